@@ -11,9 +11,10 @@ sim_libs = sim/libsim.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LI
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
   sim/array/array.c sim/array/array.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
-  sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/convert.c \
-  sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h sim/cast/lay.c sim/cast/lay.h \
-  sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/quantise.c sim/cast/quantise.h \
+  sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/contents.c \
+  sim/cast/contents.h sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h \
+  sim/cast/folder.c sim/cast/folder.h sim/cast/lay.c sim/cast/lay.h \
+  sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/plain.c sim/cast/plain.h sim/cast/quantise.c sim/cast/quantise.h \
   sim/cast/recipe.c sim/cast/recipe.h sim/cast/tensors.c sim/cast/tensors.h sim/cast/tiles.c \
   sim/cast/tiles.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/element.c sim/cli/element.h \
   sim/cli/environment.c sim/cli/environment.h sim/cli/input.c sim/cli/input.h sim/cli/maps.c \
@@ -23,15 +24,17 @@ sim_libsim_a_SOURCES = \
   sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c \
   sim/cli/stream.h sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h \
   sim/cli/twice.c sim/cli/twice.h sim/cli/world.c sim/cli/world.h sim/commands.c sim/commands.h \
-  sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/entry.c sim/diff/entry.h \
-  sim/diff/fit.c sim/diff/fit.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
+  sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/computed.c sim/diff/computed.h \
+  sim/diff/constants.c sim/diff/constants.h sim/diff/dropout.c sim/diff/dropout.h sim/diff/entry.c \
+  sim/diff/entry.h sim/diff/fit.c sim/diff/fit.h sim/diff/line.c sim/diff/line.h sim/diff/lines.c \
+  sim/diff/lines.h sim/diff/logprob.c sim/diff/logprob.h sim/diff/parts.c sim/diff/parts.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
   sim/diff/measure.h sim/diff/numbers.c sim/diff/numbers.h sim/diff/order.c sim/diff/order.h \
-  sim/diff/patterns.c sim/diff/patterns.h sim/diff/places.c sim/diff/places.h sim/diff/rearrange.c \
-  sim/diff/rearrange.h sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h \
+  sim/diff/patterns.c sim/diff/patterns.h sim/diff/ratios.c sim/diff/ratios.h sim/diff/places.c sim/diff/places.h sim/diff/rearrange.c \
+  sim/diff/rearrange.h sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h sim/diff/shift.c sim/diff/shift.h \
   sim/diff/side.c sim/diff/side.h sim/diff/stale.c sim/diff/stale.h sim/diff/tolerance.c \
   sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h sim/diff/walk.c sim/diff/walk.h \
   sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h sim/dot/operand.c \
-  sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h sim/formats/cmd.c sim/info/cmd.c \
+  sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h sim/dot/reduce.c sim/dot/reduce.h sim/formats/cmd.c sim/formats/positions.c sim/formats/positions.h sim/info/cmd.c \
   sim/info/quantised.c sim/info/quantised.h sim/memory/activations.c sim/memory/cmd.c \
   sim/memory/count.h sim/memory/ledger.c sim/memory/ledger.h sim/memory/optimizer.c \
   sim/memory/optimizer.h sim/memory/parameters.c sim/memory/report.c sim/memory/report.h \
@@ -54,7 +57,7 @@ sim_libsim_a_SOURCES = \
   sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h \
   sim/policy/table.c sim/policy/table.h sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
   sim/policy/yaml.h sim/program.c sim/program.h sim/quant/describe.c sim/quant/describe.h \
-  sim/quant/form.c sim/quant/geometry.c sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
+  sim/quant/form.c sim/quant/geometry.c sim/quant/ggml.c sim/quant/ggml.h sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
   sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
   sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c sim/replay/measure.c \
   sim/replay/moments.c sim/replay/moments.h sim/replay/muon.c sim/replay/norm.c sim/replay/note.c \
@@ -84,13 +87,14 @@ sim_libsim_a_SOURCES = \
   sim/stat/report.h sim/stat/settings.c sim/stat/settings.h sim/stat/shard.c sim/stat/shard.h \
   sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
   sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h sim/text/escape.c sim/text/escape.h \
-  sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/convention.c \
-  sim/trace/convention.h sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
+  sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/bytewalk.c sim/trace/bytewalk.h sim/trace/convention.c \
+  sim/trace/convention.h sim/trace/copy.c sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
   sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/impl.h sim/trace/inputs.c \
   sim/trace/inputs.h sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/kinds.c sim/trace/kinds.h \
   sim/trace/layout.c sim/trace/llmc.c sim/trace/memory.c sim/trace/namemap.c sim/trace/namemap.h \
-  sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/order.c \
-  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/parameters.c sim/trace/parts.c \
+  sim/trace/msgpack.c sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/onnx.c sim/trace/order.c \
+  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/packed.h \
+  sim/trace/packedfit.c sim/trace/packedread.c sim/trace/parameters.c sim/trace/parts.c \
   sim/trace/parts.h sim/trace/partsource.c sim/trace/partsource.h sim/trace/plainentry.c \
   sim/trace/quantised.c sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h \
   sim/trace/quantisedhint.c sim/trace/quantisedread.c sim/trace/raw.c sim/trace/read.c \

@@ -21,7 +21,7 @@ LDADD = $(support_libs) $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) 
 support_libs =
 
 # ---- the program
-shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/quantised.sh tests/cli/counts.sh \
+shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wholecast.sh tests/cli/quantised.sh tests/cli/counts.sh \
   tests/cli/decoder.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
   tests/cli/interrupt.sh tests/cli/memory.sh tests/cli/names.sh tests/cli/diff.sh \
   tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
@@ -80,7 +80,7 @@ unit_tests = \
   tests/round/t-zeros \
   tests/scaler/t-own tests/scaler/t-recorded tests/scaler/t-scaler tests/scaler/t-text \
   tests/sim/t-diff tests/sim/t-policy tests/sim/t-policy-keys tests/sim/t-replay \
-  tests/sim/t-replay-casts tests/sim/t-diff-faults \
+  tests/sim/t-replay-casts tests/sim/t-diff-faults tests/sim/t-diff-pairs \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd tests/sim/t-replay-rules \
   tests/sim/t-replay-synthetic tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-textfile \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
@@ -89,7 +89,7 @@ unit_tests = \
   tests/stats/t-summary tests/trace/t-names tests/trace/t-npy tests/trace/t-npz \
   tests/trace/t-safetensors tests/trace/t-temporary tests/trace/t-codes tests/trace/t-torch \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir tests/trace/t-recorded \
-  tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 tests/trace/t-quantised \
+  tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 tests/trace/t-quantised tests/trace/t-walked \
   tests/trace/t-conventions tests/trace/t-parts tests/trace/t-pickle \
   tests/train/t-decoder-autocast tests/train/t-accumulate tests/train/t-decoder-run \
   tests/train/t-decoder-torch \
@@ -146,6 +146,11 @@ endif
 tests_record_t_device_SOURCES = \
   tests/record/device.c tests/record/device.h tests/record/elementwise.c tests/record/optimizers.c \
   tests/record/products.c tests/record/sums.c tests/record/t-device.c tests/record/tables.c
+
+# pairs of tensors with known causes
+tests_sim_t_diff_pairs_SOURCES = \
+  tests/sim/pairs/base.c tests/sim/pairs/elements.c tests/sim/pairs/pairs.h tests/sim/pairs/rounded.c \
+  tests/sim/pairs/tensors.c tests/sim/t-diff-pairs.c
 
 programs_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 tests_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)

@@ -83,7 +83,7 @@ static json_t *torchao_data(const quantise_options *o, const quantised *q)
 
 static char *torchao_text(const quantise_options *o, const quantised *q)
 {
-    json_t *v = q->kept ? json_pack("{s:s}", "_type", "Tensor")
+    json_t *v = q->kept || q->copy ? json_pack("{s:s}", "_type", "Tensor")
                         : json_pack("{s:s, s:o, s:[s, s]}", "_type", q->g->form->type, "_data", torchao_data(o, q),
                                     "_tensor_data_names", "qdata", "scale");
     if (v && q->has[QUANT_TENSOR_SCALE])

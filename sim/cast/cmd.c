@@ -5,9 +5,11 @@
 #include "../cli/reportoptions.h"
 #include "../report/report.h"
 #include "../text/words.h"
+#include "convert.h"
 #include "explain.h"
+#include "folder.h"
+#include "plain.h"
 #include "quantise.h"
-#include "tensors.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,8 +17,9 @@
 
 static const char more[] =
     "The output holds cast(x * scale) in the format's own dtype, or widened to float32 (float64\n"
-    "where that is needed). Its metadata say how it was made. Elements that are not\n"
-    "floating-point numbers, and tensors that --match leaves out, are not copied.\n"
+    "where that is needed). Its metadata say how it was made. Integers, and tensors that --match or --kind leaves out,\n"
+    "are copied as they are stored, so that a model stays whole; --only leaves them out. Of a folder, or of several\n"
+    "files, each is written to the folder of --output under its name; an index of files is written anew.\n"
     "\n"
     "FORMAT may be a block recipe (mxfp8:rceil, nvfp4:2d, e4m3/128x128, ...: lib/include/mpsim/block.h). Then matrices\n"
     "(a tensor's last dimension, and all others) are written as codes and scales, in the layout that --quantised\n"
@@ -30,6 +33,7 @@ static const char more[] =
     "Examples:\n"
     "  mpsim cast -f e4m3@cuda -s 2^10 -o out.safetensors grads.safetensors\n"
     "  mpsim cast -f e2m1 --widen -o out.npy weight.npy\n"
+    "  mpsim cast -f bf16 -o model-bf16/ model/\n"
     "  mpsim cast -f bf16 -r sr --seed 7 -o w.safetensors master.safetensors\n"
     "  mpsim cast -f nvfp4 --quantised torchao --keep '*embed*' -o q.safetensors model.safetensors\n"
     "  mpsim cast -f mxfp8:rceil --scale-order swizzled -o q.safetensors model.safetensors\n"
@@ -42,23 +46,12 @@ typedef struct options {
     input_options from;
     report_options form; /* of it: threads */
     const char *path, *layout;
-    int widen, quiet;
+    int widen, quiet, only;
     const char *quantised, *order, *axis; /* of recipes */
     uint64_t transform;
     option_list keep;
     explain_options explain;
 } options;
-
-typedef struct job {
-    caster c;
-    int npy;
-    const char *path;
-    size_t *chosen; /* indices of the tensors to write */
-    size_t n;
-    uint64_t elements, left_out;
-    uint64_t unselected, unselected_elements; /* that --match or --kind leaves out */
-    uint64_t codes, bare; /* tensors of 8 bits and less that no layout reads; of them E8M0 */
-} job;
 
 static int ends_with(const char *s, const char *end)
 {
@@ -66,148 +59,24 @@ static int ends_with(const char *s, const char *end)
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-/* ---- one file ---- */
+/* ---- a format ---- */
 
-/* Metadata of the input, and how the output was made. */
-static trace_writer *open_safetensors(job *j, const trace *t, const trace_tensor *tensors,
-                                      trace_error *error)
+static int to_npy(const options *o)
 {
-    const mpsim_rounding *r = &j->c.to->rounding;
-    pairs p = {.n = 0};
-    pairs_put_input(&p, t);
-    pairs_put(&p, "mpsim.cast.format", "%s", j->c.to->format.name);
-    pairs_put(&p, "mpsim.cast.preset", "%s", j->c.to->preset);
-    pairs_put(&p, "mpsim.cast.overflow", r->overflow == MPSIM_OVERFLOW_MAX ? "saturate" : "inf");
-    pairs_put(&p, "mpsim.cast.flush_subnormals", r->flush_output ? "true" : "false");
-    pairs_put(&p, "mpsim.cast.flush_inputs", r->flush_input ? "true" : "false");
-    pairs_put(&p, "mpsim.cast.scale", "%.17g", r->scale);
-    pairs_put(&p, "mpsim.cast.version", "%s", mpsim_version());
-    pairs_put(&p, "mpsim.cast.round", "%s", mpsim_round_mode_name((mpsim_round_mode)r->mode));
-    if (r->mode >= MPSIM_ROUND_STOCHASTIC_A) {
-        pairs_put(&p, "mpsim.cast.random_bits", "%d", r->sr_bits);
-        pairs_put(&p, "mpsim.cast.seed", "%" PRIu64, j->c.seed);
-    }
-    return pairs_open(&p, j->path, tensors, j->n, error);
-}
-
-static void count_bare(job *j, const trace_tensor *x)
-{
-    const int is_code = x->format && !x->quantised && x->format->bits <= 8;
-    if (is_code && strcmp(x->format->name, "e8m0") == 0)
-        j->bare++;
-    else if (is_code)
-        j->codes++;
-}
-
-static int visit_file(input *in, trace *t, void *context)
-{
-    job *j = context;
-    trace_error error;
-    trace_writer *w = NULL;
-    char name[512];
-    int code = 0;
-    j->chosen = calloc(trace_count(t) + 1, sizeof *j->chosen);
-    trace_tensor *tensors = calloc(trace_count(t) + 1, sizeof *tensors);
-    if (!j->chosen || !tensors) {
-        code = fail(EXIT_IO, "out of memory");
-        goto done;
-    }
-    for (size_t i = 0; i < trace_count(t); i++) {
-        count_bare(j, trace_at(t, i));
-        if (!input_selects(in, trace_at(t, i))) {
-            j->unselected++;
-            j->unselected_elements += trace_at(t, i)->count;
-            continue;
-        }
-        if (!trace_at(t, i)->format) {
-            j->left_out++;
-            continue;
-        }
-        tensors[j->n] = *trace_at(t, i);
-        tensors[j->n].format = j->c.out;
-        tensors[j->n].fortran = j->npy ? tensors[j->n].fortran : 0;
-        if (tensors[j->n].name[0] == '\0' && !j->npy)
-            tensors[j->n].name = "tensor"; /* an npy or raw file has no names */
-        j->chosen[j->n++] = i;
-        j->elements += trace_at(t, i)->count;
-    }
-    if (j->npy && j->n != 1) {
-        code = fail(EXIT_USAGE, "cast: an npy file holds one array, but %zu of '%s' are selected: use "
-                                "--match, or write safetensors", j->n,
-                    escape_text(name, sizeof name, trace_path(t)));
-        goto done;
-    }
-    w = j->npy ? trace_writer_npy(j->path, tensors, &error)
-               : open_safetensors(j, t, tensors, &error);
-    if (w && caster_write(&j->c, t, j->chosen, j->n, w, &error)) {
-        trace_writer_abandon(w);
-        w = NULL;
-    }
-    if (!w || trace_writer_finish(w, &error))
-        code = fail(error.exit, "%s", error.text);
-done:
-    free(j->chosen);
-    free(tensors);
-    return code;
-}
-
-/* The alias of a format that is its ml_dtypes name, or NULL: it has no such type. */
-static const char *ml_dtypes_name(const mpsim_format *f)
-{
-    static const char *const heads[] = {"float4_", "float6_", "float8_", "bfloat16"};
-    static char name[64];
-    int known = 0;
-    for (const char *p = f->aliases; *p; p += strspn(p, " ")) {
-        const size_t n = strcspn(p, " ");
-        for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
-            known |= strncmp(p, heads[i], strlen(heads[i])) == 0;
-        if (n < sizeof name && known) {
-            memcpy(name, p, n);
-            name[n] = '\0';
-            return name;
-        }
-        p += n;
-    }
-    return NULL;
-}
-
-/* What a selection leaves out is not in the file. */
-static void print_unselected(uint64_t tensors, uint64_t elements)
-{
-    char a[32], b[32];
-    if (tensors)
-        printf("; %s tensor%s of %s element%s left out", text_count(a, tensors), text_plural(tensors), text_count(b, elements),
-               text_plural(elements));
-}
-
-static void print_summary(const job *j)
-{
-    char path[4096], n[32];
-    printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->path), j->n, text_plural(j->n),
-           text_count(n, j->elements), text_plural(j->elements), j->c.to->label);
-    if (j->c.out != &j->c.to->format)
-        printf(" in %s", j->c.out->name);
-    print_unselected(j->unselected, j->unselected_elements);
-    putchar('\n');
-    report_counts(stdout, &j->c.counts, j->elements);
-    const char *type = ml_dtypes_name(j->c.out);
-    if (j->npy && trace_npy_descr(j->c.out)[1] == 'V' && type)
-        printf("  numpy.load gives bytes: add .view(ml_dtypes.%s)\n", type);
-    else if (j->npy && trace_npy_descr(j->c.out)[1] == 'V')
-        puts("  numpy.load gives bytes: ml_dtypes has no such type");
+    return o->layout ? strcmp(o->layout, "npy") == 0 : ends_with(o->path, ".npy");
 }
 
 /* The format to write, or NULL after a message. */
-static const mpsim_format *output_format(const job *j, int widen)
+static const mpsim_format *output_format(const plain_options *p, int widen)
 {
-    const mpsim_format *f = &j->c.to->format;
+    const mpsim_format *f = &p->to->format;
     if (widen)
         return widened(f);
-    if (j->npy ? trace_npy_descr(f) != NULL : trace_safetensors_dtype(f) != NULL)
+    if (p->npy ? trace_npy_descr(f) != NULL : trace_safetensors_dtype(f) != NULL)
         return f;
-    const int other = j->npy ? trace_safetensors_dtype(f) != NULL : trace_npy_descr(f) != NULL;
+    const int other = p->npy ? trace_safetensors_dtype(f) != NULL : trace_npy_descr(f) != NULL;
     fail(EXIT_USAGE, "cast: %s has no dtype in %s files: use --widen%s", f->name,
-         j->npy ? "npy" : "safetensors", !other ? "" : j->npy ? ", or write safetensors"
+         p->npy ? "npy" : "safetensors", !other ? "" : p->npy ? ", or write safetensors"
                                                               : ", or write npy");
     return NULL;
 }
@@ -244,15 +113,9 @@ typedef struct recipe_job {
     quantise_result r;
 } recipe_job;
 
-static int visit_recipe(input *in, trace *t, void *context)
-{
-    recipe_job *j = context;
-    return quantise_file(&j->o, in, t, &j->r);
-}
-
 static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
 {
-    const int npy = o->layout ? strcmp(o->layout, "npy") == 0 : ends_with(o->path, ".npy");
+    const int npy = to_npy(o);
     const int swizzled = which("scale-order", o->order, "plain", "swizzled");
     const int columns = which("axis", o->axis, "rows", "columns");
     const char *layout = o->quantised ? o->quantised : "plain";
@@ -271,7 +134,8 @@ static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
     if (r->transform && !o->widen && strcmp(layout, "plain") != 0)
         return fail(EXIT_USAGE, "cast: %s: the layout %s cannot say that its numbers are behind a transform: plain can, and "
                                 "--widen undoes it", r->block.name, layout);
-    *j = (recipe_job){.o = {r, o->path, layout, swizzled, columns, o->widen, npy, 0, o->to.seed, &o->keep}};
+    *j = (recipe_job){.o = {.how = r, .layout = layout, .swizzled = swizzled, .columns = columns, .widen = o->widen,
+                            .npy = npy, .only = o->only || npy, .seed = o->to.seed, .keep = &o->keep}};
     return 0;
 }
 
@@ -289,7 +153,7 @@ static void print_recipe(const recipe_job *j)
         printf(" in the layout %s%s", j->o.layout, j->o.swizzled ? ", scales swizzled" : "");
     if (j->r.kept)
         printf("; %zu as %s", j->r.kept, j->r.kept == 1 ? "it is" : "they are");
-    print_unselected(j->r.unselected, j->r.unselected_elements);
+    contents_print(&j->r.all);
     putchar('\n');
     report_counts(stdout, &j->r.counts, j->r.elements);
 }
@@ -309,8 +173,8 @@ static int check_options(const options *o, int operands)
     }
     if (o->explain.from || o->explain.tensor_amax || o->explain.json)
         return fail(EXIT_USAGE, "cast: --from, --tensor-amax and --json go with --explain");
-    if (!o->to.formats || !path || operands != 1)
-        return fail(EXIT_USAGE, "cast: needs --format, --output and one file; try 'mpsim cast "
+    if (!o->to.formats || !path || operands < 1)
+        return fail(EXIT_USAGE, "cast: needs --format, --output and a file, or a folder; try 'mpsim cast "
                                 "--help'");
     if (layout && strcmp(layout, "npy") != 0 && strcmp(layout, "safetensors") != 0)
         return fail(EXIT_USAGE, "cast: --to is 'safetensors' or 'npy', not '%s'", layout);
@@ -321,94 +185,96 @@ static int check_options(const options *o, int operands)
 }
 
 /* What to cast to and how it is written: the one target of the list. */
-static int choose(job *j, const options *o, target_list *targets)
+static int choose(plain_options *p, const options *o, target_list *targets)
 {
     const int code = target_list_make(targets, &o->to, "cast", NULL);
     if (code)
         return code;
     if (targets->count != 1)
         return fail(EXIT_USAGE, "cast: one format and one scale, please");
-    j->c.to = &targets->items[0];
-    j->c.out = output_format(j, o->widen);
-    return j->c.out ? 0 : EXIT_USAGE;
+    p->to = &targets->items[0];
+    p->out = output_format(p, o->widen);
+    return p->out ? 0 : EXIT_USAGE;
 }
 
-static int open_one(input *in, const options *o, char *operand)
+/* A cast of files, one by one. */
+typedef struct job {
+    const options *o;
+    plain_options plain;
+    recipe_job recipe;
+    int is_recipe, summary;
+    folder to; /* path NULL: a file */
+} job;
+
+static int write_one(void *context, const input *in, trace *t, const char *file, const char *path)
 {
-    int code = input_open(in, "cast", &o->from, &operand, 1);
-    if (!code)
-        code = output_check(o->path);
-    if (!code && in->tree.count != 1)
-        code = fail(EXIT_USAGE, "cast: '%s' stands for %zu files: cast takes one", operand, in->tree.count);
+    job *j = context;
+    if (!j->is_recipe)
+        return plain_file(&j->plain, j->o->to.seed, in, t, file, path);
+    j->recipe.o.path = path;
+    j->recipe.o.file = file;
+    const int code = quantise_file(&j->recipe.o, in, t, &j->recipe.r);
+    if (!code && j->summary)
+        print_recipe(&j->recipe);
     return code;
 }
 
-static void note_left_out(uint64_t n)
+static int visit(input *in, trace *t, void *context)
 {
-    if (n)
-        note("%" PRIu64 " tensor%s without floating-point numbers left out", n, text_plural(n));
+    job *j = context;
+    return j->to.path ? folder_visit(&j->to, in, t) : write_one(j, in, t, NULL, j->o->path);
 }
 
-/* Scales of a layout that is not known: what they belong to is cast as it is stored. */
-static void note_bare(const job *j)
+/* One file, or a folder of them. */
+static int cast_files(job *j, char **operands, int n)
 {
-    const uint64_t n = j->bare;
-    if (n && j->codes)
-        note("%" PRIu64 " tensor%s of E8M0 in no layout that is known: if they are scales, what lies beside them is cast as "
-             "bare codes, without them", n, text_plural(n));
+    input in = {0};
+    int code = input_open(&in, "cast", &j->o->from, operands, n);
+    if (!code && folder_wanted(&in, operands[0], j->o->path)) {
+        j->to = (folder){j->o->path, n == 1 ? operands[0] : NULL, to_npy(j->o) ? ".npy" : ".safetensors", write_one, j};
+        j->recipe.o.may_be_none = 1;
+        code = folder_check(&j->to, &in);
+    } else if (!code) {
+        code = output_check(j->o->path);
+    }
+    if (!code)
+        code = input_each(&in, visit, j);
+    input_close(&in);
+    return code;
 }
 
-static int cast_format(const options *o, char *operand, int summary)
+static int cast_format(job *j, char **operands, int n)
 {
     target_list targets = {0};
-    input in = {0};
-    job j = {.path = o->path,
-             .npy = o->layout ? strcmp(o->layout, "npy") == 0 : ends_with(o->path, ".npy")};
-    int code = choose(&j, o, &targets);
-    j.c.seed = o->to.seed;
-    j.c.row_major = !j.npy;
-    j.c.counted = summary;
-    if (!code && !(code = open_one(&in, o, operand)) && !(code = input_each(&in, visit_file, &j))) {
-        note_left_out(j.left_out);
-        note_bare(&j);
-        if (summary)
-            print_summary(&j);
-    }
-    input_close(&in);
+    j->plain = (plain_options){.npy = to_npy(j->o), .only = j->o->only || to_npy(j->o), .summary = j->summary};
+    int code = choose(&j->plain, j->o, &targets);
+    if (!code)
+        code = cast_files(j, operands, n);
     target_list_clear(&targets);
     return code;
 }
 
-static int cast_recipe_file(const options *o, cast_recipe *r, char *operand, int summary)
+static int cast_recipe_files(job *j, cast_recipe *r, char **operands, int n)
 {
-    input in = {0};
-    recipe_job j;
-    int code = set_recipe(o, r, &j);
-    if (code)
-        return code;
-    j.o.counted = summary;
-    if (!(code = open_one(&in, o, operand)) && !(code = input_each(&in, visit_recipe, &j))) {
-        note_left_out(j.r.left_out);
-        if (summary)
-            print_recipe(&j);
-    }
-    input_close(&in);
-    return code;
+    const int code = set_recipe(j->o, r, &j->recipe);
+    j->is_recipe = 1;
+    j->recipe.o.counted = j->summary;
+    return code ? code : cast_files(j, operands, n);
 }
 
-static int cast_file(const options *o, char *operand)
+static int cast(const options *o, char **operands, int n)
 {
-    const int summary = !o->quiet && strcmp(o->path, "-") != 0;
+    job j = {.o = o, .summary = !o->quiet && strcmp(o->path, "-") != 0};
     cast_recipe r;
     const int code = find_recipe(o, &r);
     if (code > 0)
         return code;
     if (code == 0)
-        return cast_recipe_file(o, &r, operand, summary);
+        return cast_recipe_files(&j, &r, operands, n);
     if (o->quantised || o->order || o->axis || o->transform || o->keep.count)
         return fail(EXIT_USAGE, "cast: --quantised, --scale-order, --axis, --rht and --keep go with a block recipe; '%s' "
                                 "is a format", o->to.formats);
-    return cast_format(o, operand, summary);
+    return cast_format(&j, operands, n);
 }
 
 int cmd_cast(const command *self, int argc, char **argv)
@@ -445,7 +311,10 @@ int cmd_cast(const command *self, int argc, char **argv)
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {'o', "output", OPTION_STRING, &o.path, "FILE", "the file to write; - is standard output"},
+        {'o', "output", OPTION_STRING, &o.path, "FILE",
+         "the file to write; - is standard output. Of several files, or a folder of them: the folder"},
+        {0, "only", OPTION_FLAG, &o.only, NULL,
+         "write only what --match and --kind select, and no integers; npy always does"},
         {0, "to", OPTION_STRING, &o.layout, "LAYOUT",
          "safetensors or npy (default: npy if FILE ends in .npy, else safetensors)"},
         {0, "widen", OPTION_FLAG, &o.widen, NULL,
@@ -461,7 +330,7 @@ int cmd_cast(const command *self, int argc, char **argv)
             !(code = report_options_threads(&o.form, "cast"))) {
             o.explain.to = o.to;
             o.explain.path = o.path;
-            code = o.explain.numbers ? explain_run(&o.explain) : cast_file(&o, argv[first]);
+            code = o.explain.numbers ? explain_run(&o.explain) : cast(&o, argv + first, argc - first);
         }
     }
     input_options_clear(&o.from);

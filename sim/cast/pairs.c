@@ -43,6 +43,29 @@ void pairs_put_input(pairs *p, const trace *t)
     }
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void pairs_put_codes(pairs *p, const trace *t, const content *all, size_t n)
+{
+    const char **names = calloc(n + 1, sizeof *names), *key;
+    size_t used = 0;
+    p->failed |= !names;
+    for (size_t i = 0; i < n && names; i++)
+        if (all[i].copied && trace_at(t, all[i].index)->quantised)
+            names[used++] = trace_at(t, all[i].index)->name;
+    if (used)
+        qsort(names, used, sizeof *names, compare_names);
+    for (size_t i = 0; used && (key = trace_metadata_key(t, i)); i++) {
+        const char *name = strncmp(key, QUANT_KEY, strlen(QUANT_KEY)) == 0 ? key + strlen(QUANT_KEY) : NULL;
+        if (name && bsearch(&name, names, used, sizeof *names, compare_names))
+            pairs_put(p, key, "%s", trace_metadata_value(t, i));
+    }
+    free(names);
+}
+
 trace_writer *pairs_open(pairs *p, const char *path, const trace_tensor *tensors, size_t n, trace_error *error)
 {
     trace_writer *w = NULL;

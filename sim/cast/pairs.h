@@ -2,7 +2,7 @@
 #ifndef MPSIM_SIM_CAST_PAIRS_H
 #define MPSIM_SIM_CAST_PAIRS_H
 
-#include "../trace/trace.h"
+#include "contents.h"
 
 /* Keys and values, copies; all zeros is none. */
 typedef struct pairs {
@@ -19,6 +19,9 @@ void pairs_put(pairs *p, const char *key, const char *format, ...);
 /* pairs_put_input -- those of the input that are true of the output: nothing about an earlier cast, nor about codes and
  * scales, of mpsim or torchao, which a cast reads as numbers. */
 void pairs_put_input(pairs *p, const trace *t);
+
+/* pairs_put_codes -- what the input says of quantised tensors whose codes and scales are copied. */
+void pairs_put_codes(pairs *p, const trace *t, const content *all, size_t n);
 
 /* pairs_open -- trace_writer_safetensors with these pairs, which are none afterwards. */
 trace_writer *pairs_open(pairs *p, const char *path, const trace_tensor *tensors, size_t n, trace_error *error);

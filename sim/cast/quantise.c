@@ -16,6 +16,7 @@
 typedef struct job {
     const quantise_options *o;
     trace *t;
+    contents all;
     quantised *q;
     size_t n;
     trace_tensor *out; /* the tensors of the file, in their order */
@@ -60,7 +61,8 @@ static int place(const job *j, quantised *q, const quant_form *f)
             continue;
         const int n = quant_part_name(f, p, q->name, name, sizeof name);
         if (n < 0 || (size_t)n >= sizeof name)
-            return no_place(j, q, n < 0 ? "names of this layout have a '.'" : "its name is too long");
+            return no_place(j, q, n >= 0 ? "its name is too long" : f->sibling ? "names of this layout end in '.weight'"
+                                                                             : "names of this layout have a '.'");
         if (!(q->names[p] = strdup(name)))
             return fail(EXIT_IO, "out of memory");
     }
@@ -91,33 +93,32 @@ static int choose_form(const quantise_options *o, const quant_form **f)
     return 0;
 }
 
+/* A tensor of the contents, and its parts in the layout. */
+static int add(job *j, const content *c, const quant_form *f)
+{
+    quantised *q = &j->q[j->n++];
+    const trace_tensor *x = c->copied ? &c->copy.tensor : trace_at(j->t, c->index);
+    *q = (quantised){.index = c->index, .x = x, .copy = c->copied ? &c->copy : NULL,
+                     .kept = !c->copied && is_kept(j->o, x), .has = {1, 0, 0}};
+    q->name = x->name[0] == '\0' && !j->o->npy ? "tensor" : x->name; /* an npy or raw file has no names */
+    if (c->copied)
+        return 0;
+    j->r->kept += (size_t)q->kept;
+    j->r->quantised += !q->kept;
+    j->r->elements += q->kept ? 0 : x->count;
+    return f && !q->kept ? place(j, q, f) : 0;
+}
+
 static int select_tensors(job *j, const input *in)
 {
     const quant_form *f;
     int code = choose_form(j->o, &f);
-    j->q = calloc(trace_count(j->t) + 1, sizeof *j->q);
-    if (!j->q)
-        return fail(EXIT_IO, "out of memory");
-    for (size_t i = 0; i < trace_count(j->t) && !code; i++) {
-        const trace_tensor *x = trace_at(j->t, i);
-        if (!input_selects(in, x)) {
-            j->r->unselected++;
-            j->r->unselected_elements += x->count;
-            continue;
-        }
-        if (!x->format) {
-            j->r->left_out++;
-            continue;
-        }
-        quantised *q = &j->q[j->n++];
-        *q = (quantised){.index = i, .x = x, .kept = is_kept(j->o, x), .has = {1, 0, 0}};
-        q->name = x->name[0] == '\0' && !j->o->npy ? "tensor" : x->name; /* an npy or raw file has no names */
-        j->r->kept += (size_t)q->kept;
-        j->r->quantised += !q->kept;
-        j->r->elements += q->kept ? 0 : x->count;
-        if (f && !q->kept)
-            code = place(j, q, f);
-    }
+    if (!code)
+        code = contents_of(&j->all, in, j->t, j->o->file, j->o->only);
+    if (!code && !(j->q = calloc(j->all.n + 1, sizeof *j->q)))
+        code = fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; i < j->all.n && !code; i++)
+        code = add(j, &j->all.items[i], f);
     return code;
 }
 
@@ -130,7 +131,7 @@ static trace_tensor part_of(const job *j, const quantised *q, quant_part p)
     x.fortran = 0;
     if (!q->g) {
         x.name = q->name;
-        x.format = q->kept ? x.format : mpsim_format_find("binary32");
+        x.format = q->kept || q->copy ? x.format : mpsim_format_find("binary32");
         return x;
     }
     static const char *const names[][2] = {{"F32", "binary32"}, {"F8_E8M0", "e8m0"}, {"F8_E4M3", "e4m3"}};
@@ -142,7 +143,7 @@ static trace_tensor part_of(const job *j, const quantised *q, quant_part p)
             x.format = mpsim_format_find(names[i][1]);
     if (!x.format || !trace_safetensors_dtype(x.format)) {
         x.format = NULL;
-        x.dtype = "U8";
+        x.dtype = strncmp(dtype, "I8", 2) == 0 ? "I8" : "U8";
     }
     x.shape = q->g->parts[p].sides;
     x.rank = q->g->parts[p].rank;
@@ -150,9 +151,10 @@ static trace_tensor part_of(const job *j, const quantised *q, quant_part p)
     return x;
 }
 
-static size_t element_bytes(const trace_tensor *x)
+/* Of an element, or of a unit of what is copied. */
+static size_t element_bytes(const quantised *q, const trace_tensor *x)
 {
-    return x->format ? mpsim_format_code_bytes(x->format) : 1;
+    return q->copy ? q->copy->width : x->format ? mpsim_format_code_bytes(x->format) : 1;
 }
 
 /* The tensors of the file with elements of so many bytes, behind those that are there. */
@@ -163,11 +165,11 @@ static void add_parts(job *j, size_t bytes)
             if (!j->q[i].has[p])
                 continue;
             const trace_tensor x = part_of(j, &j->q[i], p);
-            if (element_bytes(&x) != bytes)
+            if (element_bytes(&j->q[i], &x) != bytes)
                 continue;
             j->out[j->n_out++] = x;
             j->q[i].at[p] = j->bytes;
-            j->bytes += x.count * bytes;
+            j->bytes += (j->q[i].copy ? j->q[i].copy->units : x.count) * bytes;
         }
 }
 
@@ -187,12 +189,44 @@ static trace_writer *open_writer(job *j, trace_error *error)
     if (j->o->npy)
         return trace_writer_npy(j->o->path, j->out, error);
     quantise_metadata(&p, j->o, j->t, j->q, j->n);
+    pairs_put_codes(&p, j->t, j->all.items, j->all.n);
     return pairs_open(&p, j->o->path, j->out, j->n_out, error);
 }
 
 /* ---- tensors ---- */
 
-/* A tensor as it is. */
+/* A tensor as it is stored. */
+static int copy(const job *j, const quantised *q, trace_error *error)
+{
+    enum { PIECE = 1 << 13 };
+    uint64_t units[PIECE];
+    for (uint64_t first = 0; first < q->copy->units; first += PIECE) {
+        const uint64_t left = q->copy->units - first;
+        const size_t n = left < PIECE ? (size_t)left : PIECE, bytes = q->copy->width;
+        if (trace_copy_units(j->t, q->copy, first, units, n, error) ||
+            trace_writer_data_at(j->to, q->at[0] + first * bytes, units, n * bytes, error))
+            return -1;
+    }
+    return 0;
+}
+
+/* The same by columns: in memory. */
+static int copy_in_rows(const job *j, const quantised *q, trace_error *error)
+{
+    const size_t bytes = (size_t)(q->copy->units * q->copy->width);
+    unsigned char *stored = malloc(bytes), *rows = malloc(bytes);
+    int result = stored && rows ? trace_copy_units(j->t, q->copy, 0, stored, (size_t)q->copy->units, error)
+                                : trace_no_memory(j->t, error);
+    if (!result) {
+        elements_in_rows(rows, stored, q->x, q->copy->width);
+        result = trace_writer_data_at(j->to, q->at[0], rows, bytes, error);
+    }
+    free(stored);
+    free(rows);
+    return result;
+}
+
+/* A tensor with its own numbers. */
 static int keep(const job *j, const quantised *q, const elements *from, trace_error *error)
 {
     enum { PIECE = 1 << 13 };
@@ -233,6 +267,10 @@ static int write_tensors(job *j, trace_error *error)
     for (size_t i = 0; i < j->n && !failed; i++) {
         const quantised *q = &j->q[i];
         elements from;
+        if (q->copy) {
+            failed = elements_by_columns(q->x) ? copy_in_rows(j, q, error) : copy(j, q, error);
+            continue;
+        }
         failed = elements_open(&from, j->t, q->index, ELEMENTS_ROWS, NULL, error);
         if (!failed)
             failed = q->kept ? keep(j, q, &from, error) : quantise(j, q, &from, error);
@@ -261,16 +299,21 @@ int quantise_file(const quantise_options *o, const input *in, trace *t, quantise
     if (!code && o->npy && j.n != 1)
         code = fail(EXIT_USAGE, "cast: an npy file holds one array, but %zu of '%s' are selected: use --match, or write "
                                 "safetensors", j.n, escape_text(name, sizeof name, trace_path(t)));
-    if (!code && r->quantised == 0)
+    if (!code && r->quantised == 0 && !o->may_be_none)
         code = fail(EXIT_DATA, "%s: no tensor of two dimensions or more to quantise",
                     escape_text(name, sizeof name, trace_path(t)));
     if (!code && !(code = set_order(&j)))
         code = write_file(&j);
+    r->all = j.all; /* its counts */
+    r->all.items = NULL;
+    if (!code)
+        contents_note(&j.all);
     for (size_t i = 0; i < j.n; i++) {
         for (quant_part p = 0; p < QUANT_PARTS; p++)
             free(j.q[i].names[p]);
         free(j.q[i].g);
     }
+    contents_clear(&j.all);
     free(j.q);
     free(j.out);
     return code;

@@ -5,6 +5,7 @@
 
 #include "../cli/input.h"
 #include "../quant/quant.h"
+#include "contents.h"
 #include "pairs.h"
 #include "recipe.h"
 
@@ -12,18 +13,21 @@ typedef struct quantise_options {
     const cast_recipe *how;
     const char *path, *layout;
     int swizzled, columns, widen, npy, counted;
+    int only;         /* what is not selected is not copied      */
+    int may_be_none;  /* nothing to quantise is not an error     */
+    const char *file; /* of contents_of                          */
     uint64_t seed;
     const option_list *keep; /* names of tensors that stay as they are, beside those that are no matrices */
 } quantise_options;
 
 typedef struct quantise_result {
     size_t quantised, kept;
-    uint64_t elements, left_out; /* left out: tensors without floating-point numbers */
-    uint64_t unselected, unselected_elements; /* that --match or --kind leaves out */
-    mpsim_counts counts;         /* if counted                                        */
+    uint64_t elements;
+    contents all;        /* without items: how many were copied, or left out */
+    mpsim_counts counts; /* if counted                                       */
 } quantise_result;
 
-/* quantise_file -- the selected tensors of t. 0, or an exit code after a message; then nothing is written. */
+/* quantise_file -- the tensors of t, with notes of what is left out. 0, or an exit code after a message; then nothing is written. */
 int quantise_file(const quantise_options *o, const input *in, trace *t, quantise_result *r);
 
 /* One tensor of the input, and what is written of it. */
@@ -31,6 +35,7 @@ typedef struct quantised {
     size_t index;
     const trace_tensor *x;
     const char *name;
+    const trace_copy *copy; /* NULL: it is not copied */
     int kept;
     quant_geometry *g;     /* NULL: kept, or values */
     int has[QUANT_PARTS];  /* which parts there are; of what has no geometry the first */

@@ -10,6 +10,7 @@
 #include "../pass/pass.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { PIECE = 1 << 17 }; /* elements: what is read and written stays in the cache of a core */
 
@@ -21,9 +22,12 @@ typedef struct lane {
 
 typedef struct item {
     size_t index;
-    uint64_t stream, count;
-    const converter *how;
-    uint64_t before, pieces; /* elements and pieces of those before it */
+    const trace_tensor *x;
+    const trace_copy *copy;  /* NULL: it is cast                                */
+    uint64_t stream, count;  /* count: of elements, or of units of what is copied */
+    size_t width;            /* bytes of one as it is written                   */
+    const converter *how;    /* NULL: it is copied                              */
+    uint64_t before, pieces; /* bytes and pieces of those before it             */
 } item;
 
 typedef struct work {
@@ -72,19 +76,32 @@ static int make_lanes(work *k, uint64_t pieces)
     return 0;
 }
 
-static int plan(work *k, const size_t *chosen, size_t n)
+static int plan_one(work *k, item *at, const content *c)
+{
+    const trace_tensor *x = c->copied ? &c->copy.tensor : trace_at(k->t, c->index);
+    *at = (item){.index = c->index, .x = x, .copy = c->copied ? &c->copy : NULL};
+    at->count = c->copied ? c->copy.units : x->count;
+    at->width = c->copied ? c->copy.width : mpsim_format_code_bytes(k->c->out);
+    if (c->copied)
+        return 0;
+    at->stream = tensor_stream(k->t, x);
+    at->how = find_converter(k, x->format);
+    return at->how ? 0 : trace_no_memory(k->t, k->error);
+}
+
+static int plan(work *k, const content *all, size_t n)
 {
     uint64_t before = 0, pieces = 0;
     k->items = calloc(n + 1, sizeof *k->items);
     if (!k->items)
         return trace_no_memory(k->t, k->error);
     for (size_t i = 0; i < n; i++) {
-        const trace_tensor *x = trace_at(k->t, chosen[i]);
-        k->items[i] = (item){chosen[i], tensor_stream(k->t, x), x->count, find_converter(k, x->format), before, pieces};
-        if (!k->items[i].how)
-            return trace_no_memory(k->t, k->error);
-        before += x->count;
-        pieces += (x->count + PIECE - 1) / PIECE;
+        if (plan_one(k, &k->items[i], &all[i]))
+            return -1;
+        k->items[i].before = before;
+        k->items[i].pieces = pieces;
+        before += k->items[i].count * k->items[i].width;
+        pieces += (k->items[i].count + PIECE - 1) / PIECE;
     }
     k->items[n] = (item){.before = before, .pieces = pieces};
     k->n = n;
@@ -108,20 +125,22 @@ static void clear(work *k)
 
 /* ---- pieces ---- */
 
-static int put(const work *k, uint64_t at, const void *codes, size_t n, trace_error *error)
+static int put(const work *k, uint64_t at, const void *bytes, size_t n, trace_error *error)
 {
-    const size_t bytes = mpsim_format_code_bytes(k->c->out);
-    return trace_writer_has_places(k->w) ? trace_writer_data_at(k->w, at * bytes, codes, n * bytes, error)
-                                         : trace_writer_data(k->w, codes, n * bytes, error);
+    return trace_writer_has_places(k->w) ? trace_writer_data_at(k->w, at, bytes, n, error)
+                                         : trace_writer_data(k->w, bytes, n, error);
 }
 
-/* What lane l has read, from element `first` of an item, is cast and written. */
+/* What lane l has read, from element `first` of an item, is cast and written, or written as it is. */
 static int convert(const work *k, const item *at, uint64_t first, lane *l, size_t n, trace_error *error)
 {
     const mpsim_rng rng = {k->c->seed, at->stream, first};
-    unsigned char *to = k->whole ? k->whole + first * mpsim_format_code_bytes(k->c->out) : l->out;
-    converter_run(at->how, &rng, to, l->in, n, k->c->counted ? &l->counts : NULL);
-    return k->whole ? 0 : put(k, at->before + first, to, n, error);
+    unsigned char *to = k->whole ? k->whole + first * at->width : at->how ? l->out : l->in;
+    if (at->how)
+        converter_run(at->how, &rng, to, l->in, n, k->c->counted ? &l->counts : NULL);
+    else if (k->whole)
+        memcpy(to, l->in, n * at->width);
+    return k->whole ? 0 : put(k, at->before + first * at->width, to, n * at->width, error);
 }
 
 /* The item that has a piece. */
@@ -147,7 +166,8 @@ static int run_piece(void *context, uint64_t i, int lane_number, trace_error *er
     const uint64_t first = (piece - at->pieces) * PIECE, left = at->count - first;
     const size_t n = left < PIECE ? (size_t)left : PIECE;
     lane *l = &k->lanes[lane_number];
-    if (trace_codes(k->t, at->index, first, l->in, n, error))
+    if (at->copy ? trace_copy_units(k->t, at->copy, first, l->in, n, error)
+                 : trace_codes(k->t, at->index, first, l->in, n, error))
         return -1;
     return convert(k, at, first, l, n, error);
 }
@@ -159,12 +179,28 @@ static int run_pieces(work *k, size_t end)
                        k->whole || trace_writer_has_places(k->w) ? k->n_lanes : 1, run_piece, k, NULL, k->error);
 }
 
+/* The item at hand, which is copied, as it comes. */
+static int copy_in_order(work *k)
+{
+    const item *at = &k->items[k->at];
+    lane *l = &k->lanes[0];
+    for (uint64_t first = 0; first < at->count; first += PIECE) {
+        const uint64_t left = at->count - first;
+        const size_t n = left < PIECE ? (size_t)left : PIECE;
+        if (trace_copy_units(k->t, at->copy, first, l->in, n, k->error) || convert(k, at, first, l, n, k->error))
+            return -1;
+    }
+    return 0;
+}
+
 /* The item at hand as it comes. */
 static int run_in_order(work *k)
 {
     const item *at = &k->items[k->at];
     lane *l = &k->lanes[0];
     size_t n = 1;
+    if (at->copy)
+        return copy_in_order(k);
     if (trace_select(k->t, at->index, k->error))
         return -1;
     for (uint64_t first = 0;; first += n) {
@@ -181,14 +217,13 @@ static int run_in_order(work *k)
 
 static int is_reordered(const work *k, size_t i)
 {
-    return k->c->row_major && i < k->n && elements_by_columns(trace_at(k->t, k->items[i].index));
+    return k->c->row_major && i < k->n && elements_by_columns(k->items[i].x);
 }
 
 static int run_reordered(work *k)
 {
     const item *at = &k->items[k->at];
-    const trace_tensor *x = trace_at(k->t, at->index);
-    const size_t bytes = mpsim_format_code_bytes(k->c->out), n = (size_t)x->count;
+    const size_t bytes = at->width, n = (size_t)at->count;
     unsigned char *whole = malloc(n * bytes), *rows = NULL;
     k->whole = whole;
     int result = !whole                 ? trace_no_memory(k->t, k->error)
@@ -198,8 +233,8 @@ static int run_reordered(work *k)
     if (!result && !(rows = malloc(n * bytes)))
         result = trace_no_memory(k->t, k->error);
     if (!result) {
-        elements_in_rows(rows, whole, x, bytes);
-        result = put(k, at->before, rows, n, k->error);
+        elements_in_rows(rows, whole, at->x, bytes);
+        result = put(k, at->before, rows, n * bytes, k->error);
     }
     free(whole);
     free(rows);
@@ -220,11 +255,10 @@ static int run_items(work *k)
     return result;
 }
 
-int caster_write(caster *c, trace *t, const size_t *chosen, size_t n, trace_writer *w,
-                 trace_error *error)
+int caster_write(caster *c, trace *t, const content *all, size_t n, trace_writer *w, trace_error *error)
 {
     work k = {.c = c, .t = t, .w = w, .error = error};
-    int result = plan(&k, chosen, n);
+    int result = plan(&k, all, n);
     if (!result)
         result = run_items(&k);
     for (int i = 0; i < k.n_lanes && !result; i++)

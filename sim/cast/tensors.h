@@ -2,7 +2,7 @@
 #ifndef MPSIM_SIM_CAST_TENSORS_H
 #define MPSIM_SIM_CAST_TENSORS_H
 
-#include "../trace/trace.h"
+#include "contents.h"
 #include "convert.h"
 
 typedef struct caster {
@@ -14,8 +14,7 @@ typedef struct caster {
     mpsim_counts counts; /* of what was written                     */
 } caster;
 
-/* caster_write -- n tensors of t, by index, are the data of w. 0, or -1 with *error filled. */
-int caster_write(caster *c, trace *t, const size_t *chosen, size_t n, trace_writer *w,
-                 trace_error *error);
+/* caster_write -- n tensors of t, cast or copied, are the data of w. 0, or -1 with *error filled. */
+int caster_write(caster *c, trace *t, const content *all, size_t n, trace_writer *w, trace_error *error);
 
 #endif

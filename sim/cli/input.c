@@ -216,6 +216,15 @@ static int check_shared(const char *verb, char **operands, int n)
     return 0;
 }
 
+static int are_folders(char **operands, int n)
+{
+    struct stat st;
+    int i = 0;
+    while (i < n && stat(operands[i], &st) == 0 && S_ISDIR(st.st_mode))
+        i++;
+    return i == n;
+}
+
 /* What one operand stands for, and the names that a file beside it explains. */
 static int open_operand(input *in, const char *operand)
 {
@@ -231,6 +240,7 @@ static int look_for(input *in, char **operands, int n)
         return fail(EXIT_USAGE, "%s: no file given; try 'mpsim %s --help'", in->verb, in->verb);
     struct stat st;
     in->several = n > 1 || (stat(operands[0], &st) == 0 && S_ISDIR(st.st_mode));
+    in->folders = !in->tree.unread && are_folders(operands, n);
     in->needs_kinds = in->options->kinds.count > 0;
     int code = resolve_options(in);
     if (!code)
@@ -308,8 +318,10 @@ void input_close(input *in)
 int input_failed(input *in, const trace_error *error)
 {
     const int hint = in->options->may_keep_going && !in->options->keep_going && in->several;
-    fail(error->exit, "%s%s", error->text, hint ? " (--keep-going goes on without such files)" : "");
-    if (!in->options->keep_going)
+    const int passed = hint && in->folders && error->refused;
+    fail(error->exit, "%s%s", error->text,
+         passed ? " (passed over)" : hint ? " (--keep-going goes on without such files)" : "");
+    if (!in->options->keep_going && !passed)
         return error->exit;
     in->failed++;
     return 0;
@@ -380,6 +392,8 @@ static void look(input *in, const trace *t)
 {
     const option_list *kinds = &in->options->kinds;
     twice_see(&in->twice, t);
+    if (in->folders && trace_count(t) == 0 && in->empty++ == 0)
+        escape_text(in->first_empty, sizeof in->first_empty, trace_path(t));
     for (size_t i = 0; i < trace_count(t) && kinds->count; i++) {
         const trace_tensor *x = trace_at(t, i);
         if (x->kind || !x->format || !matches(in, x))
@@ -389,9 +403,19 @@ static void look(input *in, const trace *t)
     }
 }
 
+void input_note_empty(const char *first, uint64_t n)
+{
+    if (n > 1)
+        note("passed over, since they hold no tensors: %s and %" PRIu64 " more", first, n - 1);
+    else if (n)
+        note("passed over, since it holds no tensors: %s", first);
+}
+
 static void tell(input *in)
 {
     twice_tell(&in->twice);
+    if (!in->looked && !in->options->names_files)
+        input_note_empty(in->first_empty, in->empty);
     if (in->unknown && !in->looked)
         note("--kind leaves out %" PRIu64 " tensor%s of %" PRIu64 " element%s without a kind: info shows them, --map gives them one",
              in->unknown, text_plural(in->unknown), in->unknown_elements, text_plural(in->unknown_elements));

@@ -15,6 +15,7 @@ typedef struct input_options {
     uint64_t offset, max_header, max_ratio;
     int big_endian, keep_going;
     int may_keep_going; /* the command has KEEP_GOING_OPTION_ROW */
+    int names_files;    /* the command names files of no tensors */
 } input_options;
 
 /* input_options_clear -- the lists. */
@@ -41,7 +42,7 @@ void input_options_clear(input_options *o);
      "read integers of the format's width as its codes: bf16 saved as int16, say"},             \
     {0, "stored", OPTION_STRING, &(o).stored, "HOW",                                            \
      "codes with scales: parts (tensors of their own), or the layout they are stored in where "  \
-     "that is not evident, as torchao or te:e5m2"},                                             \
+     "that is not evident, as torchao, te:e5m2 or gptq-v2"},                                             \
     {0, "max-header", OPTION_COUNT, &(o).max_header, "BYTES",                                   \
      "cap on a file's header (default 16Mi)"},                                                  \
     {0, "max-ratio", OPTION_COUNT, &(o).max_ratio, "N",                                         \
@@ -67,6 +68,9 @@ typedef struct input {
     input_maps maps;
     twice_forms twice;
     int several;     /* operands may stand for more than one file                 */
+    int folders;     /* all operands are directories, and what is in them is looked at */
+    uint64_t empty;  /* files of no tensors below them; the first of them */
+    char first_empty[512];
     int needs_kinds; /* the command is lost where two tensors would be the same   */
     uint64_t unknown, unknown_elements; /* of numbers, that --kind leaves out since they have no kind */
     int looked;      /* all files have been looked at, and what they hold twice   */
@@ -108,8 +112,12 @@ typedef struct input_file {
 int input_each_open(input *in, size_t first, size_t end,
                     int (*visit)(input *in, input_file *files, size_t n, void *context), void *context);
 
-/* input_failed -- print a trace error; 0 if --keep-going says so, else the exit code. */
+/* input_failed -- print a trace error; 0 if --keep-going says so, or a pickle below a directory is refused, which is passed
+ * over; else the exit code. */
 int input_failed(input *in, const trace_error *error);
+
+/* input_note_empty -- says that n files, of which the first is named, hold no tensors. */
+void input_note_empty(const char *first, uint64_t n);
 
 /* input_names -- its files, for an error line: "x", or "x and 13 more". Returns out. */
 const char *input_names(const input *in, char *out, size_t size);

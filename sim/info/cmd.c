@@ -76,6 +76,8 @@ static json_t *file_json(const trace *t)
         json_object_set_new(v, "clash", json_of_path(trace_clash(t)));
     if (trace_quantised_note(t))
         json_object_set_new(v, "not_quantised", json_of_path(trace_quantised_note(t)));
+    if (trace_unread_note(t))
+        json_object_set_new(v, "not_read", json_of_path(trace_unread_note(t)));
     json_object_set_new(v, "metadata", metadata);
     return v;
 }
@@ -144,6 +146,20 @@ static void print_names(FILE *to, const trace *t)
         fprintf(to, "  not told apart: %s\n", escape_text(text, sizeof text, trace_clash(t)));
 }
 
+/* An optimizer's own file knows its parameters by number. */
+static void print_numbered(FILE *to, const trace *t)
+{
+    char n[32];
+    uint64_t numbered = 0;
+    for (size_t i = 0; i < trace_count(t); i++) {
+        const trace_tensor *x = trace_at(t, i);
+        numbered += x->kind && x->fqn[0] && strspn(x->fqn, "0123456789") == strlen(x->fqn);
+    }
+    if (numbered)
+        fprintf(to, "  numbered: %s tensor%s are of parameters whose names this file does not have: the order of the optimizer's "
+                "groups numbers them\n", text_count(n, numbered), text_plural(numbered));
+}
+
 static void print_file_head(FILE *to, const trace *t, int metadata)
 {
     char path[1024], key[128], value[256], bytes[32];
@@ -154,7 +170,10 @@ static void print_file_head(FILE *to, const trace *t, int metadata)
         fprintf(to, ", step %" PRId64, trace_step(t));
     fputc('\n', to);
     print_names(to, t);
+    print_numbered(to, t);
     quantised_line(to, t);
+    if (trace_unread_note(t))
+        fprintf(to, "  not read: %s\n", escape_text(path, sizeof path, trace_unread_note(t)));
     for (size_t i = 0; metadata && trace_metadata_key(t, i); i++)
         fprintf(to, "  %s = %s\n", escape_text(key, sizeof key, trace_metadata_key(t, i)),
                 escape_text(value, sizeof value, trace_metadata_value(t, i)));
@@ -239,7 +258,7 @@ static int visit_file(input *in, trace *t, void *p)
     if (c->style == REPORT_JSON)
         fputs("]}", c->to);
     if (c->style == REPORT_TEXT) {
-        c->failed |= table_print(rows, c->to, "  ");
+        c->failed |= s.tensors ? table_print(rows, c->to, "  ") : 0;
         add_summary_row(c->summary, t, &s);
     }
     table_free(rows);
@@ -249,7 +268,7 @@ static int visit_file(input *in, trace *t, void *p)
 int cmd_info(const command *self, int argc, char **argv)
 {
     int metadata = 0, scales = 0, first;
-    input_options from = {.may_keep_going = 1};
+    input_options from = {.may_keep_going = 1, .names_files = 1};
     report_options form = {0};
     const option_row table_of_options[] = {
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},

@@ -41,12 +41,12 @@ void quantised_cells(table *rows, const trace_quantised *q, const trace_scale_st
     }
     if (q->transform)
         snprintf(text, sizeof text, ", behind a Hadamard transform of %u", q->transform);
-    table_cell(rows, "%s %s: %s in %" PRIu64 "x%" PRIu64 ", %s%s scales%s%s", q->layout, q->type, q->element->name,
-               q->block_rows, q->block_cols, q->order[0] == 's' ? "swizzled " : "", q->scale->name,
+    table_cell(rows, "%s %s: %s in %" PRIu64 "x%" PRIu64 ", %s%s scales%s%s", q->layout, q->type, q->codes,
+               q->block_rows, q->block_cols, q->order[0] == 's' ? "swizzled " : "", q->scales,
                q->tensor_scale ? ", tensor scale" : "", text);
     text[0] = '\0';
     table_bytes(rows, q->bytes);
-    if (!scales) {
+    if (!scales || !q->scale) {
         no_cells(rows, SCALE_CELLS);
         return;
     }
@@ -118,15 +118,15 @@ json_t *quantised_json(const trace_quantised *q, const trace_scale_stats *scales
     json_array_append_new(block, json_of_count(q->block_cols));
     json_object_set_new(v, "layout", json_string(q->layout));
     json_object_set_new(v, "type", json_string(q->type));
-    json_object_set_new(v, "element", json_string(q->element->name));
-    json_object_set_new(v, "scale", json_string(q->scale->name));
+    json_object_set_new(v, "element", json_string(q->codes));
+    json_object_set_new(v, "scale", json_string(q->scales));
     json_object_set_new(v, "block", block);
     json_object_set_new(v, "order", json_string(q->order));
     json_object_set_new(v, "tensor_scale", q->tensor_scale ? json_string(q->tensor_scale) : json_null());
     json_object_set_new(v, "transform", json_integer(q->transform));
     json_object_set_new(v, "bytes", json_of_count(q->bytes));
     json_object_set_new(v, "evidence", json_string(q->evidence));
-    if (scales)
+    if (scales && q->scale)
         json_object_set_new(v, "scales", scales_json(scales));
     return v;
 }

@@ -97,7 +97,7 @@ static int take_file(joining *j, const part_record *x)
                    : damaged(j, "a file is not what it is in the part before");
     j->step = x->step;
     j->tensors = x->tensors;
-    tally_file(j->to);
+    tally_file(j->to, x->path, x->tensors);
     look_twice(j, x);
     return keep_path(j, x->path);
 }

@@ -53,9 +53,8 @@ static const char more[] =
 
 static int tell_file(void *context, const trace *t, uint64_t i)
 {
-    (void)t;
     (void)i;
-    tally_file(context);
+    tally_file(context, trace_path(t), trace_count(t));
     return 0;
 }
 
@@ -139,7 +138,7 @@ static const char rule[] = "--level goes with --csv, --histogram with --json or 
 
 int stat_command(const command *self, int argc, char **argv, stat_work *files)
 {
-    stat_settings s = {.from = {.may_keep_going = 1}};
+    stat_settings s = {.from = {.may_keep_going = 1, .names_files = 1}};
     stat_form f = {0};
     const char *shard = NULL;
     int first;

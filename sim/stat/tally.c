@@ -95,9 +95,12 @@ static void report_tensor(tally *r, const stat_place *p, const group *g)
         statreport_entry(&r->report, &l, g);
 }
 
-void tally_file(tally *r)
+void tally_file(tally *r, const char *path, uint64_t tensors)
 {
+    const input_options *from = &r->settings->from;
     r->files++;
+    if (tensors == 0 && r->all > 1 && !from->match.count && !from->kinds.count && r->empty++ == 0)
+        escape_text(r->first_empty, sizeof r->first_empty, path);
 }
 
 void tally_failed(tally *r)
@@ -342,6 +345,8 @@ int tally_end(tally *r, int code, const char *names)
     if (!code && r->left_out)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", r->left_out,
              text_plural(r->left_out));
+    if (!code)
+        input_note_empty(r->first_empty, r->empty);
     if (!code && r->lines)
         note("%" PRIu64 " tensor%s of one dimension, without columns, left out of what is along columns", r->lines,
              text_plural(r->lines));

@@ -35,6 +35,8 @@ typedef struct tally {
     size_t all;               /* files that there are                                   */
     uint64_t cut;             /* tensors of which a part was read                       */
     int failed;               /* files                                                  */
+    uint64_t empty;           /* files of no tensors; the first of them                 */
+    char first_empty[512];
 } tally;
 
 /* A tensor, and where it is. */
@@ -52,9 +54,9 @@ void tally_clear(tally *t);
 /* tally_begin -- open the report, of `files` files in all (those that fail included) and by the program's
  * version `version`. 0, or an exit code after a message. */
 int tally_begin(tally *t, size_t files, const char *version);
-/* In their order: a file is open; a tensor, `of` NULL if it has no numbers; a file failed, which the caller
+/* In their order: a file is open, of which so many tensors are selected; a tensor, `of` NULL if it has no numbers; a file failed, which the caller
  * has said. 0, or an exit code after a message. */
-void tally_file(tally *t);
+void tally_file(tally *t, const char *path, uint64_t tensors);
 int tally_tensor(tally *t, const stat_place *place, const group *of);
 void tally_failed(tally *t);
 /* tally_end -- the rest of the report, which is delivered, and what --fail-if says. `code`: 0; why it ends

@@ -5,8 +5,12 @@
  * more than 4 dimensions, an alignment that is no power of two, names and keys twice, tensors that overlap or leave
  * gaps. The magic does not tell the byte order; that the version is below 65,536 does.
  *
- * Quantised types are listed and their sizes checked, but their elements are not read. */
+ * Tensors of quantised types that sim/quant/ggml.c has a row for are read as the numbers that their blocks stand for; the
+ * others are listed and their sizes checked. */
 #include "gguf.h"
+
+#include "../quant/ggml.h"
+#include "quantised.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -41,6 +45,53 @@ static const ggml_type *type_of(uint64_t code)
     return NULL;
 }
 
+/* n elements from `first` on, whole blocks at a time. The file's byte order is that of its version. */
+static int read_blocks(const trace *t, const trace_entry *e, uint64_t first, void *to, size_t n, trace_error *error)
+{
+    enum { ELEMENTS = 1 << 13, BYTES = 10 << 10 };
+    _Alignas(16) unsigned char bytes[BYTES];
+    float values[ELEMENTS], *out = to;
+    const ggml_form *f = ggml_form_find(e->tensor.dtype);
+    const size_t most = ELEMENTS / f->block;
+    while (n) {
+        const uint64_t block = first / f->block;
+        const size_t skip = (size_t)(first % f->block), need = (skip + n + f->block - 1) / f->block;
+        const size_t blocks = need < most ? need : most;
+        const size_t have = blocks * f->block - skip, m = n < have ? n : have;
+        const ssize_t got = trace_file_pread(t, bytes, blocks * f->bytes, e->tensor.offset + block * f->bytes);
+        if (got < 0 || (size_t)got < blocks * f->bytes)
+            return trace_fail(t, error, e->tensor.offset + block * f->bytes, "the blocks of '%s' cannot be read", e->tensor.name);
+        ggml_read(f, values, bytes, blocks, ((const quantised *)(const void *)e->tensor.quantised)->swizzled);
+        memcpy(out, values + skip, m * sizeof *out);
+        out += m;
+        first += m;
+        n -= m;
+    }
+    return 0;
+}
+
+/* A tensor of blocks as the numbers that they stand for. */
+static int take_blocks(gguf *g, trace_entry *e)
+{
+    trace_tensor *x = &e->tensor;
+    static const uint16_t one = 1;
+    const ggml_form *f = ggml_form_find(x->dtype);
+    quantised *q = f ? trace_alloc(g->t, sizeof *q) : NULL;
+    if (!f && e->bytes != x->count && !g->t->unread[0] && strchr(x->dtype, 'Q'))
+        snprintf(g->t->unread, sizeof g->t->unread, "'%.250s', and what is like it: blocks of %s", x->name, x->dtype);
+    if (!f || !q)
+        return f ? trace_no_memory(g->t, g->error) : 0;
+    *q = (quantised){.said = {.layout = "gguf", .type = f->type, .codes = f->element, .scales = f->scale, .block_rows = 1,
+                              .block_cols = f->group, .order = "plain", .evidence = "type", .bytes = e->bytes}, .swizzled = g->big};
+    for (size_t i = 0; i < QUANTISED_PARTS; i++)
+        q->parts[i] = QUANTISED_ABSENT;
+    x->format = mpsim_format_find("binary32");
+    x->big_endian = *(const unsigned char *)&one == 0;
+    x->quantised = &q->said;
+    g->t->quantised = read_blocks;
+    return 0;
+}
+
 /* Elements and bytes of a description whose shape is known. */
 static int measure(gguf *g, trace_entry *e, const ggml_type *type)
 {
@@ -60,7 +111,7 @@ static int measure(gguf *g, trace_entry *e, const ggml_type *type)
     if (x->format && mpsim_format_code_bytes(x->format) != type->bytes)
         return trace_fail(g->t, g->error, e->at, "elements of dtype %s cannot be codes of %s", type->name,
                           x->format->name);
-    return 0;
+    return x->format || (g->options->quantised && strcmp(g->options->quantised, "parts") == 0) ? 0 : take_blocks(g, e);
 }
 
 /* The description of a tensor; its offset is relative to the data for now. */

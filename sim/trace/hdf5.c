@@ -184,4 +184,4 @@ static void close_hdf5(trace *t)
 }
 
 const trace_layout_type trace_layout_hdf5 = {
-    .name = "hdf5", .open = open_hdf5, .codes = hdf5_codes, .close = close_hdf5};
+    .name = "hdf5", .open = open_hdf5, .codes = hdf5_codes, .close = close_hdf5, .only_numbers = 1};

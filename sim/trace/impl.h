@@ -2,7 +2,7 @@
  *
  * Calls go one way: trace.c opens a source (source.c), whose first bytes tell its layout
  * (layout.c); the layouts (safetensors.c with plainentry.c, npy.c, zip.c with zipdir.c, which is npz.c or torch*.c,
- * gguf.c with ggufhead.c, llmc.c, hdf5*.c, raw.c) read through read.c, and all of them use dtype.c, memory.c and text.c.
+ * gguf.c with ggufhead.c, msgpack.c and onnx.c with bytewalk.c, llmc.c, hdf5*.c, raw.c) read through read.c, and all of them use dtype.c, memory.c and text.c.
  * What is packed (stream.c) is unpacked by the source.
  *
  * A layout is a const struct of functions. Its `open` reads the directory of tensors through
@@ -60,7 +60,9 @@ typedef struct trace_layout_type {
     int (*finish)(trace *t, trace_error *error);
     void (*close)(trace *t); /* NULL: nothing to free */
     int has_parts;           /* its tensors lie in other files */
-    int all_elements;        /* elements of entries without a format can be read, too (trace_stored) */
+    const char *(*file)(const trace *t, const trace_entry *entry); /* which one; NULL: that of the trace */
+    int all_elements;        /* codes of entries without a format may be parts of quantised tensors   */
+    int only_numbers;        /* elements of entries without a format cannot be read (trace_stored)     */
 } trace_layout_type;
 
 /* Opening and closing other files: `bytes` bytes of one from `at` on, or all of it (0, 0). They have no parts. */
@@ -72,7 +74,7 @@ typedef struct trace_others {
 extern const trace_layout_type trace_layout_safetensors, trace_layout_npy, trace_layout_zip, trace_layout_npz,
     trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_pickle,
     trace_layout_gguf, trace_layout_llmc, trace_layout_hdf5, trace_layout_shards, trace_layout_zero,
-    trace_layout_distcp;
+    trace_layout_distcp, trace_layout_msgpack, trace_layout_onnx;
 
 struct trace {
     char *path;
@@ -93,6 +95,7 @@ struct trace {
     const char *convention; /* see trace_convention                                        */
     char clash[512];        /* see trace_clash                                             */
     char lone[512];         /* see trace_quantised_note                                    */
+    char unread[512];       /* see trace_unread_note                                       */
     int not_numbers;        /* why the last npy header was refused: dates, texts, objects  */
     int (*quantised)(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
                      trace_error *error); /* `codes` of tensors that are codes and scales  */
@@ -194,8 +197,11 @@ ssize_t trace_file_pread(const trace *t, void *p, size_t n, uint64_t at);
 size_t trace_width(const trace_entry *e);
 
 /* trace_stored -- n elements of an entry, which may be of no format, from element `first` on: as they are stored, in
- * the byte order of the host. From several threads at once, in layouts with all_elements. */
+ * the byte order of the host. From several threads at once, of a trace that is flat. */
 int trace_stored(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error);
+
+/* trace_select_stored -- trace_select of any entry, for trace_read_codes. */
+int trace_select_stored(trace *t, size_t entry, trace_error *error);
 
 /* trace_bytes -- the next n bytes at t->at of the file or of the selected member. */
 int trace_bytes(trace *t, void *p, size_t n, trace_error *error);
@@ -239,6 +245,10 @@ size_t trace_plain_entry(trace_description *d, const char *text, size_t n);
 
 /* trace_llmc_begins -- whether a file of llm.c begins so. */
 int trace_llmc_begins(const unsigned char *head, size_t n);
+
+/* msgpack.c, onnx.c: the like */
+int trace_msgpack_begins(const unsigned char *head, size_t n);
+int trace_onnx_begins(const unsigned char *head, size_t n);
 
 /* npyheader.c */
 typedef struct npy_header {

@@ -262,6 +262,13 @@ int parts_metadata(trace *t, const char *key, const char *value, trace_error *er
     return k && v ? trace_add_metadata(t, k, v, error) : trace_no_memory(t, error);
 }
 
+const char *parts_file(const trace *t, const trace_entry *e)
+{
+    const parts *s = t->state;
+    const size_t first = s->first[e->at];
+    return first < s->n_pieces ? part_sources_path(s->sources, s->pieces[first].source) : t->path;
+}
+
 /* ---- elements ---- */
 
 /* n codes of a piece from its element `at` on. */

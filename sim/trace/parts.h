@@ -42,6 +42,9 @@ int parts_names(const trace *t, trace_error *error);
 /* parts_codes -- `codes` of such layouts. */
 int parts_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n, trace_error *error);
 
+/* parts_file -- `file` of such layouts: that of the first piece. */
+const char *parts_file(const trace *t, const trace_entry *entry);
+
 /* parts_metadata -- key and value are copied. */
 int parts_metadata(trace *t, const char *key, const char *value, trace_error *error);
 

@@ -180,3 +180,8 @@ void part_sources_leave(part_sources *s, uint32_t number)
     s->sources[number].users--;
     unlock(s);
 }
+
+const char *part_sources_path(const part_sources *s, uint32_t number)
+{
+    return s->sources[number].path;
+}

@@ -15,6 +15,7 @@ int part_sources_add(part_sources *s, const char *path, uint64_t at, uint64_t by
                      trace_error *error);
 trace *part_sources_use(part_sources *s, uint32_t number, trace_error *error);
 void part_sources_leave(part_sources *s, uint32_t number);
+const char *part_sources_path(const part_sources *s, uint32_t number);
 
 /* part_grow -- room for one more in an array of n, which counts as memory of t. */
 int part_grow(trace *t, void **array, size_t n, size_t *room, size_t size, trace_error *error);

@@ -6,7 +6,7 @@
  * or a dtype that no row knows are an error; codes without scales, and the other way, are left as they are (a checkpoint
  * in pieces may have them in two of its files) and noted, unless the user said what the layout is. A file with tensors that
  * may be codes, none of which is of the layout that the user said, is an error too; one without any is as it is. */
-#include "quantisedfit.h"
+#include "packed.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -60,6 +60,8 @@ static quantised *make(quantised_finder *f, const quantised_fit *x)
     q->said.order = q->swizzled ? "swizzled" : "plain";
     q->said.evidence = f->layout[0] ? "--stored" : x->evidence;
     q->said.tensor_scale = tensor_scale == QUANTISED_ABSENT ? NULL : t->entries[tensor_scale].tensor.name;
+    q->said.codes = q->said.element->name;
+    q->said.scales = q->said.scale->name;
     for (int p = 0; p < QUANT_PARTS; p++)
         q->said.bytes += q->parts[p] == QUANTISED_ABSENT ? 0 : t->entries[q->parts[p]].bytes;
     return q;
@@ -135,6 +137,41 @@ static int take(quantised_finder *f, uint32_t codes, quantised_fit *x)
     return f->made[codes] ? check_memory(f, f->t->count) : trace_no_memory(f->t, f->error);
 }
 
+/* Codes whose scales are not there: an error where the user says the layout, else a note. */
+static int note_missing(quantised_finder *f)
+{
+    if (f->missing[0] && f->layout[0])
+        return refuse(f, f->missing);
+    if (f->missing[0] && !f->t->lone[0])
+        snprintf(f->t->lone, sizeof f->t->lone, "%.500s", f->missing);
+    return 0;
+}
+
+/* A weight that is packed integers: 1; 0: it is none; -1: failed. */
+static int look_at_packed(quantised_finder *f, uint32_t codes)
+{
+    quantised found;
+    f->misfit[0] = f->missing[0] = 0;
+    const int is = packed_find(f, codes, &found);
+    quantised *q = is > 0 ? trace_alloc(f->t, sizeof *q) : NULL;
+    if (is <= 0 && f->misfit[0])
+        return refuse(f, f->misfit);
+    if (is <= 0)
+        return is ? is : note_missing(f);
+    if (!q || !(found.name = trace_string(f->t, f->name, strlen(f->name))))
+        return trace_no_memory(f->t, f->error);
+    *q = found;
+    q->said.evidence = f->layout[0] ? "--stored" : "names and shapes";
+    for (int p = 0; p < QUANTISED_PARTS; p++)
+        if (q->parts[p] != QUANTISED_ABSENT) {
+            f->hidden[q->parts[p]] = 1;
+            q->said.bytes += f->t->entries[q->parts[p]].bytes;
+        }
+    f->made[codes] = q;
+    f->n_made++;
+    return check_name(f, codes) || check_memory(f, f->t->count) ? -1 : 1;
+}
+
 /* Whether a tensor is codes, and of what. */
 static int look_at(quantised_finder *f, uint32_t codes)
 {
@@ -161,14 +198,21 @@ static int look_at(quantised_finder *f, uint32_t codes)
         return take(f, codes, &found);
     if (f->misfit[0] && !(f->weak && f->missing[0]))
         return refuse(f, f->misfit);
-    if (f->missing[0] && f->layout[0])
-        return refuse(f, f->missing);
-    if (f->missing[0] && !f->t->lone[0])
-        snprintf(f->t->lone, sizeof f->t->lone, "%.500s", f->missing);
-    return 0;
+    return note_missing(f);
 }
 
 /* ---- a trace ---- */
+
+/* Words of packed integers, or whatever bitsandbytes has them in, by their name. */
+static int may_be_packed(const trace_entry *e)
+{
+    static const char *const ends[] = {"weight", "weight_packed"};
+    const size_t n = strlen(e->tensor.name);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (n >= strlen(ends[i]) && strcmp(e->tensor.name + n - strlen(ends[i]), ends[i]) == 0)
+            return 1;
+    return 0;
+}
 
 static int may_be_codes(const trace_entry *e)
 {
@@ -201,7 +245,7 @@ static int arrange(quantised_finder *f)
             all[end++] = t->entries[i];
         }
     for (size_t i = 0; i < n; i++)
-        for (int p = 0; f->made[i] && p < QUANT_PARTS; p++) {
+        for (int p = 0; f->made[i] && p < QUANTISED_PARTS; p++) {
             uint32_t *part = &f->made[i]->parts[p];
             *part = *part == QUANTISED_ABSENT ? *part : to[*part];
         }
@@ -263,9 +307,11 @@ static int search(quantised_finder *f)
         return trace_no_memory(t, f->error);
     if (quantised_index_new(&f->metadata, t, f->error))
         return -1;
-    for (size_t i = 0; i < t->count; i++)
-        if (may_be_codes(&t->entries[i]) && look_at(f, (uint32_t)i))
+    for (size_t i = 0; i < t->count; i++) {
+        const int packed = may_be_packed(&t->entries[i]) ? look_at_packed(f, (uint32_t)i) : 0;
+        if (packed < 0 || (!packed && may_be_codes(&t->entries[i]) && look_at(f, (uint32_t)i)))
             return -1;
+    }
     for (size_t i = 0; i < t->count && f->layout[0]; i++)
         if (!f->hidden[i] && look_for_codes(f, (uint32_t)i))
             return -1;
@@ -289,7 +335,7 @@ int trace_find_quantised(trace *t, const trace_options *options, trace_error *er
     if ((options->quantised && strcmp(options->quantised, parts_word) == 0) || !t->type->all_elements ||
         !trace_is_flat(t))
         return 0;
-    while (i < t->count && !may_be_codes(&t->entries[i]))
+    while (i < t->count && !may_be_codes(&t->entries[i]) && (t->entries[i].tensor.format || !may_be_packed(&t->entries[i])))
         i++;
     if (i == t->count)
         return 0;
@@ -315,6 +361,8 @@ int trace_quantised_word(const char *word, char *why, size_t size)
     if (strcmp(word, parts_word) == 0)
         return 0;
     split_word(&f, word);
+    if (packed_word(word))
+        return 0;
     if (quant_layout_find(f.layout) && (!strchr(word, ':') || mpsim_format_find(f.element)))
         return 0;
     if (quant_layout_find(f.layout)) {
@@ -324,5 +372,7 @@ int trace_quantised_word(const char *word, char *why, size_t size)
     n += (size_t)snprintf(why, size, "'%.64s' is not one of %s", word, parts_word);
     for (size_t i = 0; (form = quant_layout_at(i)) && n < size; i++)
         n += (size_t)snprintf(why + n, size - n, " %s", form->layout);
+    if (n < size)
+        snprintf(why + n, size - n, "%s", packed_words());
     return -1;
 }

@@ -8,11 +8,15 @@
 
 #define QUANTISED_ABSENT UINT32_MAX
 
+enum { QUANTISED_PARTS = 6 };
+_Static_assert((int)QUANTISED_PARTS >= (int)QUANT_PARTS && (int)QUANTISED_PARTS <= (int)TRACE_COPIES, "room for all parts");
+
 /* What trace_tensor.quantised points to. */
 typedef struct quantised {
     trace_quantised said;
-    const quant_form *form;
-    uint32_t parts[QUANT_PARTS];     /* entries of the trace; QUANTISED_ABSENT: there is none       */
+    const quant_form *form;          /* NULL: `packed`, or blocks of GGUF (gguf.c)                  */
+    const struct packed *packed;     /* packed.h                                                    */
+    uint32_t parts[QUANTISED_PARTS]; /* entries of the trace; QUANTISED_ABSENT: there is none       */
     uint32_t block_rows, block_cols; /* for quant_geometry_of                                       */
     int swizzled;
     const char *name; /* and shape of the tensor, until it has an entry                             */

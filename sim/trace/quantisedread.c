@@ -3,7 +3,7 @@
  * What is asked for is cut into rectangles of the matrix, runs of elements of one row or whole rows; the codes of one are
  * one read (one for each column where the file has the matrix transposed), its scales one too where they lie close
  * together, else the rectangle's grid is halved until they do. Memory is that of a rectangle for each caller. */
-#include "quantised.h"
+#include "packed.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -249,6 +249,8 @@ int quantised_codes(const trace *t, const trace_entry *e, uint64_t first, void *
 {
     if (n == 0)
         return 0;
+    if (((const quantised *)(const void *)e->tensor.quantised)->packed)
+        return packed_read(t, e, first, codes, n, error);
     reader *r = begin(t, e, error);
     int failed = !r;
     while (n && !failed) {
@@ -294,6 +296,8 @@ int trace_scales(const trace *t, size_t i, trace_scale_stats *stats, trace_error
 {
     const trace_entry *e = i < t->count ? &t->entries[i] : NULL;
     memset(stats, 0, sizeof *stats);
+    if (e && e->tensor.quantised && !e->tensor.quantised->scale)
+        return 0;
     if (!e || !e->tensor.quantised)
         return trace_fail(t, error, TRACE_NO_OFFSET, "tensor %zu has no scales", i);
     reader *r = e->tensor.count ? begin(t, e, error) : NULL;

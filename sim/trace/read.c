@@ -76,7 +76,7 @@ static int next_codes(trace *t, void *codes, size_t n, trace_error *error)
 {
     if (t->type->codes || t->current->tensor.quantised)
         return entry_codes(t, t->current, t->done, codes, n, error);
-    return trace_bytes(t, codes, n * mpsim_format_code_bytes(t->current->tensor.format), error);
+    return trace_bytes(t, codes, n * trace_width(t->current), error);
 }
 
 static const trace_entry *entry_with_numbers(const trace *t, size_t i, trace_error *error)
@@ -90,13 +90,11 @@ static const trace_entry *entry_with_numbers(const trace *t, size_t i, trace_err
     return e && e->tensor.format ? e : NULL;
 }
 
-int trace_select(trace *t, size_t i, trace_error *error)
+int trace_select_stored(trace *t, size_t entry, trace_error *error)
 {
+    const trace_entry *e = &t->entries[entry];
     t->current = NULL;
     t->member = NULL;
-    const trace_entry *e = entry_with_numbers(t, i, error);
-    if (!e)
-        return -1;
     t->at = e->tensor.offset;
     if (!e->tensor.quantised && t->type->start && t->type->start(t, e, error))
         return -1;
@@ -104,6 +102,13 @@ int trace_select(trace *t, size_t i, trace_error *error)
     t->done = 0;
     t->finished = 0;
     return 0;
+}
+
+int trace_select(trace *t, size_t i, trace_error *error)
+{
+    t->current = NULL;
+    t->member = NULL;
+    return entry_with_numbers(t, i, error) ? trace_select_stored(t, i, error) : -1;
 }
 
 static void swap_bytes(unsigned char *p, size_t width, size_t n)

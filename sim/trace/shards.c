@@ -9,6 +9,7 @@
 #include "parts.h"
 
 #include "../array/array.h"
+#include "../quant/describe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -174,8 +175,8 @@ static int add_file(trace *t, index_map *m, size_t low, size_t high, uint64_t *b
         result = e && !parts_run(t, source, (uint32_t)i, 0, 0, x->count, error) ? parts_whole(t, error) : -1;
     }
     const char *key;
-    for (size_t i = 0; result == 0 && low == 0 && (key = trace_metadata_key(from, i)); i++)
-        if (!trace_metadata(t, key))
+    for (size_t i = 0; result == 0 && from && (key = trace_metadata_key(from, i)); i++)
+        if (strncmp(key, QUANT_KEY, strlen(QUANT_KEY)) == 0 || (low == 0 && !trace_metadata(t, key)))
             result = parts_metadata(t, key, trace_metadata_value(from, i), error);
     if (from)
         parts_leave(t, source);
@@ -251,5 +252,5 @@ done:
 }
 
 const trace_layout_type trace_layout_shards = {
-    .name = "safetensors index", .open = open_shards, .codes = parts_codes, .close = parts_close, .has_parts = 1,
-    .all_elements = 1};
+    .name = "safetensors index", .open = open_shards, .codes = parts_codes, .file = parts_file, .close = parts_close,
+    .has_parts = 1, .all_elements = 1};

@@ -32,6 +32,7 @@ static int error_set(trace_error *error, int exit_code, const char *path, uint64
         out += n, left -= (size_t)n;
     }
     vsnprintf(raw, sizeof raw, message, ap);
+    error->refused = strncmp(raw, "refused: ", 9) == 0;
     escape_text(out, left, raw);
     return -1;
 }

@@ -138,6 +138,16 @@ const char *trace_path(const trace *t)
     return t->path;
 }
 
+const char *trace_file_of(const trace *t, size_t i)
+{
+    return t->type->file ? t->type->file(t, &t->entries[i]) : t->path;
+}
+
+int trace_has_index(const trace *t)
+{
+    return t->type == &trace_layout_shards;
+}
+
 const char *trace_layout(const trace *t)
 {
     return t->packing ? t->label : t->type->name;
@@ -166,6 +176,11 @@ const char *trace_clash(const trace *t)
 const char *trace_quantised_note(const trace *t)
 {
     return t->lone[0] ? t->lone : NULL;
+}
+
+const char *trace_unread_note(const trace *t)
+{
+    return t->unread[0] ? t->unread : NULL;
 }
 
 size_t trace_count(const trace *t)

@@ -6,7 +6,7 @@
  * truncated while it is read gives an error, not a crash (files are read, never mapped).
  *
  * Layouts: safetensors, npy (versions 1 to 3), npz (zip of npy members, stored or
- * deflated), PyTorch's (torch, torch-legacy, pickle: in the order of the pickle), GGUF, the files of
+ * deflated), PyTorch's (torch, torch-legacy, pickle: in the order of the pickle), GGUF, msgpack of Flax, ONNX, the files of
  * llm.c, HDF5 if it is built in, raw (the caller states dtype, shape and offset). "-" and pipes are copied to an
  * unnamed temporary file first, packed files (stream.h) unpacked to one, so that every layout can be read from them. */
 #ifndef MPSIM_SIM_TRACE_TRACE_H
@@ -23,6 +23,7 @@
  * of memory. */
 typedef struct trace_error {
     int exit;
+    int refused; /* a pickle that would call something when it is loaded */
     char text[1024];
 } trace_error;
 
@@ -30,8 +31,9 @@ typedef struct trace_error {
  * tensor, each a tensor of its own that is not shown (--stored parts shows them instead). */
 typedef struct trace_quantised {
     const char *layout, *type;       /* whose layout it is, and the kind of tensor there: "torchao", "MXTensor" */
-    const mpsim_format *element;     /* of the codes                                                 */
-    const mpsim_format *scale;       /* of the block scales                                          */
+    const char *codes, *scales;      /* what they are, in words: "e2m1", "uint4"; "e8m0", "fp16 times int6" */
+    const mpsim_format *element;     /* of the codes; NULL: they are no numbers of a format, but as `codes` says */
+    const mpsim_format *scale;       /* of the block scales; NULL likewise: trace_scales has nothing to count    */
     uint64_t block_rows, block_cols; /* elements that share a scale; rows: all dimensions but the last */
     const char *order;               /* of the scales: "plain" or "swizzled"                         */
     const char *tensor_scale;        /* name of that part, or NULL                                   */
@@ -84,9 +86,13 @@ trace *trace_open(const char *path, const trace_options *options, trace_error *e
 void trace_close(trace *t); /* accepts NULL */
 
 /* What files any build reads: messages, help and doc/README.md (tests/cli/doc.sh) name these. */
-#define TRACE_LAYOUTS(and_last) "safetensors, PyTorch, npy, npz, GGUF" and_last "llm.c"
+#define TRACE_LAYOUTS(and_last) "safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX" and_last "llm.c"
 
 const char *trace_path(const trace *t);   /* as given to trace_open                       */
+/* trace_file_of -- the file that tensor i lies in, or begins in: another one where files are one trace. */
+const char *trace_file_of(const trace *t, size_t i);
+/* trace_has_index -- whether it is files beside an index, each with whole tensors. */
+int trace_has_index(const trace *t);
 const char *trace_layout(const trace *t); /* "safetensors", "npy", ...; "npy (gzip)"      */
 uint64_t trace_size(const trace *t);      /* bytes, of a packed file unpacked             */
 
@@ -202,6 +208,9 @@ int trace_quantised_word(const char *word, char *why, size_t size);
  * NULL: there are none. */
 const char *trace_quantised_note(const trace *t);
 
+/* trace_unread_note -- tensors of numbers whose elements are not read: a line that names one and says why; NULL: none. */
+const char *trace_unread_note(const trace *t);
+
 /* trace_scales -- what the block scales of a quantised tensor are, those of zero blocks included, which are not
  * told apart. */
 typedef struct trace_scale_stats {
@@ -217,6 +226,23 @@ int trace_scales(const trace *t, size_t i, trace_scale_stats *stats, trace_error
  * the last path component of the form [text]step_N or [text]step-N or [text]stepN (also
  * "iter" and "checkpoint"), else metadata "global_step", "global_steps", "iteration", "iter_num", else -1. */
 int64_t trace_step(const trace *t);
+/* trace_step_of_path -- what its name or those of its folders say, or -1. */
+int64_t trace_step_of_path(const trace *t);
+
+/* What a tensor is in its file, for who copies it as it is: itself, or its codes and scales. */
+enum { TRACE_COPIES = 6 };
+typedef struct trace_copy {
+    trace_tensor tensor; /* for trace_writer_safetensors: its dtype is one of safetensors            */
+    size_t width;        /* bytes of a unit: an element, or a byte where several elements share one  */
+    uint64_t units;
+    size_t entry;        /* where it is in the trace */
+} trace_copy;
+/* trace_copies -- of tensor i: how many there are; 0: safetensors has no dtype for it. Where it has none for codes or
+ * scales, the numbers that they stand for are copied. */
+size_t trace_copies(const trace *t, size_t i, trace_copy *to);
+/* trace_copy_units -- n units from `first` on, little-endian; in order from 0, up to the last one, where the trace is not
+ * flat. 0, or -1 with *error filled. */
+int trace_copy_units(trace *t, const trace_copy *c, uint64_t first, void *units, size_t n, trace_error *error);
 
 /* Writers. A file is written under a temporary name beside it and renamed when complete, so
  * that a failure, or a signal, leaves nothing behind. It never replaces an input. "-" writes to
@@ -231,8 +257,8 @@ const char *trace_safetensors_dtype(const mpsim_format *f);
  * codes as ml_dtypes writes them; NULL for others. */
 const char *trace_npy_descr(const mpsim_format *f);
 
-/* trace_writer_safetensors -- tensors (name, format, shape, rank, count are used; without a format only those of
- * dtype "U8", which are bytes) are laid out in the given order; then trace_writer_data is called with their
+/* trace_writer_safetensors -- tensors (name, format, shape, rank, count are used; without a format dtype, which is
+ * one of safetensors) are laid out in the given order; then trace_writer_data is called with their
  * bytes, back to back, little-endian codes, row-major. The header is padded with spaces so that data starts
  * at a multiple of 8. metadata: n_metadata pairs key, value. */
 trace_writer *trace_writer_safetensors(const char *path, const trace_tensor *tensors, size_t n,

@@ -63,7 +63,8 @@ static int tensor_bytes(const char *path, const trace_tensor *x, uint64_t *bytes
                         trace_error *error)
 {
     uint64_t count;
-    const unsigned bits = x->format ? (unsigned)mpsim_format_code_bytes(x->format) * 8 : 8;
+    const trace_dtype *d = x->format || !x->dtype ? NULL : trace_dtype_find(x->dtype);
+    const unsigned bits = d ? d->bits : x->format ? (unsigned)mpsim_format_code_bytes(x->format) * 8 : 8;
     if (x->rank > TRACE_RANK_MAX || trace_shape_bytes(x->shape, x->rank, bits, &count, bytes))
         return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
                                "the shape of tensor '%s' is too large to write", x->name);
@@ -102,8 +103,8 @@ static int put_tensor(array_bytes *t, const char *path, const trace_tensor *x, u
                       trace_error *error)
 {
     uint64_t bytes;
-    const char *dtype = x->format                                ? trace_safetensors_dtype(x->format)
-                        : x->dtype && strcmp(x->dtype, "U8") == 0 ? x->dtype
+    const char *dtype = x->format                                 ? trace_safetensors_dtype(x->format)
+                        : x->dtype && trace_dtype_find(x->dtype) ? x->dtype
                                                                   : NULL;
     if (!dtype)
         return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET, "tensor '%s': "

@@ -33,13 +33,27 @@ for to in '-f mxfp8 --quantised te' '-f mxfp8 --quantised te --axis columns' '-f
     ok $? "any number of threads: cast $to"
 done
 
+# What --widen writes is what the owner of a layout makes of its codes: values read back are the same.
+values() { # values FILE: the bytes of its numbers
+    tail -c +$((9 + $(od -A n -t u4 -N 4 "$1"))) "$1"
+}
+for to in 'nvfp4 te' 'nvfp4:sr te' $(turn nvfp4:2d,te nvfp4-torchao,torchao nvfp4-torchao,modelopt mxfp8,te mxfp4,gpt-oss); do
+    to=$(echo "$to" | tr , ' ')
+    run 0 cast -q -f "${to% *}" --quantised "${to#* }" -m 'weight:*fc1.weight' --only -o "$dir/q.safetensors" "$f" &&
+        run 0 cast -q -f binary32 -o "$dir/back.safetensors" "$dir/q.safetensors" &&
+        run 0 cast -q -f "${to% *}" --widen -m 'weight:*fc1.weight' --only -o "$dir/wide.safetensors" "$f" &&
+        values "$dir/back.safetensors" >"$dir/one" && values "$dir/wide.safetensors" | cmp - "$dir/one" >"$dir/out" &&
+        [ "$(wc -c <"$dir/one")" -eq 32768 ]
+    ok $? "--widen gives what is read back: $to"
+done
+
 # Names, shapes and dtypes of the parts; a bias stays as it is.
 header() { tail -c +9 "$dir/q.safetensors" | head -c "$(od -A n -t u4 -N 4 "$dir/q.safetensors" | tr -d ' ')"; }
 parts() { # parts PART...: the header has them
     header >"$dir/out"
     for part in "$@"; do grep -qF -- "$part" "$dir/out" || { echo "no $part" >"$dir/err"; return 1; }; done
 }
-weights() { run 0 cast -q -m 'weight:blocks.0.fc1.*' "$@" -o "$dir/q.safetensors" "$f"; } # 128 x 32, and a bias
+weights() { run 0 cast -q --only -m 'weight:blocks.0.fc1.*' "$@" -o "$dir/q.safetensors" "$f"; } # 128 x 32, and a bias
 weights -f mxfp8:rceil && parts '"weight:blocks.0.fc1.weight":{"dtype":"F8_E4M3","shape":[128,32]' \
     '"weight:blocks.0.fc1.weight.scale":{"dtype":"F8_E8M0","shape":[128,1]' '"weight:blocks.0.fc1.bias":{"dtype":"F32","shape":[128]' \
     '"mpsim.quantised.weight:blocks.0.fc1.weight":"{\"layout\":\"plain\",\"recipe\":\"mxfp8:rceil\",\"element\":\"e4m3\",\"scale\":\"e8m0\",\"shape\":[128,32],\"block\":[1,32],' \
@@ -67,7 +81,7 @@ weights -f mxfp8 --quantised torchao && cp "$dir/q.safetensors" "$dir/codes.safe
 ok $? "metadata of codes go with them"
 weights -f mxfp8 --keep '*fc1.w*' --keep none -m 'weight:head.weight' && parts '.fc1.weight":{"dtype":"F32","shape":[128,32]' '"weight:head.weight.scale"'
 ok $? "--keep"
-run 0 cast -f e4m3/128x128 -k weight -o "$dir/q.safetensors" "$f" && has 'tensors, .* elements as e4m3/128x128 in the layout plain; [0-9]* as they are; 122 tensors of 203,008 elements left out$' &&
+run 0 cast -f e4m3/128x128 -k weight -o "$dir/q.safetensors" "$f" && has 'tensors, .* elements as e4m3/128x128 in the layout plain; [0-9]* as they are; 122 tensors of 203,008 elements copied$' &&
     run 0 cast -q -f mxfp4 --widen -m weight:head.weight -o "$dir/q.npy" "$f" && [ "$(wc -c <"$dir/q.npy")" -gt 4000 ]
 ok $? "a summary; values as npy"
 

@@ -70,7 +70,7 @@ ok $? "standard input"
 same=0
 for layout in plain torchao te compressed-tensors modelopt; do
     for order in plain swizzled; do
-        run 0 cast -f mxfp8:rceil --quantised $layout --scale-order $order -m m.mxfp8 "$files/te.pt" -o "$dir/q.safetensors" || continue
+        run 0 cast -f mxfp8:rceil --quantised $layout --scale-order $order --only -m m.mxfp8 "$files/te.pt" -o "$dir/q.safetensors" || continue
         run 0 info "$dir/q.safetensors" && has "; $layout by metadata$" && run 0 stat --csv "$dir/q.safetensors" || same=1
         numbers >"$dir/$layout.$order"
         cmp -s "$dir/$layout.$order" "$dir/plain.plain" || same=1

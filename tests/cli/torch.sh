@@ -71,11 +71,21 @@ ok $? "the states of optax are tuples with names"
 mkdir "$dir/checkpoint-7"
 cp "$dir/enum.pkl" "$dir/checkpoint-7/training_args.bin"
 cp "$files/torch-2.6.0/views.zip.pt" "$dir/checkpoint-7/optimizer.pt"
-run 0 stat -f fp16 "$dir/checkpoint-7"; ok $? "a folder of a Trainer, with its training_args.bin"
+"$MPSIM" stat -f fp16 "$dir/checkpoint-7" >"$dir/out" 2>"$dir/err" && [ "$(cat "$dir/err")" = "mpsim: note: passed over, since it holds no tensors: $dir/checkpoint-7/training_args.bin" ]
+ok $? "a folder of a Trainer, with its training_args.bin, which is named"
 printf '\200\2cmy_run\nschedule\nX\6\0\0\0linear\205R.' >"$refused"
 run 3 info "$refused" && has 'refused: global my_run.schedule' err; ok $? "but a call of a function is refused"
 printf '\200\2csubprocess\nPopen\nX\4\0\0\0true\205R.' >"$refused"
 run 3 info "$refused" && has 'refused: global subprocess.Popen' err; ok $? "and a class of a module that runs something"
+cp "$refused" "$dir/checkpoint-7/evil.bin"
+for command in 'stat -f fp16' info; do
+    "$MPSIM" $command "$dir/checkpoint-7" >"$dir/out" 2>"$dir/err"
+    [ $? -eq 5 ] && has 'refused: global subprocess.Popen (passed over)$' err && has 'tensors'
+    ok $? "$command: below a folder a refused pickle is named, and the rest is read"
+done
+run 3 stat -f fp16 "$dir/checkpoint-7/evil.bin" "$train" && has 'keep-going goes on' err; ok $? "but not where it is asked for by name"
+run 0 info "$train" && has '^  numbered: 18 tensors are of parameters whose names this file does not have' || run 0 info "$files/torch-2.6.0/containers.legacy.pt"
+ok $? "moments without names"
 cp "$train" "$dir/damaged.pt"
 at=$(($(grep -a -b -o 'data/3' "$train" | head -n 1 | cut -d: -f1) + 64))
 printf '\377\377\377\377\377\377\377\377' | dd of="$dir/damaged.pt" bs=1 seek=$at conv=notrunc 2>/dev/null

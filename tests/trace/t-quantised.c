@@ -231,6 +231,7 @@ START_TEST(words_of_the_option)
     ck_assert_int_eq(trace_quantised_word("parts", why, sizeof why), 0);
     ck_assert_int_eq(trace_quantised_word("torchao", why, sizeof why), 0);
     ck_assert_int_eq(trace_quantised_word("te:e5m2", why, sizeof why), 0);
+    ck_assert_int_eq(trace_quantised_word("gptq-v2", why, sizeof why), 0);
     ck_assert_int_eq(trace_quantised_word("te:e5m", why, sizeof why), -1);
     ck_assert_str_eq(why, "'e5m' is not a format of elements");
     ck_assert_int_eq(trace_quantised_word("", why, sizeof why), -1);
@@ -317,6 +318,25 @@ static const bad rows[] = {
      {"w.scale", "F8_E8M0", "[1,1]", 1, NULL}}, NULL, "their shapes are not those of their description"},
     {"a shape described that overflows", OWN("plain", "e4m3", "[4294967296,4294967296,4294967296]", "[1,32]"),
      {{"w", "F8_E4M3", "[1,32]", 32, NULL}, {"w.scale", "F8_E8M0", "[1,1]", 1, NULL}}, NULL, "it is too large"},
+    {"GPTQ without scales", NULL, {{"m.qweight", "I32", "[4,32]", 512, NULL}, {"m.qzeros", "I32", "[1,4]", 16, NULL}}, "gptq",
+     "'m.qweight' is there without its scales"},
+    {"GPTQ of no bits", NULL, {{"m.qweight", "I32", "[4,32]", 512, NULL}, {"m.qzeros", "I32", "[1,9]", 36, NULL},
+     {"m.scales", "F16", "[1,32]", 64, NULL}}, NULL, "shapes of codes, qzeros and scales fit neither GPTQ nor AWQ"},
+    {"more groups than inputs", NULL, {{"m.qweight", "I32", "[1,8]", 32, NULL}, {"m.qzeros", "I32", "[9,1]", 36, NULL},
+     {"m.scales", "F16", "[9,8]", 144, NULL}}, NULL, "fit neither GPTQ nor AWQ"},
+    {"scales that are integers", NULL, {{"m.qweight", "I32", "[1,8]", 32, NULL}, {"m.qzeros", "I32", "[1,1]", 4, NULL},
+     {"m.scales", "I16", "[1,8]", 16, NULL}}, NULL, "its qzeros or scales are not matrices of int32 and of numbers"},
+    {"groups of other inputs", NULL, {{"m.qweight", "I32", "[1,8]", 32, NULL}, {"m.qzeros", "I32", "[1,1]", 4, NULL},
+     {"m.scales", "F16", "[1,8]", 16, NULL}, {"m.g_idx", "I32", "[7]", 28, NULL}}, NULL, "its g_idx is not an int32 for each input"},
+    {"a state that is no JSON", NULL, {{"m.weight", "U8", "[4,1]", 4, NULL}, {"m.weight.absmax", "F32", "[1]", 4, NULL},
+     {"m.weight.quant_map", "F32", "[16]", 64, NULL}, {"m.weight.quant_state.bitsandbytes__nf4", "U8", "[9]", 9, NULL}}, NULL,
+     "its quant_state, absmax and tables are not those of bitsandbytes"},
+    {"codes in bf16", NULL, {{"m.weight", "BF16", "[4,1]", 8, NULL}, {"m.weight.quant_state.bitsandbytes__fp4", "U8", "[9]", 9, NULL}},
+     NULL, "codes of bitsandbytes in another dtype than uint8 (bnb_4bit_quant_storage) are not read"},
+    {"int8 in tiles", NULL, {{"m.weight", "I8", "[2,2]", 4, NULL}, {"m.SCB", "F32", "[2]", 8, NULL}, {"m.weight_format", "U8", "[]", 1, NULL}},
+     NULL, "its weight_format is not 0"},
+    {"int8 with too few scales", NULL, {{"m.weight", "I8", "[2,2]", 4, NULL}, {"m.SCB", "F32", "[1]", 4, NULL}}, NULL,
+     "its SCB is not a number for each row"},
     {"torchao says it is swizzled", AO("MXTensor", "\\\"is_swizzled_scales\\\":true"), {{"w._x_qdata", "F8_E4M3", "[4,32]", 128, NULL},
      {"w._x_scale", "F8_E8M0", "[4,1]", 4, NULL}}, NULL, "the shape of the scales does not fit"},
 };
@@ -371,6 +391,40 @@ START_TEST(nan_has_one_code)
 }
 END_TEST
 
+/* A group of a column that is not there is found when the column is read. */
+START_TEST(groups_that_are_not_there)
+{
+    unsigned char groups[8 * 4] = {0};
+    const item items[] = {{"m.qweight", "I32", "[1,8]", 32, NULL}, {"m.qzeros", "I32", "[1,1]", 4, NULL},
+                          {"m.scales", "F16", "[1,8]", 16, NULL}, {"m.g_idx", "I32", "[8]", 32, groups}};
+    groups[20] = 1;
+    const outcome o = bad_read(write_items("groups.safetensors", NULL, items, 4), NULL);
+    ck_assert(o.failed && o.error.exit == 3);
+    ck_assert_msg(strstr(o.error.text, "'m.g_idx': group 1 of input 5 is not one of 1"), "%s", o.error.text);
+}
+END_TEST
+
+START_TEST(damage_of_packed_integers)
+{
+    static const char state[] = "{\"blocksize\":4,\"shape\":[2,3]}";
+    unsigned char groups[8 * 4] = {0};
+    const item items[] = {{"m.qweight", "I32", "[1,8]", 32, NULL}, {"m.qzeros", "I32", "[1,1]", 4, NULL},
+                          {"m.scales", "F16", "[1,8]", 16, NULL}, {"m.g_idx", "I32", "[8]", 32, groups},
+                          {"w", "U8", "[3,1]", 3, NULL}, {"w.absmax", "F32", "[2]", 8, NULL}, {"w.quant_map", "F32", "[16]", 64, NULL},
+                          {"w.quant_state.bitsandbytes__nf4", "U8", "[29]", sizeof state - 1, state}};
+    ck_assert_uint_eq(sizeof state - 1, 29);
+    write_items("packed.safetensors", NULL, items, 8);
+    blob good = {0};
+    FILE *f = fopen(bad_path("packed.safetensors"), "rb");
+    ck_assert(f != NULL);
+    for (int c; (c = fgetc(f)) != EOF;)
+        blob_int(&good, (uint64_t)c, 1);
+    fclose(f);
+    bad_damage_all("packed", &good, NULL);
+    blob_clear(&good);
+}
+END_TEST
+
 START_TEST(any_damage_is_read_or_refused)
 {
     unsigned char d[4];
@@ -400,6 +454,8 @@ int main(void)
     tcase_add_test(all, bad_files);
     tcase_add_test(all, scales_of_tensors_that_are_none);
     tcase_add_test(all, nan_has_one_code);
+    tcase_add_test(all, groups_that_are_not_there);
+    tcase_add_test(all, damage_of_packed_integers);
     tcase_add_test(all, any_damage_is_read_or_refused);
     TCase *const cases[] = {all, NULL};
     return bad_main("quantised", cases);

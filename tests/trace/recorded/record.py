@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Files of tensors as the libraries and programs of their formats write them, and the digests of what they hold.
 
-    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 h5py==3.16.0 keras==3.15.1 scipy jax
+    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 h5py==3.16.0 keras==3.15.1 scipy jax flax onnx
     git clone https://github.com/karpathy/llm.c         # the writers of train_gpt2.py and train_llama3.py are run
     PYTHONPATH=llm.c venv/bin/python tests/trace/recorded/record.py tests/trace/recorded
 
@@ -37,6 +37,29 @@ def pack(path):
 
 
 # ---- GGUF ----
+
+# Where the numbers of more than 8 bits of a block are, that are swapped in a big-endian file: (offset, bytes).
+WORDS = {"Q2_K": ((80, 2), (82, 2)), "Q3_K": ((108, 2),), "Q6_K": ((208, 2),), "TQ1_0": ((52, 2),), "TQ2_0": ((64, 2),),
+         "Q8_K": ((0, 4),), "MXFP4": (), "NVFP4": (), "Q4_0": ((0, 2),), "Q5_0": ((0, 2),), "Q8_0": ((0, 2),),
+         "IQ4_NL": ((0, 2),), "Q4_1": ((0, 2), (2, 2)), "Q5_1": ((0, 2), (2, 2)), "Q4_K": ((0, 2), (2, 2)),
+         "Q5_K": ((0, 2), (2, 2)), "IQ4_XS": ((0, 2), (2, 2))}
+
+
+def gguf_numbers(kind, data, big):
+    """What the blocks stand for: None for the types that are not read; a NaN is 0x7fc00000."""
+    import gguf
+    if kind.name not in WORDS:
+        return None
+    size = gguf.GGML_QUANT_SIZES[kind][1]
+    data = data.reshape(-1, size).copy()
+    for at, n in WORDS[kind.name] if big else ():
+        data[:, at:at + n] = data[:, at:at + n][:, ::-1].copy()
+    if kind.name == "Q8_K":  # which gguf has no function for: d times codes (ggml, dequantize_row_q8_K)
+        x = data[:, :4].copy().view(np.float32) * data[:, 4:260].view(np.int8).astype(np.float32)
+    else:
+        x = gguf.dequantize(data, kind)
+    return np.where(np.isnan(x), np.float32(np.nan), x).astype(np.float32)
+
 
 def gguf_file(folder, name, big):
     import gguf
@@ -76,11 +99,64 @@ def gguf_file(folder, name, big):
         shape = (2, block)
         data = rng.integers(0, 256, (2, size), np.uint8)
         w.add_tensor("blk.0." + kind.name, data, raw_shape=data.shape, raw_dtype=kind)
-        row(name, "blk.0." + kind.name, kind.name, shape, None)
+        row(name, "blk.0." + kind.name, kind.name, shape, gguf_numbers(kind, data, big))
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
     w.close()
+
+
+# ---- Flax, ONNX ----
+
+def flax_file(folder):
+    from flax import serialization
+    rng = np.random.default_rng(4)
+    kernel, bias = rng.standard_normal((2, 3)).astype(np.float32), rng.standard_normal(3).astype(ml_dtypes.bfloat16)
+    mu = rng.standard_normal((2, 2)).astype(np.float16)
+    tree = {"step": 7, "params": {"Dense_0": {"bias": bias, "kernel": kernel}}, "opt": [np.int32(3), {"mu": mu, "none": np.zeros((0, 2), np.float32)}],
+            "lr": 1e-3, "name": "\u00e9", "flag": True, "none": None, "below": -5, "far": -300, "bytes": b"xyz"}
+    name = "flax.msgpack"
+    with open(os.path.join(folder, name), "wb") as f:
+        f.write(serialization.msgpack_serialize(serialization.to_state_dict(tree)))
+    for key, dtype, x in (("opt/0", "int32", None), ("opt/1/mu", "float16", mu), ("opt/1/none", "float32", np.zeros((0, 2), np.float32)),
+                          ("params/Dense_0/bias", "bfloat16", bias.view(np.uint16)), ("params/Dense_0/kernel", "float32", kernel)):
+        row(name, key, dtype, () if x is None else x.shape, x)
+
+
+def onnx_file(folder):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    rng = np.random.default_rng(5)
+    w, d = rng.standard_normal((4, 3)).astype(np.float32), rng.standard_normal(2)
+    h, e4m3 = rng.standard_normal(2).astype(np.float16), rng.standard_normal(5).astype(ml_dtypes.float8_e4m3fn)
+    b = np.array([1, 2, 3], np.float32)
+    initializers = [numpy_helper.from_array(w, "w"), helper.make_tensor("b", TensorProto.FLOAT, [3], b),
+                    helper.make_tensor("h", TensorProto.FLOAT16, [2], h.tobytes(), raw=True),
+                    helper.make_tensor("varints", TensorProto.FLOAT16, [2], [1.0, 2.0]), numpy_helper.from_array(np.arange(5), "i"),
+                    helper.make_tensor("d", TensorProto.DOUBLE, [2], d),
+                    helper.make_tensor("e", TensorProto.FLOAT8E4M3FN, [5], e4m3.tobytes(), raw=True)]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph([helper.make_node("Gemm", ["x", "w", "b"], ["y"])], "g", [value("x", TensorProto.FLOAT, [1, 4])],
+                              [value("y", TensorProto.FLOAT, [1, 3])], initializers)
+    name = "model.onnx"
+    onnx.save(helper.make_model(graph, producer_name="record"), os.path.join(folder, name))
+    for key, dtype, x in (("varints", "FLOAT16", None), ("w", "F32", w), ("b", "F32", b), ("h", "F16", h), ("i", "I64", None), ("d", "F64", d),
+                          ("e", "F8_E4M3", e4m3.view(np.uint8))):
+        row(name, key, dtype, (2,) if key == "varints" else (5,) if key == "i" else x.shape, x)
+
+
+# ---- JAX ----
+
+def jax_file(folder):
+    import pickle
+    import jax.numpy as jnp
+    rng = np.random.default_rng(6)
+    w, b, e = rng.standard_normal((2, 3)).astype(np.float32), rng.standard_normal(3).astype(ml_dtypes.bfloat16), np.ones(4, ml_dtypes.float8_e5m2)
+    name = "jax.pkl"
+    with open(os.path.join(folder, name), "wb") as f:
+        pickle.dump({"w": jnp.asarray(w), "b": jnp.asarray(b), "i": jnp.arange(3), "e": e}, f, protocol=4)
+    for key, dtype, x in (("w", "float32", w), ("b", "bfloat16", b.view(np.uint16)), ("i", "int32", None), ("e", "float8_e5m2", e.view(np.uint8))):
+        row(name, key, dtype, (3,) if x is None else x.shape, x)
 
 
 # ---- HDF5 ----
@@ -318,6 +394,9 @@ def optimizer_state(folder, name, processes, masters, shuffle):
 def main(folder):
     gguf_file(folder, "little.gguf", False)
     gguf_file(folder, "big.gguf", True)
+    flax_file(folder)
+    onnx_file(folder)
+    jax_file(folder)
     hdf5_files(folder)
     keras_file(folder)
     llmc_files(folder)

@@ -1,0 +1,19 @@
+/* plain.h -- a file under a format: its selected tensors cast, the others as they are. */
+#ifndef MPSIM_SIM_CAST_PLAIN_H
+#define MPSIM_SIM_CAST_PLAIN_H
+
+#include "../cli/input.h"
+#include "../cli/target.h"
+
+typedef struct plain_options {
+    const target *to;
+    const mpsim_format *out; /* of the elements that are written: the target's, or a wider one */
+    int npy, only;           /* only: what is not selected is not copied                       */
+    int summary;
+} plain_options;
+
+/* plain_file -- the tensors of t that contents_of takes with this `file`, into `path`; notes, and the summary if it is
+ * wanted. 0, or an exit code after a message. */
+int plain_file(const plain_options *o, uint64_t seed, const input *in, trace *t, const char *file, const char *path);
+
+#endif

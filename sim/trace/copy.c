@@ -1,0 +1,66 @@
+/* copy.c -- tensors as they lie in a file, for who copies them: see trace.h.
+ *
+ * The names of element types that layouts have for what safetensors has, too: NumPy's and PyTorch's. What has no row
+ * (complex128, strings, packed integers of a few bits) cannot be copied. */
+#include "quantised.h"
+
+#include <string.h>
+
+static const struct {
+    const char *dtype, *name;
+} names[] = {
+    {"int64", "I64"}, {"int32", "I32"}, {"int16", "I16"}, {"int8", "I8"},
+    {"uint64", "U64"}, {"uint32", "U32"}, {"uint16", "U16"}, {"uint8", "U8"},
+    {"bool", "BOOL"}, {"complex64", "C64"},
+    {"i8", "I64"}, {"i4", "I32"}, {"i2", "I16"}, {"i1", "I8"},
+    {"u8", "U64"}, {"u4", "U32"}, {"u2", "U16"}, {"u1", "U8"}, {"b1", "BOOL"},
+};
+
+/* The dtype of safetensors that holds the elements of a tensor bit for bit; NULL: none does. */
+static const char *dtype_of(const trace_tensor *x)
+{
+    if (x->format)
+        return trace_safetensors_dtype(x->format);
+    const trace_dtype *own = trace_dtype_find(x->dtype);
+    const char *dtype = x->dtype + (x->dtype[0] && strchr("<>|=", x->dtype[0]));
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !own; i++)
+        if (strcmp(names[i].dtype, dtype) == 0)
+            return names[i].name;
+    return own ? own->name : NULL;
+}
+
+static void describe(const trace *t, size_t entry, trace_copy *c)
+{
+    const trace_entry *e = &t->entries[entry];
+    *c = (trace_copy){.tensor = e->tensor, .entry = entry, .width = trace_width(e)};
+    c->units = e->tensor.format ? e->tensor.count : e->bytes / c->width;
+    c->tensor.dtype = e->tensor.format || !t->type->only_numbers ? dtype_of(&e->tensor) : NULL;
+}
+
+size_t trace_copies(const trace *t, size_t i, trace_copy *to)
+{
+    const quantised *q = (const quantised *)(const void *)t->entries[i].tensor.quantised;
+    size_t n = 0;
+    int whole = 0;
+    for (int p = 0; p < QUANTISED_PARTS && q; p++)
+        if (q->parts[p] != QUANTISED_ABSENT) {
+            describe(t, q->parts[p], &to[n]);
+            whole |= !to[n++].tensor.dtype;
+        }
+    if (n && !whole)
+        return n;
+    describe(t, i, &to[0]);
+    return to[0].tensor.dtype ? 1 : 0;
+}
+
+int trace_copy_units(trace *t, const trace_copy *c, uint64_t first, void *units, size_t n, trace_error *error)
+{
+    const trace_entry *e = &t->entries[c->entry];
+    size_t got;
+    if (trace_is_flat(t) ? trace_stored(t, e, first, units, n, error)
+                         : (first == 0 && trace_select_stored(t, c->entry, error)) ||
+                               trace_read_codes(t, units, n, &got, error))
+        return -1;
+    trace_to_little_endian(units, c->width, n);
+    return 0;
+}
