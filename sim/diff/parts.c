@@ -4,6 +4,7 @@
 #include "../report/report.h"
 #include "rearrange.h"
 
+#include <math.h>
 #include <string.h>
 
 #define A_LITTLE 0.1 /* of A, where they differ */
@@ -51,7 +52,9 @@ static int is_lost_update(const verdict_case *c)
 static int is_result(const verdict_case *c)
 {
     static const char *const kinds[] = {"act", "out", "agrad", "dgrad", "wgrad"};
-    return is_of(c, kinds, sizeof kinds / sizeof kinds[0]) || (c->measurer.narrow.mbits > 10 && c->all.max_ulp <= 2);
+    const int bits = c->measurer.narrow.mbits + 1;
+    return is_of(c, kinds, sizeof kinds / sizeof kinds[0]) ||
+           (bits > 11 && measure_relative_differ(&c->all) <= ldexp(16, -bits));
 }
 
 int parts_moved(verdict_case *c, finding *f, trace_error *error)
