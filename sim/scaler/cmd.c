@@ -331,7 +331,8 @@ static int check_options(const options *o, report_style *style, int operands)
                    ? fail(EXIT_USAGE, "scaler: --list takes names of scalers only")
                    : 0;
     if (o->logs.count > 1)
-        return fail(EXIT_USAGE, "scaler: --log is given %zu times, and takes one log; 'mpsim log A B' compares runs", o->logs.count);
+        return fail(EXIT_USAGE, "scaler: --log is given %zu times, and takes one log; 'mpsim log A B' compares "
+                                "runs", o->logs.count);
     if (inputs > 1)
         return fail(EXIT_USAGE, "scaler: a trace, --pattern and --log exclude each other");
     if (inputs == 0)
