@@ -122,7 +122,8 @@ int cmd_diff(const command *self, int argc, char **argv)
         {0, "tolerance", OPTION_STRING, &o.tolerance, "HOW",
          "no difference up to 4ulp, 1e-3 (relative), or 60dB (SQNR) of a tensor"},
         {0, "logprob", OPTION_FLAG, &o.logprob, NULL,
-         "the tensors are log-probabilities of the same tokens, a row for each sequence: differences, ratios, products"},
+         "the tensors are log-probabilities of the same tokens, a row for each sequence: differences, ratios, "
+         "products"},
         {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH", "logprob: the band of ratios (default 0.8,1.2)"},
         {0, "Files and tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),

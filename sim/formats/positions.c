@@ -1,7 +1,7 @@
 /* positions.c -- see positions.h.
  *
- * Rotary angles are p times 10000^(-2 i / 128), i = 0 to 63: heads of 128 columns, as Llama's. The first is the position in
- * radians, the last the slowest. */
+ * Rotary angles are p times 10000^(-2 i / 128), i = 0 to 63: heads of 128 columns, as Llama's. The first is the
+ * position in radians, the last the slowest. */
 #include "positions.h"
 
 #include <math.h>
@@ -118,8 +118,8 @@ static int print_text(uint64_t n, const target_list *list, FILE *to)
     }
     const int bad = t ? table_print(t, to, "") : -1;
     table_free(t);
-    fputs("\nPositions that become the same have one rotary angle. Angles: position times 10000^(-2 i / 128) of heads of 128\n"
-          "columns, the largest error of any; with positions alone in the format, and with positions, frequencies and\n"
+    fputs("\nPositions that become the same have one rotary angle. Angles: position times 10000^(-2 i / 128) of heads "
+          "of 128\ncolumns, the largest error of any; with positions alone in the format, and with positions, frequencies and\n"
           "their product.\n", to);
     return bad;
 }
@@ -130,7 +130,8 @@ int positions_print(uint64_t n, const target_list *list, report_style style, FIL
         return print_text(n, list, to);
     if (style != REPORT_CSV)
         return print_json(n, list, style == REPORT_NDJSON, to);
-    fputs("format,positions,distinct,first_collision,max_position_error,max_angle_error_positions,max_angle_error_all\n", to);
+    fputs("format,positions,distinct,first_collision,max_position_error,max_angle_error_positions,"
+          "max_angle_error_all\n", to);
     for (size_t i = 0; i < list->count; i++) {
         const loss l = look(n, &list->items[i]);
         print_csv(to, &l, n);

@@ -232,7 +232,11 @@ static void sevens(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = 7; }
 static void drop(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = uniform() < 0.25 ? 0 : s->x[i] / 0.75f; }
 static void rows(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= 1 + (float)(i / COLUMNS % 7) / 8; }
 static void columns(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= 1 + (float)(i % COLUMNS) / 8; }
-static void about_a_third(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= (float)((1 + 1e-5 * (uniform() - 0.5)) / 3); }
+static void about_a_third(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] *= (float)((1 + 1e-5 * (uniform() - 0.5)) / 3);
+}
 static void line(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = s->x[i] * 1.7f - 0.3f; }
 static void through_bf16(sample *s)
 {
@@ -604,7 +608,8 @@ START_TEST(parts_of_a_layer)
     memcpy(sorted, wanted, sizeof sorted);
     qsort(sorted, N, sizeof *sorted, by_text);
     for (int i = 0; i < N; i++)
-        t[i] = (trace_tensor){.name = sorted[i], .format = mpsim_format_find("fp32"), .shape = &shape, .rank = 1, .count = 1};
+        t[i] = (trace_tensor){.name = sorted[i], .format = mpsim_format_find("fp32"), .shape = &shape, .rank = 1,
+                              .count = 1};
     const char *path = path_of("parts");
     trace_writer *w = trace_writer_safetensors(path, t, N, NULL, 0, &e);
     ck_assert(w && trace_writer_data(w, zeros, sizeof zeros, &e) == 0 && trace_writer_finish(w, &e) == 0);
