@@ -24,15 +24,17 @@ sim_libsim_a_SOURCES = \
   sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c \
   sim/cli/stream.h sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h \
   sim/cli/twice.c sim/cli/twice.h sim/cli/world.c sim/cli/world.h sim/commands.c sim/commands.h \
-  sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/entry.c sim/diff/entry.h \
-  sim/diff/fit.c sim/diff/fit.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
+  sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/computed.c sim/diff/computed.h \
+  sim/diff/constants.c sim/diff/constants.h sim/diff/dropout.c sim/diff/dropout.h sim/diff/entry.c \
+  sim/diff/entry.h sim/diff/fit.c sim/diff/fit.h sim/diff/line.c sim/diff/line.h sim/diff/lines.c \
+  sim/diff/lines.h sim/diff/logprob.c sim/diff/logprob.h sim/diff/parts.c sim/diff/parts.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
   sim/diff/measure.h sim/diff/numbers.c sim/diff/numbers.h sim/diff/order.c sim/diff/order.h \
-  sim/diff/patterns.c sim/diff/patterns.h sim/diff/places.c sim/diff/places.h sim/diff/rearrange.c \
-  sim/diff/rearrange.h sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h \
+  sim/diff/patterns.c sim/diff/patterns.h sim/diff/ratios.c sim/diff/ratios.h sim/diff/places.c sim/diff/places.h sim/diff/rearrange.c \
+  sim/diff/rearrange.h sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h sim/diff/shift.c sim/diff/shift.h \
   sim/diff/side.c sim/diff/side.h sim/diff/stale.c sim/diff/stale.h sim/diff/tolerance.c \
   sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h sim/diff/walk.c sim/diff/walk.h \
   sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h sim/dot/operand.c \
-  sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h sim/formats/cmd.c sim/info/cmd.c \
+  sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h sim/dot/reduce.c sim/dot/reduce.h sim/formats/cmd.c sim/formats/positions.c sim/formats/positions.h sim/info/cmd.c \
   sim/info/quantised.c sim/info/quantised.h sim/memory/activations.c sim/memory/cmd.c \
   sim/memory/count.h sim/memory/ledger.c sim/memory/ledger.h sim/memory/optimizer.c \
   sim/memory/optimizer.h sim/memory/parameters.c sim/memory/report.c sim/memory/report.h \
@@ -63,12 +65,16 @@ sim_libsim_a_SOURCES = \
   sim/replay/replay.h sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h \
   sim/replay/several.c sim/replay/share.c sim/replay/state.c sim/replay/state.h sim/replay/step.c \
   sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/report/json.c \
+  sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c sim/scaler/adaptive.c \
   sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/episode.c sim/scaler/episode.h \
   sim/scaler/facts.c sim/scaler/facts.h sim/scaler/json.c sim/scaler/json.h sim/scaler/judge.c \
   sim/scaler/judge.h sim/scaler/logline.c sim/scaler/logline.h sim/scaler/lognote.c \
   sim/scaler/lognote.h sim/scaler/logpattern.c sim/scaler/logpattern.h sim/scaler/logwalk.c \
-  sim/scaler/logwalk.h sim/scaler/match.c sim/scaler/match.h sim/scaler/pattern.c \
+  sim/scaler/logwalk.h sim/scaler/logseries.c sim/scaler/logseries.h sim/scaler/logtable.c \
+  sim/scaler/logtable.h sim/scaler/metric.c sim/scaler/metric.h sim/scaler/health.c sim/scaler/health.h sim/scaler/series.c \
+  sim/scaler/series.h sim/scaler/healthtext.c sim/scaler/healthtext.h sim/scaler/stuck.c sim/scaler/stuck.h \
+  sim/scaler/match.c sim/scaler/match.h sim/scaler/pattern.c \
   sim/scaler/pattern.h sim/scaler/reader.c sim/scaler/reader.h sim/scaler/report.c \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/testimony.c sim/scaler/testimony.h \

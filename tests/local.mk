@@ -22,12 +22,12 @@ support_libs =
 
 # ---- the program
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wholecast.sh tests/cli/quantised.sh tests/cli/counts.sh \
-  tests/cli/decoder.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
+  tests/cli/decoder.sh tests/cli/deep.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
   tests/cli/interrupt.sh tests/cli/memory.sh tests/cli/names.sh tests/cli/diff.sh \
-  tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
+  tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/outputs.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
   tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
-  tests/cli/replay-cases.sh tests/cli/logs.sh tests/cli/plot-large.sh tests/cli/model-memory.sh \
+  tests/cli/replay-cases.sh tests/cli/logs.sh tests/cli/written.sh tests/cli/log.sh tests/cli/plot-large.sh tests/cli/model-memory.sh \
   tests/cli/progress.sh tests/cli/scale.sh tests/cli/mpi.sh tests/cli/blocks.sh tests/cli/merge.sh \
   tests/cli/torch.sh tests/cli/stored.sh \
   tests/bench/run.sh tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/isolation.sh tests/gpu/libraries.sh tests/gpu/program.sh \
@@ -80,7 +80,7 @@ unit_tests = \
   tests/round/t-zeros \
   tests/scaler/t-own tests/scaler/t-recorded tests/scaler/t-scaler tests/scaler/t-text \
   tests/sim/t-diff tests/sim/t-policy tests/sim/t-policy-keys tests/sim/t-replay \
-  tests/sim/t-replay-casts tests/sim/t-diff-faults \
+  tests/sim/t-replay-casts tests/sim/t-diff-faults tests/sim/t-diff-pairs \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd tests/sim/t-replay-rules \
   tests/sim/t-replay-synthetic tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-textfile \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
@@ -146,6 +146,11 @@ endif
 tests_record_t_device_SOURCES = \
   tests/record/device.c tests/record/device.h tests/record/elementwise.c tests/record/optimizers.c \
   tests/record/products.c tests/record/sums.c tests/record/t-device.c tests/record/tables.c
+
+# pairs of tensors with known causes
+tests_sim_t_diff_pairs_SOURCES = \
+  tests/sim/pairs/base.c tests/sim/pairs/elements.c tests/sim/pairs/pairs.h tests/sim/pairs/rounded.c \
+  tests/sim/pairs/tensors.c tests/sim/t-diff-pairs.c
 
 programs_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 tests_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)

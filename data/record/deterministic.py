@@ -36,3 +36,5 @@ def ieee_sqrt():
     if not torch.equal(sqrt(probe), right(probe)):
         torch.Tensor.sqrt = right
         torch._foreach_sqrt = lambda tensors: [right(x) for x in tensors]
+        power = torch.Tensor.__pow__
+        torch.Tensor.__pow__ = lambda x, y: right(x) if isinstance(y, float) and y == 0.5 else power(x, y)

@@ -168,6 +168,10 @@ CASES = {
         m.parameters(), lr=torch.tensor(3e-3), weight_decay=0.1, **FORLOOP)},
     "tensor-lr-adam": {**AMP, "optimizer": lambda m: torch.optim.Adam(
         m.parameters(), lr=torch.tensor(3e-3), weight_decay=0.1, **FORLOOP)},
+    "tensor-betas": {**AMP, "optimizer": lambda m: torch.optim.AdamW(
+        m.parameters(), lr=3e-3, betas=(torch.tensor(0.9), torch.tensor(0.999)), weight_decay=0.1, **FORLOOP)},
+    "tensor-betas-adam": {**AMP, "optimizer": lambda m: torch.optim.Adam(
+        m.parameters(), lr=torch.tensor(3e-3), betas=(torch.tensor(0.9), torch.tensor(0.95)), amsgrad=True, **FORLOOP)},
     "accumulation": {**AMP, "optimizer": adamw(), "micro": 4},
     "accumulation-clip": {**CLIP, "micro": 4, "optimizer": sgd(), "clip": ("norm", 0.35)},
     "tied": {**AMP, "model": Tied, "data": words, "optimizer": adamw()},

@@ -140,6 +140,7 @@ static int quantize_tensor(train_engine *e, const gpu_quantize &g, gpu_quantized
     const float encode = whole == 0 || most == 0 ? 1 : most < FLT_MAX ? most : FLT_MAX;
     own->encode = encode * (1 / g.max);
     own->decode = 1 / encode;
+    own->whole = whole;
     return 0;
 }
 

@@ -45,6 +45,7 @@ struct gpu_quantized {
     size_t block_rows, block_cols, grid_cols; /* extents of a block; blocks in a row */
     float factor;         /* GPU_SCALE_ONE                                           */
     float encode, decode; /* NVFP4: the tensor's, the former times 1 / 6             */
+    float whole;          /* NVFP4: the tensor's amax                                */
     int transposed;
     mpsim_rng rng;
     float *factors;       /* of every block: what codes are multiplied by, or NULL   */
@@ -58,7 +59,6 @@ static_assert(sizeof(gpu_quantized_list) + sizeof(gpu_quantize) <= GPU_LIST_PARA
 
 struct gpu_factor {
     float factor, inverse;
-    float inner; /* NVFP4: the block's scale, without the tensor's */
 };
 
 /* 2^e for -149 <= e <= 127. */
@@ -126,9 +126,9 @@ static __device__ __forceinline__ gpu_factor gpu_factor_nvfp4(const gpu_quantize
 {
     gpu_factor s;
     const float v = __fmul_rn(amax, p.encode);
-    s.inner = gpu_decode(q.scale, gpu_encode(q.scale, GPU_SATURATE, v).code);
-    s.inverse = __fmul_rn(s.inner, p.decode);
-    const float f = __fdiv_rn(1, s.inverse);
+    const float block = gpu_decode(q.scale, gpu_encode(q.scale, GPU_SATURATE, v).code);
+    const float f = __fdiv_rn(1, __fmul_rn(block, p.decode));
+    s.inverse = __fmul_rn(__fmul_rn(block, p.whole), 1 / (448 * 6.0f));
     s.factor = f > FLT_MAX ? FLT_MAX : f;
     return s;
 }
@@ -239,8 +239,7 @@ static __device__ __forceinline__ void gpu_quantize_one(const gpu_quantize &q, c
     const int lost = fp4 ? (code.code & 7) == 0 : gpu_is_zero_code(q.element, code.code);
     int overflow = code.overflow + !gpu_is_finite(scaled);
     const float element = fp4 ? gpu_fp4_value(code.code) : gpu_decode(q.element, code.code);
-    const float value = fp4 ? __fmul_rn(__fmul_rn(element, s.inner), p.decode)
-                            : __fmul_rn(element, s.inverse);
+    const float value = __fmul_rn(element, s.inverse);
     overflow += gpu_is_finite(element) && !gpu_is_finite(value);
     if (!q.codes)
         code = gpu_encode(q.to, GPU_NEAREST, value);
@@ -248,7 +247,7 @@ static __device__ __forceinline__ void gpu_quantize_one(const gpu_quantize &q, c
     if (gpu_is_finite(x)) {
         c->nonzero += x != 0;
         c->lost += x != 0 && lost;
-        c->overflow += (unsigned)overflow;
+        c->overflow += overflow != 0;
     }
     c->nonfinite += gpu_is_nonfinite_code(q.to, code.code);
 }

@@ -32,7 +32,7 @@ static int is_zero(const work *w, const group *g, size_t k)
 {
     const mpsim_blocks *out = w->reference.out;
     return g->amax[k] == 0 && isfinite(g->factor[k]) && g->factor[k] > 0 &&
-           isfinite(g->inner[k]) && isfinite(g->inverse[k]) && !out->codes && !out->values && !out->origin;
+           isfinite(g->inverse[k]) && !out->codes && !out->values && !out->origin;
 }
 
 void mpsim_block_sort(work *w, group *g, const span *s)
@@ -64,7 +64,7 @@ void mpsim_block_account(work *w, group *g, const span *s, size_t at)
             .words = r->rng ? mpsim_rng_words(room, r->rng, at + i, m) : NULL,
             .codes = out->codes ? out->codes + at + i : NULL,
             .values = out->values ? out->values + at + i : NULL,
-            .width = s->n > 1 ? s->width : m, .n = s->n, .factor = g->factor, .inner = g->inner,
+            .width = s->n > 1 ? s->width : m, .n = s->n, .factor = g->factor, .inverse = g->inverse,
             .plain = g->plain, .top = g->top, .seen = g->seen};
         w->account(&w->kernel, &row, &w->errors);
     }

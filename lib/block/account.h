@@ -21,7 +21,7 @@ typedef struct mpsim_block_pass {
 /* Scales of a group of blocks. */
 typedef struct mpsim_block_group {
     uint32_t amax[MPSIM_BLOCK_BATCH]; /* its bits */
-    float factor[MPSIM_BLOCK_BATCH], inverse[MPSIM_BLOCK_BATCH], inner[MPSIM_BLOCK_BATCH];
+    float factor[MPSIM_BLOCK_BATCH], inverse[MPSIM_BLOCK_BATCH];
     uint8_t code[MPSIM_BLOCK_BATCH];
     uint8_t irregular[MPSIM_BLOCK_BATCH]; /* amax or factor is not finite */
     mpsim_block_seen seen[MPSIM_BLOCK_BATCH]; /* for statistics of blocks */

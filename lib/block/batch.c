@@ -35,21 +35,21 @@ static uint8_t torch_nan_code(const mpsim_format *f, float y)
     return (uint8_t)((m & 0xff) | mpsim_sign_bit(f, (int)(u >> 31)));
 }
 
-static void correct_torch(const work *w, uint8_t *codes)
+static void correct_torch(const work *w, const float *y, size_t n, uint8_t *codes)
 {
     if (w->irregular && w->f->nan == MPSIM_NAN_NONE)
-        for (size_t i = 0; i < w->n; i++)
-            if (isnan(w->y[i]))
-                codes[i] = torch_nan_code(w->f, w->y[i]);
+        for (size_t i = 0; i < n; i++)
+            if (isnan(y[i]))
+                codes[i] = torch_nan_code(w->f, y[i]);
 }
 
 /* microxcaling rounds as sign(a) * floor(|a| + 1/2) in binary32: a zero loses its sign, and the
  * sum of the number below 1/2 is 1. */
-static void correct_microx(const work *w, uint8_t *codes, mpsim_counts *counts)
+static void correct_microx(const work *w, const float *y, size_t n, uint8_t *codes, mpsim_counts *counts)
 {
     const int away = w->recipe->element_mode == MPSIM_ROUND_NEAREST_AWAY;
-    for (size_t i = 0; i < w->n; i++) {
-        const uint32_t u = mpsim_bits_f32(w->y[i]);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t u = mpsim_bits_f32(y[i]);
         if (u == 0x80000000u) {
             codes[i] = 0;
         } else if (away && (u & 0x7fffffffu) == w->below_half) {
@@ -74,58 +74,53 @@ static float fp4_stochastic(float a, uint32_t word, unsigned *flags)
     return q > 6 ? 6 : q;
 }
 
-static void encode_fp4_grid(const work *w, uint8_t *codes, mpsim_counts *counts)
+static void encode_fp4_grid(const work *w, size_t from, size_t n, uint8_t *codes, mpsim_counts *counts)
 {
     static const uint8_t code_of[13] = {0, 1, 2, 3, 4, 0, 5, 0, 6, 0, 0, 0, 7}; /* by 2 q */
-    for (size_t i = 0; i < w->n; i++) {
+    for (size_t i = 0; i < n; i++) {
+        const float y = w->y[from + i];
         unsigned flags = 0;
         codes[i] = 7; /* NaN: +6 */
-        if (!isnan(w->y[i])) {
+        if (!isnan(y)) {
             const uint32_t word =
-                mpsim_rng_word(w->rng->seed, w->rng->stream, w->rng->index + w->start + i);
-            const float q = fp4_stochastic(fabsf(w->y[i]), word, &flags);
-            codes[i] = (uint8_t)(code_of[(int)(2 * q)] | (signbit(w->y[i]) ? 8 : 0));
-            if (isinf(w->y[i]))
+                mpsim_rng_word(w->rng->seed, w->rng->stream, w->rng->index + w->start + from + i);
+            const float q = fp4_stochastic(fabsf(y), word, &flags);
+            codes[i] = (uint8_t)(code_of[(int)(2 * q)] | (signbit(y) ? 8 : 0));
+            if (isinf(y))
                 flags = 0;
         }
         mpsim_count_flags(counts, flags);
     }
 }
 
-static void encode(const work *w, uint8_t *codes, mpsim_counts *counts)
+/* n elements of the batch, from element `from` on. */
+static void encode(const work *w, size_t from, size_t n, uint8_t *codes, mpsim_counts *counts)
 {
     mpsim_rng at = {0, 0, 0};
+    const float *y = w->y + from;
     if (w->fp4_grid) {
-        encode_fp4_grid(w, codes, counts);
+        encode_fp4_grid(w, from, n, codes, counts);
         return;
     }
     if (w->rng) {
         at = *w->rng;
-        at.index += w->start;
+        at.index += w->start + from;
     }
-    mpsim_encode_array_f32(w->f, &w->rounding, w->rng ? &at : NULL, codes, w->y, w->n, counts);
+    mpsim_encode_array_f32(w->f, &w->rounding, w->rng ? &at : NULL, codes, y, n, counts);
     if (w->rule->cast == MPSIM_CAST_TORCH)
-        correct_torch(w, codes);
+        correct_torch(w, y, n, codes);
     else if (w->rule->cast == MPSIM_CAST_MICROX)
-        correct_microx(w, codes, counts);
+        correct_microx(w, y, n, codes, counts);
 }
 
 /* ---- values and statistics ---- */
 
 static void dequantize(const work *w, float *values, const uint8_t *codes)
 {
-    switch (w->rule->dequantize) {
-    case MPSIM_OVER_FACTOR:
-        for (size_t i = 0; i < w->n; i++)
-            values[i] = w->decoded[codes[i]] / w->factor[i];
-        break;
-    case MPSIM_TWO_SCALES:
-        for (size_t i = 0; i < w->n; i++)
-            values[i] = w->decoded[codes[i]] * w->inner[i] * w->env.decode;
-        break;
-    default:
-        for (size_t i = 0; i < w->n; i++)
-            values[i] = w->decoded[codes[i]] * w->inner[i];
+    const int over = w->rule->dequantize == MPSIM_OVER_FACTOR;
+    for (size_t i = 0; i < w->n; i++) {
+        const float q = w->decoded[codes[i]];
+        values[i] = over ? q / w->factor[i] : q * w->inverse[i];
     }
 }
 
@@ -133,7 +128,7 @@ static void dequantize(const work *w, float *values, const uint8_t *codes)
 static int is_exact(const work *w, size_t i, float x, double q)
 {
     if (w->rule->divides)
-        return q * (double)w->inner[i] == (double)x;
+        return q * (double)w->inverse[i] == (double)x;
     return q == (double)x * (double)w->factor[i];
 }
 
@@ -147,8 +142,18 @@ static void add_casts(const work *w, mpsim_cast_stats *to, const mpsim_counts *c
     mpsim_cast_stats_add_values(to, origin + w->start, values, w->n);
 }
 
+/* Whether the cast counts an overflow of element i. */
+static int overflows(const work *w, size_t i)
+{
+    uint8_t code;
+    mpsim_counts one = {0, 0, 0, 0, 0};
+    encode(w, i, 1, &code, &one);
+    return one.overflow > 0;
+}
+
 /* Add the batch to the statistics. `cast` is what the cast of the scaled elements counted: of it,
- * subnormal results and overflow stand; an element whose product overflowed before it is added. */
+ * subnormal results and overflow stand; an element whose product overflowed before it is added, and one
+ * whose code stands for a value beyond binary32. */
 static void account(const work *w, const uint8_t *codes, const float *values,
                     const mpsim_counts *cast)
 {
@@ -160,9 +165,9 @@ static void account(const work *w, const uint8_t *codes, const float *values,
         if (isnan(x[i])) {
             c.nan++;
         } else if (isfinite(x[i])) {
-            c.inexact += !is_exact(w, i, x[i], q);
+            c.inexact += !is_exact(w, i, x[i], q) || !isfinite(values[i]);
             c.underflow += x[i] != 0 && q == 0;
-            c.overflow += !isfinite(w->y[i]) || (isfinite(q) && !isfinite(values[i]));
+            c.overflow += !isfinite(w->y[i]) || (isfinite(q) && !isfinite(values[i]) && !overflows(w, i));
         }
     }
     if (out->counts)
@@ -183,7 +188,7 @@ void mpsim_block_batch_flush(work *w)
     mpsim_counts counts = {0, 0, 0, 0, 0};
     if (w->n == 0)
         return;
-    encode(w, codes, &counts);
+    encode(w, 0, w->n, codes, &counts);
     const int accounts = out->casts || out->counts || out->stats;
     if (out->values || accounts)
         dequantize(w, values, codes);
@@ -193,7 +198,7 @@ void mpsim_block_batch_flush(work *w)
     w->irregular = 0;
 }
 
-void mpsim_block_batch_add(work *w, size_t at, size_t n, float factor, float inner, int irregular)
+void mpsim_block_batch_add(work *w, size_t at, size_t n, float factor, float inverse, int irregular)
 {
     while (n > 0) {
         if (w->n == BATCH || at != w->start + w->n)
@@ -204,9 +209,9 @@ void mpsim_block_batch_add(work *w, size_t at, size_t n, float factor, float inn
         const float *x = w->x + at;
         float *y = w->y + w->n;
         for (size_t i = 0; i < m; i++) {
-            y[i] = w->rule->divides ? x[i] / inner : x[i] * factor;
+            y[i] = w->rule->divides ? x[i] / inverse : x[i] * factor;
             w->factor[w->n + i] = factor;
-            w->inner[w->n + i] = inner;
+            w->inverse[w->n + i] = inverse;
         }
         if (irregular)
             for (size_t i = 0; i < m; i++)

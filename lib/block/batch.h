@@ -26,12 +26,12 @@ typedef struct mpsim_block_work {
     int irregular;       /* it may hold NaNs                                           */
     mpsim_block_seen *seen; /* NULL, or of the block that all of the batch is of       */
     float y[MPSIM_BLOCK_BATCH];      /* scaled elements                                            */
-    float factor[MPSIM_BLOCK_BATCH], inner[MPSIM_BLOCK_BATCH];
+    float factor[MPSIM_BLOCK_BATCH], inverse[MPSIM_BLOCK_BATCH];
 } mpsim_block_work;
 
 /* mpsim_block_batch_add -- scale n elements of one row of a block, from element `at` of the matrix on.
  * irregular: its amax or factor is not finite. */
-void mpsim_block_batch_add(mpsim_block_work *w, size_t at, size_t n, float factor, float inner,
+void mpsim_block_batch_add(mpsim_block_work *w, size_t at, size_t n, float factor, float inverse,
                            int irregular);
 
 /* mpsim_block_batch_flush -- cast the batch and empty it. */

@@ -110,7 +110,7 @@ static void raise_amax(const mpsim_block_work *r, group *g, const span *s)
 static void scale_blocks(const work *w, group *g, const span *s)
 {
     const mpsim_block_work *r = &w->reference;
-    const mpsim_block_scales to = {g->factor, g->inverse, g->inner, g->code};
+    const mpsim_block_scales to = {g->factor, g->inverse, g->code};
     memset(g->amax, 0, s->n * sizeof *g->amax);
     memset(g->left, 0, s->n);
     for (size_t i = s->top; i < s->top + s->h; i++)
@@ -128,7 +128,6 @@ static void scale_blocks(const work *w, group *g, const span *s)
             const mpsim_block_scale one = r->rule->block(&r->env, amax);
             g->factor[k] = one.factor;
             g->inverse[k] = one.inverse;
-            g->inner[k] = one.inner;
             g->code[k] = one.code;
         }
         g->irregular[k] = !isfinite(amax) || !isfinite(g->factor[k]);
@@ -159,7 +158,7 @@ static void add_to_batch(work *w, group *g, const span *s, size_t at, const uint
             mpsim_block_batch_flush(r);
             r->seen = &g->seen[k];
         }
-        mpsim_block_batch_add(r, at + k * s->width, s->width, g->factor[k], g->inner[k],
+        mpsim_block_batch_add(r, at + k * s->width, s->width, g->factor[k], g->inverse[k],
                               g->irregular[k]);
     }
 }
@@ -174,7 +173,7 @@ static void cast_row(work *w, const group *g, const span *s, size_t at)
     for (size_t i = 0, m; i < total; i += m) {
         m = total - i < BATCH || whole ? total - i : BATCH;
         w->cast(&w->kernel, out->codes ? out->codes + at + i : NULL,
-                out->values ? out->values + at + i : NULL, r->x + at + i, g->factor, g->inner,
+                out->values ? out->values + at + i : NULL, r->x + at + i, g->factor, g->inverse,
                 r->rng ? mpsim_rng_words(room, r->rng, at + i, m) : NULL,
                 s->n > 1 ? s->width : m, s->n, out->counts);
     }

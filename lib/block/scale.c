@@ -68,10 +68,10 @@ static int ceil_log2_f32(float x)
 static mpsim_block_scale e8m0(int code)
 {
     const float nan = mpsim_f32_bits(0x7fc00000u);
-    mpsim_block_scale s = {.factor = nan, .inverse = nan, .inner = nan, .code = (uint8_t)code};
+    mpsim_block_scale s = {.factor = nan, .inverse = nan, .code = (uint8_t)code};
     if (code != E8M0_NAN) {
         s.factor = power_of_two(E8M0_BIAS - code);
-        s.inverse = s.inner = power_of_two(code - E8M0_BIAS);
+        s.inverse = power_of_two(code - E8M0_BIAS);
     }
     return s;
 }
@@ -216,7 +216,7 @@ static mpsim_block_scale deepgemm_rule(const mpsim_scale_env *env, float amax)
 static mpsim_block_scale binary32(float factor)
 {
     const float inverse = 1 / factor;
-    const mpsim_block_scale s = {.factor = factor, .inverse = inverse, .inner = inverse};
+    const mpsim_block_scale s = {.factor = factor, .inverse = inverse};
     return s;
 }
 
@@ -240,7 +240,7 @@ static mpsim_block_scale amax_torchao_rule(const mpsim_scale_env *env, float ama
 static mpsim_block_scale amax_deepseek_rule(const mpsim_scale_env *env, float amax)
 {
     const float v = at_least(env, amax) / env->max, s = v == 0 ? 1 : v;
-    const mpsim_block_scale scale = {.factor = 1 / s, .inverse = s, .inner = s};
+    const mpsim_block_scale scale = {.factor = 1 / s, .inverse = s};
     return scale;
 }
 
@@ -291,14 +291,17 @@ static void nvfp4_te_tensor(mpsim_scale_env *env, float amax)
     if (amax == 0 || env->encode == 0)
         env->encode = 1;
     env->decode = 1 / env->encode;
+    env->amax = amax;
 }
 
+/* Elements are scaled by way of `decode`, and back by the amax itself (dequantize_nvfp4.cuh). */
 static mpsim_block_scale nvfp4_te_rule(const mpsim_scale_env *env, float amax)
 {
     mpsim_block_scale s;
-    s.code = e4m3(amax * (env->encode * (1 / env->max)), MPSIM_NANS_ONES, &s.inner);
-    s.inverse = s.inner * env->decode;
-    s.factor = fminf(1 / s.inverse, FLT_MAX);
+    float value;
+    s.code = e4m3(amax * (env->encode * (1 / env->max)), MPSIM_NANS_ONES, &value);
+    s.factor = fminf(1 / (value * env->decode), FLT_MAX);
+    s.inverse = value * env->amax * (1 / (E4M3_MAX * env->max));
     return s;
 }
 
@@ -327,7 +330,7 @@ static mpsim_block_scale nvfp4_torchao_rule(const mpsim_scale_env *env, float am
     float v = quotient(quotient(amax, env->max), env->decode), value;
     v = v < 0x1p-6f ? 0x1p-6f : v > E4M3_MAX ? (float)E4M3_MAX : v;
     s.code = e4m3(v, MPSIM_NANS_ONES_SIGNED, &value);
-    s.inverse = s.inner = env->decode * value;
+    s.inverse = env->decode * value;
     s.factor = quotient(env->encode, value);
     return s;
 }
@@ -350,7 +353,7 @@ static const mpsim_scale_rule_row rules[] = {
                                           .dequantize = MPSIM_OVER_FACTOR),
     [MPSIM_SCALE_MSAMP] = BINARY32(msamp_rule, .takes_given = 1),
     [MPSIM_SCALE_NVFP4_TE] = {nvfp4_te_tensor, nvfp4_te_rule, MPSIM_CAST_CUDA,
-                              MPSIM_TWO_SCALES, .drops_nan = 1, .scale_bytes = 1, .fp4_only = 1,
+                              MPSIM_TIMES_INVERSE, .drops_nan = 1, .scale_bytes = 1, .fp4_only = 1,
                               .least_code = 1, .largest_code = 0x7e},
     [MPSIM_SCALE_NVFP4_TORCHAO] = {nvfp4_torchao_tensor, nvfp4_torchao_rule, MPSIM_CAST_TORCH,
                                    MPSIM_TIMES_INVERSE, .scale_bytes = 1, .fp4_only = 1,

@@ -12,7 +12,6 @@ _Static_assert(FLT_EVAL_METHOD == 0, "scales need operations in their own type")
 typedef struct mpsim_block_scale {
     float factor;  /* elements are multiplied by it                                   */
     float inverse; /* dequantises                                                     */
-    float inner;   /* MPSIM_TWO_SCALES: the value of `code`; else `inverse`           */
     uint8_t code;  /* E8M0 or E4M3; 0 where the scale is binary32                     */
 } mpsim_block_scale;
 
@@ -25,6 +24,7 @@ typedef struct mpsim_scale_env {
     float given;  /* the caller's scale                       */
     float encode; /* the tensor's scale (NVFP4), 1 for others */
     float decode; /* what stands beside the codes for it      */
+    float amax;   /* of the tensor (NVFP4_TE)                 */
 } mpsim_scale_env;
 
 /* How elements are cast once they are scaled. */
@@ -36,9 +36,8 @@ typedef enum mpsim_element_cast {
 
 /* How the value q of a code is scaled back, in binary32. */
 typedef enum mpsim_dequantize {
-    MPSIM_TIMES_INVERSE, /* q * inner            */
-    MPSIM_OVER_FACTOR,   /* q / factor           */
-    MPSIM_TWO_SCALES     /* (q * inner) * decode */
+    MPSIM_TIMES_INVERSE, /* q * inverse */
+    MPSIM_OVER_FACTOR    /* q / factor  */
 } mpsim_dequantize;
 
 typedef struct mpsim_scale_rule_row {

@@ -79,7 +79,7 @@ mpsim_status mpsim_optim_check(const mpsim_optim *o)
 {
     const mpsim_optim_row *r = o ? mpsim_optim_row_of(o->variant) : NULL;
     if (!r || o->algorithm >= MPSIM_OPTIM_ALGORITHMS || o->store > MPSIM_STORE_KAHAN ||
-        o->nesterov > 1 || o->amsgrad > 1 || o->maximize > 1 || !numbers_are_valid(o))
+        o->nesterov > 1 || o->amsgrad > 1 || o->maximize > 1 || o->float_powers > 1 || !numbers_are_valid(o))
         return MPSIM_EINVAL;
     if (!is_available(r, o))
         return MPSIM_EUNAVAILABLE;
@@ -89,10 +89,25 @@ mpsim_status mpsim_optim_check(const mpsim_optim *o)
 
 /* ---- a step ---- */
 
+/* ATen's pow of a binary32 number: x, x x and (x x) x for the first three exponents, else C's powf. */
+static float float_power(float beta, uint64_t n)
+{
+    return n == 2 ? beta * beta : n == 3 ? beta * beta * beta : (float)mpsim_power((double)beta, n);
+}
+
+double mpsim_optim_correction(const mpsim_optim *o, double beta, uint64_t step)
+{
+    return o->float_powers ? (double)(1 - float_power((float)beta, step)) : 1 - mpsim_power(beta, step);
+}
+
 static mpsim_optim_power power_of(const mpsim_optim *o, double beta, uint64_t step)
 {
     if (!mpsim_optim_traits_of(o->algorithm)->corrects)
         return (mpsim_optim_power){.of_double = 0, .of_float = 0};
+    if (o->float_powers) { /* 1 - a binary32 number above 2^-24 is exact */
+        const double power = 1 - mpsim_optim_correction(o, beta, step);
+        return (mpsim_optim_power){.of_double = power, .of_float = power};
+    }
     return (mpsim_optim_power){.of_double = mpsim_power(beta, step),
                                .of_float = mpsim_power((double)(float)beta, step)};
 }

@@ -47,6 +47,7 @@ static int look_at(input *in, file_step *f, int *stays)
         return input_failed(in, &error);
     }
     f->said.step = trace_step(t);
+    f->said.named = trace_step_of_path(t);
     f->said.rank = rank_of(t);
     twice_see(&in->twice, t);
     trace_close(t);
@@ -57,7 +58,7 @@ static int sort_files(input *in, file_step *files, input_step *steps)
 {
     size_t kept = 0, left_out = 0;
     for (size_t i = 0; i < in->tree.count; i++) {
-        file_step f = {{-1, -1}, i, in->tree.paths[i]};
+        file_step f = {{-1, -1, -1}, i, in->tree.paths[i]};
         int stays;
         const int code = look_at(in, &f, &stays);
         if (code)

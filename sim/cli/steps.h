@@ -6,8 +6,9 @@
 
 /* What a file says of itself. */
 typedef struct input_step {
-    int64_t step; /* trace_step; -1: the file does not say              */
-    int64_t rank; /* metadata "mpsim.rank", up to 2^31 - 1; -1: neither */
+    int64_t step;  /* trace_step; -1: the file does not say              */
+    int64_t rank;  /* metadata "mpsim.rank", up to 2^31 - 1; -1: neither */
+    int64_t named; /* the step that its path says, which may be another; or -1 */
 } input_step;
 
 /* input_is_file -- whether a path is a regular file, which can be read as often as needed; standard

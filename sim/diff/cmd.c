@@ -2,6 +2,7 @@
 #include "../commands.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
+#include "logprob.h"
 #include "report.h"
 
 #include <string.h>
@@ -10,30 +11,35 @@ static const char more[] =
     "A and B are files, or folders of the files of a run. Tensors are compared in the order in which\n"
     "a training computes them: by step; in a step weights and state, then the forward pass, then the\n"
     "backward pass. The first that differs is described, with a verdict and its evidence; the others\n"
-    "are listed. Verdicts: 'equal', or for each tensor dtype, reshaped, codes, step-skipped,\n"
-    "flipped-bit, byte-order, reinterpreted, negated, scaled, rounded, zeroed, clipped, transposed,\n"
-    "reversed, shifted, permuted, resized, non-finite, sum-order, corrupted, close, unrelated, missing,\n"
-    "extra. Tensors are matched by name, then by kind and parameter, by name but for what is in front of\n"
-    "it, by content, and by shape; names that differ are no difference.\n"
+    "are listed. Verdicts: 'equal', or for each tensor dtype, reshaped, codes, step-shifted, step-skipped,\n"
+    "scalar, constant, flipped-bit, byte-order, reinterpreted, negated, signs, scaled, offset, affine,\n"
+    "rounded, computed, zeroed, dropout, clipped, transposed, reversed, shifted, permuted, resized,\n"
+    "non-finite, sum-order, partial, corrupted, close, related, unrelated, missing, extra (doc/diff.md).\n"
+    "Tensors are matched by name, then by kind and parameter, by name but for what is in front of it, by\n"
+    "content, and by shape; names that differ are no difference.\n"
     "\n"
     "ULPs are steps between neighbouring numbers of the narrower of the two formats. Relative errors\n"
     "are of the larger magnitude. Exit code: 0 equal, or within the tolerance; 1 they differ.\n"
     "\n"
+    "With --logprob A are log-probabilities of a sampler and B those of a trainer: d = B - A, the ratio of\n"
+    "probabilities is exp(d), that of a sequence their product. Zeros at the end of a row are padding.\n"
+    "\n"
     "Examples:\n"
     "  mpsim diff run-a/ run-b/                       two recorded runs\n"
+    "  mpsim diff --logprob --clip 0.8,1.28 sampler.safetensors trainer.safetensors\n"
     "  mpsim diff --tolerance 4ulp old.safetensors new.safetensors\n"
     "  mpsim diff -k wgrad --json -o diff.json run-a/ run-b/     for mpsim plot diff\n";
 
 typedef struct options {
     input_options from;
     report_options form;
-    const char *tolerance;
-    int tensors;
+    const char *tolerance, *clip;
+    int tensors, logprob;
 } options;
 
 static int compare(side sides[2], const options *o, report_style style, output *out, char **operands)
 {
-    const diffreport_head head = {.paths = {operands[0], operands[1]}, .tolerance = o->tolerance,
+    const diffreport_head head = {.paths = {operands[0], operands[1]}, .sides = sides, .tolerance = o->tolerance,
                                   .match = &o->from.match, .kinds = &o->from.kinds};
     tolerance within;
     int code = tolerance_parse(&within, o->tolerance, "diff");
@@ -59,6 +65,28 @@ static int compare(side sides[2], const options *o, report_style style, output *
     return code;
 }
 
+static int compare_logprobs(side sides[2], const options *o, report_style style, output *out, char **operands)
+{
+    logprob_options lo = {.paths = {operands[0], operands[1]}};
+    int differ = 0, code = logprob_band(&lo, o->clip);
+    for (int k = 0; k < 2 && !code; k++)
+        code = side_open(&sides[k], "diff", &o->from, operands[k]);
+    if (!code)
+        code = logprob_run(out->file, style, &lo, &sides[0], &sides[1], &differ);
+    if (!code)
+        code = output_close(out);
+    else
+        output_abandon(out);
+    return code ? code : sides[0].in.failed + sides[1].in.failed ? EXIT_PARTIAL : differ ? EXIT_CHECK : EXIT_OK;
+}
+
+static int check_logprob(const options *o)
+{
+    if (o->logprob && (o->tolerance || o->form.csv))
+        return fail(EXIT_USAGE, "diff: --logprob goes with neither --tolerance nor --csv");
+    return o->clip && !o->logprob ? fail(EXIT_USAGE, "diff: --clip is of --logprob") : 0;
+}
+
 static int run(const options *o, char **operands, int n)
 {
     report_style style;
@@ -71,13 +99,15 @@ static int run(const options *o, char **operands, int n)
     if (!code && strcmp(operands[0], "-") == 0 && strcmp(operands[1], "-") == 0)
         code = fail(EXIT_USAGE, "diff: standard input is one file, and cannot be both");
     if (!code)
+        code = check_logprob(o);
+    if (!code)
         code = input_check_kinds("diff", "kind", &o->from.kinds, NULL);
     if (!code)
         code = report_options_threads(&o->form, "diff");
     if (!code)
         code = output_open(&out, o->form.path);
     if (!code)
-        code = compare(sides, o, style, &out, operands);
+        code = (o->logprob ? compare_logprobs : compare)(sides, o, style, &out, operands);
     side_close(&sides[0]);
     side_close(&sides[1]);
     return code;
@@ -91,6 +121,9 @@ int cmd_diff(const command *self, int argc, char **argv)
         {0, "What is a difference", OPTION_HEADING, NULL, NULL, NULL},
         {0, "tolerance", OPTION_STRING, &o.tolerance, "HOW",
          "no difference up to 4ulp, 1e-3 (relative), or 60dB (SQNR) of a tensor"},
+        {0, "logprob", OPTION_FLAG, &o.logprob, NULL,
+         "the tensors are log-probabilities of the same tokens, a row for each sequence: differences, ratios, products"},
+        {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH", "logprob: the band of ratios (default 0.8,1.2)"},
         {0, "Files and tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         KEEP_GOING_OPTION_ROW(o.from),

@@ -1,7 +1,13 @@
 /* compare.c -- see compare.h. */
 #include "compare.h"
 
+#include "computed.h"
+#include "constants.h"
+#include "dropout.h"
+#include "line.h"
+#include "lines.h"
 #include "numbers.h"
+#include "parts.h"
 #include "patterns.h"
 #include "places.h"
 #include "stale.h"
@@ -12,10 +18,12 @@
 /* The judges of two tensors of as many elements, the surest and cheapest first: the first that says yes is
  * believed. The last always does. */
 static verdict_judge *const judges[] = {
-    stale_b,           pattern_codes,   pattern_flipped_bit, pattern_byte_order, pattern_reinterpreted,
-    pattern_negated,   numbers_rounded_own, pattern_zeroed,  pattern_clipped,    numbers_scaled,
-    numbers_rounded,   pattern_flipped_bits, places_moved,   pattern_non_finite, pattern_sum_order,
-    stale_a,           pattern_corrupted, pattern_close,     pattern_unrelated,
+    stale_shifted,       stale_b,            pattern_codes,      constants_scalar,    constants_constant,
+    pattern_flipped_bit, pattern_byte_order, pattern_reinterpreted, pattern_negated,  numbers_rounded_own,
+    pattern_zeroed,      pattern_clipped,    numbers_scaled,     line_offset,         dropout_masks,
+    numbers_rounded,     pattern_flipped_bits, places_moved,     pattern_non_finite,  parts_moved,
+    pattern_sum_order,   line_fitted,        lines_own,          computed_widened,    stale_a,
+    parts_corrupted,     computed_operands,  pattern_close,      pattern_unrelated,
 };
 
 static void out_of_memory(comparison *c)
@@ -67,7 +75,6 @@ void compare_begin(comparison *c, int lanes)
     }
     memset(&k->walk, 0, sizeof k->walk);
     measurer_init(&k->measurer, x->format, y->format);
-    measure_init(&k->all);
     c->failed = source_open(&k->walk.of[0], k->sides[0], x, &c->error) ||
                 source_open(&k->walk.of[1], k->sides[1], y, &c->error);
     c->opened = 1;
@@ -79,31 +86,32 @@ void compare_begin(comparison *c, int lanes)
 
 typedef struct measuring {
     const measurer *by;
-    measure *lanes;
+    measure *first, *others; /* of the first lane, of the others */
 } measuring;
 
 static int look_measure(void *context, int lane, const walk_piece *p)
 {
     measuring *m = context;
-    measure_add(&m->lanes[lane], m->by, p->first, p->codes[0], p->codes[1], p->values[0], p->values[1], p->n);
+    measure_add(lane ? &m->others[lane - 1] : m->first, m->by, p->first, p->codes[0], p->codes[1], p->values[0], p->values[1], p->n);
     return 0;
 }
 
 static void measure_range(comparison *c, measure *sum, uint64_t first, uint64_t end)
 {
     verdict_case *k = &c->c;
-    measuring m = {&k->measurer, malloc((size_t)k->walk.lanes * sizeof *m.lanes)};
-    if (!m.lanes) {
+    const int others = k->walk.lanes - 1; /* the first lane's is the sum */
+    measuring m = {&k->measurer, sum, others ? malloc((size_t)others * sizeof *m.others) : NULL};
+    if (others && !m.others) {
         out_of_memory(c);
         return;
     }
-    for (int i = 0; i < k->walk.lanes; i++)
-        measure_init(&m.lanes[i]);
-    c->failed = walk_range(&k->walk, first, end, 0, 1, look_measure, &m, &c->error);
     measure_init(sum);
-    for (int i = 0; i < k->walk.lanes && !c->failed; i++)
-        measure_merge(sum, &m.lanes[i]);
-    free(m.lanes);
+    for (int i = 0; i < others; i++)
+        measure_init(&m.others[i]);
+    c->failed = walk_range(&k->walk, first, end, 0, 1, look_measure, &m, &c->error);
+    for (int i = 0; i < others && !c->failed; i++)
+        measure_merge(sum, &m.others[i]);
+    free(m.others);
 }
 
 void compare_look(comparison *c)

@@ -24,6 +24,11 @@ static double undivided(const fit_question *q, double y)
     return fabs(code - y * q->scale) <= fabs(code) * q->slack ? code : (double)NAN;
 }
 
+int fit_may_hold(const fit_question *q, double y)
+{
+    return !q->back || isnan(y) || !isnan(undivided(q, y));
+}
+
 static void add_overflow(fit *f, const fit_question *q, double y, int sign)
 {
     if (isnan(y))

@@ -23,6 +23,9 @@ typedef struct fit {
     uint64_t flushed;          /* zero instead of a number below the smallest normal one     */
 } fit;
 
+/* fit_may_hold -- whether y can be the answer to some x at all: cheap. */
+int fit_may_hold(const fit_question *q, double y);
+
 /* fit_add -- elements of both; of at most FIT_MOST. */
 enum { FIT_MOST = 1024 };
 void fit_add(fit *f, const fit_question *q, const double *x, const double *y, size_t n);

@@ -163,28 +163,27 @@ typedef struct looked {
     size_t i;
 } looked;
 
+/* What elements are read into, for one tensor after the other. */
+enum { AT_ONCE = 16 << 10 };
+typedef struct digesting {
+    double values[AT_ONCE];
+    unsigned char codes[AT_ONCE * sizeof(double)];
+} digesting;
+
 /* A tensor's numbers, whatever their format. */
-static int digest_of(side *s, const side_tensor *t, uint64_t *digest, trace_error *error)
+static int digest_of(digesting *d, side *s, const side_tensor *t, uint64_t *digest, trace_error *error)
 {
-    enum { AT_ONCE = 16 << 10 };
     const mpsim_format *wide = mpsim_format_find("binary64");
-    *digest = 0;
-    if (!t->format)
-        return 0;
     source from = {.tensor = NULL};
-    double *values = malloc(AT_ONCE * sizeof *values);
-    unsigned char *codes = malloc(AT_ONCE * sizeof *values);
-    int bad = !values || !codes ? trace_error_set(error, EXIT_IO, t->file->path, UINT64_MAX, "out of memory")
-                                : source_open(&from, s, t, error);
+    *digest = 0;
+    int bad = source_open(&from, s, t, error);
     for (uint64_t at = 0; at < t->count && !bad; at += AT_ONCE) {
         const size_t n = t->count - at < AT_ONCE ? (size_t)(t->count - at) : AT_ONCE;
-        bad = elements_codes(&from.from, at, codes, n, error);
-        if (!bad && mpsim_decode_array(t->format, values, codes, n) == MPSIM_OK)
-            *digest += mpsim_digest(wide, values, n, at);
+        bad = elements_codes(&from.from, at, d->codes, n, error);
+        if (!bad && mpsim_decode_array(t->format, d->values, d->codes, n) == MPSIM_OK)
+            *digest += mpsim_digest(wide, d->values, n, at);
     }
     elements_close(&from.from);
-    free(values);
-    free(codes);
     return bad;
 }
 
@@ -219,20 +218,15 @@ static int by_shape_order(const void *a, const void *b)
     return c ? c : (x->i > y->i) - (x->i < y->i);
 }
 
-/* Those without a partner; with `content` also what is in them. */
-static int look(const party *p, looked **list, size_t *n, int content)
+static int look_at(const party *p, digesting *d, looked **list, size_t *n)
 {
-    *n = 0;
-    *list = malloc((p->g->n + 1) * sizeof **list);
-    if (!*list)
-        return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < p->g->n; i++) {
         trace_error error;
         looked l = {.t = &p->g->tensors[i], .i = i};
-        if (p->partner[i] != NONE || (content && (!l.t->format || l.t->count == 0)))
+        if (p->partner[i] != NONE || (d && (!l.t->format || l.t->count == 0)))
             continue;
         side_pin(p->g->of);
-        if (content && digest_of(p->g->of, l.t, &l.digest, &error)) {
+        if (d && digest_of(d, p->g->of, l.t, &l.digest, &error)) {
             const int code = input_failed(&p->g->of->in, &error);
             if (code)
                 return code;
@@ -241,6 +235,17 @@ static int look(const party *p, looked **list, size_t *n, int content)
         (*list)[(*n)++] = l;
     }
     return 0;
+}
+
+/* Those without a partner; with `content` also what is in them. */
+static int look(const party *p, looked **list, size_t *n, int content)
+{
+    digesting *d = content ? malloc(sizeof *d) : NULL;
+    *n = 0;
+    *list = malloc((p->g->n + 1) * sizeof **list);
+    const int code = *list && (d || !content) ? look_at(p, d, list, n) : fail(EXIT_IO, "out of memory");
+    free(d);
+    return code;
 }
 
 /* Pair equal ones of two sorted lists, the first with the first; of a shape only if both have as many. */

@@ -11,10 +11,15 @@ void measure_init(measure *m)
     memset(m, 0, sizeof *m);
     m->first.at = UINT64_MAX;
     m->kept_min = m->limit_min = m->ratio_min = HUGE_VAL;
-    m->ratio_max = -HUGE_VAL;
+    m->ratio_max = m->offset_min = -HUGE_VAL;
+    m->offset_max = HUGE_VAL;
     m->scale_max[0] = m->scale_max[1] = HUGE_VAL;
-    mpsim_sum_init(&m->signal[0]);
-    mpsim_sum_init(&m->signal[1]);
+    for (int k = 0; k < 2; k++) {
+        m->low[k] = HUGE_VAL;
+        m->high[k] = -HUGE_VAL;
+        mpsim_sum_init(&m->signal[k]);
+        mpsim_sum_init(&m->total[k]);
+    }
     mpsim_sum_init(&m->product);
     mpsim_sum_init(&m->noise);
     mpsim_sum_init(&m->signal_differ);
@@ -168,6 +173,35 @@ static unsigned significant_bits(double x)
     return fraction ? 53 - (unsigned)__builtin_ctzll(fraction) : 1;
 }
 
+static void add_level(measure_levels *l, double x)
+{
+    for (unsigned i = 0; i < l->n && l->n <= MEASURE_LEVELS; i++)
+        if (l->x[i] == x)
+            return;
+    if (l->n < MEASURE_LEVELS && !isnan(x))
+        l->x[l->n++] = x;
+    else
+        l->n = MEASURE_LEVELS + 1;
+}
+
+static void merge_levels(measure_levels *to, const measure_levels *from)
+{
+    if (from->n > MEASURE_LEVELS)
+        to->n = from->n;
+    for (unsigned i = 0; i < from->n && to->n <= MEASURE_LEVELS; i++)
+        add_level(to, from->x[i]);
+}
+
+/* Offsets with which a is b, but for a rounding. */
+static void add_offset(measure *m, const measurer *r, double a, double b)
+{
+    const double unit = ldexp(fmax(fabs(a), fabs(b)), -r->narrow.mbits);
+    m->offset_min = fmax(m->offset_min, b - a - unit);
+    m->offset_max = fmin(m->offset_max, b - a + unit);
+    m->offset_unit = fmax(m->offset_unit, unit);
+    m->finite++;
+}
+
 static uint64_t mixed(uint64_t x)
 {
     x += UINT64_C(0x9e3779b97f4a7c15);
@@ -184,8 +218,12 @@ static void add_side(measure *m, const measurer *r, int k, uint64_t at, uint64_t
     m->nan[k] += isnan(x) != 0;
     m->inf[k] += isinf(x) != 0;
     m->zero[k] += x == 0;
-    if (isfinite(x))
+    add_level(&m->levels[k], x);
+    if (isfinite(x)) {
         m->amax[k] = fmax(m->amax[k], fabs(x));
+        m->low[k] = fmin(m->low[k], x);
+        m->high[k] = fmax(m->high[k], x);
+    }
     if (x != 0 && m->end[k] < at + 1)
         m->end[k] = at + 1;
     if (isfinite(x) && x != 0) {
@@ -204,6 +242,9 @@ static void add_pair(measure *m, const measurer *r, const measure_place *p)
         mpsim_sum_add_square(&m->signal[0], a);
         mpsim_sum_add_square(&m->signal[1], b);
         mpsim_sum_add_product(&m->product, a, b);
+        mpsim_sum_add(&m->total[0], a);
+        mpsim_sum_add(&m->total[1], b);
+        add_offset(m, r, a, b);
         if (a != 0 && b != 0)
             add_ratio(m, r, a, b);
     }
@@ -260,8 +301,15 @@ static void merge_extremes(measure *to, const measure *from)
     to->limit_max = fmax(to->limit_max, from->limit_max);
     to->ratio_min = fmin(to->ratio_min, from->ratio_min);
     to->ratio_max = fmax(to->ratio_max, from->ratio_max);
+    to->offset_min = fmax(to->offset_min, from->offset_min);
+    to->offset_max = fmin(to->offset_max, from->offset_max);
+    to->offset_unit = fmax(to->offset_unit, from->offset_unit);
     for (int k = 0; k < 2; k++) {
         to->amax[k] = fmax(to->amax[k], from->amax[k]);
+        to->low[k] = fmin(to->low[k], from->low[k]);
+        to->high[k] = fmax(to->high[k], from->high[k]);
+        merge_levels(&to->levels[k], &from->levels[k]);
+        mpsim_sum_merge(&to->total[k], &from->total[k]);
         to->end[k] = from->end[k] > to->end[k] ? from->end[k] : to->end[k];
         to->scale_min[k] = fmax(to->scale_min[k], from->scale_min[k]);
         to->scale_max[k] = fmin(to->scale_max[k], from->scale_max[k]);
@@ -300,6 +348,7 @@ void measure_merge(measure *to, const measure *from)
     to->swapped += from->swapped;
     to->same_code += from->same_code;
     to->ratios += from->ratios;
+    to->finite += from->finite;
 }
 
 /* ---- what follows ---- */
@@ -342,4 +391,61 @@ double measure_correlation(const measure *m)
         return (double)NAN;
     const int even = x + y - ((x + y) & 1); /* so that its half is whole */
     return ldexp(product / sqrt(ldexp(a * b, (x + y) & 1)), p - even / 2);
+}
+
+int measure_is_balanced(const measure *m)
+{
+    const double n = (double)(m->larger + m->smaller), d = (double)m->larger - (double)m->smaller;
+    return fabs(d) <= 5 * sqrt(n) + 1;
+}
+
+double measure_alignment(const measure *m)
+{
+    mpsim_sum along = m->product;
+    mpsim_sum_subtract(&along, &m->signal[0]);
+    const double noise = mpsim_sum_value(&m->noise), signal = mpsim_sum_value(&m->signal[0]);
+    return noise > 0 && signal > 0 ? mpsim_sum_value(&along) / (sqrt(noise) * sqrt(signal)) : 0;
+}
+
+/* Sums over n as binary64, all scaled by one power of two so that squares neither overflow nor vanish. */
+typedef struct moments {
+    double a, b, aa, bb, ab; /* means; variances and the covariance */
+    int scale;
+} moments;
+
+static double mean_of(const mpsim_sum *s, double n, int scale)
+{
+    int e;
+    const double x = mpsim_sum_frexp(s, &e);
+    return ldexp(x / n, e - scale);
+}
+
+static moments moments_of(const measure *m)
+{
+    const double n = (double)m->finite;
+    moments v = {.scale = 0};
+    frexp(fmax(m->amax[0], m->amax[1]), &v.scale);
+    v.a = mean_of(&m->total[0], n, v.scale);
+    v.b = mean_of(&m->total[1], n, v.scale);
+    v.aa = mean_of(&m->signal[0], n, 2 * v.scale) - v.a * v.a;
+    v.bb = mean_of(&m->signal[1], n, 2 * v.scale) - v.b * v.b;
+    v.ab = mean_of(&m->product, n, 2 * v.scale) - v.a * v.b;
+    return v;
+}
+
+int measure_line(const measure *m, measure_fit *f)
+{
+    const double little = 1e-10; /* of the square of a mean: below it binary64 has too few bits left */
+    if (m->finite < 2)
+        return -1;
+    const moments v = moments_of(m);
+    if (!(v.aa > little * v.a * v.a) || !(v.bb > little * v.b * v.b))
+        return -1;
+    const double left = fmax(0, 1 - v.ab / v.aa * (v.ab / v.bb));
+    f->slope = v.ab / v.aa;
+    f->offset = ldexp(v.b - f->slope * v.a, v.scale);
+    f->share = sqrt(left);
+    f->deviation = ldexp(sqrt(v.bb), v.scale);
+    f->left = f->share * f->deviation;
+    return 0;
 }

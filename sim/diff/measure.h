@@ -11,6 +11,13 @@ typedef struct measure_place {
     double values[2];
 } measure_place;
 
+/* Different values of a side, as long as they are few. */
+enum { MEASURE_LEVELS = 8 };
+typedef struct measure_levels {
+    double x[MEASURE_LEVELS];
+    unsigned n; /* MEASURE_LEVELS + 1: more, or a NaN */
+} measure_levels;
+
 /* Bins of ULPs: 0 for none (numbers that become equal in the narrower format), then 1, 2-3, 4-7, ... */
 enum { MEASURE_ULP_BINS = 65, MEASURE_BITS = 64 };
 
@@ -23,7 +30,8 @@ typedef struct measure {
     uint64_t bits[MEASURE_BITS];   /* of one format: elements whose codes differ in this bit         */
     uint64_t one_bit;              /* elements that differ in one bit alone                          */
     double max_abs, max_rel;       /* of finite pairs; relative to the larger magnitude              */
-    double amax[2];
+    double amax[2], low[2], high[2]; /* of finite elements */
+    measure_levels levels[2];
     uint64_t nan[2], inf[2], zero[2];
     uint64_t broke, mended;        /* finite in A alone; in B alone                                  */
     uint64_t both_nan;             /* that differ, by the codes of NaN                               */
@@ -39,9 +47,13 @@ typedef struct measure {
     double ratio_min, ratio_max;   /* B / A where neither is zero, subnormal or not finite           */
     double scale_min[2], scale_max[2]; /* scales s with which A s rounds to B, and B s to A          */
     uint64_t ratios;
+    double offset_min, offset_max; /* numbers c with which A + c is B, within a unit in the last place of the larger */
+    double offset_unit;            /* the largest such unit */
+    uint64_t finite;               /* pairs */
     unsigned significant[2];       /* the most significant bits that a number has                    */
     mpsim_sum signal[2], product, noise; /* of finite pairs: A A, B B, A B; (A - B)^2                */
     mpsim_sum signal_differ;       /* A A where they differ                                          */
+    mpsim_sum total[2];            /* A, B of finite pairs                                           */
     uint64_t multiset[2][2];       /* digests of the codes, or values, in whatever order             */
 } measure;
 
@@ -70,5 +82,16 @@ double measure_sqnr(const measure *m);
 double measure_relative(const measure *m);        /* root mean square of the error to that of A */
 double measure_relative_differ(const measure *m); /* the same of the elements that differ       */
 double measure_correlation(const measure *m);
+/* Whether errors go up and down alike, which is what adding in another order does; how much they go along with A:
+ * -1 to 1. */
+int    measure_is_balanced(const measure *m);
+double measure_alignment(const measure *m);
+
+/* measure_line -- the straight line B = slope A + offset that fits finite pairs best, and the root mean square of what
+ * is left, absolute and relative to B's deviation from its mean. 0, or -1 where too little differs from its mean. */
+typedef struct measure_fit {
+    double slope, offset, left, share, deviation; /* deviation: of B */
+} measure_fit;
+int measure_line(const measure *m, measure_fit *f);
 
 #endif

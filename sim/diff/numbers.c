@@ -41,10 +41,13 @@ static int ask_range(verdict_case *c, asking *a, uint64_t first, uint64_t end, f
 static int ask(verdict_case *c, const fit_question *q, int from, fit *sum, trace_error *error)
 {
     enum { SOME = 512 };
-    const measure_place *places[] = {&c->part.first, &c->part.last, &c->part.worst};
+    const measure *m = &c->part;
+    const double x[] = {m->first.values[from], m->last.values[from], m->worst.values[from]};
+    const double y[] = {m->first.values[1 - from], m->last.values[1 - from], m->worst.values[1 - from]};
     fit few = {0};
-    for (size_t i = 0; i < (c->part.compared ? 3 : 2) && !few.missed; i++)
-        fit_add(&few, q, &places[i]->values[from], &places[i]->values[1 - from], 1);
+    if (!fit_may_hold(q, y[0]))
+        return 0;
+    fit_add(&few, q, x, y, m->compared ? 3 : 2);
     if (few.missed)
         return 0;
     asking a = {q, from, calloc((size_t)c->walk.lanes, sizeof *a.lanes)};
@@ -157,30 +160,66 @@ static int is_common(const mpsim_format *f)
     return 0;
 }
 
-/* Formats of one width, scaled in one way. */
-static int try_width(verdict_case *c, finding *f, int common, int from, int way, unsigned bits, trace_error *error)
+/* Formats in the order in which they are asked after: common ones first, the narrower before the wider, since the
+ * narrowest that fits says most. */
+typedef struct asked {
+    const mpsim_format *format;
+    int common;
+} asked;
+
+static int by_width(const void *a, const void *b)
 {
-    int found = 0;
-    for (size_t i = 0; i < mpsim_format_count() && !found; i++) {
-        const mpsim_format *format = mpsim_format_at(i);
-        if (format->bits != bits || !mpsim_format_is_signed(format) || is_common(format) != common)
-            continue;
-        const double scale = way ? usual_scale(c, from, format, way - 1) : 1;
-        if ((!way || scale != 1) && (way == 1 || c->part.significant[1 - from] <= format->mbits + 1u))
-            found = try_format(c, f, format, from, scale, error);
+    const asked *x = a, *y = b;
+    if (x->common != y->common)
+        return y->common - x->common;
+    if (x->format->bits != y->format->bits)
+        return x->format->bits < y->format->bits ? -1 : 1;
+    return (x->format > y->format) - (x->format < y->format); /* of one table: in its order */
+}
+
+enum { ASKED = 64 };
+
+/* Made once: differences are judged by one thread. */
+static const asked *list_formats(size_t *count)
+{
+    static asked list[ASKED];
+    static size_t n;
+    if (n == 0) {
+        for (size_t i = 0; i < mpsim_format_count() && n < ASKED; i++) {
+            const mpsim_format *f = mpsim_format_at(i);
+            if (f->bits <= 32 && mpsim_format_is_signed(f))
+                list[n++] = (asked){f, is_common(f)};
+        }
+        qsort(list, n, sizeof *list, by_width);
     }
-    return found;
+    *count = n;
+    return list;
+}
+
+/* One format, scaled in one way: 0 not at all, 1 to its largest number, 2 and 3 to powers of two below that. */
+static int try_way(verdict_case *c, finding *f, const mpsim_format *format, int from, int way, trace_error *error)
+{
+    if ((way != 1 && c->part.significant[1 - from] > format->mbits + 1u) ||
+        (way && format->mbits >= c->tensors[1 - from]->format->mbits))
+        return 0; /* a number that is none of the format, or a format of which any number is one */
+    const double scale = way ? usual_scale(c, from, format, way - 1) : 1;
+    return way && scale == 1 ? 0 : try_format(c, f, format, from, scale, error);
 }
 
 int numbers_rounded(verdict_case *c, finding *f, trace_error *error)
 {
-    enum { WAYS = 4, WIDEST = 32 };
+    enum { WAYS = 4 };
+    size_t n;
+    const asked *list = list_formats(&n);
     int found = 0;
-    for (int common = 1; common >= 0 && !found; common--)
+    for (size_t first = 0, end; first < n && !found; first = end) {
+        for (end = first; end < n && list[end].common == list[first].common;)
+            end++;
         for (int from = 0; from < 2 && !found; from++)
             for (int way = 0; way < WAYS && !found; way++)
-                for (unsigned bits = 2; bits <= WIDEST && !found; bits++) /* the narrowest that fits says most */
-                    found = try_width(c, f, common, from, way, bits, error);
+                for (size_t i = first; i < end && !found; i++)
+                    found = try_way(c, f, list[i].format, from, way, error);
+    }
     return found;
 }
 

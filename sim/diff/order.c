@@ -121,6 +121,50 @@ static int class_of(const char *name)
     return REST;
 }
 
+/* Where a part of a layer comes in it, by the names that models of Hugging Face, Meta and GPT-2 give it. */
+static const struct {
+    const char *part;
+    int place;
+} places[] = {
+    {"input_layernorm", 0}, {"input_norm", 0}, {"pre_norm", 0}, {"ln_1", 0}, {"norm1", 0}, {"attn_norm", 0},
+    {"attention_norm", 0}, {"layernorm_before", 0},
+    {"self_attn", 10}, {"attn", 10}, {"attention", 10}, {"self_attention", 10},
+    {"q_proj", 11}, {"query", 11}, {"q", 11}, {"wq", 11}, {"qkv", 11}, {"qkv_proj", 11}, {"query_key_value", 11},
+    {"c_attn", 11}, {"self", 11}, {"k_proj", 12}, {"key", 12}, {"k", 12}, {"wk", 12}, {"v_proj", 13}, {"value", 13},
+    {"v", 13}, {"wv", 13}, {"q_norm", 14}, {"k_norm", 15}, {"o_proj", 16}, {"out_proj", 16}, {"o", 16}, {"dense", 16},
+    {"encoder_attn", 20}, {"cross_attn", 20}, {"crossattention", 20},
+    {"post_attention_layernorm", 30}, {"self_attn_layer_norm", 30}, {"ln_2", 30}, {"norm2", 30}, {"ffn_norm", 30},
+    {"layernorm_after", 30}, {"pre_feedforward_layernorm", 31},
+    {"mlp", 40}, {"ffn", 40}, {"feed_forward", 40}, {"block_sparse_moe", 40}, {"intermediate", 40}, {"gate", 41},
+    {"gate_proj", 42}, {"fc1", 42}, {"c_fc", 42}, {"w1", 42}, {"wi", 42}, {"wi_0", 42}, {"dense_h_to_4h", 42},
+    {"up_proj", 43}, {"w3", 43}, {"wi_1", 43}, {"down_proj", 46}, {"fc2", 46}, {"c_proj", 46}, {"w2", 46}, {"wo", 46},
+    {"dense_4h_to_h", 46}, {"output", 50}, {"post_feedforward_layernorm", 55}, {"final_layer_norm", 55},
+};
+
+static int place_of_part(const char *part, size_t n)
+{
+    enum { UNKNOWN = 45 };
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+        if (strncmp(places[i].part, part, n) == 0 && !places[i].part[n])
+            return places[i].place;
+    return UNKNOWN;
+}
+
+/* Names of one layer: at the first part that differs, by its place; else by the names. */
+static int by_parts(const char *x, const char *y)
+{
+    for (const char *p = x, *q = y; *p && *q;) {
+        const size_t m = strcspn(p, "./"), n = strcspn(q, "./");
+        if (m != n || strncmp(p, q, n) != 0) {
+            const int a = place_of_part(p, m), b = place_of_part(q, n);
+            return a != b ? a - b : strverscmp(x, y);
+        }
+        p += m + (p[m] != '\0');
+        q += n + (q[n] != '\0');
+    }
+    return strverscmp(x, y);
+}
+
 /* An encoder comes before its decoder, which has embeddings and layers of its own. */
 static int by_layer(const void *a, const void *b)
 {
@@ -133,7 +177,7 @@ static int by_layer(const void *a, const void *b)
         return decoder_x - decoder_y;
     if (class_x != class_y)
         return class_x - class_y;
-    return layer_x != layer_y ? (layer_x > layer_y) - (layer_x < layer_y) : strverscmp(x, y);
+    return layer_x != layer_y ? (layer_x > layer_y) - (layer_x < layer_y) : by_parts(x, y);
 }
 
 /* The last name of a dtype in a file. */

@@ -54,16 +54,13 @@ static const char *part_of_code(const mpsim_format *f, int bit)
                                                            : "the significand";
 }
 
-/* Whether a tensor is a result of sums, and of so few bits that a rounding that goes the other way is likelier than
- * a flip of its last bit. */
-static int is_rounded_sum(const verdict_case *c)
+/* Below this bit of a code, one that differs is no sure flip: it is the last of those in use, or of few the last two. A
+ * rounding that went the other way, or an update, is likelier. */
+static int first_sure_bit(const verdict_case *c)
 {
-    static const char *const kinds[] = {"act", "out", "agrad", "dgrad", "wgrad"};
-    const char *kind = c->tensors[0]->kind;
-    int is = 0;
-    for (size_t i = 0; kind && i < sizeof kinds / sizeof kinds[0]; i++)
-        is |= strcmp(kinds[i], kind) == 0;
-    return is && bits_in_use(c) <= 11;
+    enum { NARROW = 11 };
+    const int bits = bits_in_use(c);
+    return c->tensors[0]->format->mbits + 2 - bits + (bits <= NARROW);
 }
 
 int pattern_flipped_bit(verdict_case *c, finding *f, trace_error *error)
@@ -74,14 +71,12 @@ int pattern_flipped_bit(verdict_case *c, finding *f, trace_error *error)
     if (!c->measurer.same || c->part.one_bit != 1 || c->part.differ != 1)
         return 0;
     const int bit = single_bit(&c->part);
-    if (bit <= format->mbits + 1 - bits_in_use(c) && is_rounded_sum(c))
+    if (bit < first_sure_bit(c))
         return 0;
     finding_init(f, VERDICT_FLIPPED_BIT);
     f->bit = bit;
     finding_say(f, "one element of %s differs, and in one bit: bit %d, of %s", text_count(a, c->tensors[1]->count),
                 f->bit, part_of_code(format, f->bit));
-    if (f->bit <= format->mbits + 1 - bits_in_use(c))
-        finding_say(f, "; that is the last bit in use, which a rounding changes, too");
     return 1;
 }
 
@@ -94,7 +89,7 @@ int pattern_flipped_bits(verdict_case *c, finding *f, trace_error *error)
     char a[32], b[32];
     (void)error;
     if (!c->measurer.same || m->one_bit != m->differ ||
-        (bit < 0 ? m->differ > FEW || m->max_ulp >> unused >> LAST == 0 : bit <= unused))
+        (bit < 0 ? m->differ > FEW || m->max_ulp >> unused >> LAST == 0 : bit < first_sure_bit(c)))
         return 0;
     finding_init(f, VERDICT_FLIPPED_BIT);
     f->bit = bit;
@@ -137,13 +132,17 @@ int pattern_negated(verdict_case *c, finding *f, trace_error *error)
     const measure *m = &c->part;
     char a[32], b[32];
     (void)error;
-    if (m->negated == 0 || m->same_magnitude != m->differ ||
-        m->differ < 2)
+    if (m->negated == 0 || m->same_magnitude != m->differ || m->differ < 2)
         return 0;
-    finding_init(f, VERDICT_NEGATED);
-    f->scale = -1;
+    const uint64_t numbers = c->all.count - c->all.zero[0];
+    finding_init(f, m->negated == numbers ? VERDICT_NEGATED : VERDICT_SIGNS);
+    if (f->verdict == VERDICT_NEGATED)
+        f->scale = -1;
     finding_say(f, "B = -A in %s of %s elements, the others are equal", text_count(a, m->negated),
                 text_count(b, c->tensors[1]->count));
+    for (int k = 0; k < 2 && f->verdict == VERDICT_SIGNS; k++)
+        if (c->all.low[k] >= 0)
+            finding_say(f, ": %s has no sign", k ? "B" : "A");
     return 1;
 }
 
@@ -213,8 +212,8 @@ int pattern_clipped(verdict_case *c, finding *f, trace_error *error)
     const measure *m = &c->part;
     char a[32], b[32], text[96];
     (void)error;
-    if (m->differ < 2 || c->all.differ == c->all.count || m->limit_min != m->limit_max || !isfinite(m->limit_max) || m->limit_max == 0 || m->away ||
-        m->same_magnitude || m->nan[1] > m->nan[0] || c->all.amax[1] > m->limit_max)
+    if (m->differ < 2 || c->all.differ == c->all.count || m->limit_min != m->limit_max || !isfinite(m->limit_max) ||
+        m->limit_max == 0 || m->away || m->same_magnitude || m->nan[1] > m->nan[0] || c->all.amax[1] > m->limit_max)
         return 0;
     finding_init(f, VERDICT_CLIPPED);
     f->scale = m->limit_max;
@@ -244,13 +243,6 @@ int pattern_non_finite(verdict_case *c, finding *f, trace_error *error)
 
 /* ---- noise ---- */
 
-/* Whether errors go up and down alike: what adding in another order does. */
-static int is_balanced(const measure *m)
-{
-    const double n = (double)(m->larger + m->smaller), d = (double)m->larger - (double)m->smaller;
-    return fabs(d) <= 5 * sqrt(n) + 1;
-}
-
 /* Errors of additions grow with the length of sums and with what cancels, relative to the tensor; those of a
  * narrow format are an ULP here and there. */
 static double noise_limit(double unit)
@@ -258,13 +250,10 @@ static double noise_limit(double unit)
     return fmin(1024 * unit, fmax(2 * unit, 0.0078125));
 }
 
-/* How much the errors go along with A: -1 to 1. */
-static double alignment(const measure *m)
+/* Sums have many different values. */
+static int has_few_levels(const measure *m)
 {
-    mpsim_sum along = m->product;
-    mpsim_sum_subtract(&along, &m->signal[0]);
-    const double noise = mpsim_sum_value(&m->noise), signal = mpsim_sum_value(&m->signal[0]);
-    return noise > 0 && signal > 0 ? mpsim_sum_value(&along) / (sqrt(noise) * sqrt(signal)) : 0;
+    return m->count > MEASURE_LEVELS && (m->levels[0].n <= MEASURE_LEVELS || m->levels[1].n <= MEASURE_LEVELS);
 }
 
 int pattern_sum_order(verdict_case *c, finding *f, trace_error *error)
@@ -274,8 +263,8 @@ int pattern_sum_order(verdict_case *c, finding *f, trace_error *error)
     char a[32], b[32], d[32];
     (void)error;
     const double rms_error = sqrt(fmax(0, mpsim_sum_value(&m->noise)) / (double)(m->compared ? m->compared : 1));
-    if (!(relative <= noise_limit(unit)) || m->broke + m->mended || m->differ != m->compared ||
-        !is_balanced(m) || (m->differ >= 8 && relative > 4 * unit && fabs(alignment(m)) > 0.7) || (m->differ > 16 && m->max_abs > 16 * rms_error))
+    if (!(relative <= noise_limit(unit)) || has_few_levels(m) || m->broke + m->mended || m->differ != m->compared ||
+        !measure_is_balanced(m) || (m->differ >= 8 && relative > 4 * unit && fabs(measure_alignment(m)) > 0.7) || (m->differ > 16 && m->max_abs > 16 * rms_error))
         return 0;
     finding_init(f, VERDICT_SUM_ORDER);
     finding_say(f, "%s of the elements differ, %s upwards and %s downwards", text_share(a, m->differ, m->count),
@@ -289,58 +278,41 @@ int pattern_sum_order(verdict_case *c, finding *f, trace_error *error)
     return 1;
 }
 
-static void say_errors(const verdict_case *c, finding *f)
-{
-    const measure *m = &c->all;
-    char a[32];
-    const double r = measure_correlation(m);
-    finding_say(f, "the error is %s of A where they differ (root mean squares)", text_number(a, measure_relative_differ(m)));
-    if (fabs(r) > 0.999)
-        finding_say(f, ", the correlation %s 0.999", r > 0 ? "above" : "beyond -");
-    else if (!isnan(r))
-        finding_say(f, ", the correlation %.3f", r);
-}
-
-int pattern_corrupted(verdict_case *c, finding *f, trace_error *error)
-{
-    const measure *m = &c->all;
-    char a[32], b[32], d[32], text[96];
-    (void)error;
-    if (m->differ > m->count / 2 || (m->differ > 16 && measure_relative_differ(m) <= 0.1))
-        return 0;
-    finding_init(f, VERDICT_CORRUPTED);
-    if (m->differ == 1)
-        finding_say(f, "one element of %s differs", text_count(b, m->count));
-    else if (c->end - c->first == m->differ)
-        finding_say(f, "%s hold other numbers, the rest is equal", verdict_range(text, c));
-    else
-        finding_say(f, "%s elements of %s differ, from element %s", text_count(a, m->differ), text_count(b, m->count),
-                    text_count(d, c->first));
-    if (m->differ > 1 && c->end - c->first != m->differ)
-        finding_say(f, " to %s", text_count(d, c->end - 1));
-    finding_say(f, "; ");
-    say_errors(c, f);
-    return 1;
-}
-
 int pattern_close(verdict_case *c, finding *f, trace_error *error)
 {
     (void)error;
     if (!(measure_relative(&c->all) <= 0.1))
         return 0;
     finding_init(f, VERDICT_CLOSE);
-    say_errors(c, f);
-    if (!is_balanced(&c->all))
+    verdict_say_errors(c, f);
+    if (!measure_is_balanced(&c->all))
         finding_say(f, "; %s of the errors go up", c->all.larger > c->all.smaller ? "most" : "few");
-    if (c->all.differ >= 8 && fabs(alignment(&c->all)) > 0.7)
-        finding_say(f, "; they go along with A, as if it was %s", alignment(&c->all) > 0 ? "made larger" : "made smaller");
+    if (c->all.differ >= 8 && fabs(measure_alignment(&c->all)) > 0.7)
+        finding_say(f, "; they go along with A, as if it was %s", measure_alignment(&c->all) > 0 ? "made larger" : "made smaller");
     return 1;
+}
+
+/* Whether one element is most of a tensor, as an outlier is: then any two tensors that share it correlate. */
+static int has_outlier(const measure *m)
+{
+    for (int k = 0; k < 2; k++)
+        if (m->amax[k] * m->amax[k] > 0.5 * mpsim_sum_value(&m->signal[k]))
+            return 1;
+    return 0;
+}
+
+/* Whether the deviations from the means go together, by more than numbers at random would. */
+static int is_correlated(const measure *m)
+{
+    measure_fit line;
+    return !has_outlier(m) && measure_line(m, &line) == 0 &&
+           1 - line.share * line.share > fmax(0.04, 36 / (double)m->finite);
 }
 
 int pattern_unrelated(verdict_case *c, finding *f, trace_error *error)
 {
     (void)error;
-    finding_init(f, VERDICT_UNRELATED);
-    say_errors(c, f);
+    finding_init(f, is_correlated(&c->all) ? VERDICT_RELATED : VERDICT_UNRELATED);
+    verdict_say_errors(c, f);
     return 1;
 }

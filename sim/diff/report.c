@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { FEW = 20 }; /* rows of text without --tensors */
 
@@ -29,6 +30,7 @@ struct diffreport {
     uint64_t unlisted;
     step_sum *steps;
     size_t n_steps;
+    int64_t other_steps[2]; /* the first two that were compared and have other numbers */
     uint64_t written; /* entries of JSON */
 };
 
@@ -128,6 +130,8 @@ int diffreport_told(void *context, const sequence_entry *e)
     const int differs = compare_differs(v, r->within);
     count(r, e, v);
     r->sorted |= e->sorted;
+    if (e->compared && e->steps[0] != e->steps[1] && r->other_steps[0] == r->other_steps[1])
+        memcpy(r->other_steps, e->steps, sizeof r->other_steps);
     if (add_step(r, e->steps[0], differs))
         return fail(EXIT_IO, "out of memory");
     if (differs && !r->first)
@@ -142,6 +146,67 @@ int diffreport_told(void *context, const sequence_entry *e)
             return fail(EXIT_IO, "out of memory");
     }
     return 0;
+}
+
+/* ---- what else is to be known ---- */
+
+/* "step 8" */
+static const char *step_text(char out[40], int64_t step)
+{
+    if (step < 0)
+        return "no step";
+    snprintf(out, 40, "step %" PRId64, step);
+    return out;
+}
+
+/* Two steps of other numbers, which are compared because there is no choice; NULL: none. */
+static const char *steps_note(char out[160], const diffreport *r)
+{
+    char a[40], b[40];
+    if (r->other_steps[0] == r->other_steps[1])
+        return NULL;
+    snprintf(out, 160, "A is of %s, B of %s", step_text(a, r->other_steps[0]), step_text(b, r->other_steps[1]));
+    return out;
+}
+
+/* Files of a side whose metadata and names say other steps; NULL: none. */
+static const char *names_note(char out[512], const diffreport *r, int which)
+{
+    const side *s = &r->head->sides[which];
+    const side_file *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_files; i++)
+        if (s->files[i].said.named >= 0 && s->files[i].said.step != s->files[i].said.named && n++ == 0)
+            first = &s->files[i];
+    if (!first)
+        return NULL;
+    int k = snprintf(out, 512, "%c: %.300s is of step %" PRId64 " by its metadata, of step %" PRId64 " by its name",
+                     which ? 'B' : 'A', first->below[0] ? first->below : first->path, first->said.step, first->said.named);
+    k += n > 1 ? snprintf(out + k, 512 - (size_t)k, ", and %zu more files disagree", n - 1) : 0;
+    snprintf(out + k, 512 - (size_t)k, "; the metadata count");
+    return out;
+}
+
+static json_t *notes_json(const diffreport *r)
+{
+    json_t *notes = json_array();
+    char text[512];
+    if (steps_note(text, r))
+        json_array_append_new(notes, json_string(text));
+    for (int which = 0; which < 2; which++)
+        if (names_note(text, r, which))
+            json_array_append_new(notes, json_of_path(text));
+    return notes;
+}
+
+static void print_notes(const diffreport *r)
+{
+    char text[512], shown[600];
+    if (steps_note(text, r))
+        fprintf(r->to, "%s\n", text);
+    for (int which = 0; which < 2; which++)
+        if (names_note(text, r, which))
+            fprintf(r->to, "%s\n", escape_text(shown, sizeof shown, text));
 }
 
 /* ---- the end: JSON ---- */
@@ -183,6 +248,8 @@ static int end_json(diffreport *r, int failed)
     }
     fputs("\n],\n\"total\": ", r->to);
     bad |= json_write(r->to, counts_json(r));
+    fputs(",\n\"notes\": ", r->to);
+    bad |= json_write(r->to, notes_json(r));
     fprintf(r->to, ",\n\"failed\": %d,\n\"equal\": %s,\n\"verdict\": ", failed, r->first ? "false" : "true");
     const char *word = json_string_value(json_object_get(r->first, "verdict"));
     bad |= json_write(r->to, json_string(word ? word : r->tolerated ? "tolerated" : "equal"));
@@ -242,6 +309,7 @@ static void print_compared(const diffreport *r, int failed)
     char a[32], b[32], d[32], path[512];
     fprintf(r->to, "\nA  %s\n", escape_text(path, sizeof path, r->head->paths[0]));
     fprintf(r->to, "B  %s\n", escape_text(path, sizeof path, r->head->paths[1]));
+    print_notes(r);
     const size_t steps = r->n_steps - (size_t)(r->n_steps && r->steps[0].step < 0);
     fprintf(r->to, "%s tensor%s of %s elements compared", text_count(a, r->tensors), text_plural(r->tensors),
             text_count(b, r->elements));

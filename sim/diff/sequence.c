@@ -6,6 +6,7 @@
 
 #include "../pass/pass.h"
 #include "order.h"
+#include "shift.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,8 @@ typedef struct sequence {
     void *context;
     stage now[2], before[2];
     match_list pairs;
+    shift shift;
+    size_t step; /* of A's list, that is compared */
     comparison *batch; /* that wait, and of each: */
     sequence_entry *entries;
     pass_queue queue;
@@ -89,6 +92,9 @@ static int tell(void *context, int i, int stopped)
 {
     sequence *s = context;
     comparison *c = &s->batch[i];
+    c->c.elsewhere = 0;
+    if (c->measured && !c->failed && c->c.all.differ)
+        c->failed = shift_look(&s->shift, s->step, &c->c, &c->error);
     compare_end(c);
     const int code = c->failed && !stopped ? input_failed(&s->sides[1]->in, &c->error) : 0;
     return code || stopped ? code : s->told(s->context, &s->entries[i]);
@@ -166,6 +172,7 @@ static int load(sequence *s, int k, size_t step)
 static int run_step(sequence *s, size_t i, size_t k)
 {
     int code = load(s, 0, i);
+    s->step = i;
     if (!code)
         code = load(s, 1, k);
     if (!code)
@@ -218,6 +225,7 @@ static int run_steps(sequence *s)
 int sequence_run(side *a, side *b, const tolerance *within, sequence_told *told, void *context)
 {
     sequence s = {.sides = {a, b}, .within = within, .told = told, .context = context};
+    s.shift.a = a;
     s.queue = (pass_queue){.run = look, .tell = tell, .context = &s, .room = BATCH, .most = BATCH_BYTES};
     s.batch = calloc(BATCH, sizeof *s.batch);
     s.entries = calloc(BATCH, sizeof *s.entries);
@@ -226,6 +234,7 @@ int sequence_run(side *a, side *b, const tolerance *within, sequence_told *told,
         clear_stage(&s.now[k]);
         clear_stage(&s.before[k]);
     }
+    shift_clear(&s.shift);
     free(s.batch);
     free(s.entries);
     return code;

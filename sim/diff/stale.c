@@ -43,6 +43,17 @@ static int judge(verdict_case *c, int x, finding *f, trace_error *error)
     return 1;
 }
 
+int stale_shifted(verdict_case *c, finding *f, trace_error *error)
+{
+    (void)error;
+    if (!c->elsewhere)
+        return 0;
+    finding_init(f, VERDICT_STEP_SHIFTED);
+    finding_say(f, "B is what A is at step %" PRId64 ", in all bits: its steps are counted otherwise, or it began from "
+                "another checkpoint?", c->step_elsewhere);
+    return 1;
+}
+
 int stale_b(verdict_case *c, finding *f, trace_error *error)
 {
     return judge(c, 1, f, error);

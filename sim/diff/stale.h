@@ -4,8 +4,9 @@
 
 #include "verdict.h"
 
-/* stale_b -- B has what it, or A, had at the step before, and A has not. stale_a -- the other way round; a run skips
+/* stale_shifted -- B has what A has at another step, and not what it had itself before.
+ * stale_b -- B has what it, or A, had at the step before, and A has not. stale_a -- the other way round; a run skips
  * steps by itself, so that this explains less. */
-verdict_judge stale_b, stale_a;
+verdict_judge stale_shifted, stale_b, stale_a;
 
 #endif

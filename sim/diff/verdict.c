@@ -14,13 +14,21 @@ const verdict_word verdict_words[VERDICTS] = {
     [VERDICT_RESHAPED] = {"reshaped", "the same elements in another shape"},
     [VERDICT_CODES] = {"codes", "the same values, other codes"},
     [VERDICT_STEP_SKIPPED] = {"step-skipped", "a step skipped"},
+    [VERDICT_STEP_SHIFTED] = {"step-shifted", "A's numbers of another step"},
+    [VERDICT_SCALAR] = {"scalar", "another number"},
+    [VERDICT_CONSTANT] = {"constant", "a constant, which proves nothing"},
     [VERDICT_FLIPPED_BIT] = {"flipped-bit", "a flipped bit"},
     [VERDICT_BYTE_ORDER] = {"byte-order", "bytes in the opposite order"},
     [VERDICT_REINTERPRETED] = {"reinterpreted", "the same codes, read as another dtype"},
     [VERDICT_NEGATED] = {"negated", "the sign flipped"},
+    [VERDICT_SIGNS] = {"signs", "other signs"},
     [VERDICT_SCALED] = {"scaled", "a constant ratio"},
+    [VERDICT_OFFSET] = {"offset", "a constant difference"},
+    [VERDICT_AFFINE] = {"affine", "a scale and an offset"},
     [VERDICT_ROUNDED] = {"rounded", "one rounding apart"},
+    [VERDICT_COMPUTED] = {"computed", "looks like computed in fewer bits"},
     [VERDICT_ZEROED] = {"zeroed", "zeros in place of numbers"},
+    [VERDICT_DROPOUT] = {"dropout", "zeros as dropout leaves them"},
     [VERDICT_CLIPPED] = {"clipped", "clipped"},
     [VERDICT_TRANSPOSED] = {"transposed", "axes in another order"},
     [VERDICT_REVERSED] = {"reversed", "an axis run through backwards"},
@@ -29,9 +37,11 @@ const verdict_word verdict_words[VERDICTS] = {
     [VERDICT_RESIZED] = {"resized", "another number of elements"},
     [VERDICT_NON_FINITE] = {"non-finite", "NaN or Inf appear"},
     [VERDICT_SUM_ORDER] = {"sum-order", "looks like sums in another order"},
+    [VERDICT_PARTIAL] = {"partial", "some numbers moved, the rest is equal"},
     [VERDICT_CORRUPTED] = {"corrupted", "other numbers in some places"},
     [VERDICT_CLOSE] = {"close", "near, in no way that is known"},
-    [VERDICT_UNRELATED] = {"unrelated", "unrelated numbers"},
+    [VERDICT_RELATED] = {"related", "related, in no way that is known"},
+    [VERDICT_UNRELATED] = {"unrelated", "other numbers, no relation is known"},
     [VERDICT_MISSING] = {"missing", "missing in B"},
     [VERDICT_EXTRA] = {"extra", "only in B"},
     [VERDICT_INCOMPARABLE] = {"incomparable", "numbers on one side only"},
@@ -67,4 +77,17 @@ const char *verdict_range(char out[96], const verdict_case *c)
     else
         snprintf(out, 96, "elements %s to %s", text_count(a, c->first), text_count(b, c->end - 1));
     return out;
+}
+
+void verdict_say_errors(const verdict_case *c, finding *f)
+{
+    const measure *m = &c->all;
+    char a[32];
+    const double r = measure_correlation(m);
+    finding_say(f, "the error is %s of A where they differ (root mean squares)",
+                text_number(a, measure_relative_differ(m)));
+    if (fabs(r) > 0.999)
+        finding_say(f, ", the correlation %s 0.999", r > 0 ? "above" : "beyond -");
+    else if (!isnan(r))
+        finding_say(f, ", the correlation %.3f", r);
 }

@@ -8,6 +8,7 @@
 #include "error.h"
 #include "models.h"
 #include "pair.h"
+#include "reduce.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@ static const char more[] =
     "\n"
     "  rel. error   ||d - exact|| / ||exact|| over all results (largest: of a single one)\n"
     "  bias         (sum |d| - sum |exact|) / sum |exact|: below 0, magnitudes are lost\n"
-    "  bits lost    p + log2(rel. error), p the significand bits of the result; at least 0\n"
+    "  bits lost    p + log2(rel. error), p the significand bits of the result; at least 0. Like rel. error it is\n"
+    "               of all results together: a single one that cancels may be all wrong beside 0.0 bits\n"
     "  not finite   results that are Inf or NaN; the errors are those of the others\n"
     "\n"
     "With --a and --b and no file, both are numbers: one dot product, with the addend --c, its bits under\n"
@@ -45,6 +47,8 @@ static const char more[] =
     "            data/digits-cnn/step_020000/rank_00000.safetensors\n"
     "  mpsim dot -f e5m2,e4m3 -s amax --a agrad:fc1 --b act:fc1 --transpose-a --transpose-b \\\n"
     "            data/digits-cnn/step_020000/rank_00000.safetensors   a weight gradient\n"
+    "  mpsim dot -f bf16 -K 16384 -M hopper-bf16-fp32 --split-k 6 --workspace bf16\n"
+    "  mpsim dot --reduce --a 'wgrad:*' data/amp-mlp/*/step_00002?/rank_00000.safetensors   an all-reduce\n"
     "  mpsim dot -f fp16 --a 0x3c00,0x4000 --b 1,2^-14 --c 0x1p-24 -M hopper-fp16-fp32 --steps\n";
 
 static const char default_models[] = "exact,pairwise,fma,volta-*,ampere-*,ada-*,hopper-*,blackwell-*";
@@ -53,9 +57,9 @@ enum { DEPTHS = 64 };
 static const uint64_t default_rows = 16;
 
 typedef struct options {
-    const char *formats, *models, *depths, *distribution, *scale, *a, *b, *c, *operand_round;
-    uint64_t rows, columns, seed;
-    int flatten, transpose_a, transpose_b, steps;
+    const char *formats, *models, *depths, *distribution, *scale, *a, *b, *c, *operand_round, *workspace, *wire;
+    uint64_t rows, columns, seed, split_k;
+    int flatten, transpose_a, transpose_b, steps, reduce;
     report_options form;
 } options;
 
@@ -68,6 +72,7 @@ typedef struct run {
     size_t depths;
     report_style style;
     int distribution, generated;
+    dot_split split;
 } run;
 
 /* ---- what the command line says ---- */
@@ -128,6 +133,26 @@ static int parse_mode(mpsim_round_mode *mode, const char *text)
         return fail(EXIT_USAGE, "dot: --operand-round: '%s' is not a deterministic mode: see 'mpsim formats --modes'",
                     text);
     return 0;
+}
+
+/* Formats of partial sums and of their sum: those that binary64 adds exactly enough (error.c). */
+static int parse_place(mpsim_format *f, const char *name)
+{
+    return mpsim_format_parse(f, name) != MPSIM_OK || (f->mbits > 24 && !mpsim_format_same(f, mpsim_format_find("binary64")));
+}
+
+static int parse_split(run *r)
+{
+    const char *text = r->o->workspace ? r->o->workspace : "binary32";
+    const size_t n = strcspn(text, ",");
+    char *first = strndup(text, n);
+    if (!first)
+        return fail(EXIT_IO, "out of memory");
+    const int bad = parse_place(&r->split.workspace, first) || parse_place(&r->split.sum, text[n] ? text + n + 1 : "binary32");
+    free(first);
+    r->split.parts = (size_t)r->o->split_k;
+    return bad ? fail(EXIT_USAGE, "dot: --workspace: '%s' is not a format of up to 25 significand bits, or binary64, or two: of "
+                      "partial sums and of their sum", text) : 0;
 }
 
 static size_t largest_depth(const run *r)
@@ -204,6 +229,13 @@ static json_t *operand_json(const operand *o)
     return v;
 }
 
+static void put_split(json_t *v, const run *r)
+{
+    if (r->split.parts > 1)
+        json_object_set_new(v, "split", json_pack("{s:o,s:s,s:s}", "parts", json_of_count(r->split.parts), "workspace",
+                                                  r->split.workspace.name, "sum", r->split.sum.name));
+}
+
 static void print_head(const run *r, FILE *to)
 {
     char count[32];
@@ -216,13 +248,18 @@ static void print_head(const run *r, FILE *to)
                 text_plural(r->a.rows * r->b.rows));
         if (r->generated)
             fprintf(to, ", seed %" PRIu64, r->o->seed);
-        fputs("\n\n", to);
+        fputc('\n', to);
+        if (r->split.parts > 1)
+            fprintf(to, "K in %zu parts, their sums kept in %s, added in their order in %s\n", r->split.parts,
+                    r->split.workspace.name, r->split.sum.name);
+        fputc('\n', to);
         break;
     case REPORT_JSON:
         v = json_object();
         json_object_set_new(v, "a", operand_json(&r->a));
         json_object_set_new(v, "b", operand_json(&r->b));
         json_object_set_new(v, "seed", r->generated ? json_of_count(r->o->seed) : json_null());
+        put_split(v, r);
         fprintf(to, "{\"schema\": \"mpsim.dot/1\",\n\"version\": \"%s\",\n\"operands\": ",
                 mpsim_version());
         (void)json_write(to, v);
@@ -230,7 +267,8 @@ static void print_head(const run *r, FILE *to)
         break;
     case REPORT_CSV:
         fputs("k,model,result_format,count,not_finite,max_rel_err,rel_err,bias,bits_lost,first,"
-              "a_format,a,a_scale,b_format,b,b_scale,seed\n", to);
+              "a_format,a,a_scale,b_format,b,b_scale,seed", to);
+        fputs(r->split.parts > 1 ? ",split_k,workspace,workspace_sum\n" : "\n", to);
         break;
     case REPORT_NDJSON:
         break;
@@ -254,6 +292,7 @@ static json_t *row_json(const run *r, size_t k, const mpsim_model *m, const dot_
         json_object_set_new(v, "a", operand_json(&r->a));
         json_object_set_new(v, "b", operand_json(&r->b));
         json_object_set_new(v, "seed", r->generated ? json_of_count(r->o->seed) : json_null());
+        put_split(v, r);
     }
     return v;
 }
@@ -323,6 +362,8 @@ static int report_row(const run *r, FILE *to, table *t, int first, size_t k, con
             fprintf(to, ",%" PRIu64, r->o->seed);
         else
             fputc(',', to);
+        if (r->split.parts > 1)
+            fprintf(to, ",%zu,%s,%s", r->split.parts, r->split.workspace.name, r->split.sum.name);
         fputc('\n', to);
         break;
     }
@@ -333,6 +374,7 @@ static int report(const run *r, FILE *to)
 {
     double *exact = malloc((r->a.rows * r->b.rows + 1) * sizeof *exact);
     uint64_t not_finite = 0, zeros = 0;
+    dot_error worst = {.max_rel = 0}; /* of those that are no small error of a result */
     table *t = table_new(">K|<model|<result|>value|>rel. error|>largest|>bias|>bits lost|>not finite");
     int status = exact && t ? 0 : fail(EXIT_IO, "out of memory"), first = 1;
     if (!status)
@@ -345,9 +387,11 @@ static int report(const run *r, FILE *to)
         for (size_t j = 0; j < r->models.count && !status; j++, first = 0) {
             const mpsim_model *m = &r->models.items[j];
             dot_error e;
-            status = dot_error_measure(&e, m, &r->a, &r->b, r->depth[i], exact);
+            status = dot_error_measure(&e, m, &r->split, &r->a, &r->b, r->depth[i], exact);
             progress_add(1);
             not_finite += status ? 0 : e.not_finite;
+            if (!status && e.not_finite < e.count && e.max_rel >= 0.25 && e.max_rel > worst.max_rel)
+                worst = e;
             if (!status && report_row(r, to, t, first, r->depth[i], m, &e))
                 status = fail(EXIT_IO, "out of memory");
         }
@@ -358,6 +402,9 @@ static int report(const run *r, FILE *to)
         fputs("]}\n", to);
     if (!status && r->style == REPORT_TEXT && not_finite)
         fputs("\nThe errors leave out results that are not finite.\n", to);
+    if (!status && r->style == REPORT_TEXT && worst.max_rel > 0 && worst.cancelled < 0.1)
+        fprintf(to, "\nThe largest error of %.2e is of a result that cancels to %.1e of the typical one (root mean square);\n"
+                "rel. error and bits lost are of all results together.\n", worst.max_rel, worst.cancelled);
     if (!status && r->style == REPORT_TEXT && zeros == r->depths * r->a.rows * r->b.rows)
         fputs("\nAll exact results are zero: there is nothing to lose.\n", to);
     table_free(t);
@@ -383,6 +430,10 @@ static int check(run *r, int operands)
     if (operands == 0 && o->a &&
         (o->depths || o->distribution || o->scale || o->rows != default_rows || o->columns != default_rows))
         return fail(EXIT_USAGE, "dot: -K, --values, --scale, --rows and --columns do not go with numbers");
+    if (o->split_k == 0 || o->split_k > 1 << 20 || (o->workspace && o->split_k == 1))
+        return fail(EXIT_USAGE, "dot: --split-k is from 1 to 2^20 parts, and --workspace goes with more than one");
+    if (operands == 0 && o->a && o->split_k > 1)
+        return fail(EXIT_USAGE, "dot: --split-k does not go with numbers");
     if (o->steps && o->form.csv)
         return fail(EXIT_USAGE, "dot: --steps is text or JSON");
     if (operands > 0 && o->distribution)
@@ -407,10 +458,23 @@ static int dot_of_numbers(const run *r, const mpsim_format *fa, const mpsim_form
     return code;
 }
 
+/* Sums over ranks. */
+static int reduce(run *r, char **files, int n)
+{
+    const options *o = r->o;
+    if (!o->reduce)
+        return fail(EXIT_USAGE, "dot: --wire goes with --reduce");
+    if (n < 2)
+        return fail(EXIT_USAGE, "dot: --reduce takes the files of two ranks or more");
+    if (report_options_style(&r->style, &o->form, 0, "dot", "--json, --ndjson and --csv exclude each other"))
+        return EXIT_USAGE;
+    return reduce_report(files, (size_t)n, o->a, o->wire ? o->wire : "binary32,bf16,fp16", r->style, o->form.path);
+}
+
 int cmd_dot(const command *self, int argc, char **argv)
 {
     options o = {.formats = "fp16", .models = default_models, .rows = default_rows,
-                 .columns = default_rows, .seed = 1};
+                 .columns = default_rows, .seed = 1, .split_k = 1};
     int first;
     const option_row table_of_options[] = {
         {'f', "format", OPTION_STRING, &o.formats, "FORMAT[,FORMAT]",
@@ -418,8 +482,15 @@ int cmd_dot(const command *self, int argc, char **argv)
         {'M', "models", OPTION_STRING, &o.models, "LIST",
          "models (default: exact, pairwise, fma and the tensor cores of Volta, Ampere, Ada, Hopper "
          "and Blackwell that take the operands; 'all' for more)"},
+        {0, "reduce", OPTION_FLAG, &o.reduce, NULL,
+         "instead: every FILE is a rank, and tensors that --a names (default: all) are added over them, as an all-reduce does"},
+        {0, "wire", OPTION_STRING, &o.wire, "LIST", "reduce: formats of what ranks send (default binary32,bf16,fp16)"},
         {'K', "length", OPTION_STRING, &o.depths, "LIST",
          "products; a list makes a table over K (default 4096, of tensors whole rows)"},
+        {0, "split-k", OPTION_COUNT, &o.split_k, "S",
+         "K is cut into S parts, each summed by the model; their sums are added in order"},
+        {0, "workspace", OPTION_STRING, &o.workspace, "FORMAT[,FORMAT]",
+         "split-k: format in which the sums of the parts are kept, and in which they are added (default binary32)"},
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
         {0, "values", OPTION_STRING, &o.distribution, "DISTRIBUTION",
          "generated: uniform in (0, 1) (default), symmetric in (-1, 1), normal, relu"},
@@ -452,11 +523,13 @@ int cmd_dot(const command *self, int argc, char **argv)
         return code;
     const int operands = argc - first;
     run r = {.o = &o};
+    if (o.reduce || o.wire)
+        return reduce(&r, argv + first, operands);
     mpsim_format fa, fb;
     double scale;
     output out;
     if ((code = check(&r, operands)) || (code = parse_formats(&fa, &fb, o.formats)) ||
-        (code = parse_scale(&scale, o.scale)) || (code = parse_mode(&r.mode, o.operand_round)))
+        (code = parse_split(&r)) || (code = parse_scale(&scale, o.scale)) || (code = parse_mode(&r.mode, o.operand_round)))
         return code;
     if (operands == 0 && o.a)
         return dot_of_numbers(&r, &fa, &fb);

@@ -9,13 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All results of a model, as binary64 values. */
+static const unsigned char *from_product(const operand *o, size_t k)
+{
+    return (const unsigned char *)o->codes + k * mpsim_format_code_bytes(&o->format);
+}
+
+/* The sums of a model over products first to first + depth - 1, as binary64 values. */
 static mpsim_status run(double *d, const mpsim_model *m, const operand *a, const operand *b,
-                        size_t depth)
+                        size_t first, size_t depth)
 {
     const mpsim_format *f = &m->result.format;
-    const mpsim_matrix ma = {&a->format, a->codes, a->depth, 0};
-    const mpsim_matrix mb = {&b->format, b->codes, b->depth, 1};
+    const mpsim_matrix ma = {&a->format, from_product(a, first), a->depth, 0};
+    const mpsim_matrix mb = {&b->format, from_product(b, first), b->depth, 1};
     const mpsim_rng rng = {1, 0, 0};
     const size_t n = a->rows * b->rows;
     void *codes = calloc(n + 1, mpsim_format_code_bytes(f));
@@ -27,6 +32,41 @@ static mpsim_status run(double *d, const mpsim_model *m, const operand *a, const
         s = mpsim_decode_array(f, d, codes, n);
     free(codes);
     return s;
+}
+
+static mpsim_status round_to(const mpsim_format *f, double *x, size_t n)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return mpsim_round_array_f64(f, &r, NULL, x, x, n, NULL);
+}
+
+/* d = sum(d + part). Numbers of at most 25 bits: binary64 has twice as many and two more, so that its own rounding does no
+ * harm; of binary64 it is the only one. */
+static mpsim_status add_part(double *d, double *part, const dot_split *s, size_t n)
+{
+    const mpsim_status status = round_to(&s->workspace, part, n);
+    for (size_t i = 0; i < n; i++)
+        d[i] += part[i];
+    return status == MPSIM_OK ? round_to(&s->sum, d, n) : status;
+}
+
+/* All results of a model, in parts. */
+static mpsim_status run_parts(double *d, const mpsim_model *m, const dot_split *s, const operand *a, const operand *b,
+                              size_t depth)
+{
+    const size_t n = a->rows * b->rows, length = (depth - 1) / s->parts + 1;
+    double *part = malloc((n + 1) * sizeof *part);
+    mpsim_status status = part ? MPSIM_OK : MPSIM_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        d[i] = 0;
+    for (size_t k = 0; k < depth && status == MPSIM_OK; k += length) {
+        status = run(part, m, a, b, k, depth - k < length ? depth - k : length);
+        if (status == MPSIM_OK)
+            status = add_part(d, part, s, n);
+    }
+    free(part);
+    return status == MPSIM_OK ? round_to(&m->result.format, d, n) : status;
 }
 
 static int failed(const mpsim_model *m, const operand *a, const operand *b,
@@ -43,7 +83,7 @@ int dot_exact(double *exact, const operand *a, const operand *b, size_t depth)
     mpsim_model truth;
     mpsim_status s = mpsim_model_parse(&truth, "exact:binary64");
     if (s == MPSIM_OK)
-        s = run(exact, &truth, a, b, depth);
+        s = run(exact, &truth, a, b, 0, depth);
     return s == MPSIM_OK ? 0 : failed(&truth, a, b, s);
 }
 
@@ -55,7 +95,7 @@ static double ratio(const mpsim_sum *a, const mpsim_sum *b)
     return fa == 0 ? 0 : ldexp(fa / fb, ea - eb);
 }
 
-static void measure(dot_error *e, const double *d, const double *exact, size_t n, int precision)
+void dot_error_compare(dot_error *e, const double *d, const double *exact, size_t n, int precision)
 {
     mpsim_sum errors, squares, magnitudes, gained;
     mpsim_sum_init(&errors);
@@ -69,8 +109,10 @@ static void measure(dot_error *e, const double *d, const double *exact, size_t n
             continue;
         }
         const double error = d[i] - exact[i];
-        if (exact[i] != 0 && fabs(error / exact[i]) > e->max_rel)
+        if (exact[i] != 0 && fabs(error / exact[i]) > e->max_rel) {
             e->max_rel = fabs(error / exact[i]);
+            e->cancelled = fabs(exact[i]);
+        }
         mpsim_sum_add_square(&errors, error);
         mpsim_sum_add_square(&squares, exact[i]);
         mpsim_sum_add(&magnitudes, fabs(exact[i]));
@@ -82,20 +124,24 @@ static void measure(dot_error *e, const double *d, const double *exact, size_t n
         return;
     }
     e->rel = sqrt(ratio(&errors, &squares));
+    const double typical = sqrt(mpsim_sum_value(&squares) / (double)(n - e->not_finite));
+    e->cancelled = typical > 0 ? e->cancelled / typical : 0;
     e->bias = ratio(&gained, &magnitudes);
     e->bits_lost = e->rel > 0 ? precision + log2(e->rel) : 0;
     e->bits_lost = e->bits_lost < 0 ? 0 : e->bits_lost > precision ? precision : e->bits_lost;
 }
 
-int dot_error_measure(dot_error *e, const mpsim_model *m, const operand *a,
+int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split, const operand *a,
                       const operand *b, size_t depth, const double *exact)
 {
     const size_t n = a->rows * b->rows;
     double *d = malloc((n + 1) * sizeof *d);
     memset(e, 0, sizeof *e);
-    const mpsim_status s = d ? run(d, m, a, b, depth) : MPSIM_ENOMEM;
+    const mpsim_status s = !d                ? MPSIM_ENOMEM
+                           : split->parts > 1 ? run_parts(d, m, split, a, b, depth)
+                                              : run(d, m, a, b, 0, depth);
     if (s == MPSIM_OK) {
-        measure(e, d, exact, n, m->result.format.mbits + 1);
+        dot_error_compare(e, d, exact, n, m->result.format.mbits + 1);
         e->first = n ? d[0] / (a->scale * b->scale) : 0;
     }
     free(d);

@@ -16,6 +16,7 @@
 typedef struct dot_error {
     uint64_t count, not_finite;
     double max_rel, rel, bias, bits_lost;
+    double cancelled; /* |e| of the result of max_rel, to the root mean square of all e */
     double first; /* the first result, the scales taken out */
 } dot_error;
 
@@ -24,8 +25,19 @@ typedef struct dot_error {
  * or an exit code after a message. */
 int dot_exact(double *exact, const operand *a, const operand *b, size_t depth);
 
+/* K in parts, one after the other, as split-K kernels cut it: part p of S is the products from p ceil(K / S) on. Each is
+ * summed by the model from +0 and rounded to the workspace; in their order they are added, each sum rounded to `sum`,
+ * and at last to the model's result. All to nearest even. */
+typedef struct dot_split {
+    size_t parts; /* 1: not cut */
+    mpsim_format workspace, sum;
+} dot_split;
+
+/* dot_error_compare -- the errors of n results d against the exact e. */
+void dot_error_compare(dot_error *of, const double *d, const double *e, size_t n, int precision);
+
 /* dot_error_measure -- the errors of a model over the same pairs. */
-int dot_error_measure(dot_error *e, const mpsim_model *m, const operand *a,
+int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split, const operand *a,
                       const operand *b, size_t depth, const double *exact);
 
 #endif

@@ -579,6 +579,18 @@ static int find_key(const char *name, unsigned entry)
     return -1;
 }
 
+int keys_mean(const char *name)
+{
+    suggestion s;
+    suggestion_init(&s, name);
+    for (int k = 0; k < POLICY_KEYS; k++) {
+        if (strcmp(keys[k].name, name) == 0)
+            return 1;
+        suggestion_consider(&s, keys[k].name);
+    }
+    return s.count > 0;
+}
+
 static int unknown_key(policy_draft *d, const yaml_item *item, unsigned entry)
 {
     suggestion s;

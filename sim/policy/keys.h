@@ -68,6 +68,9 @@ typedef struct policy_draft {
     const char *recipe; /* fp8_recipe, or that of the precision; or NULL */
 } policy_draft;
 
+/* keys_mean -- whether a name is a key, or looks like one that is misspelt. */
+int keys_mean(const char *name);
+
 /* keys_read -- take the keys of a map: the file, or (entry is its line) an entry of the schedule,
  * where a new precision forgets what belongs to the old one. 0, or -1 after policy_bad. */
 int keys_read(policy_draft *d, const yaml_value *map, unsigned entry);

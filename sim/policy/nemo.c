@@ -6,6 +6,8 @@
  * in data/policies/nemo-rl-*.yaml and megatron-*.yaml. */
 #include "nemo.h"
 
+#include "keys.h"
+
 #include "../cli/options.h"
 
 #include <stdio.h>
@@ -353,6 +355,52 @@ static int unfold(unfolding *u)
                : 0;
 }
 
+/* ---- what stands beside the block in a whole file ---- */
+
+/* A section of a run, which says nothing of its precision: one of these, or any name that is not meant as a key of a
+ * policy. */
+static int is_section(const char *key)
+{
+    static const char *const sections[] = {"checkpointing", "cluster", "data", "distillation", "dpo", "env", "grpo", "logger",
+                                           "loss_fn", "ppo", "rm", "sft", "teacher", "tokenizer", "value"};
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (strcmp(key, sections[i]) == 0)
+            return 1;
+    return !keys_mean(key);
+}
+
+/* "defaults: grpo_math_1B.yaml": OmegaConf reads that file first. */
+static int remark_defaults(unfolding *u, const yaml_item *item)
+{
+    char name[128];
+    return policy_remark(u->r, item->line, "what defaults brings (%s) is not read: say here what of it counts",
+                         item->value->type == YAML_TEXT ? escape_text(name, sizeof name, item->value->text) : "files");
+}
+
+/* Sections go, and are named; 0, or -1. */
+static int drop_sections(unfolding *u)
+{
+    size_t kept = 0;
+    int failed = 0;
+    for (size_t i = 0; i < u->file->count; i++) {
+        yaml_item *item = &u->file->items[i];
+        const int defaults = strcmp(item->key, "defaults") == 0;
+        if (failed || !(defaults || is_section(item->key))) {
+            u->file->items[kept++] = *item;
+            continue;
+        }
+        failed = defaults ? remark_defaults(u, item) : ignore(u, "", item->key);
+        free(item->key);
+        tree_free(item->value);
+    }
+    u->file->count = kept;
+    if (!failed && u->ignored)
+        failed = policy_remark(u->r, u->line, "ignored beside policy: %s", u->ignored);
+    free(u->ignored);
+    u->ignored = NULL;
+    return failed;
+}
+
 int nemo_unfold(policy_reader *r, yaml_value *file)
 {
     const yaml_item *item = find(file, "policy");
@@ -364,7 +412,7 @@ int nemo_unfold(policy_reader *r, yaml_value *file)
     memmove(&file->items[at], &file->items[at + 1], (--file->count - at) * sizeof *file->items);
     u.block = taken.value;
     u.line = taken.line;
-    int code = unfold(&u);
+    int code = drop_sections(&u) || unfold(&u) ? -1 : 0;
     if (!code && u.ignored)
         code = policy_remark(r, u.line, "ignored in policy: %s", u.ignored);
     free(u.ignored);

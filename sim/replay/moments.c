@@ -156,7 +156,7 @@ static void measure_steps(const updates *u, const replay_arrays *a, const replay
 void replay_moments_measure(const mpsim_optim *o, uint64_t t, const replay_arrays *before,
                             const replay_arrays *after, size_t n, replay_moments *out)
 {
-    const updates u = {1 - mpsim_power(o->beta1, t), 1 - mpsim_power(o->beta2, t), o->eps};
+    const updates u = {mpsim_optim_correction(o, o->beta1, t), mpsim_optim_correction(o, o->beta2, t), o->eps};
     out->arrays = (uint64_t)(before->m != NULL) + (before->v != NULL) + (before->kept != NULL);
     if (before->m)
         measure_array(before->m, after->m, n, &out->m);

@@ -223,28 +223,34 @@ static void say_policy(replay *r, const record_settings *t, const mpsim_optim *o
 
 /* ---- settings that are tensors ---- */
 
-/* Adam's for-loop computes with a tensor in binary32: lr / (1 - beta1^t) is rounded from two rounded numbers, as is
- * 1 - lr * decay, which a product of rounded numbers enters. */
+/* Adam's for-loop computes with tensors in binary32. lr / (1 - beta1^t) is rounded from two rounded numbers where lr
+ * is a tensor; where the betas alone are, it is a rounded 1 / (1 - beta1^t) times lr. 1 - lr * decay is rounded
+ * with a tensor lr, from a product that is. */
 void replay_tensor_scalars(const replay *r, const parameter *p, uint64_t t, mpsim_optim *o)
 {
     const record_settings *s = replay_group_settings(r, p);
-    const int adam = o->algorithm == MPSIM_OPTIM_ADAM || o->algorithm == MPSIM_OPTIM_ADAMW;
-    if (!s->tensor_lr || !adam || strcmp(s->impl, "forloop") != 0 ||
-        !isnan(r->plan->optimizer.number[MPSIM_OPTIM_LR]))
+    const double *given = r->plan->optimizer.number;
+    const int forloop = (o->algorithm == MPSIM_OPTIM_ADAM || o->algorithm == MPSIM_OPTIM_ADAMW) &&
+                        strcmp(s->impl, "forloop") == 0;
+    const int tensor_lr = forloop && s->tensor_lr && isnan(given[MPSIM_OPTIM_LR]);
+    o->float_powers = forloop && s->tensor_betas && isnan(given[MPSIM_OPTIM_BETA1]) && isnan(given[MPSIM_OPTIM_BETA2]);
+    if (!tensor_lr && !o->float_powers)
         return;
     const float lr = (float)o->lr, decay = lr * (float)o->weight_decay, kept = 1 - decay;
-    const double correction = 1 - mpsim_power(o->beta1, t);
-    const float step = lr / (float)correction;
+    const double correction = mpsim_optim_correction(o, o->beta1, t), all = o->lr * o->weight_decay;
+    const float step = tensor_lr ? lr / (float)correction : 1 / (float)correction * lr;
     o->lr = (double)step * correction;
     if (mpsim_optim_traits_of(o->algorithm)->decoupled && o->weight_decay != 0 && o->lr != 0)
-        o->weight_decay = (1 - (double)kept) / o->lr;
+        o->weight_decay = (tensor_lr ? 1 - (double)kept : all) / o->lr;
 }
 
 static void say_tensors(replay *r, const record_settings *t)
 {
-    if (t->tensor_betas)
-        replay_say(r, NOTE_TENSORS, "the powers of betas that are tensors, which torch computes by a binary32 function of its "
-                   "own: they are computed exactly, so that Adam's corrections, and with them weights, may differ");
+    const mpsim_optim_variant *v = recorded_variant(r, t);
+    if (t->tensor_betas && !(v && strstr(v->name, "-default")))
+        replay_say(r, NOTE_TENSORS, "how torch computed powers of betas that are tensors: they are rounded to binary32 as by C's "
+                   "powf, from which its vector kernels (AVX2, AVX-512) and a device may be off in the last bit from step 4 on, and "
+                   "with them weights");
 }
 
 /* ---- what the record lacks ---- */

@@ -26,7 +26,8 @@ static const char more[] =
     "put together, checked for jumps, and compared with the rules of every scaler. Recognised\n"
     "are lines of Apex, DeepSpeed, Megatron and fairseq, and names with values: 'step 12 scale\n"
     "65536 skipped 0', 'loss_scale: 64'; the loss, the norm of the gradients and progress bars\n"
-    "beside them count as evidence.\n"
+    "beside them count as evidence. A log that tells no scale is judged by them: 'mpsim log --help',\n"
+    "which also compares runs.\n"
     "\n"
     "Log patterns: a POSIX extended regular expression in which a name in braces is a value\n"
     "without blanks: {scale}, or {before} and {after} of lines that tell an overflow; {overflow}\n"
@@ -46,6 +47,7 @@ static const char more[] =
     "somewhere else), floor reached (the framework stops with its error). Of logs also:\n"
     "diverging (the scale collapses late, or falls while the loss rises), scaler state lost (on\n"
     "resume), not enough to tell (with what is missing). Each names its lines and how sure it is.\n"
+    "Scale stuck: far from what fits, with the setting at fault and the steps of the way back.\n"
     "\n"
     "Examples:\n"
     "  mpsim scaler data/digits-cnn                      torch's GradScaler over a recorded run\n"
@@ -60,7 +62,7 @@ static const char more[] =
 enum { BY_STEP = 40, PATTERN_MAX = 1 << 24 };
 
 typedef struct options {
-    option_list scalers, compare, log_patterns;
+    option_list scalers, compare, log_patterns, logs;
     const char *pattern, *log, *format, *state_in, *state_out;
     uint64_t repeat;
     int list, amp, amp_stats, all, adaptive;
@@ -104,6 +106,8 @@ static int restore(run *r, const char *otherwise)
     if ((code = scalerstate_read(r->o->state_in, spec, state)) ||
         (code = make_scalers(r, spec)))
         return code;
+    if (r->scalers.count == 0)
+        return fail(EXIT_DATA, "%s: the state of no scaler", escape_text(name, sizeof name, r->o->state_in));
     if (r->scalers.count > 1)
         return fail(EXIT_USAGE, "scaler: --state-in is the state of one scaler");
     track *t = &r->scalers.tracks[0];
@@ -310,7 +314,7 @@ static int log_of(const options *o, const input_options *from, char **operands, 
         *path = operands[0];
     return n > 1 && texts == n
                ? fail(EXIT_USAGE, "scaler: '%s' and the others are not files of tensors; if they "
-                                  "are logs: one at a time",
+                                  "are logs: one at a time, or 'mpsim log'",
                       escape_text(name, sizeof name, operands[0]))
                : 0;
 }
@@ -326,6 +330,8 @@ static int check_options(const options *o, report_style *style, int operands)
         return inputs - (operands > 0) || o->amp || o->adaptive || o->state_in || o->state_out
                    ? fail(EXIT_USAGE, "scaler: --list takes names of scalers only")
                    : 0;
+    if (o->logs.count > 1)
+        return fail(EXIT_USAGE, "scaler: --log is given %zu times, and takes one log; 'mpsim log A B' compares runs", o->logs.count);
     if (inputs > 1)
         return fail(EXIT_USAGE, "scaler: a trace, --pattern and --log exclude each other");
     if (inputs == 0)
@@ -474,7 +480,7 @@ int cmd_scaler(const command *self, int argc, char **argv)
         {0, "Instead of a trace", OPTION_HEADING, NULL, NULL, NULL},
         {0, "pattern", OPTION_STRING, &o.pattern, "TEXT",
          "an overflow pattern, as '1*3,0*2000,1'; @FILE: the pattern in a file"},
-        {0, "log", OPTION_STRING, &o.log, "FILE",
+        {0, "log", OPTION_LIST, &o.logs, "FILE",
          "the text log of a training; - is standard input"},
         {0, "log-pattern", OPTION_LIST, &o.log_patterns, "TEXT",
          "lines of your own in it, as 'it {step} .* amp={scale} skip={overflow}'; may be repeated"},
@@ -501,6 +507,7 @@ int cmd_scaler(const command *self, int argc, char **argv)
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code < 0) {
         o.amp |= o.amp_stats;
+        o.log = o.logs.count ? o.logs.items[0] : NULL;
         if (o.form.quiet)
             note_quiet();
         run *r = calloc(1, sizeof *r);
@@ -516,6 +523,7 @@ int cmd_scaler(const command *self, int argc, char **argv)
     option_list_clear(&o.scalers);
     option_list_clear(&o.compare);
     option_list_clear(&o.log_patterns);
+    option_list_clear(&o.logs);
     input_options_clear(&from);
     return code;
 }

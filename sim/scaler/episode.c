@@ -228,16 +228,41 @@ void log_episodes_clear(log_episodes *e)
 
 /* ---- loss and norm ---- */
 
-static double median(double a, double b, double c)
+static const log_note *median(const log_note *a, const log_note *b, const log_note *c)
 {
-    return fmax(fmin(a, b), fmin(fmax(a, b), c));
+    const double x = a->loss_value, y = b->loss_value, z = c->loss_value;
+    return (x <= y) == (y <= z) ? b : (y <= x) == (x <= z) ? a : c;
+}
+
+static void add_loss(loss_course *c, const log_note *n, const log_note *smooth, int counts)
+{
+    if (c->n == 0) {
+        c->first = c->best = n->loss_value;
+        c->first_line = c->best_line = n->line;
+    }
+    if (c->n == 0 || n->loss_value > c->most) {
+        c->most = n->loss_value;
+        c->most_line = n->line;
+    }
+    if (smooth->loss_value <= c->best && counts) {
+        c->best = smooth->loss_value;
+        c->best_line = smooth->line;
+        c->best_seq = n->seq;
+    }
+    c->last = smooth->loss_value;
+    c->last_line = smooth->line;
+    c->last_seq = n->seq;
+    c->end = n->loss_value;
+    c->end_line = n->line;
+    c->zeros = n->loss_value == 0 ? c->zeros + 1 : 0;
+    c->n++;
 }
 
 loss_course log_loss_course(const training_log *l)
 {
     enum { SMOOTH = 6 }; /* of fewer losses each counts as it is */
     loss_course c = {.n = 0};
-    double back[2] = {0, 0};
+    const log_note *back[2] = {NULL, NULL};
     uint64_t all = 0, aside = 0;
     for (size_t i = 0; i < l->notes.count; i++) {
         all += l->notes.at[i].loss == VALUE_FINITE;
@@ -249,25 +274,9 @@ loss_course log_loss_course(const training_log *l)
         const log_note *n = &l->notes.at[i];
         if (n->loss != VALUE_FINITE || (mixed && n->aside))
             continue;
-        const double x = all < SMOOTH || c.n < 2 ? n->loss_value
-                                                 : median(back[0], back[1], n->loss_value);
-        if (c.n == 0)
-            c.first = c.best = x;
-        if (c.n == 0 || n->loss_value > c.most) {
-            c.most = n->loss_value;
-            c.most_line = n->line;
-        }
-        if (x <= c.best && (all < SMOOTH || c.n >= 2)) {
-            c.best = x;
-            c.best_line = n->line;
-            c.best_seq = n->seq;
-        }
-        c.best_line = c.best_line ? c.best_line : n->line;
-        c.last = x;
-        c.zeros = n->loss_value == 0 ? c.zeros + 1 : 0;
-        c.last_line = n->line;
-        c.last_seq = n->seq;
-        back[c.n++ % 2] = n->loss_value;
+        const int alone = all < SMOOTH || c.n < 2;
+        add_loss(&c, n, alone ? n : median(back[0], back[1], n), all < SMOOTH || c.n >= 2);
+        back[(c.n - 1) % 2] = n;
     }
     return c;
 }

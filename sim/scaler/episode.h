@@ -45,11 +45,11 @@ void log_episodes_clear(log_episodes *e);
  * it, or the next one. */
 log_place log_place_at(const training_log *l, int64_t whole, uint64_t seq);
 
-/* The course of the loss: the smallest of its running medians and the last of them. */
+/* The course of the loss: the smallest of its running medians and the last of them, each a loss of the log with its line. */
 typedef struct loss_course {
     uint64_t n;                    /* finite losses       */
-    double first, best, last, most;
-    uint64_t most_line, best_line, last_line, best_seq, last_seq;
+    double first, best, last, most, end; /* end: the last loss itself */
+    uint64_t first_line, most_line, best_line, last_line, end_line, best_seq, last_seq;
     uint64_t zeros;                /* losses of exactly 0 in a row, at the end */
 } loss_course;
 

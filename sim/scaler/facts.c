@@ -93,6 +93,9 @@ int facts_find(facts *f, const training_log *l)
     f->loss = log_loss_course(f->l);
     f->lost_apart = log_lost_apart(f->l);
     f->norm = log_norm_course(f->l);
+    if (health_find(&f->health, l))
+        return -1;
+    f->found = health_judge(&f->health);
     find_notes(f);
     if (f->e.count) {
         const episode *first = &f->e.at[0], *last = &f->e.at[f->e.count - 1];
@@ -111,6 +114,7 @@ int facts_find(facts *f, const training_log *l)
 void facts_clear(facts *f)
 {
     log_episodes_clear(&f->e);
+    health_clear(&f->health);
 }
 
 int facts_loss_rises(const facts *f)
@@ -125,7 +129,33 @@ int facts_skips_most(const facts *f)
            f->total->skipped > f->total->step / 2;
 }
 
-int facts_scale_unknown(const facts *f)
+int facts_constant(const facts *f)
 {
-    return f->t->steps == 0 && f->norm.lost && f->l->lost_lines == 0;
+    return f->t->steps > 0 && f->t->least == f->t->most;
+}
+
+int facts_scaleless(const facts *f)
+{
+    if (f->t->steps == 0)
+        return f->l->total == 0 && (!f->total || f->total->skipped == 0);
+    return facts_constant(f) && f->t->last == 1;
+}
+
+int facts_isolated(const facts *f)
+{
+    enum { RARE = 10 };
+    const track *t = f->t;
+    if (!facts_constant(f) || f->l->lost_since || facts_loss_rises(f) || t->taken || t->stop >= 0 || f->e.tail_steps == 0)
+        return 0;
+    for (size_t i = 0; i < f->e.count; i++)
+        if (f->e.at[i].n > FACTS_DEEP)
+            return 0;
+    return t->overflows > 0 && t->steps - t->overflows >= RARE * t->overflows;
+}
+
+int facts_stuck(const facts *f)
+{
+    const uint64_t clean = f->e.count ? f->e.tail_steps : f->t->steps;
+    return f->t->last > 0 && f->t->last < FACTS_TINY && clean >= FACTS_MANY && !f->by_sum && f->loss.n >= FACTS_MANY &&
+           !f->l->lost_since && !facts_loss_rises(f) && f->norm.lost == 0;
 }

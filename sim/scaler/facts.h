@@ -4,10 +4,14 @@
 #define MPSIM_SIM_SCALER_FACTS_H
 
 #include "episode.h"
+#include "health.h"
 
 /* DEEP: more overflows in a row after a growth than hysteresis explains. ENOUGH: clean steps that
- * show that overflows have stopped. */
-enum { FACTS_DEEP = 3, FACTS_ENOUGH = 5 };
+ * show that overflows have stopped. MANY: lines that make a judgement sure. */
+enum { FACTS_DEEP = 3, FACTS_ENOUGH = 5, FACTS_MANY = 20 };
+
+/* No gradients are so large that they need a smaller scale. */
+#define FACTS_TINY 0x1p-6
 
 typedef struct facts {
     const training_log *l;
@@ -31,6 +35,8 @@ typedef struct facts {
     const log_note *total; /* the last that tells how many steps were skipped        */
     const log_note *resumed, *ended;
     double declared;    /* the first scale of the settings; NaN                      */
+    health health;      /* what the log tells besides a scale                        */
+    health_finding found;
 } facts;
 
 /* facts_find -- 0; -1: out of memory. */
@@ -43,8 +49,15 @@ int facts_late(const log_place *p, uint64_t seq);
 int facts_loss_rises(const facts *f);
 /* facts_skips_most -- more than half of all steps of a run that is under way. */
 int facts_skips_most(const facts *f);
-/* facts_scale_unknown -- norms alone are NaN or Inf, and the log does not tell the scale. */
-int facts_scale_unknown(const facts *f);
+/* facts_scaleless -- the log tells no loss scale, and no skipped step that would be one's work; or one that is 1 all the
+ * time. */
+int facts_scaleless(const facts *f);
+/* facts_constant -- the log tells a scale that never moves. */
+int facts_constant(const facts *f);
+/* facts_isolated -- overflows are single steps among many clean ones, at a scale that never moves, and the loss goes on. */
+int facts_isolated(const facts *f);
+/* facts_stuck -- nothing overflows any more at a scale that is far below what any gradients need. */
+int facts_stuck(const facts *f);
 /* facts_first, facts_last -- the first and last overflows; NULL. */
 const episode *facts_first(const facts *f);
 const episode *facts_last(const facts *f);

@@ -1,15 +1,14 @@
 /* judge.c -- see judge.h. */
 #include "judge.h"
 
+#include "healthtext.h"
+
 #include <math.h>
 
 /* COLLAPSE: overflows in a row, late, that no search explains; ENDLESS: at any time after a clean
  * step. Of fewer losses than SEVERAL a larger rise is chance. MUCH_LOWER: a fall of the scale, in
  * spite of growth, that is none of a steady run. */
 enum { COLLAPSE = 4, ENDLESS = 10, SEVERAL = 6, MUCH_LOWER = 32 };
-
-/* No gradients are that large. */
-static const double tiny = 0x1p-6;
 
 /* ---- rules, in their order: the first that holds ---- */
 
@@ -25,7 +24,7 @@ static int is_low(const facts *f)
     const episode *last = facts_last(f);
     if (isnan(f->t->last))
         return 0;
-    if (f->t->last < tiny || (f->t->last <= 1 && f->l->lost_since && f->t->most > 1))
+    if (f->t->last < FACTS_TINY || (f->t->last <= 1 && f->l->lost_since && f->t->most > 1))
         return 1;
     if (!last || isnan(last->after) || f->t->last > 1)
         return 0;
@@ -122,6 +121,8 @@ static verdict by_rules(const facts *f)
         return is_not_finite(f) ? VERDICT_NOT_FINITE : VERDICT_UNCLEAR;
     return has_stopped(f)     ? VERDICT_FLOOR
            : f->t->taken      ? VERDICT_TAKEN
+           : facts_stuck(f)   ? VERDICT_STUCK
+           : facts_isolated(f) ? (f->t->last <= 1 ? VERDICT_NOT_FINITE : VERDICT_SPIKES)
            : runs_away(f)     ? VERDICT_RUNAWAY
            : diverges(f)      ? VERDICT_DIVERGING
            : is_taken(f)      ? VERDICT_TAKEN
@@ -146,11 +147,35 @@ static const char *doubt(const facts *f)
                                                     : NULL;
 }
 
+static int is_unwell(health_finding found)
+{
+    return found != HEALTH_WELL && found != HEALTH_UNKNOWN;
+}
+
+/* Beside a scale that looks well: a loss that does not move is a question only, gradients that are 0 are an answer. */
+static int is_unlearned(const facts *f)
+{
+    return f->found == HEALTH_FLAT_LOSS && f->health.norm.n && f->health.norm.at[0].value == 0;
+}
+
+/* Whether what the log tells besides a scale decides: of a run without a scaler; or nothing is learned, whatever the
+ * scale does. */
+static int is_by_health(const facts *f, verdict v)
+{
+    const int fine = v == VERDICT_CLEAN || v == VERDICT_STARTUP || v == VERDICT_STEADY;
+    if (f->t->steps == 0)
+        return facts_scaleless(f) && !facts_skips_most(f);
+    return fine && (facts_scaleless(f) ? is_unwell(f->found) : is_unlearned(f));
+}
+
 static verdict decide(log_judgement *j, const facts *f)
 {
-    const verdict v = by_rules(f);
+    verdict v = by_rules(f);
+    j->by_health = is_by_health(f, v);
+    if (j->by_health)
+        v = health_verdict(f->found);
     const int fine = v == VERDICT_CLEAN || v == VERDICT_STARTUP || v == VERDICT_STEADY;
-    const char *why = fine ? doubt(f) : NULL;
+    const char *why = fine ? doubt(f) : v == VERDICT_WELL && f->ended ? "the error that ends the run" : NULL;
     if (why)
         testimony_miss(j, why);
     return why ? VERDICT_UNCLEAR : v;
@@ -167,9 +192,14 @@ static confidence how_sure(const facts *f, verdict v)
     case VERDICT_FLOOR:
         return CERTAIN;
     case VERDICT_RUNAWAY:
-        return f->t->last < tiny || f->t->run >= ENDLESS || f->l->lost_since ? CERTAIN : LIKELY;
+        return f->t->last < FACTS_TINY || f->t->run >= ENDLESS || f->l->lost_since ? CERTAIN : LIKELY;
     case VERDICT_NOT_FINITE:
+    case VERDICT_LOST:
         return f->l->lost_since ? CERTAIN : LIKELY;
+    case VERDICT_UNLEARNED:
+        return f->health.norm.n ? CERTAIN : LIKELY;
+    case VERDICT_WELL:
+        return f->loss.n >= FACTS_MANY && f->health.norm.n >= FACTS_MANY && !unread ? CERTAIN : LIKELY;
     case VERDICT_STARTUP:
         return f->initial && f->early && f->e.tail_steps >= FACTS_ENOUGH && !unread ? CERTAIN
                                                                                     : LIKELY;
@@ -221,15 +251,30 @@ static const struct {
                          "(scaler.state_dict(), amp.state_dict())."},
     [VERDICT_UNCLEAR] = {"not-enough",
                          "Give the whole log, from the beginning of the run to now."},
+    [VERDICT_STUCK] = {"warn-stuck",
+                       "Start again from the last checkpoint with a new scaler, whose first scale is what fits; a "
+                       "shorter window, or a floor, keeps it from falling so far."},
+    [VERDICT_LOST] = {"warn-nonfinite", NULL},
+    [VERDICT_WELL] = {"fine-steady", NULL},
+    [VERDICT_UNLEARNED] = {"warn-not-learning", NULL},
+    [VERDICT_MISMATCH] = {"warn-mismatch", NULL},
 };
 
-/* A log without a scale needs it first. */
-static const char *advice_of(const facts *f, verdict v)
+static const char *advice_of(const log_judgement *j, const facts *f)
 {
-    return v == VERDICT_NOT_FINITE && facts_scale_unknown(f)
-               ? "Log the loss scale beside the norm. Where it is small and the norm still is NaN, "
-                 "find the first tensor with Inf or NaN (mpsim stat on recorded tensors)."
-           : v == VERDICT_UNCLEAR && f->t->steps == 0
+    const verdict v = j->verdict;
+    if (j->by_health)
+        return health_advice(f->found);
+    if (v == VERDICT_CLEAN && facts_scaleless(f))
+        return health_advice(HEALTH_WELL);
+    if (v == VERDICT_DIVERGING && facts_scaleless(f) && f->found == HEALTH_LOST)
+        return health_advice(HEALTH_LOST); /* there is no loss scale that could be a symptom */
+    if (facts_isolated(f) && v == VERDICT_NOT_FINITE)
+        return health_advice(HEALTH_ISOLATED);
+    if (facts_isolated(f) && v == VERDICT_SPIKES)
+        return "Look at the batches of these steps. If it goes on, take a smaller constant scale, or a dynamic one, which "
+               "finds it.";
+    return v == VERDICT_UNCLEAR && f->t->steps == 0
                ? "Log the loss scale, too (scaler.get_scale(), optimizer.loss_scale), or give the "
                  "part of the log that has it."
                : known[v].advice;
@@ -256,7 +301,7 @@ int log_judge(log_judgement *j, const training_log *l)
     }
     j->verdict = decide(j, &f);
     j->sure = how_sure(&f, j->verdict);
-    j->advice = advice_of(&f, j->verdict);
+    j->advice = advice_of(j, &f);
     testimony_find(j, &f);
     facts_clear(&f);
     return 0;

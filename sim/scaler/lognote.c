@@ -14,7 +14,8 @@ static const char *const loss_words[] = {"loss", "train_loss", "training_loss", 
                                          "loss_step", "train_loss_step", NULL};
 static const char *const norm_words[] = {"grad_norm", "grad norm", "gnorm", "gradnorm",
                                          "gradient norm", "grad-norm", "gradient_norm",
-                                         "total_norm", "global_norm", "norm", NULL};
+                                         "total_norm", "total_grad_norm", "global_norm", "l2_norm/grad/global", "norm",
+                                         NULL};
 static const char *const step_words[] = {"global_step", "num_updates", "global step",
                                          "global iter", "trainer/global_step", "step", "iteration", "iter",
                                          "steps", "it", "update", "global_batch_idx", "batch",
@@ -33,6 +34,11 @@ static const struct {
     {"infinite or nan", NULL, NOTE_LOST},
     {"loss is not finite", NULL, NOTE_LOST},
     {"loss = nan", NULL, NOTE_LOST},
+    {"grad_norm is not finite", NULL, NOTE_LOST_NORM},
+    {"grad norm is not finite", NULL, NOTE_LOST_NORM},
+    {"gradient norm is not finite", NULL, NOTE_LOST_NORM},
+    {"gradients are not finite", NULL, NOTE_LOST_NORM},
+    {"non-finite gradient norm", NULL, NOTE_LOST_NORM},
     {"no checkpoint found", NULL, NOTE_FRESH},
     {"will start from random", NULL, NOTE_FRESH},
     {"training from scratch", NULL, NOTE_FRESH},
@@ -115,32 +121,49 @@ static int64_t skipped_in_all(const char *line)
     return p && strncmp(p, "skipped=", 8) == 0 ? words_integer(p + 8) : -1;
 }
 
-/* A loss by any other name: the identifiers that hold the word, but for those of a loss scale and
- * of evaluations. One that is not finite counts first. */
-static value_kind other_loss(const char *line, double *x)
+/* The name that holds the letters from p on: letters, digits, marks within a name, folders of names. */
+typedef struct named {
+    const char *begin, *end;
+    char name[64];
+} named;
+
+static named name_at(const char *line, const char *p)
 {
-    static const char *const others[] = {"scal", "val", "test", "best", NULL};
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_/";
+    named n = {p, p + strspn(p, letters), ""};
+    while (n.begin > line && strchr(letters, n.begin[-1]))
+        n.begin--;
+    snprintf(n.name, sizeof n.name, "%.*s", (int)(n.end - n.begin), n.begin);
+    return n;
+}
+
+/* Whether a name is one of an evaluation: val/loss, eval_loss, test_loss. */
+static int is_of_evaluation(const char *name)
+{
+    return strstr(name, "val") || strstr(name, "test");
+}
+
+/* A loss by any other name: the names that hold the word, but for those of a loss scale; those of evaluations, or all
+ * others. One that is not finite counts first. */
+static value_kind other_loss(const char *line, int evaluation, double *x)
+{
     value_kind found = VALUE_UNSAID;
     for (const char *p = line; (p = strstr(p, "loss")) != NULL;) {
-        const char *begin = p, *end = p + strspn(p, letters);
-        char name[64];
+        const named n = name_at(line, p);
         double value;
-        int other = strncmp(words_skip_marks(end), "scal", 4) == 0;
-        while (begin > line && strchr(letters, begin[-1]))
-            begin--;
-        snprintf(name, sizeof name, "%.*s", (int)(end - begin), begin);
-        for (size_t i = 0; others[i]; i++)
-            other |= strstr(name, others[i]) != NULL;
-        const int part = p > line && isalpha((unsigned char)p[-1]);
-        const value_kind v = other || part ? VALUE_UNSAID : words_value(end, &value);
+        const int other = strstr(n.name, "scal") || strstr(n.name, "best") ||
+                          strncmp(words_skip_marks(n.end), "scal", 4) == 0;
+        const int part = p > line && isalpha((unsigned char)p[-1]) && !strstr(n.name, "entropyloss");
+        const value_kind v = other || part || !is_of_evaluation(n.name) != !evaluation
+                                 ? VALUE_UNSAID
+                                 : words_value(n.end, &value);
         if (v > VALUE_FINITE)
             return v;
         if (v == VALUE_FINITE && found == VALUE_UNSAID) {
             found = v;
             *x = value;
         }
-        p = end;
+        p = n.end;
     }
     return found;
 }
@@ -160,6 +183,27 @@ static int is_aside(const char *line)
     return 0;
 }
 
+/* What stands behind the word: a value, or "train: 1.2, val: 1.3". */
+static value_kind loss_behind(const char *p, double *x)
+{
+    static const char train[] = "train:";
+    const char *const next = words_skip_marks(p);
+    return words_value(strncmp(next, train, sizeof train - 1) == 0 ? next + sizeof train - 1 : p, x);
+}
+
+/* The loss by one of its usual names. */
+static value_kind plain_loss(const char *line, double *x)
+{
+    for (const char *const *word = loss_words; *word; word++)
+        for (const char *p = line; (p = words_find(p, *word)) != NULL;) {
+            const value_kind v =
+                is_of_evaluation(name_at(line, p - 1).name) ? VALUE_UNSAID : loss_behind(p, x);
+            if (v != VALUE_UNSAID)
+                return v;
+        }
+    return VALUE_UNSAID;
+}
+
 /* The loss of a line. Lightning's bar has a mean of its own, `loss`, which is NaN where a model
  * optimizes by hand: what the model logs counts. */
 static value_kind loss_of(const char *line, double *x)
@@ -168,8 +212,8 @@ static value_kind loss_of(const char *line, double *x)
                                          "training_loss", "loss_step", NULL};
     value_kind v = words_find(line, "v_num") ? words_value_of(line, logged, x) : VALUE_UNSAID;
     if (v == VALUE_UNSAID)
-        v = words_value_of(line, loss_words, x);
-    return v == VALUE_UNSAID ? other_loss(line, x) : v;
+        v = plain_loss(line, x);
+    return v == VALUE_UNSAID ? other_loss(line, 0, x) : v;
 }
 
 int log_note_parse(log_note *n, const char *text)
@@ -180,10 +224,11 @@ int log_note_parse(log_note *n, const char *text)
     for (; text[length] && length < WIDTH; length++)
         line[length] = (char)tolower((unsigned char)text[length]);
     line[length] = 0;
-    *n = (log_note){.step = -1, .of = -1, .epoch = -1, .marks = marks_of(line)};
+    *n = (log_note){.step = -1, .of = -1, .about = -1, .epoch = -1, .marks = marks_of(line)};
     n->loss = loss_of(line, &n->loss_value);
     n->aside = is_aside(line);
     n->norm = words_value_of(line, norm_words, &n->norm_value);
+    n->validation = other_loss(line, 1, &n->validation_value);
     n->skipped = skipped_in_all(line);
     n->starts = starts_at(line);
     n->timed = strstr(line, "elapsed time per iteration") != NULL;
@@ -191,11 +236,31 @@ int log_note_parse(log_note *n, const char *text)
         n->loss = VALUE_NAN;
     if (n->marks & NOTE_LOST && n->loss == VALUE_UNSAID)
         n->loss = VALUE_NAN;
+    if (n->marks & NOTE_LOST_NORM && n->norm == VALUE_UNSAID)
+        n->norm = VALUE_NAN;
     take_position(n, line);
-    return n->marks || n->loss || n->norm || n->step >= 0 || n->skipped >= 0 || !isnan(n->starts);
+    return n->marks || n->loss || n->norm || n->validation || n->step >= 0 || n->skipped >= 0 || !isnan(n->starts);
 }
 
 /* ---- the series ---- */
+
+static int is_rare(const log_note *n)
+{
+    return n->marks || n->loss > VALUE_FINITE || n->norm > VALUE_FINITE || n->validation > VALUE_FINITE;
+}
+
+/* Every second goes, but for the rare ones while they are not many. */
+static void thin(log_notes *all)
+{
+    size_t kept = 0, rare = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        const int spared = is_rare(&all->at[i]) && rare++ < NOTES_MANY;
+        if (spared || i % 2 == 0)
+            all->at[kept++] = all->at[i];
+    }
+    all->count = kept;
+    all->stride *= 2;
+}
 
 int log_notes_add(log_notes *all, const log_note *n)
 {
@@ -205,15 +270,10 @@ int log_notes_add(log_notes *all, const log_note *n)
         if (!all->at)
             return -1;
     }
-    const int rare = n->marks || n->loss > VALUE_FINITE || n->norm > VALUE_FINITE;
-    if (all->seen++ % all->stride && !rare)
+    if (all->seen++ % all->stride && !is_rare(n))
         return 0;
-    if (all->count == NOTES_MAX) {
-        for (size_t i = 0; i < NOTES_MAX / 2; i++)
-            all->at[i] = all->at[2 * i];
-        all->count = NOTES_MAX / 2;
-        all->stride *= 2;
-    }
+    if (all->count == NOTES_MAX)
+        thin(all);
     all->at[all->count++] = *n;
     return 0;
 }

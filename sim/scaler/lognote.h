@@ -12,7 +12,8 @@ enum {
     NOTE_FRESH = 2,   /* there is none: the run begins                        */
     NOTE_ENDED = 4,   /* an error ends the run                                */
     NOTE_LOADED = 16, /* a checkpoint was loaded: the run's, or a first model */
-    NOTE_LOST = 8     /* a message that the loss, or a tensor, is Inf or NaN  */
+    NOTE_LOST = 8,    /* a message that the loss, or a tensor, is Inf or NaN  */
+    NOTE_LOST_NORM = 32 /* a message that the norm of the gradients is        */
 };
 
 typedef struct log_note {
@@ -21,7 +22,10 @@ typedef struct log_note {
     value_kind loss, norm;
     int aside;         /* the loss is that of an evaluation, or of a whole epoch */
     double loss_value, norm_value;
+    value_kind validation; /* the loss on other data than the training's           */
+    double validation_value;
     int64_t step, of;  /* where the run stands, of how many; -1: not said      */
+    int64_t about;     /* the step that the line is about: its own, or the last that a line told; -1 */
     int worded;        /* by a word for steps, not only by a bar               */
     int per_epoch;     /* .step begins again with every epoch                  */
     double epoch;      /* -1                                                   */
@@ -34,8 +38,8 @@ typedef struct log_note {
 int log_note_parse(log_note *n, const char *text);
 
 /* Notes in the order of their lines, NOTES_MAX of them at most: of more every second is dropped, as
- * often as it takes. */
-enum { NOTES_MAX = 1 << 14 };
+ * often as it takes, but for those of what is not finite, of which MANY are kept. */
+enum { NOTES_MAX = 1 << 14, NOTES_MANY = NOTES_MAX / 4 };
 
 typedef struct log_notes {
     log_note *at;

@@ -64,7 +64,8 @@ verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_
 {
     if (t->recorded) {
         snprintf(text, size, "%s", r->judgement->text);
-        add_log_text(r, r->judgement->verdict, text, size);
+        if (!r->judgement->by_health)
+            add_log_text(r, r->judgement->verdict, text, size);
         return r->judgement->verdict;
     }
     const verdict v = track_verdict(t, text, size);
@@ -177,10 +178,13 @@ static void print_log_head(FILE *to, const scaler_report *r)
 {
     const training_log *l = r->log;
     char name[512], a[32], b[32];
-    fprintf(to, "%s: %s of %s lines tell of the loss scale:",
-            escape_text(name, sizeof name,
-                        strcmp(r->log_path, "-") == 0 ? "standard input" : r->log_path),
-            text_count(a, l->total),
+    escape_text(name, sizeof name, strcmp(r->log_path, "-") == 0 ? "standard input" : r->log_path);
+    if (l->total == 0) {
+        fprintf(to, "%s: none of %s lines tells of a loss scale: judged by the other numbers.\n", name,
+                text_count(b, l->reader.lines));
+        return;
+    }
+    fprintf(to, "%s: %s of %s lines tell of the loss scale:", name, text_count(a, l->total),
             text_count(b, l->reader.lines));
     for (int d = 0, first = 1; d < LOG_DIALECTS; d++)
         if (l->recognised[d]) {

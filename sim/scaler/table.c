@@ -15,6 +15,7 @@ static const char *const arithmetics[] = {"f32-f64", "f32", "f64"};
 static const char *const floor_rules[] = {"clamp", "raise", "stop"};
 static const char *const orders[] = {"after-step", "before-step", "before-unscale"};
 static const char *const unscales[] = {"reciprocal", "divide", "rounded"};
+static const char *const unscaling[] = {"the reciprocal", "division", "the reciprocal, rounded to the gradient's dtype"};
 static const char *const checks[] = {"elements", "norm"};
 
 static const char *refill_text(char out[32], const mpsim_scaler_config *c)
@@ -153,7 +154,7 @@ static void list_row(FILE *to, const mpsim_scaler_type *t)
     fprintf(to, "%s: %s\n", t->config.name, t->framework);
     scaler_print_wrapped(to, "  rules   ", scaler_config_text(text, sizeof text, &t->config));
     fprintf(to, "  update  %s; unscales by %s; kept in %s\n", orders[t->config.order],
-            t->config.unscale ? "division" : "the reciprocal", arithmetics[t->config.arithmetic]);
+            unscaling[t->config.unscale], arithmetics[t->config.arithmetic]);
     if (t->note)
         scaler_print_wrapped(to, "  note    ", t->note);
     scaler_print_wrapped(to, "  source  ", t->source);

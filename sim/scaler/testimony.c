@@ -1,6 +1,8 @@
 /* testimony.c -- see testimony.h. */
 #include "testimony.h"
 
+#include "healthtext.h"
+
 #include "../report/report.h"
 #include "../text/words.h"
 
@@ -136,17 +138,25 @@ static void say_tail(log_judgement *j, const facts *f)
             text_count(a, f->e.tail_lines), text_plural(f->e.tail_lines));
 }
 
+/* Losses that are not finite: to the end of the log, or with finite ones between. */
+static void say_lost(log_judgement *j, const training_log *l)
+{
+    const char *as = l->lost_as == VALUE_INF    ? "infinite"
+                     : l->lost_as == VALUE_GONE ? "left out, as Megatron does where it is NaN,"
+                                                : "NaN";
+    char a[32];
+    if (l->lost_since && l->lost_groups == 1)
+        say(j, l->lost, 0, "the loss is %s from here on", as);
+    else if (l->lost_lines)
+        say(j, l->lost_first, l->lost_last, "the loss is %s in %s line%s, %s", as, text_count(a, l->lost_lines),
+            text_plural(l->lost_lines), l->lost_since ? "finite between them" : "finite after");
+}
+
 static void say_loss(log_judgement *j, const facts *f)
 {
     enum { JUMP = 10 }; /* of a loss that comes back: by this factor above both ends */
     char a[32], b[32];
-    const training_log *l = f->l;
-    if (l->lost_lines)
-        say(j, l->lost, 0, "the loss is %s%s",
-            l->lost_as == VALUE_INF    ? "infinite"
-            : l->lost_as == VALUE_GONE ? "left out, as Megatron does where it is NaN,"
-                                       : "NaN",
-            l->lost_since ? " from here on" : "");
+    say_lost(j, f->l);
     if (f->loss.n < 2)
         return;
     if (f->loss.best > 0 && f->loss.most > JUMP * fmax(f->loss.first, f->loss.last))
@@ -155,8 +165,8 @@ static void say_loss(log_judgement *j, const facts *f)
         say(j, f->loss.best_line, f->loss.last_line, "the loss rises from %s to %s",
             text_number(a, f->loss.best), text_number(b, f->loss.last));
     else
-        say(j, f->loss.last_line, 0, "the loss is %s, after %s at first",
-            text_number(a, f->loss.last), text_number(b, f->loss.first));
+        say(j, f->loss.first_line, f->loss.end_line, "the loss is %s, after %s at first",
+            text_number(a, f->loss.end), text_number(b, f->loss.first));
 }
 
 static void say_norm(log_judgement *j, const facts *f)
@@ -186,6 +196,10 @@ static void say_marks(log_judgement *j, const facts *f)
 
 static void find_missing(log_judgement *j, const facts *f)
 {
+    if (j->by_health && !j->missing[0]) {
+        testimony_miss(j, "more lines with a loss or a norm of the gradients");
+        return;
+    }
     if (f->t->steps == 0)
         testimony_miss(j, "the loss scale");
     if (f->l->unread_line && !j->missing[0])
@@ -262,8 +276,15 @@ static void resumed_text(const facts *f, char *text, size_t size)
 
 static void spikes_text(const facts *f, char *text, size_t size)
 {
-    char a[32], b[32];
+    char a[32], b[32], c[32];
     int n;
+    if (facts_isolated(f)) {
+        snprintf(text, size,
+                 "%s of %s steps overflow and are skipped, one at a time, and the scale is constant at %s: it is too large "
+                 "for these steps, or they hold Inf or NaN.", text_count(a, f->t->overflows), text_count(b, f->t->steps),
+                 text_scale(c, f->t->last));
+        return;
+    }
     if (f->spikes)
         n = snprintf(text, size,
                      "%s of %s groups of overflows come where the scale had not grown before: "
@@ -289,8 +310,46 @@ static void startup_text(const facts *f, char *text, size_t size)
              text_count(b, after), f->e.tail_steps ? "step" : "line", text_plural(after));
 }
 
+/* Inf or NaN in a log that tells a scale. */
+static void not_finite_text(const facts *f, char *text, size_t size)
+{
+    char a[32], b[32];
+    if (facts_isolated(f))
+        snprintf(text, size,
+                 "%s of %s steps had Inf or NaN in the gradients and were skipped, and the loss goes on: isolated bad "
+                 "batches, and the weights are intact. The scale is 1 throughout: no loss scale is to blame.",
+                 text_count(a, f->t->overflows), text_count(b, f->t->steps));
+    else if (f->l->lost_lines && !f->l->lost_since)
+        snprintf(text, size,
+                 "the loss or the norm of the gradients is NaN or Inf now and then, with finite losses after: the weights "
+                 "are intact, as NaN in them would stay. It comes from single batches, not from the loss scale.");
+    else
+        snprintf(text, size, "the loss or the norm of the gradients is NaN or Inf: it comes from "
+                             "somewhere else than the loss scale.");
+}
+
+/* A scale that no overflow holds down, and how long it takes to come back up. */
+static void low_text(const facts *f, char *text, size_t size)
+{
+    enum { WINDOW = 2000 }; /* of torch.amp.GradScaler, Apex and Keras */
+    char a[32], b[32], c[32];
+    const series *norms = &f->health.norm;
+    const double norm = norms->n ? series_median(norms, 0, norms->n).value : 0;
+    const double fits = norm > 0 ? exp2(floor(log2(65504 / norm))) : 1;
+    const double powers = fmax(1, log2(fits / f->t->last));
+    snprintf(text, size,
+             "nothing overflows at a scale of %s, and nothing holds it there: %s %s, %.0f powers of two above. Small "
+             "gradients become zero meanwhile. With a window of %s clean steps for each doubling it takes %s steps to come "
+             "back.", text_scale(a, f->t->last), norm > 0 ? "the norm of the gradients fits at" : "no gradients need less than",
+             text_scale(b, fits), powers, text_count(c, WINDOW), text_count((char[32]){0}, (uint64_t)powers * WINDOW));
+}
+
 static void find_text(const log_judgement *j, const facts *f, char *text, size_t size)
 {
+    if (j->by_health && j->verdict == health_verdict(f->found)) {
+        health_text(&f->health, f->found, text, size);
+        return;
+    }
     switch (j->verdict) {
     case VERDICT_UNCLEAR:
         unclear_text(j, f, text, size);
@@ -307,12 +366,11 @@ static void find_text(const log_judgement *j, const facts *f, char *text, size_t
     case VERDICT_RESUMED:
         resumed_text(f, text, size);
         break;
+    case VERDICT_STUCK:
+        low_text(f, text, size);
+        break;
     case VERDICT_NOT_FINITE:
-        snprintf(text, size, "%s", facts_scale_unknown(f)
-                     ? "the norm of the gradients is NaN or Inf in most lines. This log does not "
-                       "tell the loss scale: too large a one makes such norms, too."
-                     : "the loss or the norm of the gradients is NaN or Inf: it comes from "
-                       "somewhere else than the loss scale.");
+        not_finite_text(f, text, size);
         break;
     case VERDICT_TAKEN:
         snprintf(text, size, "the norm of the gradients is NaN or Inf at steps that the log tells "
@@ -324,14 +382,24 @@ static void find_text(const log_judgement *j, const facts *f, char *text, size_t
     }
 }
 
+static void say_health(void *to, uint64_t line, uint64_t last_line, const char *says)
+{
+    say((log_judgement *)to, line, last_line, "%s", says);
+}
+
 void testimony_find(log_judgement *j, const facts *f)
 {
     static void (*const say_all[])(log_judgement *j, const facts *f) = {
         say_jumps, say_start, say_overflows, say_scale, say_tail,
         say_total, say_loss,  say_norm,      say_marks};
+    static void (*const say_rest[])(log_judgement *j, const facts *f) = {say_total, say_marks};
     find_text(j, f, j->text, sizeof j->text);
-    for (size_t i = 0; i < sizeof say_all / sizeof say_all[0]; i++)
+    if (j->by_health)
+        health_evidence(&f->health, say_health, j);
+    for (size_t i = 0; i < sizeof say_all / sizeof say_all[0] && !j->by_health; i++)
         say_all[i](j, f);
+    for (size_t i = 0; i < sizeof say_rest / sizeof say_rest[0] && j->by_health; i++)
+        say_rest[i](j, f);
     if (j->sure == NOT_ENOUGH)
         find_missing(j, f);
 }

@@ -21,6 +21,7 @@ typedef struct log_judgement {
     size_t n_evidence;
     char missing[256];  /* "" if nothing is */
     const char *advice;
+    int by_health;      /* by what the log tells besides a scale */
 } log_judgement;
 
 /* testimony_miss -- one thing more that the log lacks. */

@@ -37,10 +37,15 @@ typedef enum verdict {
     VERDICT_RUNAWAY,    /* the last steps overflow at every scale                               */
     VERDICT_FLOOR,      /* the framework stopped with its error                                 */
     VERDICT_TAKEN,      /* a scaler that does not skip: steps with Inf or NaN were taken        */
+    VERDICT_STUCK,      /* a scale far from what fits, which its settings keep there            */
     /* of logs only */
     VERDICT_DIVERGING, /* the scale collapses late, or falls while the loss rises           */
     VERDICT_RESUMED,   /* the scaler's state was lost, or the scale jumps without a reason  */
-    VERDICT_UNCLEAR    /* the log does not hold what a verdict needs                        */
+    VERDICT_UNCLEAR,   /* the log does not hold what a verdict needs                        */
+    VERDICT_LOST,      /* no scale is told, and a number of the log is Inf or NaN           */
+    VERDICT_WELL,      /* no scale is told, and nothing else is wrong                       */
+    VERDICT_UNLEARNED, /* the loss does not move, or the gradients are 0                    */
+    VERDICT_MISMATCH   /* reinforcement learning: trainer and sampler do not agree          */
 } verdict;
 
 typedef struct track {
@@ -61,6 +66,9 @@ typedef struct track {
     uint64_t spikes;       /* neither                                              */
     uint64_t run;          /* overflows since the last clean step                  */
     uint64_t run_floored;  /* of them, at the floor                                */
+    double run_fits;       /* what all of them would have fitted; 0: not known     */
+    double clean_fits;     /* what the clean steps since the last overflow fit; infinity: any, or not known */
+    double begin;          /* the first scale                                      */
     uint64_t not_finite_steps;
     int64_t first_not_finite, stop; /* steps; -1: none. stop: where the error came */
     uint64_t grown, owed; /* 1: since the last overflow; overflows that growth explains    */

@@ -1,6 +1,7 @@
 /* traininglog.c -- see traininglog.h. */
 #include "traininglog.h"
 
+#include "logseries.h"
 #include "logwalk.h"
 
 #include "../array/array.h"
@@ -146,21 +147,45 @@ static void adopt_step(log_line_place *at, log_line *l, const log_entry *last)
         at->last = l->step = at->base + at->step;
 }
 
+/* A line with a loss that is not finite. */
+static void count_lost(training_log *log, value_kind as)
+{
+    if (!log->lost_lines++) {
+        log->lost_as = as;
+        log->lost_first = log->line;
+    }
+    log->lost_last = log->line;
+    if (!log->lost_since) {
+        log->lost = log->line;
+        log->lost_groups++;
+    }
+    log->lost_since = 1;
+}
+
+/* A message that the norm is not finite, and the line of values that says so, too, are one. */
+static void join_lost_norms(log_notes *all, log_note *n)
+{
+    log_note *last = all->count ? &all->at[all->count - 1] : NULL;
+    if (!last || n->norm <= VALUE_FINITE || last->norm <= VALUE_FINITE)
+        return;
+    if (last->marks & NOTE_LOST_NORM)
+        last->norm = VALUE_UNSAID;
+    else if (n->marks & NOTE_LOST_NORM)
+        n->norm = VALUE_UNSAID;
+}
+
 /* What the lines of the rank that counts say of the loss, the norm, where the run stands. */
 static int take_note(training_log *log, log_note *n)
 {
     n->line = log->line;
     n->seq = log->seq;
-    log->has_value |= n->loss || n->norm || n->skipped >= 0;
-    if (n->loss == VALUE_FINITE) {
+    n->about = log->about;
+    if (n->loss == VALUE_FINITE)
         log->lost_since = 0;
-    } else if (n->loss != VALUE_UNSAID) {
-        if (!log->lost_lines++)
-            log->lost_as = n->loss;
-        if (!log->lost_since)
-            log->lost = log->line;
-        log->lost_since = 1;
-    }
+    else if (n->loss != VALUE_UNSAID)
+        count_lost(log, n->loss);
+    log->has_value |= n->loss || n->norm || n->validation || n->skipped >= 0;
+    join_lost_norms(&log->notes, n);
     return log_notes_add(&log->notes, n);
 }
 
@@ -234,15 +259,18 @@ static void take_scale_line(training_log *log, log_line *l, const char *text)
 }
 
 /* A line, or a part of one that is about one event. */
-static int take_part(training_log *log, const char *text)
+static int take_part(training_log *log, const char *line)
 {
+    char row[LOG_WIDTH + 1];
     log_line l;
     log_note n;
+    const char *values = log_table_line(&log->table, line, row), *text = values ? values : line;
     const int noted = log_note_parse(&n, text);
     const int found = (log->own && log_pattern_match(log->own, &l, &n, text)) ||
                       log_line_parse(&l, text);
     if (noted)
         follow_place(&log->place, &n);
+    log->about = n.step >= 0 ? n.step : log->about;
     if (found) {
         log->total++;
         log->recognised[l.dialect]++;
@@ -263,6 +291,9 @@ static int take_part(training_log *log, const char *text)
     }
     if ((noted || found) && take_note(log, &n))
         log->failed = 1;
+    if (metric_values_take(&log->metrics, text, log->line, log->about))
+        log->failed = 1;
+    log->has_value |= log->metrics.count > 0;
     if (found)
         take_scale_line(log, &l, text);
     return log->failed;
@@ -340,6 +371,35 @@ static void drop_copies(training_log *l)
 
 /* ---- files ---- */
 
+/* A line of a file that is one series after another. */
+static int visit_series(const char *line, uint64_t number, void *context)
+{
+    training_log *log = context;
+    log->line = number;
+    log->seq++;
+    return take_part(log, line);
+}
+
+/* The whole of such a file, of which the first n bytes are read. 0, or an exit code. */
+static int read_series(training_log *l, int fd, const char *path, const char *bytes, size_t n)
+{
+    enum { MOST = 1 << 28 };
+    static char more[1 << 16];
+    array_bytes all = {NULL, 0, 0, 0};
+    trace_error error;
+    ssize_t got;
+    array_put(&all, bytes, n);
+    while ((got = text_file_next(fd, path, more, sizeof more, 0, &error)) > 0 && !all.failed && all.n < MOST)
+        array_put(&all, more, (size_t)got);
+    array_put(&all, "", 1);
+    if (!all.failed && got >= 0)
+        (void)log_series_lines((const char *)all.p, visit_series, l);
+    l->failed |= all.failed;
+    l->reader.lines = l->seq;
+    free(all.p);
+    return got < 0 ? fail(error.exit, "%s", error.text) : 0;
+}
+
 static int read_bytes(training_log *l, const char *path, const char *name)
 {
     static char bytes[1 << 16];
@@ -352,6 +412,12 @@ static int read_bytes(training_log *l, const char *path, const char *name)
     for (int first = 1; !stop; first = 0) {
         if ((n = text_file_next(fd, path, bytes, sizeof bytes, first, &error)) <= 0)
             break;
+        if (first && log_series_begins(bytes, (size_t)n)) {
+            const int code = read_series(l, fd, path, bytes, (size_t)n);
+            if (fd > STDIN_FILENO)
+                close(fd);
+            return code;
+        }
         if (!(stop = log_reader_bytes(&l->reader, bytes, (size_t)n, visit_line, l)))
             endless = stop = l->reader.since > LOG_ENDLESS;
     }
@@ -375,6 +441,8 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
     l->own = own;
     l->epoch = -1;
     l->last_step = -1;
+    l->about = -1;
+    l->table.tag = strstr(path, "-tag-") ? strstr(path, "-tag-") + 5 : NULL;
     l->place = (log_line_place){.of = -1, .step = -1};
     escape_text(name, sizeof name, strcmp(path, "-") == 0 ? "standard input" : path);
     const int code = read_bytes(l, path, name);
@@ -383,9 +451,9 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
         return code;
     if (!l->failed && l->total == 0 && !l->has_value)
         return fail(EXIT_DATA,
-                    "%s: no line about a loss scale in %" PRIu64 " lines: known are those of Apex, "
-                    "DeepSpeed, Megatron and fairseq, 'step 12 scale 65536 skipped 0', "
-                    "'loss_scale: 65536', and your own with --log-pattern", name, l->reader.lines);
+                    "%s: no line about a loss scale, a loss or a norm in %" PRIu64 " lines: known are those of Apex, "
+                    "DeepSpeed, Megatron and fairseq, 'step 12 scale 65536 skipped 0', 'loss: 2.3', CSV with a header, "
+                    "and your own with --log-pattern", name, l->reader.lines);
     drop_copies(l);
     (void)track_init(&l->recorded, "recorded", any); /* a row of the table is valid */
     l->recorded.recorded = 1;
@@ -404,5 +472,6 @@ void training_log_clear(training_log *l)
     free(l->entries);
     free(l->jumps);
     log_notes_clear(&l->notes);
+    free(l->metrics.at);
     track_clear(&l->recorded);
 }

@@ -5,6 +5,8 @@
 #include "logline.h"
 #include "lognote.h"
 #include "logpattern.h"
+#include "logtable.h"
+#include "metric.h"
 #include "track.h"
 
 /* Events of recorded spans besides MPSIM_SCALER_*. */
@@ -59,9 +61,14 @@ typedef struct training_log {
     uint64_t unread_line;  /* of an overflow whose scale could not be read; 0           */
     int64_t rank, scaler;
     uint64_t copies;       /* every event was logged so many times, by as many ranks    */
-    uint64_t lost, lost_lines; /* the line of the first loss that is NaN or infinite; how many   */
+    uint64_t lost, lost_lines; /* the first line of the last losses in a row that are NaN or infinite; how many
+                                  there are in all, those before among them */
+    uint64_t lost_first, lost_last, lost_groups; /* the first and the last line of all; how many times in a row */
     int lost_since, lost_as;   /* 1: no line since then tells another; VALUE_NAN or VALUE_INF    */
     log_notes notes;       /* loss, norm, where the run stands                          */
+    metric_values metrics; /* of reinforcement learning                                 */
+    log_table table;       /* whose rows are lines                                      */
+    int64_t about;         /* the last step that a line told; -1                        */
     double epoch;          /* the last one; -1                                          */
     int64_t last_step, step_base; /* the last step; what steps of an epoch are counted from */
     log_line_place place;

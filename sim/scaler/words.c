@@ -204,6 +204,8 @@ value_kind words_value(const char *p, double *x)
         return VALUE_NAN;
     if (strncmp(p, "inf", 3) == 0 && (!isalpha((unsigned char)p[3]) || strncmp(p, "infin", 5) == 0))
         return VALUE_INF;
+    if (strncmp(p, "1.#", 3) == 0) /* old C libraries of Windows: 1.#INF, 1.#QNAN, 1.#IND */
+        return strncmp(p + 3, "inf", 3) == 0 ? VALUE_INF : VALUE_NAN;
     if (!words_number(p, x))
         return VALUE_UNSAID;
     *x *= sign;

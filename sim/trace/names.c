@@ -95,9 +95,12 @@ int64_t trace_find_step(const trace *t)
     /* then those of Lightning, DeepSpeed, Megatron-LM and nanoGPT, where the path does not say it */
     static const char *const keys[] = {"mpsim.step", "step", NULL};
     static const char *const others[] = {"global_step", "global_steps", "iteration", "iter_num", NULL};
-    const int64_t said = step_of_metadata(t, keys);
-    if (said >= 0)
-        return said;
+    const int64_t said = step_of_metadata(t, keys), named = said < 0 ? trace_step_of_path(t) : -1;
+    return said >= 0 ? said : named >= 0 ? named : step_of_metadata(t, others);
+}
+
+int64_t trace_step_of_path(const trace *t)
+{
     const char *path = t->path;
     size_t n = strlen(path);
     while (n) {
@@ -109,5 +112,5 @@ int64_t trace_find_step(const trace *t)
             return step;
         n = begin ? begin - 1 : 0;
     }
-    return step_of_metadata(t, others);
+    return -1;
 }

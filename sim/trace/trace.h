@@ -228,6 +228,8 @@ int trace_scales(const trace *t, size_t i, trace_scale_stats *stats, trace_error
  * the last path component of the form [text]step_N or [text]step-N or [text]stepN (also
  * "iter" and "checkpoint"), else metadata "global_step", "global_steps", "iteration", "iter_num", else -1. */
 int64_t trace_step(const trace *t);
+/* trace_step_of_path -- what its name or those of its folders say, or -1. */
+int64_t trace_step_of_path(const trace *t);
 
 /* What a tensor is in its file, for who copies it as it is: itself, or its codes and scales. */
 enum { TRACE_COPIES = 6 };

@@ -124,8 +124,9 @@ static void judge_block(judged *j, const row *r, const tensor *t, size_t cols, c
         for (size_t k = i * cols + box[2]; k < i * cols + box[3]; k++) {
             const unsigned random = mpsim_rng_word(rng->seed, rng->stream, rng->index + k) >> 24;
             element e = oracle_cast(g, r->mode, oracle_scaled(r, &s, x[k]), random);
-            e.inexact = !oracle_is_exact(r, &s, x[k], e.value);
-            judge_element(j, &b, x[k], against[k], &e, oracle_value(r, &s, t, e.value));
+            const float value = oracle_value(r, &s, e.value);
+            e.inexact = !oracle_is_exact(r, &s, x[k], e.value) || !isfinite(value);
+            judge_element(j, &b, x[k], against[k], &e, value);
         }
     j->blocks++;
     j->zero += !b.nonzero;

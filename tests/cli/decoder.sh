@@ -67,6 +67,7 @@ train 0 -P fp32 --attention tiled && has 'attention in tiles of 16'; ok $? "a ti
 train 0 -P fp32 --accumulate 2 --accumulate-format bf16 --ranks 2 --reduce tree --wire bf16 --wire-sum fp32 && has '^run .* of 128 tokens' &&
     has '^batches  *2 a step of 2 sequences, added in bf16$' && has '^ranks  *2, tree, wire bf16, sums in binary32$'
 ok $? "--accumulate, --ranks"
+train 0 -P fp32 --ranks 70 --wire bf16 && has '^ranks  *70, ring, wire bf16'; ok $? "more than 64 ranks"
 train 0 -P fp32 --schedule linear --min-lr 0 --cooldown 2 --decay-all --math softmax=fp16 --math norm=bf16 &&
     has 'lr linear to 0 after 2, falling in the last 2, all decays, normalisation in bf16, softmax of attention in fp16$'
 ok $? "--schedule, --cooldown, --math PART=FORMAT"
@@ -81,7 +82,7 @@ for o in '--norm batchnorm' '--activation relu' '--positions none' '--attention 
     train 2 -P fp32 $o; ok $? "refused: $o"
 done
 for o in 'heads 8193 1 8192' 'kv-heads 0 1 8192' 'hidden 65537 1 65536' 'context 16385 1 16384' 'vocabulary 1048577 2 1048576' 'tile 16385 1 16384' 'validation 0 1 1048576' \
-    'accumulate 4097 1 4096' 'ranks 65 1 64' 'warmup 1000000001 0 1000000000' 'cooldown 1000000001 0 1000000000' 'min-lr 2 0 1'; do
+    'accumulate 4097 1 4096' 'ranks 4097 1 4096' 'warmup 1000000001 0 1000000000' 'cooldown 1000000001 0 1000000000' 'min-lr 2 0 1'; do
     # shellcheck disable=SC2086
     set -- $o
     train 2 -P fp32 "--$1" "$2" && has "^mpsim: train: --$1: $2 is not in $3 to $4\$" err; ok $? "out of range: --$1 $2"

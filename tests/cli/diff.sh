@@ -66,6 +66,20 @@ edit 08 's/"mpsim.step":"7"/"mpsim.step":"8"/; s/"mpsim.step": "7"/"mpsim.step":
 json "$adam" "$dir/b"; [ $? -eq 1 ] && first '"step": 8' '"name": "opt.m:fc1.bias"' '"verdict": "step-skipped"' 'at step 7'
 ok $? "a step skipped"
 fresh
+for step in 11 12 13 14 15 16 17 18; do
+    cp "$adam/step_0000$((step + 1))/$name" "$dir/b/step_0000$step/$name"
+    chmod u+w "$dir/b/step_0000$step/$name"
+    edit $step "s/\"mpsim.step\":\"$((step + 1))\"/\"mpsim.step\":\"$step\"/"
+done
+json "$adam" "$dir/b"; [ $? -eq 1 ] && first '"step": 11' '"name": "opt.m:fc1.bias"' '"verdict": "step-shifted"' 'A is at step 12' &&
+    has '"verdicts": {"equal": [0-9]*, "step-shifted": 1[0-9]*[,}]'; ok $? "steps that are counted otherwise: B is A of another step"
+fresh
+cp "$adam/step_000007/$name" "$dir/b/step_000008/$name"
+run 1 diff "$adam" "$dir/b" && has '^B: step_000008/rank_00000.safetensors is of step 7 by its metadata, of step 8 by its name; the'
+ok $? "metadata and a name that disagree"
+json "$adam" "$dir/b"; has '^"notes": \["B: step_000008/rank_00000'; ok $? "the same, in JSON"
+run 1 diff -k weight "$adam/step_000007" "$adam/step_000009" && has '^A is of step 7, B of step 9$'; ok $? "two steps of other numbers"
+fresh
 rm -r "$dir/b/step_000013"
 run 1 diff "$adam" "$dir/b" && has 'first step 13: missing in B$'; ok $? "a step is missing"
 run 1 diff "$dir/b" "$adam" && has 'first step 13: only in B$'; ok $? "a step too many"
@@ -82,6 +96,26 @@ done
 [ $? -eq 1 ] && first '"name": "wgrad:fc2.bias"' '"verdict": "scaled"' '"scale": 8192.0' 'loss scale that was not removed'
 ok $? "a scale that was not removed, first in the backward pass"
 run 1 diff -k opt.m "$adam" "$MPSIM_SRCDIR/data/amp-mlp/sgd" && has 'B = A \* 10 exactly'; ok $? "two optimizers"
+
+# ---- log-probabilities: -1 -2 (padding), -0.5 -1 -2 against -1 -1.5 (padding), -0.5 -1 -3 ----
+o='\000\000\200\277' z='\000\000\000\000' h='\000\000\000\277'
+# shellcheck disable=SC2059 # octal bytes
+printf "$o\\000\\000\\000\\300$z$h$o\\000\\000\\000\\300" >"$dir/a.raw"
+# shellcheck disable=SC2059
+printf "$o\\000\\000\\300\\277$z$h$o\\000\\000\\100\\300" >"$dir/b.raw"
+logprob() { run "$@" diff --logprob --dtype binary32 --shape 2,3 "$dir/a.raw" "$dir/b.raw"; }
+logprob 1 && has '^5 tokens in 2 sequences; 1 of padding left out$' && has '^B - A  *mean -0.1, mean magnitude 0.3, ' &&
+    has '; 60.00 % equal$' && has '50 %: 0, 90 %: 1, 99 %: 1, 99.9 %: 1, largest 1$' && has '\[1, 2\]: A -2, B -3$' &&
+    has '; 40.00 % of the tokens outside of 0.8 to 1.2' && has 'median 0.3679, 0.3679 to 1.649; 100 % of the sequences outside' &&
+    has 'k1 0.1, k3 0.10332; perplexity of B over A.s 1.10517$'; ok $? "--logprob: differences, ratios, products"
+run 1 diff --logprob --json --clip 0.3,2 --dtype binary32 --shape 2,3 "$dir/a.raw" "$dir/b.raw" && has '"outside": 0' &&
+    has '"schema": "mpsim.logprob/1"' && has '"tokens": 5' && has '"product_max": 1.6487'; ok $? "--logprob --json --clip"
+run 0 diff --logprob --dtype binary32 --shape 2,3 "$dir/a.raw" "$dir/a.raw" && has '100 % equal$'; ok $? "--logprob: equal"
+run 1 diff --logprob -k weight "$adam" "$MPSIM_SRCDIR/data/amp-mlp/adamw" && has '^15,180 above 0, which no logarithm' &&
+    has '^ *25  weight:fc2.weight '; ok $? "--logprob of what is none, a row for each step and tensor"
+run 2 diff --clip 1,2 "$adam" "$adam" && has 'clip is of --logprob' err; ok $? "--clip alone"
+run 2 diff --logprob --clip 2,1 "$adam" "$adam" && has 'the lower one first' err; ok $? "--clip the wrong way round"
+run 2 diff --logprob --csv "$adam" "$adam"; ok $? "--logprob --csv"
 
 # ---- the same whatever the threads ----
 for threads in 2 5; do

@@ -92,6 +92,9 @@ printf 'clipp: 1\n' | "$MPSIM" replay --policy - "$one" >"$dir/out" 2>"$dir/err"
 [ $? -eq 3 ] && has '^mpsim: -: line 1: unknown key' err; ok $? "refused from standard input"
 cp "$dir/bad.yaml" "$dir/mine/bad.yaml"
 run 3 replay --policy "$dir/mine" "$one" && has "/mine/bad.yaml: line 1: " err; ok $? "one bad policy of a folder: no report"
+said 'line 4: ignored beside policy: grpo, loss_fn, cluster, my_own$' 'grpo:\n  async_grpo: {enabled: false}\nloss_fn: {ratio_clip_c: null}\npolicy:\n  precision: bfloat16\n  max_grad_norm: 1.0\ncluster: {num_nodes: 1}\nmy_own: [1]\n'
+said 'line 1: what defaults brings (grpo_math_1B.yaml) is not read' 'defaults: "grpo_math_1B.yaml"\npolicy:\n  precision: bfloat16\n'
+bad 5 'policy:\n  precision: bfloat16\ngrpo:\n  seed: 1\nclipp: 1\n' "unknown key 'clipp': did you mean clip?"
 run 4 replay --policy "$dir/missing.yaml" "$one" && has "^mpsim: $dir/missing.yaml: " err; ok $? "missing file"
 run 4 replay --policy no-such-policy "$one" && has '^mpsim: no-such-policy: ' err; ok $? "no bundled policy of that name"
 MPSIM_POLICIES=$dir/none run 4 replay --policy fp32 "$one"; ok $? "MPSIM_POLICIES says where"

@@ -33,6 +33,20 @@ for to in '-f mxfp8 --quantised te' '-f mxfp8 --quantised te --axis columns' '-f
     ok $? "any number of threads: cast $to"
 done
 
+# What --widen writes is what the owner of a layout makes of its codes: values read back are the same.
+values() { # values FILE: the bytes of its numbers
+    tail -c +$((9 + $(od -A n -t u4 -N 4 "$1"))) "$1"
+}
+for to in 'nvfp4 te' 'nvfp4:sr te' $(turn nvfp4:2d,te nvfp4-torchao,torchao nvfp4-torchao,modelopt mxfp8,te mxfp4,gpt-oss); do
+    to=$(echo "$to" | tr , ' ')
+    run 0 cast -q -f "${to% *}" --quantised "${to#* }" -m 'weight:*fc1.weight' --only -o "$dir/q.safetensors" "$f" &&
+        run 0 cast -q -f binary32 -o "$dir/back.safetensors" "$dir/q.safetensors" &&
+        run 0 cast -q -f "${to% *}" --widen -m 'weight:*fc1.weight' --only -o "$dir/wide.safetensors" "$f" &&
+        values "$dir/back.safetensors" >"$dir/one" && values "$dir/wide.safetensors" | cmp - "$dir/one" >"$dir/out" &&
+        [ "$(wc -c <"$dir/one")" -eq 32768 ]
+    ok $? "--widen gives what is read back: $to"
+done
+
 # Names, shapes and dtypes of the parts; a bias stays as it is.
 header() { tail -c +9 "$dir/q.safetensors" | head -c "$(od -A n -t u4 -N 4 "$dir/q.safetensors" | tr -d ' ')"; }
 parts() { # parts PART...: the header has them

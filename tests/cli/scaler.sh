@@ -15,6 +15,9 @@ ok $? "Keras skips 0.05 % of the steps in the steady state"
 run 0 scaler --pattern '{2^9}*2000' -s keras && has 'overflows   6, steps skipped 6' && has '^Verdict: start-up search'
 ok $? "and a few at the start"
 
+# tf.keras multiplies by the reciprocal, cast to the dtype of the gradient (get_unscaled_gradients of tf_keras)
+run 0 scaler --list tf-keras keras && has 'unscales by the reciprocal, rounded' && has 'unscales by division'; ok $? "how the two unscale"
+
 # ---- one scaler over a pattern
 run 0 scaler --pattern '1*3,0*2000,1' && has '^torch: torch.amp.GradScaler, CUDA' && has '^  3  *2^14  overflow, skipped, down to 2^13' &&
     has '^  2003  *2^13  clean, up to 2^14' && has '^  2004  *2^14  overflow, skipped, down to 2^13' && has 'skipped 4 (0.20 %)'
@@ -30,6 +33,25 @@ run 0 scaler --pattern '0*500,1,0*500,1,0*500' && has '^Verdict: spikes'; ok $? 
 run 0 scaler --pattern '0*5' && has '^Verdict: no overflow'; ok $? "no overflow"
 run 0 scaler --pattern '0,1' -s static:1024 && has '^Verdict: overflow taken' && has 'step taken'; ok $? "Apex with a static scale takes the step"
 run 0 scaler --pattern '1' -s megatron-static:1024 && has 'overflow, skipped'; ok $? "Megatron's skips it"
+
+# ---- a scale that its own settings keep from what fits
+run 0 scaler --pattern '1*53,{2^16}*1000' && has '^Verdict: scale stuck' && has '53 powers of two below 2^16, which fits' && has 'takes 106,000 steps' && ! has normal
+ok $? "a scale far below what fits is no search; the way back is counted"
+run 0 scaler --pattern '{2^16}*1000' -s torch:init=2^-21 && has '37 powers of two' && has '^  zero meanwhile. At fault is the first scale' && has '74,000 steps'
+ok $? "and one that began there"
+run 0 scaler --pattern '1*53,{2^16}*1000' -s torch:floor=2^-30 && has 'a low floor'; ok $? "with a floor that is too low"
+run 0 scaler --pattern '{2^16}*10' -s torch:init=2^-9,ceiling=2^-9 && has 'At fault is its ceiling'; ok $? "at its ceiling"
+run 0 scaler --pattern '{2^-4}*100' -s megatron && has '^Verdict: scale stuck' && has '2^-4 fits: the floor$' &&
+    ! has 'no loss scale helps'
+ok $? "at the floor while a smaller scale fits"
+run 0 scaler --pattern '{2^-4}*100' -s deepspeed && has '^Verdict: floor reached' && has 'the floor is at fault'; ok $? "where the framework stops, too"
+run 0 scaler --pattern '1*12' -s torch:floor=2^10 && has 'A lower floor shows' && ! has 'no loss scale helps'; ok $? "at a floor, and nobody knows what fits"
+run 0 scaler --pattern '{2^-4}*3' -s megatron-static:1024 && has '^Verdict: scale stuck' && has 'the constant is at' && ! has 'coming down'
+ok $? "a constant scale that is too large"
+run 0 scaler --pattern '1*3,0*100' -s megatron-static:1024 && has '^Verdict: spikes' && has '3 of 103 steps overflow at the constant scale' && ! has 'came down'
+ok $? "a constant scale does not come down"
+run 0 scaler --pattern '{2^8}*5' -s static:1024 && has '5 steps with Inf or NaN in the gradients are taken' && has 'the constant one is at fault'
+ok $? "nor one whose steps are taken"
 run 0 scaler --pattern '(0*9,1)*50' -s torch:window=5 && has 'rows left out: --all shows them'; ok $? "a long trajectory is cut"
 run 0 scaler --pattern 1 -c torch:floor=128:window=100 && has 'torch:floor=128:window=100' && run 0 scaler --pattern 1 -s torch:floor=128:window=100 &&
     has 'after 100 clean steps' && has 'floor 2^7'; ok $? "changes may be separated by a colon"
@@ -81,6 +103,7 @@ printf 'mpsim.scaler-state/2 torch\nscale=1 step=x\n' >"$dir/head"
 with_digest "$dir/head" >"$dir/bad"
 run 3 scaler --pattern 0 --state-in "$dir/bad" && has 'not a state of torch$' err; ok $? "a broken state"
 run 3 scaler --pattern 0 --state-in "$dir/pattern"; ok $? "no state"
+{ head -n 1 "$dir/state" | sed 's/ .*/ /'; echo; } >"$dir/bad" && run 3 scaler --pattern 0 --state-in "$dir/bad"; ok $? "a state of no scaler"
 run 4 scaler --pattern 0 --state-in "$dir/missing"; ok $? "no state file"
 # every byte of a state with a bit flipped, a quarter of them in turn; lines that are missing, doubled, swapped; cut off, longer
 od -An -v -tu1 "$dir/state" | tr -s ' ' '\n' | grep . | awk '{ for (k = 0; k < 8; k += 4) {
@@ -244,7 +267,7 @@ printf 'mpsim.scaler-state/2 to\033[31mrch\nscale=1\n' >"$dir/head"
 with_digest "$dir/head" >"$dir/bad"
 run 2 scaler --pattern 0 --state-in "$dir/bad" && ! grep -q "$(printf '\033')" "$dir/err"; ok $? "a state with an escape in its name"
 printf 'just some text\n' >"$dir/none.log"
-run 3 scaler "$dir/none.log" && has 'no line about a loss scale in 1 lines: known are those of Apex' err; ok $? "no line is recognised"
+run 3 scaler "$dir/none.log" && has 'no line about a loss scale, a loss or a norm in 1 lines: known are those of Apex' err; ok $? "no line is recognised"
 head -c 100000 /dev/zero >"$dir/zeros.log"
 run 3 scaler --log "$dir/zeros.log"; ok $? "only NUL bytes"
 : >"$dir/empty.log"

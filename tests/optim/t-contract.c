@@ -255,6 +255,9 @@ START_TEST(wrong_formats_and_selectors)
     o.store = 99;
     ck_assert_int_ne(mpsim_optim_check(&o), MPSIM_OK);
     o = good;
+    o.float_powers = 2;
+    ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_EINVAL);
+    o = good;
     o.variant = NULL;
     ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_EINVAL);
 }

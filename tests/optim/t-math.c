@@ -204,6 +204,27 @@ START_TEST(powers_are_rounded_once)
 }
 END_TEST
 
+/* Powers in binary32: MPFR's, but for the second and third, which are products. */
+START_TEST(corrections_of_tensors_are_binary32)
+{
+    uint64_t random = test_seed() + 7;
+    mpsim_optim o;
+    mpsim_optim_init(&o, MPSIM_OPTIM_ADAM, mpsim_optim_variant_find("torch-cpu"));
+    ck_assert(mpsim_optim_correction(&o, 0.999, 3) == 1 - power(B64, 0.999, 3));
+    o.float_powers = 1;
+    for (size_t i = 0; i < test_scaled(3000); i++) {
+        const float beta = (float)(1 - unit(&random) * ldexp(1, -(int)(i % 20)));
+        const uint64_t n = 1 + i % 9;
+        if (!(beta > 0 && beta < 1))
+            continue;
+        const float square = beta * beta, cube = square * beta;
+        const float p = n == 2 ? square : n == 3 ? cube : (float)power(B32, (double)beta, n);
+        const float want = 1 - p;
+        ck_assert_msg(mpsim_optim_correction(&o, (double)beta, n) == (double)want, "1 - %a^%d", (double)beta, (int)n);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *const mathematics = test_case("mathematics", 60);
@@ -211,6 +232,7 @@ int main(void)
     tcase_add_test(mathematics, the_reference_is_the_mathematics);
     tcase_add_test(mathematics, orders_differ_in_last_bits_only);
     tcase_add_test(mathematics, powers_are_rounded_once);
+    tcase_add_test(mathematics, corrections_of_tensors_are_binary32);
     TCase *const cases[] = {mathematics, NULL};
     return test_main("optim-math", cases);
 }

@@ -275,7 +275,7 @@ int propagates_nan(int rule)
 
 tensor oracle_tensor(const row *r, float amax)
 {
-    tensor t = {1, 1};
+    tensor t = {1, 1, amax};
     if (r->rule == MPSIM_SCALE_NVFP4_TE) {
         t.encode = amax == 0 ? 1 : f32_div(2688, amax);
         if (t.encode > (float)BIG)
@@ -435,12 +435,13 @@ static void nvfp4_scale(scale *s, const row *r, const tensor *t)
     const element e = oracle_cast(g, EVEN, v, 0);
     s->code = e.code;
     s->s8 = (float)e.value;
-    s->inverse = f32_mul(s->s8, t->decode);
-    if (r->rule == MPSIM_SCALE_NVFP4_TE) {
-        s->factor = f32_div(1, s->inverse);
+    if (r->rule == MPSIM_SCALE_NVFP4_TE) { /* back by the amax, not by the scale of the tensor */
+        s->inverse = f32_mul(f32_mul(s->s8, t->amax), f32_div(1, 2688));
+        s->factor = f32_div(1, f32_mul(s->s8, t->decode));
         if (s->factor > (float)BIG)
             s->factor = (float)BIG;
     } else {
+        s->inverse = f32_mul(s->s8, t->decode);
         s->factor = f32_div(t->encode, s->s8);
     }
 }
@@ -512,12 +513,10 @@ int oracle_is_exact(const row *r, const scale *s, float x, double q)
 }
 
 /* As the source dequantises. */
-float oracle_value(const row *r, const scale *s, const tensor *t, double q)
+float oracle_value(const row *r, const scale *s, double q)
 {
     if (r->rule == MPSIM_SCALE_AMAX_TORCHAO)
         return f32_div((float)q, s->factor);
-    if (r->rule == MPSIM_SCALE_NVFP4_TE)
-        return f32_mul(f32_mul((float)q, s->s8), t->decode);
     return f32_mul((float)q, s->inverse);
 }
 

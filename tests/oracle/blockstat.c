@@ -67,7 +67,6 @@ static float to_e4m3(float a, unsigned *code)
 typedef struct scale {
     float factor;  /* elements are multiplied by it, or divided  */
     float inverse; /* codes are multiplied by it                 */
-    float block;   /* NVFP4: the number of the block's E4M3 code */
     int least, largest;
     int divides;
 } scale;
@@ -140,12 +139,12 @@ static int e8m0(const judged_recipe *r, float amax)
 
 /* NVFP4's two numbers of the tensor. */
 typedef struct global {
-    float encode, decode;
+    float encode, decode, amax;
 } global;
 
 static global global_of(float amax)
 {
-    global g = {2688.0F / amax, 1};
+    global g = {2688.0F / amax, 1, amax};
     if (amax == 0 || g.encode == 0)
         g.encode = 1;
     if (isinf(g.encode))
@@ -156,12 +155,12 @@ static global global_of(float amax)
 
 static scale scale_of(const judged_recipe *r, const global *g, float amax)
 {
-    scale s = {0, 0, 0, 0, 0, 0};
+    scale s = {0, 0, 0, 0, 0};
     unsigned code;
     if (r->rule == JUDGED_NVFP4) {
-        s.block = to_e4m3(fminf(amax * (g->encode * (1 / 6.0F)), 0x1.fffffep127F), &code);
-        s.inverse = s.block * g->decode;
-        s.factor = fminf(1 / s.inverse, 0x1.fffffep127F);
+        const float block = to_e4m3(fminf(amax * (g->encode * (1 / 6.0F)), 0x1.fffffep127F), &code);
+        s.factor = fminf(1 / (block * g->decode), 0x1.fffffep127F);
+        s.inverse = block * g->amax * (1 / 2688.0F);
         s.least = code <= 1;
         s.largest = code == 0x7e;
     } else if (r->rule == JUDGED_NVFP4_ONE) {
@@ -214,8 +213,7 @@ static void compare(judged *j, float x, float value)
 }
 
 /* An element: what it stands for, and what is counted of it. */
-static float judge_element(judged *j, const judged_recipe *r, const scale *s, const global *g, float x,
-                           seen *in)
+static float judge_element(judged *j, const judged_recipe *r, const scale *s, float x, seen *in)
 {
     const float y = s->divides ? x / s->factor : x * s->factor;
     const double top = r->max;
@@ -234,7 +232,7 @@ static float judge_element(judged *j, const judged_recipe *r, const scale *s, co
     }
     if (!isnan(y))
         q = copysign(q, (double)y);
-    const float value = r->rule == JUDGED_NVFP4 ? (float)q * s->block * g->decode : (float)q * s->inverse;
+    const float value = (float)q * s->inverse;
     if (isfinite(x)) {
         const int lost = beyond || !isfinite(value), cut = beyond && isfinite(value) && value != 0;
         const double exact = (double)x * (double)s->factor;
@@ -292,7 +290,7 @@ void judge_blocks(judged *j, const judged_recipe *r, const float *x, const float
             for (size_t a = top; a < bottom; a++)
                 for (size_t b = left; b < right; b++) {
                     const size_t i = a * cols + b;
-                    const float v = judge_element(j, r, &s, &g, x[i], &in);
+                    const float v = judge_element(j, r, &s, x[i], &in);
                     compare(j, origin ? origin[i] : x[i], v);
                     if (values)
                         values[i] = v;

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- two files of one tensor ---- */
@@ -225,6 +226,25 @@ static void sum_otherwise(sample *s)
 static void damage(sample *s) { for (size_t i = 0; i < 9; i++) s->x[s->n / 4 + i] = (float)uniform(); }
 static void forget(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = (float)(uniform() - 0.5); }
 static void nothing(sample *s) { (void)s; }
+static void one_more(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] += 1; }
+static void magnitudes(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = fabsf(s->x[i]); }
+static void sevens(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = 7; }
+static void drop(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = uniform() < 0.25 ? 0 : s->x[i] / 0.75f; }
+static void rows(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= 1 + (float)(i / COLUMNS % 7) / 8; }
+static void columns(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= 1 + (float)(i % COLUMNS) / 8; }
+static void about_a_third(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= (float)((1 + 1e-5 * (uniform() - 0.5)) / 3); }
+static void line(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = s->x[i] * 1.7f - 0.3f; }
+static void through_bf16(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++) /* an error of several units of bf16 */
+        s->x[i] = as("bf16", MPSIM_ROUND_NEAREST_EVEN, s->x[i] * (float)(1 + 0.01 * (uniform() - 0.5)), 1);
+}
+static void move_rows(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (i / COLUMNS % 5 == 2)
+            s->x[i] += (float)(0.01 * (uniform() - 0.5));
+}
 
 static const struct {
     const char *name;
@@ -262,6 +282,16 @@ static const struct {
     {"sums", sum_otherwise, VERDICT_SUM_ORDER, "looks like it"},
     {"damaged", damage, VERDICT_CORRUPTED, "hold other numbers, the rest is equal"},
     {"unrelated", forget, VERDICT_UNRELATED, "correlation"},
+    {"offset", one_more, VERDICT_OFFSET, "B = A + 1, within a rounding"},
+    {"magnitudes", magnitudes, VERDICT_SIGNS, "B has no sign"},
+    {"constant", sevens, VERDICT_CONSTANT, "B is 7 everywhere"},
+    {"dropout", drop, VERDICT_DROPOUT, "dropout with p = 0.25?"},
+    {"scales of rows", rows, VERDICT_SCALED, " rows of B is A's times a number of its own, 1 to 1.75"},
+    {"scales of columns", columns, VERDICT_SCALED, "each of the 20 columns of B is A's times a number of its own"},
+    {"about a third", about_a_third, VERDICT_SCALED, "a mean instead of a sum over 3?"},
+    {"line", line, VERDICT_AFFINE, "B is 1.7"},
+    {"computed in bf16", through_bf16, VERDICT_COMPUTED, "computed in bf16 and widened?"},
+    {"rows moved", move_rows, VERDICT_PARTIAL, "rows, which differ as a whole"},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -520,6 +550,11 @@ START_TEST(order_of_execution)
 }
 END_TEST
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 /* What safetensors' save_file writes: sorted by dtype, then by name. */
 START_TEST(bug_20261123_sorted_names_tell_no_order)
 {
@@ -547,6 +582,82 @@ START_TEST(bug_20261123_sorted_names_tell_no_order)
     ck_assert_int_eq(all.n, N);
     for (int i = 0; i < N; i++)
         ck_assert_str_eq(all.names[i], wanted[i]);
+}
+END_TEST
+
+/* The modules of layers as they are called, from names in alphabetical order; what comes first there. */
+START_TEST(parts_of_a_layer)
+{
+    static const char *const wanted[] = {
+        "h.0.ln_1.weight", "h.0.attn.c_attn.weight", "h.0.attn.c_proj.weight", "h.0.ln_2.weight", "h.0.mlp.c_fc.weight",
+        "h.0.mlp.c_proj.weight", "h.1.input_layernorm.weight", "h.1.self_attn.q_proj.weight",
+        "h.1.self_attn.k_proj.weight", "h.1.self_attn.v_proj.weight", "h.1.self_attn.o_proj.weight",
+        "h.1.post_attention_layernorm.weight", "h.1.mlp.gate.weight", "h.1.mlp.gate_proj.weight",
+        "h.1.mlp.up_proj.weight", "h.1.mlp.down_proj.weight", "h.2.attention.self.query.weight",
+        "h.2.attention.output.dense.weight", "h.2.intermediate.dense.weight", "h.2.output.dense.weight"};
+    enum { N = sizeof wanted / sizeof wanted[0] };
+    const char *sorted[N];
+    trace_tensor t[N];
+    const uint64_t shape = 1;
+    const float zeros[N] = {0};
+    trace_error e;
+    memcpy(sorted, wanted, sizeof sorted);
+    qsort(sorted, N, sizeof *sorted, by_text);
+    for (int i = 0; i < N; i++)
+        t[i] = (trace_tensor){.name = sorted[i], .format = mpsim_format_find("fp32"), .shape = &shape, .rank = 1, .count = 1};
+    const char *path = path_of("parts");
+    trace_writer *w = trace_writer_safetensors(path, t, N, NULL, 0, &e);
+    ck_assert(w && trace_writer_data(w, zeros, sizeof zeros, &e) == 0 && trace_writer_finish(w, &e) == 0);
+    const told all = run(path, path, NULL);
+    unlink(path);
+    ck_assert_int_eq(all.n, N);
+    for (int i = 0; i < N; i++)
+        ck_assert_str_eq(all.names[i], wanted[i]);
+}
+END_TEST
+
+/* ---- many tensors ---- */
+
+enum { MANY = 3000, EACH_HAS = 8 };
+
+static const char *save_many(const char *file, const char *prefix)
+{
+    static trace_tensor t[MANY];
+    static char names[MANY][40];
+    static float x[MANY * EACH_HAS];
+    static const uint64_t shape = EACH_HAS;
+    trace_error e;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof names[i], "%s%d.part%d", prefix, i / 10, i);
+        t[i] = (trace_tensor){.name = names[i], .format = mpsim_format_find("binary32"), .shape = &shape, .rank = 1,
+                              .count = EACH_HAS};
+    }
+    for (int i = 0; i < MANY * EACH_HAS; i++)
+        x[i] = (float)(uniform() - 0.5);
+    const char *path = path_of(file);
+    trace_writer *w = trace_writer_safetensors(path, t, MANY, NULL, 0, &e);
+    ck_assert(w && trace_writer_data(w, x, sizeof x, &e) == 0 && trace_writer_finish(w, &e) == 0);
+    return path;
+}
+
+static double seconds_of(const char *a, const char *b)
+{
+    const clock_t begin = clock();
+    ck_assert_int_eq(run(a, b, NULL).n, MANY);
+    return (double)(clock() - begin) / CLOCKS_PER_SEC;
+}
+
+/* Other names and other numbers take a few times as long as equal ones; with all formats asked in all widths it was 17
+ * times. */
+START_TEST(bug_20261123_many_tensors_of_other_names)
+{
+    parallel_init(1);
+    state = test_seed();
+    const char *a = save_many("many-a", "a.block"), *b = save_many("many-b", "other/b");
+    const double equal = fmin(seconds_of(a, a), seconds_of(a, a)), other = fmin(seconds_of(a, b), seconds_of(a, b));
+    unlink(a);
+    unlink(b);
+    ck_assert_msg(other < 9 * equal, "%g s, %g s of equal ones", other, equal);
 }
 END_TEST
 
@@ -587,6 +698,8 @@ int main(void)
     tcase_add_test(rest, tolerances);
     tcase_add_test(rest, order_of_execution);
     tcase_add_test(rest, bug_20261123_sorted_names_tell_no_order);
+    tcase_add_test(rest, parts_of_a_layer);
+    tcase_add_test(rest, bug_20261123_many_tensors_of_other_names);
     tcase_add_test(rest, fits);
     return test_main("diff", (TCase *const[]){verdicts, rest, NULL});
 }

@@ -262,7 +262,7 @@ static const row bad[] = {
     {"policy:\n  optimizer:\n    name: torch.optim.Adam\n    kwargs: {lrr: 1}\n", 4, "policy: unknown key 'optimizer.kwargs.lrr': did you mean lr?"},
     {"policy:\n  megatron_cfg:\n    enabled: maybe\n", 3, "enabled: 'maybe' is neither true nor false"},
     {"policy:\n  megatron_cfg: {fp8_cfg: {enabled: true, fp8_recipe: none}}\n", 2, "fp8_recipe: 'none' is not known"},
-    {"policy: {precision: float16}\ngrpo: {}\n", 2, "unknown key 'grpo'"},
+    {"policy: {precision: float16}\nclipp: {}\n", 2, "unknown key 'clipp'"},
     {"compute: fp17\n", 1, "compute: 'fp17' is not a format"},
     {"compute: binary64\n", 1, "compute: binary64 is not a part of binary32"},
     {"params: e8m0\n", 1, "params: e8m0 is not a part of binary32"},

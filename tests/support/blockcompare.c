@@ -158,8 +158,8 @@ static void compare_block(report *p, tally *t, const row *r, const grid *g, cons
             const unsigned random = r->mode != STOCHASTIC ? 0
                                     : mpsim_rng_word(rng->seed, rng->stream, rng->index + k) >> 24;
             element e = oracle_cast(g, r->mode, oracle_scaled(r, &s, x[k]), random);
-            e.inexact = !oracle_is_exact(r, &s, x[k], e.value);
-            const float value = oracle_value(r, &s, whole, e.value);
+            const float value = oracle_value(r, &s, e.value);
+            e.inexact = !oracle_is_exact(r, &s, x[k], e.value) || !isfinite(value);
             if (!same_code(r, g, out.codes[k], &e))
                 complain(p, "code", r, k, out.codes[k], e.code, (double)x[k]);
             if (!block_same(out.values[k], value))

@@ -147,7 +147,7 @@ static const struct {
               {no_math, "math of norms 'binary64': no signed format within binary32 with a NaN"},
               {no_softmax, "math of softmax 'e9m9x': no signed format within binary32 with a NaN"},
               {no_sums, "accumulation '': no signed format within binary32 with a NaN"},
-              {no_ranks, "ranks 0: 1 to 64"},
+              {no_ranks, "ranks 0: 1 to 4096"},
               {other_decay, "decay 3: 0 to 2"},
               {high_min_lr, "min_lr 1.5: 0 to 1"},
               {no_min_lr, "min_lr nan: 0 to 1"},

@@ -27,16 +27,16 @@ V_INLINE m32 not_finite(vf32 x)
 
 /* Adds 1 where q is the scaled element: products of binary32 numbers are exact in binary64; NaN equals
  * nothing. */
-V_INLINE vu64 count_exact(const mpsim_block_kernel *k, vu64 n, vf32 x, vf32 factor, vf32 inner, vf32 q)
+V_INLINE vu64 count_exact(const mpsim_block_kernel *k, vu64 n, vf32 x, vf32 factor, vf32 inverse, vf32 q)
 {
-    const vf32 of = k->divides ? q : x, by = k->divides ? inner : factor, is = k->divides ? x : q;
+    const vf32 of = k->divides ? q : x, by = k->divides ? inverse : factor, is = k->divides ? x : q;
     n = v_inc_u64(v_eq_f64(v_first_f64(of) * v_first_f64(by), v_first_f64(is)), n);
     return v_inc_u64(v_eq_f64(v_last_f64(of) * v_last_f64(by), v_last_f64(is)), n);
 }
 
 /* x is scaled to y, rounded to q, and stands for `value`. */
 V_INLINE void count(const mpsim_block_kernel *k, int mode, tally *t, vf32 x, vf32 factor,
-                    vf32 inner, vf32 y, vu32 word, vf32 q, vf32 value)
+                    vf32 inverse, vf32 y, vu32 word, vf32 q, vf32 value)
 {
     const vu32 none = v_u32(0), size = magnitude((vu32)q);
     const m32 nan = less_u31(v_u32(INFINITE), magnitude((vu32)x)), number = m32_not(nan);
@@ -46,9 +46,9 @@ V_INLINE void count(const mpsim_block_kernel *k, int mode, tally *t, vf32 x, vf3
     t->nan = v_inc_u32(nan, t->nan);
     t->underflow = v_inc_u32(m32_and(number, small), t->underflow);
     t->subnormal = v_inc_u32(m32_and(number, tiny), t->subnormal);
-    t->overflow = v_inc_u32(m32_and(number, saturates(k, mode, y, word)), t->overflow);
-    t->overflow = v_inc_u32(m32_and(number, lost), t->overflow);
-    t->exact = count_exact(k, t->exact, x, factor, inner, q);
+    t->overflow = v_inc_u32(m32_and(number, m32_or(saturates(k, mode, y, word), lost)), t->overflow);
+    q = (vf32)v_pick_u32(not_finite(value), v_u32(0x7fc00000u), (vu32)q);
+    t->exact = count_exact(k, t->exact, x, factor, inverse, q);
     t->all += V_LANES;
 }
 

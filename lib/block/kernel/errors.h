@@ -17,7 +17,7 @@ typedef struct outcome {
 
 /* A block's numbers in every lane, and what is found of it. */
 typedef struct lanes_of_block {
-    vf32 factor, inner;
+    vf32 factor, inverse;
     vu32 bound;
     m32 saturated, kept;
 } lanes_of_block;
@@ -157,11 +157,11 @@ V_INLINE void add_inexact(const mpsim_block_kernel *k, outcome *o, const lanes_o
                           vf32 q, m32 vanished)
 {
     if (BY_FMA) {
-        const vf32 of = k->divides ? q : x, by = k->divides ? b->inner : b->factor;
+        const vf32 of = k->divides ? q : x, by = k->divides ? b->inverse : b->factor;
         const m32 equal = v_eq_f32(v_fma_f32(of, by, k->divides ? -x : -q), v_f32(0));
         o->inexact = v_inc_u32(m32_or(m32_not(equal), vanished), o->inexact);
     } else {
-        o->exact = count_exact(k, o->exact, x, b->factor, b->inner, q);
+        o->exact = count_exact(k, o->exact, x, b->factor, b->inverse, q);
     }
 }
 
@@ -196,8 +196,8 @@ V_INLINE vf32 account(const mpsim_block_kernel *k, int mode, int lean, mpsim_blo
                       squares *s, outcome *o, lanes_of_block *b, vf32 x, vf32 from, vu32 word,
                       vu32 *code)
 {
-    const vf32 y = scaled(k, x, b->factor, b->inner), q = number(k, mode, y, word, code);
-    const vf32 value = scaled_back(k, q, b->factor, b->inner);
+    const vf32 y = scaled(k, x, b->factor, b->inverse), q = number(k, mode, y, word, code);
+    const vf32 value = scaled_back(k, q, b->factor, b->inverse);
     const m32 zero = add_counts(k, mode, o, b, x, y, word, q);
     const m32 far = add_errors(e, s, b, lean ? x : from, value, zero);
     if (!lean) {
@@ -211,7 +211,7 @@ V_INLINE vf32 account(const mpsim_block_kernel *k, int mode, int lean, mpsim_blo
 V_INLINE void account_block(const mpsim_block_kernel *k, int mode, int lean, const mpsim_block_row *r,
                             size_t j, size_t at, mpsim_block_errors *e, squares *s, outcome *o)
 {
-    lanes_of_block b = {v_f32(r->factor[j]), v_f32(r->inner[j]),
+    lanes_of_block b = {v_f32(r->factor[j]), v_f32(r->inverse[j]),
                         v_u32((uint32_t)(r->top[j] / 2 + 127) << 23), nowhere(), nowhere()};
     const float *against = r->origin ? r->origin : r->x;
     const size_t end = at + r->width;

@@ -71,7 +71,6 @@ mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const 
     k->nan_value = mpsim_bits_f32(w->decoded[k->nan_code]);
     k->dequantize = w->rule->dequantize;
     k->divides = w->rule->divides;
-    k->decode = w->env.decode;
     k->microx = w->rule->cast == MPSIM_CAST_MICROX;
     k->below_half = w->below_half;
     for (uint32_t sign = 0; sign < 2; sign++)

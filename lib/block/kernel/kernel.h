@@ -29,8 +29,7 @@ typedef struct mpsim_block_kernel {
     int one_zero;        /* zero has no sign        */
     uint32_t nan_code, nan_value;
     int dequantize;      /* mpsim_dequantize        */
-    int divides;         /* elements, by `inner`    */
-    float decode;        /* of the tensor's scale   */
+    int divides;         /* elements, by `inverse`    */
     int microx;          /* microxcaling's zeros    */
     uint32_t below_half;
     uint32_t over[2];    /* bits of the least magnitude that saturates, by sign; for counts, and
@@ -39,7 +38,7 @@ typedef struct mpsim_block_kernel {
 
 /* Scales of n blocks, a number each; all arrays have room up to the next multiple of 16. */
 typedef struct mpsim_block_scales {
-    float *factor, *inverse, *inner;
+    float *factor, *inverse;
     uint8_t *code;
 } mpsim_block_scales;
 
@@ -56,7 +55,7 @@ typedef int mpsim_block_scales_function(const mpsim_scale_env *env, const uint32
 /* Codes and values (or NULL) of n blocks of `width` elements; words: random ones, for FP4 by random
  * bits only; counts: NULL, or added to: less than 2^32 elements. */
 typedef void mpsim_block_cast_function(const mpsim_block_kernel *k, uint8_t *codes, float *values,
-                                       const float *x, const float *factor, const float *inner,
+                                       const float *x, const float *factor, const float *inverse,
                                        const uint32_t *words, size_t width, size_t n,
                                        mpsim_counts *counts);
 
@@ -67,7 +66,7 @@ typedef struct mpsim_block_row {
     uint8_t *codes;          /* NULL, or as above; not of blocks that are not plain  */
     float *values;
     size_t width, n;         /* together at most MPSIM_BLOCK_BATCH elements          */
-    const float *factor, *inner;
+    const float *factor, *inverse;
     const uint8_t *plain;
     const int16_t *top;      /* squares of most errors are below 2^top, an even one  */
     mpsim_block_seen *seen;

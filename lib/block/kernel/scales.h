@@ -13,7 +13,7 @@ static const mpsim_element_grid e4m3_grid = {
 
 typedef struct scale {
     vu32 code;
-    vf32 factor, inverse, inner;
+    vf32 factor, inverse;
 } scale;
 
 /* ---- power-of-two scales ---- */
@@ -29,7 +29,7 @@ V_INLINE scale e8m0(vu32 code)
     scale s;
     s.code = code;
     s.factor = (vf32)exponent_or_nan(v_u32(254) - code, code);
-    s.inverse = s.inner = (vf32)exponent_or_nan(code, code);
+    s.inverse = (vf32)exponent_or_nan(code, code);
     return s;
 }
 
@@ -78,9 +78,8 @@ V_INLINE scale nvfp4_te(const mpsim_scale_env *env, vf32 amax)
     const rounded r = round_nearest(&e4m3_grid, v_min_u32((vu32)v, v_u32(e4m3_grid.max)));
     scale s;
     s.code = r.code;
-    s.inner = r.value;
-    s.inverse = s.inner * env->decode;
-    s.factor = (vf32)v_min_u32((vu32)(v_f32(1) / s.inverse), v_u32(0x7f7fffffu));
+    s.factor = (vf32)v_min_u32((vu32)(v_f32(1) / (r.value * env->decode)), v_u32(0x7f7fffffu));
+    s.inverse = r.value * env->amax * (1 / (448 * env->max));
     return s;
 }
 
@@ -92,7 +91,7 @@ V_INLINE scale nvfp4_torchao(const mpsim_scale_env *env, vf32 amax)
     const rounded r = round_nearest(&e4m3_grid, v_min_u32(up, v_u32(e4m3_grid.max)));
     scale s;
     s.code = r.code;
-    s.inverse = s.inner = r.value * env->decode;
+    s.inverse = r.value * env->decode;
     s.factor = env->encode / r.value;
     return s;
 }
@@ -153,7 +152,6 @@ V_INLINE void scales(const mpsim_scale_env *of, int rule, const uint32_t *amax, 
         v_store_u8(to->code + i, s.code);
         v_store_f32(to->factor + i, s.factor);
         v_store_f32(to->inverse + i, s.inverse);
-        v_store_f32(to->inner + i, s.inner);
     }
 }
 

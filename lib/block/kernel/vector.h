@@ -180,84 +180,81 @@ V_INLINE vf32 element(const mpsim_block_kernel *k, int mode, vf32 y, vu32 word, 
     return (vf32)value;
 }
 
-V_INLINE vf32 scaled_back(const mpsim_block_kernel *k, vf32 q, vf32 factor, vf32 inner)
+V_INLINE vf32 scaled_back(const mpsim_block_kernel *k, vf32 q, vf32 factor, vf32 inverse)
 {
-    if (k->dequantize == MPSIM_OVER_FACTOR)
-        return q / factor;
-    q = q * inner;
-    return k->dequantize == MPSIM_TWO_SCALES ? q * k->decode : q;
+    return k->dequantize == MPSIM_OVER_FACTOR ? q / factor : q * inverse;
 }
 
 /* What is cast for x. */
-V_INLINE vf32 scaled(const mpsim_block_kernel *k, vf32 x, vf32 factor, vf32 inner)
+V_INLINE vf32 scaled(const mpsim_block_kernel *k, vf32 x, vf32 factor, vf32 inverse)
 {
-    return k->divides ? x / inner : x * factor;
+    return k->divides ? x / inverse : x * factor;
 }
 
 #include "count.h"
 
 /* The first n < V_LANES elements of a vector; t: NULL, or where they are counted. */
 V_INLINE void cast_part(const mpsim_block_kernel *k, int mode, uint8_t *codes, float *values,
-                        const float *x, vf32 factor, vf32 inner, const uint32_t *words, size_t n,
+                        const float *x, vf32 factor, vf32 inverse, const uint32_t *words, size_t n,
                         tally *t)
 {
     vu32 code;
     uint8_t bytes[V_LANES];
     float back[V_LANES];
-    const vf32 from = (vf32)v_load_u32_part(x, n), y = scaled(k, from, factor, inner);
+    const vf32 from = (vf32)v_load_u32_part(x, n), y = scaled(k, from, factor, inverse);
     const vu32 word = mode == GRID ? v_load_u32_part(words, n) : v_u32(0);
     const vf32 q = element(k, mode, y, word, &code);
     v_store_u8(bytes, code);
     if (codes)
         memcpy(codes, bytes, n);
     if (values || t)
-        v_store_f32(back, scaled_back(k, q, factor, inner));
+        v_store_f32(back, scaled_back(k, q, factor, inverse));
     if (values)
         memcpy(values, back, n * sizeof *values);
-    if (t) /* zeros otherwise, even where those times `inner` are none */
-        count(k, mode, t, from, factor, inner, y, word, q, (vf32)v_load_u32_part(back, n));
+    if (t) /* zeros otherwise, even where those times `inverse` are none */
+        count(k, mode, t, from, factor, inverse, y, word, q, (vf32)v_load_u32_part(back, n));
 }
 
 V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, float *values,
-                   const float *x, const float *factors, const float *inners,
+                   const float *x, const float *factors, const float *inverses,
                    const uint32_t *words, size_t width, size_t n, tally *t)
 {
     const mpsim_block_kernel k = *kernel; /* of which nobody else has an address */
     const size_t whole = width - width % V_LANES;
     for (size_t j = 0, at = 0; j < n; j++, at += width) {
-        const vf32 factor = v_f32(factors[j]), inner = v_f32(inners[j]);
+        const vf32 factor = v_f32(factors[j]), inverse = v_f32(inverses[j]);
         for (size_t i = at; i < at + whole; i += V_LANES) {
             vu32 code;
-            const vf32 from = v_load_f32(x + i), y = scaled(&k, from, factor, inner);
+            const vf32 from = v_load_f32(x + i), y = scaled(&k, from, factor, inverse);
             const vu32 word = mode == GRID ? v_load_u32(words + i) : v_u32(0);
             const vf32 q = element(&k, mode, y, word, &code);
             if (codes)
                 v_store_u8(codes + i, code);
             if (values)
-                v_store_f32(values + i, scaled_back(&k, q, factor, inner));
+                v_store_f32(values + i, scaled_back(&k, q, factor, inverse));
             if (t)
-                count(&k, mode, t, from, factor, inner, y, word, q,
-                      scaled_back(&k, q, factor, inner));
+                count(&k, mode, t, from, factor, inverse, y, word, q,
+                      scaled_back(&k, q, factor, inverse));
         }
         if (whole < width) {
             const size_t i = at + whole;
             cast_part(&k, mode, codes ? codes + i : NULL, values ? values + i : NULL, x + i,
-                      factor, inner, mode == GRID ? words + i : NULL, width - whole, t);
+                      factor, inverse, mode == GRID ? words + i : NULL, width - whole, t);
         }
     }
 }
 
 #define CAST(name, mode)                                                                          \
     static void name(const mpsim_block_kernel *k, uint8_t *codes, float *values, const float *x,  \
-                     const float *factor, const float *inner, const uint32_t *words,              \
+                     const float *factor, const float *inverse, const uint32_t *words,              \
                      size_t width, size_t n, mpsim_counts *counts)                                \
     {                                                                                             \
         tally t = {.all = 0};                                                                     \
         if (counts) {                                                                             \
-            cast(k, mode, codes, values, x, factor, inner, words, width, n, &t);                  \
+            cast(k, mode, codes, values, x, factor, inverse, words, width, n, &t);                  \
             add_tally(counts, &t);                                                                \
         } else {                                                                                  \
-            cast(k, mode, codes, values, x, factor, inner, words, width, n, NULL);                \
+            cast(k, mode, codes, values, x, factor, inverse, words, width, n, NULL);                \
         }                                                                                         \
     }
 CAST(cast_nearest_even, MPSIM_ROUND_NEAREST_EVEN)

@@ -32,7 +32,9 @@ typedef enum mpsim_scale_rule {
     MPSIM_SCALE_AMAX_TORCHAO,  /* torchao float8: f32(max / max(amax, 1e-12)), in binary64       */
     MPSIM_SCALE_MSAMP,         /* MS-AMP: 2^-margin times the power of two below max / amax; an
                                   amax of 0 or NaN keeps the scale so far, inf gives 1 over it   */
-    MPSIM_SCALE_NVFP4_TE,      /* e4m3 block scale under a binary32 tensor scale                 */
+    MPSIM_SCALE_NVFP4_TE,      /* e4m3 block scale s under a binary32 tensor scale; an element stands
+                                  for q * ((s * amax of the tensor) * (1 / 2688)), in binary32, as
+                                  TransformerEngine's dequantize_nvfp4.cuh has it                */
     MPSIM_SCALE_NVFP4_TORCHAO, /* the same as torchao has it: a NaN in the tensor makes every value NaN;
                                   codes then follow its payload, in torch that of the NaN which the
                                   reduction keeps                                                */

@@ -161,6 +161,8 @@ typedef struct mpsim_optim {
     uint8_t algorithm; /* mpsim_optim_algorithm                                                   */
     uint8_t store;     /* mpsim_store                                                             */
     uint8_t nesterov, amsgrad, maximize;
+    uint8_t float_powers; /* 1: beta^t and 1 - beta^t are rounded to binary32 (beta^2 and beta^3 product by product), as
+                             where the betas of torch's for-loop Adam are tensors; 0: binary64     */
     double lr;           /* SGD, Adam, AdamW: 1e-3; Lion 1e-4; Adafactor 1e-2                     */
     double momentum;     /* 0                                                                     */
     double dampening;    /* 0                                                                     */
@@ -237,6 +239,8 @@ MPSIM_API mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step
 /* mpsim_power -- beta^n, correct to 2^-100 before it is rounded to binary64; 0 <= beta < 1, else
  * NaN. 0^0 is 1. */
 MPSIM_API double mpsim_power(double beta, uint64_t n);
+/* mpsim_optim_correction -- 1 - beta^step as step `step` has it (o->float_powers). */
+MPSIM_API double mpsim_optim_correction(const mpsim_optim *o, double beta, uint64_t step);
 
 /* mpsim_master_split, mpsim_master_join -- an fp32 master kept as the model's bf16 code and 16
  * remaining bits (TransformerEngine's store_param_remainders): the bf16 code is the upper half,

@@ -240,7 +240,7 @@ enum {
     TRAIN_MOST_CONTEXT = 1 << 14, /* and columns of a tile */
     TRAIN_MOST_VOCABULARY = 1 << 20,
     TRAIN_MOST_ACCUMULATE = 1 << 12,
-    TRAIN_MOST_RANKS = 64,
+    TRAIN_MOST_RANKS = 1 << 12,
     TRAIN_MOST_SCHEDULE = 1000000000,
     TRAIN_MOST_VALIDATION = 1 << 20
 };

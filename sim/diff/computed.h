@@ -1,0 +1,13 @@
+/* computed.h -- results of a computation in fewer bits, which is no rounding of the other side's. Each is a
+ * verdict_judge. */
+#ifndef MPSIM_SIM_DIFF_COMPUTED_H
+#define MPSIM_SIM_DIFF_COMPUTED_H
+
+#include "verdict.h"
+
+/* computed_widened -- all numbers of one side are those of a narrower format, near the other side's.
+ * computed_operands -- results of products differ by as much as rounding their operands to bf16 or tf32 does: it only
+ * looks like it. */
+verdict_judge computed_widened, computed_operands;
+
+#endif

@@ -1,0 +1,304 @@
+/* logprob.c -- see logprob.h. */
+#include "logprob.h"
+
+#include "../cli/options.h"
+#include "../text/words.h"
+#include "match.h"
+#include "ratios.h"
+#include "walk.h"
+
+#include <inttypes.h>
+#include <mpsim/mpsim.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct logprob {
+    FILE *to;
+    report_style style;
+    const logprob_options *o;
+    side *sides[2];
+    ratios all;
+    table *rows;
+    uint64_t tensors;
+} logprob;
+
+int logprob_band(logprob_options *o, const char *text)
+{
+    char low[32];
+    const char *comma = text ? strchr(text, ',') : NULL;
+    o->low = 0.8;
+    o->high = 1.2;
+    if (!text)
+        return 0;
+    if (comma && comma - text < (ptrdiff_t)sizeof low) {
+        memcpy(low, text, (size_t)(comma - text));
+        low[comma - text] = '\0';
+        if (parse_number(&o->low, low) == 0 && parse_number(&o->high, comma + 1) == 0 && o->low >= 0 &&
+            o->high >= o->low)
+            return 0;
+    }
+    return fail(EXIT_USAGE, "diff: --clip: '%s' is not two ratios as 0.8,1.2, the lower one first", text);
+}
+
+/* ---- numbers ---- */
+
+static const struct {
+    const char *key, *title;
+    double q;
+} quantiles[] = {{"q50", "50 %", 0.5}, {"q90", "90 %", 0.9}, {"q99", "99 %", 0.99}, {"q999", "99.9 %", 0.999}};
+enum { QUANTILES = sizeof quantiles / sizeof quantiles[0] };
+
+static json_t *worst_json(const ratios *r)
+{
+    return json_pack("{s:o,s:o,s:o,s:o}", "sequence", json_of_count(r->worst_at[0]), "token",
+                     json_of_count(r->worst_at[1]), "a", json_of_double(r->worst[0]), "b", json_of_double(r->worst[1]));
+}
+
+static void put_counts(json_t *v, const ratios *r)
+{
+    const struct {
+        const char *key;
+        uint64_t n;
+    } counts[] = {{"sequences", r->sequences}, {"tokens", r->tokens}, {"padding", r->padding},
+                  {"finite_in_one", r->one_sided}, {"above_zero", r->above_zero}, {"equal", r->equal},
+                  {"outside", r->outside}, {"sequences_outside", r->outside_sequences}};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        json_object_set_new(v, counts[i].key, json_of_count(counts[i].n));
+}
+
+static json_t *ratios_json(const ratios *r)
+{
+    const double n = (double)r->tokens, mean = r->sum / n;
+    json_t *v = json_object(), *size = json_object();
+    put_counts(v, r);
+    if (r->tokens == 0)
+        return v;
+    for (int i = 0; i < QUANTILES; i++)
+        json_object_set_new(size, quantiles[i].key, json_of_double(ratios_magnitude(r, quantiles[i].q)));
+    json_object_set_new(size, "max", json_of_double(ratios_magnitude(r, 1)));
+    const struct {
+        const char *key;
+        double x;
+    } numbers[] = {{"mean", mean}, {"mean_magnitude", r->sum_of_magnitudes / n},
+                   {"deviation", sqrt(fmax(0, r->sum_of_squares / n - mean * mean))}, {"k1", -mean},
+                   {"k3", r->sum_k3 / n}, {"mean_ratio", r->sum_of_ratios / n}, {"perplexity_ratio", exp(-mean)},
+                   {"effective_share", ratios_effective(r)}, {"mean_probability", r->probability / n},
+                   {"max_probability", r->most_probability}, {"product_min", exp(ratios_product(r, 0))},
+                   {"product_median", exp(ratios_product(r, 0.5))}, {"product_max", exp(ratios_product(r, 1))}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        json_object_set_new(v, numbers[i].key, json_of_double(numbers[i].x));
+    json_object_set_new(v, "magnitude", size);
+    json_object_set_new(v, "worst", worst_json(r));
+    return v;
+}
+
+/* ---- tensors ---- */
+
+/* All values of a tensor; NULL with *error. */
+static double *values_of(side *s, const side_tensor *t, trace_error *error)
+{
+    source from = {.tensor = NULL};
+    const size_t width = mpsim_format_code_bytes(t->format);
+    double *x = malloc((t->count + 1) * sizeof *x);
+    unsigned char *codes = malloc(t->count * width + 1);
+    int bad = !x || !codes ? trace_error_set(error, EXIT_IO, t->file->path, UINT64_MAX, "out of memory")
+                           : source_open(&from, s, t, error);
+    if (!bad && !(bad = elements_codes(&from.from, 0, codes, t->count, error)))
+        mpsim_decode_array(t->format, x, codes, t->count);
+    elements_close(&from.from);
+    free(codes);
+    if (bad)
+        free(x);
+    return bad ? NULL : x;
+}
+
+static int tell(logprob *l, int64_t step, const char *name, ratios *r)
+{
+    char a[32], b[32], d[32];
+    ratios_sort(r);
+    if (l->style == REPORT_JSON) {
+        json_t *v = ratios_json(r);
+        json_object_set_new(v, "step", step < 0 ? json_null() : json_integer(step));
+        json_object_set_new(v, "name", json_string(name));
+        fputs(l->tensors ? ",\n  " : "\n  ", l->to);
+        if (json_write(l->to, v))
+            return fail(EXIT_IO, "out of memory");
+    } else {
+        table_cell(l->rows, step < 0 ? "%s" : "%s%" PRId64, "", step);
+        table_cell(l->rows, "%s", name);
+        table_cell(l->rows, "%s", text_count(a, r->tokens));
+        table_cell(l->rows, "%s", r->tokens ? text_number(b, r->sum_of_magnitudes / (double)r->tokens) : "");
+        table_cell(l->rows, "%s", r->tokens ? text_number(d, ratios_magnitude(r, 1)) : "");
+        table_share(l->rows, r->outside, r->tokens);
+        table_share(l->rows, r->outside_sequences, r->sequences);
+    }
+    l->tensors++;
+    return 0;
+}
+
+static int add_rows(ratios *one, ratios *all, const double *a, const double *b, const side_tensor *t)
+{
+    const uint64_t length = t->rank ? t->shape[t->rank - 1] : 1;
+    for (uint64_t at = 0; at < t->count; at += length)
+        if (ratios_add(one, a + at, b + at, length) || ratios_add(all, a + at, b + at, length))
+            return fail(EXIT_IO, "out of memory");
+    return 0;
+}
+
+static int compare(logprob *l, int64_t step, const side_tensor *x, const side_tensor *y)
+{
+    ratios one = {.low = l->o->low, .high = l->o->high};
+    trace_error error;
+    double *a = values_of(l->sides[0], x, &error), *b = a ? values_of(l->sides[1], y, &error) : NULL;
+    int code = b ? add_rows(&one, &l->all, a, b, x) : input_failed(&l->sides[a != NULL]->in, &error);
+    if (!code && b)
+        code = tell(l, step, x->name, &one);
+    ratios_clear(&one);
+    free(a);
+    free(b);
+    return code;
+}
+
+static int has_same_shape(const side_tensor *x, const side_tensor *y)
+{
+    return x->format && y->format && x->count && x->rank == y->rank &&
+           (x->rank == 0 || memcmp(x->shape, y->shape, x->rank * sizeof *x->shape) == 0);
+}
+
+static int compare_step(logprob *l, size_t i, size_t k)
+{
+    side_group a = {NULL}, b = {NULL};
+    match_list pairs = {NULL};
+    int code = side_load(&a, l->sides[0], i);
+    if (!code)
+        code = side_load(&b, l->sides[1], k);
+    if (!code)
+        code = match_groups(&pairs, &a, &b);
+    for (size_t p = 0; p < pairs.n && !code; p++) {
+        const match_pair *m = &pairs.pairs[p];
+        if (m->a != SIZE_MAX && m->b != SIZE_MAX && has_same_shape(&a.tensors[m->a], &b.tensors[m->b]))
+            code = compare(l, a.step, &a.tensors[m->a], &b.tensors[m->b]);
+    }
+    match_clear(&pairs);
+    side_clear(&a);
+    side_clear(&b);
+    return code;
+}
+
+static int compare_steps(logprob *l)
+{
+    const side *a = l->sides[0], *b = l->sides[1];
+    int code = 0;
+    if (a->n_steps == 1 && b->n_steps == 1)
+        return compare_step(l, 0, 0);
+    for (size_t i = 0, k = 0; i < a->n_steps && k < b->n_steps && !code;) {
+        const int64_t x = a->steps[i].step, y = b->steps[k].step;
+        code = x == y ? compare_step(l, i, k) : 0;
+        i += x <= y;
+        k += y <= x;
+    }
+    return code;
+}
+
+/* ---- the report ---- */
+
+static void print_head(const logprob *l)
+{
+    const ratios *r = &l->all;
+    char a[32], b[32], d[32], path[512];
+    fprintf(l->to, "A  %s\n", escape_text(path, sizeof path, l->o->paths[0]));
+    fprintf(l->to, "B  %s\n", escape_text(path, sizeof path, l->o->paths[1]));
+    fprintf(l->to, "%s token%s in %s sequence%s", text_count(a, r->tokens), text_plural(r->tokens),
+            text_count(b, r->sequences), text_plural(r->sequences));
+    if (r->padding)
+        fprintf(l->to, "; %s of padding left out", text_count(d, r->padding));
+    if (r->one_sided)
+        fprintf(l->to, "; %s that only one side has a finite number for left out", text_count(d, r->one_sided));
+    fputc('\n', l->to);
+    if (r->above_zero)
+        fprintf(l->to, "%s above 0, which no logarithm of a probability is: --match chooses tensors\n",
+                text_count(d, r->above_zero));
+}
+
+static void print_differences(const logprob *l)
+{
+    const ratios *r = &l->all;
+    const double n = (double)r->tokens, mean = r->sum / n;
+    char a[32], b[32], d[32];
+    fprintf(l->to, "\nB - A             mean %s, mean magnitude %s, deviation %s; %s equal\n", text_number(a, mean),
+            text_number(b, r->sum_of_magnitudes / n), text_number(d, sqrt(fmax(0, r->sum_of_squares / n - mean * mean))),
+            text_share((char[32]){0}, r->equal, r->tokens));
+    fprintf(l->to, "magnitudes        ");
+    for (int i = 0; i < QUANTILES; i++)
+        fprintf(l->to, "%s: %s, ", quantiles[i].title, text_number(a, ratios_magnitude(r, quantiles[i].q)));
+    fprintf(l->to, "largest %s\n", text_number(a, ratios_magnitude(r, 1)));
+    if (l->tensors == 1)
+        fprintf(l->to, "largest at        [%" PRIu64 ", %" PRIu64 "]: A %.6g, B %.6g\n", r->worst_at[0], r->worst_at[1],
+                r->worst[0], r->worst[1]);
+    fprintf(l->to, "probabilities     |p(B) - p(A)|: mean %s, largest %s\n", text_number(a, r->probability / n),
+            text_number(b, r->most_probability));
+}
+
+static void print_ratios(const logprob *l)
+{
+    const ratios *r = &l->all;
+    const double n = (double)r->tokens;
+    char a[32], b[32], d[32];
+    fprintf(l->to, "\np(B) / p(A)       mean %.6g; %s of the tokens outside of %g to %g; effective share %.4f\n",
+            r->sum_of_ratios / n, text_share(a, r->outside, r->tokens), l->o->low, l->o->high, ratios_effective(r));
+    fprintf(l->to, "over a sequence   product: median %.4g, %.4g to %.4g; %s of the sequences outside\n",
+            exp(ratios_product(r, 0.5)), exp(ratios_product(r, 0)), exp(ratios_product(r, 1)),
+            text_share(b, r->outside_sequences, r->sequences));
+    fprintf(l->to, "KL(A || B)        k1 %s, k3 %s", text_number(a, -r->sum / n), text_number(d, r->sum_k3 / n));
+    fprintf(l->to, "; perplexity of B over A's %.6g\n", exp(-r->sum / n));
+}
+
+static int print_end(const logprob *l)
+{
+    print_head(l);
+    if (l->all.tokens) {
+        print_differences(l);
+        print_ratios(l);
+    }
+    if (l->tensors > 1) {
+        fprintf(l->to, "\nBy tensor:\n");
+        table_print(l->rows, l->to, "  ");
+    }
+    return 0;
+}
+
+static int write_end(const logprob *l)
+{
+    fputs("\n],\n\"total\": ", l->to);
+    const int bad = json_write(l->to, ratios_json(&l->all));
+    fputs("\n}\n", l->to);
+    return bad ? fail(EXIT_IO, "out of memory") : 0;
+}
+
+static void write_head(const logprob *l)
+{
+    fputs("{\"schema\": \"mpsim.logprob/1\", \"config\": ", l->to);
+    json_write(l->to, json_pack("{s:s,s:o,s:o,s:[o,o]}", "mpsim", mpsim_version(), "a", json_of_path(l->o->paths[0]), "b",
+                                json_of_path(l->o->paths[1]), "clip", json_of_double(l->o->low),
+                                json_of_double(l->o->high)));
+    fputs(",\n\"tensors\": [", l->to);
+}
+
+int logprob_run(FILE *to, report_style style, const logprob_options *o, side *a, side *b, int *differ)
+{
+    logprob l = {.to = to, .style = style, .o = o, .sides = {a, b}, .all = {.low = o->low, .high = o->high}};
+    l.rows = table_new(">step|<tensor|>tokens|>mean magnitude|>largest|>tokens outside|>sequences outside");
+    if (style == REPORT_JSON)
+        write_head(&l);
+    int code = compare_steps(&l);
+    if (!code && l.tensors == 0)
+        code = fail(EXIT_DATA, "diff: --logprob: A and B have no tensor of floating-point numbers of one name and shape");
+    ratios_sort(&l.all);
+    if (!code)
+        code = style == REPORT_JSON ? write_end(&l) : print_end(&l);
+    *differ = l.all.equal < l.all.tokens || l.all.one_sided;
+    ratios_clear(&l.all);
+    table_free(l.rows);
+    return code;
+}

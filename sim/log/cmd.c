@@ -1,0 +1,105 @@
+/* cmd.c -- mpsim log: is this training log fine; how far are two runs apart? */
+#include "../cli/output.h"
+#include "../cli/reportoptions.h"
+#include "../commands.h"
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char more[] =
+    "One FILE is judged as by 'mpsim scaler --log FILE': the loss scale if it tells one; the loss, the norm of\n"
+    "the gradients, KL, clipped shares and the gap between trainer and sampler if it does not.\n"
+    "\n"
+    "Of several the last is compared with those before it, step by step: the gap in each quarter of the\n"
+    "common steps, beside the noise of a run from one step to the next; the first step that differs; whether\n"
+    "both see the same batches. Two runs show one difference, and not what other seeds would give. With\n"
+    "several runs before the last, of one kind and with other seeds, their spread says that.\n"
+    "\n"
+    "Numbers for --of: loss, norm, validation; reward, avg reward, reward score, score/mean; kl, kl_loss, kl_penalty,\n"
+    "ppo_kl, approx_kl, approxkl_avg; pg_clipfrac, clip_fraction, clipfrac_avg, clip_ratio,\n"
+    "clip_ratio/region_mean; token_mult_prob_error, gen_kl_error, generation kl error,\n"
+    "js_divergence_error, rollout_probs_diff_mean, rollout_corr/kl, sampling_logp_difference/mean.\n"
+    "\n"
+    "Logs: lines of torchtitan, Megatron, DeepSpeed, Hugging Face, TRL, verl, NeMo RL, MaxText, nanochat,\n"
+    "Composer and others that name their numbers; CSV with a header; NeMo RL's JSON of TensorBoard.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim log train.log                        is this run fine?\n"
+    "  mpsim log bf16.log fp8.log                 does fp8 train as bf16 does?\n"
+    "  mpsim log seed1.log seed2.log seed3.log fp8.log    is it within what seeds give?\n"
+    "  mpsim log --of norm a.csv b.csv\n";
+
+typedef struct options {
+    const char *of;
+    report_options form;
+} options;
+
+/* One log is the scaler's task: the same options, under its name. */
+static int judge_one(const command *self, const options *o, char *path)
+{
+    char scaler[] = "scaler", log[] = "--log", json[] = "--json", place[] = "-o", quiet[] = "-q";
+    char *to = strdup(o->form.path ? o->form.path : "-"), *argv[8] = {scaler, log, path};
+    int argc = 3;
+    if (!to)
+        return fail(EXIT_IO, "out of memory");
+    if (o->form.json)
+        argv[argc++] = json;
+    if (o->form.quiet)
+        argv[argc++] = quiet;
+    if (o->form.path) {
+        argv[argc++] = place;
+        argv[argc++] = to;
+    }
+    const int code = cmd_scaler(self, argc, argv);
+    free(to);
+    return code;
+}
+
+static int compare_all(const options *o, char **paths, int n)
+{
+    log_runs *r = calloc(1, sizeof *r);
+    comparison c;
+    output out;
+    int code = r ? log_runs_read(r, o->of ? o->of : "loss", paths, (size_t)n) : fail(EXIT_IO, "out of memory");
+    if (!code && !(code = output_open(&out, o->form.path))) {
+        log_compare(&c, r);
+        if (!o->form.json)
+            log_report_text(out.file, r, &c);
+        else if (log_report_json(out.file, r, &c))
+            code = fail(EXIT_IO, "out of memory");
+        if (code)
+            output_abandon(&out);
+        else
+            code = output_close(&out);
+    }
+    if (r)
+        log_runs_clear(r);
+    free(r);
+    return code;
+}
+
+int cmd_log(const command *self, int argc, char **argv)
+{
+    options o = {0};
+    int first;
+    const option_row table_of_options[] = {
+        {0, "of", OPTION_STRING, &o.of, "NAME", "what several runs are compared by (default: loss)"},
+        JSON_OPTION_ROW(o.form, "mpsim.log/1, of one file mpsim.scaler/1"),
+        OUTPUT_OPTION_ROW(o.form),
+        QUIET_OPTION_ROW(o.form, "notes"),
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    const int code = options_parse(self, table_of_options, argc, argv, &first, more);
+    const int n = argc - first;
+    if (code >= 0)
+        return code;
+    if (o.form.quiet)
+        note_quiet();
+    if (n == 0)
+        return fail(EXIT_USAGE, "log: no log given; try 'mpsim log --help'");
+    if (n > RUNS_MAX)
+        return fail(EXIT_USAGE, "log: %d logs; %d at most", n, RUNS_MAX);
+    if (n == 1 && o.of)
+        return fail(EXIT_USAGE, "log: --of says what several logs are compared by; there is one");
+    return n == 1 ? judge_one(self, &o, argv[first]) : compare_all(&o, argv + first, n);
+}

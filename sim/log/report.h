@@ -1,0 +1,13 @@
+/* report.h -- the report of mpsim log. */
+#ifndef MPSIM_SIM_LOG_REPORT_H
+#define MPSIM_SIM_LOG_REPORT_H
+
+#include "compare.h"
+
+#include <stdio.h>
+
+void log_report_text(FILE *to, const log_runs *r, const comparison *c);
+/* log_report_json -- 0; -1: out of memory. */
+int log_report_json(FILE *to, const log_runs *r, const comparison *c);
+
+#endif

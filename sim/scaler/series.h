@@ -1,0 +1,53 @@
+/* series.h -- one number of a log over its lines, as the loss, and what its course says. A number that is quoted is one
+ * of the log's own, with its line: medians are samples, not means of two. */
+#ifndef MPSIM_SIM_SCALER_SERIES_H
+#define MPSIM_SIM_SCALER_SERIES_H
+
+#include "traininglog.h"
+
+typedef struct sample {
+    uint64_t line;
+    int64_t step; /* -1 */
+    double value;
+} sample;
+
+typedef struct series {
+    const char *name;
+    sample *at; /* the finite ones */
+    size_t n;
+    /* lines in which it is Inf or NaN */
+    uint64_t lost, groups;        /* all; how many times in a row */
+    uint64_t first_lost, last_lost;
+    uint64_t since;               /* the first of those that end the log; 0: the last is finite */
+    uint64_t ending;              /* how many these are */
+    uint64_t others;              /* lines without it, of a log that only tells in messages where it is not finite */
+    value_kind as;                /* the first of them: VALUE_NAN, VALUE_INF */
+} series;
+
+typedef enum series_of { SERIES_LOSS, SERIES_NORM, SERIES_VALIDATION } series_of;
+
+/* series_find, series_metric -- 0; -1: out of memory. */
+int series_find(series *s, const training_log *l, series_of what);
+int series_metric(series *s, const training_log *l, unsigned metric);
+void series_clear(series *s);
+
+/* series_median -- the sample in the middle of those from a up to b, of which there is one at least. */
+sample series_median(const series *s, size_t a, size_t b);
+/* series_noise -- the median of the steps from one sample to the next, without their signs; 0 of fewer than two. */
+double series_noise(const series *s);
+/* series_is_flat -- whether all samples are the same number. */
+int series_is_flat(const series *s);
+
+/* series_rises -- whether the medians of its windows rise by `factor` at least, and beyond the noise, from the smallest
+ * one, *low, to that at the end, *high. */
+int series_rises(const series *s, double factor, sample *low, sample *high);
+
+/* Samples after the first ones that are a factor times the median of those before them, and beyond the noise. */
+typedef struct series_peaks {
+    size_t n;
+    sample first, largest;
+} series_peaks;
+
+series_peaks series_jumps(const series *s, double factor);
+
+#endif
