@@ -217,7 +217,7 @@ static void print_head(const logprob *l)
         fprintf(l->to, "; %s that only one side has a finite number for left out", text_count(d, r->one_sided));
     fputc('\n', l->to);
     if (r->above_zero)
-        fprintf(l->to, "%s are above 0, which no logarithm of a probability is: --match chooses tensors\n",
+        fprintf(l->to, "%s above 0, which no logarithm of a probability is: --match chooses tensors\n",
                 text_count(d, r->above_zero));
 }
 

@@ -2,7 +2,7 @@
  *
  * Calls go one way: trace.c opens a source (source.c), whose first bytes tell its layout
  * (layout.c); the layouts (safetensors.c with plainentry.c, npy.c, zip.c with zipdir.c, which is npz.c or torch*.c,
- * gguf.c with ggufhead.c, llmc.c, hdf5*.c, raw.c) read through read.c, and all of them use dtype.c, memory.c and text.c.
+ * gguf.c with ggufhead.c, msgpack.c and onnx.c with bytewalk.c, llmc.c, hdf5*.c, raw.c) read through read.c, and all of them use dtype.c, memory.c and text.c.
  * What is packed (stream.c) is unpacked by the source.
  *
  * A layout is a const struct of functions. Its `open` reads the directory of tensors through
@@ -74,7 +74,7 @@ typedef struct trace_others {
 extern const trace_layout_type trace_layout_safetensors, trace_layout_npy, trace_layout_zip, trace_layout_npz,
     trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_pickle,
     trace_layout_gguf, trace_layout_llmc, trace_layout_hdf5, trace_layout_shards, trace_layout_zero,
-    trace_layout_distcp;
+    trace_layout_distcp, trace_layout_msgpack, trace_layout_onnx;
 
 struct trace {
     char *path;
@@ -95,6 +95,7 @@ struct trace {
     const char *convention; /* see trace_convention                                        */
     char clash[512];        /* see trace_clash                                             */
     char lone[512];         /* see trace_quantised_note                                    */
+    char unread[512];       /* see trace_unread_note                                       */
     int not_numbers;        /* why the last npy header was refused: dates, texts, objects  */
     int (*quantised)(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
                      trace_error *error); /* `codes` of tensors that are codes and scales  */
@@ -244,6 +245,10 @@ size_t trace_plain_entry(trace_description *d, const char *text, size_t n);
 
 /* trace_llmc_begins -- whether a file of llm.c begins so. */
 int trace_llmc_begins(const unsigned char *head, size_t n);
+
+/* msgpack.c, onnx.c: the like */
+int trace_msgpack_begins(const unsigned char *head, size_t n);
+int trace_onnx_begins(const unsigned char *head, size_t n);
 
 /* npyheader.c */
 typedef struct npy_header {
