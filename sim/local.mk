@@ -101,7 +101,7 @@ sim_libsim_a_SOURCES = \
   sim/trace/safetensors.c sim/trace/shards.c sim/trace/source.c sim/trace/stream.c \
   sim/trace/stream.h sim/trace/streamgzip.c sim/trace/temporary.c sim/trace/temporary.h \
   sim/trace/text.c sim/trace/torch.c sim/trace/torch.h sim/trace/torchdata.c sim/trace/torchdtype.c \
-  sim/trace/torchfields.c sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c \
+  sim/trace/torchexport.c sim/trace/torchfields.c sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c \
   sim/trace/torchpickle.c sim/trace/torchquantised.c sim/trace/torchrebuild.c \
   sim/trace/torchtensor.c sim/trace/torchtext.c sim/trace/torchtree.c sim/trace/torchview.c \
   sim/trace/torchzip.c sim/trace/trace.c sim/trace/trace.h sim/trace/tree.c sim/trace/unzip.c \

@@ -74,7 +74,8 @@ typedef struct trace_others {
 extern const trace_layout_type trace_layout_safetensors, trace_layout_npy, trace_layout_zip, trace_layout_npz,
     trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_pickle,
     trace_layout_gguf, trace_layout_llmc, trace_layout_hdf5, trace_layout_shards, trace_layout_zero,
-    trace_layout_distcp, trace_layout_msgpack, trace_layout_onnx;
+    trace_layout_distcp, trace_layout_msgpack, trace_layout_onnx,
+    trace_layout_torch_export;
 
 struct trace {
     char *path;
@@ -288,6 +289,11 @@ int zip_check_local(const trace *t, const zip_member *m, trace_error *error);
 /* npz.c, torch.c -- the rest of opening, once zip.c has read the directory. */
 int trace_npz_open(trace *t, const zip_member *members, size_t n, const trace_options *options, trace_error *error);
 int trace_torch_open(trace *t, const zip_member *members, size_t n, const trace_options *options, trace_error *error);
+
+/* torchexport.c: trace_torch_exported -- the member that lists the weights of an exported program, or NULL. */
+const zip_member *trace_torch_exported(const zip_member *members, size_t n);
+int trace_torch_export_open(trace *t, const zip_member *members, size_t n, const zip_member *config,
+                            const trace_options *options, trace_error *error);
 
 /* unzip.c: libzip, for what is packed. trace_unzip is a zip_t, trace_unzipped a zip_file_t. */
 typedef struct zip trace_unzip;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Files of tensors as the libraries and programs of their formats write them, and the digests of what they hold.
 
-    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 h5py==3.16.0 keras==3.15.1 scipy jax flax onnx
+    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 h5py==3.16.0 keras==3.15.1 scipy jax flax onnx torch
     git clone https://github.com/karpathy/llm.c         # the writers of train_gpt2.py and train_llama3.py are run
     PYTHONPATH=llm.c venv/bin/python tests/trace/recorded/record.py tests/trace/recorded
 
 writes the files and digests.tsv: file, tensor, dtype, shape, SHA-256 of its codes, little-endian, or "-" where elements
-are not read. Files whose name ends in .xz are packed by xz -9. torch itself is not needed: the writers ask of a tensor
+are not read. Files whose name ends in .xz are packed by xz -9. torch itself is needed by export_file alone: the other writers ask of a tensor
 what NumPy can do, through the stand-in below.
 """
 import hashlib
@@ -159,6 +159,32 @@ def jax_file(folder):
         row(name, key, dtype, (3,) if x is None else x.shape, x)
 
 
+# ---- torch.export ----
+
+def export_file(folder):
+    import torch
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = torch.nn.Linear(3, 2)
+            self.narrow = torch.nn.Parameter(torch.randn(4).bfloat16())
+            self.turned = torch.nn.Parameter(torch.randn(2, 3).t())
+            self.register_buffer("steps", torch.arange(3))
+
+        def forward(self, x):
+            return self.fc(x) + self.narrow.sum() + self.turned.sum() + self.steps.sum()
+
+    torch.manual_seed(1)
+    model, name = Model(), "model.pt2"
+    torch.export.save(torch.export.export(model, (torch.randn(1, 3),)), os.path.join(folder, name))
+    state = {k: v.detach() for k, v in model.state_dict().items()}
+    row(name, "turned", "unread", (3, 2), None)
+    for key, dtype in (("narrow", "BF16"), ("fc.weight", "F32"), ("fc.bias", "F32")):
+        row(name, key, dtype, state[key].shape, state[key].view(torch.uint16).numpy() if dtype == "BF16" else state[key].numpy())
+    row(name, "steps", "I64", (3,), None)
+
+
 # ---- HDF5 ----
 
 def hdf5_files(folder):
@@ -229,13 +255,15 @@ def keras_file(folder):
     keras.utils.set_random_seed(3)
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="relu"),
                               keras.layers.BatchNormalization(), keras.layers.Dense(2)])
+    model.save(os.path.join(folder, "model.keras"))
     name = "keras.weights.h5"
     model.save_weights(os.path.join(folder, name))
     with h5py.File(os.path.join(folder, name), "r") as f:
         listed = []
         f.visit(lambda k: listed.append(k) if isinstance(f[k], h5py.Dataset) else None)
-        for k in sorted(listed, key=lambda k: k.split("/")):
-            row(name, k, "F32" if f[k].dtype == "f4" else "I32", f[k].shape, f[k][()] if f[k].dtype == "f4" else None)
+        for file in name, "model.keras":  # the same weights
+            for k in sorted(listed, key=lambda k: k.split("/")):
+                row(file, k, "F32" if f[k].dtype == "f4" else "I32", f[k].shape, f[k][()] if f[k].dtype == "f4" else None)
 
 
 # ---- llm.c ----
@@ -397,6 +425,7 @@ def main(folder):
     flax_file(folder)
     onnx_file(folder)
     jax_file(folder)
+    export_file(folder)
     hdf5_files(folder)
     keras_file(folder)
     llmc_files(folder)
