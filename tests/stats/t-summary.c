@@ -470,6 +470,7 @@ START_TEST(summaries_refuse_what_is_invalid)
     ck_assert_int_eq(mpsim_summary_add_f32(a, NULL, one, 1), MPSIM_EINVAL); /* did not begin */
     ck_assert_int_eq(mpsim_summary_begin(NULL, &c, 1, ALL), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_summary_begin(a, NULL, 1, ALL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_summary_begin(a, &c, 1, ALL | 8), MPSIM_EINVAL);
     c.format = &bad;
     ck_assert_int_eq(mpsim_summary_begin(a, &c, 1, ALL), MPSIM_EINVAL);
     c = cast_of(mpsim_format_find("fp16"), MPSIM_ROUND_STOCHASTIC_A);

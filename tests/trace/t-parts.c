@@ -347,6 +347,22 @@ START_TEST(distributed_checkpoints_that_are_not_whole)
 }
 END_TEST
 
+/* The tensor of shape (2, 10) and its only chunk are said to be of shape (10, 2): as many elements, scrambled. */
+START_TEST(a_chunk_of_another_shape)
+{
+    copy_folder("d", "shards");
+    blob b = read_all(bad_path("d/.metadata"));
+    unsigned char *at = memmem(b.data, b.n, "copies", 6);
+    for (int i = 0; i < 2; i++) {
+        at = at ? memmem(at, b.n - (size_t)(at - b.data), "K\2K\n\x86", 5) : NULL;
+        ck_assert(at != NULL);
+        memcpy(at, "K\nK\2", 4);
+    }
+    bad_write("d/.metadata", &b);
+    expect("a shape", "d", "has not the shape of the piece of 'copies' that it is");
+}
+END_TEST
+
 /* Sizes and offsets of chunks, K x K y TUPLE2, one after the other made larger and smaller. */
 START_TEST(chunks_that_lie)
 {
@@ -405,6 +421,7 @@ int main(void)
     tcase_add_test(bad, zero_checkpoints_mixed);
     tcase_add_test(bad, zero_shapes_that_lie);
     tcase_add_test(bad, distributed_checkpoints_that_are_not_whole);
+    tcase_add_test(bad, a_chunk_of_another_shape);
     tcase_add_test(bad, chunks_that_lie);
     tcase_add_test(bad, any_byte_changed);
     TCase *const cases[] = {good, bad, NULL};
