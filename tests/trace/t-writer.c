@@ -182,14 +182,14 @@ START_TEST(what_cannot_be_written_is_refused)
                                  tensor("s", "binary64", half, 1, half[0]),
                                  tensor("t", "binary64", half, 1, half[0]),
                                  tensor("r", "binary64", half, 1, half[0])};
-    const trace_tensor none = {.name = "x", .dtype = "I64"};
+    const trace_tensor none = {.name = "x", .dtype = "complex128"};
     static const char *const twice[][2] = {{"k", "1"}, {"k", "2"}};
     static const char *const bad[][2] = {{"k", "\xff"}}, *const key[][2] = {{"\xff", ""}};
     refuse(same, 2, NULL, 0, "the name 'a' cannot be written");
     refuse(&reserved, 1, NULL, 0, "the name '__metadata__' cannot be written");
     refuse(&latin, 1, NULL, 0, "'\\xe4' is not UTF-8");
     refuse(&packed, 1, NULL, 0, "no dtype for e2m1");
-    refuse(&none, 1, NULL, 0, "no dtype for I64");
+    refuse(&none, 1, NULL, 0, "no dtype for complex128");
     refuse(&large, 1, NULL, 0, "too large to write");
     refuse(many, 9, NULL, 0, "too large for one file");
     refuse(same, 1, twice, 2, "the name 'k'");
