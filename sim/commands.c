@@ -16,6 +16,7 @@ const command commands[] = {
      cmd_scaler},
     {"log", "FILE...", "Is this training log fine? How far are runs apart, beside noise and seeds?", cmd_log},
     {"explain", "[MESSAGE]", "What a framework's message about mixed precision means, and its cure", cmd_explain},
+    {"log", "FILE...", "Judge a training log; tell how far runs are apart, beside noise and seeds", cmd_log},
     {"train", "--policy POLICY", "Train a network in mixed precision, emulated to the bit", cmd_train},
     {"memory", "[FILE...]", "Bytes of weights, gradients, optimizer state, activations under a policy",
      cmd_memory},

@@ -34,7 +34,7 @@ sim_libsim_a_SOURCES = \
   sim/diff/side.c sim/diff/side.h sim/diff/stale.c sim/diff/stale.h sim/diff/tolerance.c \
   sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h sim/diff/walk.c sim/diff/walk.h \
   sim/dot/cmd.c sim/dot/error.c sim/dot/error.h sim/dot/models.c sim/dot/models.h sim/dot/operand.c \
-  sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h sim/dot/reduce.c sim/dot/reduce.h sim/formats/cmd.c sim/info/cmd.c \
+  sim/dot/operand.h sim/dot/pair.c sim/dot/pair.h sim/dot/reduce.c sim/dot/reduce.h sim/formats/cmd.c sim/formats/positions.c sim/formats/positions.h sim/info/cmd.c \
   sim/info/quantised.c sim/info/quantised.h sim/memory/activations.c sim/memory/cmd.c \
   sim/memory/count.h sim/memory/ledger.c sim/memory/ledger.h sim/memory/optimizer.c \
   sim/memory/optimizer.h sim/memory/parameters.c sim/memory/report.c sim/memory/report.h \
@@ -88,12 +88,12 @@ sim_libsim_a_SOURCES = \
   sim/stat/report.h sim/stat/settings.c sim/stat/settings.h sim/stat/shard.c sim/stat/shard.h \
   sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
   sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h sim/text/escape.c sim/text/escape.h \
-  sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/convention.c \
+  sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/bytewalk.c sim/trace/bytewalk.h sim/trace/convention.c \
   sim/trace/convention.h sim/trace/copy.c sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
   sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/impl.h sim/trace/inputs.c \
   sim/trace/inputs.h sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/kinds.c sim/trace/kinds.h \
   sim/trace/layout.c sim/trace/llmc.c sim/trace/memory.c sim/trace/namemap.c sim/trace/namemap.h \
-  sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/order.c \
+  sim/trace/msgpack.c sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/onnx.c sim/trace/order.c \
   sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/packed.h \
   sim/trace/packedfit.c sim/trace/packedread.c sim/trace/parameters.c sim/trace/parts.c \
   sim/trace/parts.h sim/trace/partsource.c sim/trace/partsource.h sim/trace/plainentry.c \
@@ -102,7 +102,7 @@ sim_libsim_a_SOURCES = \
   sim/trace/safetensors.c sim/trace/shards.c sim/trace/source.c sim/trace/stream.c \
   sim/trace/stream.h sim/trace/streamgzip.c sim/trace/temporary.c sim/trace/temporary.h \
   sim/trace/text.c sim/trace/torch.c sim/trace/torch.h sim/trace/torchdata.c sim/trace/torchdtype.c \
-  sim/trace/torchfields.c sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c \
+  sim/trace/torchexport.c sim/trace/torchfields.c sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c \
   sim/trace/torchpickle.c sim/trace/torchquantised.c sim/trace/torchrebuild.c \
   sim/trace/torchtensor.c sim/trace/torchtext.c sim/trace/torchtree.c sim/trace/torchview.c \
   sim/trace/torchzip.c sim/trace/trace.c sim/trace/trace.h sim/trace/tree.c sim/trace/unzip.c \

@@ -22,9 +22,9 @@ support_libs =
 
 # ---- the program
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wholecast.sh tests/cli/quantised.sh tests/cli/counts.sh \
-  tests/cli/decoder.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
+  tests/cli/decoder.sh tests/cli/deep.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
   tests/cli/interrupt.sh tests/cli/memory.sh tests/cli/names.sh tests/cli/diff.sh \
-  tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
+  tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/outputs.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
   tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
   tests/cli/replay-cases.sh tests/cli/logs.sh tests/cli/written.sh tests/cli/explain.sh tests/cli/log.sh tests/cli/plot-large.sh tests/cli/model-memory.sh \
@@ -89,7 +89,7 @@ unit_tests = \
   tests/stats/t-summary tests/trace/t-names tests/trace/t-npy tests/trace/t-npz \
   tests/trace/t-safetensors tests/trace/t-temporary tests/trace/t-codes tests/trace/t-torch \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir tests/trace/t-recorded \
-  tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 tests/trace/t-quantised \
+  tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 tests/trace/t-quantised tests/trace/t-walked \
   tests/trace/t-conventions tests/trace/t-parts tests/trace/t-pickle \
   tests/train/t-decoder-autocast tests/train/t-accumulate tests/train/t-decoder-run \
   tests/train/t-decoder-torch \

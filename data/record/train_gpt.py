@@ -58,7 +58,7 @@ class Safetensors:
         return torch.from_numpy(x.astype(np.float32)).reshape(e["shape"])
 
 
-def plan_of(path):
+def run_of(path):
     """The lines "key value" of a run, before its first plan."""
     with open(path, "rb") as f:
         is_text = f.read(13) == b"mpsim-run/1"
@@ -135,9 +135,9 @@ def number(text):
     return float.fromhex(text) if "0x" in text else float(text)
 
 
-def take_plan(a):
+def take_run(a):
     """What a run of mpsim says instead of the options."""
-    s = plan_of(a.plan)
+    s = run_of(a.run)
     words = {"decay": "schedule"}
     for key, value in s.items():
         name = words.get(key, key)
@@ -290,8 +290,8 @@ def main():
     if REPEATABLE:
         setup(a.seed)
         ieee_sqrt()
-    if a.plan:
-        take_plan(a)
+    if a.run:
+        take_run(a)
     run = Run(a)
     if a.weights:
         load_weights(run.model, Safetensors(a.weights))

@@ -41,6 +41,23 @@ int mpsim_block_divides(const mpsim_block_recipe *b)
     return rule && rule->divides;
 }
 
+/* Sums and products that end at UINT64_MAX. */
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    return b && a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
+
+/* Of n elements of at most 8 bits, packed. */
+static uint64_t row_bytes(uint64_t n, unsigned bits)
+{
+    return n / 8 * bits + (n % 8 * bits + 7) / 8;
+}
+
 uint64_t mpsim_block_bytes(const mpsim_block_recipe *b, size_t rows, size_t cols)
 {
     const mpsim_scale_rule_row *rule = mpsim_scale_rule_at(b->rule);
@@ -50,11 +67,9 @@ uint64_t mpsim_block_bytes(const mpsim_block_recipe *b, size_t rows, size_t cols
         return 0;
     mpsim_block_grid(b, rows, cols, &grid_rows, &grid_cols);
     const size_t c = extent(b->block_cols, cols);
-    const uint64_t whole = ((uint64_t)c * f->bits + 7) / 8;
-    const uint64_t last = ((uint64_t)(cols % c) * f->bits + 7) / 8;
-    return (uint64_t)rows * (cols / c * whole + last) +
-           (uint64_t)grid_rows * grid_cols * rule->scale_bytes +
-           (rule->tensor ? sizeof(float) : 0);
+    const uint64_t row = plus(times(cols / c, row_bytes(c, f->bits)), row_bytes(cols % c, f->bits));
+    const uint64_t scales = times(times(grid_rows, grid_cols), rule->scale_bytes);
+    return plus(plus(times(rows, row), scales), rule->tensor ? sizeof(float) : 0);
 }
 
 /* ---- amax ---- */

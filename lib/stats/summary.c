@@ -141,6 +141,8 @@ mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *casts, size
 {
     if (!s)
         return MPSIM_EINVAL;
+    if (want & ~(unsigned)(MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS | MPSIM_SUMMARY_HISTOGRAM))
+        return MPSIM_EINVAL;
     const int same = casts && same_casts(s, casts, n, want);
     s->begun = 0;
     if (n && !casts)

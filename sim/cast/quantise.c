@@ -61,7 +61,8 @@ static int place(const job *j, quantised *q, const quant_form *f)
             continue;
         const int n = quant_part_name(f, p, q->name, name, sizeof name);
         if (n < 0 || (size_t)n >= sizeof name)
-            return no_place(j, q, n < 0 ? "names of this layout have a '.'" : "its name is too long");
+            return no_place(j, q, n >= 0 ? "its name is too long" : f->sibling ? "names of this layout end in '.weight'"
+                                                                             : "names of this layout have a '.'");
         if (!(q->names[p] = strdup(name)))
             return fail(EXIT_IO, "out of memory");
     }
@@ -142,7 +143,7 @@ static trace_tensor part_of(const job *j, const quantised *q, quant_part p)
             x.format = mpsim_format_find(names[i][1]);
     if (!x.format || !trace_safetensors_dtype(x.format)) {
         x.format = NULL;
-        x.dtype = "U8";
+        x.dtype = strncmp(dtype, "I8", 2) == 0 ? "I8" : "U8";
     }
     x.shape = q->g->parts[p].sides;
     x.rank = q->g->parts[p].rank;

@@ -199,8 +199,9 @@ static int add_operand(input *in, const char *operand)
         return code < 0 ? refuse(in, &error) : code;
     if (in->tree.count > before || in->failed > failed)
         return 0;
-    trace_error_set(&error, EXIT_DATA, operand, UINT64_MAX,
-                    "this directory holds no file of tensors");
+    const char *what = trace_folder_unread(operand);
+    trace_error_set(&error, EXIT_DATA, operand, UINT64_MAX, "this directory holds no file of tensors%s%s%s", what ? ": it is " : "",
+                    what ? what : "", what ? ", which is not read; save its arrays as safetensors or npz" : "");
     return refuse(in, &error);
 }
 

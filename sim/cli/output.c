@@ -11,6 +11,7 @@
 #include "world.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,22 +22,35 @@ void output_watch(void)
     inputs_watch();
 }
 
-/* A directory, or a folder that cannot be written. */
-static int check_folder(const char *path)
+/* Whether files can be made and renamed in the folder of a path. */
+static int folder_takes(const char *path)
 {
-    struct stat st;
     char folder[4096] = ".";
     const char *slash = strrchr(path, '/');
     const size_t n = slash ? (size_t)(slash - path) : 0;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return fail(EXIT_IO, "%s: %s", path, strerror(EISDIR));
     if (slash && n < sizeof folder) {
         memcpy(folder, path, n ? n : 1);
         folder[n ? n : 1] = '\0';
     }
-    if (access(folder, W_OK) != 0)
-        return fail(EXIT_IO, "%s: %s", path, strerror(errno));
-    return 0;
+    return access(folder, W_OK) == 0;
+}
+
+/* A directory, or what cannot be written: of a device that itself, of a file its folder. */
+static int check_path(const char *path)
+{
+    struct stat st;
+    int direct;
+    if (outfile_descriptor(path) >= 0)
+        return 0;
+    char *target = outfile_target(path, &direct);
+    int bad = direct ? access(path, W_OK) != 0 : !target || !folder_takes(target);
+    if (direct && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        bad = 1;
+        errno = EISDIR;
+    }
+    const int why = errno;
+    free(target);
+    return bad ? fail(EXIT_IO, "%s: %s", path, strerror(why)) : 0;
 }
 
 int output_check(const char *path)
@@ -46,7 +60,7 @@ int output_check(const char *path)
         return 0;
     if (inputs_check(path ? path : "-", &error))
         return fail(error.exit, "%s", error.text);
-    return path && strcmp(path, "-") != 0 ? check_folder(path) : 0;
+    return path ? check_path(path) : 0;
 }
 
 int output_open_stream(output *o, const char *path)

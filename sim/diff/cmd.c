@@ -11,17 +11,22 @@ static const char more[] =
     "A and B are files, or folders of the files of a run. Tensors are compared in the order in which\n"
     "a training computes them: by step; in a step weights and state, then the forward pass, then the\n"
     "backward pass. The first that differs is described, with a verdict and its evidence; the others\n"
-    "are listed. Verdicts: 'equal', or for each tensor dtype, reshaped, codes, step-skipped,\n"
-    "flipped-bit, byte-order, reinterpreted, negated, scaled, rounded, zeroed, clipped, transposed,\n"
-    "reversed, shifted, permuted, resized, non-finite, sum-order, corrupted, close, unrelated, missing,\n"
-    "extra. Tensors are matched by name, then by kind and parameter, by name but for what is in front of\n"
-    "it, by content, and by shape; names that differ are no difference.\n"
+    "are listed. Verdicts: 'equal', or for each tensor dtype, reshaped, codes, step-shifted, step-skipped,\n"
+    "scalar, constant, flipped-bit, byte-order, reinterpreted, negated, signs, scaled, offset, affine,\n"
+    "rounded, computed, zeroed, dropout, clipped, transposed, reversed, shifted, permuted, resized,\n"
+    "non-finite, sum-order, partial, corrupted, close, related, unrelated, missing, extra (doc/diff.md).\n"
+    "Tensors are matched by name, then by kind and parameter, by name but for what is in front of it, by\n"
+    "content, and by shape; names that differ are no difference.\n"
     "\n"
     "ULPs are steps between neighbouring numbers of the narrower of the two formats. Relative errors\n"
     "are of the larger magnitude. Exit code: 0 equal, or within the tolerance; 1 they differ.\n"
     "\n"
+    "With --logprob A are log-probabilities of a sampler and B those of a trainer: d = B - A, the ratio of\n"
+    "probabilities is exp(d), that of a sequence their product. Zeros at the end of a row are padding.\n"
+    "\n"
     "Examples:\n"
     "  mpsim diff run-a/ run-b/                       two recorded runs\n"
+    "  mpsim diff --logprob --clip 0.8,1.28 sampler.safetensors trainer.safetensors\n"
     "  mpsim diff --tolerance 4ulp old.safetensors new.safetensors\n"
     "  mpsim diff -k wgrad --json -o diff.json run-a/ run-b/     for mpsim plot diff\n";
 
@@ -117,7 +122,8 @@ int cmd_diff(const command *self, int argc, char **argv)
         {0, "tolerance", OPTION_STRING, &o.tolerance, "HOW",
          "no difference up to 4ulp, 1e-3 (relative), or 60dB (SQNR) of a tensor"},
         {0, "logprob", OPTION_FLAG, &o.logprob, NULL,
-         "the tensors are log-probabilities of the same tokens, a row for each sequence: differences, ratios, products"},
+         "the tensors are log-probabilities of the same tokens, a row for each sequence: differences, ratios, "
+         "products"},
         {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH", "logprob: the band of ratios (default 0.8,1.2)"},
         {0, "Files and tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),

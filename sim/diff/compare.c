@@ -92,7 +92,8 @@ typedef struct measuring {
 static int look_measure(void *context, int lane, const walk_piece *p)
 {
     measuring *m = context;
-    measure_add(lane ? &m->others[lane - 1] : m->first, m->by, p->first, p->codes[0], p->codes[1], p->values[0], p->values[1], p->n);
+    measure *to = lane ? &m->others[lane - 1] : m->first;
+    measure_add(to, m->by, p->first, p->codes[0], p->codes[1], p->values[0], p->values[1], p->n);
     return 0;
 }
 

@@ -67,7 +67,8 @@ int computed_widened(verdict_case *c, finding *f, trace_error *error)
             const mpsim_format *format = mpsim_format_find(names[i]), *own = c->tensors[which]->format;
             const unsigned bits = format->mbits + 1u;
             if (own->mbits <= format->mbits || c->all.significant[which] > bits ||
-                c->all.significant[1 - which] <= bits || c->all.levels[which].n <= MEASURE_LEVELS || !(relative <= ldexp(4, -(int)bits)))
+                c->all.significant[1 - which] <= bits || c->all.levels[which].n <= MEASURE_LEVELS ||
+                !(relative <= ldexp(4, -(int)bits)))
                 continue;
             const int has = has_only(c, which, format, error);
             if (has > 0)

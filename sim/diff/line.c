@@ -52,6 +52,7 @@ int line_offset(verdict_case *c, finding *f, trace_error *error)
 
 typedef struct along {
     measure_fit line;
+    double unit;    /* in the last place, of 1 */
     uint64_t *near; /* of each lane: elements of which the line explains nine tenths of the difference */
 } along;
 
@@ -60,7 +61,7 @@ static int look_near(void *context, int lane, const walk_piece *p)
     const along *x = context;
     for (size_t i = 0; i < p->n; i++) {
         const double a = p->values[0][i], b = p->values[1][i];
-        x->near[lane] += fabs(b - (x->line.slope * a + x->line.offset)) <= fabs(b - a) / 10;
+        x->near[lane] += fabs(b - (x->line.slope * a + x->line.offset)) <= fabs(b - a) / 10 + x->unit * fabs(b);
     }
     return 0;
 }
@@ -68,7 +69,7 @@ static int look_near(void *context, int lane, const walk_piece *p)
 /* How many elements the line explains: large elements alone make a good fit. */
 static int count_near(verdict_case *c, const measure_fit *line, uint64_t *n, trace_error *error)
 {
-    along x = {*line, calloc((size_t)c->walk.lanes, sizeof *x.near)};
+    along x = {*line, ldexp(1, -c->measurer.narrow.mbits), calloc((size_t)c->walk.lanes, sizeof *x.near)};
     if (!x.near)
         return trace_no_memory(c->walk.of[0].from.t, error);
     const int bad = walk_range(&c->walk, 0, c->all.count, 0, 1, look_near, &x, error);

@@ -217,7 +217,7 @@ static void print_head(const logprob *l)
         fprintf(l->to, "; %s that only one side has a finite number for left out", text_count(d, r->one_sided));
     fputc('\n', l->to);
     if (r->above_zero)
-        fprintf(l->to, "%s are above 0, which no logarithm of a probability is: --match chooses tensors\n",
+        fprintf(l->to, "%s above 0, which no logarithm of a probability is: --match chooses tensors\n",
                 text_count(d, r->above_zero));
 }
 
@@ -227,7 +227,8 @@ static void print_differences(const logprob *l)
     const double n = (double)r->tokens, mean = r->sum / n;
     char a[32], b[32], d[32];
     fprintf(l->to, "\nB - A             mean %s, mean magnitude %s, deviation %s; %s equal\n", text_number(a, mean),
-            text_number(b, r->sum_of_magnitudes / n), text_number(d, sqrt(fmax(0, r->sum_of_squares / n - mean * mean))),
+            text_number(b, r->sum_of_magnitudes / n),
+            text_number(d, sqrt(fmax(0, r->sum_of_squares / n - mean * mean))),
             text_share((char[32]){0}, r->equal, r->tokens));
     fprintf(l->to, "magnitudes        ");
     for (int i = 0; i < QUANTILES; i++)
@@ -279,8 +280,8 @@ static int write_end(const logprob *l)
 static void write_head(const logprob *l)
 {
     fputs("{\"schema\": \"mpsim.logprob/1\", \"config\": ", l->to);
-    json_write(l->to, json_pack("{s:s,s:o,s:o,s:[o,o]}", "mpsim", mpsim_version(), "a", json_of_path(l->o->paths[0]), "b",
-                                json_of_path(l->o->paths[1]), "clip", json_of_double(l->o->low),
+    json_write(l->to, json_pack("{s:s,s:o,s:o,s:[o,o]}", "mpsim", mpsim_version(), "a", json_of_path(l->o->paths[0]),
+                                "b", json_of_path(l->o->paths[1]), "clip", json_of_double(l->o->low),
                                 json_of_double(l->o->high)));
     fputs(",\n\"tensors\": [", l->to);
 }
@@ -293,7 +294,8 @@ int logprob_run(FILE *to, report_style style, const logprob_options *o, side *a,
         write_head(&l);
     int code = compare_steps(&l);
     if (!code && l.tensors == 0)
-        code = fail(EXIT_DATA, "diff: --logprob: A and B have no tensor of floating-point numbers of one name and shape");
+        code = fail(EXIT_DATA, "diff: --logprob: A and B have no tensor of floating-point numbers of one name and "
+                    "shape");
     ratios_sort(&l.all);
     if (!code)
         code = style == REPORT_JSON ? write_end(&l) : print_end(&l);

@@ -31,6 +31,7 @@ void measurer_init(measurer *r, const mpsim_format *a, const mpsim_format *b)
     r->formats[1] = *b;
     r->same = mpsim_format_same(a, b);
     r->narrow = a->mbits < b->mbits || (a->mbits == b->mbits && a->ebits <= b->ebits) ? *a : *b;
+    r->unit = ldexp(1, -r->narrow.mbits);
     r->both_signed = mpsim_format_is_signed(a) && mpsim_format_is_signed(b);
 }
 
@@ -195,10 +196,10 @@ static void merge_levels(measure_levels *to, const measure_levels *from)
 /* Offsets with which a is b, but for a rounding. */
 static void add_offset(measure *m, const measurer *r, double a, double b)
 {
-    const double unit = ldexp(fmax(fabs(a), fabs(b)), -r->narrow.mbits);
-    m->offset_min = fmax(m->offset_min, b - a - unit);
-    m->offset_max = fmin(m->offset_max, b - a + unit);
-    m->offset_unit = fmax(m->offset_unit, unit);
+    const double unit = r->unit * (fabs(a) > fabs(b) ? fabs(a) : fabs(b)), low = b - a - unit, high = b - a + unit;
+    m->offset_min = low > m->offset_min ? low : m->offset_min;
+    m->offset_max = high < m->offset_max ? high : m->offset_max;
+    m->offset_unit = unit > m->offset_unit ? unit : m->offset_unit;
     m->finite++;
 }
 

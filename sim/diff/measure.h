@@ -62,6 +62,7 @@ void measure_init(measure *m);
 /* What measures: the formats of both sides, and the narrower one. */
 typedef struct measurer {
     mpsim_format formats[2], narrow;
+    double unit; /* in the last place of 1, of the narrower one */
     int same, both_signed;
 } measurer;
 

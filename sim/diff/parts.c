@@ -4,8 +4,10 @@
 #include "../report/report.h"
 #include "rearrange.h"
 
+#include <math.h>
 #include <string.h>
 
+#define A_LITTLE 0.1 /* of A, where they differ */
 enum { LEVELS = 3, FEW = 8 }; /* different values, of more elements, that tell nothing */
 
 /* Whether the elements that differ fill rows: *rows of them. */
@@ -46,11 +48,13 @@ static int is_lost_update(const verdict_case *c)
            c->all.max_ulp <= 2;
 }
 
-/* Results of sums, of which some have moved a little: patterns.h says more of them. */
+/* Results of sums, or sums that were rounded the other way, of which some have moved a little: patterns.h says more. */
 static int is_result(const verdict_case *c)
 {
     static const char *const kinds[] = {"act", "out", "agrad", "dgrad", "wgrad"};
-    return is_of(c, kinds, sizeof kinds / sizeof kinds[0]);
+    const int bits = c->measurer.narrow.mbits + 1;
+    return is_of(c, kinds, sizeof kinds / sizeof kinds[0]) ||
+           (bits > 11 && measure_relative_differ(&c->all) <= ldexp(16, -bits));
 }
 
 int parts_moved(verdict_case *c, finding *f, trace_error *error)
@@ -61,7 +65,7 @@ int parts_moved(verdict_case *c, finding *f, trace_error *error)
     if (!has_rest(c) || m->differ != m->compared)
         return 0;
     const int whole = fills_rows(c, &rows, error), lost = is_lost_update(c);
-    if (whole < 0 || (!whole && !lost && (is_result(c) || m->differ <= 16 || measure_relative_differ(m) > 0.1)))
+    if (whole < 0 || (!whole && !lost && (is_result(c) || measure_relative_differ(m) > A_LITTLE)))
         return whole < 0 ? -1 : 0;
     finding_init(f, VERDICT_PARTIAL);
     finding_say(f, "%s of %s elements differ, the rest is equal", text_count(a, m->differ), text_count(b, m->count));
@@ -82,7 +86,7 @@ int parts_corrupted(verdict_case *c, finding *f, trace_error *error)
     const measure *m = &c->all;
     char a[32], b[32], d[32], text[96];
     (void)error;
-    if (!has_rest(c) || (m->differ > 16 && measure_relative_differ(m) <= 0.1))
+    if (!has_rest(c) || measure_relative_differ(m) <= A_LITTLE)
         return 0;
     finding_init(f, VERDICT_CORRUPTED);
     if (m->differ == 1)

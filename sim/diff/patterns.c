@@ -264,7 +264,8 @@ int pattern_sum_order(verdict_case *c, finding *f, trace_error *error)
     (void)error;
     const double rms_error = sqrt(fmax(0, mpsim_sum_value(&m->noise)) / (double)(m->compared ? m->compared : 1));
     if (!(relative <= noise_limit(unit)) || has_few_levels(m) || m->broke + m->mended || m->differ != m->compared ||
-        !measure_is_balanced(m) || (m->differ >= 8 && relative > 4 * unit && fabs(measure_alignment(m)) > 0.7) || (m->differ > 16 && m->max_abs > 16 * rms_error))
+        !measure_is_balanced(m) || (m->differ >= 8 && relative > 4 * unit && fabs(measure_alignment(m)) > 0.7) ||
+        (m->differ > 16 && m->max_abs > 16 * rms_error))
         return 0;
     finding_init(f, VERDICT_SUM_ORDER);
     finding_say(f, "%s of the elements differ, %s upwards and %s downwards", text_share(a, m->differ, m->count),
@@ -288,7 +289,8 @@ int pattern_close(verdict_case *c, finding *f, trace_error *error)
     if (!measure_is_balanced(&c->all))
         finding_say(f, "; %s of the errors go up", c->all.larger > c->all.smaller ? "most" : "few");
     if (c->all.differ >= 8 && fabs(measure_alignment(&c->all)) > 0.7)
-        finding_say(f, "; they go along with A, as if it was %s", measure_alignment(&c->all) > 0 ? "made larger" : "made smaller");
+        finding_say(f, "; they go along with A, as if it was made %s",
+                    measure_alignment(&c->all) > 0 ? "larger" : "smaller");
     return 1;
 }
 

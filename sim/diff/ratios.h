@@ -28,8 +28,8 @@ int ratios_add(ratios *r, const double *a, const double *b, size_t n);
 void ratios_sort(ratios *r);
 void ratios_clear(ratios *r);
 
-/* Quantile q of |d|, and of the sequences' sums of d: the smallest number that a share q of them does not exceed; NaN of
- * none. */
+/* Quantile q of |d|, and of the sequences' sums of d: the smallest number that a share q of them does not exceed; NaN
+ * of none. */
 double ratios_magnitude(const ratios *r, double q);
 double ratios_product(const ratios *r, double q);
 /* (sum of ratios)^2 / (tokens * sum of their squares): 1 where all are alike. */

@@ -138,7 +138,8 @@ static int parse_mode(mpsim_round_mode *mode, const char *text)
 /* Formats of partial sums and of their sum: those that binary64 adds exactly enough (error.c). */
 static int parse_place(mpsim_format *f, const char *name)
 {
-    return mpsim_format_parse(f, name) != MPSIM_OK || (f->mbits > 24 && !mpsim_format_same(f, mpsim_format_find("binary64")));
+    return mpsim_format_parse(f, name) != MPSIM_OK ||
+           (f->mbits > 24 && !mpsim_format_same(f, mpsim_format_find("binary64")));
 }
 
 static int parse_split(run *r)
@@ -148,11 +149,12 @@ static int parse_split(run *r)
     char *first = strndup(text, n);
     if (!first)
         return fail(EXIT_IO, "out of memory");
-    const int bad = parse_place(&r->split.workspace, first) || parse_place(&r->split.sum, text[n] ? text + n + 1 : "binary32");
+    const int bad = parse_place(&r->split.workspace, first) ||
+                    parse_place(&r->split.sum, text[n] ? text + n + 1 : "binary32");
     free(first);
     r->split.parts = (size_t)r->o->split_k;
-    return bad ? fail(EXIT_USAGE, "dot: --workspace: '%s' is not a format of up to 25 significand bits, or binary64, or two: of "
-                      "partial sums and of their sum", text) : 0;
+    return bad ? fail(EXIT_USAGE, "dot: --workspace: '%s' is not a format of up to 25 significand bits, or binary64, or "
+                      "two: of partial sums and of their sum", text) : 0;
 }
 
 static size_t largest_depth(const run *r)
@@ -403,8 +405,8 @@ static int report(const run *r, FILE *to)
     if (!status && r->style == REPORT_TEXT && not_finite)
         fputs("\nThe errors leave out results that are not finite.\n", to);
     if (!status && r->style == REPORT_TEXT && worst.max_rel > 0 && worst.cancelled < 0.1)
-        fprintf(to, "\nThe largest error of %.2e is of a result that cancels to %.1e of the typical one (root mean square);\n"
-                "rel. error and bits lost are of all results together.\n", worst.max_rel, worst.cancelled);
+        fprintf(to, "\nThe largest error of %.2e is of a result that cancels to %.1e of the typical one (root mean "
+                "square);\nrel. error and bits lost are of all results together.\n", worst.max_rel, worst.cancelled);
     if (!status && r->style == REPORT_TEXT && zeros == r->depths * r->a.rows * r->b.rows)
         fputs("\nAll exact results are zero: there is nothing to lose.\n", to);
     table_free(t);
@@ -483,7 +485,8 @@ int cmd_dot(const command *self, int argc, char **argv)
          "models (default: exact, pairwise, fma and the tensor cores of Volta, Ampere, Ada, Hopper "
          "and Blackwell that take the operands; 'all' for more)"},
         {0, "reduce", OPTION_FLAG, &o.reduce, NULL,
-         "instead: every FILE is a rank, and tensors that --a names (default: all) are added over them, as an all-reduce does"},
+         "instead: every FILE is a rank, and tensors that --a names (default: all) are added over them, as an "
+         "all-reduce does"},
         {0, "wire", OPTION_STRING, &o.wire, "LIST", "reduce: formats of what ranks send (default binary32,bf16,fp16)"},
         {'K', "length", OPTION_STRING, &o.depths, "LIST",
          "products; a list makes a table over K (default 4096, of tensors whole rows)"},
@@ -529,7 +532,8 @@ int cmd_dot(const command *self, int argc, char **argv)
     double scale;
     output out;
     if ((code = check(&r, operands)) || (code = parse_formats(&fa, &fb, o.formats)) ||
-        (code = parse_split(&r)) || (code = parse_scale(&scale, o.scale)) || (code = parse_mode(&r.mode, o.operand_round)))
+        (code = parse_split(&r)) || (code = parse_scale(&scale, o.scale)) ||
+        (code = parse_mode(&r.mode, o.operand_round)))
         return code;
     if (operands == 0 && o.a)
         return dot_of_numbers(&r, &fa, &fb);

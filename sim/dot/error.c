@@ -41,8 +41,8 @@ static mpsim_status round_to(const mpsim_format *f, double *x, size_t n)
     return mpsim_round_array_f64(f, &r, NULL, x, x, n, NULL);
 }
 
-/* d = sum(d + part). Numbers of at most 25 bits: binary64 has twice as many and two more, so that its own rounding does no
- * harm; of binary64 it is the only one. */
+/* d = sum(d + part). Numbers of at most 25 bits: binary64 has twice as many and two more, so that its own rounding does
+ * no harm; of binary64 it is the only one. */
 static mpsim_status add_part(double *d, double *part, const dot_split *s, size_t n)
 {
     const mpsim_status status = round_to(&s->workspace, part, n);

@@ -25,9 +25,9 @@ typedef struct dot_error {
  * or an exit code after a message. */
 int dot_exact(double *exact, const operand *a, const operand *b, size_t depth);
 
-/* K in parts, one after the other, as split-K kernels cut it: part p of S is the products from p ceil(K / S) on. Each is
- * summed by the model from +0 and rounded to the workspace; in their order they are added, each sum rounded to `sum`,
- * and at last to the model's result. All to nearest even. */
+/* K in parts, one after the other, as split-K kernels cut it: part p of S is the products from p ceil(K / S) on. Each
+ * is summed by the model from +0 and rounded to the workspace; in their order they are added, each sum rounded to
+ * `sum`, and at last to the model's result. All to nearest even. */
 typedef struct dot_split {
     size_t parts; /* 1: not cut */
     mpsim_format workspace, sum;

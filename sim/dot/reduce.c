@@ -73,8 +73,8 @@ static int read_rank(ranks *r, const trace *names, trace *t, const char *glob, f
             continue;
         const trace_tensor *y = find(t, x->name, &at);
         if (!y || !y->format || y->count != x->count)
-            return fail(EXIT_DATA, "dot: --reduce: %s: no tensor '%s' of %" PRIu64 " floating-point numbers, which the first file "
-                        "has", escape_text(path, sizeof path, trace_path(t)), escape_text(name, sizeof name, x->name),
+            return fail(EXIT_DATA, "dot: --reduce: %s: no tensor '%s' of %" PRIu64 " floating-point numbers, which the "
+                        "first file has", escape_text(path, sizeof path, trace_path(t)), escape_text(name, sizeof name, x->name),
                         x->count);
         if (read_tensor(to, t, at, &error))
             return fail(error.exit, "%s", error.text);
@@ -91,7 +91,8 @@ static int count_elements(ranks *r, const trace *t, const char *glob)
             r->elements += (size_t)trace_at(t, i)->count;
             r->tensors++;
         }
-    return r->elements ? 0 : fail(EXIT_DATA, "dot: --reduce: the first file has no such tensor of floating-point numbers");
+    return r->elements ? 0 : fail(EXIT_DATA, "dot: --reduce: the first file has no such tensor of floating-point "
+                                  "numbers");
 }
 
 static int read_files(ranks *r, char **files, size_t n, const char *glob)
@@ -155,7 +156,8 @@ typedef struct sum_row {
 
 static int measure_row(const ranks *r, sum_row *row, float *y, double *d)
 {
-    const mpsim_reduce how = {.wire = row->wire, .accumulator = row->accumulator, .order = (uint8_t)orders[row->order].order,
+    const mpsim_reduce how = {.wire = row->wire, .accumulator = row->accumulator,
+                              .order = (uint8_t)orders[row->order].order,
                               .result = *mpsim_format_find("binary32"), .average = MPSIM_AVERAGE_NONE};
     const mpsim_status s = mpsim_reduce_array(&how, y, (const float *const *)r->x, r->n, r->elements);
     if (s != MPSIM_OK)
@@ -179,8 +181,8 @@ static void begin(const reduce_output *o, const ranks *r)
 {
     char a[32], b[32], c[32];
     if (o->style == REPORT_TEXT) {
-        fprintf(o->to, "%zu ranks, %s element%s of %s tensor%s", r->n, text_count(a, r->elements), text_plural(r->elements),
-                text_count(b, r->tensors), text_plural(r->tensors));
+        fprintf(o->to, "%zu ranks, %s element%s of %s tensor%s", r->n, text_count(a, r->elements),
+                text_plural(r->elements), text_count(b, r->tensors), text_plural(r->tensors));
         if (r->left_out)
             fprintf(o->to, "; %s that are not finite on every rank are left out", text_count(c, r->left_out));
         fputs("\n\n", o->to);
@@ -196,9 +198,10 @@ static json_t *sum_json(const ranks *r, const sum_row *s)
 {
     const dot_error *e = &s->error;
     return json_pack("{s:o,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "ranks", json_of_count(r->n), "wire", s->wire.name,
-                     "accumulate", s->accumulator.name, "order", orders[s->order].word, "count", json_of_count(e->count),
-                     "not_finite", json_of_count(e->not_finite), "max_rel_err", json_of_double(e->max_rel), "rel_err",
-                     json_of_double(e->rel), "bias", json_of_double(e->bias), "bits_lost", json_of_double(e->bits_lost));
+                     "accumulate", s->accumulator.name, "order", orders[s->order].word, "count",
+                     json_of_count(e->count), "not_finite", json_of_count(e->not_finite), "max_rel_err", json_of_double(e->max_rel), "rel_err",
+                     json_of_double(e->rel), "bias", json_of_double(e->bias), "bits_lost",
+                     json_of_double(e->bits_lost));
 }
 
 static void tell_text(table *t, const sum_row *s)
@@ -253,8 +256,8 @@ static int end(reduce_output *o)
     if (o->style == REPORT_TEXT) {
         if (table_print(o->t, o->to, ""))
             return fail(EXIT_IO, "out of memory");
-        fputs("\nrel. error and bits lost, of the wire's format, are of all elements together; largest is of a single one, which\n"
-              "may cancel. A ring begins at another rank in every chunk.\n", o->to);
+        fputs("\nrel. error and bits lost, of the wire's format, are of all elements together; largest is of a single "
+              "one, which\nmay cancel. A ring begins at another rank in every chunk.\n", o->to);
     }
     if (o->style == REPORT_JSON)
         fputs("]}\n", o->to);

@@ -5,6 +5,7 @@
 #include "../cli/reportoptions.h"
 #include "../cli/target.h"
 #include "../dot/models.h"
+#include "positions.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -22,6 +23,7 @@ static const char more[] =
     "Examples:\n"
     "  mpsim formats fp16 e4m3 e5m2      compare three formats\n"
     "  mpsim formats --check 1e-8 fp16   does Adam's eps survive fp16?\n"
+    "  mpsim formats --positions 8192 bf16 fp16   position ids cast to a narrow format\n"
     "  mpsim formats --check 465 e4m3 e4m3@cuda\n"
     "  mpsim formats e5m7:fn --json      a format of your own\n"
     "  mpsim formats --models 'hopper-*' how tensor cores of that kind add\n";
@@ -450,6 +452,7 @@ int cmd_formats(const command *self, int argc, char **argv)
 {
     int presets = 0, modes = 0, models = 0, lost = 0, first;
     const char *check = NULL;
+    uint64_t positions = 0;
     double x = 0;
     target_options to = {0};
     report_options form = {0};
@@ -461,10 +464,12 @@ int cmd_formats(const command *self, int argc, char **argv)
          "list accumulation models of dot products; a NAME is a model then, or a pattern"},
         {0, "check", OPTION_STRING, &check, "X",
          "what becomes of the constant X; exit code 1 if it is lost in one of the formats"},
+        {0, "positions", OPTION_COUNT, &positions, "N",
+         "what formats do to positions 0 to N - 1 and to their rotary angles"},
         {0, "How --check rounds", OPTION_HEADING, NULL, NULL, NULL},
         TARGET_OPTION_ROWS(to),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        JSON_OPTION_ROW(form, "mpsim.formats/1; with --check mpsim.check/1"),
+        JSON_OPTION_ROW(form, "mpsim.formats/1; with --check mpsim.check/1, with --positions mpsim.positions/1"),
         NDJSON_OPTION_ROW(form, "line"),
         CSV_OPTION_ROW(form, ""),
         OUTPUT_OPTION_ROW(form),
@@ -473,9 +478,11 @@ int cmd_formats(const command *self, int argc, char **argv)
     if (code >= 0)
         return code;
     static const char rule[] = "--json, --ndjson and --csv exclude each other, and so do --presets, "
-                               "--modes, --models and --check";
+                               "--modes, --models, --check and --positions";
     const int lists = presets || modes;
-    if (presets + modes + models + (check != NULL) > 1)
+    if (positions > 1 << 24)
+        return fail(EXIT_USAGE, "formats: --positions: %" PRIu64 " is more than 2^24", positions);
+    if (presets + modes + models + (check != NULL) + (positions != 0) > 1)
         return fail(EXIT_USAGE, "formats: %s", rule);
     if ((code = report_options_style(&style, &form, 0, "formats", rule)))
         return code;
@@ -501,6 +508,7 @@ int cmd_formats(const command *self, int argc, char **argv)
     const int bad = presets ? print_presets(out.file)
                     : modes ? print_modes(out.file)
                     : check ? print_check(x, &list, to.seed, style, out.file, &lost)
+                    : positions ? positions_print(positions, &list, style, out.file)
                             : print_formats(&list, style, out.file);
     if (bad) {
         output_abandon(&out);

@@ -76,6 +76,8 @@ static json_t *file_json(const trace *t)
         json_object_set_new(v, "clash", json_of_path(trace_clash(t)));
     if (trace_quantised_note(t))
         json_object_set_new(v, "not_quantised", json_of_path(trace_quantised_note(t)));
+    if (trace_unread_note(t))
+        json_object_set_new(v, "not_read", json_of_path(trace_unread_note(t)));
     json_object_set_new(v, "metadata", metadata);
     return v;
 }
@@ -170,6 +172,8 @@ static void print_file_head(FILE *to, const trace *t, int metadata)
     print_names(to, t);
     print_numbered(to, t);
     quantised_line(to, t);
+    if (trace_unread_note(t))
+        fprintf(to, "  not read: %s\n", escape_text(path, sizeof path, trace_unread_note(t)));
     for (size_t i = 0; metadata && trace_metadata_key(t, i); i++)
         fprintf(to, "  %s = %s\n", escape_text(key, sizeof key, trace_metadata_key(t, i)),
                 escape_text(value, sizeof value, trace_metadata_value(t, i)));

@@ -16,7 +16,7 @@ static const char more[] =
     "both see the same batches. Two runs show one difference, and not what other seeds would give. With\n"
     "several runs before the last, of one kind and with other seeds, their spread says that.\n"
     "\n"
-    "Numbers for --of: loss, norm, validation; reward, avg reward, reward score, score/mean; kl, kl_loss, kl_penalty,\n"
+    "Numbers for --of: loss, norm, validation; reward, reward score, score/mean; kl, kl_loss, kl_penalty,\n"
     "ppo_kl, approx_kl, approxkl_avg; pg_clipfrac, clip_fraction, clipfrac_avg, clip_ratio,\n"
     "clip_ratio/region_mean; token_mult_prob_error, gen_kl_error, generation kl error,\n"
     "js_divergence_error, rollout_probs_diff_mean, rollout_corr/kl, sampling_logp_difference/mean.\n"

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Noise is that of the second half: at first the loss falls faster than it varies. BLOCKS: a part is cut into so many for the error of its mean, since neighbouring steps are not independent. */
+/* Noise is that of the second half: at first the loss falls faster than it varies. BLOCKS: a part is cut into so many
+ * for the error of its mean, since neighbouring steps are not independent. */
 enum { BLOCKS = 4 };
 
 /* Two-sided 95 % of Student's t. */
@@ -114,7 +115,8 @@ static size_t first_difference(const log_runs *r)
     return r->n;
 }
 
-/* The step behind the last one whose gap is within three times the noise, or of the other sign; only if enough follow. */
+/* The step behind the last one whose gap is within three times the noise, or of the other sign; only if enough
+ * follow. */
 static size_t stays_apart(const comparison *c, const log_runs *r)
 {
     const double limit = 3 * fmax(c->noise[0], c->noise[r->count - 1]), end = gap_at(r, r->n - 1);

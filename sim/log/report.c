@@ -139,14 +139,15 @@ static void spread_words(char *text, size_t size, const log_runs *r, const compa
 {
     char a[32], b[32], d[32], e[32];
     snprintf(text, size,
-             "in the last quarter %s is %s; the other %zu are %s, with a spread of %s. 19 of 20 further runs like these "
-             "would lie within %s of their mean, as far as %zu runs can tell.", letter((char[8]){0}, r->count - 1),
+             "in the last quarter %s is %s; the other %zu are %s, with a spread of %s. 19 of 20 further runs like "
+             "these would lie within %s of their mean, as far as %zu runs can "
+             "tell.", letter((char[8]){0}, r->count - 1),
              text_number(a, c->ends[r->count - 1]), r->count - 1, text_number(b, c->middle), text_number(d, c->spread),
              text_number(e, c->reach), r->count - 1);
 }
 
-static const char seeds[] = " Two runs cannot tell whether other seeds give as much: give another run of one side, with "
-                            "another seed, before the last.";
+static const char seeds[] = " Two runs cannot tell whether other seeds give as much: give another run of one side, "
+                            "with another seed, before the last.";
 
 static void words_of(char *text, size_t size, const log_runs *r, const comparison *c)
 {
@@ -174,6 +175,14 @@ static void words_of(char *text, size_t size, const log_runs *r, const compariso
     }
 }
 
+/* Of long logs every second, fourth, eighth, ... is kept. */
+static const char *ordinal(char out[32], uint64_t n)
+{
+    char a[32];
+    snprintf(out, 32, "%s%s", text_count(a, n), n % 10 == 2 && n % 100 != 12 ? "nd" : "th");
+    return out;
+}
+
 void log_report_text(FILE *to, const log_runs *r, const comparison *c)
 {
     char text[1024], both[64], a[32];
@@ -181,6 +190,10 @@ void log_report_text(FILE *to, const log_runs *r, const comparison *c)
             r->by_order ? "line" : "step", text_plural(r->n));
     if (r->by_order)
         fputs("The lines carry no steps: the first is compared with the first, and so on.\n\n", to);
+    for (size_t k = 0; k < r->count; k++)
+        if (r->run[k].log->notes.stride > 1)
+            fprintf(to, "Of %s every %s value is taken.\n%s", letter((char[8]){0}, k),
+                    ordinal((char[32]){0}, r->run[k].log->notes.stride), k + 1 == r->count ? "\n" : "");
     print_runs(to, r, c);
     print_parts(to, r, c);
     print_partings(to, r, c);

@@ -53,8 +53,10 @@ void ledger_add(ledger *l, ledger_component c, ledger_term t)
     while (i < l->count[c] && (list[i].each != t.each || list[i].symbol != t.symbol ||
                                strcmp(list[i].what, t.what) != 0))
         i++;
-    if (i == LEDGER_TERMS) /* more kinds than anyone reads: the last one takes them */
-        list[--i] = (ledger_term){.what = "others", .bytes = list[i].bytes};
+    if (i == LEDGER_TERMS) { /* more kinds than anyone reads: the last one takes them */
+        const uint64_t bytes = list[--i].bytes;
+        list[i] = (ledger_term){.what = "others", .bytes = bytes};
+    }
     if (i == l->count[c]) {
         list[l->count[c]++] = t;
         return;

@@ -361,8 +361,8 @@ static int unfold(unfolding *u)
  * policy. */
 static int is_section(const char *key)
 {
-    static const char *const sections[] = {"checkpointing", "cluster", "data", "distillation", "dpo", "env", "grpo", "logger",
-                                           "loss_fn", "ppo", "rm", "sft", "teacher", "tokenizer", "value"};
+    static const char *const sections[] = {"checkpointing", "cluster", "data", "distillation", "dpo", "env", "grpo",
+                                           "logger", "loss_fn", "ppo", "rm", "sft", "teacher", "tokenizer", "value"};
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         if (strcmp(key, sections[i]) == 0)
             return 1;

@@ -13,6 +13,8 @@
 #define COMPRESSED "compressed-tensors 0.20, compressors/"
 #define MODELOPT "nvidia-modelopt 0.47, torch/export and torch/quantization/qtensor/"
 
+#define TRANSFORMERS "transformers 5.23, quantizers/quantizer_finegrained_fp8.py, integrations/finegrained_fp8.py (Fp8Dequantize)"
+
 #define MPSIM(...) \
     .layout = "plain", .type = "mpsim", .scale = "*", .block_rows = QUANT_ANY, .block_cols = QUANT_ANY, \
     .swizzle = QUANT_TILES, .tensor_scale = QUANT_MAYBE, .multiple_rows = 1, .multiple_cols = 1, \
@@ -117,6 +119,13 @@ static const quant_form forms[] = {
     {.layout = "deepseek", .type = "DeepSeek-V3", .elements = "e4m3", .scale = "binary32", .block_rows = 128,
      .block_cols = 128, .multiple_rows = 1, .multiple_cols = 1, .rank = 2, .suffix = {"", "_scale_inv"},
      .dtypes = {"", "F32"}, .source = "DeepSeek-V3, README_WEIGHTS.md and inference/kernel.py (weight_dequant)"},
+
+    {.layout = "deepseek", .type = "DeepSeek-V4", .elements = "e4m3", .scale = "e8m0", .block_rows = 128,
+     .block_cols = 128, .multiple_rows = 1, .multiple_cols = 1, .rank = 2, .sibling = 1, .suffix = {"", "scale"},
+     .dtypes = {"", "F8_E8M0 F32"}, .source = TRANSFORMERS},
+    {.layout = "deepseek", .type = "DeepSeek-V4 experts", .elements = "e2m1", MX_BLOCK, .packing = QUANT_NIBBLES,
+     .multiple_rows = 1, .rank = 2, .sibling = 1, .suffix = {"", "scale"}, .dtypes = {"I8 F4", "F8_E8M0"},
+     .source = TRANSFORMERS},
 
     {.layout = "gpt-oss", .type = "MXFP4", .elements = "e2m1", MX_BLOCK, .packing = QUANT_NIBBLES,
      .code_shape = QUANT_SPLIT, .multiple_rows = 1, .rank = 3, .suffix = {"_blocks", "_scales"},
@@ -240,11 +249,20 @@ static const char *suffix_of(const quant_form *f, quant_part p)
     return p == QUANT_TENSOR_SCALE && f->tensor_scale == QUANT_NONE ? NULL : f->suffix[p];
 }
 
+/* Bytes of a name before its last component, which is this one; 0: it is another. */
+static size_t before(const char *name, const char *component)
+{
+    const char *last = last_component(name);
+    return last && strcmp(last, component) == 0 ? (size_t)(last - name) : 0;
+}
+
 int quant_part_name(const quant_form *f, quant_part p, const char *name, char *to, size_t size)
 {
     const char *suffix = suffix_of(f, p), *last = f->prefix ? last_component(name) : NULL;
-    if (!suffix || (f->prefix && !last))
+    if (!suffix || (f->prefix && !last) || (f->sibling && !before(name, "weight")))
         return -1;
+    if (f->sibling && p != QUANT_CODES)
+        return snprintf(to, size, "%.*s%s", (int)before(name, "weight"), name, suffix);
     if (!f->prefix)
         return snprintf(to, size, "%s%s", name, suffix);
     return snprintf(to, size, "%.*s_%s_%s", (int)(last - name), name, last, suffix);
@@ -253,8 +271,12 @@ int quant_part_name(const quant_form *f, quant_part p, const char *name, char *t
 int quant_part_of(const quant_form *f, quant_part p, const char *stored, char *name, size_t size)
 {
     const char *suffix = suffix_of(f, p), *last = f->prefix ? last_component(stored) : NULL;
-    if (!suffix || (f->prefix && (!last || *last != '_')))
+    if (!suffix || (f->prefix && (!last || *last != '_')) || (f->sibling && p == QUANT_CODES && !before(stored, "weight")))
         return 0;
+    if (f->sibling && p != QUANT_CODES) {
+        const int length = snprintf(name, size, "%.*sweight", (int)before(stored, suffix), stored);
+        return before(stored, suffix) && (size_t)length < size;
+    }
     const size_t n = strlen(stored), m = strlen(suffix), joint = f->prefix ? 1 : 0;
     const size_t head = f->prefix ? (size_t)(last - stored) : 0, skipped = head + joint;
     if (n <= skipped + m + joint || strcmp(stored + n - m, suffix) != 0 || (joint && stored[n - m - 1] != '_'))

@@ -99,6 +99,7 @@ typedef struct quant_form {
     uint8_t multiple_rows, multiple_cols; /* the sides of a tensor are multiples; 0: of the block's */
     uint8_t rank;        /* dimensions a tensor may have at most                               */
     uint8_t prefix;      /* names: '_' before the last component, which the suffix follows     */
+    uint8_t sibling;     /* names: the suffix of scales stands for the last component, which is "weight"   */
     uint8_t view;        /* only of views in pickles: nobody writes it                         */
     const char *suffix[3];  /* by quant_part: "" is the tensor's own name; the last only with a tensor_scale */
     const char *dtypes[3];  /* of safetensors; the first is written; "": the format's own      */
@@ -123,7 +124,7 @@ const quant_form *quant_form_find(const char *layout, const char *element, const
 int quant_form_has(const char *list, const char *word);
 
 /* quant_part_name -- the name of a part of the tensor `name`: what snprintf returns; -1 if the form has no such part, or
- * no name for it (a prefix needs a '.' in the tensor's). */
+ * no name for it (a prefix needs a '.' in the tensor's, a sibling one that ends in ".weight"). */
 int quant_part_name(const quant_form *f, quant_part p, const char *name, char *to, size_t size);
 /* quant_part_of -- whether `stored` can be the name of that part: then `name` is the tensor's. */
 int quant_part_of(const quant_form *f, quant_part p, const char *stored, char *name, size_t size);

@@ -106,6 +106,8 @@ static int restore(run *r, const char *otherwise)
     if ((code = scalerstate_read(r->o->state_in, spec, state)) ||
         (code = make_scalers(r, spec)))
         return code;
+    if (r->scalers.count == 0)
+        return fail(EXIT_DATA, "%s: the state of no scaler", escape_text(name, sizeof name, r->o->state_in));
     if (r->scalers.count > 1)
         return fail(EXIT_USAGE, "scaler: --state-in is the state of one scaler");
     track *t = &r->scalers.tracks[0];
@@ -329,7 +331,8 @@ static int check_options(const options *o, report_style *style, int operands)
                    ? fail(EXIT_USAGE, "scaler: --list takes names of scalers only")
                    : 0;
     if (o->logs.count > 1)
-        return fail(EXIT_USAGE, "scaler: --log is given %zu times, and takes one log; 'mpsim log A B' compares runs", o->logs.count);
+        return fail(EXIT_USAGE, "scaler: --log is given %zu times, and takes one log; 'mpsim log A B' compares "
+                                "runs", o->logs.count);
     if (inputs > 1)
         return fail(EXIT_USAGE, "scaler: a trace, --pattern and --log exclude each other");
     if (inputs == 0)

@@ -45,7 +45,8 @@ void log_episodes_clear(log_episodes *e);
  * it, or the next one. */
 log_place log_place_at(const training_log *l, int64_t whole, uint64_t seq);
 
-/* The course of the loss: the smallest of its running medians and the last of them, each a loss of the log with its line. */
+/* The course of the loss: the smallest of its running medians and the last of them, each a loss of the log with its
+ * line. */
 typedef struct loss_course {
     uint64_t n;                    /* finite losses       */
     double first, best, last, most, end; /* end: the last loss itself */

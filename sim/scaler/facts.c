@@ -145,7 +145,8 @@ int facts_isolated(const facts *f)
 {
     enum { RARE = 10 };
     const track *t = f->t;
-    if (!facts_constant(f) || f->l->lost_since || facts_loss_rises(f) || t->taken || t->stop >= 0 || f->e.tail_steps == 0)
+    if (!facts_constant(f) || f->l->lost_since || facts_loss_rises(f) || t->taken || t->stop >= 0 ||
+        f->e.tail_steps == 0)
         return 0;
     for (size_t i = 0; i < f->e.count; i++)
         if (f->e.at[i].n > FACTS_DEEP)

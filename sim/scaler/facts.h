@@ -49,12 +49,13 @@ int facts_late(const log_place *p, uint64_t seq);
 int facts_loss_rises(const facts *f);
 /* facts_skips_most -- more than half of all steps of a run that is under way. */
 int facts_skips_most(const facts *f);
-/* facts_scaleless -- the log tells no loss scale, and no skipped step that would be one's work; or one that is 1 all the
- * time. */
+/* facts_scaleless -- the log tells no loss scale, and no skipped step that would be one's work; or one that is 1 all
+ * the time. */
 int facts_scaleless(const facts *f);
 /* facts_constant -- the log tells a scale that never moves. */
 int facts_constant(const facts *f);
-/* facts_isolated -- overflows are single steps among many clean ones, at a scale that never moves, and the loss goes on. */
+/* facts_isolated -- overflows are single steps among many clean ones, at a scale that never moves, and the loss goes
+ * on. */
 int facts_isolated(const facts *f);
 /* facts_stuck -- nothing overflows any more at a scale that is far below what any gradients need. */
 int facts_stuck(const facts *f);

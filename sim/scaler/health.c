@@ -3,8 +3,8 @@
 
 #include <assert.h>
 
-/* A loss rises, and jumps, from this factor on; a norm jumps from NORM on. A KL counts where it grows by GROWS, too. LEAST:
- * values of a metric that is judged. SEVERAL: finite norms that make the others exceptions. */
+/* A loss rises, and jumps, from this factor on; a norm jumps from NORM on. A KL counts where it grows by GROWS, too.
+ * LEAST: values of a metric that is judged. SEVERAL: finite norms that make the others exceptions. */
 static const double rise = 1.2, jump = 1.3;
 enum { NORM = 10, GROWS = 10, LEAST = 4, SEVERAL = 10 };
 
@@ -70,11 +70,12 @@ static health_finding by_metrics(health *h)
             const series *s = &h->more[i];
             if (metrics[i].kind != (metric_kind)kind)
                 continue;
-            const int bad = kind == METRIC_KL ? series_rises(s, GROWS, &h->low, &h->high) && h->high.value > metrics[i].limit
-                                              : is_beyond(s, metrics[i].limit, &h->high);
+            const double limit = metrics[i].limit;
+            const int bad = kind == METRIC_KL ? series_rises(s, GROWS, &h->low, &h->high) && h->high.value > limit
+                                              : is_beyond(s, limit, &h->high);
             if (bad || s->lost > s->n) {
                 h->worst = s;
-                h->limit = metrics[i].limit;
+                h->limit = limit;
                 return bad ? found[kind] : HEALTH_METRIC_LOST;
             }
         }

@@ -14,31 +14,34 @@ static const struct {
 } known[] = {
     [HEALTH_UNKNOWN] = {VERDICT_UNCLEAR, "Give more lines, with the loss and the norm of the gradients."},
     [HEALTH_LOST] = {VERDICT_LOST,
-                     "Go back to a checkpoint from before that line. Find the first tensor with Inf or NaN (mpsim stat on "
-                     "recorded tensors): data, a division, a logarithm of 0, an overflow in the forward pass."},
+                     "Go back to a checkpoint from before that line. Find the first tensor with Inf or NaN (mpsim "
+                     "stat on recorded tensors): data, a division, a logarithm of 0, an overflow in the forward pass."},
     [HEALTH_ISOLATED] = {VERDICT_LOST,
-                         "Look at the batches of these steps, and skip a step whose norm is not finite: one that is taken "
-                         "makes every weight NaN."},
+                         "Look at the batches of these steps, and skip a step whose norm is not finite: one that is "
+                         "taken makes every weight NaN."},
     [HEALTH_VALIDATION] = {VERDICT_LOST,
-                           "Evaluate in binary32, or bf16: what is NaN only there overflows in the evaluation's narrower "
-                           "format, or in averaged weights."},
+                           "Evaluate in binary32, or bf16: what is NaN only there overflows in the evaluation's "
+                           "narrower format, or in averaged weights."},
     [HEALTH_METRIC_LOST] = {VERDICT_LOST,
                             "Look at what this number is computed from: a logarithm of 0, a division by a length or a "
                             "deviation of 0, a sampler that returns NaN."},
     [HEALTH_GAP] = {VERDICT_MISMATCH,
-                    "Make both sides compute alike: the same format (no fp8 on one side only), weights that have arrived, "
-                    "the same temperature and mask; or correct by importance weights."},
+                    "Make both sides compute alike: the same format (no fp8 on one side only), weights that have "
+                    "arrived, the same temperature and mask; or correct by importance weights."},
     [HEALTH_KL] = {VERDICT_DIVERGING,
                    "Go back to a checkpoint from before; lower the learning rate, or raise the KL penalty."},
     [HEALTH_CLIP] = {VERDICT_DIVERGING,
-                     "Lower the learning rate, or take fewer updates of the same samples: what is clipped teaches nothing."},
+                     "Lower the learning rate, or take fewer updates of the same samples: what is clipped teaches "
+                     "nothing."},
     [HEALTH_RISES] = {VERDICT_DIVERGING,
-                      "Stop, go back to a checkpoint from before the rise, lower the learning rate or clip the gradients."},
+                      "Stop, go back to a checkpoint from before the rise, lower the learning rate or clip the "
+                      "gradients."},
     [HEALTH_FLAT_LOSS] = {VERDICT_UNLEARNED,
-                          "Look whether the loss depends on the weights (detached or frozen, labels that are all masked), "
-                          "whether gradients vanish in their format, and whether the learning rate is 0."},
+                          "Look whether the loss depends on the weights (detached or frozen, labels that are all "
+                          "masked), whether gradients vanish in their format, and whether the learning rate is 0."},
     [HEALTH_JUMPS] = {VERDICT_SPIKES,
-                      "Look at the batches of these steps; clip the gradients, or lower the learning rate, if it goes on."},
+                      "Look at the batches of these steps; clip the gradients, or lower the learning rate, if it goes "
+                      "on."},
     [HEALTH_WELL] = {VERDICT_WELL, "Go on, with the loss and the norm of the gradients in the log."},
 };
 
@@ -65,7 +68,8 @@ static void lost_text(const series *s, char *text, size_t size)
     if (s->n + s->others == 0)
         snprintf(text, size, "the %s is %s in all %s lines that tell it.", s->name, lost_as(s), text_count(a, s->lost));
     else if (s->ending && s->groups == 1)
-        snprintf(text, size, "the %s is %s from line %s on, in %s line%s.", s->name, lost_as(s), text_count(a, s->since),
+        snprintf(text, size, "the %s is %s from line %s on, in %s "
+                             "line%s.", s->name, lost_as(s), text_count(a, s->since),
                  text_count(b, s->ending), text_plural(s->ending));
     else
         snprintf(text, size, "the %s is %s in %s of %s lines, first in line %s.", s->name, lost_as(s),
@@ -91,8 +95,8 @@ static void gap_text(const health *h, char *text, size_t size)
 {
     char a[32], b[32];
     snprintf(text, size,
-             "trainer and sampler do not agree about the log-probabilities of the same tokens: %s is %s in the last half, "
-             "beyond %s. The gradients are those of another policy than the one that sampled.", h->worst->name,
+             "trainer and sampler do not agree about the log-probabilities of the same tokens: %s is %s in the last "
+             "half, beyond %s. The gradients are those of another policy than the one that sampled.", h->worst->name,
              text_number(a, h->high.value), text_number(b, h->limit));
 }
 
@@ -102,7 +106,8 @@ static void metrics_text(const health *h, health_finding found, char *text, size
     if (found == HEALTH_GAP)
         gap_text(h, text, size);
     else if (found == HEALTH_KL)
-        snprintf(text, size, "the KL (%s) rises from %s to %s: the policy runs away from its reference.", h->worst->name,
+        snprintf(text, size, "the KL (%s) rises from %s to %s: the policy runs away from its "
+                             "reference.", h->worst->name,
                  text_number(a, h->low.value), text_number(b, h->high.value));
     else if (found == HEALTH_CLIP)
         snprintf(text, size, "the clip fraction (%s) is %s in the last half: the updates leave the range that they are "
@@ -127,7 +132,8 @@ static void flat_text(const health *h, char *text, size_t size)
 {
     char a[32], b[32], c[32];
     if (h->loss.n && series_is_flat(&h->loss))
-        snprintf(text, size, "the loss is %s in all %s lines%s: nothing is learned.", text_number(a, h->loss.at[0].value),
+        snprintf(text, size, "the loss is %s in all %s lines%s: nothing is "
+                             "learned.", text_number(a, h->loss.at[0].value),
                  text_count(b, h->loss.n),
                  h->norm.n && series_is_flat(&h->norm) && h->norm.at[0].value == 0 ? ", and the norm of the gradients 0"
                                                                                    : "");
@@ -149,8 +155,9 @@ void health_text(const health *h, health_finding found, char *text, size_t size)
     }
     case HEALTH_ISOLATED:
         snprintf(text, size,
-                 "the %s is %s in %s line%s, with finite ones after: the weights are intact, as NaN in them would stay. "
-                 "Single bad batches, or steps that were skipped.", lost->name, lost_as(lost), text_count(a, lost->lost),
+                 "the %s is %s in %s line%s, with finite ones after: the weights are intact, as NaN in them would "
+                 "stay. Single bad batches, or steps that were "
+                 "skipped.", lost->name, lost_as(lost), text_count(a, lost->lost),
                  text_plural(lost->lost));
         break;
     case HEALTH_VALIDATION:

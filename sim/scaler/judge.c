@@ -272,8 +272,8 @@ static const char *advice_of(const log_judgement *j, const facts *f)
     if (facts_isolated(f) && v == VERDICT_NOT_FINITE)
         return health_advice(HEALTH_ISOLATED);
     if (facts_isolated(f) && v == VERDICT_SPIKES)
-        return "Look at the batches of these steps. If it goes on, take a smaller constant scale, or a dynamic one, which "
-               "finds it.";
+        return "Look at the batches of these steps. If it goes on, take a smaller constant scale, or a dynamic one, "
+               "which finds it.";
     return v == VERDICT_UNCLEAR && f->t->steps == 0
                ? "Log the loss scale, too (scaler.get_scale(), optimizer.loss_scale), or give the "
                  "part of the log that has it."

@@ -270,8 +270,10 @@ int log_notes_add(log_notes *all, const log_note *n)
         if (!all->at)
             return -1;
     }
-    if (all->seen++ % all->stride && !is_rare(n))
+    const int spared = is_rare(n) && all->rare < NOTES_MANY;
+    if (all->seen++ % all->stride && !spared)
         return 0;
+    all->rare += (size_t)spared;
     if (all->count == NOTES_MAX)
         thin(all);
     all->at[all->count++] = *n;

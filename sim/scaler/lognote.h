@@ -45,6 +45,7 @@ typedef struct log_notes {
     log_note *at;
     size_t count;
     uint64_t seen, stride; /* notes so far; one of `stride` is kept */
+    size_t rare;           /* that are kept, whatever their number is */
 } log_notes;
 
 /* log_notes_add -- 0; -1: out of memory. */

@@ -80,7 +80,8 @@ static int is_of_training(const char *text)
     return 0;
 }
 
-/* A header, with this between its columns. Names between blanks are a header only where they begin as Ultralytics' do. */
+/* A header, with this between its columns. Names between blanks are a header only where they begin as Ultralytics'
+ * do. */
 static int take_header(log_table *t, const char *text, char between)
 {
     log_table new = {.between = between, .tag = t->tag};

@@ -32,7 +32,6 @@ const metric metrics[] = {
     {"clip_ratio", METRIC_CLIP, 0.3},
     {"clip_ratio/region_mean", METRIC_CLIP, 0.3},
     {"reward", METRIC_REWARD, 0},
-    {"avg reward", METRIC_REWARD, 0},
     {"reward score", METRIC_REWARD, 0},
     {"score/mean", METRIC_REWARD, 0},
 };

@@ -1,5 +1,6 @@
-/* metric.h -- what reinforcement learning prints beside its loss: how far the policy is from its reference, what trainer
- * and sampler make of the same tokens, how much is clipped, rewards. The names are those of NeMo RL, verl and TRL. */
+/* metric.h -- what reinforcement learning prints beside its loss: how far the policy is from its reference, what
+ * trainer and sampler make of the same tokens, how much is clipped, rewards. The names are those of NeMo RL, verl and
+ * TRL. */
 #ifndef MPSIM_SIM_SCALER_METRIC_H
 #define MPSIM_SIM_SCALER_METRIC_H
 

@@ -179,6 +179,8 @@ static void print_log_head(FILE *to, const scaler_report *r)
     const training_log *l = r->log;
     char name[512], a[32], b[32];
     escape_text(name, sizeof name, strcmp(r->log_path, "-") == 0 ? "standard input" : r->log_path);
+    if (l->metrics.truncated)
+        fprintf(to, "%s: of KL, rewards and the like only the first %d values are judged.\n", name, METRICS_MAX);
     if (l->total == 0) {
         fprintf(to, "%s: none of %s lines tells of a loss scale: judged by the other numbers.\n", name,
                 text_count(b, l->reader.lines));

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 /* WINDOWS: a series is looked at in so many parts, of LEAST samples at least. BEFORE: samples that a jump is seen from.
- * NOISY: how many times the noise is no noise. */
-enum { WINDOWS = 8, LEAST = 3, BEFORE = 9, NOISY = 6 };
+ * NOISY: how many times the noise is no noise, of a median; JUMPY: of a single sample. */
+enum { WINDOWS = 8, LEAST = 3, BEFORE = 9, NOISY = 6, JUMPY = 10 };
 
 static int add(series *s, uint64_t line, int64_t step, value_kind kind, double value)
 {
@@ -50,6 +50,16 @@ static int has_other_losses(const training_log *l)
     return 0;
 }
 
+/* Of long logs not all notes are kept, but those of what is not finite are counted. */
+static void count_all_lost(series *s, const training_log *l, series_of what)
+{
+    const uint64_t lost[] = {l->lost_lines, l->lost_norms, l->lost_validations};
+    if (l->notes.stride < 2 || s->lost >= lost[what])
+        return;
+    s->lost = lost[what];
+    s->ending = s->ending && s->groups == 1 ? s->lost : s->ending;
+}
+
 int series_find(series *s, const training_log *l, series_of what)
 {
     static const char *const names[] = {"loss", "norm of the gradients", "loss on validation data"};
@@ -65,6 +75,7 @@ int series_find(series *s, const training_log *l, series_of what)
         else if (what == SERIES_VALIDATION)
             failed = add(s, n->line, n->about, n->validation, n->validation_value);
     }
+    count_all_lost(s, l, what);
     return failed;
 }
 
@@ -150,7 +161,7 @@ series_peaks series_jumps(const series *s, double factor)
     series_peaks found = {.n = 0};
     for (size_t i = s->n / 10 > LEAST ? s->n / 10 : LEAST; i < s->n; i++) {
         const double usual = series_median(s, i > BEFORE ? i - BEFORE : 0, i).value, x = s->at[i].value;
-        if (!(usual > 0) || !(x > factor * usual) || !(x - usual > NOISY * noise))
+        if (!(usual > 0) || !(x > factor * usual) || !(x - usual > JUMPY * noise))
             continue;
         if (!found.n++)
             found.first = s->at[i];

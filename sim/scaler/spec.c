@@ -122,7 +122,8 @@ int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_T
     char *text = text_file_read(path, STATE_MOST, NULL, &error);
     if (!text)
         return fail(error.exit, "%s", error.text);
-    if (strncmp(text, state_head, STATE_HEAD) != 0 || split_state(text, &line, &rest))
+    if (strncmp(text, state_head, STATE_HEAD) != 0 || split_state(text, &line, &rest) ||
+        line - text <= STATE_HEAD + 1)
         code = fail(EXIT_DATA, "%s: not a state of mpsim scaler --state-out", name);
     else
         code = check_digest(name, text, rest);

@@ -15,7 +15,8 @@ static const char *const arithmetics[] = {"f32-f64", "f32", "f64"};
 static const char *const floor_rules[] = {"clamp", "raise", "stop"};
 static const char *const orders[] = {"after-step", "before-step", "before-unscale"};
 static const char *const unscales[] = {"reciprocal", "divide", "rounded"};
-static const char *const unscaling[] = {"the reciprocal", "division", "the reciprocal, rounded to the gradient's dtype"};
+static const char *const unscaling[] = {"the reciprocal", "division",
+                                        "the reciprocal, rounded to the gradient's dtype"};
 static const char *const checks[] = {"elements", "norm"};
 
 static const char *refill_text(char out[32], const mpsim_scaler_config *c)

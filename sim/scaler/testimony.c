@@ -280,8 +280,9 @@ static void spikes_text(const facts *f, char *text, size_t size)
     int n;
     if (facts_isolated(f)) {
         snprintf(text, size,
-                 "%s of %s steps overflow and are skipped, one at a time, and the scale is constant at %s: it is too large "
-                 "for these steps, or they hold Inf or NaN.", text_count(a, f->t->overflows), text_count(b, f->t->steps),
+                 "%s of %s steps overflow and are skipped, one at a time, and the scale is constant at %s: it is too "
+                 "large for these steps, or they hold Inf or "
+                 "NaN.", text_count(a, f->t->overflows), text_count(b, f->t->steps),
                  text_scale(c, f->t->last));
         return;
     }
@@ -321,8 +322,9 @@ static void not_finite_text(const facts *f, char *text, size_t size)
                  text_count(a, f->t->overflows), text_count(b, f->t->steps));
     else if (f->l->lost_lines && !f->l->lost_since)
         snprintf(text, size,
-                 "the loss or the norm of the gradients is NaN or Inf now and then, with finite losses after: the weights "
-                 "are intact, as NaN in them would stay. It comes from single batches, not from the loss scale.");
+                 "the loss or the norm of the gradients is NaN or Inf now and then, with finite losses after: the "
+                 "weights are intact, as NaN in them would stay. It comes from single batches, not from the loss "
+                 "scale.");
     else
         snprintf(text, size, "the loss or the norm of the gradients is NaN or Inf: it comes from "
                              "somewhere else than the loss scale.");
@@ -339,8 +341,9 @@ static void low_text(const facts *f, char *text, size_t size)
     const double powers = fmax(1, log2(fits / f->t->last));
     snprintf(text, size,
              "nothing overflows at a scale of %s, and nothing holds it there: %s %s, %.0f powers of two above. Small "
-             "gradients become zero meanwhile. With a window of %s clean steps for each doubling it takes %s steps to come "
-             "back.", text_scale(a, f->t->last), norm > 0 ? "the norm of the gradients fits at" : "no gradients need less than",
+             "gradients become zero meanwhile. With a window of %s clean steps for each doubling it takes %s steps to "
+             "come back.", text_scale(a, f->t->last), norm > 0 ? "the norm of the gradients fits at" : "no gradients "
+                                                                                                       "need less than",
              text_scale(b, fits), powers, text_count(c, WINDOW), text_count((char[32]){0}, (uint64_t)powers * WINDOW));
 }
 

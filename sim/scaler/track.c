@@ -266,8 +266,8 @@ static void floor_text(const track *t, char *text, size_t size)
         snprintf(where, sizeof where, " at step %" PRId64, t->stop);
     if (!t->recorded && stuck_floor(t) > 0) {
         snprintf(text, size,
-                 "the scale is down at its floor and a step overflows again: the framework stops training with an error%s. "
-                 "The gradients fit at a scale of %s: the floor is at fault, not Inf or NaN.", where,
+                 "the scale is down at its floor and a step overflows again: the framework stops training with an "
+                 "error%s. The gradients fit at a scale of %s: the floor is at fault, not Inf or NaN.", where,
                  text_scale(a, stuck_floor(t)));
         return;
     }
@@ -290,8 +290,8 @@ static void start_text(const track *t, verdict v, char *text, size_t size)
                  "This is normal.", text_count(a, t->overflows), text_plural(t->overflows));
     else if (all && t->run_floored)
         snprintf(text, size,
-                 "every step overflows so far; the scale is %s, its floor, and comes down no further. A lower floor shows "
-                 "whether it is the scale or Inf and NaN from somewhere else.", text_scale(b, t->last));
+                 "every step overflows so far; the scale is %s, its floor, and comes down no further. A lower floor "
+                 "shows whether it is the scale or Inf and NaN from somewhere else.", text_scale(b, t->last));
     else if (all)
         snprintf(text, size,
                  "every step overflows so far; the scale is %s and still coming down. Start lower, "
@@ -320,8 +320,8 @@ static void numbers_text(const track *t, verdict v, char *text, size_t size)
                  text_count(a, t->not_finite_steps), text_count(b, t->overflows));
     else if (v == VERDICT_SPIKES && is_constant(t))
         snprintf(text, size,
-                 "%s of %s steps overflow at the constant scale of %s and are skipped: it is too large for them, or they "
-                 "hold Inf or NaN.", text_count(a, t->overflows), text_count(b, t->steps), text_scale(c, t->last));
+                 "%s of %s steps overflow at the constant scale of %s and are skipped: it is too large for them, or "
+                 "they hold Inf or NaN.", text_count(a, t->overflows), text_count(b, t->steps), text_scale(c, t->last));
     else if (v == VERDICT_SPIKES)
         snprintf(text, size,
                  "%s of %s overflows come where the scale had not grown before: gradients spike, "
@@ -330,13 +330,15 @@ static void numbers_text(const track *t, verdict v, char *text, size_t size)
                  t->run ? " The last step overflows, too: what follows is not known." : "");
     else if (is_constant(t))
         snprintf(text, size,
-                 "the last %s steps all overflow at a constant scale of %s, which never moves. A smaller one, or a dynamic "
-                 "scaler, shows whether it is the scale or Inf and NaN from somewhere else.", text_count(a, t->run),
+                 "the last %s steps all overflow at a constant scale of %s, which never moves. A smaller one, or a "
+                 "dynamic scaler, shows whether it is the scale or Inf and NaN from somewhere "
+                 "else.", text_count(a, t->run),
                  text_number(c, t->last));
     else if (!t->recorded && t->run_floored && t->last > 1)
         snprintf(text, size,
-                 "the last %s steps all overflow, %s of them at the floor, a scale of %s. A lower floor shows whether it is "
-                 "the scale or Inf and NaN from somewhere else.", text_count(a, t->run), text_count(b, t->run_floored),
+                 "the last %s steps all overflow, %s of them at the floor, a scale of %s. A lower floor shows whether "
+                 "it is the scale or Inf and NaN from somewhere "
+                 "else.", text_count(a, t->run), text_count(b, t->run_floored),
                  text_scale(c, t->last));
     else if (t->run < ENDLESS)
         snprintf(text, size,

@@ -163,15 +163,17 @@ static void count_lost(training_log *log, value_kind as)
 }
 
 /* A message that the norm is not finite, and the line of values that says so, too, are one. */
-static void join_lost_norms(log_notes *all, log_note *n)
+static void count_lost_norm(training_log *log, log_note *n)
 {
-    log_note *last = all->count ? &all->at[all->count - 1] : NULL;
-    if (!last || n->norm <= VALUE_FINITE || last->norm <= VALUE_FINITE)
+    log_note *last = log->notes.count ? &log->notes.at[log->notes.count - 1] : NULL;
+    if (n->norm <= VALUE_FINITE)
         return;
-    if (last->marks & NOTE_LOST_NORM)
+    if (last && last->norm > VALUE_FINITE && last->marks & NOTE_LOST_NORM)
         last->norm = VALUE_UNSAID;
-    else if (n->marks & NOTE_LOST_NORM)
+    else if (last && last->norm > VALUE_FINITE && n->marks & NOTE_LOST_NORM)
         n->norm = VALUE_UNSAID;
+    else
+        log->lost_norms++;
 }
 
 /* What the lines of the rank that counts say of the loss, the norm, where the run stands. */
@@ -185,7 +187,8 @@ static int take_note(training_log *log, log_note *n)
     else if (n->loss != VALUE_UNSAID)
         count_lost(log, n->loss);
     log->has_value |= n->loss || n->norm || n->validation || n->skipped >= 0;
-    join_lost_norms(&log->notes, n);
+    count_lost_norm(log, n);
+    log->lost_validations += n->validation > VALUE_FINITE;
     return log_notes_add(&log->notes, n);
 }
 

@@ -64,6 +64,7 @@ typedef struct training_log {
     uint64_t lost, lost_lines; /* the first line of the last losses in a row that are NaN or infinite; how many
                                   there are in all, those before among them */
     uint64_t lost_first, lost_last, lost_groups; /* the first and the last line of all; how many times in a row */
+    uint64_t lost_norms, lost_validations; /* lines in which these are not finite               */
     int lost_since, lost_as;   /* 1: no line since then tells another; VALUE_NAN or VALUE_INF    */
     log_notes notes;       /* loss, norm, where the run stands                          */
     metric_values metrics; /* of reinforcement learning                                 */

@@ -19,9 +19,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { NO_PLACE = TRACE_RANK_MAX + 1, BAD_PLACE };
+
 /* Where a chunk is: a row of storage_data. */
 typedef struct chunk {
-    pickle_ref offset; /* a tuple; or ABSENT */
+    const uint64_t *offset; /* in its tensor, of `rank` dimensions            */
+    size_t rank;            /* NO_PLACE: all of it; BAD_PLACE: no offset at all */
     const char *name, *file;
     uint64_t at, bytes;
 } chunk;
@@ -32,7 +35,7 @@ typedef struct checkpoint {
     trace_error *error;
     const char *path; /* of .metadata */
     pickle *p;
-    chunk *chunks; /* by name */
+    chunk *chunks; /* by name and place */
     size_t n;
     const char **files; /* names, sorted, and then their paths */
     size_t n_files;
@@ -154,12 +157,32 @@ static int read_count(const checkpoint *c, pickle_ref r, uint64_t *u)
 static int compare_chunks(const void *pa, const void *pb)
 {
     const chunk *a = pa, *b = pb;
-    return strcmp(a->name, b->name);
+    int order = strcmp(a->name, b->name);
+    if (!order && a->rank != b->rank)
+        order = a->rank < b->rank ? -1 : 1;
+    for (size_t i = 0; !order && a->rank < NO_PLACE && i < a->rank; i++)
+        order = (a->offset[i] > b->offset[i]) - (a->offset[i] < b->offset[i]);
+    return order;
 }
 
 static int compare_strings(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int read_place(checkpoint *c, pickle_ref offset, chunk *to)
+{
+    uint64_t at[TRACE_RANK_MAX], *kept;
+    const pickle_type type = pickle_type_of(c->p, offset);
+    to->offset = NULL;
+    to->rank = type == PICKLE_NOTHING || type == PICKLE_NONE ? NO_PLACE : BAD_PLACE;
+    if (to->rank == NO_PLACE || read_sizes(c, offset, at, &to->rank))
+        return 0;
+    if (!(kept = trace_alloc(c->t, (to->rank + 1) * sizeof *kept)))
+        return trace_no_memory(c->t, c->error);
+    memcpy(kept, at, to->rank * sizeof *kept);
+    to->offset = kept;
+    return 0;
 }
 
 static int read_chunk(checkpoint *c, pickle_ref key, pickle_ref value, chunk *to)
@@ -168,7 +191,6 @@ static int read_chunk(checkpoint *c, pickle_ref key, pickle_ref value, chunk *to
     const pickle_ref more = field(c, value, "transform_descriptors");
     to->name = pickle_text(c->p, field(c, key, "fqn"), &n);
     to->file = pickle_text(c->p, field(c, value, "relative_path"), &m);
-    to->offset = field(c, key, "offset");
     if (!to->name || !to->file || strlen(to->name) != n || strlen(to->file) != m ||
         read_count(c, field(c, value, "offset"), &to->at) || read_count(c, field(c, value, "length"), &to->bytes) ||
         to->bytes == 0)
@@ -177,7 +199,7 @@ static int read_chunk(checkpoint *c, pickle_ref key, pickle_ref value, chunk *to
         return bad(c, "'%.200s' is not the name of a file beside .metadata", to->file);
     if (more && pickle_type_of(c->p, more) != PICKLE_NONE && pickle_count(c->p, more))
         return bad(c, "'%.200s' is stored with transformations, which are not read", to->name);
-    return 0;
+    return read_place(c, field(c, key, "offset"), to);
 }
 
 /* The files that chunks are in, each once; they are to be there. */
@@ -197,8 +219,10 @@ static int read_files(checkpoint *c)
         const char *path = parts_beside(c->t, c->files[i]);
         if (!path)
             return trace_no_memory(c->t, c->error);
-        if (stat(path, &st) && errno == ENOENT)
-            return bad(c, "its file '%.200s' is missing", c->files[i]);
+        if (stat(path, &st))
+            return errno == ENOENT ? bad(c, "its file '%.200s' is missing", c->files[i])
+                                   : trace_error_set(c->error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot open: %s",
+                                                     strerror(errno));
         inputs_add_path(path);
         c->files[c->n_files + i] = path;
         c->t->size += (uint64_t)st.st_size;
@@ -225,33 +249,19 @@ static int read_chunks(checkpoint *c, pickle_ref root)
     return read_files(c);
 }
 
-/* Chunks of a tensor have the same name and different offsets. `hint`: where the last one was found. */
-static const chunk *find_chunk(const checkpoint *c, const char *name, const uint64_t *offset, size_t rank,
-                               size_t *hint)
+/* Chunks of a tensor have the same name and different offsets; one that says none is alone. */
+static const chunk *find_chunk(const checkpoint *c, const char *name, const uint64_t *offset, size_t rank)
 {
-    const chunk key = {.name = name};
+    const chunk key = {.name = name, .offset = offset, .rank = rank}, alone = {.name = name, .rank = NO_PLACE};
     const chunk *found = bsearch(&key, c->chunks, c->n, sizeof key, compare_chunks);
-    if (!found)
-        return NULL;
-    size_t low = (size_t)(found - c->chunks), high = low;
-    while (low && strcmp(c->chunks[low - 1].name, name) == 0)
-        low--;
-    while (high < c->n && strcmp(c->chunks[high].name, name) == 0)
-        high++;
-    for (size_t i = 0; i < high - low; i++) {
-        const size_t k = low + (*hint + i) % (high - low);
-        uint64_t there[TRACE_RANK_MAX];
-        size_t n = 0;
-        const pickle_type type = pickle_type_of(c->p, c->chunks[k].offset);
-        if (type == PICKLE_NOTHING || type == PICKLE_NONE) /* one chunk, without a place */
-            return high - low == 1 ? &c->chunks[k] : NULL;
-        if (read_sizes(c, c->chunks[k].offset, there, &n) == 0 && n == rank &&
-            memcmp(there, offset, rank * sizeof *there) == 0) {
-            *hint = k - low + 1;
-            return &c->chunks[k];
-        }
-    }
-    return NULL;
+    if (found)
+        return found;
+    found = bsearch(&alone, c->chunks, c->n, sizeof key, compare_chunks);
+    const size_t at = found ? (size_t)(found - c->chunks) : 0;
+    return found && (at == 0 || strcmp(found[-1].name, name) != 0) &&
+                   (at + 1 == c->n || strcmp(found[1].name, name) != 0)
+               ? found
+               : NULL;
 }
 
 /* ---- tensors ---- */
@@ -283,7 +293,7 @@ static const char *tensor_name(checkpoint *c, pickle_ref path, const char *name)
 static int add_chunks(checkpoint *c, const char *name, pickle_ref list, size_t rank)
 {
     uint64_t offset[TRACE_RANK_MAX], size[TRACE_RANK_MAX];
-    size_t n, m, hint = 0;
+    size_t n, m;
     for (size_t i = 0; i < pickle_count(c->p, list); i++) {
         const pickle_ref r = pickle_item(c->p, list, i);
         int empty = 0;
@@ -295,7 +305,7 @@ static int add_chunks(checkpoint *c, const char *name, pickle_ref list, size_t r
             empty |= size[k] == 0;
         if (empty) /* of a rank that has no elements; it is stored nowhere */
             continue;
-        const chunk *there = find_chunk(c, name, offset, rank, &hint);
+        const chunk *there = find_chunk(c, name, offset, rank);
         if (!there)
             return bad(c, "chunk %zu of tensor '%.200s' is in no file", i, name);
         const char **file = bsearch(&there->file, c->files, c->n_files, sizeof *c->files, compare_strings);

@@ -42,6 +42,34 @@ const trace_layout_type *trace_folder(const char *path)
     return is_distcp(path) ? &trace_layout_distcp : is_zero(path) ? &trace_layout_zero : NULL;
 }
 
+const char *trace_folder_unread(const char *path)
+{
+    static const struct {
+        const char *file, *what;
+    } rows[] = {
+        {"manifest.ocdbt", "a checkpoint of Orbax in an OCDBT database"},
+        {"_METADATA", "a checkpoint of Orbax"},
+        {"_CHECKPOINT_METADATA", "a checkpoint of Orbax"},
+        {"zarr.json", "a Zarr array or group"},
+        {".zarray", "a Zarr array"},
+        {".zgroup", "a Zarr group"},
+        {"saved_model.pb", "a SavedModel of TensorFlow"},
+        {"checkpoint", "a checkpoint of TensorFlow"},
+    };
+    struct stat st;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *name = malloc(strlen(path) + strlen(rows[i].file) + 2);
+        if (!name)
+            return NULL;
+        sprintf(name, "%s/%s", path, rows[i].file);
+        const int found = stat(name, &st) == 0 && S_ISREG(st.st_mode);
+        free(name);
+        if (found)
+            return rows[i].what;
+    }
+    return NULL;
+}
+
 int trace_folder_has(const trace_layout_type *type, const char *name)
 {
     zero_name parsed;

@@ -77,8 +77,8 @@ static int take_blocks(gguf *g, trace_entry *e)
     static const uint16_t one = 1;
     const ggml_form *f = ggml_form_find(x->dtype);
     quantised *q = f ? trace_alloc(g->t, sizeof *q) : NULL;
-    if (!f && e->bytes != x->count && !g->t->lone[0] && strchr(x->dtype, 'Q'))
-        snprintf(g->t->lone, sizeof g->t->lone, "'%.250s' and others of types like %s, whose blocks are not read", x->name, x->dtype);
+    if (!f && e->bytes != x->count && !g->t->unread[0] && strchr(x->dtype, 'Q'))
+        snprintf(g->t->unread, sizeof g->t->unread, "'%.250s', and what is like it: blocks of %s", x->name, x->dtype);
     if (!f || !q)
         return f ? trace_no_memory(g->t, g->error) : 0;
     *q = (quantised){.said = {.layout = "gguf", .type = f->type, .codes = f->element, .scales = f->scale, .block_rows = 1,

@@ -57,7 +57,7 @@ static herr_t read_driven(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t
     (void)type, (void)transfer;
     if (at == HADDR_UNDEF || at > d->end || n > d->end - at)
         return -1;
-    const ssize_t got = at < d->t->size ? trace_pread(d->t->fd, p, n, at) : 0;
+    const ssize_t got = at < d->t->size ? trace_file_pread(d->t, p, n, at) : 0;
     if (got < 0)
         return -1;
     memset((char *)p + got, 0, n - (size_t)got);

@@ -2,7 +2,7 @@
  *
  * Calls go one way: trace.c opens a source (source.c), whose first bytes tell its layout
  * (layout.c); the layouts (safetensors.c with plainentry.c, npy.c, zip.c with zipdir.c, which is npz.c or torch*.c,
- * gguf.c with ggufhead.c, llmc.c, hdf5*.c, raw.c) read through read.c, and all of them use dtype.c, memory.c and text.c.
+ * gguf.c with ggufhead.c, msgpack.c and onnx.c with bytewalk.c, llmc.c, hdf5*.c, raw.c) read through read.c, and all of them use dtype.c, memory.c and text.c.
  * What is packed (stream.c) is unpacked by the source.
  *
  * A layout is a const struct of functions. Its `open` reads the directory of tensors through
@@ -74,7 +74,8 @@ typedef struct trace_others {
 extern const trace_layout_type trace_layout_safetensors, trace_layout_npy, trace_layout_zip, trace_layout_npz,
     trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_pickle,
     trace_layout_gguf, trace_layout_llmc, trace_layout_hdf5, trace_layout_shards, trace_layout_zero,
-    trace_layout_distcp;
+    trace_layout_distcp, trace_layout_msgpack, trace_layout_onnx,
+    trace_layout_torch_export;
 
 struct trace {
     char *path;
@@ -95,6 +96,7 @@ struct trace {
     const char *convention; /* see trace_convention                                        */
     char clash[512];        /* see trace_clash                                             */
     char lone[512];         /* see trace_quantised_note                                    */
+    char unread[512];       /* see trace_unread_note                                       */
     int not_numbers;        /* why the last npy header was refused: dates, texts, objects  */
     int (*quantised)(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
                      trace_error *error); /* `codes` of tensors that are codes and scales  */
@@ -245,6 +247,10 @@ size_t trace_plain_entry(trace_description *d, const char *text, size_t n);
 /* trace_llmc_begins -- whether a file of llm.c begins so. */
 int trace_llmc_begins(const unsigned char *head, size_t n);
 
+/* msgpack.c, onnx.c: the like */
+int trace_msgpack_begins(const unsigned char *head, size_t n);
+int trace_onnx_begins(const unsigned char *head, size_t n);
+
 /* npyheader.c */
 typedef struct npy_header {
     char descr[64];
@@ -283,6 +289,11 @@ int zip_check_local(const trace *t, const zip_member *m, trace_error *error);
 /* npz.c, torch.c -- the rest of opening, once zip.c has read the directory. */
 int trace_npz_open(trace *t, const zip_member *members, size_t n, const trace_options *options, trace_error *error);
 int trace_torch_open(trace *t, const zip_member *members, size_t n, const trace_options *options, trace_error *error);
+
+/* torchexport.c: trace_torch_exported -- the member that lists the weights of an exported program, or NULL. */
+const zip_member *trace_torch_exported(const zip_member *members, size_t n);
+int trace_torch_export_open(trace *t, const zip_member *members, size_t n, const zip_member *config,
+                            const trace_options *options, trace_error *error);
 
 /* unzip.c: libzip, for what is packed. trace_unzip is a zip_t, trace_unzipped a zip_file_t. */
 typedef struct zip trace_unzip;

@@ -77,6 +77,10 @@ const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n)
         return &trace_layout_safetensors;
     if (is_pickle(head, n))
         return &trace_layout_pickle;
+    if (trace_msgpack_begins(head, n))
+        return &trace_layout_msgpack;
+    if (trace_onnx_begins(head, n))
+        return &trace_layout_onnx;
     return NULL;
 }
 

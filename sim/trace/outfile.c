@@ -74,23 +74,78 @@ static int create_beside(outfile *o)
     return o->fd < 0 ? -1 : 0;
 }
 
-static int open_fd(outfile *o)
+/* What a symbolic link says, seen from where the link is. */
+static char *link_text(const char *path)
+{
+    char text[4096];
+    const ssize_t n = readlink(path, text, sizeof text);
+    const char *slash = strrchr(path, '/');
+    const size_t folder = slash && n > 0 && text[0] != '/' ? (size_t)(slash - path) + 1 : 0;
+    if (n < 0)
+        return NULL;
+    if ((size_t)n == sizeof text) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    char *to = malloc(folder + (size_t)n + 1);
+    if (to)
+        snprintf(to, folder + (size_t)n + 1, "%.*s%.*s", (int)folder, path, (int)n, text);
+    return to;
+}
+
+int outfile_descriptor(const char *path)
+{
+    return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0 ? STDOUT_FILENO
+           : strcmp(path, "/dev/stderr") == 0                         ? STDERR_FILENO
+                                                                      : -1;
+}
+
+char *outfile_target(const char *path, int *direct)
 {
     struct stat st;
-    if (strcmp(o->path, "-") == 0) {
-        o->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    *direct = outfile_descriptor(path) >= 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode));
+    char *target = *direct ? NULL : strdup(path);
+    for (int links = 0; target && lstat(target, &st) == 0 && S_ISLNK(st.st_mode); links++) {
+        char *to = links < 40 ? link_text(target) : NULL; /* as many as Linux follows */
+        if (links == 40)
+            errno = ELOOP;
+        free(target);
+        target = to;
+    }
+    return target;
+}
+
+/* The mode of the file that is replaced. */
+static int take_mode(const outfile *o)
+{
+    struct stat st;
+    return stat(o->target, &st) == 0 ? fchmod(o->fd, st.st_mode & 07777) : 0;
+}
+
+static int open_fd(outfile *o)
+{
+    int direct;
+    const int own = outfile_descriptor(o->path);
+    if (own >= 0) {
+        o->fd = fcntl(own, F_DUPFD_CLOEXEC, 3);
         return o->fd < 0 ? -1 : 0;
     }
-    if (stat(o->path, &st) == 0 && !S_ISREG(st.st_mode)) {
+    o->target = outfile_target(o->path, &direct);
+    if (direct) {
         /* /dev/null must stay what it is; a directory makes open() fail with the reason */
         o->fd = open(o->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
         return o->fd < 0 ? -1 : 0;
     }
-    if (lstat(o->path, &st) == 0 && S_ISLNK(st.st_mode))
-        o->target = realpath(o->path, NULL);
-    if (!o->target && !(o->target = strdup(o->path)))
+    if (!o->target || create_beside(o))
         return -1;
-    return create_beside(o);
+    if (take_mode(o)) {
+        const int why = errno;
+        close(o->fd);
+        temporary_remove(&o->file);
+        errno = why;
+        return -1;
+    }
+    return 0;
 }
 
 outfile *outfile_open(const char *path, trace_error *error)

@@ -6,9 +6,9 @@
 
 typedef struct outfile outfile;
 
-/* outfile_open -- begin to write a file under a temporary name beside `path`. "-" is standard
- * output; a device or pipe is written to directly; of a symbolic link the target is
- * replaced. NULL on failure, or if it is an input. */
+/* outfile_open -- begin to write a file under a temporary name beside `path`. "-" and /dev/stdout are standard
+ * output, /dev/stderr is standard error, whoever may open them; a device or pipe is written to directly; of a symbolic link the target is
+ * replaced; what replaces a file has its mode. NULL on failure, or if it is an input. */
 outfile *outfile_open(const char *path, trace_error *error);
 int outfile_write(outfile *o, const void *p, size_t n, trace_error *error);
 /* outfile_has_places -- whether bytes may be written at any place: it is a file under a temporary name. */
@@ -23,5 +23,11 @@ int outfile_close(outfile *o, trace_error *error);
 void outfile_abandon(outfile *o); /* accepts NULL: removes the temporary file */
 
 const char *outfile_path(const outfile *o);
+
+/* outfile_descriptor -- that of "-", /dev/stdout and /dev/stderr; -1 for others. */
+int outfile_descriptor(const char *path);
+/* outfile_target -- what outfile_open would replace at `path`, through symbolic links, although nothing may be there:
+ * memory for the caller. NULL and *direct = 1: nothing, it is a device, a pipe or a folder; NULL and 0: errno. */
+char *outfile_target(const char *path, int *direct);
 
 #endif

@@ -17,7 +17,8 @@ enum {
 typedef struct piece {
     uint32_t source, entry;
     uint64_t first, begin, end, reach;
-    const uint64_t *box; /* NULL: a run */
+    const uint64_t *box;   /* NULL: a run */
+    const uint64_t *shape; /* of PARTS_ONLY: that of the tensor there; NULL: not known */
 } piece;
 
 /* The pieces of tensor i are [first[i], first[i + 1]). */
@@ -151,14 +152,15 @@ int parts_box(trace *t, uint32_t number, uint32_t entry, const uint64_t *offset,
         inner--;
     while (outer < rank && size[outer] == 1)
         outer++;
-    if (outer + 1 < inner) { /* not one run of elements */
-        uint64_t *box = trace_alloc(t, 2 * rank * sizeof *box);
-        if (!box)
-            return trace_no_memory(t, error);
+    uint64_t *box = rank ? trace_alloc(t, 2 * rank * sizeof *box) : NULL;
+    if (rank && !box)
+        return trace_no_memory(t, error);
+    if (box) {
         memcpy(box, offset, rank * sizeof *box);
         memcpy(box + rank, size, rank * sizeof *box);
-        p.box = box;
     }
+    p.shape = entry == PARTS_ONLY && box ? box + rank : NULL;
+    p.box = outer + 1 < inner ? box : NULL; /* not one run of elements */
     return add_piece(t, p, error);
 }
 
@@ -292,6 +294,9 @@ static int piece_codes(const trace *t, const trace_entry *e, const piece *p, uin
     else if (there->count < need || (p->entry == PARTS_ONLY && there->count != need))
         trace_fail(from, error, TRACE_NO_OFFSET, "tensor '%s' has %" PRIu64 " elements, not the %" PRIu64
                    " of a piece of '%s'", there->name, there->count, need, x->name);
+    else if (p->shape && (there->rank != x->rank || memcmp(there->shape, p->shape, x->rank * sizeof *p->shape) != 0))
+        trace_fail(from, error, TRACE_NO_OFFSET, "tensor '%s' has not the shape of the piece of '%s' that it is",
+                   there->name, x->name);
     else
         result = trace_stored(from, &from->entries[entry], p->first + at, codes, n, error);
     parts_leave(t, p->source);

@@ -201,7 +201,7 @@ static int suits(const quantised_finder *f, const quant_form *form, const quanti
 /* Whether two rows have the same names of codes and scales: those of a layout often do. */
 static int same_names(const quant_form *a, const quant_form *b)
 {
-    return a->prefix == b->prefix && strcmp(a->suffix[QUANT_CODES], b->suffix[QUANT_CODES]) == 0 &&
+    return a->prefix == b->prefix && a->sibling == b->sibling && strcmp(a->suffix[QUANT_CODES], b->suffix[QUANT_CODES]) == 0 &&
            strcmp(a->suffix[QUANT_SCALES], b->suffix[QUANT_SCALES]) == 0;
 }
 

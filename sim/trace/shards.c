@@ -148,8 +148,12 @@ static int add_file(trace *t, index_map *m, size_t low, size_t high, uint64_t *b
     uint32_t source;
     struct stat st;
     const char *file = m->rows[low].file, *path = parts_beside(t, file);
-    if (path && stat(path, &st) && errno == ENOENT)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "its file '%s' is missing", file);
+    if (!path)
+        return trace_no_memory(t, error);
+    if (stat(path, &st))
+        return errno == ENOENT ? trace_fail(t, error, TRACE_NO_OFFSET, "its file '%s' is missing", file)
+                               : trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot open: %s",
+                                                 strerror(errno));
     if (parts_add(t, path, 0, 0, &source, error))
         return -1;
     t->size += (uint64_t)st.st_size;

@@ -53,6 +53,7 @@ static const torch_global rows[] = { /* in the order of strcmp */
     {"decimal.Decimal", TORCH_VALUE, {0}},
     {"fractions.Fraction", TORCH_VALUE, {0}},
     {"functools.partial", TORCH_DATA, {0}},
+    {"jax._src.array._reconstruct_array", TORCH_ARRAY, {0}},
     {"numpy.core.multiarray._reconstruct", TORCH_ARRAY, {0}},
     {"numpy.core.multiarray.scalar", TORCH_SCALAR, {0}},
     {"numpy.core.numeric._frombuffer", TORCH_ARRAY, {0}},

@@ -3,7 +3,8 @@
  * An array is numpy.core.multiarray._reconstruct(ndarray, (0,), b'b') with the state (version, shape, dtype,
  * fortran, bytes); in protocol 5 numpy.core.numeric._frombuffer(bytes, dtype, shape, order). A dtype is
  * numpy.dtype(name, ...) with the state (version, byte order, ...). Source: numpy/core/src/multiarray/methods.c and
- * descriptor.c of NumPy 1.26. */
+ * descriptor.c of NumPy 1.26. One of JAX is jax._src.array._reconstruct_array(_reconstruct, its arguments, the state, ...)
+ * (jax/_src/array.py of JAX 0.10), and its narrow dtypes are numpy.dtype(ml_dtypes.bfloat16, ...). */
 #include "torch.h"
 
 #include <inttypes.h>
@@ -29,6 +30,12 @@ static const struct {
     {"u8",  "uint64",     8, NULL},
     {"c8",  "complex64",  8, NULL},
     {"c16", "complex128", 16, NULL},
+    {"ml_dtypes.bfloat16",        "bfloat16",        2, "bf16"},
+    {"ml_dtypes.float8_e4m3fn",   "float8_e4m3fn",   1, "e4m3"},
+    {"ml_dtypes.float8_e5m2",     "float8_e5m2",     1, "e5m2"},
+    {"ml_dtypes.float8_e4m3fnuz", "float8_e4m3fnuz", 1, "e4m3fnuz"},
+    {"ml_dtypes.float8_e5m2fnuz", "float8_e5m2fnuz", 1, "e5m2fnuz"},
+    {"ml_dtypes.float8_e8m0fnu",  "float8_e8m0fnu",  1, "e8m0"},
 };
 /* clang-format on */
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
@@ -38,7 +45,8 @@ static int dtype_of(const pickle *p, pickle_ref r, int *big_endian)
 {
     const torch_global *g = torch_global_find(pickle_global(p, r));
     size_t n;
-    const char *code = pickle_text(p, pickle_item(p, pickle_args(p, r), 0), &n);
+    const pickle_ref what = pickle_item(p, pickle_args(p, r), 0);
+    const char *code = pickle_type_of(p, what) == PICKLE_GLOBAL ? pickle_global(p, what) : pickle_text(p, what, &n);
     const char *order = pickle_text(p, pickle_item(p, pickle_state(p, r), 1), &n);
     if (!g || strcmp(g->name, "numpy.dtype") != 0 || !code)
         return -1;
@@ -59,7 +67,9 @@ typedef struct array {
 
 static int parts_of(const pickle *p, pickle_ref r, array *a)
 {
-    const pickle_ref args = pickle_args(p, r), state = pickle_state(p, r);
+    const pickle_ref args = pickle_args(p, r);
+    const int jax = strstr(pickle_global(p, r), "_reconstruct_array") != NULL;
+    const pickle_ref state = jax ? pickle_item(p, args, 2) : pickle_state(p, r);
     if (strstr(pickle_global(p, r), "_frombuffer")) {
         *a = (array){pickle_item(p, args, 2), pickle_item(p, args, 1), pickle_item(p, args, 0),
                      pickle_is_text(p, pickle_item(p, args, 3), "F")};

@@ -29,7 +29,7 @@ static void put(writer *w, const char *s, size_t n)
 /* Text of the file: what is no character, and NUL, is escaped. */
 static void put_text(writer *w, const char *s, size_t n)
 {
-    for (size_t i = 0, k; i < n; i += k) {
+    for (size_t i = 0, k; i < n && !w->full; i += k) {
         char unit[8];
         uint32_t c;
         k = s[i] ? utf8_character(s + i, &c) : 0;
@@ -82,7 +82,7 @@ static void put_value(writer *w, const pickle *p, pickle_ref r, int depth);
 static void put_items(writer *w, const pickle *p, pickle_ref r, int depth)
 {
     const size_t n = pickle_count(p, r);
-    for (size_t i = 0; i < n && i < LONG; i++) {
+    for (size_t i = 0; i < n && i < LONG && !w->full; i++) {
         put(w, ", ", i ? 2 : 0);
         if (pickle_type_of(p, r) == PICKLE_DICT) {
             put_value(w, p, pickle_key(p, r, i), depth);

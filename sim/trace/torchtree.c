@@ -162,19 +162,25 @@ static int walk_content(torch_walker *w, pickle_ref r, const char *name, int dep
 
 /* ---- objects of any class ---- */
 
-/* Attributes: a dict, or a tuple of two of them (one may be None), or whatever __setstate__ takes. */
-static int walk_state(torch_walker *w, pickle_ref state, int depth)
+static int walk_attributes(torch_walker *w, pickle_ref state, int depth)
 {
     const pickle *p = w->tree->p;
-    const pickle_ref slots = pickle_item(p, state, 1);
-    if (pickle_type_of(p, state) == PICKLE_TUPLE && pickle_count(p, state) == 2 && pickle_type_of(p, slots) == PICKLE_DICT)
-        return walk_state(w, pickle_item(p, state, 0), depth) || walk_pairs(w, slots, depth) ? -1 : 0;
     switch (pickle_type_of(p, state)) {
     case PICKLE_NOTHING:
     case PICKLE_NONE: return 0;
     case PICKLE_DICT: return walk_pairs(w, state, depth);
     default: return walk_items(w, state, depth);
     }
+}
+
+/* Attributes: a dict, or a tuple of two of them (one may be None), or whatever __setstate__ takes. */
+static int walk_state(torch_walker *w, pickle_ref state, int depth)
+{
+    const pickle *p = w->tree->p;
+    const pickle_ref slots = pickle_item(p, state, 1);
+    if (pickle_type_of(p, state) == PICKLE_TUPLE && pickle_count(p, state) == 2 && pickle_type_of(p, slots) == PICKLE_DICT)
+        return walk_attributes(w, pickle_item(p, state, 0), depth) || walk_pairs(w, slots, depth) ? -1 : 0;
+    return walk_attributes(w, state, depth);
 }
 
 /* Arguments that have names, and the type of elements. */
@@ -275,7 +281,7 @@ static int make(torch_walker *w, const torch_global *g, pickle_ref args, pickle_
     case TORCH_SPARSE:
     case TORCH_PARTS: return walk_parts(w, g, args, depth);
     case TORCH_ARGUMENT:
-        return pickle_count(p, args) ? walk(w, pickle_item(p, args, 0), depth) : torch_bad_tensor(w, "arguments are missing");
+        return pickle_count(p, args) ? walk(w, pickle_item(p, args, 0), depth + 1) : torch_bad_tensor(w, "arguments are missing");
     case TORCH_ARRAY: return add_array(w, r);
     case TORCH_SCALAR:
         return torch_scalar_text(w->t, w->tree, r, text, sizeof text) ? scalar(w, r) : add_metadata(w, w->path, text);

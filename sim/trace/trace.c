@@ -178,6 +178,11 @@ const char *trace_quantised_note(const trace *t)
     return t->lone[0] ? t->lone : NULL;
 }
 
+const char *trace_unread_note(const trace *t)
+{
+    return t->unread[0] ? t->unread : NULL;
+}
+
 size_t trace_count(const trace *t)
 {
     return t->count;

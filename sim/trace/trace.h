@@ -6,7 +6,7 @@
  * truncated while it is read gives an error, not a crash (files are read, never mapped).
  *
  * Layouts: safetensors, npy (versions 1 to 3), npz (zip of npy members, stored or
- * deflated), PyTorch's (torch, torch-legacy, pickle: in the order of the pickle), GGUF, the files of
+ * deflated), PyTorch's (torch, torch-legacy, pickle: in the order of the pickle), GGUF, msgpack of Flax, ONNX, the files of
  * llm.c, HDF5 if it is built in, raw (the caller states dtype, shape and offset). "-" and pipes are copied to an
  * unnamed temporary file first, packed files (stream.h) unpacked to one, so that every layout can be read from them. */
 #ifndef MPSIM_SIM_TRACE_TRACE_H
@@ -86,7 +86,7 @@ trace *trace_open(const char *path, const trace_options *options, trace_error *e
 void trace_close(trace *t); /* accepts NULL */
 
 /* What files any build reads: messages, help and doc/README.md (tests/cli/doc.sh) name these. */
-#define TRACE_LAYOUTS(and_last) "safetensors, PyTorch, npy, npz, GGUF" and_last "llm.c"
+#define TRACE_LAYOUTS(and_last) "safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX" and_last "llm.c"
 
 const char *trace_path(const trace *t);   /* as given to trace_open                       */
 /* trace_file_of -- the file that tensor i lies in, or begins in: another one where files are one trace. */
@@ -171,6 +171,8 @@ int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *o
                    trace_error *error);
 /* trace_tree_keeps -- whether a regular file below a directory, or a folder, is one of the tree. */
 int trace_tree_keeps(const char *path, const trace_options *options);
+/* trace_folder_unread -- what a folder without files of tensors is, as far as that is known: "a Zarr array"; NULL: it is not. */
+const char *trace_folder_unread(const char *path);
 /* trace_tree_bytes -- what a path of the tree takes by the sizes of files alone: its file; all files that are one
  * trace in a folder, or by an index. 0 for what is not there; -1 if it is no file (a pipe). */
 int trace_tree_bytes(const char *path, uint64_t *bytes);
@@ -207,6 +209,9 @@ int trace_quantised_word(const char *word, char *why, size_t size);
 /* trace_quantised_note -- codes without their scales, which are a tensor of their own then: a line that names the first;
  * NULL: there are none. */
 const char *trace_quantised_note(const trace *t);
+
+/* trace_unread_note -- tensors of numbers whose elements are not read: a line that names one and says why; NULL: none. */
+const char *trace_unread_note(const trace *t);
 
 /* trace_scales -- what the block scales of a quantised tensor are, those of zero blocks included, which are not
  * told apart. */

@@ -110,12 +110,16 @@ printf '\223NUMPY\001\000\166\000%-117s\n\000\000\200\077' "{'descr': '<f4', 'fo
 run 0 cast -f e2m1 -o "$dir/e2m1.npy" "$dir/one.npy" && has 'add .view(ml_dtypes.float4_e2m1fn)' && run 0 cast -f e3m2 -o "$dir/e3m2.npy" "$dir/one.npy" &&
     has 'ml_dtypes.float6_e3m2fn)' && run 0 cast -f binary8p3se -o "$dir/p3.npy" "$dir/one.npy" && has 'ml_dtypes has no such type'
 ok $? "types that ml_dtypes has"
-# X.weight: 2 codes of E4M3, X.scale: one of E8M0
-bare='{"X.weight":{"dtype":"F8_E4M3","shape":[1,2],"data_offsets":[0,2]},"X.scale":{"dtype":"F8_E8M0","shape":[1,1],"data_offsets":[2,3]}}'
+# X.codes: 2 of E4M3, X.exponents: one of E8M0; with the names of DeepSeek-V4 they are one tensor of 1 and 1, times 2
+bare='{"X.codes":{"dtype":"F8_E4M3","shape":[1,2],"data_offsets":[0,2]},"X.exponents":{"dtype":"F8_E8M0","shape":[1,1],"data_offsets":[2,3]}}'
 # shellcheck disable=SC2059 # octal
 { printf "\\$(printf '%03o' ${#bare})\\0\\0\\0\\0\\0\\0\\0"; printf '%s' "$bare"; printf '\070\070\200'; } >"$dir/bare.safetensors"
 run 0 cast -f bf16 -o "$dir/bare.out.safetensors" "$dir/bare.safetensors"; has 'E8M0 in no layout' err; ok $? "bug_20261123_bare_codes"
-run 0 cast -f bf16 -m X.weight -o "$dir/bare.out.safetensors" "$dir/bare.safetensors"; has 'E8M0 in no layout' err; ok $? "nor where the scales are left out"
+run 0 cast -f bf16 -m X.codes -o "$dir/bare.out.safetensors" "$dir/bare.safetensors"; has 'E8M0 in no layout' err; ok $? "nor where the scales are left out"
+v4=$(printf '%s' "$bare" | sed 's/X.codes/X.weight/; s/X.exponents/X.scale/')
+# shellcheck disable=SC2059 # octal
+{ printf "\\$(printf '%03o' ${#v4})\\0\\0\\0\\0\\0\\0\\0"; printf '%s' "$v4"; printf '\070\070\200'; } >"$dir/v4.safetensors"
+run 0 cast -f bf16 -o "$dir/v4.npy" "$dir/v4.safetensors" && [ "$(tail -c 4 "$dir/v4.npy" | od -A n -t x2)" = " 4000 4000" ]; ok $? "DeepSeek-V4: dequantised"
 for words in '--explain 1' '--explain x -f fp16' '--explain 1,,2 -f fp16' '--explain 1 -f fp61' '--explain 1 -f fp16 a.npy' '--explain 1 -f fp16 --widen' \
     '--explain 1 -f nvfp4 -s 2' '--explain 1 -f mxfp8 -r up' '--explain 1 -f mxfp8 --tensor-amax 3' '--explain 1 -f fp16 --tensor-amax 3' \
     '--explain 1 -f nvfp4 --tensor-amax -3' '--explain 1 -f mxfp8 --from binary64' '--explain 1 -f fp16 --from fp61' \

@@ -67,6 +67,7 @@ train 0 -P fp32 --attention tiled && has 'attention in tiles of 16'; ok $? "a ti
 train 0 -P fp32 --accumulate 2 --accumulate-format bf16 --ranks 2 --reduce tree --wire bf16 --wire-sum fp32 && has '^run .* of 128 tokens' &&
     has '^batches  *2 a step of 2 sequences, added in bf16$' && has '^ranks  *2, tree, wire bf16, sums in binary32$'
 ok $? "--accumulate, --ranks"
+train 0 -P fp32 --ranks 70 --wire bf16 && has '^ranks  *70, ring, wire bf16'; ok $? "more than 64 ranks"
 train 0 -P fp32 --schedule linear --min-lr 0 --cooldown 2 --decay-all --math softmax=fp16 --math norm=bf16 &&
     has 'lr linear to 0 after 2, falling in the last 2, all decays, normalisation in bf16, softmax of attention in fp16$'
 ok $? "--schedule, --cooldown, --math PART=FORMAT"

@@ -117,7 +117,7 @@ ok $? "gaps: pieces in their order, at least a line left out"
 # ---- the screens ----
 case " $(turn short short long) " in *long*) long=1 ;; *) long= ;; esac
 for page in README.md doc/formats.md doc/names.md doc/stat.md doc/diff.md doc/scale.md doc/scaler.md doc/replay.md \
-    doc/train.md doc/dot.md doc/memory.md doc/quantised.md; do
+    doc/train.md doc/transformers.md doc/dot.md doc/memory.md doc/quantised.md; do
     screens "$source/$page"
     [ -s "$dir/screens/list" ]; ok $? "$page: has screens"
     while read -r number line; do

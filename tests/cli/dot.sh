@@ -75,6 +75,47 @@ run 0 formats --models --json 'hopper-*' && has '"mpsim.models/1"' && has '"unco
 run 0 formats --models --csv hopper-fp16-fp32:F=24 && has ',none,'; ok $? "a row with changes has no evidence"
 run 0 formats --models --csv exact fma:bf16 && [ "$(wc -l <"$dir/out")" -eq 3 ]; ok $? "formats --models --csv"
 
+# ---- K in parts: 4000 ones in 8 parts of 500, which bf16 has; their sums are 1504 (a tie), 2000 (a tie), 2496, 2992,
+# 3488, 3984 there. In 13 parts of 308 and 304, which e4m3 has not: all become 320.
+run 0 dot --csv -K 4000 -M exact --split-k 8 --workspace bf16,bf16 "$dir/ones.npy" "$dir/ones.npy" && [ "$(field exact 10)" = 3984 ] &&
+    has ',split_k,workspace,workspace_sum$' && has ',8,bf16,bf16$'; ok $? "--split-k: 8 parts of 500"
+run 0 dot --csv -K 4000 -M exact --split-k 13 --workspace e4m3,bf16 "$dir/ones.npy" "$dir/ones.npy"
+[ "$(field exact 10)" = 4160 ]; ok $? "parts of 308 and a last of 304 are 320 in e4m3"
+run 0 dot --csv -f bf16 -K 16384 --values symmetric -M fma && whole=$(field fma 7) &&
+    run 0 dot --csv -f bf16 -K 16384 --values symmetric -M fma --split-k 6 && parts=$(field fma 7) &&
+    run 0 dot --csv -f bf16 -K 16384 --values symmetric -M fma --split-k 6 --workspace bf16 && narrow=$(field fma 7)
+between "$parts" 0 "$whole" && between "$narrow" 0.0005 0.005; ok $? "parts help in binary32, and cost in bf16: $whole $parts $narrow"
+run 0 dot --csv -K 100 -M exact,fma && cp "$dir/out" "$dir/whole" && run 0 dot --csv -K 100 -M exact,fma --split-k 1 && cmp -s "$dir/out" "$dir/whole"
+ok $? "one part is the whole"
+run 0 dot --json -K 100 -M fma --split-k 3 && has '"split": {"parts": 3, "workspace": "binary32", "sum": "binary32"}'; ok $? "--split-k --json"
+for words in '--split-k 0' '--workspace bf16' '--split-k 2 --workspace fp61' '--split-k 2 --workspace e5m30' '--a 1 --b 1 --split-k 2'; do
+    # shellcheck disable=SC2086
+    run 2 dot -K 8 $words; ok $? "refused: $words"
+done
+
+# ---- a largest error beside few bits lost
+run 0 dot -f fp16 -K 1000 --values symmetric --rows 300 --columns 300 -M hopper-fp16-fp16 && has '^The largest error of 4.13e+02 is of a result that cancels to '
+ok $? "bug_20261123_bits_lost_beside_a_large_error: says that a result cancels"
+run 0 dot -f fp16 -K 1000 --values uniform -M fma && ! has 'cancels'; ok $? "and says nothing where none does"
+
+# ---- sums over ranks: ones on 300 ranks, which bf16 adds up to 256
+set --
+i=0
+while [ $i -lt 300 ]; do set -- "$@" "$dir/ones.npy"; i=$((i + 1)); done
+run 0 dot --reduce --csv --wire bf16 "$@" && [ "$(grep -c '^300,bf16,' "$dir/out")" -eq 6 ] &&
+    grep -q '^300,bf16,bf16,sequential,4095,0,0.1466' "$dir/out" && grep -q '^300,bf16,binary32,ring,4095,0,0,' "$dir/out" &&
+    grep -q '^300,bf16,bf16,tree,4095,0,0,' "$dir/out"; ok $? "--reduce: 300 ranks of ones in bf16"
+amp=$MPSIM_SRCDIR/data/amp-mlp
+run 0 dot --reduce --a 'wgrad:*' "$amp"/*/step_00001?/rank_00000.safetensors && has '^40 ranks, 1,209 elements of 4 tensors; 1 that are not finite on every rank are left out$' &&
+    has '^bf16 .*binary32 .*tree '; ok $? "--reduce: recorded gradients"
+run 0 dot --reduce --json --wire fp16 --a 'wgrad:*' "$amp"/*/step_00001?/rank_00000.safetensors && has '"mpsim.reduce/1"' && has '"ranks": 40'
+ok $? "--reduce --json"
+run 2 dot --reduce "$dir/ones.npy"; ok $? "--reduce of one rank"
+run 2 dot --wire bf16; ok $? "--wire alone"
+run 2 dot --reduce --wire fp61 "$dir/ones.npy" "$dir/ones.npy"; ok $? "--wire of no format"
+run 3 dot --reduce "$amp/adam/step_000009/rank_00000.safetensors" "$dir/ones.npy" && has "no tensor '.*' of .*which the first file" err
+ok $? "ranks that differ"
+
 # ---- bad input
 for words in '-M nothing' '-M fma:fp61' '-M exact:F=3' '-M hopper-bf16-fp32' '-f fp61' '-K 0' '-K x' '--values cauchy' \
     '-s 0' '-s -1' '--rows 0' '--a x' '--json --csv' '--threads 5000' 'a b c' "$real"; do

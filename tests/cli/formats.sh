@@ -25,6 +25,15 @@ checked() {
     ok $? "$2 in $3: $6"
 }
 
+# ---- positions: bf16 has 8 significand bits, so 257 is a tie between 256 and 258, and goes to the even code ----
+run 0 formats --positions 8192 bf16 fp16 binary32 && row bf16 257 as 256 897 16 16 38.72 && row fp16 2,049 as 2,048 4,097 2 2 5.651 &&
+    grep -q '^binary32  *none  *8,192  *0  *0 ' "$dir/out"; ok $? "positions in bf16, fp16 and binary32"
+run 0 formats --positions 256 --csv bf16 && grep -q '^bf16,256,256,,0,0,' "$dir/out"; ok $? "256 positions fit in bf16"
+run 0 formats --positions 300 --json bf16 e4m3 && grep -q '"first_collision": 257' "$dir/out" && grep -q '"first_collision": 17' "$dir/out"
+ok $? "positions, in JSON"
+run 2 formats --positions 10 --check 1 bf16; ok $? "--positions and --check"
+run 2 formats --positions 100000000 bf16; ok $? "too many positions"
+
 # ---- names ----
 refused fp8 'fp8 is e4m3 or e5m2: name one'
 refused FP6 'FP6 is e3m2 or e2m3: name one'

@@ -95,6 +95,10 @@ merge --partial -o out ../in/part.1
 cast -f bf16 -o out.safetensors $trace
 cast -f e4m3 -q -o out.npy ../in/column.npy
 dot -f e4m3 -K 64 --rows 8 --csv
+dot -f e4m3 -K 64 --rows 8 --csv --split-k 3 --workspace bf16 -M fma
+dot --reduce --wire bf16 $trace $trace
+diff --logprob -k weight $trace $trace
+formats --positions 300 bf16
 dot -f e4m3 --a 1,2,3 --b 1,2,3 --c 1 -M exact,pairwise,hopper-mma-fp8-fp32 --steps
 dot -f e4m3 --a 1,2,3 --b 1,2,3 -M fma,hopper-mma-fp8-fp32 --steps --json
 cast --explain 1,0.1 -f fp16,nvfp4

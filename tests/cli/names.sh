@@ -165,7 +165,7 @@ run 3 info "$dir/other" && has 'other/model.safetensors: .*a Git LFS pointer' er
 while IFS='|' read -r text what; do
     # shellcheck disable=SC2059 # octal
     printf "$text" >"$dir/other.pt"
-    run 3 info "$dir/other.pt" && has "GGUF or llm.c file but $what" err
+    run 3 info "$dir/other.pt" && has "ONNX or llm.c file but $what" err
     ok $? "a file that is $what"
 done <<'TABLE'
 \n<!DOCTYPE html>\n<html><body>404</body></html>|a page of HTML

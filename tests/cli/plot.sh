@@ -288,7 +288,7 @@ ok $? 'scales, sqnr: what is refused'
 
 # ---- diff ----
 "$MPSIM" plot diff --type svg --venue icml -o df differ.json >out 2>err && drawn df && says df.svg weight:fc1.bias opt.v:fc2.weight \
-    'largest ULPs' step 'first: weight:fc1.bias of step 7: near, in no way that is known' && silent &&
+    'largest ULPs' step 'first: weight:fc1.bias of step 7: a constant ratio' && silent &&
     grep -q '^6 0 8.40939 apart$' df.dat && grep -q '^0 0 0 equal$' df.dat && grep -q '^first_column = 6; first_row = 0 ' df.gp
 ok $? 'diff: what it says, and no warning of gnuplot'
 "$MPSIM" plot diff --by layer --column sqnr --type svg -o df differ.json >out 2>err && says df.svg fc1 fc2 'SQNR, dB' && ! grep -q 'weight:fc2' df.svg

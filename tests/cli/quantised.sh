@@ -39,9 +39,9 @@ values() { # values FILE: the bytes of its numbers
 }
 for to in 'nvfp4 te' 'nvfp4:sr te' $(turn nvfp4:2d,te nvfp4-torchao,torchao nvfp4-torchao,modelopt mxfp8,te mxfp4,gpt-oss); do
     to=$(echo "$to" | tr , ' ')
-    run 0 cast -q -f "${to% *}" --quantised "${to#* }" -m 'weight:*fc1.weight' -o "$dir/q.safetensors" "$f" &&
+    run 0 cast -q -f "${to% *}" --quantised "${to#* }" -m 'weight:*fc1.weight' --only -o "$dir/q.safetensors" "$f" &&
         run 0 cast -q -f binary32 -o "$dir/back.safetensors" "$dir/q.safetensors" &&
-        run 0 cast -q -f "${to% *}" --widen -m 'weight:*fc1.weight' -o "$dir/wide.safetensors" "$f" &&
+        run 0 cast -q -f "${to% *}" --widen -m 'weight:*fc1.weight' --only -o "$dir/wide.safetensors" "$f" &&
         values "$dir/back.safetensors" >"$dir/one" && values "$dir/wide.safetensors" | cmp - "$dir/one" >"$dir/out" &&
         [ "$(wc -c <"$dir/one")" -eq 32768 ]
     ok $? "--widen gives what is read back: $to"

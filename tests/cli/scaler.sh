@@ -106,6 +106,7 @@ printf 'mpsim.scaler-state/2 torch\nscale=1 step=x\n' >"$dir/head"
 with_digest "$dir/head" >"$dir/bad"
 run 3 scaler --pattern 0 --state-in "$dir/bad" && has 'not a state of torch$' err; ok $? "a broken state"
 run 3 scaler --pattern 0 --state-in "$dir/pattern"; ok $? "no state"
+{ head -n 1 "$dir/state" | sed 's/ .*/ /'; echo; } >"$dir/bad" && run 3 scaler --pattern 0 --state-in "$dir/bad"; ok $? "a state of no scaler"
 run 4 scaler --pattern 0 --state-in "$dir/missing"; ok $? "no state file"
 # every byte of a state with a bit flipped, a quarter of them in turn; lines that are missing, doubled, swapped; cut off, longer
 od -An -v -tu1 "$dir/state" | tr -s ' ' '\n' | grep . | awk '{ for (k = 0; k < 8; k += 4) {

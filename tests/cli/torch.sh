@@ -86,6 +86,15 @@ done
 run 3 stat -f fp16 "$dir/checkpoint-7/evil.bin" "$train" && has 'keep-going goes on' err; ok $? "but not where it is asked for by name"
 run 0 info "$train" && has '^  numbered: 18 tensors are of parameters whose names this file does not have' || run 0 info "$files/torch-2.6.0/containers.legacy.pt"
 ok $? "moments without names"
+mkdir "$dir/zarr" && echo '{}' >"$dir/zarr/.zarray" && echo 0 >"$dir/zarr/0.0"
+run 3 stat "$dir/zarr" && has 'holds no file of tensors: it is a Zarr array, which is not read' err; ok $? "a folder of Zarr is called one"
+keras=$MPSIM_SRCDIR/tests/trace/recorded/model.keras
+if "$MPSIM" info "$MPSIM_SRCDIR/tests/trace/recorded/h5py.h5" >/dev/null 2>&1; then
+    run 0 info "$keras" && has ': hdf5, '
+else
+    run 3 info "$keras" && has 'is an HDF5 file, which this mpsim was built without (configure --with-hdf5)' err
+fi
+ok $? "a model of Keras, or what it needs"
 cp "$train" "$dir/damaged.pt"
 at=$(($(grep -a -b -o 'data/3' "$train" | head -n 1 | cut -d: -f1) + 64))
 printf '\377\377\377\377\377\377\377\377' | dd of="$dir/damaged.pt" bs=1 seek=$at conv=notrunc 2>/dev/null

@@ -65,6 +65,7 @@ static const struct {
     {"modelopt", "e4m3", "binary32", QUANT_WHOLE, QUANT_WHOLE, 0, 0, 2, {3, 64}, "[3 64]", "[]", NULL},
     {"deepseek", "e4m3", "binary32", 128, 128, 0, 0, 2, {576, 7168}, "[576 7168]", "[5 56]", NULL},
     {"deepseek", "e4m3", "e8m0", 128, 128, 0, 0, 2, {576, 7168}, "[576 7168]", "[5 56]", NULL},
+    {"deepseek", "e2m1", "e8m0", 1, 32, 0, 0, 2, {8, 64}, "[8 32]", "[8 2]", NULL},
     {"gpt-oss", "e2m1", "e8m0", 1, 32, 0, 0, 3, {4, 6, 96}, "[4 6 3 16]", "[4 6 3]", NULL},
 };
 
@@ -199,7 +200,7 @@ START_TEST(names)
                 const int n = quant_part_name(f, p, given[k], stored, sizeof stored);
                 if (n < 0) {
                     ck_assert((p == QUANT_TENSOR_SCALE && f->tensor_scale == QUANT_NONE) ||
-                              (f->prefix && !strchr(given[k], '.')));
+                              (f->prefix && !strchr(given[k], '.')) || (f->sibling && !strstr(given[k], ".weight")));
                     continue;
                 }
                 ck_assert_msg(quant_part_of(f, p, stored, back, sizeof back) && strcmp(back, given[k]) == 0, "%s: %s",
@@ -211,6 +212,11 @@ START_TEST(names)
     ck_assert(!quant_part_of(t, QUANT_CODES, "0._qdata", back, sizeof back));
     ck_assert(!quant_part_of(t, QUANT_CODES, "0.weight_qdata", back, sizeof back));
     ck_assert(!quant_part_of(t, QUANT_CODES, "0._weight_qdata", back, 8));
+    const quant_form *v4 = quant_form_find("deepseek", "e2m1", "e8m0", 1, 32, 0, stored, sizeof stored);
+    ck_assert(quant_part_name(v4, QUANT_SCALES, "0.w1.weight", stored, sizeof stored) == 10);
+    ck_assert_str_eq(stored, "0.w1.scale");
+    ck_assert(!quant_part_of(v4, QUANT_SCALES, "0.w1.rescale", back, sizeof back));
+    ck_assert(!quant_part_of(v4, QUANT_SCALES, "scale", back, sizeof back));
 }
 END_TEST
 

@@ -226,6 +226,29 @@ static void sum_otherwise(sample *s)
 static void damage(sample *s) { for (size_t i = 0; i < 9; i++) s->x[s->n / 4 + i] = (float)uniform(); }
 static void forget(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = (float)(uniform() - 0.5); }
 static void nothing(sample *s) { (void)s; }
+static void one_more(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] += 1; }
+static void magnitudes(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = fabsf(s->x[i]); }
+static void sevens(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = 7; }
+static void drop(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = uniform() < 0.25 ? 0 : s->x[i] / 0.75f; }
+static void rows(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= 1 + (float)(i / COLUMNS % 7) / 8; }
+static void columns(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= 1 + (float)(i % COLUMNS) / 8; }
+static void about_a_third(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] *= (float)((1 + 1e-5 * (uniform() - 0.5)) / 3);
+}
+static void line(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = s->x[i] * 1.7f - 0.3f; }
+static void through_bf16(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++) /* an error of several units of bf16 */
+        s->x[i] = as("bf16", MPSIM_ROUND_NEAREST_EVEN, s->x[i] * (float)(1 + 0.01 * (uniform() - 0.5)), 1);
+}
+static void move_rows(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (i / COLUMNS % 5 == 2)
+            s->x[i] += (float)(0.01 * (uniform() - 0.5));
+}
 
 static const struct {
     const char *name;
@@ -263,6 +286,16 @@ static const struct {
     {"sums", sum_otherwise, VERDICT_SUM_ORDER, "looks like it"},
     {"damaged", damage, VERDICT_CORRUPTED, "hold other numbers, the rest is equal"},
     {"unrelated", forget, VERDICT_UNRELATED, "correlation"},
+    {"offset", one_more, VERDICT_OFFSET, "B = A + 1, within a rounding"},
+    {"magnitudes", magnitudes, VERDICT_SIGNS, "B has no sign"},
+    {"constant", sevens, VERDICT_CONSTANT, "B is 7 everywhere"},
+    {"dropout", drop, VERDICT_DROPOUT, "dropout with p = 0.25?"},
+    {"scales of rows", rows, VERDICT_SCALED, " rows of B is A's times a number of its own, 1 to 1.75"},
+    {"scales of columns", columns, VERDICT_SCALED, "each of the 20 columns of B is A's times a number of its own"},
+    {"about a third", about_a_third, VERDICT_SCALED, "a mean instead of a sum over 3?"},
+    {"line", line, VERDICT_AFFINE, "B is 1.7"},
+    {"computed in bf16", through_bf16, VERDICT_COMPUTED, "computed in bf16 and widened?"},
+    {"rows moved", move_rows, VERDICT_PARTIAL, "rows, which differ as a whole"},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -575,7 +608,8 @@ START_TEST(parts_of_a_layer)
     memcpy(sorted, wanted, sizeof sorted);
     qsort(sorted, N, sizeof *sorted, by_text);
     for (int i = 0; i < N; i++)
-        t[i] = (trace_tensor){.name = sorted[i], .format = mpsim_format_find("fp32"), .shape = &shape, .rank = 1, .count = 1};
+        t[i] = (trace_tensor){.name = sorted[i], .format = mpsim_format_find("fp32"), .shape = &shape, .rank = 1,
+                              .count = 1};
     const char *path = path_of("parts");
     trace_writer *w = trace_writer_safetensors(path, t, N, NULL, 0, &e);
     ck_assert(w && trace_writer_data(w, zeros, sizeof zeros, &e) == 0 && trace_writer_finish(w, &e) == 0);

@@ -124,7 +124,7 @@ START_TEST(item_26_magic_and_version)
     bad_expect(26, "magic", bad_write("v.npy", &b), NULL, 3, "a damaged npy file");
     b = good();
     blob_set(&b, 0, 'X', 1);
-    bad_expect(26, "magic", bad_write("v.npy", &b), NULL, 3, "not a safetensors, PyTorch, npy, npz, GGUF or llm.c file");
+    bad_expect(26, "magic", bad_write("v.npy", &b), NULL, 3, "not a safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX or llm.c file");
     b = good();
     b.n = 6;
     bad_expect(26, "magic only", bad_write("v.npy", &b), NULL, 3, "6 bytes are too few");

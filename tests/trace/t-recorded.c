@@ -51,7 +51,7 @@ static const char *const left_out[] = {
     ".xz",
 #endif
 #ifndef HAVE_HDF5
-    ".h5",
+    ".h5", ".keras",
 #endif
     NULL};
 

@@ -258,7 +258,7 @@ START_TEST(item_34_bombs)
     blob_fill(&x, 'a', 1 << 20);
     for (int k = 0; k < count(); k++) {
         blob p = pack(k, &x);
-        bad_expect(34, kinds[k], bad_write("text", &p), NULL, 3, "not a safetensors, PyTorch, npy, npz, GGUF or llm.c file");
+        bad_expect(34, kinds[k], bad_write("text", &p), NULL, 3, "not a safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX or llm.c file");
     }
     blob_clear(&x);
     for (int k = 0; k < count(); k++) {

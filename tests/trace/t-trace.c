@@ -227,7 +227,7 @@ START_TEST(content_not_name_decides)
 #endif
         {"\x1f\x8b\10\0", 4, "damaged gzip data"},
         {"PK\7\10PK\3\4", 8, "a damaged or split zip file"},
-        {"step,loss\n1,2.5\n", 16, "not a safetensors, PyTorch, npy, npz, GGUF or llm.c file"},
+        {"step,loss\n1,2.5\n", 16, "not a safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX or llm.c file"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         blob b = {0};

@@ -103,7 +103,7 @@ ablation() {
     }
     paired megatron-bf16 bf16
     effects
-    dots "$experiment" 'validation loss with an ingredient minus without it, mean of eight pairs' 0 \
+    dots "$experiment" 'validation loss with it minus without it' 0 \
         "$experiment.effects"
 }
 

@@ -432,7 +432,8 @@ def ultralytics_console_nan():
         losses = "        nan        nan        nan" if bad else \
             f"{falling(epoch, 2, 1):11.4g}{falling(epoch, 5, 2):11.4g}{falling(epoch, 2, 1):11.4g}"
         yield "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size"
-        yield f"   {epoch:5d}/50      4.21G{losses}         22        640: 100%|██████████| 63/63 [00:11<00:00,  5.4it/s]"
+        yield (f"   {epoch:5d}/50      4.21G{losses}         22        640: 100%|██████████| 63/63 "
+               "[00:11<00:00,  5.4it/s]")
 
 
 ULTRALYTICS = ("epoch,time,train/box_loss,train/cls_loss,train/dfl_loss,metrics/precision(B),metrics/mAP50(B),"
@@ -591,8 +592,8 @@ def deepspeed_chat_ppo():
 def openrlhf():
     for step in range(1, 31):
         kl = 0.002 * step if step < 15 else 0.03 * 1.7 ** (step - 14)
-        yield (f"(PPORayActor pid=812) Train epoch [1/1]:  {step}/30 [00:{step:02d}<00:30,  1.0s/it, policy_loss=0.0031, "
-               f"kl={kl:.5f}, reward=0.412, act_lr=5e-7]")
+        yield (f"(PPORayActor pid=812) Train epoch [1/1]:  {step}/30 [00:{step:02d}<00:30,  1.0s/it, "
+               f"policy_loss=0.0031, kl={kl:.5f}, reward=0.412, act_lr=5e-7]")
 
 
 @case("trl-ppo-objective-kl", "fine-steady", "KL", NO_SCALER)
@@ -677,7 +678,8 @@ def sft_noisy():
 def runs(folder):
     """Four runs of one model for mpsim log: seeds, and the first of them again with a loss that is 0.012 higher."""
     folder.mkdir(exist_ok=True)
-    for name, seed, higher in (("bf16-seed1", 4, 0), ("bf16-seed2", 5, 0), ("bf16-seed3", 6, 0), ("fp8-seed1", 4, 0.012)):
+    for name, seed, higher in (("bf16-seed1", 4, 0), ("bf16-seed2", 5, 0), ("bf16-seed3", 6, 0),
+                               ("fp8-seed1", 4, 0.012)):
         random.seed(seed)
         batches = [random.gauss(0, 0.03) for _ in range(120)]
         random.seed(name)

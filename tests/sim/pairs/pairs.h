@@ -5,8 +5,8 @@
  * "unrelated" claim no cause: where they are in neither list, they count as unknown. Any other verdict is false.
  *
  * All but the last nine were written from doc/diff.md alone, before the code of sim/diff was read. Since then verdicts
- * that did not exist ("signs", "affine") became right, and what is true but says less near, for three: int8, mask, stuck
- * bit. */
+ * that did not exist ("signs", "affine") became right, and what is true but says less near, for three: int8, mask,
+ * stuck bit. */
 #ifndef MPSIM_TESTS_SIM_PAIRS_H
 #define MPSIM_TESTS_SIM_PAIRS_H
 

@@ -2,7 +2,7 @@
 numbers that they stand for in binary32 (values.txt, as record.py does it).
 
     python -m venv v && v/bin/pip install torch --index-url https://download.pytorch.org/whl/cpu
-    v/bin/pip install bitsandbytes==0.50.2 compressed-tensors==0.20.0 safetensors numpy
+    v/bin/pip install bitsandbytes==0.50.2 compressed-tensors==0.20.0 transformers==5.23.0 safetensors numpy
     v/bin/python record_packed.py
 
 compressed-tensors 0.20 packs (pack_to_int32) and dequantises (quantization.lifecycle.forward.dequantize of scales of float32)
@@ -23,6 +23,7 @@ from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
 from compressed_tensors.quantization import QuantizationArgs
 from compressed_tensors.quantization.lifecycle.forward import dequantize
 from safetensors.torch import save_file
+from transformers.integrations.finegrained_fp8 import Fp8Dequantize
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 rng = np.random.default_rng(20261123)
@@ -99,6 +100,12 @@ for name, bits, outs, ins, group, symmetric in (("four", 4, 24, 64, 32, True), (
     if zeros is not None:
         tensors[m + "weight_zero_point"] = pack_to_int32(zeros, bits, packed_dim=0)
     value("packed.safetensors", m + "weight", dequantize(codes, scales.float(), zeros, args).numpy())
+dequantise = Fp8Dequantize(None)._dequantize_one  # of DeepSeek-V4's names; the scales' grid tells the blocks there
+for name, codes, grid in (("v4.wq", torch.randn(6, 10).to(torch.float8_e4m3fn), (1, 1)),
+                          ("v4.experts.0.w1", torch.randint(-128, 128, (3, 32), dtype=torch.int8), (3, 2))):
+    scales = torch.exp2(torch.randint(-9, 3, grid).float()).to(torch.float8_e8m0fnu)
+    tensors |= {f"{name}.weight": codes, f"{name}.scale": scales}
+    value("packed.safetensors", f"{name}.weight", dequantise(codes, scales, torch.float32).numpy())
 save_file({k: v.contiguous() for k, v in tensors.items()}, f"{HERE}/packed.safetensors")
 
 t, x = gptq("m", 4, 32, 8, 1, None, torch.float16, v2=True)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Files of tensors as the libraries and programs of their formats write them, and the digests of what they hold.
 
-    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 h5py==3.16.0 keras==3.15.1 scipy jax
+    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 h5py==3.16.0 keras==3.15.1 scipy jax flax onnx torch
     git clone https://github.com/karpathy/llm.c         # the writers of train_gpt2.py and train_llama3.py are run
     PYTHONPATH=llm.c venv/bin/python tests/trace/recorded/record.py tests/trace/recorded
 
 writes the files and digests.tsv: file, tensor, dtype, shape, SHA-256 of its codes, little-endian, or "-" where elements
-are not read. Files whose name ends in .xz are packed by xz -9. torch itself is not needed: the writers ask of a tensor
+are not read. Files whose name ends in .xz are packed by xz -9. torch itself is needed by export_file alone: the other writers ask of a tensor
 what NumPy can do, through the stand-in below.
 """
 import hashlib
@@ -106,6 +106,85 @@ def gguf_file(folder, name, big):
     w.close()
 
 
+# ---- Flax, ONNX ----
+
+def flax_file(folder):
+    from flax import serialization
+    rng = np.random.default_rng(4)
+    kernel, bias = rng.standard_normal((2, 3)).astype(np.float32), rng.standard_normal(3).astype(ml_dtypes.bfloat16)
+    mu = rng.standard_normal((2, 2)).astype(np.float16)
+    tree = {"step": 7, "params": {"Dense_0": {"bias": bias, "kernel": kernel}}, "opt": [np.int32(3), {"mu": mu, "none": np.zeros((0, 2), np.float32)}],
+            "lr": 1e-3, "name": "\u00e9", "flag": True, "none": None, "below": -5, "far": -300, "bytes": b"xyz"}
+    name = "flax.msgpack"
+    with open(os.path.join(folder, name), "wb") as f:
+        f.write(serialization.msgpack_serialize(serialization.to_state_dict(tree)))
+    for key, dtype, x in (("opt/0", "int32", None), ("opt/1/mu", "float16", mu), ("opt/1/none", "float32", np.zeros((0, 2), np.float32)),
+                          ("params/Dense_0/bias", "bfloat16", bias.view(np.uint16)), ("params/Dense_0/kernel", "float32", kernel)):
+        row(name, key, dtype, () if x is None else x.shape, x)
+
+
+def onnx_file(folder):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    rng = np.random.default_rng(5)
+    w, d = rng.standard_normal((4, 3)).astype(np.float32), rng.standard_normal(2)
+    h, e4m3 = rng.standard_normal(2).astype(np.float16), rng.standard_normal(5).astype(ml_dtypes.float8_e4m3fn)
+    b = np.array([1, 2, 3], np.float32)
+    initializers = [numpy_helper.from_array(w, "w"), helper.make_tensor("b", TensorProto.FLOAT, [3], b),
+                    helper.make_tensor("h", TensorProto.FLOAT16, [2], h.tobytes(), raw=True),
+                    helper.make_tensor("varints", TensorProto.FLOAT16, [2], [1.0, 2.0]), numpy_helper.from_array(np.arange(5), "i"),
+                    helper.make_tensor("d", TensorProto.DOUBLE, [2], d),
+                    helper.make_tensor("e", TensorProto.FLOAT8E4M3FN, [5], e4m3.tobytes(), raw=True)]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph([helper.make_node("Gemm", ["x", "w", "b"], ["y"])], "g", [value("x", TensorProto.FLOAT, [1, 4])],
+                              [value("y", TensorProto.FLOAT, [1, 3])], initializers)
+    name = "model.onnx"
+    onnx.save(helper.make_model(graph, producer_name="record"), os.path.join(folder, name))
+    for key, dtype, x in (("varints", "FLOAT16", None), ("w", "F32", w), ("b", "F32", b), ("h", "F16", h), ("i", "I64", None), ("d", "F64", d),
+                          ("e", "F8_E4M3", e4m3.view(np.uint8))):
+        row(name, key, dtype, (2,) if key == "varints" else (5,) if key == "i" else x.shape, x)
+
+
+# ---- JAX ----
+
+def jax_file(folder):
+    import pickle
+    import jax.numpy as jnp
+    rng = np.random.default_rng(6)
+    w, b, e = rng.standard_normal((2, 3)).astype(np.float32), rng.standard_normal(3).astype(ml_dtypes.bfloat16), np.ones(4, ml_dtypes.float8_e5m2)
+    name = "jax.pkl"
+    with open(os.path.join(folder, name), "wb") as f:
+        pickle.dump({"w": jnp.asarray(w), "b": jnp.asarray(b), "i": jnp.arange(3), "e": e}, f, protocol=4)
+    for key, dtype, x in (("w", "float32", w), ("b", "bfloat16", b.view(np.uint16)), ("i", "int32", None), ("e", "float8_e5m2", e.view(np.uint8))):
+        row(name, key, dtype, (3,) if x is None else x.shape, x)
+
+
+# ---- torch.export ----
+
+def export_file(folder):
+    import torch
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = torch.nn.Linear(3, 2)
+            self.narrow = torch.nn.Parameter(torch.randn(4).bfloat16())
+            self.turned = torch.nn.Parameter(torch.randn(2, 3).t())
+            self.register_buffer("steps", torch.arange(3))
+
+        def forward(self, x):
+            return self.fc(x) + self.narrow.sum() + self.turned.sum() + self.steps.sum()
+
+    torch.manual_seed(1)
+    model, name = Model(), "model.pt2"
+    torch.export.save(torch.export.export(model, (torch.randn(1, 3),)), os.path.join(folder, name))
+    state = {k: v.detach() for k, v in model.state_dict().items()}
+    row(name, "turned", "unread", (3, 2), None)
+    for key, dtype in (("narrow", "BF16"), ("fc.weight", "F32"), ("fc.bias", "F32")):
+        row(name, key, dtype, state[key].shape, state[key].view(torch.uint16).numpy() if dtype == "BF16" else state[key].numpy())
+    row(name, "steps", "I64", (3,), None)
+
+
 # ---- HDF5 ----
 
 def hdf5_files(folder):
@@ -176,13 +255,15 @@ def keras_file(folder):
     keras.utils.set_random_seed(3)
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="relu"),
                               keras.layers.BatchNormalization(), keras.layers.Dense(2)])
+    model.save(os.path.join(folder, "model.keras"))
     name = "keras.weights.h5"
     model.save_weights(os.path.join(folder, name))
     with h5py.File(os.path.join(folder, name), "r") as f:
         listed = []
         f.visit(lambda k: listed.append(k) if isinstance(f[k], h5py.Dataset) else None)
-        for k in sorted(listed, key=lambda k: k.split("/")):
-            row(name, k, "F32" if f[k].dtype == "f4" else "I32", f[k].shape, f[k][()] if f[k].dtype == "f4" else None)
+        for file in name, "model.keras":  # the same weights
+            for k in sorted(listed, key=lambda k: k.split("/")):
+                row(file, k, "F32" if f[k].dtype == "f4" else "I32", f[k].shape, f[k][()] if f[k].dtype == "f4" else None)
 
 
 # ---- llm.c ----
@@ -341,6 +422,10 @@ def optimizer_state(folder, name, processes, masters, shuffle):
 def main(folder):
     gguf_file(folder, "little.gguf", False)
     gguf_file(folder, "big.gguf", True)
+    flax_file(folder)
+    onnx_file(folder)
+    jax_file(folder)
+    export_file(folder)
     hdf5_files(folder)
     keras_file(folder)
     llmc_files(folder)

@@ -1,0 +1,28 @@
+/* bytewalk.h -- a file walked through from its begin to its end, by small pieces: for layouts whose directory is all over
+ * it (msgpack.c, onnx.c). Nothing is read beyond an end that the caller gives. */
+#ifndef MPSIM_SIM_TRACE_BYTEWALK_H
+#define MPSIM_SIM_TRACE_BYTEWALK_H
+
+#include "impl.h"
+
+typedef struct bytewalk {
+    trace *t;
+    trace_error *error;
+    uint64_t at;    /* what follows next           */
+    uint64_t begin; /* of what is in the buffer    */
+    size_t fill;
+    unsigned char buffer[4096];
+} bytewalk;
+
+/* All: 0, or -1 with *w->error filled: too little is left before `end`. */
+
+int walk_take(bytewalk *w, uint64_t end, void *to, size_t n);
+int walk_skip(bytewalk *w, uint64_t end, uint64_t n);
+/* walk_number -- an unsigned integer of so many bytes, the highest first. */
+int walk_number(bytewalk *w, uint64_t end, unsigned bytes, uint64_t *u);
+/* walk_varint -- seven bits in a byte, the lowest first, as protobuf has them. */
+int walk_varint(bytewalk *w, uint64_t end, uint64_t *u);
+/* walk_text -- n bytes as a string of the trace, escaped where they are not UTF-8 or hold NULs; NULL: failed. */
+const char *walk_text(bytewalk *w, uint64_t end, uint64_t n);
+
+#endif
