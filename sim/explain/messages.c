@@ -1,4 +1,5 @@
-/* messages.c -- the table; see messages.h. Each wording was looked up in the source or the published package that is named. */
+/* messages.c -- the table; see messages.h. Each wording was looked up: in the published package or the
+ * commit that is named; where no version is, in copies of the source. */
 #include "messages.h"
 
 const message messages[] = {
@@ -298,8 +299,9 @@ const message messages[] = {
      "DelayedScaling or Float8CurrentScaling there; MXFP8's numerics can be emulated.", "te-mxfp8",
      {"mpsim replay -P te-mxfp8 TRACE", "mpsim stat -f mxfp8 FILE"}},
     {"te-fp8-shape", "TransformerEngine",
-     {"FP8 execution requires 2D input matrices with height divisible by 8 and width divisible by 16"},
-     "transformer_engine/pytorch/utils.py, assert_dim_for_fp8_exec; AssertionError",
+     {"FP8 execution requires the product of all dimensions except the last to be divisible by 8 and the last dimension to be "
+      "divisible by 16", "FP8 execution requires 2D input matrices with height divisible by 8 and width divisible by 16"},
+     "transformer_engine/pytorch/utils.py, assert_dim_for_fp8_exec @0139fa57 (older ones: AssertionError); ValueError",
      "An FP8 product needs tokens in multiples of 8 and features in multiples of 16.",
      "A last batch or a sequence of odd length, a layer of odd width.",
      "Pad tokens to a multiple of 8 (16 is safe), features to 16; drop the last batch; or leave that layer out of FP8.",
