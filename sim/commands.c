@@ -14,6 +14,7 @@ const command commands[] = {
     {"replay", "TRACE...", "Replay a recorded run through a mixed-precision policy", cmd_replay},
     {"scaler", "[TRACE...]", "Replay loss scalers over gradients, overflow patterns or a training log",
      cmd_scaler},
+    {"explain", "[MESSAGE]", "What a framework's message about mixed precision means, and its cure", cmd_explain},
     {"log", "FILE...", "Judge a training log; tell how far runs are apart, beside noise and seeds", cmd_log},
     {"train", "--policy POLICY", "Train a network in mixed precision, emulated to the bit", cmd_train},
     {"memory", "[FILE...]", "Bytes of weights, gradients, optimizer state, activations under a policy",

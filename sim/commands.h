@@ -19,6 +19,7 @@ int cmd_replay(const command *self, int argc, char **argv);
 int cmd_memory(const command *self, int argc, char **argv);
 int cmd_scaler(const command *self, int argc, char **argv);
 int cmd_log(const command *self, int argc, char **argv);
+int cmd_explain(const command *self, int argc, char **argv);
 int cmd_train(const command *self, int argc, char **argv);
 int cmd_plot(const command *self, int argc, char **argv);
 int cmd_verify(const command *self, int argc, char **argv);

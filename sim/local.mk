@@ -65,6 +65,7 @@ sim_libsim_a_SOURCES = \
   sim/replay/replay.h sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h \
   sim/replay/several.c sim/replay/share.c sim/replay/state.c sim/replay/state.h sim/replay/step.c \
   sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/report/json.c \
+  sim/explain/cmd.c sim/explain/match.c sim/explain/match.h sim/explain/messages.c sim/explain/messages.h \
   sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c sim/scaler/adaptive.c \
   sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/episode.c sim/scaler/episode.h \

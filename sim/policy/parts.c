@@ -118,8 +118,8 @@ int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scale
         if (strcmp(item->key, "loss_scale") == 0) { /* DeepSpeed: 0 is dynamic */
             if (item->value->type == YAML_TEXT && strcmp(item->value->text, "0") == 0)
                 continue;
-            return policy_bad(r, item->line, "loss_scaling: loss_scale: only 0 (dynamic); a constant "
-                                             "scale is loss_scaling: NUMBER");
+            return policy_bad(r, item->line, "loss_scaling: loss_scale: only 0 (dynamic); a constant scale "
+                                             "is loss_scaling: NUMBER; DeepSpeed's, which skips, deepspeed-static:NUMBER");
         }
         for (size_t k = 0; k < sizeof scaler_words / sizeof *scaler_words; k++)
             if (strcmp(scaler_words[k].word, item->key) == 0)

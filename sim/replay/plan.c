@@ -1,5 +1,5 @@
-/* plan.c -- what a plan means for the trace at hand: bytes, patterns that fit no layer; see
- * state.h. */
+/* plan.c -- what a plan means for the trace at hand: bytes, patterns that fit no layer; what the
+ * framework would refuse; see state.h. */
 #include "state.h"
 
 #include <fnmatch.h>
@@ -75,4 +75,30 @@ void replay_find_unmatched(const replay *r, char *out, size_t size)
         if (!before || before->layer_kinds != p->layer_kinds)
             list_unmatched(r, "layer_kinds", p->layer_kinds, out, size);
     }
+}
+
+/* ---- what the framework would refuse ---- */
+
+/* What torch's scalers do not unscale: gradients have the format of their parameter, which the optimizer holds where
+ * there is no master. Sources are those of the rows of sim/explain. */
+static const struct {
+    const char *scaler, *params, *text;
+} refusals[] = {
+    {"torch", "fp16",
+     "torch's GradScaler does not unscale fp16 gradients, which fp16 parameters without masters have: 'Attempting to unscale "
+     "FP16 gradients', see mpsim explain torch-unscale-fp16; the numbers here are what it would compute"},
+    {"torch-cpu", "fp16",
+     "torch's GradScaler does not unscale fp16 gradients, which fp16 parameters without masters have: 'Attempting to unscale "
+     "FP16 gradients', see mpsim explain torch-unscale-fp16; the numbers here are what it would compute"},
+    {"torch", "bf16",
+     "torch's GradScaler has no CUDA kernel that unscales bf16 gradients, which bf16 parameters without masters have, see mpsim "
+     "explain torch-unscale-bf16; the numbers here are what it would compute"},
+};
+
+void replay_say_refused(replay *r)
+{
+    for (size_t i = 0; r->plan->master == TRAIN_NO_MASTER && i < sizeof refusals / sizeof refusals[0]; i++)
+        if (strcmp(refusals[i].scaler, r->plan->scaler.name) == 0 &&
+            strcmp(refusals[i].params, r->plan->params.name) == 0)
+            replay_say(r, NOTE_REFUSED, "%s", refusals[i].text);
 }

@@ -248,8 +248,10 @@ static int begin_step(replay *r, int64_t step)
         if (mpsim_scaler_init(&r->scaler, &p->scaler))
             return fail(EXIT_DATA, "replay: the policy's scaler cannot be used");
     r->plan = p;
-    if (r->new_plan)
+    if (r->new_plan) {
         place_anew(r);
+        replay_say_refused(r);
+    }
     r->step = step;
     r->have_step = 1;
     r->rank = r->files = 0;

@@ -109,6 +109,7 @@ typedef struct replay_settings {
 /* What a reader must know of the record, a line each: what it lacks and which values may differ for
  * that, and what of the policy stands instead of it. The first step that gives a reason counts. */
 typedef enum replay_note {
+    NOTE_REFUSED,      /* what the policy's framework would refuse               */
     NOTE_POLICY,       /* settings of the policy that are not the recorded ones */
     NOTE_GROUPS,       /* no parameter groups                                    */
     NOTE_UNGROUPED,    /* parameters in no group                                 */

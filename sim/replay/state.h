@@ -307,6 +307,8 @@ void replay_say(replay *r, replay_note note, const char *message, ...);
 /* plan.c: the bytes of this step under the plan; see replay_run for the patterns. */
 void replay_count_bytes(replay *r);
 void replay_find_unmatched(const replay *r, char *out, size_t size);
+/* replay_say_refused -- note what the framework of the plan's scaler would refuse to do. */
+void replay_say_refused(replay *r);
 
 /* state.c: what all of them use. */
 int replay_no_memory(void);

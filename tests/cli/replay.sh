@@ -54,6 +54,19 @@ run 0 replay -P "$dir/own.yaml" "$mlp/adam" && has '^most  *[a-z.]*:fc[12].[a-z]
     has 'equal to recorded steps of other runs' && has 'not to those of this one$'
 ok $? "text: what differs, what is the policy's own, what the record lacks"
 [ -z "$(awk 'length > 100' "$dir/out")" ]; ok $? "text: lines of at most 100 columns"
+# what a framework would refuse: torch's scaler does not unscale what fp16 (bf16: on CUDA) parameters without masters have
+printf 'precision: fp16\nautocast: all\nparams: fp16\nloss_scaling: torch\noptimizer: {name: trace, variant: torch-foreach}\n' >"$dir/refused.yaml"
+run 0 replay -P "$dir/refused.yaml" "$digits/step_000001" && has "^refused  *torch's GradScaler does not unscale fp16" && has 'explain torch-unscale-fp16'
+ok $? "text: what torch refuses"
+sed 's/fp16/bf16/; s/params: fp16/params: bf16/' "$dir/refused.yaml" >"$dir/refused-bf16.yaml"
+run 0 replay -P "$dir/refused-bf16.yaml" --json "$digits/step_000001" && has '"refused": "torch.s GradScaler has no CUDA kernel'; ok $? "JSON: the same of bf16"
+sed 's/ torch$/ apex/' "$dir/refused.yaml" >"$dir/apex.yaml"
+run 0 replay -P "$dir/apex.yaml" "$digits/step_000001" && ! has '^refused'; ok $? "Apex does not refuse it"
+# DeepSpeed's constant scale skips what Apex's takes: of the steps recorded, the five that overflow at 2^30
+sed 's/params: fp16/params: fp16\nmaster_weights: true/; s/ torch$/ deepspeed-static:2^30/; s/torch-foreach/apex/' "$dir/refused.yaml" >"$dir/static.yaml"
+run 0 replay -P "$dir/static.yaml" --csv "$digits" && [ "$(column events | grep -c '^overflow+skipped$')" -eq 5 ] &&
+    [ "$(column scale | sort -u)" = 1073741824 ]
+ok $? "a constant scale that skips"
 run 0 replay -P fp32 --weights recorded "$mlp/adam" && has 'other runs, this one compares none$'; ok $? "text: nothing is compared"
 run 0 replay -P pytorch-amp-fp16 "$digits" && ! has '^  act:fc2' && has '^  agrad:fc2 '; ok $? "text: what loses most"
 run 0 replay -P pytorch-amp-fp16 --tensors "$digits" && has '^  act:fc2 ' && has '^  weight:bn1.bias  *batchnorm  binary32'

@@ -33,6 +33,9 @@ run 0 scaler --pattern '0*500,1,0*500,1,0*500' && has '^Verdict: spikes'; ok $? 
 run 0 scaler --pattern '0*5' && has '^Verdict: no overflow'; ok $? "no overflow"
 run 0 scaler --pattern '0,1' -s static:1024 && has '^Verdict: overflow taken' && has 'step taken'; ok $? "Apex with a static scale takes the step"
 run 0 scaler --pattern '1' -s megatron-static:1024 && has 'overflow, skipped'; ok $? "Megatron's skips it"
+# DeepSpeed's LossScaler: 128 at every step, whose second and fourth overflow
+run 0 scaler --pattern '0,1,0,1,0' -s deepspeed-static:128 --csv && [ "$(cut -d, -f 2- "$dir/out" | grep -c skip)" -eq 2 ] && ! grep -q backoff "$dir/out"
+ok $? "DeepSpeed's skips it, too, and keeps the scale"
 
 # ---- a scale that its own settings keep from what fits
 run 0 scaler --pattern '1*53,{2^16}*1000' && has '^Verdict: scale stuck' && has '53 powers of two below 2^16, which fits' && has 'takes 106,000 steps' && ! has normal
@@ -319,7 +322,7 @@ run 2 scaler --adaptive -o "$dir/agrad.safetensors" "$dir/agrad.safetensors"; ok
 run 0 scaler --list && has '^deepspeed  *2^16  *1000+1  *1!' && [ "$(awk 'length > 100' "$dir/out" | wc -l)" -eq 0 ]; ok $? "--list"
 run 0 scaler --list fairseq tf_keras && has '^  source  fairseq/optim/dynamic_loss_scaler.py' && has '^tf-keras: ' && has '^  note  '; ok $? "--list NAME"
 run 0 scaler --list --json && has '"mpsim.scalers/1"' && has '"name": "apex-hysteresis"'; ok $? "--list --json"
-run 0 scaler --list --csv && [ "$(wc -l <"$dir/out")" -eq 16 ]; ok $? "--list --csv"
+run 0 scaler --list --csv && [ "$(wc -l <"$dir/out")" -eq 17 ]; ok $? "--list --csv"
 
 # ---- usage
 for words in '' '--pattern 1*' '--pattern (1' '--pattern 1)' '--pattern q' '--pattern {x}' '--pattern 0*0' '--pattern 0*99999999999999' '--pattern 0*100000001' \

@@ -73,6 +73,9 @@ train 0 -P megatron-bf16 --clip none && ! has 'clip '; ok $? "--clip none"
 train 0 -P fp32 --net cnn --width 2 && has '^network  *conv1 1 to 2, bn1, relu1, pool1, flatten, head 32 to 10, loss$'; ok $? "--net cnn"
 train 0 -P fp32 --net cnn --width 2 --no-batchnorm && ! has bn1; ok $? "--no-batchnorm"
 train 0 -P fp32 --batchnorm && has 'fc1 64 to 12, bn1, relu1'; ok $? "--batchnorm"
+printf 'precision: fp16\nautocast: all\nparams: fp16\nmaster_weights: true\nloss_scaling: deepspeed-static:2^40\noptimizer: {name: trace, variant: apex}\n' >"$dir/static.yaml"
+run 0 train -P "$dir/static.yaml" --width 4 --depth 1 --batch 4 --steps 2 --csv && [ "$(column events | grep -c "^overflow+skipped$")" -eq 2 ] && [ "$(column scale | sort -u)" = 1099511627776 ]
+ok $? "DeepSpeed's constant scale skips every step and stays"
 run 0 train --help && has '^Usage: mpsim train' && has '--check-digests FILE' && has '^Examples:'; ok $? "--help"
 
 # ---- JSON, CSV ----

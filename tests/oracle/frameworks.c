@@ -293,6 +293,8 @@ const framework frameworks[FRAMEWORKS] = {
      0, 0, -1, -1, -1, -1, -1, -1, -1, 0},
     {"megatron-static", constant_skipped, PYTHON | CALLER, 0, 0, 0, 0, NO_CEILING, 0, 0, 0,
      0, 1, -1, -1, -1, -1, -1, -1, 0, 0},
+    {"deepspeed-static", constant_skipped, PYTHON | CALLER, 0, 0, 0, 0, NO_CEILING, 0, 0, 0,
+     0, 1, -1, -1, F64, -1, -1, MPSIM_UPDATE_BEFORE_UNSCALE, -1, 0},
     {"none", constant_taken, PYTHON, 1, -1, -1, -1, -1, -1, 0, -1,
      0, 0, -1, -1, -1, -1, -1, -1, -1, -1},
 };

@@ -53,7 +53,7 @@ typedef struct framework {
 
 extern const framework frameworks[];
 
-enum { FRAMEWORKS = 15 };
+enum { FRAMEWORKS = 16 };
 
 /* Whether its factors can be chosen freely; else they are 2 and 1/2. */
 int framework_takes_factors(const framework *f);

@@ -14,8 +14,8 @@ START_TEST(names)
 {
     static const char *const all[] = {
         "none", "static", "megatron-static", "torch", "torch-cpu", "apex", "apex-hysteresis",
-        "megatron", "deepspeed", "deepspeed-fused", "deepspeed-unfused", "keras", "tf-keras",
-        "fairseq", "tutorial"
+        "megatron", "deepspeed", "deepspeed-fused", "deepspeed-unfused", "deepspeed-static",
+        "keras", "tf-keras", "fairseq", "tutorial"
     };
     const size_t n = sizeof all / sizeof *all;
     ck_assert_uint_eq(mpsim_scaler_count(), n);

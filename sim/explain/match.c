@@ -1,0 +1,187 @@
+/* match.c -- see match.h. A text is folded to its letters and digits, so that nothing that a terminal, a logger or a
+ * traceback does to it matters; the fixed parts of a message follow each other in it. */
+#include "match.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FORM_MOST = 512, GAP_MOST = 240, PIECE_LEAST = 12, WORD_LEAST = 4 };
+
+/* ---- folding ---- */
+
+/* What loggers put before a line: "[rank0]:", "[2024-01-01 12:00:00,123]", "3: ", "> ", "E   ", "| ". */
+static const char *skip_prefix(const char *line)
+{
+    for (;;) {
+        const char *p = line + strspn(line, " \t>|#");
+        const size_t digits = strspn(p, "0123456789");
+        if (*p == '[' && p[strcspn(p, "]\n")] == ']')
+            p += strcspn(p, "]") + 1;
+        else if (*p == 'E' && p[1] == ' ' && p[2] == ' ')
+            p++;
+        else if (digits && p[digits] == ':')
+            p += digits;
+        p += *p == ':';
+        if (p == line)
+            return p;
+        line = p;
+    }
+}
+
+/* Letters and digits of a text, in lower case, at `out`, which has room for all of it. */
+static size_t fold(char *out, const char *text)
+{
+    size_t n = 0;
+    for (const char *p = skip_prefix(text); *p; p = *p == '\n' ? skip_prefix(p + 1) : p + 1)
+        if (isalnum((unsigned char)*p))
+            out[n++] = (char)tolower((unsigned char)*p);
+    out[n] = 0;
+    return n;
+}
+
+/* ---- a form in a text ---- */
+
+/* The next part of a form, folded; NULL after the last one. */
+static const char *next_part(const char *form, char part[FORM_MOST])
+{
+    char piece[FORM_MOST];
+    const char *end = strstr(form, "...");
+    const size_t n = end ? (size_t)(end - form) : strlen(form);
+    if (n >= sizeof piece)
+        return NULL;
+    memcpy(piece, form, n);
+    piece[n] = 0;
+    fold(part, piece);
+    return end ? end + 3 : NULL;
+}
+
+/* Letters of a form whose parts follow each other from `text` on, each at most GAP_MOST behind the one before; 0: they do not. */
+static size_t follow(const char *form, const char *text)
+{
+    char part[FORM_MOST];
+    size_t score = 0;
+    while (form) {
+        form = next_part(form, part);
+        const char *at = strstr(text, part);
+        if (!at || (score && at - text > GAP_MOST))
+            return 0;
+        score += strlen(part);
+        text = at + strlen(part);
+    }
+    return score;
+}
+
+/* The same from any place where its first part stands. */
+static size_t holds(const char *form, const char *text)
+{
+    char first[FORM_MOST];
+    next_part(form, first);
+    for (const char *at = strstr(text, first); at; at = strstr(at + 1, first)) {
+        const size_t score = follow(form, at);
+        if (score)
+            return score;
+    }
+    return 0;
+}
+
+/* Letters of a text that is a piece of one part; 0: it is not, or too short to tell. */
+static size_t is_piece(const char *form, const char *text, size_t n)
+{
+    char part[FORM_MOST];
+    while (form && n >= PIECE_LEAST) {
+        form = next_part(form, part);
+        if (strstr(part, text))
+            return n;
+    }
+    return 0;
+}
+
+static size_t score_of(const message *m, const char *text, size_t n)
+{
+    char name[FORM_MOST];
+    size_t best = 0;
+    fold(name, m->name);
+    if (strcmp(name, text) == 0)
+        return n;
+    for (size_t i = 0; i < MESSAGE_FORMS && m->forms[i]; i++) {
+        const size_t whole = holds(m->forms[i], text), score = whole ? whole : is_piece(m->forms[i], text, n);
+        if (score > best)
+            best = score;
+    }
+    return best;
+}
+
+size_t match_find(match found[MATCHES_MAX], const char *text, int *failed)
+{
+    char *folded = malloc(strlen(text) + 1);
+    size_t n = 0;
+    *failed = !folded;
+    if (!folded)
+        return 0;
+    const size_t length = fold(folded, text);
+    for (const message *m = messages; m->name && n < MATCHES_MAX; m++) {
+        const match new = {m, score_of(m, folded, length)};
+        size_t at = n;
+        if (!new.score)
+            continue;
+        for (; at && found[at - 1].score < new.score; at--)
+            found[at] = found[at - 1];
+        found[at] = new;
+        n++;
+    }
+    free(folded);
+    return n;
+}
+
+/* ---- the nearest ---- */
+
+/* The next word of a text, in lower case; NULL after the last one. */
+static const char *next_word(const char *p, char word[FORM_MOST])
+{
+    size_t n = 0;
+    while (*p && !isalnum((unsigned char)*p))
+        p++;
+    for (; isalnum((unsigned char)*p); p++)
+        if (n < FORM_MOST - 1)
+            word[n++] = (char)tolower((unsigned char)*p);
+    word[n] = 0;
+    return n ? p : NULL;
+}
+
+static int has_word(const char *text, const char *word)
+{
+    char other[FORM_MOST];
+    while ((text = next_word(text, other)))
+        if (strcmp(word, other) == 0)
+            return 1;
+    return 0;
+}
+
+/* Share of the longer words of a form that a text has, in percent. */
+static size_t share_of(const char *form, const char *text)
+{
+    char word[FORM_MOST];
+    size_t all = 0, there = 0;
+    while ((form = next_word(form, word)))
+        if (strlen(word) >= WORD_LEAST) {
+            all++;
+            there += (size_t)has_word(text, word);
+        }
+    return all ? 100 * there / all : 0;
+}
+
+const message *match_nearest(const char *text)
+{
+    const message *nearest = NULL;
+    size_t best = 50;
+    for (const message *m = messages; m->name; m++)
+        for (size_t i = 0; i < MESSAGE_FORMS && m->forms[i]; i++) {
+            const size_t share = share_of(m->forms[i], text);
+            if (share > best) {
+                best = share;
+                nearest = m;
+            }
+        }
+    return nearest;
+}
