@@ -134,9 +134,10 @@ static void check_parameters(const trace *t, const file *f, const char *table)
 static void check_file(file *f, const char *table)
 {
     trace_error e;
+    const trace_options as_stored = {.quantised = "parts"};
     if (!f->path)
         return;
-    trace *t = trace_open(write_file(f), NULL, &e);
+    trace *t = trace_open(write_file(f), &as_stored, &e);
     ck_assert_msg(t != NULL, "%s:%d: %s", table, f->line, t ? "" : e.text);
     ck_assert_msg(!trace_clash(t), "%s:%d: %s", table, f->line, trace_clash(t));
     for (size_t i = 0; i < f->n; i++)

@@ -77,9 +77,8 @@ def transform(src, x):
     return q._apply_rht(x)
 
 
-def decode_of(x):
-    amax = np.abs(x.float().numpy()).max().astype(f32)
-    return f32(1) / f32(f32(448 * 6) / amax)
+def amax_of(x):
+    return np.abs(x.float().numpy()).max().astype(f32)
 
 
 def scale_values(scales):
@@ -90,9 +89,10 @@ def spread(scales, shape, rows):
     return np.repeat(np.repeat(scales, rows, 0), 16, 1)[:shape[0], :shape[1]]
 
 
-def stochastic(x, scales, decode, words):
+def stochastic(x, scales, words):
     """E2M1 codes of x under its scales, by 8 bits of each word."""
     v = x.float().numpy()
+    decode = f32(1) / f32(f32(448 * 6) / amax_of(x))
     inverse = (spread(scale_values(scales), v.shape, 1) * decode).astype(f32)
     with np.errstate(divide="ignore"):
         factor = np.minimum(f32(1) / inverse, np.finfo(f32).max).astype(f32)
@@ -115,13 +115,13 @@ def nvfp4(src, x, role, use, words):
     if rotated:                      # the reference transforms the columns that it transposes
         x = transform(src, x)
     codes, scales, _ = te_nvfp4(src, x, {"tile": tile, "axis": "rows", "rht": "0"})
-    decode = decode_of(x)
     if role == "agrad" and "sr" in words:
         name = ("agrad" if use == "q" else "agrad.qt") + ":fc2"
-        codes = stochastic(x, scales, decode, philox(0, stream(6, name), x.numel()))
+        codes = stochastic(x, scales, philox(0, stream(6, name), x.numel()))
     high = 16 if tile == "16x16" else 1
     inner = spread(scale_values(scales), x.shape, high)
-    return codes, scales, ((E2M1[codes] * inner).astype(f32) * decode).astype(f32), x
+    factor = ((inner * amax_of(x)).astype(f32) * (f32(1) / f32(448 * 6))).astype(f32)  # dequantize_nvfp4.cuh
+    return codes, scales, (E2M1[codes] * factor).astype(f32), x
 
 
 def of_zeros(codes, scales, values):
