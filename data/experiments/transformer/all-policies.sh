@@ -6,7 +6,8 @@
 begin all-policies 'All policies'
 list=
 for file in "$MPSIM_POLICIES"/*.yaml; do
-    if ! grep -Eq '^ +(states|muon):' "$file"; then # of replays
+    # those whose optimizer wants a learning rate of its own
+    if ! grep -Eq '^ +(states|muon):|name: lion' "$file"; then
         name=${file##*/}
         list="$list -P ${name%.yaml}"
     fi
