@@ -10,7 +10,7 @@ layout of torchao under each recipe, with plain and swizzled scales, and then
 * torchao's flatten_tensor_state_dict and save_file write it again: tensors and metadata are compared with mpsim's;
 * mpsim reads both files (cast -f binary32): their values are compared with torchao's.
 Values of recipes that are not torchao's own may differ in the last bit: TransformerEngine multiplies an NVFP4 code by the
-block's scale and then by the tensor's, torchao by the product; torchao's training divides by the scale, its tensor
+block's scale times the tensor's amax / 2688, torchao by the block's scale times its own of the tensor; torchao's training divides by the scale, its tensor
 multiplies by the reciprocal.
 """
 import json
