@@ -397,6 +397,49 @@ int target_has_tensor_scale(const mpsim_block_recipe *b)
     return b->rule == MPSIM_SCALE_NVFP4_TE || b->rule == MPSIM_SCALE_NVFP4_TORCHAO;
 }
 
+/* Words of --help and doc/blocks.md. */
+const char *target_scale_rule(const mpsim_block_recipe *b)
+{
+    static const char *const names[] = {
+        [MPSIM_SCALE_E8M0_FLOOR] = "floor",
+        [MPSIM_SCALE_E8M0_EVEN] = "even",
+        [MPSIM_SCALE_E8M0_CEIL] = "ceil",
+        [MPSIM_SCALE_E8M0_RCEIL] = "rceil",
+        [MPSIM_SCALE_E8M0_TE] = "te",
+        [MPSIM_SCALE_E8M0_MICROX] = "microx",
+        [MPSIM_SCALE_AMAX_TE] = "amax",
+        [MPSIM_SCALE_AMAX_TORCHAO] = "amax-torchao",
+        [MPSIM_SCALE_MSAMP] = "ms-amp",
+        [MPSIM_SCALE_NVFP4_TE] = "nvfp4",
+        [MPSIM_SCALE_NVFP4_TORCHAO] = "nvfp4-torchao",
+        [MPSIM_SCALE_GIVEN] = "given",
+        [MPSIM_SCALE_AMAX_DEEPSEEK] = "f32",
+        [MPSIM_SCALE_E8M0_DEEPGEMM] = "ue8m0",
+        [MPSIM_SCALE_NVFP4_1LEVEL] = "nvfp4-1level",
+        [MPSIM_SCALE_TORCHAO_018_FLOOR] = "floor-torchao-0.18",
+        [MPSIM_SCALE_TORCHAO_018_EVEN] = "even-torchao-0.18",
+        [MPSIM_SCALE_TORCHAO_018_CEIL] = "ceil-torchao-0.18",
+        [MPSIM_SCALE_TORCHAO_018_RCEIL] = "rceil-torchao-0.18",
+    };
+    return b->rule < sizeof names / sizeof names[0] && names[b->rule] ? names[b->rule] : "other";
+}
+
+json_t *target_recipe_json(const block_target *t)
+{
+    const mpsim_block_recipe *b = &t->recipe;
+    json_t *v = json_object();
+    json_object_set_new(v, "name", json_string(t->label));
+    json_object_set_new(v, "element", json_string(b->element));
+    json_object_set_new(v, "rule", json_string(target_scale_rule(b)));
+    json_object_set_new(v, "block_rows", json_integer(b->block_rows));
+    json_object_set_new(v, "block_cols", json_integer(b->block_cols));
+    json_object_set_new(v, "scale_format", json_string(target_scale_format(b)));
+    json_object_set_new(v, "tensor_scale", json_boolean(target_has_tensor_scale(b)));
+    json_object_set_new(v, "transform", json_integer(t->transform));
+    json_object_set_new(v, "source", json_string(b->source ? b->source : ""));
+    return v;
+}
+
 /* The library knows: it refuses even an empty array otherwise. */
 int format_is_narrow(const mpsim_format *f)
 {

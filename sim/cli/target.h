@@ -5,6 +5,7 @@
 #include "blocktarget.h"
 #include "options.h"
 
+#include <jansson.h>
 #include <mpsim/mpsim.h>
 
 /* One cast: a format, the rounding into it, and the scale before it. */
@@ -68,9 +69,12 @@ const target *target_of_format(const target_list *l, size_t f);
 mpsim_rounding target_rounding(const target *t, const mpsim_format *source);
 
 /* target_scale_format -- the format in which a recipe's block scales are stored: "e8m0", "e4m3" or "binary32".
- * target_has_tensor_scale -- whether there is a scale of the tensor beside them. */
+ * target_has_tensor_scale -- whether there is a scale of the tensor beside them. target_scale_rule -- how amax gives
+ * them, in a word. target_recipe_json -- all of that, and the source. */
 const char *target_scale_format(const mpsim_block_recipe *b);
 int target_has_tensor_scale(const mpsim_block_recipe *b);
+const char *target_scale_rule(const mpsim_block_recipe *b);
+json_t *target_recipe_json(const block_target *t);
 
 /* format_is_narrow -- whether every number of f is one of binary32. */
 int format_is_narrow(const mpsim_format *f);

@@ -6,6 +6,7 @@
 #include "../cli/target.h"
 #include "../dot/models.h"
 #include "positions.h"
+#include "recipes.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -26,7 +27,8 @@ static const char more[] =
     "  mpsim formats --positions 8192 bf16 fp16   position ids cast to a narrow format\n"
     "  mpsim formats --check 465 e4m3 e4m3@cuda\n"
     "  mpsim formats e5m7:fn --json      a format of your own\n"
-    "  mpsim formats --models 'hopper-*' how tensor cores of that kind add\n";
+    "  mpsim formats --models 'hopper-*' how tensor cores of that kind add\n"
+    "  mpsim formats --recipes 'mxfp8:*' the block recipes of that kind\n";
 
 static const char *const nan_names[] = {"none", "top", "-0"};
 static const char *const zero_names[] = {"+-0", "0", "none"};
@@ -398,10 +400,17 @@ static const char *next_row(const void *from, size_t i)
     return f ? f->name : NULL;
 }
 
-/* The formats that the operands name, or all of the table. */
+static const char *next_recipe(const void *from, size_t i)
+{
+    (void)from;
+    const mpsim_block_recipe *b = mpsim_block_at(i);
+    return b ? b->name : NULL;
+}
+
+/* The formats, or the block recipes, that the operands name, or all of the table. */
 static int make_list(target_list *l, target_options *o, char **operands)
 {
-    char *formats = operands[0] ? join(next_operand, operands) : join(next_row, NULL);
+    char *formats = operands[0] ? join(next_operand, operands) : join(o->recipes ? next_recipe : next_row, NULL);
     if (!formats)
         return fail(EXIT_IO, "out of memory");
     o->formats = formats;
@@ -448,9 +457,30 @@ static int list_models(char **operands, const char *path, report_style style)
     return code;
 }
 
+/* --recipes: those that the operands name, or all. */
+static int list_recipes(char **operands, const char *path, report_style style)
+{
+    target_list list = {0};
+    target_options to = {.recipes = 1};
+    output out;
+    int code = make_list(&list, &to, operands);
+    if (!code && list.count)
+        code = fail(EXIT_USAGE, "formats: --recipes: '%s' is a format, not a recipe", list.items[0].label);
+    if (!code && !(code = output_open(&out, path))) {
+        if (recipes_print(&list.blocks, style, out.file)) {
+            output_abandon(&out);
+            code = fail(EXIT_IO, "out of memory");
+        } else {
+            code = output_close(&out);
+        }
+    }
+    target_list_clear(&list);
+    return code;
+}
+
 int cmd_formats(const command *self, int argc, char **argv)
 {
-    int presets = 0, modes = 0, models = 0, lost = 0, first;
+    int presets = 0, modes = 0, models = 0, recipes = 0, lost = 0, first;
     const char *check = NULL;
     uint64_t positions = 0;
     double x = 0;
@@ -462,6 +492,8 @@ int cmd_formats(const command *self, int argc, char **argv)
         {0, "modes", OPTION_FLAG, &modes, NULL, "list rounding modes"},
         {0, "models", OPTION_FLAG, &models, NULL,
          "list accumulation models of dot products; a NAME is a model then, or a pattern"},
+        {0, "recipes", OPTION_FLAG, &recipes, NULL,
+         "list block recipes, of stat and cast; a NAME is a recipe then, or one with :*"},
         {0, "check", OPTION_STRING, &check, "X",
          "what becomes of the constant X; exit code 1 if it is lost in one of the formats"},
         {0, "positions", OPTION_COUNT, &positions, "N",
@@ -469,7 +501,7 @@ int cmd_formats(const command *self, int argc, char **argv)
         {0, "How --check rounds", OPTION_HEADING, NULL, NULL, NULL},
         TARGET_OPTION_ROWS(to),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        JSON_OPTION_ROW(form, "mpsim.formats/1; with --check mpsim.check/1, with --positions mpsim.positions/1"),
+        JSON_OPTION_ROW(form, "mpsim.formats/1; with --check mpsim.check/1, with --positions mpsim.positions/1, with --models mpsim.models/1, with --recipes mpsim.recipes/1"),
         NDJSON_OPTION_ROW(form, "line"),
         CSV_OPTION_ROW(form, ""),
         OUTPUT_OPTION_ROW(form),
@@ -478,16 +510,18 @@ int cmd_formats(const command *self, int argc, char **argv)
     if (code >= 0)
         return code;
     static const char rule[] = "--json, --ndjson and --csv exclude each other, and so do --presets, "
-                               "--modes, --models, --check and --positions";
+                               "--modes, --models, --recipes, --check and --positions";
     const int lists = presets || modes;
     if (positions > 1 << 24)
         return fail(EXIT_USAGE, "formats: --positions: %" PRIu64 " is more than 2^24", positions);
-    if (presets + modes + models + (check != NULL) + (positions != 0) > 1)
+    if (presets + modes + models + recipes + (check != NULL) + (positions != 0) > 1)
         return fail(EXIT_USAGE, "formats: %s", rule);
     if ((code = report_options_style(&style, &form, 0, "formats", rule)))
         return code;
     if (models)
         return list_models(argv + first, form.path, style);
+    if (recipes)
+        return list_recipes(argv + first, form.path, style);
     if (lists && (style != REPORT_TEXT || first < argc))
         return fail(EXIT_USAGE, "formats: --presets and --modes take no names, and are text "
                                 "only");

@@ -43,55 +43,14 @@ static void scale_range(const mpsim_block_stats *s, int *first, int *end)
         --*end;
 }
 
-/* ---- names ---- */
-
-/* Words of --help and doc/blocks.md. */
-static const char *rule_name(const mpsim_block_recipe *b)
-{
-    static const char *const names[] = {
-        [MPSIM_SCALE_E8M0_FLOOR] = "floor",
-        [MPSIM_SCALE_E8M0_EVEN] = "even",
-        [MPSIM_SCALE_E8M0_CEIL] = "ceil",
-        [MPSIM_SCALE_E8M0_RCEIL] = "rceil",
-        [MPSIM_SCALE_E8M0_TE] = "te",
-        [MPSIM_SCALE_E8M0_MICROX] = "microx",
-        [MPSIM_SCALE_AMAX_TE] = "amax",
-        [MPSIM_SCALE_AMAX_TORCHAO] = "amax-torchao",
-        [MPSIM_SCALE_MSAMP] = "ms-amp",
-        [MPSIM_SCALE_NVFP4_TE] = "nvfp4",
-        [MPSIM_SCALE_NVFP4_TORCHAO] = "nvfp4-torchao",
-        [MPSIM_SCALE_GIVEN] = "given",
-        [MPSIM_SCALE_AMAX_DEEPSEEK] = "f32",
-        [MPSIM_SCALE_E8M0_DEEPGEMM] = "ue8m0",
-        [MPSIM_SCALE_NVFP4_1LEVEL] = "nvfp4-1level",
-        [MPSIM_SCALE_TORCHAO_018_FLOOR] = "floor-torchao-0.18",
-        [MPSIM_SCALE_TORCHAO_018_EVEN] = "even-torchao-0.18",
-        [MPSIM_SCALE_TORCHAO_018_CEIL] = "ceil-torchao-0.18",
-        [MPSIM_SCALE_TORCHAO_018_RCEIL] = "rceil-torchao-0.18",
-    };
-    return b->rule < sizeof names / sizeof names[0] && names[b->rule] ? names[b->rule] : "other";
-}
-
 /* ---- JSON ---- */
 
 json_t *block_recipes_json(const block_list *l)
 {
     json_t *all = json_array();
     for (size_t i = 0; i < l->count; i++) {
-        const mpsim_block_recipe *b = &l->items[i].recipe;
-        if (!block_is_first(l, i))
-            continue;
-        json_t *v = json_object();
-        json_object_set_new(v, "name", json_string(l->items[i].label));
-        json_object_set_new(v, "element", json_string(b->element));
-        json_object_set_new(v, "rule", json_string(rule_name(b)));
-        json_object_set_new(v, "block_rows", json_integer(b->block_rows));
-        json_object_set_new(v, "block_cols", json_integer(b->block_cols));
-        json_object_set_new(v, "scale_format", json_string(target_scale_format(b)));
-        json_object_set_new(v, "tensor_scale", json_boolean(target_has_tensor_scale(b)));
-        json_object_set_new(v, "transform", json_integer(l->items[i].transform));
-        json_object_set_new(v, "source", json_string(b->source ? b->source : ""));
-        json_array_append_new(all, v);
+        if (block_is_first(l, i))
+            json_array_append_new(all, target_recipe_json(&l->items[i]));
     }
     return all;
 }

@@ -34,6 +34,22 @@ ok $? "positions, in JSON"
 run 2 formats --positions 10 --check 1 bf16; ok $? "--positions and --check"
 run 2 formats --positions 100000000 bf16; ok $? "too many positions"
 
+# ---- block recipes: every name of the list is one that stat takes ----
+run 0 formats --recipes && row mxfp4 e2m1 1 x 32 e8m0 floor torchao @36027d82, to_mx FLOOR: the rule of OCP MX 1.0, 6.3 &&
+    has '^nvfp4-2d  *e2m1  *16 x 16  *e4m3, tensor binary32  *nvfp4  ' && has '^torchao-rowwise  *e4m3  *row  *binary32  *amax-torchao  ' &&
+    has '^te-current  *e4m3  *tensor  *binary32  *amax  '; ok $? "formats --recipes"
+run 0 formats --recipes --csv && cut -d, -f1 "$dir/out" | tail -n +2 >"$dir/names" && [ "$(wc -l <"$dir/names")" -ge 37 ] &&
+    run 0 stat --level total --csv -f "$(paste -sd, "$dir/names")" "$trace/step_000120" && awk -F, 'NR > 1 { print $16 }' "$dir/out" | cmp -s - "$dir/names"
+ok $? "formats --recipes --csv, and stat of them all"
+run 0 formats --recipes --json 'mxfp8:*' e4m3/128x128:ue8m0 && [ "$(grep -c '"name": "mxfp8:' "$dir/out")" -eq 6 ] && has '"mpsim.recipes/1"' &&
+    has '"name": "e4m3/128x128:ue8m0", "element": "e4m3", "rule": "ue8m0", "block_rows": 128, "block_cols": 128, "scale_format": "e8m0", "tensor_scale": false'
+ok $? "formats --recipes --json of some"
+run 0 formats --recipes --ndjson nvfp4:rht && [ "$(wc -l <"$dir/out")" -eq 1 ] && has '^{"name": "nvfp4:rht16", .*"tensor_scale": true, "transform": 16, '
+ok $? "formats --recipes --ndjson: a transform"
+run 2 formats --recipes fp16 && has "'fp16' is a format, not a recipe" err; ok $? "--recipes of a format"
+run 2 formats --recipes mxfp9 && has 'did you mean mxfp8' err; ok $? "--recipes of what is none"
+run 2 formats --recipes --models; ok $? "--recipes and --models"
+
 # ---- names ----
 refused fp8 'fp8 is e4m3 or e5m2: name one'
 refused FP6 'FP6 is e3m2 or e2m3: name one'

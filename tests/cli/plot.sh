@@ -654,6 +654,9 @@ mkdir -p place/bin place/share/mpsim
 cp "$MPSIM" place/bin/mpsim
 cp -R "$plots" place/mine
 unset MPSIM_PLOTS
+if [ -e /proc/self/exe ]; then
+    "$MPSIM" plot ruler --type svg -o found "$report" >out 2>err && [ -s found.svg ]; ok $? "templates of a build folder"
+fi
 MPSIM=$dir/place/bin/mpsim
 for found in bin/plots plots share/mpsim/plots; do
     if [ ! -e /proc/self/exe ] || ! "$MPSIM" --version >/dev/null 2>&1; then

@@ -43,6 +43,9 @@ done
 # ---- ways to a policy
 run 0 replay --policy fp32 "$one" && cp "$dir/out" "$dir/want"; ok $? "a bundled policy by name"
 run 0 replay -P "$policies/fp32.yaml" "$one" && cmp -s "$dir/out" "$dir/want"; ok $? "the same by its file"
+if [ -e /proc/self/exe ]; then # a program that has only been built, in whatever folder
+    (unset MPSIM_POLICIES && run 0 replay --policy fp32 "$one") && cmp -s "$dir/out" "$dir/want"; ok $? "the same without MPSIM_POLICIES"
+fi
 program=$(realpath "$MPSIM")
 cp "$one" "$dir/one"
 (cd "$dir" && printf 'clip: 1\n' >fp32 && "$program" replay --policy fp32 one >out 2>err) && has 'clip 1 (torch)'
