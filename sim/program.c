@@ -101,7 +101,9 @@ static void open_standard_streams(void)
 /* The command's exit code, or that of what is written last. */
 static int run_all(const program *p, int argc, char **argv)
 {
-    int code = argc < 2 ? usage(p, world_rank() ? stdout : stderr) : environment_isa();
+    int code = world_agree_words(argc - 1, argv + 1);
+    if (code == EXIT_OK)
+        code = argc < 2 ? usage(p, world_rank() ? stdout : stderr) : environment_isa();
     if (code == EXIT_OK)
         code = run(p, argc, argv);
     memory_done();

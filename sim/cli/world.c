@@ -1,6 +1,7 @@
 /* world.c -- see world.h. */
 #include "world.h"
 
+#include "../text/escape.h"
 #include "options.h"
 
 #include <stdio.h>
@@ -102,6 +103,73 @@ static int agree(int code)
     if (first == ranks->rank)
         say_kept(code);
     return ended;
+}
+
+/* ---- the words of the command line ---- */
+
+enum { SHOWN = 128 };
+
+static const char *word_at(int n, char *const *words, uint64_t i)
+{
+    return i < (uint64_t)n ? words[i] : NULL;
+}
+
+/* FNV-1a; 0 where there is no word. */
+static uint64_t digest(const char *word)
+{
+    uint64_t x = word ? UINT64_C(0xcbf29ce484222325) : 0;
+    for (; word && *word; word++)
+        x = (x ^ (unsigned char)*word) * UINT64_C(0x100000001b3);
+    return x;
+}
+
+static int is_same(uint64_t x)
+{
+    uint64_t ends[2] = {x, ~x};
+    ranks->least(ends, 2);
+    return ends[0] == ~ends[1];
+}
+
+/* "'-f fp16'", or "nothing" */
+static void show_word(char text[SHOWN], int n, char *const *words, uint64_t i)
+{
+    const char *word = word_at(n, words, i), *before = word && i > 0 ? word_at(n, words, i - 1) : NULL;
+    char a[SHOWN / 4], b[SHOWN / 2];
+    memset(text, 0, SHOWN);
+    if (!word)
+        strcpy(text, "nothing");
+    else
+        snprintf(text, SHOWN, "'%s%s%s'", before && *before == '-' ? escape_text(a, sizeof a, before) : "",
+                 before && *before == '-' ? " " : "", escape_text(b, sizeof b, word));
+}
+
+/* The first of those whose word is not that of the first process says so. */
+static int different_words(int n, char *const *words, uint64_t i)
+{
+    char first[SHOWN], mine[SHOWN];
+    show_word(mine, n, words, i);
+    memcpy(first, mine, sizeof first);
+    uint64_t theirs = digest(word_at(n, words, i));
+    const uint64_t own = theirs;
+    ranks->tell(0, first, sizeof first);
+    ranks->tell(0, &theirs, sizeof theirs);
+    uint64_t who = own == theirs ? UINT64_MAX : (uint64_t)ranks->rank;
+    ranks->least(&who, 1);
+    if (who == (uint64_t)ranks->rank)
+        fprintf(stderr, "mpsim: the processes are not given the same words: rank %d has %s, rank 0 has %s\n",
+                ranks->rank, mine, first);
+    return ended = EXIT_USAGE;
+}
+
+int world_agree_words(int n, char *const *words)
+{
+    uint64_t fewest = (uint64_t)n, i = 0;
+    if (!ranks)
+        return 0;
+    ranks->least(&fewest, 1);
+    while (i < fewest && is_same(digest(words[i])))
+        i++;
+    return i == fewest && is_same((uint64_t)n) ? 0 : different_words(n, words, i);
 }
 
 int world_unite(void *bytes, size_t n)

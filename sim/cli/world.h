@@ -30,6 +30,10 @@ void world_join(const world *w);
 int world_rank(void);
 int world_size(void);
 
+/* world_agree_words -- what the user has given has to be the same for all: 0, or EXIT_USAGE of all processes after one
+ * line that names the first word that differs. */
+int world_agree_words(int n, char *const *words);
+
 /* world_pass -- n more pieces of work, which all processes count alike, are behind: the order of errors. */
 void world_pass(uint64_t n);
 /* world_expect -- a number that all processes have to agree on where they meet: they look at the same files. */

@@ -407,6 +407,8 @@ int nemo_unfold(policy_reader *r, yaml_value *file)
     unfolding u = {.r = r, .file = file};
     if (!item || item->value->type != YAML_MAP)
         return 0;
+    if (item->value->count == 0)
+        return policy_bad(r, item->line, "policy: no key is given: 'key: value' lines are needed under it");
     const size_t at = (size_t)(item - file->items);
     yaml_item taken = *item;
     memmove(&file->items[at], &file->items[at + 1], (--file->count - at) * sizeof *file->items);

@@ -29,8 +29,17 @@ static int add_plan(policy_draft *d)
     return 0;
 }
 
+/* A file that says nothing is a mistake: it would train as fp32 without a word. */
+static int is_empty(const yaml_value *tree)
+{
+    return tree->type == YAML_MAP && tree->count == 0;
+}
+
 static int read_plans(policy_draft *d, const yaml_value *tree)
 {
+    if (is_empty(tree))
+        return trace_error_set(d->r.error, EXIT_DATA, d->r.path, UINT64_MAX,
+                               "no key is given: a policy is 'key: value' lines, as 'precision: bf16'");
     if (keys_read(d, tree, 0) || add_plan(d))
         return -1;
     const yaml_value *list = d->value[KEY_SCHEDULE];

@@ -49,6 +49,7 @@ typedef struct torch_place {
     uint32_t section;
     uint8_t width, rank;  /* bytes of an element; dimensions that are left     */
     uint8_t flip;         /* the sign bit of each element is to be flipped     */
+    uint8_t beyond;       /* it and those before it show too many bytes        */
     uint64_t first;       /* byte of the section                               */
     const uint64_t *size; /* rank dimensions, then rank strides, in elements   */
 } torch_place;
@@ -59,6 +60,7 @@ typedef struct torch_state {
     torch_place *places; /* entry.at is an index: of tensors whose elements can be read */
     size_t n_places, places_room;
     int spool;           /* -1: nothing is unpacked                            */
+    uint64_t shown, ratio; /* bytes of all tensors; how many times the file's  */
     uint64_t spool_end, decoded; /* decoded: bytes of texts that became bytes */
     atomic_flag unpacking;
     atomic_flag gathering; /* who has it may use what is kept of a strided tensor: */

@@ -7,6 +7,7 @@
  * which makes it some ten times faster. Memory is that of a window for each thread, and what is kept. */
 #include "torch.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,6 +230,10 @@ int torch_codes(const trace *t, const trace_entry *entry, uint64_t first, void *
     const torch_place *p = &((torch_state *)t->state)->places[entry->at];
     if (n == 0)
         return 0;
+    if (p->beyond)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s' and those before it show more than %" PRIu64 " times "
+                          "the bytes of the file: if that is right, raise --max-ratio", entry->tensor.name,
+                          ((torch_state *)t->state)->ratio);
     if (torch_ready(t, p->section, error))
         return -1;
     const int flat = p->rank == 0 || (p->rank == 1 && p->size[1] == 1);

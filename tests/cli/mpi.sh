@@ -231,6 +231,19 @@ start 2 "$MPSIM_MPI" replay -P fp32 - >"$dir/out" 2>"$dir/err.all" </dev/null
 [ $? -eq 2 ] && ours && [ "$(wc -l <"$dir/err")" -eq 1 ] && has "'-' can be read by one process only" err
 ok $? "standard input is refused"
 
+# ---- ranks that are given different words ----
+# unlike WANTED FIRST SECOND...: the words of rank 0, and those of rank 1
+unlike() {
+    # shellcheck disable=SC2016,SC2086 # of the rank; words
+    start 2 sh -c 'words=$1; [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}}" = 1 ] && words=$2; exec "$0" $words' \
+        "$MPSIM_MPI" "$2" "$3" >"$dir/out" 2>"$dir/err.all" </dev/null
+    [ $? -eq 2 ] && ours && [ "$(wc -l <"$dir/err")" -eq 1 ] && has "not given the same words: $1\$" err && [ ! -s "$dir/out" ]
+    ok $? "other words: $1"
+}
+unlike "rank 1 has '-f bf16', rank 0 has '-f fp16'" 'stat -f fp16 odd' 'stat -f bf16 odd'
+unlike "rank 1 has '-P fp32', rank 0 has '-P apex-O2'" 'replay -P apex-O2 odd' 'replay -P fp32 odd'
+unlike "rank 1 has nothing, rank 0 has '--csv'" 'stat odd --csv' 'stat odd'
+
 # ---- machines that see different files ----
 mkdir -p other/odd
 cp -R odd/. other/odd

@@ -82,6 +82,9 @@ bad 3 'clip: 1\n---\nclip: 2\n' 'second document'
 bad 2 'clip:\n\tmax_norm: 1\n' 'not valid YAML'
 bad 1 '"\\\\x1b[31m": 1\n' 'unknown key'
 bad 1 '- a\n' 'key: value'
+: >"$dir/empty.yaml"
+run 3 train -P "$dir/empty.yaml" && has "^mpsim: $dir/empty.yaml: no key is given: " err && [ ! -s "$dir/out" ]
+ok $? "an empty file is no policy"
 # said FRAGMENT TEXT: the policy is taken, and one line on standard error says what of it does not count
 said() {
     printf '%b' "$2" >"$dir/said.yaml"

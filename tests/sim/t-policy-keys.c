@@ -63,8 +63,8 @@ typedef struct row {
 /* clang-format off */
 /* Text; how many plans; a part of what the last one says of itself. */
 static const row good[] = {
-    {"", 1, "fp32: compute binary32, autocast none, parameters binary32, gradients binary32, scaler none"},
-    {"# a comment\n", 1, "fp32: compute binary32"},
+    {"precision: no\n", 1, "no: compute binary32, autocast none, parameters binary32, gradients binary32, scaler none"},
+    {"# a comment\nname: n\n", 1, "fp32: compute binary32"},
     {"---\nprecision: fp16\n...\n", 1, "fp16: compute fp16"},
     {"%YAML 1.1\n---\nprecision: fp16\n", 1, "fp16: compute fp16"},
     {"{precision: fp16, clip: 1}\n", 1, "clip 1 (torch)"},
@@ -237,6 +237,15 @@ static const row bad[] = {
     {"name: ''\n", 1, "name: one word"},
     {"source: {}\n", 1, "source: one word"},
     {"note:\n", 1, "note: one word"},
+    /* a policy that says nothing */
+    {"", 0, "no key is given: a policy is 'key: value' lines, as 'precision: bf16'"},
+    {"# precision: fp16\n\n", 0, "no key is given"},
+    {"{}\n", 0, "no key is given"},
+    {"---\n...\n", 2, "'key: value' pairs are needed here"},
+    {"null\n", 1, "'key: value' pairs are needed here"},
+    {"~\n", 1, "'key: value' pairs are needed here"},
+    {"[]\n", 1, "'key: value' pairs are needed here"},
+    {"policy: {}\n", 1, "policy: no key is given: 'key: value' lines are needed under it"},
     {"precision: fp17\n", 1, "precision: 'fp17' is not one of no, fp32"},
     {"precision: [fp16]\n", 1, "precision: one word"},
     {"precision: \"\\x1b[31m\"\n", 1, "precision: '\\x1b[31m'"},
@@ -450,7 +459,7 @@ START_TEST(bad_files)
     trace_error e = {0};
     ck_assert_ptr_nonnull(big);
     memset(big, 'x', 2 * MIB);
-    big[0] = '#';
+    memcpy(big, "clip: 1\n#", 9);
     refused_bytes(big, 2 * MIB, 0, "more than the 1048576 bytes");
     refused_bytes(big, MIB + 1, 0, "more than the 1048576 bytes");
     ck_assert_int_eq(policy_load(&p, write_bytes(big, MIB), 0, &e), 0);

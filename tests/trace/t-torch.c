@@ -199,8 +199,13 @@ START_TEST(items_39_to_47)
             trace_error e;
             double x[1000];
             size_t got;
+            const trace_options any = {.max_ratio = UINT64_MAX};
             trace *t = trace_open(path, NULL, &e);
             ck_assert(t && trace_at(t, 0)->count >= (uint64_t)1 << 40);
+            ck_assert(trace_select(t, 0, &e) == 0 && trace_read(t, x, 1000, &got, &e) == -1 && e.exit == 3);
+            ck_assert(strstr(e.text, "show more than 1000 times the bytes of the file: if that is right, raise --max-ratio"));
+            trace_close(t);
+            t = trace_open(path, &any, &e);
             ck_assert(trace_select(t, 0, &e) == 0 && trace_read(t, x, 1000, &got, &e) == 0 && x[0] == x[999]);
             trace_close(t);
         } else {
