@@ -505,7 +505,8 @@ int input_each_open(input *in, size_t first, size_t end,
             return code;
         for (size_t i = 0; i < n; i++)
             done += bytes_of(in->tree.paths[o.first + i]);
-        progress_reach(done);
+        if (!in->tree.unread) /* of a shard's files others may have a part */
+            progress_reach(done);
     }
     tell(in);
     return 0;

@@ -150,6 +150,12 @@ void progress_expect(uint64_t bytes)
     trace_watch_reads(atomic_load(&due) ? count_bytes : NULL);
 }
 
+void progress_again(uint64_t bytes)
+{
+    if (!unit && atomic_load(&total))
+        atomic_fetch_add(&total, bytes);
+}
+
 void progress_steps(const char *what, uint64_t n)
 {
     begin();

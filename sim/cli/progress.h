@@ -16,6 +16,9 @@ int progress_option(const char *word);
 void progress_expect(uint64_t bytes);
 void progress_steps(const char *what, uint64_t total);
 
+/* progress_again -- so many of the bytes that are expected will be read once more; any thread. */
+void progress_again(uint64_t bytes);
+
 /* progress_add -- n more are done; any thread. progress_reach -- so many are, if not more. */
 void progress_add(uint64_t n);
 void progress_reach(uint64_t done);

@@ -2,6 +2,7 @@
 #include "shard.h"
 
 #include "../array/array.h"
+#include "../cli/progress.h"
 
 #include <mpsim/digest.h>
 #include <stdlib.h>
@@ -176,6 +177,7 @@ int shards_write(shards *s, uint64_t k, FILE *to)
     const int failed = s->in.failed - (int)s->in.n_refused;
     writing x = {.in = &s->in};
     share_make(&x.share, k, s->n, s->starts, s->in.tree.count);
+    progress_expect(x.share.end - x.share.begin);
     part_write_head(&x.w, to, &s->head);
     part_write_section(&x.w, k, s->n);
     for (size_t i = 0; i < s->in.n_refused && k == 1; i++)

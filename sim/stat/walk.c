@@ -1,6 +1,7 @@
 /* walk.c -- see walk.h. */
 #include "walk.h"
 
+#include "../cli/progress.h"
 #include "../cli/steps.h"
 #include "../cli/world.h"
 #include "../trace/temporary.h"
@@ -104,6 +105,13 @@ static int put_tensors(walker *w, const input_file *f)
     return code;
 }
 
+/* How far a shard is: not all that it has need be read. */
+static void reach(const share *s, size_t next)
+{
+    const uint64_t at = s->starts[next] < s->end ? s->starts[next] : s->end;
+    progress_reach(at > s->begin ? at - s->begin : 0);
+}
+
 static int visit_files(input *in, input_file *files, size_t n, void *context)
 {
     walker *w = context;
@@ -120,6 +128,8 @@ static int visit_files(input *in, input_file *files, size_t n, void *context)
     }
     if (!code)
         code = tensorstat_flush(w->stat);
+    if (w->share && !code)
+        reach(w->share, files[n - 1].i + 1);
     if (w->once)
         temporary_ask(NULL);
     return code;

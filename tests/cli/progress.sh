@@ -31,6 +31,10 @@ always() { # always SECONDS WORDS...: ended after some seconds
 if timeout --foreground 1 true 2>/dev/null; then
     always 1.6 stat --json --dtype fp32 "$large"
     [ $code -eq 130 ] && has 'of 32.0 GiB, [0-9]* %, .* a second, .* left' err && has '"partial": true' && has '^{"schema"'; ok $? "stat: bytes, rate, what is left; interrupted: partial"
+    always 1.6 stat --shard 2/2 --dtype fp32 -o "$dir/part" "$large"
+    [ $code -eq 130 ] && has ' of 16.0 GiB, [0-9]* %, .* a second, .* left' err; ok $? "stat --shard: the bytes of the shard"
+    always 1.6 stat -f te-current --dtype fp32 --shape 65536,131072 "$large"
+    [ $code -eq 130 ] && has ' of 64.0 GiB, [0-9]* %, .* a second, .* left' err; ok $? "stat: what is read twice counts twice"
     always 1.6 cast -f fp16 -q --dtype fp32 -o "$dir/cast" "$large"
     [ $code -eq 130 ] && ! has . err && [ ! -e "$dir/cast" ]; ok $? "-q is quiet, and cast ends as before"
     always 1.6 train -P fp32 --width 32 --steps 100000000
