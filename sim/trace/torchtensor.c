@@ -83,7 +83,8 @@ static int add_place(trace *t, const trace_options *options, trace_entry *e, con
     memcpy(kept + rank, stride, rank * sizeof *kept);
     e->at = s->n_places;
     s->places[s->n_places++] = (torch_place){.section = v->storage.section, .width = v->width, .rank = (uint8_t)rank,
-                                             .flip = v->flip != 0, .beyond = (uint8_t)shows_too_much(t, options, e->bytes),
+                                             .flip = v->flip != 0,
+                                             .beyond = (uint8_t)shows_too_much(t, options, e->bytes),
                                              .first = v->storage.first + v->offset * v->width,
                                              .size = rank ? kept : NULL};
     return 0;

@@ -336,8 +336,9 @@ static int run_jobs(request *q, train_report *report, FILE *digests)
     if (!code && report->compare)
         train_report_compare(report, q->jobs, q->totals, done);
     if (!code && train_report_end(report))
-        code = fail(EXIT_IO, "train: %s: the report could not be written",
-                    q->form.path ? q->form.path : "-");
+        code = !ferror(report->file) ? fail(EXIT_IO, "out of memory")
+                                     : fail(EXIT_IO, "train: %s: the report could not be written",
+                                            q->form.path ? q->form.path : "-");
     train_report_abandon(report);
     return code;
 }
