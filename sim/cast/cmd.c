@@ -53,17 +53,11 @@ typedef struct options {
     explain_options explain;
 } options;
 
-static int ends_with(const char *s, const char *end)
-{
-    const size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
 /* ---- a format ---- */
 
 static int to_npy(const options *o)
 {
-    return o->layout ? strcmp(o->layout, "npy") == 0 : ends_with(o->path, ".npy");
+    return o->layout ? strcmp(o->layout, "npy") == 0 : text_ends_with(o->path, ".npy");
 }
 
 /* The format to write, or NULL after a message. */
@@ -178,7 +172,7 @@ static int check_options(const options *o, int operands)
                                 "--help'");
     if (layout && strcmp(layout, "npy") != 0 && strcmp(layout, "safetensors") != 0)
         return fail(EXIT_USAGE, "cast: --to is 'safetensors' or 'npy', not '%s'", layout);
-    if (!layout && (ends_with(path, ".npz") || ends_with(path, ".pt") || ends_with(path, ".bin")))
+    if (!layout && (text_ends_with(path, ".npz") || text_ends_with(path, ".pt") || text_ends_with(path, ".bin")))
         return fail(EXIT_USAGE, "cast: '%s': safetensors and npy are written; name the file so, or "
                                 "say --to", path);
     return 0;

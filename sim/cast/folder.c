@@ -6,6 +6,7 @@
 #include "folder.h"
 
 #include "../cli/output.h"
+#include "../text/words.h"
 #include "../trace/inputs.h"
 
 #include <errno.h>
@@ -13,12 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-static int ends_with(const char *s, const char *end)
-{
-    const size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
 
 static int is_folder(const char *path)
 {
@@ -30,8 +25,8 @@ int folder_wanted(const input *in, const char *operand, const char *path)
 {
     if (strcmp(path, "-") == 0)
         return in->tree.count > 1;
-    return in->tree.count > 1 || ends_with(path, "/") || is_folder(path) ||
-           (is_folder(operand) && !ends_with(path, ".safetensors") && !ends_with(path, ".npy"));
+    return in->tree.count > 1 || text_ends_with(path, "/") || is_folder(path) ||
+           (is_folder(operand) && !text_ends_with(path, ".safetensors") && !text_ends_with(path, ".npy"));
 }
 
 /* ---- names ---- */
@@ -55,7 +50,7 @@ static char *place_of(const folder *f, const char *path)
     char *to = malloc(size);
     if (to)
         snprintf(to, size, "%.*s/%s%s", (int)(n > 1 && f->path[n - 1] == '/' ? n - 1 : n), f->path, name,
-                 ends_with(name, f->suffix) ? "" : f->suffix);
+                 text_ends_with(name, f->suffix) ? "" : f->suffix);
     return to;
 }
 
@@ -166,7 +161,7 @@ static char *index_place(const folder *f, const char *path)
     as_it_is.suffix = "";
     if (!named)
         return NULL;
-    if (ends_with(path, ".safetensors.index.json"))
+    if (text_ends_with(path, ".safetensors.index.json"))
         snprintf(named, size, "%s", path);
     else
         snprintf(named, size, "%.*smodel.safetensors.index.json", slash ? (int)(slash + 1 - path) : 0, path);

@@ -21,3 +21,9 @@ const char *text_plural(uint64_t n)
 {
     return n == 1 ? "" : "s";
 }
+
+int text_ends_with(const char *s, const char *end)
+{
+    const size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}

@@ -1,4 +1,4 @@
-/* words.h -- words in lines of a width, and their plurals. */
+/* words.h -- words in lines of a width, their plurals and their ends. */
 #ifndef MPSIM_SIM_TEXT_WORDS_H
 #define MPSIM_SIM_TEXT_WORDS_H
 
@@ -12,5 +12,8 @@ void text_wrap(FILE *to, int at, int width, const char *between, const char *tex
 
 /* text_plural -- "" for one, else "s". */
 const char *text_plural(uint64_t n);
+
+/* text_ends_with -- whether `end` is how s ends; an empty one always is. */
+int text_ends_with(const char *s, const char *end);
 
 #endif

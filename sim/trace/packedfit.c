@@ -12,8 +12,11 @@
  *
  * Sources: AutoGPTQ 0.7 (nn_modules/qlinear/qlinear_cuda_old.py: pack, forward), GPTQModel (utils/model.py: the two formats
  * of checkpoints), AutoAWQ 0.2 (utils/packing_utils.py), bitsandbytes 0.45 (functional.py: QuantState, dequantize_4bit,
- * int8_vectorwise_dequant), compressed-tensors 0.20 (compressors/pack_quantized, naive_quantized), transformers (quantizers), whose config.json says which format a checkpoint has. */
+ * int8_vectorwise_dequant), compressed-tensors 0.20 (compressors/pack_quantized, naive_quantized), transformers
+ * (quantizers), whose config.json says which format a checkpoint has. */
 #include "packed.h"
+
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -71,12 +74,6 @@ static uint32_t beside(const quantised_finder *f, uint32_t codes, const char *ow
     const size_t n = strlen(name) - strlen(own);
     const int m = snprintf(f->other, f->room, "%.*s%s", (int)n, name, part);
     return m < 0 || (size_t)m >= f->room ? QUANTISED_ABSENT : quantised_find(f, f->other);
-}
-
-static int ends_with(const char *s, const char *end)
-{
-    const size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
 }
 
 /* ---- the tensor ---- */
@@ -370,9 +367,9 @@ int packed_find(quantised_finder *f, uint32_t codes, quantised *q)
     *q = (quantised){.parts = {codes}};
     for (size_t i = 1; i < QUANTISED_PARTS; i++)
         q->parts[i] = QUANTISED_ABSENT;
-    if (is_words(e) && ends_with(name, "qweight"))
+    if (is_words(e) && text_ends_with(name, "qweight"))
         return find_words(f, codes, q);
-    if (is_words(e) && ends_with(name, "weight_packed") && asked(f, PACKED_ROWS))
+    if (is_words(e) && text_ends_with(name, "weight_packed") && asked(f, PACKED_ROWS))
         return find_weight_packed(f, codes, q);
     if (asked(f, PACKED_FOUR))
         for (int i = 0; i < 2; i++) {
@@ -380,7 +377,7 @@ int packed_find(quantised_finder *f, uint32_t codes, quantised *q)
             if (state != QUANTISED_ABSENT)
                 return find_four(f, codes, state, i ? "FP4" : "NF4", q);
         }
-    if (!is_of(e, "I8", "int8") || !ends_with(name, "weight") || !is_matrix(e))
+    if (!is_of(e, "I8", "int8") || !text_ends_with(name, "weight") || !is_matrix(e))
         return 0;
     const int found = asked(f, PACKED_EIGHT) ? find_eight(f, codes, q) : 0;
     return found || !asked(f, PACKED_INT8) ? found : find_rows(f, codes, "weight", q);

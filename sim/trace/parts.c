@@ -152,15 +152,16 @@ int parts_box(trace *t, uint32_t number, uint32_t entry, const uint64_t *offset,
         inner--;
     while (outer < rank && size[outer] == 1)
         outer++;
-    uint64_t *box = rank ? trace_alloc(t, 2 * rank * sizeof *box) : NULL;
-    if (rank && !box)
-        return trace_no_memory(t, error);
-    if (box) {
+    const int is_box = outer + 1 < inner; /* not one run of elements */
+    if (rank && (is_box || entry == PARTS_ONLY)) {
+        uint64_t *box = trace_alloc(t, 2 * rank * sizeof *box);
+        if (!box)
+            return trace_no_memory(t, error);
         memcpy(box, offset, rank * sizeof *box);
         memcpy(box + rank, size, rank * sizeof *box);
+        p.box = is_box ? box : NULL;
+        p.shape = entry == PARTS_ONLY ? box + rank : NULL;
     }
-    p.shape = entry == PARTS_ONLY && box ? box + rank : NULL;
-    p.box = outer + 1 < inner ? box : NULL; /* not one run of elements */
     return add_piece(t, p, error);
 }
 

@@ -8,6 +8,8 @@
  * Sources: torch/export/pt2_archive of PyTorch 2.15; the numbers of dtypes, torch/_export/serde/schema.py (ScalarType). */
 #include "impl.h"
 
+#include "../text/words.h"
+
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -35,16 +37,10 @@ typedef struct archive {
     trace_error *error;
 } archive;
 
-static int ends_with(const char *s, const char *end)
-{
-    const size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
 const zip_member *trace_torch_exported(const zip_member *members, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (ends_with(members[i].name, config_name))
+        if (text_ends_with(members[i].name, config_name))
             return &members[i];
     return NULL;
 }
