@@ -14,10 +14,10 @@ static unsigned half_bits(const unsigned char *p)
     return (unsigned)p[0] | (unsigned)p[1] << 8;
 }
 
-/* Number i of the block's fp16 ones. */
+/* Number i of the block's fp16 ones. Threads read blocks at once, and each finds the format for itself. */
 static float half(const ggml_form *f, const unsigned char *b, unsigned i)
 {
-    static const mpsim_format *fp16;
+    static _Thread_local const mpsim_format *fp16;
     if (!fp16)
         fp16 = mpsim_format_find("fp16");
     return (float)mpsim_decode(fp16, half_bits(b + f->at + 2 * i));
