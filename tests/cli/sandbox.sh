@@ -84,8 +84,9 @@ both "a folder with a link to another" 0 - info run
 rm run/step_1/more
 both "a folder" 0 - stat --json run
 both "a folder, with / and through a link" 0 - info linked/
-rm linked
-both "the current folder" 5 - info --keep-going .
+cd run || exit 99
+both "the current folder" 0 - info .
+cd .. && rm -r run/o
 both "a snapshot of links" 0 - info -v hub/snapshots/x/
 both "an index of links" 0 - stat "$index"
 both "an index by another name" 0 - info hub/snapshots/x/odd-name
