@@ -26,7 +26,7 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wh
   tests/cli/interrupt.sh tests/cli/memory.sh tests/cli/names.sh tests/cli/diff.sh \
   tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/outputs.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
-  tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
+  tests/cli/sandbox.sh tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
   tests/cli/replay-cases.sh tests/cli/logs.sh tests/cli/written.sh tests/cli/explain.sh tests/cli/log.sh tests/cli/plot-large.sh tests/cli/model-memory.sh \
   tests/cli/progress.sh tests/cli/scale.sh tests/cli/mpi.sh tests/cli/blocks.sh tests/cli/merge.sh \
   tests/cli/torch.sh tests/cli/stored.sh \
@@ -77,7 +77,7 @@ unit_tests = \
   tests/round/t-cast-proof tests/round/t-framework tests/round/t-golden tests/round/t-isa \
   tests/round/t-nan tests/round/t-cast \
   tests/round/t-peers tests/round/t-refused tests/round/t-rng tests/round/t-stochastic \
-  tests/round/t-zeros \
+  tests/round/t-zeros tests/sandbox/t-sandbox \
   tests/scaler/t-own tests/scaler/t-recorded tests/scaler/t-scaler tests/scaler/t-text \
   tests/sim/t-diff tests/sim/t-policy tests/sim/t-policy-keys tests/sim/t-replay \
   tests/sim/t-replay-casts tests/sim/t-diff-faults tests/sim/t-diff-pairs \
@@ -185,7 +185,8 @@ tests_support_failmalloc_so_LINK = $(CCLD) -shared -o $@
 tests_support_failmalloc_so_LDADD = -ldl
 
 # ---- writes recorded vectors that never were, for tests/cli/verify.sh
-programs_all += tests/support/mkvectors
+programs_all += tests/support/mkvectors tests/support/oldkernel
+tests_support_oldkernel_LDADD =
 tests_support_mkvectors_LDADD = lib/libmpsim.a $(LIBZIP_LIBS)
 
 # ---- the fuzz targets, as plain programs over their corpora; with libFuzzer: make fuzz

@@ -66,10 +66,10 @@ static int counted(int argc, char **argv, char **environment)
     const char *text = getenv("MPSIM_FAIL_AT"), *file = getenv("MPSIM_FAIL_COUNT");
     at = text ? strtoul(text, NULL, 10) : 0;
     on = getenv("MPSIM_FAIL_ON") != NULL;
+    FILE *f = file ? fopen(file, "w") : NULL; /* now: a sandbox lets nobody open it later */
     counting = 1;
     const int code = program(argc, argv, environment);
     counting = 0;
-    FILE *f = file ? fopen(file, "w") : NULL;
     if (f) {
         fprintf(f, "%lu\n", atomic_load(&count));
         fclose(f);
