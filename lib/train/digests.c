@@ -85,8 +85,9 @@ int train_digests_head(train_digest_writer *w, FILE *to, const train_run *r)
     FILE *text = tmpfile();
     int begins = 1, bad = !text || train_run_write(r, text) != 0;
     *w = (train_digest_writer){.to = to};
+    if (!bad) /* what waits in the buffer is written now, or not */
+        bad = fseek(text, 0, SEEK_SET) != 0 || ferror(text);
     if (!bad) {
-        rewind(text);
         put(w, "%s\n# step, bits of the loss, digest of the step; then of tensors\n", schema);
         while (fgets(part, sizeof part, text)) {
             put(w, "%s%s", begins ? run_prefix : "", part);

@@ -4,6 +4,7 @@
 
 #include "../cli/options.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,24 +30,39 @@ static int add_plan(policy_draft *d)
     return 0;
 }
 
-/* A file that says nothing is a mistake: it would train as fp32 without a word. */
-static int is_empty(const yaml_value *tree)
+/* A file that says nothing is a mistake: it would train as fp32 without a word. So is one with a name, a note and steps alone. */
+static int says_nothing(const yaml_value *map)
 {
-    return tree->type == YAML_MAP && tree->count == 0;
+    static const char *const labels[] = {"name", "source", "note", "step"};
+    int nothing = map->type == YAML_MAP;
+    for (size_t i = 0; nothing && i < map->count; i++) {
+        const yaml_value *v = map->items[i].value;
+        int label = 0;
+        for (size_t k = 0; k < sizeof labels / sizeof *labels; k++)
+            label |= strcmp(map->items[i].key, labels[k]) == 0;
+        if (strcmp(map->items[i].key, "schedule") == 0 && v->type == YAML_LIST) {
+            label = 1;
+            for (size_t k = 0; label && k < v->count; k++)
+                label = says_nothing(v->items[k].value);
+        }
+        nothing = label;
+    }
+    return nothing;
 }
 
 static int read_plans(policy_draft *d, const yaml_value *tree)
 {
-    if (is_empty(tree))
-        return trace_error_set(d->r.error, EXIT_DATA, d->r.path, UINT64_MAX,
-                               "no key is given: a policy is 'key: value' lines, as 'precision: bf16'");
-    if (keys_read(d, tree, 0) || add_plan(d))
+    const int nothing = says_nothing(tree);
+    if ((!nothing || tree->count) && (keys_read(d, tree, 0) || add_plan(d)))
         return -1;
     const yaml_value *list = d->value[KEY_SCHEDULE];
     for (size_t i = 0; list && i < list->count; i++)
         if (keys_read(d, list->items[i].value, list->items[i].line) || add_plan(d))
             return -1;
-    return 0;
+    return nothing ? trace_error_set(d->r.error, EXIT_DATA, d->r.path, UINT64_MAX,
+                                     "no key %sis given: a policy is 'key: value' lines, as 'precision: bf16'",
+                                     tree->count ? "of a training " : "")
+                   : 0;
 }
 
 const plan *policy_plan(const policy *p, uint64_t step)
@@ -83,15 +99,21 @@ static const char *bundled_folder(char folder[PATH_SIZE])
     return MPSIM_POLICIES_DIR;
 }
 
+/* Whether a file is there, or opening it says why that is not known. */
+static int may_be(const char *path)
+{
+    return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 /* The file that is meant: itself, or a bundled policy of that name. */
 static char *find_file(const char *path)
 {
     char *found = NULL, folder[PATH_SIZE];
-    if (strcmp(path, "-") == 0 || strchr(path, '/') || access(path, F_OK) == 0)
+    if (strcmp(path, "-") == 0 || strchr(path, '/') || may_be(path))
         return strdup(path);
     if (asprintf(&found, "%s/%s.yaml", bundled_folder(folder), path) < 0)
         return NULL;
-    if (access(found, F_OK) == 0)
+    if (may_be(found))
         return found;
     free(found);
     return strdup(path);
@@ -119,7 +141,7 @@ int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_err
     int code = -1;
     if (!p->path || !p->name) {
         trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
-    } else if (strcmp(path, "-") != 0 && !strchr(path, '/') && access(p->path, F_OK) != 0) {
+    } else if (strcmp(path, "-") != 0 && !strchr(path, '/') && !may_be(p->path)) {
         trace_error_set(error, EXIT_IO, path, UINT64_MAX,
                         "no such file, and no bundled policy of that name in %s (MPSIM_POLICIES)",
                         bundled_folder(folder));
