@@ -3,6 +3,7 @@
 #include "nemo.h"
 
 #include "../cli/options.h"
+#include "../text/words.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -99,24 +100,32 @@ static const char *bundled_folder(char folder[PATH_SIZE])
     return MPSIM_POLICIES_DIR;
 }
 
-/* Whether a file is there, or opening it says why that is not known. */
-static int may_be(const char *path)
+/* 1 if something is there, 0 if not; -1 and errno if that is not known. */
+static int is_there(const char *path)
 {
-    return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+    if (access(path, F_OK) == 0 || errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG) /* opening it says why */
+        return 1;
+    return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
 }
 
-/* The file that is meant: itself, or a bundled policy of that name. */
-static char *find_file(const char *path)
+/* The file that is meant, *there: itself, or a bundled policy of that name. NULL and errno. */
+static char *find_file(const char *path, int *there)
 {
     char *found = NULL, folder[PATH_SIZE];
-    if (strcmp(path, "-") == 0 || strchr(path, '/') || may_be(path))
-        return strdup(path);
-    if (asprintf(&found, "%s/%s.yaml", bundled_folder(folder), path) < 0)
+    *there = strcmp(path, "-") == 0 || strchr(path, '/') ? 1 : is_there(path);
+    if (*there)
+        return *there > 0 ? strdup(path) : NULL;
+    if (asprintf(&found, "%s/%s.yaml", bundled_folder(folder), path) < 0) {
+        errno = ENOMEM;
         return NULL;
-    if (may_be(found))
+    }
+    *there = is_there(found);
+    if (*there > 0)
         return found;
+    const int why = errno;
     free(found);
-    return strdup(path);
+    errno = why;
+    return *there < 0 ? NULL : strdup(path);
 }
 
 /* "data/policies/x.yaml" -> "x" */
@@ -135,13 +144,15 @@ int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_err
 {
     char folder[PATH_SIZE];
     memset(p, 0, sizeof *p);
-    p->path = find_file(path);
+    int there;
+    p->path = find_file(path, &there);
+    const int why = errno;
     p->name = base_name(path);
     policy_draft d = {.r = {.path = p->path, .error = error, .remarks = &p->remarks}, .policy = p, .epoch = steps_per_epoch};
     int code = -1;
     if (!p->path || !p->name) {
-        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
-    } else if (strcmp(path, "-") != 0 && !strchr(path, '/') && !may_be(p->path)) {
+        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", text_error(p->path ? ENOMEM : why));
+    } else if (!there) {
         trace_error_set(error, EXIT_IO, path, UINT64_MAX,
                         "no such file, and no bundled policy of that name in %s (MPSIM_POLICIES)",
                         bundled_folder(folder));
