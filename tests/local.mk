@@ -23,7 +23,7 @@ support_libs =
 # ---- the program
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wholecast.sh tests/cli/quantised.sh tests/cli/counts.sh \
   tests/cli/decoder.sh tests/cli/deep.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
-  tests/cli/interrupt.sh tests/cli/memory.sh tests/cli/names.sh tests/cli/diff.sh \
+  tests/cli/interrupt.sh tests/cli/killed.sh tests/cli/faults.sh tests/cli/names.sh tests/cli/diff.sh \
   tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/outputs.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
   tests/cli/sandbox.sh tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
@@ -177,12 +177,12 @@ tests/example.c: $(top_srcdir)/README.md
 	$(AM_V_GEN)sed -n '/^    #include <mpsim/,/^    }$$/s/^    //p' $(top_srcdir)/README.md >$@
 CLEANFILES += tests/example.c
 
-# ---- loaded before the program, it lets allocations fail, for tests/cli/memory.sh; glibc only
-programs_all += tests/support/failmalloc.so
-tests_support_failmalloc_so_SOURCES = tests/support/failmalloc.c
-tests_support_failmalloc_so_CFLAGS = $(base_cflags) -fPIC
-tests_support_failmalloc_so_LINK = $(CCLD) -shared -o $@
-tests_support_failmalloc_so_LDADD = -ldl
+# ---- loaded before the program, it lets system calls and allocations fail, for tests/cli/faults.sh; glibc only
+programs_all += tests/support/failcall.so
+tests_support_failcall_so_SOURCES = tests/support/failcall.c
+tests_support_failcall_so_CFLAGS = $(base_cflags) -fPIC
+tests_support_failcall_so_LINK = $(CCLD) -shared -o $@
+tests_support_failcall_so_LDADD = -ldl
 
 # ---- writes recorded vectors that never were, for tests/cli/verify.sh
 programs_all += tests/support/mkvectors tests/support/oldkernel
@@ -246,12 +246,15 @@ EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/c
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all
 # 2^32 inputs, too); the unit tests once for each instruction set; everything under valgrind.
-check-long: $(check_PROGRAMS)
+check-long: $(check_PROGRAMS) mpsim
 	@test -x tests/round/x-sweep || { echo "check-long needs MPFR and Check"; exit 1; }
 	./tests/round/x-sweep
 	./tests/round/x-cast
 	./tests/arith/x-arith
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR=$(abs_top_srcdir) ./tests/train/t-digests
+	MPSIM_TEST_EXPENSIVE=1 MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) MPSIM_PLOTS=$(abs_top_srcdir)/plots \
+	  $(SHELL) $(top_srcdir)/tests/cli/faults.sh
+	MPSIM_TEST_EXPENSIVE=1 MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(SHELL) $(top_srcdir)/tests/cli/killed.sh
 check-wide:
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_TEST_MULTIPLIER=10 $(MAKE) $(AM_MAKEFLAGS) check
 check-isa:
