@@ -96,7 +96,7 @@ sim_libsim_a_SOURCES = \
   sim/trace/inputs.h sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/kinds.c sim/trace/kinds.h \
   sim/trace/layout.c sim/trace/llmc.c sim/trace/memory.c sim/trace/namemap.c sim/trace/namemap.h \
   sim/trace/msgpack.c sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/onnx.c sim/trace/order.c \
-  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/packed.h \
+  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/owndigests.c sim/trace/owndigests.h sim/trace/packed.h \
   sim/trace/packedfit.c sim/trace/packedread.c sim/trace/parameters.c sim/trace/parts.c \
   sim/trace/parts.h sim/trace/partsource.c sim/trace/partsource.h sim/trace/plainentry.c \
   sim/trace/quantised.c sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h \
@@ -115,7 +115,7 @@ sim_libsim_a_SOURCES = \
   sim/train/describe.c sim/train/describe.h sim/train/device.c sim/train/device.h \
   sim/train/digests.c sim/train/digests.h sim/train/groups.c sim/train/groups.h sim/train/job.c \
   sim/train/job.h sim/train/meter.c sim/train/meter.h sim/train/operations.c sim/train/operations.h \
-  sim/train/owndigests.c sim/train/owndigests.h sim/train/policy.c sim/train/policy.h \
+  sim/train/policy.c sim/train/policy.h \
   sim/train/record.c sim/train/record.h sim/train/report.c sim/train/report.h sim/train/store.c \
   sim/train/store.h sim/train/table.c sim/train/table.h sim/train/text.c sim/train/text.h \
   sim/train/typed.c sim/train/typed.h sim/train/words.c sim/train/words.h sim/verify/architecture.c \

@@ -2,6 +2,7 @@
 #include "elements.h"
 
 #include "../cli/options.h"
+#include "../text/words.h"
 #include "../trace/temporary.h"
 #include "../trace/whole.h"
 
@@ -19,7 +20,7 @@ enum { BLOCK = 256 << 10, SMALL = 4 << 20, LOADED_MOST = 8 << 20, BAND = 64 << 2
 static int failed_temporary(const elements *e, trace_error *error)
 {
     return trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX, "a temporary file in %s: %s",
-                           temporary_place(), strerror(errno ? errno : EIO));
+                           temporary_place(), text_error(errno ? errno : EIO));
 }
 
 static int write_all(const elements *e, const void *p, size_t n, trace_error *error)

@@ -4,7 +4,9 @@
 
 #include "../cli/options.h"
 #include "../cli/resource.h"
+#include "../text/words.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,24 +32,39 @@ static int add_plan(policy_draft *d)
     return 0;
 }
 
-/* A file that says nothing is a mistake: it would train as fp32 without a word. */
-static int is_empty(const yaml_value *tree)
+/* A file that says nothing is a mistake: it would train as fp32 without a word. So is one with a name, a note and steps alone. */
+static int says_nothing(const yaml_value *map)
 {
-    return tree->type == YAML_MAP && tree->count == 0;
+    static const char *const labels[] = {"name", "source", "note", "step"};
+    int nothing = map->type == YAML_MAP;
+    for (size_t i = 0; nothing && i < map->count; i++) {
+        const yaml_value *v = map->items[i].value;
+        int label = 0;
+        for (size_t k = 0; k < sizeof labels / sizeof *labels; k++)
+            label |= strcmp(map->items[i].key, labels[k]) == 0;
+        if (strcmp(map->items[i].key, "schedule") == 0 && v->type == YAML_LIST) {
+            label = 1;
+            for (size_t k = 0; label && k < v->count; k++)
+                label = says_nothing(v->items[k].value);
+        }
+        nothing = label;
+    }
+    return nothing;
 }
 
 static int read_plans(policy_draft *d, const yaml_value *tree)
 {
-    if (is_empty(tree))
-        return trace_error_set(d->r.error, EXIT_DATA, d->r.path, UINT64_MAX,
-                               "no key is given: a policy is 'key: value' lines, as 'precision: bf16'");
-    if (keys_read(d, tree, 0) || add_plan(d))
+    const int nothing = says_nothing(tree);
+    if ((!nothing || tree->count) && (keys_read(d, tree, 0) || add_plan(d)))
         return -1;
     const yaml_value *list = d->value[KEY_SCHEDULE];
     for (size_t i = 0; list && i < list->count; i++)
         if (keys_read(d, list->items[i].value, list->items[i].line) || add_plan(d))
             return -1;
-    return 0;
+    return nothing ? trace_error_set(d->r.error, EXIT_DATA, d->r.path, UINT64_MAX,
+                                     "no key %sis given: a policy is 'key: value' lines, as 'precision: bf16'",
+                                     tree->count ? "of a training " : "")
+                   : 0;
 }
 
 const plan *policy_plan(const policy *p, uint64_t step)
@@ -73,18 +90,32 @@ static const char *bundled_folder(char folder[RESOURCE_PATH])
     return last;
 }
 
-/* The file that is meant: itself, or a bundled policy of that name. */
-static char *find_file(const char *path)
+/* 1 if something is there, 0 if not; -1 and errno if that is not known. */
+static int is_there(const char *path)
+{
+    if (access(path, F_OK) == 0 || errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG) /* opening it says why */
+        return 1;
+    return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
+}
+
+/* The file that is meant, *there: itself, or a bundled policy of that name. NULL and errno. */
+static char *find_file(const char *path, int *there)
 {
     char *found = NULL, folder[RESOURCE_PATH];
-    if (strcmp(path, "-") == 0 || strchr(path, '/') || access(path, F_OK) == 0)
-        return strdup(path);
-    if (asprintf(&found, "%s/%s.yaml", bundled_folder(folder), path) < 0)
+    *there = strcmp(path, "-") == 0 || strchr(path, '/') ? 1 : is_there(path);
+    if (*there)
+        return *there > 0 ? strdup(path) : NULL;
+    if (asprintf(&found, "%s/%s.yaml", bundled_folder(folder), path) < 0) {
+        errno = ENOMEM;
         return NULL;
-    if (access(found, F_OK) == 0)
+    }
+    *there = is_there(found);
+    if (*there > 0)
         return found;
+    const int why = errno;
     free(found);
-    return strdup(path);
+    errno = why;
+    return *there < 0 ? NULL : strdup(path);
 }
 
 /* "data/policies/x.yaml" -> "x" */
@@ -103,13 +134,15 @@ int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_err
 {
     char folder[RESOURCE_PATH];
     memset(p, 0, sizeof *p);
-    p->path = find_file(path);
+    int there;
+    p->path = find_file(path, &there);
+    const int why = errno;
     p->name = base_name(path);
     policy_draft d = {.r = {.path = p->path, .error = error, .remarks = &p->remarks}, .policy = p, .epoch = steps_per_epoch};
     int code = -1;
     if (!p->path || !p->name) {
-        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
-    } else if (strcmp(path, "-") != 0 && !strchr(path, '/') && access(p->path, F_OK) != 0) {
+        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", text_error(p->path ? ENOMEM : why));
+    } else if (!there) {
         trace_error_set(error, EXIT_IO, path, UINT64_MAX,
                         "no such file, and no bundled policy of that name in %s (MPSIM_POLICIES)",
                         bundled_folder(folder));

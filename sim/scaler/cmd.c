@@ -12,6 +12,7 @@
 #include "spec.h"
 #include "table.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -291,12 +292,14 @@ static int run_log(run *r, const char *path)
     return 0;
 }
 
-/* Whether an operand is a file, but none of tensors. */
+/* Whether an operand is a file, but none of tensors; one that cannot be read is none: opening it says why. */
 static int is_text(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
-           !trace_probe(path, NULL);
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+        return 0;
+    errno = 0;
+    return !trace_probe(path, NULL) && !errno;
 }
 
 /* A single operand that is no file of tensors is a log; of several, none may be. */

@@ -3,7 +3,9 @@
 
 #include "../array/array.h"
 #include "../cli/progress.h"
+#include "../text/words.h"
 
+#include <errno.h>
 #include <mpsim/digest.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +29,11 @@ static int list_files(shards *s)
     if (!s->starts)
         return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < n; i++) {
+        errno = 0;
         if (trace_tree_bytes(s->in.tree.paths[i], &bytes))
-            return fail(EXIT_USAGE, "stat: --shard divides files by their sizes, and '%s' is not a regular file",
-                        s->in.tree.paths[i]);
+            return errno ? fail(EXIT_IO, "%s: %s", s->in.tree.paths[i], text_error(errno))
+                         : fail(EXIT_USAGE, "stat: --shard divides files by their sizes, and '%s' is not a regular file",
+                                s->in.tree.paths[i]);
         if (bytes > INT64_MAX - s->starts[i])
             return fail(EXIT_DATA, "stat: files of more than 2^63 bytes in all");
         s->starts[i + 1] = s->starts[i] + bytes;

@@ -6,6 +6,7 @@
  * MetadataIndex) and filesystem.py (_StorageInfo) of PyTorch 2.15.0; checkpoints that it wrote (tests/trace/parts).
  * A tensor is named by its path in the state that was saved (planner_data), as dcp_to_torch_save puts it into a
  * file: levels joined by '/'. */
+#include "../text/words.h"
 #include "inputs.h"
 #include "parts.h"
 #include "torch.h"
@@ -87,7 +88,7 @@ static int read_metadata(checkpoint *c)
     struct stat st;
     int fd = open(c->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st)) {
-        trace_error_set(c->error, TRACE_EXIT_IO, c->path, TRACE_NO_OFFSET, "cannot open: %s", strerror(errno));
+        trace_error_set(c->error, TRACE_EXIT_IO, c->path, TRACE_NO_OFFSET, "cannot open: %s", text_error(errno));
         if (fd >= 0)
             close(fd);
         return -1;
@@ -105,7 +106,7 @@ static int read_metadata(checkpoint *c)
     if (e.what == PICKLE_NO_MEMORY)
         return trace_no_memory(c->t, c->error);
     return trace_error_set(c->error, e.what == PICKLE_BAD ? TRACE_EXIT_DATA : TRACE_EXIT_IO, c->path, e.at, "%s",
-                           e.what == PICKLE_BAD ? e.text : strerror(errno));
+                           e.what == PICKLE_BAD ? e.text : text_error(errno));
 }
 
 /* A field of a dataclass. */
@@ -222,7 +223,7 @@ static int read_files(checkpoint *c)
         if (stat(path, &st))
             return errno == ENOENT ? bad(c, "its file '%.200s' is missing", c->files[i])
                                    : trace_error_set(c->error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot open: %s",
-                                                     strerror(errno));
+                                                     text_error(errno));
         inputs_add_path(path);
         c->files[c->n_files + i] = path;
         c->t->size += (uint64_t)st.st_size;

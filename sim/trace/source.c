@@ -5,6 +5,7 @@
  * first, packed streams (stream.h) unpacked to one. Everything else (devices, directories,
  * sockets, terminals) is refused before a byte of it is read. */
 #include "../text/filekind.h"
+#include "../text/words.h"
 #include "impl.h"
 #include "inputs.h"
 #include "stream.h"
@@ -22,7 +23,7 @@
 static int io_error(const trace *t, trace_error *error, const char *what)
 {
     return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "%s: %s", what,
-                           strerror(errno));
+                           text_error(errno));
 }
 
 enum { CHUNK = 64 << 10, UNPACKED_FREE = 64 << 20 };
@@ -96,7 +97,7 @@ static int copy(trace *t, supply *from, unsigned char *buffer, const trace_optio
     int bad = 0;
     if (out < 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot create a temporary file "
-                               "in %s to %s to: %s", temporary_place(), what, strerror(errno));
+                               "in %s to %s to: %s", temporary_place(), what, text_error(errno));
     t->size = 0;
     while (n == CHUNK && !bad) {
         n = next_chunk(from, buffer);
@@ -104,7 +105,7 @@ static int copy(trace *t, supply *from, unsigned char *buffer, const trace_optio
         if (!bad && whole_write(out, buffer, (size_t)n))
             bad = trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot %s to a temporary file%s%s: "
                                   "%s", what, from->packed ? " in " : "", from->packed ? temporary_place() : "",
-                                  strerror(errno));
+                                  text_error(errno));
     }
     if (bad)
         close(out);
@@ -155,7 +156,12 @@ static int take_file(trace *t, int fd, uint64_t size, const trace_options *optio
 {
     unsigned char head[TRACE_HEAD];
     const ssize_t n = trace_pread(fd, head, sizeof head, 0);
-    if (n > 0 && stream_of(head, (size_t)n)) {
+    if (n < 0) {
+        io_error(t, error, "cannot read");
+        close(fd);
+        return -1;
+    }
+    if (stream_of(head, (size_t)n)) {
         const int bad = unpack(t, fd, 1, head, (size_t)n, options, error);
         close(fd);
         return bad;

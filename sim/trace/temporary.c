@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,6 +154,25 @@ int temporary_folder(temporary *t, char *path)
         add(t, path, 1);
     leave();
     return made ? 0 : -1;
+}
+
+int temporary_make(temporary *t, const char *path)
+{
+    enter();
+    const int bad = mkdir(path, 0777);
+    if (!bad)
+        add(t, path, 1);
+    leave();
+    return bad;
+}
+
+void temporary_stay(temporary *t)
+{
+    if (!t->path)
+        return;
+    enter();
+    forget(t);
+    leave();
 }
 
 void temporary_expect(temporary *t, const char *path)

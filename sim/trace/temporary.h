@@ -31,6 +31,9 @@ void temporary_last(void (*words)(int number));
 int temporary_create(temporary *t, const char *path);
 /* temporary_folder -- the same for a folder, whose name ends in XXXXXX. 0, or -1 and errno. */
 int temporary_folder(temporary *t, char *path);
+/* temporary_make -- the same for a folder that stays, if temporary_stay is called once there is something in it. */
+int temporary_make(temporary *t, const char *path);
+void temporary_stay(temporary *t);
 /* temporary_expect -- a file that a program in a temporary folder may write. */
 void temporary_expect(temporary *t, const char *path);
 /* temporary_keep -- rename it to what it shall be. 0; or -1 and errno, and it is temporary still. */

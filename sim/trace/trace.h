@@ -174,7 +174,8 @@ int trace_tree_keeps(const char *path, const trace_options *options);
 /* trace_folder_unread -- what a folder without files of tensors is, as far as that is known: "a Zarr array"; NULL: it is not. */
 const char *trace_folder_unread(const char *path);
 /* trace_tree_bytes -- what a path of the tree takes by the sizes of files alone: its file; all files that are one
- * trace in a folder, or by an index. 0 for what is not there; -1 if it is no file (a pipe). */
+ * trace in a folder, or by an index. 0 for what is not there; -1 if it is no file (a pipe), or
+ * nobody knows: then errno says why. */
 int trace_tree_bytes(const char *path, uint64_t *bytes);
 /* trace_tree_sort -- all paths in natural order, whatever the order of the operands. */
 void trace_tree_sort(trace_tree *tree);

@@ -4,6 +4,7 @@
 #include "../cli/reportoptions.h"
 #include "../cli/textfile.h"
 #include "../policy/list.h"
+#include "../text/words.h"
 #include "../trace/inputs.h"
 #include "checkpoint.h"
 #include "describe.h"
@@ -277,7 +278,7 @@ static char *trace_folder(const request *q, const train_job *j)
     if (q->n_jobs == 1)
         path = strdup(q->trace);
     else if (mkdir(q->trace, 0777) != 0 && errno != EEXIST) {
-        fail(EXIT_IO, "%s: %s", q->trace, strerror(errno));
+        fail(EXIT_IO, "%s: %s", q->trace, text_error(errno));
         return NULL;
     } else if (asprintf(&path, "%s/%s", q->trace, j->name) < 0) {
         path = NULL;
@@ -336,9 +337,7 @@ static int run_jobs(request *q, train_report *report, FILE *digests)
     if (!code && report->compare)
         train_report_compare(report, q->jobs, q->totals, done);
     if (!code && train_report_end(report))
-        code = !ferror(report->file) ? fail(EXIT_IO, "out of memory")
-                                     : fail(EXIT_IO, "train: %s: the report could not be written",
-                                            q->form.path ? q->form.path : "-");
+        code = ferror(report->file) ? output_failed() : fail(EXIT_IO, "out of memory");
     train_report_abandon(report);
     return code;
 }
@@ -366,7 +365,7 @@ static int write_run(const request *q)
         return code;
     if (train_run_write(&q->jobs[0].run, out.file)) {
         output_abandon(&out);
-        return fail(EXIT_IO, "train: %s: the run could not be written", q->write_run);
+        return output_failed();
     }
     return output_close(&out);
 }
