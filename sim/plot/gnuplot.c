@@ -145,9 +145,15 @@ static int is_whole(const char *path, int type)
 static int remove_date(const char *path)
 {
     static const char key[] = "/CreationDate (";
-    FILE *f = fopen(path, "r+be");
-    if (!f)
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : whole_stream(fd, "r+", NULL);
+    if (!f) {
+        const int why = errno;
+        if (fd >= 0)
+            close(fd);
+        errno = why;
         return -1;
+    }
     size_t matched = 0;
     for (int c; (c = fgetc(f)) != EOF;) {
         matched = c == key[matched] ? matched + 1 : c == key[0];
@@ -165,8 +171,9 @@ static int remove_date(const char *path)
         if (n < 64 && fseek(f, from, SEEK_SET) == 0)
             fprintf(f, "%*s", (int)n, "");
     }
-    const int bad = ferror(f);
-    return fclose(f) != 0 || bad ? -1 : 0;
+    int bad = ferror(f);
+    bad |= fclose(f);
+    return close(fd) != 0 || bad ? -1 : 0;
 }
 
 /* ---- one figure ---- */

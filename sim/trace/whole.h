@@ -13,7 +13,7 @@ int whole_write_at(int fd, const void *p, size_t n, uint64_t at);
 /* whole_read_at -- how many bytes were read, fewer than n only where the file ends; or -1 and errno. */
 ssize_t whole_read_at(int fd, void *p, size_t n, uint64_t at);
 
-/* whole_stream -- stdio over a descriptor, mode "r" or "w": it asks again where stdio gives up, and *error, unless it is 0
+/* whole_stream -- stdio over a descriptor, mode "r", "w" or "r+": it asks again where stdio gives up, and *error, unless it is 0
  * already or `error` NULL, becomes the errno of the first call that fails. fclose leaves fd open. NULL: out of memory. */
 FILE *whole_stream(int fd, const char *mode, int *error);
 

@@ -19,13 +19,15 @@ export MPSIM_POLICIES OMP_NUM_THREADS TMPDIR
 mkdir "$dir/tmp" "$dir/work" && cd "$dir/work" || exit 99
 moments=2
 [ "${MPSIM_TEST_EXPENSIVE:-0}" = 1 ] && moments=200
-dd if=/dev/zero of=../large bs=1 count=0 seek=67108864 2>/dev/null || exit 99 # takes no room
+dd if=/dev/zero of=../large bs=1 count=0 seek=33554432 2>/dev/null || exit 99 # takes no room
 
-# killed LONGEST ARGUMENT...: at a moment before that, in seconds
+# now: in nanoseconds, as date of coreutils has them
+now() { date +%s%N; }
+# killed LONGEST ARGUMENT...: at a moment before that, in nanoseconds
 draw=$((part % 65537 + 1))
 killed() {
     draw=$((draw * 69069 % 65537))
-    after=$(awk -v s="$1" -v m=$draw 'BEGIN { printf "%.4f", 0.001 + s * m / 65537 }')
+    after=$(awk -v s="$1" -v m=$draw 'BEGIN { printf "%.4f", 0.001 + s * 1e-9 * m / 65537 }')
     shift
     timeout --foreground -s KILL "$after" "$MPSIM" "$@" >../out 2>../err </dev/null
 }
@@ -33,13 +35,13 @@ killed() {
 # ---- a training with a checkpoint at every step ----
 run='-P pytorch-amp-fp16 --width 24 --batch 8 --steps 40 --optimizer adam -q'
 # shellcheck disable=SC2086 # words
-"$MPSIM" train $run --checkpoint ../whole --checkpoint-every 1 >../out 2>../err || exit 99
-bad='' none=0 half=0 ended=0 i=0
+begun=$(now) && "$MPSIM" train $run --checkpoint ../whole --checkpoint-every 1 >../out 2>../err || exit 99
+longest=$((($(now) - begun) * 5 / 4)) bad='' none=0 half=0 ended=0 i=0
 while [ $i -lt $moments ]; do
     i=$((i + 1))
     rm -f point
     # shellcheck disable=SC2086 # words
-    if killed 0.4 train $run --checkpoint point --checkpoint-every 1; then
+    if killed $longest train $run --checkpoint point --checkpoint-every 1; then
         ended=$((ended + 1))
     elif [ ! -e point ]; then
         none=$((none + 1))
@@ -55,25 +57,27 @@ done
 [ -z "$bad" ]; ok $? "train: $half goes on, $none before its first checkpoint, $ended at the end"
 
 # ---- outputs that replace older ones ----
-# replaces LONGEST FILE ARGUMENT...
+# replaces FILE ARGUMENT...
 replaces() {
-    longest=$1 file=$2
-    shift 2
-    "$MPSIM" "$@" >../out 2>../err && mv "$file" ../new || exit 99
+    file=$1
+    shift
+    echo old >"$file" && begun=$(now)
+    "$MPSIM" "$@" >../out 2>../err || exit 99
+    longest=$((($(now) - begun) * 5 / 4)) && mv "$file" ../new
     bad='' older=0 newer=0 i=0
     while [ $i -lt $moments ]; do
         i=$((i + 1))
         echo old >"$file"
-        killed "$longest" "$@"
-        if [ "$(head -c 5 "$file" | tr -d '\0')" = old ]; then older=$((older + 1)); else newer=$((newer + 1)) && cmp -s "$file" ../new || bad="$bad $after"; fi
+        killed $longest "$@"
+        if [ "$(head -c 5 "$file" | tr -d '\0')" = old ]; then older=$((older + 1)); else newer=$((newer + 1)) && { cmp -s "$file" ../new || bad="$bad $after"; }; fi
         rm -f ./*.tmp ./.*.tmp # KILL leaves them
     done
     [ -z "$bad" ] || echo "$bad" >>../err
     [ -z "$bad" ]; ok $? "$1: $older the older file, $newer the new one"
 }
-replaces 0.3 out.npy cast -f e4m3 --dtype fp16 -q -o out.npy ../large
-replaces 0.3 out stat --json --dtype fp32 -o out ../large
-replaces 0.3 out stat --shard 1/2 --dtype fp32 -o out ../large
+replaces out.npy cast -f e4m3 --dtype fp16 -q -o out.npy ../large
+replaces out stat --json --dtype fp32 -o out ../large
+replaces out stat --shard 1/2 --dtype fp32 -o out ../large
 
 # ---- a shard that is interrupted: merge says so, and it is done again alone ----
 trace=$top/data/digits-cnn

@@ -253,7 +253,7 @@ static void on_call(int number_of_signal, siginfo_t *what, void *context)
     for (size_t i = 0; i < CALLS && k == KINDS; i++)
         if (calls[i].number == number)
             k = calls[i].kind;
-    if (k == CLOSE && is_written(a[0]))
+    if (k == CLOSE && a[0] > STDERR_FILENO && is_written(a[0]))
         k = FINISH;
     const int counted = k != KINDS && !(k == WRITE && a[0] == STDERR_FILENO);
     RESULT(c) = counted && fails(k) ? failing(number, k, a) : ask(number, a);
