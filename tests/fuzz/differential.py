@@ -33,7 +33,29 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 
 # (format, what mpsim did, the reference's words, mpsim's words, reason); patterns of re.search
-EXPLAINED = []
+REFUSES, ACCEPTS, DIFFER = "only mpsim refuses", "only mpsim accepts", "differ"
+EXPLAINED = [
+    ("safetensors", REFUSES, "", "too big integer", "an integer of 2^63 or more, beside a dimension of 0"),
+    ("safetensors", REFUSES, "", "JSON_ALLOW_NUL", "a zero byte in a name"),
+    ("safetensors", REFUSES, "", "two tensors have the name", "a name twice: the reference takes the last"),
+    ("safetensors", REFUSES, "", "keys other than dtype", "keys that the reference passes over"),
+    ("safetensors", REFUSES, "", "duplicate|occurs twice", "a key twice: the reference takes the last"),
+    ("np", REFUSES, "", "promises N bytes of data, there are N", "bytes behind the array, which NumPy leaves unread"),
+    ("np", REFUSES, "", "complex numbers|long double|does not say what it holds", "dtypes that mpsim does not read"),
+    ("np", REFUSES, "", "no newline at its end", "no newline ends the header, as the format wants"),
+    ("npz", REFUSES, "", "zip directory|zip archive|zip member", "zip archives whose records contradict one another: Python reads one of them"),
+    ("npz", REFUSES, "", "absolute or leads out", "names of members that lead out of the archive"),
+    ("npz", REFUSES, "", "not an npy member", "members that are no arrays: NumPy gives their bytes"),
+    ("np", REFUSES, "", "something follows the dict|a number with the suffix L|a string expected", "Python that NumPy never writes"),
+    ("np", REFUSES, "", "dtype '.' is not known", "dtypes as NumPy never writes them: '<i', '>f  2'"),
+    ("npz", ACCEPTS, "", "left out with a note", "a member that is not read beside one that is"),
+    ("npz", ACCEPTS, "zip file version", "", "the version of zip that an archive claims to need"),
+    ("npz", DIFFER, "other names", "left out with a note", "members that are not read are left out"),
+    ("npz", DIFFER, "another shape|other elements", "", "a.npy beside a.npy.npy: NumPy finds the first by both names"),
+    ("gguf", REFUSES, "", "bytes after the last tensor", "bytes behind the last tensor"),
+    ("gguf", REFUSES, "", "holds a NUL", "a zero byte in a name or text"),
+    ("gguf", REFUSES, "", "where the previous one, padded", "gaps between tensors, and tensors that overlap"),
+]
 
 
 # ---- mpsim ----
@@ -145,7 +167,7 @@ def make_safetensors(rng):
 
 
 def make_array(rng):
-    dtype = rng.choice("<f4 >f4 <f2 <f8 >f2 <i4 |i1 |u1 >i8 |b1 <u2 <c8".split())
+    dtype = rng.choice("<f4 >f4 <f2 <f8 >f2 <i4 |i1 |u1 >i8 |b1 <u2".split())
     shape = tuple(rng.randrange(1, 4) for _ in range(rng.randrange(4)))
     a = np.frombuffer(rng.randbytes(int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize), dtype).reshape(shape)
     return np.asfortranarray(a) if rng.random() < 0.3 else a
@@ -206,7 +228,7 @@ WORDS = [b"0", b"1", b"-1", b"9", b"[", b"]", b"{", b"}", b",", b":", b'"', b" "
 
 def change_text(rng, t):
     t = bytearray(t)
-    for _ in range(rng.choice([1, 1, 1, 2, 4])):
+    for _ in range(rng.choice([1, 1, 1, 1, 1, 2])):
         at = rng.randrange(len(t) + 1)
         numbers = [m.span() for m in re.finditer(rb"\d+", t)]
         how = rng.randrange(6)
@@ -230,7 +252,7 @@ def change_text(rng, t):
 
 def change_bytes(rng, b):
     b = bytearray(b)
-    for _ in range(rng.choice([1, 1, 2, 4])):
+    for _ in range(rng.choice([1, 1, 1, 2])):
         at = rng.randrange(len(b) + 1)
         how = rng.randrange(8)
         if how < 4 and b:
@@ -335,8 +357,8 @@ def judge(reader, read, path):
         return "both refuse", "", ""
     if mine is not None and theirs is not None:
         how = same(mine, theirs)
-        return ("differ", how, "") if how else ("both accept", "", "")
-    return ("only mpsim accepts", plain(said), "") if mine is not None else ("only mpsim refuses", "", plain(why))
+        return ("differ", how, why) if how else ("both accept", "", "")
+    return ("only mpsim accepts", plain(said), why) if mine is not None else ("only mpsim refuses", "", plain(why))
 
 
 def reason(name, what, said, why):

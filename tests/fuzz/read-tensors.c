@@ -58,7 +58,8 @@ static void read_file(const char *path)
         if (v)
             json_array_append_new(tensors, v);
     }
-    all = bad ? json_pack("{s:s}", "refused", e.text) : json_pack("{s:O}", "tensors", tensors);
+    all = bad ? json_pack("{s:s}", "refused", e.text)
+              : json_pack("{s:O,s:b}", "tensors", tensors, "left_out", trace_metadata(t, TRACE_NOT_READ) != NULL);
     json_dumpf(all, stdout, JSON_COMPACT);
     putchar('\n');
     if (!bad && n)
