@@ -223,6 +223,10 @@ tests_fuzz_fuzz_torch_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_trace_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_vectors_LDADD = $(fuzz_ldadd)
 
+# What differential.py reads with.
+EXTRA_PROGRAMS = tests/fuzz/read-tensors
+tests_fuzz_read_tensors_LDADD = $(sim_libs)
+
 # FUZZ_RUNS executions of each target (FUZZ_TARGETS: of those named), compiled by FUZZ_CC, which configure looks for.
 FUZZ_RUNS = 100000
 fuzz_make = test -n "$(FUZZ_CC)" || { echo "make $@ needs clang with libFuzzer: install it and run configure again," \

@@ -79,6 +79,21 @@ static void read_all(const char *path)
     trace_close(t);
 }
 
+/* As an operand of a command. */
+static void look_below(const char *path)
+{
+    trace_tree tree = {.paths = NULL};
+    trace_error e;
+    uint64_t bytes;
+    if (trace_tree_add(&tree, path, NULL, &e))
+        must_be_line(e.text);
+    trace_tree_sort(&tree);
+    for (size_t i = 0; i < tree.count; i++)
+        (void)trace_tree_bytes(tree.paths[i], &bytes);
+    trace_tree_clear(&tree);
+    (void)trace_folder_unread(path);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static members m;
@@ -87,6 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (!folder[0])
         make_folder();
     write_files(&m);
+    look_below(folder);
     read_all(folder);
     for (size_t i = 0; i < m.count; i++)
         if (is_file(m.of[i].name) && m.of[i].n && m.of[i].bytes[0] == '{')

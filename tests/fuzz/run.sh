@@ -21,6 +21,7 @@ for target; do
     mkdir -p "$folder/corpus/$target" "$folder/found"
     log=$folder/$target.log
     dictionary "$target" >"$folder/$target.dict"
+    [ -s "$folder/$target.dict" ] || echo '"\x00"' >"$folder/$target.dict" # an empty one is an error
     # shellcheck disable=SC2046,SC2086 # words
     "$folder/fuzz-$target" -runs="$runs" -max_len=$(longest "$target") -dict="$folder/$target.dict" -timeout=5 -rss_limit_mb=2048 -print_final_stats=1 \
         -close_fd_mask=3 ${FUZZ_OPTIONS-} -artifact_prefix="$folder/found/$target-" "$folder/corpus/$target" \
