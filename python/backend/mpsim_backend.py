@@ -149,7 +149,7 @@ def add_modules(wheel):
             wheel.add("mpsim/" + f.name, f.read_bytes())
 
 
-def add_installed(wheel, info, stage):
+def add_installed(wheel, info, stage, build):
     """The staged files, the libraries that they need, and what their owners want to be said."""
     program, library = stage / "bin" / "mpsim", stage / "lib" / "libmpsim.so.0"
     needed = libraries_of(program)
@@ -160,6 +160,8 @@ def add_installed(wheel, info, stage):
     licences = {}
     for name, path in sorted(needed.items()):
         wheel.add("mpsim/_install/lib/" + name, path.read_bytes())
+    linked = {n: p for n, p in libraries_of(build / "mpsim").items() if n.startswith("libarchive")}  # statically
+    for name, path in {**needed, **linked}.items():
         found = licence_of(path)
         if found:
             licences[found[0]] = found[1]
@@ -167,6 +169,19 @@ def add_installed(wheel, info, stage):
         wheel.add("%s/licenses/%s" % (info, package), text.read_bytes())
     wheel.add(info + "/licenses/COPYING", (ROOT / "COPYING").read_bytes())
     return [program, library, *needed.values()]
+
+
+def wheel_text(tag):
+    return "Wheel-Version: 1.0\nGenerator: mpsim_backend\nRoot-Is-Purelib: false\nTag: %s\n" % tag
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """The metadata alone, which need no build; without this function pip builds the wheel twice."""
+    info = Path(metadata_directory) / ("mpsim-%s.dist-info" % version())
+    info.mkdir()
+    (info / "METADATA").write_text(metadata())
+    (info / "WHEEL").write_text(wheel_text("py3-none-any"))
+    return info.name
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
@@ -178,12 +193,11 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         unnamed = Path(temporary) / "wheel"
         wheel = Wheel(unnamed)
         add_modules(wheel)
-        files = add_installed(wheel, info, stage)
+        files = add_installed(wheel, info, stage, build)
         tag = "py3-none-" + platform_tag(files)
         wheel.add("mpsim-%s.data/scripts/mpsim" % version(), COMMAND.encode(), True)
         wheel.add(info + "/METADATA", metadata().encode())
-        wheel.add(info + "/WHEEL", ("Wheel-Version: 1.0\nGenerator: mpsim_backend\n"
-                                    "Root-Is-Purelib: false\nTag: %s\n" % tag).encode())
+        wheel.add(info + "/WHEEL", wheel_text(tag).encode())
         wheel.close(info)
         name = "mpsim-%s-%s.whl" % (version(), tag)
         shutil.copyfile(unnamed, Path(wheel_directory) / name)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._arrays import F32, F64, Given, of_any, pointer
 from ._error import InputError, unknown
-from ._formats import TABLE_BITS, Format, find
+from ._formats import Format, find
 from ._library import CRng, CRounding, at, lib, text
 
 NDARRAY = np.ndarray
@@ -165,8 +165,8 @@ def decode(codes: Any, format: Union[str, Format, None] = None) -> Any:
     """
     if type(codes) is NDARRAY and format is not None and codes.dtype.kind == "u":  # the common case
         f = find(format)
-        if codes.dtype is f.code_dtype and f.bits in (8, 16):
-            return f.table()[codes]
+        if codes.dtype is f.code_dtype and f.bits in (8, 16) and codes.flags.c_contiguous:
+            return f.values_of(codes)
     given = of_any(codes, "decode")
     if given.kind == "number":
         given.array = np.array(codes)
@@ -178,4 +178,4 @@ def decode(codes: Any, format: Union[str, Format, None] = None) -> Any:
         raise InputError("decode: expected the name of a format beside integers")
     f = find(given.format if format is None else format)  # type: ignore[arg-type]
     c = _codes(given, f)
-    return given.give(f.table().take(c) if f.bits <= TABLE_BITS else f.decode(c))
+    return given.give(f.values_of(c))

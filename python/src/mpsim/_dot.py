@@ -9,7 +9,7 @@ import numpy as np
 
 from ._arrays import F32, F64, Given, of_any, pointer
 from ._error import InputError, unknown
-from ._formats import TABLE_BITS, Format, find
+from ._formats import Format, find
 from ._library import ENOTFOUND, ERANGE, CFormat, CMatrix, CModel, CRng, check, lib, text
 from ._cast import encode
 
@@ -66,7 +66,7 @@ def _result(codes: Any, format: Format) -> Any:
         return codes.view(F32)
     if format.name == "binary64":
         return codes.view(F64)
-    return format.table().take(codes) if format.bits <= TABLE_BITS else format.decode(codes)
+    return format.values_of(codes)
 
 
 def _refused(status: int, what: str, model: str, a: Operand, b: Operand) -> None:

@@ -12,7 +12,8 @@ from ._error import InputError
 from ._library import PROGRAM, CFormat, at, lib, text
 
 CODES = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
-TABLE_BITS = 16  # formats of at most so many bits are decoded by a table
+TABLE_BITS = 16  # formats of at most so many bits have a table of their values,
+FEW = 4096  # which is quicker than the library for so many codes
 
 
 class Format:
@@ -97,8 +98,12 @@ class Format:
             self._table.flags.writeable = False
         return self._table
 
+    def values_of(self, codes: Any) -> Any:
+        """The values of a contiguous array of code_dtype: of a few by the table, of many by the library."""
+        return self.table()[codes] if codes.size <= FEW and self.bits <= TABLE_BITS else self.decode(codes)
+
     def decode(self, codes: Any) -> Any:
-        """The values of a contiguous array of code_dtype, by the library."""
+        """The same, by the library."""
         values = np.empty(codes.shape, np.float64)
         if codes.size:
             codes = codes if codes.flags.writeable else codes.copy()
