@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Belongs to the caller, and its path, too, until it is kept or removed. */
@@ -45,6 +46,8 @@ void temporary_abandon(void);
  * errno. It is gone when it is closed. */
 int temporary_unnamed(void);
 const char *temporary_place(void); /* the folder */
+/* temporary_room -- how many bytes such a file may grow by: what is free there, but for a sixteenth that is left to others. */
+uint64_t temporary_room(int fd);
 
 /* temporary_spawn -- start a program that writes temporary files, in a group of processes of its own,
  * which a signal kills first; one at a time. As posix_spawnp. */

@@ -1,13 +1,15 @@
-/* failmalloc.c -- loaded before glibc (LD_PRELOAD): memory runs out at a chosen allocation after main began.
+/* failmalloc.c -- loaded before glibc (LD_PRELOAD): memory runs out at a chosen allocation after main began; a disk has
+ * little room.
  *
  * MPSIM_FAIL_AT=N: the N-th fails, and with MPSIM_FAIL_ON all after it. MPSIM_FAIL_COUNT=FILE: how many
- * there were is written there. */
+ * there were is written there. MPSIM_FAIL_ROOM=N: file systems say that they have N bytes left. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
 typedef int start(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
 
@@ -59,6 +61,17 @@ int posix_memalign(void **p, size_t alignment, size_t n)
 {
     *p = fails() ? NULL : __libc_memalign(alignment, n);
     return *p ? 0 : ENOMEM;
+}
+
+int fstatvfs(int fd, struct statvfs *v)
+{
+    int (*next)(int, struct statvfs *);
+    *(void **)&next = dlsym(RTLD_NEXT, "fstatvfs");
+    const char *room = getenv("MPSIM_FAIL_ROOM");
+    const int failed = next(fd, v);
+    if (!failed && room)
+        v->f_bavail = strtoul(room, NULL, 10) / v->f_frsize;
+    return failed;
 }
 
 static int counted(int argc, char **argv, char **environment)
