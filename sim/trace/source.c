@@ -68,7 +68,7 @@ static int no_chunk(const trace *t, const supply *from, trace_error *error)
 
 /* Whether the first bytes may be a file of tensors, and the rest is not too much. */
 static int check_chunk(trace *t, const supply *from, const unsigned char *buffer, size_t n,
-                       const trace_options *options, trace_error *error)
+                       const trace_options *options, uint64_t room, trace_error *error)
 {
     const int first = t->size == 0;
     const uint64_t ratio = options->max_ratio ? options->max_ratio : TRACE_RATIO_DEFAULT;
@@ -84,6 +84,10 @@ static int check_chunk(trace *t, const supply *from, const unsigned char *buffer
     if (from->packed && t->size > UNPACKED_FREE && t->size / ratio > from->packed->packed)
         return trace_fail(t, error, TRACE_NO_OFFSET, "the %s data unpack to more than %" PRIu64 " times their size: "
                           "if that is right, raise --max-ratio", from->packed->name, ratio);
+    if (t->size > room)
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "%s more than the %" PRIu64
+                               " bytes that a temporary file in %s has room for: set TMPDIR",
+                               from->packed ? "the file unpacks to" : "the pipe gives", room, temporary_place());
     return 0;
 }
 
@@ -98,10 +102,11 @@ static int copy(trace *t, supply *from, unsigned char *buffer, const trace_optio
     if (out < 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot create a temporary file "
                                "in %s to %s to: %s", temporary_place(), what, text_error(errno));
+    const uint64_t room = temporary_room(out);
     t->size = 0;
     while (n == CHUNK && !bad) {
         n = next_chunk(from, buffer);
-        bad = n < 0 ? no_chunk(t, from, error) : check_chunk(t, from, buffer, (size_t)n, options, error);
+        bad = n < 0 ? no_chunk(t, from, error) : check_chunk(t, from, buffer, (size_t)n, options, room, error);
         if (!bad && whole_write(out, buffer, (size_t)n))
             bad = trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot %s to a temporary file%s%s: "
                                   "%s", what, from->packed ? " in " : "", from->packed ? temporary_place() : "",

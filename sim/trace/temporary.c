@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -250,6 +251,15 @@ int temporary_unnamed(void)
         (void)unlink(name);
     leave();
     return fd;
+}
+
+uint64_t temporary_room(int fd)
+{
+    struct statvfs v;
+    if (fstatvfs(fd, &v))
+        return UINT64_MAX; /* writing says what is wrong */
+    const uint64_t unit = v.f_frsize, blocks = v.f_bavail - v.f_bavail / 16;
+    return unit && blocks > UINT64_MAX / unit ? UINT64_MAX : blocks * unit;
 }
 
 /* ---- a program ---- */

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Belongs to the caller, and its path, too, until it is kept or removed. */
@@ -48,6 +49,8 @@ void temporary_abandon(void);
  * errno. It is gone when it is closed. */
 int temporary_unnamed(void);
 const char *temporary_place(void); /* the folder */
+/* temporary_room -- how many bytes such a file may grow by: what is free there, but for a sixteenth that is left to others. */
+uint64_t temporary_room(int fd);
 
 /* temporary_own_folder -- make a folder in TMPDIR where those files are made from now on: its path, or NULL and errno, and nothing
  * has changed. It is removed with the rest of what is temporary, or by temporary_end, at the end of the program. */

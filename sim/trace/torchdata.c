@@ -116,8 +116,8 @@ int torch_spool(const trace *t, const void *p, size_t n, trace_error *error)
 {
     torch_state *s = t->state;
     if (whole_write_at(s->spool, p, n, s->spool_end))
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot unpack to a temporary file: %s",
-                               text_error(errno));
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot unpack to a temporary file in %s: "
+                               "%s", temporary_place(), text_error(errno));
     s->spool_end += n;
     return 0;
 }
@@ -130,6 +130,11 @@ static int unpack(const trace *t, torch_section *section, unsigned char *buffer,
     torch_state *s = t->state;
     if (torch_spool_begin(t, error) || (!s->unzip && !(s->unzip = unzip_open(t, error))))
         return -1;
+    const uint64_t room = temporary_room(s->spool);
+    if (section->bytes > room)
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "a member unpacks to %" PRIu64 " bytes, more "
+                               "than the %" PRIu64 " that a temporary file in %s has room for: set TMPDIR", section->bytes,
+                               room, temporary_place());
     trace_unzipped *file = unzip_member(t, s->unzip, section->index, error);
     if (!file)
         return -1;

@@ -2,7 +2,8 @@
  *
  * MPSIM_FAIL=KIND with MPSIM_FAIL_AT=N: the N-th call of that kind after the libraries are loaded fails, and with MPSIM_FAIL_ON
  * all after it. MPSIM_FAIL_WITH: how, the name of an error (`failures`), or `short`: half of the bytes. MPSIM_FAIL_COUNT=FILE:
- * how many calls of each kind there were is written there, a line each.
+ * how many calls of each kind there were is written there, a line each. MPSIM_FAIL_ROOM=N: file systems say that they have N bytes
+ * left.
  *
  * System calls are caught in the kernel: a filter (seccomp) sends those that glibc makes here as a signal, so that what stdio or
  * zlib write fails, too. What is written to standard error does not count. Where there are no such filters, or for another
@@ -25,6 +26,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -122,6 +124,17 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     starter *next;
     *(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
     return fails(THREAD) ? failure : next(thread, attributes, work, argument);
+}
+
+int fstatvfs(int fd, struct statvfs *v)
+{
+    int (*next)(int, struct statvfs *);
+    *(void **)&next = dlsym(RTLD_NEXT, "fstatvfs");
+    const char *room = getenv("MPSIM_FAIL_ROOM");
+    const int failed = next(fd, v);
+    if (!failed && room)
+        v->f_bavail = strtoul(room, NULL, 10) / v->f_frsize;
+    return failed;
 }
 
 /* ---- system calls ---- */
