@@ -1,5 +1,5 @@
 /* output.h -- where a report goes. It appears when it is complete: it waits in an unnamed
- * temporary file, so that a failure, or a kill, leaves nothing behind. Of several processes (world.h) the first
+ * temporary file, so that a failure, or a kill, leaves no part of it behind. Of several processes (world.h) the first
  * writes it; the others' goes to their standard output, which leads nowhere. */
 #ifndef MPSIM_SIM_CLI_OUTPUT_H
 #define MPSIM_SIM_CLI_OUTPUT_H

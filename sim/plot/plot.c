@@ -2,6 +2,7 @@
 #include "plot.h"
 
 #include "../cli/output.h"
+#include "../cli/resource.h"
 #include "../text/escape.h"
 #include "../text/words.h"
 #include "../trace/inputs.h"
@@ -13,10 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#ifndef MPSIM_PLOTS_DIR
-#define MPSIM_PLOTS_DIR "plots" /* the makefile names the installed folder */
-#endif
 
 enum { TEMPLATE_MAX = 1 << 20, PATH_SIZE = 4096 };
 
@@ -106,28 +103,13 @@ static int read_folder(templates *t, char path[PATH_SIZE], const char *folder,
     return code;
 }
 
-/* From MPSIM_PLOTS and nowhere else; or from where the program is: in the source tree, in a build folder
- * of it, in an installation that was moved; or from where they were to be installed. */
 static int find_templates(templates *t, const char *figure)
 {
-    static const char *const beside[] = {"plots", "../plots", "../share/mpsim/plots"};
-    const char *set = getenv("MPSIM_PLOTS");
-    char path[PATH_SIZE], folder[PATH_SIZE + 32], program[PATH_SIZE];
+    char path[PATH_SIZE] = "", place[RESOURCE_PATH];
+    const char *folder;
     int code = -1;
-    if (set && *set)
-        code = read_folder(t, path, set, figure);
-    else {
-        const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-        program[n > 0 ? n : 0] = '\0'; /* not every system has it */
-        char *slash = strrchr(program, '/');
-        for (size_t i = 0; slash && code < 0 && i < sizeof beside / sizeof beside[0]; i++) {
-            *slash = '\0';
-            snprintf(folder, sizeof folder, "%s/%s", program, beside[i]);
-            code = read_folder(t, path, folder, figure);
-        }
-        if (code < 0)
-            code = read_folder(t, path, MPSIM_PLOTS_DIR, figure);
-    }
+    for (size_t i = 0; code < 0 && (folder = resource_folder(RESOURCE_PLOTS, i, place)); i++)
+        code = read_folder(t, path, folder, figure);
     if (code < 0)
         code = fail(EXIT_IO, "%s: %s: set MPSIM_PLOTS to the folder of the templates", path,
                     text_error(errno));

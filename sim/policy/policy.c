@@ -3,6 +3,7 @@
 #include "nemo.h"
 
 #include "../cli/options.h"
+#include "../cli/resource.h"
 #include "../text/words.h"
 
 #include <errno.h>
@@ -76,28 +77,17 @@ const plan *policy_plan(const policy *p, uint64_t step)
 
 /* ---- files ---- */
 
-enum { PATH_SIZE = 4096 };
-
-/* Where the bundled policies are: MPSIM_POLICIES and nowhere else; or beside the program: in the source
- * tree, in a build folder of it, in an installation that was moved; or where they were to be installed. */
-static const char *bundled_folder(char folder[PATH_SIZE])
+/* Where the bundled policies are. */
+static const char *bundled_folder(char folder[RESOURCE_PATH])
 {
-    static const char *const beside[] = {"data/policies", "../data/policies",
-                                         "../share/mpsim/policies"};
-    const char *set = getenv("MPSIM_POLICIES");
-    char program[PATH_SIZE - 32], real[PATH_SIZE];
-    if (set && *set)
-        return set;
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[n > 0 ? n : 0] = '\0'; /* not every system has it */
-    char *slash = strrchr(program, '/');
-    for (size_t i = 0; slash && i < sizeof beside / sizeof beside[0]; i++) {
-        *slash = '\0';
-        snprintf(folder, PATH_SIZE, "%s/%s", program, beside[i]);
-        if (realpath(folder, real))
+    char real[RESOURCE_PATH];
+    const char *at, *last = "";
+    for (size_t i = 0; (at = resource_folder(RESOURCE_POLICIES, i, folder)); i++) {
+        last = at;
+        if (at == folder && realpath(folder, real))
             return strcpy(folder, real);
     }
-    return MPSIM_POLICIES_DIR;
+    return last;
 }
 
 /* 1 if something is there, 0 if not; -1 and errno if that is not known. */
@@ -111,7 +101,7 @@ static int is_there(const char *path)
 /* The file that is meant, *there: itself, or a bundled policy of that name. NULL and errno. */
 static char *find_file(const char *path, int *there)
 {
-    char *found = NULL, folder[PATH_SIZE];
+    char *found = NULL, folder[RESOURCE_PATH];
     *there = strcmp(path, "-") == 0 || strchr(path, '/') ? 1 : is_there(path);
     if (*there)
         return *there > 0 ? strdup(path) : NULL;
@@ -142,7 +132,7 @@ static char *base_name(const char *path)
 
 int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error)
 {
-    char folder[PATH_SIZE];
+    char folder[RESOURCE_PATH];
     memset(p, 0, sizeof *p);
     int there;
     p->path = find_file(path, &there);

@@ -146,8 +146,8 @@ static int write_file(void *context, const trace *t, uint64_t i)
     for (size_t k = 0; k < trace_count(t); k++)
         tensors += (uint64_t)(input_selects(x->in, trace_at(t, k)) != 0);
     count_file(x, i);
-    if (share_owns(&x->share, i))
-        (void)twice_look_at(&look, t);
+    if (share_owns(&x->share, i) && twice_look_at(&look, t) && look.step >= 0)
+        return fail(EXIT_IO, "out of memory"); /* a part without it would be another */
     part_write_file(&x->w, i, trace_path(t), tensors, &look);
     free(look.tensors);
     return 0;

@@ -216,13 +216,34 @@ const char *temporary_place(void)
     return folder && *folder ? folder : "/tmp";
 }
 
+enum { NAME = 4096 };
+static char own_path[NAME];
+static temporary own;
+
+/* A template of a name in a folder. */
+static int name_in(char name[NAME], const char *folder)
+{
+    if ((size_t)snprintf(name, NAME, "%s/mpsim-XXXXXX", folder) < NAME)
+        return 0;
+    errno = ENAMETOOLONG;
+    return -1;
+}
+
+const char *temporary_own_folder(void)
+{
+    return name_in(own_path, temporary_place()) || temporary_folder(&own, own_path) ? NULL : own_path;
+}
+
+void temporary_end(void)
+{
+    temporary_remove(&own);
+}
+
 int temporary_unnamed(void)
 {
-    char name[4096];
-    if ((size_t)snprintf(name, sizeof name, "%s/mpsim-XXXXXX", temporary_place()) >= sizeof name) {
-        errno = ENAMETOOLONG;
+    char name[NAME];
+    if (name_in(name, own.path ? own.path : temporary_place()))
         return -1;
-    }
     enter();
     const int fd = mkostemp(name, O_CLOEXEC);
     if (fd >= 0)

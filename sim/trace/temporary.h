@@ -49,6 +49,11 @@ void temporary_abandon(void);
 int temporary_unnamed(void);
 const char *temporary_place(void); /* the folder */
 
+/* temporary_own_folder -- make a folder in TMPDIR where those files are made from now on: its path, or NULL and errno, and nothing
+ * has changed. It is removed with the rest of what is temporary, or by temporary_end, at the end of the program. */
+const char *temporary_own_folder(void);
+void temporary_end(void);
+
 /* temporary_spawn -- start a program that writes temporary files, in a group of processes of its own,
  * which a signal kills first; one at a time. As posix_spawnp. */
 int temporary_spawn(pid_t *child, const posix_spawn_file_actions_t *files,

@@ -185,6 +185,11 @@ void trace_tree_clear(trace_tree *tree);
  * options->raw_format is set). Does not open FIFOs or devices. */
 int trace_probe(const char *path, const trace_options *options);
 
+/* trace_probe_index -- whether a regular file begins as an index of shards, which are beside it. */
+int trace_probe_index(const char *path);
+/* trace_beside -- names of files beside one of tensors that are read with it, which tell how it is quantised; NULL ends them. */
+extern const char *const trace_beside[];
+
 /* trace_kind -- the kind of a tensor named "kind:fqn" (mpsim-trace/1): the part before the
  * first ':' if it is one of weight act out agrad dgrad wgrad opt.m opt.v opt.vmax master, else NULL.
  * The result is a static string. */

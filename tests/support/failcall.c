@@ -57,7 +57,7 @@ static atomic_ulong counts[KINDS];
 static kind chosen = KINDS;
 static unsigned long at;
 static int counting, on, halved, failure = ENOMEM;
-static char counts_path[4096];
+static long counts_fd = -1; /* opened at the start: a sandbox lets nobody do that later */
 
 /* 1 if this call is to fail */
 static int fails(kind k)
@@ -201,13 +201,10 @@ static int is_written(long fd)
 
 static void tell_counts(void)
 {
-    const int mode = 0666;
-    const long of_open[6] = {AT_FDCWD, (long)counts_path, O_WRONLY | O_CREAT | O_TRUNC, mode};
-    const long fd = *counts_path ? ask(SYS_openat, of_open) : -1;
-    for (int k = 0; fd >= 0 && k < KINDS; k++) {
+    for (int k = 0; counts_fd >= 0 && k < KINDS; k++) {
         char line[64];
         const long n = snprintf(line, sizeof line, "%s %lu\n", names[k], atomic_load(&counts[k]));
-        const long of_write[6] = {fd, (long)line, n};
+        const long of_write[6] = {counts_fd, (long)line, n};
         (void)ask(SYS_write, of_write);
     }
 }
@@ -350,7 +347,12 @@ __attribute__((constructor)) static void begin(void)
         if (strcmp(how, failures[i].name) == 0)
             failure = failures[i].error;
     unsetenv("LD_PRELOAD"); /* programs that it starts are left alone */
-    snprintf(counts_path, sizeof counts_path, "%s", file ? file : "");
+    if (file) {
+        enum { APART = 200 }; /* from the numbers that the program gets */
+        const int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        counts_fd = fcntl(fd, F_DUPFD_CLOEXEC, APART);
+        close(fd);
+    }
     catch_calls();
     counting = 1;
 }
