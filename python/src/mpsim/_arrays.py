@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from ctypes import c_ubyte
+from ctypes import addressof, c_ubyte
 from typing import Any, Optional
 
 import numpy as np
@@ -24,6 +24,11 @@ def pointer(array: np.ndarray[Any, Any]) -> Any:
         return c_ubyte.from_buffer(array)  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError):  # read-only, empty, or a dtype without a buffer
         return c_ubyte.from_address(array.ctypes.data or 1)
+
+
+def address(array: np.ndarray[Any, Any]) -> int:
+    """The same as a number, for structures."""
+    return addressof(pointer(array))
 
 
 class Given:
@@ -111,13 +116,20 @@ def _tensor(x: Any, what: str) -> Given:
     return Given(a, format, "torch", x.dtype, False) if format else Given(of_array(a, what).array, None, "torch", x.dtype, False)
 
 
+@functools.lru_cache(maxsize=None)
+def _of_numpy(dtype: Any) -> Any:
+    """The format of a dtype of NumPy or ml_dtypes; None for integers, False for what is no number."""
+    if dtype.kind in "iu":
+        return None
+    format = of_dtype(dtype.name)
+    return False if format is None or dtype.kind not in "fV" or dtype.names or dtype.itemsize > 8 else format
+
+
 def of_array(x: Any, what: str) -> Given:
     """An array of NumPy."""
     dtype = x.dtype
-    if dtype.kind in "iu":
-        return Given(x, None, "numpy", dtype, False)
-    format = of_dtype(dtype.name)
-    if format is None or dtype.kind not in "fV" or dtype.names or dtype.itemsize > 8:
+    format = _of_numpy(dtype)
+    if format is False:
         raise InputError(f"{what}: expected an array of floating-point numbers, found dtype {dtype}")
     return Given(x, format, "numpy", dtype, False)
 
