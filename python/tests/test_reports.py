@@ -48,6 +48,13 @@ def test_stat_of_tensors():
     assert [(t["dtype"], t["amax"]) for t in r["tensors"]] == [("BF16", 3.0), ("F32", 6.0)]
 
 
+def test_odd_offsets():
+    """Tensors behind one of three bytes."""
+    ml_dtypes = peer("ml_dtypes")
+    x = {"a": np.ones(3).astype(ml_dtypes.float8_e4m3fn), "b": np.float64([1e300]), "c": np.float32([7.0])}
+    assert [t["amax"] for t in mpsim.stat(x)["tensors"]] == [1.0, 1e300, 7.0]
+
+
 def test_conditions():
     r = mpsim.stat(np.float32([np.nan, 1.0]), fail_if=["nan"])
     assert r.exit_code == 1 and any("nan" in line for line in r.notes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from ctypes import c_ubyte
+from ctypes import addressof, c_ubyte
 from typing import Any, Optional
 
 import numpy as np
@@ -26,6 +26,11 @@ def pointer(array: np.ndarray[Any, Any]) -> Any:
         return c_ubyte.from_address(array.ctypes.data or 1)
 
 
+def address(array: np.ndarray[Any, Any]) -> int:
+    """The same as a number, for structures."""
+    return addressof(pointer(array))
+
+
 class Given:
     """An array of the user's: its elements as NumPy has them, and how results become arrays of its kind."""
 
@@ -41,9 +46,8 @@ class Given:
     def floats(self, what: str) -> Any:
         """The elements as a contiguous array of float32 or float64, exactly."""
         a = self.array
-        if self.raw:
-            assert self.format is not None
-            return self.format.table()[a]
+        if self.format is not None and (self.raw or a.dtype.isbuiltin == 2):  # 2: a dtype of ml_dtypes
+            return self.format.values_of(np.asarray(a, order="C").view(self.format.code_dtype))
         if a.dtype is F32 or a.dtype is F64:
             return a if a.flags.c_contiguous else np.asarray(a, order="C")
         if a.dtype.kind in "iu":
@@ -112,13 +116,20 @@ def _tensor(x: Any, what: str) -> Given:
     return Given(a, format, "torch", x.dtype, False) if format else Given(of_array(a, what).array, None, "torch", x.dtype, False)
 
 
+@functools.lru_cache(maxsize=None)
+def _of_numpy(dtype: Any) -> Any:
+    """The format of a dtype of NumPy or ml_dtypes; None for integers, False for what is no number."""
+    if dtype.kind in "iu":
+        return None
+    format = of_dtype(dtype.name)
+    return False if format is None or dtype.kind not in "fV" or dtype.names or dtype.itemsize > 8 else format
+
+
 def of_array(x: Any, what: str) -> Given:
     """An array of NumPy."""
     dtype = x.dtype
-    if dtype.kind in "iu":
-        return Given(x, None, "numpy", dtype, False)
-    format = of_dtype(dtype.name)
-    if format is None or dtype.kind not in "fV" or dtype.names or dtype.itemsize > 8:
+    format = _of_numpy(dtype)
+    if format is False:
         raise InputError(f"{what}: expected an array of floating-point numbers, found dtype {dtype}")
     return Given(x, format, "numpy", dtype, False)
 

@@ -7,10 +7,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ._arrays import F32, Given, of_any, pointer
+from ._arrays import F32, Given, address, of_any, pointer
 from ._error import InputError, unknown
 from ._formats import Format, find
-from ._library import EINVAL, CBlocks, CRecipe, CRng, check, lib, text
+from ._library import EINVAL, STOCHASTIC, CBlocks, CRecipe, CRng, check, lib, text
 
 RECIPES = tuple(text(lib.mpsim_block_at(i).contents.name) for i in range(lib.mpsim_block_count()))
 
@@ -71,8 +71,10 @@ def _matrix(given: Given, columns: bool, transform: int) -> Any:
         raise InputError("quantize: expected an array of at least one dimension, found a number")
     if columns and a.ndim < 2:
         raise InputError("quantize: expected an array of at least two dimensions for axis 'columns', found one")
-    with np.errstate(over="ignore"):
-        single = a.astype(F32, copy=False)
+    single = a
+    if a.dtype is not F32:
+        with np.errstate(over="ignore"):
+            single = a.astype(F32)
     if columns:
         single = np.ascontiguousarray(np.swapaxes(single.reshape(-1, a.shape[-1]), 0, 1))
     if transform:
@@ -117,27 +119,26 @@ def quantize(x: Any, recipe: str, *, axis: str = "rows", amax: Optional[float] =
     grid = (rows.value, cols.value)
     codes: Any = np.empty(a.shape, np.uint8)
     values: Any = np.empty(a.shape, F32)
-    scale_codes: Any
-    inverses: Any
-    scale_codes, scales, inverses = np.empty(grid, np.uint8), np.empty(grid, F32), np.empty(grid, F32)
-    out = CBlocks(codes.ctypes.data, values.ctypes.data, scale_codes.ctypes.data, scales.ctypes.data,
-                  inverses.ctypes.data)
+    inverses: Any = np.empty(grid, F32)
+    scale_codes: Any = np.empty(grid, np.uint8) if _has_scale_codes(c) else None
+    out = CBlocks(address(codes), address(values), None if scale_codes is None else address(scale_codes), None,
+                  address(inverses))
     tensor_scale = c_float(1.0)
-    rng = CRng(seed, stream, index)
-    check(lib.mpsim_block_quantize(byref(c), pointer(a), height, width, -1.0 if amax is None else amax, given,
-                                   byref(rng), byref(out), byref(tensor_scale)), f"quantize '{recipe}'")
+    rng = byref(CRng(seed, stream, index)) if c.element_mode >= STOCHASTIC else None
+    check(lib.mpsim_block_quantize(c, pointer(a), height, width, -1.0 if amax is None else amax, given, rng, out,
+                                   tensor_scale), f"quantize '{recipe}'")
     q = Quantized()
     q.recipe, q.element = text(c.name), find(text(c.element))
     q.nbytes = lib.mpsim_block_bytes(byref(c), height, width)
     q.tensor_scale = tensor_scale.value
     shape = source.array.shape
     if columns:
-        codes, values, scale_codes, inverses = (each.T for each in (codes, values, scale_codes, inverses))
-    elif c.block_rows == 1:  # blocks within rows keep the dimensions before them
-        scale_codes, inverses = (each.reshape(shape[:-1] + grid[1:]) for each in (scale_codes, inverses))
+        codes, values = codes.T, values.T
+    # blocks within rows keep the dimensions before them
+    blocks = shape[:-1] + grid[1:] if c.block_rows == 1 and not columns else grid
     q.codes, q.values = source.give(codes.reshape(shape)), source.give(values.reshape(shape))
-    q.scales = source.give(inverses)
-    q.scale_codes = source.give(scale_codes) if _has_scale_codes(c) else None
+    q.scales, q.scale_codes = (
+        None if each is None else source.give(each.T if columns else each.reshape(blocks)) for each in (inverses, scale_codes))
     return q
 
 

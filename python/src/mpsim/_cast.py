@@ -10,7 +10,7 @@ import numpy as np
 from ._arrays import F32, F64, Given, of_any, pointer
 from ._error import InputError, unknown
 from ._formats import Format, find
-from ._library import CRng, CRounding, at, lib, text
+from ._library import STOCHASTIC, CRng, CRounding, at, lib, text
 
 NDARRAY = np.ndarray
 empty = np.empty
@@ -29,7 +29,7 @@ class Plan:
     def __init__(self, format: Format, rounding: CRounding) -> None:
         self.format, self.rounding = format, rounding
         self.f, self.r = format.ref, at(rounding)
-        self.stochastic = rounding.mode >= 6
+        self.stochastic = rounding.mode >= STOCHASTIC
         self.single = format.value_dtype is F32 or format.value_dtype == F32
         self.code_dtype = format.code_dtype
 

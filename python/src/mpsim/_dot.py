@@ -7,10 +7,10 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from ._arrays import F32, F64, Given, of_any, pointer
+from ._arrays import F32, F64, Given, address, of_any, pointer
 from ._error import InputError, unknown
 from ._formats import Format, find
-from ._library import ENOTFOUND, ERANGE, CFormat, CMatrix, CModel, CRng, check, lib, text
+from ._library import ENOTFOUND, ERANGE, STOCHASTIC, CFormat, CMatrix, CModel, CRng, check, lib, text
 from ._cast import encode
 
 
@@ -26,8 +26,8 @@ MODELS = _names()
 
 
 @functools.lru_cache(maxsize=256)
-def model_of(name: str) -> tuple[CModel, Format]:
-    """A model and the format of its results."""
+def model_of(name: str) -> tuple[CModel, Format, bool]:
+    """A model, the format of its results, and whether it needs random bits."""
     model = CModel()
     if not isinstance(name, str):
         raise InputError(f"expected the name of a model, found {type(name).__name__}")
@@ -36,7 +36,9 @@ def model_of(name: str) -> tuple[CModel, Format]:
         raise unknown("accumulation model", name, MODELS)
     if status:
         raise InputError(f"accumulation model '{name}': a change is none, comes twice, or has no effect in it")
-    return model, Format(CFormat.from_buffer_copy(model.result.format))
+    places = (model.product, model.accumulator, model.outer, model.result)
+    stochastic = any(place.rounding.mode >= STOCHASTIC for place in places)
+    return model, Format(CFormat.from_buffer_copy(model.result.format)), stochastic
 
 
 class Operand:
@@ -57,7 +59,7 @@ class Operand:
             self.codes = encode(self.given.floats(what), self.format)
 
     def matrix(self, transposed: bool) -> CMatrix:
-        return CMatrix(addressof(self.format.c), self.codes.ctypes.data, self.codes.shape[1], int(transposed))
+        return CMatrix(addressof(self.format.c), address(self.codes), self.codes.shape[1], int(transposed))
 
 
 def _result(codes: Any, format: Format) -> Any:
@@ -89,18 +91,19 @@ def dot(a: Any, b: Any, model: str = "fma", *, c: float = 0.0, format: Union[str
     >>> [mpsim.dot(a, b, m, format="e4m3") for m in ("exact", "hopper-wgmma-fp8-fp32")]
     [6.103515625e-05, 0.0]
     """
-    m, result = model_of(model)
+    m, result, stochastic = model_of(model)
     p, q = Operand(a, format, "dot"), Operand(b, format, "dot")
     if p.codes.ndim != 1 or p.codes.shape != q.codes.shape:
         raise InputError(f"dot: expected two arrays of one dimension and one length, found shapes "
                          f"{p.codes.shape} and {q.codes.shape}")
-    d, rng = c_uint64(), CRng(seed, stream, index)
-    start = int(encode(np.array([c], F64), result)[0])
-    status = lib.mpsim_dot(byref(m), byref(p.format.c), pointer(p.codes), byref(q.format.c), pointer(q.codes),
-                           p.codes.size, start, byref(rng), byref(d))
+    d = c_uint64()
+    rng = byref(CRng(seed, stream, index)) if stochastic else None
+    start = encode(c, result) if c else 0
+    status = lib.mpsim_dot(m, p.format.c, pointer(p.codes), q.format.c, pointer(q.codes), p.codes.size, start,
+                           rng, d)
     if status:
         _refused(status, "dot", model, p, q)
-    return float(_result(np.array([d.value], np.uint64).astype(result.code_dtype), result)[0])
+    return float(lib.mpsim_decode(result.c, d))
 
 
 def gemm(a: Any, b: Any, c: Any = None, model: str = "fma", *, format: Union[str, Format, None] = None,
@@ -116,7 +119,7 @@ def gemm(a: Any, b: Any, c: Any = None, model: str = "fma", *, format: Union[str
     array([[64., 64.],
            [64., 64.]], dtype=float32)
     """
-    m, result = model_of(model)
+    m, result, stochastic = model_of(model)
     p, q = Operand(a, format, "gemm"), Operand(b, format, "gemm")
     if p.codes.ndim != 2 or q.codes.ndim != 2:
         raise InputError(f"gemm: expected two matrices, found shapes {p.codes.shape} and {q.codes.shape}")
@@ -124,16 +127,17 @@ def gemm(a: Any, b: Any, c: Any = None, model: str = "fma", *, format: Union[str
     depth_b, columns = q.codes.shape[::-1] if transpose_b else q.codes.shape
     if depth != depth_b:
         raise InputError(f"gemm: expected matrices of m x k and k x n, found {rows} x {depth} and {depth_b} x {columns}")
-    left, right, rng = p.matrix(transpose_a), q.matrix(transpose_b), CRng(seed, stream, index)
+    left, right = p.matrix(transpose_a), q.matrix(transpose_b)
+    rng = byref(CRng(seed, stream, index)) if stochastic else None
     start: Optional[CMatrix] = None
     if c is not None:
         first = encode(of_any(c, "gemm").floats("gemm"), result)
         if first.shape != (rows, columns):
             raise InputError(f"gemm: expected c of {rows} x {columns}, found shape {first.shape}")
-        start = CMatrix(addressof(result.c), first.ctypes.data, columns, 0)
+        start = CMatrix(addressof(result.c), address(first), columns, 0)
     d = np.empty((rows, columns), result.code_dtype)
-    status = lib.mpsim_gemm(byref(m), rows, columns, depth, byref(left), byref(right), start and to(start),
-                            pointer(d), columns, byref(rng), None)
+    status = lib.mpsim_gemm(m, rows, columns, depth, byref(left), byref(right), start and to(start),
+                            pointer(d), columns, rng, None)
     if status:
         _refused(status, "gemm", model, p, q)
     return p.given.give(_result(d, result))

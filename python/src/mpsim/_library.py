@@ -115,6 +115,7 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "format_min_normal": (c_double, [F]),
     "format_min_positive": (c_double, [F]),
     "format_epsilon": (c_double, [F]),
+    "decode": (c_double, [F, c_uint64]),
     "decode_array": (c_int, [Bytes, Bytes, Bytes, c_size_t]),
     "rounding_init": (None, [R, c_int]),
     "rounding_check": (c_int, [R]),
@@ -152,6 +153,7 @@ for _name, (_restype, _argtypes) in _PROTOTYPES.items():
     _function.restype, _function.argtypes = _restype, _argtypes
 
 OK, EINVAL, ENOTFOUND, ERANGE, ENOMEM = range(5)
+STOCHASTIC = 6  # the first mode that needs random bits: MPSIM_ROUND_STOCHASTIC_A
 
 
 def at(structure: Any) -> Any:
