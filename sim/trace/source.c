@@ -71,7 +71,7 @@ static int check_chunk(trace *t, const supply *from, const unsigned char *buffer
                        const trace_options *options, uint64_t room, trace_error *error)
 {
     const int first = t->size == 0;
-    const uint64_t ratio = options->max_ratio ? options->max_ratio : TRACE_RATIO_DEFAULT;
+    const uint64_t ratio = trace_ratio(options);
     const char *again = first ? stream_of(buffer, n) : NULL;
     t->size += n;
     if (again && from->packed)
@@ -130,6 +130,7 @@ static int unpack(trace *t, int fd, int is_file, unsigned char *buffer, size_t n
     supply from = {.packed = chunk ? stream_open(fd, is_file, buffer, n) : NULL};
     t->packing = stream_of(buffer, n);
     const int bad = from.packed ? copy(t, &from, chunk, options, error) : trace_no_memory(t, error);
+    t->packed = from.packed ? from.packed->packed : 0;
     stream_close(from.packed);
     free(chunk);
     return bad;

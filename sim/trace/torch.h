@@ -60,7 +60,7 @@ typedef struct torch_state {
     torch_place *places; /* entry.at is an index: of tensors whose elements can be read */
     size_t n_places, places_room;
     int spool;           /* -1: nothing is unpacked                            */
-    uint64_t shown, ratio; /* bytes of all tensors; how many times the file's  */
+    uint64_t ratio;      /* see trace_shows                                     */
     uint64_t spool_end, decoded; /* decoded: bytes of texts that became bytes */
     uint64_t nested;     /* bytes of files within pickles, each time they are read */
     atomic_flag unpacking;

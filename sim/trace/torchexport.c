@@ -122,6 +122,8 @@ static int place(const archive *a, const char *name, trace_entry *e, const zip_m
     if (offset < 0 || (uint64_t)offset > m->size || (uint64_t)offset * (bits / 8) > m->size ||
         e->bytes > m->size - (uint64_t)offset * (bits / 8))
         return bad(a, name, "its elements end past its member");
+    if (trace_shows(a->t, a->options, e->bytes)) /* weights may have one member */
+        return bad(a, name, "it and those before it show more bytes than --max-ratio times those of the file");
     e->tensor.offset = m->end - m->packed + (uint64_t)offset * (bits / 8);
     return 0;
 }
