@@ -67,16 +67,22 @@ merges() {
     echo $? >"$dir/code"
     cmp "$dir/whole" "$dir/out" && cmp "$dir/whole.err" "$dir/err" && cmp "$dir/whole.code" "$dir/code"
 } >"$dir/cmp" 2>&1
+# with_parts COMMAND...: and the parts whose numbers are in $numbers, of $folder
+with_parts() {
+    for number in $numbers; do set -- "$@" "$folder/$number"; done
+    "$@"
+}
 # orders N FOLDER FORM: forwards; backwards; odd ones before even ones; halves that are parts themselves
 orders() {
-    set -- "$1" "$2" "$3" "$(seq -f "$2/%g" 1 "$1")" "$(seq -f "$2/%g" "$1" -1 1)" "$(seq -f "$2/%g" 1 2 "$1")"
-    even=$(seq -f "$2/%g" 2 2 "$1")
-    # shellcheck disable=SC2086 # words
-    merges "$3" $4 && merges "$3" $5 && merges "$3" $6 $even || return 1
-    [ "$1" -ge 3 ] || return 0
-    # shellcheck disable=SC2086 # words
-    "$MPSIM" merge --partial -o "$2/odd" $6 && "$MPSIM" merge --partial -o "$2/even" $even &&
-        merges "$3" "$2/even" "$2/odd" && "$MPSIM" merge --partial "$2/even" "$2/odd" >"$2/all" && merges "$3" "$2/all"
+    many=$1 folder=$2 shown=$3
+    odd=$(seq 1 2 "$many") even=$(seq 2 2 "$many")
+    for numbers in "$(seq 1 "$many")" "$(seq "$many" -1 1)" "$odd $even"; do
+        with_parts merges "$shown" || return 1
+    done
+    [ "$many" -ge 3 ] || return 0
+    numbers=$odd && with_parts "$MPSIM" merge --partial -o "$folder/odd" && numbers=$even &&
+        with_parts "$MPSIM" merge --partial -o "$folder/even" && merges "$shown" "$folder/even" "$folder/odd" &&
+        "$MPSIM" merge --partial "$folder/even" "$folder/odd" >"$folder/all" && merges "$shown" "$folder/all"
 }
 
 # ---- option sets x layouts x numbers of shards x orders ----
@@ -93,14 +99,14 @@ same() {
         # shellcheck disable=SC2086 # words
         shards "$count" "$dir/parts" $shared "$@"
         rest=$forms
-        backwards=$(seq -f "$dir/parts/%g" "$count" -1 1)
         while [ "$rest" ]; do
             # shellcheck disable=SC2086 # words
             whole "${rest%%;*}" $shared "$@"
             if [ "$rest" = "$forms" ]; then
                 orders "$count" "$dir/parts" "${rest%%;*}" || code=1
-            else # shellcheck disable=SC2086 # words
-                merges "${rest%%;*}" $backwards || code=1
+            else
+                numbers=$(seq "$count" -1 1) folder=$dir/parts
+                with_parts merges "${rest%%;*}" || code=1
             fi
             case $rest in *\;*) rest=${rest#*;} ;; *) rest= ;; esac
         done
