@@ -75,7 +75,9 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/pickle/              ^sim/pickle/|^<
 ^sim/quant/               ^sim/quant/|^lib/include/mpsim/|^<
 ^sim/trace/               ^sim/(array|pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
+^sim/sandbox/             ^sim/sandbox/|^config[.]h|^<
 ^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<
+^sim/cli/confine[.]c       ^sim/(cli|sandbox|trace)/|^<
 ^sim/cli/                 ^sim/(array|cli|report|text|trace)/|^lib/include/|^config[.]h|^<
 ^sim/policy/yaml[.]c      ^sim/(policy|cli|trace)/|^<
 ^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<

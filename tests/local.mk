@@ -23,10 +23,10 @@ support_libs =
 # ---- the program
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wholecast.sh tests/cli/quantised.sh tests/cli/counts.sh \
   tests/cli/decoder.sh tests/cli/deep.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
-  tests/cli/interrupt.sh tests/cli/library.sh tests/cli/memory.sh tests/cli/names.sh tests/cli/diff.sh \
+  tests/cli/faults.sh tests/cli/interrupt.sh tests/cli/killed.sh tests/cli/library.sh tests/cli/names.sh tests/cli/diff.sh \
   tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/outputs.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
-  tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
+  tests/cli/sandbox.sh tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
   tests/cli/replay-cases.sh tests/cli/logs.sh tests/cli/written.sh tests/cli/explain.sh tests/cli/log.sh tests/cli/plot-large.sh tests/cli/model-memory.sh \
   tests/cli/progress.sh tests/cli/scale.sh tests/cli/mpi.sh tests/cli/blocks.sh tests/cli/merge.sh \
   tests/cli/torch.sh tests/cli/stored.sh \
@@ -77,7 +77,7 @@ unit_tests = \
   tests/round/t-cast-proof tests/round/t-framework tests/round/t-golden tests/round/t-isa \
   tests/round/t-nan tests/round/t-cast \
   tests/round/t-peers tests/round/t-refused tests/round/t-rng tests/round/t-stochastic \
-  tests/round/t-zeros \
+  tests/round/t-zeros tests/sandbox/t-sandbox \
   tests/scaler/t-own tests/scaler/t-recorded tests/scaler/t-scaler tests/scaler/t-text \
   tests/sim/t-diff tests/sim/t-policy tests/sim/t-policy-keys tests/sim/t-replay \
   tests/sim/t-replay-casts tests/sim/t-diff-faults tests/sim/t-diff-pairs \
@@ -177,40 +177,45 @@ tests/example.c: $(top_srcdir)/README.md
 	$(AM_V_GEN)sed -n '/^    #include <mpsim/,/^    }$$/s/^    //p' $(top_srcdir)/README.md >$@
 CLEANFILES += tests/example.c
 
-# ---- loaded before the program, it lets allocations fail, for tests/cli/memory.sh; glibc only
-programs_all += tests/support/failmalloc.so
-tests_support_failmalloc_so_SOURCES = tests/support/failmalloc.c
-tests_support_failmalloc_so_CFLAGS = $(base_cflags) -fPIC
-tests_support_failmalloc_so_LINK = $(CCLD) -shared -o $@
-tests_support_failmalloc_so_LDADD = -ldl
+# ---- loaded before the program, it lets system calls and allocations fail, for tests/cli/faults.sh; glibc only
+programs_all += tests/support/failcall.so
+tests_support_failcall_so_SOURCES = tests/support/failcall.c
+tests_support_failcall_so_CFLAGS = $(base_cflags) -fPIC
+tests_support_failcall_so_LINK = $(CCLD) -shared -o $@
+tests_support_failcall_so_LDADD = -ldl
 
 # ---- writes recorded vectors that never were, for tests/cli/verify.sh
-programs_all += tests/support/mkvectors
+programs_all += tests/support/mkvectors tests/support/oldkernel
+tests_support_oldkernel_LDADD =
 tests_support_mkvectors_LDADD = lib/libmpsim.a $(LIBZIP_LIBS)
 
 # ---- the fuzz targets, as plain programs over their corpora; with libFuzzer: make fuzz
 EXTRA_LIBRARIES += tests/fuzz/libinput.a
-tests_fuzz_libinput_a_SOURCES = tests/fuzz/input.c tests/fuzz/input.h
-tests_fuzz_libinput_a_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_STANDALONE
+tests_fuzz_libinput_a_SOURCES = tests/fuzz/input.c tests/fuzz/input.h tests/fuzz/members.c tests/fuzz/members.h
+tests_fuzz_libinput_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZLIB_CFLAGS) -DFUZZ_STANDALONE
 fuzz_targets = \
-  tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-format \
-  tests/fuzz/fuzz-log tests/fuzz/fuzz-model tests/fuzz/fuzz-part tests/fuzz/fuzz-pattern \
-  tests/fuzz/fuzz-run tests/fuzz/fuzz-policy tests/fuzz/fuzz-spec tests/fuzz/fuzz-state \
-  tests/fuzz/fuzz-trace tests/fuzz/fuzz-torch tests/fuzz/fuzz-names tests/fuzz/fuzz-parts \
-  tests/fuzz/fuzz-text tests/fuzz/fuzz-vectors
+  tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-explain tests/fuzz/fuzz-folder \
+  tests/fuzz/fuzz-format tests/fuzz/fuzz-log tests/fuzz/fuzz-logs tests/fuzz/fuzz-model tests/fuzz/fuzz-names \
+  tests/fuzz/fuzz-pair tests/fuzz/fuzz-part tests/fuzz/fuzz-pattern tests/fuzz/fuzz-policy \
+  tests/fuzz/fuzz-report tests/fuzz/fuzz-run tests/fuzz/fuzz-spec tests/fuzz/fuzz-state tests/fuzz/fuzz-text \
+  tests/fuzz/fuzz-torch tests/fuzz/fuzz-trace tests/fuzz/fuzz-vectors
 programs_all += $(fuzz_targets)
 fuzz_ldadd = tests/fuzz/libinput.a $(sim_libs)
 tests_fuzz_fuzz_checkpoint_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_digests_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_explain_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_folder_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_format_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_log_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_logs_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_model_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_names_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_pair_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_part_LDADD = $(fuzz_ldadd)
-tests_fuzz_fuzz_parts_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_pattern_LDADD = $(fuzz_ldadd)
-tests_fuzz_fuzz_run_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_policy_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_report_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_run_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_spec_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_state_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_text_LDADD = $(fuzz_ldadd)
@@ -218,23 +223,33 @@ tests_fuzz_fuzz_torch_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_trace_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_vectors_LDADD = $(fuzz_ldadd)
 
+# What differential.py reads with.
+EXTRA_PROGRAMS = tests/fuzz/read-tensors
+tests_fuzz_read_tensors_LDADD = $(sim_libs)
+
 # FUZZ_RUNS executions of each target (FUZZ_TARGETS: of those named), compiled by FUZZ_CC, which configure looks for.
 FUZZ_RUNS = 100000
-fuzz:
-	@test -n "$(FUZZ_CC)" || { echo "make fuzz needs clang with libFuzzer: install it and run configure again," \
-	  "or say where it is: make fuzz FUZZ_CC=clang-19" >&2; exit 1; }
-	@$(MAKE) $(AM_MAKEFLAGS) -f $(srcdir)/tests/fuzz/fuzz.mk srcdir='$(srcdir)' FUZZ_CC='$(FUZZ_CC)' \
+fuzz_make = test -n "$(FUZZ_CC)" || { echo "make $@ needs clang with libFuzzer: install it and run configure again," \
+	  "or say where it is: make $@ FUZZ_CC=clang-19" >&2; exit 1; }; \
+	$(MAKE) $(AM_MAKEFLAGS) -f $(srcdir)/tests/fuzz/fuzz.mk srcdir='$(srcdir)' FUZZ_CC='$(FUZZ_CC)' \
 	  FP_CFLAGS='$(FP_CFLAGS)' VIS_CFLAGS='$(VIS_CFLAGS)' AVX2_CFLAGS='$(AVX2_CFLAGS)' \
 	  AVX512_CFLAGS='$(AVX512_CFLAGS)' \
 	  LIBRARY_CFLAGS='$(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)' \
 	  LIBRARY_LIBS='$(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS)' \
 	  SOURCES='$(lib_libmpsim_a_SOURCES) $(lib_libavx2_a_SOURCES) \
 	    $(lib_libavx512_a_SOURCES) $(lib_train_libtrain_a_SOURCES) $(sim_libsim_a_SOURCES)'
+fuzz:
+	@$(fuzz_make)
 	@sh $(srcdir)/tests/fuzz/run.sh fuzz-build $(srcdir) $(FUZZ_RUNS) $(FUZZ_TARGETS)
-.PHONY: fuzz
+# Lines of the readers that the corpora reach.
+fuzz-coverage:
+	@$(fuzz_make) kind=coverage
+	@sh $(srcdir)/tests/fuzz/coverage.sh fuzz-build/coverage $(srcdir) '$(FUZZ_CC)' $(FUZZ_TARGETS)
+.PHONY: fuzz fuzz-coverage
 
 EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/cli/reports \
-  tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/fuzz.mk tests/fuzz/run.sh tests/golden \
+  tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/coverage.sh tests/fuzz/dict tests/fuzz/differential.py \
+  tests/fuzz/fuzz.mk tests/fuzz/mutate.c tests/fuzz/run.sh tests/fuzz/targets.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
   tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/models.tsv \
   tests/trace/record_models.py tests/trace/quantised \
@@ -245,12 +260,15 @@ EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/c
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all
 # 2^32 inputs, too); the unit tests once for each instruction set; everything under valgrind.
-check-long: $(check_PROGRAMS)
+check-long: $(check_PROGRAMS) mpsim
 	@test -x tests/round/x-sweep || { echo "check-long needs MPFR and Check"; exit 1; }
 	./tests/round/x-sweep
 	./tests/round/x-cast
 	./tests/arith/x-arith
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR=$(abs_top_srcdir) ./tests/train/t-digests
+	MPSIM_TEST_EXPENSIVE=1 MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) MPSIM_PLOTS=$(abs_top_srcdir)/plots \
+	  $(SHELL) $(top_srcdir)/tests/cli/faults.sh
+	MPSIM_TEST_EXPENSIVE=1 MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(SHELL) $(top_srcdir)/tests/cli/killed.sh
 check-wide:
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_TEST_MULTIPLIER=10 $(MAKE) $(AM_MAKEFLAGS) check
 check-isa:

@@ -70,10 +70,11 @@ static void put_counts(json_t *v, const ratios *r)
 static json_t *ratios_json(const ratios *r)
 {
     const double n = (double)r->tokens, mean = r->sum / n;
-    json_t *v = json_object(), *size = json_object();
+    json_t *v = json_object();
     put_counts(v, r);
     if (r->tokens == 0)
         return v;
+    json_t *size = json_object();
     for (int i = 0; i < QUANTILES; i++)
         json_object_set_new(size, quantiles[i].key, json_of_double(ratios_magnitude(r, quantiles[i].q)));
     json_object_set_new(size, "max", json_of_double(ratios_magnitude(r, 1)));

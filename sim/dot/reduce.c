@@ -101,6 +101,8 @@ static int read_files(ranks *r, char **files, size_t n, const char *glob)
     trace *first = trace_open(files[0], NULL, &error);
     int code = first ? count_elements(r, first, glob) : fail(error.exit, "%s", error.text);
     r->x = calloc(n, sizeof *r->x);
+    if (!r->x && !code)
+        code = fail(EXIT_IO, "out of memory");
     for (size_t k = 0; k < n && !code; k++) {
         trace *t = k ? trace_open(files[k], NULL, &error) : first;
         r->x[k] = malloc((r->elements + 1) * sizeof **r->x);

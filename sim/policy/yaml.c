@@ -9,7 +9,7 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_NODES = 20000, MAX_ANCHORS = 256 };
+enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_NODES = 20000, MAX_ANCHORS = 256, MAX_DIRECTIVES = 16 };
 
 typedef struct loader {
     const unsigned char *text;
@@ -193,6 +193,22 @@ static yaml_value *convert(loader *l, int index, int depth)
     return NULL;
 }
 
+/* The line of the first of too many directives, or 0: libyaml compares each with all others before it says a word. */
+static unsigned too_many_directives(const unsigned char *text, size_t n)
+{
+    unsigned line = 0;
+    int found = 0;
+    for (const unsigned char *p = text, *next; p; p = next) {
+        line++;
+        found += p < text + n && *p == '%';
+        if (found > MAX_DIRECTIVES)
+            return line;
+        next = memchr(p, '\n', (size_t)(text + n - p));
+        next += next != NULL;
+    }
+    return 0;
+}
+
 /* What would make the tree larger than the file, endless or slow to build is refused before the
  * document is built: many anchors (libyaml searches all of them for each, and for each alias), depth (its
  * scanner looks at every open bracket for each token) and a large number of nodes. What aliases repeat
@@ -202,6 +218,11 @@ static int is_refused(loader *l, const unsigned char *text, size_t n)
     yaml_parser_t parser;
     yaml_event_t e;
     int refused = 0, end = 0, depth = -1, nodes = 0, anchors = 0;
+    const unsigned line = too_many_directives(text, n);
+    if (line) {
+        set_error(l, EXIT_DATA, line, "too many lines that begin with %%%s", "");
+        return 1;
+    }
     if (!yaml_parser_initialize(&parser))
         return 0; /* the second attempt says so */
     yaml_parser_set_input_string(&parser, text, n);

@@ -95,6 +95,8 @@ static int number(cursor *c, uint64_t *out)
             return fail(c, "a dimension of more than 64 bits");
         u = u * 10 + digit;
     }
+    if (first == '0' && u > 0)
+        return fail(c, "a number that begins with 0");
     if (c->at < c->n && c->text[c->at] == 'L')
         return fail(c, "a number with the suffix L of Python 2: save the file again");
     if (c->at < c->n && (c->text[c->at] == '.' || c->text[c->at] == 'e'))

@@ -1,6 +1,6 @@
 #!/bin/sh
 # model-memory.sh -- mpsim memory: the table of doc/memory.md, files and transformers counted by hand, bad
-# input. (memory.sh is about allocations that fail.)
+# input. (faults.sh is about allocations that fail.)
 set -u
 : "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh

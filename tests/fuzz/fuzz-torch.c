@@ -1,8 +1,11 @@
 /* fuzz-torch.c -- any bytes as a pickle or a legacy stream, and as the pickle of a PyTorch archive with four
  * storages: they are read or refused. What is read is what the tensors promise, also in pieces. */
 #include "input.h"
+#include "members.h"
 #include "sim/trace/impl.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { STORAGES = 4, STORAGE = 96, PIECE = 50, MEMBERS = STORAGES + 1 };
@@ -52,58 +55,28 @@ static void read_all(const char *path)
     trace_close(t);
 }
 
-static size_t put(uint8_t *p, uint64_t u, size_t bytes)
+/* The pickle in an archive of PyTorch. */
+static void read_in_archive(const uint8_t *data, size_t n)
 {
-    for (size_t i = 0; i < bytes; i++)
-        p[i] = i < 8 ? (uint8_t)(u >> (8 * i)) : 0;
-    return bytes;
+    static members m = {.count = MEMBERS};
+    static uint8_t storage[STORAGES][STORAGE];
+    for (int i = 0; i < STORAGES; i++) {
+        for (size_t k = 0; k < STORAGE; k++)
+            storage[i][k] = (uint8_t)(k * 7 + (size_t)i + 1);
+        m.of[i + 1] = (member){.bytes = storage[i], .n = STORAGE};
+        snprintf(m.of[i + 1].name, MEMBER_NAME, "a/data/%d", i);
+    }
+    m.of[0] = (member){.name = "a/data.pkl", .bytes = (uint8_t *)(uintptr_t)data, .n = n};
+    size_t size;
+    uint8_t *zip = members_write(&m, &size);
+    read_all(input_path(zip, size));
+    free(zip);
 }
 
-/* A header of a member, local or in the directory; without a CRC. */
-static size_t header(uint8_t *p, int central, const char *name, size_t size, size_t at)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    size_t n = put(p, central ? 0x02014b50 : 0x04034b50, 4);
-    n += put(p + n, 20, central ? 4 : 2);
-    n += put(p + n, 0, 12); /* flags, method, time, date, CRC */
-    n += put(p + n, size, 4);
-    n += put(p + n, size, 4);
-    n += put(p + n, strlen(name), 2);
-    n += put(p + n, 0, central ? 14 - 4 : 2);
-    if (central) {
-        n += put(p + n, 0, 2);
-        n += put(p + n, at, 4);
-    }
-    memcpy(p + n, name, strlen(name));
-    return n + strlen(name);
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    static const char *const names[MEMBERS] = {"a/data.pkl", "a/data/0", "a/data/1", "a/data/2", "a/data/3"};
-    static uint8_t zip[(64 << 10) + MEMBERS * 256];
-    size_t at[MEMBERS], n = 0;
-    if (size > 60 << 10)
-        return 0;
-    read_all(input_path(data, size));
-    for (int i = 0; i < MEMBERS; i++) {
-        at[i] = n;
-        n += header(zip + n, 0, names[i], i ? STORAGE : size, 0);
-        for (size_t k = 0; k < STORAGE && i; k++)
-            zip[n + k] = (uint8_t)(k * 7 + (size_t)i);
-        if (i == 0 && size)
-            memcpy(zip + n, data, size);
-        n += i ? STORAGE : size;
-    }
-    const size_t directory = n;
-    for (int i = 0; i < MEMBERS; i++)
-        n += header(zip + n, 1, names[i], i ? STORAGE : size, at[i]);
-    const size_t end = n;
-    n += put(zip + n, 0x06054b50, 8);
-    n += put(zip + n, MEMBERS, 2);
-    n += put(zip + n, MEMBERS, 2);
-    n += put(zip + n, end - directory, 4);
-    n += put(zip + n, directory, 4);
-    n += put(zip + n, 0, 2);
-    read_all(input_path(zip, n));
+    read_all(input_path(data, n));
+    if (n <= MEMBER_MOST)
+        read_in_archive(data, n);
     return 0;
 }

@@ -17,43 +17,52 @@ void must(int true_always)
 
 /* ---- the input ---- */
 
-static char path[4096];
+typedef struct file {
+    char path[4096];
+    int fd; /* 0: not made yet */
+} file;
 
-static void remove_file(void)
+static file files[2];
+
+static void remove_files(void)
 {
-    unlink(path);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        unlink(files[i].path);
 }
 
-static int make_file(void)
+static void make_file(file *f)
 {
     const char *dir = getenv("TMPDIR");
-    int fd;
 #ifdef MFD_CLOEXEC
-    fd = memfd_create("mpsim-fuzz", MFD_CLOEXEC);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (fd >= 0 && access(path, R_OK) == 0)
-        return fd;
+    f->fd = memfd_create("mpsim-fuzz", MFD_CLOEXEC);
+    snprintf(f->path, sizeof f->path, "/proc/self/fd/%d", f->fd);
+    if (f->fd >= 0 && access(f->path, R_OK) == 0)
+        return;
 #endif
-    snprintf(path, sizeof path, "%s/mpsim-fuzz-XXXXXX", dir && *dir ? dir : "/tmp");
-    fd = mkstemp(path);
-    if (fd < 0) {
-        perror(path);
+    snprintf(f->path, sizeof f->path, "%s/mpsim-fuzz-XXXXXX", dir && *dir ? dir : "/tmp");
+    f->fd = mkstemp(f->path);
+    if (f->fd < 0) {
+        perror(f->path);
         exit(EXIT_FAILURE);
     }
-    atexit(remove_file);
-    return fd;
+    atexit(remove_files);
+}
+
+const char *input_path_of(size_t which, const uint8_t *data, size_t n)
+{
+    file *f = &files[which];
+    if (!f->fd)
+        make_file(f);
+    if (ftruncate(f->fd, 0) || pwrite(f->fd, data, n, 0) != (ssize_t)n) {
+        perror(f->path);
+        exit(EXIT_FAILURE);
+    }
+    return f->path;
 }
 
 const char *input_path(const uint8_t *data, size_t n)
 {
-    static int fd = -1;
-    if (fd < 0)
-        fd = make_file();
-    if (ftruncate(fd, 0) || pwrite(fd, data, n, 0) != (ssize_t)n) {
-        perror(path);
-        exit(EXIT_FAILURE);
-    }
-    return path;
+    return input_path_of(0, data, n);
 }
 
 char *input_text(const uint8_t *data, size_t n)

@@ -8,22 +8,8 @@ set -u
 folder=$1 sources=$2 runs=$3
 shift 3
 
-# the longest input of a target, bytes; what of the sources is a corpus, too
-longest() {
-    case $1 in
-    format | model | pattern | spec) echo 256 ;;
-    state) echo 512 ;;
-    digests) echo 1024 ;;
-    log) echo 768 ;;
-    names | policy | text | torch | trace | vectors) echo 2048 ;;
-    *) echo 8192 ;;
-    esac
-}
-more() {
-    case $1 in
-    policy) echo "$sources/data/policies" ;;
-    esac
-}
+# shellcheck source=tests/fuzz/targets.sh
+. "$sources/tests/fuzz/targets.sh"
 
 [ $# -gt 0 ] || set -- $(cd "$folder" && for f in fuzz-*; do [ -x "$f" ] && [ -f "$f" ] && echo "${f#fuzz-}"; done)
 failed=0
@@ -34,8 +20,10 @@ printf '%-11s %11s %8s %8s %9s %9s %9s\n' target executions findings edges featu
 for target; do
     mkdir -p "$folder/corpus/$target" "$folder/found"
     log=$folder/$target.log
+    dictionary "$target" >"$folder/$target.dict"
+    [ -s "$folder/$target.dict" ] || echo '"\x00"' >"$folder/$target.dict" # an empty one is an error
     # shellcheck disable=SC2046,SC2086 # words
-    "$folder/fuzz-$target" -runs="$runs" -max_len=$(longest "$target") -timeout=5 -rss_limit_mb=2048 -print_final_stats=1 \
+    "$folder/fuzz-$target" -runs="$runs" -max_len=$(longest "$target") -dict="$folder/$target.dict" -timeout=5 -rss_limit_mb=2048 -print_final_stats=1 \
         -close_fd_mask=3 ${FUZZ_OPTIONS-} -artifact_prefix="$folder/found/$target-" "$folder/corpus/$target" \
         "$sources/tests/fuzz/corpus/$target" $(more "$target") >"$log" 2>&1
     code=$?

@@ -64,7 +64,7 @@ typedef struct row {
 /* Text; how many plans; a part of what the last one says of itself. */
 static const row good[] = {
     {"precision: no\n", 1, "no: compute binary32, autocast none, parameters binary32, gradients binary32, scaler none"},
-    {"# a comment\nname: n\n", 1, "fp32: compute binary32"},
+    {"# a comment\nprecision: fp32\n", 1, "compute binary32"},
     {"---\nprecision: fp16\n...\n", 1, "fp16: compute fp16"},
     {"%YAML 1.1\n---\nprecision: fp16\n", 1, "fp16: compute fp16"},
     {"{precision: fp16, clip: 1}\n", 1, "clip 1 (torch)"},
@@ -72,7 +72,7 @@ static const row good[] = {
     {"\xef\xbb\xbfprecision: bf16\n", 1, "bf16: compute bf16"},
     {"\"precision\": 'fp16'\n", 1, "fp16: compute fp16, autocast torch, parameters binary32, gradients fp16, scaler torch"},
     {"note: >\n  several\n  lines\nprecision: no\n", 1, "no: compute binary32"},
-    {"name: Größe\nsource: s\nnote: n\n", 1, "fp32"},
+    {"name: Größe\nsource: s\nnote: n\nprecision: no\n", 1, "no: compute"},
     {"precision: no\n", 1, "no: compute binary32"},
     {"precision: fp32\n", 1, "fp32: compute binary32"},
     {"precision: 32\n", 1, "32: compute binary32"},
@@ -166,7 +166,7 @@ static const row good[] = {
     {"precision: bf16\nparams: bf16\noptimizer: {store: stochastic}\n", 1, "parameters bf16, stochastic rounding"},
     {"policy: &base {precision: bfloat16, max_grad_norm: 2}\nteacher: {<<: *base, precision: float32}\n", 1, "bfloat16: compute bf16, autocast megatron, parameters binary32, gradients bf16, scaler none, ranks added in a ring over a wire of binary32, clip 2 (megatron-float)"},
     {"steps_per_epoch: 10\n", 1, "fp32"},
-    {"schedule: []\n", 1, "fp32"},
+    {"schedule: []\nprecision: fp16\n", 1, "fp16"},
     {"schedule:\n  - {step: 1, precision: bf16}\n", 2, "bf16: compute bf16"},
     {"schedule:\n  - {step: 5, precision: bf16}\n  - {step: 6, clip: 1}\n", 3, "bf16: compute bf16, autocast torch, parameters binary32, gradients bf16, scaler none, clip 1 (torch)"},
     {"steps_per_epoch: 10\nschedule: [{epoch: 2}, {step: 12, precision: fp16}]\n", 3, "fp16"},
@@ -249,6 +249,10 @@ static const row bad[] = {
     {"", 0, "no key is given: a policy is 'key: value' lines, as 'precision: bf16'"},
     {"# precision: fp16\n\n", 0, "no key is given"},
     {"{}\n", 0, "no key is given"},
+    {"name: x\n", 0, "no key of a training is given: a policy is 'key: value' lines, as 'precision: bf16'"},
+    {"name: x\nnote: y\n", 0, "no key of a training is given"},
+    {"schedule: []\n", 0, "no key of a training is given"},
+    {"name: x\nschedule:\n  - step: 5\n", 0, "no key of a training is given"},
     {"---\n...\n", 2, "'key: value' pairs are needed here"},
     {"null\n", 1, "'key: value' pairs are needed here"},
     {"~\n", 1, "'key: value' pairs are needed here"},
@@ -501,7 +505,7 @@ START_TEST(files)
     ck_assert_ptr_null(p.source);
     ck_assert_ptr_null(p.note);
     policy_clear(&p);
-    load(&p, "name: mine\nsource: there\nnote: this\n");
+    load(&p, "name: mine\nsource: there\nnote: this\nprecision: no\n");
     ck_assert_str_eq(p.name, "mine");
     ck_assert_str_eq(p.source, "there");
     ck_assert_str_eq(p.note, "this");

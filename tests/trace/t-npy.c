@@ -44,6 +44,7 @@ static const row rows[] = {
     {28, "double quotes, no spaces", "{\"shape\":(1,),\"fortran_order\":False,\"descr\":\"<f4\"}", 4, NULL},
     {28, "spaces", " {  'shape' :\t( 1 , ) , 'fortran_order' : False , 'descr' : '<f4' , } ", 4, NULL},
     {29, "claims 32 GiB", DICT("'<f8'", "(65536, 65536)"), 0, "promises 34359738368 bytes of data, there are 0"},
+    {29, "leading zero", DICT("'<f4'", "(01,)"), 4, "a number that begins with 0"},
     {29, "negative", DICT("'<f4'", "(-1,)"), 4, "a negative dimension"},
     {29, "float", DICT("'<f4'", "(1.0,)"), 4, "not an integer"},
     {29, "string", DICT("'<f4'", "('1',)"), 4, "a number expected in the shape"},

@@ -1,0 +1,56 @@
+#!/bin/sh
+# coverage.sh -- lines of what reads and parses that the fuzz corpora reach, a row for each file, the least reached first,
+# and their sum. `make fuzz-coverage` calls it.
+#
+#   coverage.sh FOLDER SOURCES COMPILER [TARGET...]      FOLDER: of the programs; with FUZZ_FOUND=FOLDER also what
+# `make fuzz` found worth keeping there. COMPILER: clang, which knows its llvm-cov.
+set -eu
+folder=$1 sources=$2 compiler=$3
+shift 3
+
+# shellcheck source=tests/fuzz/targets.sh
+. "$sources/tests/fuzz/targets.sh"
+
+# what reads: no writers, and nothing that works on what was read
+readers='sim/(trace|pickle|quant|merge|explain|log|policy)/|sim/scaler/(log|reader|pattern|spec|words|track|traininglog|series)'
+readers=$readers'|sim/plot/(skim|report|data|runs|scaled|targets|sweep|differences|noise|select)\.c|sim/stat/(part|bytes)'
+readers=$readers'|sim/train/(checkpoint|digests|owndigests|text|store)|sim/verify/vectors|lib/train/run/|lib/scaler/text|sim/cli/t'
+others='sim/trace/(writer|outfile|hdf5|temporary|copy|inputs)|sim/explain/(cmd|messages)|sim/(merge|log)/cmd|sim/cli/twice|sim/(log|merge)/report|sim/quant/pack|sim/train/store|\.h$'
+
+tool() { # tool NAME: the compiler's own
+    # shellcheck disable=SC2086 # words
+    path=$($compiler -print-prog-name="$1")
+    command -v "$path" || { echo "coverage needs $1 beside $compiler" >&2; exit 1; }
+}
+profdata=$(tool llvm-profdata)
+cov=$(tool llvm-cov)
+
+[ $# -gt 0 ] || set -- $(cd "$folder" && for f in fuzz-*; do [ -x "$f" ] && [ -f "$f" ] && echo "${f#fuzz-}"; done)
+lines=$folder/lines.txt
+: >"$lines"
+for target; do
+    program=$folder/fuzz-$target
+    # shellcheck disable=SC2046 # words
+    find "$sources/tests/fuzz/corpus/$target" $(more "$target") ${FUZZ_FOUND:+"$FUZZ_FOUND/corpus/$target"} -type f -print0 |
+        LLVM_PROFILE_FILE=$folder/$target-%p.profraw xargs -0 "$program" 2>"$program.said"
+    "$profdata" merge -sparse -o "$program.profdata" "$folder/$target"-*.profraw
+    rm -f "$folder/$target"-*.profraw
+    # each by itself: of inline functions that two programs compile differently, counts do not add up
+    "$cov" export -format=lcov -instr-profile="$program.profdata" "$program" 2>"$program.said" |
+        awk -F '[:,]' -v top="$(cd "$sources" && pwd -P)/" '
+            $1 == "SF" { file = $2; if (index(file, top) == 1) file = substr(file, length(top) + 1); sub(/^(\.\/)+/, "", file) }
+            $1 == "DA" { print file, $2, ($3 > 0) }' >>"$lines"
+done
+sort -u "$lines" | awk '{ if (!(($1, $2) in of)) { of[$1, $2] = $1 } hit[$1, $2] += $3 }
+    END { for (line in of) { split(line, at, SUBSEP); print at[1], at[2], (hit[line] > 0) } }' | sort -k1,1 -k2,2n >"$lines.all"
+mv "$lines.all" "$lines"
+awk '$3 == 0 { print $1 ":" $2 }' "$lines" >"$folder/not-reached.txt"
+awk -v readers="$readers" -v others="$others" '
+    $1 ~ readers && $1 !~ others { n[$1]++; reached[$1] += $3 }
+    END { for (f in n) printf "%6.1f %% of %4d lines, %3d not  %s\n", 100 * reached[f] / n[f], n[f], n[f] - reached[f], f }' \
+    "$lines" | sort -n
+awk -v readers="$readers" -v others="$others" '
+    $1 ~ readers && $1 !~ others { n[$1]++; reached[$1] += $3; all++; sum += $3 }
+    END { for (f in n) { files++; good += reached[f] >= 0.95 * n[f] }
+          printf "%6.1f %% of %d lines of %d files; %d files reach 95 %%\n", 100 * sum / (all ? all : 1), all, files, good }' \
+    "$lines"

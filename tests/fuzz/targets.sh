@@ -1,0 +1,57 @@
+# targets.sh -- what run.sh and coverage.sh know of each target; to be sourced, with $sources, the source tree.
+
+# the longest input, bytes
+longest() {
+    case $1 in
+    format | model | pattern | spec) echo 256 ;;
+    state) echo 512 ;;
+    digests | explain) echo 1024 ;;
+    log) echo 2048 ;;
+    names | policy | text | vectors) echo 2048 ;;
+    folder | pair | torch | trace) echo 65536 ;; # archives, of which a member may unpack to 1 MiB
+    *) echo 8192 ;;
+    esac
+}
+
+# what of the sources is a corpus, too
+more() {
+    case $1 in
+    log) echo "$sources/data/logs $sources/tests/logs/written" ;;
+    policy) echo "$sources/data/policies" ;;
+    torch) echo "$sources/tests/trace/torch" ;;
+    trace) echo "$sources/tests/trace/recorded $sources/tests/trace/quantised $sources/tests/trace/torch/torch-2.6.0" ;;
+    esac
+}
+
+# the files whose words it may need
+words() {
+    case $1 in
+    checkpoint | run) echo lib/train/run/*.c lib/scaler/text.c lib/train/state.c ;;
+    explain) echo sim/explain/messages.c ;;
+    folder) echo sim/trace/shards.c sim/trace/distcp.c sim/trace/zero*.c sim/trace/torchglobal.c sim/trace/torchfields.c ;;
+    format) echo lib/format/format.c lib/block/table.c lib/round/preset.c sim/cli/target.c sim/cli/blocktarget.c ;;
+    log | logs) echo sim/scaler/logline.c sim/scaler/logtable.c sim/scaler/logseries.c sim/scaler/testimony.c sim/scaler/words.c sim/scaler/metric.c ;;
+    model) echo lib/dot/model.c ;;
+    names) echo sim/trace/convention.c sim/trace/names.c ;;
+    part) echo sim/stat/pack.c sim/stat/settings.c sim/stat/part.c ;;
+    pattern | spec | state) echo sim/scaler/spec.c sim/scaler/pattern.c lib/scaler/text.c ;;
+    policy) echo sim/policy/*.c ;;
+    report) echo sim/plot/*.c sim/report/*.c ;;
+    torch) echo sim/trace/torch*.c sim/pickle/*.c ;;
+    pair | trace) echo sim/trace/gguf*.c sim/trace/npy*.c sim/trace/onnx.c sim/trace/msgpack.c sim/trace/safetensors.c sim/trace/dtype.c sim/trace/packedfit.c \
+        sim/trace/quantisedhint.c sim/trace/torchexport.c sim/trace/hdf5*.c sim/quant/form.c ;;
+    vectors) echo sim/verify/vectors.c sim/trace/npy*.c ;;
+    esac
+}
+
+# dictionary TARGET -- in libFuzzer's form: dict/TARGET, and the short words that the target's sources compare with
+dictionary() {
+    case $1 in
+    logs) cat "$sources/tests/fuzz/dict/log" ;;
+    pair) cat "$sources/tests/fuzz/dict/trace" ;;
+    *) [ ! -r "$sources/tests/fuzz/dict/$1" ] || cat "$sources/tests/fuzz/dict/$1" ;;
+    esac
+    # shellcheck disable=SC2046 # words
+    (cd "$sources" && set -- $(words "$1") && [ $# -gt 0 ] && cat "$@") |
+        grep -v '^#include' | grep -o '"[^"\\% ]\{2,32\}"' | sort -u | LC_ALL=C grep '^[ -~]*$'
+}
