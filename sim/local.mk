@@ -153,7 +153,7 @@ if HAVE_CUDA_HEADERS
 noinst_LIBRARIES += sim/libnvidia.a
 sim_libnvidia_a_SOURCES = sim/verify/nvidia.c
 sim_libnvidia_a_CPPFLAGS = $(sim_cppflags) $(CUDA_CPPFLAGS)
-sim_libnvidia_a_CFLAGS = $(OPT_CFLAGS) -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(SAN_CFLAGS)
+sim_libnvidia_a_CFLAGS = $(OPT_CFLAGS) $(HARDEN_CFLAGS) -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(PIE_CFLAGS) $(SAN_CFLAGS)
 verify_libs += sim/libnvidia.a
 endif
 # Files, not a macro: where the rest is built, ./configure --enable-cuda and make compile these alone.

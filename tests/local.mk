@@ -255,7 +255,7 @@ EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/c
   tests/trace/record_models.py tests/trace/quantised \
   tests/trace/torch tests/bench/busy.sh tests/bench/scale.sh tests/bench/transformers.sh \
   tests/quant/layouts.safetensors \
-  tests/quant/record_layouts.py tests/quant/roundtrip.py
+  tests/quant/record_layouts.py tests/quant/roundtrip.py tests/wide/cross.sh tests/wide/same.sh
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all

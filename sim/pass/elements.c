@@ -1,6 +1,7 @@
 /* elements.c -- see elements.h. */
 #include "elements.h"
 
+#include "../array/array.h"
 #include "../cli/options.h"
 #include "../text/words.h"
 #include "../trace/temporary.h"
@@ -163,7 +164,7 @@ static int copy_rows(elements *e, const elements *stored, const volatile sig_ato
     const uint64_t bytes = x->count / x->shape[0] * e->width, fit = bytes < BAND ? BAND / bytes : 1;
     const size_t most = (size_t)(fit < x->shape[0] ? fit : x->shape[0]);
     const size_t room_bytes = most * e->width > BLOCK ? most * e->width : BLOCK;
-    unsigned char *band = malloc(most * (size_t)bytes), *room = malloc(room_bytes);
+    unsigned char *band = array_memory(most, bytes), *room = malloc(room_bytes);
     int code = band && room ? 0 : trace_no_memory(e->t, error);
     if (!code && most < x->shape[0])
         code = begin_file(e, error);
@@ -215,7 +216,7 @@ int elements_load(elements *e, trace_error *error)
         return 0;
     if (e->memory)
         return 1;
-    unsigned char *memory = malloc((size_t)count * e->width + 1);
+    unsigned char *memory = array_memory(count, e->width);
     if (!memory)
         return trace_no_memory(e->t, error);
     if (elements_codes(e, 0, memory, (size_t)count, error)) {

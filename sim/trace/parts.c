@@ -97,11 +97,10 @@ trace_entry *parts_tensor(trace *t, const char *name, const trace_tensor *like, 
         trace_no_memory(t, error);
     if (!e || !shape || !dtype || part_grow(t, (void **)&s->first, t->count, &s->first_room, sizeof *s->first, error))
         return NULL;
-    static const uint16_t one = 1;
     if (like->rank)
         memcpy(shape, like->shape, like->rank * sizeof *shape);
     e->tensor = (trace_tensor){.name = name, .dtype = dtype, .format = like->format, .shape = shape,
-                               .rank = like->rank, .big_endian = *(const unsigned char *)&one == 0};
+                               .rank = like->rank};
     e->at = t->count - 1;
     if (trace_shape_bytes(shape, like->rank, like->format ? (unsigned)mpsim_format_code_bytes(like->format) * 8 : 8,
                           &e->tensor.count, &bytes)) {

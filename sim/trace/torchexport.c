@@ -8,6 +8,7 @@
  * Sources: torch/export/pt2_archive of PyTorch 2.15; the numbers of dtypes, torch/_export/serde/schema.py (ScalarType). */
 #include "impl.h"
 
+#include "../array/array.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -171,7 +172,7 @@ static int list_weights(archive *a, const zip_member *config)
                           a->t->max_header);
     if (zip_check_local(a->t, config, a->error))
         return -1;
-    char *text = malloc((size_t)config->size + 1);
+    char *text = array_memory(config->size, 1);
     if (!text)
         return trace_no_memory(a->t, a->error);
     a->t->at = config->end - config->packed;

@@ -1,6 +1,7 @@
 /* checkpoint.c -- see checkpoint.h. */
 #include "checkpoint.h"
 
+#include "../array/array.h"
 #include "../cli/options.h"
 #include "../trace/owndigests.h"
 
@@ -268,7 +269,7 @@ static int put(const train_item *x, void *context)
         return trace_error_set(p->error, EXIT_DATA, path, UINT64_MAX,
                                "tensor '%s' is not of the shape and the format that the run has "
                                "(%s)", x->name, stored->name);
-    float *values = malloc((tensor->count ? (size_t)tensor->count : 1) * sizeof *values);
+    float *values = array_memory(tensor->count, sizeof *values);
     int bad = !values ? trace_error_set(p->error, EXIT_IO, path, UINT64_MAX, "out of memory")
                       : trace_select(p->from, (size_t)i, p->error);
     if (!bad)

@@ -83,7 +83,7 @@ int stored_write(const stored_list *l, const char *path, const char *const (*met
         return -1;
     for (size_t i = 0; i < l->count; i++) {
         const stored_tensor *s = &l->items[i];
-        if (trace_writer_data(w, s->codes, s->count * mpsim_format_code_bytes(s->format), error)) {
+        if (trace_writer_data(w, s->codes, (size_t)s->count * mpsim_format_code_bytes(s->format), error)) {
             trace_writer_abandon(w);
             return -1;
         }
