@@ -25,6 +25,7 @@ printf 'no tensors' >"$dir/odd/README.md"
 cp "$data/charlm/step_000100/rank_00000.safetensors" "$dir/mixed/grads.safetensors"
 cp "$data/vectors/dot/volta.npz" "$dir/mixed/archive.npz"
 cp "$MPSIM_SRCDIR/tests/fuzz/corpus/trace/npy-f4" "$MPSIM_SRCDIR/tests/fuzz/corpus/trace/npz-deflated" "$dir/mixed"
+chmod -R u+w "$dir/mixed" # sources may be read-only
 printf 'no tensors' >"$dir/mixed/notes.txt"
 cat "$data"/charlm/step_*/* "$data"/digits-cnn/step_*/* | head -c 7000001 >"$dir/raw"
 cat "$dir/raw" "$dir/raw" "$dir/raw" | head -c 20000000 >"$dir/huge"
@@ -153,7 +154,7 @@ ok $? "a part does not depend on threads"
 
 # ---- a shard reads its own files ----
 mkdir "$dir/own"
-for k in 1 2 3; do cp "$data/charlm/step_000100/rank_00000.safetensors" "$dir/own/$k.safetensors"; done
+for k in 1 2 3; do cat "$data/charlm/step_000100/rank_00000.safetensors" >"$dir/own/$k.safetensors"; done
 head -c "$(wc -c <"$dir/own/1.safetensors")" /dev/zero >"$dir/own/2.safetensors"
 run 0 stat --shard 1/3 -o "$dir/p1" "$dir/own/1.safetensors" "$dir/own/2.safetensors" "$dir/own/3.safetensors" &&
     run 0 stat --shard 3/3 -o "$dir/p3" "$dir/own/1.safetensors" "$dir/own/2.safetensors" "$dir/own/3.safetensors" &&
@@ -217,7 +218,7 @@ other "another selection" "other options: with --match a\\*" --shard 2/3 -s 1,2^
 other "another number of shards" "of 4 shards, .*parts/1 of 3" --shard 2/4 -s 1,2^10 "$trace"
 other "another file" "other inputs: 1 files of [0-9]* bytes, in .*parts/1 1 of" --shard 2/3 -s 1,2^10 "$data/digits-cnn/step_000100"
 mkdir "$dir/sizes"
-cp "$trace"/* "$dir/sizes/one" && cp "$trace"/* "$dir/sizes/two"
+cp "$trace"/* "$dir/sizes/one" && cp "$trace"/* "$dir/sizes/two" && chmod -R u+w "$dir/sizes"
 shards 3 "$dir/parts.sizes" "$dir/sizes"
 truncate -s +8 "$dir/sizes/two" && "$MPSIM" stat --shard 3/3 -o "$dir/parts.sizes/3" --keep-going "$dir/sizes" 2>"$dir/err"
 "$MPSIM" stat --shard 3/3 -o "$dir/parts.sizes/3" -m nothing "$dir/sizes" 2>"$dir/err"

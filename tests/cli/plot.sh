@@ -676,6 +676,7 @@ for found in bin/plots plots share/mpsim/plots; do
     fi
     rm -rf place/plots place/bin/plots place/share/mpsim/plots
     cp -R place/mine place/$found
+    chmod -R u+w place/$found # sources may be read-only
     echo "# from $found" >>place/$found/ruler.gp
     "$MPSIM" plot ruler --type svg -o found "$report" >out 2>err && [ -s found.svg ] &&
         grep -q "^# from $found\$" found.gp
