@@ -16,8 +16,9 @@ static json_t *tensor(trace *t, size_t i, unsigned char **bytes, size_t *n, trac
     const trace_tensor *x = trace_at(t, i);
     const int numbers = x->format != NULL;
     const size_t width = trace_width(&t->entries[i]);
-    const int packed = !numbers && t->entries[i].bytes != width * x->count; /* blocks that are not read: no bytes */
-    const uint64_t size = numbers ? 8 * x->count : packed ? 0 : t->entries[i].bytes;
+    /* blocks that are not read, and tensors without elements (torch, device meta): no bytes */
+    const int packed = (!numbers && t->entries[i].bytes != width * x->count) || t->entries[i].at == UINT64_MAX;
+    const uint64_t size = packed ? 0 : numbers ? 8 * x->count : t->entries[i].bytes;
     size_t got = 0;
     json_t *shape = json_array();
     for (size_t k = 0; k < x->rank; k++)
@@ -29,10 +30,10 @@ static json_t *tensor(trace *t, size_t i, unsigned char **bytes, size_t *n, trac
         json_decref(v);
         return NULL;
     }
-    int bad = numbers ? trace_select(t, i, e) : trace_select_stored(t, i, e);
-    if (!bad && numbers)
+    int bad = packed ? 0 : numbers ? trace_select(t, i, e) : trace_select_stored(t, i, e);
+    if (!bad && !packed && numbers)
         bad = trace_read(t, (double *)(void *)(*bytes + *n), x->count, &got, e) || got != x->count;
-    else if (!bad && size)
+    else if (!bad && size && !numbers)
         bad = trace_read_codes(t, *bytes + *n, size / width, &got, e) || got != size / width;
     *n += size;
     if (!bad)
