@@ -127,7 +127,7 @@ quick 0 "msgpack: maps" info "$dir/flax.msgpack"
 
 # ---- what is unpacked: no more than TMPDIR has room for ----
 build=$(cd "$(dirname "$MPSIM")" && pwd)
-little=$build/tests/support/failmalloc.so
+little=$build/tests/support/failcall.so
 room() { # room NAME ARGUMENT...: with 1 MB left, one line that names the place; with enough, none
     what=$1
     shift
