@@ -41,19 +41,21 @@ EXPLAINED = [
     ("safetensors", REFUSES, "", "keys other than dtype", "keys that the reference passes over"),
     ("safetensors", REFUSES, "", "duplicate|occurs twice", "a key twice: the reference takes the last"),
     ("np", REFUSES, "", "promises N bytes of data, there are N", "bytes behind the array, which NumPy leaves unread"),
-    ("np", REFUSES, "", "complex numbers|long double|does not say what it holds", "dtypes that mpsim does not read"),
+    ("np", REFUSES, "", "dtype '.' (holds|does not say)|complex numbers|long double", "dtypes that mpsim does not read"),
     ("np", REFUSES, "", "no newline at its end", "no newline ends the header, as the format wants"),
+    ("np", REFUSES, "", "npy header is not valid", "Python that NumPy never writes: comments, 3L, r'descr', a key twice, 0 for False"),
     ("npz", REFUSES, "", "zip directory|zip archive|zip member", "zip archives whose records contradict one another: Python reads one of them"),
     ("npz", REFUSES, "", "absolute or leads out", "names of members that lead out of the archive"),
     ("npz", REFUSES, "", "not an npy member", "members that are no arrays: NumPy gives their bytes"),
-    ("np", REFUSES, "", "something follows the dict|a number with the suffix L|a string expected", "Python that NumPy never writes"),
     ("np", REFUSES, "", "dtype '.' is not known", "dtypes as NumPy never writes them: '<i', '>f  2'"),
     ("npz", ACCEPTS, "", "left out with a note", "a member that is not read beside one that is"),
     ("npz", ACCEPTS, "zip file version", "", "the version of zip that an archive claims to need"),
     ("npz", DIFFER, "other names", "left out with a note", "members that are not read are left out"),
+    ("npz", DIFFER, "no number here", "", "a.npy beside a.npy.npy: NumPy finds the first by both names"),
     ("npz", DIFFER, "another shape|other elements", "", "a.npy beside a.npy.npy: NumPy finds the first by both names"),
     ("gguf", REFUSES, "", "bytes after the last tensor", "bytes behind the last tensor"),
     ("gguf", REFUSES, "", "holds a NUL", "a zero byte in a name or text"),
+    ("gguf", REFUSES, "", "ends past the file", "an offset near 2^64, which the reference lets wrap"),
     ("gguf", REFUSES, "", "where the previous one, padded", "gaps between tensors, and tensors that overlap"),
 ]
 
@@ -79,7 +81,7 @@ class Reader:
         for t in said["tensors"]:
             data = self.pipe.stdout.read(t["bytes"])
             found[t["name"]] = (t, np.frombuffer(data, "f8") if t["numbers"] else data)
-        return found, ""
+        return found, "members left out with a note" if said["left_out"] else ""
 
 
 class TooLong(Exception):
