@@ -16,11 +16,11 @@ sim_libsim_a_SOURCES = \
   sim/cast/folder.c sim/cast/folder.h sim/cast/lay.c sim/cast/lay.h \
   sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/plain.c sim/cast/plain.h sim/cast/quantise.c sim/cast/quantise.h \
   sim/cast/recipe.c sim/cast/recipe.h sim/cast/tensors.c sim/cast/tensors.h sim/cast/tiles.c \
-  sim/cast/tiles.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/element.c sim/cli/element.h \
+  sim/cast/tiles.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/confine.c sim/cli/confine.h sim/cli/element.c sim/cli/element.h \
   sim/cli/environment.c sim/cli/environment.h sim/cli/input.c sim/cli/input.h sim/cli/maps.c \
   sim/cli/maps.h sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/names.h sim/cli/options.c \
   sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/progress.c sim/cli/progress.h \
-  sim/cli/reportoptions.c sim/cli/reportoptions.h sim/cli/scalelist.c sim/cli/scalelist.h \
+  sim/cli/resource.c sim/cli/resource.h sim/cli/reportoptions.c sim/cli/reportoptions.h sim/cli/scalelist.c sim/cli/scalelist.h \
   sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c \
   sim/cli/stream.h sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h \
   sim/cli/twice.c sim/cli/twice.h sim/cli/world.c sim/cli/world.h sim/commands.c sim/commands.h \
@@ -68,7 +68,8 @@ sim_libsim_a_SOURCES = \
   sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/report/json.c \
   sim/explain/cmd.c sim/explain/match.c sim/explain/match.h sim/explain/messages.c sim/explain/messages.h \
   sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
-  sim/report/report.h sim/report/step.c sim/report/step.h sim/report/table.c sim/scaler/adaptive.c \
+  sim/report/report.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \
+  sim/sandbox/sandbox.h sim/report/step.c sim/report/step.h sim/report/table.c sim/scaler/adaptive.c \
   sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/episode.c sim/scaler/episode.h \
   sim/scaler/facts.c sim/scaler/facts.h sim/scaler/json.c sim/scaler/json.h sim/scaler/judge.c \
   sim/scaler/judge.h sim/scaler/logline.c sim/scaler/logline.h sim/scaler/lognote.c \
@@ -95,7 +96,7 @@ sim_libsim_a_SOURCES = \
   sim/trace/inputs.h sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/kinds.c sim/trace/kinds.h \
   sim/trace/layout.c sim/trace/llmc.c sim/trace/memory.c sim/trace/namemap.c sim/trace/namemap.h \
   sim/trace/msgpack.c sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/onnx.c sim/trace/order.c \
-  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/packed.h \
+  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/owndigests.c sim/trace/owndigests.h sim/trace/packed.h \
   sim/trace/packedfit.c sim/trace/packedread.c sim/trace/parameters.c sim/trace/parts.c \
   sim/trace/parts.h sim/trace/partsource.c sim/trace/partsource.h sim/trace/plainentry.c \
   sim/trace/quantised.c sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h \
@@ -114,7 +115,7 @@ sim_libsim_a_SOURCES = \
   sim/train/describe.c sim/train/describe.h sim/train/device.c sim/train/device.h \
   sim/train/digests.c sim/train/digests.h sim/train/groups.c sim/train/groups.h sim/train/job.c \
   sim/train/job.h sim/train/meter.c sim/train/meter.h sim/train/operations.c sim/train/operations.h \
-  sim/train/owndigests.c sim/train/owndigests.h sim/train/policy.c sim/train/policy.h \
+  sim/train/policy.c sim/train/policy.h \
   sim/train/record.c sim/train/record.h sim/train/report.c sim/train/report.h sim/train/store.c \
   sim/train/store.h sim/train/table.c sim/train/table.h sim/train/text.c sim/train/text.h \
   sim/train/typed.c sim/train/typed.h sim/train/words.c sim/train/words.h sim/verify/architecture.c \
@@ -152,7 +153,7 @@ if HAVE_CUDA_HEADERS
 noinst_LIBRARIES += sim/libnvidia.a
 sim_libnvidia_a_SOURCES = sim/verify/nvidia.c
 sim_libnvidia_a_CPPFLAGS = $(sim_cppflags) $(CUDA_CPPFLAGS)
-sim_libnvidia_a_CFLAGS = $(OPT_CFLAGS) -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(SAN_CFLAGS)
+sim_libnvidia_a_CFLAGS = $(OPT_CFLAGS) $(HARDEN_CFLAGS) -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(PIE_CFLAGS) $(SAN_CFLAGS)
 verify_libs += sim/libnvidia.a
 endif
 # Files, not a macro: where the rest is built, ./configure --enable-cuda and make compile these alone.
@@ -165,7 +166,7 @@ sim_libsim_a_SOURCES += sim/train/nocuda.c sim/verify/nogpu.c
 endif
 
 # folders that are compiled in: another --prefix compiles them anew
-sim/plot/libsim_a-plot.o sim/policy/libsim_a-policy.o: Makefile
+sim/cli/libsim_a-resource.o sim/cli/libsim_a-resource.obj: Makefile
 
 bin_PROGRAMS += mpsim
 mpsim_SOURCES = sim/main.c

@@ -6,7 +6,7 @@
 static const char more[] =
     "\n"
     "  mpsim COMMAND --help   options of a command, with examples\n"
-    "  mpsim --version        version, instruction set in use\n\n"
+    "  mpsim --version        version, instruction set in use, sandbox\n\n"
     "Files: " TRACE_LAYOUTS(", ") ", raw, packed or not; a directory is a trace; - is\n"
     "standard input.\n"
     "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input data, 4 input/output,\n"

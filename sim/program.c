@@ -1,6 +1,7 @@
 /* program.c -- see program.h. */
 #include "program.h"
 
+#include "cli/confine.h"
 #include "cli/environment.h"
 #include "cli/memory.h"
 #include "cli/output.h"
@@ -55,7 +56,9 @@ static int run(const program *p, int argc, char **argv)
     char help[] = "--help";
     const char *word = argv[1];
     if (strcmp(word, "--version") == 0) {
-        printf("mpsim %s\ninstruction set %s\n", mpsim_version(), mpsim_isa_active());
+        char sandbox[128];
+        printf("mpsim %s\ninstruction set %s\nsandbox %s\n", mpsim_version(), mpsim_isa_active(),
+               confine_text(sandbox, sizeof sandbox));
         return EXIT_OK;
     }
     const int is_help = strcmp(word, "help") == 0;
@@ -108,6 +111,7 @@ static int run_all(const program *p, int argc, char **argv)
         code = run(p, argc, argv);
     memory_done();
     progress_end();
+    confine_end();
     if (code == EXIT_OK)
         return flush();
     fflush(stdout); /* and it has been said why */

@@ -64,7 +64,7 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/include/mpsim/       ^lib/include/mpsim/|^<(stddef|stdint)[.]h>
 ^lib/include/train/       ^lib/include/|^<(stddef|stdint|stdio)[.]h>
 ^lib/train/(parallel|processors)[.]c ^lib/include/train/parallel[.]h|^lib/train/processors[.]h|^<
-^lib/train/               ^lib/include/|^lib/train/|^data/(digits|text)/|^<(inttypes|math|stdarg|stddef|stdint|stdio|stdlib|string)[.]h>
+^lib/train/               ^lib/include/|^lib/base/transpose[.]h|^lib/train/|^data/(digits|text)/|^<(inttypes|math|stdarg|stddef|stdint|stdio|stdlib|string)[.]h>
 ^lib/simd/                ^lib/simd/generic[.]h|^<(arm_neon|emmintrin|immintrin|math|stddef|stdint|string)[.]h>
 ^lib/base/environment[.]h ^<(fenv|immintrin|stdint)[.]h>
 ^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|simd|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
@@ -75,7 +75,9 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/pickle/              ^sim/pickle/|^<
 ^sim/quant/               ^sim/quant/|^lib/include/mpsim/|^<
 ^sim/trace/               ^sim/(array|pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
+^sim/sandbox/             ^sim/sandbox/|^config[.]h|^<
 ^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<
+^sim/cli/confine[.]c       ^sim/(cli|sandbox|trace)/|^<
 ^sim/cli/                 ^sim/(array|cli|report|text|trace)/|^lib/include/|^config[.]h|^<
 ^sim/policy/yaml[.]c      ^sim/(policy|cli|trace)/|^<
 ^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<

@@ -23,12 +23,12 @@ support_libs =
 # ---- the program
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wholecast.sh tests/cli/quantised.sh tests/cli/counts.sh \
   tests/cli/decoder.sh tests/cli/deep.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
-  tests/cli/interrupt.sh tests/cli/memory.sh tests/cli/names.sh tests/cli/diff.sh \
+  tests/cli/faults.sh tests/cli/interrupt.sh tests/cli/killed.sh tests/cli/library.sh tests/cli/names.sh tests/cli/diff.sh \
   tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/outputs.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
-  tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
+  tests/cli/sandbox.sh tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
   tests/cli/replay-cases.sh tests/cli/logs.sh tests/cli/written.sh tests/cli/explain.sh tests/cli/log.sh tests/cli/plot-large.sh tests/cli/model-memory.sh \
-  tests/cli/progress.sh tests/cli/scale.sh tests/cli/mpi.sh tests/cli/blocks.sh tests/cli/merge.sh \
+  tests/cli/progress.sh tests/cli/quick.sh tests/cli/scale.sh tests/cli/mpi.sh tests/cli/blocks.sh tests/cli/merge.sh \
   tests/cli/torch.sh tests/cli/stored.sh \
   tests/bench/run.sh tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/isolation.sh tests/gpu/libraries.sh tests/gpu/program.sh \
   tests/gpu/ptx.sh tests/gpu/session.sh
@@ -77,12 +77,12 @@ unit_tests = \
   tests/round/t-cast-proof tests/round/t-framework tests/round/t-golden tests/round/t-isa \
   tests/round/t-nan tests/round/t-cast \
   tests/round/t-peers tests/round/t-refused tests/round/t-rng tests/round/t-stochastic \
-  tests/round/t-zeros \
+  tests/round/t-zeros tests/sandbox/t-sandbox \
   tests/scaler/t-own tests/scaler/t-recorded tests/scaler/t-scaler tests/scaler/t-text \
   tests/sim/t-diff tests/sim/t-policy tests/sim/t-policy-keys tests/sim/t-replay \
   tests/sim/t-replay-casts tests/sim/t-diff-faults tests/sim/t-diff-pairs \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd tests/sim/t-replay-rules \
-  tests/sim/t-replay-synthetic tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-textfile \
+  tests/sim/t-replay-synthetic tests/sim/t-nameindex tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-textfile \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
   tests/sim/t-replay-record tests/sim/t-scaler-judge \
   tests/sim/t-train-decoder tests/sim/t-train-policy tests/sim/t-train-record \
@@ -177,15 +177,16 @@ tests/example.c: $(top_srcdir)/README.md
 	$(AM_V_GEN)sed -n '/^    #include <mpsim/,/^    }$$/s/^    //p' $(top_srcdir)/README.md >$@
 CLEANFILES += tests/example.c
 
-# ---- loaded before the program, it lets allocations fail, for tests/cli/memory.sh; glibc only
-programs_all += tests/support/failmalloc.so
-tests_support_failmalloc_so_SOURCES = tests/support/failmalloc.c
-tests_support_failmalloc_so_CFLAGS = $(base_cflags) -fPIC
-tests_support_failmalloc_so_LINK = $(CCLD) -shared -o $@
-tests_support_failmalloc_so_LDADD = -ldl
+# ---- loaded before the program, it lets system calls and allocations fail, for tests/cli/faults.sh; glibc only
+programs_all += tests/support/failcall.so
+tests_support_failcall_so_SOURCES = tests/support/failcall.c
+tests_support_failcall_so_CFLAGS = $(base_cflags) -fPIC
+tests_support_failcall_so_LINK = $(CCLD) -shared -o $@
+tests_support_failcall_so_LDADD = -ldl
 
 # ---- writes recorded vectors that never were, for tests/cli/verify.sh
-programs_all += tests/support/mkvectors
+programs_all += tests/support/mkvectors tests/support/oldkernel
+tests_support_oldkernel_LDADD =
 tests_support_mkvectors_LDADD = lib/libmpsim.a $(LIBZIP_LIBS)
 
 # ---- the fuzz targets, as plain programs over their corpora; with libFuzzer: make fuzz
@@ -254,19 +255,22 @@ EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/c
   tests/trace/record_models.py tests/trace/quantised \
   tests/trace/torch tests/bench/busy.sh tests/bench/scale.sh tests/bench/transformers.sh \
   tests/quant/layouts.safetensors \
-  tests/quant/record_layouts.py tests/quant/roundtrip.py
+  tests/quant/record_layouts.py tests/quant/roundtrip.py tests/wide/cross.sh tests/wide/same.sh
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all
 # 2^32 inputs, too); the unit tests once for each instruction set; everything under valgrind.
 # A minute of each fuzz target, where there is a compiler for them.
 FUZZ_SECONDS = 60
-check-long: $(check_PROGRAMS)
+check-long: $(check_PROGRAMS) mpsim
 	@test -x tests/round/x-sweep || { echo "check-long needs MPFR and Check"; exit 1; }
 	./tests/round/x-sweep
 	./tests/round/x-cast
 	./tests/arith/x-arith
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR=$(abs_top_srcdir) ./tests/train/t-digests
+	MPSIM_TEST_EXPENSIVE=1 MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) MPSIM_PLOTS=$(abs_top_srcdir)/plots \
+	  $(SHELL) $(top_srcdir)/tests/cli/faults.sh
+	MPSIM_TEST_EXPENSIVE=1 MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(SHELL) $(top_srcdir)/tests/cli/killed.sh
 	@if test -z "$(FUZZ_CC)"; then echo "no fuzzing: no clang with libFuzzer was found"; \
 	else FUZZ_OPTIONS="-max_total_time=$(FUZZ_SECONDS) $$FUZZ_OPTIONS" $(MAKE) $(AM_MAKEFLAGS) fuzz FUZZ_RUNS=-1; fi
 check-wide:

@@ -176,17 +176,3 @@ mpsim_status mpsim_arith_array(const mpsim_arith *o, const mpsim_rng *rng, void 
         mpsim_counts_add(counts, &j.counts);
     return MPSIM_OK;
 }
-
-mpsim_status mpsim_compare_array(const mpsim_format *fa, const mpsim_format *fb, int8_t *order,
-                                 const void *a, const void *b, size_t n)
-{
-    if (mpsim_format_check(fa) != MPSIM_OK || mpsim_format_check(fb) != MPSIM_OK)
-        return MPSIM_EINVAL;
-    if (n > 0 && (!order || !a || !b))
-        return MPSIM_EINVAL;
-    const size_t a_bytes = mpsim_format_code_bytes(fa), b_bytes = mpsim_format_code_bytes(fb);
-    for (size_t i = 0; i < n; i++)
-        order[i] = (int8_t)mpsim_compare(fa, mpsim_code_load(a, a_bytes, i), fb,
-                                         mpsim_code_load(b, b_bytes, i));
-    return MPSIM_OK;
-}

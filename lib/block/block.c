@@ -16,23 +16,29 @@ typedef mpsim_block_span span;
 
 /* ---- sizes ---- */
 
-static size_t at_least_one(size_t n)
+static uint64_t at_least_one(uint64_t n)
 {
     return n ? n : 1;
 }
 
 /* The extent of a block along a dimension of n elements. */
-static size_t extent(uint32_t block, size_t n)
+static uint64_t extent(uint32_t block, uint64_t n)
 {
     return at_least_one(block ? block : n);
+}
+
+/* How many blocks lie along it. */
+static uint64_t blocks(uint32_t block, uint64_t n)
+{
+    const uint64_t one = extent(block, n);
+    return n / one + (n % one != 0);
 }
 
 void mpsim_block_grid(const mpsim_block_recipe *b, size_t rows, size_t cols, size_t *grid_rows,
                       size_t *grid_cols)
 {
-    const size_t r = extent(b->block_rows, rows), c = extent(b->block_cols, cols);
-    *grid_rows = rows / r + (rows % r != 0);
-    *grid_cols = cols / c + (cols % c != 0);
+    *grid_rows = (size_t)blocks(b->block_rows, rows);
+    *grid_cols = (size_t)blocks(b->block_cols, cols);
 }
 
 int mpsim_block_divides(const mpsim_block_recipe *b)
@@ -58,15 +64,14 @@ static uint64_t row_bytes(uint64_t n, unsigned bits)
     return n / 8 * bits + (n % 8 * bits + 7) / 8;
 }
 
-uint64_t mpsim_block_bytes(const mpsim_block_recipe *b, size_t rows, size_t cols)
+uint64_t mpsim_block_bytes(const mpsim_block_recipe *b, uint64_t rows, uint64_t cols)
 {
     const mpsim_scale_rule_row *rule = mpsim_scale_rule_at(b->rule);
     const mpsim_format *f = mpsim_format_find(b->element);
-    size_t grid_rows, grid_cols;
     if (!rule || !f)
         return 0;
-    mpsim_block_grid(b, rows, cols, &grid_rows, &grid_cols);
-    const size_t c = extent(b->block_cols, cols);
+    const uint64_t grid_rows = blocks(b->block_rows, rows), grid_cols = blocks(b->block_cols, cols);
+    const uint64_t c = extent(b->block_cols, cols);
     const uint64_t row = plus(times(cols / c, row_bytes(c, f->bits)), row_bytes(cols % c, f->bits));
     const uint64_t scales = times(times(grid_rows, grid_cols), rule->scale_bytes);
     return plus(plus(times(rows, row), scales), rule->tensor ? sizeof(float) : 0);
@@ -246,8 +251,8 @@ static void run_span(work *w, const span *s)
 static void run(work *w)
 {
     const mpsim_block_work *r = &w->reference;
-    const size_t height = extent(r->recipe->block_rows, r->rows);
-    const size_t width = extent(r->recipe->block_cols, r->cols);
+    const size_t height = (size_t)extent(r->recipe->block_rows, r->rows);
+    const size_t width = (size_t)extent(r->recipe->block_cols, r->cols);
     const size_t most = width < BATCH ? BATCH / width : 1, whole = r->cols / width;
     size_t grid_rows, grid_cols;
     mpsim_block_grid(r->recipe, r->rows, r->cols, &grid_rows, &grid_cols);

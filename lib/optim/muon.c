@@ -2,6 +2,7 @@
 #include <mpsim/gradient.h>
 #include <mpsim/muon.h>
 
+#include "../base/transpose.h"
 #include "steps.h"
 
 #include <float.h>
@@ -286,16 +287,13 @@ static void normalise(const iteration *t)
     round_all(t, t->x, n);
 }
 
-/* to[j][i] = from[i][j] of a rows x columns matrix, or a copy of it. */
-static void turn(int transposed, float *to, const float *from, size_t rows, size_t columns)
+/* y = x, of rows x columns, transposed where the iteration needs it. */
+static void copy_matrix(int transposed, float *y, const float *x, size_t rows, size_t columns)
 {
-    if (!transposed) {
-        memcpy(to, from, rows * columns * sizeof *to);
-        return;
-    }
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < columns; j++)
-            to[j * rows + i] = from[i * columns + j];
+    if (transposed)
+        mpsim_transpose(y, x, rows, columns);
+    else
+        memcpy(y, x, rows * columns * sizeof *y);
 }
 
 mpsim_status mpsim_muon_orthogonalise(const mpsim_muon *o, float *y, const float *u, size_t rows, size_t columns,
@@ -312,14 +310,14 @@ mpsim_status mpsim_muon_orthogonalise(const mpsim_muon *o, float *y, const float
     if (!allocate(&t))
         s = MPSIM_ENOMEM;
     if (!s) {
-        turn(tall, t.x, u, rows, columns);
+        copy_matrix(tall, t.x, u, rows, columns);
         round_all(&t, t.x, rows * columns);
         normalise(&t);
     }
     for (unsigned k = 0; k < o->steps && !s; k++)
         s = iterate(&t);
     if (!s)
-        turn(tall, y, t.x, t.m, t.n);
+        copy_matrix(tall, y, t.x, t.m, t.n);
     release(&t);
     return s;
 }
@@ -338,10 +336,12 @@ static void multiply_wide(double *c, const double *a, const double *b, size_t m,
 
 static void iterate_wide(const mpsim_muon *o, double *x, double *a, double *b, double *p, size_t m, size_t n)
 {
-    for (size_t i = 0; i < m; i++) /* x transposed */
-        for (size_t j = 0; j < n; j++)
-            p[j * m + i] = x[i * n + j];
-    multiply_wide(a, x, p, m, n, m);
+    for (size_t i = 0; i < m; i++) /* a = x times x transposed */
+        for (size_t j = 0; j < m; j++) {
+            a[i * m + j] = 0;
+            for (size_t k = 0; k < n; k++)
+                a[i * m + j] += x[i * n + k] * x[j * n + k];
+        }
     multiply_wide(b, a, a, m, m, m);
     for (size_t i = 0; i < m * m; i++)
         b[i] = o->c * b[i] + o->b * a[i];

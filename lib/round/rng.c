@@ -18,7 +18,8 @@ uint32_t mpsim_rng_word(uint64_t seed, uint64_t stream, uint64_t index)
 
 const uint32_t *mpsim_rng_words(uint32_t *room, const mpsim_rng *rng, uint64_t i, size_t n)
 {
-    const uint64_t first = rng->index + i, skip = first % 4;
+    const uint64_t first = rng->index + i;
+    const size_t skip = (size_t)(first % 4);
     const mpsim_kernels *kernels = mpsim_kernels_choice();
     if (kernels && first + n >= first) { /* else indices begin again at 0 */
         kernels->words(room, rng->seed, rng->stream, first / 4, (skip + n + 63) / 64 * 16);

@@ -143,8 +143,8 @@ static void add_copies(mpsim_cells *m, const mpsim_target *t, uint32_t word, uin
     else if (key == 255)
         m->nan += weight;
     else
-        for (uint64_t n; weight; weight -= n) {
-            n = weight < MPSIM_CELL_BLOCK ? weight : MPSIM_CELL_BLOCK;
+        for (size_t n; weight; weight -= n) {
+            n = weight < MPSIM_CELL_BLOCK ? (size_t)weight : MPSIM_CELL_BLOCK;
             m->leave(m->context, t, copies, n);
         }
 }

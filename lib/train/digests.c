@@ -81,21 +81,21 @@ static void put(train_digest_writer *w, const char *format, ...)
 
 int train_digests_head(train_digest_writer *w, FILE *to, const train_run *r)
 {
-    char part[512];
-    FILE *text = tmpfile();
-    int begins = 1, bad = !text || train_run_write(r, text) != 0;
+    char *text = NULL;
+    size_t size;
+    FILE *run = open_memstream(&text, &size);
+    int begins = 1, bad = !run || train_run_write(r, run) != 0;
+    bad |= run && fclose(run) != 0;
     *w = (train_digest_writer){.to = to};
-    if (!bad) {
-        rewind(text);
+    if (!bad)
         put(w, "%s\n# step, bits of the loss, digest of the step; then of tensors\n", schema);
-        while (fgets(part, sizeof part, text)) {
-            put(w, "%s%s", begins ? run_prefix : "", part);
-            begins = strchr(part, '\n') != NULL;
-        }
-        bad = ferror(text) != 0;
+    for (const char *p = text; p && *p && !bad;) { /* in parts that `put` takes */
+        const size_t line = strcspn(p, "\n"), n = p[line] ? line + 1 : line, part = n < 511 ? n : 511;
+        put(w, "%s%.*s", begins ? run_prefix : "", (int)part, p);
+        begins = part == n;
+        p += part;
     }
-    if (text)
-        fclose(text);
+    free(text);
     return bad || ferror(to) ? -1 : 0;
 }
 

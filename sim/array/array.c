@@ -1,7 +1,6 @@
 /* array.c -- see array.h. */
 #include "array.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +14,11 @@ int array_room(void *items, size_t n, size_t size)
         return -1;
     memcpy(items, &p, sizeof p);
     return 0;
+}
+
+void *array_memory(uint64_t n, uint64_t size)
+{
+    return size && n > (SIZE_MAX - 1) / size ? NULL : malloc((size_t)(n * size) + 1);
 }
 
 void array_put(array_bytes *b, const void *from, size_t n)

@@ -3,11 +3,16 @@
 #define MPSIM_SIM_ARRAY_ARRAY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* array_room -- room for one more behind n items of `size` bytes each; `items` is the address of the pointer to them,
  * which is NULL before the first. It moves where n is 0 or a power of two, so nothing else may give the array its room.
  * 0, or -1 without memory: then the array is as it was. */
 int array_room(void *items, size_t n, size_t size);
+
+/* array_memory -- for n items of `size` bytes and one byte more, to be freed; NULL where there is no memory for them, or
+ * where they cannot be counted, as more than 4 GiB on 32 bits: what a file says of its tensors is of 64 bits. */
+void *array_memory(uint64_t n, uint64_t size);
 
 /* Bytes that grow; all zeros is none. What fails is told at the end. */
 typedef struct array_bytes {

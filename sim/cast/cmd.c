@@ -305,7 +305,7 @@ int cmd_cast(const command *self, int argc, char **argv)
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {'o', "output", OPTION_STRING, &o.path, "FILE",
+        {'o', "output", OPTION_OUTPUT, &o.path, "FILE",
          "the file to write; - is standard output. Of several files, or a folder of them: the folder"},
         {0, "only", OPTION_FLAG, &o.only, NULL,
          "write only what --match and --kind select, and no integers; npy always does"},

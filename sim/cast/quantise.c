@@ -7,6 +7,7 @@
 #include "convert.h"
 #include "tiles.h"
 
+#include "../array/array.h"
 #include "../cli/stream.h"
 
 #include <fnmatch.h>
@@ -214,7 +215,7 @@ static int copy(const job *j, const quantised *q, trace_error *error)
 static int copy_in_rows(const job *j, const quantised *q, trace_error *error)
 {
     const size_t bytes = (size_t)(q->copy->units * q->copy->width);
-    unsigned char *stored = malloc(bytes), *rows = malloc(bytes);
+    unsigned char *stored = array_memory(q->copy->units, q->copy->width), *rows = array_memory(q->copy->units, q->copy->width);
     int result = stored && rows ? trace_copy_units(j->t, q->copy, 0, stored, (size_t)q->copy->units, error)
                                 : trace_no_memory(j->t, error);
     if (!result) {

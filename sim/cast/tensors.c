@@ -5,6 +5,7 @@
  * is cast as it lies, for the sake of random bits, and reordered in memory. */
 #include "tensors.h"
 
+#include "../array/array.h"
 #include "../cli/stream.h"
 #include "../pass/elements.h"
 #include "../pass/pass.h"
@@ -224,7 +225,7 @@ static int run_reordered(work *k)
 {
     const item *at = &k->items[k->at];
     const size_t bytes = at->width, n = (size_t)at->count;
-    unsigned char *whole = malloc(n * bytes), *rows = NULL;
+    unsigned char *whole = array_memory(at->count, bytes), *rows = NULL;
     k->whole = whole;
     int result = !whole                 ? trace_no_memory(k->t, k->error)
                  : trace_is_flat(k->t) ? run_pieces(k, k->at + 1)

@@ -4,6 +4,7 @@
 #include "../array/array.h"
 #include "../text/escape.h"
 #include "../text/words.h"
+#include "confine.h"
 #include "progress.h"
 #include "world.h"
 
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTIONS_MAX = 128, HELP_COLUMN = 27, HELP_WIDTH = 92, PROGRESS = 1 };
+enum { OPTIONS_MAX = 128, OWN = 5, HELP_COLUMN = 27, HELP_WIDTH = 92, PROGRESS = 1, SANDBOX, NO_SANDBOX };
 
 /* ---- messages ---- */
 
@@ -252,8 +253,14 @@ static void print_help(const command *c, const option_row *table, const char *mo
     }
     print_about("how far it is, on standard error: auto (default: on a terminal, after a second), always, never",
                   printf("      --progress WHEN"));
-    const int at = printf("  -h, --help");
-    print_about("print this help and exit", at);
+    print_about(c->traits & COMMAND_CONFINED
+                    ? "read the files that the command names, write its outputs, and nothing else: no other file, no "
+                      "network, no program; exit code 2 where the kernel cannot (default: where it can)"
+                    : "read the files that the command names, write its outputs, and nothing else: no other file, no "
+                      "network, no program; exit code 2 where the kernel cannot",
+                printf("      --sandbox"));
+    print_about(c->traits & COMMAND_CONFINED ? "without that" : "without that (default)", printf("      --no-sandbox"));
+    print_about("print this help and exit", printf("  -h, --help"));
     if (more)
         printf("\n%s", more);
 }
@@ -305,9 +312,12 @@ static int set(const command *c, const option_row *o, const char *text)
         *(int *)o->value = 1;
         return -1;
     case OPTION_STRING:
+    case OPTION_INPUT:
+    case OPTION_OUTPUT:
         *(const char **)o->value = text;
         return -1;
     case OPTION_LIST:
+    case OPTION_INPUTS:
         return option_list_add(o->value, text) ? fail(EXIT_IO, "out of memory") : -1;
     case OPTION_COUNT:
         return set_count(c, o, text);
@@ -323,13 +333,14 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
     struct option longs[OPTIONS_MAX];
     char shorts[2 * OPTIONS_MAX + 4] = ":";
     const option_row *row[OPTIONS_MAX];
+    confine_wish wish = CONFINE_AS_USUAL;
     int n = 0;
     size_t s = 1;
     for (const option_row *o = table; o->name; o++) {
         if (o->type == OPTION_HEADING)
             continue;
-        if (n == OPTIONS_MAX - 3)
-            return fail(EXIT_IO, "%s: more than %d options", c->name, OPTIONS_MAX - 3);
+        if (n == OPTIONS_MAX - OWN)
+            return fail(EXIT_IO, "%s: more than %d options", c->name, OPTIONS_MAX - OWN);
         const int has_argument = o->argument != NULL;
         longs[n] = (struct option){o->name, has_argument, NULL, 256 + n};
         row[n++] = o;
@@ -342,7 +353,9 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
     longs[n] = (struct option){"help", no_argument, NULL, 'h'};
     shorts[s++] = 'h';
     longs[n + 1] = (struct option){"progress", required_argument, NULL, PROGRESS};
-    longs[n + 2] = (struct option){NULL, 0, NULL, 0};
+    longs[n + 2] = (struct option){"sandbox", no_argument, NULL, SANDBOX};
+    longs[n + 3] = (struct option){"no-sandbox", no_argument, NULL, NO_SANDBOX};
+    longs[n + 4] = (struct option){NULL, 0, NULL, 0};
     shorts[s] = '\0';
 
     opterr = 0;
@@ -371,6 +384,10 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
                 return fail(EXIT_USAGE, "%s: --progress is auto, always or never, not '%s'", c->name, optarg);
             continue;
         }
+        if (k == SANDBOX || k == NO_SANDBOX) {
+            wish = k == SANDBOX ? CONFINE_YES : CONFINE_NO;
+            continue;
+        }
         const option_row *o = NULL;
         if (k >= 256)
             o = row[k - 256];
@@ -382,5 +399,8 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
             return code;
     }
     *first = optind;
-    return -1;
+    char why[256];
+    return confine(c, table, argv + optind, argc - optind, wish, why, sizeof why)
+               ? fail(EXIT_USAGE, "%s: --sandbox: %s", c->name, why)
+               : -1;
 }

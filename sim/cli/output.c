@@ -2,10 +2,12 @@
 #include "output.h"
 
 #include "../report/report.h"
+#include "../text/words.h"
 #include "../trace/inputs.h"
 #include "../trace/outfile.h"
 #include "../trace/temporary.h"
 #include "../trace/trace.h"
+#include "../trace/whole.h"
 #include "options.h"
 #include "progress.h"
 #include "world.h"
@@ -15,6 +17,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static int first_error; /* of all temporary files; 0: none */
 
 void output_watch(void)
 {
@@ -50,7 +54,7 @@ static int check_path(const char *path)
     }
     const int why = errno;
     free(target);
-    return bad ? fail(EXIT_IO, "%s: %s", path, strerror(why)) : 0;
+    return bad ? fail(EXIT_IO, "%s: %s", path, text_error(why)) : 0;
 }
 
 int output_check(const char *path)
@@ -68,6 +72,7 @@ int output_open_stream(output *o, const char *path)
     if (path && strcmp(path, "-") != 0 && !world_rank())
         return output_open(o, path);
     o->path = NULL;
+    o->fd = -1;
     o->file = stdout;
     if (isatty(STDOUT_FILENO)) /* its lines would meet that of the progress */
         (void)progress_option("never");
@@ -81,59 +86,85 @@ int output_open(output *o, const char *path)
     const int checked = output_check(path);
     if (checked)
         return checked;
-    const int fd = temporary_unnamed();
-    o->file = fd < 0 ? NULL : fdopen(fd, "w+");
+    o->fd = temporary_unnamed();
+    o->file = o->fd < 0 ? NULL : whole_stream(o->fd, "w", &first_error);
     if (o->file)
         return 0;
-    const int code = fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    return code;
+    const int why = errno;
+    if (o->fd >= 0)
+        close(o->fd);
+    errno = why;
+    return errno == ENOMEM ? fail(EXIT_IO, "out of memory")
+                           : fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), text_error(errno));
 }
 
-/* Copy the finished temporary file to its destination; closes both. */
-static int deliver(output *o)
+int output_failed(void)
+{
+    return fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), text_error(first_error ? first_error : EIO));
+}
+
+/* After an error of a file: a line, unless the reader of a pipe has gone. */
+static int not_written(const trace_error *error)
+{
+    return errno == EPIPE ? EXIT_IO : fail(error->exit, "%s", error->text);
+}
+
+/* The finished temporary file, to another. */
+static int copy(int from, outfile *to, trace_error *error)
 {
     char block[1 << 14];
-    size_t n;
-    trace_error error;
-    int bad = 0;
-    errno = 0;
-    if (fflush(o->file) != 0 || ferror(o->file) || fseek(o->file, 0, SEEK_SET) != 0) {
-        const int number = errno ? errno : EIO;
-        output_abandon(o);
-        return fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), strerror(number));
-    }
-    outfile *to = outfile_open(o->path, &error);
-    while (to && !bad && (n = fread(block, 1, sizeof block, o->file)) > 0)
-        bad = outfile_write(to, block, n, &error);
-    if (to && !bad && ferror(o->file))
-        bad = trace_error_set(&error, EXIT_IO, temporary_place(), UINT64_MAX,
-                              "a temporary file cannot be read: %s", strerror(errno ? errno : EIO));
-    fclose(o->file);
-    if (bad) {
-        const int error_number = errno;
-        outfile_abandon(to);
-        errno = error_number;
-    }
-    if (to && !bad && outfile_close(to, &error) == 0)
-        return 0;
-    return errno == EPIPE ? EXIT_IO : fail(error.exit, "%s", error.text);
+    ssize_t n;
+    for (uint64_t at = 0; (n = whole_read_at(from, block, sizeof block, at)) > 0; at += (uint64_t)n)
+        if (outfile_write(to, block, (size_t)n, error))
+            return -1;
+    return n == 0 ? 0
+                  : trace_error_set(error, EXIT_IO, temporary_place(), UINT64_MAX,
+                                    "a temporary file cannot be read: %s", text_error(errno));
 }
 
-int output_close(output *o)
+int output_hold(output *o, outfile **held)
 {
+    trace_error error;
     progress_end();
     if (table_incomplete()) {
         output_abandon(o);
         return fail(EXIT_IO, "out of memory");
     }
-    if (o->path)
-        return deliver(o);
+    if (fflush(o->file) != 0 || ferror(o->file)) {
+        output_abandon(o);
+        return output_failed();
+    }
+    *held = outfile_open(o->path, &error);
+    int bad = !*held || copy(o->fd, *held, &error) || outfile_finish(*held, &error);
+    const int number = errno;
+    output_abandon(o);
+    if (bad)
+        outfile_abandon(*held);
+    errno = number;
+    return bad ? not_written(&error) : 0;
+}
+
+int output_keep(outfile *held)
+{
+    trace_error error;
+    return outfile_close(held, &error) ? not_written(&error) : 0;
+}
+
+int output_close(output *o)
+{
+    outfile *held;
+    int code;
+    if (o->path) {
+        code = output_hold(o, &held);
+        return code ? code : output_keep(held);
+    }
+    progress_end();
+    if (table_incomplete())
+        return fail(EXIT_IO, "out of memory");
     errno = 0;
     if (fflush(o->file) == 0 && !ferror(o->file))
         return 0;
-    return errno == EPIPE ? EXIT_IO : fail(EXIT_IO, "standard output: %s", strerror(errno));
+    return errno == EPIPE ? EXIT_IO : fail(EXIT_IO, "standard output: %s", text_error(errno));
 }
 
 static int is_same_file(const struct stat *a, const struct stat *b)
@@ -169,6 +200,8 @@ int output_is_same(const char *a, const char *b)
 
 void output_abandon(output *o)
 {
-    if (o->path)
-        fclose(o->file);
+    if (!o->path)
+        return;
+    fclose(o->file);
+    close(o->fd);
 }

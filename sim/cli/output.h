@@ -1,14 +1,17 @@
 /* output.h -- where a report goes. It appears when it is complete: it waits in an unnamed
- * temporary file, so that a failure, or a kill, leaves nothing behind. Of several processes (world.h) the first
+ * temporary file, so that a failure, or a kill, leaves no part of it behind. Of several processes (world.h) the first
  * writes it; the others' goes to their standard output, which leads nowhere. */
 #ifndef MPSIM_SIM_CLI_OUTPUT_H
 #define MPSIM_SIM_CLI_OUTPUT_H
 
 #include <stdio.h>
 
+struct outfile;
+
 typedef struct output {
     FILE *file;       /* write here                                        */
     const char *path; /* where it goes in the end; NULL: file is stdout    */
+    int fd;           /* the temporary file under it                       */
 } output;
 
 /* output_watch -- once, by main: from now on SIGINT, SIGTERM and SIGHUP remove what is temporary, and the
@@ -21,6 +24,12 @@ int output_open_stream(output *o, const char *path);
 /* output_close -- check, and copy to the destination. 0, or an exit code after a message
  * (without one if the reader of a pipe has gone). */
 int output_close(output *o);
+/* output_hold -- the first half of it, of what output_open opened: *held is complete, but under a temporary name
+ * (outfile_name); output_keep is the other, outfile_abandon forgets it. Both 0, or an exit code after a message. */
+int output_hold(output *o, struct outfile **held);
+int output_keep(struct outfile *held);
+/* output_failed -- EXIT_IO after a message, where the stream of what output_open opened has an error. */
+int output_failed(void);
 /* output_check -- say early what would fail late: what is written replaces no input, and no folder. 0,
  * or an exit code after a message. output_open does it, too. */
 int output_check(const char *path);

@@ -21,7 +21,7 @@ typedef struct report_options {
     {0, "ndjson", OPTION_FLAG, &(o).ndjson, NULL, "write one JSON object per " more}
 #define CSV_OPTION_ROW(o, more) {0, "csv", OPTION_FLAG, &(o).csv, NULL, "write CSV" more}
 #define OUTPUT_OPTION_ROW(o)                                                                    \
-    {'o', "output", OPTION_STRING, &(o).path, "FILE", "write to FILE instead of standard output"}
+    {'o', "output", OPTION_OUTPUT, &(o).path, "FILE", "write to FILE instead of standard output"}
 #define THREADS_OPTION_ROW(o, more)                                                             \
     {0, "threads", OPTION_COUNT, &(o).threads, "N", "threads (default: the processors that are free)" more}
 #define QUIET_OPTION_ROW(o, what)                                                               \

@@ -2,11 +2,14 @@
 #include "textfile.h"
 
 #include "../text/filekind.h"
+#include "../text/words.h"
 #include "../trace/inputs.h"
 #include "options.h"
+#include "world.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <mpsim/digest.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +36,7 @@ int text_file_open(const char *path, trace_error *error)
     if (fd < 0 && errno == ENXIO)
         return refused(path, error, EXIT_DATA, "is not a regular file");
     if (fd < 0 || fstat(fd, &st) != 0) {
-        refused(path, error, EXIT_IO, strerror(errno));
+        refused(path, error, EXIT_IO, text_error(errno));
         if (fd >= 0)
             close(fd);
         return -1;
@@ -75,7 +78,7 @@ ssize_t text_file_next(int fd, const char *path, char *to, size_t room, int firs
         got = first ? read_first(fd, to, room) : read(fd, to, room);
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        refused(path, error, EXIT_IO, errno == EPIPE ? "a pipe that nobody writes to" : strerror(errno));
+        refused(path, error, EXIT_IO, errno == EPIPE ? "a pipe that nobody writes to" : text_error(errno));
     return got;
 }
 
@@ -127,5 +130,7 @@ char *text_file_read(const char *path, size_t most, size_t *n, trace_error *erro
         free(text);
         text = NULL;
     }
+    if (text)
+        world_expect(mpsim_digest_bytes(text, bytes, 0));
     return text;
 }

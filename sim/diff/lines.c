@@ -1,6 +1,7 @@
 /* lines.c -- see lines.h. Rows are along the last dimension. */
 #include "lines.h"
 
+#include "../array/array.h"
 #include "../report/report.h"
 
 #include <math.h>
@@ -108,7 +109,7 @@ static int try_way(verdict_case *c, finding *f, const way *by, trace_error *erro
     limits all;
     if (x.lines < LEAST_LINES || x.lines > MOST || t->count / x.lines < FEWEST)
         return 0;
-    x.found = malloc(lanes * x.lines * sizeof *x.found);
+    x.found = array_memory(lanes * x.lines, sizeof *x.found);
     x.used = calloc(lanes, sizeof *x.used);
     int result = x.found && x.used ? 0 : trace_no_memory(c->walk.of[0].from.t, error);
     for (uint64_t i = 0; !result && i < lanes * x.lines; i++)

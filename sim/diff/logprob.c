@@ -1,6 +1,7 @@
 /* logprob.c -- see logprob.h. */
 #include "logprob.h"
 
+#include "../array/array.h"
 #include "../cli/options.h"
 #include "../text/words.h"
 #include "match.h"
@@ -101,12 +102,13 @@ static double *values_of(side *s, const side_tensor *t, trace_error *error)
 {
     source from = {.tensor = NULL};
     const size_t width = mpsim_format_code_bytes(t->format);
-    double *x = malloc((t->count + 1) * sizeof *x);
-    unsigned char *codes = malloc(t->count * width + 1);
+    double *x = array_memory(t->count, sizeof *x);
+    unsigned char *codes = array_memory(t->count, width);
     int bad = !x || !codes ? trace_error_set(error, EXIT_IO, t->file->path, UINT64_MAX, "out of memory")
                            : source_open(&from, s, t, error);
-    if (!bad && !(bad = elements_codes(&from.from, 0, codes, t->count, error)))
-        mpsim_decode_array(t->format, x, codes, t->count);
+    const size_t n = (size_t)t->count; /* there is memory for them */
+    if (!bad && !(bad = elements_codes(&from.from, 0, codes, n, error)))
+        mpsim_decode_array(t->format, x, codes, n);
     elements_close(&from.from);
     free(codes);
     if (bad)
@@ -140,8 +142,8 @@ static int tell(logprob *l, int64_t step, const char *name, ratios *r)
 
 static int add_rows(ratios *one, ratios *all, const double *a, const double *b, const side_tensor *t)
 {
-    const uint64_t length = t->rank ? t->shape[t->rank - 1] : 1;
-    for (uint64_t at = 0; at < t->count; at += length)
+    const size_t length = t->rank ? (size_t)t->shape[t->rank - 1] : 1, n = (size_t)t->count; /* all are in memory */
+    for (size_t at = 0; at < n; at += length)
         if (ratios_add(one, a + at, b + at, length) || ratios_add(all, a + at, b + at, length))
             return fail(EXIT_IO, "out of memory");
     return 0;

@@ -8,7 +8,7 @@
 /* Log-probabilities a and b of tokens in sequences; d = b - a, the ratio of their probabilities is exp(d). */
 typedef struct ratios {
     double low, high;        /* the band that ratios are clipped to                                   */
-    uint64_t tokens, sequences, rows; /* rows: sequences, those without a token included */
+    size_t tokens, sequences, rows; /* rows: sequences, those without a token included */
     uint64_t padding;        /* left out: zeros at the end of a sequence, or no finite number, in both */
     uint64_t one_sided;      /* left out: finite in one alone                                          */
     uint64_t above_zero;     /* no log-probabilities                                                   */

@@ -1,8 +1,10 @@
 /* operand.c -- see operand.h. */
 #include "operand.h"
 
+#include "../array/array.h"
 #include "../cli/options.h"
 
+#include <inttypes.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
@@ -53,13 +55,13 @@ static double draw(int distribution, uint64_t seed, uint64_t stream, uint64_t k)
     }
 }
 
-static int allocate(operand *o, size_t rows, size_t depth)
+static int allocate(operand *o, uint64_t rows, uint64_t depth)
 {
-    o->rows = rows;
-    o->depth = depth;
-    if (depth == 0 || rows <= SIZE_MAX / sizeof *o->x / depth)
-        o->x = malloc((rows * depth + 1) * sizeof *o->x);
-    return o->x ? 0 : fail(EXIT_IO, "dot: out of memory for %zu x %zu numbers", rows, depth);
+    o->rows = (size_t)rows;
+    o->depth = (size_t)depth;
+    if (depth == 0 || rows <= SIZE_MAX / depth)
+        o->x = array_memory(rows * depth, sizeof *o->x);
+    return o->x ? 0 : fail(EXIT_IO, "dot: out of memory for %" PRIu64 " x %" PRIu64 " numbers", rows, depth);
 }
 
 int operand_generate(operand *o, size_t rows, size_t depth, int distribution, uint64_t seed, uint64_t stream)
@@ -112,11 +114,10 @@ static int read_values(double *x, size_t n, trace *t, trace_error *error)
 /* The first rows of a tensor that holds them as columns: all of it is read. */
 static int read_columns(operand *o, trace *t, trace_error *error)
 {
-    double *all = o->all_rows <= SIZE_MAX / sizeof *all / o->depth
-                      ? malloc(o->all_rows * o->depth * sizeof *all) : NULL;
+    double *all = array_memory(o->all_rows * o->depth, sizeof *all);
     if (!all)
         return fail(EXIT_IO, "dot: out of memory");
-    const int bad = read_values(all, o->all_rows * o->depth, t, error);
+    const int bad = read_values(all, (size_t)o->all_rows * o->depth, t, error);
     for (size_t i = 0; !bad && i < o->rows; i++)
         for (size_t k = 0; k < o->depth; k++)
             o->x[i * o->depth + k] = all[k * o->all_rows + i];

@@ -9,7 +9,7 @@
 typedef struct operand {
     double *x;            /* rows x depth, row-major                                   */
     size_t rows, depth;
-    size_t all_rows;      /* of the tensor: only the first `rows` were read            */
+    uint64_t all_rows;    /* of the tensor: only the first `rows` were read            */
     mpsim_format format;  /* and the values rounded to it:                             */
     double scale;         /* x * scale was rounded                                     */
     uint64_t nonzero;     /* elements that are not zero, before rounding               */

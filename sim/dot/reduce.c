@@ -1,6 +1,7 @@
 /* reduce.c -- see reduce.h. */
 #include "reduce.h"
 
+#include "../array/array.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
 #include "../cli/progress.h"
@@ -47,12 +48,13 @@ static int read_tensor(float *to, trace *t, size_t index, trace_error *error)
 {
     const trace_tensor *x = trace_at(t, index);
     elements e = {0};
-    unsigned char *codes = malloc(x->count * mpsim_format_code_bytes(x->format) + 1);
-    double *values = malloc((x->count + 1) * sizeof *values);
+    unsigned char *codes = array_memory(x->count, mpsim_format_code_bytes(x->format));
+    double *values = array_memory(x->count, sizeof *values);
     int bad = !codes || !values ? trace_no_memory(t, error) : elements_open(&e, t, index, ELEMENTS_ROWS, NULL, error);
-    if (!bad && !(bad = elements_codes(&e, 0, codes, x->count, error))) {
-        mpsim_decode_array(x->format, values, codes, x->count);
-        for (uint64_t i = 0; i < x->count; i++)
+    const size_t n = (size_t)x->count; /* there is memory for them */
+    if (!bad && !(bad = elements_codes(&e, 0, codes, n, error))) {
+        mpsim_decode_array(x->format, values, codes, n);
+        for (size_t i = 0; i < n; i++)
             to[i] = (float)values[i];
     }
     elements_close(&e);
@@ -86,12 +88,16 @@ static int read_rank(ranks *r, const trace *names, trace *t, const char *glob, f
 
 static int count_elements(ranks *r, const trace *t, const char *glob)
 {
+    uint64_t n = 0;
     for (size_t i = 0; i < trace_count(t); i++)
         if (is_chosen(trace_at(t, i), glob)) {
-            r->elements += (size_t)trace_at(t, i)->count;
+            n += trace_at(t, i)->count;
             r->tensors++;
         }
-    return r->elements ? 0 : fail(EXIT_DATA, "dot: --reduce: the first file has no such tensor of floating-point "
+    if (n >= SIZE_MAX / sizeof *r->exact)
+        return fail(EXIT_IO, "dot: --reduce: out of memory for %" PRIu64 " numbers", n);
+    r->elements = (size_t)n;
+    return n ? 0 : fail(EXIT_DATA, "dot: --reduce: the first file has no such tensor of floating-point "
                                   "numbers");
 }
 
@@ -101,6 +107,8 @@ static int read_files(ranks *r, char **files, size_t n, const char *glob)
     trace *first = trace_open(files[0], NULL, &error);
     int code = first ? count_elements(r, first, glob) : fail(error.exit, "%s", error.text);
     r->x = calloc(n, sizeof *r->x);
+    if (!r->x && !code)
+        code = fail(EXIT_IO, "out of memory");
     for (size_t k = 0; k < n && !code; k++) {
         trace *t = k ? trace_open(files[k], NULL, &error) : first;
         r->x[k] = malloc((r->elements + 1) * sizeof **r->x);

@@ -8,6 +8,7 @@
 #include "../cli/world.h"
 #include "../stat/cmd.h"
 #include "../stat/shard.h"
+#include "../text/words.h"
 #include "../trace/temporary.h"
 #include "merge.h"
 
@@ -21,7 +22,7 @@ static FILE *open_temporary(void)
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
     if (f)
         return f;
-    fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), strerror(errno));
+    fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), text_error(errno));
     if (fd >= 0)
         close(fd);
     return NULL;
@@ -29,7 +30,7 @@ static FILE *open_temporary(void)
 
 static int failed_temporary(void)
 {
-    return fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), strerror(errno ? errno : EIO));
+    return fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), text_error(errno ? errno : EIO));
 }
 
 /* What a single process looks at before it reads: the conditions of --fail-if, the output. */

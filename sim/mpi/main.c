@@ -1,6 +1,7 @@
 /* main.c -- the mpsim-mpi program: commands whose work the ranks of an MPI job divide (cli/world.h).
  *
  * The only file that knows MPI (3.0: shared windows). Messages are cut into pieces that an int counts. */
+#include "../cli/confine.h"
 #include "../cli/world.h"
 #include "../commands.h"
 #include "../merge/ranks.h"
@@ -140,9 +141,9 @@ static MPI_Win meet_neighbours(int rank)
 /* ---- the program ---- */
 
 static const command shared_commands[] = {
-    {"stat", "FILE...", "Count underflow, overflow and error of casts", cmd_stat_ranks},
-    {"replay", "TRACE...", "Replay a recorded run through a mixed-precision policy", cmd_replay},
-    {NULL, NULL, NULL, NULL},
+    {"stat", "FILE...", "Count underflow, overflow and error of casts", cmd_stat_ranks, 0},
+    {"replay", "TRACE...", "Replay a recorded run through a mixed-precision policy", cmd_replay, COMMAND_DATA},
+    {NULL, NULL, NULL, NULL, 0},
 };
 
 static const char more[] =
@@ -166,6 +167,7 @@ static int run(int argc, char **argv)
     if (w.rank && !freopen("/dev/null", "w", stdout)) /* the report is the first one's */
         end(EXIT_IO);
     world_join(&w);
+    confine_not("not under MPI, whose processes need sockets and memory that they share");
     MPI_Win window = meet_neighbours(w.rank);
     const int code = program_main(argc, argv, shared_commands, "mpirun -n N mpsim-mpi", more);
     temporary_last(NULL);

@@ -1,11 +1,14 @@
 /* elements.c -- see elements.h. */
 #include "elements.h"
 
+#include "../array/array.h"
 #include "../cli/options.h"
+#include "../text/words.h"
 #include "../trace/temporary.h"
 #include "../trace/whole.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +22,20 @@ enum { BLOCK = 256 << 10, SMALL = 4 << 20, LOADED_MOST = 8 << 20, BAND = 64 << 2
 static int failed_temporary(const elements *e, trace_error *error)
 {
     return trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX, "a temporary file in %s: %s",
-                           temporary_place(), strerror(errno ? errno : EIO));
+                           temporary_place(), text_error(errno ? errno : EIO));
+}
+
+/* A file for all elements, if there is room for it. */
+static int begin_file(elements *e, trace_error *error)
+{
+    const uint64_t bytes = trace_at(e->t, e->i)->count * e->width;
+    if ((e->file = temporary_unnamed()) < 0)
+        return failed_temporary(e, error);
+    const uint64_t room = temporary_room(e->file);
+    return bytes <= room ? 0
+                         : trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX, "a copy of tensor '%.200s' takes %" PRIu64
+                                           " bytes, more than the %" PRIu64 " that a temporary file in %s has room for: set "
+                                           "TMPDIR", trace_at(e->t, e->i)->name, bytes, room, temporary_place());
 }
 
 static int write_all(const elements *e, const void *p, size_t n, trace_error *error)
@@ -35,8 +51,8 @@ static int copy_stored(elements *e, const volatile sig_atomic_t *asked, trace_er
     const size_t room = small ? (size_t)count : BLOCK / e->width;
     unsigned char *block = malloc(room * e->width + 1);
     int code = block ? 0 : trace_no_memory(e->t, error);
-    if (!code && !small && (e->file = temporary_unnamed()) < 0)
-        code = failed_temporary(e, error);
+    if (!code && !small)
+        code = begin_file(e, error);
     for (size_t at = 0, got = 1; !code && got && !(asked && *asked); at += small ? got : 0) {
         code = trace_read_codes(e->t, block + at * e->width, room - at, &got, error);
         if (!code && !small)
@@ -148,10 +164,10 @@ static int copy_rows(elements *e, const elements *stored, const volatile sig_ato
     const uint64_t bytes = x->count / x->shape[0] * e->width, fit = bytes < BAND ? BAND / bytes : 1;
     const size_t most = (size_t)(fit < x->shape[0] ? fit : x->shape[0]);
     const size_t room_bytes = most * e->width > BLOCK ? most * e->width : BLOCK;
-    unsigned char *band = malloc(most * (size_t)bytes), *room = malloc(room_bytes);
+    unsigned char *band = array_memory(most, bytes), *room = malloc(room_bytes);
     int code = band && room ? 0 : trace_no_memory(e->t, error);
-    if (!code && most < x->shape[0] && (e->file = temporary_unnamed()) < 0)
-        code = failed_temporary(e, error);
+    if (!code && most < x->shape[0])
+        code = begin_file(e, error);
     for (uint64_t row = 0, n; row < x->shape[0] && !code && !(asked && *asked); row += n) {
         n = x->shape[0] - row < most ? x->shape[0] - row : most;
         code = read_rows(stored, row, (size_t)n, band, room, room_bytes, error);
@@ -200,7 +216,7 @@ int elements_load(elements *e, trace_error *error)
         return 0;
     if (e->memory)
         return 1;
-    unsigned char *memory = malloc((size_t)count * e->width + 1);
+    unsigned char *memory = array_memory(count, e->width);
     if (!memory)
         return trace_no_memory(e->t, error);
     if (elements_codes(e, 0, memory, (size_t)count, error)) {

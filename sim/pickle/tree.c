@@ -94,7 +94,7 @@ int tree_append(pickle *p, pickle_ref container, const pickle_ref *items, size_t
 {
     if (n == 0)
         return 0;
-    size_t first = at(p, container)->u.two[0], count = at(p, container)->u.two[1], room = above(p, container);
+    size_t first = at(p, container)->u.two[0], count = at(p, container)->u.two[1], room = (size_t)above(p, container);
     if (n > room - count) {
         const int last = room && first + room == p->refs.n;
         const size_t wanted = count ? count + n + (count + n) / 2 : n;

@@ -204,7 +204,7 @@ int cmd_plot(const command *self, int argc, char **argv)
          "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
          "(default; updates where hardly any is), agrad, act or updates; diff: ulp (default) or sqnr"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {'o', "output", OPTION_STRING, &output, "PREFIX",
+        {'o', "output", OPTION_OUTPUT, &output, "PREFIX",
          "of the files (default: the figure's name)"},
         {0, "type", OPTION_STRING, &types, "LIST", "of pdf, png, svg (default: all three)"},
         {0, "title", OPTION_STRING, &r.title, "TEXT", "above the figure (default: none)"},

@@ -3,7 +3,9 @@
 
 #include "../cli/options.h"
 #include "../text/escape.h"
+#include "../text/words.h"
 #include "../trace/temporary.h"
+#include "../trace/whole.h"
 #include "text.h"
 
 #include <errno.h>
@@ -101,8 +103,8 @@ static int run(char *const argv[], char *message, int *status)
 }
 
 /* gnuplot prints the statement, a mark under it, then `"FILE" line N: message`. The first
- * such line that is no warning, or the first one with letters. */
-static void first_message(char *line, size_t size, char *message)
+ * such line that is no warning, or the first one with letters; FILE with the name that it will have. */
+static void first_message(char *line, size_t size, char *message, const plot_files *f)
 {
     const char *best = NULL, *any = NULL;
     char *rest;
@@ -112,16 +114,46 @@ static void first_message(char *line, size_t size, char *message)
         if (!best && strstr(s, " line ") && strstr(s, ": ") && !strstr(s, ": warning:"))
             best = s + strspn(s, " \t");
     }
-    escape_text(line, size, best ? best : any ? any : "no message");
+    const char *said = best ? best : any ? any : "no message", *name = strstr(said, f->script);
+    char *named = name ? text_of("%.*s%s.gp%s", (int)(name - said), said, f->prefix, name + strlen(f->script)) : NULL;
+    escape_text(line, size, named ? named : said);
+    free(named);
 }
 
-/* cairo before 1.17 writes the time of day into a PDF where it can be blanked out. */
-static void remove_date(const char *path)
+/* Whether a figure ends as its kind does: gnuplot says nothing of a full disk. -1 and errno if it cannot be read. */
+static int is_whole(const char *path, int type)
+{
+    static const char *const ends[3] = {"%%EOF", "IEND\xae\x42\x60\x82", "</svg>"};
+    const size_t n = strlen(ends[type]);
+    char last[16];
+    struct stat st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const uint64_t size = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+    ssize_t got = fd < 0 ? -1 : whole_read_at(fd, last, sizeof last, size > sizeof last ? size - sizeof last : 0);
+    const int why = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = why;
+    if (got < 0)
+        return -1;
+    while (got && (last[got - 1] == '\n' || last[got - 1] == '\r'))
+        got--;
+    return got >= (ssize_t)n && memcmp(last + got - n, ends[type], n) == 0;
+}
+
+/* cairo before 1.17 writes the time of day into a PDF where it can be blanked out. 0, or -1 and errno. */
+static int remove_date(const char *path)
 {
     static const char key[] = "/CreationDate (";
-    FILE *f = fopen(path, "r+b");
-    if (!f)
-        return;
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : whole_stream(fd, "r+", NULL);
+    if (!f) {
+        const int why = errno;
+        if (fd >= 0)
+            close(fd);
+        errno = why;
+        return -1;
+    }
     size_t matched = 0;
     for (int c; (c = fgetc(f)) != EOF;) {
         matched = c == key[matched] ? matched + 1 : c == key[0];
@@ -139,7 +171,9 @@ static void remove_date(const char *path)
         if (n < 64 && fseek(f, from, SEEK_SET) == 0)
             fprintf(f, "%*s", (int)n, "");
     }
-    fclose(f);
+    int bad = ferror(f);
+    bad |= fclose(f);
+    return close(fd) != 0 || bad ? -1 : 0;
 }
 
 /* ---- one figure ---- */
@@ -165,20 +199,25 @@ static void drawing_clear(drawing *w)
     free(w->directory);
 }
 
-/* All names; the directory is made. -1 after a message. */
-static int drawing_begin(drawing *w, const char *prefix, unsigned types)
+/* In front of a path, so that it is never an option, a pipe, ... */
+static const char *here(const char *path)
 {
-    const char *base = plot_base(prefix);
-    const char *here = strchr("./", prefix[0]) ? "" : "./"; /* never an option, a pipe, ... */
+    return strchr("./", path[0]) ? "" : "./";
+}
+
+/* All names; the directory is made. -1 after a message. */
+static int drawing_begin(drawing *w, const plot_files *f)
+{
+    const char *prefix = f->prefix, *base = plot_base(prefix);
     char *figure = NULL, *data = NULL, *quoted[2] = {0};
     int complete;
     memset(w, 0, sizeof *w);
-    w->directory = text_of("%s%s.XXXXXX", here, prefix);
-    w->script = text_of("%s%s.gp", here, prefix);
-    data = text_of("%s%s.dat", here, prefix);
+    w->directory = text_of("%s%s.XXXXXX", here(prefix), prefix);
+    w->script = text_of("%s%s", here(f->script), f->script);
+    data = text_of("%s%s", here(f->data), f->data);
     complete = w->directory && w->script && data;
     if (complete && temporary_folder(&w->folder, w->directory)) {
-        fail(EXIT_IO, "%s: %s", w->directory, strerror(errno));
+        fail(EXIT_IO, "%s: %s", w->directory, text_error(errno));
         free(data);
         return -1;
     }
@@ -188,7 +227,7 @@ static int drawing_begin(drawing *w, const char *prefix, unsigned types)
     if (quoted[0] && quoted[1])
         w->settings = text_of("figure = %s; data = %s", quoted[0], quoted[1]);
     for (int i = 0; i < 3; i++)
-        if (w->settings && types & 1u << i) {
+        if (w->settings && f->types & 1u << i) {
             w->drawn[i] = text_of("%s.%s", figure, plot_suffixes[i]);
             w->wanted[i] = text_of("%s.%s", prefix, plot_suffixes[i]);
             complete &= w->drawn[i] && w->wanted[i];
@@ -206,7 +245,7 @@ static int drawing_begin(drawing *w, const char *prefix, unsigned types)
 }
 
 /* Run gnuplot and look at what it left. */
-static int drawing_run(const drawing *w, const char *prefix)
+static int drawing_run(const drawing *w, const plot_files *f, int *use)
 {
     const char *wish = getenv("MPSIM_GNUPLOT");
     char message[MESSAGE_SIZE] = "", line[300], program[4096];
@@ -215,35 +254,42 @@ static int drawing_run(const drawing *w, const char *prefix)
     int status = 0;
     snprintf(program, sizeof program, "%s", wish && *wish ? wish : "gnuplot");
     const int error = run(argv, message, &status);
-    if (error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127))
+    *use = error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
+    if (*use)
         return fail(EXIT_IO, "%s: not found, but %s.gp and %s.dat are written: install gnuplot "
-                             "or set MPSIM_GNUPLOT", program, prefix, prefix);
+                             "or set MPSIM_GNUPLOT", program, f->prefix, f->prefix);
     if (error)
-        return fail(EXIT_IO, "%s: %s", program, strerror(error));
-    first_message(line, sizeof line, message);
+        return fail(EXIT_IO, "%s: %s", program, text_error(error));
+    first_message(line, sizeof line, message, f);
     if (!WIFEXITED(status))
         return fail(EXIT_IO, "%s: killed by signal %d: %s", program, WTERMSIG(status), line);
-    if (WEXITSTATUS(status) != 0)
+    *use = WEXITSTATUS(status) != 0;
+    if (*use)
         return fail(EXIT_IO, "%s: failed: %s", program, line);
     for (int i = 0; i < 3; i++) {
-        struct stat s;
-        if (w->drawn[i] && (stat(w->drawn[i], &s) != 0 || s.st_size == 0))
+        const int whole = w->drawn[i] ? is_whole(w->drawn[i], i) : 1;
+        if (whole < 0 && errno != ENOENT)
+            return fail(EXIT_IO, "%s: %s", w->drawn[i], text_error(errno));
+        if (whole < 0)
             return fail(EXIT_IO, "%s: drew no %s: %s", program, plot_suffixes[i], line);
+        if (!whole)
+            return fail(EXIT_IO, "%s: the %s is not complete, the disk may be full: %s", program, plot_suffixes[i], line);
     }
     return EXIT_OK;
 }
 
-int plot_gnuplot(const char *prefix, unsigned types)
+int plot_gnuplot(const plot_files *f, int *use)
 {
     drawing w;
     int code = EXIT_IO;
-    if (drawing_begin(&w, prefix, types) == 0) {
-        code = drawing_run(&w, prefix);
-        if (code == EXIT_OK && w.drawn[0])
-            remove_date(w.drawn[0]);
+    *use = 0;
+    if (drawing_begin(&w, f) == 0) {
+        code = drawing_run(&w, f, use);
+        if (code == EXIT_OK && w.drawn[0] && remove_date(w.drawn[0]) != 0)
+            code = fail(EXIT_IO, "%s: %s", w.drawn[0], text_error(errno));
         for (int i = 0; i < 3; i++)
             if (code == EXIT_OK && w.drawn[i] && temporary_keep(&w.figures[i], w.wanted[i]) != 0)
-                code = fail(EXIT_IO, "%s: %s", w.wanted[i], strerror(errno));
+                code = fail(EXIT_IO, "%s: %s", w.wanted[i], text_error(errno));
     }
     drawing_clear(&w);
     return code;

@@ -2,9 +2,16 @@
 #ifndef MPSIM_SIM_PLOT_GNUPLOT_H
 #define MPSIM_SIM_PLOT_GNUPLOT_H
 
-/* plot_gnuplot -- run PREFIX.gp and rename what it draws to PREFIX.pdf, .png, .svg. Nothing
- * appears unless all of them were drawn. 0, or an exit code after a message. */
-int plot_gnuplot(const char *prefix, unsigned types);
+/* What gnuplot is to draw: data and script may still have other names than PREFIX.dat and PREFIX.gp. */
+typedef struct plot_files {
+    const char *prefix, *data, *script;
+    unsigned types;
+} plot_files;
+
+/* plot_gnuplot -- run the script and rename what it draws to PREFIX.pdf, .png, .svg. Nothing
+ * appears unless all of them were drawn. 0, or an exit code after a message. *use: whether data and script are of use without
+ * figures: there is no gnuplot, or it says what is wrong with them. */
+int plot_gnuplot(const plot_files *f, int *use);
 
 extern const char *const plot_suffixes[3]; /* "pdf", ...: bit i of `types` */
 

@@ -2,8 +2,11 @@
 #include "plot.h"
 
 #include "../cli/output.h"
+#include "../cli/resource.h"
 #include "../text/escape.h"
+#include "../text/words.h"
 #include "../trace/inputs.h"
+#include "../trace/outfile.h"
 #include "gnuplot.h"
 #include "text.h"
 
@@ -11,10 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#ifndef MPSIM_PLOTS_DIR
-#define MPSIM_PLOTS_DIR "plots" /* the makefile names the installed folder */
-#endif
 
 enum { TEMPLATE_MAX = 1 << 20, PATH_SIZE = 4096 };
 
@@ -80,10 +79,12 @@ static int read_template(char **text, char path[PATH_SIZE], const char *folder,
     inputs_add(fileno(f));
     *text = malloc(TEMPLATE_MAX);
     const size_t n = *text ? fread(*text, 1, TEMPLATE_MAX, f) : 0;
-    const int bad = ferror(f) || n == 0 || n == TEMPLATE_MAX;
+    const int why = ferror(f) ? errno : 0, bad = n == 0 || n == TEMPLATE_MAX;
     fclose(f);
     if (!*text)
         return fail(EXIT_IO, "out of memory");
+    if (why)
+        return fail(EXIT_IO, "%s: %s", path, text_error(why));
     (*text)[bad ? 0 : n] = '\0';
     return bad ? fail(EXIT_IO, "%s: not a template", path) : 0;
 }
@@ -102,31 +103,16 @@ static int read_folder(templates *t, char path[PATH_SIZE], const char *folder,
     return code;
 }
 
-/* From MPSIM_PLOTS and nowhere else; or from where the program is: in the source tree, in a build folder
- * of it, in an installation that was moved; or from where they were to be installed. */
 static int find_templates(templates *t, const char *figure)
 {
-    static const char *const beside[] = {"plots", "../plots", "../share/mpsim/plots"};
-    const char *set = getenv("MPSIM_PLOTS");
-    char path[PATH_SIZE], folder[PATH_SIZE + 32], program[PATH_SIZE];
+    char path[PATH_SIZE] = "", place[RESOURCE_PATH];
+    const char *folder;
     int code = -1;
-    if (set && *set)
-        code = read_folder(t, path, set, figure);
-    else {
-        const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-        program[n > 0 ? n : 0] = '\0'; /* not every system has it */
-        char *slash = strrchr(program, '/');
-        for (size_t i = 0; slash && code < 0 && i < sizeof beside / sizeof beside[0]; i++) {
-            *slash = '\0';
-            snprintf(folder, sizeof folder, "%s/%s", program, beside[i]);
-            code = read_folder(t, path, folder, figure);
-        }
-        if (code < 0)
-            code = read_folder(t, path, MPSIM_PLOTS_DIR, figure);
-    }
+    for (size_t i = 0; code < 0 && (folder = resource_folder(RESOURCE_PLOTS, i, place)); i++)
+        code = read_folder(t, path, folder, figure);
     if (code < 0)
         code = fail(EXIT_IO, "%s: %s: set MPSIM_PLOTS to the folder of the templates", path,
-                    strerror(errno));
+                    text_error(errno));
     return code;
 }
 
@@ -176,9 +162,9 @@ static int open_beside(output *o, char **path, const char *prefix, const char *s
     return output_open(o, *path);
 }
 
-/* Both files, or neither if one cannot be. */
+/* Both files under temporary names, or neither if one cannot be. */
 static int write_files(const plot_figure *figure, const plot_input *in, const plot_request *r,
-                       const templates *t)
+                       const templates *t, outfile *held[2])
 {
     output data, script;
     char *data_path = NULL, *script_path = NULL;
@@ -195,15 +181,29 @@ static int write_files(const plot_figure *figure, const plot_input *in, const pl
         if (code)
             output_abandon(&data);
         else
-            code = output_close(&data);
+            code = output_hold(&data, &held[0]);
         if (code)
             output_abandon(&script);
-        else
-            code = output_close(&script);
+        else if ((code = output_hold(&script, &held[1])))
+            outfile_abandon(held[0]);
     }
     free(data_path);
     free(script_path);
     return code;
+}
+
+/* Figures from the two files, which stay where they are of use. */
+static int draw_files(const plot_request *r, outfile *held[2])
+{
+    const plot_files files = {r->prefix, outfile_name(held[0]), outfile_name(held[1]), r->types};
+    int use, kept = 0;
+    const int code = plot_gnuplot(&files, &use);
+    for (int i = 0; i < 2; i++)
+        if ((code && !use) || kept)
+            outfile_abandon(held[i]);
+        else
+            kept = output_keep(held[i]);
+    return code ? code : kept;
 }
 
 /* What is written replaces no input, and nothing is written twice. */
@@ -234,11 +234,12 @@ static int check_outputs(const plot_request *r)
 int plot_draw(const plot_figure *figure, const plot_input *in, const plot_request *r)
 {
     templates t = {NULL, NULL};
+    outfile *held[2];
     int code = find_templates(&t, figure->name);
     if (!code)
         code = check_outputs(r);
     if (!code)
-        code = write_files(figure, in, r, &t);
+        code = write_files(figure, in, r, &t, held);
     templates_clear(&t);
-    return code ? code : plot_gnuplot(r->prefix, r->types);
+    return code ? code : draw_files(r, held);
 }

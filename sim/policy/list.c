@@ -1,6 +1,8 @@
 /* list.c -- see list.h. */
 #include "list.h"
 
+#include "../text/words.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -44,7 +46,7 @@ static int add_folder(policy_list *l, const char *verb, const char *path)
     const int n = scandir(path, &entries, is_yaml, by_name);
     int code = n > 0    ? 0
                : n == 0 ? fail(EXIT_DATA, "%s: no policy (.yaml) in this folder", path)
-                        : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+                        : fail(EXIT_IO, "%s: %s", path, text_error(errno));
     for (int i = 0; i < n; i++) {
         char *file = NULL;
         struct stat st;
@@ -67,8 +69,10 @@ int policy_list_add(policy_list *l, const char *verb, const char *path)
     struct stat st;
     if (strcmp(path, "-") == 0 && l->from_stdin++)
         return fail(EXIT_USAGE, "%s: --policy -: standard input can be read once only", verb);
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? add_folder(l, verb, path)
-                                                       : add_file(l, verb, path);
+    const int bad = stat(path, &st);
+    if (bad && errno == EIO) /* else opening it says why */
+        return fail(EXIT_IO, "%s: %s", path, text_error(errno));
+    return !bad && S_ISDIR(st.st_mode) ? add_folder(l, verb, path) : add_file(l, verb, path);
 }
 
 int policy_list_add_all(policy_list *l, const char *verb, const option_list *paths)

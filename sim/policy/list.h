@@ -14,7 +14,7 @@ typedef struct policy_list {
 
 /* The row of the option for a command's table; `paths` is an option_list. */
 #define POLICY_OPTION_ROW(paths)                                                                \
-    {'P', "policy", OPTION_LIST, &(paths), "FILE",                                              \
+    {'P', "policy", OPTION_INPUTS, &(paths), "FILE",                                              \
      "a policy (YAML), the name of a bundled one (in MPSIM_POLICIES or where they are "         \
      "installed), or a folder of them; may be repeated"}
 

@@ -3,7 +3,10 @@
 #include "nemo.h"
 
 #include "../cli/options.h"
+#include "../cli/resource.h"
+#include "../text/words.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,24 +32,39 @@ static int add_plan(policy_draft *d)
     return 0;
 }
 
-/* A file that says nothing is a mistake: it would train as fp32 without a word. */
-static int is_empty(const yaml_value *tree)
+/* A file that says nothing is a mistake: it would train as fp32 without a word. So is one with a name, a note and steps alone. */
+static int says_nothing(const yaml_value *map)
 {
-    return tree->type == YAML_MAP && tree->count == 0;
+    static const char *const labels[] = {"name", "source", "note", "step"};
+    int nothing = map->type == YAML_MAP;
+    for (size_t i = 0; nothing && i < map->count; i++) {
+        const yaml_value *v = map->items[i].value;
+        int label = 0;
+        for (size_t k = 0; k < sizeof labels / sizeof *labels; k++)
+            label |= strcmp(map->items[i].key, labels[k]) == 0;
+        if (strcmp(map->items[i].key, "schedule") == 0 && v->type == YAML_LIST) {
+            label = 1;
+            for (size_t k = 0; label && k < v->count; k++)
+                label = says_nothing(v->items[k].value);
+        }
+        nothing = label;
+    }
+    return nothing;
 }
 
 static int read_plans(policy_draft *d, const yaml_value *tree)
 {
-    if (is_empty(tree))
-        return trace_error_set(d->r.error, EXIT_DATA, d->r.path, UINT64_MAX,
-                               "no key is given: a policy is 'key: value' lines, as 'precision: bf16'");
-    if (keys_read(d, tree, 0) || add_plan(d))
+    const int nothing = says_nothing(tree);
+    if ((!nothing || tree->count) && (keys_read(d, tree, 0) || add_plan(d)))
         return -1;
     const yaml_value *list = d->value[KEY_SCHEDULE];
     for (size_t i = 0; list && i < list->count; i++)
         if (keys_read(d, list->items[i].value, list->items[i].line) || add_plan(d))
             return -1;
-    return 0;
+    return nothing ? trace_error_set(d->r.error, EXIT_DATA, d->r.path, UINT64_MAX,
+                                     "no key %sis given: a policy is 'key: value' lines, as 'precision: bf16'",
+                                     tree->count ? "of a training " : "")
+                   : 0;
 }
 
 const plan *policy_plan(const policy *p, uint64_t step)
@@ -59,42 +77,45 @@ const plan *policy_plan(const policy *p, uint64_t step)
 
 /* ---- files ---- */
 
-enum { PATH_SIZE = 4096 };
-
-/* Where the bundled policies are: MPSIM_POLICIES and nowhere else; or beside the program: in the source
- * tree, in a build folder of it, in an installation that was moved; or where they were to be installed. */
-static const char *bundled_folder(char folder[PATH_SIZE])
+/* Where the bundled policies are. */
+static const char *bundled_folder(char folder[RESOURCE_PATH])
 {
-    static const char *const beside[] = {"data/policies", "../data/policies",
-                                         "../share/mpsim/policies"};
-    const char *set = getenv("MPSIM_POLICIES");
-    char program[PATH_SIZE - 32], real[PATH_SIZE];
-    if (set && *set)
-        return set;
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[n > 0 ? n : 0] = '\0'; /* not every system has it */
-    char *slash = strrchr(program, '/');
-    for (size_t i = 0; slash && i < sizeof beside / sizeof beside[0]; i++) {
-        *slash = '\0';
-        snprintf(folder, PATH_SIZE, "%s/%s", program, beside[i]);
-        if (realpath(folder, real))
+    char real[RESOURCE_PATH];
+    const char *at, *last = "";
+    for (size_t i = 0; (at = resource_folder(RESOURCE_POLICIES, i, folder)); i++) {
+        last = at;
+        if (at == folder && realpath(folder, real))
             return strcpy(folder, real);
     }
-    return MPSIM_POLICIES_DIR;
+    return last;
 }
 
-/* The file that is meant: itself, or a bundled policy of that name. */
-static char *find_file(const char *path)
+/* 1 if something is there, 0 if not; -1 and errno if that is not known. */
+static int is_there(const char *path)
 {
-    char *found = NULL, folder[PATH_SIZE];
-    if (strcmp(path, "-") == 0 || strchr(path, '/') || access(path, F_OK) == 0)
-        return strdup(path);
-    if (asprintf(&found, "%s/%s.yaml", bundled_folder(folder), path) < 0)
+    if (access(path, F_OK) == 0 || errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG) /* opening it says why */
+        return 1;
+    return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
+}
+
+/* The file that is meant, *there: itself, or a bundled policy of that name. NULL and errno. */
+static char *find_file(const char *path, int *there)
+{
+    char *found = NULL, folder[RESOURCE_PATH];
+    *there = strcmp(path, "-") == 0 || strchr(path, '/') ? 1 : is_there(path);
+    if (*there)
+        return *there > 0 ? strdup(path) : NULL;
+    if (asprintf(&found, "%s/%s.yaml", bundled_folder(folder), path) < 0) {
+        errno = ENOMEM;
         return NULL;
-    if (access(found, F_OK) == 0)
+    }
+    *there = is_there(found);
+    if (*there > 0)
         return found;
+    const int why = errno;
     free(found);
-    return strdup(path);
+    errno = why;
+    return *there < 0 ? NULL : strdup(path);
 }
 
 /* "data/policies/x.yaml" -> "x" */
@@ -111,15 +132,17 @@ static char *base_name(const char *path)
 
 int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error)
 {
-    char folder[PATH_SIZE];
+    char folder[RESOURCE_PATH];
     memset(p, 0, sizeof *p);
-    p->path = find_file(path);
+    int there;
+    p->path = find_file(path, &there);
+    const int why = errno;
     p->name = base_name(path);
     policy_draft d = {.r = {.path = p->path, .error = error, .remarks = &p->remarks}, .policy = p, .epoch = steps_per_epoch};
     int code = -1;
     if (!p->path || !p->name) {
-        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
-    } else if (strcmp(path, "-") != 0 && !strchr(path, '/') && access(p->path, F_OK) != 0) {
+        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", text_error(p->path ? ENOMEM : why));
+    } else if (!there) {
         trace_error_set(error, EXIT_IO, path, UINT64_MAX,
                         "no such file, and no bundled policy of that name in %s (MPSIM_POLICIES)",
                         bundled_folder(folder));

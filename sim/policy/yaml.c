@@ -9,13 +9,14 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_NODES = 20000 };
+enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_NODES = 20000, MAX_ANCHORS = 256, MAX_DIRECTIVES = 16 };
 
 typedef struct loader {
     const unsigned char *text;
     size_t n;
     const char *path;
     yaml_document_t *document;
+    int nodes; /* converted so far: an alias is the value again */
     trace_error *error;
 } loader;
 
@@ -81,22 +82,82 @@ static int add_item(loader *l, yaml_value *v, const yaml_node_t *key, int index,
     return 0;
 }
 
-static int add_items(loader *l, yaml_value *v, const yaml_node_t *n, int depth)
+static size_t count_of(const yaml_node_t *n)
 {
-    const int map = n->type == YAML_MAPPING_NODE;
-    const size_t count = map ? (size_t)(n->data.mapping.pairs.top - n->data.mapping.pairs.start)
-                             : (size_t)(n->data.sequence.items.top - n->data.sequence.items.start);
-    v->items = calloc(count ? count : 1, sizeof *v->items);
-    if (!v->items) {
+    return n->type == YAML_MAPPING_NODE ? (size_t)(n->data.mapping.pairs.top - n->data.mapping.pairs.start)
+                                        : (size_t)(n->data.sequence.items.top - n->data.sequence.items.start);
+}
+
+static int is_merge(const yaml_node_t *key)
+{
+    return key->type == YAML_SCALAR_NODE && strcmp((const char *)key->data.scalar.value, "<<") == 0;
+}
+
+static int has_key(const yaml_value *v, const yaml_node_t *key)
+{
+    for (size_t i = 0; key->type == YAML_SCALAR_NODE && i < v->count; i++)
+        if (strcmp(v->items[i].key, (const char *)key->data.scalar.value) == 0)
+            return 1;
+    return 0;
+}
+
+static int make_room(loader *l, yaml_value *v, size_t more)
+{
+    yaml_item *items = realloc(v->items, (v->count + more + 1) * sizeof *items);
+    if (!items) {
         set_error(l, EXIT_IO, 0, "out of memory%s", "");
         return -1;
     }
-    for (size_t i = 0; i < count; i++) {
-        const yaml_node_pair_t *pair = map ? &n->data.mapping.pairs.start[i] : NULL;
-        const yaml_node_t *key = map ? yaml_document_get_node(l->document, pair->key) : NULL;
-        if (add_item(l, v, key, map ? pair->value : n->data.sequence.items.start[i], depth))
+    v->items = items;
+    return 0;
+}
+
+/* The pairs of a map, or those whose keys v has not; merge keys are left to add_merged. */
+static int add_pairs(loader *l, yaml_value *v, const yaml_node_t *map, int only_new, int depth)
+{
+    if (make_room(l, v, count_of(map)))
+        return -1;
+    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
+        const yaml_node_t *key = yaml_document_get_node(l->document, p->key);
+        if (!is_merge(key) && !(only_new && has_key(v, key)) && add_item(l, v, key, p->value, depth))
             return -1;
     }
+    return 0;
+}
+
+/* "<<: *base", "<<: [*a, *b]": pairs of those maps whose keys are not given, the first map's before the next's. */
+static int add_merged(loader *l, yaml_value *v, const yaml_node_t *map, int depth)
+{
+    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
+        const yaml_node_t *key = yaml_document_get_node(l->document, p->key);
+        const yaml_node_t *from = yaml_document_get_node(l->document, p->value);
+        if (!is_merge(key))
+            continue;
+        const int list = from->type == YAML_SEQUENCE_NODE;
+        for (size_t i = 0; i < (list ? count_of(from) : 1); i++) {
+            const yaml_node_t *one =
+                list ? yaml_document_get_node(l->document, from->data.sequence.items.start[i]) : from;
+            if (one->type != YAML_MAPPING_NODE || depth > MAX_DEPTH) {
+                set_error(l, EXIT_DATA, line_of(key), one->type == YAML_MAPPING_NODE
+                          ? "nested too deeply%s" : "<<: 'key: value' pairs are needed, or an alias of them%s", "");
+                return -1;
+            }
+            if (add_pairs(l, v, one, 1, depth) || add_merged(l, v, one, depth + 1))
+                return -1;
+        }
+    }
+    return 0;
+}
+
+static int add_items(loader *l, yaml_value *v, const yaml_node_t *n, int depth)
+{
+    if (n->type == YAML_MAPPING_NODE)
+        return add_pairs(l, v, n, 0, depth) || add_merged(l, v, n, depth) ? -1 : 0;
+    if (make_room(l, v, count_of(n)))
+        return -1;
+    for (const yaml_node_item_t *i = n->data.sequence.items.start; i < n->data.sequence.items.top; i++)
+        if (add_item(l, v, NULL, *i, depth))
+            return -1;
     return 0;
 }
 
@@ -110,8 +171,8 @@ static yaml_value *convert(loader *l, int index, int depth)
     }
     v->line = line_of(n);
     int bad = 0;
-    if (depth > MAX_DEPTH) {
-        set_error(l, EXIT_DATA, v->line, "nested too deeply%s", "");
+    if (depth > MAX_DEPTH || ++l->nodes > MAX_NODES) {
+        set_error(l, EXIT_DATA, v->line, depth > MAX_DEPTH ? "nested too deeply%s" : "too many keys and values%s", "");
         bad = 1;
     } else if (n->type == YAML_SCALAR_NODE) {
         v->type = YAML_TEXT;
@@ -132,30 +193,51 @@ static yaml_value *convert(loader *l, int index, int depth)
     return NULL;
 }
 
+/* The line of the first of too many directives, or 0: libyaml compares each with all others before it says a word. */
+static unsigned too_many_directives(const unsigned char *text, size_t n)
+{
+    unsigned line = 0;
+    int found = 0;
+    for (const unsigned char *p = text, *next; p; p = next) {
+        line++;
+        found += p < text + n && *p == '%';
+        if (found > MAX_DIRECTIVES)
+            return line;
+        next = memchr(p, '\n', (size_t)(text + n - p));
+        next += next != NULL;
+    }
+    return 0;
+}
+
 /* What would make the tree larger than the file, endless or slow to build is refused before the
- * document is built: aliases, anchors (libyaml searches all of them for each), depth (its scanner
- * looks at every open bracket for each token) and a large number of nodes. */
+ * document is built: many anchors (libyaml searches all of them for each, and for each alias), depth (its
+ * scanner looks at every open bracket for each token) and a large number of nodes. What aliases repeat
+ * counts again when it is converted. */
 static int is_refused(loader *l, const unsigned char *text, size_t n)
 {
     yaml_parser_t parser;
     yaml_event_t e;
-    int refused = 0, end = 0, depth = -1, nodes = 0;
+    int refused = 0, end = 0, depth = -1, nodes = 0, anchors = 0;
+    const unsigned line = too_many_directives(text, n);
+    if (line) {
+        set_error(l, EXIT_DATA, line, "too many lines that begin with %%%s", "");
+        return 1;
+    }
     if (!yaml_parser_initialize(&parser))
         return 0; /* the second attempt says so */
     yaml_parser_set_input_string(&parser, text, n);
     while (!refused && !end && yaml_parser_parse(&parser, &e)) {
         const int begins = e.type == YAML_SEQUENCE_START_EVENT || e.type == YAML_MAPPING_START_EVENT;
-        const int anchor = (e.type == YAML_SCALAR_EVENT && e.data.scalar.anchor) ||
-                           (e.type == YAML_SEQUENCE_START_EVENT && e.data.sequence_start.anchor) ||
-                           (e.type == YAML_MAPPING_START_EVENT && e.data.mapping_start.anchor);
+        anchors += (e.type == YAML_SCALAR_EVENT && e.data.scalar.anchor) ||
+                   (e.type == YAML_SEQUENCE_START_EVENT && e.data.sequence_start.anchor) ||
+                   (e.type == YAML_MAPPING_START_EVENT && e.data.mapping_start.anchor);
         end = e.type == YAML_STREAM_END_EVENT;
         depth += begins;
         depth -= e.type == YAML_SEQUENCE_END_EVENT || e.type == YAML_MAPPING_END_EVENT;
-        nodes += begins || e.type == YAML_SCALAR_EVENT;
+        nodes += begins || e.type == YAML_SCALAR_EVENT || e.type == YAML_ALIAS_EVENT;
         refused = 1;
-        if (e.type == YAML_ALIAS_EVENT || anchor)
-            set_error(l, EXIT_DATA, (unsigned)e.start_mark.line + 1, "%s: write the value again",
-                      anchor ? "an anchor" : "an alias");
+        if (anchors > MAX_ANCHORS)
+            set_error(l, EXIT_DATA, (unsigned)e.start_mark.line + 1, "too many anchors%s", "");
         else if (depth > MAX_DEPTH)
             set_error(l, EXIT_DATA, (unsigned)e.start_mark.line + 1, "nested too deeply%s", "");
         else if (nodes > MAX_NODES)

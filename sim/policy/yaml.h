@@ -1,7 +1,8 @@
 /* yaml.h -- a YAML file as a small tree that knows its lines.
  *
- * Scalars stay text. A file of more than 1 MiB, of more than one document, or nested deeper than
- * 16, a key that is no scalar or stands twice, and an alias are errors. */
+ * Scalars stay text; an alias is its anchor's value again, and "<<" merges maps, as in YAML 1.1. A file of
+ * more than 1 MiB, of more than one document, nested deeper than 16 or with more than 20,000 keys and
+ * values (aliases written out), and a key that is no scalar or stands twice are errors. */
 #ifndef MPSIM_SIM_POLICY_YAML_H
 #define MPSIM_SIM_POLICY_YAML_H
 

@@ -145,7 +145,7 @@ static int replay_policies(run *r, input *in, const replay_options *o)
     if (!code && r->report.compare)
         replay_report_compare(&r->report, r->policies.items, r->totals, r->policies.count);
     if (!code && replay_report_end(&r->report))
-        code = fail(EXIT_IO, ferror(r->report.file) ? "replay: the report could not be written" : "out of memory");
+        code = ferror(r->report.file) ? output_failed() : fail(EXIT_IO, "out of memory");
     if (code)
         replay_report_abandon(&r->report);
     return code;

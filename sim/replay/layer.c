@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* "LAYER.weight", as tensors or aliases have it. */
-static int add(replay *r, const char *layer, size_t n, uint64_t rank)
+static int add(replay *r, const char *layer, size_t n, size_t rank)
 {
     char name[REPLAY_NAME_MAX + 16];
     if (n > REPLAY_NAME_MAX)
@@ -74,7 +74,7 @@ static int add_aliases(replay *r)
         int rank = replay_weight_rank(r, layer);
         if (rank == POLICY_TABLE)
             rank = 2; /* the other use of the table is a product */
-        if (rank >= 0 && add(r, alias, (size_t)(alias_dot - alias), (uint64_t)rank))
+        if (rank >= 0 && add(r, alias, (size_t)(alias_dot - alias), (size_t)rank))
             return replay_no_memory();
     }
     return 0;

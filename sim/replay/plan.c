@@ -21,7 +21,7 @@ void replay_count_bytes(replay *r)
         const int fp8 = r->plan->fp8_params && recipe && p->shape_rank == 2;
         if (p->p)
             train_bytes_add(&r->out.bytes, &p->place, r->plan->master, &o, p->count,
-                            fp8 ? mpsim_block_bytes(recipe, p->cols ? (size_t)p->count / p->cols : 0, p->cols)
+                            fp8 ? mpsim_block_bytes(recipe, p->cols ? p->count / p->cols : 0, p->cols)
                                 : 0);
     }
 }

@@ -169,7 +169,7 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
     const size_t n = s->mine ? (size_t)tensor->count : 0, cols = columns(tensor);
     if (role == TRAIN_ACT && r->rank == 0)
         r->out.bytes.activations +=
-            b ? mpsim_block_bytes(b, cols ? (size_t)tensor->count / cols : 0, cols)
+            b ? mpsim_block_bytes(b, cols ? tensor->count / cols : 0, cols)
               : tensor->count * mpsim_format_code_bytes(&s->place.format[role]);
     const train_placement place = s->place;
     replay_casting how = {role, s->layer, &place, 1, n, cols, backward ? r->scaler.scale / from : 1, 0};

@@ -12,6 +12,7 @@
 #include "spec.h"
 #include "table.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -291,12 +292,14 @@ static int run_log(run *r, const char *path)
     return 0;
 }
 
-/* Whether an operand is a file, but none of tensors. */
+/* Whether an operand is a file, but none of tensors; one that cannot be read is none: opening it says why. */
 static int is_text(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
-           !trace_probe(path, NULL);
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+        return 0;
+    errno = 0;
+    return !trace_probe(path, NULL) && !errno;
 }
 
 /* A single operand that is no file of tensors is a log; of several, none may be. */
@@ -481,7 +484,7 @@ int cmd_scaler(const command *self, int argc, char **argv)
         {0, "Instead of a trace", OPTION_HEADING, NULL, NULL, NULL},
         {0, "pattern", OPTION_STRING, &o.pattern, "TEXT",
          "an overflow pattern, as '1*3,0*2000,1'; @FILE: the pattern in a file"},
-        {0, "log", OPTION_LIST, &o.logs, "FILE",
+        {0, "log", OPTION_INPUTS, &o.logs, "FILE",
          "the text log of a training; - is standard input"},
         {0, "log-pattern", OPTION_LIST, &o.log_patterns, "TEXT",
          "lines of your own in it, as 'it {step} .* amp={scale} skip={overflow}'; may be repeated"},
@@ -492,8 +495,8 @@ int cmd_scaler(const command *self, int argc, char **argv)
         INPUT_OPTION_ROWS(from),
         KEEP_GOING_OPTION_ROW(from),
         {0, "State", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "state-in", OPTION_STRING, &o.state_in, "FILE", "go on from a saved state"},
-        {0, "state-out", OPTION_STRING, &o.state_out, "FILE", "save the state at the end"},
+        {0, "state-in", OPTION_INPUT, &o.state_in, "FILE", "go on from a saved state"},
+        {0, "state-out", OPTION_OUTPUT, &o.state_out, "FILE", "save the state at the end"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "amp", OPTION_FLAG, &o.amp, NULL,
          "a line per step as training scripts log it, with the scale after the step"},

@@ -42,7 +42,7 @@ static health_finding by_lost(health *h)
 {
     if (is_lost(&h->loss) || is_lost(&h->norm))
         return HEALTH_LOST;
-    const size_t lines = h->norm.n + h->norm.others;
+    const uint64_t lines = h->norm.n + h->norm.others;
     if (h->loss.lost || (h->norm.lost && lines >= SEVERAL))
         return HEALTH_ISOLATED;
     if (h->norm.lost)

@@ -1,19 +1,29 @@
 /* pattern.c -- see pattern.h. */
 #include "pattern.h"
 
+#include "../array/array.h"
 #include "../cli/options.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DEPTH = 16 };
 
+/* Steps alike, or a group: the parts behind it. Only what has steps is one, so that playing them takes as long as their
+ * steps, however much text there is between. */
+typedef struct part {
+    double limit;
+    uint64_t times;
+    size_t inside; /* parts of a group; 0: steps alike */
+} part;
+
 typedef struct reader {
     const char *text, *p;
-    pattern_visit visit;
-    void *context;
-    const char *reason;
-    int stopped; /* what visit returned */
+    const char *reason; /* NULL: out of memory */
+    int keep;           /* the parts           */
+    part *parts;
+    size_t n;
 } reader;
 
 static void skip_blanks(reader *r)
@@ -69,21 +79,33 @@ static int read_limit(reader *r, double *limit)
     return 0;
 }
 
-static int sequence(reader *r, int depth, int emit, uint64_t *steps);
+static int add_part(reader *r)
+{
+    if (!r->keep)
+        return 0;
+    if (array_room(&r->parts, r->n, sizeof *r->parts))
+        return mistake(r, NULL);
+    r->n++;
+    return 0;
+}
+
+static int sequence(reader *r, int depth, uint64_t *steps);
 
 /* One item, with its number of times. */
-static int item(reader *r, int depth, int emit, uint64_t *steps)
+static int item(reader *r, int depth, uint64_t *steps)
 {
     double limit = (double)INFINITY;
     const char c = *r->p;
-    const char *inside = NULL;
+    const size_t at = r->n;
     uint64_t length = 1, times;
+    if (add_part(r))
+        return -1;
     if (c == '(') {
-        inside = ++r->p;
+        r->p++;
         length = 0;
         if (depth == DEPTH)
             return mistake(r, "too many parentheses inside each other");
-        if (sequence(r, depth + 1, 0, &length))
+        if (sequence(r, depth + 1, &length))
             return -1;
         if (*r->p != ')')
             return mistake(r, "')' is missing");
@@ -104,45 +126,48 @@ static int item(reader *r, int depth, int emit, uint64_t *steps)
     if (length && times > (PATTERN_STEPS - *steps) / length)
         return mistake(r, too_many);
     *steps += length * times;
-    if (!emit || !length)
-        return 0;
-    if (!inside) {
-        r->stopped = r->visit(limit, times, r->context);
-        return r->stopped;
-    }
-    const char *after = r->p;
-    for (uint64_t i = 0; i < times; i++) {
-        uint64_t ignored = 0;
-        r->p = inside;
-        if (sequence(r, depth + 1, 1, &ignored))
-            return -1;
-    }
-    r->p = after;
+    if (r->keep && length && times)
+        r->parts[at] = (part){limit, times, r->n - at - 1};
+    else
+        r->n = at;
     return 0;
 }
 
-static int sequence(reader *r, int depth, int emit, uint64_t *steps)
+static int sequence(reader *r, int depth, uint64_t *steps)
 {
     for (;;) {
         skip_blanks(r);
         if (*r->p == 0 || *r->p == ')')
             return 0;
-        if (item(r, depth, emit, steps))
+        if (item(r, depth, steps))
             return -1;
     }
+}
+
+static int play(const part *parts, size_t n, pattern_visit visit, void *context)
+{
+    int stopped = 0;
+    for (size_t i = 0; i < n && !stopped; i += 1 + parts[i].inside)
+        if (!parts[i].inside)
+            stopped = visit(parts[i].limit, parts[i].times, context);
+        else
+            for (uint64_t k = 0; k < parts[i].times && !stopped; k++)
+                stopped = play(parts + i + 1, parts[i].inside, visit, context);
+    return stopped;
 }
 
 int pattern_each(const char *text, pattern_visit visit, void *context, uint64_t *steps, size_t *at,
                  const char **reason)
 {
-    reader r = {.text = text, .p = text, .visit = visit, .context = context};
+    reader r = {.text = text, .p = text, .keep = visit != NULL};
     *steps = 0;
-    int bad = sequence(&r, 0, visit != NULL, steps);
-    if (!bad && *r.p == ')')
-        bad = mistake(&r, "')' without '('");
-    if (r.stopped)
-        return r.stopped;
+    int result = sequence(&r, 0, steps);
+    if (!result && *r.p == ')')
+        result = mistake(&r, "')' without '('");
     *at = (size_t)(r.p - text);
     *reason = r.reason;
-    return bad;
+    if (!result)
+        result = play(r.parts, r.n, visit, context);
+    free(r.parts);
+    return result;
 }

@@ -34,7 +34,7 @@ int scalerrun_pattern(scalerrun *r, const char *text)
     uint64_t steps;
     size_t at;
     const char *reason;
-    return pattern_each(text, visit_pattern, r, &steps, &at, &reason) ? EXIT_USAGE : 0;
+    return pattern_each(text, visit_pattern, r, &steps, &at, &reason) ? fail(EXIT_IO, "out of memory") : 0; /* it was checked */
 }
 
 /* ---- the steps of a trace ---- */

@@ -1,9 +1,12 @@
 /* part.c -- see part.h. */
 #include "part.h"
 
+#include "../text/words.h"
 #include "../trace/inputs.h"
+#include "../trace/whole.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <mpsim/digest.h>
 #include <stdlib.h>
@@ -210,7 +213,7 @@ static int get(part_reader *r, void *p, size_t n, trace_error *error)
         memcpy(p, (const char *)r->source->bytes + r->place, n);
     else if (fread(p, 1, n, r->from) != n)
         return failed(r, error, ferror(r->from) ? EXIT_IO : EXIT_DATA,
-                      ferror(r->from) ? strerror(errno) : "truncated while it was read");
+                      ferror(r->from) ? text_error(errno) : "truncated while it was read");
     r->place += n;
     return 0;
 }
@@ -219,21 +222,21 @@ int part_seek(part_reader *r, uint64_t place, trace_error *error)
 {
     r->place = place;
     r->at = r->digest = 0;
-    return r->from && fseeko(r->from, (off_t)place, SEEK_SET) ? failed(r, error, EXIT_IO, strerror(errno)) : 0;
+    return r->from && fseeko(r->from, (off_t)place, SEEK_SET) ? failed(r, error, EXIT_IO, text_error(errno)) : 0;
 }
 
 static int open_file(part_reader *r, trace_error *error)
 {
     struct stat st;
-    const int fd = r->source->file ? dup(fileno(r->source->file)) : -1;
-    r->from = r->source->file ? (fd < 0 ? NULL : fdopen(fd, "rb")) : fopen(r->source->name, "rbe");
-    if (!r->from || (r->source->file && fseeko(r->from, 0, SEEK_SET) != 0))
-        return failed(r, error, EXIT_IO, strerror(errno));
-    if (fstat(fileno(r->from), &st) != 0)
-        return failed(r, error, EXIT_IO, strerror(errno));
+    const int fd = r->source->file ? dup(fileno(r->source->file)) : open(r->source->name, O_RDONLY | O_CLOEXEC);
+    r->has_fd = fd >= 0;
+    r->fd = fd;
+    r->from = fd < 0 ? NULL : whole_stream(fd, "r", NULL);
+    if (!r->from || (r->source->file && fseeko(r->from, 0, SEEK_SET) != 0) || fstat(fd, &st) != 0)
+        return failed(r, error, EXIT_IO, text_error(errno));
     if (!S_ISREG(st.st_mode))
         return failed(r, error, EXIT_DATA, "is not a regular file");
-    inputs_add(fileno(r->from));
+    inputs_add(fd);
     r->size = (uint64_t)st.st_size;
     return 0;
 }
@@ -279,6 +282,8 @@ void part_close(part_reader *r)
 {
     if (r->from)
         fclose(r->from);
+    if (r->has_fd)
+        close(r->fd);
     free(r->record.p);
     free(r->tensor.p);
     memset(r, 0, sizeof *r);

@@ -85,6 +85,7 @@ typedef struct part_source {
 typedef struct part_reader {
     const part_source *source;
     FILE *from;               /* NULL: in memory          */
+    int fd, has_fd;           /* under it                 */
     uint64_t place, size;     /* next byte; of all        */
     unsigned version;
     uint64_t at, digest;      /* of the section, as above */

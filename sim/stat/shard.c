@@ -3,7 +3,9 @@
 
 #include "../array/array.h"
 #include "../cli/progress.h"
+#include "../text/words.h"
 
+#include <errno.h>
 #include <mpsim/digest.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +29,11 @@ static int list_files(shards *s)
     if (!s->starts)
         return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < n; i++) {
+        errno = 0;
         if (trace_tree_bytes(s->in.tree.paths[i], &bytes))
-            return fail(EXIT_USAGE, "stat: --shard divides files by their sizes, and '%s' is not a regular file",
-                        s->in.tree.paths[i]);
+            return errno ? fail(EXIT_IO, "%s: %s", s->in.tree.paths[i], text_error(errno))
+                         : fail(EXIT_USAGE, "stat: --shard divides files by their sizes, and '%s' is not a regular file",
+                                s->in.tree.paths[i]);
         if (bytes > INT64_MAX - s->starts[i])
             return fail(EXIT_DATA, "stat: files of more than 2^63 bytes in all");
         s->starts[i + 1] = s->starts[i] + bytes;
@@ -142,8 +146,8 @@ static int write_file(void *context, const trace *t, uint64_t i)
     for (size_t k = 0; k < trace_count(t); k++)
         tensors += (uint64_t)(input_selects(x->in, trace_at(t, k)) != 0);
     count_file(x, i);
-    if (share_owns(&x->share, i))
-        (void)twice_look_at(&look, t);
+    if (share_owns(&x->share, i) && twice_look_at(&look, t) && look.step >= 0)
+        return fail(EXIT_IO, "out of memory"); /* a part without it would be another */
     part_write_file(&x->w, i, trace_path(t), tensors, &look);
     free(look.tensors);
     return 0;

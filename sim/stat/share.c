@@ -47,7 +47,7 @@ void share_make(share *s, uint64_t k, uint64_t n, const uint64_t *starts, size_t
         s->last = s->first;
 }
 
-int share_owns(const share *s, size_t i)
+int share_owns(const share *s, uint64_t i)
 {
     if (i >= s->files)
         return 0;

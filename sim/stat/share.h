@@ -31,7 +31,7 @@ int share_parse(uint64_t *k, uint64_t *n, const char *text);
 void share_make(share *s, uint64_t k, uint64_t n, const uint64_t *starts, size_t files);
 
 /* share_owns -- whether the first byte of file i is in the run: it is counted there. */
-int share_owns(const share *s, size_t i);
+int share_owns(const share *s, uint64_t i);
 
 /* What a shard has of a file whose selected elements take `bytes`: `low` to `high` - 1 of these, and with `rest`
  * what comes behind the last of them. */

@@ -1,6 +1,7 @@
 /* words.c -- see words.h. */
 #include "words.h"
 
+#include <errno.h>
 #include <string.h>
 
 void text_wrap(FILE *to, int at, int width, const char *between, const char *text)
@@ -26,4 +27,9 @@ int text_ends_with(const char *s, const char *end)
 {
     const size_t n = strlen(s), m = strlen(end);
     return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+const char *text_error(int number)
+{
+    return number == ENOMEM ? "out of memory" : strerror(number);
 }

@@ -1,4 +1,4 @@
-/* words.h -- words in lines of a width, their plurals and their ends. */
+/* words.h -- words in lines of a width, their plurals and their ends; errors of the system in words. */
 #ifndef MPSIM_SIM_TEXT_WORDS_H
 #define MPSIM_SIM_TEXT_WORDS_H
 
@@ -15,5 +15,8 @@ const char *text_plural(uint64_t n);
 
 /* text_ends_with -- whether `end` is how s ends; an empty one always is. */
 int text_ends_with(const char *s, const char *end);
+
+/* text_error -- what an errno says: strerror, but "out of memory" for what is no fault of a file. */
+const char *text_error(int number);
 
 #endif

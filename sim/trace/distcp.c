@@ -6,6 +6,7 @@
  * MetadataIndex) and filesystem.py (_StorageInfo) of PyTorch 2.15.0; checkpoints that it wrote (tests/trace/parts).
  * A tensor is named by its path in the state that was saved (planner_data), as dcp_to_torch_save puts it into a
  * file: levels joined by '/'. */
+#include "../text/words.h"
 #include "inputs.h"
 #include "parts.h"
 #include "torch.h"
@@ -19,7 +20,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NO_PLACE = TRACE_RANK_MAX + 1, BAD_PLACE };
+enum {
+    NO_PLACE = TRACE_RANK_MAX + 1, BAD_PLACE,
+    /* What values of the pickle may share, they share with everyone who looks: */
+    FIELDS_MAX = 100,   /* of an object; torch's have ten                          */
+    LEVELS_MAX = 1000,  /* of a path                                               */
+    NAME_BYTES = 4096,  /* of a name of an item, which is compared with others     */
+    LOOKS = 8           /* at chunks of tensors, for each reference of the pickle  */
+};
 
 /* Where a chunk is: a row of storage_data. */
 typedef struct chunk {
@@ -28,6 +36,12 @@ typedef struct chunk {
     const char *name, *file;
     uint64_t at, bytes;
 } chunk;
+
+/* A row of planner_data. */
+typedef struct named {
+    const char *name;
+    size_t i; /* the row */
+} named;
 
 typedef struct checkpoint {
     trace *t;
@@ -39,6 +53,9 @@ typedef struct checkpoint {
     size_t n;
     const char **files; /* names, sorted, and then their paths */
     size_t n_files;
+    pickle_ref paths; /* planner_data */
+    named *names;     /* its texts, by name and row */
+    size_t n_names, looked;
 } checkpoint;
 
 #if defined(__GNUC__)
@@ -87,7 +104,7 @@ static int read_metadata(checkpoint *c)
     struct stat st;
     int fd = open(c->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st)) {
-        trace_error_set(c->error, TRACE_EXIT_IO, c->path, TRACE_NO_OFFSET, "cannot open: %s", strerror(errno));
+        trace_error_set(c->error, TRACE_EXIT_IO, c->path, TRACE_NO_OFFSET, "cannot open: %s", text_error(errno));
         if (fd >= 0)
             close(fd);
         return -1;
@@ -105,13 +122,14 @@ static int read_metadata(checkpoint *c)
     if (e.what == PICKLE_NO_MEMORY)
         return trace_no_memory(c->t, c->error);
     return trace_error_set(c->error, e.what == PICKLE_BAD ? TRACE_EXIT_DATA : TRACE_EXIT_IO, c->path, e.at, "%s",
-                           e.what == PICKLE_BAD ? e.text : strerror(errno));
+                           e.what == PICKLE_BAD ? e.text : text_error(errno));
 }
 
 /* A field of a dataclass. */
 static pickle_ref field(const checkpoint *c, pickle_ref object, const char *name)
 {
-    return pickle_get(c->p, pickle_state(c->p, object), name);
+    const pickle_ref state = pickle_state(c->p, object);
+    return pickle_count(c->p, state) > FIELDS_MAX ? PICKLE_ABSENT : pickle_get(c->p, state, name);
 }
 
 static int is_class(const checkpoint *c, pickle_ref object, const char *name)
@@ -157,7 +175,7 @@ static int read_count(const checkpoint *c, pickle_ref r, uint64_t *u)
 static int compare_chunks(const void *pa, const void *pb)
 {
     const chunk *a = pa, *b = pb;
-    int order = strcmp(a->name, b->name);
+    int order = a->name == b->name ? 0 : strcmp(a->name, b->name);
     if (!order && a->rank != b->rank)
         order = a->rank < b->rank ? -1 : 1;
     for (size_t i = 0; !order && a->rank < NO_PLACE && i < a->rank; i++)
@@ -195,6 +213,8 @@ static int read_chunk(checkpoint *c, pickle_ref key, pickle_ref value, chunk *to
         read_count(c, field(c, value, "offset"), &to->at) || read_count(c, field(c, value, "length"), &to->bytes) ||
         to->bytes == 0)
         return bad(c, "storage_data does not say of an item where it is");
+    if (n > NAME_BYTES || m > NAME_BYTES)
+        return bad(c, "the name of an item is longer than %d bytes", NAME_BYTES);
     if (!*to->file || *to->file == '.' || strchr(to->file, '/'))
         return bad(c, "'%.200s' is not the name of a file beside .metadata", to->file);
     if (more && pickle_type_of(c->p, more) != PICKLE_NONE && pickle_count(c->p, more))
@@ -222,7 +242,7 @@ static int read_files(checkpoint *c)
         if (stat(path, &st))
             return errno == ENOENT ? bad(c, "its file '%.200s' is missing", c->files[i])
                                    : trace_error_set(c->error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot open: %s",
-                                                     strerror(errno));
+                                                     text_error(errno));
         inputs_add_path(path);
         c->files[c->n_files + i] = path;
         c->t->size += (uint64_t)st.st_size;
@@ -266,12 +286,57 @@ static const chunk *find_chunk(const checkpoint *c, const char *name, const uint
 
 /* ---- tensors ---- */
 
-/* The path of a name in planner_data, joined by '/'; the name itself if there is none. */
-static const char *tensor_name(checkpoint *c, pickle_ref path, const char *name)
+static int compare_names(const void *pa, const void *pb)
 {
+    const named *a = pa, *b = pb;
+    const int order = strcmp(a->name, b->name);
+    return order ? order : (a->i > b->i) - (a->i < b->i);
+}
+
+static int compare_name(const void *name, const void *b)
+{
+    return strcmp(name, ((const named *)b)->name);
+}
+
+/* The texts of planner_data, sorted; of equal ones the last. */
+static int read_names(checkpoint *c, pickle_ref root)
+{
+    c->paths = field(c, root, "planner_data");
+    const size_t n = pickle_type_of(c->p, c->paths) == PICKLE_DICT ? pickle_count(c->p, c->paths) : 0;
+    if (!(c->names = malloc((n + 1) * sizeof *c->names)))
+        return trace_no_memory(c->t, c->error);
+    for (size_t i = 0; i < n; i++) {
+        size_t bytes;
+        const char *name = pickle_text(c->p, pickle_key(c->p, c->paths, i), &bytes);
+        if (name && bytes <= NAME_BYTES && strlen(name) == bytes)
+            c->names[c->n_names++] = (named){name, i};
+    }
+    if (c->n_names)
+        qsort(c->names, c->n_names, sizeof *c->names, compare_names);
+    size_t to = 0;
+    for (size_t i = 0; i < c->n_names; i++) {
+        to -= to && strcmp(c->names[to - 1].name, c->names[i].name) == 0;
+        c->names[to++] = c->names[i];
+    }
+    c->n_names = to;
+    return 0;
+}
+
+static pickle_ref path_of(const checkpoint *c, const char *name)
+{
+    const named *found = c->n_names ? bsearch(name, c->names, c->n_names, sizeof *found, compare_name) : NULL;
+    return found ? pickle_item(c->p, c->paths, found->i) : PICKLE_ABSENT;
+}
+
+/* The path of a name in planner_data, joined by '/'; the name itself if there is none. */
+static const char *tensor_name(checkpoint *c, const char *name)
+{
+    const pickle_ref path = path_of(c, name);
     char joined[TORCH_NAME_MAX], text[64];
     size_t used = 0;
     const size_t levels = pickle_type_of(c->p, path) == PICKLE_TUPLE ? pickle_count(c->p, path) : 0;
+    if (levels > LEVELS_MAX)
+        return trace_string(c->t, name, strlen(name));
     for (size_t i = 0; i < levels; i++) {
         size_t n;
         int64_t number;
@@ -285,7 +350,10 @@ static const char *tensor_name(checkpoint *c, pickle_ref path, const char *name)
         }
         if (strlen(s) != n || used + n + 2 > sizeof joined)
             return trace_string(c->t, name, strlen(name));
-        used += (size_t)snprintf(joined + used, sizeof joined - used, "%s%s", i ? "/" : "", s);
+        joined[used] = '/';
+        used += i > 0;
+        memcpy(joined + used, s, n);
+        used += n;
     }
     return levels ? trace_string(c->t, joined, used) : trace_string(c->t, name, strlen(name));
 }
@@ -294,6 +362,9 @@ static int add_chunks(checkpoint *c, const char *name, pickle_ref list, size_t r
 {
     uint64_t offset[TRACE_RANK_MAX], size[TRACE_RANK_MAX];
     size_t n, m;
+    c->looked += pickle_count(c->p, list);
+    if (c->looked / LOOKS > pickle_memory(c->p) / sizeof(pickle_ref))
+        return bad(c, "tensor '%.200s' and others are said to be the same chunks again and again", name);
     for (size_t i = 0; i < pickle_count(c->p, list); i++) {
         const pickle_ref r = pickle_item(c->p, list, i);
         int empty = 0;
@@ -316,7 +387,7 @@ static int add_chunks(checkpoint *c, const char *name, pickle_ref list, size_t r
     return parts_whole(c->t, c->error);
 }
 
-static int add_tensor(checkpoint *c, pickle_ref key, pickle_ref what, pickle_ref names)
+static int add_tensor(checkpoint *c, pickle_ref key, pickle_ref what)
 {
     uint64_t shape[TRACE_RANK_MAX], bytes;
     size_t n;
@@ -324,11 +395,13 @@ static int add_tensor(checkpoint *c, pickle_ref key, pickle_ref what, pickle_ref
     const char *name = pickle_text(c->p, key, &n);
     const pickle_ref properties = field(c, what, "properties"), state = pickle_state(c->p, properties);
     const pickle_ref dtype = pickle_type_of(c->p, state) == PICKLE_TUPLE ? pickle_item(c->p, state, 0)
-                                                                         : pickle_get(c->p, state, "dtype");
+                                                                         : field(c, properties, "dtype");
     const char *global = pickle_type_of(c->p, dtype) == PICKLE_GLOBAL ? pickle_global(c->p, dtype) : NULL;
     const torch_dtype *d = global ? torch_dtype_find(global) : NULL;
     if (!name || strlen(name) != n)
         return bad(c, "the name of a tensor is not a string");
+    if (n > NAME_BYTES)
+        return bad(c, "the name of a tensor is longer than %d bytes", NAME_BYTES);
     if (!d)
         return bad(c, "the dtype of tensor '%.200s' is not known", name);
     if (read_sizes(c, field(c, what, "size"), shape, &like.rank))
@@ -337,7 +410,7 @@ static int add_tensor(checkpoint *c, pickle_ref key, pickle_ref what, pickle_ref
     like.format = torch_format(c->options, d->name, d->format);
     if (trace_shape_bytes(shape, like.rank, d->bytes * 8u, &like.count, &bytes))
         return bad(c, "the shape of tensor '%.200s' is too large", name);
-    trace_entry *e = parts_tensor(c->t, tensor_name(c, pickle_get(c->p, names, name), name), &like, c->error);
+    trace_entry *e = parts_tensor(c->t, tensor_name(c, name), &like, c->error);
     if (!e)
         return -1;
     e->bytes = bytes;
@@ -347,7 +420,7 @@ static int add_tensor(checkpoint *c, pickle_ref key, pickle_ref what, pickle_ref
 static int add_tensors(checkpoint *c, pickle_ref root)
 {
     size_t n;
-    const pickle_ref list = field(c, root, "state_dict_metadata"), names = field(c, root, "planner_data");
+    const pickle_ref list = field(c, root, "state_dict_metadata");
     if (pickle_type_of(c->p, list) != PICKLE_DICT)
         return bad(c, "holds no state_dict_metadata");
     for (size_t i = 0; i < pickle_count(c->p, list); i++) {
@@ -357,7 +430,7 @@ static int add_tensors(checkpoint *c, pickle_ref root)
             continue;
         if (!is_class(c, what, "TensorStorageMetadata"))
             return bad(c, "'%.200s' is of class %.200s, which is not known", name ? name : "", class ? class : "none");
-        if (add_tensor(c, key, what, names))
+        if (add_tensor(c, key, what))
             return -1;
     }
     return parts_names(c->t, c->error);
@@ -375,12 +448,13 @@ static int open_distcp(trace *t, const trace_options *options, trace_error *erro
     if (result == 0 && !is_class(&c, root, "Metadata"))
         result = bad(&c, "is not the metadata of torch.distributed.checkpoint");
     if (result == 0)
-        result = read_chunks(&c, root) || add_tensors(&c, root) ? -1 : 0;
+        result = read_chunks(&c, root) || read_names(&c, root) || add_tensors(&c, root) ? -1 : 0;
     if (c.p)
         t->arena_bytes -= pickle_memory(c.p);
     pickle_free(c.p);
     free(c.chunks);
     free(c.files);
+    free(c.names);
     return result;
 }
 

@@ -163,14 +163,10 @@ static int npy_kind(trace *t, char kind, unsigned long size, const char *descr, 
 int trace_npy_dtype(trace *t, const char *descr, uint64_t at, const trace_options *options,
                     trace_tensor *tensor, unsigned *bits, trace_error *error)
 {
-    static const uint16_t one = 1;
-    const int host_is_big = *(const unsigned char *)&one == 0;
     const char *s = descr;
-    tensor->big_endian = host_is_big; /* '=' and '|', and no sign */
-    if (*s && strchr("<>|=", *s)) {
-        tensor->big_endian = *s == '>' || (*s != '<' && host_is_big);
+    tensor->big_endian = *s == '>'; /* '=', '|' and no sign are little-endian on every machine: what is told of a file is */
+    if (*s && strchr("<>|=", *s))
         s++;
-    }
     if (!(tensor->dtype = trace_string(t, descr, strlen(descr))))
         return trace_no_memory(t, error);
 

@@ -142,13 +142,13 @@ static int check_chunks(hdf5 *h, hid_t list, size_t width)
 static int check_storage(hdf5 *h, hid_t list, const trace_entry *e)
 {
     const H5D_layout_t layout = H5Pget_layout(list);
-    const uint64_t ratio = h->options->max_ratio ? h->options->max_ratio : TRACE_RATIO_DEFAULT;
     if (layout == H5D_VIRTUAL || (layout == H5D_CONTIGUOUS && H5Pget_external_count(list) != 0))
         return trace_fail(h->t, h->error, TRACE_NO_OFFSET, "the elements of dataset '%s' are in other files, which are "
                           "not opened: repack it with h5repack", h->path);
-    if (e->bytes > 64 << 20 && e->bytes / ratio > h->t->size)
-        return trace_fail(h->t, h->error, TRACE_NO_OFFSET, "dataset '%s' has %" PRIu64 " bytes, more than %" PRIu64
-                          " times those of the file: if that is right, raise --max-ratio", h->path, e->bytes, ratio);
+    if (trace_shows(h->t, h->options, e->bytes))
+        return trace_fail(h->t, h->error, TRACE_NO_OFFSET, "dataset '%s' and those before it have %" PRIu64 " bytes, more than %"
+                          PRIu64 " times those of the file: if that is right, raise --max-ratio", h->path, h->t->shown,
+                          trace_ratio(h->options));
     if (layout != H5D_CHUNKED)
         return 0;
     return check_filters(h, list) ||

@@ -30,6 +30,7 @@ enum {
     TRACE_HEADER_MAX = 100000000,    /* largest cap; the limit of the safetensors reader  */
     TRACE_ITEMS_MAX = 500000,        /* tensors of a file; pairs of metadata              */
     TRACE_MEMORY = 60 << 20,         /* for a directory of tensors, beside its header     */
+    TRACE_SHOWN_FREE = 64 << 20,     /* bytes of tensors that need not be in the file       */
     TRACE_RATIO_DEFAULT = 1000,      /* what a packed file may unpack to, times its size  */
     TRACE_EXIT_USAGE = 2,
     TRACE_EXIT_DATA = 3,
@@ -86,6 +87,8 @@ struct trace {
     const struct trace_others *others; /* of trace.c, for layouts that read other files */
     uint64_t max_header;
     const char *packing; /* "gzip": the file is packed, and fd is what it unpacks to; or NULL */
+    uint64_t packed;     /* bytes of it then                                        */
+    uint64_t shown;      /* bytes of the tensors that trace_shows has been told of  */
     char label[64];      /* of trace_layout, if it is packed                                  */
     const trace_layout_type *type;
     trace_entry *entries;
@@ -175,6 +178,11 @@ void *trace_alloc(trace *t, size_t n);
 char *trace_string(trace *t, const char *s, size_t n);
 char *trace_utf8(trace *t, const char *s); /* s, or s escaped if it is not UTF-8 */
 int trace_is_utf8(const char *s);
+/* trace_shows -- more bytes of tensors that may show the same bytes of the file again and again, or none: whether all of
+ * them are more than the times of the file's bytes (packed, if it is) that --max-ratio says, beyond 64 MiB. */
+int trace_shows(trace *t, const trace_options *options, uint64_t bytes);
+/* trace_ratio -- the times. */
+uint64_t trace_ratio(const trace_options *options);
 trace_entry *trace_add(trace *t, trace_error *error); /* a zeroed entry; checks the limits */
 int trace_add_metadata(trace *t, const char *key, const char *value, trace_error *error);
 /* trace_order -- sort entries by (offset, size, at); 0, or -1 without memory. */

@@ -218,6 +218,19 @@ static int is_known(int fd, const unsigned char *head, size_t n)
     return got < 0 || trace_layout_of(inside, (size_t)got) || stream_of(inside, (size_t)got);
 }
 
+int trace_probe_index(const char *path)
+{
+    unsigned char head[TRACE_HEAD];
+    struct stat st;
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) /* opening a pipe disturbs its writer */
+        return 0;
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? 0 : trace_pread(fd, head, sizeof head, 0);
+    if (fd >= 0)
+        close(fd);
+    return n > 0 && trace_is_index(head, (size_t)n);
+}
+
 int trace_probe(const char *path, const trace_options *options)
 {
     unsigned char head[TRACE_HEAD];

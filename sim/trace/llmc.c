@@ -212,14 +212,12 @@ static int open_llama(llmc *f)
     set_sizes(f, (uint64_t)h[7], (uint64_t)h[4], (uint64_t)h[3], (uint64_t)h[2]);
     const uint64_t c = f->size[C], heads = (uint64_t)h[5], pairs = (uint64_t)h[6], width = h[1] == 5 ? 2 : 4;
     f->size[QKV] = (heads + 2 * pairs) * (c / heads);
-    const unsigned __int128 rest = (unsigned __int128)c * (2 * f->size[V] + 1) +
-                                   (unsigned __int128)f->layers * c * (2 + f->size[QKV] + c);
-    const uint64_t all = (f->t->size - 2 * HEADER) / width;
-    const unsigned __int128 row = (unsigned __int128)3 * c * f->layers;
-    if (c % heads || rest > all || (all - rest) % row)
+    const uint64_t all = (f->t->size - 2 * HEADER) / width, layer = 2 + f->size[QKV] + c, row = 3 * c * f->layers;
+    const uint64_t rest = layer > all / f->layers ? UINT64_MAX : 2 * f->size[V] + 1 + f->layers * layer; /* times c */
+    if (c % heads || rest > all / c || (all - c * rest) % row)
         return trace_fail(f->t, f->error, 8, "the sizes in the header are not those of a file of %" PRIu64 " bytes",
                           f->t->size);
-    f->size[HIDDEN] = (uint64_t)((all - rest) / row);
+    f->size[HIDDEN] = (all - c * rest) / row;
     if (f->size[HIDDEN] % (uint64_t)h[8])
         return trace_fail(f->t, f->error, 32, "the file has room for feed-forward layers of %" PRIu64 ", no multiple "
                           "of %" PRId32, f->size[HIDDEN], h[8]);

@@ -70,6 +70,17 @@ char *trace_utf8(trace *t, const char *s)
     return copy;
 }
 
+uint64_t trace_ratio(const trace_options *options)
+{
+    return options->max_ratio ? options->max_ratio : TRACE_RATIO_DEFAULT;
+}
+
+int trace_shows(trace *t, const trace_options *options, uint64_t bytes)
+{
+    t->shown = bytes < UINT64_MAX - t->shown ? t->shown + bytes : UINT64_MAX;
+    return t->shown > TRACE_SHOWN_FREE && t->shown / trace_ratio(options) > (t->packing ? t->packed : t->size);
+}
+
 trace_entry *trace_add(trace *t, trace_error *error)
 {
     if (t->count == TRACE_ITEMS_MAX) {

@@ -1,6 +1,8 @@
 /* npy.c -- numpy's array files, versions 1 to 3. Source: numpy.lib.format. */
 #include "impl.h"
 
+#include "../array/array.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +67,7 @@ int trace_npy_entry(trace *t, uint64_t size, const trace_options *options,
     if (n > size - at)
         return trace_fail(t, error, 8, "header length %" PRIu64 ", but the file has %" PRIu64
                           " bytes", n, size);
-    char *text = malloc(n ? (size_t)n : 1);
+    char *text = array_memory(n, 1);
     if (!text)
         return trace_no_memory(t, error);
     const int bad = trace_bytes(t, text, (size_t)n, error) ||

@@ -1,6 +1,7 @@
 /* outfile.c -- see outfile.h. */
 #include "outfile.h"
 
+#include "../text/words.h"
 #include "impl.h"
 #include "inputs.h"
 #include "temporary.h"
@@ -31,13 +32,15 @@ struct outfile {
 static int io_error(const char *path, const char *what, trace_error *error)
 {
     const char *name = strcmp(path, "-") == 0 ? "standard output" : path;
-    return trace_error_set(error, TRACE_EXIT_IO, name, UINT64_MAX, "%s: %s", what, strerror(errno));
+    if (errno == ENOMEM) /* it is not the file */
+        return trace_error_set(error, TRACE_EXIT_IO, name, UINT64_MAX, "out of memory");
+    return trace_error_set(error, TRACE_EXIT_IO, name, UINT64_MAX, "%s: %s", what, text_error(errno));
 }
 
 static int wait_error(const char *what, trace_error *error)
 {
     return trace_error_set(error, TRACE_EXIT_IO, temporary_place(), UINT64_MAX, "%s a temporary file: %s", what,
-                           strerror(errno));
+                           text_error(errno));
 }
 
 static void outfile_free(outfile *o)
@@ -232,7 +235,7 @@ static int write_waiting(outfile *o, trace_error *error)
     return 0;
 }
 
-int outfile_close(outfile *o, trace_error *error)
+int outfile_finish(outfile *o, trace_error *error)
 {
     int result = flush(o, error) || write_waiting(o, error) ? -1 : 0;
     /* what is replaced is lost at the rename: what replaces it has to be on the disk by then */
@@ -242,6 +245,12 @@ int outfile_close(outfile *o, trace_error *error)
     if (close(o->fd) && result == 0)
         result = io_error(o->path, "cannot write", error);
     o->fd = -1;
+    return result;
+}
+
+int outfile_close(outfile *o, trace_error *error)
+{
+    int result = o->fd < 0 ? 0 : outfile_finish(o, error);
     if (result == 0 && o->name && temporary_keep(&o->file, o->target))
         result = io_error(o->path, "cannot rename the finished file", error);
     outfile_abandon(o);
@@ -263,4 +272,9 @@ void outfile_abandon(outfile *o)
 const char *outfile_path(const outfile *o)
 {
     return o->path;
+}
+
+const char *outfile_name(const outfile *o)
+{
+    return o->name ? o->name : o->path;
 }

@@ -18,11 +18,14 @@ int outfile_has_places(const outfile *o);
 int outfile_make_places(outfile *o, uint64_t begun, trace_error *error);
 /* outfile_write_at -- n bytes at an offset; from several threads, each byte once. */
 int outfile_write_at(outfile *o, uint64_t offset, const void *p, size_t n, trace_error *error);
-/* outfile_close -- flush and rename; frees o always. */
+/* outfile_finish -- flush and close, but leave the file under its temporary name, outfile_name (where nothing is renamed, that is
+ * its path): 0, or -1 with *error. outfile_close -- that, if it has not been done, and rename; frees o always. */
+int outfile_finish(outfile *o, trace_error *error);
 int outfile_close(outfile *o, trace_error *error);
 void outfile_abandon(outfile *o); /* accepts NULL: removes the temporary file */
 
 const char *outfile_path(const outfile *o);
+const char *outfile_name(const outfile *o);
 
 /* outfile_descriptor -- that of "-", /dev/stdout and /dev/stderr; -1 for others. */
 int outfile_descriptor(const char *path);

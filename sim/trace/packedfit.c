@@ -108,15 +108,16 @@ static int say(quantised_finder *f, uint32_t codes, quantised *q, const struct p
 
 /* ---- GPTQ, AWQ ---- */
 
+const char *const trace_beside[] = {"config.json", "quantize_config.json", NULL};
+
 /* What config.json, or quantize_config.json, beside the file says the format of the checkpoint is; 1: version 2. */
 static int config_says_v2(const trace *t)
 {
-    static const char *const files[] = {"config.json", "quantize_config.json"};
     const char *slash = strrchr(t->path, '/');
     int v2 = 0;
-    for (size_t i = 0; i < sizeof files / sizeof files[0] && !v2; i++) {
+    for (size_t i = 0; trace_beside[i] && !v2; i++) {
         char path[4096], *text = malloc(CONFIG_MAX);
-        snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash + 1 - t->path) : 0, t->path, files[i]);
+        snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash + 1 - t->path) : 0, t->path, trace_beside[i]);
         FILE *from = text ? fopen(path, "re") : NULL;
         const size_t n = from ? fread(text, 1, CONFIG_MAX, from) : 0;
         json_t *v = n && n < CONFIG_MAX ? json_loadb(text, n, 0, NULL) : NULL;

@@ -29,6 +29,7 @@ typedef struct parts {
     size_t *first;
     size_t first_room, n_tensors;
     size_t compared; /* pairs of pieces */
+    const trace_options *options; /* only while the trace is opened */
 } parts;
 
 int parts_begin(trace *t, const trace_options *options, trace_error *error)
@@ -37,6 +38,7 @@ int parts_begin(trace *t, const trace_options *options, trace_error *error)
     if (!s)
         return trace_no_memory(t, error);
     t->state = s;
+    s->options = options;
     s->sources = part_sources_new(t, options, error);
     return s->sources ? 0 : -1;
 }
@@ -95,11 +97,10 @@ trace_entry *parts_tensor(trace *t, const char *name, const trace_tensor *like, 
         trace_no_memory(t, error);
     if (!e || !shape || !dtype || part_grow(t, (void **)&s->first, t->count, &s->first_room, sizeof *s->first, error))
         return NULL;
-    static const uint16_t one = 1;
     if (like->rank)
         memcpy(shape, like->shape, like->rank * sizeof *shape);
     e->tensor = (trace_tensor){.name = name, .dtype = dtype, .format = like->format, .shape = shape,
-                               .rank = like->rank, .big_endian = *(const unsigned char *)&one == 0};
+                               .rank = like->rank};
     e->at = t->count - 1;
     if (trace_shape_bytes(shape, like->rank, like->format ? (unsigned)mpsim_format_code_bytes(like->format) * 8 : 8,
                           &e->tensor.count, &bytes)) {
@@ -223,10 +224,14 @@ static int compare_pieces(const void *pa, const void *pb)
 int parts_whole(trace *t, trace_error *error)
 {
     parts *s = t->state;
-    const trace_tensor *x = &t->entries[t->count - 1].tensor;
+    const trace_entry *e = &t->entries[t->count - 1];
+    const trace_tensor *x = &e->tensor;
     piece *p = s->n_pieces ? s->pieces + s->first[t->count - 1] : NULL;
     const size_t n = s->n_pieces - s->first[t->count - 1];
     uint64_t sum = 0, reach = 0;
+    if (trace_shows(t, s->options, e->bytes)) /* many pieces may be the same bytes */
+        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s' and those before it show more than %" PRIu64 " times "
+                          "the bytes of the files: if that is right, raise --max-ratio", x->name, trace_ratio(s->options));
     if (n > 1)
         qsort(p, n, sizeof *p, compare_pieces);
     for (size_t i = 0; i < n; i++) {

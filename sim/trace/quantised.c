@@ -70,11 +70,10 @@ static quantised *make(quantised_finder *f, const quantised_fit *x)
 /* Its entry, from that of its codes. */
 static trace_entry entry_of(const quantised *q, const trace_entry *codes)
 {
-    static const uint16_t one = 1;
     trace_entry e = *codes;
     e.tensor = (trace_tensor){.name = q->name, .dtype = codes->tensor.dtype, .format = mpsim_format_find("binary32"),
                               .shape = q->shape, .rank = q->rank, .count = 1, .offset = codes->tensor.offset,
-                              .big_endian = *(const unsigned char *)&one == 0, .quantised = &q->said};
+                              .quantised = &q->said};
     for (size_t i = 0; i < q->rank; i++)
         e.tensor.count *= q->shape[i];
     e.bytes = 4 * e.tensor.count;

@@ -1,5 +1,6 @@
 /* read.c -- bytes of an open file, and the elements of a tensor: their codes as they are stored, or exact
  * binary64 values. */
+#include "../text/words.h"
 #include "impl.h"
 #include "whole.h"
 
@@ -37,7 +38,7 @@ static int file_bytes(const trace *t, void *p, size_t n, uint64_t at, trace_erro
     const ssize_t r = trace_file_pread(t, p, n, at);
     if (r < 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s",
-                               strerror(errno));
+                               text_error(errno));
     if ((size_t)r < n)
         return trace_fail(t, error, at + (size_t)r, "the file ends here, it has become "
                           "shorter than its %" PRIu64 " bytes", t->size);
@@ -56,7 +57,8 @@ int trace_bytes(trace *t, void *p, size_t n, trace_error *error)
 size_t trace_width(const trace_entry *e)
 {
     const trace_tensor *x = &e->tensor;
-    return x->format ? mpsim_format_code_bytes(x->format) : e->bytes > x->count && x->count ? e->bytes / x->count : 1;
+    const uint64_t width = x->format ? mpsim_format_code_bytes(x->format) : x->count ? e->bytes / x->count : 1;
+    return width == 0 ? 1 : width < SIZE_MAX ? (size_t)width : SIZE_MAX;
 }
 
 /* n elements of an entry from element `first`, which are to be there, in the byte order of the entry. */
@@ -121,12 +123,13 @@ static void swap_bytes(unsigned char *p, size_t width, size_t n)
         }
 }
 
-/* n elements of e, as they lie in the file, into the byte order of the host. */
-static void to_host(const trace_entry *e, void *codes, size_t n)
+/* n elements of e, as they lie in the file, into the byte order of the host: computed ones and those of other traces have
+ * it. */
+static void to_host(const trace *t, const trace_entry *e, void *codes, size_t n)
 {
     static const uint16_t one = 1;
     const int host_is_big = *(const unsigned char *)&one == 0;
-    if (e->tensor.big_endian != host_is_big)
+    if (!e->tensor.quantised && !t->type->has_parts && e->tensor.big_endian != host_is_big)
         swap_bytes(codes, trace_width(e), n);
 }
 
@@ -137,7 +140,7 @@ int trace_stored(const trace *t, const trace_entry *e, uint64_t first, void *cod
         return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' has no such elements", e->tensor.name);
     if (entry_codes(t, e, first, codes, n, error))
         return -1;
-    to_host(e, codes, n);
+    to_host(t, e, codes, n);
     return 0;
 }
 
@@ -150,7 +153,7 @@ int trace_read_codes(trace *t, void *codes, size_t n, size_t *got, trace_error *
     const size_t m = x->count - t->done < n ? (size_t)(x->count - t->done) : n;
     if (next_codes(t, codes, m, error))
         goto fail;
-    to_host(t->current, codes, m);
+    to_host(t, t->current, codes, m);
     t->done += m;
     if (t->done == x->count && !t->finished) {
         t->finished = 1;
@@ -200,7 +203,7 @@ int trace_codes(const trace *t, size_t i, uint64_t first, void *codes, size_t n,
         return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' has no such elements", x->name);
     if (entry_codes(t, e, first, codes, n, error))
         return -1;
-    to_host(e, codes, n);
+    to_host(t, e, codes, n);
     return 0;
 }
 

@@ -10,6 +10,8 @@
  * size. A tree is built from a slice of limited length, which bounds its memory as well. */
 #include "jsontext.h"
 
+#include "../array/array.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,7 +241,7 @@ static int open_safetensors(trace *t, const trace_options *options, trace_error 
     if (n > t->size - 8)
         return trace_fail(t, error, 0, "header length %" PRIu64 ", but the file has %" PRIu64
                           " bytes", n, t->size);
-    if (!(t->text = malloc(n ? (size_t)n : 1)))
+    if (!(t->text = array_memory(n, 1)))
         return trace_no_memory(t, error);
     t->text_bytes = (size_t)n;
     json_cursor c = {.t = t, .options = options, .error = error, .what = "header", .before = 8,

@@ -10,6 +10,7 @@
 
 #include "../array/array.h"
 #include "../quant/describe.h"
+#include "../text/words.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -153,7 +154,7 @@ static int add_file(trace *t, index_map *m, size_t low, size_t high, uint64_t *b
     if (stat(path, &st))
         return errno == ENOENT ? trace_fail(t, error, TRACE_NO_OFFSET, "its file '%s' is missing", file)
                                : trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot open: %s",
-                                                 strerror(errno));
+                                                 text_error(errno));
     if (parts_add(t, path, 0, 0, &source, error))
         return -1;
     t->size += (uint64_t)st.st_size;

@@ -5,6 +5,7 @@
  * first, packed streams (stream.h) unpacked to one. Everything else (devices, directories,
  * sockets, terminals) is refused before a byte of it is read. */
 #include "../text/filekind.h"
+#include "../text/words.h"
 #include "impl.h"
 #include "inputs.h"
 #include "stream.h"
@@ -22,7 +23,7 @@
 static int io_error(const trace *t, trace_error *error, const char *what)
 {
     return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "%s: %s", what,
-                           strerror(errno));
+                           text_error(errno));
 }
 
 enum { CHUNK = 64 << 10, UNPACKED_FREE = 64 << 20 };
@@ -67,10 +68,10 @@ static int no_chunk(const trace *t, const supply *from, trace_error *error)
 
 /* Whether the first bytes may be a file of tensors, and the rest is not too much. */
 static int check_chunk(trace *t, const supply *from, const unsigned char *buffer, size_t n,
-                       const trace_options *options, trace_error *error)
+                       const trace_options *options, uint64_t room, trace_error *error)
 {
     const int first = t->size == 0;
-    const uint64_t ratio = options->max_ratio ? options->max_ratio : TRACE_RATIO_DEFAULT;
+    const uint64_t ratio = trace_ratio(options);
     const char *again = first ? stream_of(buffer, n) : NULL;
     t->size += n;
     if (again && from->packed)
@@ -83,6 +84,10 @@ static int check_chunk(trace *t, const supply *from, const unsigned char *buffer
     if (from->packed && t->size > UNPACKED_FREE && t->size / ratio > from->packed->packed)
         return trace_fail(t, error, TRACE_NO_OFFSET, "the %s data unpack to more than %" PRIu64 " times their size: "
                           "if that is right, raise --max-ratio", from->packed->name, ratio);
+    if (t->size > room)
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "%s more than the %" PRIu64
+                               " bytes that a temporary file in %s has room for: set TMPDIR",
+                               from->packed ? "the file unpacks to" : "the pipe gives", room, temporary_place());
     return 0;
 }
 
@@ -96,15 +101,16 @@ static int copy(trace *t, supply *from, unsigned char *buffer, const trace_optio
     int bad = 0;
     if (out < 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot create a temporary file "
-                               "in %s to %s to: %s", temporary_place(), what, strerror(errno));
+                               "in %s to %s to: %s", temporary_place(), what, text_error(errno));
+    const uint64_t room = temporary_room(out);
     t->size = 0;
     while (n == CHUNK && !bad) {
         n = next_chunk(from, buffer);
-        bad = n < 0 ? no_chunk(t, from, error) : check_chunk(t, from, buffer, (size_t)n, options, error);
+        bad = n < 0 ? no_chunk(t, from, error) : check_chunk(t, from, buffer, (size_t)n, options, room, error);
         if (!bad && whole_write(out, buffer, (size_t)n))
             bad = trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot %s to a temporary file%s%s: "
                                   "%s", what, from->packed ? " in " : "", from->packed ? temporary_place() : "",
-                                  strerror(errno));
+                                  text_error(errno));
     }
     if (bad)
         close(out);
@@ -124,6 +130,7 @@ static int unpack(trace *t, int fd, int is_file, unsigned char *buffer, size_t n
     supply from = {.packed = chunk ? stream_open(fd, is_file, buffer, n) : NULL};
     t->packing = stream_of(buffer, n);
     const int bad = from.packed ? copy(t, &from, chunk, options, error) : trace_no_memory(t, error);
+    t->packed = from.packed ? from.packed->packed : 0;
     stream_close(from.packed);
     free(chunk);
     return bad;
@@ -155,7 +162,12 @@ static int take_file(trace *t, int fd, uint64_t size, const trace_options *optio
 {
     unsigned char head[TRACE_HEAD];
     const ssize_t n = trace_pread(fd, head, sizeof head, 0);
-    if (n > 0 && stream_of(head, (size_t)n)) {
+    if (n < 0) {
+        io_error(t, error, "cannot read");
+        close(fd);
+        return -1;
+    }
+    if (stream_of(head, (size_t)n)) {
         const int bad = unpack(t, fd, 1, head, (size_t)n, options, error);
         close(fd);
         return bad;

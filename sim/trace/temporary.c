@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,6 +157,25 @@ int temporary_folder(temporary *t, char *path)
     return made ? 0 : -1;
 }
 
+int temporary_make(temporary *t, const char *path)
+{
+    enter();
+    const int bad = mkdir(path, 0777);
+    if (!bad)
+        add(t, path, 1);
+    leave();
+    return bad;
+}
+
+void temporary_stay(temporary *t)
+{
+    if (!t->path)
+        return;
+    enter();
+    forget(t);
+    leave();
+}
+
 void temporary_expect(temporary *t, const char *path)
 {
     enter();
@@ -196,19 +217,49 @@ const char *temporary_place(void)
     return folder && *folder ? folder : "/tmp";
 }
 
+enum { NAME = 4096 };
+static char own_path[NAME];
+static temporary own;
+
+/* A template of a name in a folder. */
+static int name_in(char name[NAME], const char *folder)
+{
+    if ((size_t)snprintf(name, NAME, "%s/mpsim-XXXXXX", folder) < NAME)
+        return 0;
+    errno = ENAMETOOLONG;
+    return -1;
+}
+
+const char *temporary_own_folder(void)
+{
+    return name_in(own_path, temporary_place()) || temporary_folder(&own, own_path) ? NULL : own_path;
+}
+
+void temporary_end(void)
+{
+    temporary_remove(&own);
+}
+
 int temporary_unnamed(void)
 {
-    char name[4096];
-    if ((size_t)snprintf(name, sizeof name, "%s/mpsim-XXXXXX", temporary_place()) >= sizeof name) {
-        errno = ENAMETOOLONG;
+    char name[NAME];
+    if (name_in(name, own.path ? own.path : temporary_place()))
         return -1;
-    }
     enter();
     const int fd = mkostemp(name, O_CLOEXEC);
     if (fd >= 0)
         (void)unlink(name);
     leave();
     return fd;
+}
+
+uint64_t temporary_room(int fd)
+{
+    struct statvfs v;
+    if (fstatvfs(fd, &v))
+        return UINT64_MAX; /* writing says what is wrong */
+    const uint64_t unit = v.f_frsize, blocks = v.f_bavail - v.f_bavail / 16;
+    return unit && blocks > UINT64_MAX / unit ? UINT64_MAX : blocks * unit;
 }
 
 /* ---- a program ---- */

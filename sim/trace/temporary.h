@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Belongs to the caller, and its path, too, until it is kept or removed. */
@@ -31,6 +32,9 @@ void temporary_last(void (*words)(int number));
 int temporary_create(temporary *t, const char *path);
 /* temporary_folder -- the same for a folder, whose name ends in XXXXXX. 0, or -1 and errno. */
 int temporary_folder(temporary *t, char *path);
+/* temporary_make -- the same for a folder that stays, if temporary_stay is called once there is something in it. */
+int temporary_make(temporary *t, const char *path);
+void temporary_stay(temporary *t);
 /* temporary_expect -- a file that a program in a temporary folder may write. */
 void temporary_expect(temporary *t, const char *path);
 /* temporary_keep -- rename it to what it shall be. 0; or -1 and errno, and it is temporary still. */
@@ -45,6 +49,13 @@ void temporary_abandon(void);
  * errno. It is gone when it is closed. */
 int temporary_unnamed(void);
 const char *temporary_place(void); /* the folder */
+/* temporary_room -- how many bytes such a file may grow by: what is free there, but for a sixteenth that is left to others. */
+uint64_t temporary_room(int fd);
+
+/* temporary_own_folder -- make a folder in TMPDIR where those files are made from now on: its path, or NULL and errno, and nothing
+ * has changed. It is removed with the rest of what is temporary, or by temporary_end, at the end of the program. */
+const char *temporary_own_folder(void);
+void temporary_end(void);
 
 /* temporary_spawn -- start a program that writes temporary files, in a group of processes of its own,
  * which a signal kills first; one at a time. As posix_spawnp. */

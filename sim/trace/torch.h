@@ -60,8 +60,9 @@ typedef struct torch_state {
     torch_place *places; /* entry.at is an index: of tensors whose elements can be read */
     size_t n_places, places_room;
     int spool;           /* -1: nothing is unpacked                            */
-    uint64_t shown, ratio; /* bytes of all tensors; how many times the file's  */
+    uint64_t ratio;      /* see trace_shows                                     */
     uint64_t spool_end, decoded; /* decoded: bytes of texts that became bytes */
+    uint64_t nested;     /* bytes of files within pickles, each time they are read */
     atomic_flag unpacking;
     atomic_flag gathering; /* who has it may use what is kept of a strided tensor: */
     unsigned char *ahead;
@@ -203,7 +204,7 @@ typedef struct torch_walker {
     trace_error *error;
     char *path; /* TORCH_NAME_MAX */
     size_t path_bytes;
-    uint64_t *steps;           /* that are left                                      */
+    uint64_t *steps, *texts;   /* that are left; bytes of them                       */
     unsigned char *marks;      /* of every value                                     */
     torch_storage *storages;   /* of nested files, each read once: by value           */
     uint32_t *storage_of;      /* from 1 on; NULL: there was none yet                 */

@@ -1,5 +1,6 @@
 /* torchdata.c -- the bytes of storages: sections of a file, or members of an archive that are unpacked into a
  * temporary file when the first of their bytes is wanted. CRCs are compared then. */
+#include "../text/words.h"
 #include "temporary.h"
 #include "torch.h"
 #include "whole.h"
@@ -92,7 +93,7 @@ static int read_all(const trace *t, int spooled, void *p, size_t n, uint64_t at,
     const torch_state *s = t->state;
     const ssize_t r = spooled ? trace_pread(s->spool, p, n, at) : trace_file_pread(t, p, n, at);
     if (r < 0)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s", strerror(errno));
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s", text_error(errno));
     if ((size_t)r < n)
         return trace_fail(t, error, at + (size_t)r, "the file ends here, it has become shorter than its %" PRIu64
                           " bytes", t->size);
@@ -107,7 +108,7 @@ int torch_spool_begin(const trace *t, trace_error *error)
     s->spool = temporary_unnamed();
     if (s->spool < 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot create a temporary file in "
-                               "%s to unpack to: %s", temporary_place(), strerror(errno));
+                               "%s to unpack to: %s", temporary_place(), text_error(errno));
     return 0;
 }
 
@@ -115,8 +116,8 @@ int torch_spool(const trace *t, const void *p, size_t n, trace_error *error)
 {
     torch_state *s = t->state;
     if (whole_write_at(s->spool, p, n, s->spool_end))
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot unpack to a temporary file: %s",
-                               strerror(errno));
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot unpack to a temporary file in %s: "
+                               "%s", temporary_place(), text_error(errno));
     s->spool_end += n;
     return 0;
 }
@@ -129,6 +130,11 @@ static int unpack(const trace *t, torch_section *section, unsigned char *buffer,
     torch_state *s = t->state;
     if (torch_spool_begin(t, error) || (!s->unzip && !(s->unzip = unzip_open(t, error))))
         return -1;
+    const uint64_t room = temporary_room(s->spool);
+    if (section->bytes > room)
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "a member unpacks to %" PRIu64 " bytes, more "
+                               "than the %" PRIu64 " that a temporary file in %s has room for: set TMPDIR", section->bytes,
+                               room, temporary_place());
     trace_unzipped *file = unzip_member(t, s->unzip, section->index, error);
     if (!file)
         return -1;

@@ -8,6 +8,7 @@
  * Sources: torch/export/pt2_archive of PyTorch 2.15; the numbers of dtypes, torch/_export/serde/schema.py (ScalarType). */
 #include "impl.h"
 
+#include "../array/array.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -122,6 +123,8 @@ static int place(const archive *a, const char *name, trace_entry *e, const zip_m
     if (offset < 0 || (uint64_t)offset > m->size || (uint64_t)offset * (bits / 8) > m->size ||
         e->bytes > m->size - (uint64_t)offset * (bits / 8))
         return bad(a, name, "its elements end past its member");
+    if (trace_shows(a->t, a->options, e->bytes)) /* weights may have one member */
+        return bad(a, name, "it and those before it show more bytes than --max-ratio times those of the file");
     e->tensor.offset = m->end - m->packed + (uint64_t)offset * (bits / 8);
     return 0;
 }
@@ -169,7 +172,7 @@ static int list_weights(archive *a, const zip_member *config)
                           a->t->max_header);
     if (zip_check_local(a->t, config, a->error))
         return -1;
-    char *text = malloc((size_t)config->size + 1);
+    char *text = array_memory(config->size, 1);
     if (!text)
         return trace_no_memory(a->t, a->error);
     a->t->at = config->end - config->packed;

@@ -7,7 +7,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { VERSION = 1001 };
+enum {
+    VERSION = 1001,
+    /* A file within a pickle is read where it is used: all of them together as often as they can be nested. */
+    NESTED_FREE = 64 << 10,
+    NESTED_LEAST = 64 /* what one counts for, however small */
+};
 
 /* 119547037146038801333356 */
 static int is_magic(const pickle *p)
@@ -138,6 +143,10 @@ int torch_open_nested(trace *t, const torch_tree *from, pickle_ref r, torch_tree
         return trace_fail(t, error, TRACE_NO_OFFSET, "files within pickles are nested deeper than %d", TORCH_NESTED_MAX);
     if (torch_unfold(t, from, r, &section, &first, &n, error))
         return -1;
+    torch_state *all = t->state;
+    all->nested += n + NESTED_LEAST;
+    if (all->nested > NESTED_FREE && all->nested / TORCH_NESTED_MAX > t->size + all->spool_end)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the files within the pickle are used too often");
     const torch_section whole = *section_at(t, section);
     torch_section *s = torch_section_add(t, &made, error);
     if (!s)

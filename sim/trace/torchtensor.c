@@ -39,21 +39,11 @@ static int last_index(const torch_view *v, uint64_t *last)
     return 0;
 }
 
-/* Views may show the same bytes again and again: those of all together are no more than the times of the file that
- * --max-ratio says, beyond 64 MiB. */
-static int shows_too_much(const trace *t, const trace_options *options, uint64_t bytes)
-{
-    enum { FREE = 64 << 20 };
-    torch_state *s = t->state;
-    s->ratio = options->max_ratio ? options->max_ratio : TRACE_RATIO_DEFAULT;
-    s->shown = bytes < UINT64_MAX - s->shown ? s->shown + bytes : UINT64_MAX;
-    return s->shown > FREE && s->shown / s->ratio > t->size;
-}
-
 /* Dimensions of one element go, those that follow each other are joined. */
 static int add_place(trace *t, const trace_options *options, trace_entry *e, const torch_view *v, trace_error *error)
 {
     torch_state *s = t->state;
+    s->ratio = trace_ratio(options);
     uint64_t dims[2 * TRACE_RANK_MAX], *size = dims, *stride = dims + TRACE_RANK_MAX;
     size_t rank = 0;
     for (size_t i = 0; i < v->rank && e->tensor.count; i++) {
@@ -84,7 +74,7 @@ static int add_place(trace *t, const trace_options *options, trace_entry *e, con
     e->at = s->n_places;
     s->places[s->n_places++] = (torch_place){.section = v->storage.section, .width = v->width, .rank = (uint8_t)rank,
                                              .flip = v->flip != 0,
-                                             .beyond = (uint8_t)shows_too_much(t, options, e->bytes),
+                                             .beyond = (uint8_t)trace_shows(t, options, e->bytes),
                                              .first = v->storage.first + v->offset * v->width,
                                              .size = rank ? kept : NULL};
     return 0;

@@ -2,6 +2,7 @@
 #include "torch.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,27 +55,54 @@ static void print(writer *w, const char *format, ...)
     put(w, text, n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
+/* As a decimal of so many digits, zeros at its end left out; whether that is the number. */
+static int is_decimal(char *text, size_t size, int digits, double d)
+{
+    snprintf(text, size, "%.*g", digits, d);
+    return d != d || strtod(text, NULL) == d;
+}
+
+/* The fewest digits that are the number. Those of a normal one that needs no more than 15 are the first of its 15, since
+ * no two decimals of 15 digits are one number; subnormal ones lie evenly, so that more digits are the number, too. */
+static int digits_of(char *text, size_t size, double d)
+{
+    const int normal = isnormal(d);
+    int low = normal ? 15 : 1, high = 17;
+    while (low < high) {
+        const int middle = normal ? low : (low + high) / 2;
+        if (is_decimal(text, size, middle, d))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (normal && low == 15) {
+        snprintf(text, size, "%.14e", fabs(d)); /* d.dddddddddddddde+dd */
+        while (low > 1 && text[low] == '0')
+            low--;
+    }
+    return low;
+}
+
 /* The shortest decimal that is this number, with a sign of a fraction. */
 static void put_float(writer *w, double d)
 {
     char text[40];
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, d);
-        if (d != d || strtod(text, NULL) == d)
-            break;
-    }
+    is_decimal(text, sizeof text, digits_of(text, sizeof text, d), d);
     print(w, "%s%s", d != d ? "nan" : text, text[strcspn(text, ".ein")] ? "" : ".0");
 }
 
 static void put_big(writer *w, const unsigned char *b, size_t n)
 {
+    static const char digits[] = "0123456789abcdef";
     const int negative = n && b[n - 1] & 0x80;
     size_t top = n;
     while (top > 1 && b[top - 1] == 0)
         top--;
     print(w, negative ? "two's complement 0x" : "0x");
-    for (size_t i = top; i-- > 0;)
-        print(w, "%02x", b[i]);
+    for (size_t i = top; i-- > 0 && !w->full;) {
+        put(w, &digits[b[i] >> 4], 1);
+        put(w, &digits[b[i] & 15], 1);
+    }
 }
 
 static void put_value(writer *w, const pickle *p, pickle_ref r, int depth);

@@ -10,7 +10,11 @@
 #include <string.h>
 
 enum {
-    STEPS = 8, STEPS_LEAST = 100000, /* values on the way, for each of a tree: sharing could make a small one endless */
+    /* Sharing could make a way through a small tree endless. A value on it is a step, and so are these bytes: of the
+     * path to it, of a key, of items that are looked at. There are steps for so many bytes of the tree, and some more. */
+    STEP_OF_PATH = 256, STEP_OF_TEXT = 32, STEP_OF_ITEMS = 4, /* of items: how many */
+    STEPS_OF_BYTES = 2, STEPS_LEAST = 100000,
+    TEXTS_OF_BYTES = 4, TEXTS_LEAST = 1 << 20, /* likewise of all values that become text    */
     METADATA_MAX = 100000,   /* pairs                                                            */
     VALUE_MAX = 1000,        /* bytes of a text among them                                       */
     LIST_MAX = 1000,         /* scalars of a list that are metadata each                         */
@@ -22,6 +26,11 @@ static int walk(torch_walker *w, pickle_ref r, int depth);
 static int walk_nested(torch_walker *w, pickle_ref r, int depth);
 
 /* ---- notes and metadata ---- */
+
+static void spend(uint64_t *left, uint64_t n)
+{
+    *left -= n < *left ? n : *left;
+}
 
 /* Adds to a list of names for a note, while there is room. */
 static void note(char *list, size_t size, uint64_t *n, const char *name)
@@ -49,7 +58,12 @@ static int add_metadata(torch_walker *w, const char *key, const char *value)
 static int scalar(torch_walker *w, pickle_ref r)
 {
     char text[VALUE_MAX];
+    if (*w->texts == 0) {
+        ((torch_state *)w->t->state)->n_dropped++;
+        return 0;
+    }
     torch_text(w->tree->p, r, text, sizeof text);
+    spend(w->texts, strlen(text));
     return add_metadata(w, w->path, text);
 }
 
@@ -73,7 +87,9 @@ static int push_key(torch_walker *w, pickle_ref key, int depth)
         return -1;
     if (torch_text(w->tree->p, key, w->path + w->path_bytes, TORCH_NAME_MAX - w->path_bytes))
         return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the path to a tensor is longer than %d bytes", TORCH_NAME_MAX);
-    w->path_bytes += strlen(w->path + w->path_bytes);
+    const size_t n = strlen(w->path + w->path_bytes);
+    spend(w->steps, n / STEP_OF_TEXT);
+    w->path_bytes += n;
     return 0;
 }
 
@@ -90,12 +106,6 @@ static int walk_below(torch_walker *w, pickle_ref key, const char *name, pickle_
 
 /* ---- containers ---- */
 
-/* Looking at n items costs less than going to them. */
-static void spend(torch_walker *w, size_t n)
-{
-    *w->steps -= n / 4 < *w->steps ? n / 4 : *w->steps;
-}
-
 static int is_scalar(const pickle *p, pickle_ref r)
 {
     const pickle_type type = pickle_type_of(p, r);
@@ -110,7 +120,7 @@ static int walk_items(torch_walker *w, pickle_ref r, int depth)
     char index[24];
     while (scalars < n && is_scalar(p, pickle_item(p, r, scalars)))
         scalars++;
-    spend(w, scalars);
+    spend(w->steps, scalars / STEP_OF_ITEMS);
     if (n > LIST_MAX && scalars == n)
         return scalar(w, r);
     for (size_t i = 0; i < n; i++) {
@@ -135,7 +145,7 @@ static int is_list_of_pairs(torch_walker *w, pickle_ref r)
 {
     const pickle *p = w->tree->p;
     const size_t n = pickle_count(p, r);
-    spend(w, n);
+    spend(w->steps, n / STEP_OF_ITEMS);
     for (size_t i = 0; i < n; i++)
         if (pickle_count(p, pickle_item(p, r, i)) != 2 || pickle_type_of(p, pickle_item(p, r, i)) == PICKLE_DICT)
             return 0;
@@ -344,7 +354,7 @@ static int walk(torch_walker *w, pickle_ref r, int depth)
     int failed;
     if (*w->steps == 0)
         return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the pickle leads to the same values again and again");
-    --*w->steps;
+    spend(w->steps, 1 + w->path_bytes / STEP_OF_PATH);
     if (depth > TORCH_DEPTH_MAX)
         return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the pickle is nested deeper than %d", TORCH_DEPTH_MAX);
     if (w->marks[r] & ON_THE_WAY) {
@@ -373,7 +383,8 @@ static int walk_tree(torch_walker *w, torch_tree *tree, int depth)
     inner.storages = NULL;
     inner.storage_of = NULL;
     inner.n_storages = 0;
-    *w->steps += STEPS * (uint64_t)pickle_values(tree->p);
+    *w->steps += pickle_memory(tree->p) / STEPS_OF_BYTES;
+    *w->texts += pickle_memory(tree->p) * TEXTS_OF_BYTES;
     inner.marks = calloc(pickle_values(tree->p), 1);
     const int failed = inner.marks ? walk(&inner, pickle_root(tree->p), depth) : trace_no_memory(w->t, w->error);
     free(inner.marks);
@@ -424,9 +435,9 @@ static int add_notes(torch_walker *w)
 
 int torch_walk(trace *t, const trace_options *options, torch_tree *tree, trace_error *error)
 {
-    uint64_t steps = STEPS_LEAST;
+    uint64_t steps = STEPS_LEAST, texts = TEXTS_LEAST;
     int no_memory = 0;
-    torch_walker w = {.t = t, .options = options, .tree = tree, .error = error, .steps = &steps};
+    torch_walker w = {.t = t, .options = options, .tree = tree, .error = error, .steps = &steps, .texts = &texts};
     if (!(w.path = calloc(TORCH_NAME_MAX, 1)))
         return trace_no_memory(t, error);
     int failed = walk_tree(&w, tree, 0) || add_notes(&w);

@@ -204,7 +204,7 @@ static int fetch_ahead(gather *g, uint64_t count, uint64_t first, void *codes, u
             s->ahead_of = NULL;
     }
     if (!failed)
-        memcpy(codes, s->ahead + (first - s->ahead_first) * width, n * width);
+        memcpy(codes, s->ahead + (size_t)(first - s->ahead_first) * width, (size_t)n * width);
     atomic_flag_clear_explicit(&s->gathering, memory_order_release);
     return failed ? -1 : 0;
 }

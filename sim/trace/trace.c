@@ -1,5 +1,7 @@
 /* trace.c -- opening and closing a trace, and what it says of itself. */
+#include "../text/words.h"
 #include "impl.h"
+#include "owndigests.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,7 +39,7 @@ static int open_layout(trace *t, const trace_options *options, trace_error *erro
         const ssize_t n = trace_file_pread(t, head, t->size < sizeof head ? (size_t)t->size : sizeof head, 0);
         if (n < 0)
             return trace_error_set(error, TRACE_EXIT_IO, t->path, 0, "cannot read: %s",
-                                   strerror(errno));
+                                   text_error(errno));
         t->type = trace_layout_of(head, (size_t)n);
         if (!t->type)
             return trace_layout_unknown(t, head, (size_t)n, error);
@@ -95,7 +97,8 @@ static trace *new_trace(const char *path, const trace_options *options, trace_er
 static trace *finish(trace *t, const trace_options *options, int failed, trace_error *error)
 {
     t->member = NULL;
-    if (failed || trace_find_quantised(t, options, error) || trace_find_kinds(t, options, error)) {
+    if (failed || trace_find_quantised(t, options, error) || trace_find_kinds(t, options, error) ||
+        (!t->is_section && own_digests_check(t, error))) {
         trace_close(t);
         return NULL;
     }

@@ -174,7 +174,8 @@ int trace_tree_keeps(const char *path, const trace_options *options);
 /* trace_folder_unread -- what a folder without files of tensors is, as far as that is known: "a Zarr array"; NULL: it is not. */
 const char *trace_folder_unread(const char *path);
 /* trace_tree_bytes -- what a path of the tree takes by the sizes of files alone: its file; all files that are one
- * trace in a folder, or by an index. 0 for what is not there; -1 if it is no file (a pipe). */
+ * trace in a folder, or by an index. 0 for what is not there; -1 if it is no file (a pipe), or
+ * nobody knows: then errno says why. */
 int trace_tree_bytes(const char *path, uint64_t *bytes);
 /* trace_tree_sort -- all paths in natural order, whatever the order of the operands. */
 void trace_tree_sort(trace_tree *tree);
@@ -183,6 +184,11 @@ void trace_tree_clear(trace_tree *tree);
 /* trace_probe -- 1 if the file's first bytes look like a supported layout (or if
  * options->raw_format is set). Does not open FIFOs or devices. */
 int trace_probe(const char *path, const trace_options *options);
+
+/* trace_probe_index -- whether a regular file begins as an index of shards, which are beside it. */
+int trace_probe_index(const char *path);
+/* trace_beside -- names of files beside one of tensors that are read with it, which tell how it is quantised; NULL ends them. */
+extern const char *const trace_beside[];
 
 /* trace_kind -- the kind of a tensor named "kind:fqn" (mpsim-trace/1): the part before the
  * first ':' if it is one of weight act out agrad dgrad wgrad opt.m opt.v opt.vmax master, else NULL.

@@ -4,6 +4,7 @@
 #include "namemap.h"
 
 #include "../array/array.h"
+#include "../text/words.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -90,7 +91,7 @@ static int list_directory(const char *path, char ***names, size_t *n, trace_erro
     DIR *dir = opendir(path);
     if (!dir)
         return trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET,
-                               "cannot read the directory: %s", strerror(errno));
+                               "cannot read the directory: %s", text_error(errno));
     int result = 0;
     while (result == 0) {
         errno = 0;
@@ -98,7 +99,7 @@ static int list_directory(const char *path, char ***names, size_t *n, trace_erro
         if (!e) {
             if (errno)
                 result = trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET,
-                                         "cannot read the directory: %s", strerror(errno));
+                                         "cannot read the directory: %s", text_error(errno));
             break;
         }
         if (e->d_name[0] != '.' && strcmp(e->d_name, NAMEMAP_FILE) != 0)
@@ -109,6 +110,12 @@ static int list_directory(const char *path, char ***names, size_t *n, trace_erro
 }
 
 static int add_directory(listing *l, const char *path, const struct stat *st, const level *above);
+
+/* After stat failed: whether there may be anything; else opening it as a file says what is wrong. */
+static int is_unknown(int number)
+{
+    return number != ENOENT && number != ENOTDIR && number != EACCES && number != ELOOP && number != ENAMETOOLONG;
+}
 
 /* What cannot be part of a trace: 0 to go on without it, if the caller says so. */
 static int refuse(const listing *l)
@@ -138,6 +145,8 @@ static int add_name(listing *l, const char *path, const level *above)
             return refuse(l);
         }
         keep = l->tree->unread || trace_tree_keeps(path, l->options);
+    } else if (is_unknown(errno)) { /* it may be a folder */
+        return trace_error_set(l->error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "%s", text_error(errno));
     }
     if (!keep) {
         l->tree->skipped++;
@@ -283,7 +292,7 @@ int trace_tree_bytes(const char *path, uint64_t *bytes)
     if (strcmp(path, "-") == 0)
         return -1;
     if (stat(path, &st))
-        return 0;
+        return is_unknown(errno) ? -1 : 0;
     if (S_ISDIR(st.st_mode))
         return weigh_folder(path, bytes);
     if (!S_ISREG(st.st_mode))
@@ -304,7 +313,10 @@ int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *o
 {
     struct stat st;
     listing l = {tree, options, error, 0};
-    if (strcmp(operand, "-") != 0 && stat(operand, &st) == 0 && S_ISDIR(st.st_mode))
+    const int bad = strcmp(operand, "-") != 0 && stat(operand, &st);
+    if (bad && is_unknown(errno))
+        return trace_error_set(error, TRACE_EXIT_IO, operand, TRACE_NO_OFFSET, "%s", text_error(errno));
+    if (!bad && strcmp(operand, "-") != 0 && S_ISDIR(st.st_mode))
         return add_directory(&l, operand, &st, NULL);
     return append(&tree->paths, &tree->count, strdup(operand), operand, error);
 }

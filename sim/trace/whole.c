@@ -2,6 +2,7 @@
 #include "whole.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static int write_all(int fd, const unsigned char *p, size_t n, const uint64_t *at)
@@ -41,4 +42,60 @@ ssize_t whole_read_at(int fd, void *p, size_t n, uint64_t at)
         got += (size_t)r;
     }
     return (ssize_t)got;
+}
+
+/* ---- streams ---- */
+
+typedef struct under {
+    int fd, *error;
+} under;
+
+static ssize_t failed(const under *u, ssize_t result)
+{
+    if (u->error && !*u->error)
+        *u->error = errno;
+    return result;
+}
+
+static ssize_t stream_write(void *to, const char *p, size_t n)
+{
+    const under *u = to;
+    return whole_write(u->fd, p, n) ? failed(u, 0) : (ssize_t)n;
+}
+
+static ssize_t stream_read(void *from, char *p, size_t n)
+{
+    const under *u = from;
+    ssize_t got;
+    do
+        got = read(u->fd, p, n);
+    while (got < 0 && errno == EINTR);
+    return got < 0 ? failed(u, -1) : got;
+}
+
+static int stream_seek(void *of, off64_t *at, int whence)
+{
+    const under *u = of;
+    const off_t place = lseek(u->fd, (off_t)*at, whence);
+    *at = place;
+    return place < 0 ? (int)failed(u, -1) : 0;
+}
+
+static int stream_close(void *of)
+{
+    free(of);
+    return 0;
+}
+
+FILE *whole_stream(int fd, const char *mode, int *error)
+{
+    const cookie_io_functions_t calls = {stream_read, stream_write, stream_seek, stream_close};
+    under *u = malloc(sizeof *u);
+    if (!u)
+        return NULL;
+    *u = (under){fd, error};
+    FILE *f = fopencookie(u, mode, calls);
+    if (!f)
+        free(u);
+    return f;
 }

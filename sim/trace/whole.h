@@ -3,6 +3,7 @@
 #define MPSIM_SIM_TRACE_WHOLE_H
 
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 /* whole_write -- where the file stands; whole_write_at -- at a place. 0, or -1 and errno. */
@@ -11,5 +12,9 @@ int whole_write_at(int fd, const void *p, size_t n, uint64_t at);
 
 /* whole_read_at -- how many bytes were read, fewer than n only where the file ends; or -1 and errno. */
 ssize_t whole_read_at(int fd, void *p, size_t n, uint64_t at);
+
+/* whole_stream -- stdio over a descriptor, mode "r", "w" or "r+": it asks again where stdio gives up, and *error, unless it is 0
+ * already or `error` NULL, becomes the errno of the first call that fails. fclose leaves fd open. NULL: out of memory. */
+FILE *whole_stream(int fd, const char *mode, int *error);
 
 #endif

@@ -14,6 +14,7 @@
 #include "zeroname.h"
 
 #include "../array/array.h"
+#include "../text/words.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -74,7 +75,7 @@ static int list_files(zero_checkpoint *c)
     int result = 0;
     if (!dir)
         return trace_error_set(c->error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot read the directory: %s",
-                               strerror(errno));
+                               text_error(errno));
     while (result == 0 && (e = readdir(dir)))
         result = add_name(c, e->d_name);
     closedir(dir);

@@ -1,18 +1,19 @@
 /* checkpoint.c -- see checkpoint.h. */
 #include "checkpoint.h"
 
+#include "../array/array.h"
 #include "../cli/options.h"
-#include "owndigests.h"
+#include "../trace/owndigests.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char schema[] = "mpsim-train-checkpoint/2";
+static const char schema[] = OWN_DIGESTS_SCHEMA;
 static const char key_schema[] = "mpsim.schema", key_run[] = "mpsim.train.run",
                   key_state[] = "mpsim.train.state", key_step[] = "mpsim.step",
-                  key_taken[] = "mpsim.optimizer_steps", key_digests[] = "mpsim.train.digests";
+                  key_taken[] = "mpsim.optimizer_steps", key_digests[] = OWN_DIGESTS_KEY;
 
 /* ---- runs as text ---- */
 
@@ -156,7 +157,7 @@ int checkpoint_write(const checkpoint *c, const char *path, const train_run *r, 
     const char *pairs[][2] = {{key_schema, schema}, {key_step, step},      {key_taken, taken},
                               {key_run, run},      {key_state, c->state}, {key_digests, NULL}};
     const size_t n = sizeof pairs / sizeof *pairs;
-    char *digests = run ? own_digests_text(&c->list, (const char *const(*)[2])pairs, n - 1) : NULL;
+    char *digests = run ? stored_digests(&c->list, (const char *const(*)[2])pairs, n - 1) : NULL;
     pairs[n - 1][1] = digests;
     const int bad = !digests ? trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory")
                              : stored_write(&c->list, path, (const char *const(*)[2])pairs, n, error);
@@ -179,14 +180,12 @@ static int bad_file(const trace *t, trace_error *error, const char *what)
     return trace_error_set(error, train_error_exit(what), trace_path(t), UINT64_MAX, "%s", what);
 }
 
-/* Whether it says that it is a checkpoint, and has the digests that it should have. */
+/* Whether it says that it is a checkpoint; that it has the digests that it should have, trace_open knows. */
 static int check_file(trace *t, trace_error *error)
 {
     const char *is = trace_metadata(t, key_schema);
     if (!is || strcmp(is, schema) != 0)
         return bad_file(t, error, "not a checkpoint of mpsim train");
-    if (own_digests_check(t, key_digests, error))
-        return -1;
     return trace_metadata(t, key_run) && trace_metadata(t, key_state) && trace_metadata(t, key_step)
                ? 0
                : bad_file(t, error, "not a checkpoint of mpsim train");
@@ -270,7 +269,7 @@ static int put(const train_item *x, void *context)
         return trace_error_set(p->error, EXIT_DATA, path, UINT64_MAX,
                                "tensor '%s' is not of the shape and the format that the run has "
                                "(%s)", x->name, stored->name);
-    float *values = malloc((tensor->count ? (size_t)tensor->count : 1) * sizeof *values);
+    float *values = array_memory(tensor->count, sizeof *values);
     int bad = !values ? trace_error_set(p->error, EXIT_IO, path, UINT64_MAX, "out of memory")
                       : trace_select(p->from, (size_t)i, p->error);
     if (!bad)

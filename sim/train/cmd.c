@@ -4,6 +4,7 @@
 #include "../cli/reportoptions.h"
 #include "../cli/textfile.h"
 #include "../policy/list.h"
+#include "../text/words.h"
 #include "../trace/inputs.h"
 #include "checkpoint.h"
 #include "describe.h"
@@ -277,7 +278,7 @@ static char *trace_folder(const request *q, const train_job *j)
     if (q->n_jobs == 1)
         path = strdup(q->trace);
     else if (mkdir(q->trace, 0777) != 0 && errno != EEXIST) {
-        fail(EXIT_IO, "%s: %s", q->trace, strerror(errno));
+        fail(EXIT_IO, "%s: %s", q->trace, text_error(errno));
         return NULL;
     } else if (asprintf(&path, "%s/%s", q->trace, j->name) < 0) {
         path = NULL;
@@ -336,9 +337,7 @@ static int run_jobs(request *q, train_report *report, FILE *digests)
     if (!code && report->compare)
         train_report_compare(report, q->jobs, q->totals, done);
     if (!code && train_report_end(report))
-        code = !ferror(report->file) ? fail(EXIT_IO, "out of memory")
-                                     : fail(EXIT_IO, "train: %s: the report could not be written",
-                                            q->form.path ? q->form.path : "-");
+        code = ferror(report->file) ? output_failed() : fail(EXIT_IO, "out of memory");
     train_report_abandon(report);
     return code;
 }
@@ -366,7 +365,7 @@ static int write_run(const request *q)
         return code;
     if (train_run_write(&q->jobs[0].run, out.file)) {
         output_abandon(&out);
-        return fail(EXIT_IO, "train: %s: the run could not be written", q->write_run);
+        return output_failed();
     }
     return output_close(&out);
 }
@@ -529,23 +528,23 @@ int cmd_train(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(q.form, "mpsim.train/1"),
         CSV_OPTION_ROW(q.form, ": a row per step; of several policies, a row each"),
         OUTPUT_OPTION_ROW(q.form),
-        {0, "trace", OPTION_STRING, &q.trace, "DIR",
+        {0, "trace", OPTION_OUTPUT, &q.trace, "DIR",
          "record tensors as a trace (mpsim-trace/1), for info, stat, replay and plot"},
         {0, "trace-every", OPTION_COUNT, &q.trace_every, "N",
          "the first step and every N-th (default: ten of the run)"},
         {0, "trace-steps", OPTION_STRING, &q.trace_steps, "LIST", "these steps, as 1,2,10-20"},
-        {0, "checkpoint", OPTION_STRING, &q.checkpoint, "FILE", "save the run at its end"},
+        {0, "checkpoint", OPTION_OUTPUT, &q.checkpoint, "FILE", "save the run at its end"},
         {0, "checkpoint-every", OPTION_COUNT, &q.checkpoint_every, "N", "and every N steps"},
-        {0, "resume", OPTION_STRING, &q.resume, "FILE",
+        {0, "resume", OPTION_INPUT, &q.resume, "FILE",
          "go on from a checkpoint, to the same bits (not where a schedule ends with the run and --steps is "
          "larger now); without --policy as it was, but for --steps"},
-        {0, "digests", OPTION_STRING, &q.digests, "FILE", "write a digest of every step"},
+        {0, "digests", OPTION_OUTPUT, &q.digests, "FILE", "write a digest of every step"},
         {0, "digests-tensors", OPTION_FLAG, &q.digest_tensors, NULL, "and of every tensor"},
-        {0, "check-digests", OPTION_STRING, &q.check, "FILE",
+        {0, "check-digests", OPTION_INPUT, &q.check, "FILE",
          "compare with such a file; stop at the first difference, exit code 1"},
-        {0, "write-run", OPTION_STRING, &q.write_run, "FILE",
+        {0, "write-run", OPTION_OUTPUT, &q.write_run, "FILE",
          "write the whole run as text, and train nothing"},
-        {0, "run", OPTION_STRING, &q.run, "FILE", "train what such a file says"},
+        {0, "run", OPTION_INPUT, &q.run, "FILE", "train what such a file says"},
         {0, "device", OPTION_STRING, &device, "cpu|cuda",
          "what computes: the emulation (default), or kernels on a CUDA device, meant to give the "
          "same bits (data/gpu says what devices have shown); steps are timed there, lost updates "

@@ -45,9 +45,9 @@ typedef struct decoder_words {
      "all scores at once (default), or tiles of them: online softmax"},                            \
     {0, "tile", OPTION_STRING, &(d).tile, "N", "columns of a tile (default 64)"},                  \
     {0, "The text of a transformer", OPTION_HEADING, NULL, NULL, NULL},                            \
-    {0, "text", OPTION_STRING, &(d).text, "FILE",                                                  \
+    {0, "text", OPTION_INPUT, &(d).text, "FILE",                                                  \
      "train on its bytes; the last tenth is held back (default: this project's own pages)"},       \
-    {0, "tokens", OPTION_STRING, &(d).tokens, "FILE", "train on tokens, as llm.c keeps them"},     \
+    {0, "tokens", OPTION_INPUT, &(d).tokens, "FILE", "train on tokens, as llm.c keeps them"},     \
     {0, "validation", OPTION_STRING, &(d).validation, "N",                                         \
      "sequences of what is held back (default 32)"},                                               \
     {0, "Batches and ranks of a transformer", OPTION_HEADING, NULL, NULL, NULL},                   \

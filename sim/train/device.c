@@ -1,7 +1,7 @@
 /* device.c -- see device.h. */
 #include "device.h"
 
-#include "../cli/options.h"
+#include "../cli/confine.h"
 
 #include <string.h>
 
@@ -14,6 +14,8 @@ int train_device_find(train_opener *device, const char *name)
         return fail(EXIT_USAGE, "train: --device is cpu or cuda, not '%s'", name);
     if (!train_open_cuda)
         return fail(EXIT_USAGE, "train: --device cuda: this mpsim was built without CUDA");
+    if (confined())
+        return fail(EXIT_USAGE, "train: --device cuda: not in a sandbox");
     *device = train_open_cuda;
     return 0;
 }

@@ -2,9 +2,12 @@
 #include "digests.h"
 
 #include "../cli/options.h"
+#include "../cli/output.h"
 #include "../cli/textfile.h"
+#include "../text/words.h"
 #include "checkpoint.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +48,7 @@ int train_digests_begin(train_digests *d, const train_run *r)
 {
     const int code = d->path ? open_other(d, r) : 0;
     if (!code && d->to && train_digests_head(&d->writer, d->to, r))
-        return fail(EXIT_IO, "train: the digests could not be written");
+        return ferror(d->to) ? output_failed() : fail(EXIT_IO, "train: a temporary file: %s", text_error(errno));
     return code;
 }
 

@@ -2,6 +2,7 @@
 #include "record.h"
 
 #include "../cli/options.h"
+#include "../text/words.h"
 #include "decoder.h"
 #include "describe.h"
 #include "groups.h"
@@ -13,7 +14,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- which steps ---- */
 
@@ -243,11 +243,13 @@ static void say_step(pairs *m, const train_step *s)
 
 /* ---- a trace ---- */
 
-static int make_folder(const char *path)
+/* One that was not there is temporary until there is something in it. */
+static int make_folder(temporary *t, const char *path)
 {
-    if (mkdir(path, 0777) == 0 || errno == EEXIST)
+    t->path = NULL;
+    if (temporary_make(t, path) == 0 || errno == EEXIST)
         return 0;
-    return fail(EXIT_IO, "%s: %s", path, strerror(errno));
+    return fail(EXIT_IO, "%s: %s", path, text_error(errno));
 }
 
 static int is_step(const struct dirent *e)
@@ -260,12 +262,12 @@ int train_record_begin(train_recorder *r, int resumed)
     struct dirent **entries;
     if (!r->folder)
         return 0;
-    const int code = make_folder(r->folder);
+    const int code = make_folder(&r->made, r->folder);
     if (code)
         return code;
     const int n = scandir(r->folder, &entries, is_step, NULL);
     if (n < 0)
-        return fail(EXIT_IO, "%s: %s", r->folder, strerror(errno));
+        return fail(EXIT_IO, "%s: %s", r->folder, text_error(errno));
     for (int i = 0; i < n; i++)
         free(entries[i]);
     free(entries);
@@ -312,6 +314,7 @@ static int write_step(train_recorder *r, uint64_t step, const pairs *m)
 {
     trace_error error;
     char *folder = NULL, *path = NULL;
+    temporary made = {0};
     int code = 0;
     if (asprintf(&folder, "%s/step_%06" PRIu64, r->folder, step) < 0)
         folder = NULL;
@@ -320,10 +323,15 @@ static int write_step(train_recorder *r, uint64_t step, const pairs *m)
     if (!path)
         code = fail(EXIT_IO, "train: out of memory");
     if (!code)
-        code = make_folder(folder);
+        code = make_folder(&made, folder);
     if (!code && stored_write(&r->before, path, m->pair, m->count, &error))
         code = fail(error.exit, "%s", error.text);
     r->written += !code;
+    if (!code) {
+        temporary_stay(&made);
+        temporary_stay(&r->made);
+    }
+    temporary_remove(&made);
     free(folder);
     free(path);
     stored_clear(&r->before);
@@ -377,6 +385,7 @@ int train_record_end(train_recorder *r, train *t, const train_step *last)
 
 void train_record_clear(train_recorder *r)
 {
+    temporary_remove(&r->made); /* nothing came of it */
     stored_clear(&r->before);
     stored_clear(&r->after);
     step_selection_clear(&r->steps);

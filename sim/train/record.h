@@ -2,6 +2,7 @@
 #ifndef MPSIM_SIM_TRAIN_RECORD_H
 #define MPSIM_SIM_TRAIN_RECORD_H
 
+#include "../trace/temporary.h"
 #include "store.h"
 
 /* Which steps, counted from 1. */
@@ -26,6 +27,7 @@ typedef struct train_recorder {
     const train_run *run;
     step_selection steps;
     uint64_t taken;     /* optimizer steps before the one at hand                        */
+    temporary made;     /* the folder, until something is in it                          */
     int due;            /* the step at hand is recorded                                  */
     uint64_t last;      /* step that was recorded last, from 1; 0: none                  */
     uint64_t written;   /* files                                                         */

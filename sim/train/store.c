@@ -2,8 +2,12 @@
 #include "store.h"
 
 #include "../cli/options.h"
+#include "../trace/owndigests.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <mpsim/digest.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +83,7 @@ int stored_write(const stored_list *l, const char *path, const char *const (*met
         return -1;
     for (size_t i = 0; i < l->count; i++) {
         const stored_tensor *s = &l->items[i];
-        if (trace_writer_data(w, s->codes, s->count * mpsim_format_code_bytes(s->format), error)) {
+        if (trace_writer_data(w, s->codes, (size_t)s->count * mpsim_format_code_bytes(s->format), error)) {
             trace_writer_abandon(w);
             return -1;
         }
@@ -112,4 +116,28 @@ void stored_clear(stored_list *l)
 int train_error_exit(const char *line)
 {
     return train_out_of_memory(line) ? EXIT_IO : EXIT_DATA;
+}
+
+char *stored_digests(const stored_list *l, const char *const (*metadata)[2], size_t n_metadata)
+{
+    own_sum s = {0, 0};
+    size_t n;
+    char *text = NULL;
+    FILE *f = open_memstream(&text, &n);
+    if (!f)
+        return NULL;
+    for (size_t i = 0; i < n_metadata; i++)
+        own_sum_pair(&s, metadata[i][0], metadata[i][1]);
+    for (size_t i = 0; i < l->count; i++) {
+        const stored_tensor *x = &l->items[i];
+        const size_t bytes = (size_t)x->count * mpsim_format_code_bytes(x->format);
+        const uint64_t digest = mpsim_digest_bytes(x->codes, bytes, 0);
+        own_sum_tensor(&s, x->name, x->format, x->shape, x->rank, digest);
+        fprintf(f, "%s %016" PRIx64 "\n", x->name, digest);
+    }
+    fprintf(f, "all %016" PRIx64 "\n", s.digest);
+    if (fclose(f) == 0)
+        return text;
+    free(text);
+    return NULL;
 }

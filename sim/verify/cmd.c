@@ -159,7 +159,7 @@ int cmd_verify(const command *self, int argc, char **argv)
         {0, "thorough", OPTION_FLAG, &v.thorough, NULL, "more inputs: minutes instead of seconds"},
         {0, "seed", OPTION_COUNT, &v.seed, "N", "seed of random inputs (default 1)"},
         {0, "Recorded outputs", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "vectors", OPTION_STRING, &vectors, "DIR",
+        {0, "vectors", OPTION_INPUT, &vectors, "DIR",
          "folder of npz files, or one of them (default: MPSIM_HWVECTORS)"},
         {0, "architecture", OPTION_STRING, &architecture, "NAME",
          "of files whose names do not tell it: volta, ampere, hopper, ..."},

@@ -193,7 +193,7 @@ static void list_values(oracle_format *of)
     double step = ldexp(1, of->emin - of->precision + 1);
     double v = of->zeros ? 0 : ldexp(1, of->emin);
     double binade_end = ldexp(1, of->emin + 1);
-    of->values = malloc((of->max_code + 2) * sizeof *of->values);
+    of->values = malloc((size_t)(of->max_code + 2) * sizeof *of->values);
     assert(of->values);
     for (uint64_t i = 0; i <= of->max_code + 1; i++) {
         of->values[i] = v;

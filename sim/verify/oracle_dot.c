@@ -376,7 +376,7 @@ static int bit_length(uint64_t s)
 /* sum += the term in units of 2^unit. */
 static void add_aligned(const fused_term *t, int alignment, long unit)
 {
-    mpz_set_ui(term, t->s);
+    mpz_import(term, 1, 1, sizeof t->s, 0, 0, &t->s);
     if (t->negative)
         mpz_neg(term, term);
     if (t->w >= unit) {

@@ -290,7 +290,7 @@ int vectors_find(trace_tree *files, const char *path, trace_error *error)
     int bad = 0;
     if (!dir)
         return trace_error_set(error, EXIT_IO, path, UINT64_MAX, "cannot read the directory: %s",
-                               strerror(errno));
+                               text_error(errno));
     for (const struct dirent *e; !bad && (e = readdir(dir));) {
         char name[4096];
         if (!is_npz(e->d_name))

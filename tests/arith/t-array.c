@@ -360,50 +360,6 @@ START_TEST(any_two_formats_compare)
 }
 END_TEST
 
-START_TEST(arrays_compare_as_their_elements)
-{
-    static unsigned char in[2][MOST * 8 + 16];
-    static int8_t order[MOST + 2];
-    uint64_t random = test_seed() + 1;
-    for (size_t i = 0; i < MIXES; i++)
-        for (size_t n = 0; n <= MOST; n = n < 20 ? n + 1 : n * 2 + 1) {
-            operation p = operation_make(MPSIM_OP_ADD, mixes[i][0], mixes[i][1], mixes[i][2],
-                                         NULL, 0);
-            const mpsim_format *f = p.lib.operand, *g = f + 1;
-            const size_t fs = mpsim_format_code_bytes(f), gs = mpsim_format_code_bytes(g);
-            unsigned char *x = in[0] + n % 8, *y = in[1] + (n + i) % 8;
-            for (size_t k = 0; k < n; k++) {
-                code_store(x + k * fs, fs, code_random(p.oracle.operand[0], 0, &random));
-                code_store(y + k * gs, gs, test_random(&random));
-            }
-            memset(order, 0x5a, sizeof order);
-            const size_t half = n / 2;
-            ck_assert_int_eq(mpsim_compare_array(f, g, order + 1, x, y, half), MPSIM_OK);
-            ck_assert_int_eq(mpsim_compare_array(f, g, order + 1 + half, x + half * fs,
-                                                 y + half * gs, n - half), MPSIM_OK);
-            for (size_t k = 0; k < n; k++)
-                if (order[k + 1] != mpsim_compare(f, code_load(x + k * fs, fs), g,
-                                                  code_load(y + k * gs, gs)))
-                    ck_abort_msg("%s %s: element %zu of %zu", f->name, g->name, k, n);
-            ck_assert(order[0] == 0x5a && order[n + 1] == 0x5a);
-        }
-    const mpsim_format *f = mpsim_format_find("e4m3");
-    mpsim_format bad = *f;
-    bad.bits = 1;
-    int8_t out[2] = {7, 7};
-    const uint8_t a[2] = {1, 2};
-    ck_assert_int_eq(mpsim_compare_array(NULL, f, out, a, a, 2), MPSIM_EINVAL);
-    ck_assert_int_eq(mpsim_compare_array(f, NULL, out, a, a, 2), MPSIM_EINVAL);
-    ck_assert_int_eq(mpsim_compare_array(&bad, f, out, a, a, 2), MPSIM_EINVAL);
-    ck_assert_int_eq(mpsim_compare_array(f, &bad, out, a, a, 2), MPSIM_EINVAL);
-    ck_assert_int_eq(mpsim_compare_array(f, f, NULL, a, a, 2), MPSIM_EINVAL);
-    ck_assert_int_eq(mpsim_compare_array(f, f, out, NULL, a, 2), MPSIM_EINVAL);
-    ck_assert_int_eq(mpsim_compare_array(f, f, out, a, NULL, 2), MPSIM_EINVAL);
-    ck_assert(out[0] == 7 && out[1] == 7);
-    ck_assert_int_eq(mpsim_compare_array(f, f, NULL, NULL, NULL, 0), MPSIM_OK);
-}
-END_TEST
-
 int main(void)
 {
     TCase *arrays = test_case("arrays", 60);
@@ -417,7 +373,6 @@ int main(void)
     TCase *comparisons = test_case("comparisons", 60);
     tcase_add_test(comparisons, every_pair_of_every_narrow_format_compares);
     tcase_add_test(comparisons, any_two_formats_compare);
-    tcase_add_test(comparisons, arrays_compare_as_their_elements);
     return test_main("arith-array",
                      (TCase *const[]){arrays, operations, comparisons, NULL});
 }

@@ -25,6 +25,7 @@ printf 'no tensors' >"$dir/odd/README.md"
 cp "$data/charlm/step_000100/rank_00000.safetensors" "$dir/mixed/grads.safetensors"
 cp "$data/vectors/dot/volta.npz" "$dir/mixed/archive.npz"
 cp "$MPSIM_SRCDIR/tests/fuzz/corpus/trace/npy-f4" "$MPSIM_SRCDIR/tests/fuzz/corpus/trace/npz-deflated" "$dir/mixed"
+chmod -R u+w "$dir/mixed" # sources may be read-only
 printf 'no tensors' >"$dir/mixed/notes.txt"
 cat "$data"/charlm/step_*/* "$data"/digits-cnn/step_*/* | head -c 7000001 >"$dir/raw"
 cat "$dir/raw" "$dir/raw" "$dir/raw" | head -c 20000000 >"$dir/huge"
@@ -67,16 +68,22 @@ merges() {
     echo $? >"$dir/code"
     cmp "$dir/whole" "$dir/out" && cmp "$dir/whole.err" "$dir/err" && cmp "$dir/whole.code" "$dir/code"
 } >"$dir/cmp" 2>&1
+# with_parts COMMAND...: and the parts whose numbers are in $numbers, of $folder
+with_parts() {
+    for number in $numbers; do set -- "$@" "$folder/$number"; done
+    "$@"
+}
 # orders N FOLDER FORM: forwards; backwards; odd ones before even ones; halves that are parts themselves
 orders() {
-    set -- "$1" "$2" "$3" "$(seq -f "$2/%g" 1 "$1")" "$(seq -f "$2/%g" "$1" -1 1)" "$(seq -f "$2/%g" 1 2 "$1")"
-    even=$(seq -f "$2/%g" 2 2 "$1")
-    # shellcheck disable=SC2086 # words
-    merges "$3" $4 && merges "$3" $5 && merges "$3" $6 $even || return 1
-    [ "$1" -ge 3 ] || return 0
-    # shellcheck disable=SC2086 # words
-    "$MPSIM" merge --partial -o "$2/odd" $6 && "$MPSIM" merge --partial -o "$2/even" $even &&
-        merges "$3" "$2/even" "$2/odd" && "$MPSIM" merge --partial "$2/even" "$2/odd" >"$2/all" && merges "$3" "$2/all"
+    many=$1 folder=$2 shown=$3
+    odd=$(seq 1 2 "$many") even=$(seq 2 2 "$many")
+    for numbers in "$(seq 1 "$many")" "$(seq "$many" -1 1)" "$odd $even"; do
+        with_parts merges "$shown" || return 1
+    done
+    [ "$many" -ge 3 ] || return 0
+    numbers=$odd && with_parts "$MPSIM" merge --partial -o "$folder/odd" && numbers=$even &&
+        with_parts "$MPSIM" merge --partial -o "$folder/even" && merges "$shown" "$folder/even" "$folder/odd" &&
+        "$MPSIM" merge --partial "$folder/even" "$folder/odd" >"$folder/all" && merges "$shown" "$folder/all"
 }
 
 # ---- option sets x layouts x numbers of shards x orders ----
@@ -93,14 +100,14 @@ same() {
         # shellcheck disable=SC2086 # words
         shards "$count" "$dir/parts" $shared "$@"
         rest=$forms
-        backwards=$(seq -f "$dir/parts/%g" "$count" -1 1)
         while [ "$rest" ]; do
             # shellcheck disable=SC2086 # words
             whole "${rest%%;*}" $shared "$@"
             if [ "$rest" = "$forms" ]; then
                 orders "$count" "$dir/parts" "${rest%%;*}" || code=1
-            else # shellcheck disable=SC2086 # words
-                merges "${rest%%;*}" $backwards || code=1
+            else
+                numbers=$(seq "$count" -1 1) folder=$dir/parts
+                with_parts merges "${rest%%;*}" || code=1
             fi
             case $rest in *\;*) rest=${rest#*;} ;; *) rest= ;; esac
         done
@@ -147,7 +154,7 @@ ok $? "a part does not depend on threads"
 
 # ---- a shard reads its own files ----
 mkdir "$dir/own"
-for k in 1 2 3; do cp "$data/charlm/step_000100/rank_00000.safetensors" "$dir/own/$k.safetensors"; done
+for k in 1 2 3; do cat "$data/charlm/step_000100/rank_00000.safetensors" >"$dir/own/$k.safetensors"; done
 head -c "$(wc -c <"$dir/own/1.safetensors")" /dev/zero >"$dir/own/2.safetensors"
 run 0 stat --shard 1/3 -o "$dir/p1" "$dir/own/1.safetensors" "$dir/own/2.safetensors" "$dir/own/3.safetensors" &&
     run 0 stat --shard 3/3 -o "$dir/p3" "$dir/own/1.safetensors" "$dir/own/2.safetensors" "$dir/own/3.safetensors" &&
@@ -211,7 +218,7 @@ other "another selection" "other options: with --match a\\*" --shard 2/3 -s 1,2^
 other "another number of shards" "of 4 shards, .*parts/1 of 3" --shard 2/4 -s 1,2^10 "$trace"
 other "another file" "other inputs: 1 files of [0-9]* bytes, in .*parts/1 1 of" --shard 2/3 -s 1,2^10 "$data/digits-cnn/step_000100"
 mkdir "$dir/sizes"
-cp "$trace"/* "$dir/sizes/one" && cp "$trace"/* "$dir/sizes/two"
+cp "$trace"/* "$dir/sizes/one" && cp "$trace"/* "$dir/sizes/two" && chmod -R u+w "$dir/sizes"
 shards 3 "$dir/parts.sizes" "$dir/sizes"
 truncate -s +8 "$dir/sizes/two" && "$MPSIM" stat --shard 3/3 -o "$dir/parts.sizes/3" --keep-going "$dir/sizes" 2>"$dir/err"
 "$MPSIM" stat --shard 3/3 -o "$dir/parts.sizes/3" -m nothing "$dir/sizes" 2>"$dir/err"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # model-memory.sh -- mpsim memory: the table of doc/memory.md, files and transformers counted by hand, bad
-# input. (memory.sh is about allocations that fail.)
+# input. (faults.sh is about allocations that fail.)
 set -u
 : "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
@@ -84,10 +84,11 @@ memory -P fp32 "$MPSIM_SRCDIR/data/digits-cnn" && is weights=14728
 ok $? "a trace: the weights of its steps once, 3682"
 
 # ---- models of transformers: as many parameters as each says that it has (tests/trace/models.tsv)
+mkdir "$dir/m"
 awk -F '\t' -v dir="$dir" '
     function flush() { if (name) { print "{" substr(header, 2) "}" >(dir "/m/" name ".json"); close(dir "/m/" name ".json")
                                   print name, end, count >(dir "/models") } }
-    BEGIN { system("mkdir " dir "/m"); split("F64 8 I64 8 F32 4 I32 4 F16 2 BF16 2 U8 1 BOOL 1", w, " ")
+    BEGIN { split("F64 8 I64 8 F32 4 I32 4 F16 2 BF16 2 U8 1 BOOL 1", w, " ")
             for (i = 1; i in w; i += 2) bytes[w[i]] = w[i + 1] }
     /^#/ { next }
     $1 == "@" { flush(); split($2, p, "/"); name = p[1]; split($4, p, "="); count = p[2]; end = 0

@@ -248,12 +248,15 @@ unlike "rank 1 has nothing, rank 0 has '--csv'" 'stat odd --csv' 'stat odd'
 mkdir -p other/odd
 cp -R odd/. other/odd
 rm -r other/odd/step_3
-for command in stat 'replay -P pytorch-amp-fp16'; do
+cp -R odd other/same
+cp -R odd same
+echo 'precision: fp16' >policy.yaml && echo 'precision: bf16' >other/policy.yaml
+for command in stat 'replay -P pytorch-amp-fp16' 'replay -P policy.yaml'; do
     # shellcheck disable=SC2016,SC2086 # of the rank; words
     start 2 sh -c 'if [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}}" = 1 ]; then cd other || exit 99; fi; exec "$@"' \
-        sh "$MPSIM_MPI" $command odd >"$dir/out" 2>"$dir/err.all" </dev/null
+        sh "$MPSIM_MPI" $command "$(case $command in *.*) echo same ;; *) echo odd ;; esac)" >"$dir/out" 2>"$dir/err.all" </dev/null
     [ $? -eq 3 ] && ours && [ "$(wc -l <"$dir/err")" -eq 1 ] && has 'do not read the same files' err && [ ! -s "$dir/out" ]
-    ok $? "${command%% *}: other files on another machine"
+    ok $? "$command: other files on another machine"
 done
 
 # ---- a rank that dies: the job ends, in one line ----

@@ -621,6 +621,16 @@ ok $? 'gnuplot fails: its message, no figure'
 printf '#!/bin/sh\nexit 0\n' >no-gnuplot
 fails 4 'drew no pdf' ruler -o bad "$report" && nothing bad
 ok $? 'gnuplot draws nothing: no figure'
+cat >no-gnuplot <<'END'
+#!/bin/sh
+eval "$(echo "$3" | sed 's/; data.*//; s/figure = /figure=/')"
+echo %%EOF >"$figure.pdf" && printf 'IEND\256B`\202' >"$figure.png" && echo '<svg><text>a' >"$figure.svg"
+END
+fails 4 'the svg is not complete, the disk may be full' ruler -o half "$report" && nothing half && [ ! -e half.dat ] && [ ! -e half.gp ]
+ok $? 'a figure that is cut off: nothing stays'
+echo old | tee half.dat half.gp >half.svg
+fails 4 'the svg is not complete' ruler -o half "$report" && [ "$(cat half.dat half.gp half.svg | tr '\n' ' ')" = 'old old old ' ]
+ok $? 'a figure that is cut off: older files stay'
 MPSIM_GNUPLOT=./not-there
 fails 4 'bad.gp and bad.dat are written' ruler -o bad "$report" && nothing bad && [ -s bad.dat ]
 ok $? 'no gnuplot: data and script are written'
@@ -666,6 +676,7 @@ for found in bin/plots plots share/mpsim/plots; do
     fi
     rm -rf place/plots place/bin/plots place/share/mpsim/plots
     cp -R place/mine place/$found
+    chmod -R u+w place/$found # sources may be read-only
     echo "# from $found" >>place/$found/ruler.gp
     "$MPSIM" plot ruler --type svg -o found "$report" >out 2>err && [ -s found.svg ] &&
         grep -q "^# from $found\$" found.gp

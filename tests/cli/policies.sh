@@ -77,7 +77,7 @@ bad 2 'policy:\n  precison: bfloat16\n' "unknown key 'precison': did you mean pr
 bad 4 'loss_scaling:\n  scaler: torch\n  init_scale: 4\n  growth_interval: 0\n' growth_interval
 bad 3 'precision: fp16\nschedule:\n  - precision: bf16\n' 'step or epoch'
 bad 2 'clip: 1\nclip: 2\n' 'stands twice'
-bad 2 'clip: 1\nnote: *a\n' alias
+bad 2 'clip: 1\nnote: *a\n' 'undefined alias'
 bad 3 'clip: 1\n---\nclip: 2\n' 'second document'
 bad 2 'clip:\n\tmax_norm: 1\n' 'not valid YAML'
 bad 1 '"\\\\x1b[31m": 1\n' 'unknown key'

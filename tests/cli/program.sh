@@ -203,11 +203,14 @@ for word in sqnr 'sqnr<5%' 'nan>q' nan=3 'nan>' 'underflow>1%%' 'underflow > 1 x
 # ---- an error about a file names it: every sort of bad file, to every option that takes one ----
 mkdir "$dir/bad" && (cd "$dir/bad" && : >empty.x && echo hello >text.x && head -c 100 "$f" >cut.x && printf '{"a":1}' >json.x &&
     mkdir dir.x && cp "$f" good.x)
+program=$(cd "$(dirname "$MPSIM")" && pwd)/$(basename "$MPSIM")
+top=$(cd "$MPSIM_SRCDIR" && pwd)
 while read -r words; do
     unnamed=
     for bad in none empty text cut json dir good; do
         # shellcheck disable=SC2046 # words
-        MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies "$MPSIM" $(echo "$words" | sed "s,FILE,$dir/bad/$bad.x,g; s,OUT,$dir/bad/out,") >/dev/null 2>"$dir/err" </dev/null
+        (cd "$dir/bad" && MPSIM_POLICIES=$top/data/policies exec "$program" $(echo "$words" | sed "s,FILE,./$bad.x,g; s,OUT,./out,")) \
+            >/dev/null 2>"$dir/err" </dev/null
         [ $? -le 1 ] || grep -q "$bad\.x" "$dir/err" || unnamed="$unnamed $bad"
     done
     [ -z "$unnamed" ] || echo "not named:$unnamed" >>"$dir/err"

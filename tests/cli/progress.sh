@@ -67,11 +67,11 @@ fi
 
 # ---- on a terminal ----
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
-    script -qec "timeout --foreground -s INT 2 $MPSIM stat --json -o $dir/report --dtype fp32 $large" "$dir/typescript" >/dev/null 2>&1 </dev/null
+    script -qec "timeout --foreground -s INT 2 '$MPSIM' stat --json -o '$dir/report' --dtype fp32 '$large'" "$dir/typescript" >/dev/null 2>&1 </dev/null
     tr '\r' '\n' <"$dir/typescript" >"$dir/out"
     grep -q "of 32.0 GiB, .* left$escape\[K" "$dir/out"; ok $? "a line on a terminal"
     grep -A 2 "left$escape\[K" "$dir/out" | tail -n 2 | grep -q "^$escape\[K"; ok $? "which is erased"
-    script -qec "$MPSIM stat $small" "$dir/typescript" >/dev/null 2>&1 </dev/null
+    script -qec "'$MPSIM' stat '$small'" "$dir/typescript" >/dev/null 2>&1 </dev/null
     ! grep -q "$escape" "$dir/typescript"; ok $? "none in the first second"
 fi
 finish

@@ -95,7 +95,7 @@ else
     run 3 info "$keras" && has 'is an HDF5 file, which this mpsim was built without (configure --with-hdf5)' err
 fi
 ok $? "a model of Keras, or what it needs"
-cp "$train" "$dir/damaged.pt"
+cat "$train" >"$dir/damaged.pt" # sources may be read-only
 at=$(($(grep -a -b -o 'data/3' "$train" | head -n 1 | cut -d: -f1) + 64))
 printf '\377\377\377\377\377\377\377\377' | dd of="$dir/damaged.pt" bs=1 seek=$at conv=notrunc 2>/dev/null
 run 3 stat -f fp16 "$dir/damaged.pt" && has 'wrong CRC' err

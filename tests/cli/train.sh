@@ -239,6 +239,13 @@ ok $? "--resume: a checkpoint may go on in its file"
 train 0 $again --checkpoint "$dir/every" --checkpoint-every 4 && run 0 info "$dir/every" && has 'step 10$'; ok $? "--checkpoint-every"
 train 4 -P fp32 --checkpoint "$dir/none/point"; ok $? "a checkpoint that cannot be written"
 train 4 -P fp32 --checkpoint /dev/full && has '/dev/full: cannot write: ' err; ok $? "a full device"
+# whoever reads it: a bit of a tensor, and one of what it says of the run
+for at in "$(($(wc -c <"$dir/kept") - 20))" "$(grep -abo 'mpsim.optimizer_steps' "$dir/kept" | head -n 1 | cut -d: -f1)"; do
+    cp "$dir/kept" "$dir/flipped" && printf '\001' | dd of="$dir/flipped" bs=1 seek="$at" conv=notrunc 2>/dev/null
+    refused() { run 3 "$@" "$dir/flipped" && has '^mpsim: .*flipped: ' err && [ ! -e "$dir/cast" ]; }
+    refused info && refused info -v && refused stat --json && refused diff "$dir/kept" && refused cast -f fp16 -o "$dir/cast"
+    ok $? "info, stat, diff, cast: a checkpoint in which byte $at is another"
+done
 # the earlier checkpoint stays if the next one finds no room (a file of at most 8 or 4 KiB)
 run 0 train -P fp32 --width 4 --depth 1 --batch 4 --steps 2 --checkpoint "$dir/early" && cp "$dir/early" "$dir/kept" && (
     ulimit -f 4

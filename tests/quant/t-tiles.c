@@ -155,7 +155,8 @@ static void put_parts(const parts *to, const quant_geometry *g, const cast_recip
 static trace *as_trace(const float *x, size_t n)
 {
     trace_error error = {0};
-    const trace_options raw = {.raw_format = mpsim_format_find("binary32")};
+    const trace_options raw = {.raw_format = mpsim_format_find("binary32"),
+                               .raw_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__};
     char path[] = "t-tiles-raw-XXXXXX";
     const int fd = mkstemp(path), written = fd >= 0 && write(fd, x, n * sizeof *x) == (ssize_t)(n * sizeof *x);
     trace *t = written ? trace_open(path, &raw, &error) : NULL;

@@ -64,7 +64,7 @@ typedef struct row {
 /* Text; how many plans; a part of what the last one says of itself. */
 static const row good[] = {
     {"precision: no\n", 1, "no: compute binary32, autocast none, parameters binary32, gradients binary32, scaler none"},
-    {"# a comment\nname: n\n", 1, "fp32: compute binary32"},
+    {"# a comment\nprecision: fp32\n", 1, "compute binary32"},
     {"---\nprecision: fp16\n...\n", 1, "fp16: compute fp16"},
     {"%YAML 1.1\n---\nprecision: fp16\n", 1, "fp16: compute fp16"},
     {"{precision: fp16, clip: 1}\n", 1, "clip 1 (torch)"},
@@ -72,7 +72,7 @@ static const row good[] = {
     {"\xef\xbb\xbfprecision: bf16\n", 1, "bf16: compute bf16"},
     {"\"precision\": 'fp16'\n", 1, "fp16: compute fp16, autocast torch, parameters binary32, gradients fp16, scaler torch"},
     {"note: >\n  several\n  lines\nprecision: no\n", 1, "no: compute binary32"},
-    {"name: Größe\nsource: s\nnote: n\n", 1, "fp32"},
+    {"name: Größe\nsource: s\nnote: n\nprecision: no\n", 1, "no: compute"},
     {"precision: no\n", 1, "no: compute binary32"},
     {"precision: fp32\n", 1, "fp32: compute binary32"},
     {"precision: 32\n", 1, "32: compute binary32"},
@@ -164,8 +164,9 @@ static const row good[] = {
     {"clip: {rule: none}\n", 1, "scaler none"},
     {"precision: bf16\nparams: bf16\noptimizer: {store: kahan, variant: optimi}\n", 1, "parameters bf16, Kahan"},
     {"precision: bf16\nparams: bf16\noptimizer: {store: stochastic}\n", 1, "parameters bf16, stochastic rounding"},
+    {"policy: &base {precision: bfloat16, max_grad_norm: 2}\nteacher: {<<: *base, precision: float32}\n", 1, "bfloat16: compute bf16, autocast megatron, parameters binary32, gradients bf16, scaler none, ranks added in a ring over a wire of binary32, clip 2 (megatron-float)"},
     {"steps_per_epoch: 10\n", 1, "fp32"},
-    {"schedule: []\n", 1, "fp32"},
+    {"schedule: []\nprecision: fp16\n", 1, "fp16"},
     {"schedule:\n  - {step: 1, precision: bf16}\n", 2, "bf16: compute bf16"},
     {"schedule:\n  - {step: 5, precision: bf16}\n  - {step: 6, clip: 1}\n", 3, "bf16: compute bf16, autocast torch, parameters binary32, gradients bf16, scaler none, clip 1 (torch)"},
     {"steps_per_epoch: 10\nschedule: [{epoch: 2}, {step: 12, precision: fp16}]\n", 3, "fp16"},
@@ -175,6 +176,9 @@ static const row good[] = {
     {"precision: fp16\nloss_scaling: keras\nschedule: [{step: 9, precision: bf16}]\n", 2, "scaler none"},
     {"precision: bf16\nloss_scaling: keras\nschedule: [{step: 9, clip: 1}]\n", 2, "scaler keras"},
     {"precision: bf16\nparams: bf16\nmaster_weights: split\nschedule: [{step: 9, opt_level: O3}]\n", 2, "O3: compute fp16, autocast all, parameters fp16, gradients fp16, scaler static"},
+    /* anchors, aliases and merge keys: what is given goes before what is merged, the first map before the second */
+    {"precision: bf16\nsteps_per_epoch: 10\nschedule:\n  - &a {step: 5, clip: &n 3}\n  - {<<: *a, step: 6}\n", 3, "scaler none, clip 3 (torch)"},
+    {"precision: bf16\nschedule:\n  - &a {step: 5, clip: 3}\n  - &b {step: 6, clip: 4, precision: fp16}\n  - {<<: [*a, *b], step: 7}\n", 4, "fp16: compute fp16, autocast torch, parameters binary32, gradients fp16, scaler torch, clip 3 (torch)"},
     /* parts switched off, and what an entry inherits without a use for it */
     {"precision: bf16\ndisable_rht: false\nfirst_last_layers_bf16: false\n", 1, "scaler none"},
     {"precision: nvfp4\nfirst_last_layers_bf16: true\nnum_layers_at_start_in_bf16: 2\nschedule:\n  - {step: 9, first_last_layers_bf16: false}\n", 2, "nvfp4"},
@@ -192,8 +196,7 @@ static const row bad[] = {
     {"precision: fp16\n---\nprecision: bf16\n", 3, "a second document"},
     {"precision: fp16\nclip: 1\nprecision: bf16\n", 3, "'precision' stands twice"},
     {"clip: {max_norm: 1,\n  max_norm: 2}\n", 2, "'max_norm' stands twice"},
-    {"clip: 1\nnote: *a\n", 2, "an alias"},
-    {"clip: &a 1\n", 1, "an anchor"},
+    {"clip: 1\nnote: *a\n", 2, "not valid YAML: found undefined alias"},
     {"opt_level: O2\nparams: fp32\n", 2, "params"},
     {"opt_level: O0\nmaster_weights: false\nsteps_per_epoch: -3\n", 3, "steps_per_epoch"},
     {"precision: bf16\nparams: bf16\nautocast: none\n", 2, "params"},
@@ -212,7 +215,12 @@ static const row bad[] = {
     {"clip: {rule: none, max_norm: 1}\n", 1, "max_norm"},
     {"fp8: none\nfp8_recipe: delayed\n", 1, "fp8: none contradicts"},
     {"fp8: hybrid\nfp8_recipe: deepseek\n", 1, "has no hybrid form"},
-    {"clip: &a [*a]\n", 1, ": write the value again"},
+    {"clip: &a [*a]\n", 1, "nested too deeply"},
+    {"clip: &a {<<: *a}\n", 1, "nested too deeply"},
+    {"optimizer: &o {lr: 1}\nclip: {<<: [*o, 1]}\n", 2, "<<: 'key: value' pairs are needed, or an alias of them"},
+    {"optimizer: &o {lr: -1}\n<<: {optimizer: *o, clip: 1}\n", 1, "lr"},
+    {"a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
+     "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d]\n", 1, "too many keys and values"},
     {"? [a]\n: b\n", 1, "a key must be a word"},
     {"\"a\\0b\": 1\n", 1, "a key must be a word"},
     {"note: x\nprecision: \"a\\0b\"\n", 2, "a zero byte"},
@@ -232,7 +240,7 @@ static const row bad[] = {
     {"Precision: fp16\n", 1, "unknown key 'Precision'"},
     {"step: 3\n", 1, "unknown key 'step'"},
     {"epoch: 3\n", 1, "unknown key 'epoch'"},
-    {"<<: 3\n", 1, "unknown key '<<'"},
+    {"<<: 3\n", 1, "<<: 'key: value' pairs are needed"},
     {"name: [a]\n", 1, "name: one word"},
     {"name: ''\n", 1, "name: one word"},
     {"source: {}\n", 1, "source: one word"},
@@ -241,6 +249,10 @@ static const row bad[] = {
     {"", 0, "no key is given: a policy is 'key: value' lines, as 'precision: bf16'"},
     {"# precision: fp16\n\n", 0, "no key is given"},
     {"{}\n", 0, "no key is given"},
+    {"name: x\n", 0, "no key of a training is given: a policy is 'key: value' lines, as 'precision: bf16'"},
+    {"name: x\nnote: y\n", 0, "no key of a training is given"},
+    {"schedule: []\n", 0, "no key of a training is given"},
+    {"name: x\nschedule:\n  - step: 5\n", 0, "no key of a training is given"},
     {"---\n...\n", 2, "'key: value' pairs are needed here"},
     {"null\n", 1, "'key: value' pairs are needed here"},
     {"~\n", 1, "'key: value' pairs are needed here"},
@@ -493,7 +505,7 @@ START_TEST(files)
     ck_assert_ptr_null(p.source);
     ck_assert_ptr_null(p.note);
     policy_clear(&p);
-    load(&p, "name: mine\nsource: there\nnote: this\n");
+    load(&p, "name: mine\nsource: there\nnote: this\nprecision: no\n");
     ck_assert_str_eq(p.name, "mine");
     ck_assert_str_eq(p.source, "there");
     ck_assert_str_eq(p.note, "this");

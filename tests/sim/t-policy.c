@@ -432,7 +432,7 @@ START_TEST(kinds_by_name)
         {"tokens", 2, LAYER_LINEAR},      {"line", 2, LAYER_LINEAR},
     };
     policy p;
-    load(&p, "name: n\n");
+    load(&p, "precision: no\n");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const layer_kind k = policy_layer(&p.plans[0], rows[i].name, rows[i].rank);
         ck_assert_msg(k == rows[i].kind, "'%s', rank %d: %s, not %s", rows[i].name, rows[i].rank,

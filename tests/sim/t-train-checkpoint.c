@@ -2,7 +2,7 @@
  * of another run. */
 #include "sim/cli/options.h"
 #include "sim/train/checkpoint.h"
-#include "sim/train/owndigests.h"
+#include "sim/train/store.h"
 #include "support/replaykept.h"
 #include "support/support.h"
 #include "support/trainer.h"
@@ -107,7 +107,7 @@ static const char *try(const parts *p, const char *name)
                               {"mpsim.train.run", p->run},
                               {"mpsim.train.state", p->state},
                               {"mpsim.train.digests", NULL}};
-    char *digests = own_digests_text(&p->list, (const char *const(*)[2])pairs, 5);
+    char *digests = stored_digests(&p->list, (const char *const(*)[2])pairs, 5);
     const char *path = trainer_path("damaged");
     memset(&error, 0, sizeof error);
     ck_assert_ptr_nonnull(digests);

@@ -77,6 +77,8 @@ void blob_clear(blob *b)
 
 const char *bad_path(const char *name)
 {
+    if (!*directory) /* bad_main makes it */
+        die(name);
     static char ring[8][4400];
     static unsigned turn;
     char *p = ring[turn++ % 8];

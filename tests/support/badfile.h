@@ -23,6 +23,13 @@
 #define BAD_SANITIZED 0
 #endif
 
+/* What NumPy calls binary32 as it lies in memory here. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define BAD_FLOAT ">f4"
+#else
+#define BAD_FLOAT "<f4"
+#endif
+
 /* Bytes under construction. */
 typedef struct blob {
     unsigned char *data;

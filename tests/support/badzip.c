@@ -60,7 +60,7 @@ void archive_end(archive *a)
 blob archive_array(float first)
 {
     const float x[3] = {first, 2, 3};
-    return bad_npy(1, DICT("'<f4'", "(3,)"), x, sizeof x);
+    return bad_npy(1, DICT("'" BAD_FLOAT "'", "(3,)"), x, sizeof x);
 }
 
 archive archive_of(size_t n, const char *const *names, int streamed)

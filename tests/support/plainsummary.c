@@ -12,24 +12,32 @@
 
 /* ---- sums: significands, or their squares, by the exponent field ---- */
 
-__extension__ typedef unsigned __int128 u128;
-
 enum { FIELDS = 2047 };
 
-/* Sums of 192 bits, positive and negative terms apart. */
+/* Sums of 192 bits, least word first, positive and negative terms apart. */
 typedef struct bins {
-    u128 low[2][FIELDS];
-    uint64_t high[2][FIELDS];
+    uint64_t words[2][FIELDS][3];
 } bins;
+
+/* A number of 53 bits, or its square: the lower word; *high is the other. */
+static uint64_t term(uint64_t m, int square, uint64_t *high)
+{
+    const uint64_t a = m & 0xffffffffu, b = m >> 32, crossed = a * b, low = a * a + (crossed << 33);
+    *high = square ? b * b + (crossed >> 31) + (low < crossed << 33) : 0;
+    return square ? low : m;
+}
 
 static void add(bins *b, double x, int square)
 {
     const uint64_t u = bits_of_f64(x), field = u >> 52 & 0x7ff;
     const uint64_t m = (u & 0xfffffffffffffu) | (uint64_t)(field != 0) << 52;
     const int sign = !square && u >> 63;
-    const u128 term = square ? (u128)m * m : m;
-    b->low[sign][field] += term;
-    b->high[sign][field] += b->low[sign][field] < term;
+    uint64_t high, *to = b->words[sign][field];
+    const uint64_t low = term(m, square, &high);
+    to[0] += low;
+    high += to[0] < low; /* less than 2^43 before */
+    to[1] += high;
+    to[2] += to[1] < high;
 }
 
 static void total(mpz_t z, const bins *b, int square, uint64_t times)
@@ -39,9 +47,8 @@ static void total(mpz_t z, const bins *b, int square, uint64_t times)
     mpz_set_ui(z, 0);
     for (int sign = 0; sign < 2; sign++)
         for (unsigned field = 0; field < FIELDS; field++) {
-            const u128 low = b->low[sign][field];
-            const uint64_t words[3] = {(uint64_t)low, (uint64_t)(low >> 64), b->high[sign][field]};
-            if (!low && !words[2])
+            const uint64_t *words = b->words[sign][field];
+            if (!words[0] && !words[1] && !words[2])
                 continue;
             mpz_import(t, 3, -1, 8, 0, 0, words);
             const unsigned e = field ? field : 1; /* the unit is 2^(e - 1075) */

@@ -227,7 +227,7 @@ START_TEST(item_51_filters_chunks_sizes)
     list = chunks(64, 64);
     dataset(f, "x", H5T_IEEE_F32LE, 1 << 14, 1 << 14, list, 0);
     H5Fclose(f);
-    bad_expect(51, "size", path, NULL, 3, "has 1073741824 bytes, more than 1000 times those of the file");
+    bad_expect(51, "size", path, NULL, 3, "have 1073741824 bytes, more than 1000 times those of the file");
     f = create(path, 1);
     dataset(f, "x", H5T_IEEE_F64LE, (hsize_t)1 << 31, (hsize_t)1 << 29, list, 0);
     H5Fclose(f);

@@ -267,7 +267,7 @@ END_TEST
 START_TEST(item_33_fortran_order_is_reported_and_read_in_storage_order)
 {
     const float x[6] = {0, 3, 1, 4, 2, 5};
-    blob b = bad_npy(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", x, sizeof x);
+    blob b = bad_npy(1, "{'descr': '" BAD_FLOAT "', 'fortran_order': True, 'shape': (2, 3), }", x, sizeof x);
     const char *path = bad_write("fortran.npy", &b);
     trace_error e;
     trace *t = trace_open(path, NULL, &e);

@@ -105,9 +105,9 @@ START_TEST(pipes_are_read_like_files)
     static const float x[100000] = {1.5f, -2};
     const char *fifo = bad_path("fifo2");
     blob files[3] = {good(), {0}, {0}};
-    files[1] = bad_npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (100000,)}", x, sizeof x);
+    files[1] = bad_npy(1, "{'descr': '" BAD_FLOAT "', 'fortran_order': False, 'shape': (100000,)}", x, sizeof x);
     blob_add(&files[2], x, 8);
-    const trace_options raw = {.raw_format = mpsim_format_find("binary32")};
+    const trace_options raw = {.raw_format = mpsim_format_find("binary32"), .raw_big_endian = BAD_FLOAT[0] == '>'};
     ck_assert(mkfifo(fifo, 0600) == 0);
     for (int i = 0; i < 3; i++) {
         const trace_options *options = i == 2 ? &raw : NULL;

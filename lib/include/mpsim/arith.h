@@ -108,11 +108,6 @@ enum { MPSIM_LESS = -1, MPSIM_EQUAL = 0, MPSIM_GREATER = 1, MPSIM_UNORDERED = 2 
  * four above. Exact: neither is rounded. The formats must be valid. */
 MPSIM_API int mpsim_compare(const mpsim_format *fa, uint64_t a, const mpsim_format *fb, uint64_t b);
 
-/* mpsim_compare_array -- order[i] = mpsim_compare of a[i] and b[i], for 0 <= i < n. Arrays of codes
- * as above; MPSIM_EINVAL if a format is invalid or a pointer is NULL and n > 0. */
-MPSIM_API mpsim_status mpsim_compare_array(const mpsim_format *fa, const mpsim_format *fb,
-                                           int8_t *order, const void *a, const void *b, size_t n);
-
 MPSIM_END
 
 #endif

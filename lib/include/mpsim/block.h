@@ -154,7 +154,7 @@ MPSIM_API mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const f
 
 /* mpsim_block_bytes -- bytes of a quantised matrix: packed elements (each row of a block begins at
  * a byte), block scales, tensor scale; UINT64_MAX if they are more than that. */
-MPSIM_API uint64_t mpsim_block_bytes(const mpsim_block_recipe *b, size_t rows, size_t cols);
+MPSIM_API uint64_t mpsim_block_bytes(const mpsim_block_recipe *b, uint64_t rows, uint64_t cols);
 
 /* mpsim_hadamard -- NVFP4's random Hadamard transform of groups of 16 along a row, in place, in
  * binary32: the signs of TransformerEngine, then the transform by butterflies of neighbours

@@ -15,6 +15,15 @@ V_INLINE int put(uint32_t *buffers, uint32_t *at, uint32_t u, uint32_t first, ui
     return 1;
 }
 
+/* Of two words that were loaded as one. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+V_INLINE uint32_t earlier(uint64_t u) { return (uint32_t)(u >> 32); }
+V_INLINE uint32_t later(uint64_t u) { return (uint32_t)u; }
+#else
+V_INLINE uint32_t earlier(uint64_t u) { return (uint32_t)u; }
+V_INLINE uint32_t later(uint64_t u) { return (uint32_t)(u >> 32); }
+#endif
+
 /* A load of at[] waits for the stores of the words before it, so neighbours go to different buffers, and
  * two words are loaded at once. */
 static size_t distribute(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t second,
@@ -25,21 +34,21 @@ static size_t distribute(uint32_t *buffers, uint32_t *at, const void *x, size_t 
     for (; i + 8 <= n; i += 8) {
         uint64_t u[4];
         memcpy(u, from + 4 * i, sizeof u);
-        if (put(buffers, at, (uint32_t)u[0], 0, full))
+        if (put(buffers, at, earlier(u[0]), 0, full))
             return i + 1;
-        if (put(buffers, at, (uint32_t)(u[0] >> 32), second, full))
+        if (put(buffers, at, later(u[0]), second, full))
             return i + 2;
-        if (put(buffers, at, (uint32_t)u[1], 0, full))
+        if (put(buffers, at, earlier(u[1]), 0, full))
             return i + 3;
-        if (put(buffers, at, (uint32_t)(u[1] >> 32), second, full))
+        if (put(buffers, at, later(u[1]), second, full))
             return i + 4;
-        if (put(buffers, at, (uint32_t)u[2], 0, full))
+        if (put(buffers, at, earlier(u[2]), 0, full))
             return i + 5;
-        if (put(buffers, at, (uint32_t)(u[2] >> 32), second, full))
+        if (put(buffers, at, later(u[2]), second, full))
             return i + 6;
-        if (put(buffers, at, (uint32_t)u[3], 0, full))
+        if (put(buffers, at, earlier(u[3]), 0, full))
             return i + 7;
-        if (put(buffers, at, (uint32_t)(u[3] >> 32), second, full))
+        if (put(buffers, at, later(u[3]), second, full))
             return i + 8;
     }
     for (; i < n; i++) {

@@ -1,5 +1,6 @@
 /* engine.c -- the CPU engine: tensors, casts, quantising. Everything is the library's arithmetic on
  * binary32 values. */
+#include "../../base/transpose.h"
 #include "cpu.h"
 
 #include <math.h>
@@ -93,13 +94,6 @@ static int cpu_cast_list(train_engine *e, const train_pair *list, size_t n, mpsi
 }
 
 /* ---- quantising ---- */
-
-static void transpose(float *y, const float *x, size_t rows, size_t cols)
-{
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < cols; j++)
-            y[j * rows + i] = x[i * cols + j];
-}
 
 /* A matrix, quantised by pieces: rows of whole blocks. */
 typedef struct quantising {
@@ -202,7 +196,7 @@ static int cpu_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
     float *transposed = cpu_floats(e, 0, cpu_size(x));
     if (!transposed)
         return -1;
-    transpose(transposed, cpu_values(x), x->rows, x->cols);
+    mpsim_transpose(transposed, cpu_values(x), x->rows, x->cols);
     return quantize(e, y, transposed, q, counts);
 }
 
@@ -222,7 +216,7 @@ static int cpu_hadamard(train_engine *e, train_tensor *y, const train_tensor *x,
     if (!v)
         return -1;
     if (transposed)
-        transpose(v, cpu_values(x), x->rows, x->cols);
+        mpsim_transpose(v, cpu_values(x), x->rows, x->cols);
     else if (cpu_size(x))
         memcpy(v, cpu_values(x), cpu_size(x) * sizeof *v);
     for (size_t i = 0; i < y->rows; i++)

@@ -1,35 +1,37 @@
 /* owndigests.c -- see owndigests.h. */
 #include "owndigests.h"
 
-#include "../cli/options.h"
+#include "impl.h"
 
 #include <inttypes.h>
 #include <mpsim/digest.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- all but the tensors' elements ---- */
 
-typedef struct sum {
-    uint64_t digest, bytes;
-} sum;
-
-static void add(sum *s, const char *text)
+static void add(own_sum *s, const char *text)
 {
     const size_t n = strlen(text) + 1; /* the zero byte keeps texts apart */
     s->digest += mpsim_digest_bytes(text, n, s->bytes);
     s->bytes += n;
 }
 
-static void add_count(sum *s, uint64_t n)
+static void add_count(own_sum *s, uint64_t n)
 {
     char text[24];
     snprintf(text, sizeof text, "%" PRIu64, n);
     add(s, text);
 }
 
-static void add_tensor(sum *s, const char *name, const mpsim_format *f, const uint64_t *shape,
-                       size_t rank, uint64_t digest)
+void own_sum_pair(own_sum *s, const char *key, const char *value)
+{
+    add(s, key);
+    add(s, value);
+}
+
+void own_sum_tensor(own_sum *s, const char *name, const mpsim_format *f, const uint64_t *shape, size_t rank, uint64_t digest)
 {
     add(s, name);
     add(s, f->name);
@@ -39,39 +41,11 @@ static void add_tensor(sum *s, const char *name, const mpsim_format *f, const ui
     add_count(s, digest);
 }
 
-/* ---- writing ---- */
-
-char *own_digests_text(const stored_list *l, const char *const (*metadata)[2], size_t n_metadata)
-{
-    sum s = {0, 0};
-    size_t n;
-    char *text = NULL;
-    FILE *f = open_memstream(&text, &n);
-    if (!f)
-        return NULL;
-    for (size_t i = 0; i < n_metadata; i++) {
-        add(&s, metadata[i][0]);
-        add(&s, metadata[i][1]);
-    }
-    for (size_t i = 0; i < l->count; i++) {
-        const stored_tensor *x = &l->items[i];
-        const size_t bytes = (size_t)x->count * mpsim_format_code_bytes(x->format);
-        const uint64_t digest = mpsim_digest_bytes(x->codes, bytes, 0);
-        add_tensor(&s, x->name, x->format, x->shape, x->rank, digest);
-        fprintf(f, "%s %016" PRIx64 "\n", x->name, digest);
-    }
-    fprintf(f, "all %016" PRIx64 "\n", s.digest);
-    if (fclose(f) == 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
 /* ---- checking ---- */
 
 static int damaged(const trace *t, trace_error *error, const char *what)
 {
-    return trace_error_set(error, EXIT_DATA, trace_path(t), UINT64_MAX, "damaged: %s", what);
+    return trace_error_set(error, TRACE_EXIT_DATA, t->path, TRACE_NO_OFFSET, "damaged: %s", what);
 }
 
 /* "NAME DIGEST" and a new line at *text: behind it. 0, or -1. */
@@ -96,25 +70,23 @@ static int take_line(const char **text, const char *name, uint64_t *digest)
 }
 
 /* Names, formats, shapes, metadata; the digests that the tensors are to have. */
-static int check_head(const trace *t, const char *key, uint64_t *digests, trace_error *error)
+static int check_head(const trace *t, uint64_t *digests, trace_error *error)
 {
-    const char *text = trace_metadata(t, key), *k;
-    sum s = {0, 0};
+    const char *text = trace_metadata(t, OWN_DIGESTS_KEY), *k;
+    own_sum s = {0, 0};
     uint64_t all = 0;
     for (size_t i = 0; (k = trace_metadata_key(t, i)) != NULL; i++)
-        if (strcmp(k, key) != 0) {
-            add(&s, k);
-            add(&s, trace_metadata_value(t, i));
-        }
-    for (size_t i = 0; i < trace_count(t); i++) {
-        const trace_tensor *x = trace_at(t, i);
+        if (strcmp(k, OWN_DIGESTS_KEY) != 0)
+            own_sum_pair(&s, k, trace_metadata_value(t, i));
+    for (size_t i = 0; i < t->count; i++) {
+        const trace_tensor *x = &t->entries[i].tensor;
         if (take_line(&text, x->name, &digests[i]))
-            return trace_error_set(error, EXIT_DATA, trace_path(t), UINT64_MAX,
+            return trace_error_set(error, TRACE_EXIT_DATA, t->path, TRACE_NO_OFFSET,
                                    "damaged: tensor '%s' is not the one that was written here",
                                    x->name);
         if (!x->format)
             return damaged(t, error, "a tensor without a format");
-        add_tensor(&s, x->name, x->format, x->shape, x->rank, digests[i]);
+        own_sum_tensor(&s, x->name, x->format, x->shape, x->rank, digests[i]);
     }
     if (take_line(&text, "all", &all) || *text)
         return damaged(t, error, "its list of tensors and digests is not the one that was written");
@@ -126,7 +98,7 @@ static int check_head(const trace *t, const char *key, uint64_t *digests, trace_
 static int check_tensor(trace *t, size_t i, uint64_t want, trace_error *error)
 {
     unsigned char block[8 << 10];
-    const trace_tensor *x = trace_at(t, i);
+    const trace_tensor *x = &t->entries[i].tensor;
     const uint64_t bytes = x->count * mpsim_format_code_bytes(x->format);
     uint64_t digest = 0;
     if (trace_select(t, i, error))
@@ -139,19 +111,22 @@ static int check_tensor(trace *t, size_t i, uint64_t want, trace_error *error)
         at += n;
     }
     return digest == want ? 0
-                          : trace_error_set(error, EXIT_DATA, trace_path(t), UINT64_MAX,
+                          : trace_error_set(error, TRACE_EXIT_DATA, t->path, TRACE_NO_OFFSET,
                                             "damaged: tensor '%s' has digest %016" PRIx64
                                             ", not %016" PRIx64, x->name, digest, want);
 }
 
-int own_digests_check(trace *t, const char *key, trace_error *error)
+int own_digests_check(trace *t, trace_error *error)
 {
-    uint64_t *digests = calloc(trace_count(t) + 1, sizeof *digests);
+    const char *schema = trace_metadata(t, "mpsim.schema");
+    const int has = trace_metadata(t, OWN_DIGESTS_KEY) != NULL;
+    if (!has && (!schema || strcmp(schema, OWN_DIGESTS_SCHEMA) != 0))
+        return 0;
+    uint64_t *digests = calloc(t->count + 1, sizeof *digests);
     if (!digests)
-        return trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
-    int bad = !trace_metadata(t, key) ? damaged(t, error, "its digests are missing")
-                                      : check_head(t, key, digests, error);
-    for (size_t i = 0; i < trace_count(t) && !bad; i++)
+        return trace_no_memory(t, error);
+    int bad = !has ? damaged(t, error, "its digests are missing") : check_head(t, digests, error);
+    for (size_t i = 0; i < t->count && !bad; i++)
         bad = check_tensor(t, i, digests[i], error);
     free(digests);
     return bad;

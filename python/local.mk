@@ -1,0 +1,42 @@
+# python/ -- the Python package over the shared library: doc/python.md. Nothing of it is built by make.
+EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backend/mpsim_backend.py python/bench.py \
+  python/check.sh \
+  python/src/mpsim/__init__.py python/src/mpsim/__main__.py python/src/mpsim/_arrays.py python/src/mpsim/_blocks.py \
+  python/src/mpsim/_cast.py python/src/mpsim/_dot.py python/src/mpsim/_error.py python/src/mpsim/_formats.py \
+  python/src/mpsim/_library.py python/src/mpsim/_program.py python/src/mpsim/_reports.py python/src/mpsim/_scaler.py \
+  python/src/mpsim/py.typed \
+  python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py python/tests/test_casts.py \
+  python/tests/test_dot.py python/tests/test_layout.py python/tests/test_reports.py python/tests/test_scaler.py
+PYTHON = python3
+
+# The program of the wheel finds libraries in ../lib: its own, and those that they need (an rpath of the old kind is
+# for all of them). libarchive is linked statically where that can be: of the shared one, a third of which we use, come
+# 40 MB of libxml2 and ICU.
+python_link = $(mpsim_LINK) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib' $(mpsim_OBJECTS)
+python/program: mpsim$(EXEEXT)
+	@$(MKDIR_P) python
+	$(AM_V_CCLD)closure=$$(ldd ./mpsim | awk '/=> \// && !/lib[cm][.]so/ { print $$3 }'); \
+	  static=$$(echo '$(mpsim_LDADD)' | sed 's/-larchive/-Wl,--as-needed,-Bstatic -larchive -Wl,-Bdynamic/'); \
+	  $(python_link) $$static $$closure $(LIBS) 2>/dev/null || $(python_link) $(mpsim_LDADD) $(LIBS)
+# What the wheel has of the build, as make install lays it out.
+python_stage = python/stage
+python-stage: python/program lib/libmpsim.la
+	rm -rf $(python_stage)
+	$(MKDIR_P) $(python_stage)/bin $(python_stage)/lib $(python_stage)/share/mpsim/policies $(python_stage)/share/mpsim/plots
+	$(INSTALL_STRIP_PROGRAM) python/program $(python_stage)/bin/mpsim
+	$(INSTALL_STRIP_PROGRAM) lib/.libs/libmpsim.so.0 $(python_stage)/lib/libmpsim.so.0
+	for f in $(dist_policies_DATA); do $(INSTALL_DATA) $(srcdir)/$$f $(python_stage)/share/mpsim/policies; done
+	for f in $(dist_plots_DATA); do $(INSTALL_DATA) $(srcdir)/$$f $(python_stage)/share/mpsim/plots; done
+# make wheel: python/dist/mpsim-*.whl, of this build.
+wheel: all
+	@$(MKDIR_P) python/dist
+	@rm -f python/dist/*.whl
+	@cd python/dist && MPSIM_BUILD=$(abs_builddir) PYTHONPATH=$(abs_srcdir)/python/backend \
+	  $(PYTHON) -B -c 'import mpsim_backend; print("python/dist/" + mpsim_backend.build_wheel("."))'
+check-python: wheel
+	@PYTHON='$(PYTHON)' sh $(srcdir)/python/check.sh $(srcdir) "$$(ls python/dist/*.whl)"
+# make bench-python: of the package that PYTHON has installed.
+bench-python:
+	@$(PYTHON) $(srcdir)/python/bench.py
+.PHONY: python-stage wheel check-python bench-python
+CLEANFILES += python/program

@@ -1,0 +1,25 @@
+"""Low-precision numbers, bit for bit.
+
+Casts to any small floating-point format, block formats, dot products as tensor cores add them, loss scalers, and
+reports on tensors: those of the mpsim program, over the same library. doc/python.md is a page to begin with.
+
+    import mpsim
+    mpsim.round(x, "e4m3")                      an array of x's kind
+    mpsim.quantize(x, "nvfp4").values
+    mpsim.gemm(a, b, model="hopper-wgmma-fp8-fp32")
+    print(mpsim.stat(x, formats=["fp16", "e4m3"], scales=[1, 2**16]))
+"""
+from ._blocks import RECIPES as recipes, Quantized, quantize
+from ._cast import MODES as modes, PRESETS as presets, decode, encode, round
+from ._dot import MODELS as models, dot, gemm
+from ._error import Error, FileError, InputError
+from ._formats import Format, formats
+from ._library import lib as _lib
+from ._program import Report
+from ._reports import diff, memory, replay, stat
+from ._scaler import EVENTS as events, SCALERS as scalers, Scaler, Step
+
+__version__: str = _lib.mpsim_version().decode()
+__all__ = ["Error", "FileError", "Format", "InputError", "Quantized", "Report", "Scaler", "Step", "decode", "diff", "dot",
+           "encode", "events", "formats", "gemm", "memory", "models", "modes", "presets", "quantize", "recipes", "replay",
+           "round", "scalers", "stat"]

@@ -1,0 +1,7 @@
+"""python -m mpsim: the program itself."""
+import os
+import sys
+
+from ._library import PROGRAM
+
+os.execv(PROGRAM, ["mpsim", *sys.argv[1:]])

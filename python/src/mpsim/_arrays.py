@@ -1,0 +1,157 @@
+"""What users pass and get back: arrays of NumPy (with the dtypes of ml_dtypes), torch and JAX, numbers, lists.
+
+Contiguous float32 and float64 arrays in memory are used where they lie; narrower floating-point dtypes are widened,
+which is exact. torch, ml_dtypes and jax are never imported here: who passes their arrays has done so.
+"""
+from __future__ import annotations
+
+import functools
+import sys
+from ctypes import addressof, c_ubyte
+from typing import Any, Optional
+
+import numpy as np
+
+from ._error import InputError
+from ._formats import Format, find, of_dtype
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def pointer(array: np.ndarray[Any, Any]) -> Any:
+    """Where the elements of a contiguous array lie, as an argument of the library; the array must live meanwhile."""
+    try:
+        return c_ubyte.from_buffer(array)  # type: ignore[arg-type]
+    except (TypeError, ValueError, BufferError):  # read-only, empty, or a dtype without a buffer
+        return c_ubyte.from_address(array.ctypes.data or 1)
+
+
+def address(array: np.ndarray[Any, Any]) -> int:
+    """The same as a number, for structures."""
+    return addressof(pointer(array))
+
+
+class Given:
+    """An array of the user's: its elements as NumPy has them, and how results become arrays of its kind."""
+
+    __slots__ = ("array", "format", "kind", "dtype", "raw")
+
+    def __init__(self, array: Any, format: Optional[Format], kind: str, dtype: Any, raw: bool) -> None:
+        self.array = array    # numbers: any NumPy array of floating point; raw: of codes
+        self.format = format  # of the elements; None: integers
+        self.kind = kind      # "numpy", "scalar" (of NumPy), "torch", "jax" or "number"
+        self.dtype = dtype    # of the user's array, where results of its kind may have it
+        self.raw = raw        # the elements are codes of `format`, as unsigned integers
+
+    def floats(self, what: str) -> Any:
+        """The elements as a contiguous array of float32 or float64, exactly."""
+        a = self.array
+        if self.format is not None and (self.raw or a.dtype.isbuiltin == 2):  # 2: a dtype of ml_dtypes
+            return self.format.values_of(np.asarray(a, order="C").view(self.format.code_dtype))
+        if a.dtype is F32 or a.dtype is F64:
+            return a if a.flags.c_contiguous else np.asarray(a, order="C")
+        if a.dtype.kind in "iu":
+            wide = np.asarray(a, F64, order="C")
+            if a.dtype.itemsize == 8 and a.size and np.abs(wide).max() > 2.0**53:
+                raise InputError(f"{what}: expected integers of at most 2^53, which float64 has, found larger ones")
+            return wide
+        if a.dtype == F32 or a.dtype == F64:  # of another byte order, or a structured view of it
+            return np.asarray(a, F32 if a.dtype.itemsize == 4 else F64, order="C")
+        return np.asarray(a, F32, order="C")
+
+    def give(self, result: Any) -> Any:
+        """A result in the user's kind of array."""
+        if self.kind == "numpy":
+            return result
+        if self.kind == "number":
+            return result.item()
+        if self.kind == "scalar":
+            return result[()]
+        if self.kind == "torch":
+            torch = sys.modules["torch"]
+            if result.dtype.kind == "u" and not hasattr(torch, f"uint{8 * result.dtype.itemsize}"):
+                result = result.view(f"i{result.dtype.itemsize}")  # versions that know no wider unsigned integers
+            return torch.from_numpy(result)
+        return sys.modules["jax"].numpy.asarray(result)
+
+    def give_values(self, values: Any, format: Format) -> Any:
+        """Numbers of `format`, in the user's dtype if that has all of them."""
+        if self.kind == "torch":
+            given = self.give(values)
+            if given.dtype is self.dtype or self.format is None or not format.within(self.format):
+                return given
+            return given.to(self.dtype)
+        if self.kind != "number" and self.format is not None and values.dtype != self.dtype and format.within(self.format):
+            values = values.astype(self.dtype)
+        return self.give(values)
+
+
+@functools.lru_cache(maxsize=None)
+def _of_torch(dtype: Any) -> tuple[Optional[Format], Any]:
+    """The format of a dtype of torch, None for integers; and the dtype to view its codes in, None where NumPy has it."""
+    torch = sys.modules["torch"]
+    if dtype in (torch.float32, torch.float64, torch.float16):
+        return of_dtype(str(dtype)[6:]), None
+    if not dtype.is_floating_point:
+        return None, None
+    format = of_dtype(str(dtype)[6:])
+    if format is None:
+        raise InputError(f"expected a tensor of numbers, found dtype {dtype}")
+    return format, torch.int16 if format.bits == 16 else torch.uint8
+
+
+def _tensor(x: Any, what: str) -> Given:
+    """A tensor of torch, in memory; its elements are not copied where they are contiguous."""
+    if not x.is_cpu:
+        raise InputError(f"{what}: expected a tensor in the CPU's memory, found one on {x.device}: x.cpu() copies it")
+    if x.is_sparse or x.layout is not sys.modules["torch"].strided:
+        raise InputError(f"{what}: expected a dense tensor, found layout {x.layout}")
+    if x.requires_grad:
+        x = x.detach()
+    format, bits = _of_torch(x.dtype)
+    if bits is not None:
+        codes = x.contiguous().view(bits).numpy().view(format.code_dtype)  # type: ignore[union-attr]
+        return Given(codes, format, "torch", x.dtype, True)
+    a = x.numpy()
+    return Given(a, format, "torch", x.dtype, False) if format else Given(of_array(a, what).array, None, "torch", x.dtype, False)
+
+
+@functools.lru_cache(maxsize=None)
+def _of_numpy(dtype: Any) -> Any:
+    """The format of a dtype of NumPy or ml_dtypes; None for integers, False for what is no number."""
+    if dtype.kind in "iu":
+        return None
+    format = of_dtype(dtype.name)
+    return False if format is None or dtype.kind not in "fV" or dtype.names or dtype.itemsize > 8 else format
+
+
+def of_array(x: Any, what: str) -> Given:
+    """An array of NumPy."""
+    dtype = x.dtype
+    format = _of_numpy(dtype)
+    if format is False:
+        raise InputError(f"{what}: expected an array of floating-point numbers, found dtype {dtype}")
+    return Given(x, format, "numpy", dtype, False)
+
+
+def of_any(x: Any, what: str) -> Given:
+    """Whatever the user has passed."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        given = of_array(np.asarray(x), what)
+        if isinstance(x, np.generic):
+            given.kind = "scalar"
+        return given
+    if isinstance(x, (float, int)) and not isinstance(x, bool):
+        return Given(np.array(x, F64), find("binary64"), "number", F64, False)
+    module = type(x).__module__.partition(".")[0]
+    if module == "torch":
+        return _tensor(x, what)
+    if hasattr(x, "__array__") or isinstance(x, (list, tuple)):
+        try:
+            given = of_array(np.asarray(x, F64) if isinstance(x, (list, tuple)) else np.asarray(x), what)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{what}: expected an array of floating-point numbers: {error}") from None
+        if module in ("jax", "jaxlib"):
+            given.kind = "jax"
+        return given
+    raise InputError(f"{what}: expected an array of NumPy, torch or JAX, or numbers, found {type(x).__name__}")

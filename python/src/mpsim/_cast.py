@@ -1,0 +1,181 @@
+"""Rounding arrays to formats, and the codes of their numbers."""
+from __future__ import annotations
+
+import functools
+from ctypes import byref, c_int, c_ubyte, c_uint8
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from ._arrays import F32, F64, Given, of_any, pointer
+from ._error import InputError, unknown
+from ._formats import Format, find
+from ._library import STOCHASTIC, CRng, CRounding, at, lib, text
+
+NDARRAY = np.ndarray
+empty = np.empty
+from_buffer: Any = c_ubyte.from_buffer
+CASTS = {(False, True): lib.mpsim_round_array_f32, (False, False): lib.mpsim_round_array_f64,
+         (True, True): lib.mpsim_encode_array_f32, (True, False): lib.mpsim_encode_array_f64}  # codes?, binary32?
+MODES = tuple(text(lib.mpsim_round_mode_name(i)) for i in range(9))
+PRESETS = tuple(text(lib.mpsim_preset_at(i).contents.name) for i in range(lib.mpsim_preset_count()))
+
+
+class Plan:
+    """A format and how numbers become numbers of it, ready for the library."""
+
+    __slots__ = ("format", "rounding", "f", "r", "stochastic", "single", "code_dtype")
+
+    def __init__(self, format: Format, rounding: CRounding) -> None:
+        self.format, self.rounding = format, rounding
+        self.f, self.r = format.ref, at(rounding)
+        self.stochastic = rounding.mode >= STOCHASTIC
+        self.single = format.value_dtype is F32 or format.value_dtype == F32
+        self.code_dtype = format.code_dtype
+
+
+def set_mode(r: CRounding, mode: str) -> None:
+    number, bits = c_int(), c_uint8(r.sr_bits)
+    if not isinstance(mode, str) or lib.mpsim_round_mode_parse(byref(number), byref(bits), mode.encode()):
+        raise unknown("rounding mode", mode, MODES)
+    r.mode, r.sr_bits = number.value, bits.value
+
+
+@functools.lru_cache(maxsize=1024)
+def plan_of(name: Union[str, Format], mode: Optional[str], scale: float, preset: Optional[str], overflow: Optional[str],
+            flush_subnormals: bool, flush_inputs: bool, source: str) -> Plan:
+    """`source`: the format that the numbers come from, for presets and flushing."""
+    format, r = find(name), CRounding()
+    lib.mpsim_rounding_init(byref(r), 0)
+    if preset is not None:
+        row = lib.mpsim_preset_find(str(preset).encode())
+        if not row:
+            raise unknown("preset", preset, PRESETS)
+        lib.mpsim_rounding_preset_from(byref(r), row, format.c, find(source).c)
+    if mode is not None:
+        set_mode(r, mode)
+    if overflow is not None:
+        if overflow not in ("inf", "saturate"):
+            raise InputError(f"overflow is 'inf' or 'saturate', not {overflow!r}")
+        r.overflow = int(overflow == "saturate")
+    r.flush_output, r.flush_input = bool(flush_subnormals), bool(flush_inputs)
+    if flush_inputs:
+        r.flush_below = find(source).min_normal
+    try:
+        r.scale = scale
+    except TypeError:
+        raise InputError(f"scale: expected a number, found {type(scale).__name__}") from None
+    if lib.mpsim_rounding_check(byref(r)):
+        raise InputError(f"scale: expected a finite number larger than 0, found {scale}")
+    return Plan(format, r)
+
+
+def round(x: Any, format: Union[str, Format], mode: Optional[str] = None, *, scale: float = 1.0, seed: int = 0,
+          stream: int = 0, index: int = 0, preset: Optional[str] = None, overflow: Optional[str] = None,
+          flush_subnormals: bool = False, flush_inputs: bool = False) -> Any:
+    """`x * scale` rounded once to a format; the result is not divided by the scale again.
+
+    x: numbers of any shape, in an array of NumPy, ml_dtypes, torch or JAX, a list or a number. Where a number of the
+        format may not be one of x's dtype, the result is float32 or float64.
+    format: its name, or one of `mpsim.formats`.
+    mode: "nearest-even" (default, or the preset's), "nearest-away", "toward-zero", "up", "down", "to-odd", or
+        "stochastic-a", "-b", "-c", with ":N" of N random bits.
+    scale: x is multiplied by it first, exactly; any positive number.
+    seed, stream, index: element i takes the random word of index + i in that stream.
+    preset: what overflow, infinity and NaN become, as a framework or device does it: see `mpsim.presets`.
+    overflow: "inf" or "saturate", instead of the preset's.
+    flush_subnormals, flush_inputs: subnormal results, or subnormal inputs of x's dtype, become zero.
+
+    >>> mpsim.round(np.array([0.3, 300.0, 500.0], np.float32), "e4m3")
+    array([  0.3125, 288.    ,      nan], dtype=float32)
+    >>> mpsim.round(500.0, "e4m3", overflow="saturate")
+    448.0
+    >>> mpsim.round([1.1] * 6, "e4m3", "stochastic-c", seed=7)
+    array([1.125, 1.125, 1.   , 1.   , 1.125, 1.125])
+    """
+    return _cast(x, False, format, mode, scale, seed, stream, index, preset, overflow, flush_subnormals, flush_inputs)
+
+
+def encode(x: Any, format: Union[str, Format], mode: Optional[str] = None, *, scale: float = 1.0, seed: int = 0,
+           stream: int = 0, index: int = 0, preset: Optional[str] = None, overflow: Optional[str] = None,
+           flush_subnormals: bool = False, flush_inputs: bool = False) -> Any:
+    """The codes of `x * scale` rounded to a format: unsigned integers of 8, 16, 32 or 64 bits, in the shape of x.
+
+    The arguments are those of `round`. A code narrower than its integer lies in its low bits.
+
+    >>> mpsim.encode(np.array([1.0, -448.0, 0.001], np.float32), "e4m3")
+    array([ 56, 254,   1], dtype=uint8)
+    """
+    return _cast(x, True, format, mode, scale, seed, stream, index, preset, overflow, flush_subnormals, flush_inputs)
+
+
+def _cast(x: Any, to_codes: bool, format: Union[str, Format], mode: Optional[str], scale: float, seed: int, stream: int,
+          index: int, preset: Optional[str], overflow: Optional[str], flush_subnormals: bool, flush_inputs: bool) -> Any:
+    """round and encode. What is common comes first, straight: contiguous arrays of float32 or float64."""
+    given = None
+    if type(x) is NDARRAY and ((dtype := x.dtype) is F32 or dtype is F64) and x.flags.c_contiguous:
+        a, source = x, "binary32" if dtype is F32 else "binary64"
+    else:
+        given = of_any(x, "encode" if to_codes else "round")
+        source = given.format.name if given.format else "binary64"
+        a = given.floats("encode" if to_codes else "round")
+    plan = plan_of(format, mode, scale, preset, overflow, flush_subnormals, flush_inputs, source)
+    single = a.dtype is F32
+    if single and not plan.single and not to_codes:
+        a, single = a.astype(F64), False
+    y = empty(a.shape, plan.code_dtype if to_codes else a.dtype)
+    rng = byref(CRng(seed, stream, index)) if plan.stochastic else None
+    try:
+        py, px = from_buffer(y), from_buffer(a)
+    except (TypeError, ValueError):  # empty or read-only
+        py, px = pointer(y), pointer(a)
+    if CASTS[to_codes, single](plan.f, plan.r, rng, py, px, a.size, None):
+        raise InputError("expected arguments that the library takes")
+    if given is None:
+        return y
+    return given.give(y) if to_codes else given.give_values(y, plan.format)
+
+
+def _codes(given: Given, format: Format) -> Any:
+    """The elements as codes: integers that are codes, or the bits of an array of the format's own dtype."""
+    a = given.array
+    if given.raw or a.dtype.kind not in "iu":
+        if given.format is None or given.format.bits != format.bits:
+            raise InputError(f"decode: expected codes of {format.bits} bits or an array of {format}, found "
+                             f"numbers of {given.format}")
+        return np.asarray(a, order="C").view(format.code_dtype)
+    if a.dtype.itemsize == format.code_dtype.itemsize:
+        a = np.asarray(a, order="C").view(format.code_dtype)
+    if a.size and (int(a.max()) >> format.bits or int(a.min()) < 0):
+        raise InputError(f"decode: expected codes of {format.bits} bits, 0 to {2**format.bits - 1}, "
+                         f"found {a.min()} to {a.max()}")
+    return np.asarray(a, format.code_dtype, order="C")
+
+
+def decode(codes: Any, format: Union[str, Format, None] = None) -> Any:
+    """The values of codes, exactly: float32, or float64 where that has not all numbers of the format.
+
+    codes: integers of any shape, or an array of a dtype that has the format's codes (float8_e4m3fn of ml_dtypes or
+        torch, as its bits); torch and JAX give theirs back.
+    format: its name; may be left out where the dtype says it.
+
+    >>> mpsim.decode(np.array([56, 254, 1, 127], np.uint8), "e4m3")
+    array([ 1.000000e+00, -4.480000e+02,  1.953125e-03,           nan],
+          dtype=float32)
+    """
+    if type(codes) is NDARRAY and format is not None and codes.dtype.kind == "u":  # the common case
+        f = find(format)
+        if codes.dtype is f.code_dtype and f.bits in (8, 16) and codes.flags.c_contiguous:
+            return f.values_of(codes)
+    given = of_any(codes, "decode")
+    if given.kind == "number":
+        given.array = np.array(codes)
+        if not isinstance(codes, int):
+            raise InputError(f"decode: expected an integer, found {type(codes).__name__}")
+    if isinstance(codes, (list, tuple)):
+        given.array = np.asarray(codes)
+    if format is None and given.format is None:
+        raise InputError("decode: expected the name of a format beside integers")
+    f = find(given.format if format is None else format)  # type: ignore[arg-type]
+    c = _codes(given, f)
+    return given.give(f.values_of(c))

@@ -1,0 +1,149 @@
+"""Running the mpsim program of the package, and its reports."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from typing import Any, Iterator, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from ._arrays import F64, of_any
+from ._error import Error, FileError, InputError
+from ._library import PROGRAM
+
+REPEATED = ("match", "map", "policy")  # options that take a word each, and not a list in one
+# the dtypes of safetensors, by format
+STORED = {"binary64": "F64", "binary32": "F32", "fp16": "F16", "bf16": "BF16", "e4m3": "F8_E4M3", "e5m2": "F8_E5M2",
+          "e8m0": "F8_E8M0"}
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def is_path(x: Any) -> bool:
+    return isinstance(x, (str, os.PathLike))
+
+
+def options_of(options: Mapping[str, Any]) -> list[str]:
+    """Options of the program from keywords: fail_if=["nan"] is --fail-if=nan, histogram=True is --histogram."""
+    words = []
+    for key, value in options.items():
+        name = "--" + key.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(name)
+        elif isinstance(value, (list, tuple)) and key in REPEATED:
+            words.extend(f"{name}={os.fspath(each)}" for each in value)
+        elif isinstance(value, (list, tuple)):
+            words.append(f"{name}={','.join(str(each) for each in value)}")
+        else:
+            words.append(f"{name}={os.fspath(value) if is_path(value) else value}")
+    return words
+
+
+class Stored:
+    """Arrays as a safetensors file in memory, which the program reads; it lasts as long as this object."""
+
+    def __init__(self, arrays: Any) -> None:
+        named = arrays if isinstance(arrays, Mapping) else {"array": arrays}
+        header: dict[str, Any] = {}
+        chunks: list[Any] = []
+        offset = 0
+        for name, x in named.items():
+            if not isinstance(name, str):
+                raise InputError(f"expected names of arrays as keys, found {name!r}")
+            given = of_any(x, f"array '{name}'")
+            kind = STORED.get(given.format.name) if given.format else None
+            if kind:  # as it is stored
+                a = np.asarray(given.array, given.array.dtype.newbyteorder("="), order="C")
+            else:
+                a = given.floats(f"array '{name}'")
+                kind = "F64" if a.dtype == F64 else "F32"
+            header[name] = {"dtype": kind, "shape": list(given.array.shape), "data_offsets": [offset, offset + a.nbytes]}
+            chunks.append(a.reshape(-1).view(np.uint8).data if a.size else b"")
+            offset += a.nbytes
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        # a temporary file where there are no files in memory
+        self.file = os.fdopen(os.memfd_create("mpsim"), "w+b") if hasattr(os, "memfd_create") else tempfile.TemporaryFile()
+        self.file.write(len(text).to_bytes(8, "little") + text)
+        for chunk in chunks:
+            self.file.write(chunk)
+        self.file.flush()
+
+    def path(self) -> str:
+        return f"/proc/self/fd/{self.file.fileno()}"
+
+
+def run(words: Sequence[str], stored: Sequence[Stored]) -> tuple[bytes, list[str], int]:
+    """What a command writes, its lines on standard error, and its exit code. The first of `stored` is operand '-'."""
+    for each in stored:
+        each.file.seek(0)
+    done = subprocess.run([PROGRAM, *words], stdin=stored[0].file if stored else subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          pass_fds=[each.file.fileno() for each in stored[1:]])
+    lines = done.stderr.decode(errors="replace").splitlines()
+    if done.returncode in (0, 5) or (done.returncode == 1 and done.stdout):
+        return done.stdout, lines, done.returncode
+    line = next((each for each in reversed(lines) if each.startswith("mpsim: ")), "")
+    line = line or f"mpsim: {words[0]} ended with code {done.returncode}"
+    raise (InputError if done.returncode in (2, 3) else FileError if done.returncode == 4 else Error)(line)
+
+
+class Report(Mapping[str, Any]):
+    """A report of the program: its JSON as a mapping; printed, the program's table.
+
+    exit_code: of the program: 1 where a condition of fail_if holds or two sides differ, 5 where files failed.
+    notes: its lines on standard error.
+
+    The table is asked of the program when it is printed first: files are read again then; of arrays the copy that the
+    program has read is kept as long as the report.
+    """
+
+    def __init__(self, words: Sequence[str], operands: Sequence[str], stored: Sequence[Stored]) -> None:
+        self._words, self._operands, self._stored = list(words), list(operands), list(stored)
+        self._json, self.notes, self.exit_code = run([*words, "--json", "--", *operands], stored)
+        self._parsed: Any = None
+        self._table: Optional[str] = None
+
+    def to_json(self) -> bytes:
+        """The bytes that the program writes with --json."""
+        return self._json
+
+    def __getitem__(self, key: str) -> Any:
+        if self._parsed is None:
+            self._parsed = json.loads(self._json)
+        return self._parsed[key]
+
+    def __iter__(self) -> Iterator[str]:
+        self["schema"]
+        return iter(self._parsed)
+
+    def __len__(self) -> int:
+        self["schema"]
+        return len(self._parsed)
+
+    def __str__(self) -> str:
+        if self._table is None:
+            self._table = run([*self._words, "--", *self._operands], self._stored)[0].decode().rstrip("\n")
+        return self._table
+
+    def __repr__(self) -> str:
+        return f"<mpsim.Report {self['schema']}: {', '.join(self)}>"
+
+
+def operands_of(inputs: Sequence[Any], stored: list[Stored]) -> list[str]:
+    """The words that stand for paths and arrays; arrays are stored."""
+    words = []
+    for x in inputs:
+        if is_path(x):
+            words.append(os.fspath(x))
+            continue
+        stored.append(Stored(x))
+        words.append("-" if len(stored) == 1 else stored[-1].path())
+    return words
+
+
+def as_list(x: Any) -> list[Any]:
+    return list(x) if isinstance(x, (list, tuple)) and x and all(is_path(each) for each in x) else [x]

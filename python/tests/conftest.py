@@ -1,0 +1,59 @@
+"""What the tests share: random numbers of all magnitudes, the same in every run, and the peers that are installed."""
+import importlib
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+import mpsim
+from mpsim._library import PROGRAM
+
+# where the sources are, for what compares with them; empty where the tests stand alone
+SOURCES = os.environ.get("MPSIM_SRCDIR", "")
+
+
+@pytest.fixture
+def floats():
+    """100,000 binary32 numbers: random bits, and magnitudes about 1; with NaN and infinities."""
+    rng = np.random.default_rng(20261)
+    bits = rng.integers(0, 2**32, 50_000, dtype=np.uint32).view(np.float32)
+    near = (rng.standard_normal(50_000) * 2.0 ** rng.integers(-12, 13, 50_000)).astype(np.float32)
+    return np.concatenate([bits, near])
+
+
+@pytest.fixture
+def program():
+    """Runs the program of the package and returns what it writes, as bytes."""
+    def run(*words, code=0, stdin=b""):
+        done = subprocess.run([PROGRAM, *map(str, words)], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert done.returncode == code, done.stderr
+        return done.stdout
+    return run
+
+
+@pytest.fixture
+def trace():
+    """A recorded step of the checkout."""
+    path = os.path.join(SOURCES, "data", "digits-cnn")
+    if not SOURCES or not os.path.isdir(path):
+        pytest.skip("MPSIM_SRCDIR names no checkout with data/digits-cnn")
+    return path
+
+
+def peer(name):
+    """A module that the results are compared with, or a skip that says what is missing."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        pytest.skip(f"{name} is not installed")
+
+
+def same_numbers(a, b):
+    """Equal as numbers with their signs; a NaN equals any NaN."""
+    with np.errstate(invalid="ignore"):  # NaNs with the quiet bit clear
+        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    return bool(np.all((np.isnan(a) & np.isnan(b)) | ((a == b) & (np.signbit(a) == np.signbit(b)))))
+
+
+__all__ = ["SOURCES", "mpsim", "peer", "same_numbers"]

@@ -1,0 +1,140 @@
+"""Casts beside ml_dtypes and torch, and what casts take and refuse."""
+import numpy as np
+import pytest
+from conftest import peer, same_numbers
+
+import mpsim
+
+# format, dtype of ml_dtypes
+PEERS = [("e4m3", "float8_e4m3fn"), ("e5m2", "float8_e5m2"), ("e4m3ieee", "float8_e4m3"), ("e3m4", "float8_e3m4"),
+         ("e4m3fnuz", "float8_e4m3fnuz"), ("e5m2fnuz", "float8_e5m2fnuz"), ("e4m3b11fnuz", "float8_e4m3b11fnuz"),
+         ("e8m0", "float8_e8m0fnu"), ("bf16", "bfloat16"), ("e2m1", "float4_e2m1fn"), ("e3m2", "float6_e3m2fn"),
+         ("e2m3", "float6_e2m3fn")]
+TORCH = [("e4m3", "float8_e4m3fn"), ("e5m2", "float8_e5m2"), ("e4m3fnuz", "float8_e4m3fnuz"),
+         ("e5m2fnuz", "float8_e5m2fnuz"), ("bf16", "bfloat16"), ("fp16", "float16")]
+
+
+def dtype_of(module, name):
+    found = getattr(module, name, None)
+    if found is None:
+        pytest.skip(f"this {module.__name__} has no {name}")
+    return found
+
+
+@pytest.mark.parametrize("name, dtype", PEERS)
+def test_every_code(name, dtype):
+    """Both ways: the value of each code, and the code of each value."""
+    dtype = dtype_of(peer("ml_dtypes"), dtype)
+    f = mpsim.formats[name]
+    theirs = f.codes.view(dtype)
+    assert same_numbers(f.values, theirs.astype(np.float32))
+    assert same_numbers(mpsim.decode(theirs), f.values)
+    numbers = ~np.isnan(f.values)
+    assert np.array_equal(mpsim.encode(f.values, name)[numbers], f.codes[numbers])
+    back = f.values.astype(dtype).view(f.code_dtype)
+    assert np.array_equal(back[numbers], f.codes[numbers])
+    assert np.isnan(f.values).any() == f.has_nan
+
+
+@pytest.mark.parametrize("name, dtype", PEERS)
+def test_random_values(name, dtype, floats):
+    dtype = dtype_of(peer("ml_dtypes"), dtype)
+    with np.errstate(all="ignore"):
+        theirs = floats.astype(dtype)
+    assert np.array_equal(mpsim.encode(floats, name, preset="ml-dtypes"), theirs.view(mpsim.formats[name].code_dtype))
+    assert same_numbers(mpsim.round(floats, name, preset="ml-dtypes"), theirs.astype(np.float32))
+
+
+@pytest.mark.parametrize("name, dtype", TORCH)
+def test_random_values_of_torch(name, dtype, floats):
+    torch = peer("torch")
+    dtype = dtype_of(torch, dtype)
+    x = torch.from_numpy(floats)
+    ours = mpsim.round(x, name, preset="pytorch")
+    assert isinstance(ours, torch.Tensor) and ours.dtype == torch.float32
+    assert same_numbers(ours.numpy(), x.to(dtype).float().numpy())
+    codes = x.to(dtype)
+    assert same_numbers(mpsim.decode(codes).float().numpy(), codes.float().numpy())
+
+
+def test_fp16_is_numpys(floats):
+    with np.errstate(all="ignore"):
+        theirs = floats.astype(np.float16)
+    numbers = ~np.isnan(floats)
+    assert np.array_equal(mpsim.encode(floats, "fp16")[numbers], theirs.view(np.uint16)[numbers])
+    with np.errstate(all="ignore"):
+        wide = floats.astype(np.float64) * (1 + 2.0**-40)  # one rounding, not two
+        assert same_numbers(mpsim.round(wide, "fp16"), wide.astype(np.float16))
+
+
+def test_decode_is_the_inverse_of_encode():
+    for name in mpsim.formats:
+        f = mpsim.formats[name]
+        if f.bits <= 16:
+            numbers = ~np.isnan(f.values)
+            assert np.array_equal(mpsim.encode(f.values, f)[numbers], f.codes[numbers]), name
+            assert same_numbers(mpsim.decode(f.codes, name), f.values), name
+
+
+@pytest.mark.parametrize("name, x, wanted", [
+    ("nearest-even", 1.0625, 1.0), ("nearest-away", 1.0625, 1.125), ("toward-zero", 1.12, 1.0), ("up", 1.01, 1.125),
+    ("down", -1.01, -1.125), ("to-odd", 1.01, 1.125)])
+def test_modes(name, x, wanted):
+    assert mpsim.round(x, "e4m3", name) == wanted
+
+
+def test_choices():
+    assert mpsim.round(1e30, "e4m3", overflow="saturate") == 448
+    assert np.isnan(mpsim.round(1e30, "e4m3"))
+    assert mpsim.round(1e30, "e4m3", preset="cuda") == 448
+    assert mpsim.round(2.0**-9, "e4m3", flush_subnormals=True) == 0
+    assert mpsim.round(np.float16(2.0**-24), "binary32", flush_inputs=True) == 0
+    assert mpsim.round(2.0**-24, "binary32", flush_inputs=True) == 2.0**-24  # normal in the source, binary64
+    assert mpsim.round(2.0**-20, "fp16", scale=2**16) == 2.0**-4
+    assert mpsim.round(1.5, "binary64") == 1.5
+
+
+def test_stochastic_is_reproducible_and_splits():
+    x = np.full(1000, 1.03, np.float32)
+    whole = mpsim.round(x, "e4m3", "stochastic-c", seed=5)
+    assert np.array_equal(whole, mpsim.round(x, "e4m3", "stochastic-c", seed=5))
+    parts = [mpsim.round(x[:300], "e4m3", "sr", seed=5), mpsim.round(x[300:], "e4m3", "sr", seed=5, index=300)]
+    assert np.array_equal(whole, np.concatenate(parts))
+    assert not np.array_equal(whole, mpsim.round(x, "e4m3", "sr", seed=6))
+    assert 1.02 < whole.mean() < 1.04
+
+
+def test_as_the_program_casts(program, tmp_path, floats):
+    np.save(tmp_path / "x.npy", floats)
+    out = tmp_path / "y.npy"
+    program("cast", "-f", "e4m3", "-p", "cuda", "-s", "1024", "-o", out, tmp_path / "x.npy")
+    theirs = np.load(out)
+    codes = mpsim.encode(floats, "e4m3", preset="cuda", scale=1024)
+    assert np.array_equal(theirs.view(np.uint8).reshape(-1), codes) or same_numbers(theirs, mpsim.decode(codes, "e4m3"))
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: mpsim.round([1.0], "fp61"), "unknown format 'fp61': did you mean fp64 or fp16?"),
+    (lambda: mpsim.round([1.0], "e4m3", "sideways"), "unknown rounding mode 'sideways'"),
+    (lambda: mpsim.round([1.0], "e4m3", preset="nowhere"), "unknown preset 'nowhere'"),
+    (lambda: mpsim.round([1.0], "e4m3", scale=0), "scale: expected a finite number larger than 0, found 0"),
+    (lambda: mpsim.round([1.0], "e4m3", scale=float("nan")), "scale: expected"),
+    (lambda: mpsim.round([1.0], "e4m3", overflow="wrap"), "overflow is 'inf' or 'saturate', not 'wrap'"),
+    (lambda: mpsim.round([1j], "e4m3"), "round: expected an array of floating-point numbers"),
+    (lambda: mpsim.round(np.array([1j]), "e4m3"), "found dtype complex128"),
+    (lambda: mpsim.round(np.array(["a"]), "e4m3"), "found dtype <U1"),
+    (lambda: mpsim.round(None, "e4m3"), "found NoneType"),
+    (lambda: mpsim.round([1.0], None), "found NoneType"),
+    (lambda: mpsim.round(np.array([2**60 + 1]), "e4m3"), "at most 2^53"),
+    (lambda: mpsim.decode(np.array([300]), "e4m3"), "0 to 255, found 300"),
+    (lambda: mpsim.decode(np.array([16], np.uint8), "e2m1"), "0 to 15, found 16"),
+    (lambda: mpsim.decode(np.array([1.0]), "e4m3"), "expected codes of 8 bits"),
+    (lambda: mpsim.decode(np.array([1], np.uint8)), "expected the name of a format"),
+    (lambda: mpsim.formats["e5m0"], "no room for NaN"),
+    (lambda: mpsim.formats["binary32"].codes, "at most 16 bits"),
+])
+def test_refusals(call, words):
+    with pytest.raises(mpsim.InputError) as error:
+        call()
+    assert words in str(error.value) and "\n" not in str(error.value)
+    assert isinstance(error.value, mpsim.Error) and isinstance(error.value, ValueError)

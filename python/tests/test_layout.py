@@ -1,0 +1,85 @@
+"""The structures of ctypes beside the headers, and what Python sees of the package."""
+import ctypes
+import doctest
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from conftest import SOURCES
+
+import mpsim
+from mpsim import _library
+
+
+def test_structures(tmp_path):
+    headers = os.path.join(SOURCES, "lib", "include")
+    cc = shutil.which("cc") or shutil.which("gcc")
+    if not SOURCES or not cc:
+        pytest.skip("no C compiler, or MPSIM_SRCDIR names no checkout")
+    lines = []
+    for name, structure in _library.STRUCTURES.items():
+        lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
+        for field in (f[0] for f in structure._fields_):
+            lines.append(f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));')
+    (tmp_path / "x.c").write_text("#include <mpsim/mpsim.h>\n#include <stdio.h>\nint main(void) {\n" + "\n".join(lines) + "}\n")
+    subprocess.run([cc, "-I", headers, "-o", tmp_path / "x", tmp_path / "x.c"], check=True)
+    theirs = subprocess.run([tmp_path / "x"], stdout=subprocess.PIPE, check=True).stdout.decode().split("\n")
+    ours = []
+    for name, structure in _library.STRUCTURES.items():
+        ours.append(f"{name} {ctypes.sizeof(structure)}")
+        ours += [f"{name}.{f[0]} {getattr(structure, f[0]).offset}" for f in structure._fields_]
+    assert theirs[:-1] == ours
+
+
+@pytest.mark.parametrize("module", ["_formats", "_cast", "_blocks", "_dot", "_scaler", "_reports"])
+def test_docstrings(module):
+    failed, tried = doctest.testmod(importlib.import_module("mpsim." + module), extraglobs={"np": np, "mpsim": mpsim})
+    assert tried and not failed
+
+
+def test_the_page():
+    page = os.path.join(SOURCES, "doc", "python.md")
+    if not SOURCES or not os.path.exists(page):
+        pytest.skip("MPSIM_SRCDIR names no checkout with doc/python.md")
+    for name in ("ml_dtypes", "torch"):
+        pytest.importorskip(name)
+    failed, tried = doctest.testfile(page, module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert tried > 20 and not failed
+
+
+def test_everything_public_is_described():
+    for name in mpsim.__all__:
+        thing = getattr(mpsim, name)
+        if callable(thing):
+            assert thing.__doc__ and len(thing.__doc__) > 40, name
+
+
+def test_import_is_quick():
+    """Beside NumPy: 0.1 s of processor time at most, the best of three."""
+    script = "import numpy, time; t = time.process_time(); import mpsim; print(time.process_time() - t)"
+    times = [float(subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True).stdout) for _ in range(3)]
+    assert min(times) < 0.1
+
+
+def test_small_calls_are_quick():
+    """Microseconds, not milliseconds: a hundred at most on the slowest machine, the best of many."""
+    x, best = np.ones(10, np.float32), 1.0
+    for _ in range(300):
+        start = time.perf_counter()
+        mpsim.round(x, "e4m3")
+        best = min(best, time.perf_counter() - start)
+    assert best < 100e-6
+
+
+def test_types():
+    if importlib.util.find_spec("mypy") is None or not SOURCES:
+        pytest.skip("mypy is not installed, or MPSIM_SRCDIR names no checkout")
+    folder = os.path.join(SOURCES, "python", "src", "mpsim")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull, folder],
+                          stdout=subprocess.PIPE, cwd="/")
+    assert done.returncode == 0, done.stdout.decode()

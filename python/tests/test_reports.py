@@ -1,0 +1,121 @@
+"""Reports: the program's, to the byte."""
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import peer
+
+import mpsim
+
+
+def test_stat_of_files(program, trace):
+    words = ["--format=fp16,e4m3,nvfp4", "--scale=1,65536", "--kind=agrad,wgrad"]
+    r = mpsim.stat(trace, formats=["fp16", "e4m3", "nvfp4"], scales=[1, 2**16], kind=["agrad", "wgrad"])
+    assert r.to_json() == program("stat", "--json", *words, trace)
+    assert str(r) + "\n" == program("stat", *words, trace).decode()
+    assert r["schema"] == "mpsim.stat/1" and dict(r)["total"]["count"] == r["total"]["count"] and len(r) == len(list(r))
+
+
+def test_stat_of_arrays(program, tmp_path):
+    """A dict of arrays is the safetensors file of it."""
+    rng = np.random.default_rng(3)
+    arrays = {"wgrad:a": rng.standard_normal((5, 7)).astype(np.float32), "weight:b": rng.standard_normal(11),
+              "act:c": rng.standard_normal(6).astype(np.float16), "empty": np.zeros((0, 3), np.float32)}
+    r = mpsim.stat(arrays, formats=["fp16", "e4m3"], scales="1,2^10")
+    assert [(t["name"], t["dtype"], t["shape"], t["file"]) for t in r["tensors"]] == [
+        ("wgrad:a", "F32", [5, 7], "-"), ("weight:b", "F64", [11], "-"), ("act:c", "F16", [6], "-"),
+        ("empty", "F32", [0, 3], "-")]
+    safetensors = r._stored[0].file
+    safetensors.seek(0)
+    (tmp_path / "x.safetensors").write_bytes(safetensors.read())
+    theirs = program("stat", "--json", "--format=fp16,e4m3", "--scale=1,2^10", tmp_path / "x.safetensors")
+    assert theirs.replace(str(tmp_path / "x.safetensors").encode(), b"-") == r.to_json()
+    flat = mpsim.stat(arrays["wgrad:a"][:, ::2], formats="e4m3")["tensors"][0]
+    assert flat["shape"] == [5, 4] and flat["name"] == "array"
+    assert "array" in str(mpsim.stat(arrays["wgrad:a"], tensors=True))
+
+
+def test_stat_of_tensors():
+    torch = peer("torch")
+    x = {"a": torch.tensor([1.0, 3.0], dtype=torch.bfloat16), "b": torch.tensor([1.0]).to(torch.float8_e4m3fn)}
+    r = mpsim.stat(x, formats="e5m2")
+    assert [(t["dtype"], t["amax"]) for t in r["tensors"]] == [("BF16", 3.0), ("F8_E4M3", 1.0)]
+    ml_dtypes = peer("ml_dtypes")
+    r = mpsim.stat({"a": np.array([3.0]).astype(ml_dtypes.bfloat16), "b": np.array([6.0]).astype(ml_dtypes.float4_e2m1fn)})
+    assert [(t["dtype"], t["amax"]) for t in r["tensors"]] == [("BF16", 3.0), ("F32", 6.0)]
+
+
+def test_odd_offsets():
+    """Tensors behind one of three bytes."""
+    ml_dtypes = peer("ml_dtypes")
+    x = {"a": np.ones(3).astype(ml_dtypes.float8_e4m3fn), "b": np.float64([1e300]), "c": np.float32([7.0])}
+    assert [t["amax"] for t in mpsim.stat(x)["tensors"]] == [1.0, 1e300, 7.0]
+
+
+def test_conditions():
+    r = mpsim.stat(np.float32([np.nan, 1.0]), fail_if=["nan"])
+    assert r.exit_code == 1 and any("nan" in line for line in r.notes)
+    assert mpsim.stat(np.float32([1.0]), fail_if=["nan"]).exit_code == 0
+
+
+def test_diff(program, tmp_path):
+    a = np.linspace(1, 2, 50, dtype=np.float32)
+    b = mpsim.round(a, "bf16")
+    r = mpsim.diff(a, b)
+    assert r.exit_code == 1 and r["tensors"][0]["verdict"] == "rounded" and "bf16" in str(r)
+    assert mpsim.diff(a, a).exit_code == 0
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    files = mpsim.diff(tmp_path / "a.npy", tmp_path / "b.npy")
+    assert files.to_json() == program("diff", "--json", tmp_path / "a.npy", tmp_path / "b.npy", code=1)
+    assert mpsim.diff(tmp_path / "a.npy", {"array": b})["tensors"][0]["verdict"]
+
+
+def test_replay(program, trace):
+    policies = ["pytorch-amp-fp16", "te-mxfp8"]
+    r = mpsim.replay([os.path.join(trace, "step_019999"), os.path.join(trace, "step_020000")], policies)
+    assert [p["policy"]["name"] for p in r["policies"]] == policies
+    one = mpsim.replay(trace, "pytorch-amp-fp16", weights="recorded")
+    assert one.to_json() == program("replay", "--json", "-P", "pytorch-amp-fp16", "--weights", "recorded", trace)
+
+
+def test_memory(program):
+    r = mpsim.memory(params=7_000_000_000, policies=["pytorch-amp-fp16"], optimizer="adamw", ranks=8, zero=1)
+    words = ["--params=7000000000", "--policy=pytorch-amp-fp16", "--optimizer=adamw", "--ranks=8", "--zero=1"]
+    assert r.to_json() == program("memory", "--json", *words)
+    assert str(r) + "\n" == program("memory", *words).decode()
+
+
+@pytest.mark.parametrize("call, kind, words", [
+    (lambda: mpsim.stat("/no/such/file"), mpsim.FileError, "/no/such/file"),
+    (lambda: mpsim.stat(os.path.abspath(__file__)), mpsim.InputError, "test_reports.py"),
+    (lambda: mpsim.stat([1.0], no_such=3), mpsim.InputError, "--no-such"),
+    (lambda: mpsim.stat([1.0], formats="fp61"), mpsim.InputError, "mpsim: stat: unknown format 'fp61'"),
+    (lambda: mpsim.stat([1.0], json=True), mpsim.InputError, "no option 'json'"),
+    (lambda: mpsim.stat({1: [1.0]}), mpsim.InputError, "names of arrays"),
+    (lambda: mpsim.stat({"a": "b"}), mpsim.InputError, "found str"),
+    (lambda: mpsim.memory(), mpsim.InputError, "mpsim: memory: "),
+])
+def test_refusals(call, kind, words):
+    with pytest.raises(kind) as error:
+        call()
+    assert words in str(error.value) and "\n" not in str(error.value)
+    assert isinstance(error.value, OSError if kind is mpsim.FileError else ValueError)
+
+
+def test_the_command(program):
+    module = subprocess.run([sys.executable, "-m", "mpsim", "--version"], stdout=subprocess.PIPE, check=True).stdout
+    assert module == program("--version") and mpsim.__version__.encode() in module
+    command = os.path.join(os.path.dirname(sys.executable), "mpsim")
+    if not os.path.exists(command):
+        pytest.skip("the package is not installed: no command beside this Python")
+    assert subprocess.run([command, "--version"], stdout=subprocess.PIPE, check=True).stdout == module
+    assert subprocess.run([command, "formats", "fp61"], stderr=subprocess.PIPE).returncode == 2
+
+
+def test_to_json_is_json(trace):
+    r = mpsim.stat(os.path.join(trace, "step_000001"), formats="fp16")
+    assert json.loads(r.to_json())["total"] == r["total"]

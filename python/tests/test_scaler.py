@@ -1,0 +1,42 @@
+"""Loss scalers stepped by hand, beside the program's replay of a pattern."""
+import json
+
+import pytest
+
+import mpsim
+
+PATTERN = [1, 1, 1] + [0] * 9 + [1, 0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("row", mpsim.scalers)
+def test_as_the_program_replays(row, program):
+    spec = row + ":window=3" if row not in ("none", "static", "megatron-static", "deepspeed-static") else row
+    text = ",".join(str(overflow) for overflow in PATTERN)
+    report = json.loads(program("scaler", "--json", "--all", "--pattern", text, "-s", spec))["scalers"][0]
+    theirs = []
+    for part in report["trajectory"]:
+        theirs += [(part["scale"], part["next"], tuple(part["events"]))] * part["steps"]
+    s = mpsim.Scaler(spec)
+    ours = []
+    for overflow in PATTERN:
+        stopped = s.stopped
+        r = s.update(bool(overflow))
+        if not stopped:
+            ours.append((r.scale, r.next, r.events))
+    assert ours == theirs[:len(ours)] and len(theirs) == len(ours)
+
+
+def test_state():
+    s = mpsim.Scaler("torch:init=2^10")
+    s.update(True)
+    t = mpsim.Scaler("torch:init=2^10")
+    t.load(s.save())
+    assert t.scale == s.scale == 512.0 and t.step == 1
+    with pytest.raises(mpsim.InputError, match="expected a state"):
+        t.load("scale=what")
+
+
+@pytest.mark.parametrize("spec, words", [("trch", "did you mean 'torch'"), ("torch:foo=1", "an unknown name, key")])
+def test_refusals(spec, words):
+    with pytest.raises(mpsim.InputError, match=words):
+        mpsim.Scaler(spec)

@@ -1,0 +1,64 @@
+#!/bin/sh
+# library.sh -- libmpsim as somebody else's program meets it: installed into a folder, found by pkg-config, and its headers
+# from C++ and CUDA.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+build=$(cd "$(dirname "$MPSIM")" && pwd)
+cc=$(command -v gcc || command -v cc) || { echo "1..0 # SKIP no C compiler"; exit 0; }
+compile() { "$@" >"$dir/out" 2>"$dir/err"; }
+
+# ---- an installed tree, without make check's flags ----
+env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$build" prefix="$dir/tree" exec_prefix="$dir/tree" libdir="$dir/tree/lib" \
+    includedir="$dir/tree/include" DESTDIR= install-libLIBRARIES install-libLTLIBRARIES install-dist_mpsimincludeHEADERS \
+    >"$dir/out" 2>"$dir/err"
+ok $? "library and headers are installed"
+mkdir -p "$dir/tree/lib/pkgconfig"
+sed "s,^prefix=.*,prefix=$dir/tree,; s,^exec_prefix=.*,exec_prefix=\${prefix},; s,^libdir=.*,libdir=\${prefix}/lib,
+    s,^includedir=.*,includedir=\${prefix}/include," "$build/lib/mpsim.pc" >"$dir/tree/lib/pkgconfig/mpsim.pc"
+sed -n '/^    #include <mpsim/,/^    }$/s/^    //p' "$MPSIM_SRCDIR/README.md" >"$dir/example.c"
+sed -n '/cc -o example/,/^$/p' "$MPSIM_SRCDIR/README.md" | sed -n 's/^    \([^$]\)/\1/p' >"$dir/wanted"
+# sanitizers are no part of what others link
+case $(sed -n 's/^SAN_CFLAGS = //p' "$build/Makefile") in ?*) sanitized=yes ;; *) sanitized= ;; esac
+if [ -n "$sanitized" ] || ! command -v pkg-config >/dev/null; then
+    ok 0 "the example of the README # SKIP sanitizers, or no pkg-config"
+else
+    PKG_CONFIG_PATH=$dir/tree/lib/pkgconfig
+    export PKG_CONFIG_PATH
+    if [ -e "$dir/tree/lib/libmpsim.so" ]; then
+        # shellcheck disable=SC2046 # words
+        compile "$cc" -o "$dir/shared" "$dir/example.c" $(pkg-config --cflags --libs mpsim) &&
+            LD_LIBRARY_PATH=$dir/tree/lib "$dir/shared" >"$dir/out" 2>"$dir/err" && cmp "$dir/out" "$dir/wanted" >>"$dir/err"
+        ok $? "the example of the README, by pkg-config" # the shared library did not say that it needs libm
+    fi
+    rm -f "$dir"/tree/lib/libmpsim.so* "$dir"/tree/lib/libmpsim.la
+    # shellcheck disable=SC2046
+    compile "$cc" -o "$dir/static" "$dir/example.c" $(pkg-config --static --cflags --libs mpsim) &&
+        "$dir/static" >"$dir/out" 2>"$dir/err" && cmp "$dir/out" "$dir/wanted" >>"$dir/err"
+    ok $? "and with the static library"
+fi
+
+# ---- each header on its own ----
+headers=$(cd "$dir/tree/include" && ls mpsim/*.h)
+for h in $headers; do
+    printf '#include <%s>\n' "$h" >"$dir/$(basename "$h" .h).cc"
+    printf '#include <%s>\nextern int declared;\n' "$h" >"$dir/one-$(basename "$h")"
+done
+"$cc" -std=c17 -pedantic-errors -Wall -Wextra -Werror -I"$dir/tree/include" -fsyntax-only -x c "$dir"/one-*.h >"$dir/out" 2>"$dir/err"
+ok $? "each header on its own, in C17"
+if cxx=$(command -v g++ || command -v c++); then
+    "$cxx" -std=c++11 -pedantic-errors -Wall -Wextra -Werror -I"$dir/tree/include" -fsyntax-only "$dir"/*.cc >"$dir/out" 2>"$dir/err"
+    ok $? "each header on its own, in C++11"
+else
+    ok 0 "each header on its own, in C++11 # SKIP no C++ compiler"
+fi
+nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
+if [ -x "$nvcc" ]; then
+    printf '#include <mpsim/mpsim.h>\n__global__ void k(mpsim_rng *r) { r->index = 1; }\n' >"$dir/x.cu"
+    "$nvcc" -I"$dir/tree/include" --cuda -o "$dir/x.ii" "$dir/x.cu" >"$dir/out" 2>"$dir/err"
+    ok $? "all headers, in CUDA"
+else
+    ok 0 "all headers, in CUDA # SKIP no nvcc"
+fi
+finish
