@@ -337,8 +337,9 @@ static void low_text(const facts *f, char *text, size_t size)
     char a[32], b[32], c[32];
     const series *norms = &f->health.norm;
     const double norm = norms->n ? series_median(norms, 0, norms->n).value : 0;
-    const double fits = norm > 0 ? exp2(floor(log2(65504 / norm))) : 1;
-    const double powers = fmax(1, log2(fits / f->t->last));
+    /* numbers of a log, however small: the largest power of two, and no more powers than between all binary64 numbers */
+    const double fits = norm > 0 ? exp2(fmin(1023, floor(log2(65504) - log2(norm)))) : 1;
+    const double powers = fmin(fmax(1, log2(fits) - log2(f->t->last)), 1023 + 1074);
     snprintf(text, size,
              "nothing overflows at a scale of %s, and nothing holds it there: %s %s, %.0f powers of two above. Small "
              "gradients become zero meanwhile. With a window of %s clean steps for each doubling it takes %s steps to "

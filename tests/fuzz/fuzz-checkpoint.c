@@ -1,18 +1,19 @@
 /* fuzz-checkpoint.c -- checkpoints of mpsim train, as they are and with the digests that are due: a small run goes on
  * from what is accepted. */
 #include "input.h"
-#include "sim/train/checkpoint.h"
 #include "sim/trace/owndigests.h"
-#include "sim/train/store.h"
+#include "sim/train/checkpoint.h"
 
+#include <inttypes.h>
+#include <mpsim/digest.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <train/parallel.h>
 #include <train/train.h>
 
-enum { PAIRS = 16, MOST = 1 << 16, HEX = 16 };
-static const char key[] = OWN_DIGESTS_KEY, schema[] = OWN_DIGESTS_SCHEMA;
+enum { MOST = 1 << 16, HEX = 16 };
+static const char schema[] = "mpsim.schema", no_schema[] = "mpsim.schemb", no_digests[] = "mpsim.train.digesta";
 
 static void must_be_error(const trace_error *e)
 {
@@ -51,86 +52,66 @@ static void resume(const char *path, const train_run *r)
 
 /* ---- digests that are due ---- */
 
-/* What a trace holds, as the trainer would store it. -1: not that, or too much. */
-static int take_tensors(stored_list *l, trace *t)
+/* A digest over that which stands behind the next blank; p moves behind it. */
+static void put_digest(uint8_t **p, const uint8_t *end, uint64_t digest)
 {
+    char digits[HEX + 1];
+    while (*p < end && **p != ' ' && **p != '}')
+        ++*p;
+    if (end - *p <= HEX || **p != ' ')
+        return;
+    snprintf(digits, sizeof digits, "%016" PRIx64, digest);
+    memcpy(*p + 1, digits, HEX);
+    *p += 1 + HEX;
+}
+
+static uint64_t digest_of(trace *t, size_t i)
+{
+    const trace_tensor *x = trace_at(t, i);
+    const size_t bytes = (size_t)x->count * mpsim_format_code_bytes(x->format);
+    unsigned char *codes = malloc(bytes + 1);
     trace_error e;
-    l->items = calloc(trace_count(t) + 1, sizeof *l->items);
-    must(l->items != NULL);
+    must(codes != NULL);
+    const int bad = trace_select(t, i, &e) || trace_read_bytes(t, codes, bytes, &e);
+    const uint64_t digest = bad ? 0 : mpsim_digest_bytes(codes, bytes, 0);
+    free(codes);
+    return digest;
+}
+
+/* Digests of the tensors and of all else, from p on. */
+static void put_digests(uint8_t *p, const uint8_t *end, trace *t)
+{
+    own_sum sum = {0, 0};
+    const char *k;
+    for (size_t i = 0; (k = trace_metadata_key(t, i)) != NULL; i++)
+        if (strcmp(k, no_digests) != 0)
+            own_sum_pair(&sum, strcmp(k, no_schema) == 0 ? schema : k, trace_metadata_value(t, i));
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *x = trace_at(t, i);
-        stored_tensor *s = &l->items[i];
-        if (!x->format || x->rank > 4 || x->count > MOST || strlen(x->name) >= sizeof s->name)
-            return -1;
-        *s = (stored_tensor){.format = x->format, .count = x->count, .rank = x->rank};
-        strcpy(s->name, x->name);
-        if (x->rank)
-            memcpy(s->shape, x->shape, x->rank * sizeof *s->shape);
-        const size_t bytes = (size_t)x->count * mpsim_format_code_bytes(x->format);
-        s->codes = malloc(bytes + 1);
-        must(s->codes != NULL);
-        l->count++;
-        if (trace_select(t, i, &e) || trace_read_bytes(t, s->codes, bytes, &e))
-            return -1;
-    }
-    return 0;
-}
-
-/* Digits after the key in the file's text become those of `due`, line by line. */
-static void put_digits(uint8_t *data, size_t n, const char *due)
-{
-    uint8_t *p = memmem(data, n, key, sizeof key - 1);
-    for (uint8_t *end = data + n; p && *due; due += strcspn(due, "\n") + 1) {
-        const char *digits = due + strcspn(due, "\n") - HEX;
-        while (p < end && *p != ' ' && *p != '}')
-            p++;
-        if (end - p <= HEX || *p != ' ')
+        if (!x->format || x->count > MOST)
             return;
-        memcpy(p + 1, digits, HEX);
-        p += 1 + HEX;
+        const uint64_t digest = digest_of(t, i);
+        own_sum_tensor(&sum, x->name, x->format, x->shape, x->rank, digest);
+        put_digest(&p, end, digest);
     }
+    put_digest(&p, end, sum.digest);
 }
 
-/* A word of the file's text, if it is there, ends in another letter. */
-static void spoil(uint8_t *data, size_t n, const char *word, size_t length)
-{
-    uint8_t *p = memmem(data, n, word, length);
-    if (p)
-        p[length - 1] = 'x';
-}
-
-/* The file with digests that are right for what it holds. They are computed from a copy that does not say that it has any: one
- * with others is not opened. */
+/* A file that does not say that it has digests is opened whatever they are. */
 static void correct(uint8_t *data, size_t n)
 {
-    const char *pairs[PAIRS][2], *k;
-    size_t count = 0;
     trace_error e;
-    stored_list l = {.items = NULL};
-    uint8_t *other = malloc(n + 1);
-    must(other != NULL);
-    if (n)
-        memcpy(other, data, n);
-    spoil(other, n, key, sizeof key - 1);
-    spoil(other, n, schema, sizeof schema - 1);
-    trace *t = trace_open(input_path(other, n), NULL, &e);
-    for (size_t i = 0; t && (k = trace_metadata_key(t, i)) != NULL && count < PAIRS; i++) {
-        if (strncmp(k, key, sizeof key - 2) == 0 && strcmp(k + sizeof key - 2, "x") == 0)
-            continue;
-        const char *value = trace_metadata_value(t, i);
-        const int spoilt = strncmp(value, schema, sizeof schema - 2) == 0 && strcmp(value + sizeof schema - 2, "x") == 0;
-        pairs[count][0] = k;
-        pairs[count++][1] = spoilt ? schema : value;
-    }
-    if (t && take_tensors(&l, t) == 0) {
-        char *due = stored_digests(&l, (const char *const(*)[2])pairs, count);
-        must(due != NULL);
-        put_digits(data, n, due);
-        free(due);
-    }
-    stored_clear(&l);
+    uint8_t *at = memmem(data, n, schema, sizeof schema - 1), *digests = memmem(data, n, OWN_DIGESTS_KEY, sizeof OWN_DIGESTS_KEY - 1);
+    if (!at || !digests)
+        return;
+    memcpy(at, no_schema, sizeof no_schema - 1);
+    memcpy(digests, no_digests, sizeof no_digests - 1);
+    trace *t = trace_open(input_path(data, n), NULL, &e);
+    memcpy(at, schema, sizeof schema - 1);
+    memcpy(digests, OWN_DIGESTS_KEY, sizeof OWN_DIGESTS_KEY - 1);
+    if (t)
+        put_digests(digests, data + n, t);
     trace_close(t);
-    free(other);
 }
 
 static void go_on(const char *path)

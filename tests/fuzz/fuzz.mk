@@ -38,7 +38,7 @@ $(compared_in:%=$(out)/%.o): compared =
 $(out)/%.o: %.c config.h $(srcdir)/tests/fuzz/fuzz.mk
 	@mkdir -p $(@D)
 	@echo "  FUZZ_CC  $@"
-	@$(compile) -MMD -c -o $@ $<
+	@$(compile) -MMD -MP -c -o $@ $<
 
 $(out)/fuzzed.a: $(objects)
 	@rm -f $@
