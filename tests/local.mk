@@ -247,7 +247,7 @@ fuzz-coverage:
 	@sh $(srcdir)/tests/fuzz/coverage.sh fuzz-build/coverage $(srcdir) '$(FUZZ_CC)' $(FUZZ_TARGETS)
 .PHONY: fuzz fuzz-coverage
 
-EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/cli/reports \
+EXTRA_DIST += tests/README.md tests/analyze/known tests/analyze/run.sh tests/bench/excerpt.sh tests/cli/common.sh tests/cli/reports \
   tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/coverage.sh tests/fuzz/dict tests/fuzz/differential.py \
   tests/fuzz/fuzz.mk tests/fuzz/mutate.c tests/fuzz/run.sh tests/fuzz/targets.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
@@ -256,6 +256,12 @@ EXTRA_DIST += tests/README.md tests/bench/excerpt.sh tests/cli/common.sh tests/c
   tests/trace/torch tests/bench/busy.sh tests/bench/scale.sh tests/bench/transformers.sh \
   tests/quant/layouts.safetensors \
   tests/quant/record_layouts.py tests/quant/roundtrip.py tests/wide/cross.sh tests/wide/same.sh
+
+# ---- what cppcheck and the analyzers of clang and gcc find that tests/analyze/known does not explain; half an hour
+analyze:
+	@CPPFLAGS='$(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS)' \
+	  sh $(srcdir)/tests/analyze/run.sh $(ANALYZE)
+.PHONY: analyze
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all

@@ -34,9 +34,9 @@ static const struct {
     double (*update)(const mpsim_reference *r, double g, double *m, double *v, double *vmax);
     int in_vectors;
     void (*tensor)(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t n);
-} families[MPSIM_OPTIM_ALGORITHMS] = {[MPSIM_OPTIM_SGD] = {reference_sgd, 1},
-                                      [MPSIM_OPTIM_ADAM] = {reference_adam, 1},
-                                      [MPSIM_OPTIM_LION] = {reference_lion, 0},
+} families[MPSIM_OPTIM_ALGORITHMS] = {[MPSIM_OPTIM_SGD] = {reference_sgd, 1, NULL},
+                                      [MPSIM_OPTIM_ADAM] = {reference_adam, 1, NULL},
+                                      [MPSIM_OPTIM_LION] = {reference_lion, 0, NULL},
                                       [MPSIM_OPTIM_ADAFACTOR] = {.tensor = mpsim_adafactor_reference}};
 
 static double *at(double *x, size_t i)

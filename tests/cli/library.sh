@@ -8,15 +8,17 @@ set -u
 build=$(cd "$(dirname "$MPSIM")" && pwd)
 cc=$(command -v gcc || command -v cc) || { echo "1..0 # SKIP no C compiler"; exit 0; }
 compile() { "$@" >"$dir/out" 2>"$dir/err"; }
+tree=$(mktemp -d "$build/tests/tree.XXXXXX") || exit 99 # not in $dir: libtool installs into no folder with blanks in its name
+trap 'rm -rf "$dir" "$tree"' EXIT
 
 # ---- an installed tree, without make check's flags ----
-env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$build" prefix="$dir/tree" exec_prefix="$dir/tree" libdir="$dir/tree/lib" \
-    includedir="$dir/tree/include" DESTDIR= install-libLIBRARIES install-libLTLIBRARIES install-dist_mpsimincludeHEADERS \
+env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$build" prefix="$tree" exec_prefix="$tree" libdir="$tree/lib" \
+    includedir="$tree/include" DESTDIR= install-libLIBRARIES install-libLTLIBRARIES install-dist_mpsimincludeHEADERS \
     >"$dir/out" 2>"$dir/err"
 ok $? "library and headers are installed"
-mkdir -p "$dir/tree/lib/pkgconfig"
-sed "s,^prefix=.*,prefix=$dir/tree,; s,^exec_prefix=.*,exec_prefix=\${prefix},; s,^libdir=.*,libdir=\${prefix}/lib,
-    s,^includedir=.*,includedir=\${prefix}/include," "$build/lib/mpsim.pc" >"$dir/tree/lib/pkgconfig/mpsim.pc"
+mkdir -p "$tree/lib/pkgconfig"
+sed "s,^prefix=.*,prefix=$tree,; s,^exec_prefix=.*,exec_prefix=\${prefix},; s,^libdir=.*,libdir=\${prefix}/lib,
+    s,^includedir=.*,includedir=\${prefix}/include," "$build/lib/mpsim.pc" >"$tree/lib/pkgconfig/mpsim.pc"
 sed -n '/^    #include <mpsim/,/^    }$/s/^    //p' "$MPSIM_SRCDIR/README.md" >"$dir/example.c"
 sed -n '/cc -o example/,/^$/p' "$MPSIM_SRCDIR/README.md" | sed -n 's/^    \([^$]\)/\1/p' >"$dir/wanted"
 # sanitizers are no part of what others link
@@ -24,15 +26,15 @@ case $(sed -n 's/^SAN_CFLAGS = //p' "$build/Makefile") in ?*) sanitized=yes ;; *
 if [ -n "$sanitized" ] || ! command -v pkg-config >/dev/null; then
     ok 0 "the example of the README # SKIP sanitizers, or no pkg-config"
 else
-    PKG_CONFIG_PATH=$dir/tree/lib/pkgconfig
+    PKG_CONFIG_PATH=$tree/lib/pkgconfig
     export PKG_CONFIG_PATH
-    if [ -e "$dir/tree/lib/libmpsim.so" ]; then
+    if [ -e "$tree/lib/libmpsim.so" ]; then
         # shellcheck disable=SC2046 # words
         compile "$cc" -o "$dir/shared" "$dir/example.c" $(pkg-config --cflags --libs mpsim) &&
-            LD_LIBRARY_PATH=$dir/tree/lib "$dir/shared" >"$dir/out" 2>"$dir/err" && cmp "$dir/out" "$dir/wanted" >>"$dir/err"
+            LD_LIBRARY_PATH=$tree/lib "$dir/shared" >"$dir/out" 2>"$dir/err" && cmp "$dir/out" "$dir/wanted" >>"$dir/err"
         ok $? "the example of the README, by pkg-config" # the shared library did not say that it needs libm
     fi
-    rm -f "$dir"/tree/lib/libmpsim.so* "$dir"/tree/lib/libmpsim.la
+    rm -f "$tree"/lib/libmpsim.so* "$tree"/lib/libmpsim.la
     # shellcheck disable=SC2046
     compile "$cc" -o "$dir/static" "$dir/example.c" $(pkg-config --static --cflags --libs mpsim) &&
         "$dir/static" >"$dir/out" 2>"$dir/err" && cmp "$dir/out" "$dir/wanted" >>"$dir/err"
@@ -40,15 +42,15 @@ else
 fi
 
 # ---- each header on its own ----
-headers=$(cd "$dir/tree/include" && ls mpsim/*.h)
+headers=$(cd "$tree/include" && ls mpsim/*.h)
 for h in $headers; do
     printf '#include <%s>\n' "$h" >"$dir/$(basename "$h" .h).cc"
     printf '#include <%s>\nextern int declared;\n' "$h" >"$dir/one-$(basename "$h")"
 done
-"$cc" -std=c17 -pedantic-errors -Wall -Wextra -Werror -I"$dir/tree/include" -fsyntax-only -x c "$dir"/one-*.h >"$dir/out" 2>"$dir/err"
+"$cc" -std=c17 -pedantic-errors -Wall -Wextra -Werror -I"$tree/include" -fsyntax-only -x c "$dir"/one-*.h >"$dir/out" 2>"$dir/err"
 ok $? "each header on its own, in C17"
 if cxx=$(command -v g++ || command -v c++); then
-    "$cxx" -std=c++11 -pedantic-errors -Wall -Wextra -Werror -I"$dir/tree/include" -fsyntax-only "$dir"/*.cc >"$dir/out" 2>"$dir/err"
+    "$cxx" -std=c++11 -pedantic-errors -Wall -Wextra -Werror -I"$tree/include" -fsyntax-only "$dir"/*.cc >"$dir/out" 2>"$dir/err"
     ok $? "each header on its own, in C++11"
 else
     ok 0 "each header on its own, in C++11 # SKIP no C++ compiler"
@@ -56,7 +58,7 @@ fi
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
 if [ -x "$nvcc" ]; then
     printf '#include <mpsim/mpsim.h>\n__global__ void k(mpsim_rng *r) { r->index = 1; }\n' >"$dir/x.cu"
-    "$nvcc" -I"$dir/tree/include" --cuda -o "$dir/x.ii" "$dir/x.cu" >"$dir/out" 2>"$dir/err"
+    "$nvcc" -I"$tree/include" --cuda -o "$dir/x.ii" "$dir/x.cu" >"$dir/out" 2>"$dir/err"
     ok $? "all headers, in CUDA"
 else
     ok 0 "all headers, in CUDA # SKIP no nvcc"

@@ -103,7 +103,7 @@ both "a device" 3 - info /dev/null
 both "a damaged file, in a list" 5 - info --keep-going "$top/README.md" a.safetensors
 mkfifo fifo
 through() { # through COMMAND WORD...: a command with somebody who writes to the pipe, and waits for a reader already
-    timeout 10 sh -c 'exec 9>"$1"; cp "$2" z.npy; cat "$3" >&9' sh fifo "$recorded/../quantised/packed.safetensors" a.safetensors &
+    timeout 10 sh -c 'exec 9>"$1"; cat "$2" >z.npy; cat "$3" >&9' sh fifo "$recorded/../quantised/packed.safetensors" a.safetensors &
     sleep 0.2
     "$@"
     code=$?
