@@ -7,6 +7,7 @@
 #include "../text/words.h"
 #include "../trace/inputs.h"
 #include "../trace/outfile.h"
+#include "../trace/whole.h"
 #include "gnuplot.h"
 #include "text.h"
 
@@ -78,8 +79,8 @@ static int read_template(char **text, char path[PATH_SIZE], const char *folder,
         return -1;
     inputs_add(fileno(f));
     *text = malloc(TEMPLATE_MAX);
-    const size_t n = *text ? fread(*text, 1, TEMPLATE_MAX, f) : 0;
-    const int why = ferror(f) ? errno : 0, bad = n == 0 || n == TEMPLATE_MAX;
+    const ssize_t n = *text ? whole_read_at(fileno(f), *text, TEMPLATE_MAX, 0) : 0;
+    const int why = n < 0 ? errno : 0, bad = n <= 0 || n == TEMPLATE_MAX;
     fclose(f);
     if (!*text)
         return fail(EXIT_IO, "out of memory");
