@@ -185,9 +185,12 @@ tests_support_failcall_so_LINK = $(CCLD) -shared -o $@
 tests_support_failcall_so_LDADD = -ldl
 
 # ---- writes recorded vectors that never were, for tests/cli/verify.sh
-programs_all += tests/support/mkvectors tests/support/oldkernel
-tests_support_oldkernel_LDADD =
+programs_all += tests/support/mkvectors
 tests_support_mkvectors_LDADD = lib/libmpsim.a $(LIBZIP_LIBS)
+
+# ---- runs a program as on a kernel without a sandbox, for tests/cli/sandbox.sh
+programs_all += tests/support/oldkernel
+tests_support_oldkernel_LDADD =
 
 # ---- the fuzz targets, as plain programs over their corpora; with libFuzzer: make fuzz
 EXTRA_LIBRARIES += tests/fuzz/libinput.a

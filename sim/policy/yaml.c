@@ -137,9 +137,11 @@ static int add_merged(loader *l, yaml_value *v, const yaml_node_t *map, int dept
         for (size_t i = 0; i < (list ? count_of(from) : 1); i++) {
             const yaml_node_t *one =
                 list ? yaml_document_get_node(l->document, from->data.sequence.items.start[i]) : from;
-            if (one->type != YAML_MAPPING_NODE || depth > MAX_DEPTH) {
-                set_error(l, EXIT_DATA, line_of(key), one->type == YAML_MAPPING_NODE
-                          ? "nested too deeply%s" : "<<: 'key: value' pairs are needed, or an alias of them%s", "");
+            const int is_map = one->type == YAML_MAPPING_NODE;
+            l->nodes += is_map ? (int)count_of(one) + 1 : 0; /* also where it brings no new key */
+            if (!is_map || depth > MAX_DEPTH || l->nodes > MAX_NODES) {
+                set_error(l, EXIT_DATA, line_of(key), !is_map ? "<<: 'key: value' pairs are needed, or an alias of them%s"
+                          : depth > MAX_DEPTH ? "nested too deeply%s" : "too many keys and values%s", "");
                 return -1;
             }
             if (add_pairs(l, v, one, 1, depth) || add_merged(l, v, one, depth + 1))

@@ -221,6 +221,9 @@ static const row bad[] = {
     {"optimizer: &o {lr: -1}\n<<: {optimizer: *o, clip: 1}\n", 1, "lr"},
     {"a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
      "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d]\n", 1, "too many keys and values"},
+    {"a: &a {<<: {k: 1}}\nb: &b {<<: [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]}\nc: &c {<<: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]}\n"
+     "d: &d {<<: [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]}\ne: &e {<<: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]}\n"
+     "f: &f {<<: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]}\n", 1, "too many keys and values"},
     {"? [a]\n: b\n", 1, "a key must be a word"},
     {"\"a\\0b\": 1\n", 1, "a key must be a word"},
     {"note: x\nprecision: \"a\\0b\"\n", 2, "a zero byte"},
