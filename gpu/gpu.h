@@ -14,11 +14,11 @@ extern "C" {
 #endif
 
 typedef struct gpu_device {
-    char name[128];   /* "NVIDIA H200"                           */
-    int sm;           /* compute capability, 90                  */
-    int driver;       /* CUDA version of the driver, 13000       */
-    int runtime;      /* CUDA version of the toolkit             */
-    uint64_t memory;  /* bytes                                   */
+    char name[128];       /* "NVIDIA H200"                           */
+    int sm;               /* compute capability, 90                  */
+    int driver;           /* CUDA version of the driver, 13000       */
+    int runtime;          /* CUDA version of the toolkit             */
+    uint64_t memory;      /* bytes                                   */
     char driver_name[64]; /* "580.65.06", or ""                  */
 } gpu_device;
 
@@ -53,7 +53,7 @@ typedef struct gpu_result {
     uint32_t kept;     /* some mismatches, in no order: index, and the hardware's output          */
     uint64_t kept_index[GPU_KEPT];
     uint32_t kept_output[GPU_KEPT];
-    int question;      /* 1: mismatches answer a question (is __hdiv correctly rounded?)         */
+    int question;    /* 1: mismatches answer a question (is __hdiv correctly rounded?)         */
     char text[1024]; /* first mismatch: inputs, hardware's and reference's result in hex and %a */
     double seconds;
 } gpu_result;
@@ -73,16 +73,16 @@ void gpu_check_run(size_t i, int quick, gpu_result *r);
 enum { GPU_PROBE_K = 32 };
 
 typedef struct gpu_probe {
-    char id[24];              /* "P2d", see probes.c                                */
-    const char *instruction;  /* "mma.m16n8k16"                                      */
+    char id[24];                   /* "P2d", see probes.c                                */
+    const char *instruction;       /* "mma.m16n8k16"                                      */
     const char *operands, *result; /* names of formats                               */
     const char *question;
-    const char *meaning;      /* what which answer says                              */
-    int k;                    /* products                                            */
+    const char *meaning; /* what which answer says                              */
+    int k;               /* products                                            */
     uint32_t a[GPU_PROBE_K], b[GPU_PROBE_K], c;
     gpu_status status;
-    uint32_t d;               /* the hardware's answer                               */
-    char text[160];           /* why there is no answer, or ""                        */
+    uint32_t d;     /* the hardware's answer                               */
+    char text[160]; /* why there is no answer, or ""                        */
 } gpu_probe;
 
 size_t gpu_probe_count(void);

@@ -7,13 +7,14 @@ static const char more[] =
     "\n"
     "  mpsim COMMAND --help   options of a command, with examples\n"
     "  mpsim --version        version, instruction set in use, sandbox\n\n"
-    "Files: " TRACE_LAYOUTS(", ") ", raw, packed or not; a directory is a trace; - is\n"
-    "standard input.\n"
-    "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input data, 4 input/output,\n"
-    "5 partial (some files failed, with --keep-going; verify: nothing was compared),\n"
-    "130, 143, 129 ended by INT, TERM, HUP (train, stat); other commands end by the signal.\n"
-    "Environment: MPSIM_ISA (instruction set: avx512, avx2 or generic; the results are the same),\n"
-    "MPSIM_POLICIES, MPSIM_PLOTS, MPSIM_GNUPLOT, MPSIM_HWVECTORS (where things are), TMPDIR.\n";
+    "Files: " TRACE_LAYOUTS(
+        ", ") ", raw, packed or not; a directory is a trace; - is\n"
+              "standard input.\n"
+              "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input data, 4 input/output,\n"
+              "5 partial (some files failed, with --keep-going; verify: nothing was compared),\n"
+              "130, 143, 129 ended by INT, TERM, HUP (train, stat); other commands end by the signal.\n"
+              "Environment: MPSIM_ISA (instruction set: avx512, avx2 or generic; the results are the same),\n"
+              "MPSIM_POLICIES, MPSIM_PLOTS, MPSIM_GNUPLOT, MPSIM_HWVECTORS (where things are), TMPDIR.\n";
 
 int main(int argc, char **argv)
 {

@@ -24,8 +24,10 @@ typedef struct program {
 
 static int usage(const program *p, FILE *to)
 {
-    fprintf(to, "Usage: %s COMMAND [option]... [operand]...\n\n"
-                "What lower precision does to recorded tensors, bit for bit.\n\n", p->usage);
+    fprintf(to,
+            "Usage: %s COMMAND [option]... [operand]...\n\n"
+            "What lower precision does to recorded tensors, bit for bit.\n\n",
+            p->usage);
     for (const command *c = p->commands; c->name; c++)
         fprintf(to, "  %-9s %s\n", c->name, c->summary);
     fputs(p->more, to);
@@ -46,8 +48,7 @@ static int unknown(const program *p, const char *name)
     suggestion_init(&s, name);
     for (const command *c = p->commands; c->name; c++)
         suggestion_consider(&s, c->name);
-    return fail(EXIT_USAGE, "'%s' is not a command%s", name,
-                suggestion_end(&s, ": see 'mpsim --help'"));
+    return fail(EXIT_USAGE, "'%s' is not a command%s", name, suggestion_end(&s, ": see 'mpsim --help'"));
 }
 
 /* Run the command that the words say: "--help", "help stat", "stat --json x". */

@@ -117,8 +117,7 @@ static inline MPSIM_HD void gpu_draft_close(const mpsim_format *f, gpu_draft *t)
     t->z = gpu_at_field(f, t->z, gpu_field(f, t->x) + (int)(t->more >> 5 & 31) - 16);
 }
 
-static inline MPSIM_HD void gpu_draft_cancel(const gpu_scalar *s, const mpsim_format *f,
-                                             gpu_draft *t)
+static inline MPSIM_HD void gpu_draft_cancel(const gpu_scalar *s, const mpsim_format *f, gpu_draft *t)
 {
     const uint32_t minus = (uint32_t)mpsim_sign_bit(f, 1);
     const int other = (int)(t->more & 1), up = (int)(t->more >> 1 & 1);
@@ -134,8 +133,7 @@ static inline MPSIM_HD void gpu_draft_cancel(const gpu_scalar *s, const mpsim_fo
 }
 
 /* Products, quotients and sums near the smallest normal number. */
-static inline MPSIM_HD void gpu_draft_small(const gpu_scalar *s, const mpsim_format *f,
-                                            gpu_draft *t)
+static inline MPSIM_HD void gpu_draft_small(const gpu_scalar *s, const mpsim_format *f, gpu_draft *t)
 {
     const int target = (int)(t->more >> 5 & 31) - 24;
     t->x = gpu_finite(f, t->x);
@@ -150,8 +148,7 @@ static inline MPSIM_HD void gpu_draft_small(const gpu_scalar *s, const mpsim_for
     t->z = gpu_at_field(f, t->z, (int)(t->more >> 10 & 7));
 }
 
-static inline MPSIM_HD void gpu_draft_short(const gpu_scalar *s, const mpsim_format *f,
-                                            gpu_draft *t)
+static inline MPSIM_HD void gpu_draft_short(const gpu_scalar *s, const mpsim_format *f, gpu_draft *t)
 {
     const int keep = f->mbits / 2 + (int)(t->more & 1), sum = gpu_is_sum(s);
     const uint32_t low = ((uint32_t)1 << (f->mbits - keep)) - 1;
@@ -181,8 +178,7 @@ static inline MPSIM_HD void gpu_draft_special(const mpsim_format *f, gpu_draft *
 
 /* Of a root: instead of near-cancellation a square, rounded, or a neighbour; seldom a negative
  * number. */
-static inline MPSIM_HD void gpu_draft_root(const gpu_scalar *s, const mpsim_format *f, int square,
-                                           gpu_draft *t)
+static inline MPSIM_HD void gpu_draft_root(const gpu_scalar *s, const mpsim_format *f, int square, gpu_draft *t)
 {
     if (square) {
         t->x = gpu_finite(f, gpu_rounded_product(s, t->y, t->y));
@@ -246,8 +242,7 @@ static inline MPSIM_HD void gpu_scalar_case(const gpu_scalar *s, uint64_t i, uin
 
 /* Output i is row and column of a tile: i = (tile * rows + row) * 8 + column. Every element of a
  * tile has a Philox block of its own: A from 0, B from 2048, C from 2304. */
-enum { GPU_SLOTS = 4096, GPU_SLOT_B = GPU_ROWS * GPU_DEPTH,
-       GPU_SLOT_C = GPU_SLOT_B + GPU_COLUMNS * GPU_DEPTH };
+enum { GPU_SLOTS = 4096, GPU_SLOT_B = GPU_ROWS * GPU_DEPTH, GPU_SLOT_C = GPU_SLOT_B + GPU_COLUMNS * GPU_DEPTH };
 
 static inline MPSIM_HD void gpu_words(const gpu_dots *j, uint64_t tile, int slot, uint32_t w[4])
 {
@@ -256,17 +251,15 @@ static inline MPSIM_HD void gpu_words(const gpu_dots *j, uint64_t tile, int slot
 
 /* The sum of four uniform numbers of 16 bits, about 0: a bell of width 37837; times 2^shift, rounded.
  * `cut`: negative ones become +0. */
-static inline MPSIM_HD uint32_t gpu_bell(const gpu_dots *j, const mpsim_format *f,
-                                         const uint32_t w[4], int shift, int cut)
+static inline MPSIM_HD uint32_t gpu_bell(const gpu_dots *j, const mpsim_format *f, const uint32_t w[4], int shift,
+                                         int cut)
 {
-    const int v = (int)(w[0] >> 16) + (int)(w[0] & 0xffff) + (int)(w[1] >> 16) +
-                  (int)(w[1] & 0xffff) - 131070;
+    const int v = (int)(w[0] >> 16) + (int)(w[0] & 0xffff) + (int)(w[1] >> 16) + (int)(w[1] & 0xffff) - 131070;
     unsigned flags;
     if (cut && v < 0)
         return 0;
-    return (uint32_t)mpsim_scalar_encode(
-        f, &j->nearest, MPSIM_ROUND_NEAREST_EVEN,
-        mpsim_number_make(v < 0, (uint64_t)(v < 0 ? -v : v), shift), 0, &flags);
+    return (uint32_t)mpsim_scalar_encode(f, &j->nearest, MPSIM_ROUND_NEAREST_EVEN,
+                                         mpsim_number_make(v < 0, (uint64_t)(v < 0 ? -v : v), shift), 0, &flags);
 }
 
 /* The other one of a pair that nearly cancels: the neighbour, or half the depth away in odd tiles. */
@@ -275,8 +268,8 @@ static inline MPSIM_HD int gpu_partner(const gpu_dots *j, uint64_t tile, int k)
     return k ^ (tile & 1 ? j->k / 2 : 1);
 }
 
-static inline MPSIM_HD uint32_t gpu_operand_cancel(const gpu_dots *j, uint64_t tile, int is_b,
-                                                   int first, int line, int k)
+static inline MPSIM_HD uint32_t gpu_operand_cancel(const gpu_dots *j, uint64_t tile, int is_b, int first, int line,
+                                                   int k)
 {
     const mpsim_format *f = is_b ? &j->b : &j->a;
     const int partner = gpu_partner(j, tile, k), base = k < partner ? k : partner;
@@ -293,8 +286,7 @@ static inline MPSIM_HD uint32_t gpu_operand_cancel(const gpu_dots *j, uint64_t t
 
 /* Small integers: in tile t, A says r / 8 at k = t, r mod 8 at t + 1, 1 at t + 2, and B has 8, 1 and
  * 64 c there: d = r + 64 c. All are numbers of every format. Tile j->k has only c = r + 64 c. */
-static inline MPSIM_HD uint32_t gpu_layout_value(const gpu_dots *j, uint64_t tile, int is_b,
-                                                 int line, int k)
+static inline MPSIM_HD uint32_t gpu_layout_value(const gpu_dots *j, uint64_t tile, int is_b, int line, int k)
 {
     if (tile >= (uint64_t)j->k)
         return 0;
@@ -311,8 +303,8 @@ static inline MPSIM_HD uint32_t gpu_layout_value(const gpu_dots *j, uint64_t til
 static inline MPSIM_HD uint32_t gpu_integer(const gpu_dots *j, const mpsim_format *f, uint32_t v)
 {
     unsigned flags;
-    return (uint32_t)mpsim_scalar_encode(f, &j->nearest, MPSIM_ROUND_NEAREST_EVEN,
-                                         mpsim_number_make(0, v, 0), 0, &flags);
+    return (uint32_t)mpsim_scalar_encode(f, &j->nearest, MPSIM_ROUND_NEAREST_EVEN, mpsim_number_make(0, v, 0), 0,
+                                         &flags);
 }
 
 static inline MPSIM_HD uint32_t gpu_layout_answer(const gpu_dots *j, int row, int column)
@@ -329,8 +321,7 @@ static inline MPSIM_HD int gpu_is_deep(uint64_t tile)
 
 /* The element k of row `line` of A, or of column `line` of B. Tiles with tile mod 4 = 1 have A = 0
  * in TINY. */
-static inline MPSIM_HD uint32_t gpu_operand(const gpu_dots *j, uint64_t tile, int is_b, int line,
-                                            int k)
+static inline MPSIM_HD uint32_t gpu_operand(const gpu_dots *j, uint64_t tile, int is_b, int line, int k)
 {
     const mpsim_format *f = is_b ? &j->b : &j->a;
     const int first = is_b ? GPU_SLOT_B : 0;
@@ -365,8 +356,7 @@ static inline MPSIM_HD uint32_t gpu_operand(const gpu_dots *j, uint64_t tile, in
         const int low = middle - down < 0 ? 0 : middle - down;
         if ((!is_b && (tile & 3) == 1) || (w[1] & 15) == 0)
             return (uint32_t)mpsim_sign_bit(f, (int)(w[1] >> 4 & 1));
-        return gpu_code(f, (int)(w[1] >> 4 & 1),
-                        low + (int)(w[1] >> 5 & (gpu_is_deep(tile) ? 7 : 15)), w[0]);
+        return gpu_code(f, (int)(w[1] >> 4 & 1), low + (int)(w[1] >> 5 & (gpu_is_deep(tile) ? 7 : 15)), w[0]);
     }
     case GPU_RANDOM:
     default:
@@ -399,9 +389,8 @@ static inline MPSIM_HD uint32_t gpu_addend(const gpu_dots *j, uint64_t tile, int
         return (uint32_t)mpsim_sign_bit(f, sign);
     switch (j->distribution) {
     case GPU_WIDE:
-        return w[1] >> 4 & 1
-                   ? gpu_finite(f, w[0])
-                   : gpu_code(f, sign, f->bias - 40 + (int)((w[1] >> 5 & 127) % 71), w[0]);
+        return w[1] >> 4 & 1 ? gpu_finite(f, w[0])
+                             : gpu_code(f, sign, f->bias - 40 + (int)((w[1] >> 5 & 127) % 71), w[0]);
     case GPU_CANCEL: /* below the products */
         return gpu_code(f, sign, f->bias - 24 + (int)((w[1] >> 4 & 31) % 26), w[0]);
     case GPU_TINY:

@@ -16,21 +16,21 @@ typedef struct scalar_row {
     int mode, inputs, log_count, nan_class, question;
 } scalar_row;
 
-enum {
-    RN = MPSIM_ROUND_NEAREST_EVEN,
-    RZ = MPSIM_ROUND_TOWARD_ZERO,
-    RNA = MPSIM_ROUND_NEAREST_AWAY
-};
+enum { RN = MPSIM_ROUND_NEAREST_EVEN, RZ = MPSIM_ROUND_TOWARD_ZERO, RNA = MPSIM_ROUND_NEAREST_AWAY };
 
-#define CONVERT(name, instruction, since, to, mode, nan_class)                                 \
-    {"convert " name, GPU_CVT_##instruction, since, MPSIM_OP_CONVERT, "binary32", to, mode,    \
-     GPU_INPUTS_EVERY, 32, nan_class, 0}
-#define PAIRS(what, OP, format, F, question)                                                   \
-    {what " " format, GPU_ARITH_##F, 80, MPSIM_OP_##OP, format, format, RN, GPU_INPUTS_EVERY,  \
-     32, 1, question}
-#define TRIPLES(what, OP, format, F)                                                           \
-    {what " " format, GPU_ARITH_##F, 80, MPSIM_OP_##OP, format, format, RN,                    \
-     GPU_INPUTS_TRIPLES, 30, 1, 0}
+#define CONVERT(name, instruction, since, to, mode, nan_class)                                                       \
+    {                                                                                                                \
+        "convert " name, GPU_CVT_##instruction, since, MPSIM_OP_CONVERT, "binary32", to, mode, GPU_INPUTS_EVERY, 32, \
+            nan_class, 0                                                                                             \
+    }
+#define PAIRS(what, OP, format, F, question)                                                                     \
+    {                                                                                                            \
+        what " " format, GPU_ARITH_##F, 80, MPSIM_OP_##OP, format, format, RN, GPU_INPUTS_EVERY, 32, 1, question \
+    }
+#define TRIPLES(what, OP, format, F)                                                                        \
+    {                                                                                                       \
+        what " " format, GPU_ARITH_##F, 80, MPSIM_OP_##OP, format, format, RN, GPU_INPUTS_TRIPLES, 30, 1, 0 \
+    }
 
 /* No document says what bits a NaN has that arithmetic makes, so there NaNs are
  * compared as a class, and so are those of tf32; the other conversions document them. */
@@ -80,11 +80,13 @@ static void fill_scalar(gpu_scalar *s, const scalar_row *r, size_t i)
 
 /* ---- instructions of tensor cores ---- */
 
+/* clang-format off */
 #define FP8_ROWS(shape, family, rows, since, d, one, two)                                        \
     {shape, "e4m3", "e4m3", d, family, rows, 32, since, {one, two}},                             \
     {shape, "e4m3", "e5m2", d, family, rows, 32, since, {one, two}},                             \
     {shape, "e5m2", "e4m3", d, family, rows, 32, since, {one, two}},                             \
     {shape, "e5m2", "e5m2", d, family, rows, 32, since, {one, two}}
+/* clang-format on */
 
 /* The order is that of the switches in mma.cuh and wgmma.cu. */
 static const gpu_instruction instructions[] = {
@@ -168,8 +170,8 @@ int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution)
     mpsim_model m;
     if (!runs_on(in, sm) || gpu_model(&m, sm, in) != 0)
         return -1;
-    if (m.addition != MPSIM_ADDITION_FUSED || m.length > GPU_DEPTH ||
-        (m.chunk != 0 && m.chunk != (uint32_t)in->k) || m.order == MPSIM_ORDER_PAIRWISE)
+    if (m.addition != MPSIM_ADDITION_FUSED || m.length > GPU_DEPTH || (m.chunk != 0 && m.chunk != (uint32_t)in->k) ||
+        m.order == MPSIM_ORDER_PAIRWISE)
         return -1;
     memset(j, 0, sizeof *j);
     j->instruction = instruction;
@@ -195,8 +197,7 @@ int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution)
     return 0;
 }
 
-static const char *const distributions[] = {"random", "normal", "relu",  "wide",
-                                            "cancel", "tiny",   "dirty"};
+static const char *const distributions[] = {"random", "normal", "relu", "wide", "cancel", "tiny", "dirty"};
 
 static int is_tf32(const gpu_instruction *in)
 {
@@ -219,8 +220,8 @@ void gpu_instruction_name(const gpu_instruction *in, char *to, size_t size)
     const char *dot = strrchr(in->name, 'k');
     const int family = (int)strcspn(in->name, ".");
     const int mixed = strcmp(in->a, in->b) != 0;
-    snprintf(to, size, "%.*s.%s %s%s%s-%s", family, in->name, dot, in->a, mixed ? "*" : "",
-             mixed ? in->b : "", strcmp(in->d, "binary32") == 0 ? "fp32" : in->d);
+    snprintf(to, size, "%.*s.%s %s%s%s-%s", family, in->name, dot, in->a, mixed ? "*" : "", mixed ? in->b : "",
+             strcmp(in->d, "binary32") == 0 ? "fp32" : in->d);
 }
 
 /* Dot products number i: which instruction, inputs and other instruction. */
@@ -323,14 +324,15 @@ static void pack(void *to, const mpsim_format *f, const uint32_t *codes, int n)
     for (int i = 0; i < n; i++) {
         const uint8_t byte = (uint8_t)codes[i];
         const uint16_t half = (uint16_t)codes[i];
-        const void *from = bytes == 1 ? (const void *)&byte : bytes == 2 ? (const void *)&half
-                                                                        : (const void *)&codes[i];
+        const void *from = bytes == 1   ? (const void *)&byte
+                           : bytes == 2 ? (const void *)&half
+                                        : (const void *)&codes[i];
         memcpy((char *)to + (size_t)i * bytes, from, bytes);
     }
 }
 
-static uint64_t model_dot(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb,
-                          const dot_case *x, int k)
+static uint64_t model_dot(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb, const dot_case *x,
+                          int k)
 {
     uint32_t a[GPU_DEPTH], b[GPU_DEPTH];
     uint64_t d = 0;
@@ -383,7 +385,8 @@ typedef struct text {
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static void put(text *t, const char *format, ...)
+static void
+put(text *t, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -413,8 +416,7 @@ static void put_codes(text *t, const char *what, const uint32_t *codes, int n)
         put(t, " %" PRIx32, codes[i]);
 }
 
-void gpu_check_describe(const gpu_check *c, uint64_t index, uint64_t hardware, char *to,
-                        size_t size)
+void gpu_check_describe(const gpu_check *c, uint64_t index, uint64_t hardware, char *to, size_t size)
 {
     text t = {to, size};
     const uint64_t reference = gpu_check_reference(c, index);

@@ -75,8 +75,8 @@ typedef struct gpu_dots {
     int distribution;
     uint64_t stream;
     mpsim_format a, b;
-    mpsim_rounding nearest; /* for inputs */
-    gpu_sum_model sum;      /* formats of c and d: sum.result.format */
+    mpsim_rounding nearest;                                   /* for inputs */
+    gpu_sum_model sum;                                        /* formats of c and d: sum.result.format */
     uint32_t probe_a[GPU_DEPTH], probe_b[GPU_DEPTH], probe_c; /* GPU_PROBE */
 } gpu_dots;
 
@@ -86,7 +86,7 @@ typedef struct gpu_instruction {
     const char *name; /* "mma.m16n8k16" */
     const char *a, *b, *d;
     int family, rows, k;
-    int since;           /* least compute capability; WGMMA: 90 only */
+    int since;              /* least compute capability; WGMMA: 90 only */
     const char *rows_of[2]; /* names of model rows after the architecture's, the first that exists */
 } gpu_instruction;
 
@@ -111,9 +111,9 @@ int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution);
 typedef struct gpu_check {
     char name[64];
     int is_dots;
-    int since;      /* least compute capability */
-    int question;   /* 1: a mismatch answers a question, it is no failure */
-    uint64_t count; /* outputs; of tiles of rows * 8, whole ones */
+    int since;                        /* least compute capability */
+    int question;                     /* 1: a mismatch answers a question, it is no failure */
+    uint64_t count;                   /* outputs; of tiles of rows * 8, whole ones */
     uint64_t sample_step, large_step; /* the sample: indices below count that are multiples */
     gpu_scalar scalar;
     gpu_dots dots;
@@ -130,8 +130,7 @@ void gpu_check_group(size_t i, char *to, size_t size);
 uint64_t gpu_check_reference(const gpu_check *c, uint64_t index);
 
 /* gpu_check_describe -- one line: the inputs of `index`, the hardware's output, the reference's. */
-void gpu_check_describe(const gpu_check *c, uint64_t index, uint64_t hardware, char *text,
-                        size_t size);
+void gpu_check_describe(const gpu_check *c, uint64_t index, uint64_t hardware, char *text, size_t size);
 
 /* gpu_probe_fill -- probe i without an answer; which instruction it is for. 1, or 0 past the end. */
 int gpu_probe_fill(size_t i, gpu_probe *p, int *instruction);

@@ -24,8 +24,8 @@ static void driver_name(char *to, size_t size)
     if (fgets(line, sizeof line, f)) {
         for (const char *p = line; *p; p++) {
             int a, b, n = 0;
-            if (*p >= '0' && *p <= '9' && (p == line || p[-1] == ' ') &&
-                sscanf(p, "%d.%d%n", &a, &b, &n) == 2 && n >= 6) {
+            if (*p >= '0' && *p <= '9' && (p == line || p[-1] == ' ') && sscanf(p, "%d.%d%n", &a, &b, &n) == 2 &&
+                n >= 6) {
                 snprintf(to, size, "%.*s", (int)strcspn(p, " \n"), p);
                 break;
             }
@@ -61,8 +61,8 @@ int gpu_open(gpu_device *d, char *why, size_t size)
     driver_name(d->driver_name, sizeof d->driver_name);
     device.compiled = gpu_compiled_for();
     if (device.compiled < 0) {
-        snprintf(why, size, "%s: compute capability %d.%d, for which nothing was compiled", d->name,
-                 properties.major, properties.minor);
+        snprintf(why, size, "%s: compute capability %d.%d, for which nothing was compiled", d->name, properties.major,
+                 properties.minor);
         return -1;
     }
     device.sm = d->sm;
@@ -114,8 +114,7 @@ static cudaError_t run(const gpu_check *c, uint64_t first, uint64_t end, uint32_
 }
 
 /* The same of few outputs, which come back. */
-static cudaError_t run_few(const gpu_check *c, uint64_t first, uint64_t n, uint32_t *out,
-                           gpu_tally *t)
+static cudaError_t run_few(const gpu_check *c, uint64_t first, uint64_t n, uint32_t *out, gpu_tally *t)
 {
     uint32_t *on_device = NULL;
     cudaError_t e = cudaMalloc((void **)&on_device, n * sizeof *out);
@@ -139,8 +138,7 @@ static cudaError_t layout_mismatches(const gpu_check *c, gpu_tally *t)
     gpu_check layout = *c;
     layout.dots.distribution = GPU_LAYOUT;
     layout.dots.same_as = -1;
-    return run(&layout, 0, (uint64_t)(c->dots.k + 1) * (uint64_t)(c->dots.rows * GPU_COLUMNS), NULL,
-               t);
+    return run(&layout, 0, (uint64_t)(c->dots.k + 1) * (uint64_t)(c->dots.rows * GPU_COLUMNS), NULL, t);
 }
 
 static cudaError_t check_layout(const gpu_check *c, char *text, size_t size)
@@ -162,8 +160,7 @@ static cudaError_t check_layout(const gpu_check *c, char *text, size_t size)
         snprintf(text, size,
                  "layout: %llu of %d small integers are in the wrong place (%s %s*%s-%s): nothing is "
                  "said about the arithmetic",
-                 t.mismatches, (c->dots.k + 1) * c->dots.rows * GPU_COLUMNS, in->name, in->a, in->b,
-                 in->d);
+                 t.mismatches, (c->dots.k + 1) * c->dots.rows * GPU_COLUMNS, in->name, in->a, in->b, in->d);
     return e;
 }
 
@@ -189,8 +186,7 @@ int gpu_is_lost(void)
 static void say_error(char *text, size_t size, cudaError_t e)
 {
     cudaGetLastError(); /* one that does not stay shall not meet the next launch */
-    snprintf(text, size, "CUDA: %.200s%s", cudaGetErrorString(e),
-             gpu_is_lost() ? "; the context is lost" : "");
+    snprintf(text, size, "CUDA: %.200s%s", cudaGetErrorString(e), gpu_is_lost() ? "; the context is lost" : "");
 }
 
 /* The first mismatch once more, to see the output. */
@@ -212,7 +208,7 @@ void gpu_check_run(size_t i, int quick, gpu_result *r)
     gpu_tally t;
     memset(r, 0, sizeof *r);
     const int found = gpu_check_at(&c, i, device.sm, quick);
-    const char *why = device.lost ? "not run: the context was lost"
+    const char *why = device.lost  ? "not run: the context was lost"
                       : found == 1 ? lacks(&c)
                                    : "no such instruction on this device, or no model of it";
     if (why) {
@@ -229,8 +225,7 @@ void gpu_check_run(size_t i, int quick, gpu_result *r)
     }
     if (e == cudaSuccess)
         e = run(&c, 0, c.count, NULL, &t);
-    r->seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    r->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (e != cudaSuccess) {
         r->status = GPU_FAILED;
         say_error(r->text, sizeof r->text, e);
@@ -292,8 +287,7 @@ void gpu_probe_run(size_t i, gpu_probe *p)
         say_error(text, sizeof text, e);
     for (uint64_t k = 1; k < n && !text[0]; k++)
         if (out[k] != out[0])
-            snprintf(text, sizeof text, "not the same everywhere in the tile: 0x%08x, 0x%08x", out[0],
-                     out[k]);
+            snprintf(text, sizeof text, "not the same everywhere in the tile: 0x%08x, 0x%08x", out[0], out[k]);
     p->d = text[0] ? 0 : out[0];
     end_probe(p, text[0] ? GPU_FAILED : GPU_DONE, text);
 }

@@ -5,8 +5,7 @@
 enum { WARPS = GPU_THREADS / 32, M = 16 };
 
 __global__ void __launch_bounds__(GPU_THREADS, 1)
-    mma_kernel(GPU_CONSTANT(gpu_dots) j, GPU_CONSTANT(gpu_span) span,
-               gpu_tally *tally)
+    mma_kernel(GPU_CONSTANT(gpu_dots) j, GPU_CONSTANT(gpu_span) span, gpu_tally *tally)
 {
     __shared__ uint32_t codes[WARPS][M * GPU_DEPTH + GPU_COLUMNS * GPU_DEPTH + M * GPU_COLUMNS];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -14,8 +13,8 @@ __global__ void __launch_bounds__(GPU_THREADS, 1)
     const int half_c = j.sum.result.format.bits == 16;
     const uint64_t outputs = M * GPU_COLUMNS, stride = (uint64_t)gridDim.x * WARPS;
     gpu_local local(tally);
-    for (uint64_t tile = span.first / outputs + (uint64_t)blockIdx.x * WARPS + warp;
-         tile < span.end / outputs; tile += stride) {
+    for (uint64_t tile = span.first / outputs + (uint64_t)blockIdx.x * WARPS + warp; tile < span.end / outputs;
+         tile += stride) {
         uint32_t d[4];
         dots_fill(j, tile, a, b, c, lane, 32);
         __syncwarp();
@@ -34,7 +33,6 @@ cudaError_t gpu_mma_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *t
 {
     const uint64_t tiles = (span->end - span->first) / (M * GPU_COLUMNS);
     const uint64_t blocks = (tiles + WARPS - 1) / WARPS;
-    mma_kernel<<<(unsigned)(blocks < GPU_BLOCKS ? blocks : GPU_BLOCKS), GPU_THREADS>>>(*j, *span,
-                                                                                        tally);
+    mma_kernel<<<(unsigned)(blocks < GPU_BLOCKS ? blocks : GPU_BLOCKS), GPU_THREADS>>>(*j, *span, tally);
     return cudaGetLastError();
 }

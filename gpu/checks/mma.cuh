@@ -24,28 +24,23 @@ static __device__ inline uint32_t mma_register(const uint32_t *line, int k, int 
     return line[k] | line[k + 1] << 8 | line[k + 2] << 16 | line[k + 3] << 24;
 }
 
-#define MMA_F32(text, na, nb, ...)                                                            \
-    asm volatile("mma.sync.aligned." text " {%0,%1,%2,%3}, " na ", " nb ", {%0,%1,%2,%3};"     \
-                 : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])                              \
+#define MMA_F32(text, na, nb, ...)                                                         \
+    asm volatile("mma.sync.aligned." text " {%0,%1,%2,%3}, " na ", " nb ", {%0,%1,%2,%3};" \
+                 : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])                          \
                  : __VA_ARGS__)
-#define MMA_F16(text, na, nb, ...)                                                            \
-    asm volatile("mma.sync.aligned." text " {%0,%1}, " na ", " nb ", {%0,%1};"                 \
-                 : "+r"(h[0]), "+r"(h[1])                                                      \
-                 : __VA_ARGS__)
-#define FULL_F32(text)                                                                        \
-    MMA_F32(text, "{%4,%5,%6,%7}", "{%8,%9}", "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]),      \
-            "r"(y[0]), "r"(y[1]))
+#define MMA_F16(text, na, nb, ...) \
+    asm volatile("mma.sync.aligned." text " {%0,%1}, " na ", " nb ", {%0,%1};" : "+r"(h[0]), "+r"(h[1]) : __VA_ARGS__)
+#define FULL_F32(text) \
+    MMA_F32(text, "{%4,%5,%6,%7}", "{%8,%9}", "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]))
 #define HALF_F32(text) MMA_F32(text, "{%4,%5}", "{%6}", "r"(x[0]), "r"(x[1]), "r"(y[0]))
-#define FULL_F16(text)                                                                        \
-    MMA_F16(text, "{%2,%3,%4,%5}", "{%6,%7}", "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]),      \
-            "r"(y[0]), "r"(y[1]))
+#define FULL_F16(text) \
+    MMA_F16(text, "{%2,%3,%4,%5}", "{%6,%7}", "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]))
 #define HALF_F16(text) MMA_F16(text, "{%2,%3}", "{%4}", "r"(x[0]), "r"(x[1]), "r"(y[0]))
 
 /* d = the four elements of this lane. a: 16 rows of k codes, b: 8 columns of k, c: 16 rows of 8.
  * All lanes of the warp call it, with the same instruction. */
-static __device__ __noinline__ void mma_tile(int instruction, int k, int bits, const uint32_t *a,
-                                             const uint32_t *b, const uint32_t *c, int half_c,
-                                             uint32_t d[4])
+static __device__ __noinline__ void mma_tile(int instruction, int k, int bits, const uint32_t *a, const uint32_t *b,
+                                             const uint32_t *c, int half_c, uint32_t d[4])
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int p = bits == 19 ? 1 : 32 / bits, deep = k / (4 * p); /* 1 or 2 */
@@ -122,8 +117,8 @@ static __device__ __noinline__ void mma_tile(int instruction, int k, int bits, c
 /* ---- what the kernels of mma.cu and wgmma.cu share ---- */
 
 /* The codes of a tile, made by `lanes` threads. */
-static __device__ __noinline__ void dots_fill(const gpu_dots &j, uint64_t tile, uint32_t *a,
-                                              uint32_t *b, uint32_t *c, int lane, int lanes)
+static __device__ __noinline__ void dots_fill(const gpu_dots &j, uint64_t tile, uint32_t *a, uint32_t *b, uint32_t *c,
+                                              int lane, int lanes)
 {
     for (int i = lane; i < j.rows * j.k; i += lanes)
         a[i] = gpu_operand(&j, tile, 0, i / j.k, i % j.k);
@@ -134,9 +129,8 @@ static __device__ __noinline__ void dots_fill(const gpu_dots &j, uint64_t tile, 
 }
 
 /* What element (row, column) should be. */
-static __device__ __noinline__ uint32_t dots_expected(const gpu_dots &j, const uint32_t *a,
-                                                      const uint32_t *b, const uint32_t *c, int row,
-                                                      int column)
+static __device__ __noinline__ uint32_t dots_expected(const gpu_dots &j, const uint32_t *a, const uint32_t *b,
+                                                      const uint32_t *c, int row, int column)
 {
     if (j.distribution == GPU_LAYOUT)
         return gpu_layout_answer(&j, row, column);

@@ -29,21 +29,22 @@ typedef struct row {
 #define E4M3H "e4m3", "e4m3", "fp16"
 #define E5M2H "e5m2", "e5m2", "fp16"
 
-#define INF  ((double)INFINITY)
+#define INF ((double)INFINITY)
 #define QNAN ((double)NAN)
 
-#define ZERO_Q  "does a zero factor take part in the largest exponent?"
+#define ZERO_Q "does a zero factor take part in the largest exponent?"
 #define FLOOR_Q "how low may the exponent of alignment be?"
-#define SIGN_Q  "what sign has a zero sum?"
-#define OVER_Q  "what does an overflow give?"
-#define NAN_Q   "which bits has a NaN, and when is there one?"
-#define BITS_Q  "how many bits below the largest exponent are kept?"
-#define C_Q     "is an addend cut to the kept bits like a product?"
-#define SUB_Q   "which bits has a result below the normal range?"
+#define SIGN_Q "what sign has a zero sum?"
+#define OVER_Q "what does an overflow give?"
+#define NAN_Q "which bits has a NaN, and when is there one?"
+#define BITS_Q "how many bits below the largest exponent are kept?"
+#define C_Q "is an addend cut to the kept bits like a product?"
+#define SUB_Q "which bits has a result below the normal range?"
 
 #define ZERO_M(x) "dropped: " x "; zero with the smallest exponent times the other factor: 0"
-#define SIGN_M  "+0 or -0"
+#define SIGN_M "+0 or -0"
 
+/* clang-format off */
 static const row rows[] = {
     {"P1", ZERO_Q, ZERO_M("2^-30"), BF16, 0, {{1, 0, 0x1p127}, {1, 1, 0x1p-30}}},
     {"P1t", ZERO_Q, ZERO_M("2^-30"), TF32, 0, {{1, 0, 0x1p127}, {1, 1, 0x1p-30}}},
@@ -143,6 +144,7 @@ static const row rows[] = {
     {"P14g", BITS_Q, "0: 13 bits; 2^-14: more", E4M3, 0,
      {{1, 1, 1}, {1, -1, 1}, {1, 0x1p-9, 0x1p-5}}},
 };
+/* clang-format on */
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static int takes(const row *r, const gpu_instruction *in)
@@ -150,8 +152,7 @@ static int takes(const row *r, const gpu_instruction *in)
     int products = 0;
     for (int i = 0; i < 4; i++)
         products += r->terms[i].n == 32 ? 1 : r->terms[i].n; /* 32: all there are */
-    return strcmp(r->a, in->a) == 0 && strcmp(r->b, in->b) == 0 && strcmp(r->d, in->d) == 0 &&
-           products <= in->k;
+    return strcmp(r->a, in->a) == 0 && strcmp(r->b, in->b) == 0 && strcmp(r->d, in->d) == 0 && products <= in->k;
 }
 
 /* NaN by the canonical code with its sign; other numbers of the table are exact. */

@@ -25,8 +25,7 @@ static inline MPSIM_HD uint64_t gpu_scalar_output(const gpu_scalar *s, uint64_t 
 
 /* c + the sum of a[k] b[k] by a model with fused additions, at most one chunk, of operands that fill
  * it. */
-static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint32_t *a,
-                                                  const uint32_t *b, uint32_t c)
+static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint32_t *a, const uint32_t *b, uint32_t c)
 {
     const gpu_sum_model *m = &j->sum;
     mpsim_fused p;
@@ -54,12 +53,10 @@ static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint3
     if (m->chunk) {
         const mpsim_rounded *outer = &m->outer;
         const mpsim_number sum = mpsim_number_add(addend, s, 0, &flags);
-        s = mpsim_scalar_unpack(&outer->format,
-                                mpsim_scalar_encode(&outer->format, &outer->rounding,
-                                                    outer->rounding.mode, sum, 0, &flags));
+        s = mpsim_scalar_unpack(&outer->format, mpsim_scalar_encode(&outer->format, &outer->rounding,
+                                                                    outer->rounding.mode, sum, 0, &flags));
     }
-    return (uint32_t)mpsim_scalar_encode(&m->result.format, &m->result.rounding,
-                                         m->result.rounding.mode, s, 0, &flags);
+    return (uint32_t)mpsim_scalar_encode(&m->result.format, &m->result.rounding, m->result.rounding.mode, s, 0, &flags);
 }
 
 #endif

@@ -14,13 +14,11 @@ typedef uint32_t scalar_hardware(const gpu_scalar &s, const uint32_t in[3]);
 
 template <scalar_hardware hardware>
 __global__ void __launch_bounds__(GPU_THREADS)
-    scalar_kernel(GPU_CONSTANT(gpu_scalar) s, GPU_CONSTANT(gpu_span) span,
-                  gpu_tally *tally)
+    scalar_kernel(GPU_CONSTANT(gpu_scalar) s, GPU_CONSTANT(gpu_span) span, gpu_tally *tally)
 {
     gpu_local local(tally);
     const uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
-    for (uint64_t i = span.first + (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < span.end;
-         i += stride) {
+    for (uint64_t i = span.first + (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < span.end; i += stride) {
         uint32_t in[3];
         int odd = 0, ignored;
         gpu_scalar_case(&s, i, in);
@@ -35,8 +33,7 @@ template <scalar_hardware hardware>
 static cudaError_t scalar_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally)
 {
     const uint64_t blocks = (span->end - span->first + GPU_THREADS - 1) / GPU_THREADS;
-    scalar_kernel<hardware>
-        <<<(unsigned)(blocks < GPU_BLOCKS ? blocks : GPU_BLOCKS), GPU_THREADS>>>(*s, *span, tally);
+    scalar_kernel<hardware><<<(unsigned)(blocks < GPU_BLOCKS ? blocks : GPU_BLOCKS), GPU_THREADS>>>(*s, *span, tally);
     return cudaGetLastError();
 }
 

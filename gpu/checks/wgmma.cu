@@ -35,8 +35,7 @@ static __device__ void store(unsigned char *to, const uint32_t *codes, int lines
     const int bytes = 32 / k; /* of an element */
     for (int i = threadIdx.x; i < lines * k; i += GPU_THREADS) {
         const int line = i / k, at = i % k * bytes;
-        unsigned char *p = to + line / 8 * ROWS_OFFSET + at / 16 * DEPTH_OFFSET + line % 8 * 16 +
-                           at % 16;
+        unsigned char *p = to + line / 8 * ROWS_OFFSET + at / 16 * DEPTH_OFFSET + line % 8 * 16 + at % 16;
         const uint32_t code = bits == 19 ? codes[i] << 13 | codes[i] >> 19 : codes[i];
         for (int n = 0; n < bytes; n++)
             p[n] = (unsigned char)(code >> (8 * n));
@@ -46,27 +45,27 @@ static __device__ void store(unsigned char *to, const uint32_t *codes, int lines
 /* scale-d: whether D is read as addend. Then scales 1 and 1 for A and B; the types of 16 bits have
  * two flags more, not transposed. One piece of code from fence to wait, so that no register moves in
  * between. */
-#define WGMMA(d, x, y, p, text, more)                                                         \
-    "{ .reg .pred p; setp.ne.b32 p, " p ", 0;\n"                                               \
-    "wgmma.fence.sync.aligned;\n"                                                             \
-    "wgmma.mma_async.sync.aligned." text " {" d "}, " x ", " y ", p, 1, 1" more ";\n"          \
-    "wgmma.commit_group.sync.aligned;\n"                                                      \
+#define WGMMA(d, x, y, p, text, more)                                                 \
+    "{ .reg .pred p; setp.ne.b32 p, " p ", 0;\n"                                      \
+    "wgmma.fence.sync.aligned;\n"                                                     \
+    "wgmma.mma_async.sync.aligned." text " {" d "}, " x ", " y ", p, 1, 1" more ";\n" \
+    "wgmma.commit_group.sync.aligned;\n"                                              \
     "wgmma.wait_group.sync.aligned 0; }"
-#define WGMMA_F32(text, more)                                                                 \
-    asm volatile(WGMMA("%0,%1,%2,%3", "%4", "%5", "%6", text, more)                            \
-                 : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])                              \
-                 : "l"(x), "l"(y), "r"(scale_d)                                                \
+#define WGMMA_F32(text, more)                                       \
+    asm volatile(WGMMA("%0,%1,%2,%3", "%4", "%5", "%6", text, more) \
+                 : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])   \
+                 : "l"(x), "l"(y), "r"(scale_d)                     \
                  : "memory")
-#define WGMMA_F16(text, more)                                                                 \
-    asm volatile(WGMMA("%0,%1", "%2", "%3", "%4", text, more)                                  \
-                 : "+r"(h[0]), "+r"(h[1])                                                      \
-                 : "l"(x), "l"(y), "r"(scale_d)                                                \
+#define WGMMA_F16(text, more)                                 \
+    asm volatile(WGMMA("%0,%1", "%2", "%3", "%4", text, more) \
+                 : "+r"(h[0]), "+r"(h[1])                     \
+                 : "l"(x), "l"(y), "r"(scale_d)               \
                  : "memory")
 
 /* The instruction on descriptors; d: addends of this thread and its elements of the result, in the
  * places of mma.cuh, rows from 16 (warp mod 4) on ("Register Fragments", accumulator D). */
-static __device__ __forceinline__ void wgmma_tile(int instruction, uint64_t x, uint64_t y,
-                                                  int scale_d, int half_c, uint32_t d[4])
+static __device__ __forceinline__ void wgmma_tile(int instruction, uint64_t x, uint64_t y, int scale_d, int half_c,
+                                                  uint32_t d[4])
 {
     float f[4];
     uint32_t h[2] = {d[0] | d[1] << 16, d[2] | d[3] << 16};
@@ -118,8 +117,7 @@ static __device__ __forceinline__ void wgmma_tile(int instruction, uint64_t x, u
 #endif
 
 __global__ void __launch_bounds__(GPU_THREADS)
-    wgmma_kernel(GPU_CONSTANT(gpu_dots) j, GPU_CONSTANT(gpu_span) span,
-                 gpu_tally *tally, int swap)
+    wgmma_kernel(GPU_CONSTANT(gpu_dots) j, GPU_CONSTANT(gpu_span) span, gpu_tally *tally, int swap)
 {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     __shared__ uint32_t a[M * GPU_DEPTH], b[GPU_COLUMNS * GPU_DEPTH], c[M * GPU_COLUMNS];
@@ -130,8 +128,7 @@ __global__ void __launch_bounds__(GPU_THREADS)
     const int first_row = threadIdx.x / 32 * 16, lane = threadIdx.x % 32;
     const uint64_t outputs = M * GPU_COLUMNS;
     gpu_local local(tally);
-    for (uint64_t tile = span.first / outputs + blockIdx.x; tile < span.end / outputs;
-         tile += gridDim.x) {
+    for (uint64_t tile = span.first / outputs + blockIdx.x; tile < span.end / outputs; tile += gridDim.x) {
         uint32_t d[4], other[4];
         dots_fill(j, tile, a, b, c, threadIdx.x, GPU_THREADS);
         __syncthreads();
@@ -141,16 +138,14 @@ __global__ void __launch_bounds__(GPU_THREADS)
         __syncthreads();
         for (int i = 0; i < 4; i++)
             d[i] = c[(first_row + lane / 4 + 8 * (i / 2)) * GPU_COLUMNS + 2 * (lane % 4) + i % 2];
-        wgmma_tile(j.instruction, descriptor(core_a, swap), descriptor(core_b, swap),
-                   !gpu_without_addend(&j, tile), half_c, d);
+        wgmma_tile(j.instruction, descriptor(core_a, swap), descriptor(core_b, swap), !gpu_without_addend(&j, tile),
+                   half_c, d);
         if (j.same_as >= 0)
-            mma_tile(j.same_as, j.k, j.a.bits, a + first_row * j.k, b, c + first_row * GPU_COLUMNS,
-                     half_c, other);
+            mma_tile(j.same_as, j.k, j.a.bits, a + first_row * j.k, b, c + first_row * GPU_COLUMNS, half_c, other);
         for (int i = 0; i < 4; i++) {
             const int row = first_row + lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
             const uint64_t index = tile * outputs + (uint64_t)(row * GPU_COLUMNS + column);
-            local.add(span, index, d[i],
-                      j.same_as >= 0 ? other[i] : dots_expected(j, a, b, c, row, column));
+            local.add(span, index, d[i], j.same_as >= 0 ? other[i] : dots_expected(j, a, b, c, row, column));
         }
         __syncthreads();
     }
@@ -161,8 +156,7 @@ __global__ void __launch_bounds__(GPU_THREADS)
 cudaError_t gpu_wgmma_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally, int swap)
 {
     const uint64_t tiles = (span->end - span->first) / (M * GPU_COLUMNS);
-    wgmma_kernel<<<(unsigned)(tiles < GPU_BLOCKS ? tiles : GPU_BLOCKS), GPU_THREADS>>>(*j, *span,
-                                                                                        tally, swap);
+    wgmma_kernel<<<(unsigned)(tiles < GPU_BLOCKS ? tiles : GPU_BLOCKS), GPU_THREADS>>>(*j, *span, tally, swap);
     return cudaGetLastError();
 }
 

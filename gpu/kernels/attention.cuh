@@ -26,13 +26,12 @@ static __device__ __forceinline__ size_t heads_at(const gpu_heads &h, size_t i, 
 {
     const size_t row = i / h.size, head = row / h.length % h.heads;
     *place = row % h.length;
-    return (row / h.length / h.heads * h.length + *place) * h.cols + h.first + head * h.size +
-           i % h.size;
+    return (row / h.length / h.heads * h.length + *place) * h.cols + h.first + head * h.size + i % h.size;
 }
 
 /* Element c of a head, `at` of x, turned by its place; back: turned back. */
-static __device__ __forceinline__ float heads_turned(const gpu_heads &h, const gpu_format &from, size_t at,
-                                                     size_t c, size_t place, int back)
+static __device__ __forceinline__ float heads_turned(const gpu_heads &h, const gpu_format &from, size_t at, size_t c,
+                                                     size_t place, int back)
 {
     const float v = gpu_value(from, h.x, at);
     if (!h.cos)
@@ -45,13 +44,14 @@ static __device__ __forceinline__ float heads_turned(const gpu_heads &h, const g
 
 /* back: from heads to rows of places */
 GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
-    heads_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from,
-                 GPU_CONSTANT(gpu_heads_list) list, int back)
+    heads_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from, GPU_CONSTANT(gpu_heads_list) list,
+                 int back)
 {
     gpu_counter c;
     const unsigned k = gpu_list_item(list);
     const gpu_heads h = list.item[k];
-    GPU_FOR_ITEM(i, list, k, h.n) {
+    GPU_FOR_ITEM(i, list, k, h.n)
+    {
         size_t place;
         const size_t at = heads_at(h, i, &place);
         gpu_put(to, h.y, back ? at : i, heads_turned(h, from, back ? i : at, i % h.size, place, back), &c);
@@ -75,11 +75,11 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
 {
     const mpsim_math math = gpu_math<KIND>(q.math), *const m = &math;
     gpu_counter counter;
-    GPU_FOR_ROWS(row, q.rows) {
+    GPU_FOR_ROWS(row, q.rows)
+    {
         const size_t first = row * q.length, n = row % q.length + 1;
-        const auto x = gpu_row_of<HELD>(n, [&](size_t j) {
-            return mpsim_causal_x(m, q.scale, gpu_take(m, q.from, s, first + j));
-        });
+        const auto x = gpu_row_of<HELD>(
+            n, [&](size_t j) { return mpsim_causal_x(m, q.scale, gpu_take(m, q.from, s, first + j)); });
         const float most = gpu_row_max(__uint_as_float(0xff800000u), x);
         const auto e = x.map([&](size_t, float v) { return mpsim_softmax_exp(m, v, most); });
         const float z = gpu_row_sum(m, e);
@@ -92,22 +92,19 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
 
 template <int KIND, int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
-    causal_backward_kernel(GPU_CONSTANT(gpu_causal) q, void *ds, const void *dp,
-                           const void *p, gpu_word *counts)
+    causal_backward_kernel(GPU_CONSTANT(gpu_causal) q, void *ds, const void *dp, const void *p, gpu_word *counts)
 {
     const mpsim_math math = gpu_math<KIND>(q.math), *const m = &math;
     gpu_counter counter;
-    GPU_FOR_ROWS(row, q.rows) {
+    GPU_FOR_ROWS(row, q.rows)
+    {
         const size_t first = row * q.length, n = row % q.length + 1;
         const auto x = gpu_row_of<HELD>(n, [&](size_t j) { return gpu_take(m, q.p, p, first + j); });
-        const auto y =
-            gpu_row_of<HELD>(n, [&](size_t j) { return gpu_take(m, q.from, dp, first + j); });
-        const auto terms =
-            x.map([&](size_t j, float v) { return mpsim_causal_term(m, v, y.at(j)); });
+        const auto y = gpu_row_of<HELD>(n, [&](size_t j) { return gpu_take(m, q.from, dp, first + j); });
+        const auto terms = x.map([&](size_t j, float v) { return mpsim_causal_term(m, v, y.at(j)); });
         const float d = gpu_row_sum(m, terms);
         x.each(q.length, [&](size_t j, float v) {
-            gpu_put(q.to, ds, first + j, j < n ? mpsim_causal_ds(m, v, y.at(j), d, q.scale) : 0.0f,
-                    &counter);
+            gpu_put(q.to, ds, first + j, j < n ? mpsim_causal_ds(m, v, y.at(j), d, q.scale) : 0.0f, &counter);
         });
     }
     counter.give(counts);
@@ -117,8 +114,8 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
 
 struct gpu_tiles {
     size_t length, first, cols, size; /* of train_tile */
-    size_t rows; /* of the tile's matrices; of tile_end and tile_dots: all */
-    float scale, p_scale, back; /* back: 1 / p_scale */
+    size_t rows;                      /* of the tile's matrices; of tile_end and tile_dots: all */
+    float scale, p_scale, back;       /* back: 1 / p_scale */
 };
 
 /* A row of the tile: its first number, its row among all, how many columns it has seen. */
@@ -138,15 +135,15 @@ static __device__ __forceinline__ gpu_tile_row tile_row(const gpu_tiles &t, size
 
 template <int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
-    tile_forward_kernel(GPU_CONSTANT(gpu_tiles) t, GPU_CONSTANT(gpu_format) to,
-                        void *p, float *o, float *max, float *sum, const float *s, gpu_word *counts)
+    tile_forward_kernel(GPU_CONSTANT(gpu_tiles) t, GPU_CONSTANT(gpu_format) to, void *p, float *o, float *max,
+                        float *sum, const float *s, gpu_word *counts)
 {
     const mpsim_math math = gpu_math_binary32(), *const m = &math;
     gpu_counter counter;
-    GPU_FOR_ROWS(row, t.rows) {
+    GPU_FOR_ROWS(row, t.rows)
+    {
         const gpu_tile_row w = tile_row(t, row);
-        const auto x = gpu_row_of<HELD>(
-            w.n, [&](size_t j) { return mpsim_causal_x(m, t.scale, s[w.at + j]); });
+        const auto x = gpu_row_of<HELD>(w.n, [&](size_t j) { return mpsim_causal_x(m, t.scale, s[w.at + j]); });
         const float before = max[w.row], most = gpu_row_max(before, x);
         const float r = mpsim_tile_r(most), a = mpsim_tile_exp(before, r);
         const auto e = x.map([&](size_t, float v) { return mpsim_tile_exp(v, r); });
@@ -166,25 +163,24 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
 }
 
 GPU_KERNEL void __launch_bounds__(256)
-    tile_end_kernel(GPU_CONSTANT(gpu_tiles) t, GPU_CONSTANT(gpu_format) to,
-                    void *y, float *lse, const float *o, const float *max, const float *sum,
-                    gpu_word *counts)
+    tile_end_kernel(GPU_CONSTANT(gpu_tiles) t, GPU_CONSTANT(gpu_format) to, void *y, float *lse, const float *o,
+                    const float *max, const float *sum, gpu_word *counts)
 {
     gpu_counter counter;
     GPU_FOR(i, t.rows * t.size)
-        gpu_put(to, y, i, mpsim_tile_y(o[i], t.back, sum[i / t.size]), &counter);
+    gpu_put(to, y, i, mpsim_tile_y(o[i], t.back, sum[i / t.size]), &counter);
     GPU_FOR(i, t.rows)
-        lse[i] = mpsim_tile_lse(max[i], sum[i]);
+    lse[i] = mpsim_tile_lse(max[i], sum[i]);
     counter.give(counts);
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
-    tile_dots_kernel(GPU_CONSTANT(gpu_tiles) t, float *d,
-                     GPU_CONSTANT(gpu_format) f, const void *dy,
+    tile_dots_kernel(GPU_CONSTANT(gpu_tiles) t, float *d, GPU_CONSTANT(gpu_format) f, const void *dy,
                      GPU_CONSTANT(gpu_format) g, const void *y)
 {
     const mpsim_math math = gpu_math_binary32(), *const m = &math;
-    GPU_FOR_ROWS(row, t.rows) {
+    GPU_FOR_ROWS(row, t.rows)
+    {
         const auto terms = gpu_row_of<0>(t.size, [&](size_t c) {
             const size_t at = row * t.size + c;
             return mpsim_causal_term(m, gpu_value(f, dy, at), gpu_value(g, y, at));
@@ -213,7 +209,8 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
     gpu_counter counter;
     const unsigned k = gpu_list_item(list);
     const gpu_tiled p = list.item[k];
-    GPU_FOR_ITEM(i, list, k, p.n) {
+    GPU_FOR_ITEM(i, list, k, p.n)
+    {
         const gpu_tile_row w = tile_row(p.t, i / p.t.cols);
         const int seen = i % p.t.cols < w.n;
         gpu_put(to, p.y, i, seen ? mpsim_tile_exp(__fmul_rn(p.t.scale, p.s[i]), p.lse[w.row]) : 0.0f, &counter);
@@ -228,12 +225,13 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
     gpu_counter counter;
     const unsigned k = gpu_list_item(list);
     const gpu_tiled p = list.item[k];
-    GPU_FOR_ITEM(i, list, k, p.n) {
+    GPU_FOR_ITEM(i, list, k, p.n)
+    {
         const gpu_tile_row w = tile_row(p.t, i / p.t.cols);
         float v = 0;
         if (i % p.t.cols < w.n)
-            v = mpsim_causal_ds(m, mpsim_tile_exp(__fmul_rn(p.t.scale, p.s[i]), p.lse[w.row]), p.dp[i],
-                                p.d[w.row], p.t.scale);
+            v = mpsim_causal_ds(m, mpsim_tile_exp(__fmul_rn(p.t.scale, p.s[i]), p.lse[w.row]), p.dp[i], p.d[w.row],
+                                p.t.scale);
         gpu_put(to, p.y, i, v, &counter);
     }
     counter.give(p.counts);

@@ -78,8 +78,8 @@ static inline int gpu_format_set(gpu_format *g, const mpsim_format *f)
                 {8, 3, 0, 7, 0x7e, GPU_CVT_E4M3},
                 {8, 2, 1, 15, 0x7b, GPU_CVT_E5M2}};
     for (const auto &row : rows)
-        if (row.bits == f->bits && row.mbits == f->mbits && row.bias == f->bias &&
-            row.inf == f->inf && row.max == g->max)
+        if (row.bits == f->bits && row.mbits == f->mbits && row.bias == f->bias && row.inf == f->inf &&
+            row.max == g->max)
             g->convert = row.convert;
     return 0;
 }
@@ -98,8 +98,7 @@ static __device__ __forceinline__ uint32_t gpu_load(const gpu_format &f, const v
     }
 }
 
-static __device__ __forceinline__ void gpu_store(const gpu_format &f, void *p, size_t i,
-                                                 uint32_t code)
+static __device__ __forceinline__ void gpu_store(const gpu_format &f, void *p, size_t i, uint32_t code)
 {
     switch (f.bytes) {
     case 1:
@@ -128,8 +127,7 @@ static __device__ __forceinline__ float gpu_decode(const gpu_format &f, uint32_t
         return gpu_decode_reference(f, code);
     const uint32_t m = code & f.mask, sign = code & f.sign ? 0x80000000u : 0;
     if (m > f.max)
-        return __uint_as_float(m == f.inf && f.inf != f.nan ? sign | 0x7f800000u
-                                                            : sign | 0x7fc00000u);
+        return __uint_as_float(m == f.inf && f.inf != f.nan ? sign | 0x7f800000u : sign | 0x7fc00000u);
     if (m >> f.mbits)
         return __uint_as_float(sign | (m + f.rebias) << f.shift);
     return __uint_as_float(sign | __float_as_uint(__fmul_rn((float)m, f.unit))); /* exact */
@@ -156,8 +154,7 @@ struct gpu_code {
     int overflow; /* a finite number beyond the largest one, saturated or not */
 };
 
-static __device__ GPU_NOINLINE gpu_code gpu_encode_reference(const gpu_format &f, int mode,
-                                                             uint32_t random, float x)
+static __device__ GPU_NOINLINE gpu_code gpu_encode_reference(const gpu_format &f, int mode, uint32_t random, float x)
 {
     gpu_code y;
     mpsim_rounding r;
@@ -166,8 +163,7 @@ static __device__ GPU_NOINLINE gpu_code gpu_encode_reference(const gpu_format &f
     r.scale = 1;
     r.sr_bits = 32;
     r.mode = (uint8_t)mode;
-    y.code = (uint32_t)mpsim_scalar_encode(&f.math.format, &r, mode, mpsim_number_f32(x), random,
-                                           &flags);
+    y.code = (uint32_t)mpsim_scalar_encode(&f.math.format, &r, mode, mpsim_number_f32(x), random, &flags);
     y.overflow = (flags & MPSIM_FLAG_OVERFLOW) != 0;
     return y;
 }
@@ -227,8 +223,7 @@ static __device__ __forceinline__ gpu_code gpu_encode(const gpu_format &f, int m
     if (f.kind == GPU_BINARY32)
         return y;
     if (f.kind == GPU_REFERENCE || (mode == GPU_AWAY && a < f.least && f.rebias != 0))
-        return gpu_encode_reference(
-            f, mode == GPU_AWAY ? MPSIM_ROUND_NEAREST_AWAY : MPSIM_ROUND_NEAREST_EVEN, 0, x);
+        return gpu_encode_reference(f, mode == GPU_AWAY ? MPSIM_ROUND_NEAREST_AWAY : MPSIM_ROUND_NEAREST_EVEN, 0, x);
     const uint32_t sign = u >> 31 ? f.sign : 0;
     if (a > 0x7f800000u) {
         y.code = f.nan;
@@ -263,8 +258,7 @@ static __device__ __forceinline__ float gpu_hold(const gpu_format &f, float x)
 
 /* Mode stochastic-a with 32 random bits: the dropped bits of a significand are at most 22, so that
  * the higher bits of the word decide alone; below the normal numbers the reference does it. */
-static __device__ __forceinline__ uint32_t gpu_encode_stochastic(const gpu_format &f, float x,
-                                                                 uint32_t random)
+static __device__ __forceinline__ uint32_t gpu_encode_stochastic(const gpu_format &f, float x, uint32_t random)
 {
     const uint32_t u = __float_as_uint(x), a = u & 0x7fffffffu;
     if (f.kind == GPU_BINARY32)
@@ -305,7 +299,9 @@ static __device__ __forceinline__ int gpu_is_nonfinite_code(const gpu_format &f,
 struct gpu_counter {
     unsigned nonzero, lost, overflow, nonfinite;
 
-    __device__ gpu_counter() : nonzero(0), lost(0), overflow(0), nonfinite(0) {}
+    __device__ gpu_counter() : nonzero(0), lost(0), overflow(0), nonfinite(0)
+    {
+    }
 
     /* x before rounding */
     __device__ __forceinline__ void add(const gpu_format &f, float x, gpu_code y)
@@ -337,8 +333,7 @@ struct gpu_counter {
 };
 
 /* x rounded, stored, counted. */
-static __device__ __forceinline__ void gpu_put(const gpu_format &f, void *p, size_t i, float x,
-                                               gpu_counter *c)
+static __device__ __forceinline__ void gpu_put(const gpu_format &f, void *p, size_t i, float x, gpu_counter *c)
 {
     const gpu_code y = gpu_encode(f, GPU_NEAREST, x);
     c->add(f, x, y);
@@ -347,8 +342,7 @@ static __device__ __forceinline__ void gpu_put(const gpu_format &f, void *p, siz
 
 /* A loop of a thread over n elements, the same number of times in every thread of a warp or not:
  * bodies hold no collective. */
-#define GPU_FOR(i, n)                                                       \
-    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n); \
-         i += (size_t)gridDim.x * blockDim.x)
+#define GPU_FOR(i, n) \
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (size_t)gridDim.x * blockDim.x)
 
 #endif

@@ -9,10 +9,10 @@
 enum { GPU_THREADS_ELEMENT = 256 };
 
 template <class T>
-GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    gather_kernel(T *y, const T *x, const int32_t *index, size_t n)
+GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT) gather_kernel(T *y, const T *x, const int32_t *index, size_t n)
 {
-    GPU_FOR(i, n) {
+    GPU_FOR(i, n)
+    {
         const int32_t at = index[i];
         y[i] = at < 0 ? T(0) : x[at];
     }
@@ -21,7 +21,8 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
     relu_kernel(GPU_CONSTANT(gpu_format) f, void *y, const void *x, size_t n)
 {
-    GPU_FOR(i, n) {
+    GPU_FOR(i, n)
+    {
         const uint32_t code = gpu_load(f, x, i);
         const float v = gpu_decode(f, code);
         gpu_store(f, y, i, v > 0 || v != v ? code : 0);
@@ -30,11 +31,11 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 
 /* of: the format of dx and dy */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    relu_backward_kernel(GPU_CONSTANT(gpu_format) of, void *dx, const void *dy,
-                         GPU_CONSTANT(gpu_format) f, const void *y, size_t n)
+    relu_backward_kernel(GPU_CONSTANT(gpu_format) of, void *dx, const void *dy, GPU_CONSTANT(gpu_format) f,
+                         const void *y, size_t n)
 {
     GPU_FOR(i, n)
-        gpu_store(of, dx, i, gpu_value(f, y, i) > 0 ? gpu_load(of, dy, i) : 0);
+    gpu_store(of, dx, i, gpu_value(f, y, i) > 0 ? gpu_load(of, dy, i) : 0);
 }
 
 /* ---- pooling ---- */
@@ -44,16 +45,14 @@ struct gpu_pool {
 };
 
 /* The element of the window at (row, column) of image `image` that counts: its index in x. */
-static __device__ __forceinline__ size_t pool_best(const gpu_format &f, const void *x,
-                                                   const gpu_pool &p, size_t image, uint32_t row,
-                                                   uint32_t column, uint32_t channel)
+static __device__ __forceinline__ size_t pool_best(const gpu_format &f, const void *x, const gpu_pool &p, size_t image,
+                                                   uint32_t row, uint32_t column, uint32_t channel)
 {
     size_t best = 0;
     float most = 0;
     for (uint32_t i = 0; i < p.size; i++)
         for (uint32_t j = 0; j < p.size; j++) {
-            const size_t pixel =
-                (image * p.height + row * p.size + i) * p.width + column * p.size + j;
+            const size_t pixel = (image * p.height + row * p.size + i) * p.width + column * p.size + j;
             const size_t at = pixel * p.channels + channel;
             const float v = gpu_value(f, x, at);
             if ((i == 0 && j == 0) || (most == most && (v > most || v != v))) {
@@ -65,11 +64,11 @@ static __device__ __forceinline__ size_t pool_best(const gpu_format &f, const vo
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    maxpool_kernel(GPU_CONSTANT(gpu_format) f, void *y, const void *x,
-                   GPU_CONSTANT(gpu_pool) p, size_t n)
+    maxpool_kernel(GPU_CONSTANT(gpu_format) f, void *y, const void *x, GPU_CONSTANT(gpu_pool) p, size_t n)
 {
     const uint32_t height = p.height / p.size, width = p.width / p.size;
-    GPU_FOR(i, n) {
+    GPU_FOR(i, n)
+    {
         const uint32_t channel = (uint32_t)(i % p.channels);
         const size_t pixel = i / p.channels;
         const uint32_t column = (uint32_t)(pixel % width);
@@ -81,20 +80,19 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 
 /* n elements of dx; of: the format of dx and dy */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    maxpool_backward_kernel(GPU_CONSTANT(gpu_format) of, void *dx, const void *dy,
-                            GPU_CONSTANT(gpu_format) f, const void *x,
-                            GPU_CONSTANT(gpu_pool) p, size_t n)
+    maxpool_backward_kernel(GPU_CONSTANT(gpu_format) of, void *dx, const void *dy, GPU_CONSTANT(gpu_format) f,
+                            const void *x, GPU_CONSTANT(gpu_pool) p, size_t n)
 {
     const uint32_t height = p.height / p.size, width = p.width / p.size;
-    GPU_FOR(i, n) {
+    GPU_FOR(i, n)
+    {
         const uint32_t channel = (uint32_t)(i % p.channels);
         const size_t pixel = i / p.channels, image = pixel / p.width / p.height;
         const uint32_t column = (uint32_t)(pixel % p.width) / p.size;
         const uint32_t row = (uint32_t)(pixel / p.width % p.height) / p.size;
         uint32_t code = 0;
         if (row < height && column < width && pool_best(f, x, p, image, row, column, channel) == i)
-            code =
-                gpu_load(of, dy, ((image * height + row) * width + column) * p.channels + channel);
+            code = gpu_load(of, dy, ((image * height + row) * width + column) * p.channels + channel);
         gpu_store(of, dx, i, code);
     }
 }
@@ -104,12 +102,12 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 /* ones: all bits of a code set, which stand for every NaN; a format whose only NaN is the code of
  * -0 has a number there. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    digest_kernel(GPU_CONSTANT(gpu_format) f, const void *x, size_t n, uint32_t ones,
-                  gpu_word *sum)
+    digest_kernel(GPU_CONSTANT(gpu_format) f, const void *x, size_t n, uint32_t ones, gpu_word *sum)
 {
     gpu_word own = 0;
     const int has_nans = f.kind != GPU_REFERENCE || f.math.format.nan == MPSIM_NAN_TOP;
-    GPU_FOR(i, n) {
+    GPU_FOR(i, n)
+    {
         const uint32_t code = gpu_load(f, x, i);
         own += mpsim_mix(i, has_nans && gpu_is_nan(f, code) ? ones : code);
     }

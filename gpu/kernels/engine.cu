@@ -40,8 +40,7 @@ static int cuda_alloc(train_engine *e, train_tensor *x)
     d->format = f;
     unsigned char *at = NULL;
     const size_t bytes = d->of.n ? d->of.n * (size_t)f.bytes : 1;
-    if (cuda_done(e, "alloc", cudaMalloc(&at, bytes)) ||
-        cuda_done(e, "alloc", cudaMemset(at, 0, bytes))) {
+    if (cuda_done(e, "alloc", cudaMalloc(&at, bytes)) || cuda_done(e, "alloc", cudaMemset(at, 0, bytes))) {
         cudaFree(at);
         free(d);
         return -1;
@@ -61,8 +60,7 @@ static int cuda_put(train_engine *e, train_tensor *x, const float *values)
     if (!codes)
         return -1;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    if (mpsim_encode_array_f32(x->format, &r, NULL, codes, values, n, &c) != MPSIM_OK ||
-        c.inexact != 0)
+    if (mpsim_encode_array_f32(x->format, &r, NULL, codes, values, n, &c) != MPSIM_OK || c.inexact != 0)
         return cuda_fail(e, "put: a value is not a number of %s", x->format->name);
     x->inverse = 1;
     return upload(e, "put", at_of(x), codes, bytes);
@@ -94,8 +92,8 @@ static int cuda_digest(train_engine *e, const train_tensor *x, uint64_t *digest)
     const uint32_t ones = (uint32_t)(((uint64_t)1 << x->format->bits) - 1);
     if (results_begin(e, "digest"))
         return -1;
-    GPU_LAUNCH(digest_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
-               format_of(x), at_of(x), n, ones, &self->results->digest);
+    GPU_LAUNCH(digest_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(x), at_of(x), n,
+               ones, &self->results->digest);
     const cuda_results *r = results_end(e, "digest");
     *digest = r ? r->digest : 0;
     return r ? 0 : -1;
@@ -296,8 +294,7 @@ static int open_device(char *why, size_t size)
         return -1;
     }
     if (p.major < 8 || cudaFuncGetAttributes(&a, cast_kernel) != cudaSuccess) {
-        snprintf(why, size, "%s: compute capability %d.%d, for which nothing was compiled", p.name,
-                 p.major, p.minor);
+        snprintf(why, size, "%s: compute capability %d.%d, for which nothing was compiled", p.name, p.major, p.minor);
         cudaGetLastError();
         return -1;
     }

@@ -232,10 +232,17 @@ static int flush_slots(train_engine *e)
         const cuda_owner *o = &self->owners[i];
         const gpu_word *c = host + CUDA_WORDS * i;
         switch (o->kind) {
-        case CUDA_COUNTS: give_counts(static_cast<train_counts *>(o->to), c); break;
-        case CUDA_MOVED: give_moved(o, c); break;
-        case CUDA_SCORE: give_score(o, c); break;
-        default: give_amax(static_cast<float *>(o->to), c);
+        case CUDA_COUNTS:
+            give_counts(static_cast<train_counts *>(o->to), c);
+            break;
+        case CUDA_MOVED:
+            give_moved(o, c);
+            break;
+        case CUDA_SCORE:
+            give_score(o, c);
+            break;
+        default:
+            give_amax(static_cast<float *>(o->to), c);
         }
     }
     return 0;
@@ -282,8 +289,7 @@ static int results_begin(train_engine *e, const char *operation)
 static const cuda_results *results_end(train_engine *e, const char *operation)
 {
     cuda_self *self = self_of(e);
-    if (cuda_launched(e, operation) ||
-        read_back(e, operation, &self->host, self->results, sizeof self->host))
+    if (cuda_launched(e, operation) || read_back(e, operation, &self->host, self->results, sizeof self->host))
         return NULL;
     return &self->host;
 }

@@ -46,8 +46,8 @@ static int turn_heads(train_engine *e, const char *operation, const train_turn *
         return gpu_list_blocks(to->n);
     };
     while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0)
-        GPU_LAUNCH(heads_kernel, blocks, GPU_LIST_THREADS, 0, format_of(list[first].y),
-                   format_of(list[first].x), now, back);
+        GPU_LAUNCH(heads_kernel, blocks, GPU_LIST_THREADS, 0, format_of(list[first].y), format_of(list[first].x), now,
+                   back);
     return failed ? -1 : cuda_launched(e, operation);
 }
 
@@ -63,9 +63,8 @@ static int cuda_join(train_engine *e, const train_turn *list, size_t n)
 
 /* ---- softmax ---- */
 
-static int causal_set(train_engine *e, const char *operation, gpu_causal *q,
-                      const mpsim_format *math, float scale, const train_tensor *x,
-                      const train_tensor *y)
+static int causal_set(train_engine *e, const char *operation, gpu_causal *q, const mpsim_format *math, float scale,
+                      const train_tensor *x, const train_tensor *y)
 {
     if (math_set(e, operation, &q->math, math))
         return -1;
@@ -77,8 +76,8 @@ static int causal_set(train_engine *e, const char *operation, gpu_causal *q,
     return 0;
 }
 
-static int cuda_causal(train_engine *e, const mpsim_format *math, float scale, train_tensor *p,
-                       const train_tensor *s, train_counts *counts)
+static int cuda_causal(train_engine *e, const mpsim_format *math, float scale, train_tensor *p, const train_tensor *s,
+                       train_counts *counts)
 {
     gpu_causal q;
     int failed = 0;
@@ -88,14 +87,12 @@ static int cuda_causal(train_engine *e, const mpsim_format *math, float scale, t
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
-    GPU_LAUNCH_ROWS(q.math, q.length, causal_kernel, blocks_of(q.rows, GPU_ROW_WARPS), q, at_of(p),
-                    at_of(s), slot);
+    GPU_LAUNCH_ROWS(q.math, q.length, causal_kernel, blocks_of(q.rows, GPU_ROW_WARPS), q, at_of(p), at_of(s), slot);
     return wrote(e, "causal", p);
 }
 
-static int cuda_causal_backward(train_engine *e, const mpsim_format *math, float scale,
-                                train_tensor *ds, const train_tensor *dp, const train_tensor *p,
-                                train_counts *counts)
+static int cuda_causal_backward(train_engine *e, const mpsim_format *math, float scale, train_tensor *ds,
+                                const train_tensor *dp, const train_tensor *p, train_counts *counts)
 {
     const char *name = "causal_backward";
     gpu_causal q;
@@ -107,8 +104,8 @@ static int cuda_causal_backward(train_engine *e, const mpsim_format *math, float
     if (failed)
         return -1;
     q.p = format_of(p);
-    GPU_LAUNCH_ROWS(q.math, q.length, causal_backward_kernel, blocks_of(q.rows, GPU_ROW_WARPS), q,
-                    at_of(ds), at_of(dp), at_of(p), slot);
+    GPU_LAUNCH_ROWS(q.math, q.length, causal_backward_kernel, blocks_of(q.rows, GPU_ROW_WARPS), q, at_of(ds), at_of(dp),
+                    at_of(p), slot);
     return wrote(e, name, ds);
 }
 
@@ -129,9 +126,8 @@ static gpu_tiles tiles_of(const train_tile *t, int all)
     return g;
 }
 
-static int cuda_tile_forward(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o,
-                             train_tensor *max, train_tensor *sum, const train_tensor *s,
-                             train_counts *counts)
+static int cuda_tile_forward(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o, train_tensor *max,
+                             train_tensor *sum, const train_tensor *s, train_counts *counts)
 {
     const gpu_tiles g = tiles_of(t, 0);
     int failed = 0;
@@ -139,14 +135,13 @@ static int cuda_tile_forward(train_engine *e, const train_tile *t, train_tensor 
     if (failed)
         return -1;
     GPU_LAUNCH(g.cols <= GPU_ROW_HELD ? tile_forward_kernel<1> : tile_forward_kernel<0>,
-               blocks_of(g.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, 0, g, format_of(p), at_of(p),
-               floats_of(o), floats_of(max), floats_of(sum), floats_of(s), slot);
+               blocks_of(g.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, 0, g, format_of(p), at_of(p), floats_of(o),
+               floats_of(max), floats_of(sum), floats_of(s), slot);
     return wrote(e, "tile_forward", p);
 }
 
 static int cuda_tile_end(train_engine *e, const train_tile *t, train_tensor *y, train_tensor *lse,
-                         const train_tensor *o, const train_tensor *max, const train_tensor *sum,
-                         train_counts *counts)
+                         const train_tensor *o, const train_tensor *max, const train_tensor *sum, train_counts *counts)
 {
     const gpu_tiles g = tiles_of(t, 1);
     int failed = 0;
@@ -154,18 +149,17 @@ static int cuda_tile_end(train_engine *e, const train_tile *t, train_tensor *y, 
     if (failed)
         return -1;
     lse->inverse = 1;
-    GPU_LAUNCH(tile_end_kernel, blocks_of(g.rows * (g.size ? g.size : 1), 256), 256, 0, g,
-               format_of(y), at_of(y), floats_of(lse), floats_of(o), floats_of(max), floats_of(sum),
-               slot);
+    GPU_LAUNCH(tile_end_kernel, blocks_of(g.rows * (g.size ? g.size : 1), 256), 256, 0, g, format_of(y), at_of(y),
+               floats_of(lse), floats_of(o), floats_of(max), floats_of(sum), slot);
     return wrote(e, "tile_end", y);
 }
 
-static int cuda_tile_dots(train_engine *e, const train_tile *t, train_tensor *d,
-                          const train_tensor *dy, const train_tensor *y)
+static int cuda_tile_dots(train_engine *e, const train_tile *t, train_tensor *d, const train_tensor *dy,
+                          const train_tensor *y)
 {
     const gpu_tiles g = tiles_of(t, 1);
-    GPU_LAUNCH(tile_dots_kernel, blocks_of(g.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, 0, g,
-               floats_of(d), format_of(dy), at_of(dy), format_of(y), at_of(y));
+    GPU_LAUNCH(tile_dots_kernel, blocks_of(g.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, 0, g, floats_of(d), format_of(dy),
+               at_of(dy), format_of(y), at_of(y));
     return wrote(e, "tile_dots", d);
 }
 
@@ -191,9 +185,7 @@ static int tiled_some(train_engine *e, const char *operation, const train_tiled 
     unsigned char *taken = untaken(e, n);
     if (!taken || reserve_slots(e, n))
         return -1;
-    const auto alike = [&](size_t a, size_t b) {
-        return mpsim_format_same(list[a].y->format, list[b].y->format);
-    };
+    const auto alike = [&](size_t a, size_t b) { return mpsim_format_same(list[a].y->format, list[b].y->format); };
     const auto fill = [&](gpu_tiled *g, size_t i) {
         tiled_set(g, &list[i], backward);
         g->counts = slot_of(e, list[i].counts, &failed);

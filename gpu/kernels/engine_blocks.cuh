@@ -9,16 +9,17 @@
 #include "gemm.h"
 
 struct gpu_promotion {
-    const float *a, *b;               /* factors, a row of each for `a_rows` rows, `b_rows` columns */
-    size_t a_rows, b_rows, per_row;   /* per_row: blocks of the depth                               */
-    size_t columns, n;                /* of the sums                                                */
+    const float *a, *b;             /* factors, a row of each for `a_rows` rows, `b_rows` columns */
+    size_t a_rows, b_rows, per_row; /* per_row: blocks of the depth                               */
+    size_t columns, n;              /* of the sums                                                */
 };
 
 /* s += the sums p of a block, each times its factors. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
     promote_kernel(GPU_CONSTANT(gpu_promotion) q, float *s, const float *p, size_t block)
 {
-    GPU_FOR(i, q.n) {
+    GPU_FOR(i, q.n)
+    {
         const size_t row = i / q.columns, column = i % q.columns;
         const float factor = __fmul_rn(q.a[row / q.a_rows * q.per_row + block],
                                        q.b[column / q.b_rows * q.per_row + block]);
@@ -28,12 +29,12 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 
 /* d = s * factor + bias, rounded; to multiply by a factor of 1 changes nothing. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    finish_kernel(GPU_CONSTANT(gpu_format) to, void *d, const float *s, size_t n,
-                  size_t columns, float factor, GPU_CONSTANT(gpu_format) of_bias, const void *bias,
-                  gpu_word *counts)
+    finish_kernel(GPU_CONSTANT(gpu_format) to, void *d, const float *s, size_t n, size_t columns, float factor,
+                  GPU_CONSTANT(gpu_format) of_bias, const void *bias, gpu_word *counts)
 {
     gpu_counter c;
-    GPU_FOR(i, n) {
+    GPU_FOR(i, n)
+    {
         const float x = __fmul_rn(s[i], factor);
         gpu_put(to, d, i, bias ? __fadd_rn(x, gpu_value(of_bias, bias, i % columns)) : x, &c);
     }
@@ -48,13 +49,17 @@ static int gemm_one_by_one(train_engine *e, const train_gemm *g, const gpu_produ
     const size_t n = p->rows * p->columns, bytes = n * sizeof(float);
     const unsigned blocks = blocks_of(n, GPU_THREADS_ELEMENT);
     const gpu_promotion q = {static_cast<const float *>(at_of(g->a_blocks)),
-                             static_cast<const float *>(at_of(g->b_blocks)), g->a_rows, g->b_rows,
-                             g->a_blocks->cols, p->columns, n};
+                             static_cast<const float *>(at_of(g->b_blocks)),
+                             g->a_rows,
+                             g->b_rows,
+                             g->a_blocks->cols,
+                             p->columns,
+                             n};
     float *s = static_cast<float *>(buffer_of(e, 0, bytes));
     float *part = s ? static_cast<float *>(buffer_of(e, 1, bytes)) : NULL;
     gpu_format to, of_bias;
-    if (!part || cuda_done(e, "gemm", cudaMemsetAsync(s, 0, bytes)) ||
-        gpu_format_set(&to, p->format) || gpu_format_set(&of_bias, p->bias ? p->bias_format : p->format))
+    if (!part || cuda_done(e, "gemm", cudaMemsetAsync(s, 0, bytes)) || gpu_format_set(&to, p->format) ||
+        gpu_format_set(&of_bias, p->bias ? p->bias_format : p->format))
         return -1;
     for (size_t k = 0; k < depth; k += g->promote) {
         gpu_product one = *p;
@@ -73,8 +78,8 @@ static int gemm_one_by_one(train_engine *e, const train_gemm *g, const gpu_produ
             return cuda_fail(e, "gemm: %s", why);
         GPU_LAUNCH(promote_kernel, blocks, GPU_THREADS_ELEMENT, 0, q, s, part, k / g->promote);
     }
-    GPU_LAUNCH(finish_kernel, blocks, GPU_THREADS_ELEMENT, 0, to, p->d, s, n, p->columns,
-               p->factor, of_bias, p->bias, p->counts);
+    GPU_LAUNCH(finish_kernel, blocks, GPU_THREADS_ELEMENT, 0, to, p->d, s, n, p->columns, p->factor, of_bias, p->bias,
+               p->counts);
     return 0;
 }
 

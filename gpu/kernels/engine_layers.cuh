@@ -28,8 +28,7 @@ static int cuda_index_new(train_engine *e, const int32_t *index, size_t n, void 
     x->of.n = n;
     x->of.largest = largest;
     if (cuda_done(e, "index", cudaMalloc(&x->at, (n ? n : 1) * sizeof *index)) ||
-        (n && cuda_done(e, "index",
-                        cudaMemcpy(x->at, index, n * sizeof *index, cudaMemcpyHostToDevice)))) {
+        (n && cuda_done(e, "index", cudaMemcpy(x->at, index, n * sizeof *index, cudaMemcpyHostToDevice)))) {
         cuda_index_free(e, x);
         return -1;
     }
@@ -46,16 +45,16 @@ static int cuda_gather(train_engine *e, train_tensor *y, const train_tensor *x, 
     const void *source = at_of(x);
     switch (format_of(x).bytes) {
     case 1:
-        GPU_LAUNCH(gather_kernel<uint8_t>, blocks, GPU_THREADS_ELEMENT, 0,
-                   static_cast<uint8_t *>(to), static_cast<const uint8_t *>(source), from->at, n);
+        GPU_LAUNCH(gather_kernel<uint8_t>, blocks, GPU_THREADS_ELEMENT, 0, static_cast<uint8_t *>(to),
+                   static_cast<const uint8_t *>(source), from->at, n);
         break;
     case 2:
-        GPU_LAUNCH(gather_kernel<uint16_t>, blocks, GPU_THREADS_ELEMENT, 0,
-                   static_cast<uint16_t *>(to), static_cast<const uint16_t *>(source), from->at, n);
+        GPU_LAUNCH(gather_kernel<uint16_t>, blocks, GPU_THREADS_ELEMENT, 0, static_cast<uint16_t *>(to),
+                   static_cast<const uint16_t *>(source), from->at, n);
         break;
     default:
-        GPU_LAUNCH(gather_kernel<uint32_t>, blocks, GPU_THREADS_ELEMENT, 0,
-                   static_cast<uint32_t *>(to), static_cast<const uint32_t *>(source), from->at, n);
+        GPU_LAUNCH(gather_kernel<uint32_t>, blocks, GPU_THREADS_ELEMENT, 0, static_cast<uint32_t *>(to),
+                   static_cast<const uint32_t *>(source), from->at, n);
     }
     y->inverse = x->inverse;
     return cuda_launched(e, "gather");
@@ -66,24 +65,22 @@ static int cuda_gather(train_engine *e, train_tensor *y, const train_tensor *x, 
 static int cuda_relu(train_engine *e, train_tensor *y, const train_tensor *x)
 {
     const size_t n = size_of(x);
-    GPU_LAUNCH(relu_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(x),
-               at_of(y), at_of(x), n);
+    GPU_LAUNCH(relu_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(x), at_of(y), at_of(x),
+               n);
     return wrote(e, "relu", y);
 }
 
-static int cuda_relu_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
-                              const train_tensor *y)
+static int cuda_relu_backward(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_tensor *y)
 {
     const size_t n = size_of(y);
-    GPU_LAUNCH(relu_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
-               format_of(dx), at_of(dx), at_of(dy), format_of(y), at_of(y), n);
+    GPU_LAUNCH(relu_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(dx),
+               at_of(dx), at_of(dy), format_of(y), at_of(y), n);
     return wrote(e, "relu_backward", dx);
 }
 
 static int pool_set(train_engine *e, const char *operation, gpu_pool *g, const train_pool *p)
 {
-    if (p->height > UINT32_MAX || p->width > UINT32_MAX || p->channels > UINT32_MAX ||
-        p->size > UINT32_MAX)
+    if (p->height > UINT32_MAX || p->width > UINT32_MAX || p->channels > UINT32_MAX || p->size > UINT32_MAX)
         return cuda_fail(e, "%s: images are too large", operation);
     g->height = (uint32_t)p->height;
     g->width = (uint32_t)p->width;
@@ -92,27 +89,26 @@ static int pool_set(train_engine *e, const char *operation, gpu_pool *g, const t
     return 0;
 }
 
-static int cuda_maxpool(train_engine *e, train_tensor *y, const train_tensor *x,
-                        const train_pool *p)
+static int cuda_maxpool(train_engine *e, train_tensor *y, const train_tensor *x, const train_pool *p)
 {
     gpu_pool g;
     if (pool_set(e, "maxpool", &g, p))
         return -1;
     const size_t n = size_of(y);
-    GPU_LAUNCH(maxpool_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
-               format_of(x), at_of(y), at_of(x), g, n);
+    GPU_LAUNCH(maxpool_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(x), at_of(y),
+               at_of(x), g, n);
     return wrote(e, "maxpool", y);
 }
 
-static int cuda_maxpool_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
-                                 const train_tensor *x, const train_pool *p)
+static int cuda_maxpool_backward(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_tensor *x,
+                                 const train_pool *p)
 {
     gpu_pool g;
     if (pool_set(e, "maxpool_backward", &g, p))
         return -1;
     const size_t n = size_of(dx);
-    GPU_LAUNCH(maxpool_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
-               format_of(dx), at_of(dx), at_of(dy), format_of(x), at_of(x), g, n);
+    GPU_LAUNCH(maxpool_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(dx),
+               at_of(dx), at_of(dy), format_of(x), at_of(x), g, n);
     return wrote(e, "maxpool_backward", dx);
 }
 
@@ -140,8 +136,8 @@ static int cuda_column_sums(train_engine *e, const train_pair *list, size_t n)
         return column_blocks(x->cols);
     };
     while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0)
-        GPU_LAUNCH(column_sums_kernel, blocks, dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), 0,
-                   format_of(list[first].y), format_of(list[first].x), now);
+        GPU_LAUNCH(column_sums_kernel, blocks, dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), 0, format_of(list[first].y),
+                   format_of(list[first].x), now);
     return failed ? -1 : cuda_launched(e, "column_sums");
 }
 
@@ -162,9 +158,9 @@ static uint32_t *labels_to_device(train_engine *e, const uint32_t *labels, size_
     return to && upload(e, "softmax_xent", to, labels, rows * sizeof *labels) == 0 ? to : NULL;
 }
 
-static int cuda_softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x,
-                             const uint32_t *labels, float coefficient, const mpsim_format *math,
-                             float *mean_loss, uint64_t *correct, train_counts *counts)
+static int cuda_softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x, const uint32_t *labels,
+                             float coefficient, const mpsim_format *math, float *mean_loss, uint64_t *correct,
+                             train_counts *counts)
 {
     gpu_softmax p;
     int failed = 0;
@@ -184,11 +180,9 @@ static int cuda_softmax_xent(train_engine *e, train_tensor *dx, const train_tens
     gpu_word *score = slot_for(e, CUDA_SCORE, mean_loss, correct);
     if (failed || !score)
         return -1;
-    GPU_LAUNCH(softmax_kernel, blocks_of(x->rows, GPU_SOFTMAX_THREADS / 32), GPU_SOFTMAX_THREADS, 0,
-               p, losses, dx ? at_of(dx) : NULL, at_of(x), on_device,
-               reinterpret_cast<unsigned *>(score + 1), slot);
-    GPU_LAUNCH(mean_kernel, 1, GPU_MEAN_THREADS, 0, losses, x->rows, (float)x->rows,
-               reinterpret_cast<float *>(score));
+    GPU_LAUNCH(softmax_kernel, blocks_of(x->rows, GPU_SOFTMAX_THREADS / 32), GPU_SOFTMAX_THREADS, 0, p, losses,
+               dx ? at_of(dx) : NULL, at_of(x), on_device, reinterpret_cast<unsigned *>(score + 1), slot);
+    GPU_LAUNCH(mean_kernel, 1, GPU_MEAN_THREADS, 0, losses, x->rows, (float)x->rows, reinterpret_cast<float *>(score));
     if (dx)
         dx->inverse = 1;
     return cuda_launched(e, "softmax_xent");
@@ -197,8 +191,8 @@ static int cuda_softmax_xent(train_engine *e, train_tensor *dx, const train_tens
 /* ---- batch normalisation ---- */
 
 /* What all three share; scratch is two numbers a channel. */
-static int batchnorm_begin(train_engine *e, const mpsim_batchnorm *b, const train_tensor *x,
-                           gpu_batchnorm *g, gpu_channel *scratch)
+static int batchnorm_begin(train_engine *e, const mpsim_batchnorm *b, const train_tensor *x, gpu_batchnorm *g,
+                           gpu_channel *scratch)
 {
     memset(g, 0, sizeof *g);
     if (check_math(e, "batchnorm", b->math))
@@ -216,10 +210,9 @@ static int batchnorm_begin(train_engine *e, const mpsim_batchnorm *b, const trai
     return at ? 0 : -1;
 }
 
-static int cuda_batchnorm(train_engine *e, const mpsim_batchnorm *b, train_tensor *y,
-                          train_tensor *mean, train_tensor *inverse, train_tensor *running_mean,
-                          train_tensor *running_var, const train_tensor *x,
-                          const train_tensor *weight, const train_tensor *bias,
+static int cuda_batchnorm(train_engine *e, const mpsim_batchnorm *b, train_tensor *y, train_tensor *mean,
+                          train_tensor *inverse, train_tensor *running_mean, train_tensor *running_var,
+                          const train_tensor *x, const train_tensor *weight, const train_tensor *bias,
                           train_counts *counts)
 {
     gpu_batchnorm g;
@@ -238,20 +231,18 @@ static int cuda_batchnorm(train_engine *e, const mpsim_batchnorm *b, train_tenso
     mean->inverse = inverse->inverse = 1;
     if (x->cols == 0)
         return wrote(e, "batchnorm", y);
-    GPU_LAUNCH(batchnorm_statistics_kernel, column_blocks(x->cols),
-               dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), 0, g, scratch, at_of(mean), at_of(inverse),
-               static_cast<float *>(at_of(running_mean)), static_cast<float *>(at_of(running_var)),
-               at_of(x));
-    GPU_LAUNCH(batchnorm_apply_kernel, blocks_of(size_of(x), 256), 256, 0, g, scratch, at_of(y),
-               at_of(x), at_of(weight), at_of(bias), slot);
+    GPU_LAUNCH(batchnorm_statistics_kernel, column_blocks(x->cols), dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), 0, g, scratch,
+               at_of(mean), at_of(inverse), static_cast<float *>(at_of(running_mean)),
+               static_cast<float *>(at_of(running_var)), at_of(x));
+    GPU_LAUNCH(batchnorm_apply_kernel, blocks_of(size_of(x), 256), 256, 0, g, scratch, at_of(y), at_of(x),
+               at_of(weight), at_of(bias), slot);
     return wrote(e, "batchnorm", y);
 }
 
-static int cuda_batchnorm_backward(train_engine *e, const mpsim_batchnorm *b, train_tensor *dx,
-                                   train_tensor *dweight, train_tensor *dbias,
-                                   const train_tensor *dy, const train_tensor *x,
-                                   const train_tensor *mean, const train_tensor *inverse,
-                                   const train_tensor *weight, train_counts *counts)
+static int cuda_batchnorm_backward(train_engine *e, const mpsim_batchnorm *b, train_tensor *dx, train_tensor *dweight,
+                                   train_tensor *dbias, const train_tensor *dy, const train_tensor *x,
+                                   const train_tensor *mean, const train_tensor *inverse, const train_tensor *weight,
+                                   train_counts *counts)
 {
     gpu_batchnorm g;
     gpu_channel scratch;
@@ -271,18 +262,16 @@ static int cuda_batchnorm_backward(train_engine *e, const mpsim_batchnorm *b, tr
     dweight->inverse = dbias->inverse = 1;
     if (x->cols == 0)
         return wrote(e, "batchnorm_backward", dx);
-    GPU_LAUNCH(batchnorm_gradients_kernel, column_blocks(x->cols),
-               dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), 0, g, scratch, at_of(dweight), at_of(dbias),
-               at_of(dy), at_of(x), at_of(mean), at_of(inverse));
-    GPU_LAUNCH(batchnorm_backward_kernel, blocks_of(size_of(x), 256), 256, 0, g, scratch, at_of(dx),
-               at_of(dy), at_of(x), at_of(mean), at_of(inverse), at_of(weight), slot);
+    GPU_LAUNCH(batchnorm_gradients_kernel, column_blocks(x->cols), dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), 0, g, scratch,
+               at_of(dweight), at_of(dbias), at_of(dy), at_of(x), at_of(mean), at_of(inverse));
+    GPU_LAUNCH(batchnorm_backward_kernel, blocks_of(size_of(x), 256), 256, 0, g, scratch, at_of(dx), at_of(dy),
+               at_of(x), at_of(mean), at_of(inverse), at_of(weight), slot);
     return wrote(e, "batchnorm_backward", dx);
 }
 
-static int cuda_batchnorm_inference(train_engine *e, const mpsim_batchnorm *b, train_tensor *y,
-                                    const train_tensor *x, const train_tensor *running_mean,
-                                    const train_tensor *running_var, const train_tensor *weight,
-                                    const train_tensor *bias)
+static int cuda_batchnorm_inference(train_engine *e, const mpsim_batchnorm *b, train_tensor *y, const train_tensor *x,
+                                    const train_tensor *running_mean, const train_tensor *running_var,
+                                    const train_tensor *weight, const train_tensor *bias)
 {
     gpu_batchnorm g;
     gpu_channel scratch;
@@ -295,10 +284,10 @@ static int cuda_batchnorm_inference(train_engine *e, const mpsim_batchnorm *b, t
     g.bias = format_of(bias);
     if (size_of(x) == 0)
         return wrote(e, "batchnorm_inference", y);
-    GPU_LAUNCH(batchnorm_running_kernel, blocks_of(x->cols, 256), 256, 0, g, scratch,
-               at_of(running_mean), at_of(running_var));
-    GPU_LAUNCH(batchnorm_apply_kernel, blocks_of(size_of(x), 256), 256, 0, g, scratch, at_of(y),
-               at_of(x), at_of(weight), at_of(bias), static_cast<gpu_word *>(NULL));
+    GPU_LAUNCH(batchnorm_running_kernel, blocks_of(x->cols, 256), 256, 0, g, scratch, at_of(running_mean),
+               at_of(running_var));
+    GPU_LAUNCH(batchnorm_apply_kernel, blocks_of(size_of(x), 256), 256, 0, g, scratch, at_of(y), at_of(x),
+               at_of(weight), at_of(bias), static_cast<gpu_word *>(NULL));
     return wrote(e, "batchnorm_inference", y);
 }
 

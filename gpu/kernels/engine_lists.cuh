@@ -22,8 +22,7 @@ static int alike_pairs(const train_pair *a, const train_pair *b)
 /* Pairs in launches of those whose formats are alike; result(i): of pair i. run(blocks, formats of y and of x,
  * list). */
 template <class Result, class Run>
-static int run_pairs(train_engine *e, const char *operation, const train_pair *list, size_t n,
-                     Result result, Run run)
+static int run_pairs(train_engine *e, const char *operation, const train_pair *list, size_t n, Result result, Run run)
 {
     gpu_pairs now;
     size_t first = 0;
@@ -47,8 +46,7 @@ static int cuda_cast_list(train_engine *e, const train_pair *list, size_t n, mps
 {
     int failed = 0;
     if (n > CUDA_SLOTS)
-        return cuda_cast_list(e, list, CUDA_SLOTS, mode) ||
-                       cuda_cast_list(e, list + CUDA_SLOTS, n - CUDA_SLOTS, mode)
+        return cuda_cast_list(e, list, CUDA_SLOTS, mode) || cuda_cast_list(e, list + CUDA_SLOTS, n - CUDA_SLOTS, mode)
                    ? -1
                    : 0;
     if (reserve_slots(e, n))
@@ -89,8 +87,8 @@ static const T *results_of(train_engine *e, const char *operation, const T *on_d
     return host && read_back(e, operation, host, on_device, n * sizeof(T)) == 0 ? host : NULL;
 }
 
-static int multiply(train_engine *e, const char *operation, const train_pair *list, size_t n, float factor,
-                    int divide, unsigned *found)
+static int multiply(train_engine *e, const char *operation, const train_pair *list, size_t n, float factor, int divide,
+                    unsigned *found)
 {
     return run_pairs(
         e, operation, list, n, [&](size_t i) { return found ? found + i : NULL; },
@@ -100,8 +98,8 @@ static int multiply(train_engine *e, const char *operation, const train_pair *li
 }
 
 /* The same rounding of the factor for tensors of one format. */
-static int unscale_run(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule,
-                       double scale, unsigned *found)
+static int unscale_run(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule, double scale,
+                       unsigned *found)
 {
     const int divide = rule == MPSIM_UNSCALE_DIVIDE;
     const float factor = divide ? (float)scale : mpsim_unscale_factor(scale);
@@ -119,8 +117,8 @@ static int unscale_run(train_engine *e, const train_pair *list, size_t n, mpsim_
     return 0;
 }
 
-static int cuda_unscale(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule,
-                        double scale, unsigned *found)
+static int cuda_unscale(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule, double scale,
+                        unsigned *found)
 {
     unsigned *on_device = found ? zeros_of<unsigned>(e, "unscale", n) : NULL;
     if ((found && !on_device) || unscale_run(e, list, n, rule, scale, on_device))
@@ -144,8 +142,7 @@ static train_pair *pairs_of(train_engine *e, const char *operation, const train_
     return list;
 }
 
-static int norm_run(train_engine *e, const train_pair *list, size_t n, const mpsim_format *const *f,
-                    float *norms)
+static int norm_run(train_engine *e, const train_pair *list, size_t n, const mpsim_format *const *f, float *norms)
 {
     gpu_squares *sums = zeros_of<gpu_squares>(e, "norm", n);
     if (!sums || run_pairs(
@@ -160,8 +157,8 @@ static int norm_run(train_engine *e, const train_pair *list, size_t n, const mps
     return host ? 0 : -1;
 }
 
-static int cuda_norm(train_engine *e, const train_tensor *const *x, size_t n,
-                     const mpsim_format *const *f, float *norms)
+static int cuda_norm(train_engine *e, const train_tensor *const *x, size_t n, const mpsim_format *const *f,
+                     float *norms)
 {
     train_pair *list = pairs_of(e, "norm", x, n);
     const int code = list ? norm_run(e, list, n, f, norms) : -1;

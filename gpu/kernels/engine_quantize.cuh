@@ -13,10 +13,10 @@ static int scale_rule_of(const mpsim_block_recipe *b, int whole)
 {
     static const struct {
         int rule, kernel;
-    } rows[] = {{MPSIM_SCALE_E8M0_TE, GPU_SCALE_E8M0},       {MPSIM_SCALE_E8M0_FLOOR, GPU_SCALE_FLOOR},
-                {MPSIM_SCALE_E8M0_EVEN, GPU_SCALE_EVEN},     {MPSIM_SCALE_E8M0_CEIL, GPU_SCALE_CEIL},
-                {MPSIM_SCALE_E8M0_RCEIL, GPU_SCALE_RCEIL},   {MPSIM_SCALE_AMAX_TE, GPU_SCALE_AMAX},
-                {MPSIM_SCALE_NVFP4_TE, GPU_SCALE_NVFP4},     {MPSIM_SCALE_AMAX_DEEPSEEK, GPU_SCALE_DEEPSEEK},
+    } rows[] = {{MPSIM_SCALE_E8M0_TE, GPU_SCALE_E8M0},          {MPSIM_SCALE_E8M0_FLOOR, GPU_SCALE_FLOOR},
+                {MPSIM_SCALE_E8M0_EVEN, GPU_SCALE_EVEN},        {MPSIM_SCALE_E8M0_CEIL, GPU_SCALE_CEIL},
+                {MPSIM_SCALE_E8M0_RCEIL, GPU_SCALE_RCEIL},      {MPSIM_SCALE_AMAX_TE, GPU_SCALE_AMAX},
+                {MPSIM_SCALE_NVFP4_TE, GPU_SCALE_NVFP4},        {MPSIM_SCALE_AMAX_DEEPSEEK, GPU_SCALE_DEEPSEEK},
                 {MPSIM_SCALE_E8M0_DEEPGEMM, GPU_SCALE_DEEPGEMM}};
     const int fp4 = b->rule == MPSIM_SCALE_NVFP4_TE;
     const int columns_fit = b->block_cols == 16 || b->block_cols % GPU_TILE == 0;
@@ -161,8 +161,7 @@ static void set_inverse(const train_quantized *t, float factor)
 
 static int waits_for_amax(const gpu_quantize &g, const train_quantized *t)
 {
-    return g.rule == GPU_SCALE_NVFP4 ||
-           (g.rule == GPU_SCALE_ONE && t->how->recipe->rule == MPSIM_SCALE_AMAX_TE);
+    return g.rule == GPU_SCALE_NVFP4 || (g.rule == GPU_SCALE_ONE && t->how->recipe->rule == MPSIM_SCALE_AMAX_TE);
 }
 
 /* One that takes more than a launch. */
@@ -207,10 +206,9 @@ static int alike_quantized(const train_quantized *s, const train_quantized *t)
 {
     const mpsim_block_recipe *a = s->how->recipe, *b = t->how->recipe;
     return mpsim_format_same(s->x->format, t->x->format) && mpsim_format_same(s->y->format, t->y->format) &&
-           !s->how->blocks == !t->how->blocks && strcmp(a->element, b->element) == 0 &&
-           a->rule == b->rule && a->element_mode == b->element_mode && a->power_of_two == b->power_of_two &&
-           a->block_rows == b->block_rows && a->block_cols == b->block_cols &&
-           a->amax_epsilon == b->amax_epsilon && a->scale_for_inf == b->scale_for_inf;
+           !s->how->blocks == !t->how->blocks && strcmp(a->element, b->element) == 0 && a->rule == b->rule &&
+           a->element_mode == b->element_mode && a->power_of_two == b->power_of_two && a->block_rows == b->block_rows &&
+           a->block_cols == b->block_cols && a->amax_epsilon == b->amax_epsilon && a->scale_for_inf == b->scale_for_inf;
 }
 
 /* Those that take more than a launch; the others stay untaken. */
@@ -264,8 +262,8 @@ static int cuda_quantize_list(train_engine *e, const train_quantized *list, size
     return quantize_at_once(e, list, n, taken);
 }
 
-static int cuda_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
-                         const train_quantize *q, float *amax, train_counts *counts)
+static int cuda_quantize(train_engine *e, train_tensor *y, const train_tensor *x, const train_quantize *q, float *amax,
+                         train_counts *counts)
 {
     const train_quantized one = {y, x, q, amax, counts};
     return cuda_quantize_list(e, &one, 1);
@@ -273,9 +271,8 @@ static int cuda_quantize(train_engine *e, train_tensor *y, const train_tensor *x
 
 static int cuda_hadamard(train_engine *e, train_tensor *y, const train_tensor *x, int transposed)
 {
-    GPU_LAUNCH(hadamard_kernel, blocks_of(y->rows * ((y->cols + 15) / 16), GPU_THREADS_ELEMENT),
-               GPU_THREADS_ELEMENT, 0, format_of(y), at_of(y), at_of(x), y->rows, y->cols,
-               transposed != 0);
+    GPU_LAUNCH(hadamard_kernel, blocks_of(y->rows * ((y->cols + 15) / 16), GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
+               format_of(y), at_of(y), at_of(x), y->rows, y->cols, transposed != 0);
     return wrote(e, "hadamard", y);
 }
 

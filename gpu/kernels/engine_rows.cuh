@@ -9,8 +9,7 @@
 /* The format of the arithmetic, NULL: binary32. */
 static int math_set(train_engine *e, const char *operation, gpu_format *f, const mpsim_format *math)
 {
-    if (gpu_format_set(f, math ? math : mpsim_format_find("binary32")) ||
-        f->math.kind == MPSIM_MATH_REFERENCE)
+    if (gpu_format_set(f, math ? math : mpsim_format_find("binary32")) || f->math.kind == MPSIM_MATH_REFERENCE)
         return cuda_fail(e, "%s: the device does not compute in %s", operation, math->name);
     return 0;
 }
@@ -22,8 +21,8 @@ static float *floats_of(const train_tensor *x)
 
 /* ---- normalisation ---- */
 
-static int rownorm_set(train_engine *e, const char *operation, gpu_rownorm *g,
-                       const mpsim_rownorm *r, const train_tensor *x, const train_tensor *weight)
+static int rownorm_set(train_engine *e, const char *operation, gpu_rownorm *g, const mpsim_rownorm *r,
+                       const train_tensor *x, const train_tensor *weight)
 {
     memset(g, 0, sizeof *g);
     if (math_set(e, operation, &g->math, r->math))
@@ -38,9 +37,9 @@ static int rownorm_set(train_engine *e, const char *operation, gpu_rownorm *g,
     return 0;
 }
 
-static int cuda_rownorm(train_engine *e, const mpsim_rownorm *r, train_tensor *y,
-                        train_tensor *mean, train_tensor *inverse, const train_tensor *x,
-                        const train_tensor *weight, const train_tensor *bias, train_counts *counts)
+static int cuda_rownorm(train_engine *e, const mpsim_rownorm *r, train_tensor *y, train_tensor *mean,
+                        train_tensor *inverse, const train_tensor *x, const train_tensor *weight,
+                        const train_tensor *bias, train_counts *counts)
 {
     gpu_rownorm g;
     int failed = 0;
@@ -53,9 +52,8 @@ static int cuda_rownorm(train_engine *e, const mpsim_rownorm *r, train_tensor *y
     g.bias = bias ? format_of(bias) : g.weight;
     mean->inverse = inverse->inverse = 1;
     if (size_of(x))
-        GPU_LAUNCH_ROWS(g.math, x->cols, rownorm_kernel, blocks_of(x->rows, GPU_ROW_WARPS), g,
-                        at_of(y), floats_of(mean), floats_of(inverse), at_of(x), at_of(weight),
-                        at_of(bias), slot);
+        GPU_LAUNCH_ROWS(g.math, x->cols, rownorm_kernel, blocks_of(x->rows, GPU_ROW_WARPS), g, at_of(y),
+                        floats_of(mean), floats_of(inverse), at_of(x), at_of(weight), at_of(bias), slot);
     return wrote(e, "rownorm", y);
 }
 
@@ -105,7 +103,8 @@ static int cuda_rownorm_gradients(train_engine *e, const train_normed *list, siz
     const auto fill = [&](gpu_normed *p, size_t i) {
         const train_normed *t = &list[i];
         *p = gpu_normed{{at_of(t->dy), at_of(t->x), at_of(t->weight), floats_of(t->mean), floats_of(t->inverse)},
-                        at_of(t->dweight), at_of(t->dbias)};
+                        at_of(t->dweight),
+                        at_of(t->dbias)};
         t->dweight->inverse = 1;
         if (t->dbias)
             t->dbias->inverse = 1;
@@ -119,10 +118,9 @@ static int cuda_rownorm_gradients(train_engine *e, const train_normed *list, siz
     return cuda_launched(e, "rownorm_gradients");
 }
 
-static int cuda_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_tensor *dx,
-                                 train_tensor *dweight, train_tensor *dbias, const train_tensor *dy,
-                                 const train_tensor *x, const train_tensor *mean,
-                                 const train_tensor *inverse, const train_tensor *weight,
+static int cuda_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_tensor *dx, train_tensor *dweight,
+                                 train_tensor *dbias, const train_tensor *dy, const train_tensor *x,
+                                 const train_tensor *mean, const train_tensor *inverse, const train_tensor *weight,
                                  train_counts *counts)
 {
     const char *name = "rownorm_backward";
@@ -138,17 +136,16 @@ static int cuda_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_
     g.y = format_of(dy);
     g.dx = format_of(dx);
     if (size_of(x))
-        GPU_LAUNCH_ROWS(g.math, x->cols, rownorm_backward_kernel,
-                        blocks_of(x->rows, GPU_ROW_WARPS), g, in, at_of(dx), slot);
+        GPU_LAUNCH_ROWS(g.math, x->cols, rownorm_backward_kernel, blocks_of(x->rows, GPU_ROW_WARPS), g, in, at_of(dx),
+                        slot);
     return wrote(e, name, dx);
 }
 
 /* ---- activations ---- */
 
 /* y: the result of the forward pass, or its gradient. */
-static int activation_set(train_engine *e, const char *operation, gpu_activation *a,
-                          mpsim_activation kind, const mpsim_format *math, const train_tensor *x,
-                          const train_tensor *y)
+static int activation_set(train_engine *e, const char *operation, gpu_activation *a, mpsim_activation kind,
+                          const mpsim_format *math, const train_tensor *x, const train_tensor *y)
 {
     memset(a, 0, sizeof *a);
     if (math_set(e, operation, &a->math, math))
@@ -162,8 +159,8 @@ static int activation_set(train_engine *e, const char *operation, gpu_activation
     return 0;
 }
 
-static int cuda_activate(train_engine *e, mpsim_activation kind, const mpsim_format *math,
-                         train_tensor *y, const train_tensor *x, train_counts *counts)
+static int cuda_activate(train_engine *e, mpsim_activation kind, const mpsim_format *math, train_tensor *y,
+                         const train_tensor *x, train_counts *counts)
 {
     gpu_activation a;
     int failed = 0;
@@ -172,14 +169,12 @@ static int cuda_activate(train_engine *e, mpsim_activation kind, const mpsim_for
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
-    GPU_LAUNCH_BY_MATH(a.math, activate_kernel, blocks_of(a.n, 256), 256, a, at_of(y), at_of(x),
-                       slot);
+    GPU_LAUNCH_BY_MATH(a.math, activate_kernel, blocks_of(a.n, 256), 256, a, at_of(y), at_of(x), slot);
     return wrote(e, "activate", y);
 }
 
-static int cuda_activate_backward(train_engine *e, mpsim_activation kind, const mpsim_format *math,
-                                  train_tensor *dx, const train_tensor *dy, const train_tensor *x,
-                                  train_counts *counts)
+static int cuda_activate_backward(train_engine *e, mpsim_activation kind, const mpsim_format *math, train_tensor *dx,
+                                  const train_tensor *dy, const train_tensor *x, train_counts *counts)
 {
     const char *name = "activate_backward";
     gpu_activation a;
@@ -190,8 +185,8 @@ static int cuda_activate_backward(train_engine *e, mpsim_activation kind, const 
     if (failed)
         return -1;
     a.dx = format_of(dx);
-    GPU_LAUNCH_BY_MATH(a.math, activate_backward_kernel, blocks_of(a.n, 256), 256, a, at_of(dx),
-                       at_of(dy), at_of(x), slot);
+    GPU_LAUNCH_BY_MATH(a.math, activate_backward_kernel, blocks_of(a.n, 256), 256, a, at_of(dx), at_of(dy), at_of(x),
+                       slot);
     return wrote(e, name, dx);
 }
 

@@ -7,8 +7,8 @@
 
 /* ---- sums of two ---- */
 
-static int add_repeated(train_engine *e, const char *operation, train_tensor *y,
-                        const train_tensor *a, const train_tensor *b, train_counts *counts)
+static int add_repeated(train_engine *e, const char *operation, train_tensor *y, const train_tensor *a,
+                        const train_tensor *b, train_counts *counts)
 {
     int failed = 0;
     gpu_word *slot = slot_of(e, counts, &failed);
@@ -16,9 +16,8 @@ static int add_repeated(train_engine *e, const char *operation, train_tensor *y,
         return -1;
     const size_t n = size_of(y);
     if (n)
-        GPU_LAUNCH(add_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
-                   format_of(y), at_of(y), format_of(a), at_of(a), format_of(b), at_of(b), n,
-                   size_of(b), slot);
+        GPU_LAUNCH(add_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(y), at_of(y),
+                   format_of(a), at_of(a), format_of(b), at_of(b), n, size_of(b), slot);
     return wrote(e, operation, y);
 }
 
@@ -28,50 +27,48 @@ static int cuda_add(train_engine *e, train_tensor *y, const train_tensor *a, con
     return add_repeated(e, "add", y, a, b, counts);
 }
 
-static int cuda_add_rows(train_engine *e, train_tensor *y, const train_tensor *x,
-                         const train_tensor *table, train_counts *counts)
+static int cuda_add_rows(train_engine *e, train_tensor *y, const train_tensor *x, const train_tensor *table,
+                         train_counts *counts)
 {
     return add_repeated(e, "add_rows", y, x, table, counts);
 }
 
-static int cuda_add_rows_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy,
-                                  train_counts *counts)
+static int cuda_add_rows_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy, train_counts *counts)
 {
     int failed = 0;
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
     const size_t n = size_of(dtable);
-    GPU_LAUNCH(add_rows_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
-               format_of(dtable), at_of(dtable), format_of(dy), at_of(dy), n, size_of(dy), slot);
+    GPU_LAUNCH(add_rows_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(dtable),
+               at_of(dtable), format_of(dy), at_of(dy), n, size_of(dy), slot);
     return wrote(e, "add_rows_backward", dtable);
 }
 
-static int cuda_add_groups(train_engine *e, train_tensor *y, const train_tensor *x, size_t length,
-                           size_t group, train_counts *counts)
+static int cuda_add_groups(train_engine *e, train_tensor *y, const train_tensor *x, size_t length, size_t group,
+                           train_counts *counts)
 {
     int failed = 0;
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
     const size_t n = size_of(y);
-    GPU_LAUNCH(add_groups_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
-               format_of(y), at_of(y), format_of(x), at_of(x), n, length * y->cols, group, slot);
+    GPU_LAUNCH(add_groups_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(y), at_of(y),
+               format_of(x), at_of(x), n, length * y->cols, group, slot);
     return wrote(e, "add_groups", y);
 }
 
 /* ---- rows of a table ---- */
 
 /* Numbers of the host in buffer i of the device; NULL after an error. */
-static uint32_t *numbers_to_device(train_engine *e, const char *operation, int i,
-                                   const uint32_t *numbers, size_t n)
+static uint32_t *numbers_to_device(train_engine *e, const char *operation, int i, const uint32_t *numbers, size_t n)
 {
     uint32_t *to = static_cast<uint32_t *>(buffer_of(e, i, n * sizeof *numbers));
     return to && upload(e, operation, to, numbers, n * sizeof *numbers) == 0 ? to : NULL;
 }
 
-static int cuda_embed(train_engine *e, train_tensor *y, const train_tensor *table,
-                      const uint32_t *index, train_counts *counts)
+static int cuda_embed(train_engine *e, train_tensor *y, const train_tensor *table, const uint32_t *index,
+                      train_counts *counts)
 {
     int failed = 0;
     const uint32_t *on_device = numbers_to_device(e, "embed", 0, index, y->rows);
@@ -79,8 +76,8 @@ static int cuda_embed(train_engine *e, train_tensor *y, const train_tensor *tabl
     if (!on_device || failed)
         return -1;
     const size_t n = size_of(y);
-    GPU_LAUNCH(embed_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
-               format_of(y), at_of(y), format_of(table), at_of(table), on_device, n, y->cols, slot);
+    GPU_LAUNCH(embed_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(y), at_of(y),
+               format_of(table), at_of(table), on_device, n, y->cols, slot);
     return wrote(e, "embed", y);
 }
 
@@ -107,21 +104,19 @@ static uint32_t *sorted_places(train_engine *e, const uint32_t *index, size_t n,
     return begin;
 }
 
-static int cuda_embed_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy,
-                               const uint32_t *index, int added, train_counts *counts)
+static int cuda_embed_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy, const uint32_t *index,
+                               int added, train_counts *counts)
 {
     const char *name = "embed_backward";
     int failed = 0;
     const uint32_t *sorted = sorted_places(e, index, dy->rows, dtable->rows);
-    const uint32_t *begin =
-        sorted ? numbers_to_device(e, name, 0, sorted, dtable->rows + 1 + dy->rows) : NULL;
+    const uint32_t *begin = sorted ? numbers_to_device(e, name, 0, sorted, dtable->rows + 1 + dy->rows) : NULL;
     gpu_word *slot = slot_of(e, counts, &failed);
     if (!begin || failed)
         return -1;
     const size_t n = size_of(dtable);
-    GPU_LAUNCH(embed_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
-               format_of(dtable), at_of(dtable), format_of(dy), at_of(dy), begin,
-               begin + dtable->rows + 1, n, dtable->cols, added, slot);
+    GPU_LAUNCH(embed_backward_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(dtable),
+               at_of(dtable), format_of(dy), at_of(dy), begin, begin + dtable->rows + 1, n, dtable->cols, added, slot);
     return wrote(e, name, dtable);
 }
 
@@ -153,8 +148,8 @@ static int reduce_set(train_engine *e, gpu_reduce *g, const mpsim_reduce *r, siz
 {
     if (gpu_format_set(&g->wire, &r->wire) || gpu_format_set(&g->accumulator, &r->accumulator) ||
         gpu_format_set(&g->result, &r->result))
-        return cuda_fail(e, "reduce: the device has no numbers of %s, %s or %s", r->wire.name,
-                         r->accumulator.name, r->result.name);
+        return cuda_fail(e, "reduce: the device has no numbers of %s, %s or %s", r->wire.name, r->accumulator.name,
+                         r->result.name);
     g->order = r->order;
     g->average = r->average;
     g->ranks = ranks;
@@ -187,8 +182,7 @@ static int reduce_run(train_engine *e, gpu_reduce *g, const train_sum *list, siz
     return cuda_launched(e, "reduce");
 }
 
-static int cuda_reduce(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n,
-                       size_t ranks)
+static int cuda_reduce(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n, size_t ranks)
 {
     gpu_reduce g;
     for (size_t i = 0; i < n; i++)

@@ -27,16 +27,16 @@ static int alike_updates(const train_update *a, const train_update *b)
     return a->step == b->step && mpsim_format_same(a->grad->format, b->grad->format) &&
            mpsim_format_same(&p->param, &q->param) && mpsim_format_same(&p->state, &q->state) &&
            p->variant == q->variant && p->algorithm == q->algorithm && p->store == q->store &&
-           p->nesterov == q->nesterov && p->amsgrad == q->amsgrad && p->maximize == q->maximize &&
-           p->lr == q->lr && p->momentum == q->momentum && p->dampening == q->dampening &&
-           p->weight_decay == q->weight_decay && p->beta1 == q->beta1 && p->beta2 == q->beta2 &&
-           p->eps == q->eps && p->grad_scale == q->grad_scale;
+           p->nesterov == q->nesterov && p->amsgrad == q->amsgrad && p->maximize == q->maximize && p->lr == q->lr &&
+           p->momentum == q->momentum && p->dampening == q->dampening && p->weight_decay == q->weight_decay &&
+           p->beta1 == q->beta1 && p->beta2 == q->beta2 && p->eps == q->eps && p->grad_scale == q->grad_scale;
 }
 
 static unsigned optim_fill(gpu_update *to, const train_update *u)
 {
     *to = gpu_update{{at_of(u->param), at_of(u->m), at_of(u->v), at_of(u->vmax), at_of(u->grad)},
-                     size_of(u->param), u->rng ? *u->rng : mpsim_rng{0, 0, 0}};
+                     size_of(u->param),
+                     u->rng ? *u->rng : mpsim_rng{0, 0, 0}};
     return gpu_list_blocks(to->n);
 }
 

@@ -30,9 +30,8 @@ enum {
 #else
 
 #define GPU_MMA_SYNC(text)                                                                         \
-    asm volatile("mma.sync.aligned." text                                                     \
-                 " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                     \
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                              \
+    asm volatile("mma.sync.aligned." text " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                  \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 
 template <int TYPES>
@@ -77,29 +76,24 @@ static __device__ __forceinline__ void gpu_ldmatrix(uint32_t r[4], const unsigne
 
 /* 16 bytes to shared memory: the first `bytes` from `from`, then zeros. They are there after
  * gpu_copy_wait, for other threads after a barrier, too. */
-static __device__ __forceinline__ void gpu_copy(unsigned char *to, const unsigned char *from,
-                                                int bytes)
+static __device__ __forceinline__ void gpu_copy(unsigned char *to, const unsigned char *from, int bytes)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                     (uint32_t)__cvta_generic_to_shared(to)),
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
                  "l"(from), "r"(bytes)
                  : "memory");
 }
 /* The same with all 16 bytes or none, and nothing to compute for it. */
-static __device__ __forceinline__ void gpu_copy_if(unsigned char *to, const unsigned char *from,
-                                                   bool there)
+static __device__ __forceinline__ void gpu_copy_if(unsigned char *to, const unsigned char *from, bool there)
 {
     asm volatile("{ .reg .pred none; setp.eq.u32 none, %2, 0;\n"
-                 "cp.async.cg.shared.global [%0], [%1], 16, none; }" ::"r"(
-                     (uint32_t)__cvta_generic_to_shared(to)),
+                 "cp.async.cg.shared.global [%0], [%1], 16, none; }" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
                  "l"(from), "r"((uint32_t)there)
                  : "memory");
 }
 /* 4 bytes, or zeros. */
 static __device__ __forceinline__ void gpu_copy_word(unsigned char *to, const void *from, bool there)
 {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(
-                     (uint32_t)__cvta_generic_to_shared(to)),
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
                  "l"(from), "r"(there ? 4 : 0)
                  : "memory");
 }

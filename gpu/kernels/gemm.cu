@@ -85,9 +85,8 @@ static int gemm_fail(char *why, size_t size, const char *text, ...)
 
 static const struct {
     const char *a, *b;
-} type_names[GPU_TYPES_COUNT] = {{"fp16", "fp16"}, {"bf16", "bf16"}, {"tf32", "tf32"},
-                              {"e4m3", "e4m3"}, {"e4m3", "e5m2"}, {"e5m2", "e4m3"},
-                              {"e5m2", "e5m2"}};
+} type_names[GPU_TYPES_COUNT] = {{"fp16", "fp16"}, {"bf16", "bf16"}, {"tf32", "tf32"}, {"e4m3", "e4m3"},
+                                 {"e4m3", "e5m2"}, {"e5m2", "e4m3"}, {"e5m2", "e5m2"}};
 
 /* The instruction for these formats, or -1. */
 static int types_of(const mpsim_format *a, const mpsim_format *b)
@@ -98,8 +97,7 @@ static int types_of(const mpsim_format *a, const mpsim_format *b)
     return -1;
 }
 
-static int lines_set(gpu_lines *x, gpu_format *f, const mpsim_matrix *m, int along, size_t lines,
-                     size_t apart)
+static int lines_set(gpu_lines *x, gpu_format *f, const mpsim_matrix *m, int along, size_t lines, size_t apart)
 {
     if (gpu_format_set(f, m->format) != 0)
         return -1;
@@ -109,15 +107,14 @@ static int lines_set(gpu_lines *x, gpu_format *f, const mpsim_matrix *m, int alo
     x->along = along;
     x->shift = f->bytes == 1 ? 0 : f->bytes == 2 ? 1 : 2;
     x->apart = apart << x->shift;
-    x->aligned = reinterpret_cast<uintptr_t>(x->at) % 16 == 0 &&
-                 (x->stride << x->shift) % 16 == 0 && x->apart % 16 == 0;
+    x->aligned = reinterpret_cast<uintptr_t>(x->at) % 16 == 0 && (x->stride << x->shift) % 16 == 0 &&
+                 x->apart % 16 == 0;
     return 0;
 }
 
 static int finish_set(gpu_finish *o, gpu_formats *f, const gpu_product *p)
 {
-    if (gpu_format_set(&f->out[0], p->format) != 0 ||
-        (p->bias && gpu_format_set(&f->bias, p->bias_format) != 0))
+    if (gpu_format_set(&f->out[0], p->format) != 0 || (p->bias && gpu_format_set(&f->bias, p->bias_format) != 0))
         return -1;
     o->scaled = p->factor != 1;
     o->factor = p->factor;
@@ -128,11 +125,11 @@ static int finish_set(gpu_finish *o, gpu_formats *f, const gpu_product *p)
     o->stride = p->d_stride;
     o->apart = p->d_apart * static_cast<size_t>(f->out[0].bytes);
     o->start = p->start;
-    o->result = p->start == TRAIN_ADD_TO                ? GPU_RESULT_ANY
-                : f->out[0].kind == GPU_BINARY32        ? GPU_RESULT_BINARY32
-                : f->out[0].convert == GPU_CVT_F16      ? GPU_RESULT_F16
-                : f->out[0].convert == GPU_CVT_BF16     ? GPU_RESULT_BF16
-                                                        : GPU_RESULT_ANY;
+    o->result = p->start == TRAIN_ADD_TO            ? GPU_RESULT_ANY
+                : f->out[0].kind == GPU_BINARY32    ? GPU_RESULT_BINARY32
+                : f->out[0].convert == GPU_CVT_F16  ? GPU_RESULT_F16
+                : f->out[0].convert == GPU_CVT_BF16 ? GPU_RESULT_BF16
+                                                    : GPU_RESULT_ANY;
     o->counts = p->counts;
     o->pairs = p->d_stride % 2 == 0 && p->d_apart % 2 == 0 &&
                reinterpret_cast<uintptr_t>(o->d) % (2 * static_cast<size_t>(f->out[0].bytes)) == 0;
@@ -178,9 +175,9 @@ static cudaError_t launch(kernel *k, ready *r, int tile, int threads, int shared
     return cudaGetLastError();
 }
 
-#define EACH_TYPE(kernel)                                                                                          \
-    kernel<gemm_mma<GPU_TYPES_F16>>, kernel<gemm_mma<GPU_TYPES_BF16>>, kernel<gemm_mma<GPU_TYPES_TF32>>,            \
-        kernel<gemm_mma<GPU_TYPES_E4M3_E4M3>>, kernel<gemm_mma<GPU_TYPES_E4M3_E5M2>>,                              \
+#define EACH_TYPE(kernel)                                                                                \
+    kernel<gemm_mma<GPU_TYPES_F16>>, kernel<gemm_mma<GPU_TYPES_BF16>>, kernel<gemm_mma<GPU_TYPES_TF32>>, \
+        kernel<gemm_mma<GPU_TYPES_E4M3_E4M3>>, kernel<gemm_mma<GPU_TYPES_E4M3_E5M2>>,                    \
         kernel<gemm_mma<GPU_TYPES_E5M2_E4M3>>, kernel<gemm_mma<GPU_TYPES_E5M2_E5M2>>
 static kernel *const mma_kernels[GPU_TYPES_COUNT] = {EACH_TYPE(gemm_kernel)};
 static list_kernel *const mma_list_kernels[GPU_TYPES_COUNT] = {EACH_TYPE(gemm_list_kernel)};
@@ -200,15 +197,14 @@ static cudaError_t launch_path(ready *r)
     switch (r->path) {
     case GPU_GEMM_FMA:
         return launch(r->fused ? gemm_kernel<gemm_fma<1>> : gemm_kernel<gemm_fma<0>>, r, FMA_LINES, FMA_THREADS, 0);
-    case GPU_GEMM_MMA: return launch(mma_kernels[r->types], r, MMA_LINES, MMA_THREADS, 0);
+    case GPU_GEMM_MMA:
+        return launch(mma_kernels[r->types], r, MMA_LINES, MMA_THREADS, 0);
     case GPU_GEMM_FAST:
-        return launch(fast_kernels[r->types][j->a.along][j->b.along], r, FAST_LINES, FAST_THREADS,
-                      FAST_SHARED);
+        return launch(fast_kernels[r->types][j->a.along][j->b.along], r, FAST_LINES, FAST_THREADS, FAST_SHARED);
     default:
         e = tiles_set(j, r->stacks, 128, r->path == GPU_GEMM_WIDE ? 256 : 128);
         return e != cudaSuccess ? e
-                                : gpu_gemm_wgmma_launch(&r->formats, j, r->types,
-                                                        r->path == GPU_GEMM_WIDE, r->sums);
+                                : gpu_gemm_wgmma_launch(&r->formats, j, r->types, r->path == GPU_GEMM_WIDE, r->sums);
     }
 }
 
@@ -247,9 +243,8 @@ static const struct {
     gpu_gemm_path path;
     size_t tiles;
     int whole;
-} choices[] = {{GPU_GEMM_FMA, 0, 0},     {GPU_GEMM_WIDE, 528, 1}, {GPU_GEMM_WGMMA, 132, 1},
-               {GPU_GEMM_FAST, 32, 0},   {GPU_GEMM_MMA, 0, 0},    {GPU_GEMM_WIDE, 528, 0},
-               {GPU_GEMM_WGMMA, 0, 0}};
+} choices[] = {{GPU_GEMM_FMA, 0, 0}, {GPU_GEMM_WIDE, 528, 1}, {GPU_GEMM_WGMMA, 132, 1}, {GPU_GEMM_FAST, 32, 0},
+               {GPU_GEMM_MMA, 0, 0}, {GPU_GEMM_WIDE, 528, 0}, {GPU_GEMM_WGMMA, 0, 0}};
 
 static gpu_gemm_path path_for(const model_row *r, const gpu_job *j, size_t stacks)
 {
@@ -284,13 +279,11 @@ static int make_ready(ready *x, const gpu_product *p, int sm, gpu_gemm_path path
     const model_row *r = row_of(p->model->name, sm);
     memset(static_cast<void *>(x), 0, sizeof *x);
     if (!r)
-        return gemm_fail(why, size, "no kernel computes model \"%s\" on a device of sm_%d",
-                         p->model->name, sm);
+        return gemm_fail(why, size, "no kernel computes model \"%s\" on a device of sm_%d", p->model->name, sm);
     x->types = types_of(p->a.format, p->b.format);
-    if (!(r->paths & FMA) &&
-        (x->types < 0 || !mpsim_model_accepts(p->model, p->a.format, p->b.format)))
-        return gemm_fail(why, size, "model \"%s\" does not take operands %s and %s", p->model->name,
-                         p->a.format->name, p->b.format->name);
+    if (!(r->paths & FMA) && (x->types < 0 || !mpsim_model_accepts(p->model, p->a.format, p->b.format)))
+        return gemm_fail(why, size, "model \"%s\" does not take operands %s and %s", p->model->name, p->a.format->name,
+                         p->b.format->name);
     if (job_set(x, p, why, size))
         return -1;
     if (p->a_factors.at && (!r->factors || p->start != TRAIN_FROM_ZERO || p->stacks > 1))
@@ -301,8 +294,7 @@ static int make_ready(ready *x, const gpu_product *p, int sm, gpu_gemm_path path
     x->stacks = p->stacks ? p->stacks : 1;
     x->path = path == GPU_GEMM_AUTO ? path_for(r, &x->job, x->stacks) : path;
     if (!can(r, &x->job, x->path))
-        return gemm_fail(why, size, "this kernel does not compute model \"%s\" with these operands",
-                         p->model->name);
+        return gemm_fail(why, size, "this kernel does not compute model \"%s\" with these operands", p->model->name);
     x->fused = p->model->addition == MPSIM_ADDITION_FMA;
     x->sums = p->a_factors.at ? GPU_SUMS_FACTORED : r->promote ? GPU_SUMS_PROMOTED : GPU_SUMS_KEPT;
     return 0;
@@ -340,8 +332,8 @@ int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t
 static int alike(const ready *x, const ready *y)
 {
     const gpu_product *p = x->product, *q = y->product;
-    return x->path == y->path && (x->path == GPU_GEMM_FMA || x->path == GPU_GEMM_MMA) &&
-           x->types == y->types && x->fused == y->fused && mpsim_format_same(p->a.format, q->a.format) &&
+    return x->path == y->path && (x->path == GPU_GEMM_FMA || x->path == GPU_GEMM_MMA) && x->types == y->types &&
+           x->fused == y->fused && mpsim_format_same(p->a.format, q->a.format) &&
            mpsim_format_same(p->b.format, q->b.format) && !p->bias == !q->bias &&
            (!p->bias || mpsim_format_same(p->bias_format, q->bias_format));
 }

@@ -36,11 +36,11 @@ typedef struct gpu_factors {
 typedef struct gpu_product {
     const mpsim_model *model; /* a row of gpu_gemm_has */
     size_t rows, columns, depth;
-    size_t depth_limit;       /* 0, or only the first products */
+    size_t depth_limit; /* 0, or only the first products */
     mpsim_matrix a, b;
-    float factor;             /* 1: left out */
+    float factor; /* 1: left out */
     const mpsim_format *bias_format;
-    const void *bias;         /* `columns` codes, or NULL */
+    const void *bias; /* `columns` codes, or NULL */
     const mpsim_format *format;
     void *d;
     size_t d_stride;

@@ -14,10 +14,10 @@
 struct gpu_lines { /* an operand; lines are rows of a, columns of b */
     const unsigned char *at;
     size_t stride, lines; /* elements */
-    int along;   /* 1: the depth is contiguous, else the lines are */
-    int shift;   /* bytes of an element: 1 << shift */
-    int aligned; /* address, stride and apart are multiples of 16 bytes */
-    size_t apart; /* bytes from a matrix of the stack to the next */
+    int along;            /* 1: the depth is contiguous, else the lines are */
+    int shift;            /* bytes of an element: 1 << shift */
+    int aligned;          /* address, stride and apart are multiples of 16 bytes */
+    size_t apart;         /* bytes from a matrix of the stack to the next */
 };
 
 /* Formats of results that kernels know when they are compiled, nothing added to what is there; any. */
@@ -38,11 +38,11 @@ struct gpu_finish { /* the result */
 struct gpu_job {
     gpu_lines a, b;
     gpu_factors a_factors, b_factors; /* of products whose sums are GPU_SUMS_FACTORED */
-    size_t depth; /* after the limit */
-    unsigned tiles_m, tiles_n; /* of a matrix of the stack */
-    unsigned shared;           /* matrices of d that take the same of b */
-    unsigned first, blocks;    /* of the grid: all tiles of all matrices */
-    unsigned to;               /* number of the result's format in gpu_formats */
+    size_t depth;                     /* after the limit */
+    unsigned tiles_m, tiles_n;        /* of a matrix of the stack */
+    unsigned shared;                  /* matrices of d that take the same of b */
+    unsigned first, blocks;           /* of the grid: all tiles of all matrices */
+    unsigned to;                      /* number of the result's format in gpu_formats */
     gpu_finish out;
 };
 
@@ -104,8 +104,8 @@ static __device__ __forceinline__ uint32_t gpu_element(const unsigned char *p, s
 /* Elements k, k + 1, ... of a line of the matrix at `from` as 32 bits; zeros outside. A code of tf32 has
  * its 19 bits at the top of the word. */
 template <int TYPES>
-static __device__ __forceinline__ uint32_t gpu_packed(const gpu_lines &x, const unsigned char *from,
-                                                      size_t line, size_t k, size_t depth)
+static __device__ __forceinline__ uint32_t gpu_packed(const gpu_lines &x, const unsigned char *from, size_t line,
+                                                      size_t k, size_t depth)
 {
     constexpr int SHIFT = gpu_types_shift(TYPES), PER = 4 >> SHIFT;
     constexpr unsigned LEFT = TYPES == GPU_TYPES_TF32 ? 13 : 0;
@@ -174,9 +174,8 @@ static __host__ __device__ __forceinline__ gpu_format gpu_fixed(gpu_format f)
 
 /* Two neighbours of a row, of which n are there: their sums s to place `at` of the matrix at d. */
 template <gpu_result RESULT>
-static __device__ __forceinline__ void gpu_finish_pair(const gpu_finish &o, const gpu_format &f,
-                                                       unsigned char *d, size_t at, int n,
-                                                       const float *s, const float bias[2],
+static __device__ __forceinline__ void gpu_finish_pair(const gpu_finish &o, const gpu_format &f, unsigned char *d,
+                                                       size_t at, int n, const float *s, const float bias[2],
                                                        gpu_counter *c)
 {
     uint32_t code[2];
@@ -216,8 +215,7 @@ static __host__ __device__ constexpr int gpu_sums_bytes(int rows, int columns)
 }
 
 /* Two sums of a fragment, columns `column` (even) and the next. */
-static __device__ __forceinline__ void gpu_sums_put(float *sums, int columns, int row, int column,
-                                                    const float s[2])
+static __device__ __forceinline__ void gpu_sums_put(float *sums, int columns, int row, int column, const float s[2])
 {
     float *to = sums + row * (columns + GPU_SUMS_PAD) + column;
     *reinterpret_cast<float2 *>(to) = make_float2(s[0], s[1]);
@@ -225,9 +223,8 @@ static __device__ __forceinline__ void gpu_sums_put(float *sums, int columns, in
 
 /* This thread's part of a tile of ROWS x COLUMNS sums: two columns, every so many rows. */
 template <int ROWS, int COLUMNS, int THREADS, gpu_result RESULT>
-static __device__ __forceinline__ void gpu_finish_rows(const gpu_formats &f, const gpu_format &to,
-                                                       const gpu_job &j, const float *sums,
-                                                       size_t first_row, size_t first_column,
+static __device__ __forceinline__ void gpu_finish_rows(const gpu_formats &f, const gpu_format &to, const gpu_job &j,
+                                                       const float *sums, size_t first_row, size_t first_column,
                                                        gpu_counter *c)
 {
     constexpr int PAIRS = COLUMNS / 2;
@@ -259,14 +256,12 @@ static __device__ __forceinline__ void gpu_finish_rows(const gpu_formats &f, con
 /* The block, whose THREADS threads all call it, finishes a tile. to: f.out[j.to], which is f.out[0] where there is
  * one product. */
 template <int ROWS, int COLUMNS, int THREADS>
-static __device__ __forceinline__ void gpu_finish_tile(const gpu_formats &f, const gpu_format &to,
-                                                       const gpu_job &j, const float *sums,
-                                                       size_t first_row, size_t first_column)
+static __device__ __forceinline__ void gpu_finish_tile(const gpu_formats &f, const gpu_format &to, const gpu_job &j,
+                                                       const float *sums, size_t first_row, size_t first_column)
 {
     gpu_counter c;
     __syncthreads();
-#define FINISH(result)                                                                                 \
-    gpu_finish_rows<ROWS, COLUMNS, THREADS, result>(f, to, j, sums, first_row, first_column, &c)
+#define FINISH(result) gpu_finish_rows<ROWS, COLUMNS, THREADS, result>(f, to, j, sums, first_row, first_column, &c)
     switch (j.out.result) {
     case GPU_RESULT_BINARY32:
         FINISH(GPU_RESULT_BINARY32);

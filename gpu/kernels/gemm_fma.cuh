@@ -9,9 +9,8 @@
  * up: an underflow to -0 would become +0 by adding +0. */
 enum { FMA_LINES = 64, FMA_DEEP = 16, FMA_PITCH = 68, FMA_THREADS = 256 };
 
-static __device__ __forceinline__ void fma_load(float (*to)[FMA_PITCH], const gpu_format &f,
-                                                const gpu_lines &x, const unsigned char *from,
-                                                size_t first, size_t k0, size_t depth)
+static __device__ __forceinline__ void fma_load(float (*to)[FMA_PITCH], const gpu_format &f, const gpu_lines &x,
+                                                const unsigned char *from, size_t first, size_t k0, size_t depth)
 {
 #pragma unroll 2 /* four at once do not fit into 64 registers */
     for (int n = 0; n < FMA_LINES * FMA_DEEP / FMA_THREADS; n++) {
@@ -20,8 +19,7 @@ static __device__ __forceinline__ void fma_load(float (*to)[FMA_PITCH], const gp
         const int k = x.along ? i % FMA_DEEP : i / FMA_LINES;
         float v = 0;
         if (first + line < x.lines && k0 + k < depth) {
-            const size_t at = x.along ? (first + line) * x.stride + k0 + k
-                                      : (k0 + k) * x.stride + first + line;
+            const size_t at = x.along ? (first + line) * x.stride + k0 + k : (k0 + k) * x.stride + first + line;
             v = gpu_value(f, from, at);
         }
         to[k][line] = v;
@@ -32,8 +30,8 @@ enum { FMA_ROOM = gpu_sums_bytes(FMA_LINES, FMA_LINES) };
 
 /* A block's part of a product; sums: FMA_ROOM bytes of shared memory. */
 template <int FUSED>
-static __device__ __forceinline__ void fma_product(const gpu_formats &f, const gpu_format &to,
-                                                   const gpu_job &j, float *sums)
+static __device__ __forceinline__ void fma_product(const gpu_formats &f, const gpu_format &to, const gpu_job &j,
+                                                   float *sums)
 {
     float(*const a)[FMA_PITCH] = reinterpret_cast<float(*)[FMA_PITCH]>(sums);
     float(*const b)[FMA_PITCH] = a + FMA_DEEP;

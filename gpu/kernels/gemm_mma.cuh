@@ -23,21 +23,18 @@ static __device__ __forceinline__ int mma_word(int along, int i)
 }
 
 template <int TYPES>
-static __device__ __forceinline__ void mma_fetch(uint32_t r[MMA_EACH], const gpu_lines &x,
-                                                 const unsigned char *from, size_t line, size_t k,
-                                                 size_t depth)
+static __device__ __forceinline__ void mma_fetch(uint32_t r[MMA_EACH], const gpu_lines &x, const unsigned char *from,
+                                                 size_t line, size_t k, size_t depth)
 {
     constexpr int PER = 4 >> gpu_types_shift(TYPES);
 #pragma unroll
     for (int n = 0; n < MMA_EACH; n++) {
         const int i = n * MMA_THREADS + static_cast<int>(threadIdx.x);
-        r[n] = gpu_packed<TYPES>(x, from, line + mma_line(x.along, i),
-                                 k + PER * mma_word(x.along, i), depth);
+        r[n] = gpu_packed<TYPES>(x, from, line + mma_line(x.along, i), k + PER * mma_word(x.along, i), depth);
     }
 }
 
-static __device__ __forceinline__ void mma_store(uint32_t (*to)[MMA_PITCH],
-                                                 const uint32_t r[MMA_EACH], int along)
+static __device__ __forceinline__ void mma_store(uint32_t (*to)[MMA_PITCH], const uint32_t r[MMA_EACH], int along)
 {
 #pragma unroll
     for (int n = 0; n < MMA_EACH; n++) {
@@ -50,8 +47,8 @@ enum { MMA_ROOM = gpu_sums_bytes(MMA_LINES, MMA_LINES) };
 
 /* A block's part of a product; sums: MMA_ROOM bytes of shared memory. */
 template <int TYPES>
-static __device__ __forceinline__ void mma_product(const gpu_formats &f, const gpu_format &to,
-                                                   const gpu_job &j, float *sums)
+static __device__ __forceinline__ void mma_product(const gpu_formats &f, const gpu_format &to, const gpu_job &j,
+                                                   float *sums)
 {
     constexpr int DEEP = MMA_WORDS * (4 >> gpu_types_shift(TYPES));
     uint32_t(*const a)[MMA_PITCH] = reinterpret_cast<uint32_t(*)[MMA_PITCH]>(sums);
@@ -69,9 +66,8 @@ static __device__ __forceinline__ void mma_product(const gpu_formats &f, const g
     if (j.out.start == TRAIN_FROM_SUM) {
 #pragma unroll
         for (int i = 0; i < 32; i++)
-            d[i / 16][i / 4 % 4][i % 4] =
-                gpu_begin(j, first_row + row + 16 * (i / 16) + g + 8 * (i / 2 % 2),
-                          first_column + column + 8 * (i / 4 % 4) + 2 * t + i % 2);
+            d[i / 16][i / 4 % 4][i % 4] = gpu_begin(j, first_row + row + 16 * (i / 16) + g + 8 * (i / 2 % 2),
+                                                    first_column + column + 8 * (i / 4 % 4) + 2 * t + i % 2);
     }
 
     mma_fetch<TYPES>(next_a, j.a, from_a, first_row, 0, j.depth);
@@ -102,8 +98,8 @@ static __device__ __forceinline__ void mma_product(const gpu_formats &f, const g
 
 #pragma unroll
     for (int i = 0; i < 16; i++)
-        gpu_sums_put(sums, MMA_LINES, row + 16 * (i / 8) + g + 8 * (i % 2),
-                     column + 8 * (i / 2 % 4) + 2 * t, d[i / 8][i / 2 % 4] + 2 * (i % 2));
+        gpu_sums_put(sums, MMA_LINES, row + 16 * (i / 8) + g + 8 * (i % 2), column + 8 * (i / 2 % 4) + 2 * t,
+                     d[i / 8][i / 2 % 4] + 2 * (i % 2));
     gpu_finish_tile<MMA_LINES, MMA_LINES, MMA_THREADS>(f, to, j, sums, first_row, first_column);
 }
 
@@ -135,8 +131,7 @@ static_assert(FAST_STAGES * FAST_STAGE <= FAST_SHARED, "the sums need more room 
 template <int ALONG>
 static __device__ __forceinline__ int fast_at(int line, int k)
 {
-    return ALONG ? line * 64 + ((k / 8) ^ (line / 2 % 4)) * 16
-                 : k * 256 + ((line / 8) ^ (k % 8)) * 16;
+    return ALONG ? line * 64 + ((k / 8) ^ (line / 2 % 4)) * 16 : k * 256 + ((line / 8) ^ (k % 8)) * 16;
 }
 
 /* What this thread copies of an operand: FAST_COPIES pieces of a stage, whole groups of lines (or
@@ -180,12 +175,12 @@ struct fast_source {
 
 /* Two by two 8 x 8 matrices from (line, k) on: register by register as the lane's parts say. */
 template <int ALONG>
-static __device__ __forceinline__ void fast_fragment(uint32_t r[4], const unsigned char *stage,
-                                                     int line, int k, int next_line, int next_k)
+static __device__ __forceinline__ void fast_fragment(uint32_t r[4], const unsigned char *stage, int line, int k,
+                                                     int next_line, int next_k)
 {
     const int lane = threadIdx.x % 8;
-    gpu_ldmatrix<!ALONG>(r, stage + fast_at<ALONG>(line + 8 * next_line + (ALONG ? lane : 0),
-                                                   k + 8 * next_k + (ALONG ? 0 : lane)));
+    gpu_ldmatrix<!ALONG>(
+        r, stage + fast_at<ALONG>(line + 8 * next_line + (ALONG ? lane : 0), k + 8 * next_k + (ALONG ? 0 : lane)));
 }
 
 struct fast_fragments {
@@ -194,8 +189,8 @@ struct fast_fragments {
 
 /* The fragments of a warp for depth k to k + 15 of a stage. */
 template <int ALONG_A, int ALONG_B>
-static __device__ __forceinline__ void fast_load(fast_fragments *f, const unsigned char *stage,
-                                                 int row, int column, int k)
+static __device__ __forceinline__ void fast_load(fast_fragments *f, const unsigned char *stage, int row, int column,
+                                                 int k)
 {
     const int low = threadIdx.x / 8 % 2, high = threadIdx.x / 16 % 2;
 #pragma unroll

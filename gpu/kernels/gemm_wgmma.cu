@@ -5,8 +5,8 @@ template <int TYPES, int N, int SUMS, int START>
 static cudaError_t launch(const gpu_formats *f, const gpu_job *j)
 {
     const int shared = wg_shared_bytes(N, SUMS);
-    const cudaError_t e = cudaFuncSetAttribute(
-        gemm_wgmma_kernel<TYPES, N, SUMS, START>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    const cudaError_t e = cudaFuncSetAttribute(gemm_wgmma_kernel<TYPES, N, SUMS, START>,
+                                               cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e != cudaSuccess)
         return e;
     GPU_LAUNCH((gemm_wgmma_kernel<TYPES, N, SUMS, START>), j->blocks, WG_THREADS, shared, *f, *j);
@@ -20,19 +20,22 @@ struct of_types {
     launcher *narrow[3][2], *wide;
 };
 
-#define SIXTEEN(types)                                                                                 \
-    {{{launch<types, 128, GPU_SUMS_KEPT, 0>, launch<types, 128, GPU_SUMS_KEPT, 1>}},                   \
-     launch<types, 256, GPU_SUMS_KEPT, 0>}
-#define EIGHT(types)                                                                                   \
-    {{{launch<types, 128, GPU_SUMS_KEPT, 0>, launch<types, 128, GPU_SUMS_KEPT, 1>},                    \
-      {launch<types, 128, GPU_SUMS_PROMOTED, 0>, launch<types, 128, GPU_SUMS_PROMOTED, 1>},            \
-      {launch<types, 128, GPU_SUMS_FACTORED, 0>}},                                                     \
-     launch<types, 256, GPU_SUMS_KEPT, 0>}
+#define SIXTEEN(types)                                                                  \
+    {                                                                                   \
+        {{launch<types, 128, GPU_SUMS_KEPT, 0>, launch<types, 128, GPU_SUMS_KEPT, 1>}}, \
+            launch<types, 256, GPU_SUMS_KEPT, 0>                                        \
+    }
+#define EIGHT(types)                                                                           \
+    {                                                                                          \
+        {{launch<types, 128, GPU_SUMS_KEPT, 0>, launch<types, 128, GPU_SUMS_KEPT, 1>},         \
+         {launch<types, 128, GPU_SUMS_PROMOTED, 0>, launch<types, 128, GPU_SUMS_PROMOTED, 1>}, \
+         {launch<types, 128, GPU_SUMS_FACTORED, 0>}},                                          \
+            launch<types, 256, GPU_SUMS_KEPT, 0>                                               \
+    }
 
 static const of_types launchers[GPU_TYPES_COUNT] = {
-    SIXTEEN(GPU_TYPES_F16),       SIXTEEN(GPU_TYPES_BF16),      {},
-    EIGHT(GPU_TYPES_E4M3_E4M3), EIGHT(GPU_TYPES_E4M3_E5M2), EIGHT(GPU_TYPES_E5M2_E4M3),
-    EIGHT(GPU_TYPES_E5M2_E5M2)};
+    SIXTEEN(GPU_TYPES_F16),     SIXTEEN(GPU_TYPES_BF16),   {}, EIGHT(GPU_TYPES_E4M3_E4M3), EIGHT(GPU_TYPES_E4M3_E5M2),
+    EIGHT(GPU_TYPES_E5M2_E4M3), EIGHT(GPU_TYPES_E5M2_E5M2)};
 
 cudaError_t gpu_gemm_wgmma_launch(const gpu_formats *f, const gpu_job *j, int types, int wide, gpu_sums sums)
 {

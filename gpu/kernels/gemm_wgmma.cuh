@@ -53,13 +53,20 @@ static inline uint32_t wg_address(const unsigned char *p)
 {
     return static_cast<uint32_t>(p - gpu_host.shared);
 }
-static inline void wg_publish() {}
+static inline void wg_publish()
+{
+}
 template <int N>
 static inline void wg_hold(float (&)[N / 2])
 {
 }
-static inline void wg_begin() {}
-static inline void wg_commit() { gpu_host_queue_now()->product_group++; }
+static inline void wg_begin()
+{
+}
+static inline void wg_commit()
+{
+    gpu_host_queue_now()->product_group++;
+}
 
 template <int TYPES, int N>
 static inline void wg_multiply(float *d, uint64_t a, uint64_t b)
@@ -117,37 +124,35 @@ static __device__ __forceinline__ void wg_hold(float (&d)[N / 2])
 }
 
 /* Names and operands of registers, ten or eight at a time. */
-#define WG_TEN(t)                                                                                  \
-    "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
+#define WG_TEN(t) "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
 #define WG_R64 WG_TEN() WG_TEN(1) WG_TEN(2) WG_TEN(3) WG_TEN(4) WG_TEN(5) "%60,%61,%62,%63"
+/* clang-format off */
 #define WG_R128                                                                               \
     WG_TEN() WG_TEN(1) WG_TEN(2) WG_TEN(3) WG_TEN(4) WG_TEN(5) WG_TEN(6) WG_TEN(7) WG_TEN(8)  \
         WG_TEN(9) WG_TEN(10) WG_TEN(11) "%120,%121,%122,%123,%124,%125,%126,%127"
-#define WG_D8(i)                                                                              \
-    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]),               \
-        "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
-#define WG_D64(i)                                                                             \
-    WG_D8(i), WG_D8(i + 8), WG_D8(i + 16), WG_D8(i + 24), WG_D8(i + 32), WG_D8(i + 40),       \
-        WG_D8(i + 48), WG_D8(i + 56)
+/* clang-format on */
+#define WG_D8(i)                                                                                                \
+    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
+        "+f"(d[i + 7])
+#define WG_D64(i) \
+    WG_D8(i), WG_D8(i + 8), WG_D8(i + 16), WG_D8(i + 24), WG_D8(i + 32), WG_D8(i + 40), WG_D8(i + 48), WG_D8(i + 56)
 
 /* scale-d is true: sums begin as the zeros in the registers. Then scales 1 of A and B; 16 bits:
  * both K-major. */
-#define WG_ASM_128(type, more)                                                                     \
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, 1, 0;\n"                                          \
-                 "wgmma.mma_async.sync.aligned.m64n128" type " {" WG_R64                           \
-                 "}, %64, %65, p, 1, 1" more "; }"                                                 \
-                 : WG_D64(0)                                                                       \
+#define WG_ASM_128(type, more)                                                                             \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, 1, 0;\n"                                                  \
+                 "wgmma.mma_async.sync.aligned.m64n128" type " {" WG_R64 "}, %64, %65, p, 1, 1" more "; }" \
+                 : WG_D64(0)                                                                               \
                  : "l"(a), "l"(b))
-#define WG_ASM_256(type, more)                                                                \
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, 1, 0;\n"                                     \
-                 "wgmma.mma_async.sync.aligned.m64n256" type " {" WG_R128                     \
-                 "}, %128, %129, p, 1, 1" more "; }"                                          \
-                 : WG_D64(0), WG_D64(64)                                                      \
+#define WG_ASM_256(type, more)                                                                                \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, 1, 0;\n"                                                     \
+                 "wgmma.mma_async.sync.aligned.m64n256" type " {" WG_R128 "}, %128, %129, p, 1, 1" more "; }" \
+                 : WG_D64(0), WG_D64(64)                                                                      \
                  : "l"(a), "l"(b))
-#define WG_CASE(types, type, more)                                                             \
-    if constexpr (TYPES == types && N == 128)                                                   \
-        WG_ASM_128(type, more);                                                               \
-    if constexpr (TYPES == types && N == 256)                                                   \
+#define WG_CASE(types, type, more)            \
+    if constexpr (TYPES == types && N == 128) \
+        WG_ASM_128(type, more);               \
+    if constexpr (TYPES == types && N == 256) \
         WG_ASM_256(type, more);
 
 template <int TYPES, int N>
@@ -168,8 +173,8 @@ static __device__ __forceinline__ void wg_multiply(float (&d)[N / 2], uint64_t a
  * bytes. */
 static __device__ __forceinline__ uint64_t wg_descriptor(const unsigned char *p)
 {
-    return (uint64_t)((wg_address(p) & 0x3ffff) >> 4) | (uint64_t)1 << 16 |
-           (uint64_t)(WG_ATOM >> 4) << 32 | (uint64_t)1 << 62;
+    return (uint64_t)((wg_address(p) & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(WG_ATOM >> 4) << 32 |
+           (uint64_t)1 << 62;
 }
 
 /* ---- stages ---- */
@@ -190,19 +195,22 @@ struct wg_operand {
     const int to;              /* where its first piece is in a stage */
     const int lines_left;      /* counted from its first line */
 
-    __device__ __forceinline__ wg_operand(const gpu_lines &of, const unsigned char *at,
-                                          size_t first_line)
+    __device__ __forceinline__ wg_operand(const gpu_lines &of, const unsigned char *at, size_t first_line)
         : x(of), matrix(at), first(first_line), by_pieces(of.along && of.aligned),
-          next_line((APART * of.stride) << SHIFT),
-          to(own_line() * WG_BYTES + (piece() ^ own_line() % 8) * 16),
-          lines_left(static_cast<int>(
-                         of.lines - first_line < LINES ? of.lines - first_line : size_t(LINES)) -
+          next_line((APART * of.stride) << SHIFT), to(own_line() * WG_BYTES + (piece() ^ own_line() % 8) * 16),
+          lines_left(static_cast<int>(of.lines - first_line < LINES ? of.lines - first_line : size_t(LINES)) -
                      own_line())
     {
         from = at + (((first_line + own_line()) * of.stride) << SHIFT) + piece() * 16;
     }
-    static __device__ __forceinline__ int own_line() { return static_cast<int>(threadIdx.x) / 8; }
-    static __device__ __forceinline__ int piece() { return threadIdx.x % 8; }
+    static __device__ __forceinline__ int own_line()
+    {
+        return static_cast<int>(threadIdx.x) / 8;
+    }
+    static __device__ __forceinline__ int piece()
+    {
+        return threadIdx.x % 8;
+    }
 
     /* The next stage, bytes `at` to `end` of the depth; zeros behind it. Every piece but those of
      * the last stage is whole, and needs an address and its copy. */
@@ -213,14 +221,12 @@ struct wg_operand {
         } else if (end - at >= WG_BYTES) {
 #pragma unroll
             for (int n = 0; n < COPIES; n++)
-                gpu_copy_if(stage + to + n * (APART * WG_BYTES), from + n * next_line,
-                            n * APART < lines_left);
+                gpu_copy_if(stage + to + n * (APART * WG_BYTES), from + n * next_line, n * APART < lines_left);
         } else {
             const int left = end - at - piece() * 16, bytes = left < 0 ? 0 : left < 16 ? left : 16;
 #pragma unroll 1
             for (int n = 0; n < COPIES; n++)
-                gpu_copy(stage + to + n * (APART * WG_BYTES), from + n * next_line,
-                         n * APART < lines_left ? bytes : 0);
+                gpu_copy(stage + to + n * (APART * WG_BYTES), from + n * next_line, n * APART < lines_left ? bytes : 0);
         }
         from += WG_BYTES;
     }
@@ -233,8 +239,7 @@ struct wg_operand {
 #pragma unroll AT_ONCE
         for (int i = static_cast<int>(threadIdx.x); i < LINES * 32; i += WG_THREADS) {
             const int line = x.along ? i / 32 : i % LINES, word = x.along ? i % 32 : i / LINES;
-            *reinterpret_cast<uint32_t *>(stage + line * WG_BYTES + ((word / 4) ^ line % 8) * 16 +
-                                          word % 4 * 4) =
+            *reinterpret_cast<uint32_t *>(stage + line * WG_BYTES + ((word / 4) ^ line % 8) * 16 + word % 4 * 4) =
                 gpu_packed<TYPES>(x, matrix, first + line, k + PER * word, depth);
         }
     }
@@ -244,8 +249,12 @@ struct wg_operand {
  * first half of the threads, of b for the second. Other sums have none. */
 template <int SUMS>
 struct wg_factors {
-    __device__ __forceinline__ wg_factors(const gpu_job &, size_t, size_t) {}
-    __device__ __forceinline__ void ask(unsigned char *, bool) {}
+    __device__ __forceinline__ wg_factors(const gpu_job &, size_t, size_t)
+    {
+    }
+    __device__ __forceinline__ void ask(unsigned char *, bool)
+    {
+    }
 };
 
 template <>
@@ -264,7 +273,10 @@ struct wg_factors<GPU_SUMS_FACTORED> {
         : from(line < lines ? f.at + line / f.lines * f.stride : f.at), is_there(line < lines)
     {
     }
-    static __device__ __forceinline__ bool is_of_a() { return threadIdx.x < WG_LINES; }
+    static __device__ __forceinline__ bool is_of_a()
+    {
+        return threadIdx.x < WG_LINES;
+    }
 
     __device__ __forceinline__ void ask(unsigned char *to, bool in_depth)
     {
@@ -297,8 +309,7 @@ struct wg_pipeline {
     const int end;                             /* bytes of depth */
     int asked, read, write;                    /* of the depth; places of stages */
 
-    __device__ __forceinline__ wg_pipeline(const gpu_job &j, unsigned char *room, int group,
-                                           size_t row, size_t column)
+    __device__ __forceinline__ wg_pipeline(const gpu_job &j, unsigned char *room, int group, size_t row, size_t column)
         : a(j.a, gpu_a(j), row), b(j.b, gpu_b(j), column), factors(j, row, column), shared(room),
           descriptor_a(wg_descriptor(room + group * 64 * WG_BYTES)),
           descriptor_b(wg_descriptor(room + WG_LINES * WG_BYTES)),
@@ -307,7 +318,10 @@ struct wg_pipeline {
         for (int s = 0; s < AHEAD; s++)
             ask();
     }
-    __device__ __forceinline__ int is_done() const { return asked - AHEAD * WG_BYTES >= end; }
+    __device__ __forceinline__ int is_done() const
+    {
+        return asked - AHEAD * WG_BYTES >= end;
+    }
 
     static __device__ __forceinline__ int place_after(int place)
     {
@@ -340,8 +354,7 @@ struct wg_pipeline {
     {
 #pragma unroll
         for (int s = 0; s < WG_STEPS; s++)
-            wg_multiply<TYPES, N>(d, descriptor_a + (read >> 4) + 2 * s,
-                                 descriptor_b + (read >> 4) + 2 * s);
+            wg_multiply<TYPES, N>(d, descriptor_a + (read >> 4) + 2 * s, descriptor_b + (read >> 4) + 2 * s);
         wg_commit();
         read = place_after(read);
     }
@@ -374,8 +387,7 @@ struct wg_pipeline {
         promote(sum, e, of_e, two);
     }
     /* d: the sums of the stage at `place`, which is of the depth or is zeros behind it. */
-    __device__ __forceinline__ void promote(float (&sum)[N / 2], float (&d)[N / 2], int place,
-                                            bool in_depth) const
+    __device__ __forceinline__ void promote(float (&sum)[N / 2], float (&d)[N / 2], int place, bool in_depth) const
     {
         wg_hold<N>(d);
         if constexpr (SUMS == GPU_SUMS_PROMOTED) {
@@ -390,15 +402,13 @@ struct wg_pipeline {
             const float high = in_depth ? of_a[row] : -0.0f, low = in_depth ? of_a[row + 8] : -0.0f;
 #pragma unroll
             for (int i = 0; i < N / 2; i++)
-                sum[i] = __fmaf_rn(__fmul_rn(i / 2 % 2 ? low : high, of_b[8 * (i / 4) + i % 2]), d[i],
-                                   sum[i]);
+                sum[i] = __fmaf_rn(__fmul_rn(i / 2 % 2 ? low : high, of_b[8 * (i / 4) + i % 2]), d[i], sum[i]);
         }
     }
 };
 
 template <int TYPES, int N, int SUMS, int START>
-__global__ void __launch_bounds__(WG_THREADS, 1)
-    gemm_wgmma_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_job) j)
+__global__ void __launch_bounds__(WG_THREADS, 1) gemm_wgmma_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_job) j)
 {
     GPU_DYNAMIC_SHARED(unsigned char, shared);
     const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
@@ -411,8 +421,7 @@ __global__ void __launch_bounds__(WG_THREADS, 1)
     if constexpr (START) {
 #pragma unroll
         for (int i = 0; i < N / 2; i++)
-            d[i] = gpu_begin(j, first_row + row + 8 * (i / 2 % 2),
-                             first_column + 8 * (i / 4) + 2 * (lane % 4) + i % 2);
+            d[i] = gpu_begin(j, first_row + row + 8 * (i / 2 % 2), first_column + 8 * (i / 4) + 2 * (lane % 4) + i % 2);
     }
 
     wg_pipeline<TYPES, N, SUMS> p(j, shared, group, first_row, first_column);

@@ -24,8 +24,8 @@ static __device__ GPU_NOINLINE float softmax_exp(float x)
 }
 
 /* The largest logit of the row and where it is first, in every lane; NaN if there is one. */
-static __device__ __forceinline__ float softmax_largest(const gpu_softmax &p, const void *x,
-                                                        size_t row, unsigned lane, unsigned *where)
+static __device__ __forceinline__ float softmax_largest(const gpu_softmax &p, const void *x, size_t row, unsigned lane,
+                                                        unsigned *where)
 {
     float most = __uint_as_float(0xff800000u);
     unsigned at = 0xffffffffu;
@@ -51,21 +51,19 @@ static __device__ __forceinline__ float softmax_largest(const gpu_softmax &p, co
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_SOFTMAX_THREADS)
-    softmax_kernel(GPU_CONSTANT(gpu_softmax) p, float *loss, void *dx, const void *x,
-                   const uint32_t *labels, unsigned *correct, gpu_word *counts)
+    softmax_kernel(GPU_CONSTANT(gpu_softmax) p, float *loss, void *dx, const void *x, const uint32_t *labels,
+                   unsigned *correct, gpu_word *counts)
 {
     gpu_counter c;
     const unsigned lane = threadIdx.x % 32;
     const size_t warps = (size_t)gridDim.x * (GPU_SOFTMAX_THREADS / 32);
-    for (size_t row = (size_t)blockIdx.x * (GPU_SOFTMAX_THREADS / 32) + threadIdx.x / 32;
-         row < p.rows; row += warps) {
+    for (size_t row = (size_t)blockIdx.x * (GPU_SOFTMAX_THREADS / 32) + threadIdx.x / 32; row < p.rows; row += warps) {
         unsigned where;
         const float most = softmax_largest(p, x, row, lane, &where);
         const uint32_t label = labels[row];
         float sum = 0;
         for (size_t j = lane; j < p.classes; j += 32)
-            sum = __fadd_rn(
-                sum, softmax_exp(__fsub_rn(gpu_value(p.from, x, row * p.classes + j), most)));
+            sum = __fadd_rn(sum, softmax_exp(__fsub_rn(gpu_value(p.from, x, row * p.classes + j), most)));
         for (unsigned h = 16; h > 0; h /= 2)
             sum = __fadd_rn(sum, __shfl_down_sync(0xffffffffu, sum, h));
         sum = __shfl_sync(0xffffffffu, sum, 0);
@@ -108,23 +106,20 @@ static __device__ __forceinline__ float batchnorm_inverse(float var, float eps)
     return __fdiv_rn(1, __fsqrt_rn(__fadd_rn(var, eps)));
 }
 
-static __device__ __forceinline__ float batchnorm_running(float running, float momentum,
-                                                          float value)
+static __device__ __forceinline__ float batchnorm_running(float running, float momentum, float value)
 {
     return __fadd_rn(__fmul_rn(__fsub_rn(1, momentum), running), __fmul_rn(momentum, value));
 }
 
-GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
-    batchnorm_statistics_kernel(GPU_CONSTANT(gpu_batchnorm) b,
-                                GPU_CONSTANT(gpu_channel) to, void *mean_codes,
-                                void *inverse_codes, float *running_mean, float *running_var,
-                                const void *x)
+GPU_KERNEL void __launch_bounds__(GPU_COLUMNS *GPU_COLUMN_ROWS)
+    batchnorm_statistics_kernel(GPU_CONSTANT(gpu_batchnorm) b, GPU_CONSTANT(gpu_channel) to, void *mean_codes,
+                                void *inverse_codes, float *running_mean, float *running_var, const void *x)
 {
     GPU_SHARED(float, tree, [GPU_COLUMN_ROWS][GPU_COLUMNS]);
     const size_t c = (size_t)blockIdx.x * GPU_COLUMNS + threadIdx.x;
     const int inside = c < b.channels;
-    const float sum = gpu_column_sum(
-        b.rows, inside, tree, [&](size_t row) { return gpu_value(b.x, x, row * b.channels + c); });
+    const float sum = gpu_column_sum(b.rows, inside, tree,
+                                     [&](size_t row) { return gpu_value(b.x, x, row * b.channels + c); });
     const float mean = __fdiv_rn(sum, b.n);
     const float squares = gpu_column_sum(b.rows, inside, tree, [&](size_t row) {
         const float d = __fsub_rn(gpu_value(b.x, x, row * b.channels + c), mean);
@@ -146,16 +141,15 @@ GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
 }
 
 GPU_KERNEL void __launch_bounds__(256)
-    batchnorm_apply_kernel(GPU_CONSTANT(gpu_batchnorm) b,
-                           GPU_CONSTANT(gpu_channel) of, void *y, const void *x,
+    batchnorm_apply_kernel(GPU_CONSTANT(gpu_batchnorm) b, GPU_CONSTANT(gpu_channel) of, void *y, const void *x,
                            const void *weight, const void *bias, gpu_word *counts)
 {
     gpu_counter counter;
-    GPU_FOR(i, b.rows * b.channels) {
+    GPU_FOR(i, b.rows * b.channels)
+    {
         const size_t c = i % b.channels;
         const float h = __fmul_rn(__fsub_rn(gpu_value(b.x, x, i), of.mean[c]), of.inverse[c]);
-        gpu_put(b.y, y, i,
-                __fadd_rn(__fmul_rn(h, gpu_value(b.weight, weight, c)), gpu_value(b.bias, bias, c)),
+        gpu_put(b.y, y, i, __fadd_rn(__fmul_rn(h, gpu_value(b.weight, weight, c)), gpu_value(b.bias, bias, c)),
                 &counter);
     }
     counter.give(counts);
@@ -163,29 +157,27 @@ GPU_KERNEL void __launch_bounds__(256)
 
 /* 1 / sqrt(running_var + eps), and the running mean, as the elements need them */
 GPU_KERNEL void __launch_bounds__(256)
-    batchnorm_running_kernel(GPU_CONSTANT(gpu_batchnorm) b,
-                             GPU_CONSTANT(gpu_channel) to, const void *running_mean,
+    batchnorm_running_kernel(GPU_CONSTANT(gpu_batchnorm) b, GPU_CONSTANT(gpu_channel) to, const void *running_mean,
                              const void *running_var)
 {
-    GPU_FOR(c, b.channels) {
+    GPU_FOR(c, b.channels)
+    {
         to.mean[c] = gpu_value(b.mean, running_mean, c);
         to.inverse[c] = batchnorm_inverse(gpu_value(b.inverse, running_var, c), b.eps);
     }
 }
 
-GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
-    batchnorm_gradients_kernel(GPU_CONSTANT(gpu_batchnorm) b,
-                               GPU_CONSTANT(gpu_channel) to, void *dweight, void *dbias,
-                               const void *dy, const void *x, const void *mean_codes,
-                               const void *inverse_codes)
+GPU_KERNEL void __launch_bounds__(GPU_COLUMNS *GPU_COLUMN_ROWS)
+    batchnorm_gradients_kernel(GPU_CONSTANT(gpu_batchnorm) b, GPU_CONSTANT(gpu_channel) to, void *dweight, void *dbias,
+                               const void *dy, const void *x, const void *mean_codes, const void *inverse_codes)
 {
     GPU_SHARED(float, tree, [GPU_COLUMN_ROWS][GPU_COLUMNS]);
     const size_t c = (size_t)blockIdx.x * GPU_COLUMNS + threadIdx.x;
     const int inside = c < b.channels;
     const float mean = inside ? gpu_value(b.mean, mean_codes, c) : 0;
     const float inverse = inside ? gpu_value(b.inverse, inverse_codes, c) : 0;
-    const float sum = gpu_column_sum(
-        b.rows, inside, tree, [&](size_t row) { return gpu_value(b.y, dy, row * b.channels + c); });
+    const float sum = gpu_column_sum(b.rows, inside, tree,
+                                     [&](size_t row) { return gpu_value(b.y, dy, row * b.channels + c); });
     const float products = gpu_column_sum(b.rows, inside, tree, [&](size_t row) {
         const size_t i = row * b.channels + c;
         const float h = __fmul_rn(__fsub_rn(gpu_value(b.x, x, i), mean), inverse);
@@ -200,21 +192,20 @@ GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
 }
 
 GPU_KERNEL void __launch_bounds__(256)
-    batchnorm_backward_kernel(GPU_CONSTANT(gpu_batchnorm) b,
-                              GPU_CONSTANT(gpu_channel) of, void *dx, const void *dy,
-                              const void *x, const void *mean_codes, const void *inverse_codes,
-                              const void *weight, gpu_word *counts)
+    batchnorm_backward_kernel(GPU_CONSTANT(gpu_batchnorm) b, GPU_CONSTANT(gpu_channel) of, void *dx, const void *dy,
+                              const void *x, const void *mean_codes, const void *inverse_codes, const void *weight,
+                              gpu_word *counts)
 {
     gpu_counter counter;
-    GPU_FOR(i, b.rows * b.channels) {
+    GPU_FOR(i, b.rows * b.channels)
+    {
         const size_t c = i % b.channels;
         const float inverse = gpu_value(b.inverse, inverse_codes, c);
         const float mean = gpu_value(b.mean, mean_codes, c);
         const float factor = __fmul_rn(gpu_value(b.weight, weight, c), inverse);
         const float h = __fmul_rn(__fsub_rn(gpu_value(b.x, x, i), mean), inverse);
         const float centred = __fsub_rn(gpu_value(b.y, dy, i), of.mean[c]);
-        gpu_put(b.dx, dx, i, __fmul_rn(factor, __fsub_rn(centred, __fmul_rn(h, of.inverse[c]))),
-                &counter);
+        gpu_put(b.dx, dx, i, __fmul_rn(factor, __fsub_rn(centred, __fmul_rn(h, of.inverse[c]))), &counter);
     }
     counter.give(counts);
 }

@@ -45,7 +45,7 @@ static __device__ __forceinline__ unsigned gpu_list_own(const List &list, unsign
 }
 
 /* A loop of a thread over the n elements of item k of a list; bodies hold no collective. */
-#define GPU_FOR_ITEM(i, list, k, n)                                                       \
+#define GPU_FOR_ITEM(i, list, k, n)                                                      \
     for (size_t i = (size_t)gpu_list_block(list, k) * blockDim.x + threadIdx.x; i < (n); \
          i += (size_t)gpu_list_own(list, k) * blockDim.x)
 
@@ -62,8 +62,7 @@ static inline unsigned gpu_list_blocks(size_t n)
  * are alike(first, i); `taken` remembers them. fill(&item, i) gives the item's blocks, which may be none.
  * Returns all blocks; 0: the list is at its end. */
 template <class List, class Alike, class Fill>
-static inline unsigned gpu_list_next(List *list, unsigned char *taken, size_t n, size_t *first, Alike alike,
-                                     Fill fill)
+static inline unsigned gpu_list_next(List *list, unsigned char *taken, size_t n, size_t *first, Alike alike, Fill fill)
 {
     unsigned blocks = 0;
     list->n = 0;

@@ -20,13 +20,13 @@ static_assert(sizeof(gpu_pairs) + 2 * sizeof(gpu_format) + 64 <= GPU_LIST_PARAME
 
 /* result: gpu_word[GPU_COUNTERS] */
 GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
-    cast_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from,
-                GPU_CONSTANT(gpu_pairs) list, int mode)
+    cast_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from, GPU_CONSTANT(gpu_pairs) list, int mode)
 {
     gpu_counter c;
     const unsigned k = gpu_list_item(list);
     const gpu_pair p = list.item[k];
-    GPU_FOR_ITEM(i, list, k, p.n) {
+    GPU_FOR_ITEM(i, list, k, p.n)
+    {
         const float v = gpu_value(from, p.x, i);
         const gpu_code code = gpu_encode(to, mode, v);
         c.add(to, v, code);
@@ -37,13 +37,14 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
 
 /* y = x * factor, or x / factor. result: unsigned, MPSIM_FOUND_INPUT = 1, _OUTPUT = 2. */
 GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
-    unscale_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from,
-                   GPU_CONSTANT(gpu_pairs) list, float factor, int divide)
+    unscale_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from, GPU_CONSTANT(gpu_pairs) list,
+                   float factor, int divide)
 {
     unsigned seen = 0;
     const unsigned k = gpu_list_item(list);
     const gpu_pair p = list.item[k];
-    GPU_FOR_ITEM(i, list, k, p.n) {
+    GPU_FOR_ITEM(i, list, k, p.n)
+    {
         const float v = gpu_value(from, p.x, i);
         const float w = divide ? __fdiv_rn(v, factor) : __fmul_rn(v, factor);
         const gpu_code code = gpu_encode(to, GPU_NEAREST, w);
@@ -68,7 +69,7 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
         limb[threadIdx.x] = 0;
     __syncthreads();
     GPU_FOR_ITEM(i, list, k, p.n)
-        gpu_squares_add(limb, &run, &found, gpu_value(f, p.x, i));
+    gpu_squares_add(limb, &run, &found, gpu_value(f, p.x, i));
     gpu_squares_give(limb, run);
     __syncthreads();
     if (threadIdx.x < GPU_SQUARES_LIMBS && limb[threadIdx.x])

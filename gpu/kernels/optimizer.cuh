@@ -115,37 +115,31 @@ static __device__ __forceinline__ void torch_step(const gpu_optim &o, gpu_parame
         x->p = torch_param(o, __fmul_rn(x->p, o.keep));
     x->m = torch_state(o, torch_lerp(x->m, g, o.rest1));
     x->v = torch_state(o, __fmul_rn(x->v, o.beta2));
-    x->v = torch_state(o, o.rest2 == 1 ? __fmaf_rn(g, g, x->v)
-                                       : __fmaf_rn(o.rest2, __fmul_rn(g, g), x->v));
+    x->v = torch_state(o, o.rest2 == 1 ? __fmaf_rn(g, g, x->v) : __fmaf_rn(o.rest2, __fmul_rn(g, g), x->v));
     float v = x->v;
     if (o.amsgrad)
         v = x->vmax = optim_larger(x->vmax, x->v);
     float d = torch_state(o, __fsqrt_rn(v));
-    d = torch_state(o, o.reciprocal ? __fmul_rn(d, __fdiv_rn(1, o.correction2))
-                                    : __fdiv_rn(d, o.correction2));
+    d = torch_state(o, o.reciprocal ? __fmul_rn(d, __fdiv_rn(1, o.correction2)) : __fdiv_rn(d, o.correction2));
     d = torch_state(o, __fadd_rn(d, o.eps));
     x->p = torch_param(o, __fmaf_rn(-o.correction1, __fdiv_rn(x->m, d), x->p));
 }
 
 /* ---- mpsim_optim_reference: binary64, one operation after the other ---- */
 
-static __device__ __forceinline__ double reference_sgd(const gpu_optim &o, const gpu_reference &r,
-                                                       double g, double m)
+static __device__ __forceinline__ double reference_sgd(const gpu_optim &o, const gpu_reference &r, double g, double m)
 {
     if (r.momentum == 0)
         return __dmul_rn(r.lr, g);
-    const double next =
-        o.first ? g : __dadd_rn(__dmul_rn(r.momentum, m), __dmul_rn(__dadd_rn(1, -r.dampening), g));
+    const double next = o.first ? g : __dadd_rn(__dmul_rn(r.momentum, m), __dmul_rn(__dadd_rn(1, -r.dampening), g));
     return __dmul_rn(r.lr, o.nesterov ? __dadd_rn(g, __dmul_rn(r.momentum, next)) : next);
 }
 
-static __device__ __forceinline__ double reference_adam(const gpu_optim &o, const gpu_reference &r,
-                                                        double g, const gpu_parameter &x)
+static __device__ __forceinline__ double reference_adam(const gpu_optim &o, const gpu_reference &r, double g,
+                                                        const gpu_parameter &x)
 {
-    const double m =
-        __dadd_rn(__dmul_rn(r.beta1, (double)x.m), __dmul_rn(__dadd_rn(1, -r.beta1), g));
-    double v = __dadd_rn(__dmul_rn(r.beta2, (double)x.v),
-                         __dmul_rn(__dadd_rn(1, -r.beta2), __dmul_rn(g, g)));
+    const double m = __dadd_rn(__dmul_rn(r.beta1, (double)x.m), __dmul_rn(__dadd_rn(1, -r.beta1), g));
+    double v = __dadd_rn(__dmul_rn(r.beta2, (double)x.v), __dmul_rn(__dadd_rn(1, -r.beta2), __dmul_rn(g, g)));
     if (o.amsgrad) {
         const double most = (double)x.vmax;
         v = most > v || most != most ? most : v;
@@ -155,8 +149,7 @@ static __device__ __forceinline__ double reference_adam(const gpu_optim &o, cons
 }
 
 /* The parameter after the step. */
-static __device__ double reference_step(const gpu_optim &o, const gpu_reference &r,
-                                        const gpu_parameter &x)
+static __device__ double reference_step(const gpu_optim &o, const gpu_reference &r, const gpu_parameter &x)
 {
     double p = (double)x.p, g = __ddiv_rn((double)x.g, r.grad_scale);
     g = o.maximize ? -g : g;
@@ -164,8 +157,7 @@ static __device__ double reference_step(const gpu_optim &o, const gpu_reference 
         p = __dadd_rn(p, -__dmul_rn(__dmul_rn(r.lr, r.decay), p));
     else if (r.decay != 0)
         g = __dadd_rn(g, __dmul_rn(r.decay, p));
-    return __dadd_rn(p,
-                     -(o.adam ? reference_adam(o, r, g, x) : reference_sgd(o, r, g, (double)x.m)));
+    return __dadd_rn(p, -(o.adam ? reference_adam(o, r, g, x) : reference_sgd(o, r, g, (double)x.m)));
 }
 
 /* ---- the kernel ---- */
@@ -182,12 +174,11 @@ struct gpu_update {
 };
 
 typedef gpu_list<gpu_update, 36> gpu_updates;
-static_assert(sizeof(gpu_optim) + sizeof(gpu_reference) + sizeof(gpu_updates) + 8 <= GPU_LIST_PARAMETERS,
-              "too many");
+static_assert(sizeof(gpu_optim) + sizeof(gpu_reference) + sizeof(gpu_updates) + 8 <= GPU_LIST_PARAMETERS, "too many");
 
 /* Element i. 1: the reference would move it; *stays: and it stays. */
-static __device__ __forceinline__ int optim_one(const gpu_optim &o, const gpu_reference &r,
-                                                const gpu_update &u, size_t i, int counting, int *stays)
+static __device__ __forceinline__ int optim_one(const gpu_optim &o, const gpu_reference &r, const gpu_update &u,
+                                                size_t i, int counting, int *stays)
 {
     const gpu_optim_tensors &t = u.at;
     gpu_parameter x;
@@ -225,13 +216,14 @@ static __device__ __forceinline__ int optim_one(const gpu_optim &o, const gpu_re
 /* Parameters with the same settings. moved: two counters, of elements that the reference moves, and of those
  * of them that stay; or NULL */
 GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
-    optim_kernel(GPU_CONSTANT(gpu_optim) o, GPU_CONSTANT(gpu_reference) r,
-                 GPU_CONSTANT(gpu_updates) list, gpu_word *moved)
+    optim_kernel(GPU_CONSTANT(gpu_optim) o, GPU_CONSTANT(gpu_reference) r, GPU_CONSTANT(gpu_updates) list,
+                 gpu_word *moved)
 {
     unsigned moves = 0, stays = 0;
     const unsigned k = gpu_list_item(list);
     const gpu_update u = list.item[k];
-    GPU_FOR_ITEM(i, list, k, u.n) {
+    GPU_FOR_ITEM(i, list, k, u.n)
+    {
         int stay;
         moves += (unsigned)optim_one(o, r, u, i, moved != NULL, &stay);
         stays += (unsigned)stay;

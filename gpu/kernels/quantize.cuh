@@ -13,24 +13,26 @@ enum gpu_scale_rule {
     GPU_SCALE_NONE, /* amax only                                     */
     GPU_SCALE_ONE,  /* one factor for the tensor                     */
     GPU_SCALE_E8M0, /* MPSIM_SCALE_E8M0_TE of a block's amax         */
-    GPU_SCALE_FLOOR, GPU_SCALE_EVEN, GPU_SCALE_CEIL, GPU_SCALE_RCEIL, /* MPSIM_SCALE_E8M0_...  */
+    GPU_SCALE_FLOOR,
+    GPU_SCALE_EVEN,
+    GPU_SCALE_CEIL,
+    GPU_SCALE_RCEIL,    /* MPSIM_SCALE_E8M0_...  */
     GPU_SCALE_DEEPGEMM, /* MPSIM_SCALE_E8M0_DEEPGEMM                 */
     GPU_SCALE_DEEPSEEK, /* MPSIM_SCALE_AMAX_DEEPSEEK: elements are divided by the inverse        */
-    GPU_SCALE_AMAX, /* MPSIM_SCALE_AMAX_TE of a block's amax         */
-    GPU_SCALE_NVFP4 /* MPSIM_SCALE_NVFP4_TE, of that and the tensor's */
+    GPU_SCALE_AMAX,     /* MPSIM_SCALE_AMAX_TE of a block's amax         */
+    GPU_SCALE_NVFP4     /* MPSIM_SCALE_NVFP4_TE, of that and the tensor's */
 };
 
 enum { GPU_TILE = 32, GPU_TILE_ROWS = 8 };
 
 /* How tensors are quantised; those of a launch alike. */
 struct gpu_quantize {
-    gpu_format from, element,
-        to;         /* to: the element's format, or bf16 with the scale multiplied in */
-    int codes;      /* 1: y holds codes, else what they stand for                    */
-    int rule;       /* gpu_scale_rule                                                */
-    int span;       /* lanes with one block: 16, 32                                  */
-    int in_warp;    /* 1: blocks of 1 x span, whose amax a warp finds itself         */
-    int keeps_nan;  /* 1: a NaN is the largest magnitude of its block                */
+    gpu_format from, element, to; /* to: the element's format, or bf16 with the scale multiplied in */
+    int codes;                    /* 1: y holds codes, else what they stand for                    */
+    int rule;                     /* gpu_scale_rule                                                */
+    int span;                     /* lanes with one block: 16, 32                                  */
+    int in_warp;                  /* 1: blocks of 1 x span, whose amax a warp finds itself         */
+    int keeps_nan;                /* 1: a NaN is the largest magnitude of its block                */
     float max, epsilon, for_inf;
     int power_of_two;
     gpu_format scale; /* NVFP4: of the block's scale                                 */
@@ -41,11 +43,11 @@ struct gpu_quantize {
 struct gpu_quantized {
     void *y;
     const void *x;
-    size_t rows, cols; /* of y                                                       */
+    size_t rows, cols;                        /* of y                                                       */
     size_t block_rows, block_cols, grid_cols; /* extents of a block; blocks in a row */
-    float factor;         /* GPU_SCALE_ONE                                           */
-    float encode, decode; /* NVFP4: the tensor's, the former times 1 / 6             */
-    float whole;          /* NVFP4: the tensor's amax                                */
+    float factor;                             /* GPU_SCALE_ONE                                           */
+    float encode, decode;                     /* NVFP4: the tensor's, the former times 1 / 6             */
+    float whole;                              /* NVFP4: the tensor's amax                                */
     int transposed;
     mpsim_rng rng;
     float *factors;       /* of every block: what codes are multiplied by, or NULL   */
@@ -121,8 +123,7 @@ static __device__ __forceinline__ gpu_factor gpu_factor_quotient(const gpu_quant
 }
 
 /* The block's scale in E4M3 under the tensor's. */
-static __device__ __forceinline__ gpu_factor gpu_factor_nvfp4(const gpu_quantize &q, const gpu_quantized &p,
-                                                              float amax)
+static __device__ __forceinline__ gpu_factor gpu_factor_nvfp4(const gpu_quantize &q, const gpu_quantized &p, float amax)
 {
     gpu_factor s;
     const float v = __fmul_rn(amax, p.encode);
@@ -151,8 +152,7 @@ static __device__ __forceinline__ gpu_factor gpu_factor_amax(const gpu_quantize 
     return s;
 }
 
-static __device__ __forceinline__ gpu_factor gpu_factor_of(const gpu_quantize &q, const gpu_quantized &p,
-                                                           unsigned amax)
+static __device__ __forceinline__ gpu_factor gpu_factor_of(const gpu_quantize &q, const gpu_quantized &p, unsigned amax)
 {
     if (q.rule == GPU_SCALE_E8M0)
         return gpu_factor_e8m0(__uint_as_float(amax), q.max);
@@ -194,8 +194,7 @@ static __device__ __forceinline__ gpu_code gpu_fp4_nearest(float x)
     gpu_code y;
     const float a = fabsf(x);
     y.overflow = a >= 7 && gpu_is_finite(x);
-    y.code = (a > 0.25f) + (a >= 0.75f) + (a > 1.25f) + (a >= 1.75f) + (a > 2.5f) + (a >= 3.5f) +
-             (a > 5);
+    y.code = (a > 0.25f) + (a >= 0.75f) + (a > 1.25f) + (a >= 1.75f) + (a > 2.5f) + (a >= 3.5f) + (a > 5);
     return y;
 }
 
@@ -206,8 +205,8 @@ static __device__ __forceinline__ float gpu_fp4_value(uint32_t code)
     return code & 8 ? -v : v;
 }
 
-static __device__ __forceinline__ gpu_code gpu_fp4_encode(const gpu_quantize &q, const gpu_quantized &p,
-                                                          size_t at, float x)
+static __device__ __forceinline__ gpu_code gpu_fp4_encode(const gpu_quantize &q, const gpu_quantized &p, size_t at,
+                                                          float x)
 {
     gpu_code y;
     y.code = 7;
@@ -230,8 +229,8 @@ static __device__ __forceinline__ gpu_code gpu_fp4_encode(const gpu_quantize &q,
 
 /* An element: x times the factor, cast, and scaled back where blocks have their own scales. Counts
  * as mpsim_blocks.casts does. */
-static __device__ __forceinline__ void gpu_quantize_one(const gpu_quantize &q, const gpu_quantized &p,
-                                                        size_t at, float x, gpu_factor s, gpu_counter *c)
+static __device__ __forceinline__ void gpu_quantize_one(const gpu_quantize &q, const gpu_quantized &p, size_t at,
+                                                        float x, gpu_factor s, gpu_counter *c)
 {
     const float scaled = q.rule == GPU_SCALE_DEEPSEEK ? __fdiv_rn(x, s.inverse) : __fmul_rn(x, s.factor);
     const int fp4 = q.rule == GPU_SCALE_NVFP4;
@@ -254,7 +253,7 @@ static __device__ __forceinline__ void gpu_quantize_one(const gpu_quantize &q, c
 
 /* A block of 32 x 8 threads has a tile of 32 x 32 elements of one y; a warp has the rows r, r + 8, ...
  * of it. */
-GPU_KERNEL void __launch_bounds__(GPU_TILE * GPU_TILE_ROWS)
+GPU_KERNEL void __launch_bounds__(GPU_TILE *GPU_TILE_ROWS)
     quantize_kernel(GPU_CONSTANT(gpu_quantize) q, GPU_CONSTANT(gpu_quantized_list) list)
 {
     GPU_SHARED(float, tile, [GPU_TILE][GPU_TILE + 1]);
@@ -265,8 +264,7 @@ GPU_KERNEL void __launch_bounds__(GPU_TILE * GPU_TILE_ROWS)
     const size_t tiles = (p.cols + GPU_TILE - 1) / GPU_TILE;
     const size_t top = at_tile / tiles * GPU_TILE, left = at_tile % tiles * GPU_TILE;
     for (unsigned k = r; k < GPU_TILE; k += GPU_TILE_ROWS) {
-        const size_t row = p.transposed ? left + k : top + k,
-                     col = p.transposed ? top + c : left + c;
+        const size_t row = p.transposed ? left + k : top + k, col = p.transposed ? top + c : left + c;
         const size_t rows = p.transposed ? p.cols : p.rows, cols = p.transposed ? p.rows : p.cols;
         tile[k][c] = row < rows && col < cols ? gpu_value(q.from, p.x, row * cols + col) : 0;
     }
@@ -314,12 +312,12 @@ GPU_KERNEL void __launch_bounds__(GPU_TILE * GPU_TILE_ROWS)
 
 /* A thread has 16 numbers of a row of y, or fewer at its end, which stay as they are. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    hadamard_kernel(GPU_CONSTANT(gpu_format) f, void *y, const void *x, size_t rows,
-                    size_t cols, int transposed)
+    hadamard_kernel(GPU_CONSTANT(gpu_format) f, void *y, const void *x, size_t rows, size_t cols, int transposed)
 {
     const uint32_t negative = 0xd7e8; /* bit i: element i of a group */
     const size_t groups = (cols + 15) / 16;
-    GPU_FOR(i, rows * groups) {
+    GPU_FOR(i, rows * groups)
+    {
         const size_t row = i / groups, first = i % groups * 16;
         const int n = cols - first < 16 ? (int)(cols - first) : 16;
         float v[16] = {};

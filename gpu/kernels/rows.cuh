@@ -36,39 +36,38 @@ static __device__ __forceinline__ mpsim_math gpu_math_binary32()
 }
 
 /* A kernel<KIND> with its arguments; f: a format of the device, not of kind REFERENCE. */
-#define GPU_LAUNCH_BY_MATH(f, kernel, blocks, threads, ...)                                \
-    do {                                                                                   \
-        if ((f).math.kind == MPSIM_MATH_BINARY32)                                          \
-            GPU_LAUNCH((kernel<MPSIM_MATH_BINARY32>), blocks, threads, 0, __VA_ARGS__);    \
-        else                                                                               \
-            GPU_LAUNCH((kernel<MPSIM_MATH_BITS>), blocks, threads, 0, __VA_ARGS__);        \
+#define GPU_LAUNCH_BY_MATH(f, kernel, blocks, threads, ...)                             \
+    do {                                                                                \
+        if ((f).math.kind == MPSIM_MATH_BINARY32)                                       \
+            GPU_LAUNCH((kernel<MPSIM_MATH_BINARY32>), blocks, threads, 0, __VA_ARGS__); \
+        else                                                                            \
+            GPU_LAUNCH((kernel<MPSIM_MATH_BITS>), blocks, threads, 0, __VA_ARGS__);     \
     } while (0)
 
-static __device__ __forceinline__ float gpu_take(const mpsim_math *m, const gpu_format &f,
-                                                 const void *x, size_t i)
+static __device__ __forceinline__ float gpu_take(const mpsim_math *m, const gpu_format &f, const void *x, size_t i)
 {
     return mpsim_math_round(m, gpu_value(f, x, i));
 }
 
 /* A kernel<KIND, HELD> of rows of `n` numbers: those that fit are held in registers. */
-#define GPU_LAUNCH_ROWS(f, n, kernel, blocks, ...)                                              \
-    do {                                                                                        \
-        const int held = (n) <= GPU_ROW_HELD, binary32 = (f).math.kind == MPSIM_MATH_BINARY32;  \
-        if (binary32 && held)                                                                   \
+#define GPU_LAUNCH_ROWS(f, n, kernel, blocks, ...)                                                 \
+    do {                                                                                           \
+        const int held = (n) <= GPU_ROW_HELD, binary32 = (f).math.kind == MPSIM_MATH_BINARY32;     \
+        if (binary32 && held)                                                                      \
             GPU_LAUNCH((kernel<MPSIM_MATH_BINARY32, 1>), blocks, GPU_ROW_THREADS, 0, __VA_ARGS__); \
-        else if (binary32)                                                                      \
+        else if (binary32)                                                                         \
             GPU_LAUNCH((kernel<MPSIM_MATH_BINARY32, 0>), blocks, GPU_ROW_THREADS, 0, __VA_ARGS__); \
-        else if (held)                                                                          \
-            GPU_LAUNCH((kernel<MPSIM_MATH_BITS, 1>), blocks, GPU_ROW_THREADS, 0, __VA_ARGS__);  \
-        else                                                                                    \
-            GPU_LAUNCH((kernel<MPSIM_MATH_BITS, 0>), blocks, GPU_ROW_THREADS, 0, __VA_ARGS__);  \
+        else if (held)                                                                             \
+            GPU_LAUNCH((kernel<MPSIM_MATH_BITS, 1>), blocks, GPU_ROW_THREADS, 0, __VA_ARGS__);     \
+        else                                                                                       \
+            GPU_LAUNCH((kernel<MPSIM_MATH_BITS, 0>), blocks, GPU_ROW_THREADS, 0, __VA_ARGS__);     \
     } while (0)
 
 /* ---- rows ---- */
 
 /* A loop of a warp over rows: all lanes come to its collectives. */
-#define GPU_FOR_ROWS(row, rows)                                                               \
-    for (size_t row = (size_t)blockIdx.x * GPU_ROW_WARPS + threadIdx.x / 32; row < (rows);    \
+#define GPU_FOR_ROWS(row, rows)                                                            \
+    for (size_t row = (size_t)blockIdx.x * GPU_ROW_WARPS + threadIdx.x / 32; row < (rows); \
          row += (size_t)gridDim.x * GPU_ROW_WARPS)
 
 /* f(i) for i < n, the numbers of a row that a warp goes through more than once. HELD: at most GPU_ROW_HELD,
@@ -154,7 +153,7 @@ static __device__ __forceinline__ float gpu_row_max(float first, const gpu_row<H
 /* ---- normalisation ---- */
 
 struct gpu_rownorm {
-    gpu_format math, x, y;   /* backward: of x, and of dy and dx apart */
+    gpu_format math, x, y; /* backward: of x, and of dy and dx apart */
     gpu_format dx, weight, bias;
     gpu_format dweight, dbias;
     size_t rows, cols;
@@ -164,21 +163,20 @@ struct gpu_rownorm {
 
 template <int KIND, int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
-    rownorm_kernel(GPU_CONSTANT(gpu_rownorm) r, void *y, float *mean, float *inverse,
-                   const void *x, const void *weight, const void *bias, gpu_word *counts)
+    rownorm_kernel(GPU_CONSTANT(gpu_rownorm) r, void *y, float *mean, float *inverse, const void *x, const void *weight,
+                   const void *bias, gpu_word *counts)
 {
     const mpsim_math math = gpu_math<KIND>(r.math), *const m = &math;
     const size_t n = r.cols;
     gpu_counter counter;
-    GPU_FOR_ROWS(row, r.rows) {
+    GPU_FOR_ROWS(row, r.rows)
+    {
         const size_t first = row * n;
-        const auto all =
-            gpu_row_of<HELD>(n, [&](size_t c) { return gpu_take(m, r.x, x, first + c); });
+        const auto all = gpu_row_of<HELD>(n, [&](size_t c) { return gpu_take(m, r.x, x, first + c); });
         float centre = 0;
         if (r.layer)
             centre = mpsim_math_div(m, gpu_row_sum(m, all), r.n);
-        const auto squares =
-            all.map([&](size_t, float v) { return mpsim_batchnorm_square(m, v, centre); });
+        const auto squares = all.map([&](size_t, float v) { return mpsim_batchnorm_square(m, v, centre); });
         const float var = mpsim_math_div(m, gpu_row_sum(m, squares), r.n);
         const float factor = mpsim_batchnorm_inverse(m, var, r.eps);
         if (threadIdx.x % 32 == 0) {
@@ -202,17 +200,16 @@ struct gpu_rownorm_in {
     const float *mean, *inverse;
 };
 
-static __device__ __forceinline__ float rownorm_h(const mpsim_math *m, const gpu_rownorm &r,
-                                                  const gpu_rownorm_in &in, size_t row, size_t c,
-                                                  float mean, float inverse)
+static __device__ __forceinline__ float rownorm_h(const mpsim_math *m, const gpu_rownorm &r, const gpu_rownorm_in &in,
+                                                  size_t row, size_t c, float mean, float inverse)
 {
     return mpsim_batchnorm_normal(m, gpu_take(m, r.x, in.x, row * r.cols + c), mean, inverse);
 }
 
 /* A term of dweight, or of dbias; calls, since a sum over columns has 32 of them in a row. */
 template <int KIND>
-static __device__ GPU_NOINLINE float rownorm_term(const gpu_rownorm &r, const gpu_rownorm_in &in,
-                                                  size_t row, size_t c, int of_weight)
+static __device__ GPU_NOINLINE float rownorm_term(const gpu_rownorm &r, const gpu_rownorm_in &in, size_t row, size_t c,
+                                                  int of_weight)
 {
     const mpsim_math math = gpu_math<KIND>(r.math), *const m = &math;
     const float dy = gpu_take(m, r.y, in.dy, row * r.cols + c);
@@ -241,9 +238,8 @@ static_assert(sizeof(gpu_normed_list) + sizeof(gpu_rownorm) <= GPU_LIST_PARAMETE
 
 /* A block has GPU_COLUMNS columns of all rows: first of dweight, then of dbias. */
 template <int KIND>
-GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
-    rownorm_gradients_kernel(GPU_CONSTANT(gpu_rownorm) r,
-                             GPU_CONSTANT(gpu_normed_list) list)
+GPU_KERNEL void __launch_bounds__(GPU_COLUMNS *GPU_COLUMN_ROWS)
+    rownorm_gradients_kernel(GPU_CONSTANT(gpu_rownorm) r, GPU_CONSTANT(gpu_normed_list) list)
 {
     GPU_SHARED(float, tree, [GPU_COLUMN_ROWS][GPU_COLUMNS]);
     const unsigned k = gpu_list_item(list);
@@ -263,30 +259,25 @@ GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
 
 template <int KIND, int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
-    rownorm_backward_kernel(GPU_CONSTANT(gpu_rownorm) r,
-                            GPU_CONSTANT(gpu_rownorm_in) in, void *dx, gpu_word *counts)
+    rownorm_backward_kernel(GPU_CONSTANT(gpu_rownorm) r, GPU_CONSTANT(gpu_rownorm_in) in, void *dx, gpu_word *counts)
 {
     const mpsim_math math = gpu_math<KIND>(r.math), *const m = &math;
     gpu_counter counter;
-    GPU_FOR_ROWS(row, r.rows) {
+    GPU_FOR_ROWS(row, r.rows)
+    {
         const float mean = r.layer ? mpsim_math_round(m, in.mean[row]) : 0.0f;
         const float inverse = mpsim_math_round(m, in.inverse[row]);
         const auto g = gpu_row_of<HELD>(r.cols, [&](size_t c) {
-            return mpsim_math_mul(m, gpu_take(m, r.y, in.dy, row * r.cols + c),
-                                  gpu_take(m, r.weight, in.weight, c));
+            return mpsim_math_mul(m, gpu_take(m, r.y, in.dy, row * r.cols + c), gpu_take(m, r.weight, in.weight, c));
         });
-        const auto h = gpu_row_of<HELD>(r.cols, [&](size_t c) {
-            return rownorm_h(m, r, in, row, c, mean, inverse);
-        });
+        const auto h = gpu_row_of<HELD>(r.cols, [&](size_t c) { return rownorm_h(m, r, in, row, c, mean, inverse); });
         float a = 0;
         if (r.layer)
             a = mpsim_math_div(m, gpu_row_sum(m, g), r.n);
-        const auto products =
-            g.map([&](size_t c, float of) { return mpsim_math_mul(m, of, h.at(c)); });
+        const auto products = g.map([&](size_t c, float of) { return mpsim_math_mul(m, of, h.at(c)); });
         const float b = mpsim_math_div(m, gpu_row_sum(m, products), r.n);
         g.each(r.cols, [&](size_t c, float of) {
-            gpu_put(r.dx, dx, row * r.cols + c, mpsim_batchnorm_dx(m, of, h.at(c), inverse, a, b),
-                    &counter);
+            gpu_put(r.dx, dx, row * r.cols + c, mpsim_batchnorm_dx(m, of, h.at(c), inverse, a, b), &counter);
         });
     }
     counter.give(counts);
@@ -304,21 +295,20 @@ struct gpu_activation {
 
 template <int KIND>
 GPU_KERNEL void __launch_bounds__(256)
-    activate_kernel(GPU_CONSTANT(gpu_activation) a, void *y, const void *x,
-                    gpu_word *counts)
+    activate_kernel(GPU_CONSTANT(gpu_activation) a, void *y, const void *x, gpu_word *counts)
 {
     const mpsim_math math = gpu_math<KIND>(a.math), *const m = &math;
     gpu_counter counter;
-    GPU_FOR(i, a.n) {
+    GPU_FOR(i, a.n)
+    {
         const size_t row = i / a.cols;
         const float v = gpu_take(m, a.x, x, a.kind == MPSIM_SWIGLU ? i + row * a.cols : i);
         float to;
         if (a.kind == MPSIM_SWIGLU)
-            to = mpsim_swiglu_y(m, v, gpu_take(m, a.x, x, i + (row + 1) * a.cols),
-                                mpsim_swiglu_s(m, v));
+            to = mpsim_swiglu_y(m, v, gpu_take(m, a.x, x, i + (row + 1) * a.cols), mpsim_swiglu_s(m, v));
         else
-            to = mpsim_gelu_y(m, v, a.kind == MPSIM_GELU ? mpsim_gelu_erf_t(m, &a.gelu, v)
-                                                         : mpsim_gelu_tanh_t(m, &a.gelu, v));
+            to = mpsim_gelu_y(
+                m, v, a.kind == MPSIM_GELU ? mpsim_gelu_erf_t(m, &a.gelu, v) : mpsim_gelu_tanh_t(m, &a.gelu, v));
         gpu_put(a.y, y, i, to, &counter);
     }
     counter.give(counts);
@@ -326,12 +316,12 @@ GPU_KERNEL void __launch_bounds__(256)
 
 template <int KIND>
 GPU_KERNEL void __launch_bounds__(256)
-    activate_backward_kernel(GPU_CONSTANT(gpu_activation) a, void *dx, const void *dy,
-                             const void *x, gpu_word *counts)
+    activate_backward_kernel(GPU_CONSTANT(gpu_activation) a, void *dx, const void *dy, const void *x, gpu_word *counts)
 {
     const mpsim_math math = gpu_math<KIND>(a.math), *const m = &math;
     gpu_counter counter;
-    GPU_FOR(i, a.n) {
+    GPU_FOR(i, a.n)
+    {
         const float d = gpu_take(m, a.y, dy, i);
         if (a.kind == MPSIM_SWIGLU) {
             const size_t gate = i + i / a.cols * a.cols, value = gate + a.cols;
@@ -343,9 +333,8 @@ GPU_KERNEL void __launch_bounds__(256)
         }
         const float v = gpu_take(m, a.x, x, i);
         gpu_put(a.dx, dx, i,
-                a.kind == MPSIM_GELU
-                    ? mpsim_gelu_erf_dx(m, &a.gelu, d, v, mpsim_gelu_erf_t(m, &a.gelu, v))
-                    : mpsim_gelu_tanh_dx(m, &a.gelu, d, v, mpsim_gelu_tanh_t(m, &a.gelu, v)),
+                a.kind == MPSIM_GELU ? mpsim_gelu_erf_dx(m, &a.gelu, d, v, mpsim_gelu_erf_t(m, &a.gelu, v))
+                                     : mpsim_gelu_tanh_dx(m, &a.gelu, d, v, mpsim_gelu_tanh_t(m, &a.gelu, v)),
                 &counter);
     }
     counter.give(counts);

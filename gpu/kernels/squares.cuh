@@ -36,8 +36,7 @@ static __device__ __forceinline__ void gpu_squares_give(gpu_word *limb, const gp
 }
 
 /* x among those of a thread of a block. */
-static __device__ __forceinline__ void gpu_squares_add(gpu_word *limb, gpu_square_run *run,
-                                                       unsigned *found, float x)
+static __device__ __forceinline__ void gpu_squares_add(gpu_word *limb, gpu_square_run *run, unsigned *found, float x)
 {
     const uint32_t a = __float_as_uint(x) & 0x7fffffffu, e = a >> 23;
     if (e == 255) {

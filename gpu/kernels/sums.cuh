@@ -14,8 +14,7 @@ enum { GPU_COLUMNS = 32, GPU_COLUMN_ROWS = 8, GPU_COLUMN_LANES = 32 };
 /* The sum by add(a, b) of term(row) over all rows, in every thread of the column. `tree` is shared; all
  * threads of the block come here, those with inside = 0 without a column. */
 template <class Add, class Term>
-static __device__ float gpu_column_sum(size_t rows, int inside,
-                                       float (&tree)[GPU_COLUMN_ROWS][GPU_COLUMNS], Add add,
+static __device__ float gpu_column_sum(size_t rows, int inside, float (&tree)[GPU_COLUMN_ROWS][GPU_COLUMNS], Add add,
                                        Term term)
 {
     float s[GPU_COLUMN_LANES];
@@ -35,9 +34,9 @@ static __device__ float gpu_column_sum(size_t rows, int inside,
     GPU_UNROLL
     for (int h = GPU_COLUMN_LANES / 2; h > 0; h /= 2)
         GPU_UNROLL
-        for (int k = 0; k < GPU_COLUMN_LANES / 2; k++)
-            if (k < h)
-                s[k] = add(s[k], s[k + h]);
+    for (int k = 0; k < GPU_COLUMN_LANES / 2; k++)
+        if (k < h)
+            s[k] = add(s[k], s[k + h]);
     tree[r][c] = s[0];
     __syncthreads();
     for (unsigned h = GPU_COLUMN_ROWS / 2; h > 0; h /= 2) {
@@ -53,8 +52,7 @@ static __device__ float gpu_column_sum(size_t rows, int inside,
 /* The same in binary32. */
 template <class Term>
 static __device__ __forceinline__ float gpu_column_sum(size_t rows, int inside,
-                                                       float (&tree)[GPU_COLUMN_ROWS][GPU_COLUMNS],
-                                                       Term term)
+                                                       float (&tree)[GPU_COLUMN_ROWS][GPU_COLUMNS], Term term)
 {
     return gpu_column_sum(
         rows, inside, tree, [](float a, float b) { return __fadd_rn(a, b); }, term);
@@ -70,9 +68,8 @@ struct gpu_columns {
 typedef gpu_list<gpu_columns, 64> gpu_column_list;
 static_assert(sizeof(gpu_column_list) + 2 * sizeof(gpu_format) <= GPU_LIST_PARAMETERS, "too many");
 
-GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
-    column_sums_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from,
-                       GPU_CONSTANT(gpu_column_list) list)
+GPU_KERNEL void __launch_bounds__(GPU_COLUMNS *GPU_COLUMN_ROWS)
+    column_sums_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from, GPU_CONSTANT(gpu_column_list) list)
 {
     GPU_SHARED(float, tree, [GPU_COLUMN_ROWS][GPU_COLUMNS]);
     gpu_counter c;
@@ -80,9 +77,8 @@ GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
     const gpu_columns p = list.item[k];
     const size_t column = (size_t)gpu_list_block(list, k) * GPU_COLUMNS + threadIdx.x;
     const int inside = column < p.cols;
-    const float sum = gpu_column_sum(p.rows, inside, tree, [&](size_t row) {
-        return gpu_value(from, p.x, row * p.cols + column);
-    });
+    const float sum = gpu_column_sum(p.rows, inside, tree,
+                                     [&](size_t row) { return gpu_value(from, p.x, row * p.cols + column); });
     if (inside && threadIdx.y == 0)
         gpu_put(to, p.y, column, sum, &c);
     c.give(p.counts);
@@ -93,8 +89,7 @@ GPU_KERNEL void __launch_bounds__(GPU_COLUMNS * GPU_COLUMN_ROWS)
 enum { GPU_MEAN_THREADS = 256 };
 
 /* *mean = (the sum of n numbers in 256 lanes) / count; one block. */
-GPU_KERNEL void __launch_bounds__(GPU_MEAN_THREADS)
-    mean_kernel(const float *x, size_t n, float count, float *mean)
+GPU_KERNEL void __launch_bounds__(GPU_MEAN_THREADS) mean_kernel(const float *x, size_t n, float count, float *mean)
 {
     GPU_SHARED(float, s, [GPU_MEAN_THREADS]);
     const unsigned t = threadIdx.x;

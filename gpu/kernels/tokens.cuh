@@ -10,24 +10,23 @@
 
 /* y = a + b, b of `period` elements that are repeated. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    add_kernel(GPU_CONSTANT(gpu_format) to, void *y, GPU_CONSTANT(gpu_format) fa,
-               const void *a, GPU_CONSTANT(gpu_format) fb, const void *b, size_t n,
-               size_t period, gpu_word *counts)
+    add_kernel(GPU_CONSTANT(gpu_format) to, void *y, GPU_CONSTANT(gpu_format) fa, const void *a,
+               GPU_CONSTANT(gpu_format) fb, const void *b, size_t n, size_t period, gpu_word *counts)
 {
     gpu_counter c;
     GPU_FOR(i, n)
-        gpu_put(to, y, i, __fadd_rn(gpu_value(fa, a, i), gpu_value(fb, b, i % period)), &c);
+    gpu_put(to, y, i, __fadd_rn(gpu_value(fa, a, i), gpu_value(fb, b, i % period)), &c);
     c.give(counts);
 }
 
 /* n elements of the table, those of dy that are a whole number of tables further. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    add_rows_backward_kernel(GPU_CONSTANT(gpu_format) to, void *dtable,
-                             GPU_CONSTANT(gpu_format) from, const void *dy, size_t n,
-                             size_t of_dy, gpu_word *counts)
+    add_rows_backward_kernel(GPU_CONSTANT(gpu_format) to, void *dtable, GPU_CONSTANT(gpu_format) from, const void *dy,
+                             size_t n, size_t of_dy, gpu_word *counts)
 {
     gpu_counter c;
-    GPU_FOR(i, n) {
+    GPU_FOR(i, n)
+    {
         float s = 0;
         for (size_t k = i; k < of_dy; k += n)
             s = __fadd_rn(s, gpu_value(from, dy, k));
@@ -37,25 +36,24 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    embed_kernel(GPU_CONSTANT(gpu_format) to, void *y,
-                 GPU_CONSTANT(gpu_format) from, const void *table, const uint32_t *index,
-                 size_t n, size_t cols, gpu_word *counts)
+    embed_kernel(GPU_CONSTANT(gpu_format) to, void *y, GPU_CONSTANT(gpu_format) from, const void *table,
+                 const uint32_t *index, size_t n, size_t cols, gpu_word *counts)
 {
     gpu_counter c;
     GPU_FOR(i, n)
-        gpu_put(to, y, i, gpu_value(from, table, index[i / cols] * cols + i % cols), &c);
+    gpu_put(to, y, i, gpu_value(from, table, index[i / cols] * cols + i % cols), &c);
     c.give(counts);
 }
 
 /* rows[begin[v]] to rows[begin[v + 1] - 1], ascending: the rows of dy that belong to row v of the table. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    embed_backward_kernel(GPU_CONSTANT(gpu_format) to, void *dtable,
-                          GPU_CONSTANT(gpu_format) from, const void *dy,
-                          const uint32_t *begin, const uint32_t *rows, size_t n, size_t cols,
-                          int added, gpu_word *counts)
+    embed_backward_kernel(GPU_CONSTANT(gpu_format) to, void *dtable, GPU_CONSTANT(gpu_format) from, const void *dy,
+                          const uint32_t *begin, const uint32_t *rows, size_t n, size_t cols, int added,
+                          gpu_word *counts)
 {
     gpu_counter c;
-    GPU_FOR(i, n) {
+    GPU_FOR(i, n)
+    {
         const size_t v = i / cols, column = i % cols;
         float s = added ? gpu_value(to, dtable, i) : 0.0f;
         for (uint32_t k = begin[v]; k < begin[v + 1]; k++)
@@ -67,12 +65,12 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
 
 /* Matrices of `matrix` elements: each of y is the sum of `group` of x, one below the other. */
 GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    add_groups_kernel(GPU_CONSTANT(gpu_format) to, void *y,
-                      GPU_CONSTANT(gpu_format) from, const void *x, size_t n,
+    add_groups_kernel(GPU_CONSTANT(gpu_format) to, void *y, GPU_CONSTANT(gpu_format) from, const void *x, size_t n,
                       size_t matrix, size_t group, gpu_word *counts)
 {
     gpu_counter c;
-    GPU_FOR(i, n) {
+    GPU_FOR(i, n)
+    {
         const size_t first = i / matrix * group * matrix + i % matrix;
         float s = gpu_value(from, x, first);
         for (size_t k = 1; k < group; k++)
@@ -103,8 +101,7 @@ struct gpu_sum {
 typedef gpu_list<gpu_sum, 64> gpu_sums;
 static_assert(sizeof(gpu_reduce) + sizeof(gpu_sums) <= GPU_LIST_PARAMETERS, "too many");
 
-static __device__ __forceinline__ float reduce_one(const gpu_reduce &r, const void *const *x,
-                                                   size_t rank, size_t i)
+static __device__ __forceinline__ float reduce_one(const gpu_reduce &r, const void *const *x, size_t rank, size_t i)
 {
     const float v = gpu_hold(r.wire, gpu_value(r.x, x[rank], i));
     return r.average == MPSIM_AVERAGE_BEFORE ? gpu_hold(r.wire, __fmul_rn(v, r.share)) : v;
@@ -147,9 +144,9 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
 {
     const unsigned k = gpu_list_item(list);
     const gpu_sum a = list.item[k];
-    GPU_FOR_ITEM(i, list, k, a.n) {
-        float s = r.order == MPSIM_REDUCE_TREE ? reduce_tree(r, a.x, i)
-                                               : reduce_chain(r, a.x, a.chunk, i);
+    GPU_FOR_ITEM(i, list, k, a.n)
+    {
+        float s = r.order == MPSIM_REDUCE_TREE ? reduce_tree(r, a.x, i) : reduce_chain(r, a.x, a.chunk, i);
         if (r.average == MPSIM_AVERAGE_AFTER)
             s = __fdiv_rn(s, (float)r.ranks);
         gpu_store(r.result, a.y, i, gpu_encode(r.result, GPU_NEAREST, s).code);

@@ -54,8 +54,7 @@ static void give_up_group(gpu_session *s, item failed)
 {
     char group[GPU_GROUP], other[GPU_GROUP], why[256];
     failed.part->group(s, failed.i, group, sizeof group);
-    snprintf(why, sizeof why, "not run: %s failed in %s %s", group, failed.part->name,
-             failed.part->item(s, failed.i));
+    snprintf(why, sizeof why, "not run: %s failed in %s %s", group, failed.part->name, failed.part->item(s, failed.i));
     for (size_t i = 0; group[0] && i < count_all(s); i++) {
         const item x = item_at(s, i);
         x.part->group(s, x.i, other, sizeof other);

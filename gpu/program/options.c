@@ -13,23 +13,22 @@
 
 static int usage(FILE *to, int status)
 {
-    fprintf(to,
-            "usage: mpsim-gpu [option]...\n"
-            "Compare the first CUDA device with mpsim's reference, bit for bit: instructions, tensor\n"
-            "cores, whole trainings step by step; measure its kernels.\n"
-            "  --quick           a thousandth of the inputs, a tenth of the training\n"
-            "  --tiny            far less: for compute-sanitizer\n"
-            "  --only WORD       only what has WORD in its name: probes, training, speed, checks,\n"
-            "                    or a part of a name, as wgmma or mlp-fp16; may be repeated\n"
-            "  --skip WORD       all but these; may be repeated\n"
-            "  --limit SECONDS   an item that is silent for so long is given up (default: 15 to 60)\n"
-            "  --one-process     do everything in one process, which the first fault ends: for\n"
-            "                    debuggers and compute-sanitizer\n"
-            "  --runs DIR       the trainings (default: " GPU_RUNS_DIR ")\n"
-            "  --output FILE     write the record (JSON, schema mpsim.gpu/1), and beside it the\n"
-            "                    digests of the trainings\n"
-            "  --output-dir DIR  the same, named DIR/<device>-<date>.json; DIR is made if need be\n"
-            "Exit: 0 all agrees, 1 something differs, 2 usage, 4 trouble, 77 no device.\n");
+    fprintf(to, "usage: mpsim-gpu [option]...\n"
+                "Compare the first CUDA device with mpsim's reference, bit for bit: instructions, tensor\n"
+                "cores, whole trainings step by step; measure its kernels.\n"
+                "  --quick           a thousandth of the inputs, a tenth of the training\n"
+                "  --tiny            far less: for compute-sanitizer\n"
+                "  --only WORD       only what has WORD in its name: probes, training, speed, checks,\n"
+                "                    or a part of a name, as wgmma or mlp-fp16; may be repeated\n"
+                "  --skip WORD       all but these; may be repeated\n"
+                "  --limit SECONDS   an item that is silent for so long is given up (default: 15 to 60)\n"
+                "  --one-process     do everything in one process, which the first fault ends: for\n"
+                "                    debuggers and compute-sanitizer\n"
+                "  --runs DIR       the trainings (default: " GPU_RUNS_DIR ")\n"
+                "  --output FILE     write the record (JSON, schema mpsim.gpu/1), and beside it the\n"
+                "                    digests of the trainings\n"
+                "  --output-dir DIR  the same, named DIR/<device>-<date>.json; DIR is made if need be\n"
+                "Exit: 0 all agrees, 1 something differs, 2 usage, 4 trouble, 77 no device.\n");
     return status;
 }
 
@@ -50,9 +49,7 @@ static int take(gpu_options *o, const char *name, const char *value)
     const struct {
         const char *name;
         const char **value;
-    } single[] = {{"--output", &o->output},
-                  {"--output-dir", &o->directory},
-                  {"--runs", &o->runs}};
+    } single[] = {{"--output", &o->output}, {"--output-dir", &o->directory}, {"--runs", &o->runs}};
     for (size_t k = 0; value && k < sizeof single / sizeof *single; k++)
         if (strcmp(name, single[k].name) == 0) {
             *single[k].value = value;
@@ -85,8 +82,7 @@ int gpu_options_parse(gpu_options *o, int argc, char **argv)
         else if (taken == 0 && strcmp(argv[i], "--one-process") == 0)
             o->one_process = 1;
         else
-            return 1 + (strcmp(argv[i], "--help") == 0 ? usage(stdout, GPU_AGREES)
-                                                       : usage(stderr, GPU_USAGE));
+            return 1 + (strcmp(argv[i], "--help") == 0 ? usage(stdout, GPU_AGREES) : usage(stderr, GPU_USAGE));
     }
     return 0;
 }

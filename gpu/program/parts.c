@@ -264,8 +264,8 @@ static void run_training(gpu_session *s, size_t i)
         .device = device,
         .alive = gpu_worker_alive,
     };
-    snprintf(device, sizeof device, "%.128s, driver %.63s, %.31s", s->record.device.name,
-             s->record.device.driver_name, s->record.date);
+    snprintf(device, sizeof device, "%.128s, driver %.63s, %.31s", s->record.device.name, s->record.device.driver_name,
+             s->record.date);
     parallel_init(0);
     gpu_training_run(&s->trainings[i], s->options.runs, &how);
 }
@@ -283,8 +283,7 @@ static void fail_training(gpu_session *s, size_t i, const char *why)
     if (t->status == GPU_TRAINING_DIFFERS)
         return;
     t->status = GPU_TRAINING_FAILED;
-    snprintf(t->report, sizeof t->report, "behind %llu equal steps: %.300s",
-             (unsigned long long)t->compared, why);
+    snprintf(t->report, sizeof t->report, "behind %llu equal steps: %.300s", (unsigned long long)t->compared, why);
 }
 
 static void skip_training(gpu_session *s, size_t i, const char *why)
@@ -302,16 +301,15 @@ static void head_trainings(const gpu_session *s)
 
 /* Seconds: several times what an item is thought to take on a device; of a training, a step. */
 const gpu_part gpu_parts[GPU_PARTS] = {
-    {"checks", 15, count_checks, check_name, check_group, run_look, print_look, fail_look, skip_look, NULL,
-     foot_looks},
-    {"probes", 15, count_probes, probe_name, probe_group, run_probe, print_probe, fail_probe, skip_probe,
-     NULL, foot_probes},
-    {"speed", 30, count_speeds, speed_name, speed_group, run_speed, print_speed, fail_speed, skip_speed,
-     head_speeds, foot_empty},
-    {"checks", 40, count_checks, check_name, check_group, run_check, print_check, fail_check, skip_check,
-     head_checks, foot_checks},
-    {"training", 60, count_trainings, training_name, training_group, run_training, print_training,
-     fail_training, skip_training, head_trainings, foot_empty},
+    {"checks", 15, count_checks, check_name, check_group, run_look, print_look, fail_look, skip_look, NULL, foot_looks},
+    {"probes", 15, count_probes, probe_name, probe_group, run_probe, print_probe, fail_probe, skip_probe, NULL,
+     foot_probes},
+    {"speed", 30, count_speeds, speed_name, speed_group, run_speed, print_speed, fail_speed, skip_speed, head_speeds,
+     foot_empty},
+    {"checks", 40, count_checks, check_name, check_group, run_check, print_check, fail_check, skip_check, head_checks,
+     foot_checks},
+    {"training", 60, count_trainings, training_name, training_group, run_training, print_training, fail_training,
+     skip_training, head_trainings, foot_empty},
 };
 
 /* ---- the beginning ---- */
@@ -339,8 +337,7 @@ static void list_checks(gpu_session *s)
 static void list_trainings(gpu_session *s)
 {
     char why[1200];
-    s->record.trainings =
-        gpu_training_list(s->trainings, GPU_TRAININGS, s->options.runs, why, sizeof why);
+    s->record.trainings = gpu_training_list(s->trainings, GPU_TRAININGS, s->options.runs, why, sizeof why);
     for (size_t i = 0; i < s->record.trainings; i++)
         skip_training(s, i, reason(s, "training", s->trainings[i].run));
     if (s->record.trainings == 0 && gpu_options_chosen(&s->options, "training", "")) {

@@ -9,16 +9,15 @@
 
 void gpu_print_device(const gpu_device *d)
 {
-    printf("device: %s, compute capability %d.%d, driver %s (CUDA %d), toolkit %d\n\n", d->name,
-           d->sm / 10, d->sm % 10, d->driver_name, d->driver, d->runtime);
+    printf("device: %s, compute capability %d.%d, driver %s (CUDA %d), toolkit %d\n\n", d->name, d->sm / 10, d->sm % 10,
+           d->driver_name, d->driver, d->runtime);
 }
 
 /* ---- checks ---- */
 
 void gpu_print_checks_head(void)
 {
-    printf("%-34s %11s %11s %8s  %s\n", "check", "compared", "mismatches", "seconds",
-           "first mismatch");
+    printf("%-34s %11s %11s %8s  %s\n", "check", "compared", "mismatches", "seconds", "first mismatch");
 }
 
 int gpu_print_check(const char *name, const gpu_result *r)
@@ -100,8 +99,8 @@ int gpu_print_speed(const gpu_speed_row *r)
 
 void gpu_print_trainings_head(void)
 {
-    printf("%-16s %-14s %6s %9s %9s %18s %9s %9s  %s\n", "training", "products of", "steps",
-           "equal", "tensors", "loss", "skipped", "ms/step", "");
+    printf("%-16s %-14s %6s %9s %9s %18s %9s %9s  %s\n", "training", "products of", "steps", "equal", "tensors", "loss",
+           "skipped", "ms/step", "");
 }
 
 int gpu_print_training(const gpu_training *t)
@@ -114,8 +113,7 @@ int gpu_print_training(const gpu_training *t)
         return GPU_AGREES;
     }
     snprintf(loss, sizeof loss, "%.4f to %.4f", (double)t->first_loss, (double)t->last_loss);
-    printf("%-16s %-14s %6" PRIu64 " %9" PRIu64 " %9" PRIu64 " %18s %9" PRIu64 " %9.3f  %s%s\n",
-           t->run, t->arch, t->steps, t->compared, t->tensors, loss, t->skipped,
-           1e3 * t->seconds_step, words[t->status], t->report);
+    printf("%-16s %-14s %6" PRIu64 " %9" PRIu64 " %9" PRIu64 " %18s %9" PRIu64 " %9.3f  %s%s\n", t->run, t->arch,
+           t->steps, t->compared, t->tensors, loss, t->skipped, 1e3 * t->seconds_step, words[t->status], t->report);
     return statuses[t->status];
 }

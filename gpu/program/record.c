@@ -54,21 +54,21 @@ static void write_check(FILE *to, size_t i, const gpu_record *record)
         fprintf(to, ",\"model\":");
         string(to, m.name);
     }
-    fprintf(to, ",\"count\":%" PRIu64 ",\"mismatches\":%" PRIu64 ",\"question\":%s", r->count,
-            r->mismatches, r->question ? "true" : "false");
+    fprintf(to, ",\"count\":%" PRIu64 ",\"mismatches\":%" PRIu64 ",\"question\":%s", r->count, r->mismatches,
+            r->question ? "true" : "false");
     fprintf(to, ",\"odd_nans\":%" PRIu64, r->odd_nans);
-    fprintf(to, ",\"digest_all\":\"%016" PRIx64 "\",\"digest_sample\":\"%016" PRIx64
-                "\",\"digest_large\":\"%016" PRIx64 "\"",
+    fprintf(to,
+            ",\"digest_all\":\"%016" PRIx64 "\",\"digest_sample\":\"%016" PRIx64 "\",\"digest_large\":\"%016" PRIx64
+            "\"",
             r->digest_all, r->digest_sample, r->digest_large);
-    fprintf(to, ",\"sample_end\":%" PRIu64 ",\"sample_step\":%" PRIu64 ",\"large_step\":%" PRIu64,
-            r->sample_end, r->sample_step, r->large_step);
+    fprintf(to, ",\"sample_end\":%" PRIu64 ",\"sample_step\":%" PRIu64 ",\"large_step\":%" PRIu64, r->sample_end,
+            r->sample_step, r->large_step);
     if (r->mismatches) {
         fprintf(to, ",\"first\":%" PRIu64 ",\"text\":", r->first);
         string(to, r->text);
         fprintf(to, ",\"samples\":[");
         for (uint32_t k = 0; k < r->kept; k++)
-            fprintf(to, "%s[%" PRIu64 ",%" PRIu32 "]", k ? "," : "", r->kept_index[k],
-                    r->kept_output[k]);
+            fprintf(to, "%s[%" PRIu64 ",%" PRIu32 "]", k ? "," : "", r->kept_index[k], r->kept_output[k]);
         putc(']', to);
     }
     fprintf(to, ",\"seconds\":%.3f}", r->seconds);
@@ -130,8 +130,8 @@ static void write_training(FILE *to, size_t i, const gpu_record *record)
         write_text(to, "report", t->report);
     if (t->steps) {
         write_text(to, "arch", t->arch);
-        fprintf(to, ",\"steps\":%" PRIu64 ",\"compared\":%" PRIu64 ",\"tensors\":%" PRIu64
-                    ",\"skipped_steps\":%" PRIu64,
+        fprintf(to,
+                ",\"steps\":%" PRIu64 ",\"compared\":%" PRIu64 ",\"tensors\":%" PRIu64 ",\"skipped_steps\":%" PRIu64,
                 t->steps, t->compared, t->tensors, t->skipped);
         write_number(to, "first_loss", (double)t->first_loss);
         write_number(to, "last_loss", (double)t->last_loss);

@@ -16,7 +16,7 @@ extern "C" {
 typedef struct gpu_record {
     gpu_device device;
     char date[32]; /* UTC, "2026-11-20T12:00:00Z" */
-    int quick; /* GPU_RUN_FULL, ... */
+    int quick;     /* GPU_RUN_FULL, ... */
     size_t checks, probes, trainings, speeds;
     const gpu_result *result; /* of check i */
     const gpu_probe *probe;

@@ -35,9 +35,9 @@ typedef struct gpu_part {
     /* The instruction or kernel that the item is about, "": none. What fails takes no other item of its
      * group along: they are skipped. */
     void (*group)(const gpu_session *s, size_t i, char *to, size_t size);
-    void (*run)(gpu_session *s, size_t i);                     /* W */
-    int (*print)(gpu_session *s, size_t i);                    /* an exit status */
-    void (*fail)(gpu_session *s, size_t i, const char *why);   /* its process did not survive it */
+    void (*run)(gpu_session *s, size_t i);                   /* W */
+    int (*print)(gpu_session *s, size_t i);                  /* an exit status */
+    void (*fail)(gpu_session *s, size_t i, const char *why); /* its process did not survive it */
     void (*skip)(gpu_session *s, size_t i, const char *why);
     void (*head)(const gpu_session *s), (*foot)(const gpu_session *s); /* of a table; or NULL */
 } gpu_part;

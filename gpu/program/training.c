@@ -102,16 +102,14 @@ typedef struct digest_output {
     train_step_digests now;
 } digest_output;
 
-static int open_digests(digest_output *d, gpu_training *t, const gpu_training_how *how,
-                        const train_run *r)
+static int open_digests(digest_output *d, gpu_training *t, const gpu_training_how *how, const train_run *r)
 {
     if (!how->prefix)
         return 0;
     const char *slash = strrchr(how->prefix, '/');
     snprintf(d->path, sizeof d->path, "%s-%s.digests", how->prefix, t->run);
     snprintf(d->part, sizeof d->part, "%s.part", d->path);
-    snprintf(t->digests, sizeof t->digests, "%.150s-%s.digests", slash ? slash + 1 : how->prefix,
-             t->run);
+    snprintf(t->digests, sizeof t->digests, "%.150s-%s.digests", slash ? slash + 1 : how->prefix, t->run);
     d->to = fopen(d->part, "w");
     char what[1100];
     if (d->to && train_digests_head(&d->writer, d->to, r) == 0) {
@@ -157,8 +155,7 @@ static int step_failed(gpu_training *t, uint64_t step, const char *line)
 }
 
 /* Digests of the device's step are taken in any case: they count the tensors. */
-static int digest_step(gpu_training *t, digest_output *d, train *device, const train_step *s,
-                       int tensors)
+static int digest_step(gpu_training *t, digest_output *d, train *device, const train_step *s, int tensors)
 {
     char line[TRAIN_ERROR];
     if (train_digests_take(&d->now, device, s, line))
@@ -171,8 +168,7 @@ static int digest_step(gpu_training *t, digest_output *d, train *device, const t
 }
 
 /* Both in step; from a difference on the device alone, since its digests are what is scarce. */
-static int run_steps(gpu_training *t, digest_output *d, train *device, train *cpu,
-                     const gpu_training_how *how)
+static int run_steps(gpu_training *t, digest_output *d, train *device, train *cpu, const gpu_training_how *how)
 {
     char line[TRAIN_ERROR];
     train_step a, b;

@@ -6,12 +6,18 @@
 #include <string.h>
 
 enum {
-    OP_N = 0, OP_T = 1,                             /* cublasOperation_t   */
-    R_32F = 0, R_16F = 2, R_16BF = 14, R_8F_E4M3 = 28, /* cudaDataType     */
-    COMPUTE_32F = 68,                               /* cublasComputeType_t */
-    ALGO_DEFAULT = -1,                              /* cublasGemmAlgo_t    */
-    DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_FAST_ACCUM = 25, /* cublasLtMatmulDescAttributes_t */
-    PREF_MAX_WORKSPACE_BYTES = 1                    /* cublasLtMatmulPreferenceAttributes_t */
+    OP_N = 0,
+    OP_T = 1, /* cublasOperation_t   */
+    R_32F = 0,
+    R_16F = 2,
+    R_16BF = 14,
+    R_8F_E4M3 = 28,    /* cudaDataType     */
+    COMPUTE_32F = 68,  /* cublasComputeType_t */
+    ALGO_DEFAULT = -1, /* cublasGemmAlgo_t    */
+    DESC_TRANSA = 3,
+    DESC_TRANSB = 4,
+    DESC_FAST_ACCUM = 25,        /* cublasLtMatmulDescAttributes_t */
+    PREF_MAX_WORKSPACE_BYTES = 1 /* cublasLtMatmulPreferenceAttributes_t */
 };
 
 /* The functions of an open library, and a handle. 0, or -1 with a line. */
@@ -42,8 +48,7 @@ int gpu_cublas_open(gpu_cublas *b, const char *name, char *why, size_t size)
         snprintf(why, size, "cuBLAS not found");
         return -1;
     }
-    if (begin(&b->library, sizeof names / sizeof *names, names, functions, &b->create, &b->handle,
-              why, size)) {
+    if (begin(&b->library, sizeof names / sizeof *names, names, functions, &b->create, &b->handle, why, size)) {
         gpu_cublas_close(b);
         return -1;
     }
@@ -59,37 +64,40 @@ void gpu_cublas_close(gpu_cublas *b)
 }
 
 /* Columns first there: d^T = b^T a^T. */
-int gpu_cublas_gemm(const gpu_cublas *b, int n, int bf16, int b_transposed, const void *a,
-                    const void *x, void *d)
+int gpu_cublas_gemm(const gpu_cublas *b, int n, int bf16, int b_transposed, const void *a, const void *x, void *d)
 {
     const float one = 1, zero = 0;
     const int type = bf16 ? R_16BF : R_16F;
-    return b->gemm_ex(b->handle, b_transposed ? OP_T : OP_N, OP_N, n, n, n, &one, x, type, n, a,
-                      type, n, &zero, d, R_32F, n, COMPUTE_32F, ALGO_DEFAULT);
+    return b->gemm_ex(b->handle, b_transposed ? OP_T : OP_N, OP_N, n, n, n, &one, x, type, n, a, type, n, &zero, d,
+                      R_32F, n, COMPUTE_32F, ALGO_DEFAULT);
 }
 
 /* ---- cublasLt ---- */
 
 int gpu_cublaslt_open(gpu_cublaslt *b, const char *name, char *why, size_t size)
 {
-    static const char *const names[] = {
-        "cublasLtCreate",           "cublasLtDestroy",
-        "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute",
-        "cublasLtMatmulDescDestroy", "cublasLtMatrixLayoutCreate",
-        "cublasLtMatrixLayoutDestroy", "cublasLtMatmulPreferenceCreate",
-        "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulPreferenceDestroy",
-        "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul"};
+    static const char *const names[] = {"cublasLtCreate",
+                                        "cublasLtDestroy",
+                                        "cublasLtMatmulDescCreate",
+                                        "cublasLtMatmulDescSetAttribute",
+                                        "cublasLtMatmulDescDestroy",
+                                        "cublasLtMatrixLayoutCreate",
+                                        "cublasLtMatrixLayoutDestroy",
+                                        "cublasLtMatmulPreferenceCreate",
+                                        "cublasLtMatmulPreferenceSetAttribute",
+                                        "cublasLtMatmulPreferenceDestroy",
+                                        "cublasLtMatmulAlgoGetHeuristic",
+                                        "cublasLtMatmul"};
     memset(b, 0, sizeof *b);
     void *const functions[] = {
-        &b->create,        &b->destroy,        &b->operation_create,   &b->operation_set,
-        &b->operation_destroy, &b->matrix_create, &b->matrix_destroy,  &b->preference_create,
-        &b->preference_set, &b->preference_destroy, &b->heuristic,     &b->matmul};
+        &b->create,        &b->destroy,        &b->operation_create,  &b->operation_set,  &b->operation_destroy,
+        &b->matrix_create, &b->matrix_destroy, &b->preference_create, &b->preference_set, &b->preference_destroy,
+        &b->heuristic,     &b->matmul};
     if (gpu_library_open(&b->library, "libcublasLt", name)) {
         snprintf(why, size, "cublasLt not found");
         return -1;
     }
-    if (begin(&b->library, sizeof names / sizeof *names, names, functions, &b->create, &b->handle,
-              why, size)) {
+    if (begin(&b->library, sizeof names / sizeof *names, names, functions, &b->create, &b->handle, why, size)) {
         gpu_cublaslt_close(b);
         return -1;
     }
@@ -135,17 +143,16 @@ int gpu_cublaslt_prepare(gpu_cublaslt *b, int n, int fast_accumulation)
     if (!status)
         status = b->preference_set(b->preference, PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
     if (!status)
-        status = b->heuristic(b->handle, b->operation, b->matrix, b->matrix, b->result, b->result,
-                              b->preference, 1, &b->best, &count);
+        status = b->heuristic(b->handle, b->operation, b->matrix, b->matrix, b->result, b->result, b->preference, 1,
+                              &b->best, &count);
     if (!status)
         status = count > 0 ? b->best.status : GPU_CUBLAS_NOT_SUPPORTED;
     return status;
 }
 
-int gpu_cublaslt_gemm(const gpu_cublaslt *b, const void *a, const void *b_transposed, void *d,
-                      void *workspace)
+int gpu_cublaslt_gemm(const gpu_cublaslt *b, const void *a, const void *b_transposed, void *d, void *workspace)
 {
     const float one = 1, zero = 0;
-    return b->matmul(b->handle, b->operation, &one, b_transposed, b->matrix, a, b->matrix, &zero, d,
-                     b->result, d, b->result, b->best.algorithm, workspace, b->best.workspace, NULL);
+    return b->matmul(b->handle, b->operation, &one, b_transposed, b->matrix, a, b->matrix, &zero, d, b->result, d,
+                     b->result, b->best.algorithm, workspace, b->best.workspace, NULL);
 }

@@ -21,9 +21,9 @@ typedef struct gpu_cublas {
     void *handle;
     int (*create)(void **handle);
     int (*destroy)(void *handle);
-    int (*gemm_ex)(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
-                   const void *a, int type_a, int lda, const void *b, int type_b, int ldb,
-                   const void *beta, void *c, int type_c, int ldc, int compute, int algorithm);
+    int (*gemm_ex)(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *a, int type_a,
+                   int lda, const void *b, int type_b, int ldb, const void *beta, void *c, int type_c, int ldc,
+                   int compute, int algorithm);
 } gpu_cublas;
 
 /* gpu_cublas_open -- 0, or -1 with one line in `why`: not found, or no context. `name`: see gpu_library_open. */
@@ -32,8 +32,7 @@ void gpu_cublas_close(gpu_cublas *b);
 
 /* gpu_cublas_gemm -- d = a b, row-major, n x n each; a and b in fp16 (bf16: 1), b as it is or
  * transposed, d in binary32. 0, or a status of cuBLAS. */
-int gpu_cublas_gemm(const gpu_cublas *b, int n, int bf16, int b_transposed, const void *a,
-                    const void *x, void *d);
+int gpu_cublas_gemm(const gpu_cublas *b, int n, int bf16, int b_transposed, const void *a, const void *x, void *d);
 
 /* ---- cublasLt: products of e4m3 ---- */
 
@@ -59,12 +58,11 @@ typedef struct gpu_cublaslt {
     int (*preference_create)(void **preference);
     int (*preference_set)(void *preference, int attribute, const void *value, size_t bytes);
     int (*preference_destroy)(void *preference);
-    int (*heuristic)(void *handle, void *operation, void *a, void *b, void *c, void *d,
-                     void *preference, int wanted, gpu_cublaslt_algorithm *found, int *count);
-    int (*matmul)(void *handle, void *operation, const void *alpha, const void *a, void *a_matrix,
-                  const void *b, void *b_matrix, const void *beta, const void *c, void *c_matrix,
-                  void *d, void *d_matrix, const uint64_t *algorithm, void *workspace, size_t bytes,
-                  void *stream);
+    int (*heuristic)(void *handle, void *operation, void *a, void *b, void *c, void *d, void *preference, int wanted,
+                     gpu_cublaslt_algorithm *found, int *count);
+    int (*matmul)(void *handle, void *operation, const void *alpha, const void *a, void *a_matrix, const void *b,
+                  void *b_matrix, const void *beta, const void *c, void *c_matrix, void *d, void *d_matrix,
+                  const uint64_t *algorithm, void *workspace, size_t bytes, void *stream);
 } gpu_cublaslt;
 
 enum { GPU_CUBLASLT_WORKSPACE = 32 << 20 };
@@ -79,8 +77,7 @@ int gpu_cublaslt_prepare(gpu_cublaslt *b, int n, int fast_accumulation);
 
 /* gpu_cublaslt_gemm -- d = a b, row-major; a and b transposed in e4m3, d in binary32; workspace: of
  * GPU_CUBLASLT_WORKSPACE bytes. 0, or a status. */
-int gpu_cublaslt_gemm(const gpu_cublaslt *b, const void *a, const void *b_transposed, void *d,
-                      void *workspace);
+int gpu_cublaslt_gemm(const gpu_cublaslt *b, const void *a, const void *b_transposed, void *d, void *workspace);
 
 #ifdef __cplusplus
 }

@@ -65,8 +65,7 @@ static int load_from(gpu_library *l, const char *stem, const char *folder)
 /* Below the folder of a toolkit, or of a Python environment. */
 static int load_below(gpu_library *l, const char *stem, const char *directory, size_t length)
 {
-    static const char *const below[] = {"lib64", "lib", "targets/*/lib",
-                                        "lib/python3*/site-packages/nvidia/*/lib"};
+    static const char *const below[] = {"lib64", "lib", "targets/*/lib", "lib/python3*/site-packages/nvidia/*/lib"};
     char folder[2048];
     for (size_t i = 0; length && i < sizeof below / sizeof *below; i++) {
         snprintf(folder, sizeof folder, "%.*s/%s", (int)length, directory, below[i]);
@@ -119,10 +118,12 @@ static int load_beside_nvcc(gpu_library *l, const char *stem)
 
 static int load_from_system(gpu_library *l, const char *stem)
 {
-    static const char *const folders[] = {
-        "/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/opt/cuda*/lib64",
-        "/usr/lib*/python3*/*-packages/nvidia/*/lib", "/usr/local/lib/python3*/*-packages/nvidia/*/lib",
-        "/opt/*/lib/python3*/*-packages/nvidia/*/lib"};
+    static const char *const folders[] = {"/usr/local/cuda*/lib64",
+                                          "/usr/local/cuda*/targets/*/lib",
+                                          "/opt/cuda*/lib64",
+                                          "/usr/lib*/python3*/*-packages/nvidia/*/lib",
+                                          "/usr/local/lib/python3*/*-packages/nvidia/*/lib",
+                                          "/opt/*/lib/python3*/*-packages/nvidia/*/lib"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         if (load_from(l, stem, folders[i]) == 0)
             return 0;
@@ -148,8 +149,8 @@ static int load_from_python(gpu_library *l, const char *stem)
 
 int gpu_library_open(gpu_library *l, const char *stem, const char *name)
 {
-    static int (*const places[])(gpu_library *, const char *) = {
-        load_named, load_by_loader, load_beside_nvcc, load_from_system, load_from_python};
+    static int (*const places[])(gpu_library *, const char *) = {load_named, load_by_loader, load_beside_nvcc,
+                                                                 load_from_system, load_from_python};
     memset(l, 0, sizeof *l);
     if (name)
         return load(l, name);
@@ -166,8 +167,7 @@ void gpu_library_close(gpu_library *l)
     l->at = NULL;
 }
 
-int gpu_library_functions(const gpu_library *l, size_t n, const char *const *names,
-                          void *const *functions)
+int gpu_library_functions(const gpu_library *l, size_t n, const char *const *names, void *const *functions)
 {
     for (size_t i = 0; i < n; i++) {
         void *p = dlsym(l->at, names[i]);

@@ -22,8 +22,7 @@ void gpu_library_close(gpu_library *l);
 
 /* gpu_library_functions -- n functions by name: 0, or -1 if one is missing. functions[i]: where a pointer to
  * function names[i] is stored. */
-int gpu_library_functions(const gpu_library *l, size_t n, const char *const *names,
-                          void *const *functions);
+int gpu_library_functions(const gpu_library *l, size_t n, const char *const *names, void *const *functions);
 
 #ifdef __cplusplus
 }

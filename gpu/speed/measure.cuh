@@ -14,7 +14,8 @@
 #include <chrono>
 #include <vector>
 
-namespace {
+namespace
+{
 
 /* ---- inputs, the same on CPU and device ---- */
 
@@ -42,14 +43,14 @@ __host__ __device__ inline uint32_t input_bits(int kind, uint64_t i)
 __global__ void fill_kernel(uint32_t *x, size_t n)
 {
     GPU_FOR(i, n)
-        x[i] = input_bits(BELL, i);
+    x[i] = input_bits(BELL, i);
 }
 
 __global__ void compare_kernel(const uint32_t *x, const uint32_t *y, size_t n, gpu_word *apart)
 {
     unsigned mine = 0;
     GPU_FOR(i, n)
-        mine += x[i] != y[i];
+    mine += x[i] != y[i];
     gpu_counter::one(apart, mine);
 }
 
@@ -123,7 +124,10 @@ struct memory {
     void *p = nullptr;
     memory() = default;
     memory(const memory &) = delete;
-    ~memory() { cudaFree(p); }
+    ~memory()
+    {
+        cudaFree(p);
+    }
     void get(session *s, size_t bytes)
     {
         unsigned char *q = nullptr;
@@ -148,8 +152,7 @@ template <class F>
 void warm_up(session *s, F run)
 {
     const auto began = std::chrono::steady_clock::now();
-    while (s->error == cudaSuccess &&
-           std::chrono::steady_clock::now() - began < std::chrono::milliseconds(200)) {
+    while (s->error == cudaSuccess && std::chrono::steady_clock::now() - began < std::chrono::milliseconds(200)) {
         run();
         keep_error(s, cudaDeviceSynchronize());
     }
@@ -218,9 +221,8 @@ void compare(session *s, const void *x, const void *y, size_t n)
         keep_error(s, cudaMemset(count.p, 0, sizeof apart));
     if (s->error != cudaSuccess)
         return;
-    GPU_LAUNCH(compare_kernel, grid_of(s, compare_kernel, 256), 256, 0,
-               static_cast<const uint32_t *>(x), static_cast<const uint32_t *>(y), n,
-               static_cast<gpu_word *>(count.p));
+    GPU_LAUNCH(compare_kernel, grid_of(s, compare_kernel, 256), 256, 0, static_cast<const uint32_t *>(x),
+               static_cast<const uint32_t *>(y), n, static_cast<gpu_word *>(count.p));
     keep_error(s, cudaMemcpy(&apart, count.p, sizeof apart, cudaMemcpyDeviceToHost));
     s->row->compared = n;
     s->row->differing = apart;

@@ -18,12 +18,14 @@ static int begin(gpu_nvml *m, const char *bus)
     int (*init)(void);
     int (*by_index)(unsigned, void **);
     int (*by_bus)(const char *, void **);
-    static const char *const names[] = {
-        "nvmlInit_v2",          "nvmlShutdown",
-        "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByPciBusId_v2",
-        "nvmlDeviceGetClockInfo", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature"};
-    void *const functions[] = {&init,     &m->shutdown, &by_index,      &by_bus,
-                               &m->clock, &m->power,    &m->temperature};
+    static const char *const names[] = {"nvmlInit_v2",
+                                        "nvmlShutdown",
+                                        "nvmlDeviceGetHandleByIndex_v2",
+                                        "nvmlDeviceGetHandleByPciBusId_v2",
+                                        "nvmlDeviceGetClockInfo",
+                                        "nvmlDeviceGetPowerUsage",
+                                        "nvmlDeviceGetTemperature"};
+    void *const functions[] = {&init, &m->shutdown, &by_index, &by_bus, &m->clock, &m->power, &m->temperature};
     if (gpu_library_functions(&m->library, sizeof names / sizeof *names, names, functions))
         return m->shutdown = NULL, -1;
     if (init() != 0)

@@ -9,7 +9,8 @@
 
 #include <mpsim/mpsim.h>
 
-namespace {
+namespace
+{
 
 enum { DOTS = 64 };
 
@@ -19,13 +20,12 @@ struct product_case {
 
 /* Codes of a bell for an n x n matrix; `seed` tells two matrices apart. Across: the same numbers,
  * transposed. */
-__global__ void fill_codes_kernel(void *x, size_t n, GPU_CONSTANT(gpu_format) f,
-                                  uint64_t seed, int across)
+__global__ void fill_codes_kernel(void *x, size_t n, GPU_CONSTANT(gpu_format) f, uint64_t seed, int across)
 {
-    GPU_FOR(i, n * n) {
+    GPU_FOR(i, n * n)
+    {
         const uint64_t from = across ? i % n * n + i / n : i;
-        gpu_store(f, x, i,
-                  gpu_encode(f, GPU_NEAREST, __uint_as_float(input_bits(BELL, from + seed))).code);
+        gpu_store(f, x, i, gpu_encode(f, GPU_NEAREST, __uint_as_float(input_bits(BELL, from + seed))).code);
     }
 }
 
@@ -35,14 +35,13 @@ struct product {
     session *s;
     const mpsim_format *format;
     mpsim_model model;
-    size_t n, bytes;           /* order; of a code */
-    memory a, b, across, d;    /* d = a b; across: b transposed */
+    size_t n, bytes;        /* order; of a code */
+    memory a, b, across, d; /* d = a b; across: b transposed */
 };
 
 void fill_codes(product *x, const memory &m, const gpu_format &f, uint64_t seed, int across)
 {
-    GPU_LAUNCH(fill_codes_kernel, grid_of(x->s, fill_codes_kernel, 256), 256, 0, m.p, x->n, f, seed,
-               across);
+    GPU_LAUNCH(fill_codes_kernel, grid_of(x->s, fill_codes_kernel, 256), 256, 0, m.p, x->n, f, seed, across);
 }
 
 /* 0, or -1: the row says why. */
@@ -86,8 +85,7 @@ int sample_dots(product *x, uint32_t got[DOTS], uint32_t want[DOTS])
         keep_error(x->s, cudaMemcpy(row.data(), a + r * line, line, cudaMemcpyDeviceToHost));
         keep_error(x->s, cudaMemcpy(column.data(), across + c * line, line, cudaMemcpyDeviceToHost));
         keep_error(x->s, cudaMemcpy(&got[i], d + r * n + c, sizeof *got, cudaMemcpyDeviceToHost));
-        if (mpsim_dot(&x->model, x->format, row.data(), x->format, column.data(), n, 0, NULL,
-                      &sum) != MPSIM_OK)
+        if (mpsim_dot(&x->model, x->format, row.data(), x->format, column.data(), n, 0, NULL, &sum) != MPSIM_OK)
             return -1;
         want[i] = static_cast<uint32_t>(sum);
     }
@@ -165,10 +163,8 @@ void measure_cublaslt(session *s, const item *it)
     int status = gpu_cublaslt_prepare(&library, static_cast<int>(x.n), it->fast);
     const char *const function = status ? "cublasLtMatmulAlgoGetHeuristic" : "cublasLtMatmul";
     if (!status)
-        measure_time(s, [&] {
-            status = status ? status
-                            : gpu_cublaslt_gemm(&library, x.a.p, x.across.p, x.d.p, workspace.p);
-        });
+        measure_time(
+            s, [&] { status = status ? status : gpu_cublaslt_gemm(&library, x.a.p, x.across.p, x.d.p, workspace.p); });
     finish_library(&x, function, status, &library.library);
     gpu_cublaslt_close(&library);
 }
@@ -198,8 +194,7 @@ int launch_path(product *x, const item *it, void *d)
 const item *first_path(const session *s, size_t *at)
 {
     for (size_t i = 0; i < s->at; i++)
-        if (s->items[i].product && !s->items[i].library &&
-            strcmp(s->items[i].model, s->items[s->at].model) == 0)
+        if (s->items[i].product && !s->items[i].library && strcmp(s->items[i].model, s->items[s->at].model) == 0)
             return *at = i, &s->items[i];
     return NULL;
 }
@@ -209,8 +204,7 @@ void check_sample(product *x, const char *more)
     uint32_t got[DOTS], want[DOTS];
     gpu_speed_row *r = x->s->row;
     r->checked = sample_dots(x, got, want) ? -1 : memcmp(got, want, sizeof got) == 0;
-    snprintf(r->text, sizeof r->text, "%d elements by mpsim_dot, model %s%s", DOTS, x->model.name,
-             more);
+    snprintf(r->text, sizeof r->text, "%d elements by mpsim_dot, model %s%s", DOTS, x->model.name, more);
 }
 
 /* All of the result with that of the first path, which is computed again, or a sample. */
@@ -222,8 +216,7 @@ void check_path(product *x)
     char text[160] = "";
     if (!first || s->rows[at].status != GPU_DONE || s->rows[at].checked != 1) {
         if (first)
-            snprintf(text, sizeof text, "; unchecked: all of it, %.64s was not measured well",
-                     first->name);
+            snprintf(text, sizeof text, "; unchecked: all of it, %.64s was not measured well", first->name);
         check_sample(x, text);
         return;
     }
@@ -232,8 +225,7 @@ void check_path(product *x)
     if (s->error != cudaSuccess || launch_path(x, first, again.p) != 0)
         return;
     compare(s, x->d.p, again.p, x->n * x->n);
-    snprintf(s->row->text, sizeof s->row->text, "all elements: those of %s",
-             strchr(first->name, ',') + 2);
+    snprintf(s->row->text, sizeof s->row->text, "all elements: those of %s", strchr(first->name, ',') + 2);
 }
 
 void measure_path(session *s, const item *it)
@@ -289,13 +281,11 @@ void list_ways(item_list *list, const gpu_speed_plan *plan, const product_case *
     for (const product_way &w : product_ways) {
         const int library = w.measure != measure_path;
         const int is_wgmma = w.path == GPU_GEMM_WGMMA || w.path == GPU_GEMM_WIDE;
-        if ((w.operands != ALL && (w.operands == SIXTEEN_BITS) != (bits == 16)) ||
-            (is_wgmma && plan->sm != 90) ||
+        if ((w.operands != ALL && (w.operands == SIXTEEN_BITS) != (bits == 16)) || (is_wgmma && plan->sm != 90) ||
             (c->more[0] && (library || w.path == GPU_GEMM_WIDE))) /* no such kernel */
             continue;
         item *it = add_item(list, "", w.measure);
-        snprintf(it->name, sizeof it->name, "%.8s %zu^3, %.32s%.12s", c->format, plan->order, w.name,
-                 c->more);
+        snprintf(it->name, sizeof it->name, "%.8s %zu^3, %.32s%.12s", c->format, plan->order, w.name, c->more);
         snprintf(it->group, sizeof it->group, "%.20s %.8s", w.group, c->format);
         snprintf(it->model, sizeof it->model, "%s", model);
         it->flops = 2 * n * n * n;
@@ -313,8 +303,7 @@ void list_products(item_list *list, const gpu_speed_plan *plan)
                                          {"bf16", "bf16-fp32", ""},
                                          {"e4m3", "wgmma-fp8-fp32", ""},
                                          {"e4m3", "wgmma-fp8-promoted", ", promoted"}};
-    static const char *const architectures[] = {"ampere", "ada", "hopper", "blackwell",
-                                                "rtx-blackwell"};
+    static const char *const architectures[] = {"ampere", "ada", "hopper", "blackwell", "rtx-blackwell"};
     for (const product_case &c : cases)
         for (const char *arch : architectures) {
             char model[96];

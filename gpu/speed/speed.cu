@@ -7,8 +7,8 @@
 static int is_in_range(const gpu_speed_plan *plan)
 {
     const size_t n = plan->elements;
-    return plan->runs >= 1 && plan->runs <= 100 && n % COLUMNS == 0 &&
-           (n < SAMPLE || n % SAMPLE == 0) && plan->order % 128 == 0;
+    return plan->runs >= 1 && plan->runs <= 100 && n % COLUMNS == 0 && (n < SAMPLE || n % SAMPLE == 0) &&
+           plan->order % 128 == 0;
 }
 
 static void list_items(item_list *list, const gpu_speed_plan *plan)

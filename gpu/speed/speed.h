@@ -38,11 +38,11 @@ typedef struct gpu_speed_row {
 enum { GPU_SPEED_ROWS = 48 };
 
 typedef struct gpu_speed_plan {
-    int sm;             /* compute capability, 90 */
-    size_t elements;    /* of a tensor; 2^28 binary32 are 1 GiB: far more than an L2 cache; a
+    int sm;                        /* compute capability, 90 */
+    size_t elements;               /* of a tensor; 2^28 binary32 are 1 GiB: far more than an L2 cache; a
                            multiple of 1024, and of 2^20 if it is more; 0: no tensors */
-    size_t order;       /* of the matrices: 4096; a multiple of 128; 0: no products */
-    int before, runs;   /* runs that do not count, 3 (0: no warming up either); runs, at most 100: 20 */
+    size_t order;                  /* of the matrices: 4096; a multiple of 128; 0: no products */
+    int before, runs;              /* runs that do not count, 3 (0: no warming up either); runs, at most 100: 20 */
     const char *cublas, *cublaslt; /* names of the libraries, or NULL: as library.h; */
     const char *nvml;              /* or NULL: libnvidia-ml.so.1                     */
 } gpu_speed_plan;

@@ -8,7 +8,8 @@
 
 #include <mpsim/mpsim.h>
 
-namespace {
+namespace
+{
 
 /* ---- copies ---- */
 
@@ -52,8 +53,7 @@ void measure_copy_by(session *s, F run)
 void measure_runtime_copy(session *s, const item *)
 {
     measure_copy_by(s, [s](void *to, const void *from) {
-        keep_error(s, cudaMemcpyAsync(to, from, 4 * s->plan->elements, cudaMemcpyDeviceToDevice,
-                                      nullptr));
+        keep_error(s, cudaMemcpyAsync(to, from, 4 * s->plan->elements, cudaMemcpyDeviceToDevice, nullptr));
     });
 }
 
@@ -61,8 +61,8 @@ void measure_own_copy(session *s, const item *)
 {
     const int grid = grid_of(s, copy_kernel, 256);
     measure_copy_by(s, [s, grid](void *to, const void *from) {
-        GPU_LAUNCH(copy_kernel, grid, 256, 0, static_cast<uint4 *>(to),
-                   static_cast<const uint4 *>(from), s->plan->elements / 4);
+        GPU_LAUNCH(copy_kernel, grid, 256, 0, static_cast<uint4 *>(to), static_cast<const uint4 *>(from),
+                   s->plan->elements / 4);
     });
 }
 
@@ -171,12 +171,10 @@ int tensor_matches(operands *device, const tensor_case *c, size_t sample)
         part.y.rows = sample / COLUMNS;
     else
         part.x.rows = sample / COLUMNS;
-    if (train_engine_cpu(&cpu.e, NULL) == 0 && fill_tensor(&cpu, c, sample, sample) == 0 &&
-        operate(&cpu, c) == 0) {
+    if (train_engine_cpu(&cpu.e, NULL) == 0 && fill_tensor(&cpu, c, sample, sample) == 0 && operate(&cpu, c) == 0) {
         if (!c->to)
             equal = operate(&part, c) ? -1 : part.digest == cpu.digest;
-        else if (part.e.ops->get(&part.e, &part.y, got.data()) == 0 &&
-                 cpu.e.ops->get(&cpu.e, &cpu.y, want.data()) == 0)
+        else if (part.e.ops->get(&part.e, &part.y, got.data()) == 0 && cpu.e.ops->get(&cpu.e, &cpu.y, want.data()) == 0)
             equal = part.y.inverse == cpu.y.inverse && are_equal(got, want);
     }
     release(&cpu);

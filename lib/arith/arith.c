@@ -15,9 +15,8 @@ static const struct {
     const char *name;
     int operands;
 } ops[MPSIM_OPS] = {
-    [MPSIM_OP_CONVERT] = {"convert", 1}, [MPSIM_OP_ADD] = {"add", 2},
-    [MPSIM_OP_SUB] = {"sub", 2},         [MPSIM_OP_MUL] = {"mul", 2},
-    [MPSIM_OP_DIV] = {"div", 2},         [MPSIM_OP_SQRT] = {"sqrt", 1},
+    [MPSIM_OP_CONVERT] = {"convert", 1}, [MPSIM_OP_ADD] = {"add", 2}, [MPSIM_OP_SUB] = {"sub", 2},
+    [MPSIM_OP_MUL] = {"mul", 2},         [MPSIM_OP_DIV] = {"div", 2}, [MPSIM_OP_SQRT] = {"sqrt", 1},
     [MPSIM_OP_FMA] = {"fma", 3},
 };
 
@@ -67,8 +66,7 @@ mpsim_status mpsim_arith_check(const mpsim_arith *o)
 
 /* ---- one element ---- */
 
-uint64_t mpsim_arith_apply(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_t c,
-                           uint32_t random, unsigned *flags)
+uint64_t mpsim_arith_apply(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_t c, uint32_t random, unsigned *flags)
 {
     unsigned ignored;
     return mpsim_scalar_arith(o, a, b, c, random, flags ? flags : &ignored);
@@ -77,8 +75,7 @@ uint64_t mpsim_arith_apply(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_
 unsigned mpsim_arith_tiny(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_t c, uint32_t random)
 {
     unsigned raised;
-    return mpsim_scalar_tiny(&o->result, &o->rounding, mpsim_scalar_exact(o, a, b, c, &raised),
-                             random);
+    return mpsim_scalar_tiny(&o->result, &o->rounding, mpsim_scalar_exact(o, a, b, c, &raised), random);
 }
 
 int mpsim_compare(const mpsim_format *fa, uint64_t a, const mpsim_format *fb, uint64_t b)
@@ -160,9 +157,8 @@ static mpsim_status start(job *j, const mpsim_arith *o, const mpsim_rng *rng, si
     return MPSIM_OK;
 }
 
-mpsim_status mpsim_arith_array(const mpsim_arith *o, const mpsim_rng *rng, void *result,
-                               const void *a, const void *b, const void *c, size_t n,
-                               mpsim_counts *counts)
+mpsim_status mpsim_arith_array(const mpsim_arith *o, const mpsim_rng *rng, void *result, const void *a, const void *b,
+                               const void *c, size_t n, mpsim_counts *counts)
 {
     job j = {.result = result, .from = {a, b, c}, .counting = counts != NULL};
     const mpsim_status s = start(&j, o, rng, n);

@@ -241,17 +241,14 @@ static mpsim_number tanh_of(mpsim_number x)
     return y;
 }
 
-uint64_t mpsim_function_apply(mpsim_function f, const mpsim_format *operand,
-                              const mpsim_format *result, const mpsim_rounding *r, uint64_t a,
-                              uint32_t random, unsigned *flags)
+uint64_t mpsim_function_apply(mpsim_function f, const mpsim_format *operand, const mpsim_format *result,
+                              const mpsim_rounding *r, uint64_t a, uint32_t random, unsigned *flags)
 {
     const mpsim_number x = mpsim_scalar_operand(operand, r, a);
     unsigned raised = 0, ignored;
     mpsim_number y = x;
     if (x.kind != MPSIM_NUMBER_NAN)
-        y = f == MPSIM_FUNCTION_EXP   ? exp_of(x)
-            : f == MPSIM_FUNCTION_LOG ? log_of(x, &raised)
-                                      : tanh_of(x);
+        y = f == MPSIM_FUNCTION_EXP ? exp_of(x) : f == MPSIM_FUNCTION_LOG ? log_of(x, &raised) : tanh_of(x);
     unsigned *to = flags ? flags : &ignored;
     const uint64_t code = mpsim_scalar_encode(result, r, r->mode, y, random, to);
     *to |= raised;

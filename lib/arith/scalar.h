@@ -119,8 +119,7 @@ static inline MPSIM_HD mpsim_number mpsim_number_invalid(unsigned *flags)
  * bit is what lies below the exact difference or equals it, or-ed with a sticky bit again. Bits
  * are lost only where the exponents are more than 22 apart, and then no more than the top bit
  * cancels. */
-static inline MPSIM_HD mpsim_number mpsim_number_add(mpsim_number x, mpsim_number y, int down,
-                                                     unsigned *flags)
+static inline MPSIM_HD mpsim_number mpsim_number_add(mpsim_number x, mpsim_number y, int down, unsigned *flags)
 {
     if (x.kind == MPSIM_NUMBER_NAN)
         return x;
@@ -158,8 +157,7 @@ static inline MPSIM_HD mpsim_number mpsim_number_add(mpsim_number x, mpsim_numbe
     return mpsim_number_wide(x.sign, a, x.exp);
 }
 
-static inline MPSIM_HD mpsim_number mpsim_number_mul(mpsim_number x, mpsim_number y,
-                                                     unsigned *flags)
+static inline MPSIM_HD mpsim_number mpsim_number_mul(mpsim_number x, mpsim_number y, unsigned *flags)
 {
     const int sign = x.sign ^ y.sign;
     if (x.kind == MPSIM_NUMBER_NAN)
@@ -177,8 +175,7 @@ static inline MPSIM_HD mpsim_number mpsim_number_mul(mpsim_number x, mpsim_numbe
 }
 
 /* x / y, by long division: one bit of the quotient at a time, then the remainder's sticky bit. */
-static inline MPSIM_HD mpsim_number mpsim_number_div(mpsim_number x, mpsim_number y,
-                                                     unsigned *flags)
+static inline MPSIM_HD mpsim_number mpsim_number_div(mpsim_number x, mpsim_number y, unsigned *flags)
 {
     const int sign = x.sign ^ y.sign;
     if (x.kind == MPSIM_NUMBER_NAN)
@@ -186,8 +183,7 @@ static inline MPSIM_HD mpsim_number mpsim_number_div(mpsim_number x, mpsim_numbe
     if (y.kind == MPSIM_NUMBER_NAN)
         return y;
     if (x.kind == MPSIM_NUMBER_INF)
-        return y.kind == MPSIM_NUMBER_INF ? mpsim_number_invalid(flags)
-                                          : mpsim_number_infinity(sign);
+        return y.kind == MPSIM_NUMBER_INF ? mpsim_number_invalid(flags) : mpsim_number_infinity(sign);
     if (y.kind == MPSIM_NUMBER_INF)
         return mpsim_number_make(sign, 0, 0);
     if (y.hi == 0) {
@@ -251,8 +247,8 @@ static inline MPSIM_HD mpsim_number mpsim_number_sqrt(mpsim_number x, unsigned *
 }
 
 /* x y + z, where a NaN counts in the order x, y, z, before an invalid product. */
-static inline MPSIM_HD mpsim_number mpsim_number_fma(mpsim_number x, mpsim_number y,
-                                                     mpsim_number z, int down, unsigned *flags)
+static inline MPSIM_HD mpsim_number mpsim_number_fma(mpsim_number x, mpsim_number y, mpsim_number z, int down,
+                                                     unsigned *flags)
 {
     unsigned of_product = 0;
     const mpsim_number p = mpsim_number_mul(x, y, &of_product);
@@ -265,15 +261,14 @@ static inline MPSIM_HD mpsim_number mpsim_number_fma(mpsim_number x, mpsim_numbe
 /* ---- from codes to a code ---- */
 
 /* The number of an operand, flushed if r says so. */
-static inline MPSIM_HD mpsim_number mpsim_scalar_operand(const mpsim_format *f,
-                                                         const mpsim_rounding *r, uint64_t code)
+static inline MPSIM_HD mpsim_number mpsim_scalar_operand(const mpsim_format *f, const mpsim_rounding *r, uint64_t code)
 {
     return mpsim_scalar_flush(r, mpsim_scalar_unpack(f, code), mpsim_emin(f));
 }
 
 /* The exact value of an operation, not rounded yet; *raised receives what it raises itself. */
-static inline MPSIM_HD mpsim_number mpsim_scalar_exact(const mpsim_arith *o, uint64_t a, uint64_t b,
-                                                       uint64_t c, unsigned *raised)
+static inline MPSIM_HD mpsim_number mpsim_scalar_exact(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_t c,
+                                                       unsigned *raised)
 {
     const mpsim_rounding *r = &o->rounding;
     const int down = r->mode == MPSIM_ROUND_DOWN;
@@ -308,8 +303,8 @@ static inline MPSIM_HD mpsim_number mpsim_scalar_exact(const mpsim_arith *o, uin
     return z;
 }
 
-static inline MPSIM_HD uint64_t mpsim_scalar_arith(const mpsim_arith *o, uint64_t a, uint64_t b,
-                                                   uint64_t c, uint32_t random, unsigned *flags)
+static inline MPSIM_HD uint64_t mpsim_scalar_arith(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_t c,
+                                                   uint32_t random, unsigned *flags)
 {
     const mpsim_rounding *r = &o->rounding;
     unsigned raised;

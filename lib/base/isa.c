@@ -45,8 +45,7 @@ static const row rows[] = {
 #ifdef HAVE_NEON
     {"neon", MPSIM_ISA_NEON, always},
 #endif
-    {"generic", MPSIM_ISA_GENERIC, always},
-    {"scalar", MPSIM_ISA_SCALAR, always},
+    {"generic", MPSIM_ISA_GENERIC, always},   {"scalar", MPSIM_ISA_SCALAR, always},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 

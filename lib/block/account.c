@@ -23,16 +23,16 @@ static int is_plain(const work *w, group *g, size_t k)
     const int e = exponent(g->inverse[k]), of = exponent(g->factor[k]);
     const int largest = (int)(g->amax[k] >> 23) - 127;
     g->top[k] = (int16_t)(2 * (e + w->step));
-    return (e + w->lowest >= -90) & (e + w->highest <= 120) & (of >= -120) & (of <= 119) &
-           (largest <= 119) & (largest + of <= 118) & (g->amax[k] > 0);
+    return (e + w->lowest >= -90) & (e + w->highest <= 120) & (of >= -120) & (of <= 119) & (largest <= 119) &
+           (largest + of <= 118) & (g->amax[k] > 0);
 }
 
 /* Zeros stay zeros if the numbers that they meet are ones. */
 static int is_zero(const work *w, const group *g, size_t k)
 {
     const mpsim_blocks *out = w->reference.out;
-    return g->amax[k] == 0 && isfinite(g->factor[k]) && g->factor[k] > 0 &&
-           isfinite(g->inverse[k]) && !out->codes && !out->values && !out->origin;
+    return g->amax[k] == 0 && isfinite(g->factor[k]) && g->factor[k] > 0 && isfinite(g->inverse[k]) && !out->codes &&
+           !out->values && !out->origin;
 }
 
 void mpsim_block_sort(work *w, group *g, const span *s)
@@ -59,13 +59,18 @@ void mpsim_block_account(work *w, group *g, const span *s, size_t at)
     uint32_t room[BATCH + MPSIM_RNG_ROOM];
     for (size_t i = 0, m; i < total; i += m) {
         m = total - i < BATCH ? total - i : BATCH;
-        const mpsim_block_row row = {
-            .x = r->x + at + i, .origin = out->origin ? out->origin + at + i : NULL,
-            .words = r->rng ? mpsim_rng_words(room, r->rng, at + i, m) : NULL,
-            .codes = out->codes ? out->codes + at + i : NULL,
-            .values = out->values ? out->values + at + i : NULL,
-            .width = s->n > 1 ? s->width : m, .n = s->n, .factor = g->factor, .inverse = g->inverse,
-            .plain = g->plain, .top = g->top, .seen = g->seen};
+        const mpsim_block_row row = {.x = r->x + at + i,
+                                     .origin = out->origin ? out->origin + at + i : NULL,
+                                     .words = r->rng ? mpsim_rng_words(room, r->rng, at + i, m) : NULL,
+                                     .codes = out->codes ? out->codes + at + i : NULL,
+                                     .values = out->values ? out->values + at + i : NULL,
+                                     .width = s->n > 1 ? s->width : m,
+                                     .n = s->n,
+                                     .factor = g->factor,
+                                     .inverse = g->inverse,
+                                     .plain = g->plain,
+                                     .top = g->top,
+                                     .seen = g->seen};
         w->account(&w->kernel, &row, &w->errors);
     }
 }

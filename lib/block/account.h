@@ -10,9 +10,9 @@ typedef struct mpsim_block_pass {
     mpsim_block_work reference;
     const mpsim_block_functions *functions; /* NULL: the reference does everything    */
     mpsim_block_kernel kernel;
-    mpsim_block_cast_function *cast;        /* NULL: the batches do all casts         */
-    mpsim_block_errors_function *account;   /* NULL: the batches make all statistics  */
-    mpsim_block_errors errors;              /* that it adds to `found`                */
+    mpsim_block_cast_function *cast;      /* NULL: the batches do all casts         */
+    mpsim_block_errors_function *account; /* NULL: the batches make all statistics  */
+    mpsim_block_errors errors;            /* that it adds to `found`                */
     mpsim_cast_stats found;
     int lowest, highest; /* exponents of the smallest number, and above the largest  */
     int step;            /* most errors are below 2^step scales                      */
@@ -23,7 +23,7 @@ typedef struct mpsim_block_group {
     uint32_t amax[MPSIM_BLOCK_BATCH]; /* its bits */
     float factor[MPSIM_BLOCK_BATCH], inverse[MPSIM_BLOCK_BATCH];
     uint8_t code[MPSIM_BLOCK_BATCH];
-    uint8_t irregular[MPSIM_BLOCK_BATCH]; /* amax or factor is not finite */
+    uint8_t irregular[MPSIM_BLOCK_BATCH];     /* amax or factor is not finite */
     mpsim_block_seen seen[MPSIM_BLOCK_BATCH]; /* for statistics of blocks */
     int any_irregular;
     uint8_t plain[MPSIM_BLOCK_BATCH], left[MPSIM_BLOCK_BATCH]; /* for `account`: to it, to the batches */

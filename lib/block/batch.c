@@ -19,8 +19,7 @@ static float settle_nan(float y, float x, float factor)
 {
     if (!isnan(y))
         return y;
-    const uint32_t from =
-        isnan(factor) ? mpsim_bits_f32(factor) : isnan(x) ? mpsim_bits_f32(x) : 0xffc00000u;
+    const uint32_t from = isnan(factor) ? mpsim_bits_f32(factor) : isnan(x) ? mpsim_bits_f32(x) : 0xffc00000u;
     return mpsim_f32_bits(from | 0x400000u);
 }
 
@@ -82,8 +81,7 @@ static void encode_fp4_grid(const work *w, size_t from, size_t n, uint8_t *codes
         unsigned flags = 0;
         codes[i] = 7; /* NaN: +6 */
         if (!isnan(y)) {
-            const uint32_t word =
-                mpsim_rng_word(w->rng->seed, w->rng->stream, w->rng->index + w->start + from + i);
+            const uint32_t word = mpsim_rng_word(w->rng->seed, w->rng->stream, w->rng->index + w->start + from + i);
             const float q = fp4_stochastic(fabsf(y), word, &flags);
             codes[i] = (uint8_t)(code_of[(int)(2 * q)] | (signbit(y) ? 8 : 0));
             if (isinf(y))
@@ -132,8 +130,7 @@ static int is_exact(const work *w, size_t i, float x, double q)
     return q == (double)x * (double)w->factor[i];
 }
 
-static void add_casts(const work *w, mpsim_cast_stats *to, const mpsim_counts *c,
-                      const float *values)
+static void add_casts(const work *w, mpsim_cast_stats *to, const mpsim_counts *c, const float *values)
 {
     const float *origin = w->out->origin ? w->out->origin : w->x;
     if (!to)
@@ -154,8 +151,7 @@ static int overflows(const work *w, size_t i)
 /* Add the batch to the statistics. `cast` is what the cast of the scaled elements counted: of it,
  * subnormal results and overflow stand; an element whose product overflowed before it is added, and one
  * whose code stands for a value beyond binary32. */
-static void account(const work *w, const uint8_t *codes, const float *values,
-                    const mpsim_counts *cast)
+static void account(const work *w, const uint8_t *codes, const float *values, const mpsim_counts *cast)
 {
     const mpsim_blocks *out = w->out;
     mpsim_counts c = {.subnormal = cast->subnormal, .overflow = cast->overflow};

@@ -34,8 +34,7 @@ static uint64_t blocks(uint32_t block, uint64_t n)
     return n / one + (n % one != 0);
 }
 
-void mpsim_block_grid(const mpsim_block_recipe *b, size_t rows, size_t cols, size_t *grid_rows,
-                      size_t *grid_cols)
+void mpsim_block_grid(const mpsim_block_recipe *b, size_t rows, size_t cols, size_t *grid_rows, size_t *grid_cols)
 {
     *grid_rows = (size_t)blocks(b->block_rows, rows);
     *grid_cols = (size_t)blocks(b->block_cols, cols);
@@ -93,8 +92,7 @@ static uint32_t amax_scalar(const float *x, size_t n, int drops_nan, uint32_t so
 }
 
 /* Of n blocks of a row, `width` wide each; bits are those of the rows before, or 0. */
-static void amax_row(const work *w, uint32_t *bits, const float *x, size_t width, size_t n,
-                     int drops_nan)
+static void amax_row(const work *w, uint32_t *bits, const float *x, size_t width, size_t n, int drops_nan)
 {
     if (w->functions)
         w->functions->amax(bits, x, width, n, drops_nan);
@@ -114,8 +112,7 @@ static void drop_nans(const work *w, group *g, const span *s)
             continue;
         g->amax[k] = 0;
         for (size_t i = s->top; i < s->top + s->h; i++)
-            g->amax[k] = amax_scalar(r->x + i * r->cols + s->left + k * s->width, s->width, 1,
-                                     g->amax[k]);
+            g->amax[k] = amax_scalar(r->x + i * r->cols + s->left + k * s->width, s->width, 1, g->amax[k]);
         g->left[k] = 1;
     }
 }
@@ -134,8 +131,7 @@ static void scale_blocks(const work *w, group *g, const span *s)
     memset(g->amax, 0, s->n * sizeof *g->amax);
     memset(g->left, 0, s->n);
     for (size_t i = s->top; i < s->top + s->h; i++)
-        amax_row(w, g->amax, r->x + i * r->cols + s->left, s->width, s->n,
-                 r->rule->drops_nan && !w->account);
+        amax_row(w, g->amax, r->x + i * r->cols + s->left, s->width, s->n, r->rule->drops_nan && !w->account);
     if (w->account)
         drop_nans(w, g, s);
     if (r->out->block_amax)
@@ -178,8 +174,7 @@ static void add_to_batch(work *w, group *g, const span *s, size_t at, const uint
             mpsim_block_batch_flush(r);
             r->seen = &g->seen[k];
         }
-        mpsim_block_batch_add(r, at + k * s->width, s->width, g->factor[k], g->inverse[k],
-                              g->irregular[k]);
+        mpsim_block_batch_add(r, at + k * s->width, s->width, g->factor[k], g->inverse[k], g->irregular[k]);
     }
 }
 
@@ -192,9 +187,8 @@ static void cast_row(work *w, const group *g, const span *s, size_t at)
     const int whole = !r->rng && !out->counts;
     for (size_t i = 0, m; i < total; i += m) {
         m = total - i < BATCH || whole ? total - i : BATCH;
-        w->cast(&w->kernel, out->codes ? out->codes + at + i : NULL,
-                out->values ? out->values + at + i : NULL, r->x + at + i, g->factor, g->inverse,
-                r->rng ? mpsim_rng_words(room, r->rng, at + i, m) : NULL,
+        w->cast(&w->kernel, out->codes ? out->codes + at + i : NULL, out->values ? out->values + at + i : NULL,
+                r->x + at + i, g->factor, g->inverse, r->rng ? mpsim_rng_words(room, r->rng, at + i, m) : NULL,
                 s->n > 1 ? s->width : m, s->n, out->counts);
     }
 }
@@ -333,9 +327,8 @@ static void finish(work *w)
         mpsim_counts_add(out->counts, &w->found.counts);
 }
 
-mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const float *x, size_t rows,
-                                  size_t cols, float amax, float given, const mpsim_rng *rng,
-                                  const mpsim_blocks *out, float *tensor_scale)
+mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const float *x, size_t rows, size_t cols, float amax,
+                                  float given, const mpsim_rng *rng, const mpsim_blocks *out, float *tensor_scale)
 {
     work w;
     mpsim_block_work *r = &w.reference;

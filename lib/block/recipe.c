@@ -43,8 +43,8 @@ void mpsim_delayed_config_init(mpsim_delayed_config *c, const mpsim_format *f)
 
 mpsim_status mpsim_delayed_config_check(const mpsim_delayed_config *c)
 {
-    if (!c || c->history < 1 || c->algorithm > MPSIM_AMAX_MOST_RECENT ||
-        c->variant > MPSIM_DELAYED_PYTHON || c->margin < -126 || c->margin > 126)
+    if (!c || c->history < 1 || c->algorithm > MPSIM_AMAX_MOST_RECENT || c->variant > MPSIM_DELAYED_PYTHON ||
+        c->margin < -126 || c->margin > 126)
         return MPSIM_EINVAL;
     return isfinite(c->fp8_max) && c->fp8_max > 0 ? MPSIM_OK : MPSIM_EINVAL;
 }
@@ -97,9 +97,8 @@ static float window_amax(const mpsim_delayed *d, float last)
 /* In torch a number over a tensor is the tensor's reciprocal times the number: two roundings. */
 static float new_scale(const mpsim_delayed_config *c, float amax)
 {
-    const float scale = c->variant == MPSIM_DELAYED_PYTHON
-                            ? 1 / amax * c->fp8_max / ldexpf(1, c->margin)
-                            : c->fp8_max * ldexpf(1, -c->margin) / amax;
+    const float scale = c->variant == MPSIM_DELAYED_PYTHON ? 1 / amax * c->fp8_max / ldexpf(1, c->margin)
+                                                           : c->fp8_max * ldexpf(1, -c->margin) / amax;
     return isinf(scale) ? FLT_MAX : scale;
 }
 

@@ -223,8 +223,7 @@ static mpsim_block_scale binary32(float factor)
 static mpsim_block_scale amax_te_rule(const mpsim_scale_env *env, float amax)
 {
     const mpsim_block_recipe *b = env->recipe;
-    return binary32(mpsim_fp8_scale(amax, env->max, (float)b->amax_epsilon,
-                                    (float)b->scale_for_inf, b->power_of_two));
+    return binary32(mpsim_fp8_scale(amax, env->max, (float)b->amax_epsilon, (float)b->scale_for_inf, b->power_of_two));
 }
 
 /* The quotient in binary64; NaN stays NaN; 2^floor(log2) in binary32, 0 for 0. */
@@ -311,9 +310,7 @@ static float quotient(float a, float b)
     const float q = a / b;
     if (!isnan(q))
         return q;
-    const uint32_t from = isnan(a)   ? mpsim_bits_f32(a)
-                          : isnan(b) ? mpsim_bits_f32(b)
-                                     : 0xffc00000u;
+    const uint32_t from = isnan(a) ? mpsim_bits_f32(a) : isnan(b) ? mpsim_bits_f32(b) : 0xffc00000u;
     return mpsim_f32_bits(from | 0x400000u);
 }
 
@@ -337,9 +334,14 @@ static mpsim_block_scale nvfp4_torchao_rule(const mpsim_scale_env *env, float am
 
 /* ---- the table ---- */
 
-#define E8M0(function, how, ...) \
-    {.block = (function), .cast = (how), .scale_bytes = 1, .largest_code = 254, __VA_ARGS__}
-#define BINARY32(function, ...) {.block = (function), .scale_bytes = 4, __VA_ARGS__}
+#define E8M0(function, how, ...)                                                               \
+    {                                                                                          \
+        .block = (function), .cast = (how), .scale_bytes = 1, .largest_code = 254, __VA_ARGS__ \
+    }
+#define BINARY32(function, ...)                            \
+    {                                                      \
+        .block = (function), .scale_bytes = 4, __VA_ARGS__ \
+    }
 
 static const mpsim_scale_rule_row rules[] = {
     [MPSIM_SCALE_E8M0_FLOOR] = E8M0(floor_rule, MPSIM_CAST_TORCH, .drops_nan = 0),
@@ -349,23 +351,19 @@ static const mpsim_scale_rule_row rules[] = {
     [MPSIM_SCALE_E8M0_TE] = E8M0(te_rule, MPSIM_CAST_CUDA, .drops_nan = 1),
     [MPSIM_SCALE_E8M0_MICROX] = E8M0(microx_rule, MPSIM_CAST_MICROX, .drops_nan = 0),
     [MPSIM_SCALE_AMAX_TE] = BINARY32(amax_te_rule, .drops_nan = 1),
-    [MPSIM_SCALE_AMAX_TORCHAO] = BINARY32(amax_torchao_rule, .cast = MPSIM_CAST_TORCH,
-                                          .dequantize = MPSIM_OVER_FACTOR),
+    [MPSIM_SCALE_AMAX_TORCHAO] = BINARY32(amax_torchao_rule, .cast = MPSIM_CAST_TORCH, .dequantize = MPSIM_OVER_FACTOR),
     [MPSIM_SCALE_MSAMP] = BINARY32(msamp_rule, .takes_given = 1),
-    [MPSIM_SCALE_NVFP4_TE] = {nvfp4_te_tensor, nvfp4_te_rule, MPSIM_CAST_CUDA,
-                              MPSIM_TIMES_INVERSE, .drops_nan = 1, .scale_bytes = 1, .fp4_only = 1,
-                              .least_code = 1, .largest_code = 0x7e},
-    [MPSIM_SCALE_NVFP4_TORCHAO] = {nvfp4_torchao_tensor, nvfp4_torchao_rule, MPSIM_CAST_TORCH,
-                                   MPSIM_TIMES_INVERSE, .scale_bytes = 1, .fp4_only = 1,
-                                   .least_code = 8, .largest_code = 0x7e},
+    [MPSIM_SCALE_NVFP4_TE] = {nvfp4_te_tensor, nvfp4_te_rule, MPSIM_CAST_CUDA, MPSIM_TIMES_INVERSE, .drops_nan = 1,
+                              .scale_bytes = 1, .fp4_only = 1, .least_code = 1, .largest_code = 0x7e},
+    [MPSIM_SCALE_NVFP4_TORCHAO] = {nvfp4_torchao_tensor, nvfp4_torchao_rule, MPSIM_CAST_TORCH, MPSIM_TIMES_INVERSE,
+                                   .scale_bytes = 1, .fp4_only = 1, .least_code = 8, .largest_code = 0x7e},
     [MPSIM_SCALE_GIVEN] = BINARY32(given_rule, .drops_nan = 1, .takes_given = 1),
     [MPSIM_SCALE_TORCHAO_018_FLOOR] = E8M0(floor_018_rule, MPSIM_CAST_TORCH, .drops_nan = 0),
     [MPSIM_SCALE_TORCHAO_018_EVEN] = E8M0(even_018_rule, MPSIM_CAST_TORCH, .drops_nan = 0),
     [MPSIM_SCALE_TORCHAO_018_CEIL] = E8M0(ceil_018_rule, MPSIM_CAST_TORCH, .drops_nan = 0),
     [MPSIM_SCALE_TORCHAO_018_RCEIL] = E8M0(rceil_018_rule, MPSIM_CAST_TORCH, .drops_nan = 0),
-    [MPSIM_SCALE_NVFP4_1LEVEL] = {NULL, nvfp4_torchao_rule, MPSIM_CAST_TORCH, MPSIM_TIMES_INVERSE,
-                                  .scale_bytes = 1, .fp4_only = 1, .least_code = 8,
-                                  .largest_code = 0x7e},
+    [MPSIM_SCALE_NVFP4_1LEVEL] = {NULL, nvfp4_torchao_rule, MPSIM_CAST_TORCH, MPSIM_TIMES_INVERSE, .scale_bytes = 1,
+                                  .fp4_only = 1, .least_code = 8, .largest_code = 0x7e},
     [MPSIM_SCALE_AMAX_DEEPSEEK] = BINARY32(amax_deepseek_rule, .drops_nan = 1, .divides = 1),
     [MPSIM_SCALE_E8M0_DEEPGEMM] = E8M0(deepgemm_rule, MPSIM_CAST_TORCH, .least_code = 1),
 };

@@ -43,13 +43,13 @@ typedef enum mpsim_dequantize {
 typedef struct mpsim_scale_rule_row {
     void (*tensor)(mpsim_scale_env *env, float amax); /* NULL: no tensor scale */
     mpsim_block_scale (*block)(const mpsim_scale_env *env, float amax);
-    uint8_t cast;        /* mpsim_element_cast                            */
-    uint8_t dequantize;  /* mpsim_dequantize                              */
-    uint8_t drops_nan;   /* amax is that of the other elements            */
-    uint8_t scale_bytes; /* of a block's scale, as it is stored           */
-    uint8_t fp4_only;    /* the element format is e2m1                    */
-    uint8_t takes_given; /* `given` enters                                */
-    uint8_t divides;     /* elements are divided by `inverse`             */
+    uint8_t cast;                     /* mpsim_element_cast                            */
+    uint8_t dequantize;               /* mpsim_dequantize                              */
+    uint8_t drops_nan;                /* amax is that of the other elements            */
+    uint8_t scale_bytes;              /* of a block's scale, as it is stored           */
+    uint8_t fp4_only;                 /* the element format is e2m1                    */
+    uint8_t takes_given;              /* `given` enters                                */
+    uint8_t divides;                  /* elements are divided by `inverse`             */
     uint8_t least_code, largest_code; /* of scales of blocks with numbers, for statistics */
 } mpsim_scale_rule_row;
 

@@ -31,8 +31,8 @@ void mpsim_block_stats_merge(mpsim_block_stats *to, const mpsim_block_stats *fro
 }
 
 /* What saturates stands for the largest number times the scale: for 0 only if all values are 0. */
-void mpsim_block_see(mpsim_block_stats *s, mpsim_block_seen *seen, const float *x,
-                     const float *values, size_t n, uint64_t overflow)
+void mpsim_block_see(mpsim_block_stats *s, mpsim_block_seen *seen, const float *x, const float *values, size_t n,
+                     uint64_t overflow)
 {
     uint64_t underflow = 0, spoilt = 0;
     int number = 0;
@@ -71,9 +71,8 @@ static void count_inverse(mpsim_block_stats *s, float inverse)
         s->scale_zero++;
 }
 
-void mpsim_block_tell(mpsim_block_stats *s, const mpsim_scale_rule_row *rule,
-                      const mpsim_block_seen *seen, const uint8_t *code, const float *inverse,
-                      size_t n)
+void mpsim_block_tell(mpsim_block_stats *s, const mpsim_scale_rule_row *rule, const mpsim_block_seen *seen,
+                      const uint8_t *code, const float *inverse, size_t n)
 {
     const int has_codes = rule->scale_bytes == 1;
     uint64_t zero = 0, saturated = 0, nonfinite = 0, lost = 0, least = 0, largest = 0;

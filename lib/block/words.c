@@ -51,13 +51,19 @@ enum { ONE_LEVEL = 1, RANDOM = 2 }; /* of ELEMENTS: 1level has no rounding by ra
 
 typedef struct word {
     const char *name, *canonical;
-    unsigned of;      /* the names that take it             */
+    unsigned of; /* the names that take it             */
     uint8_t subject;
-    uint8_t value;    /* RULE: the rule; others: as above, or a number */
+    uint8_t value; /* RULE: the rule; others: as above, or a number */
 } word;
 
-#define SCALES(name, rule) {name, name, MX | TILES, RULE, MPSIM_SCALE_E8M0_##rule}
-#define HADAMARD(name, size) {name, "rht" #size, ALL, TRANSFORM, size}
+#define SCALES(name, rule)                                    \
+    {                                                         \
+        name, name, MX | TILES, RULE, MPSIM_SCALE_E8M0_##rule \
+    }
+#define HADAMARD(name, size)                    \
+    {                                           \
+        name, "rht" #size, ALL, TRANSFORM, size \
+    }
 
 static const word words[] = {
     SCALES("floor", FLOOR),
@@ -90,8 +96,13 @@ static const struct {
     const char *name;
     unsigned is;
 } families[] = {
-    {"mxfp8", MX}, {"mxfp8-e5m2", MX}, {"mxfp6-e3m2", MX}, {"mxfp6-e2m3", MX}, {"mxfp4", MX},
-    {"nvfp4", NVFP4}, {"nvfp4-torchao", NVFP4_TORCHAO},
+    {"mxfp8", MX},
+    {"mxfp8-e5m2", MX},
+    {"mxfp6-e3m2", MX},
+    {"mxfp6-e2m3", MX},
+    {"mxfp4", MX},
+    {"nvfp4", NVFP4},
+    {"nvfp4-torchao", NVFP4_TORCHAO},
 };
 
 static unsigned family_of(const char *name)
@@ -215,8 +226,9 @@ static mpsim_status tiles(parser *p, piece element, piece blocks)
     if (strlen(f->name) < sizeof b->element)
         memcpy(b->element, f->name, strlen(f->name) + 1);
     if (mpsim_block_check(b) != MPSIM_OK)
-        return refuse(p, element, "not a format of elements: these have a sign, a significand and at "
-                                  "most 8 bits");
+        return refuse(p, element,
+                      "not a format of elements: these have a sign, a significand and at "
+                      "most 8 bits");
     if (!shape(b, blocks))
         return refuse(p, blocks, "not a shape of blocks: expected RxC, tensor or row");
     return MPSIM_OK;
@@ -251,8 +263,7 @@ static mpsim_status unknown(parser *p, piece typed)
 static mpsim_status take_word(parser *p, piece typed)
 {
     size_t i = 0;
-    while (i < WORDS && !((words[i].of & p->family) &&
-                          mpsim_same_word(typed.text, typed.n, words[i].name)))
+    while (i < WORDS && !((words[i].of & p->family) && mpsim_same_word(typed.text, typed.n, words[i].name)))
         i++;
     if (i == WORDS)
         return unknown(p, typed);
@@ -314,8 +325,7 @@ static int put_name(parser *p)
     return !w.cut;
 }
 
-mpsim_status mpsim_block_parse(mpsim_block_recipe *b, unsigned *transform, const char *text,
-                               char *error, size_t size)
+mpsim_status mpsim_block_parse(mpsim_block_recipe *b, unsigned *transform, const char *text, char *error, size_t size)
 {
     parser p = {.error = {.text = error, .size = size}};
     if (size > 0)

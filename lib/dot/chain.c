@@ -4,26 +4,26 @@
 int mpsim_is_native(const mpsim_rounded *p)
 {
     const mpsim_rounding *r = &p->rounding;
-    const mpsim_format binary32 = {.bits = 32, .ebits = 8, .mbits = 23, .inf = 1,
-                                   .nan = MPSIM_NAN_TOP, .zero = MPSIM_ZERO_SIGNED, .bias = 127,
+    const mpsim_format binary32 = {.bits = 32,
+                                   .ebits = 8,
+                                   .mbits = 23,
+                                   .inf = 1,
+                                   .nan = MPSIM_NAN_TOP,
+                                   .zero = MPSIM_ZERO_SIGNED,
+                                   .bias = 127,
                                    .max_finite = 0x7f7fffff};
     return mpsim_format_same(&p->format, &binary32) && r->mode == MPSIM_ROUND_NEAREST_EVEN &&
-           r->overflow == MPSIM_OVERFLOW_INF && r->infinity == MPSIM_INFINITY_KEEP &&
-           !r->flush_output;
+           r->overflow == MPSIM_OVERFLOW_INF && r->infinity == MPSIM_INFINITY_KEEP && !r->flush_output;
 }
 
-int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa,
-                     const mpsim_format *fb)
+int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
     const int is_fma = m->addition == MPSIM_ADDITION_FMA;
-    if ((!is_fma && m->addition != MPSIM_ADDITION_MULADD) || !mpsim_in_binary32(fa) ||
-        !mpsim_in_binary32(fb))
+    if ((!is_fma && m->addition != MPSIM_ADDITION_MULADD) || !mpsim_in_binary32(fa) || !mpsim_in_binary32(fb))
         return 0;
     if (!mpsim_is_native(&m->accumulator) || !mpsim_is_native(&m->result) ||
         (!is_fma && !mpsim_is_native(&m->product)) || (m->chunk != 0 && !mpsim_is_native(&m->outer)))
         return 0;
-    *kind = is_fma                               ? MPSIM_CHAIN_FMA
-            : m->order == MPSIM_ORDER_PAIRWISE ? MPSIM_CHAIN_PAIRWISE
-                                               : MPSIM_CHAIN_MULADD;
+    *kind = is_fma ? MPSIM_CHAIN_FMA : m->order == MPSIM_ORDER_PAIRWISE ? MPSIM_CHAIN_PAIRWISE : MPSIM_CHAIN_MULADD;
     return 1;
 }

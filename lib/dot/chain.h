@@ -20,16 +20,15 @@ int mpsim_is_native(const mpsim_rounded *p);
 
 /* mpsim_chain_init -- whether the fast path can do this model with these operands, and which
  * kind it is. */
-int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa,
-                     const mpsim_format *fb);
+int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb);
 
 /* A chain function -- all additions over `depth` products of `rows` rows of a and a panel of b.
  *
  *   a  rows of binary32 values, `next` values from one to the next
  *   b  MPSIM_PANEL columns, k-major
  *   s  rows x MPSIM_PANEL accumulators; overwritten */
-typedef void mpsim_chain_function(int kind, const float *a, size_t next, const float *b, float *s,
-                                  size_t rows, size_t depth);
+typedef void mpsim_chain_function(int kind, const float *a, size_t next, const float *b, float *s, size_t rows,
+                                  size_t depth);
 
 /* An exact function -- the same with binary64 values, one row, from +0: for sums that are exact in
  * binary64. */

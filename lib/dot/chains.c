@@ -14,15 +14,13 @@ static void chain_sums(const job *g, const float *a, const float *b, float *s, s
     }
     for (size_t k = 0; k < g->depth; k += chunk) {
         float t[ROWS * N] = {0};
-        g->loops->chain(g->chain, a + k, g->padded, b + k * N, t, rows,
-                        g->depth - k < chunk ? g->depth - k : chunk);
+        g->loops->chain(g->chain, a + k, g->padded, b + k * N, t, rows, g->depth - k < chunk ? g->depth - k : chunk);
         for (size_t j = 0; j < rows * N; j++)
             s[j] += t[j];
     }
 }
 
-void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
-                       unsigned *redo)
+void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
     float s[ROWS * N];
     for (size_t r = 0; r < n; r++) {
@@ -31,8 +29,7 @@ void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64
         for (size_t j = 0; j < N; j++)
             s[r * N + j] = (float)c[j];
     }
-    chain_sums(g, (const float *)mpsim_row_values(g, first),
-               (const float *)mpsim_panel_values(g, panel), s, n);
+    chain_sums(g, (const float *)mpsim_row_values(g, first), (const float *)mpsim_panel_values(g, panel), s, n);
     for (size_t r = 0; r < n; r++) {
         uint32_t u[N], nan = 0;
         memcpy(u, s + r * N, sizeof u);
@@ -52,8 +49,8 @@ typedef union values {
     double f64[ROWS * N];
 } values;
 
-static void rounded_sums(const job *g, const unsigned char *a, const unsigned char *b, values *s,
-                         size_t rows, unsigned *redo)
+static void rounded_sums(const job *g, const unsigned char *a, const unsigned char *b, values *s, size_t rows,
+                         unsigned *redo)
 {
     const int wide = g->real == sizeof(double);
     mpsim_rounded_function *run = wide ? g->loops->rounded_f64 : g->loops->rounded_f32;
@@ -72,8 +69,7 @@ static void rounded_sums(const job *g, const unsigned char *a, const unsigned ch
     }
 }
 
-void mpsim_rounded_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
-                        unsigned *redo)
+void mpsim_rounded_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
     const int wide = g->real == sizeof(double);
     values s;

@@ -13,7 +13,7 @@ typedef struct walk {
     const mpsim_model *m;
     mpsim_vector a, b;
     const mpsim_rng *rng;
-    uint64_t index; /* of the next random word */
+    uint64_t index;                                         /* of the next random word */
     void (*see)(void *context, const mpsim_dot_step *step); /* or NULL */
     void *context;
 } walk;
@@ -21,8 +21,8 @@ typedef struct walk {
 /* ---- steps, for those who want to see them ---- */
 
 /* x, y: the numbers that were added; code: of the result, rounded at `place`. */
-static void show(const walk *w, mpsim_dot_step step, const mpsim_rounded *place, mpsim_number x,
-                 mpsim_number y, uint64_t code)
+static void show(const walk *w, mpsim_dot_step step, const mpsim_rounded *place, mpsim_number x, mpsim_number y,
+                 uint64_t code)
 {
     step.place = place;
     step.x = mpsim_number_to_f64(x);
@@ -56,8 +56,8 @@ static uint64_t round_code(walk *w, const mpsim_rounded *p, mpsim_number x)
 static const mpsim_number none = {MPSIM_NUMBER_FINITE, 0, 0, 0, 0};
 
 /* `sum` rounded at p, a step with x and y. */
-static mpsim_number round_step(walk *w, const mpsim_rounded *p, mpsim_number sum, mpsim_dot_step step,
-                               mpsim_number x, mpsim_number y)
+static mpsim_number round_step(walk *w, const mpsim_rounded *p, mpsim_number sum, mpsim_dot_step step, mpsim_number x,
+                               mpsim_number y)
 {
     const uint64_t code = round_code(w, p, sum);
     if (w->see)
@@ -66,8 +66,7 @@ static mpsim_number round_step(walk *w, const mpsim_rounded *p, mpsim_number sum
 }
 
 /* place(x + y) */
-static mpsim_number add(walk *w, const mpsim_rounded *p, mpsim_number x, mpsim_number y,
-                        mpsim_dot_step step)
+static mpsim_number add(walk *w, const mpsim_rounded *p, mpsim_number x, mpsim_number y, mpsim_dot_step step)
 {
     unsigned flags = 0;
     const int down = p->rounding.mode == MPSIM_ROUND_DOWN;
@@ -87,8 +86,7 @@ static mpsim_number number_at(const mpsim_vector *v, size_t k)
 static mpsim_number product_at(walk *w, size_t k)
 {
     unsigned flags = 0;
-    return round_step(w, &w->m->product,
-                      mpsim_number_mul(number_at(&w->a, k), number_at(&w->b, k), &flags),
+    return round_step(w, &w->m->product, mpsim_number_mul(number_at(&w->a, k), number_at(&w->b, k), &flags),
                       step_of(MPSIM_DOT_PRODUCT, k, 1), none, none);
 }
 
@@ -100,8 +98,7 @@ static mpsim_number chain_fma(walk *w, size_t first, size_t n, mpsim_number s)
     const int down = acc->rounding.mode == MPSIM_ROUND_DOWN;
     for (size_t k = first; k < first + n; k++) {
         unsigned flags = 0;
-        const mpsim_number sum =
-            mpsim_number_fma(number_at(&w->a, k), number_at(&w->b, k), s, down, &flags);
+        const mpsim_number sum = mpsim_number_fma(number_at(&w->a, k), number_at(&w->b, k), s, down, &flags);
         s = round_step(w, acc, sum, step_of(MPSIM_DOT_ADDITION, k, 1), s, none);
     }
     return s;
@@ -127,8 +124,7 @@ static mpsim_status tree(walk *w, size_t first, size_t n, mpsim_number *s)
         p[i] = product_at(w, first + i);
     for (; n > 1; n = n / 2 + n % 2) {
         for (size_t i = 0; i < n / 2; i++)
-            p[i] = add(w, &w->m->accumulator, p[2 * i], p[2 * i + 1],
-                       step_of(MPSIM_DOT_ADDITION, first, 0));
+            p[i] = add(w, &w->m->accumulator, p[2 * i], p[2 * i + 1], step_of(MPSIM_DOT_ADDITION, first, 0));
         if (n % 2)
             p[n / 2] = p[n - 1];
     }
@@ -154,8 +150,8 @@ static mpsim_number exact(walk *w, size_t first, size_t n, mpsim_number s, int d
         signs[x.sign ^ y.sign] = 1;
         if (x.kind == MPSIM_NUMBER_FINITE && y.kind == MPSIM_NUMBER_FINITE)
             mpsim_sum_add_product(&sum, mpsim_number_to_f64(x), mpsim_number_to_f64(y));
-        else if (x.kind == MPSIM_NUMBER_NAN || y.kind == MPSIM_NUMBER_NAN ||
-                 mpsim_number_is_zero(x) || mpsim_number_is_zero(y))
+        else if (x.kind == MPSIM_NUMBER_NAN || y.kind == MPSIM_NUMBER_NAN || mpsim_number_is_zero(x) ||
+                 mpsim_number_is_zero(y))
             nan = 1;
         else
             infinities[x.sign ^ y.sign] = 1;
@@ -191,8 +187,7 @@ static void show_fused(const walk *w, const mpsim_fused *p, const mpsim_term *a,
 static mpsim_number additions_fused(walk *w, size_t first, size_t n, mpsim_number s, int emin)
 {
     const mpsim_model *m = w->m;
-    const mpsim_fused p = {m->alignment, m->normalised, m->fraction, m->floor,
-                           w->a.format->mbits + w->b.format->mbits};
+    const mpsim_fused p = {m->alignment, m->normalised, m->fraction, m->floor, w->a.format->mbits + w->b.format->mbits};
     const int is_quads = m->order == MPSIM_ORDER_QUADS;
     const size_t total = is_quads ? m->chunk : n;
     mpsim_term a[MPSIM_FUSED_LENGTH], b[MPSIM_FUSED_LENGTH];
@@ -223,8 +218,7 @@ static mpsim_status run_chunk(walk *w, size_t first, size_t n, mpsim_number *s, 
     const mpsim_model *m = w->m;
     switch (m->addition) {
     case MPSIM_ADDITION_EXACT:
-        *s = round_step(w, &m->accumulator,
-                        exact(w, first, n, *s, m->accumulator.rounding.mode == MPSIM_ROUND_DOWN),
+        *s = round_step(w, &m->accumulator, exact(w, first, n, *s, m->accumulator.rounding.mode == MPSIM_ROUND_DOWN),
                         step_of(MPSIM_DOT_ADDITION, first, n), *s, none);
         return MPSIM_OK;
     case MPSIM_ADDITION_FMA:
@@ -261,9 +255,8 @@ static mpsim_status run(walk *w, size_t n, mpsim_number c, uint64_t *d)
     } else {
         for (size_t k = 0; k < n; k += m->chunk) {
             mpsim_number t = mpsim_number_make(0, 0, 0);
-            const mpsim_status status =
-                run_chunk(w, k, n - k < m->chunk ? n - k : m->chunk, &t,
-                          mpsim_emin(&m->accumulator.format));
+            const mpsim_status status = run_chunk(w, k, n - k < m->chunk ? n - k : m->chunk, &t,
+                                                  mpsim_emin(&m->accumulator.format));
             if (status != MPSIM_OK)
                 return status;
             s = add(w, &m->outer, s, t, step_of(MPSIM_DOT_CHUNK, k, n - k < m->chunk ? n - k : m->chunk));
@@ -276,33 +269,27 @@ static mpsim_status run(walk *w, size_t n, mpsim_number c, uint64_t *d)
     return MPSIM_OK;
 }
 
-mpsim_status mpsim_dot_reference(const mpsim_model *m, const mpsim_vector *a, const mpsim_vector *b,
-                                 size_t n, mpsim_number c, const mpsim_rng *rng, uint64_t index,
-                                 uint64_t *d)
+mpsim_status mpsim_dot_reference(const mpsim_model *m, const mpsim_vector *a, const mpsim_vector *b, size_t n,
+                                 mpsim_number c, const mpsim_rng *rng, uint64_t index, uint64_t *d)
 {
     walk w = {m, *a, *b, rng, index, NULL, NULL};
     return run(&w, n, c, d);
 }
 
-mpsim_status mpsim_dot_check(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb,
-                             const mpsim_rng *rng)
+mpsim_status mpsim_dot_check(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb, const mpsim_rng *rng)
 {
-    if (mpsim_model_check(m) != MPSIM_OK || mpsim_format_check(fa) != MPSIM_OK ||
-        mpsim_format_check(fb) != MPSIM_OK)
+    if (mpsim_model_check(m) != MPSIM_OK || mpsim_format_check(fa) != MPSIM_OK || mpsim_format_check(fb) != MPSIM_OK)
         return MPSIM_EINVAL;
-    if (!rng && (mpsim_is_stochastic(m->product.rounding.mode) ||
-                 mpsim_is_stochastic(m->accumulator.rounding.mode) ||
-                 mpsim_is_stochastic(m->outer.rounding.mode) ||
-                 mpsim_is_stochastic(m->result.rounding.mode)))
+    if (!rng && (mpsim_is_stochastic(m->product.rounding.mode) || mpsim_is_stochastic(m->accumulator.rounding.mode) ||
+                 mpsim_is_stochastic(m->outer.rounding.mode) || mpsim_is_stochastic(m->result.rounding.mode)))
         return MPSIM_EINVAL;
     if (m->addition == MPSIM_ADDITION_FUSED && fa->mbits + fb->mbits > MPSIM_FUSED_BITS)
         return MPSIM_ERANGE;
     return MPSIM_OK;
 }
 
-mpsim_status mpsim_dot_steps(const mpsim_model *m, const mpsim_format *fa, const void *a,
-                             const mpsim_format *fb, const void *b, size_t n, uint64_t c,
-                             const mpsim_rng *rng, uint64_t *d,
+mpsim_status mpsim_dot_steps(const mpsim_model *m, const mpsim_format *fa, const void *a, const mpsim_format *fb,
+                             const void *b, size_t n, uint64_t c, const mpsim_rng *rng, uint64_t *d,
                              void (*see)(void *context, const mpsim_dot_step *step), void *context)
 {
     const mpsim_status s = mpsim_dot_check(m, fa, fb, rng);
@@ -313,13 +300,15 @@ mpsim_status mpsim_dot_steps(const mpsim_model *m, const mpsim_format *fa, const
     walk w = {m,
               {fa, a, mpsim_format_code_bytes(fa), 0, 1},
               {fb, b, mpsim_format_code_bytes(fb), 0, 1},
-              rng, rng ? rng->index : 0, see, context};
+              rng,
+              rng ? rng->index : 0,
+              see,
+              context};
     return run(&w, n, mpsim_scalar_unpack(&m->result.format, c), d);
 }
 
-mpsim_status mpsim_dot(const mpsim_model *m, const mpsim_format *fa, const void *a,
-                       const mpsim_format *fb, const void *b, size_t n, uint64_t c,
-                       const mpsim_rng *rng, uint64_t *d)
+mpsim_status mpsim_dot(const mpsim_model *m, const mpsim_format *fa, const void *a, const mpsim_format *fb,
+                       const void *b, size_t n, uint64_t c, const mpsim_rng *rng, uint64_t *d)
 {
     return mpsim_dot_steps(m, fa, a, fb, b, n, c, rng, d, NULL, NULL);
 }

@@ -20,8 +20,7 @@ mpsim_status mpsim_dot_check(const mpsim_model *m, const mpsim_format *fa, const
 
 /* mpsim_dot on checked arguments; c is a number of m->result.format, or +0; `index` is that of the
  * first random word. */
-mpsim_status mpsim_dot_reference(const mpsim_model *m, const mpsim_vector *a, const mpsim_vector *b,
-                                 size_t n, mpsim_number c, const mpsim_rng *rng, uint64_t index,
-                                 uint64_t *d);
+mpsim_status mpsim_dot_reference(const mpsim_model *m, const mpsim_vector *a, const mpsim_vector *b, size_t n,
+                                 mpsim_number c, const mpsim_rng *rng, uint64_t index, uint64_t *d);
 
 #endif

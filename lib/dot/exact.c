@@ -28,11 +28,9 @@ static scaled scaled_column(const mpsim_exact *e, const mpsim_exact_lines *x, si
     return scaled_line(x->lows[j], x->highs[j], e->bits_b, e->last_b);
 }
 
-int mpsim_exact_init(mpsim_exact *e, const mpsim_model *m, const mpsim_format *fa,
-                     const mpsim_format *fb, size_t depth)
+int mpsim_exact_init(mpsim_exact *e, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb, size_t depth)
 {
-    if (m->addition != MPSIM_ADDITION_EXACT || m->chunk != 0 || !mpsim_in_binary32(fa) ||
-        !mpsim_in_binary32(fb))
+    if (m->addition != MPSIM_ADDITION_EXACT || m->chunk != 0 || !mpsim_in_binary32(fa) || !mpsim_in_binary32(fb))
         return 0;
     e->bits_a = fa->mbits + 1;
     e->bits_b = fb->mbits + 1;
@@ -99,8 +97,7 @@ static void start(sliced *w, const mpsim_exact *e, const mpsim_exact_lines *x, u
         width = w->row[r].width > width ? w->row[r].width : width;
         /* 126 bits: an addend that follows needs two more (mpsim_number_add) */
         for (size_t j = 0; j < N; j++)
-            if (w->row[r].width > MPSIM_SLICE * MPSIM_SLICES ||
-                w->column[j].width > MPSIM_SLICE * MPSIM_SLICES ||
+            if (w->row[r].width > MPSIM_SLICE * MPSIM_SLICES || w->column[j].width > MPSIM_SLICE * MPSIM_SLICES ||
                 w->row[r].width + w->column[j].width + e->carry > 126)
                 redo[r] |= 1u << j;
     }
@@ -127,8 +124,8 @@ static void collect(sliced *w, size_t rows, const unsigned *redo)
 }
 
 /* Products first to first + n - 1, n <= BLOCK. */
-static void add_block(sliced *w, const mpsim_exact_lines *x, mpsim_slice_function *slice,
-                      mpsim_slices_function *add, const unsigned *redo, size_t first, size_t n)
+static void add_block(sliced *w, const mpsim_exact_lines *x, mpsim_slice_function *slice, mpsim_slices_function *add,
+                      const unsigned *redo, size_t first, size_t n)
 {
     double a[BLOCK * MPSIM_SLICES], b[BLOCK * N * MPSIM_SLICES];
     const size_t groups = (n - 1) / N + 1;
@@ -164,8 +161,7 @@ void mpsim_exact_slices(const mpsim_exact *e, const mpsim_exact_lines *x, mpsim_
 }
 #else
 void mpsim_exact_slices(const mpsim_exact *e, const mpsim_exact_lines *x, mpsim_slice_function *slice,
-                        mpsim_slices_function *add, unsigned *redo,
-                        mpsim_number (*sums)[MPSIM_PANEL])
+                        mpsim_slices_function *add, unsigned *redo, mpsim_number (*sums)[MPSIM_PANEL])
 {
     (void)e;
     (void)slice;

@@ -13,22 +13,22 @@
 #include "chain.h"
 
 enum {
-    MPSIM_SLICE = 21,        /* bits */
-    MPSIM_SLICES = 3,        /* most of a number */
+    MPSIM_SLICE = 21,          /* bits */
+    MPSIM_SLICES = 3,          /* most of a number */
     MPSIM_SLICE_PRODUCTS = 512 /* that are added before the sums are taken */
 };
 
 /* What exact sums of a matrix product have in common. Values of lines are binary64. */
 typedef struct mpsim_exact {
-    int bits_a, bits_b;  /* significand of the operands: mbits + 1       */
-    int last_a, last_b;  /* exponent of the last bit of any number       */
-    int carry;           /* bits that the sum of `depth` terms may add   */
+    int bits_a, bits_b; /* significand of the operands: mbits + 1       */
+    int last_a, last_b; /* exponent of the last bit of any number       */
+    int carry;          /* bits that the sum of `depth` terms may add   */
     size_t depth;
 } mpsim_exact;
 
 /* mpsim_exact_init -- whether the fast path can do this model with these operands. */
-int mpsim_exact_init(mpsim_exact *e, const mpsim_model *m, const mpsim_format *fa,
-                     const mpsim_format *fb, size_t depth);
+int mpsim_exact_init(mpsim_exact *e, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb,
+                     size_t depth);
 
 /* Rows of a, `next` values apart, and a panel of b, with the exponents of their least and largest
  * numbers. */
@@ -44,18 +44,16 @@ int mpsim_exact_in_f64(const mpsim_exact *e, const mpsim_exact_lines *x, size_t 
 
 /* A slicing function -- slices of 16 n values: c[i][j], 0 < i < count, is 1.5 2^(52 + u) for slice i of
  * values j modulo 16. to[k][i]: slices i of the values 16 k to 16 k + 15. */
-typedef void mpsim_slice_function(const double *x, const double (*c)[MPSIM_PANEL], double *to,
-                                  size_t count, size_t n);
+typedef void mpsim_slice_function(const double *x, const double (*c)[MPSIM_PANEL], double *to, size_t count, size_t n);
 
 /* A function of products of slices -- s[i + j] += the products of slices i of a row and slices j of a
  * panel, both as above, over depth products. */
-typedef void mpsim_slices_function(const double *a, const double *b, double (*s)[MPSIM_PANEL],
-                                   size_t count, size_t depth);
+typedef void mpsim_slices_function(const double *a, const double *b, double (*s)[MPSIM_PANEL], size_t count,
+                                   size_t depth);
 
 /* mpsim_exact_slices -- the sums of the columns that are not in redo[r] as numbers; redo[r] |= the columns
  * whose sums do not fit. A sum of zero has sign 0. Nothing is done for rows with redo[r] = ~0u. */
 void mpsim_exact_slices(const mpsim_exact *e, const mpsim_exact_lines *x, mpsim_slice_function *slice,
-                        mpsim_slices_function *add, unsigned *redo,
-                        mpsim_number (*sums)[MPSIM_PANEL]);
+                        mpsim_slices_function *add, unsigned *redo, mpsim_number (*sums)[MPSIM_PANEL]);
 
 #endif

@@ -27,8 +27,7 @@ static unsigned add_sums(const job *g, float *s, const float *t)
     return redo;
 }
 
-static void sums_in_vectors(const job *g, size_t first, size_t n, size_t panel, float *s,
-                            unsigned *redo)
+static void sums_in_vectors(const job *g, size_t first, size_t n, size_t panel, float *s, unsigned *redo)
 {
     const float *a = (const float *)mpsim_row_values(g, first);
     const float *b = (const float *)mpsim_panel_values(g, panel);
@@ -48,8 +47,7 @@ static void sums_in_vectors(const job *g, size_t first, size_t n, size_t panel, 
     }
 }
 
-static void rows_in_vectors(const job *g, size_t first, size_t n, size_t panel,
-                            uint64_t (*codes)[N], unsigned *redo)
+static void rows_in_vectors(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
     float s[ROWS * N];
     double d[N];
@@ -71,7 +69,6 @@ static void rows_in_vectors(const job *g, size_t first, size_t n, size_t panel,
     }
 }
 
-
 /* ---- plain loops ---- */
 
 static unsigned fused_row(const job *g, size_t i, size_t panel, double *d)
@@ -86,15 +83,13 @@ static unsigned fused_row(const job *g, size_t i, size_t panel, double *d)
     for (size_t k = 0; k < g->padded; k += chunk) {
         const size_t n = g->padded - k < chunk ? g->padded - k : chunk;
         double s[N] = {0};
-        redo |= g->loops->tile(&g->tile, a + k * g->real, ea + k, b + k * N * g->real, eb + k * N,
-                               s, n);
+        redo |= g->loops->tile(&g->tile, a + k * g->real, ea + k, b + k * N * g->real, eb + k * N, s, n);
         redo |= mpsim_add_values(&g->outer, d, s);
     }
     return redo;
 }
 
-static void rows_in_loops(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
-                          unsigned *redo)
+static void rows_in_loops(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
     for (size_t r = 0; r < n; r++) {
         double d[N];
@@ -108,8 +103,7 @@ static void rows_in_loops(const job *g, size_t first, size_t n, size_t panel, ui
 
 /* ---- the choice ---- */
 
-void mpsim_fused_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
-                      unsigned *redo)
+void mpsim_fused_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
     (g->tile.vectors ? rows_in_vectors : rows_in_loops)(g, first, n, panel, codes, redo);
 }

@@ -63,12 +63,16 @@ static mpsim_status new_panels(job *g)
     g->padded = g->depth + (pairs ? g->depth % 2 : 0);
     if (quads && g->depth % quads != 0)
         g->padded = g->depth + quads - g->depth % quads;
-    g->lines_a = (mpsim_lines){.decode = g->loops->decode, .codes = a->codes,
-                               .count = g->rows, .depth = g->depth,
+    g->lines_a = (mpsim_lines){.decode = g->loops->decode,
+                               .codes = a->codes,
+                               .count = g->rows,
+                               .depth = g->depth,
                                .line = a->transposed ? 1 : a->stride,
                                .next = a->transposed ? a->stride : 1};
-    g->lines_b = (mpsim_lines){.decode = g->loops->decode, .codes = b->codes,
-                               .count = g->columns, .depth = g->depth,
+    g->lines_b = (mpsim_lines){.decode = g->loops->decode,
+                               .codes = b->codes,
+                               .count = g->columns,
+                               .depth = g->depth,
                                .line = b->transposed ? b->stride : 1,
                                .next = b->transposed ? 1 : b->stride};
     mpsim_unpacker_init(&g->lines_a.u, a->format, wide);
@@ -76,9 +80,11 @@ static mpsim_status new_panels(job *g)
     mpsim_unpacker_init(&g->addends, &g->m->result.format, 1);
     mpsim_packer_init(&g->result, &g->m->result);
     mpsim_packer_init(&g->outer, &g->m->outer);
-    g->panels_a = (mpsim_panels){.padded = g->padded, .quads = quads,
-                                 .lowest = mpsim_tile_lowest(g->m, a->format)};
-    g->panels_b = (mpsim_panels){.padded = g->padded, .quads = quads, .k_major = 1, .pairs = pairs,
+    g->panels_a = (mpsim_panels){.padded = g->padded, .quads = quads, .lowest = mpsim_tile_lowest(g->m, a->format)};
+    g->panels_b = (mpsim_panels){.padded = g->padded,
+                                 .quads = quads,
+                                 .k_major = 1,
+                                 .pairs = pairs,
                                  .lowest = mpsim_tile_lowest(g->m, b->format)};
     if (allocate(g, &g->panels_a, g->rows) && allocate(g, &g->panels_b, g->panels * N))
         return MPSIM_OK;
@@ -94,24 +100,21 @@ static mpsim_number addend(const job *g, size_t i, size_t j)
     const mpsim_format *f = &g->m->result.format;
     if (!g->c)
         return mpsim_number_make(0, 0, 0);
-    return mpsim_scalar_unpack(
-        f, mpsim_code_load(g->c->codes, mpsim_format_code_bytes(f), mpsim_index_in(g->c, i, j)));
+    return mpsim_scalar_unpack(f, mpsim_code_load(g->c->codes, mpsim_format_code_bytes(f), mpsim_index_in(g->c, i, j)));
 }
 
 static mpsim_status element(const job *g, size_t i, size_t j)
 {
     const mpsim_matrix *a = g->a, *b = g->b;
-    const mpsim_vector va = {a->format, a->codes, mpsim_format_code_bytes(a->format),
-                             mpsim_index_in(a, i, 0), a->transposed ? a->stride : 1};
-    const mpsim_vector vb = {b->format, b->codes, mpsim_format_code_bytes(b->format),
-                             mpsim_index_in(b, 0, j), b->transposed ? 1 : b->stride};
+    const mpsim_vector va = {a->format, a->codes, mpsim_format_code_bytes(a->format), mpsim_index_in(a, i, 0),
+                             a->transposed ? a->stride : 1};
+    const mpsim_vector vb = {b->format, b->codes, mpsim_format_code_bytes(b->format), mpsim_index_in(b, 0, j),
+                             b->transposed ? 1 : b->stride};
     const uint64_t base = g->rng ? g->rng->index + ((uint64_t)(i * g->columns + j) << 32) : 0;
     uint64_t d;
-    const mpsim_status s =
-        mpsim_dot_reference(g->m, &va, &vb, g->depth, addend(g, i, j), g->rng, base, &d);
+    const mpsim_status s = mpsim_dot_reference(g->m, &va, &vb, g->depth, addend(g, i, j), g->rng, base, &d);
     if (s == MPSIM_OK)
-        mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format), i * g->d_stride + j,
-                         d);
+        mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format), i * g->d_stride + j, d);
     return s;
 }
 
@@ -154,8 +157,8 @@ static mpsim_status rows_of_tile(const job *g, path *run, size_t first, size_t n
             if (s != MPSIM_OK)
                 return s;
             if (!(redo[r] >> j & 1))
-                mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format),
-                                 i * g->d_stride + j0 + j, codes[r][j]);
+                mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format), i * g->d_stride + j0 + j,
+                                 codes[r][j]);
         }
     }
     return MPSIM_OK;
@@ -205,9 +208,9 @@ static path *choose(job *g)
     return mpsim_exact_init(&g->exact, m, fa, fb, g->depth) ? mpsim_exact_rows : NULL;
 }
 
-mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
-                        const mpsim_matrix *a, const mpsim_matrix *b, const mpsim_matrix *c,
-                        void *d, size_t d_stride, const mpsim_rng *rng, const mpsim_pool *pool)
+mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth, const mpsim_matrix *a,
+                        const mpsim_matrix *b, const mpsim_matrix *c, void *d, size_t d_stride, const mpsim_rng *rng,
+                        const mpsim_pool *pool)
 {
     static const mpsim_pool here = {run_here, NULL};
     if (!a || !b)
@@ -216,17 +219,24 @@ mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_
     if (s != MPSIM_OK)
         return s;
     const mpsim_matrix to = {&m->result.format, d, d_stride, 0};
-    if (!is_matrix(a, rows, depth) || !is_matrix(b, depth, columns) ||
-        !is_matrix(&to, rows, columns))
+    if (!is_matrix(a, rows, depth) || !is_matrix(b, depth, columns) || !is_matrix(&to, rows, columns))
         return MPSIM_EINVAL;
-    if (c && (!c->format || !mpsim_format_same(c->format, &m->result.format) ||
-              !is_matrix(c, rows, columns)))
+    if (c && (!c->format || !mpsim_format_same(c->format, &m->result.format) || !is_matrix(c, rows, columns)))
         return MPSIM_EINVAL;
     if (rows == 0 || columns == 0)
         return MPSIM_OK;
 
-    job g = {.m = m, .a = a, .b = b, .c = c, .rows = rows, .columns = columns, .depth = depth,
-             .d = d, .d_stride = d_stride, .rng = rng, .loops = mpsim_loops_active()};
+    job g = {.m = m,
+             .a = a,
+             .b = b,
+             .c = c,
+             .rows = rows,
+             .columns = columns,
+             .depth = depth,
+             .d = d,
+             .d_stride = d_stride,
+             .rng = rng,
+             .loops = mpsim_loops_active()};
     g.panels = (columns - 1) / N + 1;
     if (!pool)
         pool = &here;

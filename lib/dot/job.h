@@ -14,8 +14,7 @@ typedef struct job job;
 
 /* A fast path: codes of rows first to first + n - 1 of a panel; redo[r]: the columns, as bits, that
  * the reference must do. n <= ROWS. It runs in the default floating-point environment. */
-typedef void path(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
-                  unsigned *redo);
+typedef void path(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo);
 
 struct job {
     const mpsim_model *m;
@@ -34,7 +33,7 @@ struct job {
     int chain; /* MPSIM_CHAIN_... */
     mpsim_rounded_chain rounded;
     mpsim_exact exact;
-    size_t real, padded;   /* bytes of a value; depth of the panels: chunks of order QUADS are
+    size_t real, padded; /* bytes of a value; depth of the panels: chunks of order QUADS are
                               filled up with zeros */
     mpsim_lines lines_a, lines_b;
     mpsim_panels panels_a, panels_b;

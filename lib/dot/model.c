@@ -33,37 +33,39 @@ typedef struct row {
     const char *unconfirmed, *source;
 } row;
 
-#define SOFTWARE(name, addition, order, chunk, product, accumulator, outer, result, source)       \
-    {name, MPSIM_ADDITION_##addition, MPSIM_ORDER_##order, 1, 1, NONE, OWN, chunk, {product, RN}, \
-     {accumulator, RN}, {outer, RN}, result, NULL, NULL, NULL, MPSIM_EVIDENCE_DEFINED, NULL, source}
+#define SOFTWARE(name, addition, order, chunk, product, accumulator, outer, result, source)                \
+    {                                                                                                      \
+        name, MPSIM_ADDITION_##addition, MPSIM_ORDER_##order, 1, 1, NONE, OWN, chunk, {product, RN},       \
+            {accumulator, RN}, {outer, RN}, result, NULL, NULL, NULL, MPSIM_EVIDENCE_DEFINED, NULL, source \
+    }
 
 /* A tensor core in chunks of n: L products, F bits, floor; smallest exponent of operands; the
  * accumulator's format and mode; n, order, and the result, in whose format chunks are added. */
-#define CHUNKED(arch, name, instruction, operands, L, F, floor, emin, acc, mode, n, order, result,  \
-                evidence, open, source)                                                            \
-    {arch "-" name, MPSIM_ADDITION_FUSED, MPSIM_ORDER_##order, L, F, floor, emin, n, {result, RN}, \
-     {acc, mode}, {result, RN}, result, arch, instruction, operands, MPSIM_EVIDENCE_##evidence,    \
-     open, source}
+#define CHUNKED(arch, name, instruction, operands, L, F, floor, emin, acc, mode, n, order, result, evidence, open, \
+                source)                                                                                            \
+    {                                                                                                              \
+        arch "-" name, MPSIM_ADDITION_FUSED, MPSIM_ORDER_##order, L, F, floor, emin, n, {result, RN}, {acc, mode}, \
+            {result, RN}, result, arch, instruction, operands, MPSIM_EVIDENCE_##evidence, open, source             \
+    }
 
 /* The same without chunks, with operands as they are. */
-#define CORE(arch, name, instruction, operands, L, F, floor, acc, mode, result, evidence, open,    \
-             source)                                                                               \
-    CHUNKED(arch, name, instruction, operands, L, F, floor, OWN, acc, mode, 0, SEQUENTIAL, result, \
-            evidence, open, source)
+#define CORE(arch, name, instruction, operands, L, F, floor, acc, mode, result, evidence, open, source)            \
+    CHUNKED(arch, name, instruction, operands, L, F, floor, OWN, acc, mode, 0, SEQUENTIAL, result, evidence, open, \
+            source)
 
-#define F8  "e4m3 e5m2"
+#define F8 "e4m3 e5m2"
 #define F86 "e4m3 e5m2 e3m2 e2m3 e2m1"
 
 /* What no recorded output decides, as it is printed. Most recordings
  * are of a single one (K <= L) of moderate numbers. The floor of the alignment exponent can only
  * bind where all terms are below 2^-126, or in a result in fp16. */
-#define SIGN    "the sign of a zero sum (+0 here, as in MMA and wherever one was recorded)"
-#define RANGE   "; NaN, infinities, overflow, subnormal results"
+#define SIGN "the sign of a zero sum (+0 here, as in MMA and wherever one was recorded)"
+#define RANGE "; NaN, infinities, overflow, subnormal results"
 #define CORNERS SIGN RANGE "; zero times a huge number"
-#define LOW     "; the floor of the alignment exponent; subnormal operands"
-#define FLOOR   "; the floor of the alignment exponent"
-#define ONE     "; more than one addition; whether an addition is longer"
-#define HALF    "; F, which fp16 results hardly show"
+#define LOW "; the floor of the alignment exponent; subnormal operands"
+#define FLOOR "; the floor of the alignment exponent"
+#define ONE "; more than one addition; whether an addition is longer"
+#define HALF "; F, which fp16 results hardly show"
 #define NO_BITS "no outputs of this hardware compared; " CORNERS
 
 static const row rows[] = {
@@ -78,96 +80,89 @@ static const row rows[] = {
     SOFTWARE("chunked", MULADD, SEQUENTIAL, 64, "e6m9", "e6m9", "e6m9", "e6m9",
              "W: chunks of 64 in (1, 6, 9), chunk sums added in the same format"),
 
-    CORE("volta", "fp16-fp32", "mma.m8n8k4", "fp16", 4, 23, NONE, "binary32", RZ, "binary32",
-         VECTORS, CORNERS ONE, "KM (V100), MMA"),
-    CORE("volta", "fp16-fp16", "mma.m8n8k4", "fp16", 4, 23, -19, "fp16", RN, "fp16", VECTORS,
-         CORNERS FLOOR ONE HALF, "KM (V100), MMA"),
+    CORE("volta", "fp16-fp32", "mma.m8n8k4", "fp16", 4, 23, NONE, "binary32", RZ, "binary32", VECTORS, CORNERS ONE,
+         "KM (V100), MMA"),
+    CORE("volta", "fp16-fp16", "mma.m8n8k4", "fp16", 4, 23, -19, "fp16", RN, "fp16", VECTORS, CORNERS FLOOR ONE HALF,
+         "KM (V100), MMA"),
 
-    CORE("turing", "fp16-fp32", "mma.m16n8k8", "fp16", 8, 24, -132, "binary32", RZ, "binary32",
-         REPORTED, NO_BITS, "MMA"),
-    CORE("turing", "fp16-fp16", "mma.m16n8k8", "fp16", 8, 24, -20, "fp16", RN, "fp16", REPORTED,
-         NO_BITS FLOOR, "MMA"),
+    CORE("turing", "fp16-fp32", "mma.m16n8k8", "fp16", 8, 24, -132, "binary32", RZ, "binary32", REPORTED, NO_BITS,
+         "MMA"),
+    CORE("turing", "fp16-fp16", "mma.m16n8k8", "fp16", 8, 24, -20, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR, "MMA"),
 
-    CORE("ampere", "fp16-fp32", "mma.m16n8k16", "fp16", 8, 24, -132, "binary32", RZ, "binary32",
-         VECTORS, CORNERS ONE, "KM (A100), MMA"),
-    CORE("ampere", "fp16-fp16", "mma.m16n8k16", "fp16", 8, 24, -20, "fp16", RN, "fp16", VECTORS,
-         CORNERS FLOOR ONE HALF, "KM (A100), MMA"),
-    CORE("ampere", "bf16-fp32", "mma.m16n8k16", "bf16", 8, 24, -132, "binary32", RZ, "binary32",
-         VECTORS, CORNERS LOW ONE, "KM (A100), MMA"),
-    CORE("ampere", "tf32-fp32", "mma.m16n8k8", "tf32", 4, 24, -132, "binary32", RZ, "binary32",
-         VECTORS, CORNERS LOW ONE, "KM (A100), MMA"),
+    CORE("ampere", "fp16-fp32", "mma.m16n8k16", "fp16", 8, 24, -132, "binary32", RZ, "binary32", VECTORS, CORNERS ONE,
+         "KM (A100), MMA"),
+    CORE("ampere", "fp16-fp16", "mma.m16n8k16", "fp16", 8, 24, -20, "fp16", RN, "fp16", VECTORS, CORNERS FLOOR ONE HALF,
+         "KM (A100), MMA"),
+    CORE("ampere", "bf16-fp32", "mma.m16n8k16", "bf16", 8, 24, -132, "binary32", RZ, "binary32", VECTORS,
+         CORNERS LOW ONE, "KM (A100), MMA"),
+    CORE("ampere", "tf32-fp32", "mma.m16n8k8", "tf32", 4, 24, -132, "binary32", RZ, "binary32", VECTORS,
+         CORNERS LOW ONE, "KM (A100), MMA"),
 
-    CORE("ada", "fp16-fp32", "mma.m16n8k16", "fp16", 8, 24, -132, "binary32", RZ, "binary32",
-         VECTORS, CORNERS ONE, "KM (L40S), MMA"),
-    CORE("ada", "fp16-fp16", "mma.m16n8k16", "fp16", 8, 24, -20, "fp16", RN, "fp16", VECTORS,
-         CORNERS FLOOR ONE HALF, "KM (L40S), MMA"),
-    CORE("ada", "bf16-fp32", "mma.m16n8k16", "bf16", 8, 24, -132, "binary32", RZ, "binary32",
-         VECTORS, CORNERS LOW ONE, "KM (L40S), MMA"),
-    CORE("ada", "tf32-fp32", "mma.m16n8k8", "tf32", 4, 24, -132, "binary32", RZ, "binary32",
-         VECTORS, CORNERS LOW ONE, "KM (L40S), MMA"),
-    CORE("ada", "fp8-fp32", "mma.m16n8k32", F8, 16, 13, NONE, "e8m13", RZ, "binary32", VECTORS,
-         CORNERS, "KM (L40S), MMA"),
-    CORE("ada", "fp8-fp16", "mma.m16n8k32", F8, 16, 13, NONE, "fp16", RN, "fp16", REPORTED,
-         NO_BITS FLOOR, "KM (RTX 1000 Ada), MMA"),
+    CORE("ada", "fp16-fp32", "mma.m16n8k16", "fp16", 8, 24, -132, "binary32", RZ, "binary32", VECTORS, CORNERS ONE,
+         "KM (L40S), MMA"),
+    CORE("ada", "fp16-fp16", "mma.m16n8k16", "fp16", 8, 24, -20, "fp16", RN, "fp16", VECTORS, CORNERS FLOOR ONE HALF,
+         "KM (L40S), MMA"),
+    CORE("ada", "bf16-fp32", "mma.m16n8k16", "bf16", 8, 24, -132, "binary32", RZ, "binary32", VECTORS, CORNERS LOW ONE,
+         "KM (L40S), MMA"),
+    CORE("ada", "tf32-fp32", "mma.m16n8k8", "tf32", 4, 24, -132, "binary32", RZ, "binary32", VECTORS, CORNERS LOW ONE,
+         "KM (L40S), MMA"),
+    CORE("ada", "fp8-fp32", "mma.m16n8k32", F8, 16, 13, NONE, "e8m13", RZ, "binary32", VECTORS, CORNERS,
+         "KM (L40S), MMA"),
+    CORE("ada", "fp8-fp16", "mma.m16n8k32", F8, 16, 13, NONE, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR,
+         "KM (RTX 1000 Ada), MMA"),
 
-    CORE("hopper", "fp16-fp32", "mma.m16n8k16, wgmma.k16", "fp16", 16, 25, -133, "binary32", RZ,
-         "binary32", VECTORS, CORNERS ONE "; that wgmma gives the same bits", "KM (H100), MMA"),
-    CORE("hopper", "fp16-fp16", "mma.m16n8k16, wgmma.k16", "fp16", 16, 25, -21, "fp16", RN, "fp16",
-         VECTORS, CORNERS FLOOR ONE HALF "; that wgmma gives the same bits", "KM (H100), MMA"),
-    CORE("hopper", "bf16-fp32", "mma.m16n8k16, wgmma.k16", "bf16", 16, 25, -133, "binary32", RZ,
-         "binary32", VECTORS, CORNERS LOW ONE "; that wgmma gives the same bits",
+    CORE("hopper", "fp16-fp32", "mma.m16n8k16, wgmma.k16", "fp16", 16, 25, -133, "binary32", RZ, "binary32", VECTORS,
+         CORNERS ONE "; that wgmma gives the same bits", "KM (H100), MMA"),
+    CORE("hopper", "fp16-fp16", "mma.m16n8k16, wgmma.k16", "fp16", 16, 25, -21, "fp16", RN, "fp16", VECTORS,
+         CORNERS FLOOR ONE HALF "; that wgmma gives the same bits", "KM (H100), MMA"),
+    CORE("hopper", "bf16-fp32", "mma.m16n8k16, wgmma.k16", "bf16", 16, 25, -133, "binary32", RZ, "binary32", VECTORS,
+         CORNERS LOW ONE "; that wgmma gives the same bits", "KM (H100), MMA"),
+    CORE("hopper", "tf32-fp32", "mma.m16n8k8, wgmma.k8", "tf32", 8, 25, -133, "binary32", RZ, "binary32", VECTORS,
+         CORNERS LOW ONE "; that wgmma gives the same bits"
+                         "; products 5 to 8 of an addition",
          "KM (H100), MMA"),
-    CORE("hopper", "tf32-fp32", "mma.m16n8k8, wgmma.k8", "tf32", 8, 25, -133, "binary32", RZ,
-         "binary32", VECTORS,
-         CORNERS LOW ONE "; that wgmma gives the same bits" "; products 5 to 8 of an addition",
-         "KM (H100), MMA"),
-    CORE("hopper", "k4-tf32-fp32", "mma.m16n8k4", "tf32", 4, 25, -133, "binary32", RZ, "binary32",
-         VECTORS, CORNERS LOW ONE, "KM (H100), MMA"),
-    CORE("hopper", "wgmma-fp8-fp32", "wgmma.k32", F8, 32, 13, NONE, "e8m13", RZ, "binary32",
-         VECTORS, CORNERS ONE "; an addend other than 0", "KM (H100, c = 0), MMA"),
-    CORE("hopper", "wgmma-fp8-fp16", "wgmma.k32", F8, 32, 13, NONE, "fp16", RN, "fp16", REPORTED,
+    CORE("hopper", "k4-tf32-fp32", "mma.m16n8k4", "tf32", 4, 25, -133, "binary32", RZ, "binary32", VECTORS,
+         CORNERS LOW ONE, "KM (H100), MMA"),
+    CORE("hopper", "wgmma-fp8-fp32", "wgmma.k32", F8, 32, 13, NONE, "e8m13", RZ, "binary32", VECTORS,
+         CORNERS ONE "; an addend other than 0", "KM (H100, c = 0), MMA"),
+    CORE("hopper", "wgmma-fp8-fp16", "wgmma.k32", F8, 32, 13, NONE, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR, "MMA"),
+    CHUNKED("hopper", "wgmma-fp8-promoted", "wgmma.k32, sums moved to fp32 registers every 128", F8, 32, 13, NONE, OWN,
+            "e8m13", RZ, 128, SEQUENTIAL, "binary32", REPORTED, NO_BITS, "DS; CUTLASS: mma_promotion_interval 4"),
+    CHUNKED("hopper", "mma-fp8-fp32", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -133, FP16,
+            "binary32", RZ, 32, QUADS, "binary32", REPORTED, NO_BITS, "KM (B200 in fp32, H100 in fp16), compiled code"),
+    CHUNKED("hopper", "mma-fp8-fp16", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -21, FP16,
+            "fp16", RN, 32, QUADS, "fp16", VECTORS, CORNERS FLOOR HALF "; operands of two formats",
+            "KM (H100), compiled code"),
+
+    CORE("blackwell", "fp16-fp32", "mma.m16n8k16, tcgen05.mma k16", "fp16", 16, 25, -133, "binary32", RZ, "binary32",
+         REPORTED, NO_BITS, "KM (B200), MMA"),
+    CORE("blackwell", "fp16-fp16", "mma.m16n8k16, tcgen05.mma k16", "fp16", 16, 25, -21, "fp16", RN, "fp16", REPORTED,
+         NO_BITS FLOOR, "KM (B200), MMA"),
+    CORE("blackwell", "bf16-fp32", "mma.m16n8k16, tcgen05.mma k16", "bf16", 16, 25, -133, "binary32", RZ, "binary32",
+         REPORTED, NO_BITS FLOOR, "KM (B200), MMA"),
+    CORE("blackwell", "tf32-fp32", "mma.m16n8k8, tcgen05.mma k8", "tf32", 8, 25, -133, "binary32", RZ, "binary32",
+         REPORTED, NO_BITS FLOOR, "KM (B200), MMA"),
+    CORE("blackwell", "tcgen05-fp8-fp32", "tcgen05.mma k32", F86, 32, 25, NONE, "binary32", RZ, "binary32", REPORTED,
+         NO_BITS, "MMA"),
+    CORE("blackwell", "tcgen05-fp8-fp16", "tcgen05.mma k32", F86, 32, 25, NONE, "fp16", RN, "fp16", REPORTED,
          NO_BITS FLOOR, "MMA"),
-    CHUNKED("hopper", "wgmma-fp8-promoted", "wgmma.k32, sums moved to fp32 registers every 128",
-            F8, 32, 13, NONE, OWN, "e8m13", RZ, 128, SEQUENTIAL, "binary32", REPORTED, NO_BITS,
-            "DS; CUTLASS: mma_promotion_interval 4"),
-    CHUNKED("hopper", "mma-fp8-fp32", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8,
-            16, 25, -133, FP16, "binary32", RZ, 32, QUADS, "binary32", REPORTED, NO_BITS,
-            "KM (B200 in fp32, H100 in fp16), compiled code"),
-    CHUNKED("hopper", "mma-fp8-fp16", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8,
-            16, 25, -21, FP16, "fp16", RN, 32, QUADS, "fp16", VECTORS,
-            CORNERS FLOOR HALF "; operands of two formats", "KM (H100), compiled code"),
+    CHUNKED("blackwell", "mma-fp8-fp32", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -133,
+            FP16, "binary32", RZ, 32, QUADS, "binary32", REPORTED, NO_BITS, "KM (B200)"),
+    CHUNKED("blackwell", "mma-fp8-fp16", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -21, FP16,
+            "fp16", RN, 32, QUADS, "fp16", REPORTED, NO_BITS FLOOR, "KM (B200)"),
 
-    CORE("blackwell", "fp16-fp32", "mma.m16n8k16, tcgen05.mma k16", "fp16", 16, 25, -133,
-         "binary32", RZ, "binary32", REPORTED, NO_BITS, "KM (B200), MMA"),
-    CORE("blackwell", "fp16-fp16", "mma.m16n8k16, tcgen05.mma k16", "fp16", 16, 25, -21, "fp16",
-         RN, "fp16", REPORTED, NO_BITS FLOOR, "KM (B200), MMA"),
-    CORE("blackwell", "bf16-fp32", "mma.m16n8k16, tcgen05.mma k16", "bf16", 16, 25, -133,
-         "binary32", RZ, "binary32", REPORTED, NO_BITS FLOOR, "KM (B200), MMA"),
-    CORE("blackwell", "tf32-fp32", "mma.m16n8k8, tcgen05.mma k8", "tf32", 8, 25, -133, "binary32",
-         RZ, "binary32", REPORTED, NO_BITS FLOOR, "KM (B200), MMA"),
-    CORE("blackwell", "tcgen05-fp8-fp32", "tcgen05.mma k32", F86, 32, 25, NONE, "binary32", RZ,
-         "binary32", REPORTED, NO_BITS, "MMA"),
-    CORE("blackwell", "tcgen05-fp8-fp16", "tcgen05.mma k32", F86, 32, 25, NONE, "fp16", RN, "fp16",
-         REPORTED, NO_BITS FLOOR, "MMA"),
-    CHUNKED("blackwell", "mma-fp8-fp32", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition",
-            F8, 16, 25, -133, FP16, "binary32", RZ, 32, QUADS, "binary32", REPORTED, NO_BITS,
-            "KM (B200)"),
-    CHUNKED("blackwell", "mma-fp8-fp16", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition",
-            F8, 16, 25, -21, FP16, "fp16", RN, 32, QUADS, "fp16", REPORTED, NO_BITS FLOOR,
-            "KM (B200)"),
-
-    CORE("rtx-blackwell", "fp16-fp32", "mma.m16n8k16", "fp16", 16, 25, -133, "binary32", RZ,
-         "binary32", REPORTED, NO_BITS, "MMA"),
-    CORE("rtx-blackwell", "fp16-fp16", "mma.m16n8k16", "fp16", 16, 25, -21, "fp16", RN, "fp16",
-         REPORTED, NO_BITS FLOOR, "MMA"),
-    CORE("rtx-blackwell", "bf16-fp32", "mma.m16n8k16", "bf16", 16, 25, -133, "binary32", RZ,
-         "binary32", REPORTED, NO_BITS FLOOR, "MMA"),
-    CORE("rtx-blackwell", "tf32-fp32", "mma.m16n8k8", "tf32", 8, 25, -133, "binary32", RZ,
-         "binary32", REPORTED, NO_BITS FLOOR, "MMA"),
-    CORE("rtx-blackwell", "fp8-fp32", "mma.m16n8k32", F86, 32, 25, NONE, "binary32", RZ,
-         "binary32", REPORTED, NO_BITS, "MMA"),
-    CORE("rtx-blackwell", "fp8-fp16", "mma.m16n8k32", F86, 32, 25, NONE, "fp16", RN, "fp16",
-         REPORTED, NO_BITS FLOOR, "MMA"),
+    CORE("rtx-blackwell", "fp16-fp32", "mma.m16n8k16", "fp16", 16, 25, -133, "binary32", RZ, "binary32", REPORTED,
+         NO_BITS, "MMA"),
+    CORE("rtx-blackwell", "fp16-fp16", "mma.m16n8k16", "fp16", 16, 25, -21, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR,
+         "MMA"),
+    CORE("rtx-blackwell", "bf16-fp32", "mma.m16n8k16", "bf16", 16, 25, -133, "binary32", RZ, "binary32", REPORTED,
+         NO_BITS FLOOR, "MMA"),
+    CORE("rtx-blackwell", "tf32-fp32", "mma.m16n8k8", "tf32", 8, 25, -133, "binary32", RZ, "binary32", REPORTED,
+         NO_BITS FLOOR, "MMA"),
+    CORE("rtx-blackwell", "fp8-fp32", "mma.m16n8k32", F86, 32, 25, NONE, "binary32", RZ, "binary32", REPORTED, NO_BITS,
+         "MMA"),
+    CORE("rtx-blackwell", "fp8-fp16", "mma.m16n8k32", F86, 32, 25, NONE, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR,
+         "MMA"),
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -199,11 +194,10 @@ static mpsim_status model_of_row(mpsim_model *m, const row *r)
     m->evidence = r->evidence;
     m->unconfirmed = r->unconfirmed;
     m->source = r->source;
-    const mpsim_status status[] = {
-        place_set(&m->product, r->product.format, r->product.mode, core),
-        place_set(&m->accumulator, r->accumulator.format, r->accumulator.mode, core),
-        place_set(&m->outer, r->outer.format, r->outer.mode, core),
-        place_set(&m->result, r->result, RN, core)};
+    const mpsim_status status[] = {place_set(&m->product, r->product.format, r->product.mode, core),
+                                   place_set(&m->accumulator, r->accumulator.format, r->accumulator.mode, core),
+                                   place_set(&m->outer, r->outer.format, r->outer.mode, core),
+                                   place_set(&m->result, r->result, RN, core)};
     for (size_t i = 0; i < sizeof status / sizeof status[0]; i++)
         if (status[i] != MPSIM_OK)
             return status[i];
@@ -226,29 +220,25 @@ mpsim_status mpsim_model_at(mpsim_model *m, size_t i)
 
 static int place_is_valid(const mpsim_rounded *p)
 {
-    return mpsim_format_check(&p->format) == MPSIM_OK &&
-           mpsim_rounding_check(&p->rounding) == MPSIM_OK && p->rounding.scale == 1 &&
-           !p->rounding.flush_input;
+    return mpsim_format_check(&p->format) == MPSIM_OK && mpsim_rounding_check(&p->rounding) == MPSIM_OK &&
+           p->rounding.scale == 1 && !p->rounding.flush_input;
 }
 
 mpsim_status mpsim_model_check(const mpsim_model *m)
 {
     if (!m || m->addition > MPSIM_ADDITION_FUSED || m->order > MPSIM_ORDER_QUADS ||
-        m->alignment > MPSIM_ALIGN_NEAREST || m->normalised > 1 ||
-        !memchr(m->name, 0, sizeof m->name))
+        m->alignment > MPSIM_ALIGN_NEAREST || m->normalised > 1 || !memchr(m->name, 0, sizeof m->name))
         return MPSIM_EINVAL;
-    if (!place_is_valid(&m->product) || !place_is_valid(&m->accumulator) ||
-        !place_is_valid(&m->outer) || !place_is_valid(&m->result))
+    if (!place_is_valid(&m->product) || !place_is_valid(&m->accumulator) || !place_is_valid(&m->outer) ||
+        !place_is_valid(&m->result))
         return MPSIM_EINVAL;
     if (m->order == MPSIM_ORDER_PAIRWISE && m->addition != MPSIM_ADDITION_MULADD)
         return MPSIM_EINVAL;
     if (m->order == MPSIM_ORDER_QUADS &&
-        (m->addition != MPSIM_ADDITION_FUSED || m->chunk == 0 || m->chunk % 4 != 0 ||
-         m->chunk > MPSIM_FUSED_QUADS))
+        (m->addition != MPSIM_ADDITION_FUSED || m->chunk == 0 || m->chunk % 4 != 0 || m->chunk > MPSIM_FUSED_QUADS))
         return MPSIM_EINVAL;
     if (m->addition == MPSIM_ADDITION_FUSED &&
-        (m->length < 1 || m->length > MPSIM_FUSED_LENGTH || m->fraction < 1 ||
-         m->fraction > MPSIM_FUSED_FRACTION))
+        (m->length < 1 || m->length > MPSIM_FUSED_LENGTH || m->fraction < 1 || m->fraction > MPSIM_FUSED_FRACTION))
         return MPSIM_EINVAL;
     return MPSIM_OK;
 }
@@ -270,15 +260,14 @@ int mpsim_model_accepts(const mpsim_model *m, const mpsim_format *fa, const mpsi
     return !m->operands || (has_word(m->operands, fa->name) && has_word(m->operands, fb->name));
 }
 
-mpsim_status mpsim_model_for(mpsim_model *m, const char *architecture, const mpsim_format *fa,
-                             const mpsim_format *fb, const mpsim_format *result)
+mpsim_status mpsim_model_for(mpsim_model *m, const char *architecture, const mpsim_format *fa, const mpsim_format *fb,
+                             const mpsim_format *result)
 {
     if (!m || !architecture || !fa || !fb || !result)
         return MPSIM_EINVAL;
     for (size_t i = 0; i < ROWS; i++) {
         mpsim_model found;
-        if (!rows[i].architecture ||
-            !mpsim_same_word(architecture, strlen(architecture), rows[i].architecture))
+        if (!rows[i].architecture || !mpsim_same_word(architecture, strlen(architecture), rows[i].architecture))
             continue;
         if (model_of_row(&found, &rows[i]) == MPSIM_OK && mpsim_model_accepts(&found, fa, fb) &&
             strcmp(found.result.format.name, result->name) == 0) {
@@ -294,12 +283,12 @@ mpsim_status mpsim_model_for(mpsim_model *m, const char *architecture, const mps
 typedef enum change_kind { FORMAT, MODE, NUMBER, WORD, EVERY_FORMAT } change_kind;
 
 typedef struct change {
-    const char *key;    /* up to '='; "" for a format alone                       */
+    const char *key; /* up to '='; "" for a format alone                       */
     change_kind kind;
-    size_t field;       /* of the model                                           */
-    int least, most;    /* NUMBER                                                 */
-    const char *words;  /* WORD: for the values 0, 1, ...; NUMBER: for NONE or OWN */
-    int needs;          /* what a model must have for the change to mean anything */
+    size_t field;      /* of the model                                           */
+    int least, most;   /* NUMBER                                                 */
+    const char *words; /* WORD: for the values 0, 1, ...; NUMBER: for NONE or OWN */
+    int needs;         /* what a model must have for the change to mean anything */
 } change;
 
 enum { ANY, FUSED, ORDERED, PRODUCTS, ACCUMULATOR, CHUNKS };

@@ -8,13 +8,13 @@ enum { N = MPSIM_PANEL };
 
 /* ---- codes to values, of binary32 and of binary64 ---- */
 
-#define REAL      float
-#define BITS      uint32_t
-#define BITS_OF   mpsim_bits_f32
-#define REAL_OF   mpsim_f32_bits
-#define MANTISSA  23
-#define BIAS      127
-#define DECODE    decode_f32
+#define REAL float
+#define BITS uint32_t
+#define BITS_OF mpsim_bits_f32
+#define REAL_OF mpsim_f32_bits
+#define MANTISSA 23
+#define BIAS 127
+#define DECODE decode_f32
 #define EXPONENTS exponents_f32
 #include "panel_decode.h"
 #undef REAL
@@ -26,13 +26,13 @@ enum { N = MPSIM_PANEL };
 #undef DECODE
 #undef EXPONENTS
 
-#define REAL      double
-#define BITS      uint64_t
-#define BITS_OF   mpsim_bits_f64
-#define REAL_OF   mpsim_f64_bits
-#define MANTISSA  52
-#define BIAS      1023
-#define DECODE    decode_f64
+#define REAL double
+#define BITS uint64_t
+#define BITS_OF mpsim_bits_f64
+#define REAL_OF mpsim_f64_bits
+#define MANTISSA 52
+#define BIAS 1023
+#define DECODE decode_f64
 #define EXPONENTS exponents_f64
 #include "panel_decode.h"
 
@@ -45,8 +45,8 @@ void mpsim_unpacker_init(mpsim_unpacker *u, const mpsim_format *f, int wide)
     u->wide = wide;
     u->same_bias = f->bias == bias;
     /* numbers with E = 0 must be normal values, but for those that have the value's own layout */
-    u->direct = f->zero != MPSIM_ZERO_NONE && f->bits <= width && f->mbits <= mantissa &&
-                f->ebits < width - mantissa && (u->same_bias || unit >= 1 - bias);
+    u->direct = f->zero != MPSIM_ZERO_NONE && f->bits <= width && f->mbits <= mantissa && f->ebits < width - mantissa &&
+                (u->same_bias || unit >= 1 - bias);
     u->shift = mantissa - f->mbits;
     u->is_signed = mpsim_has_sign(f);
     u->sign_shift = u->is_signed ? mpsim_magnitude_bits(f) : 0;
@@ -102,8 +102,7 @@ static unsigned decode(const mpsim_unpacker *u, row *y, const uint64_t *codes)
 }
 
 /* n codes, and zeros after them. */
-static void load(uint64_t *out, const void *codes, size_t bytes, size_t first, size_t stride,
-                 size_t n)
+static void load(uint64_t *out, const void *codes, size_t bytes, size_t first, size_t stride, size_t n)
 {
     const unsigned char *p = (const unsigned char *)codes + (n ? first * bytes : 0);
     size_t j = 0;
@@ -134,8 +133,8 @@ static void load(uint64_t *out, const void *codes, size_t bytes, size_t first, s
         out[j] = 0;
 }
 
-unsigned mpsim_unpack_line(const mpsim_unpacker *u, void *values, const void *codes, size_t first,
-                           size_t stride, size_t n)
+unsigned mpsim_unpack_line(const mpsim_unpacker *u, void *values, const void *codes, size_t first, size_t stride,
+                           size_t n)
 {
     uint64_t raw[N];
     row y;
@@ -155,8 +154,7 @@ static size_t source_of(const mpsim_panels *to, size_t k)
 }
 
 /* Up to 16 codes of a line from product k on. */
-static void load_along(const mpsim_lines *x, const mpsim_panels *to, uint64_t *raw, size_t l,
-                       size_t k)
+static void load_along(const mpsim_lines *x, const mpsim_panels *to, uint64_t *raw, size_t l, size_t k)
 {
     const size_t n = to->padded - k < N ? to->padded - k : N;
     if (!to->quads) {
@@ -166,9 +164,7 @@ static void load_along(const mpsim_lines *x, const mpsim_panels *to, uint64_t *r
     }
     for (size_t i = 0; i < N; i++) {
         const size_t from = i < n ? source_of(to, k + i) : x->depth;
-        raw[i] = from < x->depth
-                     ? mpsim_code_load(x->codes, x->u.bytes, l * x->line + from * x->next)
-                     : 0;
+        raw[i] = from < x->depth ? mpsim_code_load(x->codes, x->u.bytes, l * x->line + from * x->next) : 0;
     }
 }
 
@@ -237,8 +233,8 @@ static void put_range(const mpsim_panels *to, size_t l, int low, int high)
 /* ---- panels of binary32 values, whose codes have at most 32 bits ---- */
 
 /* n codes of a line from product k on or, across, of lines from l on; zeros after them. */
-static void gather(const mpsim_lines *x, const mpsim_panels *to, unsigned char *raw, size_t l,
-                   size_t k, size_t n, int across)
+static void gather(const mpsim_lines *x, const mpsim_panels *to, unsigned char *raw, size_t l, size_t k, size_t n,
+                   int across)
 {
     const size_t bytes = x->u.bytes, step = across ? x->line : x->next;
     const unsigned char *p = (const unsigned char *)x->codes;
@@ -394,9 +390,8 @@ void mpsim_packer_init(mpsim_packer *p, const mpsim_rounded *to)
     const mpsim_format *f = &to->format;
     const int mode = to->rounding.mode;
     p->to = to;
-    p->fast = (mode == MPSIM_ROUND_NEAREST_EVEN || mode == MPSIM_ROUND_TOWARD_ZERO) &&
-              f->zero == MPSIM_ZERO_SIGNED && mpsim_has_sign(f) && f->mbits < 52 &&
-              mpsim_emin(f) >= -1022;
+    p->fast = (mode == MPSIM_ROUND_NEAREST_EVEN || mode == MPSIM_ROUND_TOWARD_ZERO) && f->zero == MPSIM_ZERO_SIGNED &&
+              mpsim_has_sign(f) && f->mbits < 52 && mpsim_emin(f) >= -1022;
     p->drop = p->fast ? 52 - f->mbits : 1;
     p->odd = p->fast && mode == MPSIM_ROUND_NEAREST_EVEN;
     p->half = p->odd ? (uint64_t)1 << (p->drop - 1) : 0;
@@ -442,8 +437,8 @@ static int add_one(const mpsim_packer *p, double *d, double s)
 {
     const mpsim_rounding *r = &p->to->rounding;
     unsigned flags = 0;
-    const mpsim_number sum = mpsim_number_add(mpsim_number_f64(*d), mpsim_number_f64(s),
-                                              r->mode == MPSIM_ROUND_DOWN, &flags);
+    const mpsim_number sum = mpsim_number_add(mpsim_number_f64(*d), mpsim_number_f64(s), r->mode == MPSIM_ROUND_DOWN,
+                                              &flags);
     const uint64_t code = mpsim_scalar_encode(&p->to->format, r, r->mode, sum, 0, &flags);
     const mpsim_number x = mpsim_scalar_unpack(&p->to->format, code);
     *d = x.kind == MPSIM_NUMBER_FINITE ? mpsim_number_to_f64(x) : 0;

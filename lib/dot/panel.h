@@ -48,7 +48,7 @@ typedef struct mpsim_unpacker {
     int same_bias; /* E = 0 needs nothing of its own: bf16, tf32 as binary32    */
     int shift;     /* from the significand of a code to that of a value         */
     int is_signed, sign_shift;
-    int negzero;   /* the code of -0 is NaN                                     */
+    int negzero; /* the code of -0 is NaN                                     */
     uint64_t magnitude, rebias, max_finite;
     double unit;
 } mpsim_unpacker;
@@ -59,14 +59,14 @@ void mpsim_unpacker_init(mpsim_unpacker *u, const mpsim_format *f, int wide);
 /* mpsim_unpack_line -- n <= MPSIM_PANEL values from the codes number first, first + stride, ...
  * Returns, as bits, which are infinities or NaNs; values mean nothing there. values: binary64 if
  * u->wide. */
-unsigned mpsim_unpack_line(const mpsim_unpacker *u, void *values, const void *codes, size_t first,
-                           size_t stride, size_t n);
+unsigned mpsim_unpack_line(const mpsim_unpacker *u, void *values, const void *codes, size_t first, size_t stride,
+                           size_t n);
 
 /* A decode function -- MPSIM_PANEL values from codes that stand side by side, for an unpacker that is
  * direct and not wide, and, unless e is NULL, their exponents as panels have them. Returns, as bits,
  * which are infinities or NaNs: they become +0. */
-typedef unsigned mpsim_decode_function(const mpsim_unpacker *u, float *values, int16_t *e,
-                                       int lowest, const void *codes);
+typedef unsigned mpsim_decode_function(const mpsim_unpacker *u, float *values, int16_t *e, int lowest,
+                                       const void *codes);
 
 /* An operand: rows of a or columns of b are lines of `depth` codes. */
 typedef struct mpsim_lines {
@@ -80,11 +80,11 @@ typedef struct mpsim_lines {
 /* Where its values go. Values and exponents of lines that are beyond `count`, or k beyond depth,
  * are zeros. */
 typedef struct mpsim_panels {
-    int k_major;    /* value (l, k) at (l / 16) 16 padded + 16 k + l % 16; else at l padded + k */
-    size_t padded;  /* at least depth                                                       */
-    int pairs;      /* exponents of k_major lines stand in pairs: see tile.h; padded is even     */
-    size_t quads;   /* chunk of order QUADS, or 0: the products stand in their order        */
-    int lowest;     /* exponents are not lower                                              */
+    int k_major;   /* value (l, k) at (l / 16) 16 padded + 16 k + l % 16; else at l padded + k */
+    size_t padded; /* at least depth                                                       */
+    int pairs;     /* exponents of k_major lines stand in pairs: see tile.h; padded is even     */
+    size_t quads;  /* chunk of order QUADS, or 0: the products stand in their order        */
+    int lowest;    /* exponents are not lower                                              */
     void *values;
     int16_t *exponents;     /* NULL: not wanted; MPSIM_EXPONENT_ZERO for zeros              */
     int16_t *low, *high;    /* by line: exponents of its least and largest number but zero; NULL
@@ -99,9 +99,9 @@ void mpsim_panel_pack(const mpsim_lines *x, const mpsim_panels *to, size_t panel
 
 typedef struct mpsim_packer {
     const mpsim_rounded *to;
-    int fast;             /* 0: by the reference, one by one                        */
+    int fast; /* 0: by the reference, one by one                        */
     int drop, sign_shift;
-    uint64_t half, odd;   /* to nearest even; 0: toward zero                        */
+    uint64_t half, odd; /* to nearest even; 0: toward zero                        */
     uint64_t rebias;
     uint64_t least, most; /* bits of the smallest normal and the largest number     */
 } mpsim_packer;

@@ -21,8 +21,7 @@ static unsigned DECODE(const mpsim_unpacker *u, REAL *y, const BITS *codes, BITS
         const BITS is_small = (BITS)0 - ((BITS)(bits - normal) >> TOP);
         const REAL small = (REAL_OF(one | (m & is_small)) - REAL_OF(one)) * unit;
         const BITS value = (BITS_OF(small) & whole & is_small) | ((bits + rebias) & ~is_small);
-        const BITS bad = (BITS)(max_finite - m) >> TOP |
-                         ((BITS)(m - 1) >> TOP & negative & negzero);
+        const BITS bad = (BITS)(max_finite - m) >> TOP | ((BITS)(m - 1) >> TOP & negative & negzero);
         y[j] = REAL_OF(value | negative << TOP);
         special[j] = bad;
         any |= bad;

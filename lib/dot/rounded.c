@@ -21,28 +21,24 @@ typedef struct lanes {
     int mantissa, lowest, highest; /* bits; exponents of numbers that are normal, with room above */
 } lanes;
 
-static const lanes kinds[] = {[MPSIM_LANES_F32] = {23, -126, 80},
-                              [MPSIM_LANES_F64] = {52, -900, 800},
-                              [MPSIM_LANES_ODD] = {52, -900, 800}};
+static const lanes kinds[] = {
+    [MPSIM_LANES_F32] = {23, -126, 80}, [MPSIM_LANES_F64] = {52, -900, 800}, [MPSIM_LANES_ODD] = {52, -900, 800}};
 
 /* A place in lanes, for numbers up to 2^highest: its constants must be numbers of the lane. */
 static int fits(const mpsim_format *f, const lanes *l, int highest)
 {
     const int top = mpsim_format_highest(f) > highest ? mpsim_format_highest(f) : highest;
-    return mpsim_format_last_bit(f) >= l->lowest && top <= l->highest &&
-           f->mbits <= l->mantissa - 2;
+    return mpsim_format_last_bit(f) >= l->lowest && top <= l->highest && f->mbits <= l->mantissa - 2;
 }
 
 static mpsim_place place(const mpsim_format *f, const lanes *l)
 {
-    return (mpsim_place){ldexp(1.5, l->mantissa - f->mbits),
-                         ldexp(1.5, l->mantissa + mpsim_format_last_bit(f)), mpsim_format_max(f),
-                         f->zero == MPSIM_ZERO_SIGNED};
+    return (mpsim_place){ldexp(1.5, l->mantissa - f->mbits), ldexp(1.5, l->mantissa + mpsim_format_last_bit(f)),
+                         mpsim_format_max(f), f->zero == MPSIM_ZERO_SIGNED};
 }
 
 /* Sums of numbers of x and of y in the format of p: no double rounding. */
-static int is_innocuous(const mpsim_format *x, const mpsim_format *y, const mpsim_format *p,
-                        const lanes *l)
+static int is_innocuous(const mpsim_format *x, const mpsim_format *y, const mpsim_format *p, const lanes *l)
 {
     return is_within(x, p) && is_within(y, p) && 2 * (p->mbits + 1) + 2 <= l->mantissa + 1;
 }
@@ -57,8 +53,8 @@ static int can(const mpsim_model *m, const mpsim_format *fa, const mpsim_format 
     if (fa->mbits + fb->mbits + 2 > l->mantissa + 1 || high > l->highest ||
         mpsim_format_last_bit(fa) + mpsim_format_last_bit(fb) < l->lowest)
         return 0;
-    if (!fits(acc, l, is_fma ? high : 0) || (!is_fma && !fits(product, l, high)) ||
-        !fits(result, l, 0) || (m->chunk != 0 && !fits(outer, l, 0)))
+    if (!fits(acc, l, is_fma ? high : 0) || (!is_fma && !fits(product, l, high)) || !fits(result, l, 0) ||
+        (m->chunk != 0 && !fits(outer, l, 0)))
         return 0;
     if (kind == MPSIM_LANES_ODD)
         return 1;
@@ -67,8 +63,7 @@ static int can(const mpsim_model *m, const mpsim_format *fa, const mpsim_format 
     return m->chunk == 0 || is_innocuous(acc, result, outer, l);
 }
 
-int mpsim_rounded_init(mpsim_rounded_chain *p, const mpsim_model *m, const mpsim_format *fa,
-                       const mpsim_format *fb)
+int mpsim_rounded_init(mpsim_rounded_chain *p, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
     const int is_fma = m->addition == MPSIM_ADDITION_FMA;
     if ((!is_fma && m->addition != MPSIM_ADDITION_MULADD) || !is_nearest(&m->accumulator) ||
@@ -77,9 +72,7 @@ int mpsim_rounded_init(mpsim_rounded_chain *p, const mpsim_model *m, const mpsim
     for (p->lanes = MPSIM_LANES_F32; !can(m, fa, fb, p->lanes); p->lanes++)
         if (p->lanes == MPSIM_LANES_ODD)
             return 0;
-    p->kind = is_fma                               ? MPSIM_CHAIN_FMA
-              : m->order == MPSIM_ORDER_PAIRWISE ? MPSIM_CHAIN_PAIRWISE
-                                                 : MPSIM_CHAIN_MULADD;
+    p->kind = is_fma ? MPSIM_CHAIN_FMA : m->order == MPSIM_ORDER_PAIRWISE ? MPSIM_CHAIN_PAIRWISE : MPSIM_CHAIN_MULADD;
     p->product = place(&m->product.format, &kinds[p->lanes]);
     p->accumulator = place(&m->accumulator.format, &kinds[p->lanes]);
     p->outer = place(&m->outer.format, &kinds[p->lanes]);

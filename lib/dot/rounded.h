@@ -46,17 +46,14 @@ typedef struct mpsim_rounded_chain {
 } mpsim_rounded_chain;
 
 /* mpsim_rounded_init -- whether the fast path can do this model with these operands; fills *p. */
-int mpsim_rounded_init(mpsim_rounded_chain *p, const mpsim_model *m, const mpsim_format *fa,
-                       const mpsim_format *fb);
+int mpsim_rounded_init(mpsim_rounded_chain *p, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb);
 
 /* A rounded function -- one chunk: all additions over `depth` products of `rows` rows of a and a panel
  * of b; values of lanes, as mpsim_chain_function. redo[r] |= the columns that the reference must do. */
-typedef void mpsim_rounded_function(const mpsim_rounded_chain *p, const void *a, size_t next,
-                                    const void *b, void *s, size_t rows, size_t depth,
-                                    unsigned *redo);
+typedef void mpsim_rounded_function(const mpsim_rounded_chain *p, const void *a, size_t next, const void *b, void *s,
+                                    size_t rows, size_t depth, unsigned *redo);
 
 /* A sum function -- s = outer(s + t), rows x MPSIM_PANEL times. */
-typedef void mpsim_outer_function(const mpsim_rounded_chain *p, void *s, const void *t, size_t rows,
-                                  unsigned *redo);
+typedef void mpsim_outer_function(const mpsim_rounded_chain *p, void *s, const void *t, size_t rows, unsigned *redo);
 
 #endif

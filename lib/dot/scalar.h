@@ -27,17 +27,14 @@ typedef struct mpsim_term {
     uint64_t s;
 } mpsim_term;
 
-static inline MPSIM_HD mpsim_term mpsim_scalar_term(const mpsim_format *f, int operand_emin,
-                                                    uint64_t code)
+static inline MPSIM_HD mpsim_term mpsim_scalar_term(const mpsim_format *f, int operand_emin, uint64_t code)
 {
     const uint64_t m = code & mpsim_magnitude_mask(f);
     const uint64_t trailing = m & (((uint64_t)1 << f->mbits) - 1);
     const int field = (int)(m >> f->mbits);
     const mpsim_class c = mpsim_scalar_classify(f, code);
     mpsim_term t;
-    t.kind = c == MPSIM_CLASS_NAN   ? MPSIM_NUMBER_NAN
-             : c == MPSIM_CLASS_INF ? MPSIM_NUMBER_INF
-                                    : MPSIM_NUMBER_FINITE;
+    t.kind = c == MPSIM_CLASS_NAN ? MPSIM_NUMBER_NAN : c == MPSIM_CLASS_INF ? MPSIM_NUMBER_INF : MPSIM_NUMBER_FINITE;
     t.sign = mpsim_has_sign(f) && (code >> mpsim_magnitude_bits(f) & 1);
     if (c == MPSIM_CLASS_NORMAL) {
         t.s = (uint64_t)1 << f->mbits | trailing;
@@ -94,8 +91,7 @@ typedef struct mpsim_fused_terms {
 } mpsim_fused_terms;
 
 static inline MPSIM_HD mpsim_fused_terms mpsim_fused_look(const mpsim_fused *p, const mpsim_term *a,
-                                                          const mpsim_term *b, int n, mpsim_number s,
-                                                          int emin)
+                                                          const mpsim_term *b, int n, mpsim_number s, int emin)
 {
     mpsim_fused_terms t = {s.kind == MPSIM_NUMBER_NAN, {0, 0}, 0, p->floor};
     if (s.kind == MPSIM_NUMBER_INF)
@@ -107,8 +103,8 @@ static inline MPSIM_HD mpsim_fused_terms mpsim_fused_look(const mpsim_fused *p, 
     }
     for (int i = 0; i < n; i++) {
         if (a[i].kind != MPSIM_NUMBER_FINITE || b[i].kind != MPSIM_NUMBER_FINITE) {
-            if (a[i].kind == MPSIM_NUMBER_NAN || b[i].kind == MPSIM_NUMBER_NAN ||
-                mpsim_term_is_zero(a[i]) || mpsim_term_is_zero(b[i]))
+            if (a[i].kind == MPSIM_NUMBER_NAN || b[i].kind == MPSIM_NUMBER_NAN || mpsim_term_is_zero(a[i]) ||
+                mpsim_term_is_zero(b[i]))
                 t.nan = 1;
             else
                 t.infinities[a[i].sign ^ b[i].sign] = 1;
@@ -127,8 +123,7 @@ static inline MPSIM_HD int64_t mpsim_fused_accumulator(const mpsim_fused *p, mps
     return s.hi ? mpsim_fused_align(p->alignment, s.sign, s.hi, s.exp - 63 - unit) : 0;
 }
 
-static inline MPSIM_HD int64_t mpsim_fused_product(const mpsim_fused *p, mpsim_term a, mpsim_term b,
-                                                   int unit)
+static inline MPSIM_HD int64_t mpsim_fused_product(const mpsim_fused *p, mpsim_term a, mpsim_term b, int unit)
 {
     if (a.s == 0 || b.s == 0)
         return 0;
@@ -136,9 +131,8 @@ static inline MPSIM_HD int64_t mpsim_fused_product(const mpsim_fused *p, mpsim_t
 }
 
 /* One addition: the aligned sum of n products and s; still to be rounded. *flags receives INVALID. */
-static inline MPSIM_HD mpsim_number mpsim_fused_sum(const mpsim_fused *p, const mpsim_term *a,
-                                                    const mpsim_term *b, int n, mpsim_number s,
-                                                    int emin, unsigned *flags)
+static inline MPSIM_HD mpsim_number mpsim_fused_sum(const mpsim_fused *p, const mpsim_term *a, const mpsim_term *b,
+                                                    int n, mpsim_number s, int emin, unsigned *flags)
 {
     const mpsim_fused_terms t = mpsim_fused_look(p, a, b, n, s, emin);
     if (t.nan || (t.infinities[0] && t.infinities[1]))
@@ -163,12 +157,10 @@ static inline MPSIM_HD size_t mpsim_fused_quads(size_t i, size_t chunk)
 }
 
 /* The code of an aligned sum: rounded once; an overflow is an infinity in every mode, and a zero +0. */
-static inline MPSIM_HD uint64_t mpsim_fused_round(const mpsim_rounded *to, mpsim_number sum,
-                                                  uint32_t random)
+static inline MPSIM_HD uint64_t mpsim_fused_round(const mpsim_rounded *to, mpsim_number sum, uint32_t random)
 {
     unsigned flags;
-    const uint64_t code =
-        mpsim_scalar_encode(&to->format, &to->rounding, to->rounding.mode, sum, random, &flags);
+    const uint64_t code = mpsim_scalar_encode(&to->format, &to->rounding, to->rounding.mode, sum, random, &flags);
     if (!mpsim_has_sign(&to->format)) {
         if (sum.sign && to->rounding.negative != MPSIM_NEGATIVE_ABS)
             return code; /* a negative number is an overflow of another kind there */

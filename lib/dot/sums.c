@@ -10,8 +10,7 @@ static int exact_code(const job *g, mpsim_number sum, mpsim_number c, uint64_t *
     unsigned flags = 0;
     if (sum.hi == 0 && c.hi == 0 && (c.sign || down))
         return 0;
-    *code = mpsim_scalar_encode(&g->m->result.format, r, r->mode,
-                                mpsim_number_add(sum, c, down, &flags), 0, &flags);
+    *code = mpsim_scalar_encode(&g->m->result.format, r, r->mode, mpsim_number_add(sum, c, down, &flags), 0, &flags);
     return 1;
 }
 
@@ -21,8 +20,8 @@ static unsigned there(const job *g, size_t panel)
 }
 
 /* Row r of x, where binary64 holds every sum. */
-static unsigned row_in_f64(const job *g, const mpsim_exact_lines *x, size_t r, unsigned wanted,
-                           const double *c, uint64_t *codes)
+static unsigned row_in_f64(const job *g, const mpsim_exact_lines *x, size_t r, unsigned wanted, const double *c,
+                           uint64_t *codes)
 {
     unsigned redo = 0;
     double s[N];
@@ -34,34 +33,34 @@ static unsigned row_in_f64(const job *g, const mpsim_exact_lines *x, size_t r, u
         return 0;
     }
     for (int j = 0; j < N; j++)
-        if (wanted >> j & 1 &&
-            !exact_code(g, mpsim_number_f64(s[j]), mpsim_number_f64(c[j]), &codes[j]))
+        if (wanted >> j & 1 && !exact_code(g, mpsim_number_f64(s[j]), mpsim_number_f64(c[j]), &codes[j]))
             redo |= 1u << j;
     return redo;
 }
 
-static void rows_in_slices(const job *g, const mpsim_exact_lines *x, const int *in_slices,
-                           unsigned *left, const double (*c)[N], uint64_t (*codes)[N],
-                           unsigned *redo)
+static void rows_in_slices(const job *g, const mpsim_exact_lines *x, const int *in_slices, unsigned *left,
+                           const double (*c)[N], uint64_t (*codes)[N], unsigned *redo)
 {
     mpsim_number sums[ROWS][N];
     mpsim_exact_slices(&g->exact, x, g->loops->slice, g->loops->slices, left, sums);
     for (size_t r = 0; r < x->rows; r++) {
         redo[r] |= in_slices[r] ? left[r] : 0;
         for (int j = 0; in_slices[r] && j < N; j++)
-            if (!(redo[r] >> j & 1) &&
-                !exact_code(g, sums[r][j], mpsim_number_f64(c[r][j]), &codes[r][j]))
+            if (!(redo[r] >> j & 1) && !exact_code(g, sums[r][j], mpsim_number_f64(c[r][j]), &codes[r][j]))
                 redo[r] |= 1u << j;
     }
 }
 
-void mpsim_exact_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N],
-                         unsigned *redo)
+void mpsim_exact_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
-    const mpsim_exact_lines x = {
-        (const double *)mpsim_row_values(g, first), (const double *)mpsim_panel_values(g, panel), n,
-        g->padded, g->panels_a.low + first, g->panels_a.high + first,
-        g->panels_b.low + panel * N, g->panels_b.high + panel * N};
+    const mpsim_exact_lines x = {(const double *)mpsim_row_values(g, first),
+                                 (const double *)mpsim_panel_values(g, panel),
+                                 n,
+                                 g->padded,
+                                 g->panels_a.low + first,
+                                 g->panels_a.high + first,
+                                 g->panels_b.low + panel * N,
+                                 g->panels_b.high + panel * N};
     double c[ROWS][N];
     unsigned left[ROWS], any = 0; /* for slices: what they need not do, as bits */
     int in_slices[ROWS] = {0};

@@ -18,51 +18,43 @@ static int is_narrow(const mpsim_format *f)
  * all alike. */
 static int is_plain(const mpsim_model *m, const mpsim_format *f)
 {
-    return mpsim_in_binary32(f) &&
-           (is_narrow(f) || mpsim_tile_lowest(m, f) == mpsim_emin(f));
+    return mpsim_in_binary32(f) && (is_narrow(f) || mpsim_tile_lowest(m, f) == mpsim_emin(f));
 }
 
 /* See tile.h; a rounding to nearest takes 16 bits of the sum and what is left as one. */
-static int has_vectors(const mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
-                       const mpsim_format *fb)
+static int has_vectors(const mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
     const mpsim_format *acc = &m->accumulator.format;
-    return is_plain(m, fa) && is_plain(m, fb) && fa->mbits + fb->mbits + 2 <= 24 &&
-           mpsim_in_binary32(acc) && mpsim_in_binary32(&m->result.format) &&
-           (m->chunk == 0 || mpsim_in_binary32(&m->outer.format)) && m->chunk % 2 == 0 &&
-           m->length % 2 == 0 && t->floor <= MPSIM_TILE_HIGH && acc->mbits <= (t->nearest ? 13 : 23);
+    return is_plain(m, fa) && is_plain(m, fb) && fa->mbits + fb->mbits + 2 <= 24 && mpsim_in_binary32(acc) &&
+           mpsim_in_binary32(&m->result.format) && (m->chunk == 0 || mpsim_in_binary32(&m->outer.format)) &&
+           m->chunk % 2 == 0 && m->length % 2 == 0 && t->floor <= MPSIM_TILE_HIGH &&
+           acc->mbits <= (t->nearest ? 13 : 23);
 }
 
-int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
-                    const mpsim_format *fb)
+int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
     const mpsim_format *acc = &m->accumulator.format, *result = &m->result.format;
     const mpsim_rounding *r = &m->accumulator.rounding;
-    if (m->addition != MPSIM_ADDITION_FUSED || m->alignment != MPSIM_ALIGN_TRUNCATE ||
-        m->normalised)
+    if (m->addition != MPSIM_ADDITION_FUSED || m->alignment != MPSIM_ALIGN_TRUNCATE || m->normalised)
         return 0;
-    if ((r->mode != MPSIM_ROUND_TOWARD_ZERO && r->mode != MPSIM_ROUND_NEAREST_EVEN) ||
-        r->flush_output || !mpsim_has_sign(acc) || acc->zero != MPSIM_ZERO_SIGNED ||
-        acc->mbits < 1 || acc->mbits > 30)
+    if ((r->mode != MPSIM_ROUND_TOWARD_ZERO && r->mode != MPSIM_ROUND_NEAREST_EVEN) || r->flush_output ||
+        !mpsim_has_sign(acc) || acc->zero != MPSIM_ZERO_SIGNED || acc->mbits < 1 || acc->mbits > 30)
         return 0;
     /* c, in the result's format, is an accumulator, too */
-    if (mpsim_emin(acc) != mpsim_emin(result) || mpsim_emin(acc) < -300 ||
-        mpsim_format_highest(acc) > 300 || mpsim_format_highest(result) > 300 ||
-        result->zero != MPSIM_ZERO_SIGNED)
+    if (mpsim_emin(acc) != mpsim_emin(result) || mpsim_emin(acc) < -300 || mpsim_format_highest(acc) > 300 ||
+        mpsim_format_highest(result) > 300 || result->zero != MPSIM_ZERO_SIGNED)
         return 0;
 
     const int bits = fa->mbits + fb->mbits;
     const int last_a = mpsim_format_last_bit(fa), last_b = mpsim_format_last_bit(fb);
     const int low = last_a + last_b, high = mpsim_format_highest(fa) + mpsim_format_highest(fb);
-    const int highest = mpsim_format_highest(acc) > mpsim_format_highest(result)
-                            ? mpsim_format_highest(acc)
-                            : mpsim_format_highest(result);
+    const int highest = mpsim_format_highest(acc) > mpsim_format_highest(result) ? mpsim_format_highest(acc)
+                                                                                 : mpsim_format_highest(result);
     /* binary32 values: operands, products and 2^(F - E) for every E are normal numbers of it */
     t->lowest = mpsim_tile_lowest(m, fa) + mpsim_tile_lowest(m, fb);
     t->wide = !(bits + 2 <= 24 && is_narrow(fa) && is_narrow(fb) && low >= -126 && high <= 127 &&
                 m->fraction - t->lowest <= 127 && highest - 1 <= 126 + m->fraction);
-    if (bits + 2 > 53 || last_a < -1022 || last_b < -1022 || low < -700 || high > 600 ||
-        m->fraction > 28)
+    if (bits + 2 > 53 || last_a < -1022 || last_b < -1022 || low < -700 || high > 600 || m->fraction > 28)
         return 0;
     t->length = m->length;
     t->fraction = m->fraction;

@@ -26,20 +26,19 @@ enum { MPSIM_TILE = MPSIM_PANEL }; /* columns of a panel */
 enum { MPSIM_TILE_LOW = -90, MPSIM_TILE_HIGH = 60 };
 
 typedef struct mpsim_tile {
-    int vectors;            /* exponents of a panel stand in pairs, accumulators are binary32 */
-    int wide;               /* operands are binary64, not binary32                       */
+    int vectors; /* exponents of a panel stand in pairs, accumulators are binary32 */
+    int wide;    /* operands are binary64, not binary32                       */
     int length, fraction;
-    int group;              /* products whose aligned sum fits in 31 bits                */
-    int floor;              /* of the exponent E                                         */
-    int lowest;             /* no product that is not zero has a lower exponent          */
-    int emin, mbits;        /* of the accumulator                                        */
-    int nearest;            /* it is rounded to nearest even, not toward zero            */
-    uint64_t least, most;   /* bits of its smallest normal and largest number            */
+    int group;            /* products whose aligned sum fits in 31 bits                */
+    int floor;            /* of the exponent E                                         */
+    int lowest;           /* no product that is not zero has a lower exponent          */
+    int emin, mbits;      /* of the accumulator                                        */
+    int nearest;          /* it is rounded to nearest even, not toward zero            */
+    uint64_t least, most; /* bits of its smallest normal and largest number            */
 } mpsim_tile;
 
 /* mpsim_tile_init -- whether the fast path can do this model with these operands; fills *t. */
-int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
-                    const mpsim_format *fb);
+int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb);
 
 /* mpsim_tile_lowest -- the smallest exponent e of an operand that is not zero. */
 int mpsim_tile_lowest(const mpsim_model *m, const mpsim_format *f);
@@ -51,14 +50,13 @@ int mpsim_tile_lowest(const mpsim_model *m, const mpsim_format *f);
  *   c      MPSIM_TILE accumulators, finite; overwritten
  *
  * Returns the columns, as bits, that the reference must do again from the start. */
-typedef unsigned mpsim_tile_function(const mpsim_tile *t, const void *a, const int16_t *ea,
-                                     const void *b, const int16_t *eb, double *c, size_t depth);
+typedef unsigned mpsim_tile_function(const mpsim_tile *t, const void *a, const int16_t *ea, const void *b,
+                                     const int16_t *eb, double *c, size_t depth);
 
 /* A fused function -- the same in vectors, for `rows` rows that are `next` values apart. The exponents
  * of columns stand in pairs: those of k and k + 1, k even, side by side. depth is even.
  * redo[r] |= the columns that the reference must do. */
-typedef void mpsim_fused_function(const mpsim_tile *t, const float *a, const int16_t *ea,
-                                  size_t next, const float *b, const int16_t *eb, float *c,
-                                  size_t rows, size_t depth, unsigned *redo);
+typedef void mpsim_fused_function(const mpsim_tile *t, const float *a, const int16_t *ea, size_t next, const float *b,
+                                  const int16_t *eb, float *c, size_t rows, size_t depth, unsigned *redo);
 
 #endif

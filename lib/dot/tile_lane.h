@@ -32,8 +32,8 @@ static inline int mpsim_tile_exponent(const mpsim_tile *t, double c)
 
 /* *c after an addition of n products a[k] b[k MPSIM_TILE], their exponents ea[k] and eb[2 MPSIM_TILE (k / 2)
  * + k % 2]. Returns whether the reference must do this column. */
-static inline unsigned mpsim_tile_lane(const mpsim_tile *t, const float *a, const int16_t *ea,
-                                       const float *b, const int16_t *eb, float *c, size_t n)
+static inline unsigned mpsim_tile_lane(const mpsim_tile *t, const float *a, const int16_t *ea, const float *b,
+                                       const int16_t *eb, float *c, size_t n)
 {
     int e = mpsim_tile_exponent(t, (double)*c);
     unsigned bad = 0;
@@ -47,8 +47,7 @@ static inline unsigned mpsim_tile_lane(const mpsim_tile *t, const float *a, cons
     int64_t sum = (int64_t)((double)*c * up);
     for (size_t k = 0; k < n; k++)
         sum += (int64_t)((double)a[k] * (double)b[k * MPSIM_TILE] * up);
-    const uint64_t u =
-        sum ? mpsim_tile_round(t, mpsim_bits_f64((double)sum * down), &bad) : 0;
+    const uint64_t u = sum ? mpsim_tile_round(t, mpsim_bits_f64((double)sum * down), &bad) : 0;
     *c = bad ? 0 : (float)mpsim_f64_bits(u);
     return bad;
 }

@@ -162,8 +162,7 @@ static mpsim_status parse_p3109(mpsim_format *f, const char *name)
     p++;
     const int precision = parse_number(&p);
     const char sign = mpsim_fold(p[0]), domain = p[0] ? mpsim_fold(p[1]) : '\0';
-    if (k < 3 || k > 16 || (sign != 's' && sign != 'u') || (domain != 'e' && domain != 'f') ||
-        p[2] != '\0')
+    if (k < 3 || k > 16 || (sign != 's' && sign != 'u') || (domain != 'e' && domain != 'f') || p[2] != '\0')
         return MPSIM_ENOTFOUND;
     const int is_signed = sign == 's';
     if (precision < 1 || precision > k - is_signed)
@@ -193,8 +192,7 @@ enum { LAYOUT_IEEE, LAYOUT_FN, LAYOUT_FNUZ, LAYOUT_FINITE };
 static mpsim_status parse_option(exmy_options *o, const char *word, size_t n)
 {
     static const char *const layouts[] = {
-        [LAYOUT_IEEE] = "ieee", [LAYOUT_FN] = "fn",
-        [LAYOUT_FNUZ] = "fnuz", [LAYOUT_FINITE] = "finite"};
+        [LAYOUT_IEEE] = "ieee", [LAYOUT_FN] = "fn", [LAYOUT_FNUZ] = "fnuz", [LAYOUT_FINITE] = "finite"};
     for (int i = LAYOUT_IEEE; i <= LAYOUT_FINITE; i++)
         if (mpsim_same_word(word, n, layouts[i])) {
             const int twice = o->layout >= 0;
@@ -269,9 +267,7 @@ static mpsim_status parse_exmy(mpsim_format *f, const char *name)
     f->mbits = (uint8_t)mbits;
     f->bits = (uint8_t)(ebits + mbits + !o.is_unsigned);
     f->inf = (uint8_t)(o.inf < 0 ? layout == LAYOUT_IEEE : o.inf);
-    f->nan = layout == LAYOUT_FINITE ? MPSIM_NAN_NONE
-             : layout == LAYOUT_FNUZ ? MPSIM_NAN_NEGZERO
-                                     : MPSIM_NAN_TOP;
+    f->nan = layout == LAYOUT_FINITE ? MPSIM_NAN_NONE : layout == LAYOUT_FNUZ ? MPSIM_NAN_NEGZERO : MPSIM_NAN_TOP;
     f->zero = layout == LAYOUT_FNUZ || o.is_unsigned ? MPSIM_ZERO_UNSIGNED : MPSIM_ZERO_SIGNED;
     f->bias = (int16_t)(o.has_bias ? o.bias : (1 << (ebits - 1)) - (layout != LAYOUT_FNUZ));
     f->source = "user";
@@ -309,9 +305,8 @@ mpsim_status mpsim_format_parse(mpsim_format *f, const char *name)
 
 int mpsim_format_same(const mpsim_format *a, const mpsim_format *b)
 {
-    return a->bits == b->bits && a->ebits == b->ebits && a->mbits == b->mbits && a->inf == b->inf &&
-           a->nan == b->nan && a->zero == b->zero && a->bias == b->bias &&
-           a->max_finite == b->max_finite;
+    return a->bits == b->bits && a->ebits == b->ebits && a->mbits == b->mbits && a->inf == b->inf && a->nan == b->nan &&
+           a->zero == b->zero && a->bias == b->bias && a->max_finite == b->max_finite;
 }
 
 mpsim_status mpsim_format_check(const mpsim_format *f)
@@ -319,8 +314,8 @@ mpsim_status mpsim_format_check(const mpsim_format *f)
     if (!f || f->ebits < 1 || f->ebits > 11 || f->mbits > 52)
         return MPSIM_EINVAL;
     const int magnitude = f->ebits + f->mbits;
-    if ((f->bits != magnitude && f->bits != magnitude + 1) || f->bits < 2 || f->inf > 1 ||
-        f->nan > MPSIM_NAN_NEGZERO || f->zero > MPSIM_ZERO_NONE)
+    if ((f->bits != magnitude && f->bits != magnitude + 1) || f->bits < 2 || f->inf > 1 || f->nan > MPSIM_NAN_NEGZERO ||
+        f->zero > MPSIM_ZERO_NONE)
         return MPSIM_EINVAL;
     const uint64_t mask = mpsim_magnitude_mask(f);
     const uint64_t top = f->max_finite + f->inf; /* the last magnitude that is not NaN */
@@ -336,7 +331,7 @@ mpsim_status mpsim_format_check(const mpsim_format *f)
     if (f->zero == MPSIM_ZERO_SIGNED && !mpsim_has_sign(f)) /* there is no -0 */
         return MPSIM_EINVAL;
     if (f->zero == MPSIM_ZERO_UNSIGNED && mpsim_has_sign(f) && f->nan != MPSIM_NAN_NEGZERO)
-        return MPSIM_EINVAL; /* the code of -0 would mean nothing */
+        return MPSIM_EINVAL;                                          /* the code of -0 would mean nothing */
     if (f->zero != MPSIM_ZERO_NONE && f->max_finite >> f->mbits == 0) /* no normal number */
         return MPSIM_EINVAL;
     const int emax = (int)(f->max_finite >> f->mbits) - f->bias;

@@ -12,8 +12,7 @@ typedef struct job {
     const mpsim_layer_kernels *kernels;
 } job;
 
-static mpsim_status start(job *j, mpsim_activation kind, const mpsim_format *math,
-                          const mpsim_format *f)
+static mpsim_status start(job *j, mpsim_activation kind, const mpsim_format *math, const mpsim_format *f)
 {
     mpsim_status s = mpsim_layer_begin(&j->m, math, &j->out, f, 0, NULL, 0);
     if (s == MPSIM_OK && (unsigned)kind > MPSIM_SWIGLU)
@@ -53,8 +52,7 @@ static inline void s_of(const job *j, const mpsim_math *m, float *s, const float
 /* ---- forward ---- */
 
 /* v: the values of gates. */
-static inline void forward_some(const job *j, const mpsim_math *m, float *y, const float *x,
-                                const float *v, size_t n)
+static inline void forward_some(const job *j, const mpsim_math *m, float *y, const float *x, const float *v, size_t n)
 {
     float t[SOME];
     if (j->kind == MPSIM_SWIGLU) {
@@ -75,8 +73,8 @@ static inline void forward(const job *j, const mpsim_math *m, float *y, const fl
         forward_some(j, m, y + i, x + i, x + n + i, n - i < SOME ? n - i : SOME);
 }
 
-mpsim_status mpsim_activate(mpsim_activation kind, const mpsim_format *math, const mpsim_format *f,
-                            float *y, const float *x, size_t rows, size_t cols)
+mpsim_status mpsim_activate(mpsim_activation kind, const mpsim_format *math, const mpsim_format *f, float *y,
+                            const float *x, size_t rows, size_t cols)
 {
     job j;
     const mpsim_status s = start(&j, kind, math, f);
@@ -93,8 +91,8 @@ mpsim_status mpsim_activate(mpsim_activation kind, const mpsim_format *math, con
 /* ---- backward ---- */
 
 /* n gates, and their values. */
-static inline void backward_gates(const job *j, const mpsim_math *m, float *dx, float *dv,
-                                  const float *dy, const float *x, const float *v, size_t n)
+static inline void backward_gates(const job *j, const mpsim_math *m, float *dx, float *dv, const float *dy,
+                                  const float *x, const float *v, size_t n)
 {
     float s[SOME];
     s_of(j, m, s, x, n);
@@ -106,8 +104,8 @@ static inline void backward_gates(const job *j, const mpsim_math *m, float *dx, 
     }
 }
 
-static inline void backward_gelu(const job *j, const mpsim_math *m, float *dx, const float *dy,
-                                 const float *x, size_t n)
+static inline void backward_gelu(const job *j, const mpsim_math *m, float *dx, const float *dy, const float *x,
+                                 size_t n)
 {
     float t[SOME], e[SOME];
     t_of(j, m, t, x, n);
@@ -124,8 +122,7 @@ static inline void backward_gelu(const job *j, const mpsim_math *m, float *dx, c
     }
 }
 
-static inline void backward(const job *j, const mpsim_math *m, float *dx, const float *dy,
-                            const float *x, size_t n)
+static inline void backward(const job *j, const mpsim_math *m, float *dx, const float *dy, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i += SOME) {
         const size_t some = n - i < SOME ? n - i : SOME;
@@ -136,9 +133,8 @@ static inline void backward(const job *j, const mpsim_math *m, float *dx, const 
     }
 }
 
-mpsim_status mpsim_activate_backward(mpsim_activation kind, const mpsim_format *math,
-                                     const mpsim_format *f, float *dx, const float *dy,
-                                     const float *x, size_t rows, size_t cols)
+mpsim_status mpsim_activate_backward(mpsim_activation kind, const mpsim_format *math, const mpsim_format *f, float *dx,
+                                     const float *dy, const float *x, size_t rows, size_t cols)
 {
     job j;
     const mpsim_status s = start(&j, kind, math, f);

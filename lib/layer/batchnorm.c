@@ -28,17 +28,17 @@ typedef struct part {
 static const mpsim_math binary32 = {.kind = MPSIM_MATH_BINARY32};
 
 /* A statement for every channel c with a rounding m: two loops, that in binary32 without one. */
-#define CHANNELS(math, m, c, ...)                         \
-    do {                                                  \
-        if ((math)->kind == MPSIM_MATH_BINARY32) {        \
-            const mpsim_math *const m = &binary32;        \
-            for (int c = 0; c < WIDTH; c++)               \
-                __VA_ARGS__;                              \
-        } else {                                          \
-            const mpsim_math *const m = (math);           \
-            for (int c = 0; c < WIDTH; c++)               \
-                __VA_ARGS__;                              \
-        }                                                 \
+#define CHANNELS(math, m, c, ...)                  \
+    do {                                           \
+        if ((math)->kind == MPSIM_MATH_BINARY32) { \
+            const mpsim_math *const m = &binary32; \
+            for (int c = 0; c < WIDTH; c++)        \
+                __VA_ARGS__;                       \
+        } else {                                   \
+            const mpsim_math *const m = (math);    \
+            for (int c = 0; c < WIDTH; c++)        \
+                __VA_ARGS__;                       \
+        }                                          \
     } while (0)
 
 /* ---- beginning ---- */
@@ -104,8 +104,7 @@ static void lanes_sum(const mpsim_math *math, lanes *a, float *sum)
 }
 
 /* sum[c] = the sum of x, or, with means, of (x - mean)^2. */
-static void sum_rows(const job *j, const part *p, float *sum, const float *x,
-                     const float *restrict mean)
+static void sum_rows(const job *j, const part *p, float *sum, const float *x, const float *restrict mean)
 {
     lanes a = {{{0}}};
     float term[WIDTH];
@@ -152,9 +151,9 @@ static void scale_and_shift(const job *j, const part *p, float *y, const float *
     }
 }
 
-mpsim_status mpsim_batchnorm_forward(const mpsim_batchnorm *b, float *y, float *mean,
-                                     float *inverse, float *running_mean, float *running_var,
-                                     const float *x, const float *weight, const float *bias)
+mpsim_status mpsim_batchnorm_forward(const mpsim_batchnorm *b, float *y, float *mean, float *inverse,
+                                     float *running_mean, float *running_var, const float *x, const float *weight,
+                                     const float *bias)
 {
     job j;
     const mpsim_status s = start(&j, b, MPSIM_NEEDED(y, mean, inverse, x, weight, bias));
@@ -181,17 +180,15 @@ mpsim_status mpsim_batchnorm_forward(const mpsim_batchnorm *b, float *y, float *
         for (size_t c = 0; running_mean && c < p.width; c++) {
             float *run_mean = &running_mean[at + c], *run_var = &running_var[at + c];
             *run_mean = mpsim_batchnorm_running(*run_mean, b->momentum, p.mean[c]);
-            *run_var = mpsim_batchnorm_running(*run_var, b->momentum,
-                                               mpsim_f32_div(squares[c], others));
+            *run_var = mpsim_batchnorm_running(*run_var, b->momentum, mpsim_f32_div(squares[c], others));
         }
         scale_and_shift(&j, &p, y, x);
     }
     return MPSIM_OK;
 }
 
-mpsim_status mpsim_batchnorm_inference(const mpsim_batchnorm *b, float *y, const float *x,
-                                       const float *running_mean, const float *running_var,
-                                       const float *weight, const float *bias)
+mpsim_status mpsim_batchnorm_inference(const mpsim_batchnorm *b, float *y, const float *x, const float *running_mean,
+                                       const float *running_var, const float *weight, const float *bias)
 {
     job j;
     const mpsim_status s = start(&j, b, MPSIM_NEEDED(running_mean, running_var, weight, bias));
@@ -216,8 +213,8 @@ mpsim_status mpsim_batchnorm_inference(const mpsim_batchnorm *b, float *y, const
 /* ---- backward ---- */
 
 /* a = dbias / n, b = dweight / n, by channel. */
-static void differentiate(const job *j, const part *p, float *dx, const float *dy, const float *x,
-                          const float *a, const float *b)
+static void differentiate(const job *j, const part *p, float *dx, const float *dy, const float *x, const float *a,
+                          const float *b)
 {
     float g[WIDTH], h[WIDTH], factor[WIDTH];
     CHANNELS(&j->m, m, c, factor[c] = mpsim_math_mul(m, p->weight[c], p->inverse[c]));
@@ -230,13 +227,12 @@ static void differentiate(const job *j, const part *p, float *dx, const float *d
     }
 }
 
-mpsim_status mpsim_batchnorm_backward(const mpsim_batchnorm *b, float *dx, float *dweight,
-                                      float *dbias, const float *dy, const float *x,
-                                      const float *mean, const float *inverse, const float *weight)
+mpsim_status mpsim_batchnorm_backward(const mpsim_batchnorm *b, float *dx, float *dweight, float *dbias,
+                                      const float *dy, const float *x, const float *mean, const float *inverse,
+                                      const float *weight)
 {
     job j;
-    const mpsim_status s =
-        start(&j, b, MPSIM_NEEDED(dx, dweight, dbias, dy, x, mean, inverse, weight));
+    const mpsim_status s = start(&j, b, MPSIM_NEEDED(dx, dweight, dbias, dy, x, mean, inverse, weight));
     if (s != MPSIM_OK)
         return s;
     if (b->rows == 0)

@@ -25,8 +25,7 @@ static mpsim_status start(job *j, const mpsim_causal *c, const void *const *need
 }
 
 /* n numbers, and +0 up to length. */
-static inline void softmax_row(const job *j, const mpsim_math *m, float *p, const float *s, size_t n,
-                               size_t length)
+static inline void softmax_row(const job *j, const mpsim_math *m, float *p, const float *s, size_t n, size_t length)
 {
     mpsim_lanes a = {{0}};
     float max = mpsim_causal_x(m, j->scale, mpsim_math_round(m, s[0]));
@@ -61,27 +60,24 @@ mpsim_status mpsim_causal_softmax(const mpsim_causal *c, float *p, const float *
     return MPSIM_OK;
 }
 
-static inline void backward_row(const job *j, const mpsim_math *m, float *ds, const float *dp,
-                                const float *p, size_t n, size_t length)
+static inline void backward_row(const job *j, const mpsim_math *m, float *ds, const float *dp, const float *p, size_t n,
+                                size_t length)
 {
     mpsim_lanes a = {{0}};
     for (size_t at = 0; at < n; at += MPSIM_LANES_ROW) {
         const size_t width = mpsim_rows_width(n, at);
         for (size_t t = 0; t < width; t++)
             a.s[t] = mpsim_math_add(
-                m, a.s[t], mpsim_causal_term(m, mpsim_math_round(m, p[at + t]),
-                                             mpsim_math_round(m, dp[at + t])));
+                m, a.s[t], mpsim_causal_term(m, mpsim_math_round(m, p[at + t]), mpsim_math_round(m, dp[at + t])));
     }
     const float d = mpsim_lanes_sum(m, &a);
     for (size_t i = 0; i < n; i++)
-        ds[i] = mpsim_causal_ds(m, mpsim_math_round(m, p[i]), mpsim_math_round(m, dp[i]), d,
-                                j->scale);
+        ds[i] = mpsim_causal_ds(m, mpsim_math_round(m, p[i]), mpsim_math_round(m, dp[i]), d, j->scale);
     mpsim_rows_round(&j->out, ds, n);
     memset(ds + n, 0, (length - n) * sizeof *ds);
 }
 
-mpsim_status mpsim_causal_softmax_backward(const mpsim_causal *c, float *ds, const float *dp,
-                                           const float *p)
+mpsim_status mpsim_causal_softmax_backward(const mpsim_causal *c, float *ds, const float *dp, const float *p)
 {
     job j;
     const mpsim_status s = start(&j, c, MPSIM_NEEDED(ds, dp, p));
@@ -90,8 +86,7 @@ mpsim_status mpsim_causal_softmax_backward(const mpsim_causal *c, float *ds, con
     for (size_t b = 0; b < c->matrices; b++)
         for (size_t i = 0; i < c->length; i++) {
             const size_t at = (b * c->length + i) * c->length;
-            MPSIM_ROWS_BY_MATH(&j.m, m,
-                               backward_row(&j, m, ds + at, dp + at, p + at, i + 1, c->length));
+            MPSIM_ROWS_BY_MATH(&j.m, m, backward_row(&j, m, ds + at, dp + at, p + at, i + 1, c->length));
         }
     return MPSIM_OK;
 }

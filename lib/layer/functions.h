@@ -21,8 +21,7 @@ static inline MPSIM_HD mpsim_pair mpsim_pair_square(float x)
 }
 
 /* c + c_lo + z b: mpsim_pair_horner with an argument in two parts. */
-static inline MPSIM_HD mpsim_pair mpsim_pair_horner_pair(float c, float c_lo, mpsim_pair z,
-                                                         mpsim_pair b)
+static inline MPSIM_HD mpsim_pair mpsim_pair_horner_pair(float c, float c_lo, mpsim_pair z, mpsim_pair b)
 {
     mpsim_pair s = mpsim_pair_horner(c, c_lo, z.hi, b);
     s.lo = mpsim_f32_fma(z.lo, b.hi, s.lo);

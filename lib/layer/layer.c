@@ -48,8 +48,7 @@ mpsim_status mpsim_layer_begin(mpsim_math *m, const mpsim_format *math, mpsim_ma
 
 /* ---- sums ---- */
 
-float mpsim_sum_lanes(const mpsim_format *math, const float *x, size_t n, size_t stride,
-                      size_t lanes)
+float mpsim_sum_lanes(const mpsim_format *math, const float *x, size_t n, size_t stride, size_t lanes)
 {
     mpsim_math m;
     float s[LANES_MAX] = {0};
@@ -116,14 +115,13 @@ static float row_xent(const softmax *p, float *dx, const float *x, size_t label,
     const float sum = exponentials(p, dx, x, max);
     *hit = first == label && max == max;
     for (size_t j = 0; dx && j < p->classes; j++)
-        dx[j] = mpsim_math_round(&p->out, mpsim_softmax_gradient(&p->m, dx[j], sum, p->coefficient,
-                                                                 j == label));
+        dx[j] = mpsim_math_round(&p->out, mpsim_softmax_gradient(&p->m, dx[j], sum, p->coefficient, j == label));
     return mpsim_softmax_loss(&p->m, sum, logit, max);
 }
 
-mpsim_status mpsim_softmax_xent(const mpsim_format *math, const mpsim_format *f, size_t rows,
-                                size_t classes, const float *x, const uint32_t *labels,
-                                float coefficient, float *loss, float *dx, uint64_t *correct)
+mpsim_status mpsim_softmax_xent(const mpsim_format *math, const mpsim_format *f, size_t rows, size_t classes,
+                                const float *x, const uint32_t *labels, float coefficient, float *loss, float *dx,
+                                uint64_t *correct)
 {
     softmax p = {.classes = classes, .kernels = mpsim_layer_kernels_active()};
     uint64_t hits = 0;

@@ -18,8 +18,7 @@ void mpsim_normal_array(const mpsim_rng *rng, float deviation, float *y, size_t 
         const uint32_t *w = mpsim_rng_words(room, &all, 2 * (rng->index + i), 2 * some);
         for (size_t j = 0; j < some; j++) {
             radius[j] = mpsim_f32_mul((float)((w[2 * j] >> 8) + 1), 0x1p-24f);
-            turn[j] = mpsim_f32_mul(mpsim_f32_mul((float)(w[2 * j + 1] >> 8), 0x1p-24f),
-                                    0x1.921fb6p+2f);
+            turn[j] = mpsim_f32_mul(mpsim_f32_mul((float)(w[2 * j + 1] >> 8), 0x1p-24f), 0x1.921fb6p+2f);
         }
         k->log(radius, radius, some);
         k->cos(turn, turn, some);

@@ -45,16 +45,14 @@ static inline float inverse_of(const job *j, const mpsim_math *m, const float *x
     for (size_t c = 0; c < j->r->cols; c += MPSIM_LANES_ROW) {
         const size_t width = mpsim_rows_width(j->r->cols, c);
         for (size_t t = 0; t < width; t++)
-            a.s[t] = mpsim_math_add(m, a.s[t], mpsim_batchnorm_square(
-                                                   m, mpsim_math_round(m, x[c + t]), mean));
+            a.s[t] = mpsim_math_add(m, a.s[t], mpsim_batchnorm_square(m, mpsim_math_round(m, x[c + t]), mean));
     }
     const float var = mpsim_math_div(m, mpsim_lanes_sum(m, &a), j->n);
     return mpsim_batchnorm_inverse(m, var, j->eps);
 }
 
-static inline void forward_row(const job *j, const mpsim_math *m, float *y, float *mean,
-                               float *inverse, const float *x, const float *weight,
-                               const float *bias)
+static inline void forward_row(const job *j, const mpsim_math *m, float *y, float *mean, float *inverse, const float *x,
+                               const float *weight, const float *bias)
 {
     const size_t n = j->r->cols;
     *mean = j->r->kind == MPSIM_NORM_LAYER ? mean_of(j, m, x) : 0.0f;
@@ -68,15 +66,14 @@ static inline void forward_row(const job *j, const mpsim_math *m, float *y, floa
     mpsim_rows_round(&j->out, y, n);
 }
 
-mpsim_status mpsim_rownorm_forward(const mpsim_rownorm *r, float *y, float *mean, float *inverse,
-                                   const float *x, const float *weight, const float *bias)
+mpsim_status mpsim_rownorm_forward(const mpsim_rownorm *r, float *y, float *mean, float *inverse, const float *x,
+                                   const float *weight, const float *bias)
 {
     job j;
     const mpsim_status s = start(&j, r, MPSIM_NEEDED(y, mean, inverse, x, weight));
     for (size_t i = 0; s == MPSIM_OK && r->cols > 0 && i < r->rows; i++)
         MPSIM_ROWS_BY_MATH(&j.m, m,
-                           forward_row(&j, m, y + i * r->cols, mean + i, inverse + i,
-                                       x + i * r->cols, weight, bias));
+                           forward_row(&j, m, y + i * r->cols, mean + i, inverse + i, x + i * r->cols, weight, bias));
     return s;
 }
 
@@ -133,8 +130,7 @@ typedef struct columns {
     float dweight[MPSIM_LANES_ALL][WIDTH], dbias[MPSIM_LANES_ALL][WIDTH];
 } columns;
 
-static inline void columns_add(const mpsim_math *m, columns *a, size_t lane, size_t at,
-                               size_t width, const row *r)
+static inline void columns_add(const mpsim_math *m, columns *a, size_t lane, size_t at, size_t width, const row *r)
 {
     float *restrict dweight = a->dweight[lane], *restrict dbias = a->dbias[lane];
     for (size_t c = 0; c < width; c++) {
@@ -153,9 +149,8 @@ static inline void columns_sum(const mpsim_math *m, float (*s)[WIDTH], size_t wi
     memcpy(sum, s[0], width * sizeof *sum);
 }
 
-mpsim_status mpsim_rownorm_backward(const mpsim_rownorm *r, float *dx, float *dweight, float *dbias,
-                                    const float *dy, const float *x, const float *mean,
-                                    const float *inverse, const float *weight)
+mpsim_status mpsim_rownorm_backward(const mpsim_rownorm *r, float *dx, float *dweight, float *dbias, const float *dy,
+                                    const float *x, const float *mean, const float *inverse, const float *weight)
 {
     job j;
     const void *used = r && r->kind == MPSIM_NORM_RMS ? inverse : mean;

@@ -8,15 +8,15 @@ static const mpsim_math mpsim_rows_binary32 = {.kind = MPSIM_MATH_BINARY32};
 
 /* A call of an inline function with a rounding m: that of binary32 known to the compiler, so that its
  * loops are those of a machine's operations. */
-#define MPSIM_ROWS_BY_MATH(math, m, ...)                        \
-    do {                                                        \
-        if ((math)->kind == MPSIM_MATH_BINARY32) {              \
-            const mpsim_math *const m = &mpsim_rows_binary32;   \
-            __VA_ARGS__;                                        \
-        } else {                                                \
-            const mpsim_math *const m = (math);                 \
-            __VA_ARGS__;                                        \
-        }                                                       \
+#define MPSIM_ROWS_BY_MATH(math, m, ...)                      \
+    do {                                                      \
+        if ((math)->kind == MPSIM_MATH_BINARY32) {            \
+            const mpsim_math *const m = &mpsim_rows_binary32; \
+            __VA_ARGS__;                                      \
+        } else {                                              \
+            const mpsim_math *const m = (math);               \
+            __VA_ARGS__;                                      \
+        }                                                     \
     } while (0)
 
 /* Some numbers of a row; s: the lanes of a sum. */

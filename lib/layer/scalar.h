@@ -206,8 +206,7 @@ static inline MPSIM_HD float mpsim_log_f32(float x)
     const float f = mpsim_f32_sub(mpsim_f32_bits((u & 0x7fffffu) + root), 1.0f); /* exact */
     const mpsim_pair s = mpsim_log_reduced(f);
     const mpsim_pair sum = mpsim_pair_sum(mpsim_f32_mul((float)e, MPSIM_LN2_HI), s.hi);
-    return mpsim_f32_add(sum.hi,
-                         mpsim_f32_add(sum.lo, mpsim_f32_fma((float)e, MPSIM_LN2_LO, s.lo)));
+    return mpsim_f32_add(sum.hi, mpsim_f32_add(sum.lo, mpsim_f32_fma((float)e, MPSIM_LN2_LO, s.lo)));
 }
 
 /* ---- rounding to a format ---- */
@@ -256,8 +255,7 @@ static inline MPSIM_HD float mpsim_math_by_reference(const mpsim_format *f, floa
     memset(&r, 0, sizeof r); /* the default choices are the enumerators with value 0 */
     r.scale = 1;
     r.mode = MPSIM_ROUND_NEAREST_EVEN;
-    const uint64_t code =
-        mpsim_scalar_encode(f, &r, MPSIM_ROUND_NEAREST_EVEN, mpsim_number_f32(x), 0, &flags);
+    const uint64_t code = mpsim_scalar_encode(f, &r, MPSIM_ROUND_NEAREST_EVEN, mpsim_number_f32(x), 0, &flags);
     return mpsim_number_to_f32(mpsim_scalar_unpack(f, code));
 }
 
@@ -279,8 +277,7 @@ static inline MPSIM_HD float mpsim_math_by_bits(const mpsim_math *m, float x)
 
 static inline MPSIM_HD float mpsim_math_narrow(const mpsim_math *m, float x)
 {
-    return m->kind == MPSIM_MATH_BITS ? mpsim_math_by_bits(m, x)
-                                      : mpsim_math_by_reference(&m->format, x);
+    return m->kind == MPSIM_MATH_BITS ? mpsim_math_by_bits(m, x) : mpsim_math_by_reference(&m->format, x);
 }
 
 static inline MPSIM_HD float mpsim_math_round(const mpsim_math *m, float x)
@@ -328,8 +325,8 @@ static inline MPSIM_HD float mpsim_softmax_loss(const mpsim_math *m, float sum, 
     return mpsim_math_sub(m, log_sum, mpsim_math_sub(m, x, max));
 }
 
-static inline MPSIM_HD float mpsim_softmax_gradient(const mpsim_math *m, float e, float sum,
-                                                    float coefficient, int is_label)
+static inline MPSIM_HD float mpsim_softmax_gradient(const mpsim_math *m, float e, float sum, float coefficient,
+                                                    int is_label)
 {
     const float g = mpsim_math_mul(m, mpsim_math_div(m, e, sum), coefficient);
     return is_label ? mpsim_math_sub(m, g, coefficient) : g;
@@ -350,15 +347,13 @@ static inline MPSIM_HD float mpsim_batchnorm_inverse(const mpsim_math *m, float 
     return mpsim_math_div(m, 1.0f, root);
 }
 
-static inline MPSIM_HD float mpsim_batchnorm_normal(const mpsim_math *m, float x, float mean,
-                                                    float inverse)
+static inline MPSIM_HD float mpsim_batchnorm_normal(const mpsim_math *m, float x, float mean, float inverse)
 {
     return mpsim_math_mul(m, mpsim_math_sub(m, x, mean), inverse);
 }
 
 /* h: mpsim_batchnorm_normal. */
-static inline MPSIM_HD float mpsim_batchnorm_y(const mpsim_math *m, float h, float weight,
-                                               float bias)
+static inline MPSIM_HD float mpsim_batchnorm_y(const mpsim_math *m, float h, float weight, float bias)
 {
     return mpsim_math_add(m, mpsim_math_mul(m, h, weight), bias);
 }
@@ -371,8 +366,7 @@ static inline MPSIM_HD float mpsim_batchnorm_running(float running, float moment
 }
 
 /* h: mpsim_batchnorm_normal; factor = weight * inverse; a = dbias / n; c = dweight / n. */
-static inline MPSIM_HD float mpsim_batchnorm_dx(const mpsim_math *m, float dy, float h,
-                                                float factor, float a, float c)
+static inline MPSIM_HD float mpsim_batchnorm_dx(const mpsim_math *m, float dy, float h, float factor, float a, float c)
 {
     const float centred = mpsim_math_sub(m, dy, a);
     return mpsim_math_mul(m, factor, mpsim_math_sub(m, centred, mpsim_math_mul(m, h, c)));

@@ -12,8 +12,7 @@ mpsim_status mpsim_math_init(mpsim_math *m, const mpsim_format *f);
  * is NULL and there are elements (`any`). MPSIM_NEEDED -- these pointers, and n. */
 mpsim_status mpsim_layer_begin(mpsim_math *m, const mpsim_format *math, mpsim_math *out, const mpsim_format *f, int any,
                                const void *const *needed, size_t n);
-#define MPSIM_NEEDED(...) (const void *const[]){__VA_ARGS__}, \
-                          sizeof (const void *const[]){__VA_ARGS__} / sizeof(void *)
+#define MPSIM_NEEDED(...) (const void *const[]){__VA_ARGS__}, sizeof(const void *const[]){__VA_ARGS__} / sizeof(void *)
 
 /* The tree over the lanes of mpsim_sum_lanes; s is overwritten. */
 static inline float mpsim_lanes_tree(const mpsim_math *m, float *s, size_t lanes)

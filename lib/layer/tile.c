@@ -74,8 +74,8 @@ static float exponentials(float *p, const float *s, float scale, float r, size_t
     return mpsim_lanes_sum(binary32, &a);
 }
 
-static void forward_row(const mpsim_causal_tile *t, const mpsim_math *out, place w, float *p,
-                        float *o, float *max, float *sum, const float *s)
+static void forward_row(const mpsim_causal_tile *t, const mpsim_math *out, place w, float *p, float *o, float *max,
+                        float *sum, const float *s)
 {
     const float m = largest(*max, s, t->c.scale, w.n), r = mpsim_tile_r(m);
     const float a = mpsim_tile_exp(*max, r);
@@ -89,8 +89,8 @@ static void forward_row(const mpsim_causal_tile *t, const mpsim_math *out, place
     finish(t, out, p, w.n);
 }
 
-mpsim_status mpsim_causal_tile_forward(const mpsim_causal_tile *t, float *p, float *o, float *max,
-                                       float *sum, const float *s)
+mpsim_status mpsim_causal_tile_forward(const mpsim_causal_tile *t, float *p, float *o, float *max, float *sum,
+                                       const float *s)
 {
     mpsim_math out;
     const void *const room = t && t->size > 0 ? o : (const void *)max;
@@ -98,8 +98,7 @@ mpsim_status mpsim_causal_tile_forward(const mpsim_causal_tile *t, float *p, flo
     for (size_t b = 0; status == MPSIM_OK && b < t->c.matrices; b++)
         for (size_t i = t->first; i < t->c.length; i++) {
             const place w = place_of(t, b, i);
-            forward_row(t, &out, w, p + w.at, o + w.row * t->size, max + w.row, sum + w.row,
-                        s + w.at);
+            forward_row(t, &out, w, p + w.at, o + w.row * t->size, max + w.row, sum + w.row, s + w.at);
         }
     return status;
 }
@@ -114,8 +113,8 @@ static mpsim_status start_rows(mpsim_math *out, const mpsim_causal_tile *t, need
     return start(out, &whole, n);
 }
 
-mpsim_status mpsim_causal_tile_end(const mpsim_causal_tile *t, float *y, float *lse, const float *o,
-                                   const float *max, const float *sum)
+mpsim_status mpsim_causal_tile_end(const mpsim_causal_tile *t, float *y, float *lse, const float *o, const float *max,
+                                   const float *sum)
 {
     mpsim_math out;
     const mpsim_status s = start_rows(&out, t, (needs){{y, o, o}, {lse, max, sum}});
@@ -133,8 +132,7 @@ mpsim_status mpsim_causal_tile_end(const mpsim_causal_tile *t, float *y, float *
     return MPSIM_OK;
 }
 
-mpsim_status mpsim_causal_tile_dots(const mpsim_causal_tile *t, float *d, const float *dy,
-                                    const float *y)
+mpsim_status mpsim_causal_tile_dots(const mpsim_causal_tile *t, float *d, const float *dy, const float *y)
 {
     mpsim_math out;
     const mpsim_status s = start_rows(&out, t, (needs){{dy, y, y}, {d, d, d}});
@@ -153,8 +151,7 @@ mpsim_status mpsim_causal_tile_dots(const mpsim_causal_tile *t, float *d, const 
 
 /* ---- backward ---- */
 
-mpsim_status mpsim_causal_tile_again(const mpsim_causal_tile *t, float *p, const float *s,
-                                     const float *lse)
+mpsim_status mpsim_causal_tile_again(const mpsim_causal_tile *t, float *p, const float *s, const float *lse)
 {
     mpsim_math out;
     const mpsim_status status = start(&out, t, (needs){{p, s, s}, {lse, lse, lse}});
@@ -169,8 +166,8 @@ mpsim_status mpsim_causal_tile_again(const mpsim_causal_tile *t, float *p, const
 }
 
 /* ds may be dp or s. */
-static void backward_row(const mpsim_causal_tile *t, float *ds, const float *dp, const float *s,
-                         float lse, float d, size_t n)
+static void backward_row(const mpsim_causal_tile *t, float *ds, const float *dp, const float *s, float lse, float d,
+                         size_t n)
 {
     float e[MPSIM_LANES_ROW];
     for (size_t at = 0; at < n; at += MPSIM_LANES_ROW) {
@@ -182,8 +179,8 @@ static void backward_row(const mpsim_causal_tile *t, float *ds, const float *dp,
     }
 }
 
-mpsim_status mpsim_causal_tile_backward(const mpsim_causal_tile *t, float *ds, const float *dp,
-                                        const float *s, const float *lse, const float *d)
+mpsim_status mpsim_causal_tile_backward(const mpsim_causal_tile *t, float *ds, const float *dp, const float *s,
+                                        const float *lse, const float *d)
 {
     mpsim_math out;
     const mpsim_status status = start(&out, t, (needs){{ds, dp, s}, {lse, d, d}});

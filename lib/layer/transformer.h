@@ -64,8 +64,7 @@ static inline MPSIM_HD float mpsim_gelu_y(const mpsim_math *m, float x, float t)
     return mpsim_math_mul(m, mpsim_math_mul(m, 0.5f, x), mpsim_math_add(m, 1.0f, t));
 }
 
-static inline MPSIM_HD float mpsim_gelu_tanh_dx(const mpsim_math *m, const mpsim_gelu *g, float dy,
-                                                float x, float t)
+static inline MPSIM_HD float mpsim_gelu_tanh_dx(const mpsim_math *m, const mpsim_gelu *g, float dy, float x, float t)
 {
     const float s = mpsim_math_sub(m, 1.0f, mpsim_math_mul(m, t, t));
     const float square = mpsim_math_mul(m, g->c3, mpsim_math_mul(m, x, x));
@@ -81,16 +80,15 @@ static inline MPSIM_HD float mpsim_gelu_power(const mpsim_math *m, float x)
     return mpsim_math_mul(m, -0.5f, mpsim_math_mul(m, x, x));
 }
 
-static inline MPSIM_HD float mpsim_gelu_erf_slope(const mpsim_math *m, const mpsim_gelu *g,
-                                                  float dy, float x, float t, float e)
+static inline MPSIM_HD float mpsim_gelu_erf_slope(const mpsim_math *m, const mpsim_gelu *g, float dy, float x, float t,
+                                                  float e)
 {
     const float p = mpsim_math_mul(m, g->q, e);
     const float left = mpsim_math_mul(m, 0.5f, mpsim_math_add(m, 1.0f, t));
     return mpsim_math_mul(m, dy, mpsim_math_add(m, left, mpsim_math_mul(m, x, p)));
 }
 
-static inline MPSIM_HD float mpsim_gelu_erf_dx(const mpsim_math *m, const mpsim_gelu *g, float dy,
-                                               float x, float t)
+static inline MPSIM_HD float mpsim_gelu_erf_dx(const mpsim_math *m, const mpsim_gelu *g, float dy, float x, float t)
 {
     const float e = mpsim_math_round(m, mpsim_exp_f32(mpsim_gelu_power(m, x)));
     return mpsim_gelu_erf_slope(m, g, dy, x, t, e);
@@ -114,8 +112,7 @@ static inline MPSIM_HD float mpsim_swiglu_dvalue(const mpsim_math *m, float dy, 
 }
 
 /* The gradient of the gate. */
-static inline MPSIM_HD float mpsim_swiglu_dgate(const mpsim_math *m, float dy, float gate,
-                                                float value, float s)
+static inline MPSIM_HD float mpsim_swiglu_dgate(const mpsim_math *m, float dy, float gate, float value, float s)
 {
     const float rest = mpsim_math_mul(m, gate, mpsim_math_sub(m, 1.0f, s));
     const float slope = mpsim_math_mul(m, s, mpsim_math_add(m, 1.0f, rest));
@@ -142,8 +139,7 @@ static inline MPSIM_HD float mpsim_causal_term(const mpsim_math *m, float p, flo
 }
 
 /* Also of tiles, of e, d and m binary32. */
-static inline MPSIM_HD float mpsim_causal_ds(const mpsim_math *m, float p, float dp, float d,
-                                             float scale)
+static inline MPSIM_HD float mpsim_causal_ds(const mpsim_math *m, float p, float dp, float d, float scale)
 {
     return mpsim_math_mul(m, mpsim_math_mul(m, p, mpsim_math_sub(m, dp, d)), scale);
 }

@@ -20,7 +20,7 @@ typedef struct adafactor {
     size_t matrix;           /* whose rows have this mean              */
     float mean;
     mpsim_ops ops;
-    double weight;           /* of new mean squares                    */
+    double weight; /* of new mean squares                    */
 } adafactor;
 
 /* A sum, exact; and the sum of what is not finite, 0 where there is nothing. */
@@ -138,8 +138,13 @@ void mpsim_adafactor_step(const mpsim_optim_job *j, const mpsim_optim_tensor *t)
 {
     const mpsim_optim *o = j->o;
     const double root_n = sqrt((double)t->n), rho = 1 / sqrt((double)j->step);
-    adafactor a = {.j = j, .t = t, .rows = o->rows ? o->rows : 1, .cols = o->rows ? o->cols : 1,
-                   .each = o->rows * o->cols, .matrix = SIZE_MAX, .weight = mpsim_expand_wide(j->step, o->beta2_decay),
+    adafactor a = {.j = j,
+                   .t = t,
+                   .rows = o->rows ? o->rows : 1,
+                   .cols = o->rows ? o->cols : 1,
+                   .each = o->rows * o->cols,
+                   .matrix = SIZE_MAX,
+                   .weight = mpsim_expand_wide(j->step, o->beta2_decay),
                    .ops = {.rules = j->row->rules ? j->row->rules : &mpsim_rules_cpu_loop_plain}};
     const double size = t->n ? (double)mpsim_norm(NULL, t->param, t->n) / root_n : 0;
     const double alpha = (size > o->eps2 ? size : o->eps2) * (rho < o->lr ? rho : o->lr);

@@ -32,10 +32,22 @@ static double log2_of(float x)
 static double exp2_of(double y)
 {
     static const double ln2 = 0x1.62e42fefa39efp-1;
-    static const double terms[] = { /* 1 / 14! to 1 / 0! */
-        1.0 / 87178291200, 1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800,
-        1.0 / 362880,      1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,
-        1.0 / 24,          1.0 / 6,          0.5,             1,              1};
+    static const double terms[] = {/* 1 / 14! to 1 / 0! */
+                                   1.0 / 87178291200,
+                                   1.0 / 6227020800,
+                                   1.0 / 479001600,
+                                   1.0 / 39916800,
+                                   1.0 / 3628800,
+                                   1.0 / 362880,
+                                   1.0 / 40320,
+                                   1.0 / 5040,
+                                   1.0 / 720,
+                                   1.0 / 120,
+                                   1.0 / 24,
+                                   1.0 / 6,
+                                   0.5,
+                                   1,
+                                   1};
     const double n = floor(y + 0.5), f = (y - n) * ln2;
     double sum = 0;
     for (size_t k = 0; k < sizeof terms / sizeof *terms; k++)

@@ -20,8 +20,7 @@ typedef struct results {
 } results;
 
 /* The second moment that is used: with amsgrad the largest so far. */
-static inline float second_moment(const mpsim_optim_job *j, const mpsim_optim_block *b, results *r,
-                                  size_t i)
+static inline float second_moment(const mpsim_optim_job *j, const mpsim_optim_block *b, results *r, size_t i)
 {
     if (!j->o->amsgrad)
         return r->v[i];
@@ -229,8 +228,7 @@ static void adam_fused_cpu(const mpsim_optim_job *j, const mpsim_optim_block *b)
         else if (wd != 0)
             g = multiply_add(fused, p, wd, g);
         r.m[i] = w < 0.5f ? multiply_add(fused, w, g - m, m) : multiply_add(fused, w - 1, g - m, g);
-        r.v[i] = b->tail ? multiply_add(fused, v, b2, rest * g * g)
-                         : multiply_add(fused, rest * g, g, v * b2);
+        r.v[i] = b->tail ? multiply_add(fused, v, b2, rest * g * g) : multiply_add(fused, rest * g, g, v * b2);
         const float largest = second_moment(j, b, &r, i);
         r.p[i] = p - step_size * r.m[i] / (sqrtf(largest) / root + eps);
     }

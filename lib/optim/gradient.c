@@ -29,8 +29,7 @@ static uint32_t magnitude(float x)
 }
 
 /* y = x * s, or x / s; the largest magnitudes of both enter *in and *out. */
-static void scale_array(float *y, const float *x, float s, int divides, size_t n, uint32_t *in,
-                        uint32_t *out)
+static void scale_array(float *y, const float *x, float s, int divides, size_t n, uint32_t *in, uint32_t *out)
 {
     const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
     /* which of two NaNs a product is, an instruction decides: that of the scalar code does */
@@ -44,8 +43,7 @@ static void scale_array(float *y, const float *x, float s, int divides, size_t n
 }
 
 /* The same, rounded to h, of which MPSIM_FOUND_* is returned. */
-static unsigned scale_to(const mpsim_held *h, float *y, const float *x, float s, int divides,
-                         size_t n)
+static unsigned scale_to(const mpsim_held *h, float *y, const float *x, float s, int divides, size_t n)
 {
     uint32_t in = 0, out = 0;
     for (size_t i = 0; i < n; i += BLOCK) {
@@ -61,8 +59,8 @@ static unsigned scale_to(const mpsim_held *h, float *y, const float *x, float s,
            (out >= NOT_FINITE ? (unsigned)MPSIM_FOUND_OUTPUT : 0);
 }
 
-unsigned mpsim_unscale_array(mpsim_unscale_rule rule, double scale, const mpsim_format *f,
-                             float *y, const float *x, size_t n)
+unsigned mpsim_unscale_array(mpsim_unscale_rule rule, double scale, const mpsim_format *f, float *y, const float *x,
+                             size_t n)
 {
     const mpsim_held h = mpsim_hold(f);
     const float s = (float)scale;
@@ -137,14 +135,10 @@ float mpsim_norm(const mpsim_format *f, const float *x, size_t n)
 /* ---- clip ---- */
 
 static const char *const clip_names[MPSIM_CLIP_RULES] = {
-    [MPSIM_CLIP_NONE] = "none",
-    [MPSIM_CLIP_TORCH] = "torch",
-    [MPSIM_CLIP_TORCH_CPU] = "torch-cpu",
-    [MPSIM_CLIP_APEX] = "apex",
-    [MPSIM_CLIP_MEGATRON] = "megatron",
-    [MPSIM_CLIP_MEGATRON_FLOAT] = "megatron-float",
-    [MPSIM_CLIP_DEEPSPEED] = "deepspeed",
-    [MPSIM_CLIP_DEEPSPEED_ZERO] = "deepspeed-zero",
+    [MPSIM_CLIP_NONE] = "none",           [MPSIM_CLIP_TORCH] = "torch",
+    [MPSIM_CLIP_TORCH_CPU] = "torch-cpu", [MPSIM_CLIP_APEX] = "apex",
+    [MPSIM_CLIP_MEGATRON] = "megatron",   [MPSIM_CLIP_MEGATRON_FLOAT] = "megatron-float",
+    [MPSIM_CLIP_DEEPSPEED] = "deepspeed", [MPSIM_CLIP_DEEPSPEED_ZERO] = "deepspeed-zero",
     [MPSIM_CLIP_FAIRSEQ] = "fairseq",
 };
 
@@ -167,8 +161,7 @@ mpsim_status mpsim_clip_parse(mpsim_clip_rule *rule, const char *name)
 
 int mpsim_clip_unscales(mpsim_clip_rule rule)
 {
-    return rule == MPSIM_CLIP_DEEPSPEED || rule == MPSIM_CLIP_DEEPSPEED_ZERO ||
-           rule == MPSIM_CLIP_FAIRSEQ;
+    return rule == MPSIM_CLIP_DEEPSPEED || rule == MPSIM_CLIP_DEEPSPEED_ZERO || rule == MPSIM_CLIP_FAIRSEQ;
 }
 
 static int is_torch(mpsim_clip_rule rule)
@@ -227,11 +220,10 @@ static double clip_fairseq(float norm, double max_norm, double scale)
     return (double)(factor * number_over(max_norm, unscaled));
 }
 
-mpsim_clip mpsim_clip_factor(mpsim_clip_rule rule, const mpsim_format *f, double norm,
-                             double max_norm, double scale)
+mpsim_clip mpsim_clip_factor(mpsim_clip_rule rule, const mpsim_format *f, double norm, double max_norm, double scale)
 {
-    mpsim_clip c = {.factor = 1, .apply = 1, .clipped = norm > max_norm,
-                    .unscales = (uint8_t)mpsim_clip_unscales(rule)};
+    mpsim_clip c = {
+        .factor = 1, .apply = 1, .clipped = norm > max_norm, .unscales = (uint8_t)mpsim_clip_unscales(rule)};
     const float tensor = (float)norm;
     switch (rule) {
     case MPSIM_CLIP_TORCH:

@@ -77,8 +77,7 @@ static int dampened(const mpsim_optim *o)
 /* ---- each operation on tensors in their format ---- */
 
 /* Decay; the gradient, with decay if that is not decoupled. */
-static void start(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_ops *x,
-                  float *g)
+static void start(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_ops *x, float *g)
 {
     const mpsim_optim *o = j->o;
     memcpy(g, b->g, b->n * sizeof *g);

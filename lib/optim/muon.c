@@ -48,8 +48,8 @@ mpsim_status mpsim_muon_check(const mpsim_muon *o)
             return MPSIM_EINVAL;
     if (!(o->factor >= 0 && isfinite(o->factor)))
         return MPSIM_EINVAL;
-    if (!row || !(o->momentum >= 0 && o->momentum <= 1) || o->steps > MOST_STEPS ||
-        o->form > MPSIM_MUON_KELLER || o->scale > MPSIM_MUON_NONE || mpsim_model_check(&o->model))
+    if (!row || !(o->momentum >= 0 && o->momentum <= 1) || o->steps > MOST_STEPS || o->form > MPSIM_MUON_KELLER ||
+        o->scale > MPSIM_MUON_NONE || mpsim_model_check(&o->model))
         return MPSIM_EINVAL;
     if (!row->rules || (o->nesterov && o->momentum == 0))
         return MPSIM_EUNAVAILABLE;
@@ -202,8 +202,7 @@ static void encode(const iteration *t, void *codes, const float *x, size_t n)
 }
 
 /* t->product = P(x, y), x of m x depth, y of depth x columns, or of columns x depth and transposed. */
-static mpsim_status multiply(iteration *t, const float *x, const float *y, size_t depth, size_t columns,
-                             int transposed)
+static mpsim_status multiply(iteration *t, const float *x, const float *y, size_t depth, size_t columns, int transposed)
 {
     const mpsim_format *f = &t->o->format, *result = &t->o->model.result.format;
     const mpsim_held held = mpsim_hold(result);
@@ -211,8 +210,8 @@ static mpsim_status multiply(iteration *t, const float *x, const float *y, size_
     encode(t, t->left, x, t->m * depth);
     encode(t, t->right, y, depth * columns);
     const mpsim_matrix a = {f, t->left, depth, 0}, b = {f, t->right, transposed ? depth : columns, transposed};
-    const mpsim_status s =
-        mpsim_gemm(&t->o->model, t->m, columns, depth, &a, &b, NULL, t->product, columns, NULL, t->pool);
+    const mpsim_status s = mpsim_gemm(&t->o->model, t->m, columns, depth, &a, &b, NULL, t->product, columns, NULL,
+                                      t->pool);
     if (s || held.exact)
         return s;
     for (size_t i = n; i-- > 0;) { /* codes are not wider than values: from the end */
@@ -305,8 +304,14 @@ mpsim_status mpsim_muon_orthogonalise(const mpsim_muon *o, float *y, const float
         return s;
     if (!y || !u)
         return MPSIM_EINVAL;
-    iteration t = {.o = o, .h = mpsim_hold(&o->format), .m = tall ? columns : rows, .n = tall ? rows : columns,
-                   .pool = pool, .ca = (float)o->a, .cb = (float)o->b, .cc = (float)o->c};
+    iteration t = {.o = o,
+                   .h = mpsim_hold(&o->format),
+                   .m = tall ? columns : rows,
+                   .n = tall ? rows : columns,
+                   .pool = pool,
+                   .ca = (float)o->a,
+                   .cb = (float)o->b,
+                   .cc = (float)o->c};
     if (!allocate(&t))
         s = MPSIM_ENOMEM;
     if (!s) {

@@ -206,11 +206,13 @@ const mpsim_op_rules mpsim_rules_cuda_list = {
 const mpsim_op_rules mpsim_rules_cpu_loop = {
     MPSIM_OP_ADD_CONTRACTED, MPSIM_OP_LERP_CONTRACTED, MPSIM_OP_ADDCMUL_INNER, MPSIM_OP_ADDCDIV_INNER, 0, ROUND_ALPHA};
 const mpsim_op_rules mpsim_rules_cpu_list = {
-    MPSIM_OP_ADD_CONTRACTED, MPSIM_OP_LERP_CONTRACTED, MPSIM_OP_ADDCMUL_INNER, MPSIM_OP_ADDCDIV_INNER, 0, ROUND_ALPHA | ROUND_FACTOR};
+    MPSIM_OP_ADD_CONTRACTED,   MPSIM_OP_LERP_CONTRACTED, MPSIM_OP_ADDCMUL_INNER, MPSIM_OP_ADDCDIV_INNER, 0,
+    ROUND_ALPHA | ROUND_FACTOR};
 const mpsim_op_rules mpsim_rules_cpu_loop_plain = {
     MPSIM_OP_ADD_PLAIN, MPSIM_OP_LERP_PLAIN, MPSIM_OP_ADDCMUL_PLAIN, MPSIM_OP_ADDCDIV_INNER, 0, ROUND_ALPHA};
 const mpsim_op_rules mpsim_rules_cpu_list_plain = {
-    MPSIM_OP_ADD_PLAIN, MPSIM_OP_LERP_PLAIN, MPSIM_OP_ADDCMUL_PLAIN, MPSIM_OP_ADDCDIV_INNER, 0, ROUND_ALPHA | ROUND_FACTOR};
+    MPSIM_OP_ADD_PLAIN,        MPSIM_OP_LERP_PLAIN, MPSIM_OP_ADDCMUL_PLAIN, MPSIM_OP_ADDCDIV_INNER, 0,
+    ROUND_ALPHA | ROUND_FACTOR};
 
 /* ---- operations ---- */
 
@@ -244,22 +246,19 @@ void mpsim_op_add(const mpsim_ops *o, const mpsim_held *h, float *y, const float
     mpsim_hold_array(h, y, o->n);
 }
 
-void mpsim_op_lerp(const mpsim_ops *o, const mpsim_held *h, float *y, const float *end,
-                   double weight)
+void mpsim_op_lerp(const mpsim_ops *o, const mpsim_held *h, float *y, const float *end, double weight)
 {
     mpsim_op(o->rules->lerp, y, end, NULL, (float)weight, o->n);
     mpsim_hold_array(h, y, o->n);
 }
 
-void mpsim_op_addcmul(const mpsim_ops *o, const mpsim_held *h, float *y, const float *a,
-                      const float *b, double value)
+void mpsim_op_addcmul(const mpsim_ops *o, const mpsim_held *h, float *y, const float *a, const float *b, double value)
 {
     mpsim_op(o->rules->addcmul, y, a, b, (float)value, o->n);
     mpsim_hold_array(h, y, o->n);
 }
 
-void mpsim_op_addcdiv(const mpsim_ops *o, const mpsim_held *h, float *y, const float *a,
-                      const float *b, double value)
+void mpsim_op_addcdiv(const mpsim_ops *o, const mpsim_held *h, float *y, const float *a, const float *b, double value)
 {
     mpsim_op(o->rules->addcdiv, y, a, b, (float)value, o->n);
     mpsim_hold_array(h, y, o->n);
@@ -296,8 +295,7 @@ static mpsim_ops ops_of(const mpsim_optim_job *j, const mpsim_optim_block *b)
 }
 
 /* The gradient, negated if the loss is maximized, and with decay if it is not decoupled. */
-static void start_gradient(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_ops *x,
-                           float *g)
+static void start_gradient(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_ops *x, float *g)
 {
     for (size_t i = 0; i < b->n; i++)
         g[i] = mpsim_optim_gradient(&j->x, b->g[i]);
@@ -335,8 +333,7 @@ static void sgd_ops(const mpsim_optim_job *j, const mpsim_optim_block *b)
 const mpsim_step mpsim_sgd_ops = {numbers_sgd, sgd_ops};
 
 /* Decay, moments; the array of which the root is taken. */
-static const float *adam_moments(const mpsim_optim_job *j, const mpsim_optim_block *b,
-                                 const mpsim_ops *x)
+static const float *adam_moments(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_ops *x)
 {
     float g[MPSIM_OPTIM_BLOCK];
     const mpsim_optim *o = j->o;

@@ -43,8 +43,7 @@ static int numbers_are_valid(const mpsim_optim *o)
         !(at_least_zero(-o->beta2_decay) && at_least_zero(o->eps2) && isfinite(o->d) && o->d >= 1))
         return 0;
     return at_least_zero(o->lr) && at_least_zero(o->momentum) && isfinite(o->dampening) &&
-           at_least_zero(o->weight_decay) && at_least_zero(o->eps) && isfinite(o->grad_scale) &&
-           o->grad_scale > 0;
+           at_least_zero(o->weight_decay) && at_least_zero(o->eps) && isfinite(o->grad_scale) && o->grad_scale > 0;
 }
 
 /* Whether a row can do what is asked for. */
@@ -78,8 +77,8 @@ static mpsim_status check_format(const mpsim_format *f)
 mpsim_status mpsim_optim_check(const mpsim_optim *o)
 {
     const mpsim_optim_row *r = o ? mpsim_optim_row_of(o->variant) : NULL;
-    if (!r || o->algorithm >= MPSIM_OPTIM_ALGORITHMS || o->store > MPSIM_STORE_KAHAN ||
-        o->nesterov > 1 || o->amsgrad > 1 || o->maximize > 1 || o->float_powers > 1 || !numbers_are_valid(o))
+    if (!r || o->algorithm >= MPSIM_OPTIM_ALGORITHMS || o->store > MPSIM_STORE_KAHAN || o->nesterov > 1 ||
+        o->amsgrad > 1 || o->maximize > 1 || o->float_powers > 1 || !numbers_are_valid(o))
         return MPSIM_EINVAL;
     if (!is_available(r, o))
         return MPSIM_EUNAVAILABLE;
@@ -146,8 +145,7 @@ static void advance(mpsim_optim_block *b, size_t n)
 }
 
 /* As many of the first elements as the kernel does, up to a block of those that are rounded after it. */
-static size_t run_kernel(const mpsim_optim_job *j, mpsim_step_function *kernel,
-                         const mpsim_optim_block *b)
+static size_t run_kernel(const mpsim_optim_job *j, mpsim_step_function *kernel, const mpsim_optim_block *b)
 {
     float p[MPSIM_OPTIM_BLOCK], m[MPSIM_OPTIM_BLOCK], v[MPSIM_OPTIM_BLOCK], vmax[MPSIM_OPTIM_BLOCK];
     mpsim_optim_block part = *b;
@@ -173,14 +171,19 @@ static size_t run_kernel(const mpsim_optim_job *j, mpsim_step_function *kernel,
 }
 
 /* Elements begin to end - 1, by the kernel, if there is one, and what it leaves by the reference. */
-static void run(const mpsim_optim_job *j, const mpsim_optim_tensor *t, size_t begin, size_t end,
-                int tail, mpsim_step_function *kernel)
+static void run(const mpsim_optim_job *j, const mpsim_optim_tensor *t, size_t begin, size_t end, int tail,
+                mpsim_step_function *kernel)
 {
     const size_t most = kernel ? MPSIM_OPTIM_LEFT : MPSIM_OPTIM_BLOCK;
-    mpsim_optim_block b = {
-        .p = t->param + begin, .g = t->grad + begin, .m = from(t->m, begin),
-        .v = from(t->v, begin), .vmax = from(t->vmax, begin), .kahan = from(t->kahan, begin),
-        .at = begin, .n = end - begin, .tail = tail};
+    mpsim_optim_block b = {.p = t->param + begin,
+                           .g = t->grad + begin,
+                           .m = from(t->m, begin),
+                           .v = from(t->v, begin),
+                           .vmax = from(t->vmax, begin),
+                           .kahan = from(t->kahan, begin),
+                           .at = begin,
+                           .n = end - begin,
+                           .tail = tail};
     while (b.n > 0) {
         const size_t done = kernel ? run_kernel(j, kernel, &b) : 0;
         advance(&b, done);
@@ -206,27 +209,39 @@ static mpsim_step_function *kernel_of(const mpsim_optim_job *j)
 static void find_numbers(mpsim_optim_job *j)
 {
     const mpsim_optim *o = j->o;
-    j->x = (mpsim_optim_numbers){
-        .lr = (float)o->lr, .wd = (float)o->weight_decay, .eps = (float)o->eps,
-        .momentum = (float)o->momentum, .b1 = (float)o->beta1, .b2 = (float)o->beta2,
-        .rest1 = (float)(1 - o->beta1), .rest2 = (float)(1 - o->beta2),
-        .grad_scale = (float)o->grad_scale, .decays = o->weight_decay != 0,
-        .has_momentum = o->momentum != 0, .divides = o->grad_scale != 1, .negates = o->maximize};
+    j->x = (mpsim_optim_numbers){.lr = (float)o->lr,
+                                 .wd = (float)o->weight_decay,
+                                 .eps = (float)o->eps,
+                                 .momentum = (float)o->momentum,
+                                 .b1 = (float)o->beta1,
+                                 .b2 = (float)o->beta2,
+                                 .rest1 = (float)(1 - o->beta1),
+                                 .rest2 = (float)(1 - o->beta2),
+                                 .grad_scale = (float)o->grad_scale,
+                                 .decays = o->weight_decay != 0,
+                                 .has_momentum = o->momentum != 0,
+                                 .divides = o->grad_scale != 1,
+                                 .negates = o->maximize};
     if (j->run)
         j->run->numbers(j, &j->x);
 }
 
-mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t,
-                              const mpsim_rng *rng)
+mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t, const mpsim_rng *rng)
 {
     if (mpsim_optim_check(o) != MPSIM_OK || step == 0 || !t || !has_arrays(o, t) ||
         (o->store == MPSIM_STORE_STOCHASTIC && !rng) || !has_matrices(o, t->n))
         return MPSIM_EINVAL;
     const mpsim_optim_row *const row = mpsim_optim_row_of(o->variant);
     const mpsim_optim_traits *const traits = mpsim_optim_traits_of(o->algorithm);
-    mpsim_optim_job j = {.o = o, .row = row, .traits = traits, .run = row->step[traits->family],
-                         .arrays = mpsim_optim_arrays(o), .step = step, .rng = rng,
-                         .param = mpsim_hold(&o->param), .state = mpsim_hold(&o->state),
+    mpsim_optim_job j = {.o = o,
+                         .row = row,
+                         .traits = traits,
+                         .run = row->step[traits->family],
+                         .arrays = mpsim_optim_arrays(o),
+                         .step = step,
+                         .rng = rng,
+                         .param = mpsim_hold(&o->param),
+                         .state = mpsim_hold(&o->state),
                          .beta1 = power_of(o, o->beta1, step),
                          .beta2 = power_of(o, o->beta2, step)};
     find_numbers(&j);

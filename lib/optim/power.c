@@ -46,8 +46,10 @@ static double wide_value(const wide *x)
     mpsim_rounding r;
     unsigned flags;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    const mpsim_number y = {.kind = MPSIM_NUMBER_FINITE, .exp = (int)(x->exp + 191),
-                            .hi = x->limb[0], .lo = x->limb[1] | (x->limb[2] != 0)};
+    const mpsim_number y = {.kind = MPSIM_NUMBER_FINITE,
+                            .exp = (int)(x->exp + 191),
+                            .hi = x->limb[0],
+                            .lo = x->limb[1] | (x->limb[2] != 0)};
     return mpsim_scalar_decode(f, mpsim_scalar_encode(f, &r, r.mode, y, 0, &flags));
 }
 

@@ -86,11 +86,9 @@ static void reduce_block(const job *j, float *y, size_t i, size_t n)
     memcpy(y + i, sum, n * sizeof *y);
 }
 
-mpsim_status mpsim_reduce_array(const mpsim_reduce *r, float *y, const float *const *x,
-                                size_t ranks, size_t n)
+mpsim_status mpsim_reduce_array(const mpsim_reduce *r, float *y, const float *const *x, size_t ranks, size_t n)
 {
-    if (!r || r->order > MPSIM_REDUCE_TREE || r->average > MPSIM_AVERAGE_AFTER || ranks == 0 ||
-        (n > 0 && (!y || !x)))
+    if (!r || r->order > MPSIM_REDUCE_TREE || r->average > MPSIM_AVERAGE_AFTER || ranks == 0 || (n > 0 && (!y || !x)))
         return MPSIM_EINVAL;
     const mpsim_format *const formats[] = {&r->wire, &r->accumulator, &r->result};
     for (size_t k = 0; k < 3; k++) {
@@ -101,8 +99,12 @@ mpsim_status mpsim_reduce_array(const mpsim_reduce *r, float *y, const float *co
     for (size_t k = 0; n > 0 && k < ranks; k++)
         if (!x[k])
             return MPSIM_EINVAL;
-    const job j = {.r = r, .wire = mpsim_hold(&r->wire), .accumulator = mpsim_hold(&r->accumulator),
-                   .result = mpsim_hold(&r->result), .x = x, .ranks = ranks,
+    const job j = {.r = r,
+                   .wire = mpsim_hold(&r->wire),
+                   .accumulator = mpsim_hold(&r->accumulator),
+                   .result = mpsim_hold(&r->result),
+                   .x = x,
+                   .ranks = ranks,
                    .chunk = n / ranks + (n % ranks != 0)};
     for (size_t i = 0, m; i < n; i += m) {
         const size_t in_chunk = r->order == MPSIM_REDUCE_RING ? j.chunk - i % j.chunk : BLOCK;

@@ -45,8 +45,7 @@ static double *at(double *x, size_t i)
 }
 
 /* Elements begin to end - 1: the reference of kernel/gradient.h, and what it leaves. */
-static void update(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t begin,
-                   size_t end)
+static void update(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t begin, size_t end)
 {
     const mpsim_optim *o = r->o;
     for (size_t i = begin; i < end; i++) {
@@ -60,9 +59,8 @@ static void update(const mpsim_reference *r, const mpsim_reference_arrays *a, si
     }
 }
 
-mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *param,
-                                   const double *grad, double *m, double *v, double *vmax,
-                                   size_t n)
+mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *param, const double *grad, double *m,
+                                   double *v, double *vmax, size_t n)
 {
     if (mpsim_optim_check(o) != MPSIM_OK || step == 0)
         return MPSIM_EINVAL;
@@ -72,17 +70,21 @@ mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *
         return MPSIM_EINVAL;
     const mpsim_optim_traits *t = mpsim_optim_traits_of(o->algorithm);
     const mpsim_optim_kernels *k = families[t->family].in_vectors ? mpsim_optim_kernels_active() : NULL;
-    const mpsim_reference r = {.o = o, .step = step, .bc1 = 1 - mpsim_power(o->beta1, step),
-                               .bc2 = 1 - mpsim_power(o->beta2, step), .arrays = arrays,
-                               .decoupled = t->decoupled, .family = t->family};
+    const mpsim_reference r = {.o = o,
+                               .step = step,
+                               .bc1 = 1 - mpsim_power(o->beta1, step),
+                               .bc2 = 1 - mpsim_power(o->beta2, step),
+                               .arrays = arrays,
+                               .decoupled = t->decoupled,
+                               .family = t->family};
     if (families[t->family].tensor) {
         const mpsim_reference_arrays a = {param, m, v, vmax, grad};
         families[t->family].tensor(&r, &a, n);
         return MPSIM_OK;
     }
     for (size_t i = 0; i < n;) {
-        const mpsim_reference_arrays a = {param + i, has_m ? m + i : NULL, has_v ? v + i : NULL, has_vmax ? vmax + i : NULL,
-                                          grad + i};
+        const mpsim_reference_arrays a = {param + i, has_m ? m + i : NULL, has_v ? v + i : NULL,
+                                          has_vmax ? vmax + i : NULL, grad + i};
         const size_t done = k ? k->reference(&r, &a, n - i) : 0;
         const size_t left = !k || n - i - done < MPSIM_OPTIM_LEFT ? n - i - done : MPSIM_OPTIM_LEFT;
         update(&r, &a, done, done + left);

@@ -213,8 +213,8 @@ static void values_of(const rules *r, const float *numbers, const uint16_t *code
 
 /* ---- arrays ---- */
 
-mpsim_status mpsim_state_quantise(const mpsim_state *s, const float *x, size_t n, uint16_t *codes,
-                                  float *numbers, float *values)
+mpsim_status mpsim_state_quantise(const mpsim_state *s, const float *x, size_t n, uint16_t *codes, float *numbers,
+                                  float *values)
 {
     rules r;
     if (!is_of_table(s) || (n > 0 && !x))

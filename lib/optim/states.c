@@ -7,14 +7,32 @@
 
 /* ---- arrays ---- */
 
+/* clang-format off */
 #define MAP(n, b, size, which, once) \
     {.name = (n), .rule = MPSIM_STATE_MAP, .bits = (b), .numbers = 1, .block = (size), .map = (which), \
      .shared = (once), .least = 1e-12}
-#define CODES(n, r, b, count, size, f, add, l) \
-    {.name = (n), .rule = (r), .bits = (b), .numbers = (count), .block = (size), .format = (f), .adds = (add), \
-     .least = (l)}
+/* clang-format on */
+#define CODES(n, r, b, count, size, f, add, l)                                                                    \
+    {                                                                                                             \
+        .name = (n), .rule = (r), .bits = (b), .numbers = (count), .block = (size), .format = (f), .adds = (add), \
+        .least = (l)                                                                                              \
+    }
 
-enum { DYNAMIC, DYNAMIC_V, SHARED, SHARED_V, DYNAMIC_4, LINEAR_4, E4M3, GROUP, COAT, COAT_E5M2, SCALED, SCALED_FP16, STATES };
+enum {
+    DYNAMIC,
+    DYNAMIC_V,
+    SHARED,
+    SHARED_V,
+    DYNAMIC_4,
+    LINEAR_4,
+    E4M3,
+    GROUP,
+    COAT,
+    COAT_E5M2,
+    SCALED,
+    SCALED_FP16,
+    STATES
+};
 
 static const mpsim_state states[STATES] = {
     [DYNAMIC] = MAP("dynamic8", 8, 256, MPSIM_MAP_SIGNED, 0),
@@ -66,6 +84,7 @@ uint64_t mpsim_state_bytes(const mpsim_state *s, uint64_t n)
 #define KERNEL PAPER "fp8_adamw_expand_cuda_kernel.cu; groups of 128, k in 16ths by its settings"
 #define DEVICE "powf and log2f of the device; the paper's k, log(448 / 2^-9) / log(range), is another"
 
+/* clang-format off */
 static const mpsim_states rows[] = {
     {.name = "torchao-8bit", .m = &states[DYNAMIC], .v = &states[DYNAMIC_V], .least = 4096, .whole = 1,
      .what = "8-bit moments in blocks of 256, torchao's Adam8bit and AdamW8bit",
@@ -94,6 +113,7 @@ static const mpsim_states rows[] = {
                "common/tensor/meta.py @0367bdc5",
      .open = "no run compared"},
 };
+/* clang-format on */
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 size_t mpsim_states_count(void)

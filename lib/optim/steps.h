@@ -51,9 +51,9 @@ typedef struct mpsim_optim_results {
 typedef struct mpsim_optim_numbers {
     float lr, wd, eps, momentum, rest; /* rest: of dampening                                    */
     float b1, b2, rest1, rest2, bc1, bc2, root, step_size;
-    float kept, decay;                 /* a parameter is multiplied by, or gives away of itself  */
+    float kept, decay; /* a parameter is multiplied by, or gives away of itself  */
     float grad_scale;
-    uint8_t decays, has_momentum;      /* as the variant sees it, which rounds before it compares */
+    uint8_t decays, has_momentum;         /* as the variant sees it, which rounds before it compares */
     uint8_t divides, multiplies, negates; /* a gradient, by grad_scale                           */
 } mpsim_optim_numbers;
 
@@ -110,13 +110,13 @@ enum {
 typedef struct mpsim_optim_row {
     mpsim_optim_variant variant;
     const mpsim_step *step[MPSIM_OPTIM_ALGORITHMS]; /* by family                             */
-    const struct mpsim_op_rules *rules; /* of tensor operations, or NULL                      */
-    uint8_t kernel[MPSIM_OPTIM_ALGORITHMS]; /* mpsim_step_kernel, by family                    */
+    const struct mpsim_op_rules *rules;             /* of tensor operations, or NULL                      */
+    uint8_t kernel[MPSIM_OPTIM_ALGORITHMS];         /* mpsim_step_kernel, by family                    */
     void (*tensor)(const mpsim_optim_job *j, const mpsim_optim_tensor *t); /* a step of a family that factors */
     uint8_t options;
-    uint8_t body[2];  /* the vector body is a multiple of this: binary32, others; 0: all tail */
-    uint8_t one_pass; /* what is stored is rounded, nothing else: the kernels do all formats  */
-    uint8_t fused;    /* products and sums are contracted to FMAs                             */
+    uint8_t body[2];    /* the vector body is a multiple of this: binary32, others; 0: all tail */
+    uint8_t one_pass;   /* what is stored is rounded, nothing else: the kernels do all formats  */
+    uint8_t fused;      /* products and sums are contracted to FMAs                             */
     uint8_t generation; /* of fused kernels: 'a', 'b', 'c'                                    */
 } mpsim_optim_row;
 
@@ -189,13 +189,13 @@ typedef enum mpsim_op_kind {
     MPSIM_OP_ADD_CONTRACTED, /* y = y + s a, an FMA                            */
     MPSIM_OP_ADD_SCALED,     /* the same, a s + y: of two NaNs another one may stay */
     MPSIM_OP_ADD_PLAIN,
-    MPSIM_OP_LERP_CUDA,      /* y = y + s (a - y)                              */
+    MPSIM_OP_LERP_CUDA, /* y = y + s (a - y)                              */
     MPSIM_OP_LERP_CONTRACTED,
     MPSIM_OP_LERP_PLAIN,
-    MPSIM_OP_ADDCMUL_OUTER,  /* y = y + s a b                                  */
+    MPSIM_OP_ADDCMUL_OUTER, /* y = y + s a b                                  */
     MPSIM_OP_ADDCMUL_INNER,
     MPSIM_OP_ADDCMUL_PLAIN,
-    MPSIM_OP_ADDCDIV_OUTER,  /* y = y + s a / b                                */
+    MPSIM_OP_ADDCDIV_OUTER, /* y = y + s a / b                                */
     MPSIM_OP_ADDCDIV_INNER,
     MPSIM_OPS
 } mpsim_op_kind;
@@ -209,17 +209,14 @@ typedef struct mpsim_ops {
     int tail;
 } mpsim_ops;
 
-extern const mpsim_op_rules mpsim_rules_cuda_loop, mpsim_rules_cuda_list, mpsim_rules_cpu_loop,
-    mpsim_rules_cpu_list, mpsim_rules_cpu_loop_plain, mpsim_rules_cpu_list_plain;
+extern const mpsim_op_rules mpsim_rules_cuda_loop, mpsim_rules_cuda_list, mpsim_rules_cpu_loop, mpsim_rules_cpu_list,
+    mpsim_rules_cpu_loop_plain, mpsim_rules_cpu_list_plain;
 
 void mpsim_op_mul(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar);
 void mpsim_op_add(const mpsim_ops *o, const mpsim_held *h, float *y, const float *x, double alpha);
-void mpsim_op_lerp(const mpsim_ops *o, const mpsim_held *h, float *y, const float *end,
-                   double weight);
-void mpsim_op_addcmul(const mpsim_ops *o, const mpsim_held *h, float *y, const float *a,
-                      const float *b, double value);
-void mpsim_op_addcdiv(const mpsim_ops *o, const mpsim_held *h, float *y, const float *a,
-                      const float *b, double value);
+void mpsim_op_lerp(const mpsim_ops *o, const mpsim_held *h, float *y, const float *end, double weight);
+void mpsim_op_addcmul(const mpsim_ops *o, const mpsim_held *h, float *y, const float *a, const float *b, double value);
+void mpsim_op_addcdiv(const mpsim_ops *o, const mpsim_held *h, float *y, const float *a, const float *b, double value);
 void mpsim_op_sqrt(const mpsim_ops *o, const mpsim_held *h, float *y, const float *x);
 void mpsim_op_div(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar);
 void mpsim_op_add_scalar(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar);

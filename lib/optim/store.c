@@ -8,8 +8,8 @@
 
 mpsim_held mpsim_hold(const mpsim_format *f)
 {
-    const int exact = !f || (f->bits == 32 && f->ebits == 8 && f->mbits == 23 && f->bias == 127 &&
-                             f->inf && f->nan == MPSIM_NAN_TOP && f->zero == MPSIM_ZERO_SIGNED);
+    const int exact = !f || (f->bits == 32 && f->ebits == 8 && f->mbits == 23 && f->bias == 127 && f->inf &&
+                             f->nan == MPSIM_NAN_TOP && f->zero == MPSIM_ZERO_SIGNED);
     return (mpsim_held){.format = f, .exact = exact};
 }
 

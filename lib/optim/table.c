@@ -26,6 +26,7 @@ enum {
 #define LION_PYTORCH "recorded, lion-pytorch 0.2.5, torch 2.15.0: data/vectors/optim-lion"
 #define OPTIMI "recorded, torch-optimi 0.3.3, torch 2.15.0: data/vectors/optim-lowp"
 
+/* clang-format off */
 static const mpsim_optim_row rows[] = {
     {.variant = {"ieee", SGD | ADAM | LION | ADAFACTOR, NEAREST | STOCHASTIC, MPSIM_OPTIM_DEFINED,
                  "textbook order, every operation rounded, no FMA",
@@ -191,6 +192,7 @@ static const mpsim_optim_row rows[] = {
                  "contraction by the device compiler"},
      .step[ADAM_STEP] = &mpsim_adam_msamp, .options = MPSIM_HAS_MAXIMIZE},
 };
+/* clang-format on */
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
 

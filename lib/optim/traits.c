@@ -18,6 +18,7 @@ enum {
 
 #define TORCH "torch.optim."
 
+/* clang-format off */
 static const mpsim_optim_traits rows[MPSIM_OPTIM_ALGORITHMS] = {
     [MPSIM_OPTIM_SGD] = {.name = "sgd", .title = "SGD", .package = TORCH, .family = MPSIM_OPTIM_SGD, .settings = OF_SGD,
                          .copies = 1, .cuda = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
@@ -37,6 +38,7 @@ static const mpsim_optim_traits rows[MPSIM_OPTIM_ALGORITHMS] = {
                                .arrays = MPSIM_OPTIM_M | MPSIM_OPTIM_V, .decoupled = 1, .corrects = 1, .factors = 1,
                                .lr = 1e-2, .eps = 0x1p-23, .beta2_decay = -0.8, .eps2 = 1e-3, .d = 1},
 };
+/* clang-format on */
 
 static const mpsim_optim_traits none = {.name = NULL};
 
@@ -81,14 +83,19 @@ uint64_t mpsim_optim_elements(const mpsim_optim *o, unsigned array, uint64_t n)
 
 /* ---- settings ---- */
 
-static const char *const names[MPSIM_OPTIM_SETTINGS] = {
-    [MPSIM_OPTIM_LR] = "lr",           [MPSIM_OPTIM_MOMENTUM] = "momentum",
-    [MPSIM_OPTIM_DAMPENING] = "dampening", [MPSIM_OPTIM_WEIGHT_DECAY] = "weight_decay",
-    [MPSIM_OPTIM_BETA1] = "beta1",     [MPSIM_OPTIM_BETA2] = "beta2",
-    [MPSIM_OPTIM_EPS] = "eps",         [MPSIM_OPTIM_BETA2_DECAY] = "beta2_decay",
-    [MPSIM_OPTIM_EPS2] = "eps2",       [MPSIM_OPTIM_D] = "d",
-    [MPSIM_OPTIM_NESTEROV] = "nesterov",
-    [MPSIM_OPTIM_AMSGRAD] = "amsgrad", [MPSIM_OPTIM_MAXIMIZE] = "maximize"};
+static const char *const names[MPSIM_OPTIM_SETTINGS] = {[MPSIM_OPTIM_LR] = "lr",
+                                                        [MPSIM_OPTIM_MOMENTUM] = "momentum",
+                                                        [MPSIM_OPTIM_DAMPENING] = "dampening",
+                                                        [MPSIM_OPTIM_WEIGHT_DECAY] = "weight_decay",
+                                                        [MPSIM_OPTIM_BETA1] = "beta1",
+                                                        [MPSIM_OPTIM_BETA2] = "beta2",
+                                                        [MPSIM_OPTIM_EPS] = "eps",
+                                                        [MPSIM_OPTIM_BETA2_DECAY] = "beta2_decay",
+                                                        [MPSIM_OPTIM_EPS2] = "eps2",
+                                                        [MPSIM_OPTIM_D] = "d",
+                                                        [MPSIM_OPTIM_NESTEROV] = "nesterov",
+                                                        [MPSIM_OPTIM_AMSGRAD] = "amsgrad",
+                                                        [MPSIM_OPTIM_MAXIMIZE] = "maximize"};
 
 const char *mpsim_optim_setting_name(mpsim_optim_setting s)
 {
@@ -100,17 +107,16 @@ int mpsim_optim_has(int algorithm, mpsim_optim_setting s)
     return mpsim_optim_traits_of(algorithm)->settings >> s & 1;
 }
 
-static const size_t numbers[MPSIM_OPTIM_NUMBERS] = {
-    [MPSIM_OPTIM_LR] = offsetof(mpsim_optim, lr),
-    [MPSIM_OPTIM_MOMENTUM] = offsetof(mpsim_optim, momentum),
-    [MPSIM_OPTIM_DAMPENING] = offsetof(mpsim_optim, dampening),
-    [MPSIM_OPTIM_WEIGHT_DECAY] = offsetof(mpsim_optim, weight_decay),
-    [MPSIM_OPTIM_BETA1] = offsetof(mpsim_optim, beta1),
-    [MPSIM_OPTIM_BETA2] = offsetof(mpsim_optim, beta2),
-    [MPSIM_OPTIM_EPS] = offsetof(mpsim_optim, eps),
-    [MPSIM_OPTIM_BETA2_DECAY] = offsetof(mpsim_optim, beta2_decay),
-    [MPSIM_OPTIM_EPS2] = offsetof(mpsim_optim, eps2),
-    [MPSIM_OPTIM_D] = offsetof(mpsim_optim, d)};
+static const size_t numbers[MPSIM_OPTIM_NUMBERS] = {[MPSIM_OPTIM_LR] = offsetof(mpsim_optim, lr),
+                                                    [MPSIM_OPTIM_MOMENTUM] = offsetof(mpsim_optim, momentum),
+                                                    [MPSIM_OPTIM_DAMPENING] = offsetof(mpsim_optim, dampening),
+                                                    [MPSIM_OPTIM_WEIGHT_DECAY] = offsetof(mpsim_optim, weight_decay),
+                                                    [MPSIM_OPTIM_BETA1] = offsetof(mpsim_optim, beta1),
+                                                    [MPSIM_OPTIM_BETA2] = offsetof(mpsim_optim, beta2),
+                                                    [MPSIM_OPTIM_EPS] = offsetof(mpsim_optim, eps),
+                                                    [MPSIM_OPTIM_BETA2_DECAY] = offsetof(mpsim_optim, beta2_decay),
+                                                    [MPSIM_OPTIM_EPS2] = offsetof(mpsim_optim, eps2),
+                                                    [MPSIM_OPTIM_D] = offsetof(mpsim_optim, d)};
 
 static const size_t flags[MPSIM_OPTIM_SETTINGS - MPSIM_OPTIM_NUMBERS] = {
     [MPSIM_OPTIM_NESTEROV - MPSIM_OPTIM_NUMBERS] = offsetof(mpsim_optim, nesterov),

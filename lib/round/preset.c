@@ -8,7 +8,10 @@
 
 #include "../base/words.h"
 
-#define CHOICES(...) {.sr_bits = 32, .scale = 1, __VA_ARGS__}
+#define CHOICES(...)                           \
+    {                                          \
+        .sr_bits = 32, .scale = 1, __VA_ARGS__ \
+    }
 
 /* Sets of choices that stand in several rows. */
 #define IEEE_LIKE .overflow = MPSIM_OVERFLOW_INF, .infinity = MPSIM_INFINITY_KEEP
@@ -17,16 +20,19 @@
 #define TORCH_FLOAT8 .nan = MPSIM_NANS_ONES_SIGNED, .negative = MPSIM_NEGATIVE_ABS
 #define VIA .via_binary32 = 1
 #define E8M0_NEAREST .mode = MPSIM_ROUND_NEAREST_AWAY, .by_field = 1
-#define TORCH_BFLOAT16 {"bf16", CHOICES(IEEE_LIKE, VIA, .nan = MPSIM_NANS_MINUS_ONES)}
-#define TORCH_E8M0 {"e8m0", CHOICES(IEEE_LIKE, VIA, TORCH_FLOAT8, E8M0_NEAREST)}
+#define TORCH_BFLOAT16                                                \
+    {                                                                 \
+        "bf16", CHOICES(IEEE_LIKE, VIA, .nan = MPSIM_NANS_MINUS_ONES) \
+    }
+#define TORCH_E8M0                                                  \
+    {                                                               \
+        "e8m0", CHOICES(IEEE_LIKE, VIA, TORCH_FLOAT8, E8M0_NEAREST) \
+    }
 #define ML_DTYPES .no_nan = MPSIM_NO_NAN_ANTIZERO, .no_zero = MPSIM_NO_ZERO_NAN_MIN
 #define P3109 .no_inf = MPSIM_NO_INF_MAX, .nan = MPSIM_NANS_POSITIVE
 
 static const mpsim_preset presets[] = {
-    {.name = "ieee",
-     .narrow = CHOICES(IEEE_LIKE),
-     .wide = CHOICES(IEEE_LIKE),
-     .source = "IEEE 754-2019; the default"},
+    {.name = "ieee", .narrow = CHOICES(IEEE_LIKE), .wide = CHOICES(IEEE_LIKE), .source = "IEEE 754-2019; the default"},
     {.name = "saturate",
      .narrow = CHOICES(SATURATING),
      .wide = CHOICES(SATURATING),
@@ -74,15 +80,14 @@ static const mpsim_preset presets[] = {
      .wide = CHOICES(IEEE_LIKE),
      .source = "ONNX Cast, saturate = 1 (its default)",
      /* infinity is NaN here */
-     .exceptions = {{"e8m0", CHOICES(.overflow = MPSIM_OVERFLOW_MAX,
-                                     .negative = MPSIM_NEGATIVE_ABS, .mode = MPSIM_ROUND_UP,
-                                     .by_field = 1)}}},
+     .exceptions = {{"e8m0", CHOICES(.overflow = MPSIM_OVERFLOW_MAX, .negative = MPSIM_NEGATIVE_ABS,
+                                     .mode = MPSIM_ROUND_UP, .by_field = 1)}}},
     {.name = "onnx-nosat",
      .narrow = CHOICES(IEEE_LIKE, .negative = MPSIM_NEGATIVE_ABS),
      .wide = CHOICES(IEEE_LIKE, .negative = MPSIM_NEGATIVE_ABS),
      .source = "ONNX Cast, saturate = 0",
-     .exceptions = {{"e8m0", CHOICES(IEEE_LIKE, .negative = MPSIM_NEGATIVE_ABS, .mode = MPSIM_ROUND_UP,
-                                     .by_field = 1)}}},
+     .exceptions = {{"e8m0",
+                     CHOICES(IEEE_LIKE, .negative = MPSIM_NEGATIVE_ABS, .mode = MPSIM_ROUND_UP, .by_field = 1)}}},
     {.name = "p3109-satfinite",
      .narrow = CHOICES(SATURATING, P3109, .negative = MPSIM_NEGATIVE_MIN),
      .wide = CHOICES(SATURATING, P3109, .negative = MPSIM_NEGATIVE_MIN),

@@ -6,8 +6,7 @@
 
 #include "scalar.h"
 
-static inline MPSIM_HD void mpsim_philox_block(uint32_t out[4], const uint32_t counter[4],
-                                               const uint32_t key[2])
+static inline MPSIM_HD void mpsim_philox_block(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2])
 {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
@@ -28,11 +27,9 @@ static inline MPSIM_HD void mpsim_philox_block(uint32_t out[4], const uint32_t c
 }
 
 /* The four words of elements 4 * block to 4 * block + 3. */
-static inline MPSIM_HD void mpsim_rng_block(uint32_t out[4], uint64_t seed, uint64_t stream,
-                                            uint64_t block)
+static inline MPSIM_HD void mpsim_rng_block(uint32_t out[4], uint64_t seed, uint64_t stream, uint64_t block)
 {
-    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream,
-                                 (uint32_t)(stream >> 32)};
+    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)};
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     mpsim_philox_block(out, counter, key);
 }

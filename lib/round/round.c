@@ -22,11 +22,10 @@ void mpsim_rounding_init(mpsim_rounding *r, mpsim_round_mode mode)
 
 mpsim_status mpsim_rounding_check(const mpsim_rounding *r)
 {
-    if (!r || r->mode >= MPSIM_ROUND_MODES || r->overflow > MPSIM_OVERFLOW_MAX ||
-        r->infinity > MPSIM_INFINITY_MAX || r->no_inf > MPSIM_NO_INF_MAX ||
-        r->nan > MPSIM_NANS_MINUS_ONES || r->no_nan > MPSIM_NO_NAN_ANTIZERO ||
-        r->negative > MPSIM_NEGATIVE_ABS || r->no_zero > MPSIM_NO_ZERO_NAN_MIN ||
-        r->flush_input > 1 || r->flush_output > 1 || r->via_binary32 > 1 || r->by_field > 1)
+    if (!r || r->mode >= MPSIM_ROUND_MODES || r->overflow > MPSIM_OVERFLOW_MAX || r->infinity > MPSIM_INFINITY_MAX ||
+        r->no_inf > MPSIM_NO_INF_MAX || r->nan > MPSIM_NANS_MINUS_ONES || r->no_nan > MPSIM_NO_NAN_ANTIZERO ||
+        r->negative > MPSIM_NEGATIVE_ABS || r->no_zero > MPSIM_NO_ZERO_NAN_MIN || r->flush_input > 1 ||
+        r->flush_output > 1 || r->via_binary32 > 1 || r->by_field > 1)
         return MPSIM_EINVAL;
     if (mpsim_is_stochastic(r->mode) && (r->sr_bits < 1 || r->sr_bits > 32))
         return MPSIM_EINVAL;
@@ -95,8 +94,7 @@ static int is_read_up(const mpsim_rounding *r, float x)
     return r->mode == MPSIM_ROUND_UP || (r->mode <= MPSIM_ROUND_NEAREST_AWAY && m > 0x400000u);
 }
 
-uint64_t mpsim_encode_f32(const mpsim_format *f, const mpsim_rounding *r, float x,
-                          uint32_t random, unsigned *flags)
+uint64_t mpsim_encode_f32(const mpsim_format *f, const mpsim_rounding *r, float x, uint32_t random, unsigned *flags)
 {
     unsigned ignored, *to = flags ? flags : &ignored;
     const int up = is_read_up(r, x);
@@ -118,8 +116,8 @@ static float to_binary32(double x, unsigned *flags)
     return mpsim_f32_bits((uint32_t)u);
 }
 
-static uint64_t encode_via_binary32(const mpsim_format *f, const mpsim_rounding *r, double x,
-                                    uint32_t random, unsigned *flags)
+static uint64_t encode_via_binary32(const mpsim_format *f, const mpsim_rounding *r, double x, uint32_t random,
+                                    unsigned *flags)
 {
     unsigned first, second;
     const float v = to_binary32(x, &first);
@@ -128,14 +126,12 @@ static uint64_t encode_via_binary32(const mpsim_format *f, const mpsim_rounding 
     return code;
 }
 
-uint64_t mpsim_encode_f64(const mpsim_format *f, const mpsim_rounding *r, double x,
-                          uint32_t random, unsigned *flags)
+uint64_t mpsim_encode_f64(const mpsim_format *f, const mpsim_rounding *r, double x, uint32_t random, unsigned *flags)
 {
     unsigned ignored;
     if (r->via_binary32)
         return encode_via_binary32(f, r, x, random, flags ? flags : &ignored);
-    return mpsim_scalar_encode_f64(f, r, mpsim_number_f64(r->scale), x, random,
-                                   flags ? flags : &ignored);
+    return mpsim_scalar_encode_f64(f, r, mpsim_number_f64(r->scale), x, random, flags ? flags : &ignored);
 }
 
 unsigned mpsim_tiny_f32(const mpsim_format *f, const mpsim_rounding *r, float x, uint32_t random)
@@ -162,8 +158,8 @@ typedef struct job {
     unsigned char *out;
     const unsigned char *in; /* at any alignment, as out: with memcpy */
     size_t n;
-    int source; /* bytes of an element of `in` */
-    int values; /* results are values of the source type, not codes */
+    int source;           /* bytes of an element of `in` */
+    int values;           /* results are values of the source type, not codes */
     mpsim_counts *counts; /* or NULL */
 } job;
 
@@ -271,33 +267,29 @@ static mpsim_status run(const job *j)
     return MPSIM_OK;
 }
 
-mpsim_status mpsim_encode_array_f32(const mpsim_format *f, const mpsim_rounding *r,
-                                    const mpsim_rng *rng, void *codes, const float *x, size_t n,
-                                    mpsim_counts *counts)
+mpsim_status mpsim_encode_array_f32(const mpsim_format *f, const mpsim_rounding *r, const mpsim_rng *rng, void *codes,
+                                    const float *x, size_t n, mpsim_counts *counts)
 {
     const job j = {f, r, rng, codes, (const unsigned char *)x, n, 4, 0, counts};
     return run(&j);
 }
 
-mpsim_status mpsim_encode_array_f64(const mpsim_format *f, const mpsim_rounding *r,
-                                    const mpsim_rng *rng, void *codes, const double *x, size_t n,
-                                    mpsim_counts *counts)
+mpsim_status mpsim_encode_array_f64(const mpsim_format *f, const mpsim_rounding *r, const mpsim_rng *rng, void *codes,
+                                    const double *x, size_t n, mpsim_counts *counts)
 {
     const job j = {f, r, rng, codes, (const unsigned char *)x, n, 8, 0, counts};
     return run(&j);
 }
 
-mpsim_status mpsim_round_array_f32(const mpsim_format *f, const mpsim_rounding *r,
-                                   const mpsim_rng *rng, float *y, const float *x, size_t n,
-                                   mpsim_counts *counts)
+mpsim_status mpsim_round_array_f32(const mpsim_format *f, const mpsim_rounding *r, const mpsim_rng *rng, float *y,
+                                   const float *x, size_t n, mpsim_counts *counts)
 {
     const job j = {f, r, rng, (unsigned char *)y, (const unsigned char *)x, n, 4, 1, counts};
     return run(&j);
 }
 
-mpsim_status mpsim_round_array_f64(const mpsim_format *f, const mpsim_rounding *r,
-                                   const mpsim_rng *rng, double *y, const double *x, size_t n,
-                                   mpsim_counts *counts)
+mpsim_status mpsim_round_array_f64(const mpsim_format *f, const mpsim_rounding *r, const mpsim_rng *rng, double *y,
+                                   const double *x, size_t n, mpsim_counts *counts)
 {
     const job j = {f, r, rng, (unsigned char *)y, (const unsigned char *)x, n, 8, 1, counts};
     return run(&j);

@@ -188,8 +188,7 @@ static inline MPSIM_HD mpsim_number mpsim_scalar_unpack(const mpsim_format *f, u
 }
 
 /* The same for the two native types, whose layout is fixed (IEEE 754-2019 3.4). */
-static inline MPSIM_HD mpsim_number mpsim_number_native(int sign, int e, uint64_t t, int mbits,
-                                                        int emax)
+static inline MPSIM_HD mpsim_number mpsim_number_native(int sign, int e, uint64_t t, int mbits, int emax)
 {
     mpsim_number x;
     if (e == 0) /* zero, subnormal */
@@ -217,8 +216,7 @@ static inline MPSIM_HD mpsim_number mpsim_number_f32(float v)
 static inline MPSIM_HD mpsim_number mpsim_number_f64(double v)
 {
     const uint64_t u = mpsim_bits_f64(v);
-    return mpsim_number_native((int)(u >> 63), (int)(u >> 52 & 0x7ff),
-                               u & 0xfffffffffffffu, 52, 1023);
+    return mpsim_number_native((int)(u >> 63), (int)(u >> 52 & 0x7ff), u & 0xfffffffffffffu, 52, 1023);
 }
 
 /* x * |y| for a finite x and a finite non-zero y that both have lo = 0: exact in 128 bits. */
@@ -290,8 +288,8 @@ static inline MPSIM_HD uint64_t mpsim_scalar_max(const mpsim_format *f, int sign
 }
 
 /* The code for a NaN with the given sign and payload. */
-static inline MPSIM_HD uint64_t mpsim_scalar_nan(const mpsim_format *f, const mpsim_rounding *r,
-                                                 int sign, uint64_t payload)
+static inline MPSIM_HD uint64_t mpsim_scalar_nan(const mpsim_format *f, const mpsim_rounding *r, int sign,
+                                                 uint64_t payload)
 {
     if (f->nan == MPSIM_NAN_NONE) {
         if (r->no_nan == MPSIM_NO_NAN_MAX)
@@ -319,8 +317,7 @@ static inline MPSIM_HD uint64_t mpsim_scalar_nan(const mpsim_format *f, const mp
 
 /* Infinity of the given sign, or what stands for it. The NaN that stands for an infinity
  * keeps its sign under every NaN rule, as in OCP, CUDA and PyTorch casts. */
-static inline MPSIM_HD uint64_t mpsim_scalar_infinite(const mpsim_format *f,
-                                                      const mpsim_rounding *r, int sign)
+static inline MPSIM_HD uint64_t mpsim_scalar_infinite(const mpsim_format *f, const mpsim_rounding *r, int sign)
 {
     if (f->inf)
         return (f->max_finite + 1) | mpsim_sign_bit(f, sign);
@@ -332,8 +329,7 @@ static inline MPSIM_HD uint64_t mpsim_scalar_infinite(const mpsim_format *f,
 }
 
 /* A negative number or infinity in an unsigned format. */
-static inline MPSIM_HD uint64_t mpsim_scalar_negative(const mpsim_format *f,
-                                                      const mpsim_rounding *r)
+static inline MPSIM_HD uint64_t mpsim_scalar_negative(const mpsim_format *f, const mpsim_rounding *r)
 {
     return r->negative == MPSIM_NEGATIVE_NAN ? mpsim_scalar_nan(f, r, 0, 0) : 0;
 }
@@ -364,8 +360,8 @@ static inline MPSIM_HD int mpsim_is_stochastic(int mode)
  *
  *   frac, sticky  nu = frac / 2^64, plus something in (0, 2^-64) if sticky
  *   odd           parity of the lower candidate */
-static inline MPSIM_HD int mpsim_rounds_away(int mode, int sr_bits, uint32_t random, int sign,
-                                             int odd, uint64_t frac, int sticky)
+static inline MPSIM_HD int mpsim_rounds_away(int mode, int sr_bits, uint32_t random, int sign, int odd, uint64_t frac,
+                                             int sticky)
 {
     const uint64_t half = (uint64_t)1 << 63;
     const int inexact = frac != 0 || sticky;
@@ -403,8 +399,7 @@ enum { MPSIM_EXP_BEYOND = 3000 };
 
 /* S = |x| / 2^q without its fraction; nu = the fraction, as frac / 2^64 and sticky. The significand
  * hi:lo has its point after the top bit, and `drop` bits of it go: at least 75. */
-static inline MPSIM_HD uint64_t mpsim_scalar_split(mpsim_number x, int drop, uint64_t *frac,
-                                                   int *sticky)
+static inline MPSIM_HD uint64_t mpsim_scalar_split(mpsim_number x, int drop, uint64_t *frac, int *sticky)
 {
     *frac = 0;
     *sticky = 1;
@@ -427,10 +422,8 @@ static inline MPSIM_HD uint64_t mpsim_scalar_split(mpsim_number x, int drop, uin
 
 /* The code of x rounded to f, once. `mode` is r->mode, as an argument of its own so that a
  * caller in a loop can make it a constant. *flags receives MPSIM_FLAG_*. */
-static inline MPSIM_HD uint64_t mpsim_scalar_encode(const mpsim_format *f,
-                                                    const mpsim_rounding *r, int mode,
-                                                    mpsim_number x, uint32_t random,
-                                                    unsigned *flags)
+static inline MPSIM_HD uint64_t mpsim_scalar_encode(const mpsim_format *f, const mpsim_rounding *r, int mode,
+                                                    mpsim_number x, uint32_t random, unsigned *flags)
 {
     const int no_zero = f->zero == MPSIM_ZERO_NONE;
     const int is_unsigned = !mpsim_has_sign(f);
@@ -444,8 +437,7 @@ static inline MPSIM_HD uint64_t mpsim_scalar_encode(const mpsim_format *f,
     if (x.kind == MPSIM_NUMBER_INF) {
         if (is_unsigned && x.sign)
             return mpsim_scalar_negative(f, r);
-        return r->infinity == MPSIM_INFINITY_MAX ? mpsim_scalar_max(f, x.sign)
-                                                 : mpsim_scalar_infinite(f, r, x.sign);
+        return r->infinity == MPSIM_INFINITY_MAX ? mpsim_scalar_max(f, x.sign) : mpsim_scalar_infinite(f, r, x.sign);
     }
     if (x.hi == 0) {
         if (!no_zero)
@@ -503,8 +495,8 @@ static inline MPSIM_HD uint64_t mpsim_scalar_encode(const mpsim_format *f,
 }
 
 /* Whether x is tiny in f: MPSIM_TINY_*; see mpsim_tiny_f64. */
-static inline MPSIM_HD unsigned mpsim_scalar_tiny(const mpsim_format *f, const mpsim_rounding *r,
-                                                  mpsim_number x, uint32_t random)
+static inline MPSIM_HD unsigned mpsim_scalar_tiny(const mpsim_format *f, const mpsim_rounding *r, mpsim_number x,
+                                                  uint32_t random)
 {
     const int emin = mpsim_emin(f);
     if (x.kind != MPSIM_NUMBER_FINITE || x.hi == 0 || x.exp >= emin)
@@ -516,16 +508,14 @@ static inline MPSIM_HD unsigned mpsim_scalar_tiny(const mpsim_format *f, const m
     const uint64_t s = mpsim_scalar_split(x, 127 - f->mbits, &frac, &sticky);
     const int odd = f->mbits ? (int)(s & 1) : f->zero != MPSIM_ZERO_NONE ? 0 : 1;
     const int sign = x.sign && !(!mpsim_has_sign(f) && r->negative == MPSIM_NEGATIVE_ABS);
-    const uint64_t rounded = s + (uint64_t)mpsim_rounds_away(r->mode, r->sr_bits, random, sign, odd,
-                                                             frac, sticky);
+    const uint64_t rounded = s + (uint64_t)mpsim_rounds_away(r->mode, r->sr_bits, random, sign, odd, frac, sticky);
     return rounded >> f->mbits == 1 ? MPSIM_TINY_BEFORE | MPSIM_TINY_AFTER : MPSIM_TINY_BEFORE;
 }
 
 /* ---- from a native number to a code ---- */
 
 /* Input flushing: a number too small counts as zero. `emin` is that of the source type. */
-static inline MPSIM_HD mpsim_number mpsim_scalar_flush(const mpsim_rounding *r, mpsim_number x,
-                                                       int emin)
+static inline MPSIM_HD mpsim_number mpsim_scalar_flush(const mpsim_rounding *r, mpsim_number x, int emin)
 {
     if (!r->flush_input || x.kind != MPSIM_NUMBER_FINITE)
         return x;
@@ -538,15 +528,12 @@ static inline MPSIM_HD mpsim_number mpsim_scalar_flush(const mpsim_rounding *r, 
 }
 
 /* Flush, scale, round; `scale` is r->scale, unpacked. */
-static inline MPSIM_HD uint64_t mpsim_scalar_encode_number(const mpsim_format *f,
-                                                           const mpsim_rounding *r,
-                                                           mpsim_number scale, mpsim_number x,
-                                                           int emin, uint32_t random,
-                                                           unsigned *flags)
+static inline MPSIM_HD uint64_t mpsim_scalar_encode_number(const mpsim_format *f, const mpsim_rounding *r,
+                                                           mpsim_number scale, mpsim_number x, int emin,
+                                                           uint32_t random, unsigned *flags)
 {
     const mpsim_number kept = mpsim_scalar_flush(r, x, emin);
-    const uint64_t code =
-        mpsim_scalar_encode(f, r, r->mode, mpsim_number_scale(kept, scale), random, flags);
+    const uint64_t code = mpsim_scalar_encode(f, r, r->mode, mpsim_number_scale(kept, scale), random, flags);
     if (x.kind == MPSIM_NUMBER_FINITE && x.hi != 0 && kept.hi == 0) {
         *flags |= MPSIM_FLAG_INEXACT;
         if (mpsim_scalar_classify(f, code) == MPSIM_CLASS_ZERO)
@@ -555,18 +542,14 @@ static inline MPSIM_HD uint64_t mpsim_scalar_encode_number(const mpsim_format *f
     return code;
 }
 
-static inline MPSIM_HD uint64_t mpsim_scalar_encode_f32(const mpsim_format *f,
-                                                        const mpsim_rounding *r,
-                                                        mpsim_number scale, float x,
-                                                        uint32_t random, unsigned *flags)
+static inline MPSIM_HD uint64_t mpsim_scalar_encode_f32(const mpsim_format *f, const mpsim_rounding *r,
+                                                        mpsim_number scale, float x, uint32_t random, unsigned *flags)
 {
     return mpsim_scalar_encode_number(f, r, scale, mpsim_number_f32(x), -126, random, flags);
 }
 
-static inline MPSIM_HD uint64_t mpsim_scalar_encode_f64(const mpsim_format *f,
-                                                        const mpsim_rounding *r,
-                                                        mpsim_number scale, double x,
-                                                        uint32_t random, unsigned *flags)
+static inline MPSIM_HD uint64_t mpsim_scalar_encode_f64(const mpsim_format *f, const mpsim_rounding *r,
+                                                        mpsim_number scale, double x, uint32_t random, unsigned *flags)
 {
     return mpsim_scalar_encode_number(f, r, scale, mpsim_number_f64(x), -1022, random, flags);
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #define TWO_OVER_ROOT_PI 0x1.20dd750429b6dp+0 /* 2 / sqrt(pi), nearest */
-#define ROOT_TWO         0x1.6a09e667f3bcdp+0
+#define ROOT_TWO 0x1.6a09e667f3bcdp+0
 
 /* The inverse of erf: Winitzki's approximation (a = 0.147, relative error below 0.003), then
  * Halley's iteration, on erfc where |y| > 1/2: there 1 - |y| is exact and keeps all digits of the
@@ -32,8 +32,8 @@ static double inverse_erf(double y)
 
 void mpsim_adaptive_init(mpsim_adaptive_config *c)
 {
-    const mpsim_adaptive_config defaults = {.n_uf = 1e-3, .u_min = 6e-8, .u_max = 65504,
-                                            .upper = 16, .accumulated = 1024, .power_of_two = 1};
+    const mpsim_adaptive_config defaults = {
+        .n_uf = 1e-3, .u_min = 6e-8, .u_max = 65504, .upper = 16, .accumulated = 1024, .power_of_two = 1};
     *c = defaults;
 }
 
@@ -42,13 +42,13 @@ static int is_usable(const mpsim_moments *m)
     return isfinite(m->mean) && isfinite(m->deviation) && isfinite(m->amax) && m->deviation > 0;
 }
 
-double mpsim_adaptive_scale(const mpsim_adaptive_config *c, const mpsim_moments *g,
-                            const mpsim_moments *w, double fan_in, double previous)
+double mpsim_adaptive_scale(const mpsim_adaptive_config *c, const mpsim_moments *g, const mpsim_moments *w,
+                            double fan_in, double previous)
 {
     double s, largest = g->amax;
     int e;
-    if (!is_usable(g) || (w && !is_usable(w)) || !(c->n_uf > 0 && c->n_uf < 1) ||
-        !(fan_in > 0 && isfinite(fan_in)) || !(previous > 0 && isfinite(previous)))
+    if (!is_usable(g) || (w && !is_usable(w)) || !(c->n_uf > 0 && c->n_uf < 1) || !(fan_in > 0 && isfinite(fan_in)) ||
+        !(previous > 0 && isfinite(previous)))
         return 1;
     if (w) {
         /* the sum of fan_in products is taken as normal around 0 */

@@ -359,9 +359,12 @@ size_t mpsim_scaler_save(const mpsim_scaler *s, char *text, size_t size)
         const char *name;
         int64_t value;
     } rest[] = {
-        {" step=", (int64_t)s->step},          {" clean=", (int64_t)s->clean},
-        {" last-overflow=", s->last_overflow}, {" last-rescale=", s->last_rescale},
-        {" overflows=", (int64_t)s->overflows}, {" hysteresis=", s->hysteresis},
+        {" step=", (int64_t)s->step},
+        {" clean=", (int64_t)s->clean},
+        {" last-overflow=", s->last_overflow},
+        {" last-rescale=", s->last_rescale},
+        {" overflows=", (int64_t)s->overflows},
+        {" hysteresis=", s->hysteresis},
         {" stopped=", s->stopped},
     };
     writer w = {text, text ? size : 0, 0};
@@ -393,8 +396,7 @@ static const char *take_value(const char **text, const char *name, int first, si
 }
 
 /* A whole number, with or without a minus sign; at most `most`. */
-static int take_integer(const char **text, const char *name, int64_t least, uint64_t most,
-                        int64_t *value)
+static int take_integer(const char **text, const char *name, int64_t least, uint64_t most, int64_t *value)
 {
     size_t n;
     uint64_t v;
@@ -415,13 +417,10 @@ mpsim_status mpsim_scaler_load(mpsim_scaler *s, const char *text)
     if (!s || !text)
         return MPSIM_EINVAL;
     const char *p = text, *number = take_value(&p, "scale", 1, &n);
-    if (!number || (!(n == 3 && memcmp(number, "inf", 3) == 0) &&
-                    parse_number(&scale, number, n) != MPSIM_OK))
+    if (!number || (!(n == 3 && memcmp(number, "inf", 3) == 0) && parse_number(&scale, number, n) != MPSIM_OK))
         return MPSIM_EINVAL;
-    if (!(scale >= 0) ||
-        (s->config.arithmetic != MPSIM_SCALE_F64 && (double)(float)scale != scale) ||
-        signbit(scale) || !take_integer(&p, "step", 0, INT64_MAX / 2, &step) ||
-        !take_integer(&p, "clean", 0, (uint64_t)step, &clean) ||
+    if (!(scale >= 0) || (s->config.arithmetic != MPSIM_SCALE_F64 && (double)(float)scale != scale) || signbit(scale) ||
+        !take_integer(&p, "step", 0, INT64_MAX / 2, &step) || !take_integer(&p, "clean", 0, (uint64_t)step, &clean) ||
         !take_integer(&p, "last-overflow", -1, INT64_MAX, &overflow) ||
         !take_integer(&p, "last-rescale", -1, INT64_MAX, &rescale) ||
         !take_integer(&p, "overflows", 0, (uint64_t)step, &overflows) ||

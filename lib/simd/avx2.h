@@ -9,7 +9,7 @@
 
 enum { V_LANES = 8 };
 #define V_NAME(name) name##_avx2
-#define V_INLINE     static inline __attribute__((always_inline, unused))
+#define V_INLINE static inline __attribute__((always_inline, unused))
 
 typedef uint32_t vu32 __attribute__((vector_size(32)));
 typedef int32_t vi32 __attribute__((vector_size(32)));
@@ -35,15 +35,9 @@ V_INLINE void v_stream_u32(void *p, vu32 a) { _mm256_stream_si256(p, (__m256i)a)
 V_INLINE void v_stream_u64(void *p, vu64 a) { _mm256_stream_si256(p, (__m256i)a); }
 V_INLINE void v_stream_end(void) { _mm_sfence(); }
 
-V_INLINE vu32 v_load_u16(const void *p)
-{
-    return (vu32)_mm256_cvtepu16_epi32(_mm_loadu_si128(p));
-}
+V_INLINE vu32 v_load_u16(const void *p) { return (vu32)_mm256_cvtepu16_epi32(_mm_loadu_si128(p)); }
 
-V_INLINE vu32 v_load_u8(const void *p)
-{
-    return (vu32)_mm256_cvtepu8_epi32(_mm_loadl_epi64(p));
-}
+V_INLINE vu32 v_load_u8(const void *p) { return (vu32)_mm256_cvtepu8_epi32(_mm_loadl_epi64(p)); }
 
 V_INLINE __m128i v_words(vu32 a) /* 16 bits of each lane */
 {
@@ -54,18 +48,14 @@ V_INLINE __m128i v_words(vu32 a) /* 16 bits of each lane */
 V_INLINE __m128i v_bytes(vu32 a) /* 8 bits of each lane, twice */
 {
     const __m256i low = _mm256_and_si256((__m256i)a, _mm256_set1_epi32(0xff));
-    const __m128i words =
-        _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
     return _mm_packus_epi16(words, words);
 }
 
 V_INLINE void v_store_u16(void *p, vu32 a) { _mm_storeu_si128(p, v_words(a)); }
 V_INLINE void v_store_u8(void *p, vu32 a) { _mm_storel_epi64(p, v_bytes(a)); }
 V_INLINE void v_stream_u16(void *p, vu32 a) { _mm_stream_si128(p, v_words(a)); }
-V_INLINE void v_stream_u8(void *p, vu32 a)
-{
-    _mm_stream_si64(p, (long long)_mm_cvtsi128_si64(v_bytes(a)));
-}
+V_INLINE void v_stream_u8(void *p, vu32 a) { _mm_stream_si64(p, (long long)_mm_cvtsi128_si64(v_bytes(a))); }
 
 V_INLINE vu32 v_load_u32_part(const void *p, size_t n)
 {
@@ -136,15 +126,9 @@ V_INLINE unsigned v_pack_u32(void *p, m32 m, vu32 a)
     return n;
 }
 
-V_INLINE vu32 v_pick_u32(m32 m, vu32 a, vu32 b)
-{
-    return (vu32)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)m);
-}
+V_INLINE vu32 v_pick_u32(m32 m, vu32 a, vu32 b) { return (vu32)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)m); }
 
-V_INLINE vu64 v_pick_u64(m64 m, vu64 a, vu64 b)
-{
-    return (vu64)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)m);
-}
+V_INLINE vu64 v_pick_u64(m64 m, vu64 a, vu64 b) { return (vu64)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)m); }
 
 V_INLINE vu32 v_keep_u32(m32 m, vu32 a) { return (vu32)m & a; }
 V_INLINE vu64 v_keep_u64(m64 m, vu64 a) { return (vu64)m & a; }
@@ -160,29 +144,17 @@ V_INLINE vu32 v_min_u32(vu32 a, vu32 b) { return (vu32)_mm256_min_epu32((__m256i
 V_INLINE vu32 v_max_u32(vu32 a, vu32 b) { return (vu32)_mm256_max_epu32((__m256i)a, (__m256i)b); }
 V_INLINE vi32 v_min_i32(vi32 a, vi32 b) { return (vi32)_mm256_min_epi32((__m256i)a, (__m256i)b); }
 V_INLINE vi32 v_max_i32(vi32 a, vi32 b) { return (vi32)_mm256_max_epi32((__m256i)a, (__m256i)b); }
-V_INLINE vi64 v_min_i64(vi64 a, vi64 b)
-{
-    return (vi64)v_pick_u64(v_gt_i64(a, b), (vu64)b, (vu64)a);
-}
-V_INLINE vi64 v_max_i64(vi64 a, vi64 b)
-{
-    return (vi64)v_pick_u64(v_gt_i64(a, b), (vu64)a, (vu64)b);
-}
+V_INLINE vi64 v_min_i64(vi64 a, vi64 b) { return (vi64)v_pick_u64(v_gt_i64(a, b), (vu64)b, (vu64)a); }
+V_INLINE vi64 v_max_i64(vi64 a, vi64 b) { return (vi64)v_pick_u64(v_gt_i64(a, b), (vu64)a, (vu64)b); }
 V_INLINE vu32 v_shl_u32(vu32 a, vu32 n) { return (vu32)_mm256_sllv_epi32((__m256i)a, (__m256i)n); }
 V_INLINE vu32 v_shr_u32(vu32 a, vu32 n) { return (vu32)_mm256_srlv_epi32((__m256i)a, (__m256i)n); }
 V_INLINE vi32 v_sar_i32(vi32 a, vu32 n) { return (vi32)_mm256_srav_epi32((__m256i)a, (__m256i)n); }
 V_INLINE vu64 v_shl_u64(vu64 a, vu64 n) { return (vu64)_mm256_sllv_epi64((__m256i)a, (__m256i)n); }
 V_INLINE vu64 v_shr_u64(vu64 a, vu64 n) { return (vu64)_mm256_srlv_epi64((__m256i)a, (__m256i)n); }
 
-V_INLINE vu64 v_mul_even_u32(vu32 a, vu32 b)
-{
-    return (vu64)_mm256_mul_epu32((__m256i)a, (__m256i)b);
-}
+V_INLINE vu64 v_mul_even_u32(vu32 a, vu32 b) { return (vu64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 
-V_INLINE vu64 v_mul_odd_u32(vu32 a, vu32 b)
-{
-    return v_mul_even_u32((vu32)((vu64)a >> 32), (vu32)((vu64)b >> 32));
-}
+V_INLINE vu64 v_mul_odd_u32(vu32 a, vu32 b) { return v_mul_even_u32((vu32)((vu64)a >> 32), (vu32)((vu64)b >> 32)); }
 
 V_INLINE vu32 v_high_words(vu64 even, vu64 odd)
 {
@@ -224,45 +196,21 @@ V_INLINE vi16 v_pair_i16(const int16_t *p)
 
 /* ---- wider and narrower ---- */
 
-V_INLINE vu64 v_first_u64(vu32 a)
-{
-    return (vu64)_mm256_cvtepu32_epi64(_mm256_castsi256_si128((__m256i)a));
-}
+V_INLINE vu64 v_first_u64(vu32 a) { return (vu64)_mm256_cvtepu32_epi64(_mm256_castsi256_si128((__m256i)a)); }
 
-V_INLINE vu64 v_last_u64(vu32 a)
-{
-    return (vu64)_mm256_cvtepu32_epi64(_mm256_extracti128_si256((__m256i)a, 1));
-}
+V_INLINE vu64 v_last_u64(vu32 a) { return (vu64)_mm256_cvtepu32_epi64(_mm256_extracti128_si256((__m256i)a, 1)); }
 
-V_INLINE vi64 v_first_i64(vi32 a)
-{
-    return (vi64)_mm256_cvtepi32_epi64(_mm256_castsi256_si128((__m256i)a));
-}
+V_INLINE vi64 v_first_i64(vi32 a) { return (vi64)_mm256_cvtepi32_epi64(_mm256_castsi256_si128((__m256i)a)); }
 
-V_INLINE vi64 v_last_i64(vi32 a)
-{
-    return (vi64)_mm256_cvtepi32_epi64(_mm256_extracti128_si256((__m256i)a, 1));
-}
+V_INLINE vi64 v_last_i64(vi32 a) { return (vi64)_mm256_cvtepi32_epi64(_mm256_extracti128_si256((__m256i)a, 1)); }
 
-V_INLINE vu64 v_zip_even_u64(vu64 a, vu64 b)
-{
-    return (vu64)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b);
-}
+V_INLINE vu64 v_zip_even_u64(vu64 a, vu64 b) { return (vu64)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b); }
 
-V_INLINE vu64 v_zip_odd_u64(vu64 a, vu64 b)
-{
-    return (vu64)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b);
-}
+V_INLINE vu64 v_zip_odd_u64(vu64 a, vu64 b) { return (vu64)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b); }
 
-V_INLINE vf64 v_first_f64(vf32 a)
-{
-    return (vf64)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)a));
-}
+V_INLINE vf64 v_first_f64(vf32 a) { return (vf64)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)a)); }
 
-V_INLINE vf64 v_last_f64(vf32 a)
-{
-    return (vf64)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)a, 1));
-}
+V_INLINE vf64 v_last_f64(vf32 a) { return (vf64)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)a, 1)); }
 
 V_INLINE vu32 v_narrow_u32(vu64 first, vu64 last)
 {
@@ -285,14 +233,8 @@ V_INLINE vf64 v_max_f64(vf64 a, vf64 b) { return (vf64)_mm256_max_pd((__m256d)a,
 V_INLINE vf32 v_sqrt_f32(vf32 a) { return (vf32)_mm256_sqrt_ps((__m256)a); }
 V_INLINE vf64 v_sqrt_f64(vf64 a) { return (vf64)_mm256_sqrt_pd((__m256d)a); }
 
-V_INLINE vf32 v_fma_f32(vf32 a, vf32 b, vf32 c)
-{
-    return (vf32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
+V_INLINE vf32 v_fma_f32(vf32 a, vf32 b, vf32 c) { return (vf32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 
-V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c)
-{
-    return (vf64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-}
+V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c) { return (vf64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
 
 #endif

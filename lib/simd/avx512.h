@@ -9,7 +9,7 @@
 
 enum { V_LANES = 16 };
 #define V_NAME(name) name##_avx512
-#define V_INLINE     static inline __attribute__((always_inline, unused))
+#define V_INLINE static inline __attribute__((always_inline, unused))
 
 typedef uint32_t vu32 __attribute__((vector_size(64)));
 typedef int32_t vi32 __attribute__((vector_size(64)));
@@ -35,35 +35,17 @@ V_INLINE void v_stream_u32(void *p, vu32 a) { _mm512_stream_si512(p, (__m512i)a)
 V_INLINE void v_stream_u64(void *p, vu64 a) { _mm512_stream_si512(p, (__m512i)a); }
 V_INLINE void v_stream_end(void) { _mm_sfence(); }
 
-V_INLINE vu32 v_load_u16(const void *p)
-{
-    return (vu32)_mm512_cvtepu16_epi32(_mm256_loadu_si256(p));
-}
+V_INLINE vu32 v_load_u16(const void *p) { return (vu32)_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)); }
 
-V_INLINE vu32 v_load_u8(const void *p)
-{
-    return (vu32)_mm512_cvtepu8_epi32(_mm_loadu_si128(p));
-}
+V_INLINE vu32 v_load_u8(const void *p) { return (vu32)_mm512_cvtepu8_epi32(_mm_loadu_si128(p)); }
 
-V_INLINE void v_store_u16(void *p, vu32 a)
-{
-    _mm256_storeu_si256(p, _mm512_cvtepi32_epi16((__m512i)a));
-}
+V_INLINE void v_store_u16(void *p, vu32 a) { _mm256_storeu_si256(p, _mm512_cvtepi32_epi16((__m512i)a)); }
 
-V_INLINE void v_store_u8(void *p, vu32 a)
-{
-    _mm_storeu_si128(p, _mm512_cvtepi32_epi8((__m512i)a));
-}
+V_INLINE void v_store_u8(void *p, vu32 a) { _mm_storeu_si128(p, _mm512_cvtepi32_epi8((__m512i)a)); }
 
-V_INLINE void v_stream_u16(void *p, vu32 a)
-{
-    _mm256_stream_si256(p, _mm512_cvtepi32_epi16((__m512i)a));
-}
+V_INLINE void v_stream_u16(void *p, vu32 a) { _mm256_stream_si256(p, _mm512_cvtepi32_epi16((__m512i)a)); }
 
-V_INLINE void v_stream_u8(void *p, vu32 a)
-{
-    _mm_stream_si128(p, _mm512_cvtepi32_epi8((__m512i)a));
-}
+V_INLINE void v_stream_u8(void *p, vu32 a) { _mm_stream_si128(p, _mm512_cvtepi32_epi8((__m512i)a)); }
 
 V_INLINE vu32 v_load_u32_part(const void *p, size_t n)
 {
@@ -115,15 +97,9 @@ V_INLINE unsigned v_pack_u32(void *p, m32 m, vu32 a)
     return (unsigned)__builtin_popcount(m);
 }
 
-V_INLINE vu32 v_pick_u32(m32 m, vu32 a, vu32 b)
-{
-    return (vu32)_mm512_mask_mov_epi32((__m512i)b, m, (__m512i)a);
-}
+V_INLINE vu32 v_pick_u32(m32 m, vu32 a, vu32 b) { return (vu32)_mm512_mask_mov_epi32((__m512i)b, m, (__m512i)a); }
 
-V_INLINE vu64 v_pick_u64(m64 m, vu64 a, vu64 b)
-{
-    return (vu64)_mm512_mask_mov_epi64((__m512i)b, m, (__m512i)a);
-}
+V_INLINE vu64 v_pick_u64(m64 m, vu64 a, vu64 b) { return (vu64)_mm512_mask_mov_epi64((__m512i)b, m, (__m512i)a); }
 
 V_INLINE vu32 v_keep_u32(m32 m, vu32 a) { return (vu32)_mm512_maskz_mov_epi32(m, (__m512i)a); }
 V_INLINE vu64 v_keep_u64(m64 m, vu64 a) { return (vu64)_mm512_maskz_mov_epi64(m, (__m512i)a); }
@@ -167,15 +143,9 @@ V_INLINE vi32 v_sar_i32(vi32 a, vu32 n) { return (vi32)_mm512_srav_epi32((__m512
 V_INLINE vu64 v_shl_u64(vu64 a, vu64 n) { return (vu64)_mm512_sllv_epi64((__m512i)a, (__m512i)n); }
 V_INLINE vu64 v_shr_u64(vu64 a, vu64 n) { return (vu64)_mm512_srlv_epi64((__m512i)a, (__m512i)n); }
 
-V_INLINE vu64 v_mul_even_u32(vu32 a, vu32 b)
-{
-    return (vu64)_mm512_mul_epu32((__m512i)a, (__m512i)b);
-}
+V_INLINE vu64 v_mul_even_u32(vu32 a, vu32 b) { return (vu64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
 
-V_INLINE vu64 v_mul_odd_u32(vu32 a, vu32 b)
-{
-    return v_mul_even_u32((vu32)((vu64)a >> 32), (vu32)((vu64)b >> 32));
-}
+V_INLINE vu64 v_mul_odd_u32(vu32 a, vu32 b) { return v_mul_even_u32((vu32)((vu64)a >> 32), (vu32)((vu64)b >> 32)); }
 
 V_INLINE vu32 v_high_words(vu64 even, vu64 odd)
 {
@@ -203,45 +173,21 @@ V_INLINE vi16 v_pair_i16(const int16_t *p)
 
 /* ---- wider and narrower ---- */
 
-V_INLINE vu64 v_first_u64(vu32 a)
-{
-    return (vu64)_mm512_cvtepu32_epi64(_mm512_castsi512_si256((__m512i)a));
-}
+V_INLINE vu64 v_first_u64(vu32 a) { return (vu64)_mm512_cvtepu32_epi64(_mm512_castsi512_si256((__m512i)a)); }
 
-V_INLINE vu64 v_last_u64(vu32 a)
-{
-    return (vu64)_mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64((__m512i)a, 1));
-}
+V_INLINE vu64 v_last_u64(vu32 a) { return (vu64)_mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64((__m512i)a, 1)); }
 
-V_INLINE vi64 v_first_i64(vi32 a)
-{
-    return (vi64)_mm512_cvtepi32_epi64(_mm512_castsi512_si256((__m512i)a));
-}
+V_INLINE vi64 v_first_i64(vi32 a) { return (vi64)_mm512_cvtepi32_epi64(_mm512_castsi512_si256((__m512i)a)); }
 
-V_INLINE vi64 v_last_i64(vi32 a)
-{
-    return (vi64)_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64((__m512i)a, 1));
-}
+V_INLINE vi64 v_last_i64(vi32 a) { return (vi64)_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64((__m512i)a, 1)); }
 
-V_INLINE vu64 v_zip_even_u64(vu64 a, vu64 b)
-{
-    return (vu64)_mm512_unpacklo_epi64((__m512i)a, (__m512i)b);
-}
+V_INLINE vu64 v_zip_even_u64(vu64 a, vu64 b) { return (vu64)_mm512_unpacklo_epi64((__m512i)a, (__m512i)b); }
 
-V_INLINE vu64 v_zip_odd_u64(vu64 a, vu64 b)
-{
-    return (vu64)_mm512_unpackhi_epi64((__m512i)a, (__m512i)b);
-}
+V_INLINE vu64 v_zip_odd_u64(vu64 a, vu64 b) { return (vu64)_mm512_unpackhi_epi64((__m512i)a, (__m512i)b); }
 
-V_INLINE vf64 v_first_f64(vf32 a)
-{
-    return (vf64)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)a));
-}
+V_INLINE vf64 v_first_f64(vf32 a) { return (vf64)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)a)); }
 
-V_INLINE vf64 v_last_f64(vf32 a)
-{
-    return (vf64)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)a, 1));
-}
+V_INLINE vf64 v_last_f64(vf32 a) { return (vf64)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)a, 1)); }
 
 V_INLINE vu32 v_narrow_u32(vu64 first, vu64 last)
 {
@@ -264,58 +210,31 @@ V_INLINE vf64 v_max_f64(vf64 a, vf64 b) { return (vf64)_mm512_max_pd((__m512d)a,
 V_INLINE vf32 v_sqrt_f32(vf32 a) { return (vf32)_mm512_sqrt_ps((__m512)a); }
 V_INLINE vf64 v_sqrt_f64(vf64 a) { return (vf64)_mm512_sqrt_pd((__m512d)a); }
 
-V_INLINE vf32 v_fma_f32(vf32 a, vf32 b, vf32 c)
-{
-    return (vf32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-}
+V_INLINE vf32 v_fma_f32(vf32 a, vf32 b, vf32 c) { return (vf32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
 
-V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c)
-{
-    return (vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-}
+V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c) { return (vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c); }
 
 /* ---- floating point, the rounding in the instruction ---- */
 
-#define V_NEAR        1
+#define V_NEAR 1
 #define V_NEAREST_SAE (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-#define V_CUT_SAE     (_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
-#define V_UP_SAE      (_MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)
-#define V_DOWN_SAE    (_MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
+#define V_CUT_SAE (_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+#define V_UP_SAE (_MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)
+#define V_DOWN_SAE (_MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
 
-V_INLINE vf32 v_near_add_f32(vf32 a, vf32 b)
-{
-    return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_NEAREST_SAE);
-}
+V_INLINE vf32 v_near_add_f32(vf32 a, vf32 b) { return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_NEAREST_SAE); }
 
-V_INLINE vf32 v_cut_add_f32(vf32 a, vf32 b)
-{
-    return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_CUT_SAE);
-}
+V_INLINE vf32 v_cut_add_f32(vf32 a, vf32 b) { return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_CUT_SAE); }
 
-V_INLINE vf32 v_up_add_f32(vf32 a, vf32 b)
-{
-    return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_UP_SAE);
-}
+V_INLINE vf32 v_up_add_f32(vf32 a, vf32 b) { return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_UP_SAE); }
 
-V_INLINE vf32 v_down_add_f32(vf32 a, vf32 b)
-{
-    return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_DOWN_SAE);
-}
+V_INLINE vf32 v_down_add_f32(vf32 a, vf32 b) { return (vf32)_mm512_add_round_ps((__m512)a, (__m512)b, V_DOWN_SAE); }
 
-V_INLINE vf32 v_near_sub_f32(vf32 a, vf32 b)
-{
-    return (vf32)_mm512_sub_round_ps((__m512)a, (__m512)b, V_NEAREST_SAE);
-}
+V_INLINE vf32 v_near_sub_f32(vf32 a, vf32 b) { return (vf32)_mm512_sub_round_ps((__m512)a, (__m512)b, V_NEAREST_SAE); }
 
-V_INLINE vf32 v_near_mul_f32(vf32 a, vf32 b)
-{
-    return (vf32)_mm512_mul_round_ps((__m512)a, (__m512)b, V_NEAREST_SAE);
-}
+V_INLINE vf32 v_near_mul_f32(vf32 a, vf32 b) { return (vf32)_mm512_mul_round_ps((__m512)a, (__m512)b, V_NEAREST_SAE); }
 
-V_INLINE vf32 v_cut_mul_f32(vf32 a, vf32 b)
-{
-    return (vf32)_mm512_mul_round_ps((__m512)a, (__m512)b, V_CUT_SAE);
-}
+V_INLINE vf32 v_cut_mul_f32(vf32 a, vf32 b) { return (vf32)_mm512_mul_round_ps((__m512)a, (__m512)b, V_CUT_SAE); }
 
 V_INLINE vf32 v_near_rest_f32(vf32 a, vf32 b, vf32 c)
 {
@@ -337,10 +256,7 @@ V_INLINE vf64 v_near_mul_f64(vf64 a, vf64 b)
     return (vf64)_mm512_mul_round_pd((__m512d)a, (__m512d)b, V_NEAREST_SAE);
 }
 
-V_INLINE vf64 v_cut_mul_f64(vf64 a, vf64 b)
-{
-    return (vf64)_mm512_mul_round_pd((__m512d)a, (__m512d)b, V_CUT_SAE);
-}
+V_INLINE vf64 v_cut_mul_f64(vf64 a, vf64 b) { return (vf64)_mm512_mul_round_pd((__m512d)a, (__m512d)b, V_CUT_SAE); }
 
 V_INLINE vf64 v_near_rest_f64(vf64 a, vf64 b, vf64 c)
 {

@@ -45,7 +45,7 @@ enum { V_LANES = 4 };
 #ifndef V_NAME /* neon.h has these words, too, but for some that it says itself */
 #define V_NAME(name) name##_generic
 #endif
-#define V_INLINE     static inline __attribute__((always_inline, unused))
+#define V_INLINE static inline __attribute__((always_inline, unused))
 
 typedef uint32_t vu32 __attribute__((vector_size(16)));
 typedef int32_t vi32 __attribute__((vector_size(16)));
@@ -67,13 +67,13 @@ typedef vi64 m64;
 
 /* ---- loads and stores ---- */
 
-#define V_LOAD_STORE(T, type)                                                                     \
-    V_INLINE type v_load_##T(const void *p)                                                       \
-    {                                                                                             \
-        type a;                                                                                   \
-        memcpy(&a, p, sizeof a);                                                                  \
-        return a;                                                                                 \
-    }                                                                                             \
+#define V_LOAD_STORE(T, type)               \
+    V_INLINE type v_load_##T(const void *p) \
+    {                                       \
+        type a;                             \
+        memcpy(&a, p, sizeof a);            \
+        return a;                           \
+    }                                       \
     V_INLINE void v_store_##T(void *p, type a) { memcpy(p, &a, sizeof a); }
 V_LOAD_STORE(u32, vu32)
 V_LOAD_STORE(u64, vu64)
@@ -156,10 +156,7 @@ V_INLINE m32 m32_or(m32 a, m32 b) { return a | b; }
 V_INLINE m32 m32_not(m32 a) { return ~a; }
 #ifndef V_NEON
 V_INLINE int m32_any(m32 a) { return (((vu64)a)[0] | ((vu64)a)[1]) != 0; }
-V_INLINE unsigned m32_bits(m32 a)
-{
-    return (unsigned)((a[0] & 1) | (a[1] & 2) | (a[2] & 4) | (a[3] & 8));
-}
+V_INLINE unsigned m32_bits(m32 a) { return (unsigned)((a[0] & 1) | (a[1] & 2) | (a[2] & 4) | (a[3] & 8)); }
 V_INLINE unsigned m32_count(m32 a) { return (unsigned)-(a[0] + a[1] + a[2] + a[3]); }
 #endif
 V_INLINE m64 m64_and(m64 a, m64 b) { return a & b; }
@@ -227,10 +224,7 @@ V_INLINE vu32 v_high_words(vu64 even, vu64 odd)
     return (vu32)V_SHUFFLE((vu32)(even >> 32), (vu32)(odd >> 32), 0, 4, 2, 6);
 }
 
-V_INLINE vu32 v_low_words(vu64 even, vu64 odd)
-{
-    return (vu32)V_SHUFFLE((vu32)even, (vu32)odd, 0, 4, 2, 6);
-}
+V_INLINE vu32 v_low_words(vu64 even, vu64 odd) { return (vu32)V_SHUFFLE((vu32)even, (vu32)odd, 0, 4, 2, 6); }
 #endif
 
 V_INLINE uint64_t v_sum_u64(vu64 a) { return a[0] + a[1]; }
@@ -278,10 +272,7 @@ V_INLINE vf64 v_first_f64(vf32 a) { return (vf64){(double)a[0], (double)a[1]}; }
 V_INLINE vf64 v_last_f64(vf32 a) { return (vf64){(double)a[2], (double)a[3]}; }
 
 #ifndef V_NEON
-V_INLINE vu32 v_narrow_u32(vu64 first, vu64 last)
-{
-    return (vu32)V_SHUFFLE((vu32)first, (vu32)last, 0, 2, 4, 6);
-}
+V_INLINE vu32 v_narrow_u32(vu64 first, vu64 last) { return (vu32)V_SHUFFLE((vu32)first, (vu32)last, 0, 2, 4, 6); }
 #endif
 
 V_INLINE vf32 v_narrow_f32(vf64 first, vf64 last)
@@ -295,21 +286,14 @@ V_INLINE vf32 v_f32_of_i32(vi32 a) { return __builtin_convertvector(a, vf32); }
 V_INLINE vi32 v_i32_of_f32(vf32 a) { return __builtin_convertvector(a, vi32); }
 V_INLINE vf32 v_max_f32(vf32 a, vf32 b) { return (vf32)v_pick_u32(v_gt_f32(a, b), (vu32)a, (vu32)b); }
 V_INLINE vf64 v_max_f64(vf64 a, vf64 b) { return (vf64)v_pick_u64(v_gt_f64(a, b), (vu64)a, (vu64)b); }
-V_INLINE vf32 v_sqrt_f32(vf32 a)
-{
-    return (vf32){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])};
-}
+V_INLINE vf32 v_sqrt_f32(vf32 a) { return (vf32){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
 V_INLINE vf64 v_sqrt_f64(vf64 a) { return (vf64){sqrt(a[0]), sqrt(a[1])}; }
 
 V_INLINE vf32 v_fma_f32(vf32 a, vf32 b, vf32 c)
 {
-    return (vf32){fmaf(a[0], b[0], c[0]), fmaf(a[1], b[1], c[1]), fmaf(a[2], b[2], c[2]),
-                  fmaf(a[3], b[3], c[3])};
+    return (vf32){fmaf(a[0], b[0], c[0]), fmaf(a[1], b[1], c[1]), fmaf(a[2], b[2], c[2]), fmaf(a[3], b[3], c[3])};
 }
 
-V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c)
-{
-    return (vf64){fma(a[0], b[0], c[0]), fma(a[1], b[1], c[1])};
-}
+V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c) { return (vf64){fma(a[0], b[0], c[0]), fma(a[1], b[1], c[1])}; }
 
 #endif

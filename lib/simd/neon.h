@@ -5,7 +5,7 @@
 
 #include <arm_neon.h>
 
-#define V_NEON       1
+#define V_NEON 1
 #define V_NAME(name) name##_neon
 #include "generic.h"
 
@@ -24,19 +24,10 @@ V_INLINE uint32x2_t v_odd(vu32 a) { return vshrn_n_u64((uint64x2_t)a, 32); }
 V_INLINE vu64 v_mul_even_u32(vu32 a, vu32 b) { return (vu64)vmull_u32(v_even(a), v_even(b)); }
 V_INLINE vu64 v_mul_odd_u32(vu32 a, vu32 b) { return (vu64)vmull_u32(v_odd(a), v_odd(b)); }
 
-V_INLINE vu32 v_high_words(vu64 even, vu64 odd)
-{
-    return (vu32)vtrn2q_u32((uint32x4_t)even, (uint32x4_t)odd);
-}
+V_INLINE vu32 v_high_words(vu64 even, vu64 odd) { return (vu32)vtrn2q_u32((uint32x4_t)even, (uint32x4_t)odd); }
 
-V_INLINE vu32 v_low_words(vu64 even, vu64 odd)
-{
-    return (vu32)vtrn1q_u32((uint32x4_t)even, (uint32x4_t)odd);
-}
+V_INLINE vu32 v_low_words(vu64 even, vu64 odd) { return (vu32)vtrn1q_u32((uint32x4_t)even, (uint32x4_t)odd); }
 
-V_INLINE vu32 v_narrow_u32(vu64 first, vu64 last)
-{
-    return (vu32)vuzp1q_u32((uint32x4_t)first, (uint32x4_t)last);
-}
+V_INLINE vu32 v_narrow_u32(vu64 first, vu64 last) { return (vu32)vuzp1q_u32((uint32x4_t)first, (uint32x4_t)last); }
 
 #endif

@@ -52,8 +52,7 @@ static uint32_t largest_finite(const unsigned char *x, size_t n)
     return max;
 }
 
-mpsim_status mpsim_bins_add(mpsim_bins *b, mpsim_cells *m, const mpsim_cell_loops *loops, const void *x,
-                            size_t n)
+mpsim_status mpsim_bins_add(mpsim_bins *b, mpsim_cells *m, const mpsim_cell_loops *loops, const void *x, size_t n)
 {
     enum { BLOCK = MPSIM_CELL_BLOCK, WHOLE = 32 };
     const unsigned char *from = x;

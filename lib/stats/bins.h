@@ -17,8 +17,7 @@ typedef struct mpsim_bins {
 void mpsim_bins_plan(mpsim_bins *b, const mpsim_cells *m);
 
 /* Count n words at any alignment, some of them by the cells. MPSIM_ENOMEM: none. */
-mpsim_status mpsim_bins_add(mpsim_bins *b, mpsim_cells *m, const mpsim_cell_loops *loops, const void *x,
-                            size_t n);
+mpsim_status mpsim_bins_add(mpsim_bins *b, mpsim_cells *m, const mpsim_cell_loops *loops, const void *x, size_t n);
 
 /* What was counted goes to the cells, or is forgotten. */
 void mpsim_bins_settle(mpsim_bins *b, mpsim_cells *m);

@@ -77,8 +77,8 @@ static int lowest(uint64_t u)
 }
 
 /* Drops that follow one another are summed together. */
-static void sum_drops(const mpsim_cell_loops *loops, const mpsim_binade *b, mpsim_cell *c,
-                      const uint32_t *sig, size_t n)
+static void sum_drops(const mpsim_cell_loops *loops, const mpsim_binade *b, mpsim_cell *c, const uint32_t *sig,
+                      size_t n)
 {
     for (uint64_t left = b->drops; left;) {
         const int bit = lowest(left), kind = bit / MPSIM_DROPS, drop = bit % MPSIM_DROPS;
@@ -127,8 +127,7 @@ void mpsim_cell_add_weighted(mpsim_cells *m, uint32_t key, mpsim_cell *c, const 
         for (uint64_t left = b->drops; left; left &= left - 1) {
             const int bit = lowest(left), kind = bit / MPSIM_DROPS, drop = bit % MPSIM_DROPS;
             const uint32_t unit = (uint32_t)1 << drop, rest = sig & (unit - 1);
-            const uint32_t error =
-                kind == MPSIM_CELL_NEAREST && rest > unit / 2 ? unit - rest : rest;
+            const uint32_t error = kind == MPSIM_CELL_NEAREST && rest > unit / 2 ? unit - rest : rest;
             mpsim_drop *d = &c->drops[kind][drop];
             if (error == 0)
                 continue;
@@ -140,8 +139,7 @@ void mpsim_cell_add_weighted(mpsim_cells *m, uint32_t key, mpsim_cell *c, const 
     }
 }
 
-void mpsim_cell_add_counted(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t from, int zeros,
-                            uint64_t n)
+void mpsim_cell_add_counted(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t from, int zeros, uint64_t n)
 {
     const mpsim_binade *b = &m->binades[key];
     if (c->n == 0)

@@ -111,8 +111,7 @@ mpsim_status mpsim_cells_add(mpsim_cells *m, const mpsim_cell_loops *loops, cons
     m->pending |= n > 0;
     for (size_t i = 0; i < n;) {
         uint32_t full;
-        i += loops->distribute(m->buffers, m->at, (const unsigned char *)x + 4 * i, n - i, second,
-                               &full);
+        i += loops->distribute(m->buffers, m->at, (const unsigned char *)x + 4 * i, n - i, second, &full);
         if (full < MPSIM_BUFFERS)
             flush(m, full);
     }

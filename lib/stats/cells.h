@@ -25,13 +25,13 @@ typedef struct mpsim_drop {
 /* The elements of magnitude [from, below), words of binary32. */
 typedef struct mpsim_cell {
     uint32_t from, below;
-    uint64_t n;           /* if 0, nothing below is valid                                     */
-    uint64_t sum[2];      /* of the significands, positive and negative numbers               */
+    uint64_t n;      /* if 0, nothing below is valid                                     */
+    uint64_t sum[2]; /* of the significands, positive and negative numbers               */
     mpsim_wide squares;
-    uint32_t min, max;    /* significands                                                     */
+    uint32_t min, max;           /* significands                                                     */
     uint64_t exact[MPSIM_DROPS]; /* [d]: how many have d zeros at their end                   */
     mpsim_drop drops[MPSIM_CELL_KINDS][MPSIM_DROPS];
-    uint64_t *reached;    /* [i]: how many reach cut i of the binade                          */
+    uint64_t *reached; /* [i]: how many reach cut i of the binade                          */
 } mpsim_cell;
 
 /* A binade: its cells, the cuts at which casts count otherwise but round alike (words), the drops that
@@ -45,8 +45,7 @@ typedef struct mpsim_binade {
 
 /* Elements that cells cannot answer for: n words that were not added anywhere; of all casts if target
  * is NULL, otherwise those of its cast alone. */
-typedef void mpsim_cells_leave(void *context, const mpsim_target *target, const uint32_t *words,
-                               size_t n);
+typedef void mpsim_cells_leave(void *context, const mpsim_target *target, const uint32_t *words, size_t n);
 
 typedef struct mpsim_cells {
     mpsim_target *targets;
@@ -57,10 +56,10 @@ typedef struct mpsim_cells {
     uint32_t *cuts;
     uint64_t *reached;
     uint64_t zero, inf, nan;
-    uint32_t min, max;      /* magnitudes of elements whose cells do not know them; ~0, 0: none */
+    uint32_t min, max; /* magnitudes of elements whose cells do not know them; ~0, 0: none */
     uint32_t *buffers;
-    uint32_t at[MPSIM_BUFFERS]; /* the next free word of each buffer */
-    int pending;                /* some may wait there               */
+    uint32_t at[MPSIM_BUFFERS];   /* the next free word of each buffer */
+    int pending;                  /* some may wait there               */
     uint32_t used[MPSIM_BINADES]; /* keys of the binades that have elements */
     size_t n_used;
     const mpsim_cell_loops *loops; /* that were used last */
@@ -93,8 +92,7 @@ void mpsim_cell_add_weighted(mpsim_cells *m, uint32_t key, mpsim_cell *c, const 
                              const uint64_t *weights, size_t n);
 /* n elements of which only is known: their fractions, the low 23 bits, are at least `from`, with no cut in
  * between but one at 1, and have so many zeros at their end (23: they are 0). Not their extremes. */
-void mpsim_cell_add_counted(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t from, int zeros,
-                            uint64_t n);
+void mpsim_cell_add_counted(mpsim_cells *m, uint32_t key, mpsim_cell *c, uint32_t from, int zeros, uint64_t n);
 void mpsim_cell_merge(mpsim_cells *m, uint32_t key, mpsim_cell *to, const mpsim_cell *from);
 
 /* The cells of a key. */

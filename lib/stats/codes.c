@@ -45,8 +45,8 @@ static void count_words(uint32_t *counts, size_t size, const unsigned char *code
         counts[mpsim_code_load(codes, 2, i) & mask]++;
 }
 
-mpsim_status mpsim_code_counts_add(mpsim_code_counts *c, mpsim_cells *m, const mpsim_format *f,
-                                   const void *codes, size_t n)
+mpsim_status mpsim_code_counts_add(mpsim_code_counts *c, mpsim_cells *m, const mpsim_format *f, const void *codes,
+                                   size_t n)
 {
     const uint64_t most = UINT32_MAX;
     const size_t bytes = mpsim_format_code_bytes(f);

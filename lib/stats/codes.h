@@ -13,8 +13,8 @@ typedef struct mpsim_code_counts {
 
 /* Count n codes of format f, at any alignment. Before, and where that would be too many, the counts of
  * another format go to the cells. MPSIM_ENOMEM: nothing was counted. */
-mpsim_status mpsim_code_counts_add(mpsim_code_counts *c, mpsim_cells *m, const mpsim_format *f,
-                                   const void *codes, size_t n);
+mpsim_status mpsim_code_counts_add(mpsim_code_counts *c, mpsim_cells *m, const mpsim_format *f, const void *codes,
+                                   size_t n);
 
 /* What was counted goes to the cells. */
 void mpsim_code_counts_settle(mpsim_code_counts *c, mpsim_cells *m);

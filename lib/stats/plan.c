@@ -22,8 +22,8 @@ static void insert(uint32_t *list, uint32_t *n, uint32_t word, uint32_t key)
 }
 
 /* What target t does in a binade: splits and cuts go to the lists. */
-static void plan_target(mpsim_binade *b, const mpsim_target *t, uint32_t key, int errors,
-                        uint32_t *splits, uint32_t *n_splits, uint32_t *cuts)
+static void plan_target(mpsim_binade *b, const mpsim_target *t, uint32_t key, int errors, uint32_t *splits,
+                        uint32_t *n_splits, uint32_t *cuts)
 {
     const uint32_t from = key << 23, below = (key + 1) << 23;
     const int drop = mpsim_target_drop(t, (int)key);

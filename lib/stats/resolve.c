@@ -78,8 +78,7 @@ static void saturated(const mpsim_target *t, const mpsim_cell *c, uint32_t key, 
     double largest = 0;
     mpsim_sum_add_integer(sum, 0, c->squares, 2 * unit);
     if (mpsim_target_excess(t, (int)key) == MPSIM_EXCESS_EXACT) {
-        mpsim_sum_add_integer(sum, 1, mpsim_wide_product(c->sum[0] + c->sum[1], t->largest),
-                              unit + exp + 1);
+        mpsim_sum_add_integer(sum, 1, mpsim_wide_product(c->sum[0] + c->sum[1], t->largest), unit + exp + 1);
         mpsim_sum_add_integer(sum, 0, mpsim_wide_product(c->n, t->largest * t->largest), 2 * exp);
         largest = mpsim_number_to_f64(mpsim_number_make(0, t->largest, exp));
     }
@@ -102,8 +101,8 @@ static uint64_t below(const mpsim_cells *m, const mpsim_cell *c, uint32_t key, u
 }
 
 /* Elements that are rounded within the range of the format. */
-static void rounded(const mpsim_cells *m, const mpsim_target *t, const mpsim_cell *c, uint32_t key,
-                    int errors, mpsim_cast_stats *to)
+static void rounded(const mpsim_cells *m, const mpsim_target *t, const mpsim_cell *c, uint32_t key, int errors,
+                    mpsim_cast_stats *to)
 {
     const int drop = mpsim_target_drop(t, (int)key), unit = (int)key - 150;
     const uint64_t zero = below(m, c, key, t->least), small = below(m, c, key, t->normal);
@@ -120,8 +119,8 @@ static void rounded(const mpsim_cells *m, const mpsim_target *t, const mpsim_cel
     raise_error(to, (double)d->largest.error, (double)d->largest.sig);
 }
 
-static void cast_of_cell(const mpsim_cells *m, const mpsim_target *t, const mpsim_cell *c,
-                         uint32_t key, int errors, mpsim_cast_stats *to)
+static void cast_of_cell(const mpsim_cells *m, const mpsim_target *t, const mpsim_cell *c, uint32_t key, int errors,
+                         mpsim_cast_stats *to)
 {
     const int unit = (int)key - 150;
     if (c->below > t->least && c->from < t->over) {

@@ -129,8 +129,8 @@ static void add_error(mpsim_cast_stats *c, double v, double d)
     note_relative(c, v, d);
 }
 
-size_t mpsim_cast_stats_differences(mpsim_cast_stats *c, double scale, const double *x,
-                                    const double *q, size_t n, float *left)
+size_t mpsim_cast_stats_differences(mpsim_cast_stats *c, double scale, const double *x, const double *q, size_t n,
+                                    float *left)
 {
     int e;
     size_t n_left = 0;
@@ -161,17 +161,15 @@ size_t mpsim_cast_stats_differences(mpsim_cast_stats *c, double scale, const dou
     return n_left;
 }
 
-mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f,
-                                  const mpsim_rounding *r, const mpsim_rng *rng,
-                                  const double *x, size_t n)
+mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f, const mpsim_rounding *r,
+                                  const mpsim_rng *rng, const double *x, size_t n)
 {
     enum { BLOCK = 512 };
     double q[BLOCK];
     mpsim_rng at = rng ? *rng : (mpsim_rng){0, 0, 0};
     for (size_t i = 0; i < n || i == 0; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
-        const mpsim_status s =
-            mpsim_round_array_f64(f, r, rng ? &at : NULL, q, x ? x + i : x, m, &c->counts);
+        const mpsim_status s = mpsim_round_array_f64(f, r, rng ? &at : NULL, q, x ? x + i : x, m, &c->counts);
         if (s != MPSIM_OK) /* of the arguments, so in the first block */
             return s;
         at.index += m;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    LOWEST = -2176,          /* exponent of bit 0 of limb 0: -68 limbs, below 2^-2148 */
+    LOWEST = -2176, /* exponent of bit 0 of limb 0: -68 limbs, below 2^-2148 */
     CARRY_EVERY = 1 << 29
 };
 _Static_assert(LOWEST % 32 == 0 && 32 * MPSIM_SUM_LIMBS + LOWEST == 2176, "range of a sum");
@@ -135,8 +135,7 @@ static void merge(mpsim_sum *to, const mpsim_sum *from, int sign)
         return;
     }
     memset(b.limb + from->first, 0, sizeof b.limb - from->first * sizeof *b.limb);
-    memcpy(b.limb + from->first, from->limb + from->first,
-           (size_t)(from->end - from->first) * sizeof *b.limb);
+    memcpy(b.limb + from->first, from->limb + from->first, (size_t)(from->end - from->first) * sizeof *b.limb);
     b.first = from->first;
     b.end = from->end;
     propagate(&b);
@@ -195,15 +194,18 @@ mpsim_number mpsim_sum_number(const mpsim_sum *s)
 
 static double round_to_f64(mpsim_number x)
 {
-    static const mpsim_format binary64 = {.bits = 64, .ebits = 11, .mbits = 52, .inf = 1,
-                                          .nan = MPSIM_NAN_TOP, .bias = 1023,
+    static const mpsim_format binary64 = {.bits = 64,
+                                          .ebits = 11,
+                                          .mbits = 52,
+                                          .inf = 1,
+                                          .nan = MPSIM_NAN_TOP,
+                                          .bias = 1023,
                                           .max_finite = 0x7fefffffffffffff,
                                           .nan_code = 0x7ff8000000000000};
     mpsim_rounding r;
     unsigned flags;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    return mpsim_f64_bits(
-        mpsim_scalar_encode(&binary64, &r, MPSIM_ROUND_NEAREST_EVEN, x, 0, &flags));
+    return mpsim_f64_bits(mpsim_scalar_encode(&binary64, &r, MPSIM_ROUND_NEAREST_EVEN, x, 0, &flags));
 }
 
 double mpsim_sum_value(const mpsim_sum *s)

@@ -31,8 +31,8 @@ struct mpsim_summary {
     mpsim_bins bins;
     mpsim_cells errors; /* of other casts, one at a time: no targets */
     /* the plain way */
-    int plain;             /* stats, histogram are in use */
-    unsigned char *used;   /* results[i] is in use        */
+    int plain;           /* stats, histogram are in use */
+    unsigned char *used; /* results[i] is in use        */
     mpsim_stats stats;
     mpsim_histogram histogram;
     mpsim_cast_stats *results;
@@ -128,8 +128,7 @@ static mpsim_status take_casts(mpsim_summary *s, const mpsim_cast *casts, size_t
         else
             s->others[s->n_others++] = i;
     }
-    const mpsim_status status =
-        mpsim_cells_plan(&s->cells, targets, n_targets, (s->want & MPSIM_SUMMARY_ERRORS) != 0);
+    const mpsim_status status = mpsim_cells_plan(&s->cells, targets, n_targets, (s->want & MPSIM_SUMMARY_ERRORS) != 0);
     if (status != MPSIM_OK || s->n_others == 0 || s->errors.cells)
         return status;
     return mpsim_cells_plan(&s->errors, NULL, 0, 0);
@@ -150,8 +149,7 @@ mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *casts, size
     mpsim_code_counts_forget(&s->codes);
     mpsim_bins_forget(&s->bins);
     for (size_t i = 0; i < n && !same; i++)
-        if (mpsim_format_check(casts[i].format) != MPSIM_OK ||
-            mpsim_rounding_check(&casts[i].rounding) != MPSIM_OK)
+        if (mpsim_format_check(casts[i].format) != MPSIM_OK || mpsim_rounding_check(&casts[i].rounding) != MPSIM_OK)
             return MPSIM_EINVAL;
     if (same) {
         mpsim_cells_forget(&s->cells);
@@ -188,8 +186,8 @@ static void add_cast(mpsim_summary *s, size_t i, const mpsim_rng *rng, const dou
 }
 
 /* x[i] * scale, rounded, of n <= BLOCK binary32 numbers. */
-static void round_block(const mpsim_cast *c, const mpsim_rng *rng, double *q, const float *x,
-                        const double *wide, size_t n, mpsim_counts *counts)
+static void round_block(const mpsim_cast *c, const mpsim_rng *rng, double *q, const float *x, const double *wide,
+                        size_t n, mpsim_counts *counts)
 {
     float y[BLOCK];
     const mpsim_rounding *r = &c->rounding;
@@ -204,8 +202,8 @@ static void round_block(const mpsim_cast *c, const mpsim_rng *rng, double *q, co
 
 /* The same as add_cast of binary32 numbers at any alignment. Errors that are binary32 numbers go to cells,
  * which sum their squares. */
-static mpsim_status add_other(mpsim_summary *s, const mpsim_cell_loops *loops, size_t i,
-                              const mpsim_rng *rng, const void *from, size_t n)
+static mpsim_status add_other(mpsim_summary *s, const mpsim_cell_loops *loops, size_t i, const mpsim_rng *rng,
+                              const void *from, size_t n)
 {
     float x[BLOCK], left[BLOCK];
     double wide[BLOCK], q[BLOCK];
@@ -223,8 +221,7 @@ static mpsim_status add_other(mpsim_summary *s, const mpsim_cell_loops *loops, s
         at.index += m;
         if (!(s->want & MPSIM_SUMMARY_ERRORS))
             continue;
-        const size_t few =
-            mpsim_cast_stats_differences(to, s->casts[i].rounding.scale, wide, q, m, left);
+        const size_t few = mpsim_cast_stats_differences(to, s->casts[i].rounding.scale, wide, q, m, left);
         status = mpsim_cells_add(&s->errors, loops, left, few);
     }
     mpsim_cells_settle(&s->errors);
@@ -262,8 +259,8 @@ static void leave(void *context, const mpsim_target *target, const uint32_t *wor
 }
 
 /* Codes by their values, block by block: the array and all casts, or those without a target alone. */
-static void add_plain(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *rng,
-                      const void *codes, size_t n, int all)
+static void add_plain(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *rng, const void *codes, size_t n,
+                      int all)
 {
     double x[BLOCK];
     const size_t bytes = mpsim_format_code_bytes(f);
@@ -281,16 +278,16 @@ static void add_plain(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *
 
 /* ---- adding ---- */
 
-static mpsim_status add_others(mpsim_summary *s, const mpsim_cell_loops *loops,
-                               const mpsim_rng *rng, const void *x, size_t n)
+static mpsim_status add_others(mpsim_summary *s, const mpsim_cell_loops *loops, const mpsim_rng *rng, const void *x,
+                               size_t n)
 {
     mpsim_rng at = rng ? *rng : (mpsim_rng){0, 0, 0};
     mpsim_status status = MPSIM_OK;
     for (size_t i = 0; i < n && s->n_others; i += NEAR) {
         const size_t m = n - i < NEAR ? n - i : NEAR;
         for (size_t k = 0; k < s->n_others && status == MPSIM_OK; k++)
-            status = add_other(s, loops, s->others[k], rng ? &at : NULL,
-                               (const unsigned char *)x + i * sizeof(float), m);
+            status = add_other(s, loops, s->others[k], rng ? &at : NULL, (const unsigned char *)x + i * sizeof(float),
+                               m);
         at.index += m;
     }
     return status;
@@ -313,8 +310,8 @@ static mpsim_status add_binary32(mpsim_summary *s, const mpsim_rng *rng, const v
 }
 
 /* A few codes whose numbers are binary32 numbers. */
-static mpsim_status add_values(mpsim_summary *s, const mpsim_cell_loops *loops,
-                               const mpsim_format *f, const void *codes, size_t n)
+static mpsim_status add_values(mpsim_summary *s, const mpsim_cell_loops *loops, const mpsim_format *f,
+                               const void *codes, size_t n)
 {
     double x[BLOCK];
     float y[BLOCK];
@@ -350,8 +347,8 @@ mpsim_status mpsim_summary_add_f64(mpsim_summary *s, const mpsim_rng *rng, const
     return MPSIM_OK;
 }
 
-mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *rng,
-                                     const void *codes, size_t n)
+mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *rng, const void *codes,
+                                     size_t n)
 {
     mpsim_status status = MPSIM_OK;
     if (!may_add(s, rng, codes, n) || mpsim_format_check(f) != MPSIM_OK)

@@ -40,8 +40,7 @@ static void find_largest(mpsim_target *t, const mpsim_cast *c, int scale_exp)
 {
     unsigned flags;
     const mpsim_number huge = mpsim_number_make(0, 1, 4000);
-    const uint64_t over =
-        mpsim_scalar_encode(c->format, &c->rounding, c->rounding.mode, huge, 0, &flags);
+    const uint64_t over = mpsim_scalar_encode(c->format, &c->rounding, c->rounding.mode, huge, 0, &flags);
     const mpsim_number m = mpsim_scalar_unpack(c->format, c->format->max_finite);
     int zeros = 0;
     while (!(m.hi >> zeros & 1))
@@ -60,9 +59,8 @@ int mpsim_target_init(mpsim_target *t, const mpsim_cast *cast, size_t index)
     const int emin = mpsim_emin(f), emax = (int)(f->max_finite >> f->mbits) - f->bias;
     t->index = index;
     t->kind = kind_of(cast->rounding.mode);
-    if (t->kind < 0 || !mpsim_has_sign(f) || f->zero == MPSIM_ZERO_NONE ||
-        scale.hi != (uint64_t)1 << 63 || scale.exp < -SCALES || scale.exp > SCALES ||
-        emin - f->mbits < -FAR || emax > FAR)
+    if (t->kind < 0 || !mpsim_has_sign(f) || f->zero == MPSIM_ZERO_NONE || scale.hi != (uint64_t)1 << 63 ||
+        scale.exp < -SCALES || scale.exp > SCALES || emin - f->mbits < -FAR || emax > FAR)
         return 0;
     t->least = threshold(cast, MPSIM_FLAG_UNDERFLOW, 1);
     t->normal = threshold(cast, MPSIM_FLAG_UNDERFLOW | MPSIM_FLAG_SUBNORMAL, 1);

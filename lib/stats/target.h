@@ -10,14 +10,14 @@
  * zero. Its thresholds are magnitudes of binary32, as words: results are zero below `least`, zero or
  * subnormal below `normal`, beyond the largest number from `over` on; 0x7f800000 is none. */
 typedef struct mpsim_target {
-    size_t index;          /* of the cast                                                   */
-    int kind;              /* MPSIM_CELL_NEAREST, MPSIM_CELL_TRUNCATED                      */
-    int cuts_zero;         /* 1: numbers below `least` are flushed, not rounded, to zero    */
-    int saturates;         /* 1: what is beyond the largest number becomes that number      */
+    size_t index;  /* of the cast                                                   */
+    int kind;      /* MPSIM_CELL_NEAREST, MPSIM_CELL_TRUNCATED                      */
+    int cuts_zero; /* 1: numbers below `least` are flushed, not rounded, to zero    */
+    int saturates; /* 1: what is beyond the largest number becomes that number      */
     uint32_t least, normal, over;
-    int drop, floor;       /* bits dropped from a significand of 24; fewer of them stay
+    int drop, floor;                 /* bits dropped from a significand of 24; fewer of them stay
                               where the biased exponent is below `floor`                    */
-    uint64_t largest;      /* the largest number / scale: largest * 2^largest_exp, odd      */
+    uint64_t largest;                /* the largest number / scale: largest * 2^largest_exp, odd      */
     int largest_exp, largest_binade; /* and floor(log2) of it                               */
 } mpsim_target;
 
@@ -38,8 +38,7 @@ int mpsim_target_excess(const mpsim_target *t, int key);
 /* Whether the elements of a binade are needed one by one. */
 static inline int mpsim_target_leaves(const mpsim_target *t, int key)
 {
-    return t->saturates && t->over < (uint32_t)(key + 1) << 23 &&
-           mpsim_target_excess(t, key) == MPSIM_EXCESS_ROUNDED;
+    return t->saturates && t->over < (uint32_t)(key + 1) << 23 && mpsim_target_excess(t, key) == MPSIM_EXCESS_ROUNDED;
 }
 
 #endif

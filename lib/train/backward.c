@@ -66,8 +66,7 @@ static void gradients(train_build *b, size_t i, const train_operand *dy)
     train_add_gradient(b, d, t->weight_of[i]);
     if (t->params[t->weight_of[i]].layer != i)
         train_hide(d);
-    train_product(b, d, i, dy->second, !dy->transposed, b->act[i].second, b->act[i].transposed, NULL,
-                  &t->wgrad);
+    train_product(b, d, i, dy->second, !dy->transposed, b->act[i].second, b->act[i].transposed, NULL, &t->wgrad);
     if (t->bias_of[i] < 0)
         return;
     d = train_add_bare(b, WORK_SUMS);
@@ -86,8 +85,7 @@ static const train_tensor *product_layer(train_build *b, size_t i, const train_t
         operand_weight(b, i);
         train_do *d = train_add(b, WORK_GEMM, i, "dgrad", o.first->rows, l->inputs,
                                 &b->plan->layers[i].format[TRAIN_DGRAD]);
-        train_product(b, d, i, o.first, 0, b->weight[i].second, b->weight[i].transposed, NULL,
-                      &b->t->agrad);
+        train_product(b, d, i, o.first, 0, b->weight[i].second, b->weight[i].transposed, NULL, &b->t->agrad);
         dx = d->results[0].to;
     }
     gradients(b, i, &o);
@@ -101,8 +99,7 @@ static const train_tensor *norm_layer(train_build *b, size_t i, const train_tens
     const train_placement *l = &b->plan->layers[i];
     const train_do *forward = b->layer[i];
     dy = train_in_format(b, i, "agrad", dy, &l->format[TRAIN_AGRAD], &b->t->agrad);
-    train_do *d = train_add(b, WORK_NORM_BACK, i, "dgrad", dy->rows, dy->cols,
-                            &l->format[TRAIN_DGRAD]);
+    train_do *d = train_add(b, WORK_NORM_BACK, i, "dgrad", dy->rows, dy->cols, &l->format[TRAIN_DGRAD]);
     train_add_gradient(b, d, b->t->weight_of[i]);
     train_add_gradient(b, d, b->t->bias_of[i]);
     d->x = forward->x;
@@ -147,23 +144,22 @@ static const train_tensor *loss_layer(train_build *b, size_t i, const train_tens
 
 void train_build_backward(train_build *b)
 {
-    static train_builder *const layers[TRAIN_TYPES] = {
-        [TRAIN_LINEAR] = product_layer,
-        [TRAIN_CONV] = product_layer,
-        [TRAIN_BATCHNORM] = norm_layer,
-        [TRAIN_RELU] = relu_layer,
-        [TRAIN_MAXPOOL] = pool_layer,
-        [TRAIN_FLATTEN] = flatten_layer,
-        [TRAIN_LOSS] = loss_layer,
-        [TRAIN_EMBED] = train_embed_backward,
-        [TRAIN_POSITIONS] = train_positions_backward,
-        [TRAIN_NORM] = train_norm_backward,
-        [TRAIN_HEADS] = train_heads_backward,
-        [TRAIN_SCORES] = train_scores_backward,
-        [TRAIN_SOFTMAX] = train_softmax_backward,
-        [TRAIN_CONTEXT] = train_context_backward,
-        [TRAIN_ACTIVATION] = train_activation_backward,
-        [TRAIN_ADD] = train_add_backward};
+    static train_builder *const layers[TRAIN_TYPES] = {[TRAIN_LINEAR] = product_layer,
+                                                       [TRAIN_CONV] = product_layer,
+                                                       [TRAIN_BATCHNORM] = norm_layer,
+                                                       [TRAIN_RELU] = relu_layer,
+                                                       [TRAIN_MAXPOOL] = pool_layer,
+                                                       [TRAIN_FLATTEN] = flatten_layer,
+                                                       [TRAIN_LOSS] = loss_layer,
+                                                       [TRAIN_EMBED] = train_embed_backward,
+                                                       [TRAIN_POSITIONS] = train_positions_backward,
+                                                       [TRAIN_NORM] = train_norm_backward,
+                                                       [TRAIN_HEADS] = train_heads_backward,
+                                                       [TRAIN_SCORES] = train_scores_backward,
+                                                       [TRAIN_SOFTMAX] = train_softmax_backward,
+                                                       [TRAIN_CONTEXT] = train_context_backward,
+                                                       [TRAIN_ACTIVATION] = train_activation_backward,
+                                                       [TRAIN_ADD] = train_add_backward};
     const train_tensor *dy = NULL;
     const size_t from = b->p->n;
     for (size_t i = b->t->run->n_layers; i-- > 0 && !b->failed;)

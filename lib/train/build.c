@@ -62,8 +62,8 @@ static int is_traced(const char *kind)
 }
 
 /* Result number d->n - 1 in a tensor of its own. */
-static void own_result(train_build *b, train_do *d, const char *kind, const char *name, size_t rows,
-                       size_t cols, const mpsim_format *f, int borrowed)
+static void own_result(train_build *b, train_do *d, const char *kind, const char *name, size_t rows, size_t cols,
+                       const mpsim_format *f, int borrowed)
 {
     train_result *r = &d->results[d->n - 1];
     train_engine *e = b->t->e;
@@ -87,8 +87,8 @@ static void own_result(train_build *b, train_do *d, const char *kind, const char
         set_shape(b, r);
 }
 
-train_do *train_add(train_build *b, train_work work, size_t layer, const char *kind, size_t rows,
-                    size_t cols, const mpsim_format *f)
+train_do *train_add(train_build *b, train_work work, size_t layer, const char *kind, size_t rows, size_t cols,
+                    const mpsim_format *f)
 {
     train_do *d = append(b, work);
     own_result(b, d, kind, b->t->run->layers[layer].name, rows, cols, f, 0);
@@ -96,18 +96,17 @@ train_do *train_add(train_build *b, train_work work, size_t layer, const char *k
 }
 
 /* Of copies of weights: a pass without a way back has one tensor for those of all layers. */
-static train_do *add_copy(train_build *b, train_work work, size_t layer, const char *kind,
-                          size_t rows, size_t cols, const mpsim_format *f, int of_weight)
+static train_do *add_copy(train_build *b, train_work work, size_t layer, const char *kind, size_t rows, size_t cols,
+                          const mpsim_format *f, int of_weight)
 {
     train_do *d = append(b, work);
     d->weight_copy = of_weight;
-    own_result(b, d, kind, b->t->run->layers[layer].name, rows, cols, f,
-               of_weight && !b->p->training);
+    own_result(b, d, kind, b->t->run->layers[layer].name, rows, cols, f, of_weight && !b->p->training);
     return d;
 }
 
-void train_add_result(train_build *b, train_do *d, size_t layer, const char *kind, size_t rows,
-                      size_t cols, const mpsim_format *f)
+void train_add_result(train_build *b, train_do *d, size_t layer, const char *kind, size_t rows, size_t cols,
+                      const mpsim_format *f)
 {
     if (d == &b->sink)
         return;
@@ -160,9 +159,8 @@ void train_add_gradient(train_build *b, train_do *d, int param)
     r->traced = 1;
 }
 
-const train_tensor *train_in_format(train_build *b, size_t layer, const char *kind,
-                                    const train_tensor *x, const mpsim_format *f,
-                                    train_counts *counts)
+const train_tensor *train_in_format(train_build *b, size_t layer, const char *kind, const train_tensor *x,
+                                    const mpsim_format *f, train_counts *counts)
 {
     if (mpsim_format_same(x->format, f)) {
         add_name(b, kind, b->t->run->layers[layer].name, x);
@@ -184,8 +182,8 @@ static void enters_first(train_build *b, train_do *d)
 const train_tensor *train_entering(train_build *b, size_t layer, int param, const char *kind)
 {
     const train_tensor *x = train_param_model(&b->t->params[param]);
-    train_do *d = add_copy(b, WORK_CAST, layer, kind, x->rows, x->cols,
-                           &b->plan->layers[layer].format[TRAIN_WEIGHT], 1);
+    train_do *d = add_copy(b, WORK_CAST, layer, kind, x->rows, x->cols, &b->plan->layers[layer].format[TRAIN_WEIGHT],
+                           1);
     d->x = x;
     d->mode = MPSIM_ROUND_NEAREST_EVEN;
     d->counts = &b->t->act;
@@ -196,8 +194,7 @@ const train_tensor *train_entering(train_build *b, size_t layer, int param, cons
 
 /* ---- gathers ---- */
 
-const void *train_index(train_build *b, size_t layer, size_t n, size_t channels,
-                        train_filler *filler)
+const void *train_index(train_build *b, size_t layer, size_t n, size_t channels, train_filler *filler)
 {
     train_engine *e = b->t->e;
     void *handle = NULL;
@@ -228,8 +225,7 @@ void train_columns(int32_t *index, const train_layer *l, size_t images, size_t c
                 for (long k = 0; k < 9; k++)
                     for (long c = 0; c < c_all; c++) {
                         const long from_y = y + k / 3 - 1, from_x = x + k % 3 - 1;
-                        const int inside = from_y >= 0 && from_y < side && from_x >= 0 &&
-                                           from_x < side;
+                        const int inside = from_y >= 0 && from_y < side && from_x >= 0 && from_x < side;
                         const long at = ((n * side + from_y) * side + from_x) * c_all + c;
                         *index++ = inside ? (int32_t)at : -1;
                     }
@@ -242,9 +238,8 @@ void train_in_order(int32_t *index, const train_layer *l, size_t images, size_t 
         index[i] = (int32_t)i;
 }
 
-const train_tensor *train_gathered(train_build *b, size_t layer, const char *kind,
-                                   const train_tensor *x, size_t rows, size_t cols,
-                                   const void *index)
+const train_tensor *train_gathered(train_build *b, size_t layer, const char *kind, const train_tensor *x, size_t rows,
+                                   size_t cols, const void *index)
 {
     train_do *d = train_add(b, WORK_GATHER, layer, kind, rows, cols, x->format);
     d->x = x;
@@ -262,10 +257,8 @@ train_copy train_copy_kind(const train_build *b, size_t layer, train_role role)
         return COPY_TENSOR;
     if (r)
         return l->promote ? COPY_CODES : COPY_BLOCKS;
-    return b->t->run->settings.tf32 &&
-                   mpsim_format_same(&l->format[role], mpsim_format_find("binary32"))
-               ? COPY_TF32
-               : COPY_NONE;
+    return b->t->run->settings.tf32 && mpsim_format_same(&l->format[role], mpsim_format_find("binary32")) ? COPY_TF32
+                                                                                                          : COPY_NONE;
 }
 
 int train_in_blocks(const train_build *b, size_t layer, train_role role)
@@ -317,17 +310,15 @@ const train_tensor *train_copy_of(train_build *b, size_t layer, train_role role,
     return train_copy_named(b, layer, role, word, x, transposed, counts);
 }
 
-const train_tensor *train_copy_named(train_build *b, size_t layer, train_role role,
-                                     const char *word, const train_tensor *x, int transposed,
-                                     train_counts *counts)
+const train_tensor *train_copy_named(train_build *b, size_t layer, train_role role, const char *word,
+                                     const train_tensor *x, int transposed, train_counts *counts)
 {
     const train_copy kind = train_copy_kind(b, layer, role);
     const mpsim_block_recipe *r = b->plan->layers[layer].recipe[role];
     if (kind == COPY_NONE)
         return x;
     train_do *d = add_copy(b, kind == COPY_TF32 ? WORK_CAST : WORK_QUANTIZE, layer, word,
-                           transposed ? x->cols : x->rows, transposed ? x->rows : x->cols,
-                           copy_format(b, r, kind),
+                           transposed ? x->cols : x->rows, transposed ? x->rows : x->cols, copy_format(b, r, kind),
                            role == TRAIN_WEIGHT && b->t->weight_of[layer] >= 0);
     d->x = x;
     d->counts = counts;
@@ -348,8 +339,8 @@ const train_tensor *train_copy_named(train_build *b, size_t layer, train_role ro
     return d->results[0].to;
 }
 
-const train_tensor *train_copy_for_wgrad(train_build *b, size_t layer, train_role role,
-                                         const train_tensor *x, train_counts *counts)
+const train_tensor *train_copy_for_wgrad(train_build *b, size_t layer, train_role role, const train_tensor *x,
+                                         train_counts *counts)
 {
     char word[24];
     if (!b->plan->layers[layer].hadamard)
@@ -374,8 +365,7 @@ static const train_tensor *factors_of(const train_build *b, const train_tensor *
     return NULL;
 }
 
-void train_product_model(train_build *b, size_t layer, const mpsim_format *x,
-                         const mpsim_format *y, mpsim_model *m)
+void train_product_model(train_build *b, size_t layer, const mpsim_format *x, const mpsim_format *y, mpsim_model *m)
 {
     char line[TRAIN_ERROR];
     if (!b->failed && train_model(&b->t->run->settings, x, y, m, line))
@@ -383,14 +373,17 @@ void train_product_model(train_build *b, size_t layer, const mpsim_format *x,
 }
 
 void train_product(train_build *b, train_do *d, size_t layer, const train_tensor *x, int x_transposed,
-                   const train_tensor *y, int y_transposed, const train_tensor *bias,
-                   train_counts *counts)
+                   const train_tensor *y, int y_transposed, const train_tensor *bias, train_counts *counts)
 {
     train_product_model(b, layer, x->format, y->format, &d->model);
     if (b->failed)
         return;
-    d->gemm = (train_gemm){.model = &d->model, .a = x, .b = y, .a_transposed = x_transposed,
-                           .b_transposed = y_transposed, .bias = bias,
+    d->gemm = (train_gemm){.model = &d->model,
+                           .a = x,
+                           .b = y,
+                           .a_transposed = x_transposed,
+                           .b_transposed = y_transposed,
+                           .bias = bias,
                            .promote = b->plan->layers[layer].promote};
     d->gemm.a_blocks = factors_of(b, x, &d->gemm.a_rows);
     d->gemm.b_blocks = factors_of(b, y, &d->gemm.b_rows);

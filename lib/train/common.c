@@ -24,9 +24,8 @@ int train_engine_failed(const train *t, const char *what, char *error)
 
 int train_fits_binary32(const mpsim_format *f)
 {
-    return f->mbits <= 23 && mpsim_format_is_signed(f) && f->zero != MPSIM_ZERO_NONE &&
-           f->nan != MPSIM_NAN_NONE && mpsim_format_max(f) <= 0x1.fffffep+127 &&
-           mpsim_format_min_positive(f) >= 0x1p-149;
+    return f->mbits <= 23 && mpsim_format_is_signed(f) && f->zero != MPSIM_ZERO_NONE && f->nan != MPSIM_NAN_NONE &&
+           mpsim_format_max(f) <= 0x1.fffffep+127 && mpsim_format_min_positive(f) >= 0x1p-149;
 }
 
 int train_is_text(const train_settings *s)

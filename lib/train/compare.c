@@ -42,12 +42,11 @@ static int digest_item(const train_item *x, void *context)
 }
 
 int train_digest_step(train *t, const train_step *s, uint64_t *all,
-                      void (*each)(const char *name, uint64_t digest, void *context), void *context,
-                      char *error)
+                      void (*each)(const char *name, uint64_t digest, void *context), void *context, char *error)
 {
     digesting d = {t, TRAIN_HASH, each, context, error};
-    const uint64_t flags = (uint64_t)s->events << 8 | (s->skipped ? 1u : 0u) |
-                           (s->stopped ? 2u : 0u) | (s->clipped ? 4u : 0u);
+    const uint64_t flags = (uint64_t)s->events << 8 | (s->skipped ? 1u : 0u) | (s->stopped ? 2u : 0u) |
+                           (s->clipped ? 4u : 0u);
     if (train_visit(t, digest_item, &d))
         return -1;
     d.all = train_hash(d.all, bits32(s->loss));
@@ -101,8 +100,7 @@ static int find_element(pair *p)
 {
     const size_t n = p->x->tensor->rows * p->x->tensor->cols;
     float *u = malloc((n ? n : 1) * sizeof *u), *v = malloc((n ? n : 1) * sizeof *v);
-    int code = u && v ? get_both(p, p->x->tensor, p->y->tensor, u, v)
-                      : train_fail(p->error, "out of memory");
+    int code = u && v ? get_both(p, p->x->tensor, p->y->tensor, u, v) : train_fail(p->error, "out of memory");
     for (size_t i = 0; !code && i < n; i++)
         if (bits32(u[i]) != bits32(v[i])) {
             p->at = i;
@@ -131,8 +129,7 @@ static int differ_after(const pair *p, anew *s, size_t limit)
         train_gemm g = *item[i]->product;
         g.depth_limit = limit;
         g.bias = NULL;
-        if (t[i]->e->ops->gemm(t[i]->e, &s->d[i], &g, NULL) ||
-            t[i]->e->ops->get(t[i]->e, &s->d[i], s->values[i]))
+        if (t[i]->e->ops->gemm(t[i]->e, &s->d[i], &g, NULL) || t[i]->e->ops->get(t[i]->e, &s->d[i], s->values[i]))
             return train_engine_failed(t[i], item[i]->name, p->error);
     }
     return bits32(s->values[0][p->at]) != bits32(s->values[1][p->at]);
@@ -178,8 +175,8 @@ static int bisect(const pair *p, size_t *from, size_t *to)
     anew s = {0};
     int code = 0;
     for (int i = 0; i < 2 && !code; i++) {
-        s.d[i] = (train_tensor){.format = mpsim_format_find("binary32"),
-                                .rows = p->x->tensor->rows, .cols = p->x->tensor->cols};
+        s.d[i] = (train_tensor){
+            .format = mpsim_format_find("binary32"), .rows = p->x->tensor->rows, .cols = p->x->tensor->cols};
         s.values[i] = malloc(s.d[i].rows * s.d[i].cols * sizeof(float) + 1);
         if (!s.values[i] || t[i]->e->ops->alloc(t[i]->e, &s.d[i]))
             code = train_fail(p->error, "out of memory");
@@ -208,8 +205,8 @@ static int report_item(pair *p, const train_step *step, char *report, size_t siz
     if (code < 0)
         return -1;
     if (code == 0) {
-        snprintf(report, size, "step %llu: %s: equal numbers, but not equal digests",
-                 (unsigned long long)step->step, p->x->name);
+        snprintf(report, size, "step %llu: %s: equal numbers, but not equal digests", (unsigned long long)step->step,
+                 p->x->name);
         return 1;
     }
     if (p->x->product && bisect(p, &from, &to))
@@ -219,9 +216,9 @@ static int report_item(pair *p, const train_step *step, char *report, size_t siz
     else if (p->x->product)
         snprintf(where, sizeof where, "; computed anew they are equal before bias and rounding");
     snprintf(report, size, "step %llu: %s[%zu][%zu]: 0x%08x (%.9g) by %s, 0x%08x (%.9g) by %s%s",
-             (unsigned long long)step->step, p->x->name, p->at / p->x->tensor->cols,
-             p->at % p->x->tensor->cols, (unsigned)bits32(p->va), (double)p->va,
-             p->a->e->ops->name, (unsigned)bits32(p->vb), (double)p->vb, p->b->e->ops->name, where);
+             (unsigned long long)step->step, p->x->name, p->at / p->x->tensor->cols, p->at % p->x->tensor->cols,
+             (unsigned)bits32(p->va), (double)p->va, p->a->e->ops->name, (unsigned)bits32(p->vb), (double)p->vb,
+             p->b->e->ops->name, where);
     return 1;
 }
 
@@ -236,8 +233,8 @@ static int same_tensor(const pair *p, int *same)
     return 0;
 }
 
-static int compare_items(train *a, train *b, const items *x, const items *y, const train_step *step,
-                         char *report, size_t size, char *error)
+static int compare_items(train *a, train *b, const items *x, const items *y, const train_step *step, char *report,
+                         size_t size, char *error)
 {
     if (x->n != y->n)
         return train_fail(error, "the two runs do not have the same tensors");
@@ -252,9 +249,9 @@ static int compare_items(train *a, train *b, const items *x, const items *y, con
         if (!same)
             return report_item(&p, step, report, size);
         if (bits32(p.x->tensor->inverse) != bits32(p.y->tensor->inverse)) {
-            snprintf(report, size, "step %llu: %s: inverse scale %a by %s, %a by %s",
-                     (unsigned long long)step->step, p.x->name, (double)p.x->tensor->inverse,
-                     a->e->ops->name, (double)p.y->tensor->inverse, b->e->ops->name);
+            snprintf(report, size, "step %llu: %s: inverse scale %a by %s, %a by %s", (unsigned long long)step->step,
+                     p.x->name, (double)p.x->tensor->inverse, a->e->ops->name, (double)p.y->tensor->inverse,
+                     b->e->ops->name);
             return 1;
         }
     }
@@ -277,15 +274,15 @@ static int compare_steps(const train_step *a, const train_step *b, char *report,
                {"clipped", (double)a->clipped, (double)b->clipped}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (bits64(all[i].a) != bits64(all[i].b)) {
-            snprintf(report, size, "step %llu: %s: %.17g and %.17g", (unsigned long long)a->step,
-                     all[i].name, all[i].a, all[i].b);
+            snprintf(report, size, "step %llu: %s: %.17g and %.17g", (unsigned long long)a->step, all[i].name, all[i].a,
+                     all[i].b);
             return 1;
         }
     return 0;
 }
 
-int train_compare_step(train *a, train *b, train_step *step_a, train_step *step_b, char *report,
-                       size_t size, char *error)
+int train_compare_step(train *a, train *b, train_step *step_a, train_step *step_b, char *report, size_t size,
+                       char *error)
 {
     items x = {0}, y = {0};
     int code = train_next(a, step_a, error) || train_next(b, step_b, error) ? -1 : 0;

@@ -66,7 +66,8 @@ void train_digests_free(train_step_digests *d)
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static void put(train_digest_writer *w, const char *format, ...)
+static void
+put(train_digest_writer *w, const char *format, ...)
 {
     char text[1024];
     va_list list;
@@ -170,8 +171,7 @@ static int read_head(train_digest_file *d, char *error)
     if (peek(d, error))
         return -1;
     while (d->have_line && d->line[0] == '#') {
-        if (strncmp(d->line, run_prefix, prefix) == 0 &&
-            add_run(d, d->line + prefix, &length, error))
+        if (strncmp(d->line, run_prefix, prefix) == 0 && add_run(d, d->line + prefix, &length, error))
             return -1;
         d->have_line = 0;
         if (peek(d, error))
@@ -201,8 +201,7 @@ static int scan_step(train_digest_file *d, train_step_digests *s, char *error)
     s->step = 0;
     while (*p >= '0' && *p <= '9' && s->step < UINT64_MAX / 10 - 1)
         s->step = s->step * 10 + (uint64_t)(*p++ - '0');
-    if (p == d->line || *p++ != ' ' || scan_hex(&p, 8, &bits) || *p++ != ' ' ||
-        scan_hex(&p, 16, &s->all) || *p)
+    if (p == d->line || *p++ != ' ' || scan_hex(&p, 8, &bits) || *p++ != ' ' || scan_hex(&p, 16, &s->all) || *p)
         return bad_line(d, "not 'STEP LOSS DIGEST'", error);
     s->loss = (uint32_t)bits;
     return 0;
@@ -241,8 +240,8 @@ static int check_end(train_digest_file *d, char *error)
         return bad_line(d, "not '# end DIGEST'", error);
     if (digest == d->digest)
         return 0;
-    snprintf(what, sizeof what, "what is above has digest %016" PRIx64 ", not %016" PRIx64
-             ": it is damaged", d->digest, digest);
+    snprintf(what, sizeof what, "what is above has digest %016" PRIx64 ", not %016" PRIx64 ": it is damaged", d->digest,
+             digest);
     return bad_line(d, what, error);
 }
 
@@ -259,8 +258,8 @@ static int check_line(train_digest_file *d, uint64_t *step, char *error)
                      : bad_line(d, "a tensor before the first step", error);
     if (scan_step(d, &theirs, error))
         return -1;
-    snprintf(what, sizeof what, "step %" PRIu64 " after step %" PRIu64 ": steps must increase from 1",
-             theirs.step, *step);
+    snprintf(what, sizeof what, "step %" PRIu64 " after step %" PRIu64 ": steps must increase from 1", theirs.step,
+             *step);
     if (theirs.step <= *step)
         return bad_line(d, what, error);
     *step = theirs.step;
@@ -312,21 +311,20 @@ void train_digest_file_close(train_digest_file *d)
 
 /* ---- comparison ---- */
 
-static void describe(char *difference, size_t size, const train_step_digests *s, size_t i,
-                     const char *name, uint64_t digest)
+static void describe(char *difference, size_t size, const train_step_digests *s, size_t i, const char *name,
+                     uint64_t digest)
 {
     if (i >= s->count || strcmp(s->tensors[i].name, name) != 0)
         snprintf(difference, size, "step %" PRIu64 ", tensor %s: there it is %.100s", s->step,
                  i < s->count ? s->tensors[i].name : "(none)", name);
     else
-        snprintf(difference, size,
-                 "step %" PRIu64 ", tensor %s: digest %016" PRIx64 ", there %016" PRIx64, s->step,
+        snprintf(difference, size, "step %" PRIu64 ", tensor %s: digest %016" PRIx64 ", there %016" PRIx64, s->step,
                  name, s->tensors[i].digest, digest);
 }
 
 /* The tensors that follow a step's line, in order; 1 at the first that differs. */
-static int compare_tensors(train_digest_file *d, const train_step_digests *s, char *difference,
-                           size_t size, char *error)
+static int compare_tensors(train_digest_file *d, const train_step_digests *s, char *difference, size_t size,
+                           char *error)
 {
     int found = 0;
     for (size_t i = 0;; i++) {
@@ -339,8 +337,7 @@ static int compare_tensors(train_digest_file *d, const train_step_digests *s, ch
             return found;
         if (scan_tensor(d, name, sizeof name, &digest, error))
             return -1;
-        if (found || (i < s->count && strcmp(s->tensors[i].name, name) == 0 &&
-                      s->tensors[i].digest == digest))
+        if (found || (i < s->count && strcmp(s->tensors[i].name, name) == 0 && s->tensors[i].digest == digest))
             continue;
         describe(difference, size, s, i, name, digest);
         found = 1;
@@ -365,8 +362,8 @@ static int find_step(train_digest_file *d, uint64_t step, train_step_digests *th
     }
 }
 
-int train_digest_file_compare(train_digest_file *d, const train_step_digests *s, char *difference,
-                              size_t size, char *error)
+int train_digest_file_compare(train_digest_file *d, const train_step_digests *s, char *difference, size_t size,
+                              char *error)
 {
     train_step_digests theirs = {0};
     char whole[160] = "";
@@ -375,11 +372,10 @@ int train_digest_file_compare(train_digest_file *d, const train_step_digests *s,
         return code;
     d->compared++;
     if (theirs.loss != s->loss)
-        snprintf(whole, sizeof whole, "step %" PRIu64 ": loss %08" PRIx32 ", there %08" PRIx32,
-                 s->step, s->loss, theirs.loss);
+        snprintf(whole, sizeof whole, "step %" PRIu64 ": loss %08" PRIx32 ", there %08" PRIx32, s->step, s->loss,
+                 theirs.loss);
     else if (theirs.all != s->all)
-        snprintf(whole, sizeof whole,
-                 "step %" PRIu64 ": digest %016" PRIx64 ", there %016" PRIx64, s->step, s->all,
+        snprintf(whole, sizeof whole, "step %" PRIu64 ": digest %016" PRIx64 ", there %016" PRIx64, s->step, s->all,
                  theirs.all);
     /* names the tensor where the file has them */
     code = compare_tensors(d, s, difference, size, error);

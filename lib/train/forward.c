@@ -40,8 +40,7 @@ static const train_tensor *product_layer(train_build *b, size_t i, const train_t
     b->weight[i].first = train_copy_of(b, i, TRAIN_WEIGHT, ".q", b->weight[i].base, 0, &b->t->act);
     if (b->t->bias_of[i] >= 0)
         bias = train_entering(b, i, b->t->bias_of[i], "bias.in");
-    train_do *d = train_add(b, WORK_GEMM, i, "out", b->act[i].first->rows, l->outputs,
-                            &place(b, i)->format[TRAIN_OUT]);
+    train_do *d = train_add(b, WORK_GEMM, i, "out", b->act[i].first->rows, l->outputs, &place(b, i)->format[TRAIN_OUT]);
     train_product(b, d, i, b->act[i].first, 0, b->weight[i].first, 1, bias, &b->t->act);
     b->layer[i] = d;
     return d->results[0].to;
@@ -56,8 +55,8 @@ static const train_tensor *norm_layer(train_build *b, size_t i, const train_tens
     x = train_in_format(b, i, "act", x, &l->format[TRAIN_ACT], &b->t->act);
     const train_tensor *weight = train_entering(b, i, b->t->weight_of[i], "weight.in");
     const train_tensor *bias = train_entering(b, i, b->t->bias_of[i], "bias.in");
-    train_do *d = train_add(b, b->p->training ? WORK_NORM : WORK_NORM_TEST, i, "out", x->rows,
-                            x->cols, &l->format[TRAIN_OUT]);
+    train_do *d = train_add(b, b->p->training ? WORK_NORM : WORK_NORM_TEST, i, "out", x->rows, x->cols,
+                            &l->format[TRAIN_OUT]);
     if (b->p->training) {
         train_add_result(b, d, i, "mean", 1, x->cols, fp32);
         train_add_result(b, d, i, "inverse", 1, x->cols, fp32);
@@ -85,8 +84,8 @@ static const train_tensor *pool_layer(train_build *b, size_t i, const train_tens
     const train_layer *l = &b->t->run->layers[i];
     train_do *d = train_add(b, WORK_POOL, i, "out", x->rows / 4, x->cols, x->format);
     d->x = x;
-    d->pool = (train_pool){.images = b->p->images, .height = l->side, .width = l->side,
-                           .channels = l->inputs, .size = 2};
+    d->pool =
+        (train_pool){.images = b->p->images, .height = l->side, .width = l->side, .channels = l->inputs, .size = 2};
     b->layer[i] = d;
     return d->results[0].to;
 }
@@ -113,23 +112,22 @@ static const train_tensor *loss_layer(train_build *b, size_t i, const train_tens
 
 void train_build_forward(train_build *b)
 {
-    static train_builder *const layers[TRAIN_TYPES] = {
-        [TRAIN_LINEAR] = product_layer,
-        [TRAIN_CONV] = product_layer,
-        [TRAIN_BATCHNORM] = norm_layer,
-        [TRAIN_RELU] = relu_layer,
-        [TRAIN_MAXPOOL] = pool_layer,
-        [TRAIN_FLATTEN] = flatten_layer,
-        [TRAIN_LOSS] = loss_layer,
-        [TRAIN_EMBED] = train_embed_forward,
-        [TRAIN_POSITIONS] = train_positions_forward,
-        [TRAIN_NORM] = train_norm_forward,
-        [TRAIN_HEADS] = train_heads_forward,
-        [TRAIN_SCORES] = train_scores_forward,
-        [TRAIN_SOFTMAX] = train_softmax_forward,
-        [TRAIN_CONTEXT] = train_context_forward,
-        [TRAIN_ACTIVATION] = train_activation_forward,
-        [TRAIN_ADD] = train_add_forward};
+    static train_builder *const layers[TRAIN_TYPES] = {[TRAIN_LINEAR] = product_layer,
+                                                       [TRAIN_CONV] = product_layer,
+                                                       [TRAIN_BATCHNORM] = norm_layer,
+                                                       [TRAIN_RELU] = relu_layer,
+                                                       [TRAIN_MAXPOOL] = pool_layer,
+                                                       [TRAIN_FLATTEN] = flatten_layer,
+                                                       [TRAIN_LOSS] = loss_layer,
+                                                       [TRAIN_EMBED] = train_embed_forward,
+                                                       [TRAIN_POSITIONS] = train_positions_forward,
+                                                       [TRAIN_NORM] = train_norm_forward,
+                                                       [TRAIN_HEADS] = train_heads_forward,
+                                                       [TRAIN_SCORES] = train_scores_forward,
+                                                       [TRAIN_SOFTMAX] = train_softmax_forward,
+                                                       [TRAIN_CONTEXT] = train_context_forward,
+                                                       [TRAIN_ACTIVATION] = train_activation_forward,
+                                                       [TRAIN_ADD] = train_add_forward};
     const train_tensor *x = &b->p->pixels;
     for (size_t i = 0; i < b->t->run->n_layers && !b->failed; i++) {
         b->input[i] = x;

@@ -39,8 +39,8 @@ static int open_sums(train *t, train_param *p, char *error)
     if (!p->sums)
         return train_fail(error, "out of memory");
     for (size_t i = 0; i < n; i++) {
-        p->sums[i] = (train_tensor){.format = several ? &t->accumulate : p->wgrad.format,
-                                    .rows = p->wgrad.rows, .cols = p->wgrad.cols};
+        p->sums[i] = (train_tensor){
+            .format = several ? &t->accumulate : p->wgrad.format, .rows = p->wgrad.rows, .cols = p->wgrad.cols};
         if (i > 0 && i == n - 1)
             p->sums[i].format = mpsim_format_find("binary32");
         if (t->e->ops->alloc(t->e, &p->sums[i]))
@@ -65,10 +65,9 @@ int train_gather_open(train *t, char *error)
     train_gather_close(t);
     if (sums_of(t) == 0)
         return 0;
-    t->reduce = (mpsim_reduce){.result = *mpsim_format_find("binary32"), .order = d->reduce,
-                               .average = MPSIM_AVERAGE_AFTER};
-    if (set_format(&t->accumulate, d->accumulate_format, error) ||
-        set_format(&t->reduce.wire, d->wire, error) ||
+    t->reduce =
+        (mpsim_reduce){.result = *mpsim_format_find("binary32"), .order = d->reduce, .average = MPSIM_AVERAGE_AFTER};
+    if (set_format(&t->accumulate, d->accumulate_format, error) || set_format(&t->reduce.wire, d->wire, error) ||
         set_format(&t->reduce.accumulator, d->sum, error))
         return -1;
     for (size_t i = 0; i < t->n_params; i++)
@@ -98,9 +97,7 @@ int train_gather(train *t, uint32_t micro, uint32_t rank, char *error)
         if (to && !micro)
             list[n++] = (train_pair){.y = to, .x = &p->wgrad};
     }
-    return ops->cast_list(t->e, list, n, MPSIM_ROUND_NEAREST_EVEN)
-               ? train_engine_failed(t, "gradients", error)
-               : 0;
+    return ops->cast_list(t->e, list, n, MPSIM_ROUND_NEAREST_EVEN) ? train_engine_failed(t, "gradients", error) : 0;
 }
 
 int train_gather_ranks(train *t, char *error)

@@ -89,8 +89,7 @@ size_t train_network(const train_settings *s, train_layer layers[TRAIN_LAYERS], 
         b.side = TRAIN_SIDE;
     }
     for (uint32_t k = 1; k <= s->depth; k++) {
-        push(&b, cnn ? TRAIN_CONV : TRAIN_LINEAR, cnn ? "conv" : "fc", k,
-             cnn ? s->width << (k - 1) : s->width);
+        push(&b, cnn ? TRAIN_CONV : TRAIN_LINEAR, cnn ? "conv" : "fc", k, cnn ? s->width << (k - 1) : s->width);
         if (s->batchnorm)
             push(&b, TRAIN_BATCHNORM, "bn", k, 0);
         push(&b, TRAIN_RELU, "relu", k, 0);
@@ -107,8 +106,7 @@ size_t train_network(const train_settings *s, train_layer layers[TRAIN_LAYERS], 
 /* ---- products ---- */
 
 /* The architectures of the table that have a default row for a and b (NULL: all), "ada, hopper". */
-static const char *architectures(const mpsim_format *a, const mpsim_format *b, char *out,
-                                 size_t size)
+static const char *architectures(const mpsim_format *a, const mpsim_format *b, char *out, size_t size)
 {
     const mpsim_format *fp32 = mpsim_format_find("binary32");
     const char *last = NULL;
@@ -144,20 +142,19 @@ static int software_model(const char *name, mpsim_model *m, char *error)
     if (strcmp(name, "fp32-sequential") == 0)
         name = "sequential";
     if (mpsim_model_parse(m, name))
-        return train_fail(error, "arch '%.63s': neither an architecture (%s) nor a model (exact, "
-                                 "fma, sequential, pairwise, chunked, ...)",
+        return train_fail(error,
+                          "arch '%.63s': neither an architecture (%s) nor a model (exact, "
+                          "fma, sequential, pairwise, chunked, ...)",
                           name, architectures(NULL, NULL, known, sizeof known));
     if (mpsim_format_same(&m->result.format, fp32))
         return 0;
     snprintf(text, sizeof text, "%.63s:result=binary32", name);
     if (m->result.format.mbits > 23 || mpsim_model_parse(m, text))
-        return train_fail(error, "arch '%.63s': its result is %s, not binary32", name,
-                          m->result.format.name);
+        return train_fail(error, "arch '%.63s': its result is %s, not binary32", name, m->result.format.name);
     return 0;
 }
 
-int train_model(const train_settings *s, const mpsim_format *a, const mpsim_format *b,
-                mpsim_model *m, char *error)
+int train_model(const train_settings *s, const mpsim_format *a, const mpsim_format *b, mpsim_model *m, char *error)
 {
     const mpsim_format *fp32 = mpsim_format_find("binary32");
     char known[96];
@@ -166,8 +163,9 @@ int train_model(const train_settings *s, const mpsim_format *a, const mpsim_form
     if (mpsim_format_same(a, fp32) && mpsim_format_same(b, fp32))
         return mpsim_model_parse(m, "fma") ? train_fail(error, "no model fma") : 0;
     if (mpsim_model_for(m, s->arch, a, b, fp32))
-        return train_fail(error, "arch %s has no products of %s and %s; with them: %s; or a model: "
-                                 "exact, fma, ...",
+        return train_fail(error,
+                          "arch %s has no products of %s and %s; with them: %s; or a model: "
+                          "exact, fma, ...",
                           s->arch, a->name, b->name, architectures(a, b, known, sizeof known));
     return 0;
 }

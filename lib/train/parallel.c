@@ -34,8 +34,8 @@ static struct {
     int started; /* threads that there are, but for the caller */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .end = PTHREAD_COND_INITIALIZER};
 
-static int threads = 1, by_default; /* by_default: 0: processors that are free */
-static int is_eager;                          /* tests: every region wakes the others */
+static int threads = 1, by_default;             /* by_default: 0: processors that are free */
+static int is_eager;                            /* tests: every region wakes the others */
 static atomic_flag is_taken = ATOMIC_FLAG_INIT; /* one caller at a time has the pool */
 static _Thread_local int self, is_inside;
 

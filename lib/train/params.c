@@ -55,13 +55,22 @@ static void list_layer(train *t, size_t i)
 {
     const train_layer *l = &t->run->layers[i];
     switch ((train_type)l->type) {
-    case TRAIN_LINEAR: add(t, i, "weight", l->outputs, l->inputs); break;
-    case TRAIN_CONV: add(t, i, "weight", l->outputs, 9 * (size_t)l->inputs); return;
+    case TRAIN_LINEAR:
+        add(t, i, "weight", l->outputs, l->inputs);
+        break;
+    case TRAIN_CONV:
+        add(t, i, "weight", l->outputs, 9 * (size_t)l->inputs);
+        return;
     case TRAIN_EMBED:
-    case TRAIN_POSITIONS: add(t, i, "weight", l->inputs, l->outputs); return;
+    case TRAIN_POSITIONS:
+        add(t, i, "weight", l->inputs, l->outputs);
+        return;
     case TRAIN_BATCHNORM:
-    case TRAIN_NORM: add(t, i, "weight", 1, l->outputs); break;
-    default: return;
+    case TRAIN_NORM:
+        add(t, i, "weight", 1, l->outputs);
+        break;
+    default:
+        return;
     }
     if (!l->plain)
         add(t, i, "bias", 1, l->outputs);
@@ -83,8 +92,7 @@ static void list(train *t)
 /* ---- initial values ---- */
 
 /* Uniform in +-gain / sqrt(fan_in). */
-static void initial_uniform(const train *t, const train_param *p, uint64_t stream, float *values,
-                            size_t n)
+static void initial_uniform(const train *t, const train_param *p, uint64_t stream, float *values, size_t n)
 {
     const train_settings *s = &t->run->settings;
     const train_layer *l = &t->run->layers[p->layer];
@@ -116,8 +124,7 @@ static void draw(size_t i, void *job)
 }
 
 /* Of what ends on the stream with a smaller deviation. */
-static void initial_normal(const train *t, const train_param *p, uint64_t stream, float *values,
-                           size_t n)
+static void initial_normal(const train *t, const train_param *p, uint64_t stream, float *values, size_t n)
 {
     const train_settings *s = &t->run->settings;
     const mpsim_pool *pool = t->e->pool;
@@ -125,8 +132,7 @@ static void initial_normal(const train *t, const train_param *p, uint64_t stream
     double deviation = 0.02 * s->gain;
     if (strstr(p->name, ".proj."))
         deviation = deviation / sqrt(2.0 * s->depth);
-    normal d = {.rng = {.seed = s->seed, .stream = stream}, .deviation = (float)deviation,
-                .values = values, .n = n};
+    normal d = {.rng = {.seed = s->seed, .stream = stream}, .deviation = (float)deviation, .values = values, .n = n};
     if (pool && tasks > 1)
         pool->run(pool->self, tasks, draw, &d);
     else
@@ -151,8 +157,7 @@ static void initial(const train *t, const train_param *p, float *values, size_t 
 static int fill(train *t, train_tensor *kept, const float *values)
 {
     train_engine *e = t->e;
-    train_tensor wide = {.format = mpsim_format_find("binary32"), .rows = kept->rows,
-                         .cols = kept->cols};
+    train_tensor wide = {.format = mpsim_format_find("binary32"), .rows = kept->rows, .cols = kept->cols};
     const int code = e->ops->alloc(e, &wide) || e->ops->put(e, &wide, values) ||
                      e->ops->cast(e, kept, &wide, MPSIM_ROUND_NEAREST_EVEN, NULL);
     e->ops->release(e, &wide);
@@ -213,8 +218,7 @@ void train_params_close(train *t)
 {
     for (size_t i = 0; i < t->n_params; i++) {
         train_param *p = &t->params[i];
-        train_tensor *all[] = {&p->kept, &p->copy,  &p->m,     &p->v,
-                               &p->vmax, &p->kahan, &p->wgrad, &p->grad};
+        train_tensor *all[] = {&p->kept, &p->copy, &p->m, &p->v, &p->vmax, &p->kahan, &p->wgrad, &p->grad};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++)
             drop(t, all[k]);
     }
@@ -257,9 +261,7 @@ int train_params_refresh(train *t, char *error)
     for (size_t i = 0; i < t->n_params; i++)
         if (t->params[i].copy.data)
             list[n++] = (train_pair){.y = &t->params[i].copy, .x = &t->params[i].kept};
-    return t->e->ops->cast_list(t->e, list, n, mode)
-               ? train_engine_failed(t, "the model's copies", error)
-               : 0;
+    return t->e->ops->cast_list(t->e, list, n, mode) ? train_engine_failed(t, "the model's copies", error) : 0;
 }
 
 /* What any plan of the run needs: so a checkpoint has the same tensors whatever the step. */
@@ -300,8 +302,7 @@ static int use(train *t, const train_plan *plan, train_param *p)
         code = code || bring(t, &p->kahan, &p->kept, &l->kept);
     drop(t, &p->wgrad);
     drop(t, &p->grad);
-    code = code || bring(t, &p->wgrad, &p->kept, &l->format[TRAIN_WGRAD]) ||
-           bring(t, &p->grad, &p->kept, &l->kept);
+    code = code || bring(t, &p->wgrad, &p->kept, &l->format[TRAIN_WGRAD]) || bring(t, &p->grad, &p->kept, &l->kept);
     if (!code && l->states)
         code = t->e->ops->keep(t->e, l->states, &p->kept, there(&p->m), there(&p->v), there(&p->vmax));
     return code ? -1 : 0;

@@ -25,11 +25,14 @@ static int do_quantize(train *t, const train_pass *p, train_do *const *all, size
     train_quantized list[TRAIN_PARAMS];
     for (size_t i = 0; i < n; i++) {
         train_do *d = all[i];
-        how[i] = (train_quantize){.recipe = &d->recipe, .transposed = d->transposed,
+        how[i] = (train_quantize){.recipe = &d->recipe,
+                                  .transposed = d->transposed,
                                   .given = d->delayed ? d->delayed->scale : 1.0f,
                                   .rng = {.seed = t->run->settings.seed, .stream = stream_of(t, p, d)},
                                   .blocks = d->n > 1 ? d->results[1].to : NULL};
-        list[i] = (train_quantized){.y = d->results[0].to, .x = d->x, .how = &how[i],
+        list[i] = (train_quantized){.y = d->results[0].to,
+                                    .x = d->x,
+                                    .how = &how[i],
                                     .amax = d->delayed && d->record ? &d->amax : NULL,
                                     .counts = d->counts};
     }
@@ -39,31 +42,36 @@ static int do_quantize(train *t, const train_pass *p, train_do *const *all, size
 static int do_loss(train *t, const train_pass *p, train_do *d)
 {
     train_score *s = &t->scores[p->micro];
-    return t->e->ops->softmax_xent(t->e, d->n ? d->results[0].to : NULL, d->x, t->labels,
-                                   t->coefficient, &t->math, &s->loss, &s->correct, d->counts);
+    return t->e->ops->softmax_xent(t->e, d->n ? d->results[0].to : NULL, d->x, t->labels, t->coefficient, &t->math,
+                                   &s->loss, &s->correct, d->counts);
 }
 
 static int do_norm(train *t, train_do *d)
 {
     const train_ops *ops = t->e->ops;
-    const mpsim_batchnorm n = {.rows = d->x->rows, .channels = d->x->cols, .eps = 1e-5f,
-                               .momentum = 0.1f, .math = &t->math,
+    const mpsim_batchnorm n = {.rows = d->x->rows,
+                               .channels = d->x->cols,
+                               .eps = 1e-5f,
+                               .momentum = 0.1f,
+                               .math = &t->math,
                                .f = d->results[0].to->format};
     train_result *r = d->results;
     if (d->work == WORK_NORM)
-        return ops->batchnorm(t->e, &n, r[0].to, r[1].to, r[2].to, d->running[0], d->running[1],
-                              d->x, d->weight, d->bias, d->counts);
+        return ops->batchnorm(t->e, &n, r[0].to, r[1].to, r[2].to, d->running[0], d->running[1], d->x, d->weight,
+                              d->bias, d->counts);
     if (d->work == WORK_NORM_TEST)
-        return ops->batchnorm_inference(t->e, &n, r[0].to, d->x, d->running[0], d->running[1],
-                                        d->weight, d->bias);
-    return ops->batchnorm_backward(t->e, &n, r[0].to, r[1].to, r[2].to, d->y, d->x, d->mean,
-                                   d->inverse, d->weight, d->counts);
+        return ops->batchnorm_inference(t->e, &n, r[0].to, d->x, d->running[0], d->running[1], d->weight, d->bias);
+    return ops->batchnorm_backward(t->e, &n, r[0].to, r[1].to, r[2].to, d->y, d->x, d->mean, d->inverse, d->weight,
+                                   d->counts);
 }
 
 static mpsim_rownorm rownorm_of(const train *t, const train_do *d)
 {
-    return (mpsim_rownorm){.rows = d->x->rows, .cols = d->x->cols, .eps = 1e-5f,
-                           .kind = t->run->settings.decoder.norm, .math = &t->math_norm,
+    return (mpsim_rownorm){.rows = d->x->rows,
+                           .cols = d->x->cols,
+                           .eps = 1e-5f,
+                           .kind = t->run->settings.decoder.norm,
+                           .math = &t->math_norm,
                            .f = d->results[0].to->format};
 }
 
@@ -73,10 +81,9 @@ static int do_rownorm(train *t, train_do *d)
     const mpsim_rownorm n = rownorm_of(t, d);
     train_result *r = d->results;
     if (d->work == WORK_ROWNORM)
-        return t->e->ops->rownorm(t->e, &n, r[0].to, r[1].to, r[2].to, d->x, d->weight, d->bias,
-                                  d->counts);
-    return t->e->ops->rownorm_backward(t->e, &n, r[0].to, NULL, NULL, d->y, d->x, d->mean, d->inverse,
-                                       d->weight, d->counts);
+        return t->e->ops->rownorm(t->e, &n, r[0].to, r[1].to, r[2].to, d->x, d->weight, d->bias, d->counts);
+    return t->e->ops->rownorm_backward(t->e, &n, r[0].to, NULL, NULL, d->y, d->x, d->mean, d->inverse, d->weight,
+                                       d->counts);
 }
 
 /* A bias has one where there are three results. */
@@ -87,9 +94,14 @@ static int do_rownorm_gradients(train *t, train_do *const *all, size_t n)
     for (size_t i = 0; i < n; i++) {
         const train_do *d = all[i];
         r[i] = rownorm_of(t, d);
-        list[i] = (train_normed){.r = &r[i], .dweight = d->results[1].to,
-                                 .dbias = d->n > 2 ? d->results[2].to : NULL, .dy = d->y, .x = d->x,
-                                 .mean = d->mean, .inverse = d->inverse, .weight = d->weight};
+        list[i] = (train_normed){.r = &r[i],
+                                 .dweight = d->results[1].to,
+                                 .dbias = d->n > 2 ? d->results[2].to : NULL,
+                                 .dy = d->y,
+                                 .x = d->x,
+                                 .mean = d->mean,
+                                 .inverse = d->inverse,
+                                 .weight = d->weight};
     }
     return t->e->ops->rownorm_gradients(t->e, list, n);
 }
@@ -103,23 +115,31 @@ static int do_decoder(train *t, train_do *d)
     const float scale = (float)(1 / sqrt((double)train_head_size(&t->run->settings)));
     train_tensor *to = d->results[0].to;
     switch ((train_work)d->work) {
-    case WORK_EMBED: return ops->embed(t->e, to, d->x, d->tokens, d->counts);
+    case WORK_EMBED:
+        return ops->embed(t->e, to, d->x, d->tokens, d->counts);
     case WORK_EMBED_BACK:
         return ops->embed_backward(t->e, to, d->x, d->tokens, s->tied, d->counts);
-    case WORK_POSITIONS: return ops->add_rows(t->e, to, d->x, d->y, d->counts);
-    case WORK_POSITIONS_BACK: return ops->add_rows_backward(t->e, to, d->x, d->counts);
+    case WORK_POSITIONS:
+        return ops->add_rows(t->e, to, d->x, d->y, d->counts);
+    case WORK_POSITIONS_BACK:
+        return ops->add_rows_backward(t->e, to, d->x, d->counts);
     case WORK_ROWNORM:
-    case WORK_ROWNORM_BACK: return do_rownorm(t, d);
-    case WORK_CAUSAL: return ops->causal(t->e, &t->math_softmax, scale, to, d->x, d->counts);
+    case WORK_ROWNORM_BACK:
+        return do_rownorm(t, d);
+    case WORK_CAUSAL:
+        return ops->causal(t->e, &t->math_softmax, scale, to, d->x, d->counts);
     case WORK_CAUSAL_BACK:
         return ops->causal_backward(t->e, &t->math_softmax, scale, to, d->x, d->y, d->counts);
-    case WORK_ACTIVATE: return ops->activate(t->e, kind, &t->math, to, d->x, d->counts);
+    case WORK_ACTIVATE:
+        return ops->activate(t->e, kind, &t->math, to, d->x, d->counts);
     case WORK_ACTIVATE_BACK:
         return ops->activate_backward(t->e, kind, &t->math, to, d->y, d->x, d->counts);
-    case WORK_ADD: return ops->add(t->e, to, d->x, d->y, d->counts);
+    case WORK_ADD:
+        return ops->add(t->e, to, d->x, d->y, d->counts);
     case WORK_GROUPS:
         return ops->add_groups(t->e, to, d->x, d->heads.length, d->heads.heads, d->counts);
-    default: return train_do_tiles(t, d);
+    default:
+        return train_do_tiles(t, d);
     }
 }
 
@@ -128,18 +148,28 @@ static int do_one(train *t, const train_pass *p, train_do *d)
     const train_ops *ops = t->e->ops;
     train_tensor *to = d->results[0].to;
     switch ((train_work)d->work) {
-    case WORK_HADAMARD: return ops->hadamard(t->e, to, d->x, d->transposed);
-    case WORK_GATHER: return ops->gather(t->e, to, d->x, d->index);
-    case WORK_RELU: return ops->relu(t->e, to, d->x);
-    case WORK_RELU_BACK: return ops->relu_backward(t->e, to, d->x, d->y);
-    case WORK_POOL: return ops->maxpool(t->e, to, d->x, &d->pool);
-    case WORK_POOL_BACK: return ops->maxpool_backward(t->e, to, d->x, d->y, &d->pool);
-    case WORK_LOSS: return do_loss(t, p, d);
+    case WORK_HADAMARD:
+        return ops->hadamard(t->e, to, d->x, d->transposed);
+    case WORK_GATHER:
+        return ops->gather(t->e, to, d->x, d->index);
+    case WORK_RELU:
+        return ops->relu(t->e, to, d->x);
+    case WORK_RELU_BACK:
+        return ops->relu_backward(t->e, to, d->x, d->y);
+    case WORK_POOL:
+        return ops->maxpool(t->e, to, d->x, &d->pool);
+    case WORK_POOL_BACK:
+        return ops->maxpool_backward(t->e, to, d->x, d->y, &d->pool);
+    case WORK_LOSS:
+        return do_loss(t, p, d);
     case WORK_NORM:
     case WORK_NORM_BACK:
-    case WORK_NORM_TEST: return do_norm(t, d);
-    case WORK_NONE: return 0;
-    default: return do_decoder(t, d);
+    case WORK_NORM_TEST:
+        return do_norm(t, d);
+    case WORK_NONE:
+        return 0;
+    default:
+        return do_decoder(t, d);
     }
 }
 
@@ -175,8 +205,7 @@ int train_enters_anew(const train_pass *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         const train_do *d = p->list[i];
-        if (d->when == WHEN_FIRST && d->work == WORK_QUANTIZE &&
-            d->recipe.element_mode >= MPSIM_ROUND_STOCHASTIC_A)
+        if (d->when == WHEN_FIRST && d->work == WORK_QUANTIZE && d->recipe.element_mode >= MPSIM_ROUND_STOCHASTIC_A)
             return 1;
     }
     return 0;
@@ -273,8 +302,8 @@ static int do_heads(train *t, train_do *const *all, size_t n)
 {
     train_turn list[TRAIN_AT_ONCE];
     for (size_t i = 0; i < n; i++)
-        list[i] = (train_turn){.y = all[i]->results[0].to, .x = all[i]->x, .heads = &all[i]->heads,
-                               .counts = all[i]->counts};
+        list[i] =
+            (train_turn){.y = all[i]->results[0].to, .x = all[i]->x, .heads = &all[i]->heads, .counts = all[i]->counts};
     return (all[0]->work == WORK_SPLIT ? t->e->ops->split : t->e->ops->join)(t->e, list, n);
 }
 
@@ -332,8 +361,8 @@ static int open_data(train *t, train_pass *p, char *error)
         p->tokens = calloc(p->images * s->decoder.context, sizeof *p->tokens);
         return p->tokens ? 0 : train_fail(error, "out of memory");
     }
-    p->pixels = (train_tensor){.format = mpsim_format_find("binary32"),
-                               .rows = p->images * TRAIN_PIXELS / columns, .cols = columns};
+    p->pixels = (train_tensor){
+        .format = mpsim_format_find("binary32"), .rows = p->images * TRAIN_PIXELS / columns, .cols = columns};
     return t->e->ops->alloc(t->e, &p->pixels) ? train_engine_failed(t, "pixels", error) : 0;
 }
 

@@ -5,11 +5,12 @@
 static double decayed(const train_decoder *d, double p)
 {
     switch ((train_decay)d->decay) {
-    case TRAIN_LINEAR_DECAY: return 1 - (1 - d->min_lr) * p;
+    case TRAIN_LINEAR_DECAY:
+        return 1 - (1 - d->min_lr) * p;
     case TRAIN_COSINE:
-        return d->min_lr +
-               (1 - d->min_lr) * 0.5 * (1 + (double)mpsim_cos((float)(p * 0x1.921fb54442d18p+1)));
-    default: return 1;
+        return d->min_lr + (1 - d->min_lr) * 0.5 * (1 + (double)mpsim_cos((float)(p * 0x1.921fb54442d18p+1)));
+    default:
+        return 1;
     }
 }
 

@@ -22,7 +22,8 @@ typedef struct writer {
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static void put(writer *w, const char *format, ...)
+static void
+put(writer *w, const char *format, ...)
 {
     const size_t room = w->n < w->size ? w->size - w->n : 0;
     va_list list;
@@ -145,8 +146,7 @@ static int load(train *t, lines *l)
     }
     for (size_t i = 0; i < t->run->n_layers; i++)
         for (int k = 0; k < TRAIN_FP8; k++)
-            if (t->fp8[i][k].used &&
-                load_fp8(l, t->run->layers[i].name, roles[k], &t->fp8[i][k].state))
+            if (t->fp8[i][k].used && load_fp8(l, t->run->layers[i].name, roles[k], &t->fp8[i][k].state))
                 return -1;
     return due(l, "end") ? 0 : -1;
 }

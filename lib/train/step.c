@@ -36,24 +36,22 @@ static int is_torch(mpsim_clip_rule rule)
     return rule == MPSIM_CLIP_TORCH || rule == MPSIM_CLIP_TORCH_CPU;
 }
 
-static int clip(const train_rules *r, const train_gradients *g, double scale, double norm,
-                train_readied *out)
+static int clip(const train_rules *r, const train_gradients *g, double scale, double norm, train_readied *out)
 {
     const int unscales = mpsim_clip_unscales(r->clip);
     const mpsim_format *f = common_format(g);
     const int code = g->norm(g->context, is_torch(r->clip), g->norms);
     if (code)
         return code;
-    const double total = isnan(norm) ? mpsim_clip_total(r->clip, f, g->norms, g->n)
-                                     : norm * (unscales ? scale : 1);
+    const double total = isnan(norm) ? mpsim_clip_total(r->clip, f, g->norms, g->n) : norm * (unscales ? scale : 1);
     const mpsim_clip c = mpsim_clip_factor(r->clip, f, total, r->max_norm, scale);
     out->norm = unscales ? total / scale : total;
     out->clipped = c.clipped;
     return c.apply ? g->scale(g->context, (float)c.factor) : 0;
 }
 
-int train_ready(const train_rules *r, const train_gradients *g, double scale, double unscaled,
-                double norm, train_readied *out)
+int train_ready(const train_rules *r, const train_gradients *g, double scale, double unscaled, double norm,
+                train_readied *out)
 {
     const train_unscaling u = train_unscaling_of(r, scale);
     *out = (train_readied){.norm = (double)NAN, .in_optimizer = u.in_optimizer};
@@ -92,8 +90,7 @@ const mpsim_format *train_state_format(const train_placement *l, uint64_t n)
 
 unsigned train_needs(const mpsim_optim *o, const mpsim_format *kept)
 {
-    const unsigned kahan =
-        o->store == MPSIM_STORE_KAHAN && !is_binary32(kept) ? TRAIN_NEEDS_KAHAN : 0;
+    const unsigned kahan = o->store == MPSIM_STORE_KAHAN && !is_binary32(kept) ? TRAIN_NEEDS_KAHAN : 0;
     return mpsim_optim_arrays(o) | kahan;
 }
 
@@ -114,8 +111,8 @@ static uint64_t moment_bytes(const train_placement *l, const mpsim_optim *o, uin
            array_bytes(s, s ? s->v : NULL, mpsim_optim_elements(o, MPSIM_OPTIM_VMAX, n), each);
 }
 
-void train_bytes_add(train_bytes *b, const train_placement *l, train_master master,
-                     const mpsim_optim *o, uint64_t n, uint64_t quantised)
+void train_bytes_add(train_bytes *b, const train_placement *l, train_master master, const mpsim_optim *o, uint64_t n,
+                     uint64_t quantised)
 {
     const size_t stored = mpsim_format_code_bytes(&l->storage), kept = mpsim_format_code_bytes(&l->kept);
     const unsigned needs = train_needs(o, &l->kept);

@@ -8,8 +8,12 @@ static const char pages[] =
 
 enum { PAGES = sizeof pages - 1, HELD = PAGES / 10 };
 
-static const train_text bundled = {.name = "mpsim", .tokens = pages, .bytes = 1,
-                                   .trained = PAGES - HELD, .held = HELD, .vocabulary = 256,
+static const train_text bundled = {.name = "mpsim",
+                                   .tokens = pages,
+                                   .bytes = 1,
+                                   .trained = PAGES - HELD,
+                                   .held = HELD,
+                                   .vocabulary = 256,
                                    .digest = 0x49b5d80523a0927a};
 
 const train_text *train_text_bundled(void)
@@ -22,9 +26,14 @@ uint32_t train_token(const train_text *t, size_t i)
     uint16_t half;
     uint32_t word;
     switch (t->bytes) {
-    case 1: return ((const unsigned char *)t->tokens)[i];
-    case 2: memcpy(&half, (const char *)t->tokens + 2 * i, 2); return half;
-    default: memcpy(&word, (const char *)t->tokens + 4 * i, 4); return word;
+    case 1:
+        return ((const unsigned char *)t->tokens)[i];
+    case 2:
+        memcpy(&half, (const char *)t->tokens + 2 * i, 2);
+        return half;
+    default:
+        memcpy(&word, (const char *)t->tokens + 4 * i, 4);
+        return word;
     }
 }
 

@@ -21,8 +21,10 @@ static int check_place(const train_layer *l, const train_placement *p, char *err
     for (int i = 0; i < TRAIN_ROLES + 3; i++) {
         const mpsim_format *f = i < TRAIN_ROLES ? &p->format[i] : more[i - TRAIN_ROLES];
         if (mpsim_format_check(f) || !train_fits_binary32(f))
-            return train_fail(error, "%s: format %.55s: only signed formats within binary32 that "
-                                     "have a NaN", l->name, f->name);
+            return train_fail(error,
+                              "%s: format %.55s: only signed formats within binary32 that "
+                              "have a NaN",
+                              l->name, f->name);
     }
     for (int i = 0; i < TRAIN_ROLES; i++)
         if (p->recipe[i] && (mpsim_block_check(p->recipe[i]) || i == TRAIN_OUT || i > TRAIN_AGRAD))
@@ -36,14 +38,11 @@ static int check_blocks(const train_layer *l, const train_placement *p, char *er
 {
     static const train_role roles[] = {TRAIN_ACT, TRAIN_WEIGHT, TRAIN_AGRAD};
     if (p->hadamard != 0 && p->hadamard != 16)
-        return train_fail(error, "%s: a Hadamard transform of %lu: only 16", l->name,
-                          (unsigned long)p->hadamard);
+        return train_fail(error, "%s: a Hadamard transform of %lu: only 16", l->name, (unsigned long)p->hadamard);
     for (size_t i = 0; i < 3; i++) {
         const mpsim_block_recipe *r = p->recipe[roles[i]];
-        if ((l->type == TRAIN_SCORES || l->type == TRAIN_CONTEXT) && r &&
-            (r->block_rows || r->block_cols))
-            return train_fail(error, "%s: recipe %.31s: attention takes one scale a tensor only",
-                              l->name, r->name);
+        if ((l->type == TRAIN_SCORES || l->type == TRAIN_CONTEXT) && r && (r->block_rows || r->block_cols))
+            return train_fail(error, "%s: recipe %.31s: attention takes one scale a tensor only", l->name, r->name);
     }
     for (size_t i = 0; i < 3 && (p->hadamard || p->promote); i++) {
         const mpsim_block_recipe *r = p->recipe[roles[i]];
@@ -51,8 +50,10 @@ static int check_blocks(const train_layer *l, const train_placement *p, char *er
             return train_fail(error, "%s: %s needs recipes with blocks", l->name,
                               p->hadamard ? "a Hadamard transform" : "promotion");
         if (p->promote && (r->block_cols != p->promote || mpsim_format_find(r->element)->bits != 8))
-            return train_fail(error, "%s: promotion every %lu: recipe %s has no blocks of so many "
-                                     "codes of a byte", l->name, (unsigned long)p->promote, r->name);
+            return train_fail(error,
+                              "%s: promotion every %lu: recipe %s has no blocks of so many "
+                              "codes of a byte",
+                              l->name, (unsigned long)p->promote, r->name);
     }
     return 0;
 }
@@ -60,8 +61,7 @@ static int check_blocks(const train_layer *l, const train_placement *p, char *er
 static int check_plan(const train_run *r, const train_plan *p, char *error)
 {
     for (size_t i = 0; i < r->n_layers; i++)
-        if (check_place(&r->layers[i], &p->layers[i], error) ||
-            check_blocks(&r->layers[i], &p->layers[i], error))
+        if (check_place(&r->layers[i], &p->layers[i], error) || check_blocks(&r->layers[i], &p->layers[i], error))
             return -1;
     if (mpsim_scaler_config_check(&p->scaler))
         return train_fail(error, "plan of step %llu: the loss scaler's settings are out of range",
@@ -112,8 +112,7 @@ int train_use(train *t, const train_plan *plan, char *error)
     train_pass_close(t, &t->rest);
     if (use_fp8(t, plan, error) || train_params_use(t, plan, error) || train_gather_open(t, error))
         return -1;
-    if ((!old || !train_same_scaler(&old->scaler, &plan->scaler)) &&
-        mpsim_scaler_init(&t->scaler, &plan->scaler))
+    if ((!old || !train_same_scaler(&old->scaler, &plan->scaler)) && mpsim_scaler_init(&t->scaler, &plan->scaler))
         return train_fail(error, "the loss scaler's settings are out of range");
     return train_pass_open(t, &t->batch, t->run->settings.batch, 1, error);
 }
@@ -389,6 +388,5 @@ static int evaluate_digits(train *t, double *loss, double *accuracy, char *error
 int train_evaluate(train *t, double *loss, double *accuracy, char *error)
 {
     t->coefficient = 1.0f / TRAIN_TESTS; /* of gradients, of which there are none */
-    return (train_is_text(&t->run->settings) ? evaluate_text : evaluate_digits)(t, loss, accuracy,
-                                                                                 error);
+    return (train_is_text(&t->run->settings) ? evaluate_text : evaluate_digits)(t, loss, accuracy, error);
 }

@@ -19,15 +19,15 @@ typedef struct train_param {
     char name[TRAIN_NAME + 8]; /* "fc1.weight"                                         */
     size_t layer;
     int bias;
-    unsigned rank;      /* 1: of one dimension: biases, norms; 2: matrices             */
-    train_tensor kept;  /* what accumulates updates                                    */
-    train_tensor copy;  /* the model's, in storage; no data if kept has that format    */
+    unsigned rank;                  /* 1: of one dimension: biases, norms; 2: matrices             */
+    train_tensor kept;              /* what accumulates updates                                    */
+    train_tensor copy;              /* the model's, in storage; no data if kept has that format    */
     train_tensor m, v, vmax, kahan; /* those that some plan needs                      */
-    train_tensor wgrad; /* as backward left it                                         */
-    train_tensor grad;  /* unscaled, clipped, in kept's format                         */
-    train_tensor *sums; /* a rank each, and what they are reduced to; NULL: none       */
-    const train_tensor *source; /* what unscaling reads: wgrad, or what micro-batches and ranks left */
-    uint64_t age;       /* updates so far                                              */
+    train_tensor wgrad;             /* as backward left it                                         */
+    train_tensor grad;              /* unscaled, clipped, in kept's format                         */
+    train_tensor *sums;             /* a rank each, and what they are reduced to; NULL: none       */
+    const train_tensor *source;     /* what unscaling reads: wgrad, or what micro-batches and ranks left */
+    uint64_t age;                   /* updates so far                                              */
 } train_param;
 
 /* ---- operations ---- */
@@ -183,8 +183,8 @@ struct train {
     train_pass batch, test, rest; /* rest: the last windows, where they are fewer than a batch */
     train_counts act, agrad, wgrad;
     train_counts entering; /* of parameters that enter a pass; at the end of a step they are added to act */
-    train_score *scores; /* of every micro-batch of all ranks; of evaluations the first */
-    uint32_t *labels; /* of the batch, or of the test images */
+    train_score *scores;   /* of every micro-batch of all ranks; of evaluations the first */
+    uint32_t *labels;      /* of the batch, or of the test images */
     float *pixels;
     const train_text *text; /* of transformers, and where a pass's windows begin */
     size_t *starts;
@@ -229,8 +229,7 @@ uint64_t train_hash(uint64_t h, uint64_t x);
 uint64_t train_stream_of_step(uint64_t step, const char *name);
 
 /* text.c: n tokens from `start` on, and those that follow each. */
-void train_text_fill(const train_text *x, size_t start, size_t n, uint32_t *tokens,
-                     uint32_t *labels);
+void train_text_fill(const train_text *x, size_t start, size_t n, uint32_t *tokens, uint32_t *labels);
 
 /* params.c */
 int train_params_open(train *t, char *error);
@@ -268,7 +267,7 @@ typedef struct train_build {
     int failed;
     train_do sink; /* where operations go after a failure */
     train_operand act[TRAIN_LAYERS], weight[TRAIN_LAYERS];
-    train_do *layer[TRAIN_LAYERS]; /* the operation that gives the output */
+    train_do *layer[TRAIN_LAYERS];            /* the operation that gives the output */
     const train_tensor *input[TRAIN_LAYERS];  /* of a layer, as it comes                        */
     const train_tensor *around[TRAIN_LAYERS]; /* going back: what an add hands on past its branch */
     const train_tensor *key, *value;          /* of the block at hand; going back their gradients */
@@ -279,11 +278,11 @@ typedef struct train_build {
 typedef const train_tensor *train_builder(train_build *b, size_t layer, const train_tensor *x);
 
 /* An operation of a layer with one result KIND:LAYER in a tensor of its own. */
-train_do *train_add(train_build *b, train_work work, size_t layer, const char *kind, size_t rows,
-                    size_t cols, const mpsim_format *f);
+train_do *train_add(train_build *b, train_work work, size_t layer, const char *kind, size_t rows, size_t cols,
+                    const mpsim_format *f);
 /* A further result: in a tensor of its own, or the gradient of a parameter. */
-void train_add_result(train_build *b, train_do *d, size_t layer, const char *kind, size_t rows,
-                      size_t cols, const mpsim_format *f);
+void train_add_result(train_build *b, train_do *d, size_t layer, const char *kind, size_t rows, size_t cols,
+                      const mpsim_format *f);
 void train_add_gradient(train_build *b, train_do *d, int param);
 train_do *train_add_bare(train_build *b, train_work work); /* without a result so far */
 /* The last result is not shown: another operation goes on with it, or has gone on. */
@@ -296,9 +295,8 @@ const train_tensor *train_entering(train_build *b, size_t layer, int param, cons
 /* Of the elements of a recipe; NULL, and b->failed, where it is none of the table. */
 const mpsim_format *train_element_format(train_build *b, const mpsim_block_recipe *r);
 /* x in format f under the name KIND:LAYER: x itself, or a cast. */
-const train_tensor *train_in_format(train_build *b, size_t layer, const char *kind,
-                                    const train_tensor *x, const mpsim_format *f,
-                                    train_counts *counts);
+const train_tensor *train_in_format(train_build *b, size_t layer, const char *kind, const train_tensor *x,
+                                    const mpsim_format *f, train_counts *counts);
 /* How products read a tensor of a role. */
 typedef enum train_copy { COPY_NONE, COPY_TF32, COPY_TENSOR, COPY_BLOCKS, COPY_CODES } train_copy;
 train_copy train_copy_kind(const train_build *b, size_t layer, train_role role);
@@ -308,37 +306,31 @@ int train_in_blocks(const train_build *b, size_t layer, train_role role);
 const train_tensor *train_copy_of(train_build *b, size_t layer, train_role role, const char *suffix,
                                   const train_tensor *x, int transposed, train_counts *counts);
 /* The same under the name WORD:LAYER. */
-const train_tensor *train_copy_named(train_build *b, size_t layer, train_role role,
-                                     const char *word, const train_tensor *x, int transposed,
-                                     train_counts *counts);
+const train_tensor *train_copy_named(train_build *b, size_t layer, train_role role, const char *word,
+                                     const train_tensor *x, int transposed, train_counts *counts);
 /* In blocks: the copy of x transposed that the product for the weight's gradient reads. */
-const train_tensor *train_copy_for_wgrad(train_build *b, size_t layer, train_role role,
-                                         const train_tensor *x, train_counts *counts);
-const train_tensor *train_gathered(train_build *b, size_t layer, const char *kind,
-                                   const train_tensor *x, size_t rows, size_t cols,
-                                   const void *index);
+const train_tensor *train_copy_for_wgrad(train_build *b, size_t layer, train_role role, const train_tensor *x,
+                                         train_counts *counts);
+const train_tensor *train_gathered(train_build *b, size_t layer, const char *kind, const train_tensor *x, size_t rows,
+                                   size_t cols, const void *index);
 /* An index of n numbers that `fill` makes; owned by the pass. */
 typedef void train_filler(int32_t *index, const train_layer *l, size_t images, size_t channels);
-const void *train_index(train_build *b, size_t layer, size_t n, size_t channels,
-                        train_filler *filler);
+const void *train_index(train_build *b, size_t layer, size_t n, size_t channels, train_filler *filler);
 train_filler train_columns;  /* im2col of a tensor with `channels` columns */
 train_filler train_in_order; /* 0, 1, 2, ...: the same numbers, rows of another length */
 /* d = a b for the operation g, with the model of its operands. */
 void train_product(train_build *b, train_do *g, size_t layer, const train_tensor *x, int x_transposed,
-                   const train_tensor *y, int y_transposed, const train_tensor *bias,
-                   train_counts *counts);
+                   const train_tensor *y, int y_transposed, const train_tensor *bias, train_counts *counts);
 
 /* The model of products of two formats, for a layer. */
-void train_product_model(train_build *b, size_t layer, const mpsim_format *x,
-                         const mpsim_format *y, mpsim_model *m);
+void train_product_model(train_build *b, size_t layer, const mpsim_format *x, const mpsim_format *y, mpsim_model *m);
 
 /* decoder/layers.c, decoder/attention.c */
-train_builder train_embed_forward, train_embed_backward, train_positions_forward,
-    train_positions_backward, train_norm_forward, train_norm_backward, train_activation_forward,
-    train_activation_backward, train_add_forward, train_add_backward;
-train_builder train_heads_forward, train_heads_backward, train_scores_forward,
-    train_scores_backward, train_softmax_forward, train_softmax_backward, train_context_forward,
-    train_context_backward;
+train_builder train_embed_forward, train_embed_backward, train_positions_forward, train_positions_backward,
+    train_norm_forward, train_norm_backward, train_activation_forward, train_activation_backward, train_add_forward,
+    train_add_backward;
+train_builder train_heads_forward, train_heads_backward, train_scores_forward, train_scores_backward,
+    train_softmax_forward, train_softmax_backward, train_context_forward, train_context_backward;
 
 /* decoder/tiles.c: attention in tiles, done. */
 int train_do_tiles(train *t, train_do *d);

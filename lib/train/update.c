@@ -71,8 +71,7 @@ static const char *cause_of(const train *t, const unsigned *found)
 
 /* All gradients unscaled. Does the step overflow, as the scaler's check sees it? *cause comes from the
  * elements, if they say so. */
-static int check(train *t, mpsim_unscale_rule rule, double scale, const char **cause, int *overflows,
-                 char *error)
+static int check(train *t, mpsim_unscale_rule rule, double scale, const char **cause, int *overflows, char *error)
 {
     const train_tensor *x[TRAIN_PARAMS];
     float norms[TRAIN_PARAMS];
@@ -113,8 +112,7 @@ typedef struct update {
     mpsim_rng rng;
 } update;
 
-static int set_update(train *t, const mpsim_optim *all, train_param *p, update *own, train_update *u,
-                      char *error)
+static int set_update(train *t, const mpsim_optim *all, train_param *p, update *own, train_update *u, char *error)
 {
     mpsim_optim *o = &own->optim;
     *o = train_optim_of(all, train_param_place(t, p));
@@ -123,19 +121,20 @@ static int set_update(train *t, const mpsim_optim *all, train_param *p, update *
     const unsigned needs = train_needs(o, &o->param);
     if (!decays(t, p))
         o->weight_decay = 0;
-    own->rng = (mpsim_rng){.seed = t->run->settings.seed,
-                           .stream = train_stream_of_step(t->step, p->name)};
-    *u = (train_update){.param = &p->kept, .grad = &p->grad,
+    own->rng = (mpsim_rng){.seed = t->run->settings.seed, .stream = train_stream_of_step(t->step, p->name)};
+    *u = (train_update){.param = &p->kept,
+                        .grad = &p->grad,
                         .m = needed(needs, TRAIN_NEEDS_M, &p->m),
                         .v = needed(needs, TRAIN_NEEDS_V, &p->v),
                         .vmax = needed(needs, TRAIN_NEEDS_VMAX, &p->vmax),
                         .kahan = needed(needs, TRAIN_NEEDS_KAHAN, &p->kahan),
-                        .optim = o, .step = p->age + 1, .rng = &own->rng,
+                        .optim = o,
+                        .step = p->age + 1,
+                        .rng = &own->rng,
                         .states = train_param_place(t, p)->states};
     const mpsim_status s = mpsim_optim_check(o);
-    return s ? train_fail(error, "%s cannot be updated: variant %s of %s in %s: %s", p->name,
-                          o->variant->name, mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
-                          o->param.name, mpsim_status_string(s))
+    return s ? train_fail(error, "%s cannot be updated: variant %s of %s in %s: %s", p->name, o->variant->name,
+                          mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), o->param.name, mpsim_status_string(s))
              : 0;
 }
 
@@ -174,8 +173,7 @@ static int step_params(train *t, const mpsim_optim *all, update *own, char *erro
     return train_params_refresh(t, error);
 }
 
-static int move(train *t, const train_rules *rules, double scale, double unscaled, train_step *out,
-                char *error)
+static int move(train *t, const train_rules *rules, double scale, double unscaled, train_step *out, char *error)
 {
     float norms[TRAIN_PARAMS];
     gradients context = {t, error};
@@ -197,8 +195,7 @@ static int move(train *t, const train_rules *rules, double scale, double unscale
 int train_apply(train *t, train_step *out, char *error)
 {
     const train_plan *p = t->plan;
-    const train_rules rules = {(mpsim_unscale_rule)p->scaler.unscale, p->clip, p->max_norm,
-                               p->optimizer.variant};
+    const train_rules rules = {(mpsim_unscale_rule)p->scaler.unscale, p->clip, p->max_norm, p->optimizer.variant};
     const double unscaled = train_unscaling_of(&rules, t->scaler.scale).before;
     const char *cause;
     int found;

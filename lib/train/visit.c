@@ -9,8 +9,8 @@ typedef struct visitor {
 static int show(const visitor *v, const char *name, const train_tensor *x, int state, int traced,
                 const train_gemm *product, size_t rank, const size_t *shape)
 {
-    train_item item = {.tensor = (train_tensor *)(uintptr_t)x, .state = state, .traced = traced,
-                       .product = product, .rank = rank};
+    train_item item = {
+        .tensor = (train_tensor *)(uintptr_t)x, .state = state, .traced = traced, .product = product, .rank = rank};
     memcpy(item.name, name, sizeof item.name);
     memcpy(item.shape, shape, rank * sizeof *shape);
     return v->each(&item, v->context);
@@ -35,8 +35,7 @@ static int show_result(const train *t, const train_do *d, const train_result *r,
 {
     char name[2 * TRAIN_NAME] = {0};
     const int micro = is_of_micro_batch(t, r);
-    snprintf(name, sizeof name, "%s%.80s", micro ? "wgrad.micro:" : "",
-             r->name + (micro ? strlen(gradient) : 0));
+    snprintf(name, sizeof name, "%s%.80s", micro ? "wgrad.micro:" : "", r->name + (micro ? strlen(gradient) : 0));
     return show(v, name, r->to, 0, r->traced && !micro, product_of(d), r->rank, r->shape);
 }
 
@@ -147,8 +146,8 @@ static int kept_for_backward(const train_pass *p, const train_tensor *x)
         const train_do *d = p->list[i];
         if (!d->backward && is_made_again(d) && d->x == x && kept_for_backward(p, d->results[0].to))
             return 1;
-        if (d->backward && (d->x == x || d->y == x || d->mean == x || d->inverse == x ||
-                            d->gemm.a == x || d->gemm.b == x || tiles_read(d->tiles, x)))
+        if (d->backward && (d->x == x || d->y == x || d->mean == x || d->inverse == x || d->gemm.a == x ||
+                            d->gemm.b == x || tiles_read(d->tiles, x)))
             return 1;
     }
     return 0;
@@ -170,8 +169,8 @@ void train_measure_bytes(const train *t, train_bytes *b)
         if (train_param_place(t, &t->params[i])->muon && !t->params[i].bias)
             o = (mpsim_optim){.algorithm = MPSIM_OPTIM_SGD, .momentum = t->plan->muon.momentum};
         train_param_matrices(t, &t->params[i], &o);
-        train_bytes_add(b, train_param_place(t, &t->params[i]), t->plan->master,
-                        &o, (uint64_t)kept->rows * kept->cols, 0);
+        train_bytes_add(b, train_param_place(t, &t->params[i]), t->plan->master, &o, (uint64_t)kept->rows * kept->cols,
+                        0);
         if (train_micro_batches(&t->run->settings) > 1)
             b->gradients += bytes_of(&t->params[i].sums[0]);
     }

@@ -14,8 +14,7 @@ void train_windows(const train *t, uint32_t micro, uint32_t rank, size_t *starts
     const uint64_t stream = train_stream("text windows");
     const uint64_t first = ((t->step * d->accumulate + micro) * d->ranks + rank) * s->batch;
     for (uint32_t b = 0; b < s->batch; b++)
-        starts[b] = (size_t)share_of(mpsim_rng_word(s->seed, stream, first + b),
-                                     t->text->trained - d->context);
+        starts[b] = (size_t)share_of(mpsim_rng_word(s->seed, stream, first + b), t->text->trained - d->context);
 }
 
 size_t train_windows_held(const train_text *x, const train_settings *s)
@@ -28,17 +27,16 @@ int train_text_check(const train_text *x, const train_settings *s, char *error)
 {
     const train_decoder *d = &s->decoder;
     if (strcmp(x->name, d->text) != 0 || x->digest != d->text_digest)
-        return train_fail(error, "text '%.63s' (digest %016llx) is not that of the run, '%.63s' (%016llx)",
-                          x->name, (unsigned long long)x->digest, d->text,
-                          (unsigned long long)d->text_digest);
+        return train_fail(error, "text '%.63s' (digest %016llx) is not that of the run, '%.63s' (%016llx)", x->name,
+                          (unsigned long long)x->digest, d->text, (unsigned long long)d->text_digest);
     if (x->vocabulary > d->vocabulary)
         return train_fail(error, "text '%.63s': tokens to %lu, the vocabulary is %lu", x->name,
                           (unsigned long)x->vocabulary - 1, (unsigned long)d->vocabulary);
     if (x->trained <= d->context)
-        return train_fail(error, "text '%.63s': %zu tokens to train on are too few for a context of %lu",
-                          x->name, x->trained, (unsigned long)d->context);
+        return train_fail(error, "text '%.63s': %zu tokens to train on are too few for a context of %lu", x->name,
+                          x->trained, (unsigned long)d->context);
     if (d->validation && x->held <= d->context)
-        return train_fail(error, "text '%.63s': %zu tokens held back are too few for a context of %lu",
-                          x->name, x->held, (unsigned long)d->context);
+        return train_fail(error, "text '%.63s': %zu tokens held back are too few for a context of %lu", x->name,
+                          x->held, (unsigned long)d->context);
     return 0;
 }

@@ -44,13 +44,12 @@ typedef struct answer {
 
 static unsigned ieee_underflow(const answer *a, uint32_t random)
 {
-    const unsigned tiny =
-        mpsim_arith_tiny(&a->o, a->operand[0], a->operand[1], a->operand[2], random);
+    const unsigned tiny = mpsim_arith_tiny(&a->o, a->operand[0], a->operand[1], a->operand[2], random);
     return element_ieee_underflow(a->flags, tiny);
 }
 
-static void calculate(answer *a, const target *t, const calculation *c, const mpsim_format *operands,
-                      const double *x, uint64_t seed)
+static void calculate(answer *a, const target *t, const calculation *c, const mpsim_format *operands, const double *x,
+                      uint64_t seed)
 {
     const mpsim_format *f = operands ? operands : &t->format;
     mpsim_rounding nearest;
@@ -64,10 +63,8 @@ static void calculate(answer *a, const target *t, const calculation *c, const mp
     }
     const uint32_t random = mpsim_rng_word(seed, 0, 0);
     a->code = c->is_function
-                  ? mpsim_function_apply(c->function, f, &t->format, &a->o.rounding, a->operand[0],
-                                         random, &a->flags)
-                  : mpsim_arith_apply(&a->o, a->operand[0], a->operand[1], a->operand[2], random,
-                                      &a->flags);
+                  ? mpsim_function_apply(c->function, f, &t->format, &a->o.rounding, a->operand[0], random, &a->flags)
+                  : mpsim_arith_apply(&a->o, a->operand[0], a->operand[1], a->operand[2], random, &a->flags);
     if (!c->is_function)
         a->flags |= ieee_underflow(a, random);
     a->result = mpsim_decode(&t->format, a->code);
@@ -103,8 +100,7 @@ static json_t *answer_json(const answer *a)
     json_object_set_new(v, "operation", json_string(a->what->name));
     json_object_set_new(v, "format", json_string(a->t->format.name));
     json_object_set_new(v, "preset", json_string(a->t->preset));
-    json_object_set_new(v, "round", json_string(mpsim_round_mode_name(
-                                        (mpsim_round_mode)a->o.rounding.mode)));
+    json_object_set_new(v, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)a->o.rounding.mode)));
     json_object_set_new(v, "operand_format", json_string(a->o.operand[0].name));
     json_object_set_new(v, "operands", operands);
     json_object_set_new(v, "result", json_of_double(a->result));
@@ -147,8 +143,7 @@ static int print_text(const answer *answers, size_t n, FILE *to)
  * number of words, or -1 after a message. */
 enum { WORDS_MOST = 64, WORD_SIZE = 64, FORMATS_MOST = 64 };
 
-static int hide_numbers(char *words[WORDS_MOST + 1], char hidden[WORDS_MOST][WORD_SIZE], int argc,
-                        char **argv)
+static int hide_numbers(char *words[WORDS_MOST + 1], char hidden[WORDS_MOST][WORD_SIZE], int argc, char **argv)
 {
     if (argc > WORDS_MOST) {
         (void)fail(EXIT_USAGE, "calc: too many words");
@@ -156,8 +151,8 @@ static int hide_numbers(char *words[WORDS_MOST + 1], char hidden[WORDS_MOST][WOR
     }
     for (int i = 0; i < argc; i++) {
         const char *s = argv[i];
-        const int number = s[0] == '-' && (strchr("0123456789.", s[1]) || strcmp(s, "-inf") == 0 ||
-                                           strcmp(s, "-nan") == 0);
+        const int number = s[0] == '-' &&
+                           (strchr("0123456789.", s[1]) || strcmp(s, "-inf") == 0 || strcmp(s, "-nan") == 0);
         words[i] = argv[i];
         if (number && s[1] && strlen(s) + 2 < WORD_SIZE) {
             snprintf(hidden[i], WORD_SIZE, " %s", s);
@@ -181,8 +176,10 @@ static const char one_format[] = "calc: the result of a file is a file of one fo
 static int check_files(const report_options *form, const char *formats, const char *file)
 {
     if (!form->path)
-        return fail(EXIT_USAGE, "calc: '%s' is not a number of binary64, inf or nan; the result of a file is a file: "
-                                "--output FILE", file);
+        return fail(EXIT_USAGE,
+                    "calc: '%s' is not a number of binary64, inf or nan; the result of a file is a file: "
+                    "--output FILE",
+                    file);
     if (form->json)
         return fail(EXIT_USAGE, "calc: --json is for numbers; the result of a file is a file");
     return formats ? 0 : fail(EXIT_USAGE, one_format);
@@ -238,8 +235,9 @@ int cmd_calc(const command *self, int argc, char **argv)
     mpsim_format f;
     target_list targets = {0};
     if (first == argc || calculation_parse(&what, argv[first]))
-        return fail(EXIT_USAGE, "calc: the operation is convert, add, sub, mul, div, sqrt, fma, exp, log or "
-                                "tanh%s%s",
+        return fail(EXIT_USAGE,
+                    "calc: the operation is convert, add, sub, mul, div, sqrt, fma, exp, log or "
+                    "tanh%s%s",
                     first < argc ? ", not " : "", first < argc ? argv[first] : "");
     if (operands && mpsim_format_parse(&f, operands) != MPSIM_OK)
         return fail(EXIT_USAGE, "calc: --operands: '%s' is not a format", operands);
@@ -250,7 +248,7 @@ int cmd_calc(const command *self, int argc, char **argv)
         !(code = target_list_make(&targets, &to, "calc", default_formats)) &&
         !(code = file && targets.count != 1 ? fail(EXIT_USAGE, one_format) : 0))
         code = file ? calculate_files(&what, &targets.items[0], operands ? &f : NULL, to.seed, given, form.path)
-                     : calculate_numbers(&what, &targets, operands ? &f : NULL, given, to.seed, &form);
+                    : calculate_numbers(&what, &targets, operands ? &f : NULL, given, to.seed, &form);
     target_list_clear(&targets);
     return code;
 }

@@ -19,7 +19,7 @@ typedef struct operand {
     trace *t; /* NULL: a number */
     double number;
     elements e;
-    size_t *partners; /* of a file: its tensor for each of the result */
+    size_t *partners;     /* of a file: its tensor for each of the result */
     unsigned char *codes; /* a piece, in the operands' format */
 } operand;
 
@@ -167,9 +167,9 @@ static void apply_function(job *j, const mpsim_rng *rng, size_t n)
     const size_t from = mpsim_format_code_bytes(&j->o.operand[0]), to = mpsim_format_code_bytes(&j->o.result);
     for (size_t k = 0; k < n; k++) {
         unsigned flags;
-        const uint64_t code = mpsim_function_apply(
-            j->what->function, &j->o.operand[0], &j->o.result, &j->o.rounding, element_code(j->operands[0].codes, from, k),
-            mpsim_rng_word(rng->seed, rng->stream, rng->index + k), &flags);
+        const uint64_t code = mpsim_function_apply(j->what->function, &j->o.operand[0], &j->o.result, &j->o.rounding,
+                                                   element_code(j->operands[0].codes, from, k),
+                                                   mpsim_rng_word(rng->seed, rng->stream, rng->index + k), &flags);
         element_put_code(j->result, to, k, code);
         j->counts.inexact += (flags & MPSIM_FLAG_INEXACT) != 0;
         j->counts.underflow += (flags & MPSIM_FLAG_UNDERFLOW) != 0;

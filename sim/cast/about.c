@@ -22,15 +22,17 @@ static void put(pairs *p, const char *key, char *text)
 static void describe(pairs *p, const quantise_options *o, const quantised *q)
 {
     char key[8192 + 64];
-    quant_description d = {.rank = q->g->tensor.rank, .block_rows = quant_side(q->g->block_rows, QUANT_ANY),
-                           .block_cols = quant_side(q->g->block_cols, QUANT_ANY), .columns = o->columns,
+    quant_description d = {.rank = q->g->tensor.rank,
+                           .block_rows = quant_side(q->g->block_rows, QUANT_ANY),
+                           .block_cols = quant_side(q->g->block_cols, QUANT_ANY),
+                           .columns = o->columns,
                            .swizzled = q->g->swizzled,
-                           .tensor_scale = q->has[QUANT_TENSOR_SCALE], .transform = o->how->transform};
+                           .tensor_scale = q->has[QUANT_TENSOR_SCALE],
+                           .transform = o->how->transform};
     snprintf(d.layout, sizeof d.layout, "%s", q->g->form->layout);
     snprintf(d.recipe, sizeof d.recipe, "%s", o->how->block.name);
     snprintf(d.element, sizeof d.element, "%s", o->how->block.element);
-    snprintf(d.scale, sizeof d.scale, "%s",
-             strcmp(q->g->form->scale, "binary32") == 0 ? "binary32" : o->how->scale);
+    snprintf(d.scale, sizeof d.scale, "%s", strcmp(q->g->form->scale, "binary32") == 0 ? "binary32" : o->how->scale);
     memcpy(d.shape, q->g->tensor.sides, d.rank * sizeof *d.shape);
     snprintf(key, sizeof key, QUANT_KEY "%s", q->name);
     put(p, key, quant_describe(&d));
@@ -69,10 +71,10 @@ static json_t *torchao_data(const quantise_options *o, const quantised *q)
     const char *type = q->g->form->type, *dtype = torch_name(q->x->format);
     const json_int_t rows = (json_int_t)q->g->block_rows, cols = (json_int_t)q->g->block_cols;
     if (strcmp(type, "MXTensor") == 0)
-        return json_pack("{s:o, s:I, s:o, s:{s:s, s:s}, s:n, s:b}", "elem_dtype", torchao_element(o->how->block.element),
-                         "block_size", cols, "orig_dtype", torch_dtype(dtype), "kernel_preference", "_type",
-                         "KernelPreference", "_data", "EMULATED", "act_quant_kwargs", "is_swizzled_scales",
-                         q->g->swizzled);
+        return json_pack("{s:o, s:I, s:o, s:{s:s, s:s}, s:n, s:b}", "elem_dtype",
+                         torchao_element(o->how->block.element), "block_size", cols, "orig_dtype", torch_dtype(dtype),
+                         "kernel_preference", "_type", "KernelPreference", "_data", "EMULATED", "act_quant_kwargs",
+                         "is_swizzled_scales", q->g->swizzled);
     if (strcmp(type, "NVFP4Tensor") == 0)
         return json_pack("{s:b, s:b, s:n, s:I, s:o}", "is_swizzled_scales", q->g->swizzled, "use_triton_kernel", 0,
                          "act_quant_kwargs", "block_size", cols, "orig_dtype", torch_dtype(dtype));
@@ -84,8 +86,8 @@ static json_t *torchao_data(const quantise_options *o, const quantised *q)
 static char *torchao_text(const quantise_options *o, const quantised *q)
 {
     json_t *v = q->kept || q->copy ? json_pack("{s:s}", "_type", "Tensor")
-                        : json_pack("{s:s, s:o, s:[s, s]}", "_type", q->g->form->type, "_data", torchao_data(o, q),
-                                    "_tensor_data_names", "qdata", "scale");
+                                   : json_pack("{s:s, s:o, s:[s, s]}", "_type", q->g->form->type, "_data",
+                                               torchao_data(o, q), "_tensor_data_names", "qdata", "scale");
     if (v && q->has[QUANT_TENSOR_SCALE])
         json_array_insert_new(json_object_get(v, "_tensor_data_names"), 0, json_string("per_tensor_scale"));
     char *text = v ? json_dumps(v, 0) : NULL;

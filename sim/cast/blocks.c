@@ -62,8 +62,12 @@ static int quantise(quantised *q, const explain_blocks *b)
     q->scale_codes = codes + n;
     for (size_t i = 0; i < n; i++)
         q->x[i] = (float)b->x[i].value;
-    const mpsim_blocks out = {.codes = q->codes, .values = q->values, .scale_codes = q->scale_codes,
-                              .scales = q->scales, .inverses = q->inverses, .amax = q->amax};
+    const mpsim_blocks out = {.codes = q->codes,
+                              .values = q->values,
+                              .scale_codes = q->scale_codes,
+                              .scales = q->scales,
+                              .inverses = q->inverses,
+                              .amax = q->amax};
     if (b->recipe->transform)
         (void)mpsim_hadamard_groups(q->x, n, b->recipe->transform, b->seed);
     return mpsim_block_quantize(r, q->x, 1, n, b->amax, b->recipe->given, &rng, &out, &q->tensor) == MPSIM_OK ? 0 : -1;

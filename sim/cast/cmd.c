@@ -69,9 +69,10 @@ static const mpsim_format *output_format(const plain_options *p, int widen)
     if (p->npy ? trace_npy_descr(f) != NULL : trace_safetensors_dtype(f) != NULL)
         return f;
     const int other = p->npy ? trace_safetensors_dtype(f) != NULL : trace_npy_descr(f) != NULL;
-    fail(EXIT_USAGE, "cast: %s has no dtype in %s files: use --widen%s", f->name,
-         p->npy ? "npy" : "safetensors", !other ? "" : p->npy ? ", or write safetensors"
-                                                              : ", or write npy");
+    fail(EXIT_USAGE, "cast: %s has no dtype in %s files: use --widen%s", f->name, p->npy ? "npy" : "safetensors",
+         !other   ? ""
+         : p->npy ? ", or write safetensors"
+                  : ", or write npy");
     return NULL;
 }
 
@@ -126,10 +127,19 @@ static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
         return fail(EXIT_USAGE, "cast: --quantised: '%s' is not a layout; there are%s", layout, all);
     }
     if (r->transform && !o->widen && strcmp(layout, "plain") != 0)
-        return fail(EXIT_USAGE, "cast: %s: the layout %s cannot say that its numbers are behind a transform: plain can, and "
-                                "--widen undoes it", r->block.name, layout);
-    *j = (recipe_job){.o = {.how = r, .layout = layout, .swizzled = swizzled, .columns = columns, .widen = o->widen,
-                            .npy = npy, .only = o->only || npy, .seed = o->to.seed, .keep = &o->keep}};
+        return fail(EXIT_USAGE,
+                    "cast: %s: the layout %s cannot say that its numbers are behind a transform: plain can, and "
+                    "--widen undoes it",
+                    r->block.name, layout);
+    *j = (recipe_job){.o = {.how = r,
+                            .layout = layout,
+                            .swizzled = swizzled,
+                            .columns = columns,
+                            .widen = o->widen,
+                            .npy = npy,
+                            .only = o->only || npy,
+                            .seed = o->to.seed,
+                            .keep = &o->keep}};
     return 0;
 }
 
@@ -137,8 +147,7 @@ static void print_recipe(const recipe_job *j)
 {
     char path[4096], n[32];
     printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->o.path), j->r.quantised,
-           text_plural(j->r.quantised), text_count(n, j->r.elements), text_plural(j->r.elements),
-           j->o.how->block.name);
+           text_plural(j->r.quantised), text_count(n, j->r.elements), text_plural(j->r.elements), j->o.how->block.name);
     if (j->o.columns)
         printf(" along columns");
     if (j->o.widen)
@@ -161,8 +170,9 @@ static int check_options(const options *o, int operands)
         if (!o->to.formats || operands || layout || o->widen)
             return fail(EXIT_USAGE, "cast: --explain needs --format, and takes no file, --to or --widen");
         if (o->quantised || o->order || o->axis || o->transform || o->keep.count)
-            return fail(EXIT_USAGE, "cast: --quantised, --scale-order, --axis, --rht and --keep are not for --explain; a recipe "
-                                    "says the transform itself, as nvfp4:rht16");
+            return fail(EXIT_USAGE,
+                        "cast: --quantised, --scale-order, --axis, --rht and --keep are not for --explain; a recipe "
+                        "says the transform itself, as nvfp4:rht16");
         return 0;
     }
     if (o->explain.from || o->explain.tensor_amax || o->explain.json)
@@ -173,8 +183,10 @@ static int check_options(const options *o, int operands)
     if (layout && strcmp(layout, "npy") != 0 && strcmp(layout, "safetensors") != 0)
         return fail(EXIT_USAGE, "cast: --to is 'safetensors' or 'npy', not '%s'", layout);
     if (!layout && (text_ends_with(path, ".npz") || text_ends_with(path, ".pt") || text_ends_with(path, ".bin")))
-        return fail(EXIT_USAGE, "cast: '%s': safetensors and npy are written; name the file so, or "
-                                "say --to", path);
+        return fail(EXIT_USAGE,
+                    "cast: '%s': safetensors and npy are written; name the file so, or "
+                    "say --to",
+                    path);
     return 0;
 }
 
@@ -266,8 +278,10 @@ static int cast(const options *o, char **operands, int n)
     if (code == 0)
         return cast_recipe_files(&j, &r, operands, n);
     if (o->quantised || o->order || o->axis || o->transform || o->keep.count)
-        return fail(EXIT_USAGE, "cast: --quantised, --scale-order, --axis, --rht and --keep go with a block recipe; '%s' "
-                                "is a format", o->to.formats);
+        return fail(EXIT_USAGE,
+                    "cast: --quantised, --scale-order, --axis, --rht and --keep go with a block recipe; '%s' "
+                    "is a format",
+                    o->to.formats);
     return cast_format(&j, operands, n);
 }
 
@@ -279,8 +293,7 @@ int cmd_cast(const command *self, int argc, char **argv)
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
         {'f', "format", OPTION_STRING, &o.to.formats, "FORMAT",
          "the format, as e4m3 or e4m3@cuda, or a block recipe, as mxfp8:rceil"},
-        {'s', "scale", OPTION_STRING, &o.to.scales, "S",
-         "multiply by S first, as 1024 or 2^16 (default 1)"},
+        {'s', "scale", OPTION_STRING, &o.to.scales, "S", "multiply by S first, as 1024 or 2^16 (default 1)"},
         TARGET_OPTION_ROWS(o.to),
         {0, "Block recipes", OPTION_HEADING, NULL, NULL, NULL},
         {0, "quantised", OPTION_STRING, &o.quantised, "LAYOUT",
@@ -311,8 +324,7 @@ int cmd_cast(const command *self, int argc, char **argv)
          "write only what --match and --kind select, and no integers; npy always does"},
         {0, "to", OPTION_STRING, &o.layout, "LAYOUT",
          "safetensors or npy (default: npy if FILE ends in .npy, else safetensors)"},
-        {0, "widen", OPTION_FLAG, &o.widen, NULL,
-         "write the rounded values as float32 (float64 where needed)"},
+        {0, "widen", OPTION_FLAG, &o.widen, NULL, "write the rounded values as float32 (float64 where needed)"},
         THREADS_OPTION_ROW(o.form, "; the file does not depend on it"),
         {'q', "quiet", OPTION_FLAG, &o.quiet, NULL, "no summary and no notes"},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
@@ -320,8 +332,7 @@ int cmd_cast(const command *self, int argc, char **argv)
     if (code < 0) {
         if (o.quiet)
             note_quiet();
-        if (!(code = check_options(&o, argc - first)) &&
-            !(code = report_options_threads(&o.form, "cast"))) {
+        if (!(code = check_options(&o, argc - first)) && !(code = report_options_threads(&o.form, "cast"))) {
             o.explain.to = o.to;
             o.explain.path = o.path;
             code = o.explain.numbers ? explain_run(&o.explain) : cast(&o, argv + first, argc - first);

@@ -71,8 +71,8 @@ static void print_some(uint64_t tensors, uint64_t elements, const char *what)
 {
     char a[32], b[32];
     if (tensors)
-        printf("; %s tensor%s of %s element%s %s", text_count(a, tensors), text_plural(tensors), text_count(b, elements),
-               text_plural(elements), what);
+        printf("; %s tensor%s of %s element%s %s", text_count(a, tensors), text_plural(tensors),
+               text_count(b, elements), text_plural(elements), what);
 }
 
 void contents_print(const contents *c)

@@ -5,15 +5,15 @@
 #include "../cli/input.h"
 
 typedef struct content {
-    size_t index;    /* of the tensor in the trace                          */
-    int copied;      /* `copy` is written: the tensor itself, or one of its parts */
+    size_t index; /* of the tensor in the trace                          */
+    int copied;   /* `copy` is written: the tensor itself, or one of its parts */
     trace_copy copy;
 } content;
 
 typedef struct contents {
     content *items; /* in the order of the trace */
     size_t n;
-    size_t copies;                            /* tensors that are copied, and their elements           */
+    size_t copies; /* tensors that are copied, and their elements           */
     uint64_t copied_elements;
     uint64_t unselected, unselected_elements; /* with `only`: what --match or --kind leaves out        */
     uint64_t no_numbers;                      /* with `only`: selected, without floating-point numbers */

@@ -108,8 +108,7 @@ static void run_wide(const converter *c, const mpsim_rng *rng, void *to, const v
     }
 }
 
-void converter_run(const converter *c, const mpsim_rng *rng, void *to, const void *from, size_t n,
-                   mpsim_counts *counts)
+void converter_run(const converter *c, const mpsim_rng *rng, void *to, const void *from, size_t n, mpsim_counts *counts)
 {
     const size_t in = mpsim_format_code_bytes(c->source), out = mpsim_format_code_bytes(c->out);
     mpsim_rng at = *rng;

@@ -78,8 +78,7 @@ static int explain_format(explaining *e, const char *name)
     to.formats = name;
     if (e->o->tensor_amax)
         return fail(EXIT_USAGE, "cast: --tensor-amax is for recipes of NVFP4");
-    if (!(code = target_list_make(&targets, &to, "cast", NULL)) &&
-        !(code = parse_from(&from, e->o->from, "binary64")))
+    if (!(code = target_list_make(&targets, &to, "cast", NULL)) && !(code = parse_from(&from, e->o->from, "binary64")))
         code = element_list(&x, &n, "cast", "--explain", &from, e->o->numbers);
     for (size_t i = 0; i < targets.count && !code; i++) {
         target one = targets.items[i];

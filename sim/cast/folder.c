@@ -67,7 +67,8 @@ static int make_folders(char *path)
         *p = '\0';
         const int bad = mkdir(path, 0777) && errno != EEXIST;
         if (bad)
-            return fail(EXIT_IO, "%s: cannot make this folder: %s", escape_text(name, sizeof name, path), text_error(errno));
+            return fail(EXIT_IO, "%s: cannot make this folder: %s", escape_text(name, sizeof name, path),
+                        text_error(errno));
         *p = '/';
     }
     return 0;

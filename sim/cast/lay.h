@@ -15,10 +15,10 @@ typedef struct laid {
     block_part t;
     int transposed;
     const unsigned char *codes;
-    const unsigned char *scale_codes; /* of the recipe's blocks, in the order of the lines     */
-    const float *scales;              /* the same as numbers; scale_codes is NULL then         */
+    const unsigned char *scale_codes;  /* of the recipe's blocks, in the order of the lines     */
+    const float *scales;               /* the same as numbers; scale_codes is NULL then         */
     uint64_t block_lines, block_codes; /* of the recipe: lines of a block, codes of one in it  */
-    unsigned char *room;              /* for as many bytes as lay_room says                    */
+    unsigned char *room;               /* for as many bytes as lay_room says                    */
 } laid;
 
 /* lay_room -- of a tile of so many elements. */

@@ -8,10 +8,10 @@
 /* X = |x scale|; q, S and nu as in mpsim/round.h. */
 typedef struct choice {
     mpsim_rounding r;
-    double scaled;       /* x scale                                                          */
-    double read;         /* x as the route of the preset reads it: by way of binary32        */
-    int about;           /* it is not a number of binary64, but near it                      */
-    int finite;          /* not zero, not Inf, not NaN: the rest holds                       */
+    double scaled; /* x scale                                                          */
+    double read;   /* x as the route of the preset reads it: by way of binary32        */
+    int about;     /* it is not a number of binary64, but near it                      */
+    int finite;    /* not zero, not Inf, not NaN: the rest holds                       */
     int q;
     double s, nu;        /* S and nu                                                         */
     double below, above; /* S 2^q and (S + 1) 2^q, with the sign of x                        */
@@ -87,15 +87,13 @@ static const char *decision(char *out, size_t size, const choice *c)
     else if (c->nu == 0)
         snprintf(out, size, "exact");
     else if (c->r.mode >= MPSIM_ROUND_STOCHASTIC_A)
-        snprintf(out, size, "random bits %" PRIu32 " of 2^%d: %s", n < 32 ? c->random >> (32 - n) : c->random,
-                 n, side);
+        snprintf(out, size, "random bits %" PRIu32 " of 2^%d: %s", n < 32 ? c->random >> (32 - n) : c->random, n, side);
     else if (c->r.mode > MPSIM_ROUND_NEAREST_AWAY)
         snprintf(out, size, "%s", side);
     else if (c->r.by_field && c->away && c->nu < 0.5)
         snprintf(out, size, "by the exponent field of a subnormal number: %s", side);
     else if (c->nu == 0.5)
-        snprintf(out, size, "a tie: %s%s", side,
-                 c->r.mode == MPSIM_ROUND_NEAREST_EVEN ? ", to the even code" : "");
+        snprintf(out, size, "a tie: %s%s", side, c->r.mode == MPSIM_ROUND_NEAREST_EVEN ? ", to the even code" : "");
     else
         snprintf(out, size, "%s the middle: %s", c->nu < 0.5 ? "below" : "above", side);
     return out;
@@ -130,8 +128,8 @@ void explain_number_text(const explain_number *n, FILE *to)
     if (c.finite && c.nu != 0) {
         print_candidate(to, "below", f, c.below);
         print_candidate(to, "above", f, c.above);
-        fprintf(to, "  between    %s%.9g of the way, in magnitude, in units of 2^%d\n", c.about ? "about " : "",
-                c.nu, c.q);
+        fprintf(to, "  between    %s%.9g of the way, in magnitude, in units of 2^%d\n", c.about ? "about " : "", c.nu,
+                c.q);
     }
     fprintf(to, "  rounding   %s: %s%s\n", mpsim_round_mode_name((mpsim_round_mode)c.r.mode),
             decision(text, sizeof text, &c), overflow(beyond, sizeof beyond, &c, f));

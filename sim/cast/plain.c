@@ -126,8 +126,8 @@ static const char *ml_dtypes_name(const mpsim_format *f)
 static void print_summary(const job *j)
 {
     char path[4096], n[32];
-    printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->path), j->cast, text_plural(j->cast),
-           text_count(n, j->elements), text_plural(j->elements), j->c.to->label);
+    printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->path), j->cast,
+           text_plural(j->cast), text_count(n, j->elements), text_plural(j->elements), j->c.to->label);
     if (j->c.out != &j->c.to->format)
         printf(" in %s", j->c.out->name);
     contents_print(&j->all);
@@ -145,21 +145,26 @@ static void note_bare(const job *j)
 {
     const uint64_t n = j->bare;
     if (n && j->codes)
-        note("%" PRIu64 " tensor%s of E8M0 in no layout that is known: if they are scales, what lies beside them is cast as "
-             "bare codes, without them", n, text_plural(n));
+        note("%" PRIu64
+             " tensor%s of E8M0 in no layout that is known: if they are scales, what lies beside them is cast as "
+             "bare codes, without them",
+             n, text_plural(n));
 }
 
 int plain_file(const plain_options *o, uint64_t seed, const input *in, trace *t, const char *file, const char *path)
 {
     char name[512];
-    job j = {.o = o, .path = path,
+    job j = {.o = o,
+             .path = path,
              .c = {.to = o->to, .out = o->out, .seed = seed, .row_major = !o->npy, .counted = o->summary}};
     int code = contents_of(&j.all, in, t, file, o->only);
     for (size_t i = 0; i < trace_count(t); i++)
         count_bare(&j, trace_at(t, i));
     if (!code && o->npy && j.all.n != 1)
-        code = fail(EXIT_USAGE, "cast: an npy file holds one array, but %zu of '%s' are selected: use --match, or write "
-                                "safetensors", j.all.n, escape_text(name, sizeof name, trace_path(t)));
+        code = fail(EXIT_USAGE,
+                    "cast: an npy file holds one array, but %zu of '%s' are selected: use --match, or write "
+                    "safetensors",
+                    j.all.n, escape_text(name, sizeof name, trace_path(t)));
     if (!code && !(code = set_order(&j, t)) && !(code = write_file(&j, t))) {
         contents_note(&j.all);
         note_bare(&j);

@@ -40,9 +40,9 @@ static int is_kept(const quantise_options *o, const trace_tensor *x)
 static int no_place(const job *j, const quantised *q, const char *why)
 {
     char name[512], shape[512], path[512];
-    return fail(EXIT_DATA, "%s: tensor '%s' of shape %s under %s: %s",
-                escape_text(path, sizeof path, trace_path(j->t)), escape_text(name, sizeof name, q->name),
-                shape_text(shape, sizeof shape, q->x), j->o->how->block.name, why);
+    return fail(EXIT_DATA, "%s: tensor '%s' of shape %s under %s: %s", escape_text(path, sizeof path, trace_path(j->t)),
+                escape_text(name, sizeof name, q->name), shape_text(shape, sizeof shape, q->x), j->o->how->block.name,
+                why);
 }
 
 /* The parts of a tensor in the layout. */
@@ -56,14 +56,16 @@ static int place(const job *j, quantised *q, const quant_form *f)
                           j->o->columns ? b->block_rows : b->block_cols, j->o->swizzled, why, sizeof why))
         return no_place(j, q, why);
     for (quant_part p = 0; p < QUANT_PARTS; p++) {
-        q->has[p] = p != QUANT_TENSOR_SCALE || (f->tensor_scale != QUANT_NONE &&
-                                                (f->tensor_scale != QUANT_MAYBE || j->o->how->tensor_scale));
+        q->has[p] = p != QUANT_TENSOR_SCALE ||
+                    (f->tensor_scale != QUANT_NONE && (f->tensor_scale != QUANT_MAYBE || j->o->how->tensor_scale));
         if (!q->has[p])
             continue;
         const int n = quant_part_name(f, p, q->name, name, sizeof name);
         if (n < 0 || (size_t)n >= sizeof name)
-            return no_place(j, q, n >= 0 ? "its name is too long" : f->sibling ? "names of this layout end in '.weight'"
-                                                                             : "names of this layout have a '.'");
+            return no_place(j, q,
+                            n >= 0       ? "its name is too long"
+                            : f->sibling ? "names of this layout end in '.weight'"
+                                         : "names of this layout have a '.'");
         if (!(q->names[p] = strdup(name)))
             return fail(EXIT_IO, "out of memory");
     }
@@ -79,7 +81,8 @@ static int choose_form(const quantise_options *o, const quant_form **f)
         return 0;
     *f = quant_form_find(o->layout, b->element, o->how->scale, o->columns ? b->block_cols : b->block_rows,
                          o->columns ? b->block_rows : b->block_cols, o->how->tensor_scale, why, sizeof why);
-    if (*f && o->columns && b->block_rows > 1 && (*f)->block_rows == 1) { /* square blocks: the form of columns, if any */
+    if (*f && o->columns && b->block_rows > 1 &&
+        (*f)->block_rows == 1) { /* square blocks: the form of columns, if any */
         const quant_form *turned = quant_form_find(o->layout, b->element, o->how->scale, b->block_cols, 1,
                                                    o->how->tensor_scale, NULL, 0);
         *f = turned ? turned : *f;
@@ -99,8 +102,11 @@ static int add(job *j, const content *c, const quant_form *f)
 {
     quantised *q = &j->q[j->n++];
     const trace_tensor *x = c->copied ? &c->copy.tensor : trace_at(j->t, c->index);
-    *q = (quantised){.index = c->index, .x = x, .copy = c->copied ? &c->copy : NULL,
-                     .kept = !c->copied && is_kept(j->o, x), .has = {1, 0, 0}};
+    *q = (quantised){.index = c->index,
+                     .x = x,
+                     .copy = c->copied ? &c->copy : NULL,
+                     .kept = !c->copied && is_kept(j->o, x),
+                     .has = {1, 0, 0}};
     q->name = x->name[0] == '\0' && !j->o->npy ? "tensor" : x->name; /* an npy or raw file has no names */
     if (c->copied)
         return 0;
@@ -215,7 +221,8 @@ static int copy(const job *j, const quantised *q, trace_error *error)
 static int copy_in_rows(const job *j, const quantised *q, trace_error *error)
 {
     const size_t bytes = (size_t)(q->copy->units * q->copy->width);
-    unsigned char *stored = array_memory(q->copy->units, q->copy->width), *rows = array_memory(q->copy->units, q->copy->width);
+    unsigned char *stored = array_memory(q->copy->units, q->copy->width),
+                  *rows = array_memory(q->copy->units, q->copy->width);
     int result = stored && rows ? trace_copy_units(j->t, q->copy, 0, stored, (size_t)q->copy->units, error)
                                 : trace_no_memory(j->t, error);
     if (!result) {
@@ -248,9 +255,16 @@ static int keep(const job *j, const quantised *q, const elements *from, trace_er
 static int quantise(job *j, const quantised *q, const elements *from, trace_error *error)
 {
     const uint64_t cols = q->x->shape[q->x->rank - 1];
-    quantising one = {.how = j->o->how, .columns = j->o->columns, .seed = j->o->seed,
-                      .stream = tensor_stream(j->t, q->x), .g = q->g, .from = from, .rows = q->x->count / cols,
-                      .cols = cols, .to = j->to, .counted = j->o->counted};
+    quantising one = {.how = j->o->how,
+                      .columns = j->o->columns,
+                      .seed = j->o->seed,
+                      .stream = tensor_stream(j->t, q->x),
+                      .g = q->g,
+                      .from = from,
+                      .rows = q->x->count / cols,
+                      .cols = cols,
+                      .to = j->to,
+                      .counted = j->o->counted};
     memcpy(one.at, q->at, sizeof one.at);
     if (tiles_run(&one, error))
         return -1;
@@ -298,8 +312,10 @@ int quantise_file(const quantise_options *o, const input *in, trace *t, quantise
     memset(r, 0, sizeof *r);
     int code = select_tensors(&j, in);
     if (!code && o->npy && j.n != 1)
-        code = fail(EXIT_USAGE, "cast: an npy file holds one array, but %zu of '%s' are selected: use --match, or write "
-                                "safetensors", j.n, escape_text(name, sizeof name, trace_path(t)));
+        code = fail(EXIT_USAGE,
+                    "cast: an npy file holds one array, but %zu of '%s' are selected: use --match, or write "
+                    "safetensors",
+                    j.n, escape_text(name, sizeof name, trace_path(t)));
     if (!code && r->quantised == 0 && !o->may_be_none)
         code = fail(EXIT_DATA, "%s: no tensor of two dimensions or more to quantise",
                     escape_text(name, sizeof name, trace_path(t)));

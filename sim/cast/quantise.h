@@ -37,8 +37,8 @@ typedef struct quantised {
     const char *name;
     const trace_copy *copy; /* NULL: it is not copied */
     int kept;
-    quant_geometry *g;     /* NULL: kept, or values */
-    int has[QUANT_PARTS];  /* which parts there are; of what has no geometry the first */
+    quant_geometry *g;    /* NULL: kept, or values */
+    int has[QUANT_PARTS]; /* which parts there are; of what has no geometry the first */
     char *names[QUANT_PARTS];
     uint64_t at[QUANT_PARTS];
 } quantised;

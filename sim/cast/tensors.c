@@ -38,8 +38,8 @@ typedef struct work {
     item *items;           /* and behind them the end of the last */
     converter *converters; /* one for each format of the tensors  */
     size_t n;
-    size_t at;             /* the item at hand                    */
-    unsigned char *whole;  /* NULL, or where its codes go for now */
+    size_t at;            /* the item at hand                    */
+    unsigned char *whole; /* NULL, or where its codes go for now */
     lane *lanes;
     int n_lanes;
     trace_error *error;
@@ -227,9 +227,9 @@ static int run_reordered(work *k)
     const size_t bytes = at->width, n = (size_t)at->count;
     unsigned char *whole = array_memory(at->count, bytes), *rows = NULL;
     k->whole = whole;
-    int result = !whole                 ? trace_no_memory(k->t, k->error)
+    int result = !whole                ? trace_no_memory(k->t, k->error)
                  : trace_is_flat(k->t) ? run_pieces(k, k->at + 1)
-                                        : run_in_order(k);
+                                       : run_in_order(k);
     k->whole = NULL;
     if (!result && !(rows = malloc(n * bytes)))
         result = trace_no_memory(k->t, k->error);

@@ -16,20 +16,21 @@ enum { READ = 512 << 10 }; /* bytes that a thread reads at once */
 
 /* What a thread has of its own. */
 typedef struct lane {
-    void *stored;               /* elements as they are stored */
-    float *x, *other, *inverses;                /* one memory  */
-    unsigned char *codes, *scale_codes, *room;  /* likewise    */
+    void *stored;                              /* elements as they are stored */
+    float *x, *other, *inverses;               /* one memory  */
+    unsigned char *codes, *scale_codes, *room; /* likewise    */
     mpsim_counts counts;
     mpsim_block_stats found; /* in the tile at hand */
 } lane;
 
 typedef struct work {
     quantising *q;
-    mpsim_block_recipe block; /* of the matrix, transposed if blocks are along columns; sides of whole dimensions are 0 */
-    uint64_t inner;           /* codes of a line of it */
+    mpsim_block_recipe
+        block;      /* of the matrix, transposed if blocks are along columns; sides of whole dimensions are 0 */
+    uint64_t inner; /* codes of a line of it */
     block_tiling tiles;
     shared_amax3 amax;
-    int looks;                /* for that, in the first pass */
+    int looks; /* for that, in the first pass */
     lane *lanes;
     int n_lanes;
 } work;
@@ -47,8 +48,12 @@ static block_unit unit_of(const work *k)
     const quantising *q = k->q;
     const mpsim_block_recipe *b = &k->block;
     const uint64_t lines = q->columns ? q->cols : q->rows, pack = 4;
-    block_unit u = {b->block_rows ? b->block_rows : is_whole(b) ? 1 : lines,
-                    b->block_cols ? b->block_cols : is_whole(b) ? 1 : k->inner};
+    block_unit u = {b->block_rows ? b->block_rows
+                    : is_whole(b) ? 1
+                                  : lines,
+                    b->block_cols ? b->block_cols
+                    : is_whole(b) ? 1
+                                  : k->inner};
     u = block_unit_join(u, (block_unit){pack, q->how->transform ? q->how->transform : pack});
     if (b->element_mode >= MPSIM_ROUND_STOCHASTIC_A)
         u.cols = k->inner;
@@ -106,13 +111,15 @@ static void quantise(const work *k, const block_part *t, lane *l, size_t lines, 
 {
     quantising *q = k->q;
     const mpsim_rng rng = {q->seed, q->stream, (q->columns ? t->col : t->row) * k->inner};
-    const mpsim_blocks out = {.codes = q->g ? l->codes : NULL, .values = q->g ? NULL : l->other,
-                              .scale_codes = l->scale_codes, .inverses = l->inverses,
+    const mpsim_blocks out = {.codes = q->g ? l->codes : NULL,
+                              .values = q->g ? NULL : l->other,
+                              .scale_codes = l->scale_codes,
+                              .inverses = l->inverses,
                               .stats = q->counted ? &l->found : NULL,
                               .block_amax = is_whole(&k->block) ? &q->amax : NULL};
     mpsim_block_stats_init(&l->found);
-    (void)mpsim_block_quantize(&k->block, l->x, lines, n, q->how->tensor_scale ? q->amax : -1, q->how->given, &rng, &out,
-                               NULL);
+    (void)mpsim_block_quantize(&k->block, l->x, lines, n, q->how->tensor_scale ? q->amax : -1, q->how->given, &rng,
+                               &out, NULL);
     count_found(&l->counts, &l->found);
 }
 
@@ -125,10 +132,17 @@ static int write_tile(const work *k, const block_part *t, lane *l, trace_error *
         return lay_values(k, t, l, lines, n, error);
     const int numbers = strcmp(q->g->form->scale, "binary32") == 0 || strcmp(q->how->scale, "binary32") == 0;
     const mpsim_block_recipe *b = &k->block;
-    const laid what = {.g = q->g, .to = q->to, .at = {q->at[0], q->at[1], q->at[2]}, .t = *t, .transposed = q->columns,
-                       .codes = l->codes, .scale_codes = numbers ? NULL : l->scale_codes, .scales = l->inverses,
+    const laid what = {.g = q->g,
+                       .to = q->to,
+                       .at = {q->at[0], q->at[1], q->at[2]},
+                       .t = *t,
+                       .transposed = q->columns,
+                       .codes = l->codes,
+                       .scale_codes = numbers ? NULL : l->scale_codes,
+                       .scales = l->inverses,
                        .block_lines = b->block_rows ? b->block_rows : lines,
-                       .block_codes = b->block_cols ? b->block_cols : n, .room = l->room};
+                       .block_codes = b->block_cols ? b->block_cols : n,
+                       .room = l->room};
     return lay_codes(&what, error) || lay_scales(&what, error) ? -1 : 0;
 }
 

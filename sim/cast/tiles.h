@@ -12,7 +12,7 @@ typedef struct quantising {
     uint64_t seed; /* of random bits and signs                                               */
     uint64_t stream;
     const quant_geometry *g; /* NULL: values are written, as binary32 numbers                 */
-    const elements *from; /* the tensor, row-major */
+    const elements *from;    /* the tensor, row-major */
     uint64_t rows, cols;
     trace_writer *to;
     uint64_t at[QUANT_PARTS]; /* of the parts in the data; values: the first */

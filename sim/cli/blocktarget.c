@@ -26,9 +26,8 @@ static int parse_axis(block_axis *first, block_axis *last, const char *word, con
     if (!word || strcmp(word, "rows") == 0 || strcmp(word, "columns") == 0)
         return 0;
     *last = BLOCK_REQUANTISED;
-    return strcmp(word, "both") == 0
-               ? 0
-               : fail(EXIT_USAGE, "%s: --axis is rows, columns or both, not '%s'", verb, word);
+    return strcmp(word, "both") == 0 ? 0
+                                     : fail(EXIT_USAGE, "%s: --axis is rows, columns or both, not '%s'", verb, word);
 }
 
 /* ---- targets ---- */

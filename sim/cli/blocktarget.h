@@ -17,7 +17,7 @@ typedef struct block_target {
     mpsim_block_recipe recipe;
     unsigned transform; /* elements of a Hadamard transform's group; 0: none */
     block_axis axis;
-    char label[48];     /* the recipe and its transform: "nvfp4:rht16" */
+    char label[48]; /* the recipe and its transform: "nvfp4:rht16" */
 } block_target;
 
 typedef struct block_list {

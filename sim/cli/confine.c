@@ -35,8 +35,8 @@ int confined(void)
 /* How many processors one may use (lib/train/processors.c, the C library). */
 static int allow_machine(int rules)
 {
-    static const char *const files[] = {"/proc/self/cgroup", "/proc/loadavg", "/sys/fs/cgroup", "/sys/devices/system/cpu/online",
-                                        "/proc/sys/vm/overcommit_memory"};
+    static const char *const files[] = {"/proc/self/cgroup", "/proc/loadavg", "/sys/fs/cgroup",
+                                        "/sys/devices/system/cpu/online", "/proc/sys/vm/overcommit_memory"};
     int bad = 0;
     for (size_t i = 0; i < sizeof files / sizeof *files && !bad; i++)
         bad = sandbox_allow(rules, files[i], SANDBOX_READ);
@@ -128,7 +128,8 @@ static int allow_output(int rules, const char *path, unsigned traits)
     if (direct && stat(path, &st) == 0)
         bad = sandbox_allow(rules, path, S_ISDIR(st.st_mode) && folders ? OF_OUTPUTS | folders : SANDBOX_WRITE);
     else if (target) /* beside a link, too: PREFIX of a figure is no file itself */
-        bad = allow_folder_of(rules, target, OF_OUTPUTS | folders) || allow_folder_of(rules, path, OF_OUTPUTS | folders);
+        bad = allow_folder_of(rules, target, OF_OUTPUTS | folders) ||
+              allow_folder_of(rules, path, OF_OUTPUTS | folders);
     free(target);
     return bad;
 }
@@ -146,8 +147,9 @@ static int allow_temporary(int rules)
 
 static int allow_gnuplot(int rules)
 {
-    static const char *const system[] = {"/usr", "/lib", "/lib32", "/lib64", "/opt", "/etc", "/nix/store", "/gnu/store",
-                                         "/var/cache/fontconfig", "/proc"};
+    static const char *const system[] = {
+        "/usr", "/lib", "/lib32", "/lib64", "/opt", "/etc", "/nix/store", "/gnu/store", "/var/cache/fontconfig",
+        "/proc"};
     static const char *const in_home[] = {".fonts", ".local/share/fonts", ".config/fontconfig", ".cache/fontconfig"};
     const char *home = getenv("HOME"), *wish = getenv("MPSIM_GNUPLOT");
     int bad = sandbox_allow(rules, "/dev/null", SANDBOX_READ | SANDBOX_WRITE);
@@ -165,7 +167,8 @@ static int allow_gnuplot(int rules)
 static int allow_option(int rules, const option_row *o, unsigned traits)
 {
     const char *text = o->type == OPTION_STRING || o->type == OPTION_INPUT || o->type == OPTION_OUTPUT
-                           ? *(const char **)o->value : NULL;
+                           ? *(const char **)o->value
+                           : NULL;
     const option_list *list = o->type == OPTION_LIST || o->type == OPTION_INPUTS ? o->value : NULL;
     int bad = 0;
     if (text)

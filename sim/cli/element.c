@@ -38,14 +38,16 @@ int element_parse(element *e, const char *verb, const char *option, const mpsim_
         const char *digits = text + 2 + strspn(text + 2, "0");
         e->code = strlen(digits) <= 16 ? strtoull(text, NULL, 16) : 0;
         if (strlen(digits) > 16 || (f->bits < 64 && e->code >> f->bits != 0))
-            return fail(EXIT_USAGE, "%s: %s: '%s' is not a code of %s, which has %d bits", verb, option, text,
-                        f->name, f->bits);
+            return fail(EXIT_USAGE, "%s: %s: '%s' is not a code of %s, which has %d bits", verb, option, text, f->name,
+                        f->bits);
     } else {
         mpsim_rounding r;
         mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
         if (number_parse(&e->given, text))
-            return fail(EXIT_USAGE, "%s: %s: '%s' is neither a number of binary64, inf or nan, nor a code as "
-                        "0x3c00", verb, option, text);
+            return fail(EXIT_USAGE,
+                        "%s: %s: '%s' is neither a number of binary64, inf or nan, nor a code as "
+                        "0x3c00",
+                        verb, option, text);
         e->code = mpsim_encode_f64(f, &r, e->given, 0, NULL);
     }
     e->value = mpsim_decode(f, e->code);

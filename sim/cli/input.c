@@ -55,8 +55,7 @@ static int parse_assume(input *in, const char *text)
         const size_t n = strcspn(p, ",");
         const int v = n > 3 && (p[0] == 'V' || p[0] == 'v') && p[2] == '=' ? p[1] - '0' : 0;
         if (n >= sizeof word || (v != 1 && v != 2))
-            return fail(EXIT_USAGE, "%s: --assume takes V1=FORMAT,V2=FORMAT, not '%s'", in->verb,
-                        text);
+            return fail(EXIT_USAGE, "%s: --assume takes V1=FORMAT,V2=FORMAT, not '%s'", in->verb, text);
         memcpy(word, p + 3, n - 3);
         word[n - 3] = '\0';
         mpsim_format *f = v == 1 ? &in->v1 : &in->v2;
@@ -64,16 +63,15 @@ static int parse_assume(input *in, const char *text)
         if (code)
             return code;
         if (mpsim_format_code_bytes(f) != (size_t)v)
-            return fail(EXIT_USAGE, "%s: --assume: %s does not take %d byte%s", in->verb, f->name,
-                        v, text_plural((uint64_t)v));
+            return fail(EXIT_USAGE, "%s: --assume: %s does not take %d byte%s", in->verb, f->name, v,
+                        text_plural((uint64_t)v));
         *(v == 1 ? &in->layout.assume_v1 : &in->layout.assume_v2) = f;
         p += n + (p[n] == ',');
     }
     return 0;
 }
 
-int input_check_kinds(const char *verb, const char *option, const option_list *kinds,
-                      const char *other)
+int input_check_kinds(const char *verb, const char *option, const option_list *kinds, const char *other)
 {
     for (size_t i = 0; i < kinds->count; i++)
         for (const char *p = kinds->items[i]; *p; p += *p == ',') {
@@ -81,9 +79,10 @@ int input_check_kinds(const char *verb, const char *option, const option_list *k
             char key[64];
             snprintf(key, sizeof key, "%.*s:", (int)n, p);
             if (!trace_kind(key) && !(other && strlen(other) == n && memcmp(other, p, n) == 0))
-                return fail(EXIT_USAGE, "%s: --%s: '%.*s' is not one of weight act out agrad dgrad "
-                            "wgrad opt.m opt.v opt.vmax master%s%s", verb, option, (int)n, p,
-                            other ? " " : "", other ? other : "");
+                return fail(EXIT_USAGE,
+                            "%s: --%s: '%.*s' is not one of weight act out agrad dgrad "
+                            "wgrad opt.m opt.v opt.vmax master%s%s",
+                            verb, option, (int)n, p, other ? " " : "", other ? other : "");
             p += n;
         }
     return 0;
@@ -143,8 +142,8 @@ static int given_twice(const input *in, const char *a, const char *b)
     char name[512], other[512];
     if (strcmp(a, b) == 0)
         return fail(EXIT_USAGE, "%s: '%s' is given twice", in->verb, escape_text(name, sizeof name, a));
-    return fail(EXIT_USAGE, "%s: a file is given twice, as '%s' and '%s'", in->verb,
-                escape_text(name, sizeof name, a), escape_text(other, sizeof other, b));
+    return fail(EXIT_USAGE, "%s: a file is given twice, as '%s' and '%s'", in->verb, escape_text(name, sizeof name, a),
+                escape_text(other, sizeof other, b));
 }
 
 /* One file under two names would count twice. */
@@ -200,8 +199,9 @@ static int add_operand(input *in, const char *operand)
     if (in->tree.count > before || in->failed > failed)
         return 0;
     const char *what = trace_folder_unread(operand);
-    trace_error_set(&error, EXIT_DATA, operand, UINT64_MAX, "this directory holds no file of tensors%s%s%s", what ? ": it is " : "",
-                    what ? what : "", what ? ", which is not read; save its arrays as safetensors or npz" : "");
+    trace_error_set(&error, EXIT_DATA, operand, UINT64_MAX, "this directory holds no file of tensors%s%s%s",
+                    what ? ": it is " : "", what ? what : "",
+                    what ? ", which is not read; save its arrays as safetensors or npz" : "");
     return refuse(in, &error);
 }
 
@@ -231,8 +231,7 @@ static int open_operand(input *in, const char *operand)
 {
     const size_t before = in->tree.count;
     const int code = add_operand(in, operand);
-    return code ? code
-                : maps_find(&in->maps, operand, in->tree.paths + before, in->tree.count - before);
+    return code ? code : maps_find(&in->maps, operand, in->tree.paths + before, in->tree.count - before);
 }
 
 static int look_for(input *in, char **operands, int n)
@@ -321,7 +320,9 @@ int input_failed(input *in, const trace_error *error)
     const int hint = in->options->may_keep_going && !in->options->keep_going && in->several;
     const int passed = hint && in->folders && error->refused;
     fail(error->exit, "%s%s", error->text,
-         passed ? " (passed over)" : hint ? " (--keep-going goes on without such files)" : "");
+         passed ? " (passed over)"
+         : hint ? " (--keep-going goes on without such files)"
+                : "");
     if (!in->options->keep_going && !passed)
         return error->exit;
     in->failed++;
@@ -418,7 +419,8 @@ static void tell(input *in)
     if (!in->looked && !in->options->names_files)
         input_note_empty(in->first_empty, in->empty);
     if (in->unknown && !in->looked)
-        note("--kind leaves out %" PRIu64 " tensor%s of %" PRIu64 " element%s without a kind: info shows them, --map gives them one",
+        note("--kind leaves out %" PRIu64 " tensor%s of %" PRIu64
+             " element%s without a kind: info shows them, --map gives them one",
              in->unknown, text_plural(in->unknown), in->unknown_elements, text_plural(in->unknown_elements));
     in->unknown = 0;
 }

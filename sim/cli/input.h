@@ -22,6 +22,7 @@ typedef struct input_options {
 void input_options_clear(input_options *o);
 
 /* The rows of these options for a command's table; `o` is an input_options variable. */
+/* clang-format off */
 #define INPUT_OPTION_ROWS(o)                                                                    \
     {'m', "match", OPTION_LIST, &(o).match, "GLOB",                                             \
      "only tensors whose name matches, as 'wgrad:*' or '*attn*'; may be repeated"},             \
@@ -47,11 +48,13 @@ void input_options_clear(input_options *o);
      "cap on a file's header (default 16Mi)"},                                                  \
     {0, "max-ratio", OPTION_COUNT, &(o).max_ratio, "N",                                         \
      "cap on what a packed file unpacks to, in times its size (default 1000; 64 MiB at least)"}
+/* clang-format on */
 
 /* For commands that take several files. */
-#define KEEP_GOING_OPTION_ROW(o)                                                                \
-    {0, "keep-going", OPTION_FLAG, &(o).keep_going, NULL,                                       \
-     "go on with the next file after bad data; exit code 5"}
+#define KEEP_GOING_OPTION_ROW(o)                                                                                    \
+    {                                                                                                               \
+        0, "keep-going", OPTION_FLAG, &(o).keep_going, NULL, "go on with the next file after bad data; exit code 5" \
+    }
 
 typedef struct input {
     const char *verb;
@@ -67,13 +70,13 @@ typedef struct input {
     size_t n_refused;
     input_maps maps;
     twice_forms twice;
-    int several;     /* operands may stand for more than one file                 */
-    int folders;     /* all operands are directories, and what is in them is looked at */
-    uint64_t empty;  /* files of no tensors below them; the first of them */
+    int several;    /* operands may stand for more than one file                 */
+    int folders;    /* all operands are directories, and what is in them is looked at */
+    uint64_t empty; /* files of no tensors below them; the first of them */
     char first_empty[512];
-    int needs_kinds; /* the command is lost where two tensors would be the same   */
+    int needs_kinds;                    /* the command is lost where two tensors would be the same   */
     uint64_t unknown, unknown_elements; /* of numbers, that --kind leaves out since they have no kind */
-    int looked;      /* all files have been looked at, and what they hold twice   */
+    int looked;                         /* all files have been looked at, and what they hold twice   */
 } input;
 
 /* input_open -- resolve options and operands (at least one). Paths are in natural order,
@@ -86,8 +89,7 @@ void input_close(input *in);
 
 /* input_check_kinds -- EXIT_USAGE after a message if a word of the list is no kind, nor `other`
  * (which may be NULL). Else 0. */
-int input_check_kinds(const char *verb, const char *option, const option_list *kinds,
-                      const char *other);
+int input_check_kinds(const char *verb, const char *option, const option_list *kinds, const char *other);
 
 /* input_trace_open -- one of its files; NULL with *error filled. */
 trace *input_trace_open(const input *in, const char *path, trace_error *error);

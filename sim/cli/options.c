@@ -180,8 +180,7 @@ static size_t distance(const char *a, const char *b)
             size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
             best = above[j] + 1 < best ? above[j] + 1 : best;
             best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                before[j - 2] + 1 < best)
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
                 best = before[j - 2] + 1;
             row[j] = best;
         }
@@ -208,8 +207,8 @@ void suggestion_consider(suggestion *s, const char *candidate)
     if (d < s->distance)
         s->count = 0;
     s->distance = d;
-    snprintf(s->text + (s->count ? n : 0), sizeof s->text - (s->count ? n : 0), "%s%s",
-             s->count ? " or " : "", candidate);
+    snprintf(s->text + (s->count ? n : 0), sizeof s->text - (s->count ? n : 0), "%s%s", s->count ? " or " : "",
+             candidate);
     s->count++;
 }
 
@@ -219,8 +218,7 @@ const char *suggestion_end(suggestion *s, const char *otherwise)
     if (!s->count)
         return otherwise;
     memcpy(found, s->text, sizeof found);
-    const int n = snprintf(s->text, sizeof s->text, ": did you mean %.*s?",
-                           (int)sizeof s->text - 20, found);
+    const int n = snprintf(s->text, sizeof s->text, ": did you mean %.*s?", (int)sizeof s->text - 20, found);
     return n > 0 ? s->text : otherwise;
 }
 
@@ -252,7 +250,7 @@ static void print_help(const command *c, const option_row *table, const char *mo
         print_about(o->help, at);
     }
     print_about("how far it is, on standard error: auto (default: on a terminal, after a second), always, never",
-                  printf("      --progress WHEN"));
+                printf("      --progress WHEN"));
     print_about(c->traits & COMMAND_CONFINED
                     ? "read the files that the command names, write its outputs, and nothing else: no other file, no "
                       "network, no program; exit code 2 where the kernel cannot (default: where it can)"
@@ -327,8 +325,7 @@ static int set(const command *c, const option_row *o, const char *text)
     return -1;
 }
 
-int options_parse(const command *c, const option_row *table, int argc, char **argv, int *first,
-                  const char *more)
+int options_parse(const command *c, const option_row *table, int argc, char **argv, int *first, const char *more)
 {
     struct option longs[OPTIONS_MAX];
     char shorts[2 * OPTIONS_MAX + 4] = ":";
@@ -372,12 +369,10 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
             const char *word = argv[optind - 1]; /* also where operands were moved behind it */
             const char *why = k == ':' ? "needs an argument" : "is not an option";
             if (optopt > 0 && optopt < 256 && strncmp(word, "--", 2) != 0)
-                return fail(EXIT_USAGE, "%s: -%c %s; try 'mpsim %s --help'", c->name, optopt,
-                            why, c->name);
+                return fail(EXIT_USAGE, "%s: -%c %s; try 'mpsim %s --help'", c->name, optopt, why, c->name);
             if (k == '?' && optopt >= 256)
                 why = "takes no argument";
-            return fail(EXIT_USAGE, "%s: %s %s; try 'mpsim %s --help'", c->name, word, why,
-                        c->name);
+            return fail(EXIT_USAGE, "%s: %s %s; try 'mpsim %s --help'", c->name, word, why, c->name);
         }
         if (k == PROGRESS) {
             if (progress_option(optarg))

@@ -11,11 +11,11 @@
 /* Exit codes of the program. */
 enum {
     EXIT_OK = 0,
-    EXIT_CHECK = 1,   /* a check failed                 */
-    EXIT_USAGE = 2,   /* the command line is wrong      */
-    EXIT_DATA = 3,    /* bad input data                 */
-    EXIT_IO = 4,      /* input, output or out of memory */
-    EXIT_PARTIAL = 5  /* some inputs failed             */
+    EXIT_CHECK = 1,  /* a check failed                 */
+    EXIT_USAGE = 2,  /* the command line is wrong      */
+    EXIT_DATA = 3,   /* bad input data                 */
+    EXIT_IO = 4,     /* input, output or out of memory */
+    EXIT_PARTIAL = 5 /* some inputs failed             */
 };
 
 typedef enum option_type {
@@ -65,8 +65,7 @@ struct command {
  * --no-sandbox are always options; the sandbox is closed (confine.h) when it goes on. On return *first is the index of the first operand. -1: go on; otherwise an exit
  * code (after --help: EXIT_OK). `more` is text for the end of the help: examples, definitions;
  * or NULL. The table ends with a NULL name. */
-int options_parse(const command *c, const option_row *table, int argc, char **argv, int *first,
-                  const char *more);
+int options_parse(const command *c, const option_row *table, int argc, char **argv, int *first, const char *more);
 /* option_list_add -- put a text behind the others, which must outlive the list. 0, or -1 without memory. */
 int option_list_add(option_list *l, const char *text);
 void option_list_clear(option_list *l);

@@ -194,8 +194,7 @@ int output_is_same(const char *a, const char *b)
         return S_ISREG(x.st_mode) && is_same_file(&x, &y);
     const char *name_a = split(a, folder_a, sizeof folder_a);
     const char *name_b = split(b, folder_b, sizeof folder_b);
-    return strcmp(name_a, name_b) == 0 && stat(folder_a, &x) == 0 && stat(folder_b, &y) == 0 &&
-           is_same_file(&x, &y);
+    return strcmp(name_a, name_b) == 0 && stat(folder_a, &x) == 0 && stat(folder_b, &y) == 0 && is_same_file(&x, &y);
 }
 
 void output_abandon(output *o)

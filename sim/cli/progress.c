@@ -22,7 +22,7 @@ static const char *unit;          /* "steps"; NULL: bytes    */
 static atomic_ullong done, total; /* total 0: not known      */
 static atomic_llong due;          /* 0: nothing is counted   */
 static long long began;
-static char said[128];            /* what is being done      */
+static char said[128]; /* what is being done      */
 static atomic_int shown;
 
 static long long now(void)
@@ -64,7 +64,8 @@ static const char *duration(char out[32], double seconds)
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static void append(char line[LINE], const char *words, ...)
+static void
+append(char line[LINE], const char *words, ...)
 {
     const size_t n = strlen(line);
     va_list arguments;
@@ -100,8 +101,7 @@ static void write_line(long long at)
     if (n || all)
         append_numbers(line, n, all, (double)(at - began) / 1e9);
     struct winsize size;
-    if (is_terminal && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 &&
-        strlen(line) >= size.ws_col)
+    if (is_terminal && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && strlen(line) >= size.ws_col)
         line[size.ws_col - 1] = '\0';
     fprintf(stderr, is_terminal ? "\r%s\033[K" : "%s\n", line);
     fflush(stderr);

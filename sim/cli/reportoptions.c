@@ -3,16 +3,12 @@
 
 #include <train/parallel.h>
 
-int report_options_style(report_style *style, const report_options *o, int others,
-                         const char *verb, const char *rule)
+int report_options_style(report_style *style, const report_options *o, int others, const char *verb, const char *rule)
 {
     *style = REPORT_TEXT;
     if (o->json + o->ndjson + o->csv + others > 1)
         return fail(EXIT_USAGE, "%s: %s", verb, rule);
-    *style = o->json     ? REPORT_JSON
-             : o->ndjson ? REPORT_NDJSON
-             : o->csv    ? REPORT_CSV
-                         : REPORT_TEXT;
+    *style = o->json ? REPORT_JSON : o->ndjson ? REPORT_NDJSON : o->csv ? REPORT_CSV : REPORT_TEXT;
     return 0;
 }
 

@@ -26,8 +26,10 @@ static int parse_end(int *power, const char *text, const char *word, const char 
     if (code)
         return code;
     if (frexp(x, power) > 0.5)
-        return fail(EXIT_USAGE, "%s: scales '%s': %s is not a power of two, and a range goes from "
-                                "one to another, as in 2^0..2^16", verb, word, text);
+        return fail(EXIT_USAGE,
+                    "%s: scales '%s': %s is not a power of two, and a range goes from "
+                    "one to another, as in 2^0..2^16",
+                    verb, word, text);
     --*power;
     return 0;
 }
@@ -49,8 +51,7 @@ int scale_word_parse(double *first, size_t *count, const char *word, const char 
     if (code)
         return code;
     if (low > high)
-        return fail(EXIT_USAGE, "%s: scales '%s': a range goes upwards: %s..%s", verb, word,
-                    dots + 2, from);
+        return fail(EXIT_USAGE, "%s: scales '%s': a range goes upwards: %s..%s", verb, word, dots + 2, from);
     *first = ldexp(1, low);
     *count = (size_t)(high - low) + 1;
     return 0;

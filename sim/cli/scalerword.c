@@ -24,8 +24,8 @@ static int is_bad_init(const char *spec)
         const size_t n = strcspn(++p, ",:");
         const int named = strncmp(p, "init=", 5) == 0;
         if (named || (p == spec + name + 1 && !memchr(p, '=', n))) {
-            snprintf(alone, sizeof alone, "%.*s:init=%.*s", (int)name, spec,
-                     (int)(named ? n - 5 : n), named ? p + 5 : p);
+            snprintf(alone, sizeof alone, "%.*s:init=%.*s", (int)name, spec, (int)(named ? n - 5 : n),
+                     named ? p + 5 : p);
             const mpsim_status s = mpsim_scaler_parse(&c, alone);
             return s == MPSIM_EINVAL || s == MPSIM_ERANGE;
         }

@@ -14,7 +14,8 @@ typedef struct file_step {
 int input_is_file(const char *path)
 {
     struct stat st;
-    return strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode)); /* if stat fails, opening says why */
+    return strcmp(path, "-") != 0 &&
+           (stat(path, &st) != 0 || S_ISREG(st.st_mode)); /* if stat fails, opening says why */
 }
 
 static int64_t rank_of(const trace *t)
@@ -84,8 +85,7 @@ int input_order_steps(input *in, input_step **steps)
 {
     file_step *files = calloc(in->tree.count + 1, sizeof *files);
     *steps = calloc(in->tree.count + 1, sizeof **steps);
-    const int code = files && *steps ? sort_files(in, files, *steps)
-                                     : fail(EXIT_IO, "%s: out of memory", in->verb);
+    const int code = files && *steps ? sort_files(in, files, *steps) : fail(EXIT_IO, "%s: out of memory", in->verb);
     free(files);
     in->looked = 1;
     twice_tell(&in->twice);

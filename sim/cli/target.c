@@ -59,8 +59,10 @@ static int unknown_format(const char *verb, const char *name, int recipes)
             return fail(EXIT_USAGE, "%s: %s%s", verb, name, hints[i].text);
     first_word(head, sizeof head, name, ":");
     if (strchr(name, ':') && mpsim_format_find(head))
-        return fail(EXIT_USAGE, "%s: unknown format '%s': options follow eXmY only, as in "
-                                "e5m7:fn", verb, name);
+        return fail(EXIT_USAGE,
+                    "%s: unknown format '%s': options follow eXmY only, as in "
+                    "e5m7:fn",
+                    verb, name);
     suggestion_init(&s, name);
     if (recipes)
         block_list_suggest(&s);
@@ -73,13 +75,11 @@ static int unknown_format(const char *verb, const char *name, int recipes)
             suggestion_consider(&s, alias);
         }
     }
-    return fail(EXIT_USAGE, "%s: unknown format '%s'%s", verb, name,
-                suggestion_end(&s, ": see 'mpsim formats'"));
+    return fail(EXIT_USAGE, "%s: unknown format '%s'%s", verb, name, suggestion_end(&s, ": see 'mpsim formats'"));
 }
 
 /* Options of eXmY names, one row for those that exclude each other. */
-static const char *const option_groups[] = {" ieee fn fnuz finite ", " inf noinf ",
-                                            " unsigned ", " bias "};
+static const char *const option_groups[] = {" ieee fn fnuz finite ", " inf noinf ", " unsigned ", " bias "};
 enum { LAYOUTS, INFINITIES, UNSIGNED, BIAS, GROUPS };
 
 /* The options of one name, each as typed; "" where there is none. */
@@ -142,8 +142,8 @@ static void parse_reason(char *why, size_t size, const char *name, mpsim_status 
     else if (options_reason(why, size, &o, options))
         return;
     else if (row && !*layout) /* the row is no IEEE layout */
-        snprintf(why, size, "say %s:%s%s or %s:%s%s", head, mbits ? "ieee" : "finite", options,
-                 head, row->nan == MPSIM_NAN_NONE ? "finite" : "fn", options);
+        snprintf(why, size, "say %s:%s%s or %s:%s%s", head, mbits ? "ieee" : "finite", options, head,
+                 row->nan == MPSIM_NAN_NONE ? "finite" : "fn", options);
     else if (mbits == 0 && (!*layout || strcasecmp(layout, "ieee") == 0))
         snprintf(why, size, "no room for NaN beside the infinity: add :fn, :fnuz or :finite");
     else if (*o.words[UNSIGNED] && strcasecmp(layout, "fnuz") == 0)
@@ -173,18 +173,18 @@ static int unknown_preset(const char *verb, const char *name)
 
 static int bad_mode(const char *verb, const char *name)
 {
-    static const char *const more[] = {"rne", "rna", "rtz", "rup", "rdn", "rto",
-                                       "sr", "sra", "srb", "src", "stochastic"};
+    static const char *const more[] = {"rne", "rna", "rtz", "rup", "rdn",       "rto",
+                                       "sr",  "sra", "srb", "src", "stochastic"};
     mpsim_round_mode mode;
     uint8_t bits;
     char head[64];
     suggestion s;
     first_word(head, sizeof head, name, ":");
     if (strchr(name, ':') && mpsim_round_mode_parse(&mode, &bits, head) == MPSIM_OK)
-        return fail(EXIT_USAGE, mode < MPSIM_ROUND_STOCHASTIC_A
-                                    ? "%s: rounding mode '%s': only stochastic modes take a "
-                                      "number of random bits"
-                                    : "%s: rounding mode '%s': 1 to 32 random bits",
+        return fail(EXIT_USAGE,
+                    mode < MPSIM_ROUND_STOCHASTIC_A ? "%s: rounding mode '%s': only stochastic modes take a "
+                                                      "number of random bits"
+                                                    : "%s: rounding mode '%s': 1 to 32 random bits",
                     verb, name);
     suggestion_init(&s, head);
     for (int m = 0; m < MPSIM_ROUND_MODES; m++)
@@ -198,16 +198,14 @@ static int bad_mode(const char *verb, const char *name)
 /* ---- lists ---- */
 
 /* A mode that was typed replaces the preset's. */
-static void apply_options(mpsim_rounding *r, const target_options *o, mpsim_round_mode mode,
-                          uint8_t sr_bits)
+static void apply_options(mpsim_rounding *r, const target_options *o, mpsim_round_mode mode, uint8_t sr_bits)
 {
     r->mode = o->round ? (uint8_t)mode : r->mode;
     r->sr_bits = sr_bits;
     r->flush_input = (uint8_t)(o->flush_input != 0);
     r->flush_output = (uint8_t)(o->flush_output != 0);
     if (o->overflow)
-        r->overflow = strcmp(o->overflow, "saturate") == 0 ? MPSIM_OVERFLOW_MAX
-                                                           : MPSIM_OVERFLOW_INF;
+        r->overflow = strcmp(o->overflow, "saturate") == 0 ? MPSIM_OVERFLOW_MAX : MPSIM_OVERFLOW_INF;
 }
 
 /* One element of the format list, "NAME" or "NAME@PRESET", as a target with scale 1. */
@@ -218,8 +216,7 @@ static int parse_target(target *t, char *text, const target_options *o, const ch
     if (o->round && mpsim_round_mode_parse(&mode, &sr_bits, o->round) != MPSIM_OK)
         return bad_mode(verb, o->round);
     if (o->overflow && strcmp(o->overflow, "inf") != 0 && strcmp(o->overflow, "saturate") != 0)
-        return fail(EXIT_USAGE, "%s: --overflow is 'inf' or 'saturate', not '%s'", verb,
-                    o->overflow);
+        return fail(EXIT_USAGE, "%s: --overflow is 'inf' or 'saturate', not '%s'", verb, o->overflow);
     if (!*text)
         return fail(EXIT_USAGE, "%s: an empty name in the list of formats", verb);
     char *at = strchr(text, '@');
@@ -245,8 +242,7 @@ static int parse_target(target *t, char *text, const target_options *o, const ch
 static const target *find_same(const target_list *l, const target *t)
 {
     for (size_t i = 0; i < l->count; i++)
-        if (strcmp(l->items[i].format.name, t->format.name) == 0 &&
-            l->items[i].preset == t->preset)
+        if (strcmp(l->items[i].format.name, t->format.name) == 0 && l->items[i].preset == t->preset)
             return &l->items[i];
     return NULL;
 }
@@ -284,13 +280,15 @@ static int check_unused(const target_list *l, const target_options *o, const cha
     const struct {
         const char *name;
         int given;
-    } rows[] = {{"scale", o->scales != NULL},           {"round", o->round != NULL},
-                {"preset", o->preset != NULL},          {"overflow", o->overflow != NULL},
+    } rows[] = {{"scale", o->scales != NULL},          {"round", o->round != NULL},
+                {"preset", o->preset != NULL},         {"overflow", o->overflow != NULL},
                 {"flush-subnormals", o->flush_output}, {"flush-inputs", o->flush_input}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0] && l->count == 0; i++)
         if (rows[i].given)
-            return fail(EXIT_USAGE, "%s: --%s is for scalar formats, and none is given: recipes have scales and "
-                                    "roundings of their own", verb, rows[i].name);
+            return fail(EXIT_USAGE,
+                        "%s: --%s is for scalar formats, and none is given: recipes have scales and "
+                        "roundings of their own",
+                        verb, rows[i].name);
     if (l->blocks.count == 0 && (o->hadamard || o->axis))
         return fail(EXIT_USAGE, "%s: --%s is for block recipes, and none is given, as in -f mxfp8", verb,
                     o->hadamard ? "rht" : "axis");
@@ -298,8 +296,7 @@ static int check_unused(const target_list *l, const target_options *o, const cha
 }
 
 /* A format, with each of the scales. */
-static int add_format(target_list *l, char *label, const target_options *o, const scale_list *scales,
-                      const char *verb)
+static int add_format(target_list *l, char *label, const target_options *o, const scale_list *scales, const char *verb)
 {
     target t;
     memset(&t, 0, sizeof t);
@@ -318,8 +315,7 @@ static int add_format(target_list *l, char *label, const target_options *o, cons
     return 0;
 }
 
-int target_list_make(target_list *l, const target_options *o, const char *verb,
-                     const char *default_formats)
+int target_list_make(target_list *l, const target_options *o, const char *verb, const char *default_formats)
 {
     const char *formats = o->formats ? o->formats : default_formats;
     const size_t nf = count_words(formats);

@@ -13,14 +13,14 @@ typedef struct target {
     mpsim_format format;
     mpsim_rounding rounding; /* with .scale */
     const char *preset;
-    const char *label;       /* as typed: "e4m3@cuda"; belongs to the target list */
+    const char *label; /* as typed: "e4m3@cuda"; belongs to the target list */
 } target;
 
 /* Rounding options as they stand on the command line; NULL or 0: not given. */
 typedef struct target_options {
-    const char *formats;  /* "fp16,e4m3@cuda" */
-    const char *scales;   /* "1,2^8..2^16"    */
-    const char *round;    /* "rne", "sr:8"    */
+    const char *formats; /* "fp16,e4m3@cuda" */
+    const char *scales;  /* "1,2^8..2^16"    */
+    const char *round;   /* "rne", "sr:8"    */
     const char *preset;
     const char *overflow; /* "inf", "saturate" */
     int flush_input, flush_output;
@@ -31,20 +31,30 @@ typedef struct target_options {
 } target_options;
 
 /* The rows of these options for a command's table; `o` is a target_options variable. */
-#define TARGET_OPTION_ROWS(o)                                                                  \
-    {'r', "round", OPTION_STRING, &(o).round, "MODE",                                          \
-     "rounding: nearest-even (default), nearest-away, toward-zero, up, down, to-odd, "         \
-     "stochastic-a, -b, -c, the latter with :N random bits (default 32); short: rne rna rtz "  \
-     "rup rdn rto sra srb src"},                                                               \
-    {'p', "preset", OPTION_STRING, &(o).preset, "NAME",                                        \
-     "overflow, infinity and NaN as in a real stack: see 'mpsim formats --presets'"},          \
-    {0, "overflow", OPTION_STRING, &(o).overflow, "inf|saturate",                              \
-     "what a number beyond the largest becomes, instead of the preset's"},                     \
-    {0, "flush-subnormals", OPTION_FLAG, &(o).flush_output, NULL,                              \
-     "results in the subnormal range become zero"},                                            \
-    {0, "flush-inputs", OPTION_FLAG, &(o).flush_input, NULL,                                   \
-     "subnormal inputs (of their own dtype) are read as zero"},                                \
-    {0, "seed", OPTION_COUNT, &(o).seed, "N", "seed of stochastic rounding (default 0)"}
+#define TARGET_OPTION_ROWS(o)                                                                                        \
+    {'r',                                                                                                            \
+     "round",                                                                                                        \
+     OPTION_STRING,                                                                                                  \
+     &(o).round,                                                                                                     \
+     "MODE",                                                                                                         \
+     "rounding: nearest-even (default), nearest-away, toward-zero, up, down, to-odd, "                               \
+     "stochastic-a, -b, -c, the latter with :N random bits (default 32); short: rne rna rtz "                        \
+     "rup rdn rto sra srb src"},                                                                                     \
+        {'p',         "preset", OPTION_STRING,                                                                       \
+         &(o).preset, "NAME",   "overflow, infinity and NaN as in a real stack: see 'mpsim formats --presets'"},     \
+        {0,                                                                                                          \
+         "overflow",                                                                                                 \
+         OPTION_STRING,                                                                                              \
+         &(o).overflow,                                                                                              \
+         "inf|saturate",                                                                                             \
+         "what a number beyond the largest becomes, instead of the preset's"},                                       \
+        {0, "flush-subnormals", OPTION_FLAG, &(o).flush_output, NULL, "results in the subnormal range become zero"}, \
+        {0,           "flush-inputs",                                                                                \
+         OPTION_FLAG, &(o).flush_input,                                                                              \
+         NULL,        "subnormal inputs (of their own dtype) are read as zero"},                                     \
+    {                                                                                                                \
+        0, "seed", OPTION_COUNT, &(o).seed, "N", "seed of stochastic rounding (default 0)"                           \
+    }
 
 typedef struct target_list {
     target *items; /* formats x scales, scales varying fastest */
@@ -57,8 +67,7 @@ typedef struct target_list {
 
 /* target_list_make -- 0, or an exit code after a message. `verb` is for the message;
  * `default_formats` is used if none are given. */
-int target_list_make(target_list *l, const target_options *o, const char *verb,
-                     const char *default_formats);
+int target_list_make(target_list *l, const target_options *o, const char *verb, const char *default_formats);
 void target_list_clear(target_list *l);
 
 /* target_of_format -- the first target of format f, of l->formats; the others of it differ in their scales. */

@@ -20,8 +20,7 @@ enum { PATIENCE = 2000 }; /* milliseconds that a writer of a pipe has to come */
 
 static int refused(const char *path, trace_error *error, int code, const char *what)
 {
-    return trace_error_set(error, code, strcmp(path, "-") == 0 ? "standard input" : path,
-                           UINT64_MAX, "%s", what);
+    return trace_error_set(error, code, strcmp(path, "-") == 0 ? "standard input" : path, UINT64_MAX, "%s", what);
 }
 
 int text_file_open(const char *path, trace_error *error)
@@ -103,8 +102,8 @@ static char *read_all(int fd, const char *path, size_t most, size_t *n, trace_er
             break;
         *n += (size_t)got;
         if (*n > most) {
-            trace_error_set(error, EXIT_DATA, strcmp(path, "-") == 0 ? "standard input" : path,
-                            UINT64_MAX, "more than the %zu bytes that such a text may have", most);
+            trace_error_set(error, EXIT_DATA, strcmp(path, "-") == 0 ? "standard input" : path, UINT64_MAX,
+                            "more than the %zu bytes that such a text may have", most);
             break;
         }
         if (got == 0) {

@@ -89,8 +89,7 @@ static int agree(int code)
     if (!ranks || ended)
         return ended ? ended : code;
     const uint64_t at = failed_at ? failed_at - 1 : passed, size = (uint64_t)ranks->size;
-    uint64_t x[NUMBERS] = {code ? at * size + (uint64_t)ranks->rank : UINT64_MAX, passed, ~passed, expected,
-                           ~expected};
+    uint64_t x[NUMBERS] = {code ? at * size + (uint64_t)ranks->rank : UINT64_MAX, passed, ~passed, expected, ~expected};
     ranks->least(x, NUMBERS);
     if (x[FIRST] == UINT64_MAX) {
         if (x[PASSED] != ~x[NOT_PASSED] || x[EXPECTED] != ~x[NOT_EXPECTED])
@@ -223,8 +222,8 @@ static void give(const void *mine, size_t n)
         ranks->send(0, mine, n);
 }
 
-int world_collect(const void *mine, size_t n,
-                  int (*take)(void *context, int rank, const void *bytes, size_t n), void *context)
+int world_collect(const void *mine, size_t n, int (*take)(void *context, int rank, const void *bytes, size_t n),
+                  void *context)
 {
     const int stop = 0, met = agree(0);
     if (met)

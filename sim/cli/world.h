@@ -15,14 +15,14 @@
 /* What connects the processes. They end the program where they fail. */
 typedef struct world {
     int rank, size;
-    void (*least)(uint64_t *x, int n);                          /* of each number the least of all processes */
-    void (*unite)(void *bytes, size_t n);                       /* the bits of all, or-ed                     */
-    void (*all)(const void *mine, size_t n, void *of_all);      /* n bytes of each, in the order of ranks     */
-    void (*tell)(int from, void *bytes, size_t n);              /* those of one, to all                       */
+    void (*least)(uint64_t *x, int n);                     /* of each number the least of all processes */
+    void (*unite)(void *bytes, size_t n);                  /* the bits of all, or-ed                     */
+    void (*all)(const void *mine, size_t n, void *of_all); /* n bytes of each, in the order of ranks     */
+    void (*tell)(int from, void *bytes, size_t n);         /* those of one, to all                       */
     void (*send)(int to, const void *bytes, size_t n);
     void (*receive)(int from, void *bytes, size_t n);
-    void (*end)(int code);                                      /* of all processes, at once                  */
-    const char *place;                                          /* "rank 2 on node7", for errors of a machine */
+    void (*end)(int code); /* of all processes, at once                  */
+    const char *place;     /* "rank 2 on node7", for errors of a machine */
 } world;
 
 /* world_join -- once, by main, before there is any work. */
@@ -45,8 +45,8 @@ int world_unite(void *bytes, size_t n);
 int world_all(const void *mine, size_t n, void *of_all);
 /* world_collect -- the first process takes the bytes of all, its own first, one after the other: `take` gets them
  * and returns 0 or an exit code to stop with. Nobody sends before it is asked. */
-int world_collect(const void *mine, size_t n,
-                  int (*take)(void *context, int rank, const void *bytes, size_t n), void *context);
+int world_collect(const void *mine, size_t n, int (*take)(void *context, int rank, const void *bytes, size_t n),
+                  void *context);
 
 /* world_stream -- the same with n bytes of a file, from where it stands; those of all, one behind the other, go to `to` of
  * the first process. Who closes that looks for what failed there. Memory is that of a piece. */

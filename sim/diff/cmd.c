@@ -39,8 +39,11 @@ typedef struct options {
 
 static int compare(side sides[2], const options *o, report_style style, output *out, char **operands)
 {
-    const diffreport_head head = {.paths = {operands[0], operands[1]}, .sides = sides, .tolerance = o->tolerance,
-                                  .match = &o->from.match, .kinds = &o->from.kinds};
+    const diffreport_head head = {.paths = {operands[0], operands[1]},
+                                  .sides = sides,
+                                  .tolerance = o->tolerance,
+                                  .match = &o->from.match,
+                                  .kinds = &o->from.kinds};
     tolerance within;
     int code = tolerance_parse(&within, o->tolerance, "diff");
     diffreport *r = NULL;
@@ -52,7 +55,8 @@ static int compare(side sides[2], const options *o, report_style style, output *
         code = sequence_run(&sides[0], &sides[1], &within, diffreport_told, r);
     const int failed = sides[0].in.failed + sides[1].in.failed;
     if (!code && diffreport_compared(r) == 0 && (diffreport_differing(r) == 0 || failed))
-        code = fail(failed ? EXIT_PARTIAL : EXIT_DATA, "diff: no tensor of floating-point numbers is selected, or left");
+        code = fail(failed ? EXIT_PARTIAL : EXIT_DATA,
+                    "diff: no tensor of floating-point numbers is selected, or left");
     if (!code)
         code = diffreport_end(r, failed);
     if (!code)

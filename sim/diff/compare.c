@@ -17,6 +17,7 @@
 
 /* The judges of two tensors of as many elements, the surest and cheapest first: the first that says yes is
  * believed. The last always does. */
+/* clang-format off */
 static verdict_judge *const judges[] = {
     stale_shifted,       stale_b,            pattern_codes,      constants_scalar,    constants_constant,
     pattern_flipped_bit, pattern_byte_order, pattern_reinterpreted, pattern_negated,  numbers_rounded_own,
@@ -25,6 +26,7 @@ static verdict_judge *const judges[] = {
     pattern_sum_order,   line_fitted,        lines_own,          computed_widened,    stale_a,
     parts_corrupted,     computed_operands,  pattern_close,      pattern_unrelated,
 };
+/* clang-format on */
 
 static void out_of_memory(comparison *c)
 {
@@ -54,8 +56,10 @@ static void no_numbers(comparison *c)
         finding_say(&c->found, "%s in A, %s in B: no floating-point numbers%s", x->dtype, y->dtype, shapes);
     } else {
         finding_init(&c->found, VERDICT_INCOMPARABLE);
-        finding_say(&c->found, "%s in A, %s in B: floating-point numbers in %s only%s; --as reads integers as codes of "
-                    "a format", x->dtype, y->dtype, x->format ? "A" : "B", shapes);
+        finding_say(&c->found,
+                    "%s in A, %s in B: floating-point numbers in %s only%s; --as reads integers as codes of "
+                    "a format",
+                    x->dtype, y->dtype, x->format ? "A" : "B", shapes);
     }
 }
 

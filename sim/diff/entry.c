@@ -171,7 +171,8 @@ json_t *entry_json(const sequence_entry *e)
     if (e->compared)
         put_finding(v, &e->compared->found);
     else
-        json_object_set_new(v, "evidence", json_string(e->missing ? "the whole step is in A alone" : "the whole step is in B alone"));
+        json_object_set_new(v, "evidence",
+                            json_string(e->missing ? "the whole step is in A alone" : "the whole step is in B alone"));
     if (m)
         put_measure(v, e, m);
     return v;
@@ -204,8 +205,10 @@ static void print_place(FILE *to, const char *title, const json_t *place)
         return;
     fprintf(to, "%s", title);
     print_list(to, json_object_get(place, "index"));
-    fprintf(to, "  A %.9g (%s)", number_of(json_object_get(place, "a")), json_string_value(json_object_get(place, "a_code")));
-    fprintf(to, "  B %.9g (%s)\n", number_of(json_object_get(place, "b")), json_string_value(json_object_get(place, "b_code")));
+    fprintf(to, "  A %.9g (%s)", number_of(json_object_get(place, "a")),
+            json_string_value(json_object_get(place, "a_code")));
+    fprintf(to, "  B %.9g (%s)\n", number_of(json_object_get(place, "b")),
+            json_string_value(json_object_get(place, "b_code")));
 }
 
 /* "1: 12, 2: 3, 4: 1" with powers of two from 1,024 on as such; of many, several in one. */
@@ -235,7 +238,8 @@ void entry_print(FILE *to, const json_t *e)
     enum { FEW_BITS = 6 };
     char a[32], b[32], d[32], f[32], text[256];
     const json_t *differ = json_object_get(e, "differ");
-    const char *dtype = json_string_value(json_object_get(e, "dtype")), *other = json_string_value(json_object_get(e, "dtype_b"));
+    const char *dtype = json_string_value(json_object_get(e, "dtype")),
+               *other = json_string_value(json_object_get(e, "dtype_b"));
     const char *renamed = json_string_value(json_object_get(e, "name_b"));
     if (!dtype)
         return;
@@ -252,14 +256,16 @@ void entry_print(FILE *to, const json_t *e)
         return;
     const uint64_t n = count_of(json_object_get(e, "count"));
     print_place(to, "first at   ", json_object_get(e, "first"));
-    if (count_of(json_object_get(json_object_get(e, "worst"), "at")) != count_of(json_object_get(json_object_get(e, "first"), "at")))
+    if (count_of(json_object_get(json_object_get(e, "worst"), "at")) !=
+        count_of(json_object_get(json_object_get(e, "first"), "at")))
         print_place(to, "worst at   ", json_object_get(e, "worst"));
     fprintf(to, "elements   %s of %s differ, %s", text_count(a, count_of(differ)), text_count(b, n),
             text_share(d, count_of(differ), n));
     fprintf(to, "; largest error %s, relative %s", text_number(a, number_of(json_object_get(e, "max_abs_err"))),
             text_number(b, number_of(json_object_get(e, "max_rel_err"))));
     fprintf(to, "; SQNR %s dB\n", text_number(f, number_of(json_object_get(e, "sqnr_db"))));
-    snprintf(text, sizeof text, "ULPs       of %s, from: elements  ", json_string_value(json_object_get(e, "ulp_format")));
+    snprintf(text, sizeof text, "ULPs       of %s, from: elements  ",
+             json_string_value(json_object_get(e, "ulp_format")));
     print_pairs(to, text, json_object_get(e, "ulps"));
     if (json_array_size(json_object_get(e, "bits")) <= FEW_BITS)
         print_pairs(to, "bits       that differ: elements  ", json_object_get(e, "bits"));
@@ -293,7 +299,8 @@ void entry_row(table *t, const sequence_entry *e)
 void entry_csv_head(FILE *to)
 {
     fputs("step,rank,name,name_b,matched,kind,dtype,dtype_b,shape,shape_b,count,verdict,differ,first_index,a,b,a_code,"
-          "b_code,max_ulp,max_abs_err,max_rel_err,sqnr_db,evidence\n", to);
+          "b_code,max_ulp,max_abs_err,max_rel_err,sqnr_db,evidence\n",
+          to);
 }
 
 static void csv_side(FILE *to, const side_tensor *t, const char *what)

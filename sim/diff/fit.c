@@ -126,9 +126,5 @@ const char *fit_mode(const fit *f)
 const char *fit_overflow(const fit *f)
 {
     const int kinds = (f->infinite > 0) + (f->nan > 0) + (f->saturated > 0);
-    return kinds > 1        ? "several"
-           : f->infinite    ? "inf"
-           : f->nan         ? "nan"
-           : f->saturated   ? "saturated"
-                            : NULL;
+    return kinds > 1 ? "several" : f->infinite ? "inf" : f->nan ? "nan" : f->saturated ? "saturated" : NULL;
 }

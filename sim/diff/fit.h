@@ -14,13 +14,13 @@ typedef struct fit_question {
 
 /* What was found; counts, which add up. Elements that are a number of the format already are exact. */
 typedef struct fit {
-    uint64_t exact, missed;    /* missed: y is none of the two neighbours                    */
-    uint64_t inexact;          /* y is one of them, and it is                                */
+    uint64_t exact, missed;              /* missed: y is none of the two neighbours                    */
+    uint64_t inexact;                    /* y is one of them, and it is                                */
     uint64_t nearest, to_zero, up, down; /* that of a mode                                   */
-    uint64_t kept;             /* inexact, and not zero                                      */
-    double farthest;           /* of the inexact: the largest error, between neighbours that are 1 apart */
+    uint64_t kept;                       /* inexact, and not zero                                      */
+    double farthest;                     /* of the inexact: the largest error, between neighbours that are 1 apart */
     uint64_t infinite, nan, saturated;   /* what became of those beyond the largest number   */
-    uint64_t flushed;          /* zero instead of a number below the smallest normal one     */
+    uint64_t flushed;                    /* zero instead of a number below the smallest normal one     */
 } fit;
 
 /* fit_may_hold -- whether y can be the answer to some x at all: cheap. */

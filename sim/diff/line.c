@@ -112,8 +112,10 @@ static void say_line(const verdict_case *c, finding *f, const measure_fit *line,
     if (f->verdict != VERDICT_OFFSET)
         finding_say(f, "%s times ", slope);
     finding_say(f, "A%s%s but for an error of %s of B (root mean squares), nearly everywhere (%s of the elements)",
-                line->offset == 0 ? "" : line->offset < 0 ? " - " : " + ", offset, text_number(left, line->left / of),
-                text_share(share, near, c->all.count));
+                line->offset == 0  ? ""
+                : line->offset < 0 ? " - "
+                                   : " + ",
+                offset, text_number(left, line->left / of), text_share(share, near, c->all.count));
     if (f->verdict == VERDICT_SCALED)
         say_cause(c, f, line);
 }

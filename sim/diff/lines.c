@@ -29,8 +29,8 @@ typedef struct looking {
     const way *by;
     uint64_t length, lines; /* elements of a row; of the lines */
     double unit;
-    limits *found;          /* lines of each lane */
-    uint64_t *used;         /* of each lane: elements that said something */
+    limits *found;  /* lines of each lane */
+    uint64_t *used; /* of each lane: elements that said something */
 } looking;
 
 static int add(limits *l, double low, double high)
@@ -103,8 +103,8 @@ static int try_way(verdict_case *c, finding *f, const way *by, trace_error *erro
 {
     const side_tensor *t = c->tensors[1];
     const uint64_t length = t->shape[t->rank - 1], rows = t->count / length;
-    looking x = {.by = by, .length = length, .lines = by->columns ? length : rows,
-                 .unit = ldexp(1, -c->measurer.narrow.mbits)};
+    looking x = {
+        .by = by, .length = length, .lines = by->columns ? length : rows, .unit = ldexp(1, -c->measurer.narrow.mbits)};
     const size_t lanes = (size_t)c->walk.lanes;
     limits all;
     if (x.lines < LEAST_LINES || x.lines > MOST || t->count / x.lines < FEWEST)

@@ -61,9 +61,10 @@ static void put_counts(json_t *v, const ratios *r)
     const struct {
         const char *key;
         uint64_t n;
-    } counts[] = {{"sequences", r->sequences}, {"tokens", r->tokens}, {"padding", r->padding},
-                  {"finite_in_one", r->one_sided}, {"above_zero", r->above_zero}, {"equal", r->equal},
-                  {"outside", r->outside}, {"sequences_outside", r->outside_sequences}};
+    } counts[] = {{"sequences", r->sequences},   {"tokens", r->tokens},
+                  {"padding", r->padding},       {"finite_in_one", r->one_sided},
+                  {"above_zero", r->above_zero}, {"equal", r->equal},
+                  {"outside", r->outside},       {"sequences_outside", r->outside_sequences}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         json_object_set_new(v, counts[i].key, json_of_count(counts[i].n));
 }
@@ -82,12 +83,19 @@ static json_t *ratios_json(const ratios *r)
     const struct {
         const char *key;
         double x;
-    } numbers[] = {{"mean", mean}, {"mean_magnitude", r->sum_of_magnitudes / n},
-                   {"deviation", sqrt(fmax(0, r->sum_of_squares / n - mean * mean))}, {"k1", -mean},
-                   {"k3", r->sum_k3 / n}, {"mean_ratio", r->sum_of_ratios / n}, {"perplexity_ratio", exp(-mean)},
-                   {"effective_share", ratios_effective(r)}, {"mean_probability", r->probability / n},
-                   {"max_probability", r->most_probability}, {"product_min", exp(ratios_product(r, 0))},
-                   {"product_median", exp(ratios_product(r, 0.5))}, {"product_max", exp(ratios_product(r, 1))}};
+    } numbers[] = {{"mean", mean},
+                   {"mean_magnitude", r->sum_of_magnitudes / n},
+                   {"deviation", sqrt(fmax(0, r->sum_of_squares / n - mean * mean))},
+                   {"k1", -mean},
+                   {"k3", r->sum_k3 / n},
+                   {"mean_ratio", r->sum_of_ratios / n},
+                   {"perplexity_ratio", exp(-mean)},
+                   {"effective_share", ratios_effective(r)},
+                   {"mean_probability", r->probability / n},
+                   {"max_probability", r->most_probability},
+                   {"product_min", exp(ratios_product(r, 0))},
+                   {"product_median", exp(ratios_product(r, 0.5))},
+                   {"product_max", exp(ratios_product(r, 1))}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         json_object_set_new(v, numbers[i].key, json_of_double(numbers[i].x));
     json_object_set_new(v, "magnitude", size);
@@ -283,9 +291,9 @@ static int write_end(const logprob *l)
 static void write_head(const logprob *l)
 {
     fputs("{\"schema\": \"mpsim.logprob/1\", \"config\": ", l->to);
-    json_write(l->to, json_pack("{s:s,s:o,s:o,s:[o,o]}", "mpsim", mpsim_version(), "a", json_of_path(l->o->paths[0]),
-                                "b", json_of_path(l->o->paths[1]), "clip", json_of_double(l->o->low),
-                                json_of_double(l->o->high)));
+    json_write(l->to,
+               json_pack("{s:s,s:o,s:o,s:[o,o]}", "mpsim", mpsim_version(), "a", json_of_path(l->o->paths[0]), "b",
+                         json_of_path(l->o->paths[1]), "clip", json_of_double(l->o->low), json_of_double(l->o->high)));
     fputs(",\n\"tensors\": [", l->to);
 }
 
@@ -298,7 +306,7 @@ int logprob_run(FILE *to, report_style style, const logprob_options *o, side *a,
     int code = compare_steps(&l);
     if (!code && l.tensors == 0)
         code = fail(EXIT_DATA, "diff: --logprob: A and B have no tensor of floating-point numbers of one name and "
-                    "shape");
+                               "shape");
     ratios_sort(&l.all);
     if (!code)
         code = style == REPORT_JSON ? write_end(&l) : print_end(&l);

@@ -81,8 +81,8 @@ static char *kind_key(const side_tensor *t, int several)
     char *key = NULL;
     if (!t->kind)
         return strdup("");
-    return asprintf(&key, "%lld\x1f%s:%s", several ? (long long)t->file->said.rank : -1LL, t->kind,
-                    t->fqn) < 0 ? NULL : key;
+    return asprintf(&key, "%lld\x1f%s:%s", several ? (long long)t->file->said.rank : -1LL, t->kind, t->fqn) < 0 ? NULL
+                                                                                                                : key;
 }
 
 /* The keys of tensors without a partner. *twice: a key occurs more than once. */

@@ -6,7 +6,7 @@
 
 /* How two tensors were found to be the same one. */
 typedef enum match_how {
-    MATCH_NONE,    /* only one side has it                                     */
+    MATCH_NONE, /* only one side has it                                     */
     MATCH_NAME,
     MATCH_KIND,    /* other names of the same kind and parameter               */
     MATCH_PREFIX,  /* all names of one side have something in front            */

@@ -260,10 +260,9 @@ void measure_add(measure *m, const measurer *r, uint64_t first, const void *code
 {
     const size_t bytes[2] = {mpsim_format_code_bytes(&r->formats[0]), mpsim_format_code_bytes(&r->formats[1])};
     for (size_t i = 0; i < n; i++) {
-        const measure_place p = {
-            .at = first + i,
-            .codes = {element_code(codes_a, bytes[0], i), element_code(codes_b, bytes[1], i)},
-            .values = {a[i], b[i]}};
+        const measure_place p = {.at = first + i,
+                                 .codes = {element_code(codes_a, bytes[0], i), element_code(codes_b, bytes[1], i)},
+                                 .values = {a[i], b[i]}};
         add_pair(m, r, &p);
     }
     m->count += n;

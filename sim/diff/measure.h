@@ -22,29 +22,29 @@ typedef struct measure_levels {
 enum { MEASURE_ULP_BINS = 65, MEASURE_BITS = 64 };
 
 typedef struct measure {
-    uint64_t count, differ;        /* elements; that differ: other codes, or of other formats other values */
-    measure_place first, last;     /* of those that differ                                           */
-    measure_place worst;           /* the first of those farthest apart in ULPs                      */
-    uint64_t compared;             /* finite pairs of those that differ: of these the ULPs, in the narrower format */
+    uint64_t count, differ;    /* elements; that differ: other codes, or of other formats other values */
+    measure_place first, last; /* of those that differ                                           */
+    measure_place worst;       /* the first of those farthest apart in ULPs                      */
+    uint64_t compared;         /* finite pairs of those that differ: of these the ULPs, in the narrower format */
     uint64_t ulps[MEASURE_ULP_BINS], max_ulp;
-    uint64_t bits[MEASURE_BITS];   /* of one format: elements whose codes differ in this bit         */
-    uint64_t one_bit;              /* elements that differ in one bit alone                          */
-    double max_abs, max_rel;       /* of finite pairs; relative to the larger magnitude              */
+    uint64_t bits[MEASURE_BITS];     /* of one format: elements whose codes differ in this bit         */
+    uint64_t one_bit;                /* elements that differ in one bit alone                          */
+    double max_abs, max_rel;         /* of finite pairs; relative to the larger magnitude              */
     double amax[2], low[2], high[2]; /* of finite elements */
     measure_levels levels[2];
     uint64_t nan[2], inf[2], zero[2];
-    uint64_t broke, mended;        /* finite in A alone; in B alone                                  */
-    uint64_t both_nan;             /* that differ, by the codes of NaN                               */
-    uint64_t larger, smaller;      /* finite pairs: B above A, B below A                             */
-    uint64_t away, same_magnitude; /* that differ: B of the larger magnitude; of the same            */
-    uint64_t negated;              /* B = -A, not zero                                               */
-    uint64_t zeroed, filled;       /* zero in B alone; in A alone                                    */
-    double zeroed_max, kept_min;   /* A's magnitudes: the largest that is zero in B, the smallest that is not */
-    uint64_t end[2];               /* behind the last element that is not zero                       */
-    uint64_t swapped;              /* B has the bytes of A in the opposite order                     */
-    uint64_t same_code;            /* of two formats of one width: B has A's code                    */
-    double limit_min, limit_max;   /* magnitudes of B where it differs                               */
-    double ratio_min, ratio_max;   /* B / A where neither is zero, subnormal or not finite           */
+    uint64_t broke, mended;            /* finite in A alone; in B alone                                  */
+    uint64_t both_nan;                 /* that differ, by the codes of NaN                               */
+    uint64_t larger, smaller;          /* finite pairs: B above A, B below A                             */
+    uint64_t away, same_magnitude;     /* that differ: B of the larger magnitude; of the same            */
+    uint64_t negated;                  /* B = -A, not zero                                               */
+    uint64_t zeroed, filled;           /* zero in B alone; in A alone                                    */
+    double zeroed_max, kept_min;       /* A's magnitudes: the largest that is zero in B, the smallest that is not */
+    uint64_t end[2];                   /* behind the last element that is not zero                       */
+    uint64_t swapped;                  /* B has the bytes of A in the opposite order                     */
+    uint64_t same_code;                /* of two formats of one width: B has A's code                    */
+    double limit_min, limit_max;       /* magnitudes of B where it differs                               */
+    double ratio_min, ratio_max;       /* B / A where neither is zero, subnormal or not finite           */
     double scale_min[2], scale_max[2]; /* scales s with which A s rounds to B, and B s to A          */
     uint64_t ratios;
     double offset_min, offset_max; /* numbers c with which A + c is B, within a unit in the last place of the larger */
@@ -52,9 +52,9 @@ typedef struct measure {
     uint64_t finite;               /* pairs */
     unsigned significant[2];       /* the most significant bits that a number has                    */
     mpsim_sum signal[2], product, noise; /* of finite pairs: A A, B B, A B; (A - B)^2                */
-    mpsim_sum signal_differ;       /* A A where they differ                                          */
-    mpsim_sum total[2];            /* A, B of finite pairs                                           */
-    uint64_t multiset[2][2];       /* digests of the codes, or values, in whatever order             */
+    mpsim_sum signal_differ;             /* A A where they differ                                          */
+    mpsim_sum total[2];                  /* A, B of finite pairs                                           */
+    uint64_t multiset[2][2];             /* digests of the codes, or values, in whatever order             */
 } measure;
 
 void measure_init(measure *m);
@@ -85,7 +85,7 @@ double measure_relative_differ(const measure *m); /* the same of the elements th
 double measure_correlation(const measure *m);
 /* Whether errors go up and down alike, which is what adding in another order does; how much they go along with A:
  * -1 to 1. */
-int    measure_is_balanced(const measure *m);
+int measure_is_balanced(const measure *m);
 double measure_alignment(const measure *m);
 
 /* measure_line -- the straight line B = slope A + offset that fits finite pairs best, and the root mean square of what

@@ -113,10 +113,11 @@ static int convinces(const verdict_case *c, const fit_question *q, int from, con
     return strcmp(mode, "stochastic") != 0 ? sum->inexact >= 2 || own : sum->inexact >= 8;
 }
 
-static int try_format(verdict_case *c, finding *f, const mpsim_format *format, int from, double scale, trace_error *error)
+static int try_format(verdict_case *c, finding *f, const mpsim_format *format, int from, double scale,
+                      trace_error *error)
 {
-    const fit_question q = {.format = *format, .scale = scale, .back = scale != 1,
-                            .slack = ldexp(1, -c->tensors[1 - from]->format->mbits)};
+    const fit_question q = {
+        .format = *format, .scale = scale, .back = scale != 1, .slack = ldexp(1, -c->tensors[1 - from]->format->mbits)};
     fit sum;
     const int found = ask(c, &q, from, &sum, error);
     if (found <= 0 || !convinces(c, &q, from, &sum))
@@ -153,7 +154,8 @@ static double usual_scale(const verdict_case *c, int from, const mpsim_format *f
 /* Formats that trainings use; the others of the table are asked after these. */
 static int is_common(const mpsim_format *f)
 {
-    static const char *const names[] = {"tf32", "fp16", "bf16", "e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "e3m2", "e2m3", "e2m1"};
+    static const char *const names[] = {"tf32",     "fp16",     "bf16", "e4m3", "e5m2",
+                                        "e4m3fnuz", "e5m2fnuz", "e3m2", "e2m3", "e2m1"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i], f->name) == 0)
             return 1;
@@ -242,9 +244,11 @@ static double nearest_power(double x)
 /* Numbers that a scale between two limits may be, the likeliest first. */
 static size_t likely_scales(double scales[8], const verdict_case *c, int from, double low, double high)
 {
-    const double middle = low + (high - low) / 2, power = nearest_power(middle), n = round(middle), m = round(1 / middle);
+    const double middle = low + (high - low) / 2, power = nearest_power(middle), n = round(middle),
+                 m = round(1 / middle);
     const double own = (double)(float)(mpsim_format_max(c->tensors[1 - from]->format) / c->all.amax[from]);
-    const double all[] = {power, is_cast(c, from) ? own : n, n, 1 / m, (double)(float)(1 / m), (double)(float)middle, middle};
+    const double all[] = {power, is_cast(c, from) ? own : n, n, 1 / m, (double)(float)(1 / m), (double)(float)middle,
+                          middle};
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (isfinite(all[i]) && all[i] > 0 && all[i] >= low && all[i] <= high)
@@ -260,8 +264,9 @@ static void say_cause(finding *f, double scale)
     if (power && e - 1 >= 7)
         finding_say(f, ": a loss scale that %s?", scale > 1 ? "was not removed" : "was removed in B alone");
     else if (fabs(n - round(n)) < 1e-5 * n && n < 65536)
-        finding_say(f, ": %s over %.0f (ranks, micro-batches)%s?", scale > 1 ? "a sum instead of a mean" : "a mean instead of a sum",
-                    round(n), power ? ", or a small loss scale" : "");
+        finding_say(f, ": %s over %.0f (ranks, micro-batches)%s?",
+                    scale > 1 ? "a sum instead of a mean" : "a mean instead of a sum", round(n),
+                    power ? ", or a small loss scale" : "");
     else if (scale < 1)
         finding_say(f, ": as a clip by the norm, or another learning rate, leaves it?");
 }

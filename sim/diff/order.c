@@ -14,10 +14,9 @@ static const struct {
     int phase, place;
     int of_module; /* its name is a module's; else a parameter's: a module's and one part more */
 } parts[] = {
-    {"opt.m", STATE, 0, 0},    {"opt.v", STATE, 1, 0},     {"opt.vmax", STATE, 2, 0},
-    {"master", STATE, 3, 0},   {"weight", STATE, 4, 0},    {"act", FORWARD, 0, 1},
-    {"out", FORWARD, 1, 1},    {"agrad", BACKWARD, 0, 1},  {"dgrad", BACKWARD, 1, 1},
-    {"wgrad", BACKWARD, 2, 0}, {NULL, FORWARD, 2, 0},
+    {"opt.m", STATE, 0, 0},    {"opt.v", STATE, 1, 0},    {"opt.vmax", STATE, 2, 0}, {"master", STATE, 3, 0},
+    {"weight", STATE, 4, 0},   {"act", FORWARD, 0, 1},    {"out", FORWARD, 1, 1},    {"agrad", BACKWARD, 0, 1},
+    {"dgrad", BACKWARD, 1, 1}, {"wgrad", BACKWARD, 2, 0}, {NULL, FORWARD, 2, 0},
 };
 
 static size_t part_of(const char *kind)
@@ -107,9 +106,11 @@ static long layer_of(const char *name)
 
 static int class_of(const char *name)
 {
-    static const char *const logits[] = {"lm_head", "head", "logits", "classifier", "score", "output_layer", "embed_out"};
-    static const char *const embeddings[] = {"embeddings", "embedding", "embed", "embed_tokens", "embed_positions", "embed_in",
-                                             "word_embeddings", "tok_embeddings", "wte", "wpe", "shared", "patch_embed"};
+    static const char *const logits[] = {"lm_head", "head",         "logits",   "classifier",
+                                         "score",   "output_layer", "embed_out"};
+    static const char *const embeddings[] = {
+        "embeddings",      "embedding",      "embed", "embed_tokens", "embed_positions", "embed_in",
+        "word_embeddings", "tok_embeddings", "wte",   "wpe",          "shared",          "patch_embed"};
     if (layer_of(name) >= 0)
         return LAYER;
     for (size_t i = 0; i < sizeof logits / sizeof logits[0]; i++)
@@ -126,19 +127,76 @@ static const struct {
     const char *part;
     int place;
 } places[] = {
-    {"input_layernorm", 0}, {"input_norm", 0}, {"pre_norm", 0}, {"ln_1", 0}, {"norm1", 0}, {"attn_norm", 0},
-    {"attention_norm", 0}, {"layernorm_before", 0},
-    {"self_attn", 10}, {"attn", 10}, {"attention", 10}, {"self_attention", 10},
-    {"q_proj", 11}, {"query", 11}, {"q", 11}, {"wq", 11}, {"qkv", 11}, {"qkv_proj", 11}, {"query_key_value", 11},
-    {"c_attn", 11}, {"self", 11}, {"k_proj", 12}, {"key", 12}, {"k", 12}, {"wk", 12}, {"v_proj", 13}, {"value", 13},
-    {"v", 13}, {"wv", 13}, {"q_norm", 14}, {"k_norm", 15}, {"o_proj", 16}, {"out_proj", 16}, {"o", 16}, {"dense", 16},
-    {"encoder_attn", 20}, {"cross_attn", 20}, {"crossattention", 20},
-    {"post_attention_layernorm", 30}, {"self_attn_layer_norm", 30}, {"ln_2", 30}, {"norm2", 30}, {"ffn_norm", 30},
-    {"layernorm_after", 30}, {"pre_feedforward_layernorm", 31},
-    {"mlp", 40}, {"ffn", 40}, {"feed_forward", 40}, {"block_sparse_moe", 40}, {"intermediate", 40}, {"gate", 41},
-    {"gate_proj", 42}, {"fc1", 42}, {"c_fc", 42}, {"w1", 42}, {"wi", 42}, {"wi_0", 42}, {"dense_h_to_4h", 42},
-    {"up_proj", 43}, {"w3", 43}, {"wi_1", 43}, {"down_proj", 46}, {"fc2", 46}, {"c_proj", 46}, {"w2", 46}, {"wo", 46},
-    {"dense_4h_to_h", 46}, {"output", 50}, {"post_feedforward_layernorm", 55}, {"final_layer_norm", 55},
+    {"input_layernorm", 0},
+    {"input_norm", 0},
+    {"pre_norm", 0},
+    {"ln_1", 0},
+    {"norm1", 0},
+    {"attn_norm", 0},
+    {"attention_norm", 0},
+    {"layernorm_before", 0},
+    {"self_attn", 10},
+    {"attn", 10},
+    {"attention", 10},
+    {"self_attention", 10},
+    {"q_proj", 11},
+    {"query", 11},
+    {"q", 11},
+    {"wq", 11},
+    {"qkv", 11},
+    {"qkv_proj", 11},
+    {"query_key_value", 11},
+    {"c_attn", 11},
+    {"self", 11},
+    {"k_proj", 12},
+    {"key", 12},
+    {"k", 12},
+    {"wk", 12},
+    {"v_proj", 13},
+    {"value", 13},
+    {"v", 13},
+    {"wv", 13},
+    {"q_norm", 14},
+    {"k_norm", 15},
+    {"o_proj", 16},
+    {"out_proj", 16},
+    {"o", 16},
+    {"dense", 16},
+    {"encoder_attn", 20},
+    {"cross_attn", 20},
+    {"crossattention", 20},
+    {"post_attention_layernorm", 30},
+    {"self_attn_layer_norm", 30},
+    {"ln_2", 30},
+    {"norm2", 30},
+    {"ffn_norm", 30},
+    {"layernorm_after", 30},
+    {"pre_feedforward_layernorm", 31},
+    {"mlp", 40},
+    {"ffn", 40},
+    {"feed_forward", 40},
+    {"block_sparse_moe", 40},
+    {"intermediate", 40},
+    {"gate", 41},
+    {"gate_proj", 42},
+    {"fc1", 42},
+    {"c_fc", 42},
+    {"w1", 42},
+    {"wi", 42},
+    {"wi_0", 42},
+    {"dense_h_to_4h", 42},
+    {"up_proj", 43},
+    {"w3", 43},
+    {"wi_1", 43},
+    {"down_proj", 46},
+    {"fc2", 46},
+    {"c_proj", 46},
+    {"w2", 46},
+    {"wo", 46},
+    {"dense_4h_to_h", 46},
+    {"output", 50},
+    {"post_feedforward_layernorm", 55},
+    {"final_layer_norm", 55},
 };
 
 static int place_of_part(const char *part, size_t n)
@@ -169,7 +227,8 @@ static int by_parts(const char *x, const char *y)
 static int by_layer(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;
-    const int class_x = class_of(x), class_y = class_of(y), decoder_x = has_part(x, "decoder"), decoder_y = has_part(y, "decoder");
+    const int class_x = class_of(x), class_y = class_of(y), decoder_x = has_part(x, "decoder"),
+              decoder_y = has_part(y, "decoder");
     const long layer_x = layer_of(x), layer_y = layer_of(y);
     if ((class_x == LOGITS) != (class_y == LOGITS))
         return class_x - class_y;

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define A_LITTLE 0.1 /* of A, where they differ */
+#define A_LITTLE 0.1          /* of A, where they differ */
 enum { LEVELS = 3, FEW = 8 }; /* different values, of more elements, that tell nothing */
 
 /* Whether the elements that differ fill rows: *rows of them. */

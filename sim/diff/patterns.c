@@ -179,8 +179,8 @@ static int say_zeros(const verdict_case *c, finding *f, const char *where, uint6
         finding_say(f, "in %s all %s numbers below %s are zero%s", where, text_count(a, n),
                     text_number(b, c->all.kept_min), flushed_name(text, m->zeroed_max, c->all.kept_min));
     else
-        finding_say(f, "%s is zero in %s of %s elements, here and there, the others are equal", where,
-                    text_count(a, n), text_count(b, count));
+        finding_say(f, "%s is zero in %s of %s elements, here and there, the others are equal", where, text_count(a, n),
+                    text_count(b, count));
     return 1;
 }
 
@@ -270,8 +270,8 @@ int pattern_sum_order(verdict_case *c, finding *f, trace_error *error)
     finding_init(f, VERDICT_SUM_ORDER);
     finding_say(f, "%s of the elements differ, %s upwards and %s downwards", text_share(a, m->differ, m->count),
                 text_count(b, m->larger), text_count(d, m->smaller));
-    finding_say(f, ", by %s of the tensor's root mean square, %s units of roundoff of its %d bits", text_number(a, relative),
-                text_number(b, relative / unit), bits_in_use(c));
+    finding_say(f, ", by %s of the tensor's root mean square, %s units of roundoff of its %d bits",
+                text_number(a, relative), text_number(b, relative / unit), bits_in_use(c));
     if (!c->measurer.same)
         finding_say(f, "; and the dtypes differ");
     finding_say(f, ". It looks like it; other causes of small errors look alike%s",

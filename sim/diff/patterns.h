@@ -5,7 +5,8 @@
 
 #include "verdict.h"
 
-verdict_judge pattern_codes, pattern_flipped_bit, pattern_flipped_bits, pattern_byte_order, pattern_reinterpreted, pattern_negated,
-    pattern_zeroed, pattern_clipped, pattern_non_finite, pattern_sum_order, pattern_close, pattern_unrelated;
+verdict_judge pattern_codes, pattern_flipped_bit, pattern_flipped_bits, pattern_byte_order, pattern_reinterpreted,
+    pattern_negated, pattern_zeroed, pattern_clipped, pattern_non_finite, pattern_sum_order, pattern_close,
+    pattern_unrelated;
 
 #endif

@@ -121,9 +121,9 @@ int places_moved(verdict_case *c, finding *f, trace_error *error)
     int found;
     if (!is_same_multiset(c) || c->all.differ < 2)
         return c->measurer.same && c->all.differ > 2 ? shifted(c, f, error) : 0;
-    if (c->measurer.same && ((found = rearranged(c, f, 0, error)) || (found = rearranged(c, f, 1, error)) ||
-                             (found = shifted(c, f, error)) ||
-                             (!has_few_levels(c) && (found = permuted_rows(c, f, error)))))
+    if (c->measurer.same &&
+        ((found = rearranged(c, f, 0, error)) || (found = rearranged(c, f, 1, error)) ||
+         (found = shifted(c, f, error)) || (!has_few_levels(c) && (found = permuted_rows(c, f, error)))))
         return found;
     if (has_few_levels(c))
         return 0;
@@ -133,8 +133,7 @@ int places_moved(verdict_case *c, finding *f, trace_error *error)
     if (c->all.differ == 2)
         finding_say(f, "%s have changed places", text_count(a, c->end - 1));
     else
-        finding_say(f, "%s: the same codes, as often (digests of 128 bits), at other places",
-                    verdict_range(text, c));
+        finding_say(f, "%s: the same codes, as often (digests of 128 bits), at other places", verdict_range(text, c));
     return 1;
 }
 
@@ -170,6 +169,7 @@ int places_resized(verdict_case *c, finding *f, trace_error *error)
     else
         finding_say(f, "%s %s, from %s %s on; the rest is equal", length_text(s, longer, gap),
                     x->count > y->count ? "of A are missing" : "are put in",
-                    row > 1 && at % row == 0 ? "row" : "element", text_count(a, row > 1 && at % row == 0 ? at / row : at));
+                    row > 1 && at % row == 0 ? "row" : "element",
+                    text_count(a, row > 1 && at % row == 0 ? at / row : at));
     return 1;
 }

@@ -102,8 +102,14 @@ static double quantile(const double *x, uint64_t n, double q)
     return n == 0 ? (double)NAN : x[at < 0 ? 0 : (size_t)at];
 }
 
-double ratios_magnitude(const ratios *r, double q) { return quantile(r->magnitudes, r->tokens, q); }
-double ratios_product(const ratios *r, double q) { return quantile(r->products, r->sequences, q); }
+double ratios_magnitude(const ratios *r, double q)
+{
+    return quantile(r->magnitudes, r->tokens, q);
+}
+double ratios_product(const ratios *r, double q)
+{
+    return quantile(r->products, r->sequences, q);
+}
 
 double ratios_effective(const ratios *r)
 {

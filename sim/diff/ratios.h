@@ -7,19 +7,19 @@
 
 /* Log-probabilities a and b of tokens in sequences; d = b - a, the ratio of their probabilities is exp(d). */
 typedef struct ratios {
-    double low, high;        /* the band that ratios are clipped to                                   */
+    double low, high;               /* the band that ratios are clipped to                                   */
     size_t tokens, sequences, rows; /* rows: sequences, those without a token included */
-    uint64_t padding;        /* left out: zeros at the end of a sequence, or no finite number, in both */
-    uint64_t one_sided;      /* left out: finite in one alone                                          */
-    uint64_t above_zero;     /* no log-probabilities                                                   */
-    uint64_t equal, outside; /* tokens of d = 0; whose ratio is outside the band                        */
+    uint64_t padding;               /* left out: zeros at the end of a sequence, or no finite number, in both */
+    uint64_t one_sided;             /* left out: finite in one alone                                          */
+    uint64_t above_zero;            /* no log-probabilities                                                   */
+    uint64_t equal, outside;        /* tokens of d = 0; whose ratio is outside the band                        */
     double sum, sum_of_magnitudes, sum_of_squares, sum_of_ratios, sum_of_square_ratios; /* d, |d|, d d, ... */
-    double sum_k3;           /* exp(d) - 1 - d */
+    double sum_k3;                                                                      /* exp(d) - 1 - d */
     double probability, most_probability; /* |exp(b) - exp(a)|: sum, largest */
-    double *magnitudes, *products; /* |d| of the tokens; the sums of d of the sequences */
-    uint64_t outside_sequences;    /* whose product of ratios is outside the band       */
-    double worst[2];         /* the a and b of the largest |d| */
-    uint64_t worst_at[2];    /* its row and token              */
+    double *magnitudes, *products;        /* |d| of the tokens; the sums of d of the sequences */
+    uint64_t outside_sequences;           /* whose product of ratios is outside the band       */
+    double worst[2];                      /* the a and b of the largest |d| */
+    uint64_t worst_at[2];                 /* its row and token              */
 } ratios;
 
 /* ratios_add -- one sequence of n tokens. 0, or -1 without memory. */

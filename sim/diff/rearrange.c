@@ -302,7 +302,8 @@ static int find_mismatch(walk *w, uint64_t first, uint64_t end, int64_t shift, u
 
 int rearrange_gap(walk *w, uint64_t length, uint64_t *at, trace_error *error)
 {
-    const uint64_t a = w->of[0].tensor->count, b = w->of[1].tensor->count, n = a < b ? a : b, gap = a < b ? b - a : a - b;
+    const uint64_t a = w->of[0].tensor->count, b = w->of[1].tensor->count, n = a < b ? a : b,
+                   gap = a < b ? b - a : a - b;
     uint64_t from, to, unused;
     if (n == 0 || w->of[0].from.width != w->of[1].from.width || w->lanes > 1024)
         return 0;

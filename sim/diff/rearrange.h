@@ -14,10 +14,10 @@ int rearrange_axes(walk *w, int flip, int axes[REARRANGE_RANK], uint64_t *looked
 /* What rows of one length have in common. */
 typedef struct rearrange_rows {
     uint64_t length, rows;
-    uint64_t moved;        /* rows that are not those of A at their place     */
-    uint64_t first, last;  /* of these                                        */
-    int whole;             /* every row of B is one of A's                    */
-    int within;            /* every row has the elements of A's row, in any order */
+    uint64_t moved;       /* rows that are not those of A at their place     */
+    uint64_t first, last; /* of these                                        */
+    int whole;            /* every row of B is one of A's                    */
+    int within;           /* every row has the elements of A's row, in any order */
 } rearrange_rows;
 
 /* rearrange_by_rows -- look at both as rows of `length` elements. 0, or -1 with *error. */

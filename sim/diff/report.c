@@ -25,13 +25,13 @@ struct diffreport {
     int all, sorted;
     uint64_t tensors, elements, equal, tolerated, differ, missing, extra, renamed, other_how[MATCH_SHAPE + 1];
     uint64_t not_numbers, missing_steps, verdicts[VERDICTS];
-    json_t *first;  /* the entry of the first that differs, or NULL */
+    json_t *first; /* the entry of the first that differs, or NULL */
     table *rows;
     uint64_t unlisted;
     step_sum *steps;
     size_t n_steps;
     int64_t other_steps[2]; /* the first two that were compared and have other numbers */
-    uint64_t written; /* entries of JSON */
+    uint64_t written;       /* entries of JSON */
 };
 
 diffreport *diffreport_new(FILE *to, report_style style, const diffreport_head *head, const tolerance *within, int all)
@@ -49,10 +49,10 @@ diffreport *diffreport_new(FILE *to, report_style style, const diffreport_head *
             json_array_append_new(match, json_string(head->match->items[i]));
         for (size_t i = 0; i < head->kinds->count; i++)
             json_array_append_new(kinds, json_string(head->kinds->items[i]));
-        json_write(to, json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "mpsim", mpsim_version(), "a", json_of_path(head->paths[0]),
-                                 "b", json_of_path(head->paths[1]), "tolerance",
-                                 head->tolerance ? json_string(head->tolerance) : json_null(), "match", match,
-                                 "kinds", kinds));
+        json_write(to, json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "mpsim", mpsim_version(), "a",
+                                 json_of_path(head->paths[0]), "b", json_of_path(head->paths[1]), "tolerance",
+                                 head->tolerance ? json_string(head->tolerance) : json_null(), "match", match, "kinds",
+                                 kinds));
         fputs(",\n\"tensors\": [", to);
     }
     if (style == REPORT_CSV)
@@ -218,10 +218,11 @@ static json_t *counts_json(const diffreport *r)
     const struct {
         const char *key;
         uint64_t n;
-    } counts[] = {{"tensors", r->tensors},     {"elements", r->elements}, {"equal", r->equal},
-                  {"tolerated", r->tolerated}, {"differ", r->differ},     {"missing", r->missing},
-                  {"extra", r->extra},         {"missing_steps", r->missing_steps},
-                  {"renamed", r->renamed},     {"not_numbers", r->not_numbers}};
+    } counts[] = {{"tensors", r->tensors}, {"elements", r->elements},
+                  {"equal", r->equal},     {"tolerated", r->tolerated},
+                  {"differ", r->differ},   {"missing", r->missing},
+                  {"extra", r->extra},     {"missing_steps", r->missing_steps},
+                  {"renamed", r->renamed}, {"not_numbers", r->not_numbers}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         json_object_set_new(v, counts[i].key, json_of_count(counts[i].n));
     for (int i = 0; i < VERDICTS; i++)
@@ -295,8 +296,8 @@ static void print_others(const diffreport *r)
         fprintf(r->to, "\nAll others are equal.\n");
     else {
         fprintf(r->to, "\nIn order of %s, %s that differ%s:\n",
-                r->sorted ? "layers (sorted names do not tell the order of execution)" : "execution", text_count(a, others + 1),
-                r->missing_steps ? ", missing steps among them" : "");
+                r->sorted ? "layers (sorted names do not tell the order of execution)" : "execution",
+                text_count(a, others + 1), r->missing_steps ? ", missing steps among them" : "");
         table_print(r->rows, r->to, "  ");
         if (r->unlisted)
             fprintf(r->to, "  and %s more: --tensors lists them\n", text_count(b, r->unlisted));
@@ -305,8 +306,10 @@ static void print_others(const diffreport *r)
 
 static void print_compared(const diffreport *r, int failed)
 {
-    static const char *const how[] = {[MATCH_KIND] = "by kind and parameter", [MATCH_PREFIX] = "but for what is in front of their names",
-                                      [MATCH_CONTENT] = "by their numbers", [MATCH_SHAPE] = "by shape and order"};
+    static const char *const how[] = {[MATCH_KIND] = "by kind and parameter",
+                                      [MATCH_PREFIX] = "but for what is in front of their names",
+                                      [MATCH_CONTENT] = "by their numbers",
+                                      [MATCH_SHAPE] = "by shape and order"};
     char a[32], b[32], d[32], path[512];
     fprintf(r->to, "\nA  %s\n", escape_text(path, sizeof path, r->head->paths[0]));
     fprintf(r->to, "B  %s\n", escape_text(path, sizeof path, r->head->paths[1]));

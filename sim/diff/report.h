@@ -10,7 +10,7 @@ typedef struct diffreport diffreport;
 /* What was asked, for the head of a report. */
 typedef struct diffreport_head {
     const char *paths[2];
-    const side *sides; /* both */
+    const side *sides;     /* both */
     const char *tolerance; /* as typed, or NULL */
     const option_list *match, *kinds;
 } diffreport_head;

@@ -31,7 +31,7 @@ typedef struct sequence {
     stage now[2], before[2];
     match_list pairs;
     shift shift;
-    size_t step; /* of A's list, that is compared */
+    size_t step;       /* of A's list, that is compared */
     comparison *batch; /* that wait, and of each: */
     sequence_entry *entries;
     pass_queue queue;
@@ -214,7 +214,8 @@ static int run_steps(sequence *s)
     if (!has_common_step(a, b))
         return fail(EXIT_DATA, "diff: A and B have no step in common");
     for (size_t i = 0, k = 0; (i < a->n_steps || k < b->n_steps) && !code;) {
-        const int64_t x = i < a->n_steps ? a->steps[i].step : INT64_MAX, y = k < b->n_steps ? b->steps[k].step : INT64_MAX;
+        const int64_t x = i < a->n_steps ? a->steps[i].step : INT64_MAX,
+                      y = k < b->n_steps ? b->steps[k].step : INT64_MAX;
         code = x == y ? run_step(s, i, k) : missing_step(s, x < y, x < y ? x : y);
         i += x <= y;
         k += y <= x;

@@ -10,10 +10,10 @@ typedef struct sequence_entry {
     int64_t steps[2];              /* -1: files without a step */
     const side_tensor *tensors[2]; /* NULL: that side has it not */
     match_how how;
-    const comparison *compared;    /* NULL: the step is missing on the side `missing` */
+    const comparison *compared; /* NULL: the step is missing on the side `missing` */
     int missing;
-    int sorted;                    /* the order is that of layers and names, not of execution */
-    int several;                   /* ranks: say which */
+    int sorted;  /* the order is that of layers and names, not of execution */
+    int several; /* ranks: say which */
 } sequence_entry;
 
 /* Called for every tensor in order, and for every missing step. 0, or an exit code to stop with. */

@@ -8,11 +8,11 @@
 /* A step of A, open beside the one that is compared, and by how many steps B is known to be shifted. */
 typedef struct shift {
     side *a;
-    int64_t by;        /* steps of A's list; 0: not known */
-    int tried;         /* tensors that were looked for    */
-    size_t step, n;    /* what is open: traces of its files */
+    int64_t by;     /* steps of A's list; 0: not known */
+    int tried;      /* tensors that were looked for    */
+    size_t step, n; /* what is open: traces of its files */
     trace **traces;
-    nameindex *names;  /* of each                         */
+    nameindex *names; /* of each                         */
 } shift;
 
 /* shift_look -- whether B's tensor of a case is A's of another step: c->elsewhere. `step`: of A's list, the one that is

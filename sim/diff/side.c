@@ -149,8 +149,13 @@ static int copy_tensor(side *s, side_tensor *to, side_file *f, const trace_tenso
         free(memory);
         return -1;
     }
-    *to = (side_tensor){.file = f, .kind = kind, .format = format, .fortran = x->fortran, .count = x->count,
-                        .rank = x->rank, .memory = memory};
+    *to = (side_tensor){.file = f,
+                        .kind = kind,
+                        .format = format,
+                        .fortran = x->fortran,
+                        .count = x->count,
+                        .rank = x->rank,
+                        .memory = memory};
     char *text = (char *)memory + shape;
     to->shape = (uint64_t *)memory;
     if (x->rank)

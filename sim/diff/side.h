@@ -11,9 +11,9 @@ typedef struct side_file {
     const char *path;
     const char *below; /* the path below the operand; "" if the file is the operand */
     input_step said;
-    trace *t;          /* NULL: not open                                            */
-    uint64_t used;     /* when it was asked for last                                */
-    int once;          /* it can be read only once, and stays open                  */
+    trace *t;      /* NULL: not open                                            */
+    uint64_t used; /* when it was asked for last                                */
+    int once;      /* it can be read only once, and stays open                  */
 } side_file;
 
 /* Formats of tensors whose files may be closed. */
@@ -50,7 +50,7 @@ typedef struct side_tensor {
     int fortran;
     uint64_t *shape, count;
     size_t rank;
-    size_t at[3];           /* what order.c sorts by: phase and places in it                */
+    size_t at[3]; /* what order.c sorts by: phase and places in it                */
     void *memory;
 } side_tensor;
 

@@ -49,8 +49,10 @@ int stale_shifted(verdict_case *c, finding *f, trace_error *error)
     if (!c->elsewhere)
         return 0;
     finding_init(f, VERDICT_STEP_SHIFTED);
-    finding_say(f, "B is what A is at step %" PRId64 ", in all bits: its steps are counted otherwise, or it began from "
-                "another checkpoint?", c->step_elsewhere);
+    finding_say(f,
+                "B is what A is at step %" PRId64 ", in all bits: its steps are counted otherwise, or it began from "
+                "another checkpoint?",
+                c->step_elsewhere);
     return 1;
 }
 

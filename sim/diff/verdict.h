@@ -8,24 +8,24 @@
 /* In the order of reports; `verdicts` has their words. */
 typedef enum verdict {
     VERDICT_EQUAL,
-    VERDICT_TOLERATED,     /* within --tolerance                            */
-    VERDICT_DTYPE,         /* the same numbers in another format            */
-    VERDICT_RESHAPED,      /* the same elements under another shape         */
-    VERDICT_CODES,         /* signs of zero, payloads of NaN                */
+    VERDICT_TOLERATED, /* within --tolerance                            */
+    VERDICT_DTYPE,     /* the same numbers in another format            */
+    VERDICT_RESHAPED,  /* the same elements under another shape         */
+    VERDICT_CODES,     /* signs of zero, payloads of NaN                */
     VERDICT_STEP_SKIPPED,
-    VERDICT_STEP_SHIFTED,  /* B has what A has at another step              */
-    VERDICT_SCALAR,        /* one number each                               */
-    VERDICT_CONSTANT,      /* all elements of a side are one number         */
+    VERDICT_STEP_SHIFTED, /* B has what A has at another step              */
+    VERDICT_SCALAR,       /* one number each                               */
+    VERDICT_CONSTANT,     /* all elements of a side are one number         */
     VERDICT_FLIPPED_BIT,
     VERDICT_BYTE_ORDER,
     VERDICT_REINTERPRETED, /* the same codes as another format              */
     VERDICT_NEGATED,
-    VERDICT_SIGNS,         /* the same magnitudes, some signs differ        */
+    VERDICT_SIGNS, /* the same magnitudes, some signs differ        */
     VERDICT_SCALED,
     VERDICT_OFFSET,
-    VERDICT_AFFINE,        /* a scale and an offset                         */
+    VERDICT_AFFINE, /* a scale and an offset                         */
     VERDICT_ROUNDED,
-    VERDICT_COMPUTED,      /* numbers of a narrower format, but no rounding of the other side */
+    VERDICT_COMPUTED, /* numbers of a narrower format, but no rounding of the other side */
     VERDICT_ZEROED,
     VERDICT_DROPOUT,
     VERDICT_CLIPPED,
@@ -36,16 +36,16 @@ typedef enum verdict {
     VERDICT_RESIZED,
     VERDICT_NON_FINITE,
     VERDICT_SUM_ORDER,
-    VERDICT_PARTIAL,       /* some elements or rows have moved, the rest is equal */
-    VERDICT_CORRUPTED,     /* some elements hold other numbers, the rest is equal */
-    VERDICT_CLOSE,         /* no pattern is known, but the numbers are near       */
-    VERDICT_RELATED,       /* nor are they near, but they go up and down together */
+    VERDICT_PARTIAL,   /* some elements or rows have moved, the rest is equal */
+    VERDICT_CORRUPTED, /* some elements hold other numbers, the rest is equal */
+    VERDICT_CLOSE,     /* no pattern is known, but the numbers are near       */
+    VERDICT_RELATED,   /* nor are they near, but they go up and down together */
     VERDICT_UNRELATED,
-    VERDICT_MISSING,       /* not in B                                      */
-    VERDICT_EXTRA,         /* not in A                                      */
-    VERDICT_INCOMPARABLE,  /* numbers on one side, integers or the like on the other */
-    VERDICT_NOT_NUMBERS,   /* not compared: integers and the like on both   */
-    VERDICT_UNREADABLE,    /* with --keep-going                             */
+    VERDICT_MISSING,      /* not in B                                      */
+    VERDICT_EXTRA,        /* not in A                                      */
+    VERDICT_INCOMPARABLE, /* numbers on one side, integers or the like on the other */
+    VERDICT_NOT_NUMBERS,  /* not compared: integers and the like on both   */
+    VERDICT_UNREADABLE,   /* with --keep-going                             */
     VERDICTS
 } verdict;
 
@@ -80,10 +80,10 @@ typedef struct verdict_case {
     const side_tensor *tensors[2];
     const side_tensor *before[2]; /* of the step before, or NULL */
     int64_t step_before;
-    int elsewhere;                /* B has what A has at another step: that one */
+    int elsewhere; /* B has what A has at another step: that one */
     int64_t step_elsewhere;
     measurer measurer;
-    measure all, part;            /* part: of elements first to end - 1, which hold all that differ */
+    measure all, part; /* part: of elements first to end - 1, which hold all that differ */
     uint64_t first, end;
     walk walk;
 } verdict_case;

@@ -126,8 +126,7 @@ int walk_equal(walk *w, int *equal, trace_error *error)
     return 0;
 }
 
-int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int lanes, int *same,
-              trace_error *error)
+int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int lanes, int *same, trace_error *error)
 {
     walk w = {.lanes = 0};
     *same = 0;

@@ -49,7 +49,6 @@ int walk_equal(walk *w, int *equal, trace_error *error);
 
 /* walk_same -- whether two tensors are the same numbers in the same codes, whatever their shape: *same. 0, or -1
  * with *error. */
-int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int lanes, int *same,
-              trace_error *error);
+int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int lanes, int *same, trace_error *error);
 
 #endif

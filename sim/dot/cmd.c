@@ -103,8 +103,10 @@ static int parse_depths(run *r, const char *text)
         const int bad = parse_count(&k, word) || k == 0 || k > SIZE_MAX / 16;
         free(word);
         if (bad || r->depths == DEPTHS)
-            return fail(EXIT_USAGE, "dot: -K: '%s' is not a list of at most %d numbers of products, as "
-                        "64,1Ki,2^14", text, DEPTHS);
+            return fail(EXIT_USAGE,
+                        "dot: -K: '%s' is not a list of at most %d numbers of products, as "
+                        "64,1Ki,2^14",
+                        text, DEPTHS);
         r->depth[r->depths++] = (size_t)k;
         text += n + (text[n] == ',');
     }
@@ -153,8 +155,11 @@ static int parse_split(run *r)
                     parse_place(&r->split.sum, text[n] ? text + n + 1 : "binary32");
     free(first);
     r->split.parts = (size_t)r->o->split_k;
-    return bad ? fail(EXIT_USAGE, "dot: --workspace: '%s' is not a format of up to 25 significand bits, or binary64, or "
-                      "two: of partial sums and of their sum", text) : 0;
+    return bad ? fail(EXIT_USAGE,
+                      "dot: --workspace: '%s' is not a format of up to 25 significand bits, or binary64, or "
+                      "two: of partial sums and of their sum",
+                      text)
+               : 0;
 }
 
 static size_t largest_depth(const run *r)
@@ -179,13 +184,12 @@ static int make_operands(run *r, char **files, int n)
         return operand_generate(&r->b, columns, depth, r->distribution, o->seed, 1);
     }
     const operand_layout usual = o->flatten ? OPERAND_FLATTEN : OPERAND_LAST;
-    if ((status = operand_read(&r->a, files[0], o->a,
-                               o->transpose_a ? OPERAND_FIRST : usual, rows)) ||
-        (status = operand_read(&r->b, files[n - 1], o->b,
-                               o->transpose_b ? OPERAND_FIRST : usual, columns)))
+    if ((status = operand_read(&r->a, files[0], o->a, o->transpose_a ? OPERAND_FIRST : usual, rows)) ||
+        (status = operand_read(&r->b, files[n - 1], o->b, o->transpose_b ? OPERAND_FIRST : usual, columns)))
         return status;
     if (r->a.depth != r->b.depth)
-        return fail(EXIT_DATA, "dot: rows of A (%s) have %zu elements and rows of B (%s) %zu; there are "
+        return fail(EXIT_DATA,
+                    "dot: rows of A (%s) have %zu elements and rows of B (%s) %zu; there are "
                     "--transpose-a, --transpose-b and --flatten",
                     escape_text(name_a, sizeof name_a, files[0]), r->a.depth,
                     escape_text(name_b, sizeof name_b, files[n - 1]), r->b.depth);
@@ -193,8 +197,7 @@ static int make_operands(run *r, char **files, int n)
         r->depth[r->depths++] = r->a.depth;
     for (size_t i = 0; i < r->depths; i++)
         if (r->depth[i] > r->a.depth)
-            return fail(EXIT_USAGE, "dot: -K %zu is more than the %zu elements of a row", r->depth[i],
-                        r->a.depth);
+            return fail(EXIT_USAGE, "dot: -K %zu is more than the %zu elements of a row", r->depth[i], r->a.depth);
     return 0;
 }
 
@@ -205,8 +208,7 @@ static void head_operand(FILE *to, const char *name, const operand *o)
     char scale[32], rows[32], all[32], depth[32], share[32];
     fprintf(to, "%s  %s, %s, ", name, o->format.name, o->label);
     if (o->rows < o->all_rows)
-        fprintf(to, "the first %s of %s rows", text_count(rows, o->rows),
-                text_count(all, o->all_rows));
+        fprintf(to, "the first %s of %s rows", text_count(rows, o->rows), text_count(all, o->all_rows));
     else
         fprintf(to, "%s row%s", text_count(rows, o->rows), text_plural(o->rows));
     fprintf(to, " of %s", text_count(depth, o->depth));
@@ -234,8 +236,9 @@ static json_t *operand_json(const operand *o)
 static void put_split(json_t *v, const run *r)
 {
     if (r->split.parts > 1)
-        json_object_set_new(v, "split", json_pack("{s:o,s:s,s:s}", "parts", json_of_count(r->split.parts), "workspace",
-                                                  r->split.workspace.name, "sum", r->split.sum.name));
+        json_object_set_new(v, "split",
+                            json_pack("{s:o,s:s,s:s}", "parts", json_of_count(r->split.parts), "workspace",
+                                      r->split.workspace.name, "sum", r->split.sum.name));
 }
 
 static void print_head(const run *r, FILE *to)
@@ -246,8 +249,7 @@ static void print_head(const run *r, FILE *to)
     case REPORT_TEXT:
         head_operand(to, "A", &r->a);
         head_operand(to, "B", &r->b);
-        fprintf(to, "%s dot product%s", text_count(count, r->a.rows * r->b.rows),
-                text_plural(r->a.rows * r->b.rows));
+        fprintf(to, "%s dot product%s", text_count(count, r->a.rows * r->b.rows), text_plural(r->a.rows * r->b.rows));
         if (r->generated)
             fprintf(to, ", seed %" PRIu64, r->o->seed);
         fputc('\n', to);
@@ -262,14 +264,14 @@ static void print_head(const run *r, FILE *to)
         json_object_set_new(v, "b", operand_json(&r->b));
         json_object_set_new(v, "seed", r->generated ? json_of_count(r->o->seed) : json_null());
         put_split(v, r);
-        fprintf(to, "{\"schema\": \"mpsim.dot/1\",\n\"version\": \"%s\",\n\"operands\": ",
-                mpsim_version());
+        fprintf(to, "{\"schema\": \"mpsim.dot/1\",\n\"version\": \"%s\",\n\"operands\": ", mpsim_version());
         (void)json_write(to, v);
         fputs(",\n\"results\": [", to);
         break;
     case REPORT_CSV:
         fputs("k,model,result_format,count,not_finite,max_rel_err,rel_err,bias,bits_lost,first,"
-              "a_format,a,a_scale,b_format,b,b_scale,seed", to);
+              "a_format,a,a_scale,b_format,b,b_scale,seed",
+              to);
         fputs(r->split.parts > 1 ? ",split_k,workspace,workspace_sum\n" : "\n", to);
         break;
     case REPORT_NDJSON:
@@ -331,8 +333,7 @@ static void csv_operand(FILE *to, const operand *o)
 }
 
 /* One result in the style of the report; NULL table: not text. -1 if writing failed. */
-static int report_row(const run *r, FILE *to, table *t, int first, size_t k, const mpsim_model *m,
-                      const dot_error *e)
+static int report_row(const run *r, FILE *to, table *t, int first, size_t k, const mpsim_model *m, const dot_error *e)
 {
     int bad = 0;
     switch (r->style) {
@@ -405,8 +406,10 @@ static int report(const run *r, FILE *to)
     if (!status && r->style == REPORT_TEXT && not_finite)
         fputs("\nThe errors leave out results that are not finite.\n", to);
     if (!status && r->style == REPORT_TEXT && worst.max_rel > 0 && worst.cancelled < 0.1)
-        fprintf(to, "\nThe largest error of %.2e is of a result that cancels to %.1e of the typical one (root mean "
-                "square);\nrel. error and bits lost are of all results together.\n", worst.max_rel, worst.cancelled);
+        fprintf(to,
+                "\nThe largest error of %.2e is of a result that cancels to %.1e of the typical one (root mean "
+                "square);\nrel. error and bits lost are of all results together.\n",
+                worst.max_rel, worst.cancelled);
     if (!status && r->style == REPORT_TEXT && zeros == r->depths * r->a.rows * r->b.rows)
         fputs("\nAll exact results are zero: there is nothing to lose.\n", to);
     table_free(t);
@@ -475,8 +478,12 @@ static int reduce(run *r, char **files, int n)
 
 int cmd_dot(const command *self, int argc, char **argv)
 {
-    options o = {.formats = "fp16", .models = default_models, .rows = default_rows,
-                 .columns = default_rows, .seed = 1, .split_k = 1};
+    options o = {.formats = "fp16",
+                 .models = default_models,
+                 .rows = default_rows,
+                 .columns = default_rows,
+                 .seed = 1,
+                 .split_k = 1};
     int first;
     const option_row table_of_options[] = {
         {'f', "format", OPTION_STRING, &o.formats, "FORMAT[,FORMAT]",
@@ -531,22 +538,19 @@ int cmd_dot(const command *self, int argc, char **argv)
     mpsim_format fa, fb;
     double scale;
     output out;
-    if ((code = check(&r, operands)) || (code = parse_formats(&fa, &fb, o.formats)) ||
-        (code = parse_split(&r)) || (code = parse_scale(&scale, o.scale)) ||
-        (code = parse_mode(&r.mode, o.operand_round)))
+    if ((code = check(&r, operands)) || (code = parse_formats(&fa, &fb, o.formats)) || (code = parse_split(&r)) ||
+        (code = parse_scale(&scale, o.scale)) || (code = parse_mode(&r.mode, o.operand_round)))
         return code;
     if (operands == 0 && o.a)
         return dot_of_numbers(&r, &fa, &fb);
     if (o.distribution && distribution_find(&r.distribution, o.distribution))
-        return fail(EXIT_USAGE, "dot: --values: '%s' is not one of uniform, symmetric, normal, relu",
-                    o.distribution);
+        return fail(EXIT_USAGE, "dot: --values: '%s' is not one of uniform, symmetric, normal, relu", o.distribution);
     if (!o.depths && operands == 0)
         o.depths = "4096";
     if (o.depths && (code = parse_depths(&r, o.depths)))
         return code;
     if ((code = model_list_make(&r.models, "dot", o.models, &fa, &fb)) ||
-        (code = make_operands(&r, argv + first, operands)) ||
-        (code = operand_encode(&r.a, &fa, r.mode, scale)) ||
+        (code = make_operands(&r, argv + first, operands)) || (code = operand_encode(&r.a, &fa, r.mode, scale)) ||
         (code = operand_encode(&r.b, &fb, r.mode, scale)) || (code = output_open(&out, o.form.path)))
         goto done;
     code = report(&r, out.file);

@@ -15,8 +15,7 @@ static const unsigned char *from_product(const operand *o, size_t k)
 }
 
 /* The sums of a model over products first to first + depth - 1, as binary64 values. */
-static mpsim_status run(double *d, const mpsim_model *m, const operand *a, const operand *b,
-                        size_t first, size_t depth)
+static mpsim_status run(double *d, const mpsim_model *m, const operand *a, const operand *b, size_t first, size_t depth)
 {
     const mpsim_format *f = &m->result.format;
     const mpsim_matrix ma = {&a->format, from_product(a, first), a->depth, 0};
@@ -26,8 +25,7 @@ static mpsim_status run(double *d, const mpsim_model *m, const operand *a, const
     void *codes = calloc(n + 1, mpsim_format_code_bytes(f));
     mpsim_status s = MPSIM_ENOMEM;
     if (codes)
-        s = mpsim_gemm(m, a->rows, b->rows, depth, &ma, &mb, NULL, codes, b->rows, &rng,
-                       &parallel_pool);
+        s = mpsim_gemm(m, a->rows, b->rows, depth, &ma, &mb, NULL, codes, b->rows, &rng, &parallel_pool);
     if (s == MPSIM_OK)
         s = mpsim_decode_array(f, d, codes, n);
     free(codes);
@@ -69,12 +67,13 @@ static mpsim_status run_parts(double *d, const mpsim_model *m, const dot_split *
     return status == MPSIM_OK ? round_to(&m->result.format, d, n) : status;
 }
 
-static int failed(const mpsim_model *m, const operand *a, const operand *b,
-                  mpsim_status s)
+static int failed(const mpsim_model *m, const operand *a, const operand *b, mpsim_status s)
 {
     if (s == MPSIM_ERANGE)
-        return fail(EXIT_USAGE, "dot: model '%s' cannot take %s and %s: more than 60 explicit "
-                    "significand bits together", m->name, a->format.name, b->format.name);
+        return fail(EXIT_USAGE,
+                    "dot: model '%s' cannot take %s and %s: more than 60 explicit "
+                    "significand bits together",
+                    m->name, a->format.name, b->format.name);
     return fail(EXIT_IO, "dot: model '%s': %s", m->name, mpsim_status_string(s));
 }
 
@@ -131,13 +130,13 @@ void dot_error_compare(dot_error *e, const double *d, const double *exact, size_
     e->bits_lost = e->bits_lost < 0 ? 0 : e->bits_lost > precision ? precision : e->bits_lost;
 }
 
-int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split, const operand *a,
-                      const operand *b, size_t depth, const double *exact)
+int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split, const operand *a, const operand *b,
+                      size_t depth, const double *exact)
 {
     const size_t n = a->rows * b->rows;
     double *d = malloc((n + 1) * sizeof *d);
     memset(e, 0, sizeof *e);
-    const mpsim_status s = !d                ? MPSIM_ENOMEM
+    const mpsim_status s = !d                 ? MPSIM_ENOMEM
                            : split->parts > 1 ? run_parts(d, m, split, a, b, depth)
                                               : run(d, m, a, b, 0, depth);
     if (s == MPSIM_OK) {

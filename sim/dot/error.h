@@ -17,7 +17,7 @@ typedef struct dot_error {
     uint64_t count, not_finite;
     double max_rel, rel, bias, bits_lost;
     double cancelled; /* |e| of the result of max_rel, to the root mean square of all e */
-    double first; /* the first result, the scales taken out */
+    double first;     /* the first result, the scales taken out */
 } dot_error;
 
 /* dot_exact -- exact[i * b->rows + j] = the exact dot product of row i of a and row j of b, of the
@@ -37,7 +37,7 @@ typedef struct dot_split {
 void dot_error_compare(dot_error *of, const double *d, const double *e, size_t n, int precision);
 
 /* dot_error_measure -- the errors of a model over the same pairs. */
-int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split, const operand *a,
-                      const operand *b, size_t depth, const double *exact);
+int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split, const operand *a, const operand *b,
+                      size_t depth, const double *exact);
 
 #endif

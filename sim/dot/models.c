@@ -27,12 +27,13 @@ static int not_found(const char *verb, const char *name)
         char folded[96];
         fold_word(folded, sizeof folded, m.name);
         if (strcmp(s.word, folded) == 0)
-            return fail(EXIT_USAGE, "%s: model '%s': not a format, or a mode without round= (see "
-                        "mpsim dot --help)", verb, name);
+            return fail(EXIT_USAGE,
+                        "%s: model '%s': not a format, or a mode without round= (see "
+                        "mpsim dot --help)",
+                        verb, name);
         suggestion_consider(&s, m.name);
     }
-    return fail(EXIT_USAGE, "%s: no model '%s'%s", verb, name,
-                suggestion_end(&s, "; see mpsim formats --models"));
+    return fail(EXIT_USAGE, "%s: no model '%s'%s", verb, name, suggestion_end(&s, "; see mpsim formats --models"));
 }
 
 /* Cut ":KEY=..." out of a name where it stands once: 1, else 0. */
@@ -69,8 +70,7 @@ static const char *order_reason(const char *name)
     return NULL;
 }
 
-static int add_one(model_list *l, const char *verb, const char *name, const mpsim_format *fa,
-                   const mpsim_format *fb)
+static int add_one(model_list *l, const char *verb, const char *name, const mpsim_format *fa, const mpsim_format *fb)
 {
     mpsim_model m;
     const char *why;
@@ -80,23 +80,24 @@ static int add_one(model_list *l, const char *verb, const char *name, const mpsi
     case MPSIM_ENOTFOUND:
         return not_found(verb, name);
     case MPSIM_ERANGE:
-        return fail(EXIT_USAGE, "%s: model '%s': a format outside binary64, or too long a name", verb,
-                    name);
+        return fail(EXIT_USAGE, "%s: model '%s': a format outside binary64, or too long a name", verb, name);
     default:
         why = order_reason(name);
         if (why)
             return fail(EXIT_USAGE, "%s: model '%s': %s", verb, name, why);
-        return fail(EXIT_USAGE, "%s: model '%s': a change is not known, comes twice, is out of range or has "
-                                "no effect here (see mpsim dot --help)", verb, name);
+        return fail(EXIT_USAGE,
+                    "%s: model '%s': a change is not known, comes twice, is out of range or has "
+                    "no effect here (see mpsim dot --help)",
+                    verb, name);
     }
     if (fa && !mpsim_model_accepts(&m, fa, fb))
-        return fail(EXIT_USAGE, "%s: model '%s' does not take %s and %s but %s", verb, name, fa->name,
-                    fb->name, m.operands);
+        return fail(EXIT_USAGE, "%s: model '%s' does not take %s and %s but %s", verb, name, fa->name, fb->name,
+                    m.operands);
     return append(l, &m);
 }
 
-static int add_matching(model_list *l, const char *verb, const char *pattern,
-                        const mpsim_format *fa, const mpsim_format *fb)
+static int add_matching(model_list *l, const char *verb, const char *pattern, const mpsim_format *fa,
+                        const mpsim_format *fb)
 {
     const int all = strcmp(pattern, "all") == 0;
     mpsim_model m;
@@ -113,12 +114,10 @@ static int add_matching(model_list *l, const char *verb, const char *pattern,
     }
     if (!found && strchr(pattern, ':'))
         return fail(EXIT_USAGE, "%s: '%s': a pattern takes no changes", verb, pattern);
-    return found ? 0 : fail(EXIT_USAGE, "%s: no model matches '%s'; see mpsim formats --models", verb,
-                            pattern);
+    return found ? 0 : fail(EXIT_USAGE, "%s: no model matches '%s'; see mpsim formats --models", verb, pattern);
 }
 
-int model_list_make(model_list *l, const char *verb, const char *names, const mpsim_format *fa,
-                    const mpsim_format *fb)
+int model_list_make(model_list *l, const char *verb, const char *names, const mpsim_format *fa, const mpsim_format *fb)
 {
     memset(l, 0, sizeof *l);
     while (*names) {
@@ -127,8 +126,7 @@ int model_list_make(model_list *l, const char *verb, const char *names, const mp
         if (!name)
             return fail(EXIT_IO, "out of memory");
         const int pattern = strcmp(name, "all") == 0 || strpbrk(name, "*?[") != NULL;
-        const int status = pattern ? add_matching(l, verb, name, fa, fb)
-                                   : add_one(l, verb, name, fa, fb);
+        const int status = pattern ? add_matching(l, verb, name, fa, fb) : add_one(l, verb, name, fa, fb);
         free(name);
         if (status)
             return status;
@@ -153,12 +151,10 @@ static const char *const addition_names[] = {[MPSIM_ADDITION_EXACT] = "exact",
                                              [MPSIM_ADDITION_FMA] = "fma",
                                              [MPSIM_ADDITION_MULADD] = "muladd",
                                              [MPSIM_ADDITION_FUSED] = "fused"};
-static const char *const order_names[] = {[MPSIM_ORDER_SEQUENTIAL] = "sequential",
-                                          [MPSIM_ORDER_PAIRWISE] = "pairwise",
-                                          [MPSIM_ORDER_QUADS] = "quads"};
-static const char *const alignment_names[] = {[MPSIM_ALIGN_TRUNCATE] = "truncate",
-                                              [MPSIM_ALIGN_FLOOR] = "floor",
-                                              [MPSIM_ALIGN_NEAREST] = "nearest"};
+static const char *const order_names[] = {
+    [MPSIM_ORDER_SEQUENTIAL] = "sequential", [MPSIM_ORDER_PAIRWISE] = "pairwise", [MPSIM_ORDER_QUADS] = "quads"};
+static const char *const alignment_names[] = {
+    [MPSIM_ALIGN_TRUNCATE] = "truncate", [MPSIM_ALIGN_FLOOR] = "floor", [MPSIM_ALIGN_NEAREST] = "nearest"};
 static const char *const evidence_names[] = {[MPSIM_EVIDENCE_DEFINED] = "defined",
                                              [MPSIM_EVIDENCE_VECTORS] = "vectors",
                                              [MPSIM_EVIDENCE_REPORTED] = "reported",
@@ -167,8 +163,7 @@ static const char *const evidence_names[] = {[MPSIM_EVIDENCE_DEFINED] = "defined
 /* A rounding as "binary32 toward-zero", or short as "binary32 rz"; nearest-even is not said. */
 static const char *place_text(char *out, size_t size, const mpsim_rounded *p, int brief)
 {
-    static const char *const briefly[MPSIM_ROUND_MODES] = {"", "rna", "rz", "up", "down",
-                                                           "odd", "sra", "srb", "src"};
+    static const char *const briefly[MPSIM_ROUND_MODES] = {"", "rna", "rz", "up", "down", "odd", "sra", "srb", "src"};
     const mpsim_round_mode mode = (mpsim_round_mode)p->rounding.mode;
     const char *name = brief ? briefly[mode] : mpsim_round_mode_name(mode);
     snprintf(out, size, "%s%s%s", p->format.name, mode ? " " : "", mode ? name : "");
@@ -179,8 +174,7 @@ static void set_place(json_t *v, const char *key, const mpsim_rounded *p)
 {
     json_t *place = json_object();
     json_object_set_new(place, "format", json_string(p->format.name));
-    json_object_set_new(
-        place, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)p->rounding.mode)));
+    json_object_set_new(place, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)p->rounding.mode)));
     json_object_set_new(v, key, place);
 }
 
@@ -201,13 +195,11 @@ static json_t *model_json(const mpsim_model *m)
     json_object_set_new(v, "order", json_string(order_names[m->order]));
     json_object_set_new(v, "length", fused ? json_integer(m->length) : json_null());
     json_object_set_new(v, "fraction", fused ? json_integer(m->fraction) : json_null());
-    json_object_set_new(v, "alignment", fused ? json_string(alignment_names[m->alignment])
-                                              : json_null());
+    json_object_set_new(v, "alignment", fused ? json_string(alignment_names[m->alignment]) : json_null());
     json_object_set_new(v, "normalised", fused ? json_boolean(m->normalised) : json_null());
-    json_object_set_new(v, "floor", fused && m->floor != MPSIM_MODEL_NO_FLOOR
-                                        ? json_integer(m->floor) : json_null());
-    json_object_set_new(v, "operand_emin", fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN
-                                               ? json_integer(m->operand_emin) : json_null());
+    json_object_set_new(v, "floor", fused && m->floor != MPSIM_MODEL_NO_FLOOR ? json_integer(m->floor) : json_null());
+    json_object_set_new(v, "operand_emin",
+                        fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN ? json_integer(m->operand_emin) : json_null());
     json_object_set_new(v, "chunk", json_integer(m->chunk));
     if (m->addition == MPSIM_ADDITION_MULADD)
         set_place(v, "product", &m->product);
@@ -226,8 +218,8 @@ static void print_csv(FILE *to, const mpsim_model *m)
 {
     char accumulator[96];
     const int fused = m->addition == MPSIM_ADDITION_FUSED;
-    const char *const texts[] = {m->name, m->operands ? m->operands : "any",
-                                 addition_names[m->addition], order_names[m->order]};
+    const char *const texts[] = {m->name, m->operands ? m->operands : "any", addition_names[m->addition],
+                                 order_names[m->order]};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         csv_text(to, texts[i]);
         fputc(',', to);
@@ -274,8 +266,9 @@ static void print_row(table *t, const mpsim_model *m)
     cell_if(t, fused, m->fraction);
     cell_if(t, fused && m->floor != MPSIM_MODEL_NO_FLOOR, m->floor);
     cell_if(t, m->chunk != 0, (int)m->chunk);
-    table_cell(t, "%s", m->addition == MPSIM_ADDITION_EXACT && !m->chunk
-                            ? "" : place_text(text, sizeof text, &m->accumulator, 1));
+    table_cell(t, "%s",
+               m->addition == MPSIM_ADDITION_EXACT && !m->chunk ? ""
+                                                                : place_text(text, sizeof text, &m->accumulator, 1));
     table_cell(t, "%s", m->result.format.name);
     table_cell(t, "%s", evidence_names[m->evidence]);
 }
@@ -377,8 +370,10 @@ int models_print(const model_list *l, report_style style, FILE *to)
         return 0;
     }
     if (style == REPORT_CSV) {
-        fputs("name,operands,addition,order,length,fraction,floor,chunk,alignment,normalised,operand_emin,accumulator,result,evidence,"
-              "instruction,source,unconfirmed\n", to);
+        fputs(
+            "name,operands,addition,order,length,fraction,floor,chunk,alignment,normalised,operand_emin,accumulator,result,evidence,"
+            "instruction,source,unconfirmed\n",
+            to);
         for (size_t i = 0; i < l->count; i++)
             print_csv(to, &l->items[i]);
         return 0;

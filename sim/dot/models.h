@@ -16,8 +16,7 @@ typedef struct model_list {
  * (mpsim_model_parse), "all", or patterns of row names as 'hopper-*'. What a pattern selects is
  * limited to rows that take fa and fb, unless those are NULL; naming a row that does not take them
  * is an error. 0, or an exit code after a message that begins with `verb`. */
-int model_list_make(model_list *l, const char *verb, const char *names, const mpsim_format *fa,
-                    const mpsim_format *fb);
+int model_list_make(model_list *l, const char *verb, const char *names, const mpsim_format *fa, const mpsim_format *fb);
 void model_list_clear(model_list *l);
 
 /* models_print -- the table of models. -1 if memory ran out. */

@@ -98,8 +98,7 @@ static int choose(size_t *chosen, trace *t, const char *glob)
         return fail(EXIT_DATA, "dot: %s: no tensor%s%s (mpsim info lists them)", trace_path(t),
                     glob ? " matches " : " of floating-point numbers", glob ? glob : "");
     return fail(EXIT_USAGE, "dot: %s: %zu tensors%s%s, the first is '%s': choose one by name", trace_path(t), found,
-                glob ? " match " : "", glob ? glob : "",
-                escape_text(name, sizeof name, trace_at(t, *chosen)->name));
+                glob ? " match " : "", glob ? glob : "", escape_text(name, sizeof name, trace_at(t, *chosen)->name));
 }
 
 /* `n` elements from the start of the selected tensor. */
@@ -137,8 +136,8 @@ static int read_rows(operand *o, trace *t, size_t at, operand_layout layout, siz
         *(is_row ? &rows : &depth) *= tensor->shape[i];
     }
     if (tensor->fortran && tensor->rank > 1)
-        return fail(EXIT_DATA, "dot: %s: %s: column-major arrays are not read here: save it in C order",
-                    trace_path(t), o->label);
+        return fail(EXIT_DATA, "dot: %s: %s: column-major arrays are not read here: save it in C order", trace_path(t),
+                    o->label);
     if (tensor->count == 0)
         return fail(EXIT_DATA, "dot: %s: %s: the tensor is empty", trace_path(t), o->label);
     o->all_rows = rows;
@@ -153,8 +152,10 @@ static int read_rows(operand *o, trace *t, size_t at, operand_layout layout, siz
         status = fail(error.exit, "%s", error.text);
     for (size_t i = 0; !status && i < o->rows * o->depth; i++)
         if (!isfinite(o->x[i]))
-            status = fail(EXIT_DATA, "dot: %s: %s: row %zu, product %zu is not finite: there is no "
-                          "exact sum", trace_path(t), o->label, i / o->depth, i % o->depth);
+            status = fail(EXIT_DATA,
+                          "dot: %s: %s: row %zu, product %zu is not finite: there is no "
+                          "exact sum",
+                          trace_path(t), o->label, i / o->depth, i % o->depth);
     return status;
 }
 
@@ -170,8 +171,7 @@ int operand_read(operand *o, const char *path, const char *glob, operand_layout 
     if (!status) {
         const char *name = trace_at(t, at)->name;
         char text[sizeof o->label];
-        snprintf(o->label, sizeof o->label, "%s",
-                 escape_text(text, sizeof text, *name ? name : path));
+        snprintf(o->label, sizeof o->label, "%s", escape_text(text, sizeof text, *name ? name : path));
         status = read_rows(o, t, at, layout, max_rows);
     }
     trace_close(t);
@@ -210,8 +210,8 @@ int operand_encode(operand *o, const mpsim_format *f, mpsim_round_mode mode, dou
     if (mpsim_encode_array_f64(f, &r, NULL, o->codes, o->x, n, &o->counts) != MPSIM_OK)
         return fail(EXIT_USAGE, "dot: the scale is not a positive finite number");
     if (o->counts.overflow)
-        return fail(EXIT_DATA, "dot: %s: %llu of %zu elements overflow %s: scale them (--scale amax)",
-                    o->label, (unsigned long long)o->counts.overflow, n, f->name);
+        return fail(EXIT_DATA, "dot: %s: %llu of %zu elements overflow %s: scale them (--scale amax)", o->label,
+                    (unsigned long long)o->counts.overflow, n, f->name);
     return 0;
 }
 

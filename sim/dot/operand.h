@@ -7,7 +7,7 @@
 #include <mpsim/mpsim.h>
 
 typedef struct operand {
-    double *x;            /* rows x depth, row-major                                   */
+    double *x; /* rows x depth, row-major                                   */
     size_t rows, depth;
     uint64_t all_rows;    /* of the tensor: only the first `rows` were read            */
     mpsim_format format;  /* and the values rounded to it:                             */
@@ -15,7 +15,7 @@ typedef struct operand {
     uint64_t nonzero;     /* elements that are not zero, before rounding               */
     unsigned char *codes; /* NULL before operand_encode                                */
     mpsim_counts counts;
-    char label[256];      /* what it is, for people                                    */
+    char label[256]; /* what it is, for people                                    */
 } operand;
 
 /* Distributions of generated operands; element (row, k) is a function of seed, stream, row and k

@@ -64,9 +64,10 @@ static int parse_addend(pair *p)
         if (code)
             return code;
         if (p->c[i].is_code && !mpsim_format_same(f, &m->items[0].result.format))
-            return fail(EXIT_USAGE, "dot: --c: a code needs models of one result format, and these have %s "
-                        "and %s: choose with --models, or give a number", m->items[0].result.format.name,
-                        f->name);
+            return fail(EXIT_USAGE,
+                        "dot: --c: a code needs models of one result format, and these have %s "
+                        "and %s: choose with --models, or give a number",
+                        m->items[0].result.format.name, f->name);
     }
     return 0;
 }
@@ -311,8 +312,7 @@ static void print_rounded(const pair *p)
             break;
         }
     if (n)
-        fprintf(p->to, "%zu operand%s no number of the format, and rounded to it, %s\n", n,
-                n == 1 ? " was" : "s were",
+        fprintf(p->to, "%zu operand%s no number of the format, and rounded to it, %s\n", n, n == 1 ? " was" : "s were",
                 p->o->mode ? mpsim_round_mode_name(p->o->mode) : "to nearest even");
 }
 
@@ -321,8 +321,8 @@ static void print_head(const pair *p)
     const pair_options *o = p->o;
     switch (p->style) {
     case REPORT_TEXT:
-        fprintf(p->to, "%zu product%s of %s and %s, c = %s\n", p->n, text_plural(p->n), o->fa->name,
-                o->fb->name, o->c ? o->c : "0");
+        fprintf(p->to, "%zu product%s of %s and %s, c = %s\n", p->n, text_plural(p->n), o->fa->name, o->fb->name,
+                o->c ? o->c : "0");
         print_rounded(p);
         fputc('\n', p->to);
         break;
@@ -356,8 +356,8 @@ static int run_model(pair *p, size_t i, table *results)
         t.list = json_array();
     else if (with)
         t.rows = table_new(steps_columns);
-    const mpsim_status s = mpsim_dot_steps(m, p->o->fa, p->codes_a, p->o->fb, p->codes_b, p->n, p->c[i].code,
-                                           &rng, &d, with ? see : NULL, &t);
+    const mpsim_status s = mpsim_dot_steps(m, p->o->fa, p->codes_a, p->o->fb, p->codes_b, p->n, p->c[i].code, &rng, &d,
+                                           with ? see : NULL, &t);
     if (s == MPSIM_OK && json) {
         if (p->style == REPORT_JSON)
             fputs(i ? ",\n " : "\n ", p->to);

@@ -75,8 +75,10 @@ static int read_rank(ranks *r, const trace *names, trace *t, const char *glob, f
             continue;
         const trace_tensor *y = find(t, x->name, &at);
         if (!y || !y->format || y->count != x->count)
-            return fail(EXIT_DATA, "dot: --reduce: %s: no tensor '%s' of %" PRIu64 " floating-point numbers, which the "
-                        "first file has", escape_text(path, sizeof path, trace_path(t)), escape_text(name, sizeof name, x->name),
+            return fail(EXIT_DATA,
+                        "dot: --reduce: %s: no tensor '%s' of %" PRIu64 " floating-point numbers, which the "
+                        "first file has",
+                        escape_text(path, sizeof path, trace_path(t)), escape_text(name, sizeof name, x->name),
                         x->count);
         if (read_tensor(to, t, at, &error))
             return fail(error.exit, "%s", error.text);
@@ -97,8 +99,9 @@ static int count_elements(ranks *r, const trace *t, const char *glob)
     if (n >= SIZE_MAX / sizeof *r->exact)
         return fail(EXIT_IO, "dot: --reduce: out of memory for %" PRIu64 " numbers", n);
     r->elements = (size_t)n;
-    return n ? 0 : fail(EXIT_DATA, "dot: --reduce: the first file has no such tensor of floating-point "
-                                  "numbers");
+    return n ? 0
+             : fail(EXIT_DATA, "dot: --reduce: the first file has no such tensor of floating-point "
+                               "numbers");
 }
 
 static int read_files(ranks *r, char **files, size_t n, const char *glob)
@@ -112,7 +115,7 @@ static int read_files(ranks *r, char **files, size_t n, const char *glob)
     for (size_t k = 0; k < n && !code; k++) {
         trace *t = k ? trace_open(files[k], NULL, &error) : first;
         r->x[k] = malloc((r->elements + 1) * sizeof **r->x);
-        code = !t ? fail(error.exit, "%s", error.text)
+        code = !t         ? fail(error.exit, "%s", error.text)
                : !r->x[k] ? fail(EXIT_IO, "out of memory")
                           : read_rank(r, first, t, glob, r->x[k]);
         if (k)
@@ -164,9 +167,11 @@ typedef struct sum_row {
 
 static int measure_row(const ranks *r, sum_row *row, float *y, double *d)
 {
-    const mpsim_reduce how = {.wire = row->wire, .accumulator = row->accumulator,
+    const mpsim_reduce how = {.wire = row->wire,
+                              .accumulator = row->accumulator,
                               .order = (uint8_t)orders[row->order].order,
-                              .result = *mpsim_format_find("binary32"), .average = MPSIM_AVERAGE_NONE};
+                              .result = *mpsim_format_find("binary32"),
+                              .average = MPSIM_AVERAGE_NONE};
     const mpsim_status s = mpsim_reduce_array(&how, y, (const float *const *)r->x, r->n, r->elements);
     if (s != MPSIM_OK)
         return fail(EXIT_USAGE, "dot: --wire: %s: %s", row->wire.name, mpsim_status_string(s));
@@ -197,8 +202,10 @@ static void begin(const reduce_output *o, const ranks *r)
     } else if (o->style == REPORT_CSV) {
         fputs("ranks,wire,accumulate,order,count,not_finite,max_rel_err,rel_err,bias,bits_lost\n", o->to);
     } else if (o->style == REPORT_JSON) {
-        fprintf(o->to, "{\"schema\": \"mpsim.reduce/1\",\n\"version\": \"%s\",\n\"ranks\": %zu,\n\"elements\": %zu,\n"
-                "\"left_out\": %zu,\n\"sums\": [", mpsim_version(), r->n, r->elements, r->left_out);
+        fprintf(o->to,
+                "{\"schema\": \"mpsim.reduce/1\",\n\"version\": \"%s\",\n\"ranks\": %zu,\n\"elements\": %zu,\n"
+                "\"left_out\": %zu,\n\"sums\": [",
+                mpsim_version(), r->n, r->elements, r->left_out);
     }
 }
 
@@ -207,9 +214,9 @@ static json_t *sum_json(const ranks *r, const sum_row *s)
     const dot_error *e = &s->error;
     return json_pack("{s:o,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "ranks", json_of_count(r->n), "wire", s->wire.name,
                      "accumulate", s->accumulator.name, "order", orders[s->order].word, "count",
-                     json_of_count(e->count), "not_finite", json_of_count(e->not_finite), "max_rel_err", json_of_double(e->max_rel), "rel_err",
-                     json_of_double(e->rel), "bias", json_of_double(e->bias), "bits_lost",
-                     json_of_double(e->bits_lost));
+                     json_of_count(e->count), "not_finite", json_of_count(e->not_finite), "max_rel_err",
+                     json_of_double(e->max_rel), "rel_err", json_of_double(e->rel), "bias", json_of_double(e->bias),
+                     "bits_lost", json_of_double(e->bits_lost));
 }
 
 static void tell_text(table *t, const sum_row *s)
@@ -265,7 +272,8 @@ static int end(reduce_output *o)
         if (table_print(o->t, o->to, ""))
             return fail(EXIT_IO, "out of memory");
         fputs("\nrel. error and bits lost, of the wire's format, are of all elements together; largest is of a single "
-              "one, which\nmay cancel. A ring begins at another rank in every chunk.\n", o->to);
+              "one, which\nmay cancel. A ring begins at another rank in every chunk.\n",
+              o->to);
     }
     if (o->style == REPORT_JSON)
         fputs("]}\n", o->to);
@@ -319,7 +327,8 @@ int reduce_report(char **files, size_t n, const char *glob, const char *wires, r
     int code = output_open(&out, path);
     if (code)
         return code;
-    reduce_output o = {.style = style, .to = out.file,
+    reduce_output o = {.style = style,
+                       .to = out.file,
                        .t = table_new("<wire|<accumulate|<order|>rel. error|>largest|>bias|>bits lost|>not finite")};
     if (!(code = read_files(&r, files, n, glob)) && !(code = add_exactly(&r))) {
         begin(&o, &r);

@@ -2,6 +2,7 @@
  * commit that is named; where no version is, in copies of the source. */
 #include "messages.h"
 
+/* clang-format off */
 const message messages[] = {
     /* ---- torch.amp ---- */
     {"torch-unscale-fp16", "PyTorch", {"Attempting to unscale FP16 gradients"},
@@ -340,3 +341,4 @@ const message messages[] = {
      "Quantise the unquantised checkpoint; dequantise an FP8 one to bf16 first.", NULL, {"mpsim info FILE"}},
     {NULL, NULL, {NULL}, NULL, NULL, NULL, NULL, NULL, {NULL}},
 };
+/* clang-format on */

@@ -14,21 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char more[] =
-    "A NAME is one of the table or an alias of it (half, float8_e4m3fn, F8_E4M3, ...), a\n"
-    "P3109 format such as binary6p3se, or eXmY with X exponent and Y significand bits, laid\n"
-    "out as IEEE 754 does unless options follow:\n"
-    "eXmY[:ieee|:fn|:fnuz|:finite][:inf|:noinf][:bias=N][:unsigned].\n"
-    "NAME@PRESET takes another preset for --check.\n"
-    "\n"
-    "Examples:\n"
-    "  mpsim formats fp16 e4m3 e5m2      compare three formats\n"
-    "  mpsim formats --check 1e-8 fp16   does Adam's eps survive fp16?\n"
-    "  mpsim formats --positions 8192 bf16 fp16   position ids cast to a narrow format\n"
-    "  mpsim formats --check 465 e4m3 e4m3@cuda\n"
-    "  mpsim formats e5m7:fn --json      a format of your own\n"
-    "  mpsim formats --models 'hopper-*' how tensor cores of that kind add\n"
-    "  mpsim formats --recipes 'mxfp8:*' the block recipes of that kind\n";
+static const char more[] = "A NAME is one of the table or an alias of it (half, float8_e4m3fn, F8_E4M3, ...), a\n"
+                           "P3109 format such as binary6p3se, or eXmY with X exponent and Y significand bits, laid\n"
+                           "out as IEEE 754 does unless options follow:\n"
+                           "eXmY[:ieee|:fn|:fnuz|:finite][:inf|:noinf][:bias=N][:unsigned].\n"
+                           "NAME@PRESET takes another preset for --check.\n"
+                           "\n"
+                           "Examples:\n"
+                           "  mpsim formats fp16 e4m3 e5m2      compare three formats\n"
+                           "  mpsim formats --check 1e-8 fp16   does Adam's eps survive fp16?\n"
+                           "  mpsim formats --positions 8192 bf16 fp16   position ids cast to a narrow format\n"
+                           "  mpsim formats --check 465 e4m3 e4m3@cuda\n"
+                           "  mpsim formats e5m7:fn --json      a format of your own\n"
+                           "  mpsim formats --models 'hopper-*' how tensor cores of that kind add\n"
+                           "  mpsim formats --recipes 'mxfp8:*' the block recipes of that kind\n";
 
 static const char *const nan_names[] = {"none", "top", "-0"};
 static const char *const zero_names[] = {"+-0", "0", "none"};
@@ -80,7 +79,8 @@ static int print_formats(const target_list *list, report_style style, FILE *to)
     }
     if (style == REPORT_CSV)
         fputs("name,bits,exponent_bits,significand_bits,bias,inf,nan,zero,max,min_normal,"
-              "min_positive,epsilon,source,signed,max_finite_code\n", to);
+              "min_positive,epsilon,source,signed,max_finite_code\n",
+              to);
     table *t = style == REPORT_TEXT ? table_new(text_columns) : NULL;
     for (size_t i = 0; i < n; i++) {
         const mpsim_format *f = &list->items[i].format;
@@ -92,12 +92,10 @@ static int print_formats(const target_list *list, report_style style, FILE *to)
             fputc('\n', to);
         } else if (style == REPORT_CSV) {
             csv_text(to, f->name);
-            fprintf(to, ",%d,%d,%d,%d,%s,%s,%s,%.17g,%.17g,%.17g,%.17g,", f->bits, f->ebits,
-                    f->mbits, f->bias, f->inf ? "yes" : "no", nan_names[f->nan],
-                    zero_names[f->zero], max, normal, least, epsilon);
+            fprintf(to, ",%d,%d,%d,%d,%s,%s,%s,%.17g,%.17g,%.17g,%.17g,", f->bits, f->ebits, f->mbits, f->bias,
+                    f->inf ? "yes" : "no", nan_names[f->nan], zero_names[f->zero], max, normal, least, epsilon);
             csv_text(to, f->source);
-            fprintf(to, ",%s,0x%" PRIx64 "\n", mpsim_format_is_signed(f) ? "yes" : "no",
-                    f->max_finite);
+            fprintf(to, ",%s,0x%" PRIx64 "\n", mpsim_format_is_signed(f) ? "yes" : "no", f->max_finite);
         } else {
             table_cell(t, "%s", f->name);
             table_cell(t, "%d", f->bits);
@@ -126,19 +124,21 @@ static const char *const negative_names[] = {"", "smallest number", "sign ignore
 static const char *const no_nan_names[] = {"", "zero", "zero of the other sign"};
 static const char *const no_zero_names[] = {"", "NaN", "NaN; tiny: smallest number"};
 
-static void print_choices(table *t, const char *preset, const char *formats,
-                          const mpsim_rounding *r, const char *source)
+static void print_choices(table *t, const char *preset, const char *formats, const mpsim_rounding *r,
+                          const char *source)
 {
     static const char *const overflow[] = {"Inf or NaN", "largest"};
     static const char *const infinity[] = {"Inf or NaN", "largest"};
-    static const char *const nan[] = {"sign kept", "positive", "payload kept", "all ones",
+    static const char *const nan[] = {"sign kept",           "positive",          "payload kept", "all ones",
                                       "all ones, sign kept", "all ones, negative"};
     table_cell(t, "%s", preset);
     table_cell(t, "%s", formats);
-    table_cell(t, "%s", r->no_inf == MPSIM_NO_INF_MAX && r->overflow == MPSIM_OVERFLOW_INF
-                            ? "Inf or largest" : overflow[r->overflow]);
-    table_cell(t, "%s", r->no_inf == MPSIM_NO_INF_MAX && r->infinity == MPSIM_INFINITY_KEEP
-                            ? "Inf or largest" : infinity[r->infinity]);
+    table_cell(t, "%s",
+               r->no_inf == MPSIM_NO_INF_MAX && r->overflow == MPSIM_OVERFLOW_INF ? "Inf or largest"
+                                                                                  : overflow[r->overflow]);
+    table_cell(t, "%s",
+               r->no_inf == MPSIM_NO_INF_MAX && r->infinity == MPSIM_INFINITY_KEEP ? "Inf or largest"
+                                                                                   : infinity[r->infinity]);
     table_cell(t, "%s", nan[r->nan]);
     table_cell(t, "%s", negative_names[r->negative]);
     table_cell(t, "%s", no_nan_names[r->no_nan]);
@@ -151,9 +151,9 @@ static void print_choices(table *t, const char *preset, const char *formats,
 /* Whether two roundings agree in what a preset is. */
 static int same_choices(const mpsim_rounding *a, const mpsim_rounding *b)
 {
-    return a->overflow == b->overflow && a->infinity == b->infinity && a->no_inf == b->no_inf &&
-           a->nan == b->nan && a->no_nan == b->no_nan && a->negative == b->negative &&
-           a->no_zero == b->no_zero && a->mode == b->mode && a->via_binary32 == b->via_binary32;
+    return a->overflow == b->overflow && a->infinity == b->infinity && a->no_inf == b->no_inf && a->nan == b->nan &&
+           a->no_nan == b->no_nan && a->negative == b->negative && a->no_zero == b->no_zero && a->mode == b->mode &&
+           a->via_binary32 == b->via_binary32;
 }
 
 static int print_presets(FILE *to)
@@ -174,7 +174,8 @@ static int print_presets(FILE *to)
     fputs("What the same format name means in different places (-p NAME, or FORMAT@NAME).\n"
           "Where nothing is said, a negative number in an unsigned format is NaN, and in\n"
           "formats without one NaN becomes the largest and zero the smallest number; rounding\n"
-          "is to nearest even, unless -r says otherwise.\n\n", to);
+          "is to nearest even, unless -r says otherwise.\n\n",
+          to);
     const int bad = table_print(t, to, "");
     table_free(t);
     return bad;
@@ -182,8 +183,7 @@ static int print_presets(FILE *to)
 
 static int print_modes(FILE *to)
 {
-    fputs("Rounding modes (-r NAME); stochastic ones may end in :N, so many random bits:\n\n",
-          to);
+    fputs("Rounding modes (-r NAME); stochastic ones may end in :N, so many random bits:\n\n", to);
     for (int m = 0; m < MPSIM_ROUND_MODES; m++)
         fprintf(to, "  %s\n", mpsim_round_mode_name((mpsim_round_mode)m));
     return 0;
@@ -208,8 +208,10 @@ static const struct {
 } choices[] = {
     {"e4m3", MPSIM_FLAG_OVERFLOW, "OCP OFP8 1.0 leaves overflow open: NaN, or saturation (@ocp-sat, @cuda, @pytorch)"},
     {"e5m2", MPSIM_FLAG_OVERFLOW, "OCP OFP8 1.0 leaves overflow open: infinity, or saturation (@ocp-sat, @cuda)"},
-    {"e8m0", MPSIM_FLAG_INEXACT, "OCP MX 1.0 leaves the rounding open: to nearest, halves up (@pytorch, @ml-dtypes), up (@cuda, @onnx)"},
-    {"tf32", MPSIM_FLAG_INEXACT, "no specification says the rounding: cvt.rna.tf32 is -r rna, tensor cores drop bits as -r rtz"},
+    {"e8m0", MPSIM_FLAG_INEXACT,
+     "OCP MX 1.0 leaves the rounding open: to nearest, halves up (@pytorch, @ml-dtypes), up (@cuda, @onnx)"},
+    {"tf32", MPSIM_FLAG_INEXACT,
+     "no specification says the rounding: cvt.rna.tf32 is -r rna, tensor cores drop bits as -r rtz"},
 };
 
 /* Of a target that did not choose. */
@@ -245,8 +247,10 @@ static void exact_text(char *out, size_t size, double x)
         while (digits++ < 17 && strtod(out, NULL) != x);
 }
 
+/* clang-format off */
 enum { LOST_NEGATIVE, LOST_ZERO, LOST_SMALL, LOST_UNDERFLOW, LOST_MAX, LOST_INF, LOST_NAN,
        LOSSES, SUBNORMAL = LOSSES, SUBNORMAL_EXACT, ROUNDED, EXACT };
+/* clang-format on */
 
 /* %s is the value. */
 static const char *const verdicts[] = {
@@ -337,13 +341,12 @@ static void finding_row(const finding *v, table *t)
 }
 
 /* What becomes of x in each target; *lost if it is lost in one. -1 if memory ran out. */
-static int print_check(double x, const target_list *list, uint64_t seed, report_style style,
-                       FILE *to, int *lost)
+static int print_check(double x, const target_list *list, uint64_t seed, report_style style, FILE *to, int *lost)
 {
-    static const char *const head[] = {
-        [REPORT_JSON] = "{\"schema\": \"mpsim.check/1\",\n\"results\": [",
-        [REPORT_CSV] = "constant,format,code,value,rel_err,verdict,lost\n",
-        [REPORT_NDJSON] = "", [REPORT_TEXT] = ""};
+    static const char *const head[] = {[REPORT_JSON] = "{\"schema\": \"mpsim.check/1\",\n\"results\": [",
+                                       [REPORT_CSV] = "constant,format,code,value,rel_err,verdict,lost\n",
+                                       [REPORT_NDJSON] = "",
+                                       [REPORT_TEXT] = ""};
     table *t = table_new("<format|<becomes|>exact value|>relative error|<verdict");
     const char **notes = calloc(list->count + 1, sizeof *notes);
     int bad = !t || !notes;
@@ -432,8 +435,7 @@ static int parse_constant(double *x, const char *text)
     if (status == 0)
         return 0;
     return fail(EXIT_USAGE, "formats: --check: '%s' is %s", text,
-                status == NUMBER_RANGE ? "outside the range of binary64"
-                                       : "not a finite number");
+                status == NUMBER_RANGE ? "outside the range of binary64" : "not a finite number");
 }
 
 /* --models: those that the operands name, or all. */
@@ -442,8 +444,7 @@ static int list_models(char **operands, const char *path, report_style style)
     model_list list = {0};
     output out;
     char *names = operands[0] ? join(next_operand, operands) : strdup("all");
-    int code = names ? model_list_make(&list, "formats", names, NULL, NULL)
-                     : fail(EXIT_IO, "out of memory");
+    int code = names ? model_list_make(&list, "formats", names, NULL, NULL) : fail(EXIT_IO, "out of memory");
     if (!code && !(code = output_open(&out, path))) {
         if (models_print(&list, style, out.file)) {
             output_abandon(&out);
@@ -501,7 +502,9 @@ int cmd_formats(const command *self, int argc, char **argv)
         {0, "How --check rounds", OPTION_HEADING, NULL, NULL, NULL},
         TARGET_OPTION_ROWS(to),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        JSON_OPTION_ROW(form, "mpsim.formats/1; with --check mpsim.check/1, with --positions mpsim.positions/1, with --models mpsim.models/1, with --recipes mpsim.recipes/1"),
+        JSON_OPTION_ROW(
+            form,
+            "mpsim.formats/1; with --check mpsim.check/1, with --positions mpsim.positions/1, with --models mpsim.models/1, with --recipes mpsim.recipes/1"),
         NDJSON_OPTION_ROW(form, "line"),
         CSV_OPTION_ROW(form, ""),
         OUTPUT_OPTION_ROW(form),
@@ -535,15 +538,14 @@ int cmd_formats(const command *self, int argc, char **argv)
     code = make_list(&list, &to, argv + first);
     for (size_t i = 0; !code && !check && i < list.count; i++)
         if (strchr(list.items[i].label, '@'))
-            code = fail(EXIT_USAGE, "formats: '%s': presets go with --check",
-                        list.items[i].label);
+            code = fail(EXIT_USAGE, "formats: '%s': presets go with --check", list.items[i].label);
     if (code || (code = output_open(&out, form.path)))
         goto done;
-    const int bad = presets ? print_presets(out.file)
-                    : modes ? print_modes(out.file)
-                    : check ? print_check(x, &list, to.seed, style, out.file, &lost)
+    const int bad = presets     ? print_presets(out.file)
+                    : modes     ? print_modes(out.file)
+                    : check     ? print_check(x, &list, to.seed, style, out.file, &lost)
                     : positions ? positions_print(positions, &list, style, out.file)
-                            : print_formats(&list, style, out.file);
+                                : print_formats(&list, style, out.file);
     if (bad) {
         output_abandon(&out);
         code = fail(EXIT_IO, "out of memory");

@@ -10,9 +10,9 @@ enum { PAIRS = 64 };
 
 typedef struct loss {
     const char *format;
-    uint64_t distinct;  /* different positions that are left      */
-    uint64_t collision; /* the first that became that before it; n: none */
-    double position;    /* largest error of a position            */
+    uint64_t distinct;           /* different positions that are left      */
+    uint64_t collision;          /* the first that became that before it; n: none */
+    double position;             /* largest error of a position            */
     double of_positions, of_all; /* largest error of an angle, in radians: positions in the format; positions,
                                     frequencies and their product in it */
 } loss;
@@ -118,9 +118,11 @@ static int print_text(uint64_t n, const target_list *list, FILE *to)
     }
     const int bad = t ? table_print(t, to, "") : -1;
     table_free(t);
-    fputs("\nPositions that become the same have one rotary angle. Angles: position times 10000^(-2 i / 128) of heads "
-          "of 128\ncolumns, the largest error of any; with positions alone in the format, and with positions, frequencies and\n"
-          "their product.\n", to);
+    fputs(
+        "\nPositions that become the same have one rotary angle. Angles: position times 10000^(-2 i / 128) of heads "
+        "of 128\ncolumns, the largest error of any; with positions alone in the format, and with positions, frequencies and\n"
+        "their product.\n",
+        to);
     return bad;
 }
 
@@ -131,7 +133,8 @@ int positions_print(uint64_t n, const target_list *list, report_style style, FIL
     if (style != REPORT_CSV)
         return print_json(n, list, style == REPORT_NDJSON, to);
     fputs("format,positions,distinct,first_collision,max_position_error,max_angle_error_positions,"
-          "max_angle_error_all\n", to);
+          "max_angle_error_all\n",
+          to);
     for (size_t i = 0; i < list->count; i++) {
         const loss l = look(n, &list->items[i]);
         print_csv(to, &l, n);

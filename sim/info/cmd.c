@@ -64,8 +64,7 @@ static json_t *file_json(const trace *t)
     json_t *v = json_object(), *metadata = json_object();
     const int64_t step = trace_step(t);
     for (size_t i = 0; trace_metadata_key(t, i); i++)
-        json_object_set_new(metadata, trace_metadata_key(t, i),
-                            json_string(trace_metadata_value(t, i)));
+        json_object_set_new(metadata, trace_metadata_key(t, i), json_string(trace_metadata_value(t, i)));
     json_object_set_new(v, "file", json_of_path(trace_path(t)));
     json_object_set_new(v, "layout", json_string(trace_layout(t)));
     json_object_set_new(v, "bytes", json_of_count(trace_size(t)));
@@ -110,8 +109,7 @@ static void add_summary_row(table *rows, const trace *t, const selection *s)
         snprintf(step, sizeof step, "%" PRId64, trace_step(t));
     for (int i = 0; i < KINDS_MAX; i++)
         if (s->kinds[i] && n < sizeof kinds)
-            n += (size_t)snprintf(kinds + n, sizeof kinds - n, "%s%s", n ? " " : "",
-                                  s->kinds[i]);
+            n += (size_t)snprintf(kinds + n, sizeof kinds - n, "%s%s", n ? " " : "", s->kinds[i]);
     table_cell(rows, "%s", escape_text(path, sizeof path, trace_path(t)));
     table_cell(rows, "%s", trace_layout(t));
     table_cell(rows, "%s", step);
@@ -123,8 +121,8 @@ static void add_summary_row(table *rows, const trace *t, const selection *s)
 static int print_summary(const context *c)
 {
     char tensors[32], elements[32];
-    const char *const cells[] = {"total", "", "", text_count(tensors, c->tensors),
-                                 text_count(elements, c->elements), ""};
+    const char *const cells[] = {"total", "", "", text_count(tensors, c->tensors), text_count(elements, c->elements),
+                                 ""};
     for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
         table_cell(c->summary, "%s", cells[i]);
     fputc('\n', c->to);
@@ -137,8 +135,9 @@ static void print_names(FILE *to, const trace *t)
     const uint64_t without = count_without_kind(t);
     if (!is_foreign(t) && !without)
         return;
-    fprintf(to, "  names: %s", trace_convention(t) ? escape_text(text, sizeof text, trace_convention(t))
-                                                   : "of no convention that is known");
+    fprintf(to, "  names: %s",
+            trace_convention(t) ? escape_text(text, sizeof text, trace_convention(t))
+                                : "of no convention that is known");
     if (without)
         fprintf(to, "; %s tensor%s without a kind (see --map)", text_count(n, without), text_plural(without));
     fputc('\n', to);
@@ -156,16 +155,18 @@ static void print_numbered(FILE *to, const trace *t)
         numbered += x->kind && x->fqn[0] && strspn(x->fqn, "0123456789") == strlen(x->fqn);
     }
     if (numbered)
-        fprintf(to, "  numbered: %s tensor%s are of parameters whose names this file does not have: the order of the optimizer's "
-                "groups numbers them\n", text_count(n, numbered), text_plural(numbered));
+        fprintf(
+            to,
+            "  numbered: %s tensor%s are of parameters whose names this file does not have: the order of the optimizer's "
+            "groups numbers them\n",
+            text_count(n, numbered), text_plural(numbered));
 }
 
 static void print_file_head(FILE *to, const trace *t, int metadata)
 {
     char path[1024], key[128], value[256], bytes[32];
-    fprintf(to, "%s: %s, %s bytes, %zu tensor%s", escape_text(path, sizeof path, trace_path(t)),
-            trace_layout(t), text_count(bytes, trace_size(t)), trace_count(t),
-            text_plural(trace_count(t)));
+    fprintf(to, "%s: %s, %s bytes, %zu tensor%s", escape_text(path, sizeof path, trace_path(t)), trace_layout(t),
+            text_count(bytes, trace_size(t)), trace_count(t), text_plural(trace_count(t)));
     if (trace_step(t) >= 0)
         fprintf(to, ", step %" PRId64, trace_step(t));
     fputc('\n', to);
@@ -205,8 +206,7 @@ static void print_tensor(context *c, const trace *t, const trace_tensor *tensor,
         table_cell(rows, "%s", tensor->format ? tensor->format->name : "-");
         table_cell(rows, "%s", shape_text(shape, sizeof shape, tensor));
         table_cell(rows, "%s", text_count(count, tensor->count));
-        table_cell(rows, "%s%s", tensor->big_endian ? "big-endian " : "",
-                   tensor->fortran ? "column-major" : "");
+        table_cell(rows, "%s%s", tensor->big_endian ? "big-endian " : "", tensor->fortran ? "column-major" : "");
         if (c->quantised)
             quantised_cells(rows, tensor->quantised, scales);
     }
@@ -217,9 +217,8 @@ static void print_tensor(context *c, const trace *t, const trace_tensor *tensor,
 static int visit_file(input *in, trace *t, void *p)
 {
     context *c = p;
-    static const char *const columns[2][2] = {
-        {COLUMNS("<name"), COLUMNS("<name") QUANTISED_COLUMNS},
-        {COLUMNS("<name|<is"), COLUMNS("<name|<is") QUANTISED_COLUMNS}};
+    static const char *const columns[2][2] = {{COLUMNS("<name"), COLUMNS("<name") QUANTISED_COLUMNS},
+                                              {COLUMNS("<name|<is"), COLUMNS("<name|<is") QUANTISED_COLUMNS}};
     table *rows = NULL;
     selection s = {0};
     int code = 0;
@@ -275,8 +274,7 @@ int cmd_info(const command *self, int argc, char **argv)
         INPUT_OPTION_ROWS(from),
         KEEP_GOING_OPTION_ROW(from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {'v', "metadata", OPTION_FLAG, &metadata, NULL,
-         "list the metadata of files too (JSON always does)"},
+        {'v', "metadata", OPTION_FLAG, &metadata, NULL, "list the metadata of files too (JSON always does)"},
         {0, "scales", OPTION_FLAG, &scales, NULL,
          "read the block scales of quantised tensors: the least, the largest, those at the ends of their format"},
         JSON_OPTION_ROW(form, "mpsim.info/1"),
@@ -290,10 +288,8 @@ int cmd_info(const command *self, int argc, char **argv)
     context c = {.metadata = metadata, .scales = scales};
     if (code >= 0)
         goto done;
-    if ((code = report_options_style(&c.style, &form, 0, "info",
-                                     "--json, --ndjson and --csv exclude each other")) ||
-        (code = input_open(&in, "info", &from, argv + first, argc - first)) ||
-        (code = output_open(&out, form.path)))
+    if ((code = report_options_style(&c.style, &form, 0, "info", "--json, --ndjson and --csv exclude each other")) ||
+        (code = input_open(&in, "info", &from, argv + first, argc - first)) || (code = output_open(&out, form.path)))
         goto done;
     c.to = out.file;
     c.summary = table_new("<file|<layout|>step|>tensors|>elements|<kinds");

@@ -199,7 +199,13 @@ void log_compare(comparison *c, const log_runs *r)
 
 const char *run_verdict_name(run_verdict v)
 {
-    static const char *const names[] = {"the same", "one is lost", "too few steps", "no gap that shows", "a small gap",
-                                        "apart", "within the spread of the others", "outside the spread of the others"};
+    static const char *const names[] = {"the same",
+                                        "one is lost",
+                                        "too few steps",
+                                        "no gap that shows",
+                                        "a small gap",
+                                        "apart",
+                                        "within the spread of the others",
+                                        "outside the spread of the others"};
     return names[v];
 }

@@ -11,17 +11,17 @@ enum { PARTS = 4, ENOUGH_STEPS = 8 };
 typedef struct run_part {
     size_t from, to; /* common steps, the last excluded */
     double a, b, gap;
-    double error;    /* the gap is known to this, each way, with 95 % */
+    double error; /* the gap is known to this, each way, with 95 % */
 } run_part;
 
 typedef enum run_verdict {
-    RUNS_SAME,     /* to the last digit */
-    RUNS_LOST,     /* one of them becomes Inf or NaN */
-    RUNS_FEW,      /* too few common steps */
-    RUNS_NO_GAP,   /* none that shows */
-    RUNS_SMALL,    /* one that shows, smaller than the noise of a step */
-    RUNS_APART,    /* a larger one */
-    RUNS_WITHIN,   /* of what the others give among themselves */
+    RUNS_SAME,   /* to the last digit */
+    RUNS_LOST,   /* one of them becomes Inf or NaN */
+    RUNS_FEW,    /* too few common steps */
+    RUNS_NO_GAP, /* none that shows */
+    RUNS_SMALL,  /* one that shows, smaller than the noise of a step */
+    RUNS_APART,  /* a larger one */
+    RUNS_WITHIN, /* of what the others give among themselves */
     RUNS_OUTSIDE
 } run_verdict;
 

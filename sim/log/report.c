@@ -96,7 +96,8 @@ static void print_together(FILE *to, const comparison *c)
     snprintf(line, sizeof line, "%.2f%s. The gap's own noise is %s.", c->together,
              percent >= SAME    ? ": the same batches in the same order"
              : percent <= OTHER ? ": other batches, or another order"
-                                : "", text_number(a, c->own));
+                                : "",
+             text_number(a, c->own));
     fputs("  moves together ", to);
     text_wrap(to, 17, WIDTH, " ", line);
 }
@@ -141,9 +142,9 @@ static void spread_words(char *text, size_t size, const log_runs *r, const compa
     snprintf(text, size,
              "in the last quarter %s is %s; the other %zu are %s, with a spread of %s. 19 of 20 further runs like "
              "these would lie within %s of their mean, as far as %zu runs can "
-             "tell.", letter((char[8]){0}, r->count - 1),
-             text_number(a, c->ends[r->count - 1]), r->count - 1, text_number(b, c->middle), text_number(d, c->spread),
-             text_number(e, c->reach), r->count - 1);
+             "tell.",
+             letter((char[8]){0}, r->count - 1), text_number(a, c->ends[r->count - 1]), r->count - 1,
+             text_number(b, c->middle), text_number(d, c->spread), text_number(e, c->reach), r->count - 1);
 }
 
 static const char seeds[] = " Two runs cannot tell whether other seeds give as much: give another run of one side, "

@@ -31,8 +31,9 @@ static int read_run(log_run *run, const char *path, const char *what)
     if (code)
         return run->log ? code : fail(EXIT_IO, "out of memory");
     if ((code = find_series(run, what)) == EXIT_USAGE)
-        return fail(code, "log: --of: '%s' is not a number that logs are read for: loss, norm, validation, reward, "
-                          "kl, token_mult_prob_error and the others of 'mpsim log --help'",
+        return fail(code,
+                    "log: --of: '%s' is not a number that logs are read for: loss, norm, validation, reward, "
+                    "kl, token_mult_prob_error and the others of 'mpsim log --help'",
                     escape_text(word, sizeof word, what));
     if (code)
         return fail(code, "out of memory");

@@ -9,15 +9,15 @@ enum { RUNS_MAX = 64 };
 typedef struct log_run {
     const char *path;
     training_log *log;
-    series all;   /* as the log tells it; of a step that is told twice the last one stays */
-    sample *at;   /* at the steps of all runs */
+    series all; /* as the log tells it; of a step that is told twice the last one stays */
+    sample *at; /* at the steps of all runs */
 } log_run;
 
 typedef struct log_runs {
     log_run run[RUNS_MAX];
     size_t count;
-    size_t n;      /* common steps */
-    int by_order;  /* the lines carry no steps: the first with the first, the second with the second, ... */
+    size_t n;         /* common steps */
+    int by_order;     /* the lines carry no steps: the first with the first, the second with the second, ... */
     const char *what; /* "loss" */
 } log_runs;
 

@@ -15,8 +15,7 @@
 typedef enum unit { SBH, SBK, SBF, ASSB, ASB, SBV, UNITS } unit;
 
 static const char *const symbols[UNITS] = {
-    [SBH] = "s b h", [SBK] = "s b k h / a", [SBF] = "s b f", [ASSB] = "a s^2 b", [ASB] = "a s b",
-    [SBV] = "s b v"};
+    [SBH] = "s b h", [SBK] = "s b k h / a", [SBF] = "s b f", [ASSB] = "a s^2 b", [ASB] = "a s b", [SBV] = "s b v"};
 
 /* Who keeps it. */
 typedef enum when { ALWAYS, MATERIALISED, WITH_FLASH, CAST_COPY, OF_GELU, OF_SWIGLU } when;
@@ -27,10 +26,10 @@ typedef struct kept {
     train_role role;
     unit unit;
     uint8_t times;
-    uint8_t fixed;    /* bytes of an element whatever the policy; 0: the policy's */
-    uint8_t operand;  /* may be quantised by a recipe                            */
-    uint8_t dropout;  /* only with dropout                                       */
-    uint8_t cut;      /* 1: by tensor parallelism, 0: with sequence parallelism only */
+    uint8_t fixed;   /* bytes of an element whatever the policy; 0: the policy's */
+    uint8_t operand; /* may be quantised by a recipe                            */
+    uint8_t dropout; /* only with dropout                                       */
+    uint8_t cut;     /* 1: by tensor parallelism, 0: with sequence parallelism only */
     when when;
 } kept;
 
@@ -59,8 +58,7 @@ static const kept outside[] = {
     {"logits", "loss", LAYER_LOSS, TRAIN_ACT, SBV, 1, 0, 0, 0, 1, ALWAYS},
 };
 /* All that full recomputation keeps of a layer. */
-static const kept of_full = {"input of the layer", "attn.proj", LAYER_LINEAR, TRAIN_OUT, SBH, 1, 0, 0, 0, 0,
-                           ALWAYS};
+static const kept of_full = {"input of the layer", "attn.proj", LAYER_LINEAR, TRAIN_OUT, SBH, 1, 0, 0, 0, 0, ALWAYS};
 
 typedef struct walk {
     ledger *l;
@@ -74,12 +72,9 @@ static uint64_t elements(const walk *w, const kept *k, uint64_t *all, uint64_t *
 {
     const shape_transformer *t = w->t;
     const uint64_t sb = ledger_times(w->l, t->seq, t->batch), ranks = w->how->tensor_parallel;
-    const uint64_t last[UNITS] = {[SBH] = t->hidden,
-                                  [SBK] = t->hidden / t->heads * t->kv_heads,
-                                  [SBF] = t->ffn,
-                                  [ASSB] = ledger_times(w->l, t->heads, t->seq),
-                                  [ASB] = t->heads,
-                                  [SBV] = t->vocab};
+    const uint64_t last[UNITS] = {[SBH] = t->hidden, [SBK] = t->hidden / t->heads * t->kv_heads,
+                                  [SBF] = t->ffn,    [ASSB] = ledger_times(w->l, t->heads, t->seq),
+                                  [ASB] = t->heads,  [SBV] = t->vocab};
     const int is_cut = k->cut || w->how->sequence_parallel;
     const uint64_t n = ledger_times(w->l, sb, last[k->unit]);
     *all = n;
@@ -104,8 +99,7 @@ static int is_kept(const walk *w, const kept *k, const train_placement *place)
     case CAST_COPY: /* without dropout the softmax's own output is the operand, if its format fits */
         plan_place(w->p, LAYER_SOFTMAX, "softmax", &softmax);
         return !w->how->flash && !core &&
-               (!w->how->no_dropout ||
-                !mpsim_format_same(&softmax.format[TRAIN_OUT], &place->format[TRAIN_OUT]));
+               (!w->how->no_dropout || !mpsim_format_same(&softmax.format[TRAIN_OUT], &place->format[TRAIN_OUT]));
     case OF_GELU:
         return !w->t->swiglu;
     case OF_SWIGLU:
@@ -136,7 +130,10 @@ static void add_kept(const walk *w, const kept *k, const char *layer)
         t.each = k->fixed ? k->fixed : mpsim_format_code_bytes(f);
     }
     snprintf(t.what, sizeof t.what, "%s%s%s%s", k->what, k->fixed ? "" : " (",
-             k->fixed ? "" : b ? b->name : f->name, k->fixed ? "" : ")");
+             k->fixed ? ""
+             : b      ? b->name
+                      : f->name,
+             k->fixed ? "" : ")");
     ledger_add(w->l, LEDGER_ACTIVATIONS, t);
 }
 

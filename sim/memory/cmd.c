@@ -62,8 +62,8 @@ static int find_word(const char *option, const char *typed, const char *const wo
 /* What differs between GPT and Llama. The activation says it, as of `train`; the rest follows it. */
 static int check_style(options *o)
 {
-    static const char *const activations[] = {"gelu-tanh", "gelu", "swiglu", NULL},
-                      *const norms[] = {"layernorm", "rmsnorm", NULL};
+    static const char *const activations[] = {"gelu-tanh", "gelu", "swiglu", NULL}, *const norms[] = {"layernorm",
+                                                                                                      "rmsnorm", NULL};
     shape_transformer *t = &o->t;
     const int activation = find_word("activation", o->activation, activations, 0);
     t->swiglu = activation == 2;
@@ -106,8 +106,10 @@ static int check_transformer(options *o, int *given)
     for (size_t i = 0; i < n; i++) {
         const uint64_t v = *rows[i].value;
         if (rows[i].needed && v == not_given)
-            return fail(EXIT_USAGE, "memory: a transformer needs --layers, --hidden, --heads, --seq, --batch "
-                                    "and --vocab; --%s is missing", rows[i].name);
+            return fail(EXIT_USAGE,
+                        "memory: a transformer needs --layers, --hidden, --heads, --seq, --batch "
+                        "and --vocab; --%s is missing",
+                        rows[i].name);
         if (v != not_given && (v > rows[i].most || (v == 0 && strcmp(rows[i].name, "positions") != 0)))
             return fail(EXIT_USAGE, "memory: --%s is from 1 to %" PRIu64, rows[i].name, rows[i].most);
     }
@@ -172,8 +174,10 @@ static int make_shape(shape *s, const options *o, char **files, int n)
     *s = (shape){.counted_only = 1, .tensor_parallel = 1};
     return shape_parse_count(&s->parameters, o->params) == 0
                ? 0
-               : fail(EXIT_USAGE, "memory: --params: '%s' is not a whole number from 1 to 10^15, as 7e9, 7B "
-                                  "or 125M", o->params);
+               : fail(EXIT_USAGE,
+                      "memory: --params: '%s' is not a whole number from 1 to 10^15, as 7e9, 7B "
+                      "or 125M",
+                      o->params);
 }
 
 static int check_optimizer(const char *name)
@@ -192,8 +196,7 @@ static int check_optimizer(const char *name)
 /* ---- the cases ---- */
 
 /* Of a policy the plan that needs most. */
-static int count_case(memory_case *c, const policy *p, const options *o, const shape *s,
-                      const shape_transformer *t)
+static int count_case(memory_case *c, const policy *p, const options *o, const shape *s, const shape_transformer *t)
 {
     memory_case *one = malloc(sizeof *one);
     if (!one)
@@ -220,8 +223,7 @@ static int count_case(memory_case *c, const policy *p, const options *o, const s
     return code;
 }
 
-static int report(const options *o, const shape *s, const shape_transformer *t, char **files, int n,
-                  report_style style)
+static int report(const options *o, const shape *s, const shape_transformer *t, char **files, int n, report_style style)
 {
     policy_list policies = {.steps_per_epoch = 1};
     memory_case *cases = NULL;
@@ -229,7 +231,9 @@ static int report(const options *o, const shape *s, const shape_transformer *t, 
     char file[512], source[600];
     int code = policy_list_add_all(&policies, "memory", &o->policies);
     snprintf(source, sizeof source, "%s%s%s",
-             n ? "of " : s->transformer ? "of a transformer" : "one matrix of unknown shape",
+             n                ? "of "
+             : s->transformer ? "of a transformer"
+                              : "one matrix of unknown shape",
              n ? escape_text(file, sizeof file, files[0]) : "", n > 1 ? " and others" : "");
     if (!code && !(cases = calloc(policies.count + 1, sizeof *cases)))
         code = fail(EXIT_IO, "memory: out of memory");
@@ -255,8 +259,7 @@ static int run(options *o, char **files, int n)
     shape s = {0};
     report_style style;
     int transformer = 0, code;
-    if ((code = check(o, &transformer, n)) ||
-        (code = report_options_style(&style, &o->form, 0, "memory", rule)))
+    if ((code = check(o, &transformer, n)) || (code = report_options_style(&style, &o->form, 0, "memory", rule)))
         return code;
     if (o->optimizer && check_optimizer(o->optimizer))
         return EXIT_USAGE;

@@ -25,8 +25,7 @@ typedef struct count_setting {
 
 /* count_parameters -- all components but activations. A part is ceil(n / ranks) elements of each
  * parameter. */
-void count_parameters(ledger *l, const shape *s, const plan *p, const optimizer_row *o,
-                      const count_setting *how);
+void count_parameters(ledger *l, const shape *s, const plan *p, const optimizer_row *o, const count_setting *how);
 
 /* count_activations -- what the forward pass of a transformer keeps for the backward pass, a micro-batch. */
 void count_activations(ledger *l, const shape_transformer *t, const plan *p, const count_setting *how);

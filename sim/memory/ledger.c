@@ -8,14 +8,10 @@
 #include <string.h>
 
 static const char *const names[LEDGER_COMPONENTS] = {
-    [LEDGER_WEIGHTS] = "weights",
-    [LEDGER_COPIES] = "copies of weights",
-    [LEDGER_GATHERED] = "gathered weights",
-    [LEDGER_MASTER] = "master weights",
-    [LEDGER_GRADIENTS] = "gradients",
-    [LEDGER_MASTER_GRADIENTS] = "master gradients",
-    [LEDGER_STATE] = "optimizer state",
-    [LEDGER_SCALING] = "scaling state",
+    [LEDGER_WEIGHTS] = "weights",           [LEDGER_COPIES] = "copies of weights",
+    [LEDGER_GATHERED] = "gathered weights", [LEDGER_MASTER] = "master weights",
+    [LEDGER_GRADIENTS] = "gradients",       [LEDGER_MASTER_GRADIENTS] = "master gradients",
+    [LEDGER_STATE] = "optimizer state",     [LEDGER_SCALING] = "scaling state",
     [LEDGER_ACTIVATIONS] = "activations",
 };
 
@@ -50,8 +46,8 @@ void ledger_add(ledger *l, ledger_component c, ledger_term t)
         t.bytes = ledger_times(l, t.each, t.n);
     if (t.bytes == 0)
         return;
-    while (i < l->count[c] && (list[i].each != t.each || list[i].symbol != t.symbol ||
-                               strcmp(list[i].what, t.what) != 0))
+    while (i < l->count[c] &&
+           (list[i].each != t.each || list[i].symbol != t.symbol || strcmp(list[i].what, t.what) != 0))
         i++;
     if (i == LEDGER_TERMS) { /* more kinds than anyone reads: the last one takes them */
         const uint64_t bytes = list[--i].bytes;
@@ -104,7 +100,6 @@ const char *ledger_formula(char *out, size_t size, const ledger_term *t)
     else if (t->n == t->whole)
         snprintf(out, size, "%s: %sx %s", t->what, each, text_count(n, t->n));
     else
-        snprintf(out, size, "%s: %sx %s of %s", t->what, each, text_count(n, t->n),
-                 text_count(whole, t->whole));
+        snprintf(out, size, "%s: %sx %s of %s", t->what, each, text_count(n, t->n), text_count(whole, t->whole));
     return out;
 }

@@ -35,32 +35,44 @@ static void state_factors(ledger *l, const optimizer_row *o, const shape_tensor 
                           const train_placement *place)
 {
     const int factored = t->rank >= 2;
-    const mpsim_optim shaped = {.algorithm = (uint8_t)o->algorithm, .rows = factored ? (size_t)t->inner : 0,
+    const mpsim_optim shaped = {.algorithm = (uint8_t)o->algorithm,
+                                .rows = factored ? (size_t)t->inner : 0,
                                 .cols = factored ? (size_t)t->cols : 0};
     ledger_term term = {.each = mpsim_format_code_bytes(&place->state)};
     (void)n;
     for (unsigned array = MPSIM_OPTIM_M; array <= MPSIM_OPTIM_VMAX && t->n; array *= 2)
         term.n += mpsim_optim_elements(&shaped, array, t->n);
     term.whole = term.n;
-    snprintf(term.what, sizeof term.what, "%s, %s", place->state.name,
-             factored ? "rows and columns" : "vectors");
+    snprintf(term.what, sizeof term.what, "%s, %s", place->state.name, factored ? "rows and columns" : "vectors");
     ledger_add(l, LEDGER_STATE, term);
 }
 
 #define COAT "arXiv 2410.19313; NVlabs/VILA @36f6adcd fp8_adamw.py"
-#define FEW_BITS(n, kept, text, say, from) \
-    {.name = (n), .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD, .no_moments = 1, .states = (kept), \
-     .formula = (text), .state = state_few_bits, .what = (say), .source = (from)}
+#define FEW_BITS(n, kept, text, say, from)                                                                         \
+    {                                                                                                              \
+        .name = (n), .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD, .no_moments = 1, .states = (kept), \
+        .formula = (text), .state = state_few_bits, .what = (say), .source = (from)                                \
+    }
 
 static const optimizer_row rows[] = {
-    {.name = "momentum", .algorithm = MPSIM_OPTIM_SGD, .matrices = MPSIM_OPTIM_SGD, .momentum = 1,
+    {.name = "momentum",
+     .algorithm = MPSIM_OPTIM_SGD,
+     .matrices = MPSIM_OPTIM_SGD,
+     .momentum = 1,
      .what = "SGD with a momentum buffer"},
-    {.name = "amsgrad", .algorithm = MPSIM_OPTIM_ADAM, .matrices = MPSIM_OPTIM_ADAM, .amsgrad = 1,
+    {.name = "amsgrad",
+     .algorithm = MPSIM_OPTIM_ADAM,
+     .matrices = MPSIM_OPTIM_ADAM,
+     .amsgrad = 1,
      .what = "two moments and the largest second one"},
-    {.name = "muon", .algorithm = MPSIM_OPTIM_ADAMW, .matrices = MPSIM_OPTIM_SGD, .momentum = 1,
+    {.name = "muon",
+     .algorithm = MPSIM_OPTIM_ADAMW,
+     .matrices = MPSIM_OPTIM_SGD,
+     .momentum = 1,
      .what = "a momentum for matrices of linear layers, AdamW for the rest",
      .source = "github.com/KellerJordan/Muon"},
-    FEW_BITS("adamw8bit", "bitsandbytes-8bit", "two of 1 n + 4 ceil(n / 256)", "bitsandbytes: 8-bit moments in blocks of 256",
+    FEW_BITS("adamw8bit", "bitsandbytes-8bit", "two of 1 n + 4 ceil(n / 256)",
+             "bitsandbytes: 8-bit moments in blocks of 256",
              "bitsandbytes optim/optimizer.py @51294d90; arXiv 2110.02861"),
     FEW_BITS("torchao-adamw8bit", "torchao-8bit", "two of 1 n + 4 n / 256 + 1024", "8-bit moments in blocks of 256",
              "torchao 0.13 optim/subclass_8bit.py"),
@@ -68,7 +80,8 @@ static const optimizer_row rows[] = {
              "torchao 0.13 optim/subclass_4bit.py"),
     FEW_BITS("torchao-adamwfp8", "torchao-fp8", "two of 1 n + 4 n / 256", "E4M3 moments in blocks of 256",
              "torchao 0.13 optim/subclass_fp8.py"),
-    FEW_BITS("coat", "coat", "two of 1 n + 12 ceil(n / 128)", "E4M3 moments in groups of 128, three numbers each", COAT),
+    FEW_BITS("coat", "coat", "two of 1 n + 12 ceil(n / 128)", "E4M3 moments in groups of 128, three numbers each",
+             COAT),
     FEW_BITS("coat-e5m2", "coat-e5m2", "two of 1 n + 12 ceil(n / 128)", "the same, v in E5M2", COAT),
     FEW_BITS("coat-plain", "coat-plain", "two of 1 n + 4 ceil(n / 128)", "E4M3 moments in groups of 128", COAT),
     FEW_BITS("fp8-lm", "fp8-lm", "1 n + 2 n + 8", "MS-AMP: E4M3 and fp16 moments, fp16 masters, a scale each",
@@ -81,8 +94,12 @@ static optimizer_row of_algorithm(int a)
 {
     static const char *const moments[] = {"no state", "one moment", "one second moment", "two moments"};
     const mpsim_optim_traits *t = mpsim_optim_traits_of(a);
-    return (optimizer_row){.name = t->name, .algorithm = (mpsim_optim_algorithm)a, .matrices = (mpsim_optim_algorithm)a,
-                           .shapes = t->factors, .no_moments = t->factors, .state = t->factors ? state_factors : NULL,
+    return (optimizer_row){.name = t->name,
+                           .algorithm = (mpsim_optim_algorithm)a,
+                           .matrices = (mpsim_optim_algorithm)a,
+                           .shapes = t->factors,
+                           .no_moments = t->factors,
+                           .state = t->factors ? state_factors : NULL,
                            .what = t->factors ? "second moments of rows and columns, not cut by ZeRO"
                                               : moments[t->arrays & (MPSIM_OPTIM_M | MPSIM_OPTIM_V)],
                            .source = t->source};

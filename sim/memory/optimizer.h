@@ -9,12 +9,12 @@
 
 typedef struct optimizer_row {
     const char *name;
-    mpsim_optim_algorithm algorithm;       /* of vectors, too                                     */
-    mpsim_optim_algorithm matrices;        /* of matrices                                         */
-    uint8_t momentum, amsgrad;             /* of both, SGD and Adam                               */
-    uint8_t shapes;                        /* shapes must be known                                */
-    uint8_t no_moments;                    /* `state` counts them                                 */
-    const char *states, *formula;          /* moments in few bits: mpsim_states_find; NULL: none  */
+    mpsim_optim_algorithm algorithm; /* of vectors, too                                     */
+    mpsim_optim_algorithm matrices;  /* of matrices                                         */
+    uint8_t momentum, amsgrad;       /* of both, SGD and Adam                               */
+    uint8_t shapes;                  /* shapes must be known                                */
+    uint8_t no_moments;              /* `state` counts them                                 */
+    const char *states, *formula;    /* moments in few bits: mpsim_states_find; NULL: none  */
     /* state of n elements of a parameter (the part of a rank); NULL: train_needs says it */
     void (*state)(ledger *l, const struct optimizer_row *o, const shape_tensor *t, uint64_t n,
                   const train_placement *place);

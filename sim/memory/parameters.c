@@ -6,7 +6,6 @@
 
 #include <mpsim/block.h>
 
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,8 +34,8 @@ static uint64_t cut(const counting *c, unsigned from_stage, uint64_t n)
 #if defined(__GNUC__)
 __attribute__((format(printf, 6, 7)))
 #endif
-static void add(ledger *l, ledger_component c, uint64_t each, uint64_t n, uint64_t whole,
-                const char *what, ...)
+static void
+add(ledger *l, ledger_component c, uint64_t each, uint64_t n, uint64_t whole, const char *what, ...)
 {
     ledger_term t = {.each = each, .n = n, .whole = whole};
     va_list arguments;
@@ -47,8 +46,7 @@ static void add(ledger *l, ledger_component c, uint64_t each, uint64_t n, uint64
         ledger_add(l, c, t);
 }
 
-static void add_blocks(ledger *l, ledger_component c, uint64_t bytes, const char *what,
-                       const char *recipe)
+static void add_blocks(ledger *l, ledger_component c, uint64_t bytes, const char *what, const char *recipe)
 {
     ledger_term t = {.bytes = bytes};
     snprintf(t.what, sizeof t.what, "%s%s", recipe, what);
@@ -97,16 +95,15 @@ static void count_copies(counting *c, ledger *to, const shape_tensor *t, const t
         if (!quantised_weights)
             add_blocks(to, LEDGER_COPIES, block_bytes(b, t, 0), ", blocks and scales", b->name);
         if (!c->how->no_transposes)
-            add_blocks(to, LEDGER_COPIES, block_bytes(b, t, 1), " transposed, blocks and scales",
-                       b->name);
+            add_blocks(to, LEDGER_COPIES, block_bytes(b, t, 1), " transposed, blocks and scales", b->name);
     } else if (mpsim_format_code_bytes(f) < mpsim_format_code_bytes(&place->storage)) {
         add(to, LEDGER_COPIES, mpsim_format_code_bytes(f), t->n, t->n, "%s of autocast", f->name);
     }
 }
 
 /* With ZeRO 3 weights that are read are whole, and so are their copies; before it these are of the model. */
-static void count_reading(counting *c, const shape_tensor *t, const train_placement *place,
-                          uint64_t each, const char *storage, const mpsim_block_recipe *quantised)
+static void count_reading(counting *c, const shape_tensor *t, const train_placement *place, uint64_t each,
+                          const char *storage, const mpsim_block_recipe *quantised)
 {
     const uint64_t blocks = quantised ? block_bytes(quantised, t, 0) : 0;
     ledger *whole = c->how->zero >= 3 ? &c->layer.own : c->l;
@@ -119,24 +116,24 @@ static void count_reading(counting *c, const shape_tensor *t, const train_placem
     count_copies(c, whole, t, place, quantised != NULL);
 }
 
-static void count_weights(counting *c, const shape_tensor *t, const train_placement *place,
-                          uint64_t each, const char *storage, const mpsim_block_recipe *quantised)
+static void count_weights(counting *c, const shape_tensor *t, const train_placement *place, uint64_t each,
+                          const char *storage, const mpsim_block_recipe *quantised)
 {
     const uint64_t ranks = c->how->zero >= 3 ? c->how->ranks : 1;
     const uint64_t blocks = quantised ? block_bytes(quantised, t, 0) : 0;
     if (quantised)
-        add_blocks(c->l, LEDGER_WEIGHTS, blocks / ranks + (blocks % ranks != 0),
-                   ", blocks and scales", quantised->name);
+        add_blocks(c->l, LEDGER_WEIGHTS, blocks / ranks + (blocks % ranks != 0), ", blocks and scales",
+                   quantised->name);
     else
         add(c->l, LEDGER_WEIGHTS, each, cut(c, 3, t->n), t->n, "%s", storage);
     count_reading(c, t, place, each, storage, quantised);
 }
 
-static void count_state(counting *c, const shape_tensor *t, const train_placement *place,
-                        const mpsim_optim *o, uint64_t each)
+static void count_state(counting *c, const shape_tensor *t, const train_placement *place, const mpsim_optim *o,
+                        uint64_t each)
 {
-    const uint64_t n = cut(c, 1, t->n), kahan =
-        train_needs(o, &place->kept) & TRAIN_NEEDS_KAHAN ? mpsim_format_code_bytes(&place->kept) : 0;
+    const uint64_t n = cut(c, 1, t->n),
+                   kahan = train_needs(o, &place->kept) & TRAIN_NEEDS_KAHAN ? mpsim_format_code_bytes(&place->kept) : 0;
     if (each > kahan)
         add(c->l, LEDGER_STATE, each - kahan, n, t->n, "%u of %s",
             (unsigned)((each - kahan) / mpsim_format_code_bytes(&place->state)), place->state.name);
@@ -200,7 +197,9 @@ static void count_parameter(const shape_tensor *t, void *context)
     begin_layer(c, t->layer);
     count_weights(c, t, &place, each.weights, kept && !each.master ? kept->name : place.storage.name, quantised);
     add(c->l, LEDGER_MASTER, each.master, cut(c, 1, t->n), t->n, "%s",
-        c->p->master == TRAIN_SPLIT_MASTER ? "other bits" : kept ? kept->name : place.kept.name);
+        c->p->master == TRAIN_SPLIT_MASTER ? "other bits"
+        : kept                             ? kept->name
+                                           : place.kept.name);
     if (kept)
         add(c->l, LEDGER_SCALING, 4 * kept->numbers, 1, 1, "scale of a tensor");
     add(c->l, LEDGER_GRADIENTS, each.gradients, cut(c, 2, t->n), t->n, "%s",
@@ -218,8 +217,7 @@ static void merge(ledger *to, const ledger *from)
             ledger_add(to, (ledger_component)c, from->terms[c][i]);
 }
 
-void count_parameters(ledger *l, const shape *s, const plan *p, const optimizer_row *o,
-                      const count_setting *how)
+void count_parameters(ledger *l, const shape *s, const plan *p, const optimizer_row *o, const count_setting *how)
 {
     counting c = {.l = l, .p = p, .o = o, .how = how};
     shape_each(s, count_parameter, &c);

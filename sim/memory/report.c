@@ -20,15 +20,16 @@ static const char *giga(char out[32], uint64_t bytes, double unit)
 
 static void print_head(const memory_report *r, FILE *to)
 {
-    static const char *const stages[] = {
-        "", "masters and optimizer state are cut", "masters, optimizer state and gradients are cut",
-        "masters, optimizer state, gradients and weights are cut"};
+    static const char *const stages[] = {"", "masters and optimizer state are cut",
+                                         "masters, optimizer state and gradients are cut",
+                                         "masters, optimizer state, gradients and weights are cut"};
     const count_setting *h = r->how;
     char text[1024], number[32], buffers[32], elements[32];
     const shape *m = r->shape;
     int n = snprintf(text, sizeof text, "%s parameters, %s", text_count(number, m->parameters), r->source);
     if (m->buffers)
-        n += snprintf(text + n, sizeof text - (size_t)n, ", %s tensor%s of %s element%s left out, which %s not parameters",
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      ", %s tensor%s of %s element%s left out, which %s not parameters",
                       text_count(buffers, m->buffers), text_plural(m->buffers), text_count(elements, m->left_out),
                       text_plural(m->left_out), m->buffers == 1 ? "is" : "are");
     if (m->packed)
@@ -42,11 +43,11 @@ static void print_head(const memory_report *r, FILE *to)
         fprintf(to, "ranks      %" PRIu64 ", ZeRO %u%s%s; the bytes are those of one\n", h->ranks, h->zero,
                 h->zero ? ": " : "", stages[h->zero]);
     if (r->transformer)
-        fprintf(to, "batch      %" PRIu64 " of %" PRIu64 ", %" PRIu64 " layers, hidden size %" PRIu64
-                    ", %" PRIu64 " heads; recomputation %s%s\n",
-                r->transformer->batch, r->transformer->seq, r->transformer->layers,
-                r->transformer->hidden, r->transformer->heads, recompute_words[h->recompute],
-                h->flash ? ", FlashAttention" : "");
+        fprintf(to,
+                "batch      %" PRIu64 " of %" PRIu64 ", %" PRIu64 " layers, hidden size %" PRIu64 ", %" PRIu64
+                " heads; recomputation %s%s\n",
+                r->transformer->batch, r->transformer->seq, r->transformer->layers, r->transformer->hidden,
+                r->transformer->heads, recompute_words[h->recompute], h->flash ? ", FlashAttention" : "");
 }
 
 static void bytes_cells(table *t, uint64_t bytes, uint64_t parameters)
@@ -84,8 +85,8 @@ static int print_case(const memory_report *r, FILE *to)
     text_wrapped(to, "plan       ", c->plan);
     if (c->scheduled)
         fprintf(to, "           of the schedule, the plan that needs most: from step %" PRIu64 "\n", c->from);
-    snprintf(line, sizeof line, "%s, %s%s%s", c->optimizer.name, c->optimizer.what,
-             c->optimizer.source ? ", " : "", c->optimizer.source ? c->optimizer.source : "");
+    snprintf(line, sizeof line, "%s, %s%s%s", c->optimizer.name, c->optimizer.what, c->optimizer.source ? ", " : "",
+             c->optimizer.source ? c->optimizer.source : "");
     text_wrapped(to, "optimizer  ", line);
     fputc('\n', to);
     table *t = table_new("<component|>bytes|>GB|>GiB|>a parameter|<formula");
@@ -107,13 +108,12 @@ static int print_cases(const memory_report *r, FILE *to)
     fputc('\n', to);
     for (size_t i = 0; i < r->count; i++) {
         const ledger *l = &r->cases[i].bytes;
-        const uint64_t cells[] = {
-            ledger_bytes(l, LEDGER_WEIGHTS),
-            ledger_bytes(l, LEDGER_COPIES) + ledger_bytes(l, LEDGER_GATHERED),
-            ledger_bytes(l, LEDGER_MASTER),
-            ledger_bytes(l, LEDGER_GRADIENTS) + ledger_bytes(l, LEDGER_MASTER_GRADIENTS),
-            ledger_bytes(l, LEDGER_STATE) + ledger_bytes(l, LEDGER_SCALING),
-            ledger_bytes(l, LEDGER_ACTIVATIONS)};
+        const uint64_t cells[] = {ledger_bytes(l, LEDGER_WEIGHTS),
+                                  ledger_bytes(l, LEDGER_COPIES) + ledger_bytes(l, LEDGER_GATHERED),
+                                  ledger_bytes(l, LEDGER_MASTER),
+                                  ledger_bytes(l, LEDGER_GRADIENTS) + ledger_bytes(l, LEDGER_MASTER_GRADIENTS),
+                                  ledger_bytes(l, LEDGER_STATE) + ledger_bytes(l, LEDGER_SCALING),
+                                  ledger_bytes(l, LEDGER_ACTIVATIONS)};
         table_cell(t, "%s", r->cases[i].policy);
         table_cell(t, "%s", r->cases[i].optimizer.name);
         for (size_t k = 0; k < sizeof cells / sizeof cells[0]; k++)
@@ -125,7 +125,8 @@ static int print_cases(const memory_report *r, FILE *to)
     const int bad = table_print(t, to, "");
     table_free(t);
     fputs("in GB (10^9 bytes), all also in GiB (2^30 bytes); formulas: with one policy, or --json\n"
-          "copies: of weights, gathered ones too\n", to);
+          "copies: of weights, gathered ones too\n",
+          to);
     return bad;
 }
 
@@ -135,7 +136,8 @@ static void print_notes(const memory_report *r, FILE *to)
     fputc('\n', to);
     if (!r->transformer)
         fputs("without activations: --layers --hidden --heads --seq --batch --vocab describe a "
-              "transformer\n", to);
+              "transformer\n",
+              to);
     if (r->how->zero >= 3 && r->shape->counted_only)
         fputs("without the layer that ZeRO 3 gathers, whose size --params does not tell\n", to);
     fputs("not counted: buffers of communication, workspaces, fragments, the CUDA context\n", to);
@@ -171,8 +173,7 @@ static json_t *case_json(const memory_case *c)
         for (size_t i = 0; i < c->bytes.count[k]; i++)
             json_array_append_new(terms, term_json(&c->bytes.terms[k][i]));
         json_object_set_new(component, "component", json_string(ledger_name((ledger_component)k)));
-        json_object_set_new(component, "bytes",
-                            json_of_count(ledger_bytes(&c->bytes, (ledger_component)k)));
+        json_object_set_new(component, "bytes", json_of_count(ledger_bytes(&c->bytes, (ledger_component)k)));
         json_object_set_new(component, "terms", terms);
         json_array_append_new(components, component);
     }
@@ -208,8 +209,7 @@ static int print_json(const memory_report *r, FILE *to)
     return bad;
 }
 
-static void csv_row(FILE *to, const memory_case *c, const char *component, const char *formula,
-                    uint64_t bytes)
+static void csv_row(FILE *to, const memory_case *c, const char *component, const char *formula, uint64_t bytes)
 {
     csv_text(to, c->policy);
     fprintf(to, ",%s,%s,%" PRIu64 ",", c->optimizer.name, component, bytes);
@@ -226,8 +226,7 @@ static int print_csv(const memory_report *r, FILE *to)
         for (int k = 0; k < LEDGER_COMPONENTS; k++)
             for (size_t j = 0; j < c->bytes.count[k]; j++)
                 csv_row(to, c, ledger_name((ledger_component)k),
-                        ledger_formula(formula, sizeof formula, &c->bytes.terms[k][j]),
-                        c->bytes.terms[k][j].bytes);
+                        ledger_formula(formula, sizeof formula, &c->bytes.terms[k][j]), c->bytes.terms[k][j].bytes);
         csv_row(to, c, "total", "", ledger_total(&c->bytes));
     }
     return 0;

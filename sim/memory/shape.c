@@ -72,15 +72,21 @@ static uint64_t part(uint64_t n, uint64_t ranks)
 
 static void visit_matrix(const char *layer, const char *of, uint64_t rows, uint64_t cols, visitor *visit, void *context)
 {
-    const shape_tensor t = {.layer = layer, .weight_rank = 2, .rank = 2, .n = rows * cols,
-                            .rows = rows, .cols = cols, .inner = rows, .of = of};
+    const shape_tensor t = {.layer = layer,
+                            .weight_rank = 2,
+                            .rank = 2,
+                            .n = rows * cols,
+                            .rows = rows,
+                            .cols = cols,
+                            .inner = rows,
+                            .of = of};
     visit(&t, context);
 }
 
 static void visit_vector(const char *layer, int weight_rank, uint64_t n, visitor *visit, void *context)
 {
-    const shape_tensor t = {.layer = layer, .weight_rank = weight_rank, .rank = 1, .n = n,
-                            .rows = 1, .cols = n, .inner = 1};
+    const shape_tensor t = {
+        .layer = layer, .weight_rank = weight_rank, .rank = 1, .n = n, .rows = 1, .cols = n, .inner = 1};
     visit(&t, context);
 }
 
@@ -103,8 +109,8 @@ static void visit_layer(const shape *s, uint64_t i, visitor *visit, void *contex
     const struct {
         const char *name;
         uint64_t rows, cols, bias;
-    } pair[] = {{"attn.qkv", qkv, h, qkv}, {"attn.proj", h, part(h, cut), h},
-                {"mlp.fc1", in, h, in},    {"mlp.fc2", h, f, h}};
+    } pair[] = {
+        {"attn.qkv", qkv, h, qkv}, {"attn.proj", h, part(h, cut), h}, {"mlp.fc1", in, h, in}, {"mlp.fc2", h, f, h}};
     for (int k = 0; k < 4; k++) {
         if (k % 2 == 0) {
             snprintf(name, sizeof name, "layers.%llu.norm%d", (unsigned long long)i, k / 2 + 1);
@@ -155,7 +161,8 @@ typedef struct reading {
 /* Where no tensor has a kind. */
 static int is_buffer(const trace_tensor *t)
 {
-    const weights_name w = {t->name, strlen(t->name), t->rank, t->rank && t->shape[0] == 1, t->format != NULL, t->dtype};
+    const weights_name w = {t->name,           strlen(t->name), t->rank, t->rank && t->shape[0] == 1,
+                            t->format != NULL, t->dtype};
     return !t->kind && weights_buffer(&w);
 }
 
@@ -182,13 +189,13 @@ static int add_tensor(reading *r, const trace_tensor *t, const char *name)
         return -1;
     }
     const uint64_t cols = t->rank ? t->shape[t->rank - 1] : 1;
-    s->tensors[s->count++] = (shape_tensor){
-        .weight_rank = dot && strcmp(dot, ".weight") == 0 ? (int)(t->rank < 9 ? t->rank : 9) : -1,
-        .rank = t->rank ? (int)(t->rank < 9 ? t->rank : 9) : 1,
-        .n = t->count,
-        .rows = cols ? t->count / cols : 0,
-        .cols = cols,
-        .inner = t->rank >= 2 ? t->shape[t->rank - 2] : 1};
+    s->tensors[s->count++] =
+        (shape_tensor){.weight_rank = dot && strcmp(dot, ".weight") == 0 ? (int)(t->rank < 9 ? t->rank : 9) : -1,
+                       .rank = t->rank ? (int)(t->rank < 9 ? t->rank : 9) : 1,
+                       .n = t->count,
+                       .rows = cols ? t->count / cols : 0,
+                       .cols = cols,
+                       .inner = t->rank >= 2 ? t->shape[t->rank - 2] : 1};
     s->parameters += t->count;
     return 0;
 }

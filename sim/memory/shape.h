@@ -7,10 +7,10 @@
 
 /* A parameter. */
 typedef struct shape_tensor {
-    const char *layer; /* "layers.0.attn.qkv"                                              */
-    int weight_rank;   /* of the layer's weight; -1: not known                             */
-    int rank;          /* of itself; 0: its shape is not known                             */
-    uint64_t n;        /* elements                                                         */
+    const char *layer;   /* "layers.0.attn.qkv"                                              */
+    int weight_rank;     /* of the layer's weight; -1: not known                             */
+    int rank;            /* of itself; 0: its shape is not known                             */
+    uint64_t n;          /* elements                                                         */
     uint64_t rows, cols; /* of a matrix: all dimensions but the last, and the last         */
     uint64_t inner;      /* the dimension before the last                                  */
     const char *of;      /* the embedding whose parameter this layer reads too; or NULL    */
@@ -26,15 +26,15 @@ typedef struct shape_transformer {
 } shape_transformer;
 
 typedef struct shape {
-    uint64_t parameters;     /* of the whole model                                       */
-    int counted_only;        /* from --params: one matrix whose shape is not known       */
+    uint64_t parameters;                  /* of the whole model                                       */
+    int counted_only;                     /* from --params: one matrix whose shape is not known       */
     const shape_transformer *transformer; /* the parameters are its; or NULL             */
     uint64_t tensor_parallel;
-    shape_tensor *tensors;   /* of files                                                 */
+    shape_tensor *tensors; /* of files                                                 */
     char **names;
-    size_t count, buffers;   /* buffers: tensors that are no parameters                  */
-    uint64_t left_out;       /* their elements                                           */
-    size_t packed;           /* of them the codes of packed weights, which have no numbers */
+    size_t count, buffers; /* buffers: tensors that are no parameters                  */
+    uint64_t left_out;     /* their elements                                           */
+    size_t packed;         /* of them the codes of packed weights, which have no numbers */
 } shape;
 
 /* shape_parse_count -- "7e9", "7B", "1.3e9", "125M", "2^33": a whole number of at most 10^15. 0, or -1. */

@@ -13,17 +13,17 @@ typedef struct joining {
     tally *to;
     part_reader reader;
     trace_error error;
-    uint64_t file;     /* the next place among all files that is due; file - 1: the one at hand */
-    char *path;        /* of it */
+    uint64_t file; /* the next place among all files that is due; file - 1: the one at hand */
+    char *path;    /* of it */
     int64_t step;
     uint64_t tensors, next; /* of it: how many are selected, which is due */
-    int failed;        /* it did */
+    int failed;             /* it did */
     group piece, all;
-    uint64_t end;      /* of the tensor at hand: elements so far, if it has begun */
+    uint64_t end; /* of the tensor at hand: elements so far, if it has begun */
     int begun;
     char *name;
     twice_forms twice;
-    char *first;       /* path of the first file of tensors */
+    char *first; /* path of the first file of tensors */
 } joining;
 
 static int damaged(joining *j, const char *what)

@@ -14,7 +14,8 @@
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static int refuse(const char *part, const char *message, ...)
+static int
+refuse(const char *part, const char *message, ...)
 {
     char what[900];
     trace_error e;
@@ -42,13 +43,12 @@ static int check_words(const part_pairs *a, const part_pairs *b, const char *par
         if (same && strcmp(x->value, y->value) == 0)
             continue;
         if (same)
-            return refuse(part, "other options: --%.40s %.200s, which is %.200s in %.300s", x->name, x->value,
-                          y->value, other);
+            return refuse(part, "other options: --%.40s %.200s, which is %.200s in %.300s", x->name, x->value, y->value,
+                          other);
         if (x && (!y || !has_name(b, i, x->name)))
             return refuse(part, "other options: with --%.40s %.200s, which %.300s is without", x->name, x->value,
                           other);
-        return refuse(part, "other options: without --%.40s %.200s, which %.300s is with", y->name, y->value,
-                      other);
+        return refuse(part, "other options: without --%.40s %.200s, which %.300s is with", y->name, y->value, other);
     }
     return 0;
 }
@@ -57,8 +57,8 @@ static int check_formats(const part_pairs *a, const part_pairs *b, const char *p
 {
     for (size_t i = 0; i < a->count && i < b->count; i++)
         if (strcmp(a->items[i].name, b->items[i].name) != 0 || strcmp(a->items[i].value, b->items[i].value) != 0)
-            return refuse(part, "another definition of the format %.60s: %.250s; in %.200s: %.250s",
-                          a->items[i].name, a->items[i].value, other, b->items[i].value);
+            return refuse(part, "another definition of the format %.60s: %.250s; in %.200s: %.250s", a->items[i].name,
+                          a->items[i].value, other, b->items[i].value);
     return a->count == b->count ? 0 : refuse(part, "other definitions of formats than %.300s", other);
 }
 
@@ -213,8 +213,7 @@ int parts_complete(const parts *p)
 static int check_target(const parts *p, size_t k, const char *label, const char *text)
 {
     const part_pairs *formats = &p->head.formats;
-    if (k < formats->count && strcmp(formats->items[k].name, label) == 0 &&
-        strcmp(formats->items[k].value, text) == 0)
+    if (k < formats->count && strcmp(formats->items[k].name, label) == 0 && strcmp(formats->items[k].value, text) == 0)
         return 0;
     return refuse(p->sources[0].name, "another definition of the format %.60s: %.350s; here: %.350s", label,
                   k < formats->count ? formats->items[k].value : "none", text);

@@ -13,10 +13,10 @@ typedef struct section {
 
 typedef struct parts {
     const part_source *sources;
-    part_head head;        /* of the first; `sections`: of all */
-    section *sections;     /* in the order of the shards       */
+    part_head head;    /* of the first; `sections`: of all */
+    section *sections; /* in the order of the shards       */
     size_t count;
-    uint64_t files;        /* that the shards counted */
+    uint64_t files; /* that the shards counted */
 } parts;
 
 /* parts_read -- read all parts once: digests, that no shard is there twice, and that all are of the same report.

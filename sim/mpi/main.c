@@ -156,8 +156,14 @@ static const char more[] =
 static int run(int argc, char **argv)
 {
     static char place[MPI_MAX_PROCESSOR_NAME + 32];
-    static world w = {.least = least, .unite = unite, .all = all, .tell = tell, .send = send, .receive = receive,
-                      .end = end, .place = place};
+    static world w = {.least = least,
+                      .unite = unite,
+                      .all = all,
+                      .tell = tell,
+                      .send = send,
+                      .receive = receive,
+                      .end = end,
+                      .place = place};
     char machine[MPI_MAX_PROCESSOR_NAME];
     int length;
     MPI_Comm_rank(MPI_COMM_WORLD, &w.rank);

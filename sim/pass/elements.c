@@ -33,9 +33,11 @@ static int begin_file(elements *e, trace_error *error)
         return failed_temporary(e, error);
     const uint64_t room = temporary_room(e->file);
     return bytes <= room ? 0
-                         : trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX, "a copy of tensor '%.200s' takes %" PRIu64
-                                           " bytes, more than the %" PRIu64 " that a temporary file in %s has room for: set "
-                                           "TMPDIR", trace_at(e->t, e->i)->name, bytes, room, temporary_place());
+                         : trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX,
+                                           "a copy of tensor '%.200s' takes %" PRIu64 " bytes, more than the %" PRIu64
+                                           " that a temporary file in %s has room for: set "
+                                           "TMPDIR",
+                                           trace_at(e->t, e->i)->name, bytes, room, temporary_place());
 }
 
 static int write_all(const elements *e, const void *p, size_t n, trace_error *error)
@@ -152,7 +154,8 @@ static int read_rows(const elements *stored, uint64_t row, size_t n, unsigned ch
         if (elements_codes(stored, column * x->shape[0] + row, room, (size_t)m * n, error))
             return -1;
         for (size_t k = 0; k < m; k++)
-            put_column(to + place_in_row(x, column + k) * width, (size_t)length * width, room + k * column_bytes, n, width);
+            put_column(to + place_in_row(x, column + k) * width, (size_t)length * width, room + k * column_bytes, n,
+                       width);
     }
     return 0;
 }

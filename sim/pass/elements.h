@@ -12,8 +12,8 @@ typedef struct elements {
     trace *t;
     size_t i;
     const mpsim_format *format;
-    size_t width;          /* bytes of a code */
-    int copied, file;      /* file: of the copy; -1: it is in memory */
+    size_t width;     /* bytes of a code */
+    int copied, file; /* file: of the copy; -1: it is in memory */
     unsigned char *memory;
 } elements;
 
@@ -21,11 +21,11 @@ typedef struct elements {
 typedef struct elements_beyond {
     uint64_t infinite; /* finite ones that became infinite: how many, and their squares */
     mpsim_sum squares;
-    size_t zeros;      /* those that became 0 and are not */
+    size_t zeros; /* those that became 0 and are not */
     struct elements_zero {
         size_t at;
         double x;
-    } *zero;
+    } * zero;
 } elements_beyond;
 
 void elements_begin(elements_beyond *b); /* of nothing yet */

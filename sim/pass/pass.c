@@ -17,7 +17,7 @@ typedef struct pieces {
     pass_piece *piece;
     void *context;
     const volatile sig_atomic_t *asked;
-    uint64_t first;     /* of those at hand         */
+    uint64_t first; /* of those at hand         */
     int lanes;
     atomic_int failed;  /* the first, or INT_MAX    */
     atomic_flag busy;   /* somebody writes *error   */
@@ -49,8 +49,13 @@ int pass_pieces(uint64_t n, int lanes, pass_piece *piece, void *context, const v
                 trace_error *error)
 {
     enum { AT_ONCE = 1 << 16 };
-    pieces p = {.piece = piece, .context = context, .asked = asked, .lanes = lanes, .failed = INT_MAX,
-                .busy = ATOMIC_FLAG_INIT, .error = error};
+    pieces p = {.piece = piece,
+                .context = context,
+                .asked = asked,
+                .lanes = lanes,
+                .failed = INT_MAX,
+                .busy = ATOMIC_FLAG_INIT,
+                .error = error};
     for (; p.first < n && atomic_load(&p.failed) == INT_MAX; p.first += AT_ONCE) {
         const int now = (int)(n - p.first < AT_ONCE ? n - p.first : AT_ONCE);
         if (lanes > 1)

@@ -20,9 +20,9 @@ typedef struct value {
     union {
         int64_t i;
         double d;
-        uint64_t n;               /* bytes, long texts                                                */
-        uint32_t two[2];          /* containers: where the items are, how many; texts: likewise       */
-        pickle_ref ref[2];        /* objects: callable, arguments; persistent: its identification     */
+        uint64_t n;        /* bytes, long texts                                                */
+        uint32_t two[2];   /* containers: where the items are, how many; texts: likewise       */
+        pickle_ref ref[2]; /* objects: callable, arguments; persistent: its identification     */
     } u;
 } value;
 
@@ -58,11 +58,11 @@ enum { WINDOW = 64 << 10 };
 typedef struct input {
     const pickle_source *source;
     pickle_error *error;
-    uint64_t at, end;       /* end: of the source                        */
-    uint64_t frame_end;     /* 0: in no frame                            */
-    size_t counted, max;    /* bytes against the limit                   */
+    uint64_t at, end;    /* end: of the source                        */
+    uint64_t frame_end;  /* 0: in no frame                            */
+    size_t counted, max; /* bytes against the limit                   */
     unsigned char *window;
-    size_t window_bytes;    /* room in it                                */
+    size_t window_bytes; /* room in it                                */
     uint64_t window_at;
     size_t fill;
 } input;

@@ -52,8 +52,8 @@ static int fill(input *in, size_t n)
 static int account(input *in, uint64_t n, int stay)
 {
     if (n > in->end - in->at)
-        return input_fail(in, in->at, "the pickle ends within what it promises: %" PRIu64 " bytes, there are %"
-                          PRIu64, n, in->end - in->at);
+        return input_fail(in, in->at, "the pickle ends within what it promises: %" PRIu64 " bytes, there are %" PRIu64,
+                          n, in->end - in->at);
     if (in->frame_end && in->at + n > in->frame_end) {
         if (in->at < in->frame_end)
             return input_fail(in, in->at, "a frame of the pickle ends within an instruction");
@@ -209,8 +209,11 @@ int input_is_text(const char *s, size_t n)
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
     for (size_t i = 0; i < n;) {
         const unsigned char lead = (unsigned char)s[i++];
-        const size_t more = lead < 0x80 ? 0 : lead >= 0xc2 && lead < 0xe0 ? 1 : lead >= 0xe0 && lead < 0xf0 ? 2
-                            : lead >= 0xf0 && lead < 0xf5 ? 3 : 4;
+        const size_t more = lead < 0x80                   ? 0
+                            : lead >= 0xc2 && lead < 0xe0 ? 1
+                            : lead >= 0xe0 && lead < 0xf0 ? 2
+                            : lead >= 0xf0 && lead < 0xf5 ? 3
+                                                          : 4;
         if (more > 3 || more > n - i)
             return 0;
         uint32_t c = more ? lead & (0x3fu >> more) : lead;

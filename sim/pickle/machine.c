@@ -14,7 +14,7 @@ typedef struct machine {
     const pickle_rules *rules;
     pool stack, marks, memo; /* pickle_ref, size_t: heights of the stack, pickle_ref */
     uint64_t memoized;
-    uint64_t op_at;          /* of the instruction that runs      */
+    uint64_t op_at; /* of the instruction that runs      */
     pickle_ref none, yes, no, empty, small[SMALL];
     int stopped;
 } machine;
@@ -325,8 +325,9 @@ static int put(machine *m, uint64_t index)
     if (!top(m, 1))
         return -1;
     if (index > 2 * m->memoized + 1024)
-        return input_fail(&m->in, m->op_at, "the pickle keeps a value under the number %" PRIu64
-                          " after %" PRIu64 " others", index, m->memoized);
+        return input_fail(&m->in, m->op_at,
+                          "the pickle keeps a value under the number %" PRIu64 " after %" PRIu64 " others", index,
+                          m->memoized);
     if (index >= m->memo.n) {
         const size_t more = (size_t)index + 1 - m->memo.n;
         if (pool_room(m->p, &m->memo, more, sizeof(pickle_ref)))
@@ -648,7 +649,7 @@ static const struct {
     [0x93] = {op_stack_global, NOTHING, 0},
     [0x94] = {op_put, NOTHING, 1}, /* MEMOIZE */
     [0x95] = {op_frame, B8, 0},
-    [0x96] = {op_bytes, B8, 0},   /* BYTEARRAY8 */
+    [0x96] = {op_bytes, B8, 0},        /* BYTEARRAY8 */
     [0x97] = {op_refused, NOTHING, 0}, /* NEXT_BUFFER, READONLY_BUFFER */
     [0x98] = {op_refused, NOTHING, 0},
 };

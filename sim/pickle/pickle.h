@@ -19,11 +19,11 @@ typedef enum pickle_type {
     PICKLE_NOTHING, /* of PICKLE_ABSENT                                                              */
     PICKLE_NONE,
     PICKLE_BOOL,
-    PICKLE_INT,        /* fits int64_t                                                               */
-    PICKLE_BIG,        /* an integer that does not                                                   */
+    PICKLE_INT, /* fits int64_t                                                               */
+    PICKLE_BIG, /* an integer that does not                                                   */
     PICKLE_FLOAT,
-    PICKLE_TEXT,       /* str; of Python 2 also byte strings                                         */
-    PICKLE_BYTES,      /* bytes, bytearray                                                           */
+    PICKLE_TEXT,  /* str; of Python 2 also byte strings                                         */
+    PICKLE_BYTES, /* bytes, bytearray                                                           */
     PICKLE_LIST,
     PICKLE_TUPLE,
     PICKLE_SET,        /* and frozenset                                                              */
@@ -70,9 +70,9 @@ pickle *pickle_read(const pickle_source *source, const pickle_rules *rules, pick
 void pickle_free(pickle *p); /* accepts NULL */
 
 pickle_ref pickle_root(const pickle *p);
-uint64_t pickle_end(const pickle *p);    /* where the source goes on after the pickle                */
-size_t pickle_memory(const pickle *p);   /* bytes that the tree takes                                */
-size_t pickle_values(const pickle *p);   /* all refs are below it                                    */
+uint64_t pickle_end(const pickle *p);  /* where the source goes on after the pickle                */
+size_t pickle_memory(const pickle *p); /* bytes that the tree takes                                */
+size_t pickle_values(const pickle *p); /* all refs are below it                                    */
 
 pickle_type pickle_type_of(const pickle *p, pickle_ref r);
 
@@ -121,11 +121,11 @@ const char *pickle_global(const pickle *p, pickle_ref r);
 
 /* The parts of an object; PICKLE_ABSENT where it has none. */
 pickle_ref pickle_callable(const pickle *p, pickle_ref r); /* what makes it                          */
-pickle_ref pickle_args(const pickle *p, pickle_ref r);   /* a tuple                                  */
-pickle_ref pickle_kwargs(const pickle *p, pickle_ref r); /* a dict: NEWOBJ_EX                        */
-pickle_ref pickle_state(const pickle *p, pickle_ref r);  /* BUILD                                    */
-pickle_ref pickle_list(const pickle *p, pickle_ref r);   /* what was appended, or added: a list      */
-pickle_ref pickle_dict(const pickle *p, pickle_ref r);   /* pairs that were set: a dict              */
+pickle_ref pickle_args(const pickle *p, pickle_ref r);     /* a tuple                                  */
+pickle_ref pickle_kwargs(const pickle *p, pickle_ref r);   /* a dict: NEWOBJ_EX                        */
+pickle_ref pickle_state(const pickle *p, pickle_ref r);    /* BUILD                                    */
+pickle_ref pickle_list(const pickle *p, pickle_ref r);     /* what was appended, or added: a list      */
+pickle_ref pickle_dict(const pickle *p, pickle_ref r);     /* pairs that were set: a dict              */
 pickle_use pickle_use_of(const pickle *p, pickle_ref r);
 
 /* pickle_persistent -- the identification of a PICKLE_PERSISTENT. */

@@ -88,8 +88,9 @@ void plot_put_accumulation(FILE *to, const plot_input *in, const plot_request *r
     const size_t n = find_references(s, references);
     (void)r;
     put_operands(to, s);
-    fprintf(to, "\n\n# errors\n# 1 K  then for each curve %s\n"
-                "# (0: exact, -1: some results are Inf or NaN, NaN: not in the report)\n",
+    fprintf(to,
+            "\n\n# errors\n# 1 K  then for each curve %s\n"
+            "# (0: exact, -1: some results are Inf or NaN, NaN: not in the report)\n",
             s->column);
     for (size_t j = 0; j < s->n_lengths; j++) {
         fprintf(to, "%" PRIu64, s->lengths[j]);
@@ -112,8 +113,7 @@ void plot_put_accumulation(FILE *to, const plot_input *in, const plot_request *r
         const size_t end = i < s->n_models ? plot_sweep_end(s, m) : 0;
         const double x = i < s->n_models ? m->errors[end] : 0;
         for (; next < n && x != PLOT_NOT_FINITE && references[next].unit >= x; next++) {
-            fprintf(to, "0 %" PRIu64 " %.10g ", s->lengths[s->n_lengths - 1],
-                    references[next].unit);
+            fprintf(to, "0 %" PRIu64 " %.10g ", s->lengths[s->n_lengths - 1], references[next].unit);
             plot_put_label(to, references[next].format, MODEL_LABEL);
             fputc(' ', to);
             plot_put_data(to, references[next].format);
@@ -149,8 +149,7 @@ static size_t put_lanes(FILE *to, const plot_sweep *s, const char *name, double 
     return lanes;
 }
 
-void plot_put_accumulation_variables(FILE *to, const plot_input *in,
-                                     const plot_request *r)
+void plot_put_accumulation_variables(FILE *to, const plot_input *in, const plot_request *r)
 {
     const plot_sweep *s = &in->sweep;
     reference references[PLOT_MODELS_MAX];
@@ -171,18 +170,14 @@ void plot_put_accumulation_variables(FILE *to, const plot_input *in,
     }
     const double low = most > 0 ? floor(log10(least)) : -8;
     const double high = most > 0 ? fmax(low + 1, ceil(log10(most))) : -7;
-    fprintf(to, "k_low = %" PRIu64 ".; k_high = %" PRIu64 ".\n", s->lengths[0],
-            s->lengths[s->n_lengths - 1]);
+    fprintf(to, "k_low = %" PRIu64 ".; k_high = %" PRIu64 ".\n", s->lengths[0], s->lengths[s->n_lengths - 1]);
     fprintf(to, "y_low = %g; y_high = %g # powers of ten\n", low, high);
     fprintf(to, "y_label = '%s'\n", s->axis);
-    fprintf(to, "n_curves = %zu; n_models = %zu; n_references = %zu\n", s->n_curves, s->n_models,
-            n);
-    fputs("# for each curve, where it stands among those that are somewhere 0, or not finite\n",
-          to);
+    fprintf(to, "n_curves = %zu; n_models = %zu; n_references = %zu\n", s->n_curves, s->n_models, n);
+    fputs("# for each curve, where it stands among those that are somewhere 0, or not finite\n", to);
     const size_t zeros = put_lanes(to, s, "zero_lane", 0);
     const size_t infinities = put_lanes(to, s, "inf_lane", PLOT_NOT_FINITE);
     fprintf(to, "n_zero = %zu; n_inf = %zu\n", zeros, infinities);
-    fprintf(to, "name_length = %zu; format_length = %zu # characters\n",
-            longest < MODEL_LABEL ? longest : MODEL_LABEL,
+    fprintf(to, "name_length = %zu; format_length = %zu # characters\n", longest < MODEL_LABEL ? longest : MODEL_LABEL,
             longest_reference < MODEL_LABEL ? longest_reference : MODEL_LABEL);
 }

@@ -52,11 +52,9 @@ static const struct {
     const char *name;
     double column, full;
 } venues[] = {
-    {"none", 5.0, 5.0},      {"aaai", 3.3, 6.975},   {"acm", 3.337, 7.001},
-    {"aistats", 3.25, 6.75}, {"cvpr", 3.25, 6.875},  {"eccv", 4.8, 4.8},
-    {"iclr", 5.5, 5.5},      {"icml", 3.25, 6.75},   {"ieee", 3.487, 7.14},
-    {"jmlr", 6.0, 6.0},      {"neurips", 5.5, 5.5},  {"tmlr", 6.5, 6.5},
-    {"uai", 3.25, 6.75},
+    {"none", 5.0, 5.0},    {"aaai", 3.3, 6.975}, {"acm", 3.337, 7.001}, {"aistats", 3.25, 6.75}, {"cvpr", 3.25, 6.875},
+    {"eccv", 4.8, 4.8},    {"iclr", 5.5, 5.5},   {"icml", 3.25, 6.75},  {"ieee", 3.487, 7.14},   {"jmlr", 6.0, 6.0},
+    {"neurips", 5.5, 5.5}, {"tmlr", 6.5, 6.5},   {"uai", 3.25, 6.75},
 };
 
 static int parse_width(double *width, const char *venue, const char *span)
@@ -72,8 +70,7 @@ static int parse_width(double *width, const char *venue, const char *span)
     char known[256] = "";
     size_t used = 0;
     for (size_t i = 0; i < sizeof venues / sizeof venues[0] && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
-                                 venues[i].name);
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", venues[i].name);
     return fail(EXIT_USAGE, "plot: --venue: '%s' is not one of %s", venue, known);
 }
 
@@ -128,10 +125,14 @@ static int check_selection(const plot_figure *figure, const plot_request *r, int
         int given;
         const char *option;
     } given[] = {
-        {c->kinds.count > 0, "kind"},     {c->step != NULL, "step"},
-        {c->formats.count > 0, "format"}, {c->scales.count > 0, "scale"},
-        {r->log, "log"},                  {c->column != NULL, "column"},
-        {c->by != NULL, "by"},            {c->underflow != NULL, "underflow"},
+        {c->kinds.count > 0, "kind"},
+        {c->step != NULL, "step"},
+        {c->formats.count > 0, "format"},
+        {c->scales.count > 0, "scale"},
+        {r->log, "log"},
+        {c->column != NULL, "column"},
+        {c->by != NULL, "by"},
+        {c->underflow != NULL, "underflow"},
     };
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
         if (given[i].given && !strstr(figure->options, given[i].option))
@@ -187,8 +188,7 @@ int cmd_plot(const command *self, int argc, char **argv)
         {0, "What to show", OPTION_HEADING, NULL, NULL, NULL},
         {'m', "match", OPTION_LIST, &selection.match, "GLOB",
          "only tensors whose name matches, as 'wgrad:*', or models, or policies; may be repeated"},
-        {'k', "kind", OPTION_LIST, &selection.kinds, "LIST",
-         "only tensors of these kinds, as agrad,wgrad"},
+        {'k', "kind", OPTION_LIST, &selection.kinds, "LIST", "only tensors of these kinds, as agrad,wgrad"},
         {0, "step", OPTION_STRING, &selection.step, "N", "only step N"},
         {'f', "format", OPTION_LIST, &selection.formats, "LIST",
          "formats of the report to show; the first is also shaded (default: all of them)"},
@@ -204,8 +204,7 @@ int cmd_plot(const command *self, int argc, char **argv)
          "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
          "(default; updates where hardly any is), agrad, act or updates; diff: ulp (default) or sqnr"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {'o', "output", OPTION_OUTPUT, &output, "PREFIX",
-         "of the files (default: the figure's name)"},
+        {'o', "output", OPTION_OUTPUT, &output, "PREFIX", "of the files (default: the figure's name)"},
         {0, "type", OPTION_STRING, &types, "LIST", "of pdf, png, svg (default: all three)"},
         {0, "title", OPTION_STRING, &r.title, "TEXT", "above the figure (default: none)"},
         {0, "venue", OPTION_STRING, &venue, "NAME",
@@ -218,8 +217,10 @@ int cmd_plot(const command *self, int argc, char **argv)
         goto done;
     const plot_figure *figure = first < argc ? find_figure(argv[first]) : NULL;
     if (first < argc && !figure)
-        code = fail(EXIT_USAGE, "plot: '%s' is not a figure: histogram, ruler, sweep, "
-                                "scales, sqnr, accumulation, training, diff", argv[first]);
+        code = fail(EXIT_USAGE,
+                    "plot: '%s' is not a figure: histogram, ruler, sweep, "
+                    "scales, sqnr, accumulation, training, diff",
+                    argv[first]);
     else if (argc - first < 2)
         code = fail(EXIT_USAGE, "plot: takes a figure and a report; try 'mpsim plot --help'");
     else {

@@ -57,7 +57,8 @@ void plot_put_comparison(FILE *to, const plot_input *in, const plot_request *r)
 {
     const plot_targets *t = &in->targets;
     fputs("\n\n# targets\n# 1 target  2 1: a block recipe, 0: a format  3 SQNR in decibels of all that is selected\n"
-          "# 4 label  5 name\n", to);
+          "# 4 label  5 name\n",
+          to);
     for (size_t k = 0; k < t->n_items; k++) {
         fprintf(to, "%zu %d", k, *t->items[k].axis != '\0');
         put_decibels(to, total(t, k));

@@ -22,8 +22,7 @@ static int add_scale(plot_data *d, double x)
         if (d->scales[i] == x)
             return 0;
     if (d->n_scales == PLOT_SCALES_MAX)
-        return fail(EXIT_USAGE, "plot: at most %d scales fit, 1 included: choose with --scale",
-                    PLOT_SCALES_MAX);
+        return fail(EXIT_USAGE, "plot: at most %d scales fit, 1 included: choose with --scale", PLOT_SCALES_MAX);
     d->scales[d->n_scales++] = x;
     return 0;
 }
@@ -56,8 +55,10 @@ static int group_named(plot_data *d, const char *name, plot_group **g)
             return 0;
         }
     if (d->n_groups == PLOT_GROUPS_MAX)
-        return fail(EXIT_USAGE, "plot: more than %d rows: select fewer tensors with --match "
-                                "GLOB, --kind KIND or --step N", PLOT_GROUPS_MAX);
+        return fail(EXIT_USAGE,
+                    "plot: more than %d rows: select fewer tensors with --match "
+                    "GLOB, --kind KIND or --step N",
+                    PLOT_GROUPS_MAX);
     plot_group *all = realloc(d->groups, (d->n_groups + 1) * sizeof *all);
     if (!all)
         return fail(EXIT_IO, "out of memory");
@@ -78,7 +79,8 @@ static int add_casts(const plot_data *d, plot_group *g, const json_t *item)
     size_t i;
     json_t *cast;
     int code = plot_get_array(d->report, item, "formats", &casts);
-    json_array_foreach (casts, i, cast) {
+    json_array_foreach(casts, i, cast)
+    {
         const char *name;
         double scale;
         uint64_t underflow, overflow;
@@ -103,8 +105,10 @@ static int add_histogram(const plot_data *d, plot_group *g, const json_t *item)
 {
     const json_t *h = json_object_get(item, "histogram");
     if (!h || json_is_null(h))
-        return fail(EXIT_DATA, "%s: made without --histogram: run mpsim stat --json "
-                               "--histogram", d->report->path);
+        return fail(EXIT_DATA,
+                    "%s: made without --histogram: run mpsim stat --json "
+                    "--histogram",
+                    d->report->path);
     const json_t *counts, *first = json_object_get(h, "first");
     const int scaled = plot_item_scaled(item, d->report);
     int code = plot_get_array(d->report, h, "counts", &counts);
@@ -163,12 +167,10 @@ static int add_item(const plot_data *d, plot_group *g, const json_t *item, int n
 
 /* The sums of the report that answer the selection, else its tensors. Sums over kinds do not tell what
  * of them is scaled: where it matters, kinds and tensors do. */
-static const json_t *source(const plot_data *d, const plot_selection *selection,
-                            plot_grouping grouping)
+static const json_t *source(const plot_data *d, const plot_selection *selection, plot_grouping grouping)
 {
     const json_t *v = NULL;
-    const int mixed = d->n_scales > 1 &&
-                      json_object_get(json_object_get(d->report->json, "config"), "scaled_kinds");
+    const int mixed = d->n_scales > 1 && json_object_get(json_object_get(d->report->json, "config"), "scaled_kinds");
     if (grouping != PLOT_BY_TENSOR && !selection->match.count) {
         if (!selection->step && (selection->kinds.count || grouping == PLOT_BY_KIND || mixed))
             v = json_object_get(d->report->json, "kinds");
@@ -218,8 +220,7 @@ static int add_if_selected(void *context, const json_t *item)
     return code ? code : add_item(a->d, g, item, a->need_histogram);
 }
 
-static int add_selected(plot_data *d, const plot_selection *selection, plot_grouping grouping,
-                        int need_histogram)
+static int add_selected(plot_data *d, const plot_selection *selection, plot_grouping grouping, int need_histogram)
 {
     adding a = {d, selection, 0, grouping, need_histogram};
     plot_group *g;
@@ -243,8 +244,8 @@ static int add_selected(plot_data *d, const plot_selection *selection, plot_grou
 
 /* ---- the whole ---- */
 
-int plot_data_read(plot_data *d, const plot_report *report, const plot_selection *selection,
-                   plot_grouping grouping, int need_histogram)
+int plot_data_read(plot_data *d, const plot_report *report, const plot_selection *selection, plot_grouping grouping,
+                   int need_histogram)
 {
     memset(d, 0, sizeof *d);
     d->report = report;

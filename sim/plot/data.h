@@ -26,7 +26,7 @@ typedef struct plot_group {
     double amin, amax; /* of the finite non-zero elements; 0 if there are none */
     double l2;
     plot_cast casts[PLOT_FORMATS_MAX][PLOT_SCALES_MAX];
-    uint64_t bins[PLOT_BINS]; /* bins[e - PLOT_EXPONENT_MIN]: elements with exponent e */
+    uint64_t bins[PLOT_BINS];        /* bins[e - PLOT_EXPONENT_MIN]: elements with exponent e */
     uint64_t scaled_bins[PLOT_BINS]; /* those of scaled items */
 } plot_group;
 
@@ -47,8 +47,8 @@ typedef struct plot_data {
 /* plot_data_read -- add up what `selection` takes of the report, in groups, in the order of the
  * report. PLOT_BY_NOTHING gives exactly one group. 0, or an exit code after a message; to be
  * cleared in both cases. */
-int plot_data_read(plot_data *d, const plot_report *report, const plot_selection *selection,
-                   plot_grouping grouping, int need_histogram);
+int plot_data_read(plot_data *d, const plot_report *report, const plot_selection *selection, plot_grouping grouping,
+                   int need_histogram);
 void plot_data_clear(plot_data *d);
 
 #endif

@@ -38,9 +38,9 @@ static int get_cell(const plot_differences *d, const json_t *item, plot_cell *ce
     if (code)
         return code;
     cell->value = 0;
-    cell->state = strcmp(verdict, "equal") == 0                                              ? PLOT_CELL_EQUAL
+    cell->state = strcmp(verdict, "equal") == 0                                               ? PLOT_CELL_EQUAL
                   : strcmp(verdict, "not-numbers") == 0 || strcmp(verdict, "unreadable") == 0 ? PLOT_CELL_NONE
-                  : json_object_get(item, "differ")                                          ? PLOT_CELL_APART
+                  : json_object_get(item, "differ")                                           ? PLOT_CELL_APART
                   : strcmp(verdict, "dtype") == 0 || strcmp(verdict, "reshaped") == 0         ? PLOT_CELL_EQUAL
                                                                                               : PLOT_CELL_ABSENT;
     if (cell->state != PLOT_CELL_APART)
@@ -96,8 +96,9 @@ static int add_row(plot_differences *d, const char *name)
     if (find_row(d, name))
         return 0;
     if (d->n_rows == PLOT_ROWS_MAX)
-        return fail(EXIT_USAGE, "plot: more than %d %s differ: select fewer with --match GLOB or --kind%s", PLOT_ROWS_MAX,
-                    d->by_layer ? "layers" : "tensors", d->by_layer ? "" : ", or take them together with --by layer");
+        return fail(EXIT_USAGE, "plot: more than %d %s differ: select fewer with --match GLOB or --kind%s",
+                    PLOT_ROWS_MAX, d->by_layer ? "layers" : "tensors",
+                    d->by_layer ? "" : ", or take them together with --by layer");
     plot_difference_row *row = &d->rows[d->n_rows];
     if (!(row->name = strdup(name)))
         return fail(EXIT_IO, "out of memory");

@@ -8,11 +8,11 @@ enum { PLOT_ROWS_MAX = 60, PLOT_STEPS_MAX = 200 };
 
 /* What a cell holds, the least bad first: of several tensors and steps the worst is shown. */
 typedef enum plot_cell_state {
-    PLOT_CELL_NONE,  /* nothing was compared              */
+    PLOT_CELL_NONE, /* nothing was compared              */
     PLOT_CELL_EQUAL,
-    PLOT_CELL_APART, /* the value says how far            */
+    PLOT_CELL_APART,  /* the value says how far            */
     PLOT_CELL_BROKEN, /* NaN or Inf on one side only      */
-    PLOT_CELL_ABSENT /* nothing to compare it with        */
+    PLOT_CELL_ABSENT  /* nothing to compare it with        */
 } plot_cell_state;
 
 typedef struct plot_cell {
@@ -32,7 +32,7 @@ typedef struct plot_differences {
     size_t n_rows;
     int64_t first[PLOT_STEPS_MAX], last[PLOT_STEPS_MAX]; /* the steps of a column; -1: none */
     size_t n_columns, n_steps;
-    double least, most; /* values that occur; least > most: none */
+    double least, most;                   /* values that occur; least > most: none */
     const char *first_name, *first_title; /* of the first difference, or NULL */
     int64_t first_step;
 } plot_differences;

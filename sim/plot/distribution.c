@@ -49,9 +49,11 @@ static void put_lanes(FILE *to, const plot_targets *t, size_t characters)
 {
     size_t row = 0, item = 0;
     int lane = -1;
-    fputs("\n\n# lanes\n# 1 lane  2 group  3 blocks  4 of them zero, in per cent of all blocks: 5 saturated ones, 7 lost ones\n"
-          "# (every element becomes zero); 6 elements that saturate, per cent of all  8 scales that are the least and\n"
-          "# 9 the largest of their format, blocks whose scale is 10 zero, 11 Inf or NaN  12 label  13 recipe\n", to);
+    fputs(
+        "\n\n# lanes\n# 1 lane  2 group  3 blocks  4 of them zero, in per cent of all blocks: 5 saturated ones, 7 lost ones\n"
+        "# (every element becomes zero); 6 elements that saturate, per cent of all  8 scales that are the least and\n"
+        "# 9 the largest of their format, blocks whose scale is 10 zero, 11 Inf or NaN  12 label  13 recipe\n",
+        to);
     while (next_lane(t, &row, &item, &lane)) {
         const plot_effect *e = &t->rows[row].effects[item];
         fprintf(to, "%d %zu %" PRIu64 " %" PRIu64 " %.6g %.6g %.6g %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ",
@@ -69,7 +71,9 @@ static void put_bins(FILE *to, const plot_targets *t)
 {
     size_t row = 0, item = 0;
     int lane = -1;
-    fputs("\n\n# scales\n# 1 lane  2 exponent of the scale  3 blocks, per cent of those in any bin  4 to the largest bin\n", to);
+    fputs(
+        "\n\n# scales\n# 1 lane  2 exponent of the scale  3 blocks, per cent of those in any bin  4 to the largest bin\n",
+        to);
     while (next_lane(t, &row, &item, &lane)) {
         const plot_effect *e = &t->rows[row].effects[item];
         uint64_t most;

@@ -62,12 +62,13 @@ static void put_formats(FILE *to, const plot_data *d, size_t characters)
     char a[32], b[32], c[32];
     fputs("\n\n# formats\n"
           "# 1 row  2 log2 of the smallest positive number  3 log2 of the smallest normal one\n"
-          "# 4 log2 of the largest one  5 these three numbers  6 name\n", to);
+          "# 4 log2 of the largest one  5 these three numbers  6 name\n",
+          to);
     for (size_t f = 0; f < d->n_formats; f++) {
         const plot_format *p = &d->formats[f];
-        fprintf(to, "%zu %.10g %.10g %.10g \"%s | %s | %s\" ", f, log2(p->min_positive),
-                log2(p->min_normal), log2(p->max), short_number(a, p->min_positive),
-                short_number(b, p->min_normal), short_number(c, p->max));
+        fprintf(to, "%zu %.10g %.10g %.10g \"%s | %s | %s\" ", f, log2(p->min_positive), log2(p->min_normal),
+                log2(p->max), short_number(a, p->min_positive), short_number(b, p->min_normal),
+                short_number(c, p->max));
         plot_put_label(to, p->name, characters);
         fputc('\n', to);
     }
@@ -84,7 +85,7 @@ static void put_note(FILE *to, const plot_data *d)
 
 /* ---- histogram ---- */
 
-enum { SPAN_SHOWN = 48 }; /* formats of at most so many binades are shown to both ends */
+enum { SPAN_SHOWN = 48 };       /* formats of at most so many binades are shown to both ends */
 static const double TAIL = 0.2; /* per cent */
 
 /* The first and the last exponent that occurs; 0 if there is none. */
@@ -116,14 +117,14 @@ static void put_histogram(FILE *to, const plot_input *in, const plot_request *r)
     fprintf(to, "# elements: %" PRIu64 "\n", g->count);
     fputs("\n\n# bins\n"
           "# 1 binary exponent e: 2^e <= |x| < 2^(e+1)  2 elements  3 per cent of all\n"
-          "# 4 per cent of all that are of scaled tensors\n", to);
+          "# 4 per cent of all that are of scaled tensors\n",
+          to);
     exponents(g, &first, &last);
     for (int e = first - 1; e <= last + 1; e++) {
         const int i = e - PLOT_EXPONENT_MIN;
         const uint64_t n = i >= 0 && i < PLOT_BINS ? g->bins[i] : 0;
         const uint64_t scaled = i >= 0 && i < PLOT_BINS ? g->scaled_bins[i] : 0;
-        fprintf(to, "%d %" PRIu64 " %.6g %.6g\n", e, n, percent(n, g->count),
-                percent(scaled, g->count));
+        fprintf(to, "%d %" PRIu64 " %.6g %.6g\n", e, n, percent(n, g->count), percent(scaled, g->count));
     }
     fputs("\n\n# special\n"
           "# 1 side: -1 left, 1 and 2 right  2 elements  3 per cent of all elements  4 name\n",
@@ -131,22 +132,21 @@ static void put_histogram(FILE *to, const plot_input *in, const plot_request *r)
     for (size_t i = 0; i < 3; i++)
         if (special[i].n || i == 0) {
             side = i == 0 ? -1 : side < 1 ? 1 : 2;
-            fprintf(to, "%d %" PRIu64 " %.6g ", side, special[i].n,
-                    percent(special[i].n, g->count));
+            fprintf(to, "%d %" PRIu64 " %.6g ", side, special[i].n, percent(special[i].n, g->count));
             plot_put_data(to, special[i].name);
             fputc('\n', to);
         }
     put_formats(to, d, HISTOGRAM_LABEL);
     fputs("\n\n# scales\n"
           "# 1 row  2 scale  3 log2 of it  then for each format, in per cent of all elements:\n"
-          "# underflow, overflow (NaN: not in the report)\n", to);
+          "# underflow, overflow (NaN: not in the report)\n",
+          to);
     for (size_t s = 0; s < d->n_scales; s++) {
         fprintf(to, "%zu %.10g %.10g", s, d->scales[s], log2(d->scales[s]));
         for (size_t f = 0; f < d->n_formats; f++) {
             const plot_cast *c = &g->casts[f][s];
             if (c->tensors == g->tensors)
-                fprintf(to, " %.6g %.6g", percent(c->underflow, g->count),
-                        percent(c->overflow, g->count));
+                fprintf(to, " %.6g %.6g", percent(c->underflow, g->count), percent(c->overflow, g->count));
             else
                 fputs(" NaN NaN", to);
         }
@@ -203,8 +203,7 @@ static void put_histogram_variables(FILE *to, const plot_input *in, const plot_r
         if (share > 0)
             least = fmin(least, share);
     }
-    const double special = fmax(percent(g->zero, g->count),
-                                fmax(percent(g->inf, g->count), percent(g->nan, g->count)));
+    const double special = fmax(percent(g->zero, g->count), fmax(percent(g->inf, g->count), percent(g->nan, g->count)));
     if (special > most && (special <= 1.5 * most || r->log || most == 0))
         most = special;
     fprintf(to, "logscale = %d # 1: logarithmic y axis\n", r->log);
@@ -219,8 +218,7 @@ static void put_histogram_variables(FILE *to, const plot_input *in, const plot_r
     fprintf(to, "n_formats = %zu; n_scales = %zu; n_right = %d\n", d->n_formats, d->n_scales,
             (g->inf > 0) + (g->nan > 0));
     fprintf(to, "overflows = %d # 1: show overflow beside underflow\n", overflow);
-    fprintf(to, "cast_unscaled = %d # 0: the report has no casts of the recorded data\n",
-            d->cast_unscaled);
+    fprintf(to, "cast_unscaled = %d # 0: the report has no casts of the recorded data\n", d->cast_unscaled);
     put_note(to, d);
     const size_t longest = longest_format(d);
     fprintf(to, "name_length = %zu\n", longest < HISTOGRAM_LABEL ? longest : HISTOGRAM_LABEL);
@@ -235,7 +233,8 @@ static void put_ruler(FILE *to, const plot_input *in, const plot_request *r)
     fputs("\n\n# ranges\n"
           "# 1 row  of the non-zero finite elements, log2 of: 2 the smallest magnitude\n"
           "# 3 the root mean square  4 the largest magnitude  5 elements\n"
-          "# 6 of them zero, Inf or NaN  7 label  8 name\n", to);
+          "# 6 of them zero, Inf or NaN  7 label  8 name\n",
+          to);
     for (size_t i = 0; i < d->n_groups; i++) {
         const plot_group *g = &d->groups[i];
         const uint64_t others = g->zero + g->inf + g->nan;
@@ -277,8 +276,7 @@ static void put_ruler_variables(FILE *to, const plot_input *in, const plot_reque
             longest = plot_characters(g->name);
     }
     const double margin = 0.02 * (high - low) + 1;
-    fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", floor(low - margin),
-            ceil(high + margin));
+    fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", floor(low - margin), ceil(high + margin));
     fprintf(to, "n_formats = %zu; n_ranges = %zu\n", d->n_formats, d->n_groups);
     put_note(to, d);
     fprintf(to, "name_length = %zu\n", longest < ruler_label(r) ? longest : ruler_label(r));
@@ -293,8 +291,8 @@ static int read_histogram(plot_input *in, const plot_selection *selection)
 
 static int read_ruler(plot_input *in, const plot_selection *selection)
 {
-    return plot_data_read(&in->tensors, &in->report, selection,
-                          selection->match.count ? PLOT_BY_TENSOR : PLOT_BY_KIND, 0);
+    return plot_data_read(&in->tensors, &in->report, selection, selection->match.count ? PLOT_BY_TENSOR : PLOT_BY_KIND,
+                          0);
 }
 
 static int read_accumulation(plot_input *in, const plot_selection *selection)
@@ -328,20 +326,15 @@ static int read_diff(plot_input *in, const plot_selection *selection)
 }
 
 const plot_figure plot_figures[] = {
-    {"histogram", "stat", "kind match step format scale log", read_histogram, put_histogram,
-     put_histogram_variables},
-    {"ruler", "stat", "kind match step format scale log", read_ruler, put_ruler,
-     put_ruler_variables},
+    {"histogram", "stat", "kind match step format scale log", read_histogram, put_histogram, put_histogram_variables},
+    {"ruler", "stat", "kind match step format scale log", read_ruler, put_ruler, put_ruler_variables},
     {"sweep", "stat", "kind match step format scale by underflow", read_sweep, plot_put_window,
      plot_put_window_variables},
     {"scales", "stat", "kind match step format by", read_scales, plot_put_distribution,
      plot_put_distribution_variables},
-    {"sqnr", "stat", "kind match step format scale by", read_sqnr, plot_put_comparison,
-     plot_put_comparison_variables},
-    {"accumulation", "dot", "match column", read_accumulation, plot_put_accumulation,
-     plot_put_accumulation_variables},
-    {"training", "train", "match column reports", read_training, plot_put_training,
-     plot_put_training_variables},
+    {"sqnr", "stat", "kind match step format scale by", read_sqnr, plot_put_comparison, plot_put_comparison_variables},
+    {"accumulation", "dot", "match column", read_accumulation, plot_put_accumulation, plot_put_accumulation_variables},
+    {"training", "train", "match column reports", read_training, plot_put_training, plot_put_training_variables},
     {"diff", "diff", "kind match step column by", read_diff, plot_put_heatmap, plot_put_heatmap_variables},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

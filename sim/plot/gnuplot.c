@@ -27,7 +27,8 @@ enum { MESSAGE_SIZE = 4096 };
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
-static char *text_of(const char *format, ...)
+static char *
+text_of(const char *format, ...)
 {
     va_list args, again;
     va_start(args, format);
@@ -71,8 +72,7 @@ static int run(char *const argv[], char *message, int *status)
         error |= posix_spawn_file_actions_adddup2(&files, ends[1], 2);
         if (ends[1] > 2)
             error |= posix_spawn_file_actions_addclose(&files, ends[1]);
-        error = error ? ENOMEM
-                      : temporary_spawn(&child, &files, &attributes, argv);
+        error = error ? ENOMEM : temporary_spawn(&child, &files, &attributes, argv);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&files);
@@ -82,8 +82,7 @@ static int run(char *const argv[], char *message, int *status)
         size_t used = 0;
         for (;;) {
             const size_t room = MESSAGE_SIZE - 1 - used;
-            const ssize_t n = room ? read(ends[0], message + used, room)
-                                   : read(ends[0], rest, sizeof rest);
+            const ssize_t n = room ? read(ends[0], message + used, room) : read(ends[0], rest, sizeof rest);
             if (n < 0 && errno == EINTR)
                 continue;
             if (n <= 0)
@@ -256,8 +255,10 @@ static int drawing_run(const drawing *w, const plot_files *f, int *use)
     const int error = run(argv, message, &status);
     *use = error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
     if (*use)
-        return fail(EXIT_IO, "%s: not found, but %s.gp and %s.dat are written: install gnuplot "
-                             "or set MPSIM_GNUPLOT", program, f->prefix, f->prefix);
+        return fail(EXIT_IO,
+                    "%s: not found, but %s.gp and %s.dat are written: install gnuplot "
+                    "or set MPSIM_GNUPLOT",
+                    program, f->prefix, f->prefix);
     if (error)
         return fail(EXIT_IO, "%s: %s", program, text_error(error));
     first_message(line, sizeof line, message, f);
@@ -273,7 +274,8 @@ static int drawing_run(const drawing *w, const plot_files *f, int *use)
         if (whole < 0)
             return fail(EXIT_IO, "%s: drew no %s: %s", program, plot_suffixes[i], line);
         if (!whole)
-            return fail(EXIT_IO, "%s: the %s is not complete, the disk may be full: %s", program, plot_suffixes[i], line);
+            return fail(EXIT_IO, "%s: the %s is not complete, the disk may be full: %s", program, plot_suffixes[i],
+                        line);
     }
     return EXIT_OK;
 }

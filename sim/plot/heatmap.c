@@ -29,8 +29,10 @@ static void put_step(FILE *to, const plot_differences *d, size_t column)
 
 void plot_put_heatmap(FILE *to, const plot_input *in, const plot_request *r)
 {
-    static const char *const states[] = {[PLOT_CELL_EQUAL] = "equal", [PLOT_CELL_APART] = "apart",
-                                         [PLOT_CELL_BROKEN] = "broken", [PLOT_CELL_ABSENT] = "absent"};
+    static const char *const states[] = {[PLOT_CELL_EQUAL] = "equal",
+                                         [PLOT_CELL_APART] = "apart",
+                                         [PLOT_CELL_BROKEN] = "broken",
+                                         [PLOT_CELL_ABSENT] = "absent"};
     const plot_differences *d = &in->differences;
     fputs("\n\n# steps\n# 1 column  2 step\n", to);
     for (size_t c = 0; c < d->n_columns; c++) {

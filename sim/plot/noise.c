@@ -15,7 +15,9 @@ int plot_held_read(plot_held *of, const plot_report *r, const json_t *item)
     if (n[1] > n[0] || n[2] > n[0] - n[1] || n[3] > n[0] - n[1] - n[2])
         return plot_malformed(r, "counts contradict each other");
     const json_t *l2 = json_object_get(item, "l2");
-    *of = (plot_held){.count = n[0], .finite = n[0] - n[2] - n[3], .zero = n[1],
+    *of = (plot_held){.count = n[0],
+                      .finite = n[0] - n[2] - n[3],
+                      .zero = n[1],
                       .l2 = json_is_number(l2) ? json_number_value(l2) : (double)NAN};
     return 0;
 }
@@ -36,7 +38,7 @@ int plot_noise_add(plot_noise *to, const plot_report *r, const json_t *cast, con
         return 0;
     const double noise = n > 0 && json_is_number(mse) ? json_number_value(mse) * (double)n : (double)NAN;
     to->noise += noise;
-    to->signal += noise > 0                  ? noise * pow(10, to->sqnr / 10)
+    to->signal += noise > 0                   ? noise * pow(10, to->sqnr / 10)
                   : (uint64_t)n == of->finite ? of->l2 * of->l2
                   : (uint64_t)n <= of->zero   ? 0
                                               : (double)NAN;

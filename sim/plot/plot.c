@@ -28,8 +28,7 @@ static void put_selection(FILE *to, int *n, const char *option, const char **val
 }
 
 /* Where the figure comes from, in comments. */
-static void put_origin(FILE *to, const plot_figure *figure, const plot_input *in,
-                       const plot_request *r)
+static void put_origin(FILE *to, const plot_figure *figure, const plot_input *in, const plot_request *r)
 {
     fprintf(to, "# mpsim plot %s\n# report: ", figure->name);
     const char *path = in->report.path;
@@ -67,8 +66,7 @@ static void templates_clear(templates *t)
 
 /* The text of folder/name.gp. 0, an exit code after a message, or -1 if it is not there: then
  * `path` and errno tell. */
-static int read_template(char **text, char path[PATH_SIZE], const char *folder,
-                         const char *name)
+static int read_template(char **text, char path[PATH_SIZE], const char *folder, const char *name)
 {
     if (snprintf(path, PATH_SIZE, "%s/%s.gp", folder, name) >= PATH_SIZE) {
         errno = ENAMETOOLONG;
@@ -91,8 +89,7 @@ static int read_template(char **text, char path[PATH_SIZE], const char *folder,
 }
 
 /* Both from one folder: a style of another version would not fit. Results as above. */
-static int read_folder(templates *t, char path[PATH_SIZE], const char *folder,
-                       const char *figure)
+static int read_folder(templates *t, char path[PATH_SIZE], const char *folder, const char *figure)
 {
     int code = read_template(&t->style, path, folder, "style");
     if (!code)
@@ -112,15 +109,14 @@ static int find_templates(templates *t, const char *figure)
     for (size_t i = 0; code < 0 && (folder = resource_folder(RESOURCE_PLOTS, i, place)); i++)
         code = read_folder(t, path, folder, figure);
     if (code < 0)
-        code = fail(EXIT_IO, "%s: %s: set MPSIM_PLOTS to the folder of the templates", path,
-                    text_error(errno));
+        code = fail(EXIT_IO, "%s: %s: set MPSIM_PLOTS to the folder of the templates", path, text_error(errno));
     return code;
 }
 
 /* ---- script ---- */
 
-static int put_script(FILE *to, const plot_figure *figure, const plot_input *in,
-                      const plot_request *r, const templates *t)
+static int put_script(FILE *to, const plot_figure *figure, const plot_input *in, const plot_request *r,
+                      const templates *t)
 {
     const char *base = plot_base(r->prefix);
     char *quoted = plot_quote(base), *shown = escape_all(r->title ? r->title : "");
@@ -164,8 +160,8 @@ static int open_beside(output *o, char **path, const char *prefix, const char *s
 }
 
 /* Both files under temporary names, or neither if one cannot be. */
-static int write_files(const plot_figure *figure, const plot_input *in, const plot_request *r,
-                       const templates *t, outfile *held[2])
+static int write_files(const plot_figure *figure, const plot_input *in, const plot_request *r, const templates *t,
+                       outfile *held[2])
 {
     output data, script;
     char *data_path = NULL, *script_path = NULL;

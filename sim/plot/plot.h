@@ -25,11 +25,11 @@ typedef struct plot_request {
 /* A report, and what its kind of figure shows of it. */
 typedef struct plot_input {
     plot_report report;
-    plot_data tensors; /* of mpsim stat  */
-    plot_scaled scaled; /* the same, over its scales */
-    plot_targets targets; /* the same, formats and recipes side by side */
-    plot_sweep sweep;  /* of mpsim dot   */
-    plot_runs runs;    /* of mpsim train */
+    plot_data tensors;            /* of mpsim stat  */
+    plot_scaled scaled;           /* the same, over its scales */
+    plot_targets targets;         /* the same, formats and recipes side by side */
+    plot_sweep sweep;             /* of mpsim dot   */
+    plot_runs runs;               /* of mpsim train */
     plot_differences differences; /* of mpsim diff */
 } plot_input;
 

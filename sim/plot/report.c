@@ -18,8 +18,7 @@ int plot_malformed(const plot_report *r, const char *what)
 
 int plot_wrong_member(const plot_report *r, const char *key, const char *what)
 {
-    return fail(EXIT_DATA, "%s: not a report of mpsim %s: \"%s\" is missing or not %s", r->path,
-                r->command, key, what);
+    return fail(EXIT_DATA, "%s: not a report of mpsim %s: \"%s\" is missing or not %s", r->path, r->command, key, what);
 }
 
 int plot_get_count(const plot_report *r, const json_t *object, const char *key, uint64_t *n)
@@ -83,8 +82,7 @@ int plot_listed(const option_list *l, const char *text, int glob)
 static int written_by(const char *schema, const char *verb)
 {
     const size_t n = strlen(verb);
-    return strncmp(schema, "mpsim.", 6) == 0 && strncmp(schema + 6, verb, n) == 0 &&
-           schema[6 + n] == '/';
+    return strncmp(schema, "mpsim.", 6) == 0 && strncmp(schema + 6, verb, n) == 0 && schema[6 + n] == '/';
 }
 
 static int check_schema(const plot_report *r, const char *figure)
@@ -95,13 +93,13 @@ static int check_schema(const plot_report *r, const char *figure)
     if (r->schema && strcmp(r->schema, wanted) == 0)
         return 0;
     if (r->schema && written_by(r->schema, r->command))
-        return fail(EXIT_DATA, "%s: a report of another version of mpsim: this one reads %s",
-                    r->path, wanted);
+        return fail(EXIT_DATA, "%s: a report of another version of mpsim: this one reads %s", r->path, wanted);
     for (size_t i = 0; r->schema && i < sizeof known / sizeof known[0]; i++)
         if (written_by(r->schema, known[i]))
-            return fail(EXIT_DATA, "%s: a report of mpsim %s: mpsim plot %s takes one of "
-                                   "mpsim %s --json", r->path, known[i], figure,
-                        r->command);
+            return fail(EXIT_DATA,
+                        "%s: a report of mpsim %s: mpsim plot %s takes one of "
+                        "mpsim %s --json",
+                        r->path, known[i], figure, r->command);
     char what[96];
     snprintf(what, sizeof what, "\"schema\" is not %s", wanted);
     return plot_malformed(r, what);
@@ -166,14 +164,13 @@ void plot_report_clear(plot_report *r)
     memset(r, 0, sizeof *r);
 }
 
-int plot_each(const plot_report *r, const json_t *v, const char *key,
-              int (*visit)(void *context, const json_t *item), void *context)
+int plot_each(const plot_report *r, const json_t *v, const char *key, int (*visit)(void *context, const json_t *item),
+              void *context)
 {
     for (size_t i = 0; i < r->n_texts; i++)
         if (skim_is_list(r->texts[i], v)) {
             const int code = skim_each(r->texts[i], v, visit, context);
-            return code < 0 ? fail(EXIT_DATA, "%s: not JSON: %s", r->path, r->texts[i]->error)
-                            : code;
+            return code < 0 ? fail(EXIT_DATA, "%s: not JSON: %s", r->path, r->texts[i]->error) : code;
         }
     return plot_wrong_member(r, key, "an array");
 }

@@ -39,8 +39,8 @@ int plot_report_join(plot_report *r, plot_report *other);
 
 /* plot_each -- call visit, which returns 0 or an exit code, for each item of the list v, the member
  * `key`; an item lives as long as the call. 0, or an exit code after a message. */
-int plot_each(const plot_report *r, const json_t *v, const char *key,
-              int (*visit)(void *context, const json_t *item), void *context);
+int plot_each(const plot_report *r, const json_t *v, const char *key, int (*visit)(void *context, const json_t *item),
+              void *context);
 
 /* A report is untrusted: each function returns 0, or an exit code after a message. */
 int plot_malformed(const plot_report *r, const char *what);

@@ -57,8 +57,7 @@ static int get_counts(const plot_runs *s, const json_t *step, plot_point *p)
         code = plot_get_count(s->report, from, updates ? "updates" : "nonzero", &p->of);
     if (!code)
         code = plot_get_count(s->report, from, "lost", &p->lost);
-    return code || p->lost <= p->of ? code
-                                    : plot_malformed(s->report, "more are lost than there are");
+    return code || p->lost <= p->of ? code : plot_malformed(s->report, "more are lost than there are");
 }
 
 static int read_point(const plot_runs *s, const json_t *step, plot_point *p)
@@ -120,8 +119,7 @@ static int read_run(plot_runs *s, const json_t *item, const option_list *match)
     reading p = {s, &run, 0};
     code = plot_each(s->report, json_object_get(item, "steps"), "steps", read_step, &p);
     if (!code && run.n && s->n_runs == PLOT_RUNS_MAX)
-        code = fail(EXIT_USAGE, "plot: more than %d runs: select fewer with --match GLOB",
-                    PLOT_RUNS_MAX);
+        code = fail(EXIT_USAGE, "plot: more than %d runs: select fewer with --match GLOB", PLOT_RUNS_MAX);
     if (code || run.n == 0)
         free(run.points);
     else
@@ -141,9 +139,7 @@ static int read_all(plot_runs *s, const plot_selection *selection)
         free(s->runs[k].points);
     memset(s->runs, 0, sizeof s->runs);
     s->n_runs = 0;
-    json_array_foreach (runs, i, item)
-        if (!code)
-            code = read_run(s, item, &selection->match);
+    json_array_foreach(runs, i, item) if (!code) code = read_run(s, item, &selection->match);
     return code;
 }
 
@@ -244,7 +240,8 @@ static int label_runs(const plot_report *r, json_t *runs)
     const size_t n = strlen(base), suffix = strlen(".json");
     const size_t kept = n > suffix && strcmp(base + n - suffix, ".json") == 0 ? n - suffix : n;
     snprintf(file, sizeof file, "%.*s", (int)(kept < 200 ? kept : 200), base);
-    json_array_foreach (runs, i, item) {
+    json_array_foreach(runs, i, item)
+    {
         const char *name = NULL;
         int code = plot_get_string(r, json_object_get(item, "policy"), "name", &name);
         if (!code && !json_object_get(item, "label")) {

@@ -18,7 +18,7 @@ typedef struct plot_point {
 typedef struct plot_training {
     const char *name;
     const json_t *item; /* of the report */
-    size_t n, finite; /* points; those up to the last finite loss */
+    size_t n, finite;   /* points; those up to the last finite loss */
     plot_point *points;
     int scaled; /* some scale is not 1, or some step is skipped */
 } plot_training;
@@ -27,7 +27,7 @@ typedef struct plot_training {
 typedef struct plot_runs {
     const plot_report *report;
     const char *column, *axis; /* member of the report, and what the axis calls its lost share */
-    int matters; /* some run loses at least one in a thousand */
+    int matters;               /* some run loses at least one in a thousand */
     size_t n_runs;
     uint64_t first, last; /* steps */
     plot_training runs[PLOT_RUNS_MAX];

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static plot_scaled_cast *cast_of(const plot_scaled *s, const plot_curve *c, size_t format,
-                                 size_t scale)
+static plot_scaled_cast *cast_of(const plot_scaled *s, const plot_curve *c, size_t format, size_t scale)
 {
     return &c->casts[format * s->scales.count + scale];
 }
@@ -25,14 +24,12 @@ static int choose(plot_scaled *s, const plot_selection *selection)
     if (!code)
         code = plot_choose_scales(&s->scales, s->report, &selection->scales);
     if (!code && s->scales.count < 2)
-        code = fail(EXIT_DATA, "%s: a single scale: run mpsim stat --json -s 2^0..2^32",
-                    s->report->path);
+        code = fail(EXIT_DATA, "%s: a single scale: run mpsim stat --json -s 2^0..2^32", s->report->path);
     qsort(s->scales.items, s->scales.count, sizeof *s->scales.items, compare_scales);
     s->limit = 1;
     if (!code && selection->underflow &&
         (parse_number(&s->limit, selection->underflow) || !(s->limit >= 0 && s->limit <= 100)))
-        code = fail(EXIT_USAGE, "plot: --underflow: '%s' is not per cent, 0 to 100",
-                    selection->underflow);
+        code = fail(EXIT_USAGE, "plot: --underflow: '%s' is not per cent, 0 to 100", selection->underflow);
     return code;
 }
 
@@ -47,9 +44,7 @@ static int choose_grouping(grouping *by, const plot_selection *selection)
             *by = (grouping)i;
             return 0;
         }
-    return selection->by ? fail(EXIT_USAGE, "plot: --by: '%s' is not one of kind, tensor, total",
-                                selection->by)
-                         : 0;
+    return selection->by ? fail(EXIT_USAGE, "plot: --by: '%s' is not one of kind, tensor, total", selection->by) : 0;
 }
 
 /* ---- items ---- */
@@ -62,8 +57,9 @@ static int curve_named(plot_scaled *s, const char *name, plot_curve **c)
             return 0;
         }
     if (s->n_curves == PLOT_CURVES_MAX)
-        return fail(EXIT_USAGE, "plot: more than %d curves: select fewer tensors with --match GLOB, "
-                                "or take them together with --by kind or --by total",
+        return fail(EXIT_USAGE,
+                    "plot: more than %d curves: select fewer tensors with --match GLOB, "
+                    "or take them together with --by kind or --by total",
                     PLOT_CURVES_MAX);
     *c = &s->curves[s->n_curves++];
     memset(*c, 0, sizeof **c);
@@ -98,7 +94,8 @@ static int add_casts(const plot_scaled *s, plot_curve *c, const json_t *item, co
     size_t i;
     json_t *cast;
     int code = plot_get_array(s->report, item, "formats", &casts);
-    json_array_foreach (casts, i, cast) {
+    json_array_foreach(casts, i, cast)
+    {
         const char *name = NULL;
         double scale = 0;
         code = code ? code : plot_get_string(s->report, cast, "format", &name);
@@ -176,8 +173,7 @@ static int add_all(plot_scaled *s, const plot_selection *selection)
         return code;
     if (selection->step && parse_count(&a.step, selection->step) != 0)
         return fail(EXIT_USAGE, "plot: --step: '%s' is not a number of a step", selection->step);
-    const int sums = kinds && !json_is_null(kinds) && a.by != BY_TENSOR && !selection->step &&
-                     !selection->match.count;
+    const int sums = kinds && !json_is_null(kinds) && a.by != BY_TENSOR && !selection->step && !selection->match.count;
     a.only_steps = sums;
     if (!sums || tensors)
         code = plot_each(s->report, tensors, "tensors", visit, &a);
@@ -187,8 +183,10 @@ static int add_all(plot_scaled *s, const plot_selection *selection)
     if (!code && a.selected == 0)
         code = fail(EXIT_USAGE, "plot: --match, --kind, --step select no tensor of the report");
     if (!code && s->n_curves == 0)
-        code = fail(EXIT_DATA, "%s: its scales multiply none of the selected tensors: see "
-                               "mpsim stat --scale-kinds", s->report->path);
+        code = fail(EXIT_DATA,
+                    "%s: its scales multiply none of the selected tensors: see "
+                    "mpsim stat --scale-kinds",
+                    s->report->path);
     return code;
 }
 

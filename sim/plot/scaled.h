@@ -36,7 +36,7 @@ typedef struct plot_scaled {
     plot_curve curves[PLOT_CURVES_MAX];
     size_t n_curves;
     plot_window windows[PLOT_FORMATS_MAX];
-    double limit; /* per cent */
+    double limit;  /* per cent */
     int has_steps; /* some selected tensor has a step: from first_step to last_step */
     uint64_t first_step, last_step;
 } plot_scaled;

@@ -22,8 +22,7 @@ static int add_format(plot_formats *l, const plot_report *r, const json_t *objec
         if (strcmp(l->items[i].name, f.name) == 0)
             return 0;
     if (l->count == PLOT_FORMATS_MAX)
-        return fail(EXIT_USAGE, "plot: at most %d formats fit: choose with --format",
-                    PLOT_FORMATS_MAX);
+        return fail(EXIT_USAGE, "plot: at most %d formats fit: choose with --format", PLOT_FORMATS_MAX);
     l->items[l->count++] = f;
     return 0;
 }
@@ -32,7 +31,8 @@ static const json_t *find_format(const json_t *formats, const char *name, size_t
 {
     size_t i;
     json_t *f;
-    json_array_foreach (formats, i, f) {
+    json_array_foreach(formats, i, f)
+    {
         const char *s = json_string_value(json_object_get(f, "name"));
         if (s && strlen(s) == length && memcmp(s, name, length) == 0)
             return f;
@@ -48,16 +48,16 @@ int plot_choose_formats(plot_formats *l, const plot_report *r, const option_list
     l->count = 0;
     int code = plot_get_array(r, r->json, "formats", &formats);
     if (!code && wanted->count == 0)
-        json_array_foreach (formats, i, f)
-            if (!code)
-                code = add_format(l, r, f);
+        json_array_foreach(formats, i, f) if (!code) code = add_format(l, r, f);
     for (i = 0; !code && i < wanted->count; i++)
         for (const char *s = wanted->items[i]; !code && s;) {
             const size_t n = strcspn(s, ",");
             const json_t *found = find_format(formats, s, n);
             code = found ? add_format(l, r, found)
-                         : fail(EXIT_USAGE, "plot: --format: '%.*s' is not a format of "
-                                            "this report", (int)n, s);
+                         : fail(EXIT_USAGE,
+                                "plot: --format: '%.*s' is not a format of "
+                                "this report",
+                                (int)n, s);
             s = s[n] ? s + n + 1 : NULL;
         }
     if (!code && l->count == 0)
@@ -71,9 +71,7 @@ static int in_report(const json_t *scales, double x)
 {
     size_t i;
     json_t *v;
-    json_array_foreach (scales, i, v)
-        if (json_number_value(v) == x)
-            return 1;
+    json_array_foreach(scales, i, v) if (json_number_value(v) == x) return 1;
     return 0;
 }
 
@@ -97,8 +95,7 @@ static int add_wanted(scale_list *l, const plot_report *r, const json_t *scales,
     for (size_t i = 0; !code && i < n; i++) {
         const double x = ldexp(first, (int)i);
         code = in_report(scales, x) ? add_scale(l, r, x)
-               : n > 1 ? fail(EXIT_USAGE, "plot: --scale: %.17g of %s is not a scale of this report",
-                              x, word)
+               : n > 1 ? fail(EXIT_USAGE, "plot: --scale: %.17g of %s is not a scale of this report", x, word)
                        : fail(EXIT_USAGE, "plot: --scale: %s is not a scale of this report", word);
     }
     return code;
@@ -111,7 +108,8 @@ int plot_choose_scales(scale_list *l, const plot_report *r, const option_list *w
     json_t *v;
     int code = plot_get_array(r, json_object_get(r->json, "config"), "scales", &scales);
     l->count = 0;
-    json_array_foreach (scales, i, v) {
+    json_array_foreach(scales, i, v)
+    {
         if (!json_is_number(v) || !(json_number_value(v) > 0))
             return plot_malformed(r, "a scale is not a number above zero");
         if (!code && wanted->count == 0)
@@ -155,9 +153,7 @@ int plot_item_scaled(const json_t *item, const plot_report *r)
     json_t *v;
     if (!json_is_array(kinds) || !kind)
         return 1;
-    json_array_foreach (kinds, i, v)
-        if (json_string_value(v) && strcmp(json_string_value(v), kind) == 0)
-            return 1;
+    json_array_foreach(kinds, i, v) if (json_string_value(v) && strcmp(json_string_value(v), kind) == 0) return 1;
     return 0;
 }
 

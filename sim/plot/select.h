@@ -10,7 +10,7 @@
 enum { PLOT_FORMATS_MAX = 24 };
 
 typedef struct plot_format {
-    const char *name; /* in the report */
+    const char *name;                     /* in the report */
     double min_positive, min_normal, max; /* 0 < min_positive <= min_normal <= max */
 } plot_format;
 

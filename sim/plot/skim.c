@@ -175,8 +175,7 @@ static int read_member(skim *s, const char *key, size_t at, size_t end, void *co
     }
     if (!v)
         return s->error[0] ? -1 : bad(s, at, "out of memory");
-    const int failed = key ? json_object_set_new(p->value, key, v)
-                           : json_array_append_new(p->value, v);
+    const int failed = key ? json_object_set_new(p->value, key, v) : json_array_append_new(p->value, v);
     return failed ? bad(s, at, "out of memory") : 0;
 }
 
@@ -243,8 +242,7 @@ static int read_item(skim *s, const char *key, size_t at, size_t end, void *cont
     return code;
 }
 
-int skim_each(skim *s, const json_t *v, int (*visit)(void *context, const json_t *item),
-              void *context)
+int skim_each(skim *s, const json_t *v, int (*visit)(void *context, const json_t *item), void *context)
 {
     const skim_list *list = list_of(s, v);
     reader r = {visit, context};
@@ -253,8 +251,6 @@ int skim_each(skim *s, const json_t *v, int (*visit)(void *context, const json_t
     int code = 0;
     if (list)
         return each(s, list->at, read_item, &r);
-    json_array_foreach (v, i, item)
-        if (!code)
-            code = visit(context, item);
+    json_array_foreach(v, i, item) if (!code) code = visit(context, item);
     return code;
 }

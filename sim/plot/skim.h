@@ -31,7 +31,6 @@ int skim_is_list(const skim *s, const json_t *v);
 
 /* skim_each -- call visit for each item of an array or a list, which lives as long as the call. visit
  * returns 0 to go on. What it returned otherwise, 0, or -1 with s->error. */
-int skim_each(skim *s, const json_t *v, int (*visit)(void *context, const json_t *item),
-              void *context);
+int skim_each(skim *s, const json_t *v, int (*visit)(void *context, const json_t *item), void *context);
 
 #endif

@@ -52,8 +52,7 @@ static int add_model(plot_sweep *s, const char *name, const char *format)
         if (strcmp(s->models[i].name, name) == 0)
             return 0;
     if (s->n_models == PLOT_MODELS_MAX)
-        return fail(EXIT_USAGE, "plot: more than %d models: select fewer with --match GLOB",
-                    PLOT_MODELS_MAX);
+        return fail(EXIT_USAGE, "plot: more than %d models: select fewer with --match GLOB", PLOT_MODELS_MAX);
     plot_model *m = &s->models[s->n_models++];
     m->name = strdup(name);
     m->format = strdup(format);
@@ -176,8 +175,10 @@ int plot_sweep_read(plot_sweep *s, const plot_report *report, const plot_selecti
     if (s->n_models == 0)
         return fail(EXIT_USAGE, "plot: --match selects no model of the report");
     if (s->n_lengths == 1)
-        return fail(EXIT_DATA, "%s: has a single K (%" PRIu64 "): run mpsim dot --json with "
-                               "several, as -K 64,256,1024,4096", report->path, s->lengths[0]);
+        return fail(EXIT_DATA,
+                    "%s: has a single K (%" PRIu64 "): run mpsim dot --json with "
+                    "several, as -K 64,256,1024,4096",
+                    report->path, s->lengths[0]);
     make_curves(s);
     return 0;
 }

@@ -11,8 +11,8 @@ enum { PLOT_MODELS_MAX = 20, PLOT_LENGTHS_MAX = 64 };
 #define PLOT_NOT_FINITE (-1.0)
 
 typedef struct plot_model {
-    char *name, *format;       /* of the result */
-    size_t curve;              /* equal for models whose errors are all equal; from 1 on */
+    char *name, *format; /* of the result */
+    size_t curve;        /* equal for models whose errors are all equal; from 1 on */
     double errors[PLOT_LENGTHS_MAX];
 } plot_model;
 

@@ -14,7 +14,7 @@ static const struct {
     const char *name, *mark;
 } axes[] = {
     {"rows", ""},
-    {"columns", " \xe2\x86\x93"},                  /* ↓  */
+    {"columns", " \xe2\x86\x93"},                 /* ↓  */
     {"requantised", " \xe2\x86\x92\xe2\x86\x93"}, /* →↓ */
 };
 enum { AXES = sizeof axes / sizeof axes[0] };
@@ -55,9 +55,9 @@ static int choose_rows(plot_targets *t, const plot_selection *selection, plot_by
             t->by = (plot_by)i;
             return 0;
         }
-    return selection->by ? fail(EXIT_USAGE, "plot: --by: '%s' is not one of kind, tensor, layer, step, total",
-                                selection->by)
-                         : 0;
+    return selection->by
+               ? fail(EXIT_USAGE, "plot: --by: '%s' is not one of kind, tensor, layer, step, total", selection->by)
+               : 0;
 }
 
 /* ---- targets and rows ---- */
@@ -85,8 +85,7 @@ static int target_of(plot_targets *t, const char *name, const char *axis, double
             strcmp(t->items[*at].axis, axis) == 0)
             return 0;
     if (t->n_items == PLOT_TARGETS_MAX)
-        return fail(EXIT_USAGE, "plot: more than %d formats and recipes: choose with --format",
-                    PLOT_TARGETS_MAX);
+        return fail(EXIT_USAGE, "plot: more than %d formats and recipes: choose with --format", PLOT_TARGETS_MAX);
     plot_target *p = &t->items[t->n_items];
     p->name = strdup(name);
     if (!p->name)
@@ -108,8 +107,10 @@ static int row_named(plot_targets *t, const char *name, plot_row **row)
             return 0;
         }
     if (t->n_rows == PLOT_GROUPED_MAX)
-        return fail(EXIT_USAGE, "plot: more than %d rows: select fewer tensors with --match GLOB, --kind KIND or "
-                                "--step N, or take them together with --by", PLOT_GROUPED_MAX);
+        return fail(EXIT_USAGE,
+                    "plot: more than %d rows: select fewer tensors with --match GLOB, --kind KIND or "
+                    "--step N, or take them together with --by",
+                    PLOT_GROUPED_MAX);
     *row = &t->rows[t->n_rows++];
     (*row)->name = strdup(name);
     (*row)->effects = calloc(PLOT_TARGETS_MAX, sizeof *(*row)->effects);
@@ -153,7 +154,8 @@ static int add_formats(plot_targets *t, plot_row *row, const json_t *item, const
     size_t i, at;
     json_t *cast;
     int code = plot_get_array(t->report, item, "formats", &casts);
-    json_array_foreach (casts, i, cast) {
+    json_array_foreach(casts, i, cast)
+    {
         const char *name = NULL;
         double scale = 0;
         uint64_t overflow = 0;
@@ -193,8 +195,7 @@ static int add_scales(const plot_targets *t, plot_effect *e, const json_t *block
         const json_t *v = json_array_get(counts, i);
         if (!json_is_integer(v) || json_integer_value(v) < 0)
             return plot_malformed(t->report, "a number of scales is not a count");
-        code = add_count(t, &e->scales[(size_t)(from - MPSIM_SCALE_MIN) + i],
-                         (uint64_t)json_integer_value(v));
+        code = add_count(t, &e->scales[(size_t)(from - MPSIM_SCALE_MIN) + i], (uint64_t)json_integer_value(v));
     }
     return code;
 }
@@ -202,10 +203,10 @@ static int add_scales(const plot_targets *t, plot_effect *e, const json_t *block
 /* What of an item was quantised: all, where the report does not say. */
 static int add_block(const plot_targets *t, plot_effect *e, const json_t *block, const plot_held *of)
 {
-    static const char *const keys[] = {"elements", "overflow", "blocks", "zero_blocks", "saturated_blocks",
-                                       "lost_blocks", "least_scales", "largest_scales"};
-    uint64_t *const to[] = {&e->elements, &e->overflow, &e->blocks, &e->zero_blocks, &e->saturated_blocks,
-                            &e->lost_blocks, &e->least_scales, &e->largest_scales};
+    static const char *const keys[] = {"elements",         "overflow",    "blocks",       "zero_blocks",
+                                       "saturated_blocks", "lost_blocks", "least_scales", "largest_scales"};
+    uint64_t *const to[] = {&e->elements,         &e->overflow,    &e->blocks,       &e->zero_blocks,
+                            &e->saturated_blocks, &e->lost_blocks, &e->least_scales, &e->largest_scales};
     uint64_t n[8] = {of->count};
     int code = 0;
     for (size_t i = json_object_get(block, keys[0]) ? 0 : 1; !code && i < 8; i++)
@@ -226,7 +227,8 @@ static int add_blocks(plot_targets *t, plot_row *row, const json_t *item, const 
     size_t i, at;
     json_t *block;
     int code = json_object_get(item, "blocks") ? plot_get_array(t->report, item, "blocks", &blocks) : 0;
-    json_array_foreach (blocks, i, block) {
+    json_array_foreach(blocks, i, block)
+    {
         const char *name = NULL, *axis = NULL;
         code = code ? code : plot_get_string(t->report, block, "recipe", &name);
         code = code ? code : plot_get_string(t->report, block, "axis", &axis);
@@ -327,8 +329,8 @@ static size_t count_lanes(const plot_targets *t)
     return n;
 }
 
-int plot_targets_read(plot_targets *t, const plot_report *report, const plot_selection *selection,
-                      plot_by usual, int sqnr)
+int plot_targets_read(plot_targets *t, const plot_report *report, const plot_selection *selection, plot_by usual,
+                      int sqnr)
 {
     const json_t *recipes = json_object_get(report->json, "recipes");
     scale_list scales;
@@ -372,8 +374,7 @@ void plot_targets_put_note(FILE *to, const plot_targets *t)
         comma = "; ";
     }
     if (t->not_finite)
-        fprintf(to, "%s%" PRIu64 " element%s recorded as Inf or NaN", comma, t->not_finite,
-                text_plural(t->not_finite));
+        fprintf(to, "%s%" PRIu64 " element%s recorded as Inf or NaN", comma, t->not_finite, text_plural(t->not_finite));
     fprintf(to, "'\naxes = '%s%s%s'\n", t->has_columns ? "\xe2\x86\x93 along columns" : "",
             t->has_columns && t->has_requantised ? "; " : "",
             t->has_requantised ? "\xe2\x86\x92\xe2\x86\x93 along rows, then columns" : "");

@@ -13,10 +13,10 @@
 enum { PLOT_TARGETS_MAX = 40, PLOT_GROUPED_MAX = 60 };
 
 typedef struct plot_target {
-    char *name;          /* of the format or the recipe */
-    char axis[16];       /* "rows", "columns", "requantised"; "" of a format */
-    double scale;        /* of a format */
-    char label[96];      /* name, and what of the others has to be said */
+    char *name;     /* of the format or the recipe */
+    char axis[16];  /* "rows", "columns", "requantised"; "" of a format */
+    double scale;   /* of a format */
+    char label[96]; /* name, and what of the others has to be said */
 } plot_target;
 
 /* What a target does to a group. */
@@ -42,9 +42,9 @@ typedef struct plot_targets {
     plot_row rows[PLOT_GROUPED_MAX];
     size_t n_items, n_rows;
     plot_by by;
-    int sqnr;       /* is what the figure shows, of formats, too; else blocks */
+    int sqnr;                         /* is what the figure shows, of formats, too; else blocks */
     int has_columns, has_requantised; /* some target is along that axis */
-    int has_steps; /* some selected tensor has a step: from first_step to last_step */
+    int has_steps;                    /* some selected tensor has a step: from first_step to last_step */
     uint64_t first_step, last_step;
     uint64_t not_finite; /* elements recorded as Inf or NaN */
 } plot_targets;
@@ -52,8 +52,8 @@ typedef struct plot_targets {
 /* plot_targets_read -- add up what `selection` takes of the report; `usual` is what a row is where it does not
  * say. With `sqnr` the SQNR of recipes and formats, which a report may have alone; else blocks and scales of
  * recipes. 0, or an exit code after a message; to be cleared in both cases. */
-int plot_targets_read(plot_targets *t, const plot_report *report, const plot_selection *selection,
-                      plot_by usual, int sqnr);
+int plot_targets_read(plot_targets *t, const plot_report *report, const plot_selection *selection, plot_by usual,
+                      int sqnr);
 void plot_targets_clear(plot_targets *t);
 
 /* plot_targets_put_note -- the variables `note`: which steps are taken together, and `axes`: what the arrows

@@ -13,8 +13,8 @@
 
 /* The characters of a text as escape_text shows it. */
 typedef struct shown {
-    const char *rest;       /* of the text */
-    const char *at;         /* in the unit */
+    const char *rest; /* of the text */
+    const char *at;   /* in the unit */
     char unit[ESCAPE_UNIT];
 } shown;
 

@@ -16,9 +16,9 @@ enum { PLOT_LABEL_MAX = 64 };
 /* plot_characters -- how many characters a text has, as it is shown. */
 size_t plot_characters(const char *text);
 
-void plot_put_data(FILE *to, const char *text);    /* "text" for data */
+void plot_put_data(FILE *to, const char *text);            /* "text" for data */
 void plot_put_label(FILE *to, const char *text, size_t n); /* the same, shortened to n characters */
-void plot_put_comment(FILE *to, const char *text); /* letters, digits and harmless others  */
+void plot_put_comment(FILE *to, const char *text);         /* letters, digits and harmless others  */
 
 /* plot_quote -- 'text' for a script, its bytes kept as they are (a file name; other text comes from
  * escape_all), in memory of its own; NULL without memory. */

@@ -31,8 +31,7 @@ typedef struct part {
     size_t from, to;
 } part;
 
-static part next_part(const plot_runs *s, const plot_training *r, uint64_t steps, uint64_t block,
-                      size_t *from)
+static part next_part(const plot_runs *s, const plot_training *r, uint64_t steps, uint64_t block, size_t *from)
 {
     part p = {*from, *from};
     while (p.to < r->n && (r->points[p.to].step - s->first) / steps <= block)
@@ -87,8 +86,7 @@ static void put_value(FILE *to, double x)
 }
 
 /* A line for each block: its step, then for each run what `value` says. */
-static void put_blocks(FILE *to, const plot_runs *s, uint64_t steps,
-                       double (*value)(const plot_training *r, part p))
+static void put_blocks(FILE *to, const plot_runs *s, uint64_t steps, double (*value)(const plot_training *r, part p))
 {
     size_t from[PLOT_RUNS_MAX] = {0};
     for (uint64_t b = 0; b < n_blocks(s, steps); b++) {
@@ -100,8 +98,7 @@ static void put_blocks(FILE *to, const plot_runs *s, uint64_t steps,
 }
 
 /* The last block with a finite loss; the first step and -1 if there is none. */
-static void find_end(const plot_runs *s, const plot_training *r, uint64_t steps, double *step,
-                     double *loss)
+static void find_end(const plot_runs *s, const plot_training *r, uint64_t steps, double *step, double *loss)
 {
     size_t from = 0;
     const uint64_t last = r->finite ? (r->points[r->finite - 1].step - s->first) / steps : 0;
@@ -115,7 +112,8 @@ static void find_end(const plot_runs *s, const plot_training *r, uint64_t steps,
 static void put_ends(FILE *to, const plot_runs *s, uint64_t steps)
 {
     fputs("\n\n# ends\n# 1 run  2 step and 3 loss of its last point with a finite loss (-1: none)\n"
-          "# 4 1: no loss after it is finite  5 label  6 name\n", to);
+          "# 4 1: no loss after it is finite  5 label  6 name\n",
+          to);
     for (size_t i = 0; i < s->n_runs; i++) {
         const plot_training *r = &s->runs[i];
         double step, loss;
@@ -124,8 +122,7 @@ static void put_ends(FILE *to, const plot_runs *s, uint64_t steps)
         plot_put_label(to, r->name, RUN_LABEL);
         fputc(' ', to);
         plot_put_data(to, r->name);
-        fprintf(to, " %" PRIu64 " %.7g\n", r->points[r->n - 1].step,
-                log2(r->points[r->n - 1].scale));
+        fprintf(to, " %" PRIu64 " %.7g\n", r->points[r->n - 1].step, log2(r->points[r->n - 1].scale));
     }
 }
 
@@ -177,13 +174,13 @@ void plot_put_training(FILE *to, const plot_input *in, const plot_request *r)
     const plot_runs *s = &in->runs;
     const uint64_t steps = block_steps(s, r->width);
     put_steps(to, s, steps);
-    fprintf(to, "\n\n# loss\n# 1 step%s  then for each run its training loss%s\n"
-                "# (NaN: no step, or none with a finite loss)\n",
-            steps > 1 ? ", the middle of a block" : "",
-            steps > 1 ? ", the mean of the finite ones of a block" : "");
+    fprintf(to,
+            "\n\n# loss\n# 1 step%s  then for each run its training loss%s\n"
+            "# (NaN: no step, or none with a finite loss)\n",
+            steps > 1 ? ", the middle of a block" : "", steps > 1 ? ", the mean of the finite ones of a block" : "");
     put_blocks(to, s, steps, mean_loss);
-    fprintf(to, "\n\n# lost\n# 1 step%s  then for each run %s, %s\n",
-            steps > 1 ? ", the middle of a block" : "", s->column, s->axis);
+    fprintf(to, "\n\n# lost\n# 1 step%s  then for each run %s, %s\n", steps > 1 ? ", the middle of a block" : "",
+            s->column, s->axis);
     put_blocks(to, s, steps, lost_share);
     put_ends(to, s, steps);
     put_scales(to, s);
@@ -205,8 +202,7 @@ static void widen(range *r, double x)
     }
 }
 
-static range find_range(const plot_runs *s, uint64_t steps,
-                        double (*value)(const plot_training *r, part p))
+static range find_range(const plot_runs *s, uint64_t steps, double (*value)(const plot_training *r, part p))
 {
     range found = {HUGE_VAL, -HUGE_VAL};
     for (size_t i = 0; i < s->n_runs; i++) {
@@ -247,11 +243,9 @@ static void put_loss_axis(FILE *to, const plot_runs *s, uint64_t steps)
     if (!(loss.low <= loss.high))
         loss = (range){1, 10};
     const int logarithmic = loss.high > LOG_FROM * loss.low;
-    fprintf(to, "loss_log = %d # 1: logarithmic, y_low and y_high are powers of ten\n",
-            logarithmic);
+    fprintf(to, "loss_log = %d # 1: logarithmic, y_low and y_high are powers of ten\n", logarithmic);
     if (logarithmic) {
-        fprintf(to, "y_low = %.6g; y_high = %.6g\n", log10(loss.low) - 0.03,
-                log10(loss.high) + 0.03);
+        fprintf(to, "y_low = %.6g; y_high = %.6g\n", log10(loss.low) - 0.03, log10(loss.high) + 0.03);
     } else {
         const double margin = 0.05 * fmax(loss.high - loss.low, 0.01 * loss.high);
         const double low = loss.low > 0.4 * loss.high ? loss.low - margin : 0;
@@ -276,8 +270,7 @@ static void put_scale_axis(FILE *to, const plot_runs *s)
     scale = (range){floor(scale.low), ceil(scale.high)};
     if (scale.high - scale.low < 1)
         scale = (range){scale.low - 1, scale.high + 1};
-    fprintf(to, "' # runs with a loss scale\nscale_low = %g; scale_high = %g # powers of two\n",
-            scale.low, scale.high);
+    fprintf(to, "' # runs with a loss scale\nscale_low = %g; scale_high = %g # powers of two\n", scale.low, scale.high);
 }
 
 void plot_put_training_variables(FILE *to, const plot_input *in, const plot_request *r)
@@ -293,15 +286,13 @@ void plot_put_training_variables(FILE *to, const plot_input *in, const plot_requ
     const range lost = find_range(s, steps, lost_share);
     const int shown = s->matters || r->selection->column;
     put_steps(to, s, steps);
-    fprintf(to, "n_runs = %zu; x_low = %" PRIu64 ".; x_high = %" PRIu64 ".; block = %" PRIu64 "\n",
-            s->n_runs, s->first, s->last > s->first ? s->last : s->first + 1, steps);
+    fprintf(to, "n_runs = %zu; x_low = %" PRIu64 ".; x_high = %" PRIu64 ".; block = %" PRIu64 "\n", s->n_runs, s->first,
+            s->last > s->first ? s->last : s->first + 1, steps);
     fprintf(to, "n_points = %" PRIu64 "; n_skipped = %zu; n_ended = %zu\n", n_blocks(s, steps),
             put_skipped(NULL, s, r->width), ended);
     put_loss_axis(to, s, steps);
     put_scale_axis(to, s);
-    fprintf(to, "lost_high = %.6g # per cent; 0: not shown\n", !shown        ? 0
-                                                               : lost.high > 0 ? lost.high
-                                                                               : 1);
+    fprintf(to, "lost_high = %.6g # per cent; 0: not shown\n", !shown ? 0 : lost.high > 0 ? lost.high : 1);
     fprintf(to, "lost_label = '%s'\n", s->axis);
     fprintf(to, "name_length = %zu # characters\n", longest < RUN_LABEL ? longest : RUN_LABEL);
 }

@@ -78,7 +78,8 @@ static void put_casts(FILE *to, const plot_scaled *s, size_t f)
     fprintf(to, "\n\n# casts %zu\n# ", f + 1);
     plot_put_comment(to, s->formats.items[f].name);
     fputs("\n# 1 log2 of the loss scale  then for each curve: underflow, overflow in per cent of all\n"
-          "# elements, SQNR in decibels of those that do not overflow (exact: no error)\n", to);
+          "# elements, SQNR in decibels of those that do not overflow (exact: no error)\n",
+          to);
     for (size_t k = 0; k < s->scales.count; k++) {
         fprintf(to, "%.10g", log2(s->scales.items[k]));
         for (size_t i = 0; i < s->n_curves; i++) {
@@ -96,7 +97,8 @@ void plot_put_window(FILE *to, const plot_input *in, const plot_request *r)
     char text[TEXT];
     fprintf(to, "# safe: no element of any curve overflows, of none underflow more than %.6g %%\n", s->limit);
     fputs("\n\n# windows\n# 1 format  2 log2 of the first and 3 of the last safe scale (NaN: there is none)\n"
-          "# 4 label  5 what the figure says  6 name\n", to);
+          "# 4 label  5 what the figure says  6 name\n",
+          to);
     for (size_t f = 0; f < s->formats.count; f++) {
         const plot_window *w = &s->windows[f];
         fprintf(to, "%zu", f + 1);
@@ -114,8 +116,7 @@ void plot_put_window(FILE *to, const plot_input *in, const plot_request *r)
     fputs("\n\n# curves\n# 1 curve  2 elements  3 of them zero  4 Inf or NaN  5 label  6 name\n", to);
     for (size_t i = 0; i < s->n_curves; i++) {
         const plot_curve *c = &s->curves[i];
-        fprintf(to, "%zu %" PRIu64 " %" PRIu64 " %" PRIu64 " ", i + 1, c->count, c->zero,
-                c->not_finite);
+        fprintf(to, "%zu %" PRIu64 " %" PRIu64 " %" PRIu64 " ", i + 1, c->count, c->zero, c->not_finite);
         plot_put_label(to, c->name, curve_label(r));
         fputc(' ', to);
         plot_put_data(to, c->name);
@@ -147,8 +148,7 @@ static void find_ranges(const plot_scaled *s, range *shares, range *sqnr, int *e
     for (size_t i = 0; i < s->n_curves; i++)
         for (size_t f = 0; f < s->formats.count; f++)
             for (size_t k = 0; k < s->scales.count; k++) {
-                const double both[] = {plot_scaled_underflow(s, i, f, k),
-                                       plot_scaled_overflow(s, i, f, k)};
+                const double both[] = {plot_scaled_underflow(s, i, f, k), plot_scaled_overflow(s, i, f, k)};
                 const double db = plot_scaled_sqnr(s, i, f, k);
                 for (size_t j = 0; j < 2; j++)
                     widen(shares, both[j] > 0 ? both[j] : (double)NAN);
@@ -171,8 +171,7 @@ static void put_note(FILE *to, const plot_scaled *s)
         comma = "; ";
     }
     if (broken)
-        fprintf(to, "%s%" PRIu64 " element%s recorded as Inf or NaN", comma, broken,
-                text_plural(broken));
+        fprintf(to, "%s%" PRIu64 " element%s recorded as Inf or NaN", comma, broken, text_plural(broken));
     fputs("'\n", to);
 }
 
@@ -204,8 +203,7 @@ void plot_put_window_variables(FILE *to, const plot_input *in, const plot_reques
             log2(s->scales.items[s->scales.count - 1]));
     fprintf(to, "n_scales = %zu\n", s->scales.count);
     fprintf(to, "y_low = %g # power of ten of per cent; 100 %% is the end\n", fmin(y_low, 1));
-    fprintf(to, "sqnr_low = %g; sqnr_high = %g # decibels\n", floor(sqnr.low - margin),
-            ceil(sqnr.high + margin));
+    fprintf(to, "sqnr_low = %g; sqnr_high = %g # decibels\n", floor(sqnr.low - margin), ceil(sqnr.high + margin));
     fprintf(to, "has_sqnr = %d; exact = %d # 1: some have an error, some have none\n", has_sqnr, exact);
     fprintf(to, "limit = %.6g # per cent of underflow in the safe window\n", s->limit);
     put_note(to, s);

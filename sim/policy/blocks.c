@@ -23,7 +23,8 @@ static int set_without(policy_draft *d, const yaml_value *v, int *without)
     if (v && value_bool(&d->r, d->name, v, &yes))
         return -1;
     if (yes && !has && !is_inherited(d))
-        return policy_bad(&d->r, d->at, "%s: works on TransformerEngine's NVFP4 recipe, which the policy does not have", d->name);
+        return policy_bad(&d->r, d->at, "%s: works on TransformerEngine's NVFP4 recipe, which the policy does not have",
+                          d->name);
     *without = yes && has;
     return 0;
 }
@@ -75,8 +76,8 @@ static int set_count(policy_draft *d, const yaml_value *v, plan_count *to)
     memcpy(number, text, n < sizeof number ? n : 0);
     number[n < sizeof number ? n : 0] = '\0';
     if (!share || parse_number(&to->share, number) || !(to->share >= 0 && to->share <= 100))
-        return policy_bad(&d->r, d->at, "%s: '%.60s' is neither a number of layers nor a share as 15 %%",
-                          d->name, text);
+        return policy_bad(&d->r, d->at, "%s: '%.60s' is neither a number of layers nor a share as 15 %%", d->name,
+                          text);
     to->n = 0;
     return 0;
 }

@@ -20,9 +20,7 @@ static int no_memory(policy_draft *d)
 /* The key at hand contradicts another one that is given, too. */
 static int contradicts(policy_draft *d, policy_key k, const char *other)
 {
-    return d->line[k] ? policy_bad(&d->r, d->at, "%s contradicts %s of line %u", d->name, other,
-                                   d->line[k])
-                      : 0;
+    return d->line[k] ? policy_bad(&d->r, d->at, "%s contradicts %s of line %u", d->name, other, d->line[k]) : 0;
 }
 
 /* ---- the policy ---- */
@@ -36,10 +34,9 @@ static int set_text(policy_draft *d, const yaml_value *v, char **to)
         return 0;
     if (value_text(&d->r, d->name, v, &text))
         return -1;
-    if (strlen(text) >= sizeof escaped / 4 ||
-        strcmp(escape_text(escaped, sizeof escaped, text), text) != 0)
-        return policy_bad(&d->r, d->at, "%s: a line of at most %zu printable characters is needed",
-                          d->name, sizeof escaped / 4 - 1);
+    if (strlen(text) >= sizeof escaped / 4 || strcmp(escape_text(escaped, sizeof escaped, text), text) != 0)
+        return policy_bad(&d->r, d->at, "%s: a line of at most %zu printable characters is needed", d->name,
+                          sizeof escaped / 4 - 1);
     free(*to);
     *to = strdup(text);
     return *to ? 0 : no_memory(d);
@@ -114,8 +111,7 @@ static int take_precision(policy_draft *d, const yaml_value *v)
         return -1;
     const precision_row *row = precision_find(word, level);
     if (!row)
-        return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word,
-                          precision_words(level));
+        return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word, precision_words(level));
     d->precision = row;
     snprintf(p->precision, sizeof p->precision, "%s", word);
     p->compute = *mpsim_format_find(row->compute);
@@ -187,7 +183,8 @@ static int set_autocast(policy_draft *d, const yaml_value *v)
         return 0;
     return policy_bad(&d->r, d->at,
                       "autocast: '%.60s' is not one of none, all, torch, norms-fp32, batchnorm-fp32, "
-                      "megatron", word);
+                      "megatron",
+                      word);
 }
 
 static int set_keep_batchnorm(policy_draft *d, const yaml_value *v)
@@ -198,8 +195,7 @@ static int set_keep_batchnorm(policy_draft *d, const yaml_value *v)
     if (contradicts(d, KEY_AUTOCAST, "autocast") || value_bool(&d->r, d->name, v, &keep))
         return -1;
     if (is_fp32(&d->plan->params))
-        return policy_bad(&d->r, d->at,
-                          "keep_batchnorm_fp32: all parameters are fp32 already");
+        return policy_bad(&d->r, d->at, "keep_batchnorm_fp32: all parameters are fp32 already");
     d->plan->autocast = autocast_find(keep ? "batchnorm-fp32" : "all");
     return 0;
 }
@@ -211,15 +207,18 @@ static int take_master(policy_draft *d, const yaml_value *v)
     if (v->type == YAML_TEXT && strcasecmp(v->text, "split") == 0) {
         p->master = TRAIN_SPLIT_MASTER;
         if (strcmp(p->params.name, "bf16") != 0)
-            return policy_bad(&d->r, v->line, "master_weights: split needs bf16 parameters "
-                                              "(params), not %s", p->params.name);
+            return policy_bad(&d->r, v->line,
+                              "master_weights: split needs bf16 parameters "
+                              "(params), not %s",
+                              p->params.name);
         return 0;
     }
     if (value_bool(&d->r, d->name, v, &yes))
         return -1;
     if (yes && is_fp32(&p->params))
-        return policy_bad(&d->r, v->line, "master_weights: the parameters are fp32 already: give "
-                                          "params in a lower precision");
+        return policy_bad(&d->r, v->line,
+                          "master_weights: the parameters are fp32 already: give "
+                          "params in a lower precision");
     p->master = yes ? TRAIN_MASTER : TRAIN_NO_MASTER;
     return 0;
 }
@@ -232,8 +231,7 @@ static int has_effect(policy_draft *d, policy_key k, const char *name, const mps
         taken |= d->plan->autocast->low[i];
     if (!d->line[k] || is_fp32(f) || taken)
         return 0;
-    return policy_bad(&d->r, d->line[k],
-                      "%s: %s has no effect: autocast %s leaves every layer in fp32", name, f->name,
+    return policy_bad(&d->r, d->line[k], "%s: %s has no effect: autocast %s leaves every layer in fp32", name, f->name,
                       d->plan->autocast->name);
 }
 
@@ -243,13 +241,13 @@ static int set_master(policy_draft *d, const yaml_value *v)
     const plan *p = d->plan;
     if (v && take_master(d, v))
         return -1;
-    if (has_effect(d, KEY_PARAMS, "params", &p->params) ||
-        has_effect(d, KEY_COMPUTE, "compute", &p->compute))
+    if (has_effect(d, KEY_PARAMS, "params", &p->params) || has_effect(d, KEY_COMPUTE, "compute", &p->compute))
         return -1;
     if (p->master != TRAIN_NO_MASTER && is_fp32(&p->params))
         return policy_bad(&d->r, d->line[KEY_PARAMS],
                           "params: fp32 contradicts the fp32 master of %s: say master_weights: "
-                          "false", p->precision);
+                          "false",
+                          p->precision);
     return 0;
 }
 
@@ -285,14 +283,12 @@ static int add_pattern(policy_draft *d, policy_patterns *list, const char *glob,
 static int set_patterns(policy_draft *d, const yaml_value *v, const policy_patterns **to)
 {
     if (v && v->type != YAML_LIST)
-        return policy_bad(&d->r, v->line, "%s: a list of patterns is needed: ['*norm*', head]",
-                          d->name);
+        return policy_bad(&d->r, v->line, "%s: a list of patterns is needed: ['*norm*', head]", d->name);
     if (v && d->patterns_of[d->key] != v) {
         policy_patterns *list = new_patterns(d, v);
         for (size_t i = 0; list && i < v->count; i++) {
             if (v->items[i].value->type != YAML_TEXT)
-                return policy_bad(&d->r, v->items[i].line, "%s: a pattern is one word",
-                                  d->name);
+                return policy_bad(&d->r, v->items[i].line, "%s: a pattern is one word", d->name);
             if (add_pattern(d, list, v->items[i].value->text, LAYER_OTHER))
                 return -1;
         }
@@ -322,7 +318,8 @@ static int set_layer_kinds(policy_draft *d, const yaml_value *v)
             if (layer_kind_find(&kind, word))
                 return policy_bad(&d->r, v->items[i].line,
                                   "layer_kinds: '%.60s' is not one of linear, conv, batchnorm, norm, "
-                                  "softmax, embedding, loss, other", word);
+                                  "softmax, embedding, loss, other",
+                                  word);
             if (add_pattern(d, list, v->items[i].key, kind))
                 return -1;
         }
@@ -348,11 +345,9 @@ static int take_fp8(policy_draft *d, const yaml_value *v, const char **format)
         return -1;
     const int none = strcasecmp(*format, "none") == 0;
     if (!none && strcasecmp(*format, "hybrid") != 0 && strcasecmp(*format, "e4m3") != 0)
-        return policy_bad(&d->r, d->at, "fp8: '%.60s' is not one of hybrid, e4m3, none",
-                          *format);
+        return policy_bad(&d->r, d->at, "fp8: '%.60s' is not one of hybrid, e4m3, none", *format);
     if (none && d->recipe)
-        return policy_bad(&d->r, d->at, "fp8: none contradicts the recipe %.60s",
-                          d->recipe);
+        return policy_bad(&d->r, d->at, "fp8: none contradicts the recipe %.60s", d->recipe);
     if (none)
         *format = NULL;
     else if (!d->recipe)
@@ -376,8 +371,7 @@ static int set_fp8(policy_draft *d, const yaml_value *v)
                           recipe_words());
     p->fp8_e4m3 = format ? strcasecmp(format, "e4m3") == 0 : row ? row->default_e4m3 : 0;
     if (format && !(p->fp8_e4m3 ? row->agrad_e4m3 : row->agrad_hybrid))
-        return policy_bad(&d->r, d->at, "fp8: the recipe %s has no %s form", row->name,
-                          format);
+        return policy_bad(&d->r, d->at, "fp8: the recipe %s has no %s form", row->name, format);
     return 0;
 }
 
@@ -420,8 +414,7 @@ static int is_delayed(policy_draft *d)
     if (recipe && recipe->delayed)
         return 1;
     policy_bad(&d->r, d->at, "%s: works on delayed scaling, which the policy does not have: %s%s", d->name,
-               recipe ? "the recipe is " : "precision is ",
-               recipe ? recipe->name : d->plan->precision);
+               recipe ? "the recipe is " : "precision is ", recipe ? recipe->name : d->plan->precision);
     return 0;
 }
 
@@ -460,8 +453,7 @@ static int set_algorithm(policy_draft *d, const yaml_value *v)
         return -1;
     const int max = strcasecmp(word, "max") == 0;
     if (!max && strcasecmp(word, "most_recent") != 0)
-        return policy_bad(&d->r, d->at,
-                          "fp8_amax_compute_algo: '%.60s' is neither max nor most_recent", word);
+        return policy_bad(&d->r, d->at, "fp8_amax_compute_algo: '%.60s' is neither max nor most_recent", word);
     d->plan->delayed.algorithm = max ? MPSIM_AMAX_MAX : MPSIM_AMAX_MOST_RECENT;
     return 0;
 }
@@ -600,8 +592,7 @@ static int unknown_key(policy_draft *d, const yaml_item *item, unsigned entry)
         if (keys[k].scope & scope_of(entry))
             suggestion_consider(&s, keys[k].name);
     const char *hint = suggestion_end(&s, "");
-    return policy_bad(&d->r, item->line, "unknown key '%s'%s%s",
-                      escape_text(escaped, sizeof escaped, item->key),
+    return policy_bad(&d->r, item->line, "unknown key '%s'%s%s", escape_text(escaped, sizeof escaped, item->key),
                       entry ? " in an entry of the schedule" : "", hint);
 }
 

@@ -13,10 +13,12 @@ typedef struct policy_list {
 } policy_list;
 
 /* The row of the option for a command's table; `paths` is an option_list. */
-#define POLICY_OPTION_ROW(paths)                                                                \
-    {'P', "policy", OPTION_INPUTS, &(paths), "FILE",                                              \
-     "a policy (YAML), the name of a bundled one (in MPSIM_POLICIES or where they are "         \
-     "installed), or a folder of them; may be repeated"}
+#define POLICY_OPTION_ROW(paths)                                                               \
+    {                                                                                          \
+        'P', "policy", OPTION_INPUTS, &(paths), "FILE",                                        \
+            "a policy (YAML), the name of a bundled one (in MPSIM_POLICIES or where they are " \
+            "installed), or a folder of them; may be repeated"                                 \
+    }
 
 /* policy_list_add -- one file, bundled policy, folder (all *.yaml in the order of their names) or
  * "-" for standard input, once. policy_list_add_all: those of an option. 0, or an exit code after a
@@ -24,6 +26,5 @@ typedef struct policy_list {
 int policy_list_add(policy_list *l, const char *verb, const char *path);
 int policy_list_add_all(policy_list *l, const char *verb, const option_list *paths);
 void policy_list_clear(policy_list *l);
-
 
 #endif

@@ -33,8 +33,10 @@ static int set_model(policy_reader *r, const yaml_item *item, mpsim_muon *o)
     if (mpsim_model_parse(&o->model, word) == MPSIM_OK ||
         mpsim_model_for(&o->model, word, &o->format, &o->format, mpsim_format_find("binary32")) == MPSIM_OK)
         return 0;
-    return policy_bad(r, item->line, "muon: model: '%.60s' is neither a model (mpsim formats --models) nor an architecture that "
-                                     "multiplies %s", word, o->format.name);
+    return policy_bad(r, item->line,
+                      "muon: model: '%.60s' is neither a model (mpsim formats --models) nor an architecture that "
+                      "multiplies %s",
+                      word, o->format.name);
 }
 
 static int set_coefficients(policy_reader *r, const yaml_item *item, mpsim_muon *o)
@@ -71,8 +73,10 @@ static int set_variant(policy_reader *r, const yaml_item *item, mpsim_muon *o)
     mpsim_muon_init(&plain, MPSIM_MUON_TORCH, o->variant);
     return mpsim_muon_check(&plain) == MPSIM_OK
                ? 0
-               : policy_bad(r, item->line, "muon: variant: '%.60s' has no operations on tensors: torch, torch-foreach, "
-                                           "torch-cpu, torch-cpu-default, ... have", word);
+               : policy_bad(r, item->line,
+                            "muon: variant: '%.60s' has no operations on tensors: torch, torch-foreach, "
+                            "torch-cpu, torch-cpu-default, ... have",
+                            word);
 }
 
 static int set_key(policy_reader *r, const yaml_item *item, mpsim_muon *o)
@@ -141,16 +145,19 @@ int resolve_muon(policy_reader *r, const yaml_value *v, mpsim_muon *o)
         return policy_bad(r, v->line, "muon: model %s does not multiply %s, or its result is not in binary32",
                           o->model.name, o->format.name);
     default:
-        return policy_bad(r, v->line, "muon: no Muon has such settings: lr %g, momentum %g, weight decay %g, eps %g, "
-                                         "coefficients %g %g %g", o->lr, o->momentum, o->weight_decay, o->eps, o->a, o->b,
-                          o->c);
+        return policy_bad(r, v->line,
+                          "muon: no Muon has such settings: lr %g, momentum %g, weight decay %g, eps %g, "
+                          "coefficients %g %g %g",
+                          o->lr, o->momentum, o->weight_decay, o->eps, o->a, o->b, o->c);
     }
 }
 
 const char *muon_describe(const mpsim_muon *o, char *out, size_t size)
 {
-    snprintf(out, size, "lr %g, momentum %g%s, weight decay %g, %s form, %u steps of Newton and Schulz in %s, products by %s, "
-                        "adjust_lr %s", o->lr, o->momentum, o->nesterov ? ", nesterov" : "", o->weight_decay, forms[o->form],
-             o->steps, o->format.name, o->model.name, scales[o->scale]);
+    snprintf(out, size,
+             "lr %g, momentum %g%s, weight decay %g, %s form, %u steps of Newton and Schulz in %s, products by %s, "
+             "adjust_lr %s",
+             o->lr, o->momentum, o->nesterov ? ", nesterov" : "", o->weight_decay, forms[o->form], o->steps,
+             o->format.name, o->model.name, scales[o->scale]);
     return out;
 }

@@ -17,11 +17,11 @@
 
 typedef struct unfolding {
     policy_reader *r;
-    yaml_value *file;        /* gets the keys                             */
+    yaml_value *file; /* gets the keys                             */
     const yaml_value *block;
-    unsigned line;           /* of the block                              */
-    int megatron;            /* its worker trains, not DTensor's          */
-    char *ignored;           /* names, with commas                        */
+    unsigned line; /* of the block                              */
+    int megatron;  /* its worker trains, not DTensor's          */
+    char *ignored; /* names, with commas                        */
 } unfolding;
 
 /* ---- trees ---- */
@@ -99,8 +99,7 @@ static const yaml_value *resolve(unfolding *u, const yaml_value *v)
 
 static int is_null(const yaml_value *v)
 {
-    return v->type == YAML_TEXT &&
-           (!v->text[0] || strcmp(v->text, "~") == 0 || strcasecmp(v->text, "null") == 0);
+    return v->type == YAML_TEXT && (!v->text[0] || strcmp(v->text, "~") == 0 || strcasecmp(v->text, "null") == 0);
 }
 
 static yaml_value *copy(const yaml_value *v)
@@ -144,8 +143,7 @@ static int ignore(unfolding *u, const char *prefix, const char *key)
 {
     char name[160], *longer = NULL;
     escape_text(name, sizeof name, key);
-    if (asprintf(&longer, "%s%s%s%s", u->ignored ? u->ignored : "", u->ignored ? ", " : "", prefix,
-                 name) < 0)
+    if (asprintf(&longer, "%s%s%s%s", u->ignored ? u->ignored : "", u->ignored ? ", " : "", prefix, name) < 0)
         return no_memory(u);
     free(u->ignored);
     u->ignored = longer;
@@ -157,8 +155,7 @@ typedef struct word {
     const char *key, *ours; /* ours: NULL if the caller takes it */
 } word;
 
-static int take(unfolding *u, const char *prefix, const yaml_value *map, const word *words, size_t n,
-                yaml_value *to)
+static int take(unfolding *u, const char *prefix, const yaml_value *map, const word *words, size_t n, yaml_value *to)
 {
     for (size_t i = 0; i < map->count; i++) {
         const yaml_item *item = &map->items[i];
@@ -172,8 +169,7 @@ static int take(unfolding *u, const char *prefix, const yaml_value *map, const w
             return -1;
         if (k == n && near.count)
             return policy_bad(u->r, item->line, "policy: unknown key '%s%s'%s", prefix,
-                              escape_text(escaped, sizeof escaped, item->key),
-                              suggestion_end(&near, ""));
+                              escape_text(escaped, sizeof escaped, item->key), suggestion_end(&near, ""));
         if (k == n && ignore(u, prefix, item->key))
             return -1;
     }
@@ -227,10 +223,17 @@ static int set_clip(unfolding *u, const yaml_value *norm)
 static int set_dtensor_optimizer(unfolding *u, const yaml_value *from, yaml_value *to)
 {
     static const word words[] = {{"name", NULL}, {"kwargs", NULL}};
-    static const word arguments[] = {{"lr", "lr"}, {"weight_decay", "weight_decay"}, {"betas", "betas"},
-                                     {"eps", "eps"}, {"momentum", "momentum"}, {"dampening", "dampening"},
-                                     {"nesterov", "nesterov"}, {"amsgrad", "amsgrad"},
-                                     {"maximize", "maximize"}, {"foreach", NULL}, {"fused", NULL}};
+    static const word arguments[] = {{"lr", "lr"},
+                                     {"weight_decay", "weight_decay"},
+                                     {"betas", "betas"},
+                                     {"eps", "eps"},
+                                     {"momentum", "momentum"},
+                                     {"dampening", "dampening"},
+                                     {"nesterov", "nesterov"},
+                                     {"amsgrad", "amsgrad"},
+                                     {"maximize", "maximize"},
+                                     {"foreach", NULL},
+                                     {"fused", NULL}};
     const yaml_item *name = find(from, "name"), *item;
     const yaml_value *kwargs;
     const char *text = "trace";
@@ -244,20 +247,28 @@ static int set_dtensor_optimizer(unfolding *u, const yaml_value *from, yaml_valu
         ((item = find(kwargs, "foreach")) && value_bool(u->r, "foreach", item->value, &foreach)) ||
         ((item = find(kwargs, "fused")) && value_bool(u->r, "fused", item->value, &fused)))
         return -1;
-    return add_text(u, to, u->line, "variant", fused     ? "torch-fused-c"
-                                               : foreach ? "torch-foreach"
-                                                         : "torch");
+    return add_text(u, to, u->line, "variant", fused ? "torch-fused-c" : foreach ? "torch-foreach" : "torch");
 }
 
 /* Megatron's adam decouples the weight decay. */
 static int set_megatron_optimizer(unfolding *u, const yaml_value *from, yaml_value *to)
 {
-    static const word both[] = {{"optimizer", NULL}, {"lr", "lr"}, {"weight_decay", "weight_decay"},
-                                {"clip_grad", NULL}, {"adam_beta1", "beta1"}, {"adam_beta2", "beta2"},
-                                {"adam_eps", "eps"}, {"sgd_momentum", NULL}};
-    static const word sgd[] = {{"optimizer", NULL}, {"lr", "lr"}, {"weight_decay", "weight_decay"},
-                               {"clip_grad", NULL}, {"adam_beta1", NULL}, {"adam_beta2", NULL},
-                               {"adam_eps", NULL}, {"sgd_momentum", "momentum"}};
+    static const word both[] = {{"optimizer", NULL},
+                                {"lr", "lr"},
+                                {"weight_decay", "weight_decay"},
+                                {"clip_grad", NULL},
+                                {"adam_beta1", "beta1"},
+                                {"adam_beta2", "beta2"},
+                                {"adam_eps", "eps"},
+                                {"sgd_momentum", NULL}};
+    static const word sgd[] = {{"optimizer", NULL},
+                               {"lr", "lr"},
+                               {"weight_decay", "weight_decay"},
+                               {"clip_grad", NULL},
+                               {"adam_beta1", NULL},
+                               {"adam_beta2", NULL},
+                               {"adam_eps", NULL},
+                               {"sgd_momentum", "momentum"}};
     const yaml_item *name = find(from, "optimizer"), *clip = find(from, "clip_grad");
     const char *text = "trace";
     if (name && value_text(u->r, "optimizer", name->value, &text))
@@ -294,8 +305,8 @@ static int set_optimizer(unfolding *u, const yaml_value *megatron)
 
 static int set_fp8(unfolding *u, const yaml_value *from)
 {
-    static const word words[] = {{"enabled", NULL}, {"fp8", "fp8"}, {"fp8_recipe", "fp8_recipe"},
-                                 {"fp8_param", "fp8_params"}};
+    static const word words[] = {
+        {"enabled", NULL}, {"fp8", "fp8"}, {"fp8_recipe", "fp8_recipe"}, {"fp8_param", "fp8_params"}};
     int yes = 0;
     if (!from || is_enabled(u, from, 1, &yes))
         return from ? -1 : 0;
@@ -317,25 +328,28 @@ static int set_worker(unfolding *u, const char *precision, const yaml_value *meg
     const yaml_item *item;
     int wide = 0;
     if (map_of(u, megatron, "distributed_data_parallel_config", &ddp) ||
-        ((item = find(ddp, "grad_reduce_in_fp32")) &&
-         value_bool(u->r, "grad_reduce_in_fp32", item->value, &wide)))
+        ((item = find(ddp, "grad_reduce_in_fp32")) && value_bool(u->r, "grad_reduce_in_fp32", item->value, &wide)))
         return -1;
     const char *low = fp32 ? "fp32" : fp16 ? "fp16" : "bf16", *reduced = u->megatron && !wide ? low : "fp32";
     if (add_default(u, "grad_reduce", reduced) || (!fp32 && add_default(u, "autocast", "megatron")) ||
         add_default(u, "loss_scaling", fp16 && u->megatron ? "megatron" : "none"))
         return -1;
-    return u->megatron && !fp32 && (add_default(u, "params", low) || add_default(u, "master_weights", "true") ||
-                                    add_default(u, "grads", reduced))
+    return u->megatron && !fp32 &&
+                   (add_default(u, "params", low) || add_default(u, "master_weights", "true") ||
+                    add_default(u, "grads", reduced))
                ? -1
                : 0;
 }
 
 static int unfold(unfolding *u)
 {
-    static const word words[] = {{"precision", "precision"}, {"max_grad_norm", NULL}, {"optimizer", NULL},
-                                 {"megatron_cfg", NULL}, {"fp8_cfg", NULL}};
-    static const word megatron_words[] = {{"enabled", NULL}, {"optimizer", NULL}, {"fp8_cfg", NULL},
-                                          {"distributed_data_parallel_config", NULL}};
+    static const word words[] = {{"precision", "precision"},
+                                 {"max_grad_norm", NULL},
+                                 {"optimizer", NULL},
+                                 {"megatron_cfg", NULL},
+                                 {"fp8_cfg", NULL}};
+    static const word megatron_words[] = {
+        {"enabled", NULL}, {"optimizer", NULL}, {"fp8_cfg", NULL}, {"distributed_data_parallel_config", NULL}};
     const yaml_value *megatron, *fp8, *inner;
     const yaml_item *norm = find(u->block, "max_grad_norm"), *precision = find(u->block, "precision");
     const char *text = "bfloat16";
@@ -350,7 +364,9 @@ static int unfold(unfolding *u)
                     : megatron && ignore(u, "", "megatron_cfg (not enabled)"))
         return -1;
     return set_optimizer(u, megatron) || set_worker(u, text, u->megatron ? megatron : NULL) ||
-                   set_fp8(u, fp8 ? fp8 : u->megatron ? inner : NULL)
+                   set_fp8(u, fp8           ? fp8
+                              : u->megatron ? inner
+                                            : NULL)
                ? -1
                : 0;
 }
@@ -361,8 +377,9 @@ static int unfold(unfolding *u)
  * policy. */
 static int is_section(const char *key)
 {
-    static const char *const sections[] = {"checkpointing", "cluster", "data", "distillation", "dpo", "env", "grpo",
-                                           "logger", "loss_fn", "ppo", "rm", "sft", "teacher", "tokenizer", "value"};
+    static const char *const sections[] = {"checkpointing", "cluster",   "data",    "distillation", "dpo", "env",
+                                           "grpo",          "logger",    "loss_fn", "ppo",          "rm",  "sft",
+                                           "teacher",       "tokenizer", "value"};
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         if (strcmp(key, sections[i]) == 0)
             return 1;

@@ -19,24 +19,24 @@ static const struct scaler_word {
     const char *word, *key;
 } scaler_words[] = {
     {"init", "init"},
-    {"init_scale", "init"},                      /* torch                                     */
-    {"initial_scale", "init"},                   /* Keras                                     */
-    {"initial_loss_scale", "init"},              /* Megatron                                  */
-    {"fp16_initial_loss_scale", "init"},         /* NeMo                                      */
-    {"initial_scale_power", "init=2^"},          /* DeepSpeed                                 */
+    {"init_scale", "init"},              /* torch                                     */
+    {"initial_scale", "init"},           /* Keras                                     */
+    {"initial_loss_scale", "init"},      /* Megatron                                  */
+    {"fp16_initial_loss_scale", "init"}, /* NeMo                                      */
+    {"initial_scale_power", "init=2^"},  /* DeepSpeed                                 */
     {"growth", "growth"},
     {"growth_factor", "growth"},
     {"backoff", "backoff"},
     {"backoff_factor", "backoff"},
     {"window", "window"},
     {"growth_interval", "window"},
-    {"dynamic_growth_steps", "window"},          /* Keras                                     */
-    {"loss_scale_window", "window"},             /* DeepSpeed, Megatron, NeMo                 */
+    {"dynamic_growth_steps", "window"}, /* Keras                                     */
+    {"loss_scale_window", "window"},    /* DeepSpeed, Megatron, NeMo                 */
     {"hysteresis", "hysteresis"},
     {"floor", "floor"},
     {"min_loss_scale", "floor"},
     {"ceiling", "ceiling"},
-    {"max_loss_scale", "ceiling"},               /* Apex                                      */
+    {"max_loss_scale", "ceiling"}, /* Apex                                      */
     {"tolerance", "tolerance"},
     {"threshold", "threshold"},
     {"skip", "skip"},
@@ -58,8 +58,9 @@ static int check_scaler(policy_reader *r, unsigned line, const mpsim_scaler_conf
     if (c->dynamic && !(c->backoff < 1))
         return policy_bad(r, line, "loss_scaling: backoff must be below 1");
     if (c->dynamic && (c->floor > c->init || c->ceiling < c->init))
-        return policy_bad(r, line, "loss_scaling: the initial scale must lie between floor and "
-                                   "ceiling");
+        return policy_bad(r, line,
+                          "loss_scaling: the initial scale must lie between floor and "
+                          "ceiling");
     return 0;
 }
 
@@ -68,8 +69,7 @@ static int parse_scaler(policy_reader *r, unsigned line, const char *spec, mpsim
     const char *why = scaler_read(c, spec);
     if (!why)
         return 0;
-    return policy_bad(r, line, "loss_scaling: '%.100s' is not a scaler: %s; see 'mpsim scaler --list'",
-                      spec, why);
+    return policy_bad(r, line, "loss_scaling: '%.100s' is not a scaler: %s; see 'mpsim scaler --list'", spec, why);
 }
 
 /* The scaler that a word stands for: a row, "dynamic", or the constant scale itself. */
@@ -100,8 +100,9 @@ int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scale
         return check_scaler(r, v->line, c);
     }
     if (v->type != YAML_MAP)
-        return policy_bad(r, v->line, "loss_scaling: a scaler's name or 'key: value' pairs are "
-                                      "needed");
+        return policy_bad(r, v->line,
+                          "loss_scaling: a scaler's name or 'key: value' pairs are "
+                          "needed");
     for (size_t i = 0; i < v->count; i++)
         if (strcmp(v->items[i].key, "scaler") == 0)
             name = v->items[i].value;
@@ -118,8 +119,9 @@ int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scale
         if (strcmp(item->key, "loss_scale") == 0) { /* DeepSpeed: 0 is dynamic */
             if (item->value->type == YAML_TEXT && strcmp(item->value->text, "0") == 0)
                 continue;
-            return policy_bad(r, item->line, "loss_scaling: loss_scale: only 0 (dynamic); a constant scale "
-                                             "is loss_scaling: NUMBER; DeepSpeed's, which skips, deepspeed-static:NUMBER");
+            return policy_bad(r, item->line,
+                              "loss_scaling: loss_scale: only 0 (dynamic); a constant scale "
+                              "is loss_scaling: NUMBER; DeepSpeed's, which skips, deepspeed-static:NUMBER");
         }
         for (size_t k = 0; k < sizeof scaler_words / sizeof *scaler_words; k++)
             if (strcmp(scaler_words[k].word, item->key) == 0)
@@ -132,8 +134,7 @@ int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scale
                  strchr(key, '=') ? "" : "=", text);
         const char *why = scaler_read(c, spec);
         if (why)
-            return policy_bad(r, item->line, "loss_scaling: %.60s: '%.60s' is not possible: %s",
-                              item->key, text, why);
+            return policy_bad(r, item->line, "loss_scaling: %.60s: '%.60s' is not possible: %s", item->key, text, why);
     }
     return parse_scaler(r, v->line, spec, c) ? -1 : check_scaler(r, v->line, c);
 }
@@ -171,8 +172,7 @@ static int add_variant(policy_reader *r, const yaml_value *v, plan_optimizer *o)
     char list[512] = "";
     for (size_t i = 0; i < mpsim_optim_variant_count(); i++) {
         const size_t n = strlen(list);
-        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "",
-                 mpsim_optim_variant_at(i)->name);
+        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", mpsim_optim_variant_at(i)->name);
     }
     return found ? policy_bad(r, v->line, "variant: too many")
                  : policy_bad(r, v->line, "variant: '%.60s' is not one of %s", word, list);
@@ -266,8 +266,7 @@ static int set_key(policy_reader *r, const yaml_item *item, plan_optimizer *o)
         return value_format(r, "state", item->value, &o->state);
     }
     const int code = set_number(r, item, o);
-    return code == 1 ? policy_bad(r, item->line, "optimizer: unknown key '%.60s'", item->key)
-                     : code;
+    return code == 1 ? policy_bad(r, item->line, "optimizer: unknown key '%.60s'", item->key) : code;
 }
 
 static unsigned line_of(const yaml_value *v, const char *key)
@@ -291,7 +290,8 @@ static int check_setting(policy_reader *r, const yaml_value *v, const plan_optim
     if (line && !isnan(x) && s < MPSIM_OPTIM_NUMBERS && !(x >= least && x <= most))
         return policy_bad(r, line, "optimizer: %s: %g is not possible", key, x);
     if (line && o->algorithm >= 0 && !mpsim_optim_has(o->algorithm, s))
-        return policy_bad(r, line, "optimizer: %s has no %s", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), key);
+        return policy_bad(r, line, "optimizer: %s has no %s", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
+                          key);
     return 0;
 }
 
@@ -302,8 +302,9 @@ static int check_numbers(policy_reader *r, const yaml_value *v, const plan_optim
         if (check_setting(r, v, o, (mpsim_optim_setting)s, 1) || check_setting(r, v, o, (mpsim_optim_setting)s, 0))
             return -1;
     if (o->has_muon && (o->states || o->state_given || o->store != MPSIM_STORE_NEAREST || o->maximize > 0))
-        return policy_bad(r, line_of(v, "muon"), "optimizer: muon keeps its buffer in the parameter's format, stores to "
-                                                 "nearest and minimises: no state, states, stochastic, kahan, maximize");
+        return policy_bad(r, line_of(v, "muon"),
+                          "optimizer: muon keeps its buffer in the parameter's format, stores to "
+                          "nearest and minimises: no state, states, stochastic, kahan, maximize");
     if (o->states && mpsim_optim_traits_of(o->algorithm)->factors)
         return policy_bad(r, line_of(v, "states"), "optimizer: %s has moments of rows and columns: no states",
                           mpsim_optim_name((mpsim_optim_algorithm)o->algorithm));
@@ -342,8 +343,7 @@ static int check_variants(policy_reader *r, const yaml_value *v, const plan_opti
             return 0;
         lacks = o->amsgrad > 0 ? "amsgrad" : o->nesterov > 0 ? "nesterov like this" : "maximize";
     }
-    return policy_bad(r, line ? line : v->line, "optimizer: variant %s has no %s%s",
-                      o->variants[0]->name, lacks,
+    return policy_bad(r, line ? line : v->line, "optimizer: variant %s has no %s%s", o->variants[0]->name, lacks,
                       o->n_variants > 1 ? ", nor have the others" : "");
 }
 
@@ -408,17 +408,18 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
             if (value_text(r, "rule", item->value, &word))
                 return -1;
             if (mpsim_clip_parse(&p->clip, word))
-                return policy_bad(r, item->line, "clip: '%.60s' is not a rule: torch, torch-cpu, apex, "
+                return policy_bad(r, item->line,
+                                  "clip: '%.60s' is not a rule: torch, torch-cpu, apex, "
                                   "megatron, megatron-float, deepspeed, deepspeed-zero, fairseq, "
-                                  "none", word);
+                                  "none",
+                                  word);
         } else if (strcmp(item->key, "norm") == 0) {
             if (value_text(r, "norm", item->value, &word))
                 return -1;
             p->norm_given = 1;
             p->recorded_norm = strcasecmp(word, "trace") == 0;
             if (!p->recorded_norm && strcasecmp(word, "exact") != 0)
-                return policy_bad(r, item->line, "clip: norm: '%.60s' is neither exact nor trace",
-                                  word);
+                return policy_bad(r, item->line, "clip: norm: '%.60s' is neither exact nor trace", word);
         } else {
             return policy_bad(r, item->line, "clip: unknown key '%.60s'", item->key);
         }
@@ -432,8 +433,7 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
 
 /* ---- grad_reduce ---- */
 
-static int set_word(policy_reader *r, const yaml_item *item, const char *const *words, int n,
-                    uint8_t *to)
+static int set_word(policy_reader *r, const yaml_item *item, const char *const *words, int n, uint8_t *to)
 {
     const char *word = NULL;
     if (value_text(r, item->key, item->value, &word))
@@ -443,8 +443,8 @@ static int set_word(policy_reader *r, const yaml_item *item, const char *const *
             *to = (uint8_t)i;
             return 0;
         }
-    return policy_bad(r, item->line, "grad_reduce: %s: '%.60s' is not one of %s, %s, %s", item->key,
-                      word, words[0], words[1], words[2]);
+    return policy_bad(r, item->line, "grad_reduce: %s: '%.60s' is not one of %s, %s, %s", item->key, word, words[0],
+                      words[1], words[2]);
 }
 
 int resolve_reduce(policy_reader *r, const yaml_value *v, plan *p)

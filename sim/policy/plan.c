@@ -73,9 +73,7 @@ void plan_place(const plan *p, layer_kind k, const char *layer, train_placement 
     const recipe_row *recipe = p->recipe;
     memset(to, 0, sizeof *to);
     for (unsigned role = 0; role < TRAIN_ROLES; role++)
-        to->format[role] = !(low >> role & 1)    ? *fp32
-                           : role == TRAIN_WGRAD ? p->grads
-                                                 : p->compute;
+        to->format[role] = !(low >> role & 1) ? *fp32 : role == TRAIN_WGRAD ? p->grads : p->compute;
     to->storage = low >> TRAIN_WEIGHT & 1 ? p->params : *fp32;
     to->kept = p->master == TRAIN_NO_MASTER ? to->storage : *fp32;
     to->state = p->optimizer.state_given ? p->optimizer.state : to->kept;
@@ -84,7 +82,7 @@ void plan_place(const plan *p, layer_kind k, const char *layer, train_placement 
         return;
     to->recipe[TRAIN_ACT] = block_recipe(recipe->act);
     to->recipe[TRAIN_WEIGHT] = block_recipe(p->without_2d ? recipe->act : recipe->weight);
-    to->recipe[TRAIN_AGRAD] = block_recipe(p->without_sr  ? recipe->act
+    to->recipe[TRAIN_AGRAD] = block_recipe(p->without_sr ? recipe->act
                                            : p->fp8_e4m3 ? recipe->agrad_e4m3
                                                          : recipe->agrad_hybrid);
     to->hadamard = p->without_rht ? 0 : recipe->hadamard;
@@ -99,8 +97,7 @@ static int has_one_scale(const mpsim_block_recipe *r)
 int plan_attends(const plan *p)
 {
     const recipe_row *r = p->recipe;
-    return p->fp8_attention && r && has_one_scale(block_recipe(r->act)) &&
-           has_one_scale(block_recipe(r->weight));
+    return p->fp8_attention && r && has_one_scale(block_recipe(r->act)) && has_one_scale(block_recipe(r->weight));
 }
 
 static void drop_recipe(train_placement *to)
@@ -186,7 +183,10 @@ const char *plan_optimizers(char *out, size_t size, const char *last)
 {
     size_t n = 0;
     for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS && n < size; a++)
-        n += (size_t)snprintf(out + n, size - n, "%s%s", a == 0 ? "" : a + 1 < MPSIM_OPTIM_ALGORITHMS ? ", " : last,
+        n += (size_t)snprintf(out + n, size - n, "%s%s",
+                              a == 0                           ? ""
+                              : a + 1 < MPSIM_OPTIM_ALGORITHMS ? ", "
+                                                               : last,
                               mpsim_optim_traits_of(a)->name);
     return out;
 }
@@ -194,8 +194,7 @@ const char *plan_optimizers(char *out, size_t size, const char *last)
 const mpsim_optim_variant *policy_variant(const plan_optimizer *c, int algorithm)
 {
     for (size_t i = 0; i < c->n_variants; i++)
-        if ((c->variants[i]->algorithms >> algorithm & 1) &&
-            (c->variants[i]->stores >> c->store & 1))
+        if ((c->variants[i]->algorithms >> algorithm & 1) && (c->variants[i]->stores >> c->store & 1))
             return c->variants[i];
     return NULL;
 }
@@ -207,12 +206,11 @@ static int describe_blocks(const plan *p, char *out, size_t size)
     char start[32], end[32];
     if (!p->recipe)
         return 0;
-    int n = snprintf(out, size, "%s%s%s", words[p->without_rht], words[2 * p->without_2d],
-                     words[3 * p->without_sr]);
+    int n = snprintf(out, size, "%s%s%s", words[p->without_rht], words[2 * p->without_2d], words[3 * p->without_sr]);
     if (p->ends_kept && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, ", first %s and last %s layers in %s",
-                      count_text(&p->at_start, start, sizeof start),
-                      count_text(&p->at_end, end, sizeof end), p->compute.name);
+                      count_text(&p->at_start, start, sizeof start), count_text(&p->at_end, end, sizeof end),
+                      p->compute.name);
     return n;
 }
 
@@ -221,30 +219,28 @@ const char *plan_describe(const plan *p, char *out, size_t size)
     static const char *const masters[] = {"", ", fp32 master", ", split master"};
     static const char *const stores[] = {"", ", stochastic rounding", ", Kahan"};
     static const char *const orders[] = {"sequence", "a ring", "a tree"};
-    int n = snprintf(out, size,
-                     "precision %s: compute %s, autocast %s, parameters %s%s%s, gradients %s, scaler %s",
-                     p->precision, p->compute.name, p->autocast->name, p->params.name,
-                     masters[p->master], stores[p->optimizer.store], p->grads.name,
-                     p->scaler.name);
+    int n = snprintf(out, size, "precision %s: compute %s, autocast %s, parameters %s%s%s, gradients %s, scaler %s",
+                     p->precision, p->compute.name, p->autocast->name, p->params.name, masters[p->master],
+                     stores[p->optimizer.store], p->grads.name, p->scaler.name);
     if (p->recipe && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, ", %s%s", p->recipe->name,
-                      !p->recipe->agrad_hybrid ? "" : p->fp8_e4m3 ? " e4m3" : " hybrid");
+                      !p->recipe->agrad_hybrid ? ""
+                      : p->fp8_e4m3            ? " e4m3"
+                                               : " hybrid");
     if (p->fp8_attention && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, ", attention too");
     if ((size_t)n < size)
         n += describe_blocks(p, out + n, size - (size_t)n);
     if (p->reduce_given && (size_t)n < size)
-        n += snprintf(out + n, size - (size_t)n, ", ranks added in %s%s%s", orders[p->reduce.order],
-                      " over a wire of ", p->reduce.wire.name);
-    if (p->reduce_given && strcmp(p->reduce.wire.name, p->reduce.accumulator.name) != 0 &&
-        (size_t)n < size)
+        n += snprintf(out + n, size - (size_t)n, ", ranks added in %s%s%s", orders[p->reduce.order], " over a wire of ",
+                      p->reduce.wire.name);
+    if (p->reduce_given && strcmp(p->reduce.wire.name, p->reduce.accumulator.name) != 0 && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, " with sums in %s", p->reduce.accumulator.name);
     if (p->optimizer.has_muon && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, ", matrices by muon");
     if (p->optimizer.states && (size_t)n < size)
         n += snprintf(out + n, size - (size_t)n, ", moments %s", p->optimizer.states->name);
     if (p->clip != MPSIM_CLIP_NONE && (size_t)n < size)
-        snprintf(out + n, size - (size_t)n, ", clip %g (%s)", p->max_norm,
-                 mpsim_clip_name(p->clip));
+        snprintf(out + n, size - (size_t)n, ", clip %g (%s)", p->max_norm, mpsim_clip_name(p->clip));
     return out;
 }

@@ -20,7 +20,7 @@ typedef struct policy_patterns {
 } policy_patterns;
 
 typedef struct plan_optimizer {
-    int algorithm; /* mpsim_optim_algorithm; -1: from the trace */
+    int algorithm;                          /* mpsim_optim_algorithm; -1: from the trace */
     const mpsim_optim_variant *variants[4]; /* the first that has algorithm and store counts */
     size_t n_variants;
     int variant_given; /* 0: mpsim's own, or what the trace says */
@@ -30,7 +30,7 @@ typedef struct plan_optimizer {
     const mpsim_states *states; /* moments in few bits, or NULL */
     int has_muon;               /* for matrices of layers that muon_exclude does not name */
     mpsim_muon muon;
-    union { /* NaN: from the trace */
+    union {                                 /* NaN: from the trace */
         double number[MPSIM_OPTIM_NUMBERS]; /* by mpsim_optim_setting */
         struct {
             double lr, momentum, dampening, weight_decay, beta1, beta2, eps, beta2_decay, eps2, d;
@@ -58,21 +58,21 @@ typedef struct plan {
     plan_optimizer optimizer;
     mpsim_clip_rule clip;
     double max_norm;
-    int clip_given;       /* the policy speaks of clipping; else the trace's counts in a replay  */
-    int recorded_norm;    /* the norm that the trace says (mpsim.grad_norm), not our own         */
-    int norm_given;       /* the policy says which; else the trace's where gradients are its own */
+    int clip_given;    /* the policy speaks of clipping; else the trace's counts in a replay  */
+    int recorded_norm; /* the norm that the trace says (mpsim.grad_norm), not our own         */
+    int norm_given;    /* the policy says which; else the trace's where gradients are its own */
     int reduce_given;
-    mpsim_reduce reduce;  /* if reduce_given; else ranks are added in the format of grads        */
-    const recipe_row *recipe; /* or NULL                                                         */
-    int fp8_e4m3;         /* e4m3 for all roles, not hybrid                                      */
-    int fp8_params;       /* the model's copy of linear weights is kept in FP8                   */
-    int fp8_attention;    /* the products of attention go through the recipe, too, if it has one scale
+    mpsim_reduce reduce;          /* if reduce_given; else ranks are added in the format of grads        */
+    const recipe_row *recipe;     /* or NULL                                                         */
+    int fp8_e4m3;                 /* e4m3 for all roles, not hybrid                                      */
+    int fp8_params;               /* the model's copy of linear weights is kept in FP8                   */
+    int fp8_attention;            /* the products of attention go through the recipe, too, if it has one scale
                              a tensor                                                            */
     mpsim_delayed_config delayed; /* margin, history, algorithm                                  */
     int without_rht, without_2d, without_sr; /* of NVFP4's recipe: random Hadamard transforms, weights
                              in square blocks, stochastic rounding of gradients are left out     */
-    int ends_kept;        /* the first and last numbered layers stay in the compute format       */
-    plan_count at_start, at_end; /* how many                                                     */
+    int ends_kept;                           /* the first and last numbered layers stay in the compute format       */
+    plan_count at_start, at_end;             /* how many                                                     */
     const policy_patterns *keep_fp32, *fp8_exclude, *layer_kinds, *muon_exclude; /* or NULL; the policy's */
 } plan;
 

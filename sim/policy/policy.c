@@ -26,8 +26,8 @@ static int add_plan(policy_draft *d)
         return -1;
     const uint64_t from = plans[p->count].from;
     if (p->count && from <= plans[p->count - 1].from)
-        return policy_bad(&d->r, d->entry, from == 0 ? "schedule: steps count from 1"
-                                                     : "schedule: steps must increase");
+        return policy_bad(&d->r, d->entry,
+                          from == 0 ? "schedule: steps count from 1" : "schedule: steps must increase");
     p->count++;
     return 0;
 }
@@ -138,7 +138,8 @@ int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_err
     p->path = find_file(path, &there);
     const int why = errno;
     p->name = base_name(path);
-    policy_draft d = {.r = {.path = p->path, .error = error, .remarks = &p->remarks}, .policy = p, .epoch = steps_per_epoch};
+    policy_draft d = {
+        .r = {.path = p->path, .error = error, .remarks = &p->remarks}, .policy = p, .epoch = steps_per_epoch};
     int code = -1;
     if (!p->path || !p->name) {
         trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", text_error(p->path ? ENOMEM : why));

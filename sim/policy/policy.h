@@ -11,8 +11,8 @@
 typedef struct policy {
     char *path;
     char *name, *source, *note; /* note and source may be NULL */
-    char *remarks; /* lines about what of the file does not count; or NULL */
-    plan *plans; /* in the order of `from`; the first has 0 */
+    char *remarks;              /* lines about what of the file does not count; or NULL */
+    plan *plans;                /* in the order of `from`; the first has 0 */
     size_t count;
     policy_patterns *patterns; /* of the plans */
 } policy;

@@ -122,8 +122,8 @@ static const recipe_row recipes[] = {
     /* torchao's NVFP4 quantiser for all three, to nearest, in blocks of 16 along the depth */
     {"nvfp4:torchao", "nvfp4-torchao", "nvfp4-torchao", "nvfp4-torchao", NULL, 1, 0, 0, 0, 1},
     /* torchao float8 tensorwise */
-    {"torchao-tensorwise", "torchao-tensorwise", "torchao-tensorwise", "torchao-tensorwise",
-     "torchao-tensorwise-e5m2", 0, 0, 0, 0, 0},
+    {"torchao-tensorwise", "torchao-tensorwise", "torchao-tensorwise", "torchao-tensorwise", "torchao-tensorwise-e5m2",
+     0, 0, 0, 0, 0},
     /* torchao float8 rowwise */
     {"torchao-rowwise", "torchao-rowwise", "torchao-rowwise", "torchao-rowwise", NULL, 1, 0, 0, 0, 0},
     /* MS-AMP */
@@ -171,17 +171,17 @@ static const struct pattern {
     const char *glob;
     layer_kind kind;
 } patterns[] = {
-    {"*relu*", LAYER_OTHER},           {"*gelu*", LAYER_OTHER},
-    {"*pool*", LAYER_OTHER},           {"*dropout*", LAYER_OTHER},
-    {"bn", LAYER_BATCHNORM},           {"bn[0-9_]*", LAYER_BATCHNORM},
-    {"*_bn", LAYER_BATCHNORM},         {"*batch*norm*", LAYER_BATCHNORM},
-    {"*norm*", LAYER_NORM},            {"ln", LAYER_NORM},
-    {"ln[0-9_f]*", LAYER_NORM},        {"*softmax*", LAYER_SOFTMAX},
-    {"embed_out", LAYER_LINEAR},       {"unembed*", LAYER_LINEAR},
-    {"*embed*", LAYER_EMBEDDING},      {"*_emb", LAYER_EMBEDDING},
-    {"emb", LAYER_EMBEDDING},          {"tok", LAYER_EMBEDDING},
-    {"pos", LAYER_EMBEDDING},          {"wte", LAYER_EMBEDDING},
-    {"wpe", LAYER_EMBEDDING},          {"*loss*", LAYER_LOSS},
+    {"*relu*", LAYER_OTHER},      {"*gelu*", LAYER_OTHER},
+    {"*pool*", LAYER_OTHER},      {"*dropout*", LAYER_OTHER},
+    {"bn", LAYER_BATCHNORM},      {"bn[0-9_]*", LAYER_BATCHNORM},
+    {"*_bn", LAYER_BATCHNORM},    {"*batch*norm*", LAYER_BATCHNORM},
+    {"*norm*", LAYER_NORM},       {"ln", LAYER_NORM},
+    {"ln[0-9_f]*", LAYER_NORM},   {"*softmax*", LAYER_SOFTMAX},
+    {"embed_out", LAYER_LINEAR},  {"unembed*", LAYER_LINEAR},
+    {"*embed*", LAYER_EMBEDDING}, {"*_emb", LAYER_EMBEDDING},
+    {"emb", LAYER_EMBEDDING},     {"tok", LAYER_EMBEDDING},
+    {"pos", LAYER_EMBEDDING},     {"wte", LAYER_EMBEDDING},
+    {"wpe", LAYER_EMBEDDING},     {"*loss*", LAYER_LOSS},
     {"conv*", LAYER_CONV},
 };
 

@@ -26,8 +26,8 @@ typedef struct autocast_row {
 /* How linear layers quantise their inputs. */
 typedef struct recipe_row {
     const char *name;
-    const char *act, *weight;               /* rows of mpsim_block_find; GIVEN if delayed       */
-    const char *agrad_e4m3, *agrad_hybrid;  /* of gradients, hybrid in E5M2; NULL: no such form */
+    const char *act, *weight;              /* rows of mpsim_block_find; GIVEN if delayed       */
+    const char *agrad_e4m3, *agrad_hybrid; /* of gradients, hybrid in E5M2; NULL: no such form */
     uint8_t default_e4m3;
     uint8_t delayed;
     uint8_t hadamard; /* of train_placement: NVFP4 as TransformerEngine has it               */
@@ -36,7 +36,7 @@ typedef struct recipe_row {
 } recipe_row;
 
 typedef struct precision_row {
-    const char *word;       /* "fp16"; aliases of other tools follow in their own rows */
+    const char *word; /* "fp16"; aliases of other tools follow in their own rows */
     const char *compute, *params, *grads;
     const char *autocast, *scaler, *recipe, *opt_level;
     train_master master;

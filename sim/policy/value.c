@@ -89,8 +89,8 @@ int value_format(policy_reader *r, const char *key, const yaml_value *v, mpsim_f
         return -1;
     if (mpsim_format_parse(f, text))
         return policy_bad(r, v->line, "%s: '%.60s' is not a format", key, text);
-    if (f->mbits > 23 || mpsim_format_max(f) > 0x1.fffffep127 ||
-        mpsim_format_min_positive(f) < 0x1p-149 || !mpsim_format_is_signed(f))
+    if (f->mbits > 23 || mpsim_format_max(f) > 0x1.fffffep127 || mpsim_format_min_positive(f) < 0x1p-149 ||
+        !mpsim_format_is_signed(f))
         return policy_bad(r, v->line, "%s: %.40s is not a part of binary32", key, text);
     return 0;
 }

@@ -25,8 +25,7 @@ static unsigned line_of(const yaml_node_t *n)
     return (unsigned)n->start_mark.line + 1;
 }
 
-static void set_error(loader *l, int exit_code, unsigned line, const char *message,
-                      const char *word)
+static void set_error(loader *l, int exit_code, unsigned line, const char *message, const char *word)
 {
     char text[256];
     snprintf(text, sizeof text, message, word);
@@ -135,13 +134,16 @@ static int add_merged(loader *l, yaml_value *v, const yaml_node_t *map, int dept
             continue;
         const int list = from->type == YAML_SEQUENCE_NODE;
         for (size_t i = 0; i < (list ? count_of(from) : 1); i++) {
-            const yaml_node_t *one =
-                list ? yaml_document_get_node(l->document, from->data.sequence.items.start[i]) : from;
+            const yaml_node_t *one = list ? yaml_document_get_node(l->document, from->data.sequence.items.start[i])
+                                          : from;
             const int is_map = one->type == YAML_MAPPING_NODE;
             l->nodes += is_map ? (int)count_of(one) + 1 : 0; /* also where it brings no new key */
             if (!is_map || depth > MAX_DEPTH || l->nodes > MAX_NODES) {
-                set_error(l, EXIT_DATA, line_of(key), !is_map ? "<<: 'key: value' pairs are needed, or an alias of them%s"
-                          : depth > MAX_DEPTH ? "nested too deeply%s" : "too many keys and values%s", "");
+                set_error(l, EXIT_DATA, line_of(key),
+                          !is_map             ? "<<: 'key: value' pairs are needed, or an alias of them%s"
+                          : depth > MAX_DEPTH ? "nested too deeply%s"
+                                              : "too many keys and values%s",
+                          "");
                 return -1;
             }
             if (add_pairs(l, v, one, 1, depth) || add_merged(l, v, one, depth + 1))
@@ -268,8 +270,7 @@ static void syntax_error(loader *l, const yaml_parser_t *parser)
     if (parser->error == YAML_MEMORY_ERROR || !parser->problem) /* other errors say what is wrong */
         set_error(l, EXIT_IO, 0, "out of memory%s", "");
     else
-        set_error(l, EXIT_DATA, problem_line(parser, l->text, l->n), "not valid YAML: %.150s",
-                  parser->problem);
+        set_error(l, EXIT_DATA, problem_line(parser, l->text, l->n), "not valid YAML: %.150s", parser->problem);
 }
 
 /* 0 if nothing follows the first document, else -1. */

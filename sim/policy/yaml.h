@@ -15,7 +15,7 @@ typedef enum yaml_type { YAML_TEXT, YAML_LIST, YAML_MAP } yaml_type;
 typedef struct yaml_value yaml_value;
 
 typedef struct yaml_item {
-    char *key;    /* of a map; NULL in a list */
+    char *key;     /* of a map; NULL in a list */
     unsigned line; /* of the key, or of the item; from 1 */
     yaml_value *value;
 } yaml_item;

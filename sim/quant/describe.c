@@ -19,13 +19,12 @@ char *quant_describe(const quant_description *d)
     json_t *shape = json_array();
     for (size_t i = 0; i < d->rank; i++)
         json_array_append_new(shape, json_integer((json_int_t)d->shape[i]));
-    json_t *v = json_pack("{s:s, s:s, s:s, s:s, s:o, s:[I, I], s:s, s:s, s:s, s:s, s:i}", "layout", d->layout, "recipe",
-                          d->recipe, "element", d->element, "scale", d->scale, "shape", shape, "block",
-                          (json_int_t)d->block_rows, (json_int_t)d->block_cols, "axis", axes[d->columns != 0],
-                          "packing", quant_packing_name(f ? f->packing : QUANT_BYTES), "scales",
-                          orders[d->swizzled != 0], "tensor_scale",
-                          tensor_scales[f && d->tensor_scale ? f->tensor_scale : QUANT_NONE], "transform",
-                          (int)d->transform);
+    json_t *v =
+        json_pack("{s:s, s:s, s:s, s:s, s:o, s:[I, I], s:s, s:s, s:s, s:s, s:i}", "layout", d->layout, "recipe",
+                  d->recipe, "element", d->element, "scale", d->scale, "shape", shape, "block",
+                  (json_int_t)d->block_rows, (json_int_t)d->block_cols, "axis", axes[d->columns != 0], "packing",
+                  quant_packing_name(f ? f->packing : QUANT_BYTES), "scales", orders[d->swizzled != 0], "tensor_scale",
+                  tensor_scales[f && d->tensor_scale ? f->tensor_scale : QUANT_NONE], "transform", (int)d->transform);
     char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
     json_decref(v);
     return text;

@@ -21,8 +21,8 @@ typedef struct quant_description {
     uint32_t block_rows, block_cols; /* that a stored scale is of; QUANT_WHOLE: of 2^32 or more  */
     int columns;                     /* the axis                                                 */
     int swizzled;
-    int tensor_scale;                /* there is one                                             */
-    unsigned transform;              /* size of the groups of the Hadamard transform, or 0       */
+    int tensor_scale;   /* there is one                                             */
+    unsigned transform; /* size of the groups of the Hadamard transform, or 0       */
 } quant_description;
 
 /* quant_describe -- the JSON text, to be freed; NULL without memory. */

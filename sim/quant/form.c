@@ -13,20 +13,22 @@
 #define COMPRESSED "compressed-tensors 0.20, compressors/"
 #define MODELOPT "nvidia-modelopt 0.47, torch/export and torch/quantization/qtensor/"
 
-#define TRANSFORMERS "transformers 5.23, quantizers/quantizer_finegrained_fp8.py, integrations/finegrained_fp8.py (Fp8Dequantize)"
+#define TRANSFORMERS \
+    "transformers 5.23, quantizers/quantizer_finegrained_fp8.py, integrations/finegrained_fp8.py (Fp8Dequantize)"
 
-#define MPSIM(...) \
+#define MPSIM(...)                                                                                      \
     .layout = "plain", .type = "mpsim", .scale = "*", .block_rows = QUANT_ANY, .block_cols = QUANT_ANY, \
-    .swizzle = QUANT_TILES, .tensor_scale = QUANT_MAYBE, .multiple_rows = 1, .multiple_cols = 1, \
+    .swizzle = QUANT_TILES, .tensor_scale = QUANT_MAYBE, .multiple_rows = 1, .multiple_cols = 1,        \
     .rank = QUANT_RANK_MAX, .suffix = {"", ".scale", ".tensor_scale"}, .source = "mpsim's own", __VA_ARGS__
 #define TORCHAO_NAMES .prefix = 1, .suffix = {"qdata", "scale", "per_tensor_scale"}
-#define TE_ROWS .layout = "te", .rank = QUANT_RANK_MAX, \
-    .suffix = {".rowwise_data", ".rowwise_scale_inv", ".amax_rowwise"}
-#define TE_COLUMNS .layout = "te", .rank = QUANT_RANK_MAX, \
-    .suffix = {".columnwise_data", ".columnwise_scale_inv", ".amax_columnwise"}
+#define TE_ROWS \
+    .layout = "te", .rank = QUANT_RANK_MAX, .suffix = {".rowwise_data", ".rowwise_scale_inv", ".amax_rowwise"}
+#define TE_COLUMNS \
+    .layout = "te", .rank = QUANT_RANK_MAX, .suffix = {".columnwise_data", ".columnwise_scale_inv", ".amax_columnwise"}
 #define MX_BLOCK .scale = "e8m0", .block_rows = 1, .block_cols = 32
 #define NVFP4 .elements = "e2m1", .scale = "e4m3", .packing = QUANT_NIBBLES
 
+/* clang-format off */
 static const quant_form forms[] = {
     {MPSIM(.elements = "e4m3 e5m2", .dtypes = {"", "", "F32"})},
     {MPSIM(.elements = "e2m1", .packing = QUANT_NIBBLES, .dtypes = {"U8", "", "F32"})},
@@ -134,6 +136,7 @@ static const quant_form forms[] = {
      .code_shape = QUANT_SPLIT, .multiple_rows = 1, .rank = 3, .suffix = {".blocks", ".scales"},
      .dtypes = {"U8", "U8"}, .source = "gpt-oss, gpt_oss/torch/weights.py, under its own names"},
 };
+/* clang-format on */
 
 enum { FORMS = sizeof forms / sizeof forms[0] };
 
@@ -196,8 +199,8 @@ static void side_name(char *to, size_t size, uint32_t side)
 /* Whether two rows differ in how the same numbers lie. */
 static int same_numbers(const quant_form *a, const quant_form *b)
 {
-    return strcmp(a->elements, b->elements) == 0 && strcmp(a->scale, b->scale) == 0 &&
-           a->block_rows == b->block_rows && a->block_cols == b->block_cols;
+    return strcmp(a->elements, b->elements) == 0 && strcmp(a->scale, b->scale) == 0 && a->block_rows == b->block_rows &&
+           a->block_cols == b->block_cols;
 }
 
 /* "deepseek holds e4m3 with binary32 scales in blocks of 128x128" */
@@ -271,7 +274,8 @@ int quant_part_name(const quant_form *f, quant_part p, const char *name, char *t
 int quant_part_of(const quant_form *f, quant_part p, const char *stored, char *name, size_t size)
 {
     const char *suffix = suffix_of(f, p), *last = f->prefix ? last_component(stored) : NULL;
-    if (!suffix || (f->prefix && (!last || *last != '_')) || (f->sibling && p == QUANT_CODES && !before(stored, "weight")))
+    if (!suffix || (f->prefix && (!last || *last != '_')) ||
+        (f->sibling && p == QUANT_CODES && !before(stored, "weight")))
         return 0;
     if (f->sibling && p != QUANT_CODES) {
         const int length = snprintf(name, size, "%.*sweight", (int)before(stored, suffix), stored);

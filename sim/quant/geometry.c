@@ -11,7 +11,8 @@
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
-static int refuse(char *why, size_t size, const char *format, ...)
+static int
+refuse(char *why, size_t size, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
@@ -87,8 +88,10 @@ static int set_blocks(quant_geometry *g, uint32_t block_rows, uint32_t block_col
     const uint64_t down = f->multiple_rows ? f->multiple_rows : g->block_rows;
     const uint64_t across = f->multiple_cols ? f->multiple_cols : g->block_cols;
     if (g->rows % down || g->cols % across)
-        return refuse(why, size, "its %" PRIu64 " %s are not a multiple of %" PRIu64 ", as blocks of %" PRIu64 "x%" PRIu64
-                      " of %s need", g->rows % down ? g->rows : g->cols, g->rows % down ? "rows" : "columns",
+        return refuse(why, size,
+                      "its %" PRIu64 " %s are not a multiple of %" PRIu64 ", as blocks of %" PRIu64 "x%" PRIu64
+                      " of %s need",
+                      g->rows % down ? g->rows : g->cols, g->rows % down ? "rows" : "columns",
                       g->rows % down ? down : across, g->block_rows, g->block_cols, f->layout);
     g->grid_rows = quant_up(g->rows, g->block_rows);
     g->grid_cols = quant_up(g->cols, g->block_cols);
@@ -195,8 +198,8 @@ int quant_geometry_of(quant_geometry *g, const quant_form *f, size_t rank, const
 /* Codes in so many bytes; -1 if that is no number of them. */
 static int unpacked(const quant_form *f, uint64_t bytes, uint64_t *codes)
 {
-    static const uint8_t each[][2] = {[QUANT_BYTES] = {1, 1}, [QUANT_NIBBLES] = {2, 1}, [QUANT_SIXES] = {4, 3},
-                                       [QUANT_SIXES_TORCHAO] = {4, 3}};
+    static const uint8_t each[][2] = {
+        [QUANT_BYTES] = {1, 1}, [QUANT_NIBBLES] = {2, 1}, [QUANT_SIXES] = {4, 3}, [QUANT_SIXES_TORCHAO] = {4, 3}};
     const uint8_t *e = each[f->packing];
     if (bytes % e[1] || bytes > LIMIT)
         return -1;

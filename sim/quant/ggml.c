@@ -89,7 +89,8 @@ static void read_nvfp4(const ggml_form *f, float *x, const unsigned char *b)
     (void)f;
     for (unsigned i = 0; i < 64; i++) {
         const unsigned char s = b[i / 16];
-        const float man = (float)(s & 7), raw = s >> 3 & 15 ? (1 + man / 8) * ldexpf(1, (s >> 3 & 15) - 7) : ldexpf(man, -9);
+        const float man = (float)(s & 7),
+                    raw = s >> 3 & 15 ? (1 + man / 8) * ldexpf(1, (s >> 3 & 15) - 7) : ldexpf(man, -9);
         const float d = s == 0x7f ? 0 : raw * 0.5f;
         const unsigned char q = b[4 + i / 16 * 8 + i % 8];
         x[i] = d * (float)of_e2m1[bits(q, i % 16 / 8 * 4, 4)];

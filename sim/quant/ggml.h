@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 typedef struct ggml_form {
-    const char *type;     /* "Q4_K"                                                   */
-    const char *element;  /* what a code is: "int4", "e2m1", "a table of 16"           */
-    const char *scale;    /* and the scales: "fp16", "fp16 over int6"                  */
+    const char *type;      /* "Q4_K"                                                   */
+    const char *element;   /* what a code is: "int4", "e2m1", "a table of 16"           */
+    const char *scale;     /* and the scales: "fp16", "fp16 over int6"                  */
     uint16_t block, bytes; /* of a block: elements, bytes                              */
-    uint16_t group;       /* elements that share a scale                              */
-    uint16_t at;          /* of the numbers of 16 bits in it, which follow each other */
-    uint8_t numbers;      /* how many: d, and a minimum or else                       */
+    uint16_t group;        /* elements that share a scale                              */
+    uint16_t at;           /* of the numbers of 16 bits in it, which follow each other */
+    uint8_t numbers;       /* how many: d, and a minimum or else                       */
     void (*read)(const struct ggml_form *f, float *x, const unsigned char *b);
 } ggml_form;
 

@@ -21,9 +21,9 @@ static inline uint64_t quant_up(uint64_t n, uint64_t side)
 
 /* A row of codes, which begins at a byte. Bits that are left over are 0. */
 typedef enum quant_packing {
-    QUANT_BYTES,   /* a code in each byte                                                          */
-    QUANT_NIBBLES, /* two in a byte, the first in bits 0 to 3                                      */
-    QUANT_SIXES,   /* four in three bytes, little-endian: the first in bits 0 to 5 of the first    */
+    QUANT_BYTES,        /* a code in each byte                                                          */
+    QUANT_NIBBLES,      /* two in a byte, the first in bits 0 to 3                                      */
+    QUANT_SIXES,        /* four in three bytes, little-endian: the first in bits 0 to 5 of the first    */
     QUANT_SIXES_TORCHAO /* four in three bytes as torchao 0.13 has them: from the highest bit down the upper four
                            bits of codes 0, 1, 3, 2, then the lower two of 0, 1, 3, 2                */
 } quant_packing;
@@ -45,8 +45,8 @@ uint64_t quant_swizzled_index(uint64_t o, uint64_t i, uint64_t inner);
 /* ---- forms (form.c) ---- */
 
 enum {
-    QUANT_WHOLE = 0,          /* of a block's side, as in mpsim/block.h: the whole dimension */
-    QUANT_ANY = UINT32_MAX,   /* any                                                         */
+    QUANT_WHOLE = 0,        /* of a block's side, as in mpsim/block.h: the whole dimension */
+    QUANT_ANY = UINT32_MAX, /* any                                                         */
     QUANT_RANK_MAX = 64
 };
 
@@ -61,11 +61,11 @@ typedef enum quant_tensor_scale {
 
 /* Shape of the part that holds the scales. */
 typedef enum quant_arrangement {
-    QUANT_GRID,     /* the grid; where block_rows is 1: the tensor's shape, the last dimension in blocks */
-    QUANT_PADDED,   /* the grid in a matrix whose sides are multiples of pad_rows and pad_cols         */
+    QUANT_GRID,              /* the grid; where block_rows is 1: the tensor's shape, the last dimension in blocks */
+    QUANT_PADDED,            /* the grid in a matrix whose sides are multiples of pad_rows and pad_cols         */
     QUANT_PADDED_TRANSPOSED, /* likewise, the grid transposed                                              */
-    QUANT_SCALAR,   /* one scale, of no dimension                                                       */
-    QUANT_ONE       /* one scale, of shape [1]                                                          */
+    QUANT_SCALAR,            /* one scale, of no dimension                                                       */
+    QUANT_ONE                /* one scale, of shape [1]                                                          */
 } quant_arrangement;
 
 /* Shape of the part that holds the codes. */
@@ -84,10 +84,10 @@ typedef enum quant_swizzle {
 
 /* A row of the table: one kind of quantised tensor of one layout. */
 typedef struct quant_form {
-    const char *layout;   /* the word for it: "torchao"                                        */
-    const char *type;     /* what its owner calls it: "MXTensor"                               */
-    const char *elements; /* formats of the elements: "e4m3 e5m2"                              */
-    const char *scale;    /* format of the block scales: "e8m0", "e4m3", "binary32"; "*": any  */
+    const char *layout;              /* the word for it: "torchao"                                        */
+    const char *type;                /* what its owner calls it: "MXTensor"                               */
+    const char *elements;            /* formats of the elements: "e4m3 e5m2"                              */
+    const char *scale;               /* format of the block scales: "e8m0", "e4m3", "binary32"; "*": any  */
     uint32_t block_rows, block_cols; /* elements of the matrix that a stored scale is of       */
     quant_packing packing;
     quant_code_shape code_shape;
@@ -95,14 +95,14 @@ typedef struct quant_form {
     uint32_t pad_rows, pad_cols; /* PADDED, PADDED_TRANSPOSED: of the matrix as it is stored              */
     quant_swizzle swizzle;
     quant_tensor_scale tensor_scale;
-    uint8_t tensor_rank; /* of the tensor scale: 0 or 1 ([1])                                  */
+    uint8_t tensor_rank;                  /* of the tensor scale: 0 or 1 ([1])                                  */
     uint8_t multiple_rows, multiple_cols; /* the sides of a tensor are multiples; 0: of the block's */
-    uint8_t rank;        /* dimensions a tensor may have at most                               */
-    uint8_t prefix;      /* names: '_' before the last component, which the suffix follows     */
-    uint8_t sibling;     /* names: the suffix of scales stands for the last component, which is "weight"   */
-    uint8_t view;        /* only of views in pickles: nobody writes it                         */
-    const char *suffix[3];  /* by quant_part: "" is the tensor's own name; the last only with a tensor_scale */
-    const char *dtypes[3];  /* of safetensors; the first is written; "": the format's own      */
+    uint8_t rank;                         /* dimensions a tensor may have at most                               */
+    uint8_t prefix;                       /* names: '_' before the last component, which the suffix follows     */
+    uint8_t sibling;       /* names: the suffix of scales stands for the last component, which is "weight"   */
+    uint8_t view;          /* only of views in pickles: nobody writes it                         */
+    const char *suffix[3]; /* by quant_part: "" is the tensor's own name; the last only with a tensor_scale */
+    const char *dtypes[3]; /* of safetensors; the first is written; "": the format's own      */
     const char *source;
 } quant_form;
 
@@ -140,13 +140,13 @@ typedef struct quant_shape {
 typedef struct quant_geometry {
     const quant_form *form;
     int swizzled;
-    quant_shape tensor;               /* what is stored, unpacked                                  */
-    uint64_t rows, cols;              /* the same as a matrix                                      */
-    uint64_t block_rows, block_cols;  /* elements of a block that has a stored scale; never 0      */
-    uint64_t grid_rows, grid_cols;    /* blocks                                                    */
+    quant_shape tensor;              /* what is stored, unpacked                                  */
+    uint64_t rows, cols;             /* the same as a matrix                                      */
+    uint64_t block_rows, block_cols; /* elements of a block that has a stored scale; never 0      */
+    uint64_t grid_rows, grid_cols;   /* blocks                                                    */
     quant_shape parts[QUANT_PARTS];
     uint64_t lines, line_codes, line_bytes; /* codes as stored: rows of the matrix, or columns (TRANSPOSED) */
-    uint64_t line_scales;             /* PADDED, PADDED_TRANSPOSED, GRID: scales of a stored row              */
+    uint64_t line_scales;                   /* PADDED, PADDED_TRANSPOSED, GRID: scales of a stored row              */
 } quant_geometry;
 
 /* quant_geometry_of -- of a tensor of this shape, two dimensions or more; blocks as of quant_form_find. In the swizzled

@@ -114,20 +114,18 @@ typedef struct outcome {
 } outcome;
 
 /* Statistics of n numbers as they are, and as f has them times factor; f NULL: the former. */
-static mpsim_status summarise(mpsim_summary *s, const mpsim_format *f, double factor, const record_values *x,
-                     size_t n, outcome *o)
+static mpsim_status summarise(mpsim_summary *s, const mpsim_format *f, double factor, const record_values *x, size_t n,
+                              outcome *o)
 {
     mpsim_cast cast = {.format = f};
     mpsim_rounding_init(&cast.rounding, MPSIM_ROUND_NEAREST_EVEN);
     cast.rounding.scale = factor;
     mpsim_stats_init(&o->stats);
     mpsim_cast_stats_init(&o->casts);
-    mpsim_status status =
-        mpsim_summary_begin(s, f ? &cast : NULL, f ? 1 : 0,
-                            MPSIM_SUMMARY_SUMS | (f ? (unsigned)MPSIM_SUMMARY_ERRORS : 0));
+    mpsim_status status = mpsim_summary_begin(s, f ? &cast : NULL, f ? 1 : 0,
+                                              MPSIM_SUMMARY_SUMS | (f ? (unsigned)MPSIM_SUMMARY_ERRORS : 0));
     if (status == MPSIM_OK)
-        status = x->narrow ? mpsim_summary_add_f32(s, NULL, x->narrow, n)
-                           : mpsim_summary_add_f64(s, NULL, x->wide, n);
+        status = x->narrow ? mpsim_summary_add_f32(s, NULL, x->narrow, n) : mpsim_summary_add_f64(s, NULL, x->wide, n);
     return status == MPSIM_OK ? mpsim_summary_read(s, &o->stats, NULL, &o->casts) : status;
 }
 
@@ -141,8 +139,8 @@ static void take_counts(replay_cast *c, const mpsim_cast_stats *casts, const mps
 
 /* How many of the elements that saturate would do so, too, at the scale of this step's amax: none
  * but with a negative margin. */
-static uint64_t saturated_at_own(const mpsim_delayed_config *c, const mpsim_block_recipe *b,
-                                 const float *y, size_t n, size_t cols, float amax, uint64_t all)
+static uint64_t saturated_at_own(const mpsim_delayed_config *c, const mpsim_block_recipe *b, const float *y, size_t n,
+                                 size_t cols, float amax, uint64_t all)
 {
     const float own = ldexpf(c->fp8_max, -c->margin) / amax;
     mpsim_counts counts = {0, 0, 0, 0, 0};
@@ -154,8 +152,8 @@ static uint64_t saturated_at_own(const mpsim_delayed_config *c, const mpsim_bloc
 }
 
 /* The FP8 state that a cast works with; the scale that it takes. 0 or an exit code. */
-static int begin_delayed(const replay *r, cast_state *s, const mpsim_block_recipe *b,
-                         const float *y, size_t n, float *given)
+static int begin_delayed(const replay *r, cast_state *s, const mpsim_block_recipe *b, const float *y, size_t n,
+                         float *given)
 {
     if (start_delayed(r, s, mpsim_format_find(b->element)))
         return -1;
@@ -177,9 +175,8 @@ static void end_delayed(const replay *r, cast_state *s, replay_cast *c, const mp
 }
 
 /* The numbers as the quantiser gets them, x * factor in the compute format, are y. */
-static void cast_blocks(const replay *r, replay_cast *c, cast_state *s,
-                        const mpsim_block_recipe *recipe, const replay_casting *how, float *y,
-                        replay_problem *problem)
+static void cast_blocks(const replay *r, replay_cast *c, cast_state *s, const mpsim_block_recipe *recipe,
+                        const replay_casting *how, float *y, replay_problem *problem)
 {
     const mpsim_format *compute = &how->place->format[how->role];
     const int delayed = r->plan->recipe->delayed;
@@ -199,8 +196,8 @@ static void cast_blocks(const replay *r, replay_cast *c, cast_state *s,
     if (delayed)
         b.rule = MPSIM_SCALE_GIVEN;
     const size_t rows = how->cols ? how->n / how->cols : 0;
-    if (mpsim_block_quantize(&b, y, how->columns ? how->cols : rows, how->columns ? rows : how->cols, -1.0f,
-                             given, &rng, &out, NULL)) {
+    if (mpsim_block_quantize(&b, y, how->columns ? how->cols : rows, how->columns ? rows : how->cols, -1.0f, given,
+                             &rng, &out, NULL)) {
         replay_fails(problem, EXIT_DATA, "replay: recipe %s does not fit %s", recipe->name, c->name);
         return;
     }
@@ -229,8 +226,8 @@ static float *transposed(const replay_casting *how, const mpsim_format *f, const
     return t;
 }
 
-void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
-                        const record_values *x, replay_problem *problem)
+void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how, const record_values *x,
+                        replay_problem *problem)
 {
     static const int backward[TRAIN_ROLES] = {[TRAIN_AGRAD] = 1, [TRAIN_DGRAD] = 1, [TRAIN_WGRAD] = 1};
     const mpsim_format *f = &how->place->format[how->role];

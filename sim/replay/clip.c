@@ -18,7 +18,8 @@ void replay_choose_clip(replay *r)
     const step_record *m = &r->record;
     replay_step *s = &r->out;
     if (!p->clip_given && isnan(m->grad_clip) && isnan(m->grad_clip_value))
-        replay_say(r, NOTE_CLIP, "whether gradients were clipped (mpsim.grad_clip): that they were not is "
+        replay_say(r, NOTE_CLIP,
+                   "whether gradients were clipped (mpsim.grad_clip): that they were not is "
                    "assumed, else all weights and moments may differ");
     s->clip = p->clip;
     s->max_norm = p->max_norm;
@@ -142,8 +143,7 @@ static void clip_values(parameter *const *list, size_t n, float limit)
 
 /* *norm: NaN is the exact one. Gradients are unscaled where that is done before; *done: by what they were
  * divided already. 0 or an exit code. */
-static int find_norm(replay *r, const train_rules *rules, gradients *g, double scale, double *done,
-                     double *norm)
+static int find_norm(replay *r, const train_rules *rules, gradients *g, double scale, double *done, double *norm)
 {
     const plan *pl = r->plan;
     int differ, code;
@@ -166,8 +166,10 @@ static int find_norm(replay *r, const train_rules *rules, gradients *g, double s
         code = replay_cpu_norm(r, g->list, g->n, norm);
     }
     if (!code && isnan(*norm))
-        replay_say(r, NOTE_NORM, "the norm before clipping (mpsim.grad_norm) at step %lld: the exact "
-                   "%s", (long long)r->step,
+        replay_say(r, NOTE_NORM,
+                   "the norm before clipping (mpsim.grad_norm) at step %lld: the exact "
+                   "%s",
+                   (long long)r->step,
                    r->record.grad_norm_type == 2
                        ? "one is taken, but frameworks sum in an order of their own, so that the last "
                          "bits of all weights and moments may differ"
@@ -180,8 +182,10 @@ static int check_norm(const replay *r, const train_rules *rules)
 {
     if (rules->clip == MPSIM_CLIP_NONE || !r->plan->recorded_norm || !isnan(r->record.grad_norm))
         return 0;
-    return fail(EXIT_DATA, "replay: step %lld records no norm (mpsim.grad_norm), and the "
-                           "policy says clip: norm: trace", (long long)r->step);
+    return fail(EXIT_DATA,
+                "replay: step %lld records no norm (mpsim.grad_norm), and the "
+                "policy says clip: norm: trace",
+                (long long)r->step);
 }
 
 /* Of groups that unscale themselves and others, one that does not: then all are unscaled before. */
@@ -204,8 +208,7 @@ static int moves(const replay *r, const parameter *p)
 int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
 {
     const plan *pl = r->plan;
-    const train_rules rules = {(mpsim_unscale_rule)pl->scaler.unscale, r->out.clip,
-                               r->out.max_norm, variant_of(r)};
+    const train_rules rules = {(mpsim_unscale_rule)pl->scaler.unscale, r->out.clip, r->out.max_norm, variant_of(r)};
     const size_t room = r->n_parameters ? r->n_parameters : 1;
     gradients all = {malloc(room * sizeof *all.list), 0};
     train_gradients g = {&all, 0, malloc(room * sizeof *g.norms), format_of, unscale, norms_of, scale_by};

@@ -74,8 +74,7 @@ static int check_once(const run *r, char **operands, int n)
                          (stat(operands[i], &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
         const int twice = r->policies.from_stdin && strcmp(operands[i], "-") == 0;
         if (pipe && (r->policies.count > 1 || twice))
-            return fail(EXIT_USAGE, "replay: '%s' can be read once only: give one policy, in a file",
-                        operands[i]);
+            return fail(EXIT_USAGE, "replay: '%s' can be read once only: give one policy, in a file", operands[i]);
     }
     return 0;
 }
@@ -88,8 +87,8 @@ static int check_ranks_once(const input *in, const input_step *steps)
             steps[i].rank == steps[i - 1].rank) {
             trace_error error;
             trace_error_set(&error, EXIT_DATA, in->tree.paths[i], UINT64_MAX,
-                            "step %" PRId64 " of rank %" PRId64 " a second time: two runs at once?",
-                            steps[i].step, steps[i].rank);
+                            "step %" PRId64 " of rank %" PRId64 " a second time: two runs at once?", steps[i].step,
+                            steps[i].rank);
             return fail(error.exit, "%s", error.text);
         }
     return 0;
@@ -110,9 +109,8 @@ static json_t *config_json(const replay_options *o, const input *in)
     json_t *inputs = json_array();
     for (size_t i = 0; i < in->tree.count; i++)
         json_array_append_new(inputs, json_of_path(in->tree.paths[i]));
-    return json_pack("{s:s,s:s,s:o,s:b,s:o}", "version", mpsim_version(), "weights",
-                     weights[o->weights], "seed", json_of_count(o->seed), "references",
-                     o->references, "inputs", inputs);
+    return json_pack("{s:s,s:s,s:o,s:b,s:o}", "version", mpsim_version(), "weights", weights[o->weights], "seed",
+                     json_of_count(o->seed), "references", o->references, "inputs", inputs);
 }
 
 /* A replay has no products, and of attention no scales. */
@@ -133,8 +131,7 @@ static int replay_policies(run *r, input *in, const replay_options *o)
         const policy *p = &r->policies.items[r->now];
         note_attention(p);
         replay_report_policy(&r->report, p);
-        code = replay_run(p, in, o, done, r, r->totals[r->now].unmatched,
-                          sizeof r->totals[r->now].unmatched);
+        code = replay_run(p, in, o, done, r, r->totals[r->now].unmatched, sizeof r->totals[r->now].unmatched);
         if (!code && r->totals[r->now].steps == 0)
             code = fail(EXIT_DATA, "replay: no step with activations or gradients among the "
                                    "selected tensors");
@@ -196,8 +193,7 @@ static int report_to(run *r, input *in, const replay_options *o, const char *pat
         return code;
     r->report.file = out.file;
     r->report.several = several;
-    r->report.compare =
-        several && !r->report.amp && r->report.style != REPORT_JSON && !r->report.tensors;
+    r->report.compare = several && !r->report.amp && r->report.style != REPORT_JSON && !r->report.tensors;
     code = replay_policies(r, in, o);
     if (!code)
         return output_close(&out);
@@ -206,8 +202,8 @@ static int report_to(run *r, input *in, const replay_options *o, const char *pat
 }
 
 /* Policies and operands read, replayed, reported. */
-static int replay_operands(run *r, const option_list *policies, const input_options *io,
-                           const replay_options *o, char **operands, int n, const char *path)
+static int replay_operands(run *r, const option_list *policies, const input_options *io, const replay_options *o,
+                           char **operands, int n, const char *path)
 {
     input in = {0};
     parallel_init(0);
@@ -238,8 +234,7 @@ int cmd_replay(const command *self, int argc, char **argv)
         {0, "weights", OPTION_STRING, &weights, "auto|recorded|carry",
          "whose weights a step starts from: its own over consecutive steps (auto), always the "
          "recorded ones, or always its own"},
-        {0, "no-reference", OPTION_FLAG, &no_reference, NULL,
-         "leave out the reference runs in fp32 and binary64"},
+        {0, "no-reference", OPTION_FLAG, &no_reference, NULL, "leave out the reference runs in fp32 and binary64"},
         {0, "seed", OPTION_COUNT, &o.seed, "N", "seed of stochastic rounding (default 0)"},
         {0, "Input", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(io),

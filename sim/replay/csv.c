@@ -39,9 +39,9 @@ void replay_csv_step(replay_report *r, const policy *p, const replay_step *s)
     fprintf(r->file, ",%" PRIu64 ",", s->tracker);
     csv_double(r->file, s->norm);
     fprintf(r->file, ",%d,%d", s->clipped, s->from_record);
-    fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
-            g[GROUP_ACT].underflow, g[GROUP_ACT].overflow, g[GROUP_AGRAD].underflow,
-            g[GROUP_AGRAD].overflow, g[GROUP_WGRAD].underflow, g[GROUP_WGRAD].overflow);
+    fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, g[GROUP_ACT].underflow,
+            g[GROUP_ACT].overflow, g[GROUP_AGRAD].underflow, g[GROUP_AGRAD].overflow, g[GROUP_WGRAD].underflow,
+            g[GROUP_WGRAD].overflow);
     fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", stale, updates, lost);
     csv_double(r->file, s->distance_fp32);
     fputc(',', r->file);
@@ -62,9 +62,8 @@ void replay_csv_tensors(replay_report *r, const policy *p, const replay_step *s)
         csv_double(r->file, c->scale);
         fputc(',', r->file);
         csv_double(r->file, c->next);
-        fprintf(r->file,
-                ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
-                c->count, c->nonzero, c->underflow, c->subnormal, c->overflow, c->stale);
+        fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", c->count,
+                c->nonzero, c->underflow, c->subnormal, c->overflow, c->stale);
         csv_double(r->file, c->amax);
         fputc(',', r->file);
         csv_double(r->file, c->sqnr_db);
@@ -76,7 +75,8 @@ void replay_csv_compare(replay_report *r, const policy *p, const replay_total *t
 {
     fputs("policy,steps,skipped,final_scale,act_nonzero,act_underflow,agrad_nonzero,"
           "agrad_underflow,wgrad_nonzero,wgrad_underflow,stale,updates,lost,distance_fp32,"
-          "distance_binary64,weights,master,gradients,state,activations\n", r->file);
+          "distance_binary64,weights,master,gradients,state,activations\n",
+          r->file);
     for (size_t i = 0; i < n; i++) {
         csv_text(r->file, p[i].name);
         fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",", t[i].steps, t[i].skipped);
@@ -86,15 +86,13 @@ void replay_csv_compare(replay_report *r, const policy *p, const replay_total *t
         for (int g = 0; g < REPLAY_GROUPS; g++) {
             stale += t[i].groups[g].stale;
             if (g != GROUP_WEIGHT)
-                fprintf(r->file, "%" PRIu64 ",%" PRIu64 ",", t[i].groups[g].nonzero,
-                        t[i].groups[g].underflow);
+                fprintf(r->file, "%" PRIu64 ",%" PRIu64 ",", t[i].groups[g].nonzero, t[i].groups[g].underflow);
         }
         fprintf(r->file, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", stale, t[i].updates, t[i].lost);
         csv_double(r->file, t[i].distance_fp32);
         fputc(',', r->file);
         csv_double(r->file, t[i].distance_f64);
-        fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
-                t[i].bytes.weights, t[i].bytes.master, t[i].bytes.gradients, t[i].bytes.state,
-                t[i].bytes.activations);
+        fprintf(r->file, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", t[i].bytes.weights,
+                t[i].bytes.master, t[i].bytes.gradients, t[i].bytes.state, t[i].bytes.activations);
     }
 }

@@ -65,7 +65,8 @@ static int check_type(const trace *t, const json_t *group, size_t which, const c
     static const char *const what[] = {"a number", "true or false", "a text"};
     const json_t *v = json_object_get(group, key);
     const int is[] = {json_is_number(v), json_is_boolean(v), json_is_string(v)};
-    return v && !is[type] ? replay_bad_file(t, "mpsim.groups: group %zu: \"%s\" is not %s", which + 1, key, what[type]) : 0;
+    return v && !is[type] ? replay_bad_file(t, "mpsim.groups: group %zu: \"%s\" is not %s", which + 1, key, what[type])
+                          : 0;
 }
 
 /* What is said of a group is of the type that it has; a key may be missing. */
@@ -121,8 +122,7 @@ static int read_members(record_groups *g, const trace *t, size_t which)
         if (nameindex_find(&g->names, name) >= 0)
             return replay_bad_file(t, "mpsim.groups: %.200s a second time", name);
         if (read_steps(group, i, n, m))
-            return replay_bad_file(t, "mpsim.groups: group %zu: \"steps\" is not a number of steps",
-                                   which + 1);
+            return replay_bad_file(t, "mpsim.groups: group %zu: \"steps\" is not a number of steps", which + 1);
         if (nameindex_add(&g->names, name, g->n_members))
             return replay_no_memory();
         g->n_members++;
@@ -136,7 +136,8 @@ static int read_tied(record_groups *g, const trace *t)
     json_t *name;
     if (!json_is_object(g->tied))
         return replay_bad_file(t, "mpsim.tied is not a JSON object of names");
-    json_object_foreach(g->tied, alias, name) {
+    json_object_foreach(g->tied, alias, name)
+    {
         const char *to = json_string_value(name);
         if (!to)
             return replay_bad_file(t, "mpsim.tied is not a JSON object of names");
@@ -236,8 +237,10 @@ static void say_ungrouped(replay *r)
             snprintf(list + at, sizeof list - at, "%s%.50s", n > 1 ? ", " : "", p->name);
     }
     if (n)
-        replay_say(r, NOTE_UNGROUPED, "a parameter group of %s%s: not updated here, so that weights and "
-                   "moments may differ if another optimizer has them", list, n > 3 ? ", ..." : "");
+        replay_say(r, NOTE_UNGROUPED,
+                   "a parameter group of %s%s: not updated here, so that weights and "
+                   "moments may differ if another optimizer has them",
+                   list, n > 3 ? ", ..." : "");
 }
 
 void replay_find_groups(replay *r)

@@ -9,9 +9,8 @@
 static json_t *json_counts(const replay_counts *c)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "count", json_of_count(c->count), "nonzero",
-                     json_of_count(c->nonzero), "nonfinite", json_of_count(c->nonfinite),
-                     "underflow", json_of_count(c->underflow),
-                     "subnormal", json_of_count(c->subnormal), "overflow",
+                     json_of_count(c->nonzero), "nonfinite", json_of_count(c->nonfinite), "underflow",
+                     json_of_count(c->underflow), "subnormal", json_of_count(c->subnormal), "overflow",
                      json_of_count(c->overflow), "stale", json_of_count(c->stale));
 }
 
@@ -29,15 +28,13 @@ static json_t *json_history(const replay_cast *c)
 
 static json_t *json_cast(const replay_cast *c)
 {
-    json_t *v = json_pack("{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name",
-                     c->name, "kind", c->kind, "layer", layer_kind_name(c->layer), "format",
-                     c->format, "scale", json_of_double(c->scale), "next_scale",
-                     json_of_double(c->next), "count", json_of_count(c->count), "nonzero",
-                     json_of_count(c->nonzero), "nonfinite", json_of_count(c->nonfinite),
-                     "underflow", json_of_count(c->underflow), "subnormal",
-                     json_of_count(c->subnormal), "overflow", json_of_count(c->overflow), "stale",
-                     json_of_count(c->stale), "amax", json_of_double(c->amax), "sqnr_db",
-                     json_of_double(c->sqnr_db));
+    json_t *v = json_pack(
+        "{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", c->name, "kind", c->kind, "layer",
+        layer_kind_name(c->layer), "format", c->format, "scale", json_of_double(c->scale), "next_scale",
+        json_of_double(c->next), "count", json_of_count(c->count), "nonzero", json_of_count(c->nonzero), "nonfinite",
+        json_of_count(c->nonfinite), "underflow", json_of_count(c->underflow), "subnormal", json_of_count(c->subnormal),
+        "overflow", json_of_count(c->overflow), "stale", json_of_count(c->stale), "amax", json_of_double(c->amax),
+        "sqnr_db", json_of_double(c->sqnr_db));
     if (c->history)
         json_object_set_new(v, "amax_history", json_history(c));
     return v;
@@ -55,8 +52,7 @@ static json_t *json_moments(const replay_moments *m)
     const struct {
         const char *key;
         const replay_error *e;
-    } parts[] = {{"m", &m->m}, {"v", &m->v}, {"weights", &m->kept}, {"step", &m->step},
-                 {"muon", &m->muon}};
+    } parts[] = {{"m", &m->m}, {"v", &m->v}, {"weights", &m->kept}, {"step", &m->step}, {"muon", &m->muon}};
     json_t *v = json_object();
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].e->count)
@@ -64,24 +60,22 @@ static json_t *json_moments(const replay_moments *m)
     if (m->step.count)
         json_object_set_new(v, "step_where_v_is_kept", json_error(&m->bounded));
     if (m->step.count)
-        json_object_update_new(v, json_pack("{s:o,s:o,s:o}", "largest_step",
-                                            json_of_double(replay_moments_largest(m, m->largest)), "largest_step_stored",
-                                            json_of_double(replay_moments_largest(m, m->largest_stored)),
-                                            "v_became_zero_m_not", json_of_count(m->unbounded)));
+        json_object_update_new(
+            v, json_pack("{s:o,s:o,s:o}", "largest_step", json_of_double(replay_moments_largest(m, m->largest)),
+                         "largest_step_stored", json_of_double(replay_moments_largest(m, m->largest_stored)),
+                         "v_became_zero_m_not", json_of_count(m->unbounded)));
     return v;
 }
 
 static json_t *json_weight(const replay_weight *w)
 {
-    json_t *v = json_pack("{s:s,s:s?,s:s?,s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", w->name,
-                     "storage", w->storage, "gradient", w->grads, "master", w->master, "count",
-                     json_of_count(w->count), "updates", json_of_count(w->updates), "lost",
-                     json_of_count(w->lost), "lost_in_model", json_of_count(w->lost_model),
-                     "distance_fp32", json_of_double(w->distance_fp32), "distance_binary64",
-                     json_of_double(w->distance_f64), "kept_from_fp32",
-                     json_of_double(w->kept_fp32), "compared", json_of_count(w->compared),
-                     "differ", json_of_count(w->differ), "max_difference",
-                     json_of_double(w->max_difference));
+    json_t *v = json_pack("{s:s,s:s?,s:s?,s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", w->name, "storage",
+                          w->storage, "gradient", w->grads, "master", w->master, "count", json_of_count(w->count),
+                          "updates", json_of_count(w->updates), "lost", json_of_count(w->lost), "lost_in_model",
+                          json_of_count(w->lost_model), "distance_fp32", json_of_double(w->distance_fp32),
+                          "distance_binary64", json_of_double(w->distance_f64), "kept_from_fp32",
+                          json_of_double(w->kept_fp32), "compared", json_of_count(w->compared), "differ",
+                          json_of_count(w->differ), "max_difference", json_of_double(w->max_difference));
     if (w->moments.arrays)
         json_object_set_new(v, "moments", json_moments(&w->moments));
     return v;
@@ -92,24 +86,23 @@ static json_t *json_doing(const replay_step *s)
 {
     json_t *list = json_array();
     for (size_t k = 0; k < s->n_optimizers; k++)
-        json_array_append_new(list, json_pack("{s:b,s:o,s:b}", "skipped", s->optimizers[k].skipped, "norm",
-                                              json_of_double(s->optimizers[k].norm), "clipped", s->optimizers[k].clipped));
+        json_array_append_new(list,
+                              json_pack("{s:b,s:o,s:b}", "skipped", s->optimizers[k].skipped, "norm",
+                                        json_of_double(s->optimizers[k].norm), "clipped", s->optimizers[k].clipped));
     return list;
 }
 
 json_t *replay_json_step(const replay_step *s)
 {
-    json_t *v = json_pack(
-        "{s:I,s:b,s:b,s:o,s:o,s:o,s:o,s:o,s:s?,s:o,s:b,s:b,s:o,s:o,s:o,s:o,s:o,s:o}", "step",
-        (json_int_t)s->step, "trains", s->trains, "unknown", s->unknown, "scale",
-        json_of_double(s->scale), "unscale",
-        json_of_double(s->unscale), "next_scale", json_of_double(s->next_scale), "events",
-        step_events_json(s->events), "growth_tracker", json_of_count(s->tracker), "cause", s->cause,
-        "norm", json_of_double(s->norm), "clipped", s->clipped, "from_record", s->from_record,
-        "recorded_scale", json_of_double(s->recorded_scale), "distance_fp32",
-        json_of_double(s->distance_fp32), "distance_binary64", json_of_double(s->distance_f64),
-        "kept_from_fp32", json_of_double(s->kept_fp32),
-        "fp32_from_binary64", json_of_double(s->fp32_f64), "bytes", step_bytes_json(&s->bytes));
+    json_t *v =
+        json_pack("{s:I,s:b,s:b,s:o,s:o,s:o,s:o,s:o,s:s?,s:o,s:b,s:b,s:o,s:o,s:o,s:o,s:o,s:o}", "step",
+                  (json_int_t)s->step, "trains", s->trains, "unknown", s->unknown, "scale", json_of_double(s->scale),
+                  "unscale", json_of_double(s->unscale), "next_scale", json_of_double(s->next_scale), "events",
+                  step_events_json(s->events), "growth_tracker", json_of_count(s->tracker), "cause", s->cause, "norm",
+                  json_of_double(s->norm), "clipped", s->clipped, "from_record", s->from_record, "recorded_scale",
+                  json_of_double(s->recorded_scale), "distance_fp32", json_of_double(s->distance_fp32),
+                  "distance_binary64", json_of_double(s->distance_f64), "kept_from_fp32", json_of_double(s->kept_fp32),
+                  "fp32_from_binary64", json_of_double(s->fp32_f64), "bytes", step_bytes_json(&s->bytes));
     json_t *tensors = json_array(), *weights = json_array();
     for (size_t i = 0; i < s->n_casts; i++)
         json_array_append_new(tensors, json_cast(&s->casts[i]));
@@ -131,9 +124,8 @@ static json_t *json_groups(const replay_total *t)
             continue;
         const mpsim_optim *o = &s->optimizer;
         json_t *v = step_optimizer_json(o);
-        json_object_update_new(v, json_pack("{s:o,s:b,s:b,s:b}", "dampening",
-                                            json_of_double(o->dampening), "nesterov", o->nesterov,
-                                            "amsgrad", o->amsgrad, "maximize", o->maximize));
+        json_object_update_new(v, json_pack("{s:o,s:b,s:b,s:b}", "dampening", json_of_double(o->dampening), "nesterov",
+                                            o->nesterov, "amsgrad", o->amsgrad, "maximize", o->maximize));
         json_object_set_new(v, "parameters", json_of_count(s->parameters));
         json_array_append_new(list, v);
     }
@@ -146,9 +138,8 @@ static json_t *json_differing(const replay_total *t)
     for (size_t i = 0; i < t->n_differing; i++) {
         const replay_difference *d = &t->differing[i];
         json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o}", "name", d->name, "compared",
-                                              json_of_count(d->c.compared), "differ",
-                                              json_of_count(d->c.differ), "max_difference",
-                                              json_of_double(d->c.max_difference)));
+                                              json_of_count(d->c.compared), "differ", json_of_count(d->c.differ),
+                                              "max_difference", json_of_double(d->c.max_difference)));
     }
     return list;
 }
@@ -196,8 +187,7 @@ static void add_record(json_t *v, const replay_total *t)
     json_object_set_new(v, "not_recorded", json_string(t->notes.text[NOTE_NOT_RECORDED]));
     json_object_set_new(v, "gradients_not_held",
                         json_pack("{s:o,s:o,s:s,s:s}", "count", json_of_count(t->unheld), "of",
-                                  json_of_count(t->gradients), "format", t->gradient_format,
-                                  "first_in", t->unheld_in));
+                                  json_of_count(t->gradients), "format", t->gradient_format, "first_in", t->unheld_in));
 }
 
 /* Moments in few bits: which, in total, and of every parameter. */
@@ -245,16 +235,15 @@ static json_t *json_moved(const replay_total *t)
 
 json_t *replay_json_total(const replay_total *t)
 {
-    json_t *v = json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "steps",
-        json_of_count(t->steps), "skipped", json_of_count(t->skipped), "overflows",
-        json_of_count(t->overflows), "growths", json_of_count(t->growths), "backoffs",
-        json_of_count(t->backoffs), "clipped", json_of_count(t->clipped), "final_scale",
-        json_of_double(t->final_scale), "updates", json_of_count(t->updates), "lost",
-        json_of_count(t->lost), "lost_in_model", json_of_count(t->lost_model), "compared",
-        json_of_count(t->compared), "differ", json_of_count(t->differ), "max_difference",
-        json_of_double(t->max_difference), "distance_fp32", json_of_double(t->distance_fp32),
-        "distance_binary64", json_of_double(t->distance_f64), "bytes", step_bytes_json(&t->bytes));
+    json_t *v = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "steps",
+                          json_of_count(t->steps), "skipped", json_of_count(t->skipped), "overflows",
+                          json_of_count(t->overflows), "growths", json_of_count(t->growths), "backoffs",
+                          json_of_count(t->backoffs), "clipped", json_of_count(t->clipped), "final_scale",
+                          json_of_double(t->final_scale), "updates", json_of_count(t->updates), "lost",
+                          json_of_count(t->lost), "lost_in_model", json_of_count(t->lost_model), "compared",
+                          json_of_count(t->compared), "differ", json_of_count(t->differ), "max_difference",
+                          json_of_double(t->max_difference), "distance_fp32", json_of_double(t->distance_fp32),
+                          "distance_binary64", json_of_double(t->distance_f64), "bytes", step_bytes_json(&t->bytes));
     static const char *const keys[REPLAY_GROUPS] = {"act", "weight", "agrad", "wgrad"};
     json_object_set_new(v, "moved", json_moved(t));
     json_object_set_new(v, "unmatched_patterns", json_string(t->unmatched));

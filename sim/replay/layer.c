@@ -64,7 +64,8 @@ static int add_aliases(replay *r)
 {
     const char *alias;
     json_t *name;
-    json_object_foreach(r->groups.tied, alias, name) {
+    json_object_foreach(r->groups.tied, alias, name)
+    {
         const char *to = json_string_value(name), *dot = strrchr(to, '.');
         const char *alias_dot = strrchr(alias, '.');
         if (!dot || !alias_dot || dot - to > REPLAY_NAME_MAX)

@@ -119,13 +119,12 @@ void replay_references(const mpsim_optim *o, parameter *p, double factor)
             g64[j] = replay_mean_gradient(p, i + j, factor);
             g32[j] = (float)g64[j];
         }
-        const mpsim_optim_tensor t = {.param = p->p32 + i, .grad = g32, .m = p->m32 + i,
-                                      .v = p->v32 + i, .vmax = from(p->x32, i), .n = n};
+        const mpsim_optim_tensor t = {
+            .param = p->p32 + i, .grad = g32, .m = p->m32 + i, .v = p->v32 + i, .vmax = from(p->x32, i), .n = n};
         if (mpsim_optim_step(&plain, p->t_reference, &t, NULL) ||
-            mpsim_optim_reference(&plain, p->t_reference, p->p64 + i, g64, p->m64 + i, p->v64 + i,
-                                  from_wide(p->x64, i), n))
-            replay_fails(&p->problem, EXIT_DATA, "replay: the reference of %s cannot be computed",
-                         p->name);
+            mpsim_optim_reference(&plain, p->t_reference, p->p64 + i, g64, p->m64 + i, p->v64 + i, from_wide(p->x64, i),
+                                  n))
+            replay_fails(&p->problem, EXIT_DATA, "replay: the reference of %s cannot be computed", p->name);
     }
     free(g32);
     free(g64);
@@ -172,8 +171,7 @@ static double held_back(const replay_before *before, const parameter *p, size_t 
 
 /* How many elements would move in binary64, from the very numbers that the run has, and did not;
  * with Kahan's method an update that the compensation keeps is not lost. */
-void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before,
-                       replay_weight *w)
+void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before, replay_weight *w)
 {
     const size_t block = block_of(o, p);
     double *x = malloc((block ? block : 1) * 6 * sizeof *x), *g = x + block, *m = g + block, *v = m + block,
@@ -195,8 +193,7 @@ void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *
             w->updates++;
             replay_move(&w->movement, (double)before->p[k], x[j], nearest[j],
                         (double)p->p[k] + held_back(before, p, k));
-            w->lost += p->p[k] == before->p[k] &&
-                       (!before->kahan || p->kahan[k] == before->kahan[k]);
+            w->lost += p->p[k] == before->p[k] && (!before->kahan || p->kahan[k] == before->kahan[k]);
             w->lost_model += p->model[k] == before->model[k];
         }
     }

@@ -153,8 +153,8 @@ static void measure_steps(const updates *u, const replay_arrays *a, const replay
     end(&rest);
 }
 
-void replay_moments_measure(const mpsim_optim *o, uint64_t t, const replay_arrays *before,
-                            const replay_arrays *after, size_t n, replay_moments *out)
+void replay_moments_measure(const mpsim_optim *o, uint64_t t, const replay_arrays *before, const replay_arrays *after,
+                            size_t n, replay_moments *out)
 {
     const updates u = {mpsim_optim_correction(o, o->beta1, t), mpsim_optim_correction(o, o->beta2, t), o->eps};
     out->arrays = (uint64_t)(before->m != NULL) + (before->v != NULL) + (before->kept != NULL);

@@ -16,11 +16,11 @@ typedef struct replay_error {
 typedef struct replay_moments {
     uint64_t arrays; /* that are quantised; 0: the rest is 0 */
     replay_error m, v, kept;
-    replay_error step; /* m / (sqrt(v) + eps), corrected: with the stored moments */
+    replay_error step;    /* m / (sqrt(v) + eps), corrected: with the stored moments */
     replay_error bounded; /* the same without those whose v became zero: the next gradient's square comes first */
     double largest, largest_stored; /* magnitude of that before and after */
-    replay_error muon; /* the orthogonalised update of Muon against that of binary64 */
-    uint64_t unbounded; /* v is zero now and was not, m is not zero: m / eps */
+    replay_error muon;              /* the orthogonalised update of Muon against that of binary64 */
+    uint64_t unbounded;             /* v is zero now and was not, m is not zero: m / eps */
 } replay_moments;
 
 /* The arrays of a parameter that are quantised; NULL: not, or there is none. */
@@ -34,8 +34,8 @@ replay_arrays replay_moments_arrays(const mpsim_states *s, uint64_t count, float
 void replay_moments_store(const mpsim_states *s, const replay_arrays *a, size_t n);
 
 /* replay_moments_measure -- what that did after step t of o. */
-void replay_moments_measure(const mpsim_optim *o, uint64_t t, const replay_arrays *before,
-                            const replay_arrays *after, size_t n, replay_moments *out);
+void replay_moments_measure(const mpsim_optim *o, uint64_t t, const replay_arrays *before, const replay_arrays *after,
+                            size_t n, replay_moments *out);
 
 /* replay_error_measure -- n numbers b that stand for a. */
 void replay_error_measure(const double *a, const float *b, size_t n, replay_error *e);

@@ -32,8 +32,10 @@ static int refused(parameter *p, const mpsim_muon *o)
     const double work = mpsim_muon_work(o, p->rows, columns_of(p));
     if (!(work > most_work))
         return 0;
-    replay_fails(&p->problem, EXIT_DATA, "replay: muon: %s of %zu x %zu takes %.2g multiply-adds a step, more than %.2g: "
-                 "muon_exclude leaves it to the other optimizer", p->name, p->rows, columns_of(p), work, most_work);
+    replay_fails(&p->problem, EXIT_DATA,
+                 "replay: muon: %s of %zu x %zu takes %.2g multiply-adds a step, more than %.2g: "
+                 "muon_exclude leaves it to the other optimizer",
+                 p->name, p->rows, columns_of(p), work, most_work);
     return 1;
 }
 

@@ -39,11 +39,9 @@ static const mpsim_optim_variant *recorded_variant(const replay *r, const record
     for (size_t i = 0; i < sizeof implementations / sizeof *implementations; i++) {
         if (m->device != implementations[i].device || strcmp(impl, implementations[i].impl) != 0)
             continue;
-        if (m->device == DEVICE_CUDA && strcmp(impl, "fused") == 0 && m->minor >= 0 &&
-            m->minor < FUSED_BINARY32_SINCE)
+        if (m->device == DEVICE_CUDA && strcmp(impl, "fused") == 0 && m->minor >= 0 && m->minor < FUSED_BINARY32_SINCE)
             return mpsim_optim_variant_find("torch-fused-b");
-        return mpsim_optim_variant_find(m->contracts == 0 ? implementations[i].plain
-                                                          : implementations[i].contracts);
+        return mpsim_optim_variant_find(m->contracts == 0 ? implementations[i].plain : implementations[i].contracts);
     }
     return NULL;
 }
@@ -53,21 +51,23 @@ static int has(const mpsim_optim_variant *v, int algorithm, mpsim_store store)
     return v && (v->algorithms >> algorithm & 1) && (v->stores >> store & 1);
 }
 
-static const mpsim_optim_variant *choose_variant(replay *r, const record_settings *s,
-                                                 int algorithm)
+static const mpsim_optim_variant *choose_variant(replay *r, const record_settings *s, int algorithm)
 {
     const plan_optimizer *c = &r->plan->optimizer;
     const mpsim_optim_variant *recorded = recorded_variant(r, s);
     const mpsim_optim_variant *own = policy_variant(c, algorithm);
     if (c->variant_given || !has(recorded, algorithm, c->store)) {
         if (!c->variant_given && own)
-            replay_say(r, NOTE_VARIANT, "the optimizer's implementation (mpsim.optimizer_impl, "
+            replay_say(r, NOTE_VARIANT,
+                       "the optimizer's implementation (mpsim.optimizer_impl, "
                        "mpsim.device): variant %s is taken, so that the last bits of weights and "
-                       "moments may differ", own->name);
+                       "moments may differ",
+                       own->name);
         return own;
     }
     if (r->record.device == DEVICE_CPU && r->record.contracts < 0)
-        replay_say(r, NOTE_VARIANT, "the CPU's instructions (mpsim.cpu_capability): variant %s is "
+        replay_say(r, NOTE_VARIANT,
+                   "the CPU's instructions (mpsim.cpu_capability): variant %s is "
                    "taken, so that the last bits of weights and moments may differ",
                    recorded->name);
     return recorded;
@@ -78,7 +78,8 @@ static void say_roots(replay *r, const mpsim_optim *o)
 {
     if (mpsim_optim_traits_of(o->algorithm)->roots && strncmp(o->variant->name, "torch-cpu", 9) == 0 &&
         !r->record.ieee_roots)
-        replay_say(r, NOTE_ROOTS, "that square roots are IEEE's (mpsim.ieee_roots), as MKL's are with "
+        replay_say(r, NOTE_ROOTS,
+                   "that square roots are IEEE's (mpsim.ieee_roots), as MKL's are with "
                    "MKL_CBWR=AVX2, on Intel's processors: else the last bits of Adam's weights may "
                    "differ");
 }
@@ -98,16 +99,17 @@ static int pick_flag(int chosen, int recorded)
 /* The algorithm, the policy's or the record's; -1 after a message. */
 static int choose_algorithm(const replay *r, const record_settings *s)
 {
-    const int algorithm = r->plan->optimizer.algorithm >= 0 ? r->plan->optimizer.algorithm
-                                                            : s->optimizer;
+    const int algorithm = r->plan->optimizer.algorithm >= 0 ? r->plan->optimizer.algorithm : s->optimizer;
     char escaped[160], list[128];
     if (algorithm < 0 && s->optimizer_name[0])
-        fail(EXIT_DATA, "replay: the trace's optimizer (mpsim.optimizer) is '%s': only %s "
-                        "are known; the policy may name one of them",
+        fail(EXIT_DATA,
+             "replay: the trace's optimizer (mpsim.optimizer) is '%s': only %s "
+             "are known; the policy may name one of them",
              escape_text(escaped, sizeof escaped, s->optimizer_name), plan_optimizers(list, sizeof list, " and "));
     else if (algorithm < 0)
-        fail(EXIT_DATA, "replay: neither the policy (optimizer) nor the trace "
-                        "(mpsim.optimizer) names an optimizer: %s",
+        fail(EXIT_DATA,
+             "replay: neither the policy (optimizer) nor the trace "
+             "(mpsim.optimizer) names an optimizer: %s",
              plan_optimizers(list, sizeof list, ", "));
     return algorithm;
 }
@@ -118,13 +120,14 @@ static int check_settings(const replay *r, const mpsim_optim *o)
         return fail(EXIT_DATA, "replay: neither the policy (optimizer: lr) nor the trace "
                                "(mpsim.lr) says the learning rate");
     if (o->nesterov && (o->momentum == 0 || o->dampening != 0))
-        return fail(EXIT_DATA, "replay: %s: nesterov needs momentum and dampening 0, not %g and %g",
-                    r->policy->name, o->momentum, o->dampening);
+        return fail(EXIT_DATA, "replay: %s: nesterov needs momentum and dampening 0, not %g and %g", r->policy->name,
+                    o->momentum, o->dampening);
     if (mpsim_optim_check(o) == MPSIM_EINVAL)
-        return fail(EXIT_DATA, "replay: no %s has such settings, of policy and trace together: "
-                               "lr %g, momentum %g, dampening %g, weight decay %g, betas %g and %g, eps %g",
-                    mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), o->lr, o->momentum,
-                    o->dampening, o->weight_decay, o->beta1, o->beta2, o->eps);
+        return fail(EXIT_DATA,
+                    "replay: no %s has such settings, of policy and trace together: "
+                    "lr %g, momentum %g, dampening %g, weight decay %g, betas %g and %g, eps %g",
+                    mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), o->lr, o->momentum, o->dampening,
+                    o->weight_decay, o->beta1, o->beta2, o->eps);
     return 0;
 }
 
@@ -137,10 +140,11 @@ static int choose_settings(replay *r, const record_settings *t, mpsim_optim *o)
         return EXIT_DATA;
     const mpsim_optim_variant *variant = choose_variant(r, t, algorithm);
     if (!variant)
-        return fail(EXIT_DATA, "replay: %s: variant %s has no %s that stores as the policy says; "
-                               "the first of a list that has it is taken: variant: [%s, ieee]",
-                    r->policy->name, c->variants[0]->name,
-                    mpsim_optim_name((mpsim_optim_algorithm)algorithm), c->variants[0]->name);
+        return fail(EXIT_DATA,
+                    "replay: %s: variant %s has no %s that stores as the policy says; "
+                    "the first of a list that has it is taken: variant: [%s, ieee]",
+                    r->policy->name, c->variants[0]->name, mpsim_optim_name((mpsim_optim_algorithm)algorithm),
+                    c->variants[0]->name);
     mpsim_optim_init(o, (mpsim_optim_algorithm)algorithm, variant);
     /* settings of the trace belong to the trace's optimizer */
     const int same = algorithm == t->optimizer;
@@ -166,16 +170,14 @@ static void add_number(word_list *l, const char *word, double own, double record
 {
     const size_t n = strlen(l->text);
     if (!isnan(own) && !isnan(recorded) && own != recorded)
-        snprintf(l->text + n, sizeof l->text - n, "%s%s %.9g (recorded %.9g)", n ? ", " : "", word,
-                 own, recorded);
+        snprintf(l->text + n, sizeof l->text - n, "%s%s %.9g (recorded %.9g)", n ? ", " : "", word, own, recorded);
 }
 
 static void add_word(word_list *l, const char *word, const char *own, const char *recorded)
 {
     const size_t n = strlen(l->text);
     if (own && recorded && strcmp(own, recorded) != 0)
-        snprintf(l->text + n, sizeof l->text - n, "%s%s %s (recorded %s)", n ? ", " : "", word, own,
-                 recorded);
+        snprintf(l->text + n, sizeof l->text - n, "%s%s %s (recorded %s)", n ? ", " : "", word, own, recorded);
 }
 
 static void add_flag(word_list *l, const char *word, int own, int recorded)
@@ -215,8 +217,7 @@ static void say_policy(replay *r, const record_settings *t, const mpsim_optim *o
     if (c->variant_given && recorded)
         add_word(&l, "variant", o->variant->name, recorded->name);
     if (r->plan->clip_given && !isnan(r->record.grad_clip))
-        add_number(&l, "clip", r->plan->clip == MPSIM_CLIP_NONE ? 0 : r->plan->max_norm,
-                   r->record.grad_clip);
+        add_number(&l, "clip", r->plan->clip == MPSIM_CLIP_NONE ? 0 : r->plan->max_norm, r->record.grad_clip);
     if (l.text[0])
         replay_say(r, NOTE_POLICY, "%s", l.text);
 }
@@ -248,9 +249,11 @@ static void say_tensors(replay *r, const record_settings *t)
 {
     const mpsim_optim_variant *v = recorded_variant(r, t);
     if (t->tensor_betas && !(v && strstr(v->name, "-default")))
-        replay_say(r, NOTE_TENSORS, "how torch computed powers of betas that are tensors: they are rounded to binary32 as by C's "
-                   "powf, from which its vector kernels (AVX2, AVX-512) and a device may be off in the last bit from step 4 on, and "
-                   "with them weights");
+        replay_say(
+            r, NOTE_TENSORS,
+            "how torch computed powers of betas that are tensors: they are rounded to binary32 as by C's "
+            "powf, from which its vector kernels (AVX2, AVX-512) and a device may be off in the last bit from step 4 on, and "
+            "with them weights");
 }
 
 /* ---- what the record lacks ---- */
@@ -259,11 +262,14 @@ static void say_lacking(replay *r, const record_settings *t, const mpsim_optim *
 {
     const char *const package = mpsim_optim_traits_of(o->algorithm)->package;
     if (!r->groups.json)
-        replay_say(r, NOTE_GROUPS, "parameter groups (mpsim.groups): all parameters take the settings "
+        replay_say(r, NOTE_GROUPS,
+                   "parameter groups (mpsim.groups): all parameters take the settings "
                    "of the whole, so that weights and moments of a group with its own may differ");
     if (t->class[0] && strncmp(t->class, package, strlen(package)) != 0)
-        replay_say(r, NOTE_CLASS, "a class that is known (%s): it counts as %.*s's %s, so that all "
-                   "weights and moments may differ", t->class, (int)strcspn(package, "."), package,
+        replay_say(r, NOTE_CLASS,
+                   "a class that is known (%s): it counts as %.*s's %s, so that all "
+                   "weights and moments may differ",
+                   t->class, (int)strcspn(package, "."), package,
                    mpsim_optim_name((mpsim_optim_algorithm)o->algorithm));
     say_roots(r, o);
     say_tensors(r, t);
@@ -274,16 +280,20 @@ static void say_lacking_state(replay *r, const parameter *p, const mpsim_optim *
 {
     const unsigned needs = train_needs(o, &p->place.kept);
     if ((needs & TRAIN_NEEDS_M) && p->lacks_state)
-        replay_say(r, NOTE_STATE, "moments (opt.m%s) of %.60s at step %lld: they begin at 0, so that "
-                   "its weights and moments may differ from there on", needs & TRAIN_NEEDS_V ? ", opt.v" : "",
-                   p->name, (long long)r->step);
+        replay_say(r, NOTE_STATE,
+                   "moments (opt.m%s) of %.60s at step %lld: they begin at 0, so that "
+                   "its weights and moments may differ from there on",
+                   needs & TRAIN_NEEDS_V ? ", opt.v" : "", p->name, (long long)r->step);
     if ((needs & TRAIN_NEEDS_VMAX) && p->lacks_vmax)
-        replay_say(r, NOTE_VMAX, "opt.vmax of %.60s at step %lld: amsgrad begins with opt.v, so that "
-                   "its weights may differ from there on", p->name, (long long)r->step);
+        replay_say(r, NOTE_VMAX,
+                   "opt.vmax of %.60s at step %lld: amsgrad begins with opt.v, so that "
+                   "its weights may differ from there on",
+                   p->name, (long long)r->step);
     if (mpsim_optim_traits_of(o->algorithm)->corrects && !p->steps_known && p->t > 0)
-        replay_say(r, NOTE_STEPS, "steps taken (mpsim.optimizer_steps) at step %lld: none was skipped "
-                   "is assumed, so that weights may differ by %s's corrections", (long long)r->step,
-                   mpsim_optim_traits_of(mpsim_optim_traits_of(o->algorithm)->family)->title);
+        replay_say(r, NOTE_STEPS,
+                   "steps taken (mpsim.optimizer_steps) at step %lld: none was skipped "
+                   "is assumed, so that weights may differ by %s's corrections",
+                   (long long)r->step, mpsim_optim_traits_of(mpsim_optim_traits_of(o->algorithm)->family)->title);
 }
 
 /* ---- all groups ---- */

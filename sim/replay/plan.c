@@ -21,8 +21,7 @@ void replay_count_bytes(replay *r)
         const int fp8 = r->plan->fp8_params && recipe && p->shape_rank == 2;
         if (p->p)
             train_bytes_add(&r->out.bytes, &p->place, r->plan->master, &o, p->count,
-                            fp8 ? mpsim_block_bytes(recipe, p->cols ? p->count / p->cols : 0, p->cols)
-                                : 0);
+                            fp8 ? mpsim_block_bytes(recipe, p->cols ? p->count / p->cols : 0, p->cols) : 0);
     }
 }
 
@@ -41,8 +40,7 @@ static int fits_a_layer(const replay *r, const char *glob)
     return 0;
 }
 
-static void list_unmatched(const replay *r, const char *key, const policy_patterns *list, char *out,
-                           size_t size)
+static void list_unmatched(const replay *r, const char *key, const policy_patterns *list, char *out, size_t size)
 {
     int first = 1;
     for (size_t i = 0; list && i < list->count; i++) {
@@ -55,7 +53,10 @@ static void list_unmatched(const replay *r, const char *key, const policy_patter
             snprintf(out + n, size - n, ", ...");
             return;
         }
-        snprintf(out + n, size - n, "%s%s '%s'", n && first ? "; " : first ? "" : ",",
+        snprintf(out + n, size - n, "%s%s '%s'",
+                 n && first ? "; "
+                 : first    ? ""
+                            : ",",
                  first ? key : "", escape_text(escaped, sizeof escaped, glob));
         first = 0;
     }

@@ -96,7 +96,7 @@ static record_precision computed_in(const trace *t)
     static const struct {
         const char *word;
         record_precision is;
-    } words[] = {{"float16", COMPUTED_FP16}, {"fp16", COMPUTED_FP16}, {"F16", COMPUTED_FP16},
+    } words[] = {{"float16", COMPUTED_FP16}, {"fp16", COMPUTED_FP16},     {"F16", COMPUTED_FP16},
                  {"half", COMPUTED_FP16},    {"bfloat16", COMPUTED_BF16}, {"bf16", COMPUTED_BF16},
                  {"F32", COMPUTED_FP32},     {"float32", COMPUTED_FP32}};
     const char *autocast = trace_metadata(t, "mpsim.autocast");
@@ -105,9 +105,8 @@ static record_precision computed_in(const trace *t)
         if (strcasecmp(words[i].word, said) == 0)
             return words[i].is;
     /* who names groups names autocast, too, if there is any */
-    return !autocast && trace_metadata(t, "mpsim.groups") && flag_of(t, "mpsim.grads_scaled") != 1
-               ? COMPUTED_FP32
-               : COMPUTED_UNKNOWN;
+    return !autocast && trace_metadata(t, "mpsim.groups") && flag_of(t, "mpsim.grads_scaled") != 1 ? COMPUTED_FP32
+                                                                                                   : COMPUTED_UNKNOWN;
 }
 
 /* A CUDA device has its name there; of a CPU the instructions are said. */
@@ -157,7 +156,9 @@ static int check_numbers(const trace *t)
     static const struct {
         const char *key;
         int any, at_least_0;
-    } keys[] = {{"mpsim.grad_clip", 0, 1}, {"mpsim.grad_clip_value", 0, 1}, {"mpsim.lr_factor", 0, 1},
+    } keys[] = {{"mpsim.grad_clip", 0, 1},
+                {"mpsim.grad_clip_value", 0, 1},
+                {"mpsim.lr_factor", 0, 1},
                 {"mpsim.grad_norm", 1, 0},
                 {"mpsim.grad_norm_type", 1, 0}};
     int code = 0;
@@ -216,9 +217,7 @@ int replay_read_record(const trace *t, step_record *m)
     snprintf(m->states, sizeof m->states, "%.31s", text_of(t, "mpsim.states"));
     m->grad_norm = number_of(t, "mpsim.grad_norm");
     m->lr_factor = number_of(t, "mpsim.lr_factor");
-    m->grad_norm_type = !type                    ? 2
-                        : strcmp(type, "inf") == 0 ? (double)INFINITY
-                                                   : number_of(t, "mpsim.grad_norm_type");
+    m->grad_norm_type = !type ? 2 : strcmp(type, "inf") == 0 ? (double)INFINITY : number_of(t, "mpsim.grad_norm_type");
     m->grad_clip = number_of(t, "mpsim.grad_clip");
     m->grad_clip_value = number_of(t, "mpsim.grad_clip_value");
     m->computed = computed_in(t);

@@ -32,8 +32,7 @@ static int is_binary32(const mpsim_format *f)
     return mpsim_format_same(f, mpsim_format_find("binary32"));
 }
 
-static int read_more(trace *t, const trace_tensor *tensor, record_values *v, size_t at, size_t *got,
-                     trace_error *error)
+static int read_more(trace *t, const trace_tensor *tensor, record_values *v, size_t at, size_t *got, trace_error *error)
 {
     const size_t n = (size_t)tensor->count - at;
     if (v->wide)
@@ -125,8 +124,8 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, recor
     }
     if (p->count != tensor->count) {
         values_free(&x);
-        return replay_bad_file(t, "%s has %" PRIu64 " elements, and %" PRIu64 " elsewhere", tensor->name,
-                        tensor->count, p->count);
+        return replay_bad_file(t, "%s has %" PRIu64 " elements, and %" PRIu64 " elsewhere", tensor->name, tensor->count,
+                               p->count);
     }
     if (strcmp(kind, "wgrad") == 0) {
         if ((p->ranks == 0 || !r->record.reduced) && add_gradient(p, x) == 0)
@@ -150,8 +149,7 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, recor
 }
 
 /* An activation or its gradient: cast at once and forgotten. */
-static int take_activation(replay *r, const trace_tensor *tensor, train_role role,
-                           const record_values *x)
+static int take_activation(replay *r, const trace_tensor *tensor, train_role role, const record_values *x)
 {
     const char *layer = tensor->fqn;
     if (replay_add_cast(r, tensor->kind, tensor->fqn))
@@ -168,9 +166,8 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
     const mpsim_block_recipe *b = s->place.recipe[role];
     const size_t n = s->mine ? (size_t)tensor->count : 0, cols = columns(tensor);
     if (role == TRAIN_ACT && r->rank == 0)
-        r->out.bytes.activations +=
-            b ? mpsim_block_bytes(b, cols ? tensor->count / cols : 0, cols)
-              : tensor->count * mpsim_format_code_bytes(&s->place.format[role]);
+        r->out.bytes.activations += b ? mpsim_block_bytes(b, cols ? tensor->count / cols : 0, cols)
+                                      : tensor->count * mpsim_format_code_bytes(&s->place.format[role]);
     const train_placement place = s->place;
     replay_casting how = {role, s->layer, &place, 1, n, cols, backward ? r->scaler.scale / from : 1, 0};
     replay_problem problem = {0};
@@ -189,17 +186,16 @@ static int take_tensor(replay *r, trace *t, size_t i)
     static const struct {
         const char *kind;
         int role; /* -1: of a parameter */
-    } kinds[] = {{"weight", -1}, {"wgrad", -1},       {"opt.m", -1},         {"opt.v", -1},
-                 {"opt.vmax", -1}, {"master", -1}, {"act", TRAIN_ACT},   {"out", TRAIN_OUT},     {"agrad", TRAIN_AGRAD},
-                 {"dgrad", TRAIN_DGRAD}};
+    } kinds[] = {{"weight", -1},         {"wgrad", -1},         {"opt.m", -1},      {"opt.v", -1},
+                 {"opt.vmax", -1},       {"master", -1},        {"act", TRAIN_ACT}, {"out", TRAIN_OUT},
+                 {"agrad", TRAIN_AGRAD}, {"dgrad", TRAIN_DGRAD}};
     const trace_tensor *tensor = trace_at(t, i);
     trace_error error;
     world_pass(1);
     if (!replay_wants(r, tensor))
         return 0;
     if (strlen(tensor->name) > REPLAY_NAME_MAX || strlen(tensor->fqn) > REPLAY_NAME_MAX)
-        return replay_bad_file(t, "%.60s...: a name of more than %d bytes", tensor->name,
-                               REPLAY_NAME_MAX);
+        return replay_bad_file(t, "%.60s...: a name of more than %d bytes", tensor->name, REPLAY_NAME_MAX);
     record_values x;
     if (read_values(t, i, replay_tensor_is_mine(r, tensor), &x, &error))
         return fail(error.exit, "%s", error.text);
@@ -259,8 +255,7 @@ static int begin_step(replay *r, int64_t step)
     r->cause = NULL;
     r->measured = 0;
     r->from_record = 0;
-    r->gap = r->options->weights != REPLAY_CARRY &&
-             (r->stepped ? step != r->last_step + 1 : step > 1);
+    r->gap = r->options->weights != REPLAY_CARRY && (r->stepped ? step != r->last_step + 1 : step > 1);
     r->n_casts = 0;
     memset(&r->out, 0, sizeof r->out);
     return 0;
@@ -301,13 +296,12 @@ static int check_ranks(const replay *r)
     if (r->record.reduced)
         return 0;
     if (r->record.world && r->record.world != r->files)
-        return fail(EXIT_DATA, "replay: step %" PRId64 ": %zu file%s, but %" PRIu64
-                               " ranks (mpsim.world)", r->step, r->files, text_plural(r->files),
-                    r->record.world);
+        return fail(EXIT_DATA, "replay: step %" PRId64 ": %zu file%s, but %" PRIu64 " ranks (mpsim.world)", r->step,
+                    r->files, text_plural(r->files), r->record.world);
     for (size_t i = 0; i < r->n_parameters; i++)
         if (r->parameters[i].ranks && r->parameters[i].ranks != r->files)
-            return fail(EXIT_DATA, "replay: step %" PRId64 ": %s: %zu gradients from %zu ranks",
-                        r->step, r->parameters[i].name, r->parameters[i].ranks, r->files);
+            return fail(EXIT_DATA, "replay: step %" PRId64 ": %s: %zu gradients from %zu ranks", r->step,
+                        r->parameters[i].name, r->parameters[i].ranks, r->files);
     return 0;
 }
 
@@ -338,8 +332,7 @@ static int end_step(replay *r)
         code = replay_begin_weights(r);
     if (!code)
         code = cast_weights(r);
-    r->out.norm = r->out.distance_fp32 = r->out.distance_f64 = r->out.fp32_f64 =
-        r->out.kept_fp32 = (double)NAN;
+    r->out.norm = r->out.distance_fp32 = r->out.distance_f64 = r->out.fp32_f64 = r->out.kept_fp32 = (double)NAN;
     if (!code)
         code = replay_update(r);
     if (code)
@@ -402,9 +395,9 @@ static int visit(input *in, trace *t, void *context)
         if (r->ended)
             return 0;
         if (r->stepped && step <= r->last_step)
-            return replay_bad_file(t, "step %" PRId64 " after step %" PRId64
-                               ": steps must increase in the order of the files",
-                            step, r->last_step);
+            return replay_bad_file(
+                t, "step %" PRId64 " after step %" PRId64 ": steps must increase in the order of the files", step,
+                r->last_step);
         const int bad = begin_step(r, step);
         if (bad)
             return bad;
@@ -413,11 +406,12 @@ static int visit(input *in, trace *t, void *context)
     int code = replay_read_record(t, &record);
     if (!code && r->files == 0)
         code = replay_read_groups(&r->groups, t);
-    else if (!code && (memcmp(&record, &r->record, sizeof record) != 0 ||
-                       !replay_same_groups(&r->groups, t)))
-        code = replay_bad_file(t, "its metadata differ from those of the other files of step "
-                                  "%" PRId64 ": loss scale, optimizer settings, mpsim.reduced and "
-                                  "mpsim.world must agree", step);
+    else if (!code && (memcmp(&record, &r->record, sizeof record) != 0 || !replay_same_groups(&r->groups, t)))
+        code = replay_bad_file(t,
+                               "its metadata differ from those of the other files of step "
+                               "%" PRId64 ": loss scale, optimizer settings, mpsim.reduced and "
+                               "mpsim.world must agree",
+                               step);
     if (code)
         return code;
     r->record = record;
@@ -438,9 +432,8 @@ static int visit(input *in, trace *t, void *context)
     return code;
 }
 
-int replay_run(const policy *p, input *in, const replay_options *o,
-               int (*done)(const replay_step *s, void *context), void *context, char *unmatched,
-               size_t size)
+int replay_run(const policy *p, input *in, const replay_options *o, int (*done)(const replay_step *s, void *context),
+               void *context, char *unmatched, size_t size)
 {
     replay r;
     memset(&r, 0, sizeof r);

@@ -40,16 +40,16 @@ typedef struct replay_cast {
     const char *name; /* "wgrad:conv1.weight" */
     const char *kind; /* "wgrad"              */
     layer_kind layer;
-    char format[48];  /* "fp16", "bf16 > te-current"                                       */
-    double scale;     /* that it was multiplied by: loss scale times FP8 scale; NaN: by block */
-    double next;      /* FP8 delayed: the scale of the next step; else NaN                 */
+    char format[48];      /* "fp16", "bf16 > te-current"                                       */
+    double scale;         /* that it was multiplied by: loss scale times FP8 scale; NaN: by block */
+    double next;          /* FP8 delayed: the scale of the next step; else NaN                 */
     const float *history; /* FP8 delayed: the amax history after the step, the newest last; or NULL */
     size_t n_history;
-    uint64_t count, nonzero, nonfinite; /* before the cast; weights: as the model has them  */
+    uint64_t count, nonzero, nonfinite;      /* before the cast; weights: as the model has them  */
     uint64_t underflow, subnormal, overflow; /* overflow: also saturated                   */
-    int infinite;     /* some overflowed to an infinity                                     */
-    uint64_t stale;   /* FP8 delayed: saturated where a scale of this step's amax would not */
-    double amax;      /* before the cast, times the loss scale                             */
+    int infinite;                            /* some overflowed to an infinity                                     */
+    uint64_t stale;                          /* FP8 delayed: saturated where a scale of this step's amax would not */
+    double amax;                             /* before the cast, times the loss scale                             */
     double sqnr_db;
 } replay_cast;
 
@@ -69,7 +69,7 @@ const char *replay_carried_kind(replay_carried c); /* "weight", "opt.m", ... */
 
 typedef struct replay_comparison {
     uint64_t compared, differ, left_out; /* left_out: recorded and carried, but not comparable: in other formats */
-    double max_difference; /* the largest, relative to the larger of the two */
+    double max_difference;               /* the largest, relative to the larger of the two */
 } replay_comparison;
 
 /* How far a parameter moves along its updates in binary64, whose magnitudes add up to `wanted`: `moved` in the mean, `noise`
@@ -77,7 +77,7 @@ typedef struct replay_comparison {
  * mean. */
 typedef struct replay_movement {
     double wanted, moved, noise;
-    double size; /* sum of the magnitudes of the parameter itself */
+    double size;                                   /* sum of the magnitudes of the parameter itself */
     double small_wanted, small_moved, small_noise; /* of updates that rounding to the nearest loses */
 } replay_movement;
 
@@ -87,10 +87,10 @@ typedef struct replay_weight {
     const char *storage, *grads;
     const char *recorded; /* the format of the recorded weight; NULL: none */
     int master;
-    uint64_t count, updates; /* elements; those that would move in binary64                     */
-    uint64_t lost;           /* of these, where the kept parameter (master) did not move       */
-    uint64_t lost_model;     /* where the model's copy did not move                            */
-    replay_movement movement; /* of the kept parameter, with Kahan's compensation              */
+    uint64_t count, updates;            /* elements; those that would move in binary64                     */
+    uint64_t lost;                      /* of these, where the kept parameter (master) did not move       */
+    uint64_t lost_model;                /* where the model's copy did not move                            */
+    replay_movement movement;           /* of the kept parameter, with Kahan's compensation              */
     double distance_fp32, distance_f64; /* relative, of the model's copy; NaN without reference */
     double kept_fp32;                   /* of what is kept: the master, if there is one        */
     /* at the start of this step, against the recorded numbers, where the formats are the same */
@@ -142,30 +142,30 @@ typedef struct replay_step {
     int trains;                /* 0: weights only, after the last step: nothing happens           */
     int new_plan, from_record; /* this step begins a plan; its weights come from the record       */
     double scale, unscale, next_scale;
-    size_t ranks;              /* whose gradients were added; 1 where they came reduced, or alone */
-    int unknown;               /* the record holds Inf or NaN from a larger scale: what would have
+    size_t ranks;      /* whose gradients were added; 1 where they came reduced, or alone */
+    int unknown;       /* the record holds Inf or NaN from a larger scale: what would have
                                   happened is not known; the step counts as clean, nothing moves */
-    unsigned events;           /* MPSIM_SCALER_*                                                  */
-    uint64_t tracker;          /* clean steps after this one                                      */
-    const char *cause;         /* tensor that overflowed first, or NULL                           */
-    double norm;               /* before clipping, unscaled; NaN where nothing is clipped         */
+    unsigned events;   /* MPSIM_SCALER_*                                                  */
+    uint64_t tracker;  /* clean steps after this one                                      */
+    const char *cause; /* tensor that overflowed first, or NULL                           */
+    double norm;       /* before clipping, unscaled; NaN where nothing is clipped         */
     int clipped;
-    mpsim_clip_rule clip;      /* in force                                                        */
-    double max_norm, clip_value; /* the latter 0: values are not                                  */
-    int recorded_clip;         /* they are the record's                                           */
-    int own_clips;             /* of each optimizer; what stands here is the last one's           */
-    uint64_t gradients, unheld; /* recorded ones that are rounded to a lower precision, of a run that
+    mpsim_clip_rule clip;                          /* in force                                                        */
+    double max_norm, clip_value;                   /* the latter 0: values are not                                  */
+    int recorded_clip;                             /* they are the record's                                           */
+    int own_clips;                                 /* of each optimizer; what stands here is the last one's           */
+    uint64_t gradients, unheld;                    /* recorded ones that are rounded to a lower precision, of a run that
                                   computed in it or does not say; those that it cannot hold       */
-    const char *gradient_format; /* of these; NULL: there are none                                */
-    const char *unheld_in;     /* a parameter that has such gradients; NULL: there is none        */
-    double recorded_scale;     /* NaN: not recorded                                               */
-    double fp32_f64;           /* relative distance of the fp32 reference from the binary64 one   */
+    const char *gradient_format;                   /* of these; NULL: there are none                                */
+    const char *unheld_in;                         /* a parameter that has such gradients; NULL: there is none        */
+    double recorded_scale;                         /* NaN: not recorded                                               */
+    double fp32_f64;                               /* relative distance of the fp32 reference from the binary64 one   */
     double distance_fp32, distance_f64, kept_fp32; /* of all weights                              */
     const replay_cast *casts;
     size_t n_casts;
     const replay_weight *weights;
     size_t n_weights;
-    const mpsim_optim *optimizer; /* of the first group; NULL where nothing was updated           */
+    const mpsim_optim *optimizer;    /* of the first group; NULL where nothing was updated           */
     const replay_settings *settings; /* of every group, in the record's order, or NULL            */
     size_t n_settings;
     const replay_doing *optimizers; /* of several, in the record's order; NULL: there is one    */
@@ -178,8 +178,7 @@ typedef struct replay_step {
  * the first without casts and weights. What it gets lives until it returns, names until replay_run returns. 0, or an exit code after a message.
  * `unmatched` (NULL, or `size` bytes) receives the patterns of the policy that fit no layer of the
  * trace: "keep_fp32 '*hed', 'x'; layer_kinds 'y'"; empty if there are none. */
-int replay_run(const policy *p, input *in, const replay_options *o,
-               int (*done)(const replay_step *s, void *context), void *context, char *unmatched,
-               size_t size);
+int replay_run(const policy *p, input *in, const replay_options *o, int (*done)(const replay_step *s, void *context),
+               void *context, char *unmatched, size_t size);
 
 #endif

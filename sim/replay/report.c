@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const group_names[REPLAY_GROUPS] = {"activations", "weights",
-                                                       "activation gradients", "weight gradients"};
+static const char *const group_names[REPLAY_GROUPS] = {"activations", "weights", "activation gradients",
+                                                       "weight gradients"};
 
 /* ---- words ---- */
 
@@ -82,13 +82,12 @@ void replay_report_policy(replay_report *r, const policy *p)
         json_t *plans = json_array();
         char line[512];
         for (size_t i = 0; i < p->count; i++)
-            json_array_append_new(
-                plans, json_pack("{s:o,s:s}", "from", json_of_count(p->plans[i].from), "plan",
-                                 plan_describe(&p->plans[i], line, sizeof line)));
+            json_array_append_new(plans, json_pack("{s:o,s:s}", "from", json_of_count(p->plans[i].from), "plan",
+                                                   plan_describe(&p->plans[i], line, sizeof line)));
         fputs("\"policy\": ", r->file);
-        r->failed |= json_write(r->file, json_pack("{s:s,s:o,s:s?,s:s?,s:o}", "name", p->name,
-                                                   "file", json_of_path(p->path), "source",
-                                                   p->source, "note", p->note, "plans", plans));
+        r->failed |= json_write(r->file,
+                                json_pack("{s:s,s:o,s:s?,s:s?,s:o}", "name", p->name, "file", json_of_path(p->path),
+                                          "source", p->source, "note", p->note, "plans", plans));
         fputs(",\n\"steps\": [", r->file);
     } else if (r->amp) {
         if (r->several)
@@ -113,15 +112,13 @@ static void text_step(replay_report *r, const replay_step *s)
     }
     for (int i = 0; i < REPLAY_GROUPS; i++)
         stale += g[i].stale;
-    table_cell(r->steps, "%" PRId64 "%s", s->step,
-               s->from_record ? "*" : " "); /* where weights came from */
+    table_cell(r->steps, "%" PRId64 "%s", s->step, s->from_record ? "*" : " "); /* where weights came from */
     table_cell(r->steps, "%s", text_scale(a, s->scale));
     const char *events = short_events(line, sizeof line, s->events);
     if (s->unknown)
         table_cell(r->steps, "%s", "not known");
     else
-        table_cell(r->steps, "%s%s%s", events, s->clipped && events[0] ? ", " : "",
-                   s->clipped ? "clipped" : "");
+        table_cell(r->steps, "%s%s%s", events, s->clipped && events[0] ? ", " : "", s->clipped ? "clipped" : "");
     table_share(r->steps, g[GROUP_ACT].underflow, g[GROUP_ACT].nonzero);
     table_share(r->steps, g[GROUP_AGRAD].underflow, g[GROUP_AGRAD].nonzero);
     table_share(r->steps, g[GROUP_WGRAD].underflow, g[GROUP_WGRAD].nonzero);
@@ -129,8 +126,9 @@ static void text_step(replay_report *r, const replay_step *s)
     table_share(r->steps, lost, updates);
     table_cell(r->steps, "%s", distance_text(a, s->distance_fp32));
     table_cell(r->steps, "%s",
-               distance_text(b, !r->with_master ? s->distance_f64 : masters ? s->kept_fp32
-                                                                            : (double)NAN));
+               distance_text(b, !r->with_master ? s->distance_f64
+                                : masters       ? s->kept_fp32
+                                                : (double)NAN));
 }
 
 void replay_report_step(replay_report *r, const policy *p, const replay_step *s)
@@ -138,10 +136,8 @@ void replay_report_step(replay_report *r, const policy *p, const replay_step *s)
     if (!s->trains && r->style != REPORT_JSON)
         return;
     if (r->amp)
-        fprintf(r->file,
-                "[AMP] step %" PRId64 ": scale %.17g, growth_tracker %" PRIu64 ", skipped %s\n",
-                s->step, s->next_scale, s->tracker,
-                s->events & (MPSIM_SCALER_SKIP | MPSIM_SCALER_RAISED) ? "Y" : "n");
+        fprintf(r->file, "[AMP] step %" PRId64 ": scale %.17g, growth_tracker %" PRIu64 ", skipped %s\n", s->step,
+                s->next_scale, s->tracker, s->events & (MPSIM_SCALER_SKIP | MPSIM_SCALER_RAISED) ? "Y" : "n");
     else if (r->style == REPORT_JSON) {
         fputs(r->entries++ ? ",\n" : "\n", r->file);
         r->failed |= json_write(r->file, replay_json_step(s));
@@ -210,8 +206,9 @@ static void text_tensors(replay_report *r, const replay_total *t)
         table_cell(out, "%s", isnan(e->next) ? "" : text_number(a, e->next));
     }
     if (rows) {
-        fprintf(r->file, "\ntensors%s, over all steps%s\n"
-                         "(SQNR: of the worst step; scale: FP8, of the last step)\n",
+        fprintf(r->file,
+                "\ntensors%s, over all steps%s\n"
+                "(SQNR: of the worst step; scale: FP8, of the last step)\n",
                 r->tensors ? "" : " that lose or overflow most", r->tensors ? "" : "; --tensors: all");
         r->failed |= table_print(out, r->file, "  ");
     }
@@ -237,8 +234,7 @@ static void text_groups(replay_report *r, const replay_total *t)
         table_share(out, c->overflow, c->nonzero);
         table_cell(out, "%s", c->stale ? text_count(a, c->stale) : "");
     }
-    fputs("\nover all steps (from \"become zero\" on: of the numbers that are not zero)\n",
-          r->file);
+    fputs("\nover all steps (from \"become zero\" on: of the numbers that are not zero)\n", r->file);
     r->failed |= table_print(out, r->file, "  ");
     table_free(out);
 }
@@ -250,39 +246,37 @@ static void text_total(replay_report *r, const replay_total *t)
         r->failed |= table_print(r->steps, r->file, "");
         table_free(r->steps);
         r->steps = NULL;
-        fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n",
-              r->file);
+        fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", r->file);
         if (t->from_record)
             fputs("* with the recorded weights; else the run's own\n", r->file);
     }
     text_tensors(r, t);
     text_groups(r, t);
-    fprintf(r->file, "\nscaler     %" PRIu64 " steps: %" PRIu64 " skipped, %" PRIu64 " overflows, "
-                     "%" PRIu64 " backoffs, %" PRIu64 " growths; next loss scale %s\n",
-            t->steps, t->skipped, t->overflows, t->backoffs, t->growths,
-            text_scale(a, t->final_scale));
+    fprintf(r->file,
+            "\nscaler     %" PRIu64 " steps: %" PRIu64 " skipped, %" PRIu64 " overflows, "
+            "%" PRIu64 " backoffs, %" PRIu64 " growths; next loss scale %s\n",
+            t->steps, t->skipped, t->overflows, t->backoffs, t->growths, text_scale(a, t->final_scale));
     if (t->raised)
         fputs("           the framework raises its error there, and training ends: later steps are "
-              "left out\n", r->file);
+              "left out\n",
+              r->file);
     replay_text_optimizer(r->file, t);
     replay_text_muon(r->file, t);
     replay_text_moments(r->file, t);
     if (t->reduces && t->ranks <= 1)
-        fputs("ranks      one, or reduced before they were recorded: grad_reduce has no effect\n",
-              r->file);
+        fputs("ranks      one, or reduced before they were recorded: grad_reduce has no effect\n", r->file);
     if (t->unmatched[0])
         text_wrapped(r->file, "patterns   fit no layer here: ", t->unmatched);
     if (t->updates)
-        fprintf(r->file,
-                "updates    %s of %s are lost: the weight that is kept%s does not move\n",
-                text_share(a, t->lost, t->updates), text_count(b, t->updates),
-                t->bytes.master ? " (the master)" : "");
+        fprintf(r->file, "updates    %s of %s are lost: the weight that is kept%s does not move\n",
+                text_share(a, t->lost, t->updates), text_count(b, t->updates), t->bytes.master ? " (the master)" : "");
     replay_text_movement(r->file, t);
     char line[512];
     if (t->unknown) {
         snprintf(line, sizeof line,
                  "%" PRIu64 " steps were recorded with Inf or NaN at a larger scale, what they "
-                 "would have given here is not known, they count as clean and move nothing", t->unknown);
+                 "would have given here is not known, they count as clean and move nothing",
+                 t->unknown);
         text_wrapped(r->file, "not known  ", line);
     }
     replay_text_record(r->file, t);
@@ -333,7 +327,8 @@ void replay_report_compare(replay_report *r, const policy *p, const replay_total
     r->failed |= table_print(out, r->file, "");
     table_free(out);
     fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; moved: in the "
-          "mean, of\nwhat binary64 would move; scale: the next loss scale\n", r->file);
+          "mean, of\nwhat binary64 would move; scale: the next loss scale\n",
+          r->file);
     fputc('\n', r->file);
     out = step_bytes_table();
     for (size_t i = 0; i < n; i++)

@@ -16,7 +16,7 @@
 static void text_settings(FILE *to, const replay_total *t)
 {
     enum { SHOWN = 8 };
-    const step_comparison c = t->differ                 ? STEP_DIFFERS
+    const step_comparison c = t->differ                ? STEP_DIFFERS
                               : replay_total_equals(t) ? STEP_EQUAL
                               : t->compared            ? STEP_EQUAL_IN_PART
                                                        : STEP_NOT_COMPARED;
@@ -33,8 +33,7 @@ static void text_settings(FILE *to, const replay_total *t)
         const replay_settings *s = &t->settings[i];
         if (!s->parameters || n >= SHOWN)
             continue;
-        fprintf(to, "%s%s", n++ ? "           " : "optimizer  ",
-                step_optimizer_text(line, sizeof line, &s->optimizer));
+        fprintf(to, "%s%s", n++ ? "           " : "optimizer  ", step_optimizer_text(line, sizeof line, &s->optimizer));
         if (used > 1)
             fprintf(to, ", of %zu parameter%s", s->parameters, text_plural(s->parameters));
         fputc('\n', to);
@@ -49,8 +48,8 @@ static void text_skips(FILE *to, const replay_total *t)
     char line[1024] = "";
     size_t n = 0;
     for (size_t k = 0; k < t->n_optimizers && n < sizeof line; k++)
-        n += (size_t)snprintf(line + n, sizeof line - n, "%s%" PRIu64, k ? ", " : "of the optimizers, each by itself: ",
-                              t->optimizer_skips[k]);
+        n += (size_t)snprintf(line + n, sizeof line - n, "%s%" PRIu64,
+                              k ? ", " : "of the optimizers, each by itself: ", t->optimizer_skips[k]);
     if (t->n_optimizers && n < sizeof line)
         snprintf(line + n, sizeof line - n, " of %" PRIu64 " steps", t->steps);
     if (t->n_optimizers)
@@ -63,8 +62,8 @@ static void text_clipped(FILE *to, const replay_total *t)
         fprintf(to, "clipped    %" PRIu64 " of %" PRIu64 " steps, as recorded: each optimizer by itself\n", t->clipped,
                 t->steps);
     else if (t->clip != MPSIM_CLIP_NONE)
-        fprintf(to, "clipped    %" PRIu64 " of %" PRIu64 " steps, as recorded: norm %g (%s)\n",
-                t->clipped, t->steps, t->max_norm, mpsim_clip_name(t->clip));
+        fprintf(to, "clipped    %" PRIu64 " of %" PRIu64 " steps, as recorded: norm %g (%s)\n", t->clipped, t->steps,
+                t->max_norm, mpsim_clip_name(t->clip));
     else if (t->clipped)
         fprintf(to, "clipped    %" PRIu64 " of %" PRIu64 " steps\n", t->clipped, t->steps);
     if (t->clip_value > 0 && !t->own_clips)
@@ -123,8 +122,9 @@ static void text_worst_stored(FILE *to, const replay_total *t)
         const replay_moments *m = &t->stored[i].sum;
         const int is_muon = m->muon.count > 0;
         char name[256], a[32], b[32], c[32], d[96];
-        fprintf(to, "%s%.60s%s %s", i ? "           " : "lowest     ", escape_text(name, sizeof name, t->stored[i].name),
-                is_muon ? "" : " m", db_text(a, is_muon ? &m->muon : &m->m));
+        fprintf(to, "%s%.60s%s %s", i ? "           " : "lowest     ",
+                escape_text(name, sizeof name, t->stored[i].name), is_muon ? "" : " m",
+                db_text(a, is_muon ? &m->muon : &m->m));
         if (m->v.count)
             fprintf(to, ", v %s", db_text(b, &m->v));
         if (m->step.count)
@@ -144,8 +144,8 @@ void replay_text_muon(FILE *to, const replay_total *t)
         fputs("           no matrix of this trace is its\n", to);
         return;
     }
-    fprintf(to, "           updates against those of binary64: SQNR %s of %s%s\n", db_text(a, e), text_count(b, e->count),
-            not_finite_text(c, e));
+    fprintf(to, "           updates against those of binary64: SQNR %s of %s%s\n", db_text(a, e),
+            text_count(b, e->count), not_finite_text(c, e));
     text_worst_stored(to, t);
 }
 
@@ -166,9 +166,8 @@ void replay_text_moments(FILE *to, const replay_total *t)
         snprintf(line, sizeof line,
                  "steps m / (sqrt(v) + eps) with the stored moments: SQNR %s, the largest %s, before it was stored %s, "
                  "%s have a v that became zero and divide m by eps%s%s%s",
-                 db_text(a, &m->step), largest_text(b, m, m->largest_stored),
-                 largest_text(c, m, m->largest), text_count(d, m->unbounded),
-                 not_finite_text(f, &m->step), m->unbounded ? ", the others: SQNR " : "",
+                 db_text(a, &m->step), largest_text(b, m, m->largest_stored), largest_text(c, m, m->largest),
+                 text_count(d, m->unbounded), not_finite_text(f, &m->step), m->unbounded ? ", the others: SQNR " : "",
                  m->unbounded ? db_text(e, &m->bounded) : "");
         text_wrapped(to, "           ", line);
     }
@@ -204,10 +203,11 @@ static void text_small(FILE *to, const replay_total *t)
     char line[256];
     if (!(small.wanted > 0))
         return;
-    snprintf(line, sizeof line, "updates too small to move a weight rounded to the nearest, %.1f %% of what would move: %.1f %% "
-             "is moved (standard error %.1f %%), %s in the mean", 100 * small.wanted / t->movement.wanted,
-             100 * replay_moved_share(&small), 100 * replay_moved_error(&small),
-             replay_lost_in_the_mean(&small) ? "lost" : "not lost");
+    snprintf(line, sizeof line,
+             "updates too small to move a weight rounded to the nearest, %.1f %% of what would move: %.1f %% "
+             "is moved (standard error %.1f %%), %s in the mean",
+             100 * small.wanted / t->movement.wanted, 100 * replay_moved_share(&small),
+             100 * replay_moved_error(&small), replay_lost_in_the_mean(&small) ? "lost" : "not lost");
     text_wrapped(to, "           ", line);
 }
 
@@ -217,9 +217,10 @@ void replay_text_movement(FILE *to, const replay_total *t)
     char line[256];
     if (!(m->wanted > 0))
         return;
-    snprintf(line, sizeof line, "%.1f %% of what binary64 would move is moved (standard error %.1f %%), a drift over all steps of "
-             "%.1e of the weights", 100 * replay_moved_share(m), 100 * replay_moved_error(m),
-             (m->moved - m->wanted) / m->size);
+    snprintf(line, sizeof line,
+             "%.1f %% of what binary64 would move is moved (standard error %.1f %%), a drift over all steps of "
+             "%.1e of the weights",
+             100 * replay_moved_share(m), 100 * replay_moved_error(m), (m->moved - m->wanted) / m->size);
     text_wrapped(to, "mean       ", line);
     text_small(to, t);
     text_lost_in_the_mean(to, t);
@@ -234,18 +235,18 @@ static void text_compared(FILE *to, const replay_total *t)
     char a[64], b[64], c[64], line[512];
     if (!t->compared)
         return;
-    snprintf(line, sizeof line, "%s of %s carried weights, moments and masters differ from the "
-                                "recorded ones%s%s",
-             text_count(a, t->differ), text_count(b, t->compared),
-             t->differ ? ", relatively by at most " : "",
+    snprintf(line, sizeof line,
+             "%s of %s carried weights, moments and masters differ from the "
+             "recorded ones%s%s",
+             text_count(a, t->differ), text_count(b, t->compared), t->differ ? ", relatively by at most " : "",
              t->differ ? text_number(c, t->max_difference) : "");
     text_wrapped(to, "record     ", line);
     for (size_t i = 0; i < t->n_differing && i < WORST; i++) {
         const replay_difference *d = &t->differing[i];
         char name[256];
         fprintf(to, "%s%.80s %s of %s, at most %s\n", i ? "           " : "most       ",
-                escape_text(name, sizeof name, d->name), text_count(a, d->c.differ),
-                text_count(b, d->c.compared), text_number(c, d->c.max_difference));
+                escape_text(name, sizeof name, d->name), text_count(a, d->c.differ), text_count(b, d->c.compared),
+                text_number(c, d->c.max_difference));
     }
 }
 
@@ -256,9 +257,11 @@ static void text_omitted(FILE *to, const replay_total *t)
     char a[64], b[64], line[256], name[256];
     if (!t->left_out)
         return;
-    snprintf(line, sizeof line, "%s of %s carried and recorded numbers are not compared, in %zu tensor%s: the policy keeps "
-             "them in another format, or not at all", text_count(a, t->left_out),
-             text_count(b, t->left_out + t->compared), t->n_omitted, text_plural(t->n_omitted));
+    snprintf(line, sizeof line,
+             "%s of %s carried and recorded numbers are not compared, in %zu tensor%s: the policy keeps "
+             "them in another format, or not at all",
+             text_count(a, t->left_out), text_count(b, t->left_out + t->compared), t->n_omitted,
+             text_plural(t->n_omitted));
     text_wrapped(to, "uncompared ", line);
     for (size_t i = 0; i < t->n_omitted && i < SHOWN; i++) {
         const replay_omission *o = &t->omitted[i];
@@ -288,8 +291,7 @@ static void text_notes(FILE *to, const replay_total *t)
              "recorded gradients are binary32 numbers that %s cannot hold: %s of %s, first in %s, they "
              "are rounded here, the recorded run did not, grads: fp32 in the policy keeps them, so do "
              "layer_kinds for a layer that is not what it is taken for",
-             t->gradient_format, text_count(a, t->unheld), text_count(b, t->gradients),
-             t->unheld_in);
+             t->gradient_format, text_count(a, t->unheld), text_count(b, t->gradients), t->unheld_in);
     text_wrapped(to, "gradients  ", line);
 }
 

@@ -43,8 +43,10 @@ static int own_groups(record_groups *g, const trace *t, const json_t *v, size_t 
         const json_t *k = json_array_get(groups, i);
         const json_int_t at = json_is_integer(k) ? json_integer_value(k) : -1;
         if (at < 0 || (uint64_t)at >= g->n || g->optimizer_of[at] != SIZE_MAX)
-            return replay_bad_file(t, "mpsim.optimizers: optimizer %zu: \"groups\" are not groups of its own, of %zu in "
-                                      "mpsim.groups", which + 1, g->n);
+            return replay_bad_file(t,
+                                   "mpsim.optimizers: optimizer %zu: \"groups\" are not groups of its own, of %zu in "
+                                   "mpsim.groups",
+                                   which + 1, g->n);
         g->optimizer_of[at] = which;
     }
     return 0;

@@ -92,8 +92,7 @@ mpsim_rng replay_rng(const replay *r, const char *name)
     return (mpsim_rng){.seed = r->options->seed, .stream = name_stream(r->step, NULL, name)};
 }
 
-void replay_round(const mpsim_format *f, double factor, float *y, const record_values *x,
-                  size_t first, size_t n)
+void replay_round(const mpsim_format *f, double factor, float *y, const record_values *x, size_t first, size_t n)
 {
     enum { BLOCK = 512 };
     mpsim_rounding nearest;

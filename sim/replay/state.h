@@ -37,22 +37,22 @@ typedef struct parameter {
     int mine;       /* this process has them (share.c)                      */
     size_t n, cols; /* n: how many are here, all or none                    */
     uint64_t shape_rank;
-    size_t rows;    /* of the matrix that the first dimension and all others make */
-    size_t kernel;  /* the last dimension but one                                 */
+    size_t rows;     /* of the matrix that the first dimension and all others make */
+    size_t kernel;   /* the last dimension but one                                 */
     int weight_rank; /* of the layer's weight, or -1 */
     /* of the record, this step */
     record_values weight, master, m, v, vmax_recorded;
     record_values *grads; /* of the ranks */
     size_t ranks;
     const mpsim_format *weight_format; /* of the record */
-    train_placement place; /* of the layer, under the plan in force */
+    train_placement place;             /* of the layer, under the plan in force */
     /* of the run: p in place.kept, the model's copy in place.storage */
     float *p, *model, *g, *pm, *pv, *vmax, *kahan;
     /* references */
     float *p32, *m32, *v32, *x32;
     double *p64, *m64, *v64, *x64;
-    uint64_t t, t_reference; /* optimizer steps done */
-    int alive;               /* has numbers of its own                              */
+    uint64_t t, t_reference;     /* optimizer steps done */
+    int alive;                   /* has numbers of its own                              */
     int lacks_state, lacks_vmax; /* after steps that were recorded, it begins this one without */
     /* its parameter group in this step; -1: none of them has it */
     ptrdiff_t group;
@@ -81,16 +81,16 @@ typedef struct cast_state {
 
 /* What the record says of an optimizer, or of one of its parameter groups. */
 typedef struct record_settings {
-    int optimizer; /* mpsim_optim_algorithm; -1: not said, or none of ours       */
+    int optimizer;                                /* mpsim_optim_algorithm; -1: not said, or none of ours       */
     char optimizer_name[32], class[64], impl[16]; /* "": not said                */
-    union { /* NaN: not said */
-        double number[MPSIM_OPTIM_NUMBERS]; /* by mpsim_optim_setting */
+    union {                                       /* NaN: not said */
+        double number[MPSIM_OPTIM_NUMBERS];       /* by mpsim_optim_setting */
         struct {
             double lr, momentum, dampening, weight_decay, beta1, beta2, eps, beta2_decay, eps2, d;
         };
     };
     int nesterov, amsgrad, maximize; /* -1: not said                             */
-    int tensor_lr, tensor_betas; /* they are tensors, with which torch computes in binary32 */
+    int tensor_lr, tensor_betas;     /* they are tensors, with which torch computes in binary32 */
 } record_settings;
 
 /* What a run, or the policy, computed in. */
@@ -102,22 +102,22 @@ typedef enum record_device { DEVICE_UNKNOWN, DEVICE_CPU, DEVICE_CUDA } record_de
 typedef struct step_record {
     double loss_scale; /* 1 if not said                                    */
     int scale_known, grads_scaled, reduced;
-    record_settings whole;   /* where there are no groups                         */
-    char states[32];         /* mpsim.states: moments are recorded as these store them; "" */
-    uint64_t world;          /* mpsim.world; 0: not said                          */
-    int steps_known;         /* mpsim.optimizer_steps                             */
-    uint64_t optimizer_steps; /* taken before this one                            */
-    double lr_factor;        /* of the schedule, for what the policy says; NaN: not said */
-    double grad_norm;        /* before clipping, unscaled; NaN: not said          */
-    double grad_norm_type;   /* 2 if not said                                     */
+    record_settings whole;             /* where there are no groups                         */
+    char states[32];                   /* mpsim.states: moments are recorded as these store them; "" */
+    uint64_t world;                    /* mpsim.world; 0: not said                          */
+    int steps_known;                   /* mpsim.optimizer_steps                             */
+    uint64_t optimizer_steps;          /* taken before this one                            */
+    double lr_factor;                  /* of the schedule, for what the policy says; NaN: not said */
+    double grad_norm;                  /* before clipping, unscaled; NaN: not said          */
+    double grad_norm_type;             /* 2 if not said                                     */
     double grad_clip, grad_clip_value; /* NaN: not said; 0: none                  */
-    uint64_t accumulation;   /* micro-batches that a gradient is the sum of       */
-    const mpsim_format *summed_in; /* the format of these sums; NULL: not said    */
+    uint64_t accumulation;             /* micro-batches that a gradient is the sum of       */
+    const mpsim_format *summed_in;     /* the format of these sums; NULL: not said    */
     record_precision computed;
     record_device device;
-    int contracts;           /* the CPU's kernels use FMA: 1, 0; -1: not said     */
-    int ieee_roots;          /* of the CPU's library: 1: said to be               */
-    int minor;               /* of torch 2; -1: not said                          */
+    int contracts;  /* the CPU's kernels use FMA: 1, 0; -1: not said     */
+    int ieee_roots; /* of the CPU's library: 1: said to be               */
+    int minor;      /* of torch 2; -1: not said                          */
 } step_record;
 
 /* What the record says of one of several optimizers (mpsim.optimizers). */
@@ -145,18 +145,18 @@ typedef struct record_groups {
     record_member *members;
     size_t n_members;
     nameindex names, /* of members */ tied_names; /* parameters that have an alias */
-    json_t *said; /* mpsim.optimizers; NULL: there is one optimizer */
+    json_t *said;                                 /* mpsim.optimizers; NULL: there is one optimizer */
     record_optimizer optimizers[REPLAY_OPTIMIZERS];
-    size_t n_optimizers; /* 0: not said */
+    size_t n_optimizers;  /* 0: not said */
     size_t *optimizer_of; /* of groups */
 } record_groups;
 
 /* What all processes need to know of a step's gradients and casts before it. */
 typedef struct replay_facts {
-    uint64_t infinite;   /* the first cast that overflowed to an infinity; UINT64_MAX: none        */
-    uint64_t not_finite; /* the first parameter of a group whose gradient is not finite; the same */
-    uint64_t unheld_in;  /* the first parameter with gradients not held; the same                  */
-    uint64_t counting;   /* the last one that counts them, and 1; 0: none                          */
+    uint64_t infinite;               /* the first cast that overflowed to an infinity; UINT64_MAX: none        */
+    uint64_t not_finite;             /* the first parameter of a group whose gradient is not finite; the same */
+    uint64_t unheld_in;              /* the first parameter with gradients not held; the same                  */
+    uint64_t counting;               /* the last one that counts them, and 1; 0: none                          */
     uint64_t damaged, not_finite_in; /* sets of optimizers: recorded gradients that are not finite; gradients at hand */
     uint64_t gradients, unheld;
 } replay_facts;
@@ -164,7 +164,7 @@ typedef struct replay_facts {
 /* One of the optimizers in this step. */
 typedef struct replay_optimizer {
     replay_doing out;
-    int idle; /* the program did not step it, whatever the scaler */
+    int idle;                            /* the program did not step it, whatever the scaler */
     double grad_scale, reference_factor; /* that it and its references work with */
 } replay_optimizer;
 
@@ -199,22 +199,22 @@ typedef struct replay {
     int64_t step, last_step;
     int have_step, stepped; /* a step is at hand; one has been done */
     int new_plan, from_record;
-    int gap;   /* the step before this one was not recorded           */
-    int ended; /* the scaler has raised its error: training ended     */
+    int gap;      /* the step before this one was not recorded           */
+    int ended;    /* the scaler has raised its error: training ended     */
     size_t files; /* of this step                                     */
     mpsim_scaler scaler;
     step_record record;
     record_groups groups;
-    size_t rank;      /* of the file at hand, among those of its step */
+    size_t rank;        /* of the file at hand, among those of its step */
     int state_recorded; /* a file of the step has moments                */
-    int overflow;     /* seen in activations or their gradients       */
+    int overflow;       /* seen in activations or their gradients       */
     replay_optimizer of[REPLAY_OPTIMIZERS];
     replay_doing shown[REPLAY_OPTIMIZERS];
-    ptrdiff_t only; /* the optimizer whose gradients are clipped and summed; -1: all */
+    ptrdiff_t only;          /* the optimizer whose gradients are clipped and summed; -1: all */
     double reference_factor; /* of the norm that is summed */
     const char *cause;
     replay_facts facts;
-    int measured; /* distances are of this step */
+    int measured;                 /* distances are of this step */
     replay_distance distances[4]; /* see replay_measure */
     replay_division division;
 
@@ -339,8 +339,7 @@ void replay_dismiss(replay *r);
 mpsim_rng replay_rng(const replay *r, const char *name);
 /* y = x * factor, of n elements from `first` on, rounded once to f: a format whose numbers are binary32
  * numbers. */
-void replay_round(const mpsim_format *f, double factor, float *y, const record_values *x,
-                  size_t first, size_t n);
+void replay_round(const mpsim_format *f, double factor, float *y, const record_values *x, size_t first, size_t n);
 
 /* cast.c: a tensor to be cast: its entry is at r->n_casts - 1; -1: out of memory. Then the cast: place:
  * of its layer. x: n numbers as recorded, times `factor` they are scaled as in this step. is_operand: of
@@ -357,16 +356,16 @@ typedef struct replay_casting {
 
 int replay_add_cast(replay *r, const char *kind, const char *name);
 int replay_add_columns(replay *r, const char *kind, const char *name); /* named as the trainer's copy: "act.qt:fc1" */
-void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
-                        const record_values *x, replay_problem *problem);
+void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how, const record_values *x,
+                        replay_problem *problem);
 cast_state *replay_state(replay *r, const char *name);
 void replay_states_update(replay *r);
 void replay_states_clear(replay *r);
 
 /* weights.c: parameters taken from the record, carried, compared. */
-int replay_begin_weights(replay *r); /* after all files of the step have been read */
+int replay_begin_weights(replay *r);                   /* after all files of the step have been read */
 void parameter_refresh(const replay *r, parameter *p); /* the model's copy from what is kept */
-void parameter_forget(parameter *p); /* what the record said */
+void parameter_forget(parameter *p);                   /* what the record said */
 void values_free(record_values *v);
 void parameter_free(parameter *p);
 
@@ -391,12 +390,11 @@ void replay_move(replay_movement *m, double x, double y, double nearest, double 
 /* n numbers of y, rounded to the nearest of f. */
 void replay_nearest(const mpsim_format *f, double *nearest, const double *y, size_t n);
 double replay_mean_gradient(const parameter *p, size_t i, double factor); /* of the ranks */
-int replay_reference_factor(replay *r, double *factor); /* 0 or an exit code */
+int replay_reference_factor(replay *r, double *factor);                   /* 0 or an exit code */
 /* An optimizer with the last two dimensions of a parameter, for those that ask for them. */
 mpsim_optim replay_shaped(const mpsim_optim *o, const parameter *p);
 void replay_references(const mpsim_optim *o, parameter *p, double factor);
-void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before,
-                       replay_weight *w);
+void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before, replay_weight *w);
 void replay_distance_init(replay_distance *d);
 double replay_distance_value(const replay_distance *d);
 void replay_distance_merge(replay_distance *to, const replay_distance *d);

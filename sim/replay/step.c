@@ -26,16 +26,14 @@ static int is_sum(const replay *r, const parameter *p)
 {
     if (r->record.accumulation > 1 && r->record.summed_in)
         return computed_in(r, &p->place.format[TRAIN_WGRAD]);
-    return (r->record.accumulation > 1 || p->tied) && !r->plan->grads_given &&
-           p->place.storage.mbits == 23 && computed_in(r, &p->place.format[TRAIN_WGRAD]);
+    return (r->record.accumulation > 1 || p->tied) && !r->plan->grads_given && p->place.storage.mbits == 23 &&
+           computed_in(r, &p->place.format[TRAIN_WGRAD]);
 }
 
 static const mpsim_format *gradient_format(const replay *r, const parameter *p)
 {
     const int said = r->record.accumulation > 1 && r->record.summed_in;
-    return !is_sum(r, p) ? &p->place.format[TRAIN_WGRAD]
-           : said        ? r->record.summed_in
-                         : &p->place.storage;
+    return !is_sum(r, p) ? &p->place.format[TRAIN_WGRAD] : said ? r->record.summed_in : &p->place.storage;
 }
 
 /* Recorded gradients that a run in format f would not have: counted, unless the run is known to have
@@ -45,8 +43,7 @@ static void count_unheld(const replay *r, parameter *p, const mpsim_format *f)
     enum { BLOCK = 1024 };
     const double scale = r->record.scale_known && !r->record.grads_scaled ? r->record.loss_scale : 1;
     float block[BLOCK];
-    p->counts_unheld = f->mbits < 23 &&
-                       (r->record.computed == COMPUTED_UNKNOWN || computed_in(r, f));
+    p->counts_unheld = f->mbits < 23 && (r->record.computed == COMPUTED_UNKNOWN || computed_in(r, f));
     for (size_t k = 0; p->counts_unheld && k < p->ranks; k++)
         for (size_t i = 0; i < p->n; i += BLOCK) {
             const size_t n = p->n - i < BLOCK ? p->n - i : BLOCK;
@@ -80,8 +77,7 @@ static void reduce_gradient(const replay *r, parameter *p, float **wire)
 {
     train_placement place = p->place;
     const mpsim_format *f = &place.format[TRAIN_WGRAD];
-    const replay_casting how = {TRAIN_WGRAD, p->kind, &place, 0, p->n, p->cols, gradient_factor(r),
-                                0};
+    const replay_casting how = {TRAIN_WGRAD, p->kind, &place, 0, p->n, p->cols, gradient_factor(r), 0};
     place.format[TRAIN_WGRAD] = *gradient_format(r, p);
     for (size_t k = 0; k < p->ranks && !p->problem.code; k++) {
         wire[k] = malloc((p->n ? p->n : 1) * sizeof **wire);
@@ -100,8 +96,7 @@ static void reduce_gradient(const replay *r, parameter *p, float **wire)
     if (!r->plan->reduce_given)
         d.wire = d.accumulator = d.result = *f;
     if (mpsim_reduce_array(&d, p->g, (const float *const *)wire, p->ranks, p->n))
-        replay_fails(&p->problem, EXIT_DATA,
-                     "replay: %s: the gradients of its ranks cannot be reduced", p->name);
+        replay_fails(&p->problem, EXIT_DATA, "replay: %s: the gradients of its ranks cannot be reduced", p->name);
 }
 
 static int not_finite(const float *x, size_t n)
@@ -301,13 +296,14 @@ static void step_parameter(const replay *r, parameter *p, replay_weight *w)
     const mpsim_rng rng = replay_rng(r, p->name);
     const unsigned needs = train_needs(&o, &p->place.kept);
     int bad = 0;
-    replay_before old = {copy_of(p->p, p->n, &bad), copy_of(p->model, p->n, &bad),
+    replay_before old = {copy_of(p->p, p->n, &bad),
+                         copy_of(p->model, p->n, &bad),
                          copy_of(needs & TRAIN_NEEDS_M ? p->pm : NULL, p->n, &bad),
                          copy_of(needs & TRAIN_NEEDS_V ? p->pv : NULL, p->n, &bad),
                          copy_of(needs & TRAIN_NEEDS_VMAX ? p->vmax : NULL, p->n, &bad),
                          copy_of(needs & TRAIN_NEEDS_KAHAN ? p->kahan : NULL, p->n, &bad)};
-    const mpsim_optim_tensor t = {.param = p->p, .grad = p->g, .m = p->pm, .v = p->pv,
-                                  .vmax = p->vmax, .kahan = p->kahan, .n = p->n};
+    const mpsim_optim_tensor t = {
+        .param = p->p, .grad = p->g, .m = p->pm, .v = p->pv, .vmax = p->vmax, .kahan = p->kahan, .n = p->n};
     const mpsim_status s = mpsim_optim_check(&o);
     p->t++;
     if (bad)
@@ -412,14 +408,15 @@ int replay_update(replay *r)
     if (!r->out.trains)
         return 0;
     if (!(factor > 0 && isfinite(factor)))
-        return fail(EXIT_DATA, "replay: step %lld: gradients recorded at a loss scale of %g cannot "
-                               "be brought to %g", (long long)r->step, from, r->scaler.scale);
+        return fail(EXIT_DATA,
+                    "replay: step %lld: gradients recorded at a loss scale of %g cannot "
+                    "be brought to %g",
+                    (long long)r->step, from, r->scaler.scale);
     int code = make_gradients(r);
     if (code)
         return code;
     /* a gradient that overflowed when it was recorded is not known at smaller scales */
-    r->out.unknown =
-        r->record.grads_scaled && r->scaler.scale < r->record.loss_scale && r->facts.damaged;
+    r->out.unknown = r->record.grads_scaled && r->scaler.scale < r->record.loss_scale && r->facts.damaged;
     int found = r->overflow;
     if (!r->out.unknown && (code = overflows(r, &found)))
         return code;

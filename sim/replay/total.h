@@ -56,14 +56,13 @@ typedef struct replay_stored {
 
 /* A run added up. */
 typedef struct replay_total {
-    uint64_t steps, skipped, overflows, growths, backoffs, clipped, raised, from_record,
-        unknown;
+    uint64_t steps, skipped, overflows, growths, backoffs, clipped, raised, from_record, unknown;
     double final_scale;
     replay_counts groups[REPLAY_GROUPS];
     uint64_t updates, lost, lost_model, compared, differ;
     uint64_t left_out; /* recorded and carried, but not compared */
     double max_difference, distance_fp32, distance_f64;
-    train_bytes bytes; /* of the last step */
+    train_bytes bytes;         /* of the last step */
     replay_settings *settings; /* of the last step that had some */
     size_t n_settings;
     uint64_t optimizer_skips[64]; /* steps that each of several optimizers skipped */
@@ -85,13 +84,13 @@ typedef struct replay_total {
     size_t n_omitted;
     nameindex omitted_names;
     const mpsim_states *states; /* of the last plan that has some, or NULL */
-    mpsim_muon muon; /* of the last plan that has it; its model has a name then */
+    mpsim_muon muon;            /* of the last plan that has it; its model has a name then */
     replay_moments moments;
     replay_stored *stored; /* parameters whose moments are in few bits, and Muon's */
     size_t n_stored;
     nameindex stored_names;
-    int reduces; /* a plan says how ranks are added    */
-    size_t ranks; /* the most in a step                */
+    int reduces;         /* a plan says how ranks are added    */
+    size_t ranks;        /* the most in a step                */
     char unmatched[512]; /* patterns of the policy that fit no layer */
     replay_tensor *tensors;
     size_t n_tensors;

@@ -36,8 +36,7 @@ void parameter_forget(parameter *p)
 
 void parameter_free(parameter *p)
 {
-    float *narrow[] = {p->p,     p->model, p->pm,  p->pv,  p->vmax,
-                       p->kahan, p->p32,   p->m32, p->v32, p->x32};
+    float *narrow[] = {p->p, p->model, p->pm, p->pv, p->vmax, p->kahan, p->p32, p->m32, p->v32, p->x32};
     double *wide[] = {p->p64, p->m64, p->v64, p->x64};
     parameter_forget(p);
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
@@ -151,8 +150,7 @@ static void drop_foreign_state(const replay *r, parameter *p)
 {
     const int chosen = r->plan->optimizer.algorithm;
     const int recorded = replay_group_settings(r, p)->optimizer;
-    if (chosen < 0 || recorded < 0 ||
-        mpsim_optim_traits_of(chosen)->family == mpsim_optim_traits_of(recorded)->family)
+    if (chosen < 0 || recorded < 0 || mpsim_optim_traits_of(chosen)->family == mpsim_optim_traits_of(recorded)->family)
         return;
     drop_state(p);
 }
@@ -161,8 +159,9 @@ static void drop_foreign_state(const replay *r, parameter *p)
  * buffer yet: where others have one, a parameter without has had none. */
 static uint64_t steps_done(const replay *r, const parameter *p)
 {
-    const uint64_t done = p->steps_known ? p->steps
-                          : (values_there(&p->m) || r->step == 1) && r->step > 0 ? (uint64_t)r->step - 1 : 0;
+    const uint64_t done = p->steps_known                                         ? p->steps
+                          : (values_there(&p->m) || r->step == 1) && r->step > 0 ? (uint64_t)r->step - 1
+                                                                                 : 0;
     if (!mpsim_optim_traits_of(algorithm_of(r, p))->copies)
         return done;
     return values_there(&p->m) ? (done ? done : 1) : r->state_recorded ? 0 : done;
@@ -176,7 +175,9 @@ static void reference_from_record(parameter *p, const record_values *start)
         float *narrow;
         double *wide;
         const record_values *from;
-    } all[] = {{p->p32, p->p64, start}, {p->m32, p->m64, &p->m}, {p->v32, p->v64, &p->v},
+    } all[] = {{p->p32, p->p64, start},
+               {p->m32, p->m64, &p->m},
+               {p->v32, p->v64, &p->v},
                {p->x32, p->x64, values_there(&p->vmax_recorded) ? &p->vmax_recorded : &p->v}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         round_from(fp32, all[i].narrow, all[i].from, p->n);
@@ -202,8 +203,7 @@ static void from_record(const replay *r, parameter *p)
     round_from(&p->place.state, p->pm, &p->m, p->n);
     round_from(&p->place.state, p->pv, &p->v, p->n);
     /* at least the second moment, if it is not known */
-    round_from(&p->place.state, p->vmax,
-               values_there(&p->vmax_recorded) ? &p->vmax_recorded : &p->v, p->n);
+    round_from(&p->place.state, p->vmax, values_there(&p->vmax_recorded) ? &p->vmax_recorded : &p->v, p->n);
     if (p->place.states && strcmp(p->place.states->name, r->record.states) != 0)
         store_moments(p);
     if (p->kahan)
@@ -237,8 +237,8 @@ const char *replay_carried_kind(replay_carried c)
     return carried_kinds[c];
 }
 
-static void compare_array(replay_weight *w, replay_carried which, const float *own,
-                          const record_values *record, size_t n)
+static void compare_array(replay_weight *w, replay_carried which, const float *own, const record_values *record,
+                          size_t n)
 {
     replay_comparison *c = &w->carried[which];
     for (size_t i = 0; values_there(record) && i < n; i++) {
@@ -248,9 +248,7 @@ static void compare_array(replay_weight *w, replay_carried which, const float *o
         if (a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b))
             continue;
         c->differ++;
-        const double d = !isfinite(larger) ? (double)INFINITY
-                         : larger > 0      ? fabs(a - b) / larger
-                                           : 0;
+        const double d = !isfinite(larger) ? (double)INFINITY : larger > 0 ? fabs(a - b) / larger : 0;
         if (d > c->max_difference)
             c->max_difference = d;
     }
@@ -263,15 +261,18 @@ static void compare_array(replay_weight *w, replay_carried which, const float *o
  * not compared. */
 static void compare(const replay *r, const parameter *p, replay_weight *w)
 {
-    const int same = values_there(&p->weight) && p->weight_format && p->weight_format->mbits == p->place.storage.mbits &&
+    const int same = values_there(&p->weight) && p->weight_format &&
+                     p->weight_format->mbits == p->place.storage.mbits &&
                      p->weight_format->ebits == p->place.storage.ebits;
     const struct {
         const float *own;
         const record_values *record;
         int comparable;
     } all[REPLAY_CARRIED] = {
-        [CARRIED_WEIGHT] = {p->model, &p->weight, same},       [CARRIED_M] = {p->pm, &p->m, same},
-        [CARRIED_V] = {p->pv, &p->v, same},                    [CARRIED_VMAX] = {p->vmax, &p->vmax_recorded, same},
+        [CARRIED_WEIGHT] = {p->model, &p->weight, same},
+        [CARRIED_M] = {p->pm, &p->m, same},
+        [CARRIED_V] = {p->pv, &p->v, same},
+        [CARRIED_VMAX] = {p->vmax, &p->vmax_recorded, same},
         [CARRIED_MASTER] = {p->p, &p->master, r->plan->master != TRAIN_NO_MASTER},
     };
     for (int k = 0; k < REPLAY_CARRIED; k++) {

@@ -49,8 +49,7 @@ int json_write(FILE *to, json_t *v)
     if (!v)
         return -1;
     /* 17 significant digits round-trip. */
-    const int bad = json_dump_callback(v, write_visibly, to,
-                                       JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY) != 0;
+    const int bad = json_dump_callback(v, write_visibly, to, JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY) != 0;
     json_decref(v);
     return bad ? -1 : 0;
 }

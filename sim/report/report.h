@@ -38,7 +38,7 @@ int table_incomplete(void);
 const char *text_count(char *out, uint64_t n);
 const char *text_share(char *out, uint64_t part, uint64_t whole);
 const char *text_number(char *out, double x);
-const char *text_scale(char *out, double x); /* 1, 1000, 2^16: all digits */
+const char *text_scale(char *out, double x);   /* 1, 1000, 2^16: all digits */
 const char *text_bytes(char *out, uint64_t n); /* "1.5 KiB" */
 
 /* Cells: a share of `whole`, nothing where that is 0; bytes, nothing for 0. */
@@ -66,6 +66,6 @@ int json_write(FILE *to, json_t *v);
 /* Quoted where needed, made safe by escape_text, and behind a ' where a spreadsheet would take it for
  * a formula (= + - @); no separator. */
 void csv_text(FILE *to, const char *text);
-void csv_double(FILE *to, double x);       /* %.17g; nan, inf, -inf              */
+void csv_double(FILE *to, double x); /* %.17g; nan, inf, -inf              */
 
 #endif

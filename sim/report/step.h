@@ -13,8 +13,13 @@ const char *step_events_text(char *out, size_t size, const char *between, unsign
 json_t *step_events_json(unsigned set);
 
 /* What a run's own comparison with recorded steps says of its optimizer's variant. */
-typedef enum step_comparison { STEP_NO_RECORD, STEP_EQUAL, STEP_DIFFERS, STEP_EQUAL_IN_PART, STEP_NOT_COMPARED }
-    step_comparison;
+typedef enum step_comparison {
+    STEP_NO_RECORD,
+    STEP_EQUAL,
+    STEP_DIFFERS,
+    STEP_EQUAL_IN_PART,
+    STEP_NOT_COMPARED
+} step_comparison;
 
 /* Lines of text: the variant and how it is known; the settings, which follow a title. */
 void step_print_variant(FILE *to, const mpsim_optim_variant *v, step_comparison c);

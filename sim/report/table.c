@@ -254,5 +254,5 @@ void report_counts(FILE *to, const mpsim_counts *c, uint64_t elements)
                 {"NaN", c->nan}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         fprintf(to, "  %-9s  %12s  %s\n", rows[i].what, text_count(count, rows[i].n),
-               rows[i].n ? text_share(share, rows[i].n, elements) : "");
+                rows[i].n ? text_share(share, rows[i].n, elements) : "");
 }

@@ -34,9 +34,10 @@ enum { ARCHITECTURE = (int)AUDIT_ARCH_AARCH64 };
 /* From this number on calls are the same on all architectures (pidfd_send_signal of Linux 5.1). */
 enum { NEW = 424 };
 static const int new_allowed[] = {
-    436 /* close_range */, 439 /* faccessat2 */, 449 /* futex_waitv */, 453 /* map_shadow_stack */, 454 /* futex_wake */,
-    455 /* futex_wait */,  456 /* futex_requeue */, 462 /* mseal */};
+    436 /* close_range */, 439 /* faccessat2 */, 449 /* futex_waitv */,   453 /* map_shadow_stack */,
+    454 /* futex_wake */,  455 /* futex_wait */, 456 /* futex_requeue */, 462 /* mseal */};
 
+/* clang-format off */
 static const int refused[] = {
     /* other machines and processes */
     SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_sendto, SYS_sendmsg, SYS_sendmmsg,
@@ -60,12 +61,14 @@ static const int refused[] = {
     SYS_kexec_file_load,
 #endif
 };
+/* clang-format on */
 
 /* Without programs. (gnuplot ends when it cannot be sure who it runs for.) */
 static const int refused_alone[] = {
-    SYS_execve, SYS_kill, SYS_tkill, SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups,
+    SYS_execve,   SYS_kill,     SYS_tkill,     SYS_setuid,    SYS_setgid,
+    SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups,
 #ifdef __x86_64__
-    SYS_fork, SYS_vfork,
+    SYS_fork,     SYS_vfork,
 #endif
 };
 
@@ -189,11 +192,10 @@ int sandbox_calls(void)
 
 int sandbox_close_calls(int programs)
 {
-    const decided alone[] = {
-        {SYS_clone, 0, CLONE_THREAD, 0, 0},                 /* a process; clone3 is new */
-        {SYS_tgkill, 0, UINT32_MAX, (uint32_t)getpid(), 1}, /* raise and abort are this */
-        {SYS_prlimit64, 0, UINT32_MAX, 0, 1}};              /* limits of another process */
-    static filter f; /* once */
+    const decided alone[] = {{SYS_clone, 0, CLONE_THREAD, 0, 0},                 /* a process; clone3 is new */
+                             {SYS_tgkill, 0, UINT32_MAX, (uint32_t)getpid(), 1}, /* raise and abort are this */
+                             {SYS_prlimit64, 0, UINT32_MAX, 0, 1}};              /* limits of another process */
+    static filter f;                                                             /* once */
     memset(f.verdicts + NEW, UNKNOWN, CALLS - NEW);
     set(&f, new_allowed, COUNT(new_allowed), ALLOWED);
     set(&f, refused, COUNT(refused), REFUSED);

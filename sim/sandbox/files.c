@@ -21,12 +21,14 @@ enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446 }; /* on every 
 enum { GET_VERSION = 1, PATH_BENEATH = 1 };
 
 /* Accesses of files, a bit each; the first version that knows each of them. */
+/* clang-format off */
 enum {
     EXECUTE = 1 << 0, WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3, REMOVE_DIR = 1 << 4, REMOVE_FILE = 1 << 5,
     MAKE_DIR = 1 << 7, MAKE_REG = 1 << 8, REFER = 1 << 13, TRUNCATE = 1 << 14, IOCTL_DEV = 1 << 15,
     OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV, /* all others are of folders */
     IN_1 = (1 << 13) - 1, IN_2 = IN_1 | REFER, IN_3 = IN_2 | TRUNCATE, IN_5 = IN_3 | IOCTL_DEV
 };
+/* clang-format on */
 enum { BIND_AND_CONNECT = 3, SOCKETS_AND_SIGNALS = 3 }; /* versions 4 and 6 */
 
 typedef struct ruleset {
@@ -38,9 +40,13 @@ typedef struct path_beneath {
     int32_t parent;
 } __attribute__((packed)) path_beneath;
 
-static const unsigned accesses[] = { /* of the rights, in the order of their bits */
-    READ_FILE | READ_DIR | IOCTL_DEV, WRITE_FILE | TRUNCATE | IOCTL_DEV, MAKE_REG | REMOVE_FILE,
-    MAKE_DIR | REMOVE_DIR | REFER, REMOVE_DIR, EXECUTE};
+static const unsigned accesses[] = {/* of the rights, in the order of their bits */
+                                    READ_FILE | READ_DIR | IOCTL_DEV,
+                                    WRITE_FILE | TRUNCATE | IOCTL_DEV,
+                                    MAKE_REG | REMOVE_FILE,
+                                    MAKE_DIR | REMOVE_DIR | REFER,
+                                    REMOVE_DIR,
+                                    EXECUTE};
 
 int sandbox_files(void)
 {

@@ -33,16 +33,14 @@ static const char *layer_of(const trace_tensor *tensor)
 static size_t base_length(const char *layer)
 {
     const char *dot = strrchr(layer, '.');
-    return dot && dot[1] && strspn(dot + 1, "0123456789") == strlen(dot + 1)
-               ? (size_t)(dot - layer)
-               : strlen(layer);
+    return dot && dot[1] && strspn(dot + 1, "0123456789") == strlen(dot + 1) ? (size_t)(dot - layer) : strlen(layer);
 }
 
 /* Whether a tensor is the weight of a layer whose name has `length` characters. */
 static int is_weight_of(const trace_tensor *tensor, const char *layer, size_t length)
 {
-    return tensor->kind && strcmp(tensor->kind, "weight") == 0 &&
-           strncmp(tensor->fqn, layer, length) == 0 && strcmp(tensor->fqn + length, ".weight") == 0;
+    return tensor->kind && strcmp(tensor->kind, "weight") == 0 && strncmp(tensor->fqn, layer, length) == 0 &&
+           strcmp(tensor->fqn + length, ".weight") == 0;
 }
 
 static size_t find_weight(const trace *t, const char *layer, size_t length)
@@ -151,8 +149,8 @@ static int weight_moments(pass *p, size_t at, mpsim_moments *m, trace_error *err
 
 /* Of the gradient times the scales so far; with `logs` of ln |g| over what is not zero, but for
  * amax. */
-static int gradient_moments(pass *p, size_t at, double previous, int logs, mpsim_moments *m,
-                            adaptive_row *row, trace_error *error)
+static int gradient_moments(pass *p, size_t at, double previous, int logs, mpsim_moments *m, adaptive_row *row,
+                            trace_error *error)
 {
     mpsim_stats s, l;
     size_t n;
@@ -229,8 +227,7 @@ static int do_layer(pass *p, size_t at, double *product, adaptive_row *row, trac
         row->fan_in = weight->shape[1] ? (double)(weight->count / weight->shape[1]) : 0;
     if (gradient_moments(p, at, *product, !weight, &g, row, error))
         return -1;
-    row->scale = mpsim_adaptive_scale(&c, &g, weight ? &w : NULL, weight ? row->fan_in : 1,
-                                      *product);
+    row->scale = mpsim_adaptive_scale(&c, &g, weight ? &w : NULL, weight ? row->fan_in : 1, *product);
     row->product = *product *= row->scale;
     return count_losses(p, at, row, error);
 }
@@ -283,10 +280,10 @@ int adaptive_trace(adaptive_run *r, input *in)
     free(p.x);
     free(p.y);
     free(said);
-    return code || r->count ? code
-                            : fail(in->failed ? EXIT_PARTIAL : EXIT_DATA,
-                                   "scaler: --adaptive: %s: no agrad tensor is selected",
-                                   input_names(in, names, sizeof names));
+    return code || r->count
+               ? code
+               : fail(in->failed ? EXIT_PARTIAL : EXIT_DATA, "scaler: --adaptive: %s: no agrad tensor is selected",
+                      input_names(in, names, sizeof names));
 }
 
 void adaptive_clear(adaptive_run *r)
@@ -319,7 +316,8 @@ static void report_text(FILE *to, const adaptive_run *r)
                            ">over 2^16");
     fputs("Adaptive layer-wise loss scales (Zhao et al., 2020), layers in backward order; scales "
           "of at most\n16, product at most 1024; lost: share of a layer's gradient that is not 0 "
-          "and becomes 0 in fp16;\nover 2^16: elements that overflow at that scale\n", to);
+          "and becomes 0 in fp16;\nover 2^16: elements that overflow at that scale\n",
+          to);
     if (r->unscaled)
         fputs("Gradients recorded scaled were divided by their mpsim.loss_scale.\n", to);
     for (size_t i = 0; i < r->count; i++) {
@@ -343,19 +341,18 @@ static void report_text(FILE *to, const adaptive_run *r)
     fputc('\n', to);
     table_print(all, to, "  ");
     table_free(all);
-    fprintf(to, "\nOf %s elements lost: %s", text_count(a, elements),
-            text_share(b, lost[ADAPTIVE_NONE], elements));
-    fprintf(to, " without a scale, %s with the products, %s at 2^16\n",
-            text_share(a, lost[ADAPTIVE_OWN], elements),
+    fprintf(to, "\nOf %s elements lost: %s", text_count(a, elements), text_share(b, lost[ADAPTIVE_NONE], elements));
+    fprintf(to, " without a scale, %s with the products, %s at 2^16\n", text_share(a, lost[ADAPTIVE_OWN], elements),
             text_share(b, lost[ADAPTIVE_GLOBAL], elements));
-    fprintf(to, "Overflowed: %s, %s and %s\n", text_count(a, over[ADAPTIVE_NONE]),
-            text_count(b, over[ADAPTIVE_OWN]), text_count(c, over[ADAPTIVE_GLOBAL]));
+    fprintf(to, "Overflowed: %s, %s and %s\n", text_count(a, over[ADAPTIVE_NONE]), text_count(b, over[ADAPTIVE_OWN]),
+            text_count(c, over[ADAPTIVE_GLOBAL]));
 }
 
 static void report_csv(FILE *to, const adaptive_run *r)
 {
     fputs("step,rank,layer,fan_in,scale,product,elements,not_finite,lost_unscaled,lost_product,"
-          "lost_global,overflowed_unscaled,overflowed_product,overflowed_global\n", to);
+          "lost_global,overflowed_unscaled,overflowed_product,overflowed_global\n",
+          to);
     for (size_t i = 0; i < r->count; i++) {
         const adaptive_row *row = &r->rows[i];
         if (row->step >= 0)
@@ -407,8 +404,7 @@ static json_t *row_json(const adaptive_row *row)
 
 static int report_json(FILE *to, const adaptive_run *r, const input *in)
 {
-    json_t *v = json_object(), *config = json_object(), *inputs = json_array(),
-           *layers = json_array();
+    json_t *v = json_object(), *config = json_object(), *inputs = json_array(), *layers = json_array();
     for (size_t i = 0; i < in->tree.count; i++)
         json_array_append_new(inputs, json_of_path(in->tree.paths[i]));
     for (size_t i = 0; i < r->count; i++)

@@ -16,9 +16,9 @@
 enum { ADAPTIVE_NONE, ADAPTIVE_OWN, ADAPTIVE_GLOBAL, ADAPTIVE_WAYS }; /* no scale, product, 2^16 */
 
 typedef struct adaptive_row {
-    int64_t step, rank;   /* -1: not said                                    */
-    char layer[96];       /* escaped                                         */
-    double fan_in;        /* 0: without a weight                             */
+    int64_t step, rank; /* -1: not said                                    */
+    char layer[96];     /* escaped                                         */
+    double fan_in;      /* 0: without a weight                             */
     double scale, product;
     uint64_t elements, not_finite;
     uint64_t lost[ADAPTIVE_WAYS], overflowed[ADAPTIVE_WAYS]; /* in fp16 */
@@ -27,7 +27,7 @@ typedef struct adaptive_row {
 typedef struct adaptive_run {
     adaptive_row *rows;
     size_t count;
-    int unscaled;         /* gradients recorded scaled were divided */
+    int unscaled; /* gradients recorded scaled were divided */
 } adaptive_run;
 
 /* adaptive_trace -- all files of `in`, step by step; --match selects among the agrad tensors. 0, or

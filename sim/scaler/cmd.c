@@ -104,8 +104,7 @@ static int restore(run *r, const char *otherwise)
     int code;
     if (!r->o->state_in)
         return make_scalers(r, otherwise);
-    if ((code = scalerstate_read(r->o->state_in, spec, state)) ||
-        (code = make_scalers(r, spec)))
+    if ((code = scalerstate_read(r->o->state_in, spec, state)) || (code = make_scalers(r, spec)))
         return code;
     if (r->scalers.count == 0)
         return fail(EXIT_DATA, "%s: the state of no scaler", escape_text(name, sizeof name, r->o->state_in));
@@ -113,11 +112,10 @@ static int restore(run *r, const char *otherwise)
         return fail(EXIT_USAGE, "scaler: --state-in is the state of one scaler");
     track *t = &r->scalers.tracks[0];
     if (strcmp(t->label, spec) != 0)
-        return fail(EXIT_USAGE, "scaler: --state-in is a state of %s, not of %s",
-                    escape_text(name, sizeof name, spec), t->label);
-    if (mpsim_scaler_load(&t->scaler, state) != MPSIM_OK)
-        return fail(EXIT_DATA, "%s: not a state of %s", escape_text(name, sizeof name, r->o->state_in),
+        return fail(EXIT_USAGE, "scaler: --state-in is a state of %s, not of %s", escape_text(name, sizeof name, spec),
                     t->label);
+    if (mpsim_scaler_load(&t->scaler, state) != MPSIM_OK)
+        return fail(EXIT_DATA, "%s: not a state of %s", escape_text(name, sizeof name, r->o->state_in), t->label);
     t->least = t->most = t->last = t->scaler.scale;
     return 0;
 }
@@ -148,21 +146,17 @@ static int read_pattern(run *r, uint64_t *steps)
         return fail(EXIT_IO, "out of memory");
     if (pattern_each(r->pattern, NULL, NULL, steps, &at, &reason))
         return text[0] == '@'
-                   ? fail(EXIT_DATA, "%s: offset %zu: %s",
-                          escape_text(name, sizeof name, text + 1), at, reason)
+                   ? fail(EXIT_DATA, "%s: offset %zu: %s", escape_text(name, sizeof name, text + 1), at, reason)
                    : fail(EXIT_USAGE, "scaler: --pattern: at character %zu: %s", at + 1, reason);
-    return *steps ? 0
-           : text[0] == '@'
-               ? fail(EXIT_DATA, "%s: the pattern holds no step", escape_text(name, sizeof name, text + 1))
-               : fail(EXIT_USAGE, "scaler: --pattern holds no step");
+    return *steps           ? 0
+           : text[0] == '@' ? fail(EXIT_DATA, "%s: the pattern holds no step", escape_text(name, sizeof name, text + 1))
+                            : fail(EXIT_USAGE, "scaler: --pattern holds no step");
 }
 
-static void tell_status(const track *t, int64_t number, const mpsim_scaler_result *result,
-                        void *context)
+static void tell_status(const track *t, int64_t number, const mpsim_scaler_result *result, void *context)
 {
-    fprintf((FILE *)context, "[AMP] step %" PRId64 ": scale %.17g, growth_tracker %" PRIu64
-            ", skipped %s\n", number, result->next, t->scaler.clean,
-            result->events & MPSIM_SCALER_SKIP ? "Y" : "n");
+    fprintf((FILE *)context, "[AMP] step %" PRId64 ": scale %.17g, growth_tracker %" PRIu64 ", skipped %s\n", number,
+            result->next, t->scaler.clean, result->events & MPSIM_SCALER_SKIP ? "Y" : "n");
 }
 
 /* The fewest digits that give the number back, with ".0" after a whole one, as Python prints it; an
@@ -185,13 +179,12 @@ static const char *python_number(char out[40], double x)
 }
 
 /* The line as a guide to mixed precision prints it for GradScaler. */
-static void tell_stats(const track *t, int64_t number, const mpsim_scaler_result *result,
-                       void *context)
+static void tell_stats(const track *t, int64_t number, const mpsim_scaler_result *result, void *context)
 {
     char scale[40];
     (void)number;
-    fprintf((FILE *)context, "[AMP Stats] Scale: %s, Growth tracker: %" PRIu64 "\n",
-            python_number(scale, result->next), t->scaler.clean);
+    fprintf((FILE *)context, "[AMP Stats] Scale: %s, Growth tracker: %" PRIu64 "\n", python_number(scale, result->next),
+            t->scaler.clean);
 }
 
 static int parse_target(run *r)
@@ -205,11 +198,12 @@ static int parse_target(run *r)
                     : strchr(name, ',') ? " (one only)"
                                         : "");
     mpsim_rounding_init(&rounding, MPSIM_ROUND_NEAREST_EVEN);
-    const double beyond = mpsim_decode(
-        &r->scalers.format,
-        mpsim_encode_f64(&r->scalers.format, &rounding, (double)INFINITY, 0, NULL));
-    return isfinite(beyond) ? fail(EXIT_USAGE, "scaler: --format: %s has neither infinity nor NaN: "
-                                               "no overflow shows in it", name)
+    const double beyond = mpsim_decode(&r->scalers.format,
+                                       mpsim_encode_f64(&r->scalers.format, &rounding, (double)INFINITY, 0, NULL));
+    return isfinite(beyond) ? fail(EXIT_USAGE,
+                                   "scaler: --format: %s has neither infinity nor NaN: "
+                                   "no overflow shows in it",
+                                   name)
                             : 0;
 }
 
@@ -225,8 +219,7 @@ static int open_trace(run *r, input_options *from, char **operands, int n)
     }
     r->scalers.in = &r->in;
     r->scalers.repeat = r->o->repeat ? r->o->repeat : 1;
-    if (code || (code = input_open(&r->in, "scaler", from, operands, n)) ||
-        (code = check_written(r->o)))
+    if (code || (code = input_open(&r->in, "scaler", from, operands, n)) || (code = check_written(r->o)))
         return code;
     return 0;
 }
@@ -286,8 +279,8 @@ static int run_log(run *r, const char *path)
     if (!r->matches)
         return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < r->scalers.count; i++)
-        log_match_scaler(&r->matches[r->n_matches++], r->scalers.tracks[i].label,
-                   &r->scalers.tracks[i].scaler.config, &r->log.recorded, 1);
+        log_match_scaler(&r->matches[r->n_matches++], r->scalers.tracks[i].label, &r->scalers.tracks[i].scaler.config,
+                         &r->log.recorded, 1);
     sort_matches(r->matches, r->n_matches);
     return 0;
 }
@@ -303,8 +296,7 @@ static int is_text(const char *path)
 }
 
 /* A single operand that is no file of tensors is a log; of several, none may be. */
-static int log_of(const options *o, const input_options *from, char **operands, int n,
-                  const char **path)
+static int log_of(const options *o, const input_options *from, char **operands, int n, const char **path)
 {
     char name[512];
     int texts = 0;
@@ -315,11 +307,11 @@ static int log_of(const options *o, const input_options *from, char **operands, 
         texts += is_text(operands[i]);
     if (n == 1 && texts)
         *path = operands[0];
-    return n > 1 && texts == n
-               ? fail(EXIT_USAGE, "scaler: '%s' and the others are not files of tensors; if they "
-                                  "are logs: one at a time, or 'mpsim log'",
-                      escape_text(name, sizeof name, operands[0]))
-               : 0;
+    return n > 1 && texts == n ? fail(EXIT_USAGE,
+                                      "scaler: '%s' and the others are not files of tensors; if they "
+                                      "are logs: one at a time, or 'mpsim log'",
+                                      escape_text(name, sizeof name, operands[0]))
+                               : 0;
 }
 
 /* ---- the command ---- */
@@ -334,15 +326,17 @@ static int check_options(const options *o, report_style *style, int operands)
                    ? fail(EXIT_USAGE, "scaler: --list takes names of scalers only")
                    : 0;
     if (o->logs.count > 1)
-        return fail(EXIT_USAGE, "scaler: --log is given %zu times, and takes one log; 'mpsim log A B' compares "
-                                "runs", o->logs.count);
+        return fail(EXIT_USAGE,
+                    "scaler: --log is given %zu times, and takes one log; 'mpsim log A B' compares "
+                    "runs",
+                    o->logs.count);
     if (inputs > 1)
         return fail(EXIT_USAGE, "scaler: a trace, --pattern and --log exclude each other");
     if (inputs == 0)
         return fail(EXIT_USAGE, "scaler: no trace, --pattern or --log given; try 'mpsim scaler "
                                 "--help'");
-    if (o->adaptive && (operands == 0 || o->amp || o->state_in || o->state_out || o->repeat ||
-                        o->format || o->scalers.count || o->compare.count))
+    if (o->adaptive && (operands == 0 || o->amp || o->state_in || o->state_out || o->repeat || o->format ||
+                        o->scalers.count || o->compare.count))
         return fail(EXIT_USAGE, "scaler: --adaptive takes a trace, and no scaler, --repeat, "
                                 "--format, --amp or state");
     if (o->amp && (*style != REPORT_TEXT || o->compare.count || o->scalers.count > 1))
@@ -367,8 +361,7 @@ static int check_outputs(const options *o)
     const int code = check_written(o);
     if (code || !o->state_out)
         return code;
-    const int both_standard = strcmp(o->state_out, "-") == 0 &&
-                              (!o->form.path || strcmp(o->form.path, "-") == 0);
+    const int both_standard = strcmp(o->state_out, "-") == 0 && (!o->form.path || strcmp(o->form.path, "-") == 0);
     return both_standard || output_is_same(o->form.path, o->state_out)
                ? fail(EXIT_USAGE, "scaler: the report and --state-out need two places")
                : 0;
@@ -394,8 +387,9 @@ static int run_all(run *r, input_options *from, char **operands, int n)
     if (code)
         return code;
     if (report.log_path && (o->amp || o->state_in || o->state_out || o->repeat || o->format))
-        return fail(EXIT_USAGE, "scaler: '%s' is not a file of tensors; --amp, --state-in, "
-                                "--state-out, --repeat and --format do not go with a log",
+        return fail(EXIT_USAGE,
+                    "scaler: '%s' is not a file of tensors; --amp, --state-in, "
+                    "--state-out, --repeat and --format do not go with a log",
                     escape_text(name, sizeof name, report.log_path));
     if (!report.log_path && o->log_patterns.count)
         return fail(EXIT_USAGE, "scaler: --log-pattern goes with a log");
@@ -407,8 +401,8 @@ static int run_all(run *r, input_options *from, char **operands, int n)
         char own[STATE_SPEC] = "torch";
         if (!o->pattern && (code = open_trace(r, from, operands, n)))
             return code;
-        report.own = !o->pattern && scalerrun_own(&r->in, own, sizeof own) &&
-                     !o->scalers.count && !o->compare.count && !o->state_in;
+        report.own = !o->pattern && scalerrun_own(&r->in, own, sizeof own) && !o->scalers.count && !o->compare.count &&
+                     !o->state_in;
         if ((code = restore(r, own)))
             return code;
         if (o->state_out && r->scalers.count > 1)
@@ -459,8 +453,8 @@ static int run_command(run *r, input_options *from, char **operands, int n)
         output_abandon(&r->out);
         return code;
     }
-    if ((code = output_close(&r->out)) || (o->state_out &&
-         (code = scalerstate_write(o->state_out, &r->scalers.tracks[0]))))
+    if ((code = output_close(&r->out)) ||
+        (o->state_out && (code = scalerstate_write(o->state_out, &r->scalers.tracks[0]))))
         return code;
     return r->in.failed ? EXIT_PARTIAL : 0;
 }
@@ -477,15 +471,13 @@ int cmd_scaler(const command *self, int argc, char **argv)
          "repeated"},
         {'c', "compare", OPTION_LIST, &o.compare, "LIST",
          "several side by side, as torch,apex,megatron; all: every dynamic one (default for logs)"},
-        {'l', "list", OPTION_FLAG, &o.list, NULL,
-         "the table of scalers; with operands, all about these"},
+        {'l', "list", OPTION_FLAG, &o.list, NULL, "the table of scalers; with operands, all about these"},
         {0, "adaptive", OPTION_FLAG, &o.adaptive, NULL,
          "a scale for each layer instead (Zhao et al.), from traces with agrad and weight tensors"},
         {0, "Instead of a trace", OPTION_HEADING, NULL, NULL, NULL},
         {0, "pattern", OPTION_STRING, &o.pattern, "TEXT",
          "an overflow pattern, as '1*3,0*2000,1'; @FILE: the pattern in a file"},
-        {0, "log", OPTION_INPUTS, &o.logs, "FILE",
-         "the text log of a training; - is standard input"},
+        {0, "log", OPTION_INPUTS, &o.logs, "FILE", "the text log of a training; - is standard input"},
         {0, "log-pattern", OPTION_LIST, &o.log_patterns, "TEXT",
          "lines of your own in it, as 'it {step} .* amp={scale} skip={overflow}'; may be repeated"},
         {0, "Traces", OPTION_HEADING, NULL, NULL, NULL},

@@ -44,8 +44,7 @@ static int has_place(const log_note *n, int64_t whole)
 static void take_place(log_place *p, const log_note *n)
 {
     if (n->step > p->step)
-        *p = (log_place){n->step, n->of, n->per_epoch, n->epoch < p->epoch ? p->epoch : n->epoch,
-                         n->line, n->seq};
+        *p = (log_place){n->step, n->of, n->per_epoch, n->epoch < p->epoch ? p->epoch : n->epoch, n->line, n->seq};
     else if (n->epoch > p->epoch)
         p->epoch = n->epoch;
 }
@@ -77,8 +76,7 @@ static int is_between(const training_log *l, uint64_t from, uint64_t to)
 }
 
 /* Clean steps that the bars and steps of other lines show between two overflows. */
-static uint64_t shown_between(const log_episodes *e, const training_log *l, uint64_t from,
-                              uint64_t to)
+static uint64_t shown_between(const log_episodes *e, const training_log *l, uint64_t from, uint64_t to)
 {
     const log_place a = log_place_at(l, e->whole, from), b = log_place_at(l, e->whole, to);
     if (a.step < 0 || b.step < 0 || a.of != b.of || a.seq >= b.seq || b.seq > to)
@@ -148,8 +146,8 @@ static void find_tail(log_episodes *e, const training_log *l)
             take_place(&last, n);
     }
     const log_place from = log_place_at(l, e->whole, seq);
-    if (e->count && from.step >= 0 && from.seq <= seq && last.of == from.of &&
-        last.step > from.step + 1 && (uint64_t)(last.step - from.step - 1) > e->tail_steps)
+    if (e->count && from.step >= 0 && from.seq <= seq && last.of == from.of && last.step > from.step + 1 &&
+        (uint64_t)(last.step - from.step - 1) > e->tail_steps)
         e->tail_steps = (uint64_t)(last.step - from.step - 1);
     if (e->count && totals(l, seq, &e->tail_skipped) > e->tail_steps)
         e->tail_steps = totals(l, seq, &e->tail_skipped);
@@ -161,9 +159,8 @@ static void find_tail(log_episodes *e, const training_log *l)
  * again, on lines that follow each other. */
 static int is_copy(const training_log *l, const episode *at, const span *s, const span *next)
 {
-    return s->events & MPSIM_SCALER_GROWTH && s->events & RECORDED_INFERRED &&
-           l->recorded.unknown_steps && next && next->events & MPSIM_SCALER_OVERFLOW &&
-           next->next == at->after && next->seq == s->seq &&
+    return s->events & MPSIM_SCALER_GROWTH && s->events & RECORDED_INFERRED && l->recorded.unknown_steps && next &&
+           next->events & MPSIM_SCALER_OVERFLOW && next->next == at->after && next->seq == s->seq &&
            !is_between(l, at->last_seq, next->seq);
 }
 
@@ -177,8 +174,7 @@ int log_episodes_find(log_episodes *e, const training_log *l)
     *e = (log_episodes){.whole = longest_bar(l)};
     for (size_t i = 0; i < t->count; i++) {
         const span *s = &t->spans[i];
-        const int jump = s->events & (RECORDED_JUMP | RECORDED_RESTART) &&
-                         !(s->events & RECORDED_GAP);
+        const int jump = s->events & (RECORDED_JUMP | RECORDED_RESTART) && !(s->events & RECORDED_GAP);
         /* the same overflow again with nothing between: a growth, or another process */
         if (at && is_copy(l, at, s, i + 1 < t->count ? s + 1 : NULL)) {
             at->last_line = t->spans[++i].last_line;
@@ -299,8 +295,7 @@ uint64_t log_lost_apart(const training_log *l)
     uint64_t n = 0;
     size_t at = 0;
     for (size_t i = 0; i < l->notes.count; i++)
-        n += l->notes.at[i].loss > VALUE_FINITE &&
-             !is_by_an_overflow(l, &at, l->notes.at[i].seq);
+        n += l->notes.at[i].loss > VALUE_FINITE && !is_by_an_overflow(l, &at, l->notes.at[i].seq);
     return n;
 }
 

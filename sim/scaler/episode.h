@@ -7,9 +7,9 @@
 
 /* Where a line stands in the run. */
 typedef struct log_place {
-    int64_t step, of; /* -1: not known                         */
-    int per_epoch;    /* .step begins again with every epoch   */
-    double epoch;     /* -1                                    */
+    int64_t step, of;   /* -1: not known                         */
+    int per_epoch;      /* .step begins again with every epoch   */
+    double epoch;       /* -1                                    */
     uint64_t line, seq; /* of the log that says so             */
 } log_place;
 
@@ -29,12 +29,12 @@ typedef struct episode {
 typedef struct log_episodes {
     episode *at;
     size_t count;
-    uint64_t tail_steps; /* clean steps after the last overflow                        */
-    int tail_unsure;     /* they are of an interval in which that came, at its end perhaps */
-    uint64_t tail_lines; /* lines after it that tell a finite loss or a scale          */
-    uint64_t tail_line;  /* the last of these                                          */
+    uint64_t tail_steps;   /* clean steps after the last overflow                        */
+    int tail_unsure;       /* they are of an interval in which that came, at its end perhaps */
+    uint64_t tail_lines;   /* lines after it that tell a finite loss or a scale          */
+    uint64_t tail_line;    /* the last of these                                          */
     uint64_t tail_skipped; /* overflows after it of which only a total tells           */
-    int64_t whole;       /* what the progress bar of the run counts to; -1: none       */
+    int64_t whole;         /* what the progress bar of the run counts to; -1: none       */
 } log_episodes;
 
 /* log_episodes_find -- 0; -1: out of memory. */
@@ -48,10 +48,10 @@ log_place log_place_at(const training_log *l, int64_t whole, uint64_t seq);
 /* The course of the loss: the smallest of its running medians and the last of them, each a loss of the log with its
  * line. */
 typedef struct loss_course {
-    uint64_t n;                    /* finite losses       */
+    uint64_t n;                          /* finite losses       */
     double first, best, last, most, end; /* end: the last loss itself */
     uint64_t first_line, most_line, best_line, last_line, end_line, best_seq, last_seq;
-    uint64_t zeros;                /* losses of exactly 0 in a row, at the end */
+    uint64_t zeros; /* losses of exactly 0 in a row, at the end */
 } loss_course;
 
 loss_course log_loss_course(const training_log *l);
@@ -62,9 +62,9 @@ uint64_t log_lost_apart(const training_log *l);
 
 /* Norms of gradients that are Inf or NaN at steps that no line tells to have overflowed. */
 typedef struct norm_course {
-    uint64_t finite, lost;      /* lines                                     */
-    uint64_t line, last_line;   /* the first and last of those that are lost */
-    uint64_t run;               /* of them, at the end in a row              */
+    uint64_t finite, lost;    /* lines                                     */
+    uint64_t line, last_line; /* the first and last of those that are lost */
+    uint64_t run;             /* of them, at the end in a row              */
 } norm_course;
 
 norm_course log_norm_course(const training_log *l);

@@ -50,8 +50,7 @@ static void find_notes(facts *f)
 /* Whether a first scale is one that a run begins with. */
 static int is_start(const facts *f, const episode *first)
 {
-    return isnan(f->declared) ? log_dialect_starts(f->dialect, first->before)
-                              : first->before == f->declared;
+    return isnan(f->declared) ? log_dialect_starts(f->dialect, first->before) : first->before == f->declared;
 }
 
 /* Episodes of the search, of growth, of neither. */
@@ -60,8 +59,7 @@ static void sort_episodes(facts *f)
     int searching = f->initial || f->early;
     for (size_t i = 0; i < f->e.count; i++) {
         const episode *e = &f->e.at[i];
-        const int above = i == 0 && isnan(f->declared) &&
-                          log_dialect_grown(f->dialect, e->before); /* it has grown */
+        const int above = i == 0 && isnan(f->declared) && log_dialect_grown(f->dialect, e->before); /* it has grown */
         if (searching && !facts_late(&e->first, e->seq) && !e->grown && e->clean <= EARLY_ALWAYS &&
             (i == 0 || is_early(&e->first))) {
             f->search++;
@@ -85,8 +83,7 @@ int facts_find(facts *f, const training_log *l)
 {
     *f = (facts){.l = l,
                  .t = &l->recorded,
-                 .by_sum = l->count && (l->entries[0].said.taken_only ||
-                                        l->entries[0].said.dialect == LOG_FAIRSEQ),
+                 .by_sum = l->count && (l->entries[0].said.taken_only || l->entries[0].said.dialect == LOG_FAIRSEQ),
                  .dialect = l->count ? l->entries[0].said.dialect : LOG_VALUES};
     if (log_episodes_find(&f->e, l))
         return -1;
@@ -104,8 +101,7 @@ int facts_find(facts *f, const training_log *l)
         f->early = is_early(&first->first);
         f->begins = first->clean <= (uint64_t)f->t->unknown_steps;
         f->initial = first->clean == 0 && !first->grown && is_start(f, first);
-        f->ends = f->e.tail_steps >= enough ||
-                  (f->e.tail_lines > 1 && f->e.tail_lines >= enough);
+        f->ends = f->e.tail_steps >= enough || (f->e.tail_lines > 1 && f->e.tail_lines >= enough);
     }
     sort_episodes(f);
     return 0;
@@ -125,8 +121,7 @@ int facts_loss_rises(const facts *f)
 
 int facts_skips_most(const facts *f)
 {
-    return f->total && f->total->step > EARLY_ALWAYS &&
-           f->total->skipped > f->total->step / 2;
+    return f->total && f->total->step > EARLY_ALWAYS && f->total->skipped > f->total->step / 2;
 }
 
 int facts_constant(const facts *f)

@@ -21,21 +21,21 @@ typedef struct facts {
     log_episodes e;
     loss_course loss;
     norm_course norm;
-    int begins;         /* the log begins with its first overflows                   */
+    int begins;          /* the log begins with its first overflows                   */
     uint64_t lost_apart; /* losses that are not finite at other steps                */
-    int initial;        /* the first overflow is at the scale the run starts at      */
-    int early;          /* the first overflows are in the beginning of the run       */
-    int late;           /* they are known not to be                                  */
-    int ends;           /* clean steps follow the last overflow, enough of them      */
-    uint64_t search;    /* episodes of the search                                    */
-    uint64_t probes;    /* that a growth explains                                    */
-    uint64_t spikes;    /* that nothing explains                                     */
-    double highest;     /* scale at which one of these came                          */
+    int initial;         /* the first overflow is at the scale the run starts at      */
+    int early;           /* the first overflows are in the beginning of the run       */
+    int late;            /* they are known not to be                                  */
+    int ends;            /* clean steps follow the last overflow, enough of them      */
+    uint64_t search;     /* episodes of the search                                    */
+    uint64_t probes;     /* that a growth explains                                    */
+    uint64_t spikes;     /* that nothing explains                                     */
+    double highest;      /* scale at which one of these came                          */
     const episode *spike;
     const log_note *total; /* the last that tells how many steps were skipped        */
     const log_note *resumed, *ended;
-    double declared;    /* the first scale of the settings; NaN                      */
-    health health;      /* what the log tells besides a scale                        */
+    double declared; /* the first scale of the settings; NaN                      */
+    health health;   /* what the log tells besides a scale                        */
     health_finding found;
 } facts;
 

@@ -29,9 +29,9 @@ typedef struct health {
     int learns;                  /* by reinforcement: the loss is no measure */
     /* what was found */
     health_finding found;
-    const series *worst;         /* the metric beyond its limit; NULL */
+    const series *worst; /* the metric beyond its limit; NULL */
     double limit;
-    sample low, high;            /* of a loss, or KL, that rises */
+    sample low, high; /* of a loss, or KL, that rises */
     series_peaks loss_jumps, norm_jumps;
 } health;
 

@@ -68,9 +68,10 @@ static void lost_text(const series *s, char *text, size_t size)
     if (s->n + s->others == 0)
         snprintf(text, size, "the %s is %s in all %s lines that tell it.", s->name, lost_as(s), text_count(a, s->lost));
     else if (s->ending && s->groups == 1)
-        snprintf(text, size, "the %s is %s from line %s on, in %s "
-                             "line%s.", s->name, lost_as(s), text_count(a, s->since),
-                 text_count(b, s->ending), text_plural(s->ending));
+        snprintf(text, size,
+                 "the %s is %s from line %s on, in %s "
+                 "line%s.",
+                 s->name, lost_as(s), text_count(a, s->since), text_count(b, s->ending), text_plural(s->ending));
     else
         snprintf(text, size, "the %s is %s in %s of %s lines, first in line %s.", s->name, lost_as(s),
                  text_count(a, s->lost), text_count(b, s->lost + s->n), text_count(c, s->first_lost));
@@ -96,8 +97,8 @@ static void gap_text(const health *h, char *text, size_t size)
     char a[32], b[32];
     snprintf(text, size,
              "trainer and sampler do not agree about the log-probabilities of the same tokens: %s is %s in the last "
-             "half, beyond %s. The gradients are those of another policy than the one that sampled.", h->worst->name,
-             text_number(a, h->high.value), text_number(b, h->limit));
+             "half, beyond %s. The gradients are those of another policy than the one that sampled.",
+             h->worst->name, text_number(a, h->high.value), text_number(b, h->limit));
 }
 
 static void metrics_text(const health *h, health_finding found, char *text, size_t size)
@@ -106,12 +107,15 @@ static void metrics_text(const health *h, health_finding found, char *text, size
     if (found == HEALTH_GAP)
         gap_text(h, text, size);
     else if (found == HEALTH_KL)
-        snprintf(text, size, "the KL (%s) rises from %s to %s: the policy runs away from its "
-                             "reference.", h->worst->name,
-                 text_number(a, h->low.value), text_number(b, h->high.value));
+        snprintf(text, size,
+                 "the KL (%s) rises from %s to %s: the policy runs away from its "
+                 "reference.",
+                 h->worst->name, text_number(a, h->low.value), text_number(b, h->high.value));
     else if (found == HEALTH_CLIP)
-        snprintf(text, size, "the clip fraction (%s) is %s in the last half: the updates leave the range that they are "
-                 "clipped to.", h->worst->name, text_number(a, h->high.value));
+        snprintf(text, size,
+                 "the clip fraction (%s) is %s in the last half: the updates leave the range that they are "
+                 "clipped to.",
+                 h->worst->name, text_number(a, h->high.value));
     else
         lost_text(h->worst, text, size);
 }
@@ -120,8 +124,10 @@ static void jumps_text(const health *h, char *text, size_t size)
 {
     char a[32], b[32], c[32];
     if (h->norm_jumps.n)
-        snprintf(text, size, "in %s line%s the norm of the gradients is ten times what is usual or more, up to %s, and "
-                 "comes back.", text_count(a, h->norm_jumps.n), text_plural(h->norm_jumps.n),
+        snprintf(text, size,
+                 "in %s line%s the norm of the gradients is ten times what is usual or more, up to %s, and "
+                 "comes back.",
+                 text_count(a, h->norm_jumps.n), text_plural(h->norm_jumps.n),
                  text_number(b, h->norm_jumps.largest.value));
     else
         snprintf(text, size, "in %s line%s the loss jumps, up to %s, and comes back.", text_count(a, h->loss_jumps.n),
@@ -132,9 +138,10 @@ static void flat_text(const health *h, char *text, size_t size)
 {
     char a[32], b[32], c[32];
     if (h->loss.n && series_is_flat(&h->loss))
-        snprintf(text, size, "the loss is %s in all %s lines%s: nothing is "
-                             "learned.", text_number(a, h->loss.at[0].value),
-                 text_count(b, h->loss.n),
+        snprintf(text, size,
+                 "the loss is %s in all %s lines%s: nothing is "
+                 "learned.",
+                 text_number(a, h->loss.at[0].value), text_count(b, h->loss.n),
                  h->norm.n && series_is_flat(&h->norm) && h->norm.at[0].value == 0 ? ", and the norm of the gradients 0"
                                                                                    : "");
     else
@@ -157,8 +164,8 @@ void health_text(const health *h, health_finding found, char *text, size_t size)
         snprintf(text, size,
                  "the %s is %s in %s line%s, with finite ones after: the weights are intact, as NaN in them would "
                  "stay. Single bad batches, or steps that were "
-                 "skipped.", lost->name, lost_as(lost), text_count(a, lost->lost),
-                 text_plural(lost->lost));
+                 "skipped.",
+                 lost->name, lost_as(lost), text_count(a, lost->lost), text_plural(lost->lost));
         break;
     case HEALTH_VALIDATION:
         lost_text(&h->validation, text, size);
@@ -192,8 +199,8 @@ typedef struct speaker {
     void *context;
 } speaker;
 
-__attribute__((format(printf, 4, 5)))
-static void say(const speaker *to, uint64_t line, uint64_t last_line, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void say(const speaker *to, uint64_t line, uint64_t last_line,
+                                                      const char *format, ...)
 {
     char text[256];
     va_list values;
@@ -253,8 +260,10 @@ static void say_rise(const speaker *to, const health *h)
 void health_evidence(const health *h, health_say to_say, void *context)
 {
     const speaker to = {to_say, context};
-    static const char *const kinds[] = {[METRIC_GAP] = "trainer and sampler", [METRIC_KL] = "KL",
-                                        [METRIC_CLIP] = "clipped", [METRIC_REWARD] = "reward"};
+    static const char *const kinds[] = {[METRIC_GAP] = "trainer and sampler",
+                                        [METRIC_KL] = "KL",
+                                        [METRIC_CLIP] = "clipped",
+                                        [METRIC_REWARD] = "reward"};
     const series *all[] = {&h->loss, &h->norm, &h->validation};
     for (size_t i = 0; i < 3; i++) {
         say_lost(&to, all[i]);

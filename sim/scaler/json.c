@@ -110,11 +110,9 @@ static json_t *track_json(const scaler_report *r, const track *t)
 static json_t *log_json(const scaler_report *r)
 {
     const training_log *l = r->log;
-    json_t *v = json_object(), *lines = json_object(), *jumps = json_array(),
-           *matches = json_array();
+    json_t *v = json_object(), *lines = json_object(), *jumps = json_array(), *matches = json_array();
     for (int d = 0; d < LOG_DIALECTS; d++)
-        json_object_set_new(lines, log_dialect_name((log_dialect)d),
-                            json_of_count(l->recognised[d]));
+        json_object_set_new(lines, log_dialect_name((log_dialect)d), json_of_count(l->recognised[d]));
     for (size_t i = 0; i < l->n_jumps; i++) {
         json_t *j = json_object();
         json_object_set_new(j, "line", json_of_count(l->jumps[i].line));
@@ -145,8 +143,7 @@ static json_t *log_json(const scaler_report *r)
     json_object_set_new(v, "averages", json_of_count(l->averages));
     json_object_set_new(v, "cut", json_of_count(l->reader.cut));
     json_object_set_new(v, "loss_not_finite", json_of_count(l->lost_lines));
-    json_object_set_new(v, "loss_not_finite_since",
-                        l->lost_since ? json_of_count(l->lost) : json_null());
+    json_object_set_new(v, "loss_not_finite_since", l->lost_since ? json_of_count(l->lost) : json_null());
     json_object_set_new(v, "restarts", json_of_count(l->restarts));
     json_object_set_new(v, "jumps", jumps);
     json_object_set_new(v, "matches", matches);
@@ -172,8 +169,7 @@ static json_t *steps_json(const scalerrun *run)
         json_object_set_new(v, "files", json_of_count(s->files));
         json_object_set_new(v, "elements", json_of_count(s->counts.elements));
         json_object_set_new(v, "not_finite", json_of_count(s->counts.not_finite));
-        json_object_set_new(v, "recorded_scale",
-                            isnan(s->scale) ? json_null() : json_of_double(s->scale));
+        json_object_set_new(v, "recorded_scale", isnan(s->scale) ? json_null() : json_of_double(s->scale));
         json_object_set_new(v, "amax", json_of_double(s->amax));
         json_object_set_new(v, "fits", json_of_double(s->fits));
         json_object_set_new(v, "largest_in", json_string(s->worst));
@@ -201,9 +197,7 @@ int scaler_report_json(FILE *to, const scaler_report *r)
 {
     json_t *v = json_object(), *config = json_object(), *scalers = json_array();
     json_object_set_new(config, "version", json_string(mpsim_version()));
-    json_object_set_new(config, "input", json_string(r->log       ? "log"
-                                                     : r->pattern ? "pattern"
-                                                                  : "trace"));
+    json_object_set_new(config, "input", json_string(r->log ? "log" : r->pattern ? "pattern" : "trace"));
     json_object_set_new(config, "inputs", inputs_json(r));
     if (r->pattern)
         json_object_set_new(config, "pattern", json_of_path(r->pattern));
@@ -248,8 +242,7 @@ static void track_csv(FILE *to, const track *t)
         size_t n = 0;
         for (int k = 0; k < EVENTS; k++)
             if (s->events & events[k].bit)
-                n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? " " : "",
-                                      events[k].name);
+                n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? " " : "", events[k].name);
         csv_text(to, t->label);
         fputc(',', to);
         csv_optional(to, t->unknown_steps ? -1 : (int64_t)s->first);
@@ -259,8 +252,8 @@ static void track_csv(FILE *to, const track *t)
         csv_double(to, s->scale);
         fputc(',', to);
         csv_double(to, s->next);
-        fprintf(to, ",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", names, s->loss.elements,
-                s->loss.lost, s->loss.overflowed, s->loss.not_finite);
+        fprintf(to, ",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", names, s->loss.elements, s->loss.lost,
+                s->loss.overflowed, s->loss.not_finite);
         csv_double(to, s->fits);
         fputc('\n', to);
     }
@@ -268,8 +261,7 @@ static void track_csv(FILE *to, const track *t)
 
 void scaler_report_csv(FILE *to, const scaler_report *r)
 {
-    fputs("scaler,index,from,to,steps,scale,next,events,elements,lost,overflowed,not_finite,fits\n",
-          to);
+    fputs("scaler,index,from,to,steps,scale,next,events,elements,lost,overflowed,not_finite,fits\n", to);
     if (r->log)
         track_csv(to, &r->log->recorded);
     for (size_t i = 0; !r->log && i < r->run->count; i++)

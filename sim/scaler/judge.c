@@ -36,8 +36,7 @@ static int runs_away(const facts *f)
     const episode *last = facts_last(f);
     const int clean_before = f->e.count > 1 || (last && last->clean);
     return is_low(f) || (last && !f->ends && last->n >= ENDLESS &&
-                         (clean_before || last->floored >= 3 ||
-                          facts_late(&last->first, last->seq)));
+                         (clean_before || last->floored >= 3 || facts_late(&last->first, last->seq)));
 }
 
 static int diverges(const facts *f)
@@ -56,8 +55,7 @@ static int diverges(const facts *f)
 static int is_not_finite(const facts *f)
 {
     return f->l->lost_since || f->lost_apart > 0 || f->l->other_lost > 0 ||
-           (f->norm.run > 1 && f->norm.run >= f->norm.finite / 10) ||
-           f->norm.lost > f->norm.finite;
+           (f->norm.run > 1 && f->norm.run >= f->norm.finite / 10) || f->norm.lost > f->norm.finite;
 }
 
 /* A norm that is NaN at steps that the log tells to have been taken. */
@@ -73,11 +71,9 @@ static int is_resumed(const facts *f)
 {
     const episode *first = facts_first(f);
     for (size_t i = 0; i < f->l->n_jumps; i++)
-        if (!f->l->jumps[i].gap ||
-            (f->resumed && log_dialect_starts(f->dialect, f->l->jumps[i].to)))
+        if (!f->l->jumps[i].gap || (f->resumed && log_dialect_starts(f->dialect, f->l->jumps[i].to)))
             return 1;
-    if (f->search && f->resumed && f->resumed->marks & NOTE_RESUMED && first->n > 1 &&
-        f->resumed->seq < first->seq)
+    if (f->search && f->resumed && f->resumed->marks & NOTE_RESUMED && first->n > 1 && f->resumed->seq < first->seq)
         return 1;
     return (f->resumed && f->initial && f->late);
 }
@@ -106,8 +102,7 @@ static verdict ordinary(const facts *f)
                : f->early || f->e.tail_lines || f->late ? VERDICT_SEARCHING
                                                         : VERDICT_UNCLEAR;
     if (f->probes && !has_spikes(f))
-        return f->ends || (f->probes > 1 && last->n <= FACTS_DEEP) ? VERDICT_STEADY
-                                                                   : VERDICT_UNCLEAR;
+        return f->ends || (f->probes > 1 && last->n <= FACTS_DEEP) ? VERDICT_STEADY : VERDICT_UNCLEAR;
     if ((f->spikes == 0 && f->probes == 0) || (f->e.count == 1 && f->begins && !f->late))
         return VERDICT_UNCLEAR;
     return VERDICT_SPIKES;
@@ -119,32 +114,31 @@ static verdict by_rules(const facts *f)
         return VERDICT_DIVERGING;
     if (f->t->steps == 0)
         return is_not_finite(f) ? VERDICT_NOT_FINITE : VERDICT_UNCLEAR;
-    return has_stopped(f)     ? VERDICT_FLOOR
-           : f->t->taken      ? VERDICT_TAKEN
-           : facts_stuck(f)   ? VERDICT_STUCK
+    return has_stopped(f)      ? VERDICT_FLOOR
+           : f->t->taken       ? VERDICT_TAKEN
+           : facts_stuck(f)    ? VERDICT_STUCK
            : facts_isolated(f) ? (f->t->last <= 1 ? VERDICT_NOT_FINITE : VERDICT_SPIKES)
-           : runs_away(f)     ? VERDICT_RUNAWAY
-           : diverges(f)      ? VERDICT_DIVERGING
-           : is_taken(f)      ? VERDICT_TAKEN
-           : is_not_finite(f) ? VERDICT_NOT_FINITE
-           : is_resumed(f)    ? VERDICT_RESUMED
-                              : ordinary(f);
+           : runs_away(f)      ? VERDICT_RUNAWAY
+           : diverges(f)       ? VERDICT_DIVERGING
+           : is_taken(f)       ? VERDICT_TAKEN
+           : is_not_finite(f)  ? VERDICT_NOT_FINITE
+           : is_resumed(f)     ? VERDICT_RESUMED
+                               : ordinary(f);
 }
 
 /* What forbids to reassure, although the scale alone looks well; NULL: nothing. */
 static const char *doubt(const facts *f)
 {
     const double much = f->loss.n < SEVERAL ? 3 : 1.5;
-    return f->l->unread_line    ? "overflows whose scale cannot be read"
-           : f->l->last_bad     ? "the last scale, which cannot be read"
+    return f->l->unread_line     ? "overflows whose scale cannot be read"
+           : f->l->last_bad      ? "the last scale, which cannot be read"
            : f->l->reader.hidden ? "the rest of lines that are too long, which tell of scales"
-           : f->loss.n > 1 && f->loss.best > 0 && f->loss.last > much * f->loss.best
-               ? "why the loss rises"
-           : f->loss.zeros > 1 ? "why the loss is exactly 0"
-           : f->e.count && f->t->last <= 1          ? "why the scale is down at 1"
-           : f->t->last < 1 && !f->by_sum           ? "why the scale is below 1"
-           : f->ended                               ? "the error that ends the run"
-                                                    : NULL;
+           : f->loss.n > 1 && f->loss.best > 0 && f->loss.last > much * f->loss.best ? "why the loss rises"
+           : f->loss.zeros > 1                                                       ? "why the loss is exactly 0"
+           : f->e.count && f->t->last <= 1                                           ? "why the scale is down at 1"
+           : f->t->last < 1 && !f->by_sum                                            ? "why the scale is below 1"
+           : f->ended                                                                ? "the error that ends the run"
+                                                                                     : NULL;
 }
 
 static int is_unwell(health_finding found)
@@ -201,8 +195,7 @@ static confidence how_sure(const facts *f, verdict v)
     case VERDICT_WELL:
         return f->loss.n >= FACTS_MANY && f->health.norm.n >= FACTS_MANY && !unread ? CERTAIN : LIKELY;
     case VERDICT_STARTUP:
-        return f->initial && f->early && f->e.tail_steps >= FACTS_ENOUGH && !unread ? CERTAIN
-                                                                                    : LIKELY;
+        return f->initial && f->early && f->e.tail_steps >= FACTS_ENOUGH && !unread ? CERTAIN : LIKELY;
     case VERDICT_STEADY:
         return f->probes > 1 && f->ends && !f->t->unknown_steps && !unread ? CERTAIN : LIKELY;
     case VERDICT_CLEAN:
@@ -220,37 +213,27 @@ static const struct {
 } known[] = {
     [VERDICT_NONE] = {"not-enough", "Log the scale of every step, with its number."},
     [VERDICT_CLEAN] = {"fine-steady", "Nothing."},
-    [VERDICT_STARTUP] = {"fine-startup",
-                         "Nothing. A lower first scale would save the skipped steps."},
-    [VERDICT_SEARCHING] = {"not-enough",
-                           "Look at the next lines: overflows that go on below a scale of 1 are no "
-                           "search."},
+    [VERDICT_STARTUP] = {"fine-startup", "Nothing. A lower first scale would save the skipped steps."},
+    [VERDICT_SEARCHING] = {"not-enough", "Look at the next lines: overflows that go on below a scale of 1 are no "
+                                         "search."},
     [VERDICT_STEADY] = {"fine-steady", "Nothing."},
-    [VERDICT_SPIKES] = {"warn-spikes",
-                        "Look at the batches, the learning rate and the norm of the gradients at "
-                        "these steps; clip, or use bf16, if they go on."},
-    [VERDICT_NOT_FINITE] = {"warn-nonfinite",
-                            "Find the first tensor with Inf or NaN (mpsim stat on recorded "
-                            "tensors): data, a division, an overflow in the forward pass. No loss "
-                            "scale helps."},
-    [VERDICT_RUNAWAY] = {"warn-diverging",
-                         "Stop the run. Find the first tensor with Inf or NaN: data, forward pass, "
-                         "a division; go back to a checkpoint from before; bf16 if activations "
-                         "exceed fp16."},
-    [VERDICT_FLOOR] = {"stopped",
-                       "Go back to a checkpoint from before the overflows and find where Inf or "
-                       "NaN comes from; a lower floor only delays the end."},
-    [VERDICT_TAKEN] = {"taken",
-                       "Go back to a checkpoint from before: the weights hold NaN. Skip such "
-                       "steps."},
-    [VERDICT_DIVERGING] = {"warn-diverging",
-                           "Stop, go back to a checkpoint from before, lower the learning rate or "
-                           "clip; bf16 if activations exceed fp16. The loss scale is the symptom."},
-    [VERDICT_RESUMED] = {"warn-resume",
-                         "Save and load the scaler's state with the checkpoint "
-                         "(scaler.state_dict(), amp.state_dict())."},
-    [VERDICT_UNCLEAR] = {"not-enough",
-                         "Give the whole log, from the beginning of the run to now."},
+    [VERDICT_SPIKES] = {"warn-spikes", "Look at the batches, the learning rate and the norm of the gradients at "
+                                       "these steps; clip, or use bf16, if they go on."},
+    [VERDICT_NOT_FINITE] = {"warn-nonfinite", "Find the first tensor with Inf or NaN (mpsim stat on recorded "
+                                              "tensors): data, a division, an overflow in the forward pass. No loss "
+                                              "scale helps."},
+    [VERDICT_RUNAWAY] = {"warn-diverging", "Stop the run. Find the first tensor with Inf or NaN: data, forward pass, "
+                                           "a division; go back to a checkpoint from before; bf16 if activations "
+                                           "exceed fp16."},
+    [VERDICT_FLOOR] = {"stopped", "Go back to a checkpoint from before the overflows and find where Inf or "
+                                  "NaN comes from; a lower floor only delays the end."},
+    [VERDICT_TAKEN] = {"taken", "Go back to a checkpoint from before: the weights hold NaN. Skip such "
+                                "steps."},
+    [VERDICT_DIVERGING] = {"warn-diverging", "Stop, go back to a checkpoint from before, lower the learning rate or "
+                                             "clip; bf16 if activations exceed fp16. The loss scale is the symptom."},
+    [VERDICT_RESUMED] = {"warn-resume", "Save and load the scaler's state with the checkpoint "
+                                        "(scaler.state_dict(), amp.state_dict())."},
+    [VERDICT_UNCLEAR] = {"not-enough", "Give the whole log, from the beginning of the run to now."},
     [VERDICT_STUCK] = {"warn-stuck",
                        "Start again from the last checkpoint with a new scaler, whose first scale is what fits; a "
                        "shorter window, or a floor, keeps it from falling so far."},

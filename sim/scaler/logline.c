@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const step_words[] = {"global iter", "step", "global_step", "iteration", "iter",
-                                         "num_updates", "global step", "trainer/global_step",
-                                         NULL};
+static const char *const step_words[] = {"global iter", "step",        "global_step",         "iteration", "iter",
+                                         "num_updates", "global step", "trainer/global_step", NULL};
 
 /* "rank 3", or the "3: " that srun puts before a line. */
 static int64_t rank_of(const char *line)
@@ -32,40 +31,35 @@ static const struct rule {
     unsigned what;
     const char *before, *after;
 } rules[] = {
-    {LOG_APEX, {"gradient overflow", "reducing loss scale to"}, LOG_OVERFLOW, NULL,
-     "reducing loss scale to"},
-    {LOG_DEEPSPEED, {"skipping step", "reducing hysteresis to"}, LOG_OVERFLOW | LOG_TOLERATED,
-     "attempted loss scale:", "attempted loss scale:"},
-    {LOG_DEEPSPEED, {"attempted loss scale:", "reducing to"}, LOG_OVERFLOW,
-     "attempted loss scale:", "reducing to"},
-    {LOG_DEEPSPEED, {"skipping step", "attempted loss scale:"}, LOG_OVERFLOW,
-     "attempted loss scale:", NULL},
+    {LOG_APEX, {"gradient overflow", "reducing loss scale to"}, LOG_OVERFLOW, NULL, "reducing loss scale to"},
+    {LOG_DEEPSPEED,
+     {"skipping step", "reducing hysteresis to"},
+     LOG_OVERFLOW | LOG_TOLERATED,
+     "attempted loss scale:",
+     "attempted loss scale:"},
+    {LOG_DEEPSPEED, {"attempted loss scale:", "reducing to"}, LOG_OVERFLOW, "attempted loss scale:", "reducing to"},
+    {LOG_DEEPSPEED, {"skipping step", "attempted loss scale:"}, LOG_OVERFLOW, "attempted loss scale:", NULL},
     {LOG_DEEPSPEED, {"grad overflow on iteration", ""}, LOG_OVERFLOW | LOG_DETAIL, NULL, NULL},
-    {LOG_DEEPSPEED, {"reducing dynamic loss scale from", " to "}, LOG_OVERFLOW | LOG_DETAIL,
-     "loss scale from", " to "},
-    {LOG_DEEPSPEED, {"increasing dynamic loss scale from", " to "}, LOG_GROWTH,
-     "loss scale from", " to "},
+    {LOG_DEEPSPEED, {"reducing dynamic loss scale from", " to "}, LOG_OVERFLOW | LOG_DETAIL, "loss scale from", " to "},
+    {LOG_DEEPSPEED, {"increasing dynamic loss scale from", " to "}, LOG_GROWTH, "loss scale from", " to "},
     {LOG_DEEPSPEED, {"loss scale already at minimum", ""}, LOG_OVERFLOW | LOG_STOP, NULL, NULL},
-    {LOG_DEEPSPEED, {"iterations in a row due to overflow", ""}, LOG_OVERFLOW | LOG_STOP, NULL,
-     NULL}, /* GPT-NeoX */
-    {LOG_DEEPSPEED, {"using dynamic loss scale of", ""}, LOG_OVERFLOW | LOG_DETAIL,
-     "loss scale of", NULL}, /* Apex of 2019, behind "Grad overflow on iteration" */
-    {LOG_FAIRSEQ, {"overflow detected", "setting loss scale to"}, LOG_OVERFLOW, NULL,
-     "setting loss scale to"},
+    {LOG_DEEPSPEED, {"iterations in a row due to overflow", ""}, LOG_OVERFLOW | LOG_STOP, NULL, NULL}, /* GPT-NeoX */
+    {LOG_DEEPSPEED,
+     {"using dynamic loss scale of", ""},
+     LOG_OVERFLOW | LOG_DETAIL,
+     "loss scale of",
+     NULL}, /* Apex of 2019, behind "Grad overflow on iteration" */
+    {LOG_FAIRSEQ, {"overflow detected", "setting loss scale to"}, LOG_OVERFLOW, NULL, "setting loss scale to"},
     {LOG_FAIRSEQ, {"minimum loss scale reached", ""}, LOG_OVERFLOW | LOG_STOP, NULL, NULL},
     /* ColossalAI, MXNet, guided-diffusion, MindSpore, Paddle */
     {LOG_OTHERS, {"no overflow", "loss scale is adjusted to"}, LOG_GROWTH, NULL, "adjusted to"},
-    {LOG_OTHERS, {"overflow occurs", "loss scale is adjusted to"}, LOG_OVERFLOW, NULL,
-     "adjusted to"},
+    {LOG_OTHERS, {"overflow occurs", "loss scale is adjusted to"}, LOG_OVERFLOW, NULL, "adjusted to"},
     {LOG_OTHERS, {"amp:", "decreasing loss scale to"}, LOG_OVERFLOW, NULL, "loss scale to"},
     {LOG_OTHERS, {"amp:", "increasing loss scale to"}, LOG_GROWTH, NULL, "loss scale to"},
-    {LOG_OTHERS, {"found nan", "decreased lg_loss_scale to"}, LOG_OVERFLOW, NULL,
-     "lg_loss_scale to"},
-    {LOG_OTHERS, {"overflow, still update", "adjust to"}, LOG_OVERFLOW | LOG_TAKEN, NULL,
-     "adjust to"},
+    {LOG_OTHERS, {"found nan", "decreased lg_loss_scale to"}, LOG_OVERFLOW, NULL, "lg_loss_scale to"},
+    {LOG_OTHERS, {"overflow, still update", "adjust to"}, LOG_OVERFLOW | LOG_TAKEN, NULL, "adjust to"},
     {LOG_OTHERS, {"overflow", "loss scale adjust to"}, LOG_OVERFLOW, NULL, "adjust to"},
-    {LOG_OTHERS, {"found inf or nan", "decrease to"}, LOG_OVERFLOW, "current scale is",
-     "decrease to"},
+    {LOG_OTHERS, {"found inf or nan", "decrease to"}, LOG_OVERFLOW, "current scale is", "decrease to"},
     /* scripts: an overflow without its scale */
     {LOG_OTHERS, {"overflow", "skipping update"}, LOG_OVERFLOW, NULL, NULL},
     {LOG_OTHERS, {"overflow", "skipping step"}, LOG_OVERFLOW, NULL, NULL},
@@ -148,8 +142,8 @@ static int is_of_training(const log_line *l, const char *line, const char *skip)
 /* The value of a scale without a name of its own: not that of an image. */
 static const char *plain_scale(const char *line)
 {
-    static const char *const others[] = {"image", "img", "text", "guidance", "lora", "font",
-                                         "multi", "data", "logit", "lr", "time", NULL};
+    static const char *const others[] = {"image", "img",  "text",  "guidance", "lora", "font",
+                                         "multi", "data", "logit", "lr",       "time", NULL};
     const char *value = words_find(line, "scale");
     if (!value)
         return NULL;
@@ -167,14 +161,13 @@ static const char *plain_scale(const char *line)
 /* The value of a loss scale by one of its names. */
 static const char *named_scale(const char *line)
 {
-    static const char *const scales[] = {"lg_loss_scale", "loss_scale", "loss scale", "loss-scale",
-                                         "lossscale", "loss_scaling", "loss scaling",
-                                         "grad_scale", "grad scale", "amp_scale", "scaler_scale",
-                                         "scaler.get_scale()", "get_scale()", "current scale is",
-                                         "current scale", "loss_scaler", "loss_scale_value", NULL};
-    static const char *const joints[] = {"is small", "changed to", "updated to", "reduced to",
-                                         "increased to", "decreased to", "adjusted to", "now", "is", "set to",
-                                         "value", NULL};
+    static const char *const scales[] = {
+        "lg_loss_scale", "loss_scale",       "loss scale",    "loss-scale",  "lossscale",        "loss_scaling",
+        "loss scaling",  "grad_scale",       "grad scale",    "amp_scale",   "scaler_scale",     "scaler.get_scale()",
+        "get_scale()",   "current scale is", "current scale", "loss_scaler", "loss_scale_value", NULL};
+    static const char *const joints[] = {"is small",     "changed to",   "updated to",  "reduced to",
+                                         "increased to", "decreased to", "adjusted to", "now",
+                                         "is",           "set to",       "value",       NULL};
     for (size_t i = 0; scales[i]; i++) {
         const char *value = words_find(line, scales[i]);
         if (!value)
@@ -183,8 +176,8 @@ static const char *named_scale(const char *line)
         for (size_t k = 0; joints[k]; k++)
             if (strncmp(p, joints[k], strlen(joints[k])) == 0)
                 return p + strlen(joints[k]);
-        if (isdigit((unsigned char)*p) || (*p == '.' && isdigit((unsigned char)p[1])) ||
-            *p == '-' || strncmp(p, "nan", 3) == 0 || strncmp(p, "inf", 3) == 0)
+        if (isdigit((unsigned char)*p) || (*p == '.' && isdigit((unsigned char)p[1])) || *p == '-' ||
+            strncmp(p, "nan", 3) == 0 || strncmp(p, "inf", 3) == 0)
             return value;
     }
     return NULL;
@@ -215,8 +208,7 @@ static int parse_values(log_line *l, const char *line)
     if (words_find(line, "lg_loss_scale") == value) {
         l->bad = !scale_of_log(at, &l->after);
     } else if (!words_scale(at, &x)) { /* words are no value; nan, inf and -1 are bad ones */
-        if (strncmp(at, "nan", 3) != 0 && strncmp(at, "inf", 3) != 0 && *at != '-' &&
-            !isdigit((unsigned char)*at))
+        if (strncmp(at, "nan", 3) != 0 && strncmp(at, "inf", 3) != 0 && *at != '-' && !isdigit((unsigned char)*at))
             return 0;
         l->bad = 1;
     } else {
@@ -236,8 +228,7 @@ static int parse_values(log_line *l, const char *line)
 
 static int parse_lower(log_line *l, const char *line)
 {
-    *l = (log_line){.step = -1, .rank = -1, .rule = -1, .before = (double)NAN,
-                    .after = (double)NAN};
+    *l = (log_line){.step = -1, .rank = -1, .rule = -1, .before = (double)NAN, .after = (double)NAN};
     if (!parse_rule(l, line) && !parse_megatron(l, line) && !parse_values(l, line))
         return 0;
     l->rank = rank_of(line);
@@ -249,16 +240,20 @@ static int parse_lower(log_line *l, const char *line)
 /* The phrases that are worth joining: those of the rules that are no common words, and names. */
 static const char *phrase_at(size_t i)
 {
-    static const char *const names[] = {"loss scale:", "loss_scale", "loss_scale=", "loss_scale:",
-                                        "attempted loss scale", "skipping step",
-                                        "number of skipped iterations", "gradient overflow.",
-                                        "[deepspeed] overflow!", "current scale:"};
+    static const char *const names[] = {"loss scale:",
+                                        "loss_scale",
+                                        "loss_scale=",
+                                        "loss_scale:",
+                                        "attempted loss scale",
+                                        "skipping step",
+                                        "number of skipped iterations",
+                                        "gradient overflow.",
+                                        "[deepspeed] overflow!",
+                                        "current scale:"};
     enum { RULES = sizeof rules / sizeof rules[0], NAMES = sizeof names / sizeof names[0] };
     const struct rule *r = &rules[i / 4 % RULES];
     const char *const four[] = {r->phrase[0], r->phrase[1], r->before, r->after};
-    return i < 4 * RULES           ? (four[i % 4] ? four[i % 4] : "")
-           : i < 4 * RULES + NAMES ? names[i - 4 * RULES]
-                                   : NULL;
+    return i < 4 * RULES ? (four[i % 4] ? four[i % 4] : "") : i < 4 * RULES + NAMES ? names[i - 4 * RULES] : NULL;
 }
 
 enum { LEAST_PHRASE = 10 };
@@ -284,8 +279,7 @@ static int goes_on(const char *a, size_t n, const char *b)
     snprintf(whole, sizeof whole, "%.*s", (int)first, a + n - first);
     (void)words_number(whole, &alone);
     snprintf(whole, sizeof whole, "%.*s%.*s", (int)first, a + n - first, (int)rest, b);
-    return words_number(whole, &x) && words_is_power(x) &&
-           (!words_is_power(alone) || b[rest] == 0);
+    return words_number(whole, &x) && words_is_power(x) && (!words_is_power(alone) || b[rest] == 0);
 }
 
 enum { APART, TIGHT, SPACED };
@@ -309,8 +303,7 @@ static int junction(const char *a, size_t n, const char *b)
             return TIGHT;
         for (size_t k = 1; k < length; k++) {
             const int blank = phrase[k] == ' ';
-            if (phrase[k - 1] == last && phrase[k + (size_t)blank] == *b &&
-                ends_with(a, n, phrase, k) &&
+            if (phrase[k - 1] == last && phrase[k + (size_t)blank] == *b && ends_with(a, n, phrase, k) &&
                 strncmp(b, phrase + k + blank, length - k - (size_t)blank) == 0)
                 return blank ? SPACED : TIGHT;
         }
@@ -373,9 +366,9 @@ int log_line_join(char *a, const char *b)
 
 size_t log_line_length(const char *text)
 {
-    static const char *const openings[] = {"gradient overflow", "overflow!", "overflow occurs",
-                                           "grad overflow on", "reducing dynamic loss scale",
-                                           "overflow detected, ", "found inf or nan"};
+    static const char *const openings[] = {
+        "gradient overflow",           "overflow!",           "overflow occurs", "grad overflow on",
+        "reducing dynamic loss scale", "overflow detected, ", "found inf or nan"};
     char line[LOG_WIDTH + 1];
     to_lower(line, text);
     for (size_t i = 0; i < sizeof openings / sizeof openings[0]; i++) {

@@ -31,23 +31,23 @@ typedef enum log_dialect {
 
 /* What a line says: a set of these. */
 enum {
-    LOG_OVERFLOW = 1,   /* a step overflowed                                                   */
-    LOG_TOLERATED = 2,  /* and the scale stays (hysteresis)                                    */
-    LOG_GROWTH = 4,     /* the scale grows                                                     */
-    LOG_STOP = 8,       /* the framework stops with an error                                   */
-    LOG_STATUS = 16,    /* the scale after a step, or before it: the line does not say which    */
-    LOG_SKIPS = 32,     /* .skipped steps were skipped since the last such line; may be 0      */
-    LOG_DETAIL = 64,    /* more about the overflow that the line before told                   */
-    LOG_TAKEN = 128     /* and the step was taken all the same                                 */
+    LOG_OVERFLOW = 1,  /* a step overflowed                                                   */
+    LOG_TOLERATED = 2, /* and the scale stays (hysteresis)                                    */
+    LOG_GROWTH = 4,    /* the scale grows                                                     */
+    LOG_STOP = 8,      /* the framework stops with an error                                   */
+    LOG_STATUS = 16,   /* the scale after a step, or before it: the line does not say which    */
+    LOG_SKIPS = 32,    /* .skipped steps were skipped since the last such line; may be 0      */
+    LOG_DETAIL = 64,   /* more about the overflow that the line before told                   */
+    LOG_TAKEN = 128    /* and the step was taken all the same                                 */
 };
 
 typedef struct log_line {
     log_dialect dialect;
     unsigned what;
-    int64_t step;    /* -1: not said                                         */
-    int64_t rank;    /* -1                                                   */
-    int64_t scaler;  /* Apex's number of the loss scaler; 0                  */
-    double before;   /* the scale before and after the change; NaN: not said */
+    int64_t step;   /* -1: not said                                         */
+    int64_t rank;   /* -1                                                   */
+    int64_t scaler; /* Apex's number of the loss scaler; 0                  */
+    double before;  /* the scale before and after the change; NaN: not said */
     double after;
     uint64_t skipped;
     int rule;        /* which fixed phrase it was; -1: none                     */

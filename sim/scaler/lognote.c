@@ -9,17 +9,16 @@
 
 enum { WIDTH = 8192 };
 
-static const char *const loss_words[] = {"loss", "train_loss", "training_loss", "lm_loss",
-                                         "total_loss", "loss_value", "reduced_train_loss",
-                                         "loss_step", "train_loss_step", NULL};
-static const char *const norm_words[] = {"grad_norm", "grad norm", "gnorm", "gradnorm",
-                                         "gradient norm", "grad-norm", "gradient_norm",
-                                         "total_norm", "total_grad_norm", "global_norm", "l2_norm/grad/global", "norm",
-                                         NULL};
-static const char *const step_words[] = {"global_step", "num_updates", "global step",
-                                         "global iter", "trainer/global_step", "step", "iteration", "iter",
-                                         "steps", "it", "update", "global_batch_idx", "batch",
-                                         NULL};
+static const char *const loss_words[] = {
+    "loss",       "train_loss",         "training_loss", "lm_loss",         "total_loss",
+    "loss_value", "reduced_train_loss", "loss_step",     "train_loss_step", NULL};
+static const char *const norm_words[] = {
+    "grad_norm",           "grad norm",     "gnorm",      "gradnorm",        "gradient norm",
+    "grad-norm",           "gradient_norm", "total_norm", "total_grad_norm", "global_norm",
+    "l2_norm/grad/global", "norm",          NULL};
+static const char *const step_words[] = {
+    "global_step", "num_updates", "global step", "global iter", "trainer/global_step", "step",  "iteration",
+    "iter",        "steps",       "it",          "update",      "global_batch_idx",    "batch", NULL};
 
 /* ---- messages ---- */
 
@@ -70,8 +69,7 @@ static unsigned marks_of(const char *line)
 {
     unsigned marks = is_exception(line) ? NOTE_ENDED : 0;
     for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++)
-        if (words_find(line, messages[i].phrase) &&
-            !(messages[i].but && strstr(line, messages[i].but)))
+        if (words_find(line, messages[i].phrase) && !(messages[i].but && strstr(line, messages[i].but)))
             marks |= messages[i].marks;
     return marks & NOTE_FRESH ? marks & ~(unsigned)(NOTE_RESUMED | NOTE_LOADED) : marks;
 }
@@ -154,9 +152,8 @@ static value_kind other_loss(const char *line, int evaluation, double *x)
         const int other = strstr(n.name, "scal") || strstr(n.name, "best") ||
                           strncmp(words_skip_marks(n.end), "scal", 4) == 0;
         const int part = p > line && isalpha((unsigned char)p[-1]) && !strstr(n.name, "entropyloss");
-        const value_kind v = other || part || !is_of_evaluation(n.name) != !evaluation
-                                 ? VALUE_UNSAID
-                                 : words_value(n.end, &value);
+        const value_kind v = other || part || !is_of_evaluation(n.name) != !evaluation ? VALUE_UNSAID
+                                                                                       : words_value(n.end, &value);
         if (v > VALUE_FINITE)
             return v;
         if (v == VALUE_FINITE && found == VALUE_UNSAID) {
@@ -172,8 +169,8 @@ static value_kind other_loss(const char *line, int evaluation, double *x)
  * stands before it. */
 static int is_aside(const char *line)
 {
-    static const char *const words[] = {"valid", "validation", "val", "eval", "evaluation", "test",
-                                        "dev", "results", NULL};
+    static const char *const words[] = {"valid", "validation", "val",     "eval", "evaluation",
+                                        "test",  "dev",        "results", NULL};
     const char *loss = strstr(line, "loss");
     for (size_t i = 0; loss && words[i]; i++) {
         const char *p = words_find(line, words[i]);
@@ -196,8 +193,7 @@ static value_kind plain_loss(const char *line, double *x)
 {
     for (const char *const *word = loss_words; *word; word++)
         for (const char *p = line; (p = words_find(p, *word)) != NULL;) {
-            const value_kind v =
-                is_of_evaluation(name_at(line, p - 1).name) ? VALUE_UNSAID : loss_behind(p, x);
+            const value_kind v = is_of_evaluation(name_at(line, p - 1).name) ? VALUE_UNSAID : loss_behind(p, x);
             if (v != VALUE_UNSAID)
                 return v;
         }
@@ -209,7 +205,7 @@ static value_kind plain_loss(const char *line, double *x)
 static value_kind loss_of(const char *line, double *x)
 {
     static const char *const logged[] = {"reduced_train_loss", "train_loss", "train_loss_step",
-                                         "training_loss", "loss_step", NULL};
+                                         "training_loss",      "loss_step",  NULL};
     value_kind v = words_find(line, "v_num") ? words_value_of(line, logged, x) : VALUE_UNSAID;
     if (v == VALUE_UNSAID)
         v = plain_loss(line, x);

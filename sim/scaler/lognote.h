@@ -8,11 +8,11 @@
 #include <stddef.h>
 
 enum {
-    NOTE_RESUMED = 1, /* the run goes on from a checkpoint                    */
-    NOTE_FRESH = 2,   /* there is none: the run begins                        */
-    NOTE_ENDED = 4,   /* an error ends the run                                */
-    NOTE_LOADED = 16, /* a checkpoint was loaded: the run's, or a first model */
-    NOTE_LOST = 8,    /* a message that the loss, or a tensor, is Inf or NaN  */
+    NOTE_RESUMED = 1,   /* the run goes on from a checkpoint                    */
+    NOTE_FRESH = 2,     /* there is none: the run begins                        */
+    NOTE_ENDED = 4,     /* an error ends the run                                */
+    NOTE_LOADED = 16,   /* a checkpoint was loaded: the run's, or a first model */
+    NOTE_LOST = 8,      /* a message that the loss, or a tensor, is Inf or NaN  */
     NOTE_LOST_NORM = 32 /* a message that the norm of the gradients is        */
 };
 
@@ -20,18 +20,18 @@ typedef struct log_note {
     uint64_t line, seq; /* its number; among lines that are not empty */
     unsigned marks;
     value_kind loss, norm;
-    int aside;         /* the loss is that of an evaluation, or of a whole epoch */
+    int aside; /* the loss is that of an evaluation, or of a whole epoch */
     double loss_value, norm_value;
     value_kind validation; /* the loss on other data than the training's           */
     double validation_value;
-    int64_t step, of;  /* where the run stands, of how many; -1: not said      */
-    int64_t about;     /* the step that the line is about: its own, or the last that a line told; -1 */
-    int worded;        /* by a word for steps, not only by a bar               */
-    int per_epoch;     /* .step begins again with every epoch                  */
-    double epoch;      /* -1                                                   */
-    int64_t skipped;   /* steps skipped since the beginning of the run; -1     */
-    int timed;         /* a line of Megatron: it has an "elapsed time per iteration" */
-    double starts;     /* the first scale, of the run's settings; NaN: unsaid  */
+    int64_t step, of; /* where the run stands, of how many; -1: not said      */
+    int64_t about;    /* the step that the line is about: its own, or the last that a line told; -1 */
+    int worded;       /* by a word for steps, not only by a bar               */
+    int per_epoch;    /* .step begins again with every epoch                  */
+    double epoch;     /* -1                                                   */
+    int64_t skipped;  /* steps skipped since the beginning of the run; -1     */
+    int timed;        /* a line of Megatron: it has an "elapsed time per iteration" */
+    double starts;    /* the first scale, of the run's settings; NaN: unsaid  */
 } log_note;
 
 /* log_note_parse -- 1 and *n if the line says any of it; n->line is left to the caller. */

@@ -70,8 +70,7 @@ static int unknown(const char **reason, const char *found, size_t n)
 }
 
 /* The regular expression of a pattern, and which of its parentheses are the names'. */
-static int translate(own_pattern *own, char *out, size_t size, const char *text,
-                     const char **reason)
+static int translate(own_pattern *own, char *out, size_t size, const char *text, const char **reason)
 {
     static const char value[] = "[[:space:]]*([^][:space:],;|)(}'\"]+)";
     size_t n = 0;
@@ -144,8 +143,7 @@ void log_pattern_free(log_pattern *all)
 enum { GROUPS = 64, VALUE = 64 };
 
 /* The text of a part, in lower case; empty if it has none. */
-static const char *value_of(char out[VALUE], const own_pattern *own, part i, const regmatch_t *at,
-                            const char *line)
+static const char *value_of(char out[VALUE], const own_pattern *own, part i, const regmatch_t *at, const char *line)
 {
     const size_t g = own->group[i];
     size_t n = 0;
@@ -181,8 +179,8 @@ static void take_note(log_note *n, const own_pattern *own, const regmatch_t *at,
 static void take_line(log_line *l, const own_pattern *own, const regmatch_t *at, const char *line)
 {
     char value[VALUE];
-    *l = (log_line){.dialect = LOG_OWN, .step = -1, .rank = -1, .rule = -1,
-                    .before = (double)NAN, .after = (double)NAN};
+    *l =
+        (log_line){.dialect = LOG_OWN, .step = -1, .rank = -1, .rule = -1, .before = (double)NAN, .after = (double)NAN};
     take_scale(l, &l->before, value_of(value, own, PART_BEFORE, at, line));
     take_scale(l, &l->after, value_of(value, own, PART_AFTER, at, line));
     l->what = own->group[PART_AFTER] || !own->group[PART_SCALE] ? LOG_OVERFLOW : LOG_STATUS;

@@ -9,8 +9,8 @@ enum { LOG_COLUMNS = 128, LOG_COLUMN = 64 };
 
 typedef struct log_table {
     char names[LOG_COLUMNS][LOG_COLUMN];
-    size_t columns; /* 0: no header has come yet */
-    char between;   /* what lies between columns: , ; | a tab, or a blank for any number of them */
+    size_t columns;  /* 0: no header has come yet */
+    char between;    /* what lies between columns: , ; | a tab, or a blank for any number of them */
     const char *tag; /* what the number of a file of TensorBoard is, by the name of the file; NULL */
 } log_table;
 

@@ -37,9 +37,8 @@ static unsigned add_jump(training_log *l, const log_entry *e, double from, doubl
         l->failed = 1;
         return 0;
     }
-    l->jumps[l->n_jumps++] = (log_jump){
-        .line = e->line, .step = e->said.step, .from = from, .to = to, .restart = restart,
-        .gap = gap};
+    l->jumps[l->n_jumps++] =
+        (log_jump){.line = e->line, .step = e->said.step, .from = from, .to = to, .restart = restart, .gap = gap};
     return RECORDED_JUMP | (gap && to < from ? (unsigned)RECORDED_GAP : 0);
 }
 
@@ -60,8 +59,7 @@ static void record_mute(walk *w)
 {
     const unsigned events = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP | MPSIM_SCALER_BACKOFF;
     if (w->mute)
-        track_record(&w->log->recorded, -1, -1, w->mute, events | w->extra, w->scale,
-                     (double)NAN);
+        track_record(&w->log->recorded, -1, -1, w->mute, events | w->extra, w->scale, (double)NAN);
     if (w->mute)
         w->scale = (double)NAN;
     w->mute = 0;
@@ -126,8 +124,7 @@ static unsigned held(const walk *w, double scale)
 {
     if (scale == 0)
         return MPSIM_SCALER_BACKOFF;
-    return scale <= 1 || w->held >= TOLERATED ? MPSIM_SCALER_BACKOFF | MPSIM_SCALER_FLOORED
-                                              : MPSIM_SCALER_TOLERATED;
+    return scale <= 1 || w->held >= TOLERATED ? MPSIM_SCALER_BACKOFF | MPSIM_SCALER_FLOORED : MPSIM_SCALER_TOLERATED;
 }
 
 /* A line that tells an overflow, or a growth. */
@@ -149,8 +146,7 @@ static void walk_event(walk *w, const log_entry *e)
     record_mute(w);
     if (isnan(before))
         before = isnan(after) || l->what & LOG_STOP ? w->scale : scale_before(w, after);
-    if (isnan(after) && (l->what & ~(unsigned)LOG_DETAIL) == LOG_OVERFLOW &&
-        (l->step < 0 || !isnan(l->before)))
+    if (isnan(after) && (l->what & ~(unsigned)LOG_DETAIL) == LOG_OVERFLOW && (l->step < 0 || !isnan(l->before)))
         after = before / 2; /* "Attempted loss scale: 8", and no more */
     if (isnan(after) || l->what & LOG_STOP)
         after = before;
@@ -179,18 +175,16 @@ static void walk_row(walk *w, int64_t first, uint64_t n, double next, unsigned e
     const uint64_t kept = n > down ? n - down : 0;
     const unsigned events = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP | extra;
     if (kept)
-        record(w, first, first >= 0 ? first + (int64_t)kept - 1 : -1, kept,
-               events | MPSIM_SCALER_TOLERATED, down ? w->scale : next);
+        record(w, first, first >= 0 ? first + (int64_t)kept - 1 : -1, kept, events | MPSIM_SCALER_TOLERATED,
+               down ? w->scale : next);
     for (uint64_t i = kept; i < n; i++) {
         const int64_t at = first >= 0 ? first + (int64_t)i : -1;
-        record(w, at, at, 1, events | MPSIM_SCALER_BACKOFF,
-               i + 1 == n ? next : fmax(w->scale / 2, next));
+        record(w, at, at, 1, events | MPSIM_SCALER_BACKOFF, i + 1 == n ? next : fmax(w->scale / 2, next));
     }
 }
 
 /* n steps of which `skipped` were skipped; the scale is `next` after them. */
-static void walk_skips(walk *w, const log_entry *e, uint64_t n, uint64_t skipped, double next,
-                       unsigned extra)
+static void walk_skips(walk *w, const log_entry *e, uint64_t n, uint64_t skipped, double next, unsigned extra)
 {
     const double ratio = next / w->scale;
     const int64_t last = w->step >= 0 && e->said.step >= 0 ? e->said.step : -1;
@@ -231,8 +225,7 @@ static void walk_quiet(walk *w, const log_entry *e, uint64_t n, double next, int
 static uint64_t spacing(const training_log *l)
 {
     const log_entry *a = &l->entries[0], *b = &l->entries[1];
-    const int64_t next = a->n > 1 ? a->said.step + (a->to - a->said.step) / (int64_t)(a->n - 1)
-                                  : b->said.step;
+    const int64_t next = a->n > 1 ? a->said.step + (a->to - a->said.step) / (int64_t)(a->n - 1) : b->said.step;
     const int64_t n = next - a->said.step;
     return n > 0 && n <= a->said.step ? (uint64_t)n : 1;
 }
@@ -278,8 +271,7 @@ static void walk_status(walk *w, const log_entry *e, double scale)
     if (numbered)
         w->step = l->step;
     if (e->n > 1)
-        record(w, numbered ? w->step + 1 : -1, e->to,
-               numbered ? (uint64_t)(e->to - w->step) : e->n - 1, 0, w->scale);
+        record(w, numbered ? w->step + 1 : -1, e->to, numbered ? (uint64_t)(e->to - w->step) : e->n - 1, 0, w->scale);
 }
 
 /* Lines that tell the scale before the step: after it is what the next one says. Of several that
@@ -298,9 +290,7 @@ static void walk_before(walk *w, const log_entry *e, const log_entry *next)
         part.said.step = part.to = e->to;
         part.n = 1;
     }
-    walk_status(w, &part, followed         ? next->said.after
-                          : said->skipped ? (double)NAN
-                                          : said->after);
+    walk_status(w, &part, followed ? next->said.after : said->skipped ? (double)NAN : said->after);
 }
 
 /* Jumps that are growth by a factor of the scaler's own: several, all up and all alike, but for the
@@ -339,8 +329,7 @@ void log_walk(training_log *l)
             w.step = e->said.step - 1;
         }
         if (e->said.what & LOG_STATUS)
-            l->before ? walk_before(&w, e, i + 1 < l->count ? e + 1 : NULL)
-                      : walk_status(&w, e, e->said.after);
+            l->before ? walk_before(&w, e, i + 1 < l->count ? e + 1 : NULL) : walk_status(&w, e, e->said.after);
         else
             walk_event(&w, e);
         if (l->recorded.count) {

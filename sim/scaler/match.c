@@ -13,8 +13,7 @@ enum { WINDOWS = 6, BUDGET = 20000000 };
 /* Logs print scales with few digits, or cut to an integer. */
 static int same_scale(double computed, double recorded)
 {
-    return computed == recorded || fabs(computed - recorded) <= 1e-6 * recorded ||
-           floor(computed) == recorded;
+    return computed == recorded || fabs(computed - recorded) <= 1e-6 * recorded || floor(computed) == recorded;
 }
 
 /* A scaler on its way through a log. */
@@ -177,8 +176,7 @@ static int find_windows(const track *t, uint64_t windows[WINDOWS])
     return n;
 }
 
-void log_match_scaler(log_match *m, const char *label, const mpsim_scaler_config *c, const track *t,
-                int windows)
+void log_match_scaler(log_match *m, const char *label, const mpsim_scaler_config *c, const track *t, int windows)
 {
     uint64_t seen[WINDOWS];
     snprintf(m->label, sizeof m->label, "%s", label);
@@ -190,8 +188,8 @@ void log_match_scaler(log_match *m, const char *label, const mpsim_scaler_config
         other.window = seen[i];
         match(&with, &other, t);
         if (with.compared && with.agreed * m->compared > m->agreed * with.compared) {
-            snprintf(with.label, sizeof with.label, "%.60s%swindow=%" PRIu64, label,
-                     strchr(label, ':') ? "," : ":", seen[i]);
+            snprintf(with.label, sizeof with.label, "%.60s%swindow=%" PRIu64, label, strchr(label, ':') ? "," : ":",
+                     seen[i]);
             *m = with;
         }
     }

@@ -9,9 +9,9 @@
 #include <stddef.h>
 
 typedef enum metric_kind {
-    METRIC_GAP,   /* between the log-probabilities of trainer and sampler */
-    METRIC_KL,    /* from the policy to its reference, or to itself before the step */
-    METRIC_CLIP,  /* share of what the objective clips */
+    METRIC_GAP,  /* between the log-probabilities of trainer and sampler */
+    METRIC_KL,   /* from the policy to its reference, or to itself before the step */
+    METRIC_CLIP, /* share of what the objective clips */
     METRIC_REWARD
 } metric_kind;
 

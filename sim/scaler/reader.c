@@ -71,8 +71,8 @@ static void look_through(log_reader *r, const char *bytes, size_t n)
     }
 }
 
-int log_reader_bytes(log_reader *r, const char *bytes, size_t n,
-                     int (*visit)(const char *line, void *context), void *context)
+int log_reader_bytes(log_reader *r, const char *bytes, size_t n, int (*visit)(const char *line, void *context),
+                     void *context)
 {
     for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char)bytes[i];

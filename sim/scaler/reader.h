@@ -17,13 +17,13 @@ typedef struct log_reader {
     uint64_t ends;       /* LFs: the line has the number ends + 1          */
     uint64_t since;      /* bytes since the last end of a line             */
     int is_cut;
-    uint64_t window;     /* the last eight bytes that were left out        */
-    uint64_t hidden;     /* words about scales and overflows among them    */
+    uint64_t window; /* the last eight bytes that were left out        */
+    uint64_t hidden; /* words about scales and overflows among them    */
 } log_reader;
 
 /* log_reader_bytes -- call visit for every line that is complete. 0, or what visit returned. */
-int log_reader_bytes(log_reader *r, const char *bytes, size_t n,
-                     int (*visit)(const char *line, void *context), void *context);
+int log_reader_bytes(log_reader *r, const char *bytes, size_t n, int (*visit)(const char *line, void *context),
+                     void *context);
 int log_reader_end(log_reader *r, int (*visit)(const char *line, void *context), void *context);
 
 #endif

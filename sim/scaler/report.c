@@ -13,8 +13,7 @@ enum { HEAD_ROWS = 24, TAIL_ROWS = 12 };
 /* ---- verdicts ---- */
 
 /* What the trace knows: where Inf or NaN is, or which scale would have fitted. */
-static void add_trace_text(const scaler_report *r, const track *t, verdict v, char *text,
-                           size_t size)
+static void add_trace_text(const scaler_report *r, const track *t, verdict v, char *text, size_t size)
 {
     const recorded_step *bad = NULL, *tight = NULL;
     const size_t n = strlen(text);
@@ -27,12 +26,10 @@ static void add_trace_text(const scaler_report *r, const track *t, verdict v, ch
             tight = s;
     }
     if (bad && t->not_finite_steps)
-        snprintf(text + n, size - n,
-                 " Inf or NaN first stand in step %" PRId64 ", in %s.", t->first_not_finite,
+        snprintf(text + n, size - n, " Inf or NaN first stand in step %" PRId64 ", in %s.", t->first_not_finite,
                  bad->worst);
     else if (tight && v != VERDICT_CLEAN)
-        snprintf(text + n, size - n,
-                 " %s fit a scale of %s; the largest gradient is %s, in %s.",
+        snprintf(text + n, size - n, " %s fit a scale of %s; the largest gradient is %s, in %s.",
                  r->run->bad_steps ? "As far as is recorded, all steps" : "All recorded steps",
                  text_scale(a, tight->fits), text_number(b, tight->amax), tight->worst);
 }
@@ -41,9 +38,7 @@ static void add_trace_text(const scaler_report *r, const track *t, verdict v, ch
 static void add_log_text(const scaler_report *r, verdict v, char *text, size_t size)
 {
     const training_log *l = r->log;
-    const char *what = l->lost_as == VALUE_INF    ? "infinite"
-                       : l->lost_as == VALUE_GONE ? "left out"
-                                                  : "NaN";
+    const char *what = l->lost_as == VALUE_INF ? "infinite" : l->lost_as == VALUE_GONE ? "left out" : "NaN";
     size_t n = strlen(text), jumps = 0;
     char a[32];
     if (l->lost_since)
@@ -57,7 +52,8 @@ static void add_log_text(const scaler_report *r, verdict v, char *text, size_t s
     if (jumps && v != VERDICT_RESUMED)
         snprintf(text + n, size - n,
                  " But the scale jumps %s time%s without an overflow or growth: see what the log "
-                 "does not explain.", text_count(a, jumps), text_plural(jumps));
+                 "does not explain.",
+                 text_count(a, jumps), text_plural(jumps));
 }
 
 verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_t size)
@@ -84,8 +80,7 @@ static void print_evidence(FILE *to, const log_judgement *j)
         if (e->line == e->last_line)
             snprintf(where, sizeof where, "    line %" PRIu64 ": ", e->line);
         else
-            snprintf(where, sizeof where, "    lines %" PRIu64 "-%" PRIu64 ": ", e->line,
-                     e->last_line);
+            snprintf(where, sizeof where, "    lines %" PRIu64 "-%" PRIu64 ": ", e->line, e->last_line);
         if (i == 0)
             fputs("  Evidence\n", to);
         scaler_print_wrapped(to, where, e->says);
@@ -118,14 +113,19 @@ static void print_wide(FILE *to, const scaler_report *r)
     for (size_t i = 0; i < run->n_steps; i++)
         against += run->steps[i].contradicts != 0;
     if (run->in_wide) {
-        snprintf(line, sizeof line, "%s of these tensors to binary32, as the run had them: by numbers that %s has not, of "
-                 "%s name%s%s.", text_count(a, run->in_wide), r->format, text_count(b, shown), text_plural(shown),
-                 shown < run->wide.count ? ", the others as sums over micro-batches, which the record says they are" : "");
+        snprintf(line, sizeof line,
+                 "%s of these tensors to binary32, as the run had them: by numbers that %s has not, of "
+                 "%s name%s%s.",
+                 text_count(a, run->in_wide), r->format, text_count(b, shown), text_plural(shown),
+                 shown < run->wide.count ? ", the others as sums over micro-batches, which the record says they are"
+                                         : "");
         scaler_print_wrapped(to, "", line);
     }
     if (against) {
-        snprintf(line, sizeof line, "%s step%s overflow%s when rounded to %s at a scale at which the record is clean: the "
-                 "record counts.", text_count(a, against), text_plural(against), against == 1 ? "s" : "", r->format);
+        snprintf(line, sizeof line,
+                 "%s step%s overflow%s when rounded to %s at a scale at which the record is clean: the "
+                 "record counts.",
+                 text_count(a, against), text_plural(against), against == 1 ? "s" : "", r->format);
         scaler_print_wrapped(to, "", line);
     }
 }
@@ -141,12 +141,12 @@ static void print_trace_head(FILE *to, const scaler_report *r)
     }
     fprintf(to,
             "%s recorded step%s, %s gradient tensor%s, %s element%s; rounded to %s at the scale in "
-            "force\n", text_count(a, steps), text_plural(steps), text_count(b, run->tensors),
-            text_plural(run->tensors), text_count(c, elements), text_plural(elements), r->format);
+            "force\n",
+            text_count(a, steps), text_plural(steps), text_count(b, run->tensors), text_plural(run->tensors),
+            text_count(c, elements), text_plural(elements), r->format);
     print_wide(to, r);
     if (run->twice)
-        fputs("Files of the same step and rank: are they of several runs? They count together.\n",
-              to);
+        fputs("Files of the same step and rank: are they of several runs? They count together.\n", to);
     if (run->repeat > 1)
         fprintf(to, "The same steps over again, %s times in all: these gradients do not learn.\n",
                 text_count(a, run->repeat));
@@ -156,22 +156,25 @@ static void print_trace_head(FILE *to, const scaler_report *r)
     if (run->bad_steps)
         fprintf(to,
                 "%s step%s recorded with Inf or NaN: an overflow at the recorded scale and above "
-                "it; below it\nis not known, and taken as none.\n", text_count(a, run->bad_steps),
-                run->bad_steps == 1 ? " was" : "s were");
+                "it; below it\nis not known, and taken as none.\n",
+                text_count(a, run->bad_steps), run->bad_steps == 1 ? " was" : "s were");
     if (run->narrow && !run->unscaled)
         fputs("Some tensors were recorded in a format as narrow as fp16: what became zero or Inf "
-              "then cannot be\nseen.\n", to);
+              "then cannot be\nseen.\n",
+              to);
     if (run->in->failed)
         fprintf(to, "%d file%s failed and %s not in these numbers.\n", run->in->failed,
                 text_plural((uint64_t)run->in->failed), run->in->failed == 1 ? "is" : "are");
     for (size_t i = 1; i < run->n_steps; i++)
         if (run->steps[i].number > run->steps[i - 1].number + 1 && run->steps[i - 1].number >= 0) {
             fputs("Not every step was recorded: those that were count as if they followed each "
-                  "other.\n", to);
+                  "other.\n",
+                  to);
             break;
         }
     fputs("Only the recorded gradients count here; what overflows inside the backward pass does "
-          "not show.\n", to);
+          "not show.\n",
+          to);
 }
 
 static void print_log_head(FILE *to, const scaler_report *r)
@@ -196,31 +199,29 @@ static void print_log_head(FILE *to, const scaler_report *r)
         }
     fputc('\n', to);
     if (l->copies > 1)
-        fprintf(to, "Every event stands there %" PRIu64 " times, as %" PRIu64
-                " ranks log it: counted once.\n", l->copies, l->copies);
+        fprintf(to, "Every event stands there %" PRIu64 " times, as %" PRIu64 " ranks log it: counted once.\n",
+                l->copies, l->copies);
     if (l->other_ranks)
-        fprintf(to, "%s line%s of other ranks than %" PRId64 " left out.\n",
-                text_count(a, l->other_ranks), text_plural(l->other_ranks), l->rank);
+        fprintf(to, "%s line%s of other ranks than %" PRId64 " left out.\n", text_count(a, l->other_ranks),
+                text_plural(l->other_ranks), l->rank);
     if (l->other_scalers)
-        fprintf(to, "%s line%s of other loss scalers than %" PRId64 " left out.\n",
-                text_count(a, l->other_scalers), text_plural(l->other_scalers), l->scaler);
+        fprintf(to, "%s line%s of other loss scalers than %" PRId64 " left out.\n", text_count(a, l->other_scalers),
+                text_plural(l->other_scalers), l->scaler);
     if (l->bad)
-        fprintf(to, "%s line%s without a usable scale left out.\n", text_count(a, l->bad),
-                text_plural(l->bad));
+        fprintf(to, "%s line%s without a usable scale left out.\n", text_count(a, l->bad), text_plural(l->bad));
     if (l->averages)
-        fprintf(to, "%s line%s with a mean of several scales left out.\n",
-                text_count(a, l->averages), text_plural(l->averages));
+        fprintf(to, "%s line%s with a mean of several scales left out.\n", text_count(a, l->averages),
+                text_plural(l->averages));
     if (l->reader.cut)
-        fprintf(to, "%s line%s longer than %d bytes: only their beginning was read.\n",
-                text_count(a, l->reader.cut), l->reader.cut == 1 ? " is" : "s are", LOG_WIDTH);
+        fprintf(to, "%s line%s longer than %d bytes: only their beginning was read.\n", text_count(a, l->reader.cut),
+                l->reader.cut == 1 ? " is" : "s are", LOG_WIDTH);
     if (l->before)
         fputs("The lines tell the scale before a step, as skipped steps show.\n", to);
     if (l->recorded.unknown_steps)
-        fputs("The lines carry no step numbers: how many clean steps lie between is not known.\n",
-              to);
+        fputs("The lines carry no step numbers: how many clean steps lie between is not known.\n", to);
     if (l->mixed)
-        fprintf(to, "%s interval%s several steps: which of them were skipped is not known.\n",
-                text_count(a, l->mixed), l->mixed == 1 ? " holds" : "s hold");
+        fprintf(to, "%s interval%s several steps: which of them were skipped is not known.\n", text_count(a, l->mixed),
+                l->mixed == 1 ? " holds" : "s hold");
 }
 
 /* ---- the trajectory ---- */
@@ -251,8 +252,8 @@ static const char *recorded_text(char *out, size_t size, const track *t, const s
     snprintf(out, size, "%s%s%s%s", s->events & RECORDED_RESTART ? "RESUMED; " : "",
              s->events & RECORDED_JUMP ? "JUMP; " : "", what,
              s->events & RECORDED_INFERRED && s->events & MPSIM_SCALER_BACKOFF ? " (not logged)"
-             : s->events & RECORDED_INFERRED && t->unknown_steps ? " (not logged)"
-                                                                 : "");
+             : s->events & RECORDED_INFERRED && t->unknown_steps               ? " (not logged)"
+                                                                               : "");
     return out;
 }
 
@@ -263,15 +264,15 @@ static void span_row(table *all, const scaler_report *r, const track *t, const s
     step_cell(all, t, s);
     table_cell(all, "%s", isnan(s->scale) ? "?" : text_scale(a, s->scale));
     table_cell(all, "%s", step && !isnan(step->scale) ? text_scale(a, step->scale) : "");
-    table_cell(all, "%s", t->recorded ? recorded_text(text, sizeof text, t, s)
-                                      : events_text(text, sizeof text, t, s));
+    table_cell(all, "%s", t->recorded ? recorded_text(text, sizeof text, t, s) : events_text(text, sizeof text, t, s));
     table_cell(all, "%s", s->loss.elements ? text_share(a, s->loss.lost, s->loss.elements) : "");
     table_cell(all, "%s", s->loss.overflowed ? text_count(a, s->loss.overflowed) : "");
     table_cell(all, "%s", s->loss.not_finite ? text_count(a, s->loss.not_finite) : "");
-    table_cell(all, "%s", isnan(s->fits) || t->recorded ? ""
-                          : isinf(s->fits)              ? "any"
-                          : s->fits == 0                ? "none"
-                                                        : text_scale(a, s->fits));
+    table_cell(all, "%s",
+               isnan(s->fits) || t->recorded ? ""
+               : isinf(s->fits)              ? "any"
+               : s->fits == 0                ? "none"
+                                             : text_scale(a, s->fits));
     table_cell(all, "%.40s", step ? step->worst : "");
 }
 
@@ -288,8 +289,7 @@ static void print_trajectory(FILE *to, const scaler_report *r, const track *t)
             table_cell(all, "%s", "...");
             table_cell(all, "%s", "");
             table_cell(all, "%s", "");
-            table_cell(all, "%s rows left out: --all shows them",
-                       text_count(a, t->count - most));
+            table_cell(all, "%s rows left out: --all shows them", text_count(a, t->count - most));
             for (int k = 0; k < 5; k++)
                 table_cell(all, "%s", "");
             i = t->count - TAIL_ROWS;
@@ -303,7 +303,8 @@ static void print_trajectory(FILE *to, const scaler_report *r, const track *t)
     if (r->run && r->run->n_steps && !t->recorded)
         fputs("\n  lost: share of all elements that are not zero and become zero; overflowed: "
               "elements that\n  become Inf or NaN; fits: the largest power of two without an "
-              "overflow\n", to);
+              "overflow\n",
+              to);
 }
 
 /* ---- totals ---- */
@@ -321,8 +322,8 @@ static void print_totals(FILE *to, const track *t, int mixed)
         fprintf(to, " (%s)", text_share(share, t->skipped, t->steps));
     if (t->taken)
         fprintf(to, ", taken %s", text_count(b, t->taken));
-    fprintf(to, "\n  scale       up %s time%s, down %s time%s", text_count(a, t->growths),
-            text_plural(t->growths), text_count(b, t->backoffs), text_plural(t->backoffs));
+    fprintf(to, "\n  scale       up %s time%s, down %s time%s", text_count(a, t->growths), text_plural(t->growths),
+            text_count(b, t->backoffs), text_plural(t->backoffs));
     if (mixed)
         fputs(" that show; inside intervals of several steps they do not", to);
     if (t->tolerated)
@@ -330,8 +331,7 @@ static void print_totals(FILE *to, const track *t, int mixed)
     if (t->floored)
         fprintf(to, ", %s time%s held by the floor", text_count(c, t->floored), text_plural(t->floored));
     if (t->refused)
-        fprintf(to, ", growth to infinity refused %s time%s", text_count(c, t->refused),
-                text_plural(t->refused));
+        fprintf(to, ", growth to infinity refused %s time%s", text_count(c, t->refused), text_plural(t->refused));
     fputs("\n  range       ", to);
     if (t->least > t->most)
         fputs("not told", to);
@@ -343,9 +343,8 @@ static void print_totals(FILE *to, const track *t, int mixed)
         fprintf(to, "  recorded    the scale in force is the recorded one in %s of %s steps\n",
                 text_count(a, t->agreed), text_count(b, t->compared));
     if (t->loss.elements)
-        fprintf(to, "  gradients   %s of %s elements lost (%s), %s overflowed\n",
-                text_count(a, t->loss.lost), text_count(b, t->loss.elements),
-                text_share(share, t->loss.lost, t->loss.elements),
+        fprintf(to, "  gradients   %s of %s elements lost (%s), %s overflowed\n", text_count(a, t->loss.lost),
+                text_count(b, t->loss.elements), text_share(share, t->loss.lost, t->loss.elements),
                 text_count(c, t->loss.overflowed));
 }
 
@@ -354,8 +353,7 @@ static void print_one(FILE *to, const scaler_report *r, const track *t)
     char text[512];
     const mpsim_scaler_type *row = mpsim_scaler_find(t->scaler.config.name);
     if (!t->recorded) {
-        fprintf(to, "%s: %s%s%s\n", t->label, row->framework,
-                strchr(t->label, ':') ? ", with changes" : "",
+        fprintf(to, "%s: %s%s%s\n", t->label, row->framework, strchr(t->label, ':') ? ", with changes" : "",
                 r->own ? ", as the run was trained with" : "");
         scaler_print_wrapped(to, "  ", scaler_config_text(text, sizeof text, &t->scaler.config));
     }
@@ -379,8 +377,7 @@ static void print_verdicts(FILE *to, const scaler_report *r)
         for (size_t k = 0; k < r->run->count; k++) {
             told |= k < i && of[k] == of[i];
             if (k >= i && of[k] == of[i])
-                n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "",
-                                      r->run->tracks[k].label);
+                n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "", r->run->tracks[k].label);
         }
         snprintf(head, sizeof head, "  %s: ", verdict_name(of[i]));
         if (!told)
@@ -413,8 +410,7 @@ static void print_several(FILE *to, const scaler_report *r)
             table_cell(all, "%s of %s", text_count(a, t->agreed), text_count(b, t->compared));
         else
             table_cell(all, "%s", "");
-        table_cell(all, "%s",
-                   t->loss.elements ? text_share(a, t->loss.lost, t->loss.elements) : "");
+        table_cell(all, "%s", t->loss.elements ? text_share(a, t->loss.lost, t->loss.elements) : "");
     }
     table_print(all, to, "  ");
     table_free(all);
@@ -434,8 +430,8 @@ static void print_jump(FILE *to, const log_jump *j)
         n = snprintf(text, sizeof text, "the steps begin again at %" PRId64 ", and ", j->step);
     else if (j->step >= 0)
         n = snprintf(text, sizeof text, "at step %" PRId64 " ", j->step);
-    snprintf(text + n, sizeof text - (size_t)n, "the scale is %s where it was %s%s",
-             text_scale(a, j->to), text_scale(b, j->from),
+    snprintf(text + n, sizeof text - (size_t)n, "the scale is %s where it was %s%s", text_scale(a, j->to),
+             text_scale(b, j->from),
              j->restart ? ": the scaler's state was lost on resume."
                         : ", and no line tells why: a new start without the scaler's state, or "
                           "lines are missing.");
@@ -471,17 +467,18 @@ static void print_matches(FILE *to, const scaler_report *r)
         if (!m->at)
             table_cell(all, "%s", "");
         else if (m->step >= 0)
-            table_cell(all, "step %" PRId64 ": recorded %s, would be %s", m->step,
-                       text_scale(a, m->recorded), text_scale(b, m->computed));
+            table_cell(all, "step %" PRId64 ": recorded %s, would be %s", m->step, text_scale(a, m->recorded),
+                       text_scale(b, m->computed));
         else
-            table_cell(all, "change %" PRIu64 ": recorded %s, would be %s", m->at,
-                       text_scale(a, m->recorded), text_scale(b, m->computed));
+            table_cell(all, "change %" PRIu64 ": recorded %s, would be %s", m->at, text_scale(a, m->recorded),
+                       text_scale(b, m->computed));
     }
     table_print(all, to, "  ");
     table_free(all);
     if (r->log->recorded.unknown_steps)
         fputs("\n  Clean steps are not logged: growth is taken as it is recorded, and only what "
-              "overflows do is\n  compared.\n", to);
+              "overflows do is\n  compared.\n",
+              to);
 }
 
 void scaler_report_text(FILE *to, const scaler_report *r)

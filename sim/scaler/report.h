@@ -9,17 +9,17 @@
 
 typedef struct scaler_report {
     const scalerrun *run;
-    const training_log *log;   /* or NULL                                        */
+    const training_log *log;        /* or NULL                                        */
     const log_judgement *judgement; /* of the log                                */
     const char *log_path;
-    const char *pattern;       /* as given, or NULL                              */
+    const char *pattern; /* as given, or NULL                              */
     uint64_t pattern_steps;
-    const char *format;        /* traces: what gradients are rounded to          */
+    const char *format; /* traces: what gradients are rounded to          */
     const log_match *matches;
     size_t n_matches;
-    int own;                   /* the scaler is that of the trace's metadata      */
-    int all;                   /* every row of a trajectory                      */
-    int several;               /* a table of scalers instead of one's trajectory */
+    int own;     /* the scaler is that of the trace's metadata      */
+    int all;     /* every row of a trajectory                      */
+    int several; /* a table of scalers instead of one's trajectory */
 } scaler_report;
 
 void scaler_report_text(FILE *to, const scaler_report *r);

@@ -20,8 +20,8 @@ static int visit_pattern(double limit, uint64_t n, void *context)
         track *t = &r->tracks[k];
         for (uint64_t i = 0; i < n && !t->scaler.stopped; i++) {
             const int overflow = t->scaler.scale > limit || limit < 0;
-            const mpsim_scaler_result result =
-                track_step(t, -1, overflow, NULL, limit < 0 || isinf(limit) ? (double)NAN : limit);
+            const mpsim_scaler_result result = track_step(t, -1, overflow, NULL,
+                                                          limit < 0 || isinf(limit) ? (double)NAN : limit);
             if (k == 0 && r->told)
                 r->told(t, (int64_t)t->steps, &result, r->context);
         }
@@ -34,7 +34,8 @@ int scalerrun_pattern(scalerrun *r, const char *text)
     uint64_t steps;
     size_t at;
     const char *reason;
-    return pattern_each(text, visit_pattern, r, &steps, &at, &reason) ? fail(EXIT_IO, "out of memory") : 0; /* it was checked */
+    return pattern_each(text, visit_pattern, r, &steps, &at, &reason) ? fail(EXIT_IO, "out of memory")
+                                                                      : 0; /* it was checked */
 }
 
 /* ---- the steps of a trace ---- */
@@ -73,16 +74,15 @@ const recorded_step *scalerrun_step(const scalerrun *r, int64_t number)
 }
 
 /* Append "KEY=VALUE" if the metadata have a value, and another one than the row has. */
-static size_t add_key(char *spec, size_t n, size_t size, const trace *t, const char *name,
-                      const char *key, double usual)
+static size_t add_key(char *spec, size_t n, size_t size, const trace *t, const char *name, const char *key,
+                      double usual)
 {
     char value[32];
     double x;
     const char *text = trace_metadata(t, name);
     if (!text || parse_number(&x, text) || x == usual || n >= size)
         return n;
-    const int more = snprintf(spec + n, size - n, "%c%s=%s", strchr(spec, ':') ? ',' : ':', key,
-                              text_scale(value, x));
+    const int more = snprintf(spec + n, size - n, "%c%s=%s", strchr(spec, ':') ? ',' : ':', key, text_scale(value, x));
     return n + (more > 0 ? (size_t)more : 0);
 }
 
@@ -120,10 +120,10 @@ typedef struct reading {
     mpsim_stats *norms; /* of the rounded gradients, one for each of wanted; NULL: not needed */
     size_t n;
     double *x, *y;
-    const char *path; /* of the file                              */
-    double divisor;   /* the scale that its gradients were recorded at */
+    const char *path;           /* of the file                              */
+    double divisor;             /* the scale that its gradients were recorded at */
     const mpsim_format *format; /* that the tensor at hand is rounded to */
-    int first; /* the step is read for the first time */
+    int first;                  /* the step is read for the first time */
 } reading;
 
 /* Infinite and zero scales are no scales that rounding takes: inf * 0 is NaN, else all is Inf; 0
@@ -171,8 +171,7 @@ static void describe_block(reading *g, const trace_tensor *tensor, const mpsim_s
         return;
     const int found = step->counts.not_finite || isfinite(step->limit);
     if (!step->worst[0] || (!found && (bad || s->amax > step->amax)))
-        escape_text(step->worst, sizeof step->worst,
-                    tensor->name[0] ? tensor->name : g->path);
+        escape_text(step->worst, sizeof step->worst, tensor->name[0] ? tensor->name : g->path);
     double *amax = g->format == &g->run->format ? &step->amax_narrow : &step->amax_wide;
     *amax = fmax(*amax, s->amax);
     step->amax = fmax(step->amax, s->amax);
@@ -281,8 +280,8 @@ static double fitting_scale(const scalerrun *r, const recorded_step *s)
 {
     int e = 0;
     (void)frexp(s->limit, &e);
-    const double finite =
-        fmin(fitting_finite(&r->format, s, s->amax_narrow), fitting_finite(&r->wide_format, s, s->amax_wide));
+    const double finite = fmin(fitting_finite(&r->format, s, s->amax_narrow),
+                               fitting_finite(&r->wide_format, s, s->amax_wide));
     return fmin(finite, isfinite(s->limit) ? ldexp(1, e - 2) : s->limit);
 }
 
@@ -377,8 +376,8 @@ static void step_tracks(scalerrun *r, const recorded_step *s)
         t->agreed += t->scaler.scale == s->scale && r->repeat == 1;
         const int norm = t->scaler.config.check == MPSIM_CHECK_NORM;
         const int64_t number = r->repeat > 1 ? -1 : s->number;
-        const mpsim_scaler_result result =
-            track_step(t, number, norm ? m->norm_overflow : m->overflow, &m->loss, s->fits);
+        const mpsim_scaler_result result = track_step(t, number, norm ? m->norm_overflow : m->overflow, &m->loss,
+                                                      s->fits);
         if (k == 0 && r->told)
             r->told(t, number >= 0 ? number : (int64_t)t->steps, &result, r->context);
     }
@@ -410,8 +409,10 @@ static int check_repeat(const scalerrun *r)
         if (strcmp(path, "-") == 0)
             return fail(EXIT_USAGE, "scaler: --repeat: standard input can be read once only");
         if (!input_is_file(path))
-            return fail(EXIT_USAGE, "scaler: --repeat: '%s' is not a regular file: it can be read "
-                                    "once only", escape_text(name, sizeof name, path));
+            return fail(EXIT_USAGE,
+                        "scaler: --repeat: '%s' is not a regular file: it can be read "
+                        "once only",
+                        escape_text(name, sizeof name, path));
     }
     return r->n_steps && r->repeat > PATTERN_STEPS / r->n_steps
                ? fail(EXIT_USAGE, "scaler: --repeat: more than 10^8 steps")

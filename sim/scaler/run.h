@@ -18,18 +18,18 @@ typedef struct measured {
 
 /* A recorded step: all files of one step number. */
 typedef struct recorded_step {
-    int64_t number;       /* -1: the files say nothing                          */
-    size_t file, files;   /* the first of in->tree.paths; how many              */
+    int64_t number;         /* -1: the files say nothing                          */
+    size_t file, files;     /* the first of in->tree.paths; how many              */
     double amax, amax_wide; /* of the finite gradients, unscaled; of those in binary32 */
-    double amax_narrow;   /* of the others                                      */
-    double scale;         /* that they were recorded at; NaN: not said          */
-    double limit;         /* smallest one at which Inf or NaN was recorded      */
-    int found;            /* a file says that Inf or NaN was found              */
-    int contradicts;      /* rounded, it overflows at a scale at which it was recorded clean */
-    double fits;          /* largest power of two without overflow: see span    */
-    track_loss counts;    /* elements, not_finite                               */
-    char worst[128];      /* the tensor with Inf or NaN, else with amax         */
-    measured *seen;       /* scales measured so far                             */
+    double amax_narrow;     /* of the others                                      */
+    double scale;           /* that they were recorded at; NaN: not said          */
+    double limit;           /* smallest one at which Inf or NaN was recorded      */
+    int found;              /* a file says that Inf or NaN was found              */
+    int contradicts;        /* rounded, it overflows at a scale at which it was recorded clean */
+    double fits;            /* largest power of two without overflow: see span    */
+    track_loss counts;      /* elements, not_finite                               */
+    char worst[128];        /* the tensor with Inf or NaN, else with amax         */
+    measured *seen;         /* scales measured so far                             */
     size_t n_seen;
 } recorded_step;
 
@@ -51,7 +51,7 @@ typedef struct scalerrun {
     uint64_t repeat;
     recorded_step *steps;
     size_t n_steps;
-    uint64_t bad_steps;   /* with Inf or NaN that may be of the scale they were recorded at  */
+    uint64_t bad_steps;         /* with Inf or NaN that may be of the scale they were recorded at  */
     uint64_t tensors, left_out; /* of the first pass; left_out: not floating-point          */
     uint64_t in_wide;           /* of the tensors: rounded to binary32                      */
     int unscaled, inexact;      /* files whose gradients were recorded scaled; not by 2^N    */

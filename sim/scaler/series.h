@@ -16,12 +16,12 @@ typedef struct series {
     sample *at; /* the finite ones */
     size_t n;
     /* lines in which it is Inf or NaN */
-    uint64_t lost, groups;        /* all; how many times in a row */
+    uint64_t lost, groups; /* all; how many times in a row */
     uint64_t first_lost, last_lost;
-    uint64_t since;               /* the first of those that end the log; 0: the last is finite */
-    uint64_t ending;              /* how many these are */
-    uint64_t others;              /* lines without it, of a log that only tells in messages where it is not finite */
-    value_kind as;                /* the first of them: VALUE_NAN, VALUE_INF */
+    uint64_t since;  /* the first of those that end the log; 0: the last is finite */
+    uint64_t ending; /* how many these are */
+    uint64_t others; /* lines without it, of a log that only tells in messages where it is not finite */
+    value_kind as;   /* the first of them: VALUE_NAN, VALUE_INF */
 } series;
 
 typedef enum series_of { SERIES_LOSS, SERIES_NORM, SERIES_VALIDATION } series_of;

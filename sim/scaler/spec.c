@@ -20,13 +20,11 @@ static int bad_scaler(const char *spec, const char *why)
     snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
     if (mpsim_scaler_find(name))
         return fail(EXIT_USAGE, "scaler: '%s': %s; keys and words are in mpsim scaler --help",
-                    escape_text(shown, sizeof shown, spec),
-                    why);
+                    escape_text(shown, sizeof shown, spec), why);
     suggestion_init(&near, name);
     for (size_t i = 0; i < mpsim_scaler_count(); i++)
         suggestion_consider(&near, mpsim_scaler_at(i)->config.name);
-    return fail(EXIT_USAGE, "scaler: '%s' is not a loss scaler%s",
-                escape_text(shown, sizeof shown, name),
+    return fail(EXIT_USAGE, "scaler: '%s' is not a loss scaler%s", escape_text(shown, sizeof shown, name),
                 suggestion_end(&near, "; see mpsim scaler --list"));
 }
 
@@ -40,8 +38,8 @@ int scalerspec_add(scalerrun *s, const char *spec)
     if (why)
         return bad_scaler(spec, why);
     if (strlen(spec) >= sizeof s->tracks[0].label)
-        return fail(EXIT_USAGE, "scaler: '%s' is longer than %zu letters",
-                    escape_text(shown, sizeof shown, spec), sizeof s->tracks[0].label - 1);
+        return fail(EXIT_USAGE, "scaler: '%s' is longer than %zu letters", escape_text(shown, sizeof shown, spec),
+                    sizeof s->tracks[0].label - 1);
     if (s->count == TRACKS_MAX)
         return fail(EXIT_USAGE, "scaler: at most %d scalers", TRACKS_MAX);
     for (size_t i = 0; i < s->count; i++)
@@ -122,8 +120,7 @@ int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_T
     char *text = text_file_read(path, STATE_MOST, NULL, &error);
     if (!text)
         return fail(error.exit, "%s", error.text);
-    if (strncmp(text, state_head, STATE_HEAD) != 0 || split_state(text, &line, &rest) ||
-        line - text <= STATE_HEAD + 1)
+    if (strncmp(text, state_head, STATE_HEAD) != 0 || split_state(text, &line, &rest) || line - text <= STATE_HEAD + 1)
         code = fail(EXIT_DATA, "%s: not a state of mpsim scaler --state-out", name);
     else
         code = check_digest(name, text, rest);
@@ -144,7 +141,6 @@ int scalerstate_write(const char *path, const track *t)
         return code;
     mpsim_scaler_save(&t->scaler, state, sizeof state);
     const int n = snprintf(text, sizeof text, "%s%s\n%s\n", state_head, t->label, state);
-    fprintf(out.file, "%s%s%016" PRIx64 "\n", text, state_end,
-            mpsim_digest_bytes(text, (size_t)n, 0));
+    fprintf(out.file, "%s%s%016" PRIx64 "\n", text, state_end, mpsim_digest_bytes(text, (size_t)n, 0));
     return output_close(&out);
 }

@@ -45,7 +45,8 @@ static void low_text(const track *t, char *text, size_t size)
     char a[32], b[32], d[32], e[32];
     const int n = snprintf(text, size,
                            "the scale is stuck at %s, %.0f powers of two below %s, which %s. Small gradients become "
-                           "zero meanwhile.", text_scale(a, t->last), log2(ratio), text_scale(b, wanted(t)),
+                           "zero meanwhile.",
+                           text_scale(a, t->last), log2(ratio), text_scale(b, wanted(t)),
                            t->clean_fits == wanted(t) ? "fits" : "it began with");
     if (t->last >= c->ceiling)
         snprintf(text + n, size - (size_t)n, " At fault is its ceiling: it never comes back.");
@@ -74,18 +75,20 @@ void stuck_text(const track *t, char *text, size_t size)
         snprintf(text, size,
                  "the last %s steps overflow, %s of them at the floor, a scale of %s, where %s fits: the floor is at "
                  "fault. Lower it to %s or "
-                 "less.", text_count(a, t->run), text_count(b, t->run_floored), text_scale(c, t->last),
+                 "less.",
+                 text_count(a, t->run), text_count(b, t->run_floored), text_scale(c, t->last),
                  text_scale(d, t->run_fits), text_scale((char[32]){0}, exp2(floor(log2(t->run_fits)))));
     else if (stuck_floor(t) > 0)
         snprintf(text, size,
                  "%s of %s steps overflow at the constant scale of %s, where %s fits: the constant is at fault. A "
                  "dynamic scaler finds "
-                 "it.", text_count(a, t->overflows), text_count(b, t->steps), text_scale(c, t->last),
+                 "it.",
+                 text_count(a, t->overflows), text_count(b, t->steps), text_scale(c, t->last),
                  text_scale(d, t->run_fits));
     else
         snprintf(text, size,
                  "%s of %s steps overflow at the constant scale of %s, which never moves. A smaller one, or a dynamic "
                  "scaler, shows whether it is the scale or Inf and NaN from somewhere "
-                 "else.", text_count(a, t->overflows),
-                 text_count(b, t->steps), text_scale(c, t->last));
+                 "else.",
+                 text_count(a, t->overflows), text_count(b, t->steps), text_scale(c, t->last));
 }

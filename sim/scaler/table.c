@@ -22,8 +22,7 @@ static const char *const checks[] = {"elements", "norm"};
 static const char *refill_text(char out[32], const mpsim_scaler_config *c)
 {
     snprintf(out, 32, "%s%s%s", c->refill & MPSIM_REFILL_CLEAN ? "+clean" : "",
-             c->refill & MPSIM_REFILL_GROWTH ? "+growth" : "",
-             c->refill & MPSIM_REFILL_BACKOFF ? "+backoff" : "");
+             c->refill & MPSIM_REFILL_GROWTH ? "+growth" : "", c->refill & MPSIM_REFILL_BACKOFF ? "+backoff" : "");
     return c->refill ? out + 1 : "never";
 }
 
@@ -66,11 +65,9 @@ static int growth_text(char *out, size_t size, const mpsim_scaler_config *c)
 
 static int bounds_text(char *out, size_t size, const mpsim_scaler_config *c)
 {
-    static const char *const at_floor[] = {"", ", an overflow there is an error",
-                                           ", backing off to it is an error"};
+    static const char *const at_floor[] = {"", ", an overflow there is an error", ", backing off to it is an error"};
     char a[32], b[32];
-    int n = c->floor > 0 ? snprintf(out, size, "; floor %s%s", text_scale(a, c->floor),
-                                    at_floor[c->floor_rule])
+    int n = c->floor > 0 ? snprintf(out, size, "; floor %s%s", text_scale(a, c->floor), at_floor[c->floor_rule])
                          : snprintf(out, size, "; no floor");
     if (isfinite(c->ceiling))
         n += snprintf(out + n, size - (size_t)n, ", ceiling %s", text_scale(b, c->ceiling));
@@ -93,8 +90,8 @@ const char *scaler_config_text(char *out, size_t size, const mpsim_scaler_config
     n += bounds_text(out + n, size - (size_t)n, c);
     if (c->hysteresis > 1)
         n += snprintf(out + n, size - (size_t)n,
-                      "; overflow %" PRIu32 " backs off, those before are tolerated (refilled: %s)",
-                      c->hysteresis, refill_text(refill, c));
+                      "; overflow %" PRIu32 " backs off, those before are tolerated (refilled: %s)", c->hysteresis,
+                      refill_text(refill, c));
     if (c->tolerance > 0)
         n += snprintf(out + n, size - (size_t)n, "; tolerates a share below %s of overflows",
                       text_number(a, c->tolerance));
@@ -134,13 +131,9 @@ static void table_row(table *all, const mpsim_scaler_type *t)
         for (int i = 0; i < 4; i++)
             table_cell(all, "%s", "");
     } else {
-        table_cell(all, "%" PRIu64 "%s", c->window,
-                   c->growth_rule == MPSIM_GROWTH_INTERVAL ? "+1" : "");
-        table_cell(all, "%s%s", c->floor > 0 ? text_scale(a, c->floor) : "",
-                   c->floor_rule && c->floor > 0 ? "!" : "");
-        table_cell(all, "%s", isfinite(c->ceiling) ? text_scale(a, c->ceiling)
-                              : c->guard           ? "finite"
-                                                   : "");
+        table_cell(all, "%" PRIu64 "%s", c->window, c->growth_rule == MPSIM_GROWTH_INTERVAL ? "+1" : "");
+        table_cell(all, "%s%s", c->floor > 0 ? text_scale(a, c->floor) : "", c->floor_rule && c->floor > 0 ? "!" : "");
+        table_cell(all, "%s", isfinite(c->ceiling) ? text_scale(a, c->ceiling) : c->guard ? "finite" : "");
         if (c->hysteresis > 1)
             table_cell(all, "%" PRIu32 " %s", c->hysteresis, refill_text(refill, c));
         else
@@ -154,8 +147,8 @@ static void list_row(FILE *to, const mpsim_scaler_type *t)
     char text[512];
     fprintf(to, "%s: %s\n", t->config.name, t->framework);
     scaler_print_wrapped(to, "  rules   ", scaler_config_text(text, sizeof text, &t->config));
-    fprintf(to, "  update  %s; unscales by %s; kept in %s\n", orders[t->config.order],
-            unscaling[t->config.unscale], arithmetics[t->config.arithmetic]);
+    fprintf(to, "  update  %s; unscales by %s; kept in %s\n", orders[t->config.order], unscaling[t->config.unscale],
+            arithmetics[t->config.arithmetic]);
     if (t->note)
         scaler_print_wrapped(to, "  note    ", t->note);
     scaler_print_wrapped(to, "  source  ", t->source);
@@ -164,7 +157,8 @@ static void list_row(FILE *to, const mpsim_scaler_type *t)
 static void list_csv(FILE *to)
 {
     fputs("name,init,growth,backoff,window,growth_rule,floor,floor_rule,ceiling,guard,hysteresis,"
-          "refill,framework,source\n", to);
+          "refill,framework,source\n",
+          to);
     for (size_t i = 0; i < mpsim_scaler_count(); i++) {
         const mpsim_scaler_type *t = mpsim_scaler_at(i);
         const mpsim_scaler_config *c = &t->config;
@@ -235,6 +229,7 @@ int scaler_list(FILE *to, report_style style, char **names, int n)
           "cap: the largest scale; finite: growth to infinity is refused\n"
           "hysteresis: the overflow that backs off, and when those tolerated before it come back\n"
           "All grow by 2 and back off by 0.5.\n"
-          "\nSources and details: mpsim scaler --list NAME\n", to);
+          "\nSources and details: mpsim scaler --list NAME\n",
+          to);
     return bad ? fail(EXIT_IO, "out of memory") : 0;
 }

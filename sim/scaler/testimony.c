@@ -14,8 +14,8 @@
 
 /* ---- evidence ---- */
 
-__attribute__((format(printf, 4, 5)))
-static void say(log_judgement *j, uint64_t line, uint64_t last_line, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void say(log_judgement *j, uint64_t line, uint64_t last_line,
+                                                      const char *format, ...)
 {
     va_list values;
     if (j->n_evidence == EVIDENCE_MAX || line == 0)
@@ -40,8 +40,7 @@ static const char *place_text(char out[64], const log_place *p)
     char a[32], b[32];
     out[0] = 0;
     if (p->step >= 0 && p->of >= 0)
-        snprintf(out, 64, " at step %s of %s", text_count(a, (uint64_t)p->step),
-                 text_count(b, (uint64_t)p->of));
+        snprintf(out, 64, " at step %s of %s", text_count(a, (uint64_t)p->step), text_count(b, (uint64_t)p->of));
     else if (p->step >= 0)
         snprintf(out, 64, " at step %s", text_count(a, (uint64_t)p->step));
     return out;
@@ -54,9 +53,9 @@ static void say_episode(log_judgement *j, const episode *e)
         say(j, e->line, e->last_line, "%s overflow%s%s", text_count(n, e->n), text_plural(e->n),
             place_text(at, &e->first));
     else
-        say(j, e->line, e->last_line, "%s overflow%s%s, scale %s to %s%s", text_count(n, e->n),
-            text_plural(e->n), place_text(at, &e->first), text_scale(a, e->before),
-            text_scale(b, e->after), e->inferred ? " (by the scale)" : "");
+        say(j, e->line, e->last_line, "%s overflow%s%s, scale %s to %s%s", text_count(n, e->n), text_plural(e->n),
+            place_text(at, &e->first), text_scale(a, e->before), text_scale(b, e->after),
+            e->inferred ? " (by the scale)" : "");
 }
 
 /* The first and the last of the overflows. */
@@ -76,12 +75,11 @@ static void say_start(log_judgement *j, const facts *f)
     const episode *first = f->e.count ? &f->e.at[0] : NULL;
     char a[32], at[64];
     if (first && f->initial)
-        say(j, first->line, first->line, "the first scale is %s, where %s",
-            text_scale(a, first->before),
+        say(j, first->line, first->line, "the first scale is %s, where %s", text_scale(a, first->before),
             isnan(f->declared) ? "its framework starts" : "the settings start");
     if (first && f->early)
-        say(j, first->first.line ? first->first.line : first->line, 0,
-            "the overflows begin%s, early in the run", place_text(at, &first->first));
+        say(j, first->first.line ? first->first.line : first->line, 0, "the overflows begin%s, early in the run",
+            place_text(at, &first->first));
 }
 
 /* Logs without an overflow, or with a scale that says all. */
@@ -111,16 +109,16 @@ static void say_jumps(log_judgement *j, const facts *f)
     char a[32], b[32];
     for (size_t i = 0; i < l->n_jumps && i < MOST; i++)
         say(j, l->jumps[i].line, 0, "%sthe scale jumps from %s to %s",
-            l->jumps[i].restart ? "the steps begin again, and " : "",
-            text_scale(a, l->jumps[i].from), text_scale(b, l->jumps[i].to));
+            l->jumps[i].restart ? "the steps begin again, and " : "", text_scale(a, l->jumps[i].from),
+            text_scale(b, l->jumps[i].to));
 }
 
 static void say_total(log_judgement *j, const facts *f)
 {
     char a[32], b[32];
     if (f->total)
-        say(j, f->total->line, 0, "%s of %s steps were skipped so far",
-            text_count(a, (uint64_t)f->total->skipped), text_count(b, (uint64_t)f->total->step));
+        say(j, f->total->line, 0, "%s of %s steps were skipped so far", text_count(a, (uint64_t)f->total->skipped),
+            text_count(b, (uint64_t)f->total->step));
 }
 
 static void say_tail(log_judgement *j, const facts *f)
@@ -129,9 +127,8 @@ static void say_tail(log_judgement *j, const facts *f)
     if (j->verdict == VERDICT_FLOOR && f->e.tail_lines == 0)
         return;
     if (f->e.count && f->e.tail_steps)
-        say(j, f->e.tail_line, 0, "%s clean step%s after the last overflow%s%s",
-            text_count(a, f->e.tail_steps), text_plural(f->e.tail_steps),
-            isnan(f->t->last) ? "" : ", scale ",
+        say(j, f->e.tail_line, 0, "%s clean step%s after the last overflow%s%s", text_count(a, f->e.tail_steps),
+            text_plural(f->e.tail_steps), isnan(f->t->last) ? "" : ", scale ",
             isnan(f->t->last) ? "" : text_scale(b, f->t->last));
     else if (f->e.count && f->e.tail_lines)
         say(j, f->e.tail_line, 0, "%s line%s with a finite loss or norm after the last overflow",
@@ -162,11 +159,11 @@ static void say_loss(log_judgement *j, const facts *f)
     if (f->loss.best > 0 && f->loss.most > JUMP * fmax(f->loss.first, f->loss.last))
         say(j, f->loss.most_line, 0, "the loss jumps to %s", text_number(a, f->loss.most));
     if (facts_loss_rises(f))
-        say(j, f->loss.best_line, f->loss.last_line, "the loss rises from %s to %s",
-            text_number(a, f->loss.best), text_number(b, f->loss.last));
+        say(j, f->loss.best_line, f->loss.last_line, "the loss rises from %s to %s", text_number(a, f->loss.best),
+            text_number(b, f->loss.last));
     else
-        say(j, f->loss.first_line, f->loss.end_line, "the loss is %s, after %s at first",
-            text_number(a, f->loss.end), text_number(b, f->loss.first));
+        say(j, f->loss.first_line, f->loss.end_line, "the loss is %s, after %s at first", text_number(a, f->loss.end),
+            text_number(b, f->loss.first));
 }
 
 static void say_norm(log_judgement *j, const facts *f)
@@ -174,8 +171,8 @@ static void say_norm(log_judgement *j, const facts *f)
     char a[32];
     if (f->norm.lost)
         say(j, f->norm.line, f->norm.last_line,
-            "the norm of the gradients is NaN or Inf in %s line%s that tell no overflow",
-            text_count(a, f->norm.lost), text_plural(f->norm.lost));
+            "the norm of the gradients is NaN or Inf in %s line%s that tell no overflow", text_count(a, f->norm.lost),
+            text_plural(f->norm.lost));
 }
 
 static void say_marks(log_judgement *j, const facts *f)
@@ -233,8 +230,8 @@ static void unclear_text(const log_judgement *j, const facts *f, char *text, siz
     else
         snprintf(text, size,
                  "%s overflow%s, down to a scale of %s: the excerpt does not tell whether this is "
-                 "a search, growth or divergence.", text_count(a, f->t->overflows),
-                 text_plural(f->t->overflows), text_scale(b, f->t->last));
+                 "a search, growth or divergence.",
+                 text_count(a, f->t->overflows), text_plural(f->t->overflows), text_scale(b, f->t->last));
 }
 
 static void diverging_text(const facts *f, char *text, size_t size)
@@ -242,15 +239,14 @@ static void diverging_text(const facts *f, char *text, size_t size)
     char a[32], b[32];
     if (facts_skips_most(f))
         snprintf(text, size, "%s of %s steps were skipped: the run does not train.",
-                 text_count(a, (uint64_t)f->total->skipped),
-                 text_count(b, (uint64_t)f->total->step));
+                 text_count(a, (uint64_t)f->total->skipped), text_count(b, (uint64_t)f->total->step));
     else if (f->e.count == 0)
         snprintf(text, size,
                  "the norm of the gradients is NaN or Inf step after step, at a scale of %s: the "
-                 "run is lost.", text_scale(a, f->t->last));
+                 "run is lost.",
+                 text_scale(a, f->t->last));
     else if (facts_loss_rises(f))
-        snprintf(text, size,
-                 "overflows push the scale down to %s while the loss rises: the run diverges.",
+        snprintf(text, size, "overflows push the scale down to %s while the loss rises: the run diverges.",
                  text_scale(a, f->t->last));
     else
         snprintf(text, size,
@@ -269,7 +265,8 @@ static void resumed_text(const facts *f, char *text, size_t size)
     else
         snprintf(text, size,
                  "the scale jumps %s time%s without an overflow or growth: %s. See what the log "
-                 "does not explain.", text_count(a, f->l->n_jumps), text_plural(f->l->n_jumps),
+                 "does not explain.",
+                 text_count(a, f->l->n_jumps), text_plural(f->l->n_jumps),
                  f->l->restarts ? "the scaler's state was lost on resume"
                                 : "a new start without the scaler's state, or lines are missing");
 }
@@ -282,20 +279,19 @@ static void spikes_text(const facts *f, char *text, size_t size)
         snprintf(text, size,
                  "%s of %s steps overflow and are skipped, one at a time, and the scale is constant at %s: it is too "
                  "large for these steps, or they hold Inf or "
-                 "NaN.", text_count(a, f->t->overflows), text_count(b, f->t->steps),
-                 text_scale(c, f->t->last));
+                 "NaN.",
+                 text_count(a, f->t->overflows), text_count(b, f->t->steps), text_scale(c, f->t->last));
         return;
     }
     if (f->spikes)
         n = snprintf(text, size,
                      "%s of %s groups of overflows come where the scale had not grown before: "
-                     "gradients spike, or some steps hold Inf or NaN.", text_count(a, f->spikes),
-                     text_count(b, f->e.count));
+                     "gradients spike, or some steps hold Inf or NaN.",
+                     text_count(a, f->spikes), text_count(b, f->e.count));
     else
         n = snprintf(text, size, "steps overflow now and then, and the run goes on.");
     if (f->e.tail_steps == 0 && f->e.tail_lines == 0)
-        snprintf(text + n, size - (size_t)n,
-                 " The last step overflows, too: what follows is not known.");
+        snprintf(text + n, size - (size_t)n, " The last step overflows, too: what follows is not known.");
 }
 
 static void startup_text(const facts *f, char *text, size_t size)
@@ -307,8 +303,9 @@ static void startup_text(const facts *f, char *text, size_t size)
         overflows += f->e.at[i].n;
     snprintf(text, size,
              "%s overflow%s while the scale came down to what the gradients fit, then none in %s "
-             "%s%s. This is normal.", text_count(a, overflows), text_plural(overflows),
-             text_count(b, after), f->e.tail_steps ? "step" : "line", text_plural(after));
+             "%s%s. This is normal.",
+             text_count(a, overflows), text_plural(overflows), text_count(b, after), f->e.tail_steps ? "step" : "line",
+             text_plural(after));
 }
 
 /* Inf or NaN in a log that tells a scale. */
@@ -326,8 +323,9 @@ static void not_finite_text(const facts *f, char *text, size_t size)
                  "weights are intact, as NaN in them would stay. It comes from single batches, not from the loss "
                  "scale.");
     else
-        snprintf(text, size, "the loss or the norm of the gradients is NaN or Inf: it comes from "
-                             "somewhere else than the loss scale.");
+        snprintf(text, size,
+                 "the loss or the norm of the gradients is NaN or Inf: it comes from "
+                 "somewhere else than the loss scale.");
 }
 
 /* A scale that no overflow holds down, and how long it takes to come back up. */
@@ -343,8 +341,11 @@ static void low_text(const facts *f, char *text, size_t size)
     snprintf(text, size,
              "nothing overflows at a scale of %s, and nothing holds it there: %s %s, %.0f powers of two above. Small "
              "gradients become zero meanwhile. With a window of %s clean steps for each doubling it takes %s steps to "
-             "come back.", text_scale(a, f->t->last), norm > 0 ? "the norm of the gradients fits at" : "no gradients "
-                                                                                                       "need less than",
+             "come back.",
+             text_scale(a, f->t->last),
+             norm > 0 ? "the norm of the gradients fits at"
+                      : "no gradients "
+                        "need less than",
              text_scale(b, fits), powers, text_count(c, WINDOW), text_count((char[32]){0}, (uint64_t)powers * WINDOW));
 }
 
@@ -377,8 +378,9 @@ static void find_text(const log_judgement *j, const facts *f, char *text, size_t
         not_finite_text(f, text, size);
         break;
     case VERDICT_TAKEN:
-        snprintf(text, size, "the norm of the gradients is NaN or Inf at steps that the log tells "
-                             "to have been taken: the weights are lost.");
+        snprintf(text, size,
+                 "the norm of the gradients is NaN or Inf at steps that the log tells "
+                 "to have been taken: the weights are lost.");
         break;
     default:
         verdict_text(f->t, j->verdict, text, size);
@@ -393,10 +395,9 @@ static void say_health(void *to, uint64_t line, uint64_t last_line, const char *
 
 void testimony_find(log_judgement *j, const facts *f)
 {
-    static void (*const say_all[])(log_judgement *j, const facts *f) = {
-        say_jumps, say_start, say_overflows, say_scale, say_tail,
-        say_total, say_loss,  say_norm,      say_marks};
-    static void (*const say_rest[])(log_judgement *j, const facts *f) = {say_total, say_marks};
+    static void (*const say_all[])(log_judgement * j, const facts *f) = {
+        say_jumps, say_start, say_overflows, say_scale, say_tail, say_total, say_loss, say_norm, say_marks};
+    static void (*const say_rest[])(log_judgement * j, const facts *f) = {say_total, say_marks};
     find_text(j, f, j->text, sizeof j->text);
     if (j->by_health)
         health_evidence(&f->health, say_health, j);

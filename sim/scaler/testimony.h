@@ -19,9 +19,9 @@ typedef struct log_judgement {
     char text[1024];
     log_evidence evidence[EVIDENCE_MAX];
     size_t n_evidence;
-    char missing[256];  /* "" if nothing is */
+    char missing[256]; /* "" if nothing is */
     const char *advice;
-    int by_health;      /* by what the log tells besides a scale */
+    int by_health; /* by what the log tells besides a scale */
 } log_judgement;
 
 /* testimony_miss -- one thing more that the log lacks. */

@@ -53,11 +53,9 @@ static int same(double a, double b)
 static int merges(const track *t, const span *s)
 {
     const span *last = t->count ? &t->spans[t->count - 1] : NULL;
-    return last && !t->by_step && !(s->events & MPSIM_SCALER_GROWTH) &&
-           last->events == s->events && same(last->next, s->scale) &&
-           same(last->scale, s->scale) && same(s->next, s->scale) &&
-           last->first + last->steps == s->first &&
-           (s->from < 0 ? last->to < 0 : last->to >= 0 && last->to <= s->from);
+    return last && !t->by_step && !(s->events & MPSIM_SCALER_GROWTH) && last->events == s->events &&
+           same(last->next, s->scale) && same(last->scale, s->scale) && same(s->next, s->scale) &&
+           last->first + last->steps == s->first && (s->from < 0 ? last->to < 0 : last->to >= 0 && last->to <= s->from);
 }
 
 static void append(track *t, const span *s)
@@ -150,26 +148,39 @@ static void account(track *t, const span *s)
     append(t, s);
 }
 
-mpsim_scaler_result track_step(track *t, int64_t number, int overflow, const track_loss *loss,
-                               double fits)
+mpsim_scaler_result track_step(track *t, int64_t number, int overflow, const track_loss *loss, double fits)
 {
     static const track_loss nothing;
     const int stopped = t->scaler.stopped;
     const mpsim_scaler_result r = mpsim_scaler_update(&t->scaler, overflow);
-    const span s = {.first = t->steps, .steps = 1, .from = number, .to = number, .scale = r.scale,
-                    .next = r.next, .events = r.events, .loss = loss ? *loss : nothing,
+    const span s = {.first = t->steps,
+                    .steps = 1,
+                    .from = number,
+                    .to = number,
+                    .scale = r.scale,
+                    .next = r.next,
+                    .events = r.events,
+                    .loss = loss ? *loss : nothing,
                     .fits = fits};
     if (!stopped)
         account(t, &s);
     return r;
 }
 
-void track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned events, double scale,
-                  double next)
+void track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned events, double scale, double next)
 {
-    const span s = {.first = t->steps, .steps = n, .from = from, .to = to, .scale = scale,
-                    .next = next, .events = events, .fits = (double)NAN,
-                    .line = t->line, .last_line = t->line, .seq = t->seq, .last_seq = t->seq};
+    const span s = {.first = t->steps,
+                    .steps = n,
+                    .from = from,
+                    .to = to,
+                    .scale = scale,
+                    .next = next,
+                    .events = events,
+                    .fits = (double)NAN,
+                    .line = t->line,
+                    .last_line = t->line,
+                    .seq = t->seq,
+                    .last_seq = t->seq};
     if (n)
         account(t, &s);
 }
@@ -247,13 +258,11 @@ static void steady_text(const track *t, char *text, size_t size)
                            "after the start overflows come only where the scale has grown: %s of "
                            "%s growth%s led to one. This is what a dynamic scaler does all the "
                            "time",
-                           text_count(a, t->after_growth), text_count(b, t->growths),
-                           text_plural(t->growths));
+                           text_count(a, t->after_growth), text_count(b, t->growths), text_plural(t->growths));
     if (t->unknown_steps)
         snprintf(text + n, size - (size_t)n, ".");
     else
-        snprintf(text + n, size - (size_t)n, "; it skips %s of the steps.%s",
-                 text_share(share, t->skipped, t->steps),
+        snprintf(text + n, size - (size_t)n, "; it skips %s of the steps.%s", text_share(share, t->skipped, t->steps),
                  often ? " A longer window would skip fewer." : "");
 }
 
@@ -267,15 +276,14 @@ static void floor_text(const track *t, char *text, size_t size)
     if (!t->recorded && stuck_floor(t) > 0) {
         snprintf(text, size,
                  "the scale is down at its floor and a step overflows again: the framework stops training with an "
-                 "error%s. The gradients fit at a scale of %s: the floor is at fault, not Inf or NaN.", where,
-                 text_scale(a, stuck_floor(t)));
+                 "error%s. The gradients fit at a scale of %s: the floor is at fault, not Inf or NaN.",
+                 where, text_scale(a, stuck_floor(t)));
         return;
     }
     snprintf(text, size,
              "%s: the framework stops training with an error%s. What overflows %s is mostly Inf or "
              "NaN from somewhere else: a lower floor only delays the end.",
-             unknown ? "steps overflow again and again"
-                     : "the scale is down at its floor and a step overflows again",
+             unknown ? "steps overflow again and again" : "the scale is down at its floor and a step overflows again",
              where, unknown ? "at every scale" : "at such a scale");
 }
 
@@ -287,22 +295,24 @@ static void start_text(const track *t, verdict v, char *text, size_t size)
     if (v == VERDICT_STARTUP)
         snprintf(text, size,
                  "%s overflow%s while the scale came down to what the gradients fit, then none. "
-                 "This is normal.", text_count(a, t->overflows), text_plural(t->overflows));
+                 "This is normal.",
+                 text_count(a, t->overflows), text_plural(t->overflows));
     else if (all && t->run_floored)
         snprintf(text, size,
                  "every step overflows so far; the scale is %s, its floor, and comes down no further. A lower floor "
-                 "shows whether it is the scale or Inf and NaN from somewhere else.", text_scale(b, t->last));
+                 "shows whether it is the scale or Inf and NaN from somewhere else.",
+                 text_scale(b, t->last));
     else if (all)
         snprintf(text, size,
                  "every step overflows so far; the scale is %s and still coming down. Start lower, "
-                 "or give it more steps.", text_scale(b, t->last));
+                 "or give it more steps.",
+                 text_scale(b, t->last));
     else
         snprintf(text, size,
                  "%s in %s overflow%s, down to a scale of %s: what follows is not known. A few at "
                  "the start are normal; if they go on, Inf or NaN comes from somewhere else.",
-                 t->recorded ? "the log ends" : "the steps end",
-                 t->run == 1 ? "an" : text_count(a, t->run), text_plural(t->run),
-                 text_scale(b, t->last));
+                 t->recorded ? "the log ends" : "the steps end", t->run == 1 ? "an" : text_count(a, t->run),
+                 text_plural(t->run), text_scale(b, t->last));
 }
 
 /* Verdicts of which the numbers say most. */
@@ -321,31 +331,31 @@ static void numbers_text(const track *t, verdict v, char *text, size_t size)
     else if (v == VERDICT_SPIKES && is_constant(t))
         snprintf(text, size,
                  "%s of %s steps overflow at the constant scale of %s and are skipped: it is too large for them, or "
-                 "they hold Inf or NaN.", text_count(a, t->overflows), text_count(b, t->steps), text_scale(c, t->last));
+                 "they hold Inf or NaN.",
+                 text_count(a, t->overflows), text_count(b, t->steps), text_scale(c, t->last));
     else if (v == VERDICT_SPIKES)
         snprintf(text, size,
                  "%s of %s overflows come where the scale had not grown before: gradients spike, "
-                 "or some steps hold Inf or NaN.%s", text_count(a, t->spikes),
-                 text_count(b, t->overflows),
+                 "or some steps hold Inf or NaN.%s",
+                 text_count(a, t->spikes), text_count(b, t->overflows),
                  t->run ? " The last step overflows, too: what follows is not known." : "");
     else if (is_constant(t))
         snprintf(text, size,
                  "the last %s steps all overflow at a constant scale of %s, which never moves. A smaller one, or a "
                  "dynamic scaler, shows whether it is the scale or Inf and NaN from somewhere "
-                 "else.", text_count(a, t->run),
-                 text_number(c, t->last));
+                 "else.",
+                 text_count(a, t->run), text_number(c, t->last));
     else if (!t->recorded && t->run_floored && t->last > 1)
         snprintf(text, size,
                  "the last %s steps all overflow, %s of them at the floor, a scale of %s. A lower floor shows whether "
                  "it is the scale or Inf and NaN from somewhere "
-                 "else.", text_count(a, t->run), text_count(b, t->run_floored),
-                 text_scale(c, t->last));
+                 "else.",
+                 text_count(a, t->run), text_count(b, t->run_floored), text_scale(c, t->last));
     else if (t->run < ENDLESS)
         snprintf(text, size,
                  "the scale is down to %s, far below what gradients need%s. Inf or NaN comes from "
                  "somewhere else (data, forward pass, a division): no loss scale helps.",
-                 text_number(c, t->last),
-                 t->recorded ? "" : ": every step overflowed on the way there");
+                 text_number(c, t->last), t->recorded ? "" : ": every step overflowed on the way there");
     else
         snprintf(text, size,
                  "the last %s steps all overflow, down to a scale of %s. Inf or NaN comes from "
@@ -367,8 +377,7 @@ void verdict_text(const track *t, verdict v, char *text, size_t size)
         floor_text(t, text, size);
         break;
     case VERDICT_TAKEN:
-        snprintf(text, size,
-                 "%s step%s with Inf or NaN in the gradients %s taken: the weights are lost.%s",
+        snprintf(text, size, "%s step%s with Inf or NaN in the gradients %s taken: the weights are lost.%s",
                  text_count(a, t->taken), text_plural(t->taken), t->taken == 1 ? "is" : "are",
                  stuck_floor(t) > 0 ? " A smaller scale fits: the constant one is at fault." : "");
         break;
@@ -415,8 +424,7 @@ const char *events_text(char *out, size_t size, const track *t, const span *s)
                                             : "",
                  to, e & MPSIM_SCALER_FLOORED ? " (floor)" : "");
     else if (e & MPSIM_SCALER_GROWTH)
-        snprintf(out, size, "%sclean, up%s%s%s", many, to,
-                 e & MPSIM_SCALER_CEILING ? " (ceiling)" : "",
+        snprintf(out, size, "%sclean, up%s%s%s", many, to, e & MPSIM_SCALER_CEILING ? " (ceiling)" : "",
                  s->steps > 1 ? " in one of them" : "");
     else if (e & MPSIM_SCALER_REFUSED)
         snprintf(out, size, "clean, growth to infinity refused");

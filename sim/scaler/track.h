@@ -15,14 +15,14 @@ typedef struct track_loss {
 
 /* Steps that follow each other with the same events at the same scale. */
 typedef struct span {
-    uint64_t first, steps; /* index of the first, from 0; how many           */
-    int64_t from, to;      /* the steps' own numbers; -1: they have none     */
-    double scale, next;    /* in force; after the last of them; NaN: unknown */
-    unsigned events;       /* of each: MPSIM_SCALER_*, 0: clean              */
+    uint64_t first, steps;    /* index of the first, from 0; how many           */
+    int64_t from, to;         /* the steps' own numbers; -1: they have none     */
+    double scale, next;       /* in force; after the last of them; NaN: unknown */
+    unsigned events;          /* of each: MPSIM_SCALER_*, 0: clean              */
     uint64_t line, last_line; /* of the log that told them; 0: none              */
     uint64_t seq, last_seq;   /* the same among the lines that are not empty     */
     track_loss loss;
-    double fits;           /* largest power of two that all would have taken; infinity: any;
+    double fits; /* largest power of two that all would have taken; infinity: any;
                               0: none; NaN: unknown                                     */
 } span;
 
@@ -57,8 +57,8 @@ typedef struct track {
     uint64_t line, seq;  /* recorded: of the log, for what is recorded next        */
     span *spans;
     size_t count;
-    int truncated;       /* spans beyond the cap are only in the totals            */
-    int failed;          /* out of memory                                          */
+    int truncated; /* spans beyond the cap are only in the totals            */
+    int failed;    /* out of memory                                          */
     /* totals */
     uint64_t steps, overflows, skipped, taken, growths, backoffs, tolerated, refused, floored;
     uint64_t early;        /* overflows of the start-up search                     */
@@ -71,10 +71,10 @@ typedef struct track {
     double begin;          /* the first scale                                      */
     uint64_t not_finite_steps;
     int64_t first_not_finite, stop; /* steps; -1: none. stop: where the error came */
-    uint64_t grown, owed; /* 1: since the last overflow; overflows that growth explains    */
+    uint64_t grown, owed;           /* 1: since the last overflow; overflows that growth explains    */
     int clean_seen;
-    double least, most, last;       /* scales                                      */
-    uint64_t compared, agreed;      /* steps recorded with a scale; with this one  */
+    double least, most, last;  /* scales                                      */
+    uint64_t compared, agreed; /* steps recorded with a scale; with this one  */
     track_loss loss;
 } track;
 
@@ -84,12 +84,10 @@ void track_clear(track *t);
 
 /* track_step -- one step of the simulated scaler. `number` is the step's own (-1: none); loss may
  * be NULL, fits NaN. A scaler that has stopped sees no further steps. Returns what it said. */
-mpsim_scaler_result track_step(track *t, int64_t number, int overflow, const track_loss *loss,
-                               double fits);
+mpsim_scaler_result track_step(track *t, int64_t number, int overflow, const track_loss *loss, double fits);
 
 /* track_record -- n steps as recorded, all alike; they are the step numbers from, ..., to. */
-void track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned events, double scale,
-                  double next);
+void track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned events, double scale, double next);
 
 /* track_verdict -- what a simulated scaler's steps look like; `text` gets a sentence or two for
  * people. What a log looks like is judged by judge.h. */

@@ -28,9 +28,9 @@ static int same_or_unknown(double a, double b)
  * event, of which one at least is a detail. */
 static int is_detail(const log_entry *e, const log_line *l)
 {
-    return (e->said.what & l->what & LOG_OVERFLOW) && ((e->said.what | l->what) & LOG_DETAIL) &&
-           l->rule >= 0 && !(e->rules >> l->rule & 1) && e->said.dialect == l->dialect &&
-           same_or_unknown(e->said.before, l->before) && same_or_unknown(e->said.after, l->after);
+    return (e->said.what & l->what & LOG_OVERFLOW) && ((e->said.what | l->what) & LOG_DETAIL) && l->rule >= 0 &&
+           !(e->rules >> l->rule & 1) && e->said.dialect == l->dialect && same_or_unknown(e->said.before, l->before) &&
+           same_or_unknown(e->said.after, l->after);
 }
 
 static void add_detail(log_entry *e, const log_line *l)
@@ -53,8 +53,8 @@ static void add_line(const training_log *log, log_entry *e)
 /* Whether a status says what the one before it says, a step later. */
 static int is_more_of(const log_entry *e, const log_line *l)
 {
-    return e->said.what == l->what && l->what & LOG_STATUS && e->said.skipped == 0 &&
-           l->skipped == 0 && e->said.after == l->after && e->said.dialect == l->dialect &&
+    return e->said.what == l->what && l->what & LOG_STATUS && e->said.skipped == 0 && l->skipped == 0 &&
+           e->said.after == l->after && e->said.dialect == l->dialect &&
            (l->step < 0 ? e->to < 0 : e->to >= 0 && l->step > e->to);
 }
 
@@ -62,17 +62,15 @@ static int is_more_of(const log_entry *e, const log_line *l)
  * that is no longer the one before it, or one more phrase about it, as each process prints it. */
 static int is_repeated(const log_entry *e, const log_line *l, uint64_t seq)
 {
-    if (e->said.what != l->what || e->said.dialect != l->dialect ||
-        !same_or_unknown(e->said.after, l->after) || !same_or_unknown(e->said.before, l->before))
-        return (e->said.what & l->what & LOG_OVERFLOW) && l->rule >= 0 &&
-               e->rules >> l->rule & 1 && (e->said.what | l->what) & LOG_DETAIL &&
-               same_or_unknown(e->said.before, l->before) &&
+    if (e->said.what != l->what || e->said.dialect != l->dialect || !same_or_unknown(e->said.after, l->after) ||
+        !same_or_unknown(e->said.before, l->before))
+        return (e->said.what & l->what & LOG_OVERFLOW) && l->rule >= 0 && e->rules >> l->rule & 1 &&
+               (e->said.what | l->what) & LOG_DETAIL && same_or_unknown(e->said.before, l->before) &&
                same_or_unknown(e->said.after, l->after) && (l->step < 0 || e->to == l->step);
     if (l->step >= 0)
         return e->to == l->step;
     const int changes = l->what & LOG_OVERFLOW ? l->before > l->after : l->before < l->after;
-    return l->what & (LOG_OVERFLOW | LOG_GROWTH) && l->rank < 0 && changes &&
-           seq < e->last_seq + RECENT;
+    return l->what & (LOG_OVERFLOW | LOG_GROWTH) && l->rank < 0 && changes && seq < e->last_seq + RECENT;
 }
 
 /* Whether one of the last entries says the same of an earlier step, at another scale than now: a
@@ -82,8 +80,7 @@ static int is_late(const training_log *log, const log_line *l)
     for (size_t i = 1; i < RECENT && i < log->count && l->what & LOG_STATUS && l->step >= 0; i++) {
         const log_entry *e = &log->entries[log->count - 1 - i];
         if (e->said.what == l->what && e->said.step <= l->step && e->to >= l->step)
-            return e->said.after == l->after &&
-                   log->entries[log->count - 1].said.after != l->after;
+            return e->said.after == l->after && log->entries[log->count - 1].said.after != l->after;
     }
     return 0;
 }
@@ -212,8 +209,7 @@ static int is_cut_short(const training_log *log, const log_line *l, const char *
     const double last = log->count ? log->entries[log->count - 1].said.after : (double)NAN;
     if (n == 0 || !strchr("0123456789.", text[n - 1]) || isnan(last) || isnan(l->after))
         return 0;
-    return l->after != last && l->after != 2 * last && l->after != last / 2 &&
-           l->after != l->before / 2;
+    return l->after != last && l->after != 2 * last && l->after != last / 2 && l->after != l->before / 2;
 }
 
 /* Whether a scale above 1 is no power of two in a log whose first one is: a mean, or unreadable. */
@@ -269,8 +265,7 @@ static int take_part(training_log *log, const char *line)
     log_note n;
     const char *values = log_table_line(&log->table, line, row), *text = values ? values : line;
     const int noted = log_note_parse(&n, text);
-    const int found = (log->own && log_pattern_match(log->own, &l, &n, text)) ||
-                      log_line_parse(&l, text);
+    const int found = (log->own && log_pattern_match(log->own, &l, &n, text)) || log_line_parse(&l, text);
     if (noted)
         follow_place(&log->place, &n);
     log->about = n.step >= 0 ? n.step : log->about;
@@ -333,8 +328,8 @@ static int visit_line(const char *line, void *context)
 
 static int are_equal(const log_entry *a, const log_entry *b)
 {
-    return a->said.what == b->said.what && a->said.dialect == b->said.dialect && a->to < 0 &&
-           b->to < 0 && (a->said.before == b->said.before || isnan(a->said.before)) &&
+    return a->said.what == b->said.what && a->said.dialect == b->said.dialect && a->to < 0 && b->to < 0 &&
+           (a->said.before == b->said.before || isnan(a->said.before)) &&
            (a->said.after == b->said.after || isnan(a->said.after));
 }
 
@@ -432,8 +427,7 @@ static int read_bytes(training_log *l, const char *path, const char *name)
     if (fd > STDIN_FILENO)
         close(fd);
     return n < 0     ? fail(error.exit, "%s", error.text)
-           : endless ? fail(EXIT_DATA, "%s: no log: %d MiB without the end of a line", name,
-                            LOG_ENDLESS >> 20)
+           : endless ? fail(EXIT_DATA, "%s: no log: %d MiB without the end of a line", name, LOG_ENDLESS >> 20)
                      : 0;
 }
 
@@ -456,7 +450,8 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
         return fail(EXIT_DATA,
                     "%s: no line about a loss scale, a loss or a norm in %" PRIu64 " lines: known are those of Apex, "
                     "DeepSpeed, Megatron and fairseq, 'step 12 scale 65536 skipped 0', 'loss: 2.3', CSV with a header, "
-                    "and your own with --log-pattern", name, l->reader.lines);
+                    "and your own with --log-pattern",
+                    name, l->reader.lines);
     drop_copies(l);
     (void)track_init(&l->recorded, "recorded", any); /* a row of the table is valid */
     l->recorded.recorded = 1;

@@ -23,9 +23,9 @@ enum {
 typedef struct log_entry {
     uint64_t line, last_line, seq, last_seq;
     log_line said;
-    int64_t to;        /* the last step of lines that say the same                      */
-    uint64_t n;        /* lines that say the same                                       */
-    unsigned rules;    /* of the phrases that told this event                           */
+    int64_t to;     /* the last step of lines that say the same                      */
+    uint64_t n;     /* lines that say the same                                       */
+    unsigned rules; /* of the phrases that told this event                           */
 } log_entry;
 
 typedef struct log_jump {
@@ -33,13 +33,13 @@ typedef struct log_jump {
     int64_t step;
     double from, to;
     int restart;
-    int gap;           /* between lines that tell overflows, without steps: lines are missing, or
+    int gap; /* between lines that tell overflows, without steps: lines are missing, or
                           the scale has grown */
 } log_jump;
 
 /* Where the run stands, by lines that tell no scale. */
 typedef struct log_line_place {
-    int kind;           /* 0: unknown; 1: by a bar; 2: by words                    */
+    int kind; /* 0: unknown; 1: by a bar; 2: by words                    */
     int64_t step, of;
     int fresh, back;    /* no scale has it yet; it has begun again                 */
     int64_t base, last; /* what it is counted from; the step of the last scale     */
@@ -49,35 +49,35 @@ typedef struct training_log {
     log_entry *entries;
     size_t count;
     log_reader reader;
-    const log_pattern *own;    /* the user's, or NULL                            */
-    char held[LOG_WIDTH + 1];  /* the last line, which the next may go on with   */
-    uint64_t line, seq;        /* its number; its number without empty ones, and with those that
+    const log_pattern *own;                   /* the user's, or NULL                            */
+    char held[LOG_WIDTH + 1];                 /* the last line, which the next may go on with   */
+    uint64_t line, seq;                       /* its number; its number without empty ones, and with those that
                                   end in a carriage return                       */
     uint64_t recognised[LOG_DIALECTS], total; /* lines                                  */
     uint64_t other_ranks, other_scalers, bad, repeats, averages;
-    uint64_t other_lost;   /* lines of other ranks with a loss that is not finite       */
-    int unterminated;      /* the line has no end: it may be cut in a number            */
-    int last_bad;          /* the last line about a scale could not be read             */
-    uint64_t unread_line;  /* of an overflow whose scale could not be read; 0           */
+    uint64_t other_lost;  /* lines of other ranks with a loss that is not finite       */
+    int unterminated;     /* the line has no end: it may be cut in a number            */
+    int last_bad;         /* the last line about a scale could not be read             */
+    uint64_t unread_line; /* of an overflow whose scale could not be read; 0           */
     int64_t rank, scaler;
-    uint64_t copies;       /* every event was logged so many times, by as many ranks    */
+    uint64_t copies;           /* every event was logged so many times, by as many ranks    */
     uint64_t lost, lost_lines; /* the first line of the last losses in a row that are NaN or infinite; how many
                                   there are in all, those before among them */
     uint64_t lost_first, lost_last, lost_groups; /* the first and the last line of all; how many times in a row */
-    uint64_t lost_norms, lost_validations; /* lines in which these are not finite               */
-    int lost_since, lost_as;   /* 1: no line since then tells another; VALUE_NAN or VALUE_INF    */
-    log_notes notes;       /* loss, norm, where the run stands                          */
-    metric_values metrics; /* of reinforcement learning                                 */
-    log_table table;       /* whose rows are lines                                      */
-    int64_t about;         /* the last step that a line told; -1                        */
-    double epoch;          /* the last one; -1                                          */
-    int64_t last_step, step_base; /* the last step; what steps of an epoch are counted from */
+    uint64_t lost_norms, lost_validations;       /* lines in which these are not finite               */
+    int lost_since, lost_as;                     /* 1: no line since then tells another; VALUE_NAN or VALUE_INF    */
+    log_notes notes;                             /* loss, norm, where the run stands                          */
+    metric_values metrics;                       /* of reinforcement learning                                 */
+    log_table table;                             /* whose rows are lines                                      */
+    int64_t about;                               /* the last step that a line told; -1                        */
+    double epoch;                                /* the last one; -1                                          */
+    int64_t last_step, step_base;                /* the last step; what steps of an epoch are counted from */
     log_line_place place;
-    int has_loss, has_value;      /* lines of Megatron had a loss; any had a loss or a norm   */
-    double base;                  /* the first scale; 0: none                                 */
-    int numbered;          /* lines with a scale carry step numbers                     */
-    int before;            /* the lines tell the scale before a step, not after it      */
-    int failed;            /* 1: out of memory; 2: too many entries                     */
+    int has_loss, has_value; /* lines of Megatron had a loss; any had a loss or a norm   */
+    double base;             /* the first scale; 0: none                                 */
+    int numbered;            /* lines with a scale carry step numbers                     */
+    int before;              /* the lines tell the scale before a step, not after it      */
+    int failed;              /* 1: out of memory; 2: too many entries                     */
     log_jump *jumps;
     size_t n_jumps;
     uint64_t restarts, mixed;

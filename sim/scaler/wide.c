@@ -30,8 +30,7 @@ static int are_sums(const trace *t, const mpsim_format *f)
     const char *format = trace_metadata(t, "mpsim.accumulation_format");
     const mpsim_format *said = format ? mpsim_format_find(format) : NULL;
     uint64_t count;
-    return n && parse_count(&count, n) == 0 && count > 1 &&
-           (!said || said->mbits > f->mbits || said->ebits > f->ebits);
+    return n && parse_count(&count, n) == 0 && count > 1 && (!said || said->mbits > f->mbits || said->ebits > f->ebits);
 }
 
 /* Whether f lacks a finite one of n numbers; y is room for them. */

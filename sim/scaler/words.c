@@ -186,10 +186,7 @@ static const char *skip_index(const char *p)
 {
     const char *end = p + strspn(p, digits), *next = end + strspn(end, " \t:");
     const char *point = next + strspn(next, digits);
-    return end > p && next > end && point > next && point[0] == '.' &&
-                   isdigit((unsigned char)point[1])
-               ? next
-               : p;
+    return end > p && next > end && point > next && point[0] == '.' && isdigit((unsigned char)point[1]) ? next : p;
 }
 
 value_kind words_value(const char *p, double *x)

@@ -114,8 +114,8 @@ static void quantise_squares(const mpsim_block_recipe *b, const block_rectangle 
             copy_block(room->x, r->x + at, h, w, w, r->cols);
             if (r->origin)
                 copy_block(room->origin, r->origin + at, h, w, w, r->cols);
-            quantise(b, room->x, r->origin ? room->origin : NULL, h, w, amax, &words,
-                     r->values ? room->values : NULL, to);
+            quantise(b, room->x, r->origin ? room->origin : NULL, h, w, amax, &words, r->values ? room->values : NULL,
+                     to);
             if (r->values)
                 copy_block(r->values + at, room->values, h, w, r->cols, w);
         }

@@ -9,13 +9,13 @@
  * is a row or the matrix. */
 typedef struct block_rectangle {
     const float *x;
-    const float *origin;      /* errors are against this; NULL: x */
-    float *values;            /* or NULL                          */
+    const float *origin; /* errors are against this; NULL: x */
+    float *values;       /* or NULL                          */
     size_t rows, cols;
     uint64_t row, col, all_cols;
-    amax3 tensor;             /* of the matrix                    */
-    const amax3 *of_rows;     /* of the whole rows that the rectangle is of; NULL where no recipe needs them */
-    int begins;               /* it has the first element of the matrix */
+    amax3 tensor;         /* of the matrix                    */
+    const amax3 *of_rows; /* of the whole rows that the rectangle is of; NULL where no recipe needs them */
+    int begins;           /* it has the first element of the matrix */
 } block_rectangle;
 
 /* Buffers of a thread: of a stochastic block, and the amaxes of several blocks, three magnitudes of each in x. */

@@ -109,8 +109,9 @@ json_t *block_group_json(const block_list *l, const group *g, int counts)
 
 /* ---- CSV ---- */
 
-static const char csv_titles[] = ",axis,spoilt,blocks,zero_blocks,saturated_blocks,lost_blocks,nonfinite_blocks,least_scales,"
-                                 "largest_scales,zero_scales,nonfinite_scales,scale_min_log2,scale_max_log2";
+static const char csv_titles[] =
+    ",axis,spoilt,blocks,zero_blocks,saturated_blocks,lost_blocks,nonfinite_blocks,least_scales,"
+    "largest_scales,zero_scales,nonfinite_scales,scale_min_log2,scale_max_log2";
 
 void block_csv_titles(FILE *to)
 {
@@ -126,9 +127,9 @@ void block_csv_cells(FILE *to, const block_list *l, const group *g, int i)
         return;
     }
     const mpsim_block_stats *s = &g->blocks[i].stats;
-    const uint64_t counts[] = {s->spoilt, s->blocks,           s->zero_blocks,  s->saturated_blocks, s->lost_blocks,
-                               s->nonfinite_blocks, s->least_scales, s->largest_scales,   s->scale_zero,
-                               s->scale_nonfinite};
+    const uint64_t counts[] = {s->spoilt,      s->blocks,           s->zero_blocks,  s->saturated_blocks,
+                               s->lost_blocks, s->nonfinite_blocks, s->least_scales, s->largest_scales,
+                               s->scale_zero,  s->scale_nonfinite};
     int first, end;
     fprintf(to, ",%s", block_axis_name(l->items[i].axis));
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++)

@@ -23,7 +23,7 @@ struct blockrun {
     block_views views;
     phase *looks, *passes; /* the phases: those that look, those that quantise */
     size_t n_looks, n_passes;
-    size_t *pass_of;       /* of each target */
+    size_t *pass_of; /* of each target */
 };
 
 struct blocklane {
@@ -134,7 +134,8 @@ static int plan(blockrun *r, trace_error *error)
     if (bad)
         return trace_error_set(error, EXIT_DATA, trace_path(r->of.t), UINT64_MAX,
                                "tensor '%.400s': a recipe with a scale for each row, of which there are more than %d "
-                               "long ones", trace_at(r->of.t, r->of.i)->name, BLOCK_ROWS_MOST);
+                               "long ones",
+                               trace_at(r->of.t, r->of.i)->name, BLOCK_ROWS_MOST);
     add_looks(r, all);
     return 0;
 }
@@ -154,8 +155,7 @@ blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const 
     r->looks = calloc(l->count + 1, sizeof *r->looks);
     r->passes = calloc(l->count + 1, sizeof *r->passes);
     r->pass_of = calloc(l->count + 1, sizeof *r->pass_of);
-    const int bad = block_views_make(&r->views, l, &m, of->seed, of->stream) || !r->looks || !r->passes ||
-                            !r->pass_of
+    const int bad = block_views_make(&r->views, l, &m, of->seed, of->stream) || !r->looks || !r->passes || !r->pass_of
                         ? trace_no_memory(of->t, error)
                         : plan(r, error);
     if (!bad && elements_open(&r->from, of->t, of->i, ELEMENTS_STORED, asked, error) == 0)
@@ -221,7 +221,8 @@ static int tell(void *context, uint64_t first, const void *codes, size_t n, trac
     const told *to = context;
     const mpsim_rng rng = {to->of->of.seed, to->of->of.stream, first};
     return mpsim_summary_add_codes(to->summary, to->of->from.format, &rng, codes, n) != MPSIM_OK
-               ? trace_no_memory(to->of->of.t, error) : 0;
+               ? trace_no_memory(to->of->of.t, error)
+               : 0;
 }
 
 int blockrun_tile(blockrun *r, int k, uint64_t tile, blocklane *l, const blocktile_how *how, uint64_t *n,

@@ -14,7 +14,7 @@ typedef struct blocklane blocklane; /* what a thread needs for it: buffers, and 
 
 /* NULL: out of memory. `targets` must outlive it. */
 blocklane *blocklane_new(const target_list *targets);
-void blocklane_free(blocklane *l); /* accepts NULL */
+void blocklane_free(blocklane *l);  /* accepts NULL */
 void blocklane_begin(blocklane *l); /* nothing is found */
 
 typedef struct blockrun_of {

@@ -244,8 +244,8 @@ void block_views_look(block_views *v, const block_part *of, block_buffers *b)
 /* ---- recipes ---- */
 
 /* What quantising along rows makes of it, along columns: in the rectangle `across`, which says where. */
-static void quantise_first(block_views *v, const block_target *t, const block_rectangle *along,
-                           block_rectangle *across, block_buffers *b)
+static void quantise_first(block_views *v, const block_target *t, const block_rectangle *along, block_rectangle *across,
+                           block_buffers *b)
 {
     const int slot = slot_of(t->transform);
     const mpsim_rng words = {v->seed, v->stream, 0};

@@ -8,13 +8,13 @@
 
 /* ---- putting: memory that grows; what fails is told at the end ---- */
 
-void bytes_put_count(array_bytes *b, uint64_t x);  /* 7 bits a byte, the lowest first */
-void bytes_put_signed(array_bytes *b, int64_t x);  /* the sign in the lowest bit      */
-void bytes_put_word(array_bytes *b, uint32_t x);   /* 4 bytes, little-endian          */
-void bytes_put_double(array_bytes *b, double x);   /* its 8 bytes, little-endian      */
-void bytes_put_digest(array_bytes *b, uint64_t x); /* 8 bytes, little-endian          */
+void bytes_put_count(array_bytes *b, uint64_t x);      /* 7 bits a byte, the lowest first */
+void bytes_put_signed(array_bytes *b, int64_t x);      /* the sign in the lowest bit      */
+void bytes_put_word(array_bytes *b, uint32_t x);       /* 4 bytes, little-endian          */
+void bytes_put_double(array_bytes *b, double x);       /* its 8 bytes, little-endian      */
+void bytes_put_digest(array_bytes *b, uint64_t x);     /* 8 bytes, little-endian          */
 void bytes_put_text(array_bytes *b, const char *text); /* its length, it, a zero byte */
-void bytes_clear(array_bytes *b);                  /* free the memory                 */
+void bytes_clear(array_bytes *b);                      /* free the memory                 */
 
 /* ---- taking: what lacks or is none sets `bad`, and gives 0 or "" ---- */
 

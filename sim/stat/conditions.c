@@ -14,12 +14,14 @@
 /* Counts are of elements, or of blocks, and a per cent of all of them; numbers need a value to compare with. */
 typedef enum measure_kind { COUNT, NUMBER, CAST_COUNT, CAST_NUMBER, RECIPE_COUNT, BLOCK_COUNT } measure_kind;
 
+/* clang-format off */
 typedef enum measure {
     NAN_COUNT, INF_COUNT, ZERO_COUNT, AMAX, AMIN,
     UNDERFLOWS, SUBNORMALS, OVERFLOWS, SATURATED, INEXACT, SQNR, MSE, MAX_REL_ERR,
     SPOILT, SATURATED_BLOCKS, LOST_BLOCKS, NONFINITE_BLOCKS,
     MEASURES
 } measure;
+/* clang-format on */
 
 static const struct {
     const char *name;
@@ -132,8 +134,8 @@ static int read_condition(condition *c)
         return read_limit(c, text);
     c->comparison = ABOVE;
     return is_count(c->what) ? 0
-                             : fail(EXIT_USAGE, "stat: --fail-if: '%s' needs a value, as %s%s", c->text,
-                                    name, c->what == SQNR ? "<20" : ">1e-3");
+                             : fail(EXIT_USAGE, "stat: --fail-if: '%s' needs a value, as %s%s", c->text, name,
+                                    c->what == SQNR ? "<20" : ">1e-3");
 }
 
 int conditions_make(conditions *g, const option_list *words, const target_list *targets, int counts)
@@ -192,8 +194,7 @@ static double of_group(measure m, const mpsim_stats *s)
 /* Whether what is too large becomes the largest number. */
 static int saturates(const target *t)
 {
-    return isfinite(mpsim_decode(&t->format,
-                                 mpsim_encode_f64(&t->format, &t->rounding, DBL_MAX, 0, NULL)));
+    return isfinite(mpsim_decode(&t->format, mpsim_encode_f64(&t->format, &t->rounding, DBL_MAX, 0, NULL)));
 }
 
 /* Where all finite elements became Inf or NaN, nothing of the signal is left. */
@@ -254,10 +255,10 @@ static double of_recipe(measure m, const block_sums *b, const group *g)
 
 static int holds(const condition *c, double x)
 {
-    return c->comparison == ABOVE    ? x > c->limit
-           : c->comparison == BELOW  ? x < c->limit
+    return c->comparison == ABOVE      ? x > c->limit
+           : c->comparison == BELOW    ? x < c->limit
            : c->comparison == AT_LEAST ? x >= c->limit
-                                     : x <= c->limit;
+                                       : x <= c->limit;
 }
 
 static void put_value(char *out, size_t size, const condition *c, double x, uint64_t all)
@@ -279,12 +280,11 @@ static void put_place(char *out, size_t size, const group_label *l)
     if (strcmp(l->level, "tensor") == 0)
         escape_text(name, sizeof name, l->name[0] ? l->name : l->file);
     else if (strcmp(l->level, "step") != 0)
-        snprintf(name, sizeof name, "%s", strcmp(l->level, "kind")   ? "in total"
-                                          : l->kind                  ? l->kind
-                                                                     : "tensors without a kind");
-    snprintf(out, size, "%s%s", name, step[0] ? step
-                                      : name[0] ? ""
-                                                : "files without a step");
+        snprintf(name, sizeof name, "%s",
+                 strcmp(l->level, "kind") ? "in total"
+                 : l->kind                ? l->kind
+                                          : "tensors without a kind");
+    snprintf(out, size, "%s%s", name, step[0] ? step : name[0] ? "" : "files without a step");
 }
 
 /* A number, or a count of `all`. */

@@ -18,11 +18,11 @@ typedef struct group {
     uint64_t tensors;
     uint64_t scaled; /* of them: multiplied by the scale of the target */
     mpsim_stats stats;
-    mpsim_histogram *histogram;  /* NULL if not asked for              */
-    mpsim_cast_stats *casts;     /* of those that are scaled, one for each target      */
-    mpsim_cast_stats *unscaled;  /* of those that are not, one for each format         */
+    mpsim_histogram *histogram; /* NULL if not asked for              */
+    mpsim_cast_stats *casts;    /* of those that are scaled, one for each target      */
+    mpsim_cast_stats *unscaled; /* of those that are not, one for each format         */
     size_t n_casts, n_unscaled;
-    block_sums *blocks;          /* one for each recipe */
+    block_sums *blocks; /* one for each recipe */
     size_t n_blocks;
 } group;
 

@@ -36,8 +36,7 @@ static void take_sum(taker *t, mpsim_sum *s)
     again = *s;
     mpsim_sum_init(&nothing);
     mpsim_sum_merge(&again, &nothing);
-    t->bad |= again.first != s->first || again.end != s->end ||
-              memcmp(again.limb, s->limb, sizeof s->limb) != 0;
+    t->bad |= again.first != s->first || again.end != s->end || memcmp(again.limb, s->limb, sizeof s->limb) != 0;
 }
 
 /* A magnitude: no NaN, no sign. */
@@ -177,9 +176,9 @@ enum { BLOCK_COUNTS = 9 };
 
 static void block_counts(uint64_t *counts[BLOCK_COUNTS], mpsim_block_stats *s)
 {
-    uint64_t *const all[BLOCK_COUNTS] = {&s->blocks,           &s->zero_blocks,  &s->saturated_blocks,
-                                         &s->lost_blocks,      &s->nonfinite_blocks, &s->least_scales,
-                                         &s->largest_scales,   &s->scale_zero,   &s->scale_nonfinite};
+    uint64_t *const all[BLOCK_COUNTS] = {&s->blocks,         &s->zero_blocks,      &s->saturated_blocks,
+                                         &s->lost_blocks,    &s->nonfinite_blocks, &s->least_scales,
+                                         &s->largest_scales, &s->scale_zero,       &s->scale_nonfinite};
     memcpy(counts, all, sizeof all);
 }
 

@@ -21,23 +21,27 @@ enum { VERSION = 2, VERSION_WITHOUT_RECIPES = 1, FRAME = 5, RANK_MOST = 64 };
 
 const char *part_describe(char *out, size_t size, const mpsim_format *f, const mpsim_rounding *r)
 {
-    int n = snprintf(out, size, "%s: bits %d exponent %d significand %d bias %d inf %d nan %d zero %d max 0x%" PRIx64
-                     " nan code 0x%" PRIx64, f->name, f->bits, f->ebits, f->mbits, f->bias, f->inf, f->nan,
-                     f->zero, f->max_finite, f->nan_code);
+    int n = snprintf(
+        out, size,
+        "%s: bits %d exponent %d significand %d bias %d inf %d nan %d zero %d max 0x%" PRIx64 " nan code 0x%" PRIx64,
+        f->name, f->bits, f->ebits, f->mbits, f->bias, f->inf, f->nan, f->zero, f->max_finite, f->nan_code);
     if (r && n > 0 && (size_t)n < size)
-        snprintf(out + n, size - (size_t)n, "; mode %d random %d overflow %d infinity %d %d nan %d %d negative %d "
-                 "zero %d flush %d %d", r->mode, r->sr_bits, r->overflow, r->infinity, r->no_inf, r->nan, r->no_nan,
-                 r->negative, r->no_zero, r->flush_input, r->flush_output);
+        snprintf(out + n, size - (size_t)n,
+                 "; mode %d random %d overflow %d infinity %d %d nan %d %d negative %d "
+                 "zero %d flush %d %d",
+                 r->mode, r->sr_bits, r->overflow, r->infinity, r->no_inf, r->nan, r->no_nan, r->negative, r->no_zero,
+                 r->flush_input, r->flush_output);
     return out;
 }
 
 const char *part_describe_block(char *out, size_t size, const block_target *t)
 {
     const mpsim_block_recipe *b = &t->recipe;
-    snprintf(out, size, "%s: element %s rule %d power of two %d mode %d random %d block %u x %u infinity %a epsilon %a "
-             "margin %a transform %u", t->label, b->element, b->rule, b->power_of_two, b->element_mode, b->sr_bits,
-             (unsigned)b->block_rows, (unsigned)b->block_cols, b->scale_for_inf, b->amax_epsilon, b->margin,
-             t->transform);
+    snprintf(out, size,
+             "%s: element %s rule %d power of two %d mode %d random %d block %u x %u infinity %a epsilon %a "
+             "margin %a transform %u",
+             t->label, b->element, b->rule, b->power_of_two, b->element_mode, b->sr_bits, (unsigned)b->block_rows,
+             (unsigned)b->block_cols, b->scale_for_inf, b->amax_epsilon, b->margin, t->transform);
     return out;
 }
 
@@ -261,7 +265,8 @@ int part_open(part_reader *r, const part_source *source, trace_error *error)
     if (r->version > VERSION)
         return trace_error_set(error, EXIT_DATA, source->name, UINT64_MAX,
                                "mpsim-part/%u: a newer version than mpsim-part/%d, which is the newest that is known "
-                               "here", r->version, VERSION);
+                               "here",
+                               r->version, VERSION);
     return 0;
 }
 
@@ -446,6 +451,5 @@ int part_take_group(part_reader *r, const part_record *tensor, group *of, trace_
                 return -1;
             else if (tag != pack_tag(row) || pack_take(&t, row, of, i))
                 return part_damaged(r, "the records of a tensor are malformed or in another order", error);
-    return of->stats.count == tensor->piece.n ? 0
-                                              : part_damaged(r, "a tensor of other elements", error);
+    return of->stats.count == tensor->piece.n ? 0 : part_damaged(r, "a tensor of other elements", error);
 }

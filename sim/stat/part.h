@@ -58,7 +58,7 @@ const char *part_describe_block(char *out, size_t size, const block_target *t);
 
 typedef struct part_writer {
     FILE *to;
-    array_bytes b;            /* the record at hand                          */
+    array_bytes b;       /* the record at hand                          */
     uint64_t at, digest; /* of the section: its bytes so far, of these  */
 } part_writer;
 
@@ -79,16 +79,16 @@ typedef struct part_source {
     const char *name;
     const void *bytes; /* NULL: a file */
     size_t n;
-    FILE *file;        /* the open one; NULL: to be opened; one reader at a time goes through it */
+    FILE *file; /* the open one; NULL: to be opened; one reader at a time goes through it */
 } part_source;
 
 typedef struct part_reader {
     const part_source *source;
-    FILE *from;               /* NULL: in memory          */
-    int fd, has_fd;           /* under it                 */
-    uint64_t place, size;     /* next byte; of all        */
+    FILE *from;           /* NULL: in memory          */
+    int fd, has_fd;       /* under it                 */
+    uint64_t place, size; /* next byte; of all        */
     unsigned version;
-    uint64_t at, digest;      /* of the section, as above */
+    uint64_t at, digest; /* of the section, as above */
     struct part_buffer {
         unsigned char *p;
         size_t room;
@@ -114,14 +114,14 @@ typedef struct part_record {
     uint64_t form;              /* F: as layout and seen, of twice_look: the tensors are in `body`, 8 bytes each */
     const char *layout;
     size_t seen;
-    int exit;                   /* X */
-    trace_tensor tensor;        /* T */
+    int exit;            /* X */
+    trace_tensor tensor; /* T */
     uint64_t shape[64];
-    const char *kind;           /* T: or NULL */
-    int scaled, numbers;        /* T */
-    walk_piece piece;           /* T: but for the file */
-    uint64_t counted;           /* Z */
-    taker body;                 /* F: see above; what of pack.h it is, where it is of that */
+    const char *kind;    /* T: or NULL */
+    int scaled, numbers; /* T */
+    walk_piece piece;    /* T: but for the file */
+    uint64_t counted;    /* Z */
+    taker body;          /* F: see above; what of pack.h it is, where it is of that */
 } part_record;
 
 /* part_next -- the next record, checked as far as it goes by itself; the digest at the end of a section. 0, or -1

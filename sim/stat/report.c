@@ -237,10 +237,11 @@ static void text_label(table *t, const group_label *l, int show)
         table_cell(t, "%s", show ? name : "");
         table_cell(t, "%s", show && l->step >= 0 ? step : "");
     } else {
-        table_cell(t, "%s", !show                             ? ""
-                            : strcmp(l->level, "kind") == 0   ? (l->kind ? l->kind : "(none)")
-                            : strcmp(l->level, "step") == 0   ? step
-                                                              : "total");
+        table_cell(t, "%s",
+                   !show                           ? ""
+                   : strcmp(l->level, "kind") == 0 ? (l->kind ? l->kind : "(none)")
+                   : strcmp(l->level, "step") == 0 ? step
+                                                   : "total");
     }
 }
 
@@ -335,8 +336,8 @@ static void group_text(statreport *r, const group_label *l, const group *g)
 
 /* ---- the report ---- */
 
-void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
-                      int counts, json_t *config)
+void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets, int counts,
+                      json_t *config)
 {
     memset(r, 0, sizeof *r);
     r->file = to;
@@ -388,18 +389,16 @@ void statreport_list(statreport *r, const char *name, const char *title)
         fprintf(r->file, "\"%s\": [", name);
     } else if (r->style == REPORT_TEXT) {
         const char *key = strcmp(name, "tensors") == 0 ? "tensor|>step"
-                          : strcmp(name, "kinds") == 0   ? "kind"
-                          : strcmp(name, "steps") == 0   ? "step"
-                                                         : "";
+                          : strcmp(name, "kinds") == 0 ? "kind"
+                          : strcmp(name, "steps") == 0 ? "step"
+                                                       : "";
         char columns[256];
         r->title = title;
-        snprintf(columns, sizeof columns,
-                 "<%s|>tensors|>elements|>zero|>NaN|>Inf|>amin|>amax%s", key,
+        snprintf(columns, sizeof columns, "<%s|>tensors|>elements|>zero|>NaN|>Inf|>amin|>amax%s", key,
                  r->counts ? "" : "|>mean|>l2");
         r->holds = table_new(columns);
         r->first_holds = table_new(columns);
-        snprintf(columns, sizeof columns,
-                 "<%s|<format|>scale|>underflow|>|>subnormal|>|>overflow|>|>inexact%s", key,
+        snprintf(columns, sizeof columns, "<%s|<format|>scale|>underflow|>|>subnormal|>|>overflow|>|>inexact%s", key,
                  r->counts ? "" : "|>SQNR dB|>max rel err");
         r->loses = table_new(columns);
         r->first_loses = table_new(columns);

@@ -18,23 +18,23 @@ typedef struct statreport {
     FILE *file;
     report_style style;
     const target_list *targets;
-    int counts; /* counts, amax and amin alone */
+    int counts;  /* counts, amax and amin alone */
     int in_list; /* JSON: entries of the open list so far */
     int failed;
-    int partial; /* not 0: the report is of what was read before it was interrupted */
-    const char *title;    /* text: the open section and its tables */
+    int partial;       /* not 0: the report is of what was read before it was interrupted */
+    const char *title; /* text: the open section and its tables */
     table *holds, *loses;
-    table *blocks;        /* under block recipes                   */
+    table *blocks;                                   /* under block recipes                   */
     table *first_holds, *first_loses, *first_blocks; /* of tensors with NaN or Inf, which come first */
-    int marked;           /* an SQNR leaves out elements           */
-    int marked_blocks;    /* one of a recipe does                  */
+    int marked;                                      /* an SQNR leaves out elements           */
+    int marked_blocks;                               /* one of a recipe does                  */
 } statreport;
 
 /* The report in order: begin, then for each of "tensors", "kinds", "steps" a list of
  * entries, the total, end. `counts`: what sums are needed for is left out, keys and columns.
  * config is taken over. */
-void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
-                      int counts, json_t *config);
+void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets, int counts,
+                      json_t *config);
 void statreport_list(statreport *r, const char *name, const char *title);
 void statreport_entry(statreport *r, const group_label *label, const group *g);
 void statreport_list_end(statreport *r);

@@ -14,15 +14,13 @@ static const char default_formats[] = "fp16,bf16,e4m3,e5m2";
 int stat_form_check(stat_form *f, const char *verb, int histogram, const char *rule)
 {
     const char *level = f->level;
-    const int code = report_options_style(&f->style, &f->out, 0, verb,
-                                          "--json, --ndjson and --csv exclude each other");
+    const int code = report_options_style(&f->style, &f->out, 0, verb, "--json, --ndjson and --csv exclude each other");
     if (code)
         return code;
-    if ((level && f->style != REPORT_CSV) ||
-        (histogram && f->style != REPORT_JSON && f->style != REPORT_NDJSON))
+    if ((level && f->style != REPORT_CSV) || (histogram && f->style != REPORT_JSON && f->style != REPORT_NDJSON))
         return fail(EXIT_USAGE, "%s: %s", verb, rule);
-    if (level && strcmp(level, "tensor") != 0 && strcmp(level, "kind") != 0 &&
-        strcmp(level, "step") != 0 && strcmp(level, "total") != 0)
+    if (level && strcmp(level, "tensor") != 0 && strcmp(level, "kind") != 0 && strcmp(level, "step") != 0 &&
+        strcmp(level, "total") != 0)
         return fail(EXIT_USAGE, "%s: --level is tensor, kind, step or total, not '%s'", verb, level);
     return 0;
 }
@@ -41,7 +39,8 @@ static int check_blocks(const block_list *l, const char *verb)
             return fail(EXIT_USAGE, "%s: %s: %s of more than %d elements", verb, l->items[i].label,
                         l->items[i].axis == BLOCK_REQUANTISED
                             ? "--axis both: the smallest square of whole blocks along both axes is"
-                            : "a block is", BLOCK_TILE_MOST);
+                            : "a block is",
+                        BLOCK_TILE_MOST);
     }
     return 0;
 }
@@ -124,8 +123,7 @@ json_t *stat_settings_json(const stat_settings *s, const target_list *targets, c
     json_object_set_new(v, "formats", labels);
     json_object_set_new(v, "scales", scales);
     json_object_set_new(v, "scaled_kinds", scaled);
-    json_object_set_new(v, "round",
-                        json_string(mpsim_round_mode_name((mpsim_round_mode)r->mode)));
+    json_object_set_new(v, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)r->mode)));
     json_object_set_new(v, "random_bits", json_integer(r->sr_bits));
     json_object_set_new(v, "seed", json_of_count(s->to.seed));
     json_object_set_new(v, "overflow", s->to.overflow ? json_string(s->to.overflow) : json_null());

@@ -25,13 +25,18 @@ typedef struct stat_form {
 } stat_form;
 
 /* The rows that stat and merge have in common, but for those of reportoptions.h; `o` is a stat_form. */
-#define STAT_FORM_ROWS(o)                                                                          \
-    {0, "fail-if", OPTION_LIST, &(o).fail_if, "LIST",                                              \
-     "exit code 1 after the report where one of these holds, as nan,inf,'underflow>1%'; see "      \
-     "below"},                                                                                     \
-    {'t', "tensors", OPTION_FLAG, &(o).tensors, NULL, "text: list every tensor too"},              \
-    {0, "level", OPTION_STRING, &(o).level, "LEVEL",                                               \
-     "CSV: rows per tensor (default), kind, step or total"}
+#define STAT_FORM_ROWS(o)                                                                                     \
+    {0,                                                                                                       \
+     "fail-if",                                                                                               \
+     OPTION_LIST,                                                                                             \
+     &(o).fail_if,                                                                                            \
+     "LIST",                                                                                                  \
+     "exit code 1 after the report where one of these holds, as nan,inf,'underflow>1%'; see "                 \
+     "below"},                                                                                                \
+        {'t', "tensors", OPTION_FLAG, &(o).tensors, NULL, "text: list every tensor too"},                     \
+    {                                                                                                         \
+        0, "level", OPTION_STRING, &(o).level, "LEVEL", "CSV: rows per tensor (default), kind, step or total" \
+    }
 
 /* stat_form_check -- set the style; `histogram`: one is asked for, which only JSON shows; `rule` is the message
  * about what goes with what. 0, or EXIT_USAGE after a message. */

@@ -31,9 +31,10 @@ static int list_files(shards *s)
     for (size_t i = 0; i < n; i++) {
         errno = 0;
         if (trace_tree_bytes(s->in.tree.paths[i], &bytes))
-            return errno ? fail(EXIT_IO, "%s: %s", s->in.tree.paths[i], text_error(errno))
-                         : fail(EXIT_USAGE, "stat: --shard divides files by their sizes, and '%s' is not a regular file",
-                                s->in.tree.paths[i]);
+            return errno
+                       ? fail(EXIT_IO, "%s: %s", s->in.tree.paths[i], text_error(errno))
+                       : fail(EXIT_USAGE, "stat: --shard divides files by their sizes, and '%s' is not a regular file",
+                              s->in.tree.paths[i]);
         if (bytes > INT64_MAX - s->starts[i])
             return fail(EXIT_DATA, "stat: files of more than 2^63 bytes in all");
         s->starts[i + 1] = s->starts[i] + bytes;
@@ -67,8 +68,11 @@ static int describe(shards *s)
     const struct {
         const char *name;
         const mpsim_format *f;
-    } read[] = {{"dtype", s->in.layout.raw_format}, {"V1", s->in.layout.assume_v1}, {"V2", s->in.layout.assume_v2},
-                {"as", s->in.layout.as_int8},       {"as", s->in.layout.as_int16}};
+    } read[] = {{"dtype", s->in.layout.raw_format},
+                {"V1", s->in.layout.assume_v1},
+                {"V2", s->in.layout.assume_v2},
+                {"as", s->in.layout.as_int8},
+                {"as", s->in.layout.as_int16}};
     for (size_t f = 0; f < s->targets.formats && !code; f++) {
         const target *t = target_of_format(&s->targets, f);
         code = add_pair(&s->head.formats, t->label, part_describe(text, sizeof text, &t->format, &t->rounding));

@@ -65,8 +65,8 @@ void share_cut_file(const share *s, size_t i, uint64_t bytes, share_cut *cut)
     cut->rest = high == size;
 }
 
-int share_cut_tensor(const share_cut *cut, uint64_t at, uint64_t count, uint64_t width, int whole,
-                     uint64_t *first, uint64_t *n)
+int share_cut_tensor(const share_cut *cut, uint64_t at, uint64_t count, uint64_t width, int whole, uint64_t *first,
+                     uint64_t *n)
 {
     const uint64_t bytes = count * width;
     *first = 0;

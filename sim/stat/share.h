@@ -17,11 +17,11 @@
 enum { SHARDS_MOST = 1000000 };
 
 typedef struct share {
-    uint64_t k, n;            /* 1 <= k <= n */
-    const uint64_t *starts;   /* of files: where each begins among all bytes, and behind them the end of the last */
+    uint64_t k, n;          /* 1 <= k <= n */
+    const uint64_t *starts; /* of files: where each begins among all bytes, and behind them the end of the last */
     size_t files;
-    uint64_t begin, end;      /* the run */
-    size_t first, last;       /* files `first` to `last` - 1 */
+    uint64_t begin, end; /* the run */
+    size_t first, last;  /* files `first` to `last` - 1 */
 } share;
 
 /* share_parse -- "2/7". 0, or -1 if it is none. */
@@ -44,7 +44,7 @@ void share_cut_file(const share *s, size_t i, uint64_t bytes, share_cut *cut);
 
 /* share_cut_tensor -- of a tensor of `count` elements of `width` bytes that begin at `at`, the run of them in the
  * cut: 1, or 0 if it has nothing of the tensor. `whole`: it is not divided. */
-int share_cut_tensor(const share_cut *cut, uint64_t at, uint64_t count, uint64_t width, int whole,
-                     uint64_t *first, uint64_t *n);
+int share_cut_tensor(const share_cut *cut, uint64_t at, uint64_t count, uint64_t width, int whole, uint64_t *first,
+                     uint64_t *n);
 
 #endif

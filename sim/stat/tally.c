@@ -90,8 +90,7 @@ static void report_tensor(tally *r, const stat_place *p, const group *g)
     const int broken = statreport_is_broken(g);
     r->broken += (uint64_t)broken;
     conditions_judge(&r->conditions, &l, g);
-    if (wants(r, "tensor") &&
-        (r->by_tensor || r->total.tensors <= FEW || (broken && r->broken <= FEW)))
+    if (wants(r, "tensor") && (r->by_tensor || r->total.tensors <= FEW || (broken && r->broken <= FEW)))
         statreport_entry(&r->report, &l, g);
 }
 
@@ -191,9 +190,11 @@ static void print_scaled(FILE *to, const tally *r)
             const char *kind = r->kinds.items[i].kind;
             if (stat_is_scaled(r->settings, kind) != scaled)
                 continue;
-            fprintf(to, "%s%s", n[scaled]++ ? ", " : scaled ? "Scaled: "
-                                                 : n[1]     ? "; as they are: "
-                                                            : "Nothing is scaled: ",
+            fprintf(to, "%s%s",
+                    n[scaled]++ ? ", "
+                    : scaled    ? "Scaled: "
+                    : n[1]      ? "; as they are: "
+                                : "Nothing is scaled: ",
                     kind ? kind : "tensors without a kind");
         }
     if (scales)
@@ -211,9 +212,8 @@ static void print_head(FILE *to, const tally *r)
             preset = "several";
     if (steps)
         snprintf(e, sizeof e, ", %s step%s", text_count(d, steps), text_plural(steps));
-    fprintf(to, "%s file%s, %s tensor%s, %s element%s%s",
-            text_count(a, r->files), text_plural(r->files), text_count(b, r->total.tensors),
-            text_plural(r->total.tensors), text_count(c, r->total.stats.count),
+    fprintf(to, "%s file%s, %s tensor%s, %s element%s%s", text_count(a, r->files), text_plural(r->files),
+            text_count(b, r->total.tensors), text_plural(r->total.tensors), text_count(c, r->total.stats.count),
             text_plural(r->total.stats.count), e);
     if (first)
         fprintf(to, "; rounding %s, preset %s", mpsim_round_mode_name((mpsim_round_mode)first->rounding.mode), preset);
@@ -230,8 +230,7 @@ static void print_partial(FILE *to, const tally *r)
 {
     char a[32], b[32], c[32];
     fprintf(to, "PARTIAL: interrupted; %s of %s file%s begun, %s tensor%s", text_count(a, r->files),
-            text_count(b, r->all), text_plural(r->all), text_count(c, r->total.tensors),
-            text_plural(r->total.tensors));
+            text_count(b, r->all), text_plural(r->all), text_count(c, r->total.tensors), text_plural(r->total.tensors));
     if (r->cut)
         fprintf(to, ", %s of them in part", text_count(a, r->cut));
     fputc('\n', to);
@@ -289,8 +288,7 @@ void tally_clear(tally *r)
 int tally_begin(tally *r, size_t files, const char *version)
 {
     const char *path = r->form->out.path;
-    const int code = r->form->style == REPORT_NDJSON ? output_open_stream(&r->out, path)
-                                                     : output_open(&r->out, path);
+    const int code = r->form->style == REPORT_NDJSON ? output_open_stream(&r->out, path) : output_open(&r->out, path);
     if (code)
         return code;
     r->show_file = files > 1;
@@ -307,8 +305,8 @@ static int report_sums(tally *r, const char *names)
     if (r->total.tensors == 0 && r->report.partial)
         return fail(r->report.partial, "stat: %s: interrupted before a tensor was read", names);
     if (r->total.tensors == 0)
-        return fail(r->failed ? EXIT_PARTIAL : EXIT_DATA, "stat: %s: no tensor of floating-point numbers %s",
-                    names, r->left_out || r->failed ? "is left" : "is selected");
+        return fail(r->failed ? EXIT_PARTIAL : EXIT_DATA, "stat: %s: no tensor of floating-point numbers %s", names,
+                    r->left_out || r->failed ? "is left" : "is selected");
     judge_sums(r);
     if (r->form->style == REPORT_TEXT) {
         if (r->report.partial)
@@ -343,8 +341,7 @@ int tally_end(tally *r, int code, const char *names)
     }
     code = output_close(&r->out);
     if (!code && r->left_out)
-        note("%" PRIu64 " tensor%s without floating-point numbers left out", r->left_out,
-             text_plural(r->left_out));
+        note("%" PRIu64 " tensor%s without floating-point numbers left out", r->left_out, text_plural(r->left_out));
     if (!code)
         input_note_empty(r->first_empty, r->empty);
     if (!code && r->lines)

@@ -28,7 +28,7 @@ typedef struct tally {
     group total;
     keyed_list kinds, steps;
     int by_tensor, show_file;
-    const char *level; /* CSV: the one level that is written */
+    const char *level;        /* CSV: the one level that is written */
     uint64_t files, left_out; /* left_out: selected tensors that are not floating-point */
     uint64_t broken;          /* tensors with NaN or Inf                                */
     uint64_t lines;           /* of one dimension, where recipes are along columns      */

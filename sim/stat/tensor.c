@@ -30,7 +30,7 @@ typedef struct lane {
 } lane;
 
 typedef struct item {
-    tensorstat_piece of; /* of.i: of a file its number */
+    tensorstat_piece of;              /* of.i: of a file its number */
     int is_file, alone, failed, left; /* left: nothing of it was read, since the work was to end */
     group g;
     trace_error error;
@@ -59,7 +59,7 @@ typedef struct work {
     size_t piece;           /* elements */
     blockrun *run;          /* under recipes, and its phase */
     int phase;
-    atomic_ullong counted;  /* elements */
+    atomic_ullong counted; /* elements */
 } work;
 
 /* ---- work that is to end ---- */
@@ -155,7 +155,9 @@ static int run_piece(void *context, uint64_t k, int lane_number, trace_error *er
     const size_t n = left < w->piece ? (size_t)left : w->piece;
     const lane *l = lane_of(w, lane_number, error);
     return !l || trace_codes(of->t, of->i, of->first + first, l->codes, n, error) ||
-           account(w, l, of->first + first, n, error) ? -1 : 0;
+                   account(w, l, of->first + first, n, error)
+               ? -1
+               : 0;
 }
 
 static int run_tile(void *context, uint64_t k, int lane_number, trace_error *error)
@@ -264,7 +266,10 @@ static void run_item(void *context, int k, int on)
     const mpsim_format *f = it->is_file ? NULL : trace_at(it->of.t, it->of.i)->format;
     if (!f)
         return;
-    work w = {.s = s, .it = it, .lanes = s->lanes + (it->alone ? 0 : on), .n_lanes = it->alone ? s->n_lanes : 1,
+    work w = {.s = s,
+              .it = it,
+              .lanes = s->lanes + (it->alone ? 0 : on),
+              .n_lanes = it->alone ? s->n_lanes : 1,
               .stream = tensor_stream(it->of.t, trace_at(it->of.t, it->of.i)),
               .piece = PIECE / mpsim_format_code_bytes(f)};
     for (int i = 0; i < w.n_lanes; i++)
@@ -284,8 +289,7 @@ static int tell(void *context, int k, int stopped)
         return 0;
     if (it->is_file)
         return s->told->file(s->context, it->of.t, it->of.i, error);
-    return s->told->tensor(s->context, &it->of, error || !trace_at(it->of.t, it->of.i)->format ? NULL : &it->g,
-                           error);
+    return s->told->tensor(s->context, &it->of, error || !trace_at(it->of.t, it->of.i)->format ? NULL : &it->g, error);
 }
 
 /* ---- memory ---- */
@@ -304,8 +308,8 @@ static int make_lane(lane *l, const target_list *targets)
     return l->summary && l->codes && (l->blocks || !targets->blocks.count) ? 0 : -1;
 }
 
-tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned want,
-                           const tensorstat_told *told, void *context)
+tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned want, const tensorstat_told *told,
+                           void *context)
 {
     const int histogram = (want & MPSIM_SUMMARY_HISTOGRAM) != 0, threads = pass_lanes();
     const size_t fit = BATCH_MEMORY / group_bytes(targets, histogram);

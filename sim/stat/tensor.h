@@ -12,7 +12,7 @@ typedef struct tensorstat_piece {
     trace *t;
     size_t i;
     uint64_t ordinal; /* the caller's */
-    int scaled; /* or cast with the scale 1, once for each format, which stands for all scales */
+    int scaled;       /* or cast with the scale 1, once for each format, which stands for all scales */
     uint64_t first, n;
 } tensorstat_piece;
 
@@ -31,8 +31,8 @@ typedef struct tensorstat_told {
 typedef struct tensorstat tensorstat;
 
 /* `want` is a set of MPSIM_SUMMARY_*. NULL if out of memory. `targets` must outlive it. */
-tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned want,
-                           const tensorstat_told *told, void *context);
+tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned want, const tensorstat_told *told,
+                           void *context);
 void tensorstat_free(tensorstat *s); /* accepts NULL; what waits is forgotten */
 
 /* tensorstat_ask -- once *asked is the number of a signal, the work ends as soon as may be: what was read is told

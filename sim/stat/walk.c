@@ -92,13 +92,11 @@ static int put_tensors(walker *w, const input_file *f)
         const trace_tensor *x = trace_at(f->t, i);
         if (!input_selects(w->in, x))
             continue;
-        tensorstat_piece piece = {.t = f->t,
-                                  .i = i,
-                                  .ordinal = ordinal++,
-                                  .scaled = stat_is_scaled(w->settings, x->kind),
-                                  .n = x->count};
-        if (!w->share || (share_cut_tensor(&cut, at, x->count, width_of(x), !trace_is_flat(f->t), &piece.first,
-                                           &piece.n) && align(w, x, &piece)))
+        tensorstat_piece piece = {
+            .t = f->t, .i = i, .ordinal = ordinal++, .scaled = stat_is_scaled(w->settings, x->kind), .n = x->count};
+        if (!w->share ||
+            (share_cut_tensor(&cut, at, x->count, width_of(x), !trace_is_flat(f->t), &piece.first, &piece.n) &&
+             align(w, x, &piece)))
             code = tensorstat_put(w->stat, &piece);
         at += x->count * width_of(x);
     }
@@ -149,13 +147,14 @@ static void watch(walker *w)
         temporary_ask(&asked);
 }
 
-int walk(input *in, const stat_settings *settings, const target_list *targets, const share *of,
-         const walk_sink *sink, void *context)
+int walk(input *in, const stat_settings *settings, const target_list *targets, const share *of, const walk_sink *sink,
+         void *context)
 {
     static const tensorstat_told told = {told_tensor, told_file};
     const unsigned want = (settings->counts ? 0 : MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS) |
                           (settings->histogram ? MPSIM_SUMMARY_HISTOGRAM : 0);
-    walker w = {.in = in, .settings = settings, .share = of, .blocks = &targets->blocks, .sink = sink, .context = context};
+    walker w = {
+        .in = in, .settings = settings, .share = of, .blocks = &targets->blocks, .sink = sink, .context = context};
     w.stat = tensorstat_new(targets, settings->to.seed, want, &told, &w);
     if (!w.stat)
         return fail(EXIT_IO, "out of memory");

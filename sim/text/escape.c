@@ -43,10 +43,10 @@ size_t utf8_character(const char *text, uint32_t *c)
 static int is_hidden(uint32_t c)
 {
     static const uint32_t ranges[][2] = {
-        {0x00, 0x1f},     {0x7f, 0x9f},     {0xad, 0xad},     /* controls, soft hyphen        */
-        {0x61c, 0x61c},   {0x180e, 0x180e},                   /* direction mark, separator    */
-        {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, /* zero width, lines, direction */
-        {0xe000, 0xf8ff}, {0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, /* private, variants, BOM       */
+        {0x00, 0x1f},     {0x7f, 0x9f},     {0xad, 0xad},        /* controls, soft hyphen        */
+        {0x61c, 0x61c},   {0x180e, 0x180e},                      /* direction mark, separator    */
+        {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},    /* zero width, lines, direction */
+        {0xe000, 0xf8ff}, {0xfe00, 0xfe0f}, {0xfeff, 0xfeff},    /* private, variants, BOM       */
         {0xfff0, 0xfffc}, {0xfffe, 0xffff}, {0xe0000, 0x10ffff}, /* specials, tags, private   */
     };
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)

@@ -363,9 +363,9 @@ static convention_part last_word(const char *fqn, size_t n)
 /* Not "grads/norm", "grad.input": a number, or the gradient of an activation. */
 static int is_no_activation(const char *fqn, size_t n)
 {
-    static const char *const others[] = {"input", "inputs", "output", "outputs", "x", "y", "hidden_states",
-                                         "activation", "activations", "logits", "loss", "norm", "total_norm",
-                                         "global_norm", "grad_norm", NULL};
+    static const char *const others[] = {"input",         "inputs",      "output",      "outputs", "x",    "y",
+                                         "hidden_states", "activation",  "activations", "logits",  "loss", "norm",
+                                         "total_norm",    "global_norm", "grad_norm",   NULL};
     const convention_part w = last_word(fqn, n);
     return !is_one_of(others, w.at, w.n);
 }

@@ -60,7 +60,7 @@ typedef struct convention_query {
     size_t rank;
     int first_is_one; /* its first dimension is 1 */
     int saved;
-    int numbers;       /* its elements are floating-point numbers */
+    int numbers; /* its elements are floating-point numbers */
     const char *dtype;
 } convention_query;
 

@@ -9,11 +9,10 @@
 static const struct {
     const char *dtype, *name;
 } names[] = {
-    {"int64", "I64"}, {"int32", "I32"}, {"int16", "I16"}, {"int8", "I8"},
-    {"uint64", "U64"}, {"uint32", "U32"}, {"uint16", "U16"}, {"uint8", "U8"},
-    {"bool", "BOOL"}, {"complex64", "C64"},
-    {"i8", "I64"}, {"i4", "I32"}, {"i2", "I16"}, {"i1", "I8"},
-    {"u8", "U64"}, {"u4", "U32"}, {"u2", "U16"}, {"u1", "U8"}, {"b1", "BOOL"},
+    {"int64", "I64"},  {"int32", "I32"},  {"int16", "I16"}, {"int8", "I8"},   {"uint64", "U64"},
+    {"uint32", "U32"}, {"uint16", "U16"}, {"uint8", "U8"},  {"bool", "BOOL"}, {"complex64", "C64"},
+    {"i8", "I64"},     {"i4", "I32"},     {"i2", "I16"},    {"i1", "I8"},     {"u8", "U64"},
+    {"u4", "U32"},     {"u2", "U16"},     {"u1", "U8"},     {"b1", "BOOL"},
 };
 
 /* The dtype of safetensors that holds the elements of a tensor bit for bit; NULL: none does. */
@@ -57,9 +56,9 @@ int trace_copy_units(trace *t, const trace_copy *c, uint64_t first, void *units,
 {
     const trace_entry *e = &t->entries[c->entry];
     size_t got;
-    if (trace_is_flat(t) ? trace_stored(t, e, first, units, n, error)
-                         : (first == 0 && trace_select_stored(t, c->entry, error)) ||
-                               trace_read_codes(t, units, n, &got, error))
+    if (trace_is_flat(t)
+            ? trace_stored(t, e, first, units, n, error)
+            : (first == 0 && trace_select_stored(t, c->entry, error)) || trace_read_codes(t, units, n, &got, error))
         return -1;
     trace_to_little_endian(units, c->width, n);
     return 0;

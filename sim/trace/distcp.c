@@ -21,12 +21,13 @@
 #include <unistd.h>
 
 enum {
-    NO_PLACE = TRACE_RANK_MAX + 1, BAD_PLACE,
+    NO_PLACE = TRACE_RANK_MAX + 1,
+    BAD_PLACE,
     /* What values of the pickle may share, they share with everyone who looks: */
-    FIELDS_MAX = 100,   /* of an object; torch's have ten                          */
-    LEVELS_MAX = 1000,  /* of a path                                               */
-    NAME_BYTES = 4096,  /* of a name of an item, which is compared with others     */
-    LOOKS = 8           /* at chunks of tensors, for each reference of the pickle  */
+    FIELDS_MAX = 100,  /* of an object; torch's have ten                          */
+    LEVELS_MAX = 1000, /* of a path                                               */
+    NAME_BYTES = 4096, /* of a name of an item, which is compared with others     */
+    LOOKS = 8          /* at chunks of tensors, for each reference of the pickle  */
 };
 
 /* Where a chunk is: a row of storage_data. */
@@ -61,7 +62,8 @@ typedef struct checkpoint {
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static int bad(const checkpoint *c, const char *message, ...)
+static int
+bad(const checkpoint *c, const char *message, ...)
 {
     char text[600];
     va_list ap;
@@ -75,10 +77,20 @@ static int bad(const checkpoint *c, const char *message, ...)
 
 static const char *refused(void *context, const pickle *p, pickle_ref what, pickle_use use)
 {
-    static const char *const names[] = {
-        "torch.Size", "torch.device", "torch.serialization._get_layout", "pathlib.Path", "pathlib.PosixPath",
-        "pathlib.PurePosixPath", "pathlib.WindowsPath", "pathlib._local.PosixPath", "pathlib._local.WindowsPath",
-        "collections.OrderedDict", "collections.defaultdict", "builtins.set", "builtins.dict", "builtins.list"};
+    static const char *const names[] = {"torch.Size",
+                                        "torch.device",
+                                        "torch.serialization._get_layout",
+                                        "pathlib.Path",
+                                        "pathlib.PosixPath",
+                                        "pathlib.PurePosixPath",
+                                        "pathlib.WindowsPath",
+                                        "pathlib._local.PosixPath",
+                                        "pathlib._local.WindowsPath",
+                                        "collections.OrderedDict",
+                                        "collections.defaultdict",
+                                        "builtins.set",
+                                        "builtins.dict",
+                                        "builtins.list"};
     static const char module[] = "torch.distributed.";
     const char *name = pickle_global(p, what);
     (void)context;
@@ -458,6 +470,9 @@ static int open_distcp(trace *t, const trace_options *options, trace_error *erro
     return result;
 }
 
-const trace_layout_type trace_layout_distcp = {
-    .name = "torch.distributed.checkpoint", .open = open_distcp, .codes = parts_codes, .close = parts_close, .has_parts = 1,
-    .all_elements = 1};
+const trace_layout_type trace_layout_distcp = {.name = "torch.distributed.checkpoint",
+                                               .open = open_distcp,
+                                               .codes = parts_codes,
+                                               .close = parts_close,
+                                               .has_parts = 1,
+                                               .all_elements = 1};

@@ -71,16 +71,14 @@ const char *trace_safetensors_dtype(const mpsim_format *f)
 
 const char *trace_npy_descr(const mpsim_format *f)
 {
-    static const char *const rows[][2] = {
-        {"binary64", "<f8"}, {"binary32", "<f4"}, {"fp16", "<f2"}, {"bf16", "<V2"}};
+    static const char *const rows[][2] = {{"binary64", "<f8"}, {"binary32", "<f4"}, {"fp16", "<f2"}, {"bf16", "<V2"}};
     for (size_t i = 0; f && i < sizeof rows / sizeof rows[0]; i++)
         if (is_format(f, rows[i][0]))
             return rows[i][1];
     return f && mpsim_format_code_bytes(f) == 1 ? "|V1" : NULL;
 }
 
-int trace_shape_bytes(const uint64_t *shape, size_t rank, unsigned bits, uint64_t *count,
-                      uint64_t *bytes)
+int trace_shape_bytes(const uint64_t *shape, size_t rank, unsigned bits, uint64_t *count, uint64_t *bytes)
 {
     uint64_t n = 1;
     for (size_t i = 0; i < rank; i++) {
@@ -105,8 +103,8 @@ static int not_numbers(trace *t)
 }
 
 /* The kinds of numpy's array interface; size is 0 if the descr has none. */
-static int npy_kind(trace *t, char kind, unsigned long size, const char *descr, uint64_t at,
-                    const trace_options *o, trace_tensor *tensor, trace_error *error)
+static int npy_kind(trace *t, char kind, unsigned long size, const char *descr, uint64_t at, const trace_options *o,
+                    trace_tensor *tensor, trace_error *error)
 {
     static const struct {
         char kind;
@@ -129,14 +127,15 @@ static int npy_kind(trace *t, char kind, unsigned long size, const char *descr, 
         /* what ml_dtypes makes of bfloat16 and float8 arrays; only float8_e5m2 becomes f1 */
         tensor->format = opaque == 1 ? o->assume_v1 : o->assume_v2;
         if (!tensor->format)
-            return trace_fail(t, error, at, "dtype '%s' does not say what it holds: pass "
-                              "--assume %s", descr, opaque == 2   ? "V2=bf16"
-                                                    : kind == 'f' ? "V1=e5m2"
-                                                                  : "V1=e4m3");
+            return trace_fail(t, error, at,
+                              "dtype '%s' does not say what it holds: pass "
+                              "--assume %s",
+                              descr,
+                              opaque == 2   ? "V2=bf16"
+                              : kind == 'f' ? "V1=e5m2"
+                                            : "V1=e4m3");
     } else if (kind == 'f' && (size == 2 || size == 4 || size == 8)) {
-        tensor->format = mpsim_format_find(size == 2   ? "fp16"
-                                           : size == 4 ? "binary32"
-                                                       : "binary64");
+        tensor->format = mpsim_format_find(size == 2 ? "fp16" : size == 4 ? "binary32" : "binary64");
     } else if ((kind == 'i' || kind == 'u') && (size == 1 || size == 2)) {
         tensor->format = size == 1 ? o->as_int8 : o->as_int16;
     } else if ((kind == 'i' || kind == 'u') && (size == 4 || size == 8)) {
@@ -148,23 +147,25 @@ static int npy_kind(trace *t, char kind, unsigned long size, const char *descr, 
             if (refused[i].kind == kind && not_numbers(t))
                 return trace_fail(t, error, at, "dtype '%s' %s", descr, refused[i].what);
         if (kind == 'f' && not_numbers(t))
-            return trace_fail(t, error, at, "dtype '%s' is a long double, whose layout "
-                              "depends on the machine: save it as '<f8'", descr);
+            return trace_fail(t, error, at,
+                              "dtype '%s' is a long double, whose layout "
+                              "depends on the machine: save it as '<f8'",
+                              descr);
         if (kind == 'V' && not_numbers(t))
             return trace_fail(t, error, at, "dtype '%s' does not say what it holds", descr);
         return trace_fail(t, error, at, "dtype '%s' is not known", descr);
     }
     if (tensor->format && mpsim_format_code_bytes(tensor->format) != size)
-        return trace_fail(t, error, at, "elements of dtype '%s' cannot be codes of %s", descr,
-                          tensor->format->name);
+        return trace_fail(t, error, at, "elements of dtype '%s' cannot be codes of %s", descr, tensor->format->name);
     return 0;
 }
 
-int trace_npy_dtype(trace *t, const char *descr, uint64_t at, const trace_options *options,
-                    trace_tensor *tensor, unsigned *bits, trace_error *error)
+int trace_npy_dtype(trace *t, const char *descr, uint64_t at, const trace_options *options, trace_tensor *tensor,
+                    unsigned *bits, trace_error *error)
 {
     const char *s = descr;
-    tensor->big_endian = *s == '>'; /* '=', '|' and no sign are little-endian on every machine: what is told of a file is */
+    tensor->big_endian = *s ==
+                         '>'; /* '=', '|' and no sign are little-endian on every machine: what is told of a file is */
     if (*s && strchr("<>|=", *s))
         s++;
     if (!(tensor->dtype = trace_string(t, descr, strlen(descr))))

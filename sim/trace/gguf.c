@@ -60,7 +60,8 @@ static int read_blocks(const trace *t, const trace_entry *e, uint64_t first, voi
         const size_t have = blocks * f->block - skip, m = n < have ? n : have;
         const ssize_t got = trace_file_pread(t, bytes, blocks * f->bytes, e->tensor.offset + block * f->bytes);
         if (got < 0 || (size_t)got < blocks * f->bytes)
-            return trace_fail(t, error, e->tensor.offset + block * f->bytes, "the blocks of '%s' cannot be read", e->tensor.name);
+            return trace_fail(t, error, e->tensor.offset + block * f->bytes, "the blocks of '%s' cannot be read",
+                              e->tensor.name);
         ggml_read(f, values, bytes, blocks, ((const quantised *)(const void *)e->tensor.quantised)->swizzled);
         memcpy(out, values + skip, m * sizeof *out);
         out += m;
@@ -80,8 +81,16 @@ static int take_blocks(gguf *g, trace_entry *e)
         snprintf(g->t->unread, sizeof g->t->unread, "'%.250s', and what is like it: blocks of %s", x->name, x->dtype);
     if (!f || !q)
         return f ? trace_no_memory(g->t, g->error) : 0;
-    *q = (quantised){.said = {.layout = "gguf", .type = f->type, .codes = f->element, .scales = f->scale, .block_rows = 1,
-                              .block_cols = f->group, .order = "plain", .evidence = "type", .bytes = e->bytes}, .swizzled = g->big};
+    *q = (quantised){.said = {.layout = "gguf",
+                              .type = f->type,
+                              .codes = f->element,
+                              .scales = f->scale,
+                              .block_rows = 1,
+                              .block_cols = f->group,
+                              .order = "plain",
+                              .evidence = "type",
+                              .bytes = e->bytes},
+                     .swizzled = g->big};
     for (size_t i = 0; i < QUANTISED_PARTS; i++)
         q->parts[i] = QUANTISED_ABSENT;
     x->format = mpsim_format_find("binary32");
@@ -100,8 +109,10 @@ static int measure(gguf *g, trace_entry *e, const ggml_type *type)
         return trace_fail(g->t, g->error, e->at, "shape of tensor '%s' is too large", x->name);
     const uint64_t row = x->rank ? x->shape[x->rank - 1] : 1;
     if (row % type->block)
-        return trace_fail(g->t, g->error, e->at, "tensor '%s' has rows of %" PRIu64 " elements, which are not whole "
-                          "blocks of %s", x->name, row, type->name);
+        return trace_fail(g->t, g->error, e->at,
+                          "tensor '%s' has rows of %" PRIu64 " elements, which are not whole "
+                          "blocks of %s",
+                          x->name, row, type->name);
     e->bytes = x->count / type->block * type->bytes;
     x->dtype = type->name;
     x->big_endian = g->big;
@@ -170,9 +181,10 @@ static int check_places(gguf *g)
     for (size_t i = 0; i < t->count; i++) {
         trace_entry *e = &t->entries[i];
         if (data > t->size || e->tensor.offset > t->size - data || e->bytes > t->size - data - e->tensor.offset)
-            return trace_fail(t, g->error, e->at, "tensor '%s' of %" PRIu64 " bytes at %" PRIu64 " of the data ends "
-                              "past the file's %" PRIu64 " bytes", e->tensor.name, e->bytes, e->tensor.offset,
-                              t->size);
+            return trace_fail(t, g->error, e->at,
+                              "tensor '%s' of %" PRIu64 " bytes at %" PRIu64 " of the data ends "
+                              "past the file's %" PRIu64 " bytes",
+                              e->tensor.name, e->bytes, e->tensor.offset, t->size);
         e->tensor.offset += data;
     }
     if (failed || trace_order(t))
@@ -180,9 +192,10 @@ static int check_places(gguf *g)
     for (size_t i = 0; i < t->count; i++) {
         const trace_entry *e = &t->entries[i];
         if (e->tensor.offset != next)
-            return trace_fail(t, g->error, e->at, "tensor '%s' begins at %" PRIu64 " of the data, not at %" PRIu64
-                              ", where the previous one, padded to %" PRIu64 " bytes, ends", e->tensor.name,
-                              e->tensor.offset - data, next - data, g->alignment);
+            return trace_fail(t, g->error, e->at,
+                              "tensor '%s' begins at %" PRIu64 " of the data, not at %" PRIu64
+                              ", where the previous one, padded to %" PRIu64 " bytes, ends",
+                              e->tensor.name, e->tensor.offset - data, next - data, g->alignment);
         end = e->tensor.offset + e->bytes;
         next = aligned(end, g->alignment);
     }

@@ -136,10 +136,17 @@ static int number_text(gguf *g, uint64_t type, char *out, size_t size)
     memcpy(&f, &narrow, sizeof f);
     memcpy(&d, &u, sizeof d);
     switch (types[type].kind) {
-    case 'b': snprintf(out, size, "%s", u ? "true" : "false"); break;
-    case 'i': snprintf(out, size, "%" PRId64, i); break;
-    case 'u': snprintf(out, size, "%" PRIu64, u); break;
-    default: snprintf(out, size, "%.*g", bytes == 4 ? 9 : 17, bytes == 4 ? (double)f : d);
+    case 'b':
+        snprintf(out, size, "%s", u ? "true" : "false");
+        break;
+    case 'i':
+        snprintf(out, size, "%" PRId64, i);
+        break;
+    case 'u':
+        snprintf(out, size, "%" PRIu64, u);
+        break;
+    default:
+        snprintf(out, size, "%.*g", bytes == 4 ? 9 : 17, bytes == 4 ? (double)f : d);
     }
     return 0;
 }

@@ -93,9 +93,10 @@ static herr_t link_of_group(hid_t id, const char *name, const H5L_info_t *info, 
                           sizeof h->path);
     snprintf(h->path + length, sizeof h->path - length, "%s%s", length ? "/" : "", name);
     if (info->type != H5L_TYPE_HARD) {
-        bad = hdf5_keep(h, NULL, info->type == H5L_TYPE_SOFT       ? "soft link, not followed"
-                                 : info->type == H5L_TYPE_EXTERNAL ? "external link, not followed"
-                                                                   : "link, not followed");
+        bad = hdf5_keep(h, NULL,
+                        info->type == H5L_TYPE_SOFT       ? "soft link, not followed"
+                        : info->type == H5L_TYPE_EXTERNAL ? "external link, not followed"
+                                                          : "link, not followed");
     } else {
         const hid_t o = H5Oopen(id, name, H5P_DEFAULT);
         bad = o < 0 ? trace_fail(h->t, h->error, TRACE_NO_OFFSET, "'%s': %s", h->path, hdf5_why(why, sizeof why))
@@ -112,7 +113,8 @@ static int group(hdf5 *h, hid_t id)
     char why[160];
     hsize_t at = 0;
     if (h->depth == DEPTH_MAX)
-        return trace_fail(h->t, h->error, TRACE_NO_OFFSET, "'%s': groups are nested deeper than %d", h->path, DEPTH_MAX);
+        return trace_fail(h->t, h->error, TRACE_NO_OFFSET, "'%s': groups are nested deeper than %d", h->path,
+                          DEPTH_MAX);
     h->depth++;
     h->error->exit = 0;
     const herr_t code = H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, &at, link_of_group, h);

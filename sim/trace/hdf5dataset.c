@@ -70,9 +70,10 @@ static const char *class_name(H5T_class_t class)
     static const struct {
         H5T_class_t class;
         const char *name;
-    } rows[] = {{H5T_STRING, "string"}, {H5T_COMPOUND, "compound"}, {H5T_ENUM, "enum"},
-                {H5T_REFERENCE, "reference"}, {H5T_VLEN, "vlen"}, {H5T_ARRAY, "array"},
-                {H5T_BITFIELD, "bitfield"}, {H5T_FLOAT, "float"}, {H5T_INTEGER, "integer"}, {H5T_OPAQUE, "opaque"}};
+    } rows[] = {{H5T_STRING, "string"},       {H5T_COMPOUND, "compound"}, {H5T_ENUM, "enum"},
+                {H5T_REFERENCE, "reference"}, {H5T_VLEN, "vlen"},         {H5T_ARRAY, "array"},
+                {H5T_BITFIELD, "bitfield"},   {H5T_FLOAT, "float"},       {H5T_INTEGER, "integer"},
+                {H5T_OPAQUE, "opaque"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].class == class)
             return rows[i].name;
@@ -85,8 +86,10 @@ static int opaque(hdf5 *h, trace_tensor *x, size_t bytes)
     x->dtype = bytes == 1 ? "V1" : "V2";
     x->format = bytes == 1 ? h->options->assume_v1 : h->options->assume_v2;
     return x->format ? 0
-                     : trace_fail(h->t, h->error, TRACE_NO_OFFSET, "dataset '%s' of opaque elements does not say what it "
-                                  "holds: pass --assume %s", h->path, bytes == 1 ? "V1=e4m3" : "V2=bf16");
+                     : trace_fail(h->t, h->error, TRACE_NO_OFFSET,
+                                  "dataset '%s' of opaque elements does not say what it "
+                                  "holds: pass --assume %s",
+                                  h->path, bytes == 1 ? "V1=e4m3" : "V2=bf16");
 }
 
 static int describe(hdf5 *h, hid_t type, trace_tensor *x)
@@ -118,8 +121,10 @@ static int check_filters(hdf5 *h, hid_t list)
         char name[64] = "";
         const H5Z_filter_t id = H5Pget_filter2(list, (unsigned)i, &flags, &values, NULL, sizeof name, name, &config);
         if (id != H5Z_FILTER_DEFLATE && id != H5Z_FILTER_SHUFFLE && id != H5Z_FILTER_FLETCHER32)
-            return trace_fail(h->t, h->error, TRACE_NO_OFFSET, "dataset '%s' is packed by filter %d (%.60s), which is "
-                              "not read: repack it with h5repack -f GZIP=1", h->path, (int)id, name);
+            return trace_fail(h->t, h->error, TRACE_NO_OFFSET,
+                              "dataset '%s' is packed by filter %d (%.60s), which is "
+                              "not read: repack it with h5repack -f GZIP=1",
+                              h->path, (int)id, name);
     }
     return 0;
 }
@@ -134,8 +139,10 @@ static int check_chunks(hdf5 *h, hid_t list, size_t width)
         bytes = n[i] && bytes > HDF5_CHUNK_MAX / n[i] ? HDF5_CHUNK_MAX + 1 : bytes * n[i];
     return rank > 0 && bytes <= HDF5_CHUNK_MAX
                ? 0
-               : trace_fail(h->t, h->error, TRACE_NO_OFFSET, "dataset '%s' has chunks of more than %d MiB: repack it with "
-                            "h5repack -l CHUNK=...", h->path, HDF5_CHUNK_MAX >> 20);
+               : trace_fail(h->t, h->error, TRACE_NO_OFFSET,
+                            "dataset '%s' has chunks of more than %d MiB: repack it with "
+                            "h5repack -l CHUNK=...",
+                            h->path, HDF5_CHUNK_MAX >> 20);
 }
 
 /* That the elements are in this file, and not many more than it can hold. */
@@ -143,18 +150,18 @@ static int check_storage(hdf5 *h, hid_t list, const trace_entry *e)
 {
     const H5D_layout_t layout = H5Pget_layout(list);
     if (layout == H5D_VIRTUAL || (layout == H5D_CONTIGUOUS && H5Pget_external_count(list) != 0))
-        return trace_fail(h->t, h->error, TRACE_NO_OFFSET, "the elements of dataset '%s' are in other files, which are "
-                          "not opened: repack it with h5repack", h->path);
+        return trace_fail(h->t, h->error, TRACE_NO_OFFSET,
+                          "the elements of dataset '%s' are in other files, which are "
+                          "not opened: repack it with h5repack",
+                          h->path);
     if (trace_shows(h->t, h->options, e->bytes))
-        return trace_fail(h->t, h->error, TRACE_NO_OFFSET, "dataset '%s' and those before it have %" PRIu64 " bytes, more than %"
-                          PRIu64 " times those of the file: if that is right, raise --max-ratio", h->path, h->t->shown,
-                          trace_ratio(h->options));
+        return trace_fail(h->t, h->error, TRACE_NO_OFFSET,
+                          "dataset '%s' and those before it have %" PRIu64 " bytes, more than %" PRIu64
+                          " times those of the file: if that is right, raise --max-ratio",
+                          h->path, h->t->shown, trace_ratio(h->options));
     if (layout != H5D_CHUNKED)
         return 0;
-    return check_filters(h, list) ||
-                   check_chunks(h, list, mpsim_format_code_bytes(e->tensor.format))
-               ? -1
-               : 0;
+    return check_filters(h, list) || check_chunks(h, list, mpsim_format_code_bytes(e->tensor.format)) ? -1 : 0;
 }
 
 static int take_shape(hdf5 *h, hid_t space, size_t width, trace_entry *e)

@@ -97,10 +97,9 @@ static herr_t attribute_of(hid_t object, const char *name, const H5A_info_t *inf
     (void)info;
     const hid_t a = H5Aopen(object, name, H5P_DEFAULT);
     const hid_t type = a < 0 ? -1 : H5Aget_type(a), space = a < 0 ? -1 : H5Aget_space(a);
-    const int bad = type >= 0 && space >= 0
-                        ? value(h, a, type, space, name)
-                        : trace_fail(h->t, h->error, TRACE_NO_OFFSET, "attribute '%.200s' of '%s' is damaged", name,
-                                     h->path);
+    const int bad = type >= 0 && space >= 0 ? value(h, a, type, space, name)
+                                            : trace_fail(h->t, h->error, TRACE_NO_OFFSET,
+                                                         "attribute '%.200s' of '%s' is damaged", name, h->path);
     if (type >= 0)
         H5Tclose(type);
     if (space >= 0)

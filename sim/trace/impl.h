@@ -55,15 +55,14 @@ typedef struct trace_layout_type {
     /* Codes of n elements of an entry from element `first` on, as trace_tensor says (its byte order), read
      * from wherever they are; from several threads at once. Instead of `start` and `bytes`, for elements
      * that are not a run of bytes of the file; NULL: they are. */
-    int (*codes)(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
-                 trace_error *error);
+    int (*codes)(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n, trace_error *error);
     /* Called once after the last byte of an entry; NULL: nothing to check. */
     int (*finish)(trace *t, trace_error *error);
-    void (*close)(trace *t); /* NULL: nothing to free */
-    int has_parts;           /* its tensors lie in other files */
+    void (*close)(trace *t);                                       /* NULL: nothing to free */
+    int has_parts;                                                 /* its tensors lie in other files */
     const char *(*file)(const trace *t, const trace_entry *entry); /* which one; NULL: that of the trace */
-    int all_elements;        /* codes of entries without a format may be parts of quantised tensors   */
-    int only_numbers;        /* elements of entries without a format cannot be read (trace_stored)     */
+    int all_elements; /* codes of entries without a format may be parts of quantised tensors   */
+    int only_numbers; /* elements of entries without a format cannot be read (trace_stored)     */
 } trace_layout_type;
 
 /* Opening and closing other files: `bytes` bytes of one from `at` on, or all of it (0, 0). They have no parts. */
@@ -73,16 +72,15 @@ typedef struct trace_others {
 } trace_others;
 
 extern const trace_layout_type trace_layout_safetensors, trace_layout_npy, trace_layout_zip, trace_layout_npz,
-    trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_pickle,
-    trace_layout_gguf, trace_layout_llmc, trace_layout_hdf5, trace_layout_shards, trace_layout_zero,
-    trace_layout_distcp, trace_layout_msgpack, trace_layout_onnx,
-    trace_layout_torch_export;
+    trace_layout_raw, trace_layout_torch, trace_layout_torch_legacy, trace_layout_pickle, trace_layout_gguf,
+    trace_layout_llmc, trace_layout_hdf5, trace_layout_shards, trace_layout_zero, trace_layout_distcp,
+    trace_layout_msgpack, trace_layout_onnx, trace_layout_torch_export;
 
 struct trace {
     char *path;
-    int fd;             /* -1: a folder                                            */
-    uint64_t base;      /* bytes of the file before those of the trace              */
-    int is_section;     /* not the whole file                                       */
+    int fd;         /* -1: a folder                                            */
+    uint64_t base;  /* bytes of the file before those of the trace              */
+    int is_section; /* not the whole file                                       */
     uint64_t size;
     const struct trace_others *others; /* of trace.c, for layouts that read other files */
     uint64_t max_header;
@@ -170,8 +168,7 @@ int trace_find_quantised(trace *t, const trace_options *options, trace_error *er
 const trace_layout_type *trace_layout_of(const unsigned char *head, size_t n);
 
 /* trace_layout_unknown -- why a file has no layout. */
-int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
-                         trace_error *error);
+int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n, trace_error *error);
 
 /* memory.c: everything here lives until trace_close, and is NULL if there is no memory */
 void *trace_alloc(trace *t, size_t n);
@@ -190,8 +187,7 @@ int trace_order(trace *t);
 void trace_memory_clear(trace *t);
 
 /* trace_duplicate -- the later one of two equal strings, or NULL; *failed: no memory. */
-const char *const *trace_duplicate(const char *const *strings, size_t n, size_t stride,
-                                   int *failed);
+const char *const *trace_duplicate(const char *const *strings, size_t n, size_t stride, int *failed);
 
 /* read.c */
 
@@ -219,8 +215,7 @@ int trace_bytes(trace *t, void *p, size_t n, trace_error *error);
 
 /* trace_shape_bytes -- count and size of a shape with `bits` per element; -1 if the product
  * overflows, -2 if the size is not a whole number of bytes. */
-int trace_shape_bytes(const uint64_t *shape, size_t rank, unsigned bits, uint64_t *count,
-                      uint64_t *bytes);
+int trace_shape_bytes(const uint64_t *shape, size_t rank, unsigned bits, uint64_t *count, uint64_t *bytes);
 
 typedef struct trace_dtype {
     const char *name;   /* safetensors                       */
@@ -234,8 +229,8 @@ const mpsim_format *trace_dtype_format(const trace_dtype *d, const trace_options
 
 /* trace_npy_dtype -- what a descr of an npy header means: sets dtype, format and big_endian
  * of *tensor and *bits. `at` is the offset of the descr for messages. */
-int trace_npy_dtype(trace *t, const char *descr, uint64_t at, const trace_options *options,
-                    trace_tensor *tensor, unsigned *bits, trace_error *error);
+int trace_npy_dtype(trace *t, const char *descr, uint64_t at, const trace_options *options, trace_tensor *tensor,
+                    unsigned *bits, trace_error *error);
 
 /* plainentry.c */
 typedef struct trace_description {
@@ -276,8 +271,8 @@ const char *npy_header_parse(npy_header *h, const char *text, size_t n, size_t *
 /* trace_npy_entry -- read the header of the npy stream at t->at (0), which has `size` bytes,
  * and fill *entry but for the name. *header_bytes is what the prefix took. Of an array of anything but numbers
  * t->not_numbers is set. */
-int trace_npy_entry(trace *t, uint64_t size, const trace_options *options,
-                    trace_entry *entry, uint64_t *header_bytes, trace_error *error);
+int trace_npy_entry(trace *t, uint64_t size, const trace_options *options, trace_entry *entry, uint64_t *header_bytes,
+                    trace_error *error);
 
 /* zipdir.c: a strict look at the structure of a zip file */
 typedef struct zip_member {

@@ -10,16 +10,17 @@ uint64_t cursor_offset(const json_cursor *c)
 
 void cursor_skip_space(json_cursor *c)
 {
-    while (c->at < c->n && (c->text[c->at] == ' ' || c->text[c->at] == '\n' ||
-                            c->text[c->at] == '\r' || c->text[c->at] == '\t'))
+    while (c->at < c->n &&
+           (c->text[c->at] == ' ' || c->text[c->at] == '\n' || c->text[c->at] == '\r' || c->text[c->at] == '\t'))
         c->at++;
 }
 
 int cursor_more(json_cursor *c)
 {
     cursor_skip_space(c);
-    return c->at < c->n ? 0 : trace_fail(c->t, c->error, cursor_offset(c),
-                                         "%s is not valid JSON: it ends too early", c->what);
+    return c->at < c->n
+               ? 0
+               : trace_fail(c->t, c->error, cursor_offset(c), "%s is not valid JSON: it ends too early", c->what);
 }
 
 int cursor_expect(json_cursor *c, const char *wanted, char *got)
@@ -28,10 +29,8 @@ int cursor_expect(json_cursor *c, const char *wanted, char *got)
         return -1;
     const char ch = c->text[c->at];
     if (!ch || !strchr(wanted, ch))
-        return trace_fail(c->t, c->error, cursor_offset(c),
-                          "%s is not valid JSON: expected '%c'%s%c%s", c->what, wanted[0],
-                          wanted[1] ? " or '" : "", wanted[1] ? wanted[1] : ' ',
-                          wanted[1] ? "'" : "");
+        return trace_fail(c->t, c->error, cursor_offset(c), "%s is not valid JSON: expected '%c'%s%c%s", c->what,
+                          wanted[0], wanted[1] ? " or '" : "", wanted[1] ? wanted[1] : ' ', wanted[1] ? "'" : "");
     c->at++;
     if (got)
         *got = ch;
@@ -48,9 +47,7 @@ json_t *cursor_value(json_cursor *c, char first, size_t limit, const char *what)
         return NULL;
     }
     const size_t left = c->n - c->at, n = left < limit ? left : limit;
-    json_t *v = json_loadb(c->text + c->at, n,
-                           JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES,
-                           &e);
+    json_t *v = json_loadb(c->text + c->at, n, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &e);
     if (v) {
         c->at += (size_t)e.position;
         return v;
@@ -61,8 +58,8 @@ json_t *cursor_value(json_cursor *c, char first, size_t limit, const char *what)
     else if (n < left && (size_t)e.position + 8 >= n)
         trace_fail(c->t, c->error, cursor_offset(c), "%s is longer than %zu bytes", what, limit);
     else
-        trace_fail(c->t, c->error, cursor_offset(c) + (uint64_t)e.position,
-                   "%s is not valid JSON: %s", c->what, e.text);
+        trace_fail(c->t, c->error, cursor_offset(c) + (uint64_t)e.position, "%s is not valid JSON: %s", c->what,
+                   e.text);
     return NULL;
 }
 

@@ -209,6 +209,5 @@ int trace_find_kinds(trace *t, const trace_options *o, trace_error *error)
         return trace_no_memory(t, error);
     if (t->convention && (!own || o->map) && find_clashes(t, error))
         return -1;
-    return t->clash[0] && o->map ? trace_fail(t, error, TRACE_NO_OFFSET, "%s: %s", namemap_label(o->map), t->clash)
-                                 : 0;
+    return t->clash[0] && o->map ? trace_fail(t, error, TRACE_NO_OFFSET, "%s: %s", namemap_label(o->map), t->clash) : 0;
 }

@@ -7,7 +7,7 @@
 
 /* How the kind of a tensor was found: by a row of the table, or by rules of the user. */
 typedef struct kinds_source {
-    const convention *row; /* NULL: by none */
+    const convention *row;          /* NULL: by none */
     unsigned char mapped, numbered; /* numbered: its fqn came from elsewhere than its name */
 } kinds_source;
 

@@ -39,8 +39,19 @@ static int is_safetensors(const unsigned char *head, size_t n)
  * looks like it is told by the pickle machine. */
 static int is_pickle(const unsigned char *head, size_t n)
 {
-    static const char *const begins[] = {"(dp", "(lp", "(d.", "}q", "]q", "}(", "ccollections\n", "ctorch", "cnumpy",
-                                         "ccopy_reg\n", "ccopyreg\n", "(dq", "L119547037146038801333356L\n"};
+    static const char *const begins[] = {"(dp",
+                                         "(lp",
+                                         "(d.",
+                                         "}q",
+                                         "]q",
+                                         "}(",
+                                         "ccollections\n",
+                                         "ctorch",
+                                         "cnumpy",
+                                         "ccopy_reg\n",
+                                         "ccopyreg\n",
+                                         "(dq",
+                                         "L119547037146038801333356L\n"};
     if (n >= 2 && head[0] == 0x80)
         return head[1] >= 2 && head[1] <= 5;
     for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++) {
@@ -119,7 +130,8 @@ static const char *what_text(const unsigned char *head, size_t n)
     static const struct {
         const char *begin, *what;
     } rows[] = {
-        {"version https://git-lfs", "a Git LFS pointer, which stands for a file that was not fetched: run git lfs pull"},
+        {"version https://git-lfs",
+         "a Git LFS pointer, which stands for a file that was not fetched: run git lfs pull"},
         {"<!doctype html", "a page of HTML: a download that failed, or the page about the file"},
         {"<html", "a page of HTML: a download that failed, or the page about the file"},
         {"<", "XML"},
@@ -144,7 +156,8 @@ static const char *what_text(const unsigned char *head, size_t n)
 /* A pointer where a file of tensors should be is not passed over: opening it says what it is. */
 static int is_pointer(const char *path, const unsigned char *head, size_t n)
 {
-    static const char *const ends[] = {".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".npz", ".npy", ".gguf", ".h5", ".pkl"};
+    static const char *const ends[] = {".safetensors", ".bin", ".pt",   ".pth", ".ckpt",
+                                       ".npz",         ".npy", ".gguf", ".h5",  ".pkl"};
     const size_t length = strlen(path);
     if (!text_begins((const char *)head, n, "version https://git-lfs"))
         return 0;
@@ -158,8 +171,7 @@ static int is_pointer(const char *path, const unsigned char *head, size_t n)
 
 static const char not_one[] = "not a " TRACE_LAYOUTS(" or ") " file";
 
-int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
-                         trace_error *error)
+int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n, trace_error *error)
 {
     static const struct {
         size_t at;
@@ -177,8 +189,12 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
         {0, "ARROW1", "an Arrow file"},
         {0, "%PDF", "a PDF document"},
         {0, "\x89PNG", "a picture (PNG)"},
-        {0, "\x7f""ELF", "a program or library (ELF)"},
-        {257, "ustar", "a tar archive: unpack it first (one that PyTorch wrote before 0.1.10: load and save it by a later one)"},
+        {0,
+         "\x7f"
+         "ELF",
+         "a program or library (ELF)"},
+        {257, "ustar",
+         "a tar archive: unpack it first (one that PyTorch wrote before 0.1.10: load and save it by a later one)"},
     };
     if (t->size == 0)
         return trace_fail(t, error, TRACE_NO_OFFSET, "is empty");
@@ -187,18 +203,18 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n,
             memcmp(head + others[i].at, others[i].magic, strlen(others[i].magic)) == 0)
             return trace_fail(t, error, 0, "%s but %s", not_one, others[i].what);
     if (t->size < 8)
-        return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for a file of tensors",
-                          t->size);
+        return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for a file of tensors", t->size);
     const char *text = what_text(head, n);
     if (text)
         return trace_fail(t, error, 0, "%s but %s", not_one, text);
     const uint64_t length = le64(head);
     if (length > t->max_header)
-        return trace_fail(t, error, 0, "%s (as safetensors: header length %" PRIu64 " is above the cap of %"
-                          PRIu64 ")", not_one, length, t->max_header);
+        return trace_fail(t, error, 0, "%s (as safetensors: header length %" PRIu64 " is above the cap of %" PRIu64 ")",
+                          not_one, length, t->max_header);
     if (length > t->size - 8)
-        return trace_fail(t, error, 0, "%s (as safetensors: header length %" PRIu64 ", but the file has %"
-                          PRIu64 " bytes)", not_one, length, t->size);
+        return trace_fail(t, error, 0,
+                          "%s (as safetensors: header length %" PRIu64 ", but the file has %" PRIu64 " bytes)", not_one,
+                          length, t->size);
     if (length == 0)
         return trace_fail(t, error, 0, "%s (as safetensors: header length 0)", not_one);
     return trace_fail(t, error, 8, "%s (as safetensors: the header does not begin with '{')", not_one);

@@ -45,22 +45,37 @@ typedef struct part {
 } part;
 
 static const part gpt2[] = {
-    {"transformer.wte.weight", 0, {V, C}}, {"transformer.wpe.weight", 0, {T, C}},
-    {"ln_1.weight", 1, {C, ONE}},          {"ln_1.bias", 1, {C, ONE}},
-    {"attn.c_attn.weight", 1, {C3, C}},    {"attn.c_attn.bias", 1, {C3, ONE}},
-    {"attn.c_proj.weight", 1, {C, C}},     {"attn.c_proj.bias", 1, {C, ONE}},
-    {"ln_2.weight", 1, {C, ONE}},          {"ln_2.bias", 1, {C, ONE}},
-    {"mlp.c_fc.weight", 1, {C4, C}},       {"mlp.c_fc.bias", 1, {C4, ONE}},
-    {"mlp.c_proj.weight", 1, {C, C4}},     {"mlp.c_proj.bias", 1, {C, ONE}},
-    {"transformer.ln_f.weight", 0, {C, ONE}}, {"transformer.ln_f.bias", 0, {C, ONE}}, {NULL, 0, {0, 0}},
+    {"transformer.wte.weight", 0, {V, C}},
+    {"transformer.wpe.weight", 0, {T, C}},
+    {"ln_1.weight", 1, {C, ONE}},
+    {"ln_1.bias", 1, {C, ONE}},
+    {"attn.c_attn.weight", 1, {C3, C}},
+    {"attn.c_attn.bias", 1, {C3, ONE}},
+    {"attn.c_proj.weight", 1, {C, C}},
+    {"attn.c_proj.bias", 1, {C, ONE}},
+    {"ln_2.weight", 1, {C, ONE}},
+    {"ln_2.bias", 1, {C, ONE}},
+    {"mlp.c_fc.weight", 1, {C4, C}},
+    {"mlp.c_fc.bias", 1, {C4, ONE}},
+    {"mlp.c_proj.weight", 1, {C, C4}},
+    {"mlp.c_proj.bias", 1, {C, ONE}},
+    {"transformer.ln_f.weight", 0, {C, ONE}},
+    {"transformer.ln_f.bias", 0, {C, ONE}},
+    {NULL, 0, {0, 0}},
 };
 
 static const part llama3[] = {
-    {"transformer.wte.weight", 0, {V, C}},  {"ln_1.weight", 1, {C, ONE}},
-    {"attn.c_attn.weight", 1, {QKV, C}},    {"attn.c_proj.weight", 1, {C, C}},
-    {"ln_2.weight", 1, {C, ONE}},           {"mlp.c_fc.weight", 1, {HIDDEN, C}},
-    {"mlp.c_fc2.weight", 1, {HIDDEN, C}},   {"mlp.c_proj.weight", 1, {C, HIDDEN}},
-    {"transformer.ln_f.weight", 0, {C, ONE}}, {"lm_head.weight", 0, {V, C}}, {NULL, 0, {0, 0}},
+    {"transformer.wte.weight", 0, {V, C}},
+    {"ln_1.weight", 1, {C, ONE}},
+    {"attn.c_attn.weight", 1, {QKV, C}},
+    {"attn.c_proj.weight", 1, {C, C}},
+    {"ln_2.weight", 1, {C, ONE}},
+    {"mlp.c_fc.weight", 1, {HIDDEN, C}},
+    {"mlp.c_fc2.weight", 1, {HIDDEN, C}},
+    {"mlp.c_proj.weight", 1, {C, HIDDEN}},
+    {"transformer.ln_f.weight", 0, {C, ONE}},
+    {"lm_head.weight", 0, {V, C}},
+    {NULL, 0, {0, 0}},
 };
 
 typedef struct llmc {
@@ -138,9 +153,9 @@ static int add_model(llmc *f, const char *kind, const part *parts, const char *d
 
 static int no_more(llmc *f)
 {
-    return f->at == f->t->size ? 0
-                               : trace_fail(f->t, f->error, f->at, "%" PRIu64 " bytes after the last tensor",
-                                            f->t->size - f->at);
+    return f->at == f->t->size
+               ? 0
+               : trace_fail(f->t, f->error, f->at, "%" PRIu64 " bytes after the last tensor", f->t->size - f->at);
 }
 
 /* ---- headers ---- */
@@ -199,11 +214,12 @@ static int open_gpt2(llmc *f)
 /* The width of the feed-forward layers follows from the size of the file. */
 static int open_llama(llmc *f)
 {
-    static const char *const keys[] = {"max_seq_len", "vocab_size", "num_layers", "num_heads", "num_kv_heads",
-                                       "channels", "multiple_of", NULL};
+    static const char *const keys[] = {"max_seq_len",  "vocab_size", "num_layers",  "num_heads",
+                                       "num_kv_heads", "channels",   "multiple_of", NULL};
     const int32_t *h = f->header;
     if (h[3] == 0 && h[4] == 0)
-        return trace_fail(f->t, f->error, 4, "a debug state of train_llama3.py, which does not say the sizes of its "
+        return trace_fail(f->t, f->error, 4,
+                          "a debug state of train_llama3.py, which does not say the sizes of its "
                           "model: pass --dtype, --shape and --offset");
     if ((h[1] != 3 && h[1] != 5) || f->t->size < 2 * HEADER)
         return bad_version(f, "a checkpoint of LLaMA 3 of llm.c");
@@ -219,8 +235,10 @@ static int open_llama(llmc *f)
                           f->t->size);
     f->size[HIDDEN] = (all - c * rest) / row;
     if (f->size[HIDDEN] % (uint64_t)h[8])
-        return trace_fail(f->t, f->error, 32, "the file has room for feed-forward layers of %" PRIu64 ", no multiple "
-                          "of %" PRId32, f->size[HIDDEN], h[8]);
+        return trace_fail(f->t, f->error, 32,
+                          "the file has room for feed-forward layers of %" PRIu64 ", no multiple "
+                          "of %" PRId32,
+                          f->size[HIDDEN], h[8]);
     f->at = 2 * HEADER;
     return add_model(f, "weight", llama3, width == 2 ? "BF16" : "F32");
 }
@@ -262,8 +280,10 @@ static int open_debug(llmc *f)
         return -1;
     const uint64_t left = f->t->size - f->at, parameters = left / 4;
     if (left % 4 || solve(f, vocabulary, is_equal, &parameters) != 1)
-        return trace_fail(f->t, f->error, f->at, "%" PRIu64 " bytes of gradients are not those of a GPT-2 with a "
-                          "vocabulary of 50257 and a context of 1024, and the file does not say its sizes", left);
+        return trace_fail(f->t, f->error, f->at,
+                          "%" PRIu64 " bytes of gradients are not those of a GPT-2 with a "
+                          "vocabulary of 50257 and a context of 1024, and the file does not say its sizes",
+                          left);
     return add_model(f, "wgrad", gpt2, "F32");
 }
 
@@ -324,7 +344,8 @@ static int open_state(llmc *f)
     const int found = h[5] ? solve(f, VOCABULARY_PADDED, is_loader, &m)
                            : solve(f, VOCABULARY_PADDED, is_equal, &parameters);
     if (h[5] && found != 1)
-        return trace_fail(f->t, f->error, HEADER, "the moments are followed by the state of a data loader, and their "
+        return trace_fail(f->t, f->error, HEADER,
+                          "the moments are followed by the state of a data loader, and their "
                           "size is not that of a GPT-2 with a vocabulary of 50257 and a context of 1024");
     if (!h[5] && room % (4 * (uint64_t)m.count))
         return trace_fail(f->t, f->error, HEADER, "%" PRIu64 " bytes are not %d arrays of binary32 numbers of one size",
@@ -360,8 +381,8 @@ static int open_llmc(trace *t, const trace_options *options, trace_error *error)
         int32_t magic;
         int (*open)(llmc *f);
     } rows[] = {
-        {MAGIC_GPT2, open_gpt2},   {MAGIC_LLAMA, open_llama},   {MAGIC_DEBUG, open_debug},
-        {MAGIC_STATE, open_state}, {MAGIC_TOKENS, open_tokens}, {MAGIC_TOKENS_LLAMA, open_tokens},
+        {MAGIC_GPT2, open_gpt2},       {MAGIC_LLAMA, open_llama},   {MAGIC_DEBUG, open_debug},
+        {MAGIC_STATE, open_state},     {MAGIC_TOKENS, open_tokens}, {MAGIC_TOKENS_LLAMA, open_tokens},
         {MAGIC_EXAMPLES, open_tokens},
     };
     unsigned char bytes[HEADER];

@@ -89,8 +89,10 @@ trace_entry *trace_add(trace *t, trace_error *error)
     }
     const uint64_t spare = t->max_header - t->text_bytes; /* of a header below the cap */
     if (t->arena_bytes + t->count * sizeof *t->entries > TRACE_MEMORY + spare) {
-        trace_fail(t, error, TRACE_NO_OFFSET, "the header describes %zu tensors so far, which "
-                   "take more than %d MiB of memory", t->count, TRACE_MEMORY >> 20);
+        trace_fail(t, error, TRACE_NO_OFFSET,
+                   "the header describes %zu tensors so far, which "
+                   "take more than %d MiB of memory",
+                   t->count, TRACE_MEMORY >> 20);
         return NULL;
     }
     if (t->count == t->room) {
@@ -111,8 +113,7 @@ trace_entry *trace_add(trace *t, trace_error *error)
 int trace_add_metadata(trace *t, const char *key, const char *value, trace_error *error)
 {
     if (t->n_metadata == TRACE_ITEMS_MAX)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "more than %d metadata entries",
-                          TRACE_ITEMS_MAX);
+        return trace_fail(t, error, TRACE_NO_OFFSET, "more than %d metadata entries", TRACE_ITEMS_MAX);
     if (t->n_metadata == t->metadata_room) {
         const size_t room = t->metadata_room ? t->metadata_room + t->metadata_room / 2 : 16;
         const char **p = realloc(t->metadata, room * 2 * sizeof *p);
@@ -165,8 +166,7 @@ static int compare_places(const void *pa, const void *pb)
 int trace_order(trace *t)
 {
     size_t sorted = 1;
-    while (sorted < t->count &&
-           compare_entries(&t->entries[sorted - 1], &t->entries[sorted]) <= 0)
+    while (sorted < t->count && compare_entries(&t->entries[sorted - 1], &t->entries[sorted]) <= 0)
         sorted++;
     if (sorted >= t->count)
         return 0;
@@ -199,8 +199,7 @@ static int compare_strings(const void *pa, const void *pb)
     return c ? c : a < b ? -1 : a > b;
 }
 
-const char *const *trace_duplicate(const char *const *strings, size_t n, size_t stride,
-                                   int *failed)
+const char *const *trace_duplicate(const char *const *strings, size_t n, size_t stride, int *failed)
 {
     const char *const *found = NULL;
     *failed = 0;

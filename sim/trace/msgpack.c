@@ -35,12 +35,12 @@ typedef struct token {
 static const struct {
     uint8_t kind, bytes, fixed;
 } rows[] = {
-    {NIL, 0, 0},       {NEVER, 0, 0},     {BOOLEAN, 0, 0},   {BOOLEAN, 0, 0},   {BINARY, 1, 0},    {BINARY, 2, 0},
-    {BINARY, 4, 0},    {EXTENSION, 1, 0}, {EXTENSION, 2, 0}, {EXTENSION, 4, 0}, {REAL, 4, 0},      {REAL, 8, 0},
-    {UNSIGNED, 1, 0},  {UNSIGNED, 2, 0},  {UNSIGNED, 4, 0},  {UNSIGNED, 8, 0},  {SIGNED, 1, 0},    {SIGNED, 2, 0},
-    {SIGNED, 4, 0},    {SIGNED, 8, 0},    {EXTENSION, 0, 1}, {EXTENSION, 0, 2}, {EXTENSION, 0, 4}, {EXTENSION, 0, 8},
-    {EXTENSION, 0, 16}, {TEXT, 1, 0},     {TEXT, 2, 0},      {TEXT, 4, 0},      {LIST, 2, 0},      {LIST, 4, 0},
-    {MAP, 2, 0},       {MAP, 4, 0},
+    {NIL, 0, 0},        {NEVER, 0, 0},     {BOOLEAN, 0, 0},   {BOOLEAN, 0, 0},   {BINARY, 1, 0},    {BINARY, 2, 0},
+    {BINARY, 4, 0},     {EXTENSION, 1, 0}, {EXTENSION, 2, 0}, {EXTENSION, 4, 0}, {REAL, 4, 0},      {REAL, 8, 0},
+    {UNSIGNED, 1, 0},   {UNSIGNED, 2, 0},  {UNSIGNED, 4, 0},  {UNSIGNED, 8, 0},  {SIGNED, 1, 0},    {SIGNED, 2, 0},
+    {SIGNED, 4, 0},     {SIGNED, 8, 0},    {EXTENSION, 0, 1}, {EXTENSION, 0, 2}, {EXTENSION, 0, 4}, {EXTENSION, 0, 8},
+    {EXTENSION, 0, 16}, {TEXT, 1, 0},      {TEXT, 2, 0},      {TEXT, 4, 0},      {LIST, 2, 0},      {LIST, 4, 0},
+    {MAP, 2, 0},        {MAP, 4, 0},
 };
 
 static void set_real(token *k, unsigned bytes)
@@ -82,7 +82,8 @@ static int next(flax *x, uint64_t end, token *k)
     if (k->kind == EXTENSION && walk_number(&x->w, end, 1, &type))
         return -1;
     k->type = (uint8_t)type;
-    return k->kind == NEVER ? trace_fail(x->t, x->w.error, x->w.at - 1, "byte 0x%02x begins nothing in MessagePack", c) : 0;
+    return k->kind == NEVER ? trace_fail(x->t, x->w.error, x->w.at - 1, "byte 0x%02x begins nothing in MessagePack", c)
+                            : 0;
 }
 
 /* ---- arrays ---- */
@@ -90,9 +91,10 @@ static int next(flax *x, uint64_t end, token *k)
 /* NumPy's descr of a dtype that is named, for trace_npy_dtype: names of floating-point ones are formats there. */
 static const char *descr_of(const char *name)
 {
-    static const char *const names[][2] = {
-        {"float64", "<f8"}, {"float32", "<f4"}, {"float16", "<f2"}, {"int64", "<i8"},  {"int32", "<i4"}, {"int16", "<i2"},
-        {"int8", "|i1"},    {"uint64", "<u8"},  {"uint32", "<u4"},  {"uint16", "<u2"}, {"uint8", "|u1"}, {"bool", "|b1"}};
+    static const char *const names[][2] = {{"float64", "<f8"}, {"float32", "<f4"}, {"float16", "<f2"},
+                                           {"int64", "<i8"},   {"int32", "<i4"},   {"int16", "<i2"},
+                                           {"int8", "|i1"},    {"uint64", "<u8"},  {"uint32", "<u4"},
+                                           {"uint16", "<u2"},  {"uint8", "|u1"},   {"bool", "|b1"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i][0], name) == 0)
             return names[i][1];
@@ -104,7 +106,9 @@ static int expect(flax *x, uint64_t end, token_kind kind, token *k, const char *
     const uint64_t at = x->w.at;
     if (next(x, end, k))
         return -1;
-    return k->kind == kind ? 0 : trace_fail(x->t, x->w.error, at, "array '%s' has no %s where one is expected", x->path, what);
+    return k->kind == kind
+               ? 0
+               : trace_fail(x->t, x->w.error, at, "array '%s' has no %s where one is expected", x->path, what);
 }
 
 static int take_shape(flax *x, uint64_t end, trace_entry *e)
@@ -146,8 +150,9 @@ static int take_array(flax *x, uint64_t end)
         return -1;
     e->tensor.offset = x->w.at;
     if (trace_shape_bytes(e->tensor.shape, e->tensor.rank, bits, &e->tensor.count, &e->bytes) || e->bytes != k.n)
-        return trace_fail(x->t, x->w.error, x->w.at, "array '%s' of %s has %" PRIu64 " bytes, which its shape does not ask for",
-                          x->path, dtype, k.n);
+        return trace_fail(x->t, x->w.error, x->w.at,
+                          "array '%s' of %s has %" PRIu64 " bytes, which its shape does not ask for", x->path, dtype,
+                          k.n);
     return walk_skip(&x->w, end, k.n);
 }
 
@@ -181,7 +186,9 @@ static int take_extension(flax *x, const token *k)
     if (k->type == ARRAY || k->type == SCALAR) {
         if (take_array(x, end))
             return -1;
-        return x->w.at == end ? 0 : trace_fail(x->t, x->w.error, x->w.at, "%" PRIu64 " bytes behind an array", end - x->w.at);
+        return x->w.at == end
+                   ? 0
+                   : trace_fail(x->t, x->w.error, x->w.at, "%" PRIu64 " bytes behind an array", end - x->w.at);
     }
     x->other++;
     return walk_skip(&x->w, x->end, k->n);
@@ -221,8 +228,9 @@ static int take_value(flax *x, int depth)
     if (k.kind != MAP && k.kind != LIST)
         return k.kind == NIL ? 0 : take_leaf(x, &k);
     for (uint64_t i = 0; i < k.n; i++) {
-        if (k.kind == MAP ? take_key(x, length)
-                          : (snprintf(x->path + length, sizeof x->path - length, "%s%" PRIu64, length ? "/" : "", i), 0))
+        if (k.kind == MAP
+                ? take_key(x, length)
+                : (snprintf(x->path + length, sizeof x->path - length, "%s%" PRIu64, length ? "/" : "", i), 0))
             return -1;
         if (take_value(x, depth + 1))
             return -1;
@@ -239,8 +247,9 @@ static int open_msgpack(trace *t, const trace_options *options, trace_error *err
         return -1;
     if (x.w.at != t->size)
         return trace_fail(t, error, x.w.at, "%" PRIu64 " bytes behind the map", t->size - x.w.at);
-    const char *const *twice = t->count ? trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &failed)
-                                        : NULL;
+    const char *const *twice = t->count
+                                   ? trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &failed)
+                                   : NULL;
     if (twice)
         return trace_fail(t, error, TRACE_NO_OFFSET, "two arrays have the name '%s'", *twice);
     return failed || trace_order(t) ? trace_no_memory(t, error) : 0;
@@ -251,6 +260,9 @@ const trace_layout_type trace_layout_msgpack = {.name = "msgpack", .open = open_
 /* A map whose first key is text. */
 int trace_msgpack_begins(const unsigned char *head, size_t n)
 {
-    const size_t at = n && head[0] > 0x80 && head[0] <= 0x8f ? 1 : n && head[0] == 0xde ? 3 : n && head[0] == 0xdf ? 5 : 0;
+    const size_t at = n && head[0] > 0x80 && head[0] <= 0x8f ? 1
+                      : n && head[0] == 0xde                 ? 3
+                      : n && head[0] == 0xdf                 ? 5
+                                                             : 0;
     return at && n > at + 1 && ((head[at] > 0xa0 && head[at] <= 0xbf) || (head[at] >= 0xd9 && head[at] <= 0xdb));
 }

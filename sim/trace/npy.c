@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* The dict; `at` is where it begins. */
-static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t size,
-                    const trace_options *options, trace_entry *entry, trace_error *error)
+static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t size, const trace_options *options,
+                    trace_entry *entry, trace_error *error)
 {
     npy_header h;
     size_t bad;
@@ -33,13 +33,15 @@ static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t 
     x->fortran = h.fortran;
     x->offset = at + n;
     if (entry->bytes != size - x->offset)
-        return trace_fail(t, error, x->offset, "the header promises %" PRIu64 " bytes of data, "
-                          "there are %" PRIu64, entry->bytes, size - x->offset);
+        return trace_fail(t, error, x->offset,
+                          "the header promises %" PRIu64 " bytes of data, "
+                          "there are %" PRIu64,
+                          entry->bytes, size - x->offset);
     return 0;
 }
 
-int trace_npy_entry(trace *t, uint64_t size, const trace_options *options,
-                    trace_entry *entry, uint64_t *header_bytes, trace_error *error)
+int trace_npy_entry(trace *t, uint64_t size, const trace_options *options, trace_entry *entry, uint64_t *header_bytes,
+                    trace_error *error)
 {
     unsigned char p[12];
     t->not_numbers = 0;
@@ -54,19 +56,16 @@ int trace_npy_entry(trace *t, uint64_t size, const trace_options *options,
     uint64_t n = p[8] | (uint64_t)p[9] << 8, at = 10;
     if (p[6] > 1) {
         if (size < 12)
-            return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for an npy file",
-                              size);
+            return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for an npy file", size);
         if (trace_bytes(t, p + 10, 2, error))
             return -1;
         n |= (uint64_t)p[10] << 16 | (uint64_t)p[11] << 24;
         at = 12;
     }
     if (n > t->max_header)
-        return trace_fail(t, error, 8, "header length %" PRIu64 " is above the cap of %" PRIu64,
-                          n, t->max_header);
+        return trace_fail(t, error, 8, "header length %" PRIu64 " is above the cap of %" PRIu64, n, t->max_header);
     if (n > size - at)
-        return trace_fail(t, error, 8, "header length %" PRIu64 ", but the file has %" PRIu64
-                          " bytes", n, size);
+        return trace_fail(t, error, 8, "header length %" PRIu64 ", but the file has %" PRIu64 " bytes", n, size);
     char *text = array_memory(n, 1);
     if (!text)
         return trace_no_memory(t, error);

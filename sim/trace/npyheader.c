@@ -23,8 +23,8 @@ static int fail(cursor *c, const char *why)
 /* The next character past blanks, 0 at the end. */
 static char peek(cursor *c)
 {
-    while (c->at < c->n && (c->text[c->at] == ' ' || c->text[c->at] == '\t' ||
-                            c->text[c->at] == '\n' || c->text[c->at] == '\r'))
+    while (c->at < c->n &&
+           (c->text[c->at] == ' ' || c->text[c->at] == '\t' || c->text[c->at] == '\n' || c->text[c->at] == '\r'))
         c->at++;
     return c->at < c->n ? c->text[c->at] : 0;
 }
@@ -166,9 +166,7 @@ static int dict(cursor *c, npy_header *h)
         comma = accept(c, ',');
     }
     if (seen != 7)
-        return fail(c, !(seen & 1) ? "no key descr"
-                       : !(seen & 2) ? "no key fortran_order"
-                                     : "no key shape");
+        return fail(c, !(seen & 1) ? "no key descr" : !(seen & 2) ? "no key fortran_order" : "no key shape");
     return 0;
 }
 

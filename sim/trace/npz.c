@@ -61,9 +61,7 @@ static int check_name(const trace *t, const char *name, trace_error *error)
     int bad = name[0] == '/' || name[0] == '\\';
     for (const char *s = name; s && !bad; s = strchr(s, '/'), s = s ? s + 1 : NULL)
         bad = strncmp(s, "..", 2) == 0 && (s[2] == '/' || s[2] == 0 || s[2] == '\\');
-    return bad ? trace_fail(t, error, TRACE_NO_OFFSET,
-                            "the name is absolute or leads out of the archive")
-               : 0;
+    return bad ? trace_fail(t, error, TRACE_NO_OFFSET, "the name is absolute or leads out of the archive") : 0;
 }
 
 /* The name as it stands in the file if that is UTF-8, flagged or not, else as libzip takes it:
@@ -96,8 +94,7 @@ static int leave_out(trace *t, const char *name, const trace_error *error)
 
 /* One member becomes a tensor. *budget is what all headers together may take, because a
  * deflated header costs its author a thousandth of what it costs the reader. */
-static int add_member(trace *t, const zip_member *m, const trace_options *options,
-                      uint64_t *budget, trace_error *error)
+static int add_member(trace *t, const zip_member *m, const trace_options *options, uint64_t *budget, trace_error *error)
 {
     npz *z = t->state;
     zip_stat_t st;
@@ -110,15 +107,16 @@ static int add_member(trace *t, const zip_member *m, const trace_options *option
     if (!name)
         return trace_no_memory(t, error);
     t->member = name;
-    if ((st.valid & need) != need || st.size != m->size || st.comp_size != m->packed ||
-        st.crc != m->crc || st.comp_method != m->method)
+    if ((st.valid & need) != need || st.size != m->size || st.comp_size != m->packed || st.crc != m->crc ||
+        st.comp_method != m->method)
         return trace_fail(t, error, m->offset, "the zip archive can be read in two ways");
     if (check_name(t, name, error))
         return -1;
     if (n && name[n - 1] == '/' && m->size == 0)
         return 0; /* a directory */
     if (n < 4 || strcmp(name + n - 4, ".npy") != 0)
-        return trace_fail(t, error, m->offset, "not an npy member, and no member is a data.pkl, as PyTorch's files "
+        return trace_fail(t, error, m->offset,
+                          "not an npy member, and no member is a data.pkl, as PyTorch's files "
                           "have one");
 
     uint64_t header = 0;
@@ -130,8 +128,10 @@ static int add_member(trace *t, const zip_member *m, const trace_options *option
     if (bad && !t->not_numbers)
         return -1;
     if (header > *budget)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "the headers of the members are together "
-                          "above the cap of %" PRIu64 " bytes", t->max_header);
+        return trace_fail(t, error, TRACE_NO_OFFSET,
+                          "the headers of the members are together "
+                          "above the cap of %" PRIu64 " bytes",
+                          t->max_header);
     *budget -= header;
     if (bad)
         return leave_out(t, name, error);
@@ -175,8 +175,7 @@ int trace_npz_open(trace *t, const zip_member *members, size_t n, const trace_op
     if (say_left(t, error))
         return -1;
     if (t->count) {
-        const char *const *twice = trace_duplicate(&t->entries[0].tensor.name, t->count,
-                                                   sizeof *t->entries, &failed);
+        const char *const *twice = trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &failed);
         if (failed)
             return trace_no_memory(t, error);
         if (twice)
@@ -196,8 +195,5 @@ static void close_npz(trace *t)
     t->state = NULL;
 }
 
-const trace_layout_type trace_layout_npz = {.name = "npz",
-                                            .start = npz_start,
-                                            .bytes = npz_bytes,
-                                            .finish = npz_finish,
-                                            .close = close_npz};
+const trace_layout_type trace_layout_npz = {
+    .name = "npz", .start = npz_start, .bytes = npz_bytes, .finish = npz_finish, .close = close_npz};

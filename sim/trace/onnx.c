@@ -10,7 +10,9 @@
 #include <string.h>
 
 /* The fields that are looked at. */
+/* clang-format off */
 enum { VERSION = 1, GRAPH = 7, OPSET = 8, INITIALIZER = 5, SIDES = 1, TYPE = 2, FLOATS = 4, NAME = 8, RAW = 9, DOUBLES = 10, PLACE = 14 };
+/* clang-format on */
 enum { FLOAT = 1, DOUBLE = 11, EXTERNAL = 1 };
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 
@@ -18,18 +20,37 @@ enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 static const struct {
     const char *name, *dtype;
 } types[] = {
-    {"UNDEFINED", NULL}, {"FLOAT", "F32"},   {"UINT8", "U8"},     {"INT8", "I8"},         {"UINT16", "U16"},
-    {"INT16", "I16"},    {"INT32", "I32"},   {"INT64", "I64"},    {"STRING", NULL},       {"BOOL", "BOOL"},
-    {"FLOAT16", "F16"},  {"DOUBLE", "F64"},  {"UINT32", "U32"},   {"UINT64", "U64"},      {"COMPLEX64", "C64"},
-    {"COMPLEX128", NULL}, {"BFLOAT16", "BF16"}, {"FLOAT8E4M3FN", "F8_E4M3"}, {"FLOAT8E4M3FNUZ", "F8_E4M3FNUZ"},
-    {"FLOAT8E5M2", "F8_E5M2"}, {"FLOAT8E5M2FNUZ", "F8_E5M2FNUZ"}, {"UINT4", NULL}, {"INT4", NULL}, {"FLOAT4E2M1", NULL},
+    {"UNDEFINED", NULL},
+    {"FLOAT", "F32"},
+    {"UINT8", "U8"},
+    {"INT8", "I8"},
+    {"UINT16", "U16"},
+    {"INT16", "I16"},
+    {"INT32", "I32"},
+    {"INT64", "I64"},
+    {"STRING", NULL},
+    {"BOOL", "BOOL"},
+    {"FLOAT16", "F16"},
+    {"DOUBLE", "F64"},
+    {"UINT32", "U32"},
+    {"UINT64", "U64"},
+    {"COMPLEX64", "C64"},
+    {"COMPLEX128", NULL},
+    {"BFLOAT16", "BF16"},
+    {"FLOAT8E4M3FN", "F8_E4M3"},
+    {"FLOAT8E4M3FNUZ", "F8_E4M3FNUZ"},
+    {"FLOAT8E5M2", "F8_E5M2"},
+    {"FLOAT8E5M2FNUZ", "F8_E5M2FNUZ"},
+    {"UINT4", NULL},
+    {"INT4", NULL},
+    {"FLOAT4E2M1", NULL},
     {"FLOAT8E8M0", "F8_E8M0"},
 };
 
 typedef struct field {
     uint64_t number, value; /* value: of a varint; or the bytes of what follows */
     unsigned wire;
-    uint64_t end;           /* of it */
+    uint64_t end; /* of it */
 } field;
 
 typedef struct tensor {
@@ -49,12 +70,14 @@ static int next(bytewalk *w, uint64_t end, field *f)
     f->wire = key & 7;
     f->value = f->wire == FIXED64 ? 8 : f->wire == FIXED32 ? 4 : 0;
     if (f->wire != FIXED64 && f->wire != FIXED32 && f->wire != VARINT && f->wire != BYTES)
-        return trace_fail(w->t, w->error, w->at, "field %" PRIu64 " has wire type %u, which ONNX does not use", f->number, f->wire);
+        return trace_fail(w->t, w->error, w->at, "field %" PRIu64 " has wire type %u, which ONNX does not use",
+                          f->number, f->wire);
     if ((f->wire == VARINT || f->wire == BYTES) && walk_varint(w, end, &f->value))
         return -1;
     const uint64_t n = f->wire == VARINT ? 0 : f->value;
     if (n > end - w->at)
-        return trace_fail(w->t, w->error, w->at, "field %" PRIu64 " of %" PRIu64 " bytes ends past its message", f->number, n);
+        return trace_fail(w->t, w->error, w->at, "field %" PRIu64 " of %" PRIu64 " bytes ends past its message",
+                          f->number, n);
     f->end = w->at + n;
     return 0;
 }
@@ -62,7 +85,8 @@ static int next(bytewalk *w, uint64_t end, field *f)
 static int add_side(bytewalk *w, tensor *x, uint64_t side)
 {
     if (x->rank == TRACE_RANK_MAX || side > INT64_MAX)
-        return trace_fail(w->t, w->error, w->at, "a side of %" PRIu64 ", or more than %d of them", side, TRACE_RANK_MAX);
+        return trace_fail(w->t, w->error, w->at, "a side of %" PRIu64 ", or more than %d of them", side,
+                          TRACE_RANK_MAX);
     x->sides[x->rank++] = side;
     return 0;
 }
@@ -106,7 +130,10 @@ static int add_tensor(bytewalk *w, const trace_options *options, const tensor *x
     if (!e || !shape)
         return e ? trace_no_memory(t, w->error) : -1;
     memcpy(shape, x->sides, x->rank * sizeof *shape);
-    e->tensor = (trace_tensor){.name = name, .dtype = x->type < n ? types[x->type].name : "unknown", .shape = shape, .rank = x->rank,
+    e->tensor = (trace_tensor){.name = name,
+                               .dtype = x->type < n ? types[x->type].name : "unknown",
+                               .shape = shape,
+                               .rank = x->rank,
                                .offset = x->begin};
     if (trace_shape_bytes(shape, x->rank, d ? d->bits : 8, &e->tensor.count, &bytes))
         return trace_fail(t, w->error, w->at, "the shape of tensor '%s' is too large", name);
@@ -116,13 +143,15 @@ static int add_tensor(bytewalk *w, const trace_options *options, const tensor *x
         return 0;
     }
     if (bytes != x->bytes)
-        return trace_fail(t, w->error, x->begin, "tensor '%s' has %" PRIu64 " bytes, and not the %" PRIu64 " of its shape", name,
-                          x->bytes, bytes);
+        return trace_fail(t, w->error, x->begin,
+                          "tensor '%s' has %" PRIu64 " bytes, and not the %" PRIu64 " of its shape", name, x->bytes,
+                          bytes);
     e->bytes = bytes;
     e->tensor.dtype = d->name;
     e->tensor.format = trace_dtype_format(d, options);
     return e->tensor.format && mpsim_format_code_bytes(e->tensor.format) * 8 != d->bits
-               ? trace_fail(t, w->error, x->begin, "elements of dtype %s cannot be codes of %s", d->name, e->tensor.format->name)
+               ? trace_fail(t, w->error, x->begin, "elements of dtype %s cannot be codes of %s", d->name,
+                            e->tensor.format->name)
                : 0;
 }
 
@@ -186,8 +215,9 @@ static int open_onnx(trace *t, const trace_options *options, trace_error *error)
     }
     if (!ends)
         return trace_fail(t, error, t->size, "the model has no opset, which stands at its end: the file is cut off");
-    const char *const *twice = t->count ? trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &failed)
-                                        : NULL;
+    const char *const *twice = t->count
+                                   ? trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &failed)
+                                   : NULL;
     if (twice)
         return trace_fail(t, error, TRACE_NO_OFFSET, "two initialisers have the name '%s'", *twice);
     return failed || trace_order(t) ? trace_no_memory(t, error) : 0;
@@ -198,5 +228,6 @@ const trace_layout_type trace_layout_onnx = {.name = "onnx", .open = open_onnx};
 /* ir_version (1 to 127), then one of the fields that follow it: names and versions of who wrote it, the graph, opsets. */
 int trace_onnx_begins(const unsigned char *head, size_t n)
 {
-    return n > 4 && head[0] == 0x08 && head[1] > 0 && head[1] < 0x80 && head[2] && strchr("\x12\x1a\x22\x28\x32\x3a\x42", head[2]);
+    return n > 4 && head[0] == 0x08 && head[1] > 0 && head[1] < 0x80 && head[2] &&
+           strchr("\x12\x1a\x22\x28\x32\x3a\x42", head[2]);
 }

@@ -18,13 +18,13 @@
 enum { BUFFER = 256 << 10 };
 
 struct outfile {
-    char *path;      /* as the caller wrote it, for messages     */
-    char *target;    /* what is replaced; NULL: nothing          */
-    char *name;      /* of the file being written; NULL: no rename */
+    char *path;   /* as the caller wrote it, for messages     */
+    char *target; /* what is replaced; NULL: nothing          */
+    char *name;   /* of the file being written; NULL: no rename */
     temporary file;
     int fd;
-    int waiting;     /* -1, or a file without a name: what is written at places, where the output has none */
-    uint64_t begun;  /* bytes before that */
+    int waiting;    /* -1, or a file without a name: what is written at places, where the output has none */
+    uint64_t begun; /* bytes before that */
     size_t fill;
     unsigned char buffer[BUFFER];
 };
@@ -68,8 +68,8 @@ static int create_beside(outfile *o)
         struct timespec now = {0};
         clock_gettime(CLOCK_REALTIME, &now);
         /* 200: the longest name that most file systems take is 255 bytes */
-        snprintf(o->name, size, "%.*s.%.200s.%lx%lx%x.tmp", (int)dir, o->target, base,
-                 (unsigned long)getpid(), (unsigned long)now.tv_nsec, i);
+        snprintf(o->name, size, "%.*s.%.200s.%lx%lx%x.tmp", (int)dir, o->target, base, (unsigned long)getpid(),
+                 (unsigned long)now.tv_nsec, i);
         o->fd = temporary_create(&o->file, o->name);
         if (o->fd >= 0 || errno != EEXIST)
             break;

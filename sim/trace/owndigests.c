@@ -31,7 +31,8 @@ void own_sum_pair(own_sum *s, const char *key, const char *value)
     add(s, value);
 }
 
-void own_sum_tensor(own_sum *s, const char *name, const mpsim_format *f, const uint64_t *shape, size_t rank, uint64_t digest)
+void own_sum_tensor(own_sum *s, const char *name, const mpsim_format *f, const uint64_t *shape, size_t rank,
+                    uint64_t digest)
 {
     add(s, name);
     add(s, f->name);
@@ -82,8 +83,7 @@ static int check_head(const trace *t, uint64_t *digests, trace_error *error)
         const trace_tensor *x = &t->entries[i].tensor;
         if (take_line(&text, x->name, &digests[i]))
             return trace_error_set(error, TRACE_EXIT_DATA, t->path, TRACE_NO_OFFSET,
-                                   "damaged: tensor '%s' is not the one that was written here",
-                                   x->name);
+                                   "damaged: tensor '%s' is not the one that was written here", x->name);
         if (!x->format)
             return damaged(t, error, "a tensor without a format");
         own_sum_tensor(&s, x->name, x->format, x->shape, x->rank, digests[i]);
@@ -91,8 +91,9 @@ static int check_head(const trace *t, uint64_t *digests, trace_error *error)
     if (take_line(&text, "all", &all) || *text)
         return damaged(t, error, "its list of tensors and digests is not the one that was written");
     return all == s.digest ? 0
-                           : damaged(t, error, "its metadata, or names, formats and shapes of its "
-                                               "tensors, do not have the digest that it gives");
+                           : damaged(t, error,
+                                     "its metadata, or names, formats and shapes of its "
+                                     "tensors, do not have the digest that it gives");
 }
 
 static int check_tensor(trace *t, size_t i, uint64_t want, trace_error *error)
@@ -112,8 +113,8 @@ static int check_tensor(trace *t, size_t i, uint64_t want, trace_error *error)
     }
     return digest == want ? 0
                           : trace_error_set(error, TRACE_EXIT_DATA, t->path, TRACE_NO_OFFSET,
-                                            "damaged: tensor '%s' has digest %016" PRIx64
-                                            ", not %016" PRIx64, x->name, digest, want);
+                                            "damaged: tensor '%s' has digest %016" PRIx64 ", not %016" PRIx64, x->name,
+                                            digest, want);
 }
 
 int own_digests_check(trace *t, trace_error *error)

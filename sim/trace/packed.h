@@ -13,7 +13,15 @@ enum { PACKED_ABSMAX = 1, PACKED_TABLE, PACKED_NESTED, PACKED_NESTED_TABLE, PACK
 enum { PACKED_SCB = 1, PACKED_FORMAT };
 enum { PACKED_ROW_SCALES = 1, PACKED_ROW_ZEROS, PACKED_ROW_GROUPS, PACKED_ROW_SHAPE };
 
-typedef enum packed_kind { PACKED_GPTQ, PACKED_GPTQ_V2, PACKED_AWQ, PACKED_ROWS, PACKED_INT8, PACKED_FOUR, PACKED_EIGHT } packed_kind;
+typedef enum packed_kind {
+    PACKED_GPTQ,
+    PACKED_GPTQ_V2,
+    PACKED_AWQ,
+    PACKED_ROWS,
+    PACKED_INT8,
+    PACKED_FOUR,
+    PACKED_EIGHT
+} packed_kind;
 
 struct packed {
     packed_kind kind;

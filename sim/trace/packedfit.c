@@ -28,8 +28,13 @@ enum { CONFIG_MAX = 1 << 20, STATE_MAX = 4096 };
 
 static const struct {
     const char *word, *type;
-} kinds[] = {{"gptq", "v1"}, {"gptq-v2", "v2"}, {"awq", "GEMM"}, {"compressed-tensors", "pack-quantized"},
-             {"compressed-tensors", "int-quantized"}, {"bitsandbytes", "4-bit"}, {"bitsandbytes", "int8"}};
+} kinds[] = {{"gptq", "v1"},
+             {"gptq-v2", "v2"},
+             {"awq", "GEMM"},
+             {"compressed-tensors", "pack-quantized"},
+             {"compressed-tensors", "int-quantized"},
+             {"bitsandbytes", "4-bit"},
+             {"bitsandbytes", "int8"}};
 
 int packed_word(const char *word)
 {
@@ -79,14 +84,15 @@ static uint32_t beside(const quantised_finder *f, uint32_t codes, const char *ow
 /* ---- the tensor ---- */
 
 /* What is said of it, but the bytes. */
-static int say(quantised_finder *f, uint32_t codes, quantised *q, const struct packed *p, const uint64_t *shape, size_t rank,
-               const char *type, const char *scales)
+static int say(quantised_finder *f, uint32_t codes, quantised *q, const struct packed *p, const uint64_t *shape,
+               size_t rank, const char *type, const char *scales)
 {
     trace *t = f->t;
     struct packed *own = trace_alloc(t, sizeof *own);
     uint64_t *sides = trace_alloc(t, rank * sizeof *sides);
     char text[32];
-    snprintf(text, sizeof text, "%s%u", p->kind == PACKED_EIGHT || p->kind == PACKED_INT8 || p->kind == PACKED_ROWS ? "int" : "uint", p->bits);
+    snprintf(text, sizeof text, "%s%u",
+             p->kind == PACKED_EIGHT || p->kind == PACKED_INT8 || p->kind == PACKED_ROWS ? "int" : "uint", p->bits);
     q->said.codes = p->kind == PACKED_FOUR ? "a table of 16" : trace_string(t, text, strlen(text));
     if (!own || !sides || !q->said.codes)
         return trace_no_memory(t, f->error);
@@ -156,7 +162,8 @@ static int sizes(struct packed *p, const trace_entry *codes, const trace_entry *
     if (p->bits < 2 || p->bits * s[1] != z[1] * 32)
         return 0;
     p->ins = p->kind == PACKED_AWQ ? c[0] : c[0] * 32 / p->bits;
-    const int fits = p->kind == PACKED_AWQ ? p->bits == 4 && c[1] == z[1] : c[1] == s[1] && p->ins * p->bits == c[0] * 32;
+    const int fits = p->kind == PACKED_AWQ ? p->bits == 4 && c[1] == z[1]
+                                           : c[1] == s[1] && p->ins * p->bits == c[0] * 32;
     return fits && set_groups(p, s[0]);
 }
 
@@ -176,7 +183,8 @@ static int find_words(quantised_finder *f, uint32_t codes, quantised *q)
         return misfit(f, codes, "its qzeros or scales are not matrices of int32 and of numbers");
     struct packed p = {.kind = PACKED_AWQ};
     if (groups != QUANTISED_ABSENT || !sizes(&p, &e[codes], &e[zeros], &e[scales])) {
-        p.kind = strcmp(f->layout, "gptq-v2") == 0 || (!f->layout[0] && config_says_v2(f->t)) ? PACKED_GPTQ_V2 : PACKED_GPTQ;
+        p.kind = strcmp(f->layout, "gptq-v2") == 0 || (!f->layout[0] && config_says_v2(f->t)) ? PACKED_GPTQ_V2
+                                                                                              : PACKED_GPTQ;
         if (!sizes(&p, &e[codes], &e[zeros], &e[scales]))
             return misfit(f, codes, "shapes of codes, qzeros and scales fit neither GPTQ nor AWQ");
     }
@@ -187,7 +195,8 @@ static int find_words(quantised_finder *f, uint32_t codes, quantised *q)
     q->parts[PACKED_ZEROS] = zeros;
     q->parts[PACKED_SCALES] = scales;
     q->parts[PACKED_GROUPS] = groups;
-    if (say(f, codes, q, &p, (const uint64_t[]){p.outs, p.ins}, 2, kinds[p.kind].type, e[scales].tensor.format->name) < 0)
+    if (say(f, codes, q, &p, (const uint64_t[]){p.outs, p.ins}, 2, kinds[p.kind].type, e[scales].tensor.format->name) <
+        0)
         return -1;
     f->name[strlen(f->name) - strlen(own)] = '\0'; /* "weight" is shorter */
     strcat(f->name, "weight");
@@ -199,16 +208,19 @@ static int find_words(quantised_finder *f, uint32_t codes, quantised *q)
 /* Scales of a row: a column of them, or the one of all rows. Zeros, if there are any, are packed along rows, or bytes. */
 static int row_scales(const quantised_finder *f, const quantised *q, struct packed *p)
 {
-    const uint32_t at = q->parts[PACKED_ROW_SCALES], zeros = q->parts[PACKED_ROW_ZEROS], groups = q->parts[PACKED_ROW_GROUPS];
+    const uint32_t at = q->parts[PACKED_ROW_SCALES], zeros = q->parts[PACKED_ROW_ZEROS],
+                   groups = q->parts[PACKED_ROW_GROUPS];
     const trace_entry *s = at == QUANTISED_ABSENT ? NULL : &f->t->entries[at];
-    if (!s || !s->tensor.format || !s->tensor.count || s->tensor.count % p->outs || !set_groups(p, s->tensor.count / p->outs) ||
-        (s->tensor.rank > 1 && s->tensor.shape[0] != p->outs))
+    if (!s || !s->tensor.format || !s->tensor.count || s->tensor.count % p->outs ||
+        !set_groups(p, s->tensor.count / p->outs) || (s->tensor.rank > 1 && s->tensor.shape[0] != p->outs))
         return 0;
     const trace_entry *z = zeros == QUANTISED_ABSENT ? NULL : &f->t->entries[zeros];
     const uint64_t lines = p->kind == PACKED_ROWS ? quant_up(p->outs * p->bits, 32) : p->outs;
-    if (z && ((p->kind == PACKED_ROWS ? !is_words(z) : !is_of(z, "I8", "int8")) || z->tensor.count != lines * p->groups))
+    if (z &&
+        ((p->kind == PACKED_ROWS ? !is_words(z) : !is_of(z, "I8", "int8")) || z->tensor.count != lines * p->groups))
         return 0;
-    return groups == QUANTISED_ABSENT || (is_words(&f->t->entries[groups]) && f->t->entries[groups].tensor.count == p->ins);
+    return groups == QUANTISED_ABSENT ||
+           (is_words(&f->t->entries[groups]) && f->t->entries[groups].tensor.count == p->ins);
 }
 
 /* The bits of codes of which so many words are a row; 0: they do not follow. */
@@ -225,7 +237,8 @@ static int find_rows(quantised_finder *f, uint32_t codes, const char *own, quant
 {
     static const char *const names[] = {"weight_scale", "weight_zero_point", "weight_g_idx", "weight_shape"};
     const trace_entry *e = &f->t->entries[codes];
-    struct packed p = {.kind = strcmp(own, "weight") == 0 ? PACKED_INT8 : PACKED_ROWS, .bits = 8, .outs = e->tensor.shape[0]};
+    struct packed p = {
+        .kind = strcmp(own, "weight") == 0 ? PACKED_INT8 : PACKED_ROWS, .bits = 8, .outs = e->tensor.shape[0]};
     int64_t shape[2] = {0};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         q->parts[PACKED_ROW_SCALES + i] = beside(f, codes, own, names[i]);
@@ -254,7 +267,8 @@ static int find_weight_packed(quantised_finder *f, uint32_t codes, quantised *q)
 {
     static const char *const own = "weight_packed";
     if (!is_matrix(&f->t->entries[codes])) {
-        snprintf(f->missing, sizeof f->missing, "'%.250s' is no matrix, and read as its words", f->t->entries[codes].tensor.name);
+        snprintf(f->missing, sizeof f->missing, "'%.250s' is no matrix, and read as its words",
+                 f->t->entries[codes].tensor.name);
         return 0;
     }
     const int found = find_rows(f, codes, own, q);
@@ -313,7 +327,8 @@ static int four_fits(const quantised_finder *f, const quantised *q, struct packe
     p->nested_block = whole(v, "nested_blocksize");
     p->offset = (float)json_number_value(json_object_get(v, "nested_offset"));
     if (!p->block || absmax == QUANTISED_ABSENT || !has_numbers(f, q->parts[PACKED_TABLE], 16) ||
-        e[q->parts[PACKED_CODES]].tensor.count != quant_up(count, 2) || e[absmax].tensor.count != quant_up(count, p->block))
+        e[q->parts[PACKED_CODES]].tensor.count != quant_up(count, 2) ||
+        e[absmax].tensor.count != quant_up(count, p->block))
         return 0;
     if (!p->nested_block)
         return e[absmax].tensor.format != NULL;
@@ -326,7 +341,8 @@ static int find_four(quantised_finder *f, uint32_t codes, uint32_t state, const 
     static const char *const parts[] = {".absmax", ".quant_map", ".nested_absmax", ".nested_quant_map"};
     struct packed p = {.kind = PACKED_FOUR, .bits = 4};
     if (!is_of(&f->t->entries[codes], "U8", "uint8"))
-        return misfit(f, codes, "codes of bitsandbytes in another dtype than uint8 (bnb_4bit_quant_storage) are not read");
+        return misfit(f, codes,
+                      "codes of bitsandbytes in another dtype than uint8 (bnb_4bit_quant_storage) are not read");
     uint64_t shape[TRACE_RANK_MAX], count = 0;
     size_t rank = 0;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
@@ -374,7 +390,8 @@ int packed_find(quantised_finder *f, uint32_t codes, quantised *q)
         return find_weight_packed(f, codes, q);
     if (asked(f, PACKED_FOUR))
         for (int i = 0; i < 2; i++) {
-            const uint32_t state = beside(f, codes, "", i ? ".quant_state.bitsandbytes__fp4" : ".quant_state.bitsandbytes__nf4");
+            const uint32_t state = beside(f, codes, "",
+                                          i ? ".quant_state.bitsandbytes__fp4" : ".quant_state.bitsandbytes__nf4");
             if (state != QUANTISED_ABSENT)
                 return find_four(f, codes, state, i ? "FP4" : "NF4", q);
         }

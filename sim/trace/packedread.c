@@ -49,13 +49,13 @@ static int numbers(const reader *r, int i, uint64_t first, float *to, size_t n)
 /* ---- GPTQ, AWQ ---- */
 
 typedef struct words {
-    uint64_t out, in;  /* the first row and column */
+    uint64_t out, in; /* the first row and column */
     size_t rows, cols;
-    size_t lines;      /* groups that are kept     */
-    uint64_t *tags;    /* which, plus 1            */
+    size_t lines;          /* groups that are kept     */
+    uint64_t *tags;        /* which, plus 1            */
     float *scales, *zeros; /* lines of rows        */
-    int32_t *groups;   /* of the columns; NULL: they follow each other */
-    uint32_t *words;   /* of a column, or of 32 bits of a stream along columns */
+    int32_t *groups;       /* of the columns; NULL: they follow each other */
+    uint32_t *words;       /* of a column, or of 32 bits of a stream along columns */
 } words;
 
 /* Code k of a row of words: bits that follow each other, or AWQ's order of eight in a word. */
@@ -77,7 +77,8 @@ static uint64_t aligned(uint64_t k)
 
 /* Words [code first, code end) of a line of words of a part, of which `line_words` are in a line; the word of aligned(first)
  * is the first. */
-static int run_of_words(const reader *r, int i, uint64_t line, uint64_t line_words, uint64_t first, uint64_t end, uint32_t *to)
+static int run_of_words(const reader *r, int i, uint64_t line, uint64_t line_words, uint64_t first, uint64_t end,
+                        uint32_t *to)
 {
     const uint64_t low = aligned(first) * r->p->bits / 32, high = quant_up(end * r->p->bits, 32);
     return stored(r, i, line * line_words + low, to, (size_t)(high - low));
@@ -107,7 +108,8 @@ static int group_of(const reader *r, const words *w, size_t col, uint64_t *group
     if (!w->groups)
         return 0;
     if (w->groups[col] < 0 || (uint64_t)w->groups[col] >= r->p->groups)
-        return trace_fail(r->t, r->error, TRACE_NO_OFFSET, "'%s': group %" PRId32 " of input %" PRIu64 " is not one of %" PRIu64,
+        return trace_fail(r->t, r->error, TRACE_NO_OFFSET,
+                          "'%s': group %" PRId32 " of input %" PRIu64 " is not one of %" PRIu64,
                           part(r, PACKED_GROUPS)->tensor.name, w->groups[col], w->in + col, r->p->groups);
     *group = (uint64_t)w->groups[col];
     return 0;
@@ -124,7 +126,8 @@ static int fetch_words(const reader *r, const words *w, size_t col)
         return 0;
     for (unsigned k = 0; k < p->bits; k++) {
         const uint64_t line = aligned(w->in + col) / 32 * p->bits + k;
-        if (line * 32 < p->ins * p->bits && stored(r, PACKED_CODES, line * p->outs + w->out, w->words + k * w->rows, w->rows))
+        if (line * 32 < p->ins * p->bits &&
+            stored(r, PACKED_CODES, line * p->outs + w->out, w->words + k * w->rows, w->rows))
             return -1;
     }
     return 0;
@@ -260,8 +263,10 @@ static int rows_read(const reader *r, uint64_t first, float *to, size_t n)
             return -1;
         for (size_t i = 0; i < m; i++) {
             if (groups[i] < 0 || (uint64_t)groups[i] >= r->p->groups)
-                return trace_fail(r->t, r->error, TRACE_NO_OFFSET, "'%s': group %" PRId32 " of input %" PRIu64 " is not one of "
-                                  "%" PRIu64, part(r, PACKED_ROW_GROUPS)->tensor.name, groups[i], col + i, r->p->groups);
+                return trace_fail(r->t, r->error, TRACE_NO_OFFSET,
+                                  "'%s': group %" PRId32 " of input %" PRIu64 " is not one of "
+                                  "%" PRIu64,
+                                  part(r, PACKED_ROW_GROUPS)->tensor.name, groups[i], col + i, r->p->groups);
             if (groups[i] != now && row_scale(r, row, (uint64_t)groups[i], &scale, &zero))
                 return -1;
             now = groups[i];
@@ -342,8 +347,8 @@ int packed_read(const trace *t, const trace_entry *e, uint64_t first, float *to,
 {
     const quantised *q = (const quantised *)(const void *)e->tensor.quantised;
     const reader r = {t, q, q->packed, error};
-    return r.p->kind == PACKED_FOUR    ? four_read(&r, first, to, n)
-           : r.p->kind == PACKED_EIGHT ? eight_read(&r, first, to, n)
+    return r.p->kind == PACKED_FOUR                               ? four_read(&r, first, to, n)
+           : r.p->kind == PACKED_EIGHT                            ? eight_read(&r, first, to, n)
            : r.p->kind == PACKED_ROWS || r.p->kind == PACKED_INT8 ? rows_read(&r, first, to, n)
-                                       : words_read(&r, first, to, n);
+                                                                  : words_read(&r, first, to, n);
 }

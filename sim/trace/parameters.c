@@ -170,8 +170,8 @@ static int find_shapes(const trace *t, const kinds_source *from, const char *pre
 static void take_names(trace *t, kinds_source *from, const char *prefix, size_t n_prefix, parameter *all, size_t n)
 {
     for (size_t i = 0; i < t->count; i++) {
-        const parameter *p =
-            is_state(t, from, i, prefix, n_prefix) ? find_parameter(all, n, t->entries[i].tensor.fqn) : NULL;
+        const parameter *p = is_state(t, from, i, prefix, n_prefix) ? find_parameter(all, n, t->entries[i].tensor.fqn)
+                                                                    : NULL;
         if (!p || !p->name)
             continue;
         t->entries[i].tensor.fqn = p->name;
@@ -242,8 +242,7 @@ static const partner *find_partner(const partner *all, size_t n, const char *fqn
         else
             high = mid;
     }
-    if (low < n && strcmp(all[low].tensor->fqn, fqn) == 0 &&
-        (all[low].packed || order_same_shape(all[low].tensor, of)))
+    if (low < n && strcmp(all[low].tensor->fqn, fqn) == 0 && (all[low].packed || order_same_shape(all[low].tensor, of)))
         return &all[low];
     return NULL;
 }

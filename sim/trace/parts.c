@@ -28,7 +28,7 @@ typedef struct parts {
     size_t n_pieces, pieces_room;
     size_t *first;
     size_t first_room, n_tensors;
-    size_t compared; /* pairs of pieces */
+    size_t compared;              /* pairs of pieces */
     const trace_options *options; /* only while the trace is opened */
 } parts;
 
@@ -99,8 +99,8 @@ trace_entry *parts_tensor(trace *t, const char *name, const trace_tensor *like, 
         return NULL;
     if (like->rank)
         memcpy(shape, like->shape, like->rank * sizeof *shape);
-    e->tensor = (trace_tensor){.name = name, .dtype = dtype, .format = like->format, .shape = shape,
-                               .rank = like->rank};
+    e->tensor =
+        (trace_tensor){.name = name, .dtype = dtype, .format = like->format, .shape = shape, .rank = like->rank};
     e->at = t->count - 1;
     if (trace_shape_bytes(shape, like->rank, like->format ? (unsigned)mpsim_format_code_bytes(like->format) * 8 : 8,
                           &e->tensor.count, &bytes)) {
@@ -127,8 +127,7 @@ static int add_piece(trace *t, piece p, trace_error *error)
 int parts_run(trace *t, uint32_t number, uint32_t entry, uint64_t first, uint64_t begin, uint64_t end,
               trace_error *error)
 {
-    return add_piece(t, (piece){.source = number, .entry = entry, .first = first, .begin = begin, .end = end},
-                     error);
+    return add_piece(t, (piece){.source = number, .entry = entry, .first = first, .begin = begin, .end = end}, error);
 }
 
 int parts_box(trace *t, uint32_t number, uint32_t entry, const uint64_t *offset, const uint64_t *size,
@@ -230,16 +229,18 @@ int parts_whole(trace *t, trace_error *error)
     const size_t n = s->n_pieces - s->first[t->count - 1];
     uint64_t sum = 0, reach = 0;
     if (trace_shows(t, s->options, e->bytes)) /* many pieces may be the same bytes */
-        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s' and those before it show more than %" PRIu64 " times "
-                          "the bytes of the files: if that is right, raise --max-ratio", x->name, trace_ratio(s->options));
+        return trace_fail(t, error, TRACE_NO_OFFSET,
+                          "tensor '%.200s' and those before it show more than %" PRIu64 " times "
+                          "the bytes of the files: if that is right, raise --max-ratio",
+                          x->name, trace_ratio(s->options));
     if (n > 1)
         qsort(p, n, sizeof *p, compare_pieces);
     for (size_t i = 0; i < n; i++) {
         const uint64_t count = piece_count(&p[i], x->rank);
         for (size_t k = i; k-- > 0 && p[k].reach > p[i].begin;) {
             if (++s->compared > COMPARED_MAX)
-                return trace_fail(t, error, TRACE_NO_OFFSET, "the %zu pieces of tensor '%s' lie across each other",
-                                  n, x->name);
+                return trace_fail(t, error, TRACE_NO_OFFSET, "the %zu pieces of tensor '%s' lie across each other", n,
+                                  x->name);
             if (p[k].end > p[i].begin && boxes_meet(x, &p[k], &p[i]))
                 return trace_fail(t, error, TRACE_NO_OFFSET, "two pieces of tensor '%s' overlap", x->name);
         }
@@ -248,8 +249,9 @@ int parts_whole(trace *t, trace_error *error)
         sum += count;
     }
     if (sum != x->count)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "the pieces of tensor '%s' have %" PRIu64 " of its %" PRIu64
-                          " elements", x->name, sum, x->count);
+        return trace_fail(t, error, TRACE_NO_OFFSET,
+                          "the pieces of tensor '%s' have %" PRIu64 " of its %" PRIu64 " elements", x->name, sum,
+                          x->count);
     return 0;
 }
 
@@ -298,8 +300,9 @@ static int piece_codes(const trace *t, const trace_entry *e, const piece *p, uin
         trace_fail(from, error, TRACE_NO_OFFSET, "tensor '%s' is of dtype %s, not %s as '%s', of which it is a piece",
                    there->name, there->dtype, x->dtype, x->name);
     else if (there->count < need || (p->entry == PARTS_ONLY && there->count != need))
-        trace_fail(from, error, TRACE_NO_OFFSET, "tensor '%s' has %" PRIu64 " elements, not the %" PRIu64
-                   " of a piece of '%s'", there->name, there->count, need, x->name);
+        trace_fail(from, error, TRACE_NO_OFFSET,
+                   "tensor '%s' has %" PRIu64 " elements, not the %" PRIu64 " of a piece of '%s'", there->name,
+                   there->count, need, x->name);
     else if (p->shape && (there->rank != x->rank || memcmp(there->shape, p->shape, x->rank * sizeof *p->shape) != 0))
         trace_fail(from, error, TRACE_NO_OFFSET, "tensor '%s' has not the shape of the piece of '%s' that it is",
                    there->name, x->name);

@@ -94,9 +94,9 @@ size_t trace_plain_entry(trace_description *d, const char *text, size_t n)
         if (!is || (seen & is))
             return 0;
         seen |= is;
-        if (is == DTYPE     ? !take_string(&s, d->dtype, sizeof d->dtype)
-            : is == SHAPE   ? !take_numbers(&s, d->shape, TRACE_RANK_MAX, &d->rank)
-                            : !take_numbers(&s, d->range, 2, &two) || two != 2)
+        if (is == DTYPE   ? !take_string(&s, d->dtype, sizeof d->dtype)
+            : is == SHAPE ? !take_numbers(&s, d->shape, TRACE_RANK_MAX, &d->rank)
+                          : !take_numbers(&s, d->range, 2, &two) || two != 2)
             return 0;
     } while (take(&s, ','));
     return take(&s, '}') && seen == ALL ? (size_t)(s.p - text) : 0;

@@ -31,8 +31,10 @@ static int check_memory(const quantised_finder *f, size_t entries)
     const trace *t = f->t;
     if (t->arena_bytes + entries * sizeof *t->entries <= TRACE_MEMORY + (t->max_header - t->text_bytes))
         return 0;
-    return trace_fail(t, f->error, TRACE_NO_OFFSET, "its quantised tensors take more than %d MiB of memory "
-                      "(--stored parts reads what is stored)", TRACE_MEMORY >> 20);
+    return trace_fail(t, f->error, TRACE_NO_OFFSET,
+                      "its quantised tensors take more than %d MiB of memory "
+                      "(--stored parts reads what is stored)",
+                      TRACE_MEMORY >> 20);
 }
 
 /* The tensor that was found; NULL without memory. */
@@ -71,8 +73,13 @@ static quantised *make(quantised_finder *f, const quantised_fit *x)
 static trace_entry entry_of(const quantised *q, const trace_entry *codes)
 {
     trace_entry e = *codes;
-    e.tensor = (trace_tensor){.name = q->name, .dtype = codes->tensor.dtype, .format = mpsim_format_find("binary32"),
-                              .shape = q->shape, .rank = q->rank, .count = 1, .offset = codes->tensor.offset,
+    e.tensor = (trace_tensor){.name = q->name,
+                              .dtype = codes->tensor.dtype,
+                              .format = mpsim_format_find("binary32"),
+                              .shape = q->shape,
+                              .rank = q->rank,
+                              .count = 1,
+                              .offset = codes->tensor.offset,
                               .quantised = &q->said};
     for (size_t i = 0; i < q->rank; i++)
         e.tensor.count *= q->shape[i];
@@ -334,7 +341,8 @@ int trace_find_quantised(trace *t, const trace_options *options, trace_error *er
     if ((options->quantised && strcmp(options->quantised, parts_word) == 0) || !t->type->all_elements ||
         !trace_is_flat(t))
         return 0;
-    while (i < t->count && !may_be_codes(&t->entries[i]) && (t->entries[i].tensor.format || !may_be_packed(&t->entries[i])))
+    while (i < t->count && !may_be_codes(&t->entries[i]) &&
+           (t->entries[i].tensor.format || !may_be_packed(&t->entries[i])))
         i++;
     if (i == t->count)
         return 0;

@@ -9,7 +9,8 @@
 #define QUANTISED_ABSENT UINT32_MAX
 
 enum { QUANTISED_PARTS = 6 };
-_Static_assert((int)QUANTISED_PARTS >= (int)QUANT_PARTS && (int)QUANTISED_PARTS <= (int)TRACE_COPIES, "room for all parts");
+_Static_assert((int)QUANTISED_PARTS >= (int)QUANT_PARTS && (int)QUANTISED_PARTS <= (int)TRACE_COPIES,
+               "room for all parts");
 
 /* What trace_tensor.quantised points to. */
 typedef struct quantised {
@@ -25,17 +26,18 @@ typedef struct quantised {
 } quantised;
 
 /* quantised_codes -- trace.quantised (quantisedread.c). */
-int quantised_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n, trace_error *error);
+int quantised_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
+                    trace_error *error);
 
 /* ---- what metadata say (quantisedhint.c) ---- */
 
 /* Of one tensor; what is empty is not said. */
 typedef struct quantised_hint {
-    int known;                   /* something is                                                    */
-    int described;               /* by mpsim: shape and blocks, too                                 */
-    const char *layout;          /* NULL: not said                                                  */
+    int known;          /* something is                                                    */
+    int described;      /* by mpsim: shape and blocks, too                                 */
+    const char *layout; /* NULL: not said                                                  */
     char type[64], element[32];
-    int swizzled;                /* -1: not said                                                    */
+    int swizzled; /* -1: not said                                                    */
     quant_description mpsim;
 } quantised_hint;
 

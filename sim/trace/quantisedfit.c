@@ -175,7 +175,8 @@ static const mpsim_format *element_of(quantised_finder *f, const quantised_fit *
     if (!*word && !strchr(form->elements, ' '))
         word = form->elements;
     if (!*word && !f->missing[0])
-        snprintf(f->missing, sizeof f->missing, "nothing says which elements the codes '%.180s' are (--stored LAYOUT:ELEMENT)",
+        snprintf(f->missing, sizeof f->missing,
+                 "nothing says which elements the codes '%.180s' are (--stored LAYOUT:ELEMENT)",
                  f->t->entries[x->q.parts[QUANT_CODES]].tensor.name);
     if (!*word || !quant_form_has(form->elements, word) || (f->element[0] && strcmp(f->element, word) != 0))
         return NULL;
@@ -201,7 +202,8 @@ static int suits(const quantised_finder *f, const quant_form *form, const quanti
 /* Whether two rows have the same names of codes and scales: those of a layout often do. */
 static int same_names(const quant_form *a, const quant_form *b)
 {
-    return a->prefix == b->prefix && a->sibling == b->sibling && strcmp(a->suffix[QUANT_CODES], b->suffix[QUANT_CODES]) == 0 &&
+    return a->prefix == b->prefix && a->sibling == b->sibling &&
+           strcmp(a->suffix[QUANT_CODES], b->suffix[QUANT_CODES]) == 0 &&
            strcmp(a->suffix[QUANT_SCALES], b->suffix[QUANT_SCALES]) == 0;
 }
 
@@ -209,7 +211,8 @@ static int same_names(const quant_form *a, const quant_form *b)
 static int has_name(quantised_finder *f, const quant_form *form, int object, uint32_t codes, uint32_t *scales)
 {
     if (!f->named || f->named_codes != codes || f->named_object != object || !same_names(f->named, form)) {
-        f->is_named = quantised_part_of(form, QUANT_CODES, object, f->t->entries[codes].tensor.name, f->name, f->room) &&
+        f->is_named = quantised_part_of(form, QUANT_CODES, object, f->t->entries[codes].tensor.name, f->name,
+                                        f->room) &&
                       quantised_part_name(form, QUANT_SCALES, object, f->name, f->other, f->room) >= 0;
         f->named = form;
         f->named_codes = codes;

@@ -19,17 +19,17 @@ typedef struct quantised_finder {
     trace_error *error;
     const trace_entry **by_name; /* in the order of names                                          */
     quantised_index metadata;
-    char *name, *other;          /* room for any name                                              */
-    const quant_form *named;     /* the row whose names were looked for last, of these codes:      */
+    char *name, *other;      /* room for any name                                              */
+    const quant_form *named; /* the row whose names were looked for last, of these codes:      */
     uint32_t named_codes, named_scales;
-    int named_object, is_named;  /* their name is one of codes; the tensor's is in name then       */
+    int named_object, is_named; /* their name is one of codes; the tensor's is in name then       */
     size_t room;
     char layout[QUANTISED_WORD], element[QUANTISED_WORD]; /* the user's words, or empty                        */
-    quantised **made;            /* by place of the codes: NULL, or what they are                  */
-    unsigned char *hidden;       /* parts of what was made                                         */
+    quantised **made;      /* by place of the codes: NULL, or what they are                  */
+    unsigned char *hidden; /* parts of what was made                                         */
     size_t n_made;
     char misfit[QUANTISED_WHY + 512];  /* why codes that have scales fit no row                          */
-    int weak;                    /* a dtype is why: of a row whose dtypes fit there is more to say */
+    int weak;                          /* a dtype is why: of a row whose dtypes fit there is more to say */
     char missing[QUANTISED_WHY + 512]; /* which part is not there, or what is not said                   */
 } quantised_finder;
 

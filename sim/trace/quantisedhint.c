@@ -85,7 +85,7 @@ static int described(const char *text, quantised_hint *hint, char *why, size_t s
 static void set_element(quantised_hint *hint, const char *value)
 {
     static const char *const names[][2] = {
-        {"float4_e2m1fn_x2", "e2m1"}, {"fp6_e2m3", "e2m3"}, {"fp6_e3m2", "e3m2"},    {"float8_e4m3fn", "e4m3"},
+        {"float4_e2m1fn_x2", "e2m1"}, {"fp6_e2m3", "e2m3"},   {"fp6_e3m2", "e3m2"},   {"float8_e4m3fn", "e4m3"},
         {"float8_e5m2", "e5m2"},      {"Float8E4M3", "e4m3"}, {"Float8E5M2", "e5m2"}, {"DType(7)", "e4m3"},
         {"DType(8)", "e5m2"},         {"Float4E2M1", "e2m1"}};
     for (size_t i = 0; value && i < sizeof names / sizeof names[0]; i++) {

@@ -20,9 +20,9 @@ typedef struct reader {
     trace_error *error;
     const quantised *q;
     quant_geometry g;
-    uint64_t tensors;    /* scales of tensors: one for each so many rows */
-    float values[256];   /* of the codes                               */
-    float scales[256];   /* of the codes of scales of 8 bits           */
+    uint64_t tensors;  /* scales of tensors: one for each so many rows */
+    float values[256]; /* of the codes                               */
+    float scales[256]; /* of the codes of scales of 8 bits           */
     unsigned char codes[CHUNK + 8];
     float factors[CHUNK];
     _Alignas(16) unsigned char bytes[SPAN]; /* as they are stored */
@@ -113,8 +113,7 @@ static int fetch_scales(reader *r, box b, float *to, size_t step)
         return -1;
     for (uint64_t i = 0; i < b.rows; i++)
         for (uint64_t j = 0; j < b.cols; j++)
-            to[i * step + j] = scale_at(r, r->bytes + (quant_scale_at(&r->g, b.i + i, b.j + j) - low) * width,
-                                        width);
+            to[i * step + j] = scale_at(r, r->bytes + (quant_scale_at(&r->g, b.i + i, b.j + j) - low) * width, width);
     return 0;
 }
 

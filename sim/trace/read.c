@@ -37,18 +37,18 @@ static int file_bytes(const trace *t, void *p, size_t n, uint64_t at, trace_erro
 {
     const ssize_t r = trace_file_pread(t, p, n, at);
     if (r < 0)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s",
-                               text_error(errno));
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s", text_error(errno));
     if ((size_t)r < n)
-        return trace_fail(t, error, at + (size_t)r, "the file ends here, it has become "
-                          "shorter than its %" PRIu64 " bytes", t->size);
+        return trace_fail(t, error, at + (size_t)r,
+                          "the file ends here, it has become "
+                          "shorter than its %" PRIu64 " bytes",
+                          t->size);
     return 0;
 }
 
 int trace_bytes(trace *t, void *p, size_t n, trace_error *error)
 {
-    if (t->type->bytes && t->member ? t->type->bytes(t, p, n, error)
-                                    : file_bytes(t, p, n, t->at, error))
+    if (t->type->bytes && t->member ? t->type->bytes(t, p, n, error) : file_bytes(t, p, n, t->at, error))
         return -1;
     t->at += n;
     return 0;
@@ -62,8 +62,7 @@ size_t trace_width(const trace_entry *e)
 }
 
 /* n elements of an entry from element `first`, which are to be there, in the byte order of the entry. */
-static int entry_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n,
-                       trace_error *error)
+static int entry_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
 {
     const size_t width = trace_width(e);
     if (e->tensor.quantised)
@@ -87,8 +86,10 @@ static const trace_entry *entry_with_numbers(const trace *t, size_t i, trace_err
     if (!e)
         trace_fail(t, error, TRACE_NO_OFFSET, "there is no tensor %zu", i);
     else if (!e->tensor.format)
-        trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' of dtype %s does not hold "
-                   "floating-point numbers", e->tensor.name, e->tensor.dtype);
+        trace_fail(t, error, TRACE_NO_OFFSET,
+                   "tensor '%s' of dtype %s does not hold "
+                   "floating-point numbers",
+                   e->tensor.name, e->tensor.dtype);
     return e && e->tensor.format ? e : NULL;
 }
 

@@ -67,24 +67,25 @@ static int read_tree(json_cursor *c, const json_t *v, const trace_entry *e, trac
     size_t n;
     if (!dtype || !shape || !offsets)
         return trace_fail(t, c->error, e->at, "tensor '%s' has no key \"%s\"", name,
-                          !dtype ? "dtype" : !shape ? "shape" : "data_offsets");
+                          !dtype   ? "dtype"
+                          : !shape ? "shape"
+                                   : "data_offsets");
     if (json_object_size(v) != 3)
-        return trace_fail(t, c->error, e->at,
-                          "tensor '%s' has keys other than dtype, shape and data_offsets", name);
+        return trace_fail(t, c->error, e->at, "tensor '%s' has keys other than dtype, shape and data_offsets", name);
     if (!json_is_string(dtype))
         return trace_fail(t, c->error, e->at, "dtype of tensor '%s' is not a string", name);
     snprintf(d->dtype, sizeof d->dtype, "%s", json_string_value(dtype));
     if (!trace_dtype_find(d->dtype))
         return 0; /* that is told first */
     if (json_is_array(shape) && json_array_size(shape) > TRACE_RANK_MAX)
-        return trace_fail(t, c->error, e->at, "shape of tensor '%s' has %zu dimensions, more "
-                          "than %d", name, json_array_size(shape), TRACE_RANK_MAX);
+        return trace_fail(t, c->error, e->at,
+                          "shape of tensor '%s' has %zu dimensions, more "
+                          "than %d",
+                          name, json_array_size(shape), TRACE_RANK_MAX);
     if (integers(shape, d->shape, TRACE_RANK_MAX, &d->rank))
-        return trace_fail(t, c->error, e->at,
-                          "shape of tensor '%s' is not a list of natural numbers", name);
+        return trace_fail(t, c->error, e->at, "shape of tensor '%s' is not a list of natural numbers", name);
     if (integers(offsets, d->range, 2, &n) || n != 2)
-        return trace_fail(t, c->error, e->at,
-                          "data_offsets of tensor '%s' are not two natural numbers", name);
+        return trace_fail(t, c->error, e->at, "data_offsets of tensor '%s' are not two natural numbers", name);
     return 0;
 }
 
@@ -97,24 +98,25 @@ static int describe(json_cursor *c, const trace_description *from, trace_entry *
     uint64_t bytes;
     const trace_dtype *d = trace_dtype_find(from->dtype);
     if (!d)
-        return trace_fail(t, c->error, e->at, "dtype '%.80s' of tensor '%s' is not known",
-                          from->dtype, x->name);
+        return trace_fail(t, c->error, e->at, "dtype '%.80s' of tensor '%s' is not known", from->dtype, x->name);
     x->rank = from->rank;
     const int bad = trace_shape_bytes(from->shape, x->rank, d->bits, &x->count, &bytes);
     if (bad == -1)
         return trace_fail(t, c->error, e->at, "shape of tensor '%s' is too large", x->name);
     if (bad)
-        return trace_fail(t, c->error, e->at, "tensor '%s' of dtype %s does not end on a byte",
-                          x->name, d->name);
+        return trace_fail(t, c->error, e->at, "tensor '%s' of dtype %s does not end on a byte", x->name, d->name);
     if (range[0] > range[1])
-        return trace_fail(t, c->error, e->at, "tensor '%s' begins at %" PRIu64
-                          ", after its end at %" PRIu64, x->name, range[0], range[1]);
+        return trace_fail(t, c->error, e->at, "tensor '%s' begins at %" PRIu64 ", after its end at %" PRIu64, x->name,
+                          range[0], range[1]);
     if (range[1] > t->size - 8 - c->n)
-        return trace_fail(t, c->error, e->at, "tensor '%s' ends at %" PRIu64 ", but there are %"
-                          PRIu64 " bytes of data", x->name, range[1], t->size - 8 - c->n);
+        return trace_fail(t, c->error, e->at,
+                          "tensor '%s' ends at %" PRIu64 ", but there are %" PRIu64 " bytes of data", x->name, range[1],
+                          t->size - 8 - c->n);
     if (range[1] - range[0] != bytes)
-        return trace_fail(t, c->error, e->at, "tensor '%s' has %" PRIu64 " bytes of data, its "
-                          "shape and dtype need %" PRIu64, x->name, range[1] - range[0], bytes);
+        return trace_fail(t, c->error, e->at,
+                          "tensor '%s' has %" PRIu64 " bytes of data, its "
+                          "shape and dtype need %" PRIu64,
+                          x->name, range[1] - range[0], bytes);
 
     uint64_t *copy = trace_alloc(t, x->rank * sizeof *copy);
     if (!copy)
@@ -124,8 +126,7 @@ static int describe(json_cursor *c, const trace_description *from, trace_entry *
     x->dtype = d->name;
     x->format = trace_dtype_format(d, c->options);
     if (x->format && mpsim_format_code_bytes(x->format) * 8 != d->bits)
-        return trace_fail(t, c->error, e->at, "elements of dtype %s cannot be codes of %s",
-                          d->name, x->format->name);
+        return trace_fail(t, c->error, e->at, "elements of dtype %s cannot be codes of %s", d->name, x->format->name);
     x->offset = range[0];
     e->bytes = bytes;
     return 0;
@@ -185,8 +186,7 @@ static int header(json_cursor *c)
         } while (ch == ',');
     cursor_skip_space(c);
     if (c->at != c->n)
-        return trace_fail(c->t, c->error, cursor_offset(c), "%zu bytes after the JSON header",
-                          c->n - c->at);
+        return trace_fail(c->t, c->error, cursor_offset(c), "%zu bytes after the JSON header", c->n - c->at);
     return 0;
 }
 
@@ -199,8 +199,8 @@ static int check_all(trace *t, uint64_t data, trace_error *error)
     if (t->count)
         twice = trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &failed);
     if (twice) {
-        const trace_entry *e = (const trace_entry *)(const void *)
-            ((const char *)twice - offsetof(trace_entry, tensor.name));
+        const trace_entry *e =
+            (const trace_entry *)(const void *)((const char *)twice - offsetof(trace_entry, tensor.name));
         return trace_fail(t, error, e->at, "two tensors have the name '%s'", *twice);
     }
     if (!failed && t->n_metadata)
@@ -215,15 +215,15 @@ static int check_all(trace *t, uint64_t data, trace_error *error)
     for (size_t i = 0; i < t->count; i++) {
         trace_entry *e = &t->entries[i];
         if (e->tensor.offset != end)
-            return trace_fail(t, error, e->at, "tensor '%s' begins at %" PRIu64 " of the data, "
-                              "%s the previous one ends at %" PRIu64, e->tensor.name,
-                              e->tensor.offset, e->tensor.offset < end ? "but" : "a gap:", end);
+            return trace_fail(t, error, e->at,
+                              "tensor '%s' begins at %" PRIu64 " of the data, "
+                              "%s the previous one ends at %" PRIu64,
+                              e->tensor.name, e->tensor.offset, e->tensor.offset < end ? "but" : "a gap:", end);
         end += e->bytes;
         e->tensor.offset += data;
     }
     if (end != t->size - data)
-        return trace_fail(t, error, data + end, "%" PRIu64 " bytes after the last tensor",
-                          t->size - data - end);
+        return trace_fail(t, error, data + end, "%" PRIu64 " bytes after the last tensor", t->size - data - end);
     return 0;
 }
 
@@ -236,20 +236,17 @@ static int open_safetensors(trace *t, const trace_options *options, trace_error 
     for (int i = 8; i-- > 0;)
         n = n << 8 | prefix[i];
     if (n > t->max_header)
-        return trace_fail(t, error, 0, "header length %" PRIu64 " is above the cap of %" PRIu64,
-                          n, t->max_header);
+        return trace_fail(t, error, 0, "header length %" PRIu64 " is above the cap of %" PRIu64, n, t->max_header);
     if (n > t->size - 8)
-        return trace_fail(t, error, 0, "header length %" PRIu64 ", but the file has %" PRIu64
-                          " bytes", n, t->size);
+        return trace_fail(t, error, 0, "header length %" PRIu64 ", but the file has %" PRIu64 " bytes", n, t->size);
     if (!(t->text = array_memory(n, 1)))
         return trace_no_memory(t, error);
     t->text_bytes = (size_t)n;
-    json_cursor c = {.t = t, .options = options, .error = error, .what = "header", .before = 8,
-                     .text = t->text, .n = (size_t)n};
+    json_cursor c = {
+        .t = t, .options = options, .error = error, .what = "header", .before = 8, .text = t->text, .n = (size_t)n};
     if (trace_bytes(t, c.text, c.n, error) || header(&c))
         return -1;
     return check_all(t, 8 + n, error);
 }
 
-const trace_layout_type trace_layout_safetensors = {
-    .name = "safetensors", .open = open_safetensors, .all_elements = 1};
+const trace_layout_type trace_layout_safetensors = {.name = "safetensors", .open = open_safetensors, .all_elements = 1};

@@ -44,7 +44,8 @@ static int compare_rows(const void *pa, const void *pb)
 static int add_row(json_cursor *c, index_map *m, const char *name, const char *file)
 {
     if (!*file || *file == '.' || strchr(file, '/'))
-        return trace_fail(c->t, c->error, cursor_offset(c), "'%.200s' is not the name of a file beside the index", file);
+        return trace_fail(c->t, c->error, cursor_offset(c), "'%.200s' is not the name of a file beside the index",
+                          file);
     if (m->n == TRACE_ITEMS_MAX)
         return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "more than %d tensors", TRACE_ITEMS_MAX);
     if (array_room(&m->rows, m->n, sizeof *m->rows))
@@ -81,7 +82,8 @@ static int other_member(json_cursor *c, index_map *m, const char *key)
     json_t *x;
     int result = v ? 0 : -1;
     if (v && strcmp(key, "metadata") == 0)
-        json_object_foreach(v, name, x) {
+        json_object_foreach(v, name, x)
+        {
             char number[32];
             if (strcmp(name, "total_size") == 0 && json_is_integer(x) && json_integer_value(x) >= 0) {
                 m->has_total = 1;
@@ -152,9 +154,9 @@ static int add_file(trace *t, index_map *m, size_t low, size_t high, uint64_t *b
     if (!path)
         return trace_no_memory(t, error);
     if (stat(path, &st))
-        return errno == ENOENT ? trace_fail(t, error, TRACE_NO_OFFSET, "its file '%s' is missing", file)
-                               : trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot open: %s",
-                                                 text_error(errno));
+        return errno == ENOENT
+                   ? trace_fail(t, error, TRACE_NO_OFFSET, "its file '%s' is missing", file)
+                   : trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot open: %s", text_error(errno));
     if (parts_add(t, path, 0, 0, &source, error))
         return -1;
     t->size += (uint64_t)st.st_size;
@@ -166,10 +168,10 @@ static int add_file(trace *t, index_map *m, size_t low, size_t high, uint64_t *b
         listed *row = bsearch(&key, m->rows + low, high - low, sizeof key, compare_rows);
         if (!row) {
             const char *other = file_of(m, x->name);
-            result = other ? trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' is in '%s', not in '%s'", x->name,
-                                        file, other)
-                           : trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' of '%s' is not in the index",
-                                        x->name, file);
+            result =
+                other
+                    ? trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' is in '%s', not in '%s'", x->name, file, other)
+                    : trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' of '%s' is not in the index", x->name, file);
             break;
         }
         row->found = 1;
@@ -197,8 +199,7 @@ static int open_files(trace *t, index_map *m, trace_error *error)
     for (size_t i = 0, k; i < m->n; i = k) {
         for (k = i + 1; k < m->n && strcmp(m->rows[k].file, m->rows[i].file) == 0; k++)
             if (strcmp(m->rows[k].name, m->rows[k - 1].name) == 0)
-                return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' occurs twice in the index",
-                                  m->rows[k].name);
+                return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' occurs twice in the index", m->rows[k].name);
         if (add_file(t, m, i, k, &bytes, error))
             return -1;
     }
@@ -256,6 +257,10 @@ done:
     return result;
 }
 
-const trace_layout_type trace_layout_shards = {
-    .name = "safetensors index", .open = open_shards, .codes = parts_codes, .file = parts_file, .close = parts_close,
-    .has_parts = 1, .all_elements = 1};
+const trace_layout_type trace_layout_shards = {.name = "safetensors index",
+                                               .open = open_shards,
+                                               .codes = parts_codes,
+                                               .file = parts_file,
+                                               .close = parts_close,
+                                               .has_parts = 1,
+                                               .all_elements = 1};

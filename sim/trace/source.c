@@ -22,8 +22,7 @@
 
 static int io_error(const trace *t, trace_error *error, const char *what)
 {
-    return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "%s: %s", what,
-                           text_error(errno));
+    return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "%s: %s", what, text_error(errno));
 }
 
 enum { CHUNK = 64 << 10, UNPACKED_FREE = 64 << 20 };
@@ -82,10 +81,13 @@ static int check_chunk(trace *t, const supply *from, const unsigned char *buffer
         return trace_layout_unknown(t, buffer, n, error);
     }
     if (from->packed && t->size > UNPACKED_FREE && t->size / ratio > from->packed->packed)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "the %s data unpack to more than %" PRIu64 " times their size: "
-                          "if that is right, raise --max-ratio", from->packed->name, ratio);
+        return trace_fail(t, error, TRACE_NO_OFFSET,
+                          "the %s data unpack to more than %" PRIu64 " times their size: "
+                          "if that is right, raise --max-ratio",
+                          from->packed->name, ratio);
     if (t->size > room)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "%s more than the %" PRIu64
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
+                               "%s more than the %" PRIu64
                                " bytes that a temporary file in %s has room for: set TMPDIR",
                                from->packed ? "the file unpacks to" : "the pipe gives", room, temporary_place());
     return 0;
@@ -100,16 +102,20 @@ static int copy(trace *t, supply *from, unsigned char *buffer, const trace_optio
     ssize_t n = CHUNK;
     int bad = 0;
     if (out < 0)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot create a temporary file "
-                               "in %s to %s to: %s", temporary_place(), what, text_error(errno));
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
+                               "cannot create a temporary file "
+                               "in %s to %s to: %s",
+                               temporary_place(), what, text_error(errno));
     const uint64_t room = temporary_room(out);
     t->size = 0;
     while (n == CHUNK && !bad) {
         n = next_chunk(from, buffer);
         bad = n < 0 ? no_chunk(t, from, error) : check_chunk(t, from, buffer, (size_t)n, options, room, error);
         if (!bad && whole_write(out, buffer, (size_t)n))
-            bad = trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot %s to a temporary file%s%s: "
-                                  "%s", what, from->packed ? " in " : "", from->packed ? temporary_place() : "",
+            bad = trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
+                                  "cannot %s to a temporary file%s%s: "
+                                  "%s",
+                                  what, from->packed ? " in " : "", from->packed ? temporary_place() : "",
                                   text_error(errno));
     }
     if (bad)

@@ -32,7 +32,10 @@ typedef struct stream_kind {
 static const stream_kind kinds[] = {
     {"gzip", "\x1f\x8b\x08", 3, &stream_gzip, 0},
     {"zstd", "\x28\xb5\x2f\xfd", 4, BY_LIBARCHIVE(ZSTD)},
-    {"xz", "\xfd" "7zXZ\0", 6, BY_LIBARCHIVE(XZ)},
+    {"xz",
+     "\xfd"
+     "7zXZ\0",
+     6, BY_LIBARCHIVE(XZ)},
     {"bzip2", "BZh", 3, BY_LIBARCHIVE(BZIP2)},
     {"lz4", "\x04\x22\x4d\x18", 4, BY_LIBARCHIVE(LZ4)},
 };
@@ -52,8 +55,7 @@ static int is_plausible(const stream_kind *k, const unsigned char *head, size_t 
 static const stream_kind *kind_of(const unsigned char *head, size_t n)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (n >= kinds[i].n && memcmp(head, kinds[i].magic, kinds[i].n) == 0 &&
-            is_plausible(&kinds[i], head, n))
+        if (n >= kinds[i].n && memcmp(head, kinds[i].magic, kinds[i].n) == 0 && is_plausible(&kinds[i], head, n))
             return &kinds[i];
     return NULL;
 }

@@ -264,8 +264,8 @@ uint64_t temporary_room(int fd)
 
 /* ---- a program ---- */
 
-int temporary_spawn(pid_t *child, const posix_spawn_file_actions_t *files,
-                    posix_spawnattr_t *attributes, char *const argv[])
+int temporary_spawn(pid_t *child, const posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes,
+                    char *const argv[])
 {
     short flags = 0;
     int error = posix_spawnattr_getflags(attributes, &flags);

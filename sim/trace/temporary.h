@@ -59,8 +59,8 @@ void temporary_end(void);
 
 /* temporary_spawn -- start a program that writes temporary files, in a group of processes of its own,
  * which a signal kills first; one at a time. As posix_spawnp. */
-int temporary_spawn(pid_t *child, const posix_spawn_file_actions_t *files,
-                    posix_spawnattr_t *attributes, char *const argv[]);
+int temporary_spawn(pid_t *child, const posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes,
+                    char *const argv[]);
 /* temporary_wait -- wait for it. As waitpid. */
 pid_t temporary_wait(pid_t child, int *status);
 

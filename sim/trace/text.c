@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-static int error_set(trace_error *error, int exit_code, const char *path, uint64_t offset,
-                     const char *member, const char *message, va_list ap)
+static int error_set(trace_error *error, int exit_code, const char *path, uint64_t offset, const char *member,
+                     const char *message, va_list ap)
 {
     if (!error)
         return -1;
@@ -37,8 +37,7 @@ static int error_set(trace_error *error, int exit_code, const char *path, uint64
     return -1;
 }
 
-int trace_error_set(trace_error *error, int exit_code, const char *path, uint64_t offset,
-                    const char *message, ...)
+int trace_error_set(trace_error *error, int exit_code, const char *path, uint64_t offset, const char *message, ...)
 {
     va_list ap;
     va_start(ap, message);

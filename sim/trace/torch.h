@@ -24,7 +24,7 @@ enum { TORCH_NESTED_MAX = 4, TORCH_DEPTH_MAX = 100, TORCH_NAME_MAX = 64 << 10 };
 typedef struct torch_section {
     uint64_t at, bytes; /* of a packed member: of the spool, once it is ready */
     uint32_t crc, index;
-    uint8_t spooled;   /* in the spool and not in the file                   */
+    uint8_t spooled; /* in the spool and not in the file                   */
     uint8_t packed, has_crc;
     atomic_int state; /* of torchdata.c                                      */
 } torch_section;
@@ -59,10 +59,10 @@ typedef struct torch_state {
     size_t n_sections, sections_room;
     torch_place *places; /* entry.at is an index: of tensors whose elements can be read */
     size_t n_places, places_room;
-    int spool;           /* -1: nothing is unpacked                            */
-    uint64_t ratio;      /* see trace_shows                                     */
+    int spool;                   /* -1: nothing is unpacked                            */
+    uint64_t ratio;              /* see trace_shows                                     */
     uint64_t spool_end, decoded; /* decoded: bytes of texts that became bytes */
-    uint64_t nested;     /* bytes of files within pickles, each time they are read */
+    uint64_t nested;             /* bytes of files within pickles, each time they are read */
     atomic_flag unpacking;
     atomic_flag gathering; /* who has it may use what is kept of a strided tensor: */
     unsigned char *ahead;
@@ -99,17 +99,17 @@ typedef struct torch_key {
     const char *key; /* of a storage, in the chars of the tree */
     size_t n;
     torch_storage storage;
-    int known;       /* the storage is */
+    int known; /* the storage is */
 } torch_key;
 
 /* A tree and what its persistent ids stand for. */
 typedef struct torch_tree {
     pickle *p;
-    uint32_t section;   /* the pickle is in        */
-    int depth;          /* of trees within trees   */
-    torch_key *keys;    /* in the order of key     */
+    uint32_t section; /* the pickle is in        */
+    int depth;        /* of trees within trees   */
+    torch_key *keys;  /* in the order of key     */
     size_t n_keys;
-    size_t accounted;   /* memory of it that counts against the trace's */
+    size_t accounted; /* memory of it that counts against the trace's */
 } torch_tree;
 
 /* torch_pickle -- the pickle at `at` of a section. Memory counts against the trace's until torch_tree_clear. */
@@ -127,19 +127,19 @@ int torch_storage_of(trace *t, const torch_tree *tree, pickle_ref r, torch_stora
 /* ---- globals (torchglobal.c) ---- */
 
 typedef enum torch_role {
-    TORCH_UNKNOWN, /* a class that torch does not need: kept as data, and said */
-    TORCH_DATA,    /* likewise, but not worth a word                           */
-    TORCH_VALUE,   /* one value, shown as text                                 */
-    TORCH_CONTENT, /* stands for its first argument and what is added          */
-    TORCH_ARGUMENT, /* stands for its first argument alone                     */
+    TORCH_UNKNOWN,   /* a class that torch does not need: kept as data, and said */
+    TORCH_DATA,      /* likewise, but not worth a word                           */
+    TORCH_VALUE,     /* one value, shown as text                                 */
+    TORCH_CONTENT,   /* stands for its first argument and what is added          */
+    TORCH_ARGUMENT,  /* stands for its first argument alone                     */
     TORCH_TENSOR,    /* storage, offset, size, stride, dtype, metadata           */
     TORCH_FROM_TYPE, /* function, type, arguments, state                         */
     TORCH_SPARSE,    /* layout, tensors of which it consists                     */
     TORCH_PARTS,     /* likewise without layout                                  */
     TORCH_NOWHERE,   /* a tensor without elements, meta or a wrapper: dtype, size */
-    TORCH_BYTES,   /* a nested file                                            */
-    TORCH_ENCODED, /* a byte string written as text                            */
-    TORCH_ARRAY,   /* of numpy                                                 */
+    TORCH_BYTES,     /* a nested file                                            */
+    TORCH_ENCODED,   /* a byte string written as text                            */
+    TORCH_ARRAY,     /* of numpy                                                 */
     TORCH_SCALAR
 } torch_role;
 
@@ -169,11 +169,11 @@ const mpsim_format *torch_format(const trace_options *o, const char *dtype, cons
 /* ---- tensors (torchtensor.c) ---- */
 typedef struct torch_view {
     torch_storage storage;
-    int nowhere;           /* there are no elements                                  */
-    const char *dtype;     /* as it is shown                                         */
-    uint8_t width;         /* bytes of an element                                    */
-    const char *format;    /* of mpsim_format_find, or NULL                          */
-    uint64_t offset;       /* elements                                               */
+    int nowhere;        /* there are no elements                                  */
+    const char *dtype;  /* as it is shown                                         */
+    uint8_t width;      /* bytes of an element                                    */
+    const char *format; /* of mpsim_format_find, or NULL                          */
+    uint64_t offset;    /* elements                                               */
     uint64_t size[TRACE_RANK_MAX], stride[TRACE_RANK_MAX];
     size_t rank;
     int flip;
@@ -204,10 +204,10 @@ typedef struct torch_walker {
     trace_error *error;
     char *path; /* TORCH_NAME_MAX */
     size_t path_bytes;
-    uint64_t *steps, *texts;   /* that are left; bytes of them                       */
-    unsigned char *marks;      /* of every value                                     */
-    torch_storage *storages;   /* of nested files, each read once: by value           */
-    uint32_t *storage_of;      /* from 1 on; NULL: there was none yet                 */
+    uint64_t *steps, *texts; /* that are left; bytes of them                       */
+    unsigned char *marks;    /* of every value                                     */
+    torch_storage *storages; /* of nested files, each read once: by value           */
+    uint32_t *storage_of;    /* from 1 on; NULL: there was none yet                 */
     size_t n_storages;
 } torch_walker;
 
@@ -233,8 +233,7 @@ const char *const *torch_quantised(const pickle *p, const char *made, pickle_ref
 int torch_is_element(const char *argument);
 
 /* ---- elements (torchview.c) ---- */
-int torch_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
-                trace_error *error);
+int torch_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n, trace_error *error);
 
 /* ---- forms of files ---- */
 

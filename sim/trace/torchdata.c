@@ -95,8 +95,8 @@ static int read_all(const trace *t, int spooled, void *p, size_t n, uint64_t at,
     if (r < 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s", text_error(errno));
     if ((size_t)r < n)
-        return trace_fail(t, error, at + (size_t)r, "the file ends here, it has become shorter than its %" PRIu64
-                          " bytes", t->size);
+        return trace_fail(t, error, at + (size_t)r,
+                          "the file ends here, it has become shorter than its %" PRIu64 " bytes", t->size);
     return 0;
 }
 
@@ -107,8 +107,10 @@ int torch_spool_begin(const trace *t, trace_error *error)
         return 0;
     s->spool = temporary_unnamed();
     if (s->spool < 0)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot create a temporary file in "
-                               "%s to unpack to: %s", temporary_place(), text_error(errno));
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
+                               "cannot create a temporary file in "
+                               "%s to unpack to: %s",
+                               temporary_place(), text_error(errno));
     return 0;
 }
 
@@ -116,8 +118,10 @@ int torch_spool(const trace *t, const void *p, size_t n, trace_error *error)
 {
     torch_state *s = t->state;
     if (whole_write_at(s->spool, p, n, s->spool_end))
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot unpack to a temporary file in %s: "
-                               "%s", temporary_place(), text_error(errno));
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
+                               "cannot unpack to a temporary file in %s: "
+                               "%s",
+                               temporary_place(), text_error(errno));
     s->spool_end += n;
     return 0;
 }
@@ -132,9 +136,10 @@ static int unpack(const trace *t, torch_section *section, unsigned char *buffer,
         return -1;
     const uint64_t room = temporary_room(s->spool);
     if (section->bytes > room)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "a member unpacks to %" PRIu64 " bytes, more "
-                               "than the %" PRIu64 " that a temporary file in %s has room for: set TMPDIR", section->bytes,
-                               room, temporary_place());
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
+                               "a member unpacks to %" PRIu64 " bytes, more "
+                               "than the %" PRIu64 " that a temporary file in %s has room for: set TMPDIR",
+                               section->bytes, room, temporary_place());
     trace_unzipped *file = unzip_member(t, s->unzip, section->index, error);
     if (!file)
         return -1;

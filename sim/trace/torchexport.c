@@ -22,15 +22,16 @@ static const char config_name[] = "data/weights/model_weights_config.json";
 static const struct {
     uint8_t number;
     const char *dtype;
-} dtypes[] = {{1, "U8"},    {2, "I8"},    {3, "I16"},  {4, "I32"},  {5, "I64"},      {6, "F16"},     {7, "F32"},
-              {8, "F64"},   {10, "C64"},  {12, "BOOL"}, {13, "BF16"}, {28, "U16"},     {29, "F8_E4M3"}, {30, "F8_E5M2"},
-              {31, "F8_E4M3FNUZ"}, {32, "F8_E5M2FNUZ"}, {33, "F8_E8M0"}, {34, "U32"}, {35, "U64"}};
+} dtypes[] = {{1, "U8"},           {2, "I8"},       {3, "I16"},      {4, "I32"},      {5, "I64"},
+              {6, "F16"},          {7, "F32"},      {8, "F64"},      {10, "C64"},     {12, "BOOL"},
+              {13, "BF16"},        {28, "U16"},     {29, "F8_E4M3"}, {30, "F8_E5M2"}, {31, "F8_E4M3FNUZ"},
+              {32, "F8_E5M2FNUZ"}, {33, "F8_E8M0"}, {34, "U32"},     {35, "U64"}};
 
 typedef struct archive {
     trace *t;
     const zip_member **members; /* by name */
     size_t n;
-    char *path;                 /* of a member: room for what `room` says */
+    char *path; /* of a member: room for what `room` says */
     size_t room;
     const char *folder; /* of the weights, `length` bytes */
     size_t length;
@@ -113,7 +114,8 @@ static int bad(const archive *a, const char *name, const char *why)
 }
 
 /* Where the elements are, in a member that is stored. */
-static int place(const archive *a, const char *name, trace_entry *e, const zip_member *m, const json_t *meta, unsigned bits)
+static int place(const archive *a, const char *name, trace_entry *e, const zip_member *m, const json_t *meta,
+                 unsigned bits)
 {
     const int64_t offset = whole(json_object_get(meta, "storage_offset"));
     if (m->method != 0)
@@ -153,7 +155,9 @@ static int add_weight(archive *a, const char *name, const json_t *v)
         e->bytes = 0;
         e->tensor.dtype = "unread";
         snprintf(a->t->unread, sizeof a->t->unread, "'%.250s', and what is like it: %s", name,
-                 d && follows ? "it is pickled" : d ? "its elements do not follow each other in rows" : "its dtype is not known");
+                 d && follows ? "it is pickled"
+                 : d          ? "its elements do not follow each other in rows"
+                              : "its dtype is not known");
         return 0;
     }
     e->tensor.format = trace_dtype_format(d, a->options);
@@ -168,8 +172,8 @@ static int list_weights(archive *a, const zip_member *config)
     const char *name;
     json_t *v;
     if (config->method != 0 || config->size > a->t->max_header)
-        return trace_fail(a->t, a->error, config->offset, "the list of weights is packed, or above the cap of %" PRIu64 " bytes",
-                          a->t->max_header);
+        return trace_fail(a->t, a->error, config->offset,
+                          "the list of weights is packed, or above the cap of %" PRIu64 " bytes", a->t->max_header);
     if (zip_check_local(a->t, config, a->error))
         return -1;
     char *text = array_memory(config->size, 1);
@@ -181,9 +185,7 @@ static int list_weights(archive *a, const zip_member *config)
     free(text);
     if (!result && !json_is_object(json_object_get(all, "config")))
         result = trace_fail(a->t, a->error, config->offset, "the list of weights is not JSON with a config");
-    json_object_foreach(json_object_get(all, "config"), name, v)
-        if (!result)
-            result = add_weight(a, name, v);
+    json_object_foreach(json_object_get(all, "config"), name, v) if (!result) result = add_weight(a, name, v);
     json_decref(all);
     if (!result && trace_order(a->t))
         result = trace_no_memory(a->t, a->error);
@@ -193,8 +195,13 @@ static int list_weights(archive *a, const zip_member *config)
 int trace_torch_export_open(trace *t, const zip_member *members, size_t n, const zip_member *config,
                             const trace_options *options, trace_error *error)
 {
-    archive a = {.t = t, .members = calloc(n, sizeof *a.members), .n = n, .folder = config->name,
-                 .length = strlen(config->name) - strlen(strrchr(config_name, '/') + 1), .options = options, .error = error};
+    archive a = {.t = t,
+                 .members = calloc(n, sizeof *a.members),
+                 .n = n,
+                 .folder = config->name,
+                 .length = strlen(config->name) - strlen(strrchr(config_name, '/') + 1),
+                 .options = options,
+                 .error = error};
     const int failed = !a.members || sort_members(&a, members) ? trace_no_memory(t, error) : list_weights(&a, config);
     free(a.members);
     free(a.path);

@@ -133,9 +133,10 @@ static int compare(const void *name, const void *row)
 /* Other versions of Python and numpy have other names for some modules. */
 static const char *plain_name(const char *name, char *out, size_t size)
 {
-    static const char *const others[][2] = {
-        {"__builtin__.", "builtins."}, {"copy_reg.", "copyreg."}, {"numpy._core.", "numpy.core."},
-        {"torch.tensor.", "torch._tensor."}};
+    static const char *const others[][2] = {{"__builtin__.", "builtins."},
+                                            {"copy_reg.", "copyreg."},
+                                            {"numpy._core.", "numpy.core."},
+                                            {"torch.tensor.", "torch._tensor."}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         const size_t n = strlen(others[i][0]);
         if (strncmp(name, others[i][0], n) == 0) {
@@ -149,7 +150,8 @@ static const char *plain_name(const char *name, char *out, size_t size)
 const torch_global *torch_global_find(const char *name)
 {
     char plain[TORCH_GLOBAL_MAX];
-    return name ? bsearch(plain_name(name, plain, sizeof plain), rows, sizeof rows / sizeof rows[0], sizeof rows[0], compare)
+    return name ? bsearch(plain_name(name, plain, sizeof plain), rows, sizeof rows / sizeof rows[0], sizeof rows[0],
+                          compare)
                 : NULL;
 }
 

@@ -44,8 +44,9 @@ static int read_storage(trace *t, uint32_t section, uint64_t *at, torch_key *key
         n = n << 8 | b[i];
     *at += 8;
     if (n != key->storage.bytes / width)
-        return trace_fail(t, error, base + *at - 8, "storage '%.200s' has %" PRIu64 " elements, the pickle says %" PRIu64,
-                          key->key, n, key->storage.bytes / width);
+        return trace_fail(t, error, base + *at - 8,
+                          "storage '%.200s' has %" PRIu64 " elements, the pickle says %" PRIu64, key->key, n,
+                          key->storage.bytes / width);
     if (key->storage.bytes > from.bytes - *at)
         return trace_fail(t, error, base + *at, "storage '%.200s' of %" PRIu64 " bytes reaches past the end", key->key,
                           key->storage.bytes);
@@ -79,7 +80,8 @@ static int read_storages(trace *t, torch_tree *tree, uint64_t *at, trace_error *
         if (!name)
             failed = trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage is not a string");
         else if (!key)
-            failed = trace_fail(t, error, TRACE_NO_OFFSET, "storage '%.200s' is in the list and not in the object", name);
+            failed = trace_fail(t, error, TRACE_NO_OFFSET, "storage '%.200s' is in the list and not in the object",
+                                name);
         else if (key->known)
             failed = trace_fail(t, error, TRACE_NO_OFFSET, "storage '%.200s' is in the list twice", name);
         else
@@ -101,7 +103,8 @@ static int read_head(trace *t, uint32_t section, uint64_t *at, trace_error *erro
         *at = pickle_end(tree.p);
         torch_tree_clear(t, &tree);
         if (bad)
-            return trace_fail(t, error, *at, "a PyTorch file of version %" PRId64 ", which is not %d", version, VERSION);
+            return trace_fail(t, error, *at, "a PyTorch file of version %" PRId64 ", which is not %d", version,
+                              VERSION);
     }
     return 0;
 }
@@ -125,8 +128,10 @@ int torch_open_stream(trace *t, uint32_t section, torch_tree *tree, int *legacy,
         return -1;
     const uint64_t rest = section_at(t, section)->bytes - at;
     if (rest && !*legacy && pickle_type_of(tree->p, pickle_root(tree->p)) <= PICKLE_BYTES)
-        return trace_fail(t, error, at, "one value and %" PRIu64 " bytes after it: neither a PyTorch file nor a pickle of "
-                          "tensors", rest);
+        return trace_fail(t, error, at,
+                          "one value and %" PRIu64 " bytes after it: neither a PyTorch file nor a pickle of "
+                          "tensors",
+                          rest);
     if (depth == 0)
         s->rest += rest;
     return 0;
@@ -140,7 +145,8 @@ int torch_open_nested(trace *t, const torch_tree *from, pickle_ref r, torch_tree
     memset(tree, 0, sizeof *tree);
     tree->depth = from->depth + 1;
     if (tree->depth > TORCH_NESTED_MAX)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "files within pickles are nested deeper than %d", TORCH_NESTED_MAX);
+        return trace_fail(t, error, TRACE_NO_OFFSET, "files within pickles are nested deeper than %d",
+                          TORCH_NESTED_MAX);
     if (torch_unfold(t, from, r, &section, &first, &n, error))
         return -1;
     torch_state *all = t->state;

@@ -79,7 +79,8 @@ static int parts_of(const pickle *p, pickle_ref r, array *a)
     const size_t n = pickle_count(p, state);
     if (n < 4 || n > 5 || pickle_int(p, pickle_item(p, state, n - 2), &fortran))
         return -1;
-    *a = (array){pickle_item(p, state, n - 4), pickle_item(p, state, n - 3), pickle_item(p, state, n - 1), fortran != 0};
+    *a = (array){pickle_item(p, state, n - 4), pickle_item(p, state, n - 3), pickle_item(p, state, n - 1),
+                 fortran != 0};
     return 0;
 }
 

@@ -86,7 +86,8 @@ static int read_id(const trace *t, const pickle *p, pickle_ref r, torch_key *key
     memset(key, 0, sizeof *key);
     if (pickle_type_of(p, id) != PICKLE_TUPLE || pickle_count(p, id) < 5 ||
         !pickle_is_text(p, pickle_item(p, id, 0), "storage"))
-        return trace_fail(t, error, TRACE_NO_OFFSET, "the pickle refers to something that is not a storage of a tensor");
+        return trace_fail(t, error, TRACE_NO_OFFSET,
+                          "the pickle refers to something that is not a storage of a tensor");
     key->storage.dtype = torch_storage_find(name);
     if (!key->storage.dtype && !torch_storage_untyped(name)) {
         const torch_dtype *dtype = torch_dtype_find(name);
@@ -117,8 +118,10 @@ int torch_keys(trace *t, torch_tree *tree, trace_error *error)
     for (pickle_ref r = 1; r < pickle_values(p); r++)
         n += is_storage(p, r) != 0;
     if (n * sizeof *tree->keys > left(t))
-        return trace_fail(t, error, TRACE_NO_OFFSET, "the pickle describes %zu storages, which take more than %d MiB "
-                          "of memory", n, TRACE_MEMORY >> 20);
+        return trace_fail(t, error, TRACE_NO_OFFSET,
+                          "the pickle describes %zu storages, which take more than %d MiB "
+                          "of memory",
+                          n, TRACE_MEMORY >> 20);
     if (n && !(tree->keys = malloc(n * sizeof *tree->keys)))
         return trace_no_memory(t, error);
     tree->accounted += n * sizeof *tree->keys;
@@ -144,8 +147,8 @@ static int part_of(const trace *t, const pickle *p, pickle_ref view, torch_stora
 {
     int64_t first, n;
     const uint64_t width = s->dtype ? s->dtype->bytes : 1, whole = s->bytes / width;
-    if (pickle_int(p, pickle_item(p, view, 1), &first) || pickle_int(p, pickle_item(p, view, 2), &n) || first < 0 || n < 0 ||
-        (uint64_t)first > whole || (uint64_t)n > whole - (uint64_t)first)
+    if (pickle_int(p, pickle_item(p, view, 1), &first) || pickle_int(p, pickle_item(p, view, 2), &n) || first < 0 ||
+        n < 0 || (uint64_t)first > whole || (uint64_t)n > whole - (uint64_t)first)
         return trace_fail(t, error, TRACE_NO_OFFSET, "a part of a storage is not within it");
     s->first += (uint64_t)first * width;
     s->bytes = (uint64_t)n * width;

@@ -65,7 +65,8 @@ static const torch_dtype *dtype_at(torch_walker *w, pickle_ref r)
     const char *name = pickle_type_of(p, r) == PICKLE_GLOBAL ? pickle_global(p, r) : NULL;
     const torch_dtype *d = torch_dtype_find(name);
     if (!d)
-        trace_fail(w->t, w->error, TRACE_NO_OFFSET, "refused: %s where a dtype was expected", name ? name : "another value");
+        trace_fail(w->t, w->error, TRACE_NO_OFFSET, "refused: %s where a dtype was expected",
+                   name ? name : "another value");
     return d;
 }
 
@@ -84,7 +85,9 @@ static int read_shape(torch_walker *w, torch_view *v, pickle_ref size, pickle_re
     if (!stride)
         return 0;
     const int strides = torch_sizes(w->t, w->tree->p, stride, w->path, "its stride", v->stride, w->error);
-    return strides < 0 ? -1 : strides != rank ? torch_bad_tensor(w, "it has another number of strides than of sizes") : 0;
+    return strides < 0       ? -1
+           : strides != rank ? torch_bad_tensor(w, "it has another number of strides than of sizes")
+                             : 0;
 }
 
 static int add_tensor(torch_walker *w, const torch_global *g, pickle_ref args)

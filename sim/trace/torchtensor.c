@@ -16,7 +16,8 @@ int torch_sizes(const trace *t, const pickle *p, pickle_ref r, const char *name,
     if (type != PICKLE_TUPLE && type != PICKLE_LIST)
         return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s': %s is not a tuple", name, what);
     if (n > TRACE_RANK_MAX)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s' has more than %d dimensions", name, TRACE_RANK_MAX);
+        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s' has more than %d dimensions", name,
+                          TRACE_RANK_MAX);
     for (size_t i = 0; i < n; i++) {
         int64_t u;
         if (pickle_type_of(p, pickle_item(p, r, i)) != PICKLE_INT || pickle_int(p, pickle_item(p, r, i), &u) || u < 0)
@@ -72,7 +73,9 @@ static int add_place(trace *t, const trace_options *options, trace_entry *e, con
     memcpy(kept, size, rank * sizeof *kept);
     memcpy(kept + rank, stride, rank * sizeof *kept);
     e->at = s->n_places;
-    s->places[s->n_places++] = (torch_place){.section = v->storage.section, .width = v->width, .rank = (uint8_t)rank,
+    s->places[s->n_places++] = (torch_place){.section = v->storage.section,
+                                             .width = v->width,
+                                             .rank = (uint8_t)rank,
                                              .flip = v->flip != 0,
                                              .beyond = (uint8_t)trace_shows(t, options, e->bytes),
                                              .first = v->storage.first + v->offset * v->width,
@@ -86,14 +89,17 @@ static int check_view(const trace *t, const char *name, const torch_view *v, uin
     uint64_t last;
     const uint64_t room = v->storage.bytes / v->width;
     if (v->storage.bytes % v->width)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s': a storage of %" PRIu64 " bytes does not hold "
-                          "whole elements of %s", name, v->storage.bytes, v->dtype);
+        return trace_fail(t, error, TRACE_NO_OFFSET,
+                          "tensor '%.200s': a storage of %" PRIu64 " bytes does not hold "
+                          "whole elements of %s",
+                          name, v->storage.bytes, v->dtype);
     if (v->offset > room)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s' begins at element %" PRIu64 " of a storage of %"
-                          PRIu64, name, v->offset, room);
+        return trace_fail(t, error, TRACE_NO_OFFSET,
+                          "tensor '%.200s' begins at element %" PRIu64 " of a storage of %" PRIu64, name, v->offset,
+                          room);
     if (count && (last_index(v, &last) || last >= room))
-        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s' reaches past its storage of %" PRIu64
-                          " elements", name, room);
+        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s' reaches past its storage of %" PRIu64 " elements",
+                          name, room);
     return 0;
 }
 

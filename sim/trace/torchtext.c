@@ -45,7 +45,8 @@ static void put_text(writer *w, const char *s, size_t n)
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static void print(writer *w, const char *format, ...)
+static void
+print(writer *w, const char *format, ...)
 {
     char text[TORCH_GLOBAL_MAX + 16];
     va_list ap;
@@ -163,8 +164,12 @@ static void put_value(writer *w, const pickle *p, pickle_ref r, int depth)
     double d = 0;
     const char *s;
     switch (pickle_type_of(p, r)) {
-    case PICKLE_NOTHING: put(w, "?", 1); break;
-    case PICKLE_NONE: put(w, "None", 4); break;
+    case PICKLE_NOTHING:
+        put(w, "?", 1);
+        break;
+    case PICKLE_NONE:
+        put(w, "None", 4);
+        break;
     case PICKLE_BOOL:
         pickle_int(p, r, &i);
         print(w, "%s", i ? "True" : "False");
@@ -199,13 +204,19 @@ static void put_value(writer *w, const pickle *p, pickle_ref r, int depth)
     case PICKLE_LIST:
     case PICKLE_TUPLE:
     case PICKLE_SET:
-    case PICKLE_DICT: put_collection(w, p, r, depth); break;
+    case PICKLE_DICT:
+        put_collection(w, p, r, depth);
+        break;
     case PICKLE_GLOBAL:
         s = pickle_global(p, r);
         put_text(w, s, strlen(s));
         break;
-    case PICKLE_OBJECT: put_object(w, p, r, depth); break;
-    case PICKLE_PERSISTENT: put(w, "a storage", 9); break;
+    case PICKLE_OBJECT:
+        put_object(w, p, r, depth);
+        break;
+    case PICKLE_PERSISTENT:
+        put(w, "a storage", 9);
+        break;
     }
 }
 

@@ -12,15 +12,19 @@
 enum {
     /* Sharing could make a way through a small tree endless. A value on it is a step, and so are these bytes: of the
      * path to it, of a key, of items that are looked at. There are steps for so many bytes of the tree, and some more. */
-    STEP_OF_PATH = 256, STEP_OF_TEXT = 32, STEP_OF_ITEMS = 4, /* of items: how many */
-    STEPS_OF_BYTES = 2, STEPS_LEAST = 100000,
-    TEXTS_OF_BYTES = 4, TEXTS_LEAST = 1 << 20, /* likewise of all values that become text    */
-    METADATA_MAX = 100000,   /* pairs                                                            */
-    VALUE_MAX = 1000,        /* bytes of a text among them                                       */
-    LIST_MAX = 1000,         /* scalars of a list that are metadata each                         */
-    ON_THE_WAY = 1, SEEN = 2 /* marks of a value                                                 */
+    STEP_OF_PATH = 256,
+    STEP_OF_TEXT = 32,
+    STEP_OF_ITEMS = 4, /* of items: how many */
+    STEPS_OF_BYTES = 2,
+    STEPS_LEAST = 100000,
+    TEXTS_OF_BYTES = 4,
+    TEXTS_LEAST = 1 << 20, /* likewise of all values that become text    */
+    METADATA_MAX = 100000, /* pairs                                                            */
+    VALUE_MAX = 1000,      /* bytes of a text among them                                       */
+    LIST_MAX = 1000,       /* scalars of a list that are metadata each                         */
+    ON_THE_WAY = 1,
+    SEEN = 2 /* marks of a value                                                 */
 };
-
 
 static int walk(torch_walker *w, pickle_ref r, int depth);
 static int walk_nested(torch_walker *w, pickle_ref r, int depth);
@@ -73,7 +77,8 @@ static int push_text(torch_walker *w, const char *name, int depth)
 {
     const size_t n = strlen(name);
     if (w->path_bytes + n + 2 > TORCH_NAME_MAX)
-        return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the path to a tensor is longer than %d bytes", TORCH_NAME_MAX);
+        return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the path to a tensor is longer than %d bytes",
+                          TORCH_NAME_MAX);
     w->path_bytes += (size_t)sprintf(w->path + w->path_bytes, "%s%s", depth ? "/" : "", name);
     return 0;
 }
@@ -86,7 +91,8 @@ static int push_key(torch_walker *w, pickle_ref key, int depth)
     if (push_text(w, "", depth))
         return -1;
     if (torch_text(w->tree->p, key, w->path + w->path_bytes, TORCH_NAME_MAX - w->path_bytes))
-        return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the path to a tensor is longer than %d bytes", TORCH_NAME_MAX);
+        return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the path to a tensor is longer than %d bytes",
+                          TORCH_NAME_MAX);
     const size_t n = strlen(w->path + w->path_bytes);
     spend(w->steps, n / STEP_OF_TEXT);
     w->path_bytes += n;
@@ -177,9 +183,12 @@ static int walk_attributes(torch_walker *w, pickle_ref state, int depth)
     const pickle *p = w->tree->p;
     switch (pickle_type_of(p, state)) {
     case PICKLE_NOTHING:
-    case PICKLE_NONE: return 0;
-    case PICKLE_DICT: return walk_pairs(w, state, depth);
-    default: return walk_items(w, state, depth);
+    case PICKLE_NONE:
+        return 0;
+    case PICKLE_DICT:
+        return walk_pairs(w, state, depth);
+    default:
+        return walk_items(w, state, depth);
     }
 }
 
@@ -188,7 +197,8 @@ static int walk_state(torch_walker *w, pickle_ref state, int depth)
 {
     const pickle *p = w->tree->p;
     const pickle_ref slots = pickle_item(p, state, 1);
-    if (pickle_type_of(p, state) == PICKLE_TUPLE && pickle_count(p, state) == 2 && pickle_type_of(p, slots) == PICKLE_DICT)
+    if (pickle_type_of(p, state) == PICKLE_TUPLE && pickle_count(p, state) == 2 &&
+        pickle_type_of(p, slots) == PICKLE_DICT)
         return walk_attributes(w, pickle_item(p, state, 0), depth) || walk_pairs(w, slots, depth) ? -1 : 0;
     return walk_attributes(w, state, depth);
 }
@@ -219,7 +229,7 @@ static int walk_data(torch_walker *w, pickle_ref r, int known, const char *name,
 {
     const pickle *p = w->tree->p;
     torch_state *s = w->t->state;
-    const char *element = NULL, *const *names;
+    const char *element = NULL, *const * names;
     if (w->marks[r] & SEEN)
         return 0;
     w->marks[r] |= SEEN;
@@ -257,10 +267,10 @@ static int walk_parts(torch_walker *w, const torch_global *g, pickle_ref args, i
     const pickle *p = w->tree->p;
     char layout[64];
     torch_text(p, pickle_item(p, pickle_args(p, pickle_item(p, args, 0)), 0), layout, sizeof layout);
-    const int row = g->role == TORCH_PARTS        ? 3
-                    : strstr(layout, "coo")       ? 0
+    const int row = g->role == TORCH_PARTS                                         ? 3
+                    : strstr(layout, "coo")                                        ? 0
                     : strstr(layout, "sparse_bsc") || strstr(layout, "sparse_csc") ? 2
-                                                  : 1;
+                                                                                   : 1;
     const pickle_ref parts = g->role == TORCH_PARTS ? args : pickle_item(p, args, 1);
     for (size_t i = 0; i < 4 && names[row][i]; i++)
         if (walk_below(w, 0, names[row][i], pickle_item(p, parts, i), depth))
@@ -287,18 +297,26 @@ static int make(torch_walker *w, const torch_global *g, pickle_ref args, pickle_
     char text[64];
     switch (g->role) {
     case TORCH_TENSOR:
-    case TORCH_NOWHERE: return torch_rebuild(w, g, args);
+    case TORCH_NOWHERE:
+        return torch_rebuild(w, g, args);
     case TORCH_SPARSE:
-    case TORCH_PARTS: return walk_parts(w, g, args, depth);
+    case TORCH_PARTS:
+        return walk_parts(w, g, args, depth);
     case TORCH_ARGUMENT:
-        return pickle_count(p, args) ? walk(w, pickle_item(p, args, 0), depth + 1) : torch_bad_tensor(w, "arguments are missing");
-    case TORCH_ARRAY: return add_array(w, r);
+        return pickle_count(p, args) ? walk(w, pickle_item(p, args, 0), depth + 1)
+                                     : torch_bad_tensor(w, "arguments are missing");
+    case TORCH_ARRAY:
+        return add_array(w, r);
     case TORCH_SCALAR:
         return torch_scalar_text(w->t, w->tree, r, text, sizeof text) ? scalar(w, r) : add_metadata(w, w->path, text);
-    case TORCH_CONTENT: return walk_content(w, r, g->name, depth);
-    case TORCH_BYTES: return walk_nested(w, r, depth);
-    case TORCH_DATA: return walk_data(w, r, 1, g->name, depth);
-    default: return scalar(w, r);
+    case TORCH_CONTENT:
+        return walk_content(w, r, g->name, depth);
+    case TORCH_BYTES:
+        return walk_nested(w, r, depth);
+    case TORCH_DATA:
+        return walk_data(w, r, 1, g->name, depth);
+    default:
+        return scalar(w, r);
     }
 }
 
@@ -363,13 +381,24 @@ static int walk(torch_walker *w, pickle_ref r, int depth)
     }
     w->marks[r] |= ON_THE_WAY;
     switch (pickle_type_of(p, r)) {
-    case PICKLE_NOTHING: failed = 0; break;
+    case PICKLE_NOTHING:
+        failed = 0;
+        break;
     case PICKLE_LIST:
-    case PICKLE_TUPLE: failed = walk_items(w, r, depth); break;
-    case PICKLE_DICT: failed = walk_pairs(w, r, depth); break;
-    case PICKLE_OBJECT: failed = walk_object(w, r, depth); break;
-    case PICKLE_PERSISTENT: failed = walk_persistent(w, r); break;
-    default: failed = scalar(w, r);
+    case PICKLE_TUPLE:
+        failed = walk_items(w, r, depth);
+        break;
+    case PICKLE_DICT:
+        failed = walk_pairs(w, r, depth);
+        break;
+    case PICKLE_OBJECT:
+        failed = walk_object(w, r, depth);
+        break;
+    case PICKLE_PERSISTENT:
+        failed = walk_persistent(w, r);
+        break;
+    default:
+        failed = scalar(w, r);
     }
     w->marks[r] &= (unsigned char)~ON_THE_WAY;
     return failed ? -1 : 0;
@@ -426,8 +455,9 @@ static int add_notes(torch_walker *w)
     if (s->rest)
         failed |= add_metadata(w, "mpsim.note.rest", "something follows what was read, as if the file were two");
     if (s->script)
-        failed |= add_metadata(w, "mpsim.note.script", "a TorchScript archive: parameters and buffers are read, not its code and "
-                                  "constants");
+        failed |= add_metadata(w, "mpsim.note.script",
+                               "a TorchScript archive: parameters and buffers are read, not its code and "
+                               "constants");
     if (s->n_dropped)
         failed |= add_metadata(w, "mpsim.note.dropped", "there are more scalars than are listed");
     return failed;
@@ -444,9 +474,8 @@ int torch_walk(trace *t, const trace_options *options, torch_tree *tree, trace_e
     free(w.path);
     if (failed)
         return -1;
-    const char *const *twice = t->count ? trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries,
-                                                          &no_memory)
-                                        : NULL;
+    const char *const *twice =
+        t->count ? trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &no_memory) : NULL;
     if (no_memory)
         return trace_no_memory(t, error);
     return twice ? trace_fail(t, error, TRACE_NO_OFFSET, "two tensors have the name '%.200s'", *twice) : 0;

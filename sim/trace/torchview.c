@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { AHEAD = 8 << 20, WORTH = 64 << 10 }; /* bytes that are kept; that a caller asks for at least */
-enum { WINDOW = 256 << 10, GAP = 2048 }; /* bytes; reading a gap is cheaper than a read of its own */
+enum { WINDOW = 256 << 10, GAP = 2048 };    /* bytes; reading a gap is cheaper than a read of its own */
 
 typedef struct dimension {
     uint64_t size, stride; /* elements of the storage */
@@ -39,16 +39,26 @@ static void copy(unsigned char *to, size_t to_step, const unsigned char *from, s
                  uint64_t n)
 {
     switch (width) {
-    case 1: copy_strided(to, to_step, from, from_step, 1, n); break;
-    case 2: copy_strided(to, to_step, from, from_step, 2, n); break;
-    case 4: copy_strided(to, to_step, from, from_step, 4, n); break;
-    case 8: copy_strided(to, to_step, from, from_step, 8, n); break;
-    default: copy_strided(to, to_step, from, from_step, width, n);
+    case 1:
+        copy_strided(to, to_step, from, from_step, 1, n);
+        break;
+    case 2:
+        copy_strided(to, to_step, from, from_step, 2, n);
+        break;
+    case 4:
+        copy_strided(to, to_step, from, from_step, 4, n);
+        break;
+    case 8:
+        copy_strided(to, to_step, from, from_step, 8, n);
+        break;
+    default:
+        copy_strided(to, to_step, from, from_step, width, n);
     }
 }
 
 /* The next index in the dimensions from `first` on, and its places in the storage and in the result; 0 past the last. */
-static inline int next_index(const dimension *d, size_t first, size_t rank, uint64_t *index, uint64_t *from, uint64_t *at)
+static inline int next_index(const dimension *d, size_t first, size_t rank, uint64_t *index, uint64_t *from,
+                             uint64_t *at)
 {
     for (size_t i = first; i < rank; i++) {
         *from += d[i].stride;
@@ -231,9 +241,10 @@ int torch_codes(const trace *t, const trace_entry *entry, uint64_t first, void *
     if (n == 0)
         return 0;
     if (p->beyond)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%.200s' and those before it show more than %" PRIu64 " times "
-                          "the bytes of the file: if that is right, raise --max-ratio", entry->tensor.name,
-                          ((torch_state *)t->state)->ratio);
+        return trace_fail(t, error, TRACE_NO_OFFSET,
+                          "tensor '%.200s' and those before it show more than %" PRIu64 " times "
+                          "the bytes of the file: if that is right, raise --max-ratio",
+                          entry->tensor.name, ((torch_state *)t->state)->ratio);
     if (torch_ready(t, p->section, error))
         return -1;
     const int flat = p->rank == 0 || (p->rank == 1 && p->size[1] == 1);

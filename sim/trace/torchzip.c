@@ -93,8 +93,9 @@ static int find_storages(const archive *a, torch_tree *tree, int big)
         if (!m)
             return trace_fail(t, a->error, TRACE_NO_OFFSET, "storage '%.200s' is not in the archive", key->key);
         if (m->size != key->storage.bytes)
-            return trace_fail(t, a->error, m->offset, "storage '%.200s' has %" PRIu64 " bytes, the pickle says %" PRIu64,
-                              key->key, m->size, key->storage.bytes);
+            return trace_fail(t, a->error, m->offset,
+                              "storage '%.200s' has %" PRIu64 " bytes, the pickle says %" PRIu64, key->key, m->size,
+                              key->storage.bytes);
         if (section_of(a, m, &key->storage.section))
             return -1;
         key->storage.big_endian = big != 0;
@@ -142,11 +143,11 @@ static int open_members(archive *a, torch_tree *tree)
     if (!m)
         return trace_fail(t, a->error, TRACE_NO_OFFSET, "the name of the pickle is too long");
     if (m->method && m->size > t->max_header)
-        return trace_fail(t, a->error, m->offset, "the pickle has %" PRIu64 " bytes, above the cap of %" PRIu64, m->size,
-                          t->max_header);
+        return trace_fail(t, a->error, m->offset, "the pickle has %" PRIu64 " bytes, above the cap of %" PRIu64,
+                          m->size, t->max_header);
     ((torch_state *)t->state)->script = member(a, "", "constants.pkl") != NULL;
-    return section_of(a, m, &section) || torch_pickle(t, tree, section, 0, a->error) ||
-                   torch_keys(t, tree, a->error) || find_storages(a, tree, big)
+    return section_of(a, m, &section) || torch_pickle(t, tree, section, 0, a->error) || torch_keys(t, tree, a->error) ||
+                   find_storages(a, tree, big)
                ? -1
                : 0;
 }

@@ -38,8 +38,7 @@ static int open_layout(trace *t, const trace_options *options, trace_error *erro
     } else {
         const ssize_t n = trace_file_pread(t, head, t->size < sizeof head ? (size_t)t->size : sizeof head, 0);
         if (n < 0)
-            return trace_error_set(error, TRACE_EXIT_IO, t->path, 0, "cannot read: %s",
-                                   text_error(errno));
+            return trace_error_set(error, TRACE_EXIT_IO, t->path, 0, "cannot read: %s", text_error(errno));
         t->type = trace_layout_of(head, (size_t)n);
         if (!t->type)
             return trace_layout_unknown(t, head, (size_t)n, error);
@@ -70,8 +69,10 @@ static int open_section(trace *t, uint64_t at, uint64_t bytes, const trace_optio
         return -1;
     if (bytes) {
         if (at > t->size || bytes > t->size - at)
-            return trace_fail(t, error, TRACE_NO_OFFSET, "%" PRIu64 " bytes from %" PRIu64 " on should be a tensor, but "
-                              "the file has %" PRIu64, bytes, at, t->size);
+            return trace_fail(t, error, TRACE_NO_OFFSET,
+                              "%" PRIu64 " bytes from %" PRIu64 " on should be a tensor, but "
+                              "the file has %" PRIu64,
+                              bytes, at, t->size);
         t->base = at;
         t->size = bytes;
         t->is_section = 1;
@@ -116,8 +117,7 @@ trace *trace_open(const char *path, const trace_options *options, trace_error *e
     return t ? finish(t, &o, own_formats(t, &o, error) || open_whole(t, &o, error), error) : NULL;
 }
 
-static trace *open_part(const char *path, uint64_t at, uint64_t bytes, const trace_options *options,
-                        trace_error *error)
+static trace *open_part(const char *path, uint64_t at, uint64_t bytes, const trace_options *options, trace_error *error)
 {
     trace *t = new_trace(path, options, error);
     return t ? finish(t, options, open_section(t, at, bytes, options, error), error) : NULL;

@@ -52,10 +52,10 @@ typedef struct trace_tensor {
     const mpsim_format *format; /* NULL if the elements are not floating-point numbers            */
     const uint64_t *shape;      /* rank dimensions                                                */
     size_t rank;
-    uint64_t count;             /* product of the shape; 1 for rank 0                             */
-    uint64_t offset;            /* of the first byte in the file (in the member, for npz)         */
+    uint64_t count;  /* product of the shape; 1 for rank 0                             */
+    uint64_t offset; /* of the first byte in the file (in the member, for npz)         */
     int big_endian;
-    int fortran;                /* column-major; elements are read in storage order all the same  */
+    int fortran;                      /* column-major; elements are read in storage order all the same  */
     const trace_quantised *quantised; /* NULL: it is stored as it is; else binary32, what codes and scales stand for */
 } trace_tensor;
 
@@ -64,17 +64,17 @@ typedef struct trace_options {
                                        little-endian, codes of 1, 2, 4 or 8 bytes                 */
     const uint64_t *raw_shape;      /* raw: NULL and rank 0 mean one dimension, to the file's end */
     size_t raw_rank;
-    uint64_t raw_offset;            /* raw: bytes before the first element                        */
+    uint64_t raw_offset; /* raw: bytes before the first element                        */
     int raw_big_endian;
-    const mpsim_format *assume_v1;  /* npy: what '|V1', '<V1', '<f1' hold (ml_dtypes float8); or NULL */
-    const mpsim_format *assume_v2;  /* npy: what '|V2', '<V2' hold (ml_dtypes bfloat16); or NULL  */
-    const mpsim_format *as_int16;   /* npy and safetensors: read 16-bit integers as codes of this */
-    const mpsim_format *as_int8;    /* likewise 8-bit integers; NULL: integers stay integers      */
-    uint64_t max_header;            /* cap on a header in bytes; 0: 16 MiB                        */
-    uint64_t max_ratio;             /* how many times its size a packed file may unpack to, beyond
+    const mpsim_format *assume_v1; /* npy: what '|V1', '<V1', '<f1' hold (ml_dtypes float8); or NULL */
+    const mpsim_format *assume_v2; /* npy: what '|V2', '<V2' hold (ml_dtypes bfloat16); or NULL  */
+    const mpsim_format *as_int16;  /* npy and safetensors: read 16-bit integers as codes of this */
+    const mpsim_format *as_int8;   /* likewise 8-bit integers; NULL: integers stay integers      */
+    uint64_t max_header;           /* cap on a header in bytes; 0: 16 MiB                        */
+    uint64_t max_ratio;            /* how many times its size a packed file may unpack to, beyond
                                        64 MiB; 0: 1000                                            */
-    const struct namemap *map;      /* what names mean, before all conventions (namemap.h); or NULL */
-    const char *quantised;          /* codes with scales are one tensor: NULL where that is evident; "parts": never;
+    const struct namemap *map;     /* what names mean, before all conventions (namemap.h); or NULL */
+    const char *quantised;         /* codes with scales are one tensor: NULL where that is evident; "parts": never;
                                        "LAYOUT" or "LAYOUT:ELEMENT": in this layout (trace_quantised_word) */
 } trace_options;
 
@@ -88,7 +88,7 @@ void trace_close(trace *t); /* accepts NULL */
 /* What files any build reads: messages, help and doc/README.md (tests/cli/doc.sh) name these. */
 #define TRACE_LAYOUTS(and_last) "safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX" and_last "llm.c"
 
-const char *trace_path(const trace *t);   /* as given to trace_open                       */
+const char *trace_path(const trace *t); /* as given to trace_open                       */
 /* trace_file_of -- the file that tensor i lies in, or begins in: another one where files are one trace. */
 const char *trace_file_of(const trace *t, size_t i);
 /* trace_has_index -- whether it is files beside an index, each with whole tensors. */
@@ -167,8 +167,7 @@ typedef struct trace_tree {
 
 /* trace_tree_add -- add what an operand stands for. 0, -1 with *error filled, or what `refused`
  * returned. */
-int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *options,
-                   trace_error *error);
+int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *options, trace_error *error);
 /* trace_tree_keeps -- whether a regular file below a directory, or a folder, is one of the tree. */
 int trace_tree_keeps(const char *path, const trace_options *options);
 /* trace_folder_unread -- what a folder without files of tensors is, as far as that is known: "a Zarr array"; NULL: it is not. */
@@ -243,7 +242,7 @@ typedef struct trace_copy {
     trace_tensor tensor; /* for trace_writer_safetensors: its dtype is one of safetensors            */
     size_t width;        /* bytes of a unit: an element, or a byte where several elements share one  */
     uint64_t units;
-    size_t entry;        /* where it is in the trace */
+    size_t entry; /* where it is in the trace */
 } trace_copy;
 /* trace_copies -- of tensor i: how many there are; 0: safetensors has no dtype for it. Where it has none for codes or
  * scales, the numbers that they stand for are copied. */
@@ -270,8 +269,7 @@ const char *trace_npy_descr(const mpsim_format *f);
  * bytes, back to back, little-endian codes, row-major. The header is padded with spaces so that data starts
  * at a multiple of 8. metadata: n_metadata pairs key, value. */
 trace_writer *trace_writer_safetensors(const char *path, const trace_tensor *tensors, size_t n,
-                                       const char *const (*metadata)[2], size_t n_metadata,
-                                       trace_error *error);
+                                       const char *const (*metadata)[2], size_t n_metadata, trace_error *error);
 /* trace_writer_npy -- one array; t->fortran is honoured. */
 trace_writer *trace_writer_npy(const char *path, const trace_tensor *t, trace_error *error);
 int trace_writer_data(trace_writer *w, const void *bytes, size_t n, trace_error *error);

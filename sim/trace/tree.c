@@ -90,16 +90,16 @@ static int list_directory(const char *path, char ***names, size_t *n, trace_erro
 {
     DIR *dir = opendir(path);
     if (!dir)
-        return trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET,
-                               "cannot read the directory: %s", text_error(errno));
+        return trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot read the directory: %s",
+                               text_error(errno));
     int result = 0;
     while (result == 0) {
         errno = 0;
         const struct dirent *e = readdir(dir);
         if (!e) {
             if (errno)
-                result = trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET,
-                                         "cannot read the directory: %s", text_error(errno));
+                result = trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot read the directory: %s",
+                                         text_error(errno));
             break;
         }
         if (e->d_name[0] != '.' && strcmp(e->d_name, NAMEMAP_FILE) != 0)
@@ -140,8 +140,8 @@ static int add_name(listing *l, const char *path, const level *above)
         if (S_ISDIR(st.st_mode))
             return add_directory(l, path, &st, above);
         if (!S_ISREG(st.st_mode)) {
-            trace_error_set(l->error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
-                            "%s, not a file of tensors", file_kind(st.st_mode));
+            trace_error_set(l->error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET, "%s, not a file of tensors",
+                            file_kind(st.st_mode));
             return refuse(l);
         }
         keep = l->tree->unread || trace_tree_keeps(path, l->options);
@@ -161,8 +161,8 @@ static int check_directory(listing *l, const char *path, const level *here)
 {
     struct stat st;
     if (here->depth > DEPTH_MAX) {
-        trace_error_set(l->error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
-                        "directories are nested deeper than %d", DEPTH_MAX);
+        trace_error_set(l->error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET, "directories are nested deeper than %d",
+                        DEPTH_MAX);
         return 0;
     }
     for (const level *a = here->above; a; a = a->above)
@@ -172,8 +172,8 @@ static int check_directory(listing *l, const char *path, const level *here)
             return 0;
         }
     if (here->above && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && ++l->links > LINKS_MAX) {
-        trace_error_set(l->error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
-                        "more than %d symbolic links to directories", LINKS_MAX);
+        trace_error_set(l->error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET, "more than %d symbolic links to directories",
+                        LINKS_MAX);
         return 0;
     }
     return 1;
@@ -308,8 +308,7 @@ int trace_tree_bytes(const char *path, uint64_t *bytes)
     return 0;
 }
 
-int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *options,
-                   trace_error *error)
+int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *options, trace_error *error)
 {
     struct stat st;
     listing l = {tree, options, error, 0};

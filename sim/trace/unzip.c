@@ -45,7 +45,8 @@ trace_unzip *unzip_open(const trace *t, trace_error *error)
     close(fd);
     /* NOENT: an extra field that a local header needs is missing */
     if (code == ZIP_ER_INCONS || code == ZIP_ER_NOENT) {
-        trace_fail(t, error, TRACE_NO_OFFSET, "the zip archive is not consistent: local headers contradict "
+        trace_fail(t, error, TRACE_NO_OFFSET,
+                   "the zip archive is not consistent: local headers contradict "
                    "the directory");
         return NULL;
     }
@@ -82,7 +83,8 @@ int unzip_bytes(const trace *t, trace_unzipped *file, void *p, size_t n, uint64_
         if (r < 0)
             return failed(t, zip_file_get_error(file), "cannot unpack", error);
         if (r == 0)
-            return trace_fail(t, error, at + got, "the member ends here, before the size that "
+            return trace_fail(t, error, at + got,
+                              "the member ends here, before the size that "
                               "the zip directory has");
         got += (size_t)r;
     }

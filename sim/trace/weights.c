@@ -36,8 +36,17 @@ int weights_only_parameters(const weights_name *w)
 {
     /* also: weight_ih_l0 of nn.LSTM, in_proj_weight of nn.MultiheadAttention, fc1_weight of te.LayerNormMLP,
      * q_bias, dt_bias; of Transformers, ViT, CLIP, Mamba */
-    static const char *const others[] = {"kernel", "gamma", "beta", "embedding", "cls_token", "pos_embed",
-                                         "class_embedding", "positional_embedding", "logit_scale", "A_log", "D"};
+    static const char *const others[] = {"kernel",
+                                         "gamma",
+                                         "beta",
+                                         "embedding",
+                                         "cls_token",
+                                         "pos_embed",
+                                         "class_embedding",
+                                         "positional_embedding",
+                                         "logit_scale",
+                                         "A_log",
+                                         "D"};
     static const char *const begins[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
     const size_t begin = last_word(w), n = w->n - begin;
     const char *s = w->fqn + begin;
@@ -62,6 +71,7 @@ typedef struct buffer {
     int one;  /* the first dimension is 1 */
 } buffer;
 
+/* clang-format off */
 static const buffer buffers[] = {
     /* torch.nn: batch norms, spectral_norm (old and as a parametrization; weight_v of weight_norm has more dimensions) */
     {"running_mean", ANY, 0}, {"running_var", ANY, 0}, {"num_batches_tracked", ANY, 0}, {"weight_u", 1, 0},
@@ -91,6 +101,7 @@ static const buffer buffers[] = {
     {"*global_scale", ANY, 0}, {"*zero_point", ANY, 0}, {"*input_scale", ANY, 0}, {"k_scale", ANY, 0},
     {"v_scale", ANY, 0}, {"weight_g_idx", ANY, 0}, {"*proj_scales", ANY, 0},
 };
+/* clang-format on */
 
 /* Whether a name ends with these words. */
 static int fits(const weights_name *w, const char *words)
@@ -115,8 +126,8 @@ int weights_buffer(const weights_name *w)
 int weights_packed(const weights_name *w)
 {
     /* as many bits as a word of codes has; indices are of 64 bits, masks BOOL */
-    static const char *const words[] = {"I8", "U8", "I16", "U16", "I32", "U32", "F4", "F6_E2M3", "F6_E3M2",
-                                        "int8", "uint8", "int16", "int32"};
+    static const char *const words[] = {"I8",      "U8",      "I16",  "U16",   "I32",   "U32",  "F4",
+                                        "F6_E2M3", "F6_E3M2", "int8", "uint8", "int16", "int32"};
     if (w->numbers || w->rank < 2 || !w->dtype || weights_buffer(w))
         return 0;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)

@@ -19,7 +19,8 @@ struct trace_writer {
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static void print(array_bytes *t, const char *format, ...)
+static void
+print(array_bytes *t, const char *format, ...)
 {
     char line[128];
     va_list ap;
@@ -59,8 +60,7 @@ static void put_shape(array_bytes *t, const trace_tensor *x, const char *separat
 }
 
 /* Size of a tensor's codes; -1 and an error if there is none. */
-static int tensor_bytes(const char *path, const trace_tensor *x, uint64_t *bytes,
-                        trace_error *error)
+static int tensor_bytes(const char *path, const trace_tensor *x, uint64_t *bytes, trace_error *error)
 {
     uint64_t count;
     const trace_dtype *d = x->format || !x->dtype ? NULL : trace_dtype_find(x->dtype);
@@ -71,8 +71,8 @@ static int tensor_bytes(const char *path, const trace_tensor *x, uint64_t *bytes
     return 0;
 }
 
-static int check_names(const char *path, const trace_tensor *tensors, size_t n,
-                       const char *const (*metadata)[2], size_t n_metadata, trace_error *error)
+static int check_names(const char *path, const trace_tensor *tensors, size_t n, const char *const (*metadata)[2],
+                       size_t n_metadata, trace_error *error)
 {
     int failed = 0;
     const char *const *twice = NULL;
@@ -87,34 +87,34 @@ static int check_names(const char *path, const trace_tensor *tensors, size_t n,
         return trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "out of memory");
     if (twice)
         return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
-                               "the name '%s' cannot be written: it occurs twice or is reserved",
-                               *twice);
+                               "the name '%s' cannot be written: it occurs twice or is reserved", *twice);
     return 0;
 }
 
 static int not_utf8(const char *path, const char *name, trace_error *error)
 {
     return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
-                           "the name or text '%s' is not UTF-8 and cannot be written as JSON",
-                           name);
+                           "the name or text '%s' is not UTF-8 and cannot be written as JSON", name);
 }
 
-static int put_tensor(array_bytes *t, const char *path, const trace_tensor *x, uint64_t *end,
-                      trace_error *error)
+static int put_tensor(array_bytes *t, const char *path, const trace_tensor *x, uint64_t *end, trace_error *error)
 {
     uint64_t bytes;
-    const char *dtype = x->format                                 ? trace_safetensors_dtype(x->format)
+    const char *dtype = x->format                                ? trace_safetensors_dtype(x->format)
                         : x->dtype && trace_dtype_find(x->dtype) ? x->dtype
-                                                                  : NULL;
+                                                                 : NULL;
     if (!dtype)
-        return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET, "tensor '%s': "
-                               "safetensors has no dtype for %s", x->name,
-                               x->format ? x->format->name : x->dtype ? x->dtype : "it");
+        return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
+                               "tensor '%s': "
+                               "safetensors has no dtype for %s",
+                               x->name,
+                               x->format  ? x->format->name
+                               : x->dtype ? x->dtype
+                                          : "it");
     if (tensor_bytes(path, x, &bytes, error))
         return -1;
     if (bytes > UINT64_MAX / 2 - *end)
-        return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
-                               "the tensors are too large for one file");
+        return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET, "the tensors are too large for one file");
     if (put_string(t, x->name))
         return not_utf8(path, x->name, error);
     print(t, ":{\"dtype\":\"%s\",\"shape\":[", dtype);
@@ -161,8 +161,7 @@ static trace_writer *begin(const char *path, array_bytes *header, uint64_t bytes
 }
 
 trace_writer *trace_writer_safetensors(const char *path, const trace_tensor *tensors, size_t n,
-                                       const char *const (*metadata)[2], size_t n_metadata,
-                                       trace_error *error)
+                                       const char *const (*metadata)[2], size_t n_metadata, trace_error *error)
 {
     array_bytes t = {0};
     uint64_t end = 0;
@@ -181,8 +180,8 @@ trace_writer *trace_writer_safetensors(const char *path, const trace_tensor *ten
     if (!t.failed) {
         const uint64_t length = t.n - 8;
         if (length > TRACE_HEADER_MAX) {
-            trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET, "a header of %" PRIu64
-                            " bytes is more than safetensors readers accept", length);
+            trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
+                            "a header of %" PRIu64 " bytes is more than safetensors readers accept", length);
             goto fail;
         }
         for (unsigned i = 0; i < 8; i++)
@@ -201,14 +200,15 @@ trace_writer *trace_writer_npy(const char *path, const trace_tensor *x, trace_er
     const char *descr = x->format ? trace_npy_descr(x->format) : NULL;
     if (!descr) {
         trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET, "npy has no dtype for %s",
-                        x->format ? x->format->name : x->dtype ? x->dtype : "it");
+                        x->format  ? x->format->name
+                        : x->dtype ? x->dtype
+                                   : "it");
         return NULL;
     }
     if (tensor_bytes(path, x, &bytes, error))
         return NULL;
     array_put(&t, "\x93NUMPY\1\0\0\0", 10);
-    print(&t, "{'descr': '%s', 'fortran_order': %s, 'shape': (", descr,
-          x->fortran ? "True" : "False");
+    print(&t, "{'descr': '%s', 'fortran_order': %s, 'shape': (", descr, x->fortran ? "True" : "False");
     put_shape(&t, x, ", ");
     print(&t, "%s), }", x->rank == 1 ? "," : "");
     while (!t.failed && t.n % 64 != 63)
@@ -238,8 +238,7 @@ static int check_left(const trace_writer *w, size_t n, trace_error *error)
 {
     const uint64_t left = w->left;
     return n > left ? trace_error_set(error, TRACE_EXIT_IO, outfile_path(w->out), TRACE_NO_OFFSET,
-                                      "internal error: %zu bytes of data, only %" PRIu64 " announced",
-                                      n, left)
+                                      "internal error: %zu bytes of data, only %" PRIu64 " announced", n, left)
                     : 0;
 }
 
@@ -274,8 +273,7 @@ int trace_writer_finish(trace_writer *w, trace_error *error)
     int result;
     if (w->left) {
         result = trace_error_set(error, TRACE_EXIT_IO, outfile_path(w->out), TRACE_NO_OFFSET,
-                                 "internal error: %" PRIu64 " bytes of data are missing",
-                                 (uint64_t)w->left);
+                                 "internal error: %" PRIu64 " bytes of data are missing", (uint64_t)w->left);
         trace_writer_abandon(w);
         return result;
     }

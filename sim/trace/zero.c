@@ -41,8 +41,10 @@ static int add_rank(zero_checkpoint *c, const zero_name *name, const char *file)
         c->ranks_room = room;
     }
     if (c->files[name->rank])
-        return trace_fail(t, c->error, TRACE_NO_OFFSET, "rank %" PRIu64 " has two files of optimizer states: '%s' and "
-                          "'%s'", name->rank, c->files[name->rank], file);
+        return trace_fail(t, c->error, TRACE_NO_OFFSET,
+                          "rank %" PRIu64 " has two files of optimizer states: '%s' and "
+                          "'%s'",
+                          name->rank, c->files[name->rank], file);
     c->files[name->rank] = trace_string(t, file, strlen(file));
     if (name->rank >= c->ranks)
         c->ranks = (size_t)name->rank + 1;
@@ -55,11 +57,15 @@ static int add_name(zero_checkpoint *c, const char *file)
     if (zero_name_parse(file, &name))
         return 0;
     if (name.expert)
-        return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "'%s': partitions of experts are not read; convert with "
-                          "DeepSpeed's ds_to_universal.py", file);
+        return trace_fail(c->t, c->error, TRACE_NO_OFFSET,
+                          "'%s': partitions of experts are not read; convert with "
+                          "DeepSpeed's ds_to_universal.py",
+                          file);
     if (name.model_rank > 0)
-        return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "'%s': several model-parallel ranks are not read; convert "
-                          "with DeepSpeed's ds_to_universal.py", file);
+        return trace_fail(c->t, c->error, TRACE_NO_OFFSET,
+                          "'%s': several model-parallel ranks are not read; convert "
+                          "with DeepSpeed's ds_to_universal.py",
+                          file);
     if (name.optimizer)
         return name.other ? 0 : add_rank(c, &name, file);
     if (name.rank == 0 && !c->model && !(c->model = trace_string(c->t, file, strlen(file))))
@@ -167,8 +173,7 @@ static int add_weight(zero_checkpoint *c, uint32_t source, const trace *from, si
     char *full = weight ? trace_alloc(c->t, size) : trace_string(c->t, x->name, strlen(x->name));
     if (full && weight)
         snprintf(full, size, "weight:%s", name);
-    return parts_tensor(c->t, full, x, c->error) &&
-                   !parts_run(c->t, source, (uint32_t)i, 0, 0, x->count, c->error)
+    return parts_tensor(c->t, full, x, c->error) && !parts_run(c->t, source, (uint32_t)i, 0, 0, x->count, c->error)
                ? parts_whole(c->t, c->error)
                : -1;
 }
@@ -247,10 +252,10 @@ static int count_groups(zero_checkpoint *c, const trace *from)
         }
     }
     if (c->groups == 0)
-        return trace_fail(from, c->error, TRACE_NO_OFFSET, "holds neither single_partition_of_fp32_groups nor "
+        return trace_fail(from, c->error, TRACE_NO_OFFSET,
+                          "holds neither single_partition_of_fp32_groups nor "
                           "fp32_flat_groups: no optimizer states of ZeRO");
-    if (c->ranks * c->groups > TRACE_ITEMS_MAX ||
-        !(c->vectors = malloc(c->ranks * c->groups * sizeof *c->vectors)))
+    if (c->ranks * c->groups > TRACE_ITEMS_MAX || !(c->vectors = malloc(c->ranks * c->groups * sizeof *c->vectors)))
         return trace_no_memory(c->t, c->error);
     for (size_t i = 0; i < c->ranks * c->groups; i++)
         c->vectors[i] = (zero_vector){{PARTS_ONLY, PARTS_ONLY, PARTS_ONLY}, 0};
@@ -317,8 +322,11 @@ static int read_paddings(zero_checkpoint *c, const trace *from)
             continue;
         c->parameters[n - 1].padding = strtoull(trace_metadata_value(from, i), NULL, 10);
     }
-    return n == 0 || n == c->n ? 0 : trace_fail(from, c->error, TRACE_NO_OFFSET, "holds %zu paddings of %zu "
-                                                "parameters", n, c->n);
+    return n == 0 || n == c->n ? 0
+                               : trace_fail(from, c->error, TRACE_NO_OFFSET,
+                                            "holds %zu paddings of %zu "
+                                            "parameters",
+                                            n, c->n);
 }
 
 static int read_ranks(zero_checkpoint *c)
@@ -334,7 +342,9 @@ static int read_ranks(zero_checkpoint *c)
             return -1;
         t->size += from->size;
         int result = (r == 0 && count_groups(c, from)) || check_world(c, from) || read_vectors(c, from, r) ||
-                     (r == 0 && c->stage < 3 && read_paddings(c, from)) ? -1 : 0;
+                             (r == 0 && c->stage < 3 && read_paddings(c, from))
+                         ? -1
+                         : 0;
         parts_leave(t, c->sources[r]);
         if (result)
             return -1;

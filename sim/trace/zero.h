@@ -24,7 +24,7 @@ typedef struct zero_vector {
 typedef struct zero_checkpoint {
     trace *t;
     trace_error *error;
-    int stage; /* 2: 1 or 2 */
+    int stage;          /* 2: 1 or 2 */
     const char **files; /* by rank */
     uint32_t *sources;
     size_t ranks, ranks_room, groups;

@@ -7,7 +7,7 @@
 typedef struct zero_name {
     int optimizer; /* optimizer states, else model states */
     int expert;
-    int other; /* optimizer states without ZeRO: mp_rank_00_optim_states.pt */
+    int other;                 /* optimizer states without ZeRO: mp_rank_00_optim_states.pt */
     uint64_t rank, model_rank; /* data-parallel (0 of stages 1 and 2), model-parallel */
 } zero_name;
 

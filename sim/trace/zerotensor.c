@@ -64,8 +64,10 @@ static int flat_tensors(zero_checkpoint *c, int kind)
     for (size_t i = 0; i < c->n && result == 0; i++) {
         const zero_parameter *p = &c->parameters[i];
         if (p->group >= c->groups) {
-            result = trace_fail(c->t, c->error, TRACE_NO_OFFSET, "no partition holds group %" PRIu32 ", which has "
-                                "'%s'", p->group, p->name);
+            result = trace_fail(c->t, c->error, TRACE_NO_OFFSET,
+                                "no partition holds group %" PRIu32 ", which has "
+                                "'%s'",
+                                p->group, p->name);
             break;
         }
         place *w = &places[p->group];
@@ -75,7 +77,9 @@ static int flat_tensors(zero_checkpoint *c, int kind)
         while (w->rank < c->ranks && w->at - w->begins >= v[w->rank * c->groups].count)
             w->begins += v[w->rank++ * c->groups].count;
         result = begin_tensor(c, p, kind, p->group) || flat_pieces(c, p, kind, w->at, w->rank, w->begins) ||
-                 parts_whole(c->t, c->error) ? -1 : 0;
+                         parts_whole(c->t, c->error)
+                     ? -1
+                     : 0;
         if (p->padding > UINT64_MAX / 4 - p->count || w->at > UINT64_MAX / 4)
             result = trace_fail(c->t, c->error, TRACE_NO_OFFSET, "the padding behind '%s' is too large", p->name);
         w->at += p->count + p->padding;
@@ -85,8 +89,9 @@ static int flat_tensors(zero_checkpoint *c, int kind)
         for (size_t r = 0; r < c->ranks; r++)
             there += c->vectors[r * c->groups + g].count;
         if (parts_of(there, align) != parts_of(places[g].at, align))
-            result = trace_fail(c->t, c->error, TRACE_NO_OFFSET, "the partitions of group %zu have %" PRIu64
-                                " elements, its parameters need %" PRIu64, g, there, places[g].at);
+            result = trace_fail(c->t, c->error, TRACE_NO_OFFSET,
+                                "the partitions of group %zu have %" PRIu64 " elements, its parameters need %" PRIu64,
+                                g, there, places[g].at);
     }
     free(places);
     return result;
@@ -136,8 +141,11 @@ static int cut_tensors(zero_checkpoint *c, int kind)
             return -1;
         at += parts_of(p->count, c->ranks);
     }
-    return at == there ? 0 : trace_fail(c->t, c->error, TRACE_NO_OFFSET, "the partitions have %" PRIu64 " elements, the "
-                                        "parameters need %" PRIu64 " of each rank", there, at);
+    return at == there ? 0
+                       : trace_fail(c->t, c->error, TRACE_NO_OFFSET,
+                                    "the partitions have %" PRIu64 " elements, the "
+                                    "parameters need %" PRIu64 " of each rank",
+                                    there, at);
 }
 
 int zero_tensors(zero_checkpoint *c)

@@ -31,8 +31,10 @@ static int open_keras(trace *t, const zip_member *m, const trace_options *option
     return t->type->open(t, options, error);
 #else
     (void)options;
-    return trace_fail(t, error, m->offset, "a model of Keras, whose '%.200s' is an HDF5 file, which this mpsim was built without "
-                      "(configure --with-hdf5): save its weights as safetensors or npz", m->name);
+    return trace_fail(t, error, m->offset,
+                      "a model of Keras, whose '%.200s' is an HDF5 file, which this mpsim was built without "
+                      "(configure --with-hdf5): save its weights as safetensors or npz",
+                      m->name);
 #endif
 }
 
@@ -42,7 +44,9 @@ static int open_members(trace *t, const zip_member *members, size_t n, const tra
     const zip_member *weights = find(members, n, "model.weights.h5"), *exported = trace_torch_exported(members, n);
     if (weights && find(members, n, "config.json"))
         return open_keras(t, weights, options, error);
-    t->type = exported ? &trace_layout_torch_export : find(members, n, "data.pkl") ? &trace_layout_torch : &trace_layout_npz;
+    t->type = exported                       ? &trace_layout_torch_export
+              : find(members, n, "data.pkl") ? &trace_layout_torch
+                                             : &trace_layout_npz;
     return exported                         ? trace_torch_export_open(t, members, n, exported, options, error)
            : t->type == &trace_layout_torch ? trace_torch_open(t, members, n, options, error)
                                             : trace_npz_open(t, members, n, options, error);

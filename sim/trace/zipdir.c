@@ -55,8 +55,7 @@ static int read_at(const trace *t, void *p, size_t n, uint64_t at, trace_error *
 {
     const ssize_t r = trace_file_pread(t, p, n, at);
     if (r < 0)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s",
-                               text_error(errno));
+        return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s", text_error(errno));
     if ((size_t)r < n)
         return trace_fail(t, error, at + (size_t)r, "the file ends here");
     return 0;
@@ -67,8 +66,7 @@ static int check_end(const trace *t, trace_error *error)
 {
     int result = -1;
     uint64_t found = 0;
-    const size_t n = t->size < COMMENT_MAX + END_BYTES ? (size_t)t->size
-                                                       : COMMENT_MAX + END_BYTES;
+    const size_t n = t->size < COMMENT_MAX + END_BYTES ? (size_t)t->size : COMMENT_MAX + END_BYTES;
     const uint64_t base = t->size - n;
     unsigned char *tail = malloc(n);
     if (!tail)
@@ -84,7 +82,8 @@ static int check_end(const trace *t, trace_error *error)
             found = base + i + 1;
         }
     if (!found)
-        trace_fail(t, error, t->size, "no zip directory at the end: the file is truncated, or "
+        trace_fail(t, error, t->size,
+                   "no zip directory at the end: the file is truncated, or "
                    "something was appended");
     else if (found - 1 != t->size - END_BYTES)
         trace_fail(t, error, found - 1, "the zip directory is followed by a comment");
@@ -124,29 +123,30 @@ static int find_directory(directory *d)
         const uint64_t locator_at = end_at - LOCATOR_BYTES;
         limit = le64(end + 8);
         if (le32(end + 4) || le32(end + 16) > 1)
-            return trace_fail(t, d->error, locator_at,
-                              "zip archives in several parts are not supported");
+            return trace_fail(t, d->error, locator_at, "zip archives in several parts are not supported");
         if (limit > locator_at || locator_at - limit < END64_BYTES)
-            return trace_fail(t, d->error, locator_at, "zip64 end record at %" PRIu64
-                              " is not in front of its locator", limit);
+            return trace_fail(t, d->error, locator_at, "zip64 end record at %" PRIu64 " is not in front of its locator",
+                              limit);
         if (read_at(t, wide, sizeof wide, limit, d->error))
             return -1;
-        if (memcmp(wide, "PK\6\6", 4) != 0 || le64(wide + 4) != locator_at - limit - 12 ||
-            le32(wide + 16) || le32(wide + 20) || le64(wide + 24) != le64(wide + 32))
+        if (memcmp(wide, "PK\6\6", 4) != 0 || le64(wide + 4) != locator_at - limit - 12 || le32(wide + 16) ||
+            le32(wide + 20) || le64(wide + 24) != le64(wide + 32))
             return trace_fail(t, d->error, limit, "zip64 end record is not valid");
         if (widen(&d->members, 0xffff, wide + 32) || widen(&size, 0xffffffff, wide + 40) ||
             widen(&d->at, 0xffffffff, wide + 48))
             return trace_fail(t, d->error, limit, "zip64 end record contradicts the end record");
     }
     if (d->members > MEMBERS_MAX)
-        return trace_fail(t, d->error, end_at, "%" PRIu64 " members, more than %d", d->members,
-                          MEMBERS_MAX);
+        return trace_fail(t, d->error, end_at, "%" PRIu64 " members, more than %d", d->members, MEMBERS_MAX);
     if (size > t->max_header / 2)
-        return trace_fail(t, d->error, end_at, "zip directory of %" PRIu64 " bytes is above "
-                          "the cap of %" PRIu64, size, t->max_header / 2);
+        return trace_fail(t, d->error, end_at,
+                          "zip directory of %" PRIu64 " bytes is above "
+                          "the cap of %" PRIu64,
+                          size, t->max_header / 2);
     if (d->at > limit || size != limit - d->at)
-        return trace_fail(t, d->error, end_at, "zip directory at %" PRIu64 " with %" PRIu64
-                          " bytes does not end at its end record", d->at, size);
+        return trace_fail(t, d->error, end_at,
+                          "zip directory at %" PRIu64 " with %" PRIu64 " bytes does not end at its end record", d->at,
+                          size);
     d->end = limit;
     return 0;
 }
@@ -212,12 +212,13 @@ static int find_end(const directory *d, zip_member *m, unsigned flags)
     if (memcmp(p, "PK\3\4", 4) != 0)
         return trace_fail(d->t, d->error, m->offset, "no zip member where the directory has one");
     if (le16(p + 8) != m->method || ((le16(p + 6) ^ flags) & 1))
-        return trace_fail(d->t, d->error, m->offset,
-                          "local header of a zip member contradicts the directory");
+        return trace_fail(d->t, d->error, m->offset, "local header of a zip member contradicts the directory");
     const uint64_t data = m->offset + LOCAL_BYTES + le16(p + 26) + le16(p + 28);
     if (data > d->t->size || m->packed > d->t->size - data)
-        return trace_fail(d->t, d->error, m->offset, "a zip member of %" PRIu64 " bytes reaches "
-                          "past the end of the file", m->packed);
+        return trace_fail(d->t, d->error, m->offset,
+                          "a zip member of %" PRIu64 " bytes reaches "
+                          "past the end of the file",
+                          m->packed);
     m->end = data + m->packed;
     return 0;
 }
@@ -242,8 +243,10 @@ static int entry(directory *d, zip_member *m)
     if (flags & (1 | 1u << 6 | 1u << 13))
         return trace_fail(d->t, d->error, at, "a zip member is encrypted");
     if (m->method != 0 && m->method != 8)
-        return trace_fail(d->t, d->error, at, "zip compression method %u is not supported; "
-                          "stored and deflated are", (unsigned)m->method);
+        return trace_fail(d->t, d->error, at,
+                          "zip compression method %u is not supported; "
+                          "stored and deflated are",
+                          (unsigned)m->method);
     const unsigned char *name = take(d, name_bytes + extra_bytes + comment);
     if (!name)
         return -1;
@@ -251,16 +254,16 @@ static int entry(directory *d, zip_member *m)
         return trace_fail(d->t, d->error, at, "the name of a zip member has a NUL byte");
     if (!(m->name = trace_string(d->t, (const char *)name, name_bytes)))
         return trace_no_memory(d->t, d->error);
-    if (zip64_fields(name + name_bytes, extra_bytes,
-                     (uint64_t *const[]){&m->size, &m->packed, &m->offset}))
+    if (zip64_fields(name + name_bytes, extra_bytes, (uint64_t *const[]){&m->size, &m->packed, &m->offset}))
         return trace_fail(d->t, d->error, at, "extra fields of a zip member are not valid");
     if (m->method == 0 && m->size != m->packed)
-        return trace_fail(d->t, d->error, at, "a stored zip member has two sizes, %" PRIu64
-                          " and %" PRIu64, m->packed, m->size);
+        return trace_fail(d->t, d->error, at, "a stored zip member has two sizes, %" PRIu64 " and %" PRIu64, m->packed,
+                          m->size);
     if (m->size > RATIO_FREE && m->size / RATIO_MAX > m->packed)
-        return trace_fail(d->t, d->error, at, "a zip member of %" PRIu64 " bytes claims to "
-                          "unpack to %" PRIu64 ": more than %d to 1", m->packed, m->size,
-                          RATIO_MAX);
+        return trace_fail(d->t, d->error, at,
+                          "a zip member of %" PRIu64 " bytes claims to "
+                          "unpack to %" PRIu64 ": more than %d to 1",
+                          m->packed, m->size, RATIO_MAX);
     return find_end(d, m, flags);
 }
 
@@ -275,8 +278,7 @@ static int compare_offsets(const void *pa, const void *pb)
 static int check_extents(const directory *d, const zip_member *m, size_t n, uint64_t directory_at)
 {
     if (n && m[0].offset != 0)
-        return trace_fail(d->t, d->error, 0, "%" PRIu64 " bytes before the first zip member",
-                          m[0].offset);
+        return trace_fail(d->t, d->error, 0, "%" PRIu64 " bytes before the first zip member", m[0].offset);
     for (size_t i = 0; i < n; i++)
         if (m[i].end > (i + 1 < n ? m[i + 1].offset : directory_at))
             return trace_fail(d->t, d->error, m[i].offset, "a zip member overlaps what follows it");
@@ -296,8 +298,7 @@ int zip_directory(trace *t, zip_member **members, size_t *n, trace_error *error)
         return -1;
     const uint64_t directory_at = d.at;
     if (d.members * CENTRAL_BYTES > d.end - d.at)
-        return trace_fail(t, error, d.at, "zip directory is too small for %" PRIu64 " members",
-                          d.members);
+        return trace_fail(t, error, d.at, "zip directory is too small for %" PRIu64 " members", d.members);
     if (!(m = calloc((size_t)d.members + 1, sizeof *m)))
         return trace_no_memory(t, error);
     for (uint32_t i = 0; i < d.members; i++) {
@@ -306,8 +307,7 @@ int zip_directory(trace *t, zip_member **members, size_t *n, trace_error *error)
             goto done;
     }
     if (d.at != d.end) {
-        trace_fail(t, error, d.at, "zip directory has more entries than the %" PRIu64
-                   " it counts", d.members);
+        trace_fail(t, error, d.at, "zip directory has more entries than the %" PRIu64 " it counts", d.members);
         goto done;
     }
     qsort(m, (size_t)d.members, sizeof *m, compare_offsets);
@@ -335,6 +335,8 @@ int zip_check_local(const trace *t, const zip_member *m, trace_error *error)
     int same = le16(p + 26) == n && memcmp(p + LOCAL_BYTES, m->name, n) == 0;
     for (int i = 0; i < 3; i++)
         same &= said[i] == is[i] || (later && said[i] == 0) || (i && said[i] == 0xffffffff);
-    return same ? 0 : trace_fail(t, error, m->offset, "the zip archive is not consistent: local headers contradict "
-                                 "the directory");
+    return same ? 0
+                : trace_fail(t, error, m->offset,
+                             "the zip archive is not consistent: local headers contradict "
+                             "the directory");
 }

@@ -11,9 +11,8 @@
 #include <string.h>
 
 static const char schema[] = OWN_DIGESTS_SCHEMA;
-static const char key_schema[] = "mpsim.schema", key_run[] = "mpsim.train.run",
-                  key_state[] = "mpsim.train.state", key_step[] = "mpsim.step",
-                  key_taken[] = "mpsim.optimizer_steps", key_digests[] = OWN_DIGESTS_KEY;
+static const char key_schema[] = "mpsim.schema", key_run[] = "mpsim.train.run", key_state[] = "mpsim.train.state",
+                  key_step[] = "mpsim.step", key_taken[] = "mpsim.optimizer_steps", key_digests[] = OWN_DIGESTS_KEY;
 
 /* ---- runs as text ---- */
 
@@ -136,8 +135,7 @@ static char *state_text(const train *t)
     return text;
 }
 
-int checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_note *own,
-                    trace_error *error)
+int checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_note *own, trace_error *error)
 {
     taking k = {.list = &c->list, .engine = train_engine_of(t)};
     checkpoint_clear(c);
@@ -145,8 +143,7 @@ int checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_
     c->state = state_text(t);
     if (!c->state)
         return trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
-    return train_visit(t, take, &k) ? trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", k.error)
-                                    : 0;
+    return train_visit(t, take, &k) ? trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", k.error) : 0;
 }
 
 int checkpoint_write(const checkpoint *c, const char *path, const train_run *r, trace_error *error)
@@ -155,7 +152,7 @@ int checkpoint_write(const checkpoint *c, const char *path, const train_run *r, 
     snprintf(step, sizeof step, "%" PRIu64, c->note.step);
     snprintf(taken, sizeof taken, "%" PRIu64, c->note.taken);
     const char *pairs[][2] = {{key_schema, schema}, {key_step, step},      {key_taken, taken},
-                              {key_run, run},      {key_state, c->state}, {key_digests, NULL}};
+                              {key_run, run},       {key_state, c->state}, {key_digests, NULL}};
     const size_t n = sizeof pairs / sizeof *pairs;
     char *digests = run ? stored_digests(&c->list, (const char *const(*)[2])pairs, n - 1) : NULL;
     pairs[n - 1][1] = digests;
@@ -245,8 +242,8 @@ static int read_values(putting *p, const trace_tensor *tensor, const mpsim_forma
         for (size_t i = 0; i < got; i++)
             if (!(rounded[i] == values[at + i] || (isnan(rounded[i]) && isnan(values[at + i]))))
                 return trace_error_set(p->error, EXIT_DATA, trace_path(p->from), UINT64_MAX,
-                                       "tensor '%s': %g is not a number of %s", tensor->name,
-                                       (double)values[at + i], f->name);
+                                       "tensor '%s': %g is not a number of %s", tensor->name, (double)values[at + i],
+                                       f->name);
         at += got;
     }
     return 0;
@@ -261,14 +258,13 @@ static int put(const train_item *x, void *context)
     const mpsim_format *f = x->tensor->format, *stored = stored_format(f);
     const ptrdiff_t i = find_tensor(p->from, x->name);
     if (i < 0)
-        return trace_error_set(p->error, EXIT_DATA, path, UINT64_MAX, "tensor '%s' is missing",
-                               x->name);
+        return trace_error_set(p->error, EXIT_DATA, path, UINT64_MAX, "tensor '%s' is missing", x->name);
     const trace_tensor *tensor = trace_at(p->from, (size_t)i);
-    if (!tensor->format || strcmp(tensor->format->name, stored->name) != 0 ||
-        !same_shape(tensor, x))
+    if (!tensor->format || strcmp(tensor->format->name, stored->name) != 0 || !same_shape(tensor, x))
         return trace_error_set(p->error, EXIT_DATA, path, UINT64_MAX,
                                "tensor '%s' is not of the shape and the format that the run has "
-                               "(%s)", x->name, stored->name);
+                               "(%s)",
+                               x->name, stored->name);
     float *values = array_memory(tensor->count, sizeof *values);
     int bad = !values ? trace_error_set(p->error, EXIT_IO, path, UINT64_MAX, "out of memory")
                       : trace_select(p->from, (size_t)i, p->error);
@@ -289,8 +285,8 @@ static int check_run(const trace *t, const train_run *r, trace_error *error)
     if (!own)
         return trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
     if (run_difference(difference, sizeof difference, trace_metadata(t, key_run), own))
-        bad = trace_error_set(error, EXIT_DATA, trace_path(t), UINT64_MAX,
-                              "a checkpoint of another run: %s", difference);
+        bad = trace_error_set(error, EXIT_DATA, trace_path(t), UINT64_MAX, "a checkpoint of another run: %s",
+                              difference);
     free(own);
     return bad;
 }
@@ -298,14 +294,13 @@ static int check_run(const trace *t, const train_run *r, trace_error *error)
 static int read_note(const trace *t, const train *own, checkpoint_note *n, trace_error *error)
 {
     const char *taken = trace_metadata(t, key_taken);
-    if (parse_count(&n->step, trace_metadata(t, key_step)) || n->step != train_steps_done(own) ||
-        !taken || parse_count(&n->taken, taken) || n->taken > n->step)
+    if (parse_count(&n->step, trace_metadata(t, key_step)) || n->step != train_steps_done(own) || !taken ||
+        parse_count(&n->taken, taken) || n->taken > n->step)
         return bad_file(t, error, "its numbers of steps contradict each other");
     return 0;
 }
 
-int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_note *n,
-                    trace_error *error)
+int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_note *n, trace_error *error)
 {
     char line[TRAIN_ERROR];
     trace *from = open_checkpoint(path, error);

@@ -24,16 +24,14 @@ typedef struct checkpoint {
 
 /* checkpoint_take -- the state as it is now; what *c held before is freed. checkpoint_write: as a
  * file, complete or not at all. Both 0, or -1 with *error filled, which names `path`. */
-int checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_note *n,
-                    trace_error *error);
+int checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_note *n, trace_error *error);
 int checkpoint_write(const checkpoint *c, const char *path, const train_run *r, trace_error *error);
 void checkpoint_clear(checkpoint *c);
 
 /* checkpoint_read -- into a trainer that train_open made for *r: 0, or -1 with *error filled; the
  * trainer is of no use then. Refused unless the run is *r but for the number of steps; the line
  * says what differs. */
-int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_note *n,
-                    trace_error *error);
+int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_note *n, trace_error *error);
 
 /* checkpoint_run -- the run of a checkpoint: 0, or -1 with *error filled. */
 int checkpoint_run(const char *path, train_run *r, trace_error *error);

@@ -90,19 +90,18 @@ typedef struct request {
 
 /* What --compare compares by itself. */
 static const char *const compared[] = {
-    "fp32",           "fp16-unscaled",   "fp16-static",     "pytorch-amp-fp16",
-    "apex-O1",        "apex-O2",         "apex-O3",         "keras-mixed-float16",
-    "deepspeed-fp16", "megatron-fp16",   "pytorch-amp-bf16", "megatron-bf16",
-    "bf16-pure",      "bf16-stochastic", "bf16-kahan",      "nemo-fp8-hybrid-max",
-    "te-mxfp8",
+    "fp32",      "fp16-unscaled",       "fp16-static",    "pytorch-amp-fp16",    "apex-O1",          "apex-O2",
+    "apex-O3",   "keras-mixed-float16", "deepspeed-fp16", "megatron-fp16",       "pytorch-amp-bf16", "megatron-bf16",
+    "bf16-pure", "bf16-stochastic",     "bf16-kahan",     "nemo-fp8-hybrid-max", "te-mxfp8",
 };
 
 /* And of transformers: what is argued about there. */
 static const char *const compared_decoders[] = {
-    "fp32",           "fp16-unscaled",     "pytorch-amp-fp16",    "apex-O2",         "apex-O3",
-    "megatron-fp16",  "pytorch-amp-bf16",  "megatron-bf16",       "bf16-pure",       "bf16-stochastic",
-    "bf16-kahan",     "te-fp8-delayed",    "te-fp8-current",      "te-fp8-current-dpa", "deepseek-v3-fp8",
-    "te-mxfp8",       "te-nvfp4",          "nvfp4-pretraining",
+    "fp32",           "fp16-unscaled",      "pytorch-amp-fp16", "apex-O2",
+    "apex-O3",        "megatron-fp16",      "pytorch-amp-bf16", "megatron-bf16",
+    "bf16-pure",      "bf16-stochastic",    "bf16-kahan",       "te-fp8-delayed",
+    "te-fp8-current", "te-fp8-current-dpa", "deepseek-v3-fp8",  "te-mxfp8",
+    "te-nvfp4",       "nvfp4-pretraining",
 };
 
 /* ---- what is trained ---- */
@@ -139,7 +138,8 @@ static void note_schedule(const train_settings *s, uint64_t planned)
 {
     const train_decoder *d = &s->decoder;
     if (is_decoder(s) && s->steps != planned && (d->decay != TRAIN_CONSTANT || d->cooldown > 0))
-        note("--steps: the learning rate is now that of a run of %" PRIu64 " steps, not of %" PRIu64, s->steps, planned);
+        note("--steps: the learning rate is now that of a run of %" PRIu64 " steps, not of %" PRIu64, s->steps,
+             planned);
 }
 
 /* The run of a file: of --write-run, or a checkpoint, which --steps may make longer. */
@@ -240,10 +240,14 @@ static int make_jobs(request *q, const option_list *paths)
     const char *given = train_words_given(&q->words, q->run ? NULL : "steps");
     if (q->run && (given || paths->count || q->compare))
         return fail(EXIT_USAGE, "train: --run is the whole run: --%s cannot change it",
-                    given ? given : q->compare ? "compare" : "policy");
+                    given        ? given
+                    : q->compare ? "compare"
+                                 : "policy");
     if (q->resume && !q->run && given && !paths->count && !q->compare)
-        return fail(EXIT_USAGE, "train: --resume goes on with the run of its file: --%s cannot "
-                                "change it", given);
+        return fail(EXIT_USAGE,
+                    "train: --resume goes on with the run of its file: --%s cannot "
+                    "change it",
+                    given);
     if (q->as_published && !paths->count && !q->compare)
         return fail(EXIT_USAGE, "train: --as-published goes with --compare or several policies");
     if (q->run || (q->resume && !paths->count && !q->compare))
@@ -259,13 +263,12 @@ static int make_jobs(request *q, const option_list *paths)
 static json_t *config_json(const request *q)
 {
     const train_settings *s = &q->jobs[0].run.settings;
-    json_t *config = json_pack("{s:s,s:s,s:o,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:s,s:b}", "version",
-                     mpsim_version(), "net", s->net, "depth", json_of_count(s->depth), "width",
-                     json_of_count(s->width), "batchnorm", (int)s->batchnorm, "batch",
-                     json_of_count(s->batch), "steps", json_of_count(s->steps), "seed",
-                     json_of_count(s->seed), "gain", json_of_double(s->gain), "loss_factor",
-                     json_of_double(s->loss_factor), "math", s->math, "arch", s->arch, "tf32",
-                     (int)s->tf32);
+    json_t *config = json_pack("{s:s,s:s,s:o,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:s,s:b}", "version", mpsim_version(),
+                               "net", s->net, "depth", json_of_count(s->depth), "width", json_of_count(s->width),
+                               "batchnorm", (int)s->batchnorm, "batch", json_of_count(s->batch), "steps",
+                               json_of_count(s->steps), "seed", json_of_count(s->seed), "gain", json_of_double(s->gain),
+                               "loss_factor", json_of_double(s->loss_factor), "math", s->math, "arch", s->arch, "tf32",
+                               (int)s->tf32);
     if (is_decoder(s))
         json_object_set_new(config, "decoder", train_decoder_json(s));
     return config;
@@ -298,7 +301,9 @@ static int run_job(request *q, size_t i, FILE *digests, train_report *report)
     const uint64_t tenth = (j->run.settings.steps + 9) / 10;
     char *folder = q->trace ? trace_folder(q, j) : NULL;
     train_watch w = {
-        .every = q->every ? q->every : report->compare ? 0 : tenth,
+        .every = q->every          ? q->every
+                 : report->compare ? 0
+                                   : tenth,
         .device = q->device,
         .resume = q->resume,
         .checkpoint = q->checkpoint,
@@ -308,12 +313,10 @@ static int run_job(request *q, size_t i, FILE *digests, train_report *report)
     };
     int code = q->trace && !folder ? EXIT_IO : 0;
     if (!code && q->trace_steps && step_selection_parse(&w.recorder.steps, q->trace_steps))
-        code = fail(EXIT_USAGE, "train: --trace-steps: '%s' is not a list of steps, as 1,2,10-20",
-                    q->trace_steps);
+        code = fail(EXIT_USAGE, "train: --trace-steps: '%s' is not a list of steps, as 1,2,10-20", q->trace_steps);
     for (size_t k = 0; !code && k < w.recorder.steps.n_ranges; k++)
         if (w.recorder.steps.ranges[k].last > j->run.settings.steps)
-            code = fail(EXIT_USAGE, "train: --trace-steps: the run has %" PRIu64 " steps",
-                        j->run.settings.steps);
+            code = fail(EXIT_USAGE, "train: --trace-steps: the run has %" PRIu64 " steps", j->run.settings.steps);
     w.recorder.steps.every = q->trace_every ? q->trace_every : q->trace_steps ? 0 : tenth;
     train_report_run(report, j);
     if (!code)
@@ -410,12 +413,14 @@ static int check_belongs(const request *q)
     };
     const struct {
         const char *given, *option;
-    } of_runs[] = {{q->form.path, "output"}, {q->checkpoint, "checkpoint"}, {q->trace, "trace"},
-                   {q->digests, "digests"}, {q->check, "check-digests"}};
+    } of_runs[] = {{q->form.path, "output"},
+                   {q->checkpoint, "checkpoint"},
+                   {q->trace, "trace"},
+                   {q->digests, "digests"},
+                   {q->check, "check-digests"}};
     for (size_t i = 0; q->write_run && i < sizeof of_runs / sizeof *of_runs; i++)
         if (of_runs[i].given)
-            return fail(EXIT_USAGE, "train: --write-run trains nothing: --%s has no use",
-                        of_runs[i].option);
+            return fail(EXIT_USAGE, "train: --write-run trains nothing: --%s has no use", of_runs[i].option);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].given && !rows[i].needed)
             return fail(EXIT_USAGE, "train: --%s goes with --%s", rows[i].option, rows[i].needs);
@@ -457,16 +462,17 @@ static int check_single(const request *q)
     for (size_t i = 0; q->trace && i < q->n_jobs; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(q->jobs[i].name, q->jobs[k].name) == 0)
-                return fail(EXIT_USAGE, "train: --trace: two policies are called '%s'",
-                            q->jobs[i].name);
+                return fail(EXIT_USAGE, "train: --trace: two policies are called '%s'", q->jobs[i].name);
     const struct {
         const char *given, *option;
-    } rows[] = {{q->resume, "resume"}, {q->checkpoint, "checkpoint"}, {q->digests, "digests"},
-                {q->check, "check-digests"}, {q->write_run, "write-run"}};
+    } rows[] = {{q->resume, "resume"},
+                {q->checkpoint, "checkpoint"},
+                {q->digests, "digests"},
+                {q->check, "check-digests"},
+                {q->write_run, "write-run"}};
     for (size_t i = 0; q->n_jobs > 1 && i < sizeof rows / sizeof *rows; i++)
         if (rows[i].given)
-            return fail(EXIT_USAGE, "train: --%s is for one policy, not for %zu", rows[i].option,
-                        q->n_jobs);
+            return fail(EXIT_USAGE, "train: --%s is for one policy, not for %zu", rows[i].option, q->n_jobs);
     return 0;
 }
 
@@ -542,8 +548,7 @@ int cmd_train(const command *self, int argc, char **argv)
         {0, "digests-tensors", OPTION_FLAG, &q.digest_tensors, NULL, "and of every tensor"},
         {0, "check-digests", OPTION_INPUT, &q.check, "FILE",
          "compare with such a file; stop at the first difference, exit code 1"},
-        {0, "write-run", OPTION_OUTPUT, &q.write_run, "FILE",
-         "write the whole run as text, and train nothing"},
+        {0, "write-run", OPTION_OUTPUT, &q.write_run, "FILE", "write the whole run as text, and train nothing"},
         {0, "run", OPTION_INPUT, &q.run, "FILE", "train what such a file says"},
         {0, "device", OPTION_STRING, &device, "cpu|cuda",
          "what computes: the emulation (default), or kernels on a CUDA device, meant to give the "
@@ -558,11 +563,12 @@ int cmd_train(const command *self, int argc, char **argv)
     if (code < 0) {
         if (q.form.quiet)
             note_quiet();
-        code = report_options_style(&report.style, &q.form, 0, "train",
-                                    "--json and --csv exclude each other");
+        code = report_options_style(&report.style, &q.form, 0, "train", "--json and --csv exclude each other");
         if (!code && first < argc)
-            code = fail(EXIT_USAGE, "train: it takes no operand, but '%s' is given; try 'mpsim train "
-                                    "--help'", argv[first]);
+            code = fail(EXIT_USAGE,
+                        "train: it takes no operand, but '%s' is given; try 'mpsim train "
+                        "--help'",
+                        argv[first]);
         if (!code)
             code = report_options_threads(&q.form, "train");
         if (!code)

@@ -16,16 +16,35 @@ static const char *given(const decoder_words *w, size_t i, const char **option)
     const struct {
         const char *option, *text;
     } rows[] = {
-        {"gpt2", w->gpt2 ? "" : NULL}, {"heads", w->heads}, {"kv-heads", w->kv_heads}, {"hidden", w->hidden},
-        {"context", w->context}, {"vocabulary", w->vocabulary}, {"norm", w->norm},
-        {"activation", w->activation}, {"positions", w->positions}, {"biases", w->biases ? "" : NULL},
-        {"no-biases", w->no_biases ? "" : NULL}, {"tied", w->tied ? "" : NULL},
-        {"own-head", w->own_head ? "" : NULL}, {"attention", w->attention}, {"tile", w->tile},
-        {"validation", w->validation}, {"accumulate", w->accumulate},
-        {"accumulate-format", w->accumulate_format}, {"ranks", w->ranks}, {"reduce", w->reduce},
-        {"wire", w->wire}, {"wire-sum", w->sum}, {"schedule", w->decay}, {"warmup", w->warmup},
-        {"cooldown", w->cooldown}, {"min-lr", w->min_lr}, {"decay-all", w->decay_all ? "" : NULL},
-        {"text", w->text}, {"tokens", w->tokens},
+        {"gpt2", w->gpt2 ? "" : NULL},
+        {"heads", w->heads},
+        {"kv-heads", w->kv_heads},
+        {"hidden", w->hidden},
+        {"context", w->context},
+        {"vocabulary", w->vocabulary},
+        {"norm", w->norm},
+        {"activation", w->activation},
+        {"positions", w->positions},
+        {"biases", w->biases ? "" : NULL},
+        {"no-biases", w->no_biases ? "" : NULL},
+        {"tied", w->tied ? "" : NULL},
+        {"own-head", w->own_head ? "" : NULL},
+        {"attention", w->attention},
+        {"tile", w->tile},
+        {"validation", w->validation},
+        {"accumulate", w->accumulate},
+        {"accumulate-format", w->accumulate_format},
+        {"ranks", w->ranks},
+        {"reduce", w->reduce},
+        {"wire", w->wire},
+        {"wire-sum", w->sum},
+        {"schedule", w->decay},
+        {"warmup", w->warmup},
+        {"cooldown", w->cooldown},
+        {"min-lr", w->min_lr},
+        {"decay-all", w->decay_all ? "" : NULL},
+        {"text", w->text},
+        {"tokens", w->tokens},
     };
     *option = i < sizeof rows / sizeof *rows ? rows[i].option : NULL;
     return *option ? rows[i].text : NULL;
@@ -42,13 +61,13 @@ const char *decoder_words_given(const decoder_words *w)
 
 /* ---- the network ---- */
 
-int decoder_words_sizes(const decoder_words *w, train_settings *s, const char *net,
-                        const char *depth, const char *width)
+int decoder_words_sizes(const decoder_words *w, train_settings *s, const char *net, const char *depth,
+                        const char *width)
 {
     const struct {
         const char *given, *option;
-    } fixed[] = {{depth, "depth"}, {width, "width"}, {w->heads, "heads"}, {w->kv_heads, "kv-heads"},
-                 {w->hidden, "hidden"}, {w->vocabulary, "vocabulary"}};
+    } fixed[] = {{depth, "depth"},          {width, "width"},      {w->heads, "heads"},
+                 {w->kv_heads, "kv-heads"}, {w->hidden, "hidden"}, {w->vocabulary, "vocabulary"}};
     if (!w->gpt2)
         return 0;
     if (net && strcmp(net, "gpt") != 0)
@@ -99,10 +118,10 @@ static int read_numbers(const decoder_words *w, train_decoder *d)
 static int read_choices(const decoder_words *w, train_decoder *d)
 {
     static const char *const norms[] = {"layernorm", "rmsnorm", NULL},
-                      *const activations[] = {"gelu-tanh", "gelu", "swiglu", NULL},
-                      *const positions[] = {"learned", "rotary", NULL},
-                      *const orders[] = {"sequential", "ring", "tree", NULL},
-                      *const decays[] = {"constant", "linear", "cosine", NULL};
+                             *const activations[] = {"gelu-tanh", "gelu", "swiglu", NULL},
+                             *const positions[] = {"learned", "rotary", NULL},
+                             *const orders[] = {"sequential", "ring", "tree", NULL},
+                             *const decays[] = {"constant", "linear", "cosine", NULL};
     int code = typed_word("norm", w->norm, norms, &d->norm);
     if (!code)
         code = typed_word("activation", w->activation, activations, &d->activation);
@@ -128,7 +147,8 @@ static int read_formats(const decoder_words *w, train_decoder *d)
         const char *option, *text;
         char *to;
     } rows[] = {{"accumulate-format", w->accumulate_format, d->accumulate_format},
-                {"wire", w->wire, d->wire}, {"wire-sum", w->sum, d->sum}};
+                {"wire", w->wire, d->wire},
+                {"wire-sum", w->sum, d->sum}};
     int code = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && !code; i++)
         code = typed_format(rows[i].option, rows[i].text, rows[i].to, sizeof d->wire);

@@ -9,13 +9,14 @@
 
 /* As typed; NULL: not given. */
 typedef struct decoder_words {
-    const char *heads, *kv_heads, *hidden, *context, *vocabulary, *norm, *activation, *positions,
-        *attention, *tile, *accumulate, *accumulate_format, *ranks, *reduce, *wire, *sum, *decay,
-        *warmup, *cooldown, *min_lr, *validation, *text, *tokens;
+    const char *heads, *kv_heads, *hidden, *context, *vocabulary, *norm, *activation, *positions, *attention, *tile,
+        *accumulate, *accumulate_format, *ranks, *reduce, *wire, *sum, *decay, *warmup, *cooldown, *min_lr, *validation,
+        *text, *tokens;
     int biases, no_biases, tied, own_head, decay_all, gpt2;
 } decoder_words;
 
 /* Their rows for a command's table; `d` is a decoder_words variable. */
+/* clang-format off */
 #define DECODER_WORD_ROWS(d)                                                                       \
     {0, "A transformer", OPTION_HEADING, NULL, NULL, NULL},                                        \
     {0, "gpt2", OPTION_FLAG, &(d).gpt2, NULL,                                                      \
@@ -72,6 +73,7 @@ typedef struct decoder_words {
      "what linear and cosine end with, as a share of --lr (default 0.1)"},                         \
     {0, "decay-all", OPTION_FLAG, &(d).decay_all, NULL,                                            \
      "weight decay of norms and biases, too (default: of matrices)"}
+/* clang-format on */
 
 /* is_decoder -- gpt or llama. */
 int is_decoder(const train_settings *s);
@@ -83,8 +85,8 @@ int is_decoder(const train_settings *s);
  * decoder_words_text -- the text of a run that was read from `path`, with its name and digest.
  * decoder_words_given -- an option but --text and --tokens; NULL: none. */
 int decoder_words_read(const decoder_words *w, train_settings *s, text_file *own);
-int decoder_words_sizes(const decoder_words *w, train_settings *s, const char *net,
-                        const char *depth, const char *width);
+int decoder_words_sizes(const decoder_words *w, train_settings *s, const char *net, const char *depth,
+                        const char *width);
 int decoder_words_text(const decoder_words *w, train_run *r, const char *path, text_file *own);
 const char *decoder_words_given(const decoder_words *w);
 

@@ -145,8 +145,9 @@ void decoder_compare_results(train_report *r, const train_job *jobs, const train
     }
     r->failed |= table_print(out, r->file, "");
     table_free(out);
-    fprintf(r->file, "loss: of step 1; at the end: mean of the last %" PRIu64 " step%s; validation: of what is held "
-                     "back\nperplexity: e to the validation loss; ",
+    fprintf(r->file,
+            "loss: of step 1; at the end: mean of the last %" PRIu64 " step%s; validation: of what is held "
+            "back\nperplexity: e to the validation loss; ",
             totals[0].tail, text_plural(totals[0].tail));
     fputs("skipped: steps without an update; scale: the next loss scale\n", r->file);
 }
@@ -154,7 +155,8 @@ void decoder_compare_results(train_report *r, const train_job *jobs, const train
 void decoder_print_lost(FILE *f)
 {
     fputs("act, agrad, wgrad: activations, their gradients and those of weights that rounding makes zero, "
-          "as a\nshare of those that are not; updates: weights that would move in binary64 and do not\n", f);
+          "as a\nshare of those that are not; updates: weights that would move in binary64 and do not\n",
+          f);
 }
 
 void decoder_compare_operations(train_report *r, const train_job *jobs, const train_total *totals, size_t n)

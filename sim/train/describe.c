@@ -26,8 +26,7 @@ const char *train_status(char *out, size_t size, const train_total *t)
     if (t->stopped)
         snprintf(out, size, "stopped at step %" PRIu64 " (the scaler's error)", t->done);
     else if (t->diverged)
-        snprintf(out, size, "diverged (%s from step %" PRIu64 ")", t->infinite ? "Inf" : "NaN",
-                 t->diverged);
+        snprintf(out, size, "diverged (%s from step %" PRIu64 ")", t->infinite ? "Inf" : "NaN", t->diverged);
     else if (t->interrupted)
         snprintf(out, size, "interrupted at step %" PRIu64, t->done);
     else if (t->difference[0])
@@ -49,8 +48,7 @@ const char *train_plan_text(char *out, size_t size, const train_job *j, size_t i
     return plan_describe(&shown, out, size);
 }
 
-static void add_product(char *out, size_t size, const train_settings *s, const mpsim_format *a,
-                        const mpsim_format *b)
+static void add_product(char *out, size_t size, const train_settings *s, const mpsim_format *a, const mpsim_format *b)
 {
     mpsim_model m;
     char line[TRAIN_ERROR], text[256];
@@ -73,8 +71,7 @@ const char *train_products_text(char *out, size_t size, const train_run *r)
             const uint8_t type = r->layers[k].type;
             if (type != TRAIN_LINEAR && type != TRAIN_CONV && type != TRAIN_SCORES && type != TRAIN_CONTEXT)
                 continue;
-            const mpsim_format *act = train_operand(s, p, TRAIN_ACT),
-                               *weight = train_operand(s, p, TRAIN_WEIGHT),
+            const mpsim_format *act = train_operand(s, p, TRAIN_ACT), *weight = train_operand(s, p, TRAIN_WEIGHT),
                                *agrad = train_operand(s, p, TRAIN_AGRAD);
             add_product(out, size, s, act, weight);
             if (!first)
@@ -92,14 +89,12 @@ const char *train_clip_text(char *out, size_t size, const train_run *r)
     out[0] = '\0';
     for (size_t i = 0; i < r->n_plans && n < size; i++) {
         const train_plan *t = &r->plans[i], *before = i ? t - 1 : NULL;
-        if (before && before->clip == t->clip &&
-            (t->clip == MPSIM_CLIP_NONE || before->max_norm == t->max_norm))
+        if (before && before->clip == t->clip && (t->clip == MPSIM_CLIP_NONE || before->max_norm == t->max_norm))
             continue;
         if (t->clip == MPSIM_CLIP_NONE)
             n += (size_t)snprintf(out + n, size - n, "%snone", i ? ", " : "");
         else
-            n += (size_t)snprintf(out + n, size - n, "%s%g (%s)", i ? ", " : "", t->max_norm,
-                                  mpsim_clip_name(t->clip));
+            n += (size_t)snprintf(out + n, size - n, "%s%g (%s)", i ? ", " : "", t->max_norm, mpsim_clip_name(t->clip));
     }
     return out;
 }
@@ -121,10 +116,9 @@ double train_perplexity(double loss)
 
 train_decoder_words train_decoder_say(const train_decoder *d)
 {
-    static const char *const norms[] = {"layernorm", "rmsnorm"},
-                      *const activations[] = {"gelu-tanh", "gelu", "swiglu"},
-                      *const orders[] = {"sequential", "ring", "tree"},
-                      *const decays[] = {"constant", "linear", "cosine"};
+    static const char *const norms[] = {"layernorm", "rmsnorm"}, *const activations[] = {"gelu-tanh", "gelu", "swiglu"},
+                             *const orders[] = {"sequential", "ring", "tree"},
+                             *const decays[] = {"constant", "linear", "cosine"};
     return (train_decoder_words){norms[d->norm], activations[d->activation], orders[d->reduce], decays[d->decay]};
 }
 

@@ -6,12 +6,12 @@
 #include <train/digests.h>
 
 typedef struct train_digests {
-    FILE *to;          /* NULL: nothing is written                                            */
-    int tensors;       /* write those of tensors, too                                         */
-    const char *path;  /* of the file to compare with; NULL: none                             */
-    uint64_t compared; /* steps                                                               */
+    FILE *to;             /* NULL: nothing is written                                            */
+    int tensors;          /* write those of tensors, too                                         */
+    const char *path;     /* of the file to compare with; NULL: none                             */
+    uint64_t compared;    /* steps                                                               */
     char difference[512]; /* the first; "": none                                              */
-    char *text;        /* of the other file */
+    char *text;           /* of the other file */
     FILE *from;
     train_digest_writer writer;
     train_digest_file file;

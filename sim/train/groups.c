@@ -33,10 +33,9 @@ static json_t *group(const mpsim_optim *o, json_t *names, double lr, double weig
                           mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), "impl", o->variant->name, "lr",
                           json_of_double(lr), "weight_decay", json_of_double(weight_decay), "steps",
                           json_of_count(taken), "maximize", (int)o->maximize);
-    static const mpsim_optim_setting said[] = {MPSIM_OPTIM_MOMENTUM, MPSIM_OPTIM_DAMPENING, MPSIM_OPTIM_BETA1,
-                                               MPSIM_OPTIM_BETA2,    MPSIM_OPTIM_NESTEROV,  MPSIM_OPTIM_AMSGRAD,
-                                               MPSIM_OPTIM_EPS,      MPSIM_OPTIM_BETA2_DECAY, MPSIM_OPTIM_EPS2,
-                                               MPSIM_OPTIM_D};
+    static const mpsim_optim_setting said[] = {
+        MPSIM_OPTIM_MOMENTUM, MPSIM_OPTIM_DAMPENING, MPSIM_OPTIM_BETA1,       MPSIM_OPTIM_BETA2, MPSIM_OPTIM_NESTEROV,
+        MPSIM_OPTIM_AMSGRAD,  MPSIM_OPTIM_EPS,       MPSIM_OPTIM_BETA2_DECAY, MPSIM_OPTIM_EPS2,  MPSIM_OPTIM_D};
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
         const double x = mpsim_optim_value(o, said[i]);
         if (mpsim_optim_has(o->algorithm, said[i]))

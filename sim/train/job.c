@@ -52,8 +52,7 @@ static int grow(float **x, size_t n)
 
 static int add_to_total(train_total *t, const train_step *s, double seconds)
 {
-    if (t->n_losses % 1024 == 0 &&
-        (grow(&t->losses, t->n_losses + 1024) || grow(&t->times, t->n_losses + 1024)))
+    if (t->n_losses % 1024 == 0 && (grow(&t->losses, t->n_losses + 1024) || grow(&t->times, t->n_losses + 1024)))
         return EXIT_IO;
     t->times[t->n_losses] = (float)seconds;
     t->losses[t->n_losses++] = s->loss;
@@ -126,8 +125,7 @@ static double tokens_per_second(const train_total *t, const train_settings *s)
     double seconds = 0;
     for (size_t i = 0; i < t->n_losses; i++)
         seconds += (double)t->times[i];
-    return is_decoder(s) && seconds > 0 ? (double)(t->n_losses * train_tokens_per_step(s)) / seconds
-                                        : (double)NAN;
+    return is_decoder(s) && seconds > 0 ? (double)(t->n_losses * train_tokens_per_step(s)) / seconds : (double)NAN;
 }
 
 /* The median; the first step, which warms a device up, counts only if it is alone. */
@@ -177,8 +175,8 @@ typedef struct going {
     checkpoint_note note;
     checkpoint point; /* the state before the step at hand, if that may be given up */
     train_meter meter;
-    double seconds;   /* that the last step took; NaN: there was none               */
-    int done;         /* the step at hand has been: 1; given up: 0                  */
+    double seconds; /* that the last step took; NaN: there was none               */
+    int done;       /* the step at hand has been: 1; given up: 0                  */
 } going;
 
 static int failed(const going *g, const char *line)
@@ -189,15 +187,14 @@ static int failed(const going *g, const char *line)
 static int resume(going *g)
 {
     trace_error error;
-    if (g->watch->resume &&
-        checkpoint_read(g->watch->resume, &g->job->run, g->train, &g->note, &error))
+    if (g->watch->resume && checkpoint_read(g->watch->resume, &g->job->run, g->train, &g->note, &error))
         return fail(error.exit, "%s", error.text);
     g->watch->recorder.taken = g->note.taken;
     g->total->done = train_steps_done(g->train);
     g->total->first = g->total->done + 1;
     if (g->total->first > g->job->run.settings.steps)
-        return fail(EXIT_USAGE, "train: '%s' has done %" PRIu64 " steps: --steps must be more",
-                    g->watch->resume, train_steps_done(g->train));
+        return fail(EXIT_USAGE, "train: '%s' has done %" PRIu64 " steps: --steps must be more", g->watch->resume,
+                    train_steps_done(g->train));
     return 0;
 }
 
@@ -214,9 +211,8 @@ static int keep_state(going *g)
 static int write_state(going *g)
 {
     trace_error error;
-    return checkpoint_write(&g->point, g->watch->checkpoint, &g->job->run, &error)
-               ? fail(error.exit, "%s", error.text)
-               : 0;
+    return checkpoint_write(&g->point, g->watch->checkpoint, &g->job->run, &error) ? fail(error.exit, "%s", error.text)
+                                                                                   : 0;
 }
 
 static int save(going *g)
@@ -265,14 +261,13 @@ static int take_step(going *g, train_step *s)
 }
 
 /* Tables, report and checkpoint after a step; *ends: it is the last. */
-static int after_step(going *g, void (*each)(const train_row *r, void *context), void *context,
-                      const train_step *s, int *ends)
+static int after_step(going *g, void (*each)(const train_row *r, void *context), void *context, const train_step *s,
+                      int *ends)
 {
     train_watch *w = g->watch;
     train_row alone = {.steps = 0};
     int code = 0;
-    *ends = s->step + 1 >= g->job->run.settings.steps || s->stopped || interrupted ||
-            w->digests.difference[0];
+    *ends = s->step + 1 >= g->job->run.settings.steps || s->stopped || interrupted || w->digests.difference[0];
     add_to_row(&g->row, s);
     add_to_row(&alone, s);
     if (w->checkpoint && (*ends || (w->checkpoint_every && (s->step + 1) % w->checkpoint_every == 0)))
@@ -296,8 +291,7 @@ static int after_step(going *g, void (*each)(const train_row *r, void *context),
 }
 
 /* One step and what belongs to it; *ends: it is the last. */
-static int do_step(going *g, void (*each)(const train_row *r, void *context), void *context,
-                   train_step *s, int *ends)
+static int do_step(going *g, void (*each)(const train_row *r, void *context), void *context, train_step *s, int *ends)
 {
     int code = train_record_before(&g->watch->recorder, g->train);
     if (!code)
@@ -347,8 +341,7 @@ static int run_steps(going *g, void (*each)(const train_row *r, void *context),
     return code;
 }
 
-int train_job_run(const train_job *j, train_watch *w,
-                  void (*each)(const train_row *r, void *context),
+int train_job_run(const train_job *j, train_watch *w, void (*each)(const train_row *r, void *context),
                   void (*row)(const train_row *r, void *context), void *context, train_total *t)
 {
     char line[TRAIN_ERROR];

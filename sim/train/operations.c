@@ -14,8 +14,7 @@ const mpsim_format *train_operand(const train_settings *s, const train_placement
     const mpsim_block_recipe *b = p->recipe[role];
     if (b)
         return mpsim_format_find(has_blocks(b) && !p->promote ? "bf16" : b->element);
-    return s->tf32 && strcmp(p->format[role].name, "binary32") == 0 ? mpsim_format_find("tf32")
-                                                                    : &p->format[role];
+    return s->tf32 && strcmp(p->format[role].name, "binary32") == 0 ? mpsim_format_find("tf32") : &p->format[role];
 }
 
 static const char *operand_name(const train_settings *s, const train_placement *p, train_role role)
@@ -73,8 +72,7 @@ void train_operations_count(train_operations *o, const train_run *r, size_t i)
     for (size_t k = 0; k < r->n_layers; k++) {
         const train_layer *l = &r->layers[k];
         if (l->type == TRAIN_LINEAR)
-            add_layer(o, r, &r->plans[i].layers[k], l->type,
-                      sequences * d->context * l->inputs * l->outputs);
+            add_layer(o, r, &r->plans[i].layers[k], l->type, sequences * d->context * l->inputs * l->outputs);
         else if (l->type == TRAIN_SCORES || l->type == TRAIN_CONTEXT)
             add_layer(o, r, &r->plans[i].layers[k], l->type, sequences * s->width * pairs(d));
     }

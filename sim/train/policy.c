@@ -28,9 +28,13 @@ static const struct network_defaults {
     double max_norm; /* of clipping by torch's rule; 0: none */
     size_t n;
     network_default of[7];
-} of_images = {MPSIM_OPTIM_SGD, 0, 2,
+} of_images = {MPSIM_OPTIM_SGD,
+               0,
+               2,
                {{MPSIM_OPTIM_SGD, MPSIM_OPTIM_LR, 0.1}, {MPSIM_OPTIM_SGD, MPSIM_OPTIM_MOMENTUM, 0.9}}},
-  of_text = {MPSIM_OPTIM_ADAMW, 1, 7,
+  of_text = {MPSIM_OPTIM_ADAMW,
+             1,
+             7,
              {{MPSIM_OPTIM_SGD, MPSIM_OPTIM_LR, 0.1},
               {MPSIM_OPTIM_SGD, MPSIM_OPTIM_MOMENTUM, 0.9},
               {MPSIM_OPTIM_ADAM, MPSIM_OPTIM_BETA1, 0.9},
@@ -58,7 +62,8 @@ static const struct network_defaults *defaults_of(const train_settings *s)
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static int bad(char *error, const char *message, ...)
+static int
+bad(char *error, const char *message, ...)
 {
     va_list arguments;
     va_start(arguments, message);
@@ -79,9 +84,7 @@ uint64_t train_steps_per_pass(const train_settings *s, uint64_t trained)
 {
     const train_decoder *d = &s->decoder;
     const uint64_t tokens = (uint64_t)s->batch * d->context * d->accumulate * d->ranks;
-    const uint64_t n = is_decoder(s) ? (tokens ? trained / tokens : 0)
-                       : s->batch    ? TRAIN_IMAGES / s->batch
-                                     : 0;
+    const uint64_t n = is_decoder(s) ? (tokens ? trained / tokens : 0) : s->batch ? TRAIN_IMAGES / s->batch : 0;
     return n ? n : 1;
 }
 
@@ -92,11 +95,21 @@ uint64_t train_steps_per_pass(const train_settings *s, uint64_t trained)
 static const struct type_row {
     int rank, weighs, multiplies;
 } types[TRAIN_TYPES] = {
-    [TRAIN_LINEAR] = {2, 1, 1},    [TRAIN_CONV] = {4, 1, 1},     [TRAIN_BATCHNORM] = {1, 1, 0},
-    [TRAIN_RELU] = {-1, 0, 0},     [TRAIN_MAXPOOL] = {-1, 0, 0}, [TRAIN_FLATTEN] = {-1, 0, 0},
-    [TRAIN_LOSS] = {-1, 0, 0},     [TRAIN_NORM] = {1, 1, 0},     [TRAIN_EMBED] = {POLICY_TABLE, 1, 0},
-    [TRAIN_POSITIONS] = {POLICY_TABLE, 1, 0}, [TRAIN_HEADS] = {-1, 0, 0}, [TRAIN_SCORES] = {2, 0, 1},
-    [TRAIN_SOFTMAX] = {-1, 0, 0},  [TRAIN_CONTEXT] = {2, 0, 1},  [TRAIN_ACTIVATION] = {-1, 0, 0},
+    [TRAIN_LINEAR] = {2, 1, 1},
+    [TRAIN_CONV] = {4, 1, 1},
+    [TRAIN_BATCHNORM] = {1, 1, 0},
+    [TRAIN_RELU] = {-1, 0, 0},
+    [TRAIN_MAXPOOL] = {-1, 0, 0},
+    [TRAIN_FLATTEN] = {-1, 0, 0},
+    [TRAIN_LOSS] = {-1, 0, 0},
+    [TRAIN_NORM] = {1, 1, 0},
+    [TRAIN_EMBED] = {POLICY_TABLE, 1, 0},
+    [TRAIN_POSITIONS] = {POLICY_TABLE, 1, 0},
+    [TRAIN_HEADS] = {-1, 0, 0},
+    [TRAIN_SCORES] = {2, 0, 1},
+    [TRAIN_SOFTMAX] = {-1, 0, 0},
+    [TRAIN_CONTEXT] = {2, 0, 1},
+    [TRAIN_ACTIVATION] = {-1, 0, 0},
     [TRAIN_ADD] = {-1, 0, 0},
 };
 
@@ -174,7 +187,8 @@ static int override_optimizer(const train_overrides *v, const struct network_def
     mpsim_optim_algorithm a = n->algorithm;
     char list[128];
     if (v->optimizer && mpsim_optim_parse(&a, v->optimizer))
-        return bad(error, "optimizer: '%.60s' is not one of %s", v->optimizer, plan_optimizers(list, sizeof list, ", "));
+        return bad(error, "optimizer: '%.60s' is not one of %s", v->optimizer,
+                   plan_optimizers(list, sizeof list, ", "));
     if (v->optimizer && c->algorithm >= 0 && c->algorithm != (int)a) {
         for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
             c->number[i] = (double)NAN;
@@ -220,18 +234,21 @@ static int blame(const mpsim_optim *o, mpsim_status s, char *error)
 {
     const char *name = mpsim_optim_name((mpsim_optim_algorithm)o->algorithm);
     if (o->nesterov && (o->momentum == 0 || o->dampening != 0))
-        return bad(error, "optimizer: nesterov needs momentum and dampening 0, not %g and %g",
-                   o->momentum, o->dampening);
+        return bad(error, "optimizer: nesterov needs momentum and dampening 0, not %g and %g", o->momentum,
+                   o->dampening);
     if (s == MPSIM_EINVAL)
-        return bad(error, "optimizer: no %s has such settings: lr %g, momentum %g, dampening %g, "
-                          "weight_decay %g, betas %g and %g, eps %g", name, o->lr, o->momentum,
-                   o->dampening, o->weight_decay, o->beta1, o->beta2, o->eps);
+        return bad(error,
+                   "optimizer: no %s has such settings: lr %g, momentum %g, dampening %g, "
+                   "weight_decay %g, betas %g and %g, eps %g",
+                   name, o->lr, o->momentum, o->dampening, o->weight_decay, o->beta1, o->beta2, o->eps);
     if (s == MPSIM_EUNAVAILABLE)
         return bad(error, "optimizer: variant %s of %s has no such %s", o->variant->name, name,
-                   o->amsgrad ? "amsgrad" : o->nesterov ? "nesterov"
-                   : o->maximize ? "maximize" : "dampening or storing");
-    return bad(error, "optimizer: %s with parameters in %s and state in %s: %s", o->variant->name,
-               o->param.name, o->state.name, mpsim_status_string(s));
+                   o->amsgrad    ? "amsgrad"
+                   : o->nesterov ? "nesterov"
+                   : o->maximize ? "maximize"
+                                 : "dampening or storing");
+    return bad(error, "optimizer: %s with parameters in %s and state in %s: %s", o->variant->name, o->param.name,
+               o->state.name, mpsim_status_string(s));
 }
 
 /* Every layer with parameters can be stepped: storing by a rule applies below binary32 only. */
@@ -248,16 +265,15 @@ static int check_steps(const train_run *r, const train_plan *t, char *error)
     return 0;
 }
 
-static int choose_optimizer(const plan *p, const train_overrides *v, const struct network_defaults *n,
-                            mpsim_optim *o, char *error)
+static int choose_optimizer(const plan *p, const train_overrides *v, const struct network_defaults *n, mpsim_optim *o,
+                            char *error)
 {
     plan_optimizer c = p->optimizer;
     if (override_optimizer(v, n, &c, error) || check_given(v, c.algorithm, error))
         return -1;
     const mpsim_optim_variant *variant = policy_variant(&c, c.algorithm);
     if (!variant)
-        return bad(error, "optimizer: variant %s has no %s that stores as the policy says",
-                   c.variants[0]->name,
+        return bad(error, "optimizer: variant %s has no %s that stores as the policy says", c.variants[0]->name,
                    mpsim_optim_name((mpsim_optim_algorithm)c.algorithm));
     mpsim_optim_init(o, (mpsim_optim_algorithm)c.algorithm, variant);
     set_numbers(v, n, &c, o);
@@ -301,8 +317,7 @@ int train_policy_scales(const policy *p)
     return scales;
 }
 
-static int make_plan(const train_run *r, const plan *p, const train_overrides *v, train_plan *t,
-                     char *error)
+static int make_plan(const train_run *r, const plan *p, const train_overrides *v, train_plan *t, char *error)
 {
     const policy_depth depth = depth_of(r);
     const struct network_defaults *n = defaults_of(&r->settings);
@@ -316,12 +331,13 @@ static int make_plan(const train_run *r, const plan *p, const train_overrides *v
     t->muon = p->optimizer.muon;
     t->scaler = p->scaler;
     if (v->scaler && plan_scales(p) && mpsim_scaler_parse(&t->scaler, v->scaler))
-        return bad(error, "loss_scaling: '%.100s' is not a scaler, or has a parameter outside its "
-                          "domain", v->scaler);
+        return bad(error,
+                   "loss_scaling: '%.100s' is not a scaler, or has a parameter outside its "
+                   "domain",
+                   v->scaler);
     t->delayed = p->recipe && p->recipe->delayed;
     t->history = p->delayed;
-    return set_clip(p, v, n, t, error) || choose_optimizer(p, v, n, &t->optimizer, error) ||
-                   check_steps(r, t, error)
+    return set_clip(p, v, n, t, error) || choose_optimizer(p, v, n, &t->optimizer, error) || check_steps(r, t, error)
                ? -1
                : 0;
 }
@@ -340,8 +356,8 @@ static int make_plans(train_run *r, const policy *p, const train_overrides *v, c
     return 0;
 }
 
-int train_run_of_policy(train_run *r, const policy *p, const train_settings *s,
-                        const train_overrides *overrides, char *error)
+int train_run_of_policy(train_run *r, const policy *p, const train_settings *s, const train_overrides *overrides,
+                        char *error)
 {
     train_overrides none;
     train_overrides_init(&none);
@@ -376,16 +392,14 @@ static int fits_a_layer(const train_run *r, const char *glob)
     return 0;
 }
 
-static void note_globs(const train_run *r, const char *key, const policy_patterns *list, char *out,
-                       size_t size)
+static void note_globs(const train_run *r, const char *key, const policy_patterns *list, char *out, size_t size)
 {
     for (size_t i = 0; list && i < list->count; i++) {
         const char *glob = list->items[i].glob;
         char escaped[128], line[256];
         if (fits_a_layer(r, glob))
             continue;
-        snprintf(line, sizeof line, "%s: '%s' fits no layer", key,
-                 escape_text(escaped, sizeof escaped, glob));
+        snprintf(line, sizeof line, "%s: '%s' fits no layer", key, escape_text(escaped, sizeof escaped, glob));
         add_note(out, size, line);
     }
 }
@@ -406,9 +420,10 @@ const char *train_policy_notes(const policy *p, const train_run *r, char *out, s
     for (size_t i = 0; i < p->count; i++) {
         const plan *q = &p->plans[i];
         if (q->reduce_given)
-            add_note(out, size, r->settings.decoder.ranks > 1
-                                    ? "grad_reduce: here --reduce, --wire and --wire-sum say how ranks are added"
-                                    : "grad_reduce: there is one rank, nothing is reduced");
+            add_note(out, size,
+                     r->settings.decoder.ranks > 1
+                         ? "grad_reduce: here --reduce, --wire and --wire-sum say how ranks are added"
+                         : "grad_reduce: there is one rank, nothing is reduced");
         if (q->fp8_attention && !is_decoder(&r->settings))
             add_note(out, size, "fp8_attention: there is no attention");
         else if (q->fp8_attention && !plan_attends(q))

@@ -8,9 +8,9 @@
 
 /* What a command line says instead of the policy, in all of its plans. */
 typedef struct train_overrides {
-    const char *optimizer; /* "sgd", "adam", "adamw"; NULL: not given                             */
-    const char *variant;   /* a name of mpsim_optim_variant_find; NULL                            */
-    union { /* NaN: not given */
+    const char *optimizer;                  /* "sgd", "adam", "adamw"; NULL: not given                             */
+    const char *variant;                    /* a name of mpsim_optim_variant_find; NULL                            */
+    union {                                 /* NaN: not given */
         double number[MPSIM_OPTIM_NUMBERS]; /* by mpsim_optim_setting */
         struct {
             double lr, momentum, dampening, weight_decay, beta1, beta2, eps, beta2_decay, eps2, d;
@@ -33,8 +33,8 @@ void train_overrides_init(train_overrides *o); /* nothing given */
  *
  * 0, or -1 with one line in `error` (TRAIN_ERROR bytes) that names the key. The run is cleared with
  * train_run_clear and needs the policy no longer. */
-int train_run_of_policy(train_run *r, const policy *p, const train_settings *s,
-                        const train_overrides *overrides, char *error);
+int train_run_of_policy(train_run *r, const policy *p, const train_settings *s, const train_overrides *overrides,
+                        char *error);
 
 /* train_policy_scales -- whether a plan of the policy has a loss scale. */
 int train_policy_scales(const policy *p);

@@ -78,7 +78,8 @@ typedef struct pairs {
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
-static void say(pairs *m, const char *key, const char *format, ...)
+static void
+say(pairs *m, const char *key, const char *format, ...)
 {
     va_list args;
     if (m->count == PAIRS)

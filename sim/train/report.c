@@ -15,9 +15,8 @@
 
 static json_t *json_counts(const train_counts *c)
 {
-    return json_pack("{s:o,s:o,s:o,s:o}", "nonzero", json_of_count(c->nonzero), "lost",
-                     json_of_count(c->lost), "overflow", json_of_count(c->overflow), "nonfinite",
-                     json_of_count(c->nonfinite));
+    return json_pack("{s:o,s:o,s:o,s:o}", "nonzero", json_of_count(c->nonzero), "lost", json_of_count(c->lost),
+                     "overflow", json_of_count(c->overflow), "nonfinite", json_of_count(c->nonfinite));
 }
 
 /* What a transformer's evaluation found. */
@@ -31,14 +30,13 @@ static void json_validation(json_t *v, double loss, double accuracy)
 static json_t *json_step(const train_row *r, int decoder)
 {
     const train_step *s = &r->step;
-    json_t *v = json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:s?,s:o,s:b,s:o,s:o,s:o,s:o,s:o}", "step",
-        json_of_count(s->step + 1), "loss", json_of_double((double)s->loss), "accuracy",
-        json_of_double(s->accuracy), "scale", json_of_double(s->scale), "next_scale",
-        json_of_double(s->next_scale), "events", step_events_json(s->events), "skipped", s->skipped,
-        "cause", s->cause, "norm", json_of_double(s->norm), "clipped", s->clipped, "act",
-        json_counts(&s->act), "agrad", json_counts(&s->agrad), "wgrad", json_counts(&s->wgrad),
-        "updates", json_of_count(s->updates), "lost", json_of_count(s->lost));
+    json_t *v = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:s?,s:o,s:b,s:o,s:o,s:o,s:o,s:o}", "step",
+                          json_of_count(s->step + 1), "loss", json_of_double((double)s->loss), "accuracy",
+                          json_of_double(s->accuracy), "scale", json_of_double(s->scale), "next_scale",
+                          json_of_double(s->next_scale), "events", step_events_json(s->events), "skipped", s->skipped,
+                          "cause", s->cause, "norm", json_of_double(s->norm), "clipped", s->clipped, "act",
+                          json_counts(&s->act), "agrad", json_counts(&s->agrad), "wgrad", json_counts(&s->wgrad),
+                          "updates", json_of_count(s->updates), "lost", json_of_count(s->lost));
     if (decoder)
         json_object_set_new(v, "lr", json_of_double(s->lr));
     if (r->evaluated && decoder) {
@@ -56,24 +54,23 @@ static json_t *json_operations(const train_run *r, const train_total *t)
     json_t *list = json_array();
     train_operations_count(&o, r, train_last_plan(r, t));
     for (size_t i = 0; i < o.count; i++)
-        json_array_append_new(list, json_pack("{s:s,s:o}", "operands", o.rows[i].name, "multiply_adds",
-                                              json_of_count(o.rows[i].n)));
+        json_array_append_new(
+            list, json_pack("{s:s,s:o}", "operands", o.rows[i].name, "multiply_adds", json_of_count(o.rows[i].n)));
     return list;
 }
 
 static json_t *json_total(const train_total *t, const train_run *r)
 {
     char status[96];
-    json_t *v = json_pack(
-        "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "status",
-        train_status(status, sizeof status, t), "parameters", json_of_count(t->parameters),
-        "first", json_of_count(t->first), "steps", json_of_count(t->done), "initial_loss",
-        json_of_double(t->initial_loss), "final_loss", json_of_double(t->final_loss), "test_loss",
-        json_of_double(t->test_loss), "test_accuracy", json_of_double(t->test_accuracy), "skipped",
-        json_of_count(t->skipped), "overflows", json_of_count(t->overflows), "backoffs",
-        json_of_count(t->backoffs), "growths", json_of_count(t->growths), "clipped",
-        json_of_count(t->clipped), "first_skipped", json_of_count(t->first_skipped), "final_scale",
-        json_of_double(t->final_scale));
+    json_t *v = json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "status",
+                          train_status(status, sizeof status, t), "parameters", json_of_count(t->parameters), "first",
+                          json_of_count(t->first), "steps", json_of_count(t->done), "initial_loss",
+                          json_of_double(t->initial_loss), "final_loss", json_of_double(t->final_loss), "test_loss",
+                          json_of_double(t->test_loss), "test_accuracy", json_of_double(t->test_accuracy), "skipped",
+                          json_of_count(t->skipped), "overflows", json_of_count(t->overflows), "backoffs",
+                          json_of_count(t->backoffs), "growths", json_of_count(t->growths), "clipped",
+                          json_of_count(t->clipped), "first_skipped", json_of_count(t->first_skipped), "final_scale",
+                          json_of_double(t->final_scale));
     json_object_set_new(v, "cause", t->cause[0] ? json_string(t->cause) : json_null());
     json_object_set_new(v, "act", json_counts(&t->act));
     json_object_set_new(v, "agrad", json_counts(&t->agrad));
@@ -95,8 +92,8 @@ static json_t *json_total(const train_total *t, const train_run *r)
     }
     if (t->compared)
         json_object_set_new(v, "digests",
-                            json_pack("{s:o,s:s?}", "steps", json_of_count(t->compared),
-                                      "difference", t->difference[0] ? t->difference : NULL));
+                            json_pack("{s:o,s:s?}", "steps", json_of_count(t->compared), "difference",
+                                      t->difference[0] ? t->difference : NULL));
     return v;
 }
 
@@ -107,15 +104,14 @@ static json_t *json_run(const train_job *j)
     json_t *plans = json_array();
     for (size_t i = 0; i < j->run.n_plans; i++) {
         const train_plan *t = &j->run.plans[i];
-        json_array_append_new(plans, json_pack("{s:o,s:s,s:o}", "from", json_of_count(t->from + 1),
-                                               "plan", train_plan_text(line, sizeof line, j, i),
-                                               "optimizer", step_optimizer_json(&t->optimizer)));
+        json_array_append_new(plans, json_pack("{s:o,s:s,s:o}", "from", json_of_count(t->from + 1), "plan",
+                                               train_plan_text(line, sizeof line, j, i), "optimizer",
+                                               step_optimizer_json(&t->optimizer)));
     }
     return json_pack("{s:s,s:o,s:s?,s:s?,s:o,s:s,s:s}", "name", j->name, "file",
-                     p ? json_of_path(p->path) : json_null(), "source", p ? p->source : NULL,
-                     "note", p ? p->note : NULL, "plans", plans, "products",
-                     train_products_text(line, sizeof line, &j->run), "clip",
-                     train_clip_text(clip, sizeof clip, &j->run));
+                     p ? json_of_path(p->path) : json_null(), "source", p ? p->source : NULL, "note",
+                     p ? p->note : NULL, "plans", plans, "products", train_products_text(line, sizeof line, &j->run),
+                     "clip", train_clip_text(clip, sizeof clip, &j->run));
 }
 
 json_t *train_decoder_json(const train_settings *s)
@@ -131,13 +127,12 @@ json_t *train_decoder_json(const train_settings *s)
                           (int)d->biases, "tied", (int)d->tied, "tile", json_of_count(d->tile), "math_norm",
                           d->math_norm[0] ? d->math_norm : s->math, "math_softmax",
                           d->math_softmax[0] ? d->math_softmax : s->math);
-    json_t *how = json_pack("{s:o,s:s,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:b,s:o,s:s,s:s}", "accumulate",
-                            json_of_count(d->accumulate), "accumulate_format", d->accumulate_format, "ranks",
-                            json_of_count(d->ranks), "reduce", w.reduce, "wire", d->wire, "wire_sum", d->sum,
-                            "schedule", w.decay, "warmup", json_of_count(d->warmup), "cooldown",
-                            json_of_count(d->cooldown), "min_lr", json_of_double(d->min_lr), "decay_all",
-                            (int)d->decay_all, "validation", json_of_count(d->validation), "text", d->text,
-                            "text_digest", digest);
+    json_t *how = json_pack(
+        "{s:o,s:s,s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:b,s:o,s:s,s:s}", "accumulate", json_of_count(d->accumulate),
+        "accumulate_format", d->accumulate_format, "ranks", json_of_count(d->ranks), "reduce", w.reduce, "wire",
+        d->wire, "wire_sum", d->sum, "schedule", w.decay, "warmup", json_of_count(d->warmup), "cooldown",
+        json_of_count(d->cooldown), "min_lr", json_of_double(d->min_lr), "decay_all", (int)d->decay_all, "validation",
+        json_of_count(d->validation), "text", d->text, "text_digest", digest);
     json_object_update(v, how);
     json_decref(how);
     return v;
@@ -147,8 +142,7 @@ json_t *train_decoder_json(const train_settings *s)
 
 static void csv_counts(FILE *f, const train_counts *c)
 {
-    fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, c->nonzero, c->lost, c->overflow,
-            c->nonfinite);
+    fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, c->nonzero, c->lost, c->overflow, c->nonfinite);
 }
 
 #define COUNTS(kind) kind "_nonzero," kind "_lost," kind "_overflow," kind "_nonfinite,"
@@ -163,8 +157,8 @@ static void csv_header(const train_report *r)
          ",validation_loss,validation_accuracy,perplexity,lr\n"},
         {"policy,status,first,steps,initial_loss,final_loss,test_loss,test_accuracy,skipped,final_scale," CASTS
          ",weights,master,gradients,state,activations,ms_per_step,clip\n",
-         "policy,status,first,steps,initial_loss,final_loss,validation_loss,validation_accuracy,skipped,final_scale,"
-         CASTS ",weights,master,gradients,state,activations,ms_per_step,clip,perplexity,tokens_per_second,operations\n"}};
+         "policy,status,first,steps,initial_loss,final_loss,validation_loss,validation_accuracy,skipped,final_scale," CASTS
+         ",weights,master,gradients,state,activations,ms_per_step,clip,perplexity,tokens_per_second,operations\n"}};
     fputs(headers[r->compare != 0][r->decoder != 0], r->file);
 }
 
@@ -214,8 +208,7 @@ static void csv_decoder(FILE *f, const train_run *run, const train_total *t)
         fprintf(f, "%c%s=%" PRIu64, i ? ';' : ',', o.rows[i].name, o.rows[i].n);
 }
 
-static void csv_compare(const train_report *r, const train_job *jobs, const train_total *totals,
-                        size_t n)
+static void csv_compare(const train_report *r, const train_job *jobs, const train_total *totals, size_t n)
 {
     FILE *f = r->file;
     char status[96];
@@ -235,8 +228,8 @@ static void csv_compare(const train_report *r, const train_job *jobs, const trai
         csv_counts(f, &t->agrad);
         csv_counts(f, &t->wgrad);
         fprintf(f, ",%" PRIu64 ",%" PRIu64, t->updates, t->lost);
-        fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, t->bytes.weights,
-                t->bytes.master, t->bytes.gradients, t->bytes.state, t->bytes.activations);
+        fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, t->bytes.weights, t->bytes.master,
+                t->bytes.gradients, t->bytes.state, t->bytes.activations);
         csv_cell(f, t->ms_per_step, !isnan(t->ms_per_step));
         fputc(',', f);
         csv_text(f, train_clip_text(status, sizeof status, &jobs[i].run));
@@ -304,8 +297,7 @@ void train_report_total(train_report *r, const train_total *t)
     }
 }
 
-void train_report_compare(train_report *r, const train_job *jobs, const train_total *totals,
-                          size_t n)
+void train_report_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
 {
     if (r->style == REPORT_CSV)
         csv_compare(r, jobs, totals, n);

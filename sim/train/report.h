@@ -8,14 +8,14 @@
 typedef struct train_report {
     FILE *file;
     report_style style;
-    int compare;         /* text and CSV: the table of all runs only                  */
-    int decoder;         /* transformers: their columns                               */
-    int as_published;    /* of compare: each policy clips as it says                  */
-    const char *resumed; /* file that the run was resumed from, or NULL               */
-    const char *checked; /* file of digests that it was compared with, or NULL        */
+    int compare;          /* text and CSV: the table of all runs only                  */
+    int decoder;          /* transformers: their columns                               */
+    int as_published;     /* of compare: each policy clips as it says                  */
+    const char *resumed;  /* file that the run was resumed from, or NULL               */
+    const char *checked;  /* file of digests that it was compared with, or NULL        */
     const train_job *job; /* the run at hand                                          */
-    table *rows;         /* text: the table under construction                        */
-    int runs, entries;   /* JSON: so far                                              */
+    table *rows;          /* text: the table under construction                        */
+    int runs, entries;    /* JSON: so far                                              */
     int failed;
 } train_report;
 
@@ -28,8 +28,7 @@ void train_report_run(train_report *r, const train_job *j);
 void train_report_step(const train_row *step, void *report);
 void train_report_row(const train_row *row, void *report);
 void train_report_total(train_report *r, const train_total *t);
-void train_report_compare(train_report *r, const train_job *jobs, const train_total *totals,
-                          size_t n);
+void train_report_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n);
 int train_report_end(train_report *r); /* 0, or -1 if memory or writing failed */
 void train_report_abandon(train_report *r);
 

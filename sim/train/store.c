@@ -62,8 +62,8 @@ int stored_add(stored_list *l, train_engine *e, const train_item *x, char *error
     return bad;
 }
 
-int stored_write(const stored_list *l, const char *path, const char *const (*metadata)[2],
-                 size_t n_metadata, trace_error *error)
+int stored_write(const stored_list *l, const char *path, const char *const (*metadata)[2], size_t n_metadata,
+                 trace_error *error)
 {
     trace_tensor *tensors = calloc(l->count ? l->count : 1, sizeof *tensors);
     if (!tensors)
@@ -76,8 +76,7 @@ int stored_write(const stored_list *l, const char *path, const char *const (*met
         tensors[i].rank = s->rank;
         tensors[i].count = s->count;
     }
-    trace_writer *w =
-        trace_writer_safetensors(path, tensors, l->count, metadata, n_metadata, error);
+    trace_writer *w = trace_writer_safetensors(path, tensors, l->count, metadata, n_metadata, error);
     free(tensors);
     if (!w)
         return -1;

@@ -25,8 +25,8 @@ const mpsim_format *stored_format(const mpsim_format *f);
 /* stored_add -- a copy of an item as it is now; every NaN becomes one. 0, or -1 with a line in
  * `error` (TRAIN_ERROR bytes). stored_write: all of them as a file, complete or not at all. */
 int stored_add(stored_list *l, train_engine *e, const train_item *x, char *error);
-int stored_write(const stored_list *l, const char *path, const char *const (*metadata)[2],
-                 size_t n_metadata, trace_error *error);
+int stored_write(const stored_list *l, const char *path, const char *const (*metadata)[2], size_t n_metadata,
+                 trace_error *error);
 /* stored_digests -- the digests (owndigests.h) of what stored_write is to write, in its order, to be freed; NULL: out of memory. */
 char *stored_digests(const stored_list *l, const char *const (*metadata)[2], size_t n_metadata);
 /* stored_join -- move all of b to the end of a: 0, or -1 (out of memory). */

@@ -33,8 +33,7 @@ static void print_layers(FILE *f, const train_run *r)
         const int sized = l->type == TRAIN_LINEAR || l->type == TRAIN_CONV;
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? ", " : "", l->name);
         if (sized && n < sizeof text)
-            n += (size_t)snprintf(text + n, sizeof text - n, " %" PRIu32 " to %" PRIu32, l->inputs,
-                                  l->outputs);
+            n += (size_t)snprintf(text + n, sizeof text - n, " %" PRIu32 " to %" PRIu32, l->inputs, l->outputs);
     }
     text_wrapped(f, "network    ", text);
 }
@@ -91,8 +90,7 @@ static int has_blocks(const train_run *r, int promoted)
 
 static void print_steps(FILE *f, const train_settings *s)
 {
-    fprintf(f, "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64, s->steps,
-            s->batch, s->seed);
+    fprintf(f, "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64, s->steps, s->batch, s->seed);
     if (strcmp(s->math, "binary32") != 0)
         fprintf(f, ", softmax and normalisation in %s", s->math);
 }
@@ -111,10 +109,12 @@ void train_text_run(train_report *r, const train_job *j)
     text_wrapped(f, "products   ", text);
     if (has_blocks(&j->run, 1))
         fputs("           block recipes: sums of codes, times their scales, added in fp32 at the end of each "
-              "block\n", f);
+              "block\n",
+              f);
     if (has_blocks(&j->run, 0))
         fputs("           operands of block recipes as bf16 numbers: block-scaled instructions are not "
-              "modelled\n", f);
+              "modelled\n",
+              f);
     if (is_decoder(s))
         decoder_print_steps(f, &j->run);
     else
@@ -182,8 +182,9 @@ static void print_scaler(FILE *f, const train_total *t, const train_run *r)
 {
     const uint64_t done = t->done + 1 - t->first;
     char a[64];
-    fprintf(f, "scaler     %" PRIu64 " step%s: %" PRIu64 " skipped, %" PRIu64 " overflow%s, "
-               "%" PRIu64 " backoff%s, %" PRIu64 " growth%s; next loss scale %s\n",
+    fprintf(f,
+            "scaler     %" PRIu64 " step%s: %" PRIu64 " skipped, %" PRIu64 " overflow%s, "
+            "%" PRIu64 " backoff%s, %" PRIu64 " growth%s; next loss scale %s\n",
             done, plural(r, done), t->skipped, t->overflows, plural(r, t->overflows), t->backoffs,
             plural(r, t->backoffs), t->growths, plural(r, t->growths), text_scale(a, t->final_scale));
     if (t->first_skipped)
@@ -206,8 +207,7 @@ static void print_lost(train_report *r, const train_total *t)
         table_share(out, counts[i]->overflow, counts[i]->nonzero);
         table_cell(out, "%s", counts[i]->nonfinite ? text_count(a, counts[i]->nonfinite) : "");
     }
-    fputs("\nrounding over all steps: results that are not zero, and what becomes of them\n",
-          r->file);
+    fputs("\nrounding over all steps: results that are not zero, and what becomes of them\n", r->file);
     r->failed |= table_print(out, r->file, "  ");
     table_free(out);
 }
@@ -247,8 +247,7 @@ void train_text_total(train_report *r, const train_total *t)
     fputc('\n', f);
     if (t->updates)
         fprintf(f, "updates    %s of %s are lost: the weight that is kept%s does not move\n",
-                text_share(a, t->lost, t->updates), text_count(b, t->updates),
-                t->bytes.master ? " (the master)" : "");
+                text_share(a, t->lost, t->updates), text_count(b, t->updates), t->bytes.master ? " (the master)" : "");
     step_print_bytes(f, &t->bytes);
     escape_text(checked, sizeof checked, r->checked ? r->checked : "");
     if (r->checked && t->difference[0])
@@ -263,8 +262,7 @@ void train_text_total(train_report *r, const train_total *t)
 
 /* ---- several runs ---- */
 
-static void compare_results(train_report *r, const train_job *jobs, const train_total *totals,
-                            size_t n)
+static void compare_results(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
 {
     char text[96];
     table *out = table_new("<policy|>loss|>at the end|>test loss|>accuracy|>skipped|>scale|"
@@ -288,8 +286,7 @@ static void compare_results(train_report *r, const train_job *jobs, const train_
     table_free(out);
 }
 
-static void compare_lost(train_report *r, const train_job *jobs, const train_total *totals,
-                         size_t n)
+static void compare_lost(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
 {
     table *out = table_new("<policy|>act|>agrad|>wgrad|>updates|>overflow|<clip|>clipped");
     char text[128];
@@ -324,14 +321,15 @@ static void compare_images(train_report *r, const train_job *jobs, const train_t
     const train_settings *s = &jobs[0].run.settings;
     FILE *f = r->file;
     char text[64];
-    fprintf(f, "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64 ", %s, %s "
-               "parameters\n\n",
-            s->steps, s->batch, s->seed, s->arch,
-            text_count(text, train_count_parameters(&jobs[0].run)));
+    fprintf(f,
+            "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64 ", %s, %s "
+            "parameters\n\n",
+            s->steps, s->batch, s->seed, s->arch, text_count(text, train_count_parameters(&jobs[0].run)));
     compare_results(r, jobs, totals, n);
-    fprintf(f, "loss: of step 1; at the end: mean of the last %" PRIu64 " step%s; test loss and "
-               "accuracy: of %d images\nscale: the next loss scale\n", totals[0].tail,
-            text_plural(totals[0].tail), TRAIN_TESTS);
+    fprintf(f,
+            "loss: of step 1; at the end: mean of the last %" PRIu64 " step%s; test loss and "
+            "accuracy: of %d images\nscale: the next loss scale\n",
+            totals[0].tail, text_plural(totals[0].tail), TRAIN_TESTS);
 }
 
 void train_text_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n)

@@ -61,8 +61,8 @@ static int find_tokens(text_file *x, size_t n, const char *path, trace_error *er
     if (!l)
         return refused(path, error, "not a file of tokens of llm.c: it begins with neither 20240520 nor 20240801");
     if (word_at(bytes, 1) != l->version)
-        return trace_error_set(error, EXIT_DATA, path, UINT64_MAX, "tokens of llm.c in version %" PRIu32 ", not %" PRIu32,
-                               word_at(bytes, 1), l->version);
+        return trace_error_set(error, EXIT_DATA, path, UINT64_MAX,
+                               "tokens of llm.c in version %" PRIu32 ", not %" PRIu32, word_at(bytes, 1), l->version);
     const uint64_t said = word_at(bytes, 2), there = n - HEADER;
     if (said * l->bytes != there)
         return trace_error_set(error, EXIT_DATA, path, UINT64_MAX,
@@ -99,8 +99,7 @@ static int digest(text_file *x, const char *path, trace_error *error)
     return 0;
 }
 
-int text_file_tokens(text_file *x, const char *path, int tokens, uint32_t vocabulary,
-                     trace_error *error)
+int text_file_tokens(text_file *x, const char *path, int tokens, uint32_t vocabulary, trace_error *error)
 {
     size_t n = 0;
     text_file_clear(x);

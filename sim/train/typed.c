@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int typed_number(const char *option, const char *text, typed_type type, double least, double most,
-               void *to)
+int typed_number(const char *option, const char *text, typed_type type, double least, double most, void *to)
 {
     uint64_t n = 0;
     double x = 0;

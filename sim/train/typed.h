@@ -8,8 +8,7 @@ typedef enum typed_type { TYPED_COUNT, TYPED_COUNT32, TYPED_NUMBER } typed_type;
 
 /* typed_number -- a number from `least` to `most` into *to; text NULL: nothing is done. 0, or an exit code
  * after a message. */
-int typed_number(const char *option, const char *text, typed_type type, double least, double most,
-               void *to);
+int typed_number(const char *option, const char *text, typed_type type, double least, double most, void *to);
 /* typed_word -- which of the words it is, in *to; text NULL: nothing is done. `words` ends with NULL. */
 int typed_word(const char *option, const char *text, const char *const *words, unsigned char *to);
 /* typed_format -- the canonical name of a format, of less than `size` characters; text NULL: nothing is

@@ -32,8 +32,7 @@ static int read_numbers(const train_words *w, train_settings *s, train_overrides
     };
     int code = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && !code; i++)
-        code = typed_number(rows[i].option, rows[i].text, rows[i].type, rows[i].least, rows[i].most,
-                         rows[i].to);
+        code = typed_number(rows[i].option, rows[i].text, rows[i].type, rows[i].least, rows[i].most, rows[i].to);
     return code;
 }
 
@@ -48,13 +47,13 @@ static int read_clip(train_words *w, train_overrides *o)
     if (colon || none) {
         snprintf(w->rule, sizeof w->rule, "%.*s", colon ? (int)(colon - text) : 4, text);
         if (mpsim_clip_parse(&known, w->rule) != MPSIM_OK || (known == MPSIM_CLIP_NONE && !none))
-            return fail(EXIT_USAGE, "train: --clip: '%s' is not a rule: torch, apex, megatron, "
-                                    "deepspeed, ... (data/policies/README.md)", w->rule);
+            return fail(EXIT_USAGE,
+                        "train: --clip: '%s' is not a rule: torch, apex, megatron, "
+                        "deepspeed, ... (data/policies/README.md)",
+                        w->rule);
         o->clip_rule = w->rule;
     }
-    return none ? 0
-                : typed_number("clip", colon ? colon + 1 : text, TYPED_NUMBER, 1e-30, 1e30,
-                            &o->max_norm);
+    return none ? 0 : typed_number("clip", colon ? colon + 1 : text, TYPED_NUMBER, 1e-30, 1e30, &o->max_norm);
 }
 
 /* FORMAT, or of transformers PART=FORMAT. */
@@ -64,8 +63,7 @@ static int read_math(const train_words *w, train_settings *s)
     for (size_t i = 0; i < w->math.count && !code; i++) {
         const char *text = w->math.items[i], *equals = strchr(text, '=');
         const size_t n = equals ? (size_t)(equals - text) : 0;
-        const int norm = n == 4 && memcmp(text, "norm", 4) == 0,
-                  softmax = n == 7 && memcmp(text, "softmax", 7) == 0;
+        const int norm = n == 4 && memcmp(text, "norm", 4) == 0, softmax = n == 7 && memcmp(text, "softmax", 7) == 0;
         if (equals && !is_decoder(s))
             return fail(EXIT_USAGE, "train: --math: '%s': parts are for transformers, --net gpt or llama", text);
         if (equals && !norm && !softmax)
@@ -113,12 +111,16 @@ static int read_optimizer(const train_words *w, train_overrides *o)
         return fail(EXIT_USAGE, "train: --optimizer is %s, not '%s'", plan_optimizers(list, sizeof list, " or "),
                     w->optimizer);
     if (w->variant && !mpsim_optim_variant_find(w->variant))
-        return fail(EXIT_USAGE, "train: --variant: '%s' is not one of ieee, torch, torch-foreach, apex, "
-                                "... (mpsim/optim.h)", w->variant);
+        return fail(EXIT_USAGE,
+                    "train: --variant: '%s' is not one of ieee, torch, torch-foreach, apex, "
+                    "... (mpsim/optim.h)",
+                    w->variant);
     const char *why = w->scaler ? scaler_read(&scaler, w->scaler) : NULL;
     if (why)
-        return fail(EXIT_USAGE, "train: --loss-scaling: '%s' is not a scaler of 'mpsim scaler --list': "
-                                "%s", w->scaler, why);
+        return fail(EXIT_USAGE,
+                    "train: --loss-scaling: '%s' is not a scaler of 'mpsim scaler --list': "
+                    "%s",
+                    w->scaler, why);
     o->optimizer = w->optimizer;
     o->variant = w->variant;
     o->scaler = w->scaler;
@@ -172,16 +174,30 @@ const char *train_words_given(const train_words *w, const char *but)
         const char *option;
         int given;
     } rows[] = {
-        {"net", w->net != NULL}, {"steps", w->steps != NULL}, {"batch", w->batch != NULL},
-        {"seed", w->seed != NULL}, {"depth", w->depth != NULL}, {"width", w->width != NULL},
-        {"gain", w->gain != NULL}, {"loss-factor", w->loss_factor != NULL},
-        {"math", w->math.count > 0}, {"arch", w->arch != NULL},
-        {"optimizer", w->optimizer != NULL}, {"variant", w->variant != NULL},
-        {"lr", w->lr != NULL}, {"momentum", w->momentum != NULL},
-        {"dampening", w->dampening != NULL}, {"weight-decay", w->weight_decay != NULL},
-        {"beta1", w->beta1 != NULL}, {"beta2", w->beta2 != NULL}, {"eps", w->eps != NULL},
-        {"clip", w->clip != NULL}, {"loss-scaling", w->scaler != NULL},
-        {"batchnorm", w->batchnorm}, {"no-batchnorm", w->no_batchnorm}, {"tf32", w->tf32},
+        {"net", w->net != NULL},
+        {"steps", w->steps != NULL},
+        {"batch", w->batch != NULL},
+        {"seed", w->seed != NULL},
+        {"depth", w->depth != NULL},
+        {"width", w->width != NULL},
+        {"gain", w->gain != NULL},
+        {"loss-factor", w->loss_factor != NULL},
+        {"math", w->math.count > 0},
+        {"arch", w->arch != NULL},
+        {"optimizer", w->optimizer != NULL},
+        {"variant", w->variant != NULL},
+        {"lr", w->lr != NULL},
+        {"momentum", w->momentum != NULL},
+        {"dampening", w->dampening != NULL},
+        {"weight-decay", w->weight_decay != NULL},
+        {"beta1", w->beta1 != NULL},
+        {"beta2", w->beta2 != NULL},
+        {"eps", w->eps != NULL},
+        {"clip", w->clip != NULL},
+        {"loss-scaling", w->scaler != NULL},
+        {"batchnorm", w->batchnorm},
+        {"no-batchnorm", w->no_batchnorm},
+        {"tf32", w->tf32},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].given && (!but || strcmp(rows[i].option, but) != 0))

@@ -8,9 +8,8 @@
 
 /* Options of the run itself, as typed; NULL: not given. */
 typedef struct train_words {
-    const char *net, *steps, *batch, *seed, *depth, *width, *gain, *loss_factor, *arch,
-        *optimizer, *variant, *lr, *momentum, *dampening, *weight_decay, *beta1, *beta2, *eps,
-        *clip, *scaler;
+    const char *net, *steps, *batch, *seed, *depth, *width, *gain, *loss_factor, *arch, *optimizer, *variant, *lr,
+        *momentum, *dampening, *weight_decay, *beta1, *beta2, *eps, *clip, *scaler;
     option_list math;
     int batchnorm, no_batchnorm, tf32;
     decoder_words decoder;
@@ -19,6 +18,7 @@ typedef struct train_words {
 } train_words;
 
 /* Their rows for a command's table; `w` is a train_words variable. */
+/* clang-format off */
 #define TRAIN_WORD_ROWS(w)                                                                       \
     {0, "The run", OPTION_HEADING, NULL, NULL, NULL},                                            \
     {0, "net", OPTION_STRING, &(w).net, "mlp|cnn|gpt|llama",                                     \
@@ -59,6 +59,7 @@ typedef struct train_words {
      "clip the norm of all gradients, as 1 or megatron:1; none"},                                \
     {0, "loss-scaling", OPTION_STRING, &(w).scaler, "SCALER",                                    \
      "a scaler as in mpsim scaler --list, with changes: torch:init=2^24"}
+/* clang-format on */
 
 /* train_words_read -- what was typed, over the defaults of the network: 0, or an exit code after a
  * message. The overrides point into *w, and so do runs on its text.

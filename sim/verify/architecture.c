@@ -10,20 +10,56 @@
 static const struct gpu_name {
     const char *pattern, *architecture;
 } names[] = {
-    {"v100", "volta"}, {"titanv", "volta"}, {"gv100", "volta"}, {"sm70", "volta"},
-    {"t4", "turing"}, {"t4g", "turing"}, {"rtx20##", "turing"}, {"quadrortx####", "turing"},
-    {"titanrtx", "turing"}, {"sm75", "turing"},
-    {"a100", "ampere"}, {"a800", "ampere"}, {"a30", "ampere"}, {"a2", "ampere"}, {"a10", "ampere"},
-    {"a10g", "ampere"}, {"a16", "ampere"}, {"a40", "ampere"}, {"rtxa####", "ampere"},
-    {"rtx30##", "ampere"}, {"sm80", "ampere"}, {"sm86", "ampere"}, {"sm87", "ampere"},
-    {"l4", "ada"}, {"l20", "ada"}, {"l40", "ada"}, {"l40s", "ada"}, {"rtx40##", "ada"},
-    {"rtx1000", "ada"}, {"rtx####ada", "ada"}, {"adartx####", "ada"}, {"lovelace", "ada"},
-    {"adalovelace", "ada"}, {"sm89", "ada"},
-    {"h100", "hopper"}, {"h200", "hopper"}, {"gh200", "hopper"}, {"h800", "hopper"},
-    {"h20", "hopper"}, {"sm90", "hopper"},
-    {"b100", "blackwell"}, {"b200", "blackwell"}, {"gb200", "blackwell"}, {"b300", "blackwell"},
-    {"gb300", "blackwell"}, {"sm100", "blackwell"}, {"sm103", "blackwell"},
-    {"rtxpro####", "rtx-blackwell"}, {"rtx50##", "rtx-blackwell"}, {"sm120", "rtx-blackwell"},
+    {"v100", "volta"},
+    {"titanv", "volta"},
+    {"gv100", "volta"},
+    {"sm70", "volta"},
+    {"t4", "turing"},
+    {"t4g", "turing"},
+    {"rtx20##", "turing"},
+    {"quadrortx####", "turing"},
+    {"titanrtx", "turing"},
+    {"sm75", "turing"},
+    {"a100", "ampere"},
+    {"a800", "ampere"},
+    {"a30", "ampere"},
+    {"a2", "ampere"},
+    {"a10", "ampere"},
+    {"a10g", "ampere"},
+    {"a16", "ampere"},
+    {"a40", "ampere"},
+    {"rtxa####", "ampere"},
+    {"rtx30##", "ampere"},
+    {"sm80", "ampere"},
+    {"sm86", "ampere"},
+    {"sm87", "ampere"},
+    {"l4", "ada"},
+    {"l20", "ada"},
+    {"l40", "ada"},
+    {"l40s", "ada"},
+    {"rtx40##", "ada"},
+    {"rtx1000", "ada"},
+    {"rtx####ada", "ada"},
+    {"adartx####", "ada"},
+    {"lovelace", "ada"},
+    {"adalovelace", "ada"},
+    {"sm89", "ada"},
+    {"h100", "hopper"},
+    {"h200", "hopper"},
+    {"gh200", "hopper"},
+    {"h800", "hopper"},
+    {"h20", "hopper"},
+    {"sm90", "hopper"},
+    {"b100", "blackwell"},
+    {"b200", "blackwell"},
+    {"gb200", "blackwell"},
+    {"b300", "blackwell"},
+    {"gb300", "blackwell"},
+    {"sm100", "blackwell"},
+    {"sm103", "blackwell"},
+    {"rtxpro####", "rtx-blackwell"},
+    {"rtx50##", "rtx-blackwell"},
+    {"sm120", "rtx-blackwell"},
 };
 enum { NAMES = sizeof names / sizeof names[0], LETTERS = 256 };
 
@@ -84,16 +120,16 @@ static int fits(const word_list *w, size_t at, const char *pattern)
     if (!w->begins[at])
         return 0;
     for (; pattern[i]; i++)
-        if (at + i >= w->n || (pattern[i] == '#' ? !isdigit((unsigned char)w->text[at + i])
-                                                 : w->text[at + i] != pattern[i]))
+        if (at + i >= w->n ||
+            (pattern[i] == '#' ? !isdigit((unsigned char)w->text[at + i]) : w->text[at + i] != pattern[i]))
             return 0;
     const int digit = isdigit((unsigned char)w->text[at + i - 1]) != 0;
     return w->begins[at + i] || (digit && !isdigit((unsigned char)w->text[at + i]));
 }
 
 /* A longer pattern wins; two of one length and of different architectures leave none. */
-static void consider(const word_list *w, const char *pattern, const char *architecture,
-                     size_t *longest, const char **found)
+static void consider(const word_list *w, const char *pattern, const char *architecture, size_t *longest,
+                     const char **found)
 {
     const size_t n = strlen(pattern);
     for (size_t at = 0; at < w->n && n >= *longest; at++)

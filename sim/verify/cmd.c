@@ -50,8 +50,7 @@ static int check_groups(char **names)
         suggestion_init(&s, *names);
         for (const verify_group *g = verify_groups; g->name; g++)
             suggestion_consider(&s, g->name);
-        return fail(EXIT_USAGE, "verify: '%s' is not a group%s", *names,
-                    suggestion_end(&s, "; see --list"));
+        return fail(EXIT_USAGE, "verify: '%s' is not a group%s", *names, suggestion_end(&s, "; see --list"));
     }
     return 0;
 }
@@ -159,8 +158,7 @@ int cmd_verify(const command *self, int argc, char **argv)
         {0, "thorough", OPTION_FLAG, &v.thorough, NULL, "more inputs: minutes instead of seconds"},
         {0, "seed", OPTION_COUNT, &v.seed, "N", "seed of random inputs (default 1)"},
         {0, "Recorded outputs", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "vectors", OPTION_INPUT, &vectors, "DIR",
-         "folder of npz files, or one of them (default: MPSIM_HWVECTORS)"},
+        {0, "vectors", OPTION_INPUT, &vectors, "DIR", "folder of npz files, or one of them (default: MPSIM_HWVECTORS)"},
         {0, "architecture", OPTION_STRING, &architecture, "NAME",
          "of files whose names do not tell it: volta, ampere, hopper, ..."},
         {0, "model", OPTION_LIST, &names, "NAME",
@@ -194,8 +192,7 @@ int cmd_verify(const command *self, int argc, char **argv)
         (code = report_options_threads(&form, "verify")))
         goto done;
     if (architecture && !(v.architecture = architecture_find(architecture)))
-        code = fail(EXIT_USAGE, "verify: --architecture: '%s' is not one of %s", architecture,
-                    architecture_list());
+        code = fail(EXIT_USAGE, "verify: --architecture: '%s' is not one of %s", architecture, architecture_list());
     if (code || (code = check_groups(groups)) ||
         (code = check_options(&v, groups, vectors != NULL, architecture != NULL, list)))
         goto done;
@@ -205,10 +202,10 @@ int cmd_verify(const command *self, int argc, char **argv)
         output_abandon(&out);
         goto done;
     }
-    const int bad = list                    ? print_list(&v, out.file)
-                    : style == REPORT_JSON  ? verify_json(&v, out.file)
-                    : style == REPORT_CSV   ? verify_csv(&v, out.file)
-                                            : verify_print(&v, out.file);
+    const int bad = list                   ? print_list(&v, out.file)
+                    : style == REPORT_JSON ? verify_json(&v, out.file)
+                    : style == REPORT_CSV  ? verify_csv(&v, out.file)
+                                           : verify_print(&v, out.file);
     if (bad) {
         output_abandon(&out);
         code = fail(EXIT_IO, "out of memory");

@@ -12,8 +12,8 @@
 
 static void device_text(const gpu_device *d, char *text, size_t size)
 {
-    snprintf(text, size, "%s, sm_%d, CUDA %d.%d%s%s", d->name, d->sm, d->runtime / 1000,
-             d->runtime % 1000 / 10, d->driver_name[0] ? ", driver " : "", d->driver_name);
+    snprintf(text, size, "%s, sm_%d, CUDA %d.%d%s%s", d->name, d->sm, d->runtime / 1000, d->runtime % 1000 / 10,
+             d->driver_name[0] ? ", driver " : "", d->driver_name);
 }
 
 int verify_gpu_here(const verify *v, char *text, size_t size)
@@ -36,17 +36,14 @@ static void run_check(verify *v, size_t i, const char *device)
     gpu_check_run(i, v->thorough ? GPU_RUN_FULL : GPU_RUN_QUICK, &r);
     verify_row *row = verify_add(v, "gpu", "%s", gpu_check_name(i));
     snprintf(row->with, sizeof row->with, "%s", device);
-    row->status = r.status == GPU_DONE      ? VERIFY_DONE
-                  : r.status == GPU_SKIPPED ? VERIFY_SKIPPED
-                                            : VERIFY_FAILED;
+    row->status = r.status == GPU_DONE ? VERIFY_DONE : r.status == GPU_SKIPPED ? VERIFY_SKIPPED : VERIFY_FAILED;
     if (r.status != GPU_DONE) {
         snprintf(row->text, sizeof row->text, "%s", r.text);
         return;
     }
     row->compared = r.count;
     if (r.question && r.mismatches) { /* an answer, not an error */
-        snprintf(row->note, sizeof row->note, "not what the reference says: %" PRIu64 " of them",
-                 r.mismatches);
+        snprintf(row->note, sizeof row->note, "not what the reference says: %" PRIu64 " of them", r.mismatches);
         return;
     }
     row->mismatches = r.mismatches;
@@ -69,9 +66,8 @@ static void run_probes(verify *v, int sm, const char *device)
         if (p.status == GPU_FAILED)
             row->status = VERIFY_FAILED;
         if (agrees == 0)
-            verify_differs(row, "%s, %s of %s to %s: the device gives 0x%" PRIx32
-                                ", the model 0x%" PRIx32,
-                           p.id, p.instruction, p.operands, p.result, p.d, expected);
+            verify_differs(row, "%s, %s of %s to %s: the device gives 0x%" PRIx32 ", the model 0x%" PRIx32, p.id,
+                           p.instruction, p.operands, p.result, p.d, expected);
     }
 }
 

@@ -27,11 +27,9 @@ int verify_nvidia_here(const verify *v, char *text, size_t size)
 
 const verify_group verify_groups[] = {
     {"mpfr", "casts, arithmetic, dot products", "MPFR when built", verify_mpfr_here, verify_mpfr},
-    {"nvidia", "casts to and from fp8, fp6, fp4, e8m0", "NVIDIA's headers when built",
-     verify_nvidia_here, verify_nvidia},
-    {"vectors", "models of tensor cores", "outputs of a GPU: --vectors", verify_vectors_here,
-     verify_vectors},
-    {"gpu", "casts, arithmetic, tensor cores", "CUDA when built, a GPU", verify_gpu_here,
-     verify_gpu},
+    {"nvidia", "casts to and from fp8, fp6, fp4, e8m0", "NVIDIA's headers when built", verify_nvidia_here,
+     verify_nvidia},
+    {"vectors", "models of tensor cores", "outputs of a GPU: --vectors", verify_vectors_here, verify_vectors},
+    {"gpu", "casts, arithmetic, tensor cores", "CUDA when built, a GPU", verify_gpu_here, verify_gpu},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -27,8 +27,8 @@ uint64_t inputs_code(const oracle_format *of, uint64_t *state)
     const uint64_t sign = of->is_signed ? (u >> 40 & 1) << (of->bits - 1) : 0;
     const int t = of->precision - 1;
     /* zero, the smallest, the largest numbers and what follows them */
-    const uint64_t ends[] = {0, 1, low_bits(t), (uint64_t)1 << t, of->max_code,
-                             of->max_code - 1, of->max_code + 1, of->max_code + 2};
+    const uint64_t ends[] = {
+        0, 1, low_bits(t), (uint64_t)1 << t, of->max_code, of->max_code - 1, of->max_code + 1, of->max_code + 2};
     if (u >> 62 == 0)
         return (ends[u % 8] | sign) & low_bits(of->bits);
     if (u >> 62 == 1 || t == 0)
@@ -101,15 +101,19 @@ void inputs_points(inputs *in, const oracle_format *of, size_t limit)
             push_near(in, a + (b - a) / 2);
     }
     const double least = oracle_magnitude(of, first);
-    const double ends[] = {least / 2, least / 4, least * 0.75, 2 * of->max, (double)FLT_MIN,
-                           (double)FLT_MAX, 0x1p-149, 0x1p-150, DBL_MIN, DBL_MAX, 0x1p-1074};
+    const double ends[] = {least / 2, least / 4, least * 0.75, 2 * of->max, (double)FLT_MIN, (double)FLT_MAX,
+                           0x1p-149,  0x1p-150,  DBL_MIN,      DBL_MAX,     0x1p-1074};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         push_near(in, ends[i]);
     /* infinity; NaNs: quiet, signalling, one bit, all bits, mixed */
     const int t = in->width == 32 ? 23 : 52;
-    const uint64_t inf = in->width == 32 ? 0xff : 0x7ff, payloads[] = {
-        0, (uint64_t)1 << (t - 1), 1, low_bits(t), low_bits(t - 1), 0x2468a1234567 & low_bits(t),
-        (uint64_t)3 << (t - 3)};
+    const uint64_t inf = in->width == 32 ? 0xff : 0x7ff, payloads[] = {0,
+                                                                       (uint64_t)1 << (t - 1),
+                                                                       1,
+                                                                       low_bits(t),
+                                                                       low_bits(t - 1),
+                                                                       0x2468a1234567 & low_bits(t),
+                                                                       (uint64_t)3 << (t - 3)};
     for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++)
         push_both(in, inf << t | payloads[i]);
 }

@@ -42,19 +42,17 @@ static int block_reserve(block *b, size_t n)
     return b->room ? 0 : -1;
 }
 
-static void report(verify_row *row, const cast *c, const inputs *in, size_t i, uint32_t random,
-                   uint64_t want, unsigned want_flags, uint64_t got, unsigned got_flags)
+static void report(verify_row *row, const cast *c, const inputs *in, size_t i, uint32_t random, uint64_t want,
+                   unsigned want_flags, uint64_t got, unsigned got_flags)
 {
     char word[32] = "", flags[48] = "";
     if (c->r.mode >= MPSIM_ROUND_STOCHASTIC_A)
         snprintf(word, sizeof word, ", random 0x%08" PRIx32, random);
     if (want_flags != got_flags)
         snprintf(flags, sizeof flags, "; flags 0x%x, MPFR 0x%x", got_flags, want_flags);
-    verify_differs(row, "binary%d 0x%0*" PRIx64 " (%a) to %s%s%s, %s%s: 0x%" PRIx64
-                   " (%a), MPFR 0x%" PRIx64 " (%a)%s", in->width, in->width / 4, in->u[i],
-                   inputs_value(in, i), c->f.name, c->preset ? "@" : "",
-                   c->preset ? c->preset : "",
-                   mpsim_round_mode_name((mpsim_round_mode)c->r.mode), word, got,
+    verify_differs(row, "binary%d 0x%0*" PRIx64 " (%a) to %s%s%s, %s%s: 0x%" PRIx64 " (%a), MPFR 0x%" PRIx64 " (%a)%s",
+                   in->width, in->width / 4, in->u[i], inputs_value(in, i), c->f.name, c->preset ? "@" : "",
+                   c->preset ? c->preset : "", mpsim_round_mode_name((mpsim_round_mode)c->r.mode), word, got,
                    oracle_decode(c->of, got), want, oracle_decode(c->of, want), flags);
 }
 
@@ -72,25 +70,21 @@ static int compare(verify_row *row, const cast *c, const inputs *in, block *b, u
         else
             memcpy(&b->f64[i], &in->u[i], sizeof b->f64[i]);
     }
-    const mpsim_status status =
-        in->width == 32
-            ? mpsim_encode_array_f32(&c->f, &c->r, &rng, b->codes, b->f32, in->n, NULL)
-            : mpsim_encode_array_f64(&c->f, &c->r, &rng, b->codes, b->f64, in->n, NULL);
+    const mpsim_status status = in->width == 32
+                                    ? mpsim_encode_array_f32(&c->f, &c->r, &rng, b->codes, b->f32, in->n, NULL)
+                                    : mpsim_encode_array_f64(&c->f, &c->r, &rng, b->codes, b->f64, in->n, NULL);
     if (status != MPSIM_OK)
         verify_differs(row, "%s: %s", c->f.name, mpsim_status_string(status));
     for (size_t i = 0; status == MPSIM_OK && i < in->n; i++) {
         const uint32_t random = mpsim_rng_word(rng.seed, rng.stream, i);
         unsigned want_flags, flags;
-        const uint64_t want = oracle_encode(c->of, &c->r, inputs_value(in, i), in->width == 32,
-                                            random, &want_flags);
+        const uint64_t want = oracle_encode(c->of, &c->r, inputs_value(in, i), in->width == 32, random, &want_flags);
         const uint64_t array = element_code(b->codes, bytes, i);
-        const uint64_t scalar = in->width == 32
-                                    ? mpsim_encode_f32(&c->f, &c->r, b->f32[i], random, &flags)
-                                    : mpsim_encode_f64(&c->f, &c->r, b->f64[i], random, &flags);
+        const uint64_t scalar = in->width == 32 ? mpsim_encode_f32(&c->f, &c->r, b->f32[i], random, &flags)
+                                                : mpsim_encode_f64(&c->f, &c->r, b->f64[i], random, &flags);
         row->compared++;
         if (array != want || scalar != want || flags != want_flags)
-            report(row, c, in, i, random, want, want_flags, array != want ? array : scalar,
-                   flags);
+            report(row, c, in, i, random, want, want_flags, array != want ? array : scalar, flags);
     }
     return 0;
 }

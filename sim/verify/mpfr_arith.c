@@ -41,22 +41,19 @@ static void set_mode(operation *p, uint64_t word)
     p->oracle.r = p->lib.rounding;
 }
 
-static void report(verify_row *row, const operation *p, const uint64_t code[3], uint64_t got,
-                   unsigned got_flags, uint64_t want, unsigned want_flags)
+static void report(verify_row *row, const operation *p, const uint64_t code[3], uint64_t got, unsigned got_flags,
+                   uint64_t want, unsigned want_flags)
 {
     char text[300] = "", flags[48] = "";
     size_t n = 0;
     for (int i = 0; i < mpsim_op_operands(p->lib.op); i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s 0x%" PRIx64 " (%a)",
-                              i ? ", " : "", p->lib.operand[i].name, code[i],
-                              oracle_decode(p->oracle.operand[i], code[i]));
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s 0x%" PRIx64 " (%a)", i ? ", " : "",
+                              p->lib.operand[i].name, code[i], oracle_decode(p->oracle.operand[i], code[i]));
     if (want_flags != got_flags)
         snprintf(flags, sizeof flags, "; flags 0x%x, MPFR 0x%x", got_flags, want_flags);
-    verify_differs(row, "%s of %s to %s, %s: 0x%" PRIx64 " (%a), MPFR 0x%" PRIx64 " (%a)%s",
-                   mpsim_op_name(p->lib.op), text, p->lib.result.name,
-                   mpsim_round_mode_name((mpsim_round_mode)p->lib.rounding.mode), got,
-                   oracle_decode(p->oracle.result, got), want,
-                   oracle_decode(p->oracle.result, want), flags);
+    verify_differs(row, "%s of %s to %s, %s: 0x%" PRIx64 " (%a), MPFR 0x%" PRIx64 " (%a)%s", mpsim_op_name(p->lib.op),
+                   text, p->lib.result.name, mpsim_round_mode_name((mpsim_round_mode)p->lib.rounding.mode), got,
+                   oracle_decode(p->oracle.result, got), want, oracle_decode(p->oracle.result, want), flags);
 }
 
 static void compare(verify_row *row, operation *p, const uint64_t code[3], uint64_t *state)
@@ -65,10 +62,8 @@ static void compare(verify_row *row, operation *p, const uint64_t code[3], uint6
     const uint32_t random = (uint32_t)(word >> 32);
     unsigned flags, want_flags;
     set_mode(p, word);
-    const uint64_t want =
-        oracle_arith_mpfr(&p->oracle, code[0], code[1], code[2], random, &want_flags);
-    const uint64_t got =
-        mpsim_arith_apply(&p->lib, code[0], code[1], code[2], random, &flags);
+    const uint64_t want = oracle_arith_mpfr(&p->oracle, code[0], code[1], code[2], random, &want_flags);
+    const uint64_t got = mpsim_arith_apply(&p->lib, code[0], code[1], code[2], random, &flags);
     row->compared++;
     if (got != want || flags != want_flags)
         report(row, p, code, got, flags, want, want_flags);
@@ -100,8 +95,8 @@ static void some(verify_row *row, operation *p, size_t n, uint64_t *state)
 static void in_one_format(verify *v, mpsim_op op, const char *judge)
 {
     uint64_t state = v->seed + (uint64_t)op;
-    verify_row *row = verify_add(v, "mpfr", "%s in %zu formats, %d modes", mpsim_op_name(op),
-                                 mpsim_format_count(), MPSIM_ROUND_MODES);
+    verify_row *row = verify_add(v, "mpfr", "%s in %zu formats, %d modes", mpsim_op_name(op), mpsim_format_count(),
+                                 MPSIM_ROUND_MODES);
     snprintf(row->with, sizeof row->with, "%s", judge);
     for (size_t i = 0; i < mpsim_format_count(); i++) {
         operation p;
@@ -119,8 +114,7 @@ static void in_one_format(verify *v, mpsim_op op, const char *judge)
 static void between_formats(verify *v, const char *judge)
 {
     uint64_t state = v->seed + MPSIM_OPS;
-    verify_row *row = verify_add(v, "mpfr", "all operations between formats, %d modes",
-                                 MPSIM_ROUND_MODES);
+    verify_row *row = verify_add(v, "mpfr", "all operations between formats, %d modes", MPSIM_ROUND_MODES);
     snprintf(row->with, sizeof row->with, "%s", judge);
     for (size_t i = 0; i < (v->thorough ? 200000 : 10000); i++) {
         operation p;

@@ -27,10 +27,8 @@ static size_t formats_of(const mpsim_model *m, mpsim_format list[FORMATS])
 {
     char names[200];
     size_t n = 0;
-    snprintf(names, sizeof names, "%s",
-             m->operands ? m->operands : "fp16 bf16 tf32 binary32 e4m3 e5m2 e2m1");
-    for (char *save = NULL, *s = strtok_r(names, " ", &save); s && n < FORMATS;
-         s = strtok_r(NULL, " ", &save))
+    snprintf(names, sizeof names, "%s", m->operands ? m->operands : "fp16 bf16 tf32 binary32 e4m3 e5m2 e2m1");
+    for (char *save = NULL, *s = strtok_r(names, " ", &save); s && n < FORMATS; s = strtok_r(NULL, " ", &save))
         if (mpsim_format_parse(&list[n], s) == MPSIM_OK)
             n++;
     return n;
@@ -66,12 +64,10 @@ static void fill(product *p, const mpsim_model *m, uint64_t *state)
     }
 }
 
-static void report(verify_row *row, const mpsim_model *m, const product *p, uint64_t c,
-                   uint64_t got, uint64_t want)
+static void report(verify_row *row, const mpsim_model *m, const product *p, uint64_t c, uint64_t got, uint64_t want)
 {
-    verify_differs(row, "%s, %zu products of %s and %s, c = 0x%" PRIx64 ": 0x%" PRIx64
-                   " (%a), GMP 0x%" PRIx64 " (%a)", m->name, p->depth, p->fa.name, p->fb.name, c,
-                   got, mpsim_decode(&m->result.format, got), want,
+    verify_differs(row, "%s, %zu products of %s and %s, c = 0x%" PRIx64 ": 0x%" PRIx64 " (%a), GMP 0x%" PRIx64 " (%a)",
+                   m->name, p->depth, p->fa.name, p->fb.name, c, got, mpsim_decode(&m->result.format, got), want,
                    mpsim_decode(&m->result.format, want));
 }
 
@@ -84,15 +80,13 @@ static void compare(verify_row *row, const mpsim_model *m, const oracle_model *o
     mpsim_status s = mpsim_gemm(m, SIDE, SIDE, p->depth, &a, &b, &c, p->d, SIDE, NULL, NULL);
     uint64_t one = 0;
     if (s == MPSIM_OK)
-        s = mpsim_dot(m, &p->fa, p->packed_a, &p->fb, p->packed_b, p->depth, p->c[0][0], NULL,
-                      &one);
+        s = mpsim_dot(m, &p->fa, p->packed_a, &p->fb, p->packed_b, p->depth, p->c[0][0], NULL, &one);
     if (s != MPSIM_OK)
-        verify_differs(row, "%s of %s and %s: %s", m->name, p->fa.name, p->fb.name,
-                       mpsim_status_string(s));
+        verify_differs(row, "%s of %s and %s: %s", m->name, p->fa.name, p->fb.name, mpsim_status_string(s));
     for (size_t i = 0; s == MPSIM_OK && i < (size_t)SIDE * SIDE; i++) {
         const uint64_t addend = p->c[i / SIDE][i % SIDE];
-        const uint64_t want = oracle_dot(om, p->ofa, p->a[i / SIDE], p->ofb, p->b[i % SIDE],
-                                         p->depth, addend, NULL, NULL);
+        const uint64_t want = oracle_dot(om, p->ofa, p->a[i / SIDE], p->ofb, p->b[i % SIDE], p->depth, addend, NULL,
+                                         NULL);
         const uint64_t got = element_code(p->d, mpsim_format_code_bytes(&m->result.format), i);
         row->compared++;
         if (got != want || (i == 0 && one != want))

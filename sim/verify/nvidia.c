@@ -29,25 +29,32 @@ typedef struct source {
 enum { F32, F64, HALF, BF16, SOURCES };
 static const char *const source_names[] = {"binary32", "binary64", "fp16", "bf16"};
 
-#define CONVERT(name, to, ...)                                                                 \
-    static unsigned name(int from, source x)                                                   \
-    {                                                                                          \
-        const __half_raw half = {x.bits};                                                      \
-        const __nv_bfloat16_raw bf16 = {x.bits};                                               \
-        switch (from) {                                                                        \
-        case F32:                                                                              \
-            return __nv_cvt_float_to_##to(x.f32, __VA_ARGS__);                                 \
-        case F64:                                                                              \
-            return __nv_cvt_double_to_##to(x.f64, __VA_ARGS__);                                \
-        HALF_##to(__VA_ARGS__)                                                                 \
-        default:                                                                               \
-            return __nv_cvt_bfloat16raw_to_##to(bf16, __VA_ARGS__);                            \
-        }                                                                                      \
+#define CONVERT(name, to, ...)                                                                       \
+    static unsigned name(int from, source x)                                                         \
+    {                                                                                                \
+        const __half_raw half = {x.bits};                                                            \
+        const __nv_bfloat16_raw bf16 = {x.bits};                                                     \
+        switch (from) {                                                                              \
+        case F32:                                                                                    \
+            return __nv_cvt_float_to_##to(x.f32, __VA_ARGS__);                                       \
+        case F64:                                                                                    \
+            return __nv_cvt_double_to_##to(x.f64, __VA_ARGS__);                                      \
+            HALF_##to(__VA_ARGS__) default : return __nv_cvt_bfloat16raw_to_##to(bf16, __VA_ARGS__); \
+        }                                                                                            \
     }
-#define HALF_fp8(...) case HALF: return __nv_cvt_halfraw_to_fp8(half, __VA_ARGS__);
-#define HALF_fp6(...) case HALF: return __nv_cvt_halfraw_to_fp6(half, __VA_ARGS__);
-#define HALF_fp4(...) case HALF: return __nv_cvt_halfraw_to_fp4(half, __VA_ARGS__);
-#define HALF_e8m0(...) case HALF: (void)half; return 0; /* the header has none */
+#define HALF_fp8(...) \
+    case HALF:        \
+        return __nv_cvt_halfraw_to_fp8(half, __VA_ARGS__);
+#define HALF_fp6(...) \
+    case HALF:        \
+        return __nv_cvt_halfraw_to_fp6(half, __VA_ARGS__);
+#define HALF_fp4(...) \
+    case HALF:        \
+        return __nv_cvt_halfraw_to_fp4(half, __VA_ARGS__);
+#define HALF_e8m0(...) \
+    case HALF:         \
+        (void)half;    \
+        return 0; /* the header has none */
 
 CONVERT(e4m3_sat, fp8, __NV_SATFINITE, __NV_E4M3)
 CONVERT(e4m3_nosat, fp8, __NV_NOSAT, __NV_E4M3)
@@ -83,20 +90,37 @@ static const struct conversion {
 };
 enum { CONVERSIONS = sizeof conversions / sizeof conversions[0] };
 
-static unsigned half_of_e4m3(unsigned char c) { return __nv_cvt_fp8_to_halfraw(c, __NV_E4M3).x; }
-static unsigned half_of_e5m2(unsigned char c) { return __nv_cvt_fp8_to_halfraw(c, __NV_E5M2).x; }
-static unsigned half_of_e3m2(unsigned char c) { return __nv_cvt_fp6_to_halfraw(c, __NV_E3M2).x; }
-static unsigned half_of_e2m3(unsigned char c) { return __nv_cvt_fp6_to_halfraw(c, __NV_E2M3).x; }
-static unsigned half_of_e2m1(unsigned char c) { return __nv_cvt_fp4_to_halfraw(c, __NV_E2M1).x; }
-static unsigned bf16_of_e8m0(unsigned char c) { return __nv_cvt_e8m0_to_bf16raw(c).x; }
+static unsigned half_of_e4m3(unsigned char c)
+{
+    return __nv_cvt_fp8_to_halfraw(c, __NV_E4M3).x;
+}
+static unsigned half_of_e5m2(unsigned char c)
+{
+    return __nv_cvt_fp8_to_halfraw(c, __NV_E5M2).x;
+}
+static unsigned half_of_e3m2(unsigned char c)
+{
+    return __nv_cvt_fp6_to_halfraw(c, __NV_E3M2).x;
+}
+static unsigned half_of_e2m3(unsigned char c)
+{
+    return __nv_cvt_fp6_to_halfraw(c, __NV_E2M3).x;
+}
+static unsigned half_of_e2m1(unsigned char c)
+{
+    return __nv_cvt_fp4_to_halfraw(c, __NV_E2M1).x;
+}
+static unsigned bf16_of_e8m0(unsigned char c)
+{
+    return __nv_cvt_e8m0_to_bf16raw(c).x;
+}
 
 static const struct decoding {
     const char *from, *to;
     unsigned (*decode)(unsigned char);
 } decodings[] = {
-    {"e4m3", "fp16", half_of_e4m3}, {"e5m2", "fp16", half_of_e5m2},
-    {"e3m2", "fp16", half_of_e3m2}, {"e2m3", "fp16", half_of_e2m3},
-    {"e2m1", "fp16", half_of_e2m1}, {"e8m0", "bf16", bf16_of_e8m0},
+    {"e4m3", "fp16", half_of_e4m3}, {"e5m2", "fp16", half_of_e5m2}, {"e3m2", "fp16", half_of_e3m2},
+    {"e2m3", "fp16", half_of_e2m3}, {"e2m1", "fp16", half_of_e2m1}, {"e8m0", "bf16", bf16_of_e8m0},
 };
 
 /* ---- one conversion ---- */
@@ -116,9 +140,11 @@ typedef struct job {
 
 static void differs(job *j, verify_row *row, double x, uint64_t bits, unsigned want, unsigned got)
 {
-    verify_differs(row, "%s 0x%0*" PRIx64 " (%a) to %s@%s, %s: 0x%02x (%a), header 0x%02x (%a)",
-                   source_names[j->from], j->from == F64 ? 16 : j->from == F32 ? 8 : 4, bits, x,
-                   j->f.name, j->c->preset, mpsim_round_mode_name((mpsim_round_mode)j->r.mode), got,
+    verify_differs(row, "%s 0x%0*" PRIx64 " (%a) to %s@%s, %s: 0x%02x (%a), header 0x%02x (%a)", source_names[j->from],
+                   j->from == F64   ? 16
+                   : j->from == F32 ? 8
+                                    : 4,
+                   bits, x, j->f.name, j->c->preset, mpsim_round_mode_name((mpsim_round_mode)j->r.mode), got,
                    mpsim_decode(&j->f, got), want, mpsim_decode(&j->f, want));
 }
 
@@ -130,8 +156,7 @@ static uint32_t input_f32(const job *j, uint64_t i)
     if (j->stride == 1 || code >= numbers)
         return (uint32_t)(i * j->stride);
     const double a = mpsim_decode(&j->f, code);
-    const double b = code + 1 < numbers ? mpsim_decode(&j->f, code + 1)
-                                        : 2 * a - mpsim_decode(&j->f, code - 1);
+    const double b = code + 1 < numbers ? mpsim_decode(&j->f, code + 1) : 2 * a - mpsim_decode(&j->f, code - 1);
     const float x = (float)(i % 2 ? (a + b) / 2 : a);
     uint32_t u;
     memcpy(&u, &x, sizeof u);
@@ -177,8 +202,7 @@ static double input_f64(const job *j, uint64_t i)
     if (i < 28 * numbers) {
         const uint64_t code = i / 28;
         const double a = mpsim_decode(&j->f, code);
-        const double b = code + 1 < numbers ? mpsim_decode(&j->f, code + 1)
-                                            : 2 * a - mpsim_decode(&j->f, code - 1);
+        const double b = code + 1 < numbers ? mpsim_decode(&j->f, code + 1) : 2 * a - mpsim_decode(&j->f, code - 1);
         x = (i / 7 % 2 ? (a + b) / 2 : a) * (1 + off[i % 7]);
         return i / 14 % 2 ? -x : x;
     }
@@ -266,8 +290,8 @@ static void decode(verify_row *row)
             const unsigned want = decodings[i].decode((unsigned char)code);
             row->compared++;
             if (got != want)
-                verify_differs(row, "%s 0x%02x (%a) to %s: 0x%04x, header 0x%04x", from->name, code,
-                               x, to->name, got, want);
+                verify_differs(row, "%s 0x%02x (%a) to %s: 0x%04x, header 0x%04x", from->name, code, x, to->name, got,
+                               want);
         }
     }
 }
@@ -275,8 +299,7 @@ static void decode(verify_row *row)
 int verify_nvidia_here(const verify *v, char *text, size_t size)
 {
     (void)v;
-    snprintf(text, size, "headers of CUDA %d.%d", CUDART_VERSION / 1000,
-             CUDART_VERSION % 1000 / 10);
+    snprintf(text, size, "headers of CUDA %d.%d", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     return 1;
 }
 
@@ -285,10 +308,9 @@ int verify_nvidia(verify *v)
     for (size_t i = 0; i < CONVERSIONS; i++) {
         const struct conversion *c = &conversions[i];
         const int has_half = strcmp(c->format, "e8m0") != 0;
-        verify_row *row =
-            verify_add(v, "nvidia", "binary32/64, %sbf16 to %s@%s%s%s",
-                       has_half ? "fp16, " : "", c->format, c->preset, c->mode == RNE ? "" : ", ",
-                       c->mode == RNE ? "" : mpsim_round_mode_name((mpsim_round_mode)c->mode));
+        verify_row *row = verify_add(v, "nvidia", "binary32/64, %sbf16 to %s@%s%s%s", has_half ? "fp16, " : "",
+                                     c->format, c->preset, c->mode == RNE ? "" : ", ",
+                                     c->mode == RNE ? "" : mpsim_round_mode_name((mpsim_round_mode)c->mode));
         snprintf(row->with, sizeof row->with, "%s", c->header);
         progress_say("nvidia: %s", row->what);
         for (int from = 0; from < SOURCES; from++)

@@ -12,10 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIGNED   1
+#define SIGNED 1
 #define UNSIGNED 0
 
 /* The typed rows; behind them oracle_find puts the P3109 formats that it is asked for. */
+/* clang-format off */
 static oracle_format formats[1200] = {
     /* IEEE 754-2019, table 3.5; NaN and infinity codes: 3.4, quiet bit: 6.2.1. */
     {.name = "binary64", .bits = 64, .is_signed = SIGNED, .precision = 53, .emin = -1022,
@@ -117,14 +118,15 @@ static oracle_format formats[1200] = {
      .zeros = 2, .max = 0x1.fffffffcp255, .inf = 0x7fc0000000,
      .nan = 0x7fe0000000, .nan_low = 0x7fc0000001, .nan_high = 0x7fffffffff},
 };
+/* clang-format on */
 
 #define FIRST_TYPED "e5m7" /* of the rows above: the first one that no table names */
 
-static mpfr_t product;      /* x * scale: 106 bits hold it exactly                */
-static mpfr_t scaled;       /* the same times a power of two                      */
-static mpfr_t whole;        /* its integer part                                   */
-static mpfr_t nu;           /* its fraction                                       */
-static mpfr_t rounded[54];  /* rounded[p] has precision p                         */
+static mpfr_t product;     /* x * scale: 106 bits hold it exactly                */
+static mpfr_t scaled;      /* the same times a power of two                      */
+static mpfr_t whole;       /* its integer part                                   */
+static mpfr_t nu;          /* its fraction                                       */
+static mpfr_t rounded[54]; /* rounded[p] has precision p                         */
 
 static void set_up(void)
 {
@@ -182,8 +184,7 @@ static uint64_t number_of(const oracle_format *of, double magnitude)
     if (e < of->emin)
         return (uint64_t)ldexp(magnitude, t - of->emin);
     const uint64_t significand = (uint64_t)ldexp(m, t + 1);
-    return subnormals(of) + ((uint64_t)(e - of->emin) << t) +
-           (significand - ((uint64_t)1 << t));
+    return subnormals(of) + ((uint64_t)(e - of->emin) << t) + (significand - ((uint64_t)1 << t));
 }
 
 /* The ascending list: from 0 (or the smallest number) in steps of one unit in the last
@@ -227,14 +228,12 @@ static int fill_p3109(oracle_format *of, int k, int p, int is_signed, int extend
     const int bias = 1 << (is_signed ? k - p - 1 : k - p);
     const uint64_t nan = is_signed ? (uint64_t)1 << (k - 1) : low_bits(k);
     const uint64_t last = nan - 1; /* the largest magnitude that is a number or infinity */
-    *of = (oracle_format){.bits = k, .is_signed = is_signed, .precision = p,
-                          .emin = 1 - bias, .zeros = 1, .nan = nan};
+    *of = (oracle_format){.bits = k, .is_signed = is_signed, .precision = p, .emin = 1 - bias, .zeros = 1, .nan = nan};
     if (!is_signed)
         of->nan_low = of->nan_high = nan;
     if (extended)
         of->inf = last;
-    snprintf(of->name, sizeof of->name, "binary%dp%d%c%c", k, p, is_signed ? 's' : 'u',
-             extended ? 'e' : 'f');
+    snprintf(of->name, sizeof of->name, "binary%dp%d%c%c", k, p, is_signed ? 's' : 'u', extended ? 'e' : 'f');
     of->max = oracle_magnitude(of, extended ? last - 1 : last);
     /* All of it must lie in binary64. */
     return of->emin - p + 1 >= -1074 && isfinite(of->max);
@@ -251,8 +250,7 @@ const oracle_format *oracle_find(const char *name)
     char s, e;
     if (sscanf(name, "binary%dp%d%c%c", &k, &p, &s, &e) != 4)
         return NULL;
-    if (!fill_p3109(&formats[i], k, p, s == 's', e == 'e') ||
-        strcmp(formats[i].name, name) != 0) {
+    if (!fill_p3109(&formats[i], k, p, s == 's', e == 'e') || strcmp(formats[i].name, name) != 0) {
         formats[i] = (oracle_format){.bits = 0};
         return NULL;
     }
@@ -378,8 +376,8 @@ static uint64_t floor_of_nu(int n)
     return (uint64_t)mpfr_get_d(scaled, MPFR_RNDZ); /* toward zero twice is once */
 }
 
-void oracle_round_defined(oracle_rounded *out, const oracle_format *of,
-                          const mpsim_rounding *r, double x, int is_f32, uint32_t random)
+void oracle_round_defined(oracle_rounded *out, const oracle_format *of, const mpsim_rounding *r, double x, int is_f32,
+                          uint32_t random)
 {
     if (!begin(out, r, x, is_f32))
         return;
@@ -441,8 +439,8 @@ void oracle_round_defined(oracle_rounded *out, const oracle_format *of,
     store(out, of, whole);
 }
 
-void oracle_round(oracle_rounded *out, const oracle_format *of, const mpsim_rounding *r,
-                  double x, int is_f32, uint32_t random)
+void oracle_round(oracle_rounded *out, const oracle_format *of, const mpsim_rounding *r, double x, int is_f32,
+                  uint32_t random)
 {
     mpfr_rnd_t direction;
     switch (r->mode) {
@@ -504,16 +502,13 @@ static uint64_t largest(const oracle_format *of, int negative)
 }
 
 /* A NaN, read or made, in the format: its code under the rules of r. */
-static uint64_t nan_code(const oracle_format *of, const mpsim_rounding *r, int negative,
-                         uint64_t payload)
+static uint64_t nan_code(const oracle_format *of, const mpsim_rounding *r, int negative, uint64_t payload)
 {
     if (!of->nan) {
         if (r->no_nan == MPSIM_NO_NAN_MAX)
             return of->max_code;
         /* zero of the opposite sign, where there are two */
-        return r->no_nan == MPSIM_NO_NAN_ANTIZERO && !negative && of->zeros == 2
-                   ? sign_bit(of)
-                   : 0;
+        return r->no_nan == MPSIM_NO_NAN_ANTIZERO && !negative && of->zeros == 2 ? sign_bit(of) : 0;
     }
     if (!of->nan_low) /* only one NaN */
         return of->nan;
@@ -552,8 +547,7 @@ static uint64_t infinity_code(const oracle_format *of, const mpsim_rounding *r, 
 }
 
 /* Does the mode round numbers beyond the largest away from zero, to infinity? */
-static int overflows_to_infinity(const oracle_format *of, const mpsim_rounding *r,
-                                 int negative)
+static int overflows_to_infinity(const oracle_format *of, const mpsim_rounding *r, int negative)
 {
     switch (r->mode) {
     case MPSIM_ROUND_TOWARD_ZERO:
@@ -569,8 +563,7 @@ static int overflows_to_infinity(const oracle_format *of, const mpsim_rounding *
     }
 }
 
-uint64_t oracle_finish(const oracle_format *of, const mpsim_rounding *r,
-                       const oracle_rounded *in, unsigned *flags)
+uint64_t oracle_finish(const oracle_format *of, const mpsim_rounding *r, const oracle_rounded *in, unsigned *flags)
 {
     int negative = in->negative;
     *flags = 0;
@@ -586,8 +579,7 @@ uint64_t oracle_finish(const oracle_format *of, const mpsim_rounding *r,
                 return 0;
             negative = 0;
         }
-        return r->infinity == MPSIM_INFINITY_MAX ? largest(of, negative)
-                                                 : infinity_code(of, r, negative);
+        return r->infinity == MPSIM_INFINITY_MAX ? largest(of, negative) : infinity_code(of, r, negative);
     }
 
     double magnitude = in->magnitude;
@@ -616,8 +608,7 @@ uint64_t oracle_finish(const oracle_format *of, const mpsim_rounding *r,
         *flags |= MPSIM_FLAG_INEXACT;
     if (magnitude == 0 && of->zeros == 0) {
         *flags |= MPSIM_FLAG_INEXACT;
-        const int nan = r->no_zero == MPSIM_NO_ZERO_NAN ||
-                        (r->no_zero == MPSIM_NO_ZERO_NAN_MIN && in->read_zero);
+        const int nan = r->no_zero == MPSIM_NO_ZERO_NAN || (r->no_zero == MPSIM_NO_ZERO_NAN_MIN && in->read_zero);
         return nan ? nan_code(of, r, negative, 0) : 0;
     }
     if (magnitude == 0) {
@@ -630,8 +621,8 @@ uint64_t oracle_finish(const oracle_format *of, const mpsim_rounding *r,
     return with_sign(of, negative, number_of(of, magnitude));
 }
 
-uint64_t oracle_encode(const oracle_format *of, const mpsim_rounding *r, double x, int is_f32,
-                       uint32_t random, unsigned *flags)
+uint64_t oracle_encode(const oracle_format *of, const mpsim_rounding *r, double x, int is_f32, uint32_t random,
+                       unsigned *flags)
 {
     oracle_rounded in;
     oracle_round(&in, of, r, x, is_f32, random);

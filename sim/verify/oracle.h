@@ -32,13 +32,7 @@ typedef struct oracle_format {
                           more than there are: the number after max                  */
 } oracle_format;
 
-typedef enum oracle_class {
-    ORACLE_NAN,
-    ORACLE_INF,
-    ORACLE_ZERO,
-    ORACLE_SUBNORMAL,
-    ORACLE_NORMAL
-} oracle_class;
+typedef enum oracle_class { ORACLE_NAN, ORACLE_INF, ORACLE_ZERO, ORACLE_SUBNORMAL, ORACLE_NORMAL } oracle_class;
 
 /* oracle_find -- the format of that name, or NULL: a typed one (the library's canonical
  * names, and the eXmY spellings of oracle_typed), or any binary{K}p{P}{s|u}{e|f} of the
@@ -73,21 +67,20 @@ typedef struct oracle_rounded {
  * A binary32 number comes widened (oracle_widen) with is_f32 = 1. Nearest-even and the
  * directed modes are one MPFR rounding, made subnormal with its ternary value; the others
  * call oracle_round_defined. */
-void oracle_round(oracle_rounded *out, const oracle_format *of, const mpsim_rounding *r,
-                  double x, int is_f32, uint32_t random);
+void oracle_round(oracle_rounded *out, const oracle_format *of, const mpsim_rounding *r, double x, int is_f32,
+                  uint32_t random);
 
 /* oracle_round_defined -- the same, for every mode, from the two neighbours and the exact
  * fraction nu, word by word as round.h and the P3109 report define it. */
-void oracle_round_defined(oracle_rounded *out, const oracle_format *of,
-                          const mpsim_rounding *r, double x, int is_f32, uint32_t random);
+void oracle_round_defined(oracle_rounded *out, const oracle_format *of, const mpsim_rounding *r, double x, int is_f32,
+                          uint32_t random);
 
 /* oracle_finish -- apply the choices of r: the code, and the MPSIM_FLAG_* in *flags. */
-uint64_t oracle_finish(const oracle_format *of, const mpsim_rounding *r,
-                       const oracle_rounded *in, unsigned *flags);
+uint64_t oracle_finish(const oracle_format *of, const mpsim_rounding *r, const oracle_rounded *in, unsigned *flags);
 
 /* oracle_encode -- oracle_round and oracle_finish. */
-uint64_t oracle_encode(const oracle_format *of, const mpsim_rounding *r, double x, int is_f32,
-                       uint32_t random, unsigned *flags);
+uint64_t oracle_encode(const oracle_format *of, const mpsim_rounding *r, double x, int is_f32, uint32_t random,
+                       unsigned *flags);
 
 /* oracle_widen -- the same number as binary64; NaNs keep sign, payload and quiet bit. */
 double oracle_widen(uint32_t binary32);

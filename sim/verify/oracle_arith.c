@@ -29,16 +29,14 @@ static int operands(int op)
     return op == MPSIM_OP_CONVERT || op == MPSIM_OP_SQRT ? 1 : op == MPSIM_OP_FMA ? 3 : 2;
 }
 
-int oracle_arith_read(oracle_operand x[3], oracle_value *v, const oracle_arith *o,
-                      const uint64_t codes[3])
+int oracle_arith_read(oracle_operand x[3], oracle_value *v, const oracle_arith *o, const uint64_t codes[3])
 {
     const int n = operands(o->op);
     for (int i = 0; i < 3; i++)
         x[i] = i < n ? read_operand(o, i, codes[i]) : (oracle_operand){.precision = 1};
     for (int i = 0; i < n; i++)
         if (isnan(x[i].y)) {
-            *v = (oracle_value){.kind = ORACLE_VALUE_NAN, .negative = x[i].negative,
-                                .payload = x[i].payload};
+            *v = (oracle_value){.kind = ORACLE_VALUE_NAN, .negative = x[i].negative, .payload = x[i].payload};
             return 1;
         }
     return 0;
@@ -60,8 +58,7 @@ static void set_up(void)
 void oracle_place(oracle_value *v, int negative, int q, mpz_t f, int sticky)
 {
     set_up();
-    *v = (oracle_value){.kind = ORACLE_VALUE_NUMBER, .negative = negative, .q = q,
-                        .sticky = sticky};
+    *v = (oracle_value){.kind = ORACLE_VALUE_NUMBER, .negative = negative, .q = q, .sticky = sticky};
     mpz_fdiv_r_2exp(rest, f, ORACLE_FRACTION);
     v->fraction = (uint64_t)mpz_get_d(rest);
     mpz_fdiv_q_2exp(f, f, ORACLE_FRACTION);
@@ -88,9 +85,7 @@ static int rounds_away(const oracle_value *v, const oracle_arith *o, uint32_t ra
     const int negative = v->negative && !ignores_sign(o);
     const uint64_t one = (uint64_t)1 << ORACLE_FRACTION;
     const int any = v->fraction != 0 || v->sticky;
-    const int half = v->fraction > one / 2 ? 1
-                     : v->fraction < one / 2 ? -1
-                                             : v->sticky; /* sign of nu - 1/2 */
+    const int half = v->fraction > one / 2 ? 1 : v->fraction < one / 2 ? -1 : v->sticky; /* sign of nu - 1/2 */
     int odd = (int)(v->whole & 1);
     /* With p = 1 the lower candidate is zero, whose code is even, or the power of two 2^q,
      * whose codes alternate from the smallest one on: code 1, or without zero code 0. */
@@ -114,8 +109,8 @@ static int rounds_away(const oracle_value *v, const oracle_arith *o, uint32_t ra
     case MPSIM_ROUND_STOCHASTIC_A:
         return (v->fraction >> (ORACLE_FRACTION - n)) + (random >> (32 - n)) >= (uint64_t)1 << n;
     case MPSIM_ROUND_STOCHASTIC_B:
-        return (v->fraction >> (ORACLE_FRACTION - n - 1)) + 2 * (uint64_t)(random >> (32 - n)) + 1 >=
-               (uint64_t)1 << (n + 1);
+        return (v->fraction >> (ORACLE_FRACTION - n - 1)) + 2 * (uint64_t)(random >> (32 - n)) + 1 >= (uint64_t)1
+                                                                                                          << (n + 1);
     default: {
         uint64_t integer_part = v->fraction >> (ORACLE_FRACTION - n);
         const uint64_t below = v->fraction & ((one >> n) - 1), tie = one >> n >> 1;
@@ -126,8 +121,7 @@ static int rounds_away(const oracle_value *v, const oracle_arith *o, uint32_t ra
     }
 }
 
-uint64_t oracle_arith_code(const oracle_value *v, const oracle_arith *o, uint32_t random,
-                           unsigned *flags)
+uint64_t oracle_arith_code(const oracle_value *v, const oracle_arith *o, uint32_t random, unsigned *flags)
 {
     oracle_rounded out = {.negative = v->negative, .exact = 1, .payload = v->payload};
     switch (v->kind) {
@@ -146,8 +140,7 @@ uint64_t oracle_arith_code(const oracle_value *v, const oracle_arith *o, uint32_
     default:
         out.nonzero = 1;
         out.exact = v->fraction == 0 && !v->sticky;
-        out.magnitude =
-            ldexp((double)(v->whole + (uint64_t)rounds_away(v, o, random)), v->q);
+        out.magnitude = ldexp((double)(v->whole + (uint64_t)rounds_away(v, o, random)), v->q);
         out.kind = out.magnitude > o->result->max ? ORACLE_IS_BEYOND : ORACLE_IS_FINITE;
     }
     const uint64_t code = oracle_finish(o->result, &o->r, &out, flags);
@@ -157,9 +150,9 @@ uint64_t oracle_arith_code(const oracle_value *v, const oracle_arith *o, uint32_
 
 /* --------------------------------------------------------------- MPFR's operation ---- */
 
-static mpfr_t in[3];        /* operands                     */
-static mpfr_t long_result;  /* for the modes that ask for nu */
-static mpfr_t results[54];  /* results[p] has precision p   */
+static mpfr_t in[3];       /* operands                     */
+static mpfr_t long_result; /* for the modes that ask for nu */
+static mpfr_t results[54]; /* results[p] has precision p   */
 
 enum { LONG = 300 };
 
@@ -209,8 +202,7 @@ static void place_mpfr(oracle_value *v, const oracle_format *of, int ternary)
     oracle_place(v, negative, q, whole_part, dropped || ternary != 0);
 }
 
-uint64_t oracle_arith_mpfr(const oracle_arith *o, uint64_t a, uint64_t b, uint64_t c,
-                           uint32_t random, unsigned *flags)
+uint64_t oracle_arith_mpfr(const oracle_arith *o, uint64_t a, uint64_t b, uint64_t c, uint32_t random, unsigned *flags)
 {
     const oracle_format *of = o->result;
     oracle_operand x[3];
@@ -266,8 +258,7 @@ uint64_t oracle_arith_mpfr(const oracle_arith *o, uint64_t a, uint64_t b, uint64
         out.nonzero = 1;
         out.exact = t == 0;
         out.magnitude = fabs(mpfr_get_d(y, MPFR_RNDZ));
-        const int beyond =
-            out.magnitude > of->max || (out.magnitude != 0 && mpfr_get_exp(y) > 1024);
+        const int beyond = out.magnitude > of->max || (out.magnitude != 0 && mpfr_get_exp(y) > 1024);
         out.kind = beyond ? ORACLE_IS_BEYOND : ORACLE_IS_FINITE;
     }
     const uint64_t code = oracle_finish(of, &o->r, &out, flags);

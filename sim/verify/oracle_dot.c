@@ -20,17 +20,23 @@ const oracle_format *oracle_dot_format(const char *name)
         if (strcmp(layouts[i].name, name) == 0)
             return &layouts[i];
     int x, y, end = 0;
-    if (sscanf(name, "e%dm%d%n", &x, &y, &end) != 2 || name[end] || x < 2 || x > 11 || y < 1 ||
-        y > 52)
+    if (sscanf(name, "e%dm%d%n", &x, &y, &end) != 2 || name[end] || x < 2 || x > 11 || y < 1 || y > 52)
         return NULL;
     assert(i + 1 < sizeof layouts / sizeof layouts[0]);
     const int bias = (1 << (x - 1)) - 1;
     const uint64_t inf = (((uint64_t)1 << x) - 1) << y;
     const uint64_t ones = inf + (((uint64_t)1 << y) - 1);
-    layouts[i] = (oracle_format){
-        .bits = 1 + x + y, .is_signed = 1, .precision = y + 1, .emin = 1 - bias, .zeros = 2,
-        .max = ldexp(2 - ldexp(1, -y), bias), .inf = inf, .nan = inf + ((uint64_t)1 << (y - 1)),
-        .nan_low = inf + 1, .nan_high = ones, .max_code = inf - 1};
+    layouts[i] = (oracle_format){.bits = 1 + x + y,
+                                 .is_signed = 1,
+                                 .precision = y + 1,
+                                 .emin = 1 - bias,
+                                 .zeros = 2,
+                                 .max = ldexp(2 - ldexp(1, -y), bias),
+                                 .inf = inf,
+                                 .nan = inf + ((uint64_t)1 << (y - 1)),
+                                 .nan_low = inf + 1,
+                                 .nan_high = ones,
+                                 .max_code = inf - 1};
     snprintf(layouts[i].name, sizeof layouts[i].name, "%s", name);
     return &layouts[i];
 }
@@ -225,8 +231,8 @@ static int is_odd(const oracle_format *of, long e)
 }
 
 /* Round |sum| 2^unit, which is not zero: round.h, first page. */
-static void round_sum(oracle_rounded *out, const exact *x, const oracle_format *of,
-                      const mpsim_rounding *r, uint32_t random)
+static void round_sum(oracle_rounded *out, const exact *x, const oracle_format *of, const mpsim_rounding *r,
+                      uint32_t random)
 {
     const int negative = out->negative && (of->is_signed || r->negative != MPSIM_NEGATIVE_ABS);
     mpz_abs(sum, sum);
@@ -285,8 +291,8 @@ static void round_sum(oracle_rounded *out, const exact *x, const oracle_format *
 
 /* The code of the sum under way, rounded at a place of the model. An exact zero has the sign
  * `negative_zero`. In a fused addition an overflow is an infinity in every mode, and a zero is +0. */
-static uint64_t round_code(work *w, const exact *x, const oracle_format *of,
-                           const mpsim_rounding *rounding, int negative_zero, int fused)
+static uint64_t round_code(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *rounding,
+                           int negative_zero, int fused)
 {
     const uint32_t random = draw(w, rounding);
     mpsim_rounding r = *rounding;
@@ -317,12 +323,9 @@ static uint64_t round_code(work *w, const exact *x, const oracle_format *of,
 }
 
 /* An exact sum of zero: terms of one sign keep it, else +0, or -0 in mode DOWN. */
-static uint64_t round_added(work *w, const exact *x, const oracle_format *of,
-                            const mpsim_rounding *r)
+static uint64_t round_added(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *r)
 {
-    const int negative_zero = x->minus && !x->plus ? 1
-                              : x->plus && !x->minus ? 0
-                                                     : r->mode == MPSIM_ROUND_DOWN;
+    const int negative_zero = x->minus && !x->plus ? 1 : x->plus && !x->minus ? 0 : r->mode == MPSIM_ROUND_DOWN;
     return round_code(w, x, of, r, negative_zero, 0);
 }
 
@@ -402,9 +405,9 @@ static void add_aligned(const fused_term *t, int alignment, long unit)
 
 /* One fused addition: the products order[0..n-1], of which those from `end` on are zero, and s, a
  * number of format fs. */
-static double fused_addition(work *w, const oracle_format *fa, const double *a,
-                             const oracle_format *fb, const double *b, const size_t *order,
-                             size_t n, size_t end, const oracle_format *fs, double s)
+static double fused_addition(work *w, const oracle_format *fa, const double *a, const oracle_format *fb,
+                             const double *b, const size_t *order, size_t n, size_t end, const oracle_format *fs,
+                             double s)
 {
     const mpsim_model *m = w->om->model;
     fused_term terms[256]; /* length is a byte */
@@ -418,13 +421,11 @@ static double fused_addition(work *w, const oracle_format *fa, const double *a,
         if (!isfinite(u) || !isfinite(v)) {
             add_product(&special, u, v);
         } else if (u != 0 && v != 0) {
-            const parts pu = take_apart(fa, u, m->operand_emin),
-                        pv = take_apart(fb, v, m->operand_emin);
+            const parts pu = take_apart(fa, u, m->operand_emin), pv = take_apart(fb, v, m->operand_emin);
             const int p = pu.p + pv.p;
             fused_term *t = &terms[count++];
             assert(p <= 60);
-            *t = (fused_term){.s = pu.s * pv.s, .e = pu.e + pv.e,
-                              .negative = !!signbit(u) != !!signbit(v)};
+            *t = (fused_term){.s = pu.s * pv.s, .e = pu.e + pv.e, .negative = !!signbit(u) != !!signbit(v)};
             t->w = t->e - p;
             if (m->normalised)
                 t->e = t->w + bit_length(t->s) - 1;
@@ -499,8 +500,8 @@ static void set_order(size_t *order, size_t n, int how)
 }
 
 /* The additions over n products, from s. *fs is the format of s, before and after. */
-static double additions(work *w, const oracle_format *fa, const double *a, const oracle_format *fb,
-                        const double *b, size_t n, const oracle_format **fs, double s)
+static double additions(work *w, const oracle_format *fa, const double *a, const oracle_format *fb, const double *b,
+                        size_t n, const oracle_format **fs, double s)
 {
     const mpsim_model *m = w->om->model;
     const oracle_format *to = w->om->accumulator;
@@ -560,9 +561,8 @@ static double *decoded(const oracle_format *of, const uint64_t *codes, size_t n)
     return v;
 }
 
-uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint64_t *a,
-                    const oracle_format *fb, const uint64_t *b, size_t n, uint64_t c,
-                    oracle_word *word, void *self)
+uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint64_t *a, const oracle_format *fb,
+                    const uint64_t *b, size_t n, uint64_t c, oracle_word *word, void *self)
 {
     const mpsim_model *m = om->model;
     const oracle_format *fs = om->result;

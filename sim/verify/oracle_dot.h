@@ -36,8 +36,7 @@ typedef uint32_t oracle_word(void *self, uint64_t j);
  *
  *   a, b  one code an element
  *   word  may be NULL if no mode is stochastic */
-uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint64_t *a,
-                    const oracle_format *fb, const uint64_t *b, size_t n, uint64_t c,
-                    oracle_word *word, void *self);
+uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint64_t *a, const oracle_format *fb,
+                    const uint64_t *b, size_t n, uint64_t c, oracle_word *word, void *self);
 
 #endif

@@ -25,7 +25,7 @@ typedef struct candidate {
     mpsim_model m;
     int without_c;
     uint64_t mismatches;
-    size_t row;    /* the first that differs, and the model's code there */
+    size_t row; /* the first that differs, and the model's code there */
     uint64_t code;
 } candidate;
 
@@ -46,8 +46,8 @@ static mpsim_status dot(const job *j, size_t row, uint64_t *code)
     const vector_set *s = j->s;
     const size_t bytes = mpsim_format_code_bytes(&s->operand) * s->k;
     const mpsim_rng rng = {.seed = j->seed, .index = (uint64_t)row << 32}; /* stochastic models */
-    return mpsim_dot(&j->c->m, &s->operand, s->a + row * bytes, &s->operand, s->b + row * bytes,
-                     s->k, j->c->without_c ? 0 : s->c[row], &rng, code);
+    return mpsim_dot(&j->c->m, &s->operand, s->a + row * bytes, &s->operand, s->b + row * bytes, s->k,
+                     j->c->without_c ? 0 : s->c[row], &rng, code);
 }
 
 static void task(int i, void *context)
@@ -90,8 +90,7 @@ static int try(const vector_set *s, candidate *c, uint64_t seed)
 
 static int fits(const mpsim_model *m, const vector_set *s)
 {
-    return mpsim_model_accepts(m, &s->operand, &s->operand) &&
-           strcmp(m->result.format.name, s->result.name) == 0;
+    return mpsim_model_accepts(m, &s->operand, &s->operand) && strcmp(m->result.format.name, s->result.name) == 0;
 }
 
 /* The better one of with and without c, where both may be; 0 if the model cannot. */
@@ -120,11 +119,9 @@ static verify_row *add_row(verify *v, const vector_set *s, const candidate *c)
     row->mismatches = c->mismatches;
     if (c->mismatches) {
         const int digits = s->result.bits / 4;
-        snprintf(row->text, sizeof row->text,
-                 "row %zu: recorded 0x%0*" PRIx64 " (%a), %s%s gives 0x%0*" PRIx64 " (%a)", c->row,
-                 digits, s->d[c->row], mpsim_decode(&s->result, s->d[c->row]), c->m.name,
-                 c->without_c ? " with c = 0" : "", digits, c->code,
-                 mpsim_decode(&s->result, c->code));
+        snprintf(row->text, sizeof row->text, "row %zu: recorded 0x%0*" PRIx64 " (%a), %s%s gives 0x%0*" PRIx64 " (%a)",
+                 c->row, digits, s->d[c->row], mpsim_decode(&s->result, s->d[c->row]), c->m.name,
+                 c->without_c ? " with c = 0" : "", digits, c->code, mpsim_decode(&s->result, c->code));
     }
     return row;
 }
@@ -140,17 +137,16 @@ static void add_name(char *names, size_t size, const char *name, int *left_out)
 }
 
 /* The best rows of other architectures, if they have fewer mismatches than `best` or there is none. */
-static void name_closest(const verify *v, const vector_set *s, const char *architecture,
-                         const candidate *best, char *text, size_t size)
+static void name_closest(const verify *v, const vector_set *s, const char *architecture, const candidate *best,
+                         char *text, size_t size)
 {
     candidate c, closest = {.mismatches = 0};
     mpsim_model m;
     char names[128] = "";
     int found = 0, left_out = 0;
     for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++) {
-        if (!m.architecture || strcmp(m.architecture, architecture) == 0 ||
-            !try_both(s, &c, &m, v->seed) || (best && c.mismatches >= best->mismatches) ||
-            (found && c.mismatches > closest.mismatches))
+        if (!m.architecture || strcmp(m.architecture, architecture) == 0 || !try_both(s, &c, &m, v->seed) ||
+            (best && c.mismatches >= best->mismatches) || (found && c.mismatches > closest.mismatches))
             continue;
         if (found && c.mismatches < closest.mismatches) {
             names[0] = '\0';
@@ -165,8 +161,7 @@ static void name_closest(const verify *v, const vector_set *s, const char *archi
         snprintf(more, sizeof more, " and %d more", left_out);
     if (found)
         snprintf(text, size, "closest: %s%s%s, %" PRIu64 " mismatch%s", names, more,
-                 closest.without_c ? " with c = 0" : "", closest.mismatches,
-                 closest.mismatches == 1 ? "" : "es");
+                 closest.without_c ? " with c = 0" : "", closest.mismatches, closest.mismatches == 1 ? "" : "es");
 }
 
 /* All rows of the architecture. */
@@ -178,8 +173,7 @@ static void replay_set(verify *v, const vector_set *s, const char *architecture)
     int found = 0, all_without_c = 1;
     unsigned fitting = 0;
     for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++) {
-        if (!m.architecture || strcmp(m.architecture, architecture) != 0 ||
-            !try_both(s, &c, &m, v->seed))
+        if (!m.architecture || strcmp(m.architecture, architecture) != 0 || !try_both(s, &c, &m, v->seed))
             continue;
         if (c.mismatches == 0) {
             fitting++;
@@ -226,7 +220,8 @@ static void replay_models(verify *v, const vector_set *s, char *used)
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
-static void fail_file(verify *v, const char *name, int code, const char *message, ...)
+static void
+fail_file(verify *v, const char *name, int code, const char *message, ...)
 {
     va_list arguments;
     verify_row *row = verify_add(v, "vectors", "%s", name);
@@ -252,8 +247,10 @@ static void replay_file(verify *v, const char *path, char *used)
     if (!architecture)
         architecture = v->architecture;
     if (!architecture && !v->n_models) {
-        fail_file(v, f.name, EXIT_DATA, "%s: its name does not tell the GPU; say --architecture NAME, "
-                         "one of %s", f.name, architecture_list());
+        fail_file(v, f.name, EXIT_DATA,
+                  "%s: its name does not tell the GPU; say --architecture NAME, "
+                  "one of %s",
+                  f.name, architecture_list());
         vectors_clear(&f);
         return;
     }
@@ -271,8 +268,7 @@ static void replay_file(verify *v, const char *path, char *used)
 
 int verify_vectors_here(const verify *v, char *text, size_t size)
 {
-    snprintf(text, size, "%s", v->vectors ? v->vectors
-                                          : "no recorded vectors (--vectors DIR)");
+    snprintf(text, size, "%s", v->vectors ? v->vectors : "no recorded vectors (--vectors DIR)");
     return v->vectors != NULL;
 }
 

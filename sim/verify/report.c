@@ -51,9 +51,7 @@ static void print_row(table *t, const verify_row *r)
     table_cell(t, "%s", r->what);
     table_cell(t, "%s", done ? text_count(compared, r->compared) : "");
     table_cell(t, "%s", done ? text_count(mismatches, r->mismatches) : "");
-    table_cell(t, "%s", done && r->mismatches && r->compared
-                            ? text_share(share, r->mismatches, r->compared)
-                            : "");
+    table_cell(t, "%s", done && r->mismatches && r->compared ? text_share(share, r->mismatches, r->compared) : "");
     if (done)
         table_cell(t, "%s", r->with);
     else
@@ -92,8 +90,7 @@ static void print_notes(const verify *v, FILE *to, const char *title, int skippe
             print_wrapped(to, r->note);
     }
     if (more)
-        fprintf(to, "  and those of %s more row%s: see --csv\n", text_count(n, more),
-                text_plural(more));
+        fprintf(to, "  and those of %s more row%s: see --csv\n", text_count(n, more), text_plural(more));
 }
 
 /* "; skipped: nvidia, 2 rows of vectors" */
@@ -128,9 +125,8 @@ int verify_print(const verify *v, FILE *to)
     print_notes(v, to, "First mismatches", 0);
     print_notes(v, to, "Skipped, but", 1);
     if (s.rows)
-        fprintf(to, "\n%s comparison%s in %s row%s, %s mismatch%s",
-                text_count(comparisons, s.comparisons), text_plural(s.comparisons),
-                text_count(rows, s.rows), text_plural(s.rows),
+        fprintf(to, "\n%s comparison%s in %s row%s, %s mismatch%s", text_count(comparisons, s.comparisons),
+                text_plural(s.comparisons), text_count(rows, s.rows), text_plural(s.rows),
                 text_count(mismatches, s.mismatches), s.mismatches == 1 ? "" : "es");
     else
         fputs("\nNothing was compared", to);
@@ -138,9 +134,10 @@ int verify_print(const verify *v, FILE *to)
     print_status(v, to, VERIFY_FAILED);
     fputc('\n', to);
     if (s.ambiguous)
-        fprintf(to, "%s set%s fit%s several rows of the table, named with 'or': the set does not tell "
-                    "them apart\n", text_count(rows, s.ambiguous), text_plural(s.ambiguous),
-                s.ambiguous == 1 ? "s" : "");
+        fprintf(to,
+                "%s set%s fit%s several rows of the table, named with 'or': the set does not tell "
+                "them apart\n",
+                text_count(rows, s.ambiguous), text_plural(s.ambiguous), s.ambiguous == 1 ? "s" : "");
     return bad;
 }
 

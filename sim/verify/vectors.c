@@ -48,18 +48,16 @@ static int is_number_of(const mpsim_format *f, double x, uint64_t code)
     return isnan(x) ? isnan(y) : x == y && !signbit(x) == !signbit(y);
 }
 
-static int bad_value(const vector_file *f, trace_error *error, const trace_tensor *x, size_t i,
-                     double value, const char *format)
+static int bad_value(const vector_file *f, trace_error *error, const trace_tensor *x, size_t i, double value,
+                     const char *format)
 {
     char place[64];
     if (x->rank == 2)
-        snprintf(place, sizeof place, "row %zu, column %zu", i / (size_t)x->shape[1],
-                 i % (size_t)x->shape[1]);
+        snprintf(place, sizeof place, "row %zu, column %zu", i / (size_t)x->shape[1], i % (size_t)x->shape[1]);
     else
         snprintf(place, sizeof place, "row %zu", i);
-    return trace_error_set(error, EXIT_DATA, f->name, UINT64_MAX,
-                           "array %s, %s: %.9g (%a) is not a number of %s", x->name, place, value,
-                           value, format);
+    return trace_error_set(error, EXIT_DATA, f->name, UINT64_MAX, "array %s, %s: %.9g (%a) is not a number of %s",
+                           x->name, place, value, value, format);
 }
 
 /* The codes of array i, in a block of the file; NULL with *error filled. */
@@ -113,8 +111,7 @@ static int find_part(const char *name)
 
 /* The arrays by type; *types is the caller's to free. Names without '.' and TYPE.PART of which
  * neither is known are somebody's notes. */
-static int sort_arrays(const vector_file *f, const trace *t, type_arrays **types, size_t *count,
-                       trace_error *error)
+static int sort_arrays(const vector_file *f, const trace *t, type_arrays **types, size_t *count, trace_error *error)
 {
     type_arrays *list = calloc(trace_count(t) ? trace_count(t) : 1, sizeof *list);
     size_t n = 0;
@@ -145,9 +142,10 @@ static int sort_arrays(const vector_file *f, const trace *t, type_arrays **types
         list[k].at[part] = i;
     }
     *count = n;
-    return n ? 0 : trace_error_set(error, EXIT_DATA, f->name, UINT64_MAX,
-                                   "no recorded dot products: arrays are named fp16.a, fp16.b, "
-                                   "fp16.c, fp16.d_fp32, ...");
+    return n ? 0
+             : trace_error_set(error, EXIT_DATA, f->name, UINT64_MAX,
+                               "no recorded dot products: arrays are named fp16.a, fp16.b, "
+                               "fp16.c, fp16.d_fp32, ...");
 }
 
 static const char *shape_words(char out[48], size_t rank, uint64_t n, uint64_t k)
@@ -160,16 +158,15 @@ static const char *shape_words(char out[48], size_t rank, uint64_t n, uint64_t k
 }
 
 /* The shape of a part is n x k or n; what is 0 is taken from the array. */
-static int check_shape(const vector_file *f, const trace_tensor *x, int part, uint64_t *n,
-                       uint64_t *k, trace_error *error)
+static int check_shape(const vector_file *f, const trace_tensor *x, int part, uint64_t *n, uint64_t *k,
+                       trace_error *error)
 {
     char what[200], is[48], others[48];
     const size_t rank = part <= B ? 2 : 1;
     if (!x->format)
         return bad_array(f, error, x->name, "does not hold floating-point numbers");
     if (x->rank != rank) {
-        snprintf(what, sizeof what, "has %zu dimension%s, not %zu", x->rank,
-                 text_plural(x->rank), rank);
+        snprintf(what, sizeof what, "has %zu dimension%s, not %zu", x->rank, text_plural(x->rank), rank);
         return bad_array(f, error, x->name, what);
     }
     if (rank == 2 && x->fortran)
@@ -178,8 +175,7 @@ static int check_shape(const vector_file *f, const trace_tensor *x, int part, ui
         return bad_array(f, error, x->name, x->count ? "has more than 2^28 elements" : "is empty");
     if ((*n && x->shape[0] != *n) || (rank == 2 && *k && x->shape[1] != *k)) {
         snprintf(what, sizeof what, "has shape %s, and %s is expected",
-                 shape_words(is, rank, x->shape[0], rank == 2 ? x->shape[1] : 0),
-                 shape_words(others, rank, *n, *k));
+                 shape_words(is, rank, x->shape[0], rank == 2 ? x->shape[1] : 0), shape_words(others, rank, *n, *k));
         return bad_array(f, error, x->name, what);
     }
     *n = x->shape[0];
@@ -188,8 +184,8 @@ static int check_shape(const vector_file *f, const trace_tensor *x, int part, ui
     return 0;
 }
 
-static int check_type(const vector_file *f, const trace *t, const type_arrays *type, uint64_t *n,
-                      uint64_t *k, trace_error *error)
+static int check_type(const vector_file *f, const trace *t, const type_arrays *type, uint64_t *n, uint64_t *k,
+                      trace_error *error)
 {
     char name[80];
     *n = *k = 0;
@@ -203,8 +199,7 @@ static int check_type(const vector_file *f, const trace *t, const type_arrays *t
         return bad_array(f, error, name, "is missing, and so is d_fp16");
     }
     for (int part = A; part < ARRAYS; part++)
-        if (type->at[part] != SIZE_MAX &&
-            check_shape(f, trace_at(t, type->at[part]), part, n, k, error))
+        if (type->at[part] != SIZE_MAX && check_shape(f, trace_at(t, type->at[part]), part, n, k, error))
             return -1;
     return 0;
 }
@@ -215,8 +210,7 @@ static int read_type(vector_file *f, trace *t, const type_arrays *type, trace_er
     const narrowing operand = {type->format, 1, mpsim_format_code_bytes(&type->format)};
     vector_set s = {.file = f->name, .operand = type->format};
     uint64_t n, k;
-    if (check_type(f, t, type, &n, &k, error) ||
-        !(s.a = read_codes(f, t, type->at[A], &operand, error)) ||
+    if (check_type(f, t, type, &n, &k, error) || !(s.a = read_codes(f, t, type->at[A], &operand, error)) ||
         !(s.b = read_codes(f, t, type->at[B], &operand, error)))
         return -1;
     s.n = (size_t)n;
@@ -228,8 +222,7 @@ static int read_type(vector_file *f, trace *t, const type_arrays *type, trace_er
         s.result = *mpsim_format_find(results[i]);
         const narrowing c = {s.result, part == D_FP32, 8}, d = {s.result, 1, 8};
         snprintf(s.name, sizeof s.name, "%s.%s", type->name, parts[part]);
-        if (!(s.c = read_codes(f, t, type->at[C], &c, error)) ||
-            !(s.d = read_codes(f, t, type->at[part], &d, error)))
+        if (!(s.c = read_codes(f, t, type->at[C], &c, error)) || !(s.d = read_codes(f, t, type->at[part], &d, error)))
             return -1;
         if (array_room(&f->sets, f->count, sizeof *f->sets))
             return trace_error_set(error, EXIT_IO, f->name, UINT64_MAX, "out of memory");
@@ -250,8 +243,7 @@ int vectors_load(vector_file *f, const char *path, trace_error *error)
     size_t n = 0;
     int bad = 0;
     if (strcmp(trace_layout(t), "npz") != 0)
-        bad = trace_error_set(error, EXIT_DATA, path, UINT64_MAX, "a file of layout %s, not npz",
-                              trace_layout(t));
+        bad = trace_error_set(error, EXIT_DATA, path, UINT64_MAX, "a file of layout %s, not npz", trace_layout(t));
     bad = bad || sort_arrays(f, t, &types, &n, error);
     for (size_t i = 0; !bad && i < n; i++)
         bad = read_type(f, t, &types[i], error);
@@ -289,8 +281,7 @@ int vectors_find(trace_tree *files, const char *path, trace_error *error)
     DIR *dir = opendir(path);
     int bad = 0;
     if (!dir)
-        return trace_error_set(error, EXIT_IO, path, UINT64_MAX, "cannot read the directory: %s",
-                               text_error(errno));
+        return trace_error_set(error, EXIT_IO, path, UINT64_MAX, "cannot read the directory: %s", text_error(errno));
     for (const struct dirent *e; !bad && (e = readdir(dir));) {
         char name[4096];
         if (!is_npz(e->d_name))

@@ -13,12 +13,12 @@
 #include <stdint.h>
 
 typedef struct vector_set {
-    const char *file;        /* name without folder; belongs to the vector_file */
-    char name[80];           /* "e4m3.d_fp32"                                   */
+    const char *file; /* name without folder; belongs to the vector_file */
+    char name[80];    /* "e4m3.d_fp32"                                   */
     mpsim_format operand, result;
     size_t n, k;
     const unsigned char *a, *b; /* n rows of k codes of `operand`               */
-    const uint64_t *c, *d;   /* codes of `result`; c rounded to nearest even    */
+    const uint64_t *c, *d;      /* codes of `result`; c rounded to nearest even    */
 } vector_set;
 
 typedef struct vector_file {

@@ -22,23 +22,23 @@ typedef struct verify_row {
     verify_status status;
     uint64_t compared, mismatches;
     unsigned fitting; /* vectors: rows of the table that give every bit                       */
-    char what[128];  /* "binary32 to 46 formats, 9 modes"                                     */
-    char with[192];  /* "MPFR 4.2.0", or the model that gives what was recorded               */
-    char text[1024]; /* the first mismatch, in hex and %a; or why it was skipped; or ""       */
-    char note[192];  /* what else there is to say of mismatches, or ""                        */
+    char what[128];   /* "binary32 to 46 formats, 9 modes"                                     */
+    char with[192];   /* "MPFR 4.2.0", or the model that gives what was recorded               */
+    char text[1024];  /* the first mismatch, in hex and %a; or why it was skipped; or ""       */
+    char note[192];   /* what else there is to say of mismatches, or ""                        */
 } verify_row;
 
 /* A run: what is asked for, and the rows found. */
 typedef struct verify {
-    int thorough;             /* minutes instead of seconds                                   */
-    uint64_t seed;            /* of random inputs                                             */
-    const char *vectors;      /* folder or file of recorded vectors, or NULL                  */
-    const char *architecture; /* of all its files, or NULL: told by their names               */
+    int thorough;              /* minutes instead of seconds                                   */
+    uint64_t seed;             /* of random inputs                                             */
+    const char *vectors;       /* folder or file of recorded vectors, or NULL                  */
+    const char *architecture;  /* of all its files, or NULL: told by their names               */
     const mpsim_model *models; /* replay with these instead of the rows of an architecture    */
     size_t n_models;
     verify_row *rows;
     size_t count;
-    int bad_file;             /* 0, or the exit code of an input that could not be read       */
+    int bad_file; /* 0, or the exit code of an input that could not be read       */
     int out_of_memory;
 } verify;
 
@@ -54,14 +54,14 @@ typedef struct verify_group {
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
-verify_row *verify_add(verify *v, const char *group, const char *what, ...);
+verify_row *
+verify_add(verify *v, const char *group, const char *what, ...);
 
 /* verify_differs -- count a mismatch; the text of the first one is kept. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
 void verify_differs(verify_row *row, const char *text, ...);
-
 
 void verify_clear(verify *v);
 

@@ -47,8 +47,8 @@ static uint64_t any_code(const mpsim_format *f, uint64_t *state)
     case 5:
     case 6:
     case 7: /* near 1 */
-        return sign | ((one + (v >> 2 & (((uint64_t)4 << f->mbits) - 1)) - ((uint64_t)2 << f->mbits)) %
-                       (f->max_finite + 1));
+        return sign |
+               ((one + (v >> 2 & (((uint64_t)4 << f->mbits) - 1)) - ((uint64_t)2 << f->mbits)) % (f->max_finite + 1));
     case 8: /* few bits */
         return sign | ((v % (f->max_finite + 1)) >> f->mbits << f->mbits);
     default:
@@ -142,8 +142,8 @@ static void expect(void)
         uint64_t u[3];
         for (int k = 0; k < 3; k++)
             u[k] = cut(t.in[k][i], mpsim_format_code_bytes(&t.o.operand[k]));
-        t.want[i] = mpsim_arith_apply(&t.o, u[0], u[1], u[2],
-                                      mpsim_rng_word(t.rng.seed, t.rng.stream, t.rng.index + i), &t.flags[i]);
+        t.want[i] = mpsim_arith_apply(&t.o, u[0], u[1], u[2], mpsim_rng_word(t.rng.seed, t.rng.stream, t.rng.index + i),
+                                      &t.flags[i]);
     }
 }
 
@@ -219,9 +219,9 @@ static void check(const place *l)
         one.from = l->from + i;
         const int alone = run(&one, &got, &wrong) == 0;
         ck_abort_msg("%s, environment %d, over %d: element %zu of %zu%s: %s: expected 0x%" PRIx64 ", got 0x%" PRIx64
-                     "; alone it is %s", mpsim_isa_active(), l->environment, l->over, i, l->n,
-                     l->split ? " in pieces" : "", operation_text(l->from + i), t.want[l->from + i], there,
-                     alone ? "wrong, too" : "right");
+                     "; alone it is %s",
+                     mpsim_isa_active(), l->environment, l->over, i, l->n, l->split ? " in pieces" : "",
+                     operation_text(l->from + i), t.want[l->from + i], there, alone ? "wrong, too" : "right");
     }
     for (size_t k = l->from; k < l->from + l->n; k++)
         subject_count(&want, t.flags[k]);
@@ -249,8 +249,12 @@ static size_t prove(uint64_t *state)
     for (size_t k = 0; mpsim_isa_at(k); k++)
         for (int turn = 0, there = subject_isa(k); turn < 3 && there > 0; turn++) {
             const uint64_t w = test_random(state);
-            place l = {.counted = (int)(w & 1), .split = (int)(w >> 1 & 1), .upper = (int)(w >> 2 & 1),
-                       .over = (int)((w >> 3) % 5 < 4 ? (w >> 3) % 4 : 0), .n = t.n, .lengths = w,
+            place l = {.counted = (int)(w & 1),
+                       .split = (int)(w >> 1 & 1),
+                       .upper = (int)(w >> 2 & 1),
+                       .over = (int)((w >> 3) % 5 < 4 ? (w >> 3) % 4 : 0),
+                       .n = t.n,
+                       .lengths = w,
                        .environment = w >> 60 > 2 ? 0 : (int)((w >> 50) % SUBJECT_ENVIRONMENTS)};
             for (int j = 0; j < 4; j++)
                 l.off[j] = turn == 2 ? 0 : (w >> (8 + 8 * j)) % 66;
@@ -286,13 +290,15 @@ START_TEST(any_formats)
     static mpsim_format list[SUBJECTS_MOST];
     uint64_t state = test_seed() + 1;
     size_t compared = 0;
-    const size_t formats = subjects(list, test_scaled(15), &state), turns = test_scaled(test_expensive() ? 60000 : 5000);
+    const size_t formats = subjects(list, test_scaled(15), &state),
+                 turns = test_scaled(test_expensive() ? 60000 : 5000);
     setup();
     for (size_t i = 0; i < turns; i++) {
         const uint64_t w = test_random(&state);
         const mpsim_format *f = &list[i % formats];
         mpsim_arith_init(&t.o, (mpsim_op)(w % MPSIM_OPS), f, MPSIM_ROUND_NEAREST_EVEN);
-        const uint64_t mix = (w >> 8) % 4; /* the result's; another for all; its own for each, with the result's among them */
+        const uint64_t mix = (w >> 8) %
+                             4; /* the result's; another for all; its own for each, with the result's among them */
         const mpsim_format *all = &list[(w >> 10) % (w >> 40 & 1 ? 20 : formats)];
         for (int k = 0; k < 3 && mix; k++)
             t.o.operand[k] = mix < 3 ? *all : list[test_random(&state) % formats];
@@ -323,8 +329,8 @@ START_TEST(all_pairs_of_eight_bits)
                 mpsim_arith_init(&t.o, ops[op], f, MPSIM_ROUND_NEAREST_EVEN);
                 if (results[w % 7])
                     t.o.result = *mpsim_format_find(results[w % 7]);
-                rounding_of(turn < 9 && k < 2 ? turn : (int)((w >> 8) % MPSIM_ROUND_MODES),
-                            k < 2 ? 0 : (w >> 16) % 3, &state);
+                rounding_of(turn < 9 && k < 2 ? turn : (int)((w >> 8) % MPSIM_ROUND_MODES), k < 2 ? 0 : (w >> 16) % 3,
+                            &state);
                 t.n = 65536;
                 for (size_t i = 0; i < t.n; i++) {
                     t.in[0][i] = i & 255;

@@ -11,13 +11,23 @@
 /* ------------------------------------------------------------ the oracle itself ---- */
 
 /* Results that can be checked by hand: the oracle and the library must both know them. */
-enum { NE = MPSIM_ROUND_NEAREST_EVEN, NA = MPSIM_ROUND_NEAREST_AWAY,
-       TZ = MPSIM_ROUND_TOWARD_ZERO, UP = MPSIM_ROUND_UP, DN = MPSIM_ROUND_DOWN,
-       OD = MPSIM_ROUND_TO_ODD };
-enum { INEXACT = MPSIM_FLAG_INEXACT, UNDERFLOW_ = MPSIM_FLAG_UNDERFLOW,
-       SUBNORMAL = MPSIM_FLAG_SUBNORMAL, OVERFLOW_ = MPSIM_FLAG_OVERFLOW,
-       ISNAN = MPSIM_FLAG_NAN, INVALID = MPSIM_FLAG_INVALID | MPSIM_FLAG_NAN,
-       DIVBYZERO = MPSIM_FLAG_DIVBYZERO };
+enum {
+    NE = MPSIM_ROUND_NEAREST_EVEN,
+    NA = MPSIM_ROUND_NEAREST_AWAY,
+    TZ = MPSIM_ROUND_TOWARD_ZERO,
+    UP = MPSIM_ROUND_UP,
+    DN = MPSIM_ROUND_DOWN,
+    OD = MPSIM_ROUND_TO_ODD
+};
+enum {
+    INEXACT = MPSIM_FLAG_INEXACT,
+    UNDERFLOW_ = MPSIM_FLAG_UNDERFLOW,
+    SUBNORMAL = MPSIM_FLAG_SUBNORMAL,
+    OVERFLOW_ = MPSIM_FLAG_OVERFLOW,
+    ISNAN = MPSIM_FLAG_NAN,
+    INVALID = MPSIM_FLAG_INVALID | MPSIM_FLAG_NAN,
+    DIVBYZERO = MPSIM_FLAG_DIVBYZERO
+};
 static const struct {
     int op, mode;
     const char *format; /* of the operands and, without another, of the result */
@@ -86,12 +96,10 @@ static const struct {
     {MPSIM_OP_DIV, NE, "binary8p4se", NULL, 0x40, 0x00, 0, 0x7f, DIVBYZERO},
     {MPSIM_OP_SUB, DN, "binary8p4se", NULL, 0x40, 0x40, 0, 0x00, 0},
     /* 2^-1074 / 2 + 0 and the end of binary64: (2^53 - 1) 2^971 + 2^970 is the tie */
-    {MPSIM_OP_DIV, NE, "binary64", NULL, 1, 0x4000000000000000, 0, 0,
-     INEXACT | UNDERFLOW_},
-    {MPSIM_OP_ADD, NE, "binary64", NULL, 0x7fefffffffffffff, 0x7c90000000000000, 0,
-     0x7ff0000000000000, INEXACT | OVERFLOW_},
-    {MPSIM_OP_ADD, NE, "binary64", NULL, 0x7fefffffffffffff, 0x7c8fffffffffffff, 0,
-     0x7fefffffffffffff, INEXACT},
+    {MPSIM_OP_DIV, NE, "binary64", NULL, 1, 0x4000000000000000, 0, 0, INEXACT | UNDERFLOW_},
+    {MPSIM_OP_ADD, NE, "binary64", NULL, 0x7fefffffffffffff, 0x7c90000000000000, 0, 0x7ff0000000000000,
+     INEXACT | OVERFLOW_},
+    {MPSIM_OP_ADD, NE, "binary64", NULL, 0x7fefffffffffffff, 0x7c8fffffffffffff, 0, 0x7fefffffffffffff, INEXACT},
     /* mixed: 448 * 448 = 200704 into fp16 and bf16 */
     {MPSIM_OP_MUL, NE, "e4m3", "fp16", 0x7e, 0x7e, 0, 0x7c00, INEXACT | OVERFLOW_},
     {MPSIM_OP_MUL, NE, "e4m3", "bf16", 0x7e, 0x7e, 0, 0x4844, 0},
@@ -109,13 +117,11 @@ START_TEST(known_values)
         const uint64_t lib = mpsim_arith_apply(&p.lib, a, b, c, 0, &f[2]);
         const uint64_t want = known[k].code;
         const unsigned flags = known[k].flags;
-        ck_assert_msg(one == want && two == want && lib == want && f[0] == flags &&
-                          f[1] == flags && f[2] == flags,
-                      "%s %s %s of 0x%" PRIx64 " 0x%" PRIx64 " 0x%" PRIx64 ": expected "
-                      "0x%" PRIx64 " flags 0x%x, oracle 0x%" PRIx64 " 0x%x, 0x%" PRIx64
-                      " 0x%x, library 0x%" PRIx64 " 0x%x", to, op_name(known[k].op),
-                      mode_name(known[k].mode), a, b, c, want, flags, one, f[0], two, f[1], lib,
-                      f[2]);
+        ck_assert_msg(
+            one == want && two == want && lib == want && f[0] == flags && f[1] == flags && f[2] == flags,
+            "%s %s %s of 0x%" PRIx64 " 0x%" PRIx64 " 0x%" PRIx64 ": expected "
+            "0x%" PRIx64 " flags 0x%x, oracle 0x%" PRIx64 " 0x%x, 0x%" PRIx64 " 0x%x, library 0x%" PRIx64 " 0x%x",
+            to, op_name(known[k].op), mode_name(known[k].mode), a, b, c, want, flags, one, f[0], two, f[1], lib, f[2]);
     }
 }
 END_TEST
@@ -124,6 +130,7 @@ END_TEST
  * mixed formats, random choices. */
 START_TEST(the_oracle_agrees_with_itself)
 {
+    /* clang-format off */
     static const char *const formats[] = {
         "e3m2", "e2m3", "e2m1", "e4m3", "e5m2", "e8m0", "e4m3fnuz", "binary8p1se", "binary8p3ue",
         "binary8p8uf", "fp16", "bf16", "tf32", "binary32", "binary64", "e5m7", "e3m0:fn",
@@ -160,6 +167,7 @@ START_TEST(the_oracle_agrees_with_itself)
             tally_two_ways(&t, &p, x[0], x[1], x[2], k + (size_t)n);
         }
     }
+    /* clang-format on */
     tally_passed(&t);
 }
 END_TEST
@@ -167,8 +175,8 @@ END_TEST
 /* Where the exact result is a binary64 number the rounding oracle has an answer of its own. */
 START_TEST(the_oracle_agrees_with_the_rounding_oracle)
 {
-    static const char *const results[] = {"e4m3", "e5m2", "e2m1", "e8m0", "binary8p3uf",
-                                          "e4m3fnuz", "e5m7", "binary8p1se"};
+    static const char *const results[] = {"e4m3",        "e5m2",     "e2m1", "e8m0",
+                                          "binary8p3uf", "e4m3fnuz", "e5m7", "binary8p1se"};
     uint64_t random = test_seed() + 1;
     tally t = {0};
     size_t disagree = 0, n = 0;
@@ -329,9 +337,8 @@ START_TEST(bits_above_the_width_are_ignored)
                 unsigned f = 0, g = 0;
                 const uint64_t clean = mpsim_arith_apply(&p.lib, x[0], x[1], x[2], 0, &f);
                 const uint64_t junk = test_random(&random);
-                const uint64_t dirty =
-                    mpsim_arith_apply(&p.lib, x[0] | (junk & above), x[1] | (~junk & above),
-                                      x[2] | above, 0, &g);
+                const uint64_t dirty = mpsim_arith_apply(&p.lib, x[0] | (junk & above), x[1] | (~junk & above),
+                                                         x[2] | above, 0, &g);
                 ck_assert_msg(clean == dirty && f == g, "%s %s", names[i], op_name(op));
                 ck_assert(mpsim_arith_apply(&p.lib, x[0], x[1], x[2], 0, NULL) == clean);
             }

@@ -21,19 +21,24 @@ static void count(mpsim_counts *n, unsigned flags)
 
 static int same(const mpsim_counts *a, const mpsim_counts *b)
 {
-    return a->inexact == b->inexact && a->underflow == b->underflow &&
-           a->subnormal == b->subnormal && a->overflow == b->overflow && a->nan == b->nan;
+    return a->inexact == b->inexact && a->underflow == b->underflow && a->subnormal == b->subnormal &&
+           a->overflow == b->overflow && a->nan == b->nan;
 }
 
 /* --------------------------------------------------------------------------- arrays ---- */
 
 static const char *const mixes[][4] = {
-    {"e4m3", "e4m3", "e4m3", "e4m3"}, {"fp16", "fp16", "fp16", "fp16"},
+    {"e4m3", "e4m3", "e4m3", "e4m3"},
+    {"fp16", "fp16", "fp16", "fp16"},
     {"binary32", "binary32", "binary32", "binary32"},
-    {"binary64", "binary64", "binary64", "binary64"}, {"binary32", "fp16", "bf16", "binary32"},
-    {"fp16", "e4m3", "e5m2", "fp16"}, {"e8m0", "binary32", "e8m0", "fp16"},
-    {"e2m1", "e2m1", "e8m0", "tf32"}, {"tf32", "binary64", "tf32", "e3m2"},
-    {"binary64", "e2m1", "binary32", "e9m30"}, {"binary8p3ue", "bf16", "binary8p3se", "e5m7"},
+    {"binary64", "binary64", "binary64", "binary64"},
+    {"binary32", "fp16", "bf16", "binary32"},
+    {"fp16", "e4m3", "e5m2", "fp16"},
+    {"e8m0", "binary32", "e8m0", "fp16"},
+    {"e2m1", "e2m1", "e8m0", "tf32"},
+    {"tf32", "binary64", "tf32", "e3m2"},
+    {"binary64", "e2m1", "binary32", "e9m30"},
+    {"binary8p3ue", "bf16", "binary8p3se", "e5m7"},
     {"e9m30", "e9m30", "binary64", "binary64"},
 };
 enum { MIXES = sizeof mixes / sizeof mixes[0] };
@@ -54,8 +59,7 @@ static void one_array(const operation *p, size_t n, int split, int place, uint64
         /* bits above the width as well */
         for (size_t i = 0; i < n; i++)
             code_store(x[k] + i * sizes[k], sizes[k],
-                  i % 5 == 4 ? test_random(random)
-                             : code_random(p->oracle.operand[k], 0, random));
+                       i % 5 == 4 ? test_random(random) : code_random(p->oracle.operand[k], 0, random));
     }
     if (place && (place > operands || sizes[place - 1] != size))
         return;
@@ -68,8 +72,8 @@ static void one_array(const operation *p, size_t n, int split, int place, uint64
         unsigned flags;
         for (int k = 0; k < 3; k++)
             u[k] = code_load(x[k] + i * sizes[k], sizes[k]);
-        want[i] = mpsim_arith_apply(&p->lib, u[0], u[1], u[2],
-                                    mpsim_rng_word(rng.seed, rng.stream, rng.index + i), &flags);
+        want[i] = mpsim_arith_apply(&p->lib, u[0], u[1], u[2], mpsim_rng_word(rng.seed, rng.stream, rng.index + i),
+                                    &flags);
         count(&wanted, flags);
     }
     memcpy(before, in, sizeof in);
@@ -82,8 +86,7 @@ static void one_array(const operation *p, size_t n, int split, int place, uint64
         const mpsim_status s = mpsim_arith_array(
             &p->lib, draws || n % 2 ? &g : NULL, out + from * size, x[0] + from * sizes[0],
             operands > 1 || n % 3 == 0 ? x[1] + from * sizes[1] : NULL,
-            operands > 2 || n % 3 == 1 ? x[2] + from * sizes[2] : NULL, ends[k] - from,
-            n % 5 == 4 ? NULL : &got);
+            operands > 2 || n % 3 == 1 ? x[2] + from * sizes[2] : NULL, ends[k] - from, n % 5 == 4 ? NULL : &got);
         if (s != MPSIM_OK)
             ck_abort_msg("status %d", (int)s);
         from = ends[k];
@@ -91,12 +94,11 @@ static void one_array(const operation *p, size_t n, int split, int place, uint64
     for (size_t i = 0; i < n; i++)
         if (code_load(out + i * size, size) != want[i])
             ck_abort_msg("%s -> %s %s, array of %zu, split %d, place %d, element %zu: scalar "
-                         "0x%" PRIx64 ", array 0x%" PRIx64, op_name(p->oracle.op),
-                         p->lib.result.name, mode_name(p->lib.rounding.mode), n, split, place, i,
+                         "0x%" PRIx64 ", array 0x%" PRIx64,
+                         op_name(p->oracle.op), p->lib.result.name, mode_name(p->lib.rounding.mode), n, split, place, i,
                          want[i], code_load(out + i * size, size));
     if (n % 5 != 4 && !same(&wanted, &got))
-        ck_abort_msg("%s -> %s, array of %zu: counters differ", op_name(p->oracle.op),
-                     p->lib.result.name, n);
+        ck_abort_msg("%s -> %s, array of %zu: counters differ", op_name(p->oracle.op), p->lib.result.name, n);
     /* nothing else is written */
     for (size_t i = 0; i < sizeof own; i++)
         if (own[i] != 0x5a && (place || own + i < out || own + i >= out + n * size))
@@ -109,22 +111,20 @@ static void one_array(const operation *p, size_t n, int split, int place, uint64
 
 START_TEST(arrays_equal_the_scalar_function)
 {
-    static const size_t lengths[] = {0, 1, 2, 3, 5, 8, 15, 16, 17, 31, 33, 64, 127, 255, 256,
-                                     257, 511, 770, 1000, MOST};
+    static const size_t lengths[] = {0,  1,  2,   3,   5,   8,   15,  16,  17,   31,
+                                     33, 64, 127, 255, 256, 257, 511, 770, 1000, MOST};
     uint64_t random = test_seed();
     for (size_t i = 0; i < MIXES; i++)
         for (int op = 0; op < MPSIM_OPS; op++)
             for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
-                operation p = operation_make(op, mixes[i][0], mixes[i][1], mixes[i][2],
-                                             mixes[i][3], m);
+                operation p = operation_make(op, mixes[i][0], mixes[i][1], mixes[i][2], mixes[i][3], m);
                 if ((op + m) % 3 == 0) {
                     const mpsim_rounding r = rounding_random(m, &random);
                     operation_rounding(&p, &r);
                 }
                 for (size_t k = 0; k < 6; k++) {
                     const size_t turn = i + (size_t)op * 5 + (size_t)m * 7 + k * 3;
-                    one_array(&p, lengths[turn % 20], (int)(k & 1), k < 3 ? 0 : (int)k - 2,
-                              &random);
+                    one_array(&p, lengths[turn % 20], (int)(k & 1), k < 3 ? 0 : (int)k - 2, &random);
                 }
             }
 }
@@ -153,9 +153,7 @@ START_TEST(long_arrays_equal_the_scalar_function)
             ck_assert_int_eq(mpsim_arith_array(&p.lib, &rng, out, a, b, c, n, &got), MPSIM_OK);
             for (size_t i = 0; i < n; i++) {
                 unsigned flags;
-                const uint64_t want =
-                    mpsim_arith_apply(&p.lib, a[i], b[i], c[i], mpsim_rng_word(1, 2, 3 + i),
-                                      &flags);
+                const uint64_t want = mpsim_arith_apply(&p.lib, a[i], b[i], c[i], mpsim_rng_word(1, 2, 3 + i), &flags);
                 count(&wanted, flags);
                 if (out[i] != want)
                     ck_abort_msg("%s %s: element %zu", names[k], op_name(op), i);
@@ -175,14 +173,14 @@ START_TEST(refused_arrays_change_nothing)
     const mpsim_counts untouched = n;
     const mpsim_format *f = mpsim_format_find("e4m3");
     mpsim_arith o;
-#define REFUSED(op, mode, change, rng_, out_, a_, b_, c_)                                         \
-    do {                                                                                          \
-        mpsim_arith_init(&o, op, f, mode);                                                        \
-        change;                                                                                   \
-        ck_assert_int_eq(mpsim_arith_array(&o, rng_, out_, a_, b_, c_, 4, &n), MPSIM_EINVAL);     \
-        for (int i_ = 0; i_ < 4; i_++)                                                            \
-            ck_assert(out[i_] == 9);                                                              \
-        ck_assert(same(&n, &untouched));                                                          \
+#define REFUSED(op, mode, change, rng_, out_, a_, b_, c_)                                     \
+    do {                                                                                      \
+        mpsim_arith_init(&o, op, f, mode);                                                    \
+        change;                                                                               \
+        ck_assert_int_eq(mpsim_arith_array(&o, rng_, out_, a_, b_, c_, 4, &n), MPSIM_EINVAL); \
+        for (int i_ = 0; i_ < 4; i_++)                                                        \
+            ck_assert(out[i_] == 9);                                                          \
+        ck_assert(same(&n, &untouched));                                                      \
     } while (0)
     const mpsim_round_mode ne = MPSIM_ROUND_NEAREST_EVEN, sr = MPSIM_ROUND_STOCHASTIC_C;
     REFUSED(MPSIM_OP_ADD, ne, o.rounding.scale = 2, &rng, out, a, b, c);
@@ -216,11 +214,11 @@ START_TEST(an_operation_is_checked)
 {
     const mpsim_format *f = mpsim_format_find("fp16");
     mpsim_arith o;
-#define STATUS(operation_, change, want)                                                          \
-    do {                                                                                          \
-        mpsim_arith_init(&o, operation_, f, MPSIM_ROUND_UP);                                      \
-        change;                                                                                   \
-        ck_assert_msg(mpsim_arith_check(&o) == (want), "%s %s", #operation_, #change);            \
+#define STATUS(operation_, change, want)                                               \
+    do {                                                                               \
+        mpsim_arith_init(&o, operation_, f, MPSIM_ROUND_UP);                           \
+        change;                                                                        \
+        ck_assert_msg(mpsim_arith_check(&o) == (want), "%s %s", #operation_, #change); \
     } while (0)
     for (int op = 0; op < MPSIM_OPS; op++)
         STATUS((mpsim_op)op, (void)0, MPSIM_OK);
@@ -261,15 +259,12 @@ START_TEST(an_operation_in_one_format_with_the_default_rounding)
             ck_assert_int_eq(o.op, op);
             ck_assert_str_eq(o.result.name, f->name);
             for (int i = 0; i < 3; i++)
-                ck_assert(strcmp(o.operand[i].name, f->name) == 0 &&
-                          o.operand[i].max_finite == f->max_finite);
+                ck_assert(strcmp(o.operand[i].name, f->name) == 0 && o.operand[i].max_finite == f->max_finite);
             ck_assert(o.rounding.mode == r.mode && o.rounding.sr_bits == r.sr_bits &&
                       o.rounding.overflow == r.overflow && o.rounding.infinity == r.infinity &&
-                      o.rounding.no_inf == r.no_inf && o.rounding.nan == r.nan &&
-                      o.rounding.no_nan == r.no_nan && o.rounding.negative == r.negative &&
-                      o.rounding.no_zero == r.no_zero && !o.rounding.flush_input &&
-                      !o.rounding.flush_output && o.rounding.scale == 1 &&
-                      o.rounding.flush_below == 0);
+                      o.rounding.no_inf == r.no_inf && o.rounding.nan == r.nan && o.rounding.no_nan == r.no_nan &&
+                      o.rounding.negative == r.negative && o.rounding.no_zero == r.no_zero && !o.rounding.flush_input &&
+                      !o.rounding.flush_output && o.rounding.scale == 1 && o.rounding.flush_below == 0);
         }
 }
 END_TEST
@@ -279,12 +274,10 @@ START_TEST(operations_are_known_by_name)
     static const struct {
         const char *name;
         mpsim_op op;
-    } known[] = {{"convert", MPSIM_OP_CONVERT}, {"add", MPSIM_OP_ADD}, {"sub", MPSIM_OP_SUB},
-                 {"mul", MPSIM_OP_MUL}, {"div", MPSIM_OP_DIV}, {"sqrt", MPSIM_OP_SQRT},
-                 {"fma", MPSIM_OP_FMA}, {"ADD", MPSIM_OP_ADD}, {"Sqrt", MPSIM_OP_SQRT},
-                 {"fMa", MPSIM_OP_FMA}};
-    static const char *const unknown[] = {"", "ad", "addd", " add", "add ", "fms", "rem",
-                                          "convert2", "plus"};
+    } known[] = {{"convert", MPSIM_OP_CONVERT}, {"add", MPSIM_OP_ADD},   {"sub", MPSIM_OP_SUB}, {"mul", MPSIM_OP_MUL},
+                 {"div", MPSIM_OP_DIV},         {"sqrt", MPSIM_OP_SQRT}, {"fma", MPSIM_OP_FMA}, {"ADD", MPSIM_OP_ADD},
+                 {"Sqrt", MPSIM_OP_SQRT},       {"fMa", MPSIM_OP_FMA}};
+    static const char *const unknown[] = {"", "ad", "addd", " add", "add ", "fms", "rem", "convert2", "plus"};
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
         mpsim_op op = MPSIM_OPS;
         ck_assert_int_eq(mpsim_op_parse(&op, known[k].name), MPSIM_OK);
@@ -308,20 +301,18 @@ END_TEST
 
 /* ------------------------------------------------------------------- comparisons ---- */
 
-static void compare(const mpsim_format *f, const oracle_format *of, const mpsim_format *g,
-                    const oracle_format *og, uint64_t a, uint64_t b)
+static void compare(const mpsim_format *f, const oracle_format *of, const mpsim_format *g, const oracle_format *og,
+                    uint64_t a, uint64_t b)
 {
     const int want = oracle_compare(of, a, og, b), got = mpsim_compare(f, a, g, b);
     if (want != got)
-        ck_abort_msg("%s 0x%" PRIx64 " (%a) and %s 0x%" PRIx64 " (%a): expected %d, got %d",
-                     of->name, a, oracle_decode(of, a), og->name, b, oracle_decode(og, b), want,
-                     got);
+        ck_abort_msg("%s 0x%" PRIx64 " (%a) and %s 0x%" PRIx64 " (%a): expected %d, got %d", of->name, a,
+                     oracle_decode(of, a), og->name, b, oracle_decode(og, b), want, got);
 }
 
 START_TEST(every_pair_of_every_narrow_format_compares)
 {
-    ck_assert(MPSIM_LESS == -1 && MPSIM_EQUAL == 0 && MPSIM_GREATER == 1 &&
-              MPSIM_UNORDERED == 2);
+    ck_assert(MPSIM_LESS == -1 && MPSIM_EQUAL == 0 && MPSIM_GREATER == 1 && MPSIM_UNORDERED == 2);
     const char *name;
     for (size_t i = 0; (name = narrow_format(i, 8)); i++) {
         const mpsim_format *f = mpsim_format_find(name);
@@ -350,8 +341,7 @@ START_TEST(any_two_formats_compare)
                 compare(f, of, g, og, a, code_random(og, 0, &random));
                 mpsim_rounding r = rounding_variant(MPSIM_ROUND_NEAREST_EVEN, 0);
                 unsigned flags;
-                const uint64_t b =
-                    oracle_encode(og, &r, oracle_decode(of, a), 0, 0, &flags);
+                const uint64_t b = oracle_encode(og, &r, oracle_decode(of, a), 0, 0, &flags);
                 compare(f, of, g, og, a, b);
                 compare(f, of, g, og, a, b + 1);
                 compare(f, of, g, og, a | ~(uint64_t)0 << (f->bits - 1) << 1, b - 1);
@@ -373,6 +363,5 @@ int main(void)
     TCase *comparisons = test_case("comparisons", 60);
     tcase_add_test(comparisons, every_pair_of_every_narrow_format_compares);
     tcase_add_test(comparisons, any_two_formats_compare);
-    return test_main("arith-array",
-                     (TCase *const[]){arrays, operations, comparisons, NULL});
+    return test_main("arith-array", (TCase *const[]){arrays, operations, comparisons, NULL});
 }

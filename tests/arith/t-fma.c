@@ -13,9 +13,8 @@
 
 START_TEST(every_triple_of_at_most_six_bits_in_every_mode)
 {
-    static const char *const more[] = {"e3m0:finite", "e3m0:fn", "e3m0:fnuz",
-                                       "e3m3:unsigned:finite", "e2m1:ieee:bias=-3",
-                                       "binary3p1se", "binary4p2uf", "binary5p1uf"};
+    static const char *const more[] = {"e3m0:finite",       "e3m0:fn",     "e3m0:fnuz",   "e3m3:unsigned:finite",
+                                       "e2m1:ieee:bias=-3", "binary3p1se", "binary4p2uf", "binary5p1uf"};
     tally t = {0};
     for (size_t i = 0; i < 3 + sizeof more / sizeof more[0]; i++) {
         const char *name = i < 3 ? narrow_format(i, 6) : more[i - 3];
@@ -124,8 +123,8 @@ START_TEST(the_last_bits_of_a_product_count)
         const double n = rint(0x1p105 / m), d = fma(m, n, -0x1p105);
         if (!(d > 0 && d < 0x1p41))
             continue;
-        operation p = operation_make(MPSIM_OP_FMA, results[found % 3], "binary64", "binary64",
-                                     "binary64", MPSIM_ROUND_STOCHASTIC_C);
+        operation p = operation_make(MPSIM_OP_FMA, results[found % 3], "binary64", "binary64", "binary64",
+                                     MPSIM_ROUND_STOCHASTIC_C);
         const oracle_format *from = p.oracle.operand[0], *to = p.oracle.result;
         const double c = 1 + ldexp((double)(found % 7), 1 - to->precision);
         for (int bits = 1; bits <= 32; bits++) {
@@ -189,8 +188,7 @@ START_TEST(known_double_roundings)
         unsigned flags;
         ck_assert_uint_eq(oracle_arith_apply(&p.oracle, a, b, c, 0, &flags), right);
         ck_assert_uint_eq(oracle_arith_mpfr(&p.oracle, a, b, c, 0, &flags), right);
-        ck_assert_msg(mpsim_arith_apply(&p.lib, a, b, c, 0, NULL) == right, "%s, row %zu",
-                      known[k].format, k);
+        ck_assert_msg(mpsim_arith_apply(&p.lib, a, b, c, 0, NULL) == right, "%s, row %zu", known[k].format, k);
         ck_assert_uint_eq(twice(&p, a, b, c, known[k].through), code_of(of, known[k].wrong));
     }
     /* bf16 by codes: 0x2a20 * 0x51a6 + 0x9359 is 0x3c4f, not 0x3c50 */
@@ -204,8 +202,7 @@ END_TEST
 
 static uint64_t odd_of(int bits, uint64_t *random)
 {
-    return bits <= 1 ? 1
-                     : ((test_random(random) >> (64 - bits)) | (uint64_t)1 << (bits - 1) | 1);
+    return bits <= 1 ? 1 : ((test_random(random) >> (64 - bits)) | (uint64_t)1 << (bits - 1) | 1);
 }
 
 static int between(int low, int high, uint64_t *random)
@@ -259,8 +256,7 @@ static int build(const operation *op, int width, int kind, double y[3], uint64_t
         const int ec = between(least > most - 40 ? least : most - 40, most, random);
         y[2] = sign * ldexp((double)odd_of(1, random), ec);
     } else {
-        const int q = of[0]->precision < of[1]->precision ? of[0]->precision
-                                                          : of[1]->precision;
+        const int q = of[0]->precision < of[1]->precision ? of[0]->precision : of[1]->precision;
         const double j = between(1, q > 6 ? 3 : 1, random);
         const int e = between(to->emin + p + 1, ilogb(to->max) - 1, random); /* of c */
         const int h = e - p, ea = h / 2, eb = h - ea;
@@ -280,18 +276,24 @@ START_TEST(operands_built_against_double_rounding)
         const char *result, *a, *c;
         int through;
     } rows[] = {
-        {"fp16", "fp16", "fp16", 32}, {"bf16", "bf16", "bf16", 32}, {"tf32", "tf32", "tf32", 32},
-        {"e5m2", "e5m2", "e5m2", 32}, {"e4m3", "e4m3", "binary32", 32},
-        {"fp16", "fp16", "binary32", 32}, {"e5m2", "e4m3", "bf16", 32},
-        {"bf16", "bf16", "bf16", 64}, {"tf32", "tf32", "tf32", 64},
-        {"binary32", "binary32", "binary32", 64}, {"binary32", "binary32", "binary64", 64},
-        {"e4m3", "fp16", "binary32", 64}, {"e5m2", "e5m2", "binary64", 64},
+        {"fp16", "fp16", "fp16", 32},
+        {"bf16", "bf16", "bf16", 32},
+        {"tf32", "tf32", "tf32", 32},
+        {"e5m2", "e5m2", "e5m2", 32},
+        {"e4m3", "e4m3", "binary32", 32},
+        {"fp16", "fp16", "binary32", 32},
+        {"e5m2", "e4m3", "bf16", 32},
+        {"bf16", "bf16", "bf16", 64},
+        {"tf32", "tf32", "tf32", 64},
+        {"binary32", "binary32", "binary32", 64},
+        {"binary32", "binary32", "binary64", 64},
+        {"e4m3", "fp16", "binary32", 64},
+        {"e5m2", "e5m2", "binary64", 64},
     };
     uint64_t random = test_seed() + 4;
     tally t = {0};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        operation p = operation_make(MPSIM_OP_FMA, rows[i].result, rows[i].a, rows[i].a,
-                                     rows[i].c, 0);
+        operation p = operation_make(MPSIM_OP_FMA, rows[i].result, rows[i].a, rows[i].a, rows[i].c, 0);
         size_t broken = 0, built = 0;
         for (size_t k = 0; k < test_scaled(4000); k++) {
             double y[3];
@@ -303,15 +305,14 @@ START_TEST(operands_built_against_double_rounding)
             tally_modes(&t, &p, x[0], x[1], x[2], k);
             operation_mode(&p, MPSIM_ROUND_NEAREST_EVEN);
             unsigned flags;
-            const uint64_t want =
-                oracle_arith_apply(&p.oracle, x[0], x[1], x[2], 0, &flags);
+            const uint64_t want = oracle_arith_apply(&p.oracle, x[0], x[1], x[2], 0, &flags);
             broken += want != twice(&p, x[0], x[1], x[2], rows[i].through);
             built++;
         }
-        printf("# %s * %s + %s -> %s: through binary%d %zu of %zu are wrong\n", rows[i].a,
-               rows[i].a, rows[i].c, rows[i].result, rows[i].through, broken, built);
-        ck_assert_msg(broken * 5 > built && built > 100, "%s through binary%d: %zu of %zu",
-                      rows[i].result, rows[i].through, broken, built);
+        printf("# %s * %s + %s -> %s: through binary%d %zu of %zu are wrong\n", rows[i].a, rows[i].a, rows[i].c,
+               rows[i].result, rows[i].through, broken, built);
+        ck_assert_msg(broken * 5 > built && built > 100, "%s through binary%d: %zu of %zu", rows[i].result,
+                      rows[i].through, broken, built);
     }
     tally_passed(&t);
 }

@@ -39,9 +39,8 @@ static double near_value(mpsim_function f, double x, int *exact, unsigned *flags
     return v;
 }
 
-static void check_code(mpsim_function f, const mpsim_format *format, const oracle_format *of,
-                       const mpsim_format *to, const oracle_format *oto, int mode, uint64_t code,
-                       uint32_t random)
+static void check_code(mpsim_function f, const mpsim_format *format, const oracle_format *of, const mpsim_format *to,
+                       const oracle_format *oto, int mode, uint64_t code, uint32_t random)
 {
     mpsim_rounding r;
     unsigned flags = 0, raised = 0, expected_flags = 0;
@@ -59,9 +58,8 @@ static void check_code(mpsim_function f, const mpsim_format *format, const oracl
     const double x = oracle_decode(of, code), v = near_value(f, x, &exact, &raised);
     const uint64_t expected = oracle_encode(oto, &r, v, 0, random, &expected_flags);
     ck_assert_msg(result == expected && flags == (expected_flags | raised),
-                  "%s(%a) to %s, mode %d: 0x%" PRIx64 " flags %u, not 0x%" PRIx64 " flags %u",
-                  mpsim_function_name(f), x, to->name, mode, result, flags, expected,
-                  expected_flags | raised);
+                  "%s(%a) to %s, mode %d: 0x%" PRIx64 " flags %u, not 0x%" PRIx64 " flags %u", mpsim_function_name(f),
+                  x, to->name, mode, result, flags, expected, expected_flags | raised);
 }
 
 /* ---- every operand ---- */
@@ -125,15 +123,14 @@ static double operand(mpsim_function f, uint64_t *state, int mbits, int emin, si
 START_TEST(random_binary32)
 {
     const mpsim_function f = (mpsim_function)_i;
-    const mpsim_format *to[] = {mpsim_format_find("binary32"), mpsim_format_find("bf16"),
-                                mpsim_format_find("e4m3"), mpsim_format_find("tf32")};
+    const mpsim_format *to[] = {mpsim_format_find("binary32"), mpsim_format_find("bf16"), mpsim_format_find("e4m3"),
+                                mpsim_format_find("tf32")};
     const oracle_format *of = oracle_find("binary32");
     uint64_t state = test_seed() + (uint64_t)_i;
     for (size_t k = 0; k < test_scaled(10000); k++) {
         const uint64_t code = bits_of_f32((float)operand(f, &state, 23, -126, k));
         const mpsim_format *t = to[k % 8 < 5 ? 0 : k % 8 - 4];
-        check_code(f, to[0], of, t, oracle_find(t->name), (int)(k % MODES), code,
-                   (uint32_t)test_random(&state));
+        check_code(f, to[0], of, t, oracle_find(t->name), (int)(k % MODES), code, (uint32_t)test_random(&state));
     }
 }
 END_TEST
@@ -141,10 +138,12 @@ END_TEST
 /* Special operands, thresholds of overflow and underflow and their neighbours. */
 START_TEST(edges_of_binary32)
 {
+    /* clang-format off */
     static const float at[] = {0, 1, FLT_MIN, FLT_MAX, FLT_TRUE_MIN, INFINITY, 0x1.62e42ep+6f, 0x1.62e43p+6f,
                                0x1.9d1d9p+6f, 0x1.9fe368p+6f, 0x1.9fe36ap+6f, 0x1p-24f, 0x1p-25f, 0x1p-12f,
                                0x1p-70f, 0x1p-71f, 0x1p-130f, 0x1p-131f, 0x1p12f, 0x1p13f, 32, 64, 9.01f, 9.02f, 0.75f,
                                1.5f, 0.5f, 2, 0x1.fffffep-1f, 0x1.000002p0f, 0x1.65f904p+0f};
+    /* clang-format on */
     const mpsim_format *format = mpsim_format_find("binary32");
     const oracle_format *of = oracle_find("binary32");
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
@@ -179,9 +178,13 @@ static double rounded(mpsim_function f, double x, mpfr_rnd_t mode)
 
 static void check_binary64(mpsim_function f, double x)
 {
-    static const struct { int ours; mpfr_rnd_t theirs; } modes[] = {
-        {MPSIM_ROUND_NEAREST_EVEN, MPFR_RNDN}, {MPSIM_ROUND_TOWARD_ZERO, MPFR_RNDZ},
-        {MPSIM_ROUND_UP, MPFR_RNDU}, {MPSIM_ROUND_DOWN, MPFR_RNDD}};
+    static const struct {
+        int ours;
+        mpfr_rnd_t theirs;
+    } modes[] = {{MPSIM_ROUND_NEAREST_EVEN, MPFR_RNDN},
+                 {MPSIM_ROUND_TOWARD_ZERO, MPFR_RNDZ},
+                 {MPSIM_ROUND_UP, MPFR_RNDU},
+                 {MPSIM_ROUND_DOWN, MPFR_RNDD}};
     const mpsim_format *format = mpsim_format_find("binary64");
     for (size_t m = 0; m < 4; m++) {
         mpsim_rounding r;
@@ -207,10 +210,12 @@ END_TEST
  * elementary functions in double precision). */
 START_TEST(edges_of_binary64)
 {
+    /* clang-format off */
     static const double at[] = {0x1.62e42fefa39efp+9, 0x1.62e42fefa39fp+9, -0x1.74910d52d3051p9, -0x1.74910d52d3052p9,
                                 0x1.62a88613629b6p+678, -0x1.1d31a9fce90e7p-9, 0x1.9e9cbbfd6080bp-31, 0x1p-1074, 0x1p-1022,
                                 DBL_MAX, 0x1p-54, 0x1p-53, 0x1.fffffffffffffp-1, 0x1.0000000000001p0, 64, 63.99, 19.06,
                                 0x1p-70, 0x1p-131, 5000, 8192};
+    /* clang-format on */
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         for (int f = 0; f < MPSIM_FUNCTIONS; f++) {
             check_binary64(f, at[i]);

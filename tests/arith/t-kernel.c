@@ -92,8 +92,7 @@ static void fill(const mpsim_arith *o, void *const x[3], uint64_t *random)
             b = -nextafterf((float)v, 2), c = -nextafterf((float)(a * b), 2);
             break;
         case 4: /* below, above and at the ends of the result's range */
-            a = ldexp(a, ilogb(minus ? mpsim_format_max(&o->result)
-                                     : mpsim_format_min_positive(&o->result)));
+            a = ldexp(a, ilogb(minus ? mpsim_format_max(&o->result) : mpsim_format_min_positive(&o->result)));
             b = minus ? a : b, c = a;
             break;
         case 5: /* from one end of the operands' range to the other, by midpoints */
@@ -144,25 +143,23 @@ static void compare(const mpsim_arith *o, void *const x[3], size_t n)
             const size_t size = mpsim_format_code_bytes(&o->operand[k]);
             code[k] = code_load((unsigned char *)x[k] + i * size, size);
         }
-        const uint64_t z = mpsim_arith_apply(o, code[0], code[1], code[2],
-                                             mpsim_rng_word(7, 8, 9 + i), &flags);
+        const uint64_t z = mpsim_arith_apply(o, code[0], code[1], code[2], mpsim_rng_word(7, 8, 9 + i), &flags);
         count(&want, flags);
         const uint64_t y = code_load((unsigned char *)result[0] + i * bytes, bytes);
         if (y != z)
-            ck_abort_msg("%s: %s of %s %s %s in %s, %s: 0x%" PRIx64 " 0x%" PRIx64 " 0x%" PRIx64
-                         ": reference 0x%" PRIx64 ", array 0x%" PRIx64, mpsim_isa_active(),
-                         mpsim_op_name(o->op), o->operand[0].name, o->operand[1].name,
-                         o->operand[2].name, o->result.name,
-                         mpsim_round_mode_name((mpsim_round_mode)o->rounding.mode), code[0],
-                         code[1], code[2], z, y);
+            ck_abort_msg("%s: %s of %s %s %s in %s, %s: 0x%" PRIx64 " 0x%" PRIx64 " 0x%" PRIx64 ": reference 0x%" PRIx64
+                         ", array 0x%" PRIx64,
+                         mpsim_isa_active(), mpsim_op_name(o->op), o->operand[0].name, o->operand[1].name,
+                         o->operand[2].name, o->result.name, mpsim_round_mode_name((mpsim_round_mode)o->rounding.mode),
+                         code[0], code[1], code[2], z, y);
     }
     if (memcmp(&got, &want, sizeof got) != 0)
-        ck_abort_msg("%s: %s in %s, %s: counts differ", mpsim_isa_active(), mpsim_op_name(o->op),
-                     o->result.name,
+        ck_abort_msg("%s: %s in %s, %s: counts differ", mpsim_isa_active(), mpsim_op_name(o->op), o->result.name,
                      mpsim_round_mode_name((mpsim_round_mode)o->rounding.mode));
 }
 
 /* Operands, the result last. What the kernel does not do, as well. */
+/* clang-format off */
 static const char *const mixes[][4] = {
     {"fp16", "fp16", "fp16", "fp16"}, {"bf16", "bf16", "bf16", "bf16"},
     {"e4m3", "e4m3", "e4m3", "e4m3"}, {"e5m2", "e5m2", "e5m2", "e5m2"},
@@ -180,6 +177,7 @@ static const char *const mixes[][4] = {
     {"e4m11", "e4m11", "e4m11", "e4m3"}, {"fp16", "binary8p3se", "e4m3b11fnuz", "e5m2fnuz"},
     {"fp16", "e4m3", "fp16", "e8m9:fnuz:bias=133"}, {"e4m3", "e5m2", "fp16", "binary32"}, {"fp16", "fp16", "binary32", "binary32"},
 };
+/* clang-format on */
 enum { MIXES = sizeof mixes / sizeof mixes[0] };
 
 START_TEST(every_result_is_the_reference_s)

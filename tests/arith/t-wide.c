@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 static const char *const wide[] = {"fp16", "bf16", "tf32", "binary32", "binary64"};
-static const char *const typed[] = {"e5m7", "e6m9", "e11m20", "e8m23:bias=100", "e9m30",
-                                    "e8m7:bias=1068:finite", "binary12p5sf", "binary16p11se"};
+static const char *const typed[] = {
+    "e5m7", "e6m9", "e11m20", "e8m23:bias=100", "e9m30", "e8m7:bias=1068:finite", "binary12p5sf", "binary16p11se"};
 enum { WIDE = sizeof wide / sizeof wide[0], TYPED = sizeof typed / sizeof typed[0] };
 
 static const char *subject(size_t i)
@@ -91,8 +91,7 @@ END_TEST
 
 static uint64_t odd_of(int bits, uint64_t *random)
 {
-    return bits <= 1 ? 1
-                     : ((test_random(random) >> (64 - bits)) | (uint64_t)1 << (bits - 1) | 1);
+    return bits <= 1 ? 1 : ((test_random(random) >> (64 - bits)) | (uint64_t)1 << (bits - 1) | 1);
 }
 
 static double with_sign(double y, uint64_t *random)
@@ -113,8 +112,7 @@ static void around(tally *t, operation *p, double a, double b, size_t turn)
 static int is_tie(const operation *p, double a, double b)
 {
     oracle_value v;
-    oracle_arith_value(&v, &p->oracle, code_of(p->oracle.operand[0], a),
-                       code_of(p->oracle.operand[1], b), 0);
+    oracle_arith_value(&v, &p->oracle, code_of(p->oracle.operand[0], a), code_of(p->oracle.operand[1], b), 0);
     return v.kind == ORACLE_VALUE_NUMBER && v.fraction == (uint64_t)1 << 33 && !v.sticky;
 }
 
@@ -149,8 +147,7 @@ START_TEST(ties_and_their_neighbours)
             const int f = -(int)(test_random(&random) % (uint64_t)(p + 2)) - 1;
             const double c = ldexp((double)odd_of(bits, &random), f);
             const double d = ldexp((double)odd_of(p + 1 - bits, &random), -f - 1);
-            if (fabs(c) <= of->max && fabs(d) <= of->max &&
-                f >= of->emin - p + 1 && -f - 1 >= of->emin - p + 1) {
+            if (fabs(c) <= of->max && fabs(d) <= of->max && f >= of->emin - p + 1 && -f - 1 >= of->emin - p + 1) {
                 const double x = with_sign(c, &random), y = with_sign(d, &random);
                 ties += (size_t)is_tie(&mul, x, y);
                 tries++;
@@ -162,16 +159,14 @@ START_TEST(ties_and_their_neighbours)
             /* least / 2 = 2^(emin - p) */
             const int g = of->emin < -20 || of->emin > 20 ? -of->emin / 2 : p + 1;
             const double u = ldexp(m * s, of->emin - p + g), v = ldexp(s, g);
-            if (u <= of->max && v <= of->max && of->emin - p + g >= of->emin - p + 1 &&
-                g >= of->emin - p + 1) {
+            if (u <= of->max && v <= of->max && of->emin - p + g >= of->emin - p + 1 && g >= of->emin - p + 1) {
                 const double x = with_sign(u, &random), y = with_sign(v, &random);
                 ties += (size_t)is_tie(&div, x, y);
                 tries++;
                 around(&t, &div, x, y, k);
             }
         }
-        ck_assert_msg(ties * 3 > tries && tries > 100, "%s: %zu ties in %zu", of->name, ties,
-                      tries);
+        ck_assert_msg(ties * 3 > tries && tries > 100, "%s: %zu ties in %zu", of->name, ties, tries);
     }
     tally_passed(&t);
 }
@@ -180,8 +175,8 @@ END_TEST
 /* Roots on a tie and beside it: the squares of midpoints of the result, in a wide format. */
 START_TEST(roots_on_ties_and_beside)
 {
-    static const char *const results[] = {"fp16", "bf16", "tf32", "e4m3", "e5m2", "e5m7",
-                                          "binary8p3ue", "e8m0", "binary32"};
+    static const char *const results[] = {"fp16", "bf16",        "tf32", "e4m3",    "e5m2",
+                                          "e5m7", "binary8p3ue", "e8m0", "binary32"};
     uint64_t random = test_seed() + 4;
     tally t = {0};
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
@@ -217,8 +212,8 @@ static void hard(tally *t, operation *p, double a, double b, size_t *close, size
     const uint64_t half = (uint64_t)1 << 33;
     oracle_value v;
     oracle_arith_value(&v, &p->oracle, ca, cb, 0);
-    *close += v.sticky && (v.fraction == half || v.fraction == half - 1 || v.fraction == 0 ||
-                           v.fraction == 2 * half - 1);
+    *close += v.sticky &&
+              (v.fraction == half || v.fraction == half - 1 || v.fraction == 0 || v.fraction == 2 * half - 1);
     tally_modes(t, p, ca, cb, 0, turn);
 }
 
@@ -228,8 +223,7 @@ static void hard(tally *t, operation *p, double a, double b, size_t *close, size
  * -d modulo 2^k, which exists if -d is 1 modulo 8, and is lifted bit by bit. */
 START_TEST(the_hardest_quotients_and_roots)
 {
-    static const char *const names[] = {"fp16", "bf16", "tf32", "binary32", "binary64", "e9m30",
-                                        "e11m20"};
+    static const char *const names[] = {"fp16", "bf16", "tf32", "binary32", "binary64", "e9m30", "e11m20"};
     uint64_t random = test_seed() + 8;
     tally t = {0};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -273,11 +267,10 @@ START_TEST(the_hardest_quotients_and_roots)
                 roots++;
             }
         }
-        ck_assert_msg(quotients > 100 && roots > 100, "%s: %zu quotients, %zu roots", names[i],
-                      quotients, roots);
+        ck_assert_msg(quotients > 100 && roots > 100, "%s: %zu quotients, %zu roots", names[i], quotients, roots);
         /* From 40 bits on, 34 bits of fraction do not tell them from the midpoint or number. */
-        ck_assert_msg(p < 40 || (close[0] == quotients && close[1] * 10 > roots * 9),
-                      "%s: %zu of %zu, %zu of %zu", names[i], close[0], quotients, close[1], roots);
+        ck_assert_msg(p < 40 || (close[0] == quotients && close[1] * 10 > roots * 9), "%s: %zu of %zu, %zu of %zu",
+                      names[i], close[0], quotients, close[1], roots);
     }
     tally_passed(&t);
 }
@@ -309,15 +302,20 @@ START_TEST(results_at_the_ends_of_the_range)
             double m;
             int e;
         } points[] = {
-            {m_max + ldexp(1, -p - 1), e_max}, {m_max, e_max}, {1, of->emin},
-            {1 - ldexp(1, -p), of->emin}, {1 - ldexp(1, 1 - p), of->emin},
-            {1, of->emin - p + 1}, {0.5, of->emin - p + 1}, {1.5, of->emin - p + 1},
-            {2.5, of->emin - p + 1}, {1 + ldexp(1, -p), 0},
+            {m_max + ldexp(1, -p - 1), e_max},
+            {m_max, e_max},
+            {1, of->emin},
+            {1 - ldexp(1, -p), of->emin},
+            {1 - ldexp(1, 1 - p), of->emin},
+            {1, of->emin - p + 1},
+            {0.5, of->emin - p + 1},
+            {1.5, of->emin - p + 1},
+            {2.5, of->emin - p + 1},
+            {1 + ldexp(1, -p), 0},
         };
         for (size_t k = 0; k < sizeof points / sizeof points[0]; k++)
             for (size_t n = 0; n < test_scaled(40); n++) {
-                const uint64_t ca = nearest(of, with_sign(1 + (double)(test_random(&random) >> 11) *
-                                                                  0x1p-53, &random),
+                const uint64_t ca = nearest(of, with_sign(1 + (double)(test_random(&random) >> 11) * 0x1p-53, &random),
                                             points[k].e / 2);
                 const double a = oracle_decode(of, ca);
                 int ea;
@@ -348,8 +346,7 @@ START_TEST(every_pair_of_e4m3_and_e5m2_into_wider_formats)
     tally t = {0};
     for (size_t i = 0; i < 3; i++)
         for (int op = MPSIM_OP_ADD; op <= MPSIM_OP_DIV; op++) {
-            operation p = operation_make(op, results[i], i % 2 ? "e5m2" : "e4m3",
-                                         i % 2 ? "e4m3" : "e5m2", NULL, 0);
+            operation p = operation_make(op, results[i], i % 2 ? "e5m2" : "e4m3", i % 2 ? "e4m3" : "e5m2", NULL, 0);
             const codes x = codes_all(p.oracle.operand[0]);
             tally_pairs(&t, &p, &x, &x);
         }
@@ -360,18 +357,29 @@ END_TEST
 START_TEST(mixed_formats)
 {
     static const char *const mixes[][4] = {
-        {"binary32", "fp16", "fp16", "binary32"}, {"binary32", "bf16", "bf16", "binary32"},
-        {"binary32", "tf32", "tf32", "binary32"}, {"fp16", "fp16", "fp16", "binary32"},
-        {"e4m3", "binary64", "binary64", "binary64"}, {"e5m2", "binary32", "binary32", "fp16"},
-        {"bf16", "binary32", "bf16", "binary32"}, {"binary64", "binary32", "e4m3", "fp16"},
-        {"e8m0", "binary32", "binary32", "binary32"}, {"e8m0", "e8m0", "e4m3", "e8m0"},
-        {"e4m3", "e8m0", "e8m0", "e8m0"}, {"binary32", "e8m0", "e2m1", "binary32"},
-        {"fp16", "e8m0", "e8m0", "bf16"}, {"e2m1", "bf16", "e8m0", "bf16"},
-        {"binary8p3ue", "fp16", "binary8p3se", "bf16"}, {"binary8p1uf", "fp16", "fp16", "fp16"},
+        {"binary32", "fp16", "fp16", "binary32"},
+        {"binary32", "bf16", "bf16", "binary32"},
+        {"binary32", "tf32", "tf32", "binary32"},
+        {"fp16", "fp16", "fp16", "binary32"},
+        {"e4m3", "binary64", "binary64", "binary64"},
+        {"e5m2", "binary32", "binary32", "fp16"},
+        {"bf16", "binary32", "bf16", "binary32"},
+        {"binary64", "binary32", "e4m3", "fp16"},
+        {"e8m0", "binary32", "binary32", "binary32"},
+        {"e8m0", "e8m0", "e4m3", "e8m0"},
+        {"e4m3", "e8m0", "e8m0", "e8m0"},
+        {"binary32", "e8m0", "e2m1", "binary32"},
+        {"fp16", "e8m0", "e8m0", "bf16"},
+        {"e2m1", "bf16", "e8m0", "bf16"},
+        {"binary8p3ue", "fp16", "binary8p3se", "bf16"},
+        {"binary8p1uf", "fp16", "fp16", "fp16"},
         {"fp16", "binary8p3ue", "binary8p4uf", "binary8p8ue"},
-        {"e4m3fnuz", "e5m2fnuz", "e4m3", "fp16"}, {"fp16", "e4m3fnuz", "e4m3b11fnuz", "e5m2"},
-        {"e5m7:fn", "fp16", "e5m7:fn", "e5m7"}, {"e5m2:bias=20:fn", "e5m7", "e6m9", "e5m7"},
-        {"e4m4:unsigned", "fp16", "fp16", "fp16"}, {"e3m0:fn", "e3m0:finite", "e4m3", "e2m1"},
+        {"e4m3fnuz", "e5m2fnuz", "e4m3", "fp16"},
+        {"fp16", "e4m3fnuz", "e4m3b11fnuz", "e5m2"},
+        {"e5m7:fn", "fp16", "e5m7:fn", "e5m7"},
+        {"e5m2:bias=20:fn", "e5m7", "e6m9", "e5m7"},
+        {"e4m4:unsigned", "fp16", "fp16", "fp16"},
+        {"e3m0:fn", "e3m0:finite", "e4m3", "e2m1"},
         {"e11m1:fnuz", "binary64", "binary64", "binary64"},
         {"e8m7:bias=1068:finite", "binary64", "e8m7:bias=1068:finite", "binary64"},
         {"e4m3:bias=-1008:finite", "binary64", "fp16", "binary64"},
@@ -381,8 +389,7 @@ START_TEST(mixed_formats)
     tally t = {0};
     for (size_t i = 0; i < sizeof mixes / sizeof mixes[0]; i++)
         for (int op = 0; op < MPSIM_OPS; op++) {
-            operation p =
-                operation_make(op, mixes[i][0], mixes[i][1], mixes[i][2], mixes[i][3], 0);
+            operation p = operation_make(op, mixes[i][0], mixes[i][1], mixes[i][2], mixes[i][3], 0);
             const oracle_format *const *x = p.oracle.operand;
             codes e[3];
             for (int k = 0; k < 3; k++)
@@ -396,9 +403,8 @@ START_TEST(mixed_formats)
                 }
                 uint64_t u[3];
                 for (int n = 0; n < 3; n++) /* one in four from the edges */
-                    u[n] = (test_random(&random) & 3) == 0
-                               ? e[n].code[test_random(&random) % e[n].n]
-                               : code_random(x[n], 0, &random);
+                    u[n] = (test_random(&random) & 3) == 0 ? e[n].code[test_random(&random) % e[n].n]
+                                                           : code_random(x[n], 0, &random);
                 tally_modes(&t, &p, u[0], u[1], u[2], k);
             }
         }
@@ -420,8 +426,7 @@ START_TEST(any_formats_with_any_choices)
             const size_t n = test_random(&random) % all;
             name[i] = n < rows ? mpsim_format_at(n)->name : oracle_typed(n - rows);
         }
-        operation p =
-            operation_make((int)(k % MPSIM_OPS), name[0], name[1], name[2], name[3], 0);
+        operation p = operation_make((int)(k % MPSIM_OPS), name[0], name[1], name[2], name[3], 0);
         const mpsim_rounding r = rounding_random(0, &random);
         operation_rounding(&p, &r);
         for (size_t i = 0; i < 20; i++) {
@@ -439,8 +444,7 @@ END_TEST
 static void conversions(tally *t, const mpsim_format *f, const oracle_format *of)
 {
     for (int width = 32; width <= 64; width += 32) {
-        operation p = operation_make(MPSIM_OP_CONVERT, of->name,
-                                     width == 64 ? "binary64" : "binary32", NULL, NULL, 0);
+        operation p = operation_make(MPSIM_OP_CONVERT, of->name, width == 64 ? "binary64" : "binary32", NULL, NULL, 0);
         cases c;
         cases_init(&c, width);
         cases_numbers(&c, of, 1, 40);
@@ -449,14 +453,12 @@ static void conversions(tally *t, const mpsim_format *f, const oracle_format *of
             tally_modes(t, &p, c.u[i], 0, 0, i);
             operation_mode(&p, (int)(i % MPSIM_ROUND_MODES));
             unsigned a, b;
-            const uint64_t one =
-                mpsim_arith_apply(&p.lib, c.u[i], 0, 0, cases_word(i), &a);
-            const uint64_t two =
-                encode_bits(f, &p.lib.rounding, width, c.u[i], cases_word(i), &b);
+            const uint64_t one = mpsim_arith_apply(&p.lib, c.u[i], 0, 0, cases_word(i), &a);
+            const uint64_t two = encode_bits(f, &p.lib.rounding, width, c.u[i], cases_word(i), &b);
             if ((one != two || a != b) && t->wrong++ == 0)
                 snprintf(t->first, sizeof t->first,
-                         "%s: converting binary%d 0x%" PRIx64 " gives 0x%" PRIx64
-                         " flags 0x%x, encoding it 0x%" PRIx64 " flags 0x%x",
+                         "%s: converting binary%d 0x%" PRIx64 " gives 0x%" PRIx64 " flags 0x%x, encoding it 0x%" PRIx64
+                         " flags 0x%x",
                          of->name, width, c.u[i], one, a, two, b);
         }
         cases_clear(&c);

@@ -132,15 +132,16 @@ static uint16_t expected(const item *it, uint32_t a, uint32_t b, unsigned *flags
     return code;
 }
 
-static void mismatch(result *s, const item *it, const char *who, uint32_t a, uint32_t b,
-                     uint64_t want, unsigned want_flags, uint64_t got, unsigned got_flags)
+static void mismatch(result *s, const item *it, const char *who, uint32_t a, uint32_t b, uint64_t want,
+                     unsigned want_flags, uint64_t got, unsigned got_flags)
 {
     if (s->first[0])
         return;
     snprintf(s->first, sizeof s->first,
              "%s: %d %s 0x%04x (%a) 0x%04x (%a): expected 0x%04x flags 0x%x, got 0x%04x flags "
-             "0x%x", who, it->op, mode_name(it->mode), (unsigned)a, value[a], (unsigned)b,
-             value[b], (unsigned)want, want_flags, (unsigned)got, got_flags);
+             "0x%x",
+             who, it->op, mode_name(it->mode), (unsigned)a, value[a], (unsigned)b, value[b], (unsigned)want, want_flags,
+             (unsigned)got, got_flags);
 }
 
 /* The judge against the oracle: random pairs, a quarter of them with small exponents. */
@@ -178,8 +179,7 @@ static void sweep(const item *it, result *s)
     const oracle_format *of = oracle_find("fp16");
     mpsim_arith lib;
     mpsim_arith_init(&lib, (mpsim_op)it->op, f, (mpsim_round_mode)it->mode);
-    const oracle_arith o = {.op = it->op, .result = of, .operand = {of, of, of},
-                            .r = lib.rounding};
+    const oracle_arith o = {.op = it->op, .result = of, .operand = {of, of, of}, .r = lib.rounding};
     for (uint32_t i = 0; i < CODES; i++) {
         value[i] = oracle_decode(of, i);
         bs[i] = (uint16_t)i;
@@ -202,13 +202,11 @@ static void sweep(const item *it, result *s)
                 mismatch(s, it, "the library", a, b, code, flags, out[b], 0);
             }
         }
-        if (want.inexact != got.inexact || want.underflow != got.underflow ||
-            want.subnormal != got.subnormal || want.overflow != got.overflow ||
-            want.nan != got.nan) {
+        if (want.inexact != got.inexact || want.underflow != got.underflow || want.subnormal != got.subnormal ||
+            want.overflow != got.overflow || want.nan != got.nan) {
             s->wrong++;
             if (!s->first[0])
-                snprintf(s->first, sizeof s->first, "counters of 0x%04x with all others differ",
-                         (unsigned)a);
+                snprintf(s->first, sizeof s->first, "counters of 0x%04x with all others differ", (unsigned)a);
         }
         s->pairs += CODES;
     }
@@ -229,13 +227,12 @@ static int run_item(const item *it, int to)
     clock_gettime(CLOCK_MONOTONIC, &a);
     sweep(it, &s);
     clock_gettime(CLOCK_MONOTONIC, &b);
-    const double seconds =
-        (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) * 1e-9;
+    const double seconds = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) * 1e-9;
     const int n = snprintf(line, sizeof line,
                            "fp16 %s %s %" PRIu64 " pairs, %" PRIu64 " mismatches, %.1f s"
                            " (%" PRIu64 " judged by the oracle, %" PRIu64 " mismatches)%s%s",
-                           op_of(it->op), mode_name(it->mode), s.pairs, s.wrong, seconds,
-                           s.sampled, s.sample_wrong, s.first[0] ? "\n# first: " : "", s.first);
+                           op_of(it->op), mode_name(it->mode), s.pairs, s.wrong, seconds, s.sampled, s.sample_wrong,
+                           s.first[0] ? "\n# first: " : "", s.first);
     if (write(to, line, (size_t)n) != n) /* shorter than PIPE_BUF: in one piece */
         return 1;
     return s.wrong != 0 || s.sample_wrong != 0;
@@ -247,8 +244,7 @@ static size_t make_items(item *items, const char *op, const char *mode, uint32_t
     size_t n = 0;
     for (int m = 0; m < 2; m++)
         for (int k = MPSIM_OP_ADD; k <= MPSIM_OP_DIV; k++) {
-            if ((op && strcmp(op, op_of(k)) != 0) ||
-                (mode && strcmp(mode, mode_name(modes[m])) != 0))
+            if ((op && strcmp(op, op_of(k)) != 0) || (mode && strcmp(mode, mode_name(modes[m])) != 0))
                 continue;
             const int thin = !op && !mode && (m == 1 || k == MPSIM_OP_SUB);
             items[n++] = (item){k, modes[m], thin ? 7 * stride : stride};

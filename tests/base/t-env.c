@@ -78,7 +78,7 @@ START_TEST(subnormals_are_neither_flushed_nor_read_as_zero)
     volatile double least = 0x1p-1074, normal = DBL_MIN, two = 2;
     volatile float least32 = 0x1p-149f, normal32 = FLT_MIN, two32 = 2;
     ck_assert(normal / two > 0 && normal / two * two == normal); /* FTZ */
-    ck_assert(least * 0x1p+1000 > 0);                             /* DAZ */
+    ck_assert(least * 0x1p+1000 > 0);                            /* DAZ */
     ck_assert(normal32 / two32 > 0 && normal32 / two32 * two32 == normal32);
     ck_assert(least32 * 0x1p+100f > 0);
     ck_assert_int_eq(fegetround(), FE_TONEAREST);
@@ -97,15 +97,12 @@ typedef struct setting {
 static const setting settings[] = {
     {"default", FE_TONEAREST, 0},
 #if defined(FE_UPWARD) && defined(FE_DOWNWARD) && defined(FE_TOWARDZERO)
-    {"upward", FE_UPWARD, 0},
-    {"downward", FE_DOWNWARD, 0},
+    {"upward", FE_UPWARD, 0},          {"downward", FE_DOWNWARD, 0},
     {"toward zero", FE_TOWARDZERO, 0},
 #endif
 #if defined(__SSE2__)
-    {"FTZ", FE_TONEAREST, 1},
-    {"DAZ", FE_TONEAREST, 2},
-    {"FTZ and DAZ", FE_TONEAREST, 3},
-    {"FTZ and DAZ, downward", FE_DOWNWARD, 3},
+    {"FTZ", FE_TONEAREST, 1},          {"DAZ", FE_TONEAREST, 2},
+    {"FTZ and DAZ", FE_TONEAREST, 3},  {"FTZ and DAZ, downward", FE_DOWNWARD, 3},
 #endif
 };
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
@@ -190,9 +187,7 @@ static void fill(const mpsim_format *f, float *x, double *y, uint64_t *state)
             u = fabs(near) <= (double)FLT_MAX ? bits_of_f32((float)near) : u;
         }
         x[i] = f32_of_bits(u);
-        y[i] = w % 5 > 2    ? near
-               : w % 5 == 0 ? f64_of_bits(v & 0x800fffffffffffffu)
-                            : f64_of_bits(v);
+        y[i] = w % 5 > 2 ? near : w % 5 == 0 ? f64_of_bits(v & 0x800fffffffffffffu) : f64_of_bits(v);
     }
 }
 
@@ -207,8 +202,7 @@ typedef struct results {
     unsigned flags[LENGTH];
 } results;
 
-static void run(results *out, const mpsim_format *f, const mpsim_rounding *r, const float *x,
-                const double *y)
+static void run(results *out, const mpsim_format *f, const mpsim_rounding *r, const float *x, const double *y)
 {
     const mpsim_rng rng = {1, 2, 3};
     memset(out, 0, sizeof *out);
@@ -259,9 +253,9 @@ START_TEST(conversions_do_not_depend_on_the_environment)
             const unsigned after = control();
             leave();
             if ((memcmp(&want, &got, sizeof want) != 0 || before != after) && wrong++ == 0)
-                snprintf(first, sizeof first, "%s %s %s scale %a in \"%s\": %s",
-                         mpsim_isa_active(), f->name, mpsim_round_mode_name(r.mode), r.scale,
-                         s->name, before != after ? "the environment was changed" : "other results");
+                snprintf(first, sizeof first, "%s %s %s scale %a in \"%s\": %s", mpsim_isa_active(), f->name,
+                         mpsim_round_mode_name(r.mode), r.scale, s->name,
+                         before != after ? "the environment was changed" : "other results");
         }
     }
     ck_assert_msg(wrong == 0, "%zu wrong; %s", wrong, first);
@@ -276,8 +270,7 @@ typedef struct plain {
     mpsim_status status[4];
 } plain;
 
-static void run_plain(plain *out, const mpsim_format *f, const mpsim_rounding *r, const float *x,
-                      const double *y)
+static void run_plain(plain *out, const mpsim_format *f, const mpsim_rounding *r, const float *x, const double *y)
 {
     const mpsim_rng rng = {1, 2, 3};
     memset(out, 0, sizeof *out);
@@ -314,9 +307,8 @@ START_TEST(arrays_without_counts_do_not_depend_on_the_environment)
         run_plain(&got, f, &r, x, y);
         leave();
         if (memcmp(&want, &got, sizeof want) != 0 && wrong++ == 0)
-            snprintf(first, sizeof first, "%s %s %s scale %a flushed %d in \"%s\"",
-                     mpsim_isa_active(), f->name, mpsim_round_mode_name(r.mode), r.scale,
-                     r.flush_output, s->name);
+            snprintf(first, sizeof first, "%s %s %s scale %a flushed %d in \"%s\"", mpsim_isa_active(), f->name,
+                     mpsim_round_mode_name(r.mode), r.scale, r.flush_output, s->name);
     }
     ck_assert_msg(wrong == 0, "%zu wrong; %s", wrong, first);
 }
@@ -347,9 +339,8 @@ START_TEST(products_do_not_depend_on_the_environment)
                 mpsim_rounding r;
                 mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
                 const uint64_t code = any ? w : mpsim_encode_f64(f, &r, x, 0, NULL);
-                unsigned char *to = j < ROWS * DEPTH
-                                        ? (unsigned char *)a + j * bytes
-                                        : (unsigned char *)b + (j - ROWS * DEPTH) * bytes;
+                unsigned char *to = j < ROWS * DEPTH ? (unsigned char *)a + j * bytes
+                                                     : (unsigned char *)b + (j - ROWS * DEPTH) * bytes;
                 code_store(to, bytes, code);
             }
             for (size_t j = 0; j < ROWS * COLUMNS; j++)
@@ -358,14 +349,11 @@ START_TEST(products_do_not_depend_on_the_environment)
             const mpsim_matrix mc = {&m.result.format, c, COLUMNS, 0};
             memset(want, 0, sizeof want);
             memset(got, 0, sizeof got);
-            const mpsim_status first = mpsim_gemm(&m, ROWS, COLUMNS, DEPTH, &ma, &mb, &mc, want,
-                                                  COLUMNS, &rng, NULL);
+            const mpsim_status first = mpsim_gemm(&m, ROWS, COLUMNS, DEPTH, &ma, &mb, &mc, want, COLUMNS, &rng, NULL);
             enter(s);
-            const mpsim_status second = mpsim_gemm(&m, ROWS, COLUMNS, DEPTH, &ma, &mb, &mc, got,
-                                                   COLUMNS, &rng, NULL);
+            const mpsim_status second = mpsim_gemm(&m, ROWS, COLUMNS, DEPTH, &ma, &mb, &mc, got, COLUMNS, &rng, NULL);
             leave();
-            ck_assert_msg(first == MPSIM_OK && second == MPSIM_OK &&
-                              memcmp(want, got, sizeof want) == 0,
+            ck_assert_msg(first == MPSIM_OK && second == MPSIM_OK && memcmp(want, got, sizeof want) == 0,
                           "%s of %s in \"%s\"", m.name, f->name, s->name);
         }
 }
@@ -406,8 +394,8 @@ START_TEST(operations_do_not_depend_on_the_environment)
                 to->digest = mpsim_digest(f, to->codes, LENGTH, 0);
                 leave();
             }
-            ck_assert_msg(want.status == MPSIM_OK && memcmp(&want, &got, sizeof want) == 0,
-                          "%s of %s in \"%s\"", mpsim_op_name((mpsim_op)op), f->name, s->name);
+            ck_assert_msg(want.status == MPSIM_OK && memcmp(&want, &got, sizeof want) == 0, "%s of %s in \"%s\"",
+                          mpsim_op_name((mpsim_op)op), f->name, s->name);
         }
     }
 }
@@ -442,10 +430,8 @@ int main(void)
     TCase *caller = test_case("caller", 20);
     tcase_add_test(caller, settings_take_effect);
     tcase_add_test(caller, inputs_reach_subnormal_results);
-    tcase_add_loop_test(caller, conversions_do_not_depend_on_the_environment, 0,
-                        SETTINGS * test_isa_count());
-    tcase_add_loop_test(caller, arrays_without_counts_do_not_depend_on_the_environment, 0,
-                        SETTINGS * test_isa_count());
+    tcase_add_loop_test(caller, conversions_do_not_depend_on_the_environment, 0, SETTINGS * test_isa_count());
+    tcase_add_loop_test(caller, arrays_without_counts_do_not_depend_on_the_environment, 0, SETTINGS * test_isa_count());
     tcase_add_loop_test(caller, products_do_not_depend_on_the_environment, 0, SETTINGS);
     tcase_add_loop_test(caller, operations_do_not_depend_on_the_environment, 0, SETTINGS);
     return test_main("env", (TCase *const[]){build, caller, NULL});

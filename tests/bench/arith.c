@@ -19,10 +19,8 @@ typedef struct row {
 
 /* Beside every operation to nearest-even. */
 static const row modes[] = {
-    {MPSIM_OP_ADD, "fp16", MPSIM_ROUND_TOWARD_ZERO},
-    {MPSIM_OP_MUL, "e5m2", MPSIM_ROUND_UP},
-    {MPSIM_OP_FMA, "bf16", MPSIM_ROUND_TO_ODD},
-    {MPSIM_OP_ADD, "fp16", MPSIM_ROUND_STOCHASTIC_C},
+    {MPSIM_OP_ADD, "fp16", MPSIM_ROUND_TOWARD_ZERO},  {MPSIM_OP_MUL, "e5m2", MPSIM_ROUND_UP},
+    {MPSIM_OP_FMA, "bf16", MPSIM_ROUND_TO_ODD},       {MPSIM_OP_ADD, "fp16", MPSIM_ROUND_STOCHASTIC_C},
     {MPSIM_OP_MUL, "e4m3", MPSIM_ROUND_STOCHASTIC_C},
 };
 
@@ -42,8 +40,8 @@ typedef struct work {
     bench *b;
     size_t n;
     mpsim_arith o;
-    float *values; /* 3 n */
-    char *codes;   /* of them */
+    float *values;      /* 3 n */
+    char *codes;        /* of them */
     const char *format; /* that they are in; "" if they are codes at random */
     bench_job copy;
 } work;
@@ -92,9 +90,14 @@ static void run_row(work *w, const row *r, int any)
     mpsim_arith_init(&w->o, r->op, f, r->mode);
     snprintf(how, sizeof how, "%s%s", mpsim_round_mode_name(r->mode), any ? " any codes" : "");
     const double arrays = mpsim_op_operands(r->op) + 1;
-    const bench_job j = {.operation = mpsim_op_name(r->op), .what = r->format, .how = how, .n = w->n,
-                         .bytes = arrays * (double)mpsim_format_code_bytes(f), .run = run_operation,
-                         .context = w, .to = &w->copy};
+    const bench_job j = {.operation = mpsim_op_name(r->op),
+                         .what = r->format,
+                         .how = how,
+                         .n = w->n,
+                         .bytes = arrays * (double)mpsim_format_code_bytes(f),
+                         .run = run_operation,
+                         .context = w,
+                         .to = &w->copy};
     bench_run(w->b, &j);
 }
 

@@ -6,12 +6,12 @@
 
 enum { COLS = 4096 };
 
-static const char *const recipes[] = {"te-current", "te-block-1x128", "te-block-128x128", "mxfp8",
-                                      "mxfp8-rceil", "mxfp6-e3m2", "mxfp4", "nvfp4", "nvfp4-2d",
-                                      "nvfp4-sr", "torchao-rowwise"};
+static const char *const recipes[] = {
+    "te-current", "te-block-1x128", "te-block-128x128", "mxfp8",    "mxfp8-rceil",    "mxfp6-e3m2",
+    "mxfp4",      "nvfp4",          "nvfp4-2d",         "nvfp4-sr", "torchao-rowwise"};
 
-static const char *const counted[] = {"mxfp8", "mxfp8:rceil", "mxfp4", "nvfp4", "nvfp4:2d", "e4m3/1x128",
-                                      "e4m3/128x128", "e4m3/1x128:ue8m0"};
+static const char *const counted[] = {"mxfp8",    "mxfp8:rceil", "mxfp4",        "nvfp4",
+                                      "nvfp4:2d", "e4m3/1x128",  "e4m3/128x128", "e4m3/1x128:ue8m0"};
 
 typedef struct work {
     bench *b;
@@ -43,8 +43,14 @@ static void run_counted(work *w)
     for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
         mpsim_block_recipe b;
         unsigned transform;
-        const bench_job j = {.operation = "blocks", .what = counted[i], .how = "statistics", .n = w->b->n,
-                             .bytes = 4, .run = run_stats, .context = w, .to = &sum};
+        const bench_job j = {.operation = "blocks",
+                             .what = counted[i],
+                             .how = "statistics",
+                             .n = w->b->n,
+                             .bytes = 4,
+                             .run = run_stats,
+                             .context = w,
+                             .to = &sum};
         w->recipe = &b;
         if (mpsim_block_parse(&b, &transform, counted[i], NULL, 0) == MPSIM_OK)
             bench_run(w->b, &j);
@@ -65,9 +71,13 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         w.recipe = mpsim_block_find(recipes[i]);
         for (w.codes = 0; w.codes < 2; w.codes++) {
-            const bench_job j = {.operation = "quantize", .what = recipes[i],
-                                 .how = w.codes ? "codes" : "values", .n = b.n,
-                                 .bytes = w.codes ? 5 : 8, .run = run_quantize, .context = &w,
+            const bench_job j = {.operation = "quantize",
+                                 .what = recipes[i],
+                                 .how = w.codes ? "codes" : "values",
+                                 .n = b.n,
+                                 .bytes = w.codes ? 5 : 8,
+                                 .run = run_quantize,
+                                 .context = &w,
                                  .to = &copy};
             if (w.recipe && (!w.codes || i % 3 == 0))
                 bench_run(&b, &j);

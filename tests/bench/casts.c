@@ -51,11 +51,8 @@ static const cast full[] = {
 
 /* From binary64, and on the other instruction sets from binary32. */
 static const cast few[] = {
-    {"fp16", "nearest-even", 1, 0},
-    {"e4m3", "nearest-even", 1, 0},
-    {"bf16", "toward-zero", 1, 0},
-    {"e5m2", "nearest-even", 3, 0},
-    {"fp16", "stochastic-c", 1, 0},
+    {"fp16", "nearest-even", 1, 0}, {"e4m3", "nearest-even", 1, 0}, {"bf16", "toward-zero", 1, 0},
+    {"e5m2", "nearest-even", 3, 0}, {"fp16", "stochastic-c", 1, 0},
 };
 
 static const cast threaded[] = {
@@ -90,8 +87,7 @@ static void round64(void *context, size_t from, size_t n)
 {
     const work *w = context;
     const mpsim_rng g = stream(from);
-    (void)mpsim_round_array_f64(w->f, &w->r, &g, (double *)(void *)w->b->y + from, w->x64 + from, n,
-                                NULL);
+    (void)mpsim_round_array_f64(w->f, &w->r, &g, (double *)(void *)w->b->y + from, w->x64 + from, n, NULL);
 }
 
 static void encode32(void *context, size_t from, size_t n)
@@ -129,15 +125,21 @@ static void run_cast(work *w, const cast *c, unsigned threads, int from64)
     char how[64];
     prepare(w, c);
     snprintf(how, sizeof how, "%s%s%s%s%s", c->round,
-             c->scale > 3 ? " x 1024" : c->scale > 1 ? " x 3" : "", c->flags & FLUSH ? " flushed" : "",
-             c->flags & SATURATE ? " saturated" : "", from64 ? " of binary64" : "");
-    bench_job j = {.what = c->format, .how = how, .name = "1 thread", .threads = 1,
-                   .n = from64 ? w->b->n / 2 : w->b->n, .context = w, .to = &w->copy};
+             c->scale > 3   ? " x 1024"
+             : c->scale > 1 ? " x 3"
+                            : "",
+             c->flags & FLUSH ? " flushed" : "", c->flags & SATURATE ? " saturated" : "", from64 ? " of binary64" : "");
+    bench_job j = {.what = c->format,
+                   .how = how,
+                   .name = "1 thread",
+                   .threads = 1,
+                   .n = from64 ? w->b->n / 2 : w->b->n,
+                   .context = w,
+                   .to = &w->copy};
     const double code = (double)mpsim_format_code_bytes(w->f);
-    const bench_job both[] = {{.operation = "round", .bytes = from64 ? 16 : 8,
-                               .run = from64 ? round64 : round32},
-                              {.operation = "encode", .bytes = from64 ? 8 + code : 4 + code,
-                               .run = from64 ? encode64 : encode32}};
+    const bench_job both[] = {
+        {.operation = "round", .bytes = from64 ? 16 : 8, .run = from64 ? round64 : round32},
+        {.operation = "encode", .bytes = from64 ? 8 + code : 4 + code, .run = from64 ? encode64 : encode32}};
     for (size_t i = 0; i < 2; i++) {
         j.operation = both[i].operation;
         j.bytes = both[i].bytes;

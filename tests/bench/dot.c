@@ -22,8 +22,7 @@ typedef struct product {
 static void do_gemm(void *context)
 {
     product *p = context;
-    if (mpsim_gemm(&p->m, p->rows, p->columns, p->depth, &p->a, &p->b, NULL, p->d, p->columns, NULL,
-                   NULL) != MPSIM_OK)
+    if (mpsim_gemm(&p->m, p->rows, p->columns, p->depth, &p->a, &p->b, NULL, p->d, p->columns, NULL, NULL) != MPSIM_OK)
         abort();
 }
 
@@ -51,27 +50,34 @@ static void report(const char *kind, const product *p, const char *format, doubl
     char how[64];
     const double n = multiply_adds(p);
     const int shape = strcmp(kind, "shape") == 0;
-    snprintf(how, sizeof how, "%zux%zux%zu%s%s", p->rows, p->columns, p->depth,
-             p->a.transposed ? " aT" : "", p->b.transposed ? " bT" : "");
-    const bench_row r = {.operation = kind, .what = p->m.name, .how = shape ? how : format, .n = n,
-                         .per_second = n / t, .ratio = base * n / t, .to = shape ? "large" : "plain loop"};
+    snprintf(how, sizeof how, "%zux%zux%zu%s%s", p->rows, p->columns, p->depth, p->a.transposed ? " aT" : "",
+             p->b.transposed ? " bT" : "");
+    const bench_row r = {.operation = kind,
+                         .what = p->m.name,
+                         .how = shape ? how : format,
+                         .n = n,
+                         .per_second = n / t,
+                         .ratio = base * n / t,
+                         .to = shape ? "large" : "plain loop"};
     bench_print(p->frame, &r);
 }
 
 /* ---- models ---- */
 
 /* Software models in other formats, beside the rows of the table. */
-static const char *const typed[] = {
-    "sequential:bf16", "sequential:fp16", "sequential:e4m3", "pairwise:bf16", "pairwise:fp16",
-    "pairwise:e4m3", "fma:bf16", "fma:fp16", "fma:e4m3", "chunked:fp16", "chunked:bf16",
-    "sequential:product=bf16"};
+static const char *const typed[] = {"sequential:bf16", "sequential:fp16", "sequential:e4m3", "pairwise:bf16",
+                                    "pairwise:fp16",   "pairwise:e4m3",   "fma:bf16",        "fma:fp16",
+                                    "fma:e4m3",        "chunked:fp16",    "chunked:bf16",    "sequential:product=bf16"};
 
 static const char *const formats[] = {"fp16", "bf16", "tf32", "e4m3", "binary32"};
 
 /* On the other instruction sets. */
-static const char *const few[][2] = {{"hopper-fp16-fp32", "fp16"},       {"hopper-bf16-fp32", "bf16"},
-                                     {"hopper-wgmma-fp8-fp32", "e4m3"},  {"hopper-tf32-fp32", "tf32"},
-                                     {"exact", "fp16"},                  {"pairwise:bf16", "fp16"},
+static const char *const few[][2] = {{"hopper-fp16-fp32", "fp16"},
+                                     {"hopper-bf16-fp32", "bf16"},
+                                     {"hopper-wgmma-fp8-fp32", "e4m3"},
+                                     {"hopper-tf32-fp32", "tf32"},
+                                     {"exact", "fp16"},
+                                     {"pairwise:bf16", "fp16"},
                                      {"chunked", "e4m3"}};
 
 #define COUNT(table) (sizeof table / sizeof *table)
@@ -90,8 +96,14 @@ static int run_model(bench *b, const operands *o, const mpsim_model *m, const ch
 {
     const mpsim_format *f = mpsim_format_find(format);
     const size_t n = b->quick ? QUICK : N;
-    product p = {.frame = b, .m = *m, .rows = n, .columns = n, .depth = DEPTH, .d = o->d,
-                 .a = {f, o->codes, DEPTH, 0}, .b = {f, o->codes, DEPTH, 1}};
+    product p = {.frame = b,
+                 .m = *m,
+                 .rows = n,
+                 .columns = n,
+                 .depth = DEPTH,
+                 .d = o->d,
+                 .a = {f, o->codes, DEPTH, 0},
+                 .b = {f, o->codes, DEPTH, 1}};
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     if (!mpsim_model_accepts(m, f, f) || !bench_wants(b, "gemm", m->name))
@@ -135,8 +147,10 @@ static int run_models(bench *b, const operands *o)
 
 static int run_products(bench *b)
 {
-    operands o = {.x = malloc(N * DEPTH * sizeof *o.x), .f = malloc(N * DEPTH * sizeof *o.f),
-                  .codes = malloc(N * DEPTH * 4), .d = malloc(N * N * 8)};
+    operands o = {.x = malloc(N * DEPTH * sizeof *o.x),
+                  .f = malloc(N * DEPTH * sizeof *o.f),
+                  .codes = malloc(N * DEPTH * 4),
+                  .d = malloc(N * N * 8)};
     int bad = !o.x || !o.f || !o.codes || !o.d;
     for (size_t i = 0; !bad && i < N * DEPTH; i++) {
         const uint32_t w = mpsim_rng_word(1, 0, i);
@@ -161,17 +175,22 @@ static int run_products(bench *b)
 static const struct shape {
     size_t rows, columns, depth;
     int a_transposed, b_transposed;
-} shapes[] = {
-    {64, 64, 128, 0, 0},   {64, 128, 64, 0, 1},  {128, 64, 64, 1, 0},  {2048, 16, 9, 0, 1},
-    {16, 9, 2048, 1, 0},   {2048, 9, 16, 0, 0},  {2048, 32, 144, 0, 1}, {32, 144, 2048, 1, 0},
-    {2048, 144, 32, 0, 0}, {256, 256, 1024, 0, 1}};
+} shapes[] = {{64, 64, 128, 0, 0},   {64, 128, 64, 0, 1},   {128, 64, 64, 1, 0},   {2048, 16, 9, 0, 1},
+              {16, 9, 2048, 1, 0},   {2048, 9, 16, 0, 0},   {2048, 32, 144, 0, 1}, {32, 144, 2048, 1, 0},
+              {2048, 144, 32, 0, 0}, {256, 256, 1024, 0, 1}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0], MOST = 2048 * 144 };
 
-static const char *const shape_models[][2] = {
-    {"hopper-fp16-fp32", "fp16"}, {"hopper-bf16-fp32", "bf16"}, {"hopper-wgmma-fp8-fp32", "e4m3"},
-    {"hopper-wgmma-fp8-promoted", "e4m3"}, {"fma", "binary32"}, {"fma", "fp16"},
-    {"sequential", "binary32"}, {"exact", "fp16"}, {"exact", "bf16"}, {"exact", "e4m3"},
-    {"exact", "binary32"}};
+static const char *const shape_models[][2] = {{"hopper-fp16-fp32", "fp16"},
+                                              {"hopper-bf16-fp32", "bf16"},
+                                              {"hopper-wgmma-fp8-fp32", "e4m3"},
+                                              {"hopper-wgmma-fp8-promoted", "e4m3"},
+                                              {"fma", "binary32"},
+                                              {"fma", "fp16"},
+                                              {"sequential", "binary32"},
+                                              {"exact", "fp16"},
+                                              {"exact", "bf16"},
+                                              {"exact", "e4m3"},
+                                              {"exact", "binary32"}};
 
 static int run_shapes(bench *b)
 {

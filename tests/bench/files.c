@@ -163,11 +163,11 @@ static void make_many(files *f, size_t tensors)
     const uint64_t shape[1] = {16};
     trace_error e;
     trace_tensor *all = calloc(tensors, sizeof *all);
-    char (*names)[16] = calloc(tensors, sizeof *names);
+    char(*names)[16] = calloc(tensors, sizeof *names);
     for (size_t i = 0; all && names && i < tensors; i++) {
         snprintf(names[i], sizeof names[i], "wgrad:t%06zu", i % 1000000);
-        all[i] = (trace_tensor){.name = names[i], .format = mpsim_format_find("binary32"), .shape = shape,
-                                .rank = 1, .count = 16};
+        all[i] = (trace_tensor){
+            .name = names[i], .format = mpsim_format_find("binary32"), .shape = shape, .rank = 1, .count = 16};
     }
     begin_file(f, "tensors", tensors * 16 * sizeof(float));
     trace_writer *w = all && names ? trace_writer_safetensors(f->in, all, tensors, NULL, 0, &e) : NULL;
@@ -217,8 +217,8 @@ static void binary32_rows(files *f)
             (way){run_command, STAT "1 --dtype FORMAT IN " FOUR SCALES, ""}, one);
     measure(f, "stat", "binary32", "stochastic fp16", 1, n,
             (way){run_command, STAT "1 --dtype binary32 -r sr -f fp16 IN ", ""}, the_sum);
-    measure(f, "stat", "binary32", "all of 4 formats", 2, n,
-            (way){run_command, STAT "2 --dtype FORMAT IN " FOUR, ""}, (way){run_command, one.line, "1 thread"});
+    measure(f, "stat", "binary32", "all of 4 formats", 2, n, (way){run_command, STAT "2 --dtype FORMAT IN " FOUR, ""},
+            (way){run_command, one.line, "1 thread"});
     measure(f, "cast", "e4m3", "of binary32", 1, n,
             (way){run_command, "cast -q --threads 1 -f e4m3 --dtype FORMAT IN -o OUT ", ""}, the_copy);
     measure(f, "cast", "bf16", "of binary32", 1, n,
@@ -236,8 +236,8 @@ static void codes_rows(files *f, const char *format)
     write_file(f, f->b->y);
     measure(f, "stat", format, "counts of 4 formats", 1, n,
             (way){run_command, STAT "1 --counts --dtype FORMAT IN " FOUR, ""}, the_sum);
-    measure(f, "stat", format, "all of 4 formats", 1, n,
-            (way){run_command, STAT "1 --dtype FORMAT IN " FOUR, ""}, the_sum);
+    measure(f, "stat", format, "all of 4 formats", 1, n, (way){run_command, STAT "1 --dtype FORMAT IN " FOUR, ""},
+            the_sum);
     measure(f, "cast", "e4m3", format[0] == 'b' ? "of bf16" : "of fp16", 1, n,
             (way){run_command, "cast -q --threads 1 -f e4m3 --dtype FORMAT IN -o OUT ", ""}, the_copy);
     unlink(f->in);
@@ -262,10 +262,10 @@ int main(int argc, char **argv)
     if (code || (code = bench_data(&b)))
         return code;
     snprintf(f.folder, sizeof f.folder, "%s/mpsim-bench-XXXXXX",
-             asked && *asked              ? asked
+             asked && *asked                 ? asked
              : access("/dev/shm", W_OK) == 0 ? "/dev/shm"
-             : tmp && *tmp                ? tmp
-                                          : "/tmp");
+             : tmp && *tmp                   ? tmp
+                                             : "/tmp");
     if (!mkdtemp(f.folder)) {
         perror(f.folder);
         return 1;

@@ -50,25 +50,24 @@ static void put_head(const bench *b, FILE *to, const char *mark)
 {
     char cpu[256];
     find_cpu(cpu, sizeof cpu);
-    fprintf(to, "%smpsim %s on %s, %ld cores\n", mark, mpsim_version(), cpu,
-            sysconf(_SC_NPROCESSORS_ONLN));
+    fprintf(to, "%smpsim %s on %s, %ld cores\n", mark, mpsim_version(), cpu, sysconf(_SC_NPROCESSORS_ONLN));
     fprintf(to, "%s%s, %s; instruction sets", mark, COMPILER, BENCH_COMPILED);
     const char *const active = mpsim_isa_active();
     for (size_t i = 0; mpsim_isa_at(i); i++)
         if (mpsim_isa_use(mpsim_isa_at(i)) == MPSIM_OK)
             fprintf(to, " %s", mpsim_isa_at(i));
     (void)mpsim_isa_use(active);
-    fprintf(to, "\n%stimes: CPU time of one thread, wall clock of several; medians of %d\n", mark,
-            b->repeats);
+    fprintf(to, "\n%stimes: CPU time of one thread, wall clock of several; medians of %d\n", mark, b->repeats);
 }
 
 /* ---- beginning and end ---- */
 
 static int usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [--quick | --tiny] [--csv FILE] [--only PATTERN]\n"
-                    "  FILE is added to; PATTERN is of an operation, a format, a recipe or a model, as 'round',\n"
-                    "  'hopper-*'. MPSIM_ISA chooses the instruction set of rows that are measured on the best\n",
+    fprintf(stderr,
+            "usage: %s [--quick | --tiny] [--csv FILE] [--only PATTERN]\n"
+            "  FILE is added to; PATTERN is of an operation, a format, a recipe or a model, as 'round',\n"
+            "  'hopper-*'. MPSIM_ISA chooses the instruction set of rows that are measured on the best\n",
             program);
     return 2;
 }
@@ -109,7 +108,8 @@ int bench_begin(bench *b, int argc, char **argv, const char *program)
     if (b->csv && b->first) {
         put_head(b, b->csv, "# ");
         fputs("program,operation,what,how,isa,threads,elements,per_second,ratio,to,to_bytes_per_second,"
-              "spread,goal,goal_of,met\n", b->csv);
+              "spread,goal,goal_of,met\n",
+              b->csv);
     }
     return 0;
 }
@@ -119,8 +119,8 @@ int bench_end(bench *b)
     if (b->met + b->missed)
         printf("\nGoals of %s: %d met, %d missed.\n", b->program, b->met, b->missed);
     if (b->disturbed)
-        printf("~ %d row%s: what it is compared with differed by more than %.0f %% while it ran.\n",
-               b->disturbed, b->disturbed == 1 ? "" : "s", 100 * DISTURBED);
+        printf("~ %d row%s: what it is compared with differed by more than %.0f %% while it ran.\n", b->disturbed,
+               b->disturbed == 1 ? "" : "s", 100 * DISTURBED);
     free(b->x);
     free(b->y);
     int bad = fflush(stdout) != 0;
@@ -180,8 +180,15 @@ static void run_copy(void *context, size_t from, size_t n)
 
 bench_job bench_copy(bench *b)
 {
-    return (bench_job){.operation = "memcpy", .what = "binary32", .how = "", .name = "memcpy",
-                       .isa = "libc", .n = b->n, .bytes = 8, .run = run_copy, .context = b};
+    return (bench_job){.operation = "memcpy",
+                       .what = "binary32",
+                       .how = "",
+                       .name = "memcpy",
+                       .isa = "libc",
+                       .n = b->n,
+                       .bytes = 8,
+                       .run = run_copy,
+                       .context = b};
 }
 
 /* In GCC's vectors, as the compiler does not vectorise a sum of floating-point numbers. */
@@ -207,8 +214,15 @@ static void run_sum(void *context, size_t from, size_t n)
 
 bench_job bench_sum(bench *b)
 {
-    return (bench_job){.operation = "sum", .what = "binary32", .how = "", .name = "sum", .isa = "compiler",
-                       .n = b->n, .bytes = 4, .run = run_sum, .context = b};
+    return (bench_job){.operation = "sum",
+                       .what = "binary32",
+                       .how = "",
+                       .name = "sum",
+                       .isa = "compiler",
+                       .n = b->n,
+                       .bytes = 4,
+                       .run = run_sum,
+                       .context = b};
 }
 
 /* ---- measuring ---- */
@@ -237,10 +251,8 @@ static void run_all(const bench_job *j, size_t n)
     }
     unsigned started = 1;
     for (unsigned t = 0; t < threads; t++)
-        shares[t] = (share){.j = j, .from = n / threads * t, .n = t + 1 < threads ? n / threads
-                                                                    : n - n / threads * t};
-    while (started < threads &&
-           pthread_create(&shares[started].thread, NULL, run_share, &shares[started]) == 0)
+        shares[t] = (share){.j = j, .from = n / threads * t, .n = t + 1 < threads ? n / threads : n - n / threads * t};
+    while (started < threads && pthread_create(&shares[started].thread, NULL, run_share, &shares[started]) == 0)
         started++;
     for (unsigned t = started; t < threads; t++)
         run_share(&shares[t]);
@@ -304,8 +316,12 @@ void bench_run(bench *b, const bench_job *j)
         if (j->to)
             to[i + 1] = sample(&other);
     }
-    bench_row r = {.operation = j->operation, .what = j->what, .how = j->how, .isa = j->isa,
-                   .threads = j->threads, .n = (double)p.n,
+    bench_row r = {.operation = j->operation,
+                   .what = j->what,
+                   .how = j->how,
+                   .isa = j->isa,
+                   .threads = j->threads,
+                   .n = (double)p.n,
                    .per_second = 1 / middle(own, (size_t)b->repeats)};
     if (j->to) {
         const size_t n = (size_t)b->repeats + 1;
@@ -340,8 +356,8 @@ double bench_seconds(const bench *b, void (*run)(void *context), void *context)
 
 void bench_part(bench *b, const char *heading)
 {
-    printf("\n%s\n%-9s %-33s %-8s %s %10s %6s %-10s %6s\n", heading, "", "", "set", "thr", "a second",
-           "ratio", "to", "goal");
+    printf("\n%s\n%-9s %-33s %-8s %s %10s %6s %-10s %6s\n", heading, "", "", "set", "thr", "a second", "ratio", "to",
+           "goal");
     (void)b;
 }
 
@@ -378,11 +394,19 @@ void bench_print(bench *b, const bench_row *r)
         snprintf(least, sizeof least, "%.3g", g->least);
     printf("%-9s %-33s %-8s %3u %10s %6s %-10s %6s%s%s\n", r->operation, what, isa, threads,
            quantity(speed, r->per_second), ratio, r->to ? r->to : "", least,
-           !g ? "" : met ? " met" : " missed", disturbed ? " ~" : "");
+           !g    ? ""
+           : met ? " met"
+                 : " missed",
+           disturbed ? " ~" : "");
     fflush(stdout);
     if (b->csv)
-        fprintf(b->csv, "%s,%s,%s,%s,%s,%u,%.0f,%.6g,%.4g,%s,%.4g,%.3g,%.4g,%s,%s\n", b->program,
-                r->operation, r->what, r->how, isa, threads, r->n, r->per_second, r->ratio,
-                r->to ? r->to : "", r->to_bytes, r->spread, g ? g->least : 0,
-                !g ? "" : g->kind == GOAL_SPEED ? "per_second" : "ratio", !g ? "" : met ? "yes" : "no");
+        fprintf(b->csv, "%s,%s,%s,%s,%s,%u,%.0f,%.6g,%.4g,%s,%.4g,%.3g,%.4g,%s,%s\n", b->program, r->operation, r->what,
+                r->how, isa, threads, r->n, r->per_second, r->ratio, r->to ? r->to : "", r->to_bytes, r->spread,
+                g ? g->least : 0,
+                !g                      ? ""
+                : g->kind == GOAL_SPEED ? "per_second"
+                                        : "ratio",
+                !g    ? ""
+                : met ? "yes"
+                      : "no");
 }

@@ -17,11 +17,11 @@ typedef struct bench {
     size_t n;       /* elements of x and y: 2^26, fewer with --quick or --tiny */
     double seconds; /* that the repeats of a job may take: a slow one does not take all elements */
     int repeats, quick;
-    float *x, *y;   /* after bench_data: the input of all jobs, room for the results of one */
+    float *x, *y; /* after bench_data: the input of all jobs, room for the results of one */
     FILE *csv;
     const char *only;
     int met, missed, disturbed;
-    int first;      /* of the programs that write this CSV: it prints the head */
+    int first; /* of the programs that write this CSV: it prints the head */
 } bench;
 
 /* What is measured. `name` is what a row calls it that is compared with it. */
@@ -29,13 +29,13 @@ typedef struct bench_job bench_job;
 struct bench_job {
     const char *operation, *what, *how; /* "round", "fp16", "nearest-even" */
     const char *name;
-    const char *isa;      /* NULL: mpsim_isa_active() */
-    unsigned threads;     /* 0: one */
-    size_t n;             /* elements, or operations */
-    double bytes;         /* that one of them reads and writes: ratios are of bytes a second */
+    const char *isa;  /* NULL: mpsim_isa_active() */
+    unsigned threads; /* 0: one */
+    size_t n;         /* elements, or operations */
+    double bytes;     /* that one of them reads and writes: ratios are of bytes a second */
     void (*run)(void *context, size_t from, size_t n);
     void *context;
-    const bench_job *to;  /* what it is compared with, or NULL */
+    const bench_job *to; /* what it is compared with, or NULL */
 };
 
 /* What a row says. Those who measure by themselves print it with bench_print. */
@@ -46,8 +46,8 @@ typedef struct bench_row {
     double n, per_second; /* elements, or operations, of a run, and how many a second */
     double ratio;         /* to what `to` names; 0: compared with nothing */
     const char *to;
-    double spread;        /* of that: (largest - smallest) / median of its times; 0: unknown */
-    double to_bytes;      /* bytes a second of that; 0: unknown */
+    double spread;   /* of that: (largest - smallest) / median of its times; 0: unknown */
+    double to_bytes; /* bytes a second of that; 0: unknown */
 } bench_row;
 
 /* bench_begin -- read the arguments and print the head: 0, or the exit code of main after a message. */

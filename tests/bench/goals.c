@@ -31,14 +31,13 @@ const bench_goal bench_goals[] = {
      "300 million a second and core for a block recipe with all its statistics"},
     {"add sub mul fma", "fp16 bf16 e4m3 e5m2", DETERMINISTIC, NULL, 1, GOAL_SPEED, 300e6,
      "300 million a second and core for add, sub, mul and fma in fp16, bf16 and fp8"},
-    {"sweep", "*", "*", NULL, 1, GOAL_RATIO, 1 / 1.5,
-     "a sweep over 25 scales costs at most 1.5 times one scale"},
+    {"sweep", "*", "*", NULL, 1, GOAL_RATIO, 1 / 1.5, "a sweep over 25 scales costs at most 1.5 times one scale"},
     /* to a plain sum over the mapped file; the same functions over memory have no goal of their own */
-    {"stat", "binary32", "counts*4*", NULL, 1, GOAL_RATIO, 0.5,
-     "counts and exponent histogram for four formats 0.5"},
+    {"stat", "binary32", "counts*4*", NULL, 1, GOAL_RATIO, 0.5, "counts and exponent histogram for four formats 0.5"},
     {"stat", "binary32", "all*4*", NULL, 1, GOAL_RATIO, 0.2,
      "with mean, l2, amax, amin, SQNR, MSE and largest relative error for four formats 0.2"},
-    {"stat", "binary32", "blocks*", NULL, 1, GOAL_RATIO, 0.2, "quantising and its statistics 0.2 of reading for one recipe"},
+    {"stat", "binary32", "blocks*", NULL, 1, GOAL_RATIO, 0.2,
+     "quantising and its statistics 0.2 of reading for one recipe"},
     {"stat", "binary32", "25?scales*", NULL, 1, GOAL_RATIO, 1 / 1.5,
      "a sweep over 25 scales costs at most 1.5 times one scale"},
     {"stat", "fp16 bf16", "all*", NULL, 1, GOAL_RATIO, 0.3,
@@ -47,10 +46,8 @@ const bench_goal bench_goals[] = {
     {"cast", "e4m3 bf16", "*", NULL, 1, GOAL_RATIO, 0.5, "at least half the speed of cp of the same bytes"},
     {"gemm", "*tf32*", "tf32", "avx512", 1, GOAL_SPEED, 1.5e9, "tf32 and exact sums 1.5"},
     {"gemm", "exact", "*", "avx512", 1, GOAL_SPEED, 1.5e9, "tf32 and exact sums 1.5"},
-    {"gemm", "chunked* pairwise*", "*", "avx512", 1, GOAL_SPEED, 1e9,
-     "chunked and pairwise sums in any format 1 G"},
-    {"gemm", TENSOR_CORES, "*", "avx512", 1, GOAL_SPEED, 3e9,
-     "3 G for fp16, bf16 and fp8 rows with AVX-512"},
+    {"gemm", "chunked* pairwise*", "*", "avx512", 1, GOAL_SPEED, 1e9, "chunked and pairwise sums in any format 1 G"},
+    {"gemm", TENSOR_CORES, "*", "avx512", 1, GOAL_SPEED, 3e9, "3 G for fp16, bf16 and fp8 rows with AVX-512"},
     {"gemm", TENSOR_CORES, "*", "avx2", 1, GOAL_SPEED, 1.5e9, "and 1.5 with AVX2"},
     {"train", "*", "*step", NULL, 1, GOAL_SPEED, 2e9, "training emulation at 2 G in whole steps"},
     {"norm unscale", "*", "*", NULL, 1, GOAL_RATIO, 0.8, "0.8 for unscale and norm"},
@@ -85,12 +82,12 @@ static const char *best_isa(void)
     return best;
 }
 
-const bench_goal *bench_goal_of(const char *operation, const char *what, const char *how,
-                                const char *isa, unsigned threads)
+const bench_goal *bench_goal_of(const char *operation, const char *what, const char *how, const char *isa,
+                                unsigned threads)
 {
     for (const bench_goal *g = bench_goals; g->operation; g++)
-        if (g->threads == threads && fits(g->operation, operation) && fits(g->what, what) &&
-            fits(g->how, how) && fits(g->isa ? g->isa : best_isa(), isa))
+        if (g->threads == threads && fits(g->operation, operation) && fits(g->what, what) && fits(g->how, how) &&
+            fits(g->isa ? g->isa : best_isa(), isa))
             return g;
     return NULL;
 }

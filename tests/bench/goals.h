@@ -14,7 +14,7 @@ typedef struct bench_goal {
 extern const bench_goal bench_goals[]; /* ends with a NULL operation; the first that fits a row holds */
 
 /* bench_goal_of -- the goal of a row, or NULL. */
-const bench_goal *bench_goal_of(const char *operation, const char *what, const char *how,
-                                const char *isa, unsigned threads);
+const bench_goal *bench_goal_of(const char *operation, const char *what, const char *how, const char *isa,
+                                unsigned threads);
 
 #endif

@@ -32,16 +32,14 @@ static void run_gelu_back(void *context, size_t from, size_t n)
 
 static mpsim_rownorm norm_of(const work *w, size_t n)
 {
-    return (mpsim_rownorm){.rows = n / COLS, .cols = COLS, .kind = (uint8_t)w->norm, .eps = 1e-5f,
-                           .math = w->math};
+    return (mpsim_rownorm){.rows = n / COLS, .cols = COLS, .kind = (uint8_t)w->norm, .eps = 1e-5f, .math = w->math};
 }
 
 static void run_norm(void *context, size_t from, size_t n)
 {
     const work *w = context;
     const mpsim_rownorm r = norm_of(w, n);
-    (void)mpsim_rownorm_forward(&r, w->b->y + from, w->mean, w->inverse, w->b->x + from, w->weight,
-                                w->weight);
+    (void)mpsim_rownorm_forward(&r, w->b->y + from, w->mean, w->inverse, w->b->x + from, w->weight, w->weight);
 }
 
 static void run_norm_back(void *context, size_t from, size_t n)
@@ -49,8 +47,7 @@ static void run_norm_back(void *context, size_t from, size_t n)
     work *w = context;
     const float *x = w->b->x + from;
     const mpsim_rownorm r = norm_of(w, n);
-    (void)mpsim_rownorm_backward(&r, w->b->y + from, w->sums, w->sums + COLS, x, x, w->mean,
-                                 w->inverse, w->weight);
+    (void)mpsim_rownorm_backward(&r, w->b->y + from, w->sums, w->sums + COLS, x, x, w->mean, w->inverse, w->weight);
 }
 
 static mpsim_causal causal_of(const work *w, size_t n)
@@ -109,9 +106,14 @@ int main(int argc, char **argv)
     bench_part(&b, "Elements of transformers, binary32 values; ratios of bytes a second");
     for (size_t m = 0; m < sizeof maths / sizeof *maths; m++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            const bench_job j = {.operation = rows[i].operation, .what = maths[m],
-                                 .how = rows[i].how, .n = b.n, .bytes = 8, .run = rows[i].run,
-                                 .context = &w, .to = &copy};
+            const bench_job j = {.operation = rows[i].operation,
+                                 .what = maths[m],
+                                 .how = rows[i].how,
+                                 .n = b.n,
+                                 .bytes = 8,
+                                 .run = rows[i].run,
+                                 .context = &w,
+                                 .to = &copy};
             w.math = mpsim_format_find(maths[m]);
             w.kind = rows[i].kind;
             w.norm = rows[i].norm;

@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNTS = 0, HISTOGRAM = MPSIM_SUMMARY_HISTOGRAM,
-       EVERYTHING = MPSIM_SUMMARY_HISTOGRAM | MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS };
+enum {
+    COUNTS = 0,
+    HISTOGRAM = MPSIM_SUMMARY_HISTOGRAM,
+    EVERYTHING = MPSIM_SUMMARY_HISTOGRAM | MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS
+};
 enum { FORMATS = 4, SCALES = 25, CASTS = FORMATS * SCALES, THREADS = 2 };
 
 static const char *const names[FORMATS] = {"fp16", "bf16", "e4m3", "e5m2"};
@@ -28,7 +31,7 @@ typedef struct task {
     accumulators *a;            /* of each thread */
     const mpsim_format *source; /* binary32, binary64, or of codes */
     const void *x;
-    size_t tensor;              /* elements of each; 0: all are one */
+    size_t tensor; /* elements of each; 0: all are one */
     unsigned want;
     size_t n_casts;
     mpsim_cast casts[CASTS];
@@ -138,15 +141,24 @@ static const void *input_of(const inputs *in, const char *source)
 
 static void run_row(const inputs *in, const row *r)
 {
-    task t = {.b = in->b, .a = in->a, .source = mpsim_format_find(r->source),
-              .x = input_of(in, r->source), .tensor = r->tensor, .want = r->want};
+    task t = {.b = in->b,
+              .a = in->a,
+              .source = mpsim_format_find(r->source),
+              .x = input_of(in, r->source),
+              .tensor = r->tensor,
+              .want = r->want};
     task one_scale = t;
     const size_t bytes = mpsim_format_code_bytes(t.source);
     set_casts(&t, r->formats, r->scales, r->mode);
     set_casts(&one_scale, r->formats, 1, r->mode);
-    bench_job j = {.operation = r->scales > 1 ? "sweep" : "summary", .what = r->source, .how = r->how,
-                   .n = in->b->n * sizeof *in->b->x / (bytes < 4 ? 4 : bytes), .bytes = (double)bytes,
-                   .run = run_summary, .context = &t, .to = &in->sum};
+    bench_job j = {.operation = r->scales > 1 ? "sweep" : "summary",
+                   .what = r->source,
+                   .how = r->how,
+                   .n = in->b->n * sizeof *in->b->x / (bytes < 4 ? 4 : bytes),
+                   .bytes = (double)bytes,
+                   .run = run_summary,
+                   .context = &t,
+                   .to = &in->sum};
     bench_job other = j;
     other.name = r->threads > 1 ? "1 thread" : "one scale";
     other.context = &one_scale;
@@ -184,8 +196,8 @@ static int make_inputs(inputs *in)
     for (size_t k = 0; k < 2; k++) {
         in->codes[k] = (char *)in->b->y + k * n * 2;
         in->a[k].summary = mpsim_summary_new();
-        if (!in->a[k].summary || mpsim_encode_array_f32(mpsim_format_find(sources[k]), &r, NULL, in->codes[k],
-                                                        in->b->x, n, NULL) != MPSIM_OK)
+        if (!in->a[k].summary || mpsim_encode_array_f32(mpsim_format_find(sources[k]), &r, NULL, in->codes[k], in->b->x,
+                                                        n, NULL) != MPSIM_OK)
             return 1;
     }
     in->sum = bench_sum(in->b);

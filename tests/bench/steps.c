@@ -43,14 +43,12 @@ static void do_step(void *context)
 {
     work *w = context;
     const mpsim_rng rng = {1, 2, 0};
-    const mpsim_optim_tensor t = {.param = w->p, .grad = w->g, .m = w->m, .v = w->v,
-                                  .kahan = w->kahan, .n = w->n};
+    const mpsim_optim_tensor t = {.param = w->p, .grad = w->g, .m = w->m, .v = w->v, .kahan = w->kahan, .n = w->n};
     (void)mpsim_optim_step(&w->optim, 2, &t, &rng);
 }
 
 /* A row: memcpy is measured before and after. */
-static void measure(work *w, void (*run)(void *), const char *operation, const char *what,
-                    const char *how)
+static void measure(work *w, void (*run)(void *), const char *operation, const char *what, const char *how)
 {
     if (!bench_wants(w->bench, operation, what))
         return;
@@ -58,8 +56,14 @@ static void measure(work *w, void (*run)(void *), const char *operation, const c
     const double t = bench_seconds(w->bench, run, w);
     const double after = bench_seconds(w->bench, do_memcpy, w), base = (before + after) / 2;
     const double n = (double)w->n;
-    const bench_row r = {.operation = operation, .what = what, .how = how, .n = n, .per_second = n / t,
-                         .ratio = base / t, .to = "memcpy", .spread = fabs(before - after) / base,
+    const bench_row r = {.operation = operation,
+                         .what = what,
+                         .how = how,
+                         .n = n,
+                         .per_second = n / t,
+                         .ratio = base / t,
+                         .to = "memcpy",
+                         .spread = fabs(before - after) / base,
                          .to_bytes = 8 * n / base};
     bench_print(w->bench, &r);
 }
@@ -76,8 +80,7 @@ static void prepare(work *w, const mpsim_format *f)
     memset(w->kahan, 0, w->n * sizeof *w->kahan);
 }
 
-static void bench_step(work *w, mpsim_optim_algorithm a, const char *variant, const char *format,
-                       mpsim_store store)
+static void bench_step(work *w, mpsim_optim_algorithm a, const char *variant, const char *format, mpsim_store store)
 {
     char how[64];
     mpsim_optim_init(&w->optim, a, mpsim_optim_variant_find(variant));
@@ -110,8 +113,7 @@ static void make_values(float *x, size_t n, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    static const char *const variants[] = {"ieee", "torch-foreach", "torch-fused-b", "torch-fused-c",
-                                           "apex"};
+    static const char *const variants[] = {"ieee", "torch-foreach", "torch-fused-b", "torch-fused-c", "apex"};
     bench b;
     work w = {.bench = &b, .scale = 65536};
     const int code = bench_begin(&b, argc, argv, "steps");

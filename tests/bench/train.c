@@ -39,8 +39,8 @@ static int read_speed(const char *path, double speed[3])
     int found = 0;
     FILE *f = fopen(path, "r");
     while (f && !found && fgets(line, sizeof line, f))
-        found = sscanf(line, "speed %lf million multiply-adds in products, %lf a second and core; %lf with",
-                       &speed[0], &speed[1], &speed[2]) == 3;
+        found = sscanf(line, "speed %lf million multiply-adds in products, %lf a second and core; %lf with", &speed[0],
+                       &speed[1], &speed[2]) == 3;
     if (f)
         fclose(f);
     return found;
@@ -50,8 +50,7 @@ static void put(bench *b, size_t run, const char *part, double n, double per_sec
 {
     char how[64];
     snprintf(how, sizeof how, "%s %d %s", runs[run].net, runs[run].width, part);
-    const bench_row r = {.operation = "train", .what = runs[run].what, .how = how, .n = n,
-                         .per_second = per_second};
+    const bench_row r = {.operation = "train", .what = runs[run].what, .how = how, .n = n, .per_second = per_second};
     bench_print(b, &r);
 }
 
@@ -61,8 +60,8 @@ static int run_one(bench *b, size_t run, const char *path)
     double speed[3];
     const int tiny = b->n < 1 << 20;
     const char *more = strcmp(runs[run].net, "gpt") == 0 ? " --validation 1" : "";
-    snprintf(line, sizeof line, "train -P %s --net %s%s --width %d --batch %d --steps %d -o %s",
-             runs[run].policy, runs[run].net, more, tiny ? 16 : runs[run].width, tiny ? 16 : runs[run].batch,
+    snprintf(line, sizeof line, "train -P %s --net %s%s --width %d --batch %d --steps %d -o %s", runs[run].policy,
+             runs[run].net, more, tiny ? 16 : runs[run].width, tiny ? 16 : runs[run].batch,
              b->quick ? 2 : runs[run].steps, path);
     if (bench_command(line) != 0)
         return 1;

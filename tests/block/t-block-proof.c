@@ -105,11 +105,17 @@ static void quantise(const problem *p, const float *x, unsigned wanted, uint64_t
     }
     mpsim_cast_stats_init(&to->casts);
     memset(&to->counts, 0, sizeof to->counts);
-    const mpsim_blocks outs = {wanted & 1 ? at[0] : NULL, wanted & 2 ? (float *)(void *)at[1] : NULL,
-                               wanted & 4 ? at[2] : NULL, wanted & 8 ? (float *)(void *)at[3] : NULL,
+    const mpsim_blocks outs = {wanted & 1 ? at[0] : NULL,
+                               wanted & 2 ? (float *)(void *)at[1] : NULL,
+                               wanted & 4 ? at[2] : NULL,
+                               wanted & 8 ? (float *)(void *)at[3] : NULL,
                                wanted & 16 ? (float *)(void *)at[4] : NULL,
-                               wanted & 32 ? (float *)(void *)at[5] : NULL, wanted & 64 ? &to->casts : NULL,
-                               wanted & 256 ? &to->counts : NULL, NULL, NULL, NULL};
+                               wanted & 32 ? (float *)(void *)at[5] : NULL,
+                               wanted & 64 ? &to->casts : NULL,
+                               wanted & 256 ? &to->counts : NULL,
+                               NULL,
+                               NULL,
+                               NULL};
     const mpsim_status s = mpsim_block_quantize(&p->b, in, p->rows, p->cols, p->amax, p->given, &p->rng, &outs,
                                                 wanted & 128 ? &to->tensor_scale : NULL);
     if (s != MPSIM_OK)
@@ -134,17 +140,18 @@ static int same_casts(const mpsim_cast_stats *a, const mpsim_cast_stats *b)
     mpsim_sum_subtract(&x.sum_squared_error, &y.sum_squared_error);
     mpsim_sum_subtract(&x.sum_squares_left_out, &y.sum_squares_left_out);
     return memcmp(&x.counts, &y.counts, sizeof x.counts) == 0 && x.compared == y.compared &&
-           bits_of_f64(x.max_rel_err) == bits_of_f64(y.max_rel_err) &&
-           mpsim_sum_value(&x.sum_squared_error) == 0 && mpsim_sum_value(&x.sum_squares_left_out) == 0;
+           bits_of_f64(x.max_rel_err) == bits_of_f64(y.max_rel_err) && mpsim_sum_value(&x.sum_squared_error) == 0 &&
+           mpsim_sum_value(&x.sum_squares_left_out) == 0;
 }
 
 static const char *problem_text(const problem *p)
 {
     static char text[300];
-    snprintf(text, sizeof text, "%s (element %s mode %d sr_bits %d blocks %u x %u power %d), %zu x %zu, amax %a, "
-             "given %a, isa %s", p->b.name, p->b.element, p->b.element_mode, p->b.sr_bits, p->b.block_rows,
-             p->b.block_cols, p->b.power_of_two, p->rows, p->cols, (double)p->amax, (double)p->given,
-             mpsim_isa_active());
+    snprintf(text, sizeof text,
+             "%s (element %s mode %d sr_bits %d blocks %u x %u power %d), %zu x %zu, amax %a, "
+             "given %a, isa %s",
+             p->b.name, p->b.element, p->b.element_mode, p->b.sr_bits, p->b.block_rows, p->b.block_cols,
+             p->b.power_of_two, p->rows, p->cols, (double)p->amax, (double)p->given, mpsim_isa_active());
     return text;
 }
 
@@ -156,7 +163,8 @@ static void compare(const problem *p, const float *x, unsigned wanted, const res
             continue;
         const size_t size = k == 0 || k == 2 ? 1 : 4;
         for (size_t i = 0; i < bytes_of(p, k) / size; i++) {
-            const uint64_t a = code_load(want->bytes[k] + i * size, size), b = code_load(got->bytes[k] + i * size, size);
+            const uint64_t a = code_load(want->bytes[k] + i * size, size),
+                           b = code_load(got->bytes[k] + i * size, size);
             if (a != b)
                 ck_abort_msg("%s, outputs 0x%x: %s %zu: expected 0x%" PRIx64 ", got 0x%" PRIx64 "; x there 0x%x",
                              problem_text(p), wanted, names[k], i, a, b, k < 2 ? bits_of_f32(x[i]) : 0);

@@ -19,8 +19,8 @@ static int specified(const row *r, float amax)
 
 static const struct {
     size_t rows, cols;
-} shapes[] = {{1, 1},   {1, 7},    {5, 1},    {1, 32},   {1, 33},    {3, 16},  {17, 31},
-              {16, 16}, {33, 48},  {2, 129},  {40, 3},   {131, 130}, {1, 300}, {0, 8}};
+} shapes[] = {{1, 1},   {1, 7},   {5, 1},   {1, 32}, {1, 33},    {3, 16},  {17, 31},
+              {16, 16}, {33, 48}, {2, 129}, {40, 3}, {131, 130}, {1, 300}, {0, 8}};
 
 START_TEST(matrices)
 {
@@ -49,12 +49,14 @@ END_TEST
 
 static size_t amax_list(float *a, size_t n)
 {
+    /* clang-format off */
     static const float fixed[] = {
         0,        448,  464,    480,     57344, 61440, 65504,  6,       7,       7.5f,
         8,        28,   30,     2688,    5,     1e-12f, 9e-13f, 1.1e-12f, BIG,   0x1.fep127f,
         0x1p-149f, 0x1p-148f, 0x1p-128f, 0x1p-127f, 0x1.8p-127f, 0x1.fffffcp-127f, 0x1p-126f,
         0x1.cp-119f, 0x1.cp-118f, 0x1.ep-118f, 0x1.cp-112f, 0x1p-120f,
     };
+    /* clang-format on */
     size_t k = 0;
     for (size_t i = 0; i < COUNT(fixed); i++) {
         a[k++] = fixed[i];
@@ -63,8 +65,7 @@ static size_t amax_list(float *a, size_t n)
             a[k++] = nextafterf(fixed[i], 0);
     }
     for (int e = -149; e <= 127; e += e < -120 || e > 110 || abs(e) < 12 ? 1 : 13) {
-        static const float m[] = {1,          1.75f,      1.5f,     1.875f, 1.9375f,
-                                  0x1.efffep0f, 0x1.dfffep0f, 1.96875f};
+        static const float m[] = {1, 1.75f, 1.5f, 1.875f, 1.9375f, 0x1.efffep0f, 0x1.dfffep0f, 1.96875f};
         a[k++] = ldexpf(1, e);
         a[k++] = nextafterf(ldexpf(1, e), 0);
         a[k++] = nextafterf(ldexpf(1, e), INFINITY);
@@ -135,8 +136,7 @@ START_TEST(ties_of_elements)
                 }
                 block_compare(&p, r, x, 1, 16, 2688, 1);
             }
-        ck_assert_msg(r->mode == STOCHASTIC || p.ties - before >= g->top, "%s: %llu ties", r->name,
-                      p.ties - before);
+        ck_assert_msg(r->mode == STOCHASTIC || p.ties - before >= g->top, "%s: %llu ties", r->name, p.ties - before);
     }
     block_finish("ties", &p);
 }
@@ -146,8 +146,8 @@ END_TEST
 
 START_TEST(amax_from_elsewhere)
 {
-    static const float globals[] = {0,     1,       2688,      3,     1e4f, 1e-3f, 0x1p-149f, BIG,
-                                    1e38f, 1e-36f, INFINITY, 0x1p-120f, 0x1p-140f, 7.7f};
+    static const float globals[] = {0,   1,     2688,   3,        1e4f,      1e-3f,     0x1p-149f,
+                                    BIG, 1e38f, 1e-36f, INFINITY, 0x1p-120f, 0x1p-140f, 7.7f};
     static const int fills[] = {ORDINARY, FEW_BITS, WIDE, SMALL, ANY, HUGE_ONES, ZEROS};
     static float x[3 * 40];
     uint64_t state = test_seed() + 9;
@@ -156,8 +156,7 @@ START_TEST(amax_from_elsewhere)
         const row *r = &oracle_table[k];
         for (size_t g = 0; g < COUNT(globals); g++)
             for (size_t f = 0; f < COUNT(fills); f++) {
-                if (r->rule != MPSIM_SCALE_NVFP4_TE
-                    && (r->rule != MPSIM_SCALE_NVFP4_TORCHAO || g < 1 || g > 5))
+                if (r->rule != MPSIM_SCALE_NVFP4_TE && (r->rule != MPSIM_SCALE_NVFP4_TORCHAO || g < 1 || g > 5))
                     continue;
                 for (size_t i = 0; i < COUNT(x); i++)
                     x[i] = block_input(fills[f], i, &state);
@@ -187,8 +186,7 @@ START_TEST(ties_of_block_scales)
                 const float x = (float)(tie * 6 * (double)globals[i] / 2688);
                 float a[16 * 5];
                 for (size_t n = 0; n < COUNT(a); n++)
-                    a[n] = n % 16 ? x * (float)(n % 16) / 16 : f32_of_bits(bits_of_f32(x)
-                                                                       + (uint32_t)(n / 16) - 2);
+                    a[n] = n % 16 ? x * (float)(n % 16) / 16 : f32_of_bits(bits_of_f32(x) + (uint32_t)(n / 16) - 2);
                 block_compare(&p, r, a, 1, COUNT(a), globals[i], 1);
             }
     }

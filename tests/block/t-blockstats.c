@@ -215,8 +215,8 @@ static const char *difference(const mpsim_block_stats *s, const judged *j)
 }
 
 /* Band after band of whole blocks, some in one accumulator, others in another, merged. */
-static void split(mpsim_block_stats *to, const row *r, float amax, size_t rows, size_t cols,
-                  const float *against, const mpsim_rng *rng, uint64_t *random)
+static void split(mpsim_block_stats *to, const row *r, float amax, size_t rows, size_t cols, const float *against,
+                  const mpsim_rng *rng, uint64_t *random)
 {
     static mpsim_block_stats parts[3];
     const mpsim_block_recipe b = oracle_recipe(r);
@@ -228,7 +228,7 @@ static void split(mpsim_block_stats *to, const row *r, float amax, size_t rows, 
         mpsim_rng at = *rng;
         at.index += i * cols;
         const mpsim_blocks wanted = {.stats = &parts[test_random(random) % 3],
-                                  .origin = against == x ? NULL : against + i * cols};
+                                     .origin = against == x ? NULL : against + i * cols};
         ck_assert_int_eq(mpsim_block_quantize(&b, x + i * cols, n, cols, amax, 4, &at, &wanted, NULL), MPSIM_OK);
     }
     const int first = (int)(test_random(random) % 3);
@@ -266,8 +266,8 @@ static void compare(const row *r, size_t rows, size_t cols, const float *against
 
 /* ---- tests ---- */
 
-static const size_t shapes[][2] = {{1, 1},   {1, 7},   {5, 1},   {3, 32},   {17, 31}, {33, 48},
-                                   {2, 129}, {40, 3},  {19, 83}, {129, 130}, {1, 300}, {0, 8}, {7, 0}};
+static const size_t shapes[][2] = {{1, 1},  {1, 7},   {5, 1},     {3, 32},  {17, 31}, {33, 48}, {2, 129},
+                                   {40, 3}, {19, 83}, {129, 130}, {1, 300}, {0, 8},   {7, 0}};
 
 /* Blocks that are zero, lost, hold NaN or infinity, among others. */
 static void fill(size_t n, int kind, uint64_t *random)
@@ -309,14 +309,14 @@ START_TEST(a_row_by_hand)
     static mpsim_block_stats s;
     const mpsim_blocks wanted = {.stats = &s};
     memset(x, 0, sizeof x);
-    x[32] = 500;            /* saturates: 448, scale 2^0                             */
+    x[32] = 500; /* saturates: 448, scale 2^0                             */
     x[33] = 3;
-    x[64] = INFINITY;       /* scale NaN, which everything becomes                   */
+    x[64] = INFINITY; /* scale NaN, which everything becomes                   */
     x[65] = 1;
-    x[96] = 0x1p-149f;      /* scale 2^-127, code 0; below half of 2^-136            */
-    x[128] = 0x1.fp127f;    /* scale 2^119                                           */
-    x[160] = -256;          /* the last, of 5 elements: 2^0                          */
-    x[161] = 0x1p-11f;      /* becomes zero                                          */
+    x[96] = 0x1p-149f;   /* scale 2^-127, code 0; below half of 2^-136            */
+    x[128] = 0x1.fp127f; /* scale 2^119                                           */
+    x[160] = -256;       /* the last, of 5 elements: 2^0                          */
+    x[161] = 0x1p-11f;   /* becomes zero                                          */
     mpsim_block_stats_init(&s);
     ck_assert_int_eq(mpsim_block_quantize(mpsim_block_find("mxfp8-floor"), x, 1, 165, -1, 1, NULL, &wanted, NULL),
                      MPSIM_OK);

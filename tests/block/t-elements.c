@@ -73,16 +73,14 @@ static void every_half(const char *name, unsigned top, int bias, int mbits)
         unsigned want = kind ? top : nearest_rational(v, top, q);
         want = kind < 0 ? 0x7f : want | (h & 0x8000 ? 0x80 : 0);
         const double value = kind < 0 ? (double)NAN : mpq_get_d(v[want & 0x7f]);
-        if (codes[h] != want || (kind >= 0 && fabs((double)values[h]) != value)
-            || (kind < 0 && !isnan(values[h])))
+        if (codes[h] != want || (kind >= 0 && fabs((double)values[h]) != value) || (kind < 0 && !isnan(values[h])))
             first = wrong++ == 0 ? h : first;
     }
     for (unsigned c = 0; c <= top + 1; c++)
         mpq_clear(v[c]);
     mpq_clear(q);
     printf("# every fp16 to %s: 65536 codes, %u wrong\n", name, wrong);
-    ck_assert_msg(wrong == 0, "%u halfs to %s differ, first %04x: %02x", wrong, name, first,
-                  codes[first]);
+    ck_assert_msg(wrong == 0, "%u halfs to %s differ, first %04x: %02x", wrong, name, first, codes[first]);
 }
 
 START_TEST(every_half_to_fp8)
@@ -109,11 +107,9 @@ START_TEST(table_of_e2m1_ties)
     for (size_t i = 0; i < COUNT(rows); i++) {
         uint8_t codes[10];
         const mpsim_blocks b = {.codes = codes};
-        ck_assert(mpsim_block_quantize(mpsim_block_find(rows[i].name), x, 1, 10, 2688, 1, NULL, &b,
-                                       NULL) == MPSIM_OK);
+        ck_assert(mpsim_block_quantize(mpsim_block_find(rows[i].name), x, 1, 10, 2688, 1, NULL, &b, NULL) == MPSIM_OK);
         for (size_t k = 0; k < 10; k++)
-            ck_assert_msg(codes[k] == rows[i].codes[k], "%s: %a: %d", rows[i].name, (double)x[k],
-                          codes[k]);
+            ck_assert_msg(codes[k] == rows[i].codes[k], "%s: %a: %d", rows[i].name, (double)x[k], codes[k]);
     }
 }
 END_TEST
@@ -161,8 +157,7 @@ START_TEST(modes_of_elements)
             b.element_mode = (uint8_t)mode;
             b.sr_bits = 5;
             for (size_t i = 0; i < N; i++) {
-                x[i] = i % 2 ? ordinary(&state, 4, 14)
-                             : (float)((int)(test_random(&state) % 129) - 64) / 8;
+                x[i] = i % 2 ? ordinary(&state, 4, 14) : (float)((int)(test_random(&state) % 129) - 64) / 8;
                 while (fabs((double)x[i]) >= grid_max(g))
                     x[i] /= 2;
                 if (i % 32 == 0) /* makes the scale 1 */
@@ -180,8 +175,8 @@ START_TEST(modes_of_elements)
                 const uint32_t word = mpsim_rng_word(rng.seed, rng.stream, rng.index + i);
                 unsigned want = low + (rounds_away(mode, nu, low & 1, minus, word) ? 1 : 0);
                 want = (want > g->top ? g->top : want) | (minus ? 1u << (g->bits - 1) : 0);
-                ck_assert_msg(codes[i] == want, "%s mode %d: %a: %d, expected %u", rows[k], mode,
-                              (double)x[i], codes[i], want);
+                ck_assert_msg(codes[i] == want, "%s mode %d: %a: %d, expected %u", rows[k], mode, (double)x[i],
+                              codes[i], want);
             }
         }
 }

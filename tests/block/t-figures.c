@@ -33,8 +33,7 @@ START_TEST(signal_to_noise)
         ck_assert_int_eq(mpsim_cast_stats_add(&c, f, &r, NULL, x, PART), MPSIM_OK);
     }
     const double db = mpsim_cast_stats_sqnr_db(&c, &s);
-    printf("# %s: %.2f dB of %d samples, published %.1f\n", f->name, db, (int)SAMPLES,
-           published[_i].decibels);
+    printf("# %s: %.2f dB of %d samples, published %.1f\n", f->name, db, (int)SAMPLES, published[_i].decibels);
     ck_assert_double_eq_tol(db, published[_i].decibels, 0.1);
 }
 END_TEST

@@ -35,8 +35,7 @@ START_TEST(hadamard_bits)
     for (size_t run = 0; run < test_scaled(1500); run++) {
         float x[48], y[48];
         for (size_t i = 0; i < 48; i++) {
-            x[i] = ordinary(&state, run % 3 == 1 ? -110 : run % 3 == 2 ? 126 : 4,
-                            run % 2 ? 2 : 30);
+            x[i] = ordinary(&state, run % 3 == 1 ? -110 : run % 3 == 2 ? 126 : 4, run % 2 ? 2 : 30);
             y[i] = x[i];
         }
         for (int k = 0; k < 48; k += 16)
@@ -89,15 +88,18 @@ START_TEST(groups_bits)
         const uint64_t seed = test_random(&state);
         const size_t n = test_random(&state) % MOST;
         for (size_t i = 0; i < MOST; i++)
-            x[i] = y[i] = run % 11 == 10 && test_random(&state) % 50 == 0
-                              ? (run % 2 ? (float)INFINITY : (float)NAN)
-                              : ordinary(&state, run % 3 == 1 ? -110 : run % 3 == 2 ? 126 : 4, 14);
+            x[i] = y[i] = run % 11 == 10 && test_random(&state) % 50 == 0 ? (run % 2 ? (float)INFINITY : (float)NAN)
+                                                                          : ordinary(&state,
+                                                                                     run % 3 == 1   ? -110
+                                                                                     : run % 3 == 2 ? 126
+                                                                                                    : 4,
+                                                                                     14);
         for (size_t i = 0; i + size <= n; i += size)
             group(y + i, size, seed);
         ck_assert(mpsim_hadamard_groups(x, n, size, seed) == MPSIM_OK);
         for (size_t i = 0; i < MOST; i++)
-            ck_assert_msg(block_same(x[i], y[i]), "size %u, %zu of %zu: %a, oracle %a", size, i, n,
-                          (double)x[i], (double)y[i]);
+            ck_assert_msg(block_same(x[i], y[i]), "size %u, %zu of %zu: %a, oracle %a", size, i, n, (double)x[i],
+                          (double)y[i]);
         if (size == 16 && n % 16 == 0) { /* the other function */
             memcpy(y, x, sizeof y);
             ck_assert(mpsim_hadamard(x, n) == MPSIM_OK && mpsim_hadamard_groups(y, n, 16, seed) == MPSIM_OK);
@@ -119,9 +121,12 @@ START_TEST(groups_back_bits)
         const uint64_t seed = test_random(&state);
         const size_t n = test_random(&state) % MOST;
         for (size_t i = 0; i < MOST; i++)
-            x[i] = y[i] = run % 11 == 10 && test_random(&state) % 50 == 0
-                              ? (run % 2 ? (float)INFINITY : (float)NAN)
-                              : ordinary(&state, run % 3 == 1 ? -110 : run % 3 == 2 ? 126 : 4, 14);
+            x[i] = y[i] = run % 11 == 10 && test_random(&state) % 50 == 0 ? (run % 2 ? (float)INFINITY : (float)NAN)
+                                                                          : ordinary(&state,
+                                                                                     run % 3 == 1   ? -110
+                                                                                     : run % 3 == 2 ? 126
+                                                                                                    : 4,
+                                                                                     14);
         for (size_t i = 0; i + size <= n; i += size) {
             for (unsigned k = 0; k < size; k++)
                 y[i + k] = sign_of(size, seed, k) < 0 ? -y[i + k] : y[i + k];
@@ -131,8 +136,8 @@ START_TEST(groups_back_bits)
         }
         ck_assert(mpsim_hadamard_groups_back(x, n, size, seed) == MPSIM_OK);
         for (size_t i = 0; i < MOST; i++)
-            ck_assert_msg(block_same(x[i], y[i]), "size %u, %zu of %zu: %a, oracle %a", size, i, n,
-                          (double)x[i], (double)y[i]);
+            ck_assert_msg(block_same(x[i], y[i]), "size %u, %zu of %zu: %a, oracle %a", size, i, n, (double)x[i],
+                          (double)y[i]);
     }
 }
 END_TEST

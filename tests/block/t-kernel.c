@@ -33,13 +33,14 @@ static float x[MOST + 1], origin[MOST + 1], given = 0.37f;
 /* Numbers of a tensor, of which some rows are special: kind 0 to 7. */
 static void fill(size_t n, int kind, uint64_t *random)
 {
-    static const float odd[] = {0, -0.0f, INFINITY, -INFINITY, 0x1p-149f, -0x1.8p-140f, 0x1.fffffep127f,
-                                0x1p-126f, 1, -448, 449, 6, -57344, 0x1.fffffep-1f, 0x1p-133f};
+    static const float odd[] = {0, -0.0f, INFINITY, -INFINITY, 0x1p-149f, -0x1.8p-140f,   0x1.fffffep127f, 0x1p-126f,
+                                1, -448,  449,      6,         -57344,    0x1.fffffep-1f, 0x1p-133f};
     for (size_t i = 0; i < n; i++) {
         const uint64_t w = test_random(random);
-        const int e = kind == 1 ? (int)(w % 250) - 140 : kind == 2 ? 110 + (int)(w % 17)
-                                                       : kind == 3 ? -149 + (int)(w % 12)
-                                                                   : (int)(w % 13) - 9;
+        const int e = kind == 1   ? (int)(w % 250) - 140
+                      : kind == 2 ? 110 + (int)(w % 17)
+                      : kind == 3 ? -149 + (int)(w % 12)
+                                  : (int)(w % 13) - 9;
         x[i] = (float)ldexp((double)(w >> 11) * 0x1p-52, e) * (w >> 10 & 1 ? 1 : -1);
         if (kind >= 4 && (w >> 40) % 97 == 0)
             x[i] = odd[(w >> 20) % (sizeof odd / sizeof odd[0])];
@@ -54,12 +55,15 @@ static void fill(size_t n, int kind, uint64_t *random)
     }
 }
 
-static void quantize(results *r, const mpsim_block_recipe *b, size_t rows, size_t cols, float amax,
-                     int casts)
+static void quantize(results *r, const mpsim_block_recipe *b, size_t rows, size_t cols, float amax, int casts)
 {
     const mpsim_rng rng = {3, 4, 5};
-    mpsim_blocks out = {.codes = r->codes, .values = r->values, .scale_codes = r->scale_codes,
-                        .scales = r->scales, .inverses = r->inverses, .amax = r->amax};
+    mpsim_blocks out = {.codes = r->codes,
+                        .values = r->values,
+                        .scale_codes = r->scale_codes,
+                        .scales = r->scales,
+                        .inverses = r->inverses,
+                        .amax = r->amax};
     memset(r, 0x5a, sizeof *r);
     mpsim_cast_stats_init(&r->casts);
     if (casts)
@@ -81,8 +85,8 @@ static void count(results *r, const mpsim_block_recipe *b, size_t rows, size_t c
     mpsim_block_quantize(b, x, rows, cols, amax, given, &rng, &nothing_else, NULL);
 }
 
-static void differ(const mpsim_block_recipe *b, size_t rows, size_t cols, int kind, const char *what,
-                   const void *p, const void *q, size_t size)
+static void differ(const mpsim_block_recipe *b, size_t rows, size_t cols, int kind, const char *what, const void *p,
+                   const void *q, size_t size)
 {
     const unsigned char *a = p, *c = q;
     size_t i = 0;
@@ -90,12 +94,13 @@ static void differ(const mpsim_block_recipe *b, size_t rows, size_t cols, int ki
         i++;
     i = i / size * size;
     ck_abort_msg("%s: %s (%s, mode %d), %zu x %zu, data %d: %s %zu is 0x%" PRIx64 ", reference "
-                 "0x%" PRIx64, mpsim_isa_active(), b->name, b->element, b->element_mode, rows, cols,
-                 kind, what, i / size, code_load(a + i, size), code_load(c + i, size));
+                 "0x%" PRIx64,
+                 mpsim_isa_active(), b->name, b->element, b->element_mode, rows, cols, kind, what, i / size,
+                 code_load(a + i, size), code_load(c + i, size));
 }
 
-#define SAME(field)                                                                               \
-    if (memcmp(got.field, want.field, sizeof got.field) != 0)                                     \
+#define SAME(field)                                           \
+    if (memcmp(got.field, want.field, sizeof got.field) != 0) \
     differ(b, rows, cols, kind, #field, got.field, want.field, sizeof got.field[0])
 
 /* What this instruction set counts is what the reference's statistics of the cast count. */
@@ -137,8 +142,11 @@ static void compare_stats(const mpsim_block_recipe *b, size_t rows, size_t cols,
     const char *isa = mpsim_isa_active();
     for (int turn = 0; turn < 2; turn++) {
         mpsim_counts counts = {0, 0, 0, 0, 0};
-        const mpsim_blocks out = {.stats = &stats[turn], .origin = against, .codes = outputs ? codes : NULL,
-                                  .values = outputs ? values : NULL, .counts = outputs ? &counts : NULL};
+        const mpsim_blocks out = {.stats = &stats[turn],
+                                  .origin = against,
+                                  .codes = outputs ? codes : NULL,
+                                  .values = outputs ? values : NULL,
+                                  .counts = outputs ? &counts : NULL};
         ck_assert_int_eq(mpsim_isa_use(turn ? "scalar" : isa), MPSIM_OK);
         mpsim_block_stats_init(&stats[turn]);
         memset(codes, 0x5a, sizeof codes);
@@ -189,7 +197,7 @@ static void compare(const mpsim_block_recipe *b, size_t rows, size_t cols, int k
     compare_stats(b, rows, cols, kind, amax, origin, 0);
 }
 
-static const size_t shapes[][2] = {{1, 1},   {3, 7},    {5, 16},  {2, 33},    {17, 47},  {40, 96},
+static const size_t shapes[][2] = {{1, 1},   {3, 7},    {5, 16},   {2, 33},    {17, 47},  {40, 96},
                                    {1, 300}, {130, 70}, {2, 2500}, {129, 257}, {33, 128}, {0, 5}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0], KINDS = 8, PARTS = 4 };
 
@@ -217,11 +225,10 @@ START_TEST(every_element_format_and_mode)
         return;
     for (size_t i = 0; i < mpsim_format_count(); i++)
         for (int mode = 0; mode < MPSIM_ROUND_MODES; mode++) {
-            static const mpsim_scale_rule rules[] = {MPSIM_SCALE_E8M0_FLOOR, MPSIM_SCALE_GIVEN,
-                                                     MPSIM_SCALE_E8M0_MICROX, MPSIM_SCALE_AMAX_TORCHAO,
-                                                     MPSIM_SCALE_TORCHAO_018_EVEN};
-            mpsim_block_recipe b = {.name = "own", .block_rows = 1 + (uint32_t)mode % 2,
-                                    .block_cols = mode % 3 ? 20 : 32};
+            static const mpsim_scale_rule rules[] = {MPSIM_SCALE_E8M0_FLOOR, MPSIM_SCALE_GIVEN, MPSIM_SCALE_E8M0_MICROX,
+                                                     MPSIM_SCALE_AMAX_TORCHAO, MPSIM_SCALE_TORCHAO_018_EVEN};
+            mpsim_block_recipe b = {
+                .name = "own", .block_rows = 1 + (uint32_t)mode % 2, .block_cols = mode % 3 ? 20 : 32};
             b.element_mode = (uint8_t)mode;
             b.rule = (uint8_t)rules[(i + (size_t)mode) % 5];
             b.sr_bits = 8;
@@ -262,8 +269,8 @@ END_TEST
 /* Under scales whose inverse, or product with elements, is beyond binary32. */
 START_TEST(any_given_scale)
 {
-    static const float scales[] = {0, 0x1p-149f, 0x1p-130f, 0x1p-127f, 0x1.8p-126f, 0x1p-60f, 0x1.000002p0f,
-                                   3e10f, 0x1p127f, 0x1.fffffep127f, INFINITY};
+    static const float scales[] = {0,     0x1p-149f, 0x1p-130f,       0x1p-127f, 0x1.8p-126f, 0x1p-60f, 0x1.000002p0f,
+                                   3e10f, 0x1p127f,  0x1.fffffep127f, INFINITY};
     uint64_t random = test_seed() + 3;
     if (!use_isa(_i))
         return;
@@ -297,8 +304,7 @@ START_TEST(amax_near_powers_of_two)
                 memset(x, 0, sizeof x);
                 for (size_t r = 0; r < ROWS; r++)
                     x[r * COLS + r % COLS] =
-                        f32_of_bits(((uint32_t)e << 23) +
-                                    (turn ? 0x500000u + (uint32_t)r * 8192 : (uint32_t)r - 100));
+                        f32_of_bits(((uint32_t)e << 23) + (turn ? 0x500000u + (uint32_t)r * 8192 : (uint32_t)r - 100));
                 for (size_t r = 0; r < ROWS * COLS; r++)
                     x[r] = isfinite(x[r]) ? x[r] : 0;
                 if (turn == 0 || e % 5 == 0)

@@ -12,23 +12,19 @@
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
 /* Nothing is touched when a recipe or an argument is refused. */
-static void refused(const char *what, const mpsim_block_recipe *b, const float *x,
-                    const mpsim_rng *rng)
+static void refused(const char *what, const mpsim_block_recipe *b, const float *x, const mpsim_rng *rng)
 {
     mpsim_cast_stats before;
     float whole = 55;
     memset(&out, 0x3c, sizeof out);
     mpsim_cast_stats_init(&out.casts);
     before = out.casts;
-    ck_assert_msg(mpsim_block_quantize(b, x, 2, 8, -1, 1, rng, &outputs, &whole) == MPSIM_EINVAL,
-                  "%s", what);
+    ck_assert_msg(mpsim_block_quantize(b, x, 2, 8, -1, 1, rng, &outputs, &whole) == MPSIM_EINVAL, "%s", what);
     int touched = whole != 55 || memcmp(&before, &out.casts, sizeof before) != 0;
     for (size_t i = 0; i < 16; i++)
-        touched |= out.codes[i] != 0x3c || out.scale_codes[i] != 0x3c
-                   || bits_of_f32(out.values[i]) != 0x3c3c3c3c
-                   || bits_of_f32(out.scales[i]) != 0x3c3c3c3c
-                   || bits_of_f32(out.inverses[i]) != 0x3c3c3c3c
-                   || bits_of_f32(out.amax[i]) != 0x3c3c3c3c;
+        touched |= out.codes[i] != 0x3c || out.scale_codes[i] != 0x3c || bits_of_f32(out.values[i]) != 0x3c3c3c3c ||
+                   bits_of_f32(out.scales[i]) != 0x3c3c3c3c || bits_of_f32(out.inverses[i]) != 0x3c3c3c3c ||
+                   bits_of_f32(out.amax[i]) != 0x3c3c3c3c;
     ck_assert_msg(!touched, "%s", what);
 }
 
@@ -112,19 +108,15 @@ START_TEST(missing_outputs)
             };
             ck_assert(mpsim_block_quantize(b, x, 5, 70, 9, 1, &rng, &o, NULL) == MPSIM_OK);
             const void *const got[] = {codes, values, scale_codes, scales, inverses, amax};
-            const void *const want[] = {out.codes,  out.values,   out.scale_codes,
-                                        out.scales, out.inverses, out.amax};
-            const size_t bytes[] = {sizeof codes, sizeof values, r * c, 4 * r * c, 4 * r * c,
-                                    4 * r * c};
-            ck_assert_msg(keep >= 6 || memcmp(got[keep], want[keep], bytes[keep]) == 0, "%s %d",
-                          b->name, keep);
+            const void *const want[] = {out.codes, out.values, out.scale_codes, out.scales, out.inverses, out.amax};
+            const size_t bytes[] = {sizeof codes, sizeof values, r * c, 4 * r * c, 4 * r * c, 4 * r * c};
+            ck_assert_msg(keep >= 6 || memcmp(got[keep], want[keep], bytes[keep]) == 0, "%s %d", b->name, keep);
             ck_assert(keep != 7 || memcmp(&counts, &out.casts.counts, sizeof counts) == 0);
-            ck_assert(keep != 6 || (twice.compared == 2 * out.casts.compared
-                                    && twice.counts.nan == 2 * out.casts.counts.nan
-                                    && twice.counts.overflow == 2 * out.casts.counts.overflow
-                                    && twice.max_rel_err == out.casts.max_rel_err
-                                    && mpsim_sum_value(&twice.sum_squared_error)
-                                       == 2 * mpsim_sum_value(&out.casts.sum_squared_error)));
+            ck_assert(keep != 6 ||
+                      (twice.compared == 2 * out.casts.compared && twice.counts.nan == 2 * out.casts.counts.nan &&
+                       twice.counts.overflow == 2 * out.casts.counts.overflow &&
+                       twice.max_rel_err == out.casts.max_rel_err &&
+                       mpsim_sum_value(&twice.sum_squared_error) == 2 * mpsim_sum_value(&out.casts.sum_squared_error)));
         }
     }
 }

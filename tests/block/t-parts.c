@@ -45,10 +45,16 @@ static void fill(size_t n, int kind, uint64_t *random)
 static void quantise(results *to, const mpsim_block_recipe *b, const float *of, const float *against, size_t rows,
                      size_t cols, const float *amax, int kernels)
 {
-    const mpsim_blocks out = {.codes = kernels ? NULL : to->codes, .values = kernels ? NULL : to->values,
-                              .scale_codes = to->scale_codes, .scales = to->scales, .inverses = to->inverses,
-                              .amax = to->amax, .stats = &to->stats, .casts = kernels ? NULL : &to->casts,
-                              .origin = against, .block_amax = amax};
+    const mpsim_blocks out = {.codes = kernels ? NULL : to->codes,
+                              .values = kernels ? NULL : to->values,
+                              .scale_codes = to->scale_codes,
+                              .scales = to->scales,
+                              .inverses = to->inverses,
+                              .amax = to->amax,
+                              .stats = &to->stats,
+                              .casts = kernels ? NULL : &to->casts,
+                              .origin = against,
+                              .block_amax = amax};
     mpsim_block_stats_init(&to->stats);
     mpsim_cast_stats_init(&to->casts);
     ck_assert(mpsim_block_quantize(b, of, rows, cols, 300, 0.37f, NULL, &out, NULL) == MPSIM_OK);
@@ -138,7 +144,7 @@ static void compare(const mpsim_block_recipe *b, int kind, int kernels, int agai
     quantise(&whole, b, x, against ? origin : NULL, s.rows, s.cols, NULL, kernels);
     mpsim_block_stats_init(&joined.stats);
     mpsim_cast_stats_init(&joined.casts);
-    for (size_t first = 0, n, left = PARTS; first < s.cols; first += n, left -= left > 1) {
+    for (size_t first = 0, n, left = PARTS; first<s.cols; first += n, left -= left> 1) {
         const size_t most = s.cols - first;
         n = left == 1 ? most : 1 + (size_t)(test_random(random) % most);
         add_part(b, &s, first, n, kernels, against);
@@ -161,8 +167,8 @@ END_TEST
 
 START_TEST(blocks_of_any_size)
 {
-    static const char *const words[] = {"e4m3/row", "e5m2/row:ue8m0", "e2m1/tensor", "e4m3/3x7", "e3m2/1x2000",
-                                        "e2m3/tensor:ceil", "e4m3/row:microx", "e5m2/4x300"};
+    static const char *const words[] = {"e4m3/row",    "e5m2/row:ue8m0",   "e2m1/tensor",     "e4m3/3x7",
+                                        "e3m2/1x2000", "e2m3/tensor:ceil", "e4m3/row:microx", "e5m2/4x300"};
     uint64_t random = test_seed() + 1;
     for (size_t i = 0; i < sizeof words / sizeof words[0] && test_isa_use((size_t)_i); i++) {
         mpsim_block_recipe b;
@@ -184,8 +190,8 @@ START_TEST(by_hand)
     uint8_t codes[3];
     mpsim_block_stats stats;
     mpsim_block_stats_init(&stats);
-    const mpsim_blocks out = {.codes = codes, .values = values, .scales = &scale, .amax = &seen, .stats = &stats,
-                              .block_amax = &amax};
+    const mpsim_blocks out = {
+        .codes = codes, .values = values, .scales = &scale, .amax = &seen, .stats = &stats, .block_amax = &amax};
     ck_assert(mpsim_block_quantize(b, ones, 1, 3, -1, 1, NULL, &out, NULL) == MPSIM_OK);
     ck_assert(scale == 16 && seen == 16 && values[0] == 1 && values[1] == 0.5f && values[2] == -1);
     ck_assert(codes[0] == 0x58 && codes[1] == 0x50 && codes[2] == 0xd8); /* 16, 8, -16 of e4m3 */

@@ -49,8 +49,7 @@ static void by_recipe(const char *name, const float *x, float *y, size_t rows, s
     const mpsim_rng g = {2601, 1, 0};
     const mpsim_blocks out = {.values = y};
     ck_assert_ptr_nonnull(b);
-    ck_assert_int_eq(mpsim_block_quantize(b, x, rows, cols, one ? 448 * 6 : -1, 1, &g, &out, NULL),
-                     MPSIM_OK);
+    ck_assert_int_eq(mpsim_block_quantize(b, x, rows, cols, one ? 448 * 6 : -1, 1, &g, &out, NULL), MPSIM_OK);
 }
 
 /* E2M1 of x times s, as the recipe says: "sr" stochastically, else to nearest. */
@@ -140,9 +139,8 @@ START_TEST(printed_of_curves)
     by_recipe(curves[_i].recipe, x, y, 1, COLS);
     const error e = error_of(x, y, COLS);
     const double db = -10 * log10(e.relative);
-    printf("# universal, block-formats.md: %s of 1024, %s: RMSE %.3g, here %.4g (%+.2f %%)",
-           curves[_i].data, curves[_i].format, curves[_i].rms, e.rms,
-           100 * (e.rms / curves[_i].rms - 1));
+    printf("# universal, block-formats.md: %s of 1024, %s: RMSE %.3g, here %.4g (%+.2f %%)", curves[_i].data,
+           curves[_i].format, curves[_i].rms, e.rms, 100 * (e.rms / curves[_i].rms - 1));
     if (curves[_i].decibels > 0)
         printf("; %.1f dB, here %.2f (%+.2f)", curves[_i].decibels, db, db - curves[_i].decibels);
     printf("\n");
@@ -168,25 +166,22 @@ static const struct {
     /* arXiv 2601.22813v2 (Quartet II), table 1 */
     {"arXiv 2601.22813, table 1", "NVFP4 RTN 1x16", by_recipe, "nvfp4", 1, 9.0e-3, 1e-4, 0},
     {"arXiv 2601.22813, table 1", "NVFP4 RTN 16x16", by_recipe, "nvfp4-2d", 1, 12.4e-3, 1e-4, 0},
-    {"arXiv 2601.22813, table 1", "NVFP4 SR 1x16, scales times 17/16", nothing_clipped, "sr", 1,
-     23.5e-3, 1e-4, 0},
+    {"arXiv 2601.22813, table 1", "NVFP4 SR 1x16, scales times 17/16", nothing_clipped, "sr", 1, 23.5e-3, 1e-4, 0},
     /* TransformerEngine's SR has no 17/16: amax stays on 6, where nothing is random */
-    {"arXiv 2601.22813, table 1", "NVFP4 SR 1x16, as TransformerEngine", by_recipe, "nvfp4-sr", 1,
-     23.5e-3, 1e-4, 18.8e-3},
+    {"arXiv 2601.22813, table 1", "NVFP4 SR 1x16, as TransformerEngine", by_recipe, "nvfp4-sr", 1, 23.5e-3, 1e-4,
+     18.8e-3},
     /* arXiv 2505.14669v4 (Quartet), table 2, with the scale of IST-DASLab/Quartet @3910a1f2,
      * mxfp4_triton.py. The paper does not say which standard deviation: that it is a mean over
      * an octave is a guess; 1 gives 1 to 2 % more. */
-    {"arXiv 2505.14669, table 2", "MXFP4 RTN AbsMax, an octave of deviations", three_quarters, "rtn",
-     16, 1.37e-2, 1e-4, 0},
-    {"arXiv 2505.14669, table 2", "MXFP4 SR AbsMax, an octave of deviations", three_quarters, "sr",
-     16, 2.77e-2, 1e-4, 0},
-    {"arXiv 2505.14669, table 2", "MXFP4 RTN AbsMax, deviation 1", three_quarters, "rtn", 1, 1.37e-2,
-     1e-4, 1.388e-2},
-    {"arXiv 2505.14669, table 2", "MXFP4 SR AbsMax, deviation 1", three_quarters, "sr", 1, 2.77e-2,
-     1e-4, 2.815e-2},
+    {"arXiv 2505.14669, table 2", "MXFP4 RTN AbsMax, an octave of deviations", three_quarters, "rtn", 16, 1.37e-2, 1e-4,
+     0},
+    {"arXiv 2505.14669, table 2", "MXFP4 SR AbsMax, an octave of deviations", three_quarters, "sr", 16, 2.77e-2, 1e-4,
+     0},
+    {"arXiv 2505.14669, table 2", "MXFP4 RTN AbsMax, deviation 1", three_quarters, "rtn", 1, 1.37e-2, 1e-4, 1.388e-2},
+    {"arXiv 2505.14669, table 2", "MXFP4 SR AbsMax, deviation 1", three_quarters, "sr", 1, 2.77e-2, 1e-4, 2.815e-2},
     /* IST-DASLab/Quartet @6ddd368d, notebooks/mse_fitting.ipynb: an integral */
-    {"Quartet, mse_fitting.ipynb", "E2M1 under the best single scale", best_scale, "rtn", 1,
-     0.012684904138719949, 1e-6, 0},
+    {"Quartet, mse_fitting.ipynb", "E2M1 under the best single scale", best_scale, "rtn", 1, 0.012684904138719949, 1e-6,
+     0},
 };
 
 static void fill_normal(float *x, double sigma)
@@ -218,9 +213,8 @@ START_TEST(printed_of_a_normal)
     }
     free(x);
     free(y);
-    printf("# %s: %s: MSE %.3g, here %.4g (%+.1f %%)%s\n", normal[_i].source, normal[_i].what,
-           normal[_i].mse, mse, 100 * (mse / normal[_i].mse - 1),
-           normal[_i].differs > 0 ? ", known to differ" : "");
+    printf("# %s: %s: MSE %.3g, here %.4g (%+.1f %%)%s\n", normal[_i].source, normal[_i].what, normal[_i].mse, mse,
+           100 * (mse / normal[_i].mse - 1), normal[_i].differs > 0 ? ", known to differ" : "");
     const double expected = normal[_i].differs > 0 ? normal[_i].differs : normal[_i].mse;
     ck_assert_double_eq_tol(mse, expected, normal[_i].digit / 2 + expected / SCATTER);
 }
@@ -238,8 +232,8 @@ START_TEST(ratio_of_hifloat4)
     const double ratio = mx / error_of(x, y, N).relative;
     free(x);
     free(y);
-    printf("# arXiv 2602.11287, section III: MSE of MXFP4 to that of NVFP4: %.3f, here %.3f (%+.1f %%)\n",
-           1.89 / 1.32, ratio, 100 * (ratio * 1.32 / 1.89 - 1));
+    printf("# arXiv 2602.11287, section III: MSE of MXFP4 to that of NVFP4: %.3f, here %.3f (%+.1f %%)\n", 1.89 / 1.32,
+           ratio, 100 * (ratio * 1.32 / 1.89 - 1));
     ck_assert_double_ge(ratio, 1.885 / 1.325 * (1 - 1.0 / SCATTER));
     ck_assert_double_le(ratio, 1.895 / 1.315 * (1 + 1.0 / SCATTER));
 }

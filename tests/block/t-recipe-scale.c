@@ -20,8 +20,8 @@ START_TEST(configurations)
     mpsim_delayed_config_init(&c, mpsim_format_find("e5m2"));
     ck_assert(c.fp8_max == 57344 && mpsim_delayed_config_check(&c) == MPSIM_OK);
     mpsim_delayed_config_init(&c, mpsim_format_find("e4m3"));
-    ck_assert(c.history == 1024 && c.algorithm == MPSIM_AMAX_MAX && c.margin == 0
-              && c.variant == MPSIM_DELAYED_BULK && c.fp8_max == 448);
+    ck_assert(c.history == 1024 && c.algorithm == MPSIM_AMAX_MAX && c.margin == 0 && c.variant == MPSIM_DELAYED_BULK &&
+              c.fp8_max == 448);
     const mpsim_delayed_config good = c;
     ck_assert(mpsim_delayed_config_check(&c) == MPSIM_OK);
     mpsim_delayed_config bad[9];
@@ -76,10 +76,9 @@ START_TEST(scales_from_amax)
 {
     static const float maxes[] = {448, 57344, 6};
     static const uint32_t edges[] = {
-        0,          1,          2,          0x00200000, 0x003fffff, 0x00400000, 0x007fffff,
-        0x00800000, 0x03e00000, 0x3f800000, 0x3f7fffff, 0x3f800001, 0x43e00000, 0x43e00001,
-        0x43dfffff, 0x43e80000, 0x43f00000, 0x47600000, 0x7f7fffff, 0x7f800000, 0x7fc00000,
-        0x7f800001, 0xffc00000, 0x7e800000, 0x7f000000, 0x037fffff, 0x03800001,
+        0,          1,          2,          0x00200000, 0x003fffff, 0x00400000, 0x007fffff, 0x00800000, 0x03e00000,
+        0x3f800000, 0x3f7fffff, 0x3f800001, 0x43e00000, 0x43e00001, 0x43dfffff, 0x43e80000, 0x43f00000, 0x47600000,
+        0x7f7fffff, 0x7f800000, 0x7fc00000, 0x7f800001, 0xffc00000, 0x7e800000, 0x7f000000, 0x037fffff, 0x03800001,
     };
     static const float infs[] = {0x1.fffffep127f, 0x1.fep127f, 65504};
     static const float epsilons[] = {0, 1e-12f, 0x1p-126f, 3.5f};
@@ -99,9 +98,8 @@ START_TEST(scales_from_amax)
                     const float got = mpsim_fp8_scale(a, maxes[m], epsilons[e], f, power);
                     compared++;
                     if (!recipe_same(got, want) && wrong++ == 0)
-                        snprintf(first, sizeof first, "amax %a max %a epsilon %a power %d: %a %a",
-                                 (double)a, (double)maxes[m], (double)epsilons[e], power,
-                                 (double)got, (double)want);
+                        snprintf(first, sizeof first, "amax %a max %a epsilon %a power %d: %a %a", (double)a,
+                                 (double)maxes[m], (double)epsilons[e], power, (double)got, (double)want);
                 }
             }
     printf("# %llu scales, %llu wrong\n", compared, wrong);

@@ -14,8 +14,7 @@
 /* ---- every script of up to five steps ---- */
 
 /* 0, small, big, infinity, NaN, FLT_MAX, a subnormal. */
-static const uint32_t amaxes[] = {0,          0x3a9d495a, 0x47c35012, 0x7f800000,
-                                  0x7fc00000, 0x7f7fffff, 0x00000357};
+static const uint32_t amaxes[] = {0, 0x3a9d495a, 0x47c35012, 0x7f800000, 0x7fc00000, 0x7f7fffff, 0x00000357};
 enum { DEPTH = 5 };
 
 typedef struct walk {
@@ -39,8 +38,7 @@ static void explore(walk *w, const pair *p, int depth)
                 char script[DEPTH + 1] = "";
                 for (int i = 0; i <= depth; i++)
                     script[i] = (char)('0' + w->script[i]);
-                snprintf(w->first, sizeof w->first, "script %s, reduced %d, %s", script, w->reduces,
-                         describe(&next));
+                snprintf(w->first, sizeof w->first, "script %s, reduced %d, %s", script, w->reduces, describe(&next));
             }
         } else if (depth + 1 < DEPTH) {
             explore(w, &next, depth + 1);
@@ -61,8 +59,7 @@ static void all_scripts(int variant)
                     explore(&w, &p, 0);
                 }
     printf("# variant %d: %llu steps, %llu wrong\n", variant, w.steps, w.wrong);
-    ck_assert_msg(w.wrong == 0, "%llu of %llu steps differ (library, oracle): %s", w.wrong, w.steps,
-                  w.first);
+    ck_assert_msg(w.wrong == 0, "%llu of %llu steps differ (library, oracle): %s", w.wrong, w.steps, w.first);
 }
 
 START_TEST(scripts_bulk)
@@ -90,11 +87,11 @@ START_TEST(random_runs)
     unsigned long long wrong = 0, steps = 0;
     char first[900] = "";
     for (size_t run = 0; run < test_scaled(1500); run++) {
-        const int wide = run % 4 == 0, margin = wide ? (int)(test_random(&r) % 253) - 126
-                                                     : (int)(test_random(&r) % 17) - 8;
+        const int wide = run % 4 == 0,
+                  margin = wide ? (int)(test_random(&r) % 253) - 126 : (int)(test_random(&r) % 17) - 8;
         pair p;
-        pair_init(&p, 1 + (int)(test_random(&r) % SLOTS), (int)(test_random(&r) % 2),
-                  (int)(test_random(&r) % 3), margin, test_random(&r) % 2 ? 448 : 57344);
+        pair_init(&p, 1 + (int)(test_random(&r) % SLOTS), (int)(test_random(&r) % 2), (int)(test_random(&r) % 3),
+                  margin, test_random(&r) % 2 ? 448 : 57344);
         for (int t = 0; t < 40; t++, steps++) {
             for (int casts = (int)(test_random(&r) % 3); casts > 0; casts--) {
                 const float a = f32_of_bits((uint32_t)(test_random(&r) >> 33));
@@ -300,8 +297,7 @@ START_TEST(orders_of_operations)
         plain(&q, 1, 0, MPSIM_DELAYED_PYTHON, 126);
         tiny += after(&p, a) != after(&q, a);
     }
-    printf("# of %u scales the orders differ in %u; of as many subnormal ones in %u\n", compared,
-           differ, tiny);
+    printf("# of %u scales the orders differ in %u; of as many subnormal ones in %u\n", compared, differ, tiny);
     ck_assert(differ > 0 && differ < compared / 2);
 }
 END_TEST
@@ -345,21 +341,19 @@ START_TEST(a_cast_uses_the_last_steps_scale)
         float x;
         uint8_t code; /* of x * scale, with the scale at that time */
     } steps[] = {
-        {3.5f, 0x46},  /* 3.5 * 1                             */
-        {7, 0x7e},     /* 7 * 128 saturates                   */
-        {7, 0x7e},     /* 7 * 64 = 448                        */
-        {1, 0x68},     /* 64                                  */
-        {0.5f, 0x60},  /* 7 is still in the window: 32        */
-        {0.5f, 0x76},  /* 1 is the largest: 224               */
-        {0.5f, 0x7e},  /* 0.5 * 896                           */
+        {3.5f, 0x46}, /* 3.5 * 1                             */
+        {7, 0x7e},    /* 7 * 128 saturates                   */
+        {7, 0x7e},    /* 7 * 64 = 448                        */
+        {1, 0x68},    /* 64                                  */
+        {0.5f, 0x60}, /* 7 is still in the window: 32        */
+        {0.5f, 0x76}, /* 1 is the largest: 224               */
+        {0.5f, 0x7e}, /* 0.5 * 896                           */
     };
     for (size_t t = 0; t < COUNT(steps); t++) {
         uint8_t code = 0;
         float value = 0, inverse = 0, amax = 0;
-        const mpsim_blocks o = {.codes = &code, .values = &value, .inverses = &inverse,
-                                .amax = &amax};
-        ck_assert(mpsim_block_quantize(&b, &steps[t].x, 1, 1, -1, p.d.scale, NULL, &o, NULL)
-                  == MPSIM_OK);
+        const mpsim_blocks o = {.codes = &code, .values = &value, .inverses = &inverse, .amax = &amax};
+        ck_assert(mpsim_block_quantize(&b, &steps[t].x, 1, 1, -1, p.d.scale, NULL, &o, NULL) == MPSIM_OK);
         ck_assert_msg(code == steps[t].code, "step %zu: %02x", t, code);
         ck_assert(amax == steps[t].x && recipe_same(inverse, p.d.scale_inverse));
         step(&p, amax, 0);

@@ -48,8 +48,7 @@ static const mpsim_block_recipe *base_recipe(const char *facts)
     if (strcmp(family, "mx") == 0) {
         recorded_text(facts, "version", "", version, sizeof version);
         recorded_text(facts, "mode", "", mode, sizeof mode);
-        snprintf(name, sizeof name, "%s%s", strncmp(version, "0.18.", 5) == 0 ? "torchao-0.18-"
-                                                                             : "mxfp8-", mode);
+        snprintf(name, sizeof name, "%s%s", strncmp(version, "0.18.", 5) == 0 ? "torchao-0.18-" : "mxfp8-", mode);
         return mpsim_block_find(name);
     }
     if (strcmp(family, "nvfp4") == 0)
@@ -65,8 +64,7 @@ static float amax_of(float scale)
     const float start = scale * 2688;
     if (!isfinite(start))
         return start;
-    for (float a = nextafterf(nextafterf(start, 0), 0); a <= start * 1.000001f;
-         a = nextafterf(a, INFINITY))
+    for (float a = nextafterf(nextafterf(start, 0), 0); a <= start * 1.000001f; a = nextafterf(a, INFINITY))
         if (a / 2688 == scale)
             return a;
     ck_abort_msg("no amax gives the tensor scale %a", (double)scale);
@@ -137,8 +135,7 @@ static void unload(recording *c)
 /* ---- comparison ---- */
 
 /* The first of each kind is printed. */
-static void report(size_t count, const recording *c, const char *what, size_t i, double x,
-                   double got, double expected)
+static void report(size_t count, const recording *c, const char *what, size_t i, double x, double got, double expected)
 {
     if (count == 1)
         printf("# %s %s %zu (x = %a): %a, recorded %a\n", c->name, what, i, x, got, expected);
@@ -170,8 +167,7 @@ static void compare(const recording *c, const mpsim_blocks *got, tally *t)
             report(++own.wrong_codes, c, "code", i, x, got->codes[i], c->codes[i]);
         t->zeros += (size_t)zero;
         if (c->dq && !recorded_same(got->values[i], c->dq[i]))
-            report(++own.wrong_values, c, "value", i, x, (double)got->values[i],
-                   (double)c->dq[i]);
+            report(++own.wrong_values, c, "value", i, x, (double)got->values[i], (double)c->dq[i]);
     }
     t->cases++;
     t->scales += c->blocks;
@@ -200,17 +196,14 @@ static void check_casts(const recording *c, const mpsim_blocks *got)
     mpsim_cast_stats_add_values(&expected, c->x, got->values, n);
     for (size_t i = 0; i < n; i++) {
         counts.nan += isnan(c->x[i]) != 0;
-        counts.underflow +=
-            isfinite(c->x[i]) && c->x[i] != 0 && mpsim_decode(f, got->codes[i]) == 0;
+        counts.underflow += isfinite(c->x[i]) && c->x[i] != 0 && mpsim_decode(f, got->codes[i]) == 0;
     }
     ck_assert_uint_eq(got->casts->counts.nan, counts.nan);
     ck_assert_uint_eq(got->casts->counts.underflow, counts.underflow);
     ck_assert_uint_eq(got->casts->compared, expected.compared);
     ck_assert(got->casts->max_rel_err == expected.max_rel_err);
-    ck_assert(mpsim_sum_value(&got->casts->sum_squared_error) ==
-              mpsim_sum_value(&expected.sum_squared_error));
-    ck_assert(mpsim_sum_value(&got->casts->sum_squares_left_out) ==
-              mpsim_sum_value(&expected.sum_squares_left_out));
+    ck_assert(mpsim_sum_value(&got->casts->sum_squared_error) == mpsim_sum_value(&expected.sum_squared_error));
+    ck_assert(mpsim_sum_value(&got->casts->sum_squares_left_out) == mpsim_sum_value(&expected.sum_squares_left_out));
 }
 
 /* Row by row, the same codes. */
@@ -223,11 +216,9 @@ static void check_rows(const recording *c, const mpsim_blocks *got)
         if (fabsf(x[i]) > amax)
             amax = fabsf(x[i]);
     for (size_t r = 0; c->recipe.block_rows == 1 && r < c->rows; r++) {
-        ck_assert_int_eq(mpsim_block_quantize(&c->recipe, x + r * c->cols, 1, c->cols, amax, 1,
-                                              NULL, &row, &scale),
+        ck_assert_int_eq(mpsim_block_quantize(&c->recipe, x + r * c->cols, 1, c->cols, amax, 1, NULL, &row, &scale),
                          MPSIM_OK);
-        ck_assert_msg(memcmp(codes, got->codes + r * c->cols, c->cols) == 0, "%s: row %zu alone",
-                      c->name, r);
+        ck_assert_msg(memcmp(codes, got->codes + r * c->cols, c->cols) == 0, "%s: row %zu alone", c->name, r);
     }
     free(codes);
 }
@@ -246,8 +237,7 @@ static void check_case(recorded *r, const char *name, tally *t)
                         .scales = room(c.blocks, sizeof(float)),
                         .amax = room(c.blocks, sizeof(float)),
                         .casts = &casts};
-    ck_assert_int_eq(mpsim_block_quantize(&c.recipe, c.x, c.rows, c.cols, c.amax, 1, NULL, &got,
-                                          &tensor_scale),
+    ck_assert_int_eq(mpsim_block_quantize(&c.recipe, c.x, c.rows, c.cols, c.amax, 1, NULL, &got, &tensor_scale),
                      MPSIM_OK);
     check_casts(&c, &got);
     check_rows(&c, &got);
@@ -260,8 +250,8 @@ static void check_case(recorded *r, const char *name, tally *t)
     compare(&c, &got, t);
     float *scale = recorded_floats(r, name, "pts", NULL);
     if (scale)
-        ck_assert_msg(recorded_same(scale[0], tensor_scale), "%s: tensor scale %a, recorded %a",
-                      name, (double)tensor_scale, (double)scale[0]);
+        ck_assert_msg(recorded_same(scale[0], tensor_scale), "%s: tensor scale %a, recorded %a", name,
+                      (double)tensor_scale, (double)scale[0]);
     free(scale);
     free(got.codes);
     free(got.values);
@@ -305,8 +295,7 @@ static void check_amax_case(recorded *r, const char *name, tally *t)
         const int finite = isfinite(amax[i]);
         if (!recorded_same(s, finite ? scale[i] : 1) || (finite && 1 / s != inverse[i])) {
             t->wrong_scales++;
-            printf("# %s: amax %a: %a, recorded %a\n", name, (double)amax[i], (double)s,
-                   (double)scale[i]);
+            printf("# %s: amax %a: %a, recorded %a\n", name, (double)amax[i], (double)s, (double)scale[i]);
         }
     }
     t->cases++;
@@ -332,8 +321,7 @@ START_TEST(recorded_file)
     recorded_close(r);
     printf("# %s: %zu cases; codes %zu (%zu differ), scales %zu (%zu differ), values %zu (%zu "
            "differ)\n",
-           files[_i].file, t.cases, t.codes, t.wrong_codes, t.scales, t.wrong_scales, t.values,
-           t.wrong_values);
+           files[_i].file, t.cases, t.codes, t.wrong_codes, t.scales, t.wrong_scales, t.values, t.wrong_values);
     if (t.zeros > 0)
         printf("# %zu codes of -0, which the reference drops\n", t.zeros);
     fflush(stdout);
@@ -382,12 +370,11 @@ START_TEST(delayed)
             mpsim_delayed_record(&d, strtof(line, &p));
             mpsim_delayed_update(&d, 0);
             const float scale = strtof(p, &p);
-            ck_assert_msg(recorded_same(d.scale, scale), "step %zu: scale %a: %s", steps,
-                          (double)d.scale, line);
+            ck_assert_msg(recorded_same(d.scale, scale), "step %zu: scale %a: %s", steps, (double)d.scale, line);
             ck_assert(d.scale_inverse == 1 / scale);
             for (uint32_t i = 0; i < d.config.history; i++)
-                ck_assert_msg(recorded_same(history[i], strtof(p, &p)), "step %zu: slot %u: %s",
-                              steps, (unsigned)i, line);
+                ck_assert_msg(recorded_same(history[i], strtof(p, &p)), "step %zu: slot %u: %s", steps, (unsigned)i,
+                              line);
             steps++;
         }
     }

@@ -65,8 +65,7 @@ static void generate(float *x, const char *gen, size_t rows, size_t cols, int bf
         if (strchr(kind, 'e'))
             base = 127;
         for (size_t c = 0; c < cols; c++)
-            x[r * cols + c] =
-                f32_of_bits(element(&state, base, row == 0 || c % 23 == 7, kind, bf16));
+            x[r * cols + c] = f32_of_bits(element(&state, base, row == 0 || c % 23 == 7, kind, bf16));
     }
 }
 
@@ -130,9 +129,8 @@ static void load(reference *c, const char *line)
     recorded_text(line, "words", "", c->words, sizeof c->words);
     recorded_text(line, "element", "", c->element, sizeof c->element);
     c->bf16 = strcmp(recorded_text(line, "x", "", word, sizeof word), "bf16") == 0;
-    ck_assert_msg(mpsim_block_parse(&c->recipe, &c->transform, c->words, error, sizeof error) ==
-                      MPSIM_OK,
-                  "%s: %s: %s", c->name, c->words, error);
+    ck_assert_msg(mpsim_block_parse(&c->recipe, &c->transform, c->words, error, sizeof error) == MPSIM_OK, "%s: %s: %s",
+                  c->name, c->words, error);
     adjust(c, line);
     c->rows = (size_t)recorded_number(line, "rows", 0);
     c->cols = (size_t)recorded_number(line, "cols", 0);
@@ -145,8 +143,7 @@ static void load(reference *c, const char *line)
         c->cols = rows;
     }
     for (size_t r = 0; c->transform && r < c->rows; r++)
-        ck_assert_int_eq(mpsim_hadamard_groups(c->x + r * c->cols, c->cols, c->transform, 0),
-                         MPSIM_OK);
+        ck_assert_int_eq(mpsim_hadamard_groups(c->x + r * c->cols, c->cols, c->transform, 0), MPSIM_OK);
     if (c->transform && c->bf16)
         round_to_bf16(c->x, c->rows * c->cols);
     size_t down, across;
@@ -216,9 +213,7 @@ static void check_case(const char *line, tally *t)
                         .scale_codes = room(c.blocks, 1),
                         .scales = room(c.blocks, sizeof(float)),
                         .inverses = room(c.blocks, sizeof(float))};
-    ck_assert_int_eq(
-        mpsim_block_quantize(&c.recipe, c.x, c.rows, c.cols, -1, 1, NULL, &got, &tensor_scale),
-        MPSIM_OK);
+    ck_assert_int_eq(mpsim_block_quantize(&c.recipe, c.x, c.rows, c.cols, -1, 1, NULL, &got, &tensor_scale), MPSIM_OK);
     normalise(&c, &got);
     const int codes = digest_is(line, "codes", got.codes, n);
     const int scales = scales_are(&c, line, &got);
@@ -226,8 +221,8 @@ static void check_case(const char *line, tally *t)
     const size_t blocks = (size_t)recorded_number(line, "blocks", (double)c.blocks);
     if (!codes || !scales || !values || blocks != c.blocks) {
         t->wrong++;
-        printf("# %s (%s):%s%s%s differ\n", c.name, c.words, codes ? "" : " codes",
-               scales ? "" : " scales", values ? "" : " values");
+        printf("# %s (%s):%s%s%s differ\n", c.name, c.words, codes ? "" : " codes", scales ? "" : " scales",
+               values ? "" : " values");
     }
     t->cases++;
     t->elements += n;
@@ -269,8 +264,8 @@ START_TEST(references)
             check_case(line, &t);
     }
     fclose(f);
-    printf("# %s: %zu cases, %zu elements in %zu blocks; %zu cases differ\n", sources[_i].source,
-           t.cases, t.elements, t.blocks, t.wrong);
+    printf("# %s: %zu cases, %zu elements in %zu blocks; %zu cases differ\n", sources[_i].source, t.cases, t.elements,
+           t.blocks, t.wrong);
     fflush(stdout);
     ck_assert_uint_ge(t.cases, sources[_i].cases);
     ck_assert_uint_eq(t.wrong, 0);
@@ -301,8 +296,8 @@ START_TEST(hadamard)
             const int64_t value = (int64_t)x[i / size * size + k] * sign;
             sum += __builtin_popcount(k & (uint32_t)(i % size)) % 2 ? -value : value;
         }
-        ck_assert_msg(y[i] == (float)((double)sum * (double)scale), "size %u: %zu: %a, sum %lld",
-                      (unsigned)size, i, (double)y[i], (long long)sum);
+        ck_assert_msg(y[i] == (float)((double)sum * (double)scale), "size %u: %zu: %a, sum %lld", (unsigned)size, i,
+                      (double)y[i], (long long)sum);
     }
     for (size_t i = (size_t)size * GROUPS; i < n; i++)
         ck_assert(y[i] == x[i]);

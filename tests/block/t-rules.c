@@ -42,10 +42,10 @@ START_TEST(rows_of_the_table)
         ck_assert_msg(b->power_of_two == r->power, "%s: power %d", r->name, b->power_of_two);
         ck_assert_msg(mode_of(b) == r->mode, "%s: mode %d", r->name, b->element_mode);
         ck_assert_msg(r->mode != STOCHASTIC || b->sr_bits == 8, "%s: bits", r->name);
-        ck_assert_msg(b->block_rows == r->rows && b->block_cols == r->cols, "%s: %u x %u", r->name,
-                      b->block_rows, b->block_cols);
-        ck_assert_msg(r->rule != MPSIM_SCALE_AMAX_TE || b->scale_for_inf == r->inf, "%s: %a",
-                      r->name, b->scale_for_inf);
+        ck_assert_msg(b->block_rows == r->rows && b->block_cols == r->cols, "%s: %u x %u", r->name, b->block_rows,
+                      b->block_cols);
+        ck_assert_msg(r->rule != MPSIM_SCALE_AMAX_TE || b->scale_for_inf == r->inf, "%s: %a", r->name,
+                      b->scale_for_inf);
         ck_assert_msg(b->amax_epsilon == r->epsilon, "%s: %a", r->name, b->amax_epsilon);
         ck_assert_msg(b->margin == 0, "%s", r->name);
         ck_assert_msg(b->source && strlen(b->source) > 4, "%s", r->name);
@@ -68,8 +68,7 @@ START_TEST(rows_by_name)
     }
     ck_assert(mpsim_block_at(mpsim_block_count()) == NULL);
     ck_assert(mpsim_block_at((size_t)-1) == NULL);
-    static const char *const none[] = {"", "mxfp", "mxfp88", "nvfp4-", "-nvfp4", "te current",
-                                       "mxfp8--floor"};
+    static const char *const none[] = {"", "mxfp", "mxfp88", "nvfp4-", "-nvfp4", "te current", "mxfp8--floor"};
     for (size_t i = 0; i < COUNT(none); i++)
         ck_assert_msg(mpsim_block_find(none[i]) == NULL, "%s", none[i]);
     ck_assert(mpsim_block_find(NULL) == NULL);
@@ -86,8 +85,10 @@ START_TEST(grids_of_the_oracle)
         const char *name;
         double max, normal, least;
         int emax;
-    } rows[] = {{"e4m3", 448, 0x1p-6, 0x1p-9, 8},  {"e5m2", 57344, 0x1p-14, 0x1p-16, 15},
-                {"e3m2", 28, 0.25, 0x1p-4, 4},     {"e2m3", 7.5, 1, 0x1p-3, 2},
+    } rows[] = {{"e4m3", 448, 0x1p-6, 0x1p-9, 8},
+                {"e5m2", 57344, 0x1p-14, 0x1p-16, 15},
+                {"e3m2", 28, 0.25, 0x1p-4, 4},
+                {"e2m3", 7.5, 1, 0x1p-3, 2},
                 {"e2m1", 6, 1, 0.5, 2}};
     for (size_t i = 0; i < COUNT(rows); i++) {
         const grid *g = grid_of(rows[i].name);
@@ -122,22 +123,22 @@ START_TEST(grids_and_bytes)
         {"microx-e2m1", 2, 32, 2, 1, 32 + 2},
         {"nvfp4", 1, 1, 1, 1, 1 + 1 + 4},
         {"mxfp4", 3, 4, 3, 1, 6 + 3},
-        {"mxfp4", 3, 3, 3, 1, 6 + 3},         /* each row of a block begins at a byte */
-        {"mxfp6-e3m2", 2, 33, 2, 2, 50 + 4},  /* 24 and 1 bytes                       */
+        {"mxfp4", 3, 3, 3, 1, 6 + 3},        /* each row of a block begins at a byte */
+        {"mxfp6-e3m2", 2, 33, 2, 2, 50 + 4}, /* 24 and 1 bytes                       */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         const mpsim_block_recipe *b = mpsim_block_find(rows[i].name);
         size_t r = 0, c = 0;
         mpsim_block_grid(b, rows[i].rows, rows[i].cols, &r, &c);
-        ck_assert_msg(r == rows[i].grid_rows && c == rows[i].grid_cols, "%s: %zu x %zu",
-                      rows[i].name, r, c);
+        ck_assert_msg(r == rows[i].grid_rows && c == rows[i].grid_cols, "%s: %zu x %zu", rows[i].name, r, c);
         const uint64_t bytes = mpsim_block_bytes(b, rows[i].rows, rows[i].cols);
-        ck_assert_msg(bytes == rows[i].bytes, "%s %zu x %zu: %d bytes", rows[i].name, rows[i].rows,
-                      rows[i].cols, (int)bytes);
+        ck_assert_msg(bytes == rows[i].bytes, "%s %zu x %zu: %d bytes", rows[i].name, rows[i].rows, rows[i].cols,
+                      (int)bytes);
         ck_assert_int_eq(mpsim_block_divides(b), 0);
     }
     const mpsim_block_recipe *b = mpsim_block_find("mxfp8");
-    ck_assert(mpsim_block_bytes(b, SIZE_MAX, SIZE_MAX) == UINT64_MAX && mpsim_block_bytes(b, 1, SIZE_MAX) == UINT64_MAX);
+    ck_assert(mpsim_block_bytes(b, SIZE_MAX, SIZE_MAX) == UINT64_MAX &&
+              mpsim_block_bytes(b, 1, SIZE_MAX) == UINT64_MAX);
     ck_assert(mpsim_block_bytes(b, 1, SIZE_MAX / 2) == SIZE_MAX / 2 + SIZE_MAX / 64 + 1);
     ck_assert_int_eq(mpsim_block_divides(mpsim_block_find("deepseek-1x128")), 1);
     ck_assert_int_eq(mpsim_block_divides(mpsim_block_find("deepseek-128x128")), 1);
@@ -155,8 +156,7 @@ static unsigned e8m0_code(const char *name, float amax, uint64_t *overflow)
     mpsim_cast_stats casts;
     mpsim_cast_stats_init(&casts);
     const mpsim_blocks b = {.scale_codes = &code, .casts = &casts};
-    ck_assert(mpsim_block_quantize(mpsim_block_find(name), x, 1, 2, -1, 1, NULL, &b, NULL)
-              == MPSIM_OK);
+    ck_assert(mpsim_block_quantize(mpsim_block_find(name), x, 1, 2, -1, 1, NULL, &b, NULL) == MPSIM_OK);
     if (overflow)
         *overflow = casts.counts.overflow;
     return code;
@@ -173,7 +173,7 @@ START_TEST(exponents_by_hand)
         {464, 127, 127, 128, 128, 128, 127},
         {480, 127, 127, 128, 128, 128, 127},
         {495, 127, 127, 128, 128, 128, 127},
-        {496, 127, 128, 128, 128, 128, 127}, /* 1.9375 2^8: half a unit below 512 */
+        {496, 127, 128, 128, 128, 128, 127},           /* 1.9375 2^8: half a unit below 512 */
         {0x1.fffffep8f, 127, 128, 128, 128, 128, 128}, /* its log2 is 9 in binary32 */
         {0x1.fffff6p8f, 127, 128, 128, 128, 128, 128}, /* 5 units below 2^9, and 6 */
         {0x1.fffff4p8f, 127, 128, 128, 128, 128, 127},
@@ -195,13 +195,11 @@ START_TEST(exponents_by_hand)
     for (size_t i = 0; i < COUNT(rows); i++) {
         const float a = rows[i].amax;
         const unsigned got[] = {e8m0_code("mxfp8-floor", a, NULL), e8m0_code("mxfp8-even", a, NULL),
-                                e8m0_code("mxfp8-ceil", a, NULL), e8m0_code("mxfp8-rceil", a, NULL),
-                                e8m0_code("mxfp8", a, NULL), e8m0_code("microx-e4m3", a, NULL)};
-        const unsigned want[] = {rows[i].floor, rows[i].even, rows[i].ceil,
-                                 rows[i].rceil, rows[i].te,   rows[i].microx};
+                                e8m0_code("mxfp8-ceil", a, NULL),  e8m0_code("mxfp8-rceil", a, NULL),
+                                e8m0_code("mxfp8", a, NULL),       e8m0_code("microx-e4m3", a, NULL)};
+        const unsigned want[] = {rows[i].floor, rows[i].even, rows[i].ceil, rows[i].rceil, rows[i].te, rows[i].microx};
         for (size_t k = 0; k < COUNT(got); k++)
-            ck_assert_msg(got[k] == want[k], "amax %a, rule %zu: %u, expected %u", (double)a, k,
-                          got[k], want[k]);
+            ck_assert_msg(got[k] == want[k], "amax %a, rule %zu: %u, expected %u", (double)a, k, got[k], want[k]);
     }
 }
 END_TEST
@@ -218,16 +216,14 @@ START_TEST(te_in_closed_form)
         for (size_t i = 0; i < test_scaled(20000); i++) {
             float a = f32_of_bits((uint32_t)(test_random(&state) >> 33));
             if (i % 4 == 0) /* near the edge */
-                a = f32_of_bits(bits_of_f32(ldexpf((float)rows[r].max, (int)(i % 220) - 100))
-                                + (uint32_t)(i / 4 % 9) - 4);
+                a = f32_of_bits(bits_of_f32(ldexpf((float)rows[r].max, (int)(i % 220) - 100)) + (uint32_t)(i / 4 % 9) -
+                                4);
             if (!isfinite(a) || (double)a < rows[r].max * 0x1p-125)
                 continue;
             const int e = (int)e8m0_code(rows[r].name, a, &overflow) - 127;
-            ck_assert_msg(ldexp(rows[r].max, e) >= (double)a
-                          && ldexp(rows[r].max, e - 1) < (double)a
-                          && (overflow == 0 || a > 0x1.8p127f), /* 2^128 is no binary32 number */
-                          "%s: amax %a gives 2^%d, %d saturate", rows[r].name, (double)a, e,
-                          (int)overflow);
+            ck_assert_msg(ldexp(rows[r].max, e) >= (double)a && ldexp(rows[r].max, e - 1) < (double)a &&
+                              (overflow == 0 || a > 0x1.8p127f), /* 2^128 is no binary32 number */
+                          "%s: amax %a gives 2^%d, %d saturate", rows[r].name, (double)a, e, (int)overflow);
         }
 }
 END_TEST
@@ -250,8 +246,7 @@ START_TEST(floor_saturates_and_te_does_not)
         ck_assert_msg(floored == (m > 464), "%a", (double)a);
         float value = 0;
         const mpsim_blocks b = {.values = &value};
-        ck_assert(mpsim_block_quantize(mpsim_block_find("mxfp8-floor"), &a, 1, 1, -1, 1, NULL, &b,
-                                       NULL) == MPSIM_OK);
+        ck_assert(mpsim_block_quantize(mpsim_block_find("mxfp8-floor"), &a, 1, 1, -1, 1, NULL, &b, NULL) == MPSIM_OK);
         ck_assert(value == ldexpf(448, e));
     }
 }
@@ -268,8 +263,7 @@ START_TEST(nvfp4_by_hand)
     uint8_t s8[2], codes[32];
     x[16] = 0x1p-8f;
     x[17] = -0x1p-30f;
-    const mpsim_blocks b = {.codes = codes, .values = values, .scale_codes = s8, .scales = factor,
-                            .inverses = inverse};
+    const mpsim_blocks b = {.codes = codes, .values = values, .scale_codes = s8, .scales = factor, .inverses = inverse};
     const mpsim_block_recipe *nvfp4 = mpsim_block_find("nvfp4");
     ck_assert(mpsim_block_quantize(nvfp4, x, 1, 32, 2688, 1, NULL, &b, &whole) == MPSIM_OK);
     ck_assert(whole == 1 && s8[0] == 0x38 && s8[1] == 0 && factor[0] == 1 && factor[1] == FLT_MAX);
@@ -341,8 +335,7 @@ START_TEST(stochastic_mean)
         const double n = N / 16 * 15;
         for (size_t i = 0; i < N; i++)
             sum += i % 16 ? (double)values[i] : 0;
-        ck_assert_msg(fabs(sum / n - exact) <= 5 * sqrt(variance / n), "%a: mean %a", (double)at[k],
-                      sum / n);
+        ck_assert_msg(fabs(sum / n - exact) <= 5 * sqrt(variance / n), "%a: mean %a", (double)at[k], sum / n);
         ck_assert(fabs(exact - (double)at[k]) < 2.0 / 256);
     }
 }
@@ -375,17 +368,17 @@ START_TEST(scales_by_hand)
         {"ms-amp", 3, 1, 0x43000000},
         {"ms-amp", 448, 8, 0x3f800000},
         {"ms-amp", 449, 8, 0x3f000000},
-        {"ms-amp", 1e6f, 8, 0x39800000},               /* 448e-6 has the exponent -12         */
+        {"ms-amp", 1e6f, 8, 0x39800000}, /* 448e-6 has the exponent -12         */
         {"ms-amp", 0, 8, 0x41000000},
-        {"ms-amp", INFINITY, 8, 0x3e000000},           /* 1/8: the quirk                      */
+        {"ms-amp", INFINITY, 8, 0x3e000000}, /* 1/8: the quirk                      */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         float s = 0, inverse = 0;
         const mpsim_blocks b = {.scales = &s, .inverses = &inverse};
-        ck_assert(mpsim_block_quantize(mpsim_block_find(rows[i].name), &rows[i].x, 1, 1, -1,
-                                       rows[i].given, NULL, &b, NULL) == MPSIM_OK);
-        ck_assert_msg(bits_of_f32(s) == rows[i].want, "%s of %a: %a, expected %a", rows[i].name,
-                      (double)rows[i].x, (double)s, (double)f32_of_bits(rows[i].want));
+        ck_assert(mpsim_block_quantize(mpsim_block_find(rows[i].name), &rows[i].x, 1, 1, -1, rows[i].given, NULL, &b,
+                                       NULL) == MPSIM_OK);
+        ck_assert_msg(bits_of_f32(s) == rows[i].want, "%s of %a: %a, expected %a", rows[i].name, (double)rows[i].x,
+                      (double)s, (double)f32_of_bits(rows[i].want));
         ck_assert(block_same(inverse, f32_div(1, s)));
     }
 }

@@ -87,8 +87,8 @@ END_TEST
 /* What does not begin as a recipe is left to others: formats above all. */
 START_TEST(formats_are_none)
 {
-    static const char *const none[] = {"", ":", ":rceil", "mxfp", "mxfp88", "nvfp4-", "fp16@cuda", "e4m3:x",
-                                       "e3m4:fn", "binary8p3se", "-", "mxfp8--floor"};
+    static const char *const none[] = {"",          ":",      ":rceil",  "mxfp",        "mxfp88", "nvfp4-",
+                                       "fp16@cuda", "e4m3:x", "e3m4:fn", "binary8p3se", "-",      "mxfp8--floor"};
     mpsim_block_recipe b;
     unsigned transform = 7;
     char error[50];
@@ -171,9 +171,9 @@ END_TEST
 /* Whatever is typed: a recipe whose name says it again, or a line; nothing beyond the ends. */
 START_TEST(anything)
 {
-    static const char *const parts[] = {"mxfp8", "nvfp4", "e4m3", "e2m1", "/", ":", "x", "1", "32", "128", "tensor",
-                                        "row", "floor", "microx", "ue8m0", "f32", "2d", "1level", "sr", "rht",
-                                        "rht64", "-", "_", "te", "99999999999"};
+    static const char *const parts[] = {
+        "mxfp8",  "nvfp4", "e4m3", "e2m1", "/",      ":",  "x",   "1",     "32", "128", "tensor", "row",        "floor",
+        "microx", "ue8m0", "f32",  "2d",   "1level", "sr", "rht", "rht64", "-",  "_",   "te",     "99999999999"};
     uint64_t random = test_seed();
     size_t recipes = 0, lines = 0;
     for (size_t run = 0; run < test_scaled(200000); run++) {

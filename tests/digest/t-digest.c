@@ -97,8 +97,7 @@ static mpsim_format format_of(const char *name)
     return f;
 }
 
-static uint64_t digest_of(const nans *f, const uint64_t *codes, size_t n, uint64_t first,
-                          size_t shift)
+static uint64_t digest_of(const nans *f, const uint64_t *codes, size_t n, uint64_t first, size_t shift)
 {
     static unsigned char packed[8 * CODES + 8];
     const mpsim_format format = format_of(f->name);
@@ -122,9 +121,9 @@ static void fill(const nans *f, uint64_t *codes, size_t n, uint64_t *state)
 
 /* ---- the mix ---- */
 
-#define DIGEST(name, first, ...)                                                             \
-    digest_of(find(name), (const uint64_t[]){__VA_ARGS__},                                   \
-              sizeof(const uint64_t[]){__VA_ARGS__} / sizeof(uint64_t), first, 0)
+#define DIGEST(name, first, ...)                                                                                     \
+    digest_of(find(name), (const uint64_t[]){__VA_ARGS__}, sizeof(const uint64_t[]){__VA_ARGS__} / sizeof(uint64_t), \
+              first, 0)
 
 static const nans *find(const char *name)
 {
@@ -142,8 +141,7 @@ START_TEST(digests_are_the_known_ones)
     ck_assert_uint_eq(DIGEST("fp16", 0, 0x3c00, 0xbc00, 0x7bff, 0x8000), 0xd11370c74dd507bau);
     ck_assert_uint_eq(DIGEST("binary32", UINT64_MAX, 0x3f800000, 0x7f800001), 0x107ebc55993fce60u);
     ck_assert_uint_eq(DIGEST("e4m3", 12345678901234567890u, 0x40, 0x7f, 0xff), 0x01c3a733e149a709u);
-    ck_assert_uint_eq(DIGEST("binary64", 7, 0xfff0000000000000, 0x7ff8000000000000, 1),
-                      0x0f4987cb2e61536eu);
+    ck_assert_uint_eq(DIGEST("binary64", 7, 0xfff0000000000000, 0x7ff8000000000000, 1), 0x0f4987cb2e61536eu);
 }
 END_TEST
 
@@ -183,9 +181,8 @@ START_TEST(every_code_is_mixed_with_its_index)
             else
                 fill(f, codes, 1, &state);
             const uint64_t got = digest_of(f, codes, 1, index, 0);
-            ck_assert_msg(got == expected(f, codes, 1, index),
-                          "%s, code %#" PRIx64 ", index %" PRIu64 ": %#" PRIx64, f->name, codes[0],
-                          index, got);
+            ck_assert_msg(got == expected(f, codes, 1, index), "%s, code %#" PRIx64 ", index %" PRIu64 ": %#" PRIx64,
+                          f->name, codes[0], index, got);
         }
     }
 }
@@ -271,14 +268,14 @@ START_TEST(only_nans_share_a_digest)
             digests[i] = digest_of(f, &i, 1, 5, 0);
             same += digests[i] == nan;
             want += is_nan(f, i) && !f->only;
-            ck_assert_msg((digests[i] == nan) == (i == ones[0] || (is_nan(f, i) && !f->only)),
-                          "%s: %#" PRIx64, f->name, i);
+            ck_assert_msg((digests[i] == nan) == (i == ones[0] || (is_nan(f, i) && !f->only)), "%s: %#" PRIx64, f->name,
+                          i);
         }
         ck_assert_uint_eq(same, want ? want : 1);
         for (uint64_t i = 0; n <= 256 && i < n; i++)
             for (uint64_t j = 0; j < i; j++)
-                ck_assert_msg(digests[i] != digests[j] || digests[i] == nan,
-                              "%s: %#" PRIx64 " and %#" PRIx64, f->name, i, j);
+                ck_assert_msg(digests[i] != digests[j] || digests[i] == nan, "%s: %#" PRIx64 " and %#" PRIx64, f->name,
+                              i, j);
     }
 }
 END_TEST

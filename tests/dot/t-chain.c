@@ -103,8 +103,8 @@ static void see(const mpsim_format *f, uint64_t code)
     seen.minus_zero += c == MPSIM_CLASS_ZERO && code != 0;
 }
 
-static void shape(const char *model, const mpsim_format *fa, const mpsim_format *fb, size_t rows,
-                  size_t columns, size_t depth, uint64_t *seed)
+static void shape(const char *model, const mpsim_format *fa, const mpsim_format *fb, size_t rows, size_t columns,
+                  size_t depth, uint64_t *seed)
 {
     const uint64_t u = test_random(seed);
     ck_assert_msg(mpsim_model_parse(&p.m, model) == MPSIM_OK, "%s", model);
@@ -145,8 +145,7 @@ static void solve(void)
                 code_store(row + k * wa, wa, p.a[i * p.depth + k]);
                 code_store(column + k * wb, wb, p.b[k * p.columns + j]);
             }
-            ck_assert(mpsim_dot(&p.m, &p.fa, row, &p.fb, column, p.depth, p.c[i * p.columns + j],
-                                NULL, d) == MPSIM_OK);
+            ck_assert(mpsim_dot(&p.m, &p.fa, row, &p.fb, column, p.depth, p.c[i * p.columns + j], NULL, d) == MPSIM_OK);
             see(&p.m.result.format, *d);
         }
     free(row);
@@ -154,8 +153,8 @@ static void solve(void)
 }
 
 /* A matrix in memory, at an odd address, laid out as place `which` of the problem says. */
-static mpsim_matrix lay_out(int which, const mpsim_format *f, const uint64_t *codes, size_t rows,
-                            size_t columns, unsigned char **memory)
+static mpsim_matrix lay_out(int which, const mpsim_format *f, const uint64_t *codes, size_t rows, size_t columns,
+                            unsigned char **memory)
 {
     const int t = p.transposed[which];
     const size_t stride = (t ? rows : columns) + (size_t)p.gap[which], lines = t ? columns : rows;
@@ -165,8 +164,7 @@ static mpsim_matrix lay_out(int which, const mpsim_format *f, const uint64_t *co
     memset(*memory, 0xff, bytes); /* NaNs in the gaps */
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < columns; j++)
-            code_store(*memory + 1 + (t ? j * stride + i : i * stride + j) * width, width,
-                       codes[i * columns + j]);
+            code_store(*memory + 1 + (t ? j * stride + i : i * stride + j) * width, width, codes[i * columns + j]);
     return (mpsim_matrix){f, *memory + 1, stride, t};
 }
 
@@ -182,8 +180,8 @@ static void check_once(const char *with)
     const mpsim_matrix ma = lay_out(0, &p.fa, p.a, p.rows, p.depth, &a);
     const mpsim_matrix mb = lay_out(1, &p.fb, p.b, p.depth, p.columns, &b);
     const mpsim_matrix mc = lay_out(2, f, p.c, p.rows, p.columns, &c);
-    ck_assert(mpsim_gemm(&p.m, p.rows, p.columns, p.depth, &ma, &mb, p.has_c ? &mc : NULL, d + 1,
-                         stride, NULL, NULL) == MPSIM_OK);
+    ck_assert(mpsim_gemm(&p.m, p.rows, p.columns, p.depth, &ma, &mb, p.has_c ? &mc : NULL, d + 1, stride, NULL, NULL) ==
+              MPSIM_OK);
     for (size_t i = 0; i < p.rows; i++)
         for (size_t j = 0; j < stride; j++) {
             const unsigned char *at = d + 1 + (i * stride + j) * width;
@@ -192,10 +190,9 @@ static void check_once(const char *with)
                 continue;
             }
             const uint64_t got = code_load(at, width), want = p.want[i * p.columns + j];
-            ck_assert_msg(got == want, text, p.m.name, p.fa.name, p.transposed[0] ? "^T" : "",
-                          p.fb.name, p.transposed[1] ? "^T" : "", p.rows, p.columns, p.depth,
-                          p.has_c ? "c" : "no c", mpsim_isa_active(), with, i, j,
-                          (unsigned long long)got, (unsigned long long)want);
+            ck_assert_msg(got == want, text, p.m.name, p.fa.name, p.transposed[0] ? "^T" : "", p.fb.name,
+                          p.transposed[1] ? "^T" : "", p.rows, p.columns, p.depth, p.has_c ? "c" : "no c",
+                          mpsim_isa_active(), with, i, j, (unsigned long long)got, (unsigned long long)want);
         }
     free(a);
     free(b);
@@ -222,29 +219,28 @@ static mpsim_format format(const char *name)
 
 /* ---- random problems ---------------------------------------------------------------------- */
 
+/* clang-format off */
 static const char *const formats[] = {
     "binary32", "fp16", "bf16", "tf32", "e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "e3m2", "e2m1",
     "e8m0", "binary8p3se", "binary8p3ue", "e8m13", "e4m4:unsigned", "e5m9:ieee:bias=127",
     "e7m5:ieee:bias=140", "e8m23:ieee:bias=100", "e8m7:fn", "binary64"};
+/* clang-format on */
 
 static const char *const models[] = {
-    "fma", "sequential", "pairwise", "exact", "fma:chunk=16", "sequential:chunk=7",
-    "pairwise:chunk=9", "exact:fp16", "exact:bf16", "exact:e4m3", "exact:binary64",
-    "exact:e8m0", "exact:chunk=5",
-    "exact:result-round=down", "exact:result-round=up", "exact:result-round=toward-zero",
-    "exact:e8m23:finite",
+    "fma", "sequential", "pairwise", "exact", "fma:chunk=16", "sequential:chunk=7", "pairwise:chunk=9", "exact:fp16",
+    "exact:bf16", "exact:e4m3", "exact:binary64", "exact:e8m0", "exact:chunk=5", "exact:result-round=down",
+    "exact:result-round=up", "exact:result-round=toward-zero", "exact:e8m23:finite",
     /* every place in lanes: one kind of numbers, several */
-    "chunked", "chunked:chunk=5", "sequential:fp16", "sequential:bf16", "sequential:e4m3",
-    "sequential:e5m2", "sequential:e4m3fnuz", "sequential:tf32", "sequential:e3m2",
-    "pairwise:fp16", "pairwise:bf16", "pairwise:e4m3", "pairwise:tf32:chunk=7", "fma:fp16",
-    "fma:bf16", "fma:e4m3", "fma:tf32:chunk=4", "fma:e5m24", "sequential:e8m24",
+    "chunked", "chunked:chunk=5", "sequential:fp16", "sequential:bf16", "sequential:e4m3", "sequential:e5m2",
+    "sequential:e4m3fnuz", "sequential:tf32", "sequential:e3m2", "pairwise:fp16", "pairwise:bf16", "pairwise:e4m3",
+    "pairwise:tf32:chunk=7", "fma:fp16", "fma:bf16", "fma:e4m3", "fma:tf32:chunk=4", "fma:e5m24", "sequential:e8m24",
     "sequential:product=bf16", "sequential:acc=bf16", "pairwise:acc=fp16", "fma:acc=fp16",
-    "sequential:fp16:chunk=6:outer=binary32", "pairwise:bf16:chunk=6:outer=e6m9",
-    "fma:bf16:chunk=9:outer=fp16", "sequential:fp16:result=binary32", "sequential:e5m40",
+    "sequential:fp16:chunk=6:outer=binary32", "pairwise:bf16:chunk=6:outer=e6m9", "fma:bf16:chunk=9:outer=fp16",
+    "sequential:fp16:result=binary32", "sequential:e5m40",
     /* which no fast path may take */
-    "fma:round=down", "fma:round=toward-zero", "sequential:product=bf16",
-    "sequential:product-round=up", "pairwise:round=nearest-away", "fma:chunk=4:outer-round=down",
-    "fma:result=fp16", "fma:e8m23:fn", "sequential:binary64"};
+    "fma:round=down", "fma:round=toward-zero", "sequential:product=bf16", "sequential:product-round=up",
+    "pairwise:round=nearest-away", "fma:chunk=4:outer-round=down", "fma:result=fp16", "fma:e8m23:fn",
+    "sequential:binary64"};
 
 START_TEST(every_model_and_format)
 {
@@ -270,8 +266,8 @@ START_TEST(every_kind)
         for (size_t k = 0; k < 11; k++)
             for (int kind = 0; kind < KINDS; kind++) {
                 const mpsim_format f = format(formats[k]);
-                shape(main_models[i], &f, &f, 1 + test_random(&seed) % 10,
-                      1 + test_random(&seed) % 18, 1 + test_random(&seed) % 70, &seed);
+                shape(main_models[i], &f, &f, 1 + test_random(&seed) % 10, 1 + test_random(&seed) % 18,
+                      1 + test_random(&seed) % 70, &seed);
                 fill(kind, &seed);
                 check();
             }
@@ -308,15 +304,13 @@ END_TEST
 /* Random sums of numbers that are far apart, ties among them, in every format that has lanes. */
 START_TEST(near_ties_of_formats)
 {
-    static const char *const to[] = {"fp16", "bf16", "e6m9", "tf32", "e5m10:bias=20", "e8m14", "e8m24",
-                                     "e8m23:fn"};
+    static const char *const to[] = {"fp16", "bf16", "e6m9", "tf32", "e5m10:bias=20", "e8m14", "e8m24", "e8m23:fn"};
     static const char *const kinds[] = {"fma", "sequential", "pairwise"};
     uint64_t seed = test_seed() + 40;
     for (size_t i = 0; i < COUNT(to) * COUNT(kinds) * test_scaled(4); i++) {
         char model[64];
         mpsim_format r;
-        snprintf(model, sizeof model, "%s:%s", kinds[i % COUNT(kinds)],
-                 to[i / COUNT(kinds) % COUNT(to)]);
+        snprintf(model, sizeof model, "%s:%s", kinds[i % COUNT(kinds)], to[i / COUNT(kinds) % COUNT(to)]);
         const mpsim_format f = format(i % 5 ? "binary32" : "bf16");
         shape(model, &f, &f, 9, 17, 1 + i % 3, &seed);
         p.has_c = 1;
@@ -327,8 +321,8 @@ START_TEST(near_ties_of_formats)
             p.a[k] = encode(&f, ldexp(1, (int)(test_random(&seed) % 3) - 1) +
                                     ldexp(uniform(&seed), -(int)(test_random(&seed) % 26)));
         for (size_t k = 0; k < p.depth * p.columns; k++)
-            p.b[k] = encode(&f, ldexp(test_random(&seed) & 1 ? 1 : -1,
-                                      -(int)r.mbits - 1 - (test_random(&seed) & 1 ? far : 0)));
+            p.b[k] = encode(
+                &f, ldexp(test_random(&seed) & 1 ? 1 : -1, -(int)r.mbits - 1 - (test_random(&seed) & 1 ? far : 0)));
         for (size_t j = 0; j < p.rows * p.columns; j++)
             p.c[j] = encode(&r, uniform(&seed) + (double)(i & 1));
         check();
@@ -339,14 +333,14 @@ END_TEST
 /* Every number of columns around a panel, of rows around what is done at once, and of products. */
 START_TEST(tails)
 {
-    static const char *const some[] = {"fma", "sequential", "pairwise", "exact", "fma:chunk=3",
-                                       "chunked:chunk=3", "fma:bf16", "pairwise:fp16"};
+    static const char *const some[] = {"fma",         "sequential",      "pairwise", "exact",
+                                       "fma:chunk=3", "chunked:chunk=3", "fma:bf16", "pairwise:fp16"};
     const mpsim_format f = format("binary32"), h = format("fp16");
     uint64_t seed = test_seed() + 33;
     for (size_t columns = 1; columns <= 18; columns++)
         for (size_t rows = 1; rows <= 10; rows += 1 + columns % 2) {
-            shape(some[(rows + columns) % COUNT(some)], rows % 2 ? &f : &h, columns % 3 ? &f : &h,
-                  rows, columns, (rows * columns) % 19, &seed);
+            shape(some[(rows + columns) % COUNT(some)], rows % 2 ? &f : &h, columns % 3 ? &f : &h, rows, columns,
+                  (rows * columns) % 19, &seed);
             fill(NORMAL, &seed);
             check();
         }
@@ -377,11 +371,9 @@ START_TEST(near_ties)
         const int low = n % 4 == 0;
         /* (1 - 2^-23) (1 + 2^-23) = 1 - 2^-46; (1 + 2^-23)^2 = 1 + 2^-22 + 2^-46 */
         for (size_t i = 0; i < p.rows; i++)
-            p.a[i] = encode(&f, ldexp(i % 3 == 0 ? 1 : i % 3 == 1 ? 1 - 0x1p-23 : 1 + 0x1p-23,
-                                      low ? -100 : 10));
+            p.a[i] = encode(&f, ldexp(i % 3 == 0 ? 1 : i % 3 == 1 ? 1 - 0x1p-23 : 1 + 0x1p-23, low ? -100 : 10));
         for (size_t j = 0; j < p.columns; j++)
-            p.b[j] = encode(&f, ldexp(j % 2 ? 1 + 0x1p-23 : 1, low ? -50 : -34) *
-                                    (j % 4 > 1 ? -1 : 1));
+            p.b[j] = encode(&f, ldexp(j % 2 ? 1 + 0x1p-23 : 1, low ? -50 : -34) * (j % 4 > 1 ? -1 : 1));
         /* c has its last bit at 2^-23 (at 2^-149), the product is about half of that */
         for (size_t i = 0; i < p.rows * p.columns; i++) {
             const double c = (double)(0x800000 + (test_random(&seed) & 0x7fffff)) * 0x1p-23;
@@ -394,8 +386,7 @@ START_TEST(near_ties)
 END_TEST
 
 /* One element: a and b binary32 numbers, c too; wanted from the definition of IEEE 754. */
-static void one_row(const char *model, size_t n, const double *a, const double *b, double c,
-                    double want)
+static void one_row(const char *model, size_t n, const double *a, const double *b, double c, double want)
 {
     const mpsim_format f = format("binary32");
     uint64_t seed = 1;
@@ -408,8 +399,8 @@ static void one_row(const char *model, size_t n, const double *a, const double *
     p.c[0] = isinf(c) ? 0x7f800000u | (uint64_t)(c < 0) << 31 : encode(&f, c);
     check();
     const double got = mpsim_decode(&f, p.want[0]);
-    ck_assert_msg(isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want),
-                  "%s: %a, expected %a", model, got, want);
+    ck_assert_msg(isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want), "%s: %a, expected %a",
+                  model, got, want);
 }
 
 START_TEST(overflow_on_the_way)
@@ -459,8 +450,7 @@ START_TEST(signed_zeros)
         const int product = i == 1 || i == 2;
         one_row(all[i], 1, down, y + 2, 0.0, product ? 0.0 : -0.0);
     }
-    one_row("exact:result-round=down", 2, (const double[]){1, -1}, (const double[]){1, 1}, 0.0,
-            -0.0);
+    one_row("exact:result-round=down", 2, (const double[]){1, -1}, (const double[]){1, 1}, 0.0, -0.0);
     one_row("exact:result-round=down", 1, x + 1, y, 0.0, -0.0);
     one_row("exact:result-round=down", 1, x, y, 0.0, 0.0);
 }
@@ -503,8 +493,7 @@ START_TEST(exact_ranges)
     for (size_t n = 0; n < test_scaled(120); n++) {
         const mpsim_format fa = format(operands[n % COUNT(operands)]);
         const mpsim_format fb = format(operands[n / 5 % COUNT(operands)]);
-        shape(n % 7 ? "exact" : "exact:binary64", &fa, &fb, 1 + n % 9, 1 + n % 19,
-              2 + test_random(&seed) % 140, &seed);
+        shape(n % 7 ? "exact" : "exact:binary64", &fa, &fb, 1 + n % 9, 1 + n % 19, 2 + test_random(&seed) % 140, &seed);
         fill(NORMAL, &seed);
         for (size_t i = 0; i < p.rows; i++) {
             const int range = ranges[test_random(&seed) % COUNT(ranges)];
@@ -517,8 +506,7 @@ START_TEST(exact_ranges)
                 p.b[k * p.columns + j] = draw(&fb, j % 5 ? SPREAD : COARSE, range, &seed);
             if (j % 3 == 0) /* opposite products: a row of pairs against +-x */
                 for (size_t k = 1; k < p.depth; k += 2)
-                    p.b[k * p.columns + j] =
-                        p.b[(k - 1) * p.columns + j] ^ (uint64_t)1 << (fb.bits - 1);
+                    p.b[k * p.columns + j] = p.b[(k - 1) * p.columns + j] ^ (uint64_t)1 << (fb.bits - 1);
         }
         for (size_t i = 0; i < p.rows; i += 2)
             for (size_t k = 1; k + 1 < p.depth; k += 2)
@@ -534,8 +522,7 @@ START_TEST(exact_ranges)
         for (size_t i = 0; i < p.rows * p.depth; i++)
             p.a[i] = encode(&f, ldexp(2 - fabs(uniform(&seed)) / 64, i % p.depth == 0 ? 0 : range));
         for (size_t i = 0; i < p.depth * p.columns; i++)
-            p.b[i] = encode(&f, ldexp(2 - fabs(uniform(&seed)) / 64,
-                                      i / p.columns == p.depth - 1 ? 0 : range));
+            p.b[i] = encode(&f, ldexp(2 - fabs(uniform(&seed)) / 64, i / p.columns == p.depth - 1 ? 0 : range));
         p.has_c = n % 3 == 0;
         for (size_t i = 0; p.has_c && i < p.rows * p.columns; i++)
             p.c[i] = encode(&p.m.result.format, ldexp(uniform(&seed), (int)n * 5 - 150));
@@ -565,8 +552,8 @@ START_TEST(exact_ranges)
     one_row("exact", 2, minus + 1, b, 0x1p24, 0x1p24);
     one_row("exact", 2, a + 1, b, 0x1p24, 0x1p24 + 2);
     one_row("exact", 3, (const double[]){0x1p100, 1, -0x1p100}, b, 0, 1);
-    one_row("exact", 3, (const double[]){0x1p50, 0x1p-50, -0x1p50},
-            (const double[]){0x1p50, 0x1p-50, 0x1p50}, 0x1p-120, 0x1.00001p-100);
+    one_row("exact", 3, (const double[]){0x1p50, 0x1p-50, -0x1p50}, (const double[]){0x1p50, 0x1p-50, 0x1p50}, 0x1p-120,
+            0x1.00001p-100);
 }
 END_TEST
 
@@ -575,12 +562,12 @@ END_TEST
 /* An accumulator far above the sums of chunks, near them, opposite to them. */
 START_TEST(chunks)
 {
-    static const char *const all[] = {
-        "hopper-wgmma-fp8-promoted:chunk=8",
-        "hopper-wgmma-fp8-promoted:chunk=8:outer-round=toward-zero",
-        "hopper-wgmma-fp8-promoted:chunk=4:outer=e8m24",
-        "hopper-wgmma-fp8-promoted:chunk=32:outer=bf16",
-        "hopper-wgmma-fp8-promoted:chunk=8:outer-round=down", "hopper-mma-fp8-fp32:chunk=16"};
+    static const char *const all[] = {"hopper-wgmma-fp8-promoted:chunk=8",
+                                      "hopper-wgmma-fp8-promoted:chunk=8:outer-round=toward-zero",
+                                      "hopper-wgmma-fp8-promoted:chunk=4:outer=e8m24",
+                                      "hopper-wgmma-fp8-promoted:chunk=32:outer=bf16",
+                                      "hopper-wgmma-fp8-promoted:chunk=8:outer-round=down",
+                                      "hopper-mma-fp8-fp32:chunk=16"};
     const mpsim_format f = format("e4m3"), g = format("e5m2");
     uint64_t seed = test_seed() + 38;
     for (size_t i = 0; i < test_scaled(120); i++) {
@@ -599,18 +586,25 @@ END_TEST
 /* Another rounding mode, flushing: no bit changes. */
 START_TEST(environment)
 {
-    static const char *const all[] = {"fma", "sequential", "pairwise", "exact", "hopper-fp16-fp32",
-                                      "hopper-wgmma-fp8-promoted:chunk=8", "chunked:chunk=8",
-                                      "pairwise:bf16", "fma:fp16"};
-    static const int modes[] = {FE_TONEAREST,
+    static const char *const all[] = {"fma",
+                                      "sequential",
+                                      "pairwise",
+                                      "exact",
+                                      "hopper-fp16-fp32",
+                                      "hopper-wgmma-fp8-promoted:chunk=8",
+                                      "chunked:chunk=8",
+                                      "pairwise:bf16",
+                                      "fma:fp16"};
+    static const int modes[] = {
+        FE_TONEAREST,
 #ifdef FE_DOWNWARD
-                                FE_DOWNWARD,
+        FE_DOWNWARD,
 #endif
 #ifdef FE_UPWARD
-                                FE_UPWARD,
+        FE_UPWARD,
 #endif
 #ifdef FE_TOWARDZERO
-                                FE_TOWARDZERO,
+        FE_TOWARDZERO,
 #endif
     };
     uint64_t seed = test_seed() + 37;
@@ -648,8 +642,8 @@ END_TEST
 /* After each test. */
 static void report(void)
 {
-    printf("# %zu dot products: %zu NaN, %zu infinite, %zu subnormal, %zu -0\n", seen.elements,
-           seen.nan, seen.infinite, seen.subnormal, seen.minus_zero);
+    printf("# %zu dot products: %zu NaN, %zu infinite, %zu subnormal, %zu -0\n", seen.elements, seen.nan, seen.infinite,
+           seen.subnormal, seen.minus_zero);
     fflush(stdout);
 }
 

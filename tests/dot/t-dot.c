@@ -35,8 +35,8 @@ static uint32_t word(void *self, uint64_t j)
 }
 
 /* One dot product of n random products: the library and the oracle. 1 and a text if they differ. */
-static int differs(const mpsim_model *m, const oracle_model *om, const operand *oa,
-                   const operand *ob, size_t n, int kind, uint64_t *seed, char *text, size_t room)
+static int differs(const mpsim_model *m, const oracle_model *om, const operand *oa, const operand *ob, size_t n,
+                   int kind, uint64_t *seed, char *text, size_t room)
 {
     static uint64_t a[NMAX], b[NMAX];
     static unsigned char pa[8 * NMAX + 1], pb[8 * NMAX + 1];
@@ -54,9 +54,8 @@ static int differs(const mpsim_model *m, const oracle_model *om, const operand *
     int used = snprintf(text, room,
                         "%s, %s x %s, %s, n = %zu, seed %llx: %s, c = %llx: "
                         "got %llx, expected %llx;",
-                        m->name, oa->f.name, ob->f.name, dot_kind(kind), n,
-                        (unsigned long long)start, mpsim_status_string(s), (unsigned long long)c,
-                        (unsigned long long)d, (unsigned long long)want);
+                        m->name, oa->f.name, ob->f.name, dot_kind(kind), n, (unsigned long long)start,
+                        mpsim_status_string(s), (unsigned long long)c, (unsigned long long)d, (unsigned long long)want);
     for (size_t i = 0; i < n && i < 8 && used > 0 && (size_t)used < room; i++)
         used += snprintf(text + used, room - (size_t)used, " %llx*%llx", (unsigned long long)a[i],
                          (unsigned long long)b[i]);
@@ -68,16 +67,14 @@ static size_t a_length(const mpsim_model *m, uint64_t *seed)
 {
     const size_t l = m->addition == MPSIM_ADDITION_FUSED ? m->length : 4;
     const size_t chunk = m->chunk && m->chunk < 200 ? m->chunk : 16;
-    const size_t near[] = {0,     1,         2,         3,         l - 1,     l,
-                           l + 1, 2 * l - 1, 2 * l,     2 * l + 1, 3 * l + 2, chunk - 1,
-                           chunk, chunk + 1, 2 * chunk, 2 * chunk + 3};
+    const size_t near[] = {0,     1,         2,         3,         l - 1, l,         l + 1,     2 * l - 1,
+                           2 * l, 2 * l + 1, 3 * l + 2, chunk - 1, chunk, chunk + 1, 2 * chunk, 2 * chunk + 3};
     const uint64_t u = test_random(seed);
     return u % 4 ? near[u / 4 % COUNT(near)] : (size_t)(u / 4 % 70);
 }
 
 /* `count` dot products by m, with operands out of the list. */
-static void compare(const mpsim_model *m, const operand *list, size_t formats, size_t count,
-                    uint64_t *seed)
+static void compare(const mpsim_model *m, const operand *list, size_t formats, size_t count, uint64_t *seed)
 {
     char text[1000];
     oracle_model om;
@@ -112,10 +109,10 @@ START_TEST(every_row)
         ck_assert(mpsim_model_at(&m, i) == MPSIM_OK);
         const size_t formats = operands_of(&m, list, COUNT(list));
         ck_assert_uint_gt(formats, 0);
-        compare(&m, list, formats, test_scaled(m.addition == MPSIM_ADDITION_FUSED ? 4000 : 2000),
-                &seed);
+        compare(&m, list, formats, test_scaled(m.addition == MPSIM_ADDITION_FUSED ? 4000 : 2000), &seed);
     }
 }
+/* clang-format off */
 END_TEST
 
 /* Names that a user types: software models in other formats, rows with changes. */
@@ -144,6 +141,7 @@ static const char *const typed[] = {
     "hopper-wgmma-fp8-promoted:chunk=32:outer=bf16", "hopper-wgmma-fp8-fp32:chunk=5:outer-round=up",
     "ada-fp8-fp32:round=down", "ada-fp8-fp32:acc=e8m5", "ada-fp8-fp32:round=sra:31:result-round=up",
 };
+/* clang-format on */
 
 START_TEST(typed_models)
 {
@@ -217,8 +215,8 @@ START_TEST(exact_sums)
         }
         ck_assert(mpsim_dot(&m, f, a, f, b, n, bits_of_f64(c), NULL, &d) == MPSIM_OK);
         mpfr_set_z_2exp(y, sum, -48, MPFR_RNDN);
-        ck_assert_msg(d == bits_of_f64(mpfr_get_d(y, MPFR_RNDN)), "n = %zu: %a, expected %a", n,
-                      f64_of_bits(d), mpfr_get_d(y, MPFR_RNDN));
+        ck_assert_msg(d == bits_of_f64(mpfr_get_d(y, MPFR_RNDN)), "n = %zu: %a, expected %a", n, f64_of_bits(d),
+                      mpfr_get_d(y, MPFR_RNDN));
     }
     mpfr_clear(y);
     mpz_clears(sum, x, (mpz_ptr)0);
@@ -229,9 +227,15 @@ END_TEST
 /* Long ones: pairwise sums of more than any buffer on a stack, many chunks, many additions. */
 START_TEST(long_sums)
 {
-    static const char *const models[] = {"exact", "fma:fp16", "sequential:bf16", "pairwise:fp16",
-                                         "chunked", "hopper-fp16-fp32", "ada-fp8-fp32",
-                                         "hopper-mma-fp8-fp16", "hopper-wgmma-fp8-promoted"};
+    static const char *const models[] = {"exact",
+                                         "fma:fp16",
+                                         "sequential:bf16",
+                                         "pairwise:fp16",
+                                         "chunked",
+                                         "hopper-fp16-fp32",
+                                         "ada-fp8-fp32",
+                                         "hopper-mma-fp8-fp16",
+                                         "hopper-wgmma-fp8-promoted"};
     uint64_t seed = test_seed() + 5;
     char text[1000];
     for (size_t i = 0; i < COUNT(models); i++) {
@@ -274,7 +278,7 @@ START_TEST(wrong_arguments)
     ck_assert(mpsim_dot(&bad, f, a, f, a, 2, 0, NULL, &d) == MPSIM_EINVAL);
     bad = m;
     bad.accumulator.rounding.mode = MPSIM_ROUND_STOCHASTIC_A;
-    ck_assert(mpsim_dot(&bad, f, a, f, a, 2, 0, NULL, &d) == MPSIM_EINVAL); /* no rng */
+    ck_assert(mpsim_dot(&bad, f, a, f, a, 2, 0, NULL, &d) == MPSIM_EINVAL);     /* no rng */
     ck_assert(mpsim_dot(&m, wide, w, wide, w, 2, 0, NULL, &d) == MPSIM_ERANGE); /* 104 bits */
     ck_assert(mpsim_dot(&m, wide, w, f, a, 2, 0, NULL, &d) == MPSIM_ERANGE);    /* 62 bits  */
     ck_assert_uint_eq(d, 77);

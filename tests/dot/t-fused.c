@@ -37,8 +37,7 @@ typedef struct pair {
     double a, b;
 } pair;
 
-static uint64_t run(const mpsim_model *m, const char *format, size_t n, const pair *p, size_t pairs,
-                    double c)
+static uint64_t run(const mpsim_model *m, const char *format, size_t n, const pair *p, size_t pairs, double c)
 {
     const mpsim_format *f = mpsim_format_find(format);
     static uint64_t codes[2][NMAX];
@@ -52,15 +51,13 @@ static uint64_t run(const mpsim_model *m, const char *format, size_t n, const pa
     dot_pack(f, packed[0], 0, codes[0], n);
     dot_pack(f, packed[1], 0, codes[1], n);
     uint64_t d = 0;
-    const mpsim_status s = mpsim_dot(m, f, packed[0], f, packed[1], n,
-                                     exactly(&m->result.format, c), NULL, &d);
+    const mpsim_status s = mpsim_dot(m, f, packed[0], f, packed[1], n, exactly(&m->result.format, c), NULL, &d);
     ck_assert_msg(s == MPSIM_OK, "%s: %s", m->name, mpsim_status_string(s));
     /* The same by the matrix product. */
     const uint64_t cc = exactly(&m->result.format, c);
     uint64_t one[1], out[1] = {0};
     dot_pack(&m->result.format, one, 0, &cc, 1);
-    const mpsim_matrix a = {f, packed[0], n, 0}, b = {f, packed[1], n, 1},
-                       cm = {&m->result.format, one, 1, 0};
+    const mpsim_matrix a = {f, packed[0], n, 0}, b = {f, packed[1], n, 1}, cm = {&m->result.format, one, 1, 0};
     ck_assert(mpsim_gemm(m, 1, 1, n, &a, &b, &cm, out, 1, NULL, NULL) == MPSIM_OK);
     ck_assert_uint_eq(dot_unpack(&m->result.format, out, 0), d);
     return d;
@@ -68,12 +65,12 @@ static uint64_t run(const mpsim_model *m, const char *format, size_t n, const pa
 
 #define COUNT(p) (sizeof(p) / sizeof(p)[0])
 #define PRODUCTS(...) (const pair[]){__VA_ARGS__}, COUNT(((const pair[]){__VA_ARGS__}))
-#define IS(model, format, n, c, want, ...)                                                         \
-    do {                                                                                           \
-        const mpsim_model m_ = parsed(model);                                                      \
-        const uint64_t got_ = run(&m_, format, n, PRODUCTS(__VA_ARGS__), c);                       \
-        ck_assert_msg(got_ == (want), "line %d, %s: %llx, expected %llx", __LINE__, m_.name,       \
-                      (unsigned long long)got_, (unsigned long long)(want));                       \
+#define IS(model, format, n, c, want, ...)                                                                             \
+    do {                                                                                                               \
+        const mpsim_model m_ = parsed(model);                                                                          \
+        const uint64_t got_ = run(&m_, format, n, PRODUCTS(__VA_ARGS__), c);                                           \
+        ck_assert_msg(got_ == (want), "line %d, %s: %llx, expected %llx", __LINE__, m_.name, (unsigned long long)got_, \
+                      (unsigned long long)(want));                                                                     \
     } while (0)
 
 #define H 0x1p-13 /* fp16: H H = 2^-26 */
@@ -93,8 +90,8 @@ START_TEST(every_addend_is_truncated)
     /* F = 26 keeps them: 1 + 3 2^-26, truncated to 24 bits; 1 - 2^-26 is below 1. */
     IS("hopper-fp16-fp32:F=26", "fp16", 16, 0, 0x3f7fffff, {0, 1, 1}, {1, -H, H});
     /* F = 24: 2^-24 is a unit. 1 + 7 2^-24 = 1 + 3.5 2^-23, truncated once. */
-    IS("ampere-fp16-fp32", "fp16", 8, 0, 0x3f800003, {0, 1, 1}, {1, Q, Q}, {2, Q, Q}, {3, Q, Q},
-       {4, Q, Q}, {5, Q, Q}, {6, Q, Q}, {7, Q, Q});
+    IS("ampere-fp16-fp32", "fp16", 8, 0, 0x3f800003, {0, 1, 1}, {1, Q, Q}, {2, Q, Q}, {3, Q, Q}, {4, Q, Q}, {5, Q, Q},
+       {6, Q, Q}, {7, Q, Q});
     /* F = 23: it is half a unit. */
     IS("volta-fp16-fp32", "fp16", 4, 0, 0x3f800000, {0, 1, 1}, {1, Q, Q}, {2, Q, Q}, {3, Q, Q});
     /* c too: products of 4, E = 2, unit 2^-21 in Volta: c = 2^-22 is dropped, 2^-21 is not. */
@@ -113,21 +110,20 @@ START_TEST(products_are_not_normalised)
     IS("hopper-fp16-fp32", "fp16", 16, 0, 0, {0, 1.125, 2}, {1, -1.125, 2}, {2, Q, H});
     /* A subnormal has e = -14, however small: 2^-24 2 has e = -13, whose unit is 2^-38, and
        2^-39 vanishes. Normalised, 2^-23 has e = -23 and the unit 2^-48. */
-    IS("hopper-fp16-fp32", "fp16", 16, 0, 0, {0, 0x1p-24, 2}, {1, -0x1p-24, 2},
+    IS("hopper-fp16-fp32", "fp16", 16, 0, 0, {0, 0x1p-24, 2}, {1, -0x1p-24, 2}, {4, 0x1p-24, 0x1p-15});
+    IS("hopper-fp16-fp32:normalised=1", "fp16", 16, 0, 0x2c000000, {0, 0x1p-24, 2}, {1, -0x1p-24, 2},
        {4, 0x1p-24, 0x1p-15});
-    IS("hopper-fp16-fp32:normalised=1", "fp16", 16, 0, 0x2c000000, {0, 0x1p-24, 2},
-       {1, -0x1p-24, 2}, {4, 0x1p-24, 0x1p-15});
 }
 END_TEST
 
 START_TEST(additions_follow_each_other)
 {
     /* L = 16: 1 + 8 2^-24 = 1 + 4 2^-23. */
-    IS("hopper-fp16-fp32", "fp16", 16, 0, 0x3f800004, {0, 1, 1}, {1, Q, Q}, {2, Q, Q}, {3, Q, Q},
-       {4, Q, Q}, {5, Q, Q}, {6, Q, Q}, {7, Q, Q}, {8, Q, Q});
+    IS("hopper-fp16-fp32", "fp16", 16, 0, 0x3f800004, {0, 1, 1}, {1, Q, Q}, {2, Q, Q}, {3, Q, Q}, {4, Q, Q}, {5, Q, Q},
+       {6, Q, Q}, {7, Q, Q}, {8, Q, Q});
     /* L = 8: 1 + 7 2^-24 is truncated to 1 + 3 2^-23; so is that with the eighth. */
-    IS("ampere-fp16-fp32", "fp16", 16, 0, 0x3f800003, {0, 1, 1}, {1, Q, Q}, {2, Q, Q}, {3, Q, Q},
-       {4, Q, Q}, {5, Q, Q}, {6, Q, Q}, {7, Q, Q}, {8, Q, Q});
+    IS("ampere-fp16-fp32", "fp16", 16, 0, 0x3f800003, {0, 1, 1}, {1, Q, Q}, {2, Q, Q}, {3, Q, Q}, {4, Q, Q}, {5, Q, Q},
+       {6, Q, Q}, {7, Q, Q}, {8, Q, Q});
     /* k ascending: two halves of an ulp in the second addition are one ulp. */
     IS("ampere-fp16-fp32", "fp16", 16, 0, 0x3f800001, {0, 1, 1}, {8, Q, Q}, {9, Q, Q});
     IS("ampere-fp16-fp32", "fp16", 16, 0, 0x3f800000, {0, 1, 1}, {7, Q, Q}, {8, Q, Q});
@@ -191,8 +187,7 @@ START_TEST(emulated_fp8)
     IS("hopper-mma-fp8-fp32:chunk=0:order=sequential", "e5m2", 32, 0x1p24, 0x4b800001, {0, 3, 1});
     /* fp16 between the additions: 2048 + 1 is a tie, dropped; the second 1 too. */
     IS("hopper-mma-fp8-fp16", "e5m2", 32, 0, 0x6800, {0, 32, 64}, {1, 1, 1}, {2, 1, 1});
-    IS("hopper-mma-fp8-fp16:order=sequential", "e5m2", 32, 0, 0x6801, {0, 32, 64}, {1, 1, 1},
-       {2, 1, 1});
+    IS("hopper-mma-fp8-fp16:order=sequential", "e5m2", 32, 0, 0x6801, {0, 32, 64}, {1, 1, 1}, {2, 1, 1});
 }
 END_TEST
 
@@ -211,8 +206,7 @@ START_TEST(overflow_and_specials)
     /* RZ13: 2^128 - 2^115, truncated from c, is a number; one unit more is none. */
     IS("hopper-wgmma-fp8-fp32", "e4m3", 32, 0x1.fffffep127, 0x7f7ffc00, {0, 1, 1});
     /* 2^129 - 2^129 + 2^127: the sum has no range. */
-    IS("hopper-bf16-fp32", "bf16", 16, 0, 0x7f000000, {0, 0x1p127, 4}, {1, -0x1p127, 4},
-       {2, 0x1p127, 1});
+    IS("hopper-bf16-fp32", "bf16", 16, 0, 0x7f000000, {0, 0x1p127, 4}, {1, -0x1p127, 4}, {2, 0x1p127, 1});
     /* Between the additions it has: 2^128 - 2^128 in two additions is inf - 2^128 = inf. */
     IS("ampere-bf16-fp32", "bf16", 16, 0, 0x7f800000, {0, 0x1p127, 2}, {8, -0x1p127, 2});
     IS("hopper-bf16-fp32", "bf16", 16, 0, 0, {0, 0x1p127, 2}, {8, -0x1p127, 2});
@@ -274,30 +268,33 @@ END_TEST
 typedef struct probe {
     const char *row, *format;
     pair p[2];
-    int copies;      /* of p[0] */
+    int copies; /* of p[0] */
     uint64_t none, low, zero;
-    int low_is;      /* emin of the result - (F - 18) + 11: -133, -132, -21, -20 */
-    int zero_is;     /* emin of the result */
+    int low_is;  /* emin of the result - (F - 18) + 11: -133, -132, -21, -20 */
+    int zero_is; /* emin of the result */
 } probe;
 
 static const probe probes[] = {
     /* P1, P1b: zero times a large number is no term. */
-    {"hopper-bf16-fp32", "bf16", {{0, 0, 0x1p127}, {1, 1, 0x1p-30}}, 1, 0x30800000, 0x30800000,
-     0x30800000, -133, -126},
-    {"hopper-fp16-fp32", "fp16", {{0, 0, 0x1p15}, {1, 0x1p-13, 0x1p-12}}, 1, 0x33000000, 0x33000000,
-     0x33000000, -133, -126},
+    {"hopper-bf16-fp32", "bf16", {{0, 0, 0x1p127}, {1, 1, 0x1p-30}}, 1, 0x30800000, 0x30800000, 0x30800000, -133, -126},
+    {"hopper-fp16-fp32",
+     "fp16",
+     {{0, 0, 0x1p15}, {1, 0x1p-13, 0x1p-12}},
+     1,
+     0x33000000,
+     0x33000000,
+     0x33000000,
+     -133,
+     -126},
     /* P2: 16 2^-152. With E >= -126 the unit is 2^-151. */
     {"hopper-bf16-fp32", "bf16", {{0, 0x1p-76, 0x1p-76}, {0, 0, 0}}, 16, 2, 2, 0, -133, -126},
     /* P2d: 2^-149 - 2^-160. Without a bound the unit is 2^-174, and less than 2^-149 is left. With
        E >= -133 it is 2^-158, and 2^-160 is no term. */
-    {"hopper-bf16-fp32", "bf16", {{0, 0x1p-75, 0x1p-74}, {1, -0x1p-80, 0x1p-80}}, 1, 0, 1, 1, -133,
-     -126},
+    {"hopper-bf16-fp32", "bf16", {{0, 0x1p-75, 0x1p-74}, {1, -0x1p-80, 0x1p-80}}, 1, 0, 1, 1, -133, -126},
     /* P12: 2^-25 + 2^-46 is above the tie at 2^-25: with E >= -21 the unit is 2^-46. */
-    {"hopper-fp16-fp16", "fp16", {{0, 0x1p-12, 0x1p-13}, {1, 0x1p-23, 0x1p-23}}, 1, 1, 1, 0, -21,
-     -14},
+    {"hopper-fp16-fp16", "fp16", {{0, 0x1p-12, 0x1p-13}, {1, 0x1p-23, 0x1p-23}}, 1, 1, 1, 0, -21, -14},
     /* P12b: 2^-47 is less than the unit. */
-    {"hopper-fp16-fp16", "fp16", {{0, 0x1p-12, 0x1p-13}, {1, 0x1p-23, 0x1p-24}}, 1, 1, 0, 0, -21,
-     -14},
+    {"hopper-fp16-fp16", "fp16", {{0, 0x1p-12, 0x1p-13}, {1, 0x1p-23, 0x1p-24}}, 1, 1, 0, 0, -21, -14},
 };
 
 START_TEST(bounds_of_the_exponent)
@@ -313,8 +310,7 @@ START_TEST(bounds_of_the_exponent)
         const int row = m.floor;
         ck_assert_msg(row == MPSIM_MODEL_NO_FLOOR || row == t->low_is, "%s: floor %d", t->row, row);
         const uint64_t want = row == MPSIM_MODEL_NO_FLOOR ? t->none : t->low;
-        ck_assert_msg(run(&m, t->format, 16, p, pairs, 0) == want, "%s, probe %zu: the row", t->row,
-                      i);
+        ck_assert_msg(run(&m, t->format, 16, p, pairs, 0) == want, "%s, probe %zu: the row", t->row, i);
         char name[96];
         snprintf(name, sizeof name, "%s:floor=none", t->row);
         m = parsed(name);
@@ -356,10 +352,8 @@ START_TEST(zeros_change_nothing)
             ck_assert(mpsim_dot(&m, fa, pa, fb, pb, n, c, NULL, &x) == MPSIM_OK);
             ck_assert(mpsim_dot(&m, fa, pa, fb, pb, LONG, c, NULL, &y) == MPSIM_OK);
             const double v = mpsim_decode(&m.result.format, x);
-            ck_assert_msg(x == y || (v == 0 && y == 0),
-                          "%s, %s x %s, %s, n = %zu: %llx, with zeros %llx", m.name, fa->name,
-                          fb->name, dot_kind(kind), n, (unsigned long long)x,
-                          (unsigned long long)y);
+            ck_assert_msg(x == y || (v == 0 && y == 0), "%s, %s x %s, %s, n = %zu: %llx, with zeros %llx", m.name,
+                          fa->name, fb->name, dot_kind(kind), n, (unsigned long long)x, (unsigned long long)y);
         }
     }
 }
@@ -369,10 +363,9 @@ END_TEST
  * rows give what they give for the same numbers as fp16 codes, and two formats of fp8 show it. */
 START_TEST(widened_operands)
 {
-    static const char *const rows[] = {"hopper-mma-fp8-fp32", "hopper-mma-fp8-fp16",
-                                       "blackwell-mma-fp8-fp32", "blackwell-mma-fp8-fp16"};
-    static const char *const pairs[][2] = {{"e5m2", "e4m3"}, {"e4m3", "e5m2"}, {"e4m3", "e4m3"},
-                                           {"e5m2", "e5m2"}};
+    static const char *const rows[] = {"hopper-mma-fp8-fp32", "hopper-mma-fp8-fp16", "blackwell-mma-fp8-fp32",
+                                       "blackwell-mma-fp8-fp16"};
+    static const char *const pairs[][2] = {{"e5m2", "e4m3"}, {"e4m3", "e5m2"}, {"e4m3", "e4m3"}, {"e5m2", "e5m2"}};
     enum { N = 32 };
     uint64_t seed = test_seed() + 3;
     const mpsim_format *wide = mpsim_format_find("fp16");
@@ -427,8 +420,8 @@ START_TEST(high_floors)
             const uint16_t one = 0x3c00, minus = 0xbc00;
             uint64_t d = 0;
             m.floor = (int16_t)floors[k];
-            ck_assert(mpsim_dot(&m, mpsim_format_find("fp16"), &one, mpsim_format_find("fp16"), &minus, 1,
-                                0, NULL, &d) == MPSIM_OK);
+            ck_assert(mpsim_dot(&m, mpsim_format_find("fp16"), &one, mpsim_format_find("fp16"), &minus, 1, 0, NULL,
+                                &d) == MPSIM_OK);
             const double v = mpsim_decode(&m.result.format, d);
             ck_assert_msg(isinf(v) && v < 0, "%s, floor %d: %a", name, floors[k], v);
         }

@@ -72,8 +72,7 @@ typedef struct matrix {
     unsigned char *memory;
 } matrix;
 
-static void set_up(matrix *x, const mpsim_format *f, size_t rows, size_t columns, size_t gap,
-                   int transposed)
+static void set_up(matrix *x, const mpsim_format *f, size_t rows, size_t columns, size_t gap, int transposed)
 {
     x->f = *f;
     x->rows = rows;
@@ -91,8 +90,7 @@ static void lay_out(matrix *x)
 {
     for (size_t i = 0; i < x->rows; i++)
         for (size_t j = 0; j < x->columns; j++)
-            dot_pack(&x->f, x->memory + 1,
-                     x->transposed ? j * x->stride + i : i * x->stride + j,
+            dot_pack(&x->f, x->memory + 1, x->transposed ? j * x->stride + i : i * x->stride + j,
                      &x->codes[i * x->columns + j], 1);
 }
 
@@ -140,8 +138,8 @@ static void fill(problem *p, int kind, int few, uint64_t *seed)
             for (size_t i = 0; i < p->rows; i++)
                 p->a.codes[i * p->depth + k] = p->a.codes[i * p->depth + k - 1];
             for (size_t j = 0; j < p->columns; j++)
-                p->b.codes[k * p->columns + j] = p->b.codes[(k - 1) * p->columns + j] ^
-                                                 (uint64_t)1 << (p->b.f.bits - 1);
+                p->b.codes[k * p->columns + j] = p->b.codes[(k - 1) * p->columns + j] ^ (uint64_t)1
+                                                                                            << (p->b.f.bits - 1);
         }
     for (size_t i = 0; i < p->rows * p->columns; i++)
         p->c.codes[i] = p->no_c ? 0 : dot_addend(fr, few ? DOT_NORMAL : kind, seed);
@@ -152,8 +150,8 @@ static void fill(problem *p, int kind, int few, uint64_t *seed)
     lay_out(&p->c);
 }
 
-static problem new_problem(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb,
-                           size_t rows, size_t columns, size_t depth, uint64_t *seed)
+static problem new_problem(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb, size_t rows,
+                           size_t columns, size_t depth, uint64_t *seed)
 {
     const uint64_t u = test_random(seed);
     problem p = {.m = m, .rows = rows, .columns = columns, .depth = depth};
@@ -190,8 +188,7 @@ static void solve(problem *p)
                 x[k] = p->b.codes[k * p->columns + j];
             dot_pack(&p->a.f, row, 0, p->a.codes + i * p->depth, p->depth);
             dot_pack(&p->b.f, column, 0, x, p->depth);
-            ck_assert(mpsim_dot(p->m, &p->a.f, row, &p->b.f, column, p->depth,
-                                p->c.codes[i * p->columns + j], &rng,
+            ck_assert(mpsim_dot(p->m, &p->a.f, row, &p->b.f, column, p->depth, p->c.codes[i * p->columns + j], &rng,
                                 &p->want[i * p->columns + j]) == MPSIM_OK);
         }
     free(row);
@@ -206,11 +203,13 @@ static const char *describe(const problem *p, const char *with)
     snprintf(text, sizeof text,
              "%s (addition %d L=%d F=%d floor=%d chunk=%u acc=%s mode %d result=%s), %s%s x %s%s, "
              "%zu x %zu x %zu, %s%s, %s",
-             m->name, m->addition, m->length, m->fraction, m->floor, m->chunk,
-             m->accumulator.format.name, m->accumulator.rounding.mode, m->result.format.name,
-             p->a.f.name, p->a.transposed ? "^T" : "", p->b.f.name, p->b.transposed ? "^T" : "",
-             p->rows, p->columns, p->depth, p->no_c ? "no c" : p->c.transposed ? "c^T" : "c", with,
-             mpsim_isa_active());
+             m->name, m->addition, m->length, m->fraction, m->floor, m->chunk, m->accumulator.format.name,
+             m->accumulator.rounding.mode, m->result.format.name, p->a.f.name, p->a.transposed ? "^T" : "", p->b.f.name,
+             p->b.transposed ? "^T" : "", p->rows, p->columns, p->depth,
+             p->no_c           ? "no c"
+             : p->c.transposed ? "c^T"
+                               : "c",
+             with, mpsim_isa_active());
     return text;
 }
 
@@ -232,15 +231,14 @@ static void check_once(const problem *p, const mpsim_pool *pool, int in_place, c
     mpsim_matrix c = view(&p->c);
     if (in_place)
         c.codes = d + 1;
-    const mpsim_status s = mpsim_gemm(p->m, p->rows, p->columns, p->depth, &a, &b,
-                                      p->no_c ? NULL : &c, d + 1, stride, &p->rng, pool);
+    const mpsim_status s = mpsim_gemm(p->m, p->rows, p->columns, p->depth, &a, &b, p->no_c ? NULL : &c, d + 1, stride,
+                                      &p->rng, pool);
     ck_assert_msg(s == MPSIM_OK, "%s: %s", describe(p, with), mpsim_status_string(s));
     if (memcmp(d, expected, bytes) != 0) {
         for (size_t i = 0; i < p->rows; i++)
             for (size_t j = 0; j < p->columns; j++) {
                 const uint64_t got = dot_unpack(f, d + 1, i * stride + j);
-                ck_assert_msg(got == p->want[i * p->columns + j],
-                              "%s: element %zu, %zu is %llx, the dot product %llx",
+                ck_assert_msg(got == p->want[i * p->columns + j], "%s: element %zu, %zu is %llx, the dot product %llx",
                               describe(p, with), i, j, (unsigned long long)got,
                               (unsigned long long)p->want[i * p->columns + j]);
             }
@@ -270,10 +268,9 @@ static void check_problem(problem *p, uint64_t *seed)
 
 /* ---- tests -------------------------------------------------------------------------------- */
 
-static const size_t shapes[][3] = {
-    {1, 1, 1},   {1, 1, 16},   {1, 19, 33}, {21, 1, 17}, {7, 9, 33},   {17, 40, 65}, {2, 3, 0},
-    {8, 8, 32},  {5, 16, 31},  {4, 17, 64}, {9, 33, 7},  {16, 31, 48}, {3, 65, 20},  {33, 5, 100},
-    {1, 64, 130}};
+static const size_t shapes[][3] = {{1, 1, 1},    {1, 1, 16},   {1, 19, 33}, {21, 1, 17},  {7, 9, 33},
+                                   {17, 40, 65}, {2, 3, 0},    {8, 8, 32},  {5, 16, 31},  {4, 17, 64},
+                                   {9, 33, 7},   {16, 31, 48}, {3, 65, 20}, {33, 5, 100}, {1, 64, 130}};
 
 START_TEST(every_row)
 {
@@ -287,8 +284,7 @@ START_TEST(every_row)
         for (size_t t = 0; t < times; t++) {
             const size_t *shape = shapes[t % COUNT(shapes)];
             const uint64_t u = test_random(&seed);
-            problem p = new_problem(&m, &list[u % n], &list[(u >> 16) % n], shape[0], shape[1],
-                                    shape[2], &seed);
+            problem p = new_problem(&m, &list[u % n], &list[(u >> 16) % n], shape[0], shape[1], shape[2], &seed);
             /* Around 1 is where a fast path works: half of the cases; few others among them. */
             const int kind = (int)((u >> 32) % (2 * DOT_KINDS));
             if (kind >= DOT_KINDS)
@@ -318,8 +314,8 @@ START_TEST(every_kind)
                 const uint64_t u = test_random(&seed);
                 if (n > 2 && u % 4) /* five formats: a quarter of the pairs */
                     continue;
-                problem p = new_problem(&m, &list[pair % n], &list[pair / n], 1 + (u >> 8) % 9,
-                                        1 + (u >> 16) % 35, 1 + (u >> 24) % 70, &seed);
+                problem p = new_problem(&m, &list[pair % n], &list[pair / n], 1 + (u >> 8) % 9, 1 + (u >> 16) % 35,
+                                        1 + (u >> 24) % 70, &seed);
                 fill(&p, kind / 2, kind % 2, &seed);
                 check_problem(&p, &seed);
                 clear_problem(&p);
@@ -332,10 +328,16 @@ END_TEST
 START_TEST(large)
 {
     uint64_t seed = test_seed() + 13;
-    static const char *const models[] = {
-        "volta-fp16-fp32", "ampere-bf16-fp32", "ampere-tf32-fp32", "ada-fp8-fp32",
-        "hopper-fp16-fp16", "hopper-bf16-fp32", "hopper-wgmma-fp8-promoted", "hopper-mma-fp8-fp32",
-        "blackwell-tcgen05-fp8-fp32", "fma"};
+    static const char *const models[] = {"volta-fp16-fp32",
+                                         "ampere-bf16-fp32",
+                                         "ampere-tf32-fp32",
+                                         "ada-fp8-fp32",
+                                         "hopper-fp16-fp16",
+                                         "hopper-bf16-fp32",
+                                         "hopper-wgmma-fp8-promoted",
+                                         "hopper-mma-fp8-fp32",
+                                         "blackwell-tcgen05-fp8-fp32",
+                                         "fma"};
     for (size_t i = 0; i < COUNT(models); i++) {
         mpsim_model m;
         mpsim_format list[16];
@@ -353,6 +355,7 @@ END_TEST
  * hardware does not have, and random models: random bits included. */
 START_TEST(other_models)
 {
+    /* clang-format off */
     static const char *const typed[] = {
         "hopper-fp16-fp32:F=24", "hopper-fp16-fp32:F=50", "hopper-fp16-fp32:L=8",
         "hopper-fp16-fp32:L=128", "hopper-fp16-fp32:L=17", "hopper-fp16-fp32:align=floor",
@@ -392,6 +395,7 @@ START_TEST(other_models)
             clear_problem(&p);
         }
     }
+    /* clang-format on */
 }
 END_TEST
 
@@ -413,11 +417,18 @@ static mpsim_format a_layout(int low, int high, int most, int biased, uint64_t *
  * more than 31 bits, results that are subnormal. */
 START_TEST(limits_of_lanes)
 {
-    static const char *const models[] = {
-        "hopper-bf16-fp32", "volta-fp16-fp32:floor=none", "ampere-tf32-fp32", "hopper-fp16-fp32",
-        "hopper-fp16-fp16", "blackwell-tcgen05-fp8-fp32", "blackwell-tcgen05-fp8-fp16",
-        "hopper-wgmma-fp8-promoted", "hopper-bf16-fp32:acc=bf16:result=bf16:round=nearest-even",
-        "hopper-bf16-fp32:acc=fp16:result=fp16", "hopper-mma-fp8-fp16", "hopper-bf16-fp32:L=6:F=28"};
+    static const char *const models[] = {"hopper-bf16-fp32",
+                                         "volta-fp16-fp32:floor=none",
+                                         "ampere-tf32-fp32",
+                                         "hopper-fp16-fp32",
+                                         "hopper-fp16-fp16",
+                                         "blackwell-tcgen05-fp8-fp32",
+                                         "blackwell-tcgen05-fp8-fp16",
+                                         "hopper-wgmma-fp8-promoted",
+                                         "hopper-bf16-fp32:acc=bf16:result=bf16:round=nearest-even",
+                                         "hopper-bf16-fp32:acc=fp16:result=fp16",
+                                         "hopper-mma-fp8-fp16",
+                                         "hopper-bf16-fp32:L=6:F=28"};
     static const int middles[] = {0, 0, -45, -45, -62, 30, 32, 60, -7, -12};
     uint64_t seed = test_seed() + 19;
     for (size_t i = 0; i < COUNT(models) * test_scaled(40); i++) {
@@ -438,9 +449,8 @@ START_TEST(limits_of_lanes)
             const size_t line = of_a ? at / p.depth : at % p.columns;
             const int e = middle + (int)(line % 3) * spread / 2 - (int)(u % (unsigned)(spread + 1));
             const double x = ldexp(full ? 2 - 0x1p-30 : 1 + (double)(u >> 40) * 0x1p-24, e);
-            (of_a ? p.a.codes : p.b.codes)[at] =
-                mpsim_encode_f64(of_a ? &p.a.f : &p.b.f, &r,
-                                 u >> 32 & 15 ? (u >> 33 & 1 && !full ? -x : x) : 0, 0, NULL);
+            (of_a ? p.a.codes : p.b.codes)[at] = mpsim_encode_f64(
+                of_a ? &p.a.f : &p.b.f, &r, u >> 32 & 15 ? (u >> 33 & 1 && !full ? -x : x) : 0, 0, NULL);
         }
         lay_out(&p.a);
         lay_out(&p.b);
@@ -469,8 +479,7 @@ START_TEST(beyond_tensor_cores)
         if (u >> 48 & 1)
             m.operand_emin = (int16_t)(-(int)((u >> 49) % 300));
         m.accumulator.format = a_layout(4, 10, 32, 0, &seed);
-        m.accumulator.rounding.mode = u >> 17 & 1 ? MPSIM_ROUND_NEAREST_EVEN
-                                                  : MPSIM_ROUND_TOWARD_ZERO;
+        m.accumulator.rounding.mode = u >> 17 & 1 ? MPSIM_ROUND_NEAREST_EVEN : MPSIM_ROUND_TOWARD_ZERO;
         m.accumulator.rounding.overflow = u >> 18 & 1 ? MPSIM_OVERFLOW_MAX : MPSIM_OVERFLOW_INF;
         m.result.format = m.outer.format = m.accumulator.format;
         m.accumulator.rounding.flush_output = u >> 60 == 0;
@@ -484,8 +493,7 @@ START_TEST(beyond_tensor_cores)
         }
         const mpsim_format fa = a_layout(2, 10, 24, 1, &seed), fb = a_layout(2, 10, 24, 1, &seed);
         strcpy(m.name, "no row");
-        problem p = new_problem(&m, &fa, &fb, 1 + (u >> 50) % 3, 1 + (u >> 53) % 20,
-                                1 + (u >> 57) % 40, &seed);
+        problem p = new_problem(&m, &fa, &fb, 1 + (u >> 50) % 3, 1 + (u >> 53) % 20, 1 + (u >> 57) % 40, &seed);
         fill(&p, (int)(test_random(&seed) % DOT_KINDS), (int)(u >> 63), &seed);
         check_problem(&p, &seed);
         clear_problem(&p);
@@ -501,14 +509,12 @@ START_TEST(far_apart)
     static const struct {
         const char *model, *fa, *fb;
         double a[2], b[2], c;
-    } cases[] = {
-        {"hopper-fp16-fp32:e9m20", "fp16", "fp16", {1.5, 0}, {1, 1}, 0x1p156},
-        {"hopper-fp16-fp32:e9m20", "fp16", "fp16", {1.5, 0}, {1, 1}, -0x1p200},
-        {"ada-fp8-fp32:e9m13", "e4m3", "e5m2", {1.5, 0}, {1, 1}, 0x1p250},
-        {"hopper-fp16-fp32:floor=none", "e10m2", "e4m3", {0x1p511, 0x1p-510}, {0, -0x1p-9}, 0},
-        {"hopper-fp16-fp32", "e2m9:ieee:bias=134", "e7m5:ieee:bias=-45", {0x1p-132, 0},
-         {0x1p150, 0}, 1},
-        {"hopper-bf16-fp32:bf16:round=rne", "bf16", "bf16", {0x1.8p-70, 0}, {0x1p-63, 0}, 0}};
+    } cases[] = {{"hopper-fp16-fp32:e9m20", "fp16", "fp16", {1.5, 0}, {1, 1}, 0x1p156},
+                 {"hopper-fp16-fp32:e9m20", "fp16", "fp16", {1.5, 0}, {1, 1}, -0x1p200},
+                 {"ada-fp8-fp32:e9m13", "e4m3", "e5m2", {1.5, 0}, {1, 1}, 0x1p250},
+                 {"hopper-fp16-fp32:floor=none", "e10m2", "e4m3", {0x1p511, 0x1p-510}, {0, -0x1p-9}, 0},
+                 {"hopper-fp16-fp32", "e2m9:ieee:bias=134", "e7m5:ieee:bias=-45", {0x1p-132, 0}, {0x1p150, 0}, 1},
+                 {"hopper-bf16-fp32:bf16:round=rne", "bf16", "bf16", {0x1.8p-70, 0}, {0x1p-63, 0}, 0}};
     uint64_t seed = test_seed() + 16;
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_TOWARD_ZERO);
@@ -537,9 +543,9 @@ END_TEST
 /* Zero products beside an accumulator of any exponent: it stays as it is. */
 START_TEST(accumulators_alone)
 {
-    static const char *const models[] = {"volta-fp16-fp32", "ampere-bf16-fp32", "ampere-tf32-fp32",
-                                         "hopper-fp16-fp32", "hopper-fp16-fp32:F=28",
-                                         "ada-fp8-fp32", "hopper-fp16-fp32:floor=none"};
+    static const char *const models[] = {
+        "volta-fp16-fp32",       "ampere-bf16-fp32", "ampere-tf32-fp32",           "hopper-fp16-fp32",
+        "hopper-fp16-fp32:F=28", "ada-fp8-fp32",     "hopper-fp16-fp32:floor=none"};
     uint64_t seed = test_seed() + 17;
     for (size_t i = 0; i < COUNT(models); i++) {
         mpsim_model m;
@@ -574,15 +580,16 @@ static uint64_t one(const mpsim_format *f, double x)
 /* The rounding mode of the machine changes nothing: every operation in binary is exact. */
 START_TEST(rounding_of_the_machine)
 {
-    static const int modes[] = {FE_TONEAREST,
+    static const int modes[] = {
+        FE_TONEAREST,
 #ifdef FE_DOWNWARD
-                                FE_DOWNWARD,
+        FE_DOWNWARD,
 #endif
 #ifdef FE_UPWARD
-                                FE_UPWARD,
+        FE_UPWARD,
 #endif
 #ifdef FE_TOWARDZERO
-                                FE_TOWARDZERO,
+        FE_TOWARDZERO,
 #endif
     };
     uint64_t seed = test_seed() + 18;
@@ -631,10 +638,10 @@ START_TEST(wrong_arguments)
     ck_assert(mpsim_model_parse(&m, "hopper-fp16-fp32") == MPSIM_OK);
     const mpsim_matrix a = {f, x, 6, 0}, b = {f, x, 5, 0}, c = {&m.result.format, cc, 5, 0};
     mpsim_matrix y;
-#define REFUSED(status, ...)                                                                       \
-    do {                                                                                           \
-        ck_assert_int_eq(mpsim_gemm(__VA_ARGS__), status);                                         \
-        ck_assert(memcmp(d, kept, sizeof d) == 0);                                                 \
+#define REFUSED(status, ...)                               \
+    do {                                                   \
+        ck_assert_int_eq(mpsim_gemm(__VA_ARGS__), status); \
+        ck_assert(memcmp(d, kept, sizeof d) == 0);         \
     } while (0)
     /* 4 x 5 = 4 x 6 times 6 x 5 */
     REFUSED(MPSIM_EINVAL, NULL, 4, 5, 6, &a, &b, &c, d, 5, NULL, NULL);
@@ -727,8 +734,7 @@ START_TEST(no_addend_is_zero)
     const mpsim_format *f = mpsim_format_find("fp16");
     const uint16_t one = 0x3c00;
     const mpsim_matrix x = {f, &one, 1, 0};
-    static const char *const models[] = {"exact:e8m0:result-round=up", "fma:e8m0:round=up",
-                                         "pairwise:e8m0:round=up"};
+    static const char *const models[] = {"exact:e8m0:result-round=up", "fma:e8m0:round=up", "pairwise:e8m0:round=up"};
     for (size_t i = 0; i < COUNT(models); i++) {
         mpsim_model m;
         uint8_t d = 0;

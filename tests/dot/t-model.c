@@ -25,26 +25,26 @@ static mpsim_model parsed(const char *name)
 
 static int same_place(const mpsim_rounded *x, const mpsim_rounded *y)
 {
-    return strcmp(x->format.name, y->format.name) == 0 &&
-           x->rounding.mode == y->rounding.mode && x->rounding.sr_bits == y->rounding.sr_bits &&
-           x->rounding.overflow == y->rounding.overflow && x->rounding.nan == y->rounding.nan;
+    return strcmp(x->format.name, y->format.name) == 0 && x->rounding.mode == y->rounding.mode &&
+           x->rounding.sr_bits == y->rounding.sr_bits && x->rounding.overflow == y->rounding.overflow &&
+           x->rounding.nan == y->rounding.nan;
 }
 
 /* The same but for the name. */
 static int same(const mpsim_model *x, const mpsim_model *y)
 {
     return x->addition == y->addition && x->order == y->order && x->alignment == y->alignment &&
-           x->normalised == y->normalised && x->length == y->length &&
-           x->fraction == y->fraction && x->floor == y->floor && x->chunk == y->chunk &&
-           x->operand_emin == y->operand_emin &&
+           x->normalised == y->normalised && x->length == y->length && x->fraction == y->fraction &&
+           x->floor == y->floor && x->chunk == y->chunk && x->operand_emin == y->operand_emin &&
            same_place(&x->product, &y->product) && same_place(&x->accumulator, &y->accumulator) &&
            same_place(&x->outer, &y->outer) && same_place(&x->result, &y->result) &&
-           x->architecture == y->architecture && x->instruction == y->instruction &&
-           x->operands == y->operands && x->evidence == y->evidence;
+           x->architecture == y->architecture && x->instruction == y->instruction && x->operands == y->operands &&
+           x->evidence == y->evidence;
 }
 
 START_TEST(rows)
 {
+    /* clang-format off */
     static const char *const expected[] = {
         "exact", "fma", "sequential", "pairwise", "chunked", "volta-fp16-fp32", "volta-fp16-fp16",
         "turing-fp16-fp32", "turing-fp16-fp16", "ampere-fp16-fp32", "ampere-fp16-fp16",
@@ -93,6 +93,7 @@ START_TEST(rows)
         again = parsed(name);
         ck_assert_msg(same(&m, &again) && strcmp(m.name, again.name) == 0, "%s", name);
     }
+    /* clang-format on */
 }
 END_TEST
 
@@ -138,18 +139,15 @@ START_TEST(numbers)
         {"blackwell-fp16-fp16", "fp16", 16, 25, -21, 0, "fp16", RN, 0, 0, "fp16"},
         {"blackwell-bf16-fp32", "bf16", 16, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
         {"blackwell-tf32-fp32", "tf32", 8, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
-        {"blackwell-tcgen05-fp8-fp32", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, 0, 0, "binary32", RZ, 0, 0,
-         "binary32"},
-        {"blackwell-tcgen05-fp8-fp16", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, 0, 0, "fp16", RN, 0, 0,
-         "fp16"},
+        {"blackwell-tcgen05-fp8-fp32", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, 0, 0, "binary32", RZ, 0, 0, "binary32"},
+        {"blackwell-tcgen05-fp8-fp16", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, 0, 0, "fp16", RN, 0, 0, "fp16"},
         {"blackwell-mma-fp8-fp32", "e4m3 e5m2", 16, 25, -133, -14, "binary32", RZ, 32, 2, "binary32"},
         {"blackwell-mma-fp8-fp16", "e4m3 e5m2", 16, 25, -21, -14, "fp16", RN, 32, 2, "fp16"},
         {"rtx-blackwell-fp16-fp32", "fp16", 16, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
         {"rtx-blackwell-fp16-fp16", "fp16", 16, 25, -21, 0, "fp16", RN, 0, 0, "fp16"},
         {"rtx-blackwell-bf16-fp32", "bf16", 16, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
         {"rtx-blackwell-tf32-fp32", "tf32", 8, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
-        {"rtx-blackwell-fp8-fp32", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, 0, 0, "binary32", RZ, 0, 0,
-         "binary32"},
+        {"rtx-blackwell-fp8-fp32", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, 0, 0, "binary32", RZ, 0, 0, "binary32"},
         {"rtx-blackwell-fp8-fp16", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, 0, 0, "fp16", RN, 0, 0, "fp16"},
     };
     size_t hardware = 0;
@@ -161,18 +159,16 @@ START_TEST(numbers)
         m = parsed(cores[i].name);
         const int floor = m.floor == MPSIM_MODEL_NO_FLOOR ? 0 : m.floor;
         const int emin = m.operand_emin == MPSIM_MODEL_OWN_EMIN ? 0 : m.operand_emin;
-        ck_assert_msg(m.addition == MPSIM_ADDITION_FUSED && m.alignment == MPSIM_ALIGN_TRUNCATE &&
-                          !m.normalised && strcmp(m.operands, cores[i].operands) == 0 &&
-                          m.length == cores[i].L && m.fraction == cores[i].F &&
-                          floor == cores[i].floor && emin == cores[i].emin &&
+        ck_assert_msg(m.addition == MPSIM_ADDITION_FUSED && m.alignment == MPSIM_ALIGN_TRUNCATE && !m.normalised &&
+                          strcmp(m.operands, cores[i].operands) == 0 && m.length == cores[i].L &&
+                          m.fraction == cores[i].F && floor == cores[i].floor && emin == cores[i].emin &&
                           m.chunk == cores[i].chunk && m.order == cores[i].order,
                       "%s", m.name);
         const mpsim_rounded *const places[] = {&m.accumulator, &m.outer, &m.result};
         for (size_t k = 0; k < COUNT(places); k++) {
             const mpsim_rounded *p = places[k];
             ck_assert_msg(strcmp(p->format.name, k ? cores[i].result : cores[i].accumulator) == 0 &&
-                              p->rounding.mode == (k ? RN : cores[i].mode) &&
-                              p->rounding.nan == MPSIM_NANS_ONES &&
+                              p->rounding.mode == (k ? RN : cores[i].mode) && p->rounding.nan == MPSIM_NANS_ONES &&
                               p->rounding.overflow == MPSIM_OVERFLOW_INF && !p->rounding.flush_output,
                           "%s, place %zu", m.name, k);
         }
@@ -232,8 +228,7 @@ START_TEST(changes)
     m = parsed("hopper-bf16-fp32:floor=none:align=nearest");
     ck_assert(m.floor == MPSIM_MODEL_NO_FLOOR && m.alignment == MPSIM_ALIGN_NEAREST);
     m = parsed("hopper-bf16-fp32:align=truncate:normalised=0:order=sequential");
-    ck_assert(m.alignment == MPSIM_ALIGN_TRUNCATE && !m.normalised &&
-              m.order == MPSIM_ORDER_SEQUENTIAL);
+    ck_assert(m.alignment == MPSIM_ALIGN_TRUNCATE && !m.normalised && m.order == MPSIM_ORDER_SEQUENTIAL);
     m = parsed("hopper-fp16-fp32:order=quads:chunk=16");
     ck_assert(m.order == MPSIM_ORDER_QUADS && m.chunk == 16);
     m = parsed("hopper-mma-fp8-fp32:chunk=0:order=sequential");
@@ -242,15 +237,13 @@ START_TEST(changes)
     /* Names with ':': as long as possible. */
     m = parsed("fma:e5m7:fn:round=sr:16");
     ck_assert(strcmp(m.accumulator.format.name, format("binary32")->name) != 0);
-    ck_assert(m.accumulator.rounding.mode == MPSIM_ROUND_STOCHASTIC_C &&
-              m.accumulator.rounding.sr_bits == 16);
+    ck_assert(m.accumulator.rounding.mode == MPSIM_ROUND_STOCHASTIC_C && m.accumulator.rounding.sr_bits == 16);
     m = parsed("fma:round=sra:acc=e5m2:bias=20:fn:result=fp16");
-    ck_assert(m.accumulator.rounding.mode == MPSIM_ROUND_STOCHASTIC_A &&
-              m.accumulator.rounding.sr_bits == 32 && m.accumulator.format.bias == 20 &&
-              m.result.format.bias == 15);
+    ck_assert(m.accumulator.rounding.mode == MPSIM_ROUND_STOCHASTIC_A && m.accumulator.rounding.sr_bits == 32 &&
+              m.accumulator.format.bias == 20 && m.result.format.bias == 15);
     m = parsed("hopper-fp16-fp32:round=stochastic-b:8:F=20");
-    ck_assert(m.accumulator.rounding.mode == MPSIM_ROUND_STOCHASTIC_B &&
-              m.accumulator.rounding.sr_bits == 8 && m.fraction == 20);
+    ck_assert(m.accumulator.rounding.mode == MPSIM_ROUND_STOCHASTIC_B && m.accumulator.rounding.sr_bits == 8 &&
+              m.fraction == 20);
 }
 END_TEST
 
@@ -368,11 +361,11 @@ START_TEST(checked)
     const mpsim_model good = parsed("hopper-mma-fp8-fp32");
     mpsim_model m;
     ck_assert(mpsim_model_check(NULL) == MPSIM_EINVAL);
-#define BAD(statement)                                                                             \
-    do {                                                                                           \
-        m = good;                                                                                  \
-        statement;                                                                                 \
-        ck_assert_msg(mpsim_model_check(&m) == MPSIM_EINVAL, "%s", #statement);                    \
+#define BAD(statement)                                                          \
+    do {                                                                        \
+        m = good;                                                               \
+        statement;                                                              \
+        ck_assert_msg(mpsim_model_check(&m) == MPSIM_EINVAL, "%s", #statement); \
     } while (0)
     BAD(m.addition = MPSIM_ADDITION_FUSED + 1);
     BAD(m.addition = 255);
@@ -430,8 +423,7 @@ START_TEST(operands)
 
     /* The default row is the first one of the table that takes the operands to the result. */
     static const char *const names[] = {"fp16", "bf16", "tf32", "binary32", "e4m3", "e5m2", "e2m1"};
-    static const char *const places[] = {"volta", "turing", "ampere", "ada", "hopper", "blackwell",
-                                         "rtx-blackwell"};
+    static const char *const places[] = {"volta", "turing", "ampere", "ada", "hopper", "blackwell", "rtx-blackwell"};
     for (size_t p = 0; p < COUNT(places); p++)
         for (size_t i = 0; i < COUNT(names) * COUNT(names); i++)
             for (int half = 0; half < 2; half++) {
@@ -442,33 +434,25 @@ START_TEST(operands)
                 size_t k = 0;
                 while (mpsim_model_at(&want, k++) == MPSIM_OK)
                     if (want.architecture && strcmp(want.architecture, places[p]) == 0 &&
-                        mpsim_model_accepts(&want, fa, fb) &&
-                        strcmp(want.result.format.name, fr->name) == 0)
+                        mpsim_model_accepts(&want, fa, fb) && strcmp(want.result.format.name, fr->name) == 0)
                         break;
                 const int found = k <= mpsim_model_count();
                 const mpsim_status s = mpsim_model_for(&m, places[p], fa, fb, fr);
-                ck_assert_msg(s == (found ? MPSIM_OK : MPSIM_ENOTFOUND), "%s %s %s %s: %s",
-                              places[p], fa->name, fb->name, fr->name, mpsim_status_string(s));
+                ck_assert_msg(s == (found ? MPSIM_OK : MPSIM_ENOTFOUND), "%s %s %s %s: %s", places[p], fa->name,
+                              fb->name, fr->name, mpsim_status_string(s));
                 if (found)
                     ck_assert_str_eq(m.name, want.name);
             }
-    ck_assert(mpsim_model_for(&m, "hopper", format("e4m3"), format("e5m2"), format("binary32")) ==
-              MPSIM_OK);
+    ck_assert(mpsim_model_for(&m, "hopper", format("e4m3"), format("e5m2"), format("binary32")) == MPSIM_OK);
     ck_assert_str_eq(m.name, "hopper-wgmma-fp8-fp32");
-    ck_assert(mpsim_model_for(&m, "blackwell", format("e4m3"), format("e4m3"),
-                              format("binary32")) == MPSIM_OK);
+    ck_assert(mpsim_model_for(&m, "blackwell", format("e4m3"), format("e4m3"), format("binary32")) == MPSIM_OK);
     ck_assert_str_eq(m.name, "blackwell-tcgen05-fp8-fp32");
     const mpsim_model kept = m;
-    ck_assert(mpsim_model_for(&m, "volta", format("bf16"), format("bf16"), format("binary32")) ==
-              MPSIM_ENOTFOUND);
-    ck_assert(mpsim_model_for(&m, "kepler", format("fp16"), format("fp16"), format("binary32")) ==
-              MPSIM_ENOTFOUND);
-    ck_assert(mpsim_model_for(&m, "hopper", format("fp16"), format("fp16"), format("bf16")) ==
-              MPSIM_ENOTFOUND);
-    ck_assert(mpsim_model_for(NULL, "hopper", format("fp16"), format("fp16"), format("fp16")) ==
-              MPSIM_EINVAL);
-    ck_assert(mpsim_model_for(&m, NULL, format("fp16"), format("fp16"), format("fp16")) ==
-              MPSIM_EINVAL);
+    ck_assert(mpsim_model_for(&m, "volta", format("bf16"), format("bf16"), format("binary32")) == MPSIM_ENOTFOUND);
+    ck_assert(mpsim_model_for(&m, "kepler", format("fp16"), format("fp16"), format("binary32")) == MPSIM_ENOTFOUND);
+    ck_assert(mpsim_model_for(&m, "hopper", format("fp16"), format("fp16"), format("bf16")) == MPSIM_ENOTFOUND);
+    ck_assert(mpsim_model_for(NULL, "hopper", format("fp16"), format("fp16"), format("fp16")) == MPSIM_EINVAL);
+    ck_assert(mpsim_model_for(&m, NULL, format("fp16"), format("fp16"), format("fp16")) == MPSIM_EINVAL);
     ck_assert(mpsim_model_for(&m, "hopper", NULL, format("fp16"), format("fp16")) == MPSIM_EINVAL);
     ck_assert(memcmp(&m, &kept, sizeof m) == 0);
 }

@@ -34,8 +34,8 @@ static mpsim_model parsed(const char *name)
 }
 
 /* What a model makes of codes of a format, c = 0 or as given. */
-static void run(record *r, const char *model, const char *format, const void *a, const void *b, size_t n,
-                uint64_t c, uint64_t *d)
+static void run(record *r, const char *model, const char *format, const void *a, const void *b, size_t n, uint64_t c,
+                uint64_t *d)
 {
     const mpsim_model m = parsed(model);
     const mpsim_format *f = mpsim_format_find(format);
@@ -85,7 +85,8 @@ static const char *check_fused(const mpsim_model *m, const record *r, size_t i)
         sum += r->terms[i][k];
     if (!s->aligned || sum != s->sum)
         return "the sum of the terms";
-    if (ldexp((double)s->accumulator, s->unit) != s->x && fabs(s->x - ldexp((double)s->accumulator, s->unit)) >= ldexp(1, s->unit))
+    if (ldexp((double)s->accumulator, s->unit) != s->x &&
+        fabs(s->x - ldexp((double)s->accumulator, s->unit)) >= ldexp(1, s->unit))
         return "the accumulator's term";
     const double value = ldexp((double)sum, s->unit);
     if (mpsim_encode_f64(&m->accumulator.format, &m->accumulator.rounding, value, 0, NULL) != s->code)

@@ -327,8 +327,7 @@ static const control controls[] = {
 static const set *find_set(const char *gpu, const char *type, const char *result)
 {
     for (int i = 0; i < SETS; i++)
-        if (strcmp(sets[i].gpu, gpu) == 0 && strcmp(sets[i].type, type) == 0 &&
-            strcmp(sets[i].result, result) == 0)
+        if (strcmp(sets[i].gpu, gpu) == 0 && strcmp(sets[i].type, type) == 0 && strcmp(sets[i].result, result) == 0)
             return &sets[i];
     ck_abort_msg("no set %s %s.%s", gpu, type, result);
 }
@@ -337,8 +336,7 @@ static void load_set(recorded_set *v, const set *s)
 {
     const char *wrong = recorded_load(v, s->gpu, s->type, s->result);
     ck_assert_msg(!wrong, "%s %s.%s: %s", s->gpu, s->type, s->result, wrong);
-    ck_assert_msg(v->n == RECORDED && v->k == s->k, "%s %s: %zu x %zu", s->gpu, s->type, v->n,
-                  v->k);
+    ck_assert_msg(v->n == RECORDED && v->k == s->k, "%s %s: %zu x %zu", s->gpu, s->type, v->n, v->k);
 }
 
 static void parse(mpsim_model *m, const char *name)
@@ -394,8 +392,8 @@ static int missed(const recorded_set *v, const mpsim_model *m, use how, size_t p
         uint64_t d = 0;
         memcpy(a, (const char *)v->a + i * v->k * bytes, v->k * bytes);
         memcpy(b, (const char *)v->b + i * v->k * bytes, v->k * bytes);
-        const mpsim_status s = mpsim_dot(m, &v->operand, a, &v->operand, b, v->k + pad,
-                                         addend(m, how, v->c[i]), NULL, &d);
+        const mpsim_status s = mpsim_dot(m, &v->operand, a, &v->operand, b, v->k + pad, addend(m, how, v->c[i]), NULL,
+                                         &d);
         ck_assert_msg(s == MPSIM_OK, "%s: %s", m->name, mpsim_status_string(s));
         wrong += !is_recorded(m, d, v->d[i]);
     }
@@ -411,14 +409,13 @@ START_TEST(every_recorded_result)
     parse(&m, s->model);
     ck_assert(mpsim_model_accepts(&m, &v.operand, &v.operand));
     const int wrong = missed(&v, &m, s->c, 0);
-    ck_assert_msg(wrong == 0, "%s %s.%s, %s: %d of %zu differ", s->gpu, s->type, s->result,
-                  s->model, wrong, v.n);
+    ck_assert_msg(wrong == 0, "%s %s.%s, %s: %d of %zu differ", s->gpu, s->type, s->result, s->model, wrong, v.n);
     /* The hardware ran the whole instruction, with zeros in the places that are not recorded; and
        further instructions of zeros change nothing. */
     const int padded = missed(&v, &m, s->c, s->instruction - s->k);
     const int longer = missed(&v, &m, s->c, 2 * s->instruction - s->k);
-    ck_assert_msg(padded == 0 && longer == 0, "%s %s.%s, %s: %d and %d of %zu differ with zeros",
-                  s->gpu, s->type, s->result, s->model, padded, longer, v.n);
+    ck_assert_msg(padded == 0 && longer == 0, "%s %s.%s, %s: %d and %d of %zu differ with zeros", s->gpu, s->type,
+                  s->result, s->model, padded, longer, v.n);
     ck_assert_msg(m.evidence == MPSIM_EVIDENCE_VECTORS, "%s: no vectors?", m.name);
     recorded_clear(&v);
 }
@@ -443,14 +440,11 @@ START_TEST(every_recorded_result_by_gemm)
             codes[j] = addend(&m, s->c, v.c[i + j % BLOCK]);
         dot_pack(&m.result.format, wide, 0, codes, BLOCK * BLOCK);
         const mpsim_matrix c = {&m.result.format, wide, BLOCK, 0};
-        ck_assert(mpsim_gemm(&m, BLOCK, BLOCK, v.k, &a, &b, &c, wide, BLOCK, NULL, NULL) ==
-                  MPSIM_OK);
+        ck_assert(mpsim_gemm(&m, BLOCK, BLOCK, v.k, &a, &b, &c, wide, BLOCK, NULL, NULL) == MPSIM_OK);
         for (size_t j = 0; j < BLOCK; j++)
-            wrong += !is_recorded(&m, dot_unpack(&m.result.format, wide, j * BLOCK + j),
-                                  v.d[i + j]);
+            wrong += !is_recorded(&m, dot_unpack(&m.result.format, wide, j * BLOCK + j), v.d[i + j]);
     }
-    ck_assert_msg(wrong == 0, "%s %s.%s, %s: %d of %zu differ", s->gpu, s->type, s->result,
-                  s->model, wrong, v.n);
+    ck_assert_msg(wrong == 0, "%s %s.%s, %s: %d of %zu differ", s->gpu, s->type, s->result, s->model, wrong, v.n);
     recorded_clear(&v);
 }
 END_TEST
@@ -472,8 +466,7 @@ START_TEST(one_rule_changed)
         if (t->change[0] == '=')
             snprintf(name, sizeof name, "%s", t->change + 1);
         else
-            snprintf(name, sizeof name, "%s%s%s", s->model, t->change[0] ? ":" : "",
-                     t->change + sort);
+            snprintf(name, sizeof name, "%s%s%s", s->model, t->change[0] ? ":" : "", t->change + sort);
         parse(&m, name);
         if (sort) {
             load_set(&sorted, s);
@@ -482,9 +475,12 @@ START_TEST(one_rule_changed)
         const int wrong = missed(sort ? &sorted : &v, &m, t->c, 0);
         if (sort)
             recorded_clear(&sorted);
-        ck_assert_msg(wrong == t->wrong, "%s %s.%s, %s, c %s: %d differ, known to be %d", s->gpu,
-                      s->type, s->result, name,
-                      t->c == KEPT ? "kept" : t->c == ZERO ? "zero" : "rounded", wrong, t->wrong);
+        ck_assert_msg(wrong == t->wrong, "%s %s.%s, %s, c %s: %d differ, known to be %d", s->gpu, s->type, s->result,
+                      name,
+                      t->c == KEPT   ? "kept"
+                      : t->c == ZERO ? "zero"
+                                     : "rounded",
+                      wrong, t->wrong);
         found++;
     }
     ck_assert_int_gt(found, 6);

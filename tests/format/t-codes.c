@@ -55,8 +55,7 @@ static uint64_t code_at(const oracle_format *of, size_t k)
     if (of->bits <= 19)
         return k;
     const uint64_t all = of->bits < 64 ? ((uint64_t)1 << of->bits) - 1 : ~(uint64_t)0;
-    const uint64_t anchors[] = {0, (uint64_t)1 << (of->precision - 1), of->max_code, of->inf,
-                                of->nan, of->nan_high};
+    const uint64_t anchors[] = {0, (uint64_t)1 << (of->precision - 1), of->max_code, of->inf, of->nan, of->nan_high};
     const size_t n = sizeof anchors / sizeof anchors[0];
     if (k < n * 16) {
         const uint64_t c = anchors[k % n] + k / n % 8 - 4;
@@ -69,8 +68,7 @@ static uint64_t code_at(const oracle_format *of, size_t k)
 /* Only the list gives the neighbours, and C's own types. */
 static int has_neighbours(const oracle_format *of)
 {
-    return of->values || strcmp(of->name, "binary32") == 0 ||
-           strcmp(of->name, "binary64") == 0;
+    return of->values || strcmp(of->name, "binary32") == 0 || strcmp(of->name, "binary64") == 0;
 }
 
 static mpsim_class library_class(oracle_class c)
@@ -96,9 +94,8 @@ static void check_every_code_decodes_to_its_value(size_t index)
         const uint64_t c = code_at(s.of, k);
         const double want = oracle_decode(s.of, c), got = mpsim_decode(&s.f, c);
         if (bits_of_f64(want) != bits_of_f64(got))
-            ck_abort_msg("%s code 0x%" PRIx64 ": expected %a 0x%016" PRIx64
-                         ", got %a 0x%016" PRIx64, s.of->name, c, want, bits_of_f64(want),
-                         got, bits_of_f64(got));
+            ck_abort_msg("%s code 0x%" PRIx64 ": expected %a 0x%016" PRIx64 ", got %a 0x%016" PRIx64, s.of->name, c,
+                         want, bits_of_f64(want), got, bits_of_f64(got));
     }
 }
 
@@ -116,8 +113,8 @@ static void check_every_code_has_its_class(size_t index)
         const int want = (int)library_class(oracle_classify(s.of, c));
         const int got = (int)mpsim_classify(&s.f, c);
         if (want != got)
-            ck_abort_msg("%s code 0x%" PRIx64 " %a: expected class %d, got %d", s.of->name, c,
-                         oracle_decode(s.of, c), want, got);
+            ck_abort_msg("%s code 0x%" PRIx64 " %a: expected class %d, got %d", s.of->name, c, oracle_decode(s.of, c),
+                         want, got);
     }
 }
 
@@ -138,8 +135,7 @@ static void check_bits_above_the_code_are_ignored(size_t index)
         const uint64_t dirty = c | test_random(&state) << s.of->bits;
         if (mpsim_classify(&s.f, dirty) != mpsim_classify(&s.f, c) ||
             bits_of_f64(mpsim_decode(&s.f, dirty)) != bits_of_f64(mpsim_decode(&s.f, c)))
-            ck_abort_msg("%s code 0x%" PRIx64 " differs from 0x%" PRIx64, s.of->name, dirty,
-                         c);
+            ck_abort_msg("%s code 0x%" PRIx64 " differs from 0x%" PRIx64, s.of->name, dirty, c);
     }
 }
 
@@ -174,7 +170,8 @@ static void check_decoding_and_encoding_gives_the_same_code(size_t index)
             r.nan = (uint8_t)rules[q];
             for (size_t k = 0; k < codes_of(s.of); k++) {
                 const uint64_t c = code_at(s.of, k);
-                if (codes_of(s.of) > 1024 && !test_in_part(k + (size_t)m, 16) && oracle_classify(s.of, c) == ORACLE_NORMAL)
+                if (codes_of(s.of) > 1024 && !test_in_part(k + (size_t)m, 16) &&
+                    oracle_classify(s.of, c) == ORACLE_NORMAL)
                     continue;
                 const uint64_t want = round_trip(s.of, &r, c);
                 const double y = mpsim_decode(&s.f, c);
@@ -186,8 +183,7 @@ static void check_decoding_and_encoding_gives_the_same_code(size_t index)
                 uint32_t u32 = 0;
                 if (nan) {
                     const uint64_t u = bits_of_f64(y);
-                    u32 = (uint32_t)(u >> 63) << 31 | 0x7f800000 |
-                          ((uint32_t)(u >> 29) & 0x7fffff);
+                    u32 = (uint32_t)(u >> 63) << 31 | 0x7f800000 | ((uint32_t)(u >> 29) & 0x7fffff);
                 } else if ((double)(float)y == y) {
                     u32 = bits_of_f32((float)y);
                 }
@@ -197,18 +193,15 @@ static void check_decoding_and_encoding_gives_the_same_code(size_t index)
                     flags32 = flags;
                 /* An exact value raises nothing; NaN and subnormal are what they are. */
                 const oracle_class k_class = oracle_classify(s.of, c);
-                const unsigned want_flags = k_class == ORACLE_NAN ? MPSIM_FLAG_NAN
-                                            : k_class == ORACLE_SUBNORMAL
-                                                ? MPSIM_FLAG_SUBNORMAL
-                                                : 0;
+                const unsigned want_flags = k_class == ORACLE_NAN         ? MPSIM_FLAG_NAN
+                                            : k_class == ORACLE_SUBNORMAL ? MPSIM_FLAG_SUBNORMAL
+                                                                          : 0;
                 /* more payload bits than binary32 has cannot come through it */
                 const int lost = nan && s.of->precision > 24;
-                if (c64 != want || (c32 != want && !lost) || flags != want_flags ||
-                    flags32 != want_flags)
+                if (c64 != want || (c32 != want && !lost) || flags != want_flags || flags32 != want_flags)
                     ck_abort_msg("%s %s nan=%d code 0x%" PRIx64 " %a: expected 0x%" PRIx64
-                                 " flags 0x%x, got _f64 0x%" PRIx64 " 0x%x, _f32 0x%" PRIx64
-                                 " 0x%x", s.of->name, mode_name(m), r.nan, c, y, want,
-                                 want_flags, c64, flags, c32, flags32);
+                                 " flags 0x%x, got _f64 0x%" PRIx64 " 0x%x, _f32 0x%" PRIx64 " 0x%x",
+                                 s.of->name, mode_name(m), r.nan, c, y, want, want_flags, c64, flags, c32, flags32);
             }
         }
 }
@@ -229,9 +222,9 @@ static void check_next_up_and_next_down_are_the_neighbours(size_t index)
         const uint64_t up = oracle_next_up(s.of, c), down = oracle_next_down(s.of, c);
         const uint64_t got_up = mpsim_next_up(&s.f, c), got_down = mpsim_next_down(&s.f, c);
         if (up != got_up || down != got_down)
-            ck_abort_msg("%s code 0x%" PRIx64 " %a: expected up 0x%" PRIx64 " down 0x%" PRIx64
-                         ", got 0x%" PRIx64 " 0x%" PRIx64, s.of->name, c,
-                         oracle_decode(s.of, c), up, down, got_up, got_down);
+            ck_abort_msg("%s code 0x%" PRIx64 " %a: expected up 0x%" PRIx64 " down 0x%" PRIx64 ", got 0x%" PRIx64
+                         " 0x%" PRIx64,
+                         s.of->name, c, oracle_decode(s.of, c), up, down, got_up, got_down);
     }
 }
 
@@ -250,8 +243,8 @@ static void check_ulp_is_the_spacing_of_the_binade(size_t index)
         const uint64_t c = code_at(s.of, k);
         const double want = oracle_ulp(s.of, c), got = mpsim_ulp(&s.f, c);
         if (isnan(want) ? !isnan(got) : bits_of_f64(want) != bits_of_f64(got))
-            ck_abort_msg("%s code 0x%" PRIx64 " %a: expected ulp %a, got %a", s.of->name, c,
-                         oracle_decode(s.of, c), want, got);
+            ck_abort_msg("%s code 0x%" PRIx64 " %a: expected ulp %a, got %a", s.of->name, c, oracle_decode(s.of, c),
+                         want, got);
     }
 }
 
@@ -265,17 +258,14 @@ static void check_landmarks_are_the_published_numbers(size_t index)
 {
     const subject s = subject_at(index);
     const double least = oracle_magnitude(s.of, s.of->zeros ? 1 : 0);
-    ck_assert_msg(mpsim_format_max(&s.f) == s.of->max, "%s max: expected %a, got %a",
-                  s.of->name, s.of->max, mpsim_format_max(&s.f));
-    ck_assert_msg(mpsim_format_min_normal(&s.f) == ldexp(1, s.of->emin),
-                  "%s min_normal: expected %a, got %a", s.of->name, ldexp(1, s.of->emin),
-                  mpsim_format_min_normal(&s.f));
-    ck_assert_msg(mpsim_format_min_positive(&s.f) == least,
-                  "%s min_positive: expected %a, got %a", s.of->name, least,
+    ck_assert_msg(mpsim_format_max(&s.f) == s.of->max, "%s max: expected %a, got %a", s.of->name, s.of->max,
+                  mpsim_format_max(&s.f));
+    ck_assert_msg(mpsim_format_min_normal(&s.f) == ldexp(1, s.of->emin), "%s min_normal: expected %a, got %a",
+                  s.of->name, ldexp(1, s.of->emin), mpsim_format_min_normal(&s.f));
+    ck_assert_msg(mpsim_format_min_positive(&s.f) == least, "%s min_positive: expected %a, got %a", s.of->name, least,
                   mpsim_format_min_positive(&s.f));
-    ck_assert_msg(mpsim_format_epsilon(&s.f) == ldexp(1, 1 - s.of->precision),
-                  "%s epsilon: expected %a, got %a", s.of->name,
-                  ldexp(1, 1 - s.of->precision), mpsim_format_epsilon(&s.f));
+    ck_assert_msg(mpsim_format_epsilon(&s.f) == ldexp(1, 1 - s.of->precision), "%s epsilon: expected %a, got %a",
+                  s.of->name, ldexp(1, 1 - s.of->precision), mpsim_format_epsilon(&s.f));
 }
 
 START_TEST(landmarks_are_the_published_numbers)
@@ -347,9 +337,11 @@ static void check_decoding_an_array_is_decoding_each(size_t index)
             const uint8_t c8 = (uint8_t)c;
             const uint16_t c16 = (uint16_t)c;
             const uint32_t c32 = (uint32_t)c;
-            memcpy(codes + i * bytes, bytes == 1 ? (const void *)&c8
-                                      : bytes == 2 ? (const void *)&c16
-                                      : bytes == 4 ? (const void *)&c32 : (const void *)&c,
+            memcpy(codes + i * bytes,
+                   bytes == 1   ? (const void *)&c8
+                   : bytes == 2 ? (const void *)&c16
+                   : bytes == 4 ? (const void *)&c32
+                                : (const void *)&c,
                    bytes);
         }
         memset(out, 0x5a, (MOST + 2) * sizeof(double));
@@ -360,8 +352,8 @@ static void check_decoding_an_array_is_decoding_each(size_t index)
             memcpy(&got, out + i * sizeof got, sizeof got);
             const double want = mpsim_decode(&s.f, c);
             if (bits_of_f64(got) != bits_of_f64(want))
-                ck_abort_msg("%s n=%zu element %zu code 0x%" PRIx64 ": expected %a, got %a",
-                             s.of->name, n, i, c, want, got);
+                ck_abort_msg("%s n=%zu element %zu code 0x%" PRIx64 ": expected %a, got %a", s.of->name, n, i, c, want,
+                             got);
         }
         for (size_t i = n * sizeof(double); i < (MOST + 2) * sizeof(double); i++)
             if (out[i] != 0x5a)
@@ -447,8 +439,7 @@ START_TEST(every_name_and_alias_finds_its_row)
         ck_assert_msg(mpsim_format_find(other) == row, "find(%s)", other);
         mpsim_format f;
         memset(&f, 0x5a, sizeof f);
-        ck_assert_msg(mpsim_format_parse(&f, list[i].text) == MPSIM_OK, "parse(%s)",
-                      list[i].text);
+        ck_assert_msg(mpsim_format_parse(&f, list[i].text) == MPSIM_OK, "parse(%s)", list[i].text);
         ck_assert_msg(strcmp(f.name, row->name) == 0, "parse(%s) is %s", list[i].text, f.name);
         ck_assert_int_eq(mpsim_format_parse(&f, other), MPSIM_OK);
     }
@@ -461,16 +452,15 @@ START_TEST(names_are_unique_whatever_their_case)
     const size_t n = list_spellings(list, 1000);
     for (size_t i = 0; i < n; i++)
         for (size_t k = i + 1; k < n; k++)
-            ck_assert_msg(!same_name(list[i].text, list[k].text), "%s of %s and of %s",
-                          list[i].text, mpsim_format_at(list[i].row)->name,
-                          mpsim_format_at(list[k].row)->name);
+            ck_assert_msg(!same_name(list[i].text, list[k].text), "%s of %s and of %s", list[i].text,
+                          mpsim_format_at(list[i].row)->name, mpsim_format_at(list[k].row)->name);
 }
 END_TEST
 
 START_TEST(the_table_holds_the_promised_rows_and_ends)
 {
     static const char *const names[] = {
-        "binary64", "binary32", "tf32", "fp16", "bf16", "e4m3", "e5m2", "e4m3fnuz",
+        "binary64", "binary32",    "tf32",     "fp16", "bf16", "e4m3", "e5m2", "e4m3fnuz",
         "e5m2fnuz", "e4m3b11fnuz", "e4m3ieee", "e3m4", "e3m2", "e2m3", "e2m1", "e8m0",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -506,8 +496,7 @@ START_TEST(every_p3109_name_parses_or_is_out_of_range)
                 if (!of) {
                     const int named = k >= 3 && k <= 16 && p >= 1 && p <= k - (v < 2);
                     const mpsim_status want = named ? MPSIM_ERANGE : MPSIM_ENOTFOUND;
-                    ck_assert_msg(got == want, "%s: status %d, expected %d", name, (int)got,
-                                  (int)want);
+                    ck_assert_msg(got == want, "%s: status %d, expected %d", name, (int)got, (int)want);
                     ck_assert_msg(memcmp(&f, &before, sizeof f) == 0, "%s touched *f", name);
                     continue;
                 }
@@ -518,8 +507,7 @@ START_TEST(every_p3109_name_parses_or_is_out_of_range)
                 for (uint64_t c = 0; c < (uint64_t)1 << k; c++) {
                     const double a = oracle_decode(of, c), b = mpsim_decode(&f, c);
                     if (bits_of_f64(a) != bits_of_f64(b))
-                        ck_abort_msg("%s code 0x%" PRIx64 ": expected %a, got %a", name, c, a,
-                                     b);
+                        ck_abort_msg("%s code 0x%" PRIx64 ": expected %a, got %a", name, c, a, b);
                 }
             }
 }
@@ -528,6 +516,7 @@ END_TEST
 /* Spellings that mean the same format as another one. */
 START_TEST(options_combine_in_any_order)
 {
+    /* clang-format off */
     static const char *const same[][2] = {
         {"e5m10", "fp16"}, {"E5M10", "fp16"}, {"e8m7", "bf16"}, {"e8m23", "binary32"},
         {"e11m52", "binary64"}, {"e5m2:ieee", "e5m2"}, {"e4m3:fn", "e4m3"},
@@ -540,13 +529,13 @@ START_TEST(options_combine_in_any_order)
         {"E4M3:FN:INF", "e4m3:fn:inf"}, {"e4m3:bias=7:fn", "e4m3"},
         {"e4m3:ieee:bias=7", "e4m3ieee"}, {"e3m4:bias=3", "e3m4"},
     };
+    /* clang-format on */
     for (size_t k = 0; k < sizeof same / sizeof same[0]; k++) {
         mpsim_format a, b;
         ck_assert_msg(mpsim_format_parse(&a, same[k][0]) == MPSIM_OK, "%s", same[k][0]);
         ck_assert_msg(mpsim_format_parse(&b, same[k][1]) == MPSIM_OK, "%s", same[k][1]);
-        ck_assert_msg(a.bits == b.bits && a.ebits == b.ebits && a.mbits == b.mbits &&
-                          a.inf == b.inf && a.nan == b.nan && a.zero == b.zero &&
-                          a.bias == b.bias && a.max_finite == b.max_finite &&
+        ck_assert_msg(a.bits == b.bits && a.ebits == b.ebits && a.mbits == b.mbits && a.inf == b.inf &&
+                          a.nan == b.nan && a.zero == b.zero && a.bias == b.bias && a.max_finite == b.max_finite &&
                           a.nan_code == b.nan_code,
                       "%s is not %s", same[k][0], same[k][1]);
     }
@@ -629,7 +618,7 @@ static const struct {
     {"e5m7:bias=3:bias=4", MPSIM_EINVAL},
     {"e5m7:unsigned:unsigned", MPSIM_EINVAL},
     {"e5m7:fnuz:unsigned", MPSIM_EINVAL}, /* there is no code of -0 to put the NaN in */
-    {"e12m3", MPSIM_ERANGE}, /* fields that no descriptor holds: status.h */
+    {"e12m3", MPSIM_ERANGE},              /* fields that no descriptor holds: status.h */
     {"e5m53", MPSIM_ERANGE},
     {"e0m3", MPSIM_ERANGE},
     /* Outside of binary64 by one: below 2^-1074, and at 2^1024. */
@@ -667,11 +656,11 @@ START_TEST(an_inconsistent_descriptor_is_refused)
 {
     const mpsim_format good = *mpsim_format_find("e4m3");
     mpsim_format f;
-#define REFUSED(change)                                                                    \
-    do {                                                                                   \
-        f = good;                                                                          \
-        change;                                                                            \
-        ck_assert_msg(mpsim_format_check(&f) != MPSIM_OK, "accepted: %s", #change);        \
+#define REFUSED(change)                                                             \
+    do {                                                                            \
+        f = good;                                                                   \
+        change;                                                                     \
+        ck_assert_msg(mpsim_format_check(&f) != MPSIM_OK, "accepted: %s", #change); \
     } while (0)
     ck_assert_int_eq(mpsim_format_check(&good), MPSIM_OK);
     ck_assert_int_eq(mpsim_format_check(NULL), MPSIM_EINVAL);
@@ -685,8 +674,8 @@ START_TEST(an_inconsistent_descriptor_is_refused)
     REFUSED(f.nan = 3);
     REFUSED(f.zero = 3);
     REFUSED(f.max_finite = 0x80);
-    REFUSED(f.inf = 1);          /* max_finite + 1 would be both infinity and the only NaN */
-    REFUSED(f.nan_code = 0x7e);  /* a number */
+    REFUSED(f.inf = 1);         /* max_finite + 1 would be both infinity and the only NaN */
+    REFUSED(f.nan_code = 0x7e); /* a number */
     REFUSED(f.nan_code = 0x17f);
     REFUSED(f.bias = 1200);
     REFUSED(f.bias = -1200);

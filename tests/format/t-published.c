@@ -15,7 +15,7 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {"binary32", 1667.7, 151.9}, {"fp16", 240.8, 73.7},    {"bf16", 1571.3, 55.6},
+    {"binary32", 1667.7, 151.9}, {"fp16", 240.8, 73.7},     {"bf16", 1571.3, 55.6},
     {"e6m9", 0, 67.6}, /* DLFloat has no subnormals: another range */
     {"e5m2fnuz", 197.5, 25.5},   {"e4m3fnuz", 107.8, 31.5}, {"e3m4:fnuz", 66.0, 37.5},
 };
@@ -33,8 +33,7 @@ START_TEST(dynamic_range)
         return;
     ck_assert_int_eq(mpsim_format_parse(&f, rows[_i].format), MPSIM_OK);
     const double d = decibels(mpsim_format_max(&f)) - decibels(mpsim_format_min_positive(&f));
-    ck_assert_msg(fabs(d - rows[_i].range) < 0.06, "%s: %.2f dB, printed %.1f", rows[_i].format, d,
-                  rows[_i].range);
+    ck_assert_msg(fabs(d - rows[_i].range) < 0.06, "%s: %.2f dB, printed %.1f", rows[_i].format, d, rows[_i].range);
 }
 END_TEST
 
@@ -59,8 +58,7 @@ START_TEST(snr_of_a_unit_normal)
     const double snr = mpsim_cast_stats_sqnr_db(&casts, &stats);
     free(x);
     /* what is printed is rounded to 0.1; 400,000 samples scatter by less than 0.05 */
-    ck_assert_msg(fabs(snr - rows[_i].snr) < 0.1, "%s: %.2f dB, printed %.1f", rows[_i].format, snr,
-                  rows[_i].snr);
+    ck_assert_msg(fabs(snr - rows[_i].snr) < 0.1, "%s: %.2f dB, printed %.1f", rows[_i].format, snr, rows[_i].snr);
 }
 END_TEST
 

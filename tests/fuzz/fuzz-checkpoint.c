@@ -101,7 +101,8 @@ static void put_digests(uint8_t *p, const uint8_t *end, trace *t)
 static void correct(uint8_t *data, size_t n)
 {
     trace_error e;
-    uint8_t *at = memmem(data, n, schema, sizeof schema - 1), *digests = memmem(data, n, OWN_DIGESTS_KEY, sizeof OWN_DIGESTS_KEY - 1);
+    uint8_t *at = memmem(data, n, schema, sizeof schema - 1),
+            *digests = memmem(data, n, OWN_DIGESTS_KEY, sizeof OWN_DIGESTS_KEY - 1);
     if (!at || !digests)
         return;
     memcpy(at, no_schema, sizeof no_schema - 1);

@@ -13,8 +13,7 @@ static void compare(train_digest_file *d)
     char difference[512] = "", error[TRAIN_ERROR] = "";
     for (s.step = 1; s.step <= 3; s.step++) {
         s.all = 0x00f1e2d3c4b5a697 + s.step;
-        const int code =
-            train_digest_file_compare(d, &s, difference, sizeof difference, error);
+        const int code = train_digest_file_compare(d, &s, difference, sizeof difference, error);
         must(code == 0 || code == 1 || code == -1);
         must(d->compared <= s.step);
         if (code < 0) {

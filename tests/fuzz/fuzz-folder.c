@@ -44,7 +44,8 @@ static void write_files(const members *m)
 {
     for (size_t i = 0; i < m->count; i++) {
         const int fd = is_file(m->of[i].name)
-                           ? open(in_folder(m->of[i].name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+                           ? open(in_folder(m->of[i].name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
+                           : -1;
         if (fd < 0)
             continue;
         must(m->of[i].n == 0 || write(fd, m->of[i].bytes, m->of[i].n) == (ssize_t)m->of[i].n);

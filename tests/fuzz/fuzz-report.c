@@ -21,7 +21,8 @@ static void draw(const plot_figure *figure, const plot_input *in, const plot_sel
 static plot_selection select_by(uint8_t byte, const plot_figure *figure)
 {
     static const char *formats[] = {"fp16"}, *scales[] = {"1024"}, *match[] = {"*"}, *kinds[] = {"wgrad"};
-    static const char *const by[] = {"tensor", "layer", "step", "total"}, *const columns[] = {"max_rel_err", "bias", "agrad", "sqnr"};
+    static const char *const by[] = {"tensor", "layer", "step", "total"}, *const columns[] = {"max_rel_err", "bias",
+                                                                                              "agrad", "sqnr"};
     const unsigned bits = byte >> 4 ^ 3, which = byte % 4;
     plot_selection s = {.kinds = {0}};
     if (bits & 1 && strstr(figure->options, "by"))

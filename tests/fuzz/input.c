@@ -84,8 +84,7 @@ char *input_with_digest(const uint8_t *data, size_t n, const char *before, size_
         memcpy(text, data, n);
     if (n && text[n - 1] != '\n')
         text[n++] = '\n';
-    *size = n + (size_t)snprintf(text + n, all - n, "%s%016" PRIx64 "\n", before,
-                                 mpsim_digest_bytes(text, n, 0));
+    *size = n + (size_t)snprintf(text + n, all - n, "%s%016" PRIx64 "\n", before, mpsim_digest_bytes(text, n, 0));
     return text;
 }
 
@@ -138,7 +137,9 @@ void messages_check(int code)
 
 #else
 
-void messages_begin(void) {}
+void messages_begin(void)
+{
+}
 void messages_check(int code)
 {
     must(code == 0 || (code >= 2 && code <= 4));

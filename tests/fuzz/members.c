@@ -29,7 +29,9 @@ static size_t put(uint8_t *p, uint64_t u, size_t bytes)
 static int inflate_all(uint8_t *to, size_t n, const uint8_t *from, size_t packed)
 {
     uint8_t none[1];
-    z_stream z = {.next_in = (uint8_t *)(uintptr_t)from, .avail_in = (uInt)packed, .next_out = n ? to : none,
+    z_stream z = {.next_in = (uint8_t *)(uintptr_t)from,
+                  .avail_in = (uInt)packed,
+                  .next_out = n ? to : none,
                   .avail_out = (uInt)n};
     if (inflateInit2(&z, RAW) != Z_OK)
         return -1;

@@ -23,8 +23,9 @@ static json_t *tensor(trace *t, size_t i, unsigned char **bytes, size_t *n, trac
     json_t *shape = json_array();
     for (size_t k = 0; k < x->rank; k++)
         json_array_append_new(shape, json_integer((json_int_t)x->shape[k]));
-    json_t *v = json_pack("{s:s,s:s,s:o,s:b,s:b,s:b,s:I,s:I}", "name", x->name, "dtype", x->dtype, "shape", shape, "numbers",
-                          numbers, "packed", packed, "fortran", x->fortran, "count", (json_int_t)x->count, "bytes", (json_int_t)size);
+    json_t *v = json_pack("{s:s,s:s,s:o,s:b,s:b,s:b,s:I,s:I}", "name", x->name, "dtype", x->dtype, "shape", shape,
+                          "numbers", numbers, "packed", packed, "fortran", x->fortran, "count", (json_int_t)x->count,
+                          "bytes", (json_int_t)size);
     if (size > MOST || !(*bytes = realloc(*bytes, *n + size + 8))) {
         trace_error_set(e, 4, "-", UINT64_MAX, "too large for this comparison");
         json_decref(v);

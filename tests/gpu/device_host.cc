@@ -15,8 +15,7 @@
 /* ---- the engine, with a fault on request ---- */
 
 static train_ops faulty_ops;
-static int (*whole_gemm)(train_engine *e, train_tensor *d, const train_gemm *g,
-                         train_counts *counts);
+static int (*whole_gemm)(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts);
 static long products, first_fault;
 
 static int faulty_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
@@ -86,13 +85,14 @@ static uint64_t dots_output(const void *of, uint64_t index)
 }
 
 /* "wgmma_kernel wgmma.k16 bf16-fp32 inputs" */
-static cudaError_t answer_dots(const char *kernel, const gpu_dots *j, const gpu_span *span,
-                               gpu_tally *tally)
+static cudaError_t answer_dots(const char *kernel, const gpu_dots *j, const gpu_span *span, gpu_tally *tally)
 {
     char instruction[48], name[128];
     gpu_instruction_name(gpu_instruction_at(j->instruction), instruction, sizeof instruction);
     snprintf(name, sizeof name, "%s %s%s", kernel, instruction,
-             j->distribution == GPU_LAYOUT ? " layout" : j->distribution == GPU_PROBE ? " probe" : " inputs");
+             j->distribution == GPU_LAYOUT  ? " layout"
+             : j->distribution == GPU_PROBE ? " probe"
+                                            : " inputs");
     return answer(name, span, tally, dots_output, j);
 }
 
@@ -106,8 +106,7 @@ cudaError_t gpu_wgmma_launch(const gpu_dots *j, const gpu_span *span, gpu_tally 
     return answer_dots("wgmma_kernel", j, span, tally);
 }
 
-static cudaError_t answer_scalar(const char *kernel, const gpu_scalar *s, const gpu_span *span,
-                                 gpu_tally *tally)
+static cudaError_t answer_scalar(const char *kernel, const gpu_scalar *s, const gpu_span *span, gpu_tally *tally)
 {
     char name[64];
     snprintf(name, sizeof name, "%s %d", kernel, s->instruction);

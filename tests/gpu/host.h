@@ -24,7 +24,7 @@
 /* ---- words of the language ---- */
 
 #define _Static_assert static_assert /* headers that are C17 */
-#define __global__ inline /* external, so that host_faults.h finds the name */
+#define __global__ inline            /* external, so that host_faults.h finds the name */
 #define __device__
 #define __host__
 #define __constant__ static
@@ -94,32 +94,28 @@ static inline T gpu_host_from(const char *file, int line, unsigned mask, T v, un
 }
 
 template <class T>
-static inline T gpu_host_shfl(const char *file, int line, unsigned mask, T v, int lane,
-                              int width = 32)
+static inline T gpu_host_shfl(const char *file, int line, unsigned mask, T v, int lane, int width = 32)
 {
     const unsigned self = gpu_host_lane(), w = unsigned(width);
     return gpu_host_from(file, line, mask, v, self / w * w + unsigned(lane) % w);
 }
 
 template <class T>
-static inline T gpu_host_shfl_xor(const char *file, int line, unsigned mask, T v, int x,
-                                  int width = 32)
+static inline T gpu_host_shfl_xor(const char *file, int line, unsigned mask, T v, int x, int width = 32)
 {
     const unsigned self = gpu_host_lane(), to = self ^ unsigned(x), w = unsigned(width);
     return gpu_host_from(file, line, mask, v, to / w <= self / w ? to : self);
 }
 
 template <class T>
-static inline T gpu_host_shfl_down(const char *file, int line, unsigned mask, T v, unsigned n,
-                                   int width = 32)
+static inline T gpu_host_shfl_down(const char *file, int line, unsigned mask, T v, unsigned n, int width = 32)
 {
     const unsigned self = gpu_host_lane(), w = unsigned(width);
     return gpu_host_from(file, line, mask, v, self % w + n < w ? self + n : self);
 }
 
 template <class T>
-static inline T gpu_host_shfl_up(const char *file, int line, unsigned mask, T v, unsigned n,
-                                 int width = 32)
+static inline T gpu_host_shfl_up(const char *file, int line, unsigned mask, T v, unsigned n, int width = 32)
 {
     const unsigned self = gpu_host_lane(), w = unsigned(width);
     return gpu_host_from(file, line, mask, v, self % w >= n ? self - n : self);

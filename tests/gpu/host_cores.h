@@ -42,9 +42,9 @@ struct gpu_host_cores_state {
 
 inline gpu_host_cores_state gpu_host_cores;
 
-static const char *const gpu_host_operands[GPU_TYPES_COUNT][2] = {
-    {"fp16", "fp16"}, {"bf16", "bf16"}, {"tf32", "tf32"}, {"e4m3", "e4m3"},
-    {"e4m3", "e5m2"}, {"e5m2", "e4m3"}, {"e5m2", "e5m2"}};
+static const char *const gpu_host_operands[GPU_TYPES_COUNT][2] = {{"fp16", "fp16"}, {"bf16", "bf16"}, {"tf32", "tf32"},
+                                                                  {"e4m3", "e4m3"}, {"e4m3", "e5m2"}, {"e5m2", "e4m3"},
+                                                                  {"e5m2", "e5m2"}};
 
 /* The tensor cores of compute capability sm; gpu_gemm asks for those of its device. */
 inline void gpu_host_cores_set(int sm)
@@ -52,23 +52,21 @@ inline void gpu_host_cores_set(int sm)
     if (gpu_host_cores.sm == sm)
         return;
     gpu_host_cores.sm = sm;
-    const char *arch = sm == 80   ? "ampere"
-                       : sm == 89 ? "ada"
-                       : sm == 90 ? "hopper"
+    const char *arch = sm == 80    ? "ampere"
+                       : sm == 89  ? "ada"
+                       : sm == 90  ? "hopper"
                        : sm == 100 ? "blackwell"
                                    : "rtx-blackwell";
     for (int i = 0; i < GPU_TYPES_COUNT; i++) {
         const int fp8 = i >= GPU_TYPES_E4M3_E4M3;
         gpu_host_cores.a[i] = mpsim_format_find(gpu_host_operands[i][0]);
         gpu_host_cores.b[i] = mpsim_format_find(gpu_host_operands[i][1]);
-        const char *type =
-            fp8 ? (sm == 90 || sm == 100 ? "mma-fp8" : "fp8") : gpu_host_operands[i][0];
+        const char *type = fp8 ? (sm == 90 || sm == 100 ? "mma-fp8" : "fp8") : gpu_host_operands[i][0];
         char name[96];
         snprintf(name, sizeof name, "%s-%s-fp32", arch, type);
         gpu_host_cores.has_mma[i] = mpsim_model_parse(&gpu_host_cores.mma[i], name) == MPSIM_OK;
         snprintf(name, sizeof name, "hopper-%s-fp32", fp8 ? "wgmma-fp8" : type);
-        gpu_host_cores.has_wgmma[i] =
-            sm == 90 && mpsim_model_parse(&gpu_host_cores.wgmma[i], name) == MPSIM_OK;
+        gpu_host_cores.has_wgmma[i] = sm == 90 && mpsim_model_parse(&gpu_host_cores.wgmma[i], name) == MPSIM_OK;
     }
 }
 
@@ -83,8 +81,7 @@ inline int gpu_host_is_idle(int types, const uint32_t x[8], const uint32_t y[8])
         any[0] |= x[i];
         any[1] |= y[i];
         for (uint32_t n = 0; numbers && n < 32; n += top[types][1])
-            numbers = (x[i] >> n & top[types][0]) != top[types][0] &&
-                      (y[i] >> n & top[types][0]) != top[types][0];
+            numbers = (x[i] >> n & top[types][0]) != top[types][0] && (y[i] >> n & top[types][0]) != top[types][0];
     }
     return numbers ? any[0] == 0 || any[1] == 0 : any[0] == 0 && any[1] == 0;
 }
@@ -102,8 +99,7 @@ inline int gpu_host_stays(const mpsim_model *m, float s)
 }
 
 /* 8 words of each operand as codes, and the types. */
-inline float gpu_host_addition(const mpsim_model *m, int types, const uint32_t x[8],
-                               const uint32_t y[8], float c)
+inline float gpu_host_addition(const mpsim_model *m, int types, const uint32_t x[8], const uint32_t y[8], float c)
 {
     const mpsim_format *fa = gpu_host_cores.a[types], *fb = gpu_host_cores.b[types];
     uint32_t a[8], b[8], addend;
@@ -127,15 +123,13 @@ struct gpu_host_fragment {
     uint32_t a[4], b[2];
 };
 
-inline void gpu_host_mma(const char *file, int line, int types, float d[4], const uint32_t a[4],
-                         const uint32_t b[2])
+inline void gpu_host_mma(const char *file, int line, int types, float d[4], const uint32_t a[4], const uint32_t b[2])
 {
     const unsigned lane = gpu_host_lane(), g = lane / 4, t = lane % 4;
     gpu_host_fragment mine, all[32];
     memcpy(mine.a, a, sizeof mine.a);
     memcpy(mine.b, b, sizeof mine.b);
-    gpu_host_meet(gpu_host.now->number / 32 * 32, 32, 0xffffffffu, &mine, sizeof mine, all, file,
-                  line);
+    gpu_host_meet(gpu_host.now->number / 32 * 32, 32, 0xffffffffu, &mine, sizeof mine, all, file, line);
     if (!gpu_host_cores.has_mma[types])
         gpu_host_fail(cudaErrorLaunchFailure, "mma.sync that this architecture has not");
     for (unsigned i = 0; i < 4; i++) {
@@ -163,8 +157,7 @@ static inline void gpu_ldmatrix(uint32_t r[4], const unsigned char *line)
     const unsigned char *all[32];
     if (reinterpret_cast<uintptr_t>(line) % 16)
         gpu_host_fail(cudaErrorLaunchFailure, "ldmatrix of an address that is not aligned");
-    gpu_host_meet(gpu_host.now->number / 32 * 32, 32, 0xffffffffu, &line, sizeof line, all,
-                  __FILE__, __LINE__);
+    gpu_host_meet(gpu_host.now->number / 32 * 32, 32, 0xffffffffu, &line, sizeof line, all, __FILE__, __LINE__);
     for (unsigned m = 0; m < 4; m++) {
         uint16_t half[2];
         for (unsigned i = 0; i < 2; i++) {
@@ -181,8 +174,7 @@ static inline void gpu_ldmatrix(uint32_t r[4], const unsigned char *line)
 inline gpu_host_queue *gpu_host_queue_now()
 {
     gpu_host_cores_state *s = &gpu_host_cores;
-    if (s->launch != gpu_host.launches ||
-        memcmp(&s->block, &gpu_host.block, sizeof s->block) != 0) {
+    if (s->launch != gpu_host.launches || memcmp(&s->block, &gpu_host.block, sizeof s->block) != 0) {
         for (const gpu_host_queue &q : s->queues)
             if (!q.products.empty())
                 gpu_host_fail(cudaErrorLaunchFailure, "a block ended before its wgmma");
@@ -199,8 +191,8 @@ inline void gpu_host_copy_later(unsigned char *to, const unsigned char *from, in
 {
     gpu_host_queue *q = gpu_host_queue_now();
     const auto whole = static_cast<uintptr_t>(size);
-    if (reinterpret_cast<uintptr_t>(to) % whole || reinterpret_cast<uintptr_t>(from) % whole ||
-        bytes < 0 || bytes > size)
+    if (reinterpret_cast<uintptr_t>(to) % whole || reinterpret_cast<uintptr_t>(from) % whole || bytes < 0 ||
+        bytes > size)
         gpu_host_fail(cudaErrorLaunchFailure, "cp.async of what is not aligned");
     if (!gpu_host_is_device(from, static_cast<size_t>(bytes)))
         gpu_host_fail(cudaErrorLaunchFailure, "cp.async from beside the memory of the device");
@@ -219,7 +211,10 @@ static inline void gpu_copy_word(unsigned char *to, const void *from, bool there
 {
     gpu_host_copy_later(to, static_cast<const unsigned char *>(from), there ? 4 : 0, 4);
 }
-static inline void gpu_copy_commit() { gpu_host_queue_now()->copy_group++; }
+static inline void gpu_copy_commit()
+{
+    gpu_host_queue_now()->copy_group++;
+}
 template <int N>
 static inline void gpu_copy_wait()
 {

@@ -30,7 +30,9 @@ struct gpu_index {
 
 struct dim3 {
     unsigned x, y, z;
-    dim3(unsigned nx = 1, unsigned ny = 1, unsigned nz = 1) : x(nx), y(ny), z(nz) {}
+    dim3(unsigned nx = 1, unsigned ny = 1, unsigned nz = 1) : x(nx), y(ny), z(nz)
+    {
+    }
 };
 
 #define GPU_HOST_VECTORS(type, name)                                        \
@@ -157,8 +159,8 @@ inline void gpu_host_fail(cudaError_t error, const char *text)
     if (gpu_host.error != cudaSuccess)
         return;
     gpu_host.error = error;
-    snprintf(gpu_host.text, sizeof gpu_host.text, "block (%u, %u, %u): %s", gpu_host.block.x,
-             gpu_host.block.y, gpu_host.block.z, text);
+    snprintf(gpu_host.text, sizeof gpu_host.text, "block (%u, %u, %u): %s", gpu_host.block.x, gpu_host.block.y,
+             gpu_host.block.z, text);
 }
 
 /* ---- switching ---- */
@@ -235,8 +237,7 @@ inline void gpu_host_barrier(const char *file, int line)
         gpu_host_fiber *f = &gpu_host.fibers[i];
         if (f->line != line || (f->file != file && strcmp(f->file, file) != 0)) {
             char text[200];
-            snprintf(text, sizeof text, "__syncthreads at %s:%d and %s:%d at once", file, line,
-                     f->file, f->line);
+            snprintf(text, sizeof text, "__syncthreads at %s:%d and %s:%d at once", file, line, f->file, f->line);
             gpu_host_fail(cudaErrorLaunchFailure, text);
             gpu_host_to_scheduler();
         }
@@ -250,7 +251,8 @@ inline int gpu_host_in_group(const gpu_host_fiber *f, uint32_t mask, unsigned i)
 }
 
 /* What all threads of a group give goes to each that receives. A whole group is collected once. */
-inline void gpu_host_exchange(gpu_host_fiber *group, unsigned n, const gpu_host_fiber *self, uint32_t mask, size_t bytes)
+inline void gpu_host_exchange(gpu_host_fiber *group, unsigned n, const gpu_host_fiber *self, uint32_t mask,
+                              size_t bytes)
 {
     static std::vector<unsigned char> all;
     const uint32_t everyone = n < 32 ? (1u << n) - 1 : 0xffffffffu;
@@ -272,8 +274,8 @@ inline void gpu_host_exchange(gpu_host_fiber *group, unsigned n, const gpu_host_
 /* Threads first to first + count - 1 of the block meet (count at most 32: those of the mask). Each
  * gives `bytes` bytes and receives those of all, in the order of threads, absent ones untouched.
  * This is every warp collective, and what mma instructions are made of. */
-inline void gpu_host_meet(unsigned first, unsigned count, uint32_t mask, const void *in,
-                          size_t bytes, void *out, const char *file, int line)
+inline void gpu_host_meet(unsigned first, unsigned count, uint32_t mask, const void *in, size_t bytes, void *out,
+                          const char *file, int line)
 {
     gpu_host_fiber *self = gpu_host.now;
     self->wait = GPU_IN_MEETING;
@@ -293,9 +295,9 @@ inline void gpu_host_meet(unsigned first, unsigned count, uint32_t mask, const v
     }
     for (unsigned i = n; i-- > 0;) /* threads run in their order: the last is the one that is missing */
         if (gpu_host_in_group(self, mask, i) &&
-            (group[i].wait != GPU_IN_MEETING || group[i].first != first ||
-             group[i].count != count || group[i].mask != mask || group[i].bytes != bytes ||
-             group[i].line != line || (group[i].file != file && strcmp(group[i].file, file) != 0))) {
+            (group[i].wait != GPU_IN_MEETING || group[i].first != first || group[i].count != count ||
+             group[i].mask != mask || group[i].bytes != bytes || group[i].line != line ||
+             (group[i].file != file && strcmp(group[i].file, file) != 0))) {
             gpu_host_to_scheduler(); /* not the last one: whoever is completes it */
             return;
         }
@@ -334,8 +336,7 @@ inline void *gpu_host_shared(const void *tag, size_t bytes)
 #define GPU_SHARED(type, name, dims)  \
     static const char name##_tag = 0; \
     typedef type name##_type dims;    \
-    name##_type &name =               \
-        *static_cast<name##_type *>(gpu_host_shared(&name##_tag, sizeof(name##_type)))
+    name##_type &name = *static_cast<name##_type *>(gpu_host_shared(&name##_tag, sizeof(name##_type)))
 #define GPU_DYNAMIC_SHARED(type, name) type *const name = reinterpret_cast<type *>(gpu_host.shared)
 
 inline void gpu_host_shared_begin(size_t dynamic)
@@ -382,8 +383,7 @@ inline void gpu_host_stuck()
             snprintf(text + n, sizeof text - n, " thread %u has ended;", i);
         else
             snprintf(text + n, sizeof text - n, " thread %u %s %s:%d;", i,
-                     f->wait == GPU_AT_BARRIER ? "at __syncthreads" : "in a collective", f->file,
-                     f->line);
+                     f->wait == GPU_AT_BARRIER ? "at __syncthreads" : "in a collective", f->file, f->line);
         said++;
     }
     gpu_host_fail(cudaErrorLaunchFailure, text);
@@ -426,8 +426,7 @@ inline void gpu_host_run_block()
 inline cudaError_t gpu_host_check()
 {
     for (const gpu_host_memory &m : gpu_host.memory)
-        if (!gpu_host_guard_is_whole(m.base) ||
-            !gpu_host_guard_is_whole(m.base + GPU_HOST_GUARD + m.bytes)) {
+        if (!gpu_host_guard_is_whole(m.base) || !gpu_host_guard_is_whole(m.base + GPU_HOST_GUARD + m.bytes)) {
             char text[120];
             snprintf(text, sizeof text, "a write beside an allocation of %zu bytes", m.bytes);
             gpu_host_fail(cudaErrorLaunchFailure, text);
@@ -435,15 +434,14 @@ inline cudaError_t gpu_host_check()
     return gpu_host.error;
 }
 
-inline void gpu_host_grid(dim3 grid, dim3 block, size_t shared, void (*body)(void *),
-                          void *argument)
+inline void gpu_host_grid(dim3 grid, dim3 block, size_t shared, void (*body)(void *), void *argument)
 {
     if (gpu_host.error != cudaSuccess)
         return;
     const uint64_t threads = uint64_t(block.x) * block.y * block.z;
     gpu_host.block = gpu_index{0, 0, 0};
-    if (threads == 0 || threads > 1024 || grid.x == 0 || grid.x > 0x7fffffffu || grid.y == 0 ||
-        grid.y > 65535 || grid.z == 0 || grid.z > 65535 || shared > 232448) {
+    if (threads == 0 || threads > 1024 || grid.x == 0 || grid.x > 0x7fffffffu || grid.y == 0 || grid.y > 65535 ||
+        grid.z == 0 || grid.z > 65535 || shared > 232448) {
         gpu_host_fail(cudaErrorInvalidConfiguration, "invalid configuration of a launch");
         return;
     }
@@ -468,8 +466,8 @@ inline void gpu_host_grid(dim3 grid, dim3 block, size_t shared, void (*body)(voi
 }
 
 template <class... P, class... A>
-static inline void gpu_host_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block,
-                                   size_t shared, A... arguments)
+static inline void gpu_host_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
+                                   A... arguments)
 {
     if (gpu_host_faults(name, reinterpret_cast<const void *>(kernel)))
         gpu_host_fail(cudaErrorLaunchFailure, "a fault that the tests asked for");
@@ -478,7 +476,6 @@ static inline void gpu_host_launch(const char *name, void (*kernel)(P...), dim3 
         grid, block, shared, [](void *p) { (*static_cast<decltype(call) *>(p))(); }, &call);
 }
 
-#define GPU_LAUNCH(kernel, grid, block, shared, ...) \
-    gpu_host_launch(#kernel, kernel, grid, block, shared, __VA_ARGS__)
+#define GPU_LAUNCH(kernel, grid, block, shared, ...) gpu_host_launch(#kernel, kernel, grid, block, shared, __VA_ARGS__)
 
 #endif

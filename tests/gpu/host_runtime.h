@@ -59,8 +59,8 @@ static inline cudaError_t cudaMalloc(T **p, size_t bytes)
 {
     if (gpu_host.error != cudaSuccess)
         return gpu_host.error;
-    unsigned char *base = static_cast<unsigned char *>(
-        aligned_alloc(256, (bytes + 2 * GPU_HOST_GUARD + 192 + 255) / 256 * 256));
+    unsigned char *base =
+        static_cast<unsigned char *>(aligned_alloc(256, (bytes + 2 * GPU_HOST_GUARD + 192 + 255) / 256 * 256));
     if (!base)
         return cudaErrorMemoryAllocation;
     base += 256 - GPU_HOST_GUARD; /* the memory itself is aligned to 256 */
@@ -100,8 +100,7 @@ static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, c
 {
     const int to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     const int from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-    if ((to_device && !gpu_host_is_device(to, bytes)) ||
-        (from_device && !gpu_host_is_device(from, bytes))) {
+    if ((to_device && !gpu_host_is_device(to, bytes)) || (from_device && !gpu_host_is_device(from, bytes))) {
         gpu_host_fail(cudaErrorInvalidValue, "cudaMemcpy beside the memory of the device");
         return cudaErrorInvalidValue;
     }
@@ -129,8 +128,8 @@ static inline cudaError_t cudaFreeHost(void *p)
     free(p);
     return cudaSuccess;
 }
-static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
-                                          cudaMemcpyKind kind, cudaStream_t = nullptr)
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                                          cudaStream_t = nullptr)
 {
     const unsigned char *q = static_cast<const unsigned char *>(from);
     for (const gpu_host_memory &m : gpu_host_pinned)

@@ -31,8 +31,14 @@ struct source {
         z = (z ^ z >> 27) * 0x94d049bb133111ebu;
         return z ^ z >> 31;
     }
-    unsigned below(unsigned n) { return (unsigned)(next() >> 32) % n; }
-    double unit() { return (double)(next() >> 11) * 0x1p-53; }
+    unsigned below(unsigned n)
+    {
+        return (unsigned)(next() >> 32) % n;
+    }
+    double unit()
+    {
+        return (double)(next() >> 11) * 0x1p-53;
+    }
 };
 
 /* One of n combinations by chance, others in each part. */
@@ -65,8 +71,7 @@ inline float draw(source *s, const mpsim_format *f, input kind)
     case ORDINARY:
         return rounded(f, 4 * s->unit() - 2);
     case WIDE: {
-        const int lowest = ilogb(mpsim_format_min_positive(f)),
-                  highest = ilogb(mpsim_format_max(f));
+        const int lowest = ilogb(mpsim_format_min_positive(f)), highest = ilogb(mpsim_format_max(f));
         const int e = lowest + (int)s->below((unsigned)(highest - lowest + 1));
         return rounded(f, (s->below(2) ? -1 : 1) * ldexp(1 + s->unit(), e));
     }
@@ -123,8 +128,7 @@ struct pair {
         if (failed(cpu.ops->alloc(&cpu, &c) | cuda.ops->alloc(&cuda, &g)))
             exit(1);
     }
-    pair(const mpsim_format *f, size_t rows, size_t cols, const std::vector<float> &x)
-        : pair(f, rows, cols)
+    pair(const mpsim_format *f, size_t rows, size_t cols, const std::vector<float> &x) : pair(f, rows, cols)
     {
         put(x);
     }
@@ -156,8 +160,8 @@ struct pair {
             memcpy(&u, &a[i], 4);
             memcpy(&v, &b[i], 4);
             if (u != v && !(isnan(a[i]) && isnan(b[i]))) {
-                printf("# %s: element %zu of %zu x %zu %s: %a on the CPU, %a by kernels\n", what, i,
-                       c.rows, c.cols, c.format->name, (double)a[i], (double)b[i]);
+                printf("# %s: element %zu of %zu x %zu %s: %a on the CPU, %a by kernels\n", what, i, c.rows, c.cols,
+                       c.format->name, (double)a[i], (double)b[i]);
                 return 0;
             }
         }
@@ -172,18 +176,20 @@ struct pair {
 
 struct counts {
     train_counts c, g;
-    counts() { memset(this, 0, sizeof *this); }
+    counts()
+    {
+        memset(this, 0, sizeof *this);
+    }
     int same(const char *what)
     {
         if (failed(cuda.ops->finish(&cuda) | cpu.ops->finish(&cpu)))
             return 0;
         if (memcmp(&c, &g, sizeof c) == 0)
             return 1;
-        printf("# %s: counts %llu %llu %llu %llu and %llu %llu %llu %llu\n", what,
-               (unsigned long long)c.nonzero, (unsigned long long)c.lost,
-               (unsigned long long)c.overflow, (unsigned long long)c.nonfinite,
-               (unsigned long long)g.nonzero, (unsigned long long)g.lost,
-               (unsigned long long)g.overflow, (unsigned long long)g.nonfinite);
+        printf("# %s: counts %llu %llu %llu %llu and %llu %llu %llu %llu\n", what, (unsigned long long)c.nonzero,
+               (unsigned long long)c.lost, (unsigned long long)c.overflow, (unsigned long long)c.nonfinite,
+               (unsigned long long)g.nonzero, (unsigned long long)g.lost, (unsigned long long)g.overflow,
+               (unsigned long long)g.nonfinite);
         return 0;
     }
 };

@@ -29,8 +29,8 @@ static double element(const void *x, int type, int64_t i)
 }
 
 /* c = op(a) op(b), all column by column. */
-static void multiply(const void *a, int across_a, int64_t lda, const void *b, int across_b, int64_t ldb,
-                     int type, float *c, int64_t ldc, int n, double factor)
+static void multiply(const void *a, int across_a, int64_t lda, const void *b, int across_b, int64_t ldb, int type,
+                     float *c, int64_t ldc, int n, double factor)
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
@@ -56,9 +56,9 @@ int cublasDestroy_v2(void *handle)
     return 0;
 }
 
-int cublasGemmEx(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
-                 const void *a, int type_a, int lda, const void *b, int type_b, int ldb,
-                 const void *beta, void *c, int type_c, int ldc, int compute, int algorithm)
+int cublasGemmEx(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *a, int type_a,
+                 int lda, const void *b, int type_b, int ldb, const void *beta, void *c, int type_c, int ldc,
+                 int compute, int algorithm)
 {
     (void)handle, (void)alpha, (void)beta, (void)algorithm;
     if (m != n || n != k || type_a != type_b || type_c != 0 || compute != 68)
@@ -133,9 +133,18 @@ static int destroy(void *p)
     free(p);
     return 0;
 }
-int cublasLtMatmulDescDestroy(void *p) { return destroy(p); }
-int cublasLtMatrixLayoutDestroy(void *p) { return destroy(p); }
-int cublasLtMatmulPreferenceDestroy(void *p) { return destroy(p); }
+int cublasLtMatmulDescDestroy(void *p)
+{
+    return destroy(p);
+}
+int cublasLtMatrixLayoutDestroy(void *p)
+{
+    return destroy(p);
+}
+int cublasLtMatmulPreferenceDestroy(void *p)
+{
+    return destroy(p);
+}
 
 struct answer {
     uint64_t algorithm[8];
@@ -145,8 +154,8 @@ struct answer {
     int reserved[4];
 };
 
-int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *a, void *b, void *c, void *d,
-                                   void *preference, int wanted, struct answer *found, int *count)
+int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *a, void *b, void *c, void *d, void *preference,
+                                   int wanted, struct answer *found, int *count)
 {
     const char *status = getenv("STANDIN_STATUS");
     (void)handle, (void)operation, (void)a, (void)b, (void)c, (void)d;
@@ -157,10 +166,9 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *a, void 
     return status ? atoi(status) : 0;
 }
 
-int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void *a, void *a_matrix,
-                   const void *b, void *b_matrix, const void *beta, const void *c, void *c_matrix,
-                   void *d, void *d_matrix, const uint64_t *algorithm, void *workspace, size_t bytes,
-                   void *stream)
+int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void *a, void *a_matrix, const void *b,
+                   void *b_matrix, const void *beta, const void *c, void *c_matrix, void *d, void *d_matrix,
+                   const uint64_t *algorithm, void *workspace, size_t bytes, void *stream)
 {
     const struct operation *o = (const struct operation *)operation;
     const struct matrix *ma = (const struct matrix *)a_matrix, *mb = (const struct matrix *)b_matrix;

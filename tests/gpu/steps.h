@@ -53,8 +53,8 @@ inline void settle(train_settings *s, const row &c)
 
 inline int is_of_rows(int type)
 {
-    return type == TRAIN_EMBED || type == TRAIN_POSITIONS || type == TRAIN_NORM ||
-           type == TRAIN_SOFTMAX || type == TRAIN_ADD;
+    return type == TRAIN_EMBED || type == TRAIN_POSITIONS || type == TRAIN_NORM || type == TRAIN_SOFTMAX ||
+           type == TRAIN_ADD;
 }
 
 inline int is_product(int type, const row &c)

@@ -39,9 +39,9 @@ static int quantize_one(source *s, const quantized &t)
 
 static void test_quantize(source *s)
 {
-    for (const char *name : {"nvfp4", "nvfp4-2d", "nvfp4-sr", "mxfp8-floor", "mxfp8-even", "mxfp8-ceil",
-                             "mxfp8-rceil", "te-block-1x128", "te-block-128x128", "mxfp8", "deepseek-1x128",
-                             "deepseek-128x128", "deepgemm-1x128", "deepgemm-128x128"}) {
+    for (const char *name :
+         {"nvfp4", "nvfp4-2d", "nvfp4-sr", "mxfp8-floor", "mxfp8-even", "mxfp8-ceil", "mxfp8-rceil", "te-block-1x128",
+          "te-block-128x128", "mxfp8", "deepseek-1x128", "deepseek-128x128", "deepgemm-1x128", "deepgemm-128x128"}) {
         const mpsim_block_recipe *b = mpsim_block_find(name);
         int good = 1;
         for (const char *from : {"binary32", "bf16", "fp16"})
@@ -50,8 +50,7 @@ static void test_quantize(source *s)
                     for (int bits = 0; bits < 4; bits++) {
                         const int factors = bits / 2 && strcmp(b->element, "e2m1");
                         if (chosen(s, 24))
-                            good = good && quantize_one(s, {b, a.rows, a.cols, kind, from, bits & 1,
-                                                            factors});
+                            good = good && quantize_one(s, {b, a.rows, a.cols, kind, from, bits & 1, factors});
                     }
         OK(good, "quantising: %s, straight and transposed", name);
     }
@@ -155,8 +154,7 @@ static void test_products(source *s)
     OK(good, "products of codes, the sums of 128 with their factors");
     OK(once, "each is one launch");
     const blocks_product others = {"e4m3", "e4m3", "bf16", 20, 33, 200, 1, 1, 64, 0, 1, 0.75f, WIDE};
-    OK(product(s, others, &launches) && launches == 2 * 4 + 1,
-       "blocks of another length, a product for each");
+    OK(product(s, others, &launches) && launches == 2 * 4 + 1, "blocks of another length, a product for each");
 }
 
 /* Where factors times sums underflow s becomes -0, and stays so over the zeros behind the depth. */

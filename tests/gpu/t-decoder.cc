@@ -14,8 +14,7 @@ static const mpsim_format *math_of(const char *name)
 
 /* ---- sums, tables ---- */
 
-static int add_one(source *s, const char *f, const char *g, const char *to, const shape &a,
-                   input kind)
+static int add_one(source *s, const char *f, const char *g, const char *to, const shape &a, input kind)
 {
     const size_t period = 1 + s->below((unsigned)a.rows);
     pair x(s, format(f), a.rows, a.cols, kind), z(s, format(g), a.rows, a.cols, kind);
@@ -23,11 +22,10 @@ static int add_one(source *s, const char *f, const char *g, const char *to, cons
     pair dtable(format(to), period, a.cols);
     counts n, m, k;
     return BOTH(add, of(y), of(x), of(z), of(n)) && y.same("add") && n.same("add") &&
-           BOTH(add_rows, of(y), of(x), of(table), of(m)) && y.same("add_rows") &&
-           m.same("add_rows") && BOTH(add_rows_backward, of(dtable), of(x), of(k)) &&
-           dtable.same("add_rows_backward") && k.same("add_rows_backward") &&
-           BOTH(add, of(x), of(z), of(x), (train_counts *)NULL) && x.same("add in place") &&
-           BOTH(add_rows, of(z), of(z), of(table), (train_counts *)NULL) &&
+           BOTH(add_rows, of(y), of(x), of(table), of(m)) && y.same("add_rows") && m.same("add_rows") &&
+           BOTH(add_rows_backward, of(dtable), of(x), of(k)) && dtable.same("add_rows_backward") &&
+           k.same("add_rows_backward") && BOTH(add, of(x), of(z), of(x), (train_counts *)NULL) &&
+           x.same("add in place") && BOTH(add_rows, of(z), of(z), of(table), (train_counts *)NULL) &&
            z.same("add_rows in place");
 }
 
@@ -40,8 +38,7 @@ static int embed_one(source *s, const char *f, const char *to, const shape &a, i
     pair table(s, format(f), vocabulary, a.cols, kind), y(format(to), a.rows, a.cols);
     pair dy(s, format(to), a.rows, a.cols, kind), dtable(s, format(f), vocabulary, a.cols, kind);
     counts n, m;
-    int good = BOTH(embed, of(y), of(table), index.data(), of(n)) && y.same("embed") &&
-               n.same("embed");
+    int good = BOTH(embed, of(y), of(table), index.data(), of(n)) && y.same("embed") && n.same("embed");
     for (int added : {1, 0})
         good = good && BOTH(embed_backward, of(dtable), of(dy), index.data(), added, of(m)) &&
                dtable.same("embed_backward") && m.same("embed_backward");
@@ -54,8 +51,7 @@ static int groups_one(source *s, const char *f, const char *to, size_t group, in
     pair x(s, format(f), matrices * group * length, cols, kind);
     pair y(format(to), matrices * length, cols);
     counts n;
-    return BOTH(add_groups, of(y), of(x), length, group, of(n)) && y.same("add_groups") &&
-           n.same("add_groups");
+    return BOTH(add_groups, of(y), of(x), length, group, of(n)) && y.same("add_groups") && n.same("add_groups");
 }
 
 static void test_tokens()
@@ -70,8 +66,7 @@ static void test_tokens()
                     for (input kind : kinds) {
                         sums = sums && (!chosen(&s, 36) || add_one(&s, f, g, to, a, kind));
                         tables = tables && (!chosen(&s, 36) || embed_one(&s, f, to, a, kind));
-                        groups = groups && (!chosen(&s, 36) ||
-                                            groups_one(&s, f, to, 1 + s.below(5), kind));
+                        groups = groups && (!chosen(&s, 36) || groups_one(&s, f, to, 1 + s.below(5), kind));
                     }
     OK(sums, "sums of tensors, with repeated rows, and the gradient of these");
     OK(tables, "rows of a table by tokens, and their gradient, anew and added");
@@ -85,8 +80,8 @@ static void test_tokens()
 
 /* ---- ranks ---- */
 
-static int reduce_one(source *s, unsigned ranks, int order, int average, const char *wire,
-                      const char *sum, const char *to, input kind)
+static int reduce_one(source *s, unsigned ranks, int order, int average, const char *wire, const char *sum,
+                      const char *to, input kind)
 {
     const size_t n = 1 + s->below(300);
     std::vector<pair *> x;
@@ -105,8 +100,7 @@ static int reduce_one(source *s, unsigned ranks, int order, int average, const c
     }
     pair &y = *x[s->below(ranks)];
     const train_sum u = {&y.c, c.data()}, v = {&y.g, g.data()};
-    const int good = !failed(cpu.ops->reduce(&cpu, &r, &u, 1, ranks) |
-                             cuda.ops->reduce(&cuda, &r, &v, 1, ranks)) &&
+    const int good = !failed(cpu.ops->reduce(&cpu, &r, &u, 1, ranks) | cuda.ops->reduce(&cuda, &r, &v, 1, ranks)) &&
                      y.same("reduce");
     for (pair *p : x)
         delete p;
@@ -123,9 +117,8 @@ static void test_reduce()
                 for (const char *wire : {"binary32", "bf16", "e5m2"})
                     for (const char *sum : {"binary32", "bf16"})
                         for (input kind : kinds)
-                            good = good && (!chosen(&s, 10) ||
-                                            reduce_one(&s, ranks, order, average, wire, sum,
-                                                       s.below(2) ? "binary32" : "fp16", kind));
+                            good = good && (!chosen(&s, 10) || reduce_one(&s, ranks, order, average, wire, sum,
+                                                                          s.below(2) ? "binary32" : "fp16", kind));
     OK(good, "sums over ranks in every order, precision and average");
 }
 
@@ -152,9 +145,8 @@ static int heads_one(source *s, const char *f, const char *to, size_t size, int 
     }
     const train_turn u[] = {{&y.c, &x.c, &c, &n.c}, {&x.c, &y.c, &c, &m.c}};
     const train_turn v[] = {{&y.g, &x.g, &g, &n.g}, {&x.g, &y.g, &g, &m.g}};
-    return !failed(cpu.ops->split(&cpu, &u[0], 1) | cuda.ops->split(&cuda, &v[0], 1)) &&
-           y.same("split") && n.same("split") &&
-           !failed(cpu.ops->join(&cpu, &u[1], 1) | cuda.ops->join(&cuda, &v[1], 1)) &&
+    return !failed(cpu.ops->split(&cpu, &u[0], 1) | cuda.ops->split(&cuda, &v[0], 1)) && y.same("split") &&
+           n.same("split") && !failed(cpu.ops->join(&cpu, &u[1], 1) | cuda.ops->join(&cuda, &v[1], 1)) &&
            x.same("join") && m.same("join");
 }
 
@@ -167,15 +159,13 @@ static void test_heads()
             for (size_t size : {1u, 2u, 5u, 8u, 24u})
                 for (int rotation : {0, 1})
                     for (input kind : kinds)
-                        good = good && (!chosen(&s, 12) ||
-                                        heads_one(&s, f, to, size, rotation && size % 2 == 0, kind));
+                        good = good && (!chosen(&s, 12) || heads_one(&s, f, to, size, rotation && size % 2 == 0, kind));
     OK(good, "heads of rows and back, turned by place and as they are");
 }
 
 /* ---- rows ---- */
 
-static int norm_one(source *s, const char *f, const char *small, const char *math, int rms,
-                    const shape &a, input kind)
+static int norm_one(source *s, const char *f, const char *small, const char *math, int rms, const shape &a, input kind)
 {
     const mpsim_format *single = format("binary32");
     mpsim_rownorm r;
@@ -190,31 +180,28 @@ static int norm_one(source *s, const char *f, const char *small, const char *mat
     pair dw(format(small), 1, a.cols), db(format(small), 1, a.cols);
     counts n, k;
     train_tensor *const none = NULL;
-    return BOTH(rownorm, &r, of(y), of(mean), of(inverse), of(x), of(w), rms ? none : of(b),
-                of(n)) &&
+    return BOTH(rownorm, &r, of(y), of(mean), of(inverse), of(x), of(w), rms ? none : of(b), of(n)) &&
            y.same("rownorm") && mean.same("mean") && inverse.same("inverse") && n.same("rownorm") &&
-           BOTH(rownorm_backward, &r, of(dx), of(dw), rms ? none : of(db), of(dy), of(x), of(mean),
-                of(inverse), of(w), of(k)) &&
+           BOTH(rownorm_backward, &r, of(dx), of(dw), rms ? none : of(db), of(dy), of(x), of(mean), of(inverse), of(w),
+                of(k)) &&
            dx.same("rownorm dx") && dw.same("dweight") && db.same("dbias") && k.same("backward") &&
-           BOTH(rownorm_backward, &r, of(dy), of(dw), rms ? none : of(db), of(dy), of(x), of(mean),
-                of(inverse), of(w), (train_counts *)NULL) &&
-           dy.same("backward in place") &&
-           BOTH(rownorm, &r, of(x), of(mean), of(inverse), of(x), of(w), of(b),
+           BOTH(rownorm_backward, &r, of(dy), of(dw), rms ? none : of(db), of(dy), of(x), of(mean), of(inverse), of(w),
                 (train_counts *)NULL) &&
+           dy.same("backward in place") &&
+           BOTH(rownorm, &r, of(x), of(mean), of(inverse), of(x), of(w), of(b), (train_counts *)NULL) &&
            x.same("rownorm in place");
 }
 
-static int activate_one(source *s, mpsim_activation kind, const char *f, const char *to,
-                        const char *math, const shape &a, input of_x)
+static int activate_one(source *s, mpsim_activation kind, const char *f, const char *to, const char *math,
+                        const shape &a, input of_x)
 {
     const size_t width = kind == MPSIM_SWIGLU ? 2 * a.cols : a.cols;
     pair x(s, format(f), a.rows, width, of_x), y(format(to), a.rows, a.cols);
     pair dy(s, format(to), a.rows, a.cols, of_x), dx(format(f), a.rows, width);
     counts n, k;
-    return BOTH(activate, kind, math_of(math), of(y), of(x), of(n)) && y.same("activate") &&
-           n.same("activate") &&
-           BOTH(activate_backward, kind, math_of(math), of(dx), of(dy), of(x), of(k)) &&
-           dx.same("activate_backward") && k.same("activate_backward");
+    return BOTH(activate, kind, math_of(math), of(y), of(x), of(n)) && y.same("activate") && n.same("activate") &&
+           BOTH(activate_backward, kind, math_of(math), of(dx), of(dy), of(x), of(k)) && dx.same("activate_backward") &&
+           k.same("activate_backward");
 }
 
 static void test_rows()
@@ -228,11 +215,9 @@ static void test_rows()
                 for (const shape &a : sizes)
                     for (input kind : kinds) {
                         for (int rms : {0, 1})
-                            norms = norms &&
-                                    (!chosen(&s, 100) || norm_one(&s, f, to, math, rms, a, kind));
+                            norms = norms && (!chosen(&s, 100) || norm_one(&s, f, to, math, rms, a, kind));
                         for (mpsim_activation k : {MPSIM_GELU_TANH, MPSIM_GELU, MPSIM_SWIGLU})
-                            activations = activations && (!chosen(&s, 24) ||
-                                                          activate_one(&s, k, f, to, math, a, kind));
+                            activations = activations && (!chosen(&s, 24) || activate_one(&s, k, f, to, math, a, kind));
                     }
     OK(norms, "LayerNorm and RMSNorm of rows, forward and backward");
     OK(activations, "GELU by tanh and erf, SwiGLU, forward and backward");
@@ -246,22 +231,20 @@ static void test_rows()
 
 /* ---- attention ---- */
 
-static int causal_one(source *s, const char *f, const char *to, const char *math, size_t matrices,
-                      size_t length, input kind)
+static int causal_one(source *s, const char *f, const char *to, const char *math, size_t matrices, size_t length,
+                      input kind)
 {
     const size_t rows = matrices * length;
     const float scale = 0x1.6a09e6p-2f;
     pair x(s, format(f), rows, length, kind), p(format(to), rows, length);
     pair dp(s, format(f), rows, length, kind), ds(format(to), rows, length);
     counts n, k;
-    return BOTH(causal, math_of(math), scale, of(p), of(x), of(n)) && p.same("causal") &&
-           n.same("causal") &&
-           BOTH(causal_backward, math_of(math), scale, of(ds), of(dp), of(p), of(k)) &&
-           ds.same("causal_backward") && k.same("causal_backward") &&
+    return BOTH(causal, math_of(math), scale, of(p), of(x), of(n)) && p.same("causal") && n.same("causal") &&
+           BOTH(causal_backward, math_of(math), scale, of(ds), of(dp), of(p), of(k)) && ds.same("causal_backward") &&
+           k.same("causal_backward") &&
            BOTH(causal_backward, math_of(math), scale, of(dp), of(dp), of(p), (train_counts *)NULL) &&
            dp.same("causal_backward in place") &&
-           BOTH(causal, math_of(math), scale, of(x), of(x), (train_counts *)NULL) &&
-           x.same("causal in place");
+           BOTH(causal, math_of(math), scale, of(x), of(x), (train_counts *)NULL) && x.same("causal in place");
 }
 
 /* Gradients of many norms at once, more than a launch takes: those alike, others, with a bias and without. */
@@ -281,8 +264,8 @@ static void test_rownorm_gradients()
         const int odd = i % 4 == 3;
         const size_t rows = odd ? s.below(20) : 9, cols = odd ? 1 + s.below(70) : 40;
         const mpsim_format *f = format(i % 5 ? "bf16" : "fp16");
-        r[i] = mpsim_rownorm{1, 1, uint8_t(i % 7 ? MPSIM_NORM_LAYER : MPSIM_NORM_RMS), 1e-5f,
-                             i % 9 ? NULL : format("bf16"), NULL};
+        r[i] = mpsim_rownorm{
+            1, 1, uint8_t(i % 7 ? MPSIM_NORM_LAYER : MPSIM_NORM_RMS), 1e-5f, i % 9 ? NULL : format("bf16"), NULL};
         pair *dw = made(new pair(single, 1, cols)), *db = i % 6 ? made(new pair(single, 1, cols)) : NULL;
         pair *dy = made(new pair(&s, f, rows, cols, ORDINARY)), *x = made(new pair(&s, f, rows, cols, ORDINARY));
         pair *mean = made(new pair(&s, single, rows, 1, ORDINARY));
@@ -324,8 +307,7 @@ struct tiles_back {
     }
 };
 
-static int all_backward(source *s, const char *f, train_tile t, size_t tile, input kind, const pair &lse,
-                        const pair &d)
+static int all_backward(source *s, const char *f, train_tile t, size_t tile, input kind, const pair &lse, const pair &d)
 {
     std::vector<tiles_back *> all;
     std::vector<train_tiled> p[2], ds[2];
@@ -340,8 +322,7 @@ static int all_backward(source *s, const char *f, train_tile t, size_t tile, inp
     }
     const size_t n = all.size();
     int good = !failed(cpu.ops->tile_again(&cpu, p[0].data(), n) | cuda.ops->tile_again(&cuda, p[1].data(), n) |
-                       cpu.ops->tile_backward(&cpu, ds[0].data(), n) |
-                       cuda.ops->tile_backward(&cuda, ds[1].data(), n));
+                       cpu.ops->tile_backward(&cpu, ds[0].data(), n) | cuda.ops->tile_backward(&cuda, ds[1].data(), n));
     for (tiles_back *x : all) {
         good = good && x->p.same("tile_again") && x->ds.same("tile_backward") && x->n.same("tile");
         delete x;
@@ -350,8 +331,8 @@ static int all_backward(source *s, const char *f, train_tile t, size_t tile, inp
 }
 
 /* All tiles of `tile` columns, and what follows them. */
-static int tiles_one(source *s, const char *f, size_t matrices, size_t length, size_t tile,
-                     size_t size, input kind, float p_scale)
+static int tiles_one(source *s, const char *f, size_t matrices, size_t length, size_t tile, size_t size, input kind,
+                     float p_scale)
 {
     const mpsim_format *single = format("binary32");
     const size_t rows = matrices * length;
@@ -365,16 +346,15 @@ static int tiles_one(source *s, const char *f, size_t matrices, size_t length, s
         const size_t height = matrices * (length - t.first);
         pair x(s, single, height, t.cols, kind), p(format(f), height, t.cols);
         counts n;
-        good = good && BOTH(tile_forward, &t, of(p), of(o), of(max), of(sum), of(x), of(n)) &&
-               p.same("tile_forward") && n.same("tile") && same_largest(max) && sum.same("sum") && o.same("o");
+        good = good && BOTH(tile_forward, &t, of(p), of(o), of(max), of(sum), of(x), of(n)) && p.same("tile_forward") &&
+               n.same("tile") && same_largest(max) && sum.same("sum") && o.same("o");
         const std::vector<float> more = draw_all(s, single, ORDINARY, rows * size);
         o.put(more); /* what a product would leave there */
     }
     const train_tile whole = {matrices, length, 0, length, size, 1, p_scale};
     counts n;
-    return good && BOTH(tile_end, &whole, of(y), of(lse), of(o), of(max), of(sum), of(n)) &&
-           y.same("tile_end") && lse.same("lse") && n.same("tile_end") &&
-           BOTH(tile_dots, &whole, of(d), of(dy), of(y)) && d.same("dots") &&
+    return good && BOTH(tile_end, &whole, of(y), of(lse), of(o), of(max), of(sum), of(n)) && y.same("tile_end") &&
+           lse.same("lse") && n.same("tile_end") && BOTH(tile_dots, &whole, of(d), of(dy), of(y)) && d.same("dots") &&
            all_backward(s, f, t, tile, kind, lse, d);
 }
 
@@ -393,9 +373,8 @@ static void test_attention()
         for (size_t length : {1u, 8u, 37u, 70u})
             for (size_t tile : {1u, 4u, 16u, 64u})
                 for (input kind : kinds)
-                    tiles = tiles && (!chosen(&s, 12) ||
-                                      tiles_one(&s, f, 1 + s.below(3), length, tile, 1 + s.below(12),
-                                                kind, s.below(2) ? 256.0f : 1.0f));
+                    tiles = tiles && (!chosen(&s, 12) || tiles_one(&s, f, 1 + s.below(3), length, tile, 1 + s.below(12),
+                                                                   kind, s.below(2) ? 256.0f : 1.0f));
     for (size_t tile : {128u, 129u})
         tiles = tiles && tiles_one(&s, "bf16", 1, 140, tile, 3, ORDINARY, 1);
     OK(whole, "softmax of causal scores, forward and backward");
@@ -451,35 +430,39 @@ static int stack_one(source *s, const stack &t, input kind)
     train_gemm g = c;
     c.a = &a.c, c.b = &b.c;
     g.a = &a.g, g.b = &b.g;
-    snprintf(what, sizeof what, "%s %zu x %zu x %zu, %zu / %zu, transposed %d %d, start %d", t.model,
-             t.rows, t.columns, t.depth, t.stacks, t.shared, t.a_transposed, t.b_transposed,
-             (int)t.start);
-    return !failed(cpu.ops->gemm(&cpu, &d.c, &c, &n.c) | cuda.ops->gemm(&cuda, &d.g, &g, &n.g)) &&
-           d.same(what) && n.same(what);
+    snprintf(what, sizeof what, "%s %zu x %zu x %zu, %zu / %zu, transposed %d %d, start %d", t.model, t.rows, t.columns,
+             t.depth, t.stacks, t.shared, t.a_transposed, t.b_transposed, (int)t.start);
+    return !failed(cpu.ops->gemm(&cpu, &d.c, &c, &n.c) | cuda.ops->gemm(&cuda, &d.g, &g, &n.g)) && d.same(what) &&
+           n.same(what);
 }
 
 static void test_stacks()
 {
     static const struct {
         const char *model, *a, *b;
-    } rows[] = {{"fma", "binary32", "binary32"},
-                {"sequential", "binary32", "bf16"},
-                {"hopper-tf32-fp32", "tf32", "tf32"},
-                {"hopper-fp16-fp32", "fp16", "fp16"},
-                {"hopper-bf16-fp32", "bf16", "bf16"},
-                {"hopper-mma-fp8-fp32", "e4m3", "e5m2"},
-                {"hopper-wgmma-fp8-fp32", "e4m3", "e4m3"},
-                {"hopper-wgmma-fp8-promoted", "e5m2", "e4m3"}};
+    } rows[] = {{"fma", "binary32", "binary32"},           {"sequential", "binary32", "bf16"},
+                {"hopper-tf32-fp32", "tf32", "tf32"},      {"hopper-fp16-fp32", "fp16", "fp16"},
+                {"hopper-bf16-fp32", "bf16", "bf16"},      {"hopper-mma-fp8-fp32", "e4m3", "e5m2"},
+                {"hopper-wgmma-fp8-fp32", "e4m3", "e4m3"}, {"hopper-wgmma-fp8-promoted", "e5m2", "e4m3"}};
     source s = {26};
     for (const auto &r : rows) {
         int good = 1;
         for (int bits = 0; bits < 8; bits++)
             for (train_start start : {TRAIN_FROM_ZERO, TRAIN_FROM_SUM, TRAIN_ADD_TO}) {
                 const size_t shared = 1 + s.below(3);
-                const stack t = {r.model, r.a, r.b,
+                const stack t = {r.model,
+                                 r.a,
+                                 r.b,
                                  start == TRAIN_FROM_ZERO && s.below(2) ? "bf16" : "binary32",
-                                 1 + s.below(13), 1 + s.below(13), s.below(70), shared * (1 + s.below(2)),
-                                 shared, bits & 1, bits >> 1 & 1, bits >> 2 & 1, start};
+                                 1 + s.below(13),
+                                 1 + s.below(13),
+                                 s.below(70),
+                                 shared * (1 + s.below(2)),
+                                 shared,
+                                 bits & 1,
+                                 bits >> 1 & 1,
+                                 bits >> 2 & 1,
+                                 start};
                 good = good && stack_one(&s, t, kinds[s.below(3)]);
             }
         OK(good, "%s: stacks with parts, shared operands, transposed, chains that go on", r.model);

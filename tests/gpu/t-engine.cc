@@ -4,8 +4,8 @@
 
 /* ---- casts ---- */
 
-static int cast_one(const mpsim_format *to, const mpsim_format *from, const std::vector<float> &x,
-                    size_t rows, size_t cols, mpsim_round_mode mode)
+static int cast_one(const mpsim_format *to, const mpsim_format *from, const std::vector<float> &x, size_t rows,
+                    size_t cols, mpsim_round_mode mode)
 {
     pair a(from, rows, cols, x), y(to, rows, cols);
     counts n;
@@ -30,11 +30,9 @@ static std::vector<float> around(const mpsim_format *f, unsigned stride)
                              nextafterf(v, -INFINITY)};
         x.insert(x.end(), all, all + 6);
     }
-    const float max = (float)mpsim_format_max(f),
-                half = max - (float)mpsim_decode(f, f->max_finite - 1);
-    for (float beyond :
-         {max + half / 2, nextafterf(max + half / 2, 0), nextafterf(max + half / 2, INFINITY),
-          max + half, INFINITY, NAN, FLT_MAX, 0x1p-149f})
+    const float max = (float)mpsim_format_max(f), half = max - (float)mpsim_decode(f, f->max_finite - 1);
+    for (float beyond : {max + half / 2, nextafterf(max + half / 2, 0), nextafterf(max + half / 2, INFINITY),
+                         max + half, INFINITY, NAN, FLT_MAX, 0x1p-149f})
         for (float sign : {1.0f, -1.0f})
             x.push_back(sign * beyond);
     return x;
@@ -48,12 +46,10 @@ static void test_cast()
         for (const char *from : all_formats)
             for (const shape &h : shapes)
                 for (input kind : {ORDINARY, WIDE, CODES})
-                    for (mpsim_round_mode mode :
-                         {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_NEAREST_AWAY})
-                        good = good && (!chosen(&s, 24) ||
-                                        cast_one(format(to), format(from),
-                                                 draw_all(&s, format(from), kind, h.rows * h.cols),
-                                                 h.rows, h.cols, mode));
+                    for (mpsim_round_mode mode : {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_NEAREST_AWAY})
+                        good = good && (!chosen(&s, 24) || cast_one(format(to), format(from),
+                                                                    draw_all(&s, format(from), kind, h.rows * h.cols),
+                                                                    h.rows, h.cols, mode));
         if (format(to)->bits <= 19) {
             const std::vector<float> x = around(format(to), format(to)->bits > 8 ? 509 : 1);
             for (mpsim_round_mode mode : {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_NEAREST_AWAY})
@@ -67,14 +63,12 @@ static void test_cast()
             for (mpsim_round_mode mode : {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_NEAREST_AWAY}) {
                 mpsim_format f;
                 good = good && mpsim_format_parse(&f, odd) == MPSIM_OK &&
-                       cast_one(&f, format("binary32"), draw_all(&s, format("binary32"), kind, 500),
-                                5, 100, mode) &&
+                       cast_one(&f, format("binary32"), draw_all(&s, format("binary32"), kind, 500), 5, 100, mode) &&
                        cast_one(format("fp16"), &f, draw_all(&s, &f, kind, 500), 5, 100, mode);
             }
     OK(good, "casts to and from other formats");
     pair x(&s, format("bf16"), 9, 9, CODES);
-    OK(BOTH(cast, of(x), of(x), MPSIM_ROUND_NEAREST_EVEN, NULL) && x.same("in place"),
-       "a cast in place");
+    OK(BOTH(cast, of(x), of(x), MPSIM_ROUND_NEAREST_EVEN, NULL) && x.same("in place"), "a cast in place");
 }
 
 /* ---- gather, ReLU, pooling ---- */
@@ -92,8 +86,7 @@ static void test_gather()
         x.c.inverse = x.g.inverse = 0.375f;
         good = good && !failed(cpu.ops->index_new(&cpu, index.data(), index.size(), &a) |
                                cuda.ops->index_new(&cuda, index.data(), index.size(), &b));
-        good = good && !failed(cpu.ops->gather(&cpu, &y.c, &x.c, a) |
-                               cuda.ops->gather(&cuda, &y.g, &x.g, b));
+        good = good && !failed(cpu.ops->gather(&cpu, &y.c, &x.c, a) | cuda.ops->gather(&cuda, &y.g, &x.g, b));
         good = good && y.same("gather") && y.g.inverse == 0.375f;
         cpu.ops->index_free(&cpu, a);
         cuda.ops->index_free(&cuda, b);
@@ -112,9 +105,8 @@ static void test_relu()
                 pair dy(&s, format(h), 33, 9, kind), dx(format(h), 33, 9);
                 good = good && BOTH(relu, of(y), of(x)) && y.same("relu") &&
                        BOTH(relu_backward, of(dx), of(dy), of(y)) && dx.same("relu_backward") &&
-                       BOTH(relu_backward, of(dy), of(dy), of(y)) &&
-                       dy.same("relu_backward in place") && BOTH(relu, of(x), of(x)) &&
-                       x.same("relu in place");
+                       BOTH(relu_backward, of(dy), of(dy), of(y)) && dy.same("relu_backward in place") &&
+                       BOTH(relu, of(x), of(x)) && x.same("relu in place");
             }
     OK(good, "ReLU and its gradient");
 }
@@ -131,11 +123,9 @@ static void test_maxpool()
                 const size_t before = p.images * p.height * p.width;
                 const size_t after = p.images * (p.height / p.size) * (p.width / p.size);
                 pair x(&s, format(f), before, p.channels, kind), y(format(f), after, p.channels);
-                pair dy(&s, format("fp16"), after, p.channels, CODES),
-                    dx(format("fp16"), before, p.channels);
+                pair dy(&s, format("fp16"), after, p.channels, CODES), dx(format("fp16"), before, p.channels);
                 good = good && BOTH(maxpool, of(y), of(x), &p) && y.same("maxpool") &&
-                       BOTH(maxpool_backward, of(dx), of(dy), of(x), &p) &&
-                       dx.same("maxpool_backward");
+                       BOTH(maxpool_backward, of(dx), of(dy), of(x), &p) && dx.same("maxpool_backward");
             }
     OK(good, "pooling and its gradient: equals, NaNs, windows that do not fit");
 }
@@ -158,8 +148,7 @@ static void test_column_sums()
                 for (input kind : {ORDINARY, WIDE, CODES, FEW}) {
                     pair x(&s, format(f), a.rows, a.cols, kind), d(format(h), 1, a.cols);
                     counts n;
-                    good = good && sums_of(&d, &x, &n.c, &n.g) && d.same("column_sums") &&
-                           n.same("column_sums");
+                    good = good && sums_of(&d, &x, &n.c, &n.g) && d.same("column_sums") && n.same("column_sums");
                 }
     OK(good, "sums of columns in 256 lanes");
     pair x(&s, format("binary32"), 5000, 3, WIDE), d(format("binary32"), 1, 3);
@@ -182,29 +171,23 @@ static void test_norm()
                 for (input kind : {ORDINARY, WIDE, CODES, FEW}) {
                     pair x(&s, format(f), a.rows, a.cols, kind);
                     float u = 1, v = 2;
-                    good = good &&
-                           norms(&x, *to ? format(to) : NULL, &u, &v) &&
-                           same_float("norm", u, v);
+                    good = good && norms(&x, *to ? format(to) : NULL, &u, &v) && same_float("norm", u, v);
                 }
     OK(good, "exact norms");
     std::vector<float> x(70, 0x1.fffffep127f);
     float u = 1, v = 2;
     pair most(format("binary32"), 7, 10, x);
-    good = norms(&most, NULL, &u, &v) &&
-           same_float("largest", u, v);
+    good = norms(&most, NULL, &u, &v) && same_float("largest", u, v);
     for (float &e : x)
         e = 0x1p-149f;
     most.put(x);
-    good = good &&
-           norms(&most, NULL, &u, &v) &&
-           same_float("smallest", u, v) && v > 0;
+    good = good && norms(&most, NULL, &u, &v) && same_float("smallest", u, v) && v > 0;
     OK(good, "norms of the largest and of the smallest numbers");
 }
 
 /* ---- softmax ---- */
 
-static int softmax_one(source *s, const char *f, const char *to, const shape &a, input kind,
-                       float c)
+static int softmax_one(source *s, const char *f, const char *to, const shape &a, input kind, float c)
 {
     pair x(s, format(f), a.rows, a.cols, kind), dx(format(to), a.rows, a.cols);
     std::vector<uint32_t> labels(a.rows);
@@ -218,17 +201,15 @@ static int softmax_one(source *s, const char *f, const char *to, const shape &a,
                cuda.ops->finish(&cuda)) ||
         !dx.same("softmax") || !same_float("loss", u, v) || !n.same("softmax") || j != k)
         return 0;
-    return !failed(
-               cpu.ops->softmax_xent(&cpu, NULL, &x.c, labels.data(), c, NULL, &u, &j, NULL) |
-               cuda.ops->softmax_xent(&cuda, NULL, &x.g, labels.data(), c, NULL, &v, &k, NULL) |
-               cuda.ops->finish(&cuda)) &&
+    return !failed(cpu.ops->softmax_xent(&cpu, NULL, &x.c, labels.data(), c, NULL, &u, &j, NULL) |
+                   cuda.ops->softmax_xent(&cuda, NULL, &x.g, labels.data(), c, NULL, &v, &k, NULL) |
+                   cuda.ops->finish(&cuda)) &&
            same_float("loss alone", u, v) && j == k;
 }
 
 static void test_softmax()
 {
-    static const shape sizes[] = {{1, 1},  {3, 5},  {257, 10}, {20, 1000},
-                                  {5, 32}, {7, 33}, {300, 2}};
+    static const shape sizes[] = {{1, 1}, {3, 5}, {257, 10}, {20, 1000}, {5, 32}, {7, 33}, {300, 2}};
     source s = {7};
     int good = 1;
     for (const char *f : {"binary32", "fp16", "bf16", "e4m3"})
@@ -236,8 +217,7 @@ static void test_softmax()
             for (const shape &a : sizes)
                 for (input kind : {ORDINARY, WIDE, CODES, FEW})
                     good = good &&
-                           (!chosen(&s, 12) ||
-                            softmax_one(&s, f, to, a, kind, kind == WIDE ? 1024.0f : 0x1.999p-4f));
+                           (!chosen(&s, 12) || softmax_one(&s, f, to, a, kind, kind == WIDE ? 1024.0f : 0x1.999p-4f));
     OK(good, "softmax with cross-entropy: gradients, losses, hits");
     pair x(&s, format("fp16"), 2, 2, ORDINARY);
     const uint32_t labels[] = {0, 2};
@@ -247,8 +227,7 @@ static void test_softmax()
     OK(cuda.ops->softmax_xent(&cuda, NULL, &x.g, labels, 1, NULL, &loss, &hits, NULL) == -1 &&
            strstr(cuda.error, "label"),
        "a label beyond the classes is an error");
-    OK(cuda.ops->softmax_xent(&cuda, NULL, &x.g, right, 1, format("bf16"), &loss, &hits, NULL) ==
-               -1 &&
+    OK(cuda.ops->softmax_xent(&cuda, NULL, &x.g, right, 1, format("bf16"), &loss, &hits, NULL) == -1 &&
            strstr(cuda.error, "binary32 only"),
        "softmax in bf16 is an error");
 }
@@ -269,21 +248,17 @@ static int batchnorm_one(source *s, const char *f, const char *small, const shap
     pair dy(s, format(f), a.rows, a.cols, kind), dx(format(f), a.rows, a.cols);
     pair dw(format(small), 1, a.cols), db(format(small), 1, a.cols), z(format(f), a.rows, a.cols);
     counts n, k;
-    return BOTH(batchnorm, &b, of(y), of(mean), of(inverse), of(rm), of(rv), of(x), of(w), of(bias),
-                of(n)) &&
-           y.same("batchnorm y") && mean.same("mean") && inverse.same("inverse") &&
-           rm.same("running mean") && rv.same("running variance") && n.same("batchnorm") &&
-           BOTH(batchnorm_backward, &b, of(dx), of(dw), of(db), of(dy), of(x), of(mean),
-                of(inverse), of(w), of(k)) &&
-           dx.same("batchnorm dx") && dw.same("dweight") && db.same("dbias") &&
-           k.same("backward") &&
-           BOTH(batchnorm_inference, &b, of(z), of(x), of(rm), of(rv), of(w), of(bias)) &&
-           z.same("inference") &&
-           BOTH(batchnorm, &b, of(x), of(mean), of(inverse), (train_tensor *)NULL,
-                (train_tensor *)NULL, of(x), of(w), of(bias), (train_counts *)NULL) &&
+    return BOTH(batchnorm, &b, of(y), of(mean), of(inverse), of(rm), of(rv), of(x), of(w), of(bias), of(n)) &&
+           y.same("batchnorm y") && mean.same("mean") && inverse.same("inverse") && rm.same("running mean") &&
+           rv.same("running variance") && n.same("batchnorm") &&
+           BOTH(batchnorm_backward, &b, of(dx), of(dw), of(db), of(dy), of(x), of(mean), of(inverse), of(w), of(k)) &&
+           dx.same("batchnorm dx") && dw.same("dweight") && db.same("dbias") && k.same("backward") &&
+           BOTH(batchnorm_inference, &b, of(z), of(x), of(rm), of(rv), of(w), of(bias)) && z.same("inference") &&
+           BOTH(batchnorm, &b, of(x), of(mean), of(inverse), (train_tensor *)NULL, (train_tensor *)NULL, of(x), of(w),
+                of(bias), (train_counts *)NULL) &&
            x.same("batchnorm in place") &&
-           BOTH(batchnorm_backward, &b, of(dy), of(dw), of(db), of(dy), of(y), of(mean),
-                of(inverse), of(w), (train_counts *)NULL) &&
+           BOTH(batchnorm_backward, &b, of(dy), of(dw), of(db), of(dy), of(y), of(mean), of(inverse), of(w),
+                (train_counts *)NULL) &&
            dy.same("backward in place");
 }
 
@@ -307,8 +282,7 @@ static void test_unscale()
     int good = 1;
     for (const char *f : all_formats)
         for (const char *to : {"binary32", "fp16", "bf16"})
-            for (mpsim_unscale_rule rule :
-                 {MPSIM_UNSCALE_RECIPROCAL, MPSIM_UNSCALE_ROUNDED, MPSIM_UNSCALE_DIVIDE})
+            for (mpsim_unscale_rule rule : {MPSIM_UNSCALE_RECIPROCAL, MPSIM_UNSCALE_ROUNDED, MPSIM_UNSCALE_DIVIDE})
                 for (double scale : {1.0, 65536.0, 3.0, 1e-30, 0.0})
                     for (input kind : {ORDINARY, WIDE, CODES}) {
                         pair x(&s, format(f), 21, 13, kind), y(format(to), 21, 13);
@@ -325,9 +299,7 @@ static void test_unscale()
         for (input kind : {ORDINARY, WIDE, CODES}) {
             pair x(&s, format(f), 21, 13, kind);
             train_tensor *c = &x.c, *g = &x.g;
-            good = good &&
-                   !failed(cpu.ops->scale(&cpu, &c, 1, 0x1.8p-3f) |
-                           cuda.ops->scale(&cuda, &g, 1, 0x1.8p-3f)) &&
+            good = good && !failed(cpu.ops->scale(&cpu, &c, 1, 0x1.8p-3f) | cuda.ops->scale(&cuda, &g, 1, 0x1.8p-3f)) &&
                    x.same("scale");
         }
     OK(good, "scaling in place");
@@ -364,8 +336,7 @@ static void test_lists()
     for (size_t i = 0; i < N; i++)
         good = good && y[i]->same("cast") && n[i].same("cast");
     OK(good, "casts of %d tensors at once", (int)N);
-    for (mpsim_unscale_rule rule :
-         {MPSIM_UNSCALE_RECIPROCAL, MPSIM_UNSCALE_ROUNDED, MPSIM_UNSCALE_DIVIDE}) {
+    for (mpsim_unscale_rule rule : {MPSIM_UNSCALE_RECIPROCAL, MPSIM_UNSCALE_ROUNDED, MPSIM_UNSCALE_DIVIDE}) {
         good = good && !failed(cpu.ops->unscale(&cpu, u.data(), N, rule, 3, found.data()) |
                                cuda.ops->unscale(&cuda, v.data(), N, rule, 3, seen.data()));
         for (size_t i = 0; i < N; i++)
@@ -385,8 +356,8 @@ static void test_lists()
 
 /* ---- quantising ---- */
 
-static int quantize_one(source *s, const mpsim_block_recipe *b, const shape &a, input kind,
-                        int transposed, const char *from, float given)
+static int quantize_one(source *s, const mpsim_block_recipe *b, const shape &a, input kind, int transposed,
+                        const char *from, float given)
 {
     const int whole = b->block_rows == 0 && b->block_cols == 0;
     const mpsim_format *f = format(whole ? b->element : "bf16");
@@ -400,8 +371,7 @@ static int quantize_one(source *s, const mpsim_block_recipe *b, const shape &a, 
     q.transposed = transposed;
     q.given = given;
     return !failed(cpu.ops->quantize(&cpu, &y.c, &x.c, &q, &u, &n.c) |
-                   cuda.ops->quantize(&cuda, &y.g, &x.g, &q, &v, &n.g) |
-                   cuda.ops->finish(&cuda)) &&
+                   cuda.ops->quantize(&cuda, &y.g, &x.g, &q, &v, &n.g) | cuda.ops->finish(&cuda)) &&
            y.same(b->name) && same_float("amax", u, v) && n.same(b->name);
 }
 
@@ -461,8 +431,7 @@ static void test_scales(source *s)
             float *to = &x[i * cols];
             to[7] = i % 3 == 0 ? most : nextafterf(most, i % 3 == 1 ? INFINITY : 0);
             for (size_t k = 8; k < cols; k++)
-                to[k] = (float)(s->unit() - 0.5) * (to[7] < FLT_MAX ? to[7] : 1) *
-                        (k % 4 ? 1 : 0x1p-17f);
+                to[k] = (float)(s->unit() - 0.5) * (to[7] < FLT_MAX ? to[7] : 1) * (k % 4 ? 1 : 0x1p-17f);
         }
         pair a(single, rows, cols, x), y(format("bf16"), rows, cols);
         train_quantize q;
@@ -479,8 +448,8 @@ static void test_scales(source *s)
 static void test_quantize()
 {
     source s = {10};
-    for (const char *name : {"te-current", "te-current-e5m2", "te-current-pow2", "te-block-1x128",
-                             "te-block-128x128", "mxfp8", "mxfp8-e5m2", "given"}) {
+    for (const char *name : {"te-current", "te-current-e5m2", "te-current-pow2", "te-block-1x128", "te-block-128x128",
+                             "mxfp8", "mxfp8-e5m2", "given"}) {
         mpsim_block_recipe b = *mpsim_block_find(strcmp(name, "given") ? name : "te-current");
         int good = 1;
         if (strcmp(name, "given") == 0)
@@ -491,8 +460,7 @@ static void test_quantize()
                     for (int transposed : {0, 1})
                         for (float given : {1.0f, 0x1.234p5f, 0.0f, 0x1p120f})
                             if ((given == 1 || b.rule == MPSIM_SCALE_GIVEN) && chosen(&s, 40))
-                                good =
-                                    good && quantize_one(&s, &b, a, kind, transposed, from, given);
+                                good = good && quantize_one(&s, &b, a, kind, transposed, from, given);
         OK(good, "quantising: %s, straight and transposed", name);
     }
     test_scales(&s);
@@ -546,18 +514,16 @@ static int optim_run(source *s, const settings &t, input kind, int counting)
                           NULL,
                           &o,
                           step,
+                          &rng,
+                          NULL};
+        train_update v = {&w.g, &g.g, u.m ? &m1.g : NULL, u.v ? &m2.g : NULL, u.vmax ? &m3.g : NULL, NULL, &o, step,
                           &rng, NULL};
-        train_update v = {&w.g, &g.g, u.m ? &m1.g : NULL, u.v ? &m2.g : NULL, u.vmax ? &m3.g : NULL,
-                          NULL, &o, step, &rng, NULL};
         if (failed(cpu.ops->optim(&cpu, &u, 1, counting ? &a : NULL, counting ? &b : NULL) |
-                   cuda.ops->optim(&cuda, &v, 1, counting ? &c : NULL, counting ? &d : NULL) |
-                   cuda.ops->finish(&cuda)))
+                   cuda.ops->optim(&cuda, &v, 1, counting ? &c : NULL, counting ? &d : NULL) | cuda.ops->finish(&cuda)))
             return 0;
-        if (!w.same("parameter") || !m1.same("m") || !m2.same("v") || !m3.same("vmax") || a != c ||
-            b != d) {
-            printf("# step %llu, updates %llu %llu, lost %llu %llu\n", (unsigned long long)step,
-                   (unsigned long long)a, (unsigned long long)c, (unsigned long long)b,
-                   (unsigned long long)d);
+        if (!w.same("parameter") || !m1.same("m") || !m2.same("v") || !m3.same("vmax") || a != c || b != d) {
+            printf("# step %llu, updates %llu %llu, lost %llu %llu\n", (unsigned long long)step, (unsigned long long)a,
+                   (unsigned long long)c, (unsigned long long)b, (unsigned long long)d);
             return 0;
         }
     }
@@ -566,17 +532,15 @@ static int optim_run(source *s, const settings &t, input kind, int counting)
 
 static void test_optim()
 {
-    const mpsim_optim_algorithm sgd = MPSIM_OPTIM_SGD, adam = MPSIM_OPTIM_ADAM,
-                                adamw = MPSIM_OPTIM_ADAMW;
+    const mpsim_optim_algorithm sgd = MPSIM_OPTIM_SGD, adam = MPSIM_OPTIM_ADAM, adamw = MPSIM_OPTIM_ADAMW;
     const mpsim_store nearest = MPSIM_STORE_NEAREST, chance = MPSIM_STORE_STOCHASTIC;
     static const struct {
         mpsim_optim_algorithm algorithm;
         int amsgrad, nesterov, maximize;
         double momentum, dampening, decay;
-    } rows[] = {
-        {sgd, 0, 0, 0, 0, 0, 0},       {sgd, 0, 0, 0, 0.9, 0, 0},   {sgd, 0, 1, 0, 0.9, 0, 0.01},
-        {sgd, 0, 0, 1, 0.7, 0.2, 0.1}, {adam, 0, 0, 0, 0, 0, 0},    {adam, 1, 0, 0, 0, 0, 0.01},
-        {adamw, 0, 0, 1, 0, 0, 0.01},  {adamw, 1, 0, 0, 0, 0, 0.3}, {adamw, 0, 0, 0, 0, 0, 0}};
+    } rows[] = {{sgd, 0, 0, 0, 0, 0, 0},       {sgd, 0, 0, 0, 0.9, 0, 0},   {sgd, 0, 1, 0, 0.9, 0, 0.01},
+                {sgd, 0, 0, 1, 0.7, 0.2, 0.1}, {adam, 0, 0, 0, 0, 0, 0},    {adam, 1, 0, 0, 0, 0, 0.01},
+                {adamw, 0, 0, 1, 0, 0, 0.01},  {adamw, 1, 0, 0, 0, 0, 0.3}, {adamw, 0, 0, 0, 0, 0, 0}};
     source s = {11};
     for (const char *variant : {"ieee", "torch", "torch-foreach"})
         for (const char *param : {"binary32", "bf16", "fp16"}) {
@@ -587,13 +551,11 @@ static void test_optim()
                     for (mpsim_store store : {nearest, chance})
                         for (input kind : {ORDINARY, WIDE, CODES})
                             for (double grad_scale : {1.0, 3.0}) {
-                                if ((!ieee && (store == chance || grad_scale != 1)) ||
-                                    !chosen(&s, 24))
+                                if ((!ieee && (store == chance || grad_scale != 1)) || !chosen(&s, 24))
                                     continue;
-                                const settings t = {variant,     param,      state,
-                                                    r.algorithm, store,      r.amsgrad,
-                                                    r.nesterov,  r.maximize, r.momentum,
-                                                    r.dampening, r.decay,    grad_scale};
+                                const settings t = {variant,    param,       state,      r.algorithm,
+                                                    store,      r.amsgrad,   r.nesterov, r.maximize,
+                                                    r.momentum, r.dampening, r.decay,    grad_scale};
                                 good = good && optim_run(&s, t, kind, kind != WIDE);
                             }
             OK(good, "steps of %s with parameters in %s, counted", variant, param);
@@ -602,8 +564,7 @@ static void test_optim()
     mpsim_optim_init(&o, adamw, mpsim_optim_variant_find("apex"));
     pair w(&s, format("binary32"), 2, 2, ORDINARY), g(&s, format("binary32"), 2, 2, ORDINARY);
     train_update u = {&w.g, &g.g, &w.g, &w.g, NULL, NULL, &o, 1, NULL, NULL};
-    OK(cuda.ops->optim(&cuda, &u, 1, NULL, NULL) == -1 &&
-           strstr(cuda.error, "variant apex"),
+    OK(cuda.ops->optim(&cuda, &u, 1, NULL, NULL) == -1 && strstr(cuda.error, "variant apex"),
        "a variant without a kernel is an error");
     mpsim_optim_init(&o, MPSIM_OPTIM_LION, mpsim_optim_variant_find("ieee"));
     OK(cuda.ops->optim(&cuda, &u, 1, NULL, NULL) == -1 && strstr(cuda.error, "the device has no Lion"),
@@ -612,14 +573,13 @@ static void test_optim()
 
 /* ---- products ---- */
 
-static int gemm_one(source *s, const char *fa, const char *fb, const char *fd, size_t rows,
-                    size_t cols, size_t depth, int ta, int tb, input kind, int bias, size_t limit)
+static int gemm_one(source *s, const char *fa, const char *fb, const char *fd, size_t rows, size_t cols, size_t depth,
+                    int ta, int tb, input kind, int bias, size_t limit)
 {
     mpsim_model m;
     const mpsim_format *single = format("binary32");
-    if (strcmp(fa, "binary32") == 0
-            ? mpsim_model_parse(&m, "fma") != MPSIM_OK
-            : mpsim_model_for(&m, "hopper", format(fa), format(fb), single) != MPSIM_OK)
+    if (strcmp(fa, "binary32") == 0 ? mpsim_model_parse(&m, "fma") != MPSIM_OK
+                                    : mpsim_model_for(&m, "hopper", format(fa), format(fb), single) != MPSIM_OK)
         return 0;
     pair a(s, format(fa), ta ? depth : rows, ta ? rows : depth, kind);
     pair b(s, format(fb), tb ? cols : depth, tb ? depth : cols, kind);
@@ -627,17 +587,19 @@ static int gemm_one(source *s, const char *fa, const char *fb, const char *fd, s
     counts n;
     const int scaled = strncmp(fa, "e", 1) == 0;
     a.c.inverse = a.g.inverse = scaled ? 0x1.3p-2f : 1;
-    train_gemm u = {&m, &a.c, &b.c, ta, tb, bias ? &z.c : NULL, limit, NULL, NULL, 0, 0, 0, 0, 0, {0, 0}, {0, 0}, {0, 0}, 0};
-    train_gemm v = {&m, &a.g, &b.g, ta, tb, bias ? &z.g : NULL, limit, NULL, NULL, 0, 0, 0, 0, 0, {0, 0}, {0, 0}, {0, 0}, 0};
-    return !failed(cpu.ops->gemm(&cpu, &d.c, &u, &n.c) | cuda.ops->gemm(&cuda, &d.g, &v, &n.g)) &&
-           d.same(m.name) && n.same(m.name);
+    train_gemm u = {&m, &a.c,   &b.c,   ta,     tb, bias ? &z.c : NULL, limit, NULL, NULL, 0, 0, 0, 0,
+                    0,  {0, 0}, {0, 0}, {0, 0}, 0};
+    train_gemm v = {&m, &a.g,   &b.g,   ta,     tb, bias ? &z.g : NULL, limit, NULL, NULL, 0, 0, 0, 0,
+                    0,  {0, 0}, {0, 0}, {0, 0}, 0};
+    return !failed(cpu.ops->gemm(&cpu, &d.c, &u, &n.c) | cuda.ops->gemm(&cuda, &d.g, &v, &n.g)) && d.same(m.name) &&
+           n.same(m.name);
 }
 
 static void test_gemm()
 {
-    static const char *const operands[][2] = {
-        {"binary32", "binary32"}, {"fp16", "fp16"}, {"bf16", "bf16"}, {"tf32", "tf32"},
-        {"e4m3", "e4m3"},         {"e4m3", "e5m2"}, {"e5m2", "e4m3"}};
+    static const char *const operands[][2] = {{"binary32", "binary32"}, {"fp16", "fp16"}, {"bf16", "bf16"},
+                                              {"tf32", "tf32"},         {"e4m3", "e4m3"}, {"e4m3", "e5m2"},
+                                              {"e5m2", "e4m3"}};
     source s = {12};
     for (const auto &f : operands) {
         int good = 1;
@@ -645,12 +607,9 @@ static void test_gemm()
             for (input kind : {ORDINARY, WIDE, CODES}) {
                 if (!chosen(&s, 8))
                     continue;
-                good =
-                    good && gemm_one(&s, f[0], f[1], "binary32", 5, 3, 7, t & 1, t / 2, kind, 0, 0);
-                good =
-                    good && gemm_one(&s, f[0], f[1], "fp16", 33, 20, 65, t & 1, t / 2, kind, 1, 0);
-                good =
-                    good && gemm_one(&s, f[0], f[1], "bf16", 64, 16, 32, t & 1, t / 2, kind, 1, 9);
+                good = good && gemm_one(&s, f[0], f[1], "binary32", 5, 3, 7, t & 1, t / 2, kind, 0, 0);
+                good = good && gemm_one(&s, f[0], f[1], "fp16", 33, 20, 65, t & 1, t / 2, kind, 1, 0);
+                good = good && gemm_one(&s, f[0], f[1], "bf16", 64, 16, 32, t & 1, t / 2, kind, 1, 9);
             }
         OK(good, "products of %s and %s", f[0], f[1]);
     }
@@ -751,8 +710,7 @@ static void test_views()
     OK(good, "more counters than a device keeps");
     train_tensor wide = x.g;
     wide.format = format("binary64");
-    OK(cuda.ops->alloc(&cuda, &wide) == -1 && strstr(cuda.error, "binary64"),
-       "no tensors of binary64");
+    OK(cuda.ops->alloc(&cuda, &wide) == -1 && strstr(cuda.error, "binary64"), "no tensors of binary64");
 }
 
 /* ---- arguments that are wrong ---- */

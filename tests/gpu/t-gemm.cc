@@ -71,7 +71,10 @@ struct array {
         ck_assert_int_eq(cudaMalloc(&device, n * bytes), cudaSuccess);
         cudaMemcpy(device, host.data(), n * bytes, cudaMemcpyHostToDevice);
     }
-    ~array() { cudaFree(device); }
+    ~array()
+    {
+        cudaFree(device);
+    }
     array(const array &) = delete;
     array &operator=(const array &) = delete;
 };
@@ -82,27 +85,27 @@ static std::string name_of(const problem &p)
     snprintf(text, sizeof text,
              "%s sm_%d path %d %s x %s -> %s, %zu x %zu x %zu limit %zu, "
              "transposed %d %d, more %zu offset %zu",
-             p.model, p.sm, p.path, p.fa, p.fb, p.fd, p.rows, p.columns, p.depth, p.limit,
-             p.transposed_a, p.transposed_b, p.more, p.offset);
+             p.model, p.sm, p.path, p.fa, p.fb, p.fd, p.rows, p.columns, p.depth, p.limit, p.transposed_a,
+             p.transposed_b, p.more, p.offset);
     return text;
 }
 
-static mpsim_matrix matrix(const mpsim_format *f, const unsigned char *codes, size_t offset,
-                           size_t stride, int transposed)
+static mpsim_matrix matrix(const mpsim_format *f, const unsigned char *codes, size_t offset, size_t stride,
+                           int transposed)
 {
     return mpsim_matrix{f, codes + offset * mpsim_format_code_bytes(f), stride, transposed};
 }
 
 /* What the result should be; the counters are added up. */
-static void expected(const problem &p, const mpsim_model *m, const mpsim_matrix *a,
-                     const mpsim_matrix *b, const mpsim_format *fd, const array *bias,
-                     std::vector<uint32_t> *codes, uint64_t counts[4])
+static void expected(const problem &p, const mpsim_model *m, const mpsim_matrix *a, const mpsim_matrix *b,
+                     const mpsim_format *fd, const array *bias, std::vector<uint32_t> *codes, uint64_t counts[4])
 {
     std::vector<float> s(p.rows * p.columns);
     mpsim_rounding to;
     mpsim_rounding_init(&to, MPSIM_ROUND_NEAREST_EVEN);
-    ck_assert_int_eq(mpsim_gemm(m, p.rows, p.columns, p.limit ? p.limit : p.depth, a, b, NULL,
-                                s.data(), p.columns, NULL, NULL), MPSIM_OK);
+    ck_assert_int_eq(
+        mpsim_gemm(m, p.rows, p.columns, p.limit ? p.limit : p.depth, a, b, NULL, s.data(), p.columns, NULL, NULL),
+        MPSIM_OK);
     for (size_t i = 0; i < s.size(); i++) {
         float x = s[i];
         if (p.factor != 1)
@@ -139,9 +142,8 @@ static void compare(const problem &p, const mpsim_format *fd, const array &d, si
     values += want.size();
     mismatches += wrong;
     if (wrong)
-        printf("# %s: %llu wrong, first (%zu, %zu)\n", name_of(p).c_str(),
-               static_cast<unsigned long long>(wrong), static_cast<size_t>(first) / p.columns,
-               static_cast<size_t>(first) % p.columns);
+        printf("# %s: %llu wrong, first (%zu, %zu)\n", name_of(p).c_str(), static_cast<unsigned long long>(wrong),
+               static_cast<size_t>(first) / p.columns, static_cast<size_t>(first) % p.columns);
     ck_assert_msg(wrong == 0, "%s", name_of(p).c_str());
     /* nothing between the rows has been touched */
     for (size_t i = 0; i < d.host.size() / d.bytes; i++)
@@ -212,8 +214,7 @@ static void report(const char *what)
 {
     printf("# %s: %llu values, %llu mismatches, %llu NaN of another payload, %llu steps\n", what,
            static_cast<unsigned long long>(values), static_cast<unsigned long long>(mismatches),
-           static_cast<unsigned long long>(odd),
-           static_cast<unsigned long long>(gpu_host_cores.dots));
+           static_cast<unsigned long long>(odd), static_cast<unsigned long long>(gpu_host_cores.dots));
 }
 
 /* ---- mma.sync, any shape ---- */
@@ -243,8 +244,7 @@ static const struct {
 START_TEST(mma_every_row)
 {
     for (const auto &r : every_row) {
-        problem p = {r.model, r.sm, GPU_GEMM_MMA, r.fa, r.fb, r.fd, 19, 37, 45, 0, 0, 0,
-                     1, r.bias, 3, 0, 0};
+        problem p = {r.model, r.sm, GPU_GEMM_MMA, r.fa, r.fb, r.fd, 19, 37, 45, 0, 0, 0, 1, r.bias, 3, 0, 0};
         run_transposed(p);
     }
     report("mma.sync");
@@ -253,12 +253,26 @@ END_TEST
 
 START_TEST(mma_shapes)
 {
-    static const size_t shapes[][4] = {{1, 1, 1, 0},   {64, 64, 32, 0}, {65, 1, 33, 0},
-                                       {1, 66, 64, 7}, {70, 67, 96, 0}, {2, 3, 0, 0},
-                                       {5, 9, 40, 31}, {7, 8, 17, 40}};
+    static const size_t shapes[][4] = {{1, 1, 1, 0},    {64, 64, 32, 0}, {65, 1, 33, 0}, {1, 66, 64, 7},
+                                       {70, 67, 96, 0}, {2, 3, 0, 0},    {5, 9, 40, 31}, {7, 8, 17, 40}};
     for (const auto &s : shapes) {
-        problem p = {"hopper-fp16-fp32", 90, GPU_GEMM_MMA, "fp16", "fp16", "fp16", s[0], s[1], s[2],
-                     s[3] < s[2] ? s[3] : 0, 0, 0, 0.37f, "binary32", 1, 1, 1};
+        problem p = {"hopper-fp16-fp32",
+                     90,
+                     GPU_GEMM_MMA,
+                     "fp16",
+                     "fp16",
+                     "fp16",
+                     s[0],
+                     s[1],
+                     s[2],
+                     s[3] < s[2] ? s[3] : 0,
+                     0,
+                     0,
+                     0.37f,
+                     "binary32",
+                     1,
+                     1,
+                     1};
         run_transposed(p);
     }
     report("mma.sync");
@@ -269,13 +283,27 @@ END_TEST
 
 START_TEST(fast)
 {
-    static const size_t shapes[][4] = {{128, 128, 32, 0}, {8, 16, 232, 0}, {136, 24, 40, 0},
-                                       {24, 136, 48, 37}, {3, 130, 9, 0}};
+    static const size_t shapes[][4] = {
+        {128, 128, 32, 0}, {8, 16, 232, 0}, {136, 24, 40, 0}, {24, 136, 48, 37}, {3, 130, 9, 0}};
     for (const auto &s : shapes)
         for (int bf16 = 0; bf16 < 2; bf16++) {
             const char *f = bf16 ? "bf16" : "fp16";
-            problem p = {bf16 ? "hopper-bf16-fp32" : "ampere-fp16-fp32", bf16 ? 90 : 80,
-                         GPU_GEMM_FAST, f, f, f, s[0], s[1], s[2], s[3], 0, 0, 1, NULL, 0, 8,
+            problem p = {bf16 ? "hopper-bf16-fp32" : "ampere-fp16-fp32",
+                         bf16 ? 90 : 80,
+                         GPU_GEMM_FAST,
+                         f,
+                         f,
+                         f,
+                         s[0],
+                         s[1],
+                         s[2],
+                         s[3],
+                         0,
+                         0,
+                         1,
+                         NULL,
+                         0,
+                         8,
                          s[2] == 40};
             for (int i = 0; i < 4; i++) {
                 p.transposed_a = i / 2;
@@ -296,16 +324,12 @@ START_TEST(wgmma)
 {
     static const struct {
         const char *model, *fa, *fb;
-    } rows90[] = {{"hopper-fp16-fp32", "fp16", "fp16"},
-                  {"hopper-bf16-fp32", "bf16", "bf16"},
-                  {"hopper-wgmma-fp8-fp32", "e4m3", "e4m3"},
-                  {"hopper-wgmma-fp8-fp32", "e4m3", "e5m2"},
-                  {"hopper-wgmma-fp8-fp32", "e5m2", "e4m3"},
-                  {"hopper-wgmma-fp8-fp32", "e5m2", "e5m2"},
+    } rows90[] = {{"hopper-fp16-fp32", "fp16", "fp16"},         {"hopper-bf16-fp32", "bf16", "bf16"},
+                  {"hopper-wgmma-fp8-fp32", "e4m3", "e4m3"},    {"hopper-wgmma-fp8-fp32", "e4m3", "e5m2"},
+                  {"hopper-wgmma-fp8-fp32", "e5m2", "e4m3"},    {"hopper-wgmma-fp8-fp32", "e5m2", "e5m2"},
                   {"hopper-wgmma-fp8-promoted", "e5m2", "e4m3"}};
     for (const auto &r : rows90) {
-        problem p = {r.model, 90, GPU_GEMM_WGMMA, r.fa, r.fb, "fp16", 21, 45, 141, 0, 0, 0,
-                     1, NULL, 0, 0, 0};
+        problem p = {r.model, 90, GPU_GEMM_WGMMA, r.fa, r.fb, "fp16", 21, 45, 141, 0, 0, 0, 1, NULL, 0, 0, 0};
         run_transposed(p);
     }
     report("wgmma");
@@ -330,9 +354,8 @@ START_TEST(wgmma_stages)
         {"hopper-wgmma-fp8-promoted", "e4m3", "binary32", GPU_GEMM_WGMMA, 4, 9, 80, 0},
     };
     for (const auto &r : rows) {
-        const problem p = {r.model,   90,      r.path,  r.format, r.format, r.to,   r.rows, r.columns,
-                           r.depth,   r.limit, 0,       1,        0.5f,     "bf16", 0,      16,
-                           0};
+        const problem p = {r.model, 90, r.path, r.format, r.format, r.to, r.rows, r.columns, r.depth,
+                           r.limit, 0,  1,      0.5f,     "bf16",   0,    16,     0};
         run(p);
     }
     report("wgmma");
@@ -341,8 +364,8 @@ END_TEST
 
 /* ---- what AUTO takes ---- */
 
-static gpu_gemm_path chosen(const char *model, size_t rows, size_t columns, size_t stacks, int along,
-                            int aligned, int start)
+static gpu_gemm_path chosen(const char *model, size_t rows, size_t columns, size_t stacks, int along, int aligned,
+                            int start)
 {
     gpu_job j;
     memset(static_cast<void *>(&j), 0, sizeof j);
@@ -391,8 +414,7 @@ START_TEST(choices_equal)
             const std::string model = std::string("hopper-") + f + "-fp32";
             if (!test_in_part((columns > 20000) + 2 * (f[0] == 'b'), 4))
                 continue;
-            problem p = {model.c_str(), 90, GPU_GEMM_AUTO, f, f, f, 2, columns, 40, 0, 0, 1,
-                         1, "binary32", 0, 0, 0};
+            problem p = {model.c_str(), 90, GPU_GEMM_AUTO, f, f, f, 2, columns, 40, 0, 0, 1, 1, "binary32", 0, 0, 0};
             ck_assert_int_eq(chosen(p.model, p.rows, p.columns, 1, 1, 1, 0),
                              columns > 20000 ? GPU_GEMM_WIDE : GPU_GEMM_WGMMA);
             run(p);
@@ -408,9 +430,7 @@ START_TEST(fixed_formats)
     for (const char *name : {"binary32", "fp16", "bf16"}) {
         ck_assert_int_eq(gpu_format_set(&f, format_of(name)), 0);
         const gpu_format blank = {};
-        const gpu_result r = name[0] == 'f'   ? GPU_RESULT_F16
-                             : name[1] == 'f' ? GPU_RESULT_BF16
-                                              : GPU_RESULT_BINARY32;
+        const gpu_result r = name[0] == 'f' ? GPU_RESULT_F16 : name[1] == 'f' ? GPU_RESULT_BF16 : GPU_RESULT_BINARY32;
         g = r == GPU_RESULT_F16    ? gpu_fixed<GPU_RESULT_F16>(blank)
             : r == GPU_RESULT_BF16 ? gpu_fixed<GPU_RESULT_BF16>(blank)
                                    : gpu_fixed<GPU_RESULT_BINARY32>(blank);
@@ -425,8 +445,8 @@ END_TEST
 
 START_TEST(binary32)
 {
-    static const char *const formats[][2] = {{"binary32", "binary32"}, {"fp16", "bf16"},
-                                             {"e4m3", "tf32"}, {"bf16", "e5m2fnuz"}};
+    static const char *const formats[][2] = {
+        {"binary32", "binary32"}, {"fp16", "bf16"}, {"e4m3", "tf32"}, {"bf16", "e5m2fnuz"}};
     for (const auto &f : formats)
         for (int fused = 0; fused < 2; fused++) {
             problem p = {fused ? "fma" : "sequential",
@@ -486,8 +506,7 @@ END_TEST
 /* What the host executor leaves out, since it changes nothing: products 0 * 0. */
 START_TEST(idle_steps)
 {
-    static const uint32_t sums[] = {0,          1,          0x80000001, 0x007fffff,
-                                    0x3f801c00, 0xff7fe000, 0x7f800000};
+    static const uint32_t sums[] = {0, 1, 0x80000001, 0x007fffff, 0x3f801c00, 0xff7fe000, 0x7f800000};
     for (int sm : {80, 89, 90, 100, 120}) {
         gpu_host_cores_set(sm);
         for (int i = 0; i < 2 * GPU_TYPES_COUNT; i++) {
@@ -524,8 +543,8 @@ START_TEST(refused)
     g.b = matrix(fp16, NULL, 0, 1, 0);
     g.format = fp16;
     g.factor = 1;
-    static const char *const names[] = {"hopper-fp16-fp32:F=24", "exact", "pairwise", "fma:bf16",
-                                        "ampere-fp16-fp32", "blackwell-tcgen05-fp8-fp32"};
+    static const char *const names[] = {
+        "hopper-fp16-fp32:F=24", "exact", "pairwise", "fma:bf16", "ampere-fp16-fp32", "blackwell-tcgen05-fp8-fp32"};
     for (const char *name : names) {
         ck_assert_int_eq(mpsim_model_parse(&m, name), MPSIM_OK);
         ck_assert_int_eq(gpu_gemm(&g, 90, GPU_GEMM_AUTO, why, sizeof why), -1);

@@ -141,12 +141,10 @@ __global__ void alone_kernel(volatile int *y)
 static int *memory;
 
 template <class... P, class... A>
-static void finds(const char *what, const char *expected, void (*kernel)(P...), unsigned threads,
-                  A... a)
+static void finds(const char *what, const char *expected, void (*kernel)(P...), unsigned threads, A... a)
 {
     gpu_host_launch("kernel", kernel, 1, threads, 0, a...);
-    const int found = cudaGetLastError() != cudaSuccess &&
-                      strstr(cudaGetErrorString(cudaGetLastError()), expected);
+    const int found = cudaGetLastError() != cudaSuccess && strstr(cudaGetErrorString(cudaGetLastError()), expected);
     OK(found, "%s", what);
     if (!found)
         printf("# %s\n", cudaGetErrorString(cudaGetLastError()));
@@ -160,8 +158,7 @@ static void test_mistakes()
     finds("a lane that is not there", "thread 9 has ended", absent_kernel, 32, memory);
     finds("a lane outside its mask", "not in the mask", unmasked_kernel, 32, memory);
     finds("a shared array that is too small", "behind a shared array", shared_kernel, 5, memory);
-    finds("a wait without end", "without end", alone_kernel, 2,
-          static_cast<volatile int *>(memory));
+    finds("a wait without end", "without end", alone_kernel, 2, static_cast<volatile int *>(memory));
     finds("1025 threads", "configuration", leaves_kernel, 1025, memory);
     finds("no threads", "configuration", leaves_kernel, 0, memory);
     for (int side = 0; side < 2; side++) {
@@ -180,8 +177,7 @@ static void test_mistakes()
     float *f = reinterpret_cast<float *>(memory), got[3];
     GPU_LAUNCH(unset_kernel, 3, 1, 0, f);
     cudaMemcpy(got, f, sizeof got, cudaMemcpyDeviceToHost);
-    OK(isnan(got[0]) && isnan(got[1]) && isnan(got[2]),
-       "shared memory begins as NaN in every block");
+    OK(isnan(got[0]) && isnan(got[1]) && isnan(got[2]), "shared memory begins as NaN in every block");
 }
 
 static void test_threads()
@@ -207,8 +203,7 @@ static void test_sum()
     cudaMemcpy(x, h, sizeof h, cudaMemcpyHostToDevice);
     GPU_LAUNCH((sum_kernel<256>), 4, 256, 256 * sizeof(float), y, x, 1000, 5.0f);
     cudaMemcpy(r, y, sizeof r, cudaMemcpyDeviceToHost);
-    OK(r[0] == 32645 && r[1] == 98181 && r[2] == 163717 && r[3] == 204977,
-       "shared memory, barriers and shuffles");
+    OK(r[0] == 32645 && r[1] == 98181 && r[2] == 163717 && r[3] == 204977, "shared memory, barriers and shuffles");
     cudaFree(x);
     cudaFree(y);
 }
@@ -222,10 +217,9 @@ static void test_warps()
     cudaMemcpy(got, y, sizeof got, cudaMemcpyDeviceToHost);
     for (unsigned i = 0; i < 64; i++) {
         const unsigned l = i % 32, *g = got + COLLECTIVES * i;
-        good = good && g[0] == (l + 1) % 32 && g[1] == (l ^ 5) &&
-               g[2] == (l + 3 < 32 ? l + 3 : l) && g[3] == (l >= 3 ? l - 3 : l) &&
-               g[4] == (l % 8 + 2 < 8 ? l + 2 : l) && g[5] == 0x49249249u && g[6] == 496 &&
-               g[7] == 1 && g[8] == (l < 16 ? 0xaaaau : 0xffe00000u);
+        good = good && g[0] == (l + 1) % 32 && g[1] == (l ^ 5) && g[2] == (l + 3 < 32 ? l + 3 : l) &&
+               g[3] == (l >= 3 ? l - 3 : l) && g[4] == (l % 8 + 2 < 8 ? l + 2 : l) && g[5] == 0x49249249u &&
+               g[6] == 496 && g[7] == 1 && g[8] == (l < 16 ? 0xaaaau : 0xffe00000u);
     }
     OK(good, "collectives of a warp and of half of one");
     cudaFree(y);
@@ -242,9 +236,7 @@ static void test_atomics()
     GPU_LAUNCH(atomic_kernel, 3, 100, 0, y, sum);
     cudaMemcpy(got, y, sizeof got, cudaMemcpyDeviceToHost);
     cudaMemcpy(&total, sum, sizeof total, cudaMemcpyDeviceToHost);
-    OK(got[0] == 300 && got[1] == 30 && got[2] == 0xffffffffu && got[3] == 5 &&
-           total == 300ull << 32,
-       "atomics");
+    OK(got[0] == 300 && got[1] == 30 && got[2] == 0xffffffffu && got[3] == 5 && total == 300ull << 32, "atomics");
     GPU_LAUNCH(spin_kernel, 1, 64, 0, reinterpret_cast<unsigned *>(memory));
     unsigned waited[65];
     cudaMemcpy(waited, memory, sizeof waited, cudaMemcpyDeviceToHost);

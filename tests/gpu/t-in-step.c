@@ -67,8 +67,7 @@ START_TEST(differs)
     const gpu_training t = train_with(9, 0);
     ck_assert_int_eq(t.status, GPU_TRAINING_DIFFERS);
     ck_assert_uint_eq(t.compared, 1);
-    ck_assert_msg(strncmp(t.report, "step 1: out:fc1[", 16) == 0 && !strstr(t.report, "then"), "%s",
-                  t.report);
+    ck_assert_msg(strncmp(t.report, "step 1: out:fc1[", 16) == 0 && !strstr(t.report, "then"), "%s", t.report);
     ck_assert(t.seconds_step > 0);
 }
 END_TEST
@@ -89,8 +88,7 @@ START_TEST(differs_and_fails)
     const gpu_training t = train_with(9, 30);
     ck_assert_int_eq(t.status, GPU_TRAINING_DIFFERS);
     ck_assert_msg(strncmp(t.report, "step 1: out:fc1[", 16) == 0, "%s", t.report);
-    ck_assert_msg(strstr(t.report, "; then step 4: ") && strstr(t.report, "a product that fails"), "%s",
-                  t.report);
+    ck_assert_msg(strstr(t.report, "; then step 4: ") && strstr(t.report, "a product that fails"), "%s", t.report);
     ck_assert(t.seconds_step == 0);
 }
 END_TEST

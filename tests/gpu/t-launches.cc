@@ -8,12 +8,11 @@ struct cost {
 };
 
 static const cost costs[] = {
-    {"gpt-fp32", 74, 3},   {"gpt-tf32", 100, 3},  {"gpt-fp16", 100, 3},
-    {"gpt-fp8", 113, 3},   {"gpt-bf16", 109, 3},  /* attention in four tiles */
-    {"gpt-mxfp8", 203, 3},                        /* two ranks: a pass for each */
-    {"mlp-fp32", 24, 2},   {"mlp-tf32", 22, 2},   {"mlp-fp16", 19, 2},
-    {"mlp-bf16", 22, 3},   {"mlp-fp8", 31, 3},    {"mlp-mxfp8", 29, 3},
-    {"mlp-masters", 20, 2}, {"mlp-stochastic", 19, 2},
+    {"gpt-fp32", 74, 3},   {"gpt-tf32", 100, 3}, {"gpt-fp16", 100, 3},   {"gpt-fp8", 113, 3},
+    {"gpt-bf16", 109, 3},  /* attention in four tiles */
+    {"gpt-mxfp8", 203, 3}, /* two ranks: a pass for each */
+    {"mlp-fp32", 24, 2},   {"mlp-tf32", 22, 2},  {"mlp-fp16", 19, 2},    {"mlp-bf16", 22, 3},
+    {"mlp-fp8", 31, 3},    {"mlp-mxfp8", 29, 3}, {"mlp-masters", 20, 2}, {"mlp-stochastic", 19, 2},
 };
 
 /* Of the first step; 0 if it could not be done. */
@@ -30,7 +29,7 @@ static int step_of(const char *name, cost *found)
     if (f)
         fclose(f);
     if (good && r.plans[0].scaler.dynamic)
-        r.plans[0].scaler.init = 1024; /* a step that is skipped updates nothing */
+        r.plans[0].scaler.init = 1024;          /* a step that is skipped updates nothing */
     if (good && strncmp(name, "gpt", 3) == 0) { /* shorter texts: no launch less, as many tiles */
         r.settings.batch = 1;
         r.settings.decoder.context /= 4;
@@ -60,8 +59,8 @@ int main()
         cost found = c;
         const int good = step_of(c.run, &found);
         OK(good && found.launches == c.launches && found.waits == c.waits,
-           "%s: %u launches (%u in the table), %u waits of the host (%u)", c.run, found.launches,
-           c.launches, found.waits, c.waits);
+           "%s: %u launches (%u in the table), %u waits of the host (%u)", c.run, found.launches, c.launches,
+           found.waits, c.waits);
     }
     train_engine_close(&cpu);
     train_engine_close(&cuda);

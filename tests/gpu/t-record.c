@@ -138,8 +138,7 @@ static int replay_check(const json_t *o, size_t i, int sm, int quick, char *why)
         }
     }
     if (c.is_dots && c.dots.same_as < 0 &&
-        (gpu_model(&m, sm, gpu_instruction_at(c.dots.instruction)) != 0 ||
-         strcmp(text(o, "model"), m.name) != 0))
+        (gpu_model(&m, sm, gpu_instruction_at(c.dots.instruction)) != 0 || strcmp(text(o, "model"), m.name) != 0))
         return complain(why, name, "compared with another model");
     const digests *d = replayed(i, &c, sm, quick);
     if (!is_digest(o, "digest_sample", d->sample))
@@ -168,11 +167,11 @@ static int replay_probe(const json_t *o, size_t i, int sm, char *why)
     uint32_t d;
     const char *id = text(o, "id"), *status = text(o, "status");
     if (!gpu_probe_fill(i, &p, &instruction) || strcmp(id, p.id) != 0 ||
-        strcmp(text(o, "instruction"), p.instruction) != 0 ||
-        strcmp(text(o, "operands"), p.operands) != 0 || strcmp(text(o, "result"), p.result) != 0)
+        strcmp(text(o, "instruction"), p.instruction) != 0 || strcmp(text(o, "operands"), p.operands) != 0 ||
+        strcmp(text(o, "result"), p.result) != 0)
         return complain(why, id, "not the probe of this place");
-    if (!same_codes(json_object_get(o, "a"), p.a, p.k) ||
-        !same_codes(json_object_get(o, "b"), p.b, p.k) || number(o, "c") != p.c)
+    if (!same_codes(json_object_get(o, "a"), p.a, p.k) || !same_codes(json_object_get(o, "b"), p.b, p.k) ||
+        number(o, "c") != p.c)
         return complain(why, id, "other inputs than those of this version");
     if (strcmp(status, "done") != 0)
         return replay_unanswered(o, id, why);
@@ -237,8 +236,7 @@ static int replay(const json_t *root, const char *folder, char *why)
     size_t n = 0;
     int bad = 0;
     *why = 0;
-    if (strcmp(text(root, "schema"), "mpsim.gpu/1") != 0 || quick < GPU_RUN_FULL ||
-        quick > GPU_RUN_TINY)
+    if (strcmp(text(root, "schema"), "mpsim.gpu/1") != 0 || quick < GPU_RUN_FULL || quick > GPU_RUN_TINY)
         return complain(why, "record", "not of schema mpsim.gpu/1");
     while (gpu_check_name(n))
         n++;
@@ -303,8 +301,7 @@ static void play_probe(gpu_probe *p, size_t i, int sm)
 {
     gpu_dots j;
     int instruction;
-    if (!gpu_probe_fill(i, p, &instruction) ||
-        gpu_dots_fill(&j, sm, instruction, GPU_PROBE) != 0) {
+    if (!gpu_probe_fill(i, p, &instruction) || gpu_dots_fill(&j, sm, instruction, GPU_PROBE) != 0) {
         p->status = GPU_SKIPPED;
         snprintf(p->text, sizeof p->text, "no such instruction");
         return;
@@ -314,6 +311,7 @@ static void play_probe(gpu_probe *p, size_t i, int sm)
 }
 
 /* Trainings of each kind. */
+/* clang-format off */
 static const gpu_training trainings[] = {
     {.run = "mlp-fp16", .arch = "hopper", .status = GPU_TRAINING_EQUAL, .steps = 500,
      .compared = 500, .tensors = 23500, .skipped = 9, .first_loss = 2.3f, .last_loss = 0.25f,
@@ -324,11 +322,11 @@ static const gpu_training trainings[] = {
      .report = "step 7: out:fc1[3][0]: 0x3c74c000 by cuda, \"0x3c80e000\" by cpu"},
     {.run = "cnn-tf32", .status = GPU_TRAINING_SKIPPED, .report = "not asked for"},
 };
+/* clang-format on */
 static const gpu_speed_row speeds[] = {
     {.name = "copy", .bytes = 2e9, .seconds = 1e-3, .checked = -1},
     {.name = "fp16 4096^3, wgmma", .status = GPU_FAILED, .text = "hung", .checked = -1},
-    {.name = "fp16 4096^3, \"mma\"", .flops = 1e11, .seconds = 2e-3, .share = 0.4, .checked = 1,
-     .compared = 1 << 24},
+    {.name = "fp16 4096^3, \"mma\"", .flops = 1e11, .seconds = 2e-3, .share = 0.4, .checked = 1, .compared = 1 << 24},
 };
 
 /* The record of such a device, written and read. */
@@ -392,13 +390,11 @@ static void flip_number(json_t *o, const char *key)
 static void test_tampered(json_t *root)
 {
     static const char *const hex[] = {"digest_all", "digest_sample", "digest_large"};
-    static const char *const numbers[] = {"count", "mismatches", "sample_end", "sample_step",
-                                          "large_step"};
+    static const char *const numbers[] = {"count", "mismatches", "sample_end", "sample_step", "large_step"};
     char why[WHY] = "", first[WHY] = "";
     int missed = 0, tried = 0;
     json_t *checks = json_object_get(root, "checks"), *probes = json_object_get(root, "probes");
-    ok(root && replay(root, NULL, why) == 0, "a record that the reference plays as sm_90 is replayed",
-       why);
+    ok(root && replay(root, NULL, why) == 0, "a record that the reference plays as sm_90 is replayed", why);
     for (size_t i = 0; i < json_array_size(checks); i++) {
         json_t *o = json_array_get(checks, i);
         gpu_check c;
@@ -514,12 +510,10 @@ static void test_expected(void)
         const char *id, *instruction;
         uint32_t d;
     } expected[] = {
-        {"P1", "mma.m16n8k16", 0x30800000},  {"P1b", "mma.m16n8k16", 0x33000000},
-        {"P2", "mma.m16n8k16", 0x00000002},  {"P2d", "mma.m16n8k16", 0x00000001},
-        {"P12", "mma.m16n8k16", 0x0001},     {"P12b", "mma.m16n8k16", 0x0000},
-        {"P6", "mma.m16n8k16", 0x7f800000},  {"P7", "mma.m16n8k16", 0x7f000000},
-        {"P8a", "mma.m16n8k16", 0x7fffffff}, {"P8h", "mma.m16n8k16", 0x7fff},
-        {"P14b", "mma.m16n8k16", 0x33000000}, {"P14c", "mma.m16n8k16", 0},
+        {"P1", "mma.m16n8k16", 0x30800000},  {"P1b", "mma.m16n8k16", 0x33000000},  {"P2", "mma.m16n8k16", 0x00000002},
+        {"P2d", "mma.m16n8k16", 0x00000001}, {"P12", "mma.m16n8k16", 0x0001},      {"P12b", "mma.m16n8k16", 0x0000},
+        {"P6", "mma.m16n8k16", 0x7f800000},  {"P7", "mma.m16n8k16", 0x7f000000},   {"P8a", "mma.m16n8k16", 0x7fffffff},
+        {"P8h", "mma.m16n8k16", 0x7fff},     {"P14b", "mma.m16n8k16", 0x33000000}, {"P14c", "mma.m16n8k16", 0},
     };
     size_t seen = 0, right = 0;
     gpu_probe p;
@@ -527,8 +521,7 @@ static void test_expected(void)
     for (size_t i = 0; gpu_probe_fill(i, &p, &instruction); i++)
         for (size_t k = 0; k < sizeof expected / sizeof expected[0]; k++) {
             uint32_t d;
-            if (strcmp(expected[k].id, p.id) != 0 ||
-                strcmp(expected[k].instruction, p.instruction) != 0)
+            if (strcmp(expected[k].id, p.id) != 0 || strcmp(expected[k].instruction, p.instruction) != 0)
                 continue;
             seen++;
             if (gpu_probe_reference(&p, instruction, 90, &d) == 0 && d == expected[k].d)
@@ -556,8 +549,7 @@ static void test_inputs(void)
         const int outputs = c.dots.rows * GPU_COLUMNS;
         for (int i = 0; i < (c.dots.k + 1) * outputs; i++) {
             const int place = i % outputs;
-            const uint32_t answer =
-                gpu_layout_answer(&c.dots, place / GPU_COLUMNS, place % GPU_COLUMNS);
+            const uint32_t answer = gpu_layout_answer(&c.dots, place / GPU_COLUMNS, place % GPU_COLUMNS);
             const double value = mpsim_decode(&c.dots.sum.result.format, answer);
             bad += gpu_check_reference(&c, (uint64_t)i) != answer ||
                    value != place / GPU_COLUMNS + 64 * (place % GPU_COLUMNS);
@@ -573,10 +565,10 @@ static void test_inputs(void)
         for (uint64_t i = 0; i < 20000; i++)
             classes[d][mpsim_classify(&j.a, gpu_operand(&j, i / 16, 0, 1, (int)(i % 16)))]++;
     }
-    ok(bad == 0 && classes[GPU_RANDOM][MPSIM_CLASS_NAN] > 0 &&
-           classes[GPU_NORMAL][MPSIM_CLASS_NAN] == 0 && classes[GPU_WIDE][MPSIM_CLASS_NAN] == 0 &&
-           classes[GPU_WIDE][MPSIM_CLASS_INF] == 0 && classes[GPU_WIDE][MPSIM_CLASS_SUBNORMAL] > 0 &&
-           classes[GPU_RELU][MPSIM_CLASS_ZERO] > 9000 && classes[GPU_RELU][MPSIM_CLASS_ZERO] < 11000,
+    ok(bad == 0 && classes[GPU_RANDOM][MPSIM_CLASS_NAN] > 0 && classes[GPU_NORMAL][MPSIM_CLASS_NAN] == 0 &&
+           classes[GPU_WIDE][MPSIM_CLASS_NAN] == 0 && classes[GPU_WIDE][MPSIM_CLASS_INF] == 0 &&
+           classes[GPU_WIDE][MPSIM_CLASS_SUBNORMAL] > 0 && classes[GPU_RELU][MPSIM_CLASS_ZERO] > 9000 &&
+           classes[GPU_RELU][MPSIM_CLASS_ZERO] < 11000,
        "distributions have the classes of numbers that they name", NULL);
 }
 

@@ -12,8 +12,7 @@ extern "C" {
 
 static gpu_speed_plan plan_of(size_t elements, size_t order)
 {
-    gpu_speed_plan plan = {90, elements, order, 0, 1, "no-such-library.so", "no-such-library.so",
-                           "no-such-library.so"};
+    gpu_speed_plan plan = {90, elements, order, 0, 1, "no-such-library.so", "no-such-library.so", "no-such-library.so"};
     return plan;
 }
 
@@ -60,8 +59,7 @@ START_TEST(listed)
     const size_t n = gpu_speed_list(rows, GPU_SPEED_ROWS, &plan);
     ck_assert_uint_eq(n, 2 + 8 + 6 + 6 + 4 + 1);
     for (size_t i = 0; i < n; i++) {
-        ck_assert_msg(rows[i].status == GPU_SKIPPED && strcmp(rows[i].text, "not reached") == 0, "%s",
-                      rows[i].name);
+        ck_assert_msg(rows[i].status == GPU_SKIPPED && strcmp(rows[i].text, "not reached") == 0, "%s", rows[i].name);
         ck_assert_msg(rows[i].name[0] && rows[i].group[0], "row %zu", i);
         ck_assert_msg((rows[i].bytes > 0) != (rows[i].flops > 0), "%s", rows[i].name);
         for (size_t k = 0; k < i; k++)
@@ -86,8 +84,7 @@ START_TEST(alone)
     const size_t n = gpu_speed_list(rows, GPU_SPEED_ROWS, &plan);
     const size_t before = gpu_host.memory.size();
     for (size_t i = n; i-- > 0;) {
-        ck_assert_msg(gpu_speed_measure(rows, n, i, &plan) == 0, "%s: %s", rows[i].name,
-                      rows[i].text);
+        ck_assert_msg(gpu_speed_measure(rows, n, i, &plan) == 0, "%s: %s", rows[i].name, rows[i].text);
         const int library = strstr(rows[i].group, "ublas") || strstr(rows[i].group, "uBLAS");
         ck_assert_msg(library ? rows[i].status == GPU_SKIPPED && strstr(rows[i].text, "not found")
                               : rows[i].status == GPU_DONE && rows[i].checked == 1,

@@ -4,38 +4,38 @@
 #include "steps.h"
 
 static const row rows[] = {
-    {"mlp", "binary32", NULL, "sgd", "ieee", "none", NULL, NULL, NULL, 0, 0, MPSIM_STORE_NEAREST,
-     TRAIN_NO_MASTER, 0, 3, NULL, 0, 0},
-    {"mlp", "fp16", "binary32", "sgd", "torch", "torch:init=2^30", NULL, NULL, "torch", 0, 0,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 4, NULL, 0, 0},
-    {"mlp", "fp16", "binary32", "adamw", "ieee", "torch", NULL, NULL, "deepspeed", 0, 1,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3, NULL, 0, 0},
-    {"mlp", "bf16", "binary32", "adamw", "torch-foreach", "none", NULL, NULL, NULL, 0, 0,
-     MPSIM_STORE_NEAREST, TRAIN_SPLIT_MASTER, 0, 3, NULL, 0, 0},
-    {"mlp", "bf16", NULL, "adamw", "ieee", "none", NULL, NULL, NULL, 0, 0, MPSIM_STORE_STOCHASTIC,
-     TRAIN_NO_MASTER, 0, 3, NULL, 0, 0},
+    {"mlp", "binary32", NULL, "sgd", "ieee", "none", NULL, NULL, NULL, 0, 0, MPSIM_STORE_NEAREST, TRAIN_NO_MASTER, 0, 3,
+     NULL, 0, 0},
+    {"mlp", "fp16", "binary32", "sgd", "torch", "torch:init=2^30", NULL, NULL, "torch", 0, 0, MPSIM_STORE_NEAREST,
+     TRAIN_MASTER, 0, 4, NULL, 0, 0},
+    {"mlp", "fp16", "binary32", "adamw", "ieee", "torch", NULL, NULL, "deepspeed", 0, 1, MPSIM_STORE_NEAREST,
+     TRAIN_MASTER, 0, 3, NULL, 0, 0},
+    {"mlp", "bf16", "binary32", "adamw", "torch-foreach", "none", NULL, NULL, NULL, 0, 0, MPSIM_STORE_NEAREST,
+     TRAIN_SPLIT_MASTER, 0, 3, NULL, 0, 0},
+    {"mlp", "bf16", NULL, "adamw", "ieee", "none", NULL, NULL, NULL, 0, 0, MPSIM_STORE_STOCHASTIC, TRAIN_NO_MASTER, 0,
+     3, NULL, 0, 0},
     {"mlp", "bf16", "binary32", "adam", "ieee", "none", "te-current", "te-current-e5m2", NULL, 1, 0,
      MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 4, NULL, 0, 0},
     {"mlp", "bf16", "binary32", "adam", "ieee", "none", "te-current", "te-current-e5m2", NULL, 0, 0,
      MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3, NULL, 0, 0},
-    {"mlp", "bf16", "binary32", "sgd", "ieee", "none", "mxfp8", "mxfp8", NULL, 0, 0,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3, NULL, 0, 0},
-    {"mlp", "bf16", "binary32", "sgd", "ieee", "none", "nvfp4", "nvfp4-sr", NULL, 0, 0,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3, "nvfp4-2d", 16, 0},
-    {"mlp", "bf16", "binary32", "sgd", "ieee", "none", "mxfp8-floor", "mxfp8-rceil", NULL, 0, 0,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 3, "mxfp8-even", 16, 0},
+    {"mlp", "bf16", "binary32", "sgd", "ieee", "none", "mxfp8", "mxfp8", NULL, 0, 0, MPSIM_STORE_NEAREST, TRAIN_MASTER,
+     0, 3, NULL, 0, 0},
+    {"mlp", "bf16", "binary32", "sgd", "ieee", "none", "nvfp4", "nvfp4-sr", NULL, 0, 0, MPSIM_STORE_NEAREST,
+     TRAIN_MASTER, 0, 3, "nvfp4-2d", 16, 0},
+    {"mlp", "bf16", "binary32", "sgd", "ieee", "none", "mxfp8-floor", "mxfp8-rceil", NULL, 0, 0, MPSIM_STORE_NEAREST,
+     TRAIN_MASTER, 0, 3, "mxfp8-even", 16, 0},
     {"mlp", "bf16", "binary32", "adam", "ieee", "none", "te-block-1x128", "te-block-1x128", NULL, 0, 0,
      MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 2, "te-block-128x128", 0, 128},
-    {"mlp", "binary32", NULL, "adam", "torch", "none", NULL, NULL, NULL, 0, 0, MPSIM_STORE_NEAREST,
-     TRAIN_NO_MASTER, 1, 2, NULL, 0, 0},
-    {"cnn", "binary32", NULL, "adamw", "ieee", "none", NULL, NULL, NULL, 0, 1, MPSIM_STORE_NEAREST,
-     TRAIN_NO_MASTER, 0, 2, NULL, 0, 0},
-    {"cnn", "fp16", "binary32", "sgd", "torch", "torch", NULL, NULL, NULL, 0, 1,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 2, NULL, 0, 0},
-    {"cnn", "bf16", "binary32", "sgd", "ieee", "none", "mxfp8", "mxfp8", NULL, 0, 1,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 2, NULL, 0, 0},
-    {"cnn", "bf16", "binary32", "sgd", "ieee", "none", "nvfp4", "nvfp4-sr", NULL, 0, 1,
-     MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 2, "nvfp4-2d", 16, 0},
+    {"mlp", "binary32", NULL, "adam", "torch", "none", NULL, NULL, NULL, 0, 0, MPSIM_STORE_NEAREST, TRAIN_NO_MASTER, 1,
+     2, NULL, 0, 0},
+    {"cnn", "binary32", NULL, "adamw", "ieee", "none", NULL, NULL, NULL, 0, 1, MPSIM_STORE_NEAREST, TRAIN_NO_MASTER, 0,
+     2, NULL, 0, 0},
+    {"cnn", "fp16", "binary32", "sgd", "torch", "torch", NULL, NULL, NULL, 0, 1, MPSIM_STORE_NEAREST, TRAIN_MASTER, 0,
+     2, NULL, 0, 0},
+    {"cnn", "bf16", "binary32", "sgd", "ieee", "none", "mxfp8", "mxfp8", NULL, 0, 1, MPSIM_STORE_NEAREST, TRAIN_MASTER,
+     0, 2, NULL, 0, 0},
+    {"cnn", "bf16", "binary32", "sgd", "ieee", "none", "nvfp4", "nvfp4-sr", NULL, 0, 1, MPSIM_STORE_NEAREST,
+     TRAIN_MASTER, 0, 2, "nvfp4-2d", 16, 0},
     {"cnn", "bf16", "binary32", "sgd", "ieee", "none", "te-block-1x128", "te-block-1x128", NULL, 0, 1,
      MPSIM_STORE_NEAREST, TRAIN_MASTER, 0, 1, "te-block-128x128", 0, 128},
     {"cnn", "bf16", "binary32", "adam", "ieee", "none", "te-current", "te-current-e5m2", NULL, 1, 1,
@@ -57,8 +57,7 @@ static int nudged_sums(train_engine *e, const train_pair *list, size_t n)
     return right->put(e, d, v.data());
 }
 
-static int short_product(train_engine *e, train_tensor *d, const train_gemm *g,
-                         train_counts *counts)
+static int short_product(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
 {
     train_gemm mutant = *g;
     const size_t depth = g->a_transposed ? g->a->rows : g->a->cols;
@@ -84,8 +83,7 @@ static void test_mutants()
 
 static int products_left, finished;
 
-static int failing_product(train_engine *e, train_tensor *d, const train_gemm *g,
-                           train_counts *counts)
+static int failing_product(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
 {
     if (products_left-- > 0)
         return right->gemm(e, d, g, counts);

@@ -8,6 +8,7 @@
 #define PLAIN MPSIM_STORE_NEAREST, TRAIN_NO_MASTER
 #define MASTER MPSIM_STORE_NEAREST, TRAIN_MASTER
 
+/* clang-format off */
 static const row rows[] = {
     {"gpt", "binary32", NULL, ADAMW, "none", NULL, NULL, "torch", 0, 0, PLAIN, 0, 2, NULL, 0, 0, NULL},
     {"gpt", "binary32", NULL, ADAMW, "none", NULL, NULL, NULL, 0, 0, PLAIN, 0, 1, NULL, 0, 0, NULL, 3},
@@ -34,6 +35,7 @@ static const row rows[] = {
     {"llama", "bf16", "binary32", ADAMW, "none", "te-block-1x128", "te-block-1x128", NULL, 0, 0, MASTER, 0, 1,
      "te-block-128x128", 0, 128, "binary32"},
 };
+/* clang-format on */
 
 /* ---- mutants: a wrong number in the last product of a stack, a gradient of tokens without the last ---- */
 
@@ -50,8 +52,8 @@ static int wrong_stack(train_engine *e, train_tensor *d, const train_gemm *g, tr
     return right->put(e, d, v.data());
 }
 
-static int lost_token(train_engine *e, train_tensor *dtable, const train_tensor *dy,
-                      const uint32_t *index, int added, train_counts *counts)
+static int lost_token(train_engine *e, train_tensor *dtable, const train_tensor *dy, const uint32_t *index, int added,
+                      train_counts *counts)
 {
     train_tensor fewer = *dy;
     fewer.rows--;

@@ -66,8 +66,8 @@ static void swiglu(element *e)
 
 static void (*const formulas[])(element *e) = {gelu_tanh, gelu, swiglu};
 
-static size_t compare(int kind, const char *math, const char *out, size_t rows, size_t cols,
-                      const float *x, const float *dy)
+static size_t compare(int kind, const char *math, const char *out, size_t rows, size_t cols, const float *x,
+                      const float *dy)
 {
     static float y[MOST], dx[2 * MOST], want_y[MOST], want_dx[2 * MOST];
     const mpsim_format *fm = layer_format(math), *ff = layer_format(out);
@@ -87,8 +87,7 @@ static size_t compare(int kind, const char *math, const char *out, size_t rows, 
     const mpsim_activation a = (mpsim_activation)kind;
     ck_assert_int_eq(mpsim_activate(a, fm, ff, y, x, rows, cols), MPSIM_OK);
     ck_assert_int_eq(mpsim_activate_backward(a, fm, ff, dx, dy, x, rows, cols), MPSIM_OK);
-    size_t looked = layer_equal("y", math, out, y, want_y, n) +
-                    layer_equal("dx", math, out, dx, want_dx, rows * wide);
+    size_t looked = layer_equal("y", math, out, y, want_y, n) + layer_equal("dx", math, out, dx, want_dx, rows * wide);
     memcpy(dx, x, rows * wide * sizeof *dx);
     ck_assert_int_eq(mpsim_activate_backward(a, fm, ff, dx, dy, dx, rows, cols), MPSIM_OK);
     looked += layer_equal("dx in x", math, out, dx, want_dx, rows * wide);
@@ -114,9 +113,8 @@ START_TEST(as_the_formulas)
                 const size_t *size = sizes[test_random(&state) % 7];
                 layer_fill(x, 2 * MOST, (int)round % LAYER_KINDS, &state);
                 layer_fill(dy, MOST, (int)(test_random(&state) % LAYER_KINDS), &state);
-                looked += compare(kind, layer_formats[f],
-                                  layer_formats[test_random(&state) % LAYER_OUTS], size[0], size[1],
-                                  x, dy);
+                looked += compare(kind, layer_formats[f], layer_formats[test_random(&state) % LAYER_OUTS], size[0],
+                                  size[1], x, dy);
             }
     printf("# %zu numbers\n", looked);
 }
@@ -143,19 +141,15 @@ START_TEST(accuracy)
             const float x[2] = {(float)i / 100, 0.75f}, one = 1;
             const double a = (double)x[0], v = (double)x[1];
             float y, dx[2];
-            ck_assert_int_eq(mpsim_activate((mpsim_activation)kind, NULL, NULL, &y, x, 1, 1),
-                             MPSIM_OK);
-            ck_assert_int_eq(mpsim_activate_backward((mpsim_activation)kind, NULL, NULL, dx, &one,
-                                                     x, 1, 1), MPSIM_OK);
-            const double slope =
-                (in_binary64(kind, a + h, v) - in_binary64(kind, a - h, v)) / (2 * h);
+            ck_assert_int_eq(mpsim_activate((mpsim_activation)kind, NULL, NULL, &y, x, 1, 1), MPSIM_OK);
+            ck_assert_int_eq(mpsim_activate_backward((mpsim_activation)kind, NULL, NULL, dx, &one, x, 1, 1), MPSIM_OK);
+            const double slope = (in_binary64(kind, a + h, v) - in_binary64(kind, a - h, v)) / (2 * h);
             worst = fmax(worst, fabs((double)y - in_binary64(kind, a, v)));
             worst_slope = fmax(worst_slope, fabs((double)dx[0] - slope));
             if (kind == MPSIM_SWIGLU)
                 ck_assert(fabs((double)dx[1] - in_binary64(kind, a, 1)) < 1e-6);
         }
-        printf("# kind %d: largest difference from binary64 %g, of slopes %g\n", kind, worst,
-               worst_slope);
+        printf("# kind %d: largest difference from binary64 %g, of slopes %g\n", kind, worst, worst_slope);
         ck_assert(worst < 2e-6 && worst_slope < 2e-6);
     }
 }

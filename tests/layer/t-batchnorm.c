@@ -36,8 +36,7 @@ enum { PLAIN, OFFSET, LARGE, TINY, BITS, SPECIAL, CONSTANT, KINDS };
 
 static float input(int kind, uint64_t *state)
 {
-    static const float specials[] = {INFINITY, -INFINITY, NAN,   -0.0f,
-                                     FLT_MAX,  -FLT_MAX,  65504, 300};
+    static const float specials[] = {INFINITY, -INFINITY, NAN, -0.0f, FLT_MAX, -FLT_MAX, 65504, 300};
     const float u = (float)(2 * uniform(state) - 1);
     switch (kind) {
     case PLAIN:
@@ -75,25 +74,20 @@ static void fill_all(const problem *p, tensors *t, int kind, uint64_t *state)
         t->running_var[i] = fabsf(input(kind, state));
 }
 
-static void set(problem *p, size_t rows, size_t channels, float eps, float momentum,
-                const char *math, const char *out)
+static void set(problem *p, size_t rows, size_t channels, float eps, float momentum, const char *math, const char *out)
 {
     p->math = math;
     p->out = out;
-    p->oracle = (oracle_batchnorm){rows, channels, eps, momentum, oracle_format_find(math),
-                                   oracle_format_find(out)};
-    p->ours = (mpsim_batchnorm){rows, channels, eps, momentum,
-                                math ? mpsim_format_find(math) : NULL,
-                                out ? mpsim_format_find(out) : NULL};
+    p->oracle = (oracle_batchnorm){rows, channels, eps, momentum, oracle_format_find(math), oracle_format_find(out)};
+    p->ours = (mpsim_batchnorm){
+        rows, channels, eps, momentum, math ? mpsim_format_find(math) : NULL, out ? mpsim_format_find(out) : NULL};
 }
 
-static size_t equal(const problem *p, const char *what, const float *got, const float *want,
-                    size_t n)
+static size_t equal(const problem *p, const char *what, const float *got, const float *want, size_t n)
 {
     const size_t i = oracle_differs(got, want, n);
-    ck_assert_msg(i == n, "%s, math %s, out %s, %zu x %zu: number %zu is %a, not %a", what,
-                  p->math ? p->math : "NULL", p->out ? p->out : "NULL", p->ours.rows,
-                  p->ours.channels, i, (double)got[i], (double)want[i]);
+    ck_assert_msg(i == n, "%s, math %s, out %s, %zu x %zu: number %zu is %a, not %a", what, p->math ? p->math : "NULL",
+                  p->out ? p->out : "NULL", p->ours.rows, p->ours.channels, i, (double)got[i], (double)want[i]);
     return n;
 }
 
@@ -101,17 +95,18 @@ static size_t compare_forward(const problem *p, const tensors *in, tensors *t, t
 {
     const size_t n = p->ours.rows * p->ours.channels, c = p->ours.channels;
     *t = *want = *in;
-    oracle_forward(&p->oracle, want->y, want->mean, want->inverse, want->running_mean,
-                   want->running_var, in->x, in->weight, in->bias);
-    ck_assert_int_eq(mpsim_batchnorm_forward(&p->ours, t->y, t->mean, t->inverse, t->running_mean,
-                                             t->running_var, t->x, t->weight, t->bias), MPSIM_OK);
+    oracle_forward(&p->oracle, want->y, want->mean, want->inverse, want->running_mean, want->running_var, in->x,
+                   in->weight, in->bias);
+    ck_assert_int_eq(mpsim_batchnorm_forward(&p->ours, t->y, t->mean, t->inverse, t->running_mean, t->running_var, t->x,
+                                             t->weight, t->bias),
+                     MPSIM_OK);
     size_t looked = equal(p, "y", t->y, want->y, n) + equal(p, "mean", t->mean, want->mean, c) +
                     equal(p, "inverse", t->inverse, want->inverse, c);
     looked += equal(p, "running mean", t->running_mean, want->running_mean, c);
     looked += equal(p, "running variance", t->running_var, want->running_var, c);
     /* In place and without running statistics. */
-    ck_assert_int_eq(mpsim_batchnorm_forward(&p->ours, t->x, t->mean, t->inverse, NULL, NULL, t->x,
-                                             t->weight, t->bias), MPSIM_OK);
+    ck_assert_int_eq(mpsim_batchnorm_forward(&p->ours, t->x, t->mean, t->inverse, NULL, NULL, t->x, t->weight, t->bias),
+                     MPSIM_OK);
     return looked + equal(p, "y in place", t->x, want->y, n);
 }
 
@@ -119,25 +114,26 @@ static size_t compare_backward(const problem *p, const tensors *in, tensors *t, 
 {
     const size_t n = p->ours.rows * p->ours.channels, c = p->ours.channels;
     /* Mean and inverse are those of the forward pass before. */
-    oracle_backward(&p->oracle, want->dx, want->dweight, want->dbias, in->dy, in->x, want->mean,
-                    want->inverse, in->weight);
-    ck_assert_int_eq(mpsim_batchnorm_backward(&p->ours, t->dx, t->dweight, t->dbias, in->dy, in->x,
-                                              want->mean, want->inverse, in->weight), MPSIM_OK);
+    oracle_backward(&p->oracle, want->dx, want->dweight, want->dbias, in->dy, in->x, want->mean, want->inverse,
+                    in->weight);
+    ck_assert_int_eq(mpsim_batchnorm_backward(&p->ours, t->dx, t->dweight, t->dbias, in->dy, in->x, want->mean,
+                                              want->inverse, in->weight),
+                     MPSIM_OK);
     const size_t looked = equal(p, "dweight", t->dweight, want->dweight, c) +
-                          equal(p, "dbias", t->dbias, want->dbias, c) +
-                          equal(p, "dx", t->dx, want->dx, n);
-    ck_assert_int_eq(mpsim_batchnorm_backward(&p->ours, t->dy, t->dweight, t->dbias, t->dy, in->x,
-                                              want->mean, want->inverse, in->weight), MPSIM_OK);
+                          equal(p, "dbias", t->dbias, want->dbias, c) + equal(p, "dx", t->dx, want->dx, n);
+    ck_assert_int_eq(mpsim_batchnorm_backward(&p->ours, t->dy, t->dweight, t->dbias, t->dy, in->x, want->mean,
+                                              want->inverse, in->weight),
+                     MPSIM_OK);
     return looked + equal(p, "dx in place", t->dy, want->dx, n);
 }
 
 static size_t compare_inference(const problem *p, const tensors *in, tensors *t, tensors *want)
 {
     const size_t n = p->ours.rows * p->ours.channels;
-    oracle_inference(&p->oracle, want->y, in->x, in->running_mean, in->running_var, in->weight,
-                     in->bias);
-    ck_assert_int_eq(mpsim_batchnorm_inference(&p->ours, t->y, in->x, in->running_mean,
-                                               in->running_var, in->weight, in->bias), MPSIM_OK);
+    oracle_inference(&p->oracle, want->y, in->x, in->running_mean, in->running_var, in->weight, in->bias);
+    ck_assert_int_eq(
+        mpsim_batchnorm_inference(&p->ours, t->y, in->x, in->running_mean, in->running_var, in->weight, in->bias),
+        MPSIM_OK);
     return equal(p, "inference", t->y, want->y, n);
 }
 
@@ -186,8 +182,7 @@ START_TEST(many_rows)
         set(&p, rows, 1, 1e-5f, 0.1f, names[m], NULL);
         float w = 1.25f, b = 0.5f, mean[2], inverse[2], rm[2] = {0, 0}, rv[2] = {1, 1};
         oracle_forward(&p.oracle, y + rows, mean + 1, inverse + 1, rm + 1, rv + 1, x, &w, &b);
-        ck_assert_int_eq(mpsim_batchnorm_forward(&p.ours, y, mean, inverse, rm, rv, x, &w, &b),
-                         MPSIM_OK);
+        ck_assert_int_eq(mpsim_batchnorm_forward(&p.ours, y, mean, inverse, rm, rv, x, &w, &b), MPSIM_OK);
         equal(&p, "y", y, y + rows, rows);
         equal(&p, "mean", mean, mean + 1, 1);
         equal(&p, "inverse", inverse, inverse + 1, 1);
@@ -206,12 +201,10 @@ START_TEST(by_hand)
     float y[2], mean, inverse, rm = 4, rv = 8, dx[2], dw, db;
     problem p;
     set(&p, 2, 1, 0, 0.5f, NULL, "fp16");
-    ck_assert_int_eq(mpsim_batchnorm_forward(&p.ours, y, &mean, &inverse, &rm, &rv, x, &w, &b),
-                     MPSIM_OK);
+    ck_assert_int_eq(mpsim_batchnorm_forward(&p.ours, y, &mean, &inverse, &rm, &rv, x, &w, &b), MPSIM_OK);
     ck_assert(y[0] == -1 && y[1] == 3 && mean == 2 && inverse == 1 && rm == 3 && rv == 5);
     /* h = -1, 1; dbias = 3, dweight = 1; dx = 2 ((dy - 1.5) - h / 2) */
-    ck_assert_int_eq(mpsim_batchnorm_backward(&p.ours, dx, &dw, &db, dy, x, &mean, &inverse, &w),
-                     MPSIM_OK);
+    ck_assert_int_eq(mpsim_batchnorm_backward(&p.ours, dx, &dw, &db, dy, x, &mean, &inverse, &w), MPSIM_OK);
     ck_assert(dw == 1 && db == 3 && dx[0] == 0 && dx[1] == 0);
 }
 END_TEST
@@ -232,24 +225,23 @@ END_TEST
 static mpsim_status forward(const mpsim_batchnorm *b, unsigned without, float *out)
 {
     const float x[4] = {1, 2, 3, 4}, w[2] = {1, 1};
-#define UNLESS(bit, p) (without >> (bit) & 1 ? NULL : (p))
-    return mpsim_batchnorm_forward(b, UNLESS(0, out), UNLESS(1, out + 4), UNLESS(2, out + 6), NULL,
-                                   NULL, UNLESS(3, x), UNLESS(4, w), UNLESS(5, w));
+#define UNLESS(bit, p) (without >> (bit)&1 ? NULL : (p))
+    return mpsim_batchnorm_forward(b, UNLESS(0, out), UNLESS(1, out + 4), UNLESS(2, out + 6), NULL, NULL, UNLESS(3, x),
+                                   UNLESS(4, w), UNLESS(5, w));
 }
 
 static mpsim_status backward(const mpsim_batchnorm *b, unsigned without, float *out)
 {
     const float x[4] = {1, 2, 3, 4}, w[2] = {1, 1};
-    return mpsim_batchnorm_backward(b, UNLESS(0, out), UNLESS(1, out + 4), UNLESS(2, out + 6),
-                                    UNLESS(3, x), UNLESS(4, x), UNLESS(5, w), UNLESS(6, w),
-                                    UNLESS(7, w));
+    return mpsim_batchnorm_backward(b, UNLESS(0, out), UNLESS(1, out + 4), UNLESS(2, out + 6), UNLESS(3, x),
+                                    UNLESS(4, x), UNLESS(5, w), UNLESS(6, w), UNLESS(7, w));
 }
 
 static mpsim_status inference(const mpsim_batchnorm *b, unsigned without, float *out)
 {
     const float x[4] = {1, 2, 3, 4}, w[2] = {1, 1};
-    return mpsim_batchnorm_inference(b, UNLESS(0, out), UNLESS(1, x), UNLESS(2, w), UNLESS(3, w),
-                                     UNLESS(4, w), UNLESS(5, w));
+    return mpsim_batchnorm_inference(b, UNLESS(0, out), UNLESS(1, x), UNLESS(2, w), UNLESS(3, w), UNLESS(4, w),
+                                     UNLESS(5, w));
 }
 
 START_TEST(errors_touch_nothing)

@@ -20,8 +20,8 @@ static float larger(float max, float x)
     return isnan(max) || isnan(x) ? NAN : fmaxf(max, x);
 }
 
-static void want_row(const mpsim_causal *c, const oracle_format *m, const oracle_format *f,
-                     size_t at, size_t n, const float *s)
+static void want_row(const mpsim_causal *c, const oracle_format *m, const oracle_format *f, size_t at, size_t n,
+                     const float *s)
 {
     const float scale = oracle_to(m, (double)c->scale);
     float x[LENGTH], e[LENGTH], max = -INFINITY;
@@ -36,8 +36,8 @@ static void want_row(const mpsim_causal *c, const oracle_format *m, const oracle
         want_p[at + j] = j < n ? oracle_to(f, (double)oracle_div(m, e[j], z)) : 0;
 }
 
-static void want_backward_row(const mpsim_causal *c, const oracle_format *m, const oracle_format *f,
-                              size_t at, size_t n, const float *given)
+static void want_backward_row(const mpsim_causal *c, const oracle_format *m, const oracle_format *f, size_t at,
+                              size_t n, const float *given)
 {
     const float scale = oracle_to(m, (double)c->scale);
     float a[LENGTH], b[LENGTH], term[LENGTH];
@@ -88,9 +88,8 @@ START_TEST(as_the_formulas)
         for (size_t round = 0; round < test_scaled(35); round++) {
             const char *math = layer_formats[m];
             const char *out = layer_formats[test_random(&state) % LAYER_OUTS];
-            const mpsim_causal c = {test_random(&state) % (MATRICES + 1),
-                                    lengths[test_random(&state) % 8], round % 3 ? 0.35355339f : 1,
-                                    layer_format(math), layer_format(out)};
+            const mpsim_causal c = {test_random(&state) % (MATRICES + 1), lengths[test_random(&state) % 8],
+                                    round % 3 ? 0.35355339f : 1, layer_format(math), layer_format(out)};
             layer_fill(s, MOST, (int)round % LAYER_KINDS, &state);
             layer_fill(dp, MOST, (int)(test_random(&state) % LAYER_KINDS), &state);
             looked += compare(&c, math, out, s);
@@ -116,8 +115,8 @@ static float f32_mul(float a, float b)
     return oracle_mul(binary32(), a, b);
 }
 
-static void want_tile_row(const mpsim_causal_tile *t, const oracle_format *f, size_t b, size_t i,
-                          float *out, state *w, const float *s)
+static void want_tile_row(const mpsim_causal_tile *t, const oracle_format *f, size_t b, size_t i, float *out, state *w,
+                          const float *s)
 {
     const size_t row = b * t->c.length + i;
     float e[LENGTH], max = w->max[row];
@@ -144,8 +143,7 @@ static void drop_sign_of_zero(float *x, size_t n)
         x[i] += 0.0f;
 }
 
-static size_t forward_tile(const mpsim_causal_tile *t, const char *out, state *got, state *want,
-                           const float *s)
+static size_t forward_tile(const mpsim_causal_tile *t, const char *out, state *got, state *want, const float *s)
 {
     const oracle_format *f = oracle_format_find(out);
     const size_t rows = t->c.length - t->first, all = t->c.matrices * t->c.length;
@@ -176,10 +174,8 @@ static size_t end_rows(const mpsim_causal_tile *t, const char *out, state *got, 
     }
     for (size_t i = 0; i < all; i++)
         want.lse[i] = oracle_add(binary32(), got->max[i], mpsim_log(got->sum[i]));
-    ck_assert_int_eq(mpsim_causal_tile_end(t, got->y, got->lse, got->o, got->max, got->sum),
-                     MPSIM_OK);
-    ck_assert_int_eq(mpsim_causal_tile_end(t, got->o, got->sum, got->o, got->max, got->sum),
-                     MPSIM_OK);
+    ck_assert_int_eq(mpsim_causal_tile_end(t, got->y, got->lse, got->o, got->max, got->sum), MPSIM_OK);
+    ck_assert_int_eq(mpsim_causal_tile_end(t, got->o, got->sum, got->o, got->max, got->sum), MPSIM_OK);
     size_t looked = layer_equal("y", NULL, out, got->y, want.y, n) +
                     layer_equal("y in o", NULL, out, got->o, want.y, n) +
                     layer_equal("lse in sum", NULL, out, got->sum, want.lse, all) +
@@ -194,8 +190,7 @@ static size_t end_rows(const mpsim_causal_tile *t, const char *out, state *got, 
     return looked + layer_equal("d", NULL, out, got->d, want.d, all);
 }
 
-static size_t backward_tile(const mpsim_causal_tile *t, const char *out, const state *w,
-                            const float *s)
+static size_t backward_tile(const mpsim_causal_tile *t, const char *out, const state *w, const float *s)
 {
     const oracle_format *f = oracle_format_find(out);
     const size_t rows = t->c.length - t->first, n = t->c.matrices * rows * t->cols;
@@ -230,8 +225,7 @@ START_TEST(tiles_as_the_formulas)
         const char *out = layer_formats[test_random(&seed) % LAYER_OUTS];
         const size_t length = round % 5 ? 1 + test_random(&seed) % LENGTH : 9;
         const size_t width = widths[test_random(&seed) % 6];
-        mpsim_causal_tile t = {.c = {1 + round % MATRICES, length, 0.35355339f, NULL,
-                                     layer_format(out)},
+        mpsim_causal_tile t = {.c = {1 + round % MATRICES, length, 0.35355339f, NULL, layer_format(out)},
                                .size = test_random(&seed) % (SIZE + 1),
                                .p_scale = round % 4 ? 1 : 256};
         memset(&got, 0, sizeof got);
@@ -249,8 +243,7 @@ START_TEST(tiles_as_the_formulas)
         }
         looked += end_rows(&t, out, &got, dy);
         layer_fill(dp, MOST, (int)(test_random(&seed) % LAYER_KINDS), &seed);
-        for (t.first = 0, t.cols = width > LENGTH ? LENGTH : width; t.first < length;
-             t.first += t.cols)
+        for (t.first = 0, t.cols = width > LENGTH ? LENGTH : width; t.first < length; t.first += t.cols)
             looked += backward_tile(&t, out, &got, s);
     }
     printf("# tiles: %zu numbers\n", looked);
@@ -284,8 +277,7 @@ START_TEST(accuracy)
             worst_tiled = fmax(worst_tiled, fabs((double)ds[i * LENGTH + j] / e - 1));
         }
     }
-    printf("# largest relative difference from binary64: %g, in tiles, again %g\n", worst,
-           worst_tiled);
+    printf("# largest relative difference from binary64: %g, in tiles, again %g\n", worst, worst_tiled);
     ck_assert(worst < 2e-6 && worst_tiled < 4e-6);
 }
 END_TEST
@@ -311,7 +303,7 @@ START_TEST(nothing_but_minus_infinity)
 }
 END_TEST
 
-#define UNLESS(bit, p) (without >> (bit) & 1 ? NULL : (p))
+#define UNLESS(bit, p) (without >> (bit)&1 ? NULL : (p))
 
 static mpsim_status run(int which, const mpsim_causal_tile *t, unsigned without, float *o)
 {
@@ -323,18 +315,15 @@ static mpsim_status run(int which, const mpsim_causal_tile *t, unsigned without,
     case 1:
         return mpsim_causal_softmax_backward(c, UNLESS(0, o), UNLESS(1, x), UNLESS(2, x));
     case 2:
-        return mpsim_causal_tile_forward(t, UNLESS(0, o), UNLESS(1, o), UNLESS(2, o), UNLESS(3, o),
-                                         UNLESS(4, x));
+        return mpsim_causal_tile_forward(t, UNLESS(0, o), UNLESS(1, o), UNLESS(2, o), UNLESS(3, o), UNLESS(4, x));
     case 3:
-        return mpsim_causal_tile_end(t, UNLESS(0, o), UNLESS(1, o), UNLESS(2, x), UNLESS(3, x),
-                                     UNLESS(4, x));
+        return mpsim_causal_tile_end(t, UNLESS(0, o), UNLESS(1, o), UNLESS(2, x), UNLESS(3, x), UNLESS(4, x));
     case 4:
         return mpsim_causal_tile_dots(t, UNLESS(0, o), UNLESS(1, x), UNLESS(2, x));
     case 5:
         return mpsim_causal_tile_again(t, UNLESS(0, o), UNLESS(1, x), UNLESS(2, x));
     default:
-        return mpsim_causal_tile_backward(t, UNLESS(0, o), UNLESS(1, x), UNLESS(2, x), UNLESS(3, x),
-                                          UNLESS(4, x));
+        return mpsim_causal_tile_backward(t, UNLESS(0, o), UNLESS(1, x), UNLESS(2, x), UNLESS(3, x), UNLESS(4, x));
     }
 }
 

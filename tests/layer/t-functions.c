@@ -109,8 +109,8 @@ END_TEST
 /* Arguments next to multiples of pi / 2, that of all floats that is nearest among them. */
 START_TEST(next_to_quarters)
 {
-    static const float hard[] = {16367173.0f * 0x1p+72f, FLT_MAX, 0x1.921fb6p+0f, 0x1.921fb6p+1f,
-                                 0x1.921fb4p-1f, 0x1.921fb6p-1f, 0x1.921fb8p-1f, 0x1.2d97c8p+2f};
+    static const float hard[] = {16367173.0f * 0x1p+72f, FLT_MAX,        0x1.921fb6p+0f, 0x1.921fb6p+1f,
+                                 0x1.921fb4p-1f,         0x1.921fb6p-1f, 0x1.921fb8p-1f, 0x1.2d97c8p+2f};
     for (int i = 4; i < FUNCTIONS; i++) {
         worst w = {0, 0};
         for (size_t k = 0; k < sizeof hard / sizeof *hard; k++) {
@@ -160,8 +160,8 @@ END_TEST
 
 static void in_order(const function *f, float x, float before, float y)
 {
-    ck_assert_msg(f->direction == 0 || (f->direction > 0 ? y >= before : y <= before),
-                  "%s is not monotonic at %a", f->name, (double)x);
+    ck_assert_msg(f->direction == 0 || (f->direction > 0 ? y >= before : y <= before), "%s is not monotonic at %a",
+                  f->name, (double)x);
 }
 
 /* Runs of consecutive floats, each upwards. */

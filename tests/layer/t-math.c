@@ -70,8 +70,7 @@ static void report(const function *f, const worst *w, const char *of)
 }
 
 /* Both ends of every binade, and words between. */
-static void binade(const function *f, uint32_t sign, uint32_t exponent, size_t n, uint64_t *state,
-                   worst *w)
+static void binade(const function *f, uint32_t sign, uint32_t exponent, size_t n, uint64_t *state, worst *w)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t code = exponent << 23 | (uint32_t)(test_random(state) & 0x7fffff);
@@ -115,8 +114,7 @@ START_TEST(log_is_within_an_ulp)
     for (uint32_t k = 1; k < 24; k++) /* subnormal arguments */
         for (size_t i = 0; i < test_scaled(100); i++)
             look(&functions[LOG],
-                 f32_of_bits((uint32_t)(test_random(&state) & ((UINT32_C(1) << k) - 1)) |
-                             UINT32_C(1) << (k - 1)), &w);
+                 f32_of_bits((uint32_t)(test_random(&state) & ((UINT32_C(1) << k) - 1)) | UINT32_C(1) << (k - 1)), &w);
     report(&functions[LOG], &w, "samples");
 }
 END_TEST
@@ -186,8 +184,8 @@ static void runs(const function *f, uint64_t state, float low, float high, size_
         for (size_t k = 0; k < length; k++) {
             x = nextafterf(x, INFINITY);
             const float y = f->ours(x);
-            ck_assert_msg(y >= before, "%s(%a) = %a is below %a, that of the float before it",
-                          f->name, (double)x, (double)y, (double)before);
+            ck_assert_msg(y >= before, "%s(%a) = %a is below %a, that of the float before it", f->name, (double)x,
+                          (double)y, (double)before);
             before = y;
         }
     }
@@ -222,8 +220,7 @@ static void every(const function *f, uint32_t sign)
         if (x < f->lowest || x > f->highest)
             break;
         const float y = f->ours(x);
-        ck_assert_msg(sign ? y <= before : y >= before, "%s is not monotonic at %a", f->name,
-                      (double)x);
+        ck_assert_msg(sign ? y <= before : y >= before, "%s is not monotonic at %a", f->name, (double)x);
         before = y;
         sieve(f, x, y, &w);
     }

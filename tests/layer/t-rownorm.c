@@ -22,8 +22,7 @@ typedef struct problem {
     int bias;
 } problem;
 
-static void set(problem *p, size_t rows, size_t cols, int kind, float eps, const char *math,
-                const char *out)
+static void set(problem *p, size_t rows, size_t cols, int kind, float eps, const char *math, const char *out)
 {
     p->math = math;
     p->out = out;
@@ -106,8 +105,7 @@ static void want_backward(const problem *p, tensors *t)
 
 /* ---- comparisons ---- */
 
-static size_t equal(const problem *p, const char *what, const float *got, const float *want,
-                    size_t n)
+static size_t equal(const problem *p, const char *what, const float *got, const float *want, size_t n)
 {
     return layer_equal(what, p->math, p->out, got, want, n);
 }
@@ -119,31 +117,29 @@ static size_t compare(const problem *p, const tensors *in)
     const float *bias = p->bias ? t.bias : NULL;
     t = want = *in;
     want_forward(p, &want);
-    ck_assert_int_eq(mpsim_rownorm_forward(&p->ours, t.y, t.mean, t.inverse, t.x, t.weight, bias),
-                     MPSIM_OK);
+    ck_assert_int_eq(mpsim_rownorm_forward(&p->ours, t.y, t.mean, t.inverse, t.x, t.weight, bias), MPSIM_OK);
     size_t looked = equal(p, "y", t.y, want.y, n) + equal(p, "mean", t.mean, want.mean, rows) +
                     equal(p, "inverse", t.inverse, want.inverse, rows);
     want_backward(p, &want);
-    ck_assert_int_eq(mpsim_rownorm_backward(&p->ours, t.dx, t.dweight, t.dbias, t.dy, t.x, t.mean,
-                                            t.inverse, t.weight), MPSIM_OK);
+    ck_assert_int_eq(mpsim_rownorm_backward(&p->ours, t.dx, t.dweight, t.dbias, t.dy, t.x, t.mean, t.inverse, t.weight),
+                     MPSIM_OK);
     looked += equal(p, "dx", t.dx, want.dx, n) + equal(p, "dweight", t.dweight, want.dweight, cols);
     looked += equal(p, "dbias", t.dbias, want.dbias, cols);
     /* Gradients of parameters alone; in place without them. */
     memset(t.dweight, 0, sizeof t.dweight);
     memset(t.dbias, 0, sizeof t.dbias);
-    ck_assert_int_eq(mpsim_rownorm_backward(&p->ours, NULL, t.dweight, t.dbias, t.dy, t.x, t.mean,
-                                            t.inverse, t.weight), MPSIM_OK);
+    ck_assert_int_eq(mpsim_rownorm_backward(&p->ours, NULL, t.dweight, t.dbias, t.dy, t.x, t.mean, t.inverse, t.weight),
+                     MPSIM_OK);
     looked += equal(p, "dweight alone", t.dweight, want.dweight, cols);
     looked += equal(p, "dbias alone", t.dbias, want.dbias, cols);
-    ck_assert_int_eq(mpsim_rownorm_backward(&p->ours, t.dy, NULL, NULL, t.dy, t.x, t.mean,
-                                            t.inverse, t.weight), MPSIM_OK);
+    ck_assert_int_eq(mpsim_rownorm_backward(&p->ours, t.dy, NULL, NULL, t.dy, t.x, t.mean, t.inverse, t.weight),
+                     MPSIM_OK);
     looked += equal(p, "dx in dy", t.dy, want.dx, n);
     memcpy(t.y, t.x, sizeof t.y);
-    ck_assert_int_eq(mpsim_rownorm_backward(&p->ours, t.x, NULL, t.dbias, in->dy, t.x, t.mean,
-                                            t.inverse, t.weight), MPSIM_OK);
-    looked += equal(p, "dx in x", t.x, want.dx, n);
-    ck_assert_int_eq(mpsim_rownorm_forward(&p->ours, t.y, t.mean, t.inverse, t.y, t.weight, bias),
+    ck_assert_int_eq(mpsim_rownorm_backward(&p->ours, t.x, NULL, t.dbias, in->dy, t.x, t.mean, t.inverse, t.weight),
                      MPSIM_OK);
+    looked += equal(p, "dx in x", t.x, want.dx, n);
+    ck_assert_int_eq(mpsim_rownorm_forward(&p->ours, t.y, t.mean, t.inverse, t.y, t.weight, bias), MPSIM_OK);
     return looked + equal(p, "y in place", t.y, want.y, n);
 }
 
@@ -185,8 +181,7 @@ START_TEST(accuracy)
         set(&p, 8, COLS, kind, 1e-5f, NULL, NULL);
         layer_fill(t.x, (size_t)8 * COLS, LAYER_PLAIN, &state);
         layer_fill(t.weight, COLS, LAYER_PLAIN, &state);
-        ck_assert_int_eq(mpsim_rownorm_forward(&p.ours, t.y, t.mean, t.inverse, t.x, t.weight, NULL),
-                         MPSIM_OK);
+        ck_assert_int_eq(mpsim_rownorm_forward(&p.ours, t.y, t.mean, t.inverse, t.x, t.weight, NULL), MPSIM_OK);
         for (size_t r = 0; r < 8; r++) {
             double mean = 0, var = 0;
             const float *x = t.x + r * COLS;
@@ -195,8 +190,7 @@ START_TEST(accuracy)
             for (size_t c = 0; c < COLS; c++)
                 var += ((double)x[c] - mean) * ((double)x[c] - mean) / COLS;
             for (size_t c = 0; c < COLS; c++) {
-                const double y = ((double)x[c] - mean) / sqrt(var + (double)1e-5f) *
-                                 (double)t.weight[c];
+                const double y = ((double)x[c] - mean) / sqrt(var + (double)1e-5f) * (double)t.weight[c];
                 worst = fmax(worst, fabs((double)t.y[r * COLS + c] - y));
             }
         }
@@ -216,33 +210,31 @@ START_TEST(by_hand)
     ck_assert_int_eq(mpsim_rownorm_forward(&p.ours, y, &mean, &inverse, x, w, b), MPSIM_OK);
     ck_assert(y[0] == -1 && y[1] == 4 && mean == 2 && inverse == 1);
     /* g = 2, 8; a = 5; c = (-2 + 8) / 2 = 3 */
-    ck_assert_int_eq(mpsim_rownorm_backward(&p.ours, dx, dw, db, dy, x, &mean, &inverse, w),
-                     MPSIM_OK);
+    ck_assert_int_eq(mpsim_rownorm_backward(&p.ours, dx, dw, db, dy, x, &mean, &inverse, w), MPSIM_OK);
     ck_assert(dx[0] == 0 && dx[1] == 0 && dw[0] == -1 && dw[1] == 2 && db[0] == 1 && db[1] == 2);
     set(&p, 1, 2, MPSIM_NORM_RMS, -1, NULL, NULL);
     ck_assert_int_eq(mpsim_rownorm_forward(&p.ours, y, &mean, &inverse, x, w, NULL), MPSIM_OK);
     ck_assert(y[0] == 1 && y[1] == 6 && bits_of_f32(mean) == 0 && inverse == 0.5f);
     /* h = 0.5, 1.5; g = 2, 8; c = (1 + 12) / 2 = 6.5 */
-    ck_assert_int_eq(mpsim_rownorm_backward(&p.ours, dx, dw, db, dy, x, NULL, &inverse, w),
-                     MPSIM_OK);
+    ck_assert_int_eq(mpsim_rownorm_backward(&p.ours, dx, dw, db, dy, x, NULL, &inverse, w), MPSIM_OK);
     ck_assert(dx[0] == 0.5f * (2 - 3.25f) && dx[1] == 0.5f * (8 - 9.75f));
 }
 END_TEST
 
-#define UNLESS(bit, p) (without >> (bit) & 1 ? NULL : (p))
+#define UNLESS(bit, p) (without >> (bit)&1 ? NULL : (p))
 
 static mpsim_status forward(const mpsim_rownorm *r, unsigned without, float *out)
 {
     static const float x[4] = {1, 2, 3, 4};
-    return mpsim_rownorm_forward(r, UNLESS(0, out), UNLESS(1, out + 4), UNLESS(2, out + 6),
-                                 UNLESS(3, x), UNLESS(4, x), NULL);
+    return mpsim_rownorm_forward(r, UNLESS(0, out), UNLESS(1, out + 4), UNLESS(2, out + 6), UNLESS(3, x), UNLESS(4, x),
+                                 NULL);
 }
 
 static mpsim_status backward(const mpsim_rownorm *r, unsigned without, float *out)
 {
     static const float x[4] = {1, 2, 3, 4};
-    return mpsim_rownorm_backward(r, UNLESS(0, out), out + 4, out + 6, UNLESS(1, x), UNLESS(2, x),
-                                  UNLESS(3, x), UNLESS(4, x), UNLESS(5, x));
+    return mpsim_rownorm_backward(r, UNLESS(0, out), out + 4, out + 6, UNLESS(1, x), UNLESS(2, x), UNLESS(3, x),
+                                  UNLESS(4, x), UNLESS(5, x));
 }
 
 START_TEST(errors_touch_nothing)

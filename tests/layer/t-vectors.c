@@ -26,9 +26,8 @@ static void draw(float *to, size_t n, uint64_t *seed)
 
 static void same(const char *what, float from, float got, float want)
 {
-    ck_assert_msg(bits_of_f32(got) == bits_of_f32(want) || (isnan(got) && isnan(want)),
-                  "%s, %s of %a: %a, expected %a", mpsim_isa_active(), what, (double)from, (double)got,
-                  (double)want);
+    ck_assert_msg(bits_of_f32(got) == bits_of_f32(want) || (isnan(got) && isnan(want)), "%s, %s of %a: %a, expected %a",
+                  mpsim_isa_active(), what, (double)from, (double)got, (double)want);
 }
 
 static void check_exp(void)

@@ -14,10 +14,7 @@ enum { ROWS = 1000, CLASSES = 100 };
 /* Names for library and oracle; NULL: a NULL pointer for the library. */
 static const char *const math_names[] = {NULL, "binary32", "fp16", "bf16", "e5m2", "tf32"};
 static const char *const out_names[] = {"binary32", "fp16", "bf16", "e5m2", "e4m3"};
-enum {
-    MATHS = sizeof math_names / sizeof *math_names,
-    OUTS = sizeof out_names / sizeof *out_names
-};
+enum { MATHS = sizeof math_names / sizeof *math_names, OUTS = sizeof out_names / sizeof *out_names };
 
 static const mpsim_format *library(const char *name)
 {
@@ -34,8 +31,8 @@ enum { NARROW, WIDE, HUGE_ONES, TINY, TIES, BITS, SPECIAL, CONSTANT, KINDS };
 
 static float input(int kind, uint64_t *state)
 {
-    static const float specials[] = {INFINITY, -INFINITY, NAN, 0.0f, -0.0f, FLT_MAX, -FLT_MAX,
-                                     FLT_TRUE_MIN, 65504, 65519.996f, 65520, 88.8f, -104};
+    static const float specials[] = {INFINITY,     -INFINITY, NAN,        0.0f,  -0.0f, FLT_MAX, -FLT_MAX,
+                                     FLT_TRUE_MIN, 65504,     65519.996f, 65520, 88.8f, -104};
     const float u = (float)(2 * uniform(state) - 1);
     switch (kind) {
     case NARROW:
@@ -76,8 +73,8 @@ static size_t sums_of(const char *name, size_t n, size_t stride, const float *x)
     for (size_t lanes = 1; lanes <= 1024; lanes *= 2, looked++) {
         const float got = mpsim_sum_lanes(library(name), x, n, stride, lanes);
         const float want = oracle_sum(oracle_format_find(name), x, n, stride, lanes);
-        ck_assert_msg(oracle_same(got, want), "%s, %zu numbers, stride %zu, %zu lanes: %a, not %a",
-                      shown(name), n, stride, lanes, (double)got, (double)want);
+        ck_assert_msg(oracle_same(got, want), "%s, %zu numbers, stride %zu, %zu lanes: %a, not %a", shown(name), n,
+                      stride, lanes, (double)got, (double)want);
     }
     return looked;
 }
@@ -135,16 +132,15 @@ static float loss[ROWS], want_loss[ROWS], dx[ROWS * CLASSES], want_dx[ROWS * CLA
 
 static mpsim_status run(const problem *p, const float *x, float *l, float *d, uint64_t *correct)
 {
-    return mpsim_softmax_xent(library(p->math), library(p->out), p->rows, p->classes, x, p->labels,
-                              p->coefficient, l, d, correct);
+    return mpsim_softmax_xent(library(p->math), library(p->out), p->rows, p->classes, x, p->labels, p->coefficient, l,
+                              d, correct);
 }
 
 static void equal(const problem *p, const char *what, const float *got, const float *want, size_t n)
 {
     const size_t i = oracle_differs(got, want, n);
-    ck_assert_msg(i == n, "%s, math %s, out %s, %zu x %zu: number %zu is %a, not %a", what,
-                  shown(p->math), p->out, p->rows, p->classes, i, (double)got[i],
-                  (double)want[i]);
+    ck_assert_msg(i == n, "%s, math %s, out %s, %zu x %zu: number %zu is %a, not %a", what, shown(p->math), p->out,
+                  p->rows, p->classes, i, (double)got[i], (double)want[i]);
 }
 
 static size_t compare(const problem *p)
@@ -200,11 +196,9 @@ START_TEST(the_first_largest_counts)
     const float x[8] = {1, 3, 3, 2, NAN, 5, 5, 5};
     const uint32_t first[2] = {1, 1}, second[2] = {2, 0};
     uint64_t n;
-    ck_assert_int_eq(mpsim_softmax_xent(NULL, mpsim_format_find("fp16"), 2, 4, x, first, 1, NULL,
-                                        NULL, &n), MPSIM_OK);
+    ck_assert_int_eq(mpsim_softmax_xent(NULL, mpsim_format_find("fp16"), 2, 4, x, first, 1, NULL, NULL, &n), MPSIM_OK);
     ck_assert_uint_eq(n, 1);
-    ck_assert_int_eq(mpsim_softmax_xent(NULL, mpsim_format_find("fp16"), 2, 4, x, second, 1, NULL,
-                                        NULL, &n), MPSIM_OK);
+    ck_assert_int_eq(mpsim_softmax_xent(NULL, mpsim_format_find("fp16"), 2, 4, x, second, 1, NULL, NULL, &n), MPSIM_OK);
     ck_assert_uint_eq(n, 0);
 }
 END_TEST
@@ -215,11 +209,10 @@ START_TEST(a_row_by_hand)
     const float x[2] = {7, 7};
     const uint32_t label = 1;
     float l, d[2];
-    ck_assert_int_eq(mpsim_softmax_xent(NULL, mpsim_format_find("fp16"), 1, 2, x, &label, 1024, &l,
-                                        d, NULL), MPSIM_OK);
+    ck_assert_int_eq(mpsim_softmax_xent(NULL, mpsim_format_find("fp16"), 1, 2, x, &label, 1024, &l, d, NULL), MPSIM_OK);
     ck_assert(l == mpsim_log(2) && d[0] == 512 && d[1] == -512);
-    ck_assert_int_eq(mpsim_softmax_xent(NULL, mpsim_format_find("fp16"), 1, 2, x, &label, 0x1p18f,
-                                        NULL, d, NULL), MPSIM_OK);
+    ck_assert_int_eq(mpsim_softmax_xent(NULL, mpsim_format_find("fp16"), 1, 2, x, &label, 0x1p18f, NULL, d, NULL),
+                     MPSIM_OK);
     ck_assert(d[0] == INFINITY && d[1] == -INFINITY);
 }
 END_TEST
@@ -234,8 +227,8 @@ typedef struct wrong {
 START_TEST(errors_touch_nothing)
 {
     static const wrong cases[] = {
-        {NULL, "fp16", 1, 0, 0, MPSIM_EINVAL},   {NULL, "fp16", 0, 1, 0, MPSIM_EINVAL},
-        {NULL, "fp16", 0, 0, 3, MPSIM_EINVAL},   {NULL, "fp16", 0, 0, UINT32_MAX, MPSIM_EINVAL},
+        {NULL, "fp16", 1, 0, 0, MPSIM_EINVAL},       {NULL, "fp16", 0, 1, 0, MPSIM_EINVAL},
+        {NULL, "fp16", 0, 0, 3, MPSIM_EINVAL},       {NULL, "fp16", 0, 0, UINT32_MAX, MPSIM_EINVAL},
         {"binary64", "fp16", 0, 0, 0, MPSIM_ERANGE}, {"fp16", "binary64", 0, 0, 0, MPSIM_ERANGE},
         {"invalid", "fp16", 0, 0, 0, MPSIM_EINVAL},  {"fp16", "invalid", 0, 0, 0, MPSIM_EINVAL},
     };
@@ -249,8 +242,8 @@ START_TEST(errors_touch_nothing)
         uint64_t n = 9;
         const mpsim_format *math = w->math && *w->math == 'i' ? &bad : library(w->math);
         const mpsim_format *out = *w->out == 'i' ? &bad : library(w->out);
-        ck_assert_msg(mpsim_softmax_xent(math, out, 2, 3, w->no_x ? NULL : x,
-                                         w->no_labels ? NULL : labels, 1, l, d, &n) == w->status,
+        ck_assert_msg(mpsim_softmax_xent(math, out, 2, 3, w->no_x ? NULL : x, w->no_labels ? NULL : labels, 1, l, d,
+                                         &n) == w->status,
                       "case %zu", i);
         ck_assert(l[0] == 9 && l[1] == 9 && n == 9);
         for (size_t k = 0; k < 6; k++)

@@ -247,8 +247,8 @@ typedef struct tally {
 } tally;
 
 /* And go on from what is recorded. */
-static void compare(float *own, const float *before, recorded *file, const char *name, const char *letter, unsigned step,
-                    tally *t)
+static void compare(float *own, const float *before, recorded *file, const char *name, const char *letter,
+                    unsigned step, tally *t)
 {
     char text[16];
     size_t n = 0;

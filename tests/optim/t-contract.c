@@ -9,6 +9,7 @@
 
 START_TEST(table_and_names)
 {
+    /* clang-format off */
     static const char *const names[] = {
         "ieee", "torch", "torch-foreach", "torch-capturable", "torch-cpu", "torch-cpu-default",
         "torch-cpu-foreach", "torch-cpu-foreach-default", "torch-fused-a", "torch-fused-b",
@@ -25,6 +26,7 @@ START_TEST(table_and_names)
         ck_assert(v->what && v->source && v->evidence <= MPSIM_OPTIM_OPEN && v->algorithms != 0 && v->stores != 0);
         ck_assert(v->algorithms < 1 << MPSIM_OPTIM_ALGORITHMS && v->stores < 8);
     }
+    /* clang-format on */
     ck_assert_ptr_null(mpsim_optim_variant_at(mpsim_optim_variant_count()));
     ck_assert_ptr_null(mpsim_optim_variant_find("torch-fused"));
     static const char *const algorithms[] = {"sgd", "adam", "adamw", "lion", "adafactor"};
@@ -44,8 +46,10 @@ START_TEST(defaults_are_those_of_torch)
 {
     static const struct {
         double lr, decay, beta1, beta2, eps;
-    } of[MPSIM_OPTIM_ALGORITHMS] = {{1e-3, 0, 0.9, 0.999, 1e-8}, {1e-3, 0, 0.9, 0.999, 1e-8},
-                                    {1e-3, 1e-2, 0.9, 0.999, 1e-8}, {1e-4, 0, 0.9, 0.99, 1e-8},
+    } of[MPSIM_OPTIM_ALGORITHMS] = {{1e-3, 0, 0.9, 0.999, 1e-8},
+                                    {1e-3, 0, 0.9, 0.999, 1e-8},
+                                    {1e-3, 1e-2, 0.9, 0.999, 1e-8},
+                                    {1e-4, 0, 0.9, 0.99, 1e-8},
                                     {1e-2, 0, 0, 0, 0x1p-23}};
     const mpsim_optim_variant *v = mpsim_optim_variant_find("ieee");
     for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++) {
@@ -69,9 +73,12 @@ END_TEST
 static mpsim_status step_with(const mpsim_optim *o, unsigned given)
 {
     float p = 1, g = 1, m = 0, v = 0, vmax = 0;
-    const mpsim_optim_tensor t = {.param = &p, .grad = &g, .m = given & MPSIM_OPTIM_M ? &m : NULL,
+    const mpsim_optim_tensor t = {.param = &p,
+                                  .grad = &g,
+                                  .m = given & MPSIM_OPTIM_M ? &m : NULL,
                                   .v = given & MPSIM_OPTIM_V ? &v : NULL,
-                                  .vmax = given & MPSIM_OPTIM_VMAX ? &vmax : NULL, .n = 1};
+                                  .vmax = given & MPSIM_OPTIM_VMAX ? &vmax : NULL,
+                                  .n = 1};
     return mpsim_optim_step(o, 1, &t, NULL);
 }
 
@@ -106,11 +113,22 @@ END_TEST
 
 START_TEST(settings_are_fields_of_their_names)
 {
-    static const char *const names[] = {"lr",    "momentum", "dampening", "weight_decay", "beta1",
-                                        "beta2", "eps",      "beta2_decay", "eps2",       "d",
-                                        "nesterov",  "amsgrad",      "maximize"};
-    const mpsim_optim o = {.lr = 1, .momentum = 2, .dampening = 3, .weight_decay = 4, .beta1 = 5, .beta2 = 6,
-                           .eps = 7, .beta2_decay = 8, .eps2 = 9, .d = 10, .nesterov = 11, .amsgrad = 12, .maximize = 13};
+    static const char *const names[] = {"lr",       "momentum", "dampening",   "weight_decay", "beta1",
+                                        "beta2",    "eps",      "beta2_decay", "eps2",         "d",
+                                        "nesterov", "amsgrad",  "maximize"};
+    const mpsim_optim o = {.lr = 1,
+                           .momentum = 2,
+                           .dampening = 3,
+                           .weight_decay = 4,
+                           .beta1 = 5,
+                           .beta2 = 6,
+                           .eps = 7,
+                           .beta2_decay = 8,
+                           .eps2 = 9,
+                           .d = 10,
+                           .nesterov = 11,
+                           .amsgrad = 12,
+                           .maximize = 13};
     mpsim_optim set = {.lr = 0};
     for (int s = 0; s < MPSIM_OPTIM_SETTINGS; s++) {
         ck_assert_str_eq(mpsim_optim_setting_name((mpsim_optim_setting)s), names[s]);
@@ -141,16 +159,15 @@ START_TEST(what_a_variant_has)
                 if (s != MPSIM_STORE_NEAREST)
                     o.param = o.state = *optim_format(BF16);
                 const int has = (v->algorithms >> a & 1) && (v->stores >> s & 1);
-                ck_assert_msg(mpsim_optim_check(&o) == (has ? MPSIM_OK : MPSIM_EUNAVAILABLE),
-                              "%s %s store %d: %s", v->name, mpsim_optim_name(o.algorithm), s,
-                              mpsim_status_string(mpsim_optim_check(&o)));
+                ck_assert_msg(mpsim_optim_check(&o) == (has ? MPSIM_OK : MPSIM_EUNAVAILABLE), "%s %s store %d: %s",
+                              v->name, mpsim_optim_name(o.algorithm), s, mpsim_status_string(mpsim_optim_check(&o)));
             }
     }
 }
 END_TEST
 
-static mpsim_status checked(const char *variant, mpsim_optim_algorithm a, int amsgrad, int maximize,
-                            int nesterov, double scale)
+static mpsim_status checked(const char *variant, mpsim_optim_algorithm a, int amsgrad, int maximize, int nesterov,
+                            double scale)
 {
     mpsim_optim o;
     mpsim_optim_init(&o, a, mpsim_optim_variant_find(variant));
@@ -164,15 +181,15 @@ static mpsim_status checked(const char *variant, mpsim_optim_algorithm a, int am
 
 START_TEST(what_torch_has)
 {
-    static const char *const torch[] = {"torch", "torch-foreach", "torch-capturable", "torch-cpu",
-                                        "torch-cpu-default", "torch-fused-a", "torch-fused-b",
-                                        "torch-fused-c", "torch-fused-cpu"};
+    static const char *const torch[] = {"torch",         "torch-foreach",     "torch-capturable",
+                                        "torch-cpu",     "torch-cpu-default", "torch-fused-a",
+                                        "torch-fused-b", "torch-fused-c",     "torch-fused-cpu"};
     for (size_t i = 0; i < sizeof torch / sizeof torch[0]; i++) {
         ck_assert_int_eq(checked(torch[i], MPSIM_OPTIM_ADAM, 1, 1, 0, 1), MPSIM_OK);
         ck_assert_int_eq(checked(torch[i], MPSIM_OPTIM_ADAMW, 1, 1, 0, 1), MPSIM_OK);
         const int fused = strncmp(torch[i], "torch-fused-", 12) == 0;
-        ck_assert_msg(checked(torch[i], MPSIM_OPTIM_ADAM, 0, 0, 0, 65536) ==
-                          (fused ? MPSIM_OK : MPSIM_EUNAVAILABLE), "%s with a scale", torch[i]);
+        ck_assert_msg(checked(torch[i], MPSIM_OPTIM_ADAM, 0, 0, 0, 65536) == (fused ? MPSIM_OK : MPSIM_EUNAVAILABLE),
+                      "%s with a scale", torch[i]);
         ck_assert_int_eq(mpsim_optim_variant_unscales(mpsim_optim_variant_find(torch[i])), fused);
         if (i < 5 && i != 2)
             ck_assert_int_eq(checked(torch[i], MPSIM_OPTIM_SGD, 0, 1, 1, 1), MPSIM_OK);
@@ -188,12 +205,10 @@ END_TEST
 START_TEST(numbers_out_of_their_domain)
 {
     const mpsim_optim_variant *v = mpsim_optim_variant_find("torch-fused-b");
-    static const size_t fields[] = {
-        offsetof(mpsim_optim, lr), offsetof(mpsim_optim, momentum), offsetof(mpsim_optim,
-                                                                             dampening),
-        offsetof(mpsim_optim, weight_decay), offsetof(mpsim_optim, beta1),
-        offsetof(mpsim_optim, beta2), offsetof(mpsim_optim, eps), offsetof(mpsim_optim,
-                                                                           grad_scale)};
+    static const size_t fields[] = {offsetof(mpsim_optim, lr),        offsetof(mpsim_optim, momentum),
+                                    offsetof(mpsim_optim, dampening), offsetof(mpsim_optim, weight_decay),
+                                    offsetof(mpsim_optim, beta1),     offsetof(mpsim_optim, beta2),
+                                    offsetof(mpsim_optim, eps),       offsetof(mpsim_optim, grad_scale)};
     static const double wrong[] = {NOTANUMBER, INFINITE, -INFINITE};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         for (size_t k = 0; k < 3; k++) {
@@ -337,8 +352,7 @@ START_TEST(any_split_gives_the_same_bits)
                 ck_assert_int_eq(mpsim_optim_step(&o, 5, &part, &at), MPSIM_OK);
                 first += n;
             }
-            ck_assert_msg(memcmp(&whole, &split, sizeof whole) == 0, "%s store %d", v->name,
-                          o.store);
+            ck_assert_msg(memcmp(&whole, &split, sizeof whole) == 0, "%s store %d", v->name, o.store);
         }
     }
 }

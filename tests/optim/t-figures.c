@@ -34,8 +34,7 @@ static void some_steps(const char *variant, mpsim_optim_algorithm a, float *p, d
             gd[i] = (double)g[i];
         }
         ck_assert(mpsim_optim_step(&o, step, &t, NULL) == MPSIM_OK);
-        ck_assert(mpsim_optim_reference(&o, step, reference, gd, md, vd, NULL, ELEMENTS) ==
-                  MPSIM_OK);
+        ck_assert(mpsim_optim_reference(&o, step, reference, gd, md, vd, NULL, ELEMENTS) == MPSIM_OK);
     }
 }
 
@@ -43,9 +42,12 @@ static void some_steps(const char *variant, mpsim_optim_algorithm a, float *p, d
  * a relative 1e-6. */
 START_TEST(adam_variants)
 {
-    static const char *const names[] = {"ieee", "torch", "torch-foreach", "torch-capturable",
-                                        "torch-cpu", "torch-cpu-default", "torch-fused-a",
-                                        "torch-fused-b", "torch-fused-c", "apex", "torchao"};
+    static const char *const names[] = {"ieee",          "torch",
+                                        "torch-foreach", "torch-capturable",
+                                        "torch-cpu",     "torch-cpu-default",
+                                        "torch-fused-a", "torch-fused-b",
+                                        "torch-fused-c", "apex",
+                                        "torchao"};
     enum { NAMES = sizeof names / sizeof names[0] };
     static float p[NAMES][ELEMENTS];
     static double reference[ELEMENTS];
@@ -53,8 +55,8 @@ START_TEST(adam_variants)
     for (size_t k = 0; k < NAMES; k++) {
         some_steps(names[k], a, p[k], reference);
         for (size_t i = 0; i < ELEMENTS; i++)
-            ck_assert_msg(fabs((double)p[k][i] - reference[i]) <= 1e-6 * fabs(reference[i]),
-                          "%s: %a, %a", names[k], (double)p[k][i], reference[i]);
+            ck_assert_msg(fabs((double)p[k][i] - reference[i]) <= 1e-6 * fabs(reference[i]), "%s: %a, %a", names[k],
+                          (double)p[k][i], reference[i]);
         for (size_t other = 0; other < k; other++) {
             size_t differ = 0;
             for (size_t i = 0; i < ELEMENTS; i++)
@@ -129,8 +131,7 @@ enum { COPIES = 2048 };
  * root mean square error against the sum of the terms as the format holds them. */
 typedef float term_function(int k);
 
-static void sum_terms(mpsim_optim *o, float w, term_function *term, int terms, double *mean,
-                      double *error)
+static void sum_terms(mpsim_optim *o, float w, term_function *term, int terms, double *mean, double *error)
 {
     static float p[COPIES], g[COPIES], c[COPIES];
     const mpsim_optim_tensor t = {.param = p, .grad = g, .kahan = c, .n = COPIES};
@@ -185,8 +186,7 @@ START_TEST(small_updates_in_bf16)
     printf("# 2000 small updates in bf16: stochastic: mean error %.2g, rms %.2g\n", mean, error);
     ck_assert(fabs(mean) < 5 * 0x1p-9);
     ck_assert(error > 0x1p-6 && error < 0x1p-3);
-    static const char *const kahan[] = {"optimi", "optimi-cpu", "optimi-cpu-default",
-                                        "optimi-triton"};
+    static const char *const kahan[] = {"optimi", "optimi-cpu", "optimi-cpu-default", "optimi-triton"};
     for (size_t i = 0; i < sizeof kahan / sizeof kahan[0]; i++) {
         o = adder(kahan[i], "bf16", MPSIM_STORE_KAHAN);
         sum_terms(&o, 1, small, 2000, &mean, &error);
@@ -207,7 +207,8 @@ START_TEST(harmonic_series_in_bf16)
     o = adder("ieee", "bf16", MPSIM_STORE_STOCHASTIC);
     sum_terms(&o, 0, harmonic, 3000, &mean, &error);
     printf("# harmonic series in bf16, 3000 terms: to nearest off by %.3g, stochastic: mean %.2g, "
-           "rms %.2g\n", after, mean, error);
+           "rms %.2g\n",
+           after, mean, error);
     ck_assert(fabs(mean) < 5 * error / sqrt(COPIES));
     ck_assert(error < fabs(after) / 5);
     o = adder("optimi", "bf16", MPSIM_STORE_KAHAN);

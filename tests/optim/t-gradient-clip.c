@@ -45,9 +45,8 @@ START_TEST(norms_are_exact_sums)
             for (size_t i = 0; i < N; i++)
                 x[i] = (float)to(f, uniform(&random, -1, 0));
         const float got = mpsim_norm(f == B32 ? NULL : gradient_format(f), x, n);
-        ck_assert_msg(same(exact_norm(f, x, n), got), "%s, %d elements: %a, expected %a",
-                      shapes[f].name,
-                      (int)n, (double)got, exact_norm(f, x, n));
+        ck_assert_msg(same(exact_norm(f, x, n), got), "%s, %d elements: %a, expected %a", shapes[f].name, (int)n,
+                      (double)got, exact_norm(f, x, n));
     }
 }
 END_TEST
@@ -81,14 +80,12 @@ START_TEST(totals_of_norms)
         for (int rule = MPSIM_CLIP_TORCH; rule < MPSIM_CLIP_RULES; rule++) {
             const int torch = rule == MPSIM_CLIP_TORCH || rule == MPSIM_CLIP_TORCH_CPU;
             const int g = torch ? f : B32;
-            const double got = mpsim_clip_total((mpsim_clip_rule)rule, f == B32 ? NULL
-                                               : gradient_format(f), x,
-                                               k % 9);
+            const double got = mpsim_clip_total((mpsim_clip_rule)rule, f == B32 ? NULL : gradient_format(f), x, k % 9);
             double want = exact_norm(g, x, k % 9);
             if (rule == MPSIM_CLIP_MEGATRON_FLOAT) /* total.item() ** 0.5 */
                 want = root(B64, mul(B32, want, want));
-            ck_assert_msg(same64(want, got), "%s %s: %a, expected %a",
-                          mpsim_clip_name((mpsim_clip_rule)rule), shapes[f].name, got, want);
+            ck_assert_msg(same64(want, got), "%s %s: %a, expected %a", mpsim_clip_name((mpsim_clip_rule)rule),
+                          shapes[f].name, got, want);
         }
     }
 }
@@ -98,8 +95,8 @@ END_TEST
 
 START_TEST(names_of_rules)
 {
-    static const char *const names[] = {"none", "torch", "torch-cpu", "apex", "megatron", "megatron-float",
-                                        "deepspeed", "deepspeed-zero", "fairseq"};
+    static const char *const names[] = {"none",           "torch",     "torch-cpu",      "apex",   "megatron",
+                                        "megatron-float", "deepspeed", "deepspeed-zero", "fairseq"};
     ck_assert_uint_eq(sizeof names / sizeof names[0], MPSIM_CLIP_RULES);
     for (int i = 0; i < MPSIM_CLIP_RULES; i++) {
         mpsim_clip_rule rule = MPSIM_CLIP_RULES;
@@ -179,8 +176,7 @@ static int rule_is(mpsim_clip_rule rule, mpsim_clip c, int f, double norm, doubl
 /* Norms below, at, beside and above max, in f, as the rule sees them. */
 static double norm_near(size_t k, double max, double scale, int f, uint64_t *random)
 {
-    static const double special[] = {0, 0x1p-149, INFINITE, NOTANUMBER, 1e-6, 65504,
-                                     0x1.fffffep127};
+    static const double special[] = {0, 0x1p-149, INFINITE, NOTANUMBER, 1e-6, 65504, 0x1.fffffep127};
     double x = max * scale;
     if (k % 4 == 0)
         x = special[k / 4 % 7];
@@ -205,18 +201,14 @@ START_TEST(every_rule)
             const int torch = rule == MPSIM_CLIP_TORCH || rule == MPSIM_CLIP_TORCH_CPU;
             const int f = torch ? narrow[k % 3] : B32;
             const double norm = norm_near(k, max, unscales ? scale : 1, f, &random);
-            const mpsim_clip c = mpsim_clip_factor(rule, f == B32 ? NULL : gradient_format(f),
-                                                   norm, max, scale);
+            const mpsim_clip c = mpsim_clip_factor(rule, f == B32 ? NULL : gradient_format(f), norm, max, scale);
             ck_assert_msg(rule_is(rule, c, f, norm, max, scale),
-                          "%s %s norm %a max %a scale %a: factor %a apply %d unscales %d",
-                          mpsim_clip_name(rule), shapes[f].name, norm, max, scale, c.factor,
-                          c.apply,
-                          c.unscales);
+                          "%s %s norm %a max %a scale %a: factor %a apply %d unscales %d", mpsim_clip_name(rule),
+                          shapes[f].name, norm, max, scale, c.factor, c.apply, c.unscales);
             /* Half a percent off the border, in which rounding has no part. */
             const double unscaled = unscales ? norm / scale : norm;
             if (rule != MPSIM_CLIP_NONE && (unscaled > 1.005 * max || unscaled < 0.995 * max))
-                ck_assert_msg(c.clipped == (unscaled > max),
-                              "%s norm %a max %a scale %a: clipped %d",
+                ck_assert_msg(c.clipped == (unscaled > max), "%s norm %a max %a scale %a: clipped %d",
                               mpsim_clip_name(rule), norm, max, scale, c.clipped);
         }
     }
@@ -270,8 +262,8 @@ START_TEST(arrays_times_a_factor)
         mpsim_scale_array(f == B32 ? NULL : gradient_format(f), y, x, N, factor);
         for (size_t i = 0; i < N; i++) {
             const double want = to(f, mul(B32, (double)x[i], (double)factor));
-            ck_assert_msg(same(want, y[i]), "%s: %a %a gives %a, expected %a", shapes[f].name,
-                          (double)x[i], (double)factor, (double)y[i], want);
+            ck_assert_msg(same(want, y[i]), "%s: %a %a gives %a, expected %a", shapes[f].name, (double)x[i],
+                          (double)factor, (double)y[i], want);
         }
         mpsim_scale_array(f == B32 ? NULL : gradient_format(f), x, x, N, factor);
         ck_assert_int_eq(memcmp(x, y, sizeof x), 0);

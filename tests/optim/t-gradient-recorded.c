@@ -52,8 +52,7 @@ static size_t unscaled(const mpsim_format *f, double scale, size_t n, int found)
             kept[keeps++] = in[i];
     }
     ck_assert((u & MPSIM_FOUND_OUTPUT) == output);
-    ck_assert(!(mpsim_unscale_array(MPSIM_UNSCALE_RECIPROCAL, scale, f, kept, kept, keeps)
-                & MPSIM_FOUND_INPUT));
+    ck_assert(!(mpsim_unscale_array(MPSIM_UNSCALE_RECIPROCAL, scale, f, kept, kept, keeps) & MPSIM_FOUND_INPUT));
     return mismatches;
 }
 
@@ -161,8 +160,7 @@ START_TEST(clip)
         }
     }
     fclose(f);
-    printf("# clip.txt: %zu sets, %zu values, %zu mismatches; %zu norms agree\n", sets, values,
-           mismatches, totals);
+    printf("# clip.txt: %zu sets, %zu values, %zu mismatches; %zu norms agree\n", sets, values, mismatches, totals);
     ck_assert(mismatches == 0 && totals == sets && sets >= 20 && values >= 1000);
 }
 END_TEST

@@ -17,8 +17,7 @@ static double pair_sum(const lane *l, double a, double b)
 }
 
 /* Element i of n. */
-static double reduced(const mpsim_reduce *r, const lane *l, float *const *x, size_t ranks, size_t i,
-                      size_t n)
+static double reduced(const mpsim_reduce *r, const lane *l, float *const *x, size_t ranks, size_t i, size_t n)
 {
     double v[16];
     for (size_t k = 0; k < ranks; k++) {
@@ -51,9 +50,8 @@ static mpsim_reduce reduction(const lane *l, int order, int average)
     return r;
 }
 
-static const lane lanes[] = {{B32, B32, B32},    {BF16, BF16, BF16}, {BF16, B32, BF16},
-                             {BF16, B32, B32},   {BF16, BF16, B32},  {FP16, FP16, FP16},
-                             {FP16, B32, FP16},  {FP16, FP16, B32}};
+static const lane lanes[] = {{B32, B32, B32},   {BF16, BF16, BF16}, {BF16, B32, BF16}, {BF16, B32, B32},
+                             {BF16, BF16, B32}, {FP16, FP16, FP16}, {FP16, B32, FP16}, {FP16, FP16, B32}};
 enum { LANES = sizeof lanes / sizeof lanes[0], RANKS = 9, ELEMENTS = 23 };
 
 START_TEST(sums_over_ranks)
@@ -74,19 +72,16 @@ START_TEST(sums_over_ranks)
         ck_assert_int_eq(mpsim_reduce_array(&r, y, (const float *const *)x, ranks, n), MPSIM_OK);
         for (size_t i = 0; i < n; i++) {
             const double want = reduced(&r, l, x, ranks, i, n);
-            ck_assert_msg(same(want, y[i]),
-                          "%s %s %s order %d average %d ranks %d element %d of %d: %a, expected %a",
-                          shapes[l->wire].name, shapes[l->accumulator].name, shapes[l->result].name,
-                          r.order, r.average, (int)ranks, (int)i, (int)n, (double)y[i], want);
+            ck_assert_msg(same(want, y[i]), "%s %s %s order %d average %d ranks %d element %d of %d: %a, expected %a",
+                          shapes[l->wire].name, shapes[l->accumulator].name, shapes[l->result].name, r.order, r.average,
+                          (int)ranks, (int)i, (int)n, (double)y[i], want);
         }
         for (size_t i = n; i < ELEMENTS; i++)
             ck_assert_uint_eq(bits_of_f32(y[i]), 0x55555555u);
         float *const target = x[test_random(&random) % ranks]; /* y may be one of them */
-        ck_assert_int_eq(mpsim_reduce_array(&r, target, (const float *const *)x, ranks, n),
-                         MPSIM_OK);
+        ck_assert_int_eq(mpsim_reduce_array(&r, target, (const float *const *)x, ranks, n), MPSIM_OK);
         for (size_t i = 0; i < n; i++)
-            ck_assert_msg(same((double)y[i], target[i]), "in place, order %d: %a, expected %a",
-                          r.order,
+            ck_assert_msg(same((double)y[i], target[i]), "in place, order %d: %a, expected %a", r.order,
                           (double)target[i], (double)y[i]);
     }
 }
@@ -97,8 +92,7 @@ START_TEST(orders_and_accumulators_by_hand)
 {
     const float one = 1, h = 0x1p-8f;
     const float *const x[] = {&one, &h, &h, &h};
-    const lane narrow_sums = {BF16, BF16, BF16}, wide_sums = {BF16, B32, B32}, back = {BF16, B32,
-                                                                                       BF16};
+    const lane narrow_sums = {BF16, BF16, BF16}, wide_sums = {BF16, B32, B32}, back = {BF16, B32, BF16};
     float y = 0;
     mpsim_reduce r = reduction(&narrow_sums, MPSIM_REDUCE_SEQUENTIAL, MPSIM_AVERAGE_NONE);
     ck_assert_int_eq(mpsim_reduce_array(&r, &y, x, 4, 1), MPSIM_OK);
@@ -119,8 +113,8 @@ START_TEST(orders_and_accumulators_by_hand)
     const lane f32 = {B32, B32, B32};
     r = reduction(&f32, MPSIM_REDUCE_RING, MPSIM_AVERAGE_NONE);
     ck_assert_int_eq(mpsim_reduce_array(&r, z, ring, 3, 4), MPSIM_OK);
-    ck_assert(z[0] == 0x1p24f && z[1] == 0x1p24f);       /* (2^24 + 1) + 1 */
-    ck_assert(z[2] == 0x1p24f + 2 && z[3] == z[2]);      /* (1 + 1) + 2^24 */
+    ck_assert(z[0] == 0x1p24f && z[1] == 0x1p24f);  /* (2^24 + 1) + 1 */
+    ck_assert(z[2] == 0x1p24f + 2 && z[3] == z[2]); /* (1 + 1) + 2^24 */
     /* Averages: before, 3 times bf16(1/3) is 1.002 rounded; after, it is exact. */
     const float *const ones[] = {&one, &one, &one};
     r = reduction(&wide_sums, MPSIM_REDUCE_SEQUENTIAL, MPSIM_AVERAGE_BEFORE);

@@ -15,6 +15,7 @@ static double factor_of(double scale)
 
 START_TEST(factor_of_every_kind_of_scale)
 {
+    /* clang-format off */
     static const double scales[] = {
         0.0, 1, 2, 0.5, 65536, 0x1p24, 0x1p32, 3, 7, 1e-3, 0x1p-149, 0x1p-128, 0x1.000002p-128,
         0x1p-127,
@@ -36,6 +37,7 @@ START_TEST(factor_of_every_kind_of_scale)
         const double s = fabs(uniform(&random, -155, 155));
         ck_assert_msg(same(factor_of(s), mpsim_unscale_factor(s)), "%a", s);
     }
+    /* clang-format on */
 }
 END_TEST
 
@@ -69,22 +71,19 @@ static void unscale_once(mpsim_unscale_rule rule, double scale, int f, const flo
         u = rule == MPSIM_UNSCALE_RECIPROCAL && inv == 1 ? v : to(f, u);
         want |= !isfinite(v) ? MPSIM_FOUND_INPUT : 0u;
         want |= !isfinite(u) ? MPSIM_FOUND_OUTPUT : 0u;
-        ck_assert_msg(same(u, y[i]), "%s rule %d scale %a: %a gives %a, expected %a",
-                      shapes[f].name,
-                      (int)rule, scale, v, (double)y[i], u);
+        ck_assert_msg(same(u, y[i]), "%s rule %d scale %a: %a gives %a, expected %a", shapes[f].name, (int)rule, scale,
+                      v, (double)y[i], u);
     }
-    ck_assert_msg(found == want, "%s rule %d scale %a: found %u, expected %u", shapes[f].name,
-                  (int)rule,
-                  scale, found, want);
+    ck_assert_msg(found == want, "%s rule %d scale %a: found %u, expected %u", shapes[f].name, (int)rule, scale, found,
+                  want);
     ck_assert_uint_eq(mpsim_unscale_array(rule, scale, format, z, z, N), want);
     ck_assert_int_eq(memcmp(y, z, sizeof y), 0); /* in place */
 }
 
 START_TEST(unscaling_by_both_rules)
 {
-    static const double scales[] = {1, 2, 65536, 0x1p24, 3, 0x1.8p16, 45875.2001953125, 7e-3,
-                                    0x1p-10,
-                                    0x1p-130, 0x1p140, 0x1p149, 0x1p200, 0.0, 0x1p127};
+    static const double scales[] = {1,       2,        65536,   0x1p24,  3,       0x1.8p16, 45875.2001953125, 7e-3,
+                                    0x1p-10, 0x1p-130, 0x1p140, 0x1p149, 0x1p200, 0.0,      0x1p127};
     uint64_t random = test_seed() + 2;
     for (size_t k = 0; k < sizeof scales / sizeof scales[0]; k++)
         for (size_t f = 0; f < 3; f++)
@@ -99,12 +98,10 @@ END_TEST
 
 START_TEST(factor_one_leaves_every_bit)
 {
-    static const uint32_t codes[] = {0, 0x80000000u, 1, 0x7f800000u, 0xff800000u, 0x7fc00000u,
-                                     0x7f800001u,
-                                     0xff812345u, 0xffffffffu, 0x7fa00000u, 0x3f800001u};
+    static const uint32_t codes[] = {0,           0x80000000u, 1,           0x7f800000u, 0xff800000u, 0x7fc00000u,
+                                     0x7f800001u, 0xff812345u, 0xffffffffu, 0x7fa00000u, 0x3f800001u};
     enum { M = sizeof codes / sizeof codes[0] };
-    static const double ones[] = {1, 0x1.fffffffffffffp-1,
-                                  0x1.0000000000001p0}; /* all are f32(1) */
+    static const double ones[] = {1, 0x1.fffffffffffffp-1, 0x1.0000000000001p0}; /* all are f32(1) */
     for (size_t k = 0; k < 3; k++) {
         float x[M], y[M];
         memcpy(x, codes, sizeof x);
@@ -133,8 +130,7 @@ START_TEST(found_is_of_input_or_output)
                       MPSIM_FOUND_OUTPUT);
     ck_assert_uint_eq(mpsim_unscale_array(MPSIM_UNSCALE_DIVIDE, 0.5, NULL, y, large, 2), 0);
     /* A scale of 0 after its collapse: 0 inf is NaN. */
-    ck_assert_uint_eq(mpsim_unscale_array(MPSIM_UNSCALE_RECIPROCAL, 0, NULL, y, finite, 3),
-                      MPSIM_FOUND_OUTPUT);
+    ck_assert_uint_eq(mpsim_unscale_array(MPSIM_UNSCALE_RECIPROCAL, 0, NULL, y, finite, 3), MPSIM_FOUND_OUTPUT);
     ck_assert(isinf(y[0]) && isnan(y[1]));
 }
 END_TEST
@@ -153,8 +149,7 @@ START_TEST(product_and_quotient)
         size_t differ = 0;
         for (size_t i = 0; i < M; i++)
             differ += y[i] < z[i] || y[i] > z[i];
-        ck_assert_msg(differ > M / 20 && differ < M, "3 2^%d: %d of %d differ", k, (int)differ,
-                      (int)M);
+        ck_assert_msg(differ > M / 20 && differ < M, "3 2^%d: %d of %d differ", k, (int)differ, (int)M);
         mpsim_unscale_array(MPSIM_UNSCALE_RECIPROCAL, ldexp(1, k), NULL, y, x, M);
         mpsim_unscale_array(MPSIM_UNSCALE_DIVIDE, ldexp(1, k), NULL, z, x, M);
         ck_assert_int_eq(memcmp(y, z, sizeof y), 0);
@@ -173,8 +168,8 @@ START_TEST(rounded_factor)
         const double factor = to(FP16, to(B32, quo(B64, 1, scales[k])));
         mpsim_unscale_array(MPSIM_UNSCALE_ROUNDED, scales[k], half, y, x, 4);
         for (int i = 0; i < 4; i++)
-            ck_assert_msg(same(to(FP16, mul(B32, (double)x[i], factor)), y[i]), "%a / %a: %a",
-                          (double)x[i], scales[k], (double)y[i]);
+            ck_assert_msg(same(to(FP16, mul(B32, (double)x[i], factor)), y[i]), "%a / %a: %a", (double)x[i], scales[k],
+                          (double)y[i]);
         /* binary32 gradients: the same as the reciprocal */
         float a[4], b[4];
         mpsim_unscale_array(MPSIM_UNSCALE_ROUNDED, scales[k], NULL, a, x, 4);

@@ -65,16 +65,17 @@ static void fill(const mpsim_optim *o, size_t n, uint64_t *random)
 static void run(const char *isa, const mpsim_optim *o, uint64_t step, size_t at, size_t n, set *s)
 {
     const mpsim_rng rng = {7, 11, 5};
-    const mpsim_optim_tensor t = {s->x[0] + at, s->x[1] + at, s->x[2] + at, s->x[3] + at,
-                                  s->x[4] + at, s->x[5] + at, n};
+    const mpsim_optim_tensor t = {
+        s->x[0] + at, s->x[1] + at, s->x[2] + at, s->x[3] + at, s->x[4] + at, s->x[5] + at, n};
     for (int k = 0; k < ARRAYS; k++) {
         memcpy(s->x[k], input.x[k], (at + n + ODD) * sizeof *s->x[k]);
         memcpy(s->y[k], input.y[k], (at + n + ODD) * sizeof *s->y[k]);
     }
     ck_assert_int_eq(mpsim_isa_use(isa), MPSIM_OK);
     ck_assert_int_eq(mpsim_optim_step(o, step, &t, &rng), MPSIM_OK);
-    ck_assert_int_eq(mpsim_optim_reference(o, step, s->y[0] + at, s->y[1] + at, s->y[2] + at,
-                                           s->y[3] + at, s->y[4] + at, n), MPSIM_OK);
+    ck_assert_int_eq(
+        mpsim_optim_reference(o, step, s->y[0] + at, s->y[1] + at, s->y[2] + at, s->y[3] + at, s->y[4] + at, n),
+        MPSIM_OK);
 }
 
 static void compare(const char *isa, const mpsim_optim *o, uint64_t step, size_t n)
@@ -90,10 +91,9 @@ static void compare(const char *isa, const mpsim_optim *o, uint64_t step, size_t
                           "%s, %s %s in %s/%s store %d, step %" PRIu64 ", %zu elements: %s[%zu] is "
                           "%08x, expected %08x; in binary64 %a, expected %a; wd %g momentum %g "
                           "damp %g nesterov %d amsgrad %d maximize %d scale %g",
-                          isa, o->variant->name, mpsim_optim_name(o->algorithm), o->param.name,
-                          o->state.name, o->store, step, n, names[k], i, b, a, got.y[k][i],
-                          want.y[k][i], o->weight_decay, o->momentum, o->dampening, o->nesterov,
-                          o->amsgrad, o->maximize, o->grad_scale);
+                          isa, o->variant->name, mpsim_optim_name(o->algorithm), o->param.name, o->state.name, o->store,
+                          step, n, names[k], i, b, a, got.y[k][i], want.y[k][i], o->weight_decay, o->momentum,
+                          o->dampening, o->nesterov, o->amsgrad, o->maximize, o->grad_scale);
         }
     }
 }
@@ -146,8 +146,7 @@ START_TEST(steps_of_every_variant)
             for (size_t i = 0; i < test_scaled(k / 32 % 5 == 0 ? 3 : 1); i++)
                 elements += compare_all(&o, &random);
         }
-    printf("# %s: %" PRIu64 " configurations, %" PRIu64 " elements\n", v->name, configurations,
-           elements);
+    printf("# %s: %" PRIu64 " configurations, %" PRIu64 " elements\n", v->name, configurations, elements);
     ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
     ck_assert_uint_gt(configurations, 0);
 }
@@ -161,8 +160,8 @@ typedef struct outcome {
     float norm;
 } outcome;
 
-static void unscale(const char *isa, mpsim_unscale_rule rule, double scale, const mpsim_format *f,
-                    size_t at, size_t n, outcome *out)
+static void unscale(const char *isa, mpsim_unscale_rule rule, double scale, const mpsim_format *f, size_t at, size_t n,
+                    outcome *out)
 {
     memset(out, 0, sizeof *out);
     ck_assert_int_eq(mpsim_isa_use(isa), MPSIM_OK);
@@ -189,11 +188,11 @@ START_TEST(unscale_and_norm)
         unscale("scalar", rule, scale, f, at, n, &a);
         for (const char *isa; (isa = isa_at(&i)) != NULL;) {
             unscale(isa, rule, scale, f, at, n, &b);
-            ck_assert_msg(memcmp(a.y, b.y, sizeof a.y) == 0 && a.found == b.found &&
-                              bits_of_f32(a.norm) == bits_of_f32(b.norm),
-                          "%s: rule %d, scale %a, %zu elements of %s: found %u, expected %u; norm "
-                          "%a, expected %a", isa, rule, scale, n, f ? f->name : "binary32", b.found,
-                          a.found, (double)b.norm, (double)a.norm);
+            ck_assert_msg(
+                memcmp(a.y, b.y, sizeof a.y) == 0 && a.found == b.found && bits_of_f32(a.norm) == bits_of_f32(b.norm),
+                "%s: rule %d, scale %a, %zu elements of %s: found %u, expected %u; norm "
+                "%a, expected %a",
+                isa, rule, scale, n, f ? f->name : "binary32", b.found, a.found, (double)b.norm, (double)a.norm);
         }
     }
     ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
@@ -213,7 +212,8 @@ START_TEST(norm_of_all_magnitudes)
             int e = low + (int)(r % (unsigned)span);
             e = e > 254 ? 254 : e;
             input.x[0][i] = bits((uint32_t)(r >> 32) & 0x80000000u) == 0 && r % 97 == 0
-                                ? 0 : bits(((uint32_t)(r >> 32) & 0x807fffffu) | (uint32_t)e << 23);
+                                ? 0
+                                : bits(((uint32_t)(r >> 32) & 0x807fffffu) | (uint32_t)e << 23);
         }
         ck_assert_int_eq(mpsim_isa_use("scalar"), MPSIM_OK);
         const float norm = mpsim_norm(NULL, input.x[0], n);
@@ -221,8 +221,8 @@ START_TEST(norm_of_all_magnitudes)
         for (const char *isa; (isa = isa_at(&at)) != NULL;) {
             const float other = mpsim_norm(NULL, input.x[0], n);
             ck_assert_msg(bits_of_f32(norm) == bits_of_f32(other),
-                          "%s: %zu elements, exponents from %d, %d of them: %a, expected %a", isa, n,
-                          low, span, (double)other, (double)norm);
+                          "%s: %zu elements, exponents from %d, %d of them: %a, expected %a", isa, n, low, span,
+                          (double)other, (double)norm);
         }
     }
     ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
@@ -249,8 +249,10 @@ START_TEST(reductions)
         ck_assert_int_eq(mpsim_reduce_array(&r, a, x, ARRAYS, n), MPSIM_OK);
         for (const char *isa; (isa = isa_at(&i)) != NULL;) {
             ck_assert_int_eq(mpsim_reduce_array(&r, b, x, ARRAYS, n), MPSIM_OK);
-            ck_assert_msg(memcmp(a, b, n * sizeof *a) == 0, "%s: %zu elements of %s, order %d, "
-                          "average %d", isa, n, f->name, r.order, r.average);
+            ck_assert_msg(memcmp(a, b, n * sizeof *a) == 0,
+                          "%s: %zu elements of %s, order %d, "
+                          "average %d",
+                          isa, n, f->name, r.order, r.average);
         }
     }
     ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);

@@ -56,10 +56,9 @@ static void near_mathematics(const mpsim_optim *o, uint64_t *random, uint64_t *v
                 bad |= far(y.m, (double)a.m[i], ulps * y.m_scale);
             if (t.v) /* v takes (1 - b2) g g, with the error of a g that decays */
                 bad |= far(y.v, (double)a.v[i], 4 * ulps * (y.v_scale + y.m_scale * y.m_scale));
-            ck_assert_msg(!bad, "%s %s step %d options %d%d%d: p %a %a m %a %a v %a %a",
-                          o->variant->name, mpsim_optim_name(o->algorithm), (int)plain_steps[k],
-                          o->nesterov, o->amsgrad, o->maximize, y.p, (double)a.p[i], y.m,
-                          (double)a.m[i], y.v, (double)a.v[i]);
+            ck_assert_msg(!bad, "%s %s step %d options %d%d%d: p %a %a m %a %a v %a %a", o->variant->name,
+                          mpsim_optim_name(o->algorithm), (int)plain_steps[k], o->nesterov, o->amsgrad, o->maximize,
+                          y.p, (double)a.p[i], y.m, (double)a.m[i], y.v, (double)a.v[i]);
             ++*values;
         }
     }
@@ -115,9 +114,9 @@ START_TEST(the_reference_is_the_mathematics)
         }
         const int adam = is_adam(&o), has_m = mpsim_optim_arrays(&o) & MPSIM_OPTIM_M;
         ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_OK);
-        ck_assert_int_eq(mpsim_optim_reference(&o, step, p, g, has_m ? m : NULL,
-                                               adam ? s : NULL, o.amsgrad ? x : NULL, M),
-                         MPSIM_OK);
+        ck_assert_int_eq(
+            mpsim_optim_reference(&o, step, p, g, has_m ? m : NULL, adam ? s : NULL, o.amsgrad ? x : NULL, M),
+            MPSIM_OK);
         for (size_t i = 0; i < M; i++) {
             const exact y = exact_step(&o, step, &e[i]);
             int bad = far(y.p, p[i], 1e-11 * y.p_scale);
@@ -127,10 +126,8 @@ START_TEST(the_reference_is_the_mathematics)
                 bad |= far(y.v, s[i], 1e-14 * (y.v_scale + y.m_scale * y.m_scale));
             if (o.amsgrad)
                 bad |= far(y.x, x[i], 1e-14 * (y.x + y.v_scale + y.m_scale * y.m_scale));
-            ck_assert_msg(!bad, "%s options %u step %d: p %a %a m %a %a v %a %a",
-                          mpsim_optim_name(o.algorithm), options, (int)step, y.p, p[i], y.m,
-                          m[i],
-                          y.v, s[i]);
+            ck_assert_msg(!bad, "%s options %u step %d: p %a %a m %a %a v %a %a", mpsim_optim_name(o.algorithm),
+                          options, (int)step, y.p, p[i], y.m, m[i], y.v, s[i]);
         }
     }
 }
@@ -164,8 +161,7 @@ START_TEST(orders_differ_in_last_bits_only)
             for (size_t i = 0; i < M; i++) {
                 differ += bits_of_f32(p[a][i]) != bits_of_f32(p[b][i]);
                 const double x = (double)p[a][i], y = (double)p[b][i];
-                ck_assert_msg(fabs(x - y) <= 1e-6 * fabs(x), "%s %a, %s %a", names[a], x, names[b],
-                              y);
+                ck_assert_msg(fabs(x - y) <= 1e-6 * fabs(x), "%s %a, %s %a", names[a], x, names[b], y);
             }
             printf("# %s, %s: %d of %d differ\n", names[b], names[a], (int)differ, (int)M);
             ck_assert_msg(differ > 0, "%s equals %s", names[a], names[b]);
@@ -177,13 +173,11 @@ END_TEST
 
 START_TEST(powers_are_rounded_once)
 {
-    static const double betas[] = {0.9, 0.999, 0.99, 0.95, 0.98, 0.5, 0x1p-1074, 0x1p-1022,
-                                   1 - 0x1p-53,
-                                   1 - 0x1p-52, 0.25, 0.75, 1 - 0x1p-24, 0x1.fffffep-1, 1e-300,
-                                   0.1};
-    static const uint64_t exponents[] = {0, 1, 2, 3, 10, 1074, 1075, 7000, 7060, 7070, 7073, 7080,
-                                         65536,
-                                         744261, 1 << 24, (1 << 24) - 1};
+    static const double betas[] = {0.9,         0.999,         0.99,        0.95,        0.98, 0.5,
+                                   0x1p-1074,   0x1p-1022,     1 - 0x1p-53, 1 - 0x1p-52, 0.25, 0.75,
+                                   1 - 0x1p-24, 0x1.fffffep-1, 1e-300,      0.1};
+    static const uint64_t exponents[] = {0,    1,    2,    3,    10,    1074,   1075,    7000,
+                                         7060, 7070, 7073, 7080, 65536, 744261, 1 << 24, (1 << 24) - 1};
     uint64_t random = test_seed() + 6;
     for (size_t i = 0; i < test_scaled(30000); i++) {
         const double beta = i % 3 == 0   ? betas[test_random(&random) % 16]
@@ -194,13 +188,12 @@ START_TEST(powers_are_rounded_once)
         if (!(beta > 0 && beta < 1))
             continue;
         const double want = power(B64, beta, n), got = mpsim_power(beta, n);
-        ck_assert_msg(want == got && !signbit(got), "%a^%" PRIu64 ": %a, expected %a", beta, n, got,
-                      want);
+        ck_assert_msg(want == got && !signbit(got), "%a^%" PRIu64 ": %a, expected %a", beta, n, got, want);
     }
     for (size_t b = 0; b < 16; b++)
         for (size_t k = 0; k < 16; k++)
-            ck_assert_msg(mpsim_power(betas[b], exponents[k]) == power(B64, betas[b], exponents[k]),
-                          "%a^%" PRIu64, betas[b], exponents[k]);
+            ck_assert_msg(mpsim_power(betas[b], exponents[k]) == power(B64, betas[b], exponents[k]), "%a^%" PRIu64,
+                          betas[b], exponents[k]);
 }
 END_TEST
 

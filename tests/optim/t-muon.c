@@ -45,7 +45,8 @@ static void set_options(mpsim_muon *o, const char *facts)
 static size_t repeat(recorded *file, const char *name, size_t *values)
 {
     const char *facts = recorded_facts(file, name);
-    const size_t rows = (size_t)recorded_number(facts, "rows", 0), columns = (size_t)recorded_number(facts, "columns", 0);
+    const size_t rows = (size_t)recorded_number(facts, "rows", 0),
+                 columns = (size_t)recorded_number(facts, "columns", 0);
     size_t n = 0, wrong = 0;
     mpsim_muon o;
     set_options(&o, facts);
@@ -155,8 +156,8 @@ static void run_backwards(void *self, size_t n, void (*task)(size_t i, void *job
 START_TEST(models)
 {
     enum { ROWS = 20, COLUMNS = 50, N = ROWS * COLUMNS };
-    static const char *const names[] = {"exact", "fma", "sequential", "pairwise", "hopper-bf16-fp32", "fma:bf16",
-                                        "blackwell-bf16-fp32"};
+    static const char *const names[] = {
+        "exact", "fma", "sequential", "pairwise", "hopper-bf16-fp32", "fma:bf16", "blackwell-bf16-fp32"};
     const mpsim_pool pool = {run_backwards, NULL};
     uint64_t random = test_seed();
     float u[N], y[N], z[N], first[N];

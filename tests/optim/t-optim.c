@@ -28,27 +28,25 @@ static int differs(double want, float got)
     return isnan(want) ? !isnan(got) : bits_of_f32((float)want) != bits_of_f32(got);
 }
 
-static void remember(comparison *c, const mpsim_optim *o, uint64_t step, const element *in,
-                     const element *want, const arrays *got, size_t i)
+static void remember(comparison *c, const mpsim_optim *o, uint64_t step, const element *in, const element *want,
+                     const arrays *got, size_t i)
 {
-    const int n =
-        snprintf(c->first, sizeof c->first,
-                 "%s %s %s/%s store %d nesterov %d amsgrad %d maximize %d lr %a wd %a eps %a\n"
-                 "# momentum %a dampening %a scale %a betas %a %a step %" PRIu64 "\n",
-                 o->variant->name, mpsim_optim_name(o->algorithm), o->param.name, o->state.name,
-                 o->store, o->nesterov, o->amsgrad, o->maximize, o->lr, o->weight_decay, o->eps,
-                 o->momentum, o->dampening, o->grad_scale, o->beta1, o->beta2, step);
+    const int n = snprintf(c->first, sizeof c->first,
+                           "%s %s %s/%s store %d nesterov %d amsgrad %d maximize %d lr %a wd %a eps %a\n"
+                           "# momentum %a dampening %a scale %a betas %a %a step %" PRIu64 "\n",
+                           o->variant->name, mpsim_optim_name(o->algorithm), o->param.name, o->state.name, o->store,
+                           o->nesterov, o->amsgrad, o->maximize, o->lr, o->weight_decay, o->eps, o->momentum,
+                           o->dampening, o->grad_scale, o->beta1, o->beta2, step);
     if (n < 0 || (size_t)n >= sizeof c->first)
         return;
     snprintf(c->first + n, sizeof c->first - (size_t)n,
              "# from p %a g %a m %a v %a x %a k %a\n"
-             "# p %a, expected %a, m %a, %a, v %a, %a, x %a, %a, k %a, %a", in->p, in->g, in->m,
-             in->v, in->x, in->k, (double)got->p[i], want->p, (double)got->m[i], want->m,
+             "# p %a, expected %a, m %a, %a, v %a, %a, x %a, %a, k %a, %a",
+             in->p, in->g, in->m, in->v, in->x, in->k, (double)got->p[i], want->p, (double)got->m[i], want->m,
              (double)got->v[i], want->v, (double)got->x[i], want->x, (double)got->k[i], want->k);
 }
 
-static void compare_alternative(comparison *c, plan *q, const arrays *before, const arrays *after,
-                                const mpsim_rng *rng)
+static void compare_alternative(comparison *c, plan *q, const arrays *before, const arrays *after, const mpsim_rng *rng)
 {
     memset(q->pick, 0, sizeof q->pick);
     c->s->of[c->family].scalars(q);
@@ -96,8 +94,7 @@ static void compare(comparison *c, const mpsim_optim *o, int pf, int sf, uint64_
 /* What of the options is a matter of the variant: those that it has not are left out. */
 static void compare_all(comparison *c, mpsim_optim_algorithm algorithm, uint64_t *random)
 {
-    static const int pairs[][2] = {{BF16, BF16}, {FP16, FP16}, {B32, B32}, {B32, BF16}, {BF16, B32},
-                                   {B32, FP16}};
+    static const int pairs[][2] = {{BF16, BF16}, {FP16, FP16}, {B32, B32}, {B32, BF16}, {BF16, B32}, {B32, FP16}};
     const mpsim_optim_variant *v = mpsim_optim_variant_find(c->s->variant);
     for (unsigned k = 0; k < 32 * 6 * 3; k++) {
         mpsim_optim o;
@@ -134,9 +131,9 @@ static void compare_family(const sequence *s, int family, size_t n, uint64_t *ra
     for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
         if ((v->algorithms >> a & 1) && mpsim_optim_traits_of(a)->family == family)
             compare_all(&c, (mpsim_optim_algorithm)a, random);
-    printf("# %s %s%s: %" PRIu64 " configurations, %" PRIu64 " elements, %u of %u alternatives:",
-           s->variant, mpsim_optim_name((mpsim_optim_algorithm)family), n == TAIL ? " tail" : "", c.configurations,
-           c.values, c.left, c.alternatives);
+    printf("# %s %s%s: %" PRIu64 " configurations, %" PRIu64 " elements, %u of %u alternatives:", s->variant,
+           mpsim_optim_name((mpsim_optim_algorithm)family), n == TAIL ? " tail" : "", c.configurations, c.values,
+           c.left, c.alternatives);
     for (unsigned i = 0, shown = 0; i < c.alternatives && shown < 6; i++)
         if (!c.dead[i]) {
             printf(" %u", i);

@@ -33,8 +33,8 @@ static void run_start(run *r, recorded *file, const char *name)
         r->of[k] = calloc(n, sizeof(float));
         ck_assert(r->of[k] != NULL);
     }
-    r->t = (mpsim_optim_tensor){.param = r->of[P], .m = r->of[M], .v = r->of[V],
-                                .vmax = r->of[VMAX], .kahan = r->of[KAHAN], .n = n};
+    r->t = (mpsim_optim_tensor){
+        .param = r->of[P], .m = r->of[M], .v = r->of[V], .vmax = r->of[VMAX], .kahan = r->of[KAHAN], .n = n};
 }
 
 static void run_end(run *r)
@@ -65,8 +65,8 @@ static void compare(run *r, recorded *file, const char *name, unsigned step, tal
             if (recorded_same(want[i], r->of[k][i]))
                 continue;
             if (t->wrong++ == 0)
-                snprintf(t->first, sizeof t->first, "%s, %s.%u[%zu] is %a, recorded %a", name,
-                         letters[k], step, i, (double)r->of[k][i], (double)want[i]);
+                snprintf(t->first, sizeof t->first, "%s, %s.%u[%zu] is %a, recorded %a", name, letters[k], step, i,
+                         (double)r->of[k][i], (double)want[i]);
         }
         if (want)
             memcpy(r->of[k], want, r->t.n * sizeof *want);
@@ -78,9 +78,7 @@ static void set_format(mpsim_optim *o, const char *facts)
 {
     char text[16];
     recorded_text(facts, "dtype", "", text, sizeof text);
-    const char *format = strcmp(text, "f16") == 0   ? "fp16"
-                         : strcmp(text, "f32") == 0 ? "binary32"
-                                                    : text;
+    const char *format = strcmp(text, "f16") == 0 ? "fp16" : strcmp(text, "f32") == 0 ? "binary32" : text;
     ck_assert_msg(mpsim_format_find(format) != NULL, "dtype %s", text);
     o->param = o->state = *mpsim_format_find(format);
 }
@@ -119,8 +117,7 @@ static int all_equal(const char *what, const tally *t)
 
 /* ---- torch on CPU ---- */
 
-static const char *const torch_files[] = {"data/vectors/optim/sgd.safetensors",
-                                          "data/vectors/optim/adam.safetensors",
+static const char *const torch_files[] = {"data/vectors/optim/sgd.safetensors", "data/vectors/optim/adam.safetensors",
                                           "data/vectors/optim/adamw.safetensors"};
 
 /* Who reproduces an implementation with a capability, and a variant that must not. */
@@ -183,8 +180,7 @@ static tally repeat_row(size_t row, const char *variant)
         recorded *file = recorded_open(torch_files[f]);
         for (size_t i = 0; i < recorded_count(file); i++) {
             const char *name = recorded_case(file, i);
-            if (stands_for(recorded_facts(file, name), torch_rows[row].impl,
-                           torch_rows[row].capability))
+            if (stands_for(recorded_facts(file, name), torch_rows[row].impl, torch_rows[row].capability))
                 repeat_torch(file, name, variant, &t);
         }
         recorded_close(file);
@@ -210,8 +206,8 @@ START_TEST(every_run_is_repeated)
         recorded *file = recorded_open(torch_files[f]);
         for (size_t i = 0; i < recorded_count(file); i++)
             for (size_t row = 0; row < TORCH_ROWS; row++)
-                runs += (size_t)stands_for(recorded_facts(file, recorded_case(file, i)),
-                                           torch_rows[row].impl, torch_rows[row].capability);
+                runs += (size_t)stands_for(recorded_facts(file, recorded_case(file, i)), torch_rows[row].impl,
+                                           torch_rows[row].capability);
         recorded_close(file);
     }
     ck_assert_uint_eq(runs, 351);
@@ -222,8 +218,8 @@ START_TEST(other_variants_differ)
 {
     for (size_t row = 0; row < TORCH_ROWS; row++) {
         const tally t = repeat_row(row, torch_rows[row].other);
-        printf("# %s/%s by %s: %zu of %zu values differ\n", torch_rows[row].impl,
-               torch_rows[row].capability, torch_rows[row].other, t.wrong, t.values);
+        printf("# %s/%s by %s: %zu of %zu values differ\n", torch_rows[row].impl, torch_rows[row].capability,
+               torch_rows[row].other, t.wrong, t.values);
         ck_assert_uint_gt(t.wrong, 0);
     }
 }
@@ -332,10 +328,8 @@ static const struct {
 } lowp_rows[] = {
     {"data/vectors/optim-lowp/optimi.safetensors", 0, "optimi-cpu", repeat_optimi, 23},
     {"data/vectors/optim-lowp/optimi.safetensors", 1, "optimi-cpu-foreach", repeat_optimi, 6},
-    {"data/vectors/optim-lowp/optimi-default.safetensors", 0, "optimi-cpu-default", repeat_optimi,
-     15},
-    {"data/vectors/optim-lowp/optimi-default.safetensors", 1, "optimi-cpu-foreach-default",
-     repeat_optimi, 2},
+    {"data/vectors/optim-lowp/optimi-default.safetensors", 0, "optimi-cpu-default", repeat_optimi, 15},
+    {"data/vectors/optim-lowp/optimi-default.safetensors", 1, "optimi-cpu-foreach-default", repeat_optimi, 2},
     {"data/vectors/optim-lowp/torchao.safetensors", 0, "torchao", repeat_torchao, 9},
     {"data/vectors/optim-lowp/torchao-default.safetensors", 0, "torchao-cpu", repeat_torchao, 3},
     {"data/vectors/optim-lion/lion.safetensors", 0, "lion-pytorch-cpu", repeat_torch, 6},

@@ -163,7 +163,8 @@ START_TEST(torchao_step_by_step)
         runs++;
     }
     recorded_close(file);
-    printf("# torchao's 8-bit, 4-bit, FP8 and bf16 moments: %zu runs, %zu values, %zu mismatches\n", runs, values, wrong);
+    printf("# torchao's 8-bit, 4-bit, FP8 and bf16 moments: %zu runs, %zu values, %zu mismatches\n", runs, values,
+           wrong);
     ck_assert_uint_eq(runs, 9);
     ck_assert_uint_eq(wrong, 0);
 }
@@ -172,8 +173,11 @@ END_TEST
 /* Blocks of zeros, NaN, infinities, tiny numbers, numbers between codes; the maps. */
 START_TEST(torchao_edges)
 {
-    static const char *const names[][2] = {{"dynamic8", "dynamic8"}, {"dynamic8-unsigned", "dynamic8-unsigned"},
-                                           {"dynamic4", "dynamic4"}, {"linear4", "linear4"}, {"e4m3_256", "e4m3/256"}};
+    static const char *const names[][2] = {{"dynamic8", "dynamic8"},
+                                           {"dynamic8-unsigned", "dynamic8-unsigned"},
+                                           {"dynamic4", "dynamic4"},
+                                           {"linear4", "linear4"},
+                                           {"e4m3_256", "e4m3/256"}};
     recorded *file = recorded_open(TORCHAO);
     size_t n = 0, wrong = 0;
     float *x = recorded_floats(file, "edges", "x", &n);

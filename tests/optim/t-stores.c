@@ -209,8 +209,7 @@ START_TEST(small_updates_survive_kahan_and_stochastic_rounding)
     ck_assert(fabs(walk("optimi-triton", MPSIM_STORE_KAHAN, BF16, BF16, 300, lr) - want) < 0x1p-8);
     /* Unbiased: 300 steps of standard deviation at most 2^-9, over 512 elements. */
     const double mean = walk("torchao", MPSIM_STORE_STOCHASTIC, BF16, B32, 300, lr);
-    ck_assert_msg(fabs(mean - want) < 6 * 0x1p-9 * sqrt(300.0 / 512), "%a, expected %a", mean,
-                  want);
+    ck_assert_msg(fabs(mean - want) < 6 * 0x1p-9 * sqrt(300.0 / 512), "%a, expected %a", mean, want);
 }
 END_TEST
 

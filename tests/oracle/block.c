@@ -103,9 +103,8 @@ static int is_power(double a)
 const char *const oracle_elements[ORACLE_ELEMENTS] = {"e4m3", "e5m2", "e3m2", "e2m3", "e2m1"};
 
 static grid grids[ORACLE_ELEMENTS] = {
-    {"e4m3", 8, 3, 7, 0x7e, 0x7f, {0}},  {"e5m2", 8, 2, 15, 0x7b, 0x7f, {0}},
-    {"e3m2", 6, 2, 3, 0x1f, 0, {0}},     {"e2m3", 6, 3, 1, 0x1f, 0, {0}},
-    {"e2m1", 4, 1, 1, 0x07, 0, {0}},
+    {"e4m3", 8, 3, 7, 0x7e, 0x7f, {0}}, {"e5m2", 8, 2, 15, 0x7b, 0x7f, {0}}, {"e3m2", 6, 2, 3, 0x1f, 0, {0}},
+    {"e2m3", 6, 3, 1, 0x1f, 0, {0}},    {"e2m1", 4, 1, 1, 0x07, 0, {0}},
 };
 
 const grid *grid_of(const char *name)
@@ -116,8 +115,7 @@ const grid *grid_of(const char *name)
             continue;
         for (unsigned code = 0; g->v[1] == 0 || code <= g->top + 1; code++) {
             const int m = 1 << g->mbits, field = (int)code / m, t = (int)code % m;
-            g->v[code] = field == 0 ? ldexp(t, 1 - g->bias - g->mbits)
-                                    : ldexp(m + t, field - g->bias - g->mbits);
+            g->v[code] = field == 0 ? ldexp(t, 1 - g->bias - g->mbits) : ldexp(m + t, field - g->bias - g->mbits);
         }
         return g;
     }
@@ -267,8 +265,8 @@ mpsim_block_recipe oracle_recipe(const row *r)
 
 int propagates_nan(int rule)
 {
-    return rule != MPSIM_SCALE_E8M0_TE && rule != MPSIM_SCALE_AMAX_TE && rule != MPSIM_SCALE_GIVEN
-           && rule != MPSIM_SCALE_NVFP4_TE && rule != MPSIM_SCALE_AMAX_DEEPSEEK;
+    return rule != MPSIM_SCALE_E8M0_TE && rule != MPSIM_SCALE_AMAX_TE && rule != MPSIM_SCALE_GIVEN &&
+           rule != MPSIM_SCALE_NVFP4_TE && rule != MPSIM_SCALE_AMAX_DEEPSEEK;
 }
 
 /* ---- scales ---- */
@@ -368,8 +366,10 @@ static void torchao_018_scale(scale *s, const row *r, const grid *g)
     } else if (isnan(s->amax)) {
         s->factor = 0; /* divided by infinity */
     } else {
-        e = infinite ? 128 : r->rule == MPSIM_SCALE_TORCHAO_018_FLOOR ? field_exponent(a)
-            : r->rule == MPSIM_SCALE_TORCHAO_018_EVEN ? even_exponent(g, a) : ceil_exponent(a);
+        e = infinite                                   ? 128
+            : r->rule == MPSIM_SCALE_TORCHAO_018_FLOOR ? field_exponent(a)
+            : r->rule == MPSIM_SCALE_TORCHAO_018_EVEN  ? even_exponent(g, a)
+                                                       : ceil_exponent(a);
         e -= grid_emax(g);
         e = e < -127 ? -127 : e;
         s->factor = f32_power(e < -126 ? 126 : -e);
@@ -404,8 +404,7 @@ static void amax_scale(scale *s, const row *r, const grid *g)
         s->factor = isnan(s->amax) ? (float)NAN : f32_div_by_f64((double)max, a);
     }
     if (r->power)
-        s->factor = r->rule == MPSIM_SCALE_AMAX_TE ? down_to_power(s->factor)
-                                                   : down_by_log(s->factor);
+        s->factor = r->rule == MPSIM_SCALE_AMAX_TE ? down_to_power(s->factor) : down_by_log(s->factor);
     s->inverse = f32_div(1, s->factor);
 }
 

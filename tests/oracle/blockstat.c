@@ -269,8 +269,8 @@ static void count_block(judged *j, const scale *s, const seen *in)
         j->scales[exponent_of(s->inverse) - JUDGED_MIN]++;
 }
 
-void judge_blocks(judged *j, const judged_recipe *r, const float *x, const float *origin, size_t rows,
-                  size_t cols, float *values)
+void judge_blocks(judged *j, const judged_recipe *r, const float *x, const float *origin, size_t rows, size_t cols,
+                  float *values)
 {
     const size_t down = r->rows ? r->rows : rows, across = r->cols ? r->cols : cols;
     float all = 0;

@@ -39,7 +39,7 @@ typedef struct judged {
     uint64_t least_scales, largest_scales, scale_zero, scale_nonfinite;
     uint64_t scales[JUDGED_BINS]; /* by floor(log2) - JUDGED_MIN */
     double max_rel_err;
-    mpq_t squares, errors;        /* of the compared elements    */
+    mpq_t squares, errors; /* of the compared elements    */
 } judged;
 
 void judged_init(judged *j);
@@ -47,8 +47,8 @@ void judged_clear(judged *j);
 
 /* judge_blocks -- add what becomes of a matrix. `origin`: what errors are against; NULL: x. `values`
  * (or NULL) receives what the elements stand for. */
-void judge_blocks(judged *j, const judged_recipe *r, const float *x, const float *origin, size_t rows,
-                  size_t cols, float *values);
+void judge_blocks(judged *j, const judged_recipe *r, const float *x, const float *origin, size_t rows, size_t cols,
+                  float *values);
 
 double judged_mse(const judged *j);     /* NaN: nothing compared                  */
 double judged_sqnr_db(const judged *j); /* the same; infinite: no error           */

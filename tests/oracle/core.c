@@ -8,22 +8,18 @@ static const struct {
     const char *architecture;
     oracle_core core;
 } cores[] = {
-    {"hopper", {"fp16", 16, 25, 23}},   {"hopper", {"bf16", 16, 25, 23}},
-    {"hopper", {"tf32", 8, 25, 23}},    {"hopper", {"e4m3", 32, 13, 13}},
-    {"hopper", {"e5m2", 32, 13, 13}},   {"volta", {"fp16", 4, 23, 23}},
-    {"ampere", {"fp16", 8, 24, 23}},    {"ampere", {"bf16", 8, 24, 23}},
-    {"ampere", {"tf32", 4, 24, 23}},    {"ada", {"bf16", 8, 24, 23}},
-    {"ada", {"e4m3", 16, 13, 13}},      {"ada", {"e5m2", 16, 13, 13}},
-    {"blackwell", {"fp16", 16, 25, 23}}, {"blackwell", {"bf16", 16, 25, 23}},
-    {"blackwell", {"tf32", 8, 25, 23}}, {"blackwell", {"e4m3", 32, 25, 23}},
-    {"blackwell", {"e5m2", 32, 25, 23}},
+    {"hopper", {"fp16", 16, 25, 23}},    {"hopper", {"bf16", 16, 25, 23}},    {"hopper", {"tf32", 8, 25, 23}},
+    {"hopper", {"e4m3", 32, 13, 13}},    {"hopper", {"e5m2", 32, 13, 13}},    {"volta", {"fp16", 4, 23, 23}},
+    {"ampere", {"fp16", 8, 24, 23}},     {"ampere", {"bf16", 8, 24, 23}},     {"ampere", {"tf32", 4, 24, 23}},
+    {"ada", {"bf16", 8, 24, 23}},        {"ada", {"e4m3", 16, 13, 13}},       {"ada", {"e5m2", 16, 13, 13}},
+    {"blackwell", {"fp16", 16, 25, 23}}, {"blackwell", {"bf16", 16, 25, 23}}, {"blackwell", {"tf32", 8, 25, 23}},
+    {"blackwell", {"e4m3", 32, 25, 23}}, {"blackwell", {"e5m2", 32, 25, 23}},
 };
 
 const oracle_core *oracle_core_of(const char *architecture, const char *operand)
 {
     for (size_t i = 0; i < sizeof cores / sizeof *cores; i++)
-        if (strcmp(cores[i].architecture, architecture) == 0 &&
-            strcmp(cores[i].core.operands, operand) == 0)
+        if (strcmp(cores[i].architecture, architecture) == 0 && strcmp(cores[i].core.operands, operand) == 0)
             return &cores[i].core;
     return NULL;
 }
@@ -74,8 +70,7 @@ static float cut(int64_t sum, int unit, int kept)
 }
 
 /* 1 and the result if a product or the accumulator is infinite or NaN. */
-static int special(float s, const oracle_part *a, size_t sa, const oracle_part *b, size_t sb,
-                   size_t n, float *result)
+static int special(float s, const oracle_part *a, size_t sa, const oracle_part *b, size_t sb, size_t n, float *result)
 {
     int finite = isfinite(s);
     double sum = isfinite(s) ? 0 : (double)s;
@@ -91,8 +86,8 @@ static int special(float s, const oracle_part *a, size_t sa, const oracle_part *
 }
 
 /* One addition. */
-static float add(const oracle_core *c, float s, int pa, const oracle_part *a, size_t sa, int pb,
-                 const oracle_part *b, size_t sb, size_t n)
+static float add(const oracle_core *c, float s, int pa, const oracle_part *a, size_t sa, int pb, const oracle_part *b,
+                 size_t sb, size_t n)
 {
     static const oracle_format binary32 = {"binary32", 24, -126, 0, 1};
     float result;
@@ -103,28 +98,26 @@ static float add(const oracle_core *c, float s, int pa, const oracle_part *a, si
     if (own.significand)
         most = own.exponent;
     for (size_t i = 0; i < n; i++)
-        if (a[i * sa].significand && b[i * sb].significand &&
-            a[i * sa].exponent + b[i * sb].exponent > most)
+        if (a[i * sa].significand && b[i * sb].significand && a[i * sa].exponent + b[i * sb].exponent > most)
             most = a[i * sa].exponent + b[i * sb].exponent;
     const int unit = most - c->fraction;
     int64_t sum = own.significand ? aligned(own.significand, own.exponent - 23, unit) : 0;
     for (size_t i = 0; i < n; i++) {
         const oracle_part x = a[i * sa], y = b[i * sb];
         if (x.significand && y.significand)
-            sum += aligned((int64_t)x.significand * y.significand,
-                           x.exponent - pa + 1 + y.exponent - pb + 1, unit);
+            sum += aligned((int64_t)x.significand * y.significand, x.exponent - pa + 1 + y.exponent - pb + 1, unit);
     }
     return sum ? cut(sum, unit, c->kept) : 0;
 }
 
-float core_dot(const oracle_core *c, int precision_a, const oracle_part *a, size_t stride_a,
-                 int precision_b, const oracle_part *b, size_t stride_b, size_t n)
+float core_dot(const oracle_core *c, int precision_a, const oracle_part *a, size_t stride_a, int precision_b,
+               const oracle_part *b, size_t stride_b, size_t n)
 {
     return core_dot_from(c, 0, precision_a, a, stride_a, precision_b, b, stride_b, n);
 }
 
-float core_dot_from(const oracle_core *c, float s, int precision_a, const oracle_part *a,
-                    size_t stride_a, int precision_b, const oracle_part *b, size_t stride_b, size_t n)
+float core_dot_from(const oracle_core *c, float s, int precision_a, const oracle_part *a, size_t stride_a,
+                    int precision_b, const oracle_part *b, size_t stride_b, size_t n)
 {
     const size_t length = c->length ? (size_t)c->length : 1;
     for (size_t k = 0; k < n; k += length) {

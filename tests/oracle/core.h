@@ -30,10 +30,10 @@ typedef struct oracle_part {
 oracle_part oracle_take_apart(const oracle_format *f, float x);
 
 /* +0 + a[0] b[0] + ..., n products; the strides count elements. */
-float core_dot(const oracle_core *c, int precision_a, const oracle_part *a, size_t stride_a,
-                 int precision_b, const oracle_part *b, size_t stride_b, size_t n);
+float core_dot(const oracle_core *c, int precision_a, const oracle_part *a, size_t stride_a, int precision_b,
+               const oracle_part *b, size_t stride_b, size_t n);
 /* The same from s. */
-float core_dot_from(const oracle_core *c, float s, int precision_a, const oracle_part *a,
-                    size_t stride_a, int precision_b, const oracle_part *b, size_t stride_b, size_t n);
+float core_dot_from(const oracle_core *c, float s, int precision_a, const oracle_part *a, size_t stride_a,
+                    int precision_b, const oracle_part *b, size_t stride_b, size_t n);
 
 #endif

@@ -32,8 +32,7 @@ static float initial(const oracle_decoder *d, const parameter *p, size_t i, doub
 }
 
 /* Deviation 0: all are `value`. */
-static void parameter_new(oracle_decoder *d, layer *l, int k, size_t rows, size_t cols, double deviation,
-                          float value)
+static void parameter_new(oracle_decoder *d, layer *l, int k, size_t rows, size_t cols, double deviation, float value)
 {
     const oracle_format *kept = oracle_format_of(&l->in->kept), *state = oracle_format_of(&l->in->state);
     parameter *p = &l->p[k];
@@ -188,8 +187,7 @@ static void windows_of_step(oracle_decoder *d, unsigned micro, unsigned rank)
     const uint64_t stream = oracle_stream("text windows"), room = d->text->trained - d->is->context;
     d->sequences = s->batch;
     for (size_t b = 0; b < s->batch; b++) {
-        const uint64_t at =
-            ((d->base.step * d->is->accumulate + micro) * d->is->ranks + rank) * s->batch + b;
+        const uint64_t at = ((d->base.step * d->is->accumulate + micro) * d->is->ranks + rank) * s->batch + b;
         window(d, b, (size_t)((uint64_t)mpsim_rng_word(s->seed, stream, at) * room >> 32));
     }
 }
@@ -226,8 +224,8 @@ static void normalise(oracle_decoder *d, layer *l)
     shape(&l->mean, r.rows, 1, oracle_format_find(NULL));
     shape(&l->inverse, r.rows, 1, oracle_format_find(NULL));
     shape(&l->out, r.rows, r.cols, r.f);
-    oracle_norm(&r, d->is->norm == MPSIM_NORM_RMS, l->out.v, l->mean.v, l->inverse.v, l->act.v,
-                l->p[0].used.v, l->p[1].exists ? l->p[1].used.v : NULL);
+    oracle_norm(&r, d->is->norm == MPSIM_NORM_RMS, l->out.v, l->mean.v, l->inverse.v, l->act.v, l->p[0].used.v,
+                l->p[1].exists ? l->p[1].used.v : NULL);
 }
 
 static size_t hidden_of(const oracle_decoder *d, const matrix *x)
@@ -310,8 +308,7 @@ static float pass(oracle_decoder *d, float coefficient, uint64_t *correct)
     float *losses = calloc(n, sizeof *losses);
     uint64_t right;
     shape(&l->dgrad, n, l->act.cols, oracle_format_of(&l->in->format[TRAIN_DGRAD]));
-    oracle_xent(d->base.math, l->dgrad.f, n, l->act.cols, l->act.v, d->labels, coefficient, losses,
-                l->dgrad.v, &right);
+    oracle_xent(d->base.math, l->dgrad.f, n, l->act.cols, l->act.v, d->labels, coefficient, losses, l->dgrad.v, &right);
     *correct += right;
     const float loss = mean_loss(&d->base, losses, n);
     free(losses);
@@ -424,8 +421,7 @@ static float micro_batch(oracle_decoder *d, unsigned rank, unsigned micro, uint6
     const uint64_t rows = (uint64_t)s->batch * d->is->context * d->is->accumulate;
     d->base.micro = rank * d->is->accumulate + micro;
     windows_of_step(d, micro, rank);
-    const float loss =
-        pass(d, (float)((double)d->base.scale * s->loss_factor / (double)rows), correct);
+    const float loss = pass(d, (float)((double)d->base.scale * s->loss_factor / (double)rows), correct);
     const matrix *dy = &d->base.layers[d->base.n - 1].dgrad;
     for (size_t i = d->base.n - 1; i-- > 0;)
         dy = backward_layer(d, i, dy);
@@ -462,8 +458,7 @@ void oracle_decoder_next(oracle_decoder *d, oracle_decoded *out)
         loss += (double)micro_batch(d, k / d->is->accumulate, k % d->is->accumulate, &correct);
     gradients_end(d);
     out->step.loss = (float)(loss / n);
-    out->step.accuracy =
-        (double)correct / ((double)d->base.run->settings.batch * d->is->context * n);
+    out->step.accuracy = (double)correct / ((double)d->base.run->settings.batch * d->is->context * n);
     out->step.scale = (double)d->base.scale;
     out->lr = d->lr = d->base.plan->optimizer.lr * schedule(d);
     decoder_update(d, out);

@@ -11,8 +11,11 @@
 decoder_sizes decoder_sizes_of(const oracle_decoder *d)
 {
     const size_t size = d->base.run->settings.width / d->is->heads;
-    return (decoder_sizes){.sequences = d->sequences, .length = d->is->context, .heads = d->is->heads,
-                           .kv_heads = d->is->kv_heads, .size = size,
+    return (decoder_sizes){.sequences = d->sequences,
+                           .length = d->is->context,
+                           .heads = d->is->heads,
+                           .kv_heads = d->is->kv_heads,
+                           .size = size,
                            .scale = (float)(1 / sqrt((double)size))};
 }
 
@@ -40,8 +43,7 @@ void heads_split(const oracle_decoder *d, matrix *y, const oracle_format *f, con
         const size_t place = r % z.length, h = r / z.length % heads, b = r / z.length / heads;
         const float *from = x->v + (b * z.length + place) * x->cols + first + h * z.size;
         for (size_t c = 0; c < z.size; c++)
-            y->v[r * z.size + c] =
-                oracle_to(f, (double)(turned ? turned_number(d, from, place, c, 0) : from[c]));
+            y->v[r * z.size + c] = oracle_to(f, (double)(turned ? turned_number(d, from, place, c, 0) : from[c]));
     }
 }
 
@@ -101,8 +103,8 @@ static void put_part(matrix *y, const matrix *x, size_t i, size_t of, size_t fir
 }
 
 /* d = op(a) op(b) of every head; `shared` heads after each other have one matrix of b. */
-static void product_of_heads(const oracle_decoder *d, matrix *y, const oracle_format *f, const matrix *a,
-                             int ta, const matrix *b, int tb, size_t shared)
+static void product_of_heads(const oracle_decoder *d, matrix *y, const oracle_format *f, const matrix *a, int ta,
+                             const matrix *b, int tb, size_t shared)
 {
     const decoder_sizes z = decoder_sizes_of(d);
     const size_t n = z.sequences * z.heads;
@@ -162,8 +164,7 @@ static void whole_forward(oracle_decoder *d, layer *scores)
     decoder_layer *m = &d->more[decoder_index(d, scores)];
     const matrix q = entering(&d->base, scores, ACT_Q, &scores->act);
     const matrix k = entering(&d->base, scores, WEIGHT_Q, &m->key);
-    product_of_heads(d, &scores->out, oracle_format_of(&scores->in->format[TRAIN_OUT]), &q, 0, &k, 1,
-                     shared_heads(d));
+    product_of_heads(d, &scores->out, oracle_format_of(&scores->in->format[TRAIN_OUT]), &q, 0, &k, 1, shared_heads(d));
     cast(&softmax->act, &scores->out, oracle_format_of(&softmax->in->format[TRAIN_ACT]));
     const oracle_rows r = rows_of(d, softmax, TRAIN_OUT);
     shape(&softmax->out, r.rows, r.cols, r.f);
@@ -171,8 +172,7 @@ static void whole_forward(oracle_decoder *d, layer *scores)
     cast(&context->act, &softmax->out, oracle_format_of(&context->in->format[TRAIN_ACT]));
     const matrix p = entering(&d->base, context, ACT_Q, &context->act);
     const matrix v = entering(&d->base, context, WEIGHT_Q, &m[2].key);
-    product_of_heads(d, &m[2].heads, oracle_format_of(&context->in->format[TRAIN_OUT]), &p, 0, &v, 0,
-                     shared_heads(d));
+    product_of_heads(d, &m[2].heads, oracle_format_of(&context->in->format[TRAIN_OUT]), &p, 0, &v, 0, shared_heads(d));
 }
 
 static void whole_back(oracle_decoder *d, layer *scores)
@@ -228,8 +228,12 @@ static matrix of_cols(const oracle_decoder *d, const matrix *x, const tile_at *t
 static oracle_tile_row row_of(const oracle_decoder *d, const tile_at *t, size_t row, const oracle_format *f)
 {
     const decoder_sizes z = decoder_sizes_of(d);
-    return (oracle_tile_row){.n = row < t->cols ? row + 1 : t->cols, .cols = t->cols, .size = z.size,
-                             .scale = z.scale, .p_scale = 1, .f = f};
+    return (oracle_tile_row){.n = row < t->cols ? row + 1 : t->cols,
+                             .cols = t->cols,
+                             .size = z.size,
+                             .scale = z.scale,
+                             .p_scale = 1,
+                             .f = f};
 }
 
 /* The format that P enters the product in, and what it is multiplied by first. */
@@ -312,14 +316,13 @@ static void tiles_forward(oracle_decoder *d, layer *scores)
 
 /* What the tiles of a backward pass read and leave. */
 typedef struct tile_work {
-    matrix q, k, v, g;       /* operands: not quantised */
-    matrix copies[3];        /* of q, k, v, in tf32     */
-    matrix dq, dk, dv;       /* dk, dv: of every head   */
+    matrix q, k, v, g; /* operands: not quantised */
+    matrix copies[3];  /* of q, k, v, in tf32     */
+    matrix dq, dk, dv; /* dk, dv: of every head   */
 } tile_work;
 
 /* The scores of a tile again, what their gradient is and P, both as they enter products. */
-static void tile_again(oracle_decoder *d, layer *scores, const tile_at *t, const tile_work *w, matrix *p,
-                       matrix *ds)
+static void tile_again(oracle_decoder *d, layer *scores, const tile_at *t, const tile_work *w, matrix *p, matrix *ds)
 {
     const layer *context = scores + 2;
     const decoder_layer *m = &d->more[decoder_index(d, context)];
@@ -334,8 +337,7 @@ static void tile_again(oracle_decoder *d, layer *scores, const tile_at *t, const
         oracle_tile_row r = row_of(d, t, i, p->f);
         oracle_tile_again(&r, p->v + i * t->cols, s.v + i * t->cols, lse.v[i]);
         r.f = ds->f;
-        oracle_tile_back(&r, ds->v + i * t->cols, dp.v + i * t->cols, s.v + i * t->cols, lse.v[i],
-                         dots.v[i]);
+        oracle_tile_back(&r, ds->v + i * t->cols, dp.v + i * t->cols, s.v + i * t->cols, lse.v[i], dots.v[i]);
     }
     free(s.v);
     free(dp.v);

@@ -159,8 +159,7 @@ static void clip(oracle_decoder *d, double scale, oracle_decoded *out)
     parameter *p;
     for (size_t i = 0; i < 2 * d->base.n; i++)
         if ((p = parameter_at(d, i)))
-            norms[n++] = mpsim_norm(narrow ? mpsim_format_find(p->kept.f->name) : NULL, p->ready.v,
-                                    count(&p->ready));
+            norms[n++] = mpsim_norm(narrow ? mpsim_format_find(p->kept.f->name) : NULL, p->ready.v, count(&p->ready));
     const double total = mpsim_clip_total(plan->clip, f, norms, n);
     const mpsim_clip c = mpsim_clip_factor(plan->clip, f, total, plan->max_norm, scale);
     out->step.norm = mpsim_clip_unscales(plan->clip) ? total / scale : total;
@@ -190,12 +189,14 @@ static void step(oracle_decoder *d, size_t i, double in_optimizer)
     o.grad_scale = in_optimizer;
     const int adam = o.algorithm == MPSIM_OPTIM_ADAM || o.algorithm == MPSIM_OPTIM_ADAMW;
     const int has_m = o.algorithm != MPSIM_OPTIM_SGD || o.momentum != 0;
-    const oracle_step_of t = {.n = count(&p->ready), .p = p->kept.v, .g = p->ready.v,
-                              .m = has_m ? p->m.v : NULL,
-                              .v = adam ? p->v.v : NULL,
-                              .k = o.store == MPSIM_STORE_KAHAN ? kahan->v : NULL,
-                              .rng = {.seed = d->base.run->settings.seed,
-                                      .stream = oracle_stream_of_step(&d->base, p->name)}};
+    const oracle_step_of t = {
+        .n = count(&p->ready),
+        .p = p->kept.v,
+        .g = p->ready.v,
+        .m = has_m ? p->m.v : NULL,
+        .v = adam ? p->v.v : NULL,
+        .k = o.store == MPSIM_STORE_KAHAN ? kahan->v : NULL,
+        .rng = {.seed = d->base.run->settings.seed, .stream = oracle_stream_of_step(&d->base, p->name)}};
     oracle_optim(&o, d->base.age, &t);
     refresh(&d->base, l, p);
 }

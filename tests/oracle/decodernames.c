@@ -24,14 +24,16 @@ static size_t entries_of_attention(const oracle_decoder *d, const layer *l, entr
     const decoder_layer *m = &d->more[decoder_index(d, l)];
     const char *name = l->is->name;
     const entry heads[] = {{"out.key", name, &m->out_key}, {"out.value", name, &m->out_value}};
-    const entry scores[] = {{"key", name, &m->key},         {"key.q", name, &l->q[WEIGHT_Q]},
-                            {"dgrad.key", name, &m->dkey},  {"dgrad.keys", name, &m->dkeys}};
-    const entry context[] = {{"value", name, &m->key},      {"value.q", name, &l->q[WEIGHT_Q]},
+    const entry scores[] = {{"key", name, &m->key},
+                            {"key.q", name, &l->q[WEIGHT_Q]},
+                            {"dgrad.key", name, &m->dkey},
+                            {"dgrad.keys", name, &m->dkeys}};
+    const entry context[] = {{"value", name, &m->key},        {"value.q", name, &l->q[WEIGHT_Q]},
                              {"dgrad.value", name, &m->dkey}, {"dgrad.values", name, &m->dkeys},
-                             {"out.heads", name, &m->heads}, {"agrad.heads", name, &m->agrad_heads},
-                             {"lse", name, &m->lse},        {"dots", name, &m->dots}};
-    return l->is->type == TRAIN_HEADS    ? PUT(e, n, heads)
-           : l->is->type == TRAIN_SCORES ? PUT(e, n, scores)
+                             {"out.heads", name, &m->heads},  {"agrad.heads", name, &m->agrad_heads},
+                             {"lse", name, &m->lse},          {"dots", name, &m->dots}};
+    return l->is->type == TRAIN_HEADS     ? PUT(e, n, heads)
+           : l->is->type == TRAIN_SCORES  ? PUT(e, n, scores)
            : l->is->type == TRAIN_CONTEXT ? PUT(e, n, context)
                                           : n;
 }
@@ -41,20 +43,28 @@ static size_t entries_of_layer(const oracle_decoder *d, const layer *l, entry *e
     const char *name = l->is->name;
     const int linear = l->is->type == TRAIN_LINEAR;
     const entry own[] = {
-        {"act", name, &l->act},          {"out", name, &l->out},
-        {"agrad", name, &l->agrad},      {"dgrad", name, &l->dgrad},
-        {"act.q", name, &l->q[ACT_Q]},   {"agrad.q", name, &l->q[AGRAD_Q]},
+        {"act", name, &l->act},
+        {"out", name, &l->out},
+        {"agrad", name, &l->agrad},
+        {"dgrad", name, &l->dgrad},
+        {"act.q", name, &l->q[ACT_Q]},
+        {"agrad.q", name, &l->q[AGRAD_Q]},
         {"weight.q", name, linear ? &l->q[WEIGHT_Q] : NULL},
-        {"act.qt", name, &l->qt[ACT_Q]}, {"weight.qt", name, &l->qt[WEIGHT_Q]},
+        {"act.qt", name, &l->qt[ACT_Q]},
+        {"weight.qt", name, &l->qt[WEIGHT_Q]},
         {"agrad.qt", name, &l->qt[AGRAD_Q]},
-        {"act.q.blocks", name, &l->q_blocks[ACT_Q]}, {"act.qt.blocks", name, &l->qt_blocks[ACT_Q]},
+        {"act.q.blocks", name, &l->q_blocks[ACT_Q]},
+        {"act.qt.blocks", name, &l->qt_blocks[ACT_Q]},
         {"weight.q.blocks", name, &l->q_blocks[WEIGHT_Q]},
         {"weight.qt.blocks", name, &l->qt_blocks[WEIGHT_Q]},
         {"agrad.q.blocks", name, &l->q_blocks[AGRAD_Q]},
         {"agrad.qt.blocks", name, &l->qt_blocks[AGRAD_Q]},
-        {"act.rht", name, &l->rht[ACT_Q]}, {"agrad.rht", name, &l->rht[AGRAD_Q]},
-        {"mean", name, &l->mean},        {"inverse", name, &l->inverse},
-        {"weight.in", name, &l->p[0].entered}, {"bias.in", name, &l->p[1].entered},
+        {"act.rht", name, &l->rht[ACT_Q]},
+        {"agrad.rht", name, &l->rht[AGRAD_Q]},
+        {"mean", name, &l->mean},
+        {"inverse", name, &l->inverse},
+        {"weight.in", name, &l->p[0].entered},
+        {"bias.in", name, &l->p[1].entered},
     };
     return entries_of_attention(d, l, e, PUT(e, 0, own));
 }
@@ -98,8 +108,7 @@ static size_t entries_of(const oracle_decoder *d, const layer *l, entry *e)
 }
 
 /* The at-th of all, or, with a name, that one. */
-static int entry_of(oracle_decoder *d, size_t at, const char *wanted, char name[2 * TRAIN_NAME],
-                    const matrix **m)
+static int entry_of(oracle_decoder *d, size_t at, const char *wanted, char name[2 * TRAIN_NAME], const matrix **m)
 {
     for (size_t i = 0; i < d->base.n; i++) {
         entry e[ENTRIES];
@@ -141,11 +150,9 @@ static void clear(const matrix *m, size_t n)
 static void clear_layer(const oracle_decoder *d, layer *l)
 {
     const decoder_layer *m = &d->more[decoder_index(d, l)];
-    const matrix own[] = {l->act,        l->out,         l->agrad,       l->dgrad,        l->mean,
-                          l->inverse,    l->rht[0],      l->rht[2],      m->key,          m->out_key,
-                          m->out_value,  m->heads,       m->agrad_heads, m->dkey,         m->dkeys,
-                          m->lse,        m->dots,        m->micro[0],    m->micro[1],     m->kahan[0],
-                          m->kahan[1]};
+    const matrix own[] = {l->act,    l->out, l->agrad,   l->dgrad,     l->mean,     l->inverse,     l->rht[0],
+                          l->rht[2], m->key, m->out_key, m->out_value, m->heads,    m->agrad_heads, m->dkey,
+                          m->dkeys,  m->lse, m->dots,    m->micro[0],  m->micro[1], m->kahan[0],    m->kahan[1]};
     clear(own, sizeof own / sizeof *own);
     clear(l->q, QUANTISED);
     clear(l->qt, QUANTISED);

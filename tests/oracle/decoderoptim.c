@@ -43,14 +43,21 @@ void oracle_optim(const mpsim_optim *o, uint64_t step, const oracle_step_of *t)
 {
     const int family = family_of(o);
     const sequence *s = sequence_of(o->variant->name);
-    plan q = {.o = o, .s = s, .step = step, .pf = shape_of(o->param.name), .sf = shape_of(o->state.name),
+    plan q = {.o = o,
+              .s = s,
+              .step = step,
+              .pf = shape_of(o->param.name),
+              .sf = shape_of(o->state.name),
               .alt = alternative(o->variant->name, s, family)};
     if (o->amsgrad)
         abort();
     s->of[family].scalars(&q);
     for (size_t i = 0; i < t->n; i++) {
-        element e = {.p = (double)t->p[i], .g = (double)t->g[i], .m = t->m ? (double)t->m[i] : 0,
-                     .v = t->v ? (double)t->v[i] : 0, .k = t->k ? (double)t->k[i] : 0,
+        element e = {.p = (double)t->p[i],
+                     .g = (double)t->g[i],
+                     .m = t->m ? (double)t->m[i] : 0,
+                     .v = t->v ? (double)t->v[i] : 0,
+                     .k = t->k ? (double)t->k[i] : 0,
                      .random = mpsim_rng_word(t->rng.seed, t->rng.stream, t->rng.index + i)};
         s->of[family].step(&q, &e);
         t->p[i] = (float)e.p;

@@ -7,13 +7,13 @@
 
 /* What a layer has beside those of trainparts.h. */
 typedef struct decoder_layer {
-    matrix key;                     /* scores: K, context: V, as they enter; copies: layer.q[WEIGHT_Q]  */
-    matrix out_key, out_value;      /* of heads                                                         */
-    matrix heads, agrad_heads;      /* context: O and dO in the order of heads                          */
-    matrix dkey, dkeys;             /* scores: dK, context: dV; of every head, with fewer kv_heads      */
-    matrix lse, dots;               /* context in tiles                                                 */
-    matrix micro[2], kahan[2];      /* of both parameters: gradients of the last micro-batch            */
-    matrix *sums[2];                /* of every rank                                                    */
+    matrix key;                /* scores: K, context: V, as they enter; copies: layer.q[WEIGHT_Q]  */
+    matrix out_key, out_value; /* of heads                                                         */
+    matrix heads, agrad_heads; /* context: O and dO in the order of heads                          */
+    matrix dkey, dkeys;        /* scores: dK, context: dV; of every head, with fewer kv_heads      */
+    matrix lse, dots;          /* context in tiles                                                 */
+    matrix micro[2], kahan[2]; /* of both parameters: gradients of the last micro-batch            */
+    matrix *sums[2];           /* of every rank                                                    */
 } decoder_layer;
 
 struct oracle_decoder {
@@ -21,10 +21,10 @@ struct oracle_decoder {
     decoder_layer more[TRAIN_LAYERS];
     const train_text *text;
     const train_decoder *is;
-    size_t sequences;           /* of the pass at hand */
-    uint32_t *tokens, *labels;  /* of a pass, places one after the other */
+    size_t sequences;          /* of the pass at hand */
+    uint32_t *tokens, *labels; /* of a pass, places one after the other */
     const oracle_format *math_norm, *math_softmax;
-    float *cos, *sin;           /* of rotary positions: place by place */
+    float *cos, *sin; /* of rotary positions: place by place */
     double lr;
 };
 

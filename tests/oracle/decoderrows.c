@@ -67,9 +67,8 @@ static float height(const oracle_rows *r, int rms, float x, float mean, float in
     return oracle_mul(f, d, in(f, inverse));
 }
 
-void oracle_norm_back(const oracle_rows *r, int rms, float *dx, float *dweight, float *dbias,
-                      const float *dy, const float *x, const float *mean, const float *inverse,
-                      const float *weight)
+void oracle_norm_back(const oracle_rows *r, int rms, float *dx, float *dweight, float *dbias, const float *dy,
+                      const float *x, const float *mean, const float *inverse, const float *weight)
 {
     const oracle_format *f = r->math;
     const size_t n = r->cols;
@@ -103,8 +102,8 @@ void oracle_norm_back(const oracle_rows *r, int rms, float *dx, float *dweight, 
 
 /* ---- activations ---- */
 
-static const float half = 0.5f, k_tanh = 0x1.988454p-1f, c_tanh = 0x1.6e4e26p-5f,
-                   c3_tanh = 0x1.12ba9ep-3f, r_erf = 0x1.6a09e6p-1f, q_erf = 0x1.988454p-2f;
+static const float half = 0.5f, k_tanh = 0x1.988454p-1f, c_tanh = 0x1.6e4e26p-5f, c3_tanh = 0x1.12ba9ep-3f,
+                   r_erf = 0x1.6a09e6p-1f, q_erf = 0x1.988454p-2f;
 
 /* t: the tanh or erf that x meets */
 static float inner(const oracle_format *f, int kind, float x)
@@ -143,8 +142,7 @@ static float slope(const oracle_format *f, int kind, float x)
         return oracle_add(f, left, oracle_mul(f, x, oracle_mul(f, in(f, q_erf), e)));
     }
     const float s = oracle_sub(f, 1, oracle_mul(f, t, t));
-    const float w = oracle_mul(f, in(f, k_tanh),
-                               oracle_add(f, 1, oracle_mul(f, in(f, c3_tanh), square)));
+    const float w = oracle_mul(f, in(f, k_tanh), oracle_add(f, 1, oracle_mul(f, in(f, c3_tanh), square)));
     return oracle_add(f, left, oracle_mul(f, oracle_mul(f, oracle_mul(f, half, x), s), w));
 }
 
@@ -261,8 +259,7 @@ void oracle_tile_again(const oracle_tile_row *t, float *p, const float *s, float
         p[j] = j < t->n ? in(t->f, again(t, s[j], lse)) : 0;
 }
 
-void oracle_tile_back(const oracle_tile_row *t, float *ds, const float *dp, const float *s, float lse,
-                      float d)
+void oracle_tile_back(const oracle_tile_row *t, float *ds, const float *dp, const float *s, float lse, float d)
 {
     for (size_t j = 0; j < t->cols; j++)
         ds[j] = j < t->n ? in(t->f, again(t, s[j], lse) * (dp[j] - d) * t->scale) : 0;

@@ -15,9 +15,8 @@ typedef struct oracle_rows {
 /* rms: 1: RMSNorm; bias may be NULL. */
 void oracle_norm(const oracle_rows *r, int rms, float *y, float *mean, float *inverse, const float *x,
                  const float *weight, const float *bias);
-void oracle_norm_back(const oracle_rows *r, int rms, float *dx, float *dweight, float *dbias,
-                      const float *dy, const float *x, const float *mean, const float *inverse,
-                      const float *weight);
+void oracle_norm_back(const oracle_rows *r, int rms, float *dx, float *dweight, float *dbias, const float *dy,
+                      const float *x, const float *mean, const float *inverse, const float *weight);
 
 /* kind: mpsim_activation; x (dx) of SwiGLU has 2 cols. */
 void oracle_activate(const oracle_rows *r, int kind, float *y, const float *x);
@@ -38,7 +37,6 @@ void oracle_tile(const oracle_tile_row *t, float *p, float *o, float *max, float
 void oracle_tile_end(const oracle_tile_row *t, float *y, float *lse, const float *o, float max, float sum);
 float oracle_dots(const float *a, const float *b, size_t n);
 void oracle_tile_again(const oracle_tile_row *t, float *p, const float *s, float lse);
-void oracle_tile_back(const oracle_tile_row *t, float *ds, const float *dp, const float *s, float lse,
-                      float d);
+void oracle_tile_back(const oracle_tile_row *t, float *ds, const float *dp, const float *s, float lse, float d);
 
 #endif

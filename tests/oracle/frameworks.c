@@ -258,6 +258,7 @@ static unsigned tutorial(machine *m, const knobs *k, int inf)
 
 enum { F32_F64 = MPSIM_SCALE_F32_F64, F32 = MPSIM_SCALE_F32, F64 = MPSIM_SCALE_F64 };
 
+/* clang-format off */
 const framework frameworks[FRAMEWORKS] = {
     {"torch", torch_kernel, TRACKER, 65536, 2, 0.5, 0, NO_CEILING, 2000, 2000, 1,
      1, 1, MPSIM_GROWTH_COUNTER, -1, F32_F64, 1, -1, MPSIM_UPDATE_AFTER_STEP, 0, 0},
@@ -298,6 +299,7 @@ const framework frameworks[FRAMEWORKS] = {
     {"none", constant_taken, PYTHON, 1, -1, -1, -1, -1, -1, 0, -1,
      0, 0, -1, -1, -1, -1, -1, -1, -1, -1},
 };
+/* clang-format on */
 
 int framework_takes_factors(const framework *f)
 {

@@ -11,9 +11,15 @@
 #include <stdint.h>
 
 enum {
-    OV = MPSIM_SCALER_OVERFLOW, SKIP = MPSIM_SCALER_SKIP, BACK = MPSIM_SCALER_BACKOFF,
-    GROW = MPSIM_SCALER_GROWTH, TOLD = MPSIM_SCALER_TOLERATED, LOW = MPSIM_SCALER_FLOORED,
-    HIGH = MPSIM_SCALER_CEILING, REF = MPSIM_SCALER_REFUSED, RAISED = MPSIM_SCALER_RAISED
+    OV = MPSIM_SCALER_OVERFLOW,
+    SKIP = MPSIM_SCALER_SKIP,
+    BACK = MPSIM_SCALER_BACKOFF,
+    GROW = MPSIM_SCALER_GROWTH,
+    TOLD = MPSIM_SCALER_TOLERATED,
+    LOW = MPSIM_SCALER_FLOORED,
+    HIGH = MPSIM_SCALER_CEILING,
+    REF = MPSIM_SCALER_REFUSED,
+    RAISED = MPSIM_SCALER_RAISED
 };
 
 /* What a framework's constructor takes. */
@@ -25,11 +31,11 @@ typedef struct knobs {
 
 /* A scaler at work: the frameworks' variables under their names; each uses its own. */
 typedef struct machine {
-    float scale;         /* a binary32 tensor                        */
-    double cur;          /* a Python float                           */
-    int64_t tracker;     /* clean steps, where the framework counts  */
-    int64_t h;           /* hysteresis                               */
-    int64_t iter, last;  /* index of the step, of the last overflow  */
+    float scale;        /* a binary32 tensor                        */
+    double cur;         /* a Python float                           */
+    int64_t tracker;    /* clean steps, where the framework counts  */
+    int64_t h;          /* hysteresis                               */
+    int64_t iter, last; /* index of the step, of the last overflow  */
     int64_t rescale, over;
 } machine;
 
@@ -44,7 +50,7 @@ enum { TRACKER = 1, HYST = 2, PYTHON = 4, EARLY = 8, OVERS = 16, CALLER = 32 };
 typedef struct framework {
     const char *name;
     algorithm *step;
-    unsigned has;  /* TRACKER: counts clean steps; HYST; PYTHON: the scale is a Python float; EARLY:
+    unsigned has; /* TRACKER: counts clean steps; HYST; PYTHON: the scale is a Python float; EARLY:
                       unscales with the new scale; OVERS: fairseq's counters; CALLER: no defaults */
     double init, grow, back, floor, ceiling;
     int64_t window, first, hysteresis; /* first: first growth of a clean run                     */

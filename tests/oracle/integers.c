@@ -118,8 +118,7 @@ static int add_integers(int e, int f)
 }
 
 /* x + y; IEEE 754-2019, 6.1 to 6.3. */
-static void value_of_sum(oracle_value *v, const oracle_format *of, const oracle_operand *x,
-                         const oracle_operand *y)
+static void value_of_sum(oracle_value *v, const oracle_format *of, const oracle_operand *x, const oracle_operand *y)
 {
     if (isinf(x->y) || isinf(y->y)) {
         if (isinf(x->y) && isinf(y->y) && x->negative != y->negative)
@@ -140,8 +139,7 @@ static void value_of_sum(oracle_value *v, const oracle_format *of, const oracle_
         place_integer(v, of, mpz_sgn(numerator) < 0, e);
 }
 
-static void value_of_product(oracle_value *v, const oracle_format *of, const oracle_operand *x,
-                             const oracle_operand *y)
+static void value_of_product(oracle_value *v, const oracle_format *of, const oracle_operand *x, const oracle_operand *y)
 {
     const int negative = x->negative != y->negative;
     if (isinf(x->y) || isinf(y->y)) {
@@ -193,8 +191,8 @@ static void value_of_root(oracle_value *v, const oracle_format *of, const oracle
         place_root(v, of, integer(numerator, x->y, x->precision));
 }
 
-static void value_of_fma(oracle_value *v, const oracle_format *of, const oracle_operand *x,
-                         const oracle_operand *y, const oracle_operand *z)
+static void value_of_fma(oracle_value *v, const oracle_format *of, const oracle_operand *x, const oracle_operand *y,
+                         const oracle_operand *z)
 {
     const int negative = x->negative != y->negative;
     if (isinf(x->y) || isinf(y->y)) {
@@ -209,8 +207,7 @@ static void value_of_fma(oracle_value *v, const oracle_format *of, const oracle_
         return;
     }
     if (x->y == 0 || y->y == 0) { /* a zero of that sign, plus z */
-        const oracle_operand product = {.y = negative ? -0.0 : 0.0, .negative = negative,
-                                 .precision = 1};
+        const oracle_operand product = {.y = negative ? -0.0 : 0.0, .negative = negative, .precision = 1};
         value_of_sum(v, of, &product, z);
         return;
     }
@@ -225,8 +222,7 @@ static void value_of_fma(oracle_value *v, const oracle_format *of, const oracle_
         place_integer(v, of, mpz_sgn(numerator) < 0, e);
 }
 
-void oracle_arith_value(oracle_value *v, const oracle_arith *o, uint64_t a, uint64_t b,
-                        uint64_t c)
+void oracle_arith_value(oracle_value *v, const oracle_arith *o, uint64_t a, uint64_t b, uint64_t c)
 {
     oracle_operand x[3];
     set_up();
@@ -265,8 +261,7 @@ void oracle_arith_value(oracle_value *v, const oracle_arith *o, uint64_t a, uint
     }
 }
 
-uint64_t oracle_arith_apply(const oracle_arith *o, uint64_t a, uint64_t b, uint64_t c,
-                            uint32_t random, unsigned *flags)
+uint64_t oracle_arith_apply(const oracle_arith *o, uint64_t a, uint64_t b, uint64_t c, uint32_t random, unsigned *flags)
 {
     oracle_value v;
     oracle_arith_value(&v, o, a, b, c);

@@ -116,9 +116,8 @@ static float largest(const float *x, size_t n, size_t *first)
     return x[*first];
 }
 
-void oracle_xent(const oracle_format *math, const oracle_format *f, size_t rows, size_t classes,
-                 const float *x, const uint32_t *labels, float coefficient, float *loss, float *dx,
-                 uint64_t *correct)
+void oracle_xent(const oracle_format *math, const oracle_format *f, size_t rows, size_t classes, const float *x,
+                 const uint32_t *labels, float coefficient, float *loss, float *dx, uint64_t *correct)
 {
     const float c = oracle_to(math, (double)coefficient);
     *correct = 0;
@@ -176,13 +175,11 @@ static float inverse_root(const oracle_format *f, float var, float eps)
 static float mixed(float momentum, float old, float new)
 {
     const oracle_format *f = oracle_format_find(NULL);
-    return oracle_add(f, oracle_mul(f, oracle_sub(f, 1, momentum), old),
-                      oracle_mul(f, momentum, new));
+    return oracle_add(f, oracle_mul(f, oracle_sub(f, 1, momentum), old), oracle_mul(f, momentum, new));
 }
 
-void oracle_forward(const oracle_batchnorm *b, float *y, float *mean, float *inverse,
-                    float *running_mean, float *running_var, const float *x, const float *weight,
-                    const float *bias)
+void oracle_forward(const oracle_batchnorm *b, float *y, float *mean, float *inverse, float *running_mean,
+                    float *running_var, const float *x, const float *weight, const float *bias)
 {
     const oracle_format *f = b->math, *wide = oracle_format_find(NULL);
     for (size_t c = 0; c < b->channels; c++) {
@@ -198,8 +195,7 @@ void oracle_forward(const oracle_batchnorm *b, float *y, float *mean, float *inv
         const float w = oracle_to(f, (double)weight[c]), z = oracle_to(f, (double)bias[c]);
         for (size_t r = 0; r < b->rows; r++)
             y[r * b->channels + c] =
-                oracle_to(b->f, (double)oracle_add(f, oracle_mul(f, oracle_mul(f, d[r], inverse[c]),
-                                                                 w), z));
+                oracle_to(b->f, (double)oracle_add(f, oracle_mul(f, oracle_mul(f, d[r], inverse[c]), w), z));
         if (running_mean) {
             const float unbiased = oracle_div(wide, total, count(wide, b->rows - 1));
             running_mean[c] = mixed(b->momentum, running_mean[c], mean[c]);
@@ -210,9 +206,8 @@ void oracle_forward(const oracle_batchnorm *b, float *y, float *mean, float *inv
     }
 }
 
-void oracle_backward(const oracle_batchnorm *b, float *dx, float *dweight, float *dbias,
-                     const float *dy, const float *x, const float *mean, const float *inverse,
-                     const float *weight)
+void oracle_backward(const oracle_batchnorm *b, float *dx, float *dweight, float *dbias, const float *dy,
+                     const float *x, const float *mean, const float *inverse, const float *weight)
 {
     const oracle_format *f = b->math;
     for (size_t c = 0; c < b->channels; c++) {
@@ -238,9 +233,8 @@ void oracle_backward(const oracle_batchnorm *b, float *dx, float *dweight, float
     }
 }
 
-void oracle_inference(const oracle_batchnorm *b, float *y, const float *x,
-                      const float *running_mean, const float *running_var, const float *weight,
-                      const float *bias)
+void oracle_inference(const oracle_batchnorm *b, float *y, const float *x, const float *running_mean,
+                      const float *running_var, const float *weight, const float *bias)
 {
     const oracle_format *f = b->math;
     for (size_t c = 0; c < b->channels; c++) {
@@ -250,8 +244,7 @@ void oracle_inference(const oracle_batchnorm *b, float *y, const float *x,
         const float w = oracle_to(f, (double)weight[c]), z = oracle_to(f, (double)bias[c]);
         for (size_t r = 0; r < b->rows; r++) {
             const float h = oracle_mul(f, oracle_sub(f, d[r], mu), s);
-            y[r * b->channels + c] =
-                oracle_to(b->f, (double)oracle_add(f, oracle_mul(f, h, w), z));
+            y[r * b->channels + c] = oracle_to(b->f, (double)oracle_add(f, oracle_mul(f, h, w), z));
         }
         free(d);
     }

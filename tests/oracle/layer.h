@@ -39,9 +39,8 @@ float oracle_root(const oracle_format *f, float a);
 float oracle_sum(const oracle_format *f, const float *x, size_t n, size_t stride, size_t lanes);
 
 /* loss and dx have room; nothing overlaps. */
-void oracle_xent(const oracle_format *math, const oracle_format *f, size_t rows, size_t classes,
-                 const float *x, const uint32_t *labels, float coefficient, float *loss, float *dx,
-                 uint64_t *correct);
+void oracle_xent(const oracle_format *math, const oracle_format *f, size_t rows, size_t classes, const float *x,
+                 const uint32_t *labels, float coefficient, float *loss, float *dx, uint64_t *correct);
 
 typedef struct oracle_batchnorm {
     size_t rows, channels;
@@ -49,15 +48,12 @@ typedef struct oracle_batchnorm {
     const oracle_format *math, *f;
 } oracle_batchnorm;
 
-void oracle_forward(const oracle_batchnorm *b, float *y, float *mean, float *inverse,
-                    float *running_mean, float *running_var, const float *x, const float *weight,
-                    const float *bias);
-void oracle_backward(const oracle_batchnorm *b, float *dx, float *dweight, float *dbias,
-                     const float *dy, const float *x, const float *mean, const float *inverse,
-                     const float *weight);
-void oracle_inference(const oracle_batchnorm *b, float *y, const float *x,
-                      const float *running_mean, const float *running_var, const float *weight,
-                      const float *bias);
+void oracle_forward(const oracle_batchnorm *b, float *y, float *mean, float *inverse, float *running_mean,
+                    float *running_var, const float *x, const float *weight, const float *bias);
+void oracle_backward(const oracle_batchnorm *b, float *dx, float *dweight, float *dbias, const float *dy,
+                     const float *x, const float *mean, const float *inverse, const float *weight);
+void oracle_inference(const oracle_batchnorm *b, float *y, const float *x, const float *running_mean,
+                      const float *running_var, const float *weight, const float *bias);
 
 /* The same bits, or NaN both. */
 int oracle_same(float a, float b);

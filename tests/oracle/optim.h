@@ -43,11 +43,11 @@ struct plan {
     const sequence *s;
     uint64_t step;
     unsigned alt, pick[8];
-    int pf, sf;             /* shapes of parameter and state                        */
-    int cpu, div;           /* ATen: CPU's association, division by a scalar        */
-    int tail;               /* CPU: elements beyond the vector body                 */
-    unsigned contract;      /* set of FMA_*                                         */
-    unsigned narrow;        /* CPU: bit k: scalars of kind k are rounded to pf      */
+    int pf, sf;        /* shapes of parameter and state                        */
+    int cpu, div;      /* ATen: CPU's association, division by a scalar        */
+    int tail;          /* CPU: elements beyond the vector body                 */
+    unsigned contract; /* set of FMA_*                                         */
+    unsigned narrow;   /* CPU: bit k: scalars of kind k are rounded to pf      */
     double lr, b1, b2, w1, w2, bc1, bc2, bc2s, eps, wd, decay, value, mom, undamped;
 };
 
@@ -70,8 +70,7 @@ static inline void digits(plan *q, unsigned n, const unsigned *radix)
         a /= radix[i];
     }
 }
-#define DIGITS(q, ...)                                                                             \
-    digits(q, sizeof((unsigned[]){__VA_ARGS__}) / sizeof(unsigned), (const unsigned[]){__VA_ARGS__})
+#define DIGITS(q, ...) digits(q, sizeof((unsigned[]){__VA_ARGS__}) / sizeof(unsigned), (const unsigned[]){__VA_ARGS__})
 
 /* torch.maximum hands NaN on. std::max(a, b), which is a < b ? b : a, does not if b is NaN. */
 static inline double largest(int propagate, double a, double b)
@@ -102,8 +101,7 @@ static inline double stored_stochastic(int f, double x, uint32_t random)
 
 static inline double stored(const plan *q, double p, const element *e)
 {
-    return q->o->store == MPSIM_STORE_STOCHASTIC ? stored_stochastic(q->pf, p, e->random)
-                                                 : to(q->pf, p);
+    return q->o->store == MPSIM_STORE_STOCHASTIC ? stored_stochastic(q->pf, p, e->random) : to(q->pf, p);
 }
 
 static inline double scaled_down(const plan *q, double g)
@@ -114,9 +112,9 @@ static inline double scaled_down(const plan *q, double g)
 /* a b + c d in f: no contraction, or one product exact. */
 static inline double two_products(int f, unsigned how, double a, double b, double c, double d)
 {
-    return how == 0 ? add(f, mul(f, a, b), mul(f, c, d))
-         : how == 1 ? fused(f, a, b, mul(f, c, d))
-                    : fused(f, c, d, mul(f, a, b));
+    return how == 0   ? add(f, mul(f, a, b), mul(f, c, d))
+           : how == 1 ? fused(f, a, b, mul(f, c, d))
+                      : fused(f, c, d, mul(f, a, b));
 }
 
 static inline double plus_product(int f, unsigned contracted, double z, double a, double b)
@@ -128,8 +126,19 @@ static inline double plus_product(int f, unsigned contracted, double z, double a
 
 /* Scalars of low-precision operations on CPU: open which of them are rounded to the tensor's
  * format, and whether the product of an addition is. */
-enum { OF_ADD, OF_MUL, OF_PRODUCT, OF_LERP, OF_ADDCMUL, OF_ADDCDIV, OF_DIV, OF_EPS, KINDS,
-       SGD_KINDS = OF_PRODUCT + 1, OPTIMI_SGD_KINDS = OF_LERP + 1 };
+enum {
+    OF_ADD,
+    OF_MUL,
+    OF_PRODUCT,
+    OF_LERP,
+    OF_ADDCMUL,
+    OF_ADDCDIV,
+    OF_DIV,
+    OF_EPS,
+    KINDS,
+    SGD_KINDS = OF_PRODUCT + 1,
+    OPTIMI_SGD_KINDS = OF_LERP + 1
+};
 
 /* Operations with an FMA. CPU, scalar tail: open which have it there. */
 enum { FMA_ADD = 1, FMA_LERP = 2, FMA_ADDCMUL = 4, FMA_ALL = 7 };
@@ -164,16 +173,14 @@ static inline double aten_lerp(const plan *q, int f, double s, double e, double 
     return to(f, plus_product(B32, c, e, -d, sub(B32, 1, w)));
 }
 
-static inline double aten_addcmul(const plan *q, int f, double self, double t1, double t2,
-                                  double value)
+static inline double aten_addcmul(const plan *q, int f, double self, double t1, double t2, double value)
 {
     if (q->cpu)
         return to(f, plus_product(B32, q->contract & FMA_ADDCMUL, self, mul(B32, value, t1), t2));
     return to(f, fused(B32, value, mul(B32, t1, t2), self));
 }
 
-static inline double aten_addcdiv(const plan *q, int f, double self, double t1, double t2,
-                                  double value)
+static inline double aten_addcdiv(const plan *q, int f, double self, double t1, double t2, double value)
 {
     if (q->cpu)
         return to(f, add(B32, self, quo(B32, mul(B32, value, t1), t2)));
@@ -214,9 +221,7 @@ static inline void aten_sgd(const plan *q, element *e)
     if (decays(q))
         g = aten_add(q, q->pf, g, e->p, q->wd);
     if (q->o->momentum != 0) {
-        e->m = q->step == 1
-                   ? to(q->sf, g)
-                   : aten_add(q, q->sf, aten_mul(q->sf, e->m, q->b1), g, q->undamped);
+        e->m = q->step == 1 ? to(q->sf, g) : aten_add(q, q->sf, aten_mul(q->sf, e->m, q->b1), g, q->undamped);
         g = q->o->nesterov ? aten_add(q, q->pf, g, e->m, q->mom) : e->m;
     }
     e->p = aten_add(q, q->pf, e->p, g, q->lr);
@@ -407,9 +412,8 @@ static inline void optimi_sgd(const plan *q, element *e)
     if (decays(q))
         g = aten_add(q, q->pf, g, e->p, q->wd);
     if (q->o->momentum != 0) {
-        e->m = q->pick[0] && q->o->dampening != 0
-                   ? aten_lerp(q, q->sf, e->m, g, q->undamped)
-                   : aten_add(q, q->sf, aten_mul(q->sf, e->m, q->mom), g, q->undamped);
+        e->m = q->pick[0] && q->o->dampening != 0 ? aten_lerp(q, q->sf, e->m, g, q->undamped)
+                                                  : aten_add(q, q->sf, aten_mul(q->sf, e->m, q->mom), g, q->undamped);
         g = e->m;
     }
     if (q->o->store != MPSIM_STORE_KAHAN) {

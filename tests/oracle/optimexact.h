@@ -10,8 +10,8 @@ static inline int is_adam(const mpsim_optim *o)
 }
 
 typedef struct exact {
-    double p, m, v, x;         /* the step, rounded to binary64                         */
-    double p_scale, m_scale, v_scale;   /* sums of the magnitudes that were added up    */
+    double p, m, v, x;                /* the step, rounded to binary64                         */
+    double p_scale, m_scale, v_scale; /* sums of the magnitudes that were added up    */
 } exact;
 
 typedef struct work {
@@ -29,8 +29,7 @@ static inline work *work_get(void)
 }
 
 /* z = a y + b x for binary64 a, and b = 1 - a if b is NULL; returns |a y| + |b x|. */
-static inline double blend(mpfr_t z, double a, const mpfr_t y, const double *b, const mpfr_t x,
-                           work *w)
+static inline double blend(mpfr_t z, double a, const mpfr_t y, const double *b, const mpfr_t x, work *w)
 {
     mpfr_mul_d(w->t, y, a, MPFR_RNDN);
     mpfr_set_d(w->u, b ? *b : a, MPFR_RNDN);
@@ -69,8 +68,7 @@ static inline void exact_sgd(const mpsim_optim *o, uint64_t step, double m, exac
 }
 
 /* u = the update without decoupled decay. */
-static inline void exact_adam(const mpsim_optim *o, uint64_t step, const element *e, exact *y,
-                              work *w)
+static inline void exact_adam(const mpsim_optim *o, uint64_t step, const element *e, exact *y, work *w)
 {
     mpfr_set_d(w->m, e->m, MPFR_RNDN);
     mpfr_set_d(w->v, e->v, MPFR_RNDN);

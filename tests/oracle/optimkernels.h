@@ -17,8 +17,7 @@ static inline void fused_f64_scalars(plan *q)
     q->w2 = sub(B64, 1, o->beta2);
     const double bc1 = sub(B64, 1, power(B64, o->beta1, q->step));
     const double bc2 = sub(B64, 1, power(B64, o->beta2, q->step));
-    q->bc2s = strcmp(q->s->variant, "torch-fused-a") == 0 ? root(B32, to(B32, bc2))
-                                                          : to(B32, root(B64, bc2));
+    q->bc2s = strcmp(q->s->variant, "torch-fused-a") == 0 ? root(B32, to(B32, bc2)) : to(B32, root(B64, bc2));
     q->value = q->pick[1] == 0   ? quo(B64, o->lr, bc1)
                : q->pick[1] == 1 ? to(B32, quo(B64, o->lr, to(B32, bc1)))
                                  : quo(B64, o->lr, to(B32, bc1));
@@ -105,8 +104,7 @@ static inline void kernel_sgd_scalars(plan *q)
     q->lr = to(f, q->o->lr);
     q->wd = to(f, q->o->weight_decay);
     q->mom = to(f, q->o->momentum);
-    q->undamped = q->pick[2] ? sub(f, 1, to(f, q->o->dampening))
-                             : to(f, sub(B64, 1, q->o->dampening));
+    q->undamped = q->pick[2] ? sub(f, 1, to(f, q->o->dampening)) : to(f, sub(B64, 1, q->o->dampening));
 }
 
 static inline void sgd_f64_scalars(plan *q) /* open: FMAs of binary64 */
@@ -140,8 +138,7 @@ static inline void kernel_sgd(const plan *q, element *e)
     if (decays(q))
         g = to(B32, plus_product(f, c != 0, g, q->wd, e->p));
     if (q->o->momentum != 0) {
-        const double b = q->step == 1 ? g
-                                      : to(B32, two_products(f, c, q->mom, e->m, q->undamped, g));
+        const double b = q->step == 1 ? g : to(B32, two_products(f, c, q->mom, e->m, q->undamped, g));
         e->m = to(q->sf, b);
         g = q->o->nesterov ? to(B32, plus_product(f, c != 0, g, q->mom, b)) : b;
     }
@@ -254,8 +251,7 @@ static inline void torchao_adam(const plan *q, element *e)
     const double x = q->o->amsgrad ? largest(1, e->x, v) : v;
     const double d = add(B32, quo(B32, root(B32, x), q->bc2s), q->eps);
     const double mh = quo(B32, m, q->bc1);
-    const double u = q->pick[3] ? mul(B32, q->lr, quo(B32, mh, d)) : quo(B32, mul(B32, q->lr, mh),
-                                                                         d);
+    const double u = q->pick[3] ? mul(B32, q->lr, quo(B32, mh, d)) : quo(B32, mul(B32, q->lr, mh), d);
     fused_store(q, e, sub(B32, p, u), m, v, x);
 }
 
@@ -289,8 +285,7 @@ static inline void triton_adam(const plan *q, element *e)
         g = plus_product(B32, q->pick[5], g, q->wd, p);
     const double cg = mul(B32, q->w2, g);
     const double m = fused(B32, e->m, q->b1, mul(B32, q->w1, g));
-    const double v = fused(B32, e->v, q->b2, q->pick[0] ? mul(B32, q->w2, mul(B32, g, g))
-                                                        : mul(B32, cg, g));
+    const double v = fused(B32, e->v, q->b2, q->pick[0] ? mul(B32, q->w2, mul(B32, g, g)) : mul(B32, cg, g));
     const double d = add(B32, root(B32, v), q->eps);
     const int kahan = q->o->store == MPSIM_STORE_KAHAN;
     const double z = kahan ? e->k : q->pick[6] ? 0 : p;
@@ -402,19 +397,29 @@ static inline void ieee_sgd_scalars(plan *q)
 
 /* --------------------------------------------------------------------------------- the table */
 
-#define ADAM_AND_SGD_(adams, sgds, adam_scalars, adam, sgd_scalars, sgd) \
-    {[MPSIM_OPTIM_ADAM] = {adams, adam_scalars, adam}, [MPSIM_OPTIM_SGD] = {sgds, sgd_scalars, sgd}}
+#define ADAM_AND_SGD_(adams, sgds, adam_scalars, adam, sgd_scalars, sgd)                                 \
+    {                                                                                                    \
+        [MPSIM_OPTIM_ADAM] = {adams, adam_scalars, adam}, [MPSIM_OPTIM_SGD] = { sgds, sgd_scalars, sgd } \
+    }
 #define ADAM_AND_SGD(adams, sgds, ...) ADAM_AND_SGD_(adams, sgds, __VA_ARGS__)
-#define ADAM(alternatives, scalars, step) {[MPSIM_OPTIM_ADAM] = {alternatives, scalars, step}}
-#define LION(alternatives) {[MPSIM_OPTIM_LION] = {alternatives, lion_scalars, lion}}
+#define ADAM(alternatives, scalars, step)                    \
+    {                                                        \
+        [MPSIM_OPTIM_ADAM] = { alternatives, scalars, step } \
+    }
+#define LION(alternatives)                                        \
+    {                                                             \
+        [MPSIM_OPTIM_LION] = { alternatives, lion_scalars, lion } \
+    }
 #define ATEN aten_adam_scalars, aten_adam, aten_sgd_scalars, aten_sgd
 #define FUSED_F64 fused_f64_scalars, fused_f64, sgd_f64_scalars, kernel_sgd
 #define FUSED_F32 fused_f32_scalars, fused_f32, sgd_f32_scalars, kernel_sgd
 #define OPTIMI optimi_scalars, optimi_adam, optimi_sgd_scalars, optimi_sgd
 static const sequence sequences[] = {
-    {"ieee", 0, {[MPSIM_OPTIM_ADAM] = {1, ieee_scalars, ieee_adam},
-                 [MPSIM_OPTIM_SGD] = {1, ieee_sgd_scalars, kernel_sgd},
-                 [MPSIM_OPTIM_LION] = {1, ieee_scalars, ieee_lion}}},
+    {"ieee",
+     0,
+     {[MPSIM_OPTIM_ADAM] = {1, ieee_scalars, ieee_adam},
+      [MPSIM_OPTIM_SGD] = {1, ieee_sgd_scalars, kernel_sgd},
+      [MPSIM_OPTIM_LION] = {1, ieee_scalars, ieee_lion}}},
     {"torch", 1, ADAM_AND_SGD(1, 1, ATEN)},
     {"torch-foreach", 1, ADAM_AND_SGD(1, 1, ATEN)},
     {"torch-capturable", 0, ADAM(48, capturable_scalars, capturable)},

@@ -68,10 +68,10 @@ static float fresh(const state *s, float amax)
     } memo[4096];
     const int python = s->variant == MPSIM_DELAYED_PYTHON;
     const uint32_t a = bits_of_f32(amax), m = bits_of_f32(s->max);
-    const uint32_t hash = (a ^ a >> 11 ^ m >> 7 ^ (uint32_t)(s->margin + 200) * 2654435761u
-                           ^ (uint32_t)python * 97u) % COUNT(memo);
-    if (memo[hash].used && memo[hash].amax == a && memo[hash].max == m
-        && memo[hash].margin == s->margin && memo[hash].python == python)
+    const uint32_t hash = (a ^ a >> 11 ^ m >> 7 ^ (uint32_t)(s->margin + 200) * 2654435761u ^ (uint32_t)python * 97u) %
+                          COUNT(memo);
+    if (memo[hash].used && memo[hash].amax == a && memo[hash].max == m && memo[hash].margin == s->margin &&
+        memo[hash].python == python)
         return memo[hash].scale;
     const float power = ldexpf(1, s->margin), unpower = ldexpf(1, -s->margin);
     /* torch divides a number by a tensor as reciprocal times number. */
@@ -121,8 +121,13 @@ void oracle_update(state *s, float reduced)
 void pair_init(pair *p, int length, int algorithm, int variant, int margin, float max)
 {
     memset(p, 0, sizeof *p);
-    p->s = (state){.length = length, .most_recent = algorithm, .variant = variant,
-                   .margin = margin, .max = max, .scale = 1, .inverse = 1};
+    p->s = (state){.length = length,
+                   .most_recent = algorithm,
+                   .variant = variant,
+                   .margin = margin,
+                   .max = max,
+                   .scale = 1,
+                   .inverse = 1};
     mpsim_delayed_config c;
     mpsim_delayed_config_init(&c, mpsim_format_find("e4m3"));
     c.history = (uint32_t)length;
@@ -162,12 +167,12 @@ void step(pair *p, float amax, float reduced)
 const char *describe(const pair *p)
 {
     static char text[640];
-    int n = snprintf(text, sizeof text, "length %d algorithm %d variant %d margin %d: scale %a %a, "
-                     "inverse %a %a, history", p->s.length, p->s.most_recent, p->s.variant,
-                     p->s.margin, (double)p->d.scale, (double)p->s.scale,
+    int n = snprintf(text, sizeof text,
+                     "length %d algorithm %d variant %d margin %d: scale %a %a, "
+                     "inverse %a %a, history",
+                     p->s.length, p->s.most_recent, p->s.variant, p->s.margin, (double)p->d.scale, (double)p->s.scale,
                      (double)p->d.scale_inverse, (double)p->s.inverse);
     for (int i = 0; i < p->s.length && n > 0 && (size_t)n < sizeof text; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n, " %a %a", (double)p->history[i],
-                      (double)p->s.history[i]);
+        n += snprintf(text + n, sizeof text - (size_t)n, " %a %a", (double)p->history[i], (double)p->s.history[i]);
     return text;
 }

@@ -19,8 +19,7 @@ static float initial(const oracle_train *o, const parameter *p, size_t i, double
     return (float)(((double)(w / 256) / 8388608 - 1) * bound);
 }
 
-static void parameter_new(const oracle_train *o, layer *l, int k, size_t rows, size_t cols,
-                          double fan_in)
+static void parameter_new(const oracle_train *o, layer *l, int k, size_t rows, size_t cols, double fan_in)
 {
     parameter *p = &l->p[k];
     p->exists = 1;
@@ -31,9 +30,7 @@ static void parameter_new(const oracle_train *o, layer *l, int k, size_t rows, s
     shape(&p->v, rows, cols, state);
     const double bound = (k ? 1 : o->run->settings.gain) / sqrt(fan_in);
     for (size_t i = 0; i < rows * cols; i++)
-        p->kept.v[i] = l->is->type == TRAIN_BATCHNORM
-                           ? (float)!k
-                           : oracle_to(kept, (double)initial(o, p, i, bound));
+        p->kept.v[i] = l->is->type == TRAIN_BATCHNORM ? (float)!k : oracle_to(kept, (double)initial(o, p, i, bound));
     refresh(o, l, p);
 }
 
@@ -76,9 +73,8 @@ static void scales_new(oracle_train *o, const train_plan *before, layer *l)
         mpsim_delayed_config c = o->plan->history;
         c.fp8_max = r ? (float)oracle_format_find(r->element)->max : 0;
         const mpsim_delayed_config *old = &l->scale[q].config;
-        const int goes_on = l->history[q] && before && c.history == old->history &&
-                            c.algorithm == old->algorithm && c.margin == old->margin &&
-                            c.fp8_max == old->fp8_max;
+        const int goes_on = l->history[q] && before && c.history == old->history && c.algorithm == old->algorithm &&
+                            c.margin == old->margin && c.fp8_max == old->fp8_max;
         if (r && goes_on)
             continue;
         free(l->history[q]);
@@ -93,8 +89,8 @@ static void scales_new(oracle_train *o, const train_plan *before, layer *l)
 
 static int same_scaler(const mpsim_scaler_config *a, const mpsim_scaler_config *b)
 {
-    return strcmp(a->name, b->name) == 0 && a->init == b->init && a->window == b->window &&
-           a->growth == b->growth && a->backoff == b->backoff;
+    return strcmp(a->name, b->name) == 0 && a->init == b->init && a->window == b->window && a->growth == b->growth &&
+           a->backoff == b->backoff;
 }
 
 void plan_now(oracle_train *o)
@@ -167,14 +163,13 @@ static void normalise(oracle_train *o, layer *l)
 {
     const oracle_batchnorm b = normal(o, l, l->out.f);
     if (o->testing) {
-        oracle_inference(&b, l->out.v, l->act.v, l->running[0].v, l->running[1].v, l->p[0].used.v,
-                         l->p[1].used.v);
+        oracle_inference(&b, l->out.v, l->act.v, l->running[0].v, l->running[1].v, l->p[0].used.v, l->p[1].used.v);
         return;
     }
     shape(&l->mean, 1, l->act.cols, oracle_format_find(NULL));
     shape(&l->inverse, 1, l->act.cols, oracle_format_find(NULL));
-    oracle_forward(&b, l->out.v, l->mean.v, l->inverse.v, l->running[0].v, l->running[1].v,
-                   l->act.v, l->p[0].used.v, l->p[1].used.v);
+    oracle_forward(&b, l->out.v, l->mean.v, l->inverse.v, l->running[0].v, l->running[1].v, l->act.v, l->p[0].used.v,
+                   l->p[1].used.v);
 }
 
 void linear(oracle_train *o, layer *l, const oracle_format *f)
@@ -195,8 +190,7 @@ void linear(oracle_train *o, layer *l, const oracle_format *f)
 /* Layers that pass on the format that comes. */
 static int is_plain(const layer *l)
 {
-    return l->is->type == TRAIN_RELU || l->is->type == TRAIN_MAXPOOL ||
-           l->is->type == TRAIN_FLATTEN;
+    return l->is->type == TRAIN_RELU || l->is->type == TRAIN_MAXPOOL || l->is->type == TRAIN_FLATTEN;
 }
 
 static void forward_layer(oracle_train *o, layer *l, const matrix *x)
@@ -267,8 +261,9 @@ static void weight_back(oracle_train *o, layer *l, matrix g)
 {
     const layer *of = l->shared ? l->shared : l;
     const oracle_format *f = oracle_format_of(&of->in->format[TRAIN_WGRAD]);
-    const matrix x = l->is->type == TRAIN_CONV ? l->columns
-                     : l->q[ACT_Q].v && !in_blocks(l, ACT_Q) ? l->q[ACT_Q] : l->act;
+    const matrix x = l->is->type == TRAIN_CONV               ? l->columns
+                     : l->q[ACT_Q].v && !in_blocks(l, ACT_Q) ? l->q[ACT_Q]
+                                                             : l->act;
     if (in_blocks(l, ACT_Q))
         product(o, &l->p[0].grad, f, in_pieces(o, l, AGRAD_Q, &g, COPY_WEIGHT), 0,
                 in_pieces(o, l, ACT_Q, &x, COPY_WEIGHT), 1, NULL);
@@ -282,8 +277,8 @@ static void bias_back(layer *l)
     const oracle_format *f = oracle_format_of(&l->in->format[TRAIN_WGRAD]);
     shape(&l->p[1].grad, 1, l->agrad.cols, f);
     for (size_t j = 0; j < l->agrad.cols; j++)
-        l->p[1].grad.v[j] = oracle_to(f, (double)oracle_sum(oracle_format_find(NULL), l->agrad.v + j,
-                                                            l->agrad.rows, l->agrad.cols, 256));
+        l->p[1].grad.v[j] = oracle_to(
+            f, (double)oracle_sum(oracle_format_find(NULL), l->agrad.v + j, l->agrad.rows, l->agrad.cols, 256));
 }
 
 /* dx = dy W */
@@ -335,8 +330,8 @@ static void normal_back(oracle_train *o, layer *l)
     const oracle_format *grad = oracle_format_of(&l->in->format[TRAIN_WGRAD]);
     for (int k = 0; k < 2; k++)
         shape(&l->p[k].grad, 1, l->act.cols, grad);
-    oracle_backward(&b, l->dgrad.v, l->p[0].grad.v, l->p[1].grad.v, l->agrad.v, l->act.v,
-                    l->mean.v, l->inverse.v, l->p[0].used.v);
+    oracle_backward(&b, l->dgrad.v, l->p[0].grad.v, l->p[1].grad.v, l->agrad.v, l->act.v, l->mean.v, l->inverse.v,
+                    l->p[0].used.v);
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < l->act.cols; i++)
             l->p[k].grad.v[i] = oracle_to(grad, (double)l->p[k].grad.v[i]);
@@ -381,8 +376,7 @@ void oracle_train_next(oracle_train *o, oracle_step *out)
     uint64_t correct;
     shape(&l->dgrad, l->act.rows, l->act.cols, oracle_format_of(&l->in->format[TRAIN_DGRAD]));
     const float c = (float)((double)o->scale * s->loss_factor / (double)s->batch);
-    oracle_xent(o->math, l->dgrad.f, l->act.rows, l->act.cols, l->act.v, o->labels, c, losses,
-                l->dgrad.v, &correct);
+    oracle_xent(o->math, l->dgrad.f, l->act.rows, l->act.cols, l->act.v, o->labels, c, losses, l->dgrad.v, &correct);
     out->loss = mean_loss(o, losses, s->batch);
     out->accuracy = (double)correct / (double)s->batch;
     free(losses);
@@ -408,8 +402,8 @@ void oracle_train_evaluate(oracle_train *o, double *loss, double *accuracy)
     o->testing = 0;
     float losses[TRAIN_TESTS], *dx = calloc(l->act.rows * l->act.cols, sizeof *dx);
     uint64_t correct;
-    oracle_xent(o->math, oracle_format_find(NULL), l->act.rows, l->act.cols, l->act.v, o->labels, 1,
-                losses, dx, &correct);
+    oracle_xent(o->math, oracle_format_find(NULL), l->act.rows, l->act.cols, l->act.v, o->labels, 1, losses, dx,
+                &correct);
     *loss = (double)mean_loss(o, losses, TRAIN_TESTS);
     *accuracy = (double)correct / TRAIN_TESTS;
     free(dx);

@@ -64,8 +64,8 @@ static const oracle_core *core_of(const oracle_train *o, const matrix *a, const 
 }
 
 /* Row i of a by row j of b, both along the depth: the sums of 128, each with its factors. */
-static float promoted(const oracle_core *core, const matrix *a, const oracle_part *pa, size_t i,
-                      const matrix *b, const oracle_part *pb, size_t j)
+static float promoted(const oracle_core *core, const matrix *a, const oracle_part *pa, size_t i, const matrix *b,
+                      const oracle_part *pb, size_t j)
 {
     const float *u = a->blocks->v + i / a->block_rows * a->blocks->cols;
     const float *v = b->blocks->v + j / b->block_rows * b->blocks->cols;
@@ -78,14 +78,14 @@ static float promoted(const oracle_core *core, const matrix *a, const oracle_par
     return s;
 }
 
-void product(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b,
-             int tb, const matrix *bias)
+void product(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b, int tb,
+             const matrix *bias)
 {
     product_from(o, d, f, a, ta, b, tb, bias, NULL);
 }
 
-void product_from(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b,
-                  int tb, const matrix *bias, const float *start)
+void product_from(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b, int tb,
+                  const matrix *bias, const float *start)
 {
     const oracle_core *core = core_of(o, &a, &b);
     const size_t rows = ta ? a.cols : a.rows, depth = ta ? a.rows : a.cols;
@@ -102,9 +102,8 @@ void product_from(const oracle_train *o, matrix *d, const oracle_format *f, matr
         for (size_t j = 0; j < cols; j++) {
             float s = a.blocks ? promoted(core, &a, pa + i * depth, i, &b, pb + j * depth, j)
                                : core_dot_from(core, start ? start[i * cols + j] : 0, a.f->precision,
-                                               ta ? pa + i : pa + i * a.cols, ta ? a.cols : 1,
-                                               b.f->precision, tb ? pb + j * b.cols : pb + j,
-                                               tb ? 1 : b.cols, depth);
+                                               ta ? pa + i : pa + i * a.cols, ta ? a.cols : 1, b.f->precision,
+                                               tb ? pb + j * b.cols : pb + j, tb ? 1 : b.cols, depth);
             if (a.inverse != 1 || b.inverse != 1)
                 s = s * factor;
             if (bias)
@@ -169,8 +168,7 @@ static void rotate(matrix *y, const matrix *x)
     for (size_t r = 0; r < x->rows; r++)
         for (size_t k = 0; k + 16 <= x->cols; k += 16)
             for (size_t i = 0; i < 16; i++)
-                y->v[r * x->cols + k + i] =
-                    oracle_to(x->f, (double)(rotated(x->v + r * x->cols + k, i, 8) * 0.25f));
+                y->v[r * x->cols + k + i] = oracle_to(x->f, (double)(rotated(x->v + r * x->cols + k, i, 8) * 0.25f));
 }
 
 /* The words of a copy: those of the tensor, or of the copy for the weight's gradient its own. */
@@ -263,8 +261,7 @@ matrix entering(const oracle_train *o, layer *l, int which, const matrix *x)
     b.codes = codes;
     b.inverses = &y->inverse;
     const float given = o->plan->delayed ? l->scale[which].scale : 1;
-    if (!codes || mpsim_block_quantize(&r, x->v, x->rows, x->cols, -1, given, NULL, &b, NULL) !=
-                      MPSIM_OK)
+    if (!codes || mpsim_block_quantize(&r, x->v, x->rows, x->cols, -1, given, NULL, &b, NULL) != MPSIM_OK)
         abort();
     const mpsim_format *f = mpsim_format_find(r.element);
     for (size_t i = 0; i < x->rows * x->cols; i++)

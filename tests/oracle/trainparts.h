@@ -41,7 +41,7 @@ struct oracle_train {
     layer layers[TRAIN_LAYERS];
     size_t n, images;
     uint64_t step, age;
-    float scale;         /* torch's scaler is the oracle's own */
+    float scale; /* torch's scaler is the oracle's own */
     uint64_t clean;
     mpsim_scaler scaler; /* others are the library's           */
     uint32_t labels[TRAIN_IMAGES + TRAIN_TESTS];
@@ -60,11 +60,11 @@ void cast(matrix *to, const matrix *from, const oracle_format *f);
 float nearest_away(const oracle_format *f, float x);
 
 /* d = op(a) op(b), transposed where ta, tb are 1, plus bias, which may be NULL. */
-void product(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b,
-             int tb, const matrix *bias);
+void product(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b, int tb,
+             const matrix *bias);
 /* The same with chains that begin with the numbers of start; NULL: +0. */
-void product_from(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b,
-                  int tb, const matrix *bias, const float *start);
+void product_from(const oracle_train *o, matrix *d, const oracle_format *f, matrix a, int ta, matrix b, int tb,
+                  const matrix *bias, const float *start);
 
 /* Rows: pixels; columns: (y, x, channel) of the 3 x 3 around each, +0 outside. */
 void windows(matrix *w, const matrix *x, size_t side);

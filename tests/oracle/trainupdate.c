@@ -10,8 +10,8 @@ void refresh(const oracle_train *o, const layer *l, parameter *p)
 {
     const oracle_format *f = oracle_format_of(&l->in->storage);
     cast(&p->stored, &p->kept, f);
-    for (size_t i = 0; o->plan->master == TRAIN_SPLIT_MASTER && f->precision == 8 &&
-                       i < p->kept.rows * p->kept.cols; i++)
+    for (size_t i = 0; o->plan->master == TRAIN_SPLIT_MASTER && f->precision == 8 && i < p->kept.rows * p->kept.cols;
+         i++)
         p->stored.v[i] = nearest_away(f, p->kept.v[i]);
     cast(&p->used, &p->stored, oracle_format_of(&l->in->format[TRAIN_WEIGHT]));
 }
@@ -43,13 +43,11 @@ uint64_t oracle_stream_of_step(const oracle_train *o, const char *name)
 /* A new parameter; bf16 stochastically: the 16 bits that do not fit, against a random word. */
 static float stored(const oracle_train *o, const parameter *p, size_t i, float x)
 {
-    if (o->plan->optimizer.store != MPSIM_STORE_STOCHASTIC || p->kept.f->precision != 8 ||
-        !isfinite(x))
+    if (o->plan->optimizer.store != MPSIM_STORE_STOCHASTIC || p->kept.f->precision != 8 || !isfinite(x))
         return kept_to(&p->kept, x);
     uint32_t u;
     memcpy(&u, &x, sizeof u);
-    const uint32_t low = u << 16, word = mpsim_rng_word(o->run->settings.seed,
-                                                        oracle_stream_of_step(o, p->name), i);
+    const uint32_t low = u << 16, word = mpsim_rng_word(o->run->settings.seed, oracle_stream_of_step(o, p->name), i);
     u = (u >> 16 << 16) + (low > UINT32_MAX - word ? 0x10000 : 0);
     memcpy(&x, &u, sizeof x);
     return x;
@@ -107,8 +105,7 @@ static void unscale(oracle_train *o, double scale)
             continue;
         shape(&p->ready, p->grad.rows, p->grad.cols, p->kept.f);
         for (size_t k = 0; k < p->grad.rows * p->grad.cols; k++)
-            p->ready.v[k] =
-                kept_to(&p->ready, factor == 1 ? p->grad.v[k] : p->grad.v[k] * factor);
+            p->ready.v[k] = kept_to(&p->ready, factor == 1 ? p->grad.v[k] : p->grad.v[k] * factor);
     }
 }
 
@@ -122,8 +119,7 @@ static void clip(oracle_train *o, oracle_step *out)
         if ((p = parameter_at(o, i)))
             norms[n++] = mpsim_norm(NULL, p->ready.v, p->ready.rows * p->ready.cols);
     out->norm = mpsim_clip_total(rule, NULL, norms, n);
-    const mpsim_clip c = mpsim_clip_factor(rule, NULL, out->norm, o->plan->max_norm,
-                                           (double)o->scale);
+    const mpsim_clip c = mpsim_clip_factor(rule, NULL, out->norm, o->plan->max_norm, (double)o->scale);
     for (size_t i = 0; c.apply && i < 2 * o->n; i++) {
         p = parameter_at(o, i);
         for (size_t k = 0; p && k < p->ready.rows * p->ready.cols; k++)
@@ -199,27 +195,38 @@ static size_t entries_of(oracle_train *o, layer *l, entry *e)
 {
     const char *name = l->is->name;
     const entry own[] = {
-        {"act", name, &l->act},          {"out", name, &l->out},
-        {"agrad", name, &l->agrad},      {"dgrad", name, &l->dgrad},
-        {"act.q", name, &l->q[ACT_Q]},   {"weight.q", name, &l->q[WEIGHT_Q]},
-        {"agrad.q", name, &l->q[AGRAD_Q]}, {"mean", name, &l->mean},
-        {"act.qt", name, &l->qt[ACT_Q]}, {"weight.qt", name, &l->qt[WEIGHT_Q]},
+        {"act", name, &l->act},
+        {"out", name, &l->out},
+        {"agrad", name, &l->agrad},
+        {"dgrad", name, &l->dgrad},
+        {"act.q", name, &l->q[ACT_Q]},
+        {"weight.q", name, &l->q[WEIGHT_Q]},
+        {"agrad.q", name, &l->q[AGRAD_Q]},
+        {"mean", name, &l->mean},
+        {"act.qt", name, &l->qt[ACT_Q]},
+        {"weight.qt", name, &l->qt[WEIGHT_Q]},
         {"agrad.qt", name, &l->qt[AGRAD_Q]},
-        {"act.q.blocks", name, &l->q_blocks[ACT_Q]}, {"act.qt.blocks", name, &l->qt_blocks[ACT_Q]},
+        {"act.q.blocks", name, &l->q_blocks[ACT_Q]},
+        {"act.qt.blocks", name, &l->qt_blocks[ACT_Q]},
         {"weight.q.blocks", name, &l->q_blocks[WEIGHT_Q]},
         {"weight.qt.blocks", name, &l->qt_blocks[WEIGHT_Q]},
         {"agrad.q.blocks", name, &l->q_blocks[AGRAD_Q]},
         {"agrad.qt.blocks", name, &l->qt_blocks[AGRAD_Q]},
-        {"act.rht", name, &l->rht[ACT_Q]}, {"agrad.rht", name, &l->rht[AGRAD_Q]},
-        {"inverse", name, &l->inverse},  {"columns", name, &l->columns},
-        {"agrad.columns", name, &l->around}, {"weight.turned", name, &l->turn},
-        {"weight.in", name, &l->p[0].entered}, {"bias.in", name, &l->p[1].entered},
+        {"act.rht", name, &l->rht[ACT_Q]},
+        {"agrad.rht", name, &l->rht[AGRAD_Q]},
+        {"inverse", name, &l->inverse},
+        {"columns", name, &l->columns},
+        {"agrad.columns", name, &l->around},
+        {"weight.turned", name, &l->turn},
+        {"weight.in", name, &l->p[0].entered},
+        {"bias.in", name, &l->p[1].entered},
     };
     size_t n = sizeof own / sizeof *own;
     memcpy(e, own, sizeof own);
     for (int k = 0; k < 2; k++) {
         const parameter *p = &l->p[k];
-        const int adam = o->plan->optimizer.algorithm == MPSIM_OPTIM_ADAM || o->plan->optimizer.algorithm == MPSIM_OPTIM_ADAMW;
+        const int adam = o->plan->optimizer.algorithm == MPSIM_OPTIM_ADAM ||
+                         o->plan->optimizer.algorithm == MPSIM_OPTIM_ADAMW;
         const int has_m = o->plan->optimizer.algorithm != MPSIM_OPTIM_SGD || o->plan->optimizer.momentum != 0;
         const int two = o->plan->master != TRAIN_NO_MASTER && p->kept.f != p->stored.f;
         const matrix *const master = two ? &p->kept : NULL;
@@ -249,8 +256,7 @@ int oracle_train_name(oracle_train *o, size_t at, char name[2 * TRAIN_NAME])
         for (int k = 0; k < 2; k++) {
             if (!o->layers[i].running[k].v || at-- > 0)
                 continue;
-            (void)snprintf(name, 2 * TRAIN_NAME, "running:%s.%s", o->layers[i].is->name,
-                           k ? "var" : "mean");
+            (void)snprintf(name, 2 * TRAIN_NAME, "running:%s.%s", o->layers[i].is->name, k ? "var" : "mean");
             return 1;
         }
     }
@@ -270,8 +276,7 @@ int oracle_train_find(oracle_train *o, const char *name, oracle_tensor *t)
             if (e[k].owner)
                 (void)snprintf(own, sizeof own, "%s:%s", e[k].kind, e[k].owner);
             else
-                (void)snprintf(own, sizeof own, "running:%s.%s", o->layers[i].is->name,
-                               k + 1 == n ? "var" : "mean");
+                (void)snprintf(own, sizeof own, "running:%s.%s", o->layers[i].is->name, k + 1 == n ? "var" : "mean");
             if (!m || !m->v || strcmp(own, name) != 0)
                 continue;
             *t = (oracle_tensor){m->rows, m->cols, m->v, m->f, m->inverse};
@@ -292,17 +297,16 @@ void oracle_train_close(oracle_train *o)
     for (size_t i = 0; o && i < o->n; i++) {
         layer *l = &o->layers[i];
         matrix *const own[] = {
-            &l->act,     &l->out,        &l->agrad,      &l->dgrad,   &l->q[0],   &l->q[1],
-            &l->q[2],    &l->qt[0],      &l->qt[1],      &l->qt[2],   &l->mean,   &l->inverse,
-            &l->columns, &l->running[0], &l->running[1], &l->around,  &l->turn,
-            &l->rht[0],  &l->rht[2],     &l->q_blocks[0], &l->q_blocks[1], &l->q_blocks[2],
-            &l->qt_blocks[0], &l->qt_blocks[1], &l->qt_blocks[2],
+            &l->act,         &l->out,         &l->agrad,        &l->dgrad,        &l->q[0],
+            &l->q[1],        &l->q[2],        &l->qt[0],        &l->qt[1],        &l->qt[2],
+            &l->mean,        &l->inverse,     &l->columns,      &l->running[0],   &l->running[1],
+            &l->around,      &l->turn,        &l->rht[0],       &l->rht[2],       &l->q_blocks[0],
+            &l->q_blocks[1], &l->q_blocks[2], &l->qt_blocks[0], &l->qt_blocks[1], &l->qt_blocks[2],
         };
         clear(own, sizeof own / sizeof *own);
         for (int k = 0; k < 2; k++) {
             parameter *p = &l->p[k];
-            matrix *const all[] = {&p->stored, &p->used,  &p->kept, &p->grad,
-                                   &p->ready,  &p->entered, &p->m,  &p->v};
+            matrix *const all[] = {&p->stored, &p->used, &p->kept, &p->grad, &p->ready, &p->entered, &p->m, &p->v};
             clear(all, sizeof all / sizeof *all);
         }
         for (int q = 0; q < QUANTISED; q++)

@@ -168,7 +168,8 @@ END_TEST
 /* Shapes from a file may be anything. */
 START_TEST(absurd)
 {
-    static const uint64_t sides[] = {0, 1, 2, 31, 32, 33, 128, UINT32_MAX, UINT64_C(1) << 56, UINT64_MAX / 2, UINT64_MAX};
+    static const uint64_t sides[] = {0,         1, 2, 31, 32, 33, 128, UINT32_MAX, UINT64_C(1) << 56, UINT64_MAX / 2,
+                                     UINT64_MAX};
     uint64_t state = test_seed() + 2;
     for (size_t i = 0; quant_form_at(i); i++)
         for (size_t k = 0; k < test_scaled(2000); k++) {
@@ -239,13 +240,24 @@ END_TEST
 
 START_TEST(described)
 {
-    quant_description d = {.layout = "plain", .recipe = "nvfp4", .element = "e2m1", .scale = "e4m3", .rank = 3,
-                           .shape = {2, 3, 40}, .block_rows = 1, .block_cols = 16, .columns = 1, .swizzled = 1,
-                           .tensor_scale = 1, .transform = 16}, back;
+    quant_description d = {.layout = "plain",
+                           .recipe = "nvfp4",
+                           .element = "e2m1",
+                           .scale = "e4m3",
+                           .rank = 3,
+                           .shape = {2, 3, 40},
+                           .block_rows = 1,
+                           .block_cols = 16,
+                           .columns = 1,
+                           .swizzled = 1,
+                           .tensor_scale = 1,
+                           .transform = 16},
+                      back;
     char *text = quant_describe(&d);
-    ck_assert_str_eq(text, "{\"layout\":\"plain\",\"recipe\":\"nvfp4\",\"element\":\"e2m1\",\"scale\":\"e4m3\",\"shape\":[2,3,40],"
-                           "\"block\":[1,16],\"axis\":\"columns\",\"packing\":\"nibbles\",\"scales\":\"swizzled\","
-                           "\"tensor_scale\":\"multiply\",\"transform\":16}");
+    ck_assert_str_eq(
+        text, "{\"layout\":\"plain\",\"recipe\":\"nvfp4\",\"element\":\"e2m1\",\"scale\":\"e4m3\",\"shape\":[2,3,40],"
+              "\"block\":[1,16],\"axis\":\"columns\",\"packing\":\"nibbles\",\"scales\":\"swizzled\","
+              "\"tensor_scale\":\"multiply\",\"transform\":16}");
     ck_assert(quant_described(&back, text, why, sizeof why) == 0);
     ck_assert(memcmp(&back, &d, sizeof d) == 0);
     for (size_t n = strlen(text); n-- > 0;) { /* every beginning of it */

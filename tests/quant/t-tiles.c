@@ -21,28 +21,50 @@ static const struct {
     int columns, swizzled;
     uint64_t rows, cols;
 } all[] = {
-    {"mxfp8:rceil", "plain", 0, 0, 37, 100},       {"mxfp8:floor", "plain", 1, 0, 100, 37},
-    {"mxfp6-e3m2", "plain", 0, 0, 37, 101},        {"mxfp6-e2m3", "plain", 1, 0, 101, 37},
-    {"mxfp4", "plain", 0, 1, 130, 8301},           {"mxfp4", "plain", 1, 1, 8301, 130},
-    {"nvfp4", "plain", 0, 1, 300, 1000},           {"nvfp4:2d", "plain", 0, 1, 300, 1000},
-    {"nvfp4:2d", "plain", 0, 0, 300, 1001},        {"nvfp4:sr", "plain", 0, 0, 300, 1000},
-    {"nvfp4:sr", "plain", 1, 0, 300, 1000},        {"nvfp4-torchao", "plain", 1, 1, 1000, 300},
-    {"e4m3/128x128", "plain", 0, 0, 140, 9001},    {"e4m3/128x128:ue8m0", "plain", 1, 0, 9001, 140},
-    {"e4m3/7x5", "plain", 0, 0, 500, 1201},       {"e5m2/1x3", "plain", 1, 0, 500, 1201},
-    {"e4m3/tensor", "plain", 0, 0, 500, 1200},    {"e4m3/row", "plain", 0, 0, 500, 1201},
-    {"e4m3/row", "plain", 1, 0, 500, 1201},       {"te-current", "plain", 1, 0, 900, 700},
-    {"torchao-tensorwise", "plain", 0, 0, 900, 700}, {"e4m3/row", "plain", 0, 0, 2, 270000},
-    {"mxfp8:rht32", "plain", 0, 0, 900, 700},      {"nvfp4:rht", "plain", 1, 1, 900, 700},
-    {"mxfp8:te", "te", 0, 0, 160, 8320},           {"mxfp8:te", "te", 1, 0, 8320, 160},
-    {"mxfp8:te", "te", 0, 1, 160, 8320},           {"mxfp8:te", "te", 1, 1, 8320, 160},
-    {"nvfp4", "te", 0, 0, 912, 720},               {"nvfp4", "te", 1, 0, 912, 720},
-    {"nvfp4:2d", "te", 1, 1, 912, 720},            {"te-block-1x128", "te", 0, 0, 640, 896},
-    {"te-block-1x128", "te", 1, 0, 640, 896},     {"te-block-128x128", "te", 0, 0, 640, 896},
-    {"te-current", "te", 0, 0, 1283, 897},         {"mxfp4", "gpt-oss", 0, 0, 700, 960},
-    {"nvfp4", "compressed-tensors", 0, 0, 700, 960}, {"mxfp6-e2m3", "compressed-tensors", 0, 0, 700, 960},
-    {"nvfp4:1level", "modelopt", 0, 0, 700, 960},  {"e4m3/128x128:ue8m0", "deepseek", 0, 0, 700, 961},
-    {"mxfp8", "torchao", 0, 1, 900, 704},          {"e4m3/16x16", "torchao", 0, 0, 912, 720},
-    {"mxfp8", "plain", 0, 0, 1, 1},                {"nvfp4", "plain", 0, 1, 1, 17},
+    {"mxfp8:rceil", "plain", 0, 0, 37, 100},
+    {"mxfp8:floor", "plain", 1, 0, 100, 37},
+    {"mxfp6-e3m2", "plain", 0, 0, 37, 101},
+    {"mxfp6-e2m3", "plain", 1, 0, 101, 37},
+    {"mxfp4", "plain", 0, 1, 130, 8301},
+    {"mxfp4", "plain", 1, 1, 8301, 130},
+    {"nvfp4", "plain", 0, 1, 300, 1000},
+    {"nvfp4:2d", "plain", 0, 1, 300, 1000},
+    {"nvfp4:2d", "plain", 0, 0, 300, 1001},
+    {"nvfp4:sr", "plain", 0, 0, 300, 1000},
+    {"nvfp4:sr", "plain", 1, 0, 300, 1000},
+    {"nvfp4-torchao", "plain", 1, 1, 1000, 300},
+    {"e4m3/128x128", "plain", 0, 0, 140, 9001},
+    {"e4m3/128x128:ue8m0", "plain", 1, 0, 9001, 140},
+    {"e4m3/7x5", "plain", 0, 0, 500, 1201},
+    {"e5m2/1x3", "plain", 1, 0, 500, 1201},
+    {"e4m3/tensor", "plain", 0, 0, 500, 1200},
+    {"e4m3/row", "plain", 0, 0, 500, 1201},
+    {"e4m3/row", "plain", 1, 0, 500, 1201},
+    {"te-current", "plain", 1, 0, 900, 700},
+    {"torchao-tensorwise", "plain", 0, 0, 900, 700},
+    {"e4m3/row", "plain", 0, 0, 2, 270000},
+    {"mxfp8:rht32", "plain", 0, 0, 900, 700},
+    {"nvfp4:rht", "plain", 1, 1, 900, 700},
+    {"mxfp8:te", "te", 0, 0, 160, 8320},
+    {"mxfp8:te", "te", 1, 0, 8320, 160},
+    {"mxfp8:te", "te", 0, 1, 160, 8320},
+    {"mxfp8:te", "te", 1, 1, 8320, 160},
+    {"nvfp4", "te", 0, 0, 912, 720},
+    {"nvfp4", "te", 1, 0, 912, 720},
+    {"nvfp4:2d", "te", 1, 1, 912, 720},
+    {"te-block-1x128", "te", 0, 0, 640, 896},
+    {"te-block-1x128", "te", 1, 0, 640, 896},
+    {"te-block-128x128", "te", 0, 0, 640, 896},
+    {"te-current", "te", 0, 0, 1283, 897},
+    {"mxfp4", "gpt-oss", 0, 0, 700, 960},
+    {"nvfp4", "compressed-tensors", 0, 0, 700, 960},
+    {"mxfp6-e2m3", "compressed-tensors", 0, 0, 700, 960},
+    {"nvfp4:1level", "modelopt", 0, 0, 700, 960},
+    {"e4m3/128x128:ue8m0", "deepseek", 0, 0, 700, 961},
+    {"mxfp8", "torchao", 0, 1, 900, 704},
+    {"e4m3/16x16", "torchao", 0, 0, 912, 720},
+    {"mxfp8", "plain", 0, 0, 1, 1},
+    {"nvfp4", "plain", 0, 1, 1, 17},
 };
 
 /* The parts of a tensor, back to back: codes, scales. */
@@ -98,7 +120,8 @@ static whole in_one_piece(const cast_recipe *r, const float *x, uint64_t rows, u
     float *turned = malloc(lines * n * sizeof *turned);
     size_t down;
     static mpsim_block_stats found;
-    whole w = {malloc(lines * n), malloc(lines * n), malloc(lines * n * sizeof(float)), malloc(lines * n * sizeof(float)), 0};
+    whole w = {malloc(lines * n), malloc(lines * n), malloc(lines * n * sizeof(float)),
+               malloc(lines * n * sizeof(float)), 0};
     ck_assert(turned && w.codes && w.scale_codes && w.values && w.inverses);
     for (size_t l = 0; l < lines; l++)
         for (size_t k = 0; k < n; k++)
@@ -106,8 +129,8 @@ static whole in_one_piece(const cast_recipe *r, const float *x, uint64_t rows, u
     for (size_t l = 0; l < lines && r->transform; l++)
         ck_assert(mpsim_hadamard_groups(turned + l * n, n, r->transform, rng->seed) == MPSIM_OK);
     mpsim_block_grid(&r->block, lines, n, &down, &w.across);
-    const mpsim_blocks out = {.codes = w.codes, .values = w.values, .scale_codes = w.scale_codes,
-                              .inverses = w.inverses, .stats = &found};
+    const mpsim_blocks out = {
+        .codes = w.codes, .values = w.values, .scale_codes = w.scale_codes, .inverses = w.inverses, .stats = &found};
     mpsim_block_stats_init(&found);
     ck_assert(mpsim_block_quantize(&r->block, turned, lines, n, -1, 1, rng, &out, NULL) == MPSIM_OK);
     *counts = found.casts.counts;
@@ -198,8 +221,17 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
     parts want = room(g, r), got = room(g, r);
     elements from;
     ck_assert(elements_open(&from, t, 0, ELEMENTS_ROWS, NULL, &error) == 0);
-    quantising q = {.how = r, .columns = all[c].columns, .seed = 7, .stream = 9, .g = g, .from = &from, .rows = all[c].rows,
-                    .cols = all[c].cols, .to = open_writer(path, want.n), .at = {0, want.scales, 0}, .counted = 1};
+    quantising q = {.how = r,
+                    .columns = all[c].columns,
+                    .seed = 7,
+                    .stream = 9,
+                    .g = g,
+                    .from = &from,
+                    .rows = all[c].rows,
+                    .cols = all[c].cols,
+                    .to = open_writer(path, want.n),
+                    .at = {0, want.scales, 0},
+                    .counted = 1};
     parallel_eager(1);
     parallel_init(threads);
     put_parts(&want, g, r, &w, all[c].columns);
@@ -245,8 +277,10 @@ START_TEST(tiles)
     const uint64_t shape[2] = {all[c].rows, all[c].cols};
     ck_assert(recipe_parse(&r, all[c].recipe) == 0);
     const mpsim_block_recipe *b = &r.block;
-    const uint32_t down = all[c].columns ? b->block_cols : b->block_rows, across = all[c].columns ? b->block_rows : b->block_cols;
-    const quant_form *f = quant_form_find(all[c].layout, b->element, r.scale, down, across, r.tensor_scale, why, sizeof why);
+    const uint32_t down = all[c].columns ? b->block_cols : b->block_rows,
+                   across = all[c].columns ? b->block_rows : b->block_cols;
+    const quant_form *f = quant_form_find(all[c].layout, b->element, r.scale, down, across, r.tensor_scale, why,
+                                          sizeof why);
     ck_assert_msg(f != NULL, "%s", why);
     ck_assert_msg(quant_geometry_of(&g, f, 2, shape, down, across, all[c].swizzled, why, sizeof why) == 0, "%s: %s",
                   all[c].recipe, why);

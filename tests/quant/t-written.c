@@ -22,8 +22,11 @@ static void write_model(const stored_file *s)
     trace_error error;
     for (size_t i = 0; i < 2; i++) {
         ck_assert(stored_find(s, names[i], &t[i]) && strcmp(t[i].dtype, "BF16") == 0);
-        tensors[i] = (trace_tensor){.name = names[i], .format = mpsim_format_find("bf16"), .shape = t[i].sides,
-                                    .rank = t[i].rank, .count = t[i].bytes / 2};
+        tensors[i] = (trace_tensor){.name = names[i],
+                                    .format = mpsim_format_find("bf16"),
+                                    .shape = t[i].sides,
+                                    .rank = t[i].rank,
+                                    .count = t[i].bytes / 2};
     }
     trace_writer *w = trace_writer_safetensors(model, tensors, 2, metadata, 1, &error);
     ck_assert_msg(w != NULL, "%s", error.text);
@@ -40,11 +43,13 @@ static size_t check_part(const stored_file *s, const stored_file *out, const cha
     stored_tensor part, bytes;
     ck_assert_msg(stored_find(out, name, &part), "no tensor %s", name);
     ck_assert(want && stored_find(s, json_string_value(json_object_get(want, "bytes")), &bytes));
-    ck_assert_msg(strcmp(part.dtype, json_string_value(json_object_get(want, "dtype"))) == 0, "%s: %s", key, part.dtype);
+    ck_assert_msg(strcmp(part.dtype, json_string_value(json_object_get(want, "dtype"))) == 0, "%s: %s", key,
+                  part.dtype);
     ck_assert_msg(part.rank == json_array_size(shape), "%s: %zu dimensions", key, part.rank);
     for (size_t i = 0; i < part.rank; i++)
         ck_assert(part.sides[i] == (uint64_t)json_integer_value(json_array_get(shape, i)));
-    ck_assert_msg(part.bytes == bytes.bytes && memcmp(part.data, bytes.data, bytes.bytes) == 0, "%s: its bytes differ", key);
+    ck_assert_msg(part.bytes == bytes.bytes && memcmp(part.data, bytes.data, bytes.bytes) == 0, "%s: its bytes differ",
+                  key);
     json_decref(want);
     return bytes.bytes;
 }
@@ -66,7 +71,8 @@ START_TEST(written)
         stored_file out = stored_open(result);
         size_t parts = 0;
         const size_t n = strlen(name);
-        json_object_foreach(metadata, key, v) {
+        json_object_foreach(metadata, key, v)
+        {
             if (strncmp(key, name, n) != 0 || key[n] != '/')
                 continue;
             snprintf(part, sizeof part, "x.weight%s", key + n + 1);

@@ -93,9 +93,9 @@ static const struct drawn {
     const char *torch, *format;
     int bits, place, explicit_bits, bias, width;
 } drawn[] = {
-    {"float32", "binary32", 23, 0, 23, 127, 32},  {"tf32", "binary32", 10, 13, 23, 127, 32},
-    {"float16", "fp16", 10, 0, 10, 15, 16},       {"bfloat16", "bf16", 7, 0, 7, 127, 16},
-    {"float8_e4m3fn", "e4m3", 3, 0, 3, 7, 8},     {"float8_e5m2", "e5m2", 2, 0, 2, 15, 8},
+    {"float32", "binary32", 23, 0, 23, 127, 32},    {"tf32", "binary32", 10, 13, 23, 127, 32},
+    {"float16", "fp16", 10, 0, 10, 15, 16},         {"bfloat16", "bf16", 7, 0, 7, 127, 16},
+    {"float8_e4m3fn", "e4m3", 3, 0, 3, 7, 8},       {"float8_e5m2", "e5m2", 2, 0, 2, 15, 8},
     {"float8_e4m3fnuz", "e4m3fnuz", 0, 0, 0, 0, 0}, {"float8_e5m2fnuz", "e5m2fnuz", 0, 0, 0, 0, 0},
     {"float8_e8m0fnu", "e8m0", 0, 0, 0, 0, 0},
 };
@@ -123,8 +123,7 @@ float device_number(const char *torch, int low, int high, uint64_t stream, uint6
 {
     const struct drawn *d = find(torch);
     const uint64_t w = device_word(stream, i);
-    const uint64_t exponent =
-        (uint64_t)(d->bias + low) + ((w >> 32 & 0xffff) * (uint64_t)(high - low) >> 16);
+    const uint64_t exponent = (uint64_t)(d->bias + low) + ((w >> 32 & 0xffff) * (uint64_t)(high - low) >> 16);
     const uint64_t code = (w >> 63) << (d->width - 1) | exponent << d->explicit_bits |
                           (w & (((uint64_t)1 << d->bits) - 1)) << d->place;
     return (float)mpsim_decode(mpsim_format_find(d->format), code);

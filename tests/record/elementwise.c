@@ -17,8 +17,7 @@
 
 /* ---- casts ---- */
 
-static const unsigned low_halves[] = {0x0000, 0x0001, 0x0fff, 0x1000, 0x1001,
-                                      0x7fff, 0x8000, 0x8001, 0xffff};
+static const unsigned low_halves[] = {0x0000, 0x0001, 0x0fff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0xffff};
 enum { LOWS = sizeof low_halves / sizeof low_halves[0] };
 
 static float cast_source(const mpsim_format *f, size_t i)
@@ -39,7 +38,7 @@ static float nan_kept(const mpsim_format *f, size_t i, float x)
 }
 
 typedef struct cast_result {
-    size_t wrong, nans, subnormals; /* that differ: numbers, NaNs, subnormals that become E8M0 */
+    size_t wrong, nans, subnormals;      /* that differ: numbers, NaNs, subnormals that become E8M0 */
     uint64_t digest, nan_digest, theirs; /* of all codes; of those of NaNs; of all recorded codes */
     char first[80];
 } cast_result;
@@ -60,13 +59,13 @@ static unsigned next_code(const char **at, unsigned long *left, unsigned *code)
 /* A NaN as the code of all ones, where there are several. */
 static uint64_t digested(const mpsim_format *f, uint64_t code)
 {
-    return f->nan == MPSIM_NAN_TOP && code < (uint64_t)1 << f->bits &&
-                   mpsim_classify(f, code) == MPSIM_CLASS_NAN
-               ? ((uint64_t)1 << f->bits) - 1 : code;
+    return f->nan == MPSIM_NAN_TOP && code < (uint64_t)1 << f->bits && mpsim_classify(f, code) == MPSIM_CLASS_NAN
+               ? ((uint64_t)1 << f->bits) - 1
+               : code;
 }
 
-static cast_result cast_by(const mpsim_preset *p, const mpsim_format *from, const mpsim_format *to,
-                           size_t n, const char *codes)
+static cast_result cast_by(const mpsim_preset *p, const mpsim_format *from, const mpsim_format *to, size_t n,
+                           const char *codes)
 {
     cast_result s = {0, 0, 0, 0, 0, 0, ""};
     mpsim_rounding r;
@@ -91,14 +90,12 @@ static cast_result cast_by(const mpsim_preset *p, const mpsim_format *from, cons
         const int subnormal = e8m0 && fpclassify(x) == FP_SUBNORMAL;
         *(isnan(x) ? &s.nans : subnormal ? &s.subnormals : &s.wrong) += 1;
         if (!subnormal && !*s.first)
-            snprintf(s.first, sizeof s.first, "%a is %#" PRIx64 " here, %#x there", (double)x, got,
-                     code);
+            snprintf(s.first, sizeof s.first, "%a is %#" PRIx64 " here, %#x there", (double)x, got, code);
     }
     return s;
 }
 
-static void cast_facts(const json_t *c, const cast_result *s, const char *preset, device_fits *f,
-                       char *answer)
+static void cast_facts(const json_t *c, const cast_result *s, const char *preset, device_fits *f, char *answer)
 {
     const int codes = *device_text(c, "codes") != 0;
     const int digest = device_same_digest(c, "digest", codes ? s->theirs : s->digest);
@@ -110,8 +107,7 @@ static void cast_facts(const json_t *c, const cast_result *s, const char *preset
             device_fit(f, "%s", preset);
     } else if (strcmp(preset, "pytorch") == 0) {
         device_say(answer, "pytorch: digest %s, NaNs %s, %zu numbers and %zu NaNs differ; %s",
-                   digest ? "equal" : "different", nans ? "equal" : "different", s->wrong, s->nans,
-                   s->first);
+                   digest ? "equal" : "different", nans ? "equal" : "different", s->wrong, s->nans, s->first);
     }
 }
 
@@ -120,8 +116,7 @@ void device_casts(const json_t *head, const json_t *c, char *answer)
     char from[32], to[32];
     device_fits f = {"", 0};
     (void)head;
-    if (sscanf(device_text(c, "case"), "%31s to %31s", from, to) != 2 || !device_format(from) ||
-        !device_format(to)) {
+    if (sscanf(device_text(c, "case"), "%31s to %31s", from, to) != 2 || !device_format(from) || !device_format(to)) {
         device_say(answer, "not understood");
         return;
     }
@@ -137,8 +132,7 @@ void device_casts(const json_t *head, const json_t *c, char *answer)
                          strcmp(p->name, "pytorch-2.12") == 0;
         if (!ours)
             continue;
-        const cast_result s =
-            cast_by(p, device_format(from), device_format(to), n, device_text(c, "codes"));
+        const cast_result s = cast_by(p, device_format(from), device_format(to), n, device_text(c, "codes"));
         cast_facts(c, &s, p->name, &f, answer);
     }
     if (f.count)
@@ -170,10 +164,14 @@ static const struct function {
     float (*ours)(float x);
     int exact;
 } functions[] = {
-    {"exp", mpsim_exp, MPSIM_FUNCTION_EXP},    {"log", mpsim_log, MPSIM_FUNCTION_LOG},
-    {"tanh", mpsim_tanh, MPSIM_FUNCTION_TANH}, {"erf", mpsim_erf, -1},
-    {"sigmoid", mpsim_sigmoid, -1},            {"rsqrt", mpsim_rsqrt, -1},
-    {"gelu", gelu, -1},                        {"gelu_tanh", gelu_tanh, -1},
+    {"exp", mpsim_exp, MPSIM_FUNCTION_EXP},
+    {"log", mpsim_log, MPSIM_FUNCTION_LOG},
+    {"tanh", mpsim_tanh, MPSIM_FUNCTION_TANH},
+    {"erf", mpsim_erf, -1},
+    {"sigmoid", mpsim_sigmoid, -1},
+    {"rsqrt", mpsim_rsqrt, -1},
+    {"gelu", gelu, -1},
+    {"gelu_tanh", gelu_tanh, -1},
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
@@ -184,9 +182,8 @@ static uint64_t function_digest(const struct function *g, const mpsim_format *f,
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t code = f->bits == 32 ? i << 12 | (device_word(1, i) & 0xfff) : i;
-        const uint64_t y =
-            exact ? mpsim_function_apply((mpsim_function)g->exact, f, f, &r, code, 0, NULL)
-                  : device_encode(f, g->ours((float)mpsim_decode(f, code)));
+        const uint64_t y = exact ? mpsim_function_apply((mpsim_function)g->exact, f, f, &r, code, 0, NULL)
+                                 : device_encode(f, g->ours((float)mpsim_decode(f, code)));
         sum += mpsim_mix(i, digested(f, y));
     }
     return sum;
@@ -223,16 +220,14 @@ void device_functions(const json_t *head, const json_t *c, char *answer)
         return;
     }
     /* Exact binary32 functions of 2^20 arguments take minutes. */
-    if (functions[i].exact >= 0 && f->bits == 16 &&
-        device_same_digest(c, "digest", known_digest(i, f, n, 1)))
+    if (functions[i].exact >= 0 && f->bits == 16 && device_same_digest(c, "digest", known_digest(i, f, n, 1)))
         device_fit(&fits, "correct rounding");
     if (device_same_digest(c, "digest", known_digest(i, f, n, 0)))
         device_fit(&fits, "mpsim's %s", name);
     if (fits.count)
         device_say_fits(answer, &fits);
     else
-        device_say(answer, "none fits; %zu of %zu correctly rounded", (size_t)device_integer(ulps, "0.5"),
-                   n);
+        device_say(answer, "none fits; %zu of %zu correctly rounded", (size_t)device_integer(ulps, "0.5"), n);
 }
 
 /* ---- quotients in Triton ---- */
@@ -249,8 +244,7 @@ static void divide(const json_t *c, char *answer)
     if (device_same_digest(c, "digest", sum))
         device_say(answer, "fits IEEE's division");
     else
-        device_say(answer, "none fits; %zu of %zu not the nearest",
-                   (size_t)device_integer(c, "not nearest"), n);
+        device_say(answer, "none fits; %zu of %zu not the nearest", (size_t)device_integer(c, "not nearest"), n);
 }
 
 /* s = max |x| / 448, codes of x / s. */

@@ -78,11 +78,10 @@ static size_t equal_steps(const json_t *c, const mpsim_optim_variant *v, const c
         return 0;
     for (size_t t = 1; t <= count; t++) {
         const json_t *after = json_array_get(json_object_get(c, "after"), t - 1);
-        const mpsim_optim_tensor tensor = {
-            .param = s.of[0], .grad = s.grad, .m = s.of[1], .v = s.of[2], .n = N};
+        const mpsim_optim_tensor tensor = {.param = s.of[0], .grad = s.grad, .m = s.of[1], .v = s.of[2], .n = N};
         draw(s.grad, type, 3 + t, -9, 1);
-        if (mpsim_optim_step(&s.o, t, &tensor, NULL) != MPSIM_OK || !same_sample(&s, after) ||
-            !same(&s, after, 0) || !same(&s, after, 1) || !same(&s, after, 2))
+        if (mpsim_optim_step(&s.o, t, &tensor, NULL) != MPSIM_OK || !same_sample(&s, after) || !same(&s, after, 0) ||
+            !same(&s, after, 1) || !same(&s, after, 2))
             return t - 1;
     }
     return count;
@@ -96,8 +95,8 @@ void device_optimizers(const json_t *head, const json_t *c, char *answer)
     size_t most = 0;
     const size_t count = json_array_size(json_object_get(c, "after"));
     (void)head;
-    if (sscanf(device_text(c, "case"), "%31s %31s %31s", optimizer, how, type) != 3 ||
-        !device_format(type) || device_integer(c, "n") != N || count == 0) {
+    if (sscanf(device_text(c, "case"), "%31s %31s %31s", optimizer, how, type) != 3 || !device_format(type) ||
+        device_integer(c, "n") != N || count == 0) {
         device_say(answer, "not understood");
         return;
     }

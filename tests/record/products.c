@@ -19,8 +19,8 @@ static const char *architecture(const json_t *head)
     static const struct {
         int major, minor;
         const char *name;
-    } known[] = {{7, 0, "volta"}, {7, 5, "turing"}, {8, 0, "ampere"}, {8, 6, "ampere"},
-                 {8, 9, "ada"}, {9, 0, "hopper"}, {10, 0, "blackwell"}, {12, 0, "rtx-blackwell"}};
+    } known[] = {{7, 0, "volta"}, {7, 5, "turing"}, {8, 0, "ampere"},     {8, 6, "ampere"},
+                 {8, 9, "ada"},   {9, 0, "hopper"}, {10, 0, "blackwell"}, {12, 0, "rtx-blackwell"}};
     const json_t *c = json_object_get(head, "capability");
     const int major = (int)json_integer_value(json_array_get(c, 0));
     const int minor = (int)json_integer_value(json_array_get(c, 1));
@@ -31,8 +31,7 @@ static const char *architecture(const json_t *head)
 }
 
 /* Software rows but "chunked", and those of the architecture that take the operands. */
-static int is_candidate(const mpsim_model *m, const char *arch, const mpsim_format *a,
-                        const mpsim_format *b)
+static int is_candidate(const mpsim_model *m, const char *arch, const mpsim_format *a, const mpsim_format *b)
 {
     if (!m->architecture)
         return strcmp(m->name, "chunked") != 0;
@@ -61,17 +60,15 @@ typedef struct element {
 static void encode(const mpsim_format *f, unsigned char *codes, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        code_store(codes + i * mpsim_format_code_bytes(f), mpsim_format_code_bytes(f),
-                   device_encode(f, x[i]));
+        code_store(codes + i * mpsim_format_code_bytes(f), mpsim_format_code_bytes(f), device_encode(f, x[i]));
 }
 
 /* Products first to first + n - 1, from +0. */
 static float dot(const way *w, const element *e, size_t first, size_t n)
 {
     uint64_t d = 0;
-    const mpsim_status s =
-        mpsim_dot(&w->m, e->fa, e->ca + first * mpsim_format_code_bytes(e->fa), e->fb,
-                  e->cb + first * mpsim_format_code_bytes(e->fb), n, 0, NULL, &d);
+    const mpsim_status s = mpsim_dot(&w->m, e->fa, e->ca + first * mpsim_format_code_bytes(e->fa), e->fb,
+                                     e->cb + first * mpsim_format_code_bytes(e->fb), n, 0, NULL, &d);
     return s == MPSIM_OK ? (float)mpsim_decode(&w->m.result.format, d) : 0.0f / 0.0f;
 }
 
@@ -213,8 +210,7 @@ static void judge(candidates *all, const product *p, float (*nearer)(float x))
         product_element(p, device_place(p->c, i), &e, nearer);
         for (size_t j = 0; j < all->n; j++)
             if (!all->out[j])
-                all->out[j] =
-                    device_encode(p->out, whole(&all->w[j], &e)) != device_code(p->words, i);
+                all->out[j] = device_encode(p->out, whole(&all->w[j], &e)) != device_code(p->words, i);
     }
 }
 
@@ -222,8 +218,7 @@ static void judge(candidates *all, const product *p, float (*nearer)(float x))
 static void name_way(const way *w, const char *how, device_fits *fits)
 {
     if (w->part)
-        device_fit(fits, "%s in parts of %zu%s%s", w->m.name, w->part,
-                   w->partial ? " in 16 bits" : "", how);
+        device_fit(fits, "%s in parts of %zu%s%s", w->m.name, w->part, w->partial ? " in 16 bits" : "", how);
     else
         device_fit(fits, "%s%s", w->m.name, how);
 }
@@ -248,14 +243,16 @@ static const struct {
 /* What a case says; 0: it cannot be understood. */
 static int read_product(const json_t *c, product *p)
 {
-    *p = (product){.c = c, .form = device_text(c, "form"), .words = device_text(c, "d"),
-                   .n = (size_t)device_integer(c, "n"), .k = (size_t)device_integer(c, "k"),
-                   .operand = strstr(device_text(c, "case"), "tf32")
-                                  ? mpsim_format_find("tf32") : device_format(device_text(c, "form")),
+    *p = (product){.c = c,
+                   .form = device_text(c, "form"),
+                   .words = device_text(c, "d"),
+                   .n = (size_t)device_integer(c, "n"),
+                   .k = (size_t)device_integer(c, "k"),
+                   .operand = strstr(device_text(c, "case"), "tf32") ? mpsim_format_find("tf32")
+                                                                     : device_format(device_text(c, "form")),
                    .out = device_format(device_text(c, "out"))};
     for (size_t i = 0; i < 2; i++)
-        p->streams[i] =
-            (uint64_t)json_integer_value(json_array_get(json_object_get(c, "streams"), i));
+        p->streams[i] = (uint64_t)json_integer_value(json_array_get(json_object_get(c, "streams"), i));
     p->places = device_codes(p->words);
     if (p->out && p->out->bits == 16 && p->k > 1024 && p->places > 16)
         p->places = 16; /* where many ways fit, all would take seconds a case, and tell no more */
@@ -294,8 +291,8 @@ void device_play_products(json_t *c, const char *row, size_t part)
     device_need(read_product(c, &p) && places <= 64 && mpsim_model_parse(&w.m, row) == MPSIM_OK);
     for (size_t i = 0; i < places; i++) {
         product_element(&p, device_place(c, i), &e, as_it_is);
-        snprintf(words + strlen(words), sizeof words - strlen(words), "%s%0*x", i ? " " : "",
-                 p.out->bits / 4, (unsigned)device_encode(p.out, whole(&w, &e)));
+        snprintf(words + strlen(words), sizeof words - strlen(words), "%s%0*x", i ? " " : "", p.out->bits / 4,
+                 (unsigned)device_encode(p.out, whole(&w, &e)));
     }
     json_object_set_new(c, "d", json_string(words));
 }
@@ -332,8 +329,7 @@ static void scales_at(const scaled *s, size_t row, size_t column, size_t block, 
 
 static float apply(const way *w, float sum, float x, float y)
 {
-    return w->scales == SCALES_PRODUCT ? sum * (x * y)
-           : w->scales == SCALES_A_FIRST ? sum * x * y : sum * y * x;
+    return w->scales == SCALES_PRODUCT ? sum * (x * y) : w->scales == SCALES_A_FIRST ? sum * x * y : sum * y * x;
 }
 
 static float scaled_sum(const way *w, const scaled *s, const element *e, size_t row, size_t column)
@@ -341,8 +337,7 @@ static float scaled_sum(const way *w, const scaled *s, const element *e, size_t 
     float x, y, sum = 0;
     if (!strstr(s->kind, "128")) {
         scales_at(s, row, column, 0, &x, &y);
-        return w->scales == SCALES_BEFORE ? dot_of_scaled(w, e, x, y)
-                                          : apply(w, whole(w, e), x, y);
+        return w->scales == SCALES_BEFORE ? dot_of_scaled(w, e, x, y) : apply(w, whole(w, e), x, y);
     }
     for (size_t block = 0; block < s->k / 128; block++) {
         const float one = dot(w, e, block * 128, 128);
@@ -375,8 +370,7 @@ static void add_scaled(candidates *all, const mpsim_model *m, const scaled *s, i
         for (int contracted = 0; contracted <= (blocks && order == SCALES_PRODUCT); contracted++) {
             if (all->n == MOST_WAYS)
                 return;
-            all->w[all->n] =
-                (way){.m = *m, .part = part[i], .scales = order, .contracted = contracted};
+            all->w[all->n] = (way){.m = *m, .part = part[i], .scales = order, .contracted = contracted};
             all->out[all->n++] = 0;
         }
 }
@@ -399,28 +393,28 @@ static void collect_scaled(candidates *all, const scaled *s, const char *arch)
 
 void device_scaled(const json_t *head, const json_t *c, char *answer)
 {
-    static const char *const orders[] = {" by a's scale first", " by b's scale first",
-                                         " by their product", " of scaled operands"};
+    static const char *const orders[] = {" by a's scale first", " by b's scale first", " by their product",
+                                         " of scaled operands"};
     static candidates all;
     static element e;
     device_fits fits = {"", 0};
     const char *words = device_text(c, "d");
-    scaled s = {.c = c, .m = (size_t)device_integer(c, "m"), .n = (size_t)device_integer(c, "n"),
-                .k = (size_t)device_integer(c, "k"), .kind = device_text(c, "scales")};
+    scaled s = {.c = c,
+                .m = (size_t)device_integer(c, "m"),
+                .n = (size_t)device_integer(c, "n"),
+                .k = (size_t)device_integer(c, "k"),
+                .kind = device_text(c, "scales")};
     for (size_t i = 0; i < 2; i++) {
         const char *form = json_string_value(json_array_get(json_object_get(c, "forms"), i));
         s.forms[i] = form ? form : "";
     }
     for (size_t i = 0; i < 4; i++)
-        s.streams[i] =
-            (uint64_t)json_integer_value(json_array_get(json_object_get(c, "streams"), i));
-    if (!device_format(s.forms[0]) || !device_format(s.forms[1]) || s.k == 0 || s.k > MOST ||
-        s.n == 0 || !*words) {
+        s.streams[i] = (uint64_t)json_integer_value(json_array_get(json_object_get(c, "streams"), i));
+    if (!device_format(s.forms[0]) || !device_format(s.forms[1]) || s.k == 0 || s.k > MOST || s.n == 0 || !*words) {
         device_say(answer, "not understood");
         return;
     }
-    const mpsim_format *out = mpsim_format_find(strstr(device_text(c, "case"), " bfloat16 ")
-                                                    ? "bf16" : "binary32");
+    const mpsim_format *out = mpsim_format_find(strstr(device_text(c, "case"), " bfloat16 ") ? "bf16" : "binary32");
     collect_scaled(&all, &s, architecture(head));
     for (size_t i = 0; i < device_codes(words); i++) {
         const size_t at = device_place(c, i);
@@ -432,8 +426,10 @@ void device_scaled(const json_t *head, const json_t *c, char *answer)
     }
     for (size_t j = 0; j < all.n; j++)
         if (!all.out[j])
-            name_way(&all.w[j], strcmp(s.kind, "one") == 0 ? ""
-                     : all.w[j].contracted ? " by their product and fma" : orders[all.w[j].scales],
+            name_way(&all.w[j],
+                     strcmp(s.kind, "one") == 0 ? ""
+                     : all.w[j].contracted      ? " by their product and fma"
+                                                : orders[all.w[j].scales],
                      &fits);
     device_say_fits(answer, &fits);
 }

@@ -60,8 +60,7 @@ static float fold(float *s, size_t threads, int up)
  * `vector` numbers by turns, adds each place of the group apart and these at the end; what fills no
  * group goes to the first threads, a number each. The threads of a block are folded, then the blocks. `apart`
  * 1: places are numbers `threads` apart, not neighbours. */
-static float by_threads(const float *x, size_t n, size_t threads, size_t blocks, size_t vector, int apart,
-                        int up)
+static float by_threads(const float *x, size_t n, size_t threads, size_t blocks, size_t vector, int apart, int up)
 {
     const size_t all = threads * blocks, group = all * vector;
     const size_t grouped = apart ? n : n - n % vector;
@@ -174,8 +173,8 @@ static void try_orders(const wanted *w, trial *t)
     for (size_t threads = 32; threads <= 1024 && w->n <= 1 << 16; threads *= 2)
         for (size_t vector = 1; vector <= 8; vector *= 2)
             for (int k = 0; k < 4; k++) {
-                snprintf(name, sizeof name, "%zu threads of %zu%s, folded %s", threads, vector,
-                         k & 1 ? " apart" : "", k & 2 ? "up" : "down");
+                snprintf(name, sizeof name, "%zu threads of %zu%s, folded %s", threads, vector, k & 1 ? " apart" : "",
+                         k & 2 ? "up" : "down");
                 if (!is_out(t))
                     try_sum(w, t, by_threads(w->x, w->n, threads, 1, vector, k & 1, k >> 1), name);
             }
@@ -205,10 +204,8 @@ static void layer_norm(const json_t *c, const char *type, const float *x, size_t
     device_need(y && one);
     for (size_t i = 0; i < n; i++)
         one[i] = 1;
-    if (strcmp(type, "float32") == 0 &&
-        mpsim_rownorm_forward(&r, y, &m, &inverse, x, one, NULL) == MPSIM_OK &&
-        bits_of_f32(m) == w.code &&
-        bits_of_f32(inverse) == device_code(device_text(rstd, "d"), 0))
+    if (strcmp(type, "float32") == 0 && mpsim_rownorm_forward(&r, y, &m, &inverse, x, one, NULL) == MPSIM_OK &&
+        bits_of_f32(m) == w.code && bits_of_f32(inverse) == device_code(device_text(rstd, "d"), 0))
         device_fit(fits, "mpsim's mean and deviation");
     trial t = {.last = 1, .fits = fits};
     try_orders(&w, &t);
@@ -216,8 +213,7 @@ static void layer_norm(const json_t *c, const char *type, const float *x, size_t
     free(one);
 }
 
-static void cross_entropy(const json_t *c, const mpsim_format *f, const float *x, size_t n,
-                          device_fits *fits)
+static void cross_entropy(const json_t *c, const mpsim_format *f, const float *x, size_t n, device_fits *fits)
 {
     float loss = 0;
     const uint32_t label = (uint32_t)device_integer(c, "label");
@@ -233,8 +229,7 @@ static void sums(const json_t *c, const char *type, size_t n, int norm, device_f
     trial t = {.fits = fits};
     for (size_t i = 0; i < json_array_size(streams); i++) {
         float *x = numbers((uint64_t)json_integer_value(json_array_get(streams, i)), type, n, norm);
-        const wanted w = {x, n, device_format(type), device_code(device_text(c, "d"), i),
-                          norm ? as_norm : as_sum};
+        const wanted w = {x, n, device_format(type), device_code(device_text(c, "d"), i), norm ? as_norm : as_sum};
         t.last = i + 1 == json_array_size(streams);
         try_orders(&w, &t);
         free(x);
@@ -249,8 +244,8 @@ void device_reductions(const json_t *head, const json_t *c, char *answer)
     const json_t *streams = json_object_get(c, "streams");
     const size_t codes = device_codes(device_text(c, "d"));
     (void)head;
-    if (sscanf(device_text(c, "case"), "%31s %31s", what, type) != 2 || !device_format(type) ||
-        n == 0 || n > (size_t)1 << 24 || (codes > 0 && codes != json_array_size(streams))) {
+    if (sscanf(device_text(c, "case"), "%31s %31s", what, type) != 2 || !device_format(type) || n == 0 ||
+        n > (size_t)1 << 24 || (codes > 0 && codes != json_array_size(streams))) {
         device_say(answer, "not understood");
         return;
     }

@@ -39,9 +39,9 @@ static void ok(int passed, const char *format, const char *a, const char *b)
 /* ---- answers of a file ---- */
 
 typedef struct answers {
-    char *text; /* QUESTION: CASE: ANSWER, a line each */
+    char *text;                           /* QUESTION: CASE: ANSWER, a line each */
     size_t used, size, lines, cases, fit; /* lines: those of other parts, too */
-    int found; /* the file is there */
+    int found;                            /* the file is there */
     char kind[16];
 } answers;
 
@@ -216,8 +216,7 @@ static void check_played(void)
         size_t part;
     } played[] = {
         {"float16 wide", "float16", "float32", "hopper-fp16-fp32", "fits hopper-fp16-fp32", 0},
-        {"bfloat16 wide", "bfloat16", "float32", "hopper-bf16-fp32",
-         "fits hopper-bf16-fp32 in parts of 256", 256},
+        {"bfloat16 wide", "bfloat16", "float32", "hopper-bf16-fp32", "fits hopper-bf16-fp32 in parts of 256", 256},
         {"float16 sums", "float16", "float16", "hopper-fp16-fp16", "fits hopper-fp16-fp16", 0},
         {"tf32", "tf32", "float32", "hopper-tf32-fp32", "fits hopper-tf32-fp32 in parts of 352", 352},
         {"float32", "float32", "float32", "fma", "fits fma in parts of 512", 512},
@@ -225,14 +224,13 @@ static void check_played(void)
     json_t *head = json_pack("{s:[i,i]}", "capability", 9, 0);
     for (size_t i = 0; i < sizeof played / sizeof played[0]; i++) {
         char answer[DEVICE_ANSWER] = "";
-        json_t *c = json_pack("{s:s,s:s,s:s,s:i,s:i,s:[i,i],s:[i,i,i]}", "case", played[i].kind,
-                              "form", played[i].form, "out", played[i].out, "n", 128, "k", 1024,
-                              "streams", 40, 41, "places", 64, 42, 128 * 128);
+        json_t *c = json_pack("{s:s,s:s,s:s,s:i,s:i,s:[i,i],s:[i,i,i]}", "case", played[i].kind, "form", played[i].form,
+                              "out", played[i].out, "n", 128, "k", 1024, "streams", 40, 41, "places", 64, 42,
+                              128 * 128);
         device_need(head && c);
         device_play_products(c, played[i].row, played[i].part);
         device_products(head, c, answer);
-        ok(strcmp(answer, played[i].answer) == 0, "products of %s, played by %s", played[i].kind,
-           played[i].row);
+        ok(strcmp(answer, played[i].answer) == 0, "products of %s, played by %s", played[i].kind, played[i].row);
         printf("# %s\n", answer);
         json_decref(c);
     }

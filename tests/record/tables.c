@@ -17,20 +17,46 @@ static const struct operation {
     const char *name;
     int type;
 } operations[] = {
-    {"matmul", LOW},       {"mm", LOW},          {"bmm", LOW},
-    {"addmm", LOW},        {"linear", LOW},      {"einsum", LOW},
-    {"conv2d", LOW},       {"scaled_dot_product_attention", LOW},
-    {"add", GIVEN},        {"mul", GIVEN},       {"div", GIVEN},
-    {"add mixed", WIDE},   {"cat mixed", WIDE},  {"relu", GIVEN},
-    {"gelu", GIVEN},       {"silu", GIVEN},      {"sigmoid", GIVEN},
-    {"tanh", GIVEN},       {"exp", WIDE},        {"log", WIDE},
-    {"pow", WIDE},         {"rsqrt", WIDE},      {"softmax", WIDE},
-    {"log_softmax", WIDE}, {"layer_norm", WIDE}, {"group_norm", WIDE},
-    {"cross_entropy", WIDE}, {"nll_loss", WIDE}, {"mse_loss", WIDE},
-    {"l1_loss", WIDE},     {"sum", WIDE},        {"cumsum", WIDE},
-    {"prod", WIDE},        {"norm", WIDE},       {"mean", GIVEN},
-    {"max_pool2d", GIVEN}, {"avg_pool2d", GIVEN}, {"embedding", GIVEN},
-    {"dropout", GIVEN},    {"batch_norm", GIVEN},
+    {"matmul", LOW},
+    {"mm", LOW},
+    {"bmm", LOW},
+    {"addmm", LOW},
+    {"linear", LOW},
+    {"einsum", LOW},
+    {"conv2d", LOW},
+    {"scaled_dot_product_attention", LOW},
+    {"add", GIVEN},
+    {"mul", GIVEN},
+    {"div", GIVEN},
+    {"add mixed", WIDE},
+    {"cat mixed", WIDE},
+    {"relu", GIVEN},
+    {"gelu", GIVEN},
+    {"silu", GIVEN},
+    {"sigmoid", GIVEN},
+    {"tanh", GIVEN},
+    {"exp", WIDE},
+    {"log", WIDE},
+    {"pow", WIDE},
+    {"rsqrt", WIDE},
+    {"softmax", WIDE},
+    {"log_softmax", WIDE},
+    {"layer_norm", WIDE},
+    {"group_norm", WIDE},
+    {"cross_entropy", WIDE},
+    {"nll_loss", WIDE},
+    {"mse_loss", WIDE},
+    {"l1_loss", WIDE},
+    {"sum", WIDE},
+    {"cumsum", WIDE},
+    {"prod", WIDE},
+    {"norm", WIDE},
+    {"mean", GIVEN},
+    {"max_pool2d", GIVEN},
+    {"avg_pool2d", GIVEN},
+    {"embedding", GIVEN},
+    {"dropout", GIVEN},
+    {"batch_norm", GIVEN},
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
@@ -51,10 +77,14 @@ void device_autocast(const json_t *head, const json_t *c, char *answer)
     for (size_t i = 0; i < json_array_size(types); i++)
         snprintf(inside + strlen(inside), sizeof inside - strlen(inside), " %s",
                  json_string_value(json_array_get(types, i)));
-    const char *want = k == OPERATIONS ? "" : operations[k].type == LOW ? low
-                       : operations[k].type == WIDE ? "float32" : given;
-    device_say(answer, "%s: %s, inside%s", k == OPERATIONS ? "open"
-               : strcmp(want, device_text(c, "result")) == 0 ? "fits" : "none fits",
+    const char *want = k == OPERATIONS              ? ""
+                       : operations[k].type == LOW  ? low
+                       : operations[k].type == WIDE ? "float32"
+                                                    : given;
+    device_say(answer, "%s: %s, inside%s",
+               k == OPERATIONS                               ? "open"
+               : strcmp(want, device_text(c, "result")) == 0 ? "fits"
+                                                             : "none fits",
                device_text(c, "result"), inside);
 }
 
@@ -112,17 +142,16 @@ static void add_values(const mpsim_causal_tile *t, const float *p, float *o)
     for (size_t i = t->first; i < t->c.length; i++)
         for (size_t k = 0; k < WIDTH; k++)
             for (size_t j = 0; j < t->cols; j++)
-                o[i * WIDTH + k] = fmaf(p[(i - t->first) * t->cols + j],
-                                        head_rows[2][t->first + j][k], o[i * WIDTH + k]);
+                o[i * WIDTH + k] = fmaf(p[(i - t->first) * t->cols + j], head_rows[2][t->first + j][k],
+                                        o[i * WIDTH + k]);
 }
 
 /* The first rows of causal attention in tiles of mpsim. */
 static void tiles(const char *type, size_t length, float y[ROWS][WIDTH])
 {
     static float s[ROWS * TILE], p[ROWS * TILE], o[ROWS * WIDTH], lse[ROWS], max[ROWS], sum[ROWS];
-    mpsim_causal_tile t = {.c = {.matrices = 1, .length = length, .scale = 0.125f,
-                                 .f = device_format(type)},
-                           .size = WIDTH, .p_scale = 1};
+    mpsim_causal_tile t = {
+        .c = {.matrices = 1, .length = length, .scale = 0.125f, .f = device_format(type)}, .size = WIDTH, .p_scale = 1};
     memset(o, 0, sizeof o);
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i < length; i++)
@@ -166,8 +195,7 @@ void device_attention(const json_t *head, const json_t *c, char *answer)
     if (causal)
         snprintf(tile, sizeof tile, ", mpsim's tiles by %.2g", ours / size);
     device_say(answer, "apart from binary64 by %.2g%s (all: %.2g, rms %.2g)", theirs / size, tile,
-               json_number_value(json_object_get(c, "largest")),
-               json_number_value(json_object_get(c, "rms")));
+               json_number_value(json_object_get(c, "largest")), json_number_value(json_object_get(c, "rms")));
 }
 
 /* ---- trainings ---- */
@@ -198,6 +226,5 @@ void device_training(const json_t *head, const json_t *c, char *answer)
         gradient = fmax(gradient, json_number_value(json_object_get(s, "gradients")));
     }
     device_say(answer, "%s: losses apart by %.1e, gradients by %.1e",
-               loss <= bounds[k].loss && gradient <= bounds[k].gradient ? "fits" : "none fits", loss,
-               gradient);
+               loss <= bounds[k].loss && gradient <= bounds[k].gradient ? "fits" : "none fits", loss, gradient);
 }

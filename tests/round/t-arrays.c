@@ -29,8 +29,8 @@ static void add_counts(mpsim_counts *n, unsigned flags)
 
 static int same_counts(const mpsim_counts *a, const mpsim_counts *b)
 {
-    return a->inexact == b->inexact && a->underflow == b->underflow &&
-           a->subnormal == b->subnormal && a->overflow == b->overflow && a->nan == b->nan;
+    return a->inexact == b->inexact && a->underflow == b->underflow && a->subnormal == b->subnormal &&
+           a->overflow == b->overflow && a->nan == b->nan;
 }
 
 /* A code as a value of binary32, NaNs bit by bit. */
@@ -45,16 +45,14 @@ static uint32_t narrowed(double y)
 /* All numbers of the format are numbers of binary32. */
 static int in_binary32(const oracle_format *of)
 {
-    return of->precision <= 24 && of->max <= 0x1.fffffep127 &&
-           of->emin - of->precision + 1 >= -149;
+    return of->precision <= 24 && of->max <= 0x1.fffffep127 && of->emin - of->precision + 1 >= -149;
 }
 
 enum { ENCODE, ROUND, ROUND_IN_PLACE, WAYS };
 
 /* Encode or round x[0..n) in pieces that end at n/3 and n/2, or in one. The worst status. */
-static mpsim_status in_pieces(int what, const mpsim_format *f, const mpsim_rounding *r, int width,
-                              unsigned char *out, const unsigned char *x, size_t n, int split,
-                              mpsim_counts *counts)
+static mpsim_status in_pieces(int what, const mpsim_format *f, const mpsim_rounding *r, int width, unsigned char *out,
+                              const unsigned char *x, size_t n, int split, mpsim_counts *counts)
 {
     const size_t size = (size_t)width / 8;
     const size_t step = what == ENCODE ? mpsim_format_code_bytes(f) : size;
@@ -82,9 +80,8 @@ static mpsim_status in_pieces(int what, const mpsim_format *f, const mpsim_round
 
 /* Encode or round c[0..n) at an odd address, and compare codes, values, counters and the bytes
  * beyond the end. */
-static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
-                      const mpsim_rounding *r, const cases *c, const expected *e, size_t n,
-                      int split)
+static void one_array(tally *t, const mpsim_format *f, const oracle_format *of, const mpsim_rounding *r, const cases *c,
+                      const expected *e, size_t n, int split)
 {
     static unsigned char source[MOST * 8 + 8], target[MOST * 8 + 32];
     const size_t size = (size_t)c->width / 8, bytes = mpsim_format_code_bytes(f);
@@ -107,8 +104,7 @@ static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
             memcpy(out, x, n * size);
         const size_t kept = what == ROUND_IN_PLACE ? n * size : 0;
         memset(out + kept, 0x5a, sizeof target - 8 - kept);
-        const mpsim_status s = in_pieces(what, f, r, c->width, out, x, n, split,
-                                         n % 5 == 4 ? NULL : &got);
+        const mpsim_status s = in_pieces(what, f, r, c->width, out, x, n, split, n % 5 == 4 ? NULL : &got);
         if (what != ENCODE && c->width == 32 && !in_binary32(of)) {
             if (s != MPSIM_ERANGE)
                 ck_abort_msg("%s: mpsim_round_array_f32 gave status %d", of->name, (int)s);
@@ -126,21 +122,18 @@ static void one_array(tally *t, const mpsim_format *f, const oracle_format *of,
             t->compared++;
             if (v != w)
                 ck_abort_msg("%s %s scale=%a flush=%d,%d choices %d%d%d%d%d%d%d, array "
-                             "of %zu, %s, element %zu, binary%d 0x%" PRIx64
-                             ": scalar 0x%" PRIx64 ", array 0x%" PRIx64, of->name,
-                             mode_name(r->mode), r->scale, r->flush_input,
-                             r->flush_output, r->overflow, r->infinity, r->no_inf,
-                             r->nan, r->no_nan, r->negative, r->no_zero, n,
+                             "of %zu, %s, element %zu, binary%d 0x%" PRIx64 ": scalar 0x%" PRIx64 ", array 0x%" PRIx64,
+                             of->name, mode_name(r->mode), r->scale, r->flush_input, r->flush_output, r->overflow,
+                             r->infinity, r->no_inf, r->nan, r->no_nan, r->negative, r->no_zero, n,
                              what == ENCODE ? "encode" : "round", i, c->width, c->u[i], w, v);
         }
         if (n % 5 != 4 && !same_counts(&want, &got))
             ck_abort_msg("%s %s, array of %zu, %s, binary%d: counters differ: expected "
-                         "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-                         ", got %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
-                         of->name, mode_name(r->mode), n, what == ENCODE ? "encode" : "round",
-                         c->width, want.inexact, want.underflow, want.subnormal,
-                         want.overflow, want.nan, got.inexact, got.underflow, got.subnormal,
-                         got.overflow, got.nan);
+                         "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ", got %" PRIu64 " %" PRIu64
+                         " %" PRIu64 " %" PRIu64 " %" PRIu64,
+                         of->name, mode_name(r->mode), n, what == ENCODE ? "encode" : "round", c->width, want.inexact,
+                         want.underflow, want.subnormal, want.overflow, want.nan, got.inexact, got.underflow,
+                         got.subnormal, got.overflow, got.nan);
         for (size_t i = n * step; i < n * step + 8; i++)
             if (out[i] != 0x5a)
                 ck_abort_msg("%s: array of %zu wrote beyond the end", of->name, n);
@@ -199,8 +192,7 @@ static void arrays(tally *t, const mpsim_format *f, const oracle_format *of)
                 r.sr_bits = 31;
             }
             for (size_t i = 0; i < MOST; i++)
-                e.code[i] = encode_bits(f, &r, width, c.u[i], mpsim_rng_word(11, 22, 33 + i),
-                                        &e.flags[i]);
+                e.code[i] = encode_bits(f, &r, width, c.u[i], mpsim_rng_word(11, 22, 33 + i), &e.flags[i]);
             for (size_t n = 0; n <= MOST && !at_random; n += n < 40 ? 1 + (size_t)(k % 3) : 327)
                 one_array(t, f, of, &r, &c, &e, n, (int)(n % 2));
             one_array(t, f, of, &r, &c, &e, MOST, !at_random);
@@ -220,21 +212,19 @@ START_TEST(an_array_takes_the_words_of_its_indices)
 {
     const mpsim_format *f = mpsim_format_find("e4m3");
     mpsim_rounding r = rounding(MPSIM_ROUND_STOCHASTIC_C);
-    static const uint64_t starts[] = {0, 1, 2, 3, 5, 0xfffffffd, 0x100000001,
-                                      0x3fffffffe, 0xfffffffffffffff0};
+    static const uint64_t starts[] = {0, 1, 2, 3, 5, 0xfffffffd, 0x100000001, 0x3fffffffe, 0xfffffffffffffff0};
     float x[16];
     uint8_t codes[16];
     for (size_t i = 0; i < 16; i++)
         x[i] = 1.0625f + (float)i / 256;
     for (size_t k = 0; k < sizeof starts / sizeof starts[0]; k++) {
-        const mpsim_rng rng = {UINT64_C(0x123456789abcdef0), UINT64_C(0xfedcba9876543210),
-                               starts[k]};
+        const mpsim_rng rng = {UINT64_C(0x123456789abcdef0), UINT64_C(0xfedcba9876543210), starts[k]};
         ck_assert_int_eq(mpsim_encode_array_f32(f, &r, &rng, codes, x, 15, NULL), MPSIM_OK);
         for (size_t i = 0; i < 15; i++) {
             const uint32_t word = mpsim_rng_word(rng.seed, rng.stream, rng.index + i);
             const uint64_t want = mpsim_encode_f32(f, &r, x[i], word, NULL);
-            ck_assert_msg(codes[i] == want, "index 0x%" PRIx64 " + %zu: 0x%x, not 0x%x",
-                          starts[k], i, (unsigned)codes[i], (unsigned)want);
+            ck_assert_msg(codes[i] == want, "index 0x%" PRIx64 " + %zu: 0x%x, not 0x%x", starts[k], i,
+                          (unsigned)codes[i], (unsigned)want);
         }
     }
 }
@@ -263,16 +253,12 @@ START_TEST(arrays_check_their_arguments)
     ck_assert_int_eq(mpsim_round_array_f64(f, &good, NULL, NULL, NULL, 0, NULL), MPSIM_OK);
     ck_assert_int_eq(mpsim_encode_array_f32(f, &random, &rng, NULL, NULL, 0, &n), MPSIM_OK);
 
-#define INVALID(format, how, words, to32, from32, to64, from64, code_to)                     \
-    do {                                                                                     \
-        ck_assert_int_eq(mpsim_encode_array_f32(format, how, words, code_to, from32, 2, &n), \
-                         MPSIM_EINVAL);                                                      \
-        ck_assert_int_eq(mpsim_encode_array_f64(format, how, words, code_to, from64, 2, &n), \
-                         MPSIM_EINVAL);                                                      \
-        ck_assert_int_eq(mpsim_round_array_f32(format, how, words, to32, from32, 2, &n),     \
-                         MPSIM_EINVAL);                                                      \
-        ck_assert_int_eq(mpsim_round_array_f64(format, how, words, to64, from64, 2, &n),     \
-                         MPSIM_EINVAL);                                                      \
+#define INVALID(format, how, words, to32, from32, to64, from64, code_to)                                    \
+    do {                                                                                                    \
+        ck_assert_int_eq(mpsim_encode_array_f32(format, how, words, code_to, from32, 2, &n), MPSIM_EINVAL); \
+        ck_assert_int_eq(mpsim_encode_array_f64(format, how, words, code_to, from64, 2, &n), MPSIM_EINVAL); \
+        ck_assert_int_eq(mpsim_round_array_f32(format, how, words, to32, from32, 2, &n), MPSIM_EINVAL);     \
+        ck_assert_int_eq(mpsim_round_array_f64(format, how, words, to64, from64, 2, &n), MPSIM_EINVAL);     \
     } while (0)
     INVALID(NULL, &good, &rng, y, x, yd, xd, codes);
     INVALID(&broken, &good, &rng, y, x, yd, xd, codes);
@@ -284,8 +270,7 @@ START_TEST(arrays_check_their_arguments)
 #undef INVALID
     ck_assert(y[0] == 7 && y[1] == 8 && yd[0] == 7 && yd[1] == 8);
     ck_assert(codes[0] == 7 && codes[1] == 8);
-    ck_assert(n.inexact == 0 && n.underflow == 0 && n.subnormal == 0 && n.overflow == 0 &&
-              n.nan == 0);
+    ck_assert(n.inexact == 0 && n.underflow == 0 && n.subnormal == 0 && n.overflow == 0 && n.nan == 0);
 
     /* A format that binary32 cannot hold. */
     const mpsim_format *wide = mpsim_format_find("binary64");

@@ -103,8 +103,7 @@ static size_t run(const trial *t, const place *l, mpsim_counts *got)
         if (l->n == 0)
             break;
     }
-    ck_assert_msg(walls_kept(&target, out, l->n * step), "%s: wrote beyond the ends",
-                  subject_text(t->f, &t->r));
+    ck_assert_msg(walls_kept(&target, out, l->n * step), "%s: wrote beyond the ends", subject_text(t->f, &t->r));
     const uint64_t *want = (l->way == ENCODE ? t->code : t->value) + l->from;
     for (size_t i = 0; i < l->n; i++)
         if (code_load(out + i * step, step) != want[i])
@@ -135,10 +134,11 @@ static void differs(const trial *t, const place *l, size_t i)
     (void)run(t, l, &c);
     const unsigned char *out = walls_place(&target, l->n * size, l->upper, l->off_out);
     ck_abort_msg("%s, environment %d, %s, %s: element %zu of %zu%s, binary%d 0x%" PRIx64 " (%a): expected 0x%" PRIx64
-                 ", got 0x%" PRIx64 "; alone it is %s", mpsim_isa_active(), l->environment, way_name[l->way],
-                 subject_text(t->f, &t->r), i, l->n, l->split ? " in pieces" : "", t->p.width, u,
-                 points_value(&t->p, at), l->way == ENCODE ? t->code[at] : t->value[at],
-                 code_load(out + i * size, size), alone ? "wrong, too" : "right");
+                 ", got 0x%" PRIx64 "; alone it is %s",
+                 mpsim_isa_active(), l->environment, way_name[l->way], subject_text(t->f, &t->r), i, l->n,
+                 l->split ? " in pieces" : "", t->p.width, u, points_value(&t->p, at),
+                 l->way == ENCODE ? t->code[at] : t->value[at], code_load(out + i * size, size),
+                 alone ? "wrong, too" : "right");
 }
 
 static void counts_differ(const trial *t, const place *l, const mpsim_counts *want, const mpsim_counts *got)
@@ -158,9 +158,9 @@ static void counts_differ(const trial *t, const place *l, const mpsim_counts *wa
             break;
         }
     }
-    ck_abort_msg("%s, %s, %s, binary%d, %zu elements%s: expected %s, got %s; %s", mpsim_isa_active(),
-                 way_name[l->way], subject_text(t->f, &t->r), t->p.width, l->n, l->split ? " in pieces" : "",
-                 subject_counts(want), subject_counts(got), found);
+    ck_abort_msg("%s, %s, %s, binary%d, %zu elements%s: expected %s, got %s; %s", mpsim_isa_active(), way_name[l->way],
+                 subject_text(t->f, &t->r), t->p.width, l->n, l->split ? " in pieces" : "", subject_counts(want),
+                 subject_counts(got), found);
 }
 
 static void check(const trial *t, const place *l)
@@ -184,8 +184,14 @@ static void check_everywhere(const trial *t, uint64_t *state)
             continue;
         for (int way = 0; way < (t->narrow ? WAYS : ROUND); way++) {
             const uint64_t w = test_random(state);
-            place l = {.way = way, .counted = (int)(w & 1), .split = (int)(w >> 1 & 1), .upper = (int)(w >> 2 & 1),
-                       .n = t->p.n, .off_in = (w >> 8) % 70, .off_out = (w >> 16) % 70, .lengths = w,
+            place l = {.way = way,
+                       .counted = (int)(w & 1),
+                       .split = (int)(w >> 1 & 1),
+                       .upper = (int)(w >> 2 & 1),
+                       .n = t->p.n,
+                       .off_in = (w >> 8) % 70,
+                       .off_out = (w >> 16) % 70,
+                       .lengths = w,
                        .environment = w >> 60 ? 0 : (int)((w >> 50) % SUBJECT_ENVIRONMENTS)};
             check(t, &l);
             l.counted = !l.counted;
@@ -283,7 +289,8 @@ START_TEST(scales_made_for_one_input)
         const int width = w >> 8 & 1 ? 64 : 32;
         const uint64_t m = (w >> 16) % t.f->max_finite + 1;
         const double v = mpsim_decode(t.f, m) + (w >> 9 & 3 ? mpsim_ulp(t.f, m) / 2 : 0);
-        const double x = width == 32 ? (double)f32_of_bits((uint32_t)(test_random(&state) >> 41) | (uint32_t)((w >> 10 & 127) + 64) << 23)
+        const double x = width == 32 ? (double)f32_of_bits((uint32_t)(test_random(&state) >> 41) |
+                                                           (uint32_t)((w >> 10 & 127) + 64) << 23)
                                      : f64_of_bits(test_random(&state) >> 12 | ((w >> 10 & 127) + 959) << 52);
         double scale = v / x;
         for (uint64_t k = w >> 60; k % 4; k--)
@@ -334,7 +341,8 @@ START_TEST(fractions_made_for_their_words)
             nu += step * (double)((int)(v >> 56 & 15) % 3 - 1) * 0x1p-6;
             const double x = (mpsim_decode(t.f, m) + mpsim_ulp(t.f, m) * nu) / t.r.scale;
             const double a = fabs(x) <= 0x1.fffffep127 || width == 64 ? x : 1;
-            points_push(&t.p, width == 32 ? bits_of_f32((float)(v >> 48 & 1 ? -a : a)) : bits_of_f64(v >> 48 & 1 ? -a : a));
+            points_push(&t.p,
+                        width == 32 ? bits_of_f32((float)(v >> 48 & 1 ? -a : a)) : bits_of_f64(v >> 48 & 1 ? -a : a));
         }
         trial_expect(&t);
         check_everywhere(&t, &state);
@@ -371,9 +379,13 @@ START_TEST(every_length_at_every_place)
             for (size_t i = 0; subject_isa(i) >= 0; i++)
                 for (size_t n = 0; subject_isa(i) && n <= 1100; n += n < 140 ? 1 : 31) {
                     const uint64_t w = test_random(&state);
-                    const place l = {.way = (int)(w % (t.narrow ? WAYS : ROUND)), .counted = (int)(w >> 8 & 1),
-                                     .upper = (int)(w >> 9 & 1), .from = (w >> 16) % 200, .n = n,
-                                     .off_in = (w >> 32) % 65, .off_out = (w >> 40) % 65};
+                    const place l = {.way = (int)(w % (t.narrow ? WAYS : ROUND)),
+                                     .counted = (int)(w >> 8 & 1),
+                                     .upper = (int)(w >> 9 & 1),
+                                     .from = (w >> 16) % 200,
+                                     .n = n,
+                                     .off_in = (w >> 32) % 65,
+                                     .off_out = (w >> 40) % 65};
                     check(&t, &l);
                 }
             points_clear(&t.p);
@@ -418,13 +430,15 @@ START_TEST(large_arrays_are_their_elements)
             ck_assert_int_eq(call(&t, way, NULL, out, x, n, k % 2 ? &c : NULL), MPSIM_OK);
             for (size_t i = 0; i < n; i++)
                 if (code_load(out + i * step, step) != want[i % PERIOD])
-                    ck_abort_msg("%s, %s, %s: element %zu of %zu, 0x%" PRIx64 ": expected 0x%" PRIx64 ", got 0x%"
-                                 PRIx64, mpsim_isa_active(), way_name[way], subject_text(t.f, &t.r), i, n,
-                                 t.p.u[i % PERIOD], want[i % PERIOD], code_load(out + i * step, step));
+                    ck_abort_msg("%s, %s, %s: element %zu of %zu, 0x%" PRIx64 ": expected 0x%" PRIx64
+                                 ", got 0x%" PRIx64,
+                                 mpsim_isa_active(), way_name[way], subject_text(t.f, &t.r), i, n, t.p.u[i % PERIOD],
+                                 want[i % PERIOD], code_load(out + i * step, step));
             ck_assert(walls_kept(&target, out, n * step));
             const uint64_t m = n / PERIOD;
             if (k % 2)
-                ck_assert(c.inexact == whole.inexact * m + rest.inexact && c.overflow == whole.overflow * m + rest.overflow &&
+                ck_assert(c.inexact == whole.inexact * m + rest.inexact &&
+                          c.overflow == whole.overflow * m + rest.overflow &&
                           c.underflow == whole.underflow * m + rest.underflow && c.nan == whole.nan * m + rest.nan &&
                           c.subnormal == whole.subnormal * m + rest.subnormal);
         }
@@ -458,8 +472,7 @@ START_TEST(decoded_arrays_are_their_elements)
                 unsigned char *y = walls_place(&target, m * 8, w & 1, (w >> 40) % 33);
                 for (size_t j = 0; j < m; j++) {
                     const uint64_t u = f->bits < 64 && n == (size_t)1 << f->bits ? skip + j : test_random(&state);
-                    code_store(x + j * bytes, bytes,
-                               f->bits < 64 && w & 2 ? u | test_random(&state) << f->bits : u);
+                    code_store(x + j * bytes, bytes, f->bits < 64 && w & 2 ? u | test_random(&state) << f->bits : u);
                 }
                 ck_assert_int_eq(mpsim_decode_array(f, (double *)(void *)y, x, m), MPSIM_OK);
                 ck_assert(walls_kept(&target, y, m * 8));
@@ -467,8 +480,8 @@ START_TEST(decoded_arrays_are_their_elements)
                     const uint64_t c = code_load(x + j * bytes, bytes), want = bits_of_f64(mpsim_decode(f, c));
                     if (code_load(y + j * 8, 8) != want)
                         ck_abort_msg("%s, %s, code 0x%" PRIx64 ", element %zu of %zu: expected 0x%" PRIx64
-                                     ", got 0x%" PRIx64, mpsim_isa_active(), f->name, c, j, m, want,
-                                     code_load(y + j * 8, 8));
+                                     ", got 0x%" PRIx64,
+                                     mpsim_isa_active(), f->name, c, j, m, want, code_load(y + j * 8, 8));
                 }
             }
         }

@@ -26,6 +26,7 @@ typedef struct expectation {
     uint8_t *flags;
 } expectation;
 
+/* clang-format off */
 static const char *const odd_formats[] = {
     "binary8p3se",   "binary8p4sf",    "binary8p1ue",     "binary8p5uf",    "binary6p2se",
     "binary16p9se",  "binary8p8uf",    "e5m10:fn",        "e4m3:fnuz:bias=4", "e5m2:finite",
@@ -34,6 +35,7 @@ static const char *const odd_formats[] = {
     "e8m24",         "e2m20",          "e7m23:bias=100",  "e3m17",          "e8m7:bias=127:unsigned",
     "e4m10:bias=200", "e5m10:bias=-100", "e8m14:bias=300", "e10m40",         "e11m51",
     "e1m7:finite", "e9m23:unsigned", "e8m23:finite:unsigned",          "e3m0:finite"};
+/* clang-format on */
 enum { ODD = sizeof odd_formats / sizeof odd_formats[0] };
 
 static size_t format_count(void)
@@ -46,17 +48,19 @@ static mpsim_format format_at(size_t i)
     mpsim_format f;
     if (i < mpsim_format_count())
         return *mpsim_format_at(i);
-    ck_assert_msg(mpsim_format_parse(&f, odd_formats[i - mpsim_format_count()]) == MPSIM_OK,
-                  "%s", odd_formats[i - mpsim_format_count()]);
+    ck_assert_msg(mpsim_format_parse(&f, odd_formats[i - mpsim_format_count()]) == MPSIM_OK, "%s",
+                  odd_formats[i - mpsim_format_count()]);
     return f;
 }
 
 /* Any mode and choices that a rounding can have. */
 static mpsim_rounding any_rounding(uint64_t *seed, const mpsim_format *f, int mode)
 {
+    /* clang-format off */
     static const double scales[] = {1, 1, 1, 0x1p10, 0x1p-17, 0x1p60, 0x1p-60, 0x1p120, 0x1p-130,
                                     0x1p300, 0x1p-900, 3, 0.1, 1000, 0x1.fffffep-3, 0x1.fffffffffffffp9,
                                     0x1.8p-140, 0x1.00000001p0, 0x1.23456789abcdep200};
+    /* clang-format on */
     static const double belows[] = {0, 0x1p-14, 0x1.8p-10, 0x1p-149, 0x1.4p-160, 0x1p200, 0x1.000001p-20};
     static const uint8_t bits[] = {1, 2, 7, 8, 16, 23, 24, 30, 31, 32, 32};
     const uint64_t u = test_random(seed), v = test_random(seed);
@@ -88,10 +92,8 @@ static void expect(expectation *e)
     for (size_t i = 0; i < e->n; i++) {
         unsigned flags;
         const uint32_t word = mpsim_rng_word(e->rng.seed, e->rng.stream, e->rng.index + i);
-        e->codes[i] =
-            e->source == 4
-                ? mpsim_encode_f32(e->f, &e->r, ((const float *)e->x)[i], word, &flags)
-                : mpsim_encode_f64(e->f, &e->r, ((const double *)e->x)[i], word, &flags);
+        e->codes[i] = e->source == 4 ? mpsim_encode_f32(e->f, &e->r, ((const float *)e->x)[i], word, &flags)
+                                     : mpsim_encode_f64(e->f, &e->r, ((const double *)e->x)[i], word, &flags);
         e->flags[i] = (uint8_t)flags;
     }
 }
@@ -114,9 +116,9 @@ static void differs(const expectation *e, const char *what, size_t i, uint64_t g
     const double x = e->source == 4 ? (double)((const float *)e->x)[i] : ((const double *)e->x)[i];
     ck_abort_msg("isa %s, %s, %s:%d, scale %a, flush %d %d %a, nan %d, %d-byte source, %s: element %zu,"
                  " x = %a: got %llx, expected %llx",
-                 mpsim_isa_active(), e->f->name, mpsim_round_mode_name((mpsim_round_mode)e->r.mode),
-                 e->r.sr_bits, e->r.scale, e->r.flush_input, e->r.flush_output, e->r.flush_below,
-                 e->r.nan, e->source, what, i, x, (unsigned long long)got, (unsigned long long)want);
+                 mpsim_isa_active(), e->f->name, mpsim_round_mode_name((mpsim_round_mode)e->r.mode), e->r.sr_bits,
+                 e->r.scale, e->r.flush_input, e->r.flush_output, e->r.flush_below, e->r.nan, e->source, what, i, x,
+                 (unsigned long long)got, (unsigned long long)want);
 }
 
 /* The value of a code as it is stored. */
@@ -149,13 +151,11 @@ static void compare(const expectation *e, size_t first, size_t n, int values, in
     }
     to[n * bytes] = 0x5a;
     if (values)
-        s = e->source == 4
-                ? mpsim_round_array_f32(e->f, &e->r, &rng, (void *)to, (const void *)from, n, c)
-                : mpsim_round_array_f64(e->f, &e->r, &rng, (void *)to, (const void *)from, n, c);
+        s = e->source == 4 ? mpsim_round_array_f32(e->f, &e->r, &rng, (void *)to, (const void *)from, n, c)
+                           : mpsim_round_array_f64(e->f, &e->r, &rng, (void *)to, (const void *)from, n, c);
     else
-        s = e->source == 4
-                ? mpsim_encode_array_f32(e->f, &e->r, &rng, to, (const void *)from, n, c)
-                : mpsim_encode_array_f64(e->f, &e->r, &rng, to, (const void *)from, n, c);
+        s = e->source == 4 ? mpsim_encode_array_f32(e->f, &e->r, &rng, to, (const void *)from, n, c)
+                           : mpsim_encode_array_f64(e->f, &e->r, &rng, to, (const void *)from, n, c);
     if (values && s == MPSIM_ERANGE)
         return;
     ck_assert_int_eq(s, MPSIM_OK);
@@ -166,9 +166,9 @@ static void compare(const expectation *e, size_t first, size_t n, int values, in
         if (got != right)
             differs(e, values ? "value" : "code", first + i, got, right);
     }
-    if (counted && (counts.inexact != want.inexact + 1 || counts.underflow != want.underflow + 2 ||
-                    counts.subnormal != want.subnormal + 3 || counts.overflow != want.overflow + 4 ||
-                    counts.nan != want.nan + 5))
+    if (counted &&
+        (counts.inexact != want.inexact + 1 || counts.underflow != want.underflow + 2 ||
+         counts.subnormal != want.subnormal + 3 || counts.overflow != want.overflow + 4 || counts.nan != want.nan + 5))
         differs(e, "counts", first, counts.inexact - 1, want.inexact);
 }
 
@@ -235,8 +235,9 @@ END_TEST
 /* Numbers around those of f / scale, and others. */
 static void near_boundaries(double *x, const mpsim_format *f, double scale, uint64_t *seed)
 {
-    static const double specials[] = {0, -0.0, (double)INFINITY, -(double)INFINITY, 0x1p-1074, -0x1p-1060,
-                                      0x1p-149, 0x1.8p-149, -0x1p-127, 0x1.fffffffffffffp1023};
+    static const double specials[] = {
+        0,          -0.0,     (double)INFINITY, -(double)INFINITY, 0x1p-1074,
+        -0x1p-1060, 0x1p-149, 0x1.8p-149,       -0x1p-127,         0x1.fffffffffffffp1023};
     const uint64_t mask = f->bits == 64 ? UINT64_MAX : ((uint64_t)1 << f->bits) - 1;
     for (size_t i = 0; i < N; i++) {
         const uint64_t u = test_random(seed), v = test_random(seed);
@@ -346,7 +347,7 @@ START_TEST(decoding)
             const size_t bytes = mpsim_format_code_bytes(&f);
             for (size_t j = 0; j < N; j++) /* any, then finite ones: bits above are ignored */
                 code_store(codes + 1 + j * bytes, bytes,
-                           j < N / 4 ? test_random(&seed)
+                           j < N / 4   ? test_random(&seed)
                            : j < N / 2 ? test_random(&seed) % (f.max_finite + 1)
                            : j % 2     ? j - N / 2
                                        : f.max_finite - (j - N / 2) % (f.max_finite + 1));
@@ -354,8 +355,8 @@ START_TEST(decoding)
             for (size_t j = 0; j < N - i; j++) {
                 const uint64_t code = code_load(codes + 1 + j * bytes, bytes);
                 const uint64_t want = bits_of_f64(mpsim_decode(&f, code));
-                ck_assert_msg(bits_of_f64(y[j]) == want, "isa %s, %s, code %llx", mpsim_isa_active(),
-                              f.name, (unsigned long long)code);
+                ck_assert_msg(bits_of_f64(y[j]) == want, "isa %s, %s, code %llx", mpsim_isa_active(), f.name,
+                              (unsigned long long)code);
             }
         }
     }

@@ -20,55 +20,68 @@
 
 /* ---- the header's functions under one signature ---- */
 
-#define FP8(name, sat, kind)                                                                  \
-    static unsigned name##_f32(float x) { return __nv_cvt_float_to_fp8(x, sat, kind); }       \
-    static unsigned name##_f64(double x) { return __nv_cvt_double_to_fp8(x, sat, kind); }     \
-    static unsigned name##_half(__half_raw x) { return __nv_cvt_halfraw_to_fp8(x, sat, kind); } \
-    static unsigned name##_bf16(__nv_bfloat16_raw x)                                          \
-    {                                                                                         \
-        return __nv_cvt_bfloat16raw_to_fp8(x, sat, kind);                                     \
+#define FP8(name, sat, kind)                              \
+    static unsigned name##_f32(float x)                   \
+    {                                                     \
+        return __nv_cvt_float_to_fp8(x, sat, kind);       \
+    }                                                     \
+    static unsigned name##_f64(double x)                  \
+    {                                                     \
+        return __nv_cvt_double_to_fp8(x, sat, kind);      \
+    }                                                     \
+    static unsigned name##_half(__half_raw x)             \
+    {                                                     \
+        return __nv_cvt_halfraw_to_fp8(x, sat, kind);     \
+    }                                                     \
+    static unsigned name##_bf16(__nv_bfloat16_raw x)      \
+    {                                                     \
+        return __nv_cvt_bfloat16raw_to_fp8(x, sat, kind); \
     }
 FP8(e4m3_sat, __NV_SATFINITE, __NV_E4M3)
 FP8(e4m3_nosat, __NV_NOSAT, __NV_E4M3)
 FP8(e5m2_sat, __NV_SATFINITE, __NV_E5M2)
 FP8(e5m2_nosat, __NV_NOSAT, __NV_E5M2)
 
-#define SMALL(name, type, kind)                                                               \
-    static unsigned name##_f32(float x)                                                       \
-    {                                                                                         \
-        return __nv_cvt_float_to_##type(x, kind, cudaRoundNearest);                           \
-    }                                                                                         \
-    static unsigned name##_f64(double x)                                                      \
-    {                                                                                         \
-        return __nv_cvt_double_to_##type(x, kind, cudaRoundNearest);                          \
-    }                                                                                         \
-    static unsigned name##_half(__half_raw x)                                                 \
-    {                                                                                         \
-        return __nv_cvt_halfraw_to_##type(x, kind, cudaRoundNearest);                         \
-    }                                                                                         \
-    static unsigned name##_bf16(__nv_bfloat16_raw x)                                          \
-    {                                                                                         \
-        return __nv_cvt_bfloat16raw_to_##type(x, kind, cudaRoundNearest);                     \
+#define SMALL(name, type, kind)                                           \
+    static unsigned name##_f32(float x)                                   \
+    {                                                                     \
+        return __nv_cvt_float_to_##type(x, kind, cudaRoundNearest);       \
+    }                                                                     \
+    static unsigned name##_f64(double x)                                  \
+    {                                                                     \
+        return __nv_cvt_double_to_##type(x, kind, cudaRoundNearest);      \
+    }                                                                     \
+    static unsigned name##_half(__half_raw x)                             \
+    {                                                                     \
+        return __nv_cvt_halfraw_to_##type(x, kind, cudaRoundNearest);     \
+    }                                                                     \
+    static unsigned name##_bf16(__nv_bfloat16_raw x)                      \
+    {                                                                     \
+        return __nv_cvt_bfloat16raw_to_##type(x, kind, cudaRoundNearest); \
     }
 SMALL(e3m2, fp6, __NV_E3M2)
 SMALL(e2m3, fp6, __NV_E2M3)
 SMALL(e2m1, fp4, __NV_E2M1)
 
-#define E8M0(name, sat, rounding)                                                             \
-    static unsigned name##_f32(float x) { return __nv_cvt_float_to_e8m0(x, sat, rounding); }  \
-    static unsigned name##_f64(double x) { return __nv_cvt_double_to_e8m0(x, sat, rounding); } \
-    static unsigned name##_bf16(__nv_bfloat16_raw x)                                          \
-    {                                                                                         \
-        return __nv_cvt_bfloat16raw_to_e8m0(x, sat, rounding);                                \
+#define E8M0(name, sat, rounding)                              \
+    static unsigned name##_f32(float x)                        \
+    {                                                          \
+        return __nv_cvt_float_to_e8m0(x, sat, rounding);       \
+    }                                                          \
+    static unsigned name##_f64(double x)                       \
+    {                                                          \
+        return __nv_cvt_double_to_e8m0(x, sat, rounding);      \
+    }                                                          \
+    static unsigned name##_bf16(__nv_bfloat16_raw x)           \
+    {                                                          \
+        return __nv_cvt_bfloat16raw_to_e8m0(x, sat, rounding); \
     }
 E8M0(e8m0_rz_sat, __NV_SATFINITE, cudaRoundZero)
 E8M0(e8m0_rz_nosat, __NV_NOSAT, cudaRoundZero)
 E8M0(e8m0_rp_sat, __NV_SATFINITE, cudaRoundPosInf)
 E8M0(e8m0_rp_nosat, __NV_NOSAT, cudaRoundPosInf)
 
-enum {
-    RNE = MPSIM_ROUND_NEAREST_EVEN, RTZ = MPSIM_ROUND_TOWARD_ZERO, RUP = MPSIM_ROUND_UP
-};
+enum { RNE = MPSIM_ROUND_NEAREST_EVEN, RTZ = MPSIM_ROUND_TOWARD_ZERO, RUP = MPSIM_ROUND_UP };
 
 static const struct conversion {
     const char *format, *preset;
@@ -113,18 +126,15 @@ static subject subject_of(const struct conversion *c)
     return s;
 }
 
-static void compare(subject *s, const char *from, double x, uint64_t bits, uint64_t want,
-                    uint64_t got)
+static void compare(subject *s, const char *from, double x, uint64_t bits, uint64_t want, uint64_t got)
 {
     s->compared++;
     if (got != want && s->wrong++ == 0)
-        snprintf(s->first, sizeof s->first,
-                 "%s -> %s %s %s x=%a (%#" PRIx64 "): header %#" PRIx64 ", mpsim %#" PRIx64, from,
-                 s->f.name, s->c->preset, mpsim_round_mode_name(s->r.mode), x, bits, want, got);
+        snprintf(s->first, sizeof s->first, "%s -> %s %s %s x=%a (%#" PRIx64 "): header %#" PRIx64 ", mpsim %#" PRIx64,
+                 from, s->f.name, s->c->preset, mpsim_round_mode_name(s->r.mode), x, bits, want, got);
 }
 
-#define ck_no_mismatch(s) \
-    ck_assert_msg((s)->wrong == 0, "%zu of %zu wrong; %s", (s)->wrong, (s)->compared, (s)->first)
+#define ck_no_mismatch(s) ck_assert_msg((s)->wrong == 0, "%zu of %zu wrong; %s", (s)->wrong, (s)->compared, (s)->first)
 
 enum { BLOCK = 4096 };
 
@@ -211,8 +221,7 @@ START_TEST(edges_in_binary32_equal_the_header)
     for (uint32_t k = 0; k < 23; k++) {
         const uint32_t one = 0x7f800000u | 1u << k, low = 0x7f800000u | ((2u << k) - 1);
         const uint32_t high = 0x7fffffffu & ~((1u << k) - 1);
-        const uint32_t u[6] = {one, low, high, ~(~one & 0x7fffffffu), low | 1u << 31,
-                               high | 1u << 31};
+        const uint32_t u[6] = {one, low, high, ~(~one & 0x7fffffffu), low | 1u << 31, high | 1u << 31};
         compare_f32(&s, u, 6);
     }
     ck_no_mismatch(&s);
@@ -247,8 +256,9 @@ START_TEST(casts_of_binary64_equal_the_header)
             edge_f64(&s, (v[i] + v[i + 1]) / 2);
         edge_f64(&s, v[i] / 2);
     }
-    static const double far[] = {0x1p-1074, 0x1p-1022, 0x1p-150, 0x1p-149, 0x1p-127, 0x1p-126,
-                                 0x1.fffffep+127, 0x1p+128, 0x1.fffffffffffffp+1023};
+    static const double far[] = {0x1p-1074,       0x1p-1022, 0x1p-150,
+                                 0x1p-149,        0x1p-127,  0x1p-126,
+                                 0x1.fffffep+127, 0x1p+128,  0x1.fffffffffffffp+1023};
     for (size_t i = 0; i < sizeof far / sizeof far[0]; i++)
         edge_f64(&s, far[i]);
     for (unsigned k = 0; k < 52; k++)
@@ -290,12 +300,30 @@ START_TEST(casts_of_16_bits_equal_the_header)
 }
 END_TEST
 
-static unsigned half_of_e4m3(unsigned char c) { return __nv_cvt_fp8_to_halfraw(c, __NV_E4M3).x; }
-static unsigned half_of_e5m2(unsigned char c) { return __nv_cvt_fp8_to_halfraw(c, __NV_E5M2).x; }
-static unsigned half_of_e3m2(unsigned char c) { return __nv_cvt_fp6_to_halfraw(c, __NV_E3M2).x; }
-static unsigned half_of_e2m3(unsigned char c) { return __nv_cvt_fp6_to_halfraw(c, __NV_E2M3).x; }
-static unsigned half_of_e2m1(unsigned char c) { return __nv_cvt_fp4_to_halfraw(c, __NV_E2M1).x; }
-static unsigned bf16_of_e8m0(unsigned char c) { return __nv_cvt_e8m0_to_bf16raw(c).x; }
+static unsigned half_of_e4m3(unsigned char c)
+{
+    return __nv_cvt_fp8_to_halfraw(c, __NV_E4M3).x;
+}
+static unsigned half_of_e5m2(unsigned char c)
+{
+    return __nv_cvt_fp8_to_halfraw(c, __NV_E5M2).x;
+}
+static unsigned half_of_e3m2(unsigned char c)
+{
+    return __nv_cvt_fp6_to_halfraw(c, __NV_E3M2).x;
+}
+static unsigned half_of_e2m3(unsigned char c)
+{
+    return __nv_cvt_fp6_to_halfraw(c, __NV_E2M3).x;
+}
+static unsigned half_of_e2m1(unsigned char c)
+{
+    return __nv_cvt_fp4_to_halfraw(c, __NV_E2M1).x;
+}
+static unsigned bf16_of_e8m0(unsigned char c)
+{
+    return __nv_cvt_e8m0_to_bf16raw(c).x;
+}
 
 /* Every code in the other direction: the header's fp16 or bf16 against mpsim's encoding, by
  * the preset "cuda", of the decoded value. */
@@ -305,9 +333,8 @@ START_TEST(decoding_equals_the_header)
         const char *from, *to;
         unsigned (*decode)(unsigned char);
     } rows[] = {
-        {"e4m3", "fp16", half_of_e4m3}, {"e5m2", "fp16", half_of_e5m2},
-        {"e3m2", "fp16", half_of_e3m2}, {"e2m3", "fp16", half_of_e2m3},
-        {"e2m1", "fp16", half_of_e2m1}, {"e8m0", "bf16", bf16_of_e8m0},
+        {"e4m3", "fp16", half_of_e4m3}, {"e5m2", "fp16", half_of_e5m2}, {"e3m2", "fp16", half_of_e3m2},
+        {"e2m3", "fp16", half_of_e2m3}, {"e2m1", "fp16", half_of_e2m1}, {"e8m0", "bf16", bf16_of_e8m0},
     };
     const mpsim_preset *cuda = mpsim_preset_find("cuda");
     size_t wrong = 0;
@@ -323,8 +350,8 @@ START_TEST(decoding_equals_the_header)
             const uint64_t got = mpsim_encode_f64(to, &r, x, 0, &flags);
             const unsigned want = rows[i].decode((unsigned char)code);
             if ((got != want || (flags & MPSIM_FLAG_INEXACT)) && wrong++ == 0)
-                snprintf(first, sizeof first, "%s %#x = %a to %s: header %#x, mpsim %#" PRIx64,
-                         from->name, code, x, to->name, want, got);
+                snprintf(first, sizeof first, "%s %#x = %a to %s: header %#x, mpsim %#" PRIx64, from->name, code, x,
+                         to->name, want, got);
         }
     }
     ck_assert_msg(wrong == 0, "%zu wrong; %s", wrong, first);

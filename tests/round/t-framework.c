@@ -27,15 +27,16 @@ static uint64_t numpy_keeps_signalling_nans(uint32_t u, uint64_t recorded)
     const uint32_t m = u & 0x7fffffffu;
     if (m <= 0x7f800000u || m >= 0x7fc00000u)
         return recorded;
-    return (m & 0x007fe000u) == 0 && (recorded & 0x7fff) == 0x7c01 ? recorded ^ 0x0201
-                                                                   : recorded | 0x0200;
+    return (m & 0x007fe000u) == 0 && (recorded & 0x7fff) == 0x7c01 ? recorded ^ 0x0201 : recorded | 0x0200;
 }
 
 /* ---- the files ---- */
 
 enum {
-    RNE = MPSIM_ROUND_NEAREST_EVEN, RNA = MPSIM_ROUND_NEAREST_AWAY,
-    RTZ = MPSIM_ROUND_TOWARD_ZERO, RUP = MPSIM_ROUND_UP
+    RNE = MPSIM_ROUND_NEAREST_EVEN,
+    RNA = MPSIM_ROUND_NEAREST_AWAY,
+    RTZ = MPSIM_ROUND_TOWARD_ZERO,
+    RUP = MPSIM_ROUND_UP
 };
 
 /* One column of a file. E8M0 "nearest" of all three frameworks sends ties up. */
@@ -162,10 +163,9 @@ static void check_row(result *s, uint32_t u, uint64_t recorded)
     s->differs += want != recorded;
     if (got != want && s->wrong++ == 0)
         snprintf(s->first, sizeof s->first,
-                 "%s %s %s x=%a (%#010" PRIx32 "): recorded %#" PRIx64 ", expected %#" PRIx64
-                 ", got %#" PRIx64,
-                 s->f.name, s->c->preset, mpsim_round_mode_name(s->r.mode),
-                 (double)f32_of_bits(u), u, recorded, want, got);
+                 "%s %s %s x=%a (%#010" PRIx32 "): recorded %#" PRIx64 ", expected %#" PRIx64 ", got %#" PRIx64,
+                 s->f.name, s->c->preset, mpsim_round_mode_name(s->r.mode), (double)f32_of_bits(u), u, recorded, want,
+                 got);
 }
 
 START_TEST(presets_reproduce_recorded_casts)
@@ -197,11 +197,11 @@ START_TEST(presets_reproduce_recorded_casts)
         const size_t used = strlen(text);
         wrong += results[k].wrong;
         if (results[k].wrong)
-            snprintf(text + used, sizeof text - used, "\n    %s: %zu of %zu wrong; %s",
-                     results[k].c->name, results[k].wrong, results[k].rows, results[k].first);
+            snprintf(text + used, sizeof text - used, "\n    %s: %zu of %zu wrong; %s", results[k].c->name,
+                     results[k].wrong, results[k].rows, results[k].first);
         /* A difference that no input shows is no difference. */
-        ck_assert_msg(!results[k].c->differs == !results[k].differs,
-                      "%s, %s: differs on %zu inputs", path, results[k].c->name, results[k].differs);
+        ck_assert_msg(!results[k].c->differs == !results[k].differs, "%s, %s: differs on %zu inputs", path,
+                      results[k].c->name, results[k].differs);
         ck_assert_msg(results[k].rows > 2000, "%s: %zu rows", path, results[k].rows);
     }
     ck_assert_msg(wrong == 0, "%s:%s", path, text);
@@ -234,15 +234,24 @@ static const struct {
     double x;
     uint64_t code;
 } wide_casts[] = {
-    {"pytorch", "fp16", 0x1.0020000000001p+0, 0x3c00}, {"pytorch", "fp16", 65519.9999999, 0x7c00},
-    {"pytorch", "bf16", 0x1.0100000001p+0, 0x3f80},    {"pytorch", "e4m3", 0x1.1000000001p+0, 0x38},
-    {"pytorch", "e5m2", 0x1.2000000001p+0, 0x3c},      {"pytorch", "e4m3fnuz", 0x1.1000000001p+0, 0x40},
-    {"pytorch", "e8m0", 0x1.7ffffffffep+0, 0x80},      {"ml-dtypes", "fp16", 0x1.0020000000001p+0, 0x3c01},
-    {"ml-dtypes", "bf16", 0x1.0100000001p+0, 0x3f80},  {"ml-dtypes", "e4m3", 0x1.1000000001p+0, 0x38},
-    {"ml-dtypes", "e5m2", 0x1.2000000001p+0, 0x3c},    {"ml-dtypes", "e8m0", 0x1.7ffffffffep+0, 0x80},
-    {"pytorch", "e8m0", 3, 0x81},                      {"pytorch", "e8m0", 0.75, 0x7f},
-    {"ml-dtypes", "e8m0", 3, 0x81},                    {"cuda", "e8m0", 2.5, 0x81},
-    {"ieee", "e8m0", 2.5, 0x80},                       {"pytorch", "e8m0", 0x1.4p-127, 1},
+    {"pytorch", "fp16", 0x1.0020000000001p+0, 0x3c00},
+    {"pytorch", "fp16", 65519.9999999, 0x7c00},
+    {"pytorch", "bf16", 0x1.0100000001p+0, 0x3f80},
+    {"pytorch", "e4m3", 0x1.1000000001p+0, 0x38},
+    {"pytorch", "e5m2", 0x1.2000000001p+0, 0x3c},
+    {"pytorch", "e4m3fnuz", 0x1.1000000001p+0, 0x40},
+    {"pytorch", "e8m0", 0x1.7ffffffffep+0, 0x80},
+    {"ml-dtypes", "fp16", 0x1.0020000000001p+0, 0x3c01},
+    {"ml-dtypes", "bf16", 0x1.0100000001p+0, 0x3f80},
+    {"ml-dtypes", "e4m3", 0x1.1000000001p+0, 0x38},
+    {"ml-dtypes", "e5m2", 0x1.2000000001p+0, 0x3c},
+    {"ml-dtypes", "e8m0", 0x1.7ffffffffep+0, 0x80},
+    {"pytorch", "e8m0", 3, 0x81},
+    {"pytorch", "e8m0", 0.75, 0x7f},
+    {"ml-dtypes", "e8m0", 3, 0x81},
+    {"cuda", "e8m0", 2.5, 0x81},
+    {"ieee", "e8m0", 2.5, 0x80},
+    {"pytorch", "e8m0", 0x1.4p-127, 1},
 };
 
 START_TEST(bug_20261123_route_of_binary64)
@@ -299,8 +308,12 @@ END_TEST
  * preset takes the contiguous one with vector code. Routes: contiguous array, strided copy,
  * one element, no dimension. */
 enum {
-    PAYLOAD = MPSIM_NANS_PAYLOAD, SIGNED = MPSIM_NANS_SIGNED, POSITIVE = MPSIM_NANS_POSITIVE,
-    ONES = MPSIM_NANS_ONES, MINUS = MPSIM_NANS_MINUS_ONES, ROUTES = 4
+    PAYLOAD = MPSIM_NANS_PAYLOAD,
+    SIGNED = MPSIM_NANS_SIGNED,
+    POSITIVE = MPSIM_NANS_POSITIVE,
+    ONES = MPSIM_NANS_ONES,
+    MINUS = MPSIM_NANS_MINUS_ONES,
+    ROUTES = 4
 };
 
 static const struct {
@@ -308,18 +321,36 @@ static const struct {
     int vector; /* the contiguous route is the preset's */
     int fp16[ROUTES], bf16[ROUTES];
 } routes[] = {
-    {"data/vectors/casts/torch-2.15.0-nan-avx512.txt", "pytorch", 1,
-     {PAYLOAD, PAYLOAD, PAYLOAD, PAYLOAD}, {MINUS, POSITIVE, MINUS, POSITIVE}},
-    {"data/vectors/casts/torch-2.15.0-nan-default.txt", "pytorch", 0,
-     {PAYLOAD, SIGNED, PAYLOAD, PAYLOAD}, {POSITIVE, POSITIVE, POSITIVE, POSITIVE}},
-    {"data/vectors/casts/torch-2.12.1-nan-avx512.txt", "pytorch-2.12", 1,
-     {PAYLOAD, PAYLOAD, PAYLOAD, PAYLOAD}, {MINUS, POSITIVE, MINUS, POSITIVE}},
-    {"data/vectors/casts/torch-2.12.1-nan-default.txt", "pytorch-2.12", 0,
-     {PAYLOAD, SIGNED, PAYLOAD, PAYLOAD}, {POSITIVE, POSITIVE, POSITIVE, POSITIVE}},
-    {"data/vectors/casts/torch-2.4.1-nan-avx512.txt", "pytorch-2.12", 1,
-     {PAYLOAD, PAYLOAD, ONES, ONES}, {MINUS, POSITIVE, MINUS, POSITIVE}},
-    {"data/vectors/casts/torch-2.4.1-nan-default.txt", "pytorch-2.12", 0,
-     {PAYLOAD, SIGNED, ONES, ONES}, {POSITIVE, POSITIVE, POSITIVE, POSITIVE}},
+    {"data/vectors/casts/torch-2.15.0-nan-avx512.txt",
+     "pytorch",
+     1,
+     {PAYLOAD, PAYLOAD, PAYLOAD, PAYLOAD},
+     {MINUS, POSITIVE, MINUS, POSITIVE}},
+    {"data/vectors/casts/torch-2.15.0-nan-default.txt",
+     "pytorch",
+     0,
+     {PAYLOAD, SIGNED, PAYLOAD, PAYLOAD},
+     {POSITIVE, POSITIVE, POSITIVE, POSITIVE}},
+    {"data/vectors/casts/torch-2.12.1-nan-avx512.txt",
+     "pytorch-2.12",
+     1,
+     {PAYLOAD, PAYLOAD, PAYLOAD, PAYLOAD},
+     {MINUS, POSITIVE, MINUS, POSITIVE}},
+    {"data/vectors/casts/torch-2.12.1-nan-default.txt",
+     "pytorch-2.12",
+     0,
+     {PAYLOAD, SIGNED, PAYLOAD, PAYLOAD},
+     {POSITIVE, POSITIVE, POSITIVE, POSITIVE}},
+    {"data/vectors/casts/torch-2.4.1-nan-avx512.txt",
+     "pytorch-2.12",
+     1,
+     {PAYLOAD, PAYLOAD, ONES, ONES},
+     {MINUS, POSITIVE, MINUS, POSITIVE}},
+    {"data/vectors/casts/torch-2.4.1-nan-default.txt",
+     "pytorch-2.12",
+     0,
+     {PAYLOAD, SIGNED, ONES, ONES},
+     {POSITIVE, POSITIVE, POSITIVE, POSITIVE}},
 };
 
 START_TEST(nan_routes_of_pytorch_are_nan_rules)
@@ -334,22 +365,19 @@ START_TEST(nan_routes_of_pytorch_are_nan_rules)
         unsigned u, code[ROUTES];
         if (line[0] == '#')
             continue;
-        const int fields = sscanf(line, "%31s %x %x %x %x %x", name, &u, &code[0], &code[1],
-                                  &code[2], &code[3]);
+        const int fields = sscanf(line, "%31s %x %x %x %x %x", name, &u, &code[0], &code[1], &code[2], &code[3]);
         const int half = strcmp(name, "float16") == 0;
         ck_assert_msg(fields == 6 && (half || strcmp(name, "bfloat16") == 0), "%s: %s", path, line);
         const mpsim_format *f = mpsim_format_find(name);
         mpsim_rounding r;
         mpsim_rounding_preset(&r, p, f);
-        ck_assert_int_eq(r.nan == (half ? routes[_i].fp16[0] : routes[_i].bf16[0]),
-                         half || routes[_i].vector);
+        ck_assert_int_eq(r.nan == (half ? routes[_i].fp16[0] : routes[_i].bf16[0]), half || routes[_i].vector);
         rows++;
         for (int k = 0; k < ROUTES; k++) {
             r.nan = (uint8_t)(half ? routes[_i].fp16[k] : routes[_i].bf16[k]);
             const uint64_t got = mpsim_encode_f32(f, &r, f32_of_bits(u), 0, NULL);
             if (got != code[k] && wrong++ == 0)
-                snprintf(first, sizeof first,
-                         "%s route %d rule %d input %#010x: recorded %#x, got %#" PRIx64, f->name,
+                snprintf(first, sizeof first, "%s route %d rule %d input %#010x: recorded %#x, got %#" PRIx64, f->name,
                          k, r.nan, u, code[k], got);
         }
     }
@@ -377,8 +405,7 @@ START_TEST(codes_mean_what_ml_dtypes_says)
         const double want = (double)f32_of_bits(bits), got = mpsim_decode(f, code);
         rows++;
         if ((isnan(want) ? !isnan(got) : bits_of_f64(got) != bits_of_f64(want)) && wrong++ == 0)
-            snprintf(first, sizeof first, "%s code %#x: recorded %a, got %a", name, code, want,
-                     got);
+            snprintf(first, sizeof first, "%s code %#x: recorded %a, got %a", name, code, want, got);
     }
     fclose(in);
     ck_assert_msg(wrong == 0, "%zu wrong; %s", wrong, first);
@@ -396,8 +423,7 @@ int main(void)
     tcase_add_test(route, flags_are_those_of_both_steps);
     tcase_add_test(route, nan_of_short_formats);
     TCase *nan = test_case("nan routes", 10);
-    tcase_add_loop_test(nan, nan_routes_of_pytorch_are_nan_rules, 0,
-                        (int)(sizeof routes / sizeof routes[0]));
+    tcase_add_loop_test(nan, nan_routes_of_pytorch_are_nan_rules, 0, (int)(sizeof routes / sizeof routes[0]));
     TCase *decode = test_case("decode", 10);
     tcase_add_test(decode, codes_mean_what_ml_dtypes_says);
     return test_main("framework", (TCase *const[]){casts, route, nan, decode, NULL});

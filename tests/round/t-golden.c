@@ -24,28 +24,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEED   UINT64_C(20261120)
+#define SEED UINT64_C(20261120)
 #define STREAM UINT64_C(7)
 
 static const char golden_path[] = "tests/golden/round.sha256";
 
 static const uint32_t specials[] = {
-    0x00000000, 0x00000001, 0x00000002, 0x00003fff, 0x00400000, 0x007fffff, 0x00800000,
-    0x00800001, 0x2f000000, 0x33000000, 0x33000001, 0x337fffff, 0x33800000, 0x36ffffff,
-    0x37000000, 0x38000000, 0x387fc000, 0x38800000, 0x3a800000, 0x3b000000, 0x3c800000,
-    0x3e000000, 0x3e7fffff, 0x3e800000, 0x3e800001, 0x3f000000, 0x3f7fffff, 0x3f800000,
-    0x3f800001, 0x3f808000, 0x3f810000, 0x3f818000, 0x3f880000, 0x3f900000, 0x3f900800,
-    0x3fa00000, 0x3fc00000, 0x40000000, 0x40400000, 0x40a00000, 0x40c00000, 0x40e00000,
-    0x41000000, 0x41e00000, 0x41f00000, 0x43600000, 0x43700000, 0x43780000, 0x43e00000,
-    0x43e80000, 0x43e80001, 0x43f00000, 0x477fdfff, 0x477fe000, 0x477fefff, 0x477ff000,
-    0x47600000, 0x476fffff, 0x47700000, 0x47800000, 0x7f000000, 0x7f7f0000, 0x7f7f7fff,
-    0x7f7f8000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fa00000, 0x7fbfffff, 0x7fc00000,
-    0x7fc00001, 0x7fff8c22, 0x7fffe2da, 0x7fffffff};
+    0x00000000, 0x00000001, 0x00000002, 0x00003fff, 0x00400000, 0x007fffff, 0x00800000, 0x00800001, 0x2f000000,
+    0x33000000, 0x33000001, 0x337fffff, 0x33800000, 0x36ffffff, 0x37000000, 0x38000000, 0x387fc000, 0x38800000,
+    0x3a800000, 0x3b000000, 0x3c800000, 0x3e000000, 0x3e7fffff, 0x3e800000, 0x3e800001, 0x3f000000, 0x3f7fffff,
+    0x3f800000, 0x3f800001, 0x3f808000, 0x3f810000, 0x3f818000, 0x3f880000, 0x3f900000, 0x3f900800, 0x3fa00000,
+    0x3fc00000, 0x40000000, 0x40400000, 0x40a00000, 0x40c00000, 0x40e00000, 0x41000000, 0x41e00000, 0x41f00000,
+    0x43600000, 0x43700000, 0x43780000, 0x43e00000, 0x43e80000, 0x43e80001, 0x43f00000, 0x477fdfff, 0x477fe000,
+    0x477fefff, 0x477ff000, 0x47600000, 0x476fffff, 0x47700000, 0x47800000, 0x7f000000, 0x7f7f0000, 0x7f7f7fff,
+    0x7f7f8000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fa00000, 0x7fbfffff, 0x7fc00000, 0x7fc00001, 0x7fff8c22,
+    0x7fffe2da, 0x7fffffff};
 
-enum {
-    REGULAR = 1 << 16,
-    INPUTS = REGULAR + 2 * (int)(sizeof specials / sizeof specials[0])
-};
+enum { REGULAR = 1 << 16, INPUTS = REGULAR + 2 * (int)(sizeof specials / sizeof specials[0]) };
 
 static float inputs[INPUTS];
 
@@ -85,8 +80,9 @@ static const struct {
     mpsim_round_mode mode;
     uint8_t sr_bits;
 } modes[] = {
-    {MPSIM_ROUND_NEAREST_EVEN, 0}, {MPSIM_ROUND_NEAREST_AWAY, 0}, {MPSIM_ROUND_TOWARD_ZERO, 0},
-    {MPSIM_ROUND_UP, 0}, {MPSIM_ROUND_DOWN, 0}, {MPSIM_ROUND_TO_ODD, 0},
+    {MPSIM_ROUND_NEAREST_EVEN, 0}, {MPSIM_ROUND_NEAREST_AWAY, 0},
+    {MPSIM_ROUND_TOWARD_ZERO, 0},  {MPSIM_ROUND_UP, 0},
+    {MPSIM_ROUND_DOWN, 0},         {MPSIM_ROUND_TO_ODD, 0},
     {MPSIM_ROUND_STOCHASTIC_A, 8}, {MPSIM_ROUND_STOCHASTIC_A, 32},
     {MPSIM_ROUND_STOCHASTIC_B, 8}, {MPSIM_ROUND_STOCHASTIC_B, 32},
     {MPSIM_ROUND_STOCHASTIC_C, 8}, {MPSIM_ROUND_STOCHASTIC_C, 32},
@@ -119,8 +115,8 @@ static void make_line(line *l, size_t i)
     if (mpsim_encode_array_f32(f, &r, &rng, codes, inputs, INPUTS, NULL) == MPSIM_OK)
         hash_words(l->hash, codes, mpsim_format_code_bytes(f), INPUTS);
     snprintf(l->format, sizeof l->format, "%s", f->name);
-    snprintf(l->mode, sizeof l->mode, modes[m].sr_bits ? "%s:%d" : "%s",
-             mpsim_round_mode_name(modes[m].mode), modes[m].sr_bits);
+    snprintf(l->mode, sizeof l->mode, modes[m].sr_bits ? "%s:%d" : "%s", mpsim_round_mode_name(modes[m].mode),
+             modes[m].sr_bits);
 }
 
 static int write_golden(const char *path)
@@ -161,13 +157,12 @@ START_TEST(codes_have_the_recorded_hashes)
             memcmp(&want, &got, sizeof want) == 0)
             continue;
         if (wrong++ == 0)
-            snprintf(first, sizeof first, "line %zu: expected %s %s %s, got %s %s %s", i,
-                     want.hash, want.format, want.mode, got.hash, got.format, got.mode);
+            snprintf(first, sizeof first, "line %zu: expected %s %s %s, got %s %s %s", i, want.hash, want.format,
+                     want.mode, got.hash, got.format, got.mode);
     }
     fclose(in);
     ck_assert_msg(wrong == 0, "%s: %zu lines differ; %s", mpsim_isa_active(), wrong, first);
-    ck_assert_msg(i == line_count(), "%s has %zu lines, the table gives %zu", path, i,
-                  line_count());
+    ck_assert_msg(i == line_count(), "%s has %zu lines, the table gives %zu", path, i, line_count());
 }
 END_TEST
 

@@ -18,9 +18,9 @@ enum { N = 2048 };
  * own codes and midpoints, specials in random places. */
 static void fill(double *x, float *y, const mpsim_format *f, uint64_t *seed)
 {
-    static const double specials[] = {0, -0.0, (double)INFINITY, -(double)INFINITY, 0x1p-1074,
-                                      -0x1p-1060, 0x1p-149, 0x1.8p-149, -0x1p-127, DBL_MAX, -DBL_MAX,
-                                      (double)FLT_MAX};
+    static const double specials[] = {0,         -0.0,       (double)INFINITY, -(double)INFINITY,
+                                      0x1p-1074, -0x1p-1060, 0x1p-149,         0x1.8p-149,
+                                      -0x1p-127, DBL_MAX,    -DBL_MAX,         (double)FLT_MAX};
     const uint64_t mask = f->bits == 64 ? UINT64_MAX : ((uint64_t)1 << f->bits) - 1;
     for (int i = 0; i < N; i++) {
         const uint64_t u = test_random(seed);
@@ -48,12 +48,12 @@ static void fill(double *x, float *y, const mpsim_format *f, uint64_t *seed)
     }
 }
 
-static int wrong(const char *isa, const mpsim_format *f, const mpsim_rounding *r, const char *src,
-                 size_t i, double x, uint64_t got, uint64_t want, char *text)
+static int wrong(const char *isa, const mpsim_format *f, const mpsim_rounding *r, const char *src, size_t i, double x,
+                 uint64_t got, uint64_t want, char *text)
 {
-    sprintf(text, "isa %s, %s, %s, %s source, index %zu, x = %a (%016llx): got %llx, expected %llx",
-            isa, f->name, mpsim_round_mode_name((mpsim_round_mode)r->mode), src, i, x,
-            (unsigned long long)bits_of_f64(x), (unsigned long long)got, (unsigned long long)want);
+    sprintf(text, "isa %s, %s, %s, %s source, index %zu, x = %a (%016llx): got %llx, expected %llx", isa, f->name,
+            mpsim_round_mode_name((mpsim_round_mode)r->mode), src, i, x, (unsigned long long)bits_of_f64(x),
+            (unsigned long long)got, (unsigned long long)want);
     return 1;
 }
 
@@ -72,8 +72,8 @@ static uint64_t load(const unsigned char *p, size_t bytes)
 }
 
 /* One format and rounding, a window of the inputs: 1 and a text at the first difference. */
-static int compare(const char *isa, const mpsim_format *f, const mpsim_rounding *r,
-                   const double *x, const float *y, size_t first, size_t n, char *text)
+static int compare(const char *isa, const mpsim_format *f, const mpsim_rounding *r, const double *x, const float *y,
+                   size_t first, size_t n, char *text)
 {
     static unsigned char codes[8 * N + 1];
     const size_t bytes = mpsim_format_code_bytes(f);
@@ -81,9 +81,8 @@ static int compare(const char *isa, const mpsim_format *f, const mpsim_rounding 
     for (int f32 = 0; f32 < 2; f32++) {
         mpsim_counts counts = {0}, want = {0};
         unsigned char *out = codes + 1; /* odd on purpose */
-        const mpsim_status s =
-            f32 ? mpsim_encode_array_f32(f, r, &rng, out, y + first, n, &counts)
-                : mpsim_encode_array_f64(f, r, &rng, out, x + first, n, &counts);
+        const mpsim_status s = f32 ? mpsim_encode_array_f32(f, r, &rng, out, y + first, n, &counts)
+                                   : mpsim_encode_array_f64(f, r, &rng, out, x + first, n, &counts);
         if (s != MPSIM_OK)
             return wrong(isa, f, r, "status", 0, 0, (uint64_t)s, 0, text);
         for (size_t i = 0; i < n; i++) {
@@ -93,8 +92,8 @@ static int compare(const char *isa, const mpsim_format *f, const mpsim_rounding 
                                           : mpsim_encode_f64(f, r, x[first + i], word, &flags);
             const uint64_t got = load(out + i * bytes, bytes);
             if (got != expected)
-                return wrong(isa, f, r, f32 ? "f32" : "f64", first + i,
-                             f32 ? (double)y[first + i] : x[first + i], got, expected, text);
+                return wrong(isa, f, r, f32 ? "f32" : "f64", first + i, f32 ? (double)y[first + i] : x[first + i], got,
+                             expected, text);
             want.inexact += (flags & MPSIM_FLAG_INEXACT) != 0;
             want.underflow += (flags & MPSIM_FLAG_UNDERFLOW) != 0;
             want.subnormal += (flags & MPSIM_FLAG_SUBNORMAL) != 0;

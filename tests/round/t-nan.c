@@ -13,15 +13,27 @@ START_TEST(nan_rows)
         const char *format;
         uint64_t want;
     } rows[] = {
-        {0x7f800001, "fp16", 0x7e00}, {0x7f800001, "bf16", 0x7fc0}, {0x7f800001, "e4m3", 0x7f},
-        {0x7f800001, "e5m2", 0x7e},   {0x7fffe2da, "fp16", 0x7e00}, {0x7fe003cf, "e5m2", 0x7e},
-        {0x7ff000f6, "e4m3", 0x7f},   {0x7fff8c22, "bf16", 0x7fc0}, {0x7fffffff, "bf16", 0x7fc0},
-        {0x7fc00000, "e4m3", 0x7f},   {0x7fc00000, "tf32", 0x3fe00}, {0x7fc00000, "e8m0", 0xff},
-        {0x7f800001, "e4m3fnuz", 0x80}, {0x7fc00000, "e5m2fnuz", 0x80},
-        {0x7f800001, "e4m3b11fnuz", 0x80}, {0x7f800001, "e4m3ieee", 0x7c},
-        {0x7f800001, "e3m4", 0x78},   {0x7f800001, "binary32", 0x7fc00000},
+        {0x7f800001, "fp16", 0x7e00},
+        {0x7f800001, "bf16", 0x7fc0},
+        {0x7f800001, "e4m3", 0x7f},
+        {0x7f800001, "e5m2", 0x7e},
+        {0x7fffe2da, "fp16", 0x7e00},
+        {0x7fe003cf, "e5m2", 0x7e},
+        {0x7ff000f6, "e4m3", 0x7f},
+        {0x7fff8c22, "bf16", 0x7fc0},
+        {0x7fffffff, "bf16", 0x7fc0},
+        {0x7fc00000, "e4m3", 0x7f},
+        {0x7fc00000, "tf32", 0x3fe00},
+        {0x7fc00000, "e8m0", 0xff},
+        {0x7f800001, "e4m3fnuz", 0x80},
+        {0x7fc00000, "e5m2fnuz", 0x80},
+        {0x7f800001, "e4m3b11fnuz", 0x80},
+        {0x7f800001, "e4m3ieee", 0x7c},
+        {0x7f800001, "e3m4", 0x78},
+        {0x7f800001, "binary32", 0x7fc00000},
         {0x7f800001, "binary64", 0x7ff8000000000000},
-        {0x7f800001, "binary8p4se", 0x80}, {0x7f800001, "binary8p4ue", 0xff},
+        {0x7f800001, "binary8p4se", 0x80},
+        {0x7f800001, "binary8p4ue", 0xff},
     };
     report p = {0};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -30,18 +42,18 @@ START_TEST(nan_rows)
             for (uint32_t random = 0;; random = 0xffffffffu) {
                 const mpsim_rounding r = rounding_of("ieee", &f, mode);
                 const uint64_t sign = f.nan != MPSIM_NAN_NEGZERO && mpsim_format_is_signed(&f)
-                                          ? (uint64_t)1 << (f.bits - 1) : 0;
+                                          ? (uint64_t)1 << (f.bits - 1)
+                                          : 0;
                 unsigned flags, flags2;
-                const uint64_t plus =
-                    mpsim_encode_f32(&f, &r, f32_of_bits(rows[i].u), random, &flags);
-                const uint64_t minus = mpsim_encode_f32(
-                    &f, &r, f32_of_bits(rows[i].u | 0x80000000u), random, &flags2);
-                if (plus != rows[i].want || minus != (rows[i].want | sign) ||
-                    flags != MPSIM_FLAG_NAN || flags2 != MPSIM_FLAG_NAN)
-                    peers_note(&p, "%s %s input %#010" PRIx32 ": expected %#" PRIx64 " and %#" PRIx64
-                             ", got %#" PRIx64 " (flags %u) and %#" PRIx64 " (flags %u)",
-                         f.name, mpsim_round_mode_name(r.mode), rows[i].u, rows[i].want,
-                         rows[i].want | sign, plus, flags, minus, flags2);
+                const uint64_t plus = mpsim_encode_f32(&f, &r, f32_of_bits(rows[i].u), random, &flags);
+                const uint64_t minus = mpsim_encode_f32(&f, &r, f32_of_bits(rows[i].u | 0x80000000u), random, &flags2);
+                if (plus != rows[i].want || minus != (rows[i].want | sign) || flags != MPSIM_FLAG_NAN ||
+                    flags2 != MPSIM_FLAG_NAN)
+                    peers_note(&p,
+                               "%s %s input %#010" PRIx32 ": expected %#" PRIx64 " and %#" PRIx64 ", got %#" PRIx64
+                               " (flags %u) and %#" PRIx64 " (flags %u)",
+                               f.name, mpsim_round_mode_name(r.mode), rows[i].u, rows[i].want, rows[i].want | sign,
+                               plus, flags, minus, flags2);
                 if (random)
                     break;
             }
@@ -82,12 +94,10 @@ START_TEST(no_nan_becomes_a_number)
                         continue;
                     const uint32_t u = (k >> 11) << 31 | 0x7f800000u | payload;
                     unsigned flags;
-                    const uint64_t code =
-                        mpsim_encode_f32(f, &r, f32_of_bits(u), 0xffffffffu, &flags);
+                    const uint64_t code = mpsim_encode_f32(f, &r, f32_of_bits(u), 0xffffffffu, &flags);
                     if (!is_quiet_nan(f, code) || flags != MPSIM_FLAG_NAN)
-                        peers_note(&p, "%s %s rule %d input %#010" PRIx32 ": got %#" PRIx64
-                                 " = %a, flags %u", f->name, mpsim_round_mode_name(r.mode), rule, u, code,
-                             mpsim_decode(f, code), flags);
+                        peers_note(&p, "%s %s rule %d input %#010" PRIx32 ": got %#" PRIx64 " = %a, flags %u", f->name,
+                                   mpsim_round_mode_name(r.mode), rule, u, code, mpsim_decode(f, code), flags);
                 }
             }
     }
@@ -108,16 +118,14 @@ START_TEST(no_binary64_nan_becomes_a_number)
                 for (int k = 0; k < 3 * 52 * 2; k++) {
                     const int bit = k / 2 % 52;
                     const uint64_t one = (uint64_t)1 << bit, all = 0xfffffffffffffu;
-                    const uint64_t payload = k / 104 == 0 ? one
-                                             : k / 104 == 1 ? 2 * one - 1 : all & ~(one - 1);
+                    const uint64_t payload = k / 104 == 0 ? one : k / 104 == 1 ? 2 * one - 1 : all & ~(one - 1);
                     const uint64_t u = (uint64_t)(k % 2) << 63 | 0x7ffu * (all + 1) | payload;
                     unsigned flags;
                     const uint64_t code = mpsim_encode_f64(f, &r, f64_of_bits(u), 0, &flags);
-                    const int good = f->nan == MPSIM_NAN_NONE
-                                         ? code == f->max_finite : is_quiet_nan(f, code);
+                    const int good = f->nan == MPSIM_NAN_NONE ? code == f->max_finite : is_quiet_nan(f, code);
                     if (!good || flags != MPSIM_FLAG_NAN)
-                        peers_note(&p, "%s %s rule %d input %#018" PRIx64 ": got %#" PRIx64 ", flags %u",
-                             f->name, mpsim_round_mode_name(r.mode), rule, u, code, flags);
+                        peers_note(&p, "%s %s rule %d input %#018" PRIx64 ": got %#" PRIx64 ", flags %u", f->name,
+                                   mpsim_round_mode_name(r.mode), rule, u, code, flags);
                 }
             }
     }
@@ -148,9 +156,8 @@ START_TEST(formats_without_nan_follow_the_choice)
                                           : k % 2                       ? 0
                                                                         : rows[i].minus_zero;
                     if (got != want)
-                        peers_note(&p, "%s %s choice %d input %#010" PRIx32 ": expected %#" PRIx64
-                                 ", got %#" PRIx64, f.name, mpsim_round_mode_name(r.mode),
-                             choice, u, want, got);
+                        peers_note(&p, "%s %s choice %d input %#010" PRIx32 ": expected %#" PRIx64 ", got %#" PRIx64,
+                                   f.name, mpsim_round_mode_name(r.mode), choice, u, want, got);
                 }
     }
     ck_no_mismatch(&p);

@@ -34,8 +34,8 @@ static size_t detours_around_ties(report *p, const char *to_name, const char *vi
             const uint64_t step = mpsim_encode_f32(&via, &r, x, 0, NULL);
             differ += mpsim_encode_f64(&to, &r, mpsim_decode(&via, step), 0, NULL) != got;
             if (got != want)
-                peers_note(p, "%s nearest-even x=%a (%#010" PRIx32 "): expected %#" PRIx64
-                        ", got %#" PRIx64, to.name, (double)x, u, want, got);
+                peers_note(p, "%s nearest-even x=%a (%#010" PRIx32 "): expected %#" PRIx64 ", got %#" PRIx64, to.name,
+                           (double)x, u, want, got);
         }
     }
     return differ;
@@ -45,10 +45,8 @@ START_TEST(f32_to_e5m2_does_not_pass_through_fp16)
 {
     static const row rows[] = {
         {"e5m2", "ieee", RNE, 1.125 + 0x1p-12, 1.25}, /* 0x3f900800 */
-        {"e5m2", "ieee", RNE, -(1.125 + 0x1p-12), -1.25},
-        {"e5m2", "ieee", RNE, 1.125, 1.0},
-        {"e5m2", "ieee", RNE, 1.375 - 0x1p-12, 1.25},
-        {"e5m2", "ieee", RNA, 1.125 - 0x1p-12, 1.0},
+        {"e5m2", "ieee", RNE, -(1.125 + 0x1p-12), -1.25}, {"e5m2", "ieee", RNE, 1.125, 1.0},
+        {"e5m2", "ieee", RNE, 1.375 - 0x1p-12, 1.25},     {"e5m2", "ieee", RNA, 1.125 - 0x1p-12, 1.0},
     };
     report p = {0};
     CHECK_ROWS(rows);
@@ -134,8 +132,8 @@ START_TEST(integers_to_bf16_do_not_pass_through_f32)
                 const uint64_t got = mpsim_encode_f64(&f, &r, (double)n, 0, NULL);
                 differ += mpsim_encode_f32(&f, &r, (float)n, 0, NULL) != got;
                 if (got != want)
-                    peers_note(&p, "bf16 nearest-even n=%" PRId64 ": expected %#" PRIx64
-                             ", got %#" PRIx64, n, want, got);
+                    peers_note(&p, "bf16 nearest-even n=%" PRId64 ": expected %#" PRIx64 ", got %#" PRIx64, n, want,
+                               got);
             }
         }
     }
@@ -150,16 +148,25 @@ END_TEST
 START_TEST(e4m3_overflow_without_saturation)
 {
     static const row rows[] = {
-        {"e4m3", "ocp", RNE, 448, 448},      {"e4m3", "ocp", RNE, 464, 448},
+        {"e4m3", "ocp", RNE, 448, 448},
+        {"e4m3", "ocp", RNE, 464, 448},
         {"e4m3", "ocp", RNE, 464.0625, NOT_A_NUMBER},
-        {"e4m3", "ocp", RNE, 465, NOT_A_NUMBER}, {"e4m3", "ocp", RNE, 480, NOT_A_NUMBER},
-        {"e4m3", "ocp", RNE, 481, NOT_A_NUMBER}, {"e4m3", "ocp", RNE, 496, NOT_A_NUMBER},
-        {"e4m3", "ocp", RNE, 1e6, NOT_A_NUMBER}, {"e4m3", "ocp", RNE, -480, NOT_A_NUMBER},
-        {"e4m3", "ocp", RNA, 464, NOT_A_NUMBER}, {"e4m3", "ocp", RNA, 463.9375, 448},
-        {"e4m3", "ocp", RTZ, 480, 448},      {"e4m3", "ocp", RTZ, 500, 448},
-        {"e4m3", "ocp", RTZ, 1e6, 448},      {"e4m3", "ocp", RTZ, -1e6, -448},
-        {"e4m3", "ocp", RUP, 449, NOT_A_NUMBER}, {"e4m3", "ocp", RUP, -449, -448},
-        {"e4m3", "ocp", RDN, 449, 448},      {"e4m3", "ocp", RDN, -449, NOT_A_NUMBER},
+        {"e4m3", "ocp", RNE, 465, NOT_A_NUMBER},
+        {"e4m3", "ocp", RNE, 480, NOT_A_NUMBER},
+        {"e4m3", "ocp", RNE, 481, NOT_A_NUMBER},
+        {"e4m3", "ocp", RNE, 496, NOT_A_NUMBER},
+        {"e4m3", "ocp", RNE, 1e6, NOT_A_NUMBER},
+        {"e4m3", "ocp", RNE, -480, NOT_A_NUMBER},
+        {"e4m3", "ocp", RNA, 464, NOT_A_NUMBER},
+        {"e4m3", "ocp", RNA, 463.9375, 448},
+        {"e4m3", "ocp", RTZ, 480, 448},
+        {"e4m3", "ocp", RTZ, 500, 448},
+        {"e4m3", "ocp", RTZ, 1e6, 448},
+        {"e4m3", "ocp", RTZ, -1e6, -448},
+        {"e4m3", "ocp", RUP, 449, NOT_A_NUMBER},
+        {"e4m3", "ocp", RUP, -449, -448},
+        {"e4m3", "ocp", RDN, 449, 448},
+        {"e4m3", "ocp", RDN, -449, NOT_A_NUMBER},
         {"e4m3", "ocp", RTZ, INFINITE, NOT_A_NUMBER},
         {"e4m3", "ocp", RDN, -INFINITE, NOT_A_NUMBER},
     };
@@ -180,7 +187,7 @@ START_TEST(e4m3_overflow_with_saturation)
             const uint64_t down = encode(&p, &f, &r, -x[i], &flags);
             if (up != 0x7e || down != 0xfe)
                 peers_note(&p, "e4m3 ocp-sat %s x=+-%a: expected 0x7e, 0xfe, got %#" PRIx64 ", %#" PRIx64,
-                     mpsim_round_mode_name(r.mode), x[i], up, down);
+                           mpsim_round_mode_name(r.mode), x[i], up, down);
         }
     ck_no_mismatch(&p);
 }
@@ -193,14 +200,20 @@ START_TEST(presets_overflow_e4m3_as_their_stacks_do)
         const char *preset;
         uint64_t overflow, infinity;
     } stacks[] = {
-        {"ieee", 0x7f, 0x7f},      {"saturate", 0x7e, 0x7e},
-        {"ocp", 0x7f, 0x7f},       {"ocp-sat", 0x7e, 0x7e},
-        {"cuda", 0x7e, 0x7e},      {"cuda-nosat", 0x7f, 0x7f},
-        {"ml-dtypes", 0x7f, 0x7f}, {"pytorch", 0x7e, 0x7e},
+        {"ieee", 0x7f, 0x7f},
+        {"saturate", 0x7e, 0x7e},
+        {"ocp", 0x7f, 0x7f},
+        {"ocp-sat", 0x7e, 0x7e},
+        {"cuda", 0x7e, 0x7e},
+        {"cuda-nosat", 0x7f, 0x7f},
+        {"ml-dtypes", 0x7f, 0x7f},
+        {"pytorch", 0x7e, 0x7e},
         {"pytorch-2.12", 0x7f, 0x7f},
-        {"onnx", 0x7e, 0x7e},      {"onnx-nosat", 0x7f, 0x7f},
+        {"onnx", 0x7e, 0x7e},
+        {"onnx-nosat", 0x7f, 0x7f},
         /* P3109 has no rule for a NaN that stands for infinity: the largest number does */
-        {"p3109-satfinite", 0x7e, 0x7e}, {"p3109-satpropagate", 0x7e, 0x7e},
+        {"p3109-satfinite", 0x7e, 0x7e},
+        {"p3109-satpropagate", 0x7e, 0x7e},
         {"p3109-satnone", 0x7e, 0x7e},
     };
     static const double x[] = {464.0625, 465, 480, 481, 1e6, (double)FLT_MAX, 1e300};
@@ -222,15 +235,15 @@ START_TEST(presets_overflow_e4m3_as_their_stacks_do)
                 const uint64_t want = stacks[s].overflow | (sign ? 0x80u : 0);
                 const uint64_t got = encode(&p, &f, &r, sign ? -x[i] : x[i], &flags);
                 if (got != want || flags != (MPSIM_FLAG_INEXACT | MPSIM_FLAG_OVERFLOW))
-                    peers_note(&p, "e4m3 %s x=%a: expected %#" PRIx64 ", got %#" PRIx64 ", flags %u",
-                         name, sign ? -x[i] : x[i], want, got, flags);
+                    peers_note(&p, "e4m3 %s x=%a: expected %#" PRIx64 ", got %#" PRIx64 ", flags %u", name,
+                               sign ? -x[i] : x[i], want, got, flags);
             }
         for (int sign = 0; sign < 2; sign++) {
             const uint64_t want = stacks[s].infinity | (sign ? 0x80u : 0);
             const uint64_t got = encode(&p, &f, &r, sign ? -INFINITE : INFINITE, &flags);
             if (got != want || flags != 0)
-                peers_note(&p, "e4m3 %s x=%sinf: expected %#" PRIx64 ", got %#" PRIx64 ", flags %u",
-                     name, sign ? "-" : "", want, got, flags);
+                peers_note(&p, "e4m3 %s x=%sinf: expected %#" PRIx64 ", got %#" PRIx64 ", flags %u", name,
+                           sign ? "-" : "", want, got, flags);
         }
         if (encode(&p, &f, &r, 464, &flags) != 0x7e || encode(&p, &f, &r, -464, &flags) != 0xfe)
             peers_note(&p, "e4m3 %s: 464, a tie, did not go to 448", name);
@@ -243,6 +256,7 @@ END_TEST
  * Others gave 65536, 131008 or 0, or stopped at the wrong power of two. */
 START_TEST(formats_with_infinity_overflow_where_they_end)
 {
+    /* clang-format off */
     static const row rows[] = {
         {"e5m2", "ieee", RNE, 61440, INFINITE},  {"e5m2", "ieee", RNE, 65536, INFINITE},
         {"e5m2", "ieee", RNE, 100000, INFINITE}, {"e5m2", "ieee", RNE, 131071, INFINITE},
@@ -269,6 +283,7 @@ START_TEST(formats_with_infinity_overflow_where_they_end)
         {"binary32", "ieee", RNE, 0x1.ffffffp+127, INFINITE},
         {"binary32", "ieee", RNE, 0x1.fffffefffffffp+127, (double)FLT_MAX},
     };
+    /* clang-format on */
     CHECK_ROWS(rows);
 }
 END_TEST
@@ -278,12 +293,15 @@ END_TEST
 START_TEST(to_odd_overflows_by_the_parity_of_the_largest_code)
 {
     static const row rows[] = {
-        {"fp16", "ieee", ODD, 1e6, 65504},  {"fp16", "ieee", ODD, -1e6, -65504},  /* 7bff */
-        {"e5m2", "ieee", ODD, 1e6, 57344},  {"e4m3ieee", "ieee", ODD, 1e6, 240},  /* 7b, 77 */
-        {"e4m3", "ieee", ODD, 1e6, NOT_A_NUMBER}, {"e4m3", "ieee", ODD, 449, NOT_A_NUMBER}, /* 7e */
-        {"binary8p4se", "ieee", ODD, 1e6, INFINITE},                             /* 7e */
+        {"fp16", "ieee", ODD, 1e6, 65504},
+        {"fp16", "ieee", ODD, -1e6, -65504}, /* 7bff */
+        {"e5m2", "ieee", ODD, 1e6, 57344},
+        {"e4m3ieee", "ieee", ODD, 1e6, 240}, /* 7b, 77 */
+        {"e4m3", "ieee", ODD, 1e6, NOT_A_NUMBER},
+        {"e4m3", "ieee", ODD, 449, NOT_A_NUMBER},    /* 7e */
+        {"binary8p4se", "ieee", ODD, 1e6, INFINITE}, /* 7e */
         {"binary8p4se", "ieee", ODD, -1e6, -INFINITE},
-        {"binary8p4ue", "ieee", ODD, 0x1p40, 0x1.ap+15},                         /* fd */
+        {"binary8p4ue", "ieee", ODD, 0x1p40, 0x1.ap+15}, /* fd */
     };
     CHECK_ROWS(rows);
 }
@@ -354,8 +372,9 @@ START_TEST(e8m0_scales_are_exact_logarithms)
             const uint64_t want_down = (uint64_t)(floor_log < -127 ? 0 : floor_log + 127);
             const uint64_t want_up = (uint64_t)(ceil_log + 127); /* 255: NaN, beyond 2^127 */
             if (c != want_down || d != want_up)
-                peers_note(&p, "e8m0 x=%a (%#010" PRIx32 "): expected %#" PRIx64 ", %#" PRIx64
-                         ", got %#" PRIx64 ", %#" PRIx64, x, u, want_down, want_up, c, d);
+                peers_note(
+                    &p, "e8m0 x=%a (%#010" PRIx32 "): expected %#" PRIx64 ", %#" PRIx64 ", got %#" PRIx64 ", %#" PRIx64,
+                    x, u, want_down, want_up, c, d);
         }
     ck_no_mismatch(&p);
 }

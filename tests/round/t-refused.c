@@ -10,29 +10,31 @@ START_TEST(mode_names_say_where_ties_go)
         const char *name;
         int mode;
     } good[] = {
-        {"nearest-even", RNE}, {"nearest-away", RNA}, {"toward-zero", RTZ}, {"up", RUP},
-        {"down", RDN}, {"to-odd", ODD}, {"stochastic-a", SRA}, {"stochastic-b", SRB},
-        {"stochastic-c", SRC}, {"stochastic", SRC}, {"sr", SRC}, {"rne", RNE}, {"RNE", RNE},
-        {"rna", RNA}, {"rtz", RTZ}, {"rup", RUP}, {"rdn", RDN}, {"rto", ODD}, {"sra", SRA},
-        {"srb", SRB}, {"src", SRC}, {"TiesToEven", RNE},
+        {"nearest-even", RNE}, {"nearest-away", RNA}, {"toward-zero", RTZ},  {"up", RUP},           {"down", RDN},
+        {"to-odd", ODD},       {"stochastic-a", SRA}, {"stochastic-b", SRB}, {"stochastic-c", SRC}, {"stochastic", SRC},
+        {"sr", SRC},           {"rne", RNE},          {"RNE", RNE},          {"rna", RNA},          {"rtz", RTZ},
+        {"rup", RUP},          {"rdn", RDN},          {"rto", ODD},          {"sra", SRA},          {"srb", SRB},
+        {"src", SRC},          {"TiesToEven", RNE},
     };
+    /* clang-format off */
     static const char *const bad[] = {
         "", "nearest", "round", "rpinf", "rninf", "rn e", "rne ", " rne", "up:8", "rne:8",
         "nearest_even!", "stochastic:0", "stochastic:33", "stochastic:", "stochastic:8x", "stochastic:-1",
         "stochastic:1e1", "stochastic-d", "stochastic:100000000000000000000",
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         mpsim_round_mode m = MPSIM_ROUND_MODES;
         uint8_t bits = 77;
-        ck_assert_msg(mpsim_round_mode_parse(&m, &bits, good[i].name) == MPSIM_OK &&
-                          (int)m == good[i].mode && bits == 77,
+        ck_assert_msg(mpsim_round_mode_parse(&m, &bits, good[i].name) == MPSIM_OK && (int)m == good[i].mode &&
+                          bits == 77,
                       "%s", good[i].name);
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         mpsim_round_mode m = MPSIM_ROUND_MODES;
         uint8_t bits = 77;
-        ck_assert_msg(mpsim_round_mode_parse(&m, &bits, bad[i]) == MPSIM_ENOTFOUND &&
-                          m == MPSIM_ROUND_MODES && bits == 77,
+        ck_assert_msg(mpsim_round_mode_parse(&m, &bits, bad[i]) == MPSIM_ENOTFOUND && m == MPSIM_ROUND_MODES &&
+                          bits == 77,
                       "\"%s\" was accepted, or changed the outputs", bad[i]);
     }
 }
@@ -44,25 +46,44 @@ START_TEST(unknown_formats_are_errors)
         const char *name;
         mpsim_status want;
     } bad[] = {
-        {"", MPSIM_ENOTFOUND},        {" ", MPSIM_ENOTFOUND},
-        {"fp9", MPSIM_ENOTFOUND},     {"fp", MPSIM_ENOTFOUND},
-        {"bf16 ", MPSIM_ENOTFOUND},   {" bf16", MPSIM_ENOTFOUND},
-        {"fp64 float64", MPSIM_ENOTFOUND}, {"e4m3x", MPSIM_ENOTFOUND},
-        {"e4", MPSIM_ENOTFOUND},      {"em", MPSIM_ENOTFOUND},
-        {"e4m", MPSIM_ENOTFOUND},     {"m3e4", MPSIM_ENOTFOUND},
-        {"e-4m3", MPSIM_ENOTFOUND},   {"e4m-3", MPSIM_ENOTFOUND},
-        {"e4.0m3", MPSIM_ENOTFOUND},  {"e4m3,ieee", MPSIM_ENOTFOUND},
-        {"binary8p4", MPSIM_ENOTFOUND}, {"binary8p4s", MPSIM_ENOTFOUND},
-        {"binary8p4xe", MPSIM_ENOTFOUND}, {"binary8p9se", MPSIM_ENOTFOUND},
-        {"binary8p0se", MPSIM_ENOTFOUND}, {"binary2p1se", MPSIM_ENOTFOUND},
-        {"binary17p4se", MPSIM_ENOTFOUND}, {"binary8p4se ", MPSIM_ENOTFOUND},
-        {"e4m3:foo", MPSIM_EINVAL},   {"e4m3:", MPSIM_EINVAL},
-        {"e4m3:ieee:", MPSIM_EINVAL}, {"e4m3:ieee:ieee", MPSIM_EINVAL},
-        {"e4m3:ieee:fn", MPSIM_EINVAL}, {"e4m3:inf:noinf", MPSIM_EINVAL},
-        {"e4m3:bias=", MPSIM_EINVAL}, {"e4m3:bias=x", MPSIM_EINVAL},
-        {"e4m3:bias=1201", MPSIM_EINVAL}, {"e4m3:bias=7:bias=7", MPSIM_EINVAL},
-        {"e4m3:fnuz:unsigned", MPSIM_EINVAL}, {"e12m3", MPSIM_ERANGE},
-        {"e4m53", MPSIM_ERANGE},      {"e0m3", MPSIM_ERANGE},
+        {"", MPSIM_ENOTFOUND},
+        {" ", MPSIM_ENOTFOUND},
+        {"fp9", MPSIM_ENOTFOUND},
+        {"fp", MPSIM_ENOTFOUND},
+        {"bf16 ", MPSIM_ENOTFOUND},
+        {" bf16", MPSIM_ENOTFOUND},
+        {"fp64 float64", MPSIM_ENOTFOUND},
+        {"e4m3x", MPSIM_ENOTFOUND},
+        {"e4", MPSIM_ENOTFOUND},
+        {"em", MPSIM_ENOTFOUND},
+        {"e4m", MPSIM_ENOTFOUND},
+        {"m3e4", MPSIM_ENOTFOUND},
+        {"e-4m3", MPSIM_ENOTFOUND},
+        {"e4m-3", MPSIM_ENOTFOUND},
+        {"e4.0m3", MPSIM_ENOTFOUND},
+        {"e4m3,ieee", MPSIM_ENOTFOUND},
+        {"binary8p4", MPSIM_ENOTFOUND},
+        {"binary8p4s", MPSIM_ENOTFOUND},
+        {"binary8p4xe", MPSIM_ENOTFOUND},
+        {"binary8p9se", MPSIM_ENOTFOUND},
+        {"binary8p0se", MPSIM_ENOTFOUND},
+        {"binary2p1se", MPSIM_ENOTFOUND},
+        {"binary17p4se", MPSIM_ENOTFOUND},
+        {"binary8p4se ", MPSIM_ENOTFOUND},
+        {"e4m3:foo", MPSIM_EINVAL},
+        {"e4m3:", MPSIM_EINVAL},
+        {"e4m3:ieee:", MPSIM_EINVAL},
+        {"e4m3:ieee:ieee", MPSIM_EINVAL},
+        {"e4m3:ieee:fn", MPSIM_EINVAL},
+        {"e4m3:inf:noinf", MPSIM_EINVAL},
+        {"e4m3:bias=", MPSIM_EINVAL},
+        {"e4m3:bias=x", MPSIM_EINVAL},
+        {"e4m3:bias=1201", MPSIM_EINVAL},
+        {"e4m3:bias=7:bias=7", MPSIM_EINVAL},
+        {"e4m3:fnuz:unsigned", MPSIM_EINVAL},
+        {"e12m3", MPSIM_ERANGE},
+        {"e4m53", MPSIM_ERANGE},
+        {"e0m3", MPSIM_ERANGE},
         {"e11m52:bias=1030", MPSIM_ERANGE},
         {"a name of a format that is far longer than any name of a format", MPSIM_ENOTFOUND},
     };
@@ -71,8 +92,8 @@ START_TEST(unknown_formats_are_errors)
         memset(&before, 0x5a, sizeof before);
         memcpy(&f, &before, sizeof f);
         const mpsim_status got = mpsim_format_parse(&f, bad[i].name);
-        ck_assert_msg(got == bad[i].want, "\"%s\": expected status %d, got %d", bad[i].name,
-                      (int)bad[i].want, (int)got);
+        ck_assert_msg(got == bad[i].want, "\"%s\": expected status %d, got %d", bad[i].name, (int)bad[i].want,
+                      (int)got);
         ck_assert_msg(memcmp(&f, &before, sizeof f) == 0, "\"%s\" changed the format", bad[i].name);
         ck_assert_msg(mpsim_format_find(bad[i].name) == NULL, "\"%s\" was found", bad[i].name);
     }
@@ -125,8 +146,7 @@ START_TEST(invalid_options_are_errors)
         ck_assert_int_eq(mpsim_encode_array_f32(&good, &w, NULL, out, x, 2, &n), MPSIM_EINVAL);
     }
     ck_assert(out[0] == 0xaa && out[1] == 0xaa);
-    ck_assert(n.inexact == 1 && n.underflow == 2 && n.subnormal == 3 &&
-              n.overflow == 4 && n.nan == 5);
+    ck_assert(n.inexact == 1 && n.underflow == 2 && n.subnormal == 3 && n.overflow == 4 && n.nan == 5);
     ck_assert_int_eq(mpsim_encode_array_f32(&good, &r, NULL, NULL, NULL, 0, NULL), MPSIM_OK);
 }
 END_TEST

@@ -13,9 +13,7 @@ START_TEST(philox_gives_the_known_answers)
     static const struct {
         uint32_t counter[4], key[2], out[4];
     } known[] = {
-        {{0, 0, 0, 0},
-         {0, 0},
-         {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
         {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
          {0xffffffff, 0xffffffff},
          {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
@@ -27,8 +25,8 @@ START_TEST(philox_gives_the_known_answers)
         uint32_t out[4];
         mpsim_philox(out, known[i].counter, known[i].key);
         ck_assert_msg(memcmp(out, known[i].out, sizeof out) == 0,
-                      "vector %zu: got %08" PRIx32 " %08" PRIx32 " %08" PRIx32 " %08" PRIx32, i,
-                      out[0], out[1], out[2], out[3]);
+                      "vector %zu: got %08" PRIx32 " %08" PRIx32 " %08" PRIx32 " %08" PRIx32, i, out[0], out[1], out[2],
+                      out[3]);
     }
 }
 END_TEST
@@ -60,9 +58,19 @@ static uint32_t word_by_definition(uint64_t seed, uint64_t stream, uint64_t i)
 START_TEST(word_is_indexed_as_documented)
 {
     /* Around every carry of the index, and at random places. */
-    static const uint64_t corner[] = {0, 1, 2, 3, 4, 5, 0xffffffffu, 0x100000000u,
-                                      0x3ffffffffu, 0x400000000u, 0x400000001u,
-                                      0x7fffffffffffffffu, 0xffffffffffffffffu};
+    static const uint64_t corner[] = {0,
+                                      1,
+                                      2,
+                                      3,
+                                      4,
+                                      5,
+                                      0xffffffffu,
+                                      0x100000000u,
+                                      0x3ffffffffu,
+                                      0x400000000u,
+                                      0x400000001u,
+                                      0x7fffffffffffffffu,
+                                      0xffffffffffffffffu};
     enum { CORNERS = sizeof corner / sizeof corner[0] };
     uint64_t state = test_seed();
     char first[200] = "";
@@ -71,14 +79,13 @@ START_TEST(word_is_indexed_as_documented)
         const int random = i >= CORNERS * CORNERS * CORNERS;
         const uint64_t seed = random ? test_random(&state) : corner[i % CORNERS];
         const uint64_t stream = random ? test_random(&state) : corner[i / CORNERS % CORNERS];
-        const uint64_t index =
-            random ? test_random(&state) : corner[i / CORNERS / CORNERS];
+        const uint64_t index = random ? test_random(&state) : corner[i / CORNERS / CORNERS];
         const uint32_t got = mpsim_rng_word(seed, stream, index);
         const uint32_t want = word_by_definition(seed, stream, index);
         if (got != want)
             snprintf(first, sizeof first,
-                     "seed %016" PRIx64 " stream %016" PRIx64 " index %016" PRIx64
-                     ": expected %08" PRIx32 ", got %08" PRIx32,
+                     "seed %016" PRIx64 " stream %016" PRIx64 " index %016" PRIx64 ": expected %08" PRIx32
+                     ", got %08" PRIx32,
                      seed, stream, index, want, got);
     }
     ck_assert_msg(!first[0], "%s", first);
@@ -118,16 +125,17 @@ START_TEST(neighbouring_seeds_streams_and_elements_are_independent)
         for (uint64_t i = 0; i < n; i++) {
             const uint64_t bit = (uint64_t)1 << (i % 64), at = i * 0x9e3779b97f4a7c15u;
             const uint32_t a = mpsim_rng_word(at, ~at, at >> 7);
-            const uint32_t b = mpsim_rng_word(at ^ (what == 0 ? bit : 0),
-                                              ~at ^ (what == 1 ? bit : 0),
+            const uint32_t b = mpsim_rng_word(at ^ (what == 0 ? bit : 0), ~at ^ (what == 1 ? bit : 0),
                                               at >> 7 ^ (what == 2 ? bit : 0));
             for (uint32_t d = a ^ b; d; d &= d - 1)
                 differ++;
         }
         const double off = (double)differ - 16.0 * (double)n;
-        ck_assert_msg(off * off <= 25 * 8.0 * (double)n,
-                      "change of %s: %" PRIu64 " of %" PRIu64 " bits differ",
-                      what == 0 ? "seed" : what == 1 ? "stream" : "index", differ, 32 * n);
+        ck_assert_msg(off * off <= 25 * 8.0 * (double)n, "change of %s: %" PRIu64 " of %" PRIu64 " bits differ",
+                      what == 0   ? "seed"
+                      : what == 1 ? "stream"
+                                  : "index",
+                      differ, 32 * n);
     }
 }
 END_TEST

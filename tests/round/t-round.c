@@ -85,9 +85,8 @@ START_TEST(known_values)
         const uint64_t want = oracle_encode(of, &r, x, 1, 0, &flags);
         const uint64_t got = mpsim_encode_f32(f, &r, f32_of_bits(known[k].x), 0, NULL);
         ck_assert_msg(want == known[k].code && got == known[k].code,
-                      "%s %s %a = 0x%08" PRIx32 ": published 0x%" PRIx64 ", oracle 0x%" PRIx64
-                      ", library 0x%" PRIx64, known[k].format, mode_name(known[k].mode), x,
-                      known[k].x, known[k].code, want, got);
+                      "%s %s %a = 0x%08" PRIx32 ": published 0x%" PRIx64 ", oracle 0x%" PRIx64 ", library 0x%" PRIx64,
+                      known[k].format, mode_name(known[k].mode), x, known[k].x, known[k].code, want, got);
     }
 }
 END_TEST
@@ -130,8 +129,7 @@ START_TEST(the_oracle_agrees_with_the_f16c_instructions)
     unsigned eax, ebx, ecx = 0, edx; /* not every compiler knows this feature by name */
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & bit_F16C))
         return;
-    static const int modes[] = {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_TOWARD_ZERO,
-                                MPSIM_ROUND_UP, MPSIM_ROUND_DOWN};
+    static const int modes[] = {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_TOWARD_ZERO, MPSIM_ROUND_UP, MPSIM_ROUND_DOWN};
     const oracle_format *of = oracle_find("fp16");
     cases c;
     cases_init(&c, 32);
@@ -205,9 +203,7 @@ START_TEST(stochastic_modes_count_as_defined)
     const mpsim_format *f = mpsim_format_find("e4m3");
     /* P3109 interim report, N = 4, of 16 words: nu in 1/64 */
     static const int nu64[] = {1, 2, 3, 4, 31, 32, 62, 63};
-    static const int away[3][8] = {{0, 0, 0, 1, 7, 8, 15, 15},
-                                   {0, 1, 1, 1, 8, 8, 16, 16},
-                                   {0, 0, 1, 1, 8, 8, 16, 16}};
+    static const int away[3][8] = {{0, 0, 0, 1, 7, 8, 15, 15}, {0, 1, 1, 1, 8, 8, 16, 16}, {0, 0, 1, 1, 8, 8, 16, 16}};
     for (int m = 0; m < 3; m++)
         for (size_t k = 0; k < 8; k++) {
             mpsim_rounding r = rounding(MPSIM_ROUND_STOCHASTIC_A + m);
@@ -216,8 +212,8 @@ START_TEST(stochastic_modes_count_as_defined)
             int n = 0;
             for (uint32_t w = 0; w < 16; w++)
                 n += mpsim_encode_f32(f, &r, x, w << 28 | 0x0abcdef, NULL) == 0x39;
-            ck_assert_msg(n == away[m][k], "%s nu=%d/64: expected %d of 16, got %d",
-                          mode_name(r.mode), nu64[k], away[m][k], n);
+            ck_assert_msg(n == away[m][k], "%s nu=%d/64: expected %d of 16, got %d", mode_name(r.mode), nu64[k],
+                          away[m][k], n);
         }
 }
 END_TEST
@@ -237,9 +233,9 @@ END_TEST
  * leave binary32 and binary64. */
 static void scales(tally *t, const mpsim_format *f, const oracle_format *of)
 {
-    static const double factors[] = {0x1p4, 0x1p-7, 0x1.8p3, 1.0 / 3, 0x1.fffffffffffffp0,
-                                     0x1.0000000000001p-1, 0x1p100, 0x1p-120, 0x1.2345678p-90,
-                                     0x1p900, 0x1p-1000, 0x1p-1074, 0x1.fffffffffffffp1023};
+    static const double factors[] = {
+        0x1p4,    0x1p-7,          0x1.8p3, 1.0 / 3,   0x1.fffffffffffffp0, 0x1.0000000000001p-1,  0x1p100,
+        0x1p-120, 0x1.2345678p-90, 0x1p900, 0x1p-1000, 0x1p-1074,           0x1.fffffffffffffp1023};
     cases c;
     cases_init(&c, 32);
     for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
@@ -281,21 +277,51 @@ static void one_choice(tally *t, const mpsim_format *f, const oracle_format *of)
         for (int k = 0; k < 19; k++) {
             mpsim_rounding r = rounding(m);
             switch (k) {
-            case 0: r.overflow = MPSIM_OVERFLOW_MAX; break;
-            case 1: r.infinity = MPSIM_INFINITY_MAX; break;
-            case 2: r.no_inf = MPSIM_NO_INF_MAX; break;
-            case 3: case 4: case 5: case 6: case 7: r.nan = (uint8_t)(k - 2); break;
-            case 8: case 9: r.no_nan = (uint8_t)(k - 7); break;
-            case 10: case 11: r.negative = (uint8_t)(k - 9); break;
-            case 12: r.no_zero = MPSIM_NO_ZERO_NAN; break;
-            case 13: r.flush_input = 1; break;
-            case 14: r.flush_output = 1; break;
-            case 15: r.no_zero = MPSIM_NO_ZERO_NAN_MIN; break;
-            case 16: r.flush_input = 1, r.flush_below = ldexp(1, of->emin); break;
+            case 0:
+                r.overflow = MPSIM_OVERFLOW_MAX;
+                break;
+            case 1:
+                r.infinity = MPSIM_INFINITY_MAX;
+                break;
+            case 2:
+                r.no_inf = MPSIM_NO_INF_MAX;
+                break;
+            case 3:
+            case 4:
+            case 5:
+            case 6:
+            case 7:
+                r.nan = (uint8_t)(k - 2);
+                break;
+            case 8:
+            case 9:
+                r.no_nan = (uint8_t)(k - 7);
+                break;
+            case 10:
+            case 11:
+                r.negative = (uint8_t)(k - 9);
+                break;
+            case 12:
+                r.no_zero = MPSIM_NO_ZERO_NAN;
+                break;
+            case 13:
+                r.flush_input = 1;
+                break;
+            case 14:
+                r.flush_output = 1;
+                break;
+            case 15:
+                r.no_zero = MPSIM_NO_ZERO_NAN_MIN;
+                break;
+            case 16:
+                r.flush_input = 1, r.flush_below = ldexp(1, of->emin);
+                break;
             case 17:
                 r.flush_input = 1, r.flush_below = 1, r.no_zero = MPSIM_NO_ZERO_NAN_MIN;
                 break;
-            case 18: r.flush_below = 1; break; /* without flush_input: nothing */
+            case 18:
+                r.flush_below = 1;
+                break; /* without flush_input: nothing */
             }
             tally_cases(t, f, of, &r, &c, 0);
         }
@@ -320,9 +346,7 @@ static void presets(tally *t, const mpsim_format *f, const oracle_format *of)
             if (k >= 2 && !preset->exceptions[k - 2].format)
                 continue;
             for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
-                mpsim_rounding r = k == 0   ? preset->narrow
-                                   : k == 1 ? preset->wide
-                                            : preset->exceptions[k - 2].rounding;
+                mpsim_rounding r = k == 0 ? preset->narrow : k == 1 ? preset->wide : preset->exceptions[k - 2].rounding;
                 r.mode = (uint8_t)m;
                 r.sr_bits = 8;
                 r.scale = 1;
@@ -365,11 +389,11 @@ END_TEST
 START_TEST(a_rounding_outside_its_domain_is_refused)
 {
     mpsim_rounding r;
-#define STATUS(mode, change, want)                                                          \
-    do {                                                                                    \
-        mpsim_rounding_init(&r, mode);                                                      \
-        change;                                                                             \
-        ck_assert_msg(mpsim_rounding_check(&r) == (want), "%s", #change);                   \
+#define STATUS(mode, change, want)                                        \
+    do {                                                                  \
+        mpsim_rounding_init(&r, mode);                                    \
+        change;                                                           \
+        ck_assert_msg(mpsim_rounding_check(&r) == (want), "%s", #change); \
     } while (0)
     STATUS(MPSIM_ROUND_NEAREST_EVEN, r.mode = MPSIM_ROUND_MODES, MPSIM_EINVAL);
     STATUS(MPSIM_ROUND_STOCHASTIC_A, r.sr_bits = 0, MPSIM_EINVAL);
@@ -408,16 +432,24 @@ START_TEST(modes_are_known_by_name)
         int mode;
         int bits; /* 0: untouched */
     } known[] = {
-        {"rne", MPSIM_ROUND_NEAREST_EVEN, 0}, {"rna", MPSIM_ROUND_NEAREST_AWAY, 0},
-        {"rtz", MPSIM_ROUND_TOWARD_ZERO, 0}, {"rup", MPSIM_ROUND_UP, 0},
-        {"rdn", MPSIM_ROUND_DOWN, 0}, {"rto", MPSIM_ROUND_TO_ODD, 0},
-        {"sra", MPSIM_ROUND_STOCHASTIC_A, 0}, {"srb", MPSIM_ROUND_STOCHASTIC_B, 0},
-        {"src", MPSIM_ROUND_STOCHASTIC_C, 0}, {"sr", MPSIM_ROUND_STOCHASTIC_C, 0},
-        {"stochastic", MPSIM_ROUND_STOCHASTIC_C, 0}, {"sr:8", MPSIM_ROUND_STOCHASTIC_C, 8},
-        {"SRA:1", MPSIM_ROUND_STOCHASTIC_A, 1}, {"srb:32", MPSIM_ROUND_STOCHASTIC_B, 32},
+        {"rne", MPSIM_ROUND_NEAREST_EVEN, 0},
+        {"rna", MPSIM_ROUND_NEAREST_AWAY, 0},
+        {"rtz", MPSIM_ROUND_TOWARD_ZERO, 0},
+        {"rup", MPSIM_ROUND_UP, 0},
+        {"rdn", MPSIM_ROUND_DOWN, 0},
+        {"rto", MPSIM_ROUND_TO_ODD, 0},
+        {"sra", MPSIM_ROUND_STOCHASTIC_A, 0},
+        {"srb", MPSIM_ROUND_STOCHASTIC_B, 0},
+        {"src", MPSIM_ROUND_STOCHASTIC_C, 0},
+        {"sr", MPSIM_ROUND_STOCHASTIC_C, 0},
+        {"stochastic", MPSIM_ROUND_STOCHASTIC_C, 0},
+        {"sr:8", MPSIM_ROUND_STOCHASTIC_C, 8},
+        {"SRA:1", MPSIM_ROUND_STOCHASTIC_A, 1},
+        {"srb:32", MPSIM_ROUND_STOCHASTIC_B, 32},
         {"stochastic:13", MPSIM_ROUND_STOCHASTIC_C, 13},
         {"stochastic-b:4", MPSIM_ROUND_STOCHASTIC_B, 4},
-        {"NEAREST-EVEN", MPSIM_ROUND_NEAREST_EVEN, 0}, {"RtZ", MPSIM_ROUND_TOWARD_ZERO, 0},
+        {"NEAREST-EVEN", MPSIM_ROUND_NEAREST_EVEN, 0},
+        {"RtZ", MPSIM_ROUND_TOWARD_ZERO, 0},
     };
     for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
         ck_assert_str_eq(mpsim_round_mode_name((mpsim_round_mode)m), mode_name(m));
@@ -431,12 +463,11 @@ START_TEST(modes_are_known_by_name)
         mpsim_round_mode got = MPSIM_ROUND_MODES;
         uint8_t bits = 77;
         const mpsim_status s = mpsim_round_mode_parse(&got, &bits, known[k].name);
-        ck_assert_msg(s == MPSIM_OK && (int)got == known[k].mode &&
-                          bits == (known[k].bits ? known[k].bits : 77),
+        ck_assert_msg(s == MPSIM_OK && (int)got == known[k].mode && bits == (known[k].bits ? known[k].bits : 77),
                       "%s: status %d mode %d bits %d", known[k].name, (int)s, (int)got, bits);
     }
-    static const char *const unknown[] = {"", "nearest", "even", "sr:", "sr:0", "sr:33", "sr:x",
-                                          "sr:8x", "rne:8", "sr:-1", " rne", "rne "};
+    static const char *const unknown[] = {"",     "nearest", "even",  "sr:",   "sr:0", "sr:33",
+                                          "sr:x", "sr:8x",   "rne:8", "sr:-1", " rne", "rne "};
     for (size_t k = 0; k < sizeof unknown / sizeof unknown[0]; k++) {
         mpsim_round_mode got = MPSIM_ROUND_DOWN;
         uint8_t bits = 77;
@@ -472,19 +503,15 @@ START_TEST(presets_are_found_and_chosen_by_format)
             ck_assert_int_eq(mpsim_rounding_check(&r), MPSIM_OK);
             ck_assert_int_eq(r.mode, MPSIM_ROUND_NEAREST_EVEN);
             ck_assert(r.scale == 1);
-            ck_assert_msg(r.overflow == from->overflow && r.infinity == from->infinity &&
-                              r.no_inf == from->no_inf && r.nan == from->nan &&
-                              r.no_nan == from->no_nan && r.negative == from->negative &&
-                              r.no_zero == from->no_zero &&
-                              r.flush_input == from->flush_input &&
-                              r.flush_output == from->flush_output &&
-                              r.flush_below == from->flush_below,
+            ck_assert_msg(r.overflow == from->overflow && r.infinity == from->infinity && r.no_inf == from->no_inf &&
+                              r.nan == from->nan && r.no_nan == from->no_nan && r.negative == from->negative &&
+                              r.no_zero == from->no_zero && r.flush_input == from->flush_input &&
+                              r.flush_output == from->flush_output && r.flush_below == from->flush_below,
                           "%s, %s", preset->name, f->name);
         }
         for (int x = 0; x < MPSIM_PRESET_EXCEPTIONS; x++) {
             const char *name = preset->exceptions[x].format;
-            ck_assert_msg(!name || mpsim_format_find(name), "%s: exception for %s",
-                          preset->name, name);
+            ck_assert_msg(!name || mpsim_format_find(name), "%s: exception for %s", preset->name, name);
         }
     }
 }

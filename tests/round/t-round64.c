@@ -20,7 +20,7 @@ START_TEST(known_double_roundings)
         double x;
         uint64_t code;
     } known[] = {
-        {"fp16", 0x1.0020000000001p+0, 0x3c01},  /* binary32: the tie, 1.0 */
+        {"fp16", 0x1.0020000000001p+0, 0x3c01}, /* binary32: the tie, 1.0 */
         {"fp16", 0x1.001fffffffffep+0, 0x3c00},
         {"fp16", -0x1.0020000000001p+0, 0xbc01},
         {"fp16", 0x1.000000000001p-25, 0x0001},  /* binary32: the tie, 0 */
@@ -29,7 +29,7 @@ START_TEST(known_double_roundings)
         {"bf16", 16842753, 0x4b81},
         {"binary32", 0x1.0000010000001p+0, 0x3f800001},
         {"binary32", 0x1.0000000000001p-150, 0x00000001},
-        {"e4m3", 464.00000000000006, 0x7f},      /* binary32: the tie, 448 */
+        {"e4m3", 464.00000000000006, 0x7f}, /* binary32: the tie, 448 */
         {"e4m3", 0x1.1000000000001p+0, 0x39},
         {"e5m2", 0x1.2000000000001p+0, 0x3d},
         {"e5m2", 0x1.dffffffffffffp+15, 0x7b},
@@ -45,8 +45,8 @@ START_TEST(known_double_roundings)
         const uint64_t want = oracle_encode(of, &r, known[k].x, 0, 0, &flags);
         const uint64_t got = mpsim_encode_f64(f, &r, known[k].x, 0, NULL);
         ck_assert_msg(want == known[k].code && got == known[k].code,
-                      "%s %a: known 0x%" PRIx64 ", oracle 0x%" PRIx64 ", library 0x%" PRIx64,
-                      known[k].format, known[k].x, known[k].code, want, got);
+                      "%s %a: known 0x%" PRIx64 ", oracle 0x%" PRIx64 ", library 0x%" PRIx64, known[k].format,
+                      known[k].x, known[k].code, want, got);
     }
 }
 END_TEST
@@ -124,9 +124,9 @@ END_TEST
 /* x * scale has up to 106 bits and any exponent from -2148 to 2047. */
 static void scales(tally *t, const mpsim_format *f, const oracle_format *of)
 {
-    static const double factors[] = {0x1p4, 0x1p-7, 0x1.8p3, 1.0 / 3, 0x1.fffffffffffffp0,
-                                     0x1.0000000000001p-1, 0x1.3456789abcdefp-40, 0x1p300,
-                                     0x1p900, 0x1p-1000, 0x1p-1074, 0x1.fffffffffffffp1023};
+    static const double factors[] = {
+        0x1p4,   0x1p-7,  0x1.8p3,   1.0 / 3,   0x1.fffffffffffffp0,   0x1.0000000000001p-1, 0x1.3456789abcdefp-40,
+        0x1p300, 0x1p900, 0x1p-1000, 0x1p-1074, 0x1.fffffffffffffp1023};
     cases c;
     cases_init(&c, 64);
     for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {

@@ -41,8 +41,8 @@ START_TEST(counts_of_the_reference_table)
         int m;
         uint64_t want[3];
     } rows[] = {
-        {1, 6, {0, 0, 0}},  {1, 5, {0, 1, 0}},  {3, 6, {0, 1, 1}},    {1, 4, {1, 1, 1}},
-        {31, 6, {7, 8, 8}}, {1, 1, {8, 8, 8}},  {31, 5, {15, 16, 16}}, {63, 6, {15, 16, 16}},
+        {1, 6, {0, 0, 0}},  {1, 5, {0, 1, 0}}, {3, 6, {0, 1, 1}},     {1, 4, {1, 1, 1}},
+        {31, 6, {7, 8, 8}}, {1, 1, {8, 8, 8}}, {31, 5, {15, 16, 16}}, {63, 6, {15, 16, 16}},
     };
     const mpsim_format *f = mpsim_format_find("e4m3");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -55,8 +55,8 @@ START_TEST(counts_of_the_reference_table)
             for (uint32_t draw = 0; draw < 16; draw++)
                 away += mpsim_encode_f32(f, &r, x, draw << 28 | 0x0fffffff, NULL) == 0x39;
             ck_assert_msg(away == rows[i].want[mode - A], "%s nu=%d/2^%d: expected %d, got %d",
-                          mpsim_round_mode_name(r.mode), (int)rows[i].k, rows[i].m,
-                          (int)rows[i].want[mode - A], (int)away);
+                          mpsim_round_mode_name(r.mode), (int)rows[i].k, rows[i].m, (int)rows[i].want[mode - A],
+                          (int)away);
             ck_assert_uint_eq(count_away(mode, rows[i].k, rows[i].m, 4), rows[i].want[mode - A]);
         }
 }
@@ -73,9 +73,9 @@ typedef struct grid {
 } grid;
 
 static const grid grids[] = {
-    {"fp16", 10, -14, 0x8000}, {"bf16", 7, -126, 0x8000},      {"e4m3", 3, -6, 0x80},
-    {"e5m2", 2, -14, 0x80},    {"e4m3fnuz", 3, -7, 0x80},      {"e2m1", 1, 0, 0x8},
-    {"e3m2", 2, -2, 0x20},     {"binary8p4se", 3, -7, 0x80},   {"binary8p1se", 0, -63, 0x80},
+    {"fp16", 10, -14, 0x8000}, {"bf16", 7, -126, 0x8000},    {"e4m3", 3, -6, 0x80},
+    {"e5m2", 2, -14, 0x80},    {"e4m3fnuz", 3, -7, 0x80},    {"e2m1", 1, 0, 0x8},
+    {"e3m2", 2, -2, 0x20},     {"binary8p4se", 3, -7, 0x80}, {"binary8p1se", 0, -63, 0x80},
 };
 enum { GRIDS = sizeof grids / sizeof grids[0] };
 
@@ -85,8 +85,7 @@ typedef struct report {
     char first[400];
 } report;
 
-#define ck_no_mismatch(p)                                                                     \
-    ck_assert_msg((p)->wrong == 0, "%zu of %zu wrong; %s", (p)->wrong, (p)->compared, (p)->first)
+#define ck_no_mismatch(p) ck_assert_msg((p)->wrong == 0, "%zu of %zu wrong; %s", (p)->wrong, (p)->compared, (p)->first)
 
 /* One input with its two candidates: x = (S + k / 2^m) 2^q rounds to code `low` or to
  * `high`, in the magnitude. */
@@ -97,8 +96,8 @@ typedef struct point {
     int m;
 } point;
 
-static void check_draw(report *p, const mpsim_format *f, const mpsim_rounding *r,
-                       const point *at, int negative, int narrow, uint32_t draw, uint64_t away)
+static void check_draw(report *p, const mpsim_format *f, const mpsim_rounding *r, const point *at, int negative,
+                       int narrow, uint32_t draw, uint64_t away)
 {
     const int n = r->sr_bits;
     /* What follows the n bits must not matter. */
@@ -107,15 +106,14 @@ static void check_draw(report *p, const mpsim_format *f, const mpsim_rounding *r
     const double x = negative ? -at->x : at->x;
     const int up = draw >= ((uint64_t)1 << n) - away;
     const uint64_t want = (up ? at->high : at->low) | (negative ? at->sign : 0);
-    const uint64_t got = narrow ? mpsim_encode_f32(f, r, (float)x, word, NULL)
-                                : mpsim_encode_f64(f, r, x, word, NULL);
+    const uint64_t got = narrow ? mpsim_encode_f32(f, r, (float)x, word, NULL) : mpsim_encode_f64(f, r, x, word, NULL);
     p->compared++;
     if (got != want && p->wrong++ == 0)
         snprintf(p->first, sizeof p->first,
-                 "%s %s:%d x=%a (%#018" PRIx64 ", as %s) nu=%" PRIu64 "/2^%d R=%" PRIu32
-                 " word %08" PRIx32 ": expected %#" PRIx64 ", got %#" PRIx64,
-                 f->name, mpsim_round_mode_name(r->mode), n, x, bits_of_f64(x),
-                 narrow ? "f32" : "f64", at->k, at->m, draw, word, want, got);
+                 "%s %s:%d x=%a (%#018" PRIx64 ", as %s) nu=%" PRIu64 "/2^%d R=%" PRIu32 " word %08" PRIx32
+                 ": expected %#" PRIx64 ", got %#" PRIx64,
+                 f->name, mpsim_round_mode_name(r->mode), n, x, bits_of_f64(x), narrow ? "f32" : "f64", at->k, at->m,
+                 draw, word, want, got);
 }
 
 /* All draws of up to `exhaustive` bits; for more bits those around the threshold. */
@@ -150,12 +148,42 @@ static const struct {
     uint64_t k;
     int m;
 } fractions[] = {
-    {0, 1},        {1, 1},       {1, 2},        {3, 2},         {1, 3},          {7, 3},
-    {1, 5},        {3, 5},       {21, 5},       {31, 5},        {1, 8},          {0x7f, 8},
-    {0x81, 8},     {0xff, 8},    {1, 13},       {0xfff, 13},    {0x1001, 13},    {0x1fff, 13},
-    {0x155, 10},   {1, 20},      {0xfffff, 20}, {0x80001, 20},  {0x7ffff, 20},   {0xaaaaa, 20},
-    {1, 32},       {0xffffffff, 32}, {0x80000000, 32}, {0x7fffffff, 32}, {1, 33}, {3, 33},
-    {0x1ffffffff, 33}, {1, 34},  {3, 34},       {0x200000001, 34}, {1, 40}, {0xffffffffff, 40},
+    {0, 1},
+    {1, 1},
+    {1, 2},
+    {3, 2},
+    {1, 3},
+    {7, 3},
+    {1, 5},
+    {3, 5},
+    {21, 5},
+    {31, 5},
+    {1, 8},
+    {0x7f, 8},
+    {0x81, 8},
+    {0xff, 8},
+    {1, 13},
+    {0xfff, 13},
+    {0x1001, 13},
+    {0x1fff, 13},
+    {0x155, 10},
+    {1, 20},
+    {0xfffff, 20},
+    {0x80001, 20},
+    {0x7ffff, 20},
+    {0xaaaaa, 20},
+    {1, 32},
+    {0xffffffff, 32},
+    {0x80000000, 32},
+    {0x7fffffff, 32},
+    {1, 33},
+    {3, 33},
+    {0x1ffffffff, 33},
+    {1, 34},
+    {3, 34},
+    {0x200000001, 34},
+    {1, 40},
+    {0xffffffffff, 40},
 };
 enum { FRACTIONS = sizeof fractions / sizeof fractions[0] };
 
@@ -168,8 +196,7 @@ static size_t points_of(point *out, const grid *g, uint64_t k, int m)
         uint64_t s;
         int binade;
     } places[] = {
-        {0, 0},          {1, 0},              {hidden - 1, 0}, {hidden, 0},
-        {2 * hidden - 1, 0}, {hidden, 1},     {2 * hidden - 1, 1},
+        {0, 0}, {1, 0}, {hidden - 1, 0}, {hidden, 0}, {2 * hidden - 1, 0}, {hidden, 1}, {2 * hidden - 1, 1},
     };
     size_t n = 0;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
@@ -200,8 +227,7 @@ START_TEST(counts_are_exact_for_up_to_12_random_bits)
         for (size_t j = 0; j < n; j++) {
             if (one_zero && points[j].low == 0)
                 continue; /* below */
-            check_point(&p, f, &points[j],
-                        (i + j) % 9 == (size_t)_i || test_expensive() ? 12 : 6);
+            check_point(&p, f, &points[j], (i + j) % 9 == (size_t)_i || test_expensive() ? 12 : 6);
         }
     }
     ck_no_mismatch(&p);
@@ -223,8 +249,8 @@ START_TEST(negative_numbers_beside_the_only_zero)
             const uint64_t want = draw >= 256 - 160 ? 0x81 : 0;
             p.compared++;
             if (got != want && p.wrong++ == 0)
-                snprintf(p.first, sizeof p.first, "mode %d R=%" PRIu32 ": expected %#" PRIx64
-                         ", got %#" PRIx64, mode, draw, want, got);
+                snprintf(p.first, sizeof p.first, "mode %d R=%" PRIu32 ": expected %#" PRIx64 ", got %#" PRIx64, mode,
+                         draw, want, got);
         }
     ck_no_mismatch(&p);
 }
@@ -240,7 +266,7 @@ START_TEST(powers_of_two_round_with_the_same_counts)
         for (int e = -127; e <= 126; e += 23) {
             const double nu = ldexp((double)fractions[i].k, -fractions[i].m);
             const point at = {ldexp(1 + nu, e), (uint64_t)(e + 127), (uint64_t)(e + 128), 0,
-                              fractions[i].k, fractions[i].m};
+                              fractions[i].k,   fractions[i].m};
             for (int mode = A; mode <= C; mode++)
                 for (int n = 1; n <= 8; n++) {
                     mpsim_rounding r;
@@ -257,8 +283,7 @@ START_TEST(powers_of_two_round_with_the_same_counts)
         if (mpsim_encode_f64(f, &r, 0x1.5p-128, draw << 24, NULL) != 0)
             p.wrong++;
         r.no_zero = MPSIM_NO_ZERO_NAN; /* 168 of 256 draws round away, to 2^-127 */
-        if (mpsim_encode_f64(f, &r, 0x1.5p-128, draw << 24, NULL) !=
-            (draw >= 256 - 168 ? 0u : 0xffu))
+        if (mpsim_encode_f64(f, &r, 0x1.5p-128, draw << 24, NULL) != (draw >= 256 - 168 ? 0u : 0xffu))
             p.wrong++;
     }
     ck_no_mismatch(&p);
@@ -352,9 +377,8 @@ START_TEST(exact_numbers_infinities_and_nans_do_not_move)
                     (flags & (MPSIM_FLAG_INEXACT | MPSIM_FLAG_OVERFLOW)))
                     if (p.wrong++ == 0)
                         snprintf(p.first, sizeof p.first,
-                                 "%s %s:%d code %#" PRIx64 " = %a word %08" PRIx32
-                                 ": got %#" PRIx64, f->name, mpsim_round_mode_name(r.mode), r.sr_bits, code, v,
-                                 words[k / 3], got);
+                                 "%s %s:%d code %#" PRIx64 " = %a word %08" PRIx32 ": got %#" PRIx64, f->name,
+                                 mpsim_round_mode_name(r.mode), r.sr_bits, code, v, words[k / 3], got);
             }
         }
     }
@@ -394,9 +418,7 @@ static const struct frequency {
     {"fp16", 2, 2, 2, 0},
     {"e4m3", 448, 448, 448, 0},
 };
-enum {
-    FREQUENCIES = sizeof frequencies / sizeof frequencies[0], DRAWS = 1 << 20, CHUNK = 1 << 12
-};
+enum { FREQUENCIES = sizeof frequencies / sizeof frequencies[0], DRAWS = 1 << 20, CHUNK = 1 << 12 };
 
 START_TEST(frequencies_are_the_probabilities)
 {
@@ -428,12 +450,12 @@ START_TEST(frequencies_are_the_probabilities)
     ck_assert_uint_eq(neither, 0);
     const double n = DRAWS, got = (double)up / n;
     ck_assert_msg(fabs(got - q->p) <= 5 * sqrt(q->p * (1 - q->p) / n),
-                  "%s x=%a: P = %.9g, but %" PRIu64 " of %d draws (%.9g) rounded away", q->format,
-                  q->x, q->p, up, DRAWS, got);
+                  "%s x=%a: P = %.9g, but %" PRIu64 " of %d draws (%.9g) rounded away", q->format, q->x, q->p, up,
+                  DRAWS, got);
     /* Neighbours are independent: pairs of them round away together with P^2. */
     const double p2 = q->p * q->p, pairs = n / 2, together = (double)both / pairs;
-    ck_assert_msg(fabs(together - p2) <= 5 * sqrt(p2 * (1 - p2) / pairs),
-                  "%s x=%a: pairs %.9g, expected %.9g", q->format, q->x, together, p2);
+    ck_assert_msg(fabs(together - p2) <= 5 * sqrt(p2 * (1 - p2) / pairs), "%s x=%a: pairs %.9g, expected %.9g",
+                  q->format, q->x, together, p2);
 }
 END_TEST
 
@@ -444,15 +466,14 @@ enum { LENGTH = 3001 };
 /* Values of every kind: what an element consumes must not depend on it. */
 static void mixed_values(float x[LENGTH], uint64_t *state)
 {
-    static const uint32_t special[] = {0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000,
-                                       0x7f800001, 0x3f800000, 1, 0x7f7fffff};
+    static const uint32_t special[] = {0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000,
+                                       0x7f800001, 0x3f800000, 1,          0x7f7fffff};
     for (size_t i = 0; i < LENGTH; i++) {
         const uint64_t w = test_random(state);
         if (w % 4 == 0)
             x[i] = f32_of_bits(special[(w >> 8) % (sizeof special / sizeof special[0])]);
         else /* exponents from 2^-27 to 2^20 */
-            x[i] = f32_of_bits((uint32_t)(w >> 32 & 0x807fffff) |
-                               (100 + (uint32_t)(w >> 8) % 47) << 23);
+            x[i] = f32_of_bits((uint32_t)(w >> 32 & 0x807fffff) | (100 + (uint32_t)(w >> 8) % 47) << 23);
     }
 }
 
@@ -483,10 +504,10 @@ START_TEST(one_word_per_element_by_its_index)
             p.compared++;
             if (codes[i] != want && p.wrong++ == 0)
                 snprintf(p.first, sizeof p.first,
-                         "fp16 %s:%d seed %#" PRIx64 " stream %#" PRIx64 " index %#" PRIx64
-                         "+%zu x=%a (%#010" PRIx32 "): expected %#" PRIx64 ", got %#x",
-                         mpsim_round_mode_name(r.mode), r.sr_bits, rng.seed, rng.stream,
-                         rng.index, i, (double)x[i], bits_of_f32(x[i]), want, codes[i]);
+                         "fp16 %s:%d seed %#" PRIx64 " stream %#" PRIx64 " index %#" PRIx64 "+%zu x=%a (%#010" PRIx32
+                         "): expected %#" PRIx64 ", got %#x",
+                         mpsim_round_mode_name(r.mode), r.sr_bits, rng.seed, rng.stream, rng.index, i, (double)x[i],
+                         bits_of_f32(x[i]), want, codes[i]);
         }
     }
     ck_no_mismatch(&p);
@@ -573,8 +594,7 @@ START_TEST(seeds_streams_and_indices_give_different_draws)
 {
     enum { N = 1 << 14 };
     static float x[N], y[5][N];
-    static const mpsim_rng rngs[5] = {
-        {1, 1, 0}, {2, 1, 0}, {1, 2, 0}, {1, 1, N}, {(uint64_t)1 << 32 | 1, 1, 0}};
+    static const mpsim_rng rngs[5] = {{1, 1, 0}, {2, 1, 0}, {1, 2, 0}, {1, 1, N}, {(uint64_t)1 << 32 | 1, 1, 0}};
     const mpsim_format *f = mpsim_format_find("bf16");
     mpsim_rounding r;
     for (int mode = A; mode <= C; mode++)
@@ -590,8 +610,8 @@ START_TEST(seeds_streams_and_indices_give_different_draws)
                     int same = 0;
                     for (size_t i = 0; i < N; i++)
                         same += y[a][i] == y[b][i];
-                    ck_assert_msg(abs(same - N / 2) <= 5 * 64,
-                                  "%s:%d: rng %d and %d agree in %d of %d", mpsim_round_mode_name(r.mode), bits, b, a, same, N);
+                    ck_assert_msg(abs(same - N / 2) <= 5 * 64, "%s:%d: rng %d and %d agree in %d of %d",
+                                  mpsim_round_mode_name(r.mode), bits, b, a, same, N);
                 }
         }
 }

@@ -8,8 +8,8 @@
 #include <mpfr.h>
 #include <stdio.h>
 
-static const mpsim_round_mode modes[] = {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_TOWARD_ZERO,
-                                         MPSIM_ROUND_UP, MPSIM_ROUND_DOWN};
+static const mpsim_round_mode modes[] = {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_TOWARD_ZERO, MPSIM_ROUND_UP,
+                                         MPSIM_ROUND_DOWN};
 static const mpfr_rnd_t theirs[] = {MPFR_RNDN, MPFR_RNDZ, MPFR_RNDU, MPFR_RNDD};
 
 /* MPSIM_TINY_* of x * scale, to p bits with unbounded exponent. */
@@ -53,8 +53,8 @@ START_TEST(as_mpfr_says)
                 r.scale = u >> 42 & 1 ? 1 : 1.5;
                 const unsigned want = judge(x, r.scale, formats[i].p, formats[i].emin, theirs[k]);
                 const unsigned got = mpsim_tiny_f64(f, &r, x, 0);
-                ck_assert_msg(got == want, "%s %s %a * %g: %u, expected %u", f->name,
-                              mpsim_round_mode_name(modes[k]), x, r.scale, got, want);
+                ck_assert_msg(got == want, "%s %s %a * %g: %u, expected %u", f->name, mpsim_round_mode_name(modes[k]),
+                              x, r.scale, got, want);
                 both += want == 3;
                 before += want == MPSIM_TINY_BEFORE;
             }
@@ -99,8 +99,7 @@ START_TEST(as_this_machine_raises_it)
         mpsim_arith_apply(&o, a, b, 0, 0, &flags);
         const unsigned is = mpsim_arith_tiny(&o, a, b, 0, 0);
         const int got = (flags & MPSIM_FLAG_INEXACT) && (is & tiny);
-        ck_assert_msg(got == want, "%s %a %a: %d, expected %d", mpsim_op_name(o.op), (double)x,
-                      (double)by, got, want);
+        ck_assert_msg(got == want, "%s %a %a: %d, expected %d", mpsim_op_name(o.op), (double)x, (double)by, got, want);
         raised += (size_t)want;
         edge += is == MPSIM_TINY_BEFORE;
     }

@@ -11,7 +11,7 @@
  * counts like one to +0. */
 START_TEST(zeros_keep_their_sign)
 {
-    static const char *const names[] = {"fp16", "bf16", "tf32", "e5m2", "e4m3", "e4m3ieee",
+    static const char *const names[] = {"fp16", "bf16", "tf32", "e5m2", "e4m3",    "e4m3ieee",
                                         "e3m4", "e3m2", "e2m3", "e2m1", "binary32"};
     static const double tiny[] = {0, 1e-30, 0x1p-149, 0x1p-30, 0x1p-1074, 0x1p-160};
     report p = {0};
@@ -33,16 +33,15 @@ START_TEST(zeros_keep_their_sign)
                 const int down = inexact && (mode == RDN || mode == ODD);
                 const uint64_t want_plus = up ? 1 : 0;
                 const uint64_t want_minus = minus_zero | (down ? 1 : 0);
-                const unsigned zero_flags =
-                    inexact ? MPSIM_FLAG_INEXACT | MPSIM_FLAG_UNDERFLOW : 0;
+                const unsigned zero_flags = inexact ? MPSIM_FLAG_INEXACT | MPSIM_FLAG_UNDERFLOW : 0;
                 const unsigned least_flags = MPSIM_FLAG_INEXACT | MPSIM_FLAG_SUBNORMAL;
-                if (plus != want_plus || minus != want_minus ||
-                    plus_flags != (up ? least_flags : zero_flags) ||
+                if (plus != want_plus || minus != want_minus || plus_flags != (up ? least_flags : zero_flags) ||
                     minus_flags != (down ? least_flags : zero_flags))
-                    peers_note(&p, "%s %s x=+-%a: expected %#" PRIx64 ", %#" PRIx64 ", got %#" PRIx64
-                             " (flags %u), %#" PRIx64 " (flags %u)",
-                         f.name, mpsim_round_mode_name(r.mode), tiny[k], want_plus, want_minus,
-                         plus, plus_flags, minus, minus_flags);
+                    peers_note(&p,
+                               "%s %s x=+-%a: expected %#" PRIx64 ", %#" PRIx64 ", got %#" PRIx64
+                               " (flags %u), %#" PRIx64 " (flags %u)",
+                               f.name, mpsim_round_mode_name(r.mode), tiny[k], want_plus, want_minus, plus, plus_flags,
+                               minus, minus_flags);
             }
     }
     ck_no_mismatch(&p);
@@ -55,7 +54,7 @@ START_TEST(zeros_are_zeros_under_every_scale)
 {
     enum { N = 300 };
     static const char *const names[] = {"e11m1:fnuz", "e11m10", "e11m51", "binary64", "binary32",
-                                        "bf16", "fp16", "e4m3", "e2m1", "binary8p1se"};
+                                        "bf16",       "fp16",   "e4m3",   "e2m1",     "binary8p1se"};
     static const double scales[] = {0x1p-1074, 0x1p-500, 0.5, 1, 2, 3, 8, 0x1p+100, 0x1p+1023};
     static float x[N];
     static double y[N];
@@ -78,14 +77,14 @@ START_TEST(zeros_are_zeros_under_every_scale)
                           !mpsim_encode_array_f64(&f, &r, &rng, codes[1], y, N, &c));
                 for (size_t j = 0; j < 2 * N; j++) {
                     double v;
-                    if (mpsim_decode_array(&f, &v, &codes[j / N][j % N * bytes], 1) != MPSIM_OK ||
-                        v != 0 || (signbit(v) != 0) != (j % N % 3 == 0 && f.zero == MPSIM_ZERO_SIGNED))
-                        peers_note(&p, "%s %s scale %a, array, element %zu: %a", f.name,
-                             mpsim_round_mode_name(r.mode), r.scale, j, v);
+                    if (mpsim_decode_array(&f, &v, &codes[j / N][j % N * bytes], 1) != MPSIM_OK || v != 0 ||
+                        (signbit(v) != 0) != (j % N % 3 == 0 && f.zero == MPSIM_ZERO_SIGNED))
+                        peers_note(&p, "%s %s scale %a, array, element %zu: %a", f.name, mpsim_round_mode_name(r.mode),
+                                   r.scale, j, v);
                 }
                 if (c.inexact || c.underflow || c.subnormal || c.overflow || c.nan)
-                    peers_note(&p, "%s %s scale %a: zeros were counted", f.name,
-                         mpsim_round_mode_name(r.mode), r.scale);
+                    peers_note(&p, "%s %s scale %a: zeros were counted", f.name, mpsim_round_mode_name(r.mode),
+                               r.scale);
             }
     ck_no_mismatch(&p);
 }
@@ -119,7 +118,7 @@ START_TEST(subnormals_are_kept)
 {
     static const row rows[] = {
         {"fp16", "ieee", RNE, -0x1p-30, -0.0},
-        {"fp16", "ieee", RNE, 0x1p-25, 0.0},   /* a tie */
+        {"fp16", "ieee", RNE, 0x1p-25, 0.0}, /* a tie */
         {"fp16", "ieee", RNE, -0x1p-25, -0.0},
         {"fp16", "ieee", RNA, 0x1p-25, 0x1p-24},
         {"fp16", "ieee", RNE, 0x1.8p-24, 0x1p-23},
@@ -135,7 +134,7 @@ START_TEST(subnormals_are_kept)
         {"e2m1", "ieee", RNE, 0.75, 1.0},
         {"e4m3", "ieee", RNE, 0x1p-10, 0.0},
         {"e4m3", "ieee", RNE, 0x1.000002p-10, 0x1p-9},
-        {"e4m3", "ieee", RNE, 0x1.ep-7, 0x1p-6},   /* the largest subnormal is 1.75 * 2^-7 */
+        {"e4m3", "ieee", RNE, 0x1.ep-7, 0x1p-6}, /* the largest subnormal is 1.75 * 2^-7 */
         {"e5m2", "ieee", RNE, 0x1p-17, 0.0},
         {"e5m2", "ieee", RNE, 0x1.cp-15, 0x1p-14}, /* a tie: into the normal range */
     };
@@ -195,7 +194,7 @@ START_TEST(every_code_survives_decoding_and_encoding)
                 const uint64_t got = mpsim_encode_f64(f, &r, v, 0xffffffffu, &flags);
                 if (got != code || (flags & ~(unsigned)MPSIM_FLAG_SUBNORMAL))
                     peers_note(&p, "%s %s code %#" PRIx64 " = %a: got %#" PRIx64 ", flags %u", f->name,
-                         mpsim_round_mode_name(r.mode), code, v, got, flags);
+                               mpsim_round_mode_name(r.mode), code, v, got, flags);
             }
         }
     }
@@ -211,12 +210,16 @@ START_TEST(ties_go_where_the_mode_says)
         {"fp16", "ieee", RNE, 1.00048828125, 1.0}, /* 1 + 2^-11 */
         {"fp16", "ieee", RNA, 1.00048828125, 1.0009765625},
         {"fp16", "ieee", RNE, 1.00146484375, 1.001953125},
-        {"e4m3", "ieee", RNE, 1.0625, 1.0},  {"e4m3", "ieee", RNA, 1.0625, 1.125},
-        {"e4m3", "ieee", RNE, -1.0625, -1.0}, {"e4m3", "ieee", RNA, -1.0625, -1.125},
+        {"e4m3", "ieee", RNE, 1.0625, 1.0},
+        {"e4m3", "ieee", RNA, 1.0625, 1.125},
+        {"e4m3", "ieee", RNE, -1.0625, -1.0},
+        {"e4m3", "ieee", RNA, -1.0625, -1.125},
         {"e4m3", "ieee", RNE, 1.1875, 1.25},
         /* Directed modes act on any discarded part, however small. */
-        {"e5m2", "ieee", RUP, 1.0625, 1.25},  {"e5m2", "ieee", RDN, 1.0625, 1.0},
-        {"e5m2", "ieee", RUP, -1.0625, -1.0}, {"e5m2", "ieee", RDN, -1.0625, -1.25},
+        {"e5m2", "ieee", RUP, 1.0625, 1.25},
+        {"e5m2", "ieee", RDN, 1.0625, 1.0},
+        {"e5m2", "ieee", RUP, -1.0625, -1.0},
+        {"e5m2", "ieee", RDN, -1.0625, -1.25},
         {"e5m2", "ieee", RUP, 1.0000001192092896, 1.25},
         {"e5m2", "ieee", RDN, -1.0000001192092896, -1.25},
         {"e5m2", "ieee", RTZ, 1.2499998807907104, 1.0},
@@ -244,9 +247,8 @@ START_TEST(almost_half_of_the_smallest_number_is_zero)
             const uint64_t above = encode(&p, f, &r, least * (0.5 + 0x1p-24), &flags);
             const uint64_t tie = encode(&p, f, &r, least * 0.5, &flags);
             if (below != 0 || above != 1 || tie != (mode == RNA))
-                peers_note(&p, "%s %s: half of %a less, equal, more: got %#" PRIx64 ", %#" PRIx64
-                         ", %#" PRIx64, f->name, mpsim_round_mode_name(r.mode), least, below,
-                     tie, above);
+                peers_note(&p, "%s %s: half of %a less, equal, more: got %#" PRIx64 ", %#" PRIx64 ", %#" PRIx64,
+                           f->name, mpsim_round_mode_name(r.mode), least, below, tie, above);
         }
     }
     ck_no_mismatch(&p);

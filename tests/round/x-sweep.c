@@ -80,8 +80,7 @@ static int nan_interval(const item *it, interval *v)
     v->last = v->first | 0x7fffffff;
     v->l = label_of(it, v->first);
     v->all_exact = 1;
-    for (uint64_t u = v->first; u <= v->last; u += u + 4099 > v->last && u < v->last
-                                                       ? v->last - u : 4099) {
+    for (uint64_t u = v->first; u <= v->last; u += u + 4099 > v->last && u < v->last ? v->last - u : 4099) {
         const label l = label_of(it, u);
         if (!same_label(&l, &v->l))
             return 0;
@@ -158,16 +157,15 @@ typedef struct result {
     char first[400];
 } result;
 
-static void complain(result *s, const item *it, uint64_t u, const char *how, const label *want,
-                     int exact, uint64_t got, unsigned flags)
+static void complain(result *s, const item *it, uint64_t u, const char *how, const label *want, int exact, uint64_t got,
+                     unsigned flags)
 {
     if (s->wrong++)
         return;
     snprintf(s->first, sizeof s->first,
-             "%s: 0x%08" PRIx64 " %a: expected 0x%" PRIx64 " (%a) flags 0x%x, got 0x%" PRIx64
-             " flags 0x%x", how, u, oracle_widen((uint32_t)u), want->code,
-             oracle_decode(it->of, want->code), want->flags | (exact ? 0u : MPSIM_FLAG_INEXACT),
-             got, flags);
+             "%s: 0x%08" PRIx64 " %a: expected 0x%" PRIx64 " (%a) flags 0x%x, got 0x%" PRIx64 " flags 0x%x", how, u,
+             oracle_widen((uint32_t)u), want->code, oracle_decode(it->of, want->code),
+             want->flags | (exact ? 0u : MPSIM_FLAG_INEXACT), got, flags);
 }
 
 /* The scalar function on input u of the interval v. */
@@ -218,16 +216,14 @@ static int array(result *s, const item *it, const uint32_t *x, const block_codes
 static void compare_counts(result *s)
 {
     const mpsim_counts *a = &s->want, *b = &s->got;
-    const int same = a->inexact == b->inexact && a->underflow == b->underflow &&
-                     a->subnormal == b->subnormal && a->overflow == b->overflow &&
-                     a->nan == b->nan;
+    const int same = a->inexact == b->inexact && a->underflow == b->underflow && a->subnormal == b->subnormal &&
+                     a->overflow == b->overflow && a->nan == b->nan;
     if (!same && !s->wrong++)
         snprintf(s->first, sizeof s->first,
-                 "counters: expected inexact %" PRIu64 " underflow %" PRIu64
-                 " subnormal %" PRIu64 " overflow %" PRIu64 " nan %" PRIu64
-                 ", got %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
-                 a->inexact, a->underflow, a->subnormal, a->overflow, a->nan, b->inexact,
-                 b->underflow, b->subnormal, b->overflow, b->nan);
+                 "counters: expected inexact %" PRIu64 " underflow %" PRIu64 " subnormal %" PRIu64 " overflow %" PRIu64
+                 " nan %" PRIu64 ", got %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+                 a->inexact, a->underflow, a->subnormal, a->overflow, a->nan, b->inexact, b->underflow, b->subnormal,
+                 b->overflow, b->nan);
 }
 
 static void sweep(const item *it, result *s)
@@ -266,8 +262,7 @@ static void sweep(const item *it, result *s)
         for (uint64_t w = from; w <= last; w += step)
             scalar(s, it, &v, w);
         scalar(s, it, &v, final);
-        const int has_exact = v.exact >= from && v.exact <= final &&
-                              (v.exact - from) % it->stride == 0;
+        const int has_exact = v.exact >= from && v.exact <= final && (v.exact - from) % it->stride == 0;
         if (has_exact)
             scalar(s, it, &v, v.exact);
         s->inputs += k;
@@ -296,21 +291,19 @@ static int run_item(const item *it, int to)
     clock_gettime(CLOCK_MONOTONIC, &a);
     sweep(it, &s);
     clock_gettime(CLOCK_MONOTONIC, &b);
-    const double seconds =
-        (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) * 1e-9;
+    const double seconds = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) * 1e-9;
     const int n = snprintf(line, sizeof line,
                            "%s %s %" PRIu64 " inputs, %" PRIu64 " mismatches, %.1f s"
                            " (%" PRIu64 " intervals, %" PRIu64 " scalar calls)%s%s",
-                           it->of->name, mode_name(it->r.mode), s.inputs, s.wrong, seconds,
-                           s.intervals, s.scalars,
+                           it->of->name, mode_name(it->r.mode), s.inputs, s.wrong, seconds, s.intervals, s.scalars,
                            s.wrong ? "\n# first: " : "", s.wrong ? s.first : "");
     if (write(to, line, (size_t)n) != n) /* shorter than PIPE_BUF: in one piece */
         return 1;
     return s.wrong != 0;
 }
 
-static size_t make_items(item *items, size_t room, const char *format, const char *mode,
-                         uint64_t stride, uint64_t every)
+static size_t make_items(item *items, size_t room, const char *format, const char *mode, uint64_t stride,
+                         uint64_t every)
 {
     static const char *const thorough[] = {"fp16", "bf16", "e4m3", "e5m2"};
     size_t n = 0;

@@ -64,7 +64,8 @@ START_TEST(read_only_what_is_named)
     char *named = make("named", "x"), *other = make("other", "x"), *folder = at("folder"), *away = at("away");
     ck_assert(mkdir(folder, 0700) == 0 && mkdir(away, 0700) == 0);
     char *below = make("folder/below", "x"), *far = make("away/blob", "x"), *unlinked = make("away/unlinked", "x"),
-         *link = at("folder/link"), *dangling = at("folder/dangling"), *loop = at("folder/loop"), *hidden = at("folder/.metadata");
+         *link = at("folder/link"), *dangling = at("folder/dangling"), *loop = at("folder/loop"),
+         *hidden = at("folder/.metadata");
     ck_assert(symlink("../away/blob", link) == 0 && symlink("nowhere", dangling) == 0 && symlink(".", loop) == 0 &&
               symlink("../named", hidden) == 0);
     int ends[2];
@@ -93,7 +94,7 @@ START_TEST(read_only_what_is_named)
     snprintf(pipe_path, sizeof pipe_path, "/proc/self/fd/%d", ends[0]);
     const int again = open(pipe_path, O_RDONLY | O_NONBLOCK);
     ck_assert_msg(again >= 0, "a pipe by its number: errno %d", errno);
-    char *const argv[] = {(char *)(uintptr_t)"true", NULL};
+    char *const argv[] = {(char *)(uintptr_t) "true", NULL};
     ck_assert(execv("/bin/true", argv) == -1 && errno == EACCES);
 }
 END_TEST
@@ -119,13 +120,14 @@ END_TEST
 
 START_TEST(write_only_outputs)
 {
-    char *out = at("out"), *old = at("out/old"), *new = at("out/new"), *outside = make("outside", "x"), *private = at("private");
+    char *out = at("out"), *old = at("out/old"), *new = at("out/new"), *outside = make("outside", "x"),
+         *private = at("private");
     ck_assert(mkdir(out, 0700) == 0 && mkdir(private, 0700) == 0);
     free(make("out/old", "x"));
     const int rules = sandbox_rules();
     ck_assert(rules >= 0 && sandbox_allow(rules, out, SANDBOX_WRITE | SANDBOX_MAKE) == 0 &&
-              sandbox_allow(rules, "/dev/null", SANDBOX_WRITE) == 0 && sandbox_allow(rules, bad_path("."), SANDBOX_EMPTY) == 0 &&
-              sandbox_close_files(rules) == 0);
+              sandbox_allow(rules, "/dev/null", SANDBOX_WRITE) == 0 &&
+              sandbox_allow(rules, bad_path("."), SANDBOX_EMPTY) == 0 && sandbox_close_files(rules) == 0);
     ck_assert_int_eq(writes(new, O_CREAT | O_EXCL), 0);
     ck_assert(rename(new, old) == 0);
     ck_assert_int_eq(writes(old, O_TRUNC), 0);
@@ -144,10 +146,12 @@ END_TEST
 
 START_TEST(folders_and_moves)
 {
-    char *out = at("figures"), *temporary = at("figures/temporary"), *drawn = at("figures/temporary/x"), *wanted = at("figures/x");
+    char *out = at("figures"), *temporary = at("figures/temporary"), *drawn = at("figures/temporary/x"),
+         *wanted = at("figures/x");
     ck_assert(mkdir(out, 0700) == 0);
     const int rules = sandbox_rules();
-    ck_assert(rules >= 0 && sandbox_allow(rules, out, SANDBOX_WRITE | SANDBOX_MAKE | SANDBOX_FOLDERS | SANDBOX_READ) == 0 &&
+    ck_assert(rules >= 0 &&
+              sandbox_allow(rules, out, SANDBOX_WRITE | SANDBOX_MAKE | SANDBOX_FOLDERS | SANDBOX_READ) == 0 &&
               sandbox_close_files(rules) == 0);
     ck_assert(mkdir(temporary, 0700) == 0);
     ck_assert_int_eq(writes(drawn, O_CREAT), 0);
@@ -176,9 +180,10 @@ START_TEST(no_calls_that_are_not_needed)
     char *mine = make("mine", "text");
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     struct sockaddr_in port = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const int unix_socket = socket(AF_UNIX, SOCK_STREAM, 0), tcp = socket(AF_INET, SOCK_STREAM, 0), terminal = open("/dev/null", O_RDWR);
+    const int unix_socket = socket(AF_UNIX, SOCK_STREAM, 0), tcp = socket(AF_INET, SOCK_STREAM, 0),
+              terminal = open("/dev/null", O_RDWR);
     int pair[2];
-    char *const argv[] = {(char *)(uintptr_t)"true", NULL};
+    char *const argv[] = {(char *)(uintptr_t) "true", NULL};
     ck_assert(terminal >= 0);
     ck_assert_int_eq(sandbox_close_calls(0), 0);
     REFUSED(socket(AF_INET, SOCK_STREAM, 0));
@@ -220,7 +225,8 @@ START_TEST(no_calls_that_are_not_needed)
     ck_assert(raise(SIGUSR1) == 0 && signalled == SIGUSR1);
     pthread_t thread;
     void *result = NULL;
-    ck_assert(pthread_create(&thread, NULL, of_a_thread, mine) == 0 && pthread_join(thread, &result) == 0 && result == mine);
+    ck_assert(pthread_create(&thread, NULL, of_a_thread, mine) == 0 && pthread_join(thread, &result) == 0 &&
+              result == mine);
     const int fd = open(mine, O_RDWR);
     ck_assert(fd >= 0 && fchmod(fd, 0600) == 0 && fsync(fd) == 0 && sysconf(_SC_NPROCESSORS_ONLN) > 0);
     for (size_t i = 1; i <= 64; i++) {
@@ -233,7 +239,7 @@ END_TEST
 
 START_TEST(programs_where_they_are_needed)
 {
-    char *const argv[] = {(char *)(uintptr_t)"sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)"exit 7", NULL};
+    char *const argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t) "exit 7", NULL};
     pid_t child;
     int status = 0;
     ck_assert_int_eq(sandbox_close_calls(1), 0);
@@ -258,7 +264,8 @@ START_TEST(calls_of_another_architecture_end_the_process)
         _exit(result == -ENOSYS ? 1 : 0);
     }
     ck_assert(child > 0 && waitpid(child, &status, 0) == child);
-    ck_assert((WIFSIGNALED(status) && (WTERMSIG(status) == SIGSYS || WTERMSIG(status) == SIGSEGV)) || WEXITSTATUS(status) == 1);
+    ck_assert((WIFSIGNALED(status) && (WTERMSIG(status) == SIGSYS || WTERMSIG(status) == SIGSEGV)) ||
+              WEXITSTATUS(status) == 1);
 }
 END_TEST
 #endif

@@ -54,7 +54,11 @@ static void erfinv(mpfr_t x, const mpfr_t y)
 static void quantile(mpfr_t x, double n_uf, int a, int b)
 {
     enum { KEPT = 64 };
-    static struct { double n_uf; int a; mpfr_t x; } kept[KEPT];
+    static struct {
+        double n_uf;
+        int a;
+        mpfr_t x;
+    } kept[KEPT];
     static size_t count;
     for (size_t i = 0; i < count; i++)
         if (kept[i].n_uf == n_uf && kept[i].a == a) {
@@ -88,8 +92,8 @@ static void second_moment(mpfr_t r, const mpsim_moments *m, mpfr_t scratch)
 }
 
 /* u_min / (sqrt(2) erfinv(n_uf) sigma_o), sigma_o = sqrt(E g^2 E w^2) sqrt(fan_in / 2) */
-static void normal(mpfr_t s, const mpsim_adaptive_config *c, const mpsim_moments *g,
-                   const mpsim_moments *w, double fan_in)
+static void normal(mpfr_t s, const mpsim_adaptive_config *c, const mpsim_moments *g, const mpsim_moments *w,
+                   double fan_in)
 {
     mpfr_t t, u;
     mpfr_inits2(BITS, t, u, (mpfr_ptr)0);
@@ -250,17 +254,18 @@ START_TEST(random_layers)
         int tie = 0;
         by[exact(s, &c, &x)]++;
         const double is = scale(&c, &x);
-        ck_assert_msg(agrees(is, s, power_of_two, &tie), "n_uf %g, g %a %a %a, w %a %a %a, fan-in "
-                      "%g, previous %g, power of two %d: %a, exactly %a", c.n_uf, x.g.mean,
-                      x.g.deviation, x.g.amax, x.w.mean, x.w.deviation, x.w.amax, x.fan_in,
+        ck_assert_msg(agrees(is, s, power_of_two, &tie),
+                      "n_uf %g, g %a %a %a, w %a %a %a, fan-in "
+                      "%g, previous %g, power of two %d: %a, exactly %a",
+                      c.n_uf, x.g.mean, x.g.deviation, x.g.amax, x.w.mean, x.w.deviation, x.w.amax, x.fan_in,
                       x.previous, power_of_two, is, mpfr_get_d(s, MPFR_RNDN));
         ties += tie != 0;
     }
     mpfr_clear(s);
     printf("# %s, power of two %d: %zu layers, %zu near a power of two; decided by: the rule %zu, "
            "one %zu, the largest product %zu, all layers' %zu, the upper bound %zu\n",
-           has_w ? "normal" : "lognormal", power_of_two, n, ties, by[FREE], by[ONE], by[LARGEST],
-           by[ACCUMULATED], by[UPPER]);
+           has_w ? "normal" : "lognormal", power_of_two, n, ties, by[FREE], by[ONE], by[LARGEST], by[ACCUMULATED],
+           by[UPPER]);
     for (int b = 0; b < BOUNDS; b++)
         ck_assert_msg(by[b] > n / 100, "bound %d decided only %zu of %zu", b, by[b], n);
 }
@@ -344,8 +349,8 @@ START_TEST(nothing_to_go_by)
         mpsim_adaptive_init(&c);
         c.power_of_two = (uint8_t)power_of_two;
         const mpsim_moments w = {0, 1, 3};
-        const mpsim_moments none[] = {{0, 0, 0}, {1e-12, 0, 1e-12}, {nan, nan, nan},
-                                      {nan, nan, 0}, {0, inf, inf}, {nan, nan, inf}};
+        const mpsim_moments none[] = {{0, 0, 0},     {1e-12, 0, 1e-12}, {nan, nan, nan},
+                                      {nan, nan, 0}, {0, inf, inf},     {nan, nan, inf}};
         for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
             const double a = mpsim_adaptive_scale(&c, &none[i], &w, 10, 1);
             const double b = mpsim_adaptive_scale(&c, &none[i], NULL, 1, 1);

@@ -17,7 +17,10 @@ static mpsim_scaler_config row_of(const char *name)
 
 /* The events of every step. -: none; s: skip; b: backs off; g: grows; t: tolerated; l: the floor
  * cut; h: the ceiling cut; r: refused; x: raised. */
-static const struct { const char *text, *steps; double last; } owns[] = {
+static const struct {
+    const char *text, *steps;
+    double last;
+} owns[] = {
     {"torch:init=3000.1", "-", 0x1.770334p+11},
     {"apex:init=3000.1", "-", 3000.1},
     {"torch:floor=1024,init=2048", "sb sbl sbl", 1024},
@@ -41,10 +44,11 @@ static const struct { const char *text, *steps; double last; } owns[] = {
 
 static unsigned letters(const char *word, size_t n)
 {
-    static const struct { char letter; unsigned event; } all[] = {
-        {'s', SKIP | OV}, {'b', BACK | OV}, {'g', GROW}, {'t', TOLD}, {'l', LOW}, {'h', HIGH},
-        {'r', REF}, {'x', RAISED}
-    };
+    static const struct {
+        char letter;
+        unsigned event;
+    } all[] = {{'s', SKIP | OV}, {'b', BACK | OV}, {'g', GROW}, {'t', TOLD},
+               {'l', LOW},       {'h', HIGH},      {'r', REF},  {'x', RAISED}};
     unsigned e = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < sizeof all / sizeof *all; j++)
@@ -64,12 +68,10 @@ START_TEST(own)
             const size_t n = strcspn(w, " ");
             const unsigned e = letters(w, n), mask = e & RAISED ? RAISED : ~0u;
             const unsigned is = mpsim_scaler_update(&s, (e & (OV | RAISED)) != 0).events;
-            ck_assert_msg((is & mask) == e, "%s, step %zu: events %u, not %u", owns[i].text, step,
-                          is, e);
+            ck_assert_msg((is & mask) == e, "%s, step %zu: events %u, not %u", owns[i].text, step, is, e);
             w += n;
         }
-        ck_assert_msg(bits_of_f64(s.scale) == bits_of_f64(owns[i].last), "%s: %a", owns[i].text,
-                      s.scale);
+        ck_assert_msg(bits_of_f64(s.scale) == bits_of_f64(owns[i].last), "%s: %a", owns[i].text, s.scale);
     }
 }
 END_TEST
@@ -141,10 +143,11 @@ static void refused(const char *what, const mpsim_scaler_config *c)
     ck_assert_msg(mpsim_scaler_init(&s, c) == MPSIM_EINVAL, "init takes a bad %s", what);
 }
 
-#define BAD(field, value) do { \
+#define BAD(field, value)                         \
+    do {                                          \
         mpsim_scaler_config c_ = row_of("torch"); \
-        c_.field = (value); \
-        refused(#field, &c_); \
+        c_.field = (value);                       \
+        refused(#field, &c_);                     \
     } while (0)
 
 START_TEST(domain)

@@ -31,6 +31,7 @@ typedef struct recording {
     reading read[16];
 } recording;
 
+/* clang-format off */
 static const recording recordings[] = {
     {"torch.txt", "torch", CLEAN, NO_MORE,
      {{"init", "init=%s", 0}, {"growth", "growth=%s", 0}, {"backoff", "backoff=%s", 0},
@@ -61,6 +62,7 @@ static const recording recordings[] = {
       {"tolerance", "tolerance=%s", 0}, {"threshold=none", "threshold=0", 0},
       {"threshold", "threshold=%s", 0}, {"floor", "floor=%s", 0}}},
 };
+/* clang-format on */
 
 enum { RECORDINGS = sizeof recordings / sizeof *recordings };
 
@@ -84,8 +86,7 @@ static const reading *reading_of(const recording *r, const char *word)
 {
     const size_t key = strcspn(word, "=");
     for (const reading *k = r->read; k->word; k++)
-        if (strcmp(k->word, word) == 0
-            || (strlen(k->word) == key && strncmp(k->word, word, key) == 0))
+        if (strcmp(k->word, word) == 0 || (strlen(k->word) == key && strncmp(k->word, word, key) == 0))
             return k;
     ck_abort_msg("%s: what is \"%s\"?", r->file, word);
     return NULL;
@@ -111,8 +112,7 @@ static mpsim_scaler_config settings(const recording *r, const words *w)
         snprintf(text, sizeof text, "none");
     mpsim_scaler_config c;
     const mpsim_status s = mpsim_scaler_parse(&c, text);
-    ck_assert_msg(s == MPSIM_OK, "%s, %s: \"%s\": %s", r->file, w->word[1], text,
-                  mpsim_status_string(s));
+    ck_assert_msg(s == MPSIM_OK, "%s, %s: \"%s\": %s", r->file, w->word[1], text, mpsim_status_string(s));
     return c;
 }
 
@@ -129,8 +129,8 @@ typedef struct replay {
 static void wrong(replay *p, const char *what, double is, double should)
 {
     if (p->mismatches++ == 0)
-        snprintf(p->first, sizeof p->first, "%s, case %s, step %" PRIu64 ": %s is %a, recorded %a",
-                 p->r->file, p->name, p->s.step, what, is, should);
+        snprintf(p->first, sizeof p->first, "%s, case %s, step %" PRIu64 ": %s is %a, recorded %a", p->r->file, p->name,
+                 p->s.step, what, is, should);
 }
 
 static void expect(replay *p, const char *what, double is, double should)
@@ -150,11 +150,9 @@ static void counters(replay *p, const char *const *word, size_t count)
     const mpsim_scaler *s = &p->s;
     if (!s->config.dynamic)
         return;
-    expect(p, "the counter", (double)(p->r->counter == STEPS ? s->step : s->clean),
-           words_real(word[0]));
+    expect(p, "the counter", (double)(p->r->counter == STEPS ? s->step : s->clean), words_real(word[0]));
     if (p->r->more == HYSTERESIS && count > 2 && strcmp(word[2], "-") != 0)
-        expect(p, "hysteresis", (double)at_least_one(s->hysteresis),
-               (double)at_least_one(words_integer(word[2])));
+        expect(p, "hysteresis", (double)at_least_one(s->hysteresis), (double)at_least_one(words_integer(word[2])));
     if (p->r->more == OVER_LAST) {
         ck_assert(count == 4);
         expect(p, "overflows", (double)s->overflows, words_real(word[2]));
@@ -228,8 +226,8 @@ START_TEST(steps)
             one_step(&p, &w);
     }
     fclose(f);
-    printf("# %s %s: %zu cases, %zu steps (%zu that raise), %zu mismatches\n", p.r->file, p.r->row,
-           p.cases, p.steps, p.raised, p.mismatches);
+    printf("# %s %s: %zu cases, %zu steps (%zu that raise), %zu mismatches\n", p.r->file, p.r->row, p.cases, p.steps,
+           p.raised, p.mismatches);
     ck_assert_msg(p.mismatches == 0, "%s", p.first);
     ck_assert(p.cases >= 10 && p.steps >= 150);
 }
@@ -238,7 +236,9 @@ END_TEST
 /* ---- defaults ---- */
 
 /* "# default NAME=VALUE" of a file: the row with this change is the row. */
-static const struct { const char *file, *name, *row, *change; } shipped[] = {
+static const struct {
+    const char *file, *name, *row, *change;
+} shipped[] = {
     {"accelerate.txt", "GradScalerKwargs.init_scale", "torch", "init=%s"},
     {"accelerate.txt", "GradScalerKwargs.growth_factor", "torch", "growth=%s"},
     {"accelerate.txt", "GradScalerKwargs.backoff_factor", "torch", "backoff=%s"},
@@ -279,8 +279,8 @@ static void printed(const char *file, const char *name, char *value, size_t size
     const size_t n = strlen(name);
     *value = 0;
     while (!*value && words_next(f, &w))
-        if (w.count == 3 && strcmp(w.word[1], "default") == 0 && strncmp(w.word[2], name, n) == 0
-            && w.word[2][n] == '=')
+        if (w.count == 3 && strcmp(w.word[1], "default") == 0 && strncmp(w.word[2], name, n) == 0 &&
+            w.word[2][n] == '=')
             snprintf(value, size, "%s", w.word[2] + n + 1);
     fclose(f);
     ck_assert_msg(*value, "%s: no default %s", file, name);
@@ -297,8 +297,7 @@ START_TEST(defaults)
         mpsim_scaler_config with, without;
         ck_assert_msg(mpsim_scaler_parse(&with, text) == MPSIM_OK, "%s", text);
         ck_assert(mpsim_scaler_parse(&without, shipped[i].row) == MPSIM_OK);
-        ck_assert_msg(memcmp(&with, &without, sizeof with) == 0, "%s is not the default of %s",
-                      text, shipped[i].row);
+        ck_assert_msg(memcmp(&with, &without, sizeof with) == 0, "%s is not the default of %s", text, shipped[i].row);
     }
     printf("# %zu printed defaults\n", n);
 }

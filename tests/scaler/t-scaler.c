@@ -61,8 +61,7 @@ static mpsim_scaler_config configured(const framework *f, const knobs *k)
 static void restart(pair *p)
 {
     const knobs *k = &p->k;
-    p->m = (machine){.scale = (float)k->init, .cur = k->init, .h = k->hysteresis, .last = -1,
-                     .rescale = -1};
+    p->m = (machine){.scale = (float)k->init, .cur = k->init, .h = k->hysteresis, .last = -1, .rescale = -1};
     p->step = p->clean = 0;
     p->overflow = -1;
     p->ended = 0;
@@ -80,10 +79,11 @@ static void start(pair *p, const framework *f, const knobs *k)
 static int differ(const pair *p, const char *what, double is, double should)
 {
     if (!*mismatch)
-        snprintf(mismatch, sizeof mismatch, "%s init=%a growth=%g backoff=%g floor=%g ceiling=%g "
+        snprintf(mismatch, sizeof mismatch,
+                 "%s init=%a growth=%g backoff=%g floor=%g ceiling=%g "
                  "window=%" PRId64 " hysteresis=%" PRId64 " consecutive=%d tolerance=%g "
-                 "threshold=%g, step %" PRId64 ": %s is %a, should be %a", p->f->name, p->k.init,
-                 p->k.grow, p->k.back, p->k.floor, p->k.ceiling, p->k.window, p->k.hysteresis,
+                 "threshold=%g, step %" PRId64 ": %s is %a, should be %a",
+                 p->f->name, p->k.init, p->k.grow, p->k.back, p->k.floor, p->k.ceiling, p->k.window, p->k.hysteresis,
                  p->k.consecutive, p->k.tolerance, p->k.threshold, p->step, what, is, should);
     return 0;
 }
@@ -164,9 +164,11 @@ static int together(pair *p, int inf)
 
 /* ---- the rows ---- */
 
-#define SAME(field, wanted) \
-    ck_assert_msg((wanted) < 0 || (double)c->field == (double)(wanted), "%s: " #field " is %g, " \
-                  "should be %g", f->name, (double)c->field, (double)(wanted))
+#define SAME(field, wanted)                                             \
+    ck_assert_msg((wanted) < 0 || (double)c->field == (double)(wanted), \
+                  "%s: " #field " is %g, "                              \
+                  "should be %g",                                       \
+                  f->name, (double)c->field, (double)(wanted))
 
 START_TEST(defaults)
 {
@@ -334,8 +336,7 @@ START_TEST(long_runs)
         for (size_t step = 0; step < n && *mismatch == 0; step++) {
             walk += (double)(test_random(&state) % 2001) / 20000 - 0.05;
             const double amax = exp2(walk);
-            const int inf = one_in[j] ? test_random(&state) % one_in[j] == 0
-                                      : !(scale_of(&p) * amax <= 65504);
+            const int inf = one_in[j] ? test_random(&state) % one_in[j] == 0 : !(scale_of(&p) * amax <= 65504);
             together(&p, inf);
             if (p.ended && step % 50 == 0)
                 restart(&p);

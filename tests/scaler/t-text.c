@@ -12,11 +12,22 @@
 
 START_TEST(names)
 {
-    static const char *const all[] = {
-        "none", "static", "megatron-static", "torch", "torch-cpu", "apex", "apex-hysteresis",
-        "megatron", "deepspeed", "deepspeed-fused", "deepspeed-unfused", "deepspeed-static",
-        "keras", "tf-keras", "fairseq", "tutorial"
-    };
+    static const char *const all[] = {"none",
+                                      "static",
+                                      "megatron-static",
+                                      "torch",
+                                      "torch-cpu",
+                                      "apex",
+                                      "apex-hysteresis",
+                                      "megatron",
+                                      "deepspeed",
+                                      "deepspeed-fused",
+                                      "deepspeed-unfused",
+                                      "deepspeed-static",
+                                      "keras",
+                                      "tf-keras",
+                                      "fairseq",
+                                      "tutorial"};
     const size_t n = sizeof all / sizeof *all;
     ck_assert_uint_eq(mpsim_scaler_count(), n);
     for (size_t i = 0; i < n; i++) {
@@ -150,36 +161,78 @@ END_TEST
 
 enum { ANY = -1 }; /* the header leaves open which */
 
-static const struct { const char *text; int status; } bad[] = {
-    {"", MPSIM_ENOTFOUND}, {"nosuch", MPSIM_ENOTFOUND}, {"nosuch:init=1", MPSIM_ENOTFOUND},
-    {"torch:bogus=1", MPSIM_ENOTFOUND}, {"torch:init=1,bogus=1", MPSIM_ENOTFOUND},
-    {"torch:refill=sometimes", MPSIM_ENOTFOUND}, {"torch:refill=clean+x", MPSIM_ENOTFOUND},
-    {"torch:order=before", MPSIM_ENOTFOUND}, {"torch:growth-rule=x", MPSIM_ENOTFOUND},
-    {"torch:floor-rule=x", MPSIM_ENOTFOUND}, {"torch:unscale=multiply", MPSIM_ENOTFOUND},
-    {"torch:arithmetic=f16", MPSIM_ENOTFOUND}, {"torch:check=inputs", MPSIM_ENOTFOUND},
-    {"torch:init=abc", MPSIM_EINVAL}, {"torch:init=", MPSIM_EINVAL},
-    {"torch:init=1x", MPSIM_EINVAL}, {"torch:init=0x", MPSIM_EINVAL},
-    {"torch:init=1e", MPSIM_EINVAL}, {"torch:init=2^", MPSIM_EINVAL},
-    {"torch:init=2^x", MPSIM_EINVAL}, {"torch:init=1.2.3", MPSIM_EINVAL},
-    {"torch:window=abc", MPSIM_EINVAL}, {"torch:hysteresis=", MPSIM_EINVAL},
-    {"torch:init=1,init=2", MPSIM_EINVAL}, {"static:1024,init=5", MPSIM_EINVAL},
+static const struct {
+    const char *text;
+    int status;
+} bad[] = {
+    {"", MPSIM_ENOTFOUND},
+    {"nosuch", MPSIM_ENOTFOUND},
+    {"nosuch:init=1", MPSIM_ENOTFOUND},
+    {"torch:bogus=1", MPSIM_ENOTFOUND},
+    {"torch:init=1,bogus=1", MPSIM_ENOTFOUND},
+    {"torch:refill=sometimes", MPSIM_ENOTFOUND},
+    {"torch:refill=clean+x", MPSIM_ENOTFOUND},
+    {"torch:order=before", MPSIM_ENOTFOUND},
+    {"torch:growth-rule=x", MPSIM_ENOTFOUND},
+    {"torch:floor-rule=x", MPSIM_ENOTFOUND},
+    {"torch:unscale=multiply", MPSIM_ENOTFOUND},
+    {"torch:arithmetic=f16", MPSIM_ENOTFOUND},
+    {"torch:check=inputs", MPSIM_ENOTFOUND},
+    {"torch:init=abc", MPSIM_EINVAL},
+    {"torch:init=", MPSIM_EINVAL},
+    {"torch:init=1x", MPSIM_EINVAL},
+    {"torch:init=0x", MPSIM_EINVAL},
+    {"torch:init=1e", MPSIM_EINVAL},
+    {"torch:init=2^", MPSIM_EINVAL},
+    {"torch:init=2^x", MPSIM_EINVAL},
+    {"torch:init=1.2.3", MPSIM_EINVAL},
+    {"torch:window=abc", MPSIM_EINVAL},
+    {"torch:hysteresis=", MPSIM_EINVAL},
+    {"torch:init=1,init=2", MPSIM_EINVAL},
+    {"static:1024,init=5", MPSIM_EINVAL},
     {"torch:skip=1,window=2,skip=1", MPSIM_EINVAL},
-    {"torch:init=-1", MPSIM_ERANGE}, {"torch:growth=0", MPSIM_ERANGE},
-    {"torch:growth=-2", MPSIM_ERANGE}, {"torch:backoff=0", MPSIM_ERANGE},
-    {"torch:window=0", MPSIM_ERANGE}, {"torch:hysteresis=0", MPSIM_ERANGE},
-    {"torch:hysteresis=4294967296", MPSIM_ERANGE}, {"torch:skip=2", MPSIM_ERANGE},
-    {"torch:dynamic=2", MPSIM_ERANGE}, {"torch:guard=-1", MPSIM_ERANGE},
-    {"torch:floor=-1", MPSIM_ERANGE}, {"torch:tolerance=-0.5", MPSIM_ERANGE},
-    {"torch:threshold=-1", MPSIM_ERANGE}, {"torch:ceiling=-1", MPSIM_ERANGE},
-    {"torch:init=inf", ANY}, {"torch:init=nan", ANY}, {"torch:ceiling=nan", ANY},
-    {"torch:growth=inf", ANY}, {"torch:init=1e400", ANY}, {"torch:init=2^5000", ANY},
-    {"torch:window=1.5", ANY}, {"torch:window=-1", ANY}, {"torch:window=1e30", ANY},
-    {"torch:init", ANY}, {"torch:,", ANY}, {"torch:init=1,", ANY}, {"torch:,init=1", ANY},
-    {"torch:init=1,,window=2", ANY}, {"torch:init=1;window=2", ANY}, {"torch init=1", ANY},
-    {"torch:=1", ANY}, {"torch:init=1 ", ANY}, {"torch:init= 1", ANY}, {"torch:in=1", ANY},
-    {"torch:refill=", ANY}, {"torch:refill=clean+", ANY}, {"torch:refill=+clean", ANY},
-    {"torch:refill=never+clean", ANY}, {"torch:init=3^2", ANY}, {"torch:window=2^64", ANY},
-    {"torch:2,3", ANY}, {"torch:window=2,1024", ANY},
+    {"torch:init=-1", MPSIM_ERANGE},
+    {"torch:growth=0", MPSIM_ERANGE},
+    {"torch:growth=-2", MPSIM_ERANGE},
+    {"torch:backoff=0", MPSIM_ERANGE},
+    {"torch:window=0", MPSIM_ERANGE},
+    {"torch:hysteresis=0", MPSIM_ERANGE},
+    {"torch:hysteresis=4294967296", MPSIM_ERANGE},
+    {"torch:skip=2", MPSIM_ERANGE},
+    {"torch:dynamic=2", MPSIM_ERANGE},
+    {"torch:guard=-1", MPSIM_ERANGE},
+    {"torch:floor=-1", MPSIM_ERANGE},
+    {"torch:tolerance=-0.5", MPSIM_ERANGE},
+    {"torch:threshold=-1", MPSIM_ERANGE},
+    {"torch:ceiling=-1", MPSIM_ERANGE},
+    {"torch:init=inf", ANY},
+    {"torch:init=nan", ANY},
+    {"torch:ceiling=nan", ANY},
+    {"torch:growth=inf", ANY},
+    {"torch:init=1e400", ANY},
+    {"torch:init=2^5000", ANY},
+    {"torch:window=1.5", ANY},
+    {"torch:window=-1", ANY},
+    {"torch:window=1e30", ANY},
+    {"torch:init", ANY},
+    {"torch:,", ANY},
+    {"torch:init=1,", ANY},
+    {"torch:,init=1", ANY},
+    {"torch:init=1,,window=2", ANY},
+    {"torch:init=1;window=2", ANY},
+    {"torch init=1", ANY},
+    {"torch:=1", ANY},
+    {"torch:init=1 ", ANY},
+    {"torch:init= 1", ANY},
+    {"torch:in=1", ANY},
+    {"torch:refill=", ANY},
+    {"torch:refill=clean+", ANY},
+    {"torch:refill=+clean", ANY},
+    {"torch:refill=never+clean", ANY},
+    {"torch:init=3^2", ANY},
+    {"torch:window=2^64", ANY},
+    {"torch:2,3", ANY},
+    {"torch:window=2,1024", ANY},
 };
 
 START_TEST(parse_bad)
@@ -189,8 +242,8 @@ START_TEST(parse_bad)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         c = before;
         const mpsim_status s = mpsim_scaler_parse(&c, bad[i].text);
-        ck_assert_msg(bad[i].status == ANY ? s != MPSIM_OK : (int)s == bad[i].status,
-                      "\"%s\": %s", bad[i].text, mpsim_status_string(s));
+        ck_assert_msg(bad[i].status == ANY ? s != MPSIM_OK : (int)s == bad[i].status, "\"%s\": %s", bad[i].text,
+                      mpsim_status_string(s));
         ck_assert_msg(memcmp(&c, &before, sizeof c) == 0, "\"%s\" wrote", bad[i].text);
     }
     ck_assert(mpsim_scaler_parse(&c, NULL) == MPSIM_EINVAL);
@@ -205,17 +258,15 @@ enum { LINE = 1024 };
 
 static int equal(const mpsim_scaler *a, const mpsim_scaler *b)
 {
-    return bits_of_f64(a->scale) == bits_of_f64(b->scale) && a->step == b->step
-           && a->clean == b->clean && a->last_overflow == b->last_overflow
-           && a->last_rescale == b->last_rescale && a->overflows == b->overflows
-           && a->hysteresis == b->hysteresis && a->stopped == b->stopped;
+    return bits_of_f64(a->scale) == bits_of_f64(b->scale) && a->step == b->step && a->clean == b->clean &&
+           a->last_overflow == b->last_overflow && a->last_rescale == b->last_rescale && a->overflows == b->overflows &&
+           a->hysteresis == b->hysteresis && a->stopped == b->stopped;
 }
 
 static int same_result(mpsim_scaler_result a, mpsim_scaler_result b)
 {
-    return a.events == b.events && bits_of_f64(a.scale) == bits_of_f64(b.scale)
-           && bits_of_f64(a.unscale) == bits_of_f64(b.unscale)
-           && bits_of_f64(a.next) == bits_of_f64(b.next);
+    return a.events == b.events && bits_of_f64(a.scale) == bits_of_f64(b.scale) &&
+           bits_of_f64(a.unscale) == bits_of_f64(b.unscale) && bits_of_f64(a.next) == bits_of_f64(b.next);
 }
 
 /* Saves *s, loads it into a fresh scaler, and lets copies of both go on. */
@@ -237,24 +288,26 @@ static void resume(const char *name, const mpsim_scaler *s, uint64_t random)
     for (int i = 0; i < 24; i++) {
         const int inf = (int)(random >> i & 1);
         const mpsim_scaler_result ra = mpsim_scaler_update(&a, inf);
-        ck_assert_msg(same_result(ra, mpsim_scaler_update(&b, inf)) && equal(&a, &b),
-                      "%s: differs %d steps after %s", name, i + 1, line);
+        ck_assert_msg(same_result(ra, mpsim_scaler_update(&b, inf)) && equal(&a, &b), "%s: differs %d steps after %s",
+                      name, i + 1, line);
     }
 }
 
 /* Every row, near the ends of its numbers, with windows and hysteresis that are soon used up. */
 START_TEST(resumed)
 {
-    static const char *const changes[] = {
-        "init=1024", "init=3000.1,growth=1.1,backoff=0.7", "init=2^126", "init=2^-147,floor=0",
-        "init=8,floor=3,ceiling=20", "init=24,floor=5,tolerance=0.2,threshold=7", "init=0"
-    };
+    static const char *const changes[] = {"init=1024",
+                                          "init=3000.1,growth=1.1,backoff=0.7",
+                                          "init=2^126",
+                                          "init=2^-147,floor=0",
+                                          "init=8,floor=3,ceiling=20",
+                                          "init=24,floor=5,tolerance=0.2,threshold=7",
+                                          "init=0"};
     const char *name = mpsim_scaler_at((size_t)_i)->config.name;
     uint64_t state = test_seed() + 77 + (uint64_t)_i;
     for (size_t i = 0; i < 4 * sizeof changes / sizeof *changes; i++) {
         char text[160];
-        snprintf(text, sizeof text, "%s:%s,window=%zu,hysteresis=%zu", name, changes[i / 4],
-                 1 + i % 4, 1 + i % 3);
+        snprintf(text, sizeof text, "%s:%s,window=%zu,hysteresis=%zu", name, changes[i / 4], 1 + i % 4, 1 + i % 3);
         mpsim_scaler_config c;
         mpsim_scaler s;
         ck_assert_msg(mpsim_scaler_parse(&c, text) == MPSIM_OK, "%s", text);
@@ -288,8 +341,7 @@ static int replaced(char *out, const char *line, int at, const char *value, cons
         if (i != at)
             length += (size_t)snprintf(out + length, LINE - length, "%s%s", gap, w);
         else if (whole)
-            length += (size_t)snprintf(out + length, LINE - length, "%s%s", *whole ? gap : "",
-                                       whole);
+            length += (size_t)snprintf(out + length, LINE - length, "%s%s", *whole ? gap : "", whole);
         else
             length += (size_t)snprintf(out + length, LINE - length, "%s%.*s%s", gap, key, w, value);
     }
@@ -298,11 +350,10 @@ static int replaced(char *out, const char *line, int at, const char *value, cons
 
 START_TEST(malformed)
 {
-    static const char *const values[] = {"", "x", "nan", "1x", "--1", "=1", "1=1", "+", "0x",
-                                         "99999999999999999999999999", "1,5"};
+    static const char *const values[] = {
+        "", "x", "nan", "1x", "--1", "=1", "1=1", "+", "0x", "99999999999999999999999999", "1,5"};
     static const char *const others[] = {"", "bogus=1", "scale", "scale=1"};
-    static const char *const lines[] = {"", " ", "x", "scale", "scale=", "scale=0x1p+16", "{}",
-                                        "0x1p+16 12 12"};
+    static const char *const lines[] = {"", " ", "x", "scale", "scale=", "scale=0x1p+16", "{}", "0x1p+16 12 12"};
     mpsim_scaler fresh, s;
     memset(&fresh, 0, sizeof fresh);
     ck_assert(mpsim_scaler_init(&fresh, &mpsim_scaler_find("megatron")->config) == MPSIM_OK);

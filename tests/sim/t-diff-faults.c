@@ -72,10 +72,10 @@ static const char *text(const json_t *v, const char *key)
 /* ---- what went wrong is found ---- */
 
 static const char *const words[FAULT_KINDS] = {
-    [FAULT_FLIP] = "flipped-bit",     [FAULT_ROUND] = "rounded",        [FAULT_SCALE] = "scaled",
-    [FAULT_RATIO] = "scaled",         [FAULT_ORDER] = "sum-order",      [FAULT_SKIP] = "step-skipped",
-    [FAULT_TRANSPOSE] = "transposed", [FAULT_PERMUTE] = "permuted",     [FAULT_ZERO] = "zeroed",
-    [FAULT_NONFINITE] = "non-finite", [FAULT_SIGN] = "negated",         [FAULT_CLIP] = "clipped",
+    [FAULT_FLIP] = "flipped-bit",     [FAULT_ROUND] = "rounded",       [FAULT_SCALE] = "scaled",
+    [FAULT_RATIO] = "scaled",         [FAULT_ORDER] = "sum-order",     [FAULT_SKIP] = "step-skipped",
+    [FAULT_TRANSPOSE] = "transposed", [FAULT_PERMUTE] = "permuted",    [FAULT_ZERO] = "zeroed",
+    [FAULT_NONFINITE] = "non-finite", [FAULT_SIGN] = "negated",        [FAULT_CLIP] = "clipped",
     [FAULT_SHIFT] = "shifted",        [FAULT_UNRELATED] = "unrelated",
 };
 
@@ -90,8 +90,8 @@ static int is_found(const fault *f, const json_t *first, char *said, size_t size
         ok &= strcmp(format, f->format) == 0;
     if (f->kind == FAULT_SCALE || f->kind == FAULT_RATIO)
         ok &= fabs(scale / f->amount - 1) < 1e-6;
-    snprintf(said, size, "%s of %s at step %d: %s of %s at step %d, %s %g", words[f->kind], f->tensor, f->step,
-             verdict, text(first, "name"), (int)step, format, scale);
+    snprintf(said, size, "%s of %s at step %d: %s of %s at step %d, %s %g", words[f->kind], f->tensor, f->step, verdict,
+             text(first, "name"), (int)step, format, scale);
     return ok;
 }
 

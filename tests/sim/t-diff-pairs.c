@@ -82,8 +82,11 @@ static void write_side(const char *path, int which)
         size_t rank = 0;
         for (; rank < 3 && t->shape[rank]; rank++)
             shapes[i][rank] = t->shape[rank];
-        tensors[i] = (trace_tensor){.name = all[i].name, .format = mpsim_format_find(t->format), .shape = shapes[i],
-                                    .rank = rank, .count = t->n};
+        tensors[i] = (trace_tensor){.name = all[i].name,
+                                    .format = mpsim_format_find(t->format),
+                                    .shape = shapes[i],
+                                    .rank = rank,
+                                    .count = t->n};
     }
     trace_writer *w = trace_writer_safetensors(path, tensors, (size_t)count, NULL, 0, &e);
     ck_assert_msg(w != NULL, "%s", e.text);

@@ -74,7 +74,8 @@ static const char *save(const char *name, const sample *s)
     trace_writer *w = trace_writer_safetensors(path, &t, 1, NULL, 0, &e);
     ck_assert_msg(w != NULL, "%s", e.text);
     trace_to_little_endian(codes, mpsim_format_code_bytes(f), s->n);
-    ck_assert(trace_writer_data(w, codes, s->n * mpsim_format_code_bytes(f), &e) == 0 && trace_writer_finish(w, &e) == 0);
+    ck_assert(trace_writer_data(w, codes, s->n * mpsim_format_code_bytes(f), &e) == 0 &&
+              trace_writer_finish(w, &e) == 0);
     free(codes);
     return path;
 }
@@ -140,16 +141,53 @@ static float as(const char *format, mpsim_round_mode mode, float x, double scale
     return (float)mpsim_decode(f, mpsim_encode_f32(f, &r, x, (uint32_t)test_random(&state), NULL));
 }
 
-static void flip(sample *s) { s->x[s->n / 3] = f32_of_bits(bits_of_f32(s->x[s->n / 3]) ^ 1u << 21); }
-static void flip_sign(sample *s) { s->x[s->n - 1] *= -1; }
-static void negate(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= -1; }
-static void scale(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= 65536; }
-static void third(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] /= 3; }
-static void shrink(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= 0.7312f; }
-static void to_bf16(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = as("bf16", MPSIM_ROUND_NEAREST_EVEN, s->x[i], 1); }
-static void chop(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = as("fp16", MPSIM_ROUND_TOWARD_ZERO, s->x[i], 1); }
-static void dither(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = as("bf16", MPSIM_ROUND_STOCHASTIC_C, s->x[i], 1); }
-static void half(sample *s) { s->format = "fp16"; }
+static void flip(sample *s)
+{
+    s->x[s->n / 3] = f32_of_bits(bits_of_f32(s->x[s->n / 3]) ^ 1u << 21);
+}
+static void flip_sign(sample *s)
+{
+    s->x[s->n - 1] *= -1;
+}
+static void negate(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] *= -1;
+}
+static void scale(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] *= 65536;
+}
+static void third(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] /= 3;
+}
+static void shrink(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] *= 0.7312f;
+}
+static void to_bf16(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = as("bf16", MPSIM_ROUND_NEAREST_EVEN, s->x[i], 1);
+}
+static void chop(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = as("fp16", MPSIM_ROUND_TOWARD_ZERO, s->x[i], 1);
+}
+static void dither(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = as("bf16", MPSIM_ROUND_STOCHASTIC_C, s->x[i], 1);
+}
+static void half(sample *s)
+{
+    s->format = "fp16";
+}
 static void fp8(sample *s)
 {
     float most = 0;
@@ -158,11 +196,29 @@ static void fp8(sample *s)
     for (size_t i = 0; i < s->n; i++)
         s->x[i] = as("e4m3", MPSIM_ROUND_NEAREST_EVEN, s->x[i], 448 / most) / (448 / most);
 }
-static void wipe(sample *s) { memset(s->x, 0, s->n * sizeof *s->x); }
-static void cut(sample *s) { memset(s->x + s->n / 2, 0, (s->n - s->n / 2) * sizeof *s->x); }
-static void flush(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = fabsf(s->x[i]) < 0.5f ? 0 : s->x[i]; }
-static void clip(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = fmaxf(-2, fminf(2, s->x[i])); }
-static void poison(sample *s) { s->x[s->n / 2] = NAN; s->x[s->n / 2 + 3] = HUGE_VALF; }
+static void wipe(sample *s)
+{
+    memset(s->x, 0, s->n * sizeof *s->x);
+}
+static void cut(sample *s)
+{
+    memset(s->x + s->n / 2, 0, (s->n - s->n / 2) * sizeof *s->x);
+}
+static void flush(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = fabsf(s->x[i]) < 0.5f ? 0 : s->x[i];
+}
+static void clip(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = fmaxf(-2, fminf(2, s->x[i]));
+}
+static void poison(sample *s)
+{
+    s->x[s->n / 2] = NAN;
+    s->x[s->n / 2 + 3] = HUGE_VALF;
+}
 static void swap_bytes(sample *s)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -189,7 +245,10 @@ static void roll(sample *s)
         s->x[(i + 3 * COLUMNS) % s->n] = c.x[i];
     free(c.x);
 }
-static void lose_row(sample *s) { memmove(s->x + 2 * COLUMNS, s->x + 3 * COLUMNS, (s->n - 3 * COLUMNS) * sizeof *s->x); }
+static void lose_row(sample *s)
+{
+    memmove(s->x + 2 * COLUMNS, s->x + 3 * COLUMNS, (s->n - 3 * COLUMNS) * sizeof *s->x);
+}
 static void swap_rows(sample *s)
 {
     float row[COLUMNS];
@@ -217,27 +276,69 @@ static void reshape(sample *s)
     s->shape[1] = s->shape[0];
     s->shape[0] = COLUMNS;
 }
-static void widen(sample *s) { s->format = "binary64"; }
+static void widen(sample *s)
+{
+    s->format = "binary64";
+}
 static void sum_otherwise(sample *s)
 {
     for (size_t i = 0; i < s->n; i++)
         s->x[i] = (float)((double)s->x[i] + (uniform() - uniform()) * 4e-7);
 }
-static void damage(sample *s) { for (size_t i = 0; i < 9; i++) s->x[s->n / 4 + i] = (float)uniform(); }
-static void forget(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = (float)(uniform() - 0.5); }
-static void nothing(sample *s) { (void)s; }
-static void one_more(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] += 1; }
-static void magnitudes(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = fabsf(s->x[i]); }
-static void sevens(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = 7; }
-static void drop(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = uniform() < 0.25 ? 0 : s->x[i] / 0.75f; }
-static void rows(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= 1 + (float)(i / COLUMNS % 7) / 8; }
-static void columns(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= 1 + (float)(i % COLUMNS) / 8; }
+static void damage(sample *s)
+{
+    for (size_t i = 0; i < 9; i++)
+        s->x[s->n / 4 + i] = (float)uniform();
+}
+static void forget(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = (float)(uniform() - 0.5);
+}
+static void nothing(sample *s)
+{
+    (void)s;
+}
+static void one_more(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] += 1;
+}
+static void magnitudes(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = fabsf(s->x[i]);
+}
+static void sevens(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = 7;
+}
+static void drop(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = uniform() < 0.25 ? 0 : s->x[i] / 0.75f;
+}
+static void rows(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] *= 1 + (float)(i / COLUMNS % 7) / 8;
+}
+static void columns(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] *= 1 + (float)(i % COLUMNS) / 8;
+}
 static void about_a_third(sample *s)
 {
     for (size_t i = 0; i < s->n; i++)
         s->x[i] *= (float)((1 + 1e-5 * (uniform() - 0.5)) / 3);
 }
-static void line(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] = s->x[i] * 1.7f - 0.3f; }
+static void line(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = s->x[i] * 1.7f - 0.3f;
+}
 static void through_bf16(sample *s)
 {
     for (size_t i = 0; i < s->n; i++) /* an error of several units of bf16 */
@@ -311,18 +412,28 @@ static void check_cases(size_t rows, unsigned threads)
         cases[i].change(&b);
         const told t = compare(&a, &b, NULL);
         if (t.found.verdict != cases[i].verdict || !strstr(t.found.evidence, cases[i].words))
-            snprintf(wrong, sizeof wrong, "%s: %s, %.300s", cases[i].name, verdict_words[t.found.verdict].word, t.found.evidence);
+            snprintf(wrong, sizeof wrong, "%s: %s, %.300s", cases[i].name, verdict_words[t.found.verdict].word,
+                     t.found.evidence);
         free(a.x);
         free(b.x);
     }
     ck_assert_msg(!wrong[0], "%s", wrong);
 }
 
-START_TEST(verdicts_small) { check_cases(ROWS, 1); }
+START_TEST(verdicts_small)
+{
+    check_cases(ROWS, 1);
+}
 END_TEST
-START_TEST(verdicts_large) { check_cases(3000, 1); }
+START_TEST(verdicts_large)
+{
+    check_cases(3000, 1);
+}
 END_TEST
-START_TEST(verdicts_threads) { check_cases(3000, (unsigned)(5 * _i + 2)); }
+START_TEST(verdicts_threads)
+{
+    check_cases(3000, (unsigned)(5 * _i + 2));
+}
 END_TEST
 
 /* ---- differences of which both sides have something ---- */
@@ -392,7 +503,11 @@ static void fp8_by_24(sample *s)
     for (size_t i = 0; i < s->n; i++)
         s->x[i] *= 24;
 }
-static void to_e4m3_limits(sample *s) { for (size_t i = 0; i < s->n; i++) s->x[i] *= 200; }
+static void to_e4m3_limits(sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] *= 200;
+}
 static void clip_at_448(sample *s)
 {
     to_e4m3_limits(s);
@@ -406,13 +521,19 @@ static const struct {
     verdict verdict;
     const char *words;
 } both[] = {
-    {"codes", {zero_and_nan, other_zero_and_nan}, VERDICT_CODES, "the sign of zero differs in 1, the codes of NaN in 1"},
+    {"codes",
+     {zero_and_nan, other_zero_and_nan},
+     VERDICT_CODES,
+     "the sign of zero differs in 1, the codes of NaN in 1"},
     {"read as another dtype", {to_fp16, fp16_as_bf16}, VERDICT_REINTERPRETED, "A's are read as fp16 and B's as bf16"},
     {"bits", {nothing, flip_some}, VERDICT_FLIPPED_BIT, "each in one bit, always bit 21, of the significand"},
     {"two elements", {nothing, swap_two}, VERDICT_PERMUTED, "elements 3 and 50 have changed places"},
     {"within rows", {nothing, shuffle_rows}, VERDICT_PERMUTED, "changed places within rows of 20, none between them"},
     {"zeros in A", {cut, nothing}, VERDICT_ZEROED, "A is zero from element "},
-    {"clipped at a format's limit", {to_e4m3_limits, clip_at_448}, VERDICT_CLIPPED, " 448 in magnitude, the largest number of e4m3"},
+    {"clipped at a format's limit",
+     {to_e4m3_limits, clip_at_448},
+     VERDICT_CLIPPED,
+     " 448 in magnitude, the largest number of e4m3"},
     {"ratio of three roundings", {few, shrink_by_steps}, VERDICT_SCALED, "within an ULP for "},
     {"cast with a scale", {nothing, fp8_by_24}, VERDICT_ROUNDED, "B = round(A * 24, e4m3"},
 };
@@ -427,7 +548,8 @@ START_TEST(verdicts_both)
         both[i].change[1](&b);
         const told t = compare(&a, &b, NULL);
         if (t.found.verdict != both[i].verdict || !strstr(t.found.evidence, both[i].words))
-            snprintf(wrong, sizeof wrong, "%s: %s, %.300s", both[i].name, verdict_words[t.found.verdict].word, t.found.evidence);
+            snprintf(wrong, sizeof wrong, "%s: %s, %.300s", both[i].name, verdict_words[t.found.verdict].word,
+                     t.found.evidence);
         free(a.x);
         free(b.x);
     }
@@ -500,9 +622,12 @@ START_TEST(measure_merges)
             measure_merge(&parts, &part);
         }
         ck_assert(parts.differ == whole.differ && parts.worst.at == whole.worst.at && parts.max_ulp == whole.max_ulp);
-        ck_assert(memcmp(parts.ulps, whole.ulps, sizeof whole.ulps) == 0 && memcmp(parts.bits, whole.bits, sizeof whole.bits) == 0);
-        ck_assert(measure_sqnr(&parts) == measure_sqnr(&whole) && parts.first.at == whole.first.at && parts.last.at == whole.last.at);
-        ck_assert(memcmp(parts.multiset, whole.multiset, sizeof whole.multiset) == 0 && parts.scale_min[0] == whole.scale_min[0]);
+        ck_assert(memcmp(parts.ulps, whole.ulps, sizeof whole.ulps) == 0 &&
+                  memcmp(parts.bits, whole.bits, sizeof whole.bits) == 0);
+        ck_assert(measure_sqnr(&parts) == measure_sqnr(&whole) && parts.first.at == whole.first.at &&
+                  parts.last.at == whole.last.at);
+        ck_assert(memcmp(parts.multiset, whole.multiset, sizeof whole.multiset) == 0 &&
+                  parts.scale_min[0] == whole.scale_min[0]);
     }
 }
 END_TEST
@@ -512,7 +637,7 @@ START_TEST(tolerances)
     static const struct {
         const char *within;
         verdict verdict;
-    } rows[] = {{"4ulp", VERDICT_TOLERATED},  {"3ULP", VERDICT_FLIPPED_BIT}, {"1e-6", VERDICT_TOLERATED},
+    } rows[] = {{"4ulp", VERDICT_TOLERATED},   {"3ULP", VERDICT_FLIPPED_BIT}, {"1e-6", VERDICT_TOLERATED},
                 {"1e-8", VERDICT_FLIPPED_BIT}, {"100dB", VERDICT_TOLERATED},  {"200dB", VERDICT_FLIPPED_BIT}};
     state = test_seed();
     sample a = make(ROWS), b = copy(&a);
@@ -531,10 +656,12 @@ END_TEST
 
 START_TEST(order_of_execution)
 {
-    static const char *const recorded[] = {"act:fc1", "act:fc2", "agrad:fc1", "agrad:fc2", "opt.m:fc1.weight", "weight:fc1.weight",
-                                           "weight:fc2.weight", "wgrad:fc1.weight", "wgrad:fc2.weight", "out:fc2"};
-    static const char *const wanted[] = {"opt.m:fc1.weight", "weight:fc2.weight", "weight:fc1.weight", "act:fc2", "out:fc2",
-                                         "act:fc1", "agrad:fc1", "wgrad:fc1.weight", "agrad:fc2", "wgrad:fc2.weight"};
+    static const char *const recorded[] = {
+        "act:fc1",           "act:fc2",           "agrad:fc1",        "agrad:fc2",        "opt.m:fc1.weight",
+        "weight:fc1.weight", "weight:fc2.weight", "wgrad:fc1.weight", "wgrad:fc2.weight", "out:fc2"};
+    static const char *const wanted[] = {
+        "opt.m:fc1.weight", "weight:fc2.weight", "weight:fc1.weight", "act:fc2",   "out:fc2",
+        "act:fc1",          "agrad:fc1",         "wgrad:fc1.weight",  "agrad:fc2", "wgrad:fc2.weight"};
     enum { N = 10 };
     trace_tensor t[N];
     const uint64_t shape = 1;
@@ -542,7 +669,8 @@ START_TEST(order_of_execution)
     static const char *const metadata[][2] = {{"mpsim.order", "fc2,fc1"}, {"mpsim.step", "3"}};
     trace_error e;
     for (int i = 0; i < N; i++)
-        t[i] = (trace_tensor){.name = recorded[i], .format = mpsim_format_find("fp32"), .shape = &shape, .rank = 1, .count = 1};
+        t[i] = (trace_tensor){
+            .name = recorded[i], .format = mpsim_format_find("fp32"), .shape = &shape, .rank = 1, .count = 1};
     const char *path = path_of("order");
     trace_writer *w = trace_writer_safetensors(path, t, N, metadata, 2, &e);
     ck_assert(w && trace_writer_data(w, zero, sizeof zero, &e) == 0 && trace_writer_finish(w, &e) == 0);
@@ -564,20 +692,28 @@ START_TEST(bug_20261123_sorted_names_tell_no_order)
 {
     static const struct {
         const char *name, *format;
-    } rows[] = {{"lm_head.weight", "fp32"},           {"model.layers.10.mlp.weight", "fp32"},
-                {"model.layers.2.input_norm.weight", "fp32"}, {"model.norm.weight", "fp32"},
-                {"model.embed_tokens.weight", "bf16"}, {"model.layers.10.attn.weight", "bf16"},
+    } rows[] = {{"lm_head.weight", "fp32"},
+                {"model.layers.10.mlp.weight", "fp32"},
+                {"model.layers.2.input_norm.weight", "fp32"},
+                {"model.norm.weight", "fp32"},
+                {"model.embed_tokens.weight", "bf16"},
+                {"model.layers.10.attn.weight", "bf16"},
                 {"model.layers.2.mlp.weight", "bf16"}};
-    static const char *const wanted[] = {"model.embed_tokens.weight", "model.layers.2.input_norm.weight",
-                                         "model.layers.2.mlp.weight", "model.layers.10.attn.weight",
-                                         "model.layers.10.mlp.weight", "model.norm.weight", "lm_head.weight"};
+    static const char *const wanted[] = {"model.embed_tokens.weight",
+                                         "model.layers.2.input_norm.weight",
+                                         "model.layers.2.mlp.weight",
+                                         "model.layers.10.attn.weight",
+                                         "model.layers.10.mlp.weight",
+                                         "model.norm.weight",
+                                         "lm_head.weight"};
     enum { N = 7 };
     trace_tensor t[N];
     const uint64_t shape = 1;
     const unsigned char zero[4 * 4 + 3 * 2] = {0};
     trace_error e;
     for (int i = 0; i < N; i++)
-        t[i] = (trace_tensor){.name = rows[i].name, .format = mpsim_format_find(rows[i].format), .shape = &shape, .rank = 1, .count = 1};
+        t[i] = (trace_tensor){
+            .name = rows[i].name, .format = mpsim_format_find(rows[i].format), .shape = &shape, .rank = 1, .count = 1};
     const char *path = path_of("sorted");
     trace_writer *w = trace_writer_safetensors(path, t, N, NULL, 0, &e);
     ck_assert(w && trace_writer_data(w, zero, sizeof zero, &e) == 0 && trace_writer_finish(w, &e) == 0);
@@ -592,6 +728,7 @@ END_TEST
 /* The modules of layers as they are called, from names in alphabetical order; what comes first there. */
 START_TEST(parts_of_a_layer)
 {
+    /* clang-format off */
     static const char *const wanted[] = {
         "h.0.ln_1.weight", "h.0.attn.c_attn.weight", "h.0.attn.c_proj.weight", "h.0.ln_2.weight", "h.0.mlp.c_fc.weight",
         "h.0.mlp.c_proj.weight", "h.1.input_layernorm.weight", "h.1.self_attn.q_proj.weight",
@@ -637,6 +774,7 @@ static const char *save_many(const char *file, const char *prefix)
         t[i] = (trace_tensor){.name = names[i], .format = mpsim_format_find("binary32"), .shape = &shape, .rank = 1,
                               .count = EACH_HAS};
     }
+    /* clang-format on */
     for (int i = 0; i < MANY * EACH_HAS; i++)
         x[i] = (float)(uniform() - 0.5);
     const char *path = path_of(file);

@@ -36,12 +36,9 @@ static void refused_bytes(const void *bytes, size_t n, unsigned line, const char
         snprintf(start, sizeof start, "%s: line %u: ", path, line);
     else
         snprintf(start, sizeof start, "%s: ", path);
-    ck_assert_msg(code == 3 && e.exit == 3, "code %d, %d (%s), wanted: %s", code, e.exit, e.text,
-                  fragment);
-    ck_assert_msg(strncmp(e.text, start, strlen(start)) == 0, "'%s' does not begin with '%s'",
-                  e.text, start);
-    ck_assert_msg(strstr(e.text + strlen(start), fragment) != NULL, "'%s' does not have '%s'",
-                  e.text, fragment);
+    ck_assert_msg(code == 3 && e.exit == 3, "code %d, %d (%s), wanted: %s", code, e.exit, e.text, fragment);
+    ck_assert_msg(strncmp(e.text, start, strlen(start)) == 0, "'%s' does not begin with '%s'", e.text, start);
+    ck_assert_msg(strstr(e.text + strlen(start), fragment) != NULL, "'%s' does not have '%s'", e.text, fragment);
     for (const char *s = e.text; *s; s++)
         ck_assert_msg((unsigned char)*s >= 0x20 && *s != 0x7f, "control character: %s", e.text);
     ck_assert_ptr_null(p.plans);
@@ -450,8 +447,7 @@ START_TEST(good_keys)
     load(&p, r->text);
     ck_assert_uint_eq(p.count, r->line);
     plan_describe(&p.plans[p.count - 1], line, sizeof line);
-    ck_assert_msg(strstr(line, r->fragment) != NULL, "%s\nis '%s', not '%s'", r->text, line,
-                  r->fragment);
+    ck_assert_msg(strstr(line, r->fragment) != NULL, "%s\nis '%s', not '%s'", r->text, line, r->fragment);
     plan_describe(&p.plans[p.count - 1], cut, sizeof cut);
     ck_assert_msg(strncmp(cut, line, sizeof cut - 1) == 0 && strlen(cut) == sizeof cut - 1,
                   "'%s' is not the beginning of '%s'", cut, line);
@@ -485,7 +481,10 @@ START_TEST(bad_files)
     refused_bytes("a: 1\nname: caf\xe9\n", 16, 2, "not valid YAML");
     refused_bytes("name: \x01\n", 8, 1, "not valid YAML");
     /* UTF-16 with its mark is YAML, too */
-    const char *wide = write_bytes("\xff\xfe" "c\0l\0i\0p\0:\0 \0" "2\0", 16);
+    const char *wide = write_bytes("\xff\xfe"
+                                   "c\0l\0i\0p\0:\0 \0"
+                                   "2\0",
+                                   16);
     ck_assert_int_eq(policy_load(&p, wide, 0, &e), 0);
     ck_assert(p.plans[0].max_norm == 2);
     policy_clear(&p);
@@ -529,8 +528,7 @@ START_TEST(scaler_words)
         {"{scaler: megatron, initial_loss_scale: 8, min_loss_scale: 2, hysteresis: 3}",
          "megatron:init=8,floor=2,hysteresis=3"},
         {"{scaler: megatron, fp16_initial_loss_scale: 4294967296}", "megatron"},
-        {"{scaler: deepspeed, initial_scale_power: 12, loss_scale_window: 5}",
-         "deepspeed:init=4096,window=5"},
+        {"{scaler: deepspeed, initial_scale_power: 12, loss_scale_window: 5}", "deepspeed:init=4096,window=5"},
         {"{scaler: deepspeed, loss_scale: 0}", "deepspeed"},
         {"{scaler: apex, init: 512, max_loss_scale: 1024}", "apex:init=512,ceiling=1024"},
         {"{scaler: fairseq, tolerance: 0.1, threshold: 2}", "fairseq:tolerance=0.1,threshold=2"},
@@ -556,12 +554,11 @@ START_TEST(scaler_words)
         const mpsim_scaler_config *g = &p.plans[0].scaler;
         ck_assert_msg(strcmp(g->name, c.name) == 0 && g->init == c.init && g->window == c.window &&
                           g->growth == c.growth && g->backoff == c.backoff && g->floor == c.floor &&
-                          g->ceiling == c.ceiling && g->hysteresis == c.hysteresis &&
-                          g->tolerance == c.tolerance && g->threshold == c.threshold,
+                          g->ceiling == c.ceiling && g->hysteresis == c.hysteresis && g->tolerance == c.tolerance &&
+                          g->threshold == c.threshold,
                       "%s: numbers", rows[i].keys);
-        ck_assert_msg(g->skip == c.skip && g->guard == c.guard && g->refill == c.refill &&
-                          g->check == c.check && g->unscale == c.unscale &&
-                          g->growth_rule == c.growth_rule && g->floor_rule == c.floor_rule &&
+        ck_assert_msg(g->skip == c.skip && g->guard == c.guard && g->refill == c.refill && g->check == c.check &&
+                          g->unscale == c.unscale && g->growth_rule == c.growth_rule && g->floor_rule == c.floor_rule &&
                           g->order == c.order && g->arithmetic == c.arithmetic,
                       "%s: rules", rows[i].keys);
         policy_clear(&p);
@@ -569,8 +566,7 @@ START_TEST(scaler_words)
     policy p; /* the words that Check would not see if both sides forgot them */
     load(&p, "loss_scaling: {scaler: torch, init_scale: 4, growth_interval: 3,\n"
              "  growth_factor: 4}\n");
-    ck_assert(p.plans[0].scaler.init == 4 && p.plans[0].scaler.window == 3 &&
-              p.plans[0].scaler.growth == 4);
+    ck_assert(p.plans[0].scaler.init == 4 && p.plans[0].scaler.window == 3 && p.plans[0].scaler.growth == 4);
     policy_clear(&p);
 }
 END_TEST
@@ -588,8 +584,8 @@ START_TEST(optimizer_keys)
     const plan_optimizer *o = &p.plans[0].optimizer;
     ck_assert_int_eq(o->algorithm, MPSIM_OPTIM_ADAM);
     ck_assert_str_eq(o->variants[0]->name, "torch-fused-b");
-    ck_assert(o->beta1 == 0.8 && o->beta2 == 0.9 && o->eps == 1e-6 && o->lr == 0.125 &&
-              o->weight_decay == 0.1 && isnan(o->momentum));
+    ck_assert(o->beta1 == 0.8 && o->beta2 == 0.9 && o->eps == 1e-6 && o->lr == 0.125 && o->weight_decay == 0.1 &&
+              isnan(o->momentum));
     ck_assert(o->amsgrad == 1 && o->maximize == 0 && o->nesterov == -1);
     ck_assert(o->state_given && strcmp(o->state.name, "bf16") == 0);
     policy_clear(&p);
@@ -613,8 +609,7 @@ START_TEST(clip_and_reduce)
     policy p;
     for (int rule = 1; rule < MPSIM_CLIP_RULES; rule++) {
         char text[128];
-        snprintf(text, sizeof text, "clip: {rule: %s, max_norm: 0x1p-2}\n",
-                 mpsim_clip_name((mpsim_clip_rule)rule));
+        snprintf(text, sizeof text, "clip: {rule: %s, max_norm: 0x1p-2}\n", mpsim_clip_name((mpsim_clip_rule)rule));
         load(&p, text);
         ck_assert_int_eq((int)p.plans[0].clip, rule);
         ck_assert(p.plans[0].max_norm == 0.25);
@@ -690,14 +685,17 @@ START_TEST(remarks)
     load(&p, text);
     ck_assert_str_eq(p.plans[0].optimizer.variants[0]->name, "torch-foreach");
     policy_clear(&p);
-    load(&p, "policy:\n  megatron_cfg:\n    fp8_cfg: {fp8: hybrid, fp8_recipe: delayed, fp8_param: true}\n"
-             "    optimizer: {optimizer: adam, lr: 1e-3, adam_beta1: 0.8, adam_beta2: 0.9, adam_eps: 1e-7, sgd_momentum: 0.9, min_lr: 0}\n");
+    load(
+        &p,
+        "policy:\n  megatron_cfg:\n    fp8_cfg: {fp8: hybrid, fp8_recipe: delayed, fp8_param: true}\n"
+        "    optimizer: {optimizer: adam, lr: 1e-3, adam_beta1: 0.8, adam_beta2: 0.9, adam_eps: 1e-7, sgd_momentum: 0.9, min_lr: 0}\n");
     ck_assert_str_eq(p.remarks, "line 3: fp8_cfg is taken as enabled; NeMo RL needs enabled: true\n"
                                 "line 1: ignored in policy: megatron_cfg.optimizer.min_lr");
     o = &p.plans[0].optimizer;
-    ck_assert(o->algorithm == MPSIM_OPTIM_ADAMW && o->lr == 1e-3 && o->beta1 == 0.8 && o->beta2 == 0.9 && o->eps == 1e-7 &&
-              strcmp(o->variants[0]->name, "apex") == 0 && isnan(o->momentum));
-    ck_assert(p.plans[0].recipe && p.plans[0].recipe->delayed && p.plans[0].fp8_params && p.plans[0].master == TRAIN_MASTER);
+    ck_assert(o->algorithm == MPSIM_OPTIM_ADAMW && o->lr == 1e-3 && o->beta1 == 0.8 && o->beta2 == 0.9 &&
+              o->eps == 1e-7 && strcmp(o->variants[0]->name, "apex") == 0 && isnan(o->momentum));
+    ck_assert(p.plans[0].recipe && p.plans[0].recipe->delayed && p.plans[0].fp8_params &&
+              p.plans[0].master == TRAIN_MASTER);
     policy_clear(&p);
     load(&p, "policy: {megatron_cfg: {optimizer: {optimizer: sgd, lr: 0.1, sgd_momentum: 0.8, adam_eps: 1}}}\n");
     o = &p.plans[0].optimizer;

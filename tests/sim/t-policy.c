@@ -44,14 +44,14 @@ typedef struct want {
     double floor;
     const char *recipe; /* NULL: none */
     int e4m3;
-    uint32_t history;   /* 0: no delayed scaling */
+    uint32_t history; /* 0: no delayed scaling */
     int algorithm;
     mpsim_clip_rule clip;
     double norm;
     const char *wire;    /* NULL: none given */
     const char *variant; /* the first       */
     mpsim_store store;
-    const char *state;   /* NULL: not given */
+    const char *state; /* NULL: not given */
 } want;
 
 #define F32 "binary32"
@@ -66,7 +66,8 @@ typedef struct want {
 #define MEGATRON_CLIP MPSIM_CLIP_MEGATRON, 1
 #define MEGATRON_BF16 "bf16", "bf16", F32, "megatron", TRAIN_MASTER, NO_SCALER
 #define NEAREST MPSIM_STORE_NEAREST, NULL
-#define BF16_SR "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torchao", MPSIM_STORE_STOCHASTIC
+#define BF16_SR \
+    "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torchao", MPSIM_STORE_STOCHASTIC
 
 /* clang-format off */
 static const want wants[] = {
@@ -145,8 +146,7 @@ static int is_low(const plan *p, layer_kind k, const char *layer, train_role rol
 
 static void same_word(const char *name, const char *key, const char *is, const char *should)
 {
-    ck_assert_msg(is && strcmp(is, should) == 0, "%s: %s is %s, not %s", name, key,
-                  is ? is : "(null)", should);
+    ck_assert_msg(is && strcmp(is, should) == 0, "%s: %s is %s, not %s", name, key, is ? is : "(null)", should);
 }
 
 static void same_number(const char *name, const char *key, double is, double should)
@@ -166,8 +166,7 @@ static void same_scaler(const want *w, const mpsim_scaler_config *c)
     same_number(w->name, "backoff", c->backoff, 0.5);
     same_number(w->name, "dynamic", c->dynamic, dynamic);
     same_number(w->name, "skip", c->skip, dynamic);
-    same_number(w->name, "ceiling", c->ceiling,
-                strcmp(w->scaler, "apex") == 0 ? 0x1p24 : (double)INFINITY);
+    same_number(w->name, "ceiling", c->ceiling, strcmp(w->scaler, "apex") == 0 ? 0x1p24 : (double)INFINITY);
     ck_assert_int_eq(mpsim_scaler_config_check(c), MPSIM_OK);
 }
 
@@ -190,8 +189,7 @@ static void same_fp8(const want *w, const plan *p)
 
 static void same_optimizer(const want *w, const plan_optimizer *o)
 {
-    const double open[] = {o->lr,    o->momentum, o->dampening, o->weight_decay,
-                           o->beta1, o->beta2,    o->eps};
+    const double open[] = {o->lr, o->momentum, o->dampening, o->weight_decay, o->beta1, o->beta2, o->eps};
     mpsim_optim_algorithm named;
     /* from the trace, and all numbers, but in policies that an optimizer gives its name */
     const int is_named = mpsim_optim_parse(&named, w->name) == MPSIM_OK;
@@ -362,8 +360,8 @@ START_TEST(layers_at_the_ends)
                 {two_eight, 0, 61, "h.53.fc", 1},
                 {two_eight, 0, 61, "h.54.fc", 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        ck_assert_msg(is_quantised(rows[i].keys, rows[i].first, rows[i].last, rows[i].layer) ==
-                          rows[i].quantised, "row %zu", i);
+        ck_assert_msg(is_quantised(rows[i].keys, rows[i].first, rows[i].last, rows[i].layer) == rows[i].quantised,
+                      "row %zu", i);
     policy_depth d = {0, 0, 0};
     ck_assert_int_eq(policy_depth_add(&d, "head"), 0);
     ck_assert_int_eq(policy_depth_add(&d, "h.7.fc"), 1);
@@ -405,38 +403,60 @@ START_TEST(kinds_by_name)
         int rank;
         layer_kind kind;
     } rows[] = {
-        {"bn1", 4, LAYER_BATCHNORM},      {"layer1.0.bn2", 1, LAYER_BATCHNORM},
-        {"BatchNorm_0", 1, LAYER_BATCHNORM}, {"batch_norm", 1, LAYER_BATCHNORM},
-        {"ln1", 1, LAYER_NORM},           {"transformer.ln_f", 1, LAYER_NORM},
-        {"lnf", 1, LAYER_NORM},           {"input_layernorm", 1, LAYER_NORM},
-        {"LayerNorm", 2, LAYER_NORM},     {"q_norm", 1, LAYER_NORM},
-        {"attn.softmax", -1, LAYER_SOFTMAX}, {"log_softmax", -1, LAYER_SOFTMAX},
-        {"embed_tokens", 2, LAYER_EMBEDDING}, {"word_embeddings", 2, LAYER_EMBEDDING},
-        {"wte", 2, LAYER_EMBEDDING},      {"tok", 2, LAYER_EMBEDDING},
-        {"pos", 2, LAYER_EMBEDDING},      {"loss", -1, LAYER_LOSS},
-        {"nll_loss", -1, LAYER_LOSS},     {"conv1", 2, LAYER_CONV},
+        {"bn1", 4, LAYER_BATCHNORM},
+        {"layer1.0.bn2", 1, LAYER_BATCHNORM},
+        {"BatchNorm_0", 1, LAYER_BATCHNORM},
+        {"batch_norm", 1, LAYER_BATCHNORM},
+        {"ln1", 1, LAYER_NORM},
+        {"transformer.ln_f", 1, LAYER_NORM},
+        {"lnf", 1, LAYER_NORM},
+        {"input_layernorm", 1, LAYER_NORM},
+        {"LayerNorm", 2, LAYER_NORM},
+        {"q_norm", 1, LAYER_NORM},
+        {"attn.softmax", -1, LAYER_SOFTMAX},
+        {"log_softmax", -1, LAYER_SOFTMAX},
+        {"embed_tokens", 2, LAYER_EMBEDDING},
+        {"word_embeddings", 2, LAYER_EMBEDDING},
+        {"wte", 2, LAYER_EMBEDDING},
+        {"tok", 2, LAYER_EMBEDDING},
+        {"pos", 2, LAYER_EMBEDDING},
+        {"loss", -1, LAYER_LOSS},
+        {"nll_loss", -1, LAYER_LOSS},
+        {"conv1", 2, LAYER_CONV},
         {"features.Conv2d", 4, LAYER_CONV},
         /* not by name: by the rank of the weight */
-        {"conv1_bn", 1, LAYER_BATCHNORM},  {"bn_conv1", 1, LAYER_BATCHNORM},
-        {"tok_emb", 2, LAYER_EMBEDDING},   {"embed_out", 2, LAYER_LINEAR},
-        {"unembed", 2, LAYER_LINEAR},      {"conv1_relu", -1, LAYER_OTHER},
-        {"fc1", 2, LAYER_LINEAR},         {"attn.qkv", 2, LAYER_LINEAR},
-        {"lm_head", 2, LAYER_LINEAR},     {"downsample.0", 4, LAYER_CONV},
-        {"x", 3, LAYER_CONV},             {"x", 5, LAYER_CONV},
-        {"x", 1, LAYER_NORM},             {"x", 0, LAYER_OTHER},
-        {"x", 6, LAYER_OTHER},            {"relu", -1, LAYER_OTHER},
+        {"conv1_bn", 1, LAYER_BATCHNORM},
+        {"bn_conv1", 1, LAYER_BATCHNORM},
+        {"tok_emb", 2, LAYER_EMBEDDING},
+        {"embed_out", 2, LAYER_LINEAR},
+        {"unembed", 2, LAYER_LINEAR},
+        {"conv1_relu", -1, LAYER_OTHER},
+        {"fc1", 2, LAYER_LINEAR},
+        {"attn.qkv", 2, LAYER_LINEAR},
+        {"lm_head", 2, LAYER_LINEAR},
+        {"downsample.0", 4, LAYER_CONV},
+        {"x", 3, LAYER_CONV},
+        {"x", 5, LAYER_CONV},
+        {"x", 1, LAYER_NORM},
+        {"x", 0, LAYER_OTHER},
+        {"x", 6, LAYER_OTHER},
+        {"relu", -1, LAYER_OTHER},
         /* the last component only */
-        {"conv1.fc", 2, LAYER_LINEAR},    {"embed.proj", 2, LAYER_LINEAR},
-        {"", -1, LAYER_OTHER},            {".", 2, LAYER_LINEAR},
-        {"bnorm.", 2, LAYER_LINEAR},      {"bnx", 2, LAYER_LINEAR},
-        {"tokens", 2, LAYER_LINEAR},      {"line", 2, LAYER_LINEAR},
+        {"conv1.fc", 2, LAYER_LINEAR},
+        {"embed.proj", 2, LAYER_LINEAR},
+        {"", -1, LAYER_OTHER},
+        {".", 2, LAYER_LINEAR},
+        {"bnorm.", 2, LAYER_LINEAR},
+        {"bnx", 2, LAYER_LINEAR},
+        {"tokens", 2, LAYER_LINEAR},
+        {"line", 2, LAYER_LINEAR},
     };
     policy p;
     load(&p, "precision: no\n");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const layer_kind k = policy_layer(&p.plans[0], rows[i].name, rows[i].rank);
-        ck_assert_msg(k == rows[i].kind, "'%s', rank %d: %s, not %s", rows[i].name, rows[i].rank,
-                      layer_kind_name(k), layer_kind_name(rows[i].kind));
+        ck_assert_msg(k == rows[i].kind, "'%s', rank %d: %s, not %s", rows[i].name, rows[i].rank, layer_kind_name(k),
+                      layer_kind_name(rows[i].kind));
     }
     policy_clear(&p);
     /* the policy's word before the name's; the first pattern that fits; the whole name */
@@ -487,16 +507,15 @@ START_TEST(low_roles)
     const low_row *row = &lows[_i];
     char text[256];
     policy p;
-    snprintf(text, sizeof text,
-             "precision: fp16\n%sautocast: %s\nkeep_fp32: [k, 'h*']\n",
+    snprintf(text, sizeof text, "precision: fp16\n%sautocast: %s\nkeep_fp32: [k, 'h*']\n",
              strcmp(row->autocast, "none") == 0 ? "" : "params: fp16\n", row->autocast);
     load(&p, text);
     const plan *q = &p.plans[0];
     for (int k = 0; k < LAYER_KINDS; k++)
         for (int role = 0; role < TRAIN_ROLES; role++) {
             const int low = row->low[k][role] == '1';
-            ck_assert_msg(!is_low(q, (layer_kind)k, "x", (train_role)role) == !low,
-                          "%s, %s, role %d", row->autocast, layer_kind_name((layer_kind)k), role);
+            ck_assert_msg(!is_low(q, (layer_kind)k, "x", (train_role)role) == !low, "%s, %s, role %d", row->autocast,
+                          layer_kind_name((layer_kind)k), role);
             ck_assert(!is_low(q, (layer_kind)k, "k", (train_role)role));
             ck_assert(!is_low(q, (layer_kind)k, "h.1", (train_role)role));
         }
@@ -560,13 +579,11 @@ static const struct recipe_case {
 } recipe_cases[] = {
     {"fp8: hybrid", {"te-current", "te-current", "te-current-e5m2"}, {"e4m3", "e4m3", "e5m2"}},
     {"fp8: e4m3", {"te-current", "te-current", "te-current"}, {"e4m3", "e4m3", "e4m3"}},
-    {"fp8: hybrid\nfp8_recipe: current", {"te-current", "te-current", "te-current-e5m2"},
-     {"e4m3", "e4m3", "e5m2"}},
-    {"fp8: e4m3\nfp8_recipe: tensorwise", {"te-current", "te-current", "te-current"},
-     {"e4m3", "e4m3", "e4m3"}},
-    {"fp8_recipe: blockwise", {"te-block-1x128", "te-block-128x128", "te-block-1x128"},
-     {"e4m3", "e4m3", "e4m3"}},
-    {"fp8: hybrid\nfp8_recipe: blockwise", {"te-block-1x128", "te-block-128x128", "te-block-1x128-e5m2"},
+    {"fp8: hybrid\nfp8_recipe: current", {"te-current", "te-current", "te-current-e5m2"}, {"e4m3", "e4m3", "e5m2"}},
+    {"fp8: e4m3\nfp8_recipe: tensorwise", {"te-current", "te-current", "te-current"}, {"e4m3", "e4m3", "e4m3"}},
+    {"fp8_recipe: blockwise", {"te-block-1x128", "te-block-128x128", "te-block-1x128"}, {"e4m3", "e4m3", "e4m3"}},
+    {"fp8: hybrid\nfp8_recipe: blockwise",
+     {"te-block-1x128", "te-block-128x128", "te-block-1x128-e5m2"},
      {"e4m3", "e4m3", "e5m2"}},
     {"fp8_recipe: mxfp8", {"mxfp8", "mxfp8", "mxfp8"}, {"e4m3", "e4m3", "e4m3"}},
     {"fp8_recipe: mxfp6", {"mxfp6-e2m3", "mxfp6-e2m3", "mxfp6-e3m2"}, {"e2m3", "e2m3", "e3m2"}},
@@ -575,7 +592,8 @@ static const struct recipe_case {
     {"fp8_recipe: torchao-tensorwise",
      {"torchao-tensorwise", "torchao-tensorwise", "torchao-tensorwise-e5m2"},
      {"e4m3", "e4m3", "e5m2"}},
-    {"fp8_recipe: torchao-rowwise", {"torchao-rowwise", "torchao-rowwise", "torchao-rowwise"},
+    {"fp8_recipe: torchao-rowwise",
+     {"torchao-rowwise", "torchao-rowwise", "torchao-rowwise"},
      {"e4m3", "e4m3", "e4m3"}},
     {"fp8_recipe: ms-amp", {"ms-amp", "ms-amp", NULL}, {"e4m3", "e4m3", NULL}},
 };
@@ -586,8 +604,7 @@ START_TEST(block_recipes)
     const struct recipe_case *c = &recipe_cases[_i];
     char text[256];
     policy p;
-    snprintf(text, sizeof text, "precision: bf16\n%s\nkeep_fp32: [k]\nfp8_exclude: ['e.*']\n",
-             c->keys);
+    snprintf(text, sizeof text, "precision: bf16\n%s\nkeep_fp32: [k]\nfp8_exclude: ['e.*']\n", c->keys);
     load(&p, text);
     const plan *q = &p.plans[0];
     for (size_t i = 0; i < 3; i++) {

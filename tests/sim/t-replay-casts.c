@@ -57,8 +57,7 @@ static const struct counted {
 };
 
 /* A model whose parameters are kept in the low format casts what it keeps. */
-static void check_cast(const struct counted *c, const replay_step *s, const char *name, double *x,
-                       size_t n)
+static void check_cast(const struct counted *c, const replay_step *s, const char *name, double *x, size_t n)
 {
     const int gradient = strstr(name, "grad:") != NULL;
     const double scale = gradient ? c->scale : 1;
@@ -68,17 +67,17 @@ static void check_cast(const struct counted *c, const replay_step *s, const char
     const counts want = count_cast(g, x, n, scale);
     const replay_cast *got = cast_of(s, name);
     ck_assert_msg(got != NULL, "step %d: no cast of %s", (int)s->step, name);
-    ck_assert_msg(strcmp(got->format, g->name) == 0, "%s: step %d, %s: %s, not %s", c->policy,
-                  (int)s->step, name, got->format, g->name);
+    ck_assert_msg(strcmp(got->format, g->name) == 0, "%s: step %d, %s: %s, not %s", c->policy, (int)s->step, name,
+                  got->format, g->name);
     ck_assert_msg(got->scale == scale, "%s: scale %g", name, got->scale);
-    ck_assert_msg(got->count == n && got->nonzero == want.nonzero &&
-                      got->nonfinite == want.nonfinite && got->underflow == want.underflow &&
-                      got->subnormal == want.subnormal && got->overflow == want.overflow &&
-                      got->stale == 0 && got->amax == want.amax,
+    ck_assert_msg(got->count == n && got->nonzero == want.nonzero && got->nonfinite == want.nonfinite &&
+                      got->underflow == want.underflow && got->subnormal == want.subnormal &&
+                      got->overflow == want.overflow && got->stale == 0 && got->amax == want.amax,
                   "%s: step %d, %s: underflow %u (%u), subnormal %u (%u), overflow %u (%u), "
-                  "amax %a (%a)", c->policy, (int)s->step, name, (unsigned)got->underflow,
-                  (unsigned)want.underflow, (unsigned)got->subnormal, (unsigned)want.subnormal,
-                  (unsigned)got->overflow, (unsigned)want.overflow, got->amax, want.amax);
+                  "amax %a (%a)",
+                  c->policy, (int)s->step, name, (unsigned)got->underflow, (unsigned)want.underflow,
+                  (unsigned)got->subnormal, (unsigned)want.subnormal, (unsigned)got->overflow, (unsigned)want.overflow,
+                  got->amax, want.amax);
     if (want.noise > 0)
         ck_assert_double_eq_tol(got->sqnr_db, 10 * log10(want.signal / want.noise), 1e-6);
 }
@@ -98,8 +97,7 @@ START_TEST(casts_are_counted)
             if (strncmp(name, "opt", 3) == 0)
                 continue;
             casts++;
-            if (strncmp(name, "weight", 6) == 0 &&
-                (!r.step[k].from_record || strstr(name, ".bias")))
+            if (strncmp(name, "weight", 6) == 0 && (!r.step[k].from_record || strstr(name, ".bias")))
                 continue;
             double *x = elements(t, i, &n);
             check_cast(c, &r.step[k], name, x, n);
@@ -122,12 +120,12 @@ START_TEST(a_bias_is_cast_like_its_weight)
     replay_ok(&r, "data/policies/pytorch-amp-fp16.yaml", "data/digits-cnn");
     for (size_t k = 0; k < r.n; k++)
         for (int i = 0; i < 4; i++) {
-            static const char *const names[] = {"weight:fc1.bias", "weight:fc2.bias",
-                                                "wgrad:fc1.bias", "wgrad:fc2.bias"};
+            static const char *const names[] = {"weight:fc1.bias", "weight:fc2.bias", "wgrad:fc1.bias",
+                                                "wgrad:fc2.bias"};
             const replay_cast *c = cast_of(&r.step[k], names[i]);
             ck_assert_ptr_nonnull(c);
-            ck_assert_msg(c->layer == LAYER_LINEAR && strcmp(c->format, "fp16") == 0,
-                          "%s: %s, %s", c->name, layer_kind_name(c->layer), c->format);
+            ck_assert_msg(c->layer == LAYER_LINEAR && strcmp(c->format, "fp16") == 0, "%s: %s, %s", c->name,
+                          layer_kind_name(c->layer), c->format);
         }
     forget(&r);
 }
@@ -145,14 +143,14 @@ START_TEST(what_autocast_leaves_in_fp32)
             const char *n = c->name;
             const int norm = strstr(n, "ln1") || strstr(n, "ln2") || strstr(n, "lnf");
             const int embedding = strstr(n, ":tok") || strstr(n, ":pos");
-            const layer_kind kind = norm ? LAYER_NORM
-                                    : embedding ? LAYER_EMBEDDING
-                                    : strstr(n, "softmax") ? LAYER_SOFTMAX : LAYER_LINEAR;
+            const layer_kind kind = norm                   ? LAYER_NORM
+                                    : embedding            ? LAYER_EMBEDDING
+                                    : strstr(n, "softmax") ? LAYER_SOFTMAX
+                                                           : LAYER_LINEAR;
             if (strcmp(c->kind, "weight") == 0 && strstr(n, ".bias"))
                 continue;
             ck_assert_msg(c->layer == kind, "%s is %s", n, layer_kind_name(c->layer));
-            ck_assert_msg(strcmp(c->format, kind == LAYER_LINEAR ? "fp16" : "binary32") == 0,
-                          "%s: %s", n, c->format);
+            ck_assert_msg(strcmp(c->format, kind == LAYER_LINEAR ? "fp16" : "binary32") == 0, "%s: %s", n, c->format);
             if (kind == LAYER_LINEAR) {
                 low += c->underflow;
                 continue;
@@ -173,19 +171,18 @@ START_TEST(exceptions_of_a_policy)
 {
     static const char text[] = "precision: fp8\nfp8_exclude: [fc2]\nkeep_fp32: [conv1]\n"
                                "layer_kinds: {conv2: softmax}\n";
-    static const char *const want[][2] = {
-        {"act:fc1", "bf16 > e4m3"},   {"weight:fc1.weight", "bf16 > e4m3"},
-        {"agrad:fc1", "bf16 > e5m2"}, {"wgrad:fc1.weight", "bf16"},
-        {"act:fc2", "bf16"},          {"agrad:fc2", "bf16"},
-        {"act:conv1", "binary32"},    {"wgrad:conv1.weight", "binary32"},
-        {"act:conv2", "binary32"},    {"weight:bn1.weight", "binary32"},
-        {"act:bn1", "bf16"}};
+    static const char *const want[][2] = {{"act:fc1", "bf16 > e4m3"},   {"weight:fc1.weight", "bf16 > e4m3"},
+                                          {"agrad:fc1", "bf16 > e5m2"}, {"wgrad:fc1.weight", "bf16"},
+                                          {"act:fc2", "bf16"},          {"agrad:fc2", "bf16"},
+                                          {"act:conv1", "binary32"},    {"wgrad:conv1.weight", "binary32"},
+                                          {"act:conv2", "binary32"},    {"weight:bn1.weight", "binary32"},
+                                          {"act:bn1", "bf16"}};
     run r;
     replay_ok(&r, text, "data/digits-cnn");
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         const replay_cast *c = cast_of(&r.step[0], want[i][0]);
-        ck_assert_msg(c && strcmp(c->format, want[i][1]) == 0, "%s: %s, not %s", want[i][0],
-                      c ? c->format : "none", want[i][1]);
+        ck_assert_msg(c && strcmp(c->format, want[i][1]) == 0, "%s: %s, not %s", want[i][0], c ? c->format : "none",
+                      want[i][1]);
     }
     forget(&r);
 }
@@ -210,10 +207,8 @@ static const struct memory {
     {"deepseek-v3-fp8", {2 * P, 4 * P, 4 * P, 2 * P, 2 * (ACTS - LINEAR) + LINEAR + 64 * 4}},
     {"te-mxfp8", {2 * P, 4 * P, 4 * P, 4 * P, 2 * (ACTS - LINEAR) + LINEAR + LINEAR / 32}},
     {"nemo-fp8-hybrid-max", /* weights of linear layers in FP8, with a scale each */
-     {2 * P - (64 * 32 + 32 * 10) + 2 * 4, 4 * P, 4 * P, 4 * P,
-      2 * (ACTS - LINEAR) + LINEAR + 2 * 4}},
-    {"te-nvfp4",
-     {2 * P, 4 * P, 4 * P, 4 * P, 2 * (ACTS - LINEAR) + LINEAR / 2 + LINEAR / 16 + 2 * 4}},
+     {2 * P - (64 * 32 + 32 * 10) + 2 * 4, 4 * P, 4 * P, 4 * P, 2 * (ACTS - LINEAR) + LINEAR + 2 * 4}},
+    {"te-nvfp4", {2 * P, 4 * P, 4 * P, 4 * P, 2 * (ACTS - LINEAR) + LINEAR / 2 + LINEAR / 16 + 2 * 4}},
 };
 enum { N_MEMORIES = sizeof memories / sizeof *memories };
 
@@ -225,14 +220,13 @@ START_TEST(bytes_by_hand)
     snprintf(path, sizeof path, "data/policies/%s.yaml", c->policy);
     replay_ok(&r, path, "data/digits-cnn");
     const train_bytes *b = &r.step[6].bytes;
-    ck_assert_msg(b->weights == c->want.weights && b->master == c->want.master &&
-                      b->gradients == c->want.gradients && b->state == c->want.state &&
-                      b->activations == c->want.activations,
+    ck_assert_msg(b->weights == c->want.weights && b->master == c->want.master && b->gradients == c->want.gradients &&
+                      b->state == c->want.state && b->activations == c->want.activations,
                   "%s: weights %u (%u), master %u (%u), gradients %u (%u), state %u (%u), "
-                  "activations %u (%u)", c->policy, (unsigned)b->weights, (unsigned)c->want.weights,
-                  (unsigned)b->master, (unsigned)c->want.master, (unsigned)b->gradients,
-                  (unsigned)c->want.gradients, (unsigned)b->state, (unsigned)c->want.state,
-                  (unsigned)b->activations, (unsigned)c->want.activations);
+                  "activations %u (%u)",
+                  c->policy, (unsigned)b->weights, (unsigned)c->want.weights, (unsigned)b->master,
+                  (unsigned)c->want.master, (unsigned)b->gradients, (unsigned)c->want.gradients, (unsigned)b->state,
+                  (unsigned)c->want.state, (unsigned)b->activations, (unsigned)c->want.activations);
     forget(&r);
 }
 END_TEST

@@ -85,17 +85,14 @@ static uint64_t check_delayed(delayed *d, const replay_cast *c, const float *x, 
         underflow += x[i] != 0 && y == 0;
         subnormal += y != 0 && fabs(y) < ldexp(1, d->g->least);
     }
-    ck_assert_msg(c->scale == (double)d->scale, "%s: scale %a, not %a", c->name, c->scale,
-                  (double)d->scale);
+    ck_assert_msg(c->scale == (double)d->scale, "%s: scale %a, not %a", c->name, c->scale, (double)d->scale);
     delayed_update(d, amax);
-    ck_assert_msg(c->next == (double)d->scale, "%s: next scale %a, not %a", c->name, c->next,
-                  (double)d->scale);
+    ck_assert_msg(c->next == (double)d->scale, "%s: next scale %a, not %a", c->name, c->next, (double)d->scale);
     ck_assert_msg(c->overflow == overflow && c->stale == stale && c->underflow == underflow &&
                       c->subnormal == subnormal,
-                  "%s: overflow %u (%u), stale %u (%u), underflow %u (%u), subnormal %u (%u)",
-                  c->name, (unsigned)c->overflow, (unsigned)overflow, (unsigned)c->stale,
-                  (unsigned)stale, (unsigned)c->underflow, (unsigned)underflow,
-                  (unsigned)c->subnormal, (unsigned)subnormal);
+                  "%s: overflow %u (%u), stale %u (%u), underflow %u (%u), subnormal %u (%u)", c->name,
+                  (unsigned)c->overflow, (unsigned)overflow, (unsigned)c->stale, (unsigned)stale,
+                  (unsigned)c->underflow, (unsigned)underflow, (unsigned)c->subnormal, (unsigned)subnormal);
     return stale;
 }
 
@@ -169,8 +166,7 @@ START_TEST(block_scales_are_never_stale)
     const size_t width = four ? 16 : 32;
     uint64_t lost = 0;
     run r;
-    replay_ok(&r, four ? "precision: nvfp4\n" : "precision: mxfp8\n",
-              make_fp8(four ? "nvfp4" : "mxfp8"));
+    replay_ok(&r, four ? "precision: nvfp4\n" : "precision: mxfp8\n", make_fp8(four ? "nvfp4" : "mxfp8"));
     for (int k = 0; k < FP8_STEPS; k++) {
         float x[ROWS * COLS], all = 0;
         uint64_t underflow = 0, subnormal = 0;
@@ -182,16 +178,14 @@ START_TEST(block_scales_are_never_stale)
             const size_t column = i % COLS, begins = column - column % width;
             const size_t n = COLS - begins < width ? COLS - begins : width;
             const float *block = x + i - column + begins;
-            const double y = four ? nvfp4(block, n, column - begins, all)
-                                  : mxfp8(block, n, column - begins);
+            const double y = four ? nvfp4(block, n, column - begins, all) : mxfp8(block, n, column - begins);
             underflow += x[i] != 0 && y == 0;
             subnormal += y != 0 && fabs(y) < (four ? 1 : 0x1p-6);
         }
         const replay_cast *c = cast_of(&r.step[k], "act:fc");
         ck_assert_msg(c->underflow == underflow && c->subnormal == subnormal,
-                      "step %d: underflow %u (%u), subnormal %u (%u)", k + 1,
-                      (unsigned)c->underflow, (unsigned)underflow, (unsigned)c->subnormal,
-                      (unsigned)subnormal);
+                      "step %d: underflow %u (%u), subnormal %u (%u)", k + 1, (unsigned)c->underflow,
+                      (unsigned)underflow, (unsigned)c->subnormal, (unsigned)subnormal);
         for (size_t i = 0; i < r.step[k].n_casts; i++)
             ck_assert_uint_eq(r.step[k].casts[i].stale, 0);
         ck_assert(isnan(c->scale) && isnan(c->next));

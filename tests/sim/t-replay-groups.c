@@ -105,15 +105,16 @@ static void say_group(char *out, size_t size, const tensor *p, const char *more)
         snprintf(out + n, size - n,
                  "%s{\"params\":[\"%s\"],\"optimizer\":\"%s\",\"class\":\"torch.optim.adam.Adam\","
                  "\"lr\":%.17g,\"beta1\":%.17g,\"beta2\":%.17g,\"eps\":%.17g,\"weight_decay\":%.17g,"
-                 "\"amsgrad\":%s,\"maximize\":%s,\"steps\":%d%s}", n > 1 ? "," : "", p->name,
-                 p->decoupled ? "adamw" : "adam", p->lr, p->beta1, p->beta2, p->eps, p->decay,
-                 word(p->amsgrad), word(p->maximize), p->t, more);
+                 "\"amsgrad\":%s,\"maximize\":%s,\"steps\":%d%s}",
+                 n > 1 ? "," : "", p->name, p->decoupled ? "adamw" : "adam", p->lr, p->beta1, p->beta2, p->eps,
+                 p->decay, word(p->amsgrad), word(p->maximize), p->t, more);
     else
         snprintf(out + n, size - n,
                  "%s{\"params\":[\"%s\"],\"optimizer\":\"sgd\",\"lr\":%.17g,\"momentum\":%.17g,"
                  "\"dampening\":%.17g,\"weight_decay\":%.17g,\"nesterov\":%s,\"maximize\":%s,"
-                 "\"steps\":[%d]%s}", n > 1 ? "," : "", p->name, p->lr, p->momentum, p->dampening,
-                 p->decay, word(p->nesterov), word(p->maximize), p->t, more);
+                 "\"steps\":[%d]%s}",
+                 n > 1 ? "," : "", p->name, p->lr, p->momentum, p->dampening, p->decay, word(p->nesterov),
+                 word(p->maximize), p->t, more);
 }
 
 static void say_groups(const tensor *list, size_t n, const char *more)
@@ -142,8 +143,8 @@ static const char *begin(const char *folder, int step, int rank)
 
 /* Steps from `first` on, `lasts` of them, and the weights after the last one. Tensors with a bit in
  * `late` have no gradient in odd steps. */
-static const char *record(const char *folder, tensor *list, size_t n, int first, int lasts,
-                          double lr_factor, unsigned late)
+static const char *record(const char *folder, tensor *list, size_t n, int first, int lasts, double lr_factor,
+                          unsigned late)
 {
     const char *at = NULL;
     for (int s = 1; s <= first + lasts; s++) {
@@ -168,20 +169,32 @@ static const char *record(const char *folder, tensor *list, size_t n, int first,
     return at;
 }
 
-static tensor sgd_of(const char *name, double lr, double momentum, double dampening, double decay,
-                     int nesterov, int maximize)
+static tensor sgd_of(const char *name, double lr, double momentum, double dampening, double decay, int nesterov,
+                     int maximize)
 {
-    tensor p = {.name = name, .lr = lr, .momentum = momentum, .dampening = dampening,
-                .decay = decay, .nesterov = nesterov, .maximize = maximize};
+    tensor p = {.name = name,
+                .lr = lr,
+                .momentum = momentum,
+                .dampening = dampening,
+                .decay = decay,
+                .nesterov = nesterov,
+                .maximize = maximize};
     memcpy(p.w, ramp_w, sizeof p.w);
     return p;
 }
 
-static tensor adam_of(const char *name, double lr, double beta1, double beta2, double eps,
-                      double decay, int amsgrad, int decoupled)
+static tensor adam_of(const char *name, double lr, double beta1, double beta2, double eps, double decay, int amsgrad,
+                      int decoupled)
 {
-    tensor p = {.name = name, .lr = lr, .beta1 = beta1, .beta2 = beta2, .eps = eps,
-                .decay = decay, .amsgrad = amsgrad, .decoupled = decoupled, .adam = 1};
+    tensor p = {.name = name,
+                .lr = lr,
+                .beta1 = beta1,
+                .beta2 = beta2,
+                .eps = eps,
+                .decay = decay,
+                .amsgrad = amsgrad,
+                .decoupled = decoupled,
+                .adam = 1};
     memcpy(p.w, ramp_w, sizeof p.w);
     return p;
 }
@@ -203,10 +216,8 @@ static void all_equal(const run *r, uint64_t compared)
  * scheduler. */
 START_TEST(groups_of_sgd)
 {
-    tensor list[] = {sgd_of("fc.weight", 0.1, 0.9, 0, 0, 1, 0),
-                     sgd_of("fc.bias", 0.05, 0.5, 0.25, 0, 0, 0),
-                     sgd_of("head.weight", 0.2, 0, 0, 0.01, 0, 0),
-                     sgd_of("head.bias", 0.3, 0.8, 0, 0.02, 0, 1)};
+    tensor list[] = {sgd_of("fc.weight", 0.1, 0.9, 0, 0, 1, 0), sgd_of("fc.bias", 0.05, 0.5, 0.25, 0, 0, 0),
+                     sgd_of("head.weight", 0.2, 0, 0, 0.01, 0, 0), sgd_of("head.bias", 0.3, 0.8, 0, 0.02, 0, 1)};
     run r;
     const char *at = record(_i ? "sgd-lr" : "sgd", list, 4, 1, 4, _i ? 0.7 : 1, 0);
     replay_ok(&r, "precision: fp32\n", at);
@@ -223,10 +234,9 @@ END_TEST
 /* Adam, AdamW and SGD in one run; betas and eps of their own. */
 START_TEST(groups_of_several_optimizers)
 {
-    tensor list[] = {adam_of("fc.weight", 0.01, 0.9, 0.99, 1e-6, 0, 0, 0),
-                     adam_of("fc.bias", 0.02, 0.8, 0.95, 1e-3, 0.1, 0, 1),
-                     adam_of("head.weight", 0.02, 0.85, 0.9, 1e-8, 0.1, 0, 0),
-                     sgd_of("head.bias", 0.3, 0.8, 0, 0.02, 0, 0)};
+    tensor list[] = {
+        adam_of("fc.weight", 0.01, 0.9, 0.99, 1e-6, 0, 0, 0), adam_of("fc.bias", 0.02, 0.8, 0.95, 1e-3, 0.1, 0, 1),
+        adam_of("head.weight", 0.02, 0.85, 0.9, 1e-8, 0.1, 0, 0), sgd_of("head.bias", 0.3, 0.8, 0, 0.02, 0, 0)};
     run r;
     const char *at = record("several", list, 4, 1, 4, 0.9, 0);
     replay_ok(&r, "precision: fp32\n", at);
@@ -253,8 +263,7 @@ END_TEST
 START_TEST(steps_are_counted_by_parameter)
 {
     tensor list[] = {adam_of("fc.weight", 0.01, 0.9, 0.99, 1e-6, 0, 0, 0),
-                     adam_of("fc.bias", 0.01, 0.9, 0.99, 1e-6, 0, 0, 0),
-                     sgd_of("head.weight", 0.1, 0.9, 0.5, 0, 0, 0),
+                     adam_of("fc.bias", 0.01, 0.9, 0.99, 1e-6, 0, 0, 0), sgd_of("head.weight", 0.1, 0.9, 0.5, 0, 0, 0),
                      sgd_of("head.bias", 0.1, 0.9, 0.5, 0, 0, 0)};
     run r;
     const char *at = record(_i ? "late" : "sometimes", list, 4, _i ? 4 : 1, 4, 1, 1 << 1 | 1 << 3);
@@ -269,8 +278,7 @@ END_TEST
 
 START_TEST(the_policy_wins_and_it_is_said)
 {
-    tensor list[] = {sgd_of("fc.weight", 0.1, 0.9, 0, 0, 0, 0),
-                     sgd_of("fc.bias", 0.05, 0.9, 0, 0.25, 0, 0)};
+    tensor list[] = {sgd_of("fc.weight", 0.1, 0.9, 0, 0, 0, 0), sgd_of("fc.bias", 0.05, 0.9, 0, 0.25, 0, 0)};
     run r;
     const char *at = record("wins", list, 2, 1, 3, 1, 0);
     replay_ok(&r, "precision: fp32\noptimizer: {name: trace, lr: 0.5}\n", at);
@@ -348,13 +356,12 @@ static const struct lacking {
     int adam, state;
 } lackings[] = {
     {NOTE_GROUPS, "mpsim.groups", NULL, NULL, "settings of the whole", 0, 1},
-    {NOTE_UNGROUPED, NULL, "mpsim.groups", "[{\"params\":[],\"optimizer\":\"sgd\",\"lr\":1}]",
-     "fc.weight", 0, 1},
+    {NOTE_UNGROUPED, NULL, "mpsim.groups", "[{\"params\":[],\"optimizer\":\"sgd\",\"lr\":1}]", "fc.weight", 0, 1},
     {NOTE_CLASS, NULL, "mpsim.groups",
-     "[{\"params\":[\"fc.weight\"],\"optimizer\":\"sgd\",\"lr\":1,\"class\":\"mine.SGD\",\"steps\":4}]",
-     "mine.SGD", 0, 1},
-    {NOTE_STEPS, NULL, "mpsim.groups",
-     "[{\"params\":[\"fc.weight\"],\"optimizer\":\"adam\",\"lr\":1}]", "mpsim.optimizer_steps", 1, 1},
+     "[{\"params\":[\"fc.weight\"],\"optimizer\":\"sgd\",\"lr\":1,\"class\":\"mine.SGD\",\"steps\":4}]", "mine.SGD", 0,
+     1},
+    {NOTE_STEPS, NULL, "mpsim.groups", "[{\"params\":[\"fc.weight\"],\"optimizer\":\"adam\",\"lr\":1}]",
+     "mpsim.optimizer_steps", 1, 1},
     {NOTE_STATE, NULL, NULL, NULL, "opt.m, opt.v", 1, 0},
     {NOTE_VMAX, NULL, "mpsim.groups",
      "[{\"params\":[\"fc.weight\"],\"optimizer\":\"adam\",\"lr\":1,\"amsgrad\":true,\"steps\":4}]",
@@ -386,8 +393,7 @@ START_TEST(what_is_lacking_is_said)
     replay_ok(&r, "precision: fp32\n", at);
     for (int i = 0; i < REPLAY_NOTES; i++)
         if (i == (int)c->note)
-            ck_assert_msg(strstr(r.step[0].notes->text[i], c->says) != NULL, "%d: '%s'", i,
-                          r.step[0].notes->text[i]);
+            ck_assert_msg(strstr(r.step[0].notes->text[i], c->says) != NULL, "%d: '%s'", i, r.step[0].notes->text[i]);
         else if (i != NOTE_VARIANT)
             ck_assert_str_eq(r.step[0].notes->text[i], "");
     forget(&r);
@@ -437,7 +443,8 @@ static const struct damage {
     {"mpsim.groups", "[{\"params\":[\"a\",\"b\"],\"steps\":[1]}]", "not a number of steps"},
     {"mpsim.groups", "[{\"params\":[\"a\"],\"steps\":[1,1]}]", "not a number of steps"},
     {"mpsim.groups", "[{\"params\":[\"a\"],\"lr\":\"0.1\"}]", "group 1: \"lr\" is not a number"},
-    {"mpsim.groups", "[{\"params\":[]},{\"params\":[\"a\"],\"lr\":1,\"beta2\":[0.9]}]", "group 2: \"beta2\" is not a number"},
+    {"mpsim.groups", "[{\"params\":[]},{\"params\":[\"a\"],\"lr\":1,\"beta2\":[0.9]}]",
+     "group 2: \"beta2\" is not a number"},
     {"mpsim.groups", "[{\"params\":[\"a\"],\"lr\":1,\"eps\":null}]", "\"eps\" is not a number"},
     {"mpsim.groups", "[{\"params\":[\"a\"],\"lr\":1,\"weight_decay\":true}]", "\"weight_decay\" is not a number"},
     {"mpsim.groups", "[{\"params\":[\"a\"],\"lr\":1,\"amsgrad\":1}]", "\"amsgrad\" is not true or false"},

@@ -87,8 +87,7 @@ static float digits_plain(const step_inputs *s, size_t i, int t)
 
 static float charlm_pure(const step_inputs *s, size_t i, int t)
 {
-    return adamw_bf16(b16(s->w[i]), b16(s->g[i]), s->m ? b16(s->m[i]) : 0,
-                      s->v ? b16(s->v[i]) : 0, t);
+    return adamw_bf16(b16(s->w[i]), b16(s->g[i]), s->m ? b16(s->m[i]) : 0, s->v ? b16(s->v[i]) : 0, t);
 }
 
 /* The update in binary64: the weight becomes w - u. */
@@ -127,8 +126,8 @@ static void fit_inputs(step_inputs *x, size_t i, const grid *kept)
 /* Of the elements that move in binary64, from the numbers that are kept (recorded: from the
  * recorded ones, and all whose update is not zero, however small), those that do not as `move`
  * computes. */
-static losses count_lost(const char *folder, const replay_step *s, const grid *kept, mover move,
-                         mover64 exact, int recorded)
+static losses count_lost(const char *folder, const replay_step *s, const grid *kept, mover move, mover64 exact,
+                         int recorded)
 {
     losses c = {0};
     trace *t = open_step(folder, s->step);
@@ -164,8 +163,7 @@ static const struct lossy {
     double claims[7]; /* per cent, to the digits of the README; 0: no claim */
     double digits;
 } lossy[] = {
-    {"data/digits-cnn", digits_pure, digits_readme, digits_f64,
-     {0, 34.5, 94.5, 99.3, 0, 0, 99.8}, 0.05},
+    {"data/digits-cnn", digits_pure, digits_readme, digits_f64, {0, 34.5, 94.5, 99.3, 0, 0, 99.8}, 0.05},
     {"data/charlm", charlm_pure, charlm_readme, charlm_f64, {0, 40, 49, 0, 67}, 0.5},
 };
 
@@ -179,10 +177,9 @@ START_TEST(bf16_loses_what_the_readme_says)
         const sums got = sum_step(&r.step[i]);
         const losses want = count_lost(c->trace, &r.step[i], &bf16, c->pure, c->exact, 0);
         const losses readme = count_lost(c->trace, &r.step[i], &bf16, c->readme, c->exact, 1);
-        printf("# %s step %d: lost %llu of %llu, oracle %llu of %llu, fp32 update %.2f %%\n",
-               c->trace, (int)r.step[i].step, (unsigned long long)got.lost,
-               (unsigned long long)got.updates, (unsigned long long)want.lost,
-               (unsigned long long)want.updates, percent(readme));
+        printf("# %s step %d: lost %llu of %llu, oracle %llu of %llu, fp32 update %.2f %%\n", c->trace,
+               (int)r.step[i].step, (unsigned long long)got.lost, (unsigned long long)got.updates,
+               (unsigned long long)want.lost, (unsigned long long)want.updates, percent(readme));
         ck_assert_int_eq(r.step[i].from_record, 1);
         ck_assert_uint_eq(got.updates, want.updates);
         ck_assert_uint_eq(got.lost, want.lost);
@@ -190,8 +187,7 @@ START_TEST(bf16_loses_what_the_readme_says)
         if (c->claims[i] > 0)
             ck_assert_double_eq_tol(percent(readme), c->claims[i], c->digits);
         if (c->claims[i] > 0)
-            ck_assert_double_eq_tol(100 * (double)got.lost / (double)got.updates, c->claims[i],
-                                    0.5 + c->digits);
+            ck_assert_double_eq_tol(100 * (double)got.lost / (double)got.updates, c->claims[i], 0.5 + c->digits);
     }
     forget(&r);
 }
@@ -201,15 +197,12 @@ END_TEST
 START_TEST(a_master_keeps_updates)
 {
     run r;
-    replay_path(&r, MASTER "optimizer: {name: trace, variant: ieee}\n", "data/digits-cnn",
-                REPLAY_RECORDED);
+    replay_path(&r, MASTER "optimizer: {name: trace, variant: ieee}\n", "data/digits-cnn", REPLAY_RECORDED);
     ck_assert_msg(r.code == 0, "%s", r.error);
     for (size_t i = 0; i < r.n; i++) {
         const sums got = sum_step(&r.step[i]);
-        const losses want = count_lost("data/digits-cnn", &r.step[i], &fp32, digits_plain,
-                                       digits_f64, 0);
-        const losses model = count_lost("data/digits-cnn", &r.step[i], &bf16, digits_readme,
-                                        digits_f64, 1);
+        const losses want = count_lost("data/digits-cnn", &r.step[i], &fp32, digits_plain, digits_f64, 0);
+        const losses model = count_lost("data/digits-cnn", &r.step[i], &bf16, digits_readme, digits_f64, 1);
         ck_assert_uint_eq(got.updates, want.updates);
         ck_assert_uint_eq(got.lost, want.lost);
         ck_assert_uint_ge(got.lost_model, model.lost * 9 / 10);
@@ -259,8 +252,8 @@ START_TEST(kahan_keeps_updates)
     run r;
     replay_ok(&r, "data/policies/bf16-kahan.yaml", "data/digits-cnn");
     const sums t = sum_run(&r);
-    printf("# kahan: lost %llu of %llu, in the model %llu\n", (unsigned long long)t.lost,
-           (unsigned long long)t.updates, (unsigned long long)t.lost_model);
+    printf("# kahan: lost %llu of %llu, in the model %llu\n", (unsigned long long)t.lost, (unsigned long long)t.updates,
+           (unsigned long long)t.lost_model);
     ck_assert_uint_lt(t.lost * 1000, t.updates);
     ck_assert_uint_gt(t.lost_model * 2, t.updates);
     forget(&r);
@@ -272,8 +265,7 @@ END_TEST
  * 65536 times smaller it would not move there either. */
 START_TEST(bug_20261120_fused_variants_divide_once)
 {
-    static const char *const variants[] = {"torch", "torch-fused-a", "torch-fused-b",
-                                           "torch-fused-c"};
+    static const char *const variants[] = {"torch", "torch-fused-a", "torch-fused-b", "torch-fused-c"};
     enum { N = 64 };
     float w[N], g[N];
     char path[700], text[160], *at = path;
@@ -287,8 +279,10 @@ START_TEST(bug_20261120_fused_variants_divide_once)
     made_put(W, &fp32, w, N, 0);
     made_put(G, &fp32, g, N, 0);
     made_end();
-    snprintf(text, sizeof text, "precision: fp16\nloss_scaling: 65536\noptimizer:\n"
-             "  name: trace\n  variant: %s\n", variants[_i]);
+    snprintf(text, sizeof text,
+             "precision: fp16\nloss_scaling: 65536\noptimizer:\n"
+             "  name: trace\n  variant: %s\n",
+             variants[_i]);
     const replay_options o = {0};
     replay_files(&r, text, &at, 1, &o);
     ck_assert_msg(r.code == 0, "%s", r.error);

@@ -101,7 +101,10 @@ static void size_of_grad(int step)
     made.tensor[1].n = 4;
     made.tensor[1].shape[0] = 1;
 }
-static void backwards(int step) { made_set("mpsim.step", step == 1 ? "7" : "3"); }
+static void backwards(int step)
+{
+    made_set("mpsim.step", step == 1 ? "7" : "3");
+}
 
 START_TEST(what_is_missing_is_said)
 {

@@ -118,8 +118,7 @@ END_TEST
 /* Other gradients than the recorded ones have another norm: their own. */
 START_TEST(another_scale_has_its_own_norm)
 {
-    static const char *const keys[][2] = {{"mpsim.grad_clip", "0.25"}, {"mpsim.grad_norm", "77"},
-                                          {NULL, NULL}};
+    static const char *const keys[][2] = {{"mpsim.grad_clip", "0.25"}, {"mpsim.grad_norm", "77"}, {NULL, NULL}};
     run r;
     fill();
     const char *at = one_step("own-norm", 1, keys);
@@ -144,16 +143,16 @@ static float lanes(const float *x, int n, int contracts)
         sum = k ? sum + lane[k] : lane[k];
     for (int left = n - i, k = 0; k < left; k++, i++) {
         const float square = x[i] * x[i];
-        sum = contracts && k >= (left & 4) ? f32(fma((double)x[i], (double)x[i], (double)sum))
-                                           : sum + square;
+        sum = contracts && k >= (left & 4) ? f32(fma((double)x[i], (double)x[i], (double)sum)) : sum + square;
     }
     return sqrtf(sum);
 }
 
 #define GROUP "[{\"params\":[\"fc.weight\",\"fc.bias\"],\"optimizer\":\"sgd\",\"lr\":0.5}]"
 #define TURNED "[{\"params\":[\"fc.bias\",\"fc.weight\"],\"optimizer\":\"sgd\",\"lr\":0.5}]"
-#define APART "[{\"params\":[\"fc.weight\"],\"optimizer\":\"sgd\",\"lr\":0.5}," \
-              "{\"params\":[\"fc.bias\"],\"optimizer\":\"sgd\",\"lr\":0.5}]"
+#define APART                                                         \
+    "[{\"params\":[\"fc.weight\"],\"optimizer\":\"sgd\",\"lr\":0.5}," \
+    "{\"params\":[\"fc.bias\"],\"optimizer\":\"sgd\",\"lr\":0.5}]"
 
 /* Without a recorded norm: ATen's sum where device, instructions and order are known, else the exact
  * one, and a word of it. */
@@ -220,7 +219,7 @@ START_TEST(norms_that_are_not_recorded)
         }
         const float norm = c->known ? lanes(parts, 2, c->contracts) : exact_norm();
         differ += norm != exact_norm();
-        const char *at = one_step("norm", factor_of(norm, 0.25f), (const char *const (*)[2])keys);
+        const char *at = one_step("norm", factor_of(norm, 0.25f), (const char *const(*)[2])keys);
         equal(&r, "precision: fp32\n", at);
         ck_assert_double_eq(r.step[0].norm, (double)norm);
         ck_assert_int_eq(r.step[0].notes->text[NOTE_NORM][0] != 0, !c->known);
@@ -232,8 +231,7 @@ END_TEST
 
 START_TEST(values_are_clipped)
 {
-    static const char *const keys[][2] = {{"mpsim.grad_clip", "0.0"}, {"mpsim.grad_clip_value", "0.125"},
-                                          {NULL, NULL}};
+    static const char *const keys[][2] = {{"mpsim.grad_clip", "0.0"}, {"mpsim.grad_clip_value", "0.125"}, {NULL, NULL}};
     run r;
     fill();
     for (int i = 0; i < WEIGHTS; i++)
@@ -338,8 +336,8 @@ static const struct layered {
     {"attn.q_proj_weight", "attn", NULL, NULL, 2, LAYER_LINEAR},
     {"rnn.weight_ih_l0", "rnn", NULL, NULL, 2, LAYER_LINEAR},
     {"encoder.weight", "decoder", "{\"decoder.weight\":\"encoder.weight\"}", NULL, 2, LAYER_LINEAR},
-    {"encoder.weight", "decoder", "{\"decoder.weight\":\"encoder.weight\"}",
-     "encoder (Embedding): integers", 2, LAYER_LINEAR},
+    {"encoder.weight", "decoder", "{\"decoder.weight\":\"encoder.weight\"}", "encoder (Embedding): integers", 2,
+     LAYER_LINEAR},
     {"encoder.weight", "decoder", NULL, NULL, 2, LAYER_OTHER},
     {"scale.gamma", "scale", NULL, NULL, 2, LAYER_OTHER},
     {"odd.weight_scale", "odd", NULL, NULL, 1, LAYER_OTHER},
@@ -372,8 +370,7 @@ START_TEST(layers_are_known_by_their_weights)
     ck_assert_int_eq((int)cast_of(&r.step[0], act)->layer, (int)c->kind);
     if (strncmp(c->tensor, c->layer, strlen(c->layer)) == 0) {
         ck_assert_int_eq((int)cast_of(&r.step[0], name)->layer, (int)c->kind);
-        ck_assert_str_eq(cast_of(&r.step[0], name)->format,
-                         c->kind == LAYER_LINEAR ? "fp16" : "binary32");
+        ck_assert_str_eq(cast_of(&r.step[0], name)->format, c->kind == LAYER_LINEAR ? "fp16" : "binary32");
     }
     forget(&r);
 }

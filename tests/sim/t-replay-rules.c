@@ -13,22 +13,21 @@
 
 START_TEST(a_schedule_changes_plans)
 {
-    static const char text[] =
-        "precision: fp32\nschedule:\n"
-        "  - {step: 3, precision: bf16}\n"
-        "  - {step: 5, precision: fp16, loss_scaling: {scaler: torch, init: 1024, "
-        "growth_interval: 2}}\n"
-        "  - {step: 8, precision: fp32}\n"
-        "  - {step: 9, precision: fp16, loss_scaling: {scaler: torch, init: 1024, "
-        "growth_interval: 2}}\n";
+    static const char text[] = "precision: fp32\nschedule:\n"
+                               "  - {step: 3, precision: bf16}\n"
+                               "  - {step: 5, precision: fp16, loss_scaling: {scaler: torch, init: 1024, "
+                               "growth_interval: 2}}\n"
+                               "  - {step: 8, precision: fp32}\n"
+                               "  - {step: 9, precision: fp16, loss_scaling: {scaler: torch, init: 1024, "
+                               "growth_interval: 2}}\n";
     static const struct {
         const char *format;
         double scale;
         uint64_t tracker;
         int begins;
-    } want[] = {{"binary32", 1, 0, 0}, {"binary32", 1, 0, 0}, {"bf16", 1, 0, 1}, {"bf16", 1, 0, 0},
-                {"fp16", 1024, 1, 1},  {"fp16", 1024, 0, 0},  {"fp16", 2048, 1, 0},
-                {"binary32", 1, 0, 1}, {"fp16", 1024, 1, 1},  {"fp16", 1024, 0, 0}};
+    } want[] = {{"binary32", 1, 0, 0}, {"binary32", 1, 0, 0}, {"bf16", 1, 0, 1},    {"bf16", 1, 0, 0},
+                {"fp16", 1024, 1, 1},  {"fp16", 1024, 0, 0},  {"fp16", 2048, 1, 0}, {"binary32", 1, 0, 1},
+                {"fp16", 1024, 1, 1},  {"fp16", 1024, 0, 0}};
     run r;
     const char *at = NULL;
     float w[8];
@@ -40,8 +39,7 @@ START_TEST(a_schedule_changes_plans)
         made_end();
         for (int i = 0; i < 8; i++) {
             const float scale = (float)want[k].scale;
-            const float g = k < 2 || k == 7 ? ramp_g[i] : k < 4 ? b16(ramp_g[i])
-                                                                : h16(ramp_g[i] * scale) / scale;
+            const float g = k < 2 || k == 7 ? ramp_g[i] : k < 4 ? b16(ramp_g[i]) : h16(ramp_g[i] * scale) / scale;
             w[i] = plain(w[i], g);
         }
     }
@@ -49,14 +47,12 @@ START_TEST(a_schedule_changes_plans)
     ck_assert_uint_eq(r.n, 10);
     for (int k = 0; k < 10; k++) {
         const replay_step *s = &r.step[k];
-        ck_assert_msg(strcmp(cast_of(s, G)->format, want[k].format) == 0, "step %d: %s", k + 1,
-                      cast_of(s, G)->format);
+        ck_assert_msg(strcmp(cast_of(s, G)->format, want[k].format) == 0, "step %d: %s", k + 1, cast_of(s, G)->format);
         ck_assert_double_eq(s->scale, want[k].scale);
         if (want[k].scale > 1)
             ck_assert_uint_eq(s->tracker, want[k].tracker);
         if (k > 0)
-            ck_assert_msg(s->new_plan == want[k].begins, "step %d: new_plan %d", k + 1,
-                          s->new_plan);
+            ck_assert_msg(s->new_plan == want[k].begins, "step %d: new_plan %d", k + 1, s->new_plan);
         ck_assert_int_eq((s->events & MPSIM_SCALER_GROWTH) != 0, k == 5 || k == 9);
     }
     ck_assert_uint_eq(sum_run(&r).compared, 72);
@@ -68,8 +64,7 @@ END_TEST
 /* The bundled schedule, whose epochs have 1000 steps: bf16 from step 1001, fp16 from 6001. */
 START_TEST(the_bundled_schedule)
 {
-    static const char *const formats[] = {"binary32", "binary32", "binary32", "bf16", "bf16",
-                                          "fp16", "fp16"};
+    static const char *const formats[] = {"binary32", "binary32", "binary32", "bf16", "bf16", "fp16", "fp16"};
     run r;
     replay_ok(&r, "data/policies/fp32-bf16-fp16.yaml", "data/digits-cnn");
     for (int k = 0; k < 7; k++) {
@@ -187,11 +182,10 @@ END_TEST
  * (1 / S) (most / (norm / S)), without the 1e-6; in binary64. */
 START_TEST(unscaling_and_clipping_at_once)
 {
-    static const char *const texts[] = {
-        "precision: fp16\nloss_scaling: {scaler: deepspeed, initial_scale_power: 8}\n"
-        "clip: {rule: deepspeed-zero, max_norm: 0.3}\n",
-        "precision: fp16\nloss_scaling: {scaler: fairseq, init: 256}\n"
-        "clip: {rule: fairseq, max_norm: 0.3}\n"};
+    static const char *const texts[] = {"precision: fp16\nloss_scaling: {scaler: deepspeed, initial_scale_power: 8}\n"
+                                        "clip: {rule: deepspeed-zero, max_norm: 0.3}\n",
+                                        "precision: fp16\nloss_scaling: {scaler: fairseq, init: 256}\n"
+                                        "clip: {rule: fairseq, max_norm: 0.3}\n"};
     float scaled[8], next[8];
     double squares = 0, factor = 1.0 / 256;
     run r;
@@ -284,8 +278,10 @@ START_TEST(a_split_master_rounds_ties_away)
         made_put(W, &bf16, k & 1 ? away : even, 2, 2);
         made_put("master:fc.weight", &fp32, masters, 2, 2);
         made_end();
-        snprintf(text, sizeof text, "precision: bf16\nautocast: all\nparams: bf16\ngrads: fp32\n"
-                 "master_weights: %s\n", k & 2 ? "split" : "true");
+        snprintf(text, sizeof text,
+                 "precision: bf16\nautocast: all\nparams: bf16\ngrads: fp32\n"
+                 "master_weights: %s\n",
+                 k & 2 ? "split" : "true");
         replay_ok(&r, text, at);
         ck_assert_uint_eq(sum_run(&r).compared, 8);
         ck_assert_msg(sum_run(&r).differ == (!(k & 1) == !(k & 2) ? 0 : 2), "%d: %u differ", k,

@@ -211,8 +211,10 @@ START_TEST(recorded_scales_are_taken_out)
     made_begin(_i ? "scale-b" : "scale-a", 2, 0);
     made_put(W, &fp32, next, 2, 4);
     made_end();
-    replay_ok(&r, _i ? "precision: fp16\nloss_scaling: {scaler: torch, init: 65536}\n"
-                     : "precision: fp16\nloss_scaling: {scaler: torch, init: 1024}\n", at);
+    replay_ok(&r,
+              _i ? "precision: fp16\nloss_scaling: {scaler: torch, init: 65536}\n"
+                 : "precision: fp16\nloss_scaling: {scaler: torch, init: 1024}\n",
+              at);
     ck_assert_double_eq(r.step[0].scale, own);
     ck_assert_double_eq(r.step[0].recorded_scale, 1024);
     ck_assert_uint_eq(r.step[0].events, 0);

@@ -30,10 +30,8 @@ static void check_recorded_step(const char *folder, const replay_step *s)
     ck_assert_double_eq(s->recorded_scale, scale);
     ck_assert_double_eq(s->next_scale, after);
     ck_assert_double_eq((double)s->tracker, number_of(next, "mpsim.growth_tracker"));
-    const unsigned events = (found ? MPSIM_SCALER_OVERFLOW : 0) |
-                            (skipped ? MPSIM_SCALER_SKIP : 0) |
-                            (after < scale ? MPSIM_SCALER_BACKOFF : 0) |
-                            (after > scale ? MPSIM_SCALER_GROWTH : 0);
+    const unsigned events = (found ? MPSIM_SCALER_OVERFLOW : 0) | (skipped ? MPSIM_SCALER_SKIP : 0) |
+                            (after < scale ? MPSIM_SCALER_BACKOFF : 0) | (after > scale ? MPSIM_SCALER_GROWTH : 0);
     ck_assert_uint_eq(s->events, events);
     ck_assert_int_eq(s->cause != NULL, found);
     ck_assert_int_eq(s->from_record, s->step == 1);
@@ -119,9 +117,9 @@ static const struct wrong {
     {AMP23 CPU "}\n", "data/amp-mlp/sgd", 1},
     {AMP7 CPU "}\n", "data/amp-mlp/adam", 1},
     {"precision: bf16\nautocast: all\nloss_scaling: {scaler: torch-cpu, init_scale: 2^24, "
-     "growth_interval: 6}\n" CPU "}\n", "data/amp-mlp/sgd", 0},
-    {"precision: fp32\noptimizer: {name: trace, variant: ieee, lr: 0.11}\n",
-     "data/digits-cnn", 0},
+     "growth_interval: 6}\n" CPU "}\n",
+     "data/amp-mlp/sgd", 0},
+    {"precision: fp32\noptimizer: {name: trace, variant: ieee, lr: 0.11}\n", "data/digits-cnn", 0},
 };
 enum { N_WRONGS = sizeof wrongs / sizeof *wrongs };
 
@@ -133,9 +131,8 @@ START_TEST(a_wrong_policy_is_seen)
     const sums t = sum_run(&r);
     for (size_t i = 0; i < r.n; i++)
         scales += r.step[i].trains && r.step[i].scale != r.step[i].recorded_scale;
-    printf("# wrong policy %d: %llu of %llu differ, %llu scales\n", _i,
-           (unsigned long long)t.differ, (unsigned long long)t.compared,
-           (unsigned long long)scales);
+    printf("# wrong policy %d: %llu of %llu differ, %llu scales\n", _i, (unsigned long long)t.differ,
+           (unsigned long long)t.compared, (unsigned long long)scales);
     ck_assert_int_eq(t.differ > 0, !wrongs[_i].scale);
     if (strncmp(wrongs[_i].trace, "data/amp", 8) == 0)
         ck_assert_int_eq(scales > 0, wrongs[_i].scale);

@@ -15,8 +15,7 @@
 static char text[1 << 20];
 static size_t length;
 
-__attribute__((format(printf, 1, 2)))
-static void add(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
 {
     va_list values;
     va_start(values, format);
@@ -63,8 +62,8 @@ static void expect(const char *class)
     static training_log l;
     log_judgement j;
     judge_log(&l, &j, NULL);
-    ck_assert_msg(strcmp(log_class(j.verdict), class) == 0, "%s, not %s: %s %s",
-                  log_class(j.verdict), class, j.text, j.missing);
+    ck_assert_msg(strcmp(log_class(j.verdict), class) == 0, "%s, not %s: %s %s", log_class(j.verdict), class, j.text,
+                  j.missing);
     ck_assert_msg(j.n_evidence > 0 || j.missing[0], "%s: %s", class, j.text);
     ck_assert((j.sure == NOT_ENOUGH) == (strcmp(class, "not-enough") == 0));
     training_log_clear(&l);
@@ -87,12 +86,14 @@ START_TEST(searches)
     expect("warn-diverging");
     for (int i = 0; i < 3; i++) /* early, by the bar */
         add("0%%| | %d/24128 [00:01<1:00, 2it/s] OVERFLOW! Rank 0 Skipping step. Attempted loss "
-            "scale: %d, reducing to %d\n", 95 + i, 1024 >> i, 512 >> i);
+            "scale: %d, reducing to %d\n",
+            95 + i, 1024 >> i, 512 >> i);
     add("1%%| | 200/24128 [00:40<1:00, 2it/s, loss=2]\n 1%%| | 300/24128 [00:50<1:00, 2it/s]\n");
     expect("fine-startup");
     for (int i = 0; i < 3; i++) /* the same at its floor */
         add("0%%| | %d/24128 [00:01<1:00, 2it/s] OVERFLOW! Rank 0 Skipping step. Attempted loss "
-            "scale: 1, reducing to 1\n", 95 + i);
+            "scale: 1, reducing to 1\n",
+            95 + i);
     expect("warn-diverging");
     add("OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 1, reducing to 1\n");
     expect("warn-diverging");
@@ -110,11 +111,13 @@ START_TEST(losses_and_norms)
     for (int i = 0; i < 12; i++) /* Megatron-DeepSpeed: skipped iterations are always 0 */
         add(" iteration %d/ 50000 | elapsed time per iteration (ms): 1.0 | lm loss: %.2E | loss "
             "scale: %d.0 | grad norm: %d.0 | number of skipped iterations:   0 | number of nan "
-            "iterations:   0 |\n", 1000 + i, 2.8 + 0.4 * i, 65536 >> i / 3, i + 1);
+            "iterations:   0 |\n",
+            1000 + i, 2.8 + 0.4 * i, 65536 >> i / 3, i + 1);
     expect("warn-diverging");
     for (int i = 0; i < 4; i++) /* the norm is NaN, nothing is skipped */
         add(" iteration %d/ 50000 | loss scale: 1.0 | grad norm: nan | number of skipped "
-            "iterations:   0 |\n", 5000 + i);
+            "iterations:   0 |\n",
+            5000 + i);
     expect("warn-diverging");
     apex(32768);
     losses(10, 400, 10, 5, -0.001);
@@ -126,8 +129,7 @@ START_TEST(losses_and_norms)
         scales(i, i + 1, 2 + 0.1 * i, 65536);
     expect("not-enough");
     for (int i = 1; i < 60; i++) /* another rank's loss */
-        add("[rank%d] step %d loss %s scale 65536 skipped 0\n", i % 2, i / 2,
-            i % 2 && i > 30 ? "nan" : "2");
+        add("[rank%d] step %d loss %s scale 65536 skipped 0\n", i % 2, i / 2, i % 2 && i > 30 ? "nan" : "2");
     expect("warn-nonfinite");
     for (int i = 0; i < 6; i++) /* no scale at all */
         add("{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.%d}\n", i + 1);
@@ -145,8 +147,7 @@ END_TEST
 START_TEST(scales_that_are_printed_as_they_are)
 {
     for (int i = 1; i < 20; i++) /* 2^-4 */
-        add("num_updates=%d00 loss=%d.5 gnorm=2 loss_scale=%s\n", i, 30 - i,
-            i % 2 ? "0.062" : "0.0625");
+        add("num_updates=%d00 loss=%d.5 gnorm=2 loss_scale=%s\n", i, 30 - i, i % 2 ? "0.062" : "0.0625");
     expect("fine-steady");
     for (int i = 1; i < 8; i++) /* growth that Apex does not print */
         for (int k = 0; k < 2; k++)
@@ -159,7 +160,8 @@ START_TEST(scales_that_are_printed_as_they_are)
     for (int i = 0; i < 12; i++) /* an overflow and the line of its iteration are one step */
         add("OVERFLOW! Rank 0 Skipping step. Attempted loss scale: %d, reducing to %d\n"
             " iteration %d/ 50000 | lm loss: 2.0E+00 | loss scale: %d.0 | number of skipped "
-            "iterations:   0 |\n", 65536 >> i, 32768 >> i, i + 1, 32768 >> i);
+            "iterations:   0 |\n",
+            65536 >> i, 32768 >> i, i + 1, 32768 >> i);
     static training_log l;
     log_judgement j;
     judge_log(&l, &j, NULL);
@@ -171,8 +173,7 @@ START_TEST(scales_that_are_printed_as_they_are)
         scales(100 * i, 100 * i + 1, 3, scale);
         scales(100 * i + 1, 100 * i + 2, 3, 2 * scale);
         for (int k = 2; k < 5; k++)
-            add("step %d loss 3 scale %g skipped 1\n", 100 * i + k, scale = k == 2 ? scale
-                                                                                   : scale / 2);
+            add("step %d loss 3 scale %g skipped 1\n", 100 * i + k, scale = k == 2 ? scale : scale / 2);
     }
     scales(2000, 2050, 3, scale);
     expect("warn-spikes");
@@ -211,8 +212,7 @@ START_TEST(lines_of_guides_and_scripts)
         {"Gradient overflow detected, skipping update", LOG_OVERFLOW, (double)NAN},
         {"12%|#| 98/24128 [00:10<1:00, 9it/s, loss=2.3, scale=65536]", LOG_STATUS, 65536},
         {"Epoch 3: 5%| | 10/200 [lr=1e-4, scale=1024]", LOG_STATUS, 1024},
-        {"Attempted loss scal                   e: 8192, reducing to 4096 skipping step",
-         LOG_OVERFLOW, 4096},
+        {"Attempted loss scal                   e: 8192, reducing to 4096 skipping step", LOG_OVERFLOW, 4096},
         {"Attempted loss scale: 8192, reducing to 40      96", LOG_OVERFLOW, 4096},
         {"Overflow occurs, the loss scale is adjusted to 512.0", LOG_OVERFLOW, 512},
         {"AMP: decreasing loss scale to 128.000000", LOG_OVERFLOW, 128},
@@ -225,8 +225,8 @@ START_TEST(lines_of_guides_and_scripts)
         log_line l;
         ck_assert_msg(log_line_parse(&l, rows[i].line) == 1, "%s", rows[i].line);
         ck_assert_msg(l.what == rows[i].what && !l.bad, "%s: %u", rows[i].line, l.what);
-        ck_assert_msg(l.after == rows[i].scale || (isnan(l.after) && isnan(rows[i].scale)),
-                      "%s: %a", rows[i].line, l.after);
+        ck_assert_msg(l.after == rows[i].scale || (isnan(l.after) && isnan(rows[i].scale)), "%s: %a", rows[i].line,
+                      l.after);
     }
 }
 END_TEST
@@ -259,20 +259,18 @@ END_TEST
 
 START_TEST(patterns_of_ones_own)
 {
-    static const char *const bad[] = {"it {step}", "{scale", "{scal}", "{scale} {scale}", "({scale}",
-                                      "[{scale}", "x{2,3} {scale}", "{}", "*{scale}\\("};
+    static const char *const bad[] = {"it {step}", "{scale",         "{scal}", "{scale} {scale}", "({scale}",
+                                      "[{scale}",  "x{2,3} {scale}", "{}",     "*{scale}\\("};
     static training_log l;
     log_judgement j;
     log_pattern *own = NULL;
     const char *reason;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         ck_assert_msg(log_pattern_add(&own, bad[i], &reason) == -1 && reason, "%s", bad[i]);
-    ck_assert_int_eq(log_pattern_add(&own, "it ({step}|x).* amp={scale} [[]skip={overflow}[]]",
-                                     &reason), 0);
+    ck_assert_int_eq(log_pattern_add(&own, "it ({step}|x).* amp={scale} [[]skip={overflow}[]]", &reason), 0);
     ck_assert_int_eq(log_pattern_add(&own, "^DOWN {before}->{after}$", &reason), 0);
     for (int i = 0; i < 40; i++)
-        add("it %d | Q=%d amp=%d [skip=%s]\n", i + 1, i, i < 3 ? 32768 >> i : 8192,
-            i < 3 ? "yes" : "no");
+        add("it %d | Q=%d amp=%d [skip=%s]\n", i + 1, i, i < 3 ? 32768 >> i : 8192, i < 3 ? "yes" : "no");
     judge_log(&l, &j, own);
     ck_assert_uint_eq(l.recognised[LOG_OWN], 40);
     ck_assert(l.recorded.overflows == 3 && l.recorded.last == 8192);
@@ -313,17 +311,16 @@ START_TEST(logs_of_any_kind)
     for (int i = 1; i < 60; i++) { /* two processes out of order */
         scale /= i > 2 && i < 6 ? 2 : 1;
         for (int k = i > 1 && i % 5 == 0; k >= 0; k--)
-            add("step %d loss 2 scale %g skipped %d\n", i - k,
-                i > 2 && i < 6 && k ? 2 * scale : scale, i - k > 2 && i - k < 6);
+            add("step %d loss 2 scale %g skipped %d\n", i - k, i > 2 && i < 6 && k ? 2 * scale : scale,
+                i - k > 2 && i - k < 6);
     }
     expect("fine-startup");
     for (int i = 0; i < 90; i++) /* colours, CRLF, a bar */
-        add("\033[32m%d%%|#| %d/1000 [00:01<00:10, 10it/s, loss=%.2f, scale=%d]\033[0m\r\n", i,
-            10 * i, 4 - 0.01 * i, i < 1 ? 65536 : 16384);
+        add("\033[32m%d%%|#| %d/1000 [00:01<00:10, 10it/s, loss=%.2f, scale=%d]\033[0m\r\n", i, 10 * i, 4 - 0.01 * i,
+            i < 1 ? 65536 : 16384);
     expect("fine-startup");
     for (int i = 0; i < 80; i++) /* carriage returns only */
-        add("Epoch 0: %d%%|#| %d/800 [00:10<01:00, 8it/s, loss=%s, v_num=0]\r", i, 8 * i,
-            i < 60 ? "2.5" : "nan");
+        add("Epoch 0: %d%%|#| %d/800 [00:10<01:00, 8it/s, loss=%s, v_num=0]\r", i, 8 * i, i < 60 ? "2.5" : "nan");
     expect("warn-nonfinite");
 }
 END_TEST
@@ -335,7 +332,10 @@ START_TEST(numbers_beside_the_scale)
     for (size_t k = 0; k < 2; k++) {
         for (int i = 1; i < 20; i++)
             add("step %d loss 3 scale 2%s%d skipped %d\n", 5000 + i, powers[k],
-                i < 6 ? 16 : i < 9 ? 22 - i : 13, i > 5 && i < 9);
+                i < 6   ? 16
+                : i < 9 ? 22 - i
+                        : 13,
+                i > 5 && i < 9);
         expect("warn-spikes");
     }
     add("10%%|#| 11/1000 [00:05<03:06]\n"
@@ -346,14 +346,14 @@ START_TEST(numbers_beside_the_scale)
     expect("stopped");
     for (int i = 0; i < 3; i++) /* Lightning's own loss, and the model's */
         add("Epoch 0: 3%%|#| %d/201 [00:19<00:08, loss=nan, v_num=1, train_loss=3.9, "
-            "loss_scale=65536]\n", 10 + i);
+            "loss_scale=65536]\n",
+            10 + i);
     expect("fine-steady");
     for (int i = 0; i < 3; i++)
         add("Epoch 0: 3%%|#| %d/201 [00:19<00:08, loss=nan, v_num=1, train_loss=nan]\n", 10 + i);
     expect("warn-nonfinite");
     for (int i = 1; i < 9; i++) /* the loss of an evaluation is no rise of the training's */
-        add("step %d, loss: %d.5, loss_scaling: 65536.00\nvalid step %d, loss: %d.5\n", i, 12 - i,
-            i, 40 - i);
+        add("step %d, loss: %d.5, loss_scaling: 65536.00\nvalid step %d, loss: %d.5\n", i, 12 - i, i, 40 - i);
     expect("fine-steady");
     for (int i = 1; i < 4; i++) /* the number of the step stands before the loss */
         add("Validation loss %d:  0.15\n", 7000 + i);

@@ -34,70 +34,65 @@ static int same(double a, double b)
 START_TEST(lines_of_frameworks)
 {
     static const expected rows[] = {
-        {"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
-         LOG_APEX, LOG_OVERFLOW, -1, -1, UNKNOWN, 32768, 0},
-        {"3: Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to 1e-310",
-         LOG_APEX, LOG_OVERFLOW, -1, 3, UNKNOWN, 1e-310, 0},
-        {"[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 2048, reducing to 1024",
-         LOG_DEEPSPEED, LOG_OVERFLOW, -1, 0, 2048, 1024, 0},
+        {"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0", LOG_APEX, LOG_OVERFLOW, -1,
+         -1, UNKNOWN, 32768, 0},
+        {"3: Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to 1e-310", LOG_APEX, LOG_OVERFLOW, -1,
+         3, UNKNOWN, 1e-310, 0},
+        {"[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 2048, reducing to 1024", LOG_DEEPSPEED,
+         LOG_OVERFLOW, -1, 0, 2048, 1024, 0},
         {"[2023-05-05 12:00:00,1] [INFO] [loss_scaler.py:188:update_scale] [deepspeed] OVERFLOW! "
          "Rank 7 Skipping step. Attempted loss scale: 65536, but hysteresis is 2. Reducing "
-         "hysteresis to 1", LOG_DEEPSPEED, LOG_OVERFLOW | LOG_TOLERATED, -1, 7, 65536, 65536, 0},
+         "hysteresis to 1",
+         LOG_DEEPSPEED, LOG_OVERFLOW | LOG_TOLERATED, -1, 7, 65536, 65536, 0},
         {"[deepspeed] fp16 dynamic loss scale overflow! Skipping step. Attempted loss scale: "
-         "65536.0, reducing to 32768.0", LOG_DEEPSPEED, LOG_OVERFLOW, -1, -1, 65536, 32768, 0},
-        {"Grad overflow on iteration 17", LOG_DEEPSPEED, LOG_OVERFLOW | LOG_DETAIL, 17, -1, UNKNOWN,
-         UNKNOWN, 0},
-        {"Reducing dynamic loss scale from 65536 to 32768.0", LOG_DEEPSPEED,
-         LOG_OVERFLOW | LOG_DETAIL, -1, -1, 65536, 32768, 0},
-        {"Increasing dynamic loss scale from 32768.0 to 65536.0", LOG_DEEPSPEED, LOG_GROWTH, -1, -1,
-         32768, 65536, 0},
+         "65536.0, reducing to 32768.0",
+         LOG_DEEPSPEED, LOG_OVERFLOW, -1, -1, 65536, 32768, 0},
+        {"Grad overflow on iteration 17", LOG_DEEPSPEED, LOG_OVERFLOW | LOG_DETAIL, 17, -1, UNKNOWN, UNKNOWN, 0},
+        {"Reducing dynamic loss scale from 65536 to 32768.0", LOG_DEEPSPEED, LOG_OVERFLOW | LOG_DETAIL, -1, -1, 65536,
+         32768, 0},
+        {"Increasing dynamic loss scale from 32768.0 to 65536.0", LOG_DEEPSPEED, LOG_GROWTH, -1, -1, 32768, 65536, 0},
         {"Exception: Current loss scale already at minimum - cannot decrease scale anymore. "
-         "Exiting run.", LOG_DEEPSPEED, LOG_OVERFLOW | LOG_STOP, -1, -1, UNKNOWN, UNKNOWN, 0},
+         "Exiting run.",
+         LOG_DEEPSPEED, LOG_OVERFLOW | LOG_STOP, -1, -1, UNKNOWN, UNKNOWN, 0},
         {" iteration      120/    1000 | consumed samples:         960 | elapsed time per "
          "iteration (ms): 123.4 | loss scale: 4294967296.0 | grad norm: 1.2 | number of "
-         "skipped iterations:   1 | number of nan iterations:   0 |", LOG_MEGATRON,
-         LOG_STATUS | LOG_SKIPS, 120, -1, UNKNOWN, 4294967296, 1},
+         "skipped iterations:   1 | number of nan iterations:   0 |",
+         LOG_MEGATRON, LOG_STATUS | LOG_SKIPS, 120, -1, UNKNOWN, 4294967296, 1},
         {"2021-03-01 | INFO | fairseq.trainer | NOTE: gradient overflow detected, ignoring "
          "gradient, setting loss scale to: 64.0",
          LOG_FAIRSEQ, LOG_OVERFLOW, -1, -1, UNKNOWN, 64, 0},
-        {"| WARNING: overflow detected, setting loss scale to: 32.0", LOG_FAIRSEQ, LOG_OVERFLOW, -1,
-         -1, UNKNOWN, 32, 0},
-        {"FloatingPointError: Minimum loss scale reached (0.0001). Your loss is exploding.",
-         LOG_FAIRSEQ, LOG_OVERFLOW | LOG_STOP, -1, -1, UNKNOWN, UNKNOWN, 0},
-        {"{\"epoch\": 1, \"num_updates\": \"100\", \"loss_scale\": \"16\"}", LOG_VALUES, LOG_STATUS,
-         100, -1, UNKNOWN, 16, 0},
-        {"[AMP] step 12 scale 65536.0 growth_tracker 3 skipped 0", LOG_VALUES,
-         LOG_STATUS | LOG_SKIPS, 12, -1, UNKNOWN, 65536, 0},
-        {"[AMP] step 13: scale 32768, growth_tracker 0, skipped Y", LOG_VALUES,
-         LOG_STATUS | LOG_SKIPS, 13, -1, UNKNOWN, 32768, 1},
-        {"[AMP] step 14: scale 32768, growth_tracker 1, skipped n", LOG_VALUES,
-         LOG_STATUS | LOG_SKIPS, 14, -1, UNKNOWN, 32768, 0},
-        {"[rank3] scale=65536 step skipped", LOG_VALUES, LOG_STATUS | LOG_SKIPS, -1, 3, UNKNOWN,
-         65536, 1},
-        {"global_step=7 grad_scale=1.5e3 found_inf=True", LOG_VALUES, LOG_STATUS | LOG_SKIPS, 7, -1,
-         UNKNOWN, 1500, 1},
-        {"Epoch(train) [1][50/1000] lr: 1e-3 loss: 2.0 loss_scale: 512.0000", LOG_VALUES,
-         LOG_STATUS, -1, -1, UNKNOWN, 512, 0},
+        {"| WARNING: overflow detected, setting loss scale to: 32.0", LOG_FAIRSEQ, LOG_OVERFLOW, -1, -1, UNKNOWN, 32,
+         0},
+        {"FloatingPointError: Minimum loss scale reached (0.0001). Your loss is exploding.", LOG_FAIRSEQ,
+         LOG_OVERFLOW | LOG_STOP, -1, -1, UNKNOWN, UNKNOWN, 0},
+        {"{\"epoch\": 1, \"num_updates\": \"100\", \"loss_scale\": \"16\"}", LOG_VALUES, LOG_STATUS, 100, -1, UNKNOWN,
+         16, 0},
+        {"[AMP] step 12 scale 65536.0 growth_tracker 3 skipped 0", LOG_VALUES, LOG_STATUS | LOG_SKIPS, 12, -1, UNKNOWN,
+         65536, 0},
+        {"[AMP] step 13: scale 32768, growth_tracker 0, skipped Y", LOG_VALUES, LOG_STATUS | LOG_SKIPS, 13, -1, UNKNOWN,
+         32768, 1},
+        {"[AMP] step 14: scale 32768, growth_tracker 1, skipped n", LOG_VALUES, LOG_STATUS | LOG_SKIPS, 14, -1, UNKNOWN,
+         32768, 0},
+        {"[rank3] scale=65536 step skipped", LOG_VALUES, LOG_STATUS | LOG_SKIPS, -1, 3, UNKNOWN, 65536, 1},
+        {"global_step=7 grad_scale=1.5e3 found_inf=True", LOG_VALUES, LOG_STATUS | LOG_SKIPS, 7, -1, UNKNOWN, 1500, 1},
+        {"Epoch(train) [1][50/1000] lr: 1e-3 loss: 2.0 loss_scale: 512.0000", LOG_VALUES, LOG_STATUS, -1, -1, UNKNOWN,
+         512, 0},
         {"iter 5: Loss Scale = 128", LOG_VALUES, LOG_STATUS, 5, -1, UNKNOWN, 128, 0},
         {"step 1,200 loss_scale: 65,536", LOG_VALUES, LOG_STATUS, 1200, -1, UNKNOWN, 65536, 0},
         {"loss_scale: 1,048,576.5, lr 1", LOG_VALUES, LOG_STATUS, -1, -1, UNKNOWN, 1048576.5, 0},
         {"loss_scale=512,lr=1", LOG_VALUES, LOG_STATUS, -1, -1, UNKNOWN, 512, 0},
         {"loss_scale 65536,128", LOG_VALUES, LOG_STATUS, -1, -1, UNKNOWN, 65536, 0},
-        {"Attempted loss scale: 65,536, reducing to 32,768.0", LOG_DEEPSPEED, LOG_OVERFLOW, -1, -1,
-         65536, 32768, 0},
-        {"Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to 4,294,967,296",
-         LOG_APEX, LOG_OVERFLOW, -1, -1, UNKNOWN, 4294967296, 0},
+        {"Attempted loss scale: 65,536, reducing to 32,768.0", LOG_DEEPSPEED, LOG_OVERFLOW, -1, -1, 65536, 32768, 0},
+        {"Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to 4,294,967,296", LOG_APEX, LOG_OVERFLOW,
+         -1, -1, UNKNOWN, 4294967296, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const expected *e = &rows[i];
         log_line l;
         ck_assert_msg(log_line_parse(&l, e->text) == 1, "%s", e->text);
-        ck_assert_msg(l.dialect == e->dialect && l.what == e->what, "%s: %d %u", e->text,
-                      (int)l.dialect, l.what);
-        ck_assert_msg(l.step == e->step && l.rank == e->rank, "%s: step %d rank %d", e->text,
-                      (int)l.step, (int)l.rank);
-        ck_assert_msg(same(l.before, e->before) && same(l.after, e->after), "%s: %a %a", e->text,
-                      l.before, l.after);
+        ck_assert_msg(l.dialect == e->dialect && l.what == e->what, "%s: %d %u", e->text, (int)l.dialect, l.what);
+        ck_assert_msg(l.step == e->step && l.rank == e->rank, "%s: step %d rank %d", e->text, (int)l.step, (int)l.rank);
+        ck_assert_msg(same(l.before, e->before) && same(l.after, e->after), "%s: %a %a", e->text, l.before, l.after);
         ck_assert_msg(l.skipped == e->skipped && !l.bad, "%s: skipped %d", e->text, (int)l.skipped);
     }
 }
@@ -106,10 +101,20 @@ END_TEST
 START_TEST(lines_about_something_else)
 {
     static const char *const lines[] = {
-        "", "loss 2.3 lr 1e-4", "loss_scale             : dynamic", "  loss_scale ......... None",
-        "image scale: 0.5", "img_scale=2 step 12", "rescale 3 step 1", "scale 0.5",
-        "multi-scale testing at step 12", "Using a static loss scale.", "overflow", "scaleout: 12",
-        "No Grad overflow for 1000 iterations", "number of skipped iterations: 0",
+        "",
+        "loss 2.3 lr 1e-4",
+        "loss_scale             : dynamic",
+        "  loss_scale ......... None",
+        "image scale: 0.5",
+        "img_scale=2 step 12",
+        "rescale 3 step 1",
+        "scale 0.5",
+        "multi-scale testing at step 12",
+        "Using a static loss scale.",
+        "overflow",
+        "scaleout: 12",
+        "No Grad overflow for 1000 iterations",
+        "number of skipped iterations: 0",
     };
     log_line l;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
@@ -120,12 +125,20 @@ END_TEST
 START_TEST(numbers_that_are_no_scale)
 {
     static const char *const lines[] = {
-        "loss_scale: nan", "loss_scale: inf", "loss_scale: -1", "loss_scale: 1e999",
-        "step 1 scale nan skipped 0", "step 1 scale -inf",
+        "loss_scale: nan",
+        "loss_scale: inf",
+        "loss_scale: -1",
+        "loss_scale: 1e999",
+        "step 1 scale nan skipped 0",
+        "step 1 scale -inf",
         "Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to nan",
         "Attempted loss scale: 1e999, reducing to 3. Skipping step.",
-        "loss_scale: 0,5", "loss_scale: 65,53", "loss_scale: 65,5366", "loss_scale: 1,024,1",
-        "loss_scale: 0,512", "Attempted loss scale: 65,53, reducing to 3. Skipping step.",
+        "loss_scale: 0,5",
+        "loss_scale: 65,53",
+        "loss_scale: 65,5366",
+        "loss_scale: 1,024,1",
+        "loss_scale: 0,512",
+        "Attempted loss scale: 65,53, reducing to 3. Skipping step.",
     };
     log_line l;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
@@ -199,7 +212,10 @@ static const char *lines_of(collected *c, log_reader *r, const char *bytes, size
 
 START_TEST(bytes_become_lines)
 {
-#define ROW(in, out) {in, sizeof in - 1, out}
+#define ROW(in, out)           \
+    {                          \
+        in, sizeof in - 1, out \
+    }
     static const struct {
         const char *bytes;
         size_t n;
@@ -211,9 +227,13 @@ START_TEST(bytes_become_lines)
         ROW("a\r\nb\r\n\r\n", "a|b|"),
         ROW("10%\r20%\rdone\n", "10%|20%|done|"),
         ROW("a\0b\0\n", "ab|"),
-        ROW("\xff\xfe" "a\0b\0\n\0c\0", "  ab|c|"), /* UTF-16, little-endian */
-        ROW("\xfe\xff\0a\0b\0\n\0c", "  ab|c|"),    /* big-endian */
-        ROW("\xef\xbb\xbf" "a\n", "   a|"),
+        ROW("\xff\xfe"
+            "a\0b\0\n\0c\0",
+            "  ab|c|"),                          /* UTF-16, little-endian */
+        ROW("\xfe\xff\0a\0b\0\n\0c", "  ab|c|"), /* big-endian */
+        ROW("\xef\xbb\xbf"
+            "a\n",
+            "   a|"),
         ROW("\033[31mred\033[0m x\n", "red x|"),
         ROW("\033]0;title\007a\n", "a|"),
         ROW("\033]0;title\033\\a\n", "a|"),
@@ -227,8 +247,8 @@ START_TEST(bytes_become_lines)
     static log_reader r;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         for (size_t piece = 1; piece < 8; piece++)
-            ck_assert_msg(strcmp(lines_of(&c, &r, rows[i].bytes, rows[i].n, piece),
-                                 rows[i].lines) == 0, "row %zu: '%s'", i, c.text);
+            ck_assert_msg(strcmp(lines_of(&c, &r, rows[i].bytes, rows[i].n, piece), rows[i].lines) == 0,
+                          "row %zu: '%s'", i, c.text);
 }
 END_TEST
 
@@ -252,6 +272,7 @@ END_TEST
 
 START_TEST(random_bytes_do_no_harm)
 {
+    /* clang-format off */
     static const char *const words[] = {
         "loss scale", "loss_scale", ": ", "=", "step", "iteration", " ", "\n", "\033[",
         "skipped", "65536",
@@ -262,6 +283,7 @@ START_TEST(random_bytes_do_no_harm)
         "\r", "3: ",
         "reducing dynamic loss scale from", " to ", "already at minimum", "loss scaler",
     };
+    /* clang-format on */
     enum { WORDS = sizeof words / sizeof words[0] };
     uint64_t state = test_seed() + 1;
     static log_reader r;
@@ -349,9 +371,14 @@ START_TEST(scalers_reproduce_their_logs)
     static const char bits[] = "0001001100000000000010110000001000000000000000110000000000000000000"
                                "0000000011000000100000001111110000000000000000";
     static const char *const specs[] = {
-        "torch:window=7",          "torch:window=7,backoff=0.25", "apex:window=7,ceiling=2^17",
-        "megatron:window=7",       "deepspeed:window=7",          "apex-hysteresis:window=7",
-        "fairseq:window=7",        "tutorial:window=7,hysteresis=3",
+        "torch:window=7",
+        "torch:window=7,backoff=0.25",
+        "apex:window=7,ceiling=2^17",
+        "megatron:window=7",
+        "deepspeed:window=7",
+        "apex-hysteresis:window=7",
+        "fairseq:window=7",
+        "tutorial:window=7,hysteresis=3",
     };
     enum { SPECS = sizeof specs / sizeof specs[0] };
     for (int before = 0; before < 2; before++)
@@ -374,8 +401,8 @@ START_TEST(jumps_are_found)
     static training_log l;
     read_log(&l, "step 1 scale 65536 skipped 0\nstep 2 scale 256 skipped 0\n");
     ck_assert_uint_eq(l.n_jumps, 1);
-    ck_assert(l.jumps[0].from == 65536 && l.jumps[0].to == 256 && l.jumps[0].step == 2 &&
-              l.jumps[0].line == 2 && !l.jumps[0].restart);
+    ck_assert(l.jumps[0].from == 65536 && l.jumps[0].to == 256 && l.jumps[0].step == 2 && l.jumps[0].line == 2 &&
+              !l.jumps[0].restart);
     training_log_clear(&l);
     read_log(&l, "step 1 scale 65536 skipped 0\nstep 2 scale 32768 skipped 1\n"
                  "step 3 scale 65536 skipped 0\n");
@@ -405,8 +432,7 @@ END_TEST
 START_TEST(ranks_count_once)
 {
 #define APEX(s) "Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to " s "\n"
-#define DEEP(r, a, b)                                                                              \
-    "OVERFLOW! Rank " r " Skipping step. Attempted loss scale: " a ", reducing to " b "\n"
+#define DEEP(r, a, b) "OVERFLOW! Rank " r " Skipping step. Attempted loss scale: " a ", reducing to " b "\n"
     static training_log l;
     read_log(&l, APEX("512") APEX("512") APEX("256") APEX("256") APEX("256") APEX("256"));
     ck_assert(l.copies == 2 && l.recorded.overflows == 3); /* 512; 256, and again after growth */
@@ -437,14 +463,14 @@ START_TEST(verdicts_on_short_tails)
         verdict v;
         const char *words, *never; /* in the text; not there */
     } rows[] = {
-        {"step 1 loss 2 loss_scale: 65536\nstep 2 loss: nan loss_scale: 32768\n",
-         VERDICT_NOT_FINITE, "somewhere else than the loss scale", "normal. "},
-        {"step 1 scale 8 skipped 0\nstep 2 scale 4 skipped 1\nstep 3 scale 2 skipped 1\n",
-         VERDICT_SEARCHING, "ends in 2 overflows", "then none"},
-        {"step 1 scale 8 skipped 0\nstep 2 scale 4 skipped 1\nstep 3 scale 4 skipped 0\n",
-         VERDICT_STARTUP, "then none", "ends in"},
-        {"step 1 scale 8 skipped 0\nstep 500 scale 8 skipped 0\nstep 501 scale 4 skipped 1\n",
-         VERDICT_SPIKES, "The last step overflows, too", "then none"},
+        {"step 1 loss 2 loss_scale: 65536\nstep 2 loss: nan loss_scale: 32768\n", VERDICT_NOT_FINITE,
+         "somewhere else than the loss scale", "normal. "},
+        {"step 1 scale 8 skipped 0\nstep 2 scale 4 skipped 1\nstep 3 scale 2 skipped 1\n", VERDICT_SEARCHING,
+         "ends in 2 overflows", "then none"},
+        {"step 1 scale 8 skipped 0\nstep 2 scale 4 skipped 1\nstep 3 scale 4 skipped 0\n", VERDICT_STARTUP, "then none",
+         "ends in"},
+        {"step 1 scale 8 skipped 0\nstep 500 scale 8 skipped 0\nstep 501 scale 4 skipped 1\n", VERDICT_SPIKES,
+         "The last step overflows, too", "then none"},
         {APEX("32768.0"), VERDICT_UNCLEAR, "does not tell whether", "normal"},
         {APEX("1e-323") APEX("5e-324") APEX("0.0"), VERDICT_RUNAWAY, "down to 0", "normal"},
         {APEX("0.0"), VERDICT_RUNAWAY, "down to 0", "normal"},
@@ -452,20 +478,18 @@ START_TEST(verdicts_on_short_tails)
         {APEX("3.0517578125e-05"), VERDICT_RUNAWAY, "far below", "normal"},
         {APEX("0.0001220703125"), VERDICT_RUNAWAY, "far below", "normal"},
         {BEIT("nan", "0.0000"), VERDICT_RUNAWAY, "down to 0", "normal"},
-        {BEIT("2.0", "65536.0000") BEIT("nan", "64.0000") BEIT("nan", "0.0000"), VERDICT_RUNAWAY,
-         "down to 0", "normal"},
-        {BEIT("nan", "0.0005") BEIT("nan", "0.0002") BEIT("nan", "0.0001") BEIT("nan", "0.0001")
-         BEIT("nan", "0.0000"), VERDICT_RUNAWAY, "down to 0", "normal"},
+        {BEIT("2.0", "65536.0000") BEIT("nan", "64.0000") BEIT("nan", "0.0000"), VERDICT_RUNAWAY, "down to 0",
+         "normal"},
+        {BEIT("nan", "0.0005") BEIT("nan", "0.0002") BEIT("nan", "0.0001") BEIT("nan", "0.0001") BEIT("nan", "0.0000"),
+         VERDICT_RUNAWAY, "down to 0", "normal"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         static training_log l;
         log_judgement j;
         read_log(&l, rows[i].text);
         ck_assert_int_eq(log_judge(&j, &l), 0);
-        ck_assert_msg(j.verdict == rows[i].v, "row %zu: %s: %s", i, verdict_name(j.verdict),
-                      j.text);
-        ck_assert_msg(strstr(j.text, rows[i].words) && !strstr(j.text, rows[i].never),
-                      "row %zu: %s", i, j.text);
+        ck_assert_msg(j.verdict == rows[i].v, "row %zu: %s: %s", i, verdict_name(j.verdict), j.text);
+        ck_assert_msg(strstr(j.text, rows[i].words) && !strstr(j.text, rows[i].never), "row %zu: %s", i, j.text);
         training_log_clear(&l);
     }
 }
@@ -533,8 +557,8 @@ START_TEST(overflows_that_are_tolerated)
     read_log(&l, DEEP("2", "1") DEEP("1", "1"));
     ck_assert(l.recorded.tolerated == 0 && l.recorded.floored == 1);
     training_log_clear(&l);
-    read_log(&l, DEEP("512", "256") DEEP("256", "256") DEEP("256", "256") DEEP("256", "256")
-                 DEEP("256", "256") DEEP("256", "256")); /* a minimum of the user's */
+    read_log(&l, DEEP("512", "256") DEEP("256", "256") DEEP("256", "256") DEEP("256", "256") DEEP("256", "256")
+                     DEEP("256", "256")); /* a minimum of the user's */
     ck_assert(l.recorded.tolerated == 3 && l.recorded.floored == 2);
     training_log_clear(&l);
 }
@@ -590,31 +614,38 @@ static int add_run(double limit, uint64_t n, void *context)
 START_TEST(patterns)
 {
     static const char *const good[][2] = {
-        {"0", "0"}, {"1*3,0*2,1", "111001"}, {"x.X0", "1010"}, {"(0*2,1)*3", "001001001"},
-        {"((1,0)*2 . )*2", "1010010100"}, {" 1 * 2\n# a comment (\n0", "110"}, {"0*0,1", "1"},
-        {"(1*0)*5,0", "0"}, {"{2^14}*2,{65536},0", "???0"}, {"()*3,1", "1"},
+        {"0", "0"},
+        {"1*3,0*2,1", "111001"},
+        {"x.X0", "1010"},
+        {"(0*2,1)*3", "001001001"},
+        {"((1,0)*2 . )*2", "1010010100"},
+        {" 1 * 2\n# a comment (\n0", "110"},
+        {"0*0,1", "1"},
+        {"(1*0)*5,0", "0"},
+        {"{2^14}*2,{65536},0", "???0"},
+        {"()*3,1", "1"},
     };
+    /* clang-format off */
     static const char *const bad[] = {"2", "1*", "(", ")", "(1", "1)", "*3", "{}", "{x}", "{1",
                                       "{-1}", "1**2", "0*2000000000000", "(0*1000000)*2000000",
                                       "0*100000001", "0*100000000,0", "(0*10000,1)*10000",
                                       "((((((((((((((((((1))))))))))))))))))"};
+    /* clang-format on */
     uint64_t steps;
     size_t at;
     const char *reason;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         char out[256] = "";
-        ck_assert_msg(pattern_each(good[i][0], add_run, out, &steps, &at, &reason) == 0, "%s",
-                      good[i][0]);
+        ck_assert_msg(pattern_each(good[i][0], add_run, out, &steps, &at, &reason) == 0, "%s", good[i][0]);
         ck_assert_str_eq(out, good[i][1]);
         ck_assert_uint_eq(steps, strlen(good[i][1]));
     }
-    ck_assert(pattern_each("0*100000000", NULL, NULL, &steps, &at, &reason) == 0 &&
-              steps == PATTERN_STEPS);
+    ck_assert(pattern_each("0*100000000", NULL, NULL, &steps, &at, &reason) == 0 && steps == PATTERN_STEPS);
     ck_assert(pattern_each("0,(1*0)*99999999999", NULL, NULL, &steps, &at, &reason) == -1);
     ck_assert_str_eq(reason, "more than 10^8 steps");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        ck_assert_msg(pattern_each(bad[i], NULL, NULL, &steps, &at, &reason) == -1 && reason &&
-                          at <= strlen(bad[i]), "%s", bad[i]);
+        ck_assert_msg(pattern_each(bad[i], NULL, NULL, &steps, &at, &reason) == -1 && reason && at <= strlen(bad[i]),
+                      "%s", bad[i]);
 }
 END_TEST
 

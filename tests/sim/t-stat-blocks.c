@@ -22,10 +22,10 @@ static const struct {
     const char *dtype;
     size_t width, rank, shape[RANK];
 } tensors[] = {
-    {"F32", 4, 2, {40, 50}},    {"BF16", 2, 2, {140, 513}}, {"F64", 8, 2, {65, 70}},  {"F16", 2, 1, {70001}},
-    {"F32", 4, 2, {2, 40000}},  {"F32", 4, 2, {35000, 2}},  {"F32", 4, 0, {0}},       {"BF16", 2, 2, {5, 0}},
-    {"F32", 4, 4, {2, 3, 5, 64}}, {"F32", 4, 2, {1, 66000}}, {"F32", 4, 2, {65, 6}}, {"F32", 4, 1, {33}},
-    {"F32", 4, 2, {129, 1}},   {"F64", 8, 2, {96, 80}},   {"F64", 8, 2, {600, 130}}, {"F64", 8, 1, {3000}},
+    {"F32", 4, 2, {40, 50}},      {"BF16", 2, 2, {140, 513}}, {"F64", 8, 2, {65, 70}},   {"F16", 2, 1, {70001}},
+    {"F32", 4, 2, {2, 40000}},    {"F32", 4, 2, {35000, 2}},  {"F32", 4, 0, {0}},        {"BF16", 2, 2, {5, 0}},
+    {"F32", 4, 4, {2, 3, 5, 64}}, {"F32", 4, 2, {1, 66000}},  {"F32", 4, 2, {65, 6}},    {"F32", 4, 1, {33}},
+    {"F32", 4, 2, {129, 1}},      {"F64", 8, 2, {96, 80}},    {"F64", 8, 2, {600, 130}}, {"F64", 8, 1, {3000}},
 };
 enum { TENSORS = sizeof tensors / sizeof tensors[0], FAR = 13 }; /* FAR: from here on beyond binary32, too */
 
@@ -137,7 +137,8 @@ static matrix matrix_of(trace *t, size_t i)
     trace_error e;
     size_t got;
     trace *again = trace_open(trace_path(t), NULL, &e);
-    ck_assert(v && again && trace_select(again, i, &e) == 0 && trace_read(again, v, (size_t)x->count + 1, &got, &e) == 0);
+    ck_assert(v && again && trace_select(again, i, &e) == 0 &&
+              trace_read(again, v, (size_t)x->count + 1, &got, &e) == 0);
     mpsim_sum_init(&m.left_out);
     mpsim_sum_init(&m.squares);
     for (size_t k = 0; k < got; k++) {
@@ -212,7 +213,8 @@ static void quantise(const block_target *t, const matrix *m, const float *origin
 }
 
 /* What rounding to binary32 did: `x` was quantised, to `values`; `m` has what was stored. */
-static void see_rounding(const matrix *m, const float *x, const float *values, unsigned transform, mpsim_block_stats *to)
+static void see_rounding(const matrix *m, const float *x, const float *values, unsigned transform,
+                         mpsim_block_stats *to)
 {
     for (size_t k = 0; k < m->rows * m->cols; k++) {
         const double v = m->stored[k];
@@ -296,10 +298,11 @@ static void must_be_equal(const char *what, const block_target *t, const mpsim_b
                   (unsigned long long)d->compared, c->max_rel_err, d->max_rel_err);
     ck_assert_msg(memcmp(c->sum_squared_error.limb, d->sum_squared_error.limb, sizeof c->sum_squared_error.limb) == 0,
                   "%s %s %s: errors", what, t->label, name);
-    ck_assert_msg(memcmp(c->sum_squares_left_out.limb, d->sum_squares_left_out.limb,
-                         sizeof c->sum_squares_left_out.limb) == 0, "%s %s %s: left out", what, t->label, name);
-    ck_assert_msg(a.underflow == b.underflow && a.saturated == b.saturated && a.spoilt == b.spoilt, "%s %s %s: elements", what,
-                  t->label, name);
+    ck_assert_msg(
+        memcmp(c->sum_squares_left_out.limb, d->sum_squares_left_out.limb, sizeof c->sum_squares_left_out.limb) == 0,
+        "%s %s %s: left out", what, t->label, name);
+    ck_assert_msg(a.underflow == b.underflow && a.saturated == b.saturated && a.spoilt == b.spoilt,
+                  "%s %s %s: elements", what, t->label, name);
     ck_assert_msg(a.blocks == b.blocks && a.zero_blocks == b.zero_blocks && a.lost_blocks == b.lost_blocks &&
                       a.saturated_blocks == b.saturated_blocks && a.nonfinite_blocks == b.nonfinite_blocks,
                   "%s %s %s: blocks %llu, %llu; %llu, %llu saturated; %llu, %llu lost", what, t->label, name,
@@ -308,7 +311,8 @@ static void must_be_equal(const char *what, const block_target *t, const mpsim_b
                   (unsigned long long)b.lost_blocks);
     ck_assert_msg(a.least_scales == b.least_scales && a.largest_scales == b.largest_scales &&
                       a.scale_zero == b.scale_zero && a.scale_nonfinite == b.scale_nonfinite &&
-                      memcmp(a.scales, b.scales, sizeof a.scales) == 0, "%s %s %s: scales", what, t->label, name);
+                      memcmp(a.scales, b.scales, sizeof a.scales) == 0,
+                  "%s %s %s: scales", what, t->label, name);
 }
 
 typedef struct expectation {
@@ -415,9 +419,9 @@ static void check_file(const target_options *sets, size_t n)
             check_targets(path, &sets[k]);
 }
 
-#define CHECK_FILE(...) \
-    do { \
-        const target_options sets[] = {__VA_ARGS__}; \
+#define CHECK_FILE(...)                               \
+    do {                                              \
+        const target_options sets[] = {__VA_ARGS__};  \
         check_file(sets, sizeof sets / sizeof *sets); \
     } while (0)
 

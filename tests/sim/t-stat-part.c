@@ -117,14 +117,18 @@ static target_list targets;
 
 static void make_targets(const char *formats, const char *scales)
 {
-    ck_assert(target_list_make(&targets, &(target_options){.formats = formats, .scales = scales, .recipes = 1}, "test", "fp16") == 0);
+    ck_assert(target_list_make(&targets, &(target_options){.formats = formats, .scales = scales, .recipes = 1}, "test",
+                               "fp16") == 0);
 }
 
 /* Numbers of all sizes, with what is none. */
 static double any_number(uint64_t *state)
 {
     const uint64_t u = test_random(state), kind = below(state, 8);
-    return kind == 0 ? 0 : kind == 1 ? f64_of_bits(u) : kind == 2 ? (double)f32_of_bits((uint32_t)u) : (double)(int64_t)u * 0x1p-70;
+    return kind == 0   ? 0
+           : kind == 1 ? f64_of_bits(u)
+           : kind == 2 ? (double)f32_of_bits((uint32_t)u)
+                       : (double)(int64_t)u * 0x1p-70;
 }
 
 static void account(group *g, const double *x, size_t n, uint64_t first)

@@ -55,10 +55,9 @@ typedef struct subject {
 } subject;
 
 static const subject subjects[] = {
-    {{33, 70}, 2, 33, 70, 0},    {{33, 70}, 2, 33, 70, 1},   {{45, 67}, 2, 45, 67, 2},
-    {{5, 7, 40}, 3, 35, 40, 2},  {{130, 140}, 2, 130, 140, 1}, {{1, 50}, 2, 1, 50, 1},
-    {{50, 1}, 2, 50, 1, 2},      {{37}, 1, 1, 37, 1},        {{64, 64}, 2, 64, 64, 0},
-    {{3, 2, 16}, 3, 6, 16, 2},
+    {{33, 70}, 2, 33, 70, 0},     {{33, 70}, 2, 33, 70, 1},  {{45, 67}, 2, 45, 67, 2}, {{5, 7, 40}, 3, 35, 40, 2},
+    {{130, 140}, 2, 130, 140, 1}, {{1, 50}, 2, 1, 50, 1},    {{50, 1}, 2, 50, 1, 2},   {{37}, 1, 1, 37, 1},
+    {{64, 64}, 2, 64, 64, 0},     {{3, 2, 16}, 3, 6, 16, 2},
 };
 
 static float number(uint64_t *state, int row, int special)
@@ -86,8 +85,8 @@ static void write_subject(const char *path, const subject *s, const float *x)
     for (size_t i = 0; i < s->rank; i++)
         at += snprintf(shape + at, sizeof shape - (size_t)at, "%s%zu", i ? "," : "", s->shape[i]);
     const int length = snprintf(head, sizeof head,
-                                "{\"w.weight\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[0,%zu]}}",
-                                shape, n * sizeof *x);
+                                "{\"w.weight\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[0,%zu]}}", shape,
+                                n * sizeof *x);
     const uint64_t size = (uint64_t)length;
     FILE *f = fopen(path, "wb");
     ck_assert(f != NULL);
@@ -254,8 +253,8 @@ static power power_of(const float *x, const float *transformed, size_t rows, siz
 }
 
 /* Axis 0: rows, 1: columns, 2: what rows give, transformed back, along columns. What the signal is. */
-static power judge_axis(judged *j, const judged_recipe *r, const float *x, size_t rows, size_t cols,
-                       int axis, int transform)
+static power judge_axis(judged *j, const judged_recipe *r, const float *x, size_t rows, size_t cols, int axis,
+                        int transform)
 {
     float *const along = room(rows * cols), *const values = room(rows * cols);
     float *const turned = transposed(x, rows, cols), *const origin = transposed(x, rows, cols);
@@ -295,8 +294,7 @@ static void check_recipe(tally *t, const json_t *blocks, size_t i, const subject
             char label[64], what[200];
             judged j;
             snprintf(label, sizeof label, "%s%s", recipes[i].words, transform ? ":rht16" : "");
-            snprintf(what, sizeof what, "%zux%zu (%d) %s %s", s->rows, s->cols, s->special, label,
-                     axes[axis]);
+            snprintf(what, sizeof what, "%zux%zu (%d) %s %s", s->rows, s->cols, s->special, label, axes[axis]);
             if (!test_in_part(i + (size_t)(transform + axis), 2))
                 continue;
             const size_t k = (i * 2 + (size_t)transform) * 3 + (size_t)axis;

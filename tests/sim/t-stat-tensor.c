@@ -34,8 +34,11 @@ static const char *make_safetensors(void)
         const size_t width = dtype[1] == '3' ? 4 : 2;
         const size_t n = large ? LARGE : empty ? 0 : (size_t)i % 50 + 1;
         blob_text(&header, "%c\"%s%d\":{\"dtype\":\"%s\",\"shape\":[%zu],\"data_offsets\":[%zu,%zu]}", c,
-                  i % 2 ? "wgrad:" : "weight:", i, integers ? "I32" : width == 4 ? "F32" : dtype, n, at,
-                  at + n * width);
+                  i % 2 ? "wgrad:" : "weight:", i,
+                  integers     ? "I32"
+                  : width == 4 ? "F32"
+                               : dtype,
+                  n, at, at + n * width);
         at += n * width;
         c = ',';
     }

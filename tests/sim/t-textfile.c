@@ -36,8 +36,8 @@ static void refuses(const char *path, size_t most, size_t *n, int code, const ch
     trace_error e = {0};
     char *text = text_file_read(path, most, n, &e);
     ck_assert_msg(text == NULL, "%s: taken", path);
-    ck_assert_msg(e.exit == code && strstr(e.text, fragment), "%s: %d '%s', wanted %d '%s'", path,
-                  e.exit, e.text, code, fragment);
+    ck_assert_msg(e.exit == code && strstr(e.text, fragment), "%s: %d '%s', wanted %d '%s'", path, e.exit, e.text, code,
+                  fragment);
 }
 
 START_TEST(files)

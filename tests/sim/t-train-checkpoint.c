@@ -13,9 +13,9 @@
 
 static const struct resumed {
     const char *policy, *net;
-} resumed[] = {{"fp32", "mlp"},        {"pytorch-amp-fp16", "cnn"}, {"apex-O2", "cnn"},
-               {"bf16-kahan", "mlp"},  {"bf16-stochastic", "mlp"},  {"nemo-fp8-hybrid-max", "mlp"},
-               {"te-mxfp8", "mlp"},    {"deepspeed-fp16", "mlp"},   {"keras-mixed-float16", "mlp"}};
+} resumed[] = {{"fp32", "mlp"},       {"pytorch-amp-fp16", "cnn"}, {"apex-O2", "cnn"},
+               {"bf16-kahan", "mlp"}, {"bf16-stochastic", "mlp"},  {"nemo-fp8-hybrid-max", "mlp"},
+               {"te-mxfp8", "mlp"},   {"deepspeed-fp16", "mlp"},   {"keras-mixed-float16", "mlp"}};
 
 static const char *path_after(uint64_t step)
 {
@@ -38,8 +38,7 @@ START_TEST(a_resumed_run_gives_the_same_bits)
         whole[i] = trainer_next(&a);
         note.step = i + 1;
         if (note.step == 2 || note.step == 5)
-            ck_assert_msg(checkpoint_take(&point, path_after(note.step), a.train, &note,
-                                          &error) == 0 &&
+            ck_assert_msg(checkpoint_take(&point, path_after(note.step), a.train, &note, &error) == 0 &&
                               checkpoint_write(&point, path_after(note.step), &a.run, &error) == 0,
                           "%s", error.text);
     }
@@ -47,8 +46,7 @@ START_TEST(a_resumed_run_gives_the_same_bits)
     for (uint64_t from = 2; from <= 5; from += 3) {
         checkpoint_note read = {0};
         trainer_open(&b, c->policy, c->net, STEPS + 100); /* more steps are what it is for */
-        ck_assert_msg(checkpoint_read(path_after(from), &b.run, b.train, &read, &error) == 0,
-                      "%s", error.text);
+        ck_assert_msg(checkpoint_read(path_after(from), &b.run, b.train, &read, &error) == 0, "%s", error.text);
         ck_assert_uint_eq(read.step, from);
         ck_assert_uint_eq(read.taken, 2);
         for (uint64_t i = from; i < STEPS; i++)
@@ -101,12 +99,9 @@ static const char *try(const parts *p, const char *name)
     static trace_error error;
     trainer t;
     checkpoint_note note;
-    const char *pairs[][2] = {{"mpsim.schema", p->schema},
-                              {"mpsim.step", p->step},
-                              {"mpsim.optimizer_steps", p->taken},
-                              {"mpsim.train.run", p->run},
-                              {"mpsim.train.state", p->state},
-                              {"mpsim.train.digests", NULL}};
+    const char *pairs[][2] = {{"mpsim.schema", p->schema},         {"mpsim.step", p->step},
+                              {"mpsim.optimizer_steps", p->taken}, {"mpsim.train.run", p->run},
+                              {"mpsim.train.state", p->state},     {"mpsim.train.digests", NULL}};
     char *digests = stored_digests(&p->list, (const char *const(*)[2])pairs, 5);
     const char *path = trainer_path("damaged");
     memset(&error, 0, sizeof error);
@@ -124,9 +119,8 @@ static const char *try(const parts *p, const char *name)
 }
 
 #define POLICY "pytorch-amp-fp16"
-#define REFUSED(p, what)                                                                       \
-    ck_assert_msg(strstr(try((p), POLICY), (what)) != NULL, "'%s' is not in: %s", (what),      \
-                  try((p), POLICY))
+#define REFUSED(p, what) \
+    ck_assert_msg(strstr(try((p), POLICY), (what)) != NULL, "'%s' is not in: %s", (what), try((p), POLICY))
 
 START_TEST(damaged_checkpoints_are_refused)
 {
@@ -236,8 +230,7 @@ START_TEST(truncated_checkpoints_are_refused)
         ck_assert_uint_eq(fwrite(bytes, 1, i, f), i);
         fclose(f);
         trainer_open(&t, POLICY, "mlp", 6);
-        ck_assert_msg(checkpoint_read(path, &t.run, t.train, &note, &error) != 0,
-                      "%zu of %zu bytes", i, n);
+        ck_assert_msg(checkpoint_read(path, &t.run, t.train, &note, &error) != 0, "%zu of %zu bytes", i, n);
         trainer_close(&t);
     }
     forget_parts(&p);
@@ -281,8 +274,7 @@ START_TEST(differences_of_runs)
                 {"layer a\n", "end\n", "layer a, not end"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[128] = "";
-        ck_assert_int_eq(run_difference(text, sizeof text, rows[i].a, rows[i].b),
-                         rows[i].want != NULL);
+        ck_assert_int_eq(run_difference(text, sizeof text, rows[i].a, rows[i].b), rows[i].want != NULL);
         if (rows[i].want)
             ck_assert_str_eq(text, rows[i].want);
     }
@@ -292,8 +284,7 @@ END_TEST
 int main(void)
 {
     TCase *t = test_case("checkpoint", 60);
-    tcase_add_loop_test(t, a_resumed_run_gives_the_same_bits, 0,
-                        (int)(sizeof resumed / sizeof *resumed));
+    tcase_add_loop_test(t, a_resumed_run_gives_the_same_bits, 0, (int)(sizeof resumed / sizeof *resumed));
     tcase_add_test(t, damaged_checkpoints_are_refused);
     tcase_add_test(t, checkpoints_of_other_runs_are_refused);
     tcase_add_test(t, truncated_checkpoints_are_refused);

@@ -25,7 +25,8 @@ static void make_checkpoint(void)
         (void)trainer_next(&t);
     const checkpoint_note note = {.step = 3, .taken = 3};
     ck_assert_msg(checkpoint_take(&c, path, t.train, &note, &error) == 0 &&
-                      checkpoint_write(&c, path, &t.run, &error) == 0, "%s", error.text);
+                      checkpoint_write(&c, path, &t.run, &error) == 0,
+                  "%s", error.text);
     checkpoint_clear(&c);
     trainer_close(&t);
     FILE *f = fopen(path, "rb");
@@ -57,8 +58,7 @@ static const char *refusal(const char *path)
         return NULL;
     }
     ck_assert_int_eq(error.exit, EXIT_DATA);
-    ck_assert_msg(strncmp(error.text, path, strlen(path)) == 0 && !strchr(error.text, '\n'), "%s",
-                  error.text);
+    ck_assert_msg(strncmp(error.text, path, strlen(path)) == 0 && !strchr(error.text, '\n'), "%s", error.text);
     return error.text;
 }
 
@@ -91,8 +91,8 @@ static size_t tensor_at(const char *name, size_t *end)
     text[header - 8] = 0;
     snprintf(key, sizeof key, "\"%s\":{", name);
     const char *p = strstr(text, key);
-    ck_assert_msg(p && (p = strstr(p, "data_offsets\":[")) &&
-                      sscanf(p, "data_offsets\":[%lu,%lu]", &from, &to) == 2, "no %s", name);
+    ck_assert_msg(p && (p = strstr(p, "data_offsets\":[")) && sscanf(p, "data_offsets\":[%lu,%lu]", &from, &to) == 2,
+                  "no %s", name);
     *end = header + to;
     return header + from;
 }
@@ -129,7 +129,8 @@ START_TEST(a_flipped_bit_is_found)
     ck_assert_int_eq(resumes(path), 0);
     fclose(f);
     printf("# %zu positions (%zu in the header of %zu bytes, %zu in the data of %zu), %zu flips: all "
-           "refused\n", positions, in_header, header, positions - in_header, n_bytes - header, flips);
+           "refused\n",
+           positions, in_header, header, positions - in_header, n_bytes - header, flips);
     ck_assert_uint_gt(positions, 200);
 }
 END_TEST
@@ -186,8 +187,8 @@ START_TEST(other_headers_are_found)
         {"\"mpsim.step\":\"3\",", "\"mpsim.step\":\"3\",\"more\":\"3\",", 1},
         {"\"mpsim.step\":\"3\"", "\"mpsim.step\":\"2\"", 1},
         {"\"mpsim.optimizer_steps\":\"3\"", "\"mpsim.optimizer_steps\":\"2\"", 1},
-        {"\"mpsim.step\":\"3\",\"mpsim.optimizer_steps\":\"3\"",
-         "\"mpsim.optimizer_steps\":\"3\",\"mpsim.step\":\"3\"", 1},
+        {"\"mpsim.step\":\"3\",\"mpsim.optimizer_steps\":\"3\"", "\"mpsim.optimizer_steps\":\"3\",\"mpsim.step\":\"3\"",
+         1},
         {"momentum=0x1.ccccccccccccdp-1", "momentum=0x1.cccccccccccccp-1", 1},
         {"clean=3", "clean=2", 1},
         {"age fc1.weight 3", "age fc1.weight 2", 1},
@@ -203,8 +204,7 @@ START_TEST(other_headers_are_found)
     make_checkpoint();
     ck_assert_ptr_null(refusal(edited("fc1", "fc1", 1))); /* nothing is changed */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        ck_assert_msg(refusal(edited(rows[i].from, rows[i].to, rows[i].times)) != NULL, "row %zu: %s",
-                      i, rows[i].from);
+        ck_assert_msg(refusal(edited(rows[i].from, rows[i].to, rows[i].times)) != NULL, "row %zu: %s", i, rows[i].from);
 }
 END_TEST
 

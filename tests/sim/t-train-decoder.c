@@ -69,10 +69,21 @@ static const train_placement *layer(const char *name)
 
 /* ---- formats ---- */
 
+/* clang-format off */
 #define LOW(f) {f, f, f, f, f, f}
-#define PASSES(f) {f, f, F32, f, f, F32} /* activations only          */
-#define TAKES(f) {f, F32, F32, F32, F32, F32} /* a residual of two formats */
-#define FP32_GRADS(f) {f, f, f, f, f, F32}
+/* clang-format on */
+#define PASSES(f)            \
+    {                        \
+        f, f, F32, f, f, F32 \
+    } /* activations only          */
+#define TAKES(f)                   \
+    {                              \
+        f, F32, F32, F32, F32, F32 \
+    } /* a residual of two formats */
+#define FP32_GRADS(f)      \
+    {                      \
+        f, f, f, f, f, F32 \
+    }
 
 static const char with_low_tables[] = "precision: fp16\nlayer_kinds: {wte: other, wpe: other}\n";
 static const char with_kept_branch[] =
@@ -167,9 +178,11 @@ START_TEST(recipes_are_for_linear_layers)
                 {"te-mxfp8", "mxfp8", "mxfp8"},
                 {"te-nvfp4", "nvfp4", "nvfp4-sr"},
                 {"deepseek-v3-fp8", "te-block-1x128", "te-block-1x128"}};
-    static const char *const with[] = {"h0.attn.qkv", "h0.attn.proj", "h1.mlp.fc", "h1.mlp.proj"},
-                      *const without[] = {"wte", "wpe", "h0.ln1", "h0.attn.heads", "h0.attn.scores",
-                                          "h0.attn.softmax", "h0.attn.context", "h0.mlp.act", "h0.add1", "lnf"};
+    static const char *const
+        with[] = {"h0.attn.qkv", "h0.attn.proj", "h1.mlp.fc", "h1.mlp.proj"},
+        *const without[] = {
+            "wte",        "wpe",     "h0.ln1", "h0.attn.heads", "h0.attn.scores", "h0.attn.softmax", "h0.attn.context",
+            "h0.mlp.act", "h0.add1", "lnf"};
     for (size_t i = 0; i < COUNT(rows); i++) {
         make(rows[i].policy);
         for (size_t k = 0; k < COUNT(with); k++)
@@ -264,8 +277,7 @@ START_TEST(sizes_of_known_models)
     train_settings_init(s, "llama");
     make("fp32");
     /* tables and head 256 x 64, a block 4 of 64 x 64 and 3 of 64 x 176, norms without biases */
-    ck_assert_uint_eq(train_count_parameters(&run),
-                      2 * 256 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 176 + 2 * 64) + 64);
+    ck_assert_uint_eq(train_count_parameters(&run), 2 * 256 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 176 + 2 * 64) + 64);
 }
 END_TEST
 

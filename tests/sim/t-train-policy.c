@@ -39,8 +39,7 @@ static void load(const char *name)
 {
     trace_error e = {0};
     policy_clear(&loaded);
-    ck_assert_msg(policy_load(&loaded, name, train_steps_per_pass(&settings, 0), &e) == 0,
-                  "%s: %s", name, e.text);
+    ck_assert_msg(policy_load(&loaded, name, train_steps_per_pass(&settings, 0), &e) == 0, "%s: %s", name, e.text);
 }
 
 static void load_text(const char *text)
@@ -55,8 +54,7 @@ static void load_text(const char *text)
 static void make(const char *name)
 {
     train_run_clear(&run);
-    ck_assert_msg(train_run_of_policy(&run, &loaded, &settings, &given, error) == 0, "%s: %s", name,
-                  error);
+    ck_assert_msg(train_run_of_policy(&run, &loaded, &settings, &given, error) == 0, "%s: %s", name, error);
 }
 
 /* The run of a policy and a network, as they are. */
@@ -86,8 +84,8 @@ static const train_placement *layer(size_t at, const char *name)
 
 static int has_parameters(const train_layer *l)
 {
-    return l->type == TRAIN_LINEAR || l->type == TRAIN_CONV || l->type == TRAIN_BATCHNORM ||
-           l->type == TRAIN_NORM || l->type == TRAIN_EMBED || l->type == TRAIN_POSITIONS;
+    return l->type == TRAIN_LINEAR || l->type == TRAIN_CONV || l->type == TRAIN_BATCHNORM || l->type == TRAIN_NORM ||
+           l->type == TRAIN_EMBED || l->type == TRAIN_POSITIONS;
 }
 
 /* Whether recipes may be for it: linear layers and, by fp8_attention, the products of attention. */
@@ -106,8 +104,7 @@ static void check_plan(const char *name, const train_plan *t)
         for (int role = 0; role < TRAIN_ROLES; role++) {
             ck_assert_msg(mpsim_format_check(&l->format[role]) == MPSIM_OK, "%s", name);
             ck_assert(!l->recipe[role] || multiplies(&run.layers[i]));
-            ck_assert(!l->recipe[role] || role == TRAIN_ACT || role == TRAIN_WEIGHT ||
-                      role == TRAIN_AGRAD);
+            ck_assert(!l->recipe[role] || role == TRAIN_ACT || role == TRAIN_WEIGHT || role == TRAIN_AGRAD);
         }
         o.param = l->kept;
         o.state = l->state;
@@ -151,8 +148,14 @@ END_TEST
 
 /* ---- formats of layers ---- */
 
-#define LOW(f) {f, f, f, f, f, f}
-#define PASSES(f) {f, f, F32, f, f, F32} /* activations only: its parameters stay in fp32 */
+#define LOW(f)           \
+    {                    \
+        f, f, f, f, f, f \
+    }
+#define PASSES(f)            \
+    {                        \
+        f, f, F32, f, f, F32 \
+    } /* activations only: its parameters stay in fp32 */
 
 static const struct placed {
     const char *policy, *net, *layer;
@@ -194,11 +197,9 @@ static const struct placed {
     {"keras-mixed-float16", "cnn", "bn1", PASSES("fp16"), F32, F32, F32},
     {"keras-mixed-float16", "cnn", "conv2", LOW("fp16"), F32, F32, F32},
     /* Megatron: bf16 parameters with masters, gradients accumulated in fp32 */
-    {"megatron-bf16", "mlp", "fc1", {"bf16", "bf16", "bf16", "bf16", "bf16", F32}, "bf16", F32,
-     F32},
+    {"megatron-bf16", "mlp", "fc1", {"bf16", "bf16", "bf16", "bf16", "bf16", F32}, "bf16", F32, F32},
     {"megatron-fp16", "mlp", "fc1", LOW("fp16"), "fp16", F32, F32},
-    {"deepseek-v3-fp8", "mlp", "fc1", {"bf16", "bf16", "bf16", "bf16", "bf16", F32}, "bf16", F32,
-     "bf16"},
+    {"deepseek-v3-fp8", "mlp", "fc1", {"bf16", "bf16", "bf16", "bf16", "bf16", F32}, "bf16", F32, "bf16"},
     {"bf16-pure", "cnn", "bn2", LOW("bf16"), "bf16", "bf16", "bf16"},
     {"bf16-kahan", "mlp", "head", LOW("bf16"), "bf16", "bf16", "bf16"},
 };
@@ -206,13 +207,12 @@ static const struct placed {
 static void check_placed(const struct placed *w, const train_placement *l)
 {
     for (int role = 0; role < TRAIN_ROLES; role++)
-        ck_assert_msg(strcmp(l->format[role].name, w->format[role]) == 0,
-                      "%s: %s: role %d in %s, expected %s", w->policy, w->layer, role,
-                      l->format[role].name, w->format[role]);
+        ck_assert_msg(strcmp(l->format[role].name, w->format[role]) == 0, "%s: %s: role %d in %s, expected %s",
+                      w->policy, w->layer, role, l->format[role].name, w->format[role]);
     ck_assert_msg(strcmp(l->storage.name, w->storage) == 0 && strcmp(l->kept.name, w->kept) == 0 &&
                       strcmp(l->state.name, w->state) == 0,
-                  "%s: %s: stored in %s, kept in %s, state in %s", w->policy, w->layer,
-                  l->storage.name, l->kept.name, l->state.name);
+                  "%s: %s: stored in %s, kept in %s, state in %s", w->policy, w->layer, l->storage.name, l->kept.name,
+                  l->state.name);
 }
 
 START_TEST(test_formats)
@@ -277,13 +277,11 @@ END_TEST
 static void check_recipes(const char *name, const char *act, const char *weight, const char *agrad)
 {
     const train_placement *l = layer(0, name);
-    const char *const want[TRAIN_ROLES] = {
-        [TRAIN_ACT] = act, [TRAIN_WEIGHT] = weight, [TRAIN_AGRAD] = agrad};
+    const char *const want[TRAIN_ROLES] = {[TRAIN_ACT] = act, [TRAIN_WEIGHT] = weight, [TRAIN_AGRAD] = agrad};
     for (int role = 0; role < TRAIN_ROLES; role++) {
         const mpsim_block_recipe *b = l->recipe[role];
-        ck_assert_msg(!b == !want[role] && (!b || strcmp(b->name, want[role]) == 0),
-                      "%s role %d: %s, expected %s", name, role, b ? b->name : "none",
-                      want[role] ? want[role] : "none");
+        ck_assert_msg(!b == !want[role] && (!b || strcmp(b->name, want[role]) == 0), "%s role %d: %s, expected %s",
+                      name, role, b ? b->name : "none", want[role] ? want[role] : "none");
     }
 }
 
@@ -333,18 +331,14 @@ static const struct settled {
     double norm;
 } settled[] = {
     {"fp32", "none", "ieee", 1, MPSIM_STORE_NEAREST, TRAIN_NO_MASTER, MPSIM_CLIP_NONE, 0},
-    {"pytorch-amp-fp16", "torch", "torch-foreach", 65536, MPSIM_STORE_NEAREST, TRAIN_NO_MASTER,
-     MPSIM_CLIP_NONE, 0},
+    {"pytorch-amp-fp16", "torch", "torch-foreach", 65536, MPSIM_STORE_NEAREST, TRAIN_NO_MASTER, MPSIM_CLIP_NONE, 0},
     {"apex-O2", "apex", "apex", 65536, MPSIM_STORE_NEAREST, TRAIN_MASTER, MPSIM_CLIP_NONE, 0},
     {"apex-O3", "static", "apex", 1, MPSIM_STORE_NEAREST, TRAIN_NO_MASTER, MPSIM_CLIP_NONE, 0},
-    {"deepspeed-fp16", "deepspeed", "apex", 65536, MPSIM_STORE_NEAREST, TRAIN_MASTER,
-     MPSIM_CLIP_DEEPSPEED_ZERO, 1},
+    {"deepspeed-fp16", "deepspeed", "apex", 65536, MPSIM_STORE_NEAREST, TRAIN_MASTER, MPSIM_CLIP_DEEPSPEED_ZERO, 1},
     {"bf16-kahan", "none", "optimi", 1, MPSIM_STORE_KAHAN, TRAIN_NO_MASTER, MPSIM_CLIP_NONE, 0},
     /* torchao has no SGD: the second of the list */
-    {"bf16-stochastic", "none", "ieee", 1, MPSIM_STORE_STOCHASTIC, TRAIN_NO_MASTER,
-     MPSIM_CLIP_NONE, 0},
-    {"nemo-rl-fp16", "none", "torch", 1, MPSIM_STORE_NEAREST, TRAIN_NO_MASTER,
-     MPSIM_CLIP_MEGATRON_FLOAT, 1},
+    {"bf16-stochastic", "none", "ieee", 1, MPSIM_STORE_STOCHASTIC, TRAIN_NO_MASTER, MPSIM_CLIP_NONE, 0},
+    {"nemo-rl-fp16", "none", "torch", 1, MPSIM_STORE_NEAREST, TRAIN_NO_MASTER, MPSIM_CLIP_MEGATRON_FLOAT, 1},
 };
 
 START_TEST(test_settled)
@@ -381,8 +375,7 @@ START_TEST(test_defaults)
     ck_assert(o->lr == 0.1 && o->momentum == 0.5 && o->nesterov == 1 && o->weight_decay == 0.25);
     load_text("optimizer: {name: trace, lr: 0.5}\n");
     make("trace");
-    ck_assert(run.plans[0].optimizer.algorithm == MPSIM_OPTIM_SGD &&
-              run.plans[0].optimizer.lr == 0.5);
+    ck_assert(run.plans[0].optimizer.algorithm == MPSIM_OPTIM_SGD && run.plans[0].optimizer.lr == 0.5);
 }
 END_TEST
 
@@ -483,8 +476,7 @@ static void fails(const char *text, const char *words)
     load_text(text);
     train_run_clear(&run);
     error[0] = '\0';
-    ck_assert_msg(train_run_of_policy(&run, &loaded, &settings, &given, error) == -1,
-                  "accepted: %s", text);
+    ck_assert_msg(train_run_of_policy(&run, &loaded, &settings, &given, error) == -1, "accepted: %s", text);
     ck_assert_msg(strstr(error, words) && !strchr(error, '\n'), "'%s' without '%s'", error, words);
     ck_assert_ptr_null(run.plans);
 }
@@ -493,8 +485,7 @@ START_TEST(test_errors)
 {
     char many[2048] = "schedule: [";
     for (int i = 2; i <= 17; i++)
-        snprintf(many + strlen(many), sizeof many - strlen(many), "{step: %d, precision: bf16}, ",
-                 i);
+        snprintf(many + strlen(many), sizeof many - strlen(many), "{step: %d, precision: bf16}, ", i);
     strcat(many, "]\n");
     fails(many, "at most 16 plans");
     fails("optimizer: {name: trace, variant: torchao}\n", "variant torchao has no sgd");

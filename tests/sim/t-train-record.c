@@ -21,18 +21,17 @@ START_TEST(steps_are_chosen)
     static const struct {
         const char *text;
         uint64_t chosen; /* of the steps 1 to 12: bit 1 to 12 */
-    } lists[] = {{"1", 2}, {"1,2,10-12", 0x1c06}, {"5-5", 32}, {"12,1", 0x1002}, {"2-3,3-4", 28},
-                 {"1-1000000", 0x1ffe}};
-    static const char *const bad[] = {"", "0", "3-2", "1,", ",1", "a", "1-", "-1", "1,,2", "1 2",
-                                      "1-2-3", "99999999999999999999"};
+    } lists[] = {{"1", 2},         {"1,2,10-12", 0x1c06}, {"5-5", 32},
+                 {"12,1", 0x1002}, {"2-3,3-4", 28},       {"1-1000000", 0x1ffe}};
+    static const char *const bad[] = {"",   "0",  "3-2",  "1,",  ",1",    "a",
+                                      "1-", "-1", "1,,2", "1 2", "1-2-3", "99999999999999999999"};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         step_selection c = {.every = 0};
         uint64_t chosen = 0;
         ck_assert_int_eq(step_selection_parse(&c, lists[i].text), 0);
         for (uint64_t s = 1; s <= 12; s++)
             chosen |= (uint64_t)step_selected(&c, s) << s;
-        ck_assert_msg(chosen == lists[i].chosen, "%s: %llx", lists[i].text,
-                      (unsigned long long)chosen);
+        ck_assert_msg(chosen == lists[i].chosen, "%s: %llx", lists[i].text, (unsigned long long)chosen);
         step_selection_clear(&c);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -49,8 +48,7 @@ END_TEST
 /* ---- a trace ---- */
 
 /* A run of one policy with every step recorded, in replay_top/NAME. */
-static void record(const char *name, const char *net, uint64_t steps, const char *scaler,
-                   const char *folder)
+static void record(const char *name, const char *net, uint64_t steps, const char *scaler, const char *folder)
 {
     char error[TRAIN_ERROR], path[256];
     trace_error bad;
@@ -59,8 +57,7 @@ static void record(const char *name, const char *net, uint64_t steps, const char
     train_overrides o;
     train_total total;
     train_job job = {.name = name, .policy = &p};
-    train_watch w = {
-        .recorder = {.folder = folder, .policy = name, .run = &job.run, .steps = {.every = 1}}};
+    train_watch w = {.recorder = {.folder = folder, .policy = name, .run = &job.run, .steps = {.every = 1}}};
     snprintf(path, sizeof path, "data/policies/%s.yaml", name);
     ck_assert_int_eq(policy_load(&p, test_source_path(path), 0, &bad), 0);
     train_settings_init(&s, net);
@@ -116,20 +113,20 @@ static void check_metadata(const trace *t, const char *key, const char *value)
     char full[64];
     snprintf(full, sizeof full, "mpsim.%s", key);
     const char *is = trace_metadata(t, full);
-    ck_assert_msg(is != NULL && strcmp(is, value) == 0, "%s: %s, not %s", key, is ? is : "none",
-                  value);
+    ck_assert_msg(is != NULL && strcmp(is, value) == 0, "%s: %s, not %s", key, is ? is : "none", value);
 }
 
 START_TEST(a_trace_of_autocast)
 {
-    static const char *const tensors[] = {
-        "act:fc1 F16 8 64",         "out:fc1 F16 8 12",         "act:head F16 8 12",
-        "out:head F16 8 10",        "agrad:fc1 F16 8 12",       "agrad:head F16 8 10",
-        "dgrad:head F16 8 12",      "weight:fc1.weight F32 12 64", "weight:fc1.bias F32 12",
-        "weight:head.weight F32 10 12", "weight:head.bias F32 10", "wgrad:fc1.weight F16 12 64",
-        "wgrad:fc1.bias F16 12",    "opt.m:fc1.weight F32 12 64", "opt.m:head.bias F32 10"};
-    static const char *const after[] = {"weight:fc1.weight F32 12 64",
-                                        "opt.m:fc1.weight F32 12 64"};
+    static const char *const tensors[] = {"act:fc1 F16 8 64",        "out:fc1 F16 8 12",
+                                          "act:head F16 8 12",       "out:head F16 8 10",
+                                          "agrad:fc1 F16 8 12",      "agrad:head F16 8 10",
+                                          "dgrad:head F16 8 12",     "weight:fc1.weight F32 12 64",
+                                          "weight:fc1.bias F32 12",  "weight:head.weight F32 10 12",
+                                          "weight:head.bias F32 10", "wgrad:fc1.weight F16 12 64",
+                                          "wgrad:fc1.bias F16 12",   "opt.m:fc1.weight F32 12 64",
+                                          "opt.m:head.bias F32 10"};
+    static const char *const after[] = {"weight:fc1.weight F32 12 64", "opt.m:fc1.weight F32 12 64"};
     const char *folder = trainer_path("autocast");
     record("pytorch-amp-fp16", "mlp", 3, NULL, folder);
     for (int step = 1; step <= 3; step++) {
@@ -156,8 +153,7 @@ START_TEST(a_trace_of_autocast)
     trace *t = open_file(folder, 4);
     check_tensors(t, after, sizeof after / sizeof *after);
     for (size_t i = 0; i < trace_count(t); i++) /* no gradients */
-        ck_assert(strncmp(trace_at(t, i)->name, "weight:", 7) == 0 ||
-                  strncmp(trace_at(t, i)->name, "opt.", 4) == 0);
+        ck_assert(strncmp(trace_at(t, i)->name, "weight:", 7) == 0 || strncmp(trace_at(t, i)->name, "opt.", 4) == 0);
     check_metadata(t, "optimizer_steps", "3");
     trace_close(t);
 }
@@ -193,12 +189,10 @@ END_TEST
 START_TEST(a_trace_with_masters)
 {
     static const char *const tensors[] = {
-        "weight:conv1.weight F16 3 3 3 1",  "master:conv1.weight F32 3 3 3 1",
-        "wgrad:conv1.weight F16 3 3 3 1",   "opt.m:conv1.weight F32 3 3 3 1",
-        "weight:conv2.weight F16 6 3 3 3",  "act:conv1 F16 8 8 8 1",
-        "out:conv1 F16 8 8 8 3",            "act:conv2 F16 8 4 4 3",
-        "weight:bn1.weight F32 3",          "weight:head.weight F16 10 24",
-        "master:head.weight F32 10 24"};
+        "weight:conv1.weight F16 3 3 3 1", "master:conv1.weight F32 3 3 3 1", "wgrad:conv1.weight F16 3 3 3 1",
+        "opt.m:conv1.weight F32 3 3 3 1",  "weight:conv2.weight F16 6 3 3 3", "act:conv1 F16 8 8 8 1",
+        "out:conv1 F16 8 8 8 3",           "act:conv2 F16 8 4 4 3",           "weight:bn1.weight F32 3",
+        "weight:head.weight F16 10 24",    "master:head.weight F32 10 24"};
     const char *folder = trainer_path("masters");
     record("apex-O2", "cnn", 2, NULL, folder);
     trace *t = open_file(folder, 2);

@@ -31,16 +31,18 @@ static void canonical_stats(mpsim_stats *out, const mpsim_stats *s)
 /* Values of every kind. */
 static void mixed(double *x, size_t n, uint64_t *state)
 {
-    static const double special[] = {0.0, -0.0, DENORM_MIN, -DENORM_MIN, DBL_MIN, DBL_MAX,
-                                     -DBL_MAX, 1, -1, 448, 65504, 0x1p-24};
+    static const double special[] = {0.0,      -0.0, DENORM_MIN, -DENORM_MIN, DBL_MIN, DBL_MAX,
+                                     -DBL_MAX, 1,    -1,         448,         65504,   0x1p-24};
     adversarial(x, n, state, 0);
     for (size_t i = 0; i < n; i++) {
         const uint64_t w = test_random(state);
         if (w % 8 == 0)
             x[i] = special[(w >> 8) % LENGTH(special)];
         if (w % 8 == 1)
-            x[i] = w & 256 ? INFINITE : w & 512 ? -INFINITE : w & 1024 ? NOT_A_NUMBER
-                                                            : f64_of_bits(0xfff0000000000001u);
+            x[i] = w & 256    ? INFINITE
+                   : w & 512  ? -INFINITE
+                   : w & 1024 ? NOT_A_NUMBER
+                              : f64_of_bits(0xfff0000000000001u);
         if (w % 8 == 2)
             x[i] = ldexp((double)(int64_t)(w >> 20) - 0x1p43, -40);
     }
@@ -88,8 +90,7 @@ START_TEST(stats_are_those_of_the_definition)
         exact_total(exact, finite, n, 0);
         ck_assert(exact_same(mpsim_sum_value(&s.sum), sum));
         ck_assert(exact_same(mpsim_sum_value(&s.sum_squares), exact_sum(finite, n, 1)));
-        ck_assert(exact_same(mpsim_stats_mean(&s),
-                       isfinite(sum) ? sum / (double)n : rounded_quotient(exact, n)));
+        ck_assert(exact_same(mpsim_stats_mean(&s), isfinite(sum) ? sum / (double)n : rounded_quotient(exact, n)));
         mpfr_clear(exact);
     }
 }
@@ -150,8 +151,8 @@ START_TEST(l2_norms)
         mpsim_stats_init(&s);
         mpsim_stats_add(&s, rows[i].x, 3);
         const double got = mpsim_stats_l2(&s);
-        ck_assert_msg(got == rows[i].want, "(%a, %a, %a): expected %a, got %a", rows[i].x[0],
-                      rows[i].x[1], rows[i].x[2], rows[i].want, got);
+        ck_assert_msg(got == rows[i].want, "(%a, %a, %a): expected %a, got %a", rows[i].x[0], rows[i].x[1],
+                      rows[i].x[2], rows[i].want, got);
     }
 }
 END_TEST
@@ -167,8 +168,8 @@ START_TEST(stats_do_not_depend_on_order_or_split)
     mpsim_stats_init(&all);
     mpsim_stats_add(&all, x, N);
     canonical_stats(&want, &all);
-    ck_assert(want.count == all.count && want.zero == all.zero && want.nan == all.nan &&
-              want.inf == all.inf && want.amax == all.amax && want.amin == all.amin);
+    ck_assert(want.count == all.count && want.zero == all.zero && want.nan == all.nan && want.inf == all.inf &&
+              want.amax == all.amax && want.amin == all.amin);
     ck_assert(all.count == N && all.zero && all.nan && all.inf && all.amin > 0);
     mpsim_stats_init(&part[0]); /* merging an empty one changes nothing */
     mpsim_stats_merge(&want, &part[0]);
@@ -197,11 +198,10 @@ START_TEST(stats_do_not_depend_on_order_or_split)
         ck_assert_mem_eq(&got.sum_squares, &want.sum_squares, sizeof want.sum_squares);
         ck_assert_mem_eq(&got, &want, sizeof want);
         char a[400], b[400];
-        snprintf(a, sizeof a, "%a %a %.17g %a", mpsim_sum_value(&all.sum),
-                 mpsim_sum_value(&all.sum_squares), mpsim_stats_mean(&all), mpsim_stats_l2(&all));
+        snprintf(a, sizeof a, "%a %a %.17g %a", mpsim_sum_value(&all.sum), mpsim_sum_value(&all.sum_squares),
+                 mpsim_stats_mean(&all), mpsim_stats_l2(&all));
         snprintf(b, sizeof b, "%a %a %.17g %a", mpsim_sum_value(&part[root].sum),
-                 mpsim_sum_value(&part[root].sum_squares), mpsim_stats_mean(&part[root]),
-                 mpsim_stats_l2(&part[root]));
+                 mpsim_sum_value(&part[root].sum_squares), mpsim_stats_mean(&part[root]), mpsim_stats_l2(&part[root]));
         ck_assert_str_eq(a, b);
     }
 }
@@ -225,8 +225,8 @@ START_TEST(histogram_bins_are_floor_log2)
     }
     ck_assert_uint_eq(wrong, 0);
     ck_assert_int_eq(MPSIM_HISTOGRAM_BINS, MPSIM_HISTOGRAM_MAX - MPSIM_HISTOGRAM_MIN + 1);
-    static const double special[] = {0.0, -0.0, INFINITE, -INFINITE, INFINITE, NOT_A_NUMBER,
-                                     3 * DENORM_MIN, 0.75, 0x1.8p-1022, 0x0.8p-1022};
+    static const double special[] = {0.0,          -0.0,           INFINITE, -INFINITE,   INFINITE,
+                                     NOT_A_NUMBER, 3 * DENORM_MIN, 0.75,     0x1.8p-1022, 0x0.8p-1022};
     mpsim_histogram_init(&h);
     mpsim_histogram_add(&h, special, LENGTH(special));
     ck_assert(h.zero == 2 && h.inf == 3 && h.nan == 1);
@@ -392,8 +392,7 @@ START_TEST(cast_stats_do_not_depend_on_split)
     mpsim_cast_stats_merge(&want, &all);
     ck_assert_mem_eq(&want.counts, &all.counts, sizeof all.counts);
     ck_assert(want.compared == all.compared && want.max_rel_err == all.max_rel_err);
-    ck_assert(exact_same(mpsim_sum_value(&want.sum_squares_left_out),
-                   mpsim_sum_value(&all.sum_squares_left_out)));
+    ck_assert(exact_same(mpsim_sum_value(&want.sum_squares_left_out), mpsim_sum_value(&all.sum_squares_left_out)));
     for (int round = 0; round < 10; round++) {
         for (int p = 0; p < PARTS; p++)
             mpsim_cast_stats_init(&part[p]);
@@ -401,8 +400,7 @@ START_TEST(cast_stats_do_not_depend_on_split)
             const size_t n = 1 + (size_t)(test_random(&state) % (round ? 100 : 1200));
             const size_t m = n < N - i ? n : N - i;
             rng.index = 5 + i;
-            ck_assert(mpsim_cast_stats_add(&part[test_random(&state) % PARTS], f, &r, &rng, x + i,
-                                           m) == MPSIM_OK);
+            ck_assert(mpsim_cast_stats_add(&part[test_random(&state) % PARTS], f, &r, &rng, x + i, m) == MPSIM_OK);
             i += m;
         }
         mpsim_cast_stats_init(&got);
@@ -451,8 +449,7 @@ START_TEST(mse_and_sqnr_of_special_casts)
     ck_assert(exact_same(mpsim_cast_stats_mse(&c), (0x1p-8 + 0x1p-2) / 5));
     ck_assert(exact_same(c.max_rel_err, 0.0625 / 1.0625));
     const double signal = 1 + 0.25 + 448 * 448 + 1.0625 * 1.0625 + 9.5 * 9.5;
-    ck_assert_double_eq_tol(mpsim_cast_stats_sqnr_db(&c, &s),
-                            10 * log10(signal / (0x1p-8 + 0x1p-2)), 1e-10);
+    ck_assert_double_eq_tol(mpsim_cast_stats_sqnr_db(&c, &s), 10 * log10(signal / (0x1p-8 + 0x1p-2)), 1e-10);
 
     /* Error without signal: zero becomes 2^-127. */
     static const double zero[] = {0};
@@ -500,8 +497,7 @@ START_TEST(errors_next_to_the_end_of_binary64)
     mpsim_cast_stats_init(&c);
     ck_assert(mpsim_cast_stats_add(&c, f, &r, NULL, x, 1) == MPSIM_OK);
     ck_assert(c.compared == 1 && c.counts.overflow == 0 && c.counts.inexact == 1);
-    ck_assert_msg(isfinite(c.max_rel_err) && c.max_rel_err <= 0x1p-52, "relative error %a",
-                  c.max_rel_err);
+    ck_assert_msg(isfinite(c.max_rel_err) && c.max_rel_err <= 0x1p-52, "relative error %a", c.max_rel_err);
     mpsim_sum want;
     mpsim_sum_init(&want);
     mpsim_sum_add_square(&want, 0x1p971);

@@ -22,24 +22,24 @@ static double library_sum(const double *x, size_t n, int square)
 #define ck_sums(x, n, square, what)                                                           \
     do {                                                                                      \
         const double want_ = exact_sum(x, n, square), got_ = library_sum(x, n, square);       \
-        ck_assert_msg(exact_same(want_, got_), "%s: expected %a, got %a", what, want_, got_);       \
+        ck_assert_msg(exact_same(want_, got_), "%s: expected %a, got %a", what, want_, got_); \
     } while (0)
 
 START_TEST(sums_are_exact_under_cancellation)
 {
     static const double a[] = {1e308, -1e308, DENORM_MIN};
     static const double b[] = {1e308, DENORM_MIN, -1e308, -DENORM_MIN};
-    static const double c[] = {1, 0x1p-53, 0x1p-1074};       /* a tie, broken far below */
-    static const double d[] = {1, 0x1p-53};                  /* a tie: even */
+    static const double c[] = {1, 0x1p-53, 0x1p-1074}; /* a tie, broken far below */
+    static const double d[] = {1, 0x1p-53};            /* a tie: even */
     static const double e[] = {1, 0x1p-53, -0x1p-1074};
-    static const double f[] = {1 + 0x1p-52, 0x1p-53};        /* a tie: up to even */
+    static const double f[] = {1 + 0x1p-52, 0x1p-53};         /* a tie: up to even */
     static const double g[] = {DBL_MAX, 0x1p969, DENORM_MIN}; /* just short of overflow */
-    static const double h[] = {DBL_MAX, 0x1p970};            /* the tie that overflows */
+    static const double h[] = {DBL_MAX, 0x1p970};             /* the tie that overflows */
     static const double i[] = {DBL_MAX, DBL_MAX, -DBL_MAX, -DBL_MAX, -3e-320};
     static const double j[] = {-1e308, -1e308, 1e308, 1, 1e308};
     static const double k[] = {DBL_MAX, DBL_MAX};
     static const double l[] = {-DBL_MAX, -DBL_MAX};
-    static const double m[] = {DBL_MIN, -DENORM_MIN};        /* the largest subnormal */
+    static const double m[] = {DBL_MIN, -DENORM_MIN}; /* the largest subnormal */
     static const double n[] = {0.1, 0.2, -0.3};
     ck_sums(a, LENGTH(a), 0, "a");
     ck_sums(b, LENGTH(b), 0, "b");
@@ -83,7 +83,7 @@ END_TEST
 
 START_TEST(squares_are_exact_at_both_ends)
 {
-    static const double tiny[] = {DENORM_MIN};        /* 2^-2148: 0 */
+    static const double tiny[] = {DENORM_MIN};                   /* 2^-2148: 0 */
     static const double half[] = {0x1p-537, 0x1p-538, 0x1p-538}; /* 1.5 units: to 2^-1073 */
     static const double tie[] = {0x1p-538, 0x1p-538};            /* half a unit: to 0 */
     static const double above[] = {0x1p-538, 0x1p-538, DENORM_MIN};
@@ -137,8 +137,8 @@ static void check_frexp(const double *x, size_t n, int square, const char *what)
     mpfr_set(want, exact, MPFR_RNDN);
     const double f = mpfr_zero_p(want) ? 0 : mpfr_get_d_2exp(&exponent, want, MPFR_RNDN);
     const double got = mpsim_sum_frexp(&s, &got_exponent);
-    ck_assert_msg(got == f && got_exponent == exponent, "%s: expected %a 2^%ld, got %a 2^%d", what,
-                  f, (long)exponent, got, got_exponent);
+    ck_assert_msg(got == f && got_exponent == exponent, "%s: expected %a 2^%ld, got %a 2^%d", what, f, (long)exponent,
+                  got, got_exponent);
     mpfr_clears(exact, want, (mpfr_ptr)0);
 }
 
@@ -213,8 +213,8 @@ START_TEST(limbs_hold_all_additions_until_carries_are_due)
             for (int step = 0; step < 70; step++) {
                 const double top = mpsim_sum_value(&s);
                 const double v = mpfr_get_d(want, MPFR_RNDN);
-                ck_assert_msg(exact_same(v, top), "kind %d, %u more, step %d: expected %a, got %a", kind,
-                              more, step, v, top);
+                ck_assert_msg(exact_same(v, top), "kind %d, %u more, step %d: expected %a, got %a", kind, more, step, v,
+                              top);
                 const double take = isfinite(v) ? -v : v > 0 ? -DBL_MAX : DBL_MAX;
                 for (int k = 0; k < (isfinite(v) ? 1 : 20); k++) {
                     mpsim_sum_add(&s, take);
@@ -304,8 +304,7 @@ START_TEST(sums_of_products_equal_mpfr)
         const double got = mpsim_sum_value(&s);
         mpfr_clears(exact, p, (mpfr_ptr)NULL);
         ck_assert(!inexact);
-        ck_assert_msg(exact_same(want, got), "round %d: expected %a, got %a", round, want,
-                      got);
+        ck_assert_msg(exact_same(want, got), "round %d: expected %a, got %a", round, want, got);
     }
 }
 END_TEST

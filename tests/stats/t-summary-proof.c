@@ -105,7 +105,7 @@ static void add_piece(const trial *t, mpsim_summary *s, size_t from, size_t n, u
     for (size_t k = 0; k < t->n_casts; k++)
         random |= subject_random(t->casts[k].rounding.mode);
     const mpsim_rng *g = random || w & 4 ? &rng : NULL;
-    const mpsim_status status = t->a.codes          ? mpsim_summary_add_codes(s, t->a.codes, g, x, n)
+    const mpsim_status status = t->a.codes       ? mpsim_summary_add_codes(s, t->a.codes, g, x, n)
                                 : t->a.size == 4 ? mpsim_summary_add_f32(s, g, (const float *)(const void *)x, n)
                                                  : mpsim_summary_add_f64(s, g, (const double *)(const void *)x, n);
     ck_assert_int_eq(status, MPSIM_OK);
@@ -141,8 +141,8 @@ static const char *summarise(const trial *t, size_t from, size_t n, int used, in
     plain_before(&before, t->n_casts, state);
     after = before;
     const int histogram = t->want & MPSIM_SUMMARY_HISTOGRAM || test_random(state) % 2;
-    ck_assert_int_eq(mpsim_summary_read(parts[order[0]], &after.stats, histogram ? &after.histogram : NULL,
-                                        after.casts), MPSIM_OK);
+    ck_assert_int_eq(
+        mpsim_summary_read(parts[order[0]], &after.stats, histogram ? &after.histogram : NULL, after.casts), MPSIM_OK);
     return plain_differs(&expected, t->want, &before, &after);
 }
 
@@ -165,10 +165,10 @@ static void failed(const trial *t, const char *what, uint64_t *state)
         const char *alone = summarise(&one, i, 1, 1, 1, state);
         if (alone)
             ck_abort_msg("%s, %s, %s %zu bytes, want %u, %zu elements, %zu casts: %s; %s; alone, element %zu 0x%" PRIx64
-                         " (%a) random 0x%x: %s", mpsim_isa_active(), t->data,
-                         t->a.codes ? t->a.codes->name : "numbers of", t->a.size, t->want, t->a.n, t->n_casts, first,
-                         cast ? subject_text(t->casts[k].format, &t->casts[k].rounding) : "", i,
-                         code_load(t->a.raw + i * t->a.size, t->a.size), t->a.x[i],
+                         " (%a) random 0x%x: %s",
+                         mpsim_isa_active(), t->data, t->a.codes ? t->a.codes->name : "numbers of", t->a.size, t->want,
+                         t->a.n, t->n_casts, first, cast ? subject_text(t->casts[k].format, &t->casts[k].rounding) : "",
+                         i, code_load(t->a.raw + i * t->a.size, t->a.size), t->a.x[i],
                          (unsigned)mpsim_rng_word(rng.seed, rng.stream, rng.index), alone);
     }
     size_t n = t->a.n;
@@ -178,10 +178,11 @@ static void failed(const trial *t, const char *what, uint64_t *state)
             break;
         n = m;
     }
-    ck_abort_msg("%s, %s, %s %zu bytes, want %u, %zu elements, %zu casts, %" PRIu64 " times: %s; %s; no element is wrong "
-                 "alone; with that cast alone the first %zu may be", mpsim_isa_active(), t->data,
-                 t->a.codes ? t->a.codes->name : "numbers of", t->a.size, t->want, t->a.n, t->n_casts, t->times, first,
-                 cast ? subject_text(t->casts[k].format, &t->casts[k].rounding) : "", n);
+    ck_abort_msg("%s, %s, %s %zu bytes, want %u, %zu elements, %zu casts, %" PRIu64
+                 " times: %s; %s; no element is wrong "
+                 "alone; with that cast alone the first %zu may be",
+                 mpsim_isa_active(), t->data, t->a.codes ? t->a.codes->name : "numbers of", t->a.size, t->want, t->a.n,
+                 t->n_casts, t->times, first, cast ? subject_text(t->casts[k].format, &t->casts[k].rounding) : "", n);
 }
 
 /* On every instruction set: in one piece, and split. */
@@ -386,9 +387,9 @@ static void few_casts(trial *t, uint64_t *state)
     for (size_t f = 0; f < 4; f++)
         for (int k = 0; k < 3; k++) {
             const mpsim_format *g = mpsim_format_find(training[f]);
-            t->casts[t->n_casts++] = (mpsim_cast){
-                g, subject_rounding(g, (int)(k == 0 ? 0 : test_random(state) % MPSIM_ROUND_STOCHASTIC_A), (size_t)k,
-                                    32, state)};
+            t->casts[t->n_casts++] =
+                (mpsim_cast){g, subject_rounding(g, (int)(k == 0 ? 0 : test_random(state) % MPSIM_ROUND_STOCHASTIC_A),
+                                                 (size_t)k, 32, state)};
         }
 }
 
@@ -399,8 +400,8 @@ START_TEST(equal_elements)
     static trial t = {.data = "equal elements"};
     static const uint64_t some32[] = {0x3fffffff, 0xbfffffff, 0x387fdfff, 0x3f800000, 0x00000001, 0x80000000,
                                       0x7f7fffff, 0x7fc00001, 0xff800000, 0x33000001, 0x477fefff, 0x43e80000};
-    static const uint64_t some64[] = {0x3fffffffffffffff, 0xbff0000000000001, 0x0000000000000001, 0x7fefffffffffffff,
-                                      0x7ff8000000000000, 0x3fe5555555555555};
+    static const uint64_t some64[] = {0x3fffffffffffffff, 0xbff0000000000001, 0x0000000000000001,
+                                      0x7fefffffffffffff, 0x7ff8000000000000, 0x3fe5555555555555};
     const size_t n = ((size_t)1 << (test_expensive() ? 24 : 21)) + 5;
     uint64_t state = test_seed() + 5;
     setup(n * 8);

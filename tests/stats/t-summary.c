@@ -42,16 +42,14 @@ static int same_sum(const mpsim_sum *a, const mpsim_sum *b)
 
 static int same_stats(const mpsim_stats *a, const mpsim_stats *b)
 {
-    return a->count == b->count && a->zero == b->zero && a->nan == b->nan && a->inf == b->inf &&
-           a->amax == b->amax && a->amin == b->amin && same_sum(&a->sum, &b->sum) &&
-           same_sum(&a->sum_squares, &b->sum_squares);
+    return a->count == b->count && a->zero == b->zero && a->nan == b->nan && a->inf == b->inf && a->amax == b->amax &&
+           a->amin == b->amin && same_sum(&a->sum, &b->sum) && same_sum(&a->sum_squares, &b->sum_squares);
 }
 
 static int same_cast(const mpsim_cast_stats *a, const mpsim_cast_stats *b)
 {
     return memcmp(&a->counts, &b->counts, sizeof a->counts) == 0 && a->compared == b->compared &&
-           a->max_rel_err == b->max_rel_err &&
-           same_sum(&a->sum_squared_error, &b->sum_squared_error) &&
+           a->max_rel_err == b->max_rel_err && same_sum(&a->sum_squared_error, &b->sum_squared_error) &&
            same_sum(&a->sum_squares_left_out, &b->sum_squares_left_out);
 }
 
@@ -59,43 +57,39 @@ static void describe(char *text, size_t bytes, const mpsim_cast_stats *c)
 {
     snprintf(text, bytes,
              "inexact %llu underflow %llu subnormal %llu overflow %llu nan %llu compared %llu "
-             "rel %a error %a left %a", (unsigned long long)c->counts.inexact,
-             (unsigned long long)c->counts.underflow, (unsigned long long)c->counts.subnormal,
-             (unsigned long long)c->counts.overflow, (unsigned long long)c->counts.nan,
-             (unsigned long long)c->compared, c->max_rel_err,
+             "rel %a error %a left %a",
+             (unsigned long long)c->counts.inexact, (unsigned long long)c->counts.underflow,
+             (unsigned long long)c->counts.subnormal, (unsigned long long)c->counts.overflow,
+             (unsigned long long)c->counts.nan, (unsigned long long)c->compared, c->max_rel_err,
              mpsim_sum_value(&c->sum_squared_error), mpsim_sum_value(&c->sum_squares_left_out));
 }
 
-static void compare(const facts *got, const facts *want, const mpsim_cast *casts, size_t n,
-                    const char *what)
+static void compare(const facts *got, const facts *want, const mpsim_cast *casts, size_t n, const char *what)
 {
     char a[400], b[400];
     ck_assert_msg(same_stats(&got->stats, &want->stats), "%s: statistics differ: sum %a, not %a", what,
                   mpsim_sum_value(&got->stats.sum), mpsim_sum_value(&want->stats.sum));
-    ck_assert_msg(memcmp(&got->histogram, &want->histogram, sizeof want->histogram) == 0,
-                  "%s: histograms differ", what);
+    ck_assert_msg(memcmp(&got->histogram, &want->histogram, sizeof want->histogram) == 0, "%s: histograms differ",
+                  what);
     for (size_t i = 0; i < n; i++) {
         if (same_cast(&got->casts[i], &want->casts[i]))
             continue;
         describe(a, sizeof a, &got->casts[i]);
         describe(b, sizeof b, &want->casts[i]);
         ck_abort_msg("%s %s (%s): %s %s scale %a:\n got %s\nwant %s", what, mpsim_isa_active(), "summary",
-                     casts[i].format->name,
-                     mpsim_round_mode_name((mpsim_round_mode)casts[i].rounding.mode),
+                     casts[i].format->name, mpsim_round_mode_name((mpsim_round_mode)casts[i].rounding.mode),
                      casts[i].rounding.scale, a, b);
     }
 }
 
 /* The simple functions. */
-static void judge(facts *f, const mpsim_cast *casts, size_t n_casts, const double *x, size_t n,
-                  uint64_t first)
+static void judge(facts *f, const mpsim_cast *casts, size_t n_casts, const double *x, size_t n, uint64_t first)
 {
     const mpsim_rng at = {rng.seed, rng.stream, rng.index + first};
     mpsim_stats_add(&f->stats, x, n);
     mpsim_histogram_add(&f->histogram, x, n);
     for (size_t i = 0; i < n_casts; i++)
-        ck_assert(mpsim_cast_stats_add(&f->casts[i], casts[i].format, &casts[i].rounding, &at, x, n) ==
-                  MPSIM_OK);
+        ck_assert(mpsim_cast_stats_add(&f->casts[i], casts[i].format, &casts[i].rounding, &at, x, n) == MPSIM_OK);
 }
 
 /* ---- inputs ---- */
@@ -129,8 +123,8 @@ static void gradients(size_t n, uint64_t *state)
 
 static void everything(size_t n, uint64_t *state)
 {
-    static const uint32_t special[] = {0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001,
-                                       0xffffffff, 1, 0x807fffff, 0x7f7fffff, 0x00800000};
+    static const uint32_t special[] = {0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001,
+                                       0xffffffff, 1,          0x807fffff, 0x7f7fffff, 0x00800000};
     for (size_t i = 0; i < n; i++) {
         const uint64_t w = test_random(state);
         const uint32_t bits = w % 5 == 0 ? special[(w >> 8) % 11] : (uint32_t)(w >> 32);
@@ -172,8 +166,7 @@ static void records(size_t n, uint64_t *state)
     }
 }
 
-static void (*const inputs[])(size_t n, uint64_t *state) = {uniform, gradients, everything, constant,
-                                                            narrow, records};
+static void (*const inputs[])(size_t n, uint64_t *state) = {uniform, gradients, everything, constant, narrow, records};
 enum { INPUTS = 6 };
 
 /* Codes of a format, the midpoints between them and their neighbours, as binary32 numbers / scale; some. */
@@ -246,8 +239,8 @@ static size_t random_casts(mpsim_cast *casts, uint64_t *state)
 /* ---- tests ---- */
 
 /* n elements of x in random parts to one of two summaries, which are merged and read. */
-static void summarise(facts *f, mpsim_summary *const s[2], const mpsim_cast *casts, size_t n_casts,
-                      unsigned want, size_t n, uint64_t *state)
+static void summarise(facts *f, mpsim_summary *const s[2], const mpsim_cast *casts, size_t n_casts, unsigned want,
+                      size_t n, uint64_t *state)
 {
     facts_init(f);
     for (int k = 0; k < 2; k++)
@@ -288,8 +281,7 @@ static void without(facts *f, unsigned want)
 static facts want_facts, got_facts, fewer;
 
 /* Counts alone, of n elements at once. */
-static void check_counts(mpsim_summary *s, const mpsim_cast *casts, size_t n_casts, size_t n,
-                         const char *what)
+static void check_counts(mpsim_summary *s, const mpsim_cast *casts, size_t n_casts, size_t n, const char *what)
 {
     for (size_t i = 0; i < n; i++)
         wide[i] = (double)x[i];
@@ -302,15 +294,14 @@ static void check_counts(mpsim_summary *s, const mpsim_cast *casts, size_t n_cas
         facts_init(&got_facts);
         ck_assert(mpsim_summary_begin(s, casts, n_casts, MPSIM_SUMMARY_HISTOGRAM) == MPSIM_OK);
         ck_assert(mpsim_summary_add_f32(s, &rng, x, n) == MPSIM_OK);
-        ck_assert(mpsim_summary_read(s, &got_facts.stats, &got_facts.histogram, got_facts.casts) ==
-                  MPSIM_OK);
+        ck_assert(mpsim_summary_read(s, &got_facts.stats, &got_facts.histogram, got_facts.casts) == MPSIM_OK);
         compare(&got_facts, &want_facts, casts, n_casts, what);
     }
     test_isa_use((size_t)0);
 }
 
-static void check_array(mpsim_summary *const s[2], const mpsim_cast *casts, size_t n_casts, size_t n,
-                        uint64_t *state, const char *what)
+static void check_array(mpsim_summary *const s[2], const mpsim_cast *casts, size_t n_casts, size_t n, uint64_t *state,
+                        const char *what)
 {
     for (size_t i = 0; i < n; i++)
         wide[i] = (double)x[i];
@@ -372,8 +363,7 @@ START_TEST(largest_errors_that_grow)
     mpsim_cast casts[CASTS];
     for (int round = 0; round < 12; round++) {
         for (size_t i = 0; i < 13; i++) {
-            mpsim_rounding_init(&casts[i].rounding,
-                                i % 2 ? MPSIM_ROUND_TOWARD_ZERO : MPSIM_ROUND_NEAREST_EVEN);
+            mpsim_rounding_init(&casts[i].rounding, i % 2 ? MPSIM_ROUND_TOWARD_ZERO : MPSIM_ROUND_NEAREST_EVEN);
             casts[i].format = mpsim_format_find(i % 3 ? "e5m2" : "fp16");
             casts[i].rounding.scale = ldexp(1, (int)i * 2);
         }
@@ -436,8 +426,7 @@ START_TEST(summaries_of_codes)
         const size_t n_casts = n == 1000 ? CASTS : 5;
         (void)random_casts(casts, &state);
         for (size_t k = 0; k < n; k++)
-            code_store(codes + k * bytes, bytes,
-                       test_random(&state) & (((uint64_t)2 << (f->bits - 1)) - 1));
+            code_store(codes + k * bytes, bytes, test_random(&state) & (((uint64_t)2 << (f->bits - 1)) - 1));
         ck_assert(mpsim_decode_array(f, wide, codes, n) == MPSIM_OK);
         facts_init(&want_facts);
         judge(&want_facts, casts, n_casts, wide, n, 0);
@@ -448,10 +437,8 @@ START_TEST(summaries_of_codes)
             facts_init(&got_facts);
             ck_assert(mpsim_summary_begin(s, casts, n_casts, ALL) == MPSIM_OK);
             ck_assert(mpsim_summary_add_codes(s, f, &rng, codes, n / 2) == MPSIM_OK);
-            ck_assert(mpsim_summary_add_codes(s, f, &later, codes + n / 2 * bytes, n - n / 2) ==
-                      MPSIM_OK);
-            ck_assert(mpsim_summary_read(s, &got_facts.stats, &got_facts.histogram, got_facts.casts) ==
-                      MPSIM_OK);
+            ck_assert(mpsim_summary_add_codes(s, f, &later, codes + n / 2 * bytes, n - n / 2) == MPSIM_OK);
+            ck_assert(mpsim_summary_read(s, &got_facts.stats, &got_facts.histogram, got_facts.casts) == MPSIM_OK);
             compare(&got_facts, &want_facts, casts, n_casts, f->name);
         }
     }

@@ -158,21 +158,20 @@ outcome bad_read(const char *path, const trace_options *options)
     return o;
 }
 
-void bad_expect(int item, const char *what, const char *path, const trace_options *options,
-                int exit_code, const char *fragment)
+void bad_expect(int item, const char *what, const char *path, const trace_options *options, int exit_code,
+                const char *fragment)
 {
     const outcome o = bad_read(path, options);
     const size_t n = strlen(path);
     ck_assert_msg(o.failed, "item %d, %s: was accepted", item, what);
-    ck_assert_msg(o.error.exit == exit_code, "item %d, %s: exit %d: %s", item, what, o.error.exit,
+    ck_assert_msg(o.error.exit == exit_code, "item %d, %s: exit %d: %s", item, what, o.error.exit, o.error.text);
+    ck_assert_msg(strstr(o.error.text, fragment) != NULL, "item %d, %s: no \"%s\" in \"%s\"", item, what, fragment,
                   o.error.text);
-    ck_assert_msg(strstr(o.error.text, fragment) != NULL, "item %d, %s: no \"%s\" in \"%s\"",
-                  item, what, fragment, o.error.text);
     ck_assert_msg(strncmp(o.error.text, path, n) == 0 && strncmp(o.error.text + n, ": ", 2) == 0,
                   "item %d, %s: the path is missing: \"%s\"", item, what, o.error.text);
     for (const char *s = o.error.text; *s; s++)
-        ck_assert_msg((unsigned char)*s >= 0x20 && *s != 0x7f,
-                      "item %d, %s: control character in \"%s\"", item, what, o.error.text);
+        ck_assert_msg((unsigned char)*s >= 0x20 && *s != 0x7f, "item %d, %s: control character in \"%s\"", item, what,
+                      o.error.text);
 }
 
 void bad_read_ok(const void *path)
@@ -189,8 +188,7 @@ void bad_read_fails(const void *path)
     _exit(!o.failed || o.error.exit != 3);
 }
 
-void bad_measure(void (*work)(const void *context), const void *context, long *kib,
-                 double *seconds)
+void bad_measure(void (*work)(const void *context), const void *context, long *kib, double *seconds)
 {
     struct rusage usage;
     int status;
@@ -214,8 +212,7 @@ static int limits_hold(void)
     return !BAD_SANITIZED && !(preload && strstr(preload, "vgpreload"));
 }
 
-void bad_within_limits(const char *what, void (*work)(const void *context), const void *context,
-                       double header_mib)
+void bad_within_limits(const char *what, void (*work)(const void *context), const void *context, double header_mib)
 {
     long kib;
     double seconds;
@@ -227,12 +224,10 @@ void bad_within_limits(const char *what, void (*work)(const void *context), cons
     ck_assert_msg(seconds < 6, "%s: %.2f s", what, seconds); /* under 2 where the core is not shared */
 }
 
-static void must_be_clean(const char *path, const trace_options *options, const char *what,
-                          size_t at)
+static void must_be_clean(const char *path, const trace_options *options, const char *what, size_t at)
 {
     const outcome o = bad_read(path, options);
-    ck_assert_msg(!o.failed || (o.error.exit == 3 && o.error.text[0] &&
-                                !strpbrk(o.error.text, "\n\t\033")),
+    ck_assert_msg(!o.failed || (o.error.exit == 3 && o.error.text[0] && !strpbrk(o.error.text, "\n\t\033")),
                   "%s %zu: exit %d, \"%s\"", what, at, o.error.exit, o.error.text);
 }
 

@@ -70,16 +70,14 @@ outcome bad_read(const char *path, const trace_options *options);
 
 /* Reading the file must fail with this exit code, in one line that begins with the path and
  * holds the fragment. */
-void bad_expect(int item, const char *what, const char *path, const trace_options *options,
-                int exit_code, const char *fragment);
+void bad_expect(int item, const char *what, const char *path, const trace_options *options, int exit_code,
+                const char *fragment);
 
 /* Run work(context) in a child process: its peak memory in KiB and its processor time. */
-void bad_measure(void (*work)(const void *context), const void *context, long *kib,
-                 double *seconds);
+void bad_measure(void (*work)(const void *context), const void *context, long *kib, double *seconds);
 /* The criterion for every input: 64 MiB and the header cap, two seconds (six on a core that is shared). The memory of the
  * test program itself counts as well. */
-void bad_within_limits(const char *what, void (*work)(const void *context), const void *context,
-                       double header_mib);
+void bad_within_limits(const char *what, void (*work)(const void *context), const void *context, double header_mib);
 /* work for the two above: bad_read; must_fail */
 void bad_read_ok(const void *path);
 void bad_read_fails(const void *path);

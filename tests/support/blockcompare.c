@@ -16,9 +16,8 @@ enum { EXACT_BITS = 1024 };
 
 block_outputs out;
 
-const mpsim_blocks outputs = {out.codes,    out.values, out.scale_codes, out.scales,
-                              out.inverses, out.amax,   &out.casts,      NULL,
-                              NULL,         NULL,       NULL};
+const mpsim_blocks outputs = {
+    out.codes, out.values, out.scale_codes, out.scales, out.inverses, out.amax, &out.casts, NULL, NULL, NULL, NULL};
 
 float block_amax(const row *r, const float *x, size_t cols, const size_t box[4])
 {
@@ -32,12 +31,11 @@ float block_amax(const row *r, const float *x, size_t cols, const size_t box[4])
     return m;
 }
 
-static void complain(report *p, const char *what, const row *r, size_t at, double got, double want,
-                     double x)
+static void complain(report *p, const char *what, const row *r, size_t at, double got, double want, double x)
 {
     if (p->wrong++ == 0)
-        snprintf(p->first, sizeof p->first, "%s: %s %zu: library %a, oracle %a; x or amax %a",
-                 r->name, what, at, got, want, x);
+        snprintf(p->first, sizeof p->first, "%s: %s %zu: library %a, oracle %a; x or amax %a", r->name, what, at, got,
+                 want, x);
 }
 
 typedef struct tally {
@@ -137,9 +135,8 @@ static int same_code(const row *r, const grid *g, unsigned got, const element *e
     return g->nan ? (got & 0x7fu) > g->top + (unsigned)(g->top == 0x7b) : got < 1u << g->bits;
 }
 
-static void compare_block(report *p, tally *t, const row *r, const grid *g, const tensor *whole,
-                          const float *x, size_t cols, const size_t box[4], size_t block,
-                          float given, const mpsim_rng *rng)
+static void compare_block(report *p, tally *t, const row *r, const grid *g, const tensor *whole, const float *x,
+                          size_t cols, const size_t box[4], size_t block, float given, const mpsim_rng *rng)
 {
     const scale s = oracle_scale(r, g, whole, block_amax(r, x, cols, box), given);
     const double a = (double)s.amax;
@@ -155,8 +152,9 @@ static void compare_block(report *p, tally *t, const row *r, const grid *g, cons
     for (size_t i = box[0]; i < box[1]; i++)
         for (size_t j = box[2]; j < box[3]; j++) {
             const size_t k = i * cols + j;
-            const unsigned random = r->mode != STOCHASTIC ? 0
-                                    : mpsim_rng_word(rng->seed, rng->stream, rng->index + k) >> 24;
+            const unsigned random = r->mode != STOCHASTIC
+                                        ? 0
+                                        : mpsim_rng_word(rng->seed, rng->stream, rng->index + k) >> 24;
             element e = oracle_cast(g, r->mode, oracle_scaled(r, &s, x[k]), random);
             const float value = oracle_value(r, &s, e.value);
             e.inexact = !oracle_is_exact(r, &s, x[k], e.value) || !isfinite(value);
@@ -176,22 +174,19 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-void block_compare(report *p, const row *r, const float *x, size_t rows, size_t cols, float amax,
-                   float given)
+void block_compare(report *p, const row *r, const float *x, size_t rows, size_t cols, float amax, float given)
 {
     const mpsim_block_recipe b = oracle_recipe(r);
     const grid *g = grid_of(r->element);
     const mpsim_rng rng = {test_seed(), 77, rows * 1000 + cols};
     mpsim_cast_stats_init(&out.casts);
     memset(out.scale_codes, 0xa5, sizeof out.scale_codes);
-    const mpsim_status status = mpsim_block_quantize(&b, x, rows, cols, amax, given, &rng,
-                                                     &outputs, &out.tensor_scale);
+    const mpsim_status status = mpsim_block_quantize(&b, x, rows, cols, amax, given, &rng, &outputs, &out.tensor_scale);
     ck_assert_msg(status == MPSIM_OK, "%s: %s", r->name, mpsim_status_string(status));
     const size_t all[4] = {0, rows, 0, cols};
     const tensor whole = oracle_tensor(r, amax < 0 ? block_amax(r, x, cols, all) : amax);
     if (!block_same(out.tensor_scale, whole.decode))
-        complain(p, "tensor scale", r, 0, (double)out.tensor_scale, (double)whole.decode,
-                 (double)amax);
+        complain(p, "tensor scale", r, 0, (double)out.tensor_scale, (double)whole.decode, (double)amax);
     const size_t high = r->rows ? r->rows : rows, wide = r->cols ? r->cols : cols;
     tally t = {.relative = 0};
     mpfr_inits2(EXACT_BITS, t.errors, t.left_out, (mpfr_ptr)0);
@@ -218,6 +213,7 @@ void block_compare(report *p, const row *r, const float *x, size_t rows, size_t 
 void block_finish(const char *what, const report *p)
 {
     printf("# %s: %llu codes, %llu values, %llu of blocks, %llu statistics, %llu ties, "
-           "%llu wrong\n", what, p->codes, p->values, p->blocks, p->stats, p->ties, p->wrong);
+           "%llu wrong\n",
+           what, p->codes, p->values, p->blocks, p->stats, p->ties, p->wrong);
     ck_assert_msg(p->wrong == 0, "%llu differ: %s", p->wrong, p->first);
 }

@@ -32,8 +32,7 @@ extern const mpsim_blocks outputs; /* all of them */
 float block_amax(const row *r, const float *x, size_t cols, const size_t box[4]);
 
 /* Quantises x and compares everything. */
-void block_compare(report *p, const row *r, const float *x, size_t rows, size_t cols, float amax,
-                   float given);
+void block_compare(report *p, const row *r, const float *x, size_t rows, size_t cols, float amax, float given);
 
 /* Prints what was compared; a difference fails the test. */
 void block_finish(const char *what, const report *p);

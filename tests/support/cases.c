@@ -67,6 +67,7 @@ void cases_edges(cases *c, const oracle_format *of, double scale, int near)
     const double last = of->max, before = oracle_magnitude(of, of->max_code - 1);
     const double ulp = last - before;
     const double one = ldexp(1, 1 - of->precision); /* the ulp of 1 */
+    /* clang-format off */
     const double points[] = {
         least / 4, least / 2, least * 0.75, least, least * 1.5, least * 2,
         normal / 2, normal - least, normal - least / 2, normal - least / 4, normal,
@@ -74,30 +75,33 @@ void cases_edges(cases *c, const oracle_format *of, double scale, int near)
         last + ulp * 0.75, last + ulp, last * 1.5, last * 2, last * 4,
         1, 1 + one / 2, 1 + one * 1.5, 0.1, 3,
     };
+    /* clang-format on */
     push(c, 0, 1);
     for (size_t k = 0; k < sizeof points / sizeof points[0]; k++)
         push(c, points[k] / scale, near);
     if (c->width == 32) {
+        /* clang-format off */
         static const uint32_t ends[] = {
             0x00000001, 0x007fffff, 0x00800000, 0x00400000, 0x7f7fffff, 0x7f800000,
             /* NaNs: quiet, signalling, payload at either end, mixed */
             0x7fc00000, 0x7f800001, 0x7fffffff, 0x7fbfffff, 0x7fa00000, 0x7fe12345,
             0x7f80e000, 0x7fffe2da, 0x7fff8c22,
         };
+        /* clang-format on */
         for (size_t k = 0; k < sizeof ends / sizeof ends[0]; k++)
             push_both(c, ends[k]);
     } else {
         static const uint64_t ends[] = {
-            0x0000000000000001, 0x000fffffffffffff, 0x0010000000000000, 0x0008000000000000,
-            0x7fefffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000, 0x7ff0000000000001,
-            0x7fffffffffffffff, 0x7ff7ffffffffffff, 0x7ff4000000000000, 0x7ffc2468a1234567,
-            0x7ff0000020000000, 0x7ff000001fffffff, 0x7fffffffe0000000,
+            0x0000000000000001, 0x000fffffffffffff, 0x0010000000000000, 0x0008000000000000, 0x7fefffffffffffff,
+            0x7ff0000000000000, 0x7ff8000000000000, 0x7ff0000000000001, 0x7fffffffffffffff, 0x7ff7ffffffffffff,
+            0x7ff4000000000000, 0x7ffc2468a1234567, 0x7ff0000020000000, 0x7ff000001fffffff, 0x7fffffffe0000000,
         };
         for (size_t k = 0; k < sizeof ends / sizeof ends[0]; k++)
             push_both(c, ends[k]);
         /* The ends of binary32, where a detour through it would go wrong. */
         const double narrow[] = {(double)FLT_MAX, (double)FLT_MAX * (1 + 0x1p-25), 0x1p128,
-                                 (double)FLT_MIN, (double)FLT_MIN * (1 - 0x1p-25), 0x1p-149, 0x1p-150};
+                                 (double)FLT_MIN, (double)FLT_MIN * (1 - 0x1p-25), 0x1p-149,
+                                 0x1p-150};
         for (size_t k = 0; k < sizeof narrow / sizeof narrow[0]; k++)
             push(c, narrow[k], near);
     }
@@ -186,8 +190,8 @@ double cases_value(const cases *c, size_t i)
     return c->width == 32 ? oracle_widen((uint32_t)c->u[i]) : f64_of_bits(c->u[i]);
 }
 
-uint64_t encode_bits(const mpsim_format *f, const mpsim_rounding *r, int width, uint64_t u,
-                     uint32_t random, unsigned *flags)
+uint64_t encode_bits(const mpsim_format *f, const mpsim_rounding *r, int width, uint64_t u, uint32_t random,
+                     unsigned *flags)
 {
     return width == 32 ? mpsim_encode_f32(f, r, f32_of_bits((uint32_t)u), random, flags)
                        : mpsim_encode_f64(f, r, f64_of_bits(u), random, flags);
@@ -195,16 +199,14 @@ uint64_t encode_bits(const mpsim_format *f, const mpsim_rounding *r, int width, 
 
 const char *mode_name(int mode)
 {
-    static const char *const names[] = {"nearest-even", "nearest-away", "toward-zero",
-                                        "up", "down", "to-odd", "stochastic-a",
-                                        "stochastic-b", "stochastic-c"};
+    static const char *const names[] = {"nearest-even", "nearest-away", "toward-zero",  "up",          "down",
+                                        "to-odd",       "stochastic-a", "stochastic-b", "stochastic-c"};
     return mode >= 0 && mode < MPSIM_ROUND_MODES ? names[mode] : "?";
 }
 
 int is_stochastic(int mode)
 {
-    return mode == MPSIM_ROUND_STOCHASTIC_A || mode == MPSIM_ROUND_STOCHASTIC_B ||
-           mode == MPSIM_ROUND_STOCHASTIC_C;
+    return mode == MPSIM_ROUND_STOCHASTIC_A || mode == MPSIM_ROUND_STOCHASTIC_B || mode == MPSIM_ROUND_STOCHASTIC_C;
 }
 
 uint32_t cases_word(size_t i)
@@ -217,9 +219,8 @@ uint32_t cases_word(size_t i)
     return (uint32_t)test_random(&state);
 }
 
-void tally_code(tally *t, const oracle_format *of, const mpsim_rounding *r, int width,
-                size_t i, uint64_t u, uint32_t random, uint64_t want, unsigned want_flags,
-                uint64_t got, unsigned got_flags)
+void tally_code(tally *t, const oracle_format *of, const mpsim_rounding *r, int width, size_t i, uint64_t u,
+                uint32_t random, uint64_t want, unsigned want_flags, uint64_t got, unsigned got_flags)
 {
     t->compared++;
     if (want == got && want_flags == got_flags)
@@ -230,27 +231,24 @@ void tally_code(tally *t, const oracle_format *of, const mpsim_rounding *r, int 
     snprintf(t->first, sizeof t->first,
              "%s %s sr_bits=%d overflow=%d infinity=%d no_inf=%d nan=%d no_nan=%d "
              "negative=%d no_zero=%d flush_input=%d flush_output=%d "
-             "flush_below=%a scale=%a seed=%" PRIu64
-             ": input %zu binary%d %a = 0x%0*" PRIx64 " random=0x%08" PRIx32
+             "flush_below=%a scale=%a seed=%" PRIu64 ": input %zu binary%d %a = 0x%0*" PRIx64 " random=0x%08" PRIx32
              ": expected 0x%" PRIx64 " (%a) flags 0x%x, got 0x%" PRIx64 " flags 0x%x",
-             of->name, mode_name(r->mode), r->sr_bits, r->overflow, r->infinity, r->no_inf,
-             r->nan, r->no_nan, r->negative, r->no_zero, r->flush_input, r->flush_output,
-             r->flush_below, r->scale, test_seed(), i, width, x, width / 4, u, random, want,
-             oracle_decode(of, want), want_flags, got, got_flags);
+             of->name, mode_name(r->mode), r->sr_bits, r->overflow, r->infinity, r->no_inf, r->nan, r->no_nan,
+             r->negative, r->no_zero, r->flush_input, r->flush_output, r->flush_below, r->scale, test_seed(), i, width,
+             x, width / 4, u, random, want, oracle_decode(of, want), want_flags, got, got_flags);
 }
 
-void tally_case(tally *t, const mpsim_format *f, const oracle_format *of,
-                const mpsim_rounding *r, const cases *c, size_t i, uint32_t random)
+void tally_case(tally *t, const mpsim_format *f, const oracle_format *of, const mpsim_rounding *r, const cases *c,
+                size_t i, uint32_t random)
 {
     unsigned want_flags, got_flags = 0xdead;
-    const uint64_t want =
-        oracle_encode(of, r, cases_value(c, i), c->width == 32, random, &want_flags);
+    const uint64_t want = oracle_encode(of, r, cases_value(c, i), c->width == 32, random, &want_flags);
     const uint64_t got = encode_bits(f, r, c->width, c->u[i], random, &got_flags);
     tally_code(t, of, r, c->width, i, c->u[i], random, want, want_flags, got, got_flags);
 }
 
-void tally_cases(tally *t, const mpsim_format *f, const oracle_format *of,
-                 const mpsim_rounding *r, const cases *c, int thresholds)
+void tally_cases(tally *t, const mpsim_format *f, const oracle_format *of, const mpsim_rounding *r, const cases *c,
+                 int thresholds)
 {
     for (size_t i = 0; i < c->n; i++) {
         tally_case(t, f, of, r, c, i, cases_word(i));

@@ -10,7 +10,7 @@
 #include "sim/verify/oracle.h"
 
 typedef struct cases {
-    int width;   /* 32 or 64: the type of the inputs */
+    int width; /* 32 or 64: the type of the inputs */
     size_t n;
     size_t room;
     uint64_t *u; /* n bit patterns                   */
@@ -50,23 +50,22 @@ typedef struct tally {
 } tally;
 
 /* tally_code -- compare the library's code and flags with the expected ones. */
-void tally_code(tally *t, const oracle_format *of, const mpsim_rounding *r, int width,
-                size_t i, uint64_t u, uint32_t random, uint64_t want, unsigned want_flags,
-                uint64_t got, unsigned got_flags);
+void tally_code(tally *t, const oracle_format *of, const mpsim_rounding *r, int width, size_t i, uint64_t u,
+                uint32_t random, uint64_t want, unsigned want_flags, uint64_t got, unsigned got_flags);
 
 /* tally_case -- encode input i of c by both, and compare. */
-void tally_case(tally *t, const mpsim_format *f, const oracle_format *of,
-                const mpsim_rounding *r, const cases *c, size_t i, uint32_t random);
+void tally_case(tally *t, const mpsim_format *f, const oracle_format *of, const mpsim_rounding *r, const cases *c,
+                size_t i, uint32_t random);
 
 /* tally_cases -- the same for all inputs of c. A stochastic mode draws its words from a
  * list with 0 and 0xffffffff in it and, if `thresholds`, for each input also the words just
  * below, at and above the one from which on its fraction rounds away. */
-void tally_cases(tally *t, const mpsim_format *f, const oracle_format *of,
-                 const mpsim_rounding *r, const cases *c, int thresholds);
+void tally_cases(tally *t, const mpsim_format *f, const oracle_format *of, const mpsim_rounding *r, const cases *c,
+                 int thresholds);
 
 /* The library's code for a bit pattern of either width. */
-uint64_t encode_bits(const mpsim_format *f, const mpsim_rounding *r, int width, uint64_t u,
-                     uint32_t random, unsigned *flags);
+uint64_t encode_bits(const mpsim_format *f, const mpsim_rounding *r, int width, uint64_t u, uint32_t random,
+                     unsigned *flags);
 
 /* cannot_be_nan -- 1 if no choice makes this rounded input a NaN. The 18 combinations of the
  * two NaN choices mean nothing to it: a test may give it two of them instead of all. */

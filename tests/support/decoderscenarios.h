@@ -28,8 +28,12 @@ static train_text text_new(int narrow)
         const uint8_t own[4] = {(uint8_t)tokens[i], 0, 0, 0};
         memcpy(codes + 4 * i, own, sizeof own);
     }
-    return (train_text){.name = "tiny", .tokens = narrow ? (const void *)narrow_tokens : tokens,
-                        .bytes = narrow ? 2 : 4, .trained = TRAINED, .held = HELD, .vocabulary = VOCABULARY,
+    return (train_text){.name = "tiny",
+                        .tokens = narrow ? (const void *)narrow_tokens : tokens,
+                        .bytes = narrow ? 2 : 4,
+                        .trained = TRAINED,
+                        .held = HELD,
+                        .vocabulary = VOCABULARY,
                         .digest = mpsim_digest_bytes(codes, sizeof codes, 0)};
 }
 
@@ -65,10 +69,22 @@ typedef struct option_scenario {
 
 #define WORD(to, word) (void)snprintf(to, sizeof(to), "%s", word)
 
-static void tiles(train_settings *s) { s->decoder.tile = 3; }
-static void one_tile(train_settings *s) { s->decoder.tile = 64; }
-static void grouped(train_settings *s) { s->decoder.heads = 4, s->decoder.kv_heads = 2; }
-static void one_key(train_settings *s) { s->decoder.heads = 4, s->decoder.kv_heads = 1; }
+static void tiles(train_settings *s)
+{
+    s->decoder.tile = 3;
+}
+static void one_tile(train_settings *s)
+{
+    s->decoder.tile = 64;
+}
+static void grouped(train_settings *s)
+{
+    s->decoder.heads = 4, s->decoder.kv_heads = 2;
+}
+static void one_key(train_settings *s)
+{
+    s->decoder.heads = 4, s->decoder.kv_heads = 1;
+}
 
 static void grouped_tiles(train_settings *s)
 {
@@ -76,7 +92,10 @@ static void grouped_tiles(train_settings *s)
     s->decoder.tile = 5;
 }
 
-static void exact_gelu(train_settings *s) { s->decoder.activation = MPSIM_GELU; }
+static void exact_gelu(train_settings *s)
+{
+    s->decoder.activation = MPSIM_GELU;
+}
 
 static void swapped(train_settings *s) /* of gpt what llama has, and the other way */
 {
@@ -153,7 +172,10 @@ static void math_fp16(train_settings *s)
     WORD(s->decoder.math_softmax, "bf16");
 }
 
-static void math_bf16(train_settings *s) { WORD(s->math, "bf16"); }
+static void math_bf16(train_settings *s)
+{
+    WORD(s->math, "bf16");
+}
 
 static void math_all(train_settings *s)
 {
@@ -162,7 +184,10 @@ static void math_all(train_settings *s)
     s->decoder.activation = MPSIM_GELU;
 }
 
-static void tf32(train_settings *s) { s->tf32 = 1; }
+static void tf32(train_settings *s)
+{
+    s->tf32 = 1;
+}
 
 static void tf32_tiles(train_settings *s)
 {
@@ -170,8 +195,14 @@ static void tf32_tiles(train_settings *s)
     s->decoder.tile = 3;
 }
 
-static void ampere(train_settings *s) { WORD(s->arch, "ampere"); }
-static void ada(train_settings *s) { WORD(s->arch, "ada"); }
+static void ampere(train_settings *s)
+{
+    WORD(s->arch, "ampere");
+}
+static void ada(train_settings *s)
+{
+    WORD(s->arch, "ada");
+}
 static void odd(train_settings *s)
 {
     s->seed = UINT64_C(0x123456789abcdef0);
@@ -190,9 +221,18 @@ static void odd_tiles(train_settings *s)
     s->decoder.validation = 1;
 }
 
-static void volta(train_settings *s) { WORD(s->arch, "volta"); }
-static void blackwell(train_settings *s) { WORD(s->arch, "blackwell"); }
-static void chains(train_settings *s) { WORD(s->arch, "fp32-sequential"); }
+static void volta(train_settings *s)
+{
+    WORD(s->arch, "volta");
+}
+static void blackwell(train_settings *s)
+{
+    WORD(s->arch, "blackwell");
+}
+static void chains(train_settings *s)
+{
+    WORD(s->arch, "fp32-sequential");
+}
 
 static void cooled(train_settings *s)
 {
@@ -213,7 +253,10 @@ static void cosine(train_settings *s)
     s->decoder.cooldown = 1;
 }
 
-static void constant(train_settings *s) { s->decoder.decay = TRAIN_CONSTANT; }
+static void constant(train_settings *s)
+{
+    s->decoder.decay = TRAIN_CONSTANT;
+}
 
 static void placed(train_run *r, const char *act, const char *weight, const char *agrad, int delayed)
 {

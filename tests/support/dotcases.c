@@ -104,8 +104,7 @@ static int clamp(int x, int low, int high)
 }
 
 /* Two numbers whose product is near 2^target; half of the time few bits, for ties. */
-static void near(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, uint64_t *b,
-                 int target, uint64_t *seed)
+static void near(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, uint64_t *b, int target, uint64_t *seed)
 {
     int la, ha, lb, hb;
     exponents(fa, &la, &ha);
@@ -120,8 +119,8 @@ static void near(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, ui
     *b = encode(fb, ldexp(u & 1 ? 1 : around_one(seed), g));
 }
 
-static void one_pair(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, uint64_t *b,
-                     const mpsim_format *fr, int kind, uint64_t *seed)
+static void one_pair(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, uint64_t *b, const mpsim_format *fr,
+                     int kind, uint64_t *seed)
 {
     int low, high;
     exponents(fr, &low, &high);
@@ -228,9 +227,11 @@ void dot_pack(const mpsim_format *f, void *out, size_t first, const uint64_t *co
         const uint8_t u8 = (uint8_t)codes[i];
         const uint16_t u16 = (uint16_t)codes[i];
         const uint32_t u32 = (uint32_t)codes[i];
-        memcpy(p, bytes == 1 ? (const void *)&u8 : bytes == 2 ? (const void *)&u16
-                                               : bytes == 4   ? (const void *)&u32
-                                                              : (const void *)&codes[i],
+        memcpy(p,
+               bytes == 1   ? (const void *)&u8
+               : bytes == 2 ? (const void *)&u16
+               : bytes == 4 ? (const void *)&u32
+                            : (const void *)&codes[i],
                bytes);
     }
 }
@@ -265,19 +266,18 @@ size_t dot_formats(const mpsim_model *m, mpsim_format *list, size_t room)
     char names[400];
     size_t n = 0;
     snprintf(names, sizeof names, "%s",
-             m->operands ? m->operands
-                         : "fp16 bf16 tf32 binary32 e4m3 e5m2 e2m1 e8m0 e4m3fnuz binary8p3ue");
-    for (char *save = NULL, *s = strtok_r(names, " ", &save); s && n < room;
-         s = strtok_r(NULL, " ", &save))
+             m->operands ? m->operands : "fp16 bf16 tf32 binary32 e4m3 e5m2 e2m1 e8m0 e4m3fnuz binary8p3ue");
+    for (char *save = NULL, *s = strtok_r(names, " ", &save); s && n < room; s = strtok_r(NULL, " ", &save))
         if (mpsim_format_parse(&list[n], s) == MPSIM_OK)
             n++;
     return n;
 }
 
 static const char *const names[DOT_FORMATS] = {
-    "binary32", "fp16", "bf16", "tf32", "e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "e4m3ieee", "e3m4",
-    "e3m2", "e2m3", "e2m1", "e8m0", "binary64", "e8m13", "e6m9", "e5m7", "e4m4:unsigned",
-    "binary8p4sf", "binary8p3ue", "e3m0:fn", "e9m30", "e4m3:finite:inf", "e11m1:fnuz"};
+    "binary32",  "fp16", "bf16",          "tf32",        "e4m3",        "e5m2",    "e4m3fnuz", "e5m2fnuz",
+    "e4m3ieee",  "e3m4", "e3m2",          "e2m3",        "e2m1",        "e8m0",    "binary64", "e8m13",
+    "e6m9",      "e5m7", "e4m4:unsigned", "binary8p4sf", "binary8p3ue", "e3m0:fn", "e9m30",    "e4m3:finite:inf",
+    "e11m1:fnuz"};
 
 mpsim_format dot_format(size_t i)
 {
@@ -310,15 +310,14 @@ static void print_place(const char *what, const mpsim_rounded *p)
     const mpsim_rounding *r = &p->rounding;
     printf("# %s: %s mode %d:%d overflow %d infinity %d no_inf %d nan %d no_nan %d negative %d "
            "no_zero %d flush %d\n",
-           what, p->format.name, r->mode, r->sr_bits, r->overflow, r->infinity, r->no_inf, r->nan,
-           r->no_nan, r->negative, r->no_zero, r->flush_output);
+           what, p->format.name, r->mode, r->sr_bits, r->overflow, r->infinity, r->no_inf, r->nan, r->no_nan,
+           r->negative, r->no_zero, r->flush_output);
 }
 
 void dot_print_model(const mpsim_model *m)
 {
-    printf("# addition %d order %d align %d normalised %d L %d F %d floor %d emin %d chunk %u\n",
-           m->addition, m->order, m->alignment, m->normalised, m->length, m->fraction, m->floor,
-           m->operand_emin, m->chunk);
+    printf("# addition %d order %d align %d normalised %d L %d F %d floor %d emin %d chunk %u\n", m->addition, m->order,
+           m->alignment, m->normalised, m->length, m->fraction, m->floor, m->operand_emin, m->chunk);
     print_place("product", &m->product);
     print_place("accumulator", &m->accumulator);
     print_place("outer", &m->outer);

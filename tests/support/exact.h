@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DENORM_MIN   0x1p-1074
-#define INFINITE     ((double)INFINITY)
+#define DENORM_MIN 0x1p-1074
+#define INFINITE ((double)INFINITY)
 #define NOT_A_NUMBER ((double)NAN)
 
 #define LENGTH(x) (sizeof(x) / sizeof(x)[0])

@@ -16,15 +16,15 @@
 extern "C" {
 #endif
 
-uint64_t test_seed(void);              /* printed once, as a TAP comment                   */
-double   test_multiplier(void);
-size_t   test_scaled(size_t n);        /* n * multiplier, at least 1                       */
-int      test_expensive(void);
+uint64_t test_seed(void); /* printed once, as a TAP comment                   */
+double test_multiplier(void);
+size_t test_scaled(size_t n); /* n * multiplier, at least 1                       */
+int test_expensive(void);
 
 /* Whether item `index` of a long enumeration, cut into `parts`, is in the part that runs: the index modulo
  * parts is MPSIM_TEST_PART modulo parts. Always with MPSIM_TEST_EXPENSIVE=1. What boundaries and special values
  * prove is not asked for here, so that it runs each time. */
-int      test_in_part(uint64_t index, unsigned parts);
+int test_in_part(uint64_t index, unsigned parts);
 uint64_t test_part_seed(void); /* another seed for each part: of random inputs that are compared exactly */
 
 #ifdef __cplusplus

@@ -39,15 +39,17 @@ extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *p, size_t n);
 extern void *__libc_memalign(size_t alignment, size_t n);
 
+/* clang-format off */
 typedef enum kind {
     MALLOC, SPAWN, THREAD, /* caught as functions */
     OPEN, READ, WRITE, CLOSE, FINISH, SEEK, STAT, SYNC, TRUNCATE, CHMOD, RENAME, UNLINK, FOLDER, LIST, MAP, PIPE, WAIT,
     KINDS
 } kind;
+/* clang-format on */
 
-static const char *const names[KINDS] = {
-    "malloc", "spawn", "thread", "open", "read",   "write",  "close",  "finish", "seek", "stat",
-    "sync",   "truncate", "chmod", "rename", "unlink", "folder", "list",  "map",   "pipe", "wait"};
+static const char *const names[KINDS] = {"malloc", "spawn",  "thread", "open", "read",     "write", "close",
+                                         "finish", "seek",   "stat",   "sync", "truncate", "chmod", "rename",
+                                         "unlink", "folder", "list",   "map",  "pipe",     "wait"};
 
 static const struct failure {
     const char *name;
@@ -109,8 +111,8 @@ int posix_memalign(void **p, size_t alignment, size_t n)
 typedef int spawner(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
                     char *const[]);
 
-int posix_spawnp(pid_t *child, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
-                 char *const argv[], char *const environment[])
+int posix_spawnp(pid_t *child, const char *file, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *attributes, char *const argv[], char *const environment[])
 {
     spawner *next;
     *(void **)&next = dlsym(RTLD_NEXT, "posix_spawnp");
@@ -143,9 +145,11 @@ int fstatvfs(int fd, struct statvfs *v)
 #define MACHINE AUDIT_ARCH_X86_64
 #define REGISTER(c, name) ((c)->uc_mcontext.gregs[name])
 #define RESULT(c) REGISTER(c, REG_RAX)
-#define ARGUMENTS(c) \
-    {REGISTER(c, REG_RDI), REGISTER(c, REG_RSI), REGISTER(c, REG_RDX), REGISTER(c, REG_R10), REGISTER(c, REG_R8), \
-     REGISTER(c, REG_R9)}
+#define ARGUMENTS(c)                                                                                                 \
+    {                                                                                                                \
+        REGISTER(c, REG_RDI), REGISTER(c, REG_RSI), REGISTER(c, REG_RDX), REGISTER(c, REG_R10), REGISTER(c, REG_R8), \
+            REGISTER(c, REG_R9)                                                                                      \
+    }
 
 /* The filter lets calls from here pass. */
 static long ask(long number, const long a[6])
@@ -164,9 +168,11 @@ static long ask(long number, const long a[6])
 #define MACHINE AUDIT_ARCH_AARCH64
 #define REGISTER(c, name) ((c)->uc_mcontext.regs[name])
 #define RESULT(c) REGISTER(c, 0)
-#define ARGUMENTS(c) \
-    {(long)REGISTER(c, 0), (long)REGISTER(c, 1), (long)REGISTER(c, 2), (long)REGISTER(c, 3), (long)REGISTER(c, 4), \
-     (long)REGISTER(c, 5)}
+#define ARGUMENTS(c)                                                                                                  \
+    {                                                                                                                 \
+        (long)REGISTER(c, 0), (long)REGISTER(c, 1), (long)REGISTER(c, 2), (long)REGISTER(c, 3), (long)REGISTER(c, 4), \
+            (long)REGISTER(c, 5)                                                                                      \
+    }
 
 static long ask(long number, const long a[6])
 {
@@ -190,15 +196,18 @@ static const struct call {
     kind kind;
 } calls[] = {
 #ifdef SYS_open
-    {SYS_open, OPEN},     {SYS_creat, OPEN},   {SYS_stat, STAT},     {SYS_lstat, STAT},  {SYS_access, STAT}, {SYS_rename, RENAME},
-    {SYS_link, RENAME},   {SYS_unlink, UNLINK}, {SYS_rmdir, UNLINK}, {SYS_mkdir, FOLDER}, {SYS_pipe, PIPE},  {SYS_readlink, STAT},
+    {SYS_open, OPEN},          {SYS_creat, OPEN},         {SYS_stat, STAT},     {SYS_lstat, STAT},
+    {SYS_access, STAT},        {SYS_rename, RENAME},      {SYS_link, RENAME},   {SYS_unlink, UNLINK},
+    {SYS_rmdir, UNLINK},       {SYS_mkdir, FOLDER},       {SYS_pipe, PIPE},     {SYS_readlink, STAT},
 #endif
-    {SYS_openat, OPEN},   {SYS_read, READ},    {SYS_pread64, READ},  {SYS_readv, READ},  {SYS_write, WRITE}, {SYS_pwrite64, WRITE},
-    {SYS_writev, WRITE},  {SYS_close, CLOSE},  {SYS_lseek, SEEK},    {SYS_fstat, STAT},  {SYS_statx, STAT},
-    {SYS_newfstatat, STAT}, {SYS_faccessat, STAT}, {SYS_readlinkat, STAT}, {SYS_fsync, SYNC}, {SYS_fdatasync, SYNC},
-    {SYS_ftruncate, TRUNCATE}, {SYS_fallocate, TRUNCATE}, {SYS_fchmod, CHMOD}, {SYS_fchmodat, CHMOD}, {SYS_renameat, RENAME},
-    {SYS_renameat2, RENAME}, {SYS_linkat, RENAME}, {SYS_unlinkat, UNLINK}, {SYS_mkdirat, FOLDER}, {SYS_getdents64, LIST},
-    {SYS_mmap, MAP},      {SYS_mremap, MAP},   {SYS_pipe2, PIPE},    {SYS_wait4, WAIT}};
+    {SYS_openat, OPEN},        {SYS_read, READ},          {SYS_pread64, READ},  {SYS_readv, READ},
+    {SYS_write, WRITE},        {SYS_pwrite64, WRITE},     {SYS_writev, WRITE},  {SYS_close, CLOSE},
+    {SYS_lseek, SEEK},         {SYS_fstat, STAT},         {SYS_statx, STAT},    {SYS_newfstatat, STAT},
+    {SYS_faccessat, STAT},     {SYS_readlinkat, STAT},    {SYS_fsync, SYNC},    {SYS_fdatasync, SYNC},
+    {SYS_ftruncate, TRUNCATE}, {SYS_fallocate, TRUNCATE}, {SYS_fchmod, CHMOD},  {SYS_fchmodat, CHMOD},
+    {SYS_renameat, RENAME},    {SYS_renameat2, RENAME},   {SYS_linkat, RENAME}, {SYS_unlinkat, UNLINK},
+    {SYS_mkdirat, FOLDER},     {SYS_getdents64, LIST},    {SYS_mmap, MAP},      {SYS_mremap, MAP},
+    {SYS_pipe2, PIPE},         {SYS_wait4, WAIT}};
 enum { CALLS = sizeof calls / sizeof *calls, BLOCK = 6, RANGES = 2 };
 
 /* the bytes of the system's own set of signals */
@@ -343,7 +352,9 @@ static void catch_calls(void)
         (void)watch(&places[i]);
 }
 #else
-static void catch_calls(void) {}
+static void catch_calls(void)
+{
+}
 #endif
 
 __attribute__((constructor)) static void begin(void)

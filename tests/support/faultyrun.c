@@ -79,8 +79,7 @@ static void cast(fault *f, float *x, size_t n, uint64_t *state)
     mpsim_rounding nearest;
     mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
     f->format = names[below(state, 4)];
-    ck_assert_int_eq(mpsim_round_array_f32(mpsim_format_find(f->format), &nearest, NULL, x, x, n, NULL),
-                     MPSIM_OK);
+    ck_assert_int_eq(mpsim_round_array_f32(mpsim_format_find(f->format), &nearest, NULL, x, x, n, NULL), MPSIM_OK);
 }
 
 static void scale(fault *f, float *x, size_t n, uint64_t *state)
@@ -252,8 +251,7 @@ static void write_step(const run *r, const char *directory, const recorded_as *a
         const float *const arrays[] = {l->weight, l->act, l->out, l->agrad, l->dgrad, l->wgrad};
         for (int i = 0; i < 6; i++, n++) {
             const int of_weight = i == 0 || i == 5;
-            snprintf(name[n], sizeof name[n], "%s:%sfc%d%s", kinds[i], as->prefix, k + 1,
-                     of_weight ? ".weight" : "");
+            snprintf(name[n], sizeof name[n], "%s:%sfc%d%s", kinds[i], as->prefix, k + 1, of_weight ? ".weight" : "");
             shape[n][0] = of_weight ? width[k + 1] : BATCH;
             shape[n][1] = i == 2 || i == 3 ? width[k + 1] : width[k];
             data[n] = arrays[i];
@@ -261,7 +259,9 @@ static void write_step(const run *r, const char *directory, const recorded_as *a
     }
     for (size_t i = 0; i < n; i++) {
         const size_t at = as->reversed ? n - 1 - i : i;
-        tensors[i] = (trace_tensor){.name = name[at], .shape = shape[at], .rank = 2,
+        tensors[i] = (trace_tensor){.name = name[at],
+                                    .shape = shape[at],
+                                    .rank = 2,
                                     .format = mpsim_format_find(as->wide ? "binary64" : "binary32"),
                                     .count = shape[at][0] * shape[at][1]};
     }
@@ -273,8 +273,7 @@ static void write_step(const run *r, const char *directory, const recorded_as *a
         snprintf(path, sizeof path, "%s/step_%06d/rank_00000.safetensors", directory, r->step);
     }
     snprintf(step, sizeof step, "%d", r->step);
-    const char *const metadata[][2] = {
-        {"mpsim.trace", "1"}, {"mpsim.step", step}, {"mpsim.order", "fc1,fc2,fc3"}};
+    const char *const metadata[][2] = {{"mpsim.trace", "1"}, {"mpsim.step", step}, {"mpsim.order", "fc1,fc2,fc3"}};
     trace_writer *w = trace_writer_safetensors(path, tensors, n, metadata, 3, &error);
     ck_assert_msg(w != NULL, "%s", error.text);
     for (size_t i = 0; i < n; i++) {
@@ -297,10 +296,10 @@ static void place(run *r, fault *f)
     uint64_t s = f->seed ^ 0x5eed;
     f->step = (int)below(&s, STEPS - 1) + 2; /* steps from 1 on; a skipped one shows at the next */
     r->layer = (int)below(&s, LAYERS);
-    r->kind = f->kind == FAULT_ORDER                                   ? sums[below(&s, 3)]
-              : f->kind == FAULT_SCALE || f->kind == FAULT_RATIO       ? any[below(&s, 3) + 2]
-              : f->kind == FAULT_SKIP                                  ? "weight"
-                                                                       : any[below(&s, 5)];
+    r->kind = f->kind == FAULT_ORDER                             ? sums[below(&s, 3)]
+              : f->kind == FAULT_SCALE || f->kind == FAULT_RATIO ? any[below(&s, 3) + 2]
+              : f->kind == FAULT_SKIP                            ? "weight"
+                                                                 : any[below(&s, 5)];
     if (f->kind == FAULT_TRANSPOSE) { /* the square ones */
         r->layer = 1;
     } else if (f->kind == FAULT_SKIP && below(&s, 2)) {

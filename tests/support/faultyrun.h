@@ -32,17 +32,17 @@ typedef struct fault {
     uint64_t seed;
     /* filled in: where it happened first */
     int step;
-    char tensor[32]; /* "wgrad:fc2.weight" */
-    double amount;   /* FAULT_SCALE, FAULT_RATIO: the factor */
+    char tensor[32];    /* "wgrad:fc2.weight" */
+    double amount;      /* FAULT_SCALE, FAULT_RATIO: the factor */
     const char *format; /* FAULT_ROUND */
 } fault;
 
 /* What a recording looks like, which is no fault. */
 typedef struct recorded_as {
-    const char *prefix;   /* in front of the names of parameters: "module."             */
-    int flat;             /* DIR/run-stepN.safetensors, not DIR/step_N/rank_00000...     */
-    int reversed;         /* tensors in the file from the last to the first             */
-    int wide;             /* binary64, which holds the same numbers                     */
+    const char *prefix; /* in front of the names of parameters: "module."             */
+    int flat;           /* DIR/run-stepN.safetensors, not DIR/step_N/rank_00000...     */
+    int reversed;       /* tensors in the file from the last to the first             */
+    int wide;           /* binary64, which holds the same numbers                     */
 } recorded_as;
 
 /* faulty_run -- record the training `model` (a seed: weights, data) in a new directory. *f may be NULL:

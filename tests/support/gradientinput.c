@@ -13,8 +13,8 @@ const mpsim_format *gradient_format(int f)
 }
 
 static const double edges[] = {
-    0.0, -0.0, 0x1p-149, -0x1p-149, 0x1p-133, 0x1p-126, -0x1.8p-127, 0x1p-24, -0x1p-25, 1, -1, 3,
-    0x1p-14, 0x1p-75, -0x1p70, 0x1.fep127, -0x1.fffffep127, 65504, -65520, 33000, 0x1.fffffep-1};
+    0.0,     -0.0,    0x1p-149, -0x1p-149,  0x1p-133,        0x1p-126, -0x1.8p-127, 0x1p-24, -0x1p-25,     1, -1, 3,
+    0x1p-14, 0x1p-75, -0x1p70,  0x1.fep127, -0x1.fffffep127, 65504,    -65520,      33000,   0x1.fffffep-1};
 
 static double unit(uint64_t *random)
 {

@@ -7,8 +7,7 @@
 #include <float.h>
 #include <math.h>
 
-const char *const layer_formats[LAYER_OUTS] = {NULL, "binary32", "fp16", "bf16", "e5m2", "tf32",
-                                               "e4m3"};
+const char *const layer_formats[LAYER_OUTS] = {NULL, "binary32", "fp16", "bf16", "e5m2", "tf32", "e4m3"};
 
 const mpsim_format *layer_format(const char *name)
 {
@@ -17,7 +16,7 @@ const mpsim_format *layer_format(const char *name)
 
 static float input(int kind, uint64_t *state)
 {
-    static const float specials[] = {INFINITY, -INFINITY, NAN,     -0.0f, FLT_MAX,
+    static const float specials[] = {INFINITY, -INFINITY, NAN,    -0.0f, FLT_MAX,
                                      -FLT_MAX, 65504,     -65520, 300,   FLT_TRUE_MIN};
     const float u = (float)((double)(test_random(state) >> 11) * 0x1p-52 - 1);
     switch (kind) {
@@ -44,11 +43,10 @@ void layer_fill(float *x, size_t n, int kind, uint64_t *state)
         x[i] = input(kind, state);
 }
 
-size_t layer_equal(const char *what, const char *math, const char *out, const float *got,
-                   const float *want, size_t n)
+size_t layer_equal(const char *what, const char *math, const char *out, const float *got, const float *want, size_t n)
 {
     const size_t i = oracle_differs(got, want, n);
-    ck_assert_msg(i == n, "%s, math %s, out %s: number %zu of %zu is %a, not %a", what,
-                  math ? math : "NULL", out ? out : "NULL", i, n, (double)got[i], (double)want[i]);
+    ck_assert_msg(i == n, "%s, math %s, out %s: number %zu of %zu is %a, not %a", what, math ? math : "NULL",
+                  out ? out : "NULL", i, n, (double)got[i], (double)want[i]);
     return n;
 }

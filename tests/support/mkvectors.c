@@ -33,10 +33,9 @@ static void quit(const char *why)
 /* Row by row: NaN, inf 0, inf, -inf, inf - inf, -2^127 2^127, zeros, zeros, -2^-126 2^-30. */
 static void set_special(float *a, float *b, float *c, size_t row, size_t depth)
 {
-    static const float pairs[][4] = {{NAN, 1, 1, 1}, {INFINITY, 0, 1, 1}, {INFINITY, 2, 1, 1},
-                                     {-INFINITY, 2, 1, 1}, {INFINITY, 1, -1, INFINITY},
-                                     {-0x1p127f, 0x1p127f, 0, 1}, {-0.0f, 1, 1, 0},
-                                     {-0.0f, 1, -0.0f, 1}, {-0x1p-126f, 0x1p-30f, 0, 0}};
+    static const float pairs[][4] = {{NAN, 1, 1, 1},       {INFINITY, 0, 1, 1},         {INFINITY, 2, 1, 1},
+                                     {-INFINITY, 2, 1, 1}, {INFINITY, 1, -1, INFINITY}, {-0x1p127f, 0x1p127f, 0, 1},
+                                     {-0.0f, 1, 1, 0},     {-0.0f, 1, -0.0f, 1},        {-0x1p-126f, 0x1p-30f, 0, 0}};
     if (row >= sizeof pairs / sizeof pairs[0])
         return;
     for (size_t k = 0; k < depth; k++) {
@@ -54,8 +53,7 @@ static float number(uint64_t *state)
     return (float)((int32_t)(*state >> 32) / 256) * 0x1p-22f;
 }
 
-static void add_array(zip_t *z, const char *type, const char *name, const float *x, size_t rows,
-                      size_t columns)
+static void add_array(zip_t *z, const char *type, const char *name, const float *x, size_t rows, size_t columns)
 {
     char member[80], header[192], shape[64];
     const size_t n = rows - (lies("short", name) ? 1 : 0), size = n * columns * 4;

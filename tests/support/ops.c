@@ -11,9 +11,17 @@
 
 /* A spelling that the oracle's table lacks, by hand: NaN is 2^12 - 1, the number before it is
  * 2^16 (1 + 126/128). */
-static const oracle_format e5m7fn = {
-    .name = "e5m7:fn", .bits = 13, .is_signed = 1, .precision = 8, .emin = -14, .zeros = 2,
-    .max = 0x1.fcp16, .nan = 0xfff, .nan_low = 0xfff, .nan_high = 0xfff, .max_code = 0xffe};
+static const oracle_format e5m7fn = {.name = "e5m7:fn",
+                                     .bits = 13,
+                                     .is_signed = 1,
+                                     .precision = 8,
+                                     .emin = -14,
+                                     .zeros = 2,
+                                     .max = 0x1.fcp16,
+                                     .nan = 0xfff,
+                                     .nan_low = 0xfff,
+                                     .nan_high = 0xfff,
+                                     .max_code = 0xffe};
 
 static void find(mpsim_format *f, const oracle_format **of, const char *name)
 {
@@ -22,8 +30,7 @@ static void find(mpsim_format *f, const oracle_format **of, const char *name)
     ck_assert_msg(mpsim_format_parse(f, name) == MPSIM_OK, "%s does not parse", name);
 }
 
-operation operation_make(int op, const char *result, const char *a, const char *b,
-                         const char *c, int mode)
+operation operation_make(int op, const char *result, const char *a, const char *b, const char *c, int mode)
 {
     operation p;
     const char *const names[] = {a, b, c};
@@ -92,11 +99,9 @@ codes codes_edges(const oracle_format *of, int thin, uint64_t *random)
 {
     const int t = of->precision - 1, ebits = of->bits - of->is_signed - t;
     const int64_t top = (int64_t)low(ebits), one = (of->zeros ? 1 : 0) - of->emin;
-    const int64_t exponents[] = {0, 1, one, top, one - 1, top - 1, one + 1, one - t - 1, 2,
-                                 one + t + 1, one - t};
+    const int64_t exponents[] = {0, 1, one, top, one - 1, top - 1, one + 1, one - t - 1, 2, one + t + 1, one - t};
     const uint64_t ones = low(t);
-    const uint64_t significands[] = {0, ones, 1, ones & 0x5555555555555555, ones ^ ones >> 1,
-                                     ones >> 1};
+    const uint64_t significands[] = {0, ones, 1, ones & 0x5555555555555555, ones ^ ones >> 1, ones >> 1};
     const size_t ne = thin ? 5 : 11, ns = thin ? 3 : 7;
     codes c = {.n = 0};
     for (size_t i = 0; i < ne; i++)
@@ -139,16 +144,14 @@ uint64_t code_of(const oracle_format *of, double y)
     mpsim_rounding r = rounding_variant(MPSIM_ROUND_TOWARD_ZERO, 0);
     unsigned flags;
     const uint64_t code = oracle_encode(of, &r, y, 0, 0, &flags);
-    ck_assert_msg(flags == 0 || flags == MPSIM_FLAG_SUBNORMAL, "%s does not have %a", of->name,
-                  y);
+    ck_assert_msg(flags == 0 || flags == MPSIM_FLAG_SUBNORMAL, "%s does not have %a", of->name, y);
     return code;
 }
 
 /* ---------------------------------------------------------------------- comparison ---- */
 
-static void differ(tally *t, const operation *p, uint64_t a, uint64_t b, uint64_t c,
-                   uint32_t random, uint64_t want, unsigned want_flags, uint64_t got,
-                   unsigned got_flags)
+static void differ(tally *t, const operation *p, uint64_t a, uint64_t b, uint64_t c, uint32_t random, uint64_t want,
+                   unsigned want_flags, uint64_t got, unsigned got_flags)
 {
     const oracle_arith *o = &p->oracle;
     const mpsim_rounding *r = &o->r;
@@ -159,20 +162,19 @@ static void differ(tally *t, const operation *p, uint64_t a, uint64_t b, uint64_
                      "%s -> %s, %s sr_bits=%d overflow=%d infinity=%d no_inf=%d nan=%d "
                      "no_nan=%d negative=%d no_zero=%d flush_input=%d flush_output=%d "
                      "flush_below=%a seed=%" PRIu64 ":",
-                     op_name(o->op), o->result->name, mode_name(r->mode), r->sr_bits,
-                     r->overflow, r->infinity, r->no_inf, r->nan, r->no_nan, r->negative,
-                     r->no_zero, r->flush_input, r->flush_output, r->flush_below, test_seed());
+                     op_name(o->op), o->result->name, mode_name(r->mode), r->sr_bits, r->overflow, r->infinity,
+                     r->no_inf, r->nan, r->no_nan, r->negative, r->no_zero, r->flush_input, r->flush_output,
+                     r->flush_below, test_seed());
     for (int i = 0; i < op_operands(o->op); i++)
-        n += snprintf(t->first + n, sizeof t->first - (size_t)n, " %s 0x%" PRIx64 " (%a)",
-                      o->operand[i]->name, codes_[i], oracle_decode(o->operand[i], codes_[i]));
+        n += snprintf(t->first + n, sizeof t->first - (size_t)n, " %s 0x%" PRIx64 " (%a)", o->operand[i]->name,
+                      codes_[i], oracle_decode(o->operand[i], codes_[i]));
     snprintf(t->first + n, sizeof t->first - (size_t)n,
-             " random=0x%08" PRIx32 ": expected 0x%" PRIx64 " (%a) flags 0x%x, got 0x%" PRIx64
-             " flags 0x%x", random, want, oracle_decode(o->result, want), want_flags, got,
-             got_flags);
+             " random=0x%08" PRIx32 ": expected 0x%" PRIx64 " (%a) flags 0x%x, got 0x%" PRIx64 " flags 0x%x", random,
+             want, oracle_decode(o->result, want), want_flags, got, got_flags);
 }
 
-static void tally_value(tally *t, const operation *p, const oracle_value *v, uint64_t a,
-                        uint64_t b, uint64_t c, uint32_t random)
+static void tally_value(tally *t, const operation *p, const oracle_value *v, uint64_t a, uint64_t b, uint64_t c,
+                        uint32_t random)
 {
     unsigned want_flags, got_flags = 0xdead;
     const uint64_t want = oracle_arith_code(v, &p->oracle, random, &want_flags);
@@ -182,8 +184,7 @@ static void tally_value(tally *t, const operation *p, const oracle_value *v, uin
         differ(t, p, a, b, c, random, want, want_flags, got, got_flags);
 }
 
-void tally_op(tally *t, const operation *p, uint64_t a, uint64_t b, uint64_t c,
-              uint32_t random)
+void tally_op(tally *t, const operation *p, uint64_t a, uint64_t b, uint64_t c, uint32_t random)
 {
     oracle_value v;
     oracle_arith_value(&v, &p->oracle, a, b, c);
@@ -270,8 +271,7 @@ void tally_triples(tally *t, operation *p, const codes *a, const codes *b, const
 
 void tally_passed(const tally *t)
 {
-    ck_assert_msg(t->wrong == 0, "%zu of %zu wrong, first: %s", t->wrong, t->compared,
-                  t->first);
+    ck_assert_msg(t->wrong == 0, "%zu of %zu wrong, first: %s", t->wrong, t->compared, t->first);
     ck_assert_uint_gt(t->compared, 0);
     printf("# %zu comparisons\n", t->compared);
 }
@@ -283,19 +283,51 @@ mpsim_rounding rounding_variant(int mode, int k)
     mpsim_rounding r;
     mpsim_rounding_init(&r, (mpsim_round_mode)mode);
     switch (k) {
-    case 0: r.overflow = MPSIM_OVERFLOW_MAX; break;
-    case 1: r.infinity = MPSIM_INFINITY_MAX; break;
-    case 2: r.no_inf = MPSIM_NO_INF_MAX; break;
-    case 3: case 4: case 5: case 6: case 7: r.nan = (uint8_t)(k - 2); break;
-    case 8: case 9: r.no_nan = (uint8_t)(k - 7); break;
-    case 10: case 11: r.negative = (uint8_t)(k - 9); break;
-    case 12: r.no_zero = MPSIM_NO_ZERO_NAN; break;
-    case 13: r.no_zero = MPSIM_NO_ZERO_NAN_MIN; break;
-    case 14: r.flush_input = 1; break;
-    case 15: r.flush_output = 1; break;
-    case 16: r.flush_input = 1, r.flush_below = 1; break;
-    case 17: r.flush_input = 1, r.flush_below = 0x1p-4, r.flush_output = 1; break;
-    default: r.flush_below = 1; break; /* without flush_input: nothing */
+    case 0:
+        r.overflow = MPSIM_OVERFLOW_MAX;
+        break;
+    case 1:
+        r.infinity = MPSIM_INFINITY_MAX;
+        break;
+    case 2:
+        r.no_inf = MPSIM_NO_INF_MAX;
+        break;
+    case 3:
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+        r.nan = (uint8_t)(k - 2);
+        break;
+    case 8:
+    case 9:
+        r.no_nan = (uint8_t)(k - 7);
+        break;
+    case 10:
+    case 11:
+        r.negative = (uint8_t)(k - 9);
+        break;
+    case 12:
+        r.no_zero = MPSIM_NO_ZERO_NAN;
+        break;
+    case 13:
+        r.no_zero = MPSIM_NO_ZERO_NAN_MIN;
+        break;
+    case 14:
+        r.flush_input = 1;
+        break;
+    case 15:
+        r.flush_output = 1;
+        break;
+    case 16:
+        r.flush_input = 1, r.flush_below = 1;
+        break;
+    case 17:
+        r.flush_input = 1, r.flush_below = 0x1p-4, r.flush_output = 1;
+        break;
+    default:
+        r.flush_below = 1;
+        break; /* without flush_input: nothing */
     }
     return r;
 }

@@ -18,8 +18,7 @@ typedef struct operation {
 
 /* operation_make -- op on operands of the named formats with a result of another one; NULL: the
  * result's. The default rounding of that mode. */
-operation operation_make(int op, const char *result, const char *a, const char *b,
-                         const char *c, int mode);
+operation operation_make(int op, const char *result, const char *a, const char *b, const char *c, int mode);
 
 /* operation_rounding -- the same operation with another rounding. operation_mode -- with
  * another mode, the choices unchanged. */
@@ -56,8 +55,7 @@ uint64_t code_of(const oracle_format *of, double y);
 /* ---------------------------------------------------------------------- comparison ---- */
 
 /* tally_op -- one operation by both, code and flags. */
-void tally_op(tally *t, const operation *p, uint64_t a, uint64_t b, uint64_t c,
-              uint32_t random);
+void tally_op(tally *t, const operation *p, uint64_t a, uint64_t b, uint64_t c, uint32_t random);
 
 /* tally_modes -- the same in all nine modes; stochastic ones with two random words each, one of
  * them at the word that decides, and a number of random bits that depends on `turn`. */

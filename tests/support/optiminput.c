@@ -5,12 +5,10 @@
 
 const uint64_t steps[STEPS] = {1, 2, 3, 17, 1000, 100003};
 
-static const double edges[] = {
-    0.0, -0.0, 0x1p-149, -0x1p-149, 0x1p-133, 0x1p-126, -0x1.8p-127, 0x1p-24, -0x1p-25, 1, -1,
-    0x1p-75,
-    -0x1p70, 0x1.fep127, -0x1.fffffep127, 65504, -65520, INFINITE, -INFINITE, NOTANUMBER, 0x1p-11,
-    3, 0x1p64
-};
+static const double edges[] = {0.0,         -0.0,       0x1p-149,        -0x1p-149, 0x1p-133, 0x1p-126,
+                               -0x1.8p-127, 0x1p-24,    -0x1p-25,        1,         -1,       0x1p-75,
+                               -0x1p70,     0x1.fep127, -0x1.fffffep127, 65504,     -65520,   INFINITE,
+                               -INFINITE,   NOTANUMBER, 0x1p-11,         3,         0x1p64};
 
 double unit(uint64_t *random)
 {
@@ -37,8 +35,8 @@ const mpsim_format *optim_format(int f)
 
 static int any_gradient(const char *variant)
 {
-    return strcmp(variant, "ieee") == 0 || strncmp(variant, "torch-fused", 11) == 0 ||
-           strcmp(variant, "apex") == 0 || strcmp(variant, "torchao") == 0;
+    return strcmp(variant, "ieee") == 0 || strncmp(variant, "torch-fused", 11) == 0 || strcmp(variant, "apex") == 0 ||
+           strcmp(variant, "torchao") == 0;
 }
 
 void optim_fill(arrays *a, const mpsim_optim *o, int pf, int sf, int zero_state, uint64_t *random)
@@ -81,8 +79,7 @@ static double pick(uint64_t *random, const double *values, size_t n)
 {
     return values[test_random(random) % n];
 }
-#define PICK(random, ...)                                                                          \
-    pick(random, (const double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double))
+#define PICK(random, ...) pick(random, (const double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double))
 
 void numbers(mpsim_optim *o, unsigned options, uint64_t *random)
 {

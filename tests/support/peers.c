@@ -34,16 +34,15 @@ mpsim_rounding rounding_of(const char *preset, const mpsim_format *f, int mode)
     return r;
 }
 
-uint64_t encode(report *p, const mpsim_format *f, const mpsim_rounding *r, double x,
-                unsigned *flags)
+uint64_t encode(report *p, const mpsim_format *f, const mpsim_rounding *r, double x, unsigned *flags)
 {
     unsigned flags32;
     const uint64_t c = mpsim_encode_f64(f, r, x, 0, flags);
     if (fabs(x) <= (double)FLT_MAX && (double)(float)x == x) {
         const uint64_t c32 = mpsim_encode_f32(f, r, (float)x, 0, &flags32);
         if (c32 != c || flags32 != *flags)
-            peers_note(p, "%s %s x=%a: f64 gives %#" PRIx64 " (flags %u), f32 %#" PRIx64 " (flags %u)",
-                 f->name, mpsim_round_mode_name(r->mode), x, c, *flags, c32, flags32);
+            peers_note(p, "%s %s x=%a: f64 gives %#" PRIx64 " (flags %u), f32 %#" PRIx64 " (flags %u)", f->name,
+                       mpsim_round_mode_name(r->mode), x, c, *flags, c32, flags32);
     }
     return c;
 }
@@ -58,9 +57,9 @@ void check_rows(const row *rows, size_t n)
         const uint64_t code = encode(&p, &f, &r, rows[i].x, &flags);
         const double got = mpsim_decode(&f, code);
         if (isnan(rows[i].want) ? !isnan(got) : bits_of_f64(got) != bits_of_f64(rows[i].want))
-            peers_note(&p, "%s %s %s x=%a (%#018" PRIx64 "): expected %a, got %a (code %#" PRIx64 ")",
-                 f.name, rows[i].preset, mpsim_round_mode_name(r.mode), rows[i].x,
-                 bits_of_f64(rows[i].x), rows[i].want, got, code);
+            peers_note(&p, "%s %s %s x=%a (%#018" PRIx64 "): expected %a, got %a (code %#" PRIx64 ")", f.name,
+                       rows[i].preset, mpsim_round_mode_name(r.mode), rows[i].x, bits_of_f64(rows[i].x), rows[i].want,
+                       got, code);
     }
     ck_no_mismatch(&p);
 }

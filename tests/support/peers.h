@@ -25,14 +25,19 @@ __attribute__((format(printf, 2, 3))) void peers_note(report *p, const char *tex
 
 /* Short names for the tables. */
 enum {
-    RNE = MPSIM_ROUND_NEAREST_EVEN, RNA = MPSIM_ROUND_NEAREST_AWAY,
-    RTZ = MPSIM_ROUND_TOWARD_ZERO, RUP = MPSIM_ROUND_UP, RDN = MPSIM_ROUND_DOWN,
-    ODD = MPSIM_ROUND_TO_ODD, SRA = MPSIM_ROUND_STOCHASTIC_A, SRB = MPSIM_ROUND_STOCHASTIC_B,
+    RNE = MPSIM_ROUND_NEAREST_EVEN,
+    RNA = MPSIM_ROUND_NEAREST_AWAY,
+    RTZ = MPSIM_ROUND_TOWARD_ZERO,
+    RUP = MPSIM_ROUND_UP,
+    RDN = MPSIM_ROUND_DOWN,
+    ODD = MPSIM_ROUND_TO_ODD,
+    SRA = MPSIM_ROUND_STOCHASTIC_A,
+    SRB = MPSIM_ROUND_STOCHASTIC_B,
     SRC = MPSIM_ROUND_STOCHASTIC_C
 };
 
 #define NOT_A_NUMBER ((double)NAN)
-#define INFINITE     ((double)INFINITY)
+#define INFINITE ((double)INFINITY)
 
 /* By name; the test fails if there is none. */
 mpsim_format peers_format(const char *name);
@@ -40,8 +45,7 @@ mpsim_rounding rounding_of(const char *preset, const mpsim_format *f, int mode);
 
 /* The code of x, by the binary64 function and, if x is a binary32 number, by the binary32
  * function too; a difference between them is noted. */
-uint64_t encode(report *p, const mpsim_format *f, const mpsim_rounding *r, double x,
-                unsigned *flags);
+uint64_t encode(report *p, const mpsim_format *f, const mpsim_rounding *r, double x, unsigned *flags);
 
 /* One row: what x becomes. The value, as far as it is none of NaN, and the sign. */
 typedef struct row {

@@ -239,7 +239,8 @@ static int tensor_differs(const plain_summary *p, unsigned want, const mpsim_sta
         number_differs("amin", least, a->amin))
         return 1;
     if (!(want & MPSIM_SUMMARY_SUMS))
-        return touched("sums, not wanted", &b->sum, &a->sum) || touched("sums, not wanted", &b->sum_squares, &a->sum_squares);
+        return touched("sums, not wanted", &b->sum, &a->sum) ||
+               touched("sums, not wanted", &b->sum_squares, &a->sum_squares);
     return sum_differs("sum", p->sum, &b->sum, &a->sum) ||
            sum_differs("sum_squares", p->squares, &b->sum_squares, &a->sum_squares);
 }

@@ -41,9 +41,7 @@ void points_near(points *p, double v, int steps)
     if (isnan(v))
         return;
     const uint64_t top = p->width == 32 ? 0x7f800000u : 0x7ff0000000000000u;
-    const uint64_t u = p->width == 64               ? bits_of_f64(v)
-                       : v > (double)FLT_MAX        ? top
-                                                    : bits_of_f32((float)v);
+    const uint64_t u = p->width == 64 ? bits_of_f64(v) : v > (double)FLT_MAX ? top : bits_of_f32((float)v);
     for (int k = -steps; k <= steps; k++) {
         const uint64_t w = u + (uint64_t)(int64_t)k;
         if (w <= top) /* below zero wraps around */
@@ -53,17 +51,38 @@ void points_near(points *p, double v, int steps)
 
 void points_specials(points *p)
 {
+    /* clang-format off */
     static const uint32_t of32[] = {0, 1, 2, 3, 0x00400000, 0x007fffff, 0x00800000, 0x00800001,
                                     0x3f800000, 0x7f7fffff, 0x7f800000, 0x7fc00000, 0x7f800001,
                                     0x7fffffff, 0x7fbfffff, 0x7fa00000, 0x7fe12345, 0x7f802000};
-    static const uint64_t of64[] = {0, 1, 2, 3, 0x0008000000000000, 0x000fffffffffffff,
-                                    0x0010000000000000, 0x0010000000000001, 0x3ff0000000000000,
-                                    0x36a0000000000000, 0x3690000000000000, 0x3690000000000001,
-                                    0x380fffffffffffff, 0x3810000000000000, 0x47efffffe0000000,
-                                    0x47efffffefffffff, 0x47effffff0000000, 0x47f0000000000000,
-                                    0x7fefffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000,
-                                    0x7ff0000000000001, 0x7fffffffffffffff, 0x7ff7ffffffffffff,
-                                    0x7ff0000010000000, 0x7ff000001fffffff, 0x7ff4000000000000};
+    /* clang-format on */
+    static const uint64_t of64[] = {0,
+                                    1,
+                                    2,
+                                    3,
+                                    0x0008000000000000,
+                                    0x000fffffffffffff,
+                                    0x0010000000000000,
+                                    0x0010000000000001,
+                                    0x3ff0000000000000,
+                                    0x36a0000000000000,
+                                    0x3690000000000000,
+                                    0x3690000000000001,
+                                    0x380fffffffffffff,
+                                    0x3810000000000000,
+                                    0x47efffffe0000000,
+                                    0x47efffffefffffff,
+                                    0x47effffff0000000,
+                                    0x47f0000000000000,
+                                    0x7fefffffffffffff,
+                                    0x7ff0000000000000,
+                                    0x7ff8000000000000,
+                                    0x7ff0000000000001,
+                                    0x7fffffffffffffff,
+                                    0x7ff7ffffffffffff,
+                                    0x7ff0000010000000,
+                                    0x7ff000001fffffff,
+                                    0x7ff4000000000000};
     if (p->width == 32)
         for (size_t i = 0; i < sizeof of32 / sizeof of32[0]; i++)
             push_both(p, of32[i]);
@@ -76,8 +95,7 @@ void points_specials(points *p)
 static void code_and_midpoint(points *p, const mpsim_format *f, uint64_t magnitude, double scale)
 {
     const double a = mpsim_decode(f, magnitude);
-    const double b = magnitude < f->max_finite ? mpsim_decode(f, magnitude + 1)
-                                               : a + mpsim_ulp(f, magnitude);
+    const double b = magnitude < f->max_finite ? mpsim_decode(f, magnitude + 1) : a + mpsim_ulp(f, magnitude);
     points_near(p, a / scale, 2);
     points_near(p, (a + (b - a) / 2) / scale, 2);
     if (p->width == 64) { /* what a detour through binary32 would take for the midpoint */
@@ -115,8 +133,7 @@ void points_stride(points *p, size_t n, uint64_t stride, uint64_t *state)
 {
     uint64_t u = test_random(state);
     for (size_t i = 0; i < n; i++, u += stride)
-        points_push(p, p->width == 32 ? (uint32_t)u
-                                      : u << 32 | (test_random(state) & 0xffffffffu));
+        points_push(p, p->width == 32 ? (uint32_t)u : u << 32 | (test_random(state) & 0xffffffffu));
 }
 
 void points_ordinary(points *p, size_t n, int centre, uint64_t *state)
@@ -128,8 +145,7 @@ void points_ordinary(points *p, size_t n, int centre, uint64_t *state)
             sum += ((double)(w & 0xffffffffu) + (double)(w >> 32)) * 0x1p-32 - 1;
         }
         const double v = ldexp(sum, centre);
-        points_push(p, p->width == 32 ? bits_of_f32(fabs(v) > (double)FLT_MAX ? FLT_MAX : (float)v)
-                                      : bits_of_f64(v));
+        points_push(p, p->width == 32 ? bits_of_f32(fabs(v) > (double)FLT_MAX ? FLT_MAX : (float)v) : bits_of_f64(v));
     }
 }
 
@@ -155,8 +171,8 @@ void points_store(const points *p, void *to, size_t n)
         code_store((unsigned char *)to + i * size, size, p->u[i]);
 }
 
-uint64_t points_encode(const points *p, size_t i, const mpsim_format *f, const mpsim_rounding *r,
-                       uint32_t random, unsigned *flags)
+uint64_t points_encode(const points *p, size_t i, const mpsim_format *f, const mpsim_rounding *r, uint32_t random,
+                       unsigned *flags)
 {
     return p->width == 32 ? mpsim_encode_f32(f, r, f32_of_bits((uint32_t)p->u[i]), random, flags)
                           : mpsim_encode_f64(f, r, f64_of_bits(p->u[i]), random, flags);

@@ -43,7 +43,7 @@ double points_value(const points *p, size_t i);
 void points_store(const points *p, void *to, size_t n);
 
 /* points_encode -- the one-element function for input i. */
-uint64_t points_encode(const points *p, size_t i, const mpsim_format *f, const mpsim_rounding *r,
-                       uint32_t random, unsigned *flags);
+uint64_t points_encode(const points *p, size_t i, const mpsim_format *f, const mpsim_rounding *r, uint32_t random,
+                       unsigned *flags);
 
 #endif

@@ -91,13 +91,11 @@ static const char *find_fact(const char *facts, const char *key, size_t *length)
     return NULL;
 }
 
-const char *recorded_text(const char *facts, const char *key, const char *otherwise, char *text,
-                          size_t size)
+const char *recorded_text(const char *facts, const char *key, const char *otherwise, char *text, size_t size)
 {
     size_t n = 0;
     const char *found = find_fact(facts, key, &n);
-    snprintf(text, size, "%.*s", found ? (int)n : (int)strlen(otherwise),
-             found ? found : otherwise);
+    snprintf(text, size, "%.*s", found ? (int)n : (int)strlen(otherwise), found ? found : otherwise);
     return text;
 }
 
@@ -148,8 +146,8 @@ float *recorded_floats(recorded *r, const char *case_name, const char *name, siz
         ck_assert_msg(trace_read(r->file, block, 256, &got, &error) == 0, "%s", error.text);
         for (size_t k = 0; k < got; k++, done++) {
             y[done] = (float)block[k];
-            ck_assert_msg(isnan(block[k]) || (double)y[done] == block[k],
-                          "%s: element %zu is no binary32 number", t->name, done);
+            ck_assert_msg(isnan(block[k]) || (double)y[done] == block[k], "%s: element %zu is no binary32 number",
+                          t->name, done);
         }
     } while (got > 0);
     ck_assert_uint_eq(done, t->count);

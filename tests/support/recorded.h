@@ -27,8 +27,7 @@ const char *recorded_metadata(const recorded *r, const char *key); /* any key: "
 /* A fact: the text after "key=" up to the next space, cut to size - 1 characters, or `otherwise` if
  * there is no such word; *text is returned. As a number, `otherwise` if absent; a text that is no
  * number fails the test. */
-const char *recorded_text(const char *facts, const char *key, const char *otherwise, char *text,
-                          size_t size);
+const char *recorded_text(const char *facts, const char *key, const char *otherwise, char *text, size_t size);
 double recorded_number(const char *facts, const char *key, double otherwise);
 
 /* The tensor CASE/NAME, or NULL: dtype, shape, count. name NULL: the tensor CASE itself. */

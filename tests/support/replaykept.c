@@ -135,8 +135,8 @@ void refused(const char *text, const char *where, const char *what)
     run r;
     replay_path(&r, text, where, REPLAY_AUTO);
     const char *end = strchr(r.error, '\n');
-    ck_assert_msg(r.code == 3 && strncmp(r.error, "mpsim: ", 7) == 0 && end && end[1] == 0,
-                  "%s: exit %d, error '%s'", what, r.code, r.error);
+    ck_assert_msg(r.code == 3 && strncmp(r.error, "mpsim: ", 7) == 0 && end && end[1] == 0, "%s: exit %d, error '%s'",
+                  what, r.code, r.error);
     ck_assert_msg(strstr(r.error, what) != NULL, "'%s' is not in: %s", what, r.error);
     forget(&r);
 }

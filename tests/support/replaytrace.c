@@ -40,8 +40,7 @@ double *elements(trace *t, size_t i, size_t *n)
     *n = trace_at(t, i)->count;
     double *v = malloc((*n + 1) * sizeof *v);
     ck_assert_ptr_nonnull(v);
-    ck_assert_msg(!trace_select(t, i, &error) && !trace_read(t, v, *n, &got, &error), "%s",
-                  error.text);
+    ck_assert_msg(!trace_select(t, i, &error) && !trace_read(t, v, *n, &got, &error), "%s", error.text);
     ck_assert_uint_eq(got, *n);
     return v;
 }
@@ -100,8 +99,7 @@ const char *made_begin(const char *folder, int step, int rank)
     mkdir(at, 0700);
     snprintf(made.path, sizeof made.path, "%s/step_%06d", at, step);
     mkdir(made.path, 0700);
-    snprintf(made.path, sizeof made.path, "%s/step_%06d/rank_%05d.safetensors", at, step,
-             rank);
+    snprintf(made.path, sizeof made.path, "%s/step_%06d/rank_%05d.safetensors", at, step, rank);
     made_set("mpsim.schema", "mpsim-trace/1");
     snprintf(text, sizeof text, "%d", step);
     made_set("mpsim.step", text);
@@ -136,21 +134,22 @@ void made_end(void)
     memset(t, 0, sizeof t);
     for (size_t i = 0; i < made.n; i++) {
         const made_tensor *m = &made.tensor[i];
-        t[i] = (trace_tensor){.name = m->name, .format = mpsim_format_find(m->format->name),
-                              .shape = m->shape, .rank = m->rank, .count = m->n};
+        t[i] = (trace_tensor){.name = m->name,
+                              .format = mpsim_format_find(m->format->name),
+                              .shape = m->shape,
+                              .rank = m->rank,
+                              .count = m->n};
     }
     for (size_t i = 0; i < made.pairs; i++) {
         pairs[i][0] = made.key[i];
         pairs[i][1] = made.value[i];
     }
-    trace_writer *w = trace_writer_safetensors(made.path, t, made.n,
-                                               (const char *const (*)[2])pairs, made.pairs,
+    trace_writer *w = trace_writer_safetensors(made.path, t, made.n, (const char *const(*)[2])pairs, made.pairs,
                                                &error);
     ck_assert_msg(w != NULL, "%s", error.text);
     for (size_t i = 0; i < made.n; i++) {
         const size_t size = made.tensor[i].format->bits == 24 ? 4 : 2;
-        ck_assert_msg(!trace_writer_data(w, made.tensor[i].data, made.tensor[i].n * size, &error),
-                      "%s", error.text);
+        ck_assert_msg(!trace_writer_data(w, made.tensor[i].data, made.tensor[i].n * size, &error), "%s", error.text);
     }
     ck_assert_msg(!trace_writer_finish(w, &error), "%s", error.text);
 }

@@ -13,10 +13,9 @@ mpsim_rounding rounding(int mode)
 }
 
 static const char *const other_p3109[2][9] = {
-    {"binary3p1se", "binary3p3uf", "binary4p2uf", "binary6p3se", "binary7p1uf",
-     "binary10p10uf", "binary12p5sf", "binary16p11se", NULL},
-    {"binary3p2ue", "binary5p1uf", "binary6p3se", "binary9p9ue", "binary16p5se",
-     "binary16p6uf", "binary16p15sf", NULL},
+    {"binary3p1se", "binary3p3uf", "binary4p2uf", "binary6p3se", "binary7p1uf", "binary10p10uf", "binary12p5sf",
+     "binary16p11se", NULL},
+    {"binary3p2ue", "binary5p1uf", "binary6p3se", "binary9p9ue", "binary16p5se", "binary16p6uf", "binary16p15sf", NULL},
 };
 
 static const char *subject_name(size_t i, int width)
@@ -42,16 +41,14 @@ void for_all_formats(format_check *one, int width)
         ck_assert_msg(of != NULL, "the oracle does not know %s", name);
         ck_assert_msg(mpsim_format_parse(&f, name) == MPSIM_OK, "%s does not parse", name);
         one(&t, &f, of);
-        ck_assert_msg(t.wrong == 0, "%zu of %zu wrong, first: %s", t.wrong, t.compared,
-                      t.first);
+        ck_assert_msg(t.wrong == 0, "%zu of %zu wrong, first: %s", t.wrong, t.compared, t.first);
     }
     ck_assert_uint_gt(t.compared, 0);
 }
 
 void compare_two_ways(tally *t, const oracle_format *of, const cases *c, double scale)
 {
-    static const int modes[] = {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_TOWARD_ZERO,
-                                MPSIM_ROUND_UP, MPSIM_ROUND_DOWN};
+    static const int modes[] = {MPSIM_ROUND_NEAREST_EVEN, MPSIM_ROUND_TOWARD_ZERO, MPSIM_ROUND_UP, MPSIM_ROUND_DOWN};
     const int is_f32 = c->width == 32;
     for (size_t m = 0; m < 4; m++) {
         mpsim_rounding r = rounding(modes[m]);
@@ -68,8 +65,7 @@ void compare_two_ways(tally *t, const oracle_format *of, const cases *c, double 
     }
 }
 
-void compare_modes(tally *t, const mpsim_format *f, const oracle_format *of, const cases *c,
-                   double scale)
+void compare_modes(tally *t, const mpsim_format *f, const oracle_format *of, const cases *c, double scale)
 {
     for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
         mpsim_rounding r = rounding(m);
@@ -89,8 +85,8 @@ void compare_in_turn(tally *t, const mpsim_format *f, const oracle_format *of, c
     }
 }
 
-void compare_thresholds(tally *t, const mpsim_format *f, const oracle_format *of,
-                        const cases *c, const uint8_t *widths, size_t n)
+void compare_thresholds(tally *t, const mpsim_format *f, const oracle_format *of, const cases *c, const uint8_t *widths,
+                        size_t n)
 {
     for (int m = MPSIM_ROUND_STOCHASTIC_A; m <= MPSIM_ROUND_STOCHASTIC_C; m++)
         for (size_t k = 0; k < n; k++) {
@@ -156,10 +152,8 @@ void compare_choices(tally *t, const mpsim_format *f, const oracle_format *of, i
                         continue;
                     unsigned want_flags, flags = 0xdead;
                     const uint64_t want = oracle_finish(of, &r, &in[i], &want_flags);
-                    const uint64_t got =
-                        encode_bits(f, &r, width, c.u[i], cases_word(i), &flags);
-                    tally_code(t, of, &r, width, i, c.u[i], cases_word(i), want, want_flags,
-                               got, flags);
+                    const uint64_t got = encode_bits(f, &r, width, c.u[i], cases_word(i), &flags);
+                    tally_code(t, of, &r, width, i, c.u[i], cases_word(i), want, want_flags, got, flags);
                 }
             }
         }

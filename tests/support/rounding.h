@@ -24,8 +24,7 @@ void for_all_formats(format_check *one, int width);
 void compare_two_ways(tally *t, const oracle_format *of, const cases *c, double scale);
 
 /* compare_modes -- the inputs c in every mode, with the default choices. */
-void compare_modes(tally *t, const mpsim_format *f, const oracle_format *of, const cases *c,
-                   double scale);
+void compare_modes(tally *t, const mpsim_format *f, const oracle_format *of, const cases *c, double scale);
 
 /* compare_in_turn -- as compare_modes, but the modes other than nearest-even take turns; `turn` is another number
  * for each scale, so that all run. */
@@ -34,8 +33,8 @@ void compare_in_turn(tally *t, const mpsim_format *f, const oracle_format *of, c
 
 /* compare_thresholds -- the inputs c in the stochastic modes with 1, 2, ... random bits (n
  * widths, which take turns), around the words that decide. */
-void compare_thresholds(tally *t, const mpsim_format *f, const oracle_format *of,
-                        const cases *c, const uint8_t *widths, size_t n);
+void compare_thresholds(tally *t, const mpsim_format *f, const oracle_format *of, const cases *c, const uint8_t *widths,
+                        size_t n);
 
 /* compare_sweep -- inputs that nobody chose, others in each mode. */
 void compare_sweep(tally *t, const mpsim_format *f, const oracle_format *of, int width);

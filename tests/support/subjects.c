@@ -15,6 +15,7 @@
 #include <xmmintrin.h>
 #endif
 
+/* clang-format off */
 static const char *const odd[] = {
     "binary3p1se", "binary3p3uf", "binary4p2uf", "binary5p1uf", "binary6p3se", "binary7p1uf", "binary8p8uf",
     "binary9p9ue", "binary10p10uf", "binary12p5sf", "binary16p15sf",
@@ -27,6 +28,7 @@ static const char *const odd[] = {
     "e5m2:unsigned:fn", "e1m7:unsigned:finite", "e9m23:unsigned", "e10m22:fn:unsigned", "e11m21:unsigned", "e8m24:unsigned",
     "e8m8:unsigned", "e5m11:unsigned", "e4m4:unsigned", "e10m21", "e9m22", "e10m5", "e11m4", "e8m25:unsigned:bias=100",
 };
+/* clang-format on */
 
 /* Random spellings; most are formats. */
 static int drawn(mpsim_format *f, uint64_t *state)
@@ -36,13 +38,12 @@ static int drawn(mpsim_format *f, uint64_t *state)
     const uint64_t w = test_random(state);
     if (w % 8 == 0) {
         const int bits = 3 + (int)((w >> 8) % 14);
-        snprintf(name, sizeof name, "binary%dp%d%c%c", bits, 1 + (int)((w >> 16) % 16) % bits,
-                 w >> 24 & 1 ? 's' : 'u', w >> 25 & 1 ? 'e' : 'f');
+        snprintf(name, sizeof name, "binary%dp%d%c%c", bits, 1 + (int)((w >> 16) % 16) % bits, w >> 24 & 1 ? 's' : 'u',
+                 w >> 25 & 1 ? 'e' : 'f');
     } else {
         const unsigned ebits = 1 + (unsigned)((w >> 8) % 11), mbits = (unsigned)((w >> 16) % (w >> 60 & 3 ? 24 : 53));
         if (w >> 58 & 1)
-            snprintf(bias, sizeof bias, ":bias=%d",
-                     (1 << (ebits - 1)) - 1 + (int)((w >> 24) % 81) - 40);
+            snprintf(bias, sizeof bias, ":bias=%d", (1 << (ebits - 1)) - 1 + (int)((w >> 24) % 81) - 40);
         snprintf(name, sizeof name, "e%um%u%s%s%s", ebits, mbits, tops[(w >> 32) % 7], bias,
                  w >> 40 & 7 ? "" : ":unsigned");
     }
@@ -101,8 +102,10 @@ static double power_of_two(const mpsim_format *f, int width, uint64_t *state)
 
 static double any_scale(const mpsim_format *f, int width, uint64_t *state)
 {
+    /* clang-format off */
     static const double known[] = {3, 1.0 / 3, 0.1, 1000, 65504, 448, 0x1.fffffffffffffp0, 0x1.0000000000001p0,
                                    0x1.fffffep0, 0x1.000002p0, DBL_MAX, 0x3p-1074, 0x1.8p-126, 0x1.fffffep127};
+    /* clang-format on */
     const uint64_t w = test_random(state);
     if (w % 4 == 0)
         return known[(w >> 8) % (sizeof known / sizeof known[0])];
@@ -148,11 +151,11 @@ mpsim_rounding subject_rounding(const mpsim_format *f, int mode, size_t turn, in
 const char *subject_text(const mpsim_format *f, const mpsim_rounding *r)
 {
     static char text[400];
-    snprintf(text, sizeof text, "%s %s sr_bits=%d overflow=%d infinity=%d no_inf=%d nan=%d no_nan=%d "
+    snprintf(text, sizeof text,
+             "%s %s sr_bits=%d overflow=%d infinity=%d no_inf=%d nan=%d no_nan=%d "
              "negative=%d no_zero=%d flush_input=%d flush_output=%d scale=%a flush_below=%a",
-             f->name, mpsim_round_mode_name((mpsim_round_mode)r->mode), r->sr_bits, r->overflow,
-             r->infinity, r->no_inf, r->nan, r->no_nan, r->negative, r->no_zero, r->flush_input,
-             r->flush_output, r->scale, r->flush_below);
+             f->name, mpsim_round_mode_name((mpsim_round_mode)r->mode), r->sr_bits, r->overflow, r->infinity, r->no_inf,
+             r->nan, r->no_nan, r->negative, r->no_zero, r->flush_input, r->flush_output, r->scale, r->flush_below);
     return text;
 }
 
@@ -193,8 +196,8 @@ static unsigned entered;
 
 void subject_enter(int k)
 {
-    static const int rounding[SUBJECT_ENVIRONMENTS] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO,
-                                                       FE_TONEAREST, FE_UPWARD};
+    static const int rounding[SUBJECT_ENVIRONMENTS] = {FE_TONEAREST,  FE_UPWARD,    FE_DOWNWARD,
+                                                       FE_TOWARDZERO, FE_TONEAREST, FE_UPWARD};
     fesetround(rounding[k]);
 #if defined(__SSE2__)
     const char *tool = getenv("LD_PRELOAD"); /* valgrind does not know these bits */
@@ -233,7 +236,8 @@ const char *subject_counts(const mpsim_counts *n)
     static char ring[4][160];
     static unsigned turn;
     char *p = ring[turn++ % 4];
-    snprintf(p, sizeof ring[0], "inexact %" PRIu64 " underflow %" PRIu64 " subnormal %" PRIu64 " overflow %" PRIu64
-             " nan %" PRIu64, n->inexact, n->underflow, n->subnormal, n->overflow, n->nan);
+    snprintf(p, sizeof ring[0],
+             "inexact %" PRIu64 " underflow %" PRIu64 " subnormal %" PRIu64 " overflow %" PRIu64 " nan %" PRIu64,
+             n->inexact, n->underflow, n->subnormal, n->overflow, n->nan);
     return p;
 }

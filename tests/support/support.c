@@ -75,10 +75,12 @@ void code_store(void *p, size_t bytes, uint64_t code)
     const uint8_t c8 = (uint8_t)code;
     const uint16_t c16 = (uint16_t)code;
     const uint32_t c32 = (uint32_t)code;
-    memcpy(p, bytes == 1   ? (const void *)&c8
-              : bytes == 2 ? (const void *)&c16
-              : bytes == 4 ? (const void *)&c32
-                           : (const void *)&code, bytes);
+    memcpy(p,
+           bytes == 1   ? (const void *)&c8
+           : bytes == 2 ? (const void *)&c16
+           : bytes == 4 ? (const void *)&c32
+                        : (const void *)&code,
+           bytes);
 }
 
 double f64_of_bits(uint64_t u)

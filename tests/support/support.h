@@ -17,17 +17,17 @@
 
 /* splitmix64: test inputs only, shares nothing with the library's generator. */
 uint64_t test_random(uint64_t *state);
-void     test_normal_pair(uint64_t *state, double *x); /* two deviates of a unit normal */
+void test_normal_pair(uint64_t *state, double *x); /* two deviates of a unit normal */
 
 /* Bits and values. */
 uint32_t bits_of_f32(float x);
 uint64_t bits_of_f64(double x);
-float    f32_of_bits(uint32_t u);
-double   f64_of_bits(uint64_t u);
+float f32_of_bits(uint32_t u);
+double f64_of_bits(uint64_t u);
 
 /* A code in an array, as an unsigned integer of 1, 2, 4 or 8 bytes at any address. */
 uint64_t code_load(const void *p, size_t bytes);
-void     code_store(void *p, size_t bytes, uint64_t code);
+void code_store(void *p, size_t bytes, uint64_t code);
 
 /* A test program: builds the suite from a NULL-terminated list of cases, runs it, returns
  * the exit status. Timeouts are in seconds per test on an idle machine; they are applied

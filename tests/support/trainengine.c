@@ -32,8 +32,7 @@ int engine_main(const char *name, void (*add)(TCase *t))
 
 /* ---- numbers ---- */
 
-const char *const names[NAMES] = {"binary32", "fp16", "bf16",     "e4m3", "e5m2",
-                                  "tf32",     "e2m1", "e4m3fnuz", "e3m2"};
+const char *const names[NAMES] = {"binary32", "fp16", "bf16", "e4m3", "e5m2", "tf32", "e2m1", "e4m3fnuz", "e3m2"};
 
 const mpsim_format *format(const char *name)
 {
@@ -59,8 +58,15 @@ float rounded(const mpsim_format *f, float x, train_counts *c)
 
 float engine_draw(const mpsim_format *f, int exponent, int spread, int specials)
 {
-    const float odd[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, 0x1.fffffep127f,
-                         (float)mpsim_format_min_positive(f), (float)mpsim_format_max(f)};
+    const float odd[] = {0.0f,
+                         -0.0f,
+                         INFINITY,
+                         -INFINITY,
+                         NAN,
+                         0x1p-149f,
+                         0x1.fffffep127f,
+                         (float)mpsim_format_min_positive(f),
+                         (float)mpsim_format_max(f)};
     const uint64_t u = test_random(&seed);
     if (specials && u % 16 == 0)
         return rounded(f, odd[(u >> 8) % COUNT(odd)], NULL);
@@ -78,19 +84,15 @@ void fill(const mpsim_format *f, float *x, size_t n, int exponent, int spread, i
 void engine_same(const char *what, const float *got, const float *want, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        ck_assert_msg(bits_of_f32(got[i]) == bits_of_f32(want[i]) ||
-                          (isnan(got[i]) && isnan(want[i])),
-                      "%s: element %zu is %a, expected %a", what, i, (double)got[i],
-                      (double)want[i]);
+        ck_assert_msg(bits_of_f32(got[i]) == bits_of_f32(want[i]) || (isnan(got[i]) && isnan(want[i])),
+                      "%s: element %zu is %a, expected %a", what, i, (double)got[i], (double)want[i]);
 }
 
 void same_counts(const char *what, const train_counts *a, const train_counts *b)
 {
-    ck_assert_msg(memcmp(a, b, sizeof *a) == 0,
-                  "%s: counts %llu %llu %llu %llu, expected %llu %llu %llu %llu", what,
-                  (unsigned long long)a->nonzero, (unsigned long long)a->lost,
-                  (unsigned long long)a->overflow, (unsigned long long)a->nonfinite,
-                  (unsigned long long)b->nonzero, (unsigned long long)b->lost,
+    ck_assert_msg(memcmp(a, b, sizeof *a) == 0, "%s: counts %llu %llu %llu %llu, expected %llu %llu %llu %llu", what,
+                  (unsigned long long)a->nonzero, (unsigned long long)a->lost, (unsigned long long)a->overflow,
+                  (unsigned long long)a->nonfinite, (unsigned long long)b->nonzero, (unsigned long long)b->lost,
                   (unsigned long long)b->overflow, (unsigned long long)b->nonfinite);
 }
 

@@ -23,13 +23,13 @@ int engine_main(const char *name, void (*add)(TCase *t));
 
 #define OK(call) ck_assert_msg((call) == 0, "line %d: %s", __LINE__, engine.error)
 /* -1, and a line about it. */
-#define FAILS(call, words)                                                                         \
-    do {                                                                                           \
-        engine.error[0] = '\0';                                                                    \
-        ck_assert_msg((call) == -1, "line %d: no error", __LINE__);                                \
-        ck_assert_msg(strncmp(engine.error, "cpu: ", 5) == 0 && strstr(engine.error, words) &&     \
-                          !strchr(engine.error, '\n'),                                             \
-                      "line %d: '%s'", __LINE__, engine.error);                                    \
+#define FAILS(call, words)                                                                     \
+    do {                                                                                       \
+        engine.error[0] = '\0';                                                                \
+        ck_assert_msg((call) == -1, "line %d: no error", __LINE__);                            \
+        ck_assert_msg(strncmp(engine.error, "cpu: ", 5) == 0 && strstr(engine.error, words) && \
+                          !strchr(engine.error, '\n'),                                         \
+                      "line %d: '%s'", __LINE__, engine.error);                                \
     } while (0)
 
 /* ---- numbers ---- */

@@ -21,8 +21,7 @@ typedef struct recipe_of_run {
     const char *then; /* format of a second plan from step 4, or NULL */
 } recipe_of_run;
 
-static inline void fill_plan(train_plan *p, const train_run *r, const recipe_of_run *c,
-                             const char *low)
+static inline void fill_plan(train_plan *p, const train_run *r, const recipe_of_run *c, const char *low)
 {
     mpsim_format f, kept;
     mpsim_optim_algorithm a;
@@ -42,8 +41,7 @@ static inline void fill_plan(train_plan *p, const train_run *r, const recipe_of_
     strcpy(p->precision, "test");
     p->master = c->kept ? TRAIN_MASTER : TRAIN_NO_MASTER;
     ck_assert_int_eq(mpsim_optim_parse(&a, c->optimizer), MPSIM_OK);
-    mpsim_optim_init(&p->optimizer, a,
-                     mpsim_optim_variant_find(c->variant ? c->variant : "ieee"));
+    mpsim_optim_init(&p->optimizer, a, mpsim_optim_variant_find(c->variant ? c->variant : "ieee"));
     p->optimizer.store = (uint8_t)c->store;
     p->optimizer.lr = a == MPSIM_OPTIM_SGD ? 0.1 : 2e-3;
     p->optimizer.momentum = a == MPSIM_OPTIM_SGD ? 0.9 : 0;
@@ -105,6 +103,7 @@ static inline uint64_t digest(train *t, const train_step *s)
     return all;
 }
 
+/* clang-format off */
 static const recipe_of_run runs[] = {
     {.net = "mlp", .low = "fp16", .kept = "binary32", .optimizer = "sgd", .scaler = "torch"},
     {.net = "mlp", .low = "binary32", .optimizer = "adamw", .clip = "torch"},
@@ -130,6 +129,7 @@ static const recipe_of_run runs[] = {
      .delayed = 1, .batchnorm = 1},
     {.net = "cnn", .low = "bf16", .kept = "binary32", .optimizer = "sgd", .recipe = "mxfp8"},
 };
+/* clang-format on */
 
 enum { RUNS = sizeof runs / sizeof *runs };
 

@@ -32,8 +32,7 @@ const char *recorded_folder(const char **why)
 static char text[1400];
 
 /* The array `type`.`what` as doubles: rows x columns; *rows = 0 takes what is there. */
-static double *read_array(trace *t, const char *type, const char *what, size_t rank, size_t *rows,
-                          size_t *columns)
+static double *read_array(trace *t, const char *type, const char *what, size_t rank, size_t *rows, size_t *columns)
 {
     char name[64];
     snprintf(name, sizeof name, "%s.%s", type, what);
@@ -41,11 +40,10 @@ static double *read_array(trace *t, const char *type, const char *what, size_t r
         const trace_tensor *x = trace_at(t, i);
         if (strcmp(x->name, name) != 0)
             continue;
-        if (!x->format || strcmp(x->format->name, "binary32") != 0 || x->rank != rank ||
-            x->fortran || x->count > 1000000 || (*rows && x->shape[0] != *rows) ||
+        if (!x->format || strcmp(x->format->name, "binary32") != 0 || x->rank != rank || x->fortran ||
+            x->count > 1000000 || (*rows && x->shape[0] != *rows) ||
             (rank == 2 && *columns && x->shape[1] != *columns)) {
-            snprintf(text, sizeof text, "%s: %s has an unexpected dtype or shape", trace_path(t),
-                     name);
+            snprintf(text, sizeof text, "%s: %s has an unexpected dtype or shape", trace_path(t), name);
             return NULL;
         }
         *rows = (size_t)x->shape[0];
@@ -62,8 +60,7 @@ static double *read_array(trace *t, const char *type, const char *what, size_t r
         }
         if (!failed && got == n)
             return y;
-        snprintf(text, sizeof text, "%s: %s: %s", trace_path(t), name,
-                 failed && y ? error.text : "too short");
+        snprintf(text, sizeof text, "%s: %s: %s", trace_path(t), name, failed && y ? error.text : "too short");
         free(y);
         return NULL;
     }
@@ -78,8 +75,7 @@ static void *narrow(const mpsim_format *f, double *x, size_t n, const char *what
     double *back = x ? malloc(n * sizeof *back) : NULL;
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_TOWARD_ZERO);
-    int exact = codes && back &&
-                mpsim_encode_array_f64(f, &r, NULL, codes, x, n, NULL) == MPSIM_OK &&
+    int exact = codes && back && mpsim_encode_array_f64(f, &r, NULL, codes, x, n, NULL) == MPSIM_OK &&
                 mpsim_decode_array(f, back, codes, n) == MPSIM_OK;
     if (exact && memcmp(back, x, n * sizeof *x) != 0) {
         snprintf(text, sizeof text, "%s are not all numbers of %s", what, f->name);

@@ -18,9 +18,9 @@ const char *recorded_folder(const char **why);
 typedef struct recorded_set {
     mpsim_format operand; /* fp16, bf16, tf32, e4m3, e5m2 */
     size_t n, k;
-    void *a, *b;          /* n rows of k codes of `operand`                                   */
-    float *c;             /* not rounded, also for fp16 results                               */
-    float *d;             /* d_fp16: the value of an fp16 number                              */
+    void *a, *b; /* n rows of k codes of `operand`                                   */
+    float *c;    /* not rounded, also for fp16 results                               */
+    float *d;    /* d_fp16: the value of an fp16 number                              */
 } recorded_set;
 
 /* recorded_load -- the set `type`.`result` of file `gpu`.npz, e.g. ("h100", "e4m3", "d_fp32").

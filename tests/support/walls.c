@@ -17,8 +17,7 @@ static size_t page(void)
 walls walls_make(size_t size)
 {
     const size_t p = page(), inner = (size + 2 * p - 1) / p * p;
-    unsigned char *base = mmap(NULL, inner + 2 * p, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *base = mmap(NULL, inner + 2 * p, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert(base != MAP_FAILED);
     ck_assert(mprotect(base, p, PROT_NONE) == 0);
     ck_assert(mprotect(base + p + inner, p, PROT_NONE) == 0);

@@ -80,7 +80,8 @@ START_TEST(codes_are_values)
     archive a = archive_of_two();
     compare(bad_write("codes.npz", &a.b), NULL);
     blob b = bad_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},"
-                             "\"b\":{\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[0,6]}}", 6);
+                             "\"b\":{\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[0,6]}}",
+                             6);
     compare(bad_write("codes.safetensors", &b), NULL);
 }
 END_TEST
@@ -108,8 +109,7 @@ END_TEST
 
 START_TEST(shrinking_file_at_a_place)
 {
-    blob b = bad_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1000000],\"data_offsets\":[0,4000000]}}",
-                             4000000);
+    blob b = bad_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1000000],\"data_offsets\":[0,4000000]}}", 4000000);
     const char *path = bad_write("shrinks.safetensors", &b);
     float x[1000];
     trace_error e;

@@ -72,8 +72,7 @@ static const char *write_file(const file *f)
     blob_text(&header, "{\"__metadata__\":{");
     for (size_t i = 0; i < f->n_metadata; i++) {
         const char *equal = strchr(f->metadata[i], '=');
-        blob_text(&header, "%s\"%.*s\":\"%s\"", i ? "," : "", (int)(equal - f->metadata[i]), f->metadata[i],
-                  equal + 1);
+        blob_text(&header, "%s\"%.*s\":\"%s\"", i ? "," : "", (int)(equal - f->metadata[i]), f->metadata[i], equal + 1);
     }
     blob_text(&header, "}");
     for (size_t i = 0; i < f->n; i++) {
@@ -127,8 +126,9 @@ static void check_parameters(const trace *t, const file *f, const char *table)
     uint64_t n = 0;
     for (size_t i = 0; i < trace_count(t); i++)
         n += trace_at(t, i)->kind && strcmp(trace_at(t, i)->kind, "weight") == 0 ? trace_at(t, i)->count : 0;
-    ck_assert_msg(!said || strtoull(said, NULL, 10) == n, "%s:%d: %llu elements of weights, the model has %s parameters",
-                  table, f->line, (unsigned long long)n, said);
+    ck_assert_msg(!said || strtoull(said, NULL, 10) == n,
+                  "%s:%d: %llu elements of weights, the model has %s parameters", table, f->line, (unsigned long long)n,
+                  said);
 }
 
 static void check_file(file *f, const char *table)
@@ -264,7 +264,8 @@ START_TEST(clashes_are_told_and_not_followed)
     trace_close(t);
     ck_assert(namemap_add(m, "(model|grads)/(.*)=agrad:\\2", 27, why) == 0);
     ck_assert(!open_names(names, 4, &o, &e) && e.exit == 3);
-    ck_assert_msg(strstr(e.text, "--map: 'model/fc.bias' and 'grads/fc.bias' would both be agrad:fc.bias"), "%s", e.text);
+    ck_assert_msg(strstr(e.text, "--map: 'model/fc.bias' and 'grads/fc.bias' would both be agrad:fc.bias"), "%s",
+                  e.text);
     namemap_free(m);
 }
 END_TEST
@@ -273,15 +274,29 @@ END_TEST
 
 START_TEST(rules_take_whole_names)
 {
-    static const char *const rules[] = {"grad/(.*)=wgrad:\\1", "a|bc=act:x", "(x)?(y)z=out:\\2\\1", "[]a]+=none",
-                                        "[[:alpha:]]+_(m|v)=opt.m:\\1", "a=b=weight:w", "(a)(b)(c)(d)(e)(f)(g)(h)(i)=out:\\9\\1"};
+    static const char *const rules[] = {"grad/(.*)=wgrad:\\1",
+                                        "a|bc=act:x",
+                                        "(x)?(y)z=out:\\2\\1",
+                                        "[]a]+=none",
+                                        "[[:alpha:]]+_(m|v)=opt.m:\\1",
+                                        "a=b=weight:w",
+                                        "(a)(b)(c)(d)(e)(f)(g)(h)(i)=out:\\9\\1"};
     static const struct {
         const char *name, *kind, *fqn; /* kind "": no rule */
-    } rows[] = {{"grad/fc.weight", "wgrad", "fc.weight"}, {"xgrad/fc", "", NULL}, {"a", "act", "x"},
-                {"bc", "act", "x"},                       {"abc", "", NULL},      {"ac", "", NULL},
-                {"xyz", "out", "yx"},                     {"yz", "out", "y"},     {"]a", NULL, "]a"},
-                {"b_m", "opt.m", "m"},                    {"1_m", "", NULL},      {"a=b", "weight", "w"},
-                {"abcdefghi", "out", "ia"},               {"grad/", "wgrad", ""}};
+    } rows[] = {{"grad/fc.weight", "wgrad", "fc.weight"},
+                {"xgrad/fc", "", NULL},
+                {"a", "act", "x"},
+                {"bc", "act", "x"},
+                {"abc", "", NULL},
+                {"ac", "", NULL},
+                {"xyz", "out", "yx"},
+                {"yz", "out", "y"},
+                {"]a", NULL, "]a"},
+                {"b_m", "opt.m", "m"},
+                {"1_m", "", NULL},
+                {"a=b", "weight", "w"},
+                {"abcdefghi", "out", "ia"},
+                {"grad/", "wgrad", ""}};
     namemap *m = namemap_new("here");
     char why[200];
     trace_error e;
@@ -365,8 +380,11 @@ START_TEST(long_and_many_names_end)
         blob_text(&h, "._");
     blob_text(&h, "weight.grad\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}");
     for (int i = 0; i < MANY; i++)
-        blob_text(&h, ",\"optimizer/state/%d_orig_mod._fsdp_wrapped_module./exp_avg.grad.grad_grad/vars/kernel%d\":{\"dtype\":"
-                      "\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}", i, i);
+        blob_text(
+            &h,
+            ",\"optimizer/state/%d_orig_mod._fsdp_wrapped_module./exp_avg.grad.grad_grad/vars/kernel%d\":{\"dtype\":"
+            "\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}",
+            i, i);
     blob_text(&h, "}");
     blob all = {0};
     blob_int(&all, h.n, 8);

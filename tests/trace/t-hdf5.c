@@ -155,7 +155,8 @@ START_TEST(opaque_and_integers)
     const hid_t v2 = H5Tcreate(H5T_OPAQUE, 2);
     dataset(f, "v", v2, 2, 3, H5P_DEFAULT, 0);
     H5Fclose(f);
-    bad_expect(31, "opaque", path, NULL, 3, "dataset 'v' of opaque elements does not say what it holds: pass --assume "
+    bad_expect(31, "opaque", path, NULL, 3,
+               "dataset 'v' of opaque elements does not say what it holds: pass --assume "
                "V2=bf16");
     outcome r = bad_read(path, &o);
     ck_assert_msg(!r.failed && r.elements == 6, "%s", r.error.text);

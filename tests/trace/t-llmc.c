@@ -94,7 +94,7 @@ START_TEST(bad_headers)
     refused(HEADER(GPT2, 3, 8, 10, 2, 1, -4, 16), "offset 24: channels is -4");
     refused(HEADER(GPT2, 3, 8, 10, 0, 1, 4, 16), "offset 16: num_layers is 0");
     refused(HEADER(GPT2, 3, 8, 10, 2, 1, 4, 16), "offset 1024: tensor 'weight:transformer.wte.weight' has 256 bytes, "
-            "but the file has 0 more");
+                                                 "but the file has 0 more");
     refused(HEADER(GPT2, 3, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX), "are too large");
     b = HEADER(GPT2, 3, 8, 10, INT32_MAX, 1, 4, 16);
     numbers(&b, parameters(4, 2, 16, 8));

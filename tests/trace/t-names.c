@@ -35,10 +35,12 @@ START_TEST(text_is_escaped)
         {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},
         {"\xf5", "\\xf5"},
         {"\xc2\x85", "\\u{0085}"},
-        {"\xe2\x80\xae" "abc", "\\u{202e}abc"},
+        {"\xe2\x80\xae"
+         "abc",
+         "\\u{202e}abc"},
         {"\xe2\x80\xaa\xe2\x81\xa9\xe2\x80\x8e\xef\xbb\xbf", "\\u{202a}\\u{2069}\\u{200e}\\u{feff}"},
         {"\xf3\xa0\x80\xa0\xee\x80\x80", "\\u{e0020}\\u{e000}"}, /* a tag, private use */
-        {"\\x1b", "\\x1b"}, /* once more does nothing */
+        {"\\x1b", "\\x1b"},                                      /* once more does nothing */
         {"\xe2\x81\xa6\xd8\x9c\xe2\x80\xa8", "\\u{2066}\\u{061c}\\u{2028}"},
     };
     char out[100];
@@ -82,25 +84,48 @@ START_TEST(kinds_and_steps)
         const char *path;
         int64_t step;
     } rows[] = {
-        {"step_12", 12},       {"step-12", 12},         {"step12", 12},
-        {"Step_0012", 12},     {"iter_7", 7},           {"rank0_iter000007", 7},
-        {"x", -1},             {"step", -1},            {"step_", -1},
-        {"step_x", -1},        {"step_1x", -1},         {"step_3.safetensors", 3},
-        {"step_3.tar.npy", 3}, {"globalstep9", 9},      {"step_99999999999999999999", -1},
-        {"step_9223372036854775807", INT64_MAX},        {"12", -1},
-        {"step1_step_2", 2},   {"step_2x_step1.x", 1},  {"iteration_5", -1},
+        {"step_12", 12},
+        {"step-12", 12},
+        {"step12", 12},
+        {"Step_0012", 12},
+        {"iter_7", 7},
+        {"rank0_iter000007", 7},
+        {"x", -1},
+        {"step", -1},
+        {"step_", -1},
+        {"step_x", -1},
+        {"step_1x", -1},
+        {"step_3.safetensors", 3},
+        {"step_3.tar.npy", 3},
+        {"globalstep9", 9},
+        {"step_99999999999999999999", -1},
+        {"step_9223372036854775807", INT64_MAX},
+        {"12", -1},
+        {"step1_step_2", 2},
+        {"step_2x_step1.x", 1},
+        {"iteration_5", -1},
     };
     static const struct {
         const char *name, *kind;
-    } kinds[] = {{"wgrad:a.b", "wgrad"}, {"opt.m:x", "opt.m"}, {"opt.v:", "opt.v"}, {"master:a:b", "master"},
+    } kinds[] = {{"wgrad:a.b", "wgrad"},
+                 {"opt.m:x", "opt.m"},
+                 {"opt.v:", "opt.v"},
+                 {"master:a:b", "master"},
                  {"opt.vmax:x", "opt.vmax"},
-                 {"weight", NULL},       {"Weight:x", NULL},   {"weights:x", NULL}, {":x", NULL},
-                 {"", NULL},             {"agrad:x", "agrad"}, {"dgrad:x", "dgrad"}, {"act:x", "act"},
-                 {"out:x", "out"},       {"weight:x", "weight"}};
+                 {"weight", NULL},
+                 {"Weight:x", NULL},
+                 {"weights:x", NULL},
+                 {":x", NULL},
+                 {"", NULL},
+                 {"agrad:x", "agrad"},
+                 {"dgrad:x", "dgrad"},
+                 {"act:x", "act"},
+                 {"out:x", "out"},
+                 {"weight:x", "weight"}};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         const char *kind = trace_kind(kinds[i].name);
-        ck_assert_msg(kind == kinds[i].kind || (kind && kinds[i].kind && !strcmp(kind, kinds[i].kind)),
-                      "%s: %s", kinds[i].name, kind ? kind : "NULL");
+        ck_assert_msg(kind == kinds[i].kind || (kind && kinds[i].kind && !strcmp(kind, kinds[i].kind)), "%s: %s",
+                      kinds[i].name, kind ? kind : "NULL");
     }
     ck_assert_int_lt(trace_kind_rank(trace_kind("weight:x")), trace_kind_rank(trace_kind("act:x")));
     ck_assert_int_lt(trace_kind_rank(trace_kind("master:x")), trace_kind_rank(NULL));
@@ -125,9 +150,12 @@ START_TEST(kinds_and_steps)
         const char *metadata;
         int64_t step;
     } metadata[] = {{"\"global_step\":\"5\"", 8},
-                    {"\"step\":\"5\"", 5},       {"\"step\":\"5\",\"mpsim.step\":\"6\"", 6},
-                    {"\"step\":\"5x\"", 8},      {"\"step\":\"-5\"", 8},
-                    {"\"mpsim.step\":\"\"", 8},  {"\"step\":\"99999999999999999999\"", 8}};
+                    {"\"step\":\"5\"", 5},
+                    {"\"step\":\"5\",\"mpsim.step\":\"6\"", 6},
+                    {"\"step\":\"5x\"", 8},
+                    {"\"step\":\"-5\"", 8},
+                    {"\"mpsim.step\":\"\"", 8},
+                    {"\"step\":\"99999999999999999999\"", 8}};
     for (size_t i = 0; i < sizeof metadata / sizeof metadata[0]; i++) {
         char header[200];
         trace_error e;
@@ -167,14 +195,25 @@ static int count_refused(void *context, const trace_error *error)
 
 START_TEST(trees_are_listed_in_natural_order)
 {
-    static const char *const names[] = {"tree/1",          "tree/a",       "tree/dangling",
-                                        "tree/link",       "tree/step_2/rank_1",
-                                        "tree/step_2/rank_09", "tree/step_2/rank_9",
-                                        "tree/step_2/rank_10", "tree/step_10/x"};
+    static const char *const names[] = {"tree/1",
+                                        "tree/a",
+                                        "tree/dangling",
+                                        "tree/link",
+                                        "tree/step_2/rank_1",
+                                        "tree/step_2/rank_09",
+                                        "tree/step_2/rank_9",
+                                        "tree/step_2/rank_10",
+                                        "tree/step_10/x"};
     static const char *const dirs[] = {"tree", "tree/step_10", "tree/step_2", "tree/.hidden"};
-    static const char *const files[] = {"tree/1", "tree/a", "tree/.x", "tree/.hidden/x",
-                                        "tree/step_10/x", "tree/step_2/rank_10", "tree/step_2/rank_9",
-                                        "tree/step_2/rank_09", "tree/step_2/rank_1"};
+    static const char *const files[] = {"tree/1",
+                                        "tree/a",
+                                        "tree/.x",
+                                        "tree/.hidden/x",
+                                        "tree/step_10/x",
+                                        "tree/step_2/rank_10",
+                                        "tree/step_2/rank_9",
+                                        "tree/step_2/rank_09",
+                                        "tree/step_2/rank_1"};
     for (size_t i = 0; i < 4; i++)
         ck_assert(mkdir(bad_path(dirs[i]), 0700) == 0);
     for (size_t i = 0; i < 9; i++)

@@ -125,7 +125,8 @@ START_TEST(item_26_magic_and_version)
     bad_expect(26, "magic", bad_write("v.npy", &b), NULL, 3, "a damaged npy file");
     b = good();
     blob_set(&b, 0, 'X', 1);
-    bad_expect(26, "magic", bad_write("v.npy", &b), NULL, 3, "not a safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX or llm.c file");
+    bad_expect(26, "magic", bad_write("v.npy", &b), NULL, 3,
+               "not a safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX or llm.c file");
     b = good();
     b.n = 6;
     bad_expect(26, "magic only", bad_write("v.npy", &b), NULL, 3, "6 bytes are too few");
@@ -255,8 +256,7 @@ END_TEST
 
 START_TEST(item_31_assumed_formats_must_fit)
 {
-    const trace_options o = {.assume_v1 = mpsim_format_find("bf16"),
-                             .assume_v2 = mpsim_format_find("e4m3")};
+    const trace_options o = {.assume_v1 = mpsim_format_find("bf16"), .assume_v2 = mpsim_format_find("e4m3")};
     blob b = bad_npy(1, DICT("'|V1'", "(1,)"), "\0", 1);
     bad_expect(31, "V1 as bf16", bad_write("V1.npy", &b), &o, 3, "cannot be codes of bf16");
     b = bad_npy(1, DICT("'|V2'", "(1,)"), "\0\0", 2);

@@ -254,8 +254,8 @@ START_TEST(bug_20261123_members_without_numbers_are_named)
     ck_assert_uint_eq(trace_count(t), 1);
     ck_assert_str_eq(trace_at(t, 0)->name, "w");
     const char *what = trace_metadata(t, TRACE_NOT_READ);
-    ck_assert(what && strstr(what, "4 members: s.npy (dtype '<U5' holds strings), o.npy") && strstr(what, "d.npy (dtype '<M8[D]'") &&
-              strstr(what, "r.npy (a structured dtype)"));
+    ck_assert(what && strstr(what, "4 members: s.npy (dtype '<U5' holds strings), o.npy") &&
+              strstr(what, "d.npy (dtype '<M8[D]'") && strstr(what, "r.npy (a structured dtype)"));
     trace_close(t);
     for (int i = 0; i < 5; i++)
         blob_clear(&x[i]);

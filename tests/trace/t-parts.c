@@ -142,7 +142,8 @@ START_TEST(an_index_and_its_files_say_the_same)
         const char *map, *metadata, *fragment;
     } rows[] = {
         {"\"a\": \"1.safetensors\", \"b\": \"3.safetensors\"", "", "its file '3.safetensors' is missing"},
-        {"\"b\": \"1.safetensors\", \"a\": \"2.safetensors\"", "", "tensor 'a' is in '1.safetensors', not in '2.safetensors'"},
+        {"\"b\": \"1.safetensors\", \"a\": \"2.safetensors\"", "",
+         "tensor 'a' is in '1.safetensors', not in '2.safetensors'"},
         {"\"a\": \"1.safetensors\", \"c\": \"1.safetensors\"", "", "tensor 'c' is not in '1.safetensors'"},
         {"\"c\": \"1.safetensors\"", "", "tensor 'a' of '1.safetensors' is not in the index"},
         {"\"a\": \"1.safetensors\", \"a\": \"1.safetensors\"", "", "tensor 'a' occurs twice in the index"},
@@ -282,15 +283,18 @@ END_TEST
 /* The shape of a.weight, (7, 5), in the model states, and that of a vector, (33,), in a rank's file. */
 START_TEST(zero_shapes_that_lie)
 {
-    static const char model[] = "z/mp_rank_00_model_states.pt", model3[] = "z/zero_pp_rank_0_mp_rank_00_model_states.pt";
+    static const char model[] = "z/mp_rank_00_model_states.pt",
+                      model3[] = "z/zero_pp_rank_0_mp_rank_00_model_states.pt";
     static const char shape[] = "K\7K\5\x86qI";
     static const struct {
         const char *into, *one, *three;
     } rows[] = {
         {"K\7K\5\x86qI", NULL, NULL},
         {"K\7K\7\x86qI", "the partitions of group 0 end within 'b.weight'", "the partitions end within 'a.bias'"},
-        {"K\6K\5\x86qI", "the partitions of group 0 have 69 elements, its parameters need 64", "the parameters need 22 of each rank"},
-        {"K\0K\5\x86qI", "the partitions of group 0 have 69 elements, its parameters need 34", "the parameters need 12 of each rank"},
+        {"K\6K\5\x86qI", "the partitions of group 0 have 69 elements, its parameters need 64",
+         "the parameters need 22 of each rank"},
+        {"K\0K\5\x86qI", "the partitions of group 0 have 69 elements, its parameters need 34",
+         "the parameters need 12 of each rank"},
     };
     for (size_t i = 0; i < 4; i++) {
         copy_folder("z", ZERO1);

@@ -135,7 +135,8 @@ static const char *write_items(const char *file, const char *metadata, const ite
     return bad_write(file, &b);
 }
 
-static void numbers_of(const char *path, const trace_options *options, const char *name, const float *expected, size_t n)
+static void numbers_of(const char *path, const trace_options *options, const char *name, const float *expected,
+                       size_t n)
 {
     static float values[NUMBERS];
     trace_error error;
@@ -168,9 +169,11 @@ START_TEST(scales_that_divide_and_multiply)
         codes[i] = 0xA1; /* 0.5, then -1 */
     for (int i = 0; i < 32; i++)
         expected[i] = (i % 2 ? -1.0f : 0.5f) * (i < 16 ? 0.5f : 1.0f);
-    const item divided[] = {{"w_packed", "U8", "[2,8]", 16, codes}, {"w_scale", "F8_E4M3", "[2,1]", 2, scales},
+    const item divided[] = {{"w_packed", "U8", "[2,8]", 16, codes},
+                            {"w_scale", "F8_E4M3", "[2,1]", 2, scales},
                             {"w_global_scale", "F32", "[1]", 4, f32(&two, d)}};
-    const item multiplied[] = {{"w", "U8", "[2,8]", 16, codes}, {"w_scale", "F8_E4M3", "[2,1]", 2, scales},
+    const item multiplied[] = {{"w", "U8", "[2,8]", 16, codes},
+                               {"w_scale", "F8_E4M3", "[2,1]", 2, scales},
                                {"w_scale_2", "F32", "[]", 4, f32(&half, h)}};
     numbers_of(write_items("d.safetensors", NULL, divided, 3), NULL, "w", expected, 32);
     numbers_of(write_items("m.safetensors", NULL, multiplied, 3), NULL, "w", expected, 32);
@@ -264,9 +267,10 @@ END_TEST
 /* ---- bad inputs ---- */
 
 #define AO(type, more) "{\"w.x\":\"{\\\"_type\\\":\\\"" type "\\\",\\\"_data\\\":{" more "}}\"}"
-#define OWN(layout, element, shape, block) \
-    "{\"mpsim.quantised.w\":\"{\\\"layout\\\":\\\"" layout "\\\",\\\"recipe\\\":\\\"r\\\",\\\"element\\\":\\\"" element \
-    "\\\",\\\"scale\\\":\\\"e8m0\\\",\\\"shape\\\":" shape ",\\\"block\\\":" block \
+#define OWN(layout, element, shape, block)                                                   \
+    "{\"mpsim.quantised.w\":\"{\\\"layout\\\":\\\"" layout                                   \
+    "\\\",\\\"recipe\\\":\\\"r\\\",\\\"element\\\":\\\"" element                             \
+    "\\\",\\\"scale\\\":\\\"e8m0\\\",\\\"shape\\\":" shape ",\\\"block\\\":" block           \
     ",\\\"axis\\\":\\\"rows\\\",\\\"packing\\\":\\\"bytes\\\",\\\"scales\\\":\\\"plain\\\"," \
     "\\\"tensor_scale\\\":\\\"none\\\",\\\"transform\\\":0}\"}"
 
@@ -364,7 +368,8 @@ START_TEST(scales_of_tensors_that_are_none)
     static const char *const words[] = {"is nan", "is inf", "is -1", "is 0"};
     for (size_t i = 0; i < 4; i++) {
         unsigned char b[4];
-        const item items[] = {{"w_packed", "U8", "[1,8]", 8, NULL}, {"w_scale", "F8_E4M3", "[1,1]", 1, NULL},
+        const item items[] = {{"w_packed", "U8", "[1,8]", 8, NULL},
+                              {"w_scale", "F8_E4M3", "[1,1]", 1, NULL},
                               {"w_global_scale", "F32", "[1]", 4, f32(&codes[i], b)}};
         const outcome o = bad_read(write_items("scale.safetensors", NULL, items, 3), NULL);
         ck_assert(o.failed && o.error.exit == 3);
@@ -395,8 +400,10 @@ END_TEST
 START_TEST(groups_that_are_not_there)
 {
     unsigned char groups[8 * 4] = {0};
-    const item items[] = {{"m.qweight", "I32", "[1,8]", 32, NULL}, {"m.qzeros", "I32", "[1,1]", 4, NULL},
-                          {"m.scales", "F16", "[1,8]", 16, NULL}, {"m.g_idx", "I32", "[8]", 32, groups}};
+    const item items[] = {{"m.qweight", "I32", "[1,8]", 32, NULL},
+                          {"m.qzeros", "I32", "[1,1]", 4, NULL},
+                          {"m.scales", "F16", "[1,8]", 16, NULL},
+                          {"m.g_idx", "I32", "[8]", 32, groups}};
     groups[20] = 1;
     const outcome o = bad_read(write_items("groups.safetensors", NULL, items, 4), NULL);
     ck_assert(o.failed && o.error.exit == 3);
@@ -408,9 +415,13 @@ START_TEST(damage_of_packed_integers)
 {
     static const char state[] = "{\"blocksize\":4,\"shape\":[2,3]}";
     unsigned char groups[8 * 4] = {0};
-    const item items[] = {{"m.qweight", "I32", "[1,8]", 32, NULL}, {"m.qzeros", "I32", "[1,1]", 4, NULL},
-                          {"m.scales", "F16", "[1,8]", 16, NULL}, {"m.g_idx", "I32", "[8]", 32, groups},
-                          {"w", "U8", "[3,1]", 3, NULL}, {"w.absmax", "F32", "[2]", 8, NULL}, {"w.quant_map", "F32", "[16]", 64, NULL},
+    const item items[] = {{"m.qweight", "I32", "[1,8]", 32, NULL},
+                          {"m.qzeros", "I32", "[1,1]", 4, NULL},
+                          {"m.scales", "F16", "[1,8]", 16, NULL},
+                          {"m.g_idx", "I32", "[8]", 32, groups},
+                          {"w", "U8", "[3,1]", 3, NULL},
+                          {"w.absmax", "F32", "[2]", 8, NULL},
+                          {"w.quant_map", "F32", "[16]", 64, NULL},
                           {"w.quant_state.bitsandbytes__nf4", "U8", "[29]", sizeof state - 1, state}};
     ck_assert_uint_eq(sizeof state - 1, 29);
     write_items("packed.safetensors", NULL, items, 8);
@@ -428,7 +439,8 @@ END_TEST
 START_TEST(any_damage_is_read_or_refused)
 {
     unsigned char d[4];
-    const item items[] = {{"w_packed", "U8", "[2,16]", 32, NULL}, {"w_scale", "F8_E4M3", "[2,2]", 4, NULL},
+    const item items[] = {{"w_packed", "U8", "[2,16]", 32, NULL},
+                          {"w_scale", "F8_E4M3", "[2,2]", 4, NULL},
                           {"w_global_scale", "F32", "[1]", 4, f32(&two, d)}};
     write_items("good.safetensors", NULL, items, 3);
     blob good = {0};

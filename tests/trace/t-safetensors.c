@@ -11,8 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define T(dtype, shape, offsets) \
-    "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+#define T(dtype, shape, offsets) "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 #define F32(shape, offsets) T("F32", shape, offsets)
 
 typedef struct row {
@@ -287,13 +286,16 @@ END_TEST
 
 START_TEST(item_22_names_are_data)
 {
-    static const char *const names[] = {"\033[31mred", "a\nb", "../../etc/passwd", "/abs",
-                                        "x\"y\\z", "\u202eevil", "\U0001f600"};
+    static const char *const names[] = {"\033[31mred", "a\nb",       "../../etc/passwd", "/abs",
+                                        "x\"y\\z",     "\u202eevil", "\U0001f600"};
     blob b = bad_safetensors(
-        "{\"\\u001b[31mred\":" F32("[1]", "[0,4]") ",\"a\\nb\":" F32("[1]", "[4,8]")
-        ",\"../../etc/passwd\":" F32("[1]", "[8,12]") ",\"/abs\":" F32("[1]", "[12,16]")
-        ",\"x\\\"y\\\\z\":" F32("[1]", "[16,20]") ",\"\u202eevil\":" F32("[1]", "[20,24]")
-        ",\"\\ud83d\\ude00\":" F32("[1]", "[24,28]") "}", 28);
+        "{\"\\u001b[31mred\":" F32("[1]", "[0,4]") ",\"a\\nb\":" F32("[1]", "[4,8]") ",\"../../etc/passwd\":" F32("[1]", "[8,12]") ",\"/abs\":" F32(
+            "[1]",
+            "[12,16]") ",\"x\\\"y\\\\z\":" F32("[1]",
+                                               "[16,20]") ",\"\u202eevil\":" F32("[1]",
+                                                                                 "[20,24]") ",\"\\ud83d\\ude00\":" F32("[1]",
+                                                                                                                       "[24,28]") "}",
+        28);
     trace_error e;
     trace *t = trace_open(bad_write("names.safetensors", &b), NULL, &e);
     ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
@@ -304,16 +306,14 @@ START_TEST(item_22_names_are_data)
 
     /* and escaped where a message quotes them */
     b = bad_safetensors("{\"\\u001b[31m\\n\xe2\x80\xae\":" T("F99", "[1]", "[0,4]") "}", 4);
-    bad_expect(22, "in a message", bad_write("row.safetensors", &b), NULL, 3,
-               "'\\x1b[31m\\n\\u{202e}'");
+    bad_expect(22, "in a message", bad_write("row.safetensors", &b), NULL, 3, "'\\x1b[31m\\n\\u{202e}'");
     /* NUL as it is */
     b = bad_safetensors("{\"a?b\":" F32("[1]", "[0,4]") "}", 4);
     b.data[8 + 3] = 0;
     bad_expect(22, "raw NUL", bad_write("row.safetensors", &b), NULL, 3, "control character 0x0");
     b = bad_safetensors("{}?", 0);
     b.data[8 + 2] = 0;
-    bad_expect(10, "NUL after the object", bad_write("row.safetensors", &b), NULL, 3,
-               "1 bytes after the JSON header");
+    bad_expect(10, "NUL after the object", bad_write("row.safetensors", &b), NULL, 3, "1 bytes after the JSON header");
     b = bad_safetensors("{?", 0);
     b.data[8 + 1] = 0;
     bad_expect(9, "NUL in the object", bad_write("row.safetensors", &b), NULL, 3, "name of a tensor");
@@ -448,8 +448,7 @@ START_TEST(every_dtype_is_listed_and_numbers_are_read)
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
         const uint64_t bytes = 4 * dtypes[i].bits / 8;
         char header[200];
-        snprintf(header, sizeof header, "{\"a\":" T("%s", "[2,2]", "[0,%u]") "}", dtypes[i].dtype,
-                 (unsigned)bytes);
+        snprintf(header, sizeof header, "{\"a\":" T("%s", "[2,2]", "[0,%u]") "}", dtypes[i].dtype, (unsigned)bytes);
         blob b = bad_safetensors(header, 0);
         for (int k = 0; k < 4; k++)
             blob_int(&b, dtypes[i].code, dtypes[i].bits / 8);
@@ -479,8 +478,7 @@ END_TEST
 
 START_TEST(integers_may_be_codes)
 {
-    const trace_options o = {.as_int16 = mpsim_format_find("bf16"),
-                             .as_int8 = mpsim_format_find("e5m2")};
+    const trace_options o = {.as_int16 = mpsim_format_find("bf16"), .as_int8 = mpsim_format_find("e5m2")};
     const trace_options wrong = {.as_int16 = mpsim_format_find("e5m2")};
     blob b = bad_safetensors("{\"a\":" T("I16", "[1]", "[0,2]") ",\"b\":" T("U8", "[1]", "[2,3]") "}", 0);
     blob_int(&b, 0x3f80, 2);
@@ -496,8 +494,9 @@ END_TEST
 START_TEST(item_58_shapes_order_and_alignment)
 {
     /* c lies before a in the file; everything is unaligned behind one byte */
-    blob b = bad_safetensors("{\"a\":" F32("[]", "[9,13]") ",\"e\":" F32("[3,0]", "[9,9]")
-                             ",\"c\":" T("F64", "[1]", "[1,9]") ",\"u\":" T("U8", "[1]", "[0,1]") "}", 1);
+    blob b = bad_safetensors("{\"a\":" F32("[]", "[9,13]") ",\"e\":" F32("[3,0]", "[9,9]") ",\"c\":" T(
+                                 "F64", "[1]", "[1,9]") ",\"u\":" T("U8", "[1]", "[0,1]") "}",
+                             1);
     blob_int(&b, bits_of_f64(2.5), 8);
     blob_int(&b, bits_of_f32(-0.25f), 4);
     trace_error e;
@@ -580,8 +579,8 @@ END_TEST
 
 START_TEST(any_damage_is_read_or_refused)
 {
-    blob b = bad_safetensors("{\"__metadata__\":{\"k\":\"v\"},\"a\":" F32("[2]", "[0,8]")
-                             ",\"b\":" T("BF16", "[1,2]", "[8,12]") "}  ", 12);
+    blob b = bad_safetensors(
+        "{\"__metadata__\":{\"k\":\"v\"},\"a\":" F32("[2]", "[0,8]") ",\"b\":" T("BF16", "[1,2]", "[8,12]") "}  ", 12);
     bad_damage_all("damage.safetensors", &b, NULL);
     blob_clear(&b);
 }

@@ -22,8 +22,8 @@ static blob gzip(const blob *b)
 {
     blob out = {0};
     unsigned char *p = malloc(b->n + b->n / 100 + 1000);
-    z_stream z = {.next_in = b->data, .avail_in = (uInt)b->n, .next_out = p,
-                  .avail_out = (uInt)(b->n + b->n / 100 + 1000)};
+    z_stream z = {
+        .next_in = b->data, .avail_in = (uInt)b->n, .next_out = p, .avail_out = (uInt)(b->n + b->n / 100 + 1000)};
     ck_assert(p && deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
     ck_assert(deflate(&z, Z_FINISH) == Z_STREAM_END);
     blob_add(&out, p, z.total_out);
@@ -154,7 +154,9 @@ START_TEST(raw_elements_may_be_packed_too)
         ck_assert_msg(!o.failed && o.elements == 1000 && o.first[7] == 7, "%s", kinds[k]);
     }
     /* what begins as gzip does, but is none, stays what it was */
-    static const unsigned char numbers[4][12] = {{0x1f, 0x8b, 8, 0xe0}, {0x1f, 0x8b, 9}, {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 1},
+    static const unsigned char numbers[4][12] = {{0x1f, 0x8b, 8, 0xe0},
+                                                 {0x1f, 0x8b, 9},
+                                                 {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 1},
                                                  {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 77}};
     for (int i = 0; i < 4; i++) {
         blob_clear(&x);
@@ -258,7 +260,8 @@ START_TEST(item_34_bombs)
     blob_fill(&x, 'a', 1 << 20);
     for (int k = 0; k < count(); k++) {
         blob p = pack(k, &x);
-        bad_expect(34, kinds[k], bad_write("text", &p), NULL, 3, "not a safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX or llm.c file");
+        bad_expect(34, kinds[k], bad_write("text", &p), NULL, 3,
+                   "not a safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX or llm.c file");
     }
     blob_clear(&x);
     for (int k = 0; k < count(); k++) {
@@ -273,7 +276,10 @@ END_TEST
 START_TEST(without_libarchive)
 {
 #ifndef HAVE_LIBARCHIVE
-    static const char *const heads[] = {"\x28\xb5\x2f\xfd", "\xfd" "7zXZ", "BZh91AY&SY", "\x04\x22\x4d\x18"};
+    static const char *const heads[] = {"\x28\xb5\x2f\xfd",
+                                        "\xfd"
+                                        "7zXZ",
+                                        "BZh91AY&SY", "\x04\x22\x4d\x18"};
     for (int i = 0; i < 4; i++) {
         char fragment[64];
         blob b = {0};

@@ -84,9 +84,11 @@ static void compare(const trace *t, char *const field[6])
     const char *dtype = strncmp(field[2], "numpy:", 6) ? field[2] : field[2] + 6;
     size_t n = 1;
     for (size_t k = 0; k < e->tensor.rank; k++)
-        n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%llu", k ? "," : "", (unsigned long long)e->tensor.shape[k]);
+        n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%llu", k ? "," : "",
+                              (unsigned long long)e->tensor.shape[k]);
     snprintf(shape + n, sizeof shape - n, "]");
-    ck_assert_msg(strcmp(dtype, e->tensor.dtype) == 0, "%s: '%s' is %s and not %s", field[0], name, e->tensor.dtype, dtype);
+    ck_assert_msg(strcmp(dtype, e->tensor.dtype) == 0, "%s: '%s' is %s and not %s", field[0], name, e->tensor.dtype,
+                  dtype);
     ck_assert_msg(strcmp(field[3], shape) == 0, "%s: '%s' has shape %s and not %s", field[0], name, shape, field[3]);
     tensors++;
     if (nowhere || strncmp(field[5], "conj", 4) == 0)
@@ -203,7 +205,8 @@ START_TEST(items_39_to_47)
             trace *t = trace_open(path, NULL, &e);
             ck_assert(t && trace_at(t, 0)->count >= (uint64_t)1 << 40);
             ck_assert(trace_select(t, 0, &e) == 0 && trace_read(t, x, 1000, &got, &e) == -1 && e.exit == 3);
-            ck_assert(strstr(e.text, "show more than 1000 times the bytes of the file: if that is right, raise --max-ratio"));
+            ck_assert(
+                strstr(e.text, "show more than 1000 times the bytes of the file: if that is right, raise --max-ratio"));
             trace_close(t);
             t = trace_open(path, &any, &e);
             ck_assert(trace_select(t, 0, &e) == 0 && trace_read(t, x, 1000, &got, &e) == 0 && x[0] == x[999]);

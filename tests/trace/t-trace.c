@@ -123,8 +123,7 @@ START_TEST(pipes_are_read_like_files)
         outcome o = bad_read(fifo, options);
         close(hold);
         ck_assert(wait(&status) > 0);
-        ck_assert_msg(!o.failed && o.elements == (i == 1 ? 100000 : 2) && o.first[1] == -2, "%d: %s",
-                      i, o.error.text);
+        ck_assert_msg(!o.failed && o.elements == (i == 1 ? 100000 : 2) && o.first[1] == -2, "%d: %s", i, o.error.text);
         /* standard input */
         ck_assert(pipe(ends) == 0);
         feed(NULL, ends[1], &files[i]);
@@ -132,8 +131,7 @@ START_TEST(pipes_are_read_like_files)
         o = read_stdin(ends[0], options);
         close(ends[0]);
         ck_assert(wait(&status) > 0);
-        ck_assert_msg(!o.failed && o.elements == (i == 1 ? 100000 : 2) && o.first[1] == -2, "%d: %s",
-                      i, o.error.text);
+        ck_assert_msg(!o.failed && o.elements == (i == 1 ? 100000 : 2) && o.first[1] == -2, "%d: %s", i, o.error.text);
         blob_clear(&files[i]);
     }
 }
@@ -163,8 +161,7 @@ START_TEST(item_53_standard_input)
         fd = open(rows[i].path, O_RDONLY);
         o = read_stdin(fd, NULL);
         close(fd);
-        ck_assert_msg(o.failed && o.error.exit == 3 && strstr(o.error.text, rows[i].fragment), "%s",
-                      o.error.text);
+        ck_assert_msg(o.failed && o.error.exit == 3 && strstr(o.error.text, rows[i].fragment), "%s", o.error.text);
     }
     fd = posix_openpt(O_RDWR | O_NOCTTY);
     if (fd >= 0 && grantpt(fd) == 0 && unlockpt(fd) == 0) {
@@ -209,8 +206,7 @@ START_TEST(item_53_endless_pipe_of_something_else_stops)
     const outcome full = read_stdin(ends[0], NULL);
     close(ends[0]);
     ck_assert(wait(&status) > 0);
-    ck_assert(full.failed && full.error.exit == 4 &&
-              strstr(full.error.text, "cannot create a temporary file"));
+    ck_assert(full.failed && full.error.exit == 4 && strstr(full.error.text, "cannot create a temporary file"));
     blob_clear(&b);
 }
 END_TEST
@@ -250,8 +246,7 @@ START_TEST(raw_files)
 {
     const uint64_t shape[] = {2, 2}, three[] = {3}, huge[] = {(uint64_t)1 << 33, (uint64_t)1 << 33};
     const trace_options whole = {.raw_format = mpsim_format_find("fp16")};
-    trace_options o = {.raw_format = mpsim_format_find("fp16"), .raw_shape = shape, .raw_rank = 2,
-                       .raw_offset = 3};
+    trace_options o = {.raw_format = mpsim_format_find("fp16"), .raw_shape = shape, .raw_rank = 2, .raw_offset = 3};
     blob b = {0};
     blob_text(&b, "xyz");
     for (int i = 0; i < 4; i++)
@@ -284,8 +279,11 @@ START_TEST(raw_files)
         unsigned bytes;
         uint64_t code;
         double value;
-    } rows[] = {{"e4m3", 1, 0x38, 1}, {"bf16", 2, 0x4049, 3.140625}, {"binary32", 4, 0x40000000, 2},
-                {"binary64", 8, 0x4008000000000000, 3}, {"e5m6", 2, 0x3c0, 1}};
+    } rows[] = {{"e4m3", 1, 0x38, 1},
+                {"bf16", 2, 0x4049, 3.140625},
+                {"binary32", 4, 0x40000000, 2},
+                {"binary64", 8, 0x4008000000000000, 3},
+                {"e5m6", 2, 0x3c0, 1}};
     for (size_t i = 0; i < 5; i++)
         for (int big = 0; big < 2; big++) {
             mpsim_format *f = malloc(sizeof *f);
@@ -314,10 +312,11 @@ END_TEST
 
 START_TEST(item_56_locales_change_nothing)
 {
-    static const char *const names[] = {"C", "POSIX", "de_DE.UTF-8", "de_DE", "fr_FR.UTF-8",
-                                        "tr_TR.UTF-8", "ja_JP.SJIS"};
+    static const char *const names[] = {"C",           "POSIX",       "de_DE.UTF-8", "de_DE",
+                                        "fr_FR.UTF-8", "tr_TR.UTF-8", "ja_JP.SJIS"};
     blob b = bad_safetensors("{\"\xc3\xa4:x\":{\"dtype\":\"F32\",\"shape\":[1.5],"
-                             "\"data_offsets\":[0,8]}}", 8);
+                             "\"data_offsets\":[0,8]}}",
+                             8);
     const char *broken = bad_write("locale", &b);
     b = good();
     const char *path = bad_write("locale.safetensors", &b);

@@ -17,34 +17,73 @@ static void refused(const char *name, const char *bytes, size_t n, const char *f
 }
 
 /* {"a": array of shape, dtype and bytes} */
-#define ARRAY(n, triple) "\x81\xa1" "a\xc7" n "\x01" triple
+#define ARRAY(n, triple) \
+    "\x81\xa1"           \
+    "a\xc7" n "\x01" triple
 
 START_TEST(bad_msgpack)
 {
 #define BAD(text, fragment) refused("bad.msgpack", text, sizeof text - 1, fragment)
-    BAD(ARRAY("\x20", "\x93\x91\x02\xa7" "float32\xc4\x08" "12345678"), "ends past the file");
-    BAD(ARRAY("\x14", "\x93\x91\x03\xa7" "float32\xc4\x08" "12345678"), "which its shape does not ask for");
-    BAD(ARRAY("\x16", "\x93\x91\x02\xa7" "float32\xc4\x08" "12345678\xc0"), "1 bytes behind an array");
-    BAD(ARRAY("\x14", "\x93\x91\xff\xa7" "float32\xc4\x08" "12345678"), "has no side");
-    BAD(ARRAY("\x14", "\x93\x91\x02\xa7" "float99\xc4\x08" "12345678"), "dtype 'float99' is not known");
-    BAD(ARRAY("\x1c", "\x93\x92\xcf\xff\xff\xff\xff\xff\xff\xff\xff\x02\xa7" "float32\xc4\x08" "12345678"), "does not ask for");
-    BAD("\x81\xa1" "a\x82\xa1", "are needed");
-    BAD("\x81\xa1" "a\xc1.....", "byte 0xc1 begins nothing");
-    BAD("\x81\xa1" "a\xdf\xff\xff\xff\xff\xc0\xc0", "neither text nor a number");
-    BAD("\x81\xa1" "a\xdd\xff\xff\xff\xff" "\xc0\xc0\xc0\xc0", "are needed");
-    BAD("\x81\xa1" "a\xc0\xc0\xc0\xc0\xc0\xc0", "bytes behind the map");
-    BAD("\x82\xa1" "a\xc7\x02\x01\x91\xc0" "\xa1" "a\xd4\x01\x90", "no shape where");
+    BAD(ARRAY("\x20", "\x93\x91\x02\xa7"
+                      "float32\xc4\x08"
+                      "12345678"),
+        "ends past the file");
+    BAD(ARRAY("\x14", "\x93\x91\x03\xa7"
+                      "float32\xc4\x08"
+                      "12345678"),
+        "which its shape does not ask for");
+    BAD(ARRAY("\x16", "\x93\x91\x02\xa7"
+                      "float32\xc4\x08"
+                      "12345678\xc0"),
+        "1 bytes behind an array");
+    BAD(ARRAY("\x14", "\x93\x91\xff\xa7"
+                      "float32\xc4\x08"
+                      "12345678"),
+        "has no side");
+    BAD(ARRAY("\x14", "\x93\x91\x02\xa7"
+                      "float99\xc4\x08"
+                      "12345678"),
+        "dtype 'float99' is not known");
+    BAD(ARRAY("\x1c", "\x93\x92\xcf\xff\xff\xff\xff\xff\xff\xff\xff\x02\xa7"
+                      "float32\xc4\x08"
+                      "12345678"),
+        "does not ask for");
+    BAD("\x81\xa1"
+        "a\x82\xa1",
+        "are needed");
+    BAD("\x81\xa1"
+        "a\xc1.....",
+        "byte 0xc1 begins nothing");
+    BAD("\x81\xa1"
+        "a\xdf\xff\xff\xff\xff\xc0\xc0",
+        "neither text nor a number");
+    BAD("\x81\xa1"
+        "a\xdd\xff\xff\xff\xff"
+        "\xc0\xc0\xc0\xc0",
+        "are needed");
+    BAD("\x81\xa1"
+        "a\xc0\xc0\xc0\xc0\xc0\xc0",
+        "bytes behind the map");
+    BAD("\x82\xa1"
+        "a\xc7\x02\x01\x91\xc0"
+        "\xa1"
+        "a\xd4\x01\x90",
+        "no shape where");
 #undef BAD
     blob deep = {0};
     for (int i = 0; i < 70; i++)
-        blob_add(&deep, (const unsigned char *)"\x81\xa1" "a", 3);
+        blob_add(&deep,
+                 (const unsigned char *)"\x81\xa1"
+                                        "a",
+                 3);
     bad_expect(ITEM, "depth", bad_write("deep.msgpack", &deep), NULL, 3, "nested deeper than 64");
     blob long_path = {0};
     for (int i = 0; i < 40; i++) {
         blob_add(&long_path, (const unsigned char *)"\x81\xd9\xff", 3);
         blob_fill(&long_path, 'k', 255);
     }
-    bad_expect(ITEM, "path", bad_write("path.msgpack", &long_path), NULL, 3, "the path of a key has more than 4096 bytes");
+    bad_expect(ITEM, "path", bad_write("path.msgpack", &long_path), NULL, 3,
+               "the path of a key has more than 4096 bytes");
 }
 END_TEST
 
@@ -54,15 +93,41 @@ END_TEST
 START_TEST(bad_onnx)
 {
 #define BAD(text, fragment) refused("bad.onnx", text, sizeof text - 1, fragment)
-    BAD(MODEL("\x20", "\x0a", "\x08\x02\x10\x01\x4a\x04" "1234"), "ends past its message");
-    BAD(MODEL("\x0c", "\x0a", "\x08\x02\x10\x01\x4a\x04" "1234"), "has 4 bytes, and not the 8 of its shape");
-    BAD(MODEL("\x0c", "\x0a", "\x08\x01\x10\x01\x4b\x04" "1234"), "wire type 3");
-    BAD(MODEL("\x12", "\x10", "\x08\x01\x10\x01\x4a\x04" "1234\x4a\x04" "1234"), "data in two pieces");
-    BAD(MODEL("\x15", "\x13", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x10\x01\x4a\x04" "1234"), "a side of 18446744073709551615");
-    BAD(MODEL("\x1e", "\x1c", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x01\x4a\x04" "1234"), "is too large");
+    BAD(MODEL("\x20", "\x0a",
+              "\x08\x02\x10\x01\x4a\x04"
+              "1234"),
+        "ends past its message");
+    BAD(MODEL("\x0c", "\x0a",
+              "\x08\x02\x10\x01\x4a\x04"
+              "1234"),
+        "has 4 bytes, and not the 8 of its shape");
+    BAD(MODEL("\x0c", "\x0a",
+              "\x08\x01\x10\x01\x4b\x04"
+              "1234"),
+        "wire type 3");
+    BAD(MODEL("\x12", "\x10",
+              "\x08\x01\x10\x01\x4a\x04"
+              "1234\x4a\x04"
+              "1234"),
+        "data in two pieces");
+    BAD(MODEL("\x15", "\x13",
+              "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x10\x01\x4a\x04"
+              "1234"),
+        "a side of 18446744073709551615");
+    BAD(MODEL("\x1e", "\x1c",
+              "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x01\x4a\x04"
+              "1234"),
+        "is too large");
     BAD("\x08\x0a\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "more than ten bytes");
-    BAD(MODEL("\x0c", "\x0a", "\x08\x01\x10\x01\x4a\x04" "1234"), "no opset, which stands at its end");
-    BAD(MODEL("\x18", "\x0a", "\x08\x01\x10\x01\x4a\x04" "1234") "\x2a\x0a\x08\x01\x10\x01\x4a\x04" "1234\x42\x00", "two initialisers have the name ''");
+    BAD(MODEL("\x0c", "\x0a",
+              "\x08\x01\x10\x01\x4a\x04"
+              "1234"),
+        "no opset, which stands at its end");
+    BAD(MODEL("\x18", "\x0a",
+              "\x08\x01\x10\x01\x4a\x04"
+              "1234") "\x2a\x0a\x08\x01\x10\x01\x4a\x04"
+                      "1234\x42\x00",
+        "two initialisers have the name ''");
 #undef BAD
     blob ranks = {0};
     blob_add(&ranks, (const unsigned char *)"\x08\x0a\x3a\x4a\x2a\x48\x0a\x46", 8);

@@ -15,15 +15,13 @@
 
 static const uint64_t two_by_three[] = {2, 3}, empty[] = {0, 5}, long_shape[] = {200000};
 
-static trace_tensor tensor(const char *name, const char *format, const uint64_t *shape,
-                           size_t rank, uint64_t count)
+static trace_tensor tensor(const char *name, const char *format, const uint64_t *shape, size_t rank, uint64_t count)
 {
-    return (trace_tensor){.name = name, .format = mpsim_format_find(format), .shape = shape,
-                          .rank = rank, .count = count};
+    return (trace_tensor){
+        .name = name, .format = mpsim_format_find(format), .shape = shape, .rank = rank, .count = count};
 }
 
-static const char *const metadata[][2] = {
-    {"mpsim.step", "120"}, {"quote", "\"\\/\b\n\x7f"}, {"\xc3\xa4", ""}};
+static const char *const metadata[][2] = {{"mpsim.step", "120"}, {"quote", "\"\\/\b\n\x7f"}, {"\xc3\xa4", ""}};
 
 /* All bytes of a file. */
 static blob slurp(const char *path)
@@ -42,10 +40,8 @@ static blob slurp(const char *path)
 START_TEST(safetensors_are_read_back)
 {
     static const char *const names[] = {"wgrad:a.b", "\033\"\\../\n", "", "\xf0\x9f\x98\x80", "e"};
-    const trace_tensor x[] = {tensor(names[0], "binary32", two_by_three, 2, 6),
-                              tensor(names[1], "bf16", NULL, 0, 1),
-                              tensor(names[2], "e4m3", two_by_three, 2, 6),
-                              tensor(names[3], "e5m2fnuz", empty, 2, 0),
+    const trace_tensor x[] = {tensor(names[0], "binary32", two_by_three, 2, 6), tensor(names[1], "bf16", NULL, 0, 1),
+                              tensor(names[2], "e4m3", two_by_three, 2, 6), tensor(names[3], "e5m2fnuz", empty, 2, 0),
                               tensor(names[4], "binary64", two_by_three + 1, 1, 3)};
     unsigned char data[24 + 2 + 6 + 24];
     trace_error e;
@@ -94,8 +90,7 @@ START_TEST(every_dtype_round_trips)
     for (size_t i = 0; i < mpsim_format_count(); i++) {
         const mpsim_format *f = mpsim_format_at(i);
         const char *dtype = trace_safetensors_dtype(f), *descr = trace_npy_descr(f);
-        const trace_options assume = {.assume_v1 = f->bits <= 8 ? f : NULL,
-                                      .assume_v2 = mpsim_format_find("bf16")};
+        const trace_options assume = {.assume_v1 = f->bits <= 8 ? f : NULL, .assume_v2 = mpsim_format_find("bf16")};
         const unsigned char zeros[8] = {0};
         const size_t width = mpsim_format_code_bytes(f);
         trace_tensor x = {.name = "x", .format = f, .count = 1};
@@ -104,8 +99,7 @@ START_TEST(every_dtype_round_trips)
         ck_assert(trace_safetensors_dtype(&copy) == dtype && trace_npy_descr(&copy) == descr);
         for (int npy = 0; npy < 2; npy++) {
             const char *path = bad_path("dtype");
-            trace_writer *w = npy ? trace_writer_npy(path, &x, &e)
-                                  : trace_writer_safetensors(path, &x, 1, NULL, 0, &e);
+            trace_writer *w = npy ? trace_writer_npy(path, &x, &e) : trace_writer_safetensors(path, &x, 1, NULL, 0, &e);
             ck_assert_msg((w != NULL) == ((npy ? descr : dtype) != NULL), "%s", f->name);
             if (!w) {
                 ck_assert(e.exit == 3 && strstr(e.text, f->name));
@@ -155,8 +149,7 @@ START_TEST(npy_is_read_back)
 }
 END_TEST
 
-static void refuse(const trace_tensor *x, size_t n, const char *const (*m)[2], size_t n_m,
-                   const char *fragment)
+static void refuse(const trace_tensor *x, size_t n, const char *const (*m)[2], size_t n_m, const char *fragment)
 {
     trace_error e;
     const char *path = bad_path("refused");
@@ -173,14 +166,10 @@ START_TEST(what_cannot_be_written_is_refused)
     const trace_tensor latin = tensor("\xe4", "fp16", NULL, 0, 1);
     const trace_tensor packed = tensor("x", "e2m1", NULL, 0, 1);
     const trace_tensor large = tensor("x", "fp16", huge, 2, 0);
-    const trace_tensor many[] = {tensor("x", "binary64", half, 1, half[0]),
-                                 tensor("y", "binary64", half, 1, half[0]),
-                                 tensor("z", "binary64", half, 1, half[0]),
-                                 tensor("u", "binary64", half, 1, half[0]),
-                                 tensor("v", "binary64", half, 1, half[0]),
-                                 tensor("w", "binary64", half, 1, half[0]),
-                                 tensor("s", "binary64", half, 1, half[0]),
-                                 tensor("t", "binary64", half, 1, half[0]),
+    const trace_tensor many[] = {tensor("x", "binary64", half, 1, half[0]), tensor("y", "binary64", half, 1, half[0]),
+                                 tensor("z", "binary64", half, 1, half[0]), tensor("u", "binary64", half, 1, half[0]),
+                                 tensor("v", "binary64", half, 1, half[0]), tensor("w", "binary64", half, 1, half[0]),
+                                 tensor("s", "binary64", half, 1, half[0]), tensor("t", "binary64", half, 1, half[0]),
                                  tensor("r", "binary64", half, 1, half[0])};
     const trace_tensor none = {.name = "x", .dtype = "complex128"};
     static const char *const twice[][2] = {{"k", "1"}, {"k", "2"}};
@@ -233,9 +222,8 @@ START_TEST(failure_leaves_nothing_behind)
     trace_writer_abandon(NULL);
     ck_assert_int_eq(files_named("wrong"), 0);
 
-    static const char *const bad[][2] = {{"/nonexistent/x", "No such file"},
-                                         {"/", "Is a directory"},
-                                         {"", "No such file"}};
+    static const char *const bad[][2] = {
+        {"/nonexistent/x", "No such file"}, {"/", "Is a directory"}, {"", "No such file"}};
     for (size_t i = 0; i < 3; i++) {
         w = trace_writer_npy(bad[i][0], &x, &e);
         ck_assert_msg(!w && e.exit == 4 && strstr(e.text, bad[i][1]), "%s", e.text);

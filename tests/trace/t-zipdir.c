@@ -63,8 +63,7 @@ START_TEST(item_34_to_38_every_lie)
         archive a = archive_of_two();
         const size_t part[] = {a.local[0], a.local[1], a.central[0], a.central[1], a.end};
         blob_set(&a.b, part[lies[i].part] + lies[i].at, lies[i].value, lies[i].bytes);
-        bad_expect(lies[i].item, lies[i].what, bad_write("lie.npz", &a.b), NULL, 3,
-                   lies[i].fragment);
+        bad_expect(lies[i].item, lies[i].what, bad_write("lie.npz", &a.b), NULL, 3, lies[i].fragment);
     }
 }
 END_TEST
@@ -169,8 +168,7 @@ START_TEST(item_35_end_records_in_the_data)
         const outcome o = bad_read(path, NULL);
         ck_assert_msg(!o.failed || o.error.exit == 3, "%s", o.error.text);
         ck_assert(o.failed || o.elements == 25);
-        bad_within_limits("item 35, end records in the data", o.failed ? bad_read_fails : bad_read_ok,
-                          path, 16);
+        bad_within_limits("item 35, end records in the data", o.failed ? bad_read_fails : bad_read_ok, path, 16);
         blob_clear(&payload);
         blob_clear(&x);
     }

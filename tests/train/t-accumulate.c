@@ -2,8 +2,8 @@
  * batches, which a run that does not move gives one after the other. */
 #include "support/textruns.h"
 
-static const char *const params[] = {"wte.weight", "wpe.weight", "h0.ln1.bias", "h0.attn.qkv.weight",
-                                     "h0.mlp.proj.bias", "lnf.weight"};
+static const char *const params[] = {"wte.weight",         "wpe.weight",       "h0.ln1.bias",
+                                     "h0.attn.qkv.weight", "h0.mlp.proj.bias", "lnf.weight"};
 enum { PARAMS = sizeof params / sizeof *params, MOST = 8 };
 
 typedef struct taken {
@@ -137,8 +137,8 @@ START_TEST(by_hand)
     for (size_t k = 0; k < PARAMS; k++)
         for (size_t i = 0; i < got[0].n[k]; i++) {
             const float e = expected(d, single, k, i);
-            ck_assert_msg(got[0].v[k][i] == e, "%s, element %zu: %a, not %a", params[k], i,
-                          (double)got[0].v[k][i], (double)e);
+            ck_assert_msg(got[0].v[k][i] == e, "%s, element %zu: %a, not %a", params[k], i, (double)got[0].v[k][i],
+                          (double)e);
             ck_assert(last[0].v[k][i] == single[n - 1].v[k][i]);
         }
     drop(got, 1);

@@ -14,11 +14,13 @@ static const char *const files[] = {"bf16-gpt", "bf16-llama", "fp16-gpt", "fp16-
 
 /* What is compared. Results may be `ulps` of their format from PyTorch's, or, where sums cancel, `share` of
  * the largest number of the tensor; at least `equal` of them have its bits. */
+/* clang-format off */
 typedef enum kind {
     CAST, EMBED, ADD, ADD_ROWS, ADD_GROUPS, TABLES, ROTARY, ROTARY_BACK, PRODUCT, COLUMN_SUMS, LAYER, LAYER_MEAN,
     LAYER_INVERSE, LAYER_BACK, LAYER_WEIGHT, RMS, RMS_BACK, RMS_WEIGHT, GELU, GELU_BACK, SWIGLU, SILU, SWIGLU_BACK,
     SILU_BACK, SOFTMAX, SOFTMAX_BACK, LOGITS, LOSS, KINDS
 } kind;
+/* clang-format on */
 
 static const struct {
     const char *name;
@@ -264,8 +266,13 @@ static void replay_gemm(replay *r)
     train_settings_init(&s, "mlp");
     snprintf(s.arch, sizeof s.arch, "exact");
     ck_assert_msg(train_model(&s, a.format, b.format, &model, error) == 0, "%s", error);
-    const train_gemm g = {.model = &model, .a = &a, .b = &b, .a_transposed = (int)at, .b_transposed = (int)bt,
-                          .bias = biased ? &bias : NULL, .stacks = stacks > 1 ? stacks : 0};
+    const train_gemm g = {.model = &model,
+                          .a = &a,
+                          .b = &b,
+                          .a_transposed = (int)at,
+                          .b_transposed = (int)bt,
+                          .bias = biased ? &bias : NULL,
+                          .stacks = stacks > 1 ? stacks : 0};
     OK(ops->gemm(&engine, &y, &g, NULL));
     compare(r, PRODUCT, &y, "y");
     drop(&a);
@@ -433,8 +440,13 @@ static void replay_causal_backward(replay *r)
 
 static train_heads heads_of(const replay *r, size_t sequences, const train_tensor *tables)
 {
-    return (train_heads){.sequences = sequences, .length = fact(r, "length"), .heads = fact(r, "heads"),
-                         .size = fact(r, "size"), .first = fact(r, "first"), .cos = &tables[0], .sin = &tables[1]};
+    return (train_heads){.sequences = sequences,
+                         .length = fact(r, "length"),
+                         .heads = fact(r, "heads"),
+                         .size = fact(r, "size"),
+                         .first = fact(r, "first"),
+                         .cos = &tables[0],
+                         .sin = &tables[1]};
 }
 
 static void replay_heads(replay *r)
@@ -567,8 +579,8 @@ END_TEST
  * of add1 and add2 is another thing: PyTorch's is the branch's gradient, cast; ours goes on as the stream does. */
 static const struct {
     const char *layer, *role;
-} apart[] = {{"attn.softmax", "act"}, {"attn.softmax", "out"}, {"attn.softmax", "agrad"}, {"attn.softmax", "dgrad"},
-             {"add1", "dgrad"}, {"add2", "dgrad"}};
+} apart[] = {{"attn.softmax", "act"},   {"attn.softmax", "out"}, {"attn.softmax", "agrad"},
+             {"attn.softmax", "dgrad"}, {"add1", "dgrad"},       {"add2", "dgrad"}};
 
 static int is_apart(const char *layer, const char *role)
 {

@@ -18,11 +18,10 @@ static void check_layers(const train_settings *s, const layer_row *rows, size_t 
     for (size_t i = 0; i < n; i++) {
         const train_layer *l = &layers[i];
         ck_assert_str_eq(l->name, rows[i].name);
-        ck_assert_msg(l->type == rows[i].type && l->inputs == rows[i].inputs &&
-                          l->outputs == rows[i].outputs && l->from == rows[i].from &&
-                          l->plain == rows[i].plain && l->side == 0,
-                      "%s: type %u, %u to %u, from %u, plain %u", l->name, l->type, l->inputs,
-                      l->outputs, l->from, l->plain);
+        ck_assert_msg(l->type == rows[i].type && l->inputs == rows[i].inputs && l->outputs == rows[i].outputs &&
+                          l->from == rows[i].from && l->plain == rows[i].plain && l->side == 0,
+                      "%s: type %u, %u to %u, from %u, plain %u", l->name, l->type, l->inputs, l->outputs, l->from,
+                      l->plain);
     }
 }
 
@@ -100,10 +99,10 @@ END_TEST
 
 typedef void spoiler(train_settings *s);
 
-#define SPOILER(name, what)                                                                        \
-    static void name(train_settings *s)                                                            \
-    {                                                                                              \
-        what;                                                                                      \
+#define SPOILER(name, what)             \
+    static void name(train_settings *s) \
+    {                                   \
+        what;                           \
     }
 SPOILER(three_heads, s->decoder.heads = s->decoder.kv_heads = 3)
 SPOILER(no_heads, s->decoder.heads = 0)
@@ -215,13 +214,11 @@ typedef struct small {
     int exact_gelu, no_biases, other_head; /* untie gpt's head, tie llama's */
 } small;
 
-static const small smalls[] = {{"gpt", 3, 3, 0, "binary32", NULL, 0, 0, 0},
-                               {"gpt", 3, 1, 0, "binary32", NULL, 1, 1, 1},
-                               {"gpt", 2, 2, 4, "binary32", NULL, 0, 0, 0},
-                               {"llama", 3, 3, 0, "binary32", NULL, 0, 0, 0},
-                               {"llama", 6, 2, 0, "binary32", NULL, 0, 0, 1},
-                               {"llama", 6, 3, 3, "binary32", NULL, 0, 0, 0},
-                               {"llama", 3, 1, 11, "binary32", NULL, 1, 0, 0}};
+static const small smalls[] = {
+    {"gpt", 3, 3, 0, "binary32", NULL, 0, 0, 0},   {"gpt", 3, 1, 0, "binary32", NULL, 1, 1, 1},
+    {"gpt", 2, 2, 4, "binary32", NULL, 0, 0, 0},   {"llama", 3, 3, 0, "binary32", NULL, 0, 0, 0},
+    {"llama", 6, 2, 0, "binary32", NULL, 0, 0, 1}, {"llama", 6, 3, 3, "binary32", NULL, 0, 0, 0},
+    {"llama", 3, 1, 11, "binary32", NULL, 1, 0, 0}};
 enum { SMALLS = sizeof smalls / sizeof *smalls };
 
 static uint8_t tokens[TOKENS];
@@ -275,10 +272,9 @@ static void make_small(train_run *r, const small *c)
     for (size_t i = 0; i < r->n_layers && c->recipe; i++)
         if (r->layers[i].type == TRAIN_SCORES || r->layers[i].type == TRAIN_CONTEXT)
             for (int k = 0; k < TRAIN_ROLES; k++)
-                r->plans[0].layers[i].recipe[k] =
-                    k == TRAIN_ACT || k == TRAIN_WEIGHT || k == TRAIN_AGRAD
-                        ? mpsim_block_find(c->recipe)
-                        : NULL;
+                r->plans[0].layers[i].recipe[k] = k == TRAIN_ACT || k == TRAIN_WEIGHT || k == TRAIN_AGRAD
+                                                      ? mpsim_block_find(c->recipe)
+                                                      : NULL;
 }
 
 /* The first places of the text through a pass: the loss; gradients in a pass that trains. */
@@ -307,6 +303,7 @@ typedef struct tensor_row {
 enum { R = BATCH * CONTEXT, H = 3 * R, V = VOCABULARY, W = WIDTH, Z = WIDTH / 3 };
 
 /* gpt of one block with three heads, one of keys and values: Q 12 columns, K and V 4 each. */
+/* clang-format off */
 static const tensor_row materialised[] = {
     {"out:wte", R, W}, {"out:wpe", R, W}, {"act:h0.ln1", R, W}, {"weight.in:h0.ln1", 1, W},
     {"bias.in:h0.ln1", 1, W}, {"out:h0.ln1", R, W}, {"mean:h0.ln1", R, 1},
@@ -347,16 +344,17 @@ static const tensor_row materialised[] = {
     {"wgrad:h0.ln1.bias", 1, W}, {"dgrad:h0.add1", R, W}, {"agrad:wpe", R, W},
     {"wgrad:wpe.weight", CONTEXT, W}, {"agrad:wte", R, W}, {"wgrad:wte.weight", V, W},
     {"grad:wte.weight", V, W}};
+/* clang-format on */
 
 /* What is not as above: from the first of these names to the last. */
-static const tensor_row in_tiles[] = {
-    {"value:h0.attn.context", R, Z}, {"out.heads:h0.attn.context", H, Z},
-    {"lse:h0.attn.context", H, 1}, {"out:h0.attn.context", R, W}};
+static const tensor_row in_tiles[] = {{"value:h0.attn.context", R, Z},
+                                      {"out.heads:h0.attn.context", H, Z},
+                                      {"lse:h0.attn.context", H, 1},
+                                      {"out:h0.attn.context", R, W}};
 static const tensor_row in_tiles_back[] = {
-    {"agrad.heads:h0.attn.context", H, Z}, {"dots:h0.attn.context", H, 1},
-    {"dgrad.values:h0.attn.context", H, Z}, {"dgrad:h0.attn.scores", H, Z},
-    {"dgrad.keys:h0.attn.scores", H, Z}, {"dgrad.value:h0.attn.context", R, Z},
-    {"dgrad.key:h0.attn.scores", R, Z}, {"dgrad:h0.attn.heads", R, 20}};
+    {"agrad.heads:h0.attn.context", H, Z}, {"dots:h0.attn.context", H, 1},      {"dgrad.values:h0.attn.context", H, Z},
+    {"dgrad:h0.attn.scores", H, Z},        {"dgrad.keys:h0.attn.scores", H, Z}, {"dgrad.value:h0.attn.context", R, Z},
+    {"dgrad.key:h0.attn.scores", R, Z},    {"dgrad:h0.attn.heads", R, 20}};
 
 typedef struct expected {
     const tensor_row *rows;
@@ -379,8 +377,8 @@ static int compare_row(const train_item *x, void *context)
         return 1;
     const tensor_row *r = &e->rows[e->at++];
     ck_assert_str_eq(x->name, r->name);
-    ck_assert_msg(x->tensor->rows == r->rows && x->tensor->cols == r->cols, "%s: %zu x %zu",
-                  x->name, x->tensor->rows, x->tensor->cols);
+    ck_assert_msg(x->tensor->rows == r->rows && x->tensor->cols == r->cols, "%s: %zu x %zu", x->name, x->tensor->rows,
+                  x->tensor->cols);
     if (strncmp(x->name, "wgrad", 5) != 0 && !x->state)
         ck_assert_uint_eq(x->rank, 2);
     ck_assert_int_eq(x->traced, is_traced(x->name));
@@ -418,8 +416,7 @@ START_TEST(tensors_of_a_pass)
     if (_i) {
         n += copy_rows(rows + n, m, 0, index_of(m, "out:h0.attn.scores"));
         n += copy_rows(rows + n, in_tiles, 0, 4);
-        n += copy_rows(rows + n, m, index_of(m, "act:h0.attn.proj"),
-                       index_of(m, "agrad.heads:h0.attn.context"));
+        n += copy_rows(rows + n, m, index_of(m, "act:h0.attn.proj"), index_of(m, "agrad.heads:h0.attn.context"));
         n += copy_rows(rows + n, in_tiles_back, 0, 8);
         n += copy_rows(rows + n, m, index_of(m, "agrad:h0.attn.qkv"), N);
     } else {
@@ -447,8 +444,7 @@ static double norm(const float *x, size_t n)
 }
 
 /* The parameter moved by `far` along a direction of length 1. */
-static double loss_at(train *t, train_param *p, const float *values, const float *direction,
-                      double far)
+static double loss_at(train *t, train_param *p, const float *values, const float *direction, double far)
 {
     const size_t n = p->kept.rows * p->kept.cols;
     float *moved = malloc(n * sizeof *moved);
@@ -470,11 +466,9 @@ static void check_direction(train *t, train_param *p, const float *values, const
     for (size_t i = 0; i < n; i++)
         slope += (double)gradient[i] * (double)direction[i];
     const double one = loss_at(t, p, values, direction, h) - loss_at(t, p, values, direction, -h);
-    const double two = loss_at(t, p, values, direction, 2 * h) -
-                       loss_at(t, p, values, direction, -2 * h);
+    const double two = loss_at(t, p, values, direction, 2 * h) - loss_at(t, p, values, direction, -2 * h);
     const double found = (8 * one - two) / (12 * h);
-    ck_assert_msg(fabs(found - slope) <= tolerance * size + 3e-5, "%s: %g by differences, %g",
-                  p->name, found, slope);
+    ck_assert_msg(fabs(found - slope) <= tolerance * size + 3e-5, "%s: %g by differences, %g", p->name, found, slope);
     ck_assert_int_eq(t->e->ops->put(t->e, &p->kept, values), 0);
 }
 
@@ -566,8 +560,8 @@ START_TEST(both_forms_of_attention_agree)
         float *tiled = gradients_of(&c, &loss[1], &n);
         for (size_t i = 0; i < n; i++)
             tiled[i] -= whole[i];
-        ck_assert_msg(norm(tiled, n) <= forms[_i].tolerance * size, "tiles of %u: %g of %g",
-                      tiles[k], norm(tiled, n), size);
+        ck_assert_msg(norm(tiled, n) <= forms[_i].tolerance * size, "tiles of %u: %g of %g", tiles[k], norm(tiled, n),
+                      size);
         ck_assert_msg(fabs(loss[0] - loss[1]) <= forms[_i].tolerance, "%g, %g", loss[0], loss[1]);
         free(tiled);
     }
@@ -584,8 +578,7 @@ START_TEST(attention_takes_no_blocks)
     make_small(&r, &c);
     ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
     ck_assert_ptr_null(train_open(&r, &e, 0, error));
-    ck_assert_str_eq(error,
-                     "h0.attn.scores: recipe mxfp8: attention takes one scale a tensor only");
+    ck_assert_str_eq(error, "h0.attn.scores: recipe mxfp8: attention takes one scale a tensor only");
     train_engine_close(&e);
     train_run_clear(&r);
 }
@@ -656,8 +649,7 @@ START_TEST(initial_weights_are_normal)
         const double deviation = norm(x, n) / sqrt((double)n), due = proj ? 0.1 : 0.2;
         ck_assert_uint_eq(p->rank, p->kept.rows == 1 ? 1 : 2);
         if (p->rank == 2)
-            ck_assert_msg(fabs(deviation / due - 1) < 4 / sqrt(2.0 * (double)n), "%s: %g", p->name,
-                          deviation);
+            ck_assert_msg(fabs(deviation / due - 1) < 4 / sqrt(2.0 * (double)n), "%s: %g", p->name, deviation);
         else
             ck_assert_msg(deviation == (p->bias ? 0 : 1), "%s: %g", p->name, deviation);
         free(x);

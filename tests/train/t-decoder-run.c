@@ -18,8 +18,11 @@ static void end(train *t, train_engine *e)
 
 static const struct {
     const char *net, *low, *scaler;
-} all_runs[] = {{"gpt", "binary32", "none"}, {"gpt", "bf16", "none"}, {"gpt", "fp16", "torch:init=2^10"},
-                {"llama", "binary32", "none"}, {"llama", "fp16", "torch:init=2^10"}};
+} all_runs[] = {{"gpt", "binary32", "none"},
+                {"gpt", "bf16", "none"},
+                {"gpt", "fp16", "torch:init=2^10"},
+                {"llama", "binary32", "none"},
+                {"llama", "fp16", "torch:init=2^10"}};
 enum { ALL_RUNS = sizeof all_runs / sizeof *all_runs };
 
 static void evaluate(train *t, double *loss)

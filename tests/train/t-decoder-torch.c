@@ -52,8 +52,8 @@ static uint8_t word(const recorded *r, const char *key, const char *const *words
 static void settings_of(train_settings *s, const recorded *r, uint32_t tile, uint32_t accumulate, const char *arch)
 {
     static const char *const norms[] = {"layernorm", "rmsnorm", NULL},
-                      *const activations[] = {"gelu-tanh", "gelu", "swiglu", NULL},
-                      *const positions[] = {"learned", "rotary", NULL};
+                             *const activations[] = {"gelu-tanh", "gelu", "swiglu", NULL},
+                             *const positions[] = {"learned", "rotary", NULL};
     train_settings_init(s, recorded_metadata(r, "mpsim.net"));
     train_decoder *d = &s->decoder;
     s->depth = (uint32_t)number(r, "depth");
@@ -192,9 +192,11 @@ START_TEST(gradients)
     ck_assert(loss != NULL);
     const double apart = fabs((double)step.loss - (double)*loss) / (double)*loss;
     ck_assert_int_eq(train_visit(c.t, compare, &c), 0);
-    printf("# %-9s %s: %zu gradients of %zu parameters, at most %.1e of the largest apart (%s; PyTorch's own in float32 %s); "
-           "loss %.1e\n", name, tile ? "tiled       " : "materialised", c.values, c.tensors, c.worst, c.where,
-           recorded_metadata(c.file, "mpsim.float32_apart"), apart);
+    printf(
+        "# %-9s %s: %zu gradients of %zu parameters, at most %.1e of the largest apart (%s; PyTorch's own in float32 %s); "
+        "loss %.1e\n",
+        name, tile ? "tiled       " : "materialised", c.values, c.tensors, c.worst, c.where,
+        recorded_metadata(c.file, "mpsim.float32_apart"), apart);
     ck_assert(apart < TOLERANCE);
     ck_assert_uint_gt(c.tensors, 10);
     ck_assert_uint_eq(c.tensors, recorded_gradients(c.file, &run));

@@ -36,12 +36,18 @@ static size_t check_block(const train_run *r, uint32_t k, size_t at)
         const char *name;
         train_type type;
         uint32_t inputs, outputs; /* inputs 0: not said */
-    } rows[] = {{"ln1", TRAIN_NORM, w, w},           {"attn.qkv", TRAIN_LINEAR, w, qkv},
-                {"attn.heads", TRAIN_HEADS, qkv, size}, {"attn.scores", TRAIN_SCORES, size, d->context},
-                {"attn.softmax", TRAIN_SOFTMAX, 0, 0}, {"attn.context", TRAIN_CONTEXT, d->context, w},
-                {"attn.proj", TRAIN_LINEAR, w, w},    {"add1", TRAIN_ADD, w, w},
-                {"ln2", TRAIN_NORM, w, w},            {"mlp.fc", TRAIN_LINEAR, w, fc},
-                {"mlp.act", TRAIN_ACTIVATION, fc, d->hidden}, {"mlp.proj", TRAIN_LINEAR, d->hidden, w},
+    } rows[] = {{"ln1", TRAIN_NORM, w, w},
+                {"attn.qkv", TRAIN_LINEAR, w, qkv},
+                {"attn.heads", TRAIN_HEADS, qkv, size},
+                {"attn.scores", TRAIN_SCORES, size, d->context},
+                {"attn.softmax", TRAIN_SOFTMAX, 0, 0},
+                {"attn.context", TRAIN_CONTEXT, d->context, w},
+                {"attn.proj", TRAIN_LINEAR, w, w},
+                {"add1", TRAIN_ADD, w, w},
+                {"ln2", TRAIN_NORM, w, w},
+                {"mlp.fc", TRAIN_LINEAR, w, fc},
+                {"mlp.act", TRAIN_ACTIVATION, fc, d->hidden},
+                {"mlp.proj", TRAIN_LINEAR, d->hidden, w},
                 {"add2", TRAIN_ADD, w, w}};
     size_t begins = at;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++, at++) {
@@ -81,7 +87,7 @@ typedef struct both {
     train_engine *e;
     uint64_t step;
     size_t tensors, values, nonzero, odd; /* of numbers: finite and not zero; infinite or NaN */
-    char others[4000], seen[20000]; /* names the oracle has not; names that were compared */
+    char others[4000], seen[20000];       /* names the oracle has not; names that were compared */
 } both;
 
 static size_t all_tensors, all_values, all_runs;
@@ -115,18 +121,17 @@ static int compare(const train_item *x, void *context)
     }
     note(b->seen, sizeof b->seen, x->name);
     const size_t n = x->tensor->rows * x->tensor->cols;
-    ck_assert_msg(x->tensor->rows == t.rows && x->tensor->cols == t.cols,
-                  "%s, step %llu, %s: %zu x %zu, not %zu x %zu", b->name, step, x->name, x->tensor->rows,
-                  x->tensor->cols, t.rows, t.cols);
-    ck_assert_msg(strcmp(x->tensor->format->name, t.format->name) == 0, "%s, step %llu, %s: %s, not %s", b->name,
-                  step, x->name, x->tensor->format->name, t.format->name);
-    ck_assert_msg(oracle_same(x->tensor->inverse, t.inverse), "%s, step %llu, %s: inverse %a, not %a", b->name,
-                  step, x->name, (double)x->tensor->inverse, (double)t.inverse);
+    ck_assert_msg(x->tensor->rows == t.rows && x->tensor->cols == t.cols, "%s, step %llu, %s: %zu x %zu, not %zu x %zu",
+                  b->name, step, x->name, x->tensor->rows, x->tensor->cols, t.rows, t.cols);
+    ck_assert_msg(strcmp(x->tensor->format->name, t.format->name) == 0, "%s, step %llu, %s: %s, not %s", b->name, step,
+                  x->name, x->tensor->format->name, t.format->name);
+    ck_assert_msg(oracle_same(x->tensor->inverse, t.inverse), "%s, step %llu, %s: inverse %a, not %a", b->name, step,
+                  x->name, (double)x->tensor->inverse, (double)t.inverse);
     float *v = malloc((n ? n : 1) * sizeof *v);
     ck_assert(v && b->e->ops->get(b->e, x->tensor, v) == 0);
     const size_t i = oracle_differs(v, t.values, n);
-    ck_assert_msg(i == n, "%s, step %llu, %s: number %zu of %zu x %zu is %a, not %a", b->name, step, x->name, i,
-                  t.rows, t.cols, (double)v[i], (double)t.values[i]);
+    ck_assert_msg(i == n, "%s, step %llu, %s: number %zu of %zu x %zu is %a, not %a", b->name, step, x->name, i, t.rows,
+                  t.cols, (double)v[i], (double)t.values[i]);
     for (size_t k = 0; k < n; k++) {
         b->nonzero += (size_t)(isfinite(v[k]) && v[k] != 0);
         b->odd += (size_t)!isfinite(v[k]);
@@ -159,8 +164,8 @@ static void compare_report(const both *b, const train_step *a, const oracle_deco
         ck_assert_msg(equal(numbers[i].is, numbers[i].wanted), "%s, step %llu: %s is %a, not %a", b->name,
                       (unsigned long long)b->step, numbers[i].what, numbers[i].is, numbers[i].wanted);
     ck_assert_msg(a->cause && want->cause ? strcmp(a->cause, want->cause) == 0 : a->cause == want->cause,
-                  "%s, step %llu: cause %s, not %s", b->name, (unsigned long long)b->step,
-                  a->cause ? a->cause : "none", want->cause ? want->cause : "none");
+                  "%s, step %llu: cause %s, not %s", b->name, (unsigned long long)b->step, a->cause ? a->cause : "none",
+                  want->cause ? want->cause : "none");
 }
 
 static void compare_evaluation(const both *b)
@@ -170,8 +175,7 @@ static void compare_evaluation(const both *b)
     ck_assert_msg(train_evaluate(b->t, &loss, &accuracy, error) == 0, "%s: %s", b->name, error);
     oracle_decoder_evaluate(b->o, &want_loss, &want_accuracy);
     ck_assert_msg(equal(loss, want_loss), "%s: validation loss %a, not %a", b->name, loss, want_loss);
-    ck_assert_msg(accuracy == want_accuracy, "%s: validation accuracy %g, not %g", b->name, accuracy,
-                  want_accuracy);
+    ck_assert_msg(accuracy == want_accuracy, "%s: validation accuracy %g, not %g", b->name, accuracy, want_accuracy);
 }
 
 /* Every tensor of the oracle was compared, and the trainer has no others. */
@@ -230,8 +234,8 @@ static void report(void)
 /* ---- every policy ---- */
 
 /* Those with optimizers that the oracle has not: replays judge them (tests/cli/optimizers.sh). */
-static const char *const other_judges[] = {"coat-fp8-states",  "fp8-lm",           "lion", "muon-bf16",
-                                           "torchao-adamw4bit", "torchao-adamw8bit", "torchao-adamwfp8"};
+static const char *const other_judges[] = {
+    "coat-fp8-states", "fp8-lm", "lion", "muon-bf16", "torchao-adamw4bit", "torchao-adamw8bit", "torchao-adamwfp8"};
 
 static int has_other_judge(const char *name)
 {
@@ -256,8 +260,7 @@ static void run_of(train_run *r, const char *policy_name, const train_settings *
     trace_error why = {0};
     char error[TRAIN_ERROR] = "", path[4096];
     memset(&p, 0, sizeof p);
-    (void)snprintf(path, sizeof path, *policy_name == '/' ? "%.0s%s" : "%s/%s.yaml", folder_of_policies(),
-                   policy_name);
+    (void)snprintf(path, sizeof path, *policy_name == '/' ? "%.0s%s" : "%s/%s.yaml", folder_of_policies(), policy_name);
     ck_assert_msg(policy_load(&p, path, 1, &why) == 0, "%s: %s", policy_name, why.text);
     const int there = train_run_of_policy(r, &p, s, NULL, error) == 0;
     policy_clear(&p);
@@ -351,8 +354,8 @@ START_TEST(fp8_attention_by_key)
         train_settings s;
         FILE *f = fopen(path, "w");
         ck_assert_ptr_nonnull(f);
-        ck_assert_int_gt(fprintf(f, "precision: fp8\nfp8: hybrid\nfp8_recipe: %s\nfp8_attention: true\n",
-                                 recipes[i / 2]), 0);
+        ck_assert_int_gt(
+            fprintf(f, "precision: fp8\nfp8: hybrid\nfp8_recipe: %s\nfp8_attention: true\n", recipes[i / 2]), 0);
         ck_assert_int_eq(fclose(f), 0);
         settle(&s, nets[i % 2], &x);
         s.decoder.tile = (uint32_t)i % 3;
@@ -374,9 +377,16 @@ END_TEST
  * changed. */
 START_TEST(plans_one_after_the_other)
 {
-    static const char *const names[] = {"fp32",      "pytorch-amp-fp16", "nemo-fp8-hybrid-max", "nemo-fp8-hybrid-max",
-                                        "bf16-pure", "te-nvfp4",         "deepseek-v3-fp8",     "apex-O2",
-                                        "bf16-kahan", "fp32"};
+    static const char *const names[] = {"fp32",
+                                        "pytorch-amp-fp16",
+                                        "nemo-fp8-hybrid-max",
+                                        "nemo-fp8-hybrid-max",
+                                        "bf16-pure",
+                                        "te-nvfp4",
+                                        "deepseek-v3-fp8",
+                                        "apex-O2",
+                                        "bf16-kahan",
+                                        "fp32"};
     enum { PLANS = sizeof names / sizeof *names };
     const train_text x = text_new(1);
     train_run run, other;

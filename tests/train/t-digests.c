@@ -43,8 +43,7 @@ static int complain(char *why, const char *what)
 
 /* Steps are repeated up to `most`: 0, 1 if one differs, -1 if something is wrong with the file;
  * `why`. */
-static int repeat_run(train_digest_file *d, const train_run *r, uint64_t most, uint64_t *tensors,
-                      char *why)
+static int repeat_run(train_digest_file *d, const train_run *r, uint64_t most, uint64_t *tensors, char *why)
 {
     char line[TRAIN_ERROR] = "";
     train_engine e;
@@ -233,8 +232,7 @@ static void test_goldens(void)
     for (size_t k = 0; mpsim_isa_at(k); k++)
         for (int i = 0; i < GOLDENS && test_isa_use((size_t)k); i++) {
             char name[128], why[WHY] = "";
-            snprintf(name, sizeof name, "%s: the recorded digests by %s", goldens[i].name,
-                     mpsim_isa_active());
+            snprintf(name, sizeof name, "%s: the recorded digests by %s", goldens[i].name, mpsim_isa_active());
             ok(repeat(golden_path(&goldens[i]), UINT64_MAX, why) == 0, name, why);
         }
     for (size_t k = 0; mpsim_isa_at(k) && !test_isa_use((size_t)k); k++) /* the best one for what follows */
@@ -353,8 +351,7 @@ static void test_changed(void)
         *p = saved == '0' ? '1' : '0';
         tried++;
         const int code = repeat_text(text, 1, why);
-        if (code == 1 && strncmp(why, "step ", 5) == 0 &&
-            (*begin != ' ' || strstr(why, ", tensor ") != NULL))
+        if (code == 1 && strncmp(why, "step ", 5) == 0 && (*begin != ' ' || strstr(why, ", tensor ") != NULL))
             found++;
         else if (!missed[0])
             snprintf(missed, sizeof missed, "%d: %.60s: %.300s", code, begin, why);
@@ -386,8 +383,7 @@ static void test_refused(void)
         {"h", "99999999999999999999999 40135c29 00f1e2d3c4b5a697\n", -1, "not 'STEP LOSS DIGEST'"},
         {"h", "1 00000000 0000000000000000\n", 1, "step 1: loss "},
         {"h", "1 00000000 0000000000000000\n  act:fc1\n", -1, "not '  TENSOR DIGEST'"},
-        {"h", "1 00000000 0000000000000000\n act:fc1 0000000000000000\n", -1,
-         "not '  TENSOR DIGEST'"},
+        {"h", "1 00000000 0000000000000000\n act:fc1 0000000000000000\n", -1, "not '  TENSOR DIGEST'"},
         {"h", "1 00000000 0000000000000000\n  other 0000000000000000\n", 1, "there it is other"},
         {"h", "3 00000000 0000000000000000\n", 1, "step 3: loss "},
         {"h", "2 00000000 0000000000000000\n2 00000000 0000000000000000\n", -1, "step 2 after step 2"},
@@ -435,9 +431,8 @@ static size_t edit_line(char *to, const char *bytes, size_t n, size_t k, int edi
     for (; k; k--)
         line = strchr(line, '\n') + 1;
     const char *next = strchr(line, '\n') + 1, *after = next < end ? strchr(next, '\n') + 1 : next;
-    const char *const parts[][5] = {{bytes, line, next, end, NULL},
-                                    {bytes, next, line, end, NULL},
-                                    {bytes, line, next, after, line}};
+    const char *const parts[][5] = {
+        {bytes, line, next, end, NULL}, {bytes, next, line, end, NULL}, {bytes, line, next, after, line}};
     const char *const *p = parts[edit];
     char *at = to;
     at = (char *)memcpy(at, p[0], (size_t)(p[1] - p[0])) + (p[1] - p[0]);
@@ -503,8 +498,7 @@ static void test_own_digest(void)
     strcpy(bytes + n, "\n");
     passed += !refused_at_once(bytes, n + 1, why);
     ok(passed == 0, "a file that is cut off or goes on is found", NULL);
-    ok(edited_lines_pass(bytes, n, lines, missed) == 0, "missing, doubled, swapped lines are found",
-       missed);
+    ok(edited_lines_pass(bytes, n, lines, missed) == 0, "missing, doubled, swapped lines are found", missed);
     if (f)
         fclose(f);
     train_run_clear(&r);
@@ -546,8 +540,7 @@ static void test_devices(void)
     if (d)
         closedir(d);
     if (!found)
-        printf("ok %d - digests of devices # SKIP no device has recorded digests yet\n",
-               ++tap_plan);
+        printf("ok %d - digests of devices # SKIP no device has recorded digests yet\n", ++tap_plan);
 }
 
 int main(int argc, char **argv)
@@ -564,7 +557,7 @@ int main(int argc, char **argv)
         test_runs();
         test_changed();
         test_refused();
-    test_own_digest();
+        test_own_digest();
         test_devices();
     }
     printf("# %" PRIu64 " steps, %" PRIu64 " tensors\n1..%d\n", compared, tensors, tap_plan);

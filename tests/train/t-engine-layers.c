@@ -82,8 +82,7 @@ static void pool_by_hand(const train_pool *p, const float *x, float *y, const fl
                     for (size_t u = i * p->size; u < (i + 1) * p->size; u++)
                         for (size_t v = j * p->size; v < (j + 1) * p->size; v++) {
                             const size_t from = ((n * p->height + u) * p->width + v) * c + k;
-                            if (best == SIZE_MAX || (!isnan(x[best]) && isnan(x[from])) ||
-                                x[from] > x[best])
+                            if (best == SIZE_MAX || (!isnan(x[best]) && isnan(x[from])) || x[from] > x[best])
                                 best = from;
                         }
                     y[to] = x[best];
@@ -133,7 +132,8 @@ START_TEST(test_maxpool)
         values[i] = test_random(&seed) % 4 == 0   ? NAN
                     : test_random(&seed) % 4 == 0 ? -INFINITY
                     : test_random(&seed) % 4 == 0 ? -0.0f
-                    : test_random(&seed) % 4 == 0 ? 0.0f : values[i];
+                    : test_random(&seed) % 4 == 0 ? 0.0f
+                                                  : values[i];
     train_tensor x = make(format("bf16"), in, p.channels, values);
     train_tensor y = make(format("bf16"), out, p.channels, NULL);
     train_tensor dy = any("fp16", out, p.channels, 1);
@@ -233,8 +233,7 @@ START_TEST(test_softmax_xent)
     }
     const float mean = M(tree(m, losses, rows, 1, MPSIM_LANES_ALL) / M((float)rows));
     float loss = 0;
-    OK(ops->softmax_xent(&engine, &dx, &x, labels, 0x1p20f / (float)rows, m, &loss, &correct,
-                         &got));
+    OK(ops->softmax_xent(&engine, &dx, &x, labels, 0x1p20f / (float)rows, m, &loss, &correct, &got));
     engine_same("softmax_xent", get(&dx), want, rows * classes);
     same_counts("softmax_xent", &got, &expected);
     engine_same("loss", &loss, &mean, 1);
@@ -276,7 +275,10 @@ static channel statistics(const float *x, size_t rows, size_t cols, float eps)
 START_TEST(test_batchnorm)
 {
     const mpsim_format *fp32 = format("binary32"), *out = format(_i ? "fp16" : "binary32");
-    const mpsim_batchnorm b = {.rows = 1, .channels = 1, .eps = 1e-5f, .momentum = 0.1f,
+    const mpsim_batchnorm b = {.rows = 1,
+                               .channels = 1,
+                               .eps = 1e-5f,
+                               .momentum = 0.1f,
                                .f = format("e4m3")}; /* rows, channels and f: ignored */
     const size_t rows = 270, cols = 5;
     static float y_[MOST], dx_[MOST], h[MOST], terms[MOST];
@@ -296,8 +298,7 @@ START_TEST(test_batchnorm)
         rm[j] = (1 - b.momentum) * old[j] + b.momentum * c.mean;
         rv[j] = (1 - b.momentum) * 1 + b.momentum * c.unbiased;
         for (size_t i = 0; i < rows; i++)
-            y_[i * cols + j] =
-                rounded(out, (v[i * cols + j] - c.mean) * c.inverse * wv[j] + bv[j], &expected);
+            y_[i * cols + j] = rounded(out, (v[i * cols + j] - c.mean) * c.inverse * wv[j] + bv[j], &expected);
     }
     OK(ops->batchnorm(&engine, &b, &y, &mean, &inverse, &run_mean, &run_var, &x, &w, &bias, &got));
     engine_same("y", get(&y), y_, rows * cols);
@@ -320,27 +321,23 @@ START_TEST(test_batchnorm)
         db[j] = rounded(out, sum, NULL);
         dw[j] = rounded(out, dot, NULL);
         for (size_t i = 0; i < rows; i++)
-            dx_[i * cols + j] = rounded(
-                out, wv[j] * inverse_[j] * (d[i * cols + j] - a - h[i] * c), &expected);
+            dx_[i * cols + j] = rounded(out, wv[j] * inverse_[j] * (d[i * cols + j] - a - h[i] * c), &expected);
     }
-    OK(ops->batchnorm_backward(&engine, &b, &dx, &dweight, &dbias, &dy, &x, &mean, &inverse, &w,
-                               &got));
+    OK(ops->batchnorm_backward(&engine, &b, &dx, &dweight, &dbias, &dy, &x, &mean, &inverse, &w, &got));
     engine_same("dx", get(&dx), dx_, rows * cols);
     engine_same("dweight", get(&dweight), dw, cols);
     engine_same("dbias", get(&dbias), db, cols);
     same_counts("batchnorm backward", &got, &expected);
     for (size_t j = 0; j < cols; j++)
         for (size_t i = 0; i < rows; i++)
-            y_[i * cols + j] = rounded(
-                out, (v[i * cols + j] - rm[j]) * (1 / sqrtf(rv[j] + b.eps)) * wv[j] + bv[j], NULL);
+            y_[i * cols + j] = rounded(out, (v[i * cols + j] - rm[j]) * (1 / sqrtf(rv[j] + b.eps)) * wv[j] + bv[j],
+                                       NULL);
     OK(ops->batchnorm_inference(&engine, &b, &y, &x, &run_mean, &run_var, &w, &bias));
     engine_same("inference", get(&y), y_, rows * cols);
-    FAILS(ops->batchnorm(&engine, &b, &y, &mean, &inverse, &run_mean, NULL, &x, &w, &bias, NULL),
-          "together");
+    FAILS(ops->batchnorm(&engine, &b, &y, &mean, &inverse, &run_mean, NULL, &x, &w, &bias, NULL), "together");
     FAILS(ops->batchnorm(&engine, &b, &y, &mean, &inverse, &x, &x, &x, &w, &bias, NULL), "needed");
     OK(ops->batchnorm(&engine, &b, &y, &mean, &inverse, NULL, NULL, &x, &w, &bias, NULL));
-    train_tensor *const all[] = {&x, &w, &bias, &mean, &inverse, &y, &run_mean, &run_var,
-                                 &dy, &dx, &dweight, &dbias};
+    train_tensor *const all[] = {&x, &w, &bias, &mean, &inverse, &y, &run_mean, &run_var, &dy, &dx, &dweight, &dbias};
     for (size_t i = 0; i < COUNT(all); i++)
         drop(all[i]);
 }

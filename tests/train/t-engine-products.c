@@ -12,8 +12,7 @@ static float at(const train_tensor *x, const float *v, int transposed, size_t i,
 }
 
 /* One element's sum: fmaf where the model is that, else the library's dot product of its codes. */
-static float chain(const train_gemm *g, const float *a, const float *b, size_t i, size_t j,
-                   size_t depth)
+static float chain(const train_gemm *g, const float *a, const float *b, size_t i, size_t j, size_t depth)
 {
     unsigned char ca[4 * 64], cb[4 * 64];
     const mpsim_format *fa = g->a->format, *fb = g->b->format;
@@ -34,8 +33,7 @@ static float chain(const train_gemm *g, const float *a, const float *b, size_t i
     return f32_of_bits((uint32_t)d);
 }
 
-static void check_gemm(const train_gemm *g, const mpsim_format *out, size_t rows, size_t columns,
-                       size_t depth)
+static void check_gemm(const train_gemm *g, const mpsim_format *out, size_t rows, size_t columns, size_t depth)
 {
     static float want[MOST];
     train_counts got = {0, 0, 0, 0}, expected = {0, 0, 0, 0};
@@ -86,8 +84,12 @@ START_TEST(test_gemm)
         train_tensor bias = any(p->out, 1, columns, 0);
         a.inverse = form & 8 ? 0x1.234p-3f : 1;
         b.inverse = form % 3 ? 0x1.8p14f : 1;
-        const train_gemm g = {.model = &m, .a = &a, .b = &b, .a_transposed = at_,
-                              .b_transposed = bt, .bias = form & 4 ? &bias : NULL,
+        const train_gemm g = {.model = &m,
+                              .a = &a,
+                              .b = &b,
+                              .a_transposed = at_,
+                              .b_transposed = bt,
+                              .bias = form & 4 ? &bias : NULL,
                               .depth_limit = form % 3 == 0 ? 0 : form};
         check_gemm(&g, out, rows, columns, depth);
         drop(&a);
@@ -143,8 +145,7 @@ START_TEST(test_pool)
     train_tensor a = any("fp16", 60, 600, 0), b = any("fp16", 60, 600, 0);
     train_tensor d = make(format("binary32"), 60, 60, NULL);
     mpsim_model m;
-    ck_assert(mpsim_model_for(&m, "hopper", format("fp16"), format("fp16"),
-                              format("binary32")) == MPSIM_OK);
+    ck_assert(mpsim_model_for(&m, "hopper", format("fp16"), format("fp16"), format("binary32")) == MPSIM_OK);
     const train_gemm g = {.model = &m, .a = &a, .b = &b, .b_transposed = 1};
     OK(ops->gemm(&engine, &d, &g, NULL));
     const float *alone = get(&d);
@@ -223,8 +224,8 @@ START_TEST(test_quantize_blocks)
     for (size_t i = 0; i < n; i++)
         turn[turned ? i % cols * rows + i / cols : i] = values[i];
     const mpsim_blocks out = {.values = plain};
-    ck_assert(mpsim_block_quantize(recipe, turn, turned ? cols : rows, turned ? rows : cols, -1, 0,
-                                   &rng, &out, NULL) == MPSIM_OK);
+    ck_assert(mpsim_block_quantize(recipe, turn, turned ? cols : rows, turned ? rows : cols, -1, 0, &rng, &out, NULL) ==
+              MPSIM_OK);
     for (size_t i = 0; i < n; i++)
         want[i] = rounded(format("bf16"), plain[i], NULL);
     train_tensor x = make(format("bf16"), rows, cols, values);

@@ -31,21 +31,23 @@ static train_tensor copy_of(const train_tensor *x, size_t i, size_t height, size
 }
 
 /* What product i is alone, before the numbers in d are added; its counts only where they are not. */
-static void alone(const train_gemm *g, const train_tensor *d, size_t i, size_t rows, size_t columns,
-                  float *want, train_counts *counts)
+static void alone(const train_gemm *g, const train_tensor *d, size_t i, size_t rows, size_t columns, float *want,
+                  train_counts *counts)
 {
     const size_t shared = g->shared ? g->shared : 1;
     const size_t ha = g->a->rows / g->stacks, hb = g->b->rows / (g->stacks / shared);
     const size_t hd = d->rows / g->stacks;
     train_tensor a = copy_of(g->a, i, ha, g->a_part.first, g->a_part.n ? g->a_part.n : ha);
-    train_tensor b =
-        copy_of(g->b, i / shared, hb, g->b_part.first, g->b_part.n ? g->b_part.n : hb);
+    train_tensor b = copy_of(g->b, i / shared, hb, g->b_part.first, g->b_part.n ? g->b_part.n : hb);
     a.inverse = g->a->inverse;
     b.inverse = g->b->inverse;
     const int from_sum = g->start == TRAIN_FROM_SUM;
     const size_t first = (i * hd + g->d_part.first) * columns;
     train_tensor to = make(d->format, rows, columns, get(d) + first);
-    const train_gemm one = {.model = g->model, .a = &a, .b = &b, .a_transposed = g->a_transposed,
+    const train_gemm one = {.model = g->model,
+                            .a = &a,
+                            .b = &b,
+                            .a_transposed = g->a_transposed,
                             .b_transposed = g->b_transposed,
                             .start = from_sum ? TRAIN_FROM_SUM : TRAIN_FROM_ZERO};
     OK(ops->gemm(&engine, &to, &one, g->start == TRAIN_ADD_TO ? NULL : counts));
@@ -59,8 +61,8 @@ static void alone(const train_gemm *g, const train_tensor *d, size_t i, size_t r
     drop(&to);
 }
 
-static void check_stack(const stack *s, const mpsim_model *m, const char *fa, const char *fb,
-                        const char *fd, int specials)
+static void check_stack(const stack *s, const mpsim_model *m, const char *fa, const char *fb, const char *fd,
+                        int specials)
 {
     static float want[MOST];
     train_counts got = {0, 0, 0, 0}, expected = {0, 0, 0, 0};
@@ -68,15 +70,20 @@ static void check_stack(const stack *s, const mpsim_model *m, const char *fa, co
     const size_t rb = s->b_transposed ? s->columns : s->depth;
     const size_t ha = height_of(s, ra, 2), hb = height_of(s, rb, 1), hd = height_of(s, s->rows, 3);
     train_tensor a = any(fa, s->stacks * ha, s->a_transposed ? s->rows : s->depth, specials);
-    train_tensor b =
-        any(fb, s->stacks / s->shared * hb, s->b_transposed ? s->depth : s->columns, specials);
+    train_tensor b = any(fb, s->stacks / s->shared * hb, s->b_transposed ? s->depth : s->columns, specials);
     train_tensor d = any(fd, s->stacks * hd, s->columns, specials);
     if (s->start != TRAIN_FROM_SUM)
         a.inverse = 0x1.4p-2f;
-    const train_gemm g = {.model = m, .a = &a, .b = &b, .a_transposed = s->a_transposed,
-                          .b_transposed = s->b_transposed, .stacks = s->stacks,
-                          .shared = s->shared, .a_part = part_of(s, ra, 2),
-                          .b_part = part_of(s, rb, 1), .d_part = part_of(s, s->rows, 3),
+    const train_gemm g = {.model = m,
+                          .a = &a,
+                          .b = &b,
+                          .a_transposed = s->a_transposed,
+                          .b_transposed = s->b_transposed,
+                          .stacks = s->stacks,
+                          .shared = s->shared,
+                          .a_part = part_of(s, ra, 2),
+                          .b_part = part_of(s, rb, 1),
+                          .d_part = part_of(s, s->rows, 3),
                           .start = (uint8_t)s->start};
     memcpy(want, get(&d), d.rows * d.cols * sizeof *want);
     for (size_t i = 0; i < s->stacks; i++)
@@ -101,8 +108,7 @@ static const struct product {
 static void model_of(mpsim_model *m, const struct product *p)
 {
     if (strcmp(p->model, "hopper") == 0)
-        ck_assert(mpsim_model_for(m, p->model, format(p->a), format(p->b), format("binary32")) ==
-                  MPSIM_OK);
+        ck_assert(mpsim_model_for(m, p->model, format(p->a), format(p->b), format("binary32")) == MPSIM_OK);
     else
         ck_assert(mpsim_model_parse(m, p->model) == MPSIM_OK);
 }
@@ -113,10 +119,15 @@ START_TEST(test_stacks)
     mpsim_model m;
     model_of(&m, p);
     for (unsigned form = 0; form < 96; form++) {
-        const stack s = {.stacks = form & 32 ? 6 : 4, .shared = form & 8 ? 2 : 1,
-                         .rows = 1 + form % 7, .columns = 9 - form % 5, .depth = 5 + form % 30,
-                         .a_transposed = form & 1, .b_transposed = form >> 1 & 1,
-                         .parts = form >> 2 & 1, .start = (train_start)(form % 3)};
+        const stack s = {.stacks = form & 32 ? 6 : 4,
+                         .shared = form & 8 ? 2 : 1,
+                         .rows = 1 + form % 7,
+                         .columns = 9 - form % 5,
+                         .depth = 5 + form % 30,
+                         .a_transposed = form & 1,
+                         .b_transposed = form >> 1 & 1,
+                         .parts = form >> 2 & 1,
+                         .start = (train_start)(form % 3)};
         const char *out = s.start == TRAIN_FROM_ZERO ? p->out : "binary32";
         check_stack(&s, &m, p->a, p->b, out, form >= 80);
     }

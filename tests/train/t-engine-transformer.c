@@ -7,9 +7,8 @@
 /* What an operation is to leave, and the formats of its operand and result. */
 static float want[MOST];
 static train_counts got, expected;
-static const char *const pairs[][2] = {{"binary32", "binary32"}, {"fp16", "bf16"},
-                                       {"bf16", "fp16"},         {"binary32", "e4m3"},
-                                       {"e5m2", "fp16"},         {"e4m3", "e5m2"}};
+static const char *const pairs[][2] = {{"binary32", "binary32"}, {"fp16", "bf16"}, {"bf16", "fp16"},
+                                       {"binary32", "e4m3"},     {"e5m2", "fp16"}, {"e4m3", "e5m2"}};
 enum { PAIRS = 6 };
 
 static void start(void)
@@ -34,9 +33,8 @@ static void drop_all(train_tensor *const *x, size_t n)
         drop(x[i]);
 }
 
-#define DROP(...)                                                                                  \
-    drop_all((train_tensor *const[]){__VA_ARGS__},                                                 \
-             sizeof (train_tensor *const[]){__VA_ARGS__} / sizeof(train_tensor *))
+#define DROP(...) \
+    drop_all((train_tensor *const[]){__VA_ARGS__}, sizeof(train_tensor *const[]){__VA_ARGS__} / sizeof(train_tensor *))
 
 /* A pool that runs backwards, every other time. */
 static void backwards(void *self, size_t n, void (*task)(size_t i, void *job), void *job)
@@ -132,8 +130,10 @@ END_TEST
 START_TEST(test_reduce)
 {
     const char *const *f = pairs[_i % PAIRS];
-    mpsim_reduce r = {.wire = *format("bf16"), .accumulator = *format(_i & 1 ? "bf16" : "binary32"),
-                      .result = *format(f[1]), .order = (uint8_t)(_i % 3),
+    mpsim_reduce r = {.wire = *format("bf16"),
+                      .accumulator = *format(_i & 1 ? "bf16" : "binary32"),
+                      .result = *format(f[1]),
+                      .order = (uint8_t)(_i % 3),
                       .average = MPSIM_AVERAGE_AFTER};
     train_tensor x[5];
     const train_tensor *ranks[5];
@@ -172,8 +172,7 @@ static size_t in_heads(size_t s, size_t k, size_t p, size_t c)
 }
 
 /* `to` from numbers of a head: column c of `from`, turned. */
-static float turned(const float *x, const float *cos, const float *sin, size_t p, size_t c,
-                    int back)
+static float turned(const float *x, const float *cos, const float *sin, size_t p, size_t c, int back)
 {
     const size_t half = SIZE / 2, t = p * half + c % half;
     const float low = x[c % half], high = x[c % half + half], s = back ? -sin[t] : sin[t];
@@ -188,8 +187,12 @@ static void check_heads(const char *const *f, int rotary)
     train_tensor y = make(format(f[1]), SEQUENCES * HEADS * LENGTH, SIZE, NULL);
     train_tensor cos = any("binary32", LENGTH, SIZE / 2, 0), sin = any("binary32", LENGTH, SIZE / 2, 0);
     const float *vx = get(&x), *vc = get(&cos), *vs = get(&sin);
-    const train_heads h = {.sequences = SEQUENCES, .length = LENGTH, .heads = HEADS, .size = SIZE,
-                           .first = FIRST, .cos = rotary ? &cos : NULL,
+    const train_heads h = {.sequences = SEQUENCES,
+                           .length = LENGTH,
+                           .heads = HEADS,
+                           .size = SIZE,
+                           .first = FIRST,
+                           .cos = rotary ? &cos : NULL,
                            .sin = rotary ? &sin : NULL};
     start();
     for (size_t i = 0; i < SEQUENCES * HEADS * LENGTH * SIZE; i++) {
@@ -206,8 +209,7 @@ static void check_heads(const char *const *f, int rotary)
         const size_t c = i % SIZE, p = i / SIZE % LENGTH, k = i / SIZE / LENGTH % HEADS;
         const size_t s = i / SIZE / LENGTH / HEADS;
         const float *from = vy + in_heads(s, k, p, 0);
-        want[in_rows(s, k, p, c)] =
-            rounded(dx.format, rotary ? turned(from, vc, vs, p, c, 1) : from[c], &expected);
+        want[in_rows(s, k, p, c)] = rounded(dx.format, rotary ? turned(from, vc, vs, p, c, 1) : from[c], &expected);
     }
     OK(ops->join(&engine, &(train_turn){.y = &dx, .x = &y, .heads = &h, .counts = &got}, 1));
     engine_same("join", get(&dx), want, SEQUENCES * LENGTH * COLS);
@@ -256,16 +258,18 @@ START_TEST(test_rownorm)
     const char *const *f = pairs[_i % PAIRS];
     static float mean[260], inverse[260], dw[70], db[70];
     const int bias = _i % 4 != 3;
-    mpsim_rownorm r = {.rows = 260, .cols = 70, .kind = _i / PAIRS ? MPSIM_NORM_RMS : MPSIM_NORM_LAYER,
-                       .eps = 1e-5f, .math = math_of(_i)};
+    mpsim_rownorm r = {.rows = 260,
+                       .cols = 70,
+                       .kind = _i / PAIRS ? MPSIM_NORM_RMS : MPSIM_NORM_LAYER,
+                       .eps = 1e-5f,
+                       .math = math_of(_i)};
     pool_of(_i);
     start();
     train_tensor x = any(f[0], 260, 70, 0), w = any(f[1], 1, 70, 0), b = any(f[0], 1, 70, 0);
     train_tensor y = make(format(f[1]), 260, 70, NULL), dy = any(f[1], 260, 70, 0);
     train_tensor m = make(format("binary32"), 260, 1, NULL), i = make(m.format, 260, 1, NULL);
     train_tensor dweight = make(format(f[1]), 1, 70, NULL), dbias = make(dweight.format, 1, 70, NULL);
-    ck_assert(mpsim_rownorm_forward(&r, want, mean, inverse, get(&x), get(&w),
-                                    bias ? get(&b) : NULL) == MPSIM_OK);
+    ck_assert(mpsim_rownorm_forward(&r, want, mean, inverse, get(&x), get(&w), bias ? get(&b) : NULL) == MPSIM_OK);
     r.rows = r.cols = 1; /* they are the tensors' */
     r.f = format("e2m1");
     OK(ops->rownorm(&engine, &r, &y, &m, &i, &x, &w, bias ? &b : NULL, &got));
@@ -276,12 +280,12 @@ START_TEST(test_rownorm)
     r.rows = 260;
     r.cols = 70;
     r.f = NULL;
-    ck_assert(mpsim_rownorm_backward(&r, want, dw, bias ? db : NULL, get(&dy), get(&x), mean,
-                                     inverse, get(&w)) == MPSIM_OK);
+    ck_assert(mpsim_rownorm_backward(&r, want, dw, bias ? db : NULL, get(&dy), get(&x), mean, inverse, get(&w)) ==
+              MPSIM_OK);
     const train_normed alone = {&r, &dweight, bias ? &dbias : NULL, &dy, &x, &m, &i, &w};
     OK(_i % 2 ? ops->rownorm_gradients(&engine, &alone, 1) : 0); /* else with dx */
-    OK(ops->rownorm_backward(&engine, &r, &dy, _i % 2 ? NULL : &dweight, bias ? &dbias : NULL, &dy, &x, &m,
-                             &i, &w, &got));
+    OK(ops->rownorm_backward(&engine, &r, &dy, _i % 2 ? NULL : &dweight, bias ? &dbias : NULL, &dy, &x, &m, &i, &w,
+                             &got));
     check("rownorm_backward", &dy);
     for (size_t c = 0; c < 70; c++) {
         dw[c] = rounded(dweight.format, dw[c], NULL);
@@ -308,8 +312,7 @@ START_TEST(test_activate)
     OK(ops->activate(&engine, kind, math, &y, &x, &got));
     check("activate", &y);
     start();
-    ck_assert(mpsim_activate_backward(kind, math, NULL, want, get(&dy), get(&x), 300, 50) ==
-              MPSIM_OK);
+    ck_assert(mpsim_activate_backward(kind, math, NULL, want, get(&dy), get(&x), 300, 50) == MPSIM_OK);
     OK(ops->activate_backward(&engine, kind, math, &dx, &dy, &x, &got));
     check("activate_backward", &dx);
     DROP(&x, &y, &dy, &dx);
@@ -337,10 +340,10 @@ START_TEST(test_causal)
 END_TEST
 
 /* Columns 12 to 19 of 30 matrices of 24. */
-static const mpsim_causal_tile tile = {.c = {.matrices = 30, .length = 24, .scale = 0.3f},
-                                       .first = 12, .cols = 8, .size = 10, .p_scale = 0x1p+4f};
-static const train_tile same_tile = {.matrices = 30, .length = 24, .first = 12, .cols = 8,
-                                     .size = 10, .scale = 0.3f, .p_scale = 0x1p+4f};
+static const mpsim_causal_tile tile = {
+    .c = {.matrices = 30, .length = 24, .scale = 0.3f}, .first = 12, .cols = 8, .size = 10, .p_scale = 0x1p+4f};
+static const train_tile same_tile = {
+    .matrices = 30, .length = 24, .first = 12, .cols = 8, .size = 10, .scale = 0.3f, .p_scale = 0x1p+4f};
 
 START_TEST(test_tile_forward)
 {
@@ -386,13 +389,11 @@ START_TEST(test_tile_backward)
     engine_same("tile_dots", get(&d), dots, 720);
     ck_assert(mpsim_causal_tile_again(&tile, want, get(&s), get(&lse)) == MPSIM_OK);
     const train_tiled of_p = {.tile = &same_tile, .y = &p, .s = &s, .lse = &lse, .counts = &got};
-    const train_tiled of_ds = {.tile = &same_tile, .y = &ds, .s = &s, .lse = &lse, .dp = &dp, .d = &d,
-                               .counts = &got};
+    const train_tiled of_ds = {.tile = &same_tile, .y = &ds, .s = &s, .lse = &lse, .dp = &dp, .d = &d, .counts = &got};
     OK(ops->tile_again(&engine, &of_p, 1));
     check("tile_again", &p);
     start();
-    ck_assert(mpsim_causal_tile_backward(&tile, want, get(&dp), get(&s), get(&lse), dots) ==
-              MPSIM_OK);
+    ck_assert(mpsim_causal_tile_backward(&tile, want, get(&dp), get(&s), get(&lse), dots) == MPSIM_OK);
     OK(ops->tile_backward(&engine, &of_ds, 1));
     check("tile_backward", &ds);
     DROP(&s, &p, &dp, &ds, &dy, &y, &lse, &d);
@@ -418,8 +419,8 @@ START_TEST(test_errors_of_tokens)
     FAILS(ops->embed(&engine, &y, &none, index, NULL), "a tensor is missing");
     FAILS(ops->embed_backward(&engine, &small, &x, index, 0, NULL), "number 4 is 4 of 4 rows");
     const train_tensor *ranks[2] = {&x, &small};
-    mpsim_reduce r = {.wire = *format("bf16"), .accumulator = *format("bf16"),
-                      .result = *format("bf16"), .order = MPSIM_REDUCE_RING};
+    mpsim_reduce r = {
+        .wire = *format("bf16"), .accumulator = *format("bf16"), .result = *format("bf16"), .order = MPSIM_REDUCE_RING};
     const train_sum sum = {.y = &y, .x = ranks}, wrong = {.y = &x, .x = ranks};
     FAILS(ops->reduce(&engine, &r, &sum, 1, 2), "6 x 8 is needed");
     FAILS(ops->reduce(&engine, &r, &wrong, 1, 1), "must be one");

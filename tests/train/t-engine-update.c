@@ -7,22 +7,19 @@
 START_TEST(test_gradients)
 {
     const mpsim_format *f = format(_i % 2 ? "fp16" : "binary32");
-    const mpsim_unscale_rule rules[] = {MPSIM_UNSCALE_RECIPROCAL, MPSIM_UNSCALE_DIVIDE,
-                                        MPSIM_UNSCALE_ROUNDED};
+    const mpsim_unscale_rule rules[] = {MPSIM_UNSCALE_RECIPROCAL, MPSIM_UNSCALE_DIVIDE, MPSIM_UNSCALE_ROUNDED};
     const double scales[] = {1, 3, 0x1p16, 0x1p-100};
     static float want[400];
     for (size_t k = 0; k < 12; k++) {
         const mpsim_unscale_rule rule = rules[k % 3];
         const double scale = scales[k / 3];
-        const float inverse = rule == MPSIM_UNSCALE_ROUNDED ? rounded(f, (float)(1 / scale), NULL)
-                                                            : (float)(1 / scale);
+        const float inverse = rule == MPSIM_UNSCALE_ROUNDED ? rounded(f, (float)(1 / scale), NULL) : (float)(1 / scale);
         static float v[400];
         fill(format("binary32"), v, 400, k % 2 ? 2 : 18, 6, _i >= 2); /* 2^18: beyond fp16 */
         train_tensor x = make(format("binary32"), 20, 20, v), y = make(f, 20, 20, NULL);
         unsigned found = 8, expected = 8;
         for (size_t i = 0; i < 400; i++) {
-            want[i] = rounded(f, rule == MPSIM_UNSCALE_DIVIDE ? v[i] / (float)scale
-                                                              : v[i] * inverse, NULL);
+            want[i] = rounded(f, rule == MPSIM_UNSCALE_DIVIDE ? v[i] / (float)scale : v[i] * inverse, NULL);
             expected |= isfinite(v[i]) ? 0 : MPSIM_FOUND_INPUT;
             expected |= isfinite(want[i]) ? 0 : MPSIM_FOUND_OUTPUT;
         }
@@ -121,8 +118,13 @@ START_TEST(test_optim)
     train_tensor tp = make(fp, 13, 20, p), tg = make(fp, 13, 20, NULL), tm = make(fs, 13, 20, NULL);
     train_tensor tv = make(fs, 13, 20, NULL), tx = make(fs, 13, 20, NULL);
     train_tensor tk = make(fp, 13, 20, NULL);
-    train_update u = {.param = &tp, .grad = &tg, .m = &tm, .v = adam ? &tv : NULL,
-                      .vmax = c->amsgrad ? &tx : NULL, .kahan = kahan ? &tk : NULL, .optim = &o,
+    train_update u = {.param = &tp,
+                      .grad = &tg,
+                      .m = &tm,
+                      .v = adam ? &tv : NULL,
+                      .vmax = c->amsgrad ? &tx : NULL,
+                      .kahan = kahan ? &tk : NULL,
+                      .optim = &o,
                       .rng = &rng};
     uint64_t updates = 0, lost = 0, expected_updates = 0, expected_lost = 0;
     for (uint64_t t = 1; t <= 4; t++) {
@@ -138,8 +140,12 @@ START_TEST(test_optim)
         memcpy(before, p, sizeof p);
         memcpy(kept, k, sizeof k);
         ck_assert(mpsim_optim_reference(&o, t, p64, g64, m64, v64, x64, N) == MPSIM_OK);
-        const mpsim_optim_tensor at_ = {.param = p, .grad = g, .m = m, .v = adam ? v : NULL,
-                                        .vmax = c->amsgrad ? x : NULL, .kahan = kahan ? k : NULL,
+        const mpsim_optim_tensor at_ = {.param = p,
+                                        .grad = g,
+                                        .m = m,
+                                        .v = adam ? v : NULL,
+                                        .vmax = c->amsgrad ? x : NULL,
+                                        .kahan = kahan ? k : NULL,
                                         .n = N};
         ck_assert(mpsim_optim_step(&o, t, &at_, &rng) == MPSIM_OK);
         for (size_t i = 0; i < N; i++) {

@@ -96,8 +96,7 @@ static void digest_codes(digests *d, const mpsim_block_recipe *r, const float *x
     ck_assert_int_eq(mpsim_block_quantize(r, x, SIDE, SIDE, -1, 1, &rng, &out, NULL), MPSIM_OK);
     mpsim_block_grid(r, SIDE, SIDE, &rows, &cols);
     digest_bytes(d->codes, codes, sizeof codes);
-    digest_bytes(d->scales, binary32 ? (const void *)factors : scales,
-                 rows * cols * (binary32 ? sizeof *factors : 1));
+    digest_bytes(d->scales, binary32 ? (const void *)factors : scales, rows * cols * (binary32 ? sizeof *factors : 1));
 }
 
 /* What the product reads: bf16 numbers, or those of codes, which are multiplied by their factors here. */
@@ -112,8 +111,9 @@ static void digest_values(digests *d, train *t, const train_placement *p, int ro
         for (size_t i = 0; i < (size_t)SIDE * SIDE; i++)
             v[i] *= f[i / SIDE / r->block_rows * across + i % SIDE / r->block_cols];
         mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
-        ck_assert_int_eq(mpsim_round_array_f32(mpsim_format_find("bf16"), &nearest, NULL, v, v,
-                                               (size_t)SIDE * SIDE, NULL), MPSIM_OK);
+        ck_assert_int_eq(
+            mpsim_round_array_f32(mpsim_format_find("bf16"), &nearest, NULL, v, v, (size_t)SIDE * SIDE, NULL),
+            MPSIM_OK);
         free(f);
     }
     digest_bf16(d->values, v);
@@ -140,8 +140,7 @@ static void open_run(train_run *r, const char *name)
     policy_clear(&p);
 }
 
-static void same(const char *under, const char *operand, const char *what, const char *is,
-                 const char *should)
+static void same(const char *under, const char *operand, const char *what, const char *is, const char *should)
 {
     ck_assert_msg(strcmp(is, should) == 0, "%s, %s: %s are %s, not %s", under, operand, what, is, should);
 }
@@ -177,8 +176,8 @@ static int line_of(size_t at, char under[40], char operand[16], digests *d)
     ck_assert_ptr_nonnull(f);
     while (!got && fgets(line, sizeof line, f))
         if (strncmp(line, "layer ", 6) == 0 && at-- == 0)
-            got = sscanf(line, "layer %39s %15s x=%16s of=%16s codes=%16s scales=%16s values=%16s", under,
-                         operand, d->x, d->of, d->codes, d->scales, d->values);
+            got = sscanf(line, "layer %39s %15s x=%16s of=%16s codes=%16s scales=%16s values=%16s", under, operand,
+                         d->x, d->of, d->codes, d->scales, d->values);
     (void)fclose(f);
     return got == 7;
 }

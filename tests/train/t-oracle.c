@@ -42,22 +42,17 @@ static int compare(const train_item *x, void *context)
     }
     note(b->seen, sizeof b->seen, x->name);
     const size_t n = x->tensor->rows * x->tensor->cols;
-    ck_assert_msg(x->tensor->rows == t.rows && x->tensor->cols == t.cols,
-                  "%s, step %llu, %s: %zu x %zu, not %zu x %zu", b->s->name,
-                  (unsigned long long)b->step, x->name, x->tensor->rows, x->tensor->cols, t.rows,
-                  t.cols);
-    ck_assert_msg(strcmp(x->tensor->format->name, t.format->name) == 0, "%s, %s: %s, not %s",
-                  b->s->name, x->name, x->tensor->format->name, t.format->name);
-    ck_assert_msg(oracle_same(x->tensor->inverse, t.inverse),
-                  "%s, step %llu, %s: inverse %a, not %a", b->s->name,
-                  (unsigned long long)b->step, x->name, (double)x->tensor->inverse,
-                  (double)t.inverse);
+    ck_assert_msg(x->tensor->rows == t.rows && x->tensor->cols == t.cols, "%s, step %llu, %s: %zu x %zu, not %zu x %zu",
+                  b->s->name, (unsigned long long)b->step, x->name, x->tensor->rows, x->tensor->cols, t.rows, t.cols);
+    ck_assert_msg(strcmp(x->tensor->format->name, t.format->name) == 0, "%s, %s: %s, not %s", b->s->name, x->name,
+                  x->tensor->format->name, t.format->name);
+    ck_assert_msg(oracle_same(x->tensor->inverse, t.inverse), "%s, step %llu, %s: inverse %a, not %a", b->s->name,
+                  (unsigned long long)b->step, x->name, (double)x->tensor->inverse, (double)t.inverse);
     float *v = malloc(n * sizeof *v);
     ck_assert(v && b->e->ops->get(b->e, x->tensor, v) == 0);
     const size_t i = oracle_differs(v, t.values, n);
     ck_assert_msg(i == n, "%s, step %llu, %s: number %zu of %zu x %zu is %a, not %a", b->s->name,
-                  (unsigned long long)b->step, x->name, i, t.rows, t.cols, (double)v[i],
-                  (double)t.values[i]);
+                  (unsigned long long)b->step, x->name, i, t.rows, t.cols, (double)v[i], (double)t.values[i]);
     free(v);
     b->tensors++;
     b->values += n;
@@ -67,19 +62,17 @@ static int compare(const train_item *x, void *context)
 static void compare_report(const both *b, const train_step *a, const oracle_step *want)
 {
     const unsigned long long step = b->step;
-    ck_assert_msg(oracle_same(a->loss, want->loss), "%s, step %llu: loss %a, not %a", b->s->name,
-                  step, (double)a->loss, (double)want->loss);
-    ck_assert_msg(a->accuracy == want->accuracy, "%s, step %llu: accuracy %g, not %g", b->s->name,
-                  step, a->accuracy, want->accuracy);
+    ck_assert_msg(oracle_same(a->loss, want->loss), "%s, step %llu: loss %a, not %a", b->s->name, step, (double)a->loss,
+                  (double)want->loss);
+    ck_assert_msg(a->accuracy == want->accuracy, "%s, step %llu: accuracy %g, not %g", b->s->name, step, a->accuracy,
+                  want->accuracy);
     ck_assert_msg(a->scale == want->scale && a->next_scale == want->next_scale,
-                  "%s, step %llu: scale %g then %g, not %g then %g", b->s->name, step, a->scale,
-                  a->next_scale, want->scale, want->next_scale);
-    ck_assert_msg(a->skipped == want->skipped, "%s, step %llu: skipped is %d", b->s->name, step,
-                  a->skipped);
-    ck_assert_msg(isnan(want->norm) ? isnan(a->norm) : a->norm == want->norm,
-                  "%s, step %llu: norm %a, not %a", b->s->name, step, a->norm, want->norm);
-    ck_assert_msg(!a->skipped || a->cause, "%s, step %llu: skipped without a cause", b->s->name,
-                  step);
+                  "%s, step %llu: scale %g then %g, not %g then %g", b->s->name, step, a->scale, a->next_scale,
+                  want->scale, want->next_scale);
+    ck_assert_msg(a->skipped == want->skipped, "%s, step %llu: skipped is %d", b->s->name, step, a->skipped);
+    ck_assert_msg(isnan(want->norm) ? isnan(a->norm) : a->norm == want->norm, "%s, step %llu: norm %a, not %a",
+                  b->s->name, step, a->norm, want->norm);
+    ck_assert_msg(!a->skipped || a->cause, "%s, step %llu: skipped without a cause", b->s->name, step);
 }
 
 static void compare_evaluation(const both *b, train *t)
@@ -88,17 +81,16 @@ static void compare_evaluation(const both *b, train *t)
     double loss, accuracy, want_loss, want_accuracy;
     ck_assert_msg(train_evaluate(t, &loss, &accuracy, error) == 0, "%s: %s", b->s->name, error);
     oracle_train_evaluate(b->o, &want_loss, &want_accuracy);
-    ck_assert_msg(loss == want_loss || (isnan(loss) && isnan(want_loss)),
-                  "%s: test loss %a, not %a", b->s->name, loss, want_loss);
-    ck_assert_msg(accuracy == want_accuracy, "%s: test accuracy %g, not %g", b->s->name, accuracy,
-                  want_accuracy);
+    ck_assert_msg(loss == want_loss || (isnan(loss) && isnan(want_loss)), "%s: test loss %a, not %a", b->s->name, loss,
+                  want_loss);
+    ck_assert_msg(accuracy == want_accuracy, "%s: test accuracy %g, not %g", b->s->name, accuracy, want_accuracy);
 }
 
 /* Layers that pass numbers on have no copies of what enters. */
 static int has_no_copy(const char *name)
 {
-    static const char *const known[] = {"act:relu", "agrad:relu", "act:pool", "agrad:pool",
-                                        "act:flatten", "agrad:flatten"};
+    static const char *const known[] = {"act:relu",   "agrad:relu",  "act:pool",
+                                        "agrad:pool", "act:flatten", "agrad:flatten"};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strncmp(name, known[i], strlen(known[i])) == 0)
             return 1;
@@ -112,8 +104,7 @@ static void nothing_is_left_out(const both *b)
     for (size_t i = 0; oracle_train_name(b->o, i, name); i++) {
         memcpy(before, b->seen, sizeof before);
         note(before, sizeof before, name);
-        ck_assert_msg(strcmp(before, b->seen) == 0 || has_no_copy(name), "%s: no %s", b->s->name,
-                      name);
+        ck_assert_msg(strcmp(before, b->seen) == 0 || has_no_copy(name), "%s: no %s", b->s->name, name);
     }
     ck_assert_msg(!*b->others, "%s: not in the oracle:%s", b->s->name, b->others);
     printf("# %s: %zu tensors, %zu values\n", b->s->name, b->tensors, b->values);
@@ -163,8 +154,8 @@ END_TEST
  * anew where they changed. */
 START_TEST(plans_one_after_the_other)
 {
-    static const char *const names[] = {"fp32", "fp16 amp", "bf16", "fp8 hybrid", "fp8 hybrid",
-                                        "fp16 without masters", "bf16 split masters", "fp32"};
+    static const char *const names[] = {
+        "fp32", "fp16 amp", "bf16", "fp8 hybrid", "fp8 hybrid", "fp16 without masters", "bf16 split masters", "fp32"};
     enum { PLANS = sizeof names / sizeof *names };
     train_run run;
     train_plan plans[PLANS];
@@ -226,8 +217,7 @@ END_TEST
 
 /* ---- products alone: random operands of any size ---- */
 
-static void random_matrix(train_engine *e, train_tensor *t, const oracle_format *f, float *v,
-                          uint64_t *state)
+static void random_matrix(train_engine *e, train_tensor *t, const oracle_format *f, float *v, uint64_t *state)
 {
     const size_t n = t->rows * t->cols;
     t->format = mpsim_format_find(f->name);
@@ -267,10 +257,10 @@ static void one_product(train_engine *e, const char *fa, const char *fb, uint64_
     static const oracle_core fma = {"", 0, 0, 1};
     const oracle_core *core = oracle_core_find(fa);
     for (size_t i = 0; i < SIDE * SIDE; i++) {
-        const float want = core_dot(core ? core : &fma, of->precision, pa + i / SIDE * depth, 1,
-                                      og->precision, pb + i % SIDE * depth, 1, depth);
-        ck_assert_msg(oracle_same(d[i], want), "%s %s, depth %zu: %a, not %a", fa, fb, depth,
-                      (double)d[i], (double)want);
+        const float want = core_dot(core ? core : &fma, of->precision, pa + i / SIDE * depth, 1, og->precision,
+                                    pb + i % SIDE * depth, 1, depth);
+        ck_assert_msg(oracle_same(d[i], want), "%s %s, depth %zu: %a, not %a", fa, fb, depth, (double)d[i],
+                      (double)want);
     }
     train_tensor *const all[] = {&ta, &tb, &td};
     for (size_t i = 0; i < 3; i++)
@@ -279,9 +269,8 @@ static void one_product(train_engine *e, const char *fa, const char *fb, uint64_
 
 START_TEST(products)
 {
-    static const char *const pairs[][2] = {{"binary32", "binary32"}, {"fp16", "fp16"},
-                                           {"bf16", "bf16"},         {"e4m3", "e4m3"},
-                                           {"e5m2", "e4m3"},         {"e4m3", "e5m2"}};
+    static const char *const pairs[][2] = {{"binary32", "binary32"}, {"fp16", "fp16"}, {"bf16", "bf16"},
+                                           {"e4m3", "e4m3"},         {"e5m2", "e4m3"}, {"e4m3", "e5m2"}};
     train_engine e;
     memset(&e, 0, sizeof e);
     ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);

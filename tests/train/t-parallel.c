@@ -282,8 +282,16 @@ START_TEST(quotas)
     write_file(b, "cpu.cfs_quota_us", "-1\n");
     write_file(b, "cpu.cfs_period_us", "100000\n");
     ck_assert_int_eq(groups(mount, "/a/b", 1), 4);
-    static const char *const files[] = {"a/b/cpu.max", "a/b/cpu.cfs_quota_us", "a/b/cpu.cfs_period_us", "a/b", "a/cpu.max",
-                                        "a/cpu.cfs_quota_us", "a/cpu.cfs_period_us", "a", "cpu.max", ""};
+    static const char *const files[] = {"a/b/cpu.max",
+                                        "a/b/cpu.cfs_quota_us",
+                                        "a/b/cpu.cfs_period_us",
+                                        "a/b",
+                                        "a/cpu.max",
+                                        "a/cpu.cfs_quota_us",
+                                        "a/cpu.cfs_period_us",
+                                        "a",
+                                        "cpu.max",
+                                        ""};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[128];
         snprintf(path, sizeof path, "%s/%s", mount, files[i]);

@@ -37,8 +37,7 @@ static const struct trained {
     {"precision: fp16\n" HIGH, "cnn", NULL, 1, 1, 2, 1, 0},
     {"data/policies/apex-O1.yaml", "mlp", "apex:init=2^20", 0, 1, 2, 1, 0},
     {"data/policies/apex-O2.yaml", "mlp", NULL, 1, 1, -1, 1, 0},
-    {"opt_level: O2\nloss_scaling: {scaler: apex, init_scale: 2^20}\n" ADAM, "mlp", NULL, 0, 1, -1,
-     1, 0},
+    {"opt_level: O2\nloss_scaling: {scaler: apex, init_scale: 2^20}\n" ADAM, "mlp", NULL, 0, 1, -1, 1, 0},
     {"data/policies/apex-O3.yaml", "mlp", NULL, 0, 1, 2, 0, 0},
     {"data/policies/keras-mixed-float16.yaml", "cnn", NULL, 1, 1, 2, 0, 0},
     {"data/policies/deepspeed-fp16.yaml", "mlp", "deepspeed:init=2^20", 0, 1, -1, 1, 0},
@@ -49,21 +48,20 @@ static const struct trained {
     {"data/policies/bf16-pure.yaml", "cnn", NULL, 1, 1, 2, 0, 0},
     {"data/policies/bf16-stochastic.yaml", "mlp", NULL, 0, 1, 2, 0, 0},
     {"data/policies/bf16-kahan.yaml", "mlp", NULL, 0, 1, 2, 0, 0},
-    {"precision: bf16\nautocast: all\nparams: bf16\nmaster_weights: split\n" ADAM, "mlp", NULL, 0,
-     1, -1, 0, 0},
+    {"precision: bf16\nautocast: all\nparams: bf16\nmaster_weights: split\n" ADAM, "mlp", NULL, 0, 1, -1, 0, 0},
     {"precision: fp32\nclip: 0.05\n", "mlp", NULL, 0, 1, 2, 0, 1},
     {"precision: fp16\nclip: {rule: torch, max_norm: 0.05}\n" HIGH
-     "optimizer: {name: adamw, variant: torch-foreach, lr: 0.01, weight_decay: 0.1}\n", "mlp", NULL,
-     0, 1, 3, 1, 1},
+     "optimizer: {name: adamw, variant: torch-foreach, lr: 0.01, weight_decay: 0.1}\n",
+     "mlp", NULL, 0, 1, 3, 1, 1},
     {"precision: fp16\n" HIGH "optimizer: {name: sgd, variant: torch-fused-c, lr: 0.1, momentum: "
-     "0.9, nesterov: true}\n", "mlp", NULL, 0, 1, 2, 1, 0},
-    {"precision: fp16\noptimizer: {name: adam, variant: torch-fused-c, lr: 0.01, amsgrad: true}\n",
-     "mlp", NULL, 0, 0x1p-10, 3, 0, 0},
+     "0.9, nesterov: true}\n",
+     "mlp", NULL, 0, 1, 2, 1, 0},
+    {"precision: fp16\noptimizer: {name: adam, variant: torch-fused-c, lr: 0.01, amsgrad: true}\n", "mlp", NULL, 0,
+     0x1p-10, 3, 0, 0},
     {"data/policies/nemo-fp8-hybrid-max.yaml", "mlp", NULL, 0, 1, -1, 0, 0},
     {"data/policies/te-mxfp8.yaml", "mlp", NULL, 0, 1, -1, 0, 0},
     {"precision: fp16\nloss_scaling: none\n", "mlp", NULL, 0, 1, 2, 0, 0},
-    {"precision: fp32\nschedule:\n  - {step: 4, precision: fp16, loss_scaling: torch}\n", "mlp",
-     NULL, 0, 1, 2, 0, 0},
+    {"precision: fp32\nschedule:\n  - {step: 4, precision: fp16, loss_scaling: torch}\n", "mlp", NULL, 0, 1, 2, 0, 0},
 };
 enum { TRAINED = sizeof trained / sizeof *trained };
 
@@ -78,8 +76,8 @@ static const struct in_blocks {
     {{"data/policies/deepseek-v3-fp8.yaml", "mlp", NULL, 0, 1, -1, 0, 0}, 8},
     {{"data/policies/deepseek-v3-fp8-f32.yaml", "mlp", NULL, 0, 1, -1, 0, 0}, 150},
     {{"data/policies/mxfp8-rceil.yaml", "mlp", NULL, 0, 1, -1, 0, 0}, 8},
-    {{"precision: nvfp4\nfirst_last_layers_bf16: true\nnum_layers_at_end_in_bf16: 0\n", "mlp", NULL, 0, 1, 2, 0,
-      0}, 32},
+    {{"precision: nvfp4\nfirst_last_layers_bf16: true\nnum_layers_at_end_in_bf16: 0\n", "mlp", NULL, 0, 1, 2, 0, 0},
+     32},
 };
 enum { IN_BLOCKS = sizeof in_blocks / sizeof *in_blocks };
 
@@ -131,8 +129,7 @@ static void run_of(const struct trained *c, uint32_t batch, uint64_t seed, train
 }
 
 /* Train and record; the folder of the trace. */
-static const char *record(const struct trained *c, uint32_t batch, const char *name, uint64_t seed,
-                          train_total *total)
+static const char *record(const struct trained *c, uint32_t batch, const char *name, uint64_t seed, train_total *total)
 {
     static char folder[600];
     policy p;
@@ -216,8 +213,7 @@ static void same_training(const struct trained *c, uint32_t batch, int number)
     const sums all = sum_run(&r);
     printf("# %.60s, %s: %llu compared, %llu differ, %llu skipped, %llu clipped\n",
            strchr(c->policy, ':') ? "a text" : c->policy, c->net, (unsigned long long)all.compared,
-           (unsigned long long)all.differ, (unsigned long long)total.skipped,
-           (unsigned long long)total.clipped);
+           (unsigned long long)all.differ, (unsigned long long)total.skipped, (unsigned long long)total.clipped);
     ck_assert_uint_eq(all.differ, 0);
     if (c->arrays > 0)
         ck_assert_uint_eq(all.compared, total.parameters * STEPS * (uint64_t)c->arrays);

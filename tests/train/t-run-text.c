@@ -10,8 +10,8 @@
 
 /* ---- random runs ---- */
 
-static const char *const format_names[] = {"binary32", "fp16", "bf16", "tf32", "e5m10:bias=20",
-                                           "e4m3", "e5m2", "e6m9", "e4m3:fn:bias=5"};
+static const char *const format_names[] = {"binary32", "fp16", "bf16", "tf32",          "e5m10:bias=20",
+                                           "e4m3",     "e5m2", "e6m9", "e4m3:fn:bias=5"};
 
 static mpsim_format any_format(uint64_t *s)
 {
@@ -190,9 +190,9 @@ static int read_text(train_run *r, const char *text, size_t size, char *error)
 
 static int same_format(const mpsim_format *a, const mpsim_format *b)
 {
-    return strcmp(a->name, b->name) == 0 && a->bits == b->bits && a->ebits == b->ebits &&
-           a->mbits == b->mbits && a->inf == b->inf && a->nan == b->nan && a->zero == b->zero &&
-           a->bias == b->bias && a->max_finite == b->max_finite && a->nan_code == b->nan_code;
+    return strcmp(a->name, b->name) == 0 && a->bits == b->bits && a->ebits == b->ebits && a->mbits == b->mbits &&
+           a->inf == b->inf && a->nan == b->nan && a->zero == b->zero && a->bias == b->bias &&
+           a->max_finite == b->max_finite && a->nan_code == b->nan_code;
 }
 
 static void same_place(const train_placement *a, const train_placement *b)
@@ -223,14 +223,12 @@ static void same_plan(const train_plan *a, const train_plan *b, size_t layers)
     ck_assert_mem_eq(&s, &t, sizeof s);
     ck_assert_ptr_eq(o->variant, p->variant);
     ck_assert(o->algorithm == p->algorithm && o->store == p->store && o->nesterov == p->nesterov &&
-              o->amsgrad == p->amsgrad && o->maximize == p->maximize && o->lr == p->lr &&
-              o->momentum == p->momentum && o->dampening == p->dampening &&
-              o->weight_decay == p->weight_decay && o->beta1 == p->beta1 && o->beta2 == p->beta2 &&
-              o->eps == p->eps);
+              o->amsgrad == p->amsgrad && o->maximize == p->maximize && o->lr == p->lr && o->momentum == p->momentum &&
+              o->dampening == p->dampening && o->weight_decay == p->weight_decay && o->beta1 == p->beta1 &&
+              o->beta2 == p->beta2 && o->eps == p->eps);
     ck_assert(a->clip == b->clip && a->max_norm == b->max_norm && a->delayed == b->delayed);
     ck_assert(a->history.history == b->history.history && a->history.margin == b->history.margin &&
-              a->history.algorithm == b->history.algorithm &&
-              a->history.variant == b->history.variant);
+              a->history.algorithm == b->history.algorithm && a->history.variant == b->history.variant);
 }
 
 static const char *const nets[] = {"mlp", "cnn", "gpt", "llama"};
@@ -450,8 +448,8 @@ static void expect_layers(const char *net, uint32_t depth, uint32_t batchnorm, c
     const size_t n = train_network(&s, layers, error);
     for (size_t i = 0; i < n; i++) {
         const train_layer *l = &layers[i];
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s:%u>%u@%u", i ? " " : "", l->name,
-                               (unsigned)l->inputs, (unsigned)l->outputs, (unsigned)l->side);
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s:%u>%u@%u", i ? " " : "", l->name, (unsigned)l->inputs,
+                               (unsigned)l->outputs, (unsigned)l->side);
         ck_assert_uint_lt(at, sizeof text);
     }
     ck_assert_str_eq(text, expected);
@@ -459,16 +457,20 @@ static void expect_layers(const char *net, uint32_t depth, uint32_t batchnorm, c
 
 START_TEST(networks)
 {
-    expect_layers("mlp", 2, 0, "fc1:64>128@0 relu1:128>128@0 fc2:128>128@0 relu2:128>128@0 "
-                               "head:128>10@0 loss:10>10@0");
-    expect_layers("mlp", 1, 1, "fc1:64>128@0 bn1:128>128@0 relu1:128>128@0 head:128>10@0 "
-                               "loss:10>10@0");
-    expect_layers("cnn", 2, 1, "conv1:1>16@8 bn1:16>16@8 relu1:16>16@8 pool1:16>16@8 "
-                               "conv2:16>32@4 bn2:32>32@4 relu2:32>32@4 pool2:32>32@4 "
-                               "flatten:32>128@2 head:128>10@0 loss:10>10@0");
-    expect_layers("cnn", 3, 0, "conv1:1>16@8 relu1:16>16@8 pool1:16>16@8 conv2:16>32@4 "
-                               "relu2:32>32@4 pool2:32>32@4 conv3:32>64@2 relu3:64>64@2 "
-                               "pool3:64>64@2 flatten:64>64@1 head:64>10@0 loss:10>10@0");
+    expect_layers("mlp", 2, 0,
+                  "fc1:64>128@0 relu1:128>128@0 fc2:128>128@0 relu2:128>128@0 "
+                  "head:128>10@0 loss:10>10@0");
+    expect_layers("mlp", 1, 1,
+                  "fc1:64>128@0 bn1:128>128@0 relu1:128>128@0 head:128>10@0 "
+                  "loss:10>10@0");
+    expect_layers("cnn", 2, 1,
+                  "conv1:1>16@8 bn1:16>16@8 relu1:16>16@8 pool1:16>16@8 "
+                  "conv2:16>32@4 bn2:32>32@4 relu2:32>32@4 pool2:32>32@4 "
+                  "flatten:32>128@2 head:128>10@0 loss:10>10@0");
+    expect_layers("cnn", 3, 0,
+                  "conv1:1>16@8 relu1:16>16@8 pool1:16>16@8 conv2:16>32@4 "
+                  "relu2:32>32@4 pool2:32>32@4 conv3:32>64@2 relu3:64>64@2 "
+                  "pool3:64>64@2 flatten:64>64@1 head:64>10@0 loss:10>10@0");
 }
 END_TEST
 
@@ -514,10 +516,12 @@ START_TEST(models)
     expect_model("hopper", "e4m3", "e5m2", "hopper-wgmma-fp8-fp32");
     expect_model("hopper", "binary32", "binary32", "fma");
     expect_model("hopper", "tf32", "tf32", "hopper-tf32-fp32");
-    expect_model("volta", "bf16", "bf16", "arch volta has no products of bf16 and bf16; with them: "
-                                          "ampere, ada, hopper, blackwell, rtx-blackwell;");
-    expect_model("hopper", "e6m9", "e6m9", "arch hopper has no products of e6m9 and e6m9; with "
-                                           "them: none; or a model: exact");
+    expect_model("volta", "bf16", "bf16",
+                 "arch volta has no products of bf16 and bf16; with them: "
+                 "ampere, ada, hopper, blackwell, rtx-blackwell;");
+    expect_model("hopper", "e6m9", "e6m9",
+                 "arch hopper has no products of e6m9 and e6m9; with "
+                 "them: none; or a model: exact");
     expect_model("exact", "e6m9", "binary32", "exact");
     expect_model("fp32-sequential", "bf16", "bf16", "sequential");
     expect_model("fma:bf16", "bf16", "bf16", "fma:bf16:result=binary32");
@@ -532,8 +536,7 @@ END_TEST
 START_TEST(digits)
 {
     uint32_t counts[TRAIN_CLASSES] = {0};
-    static const uint32_t expected[TRAIN_CLASSES] = {178, 182, 177, 183, 181,
-                                                     182, 181, 179, 174, 180};
+    static const uint32_t expected[TRAIN_CLASSES] = {178, 182, 177, 183, 181, 182, 181, 179, 174, 180};
     double sum = 0;
     for (size_t i = 0; i < TRAIN_IMAGES + TRAIN_TESTS; i++) {
         float pixels[TRAIN_PIXELS];

@@ -83,8 +83,7 @@ START_TEST(checkpoint_goes_on)
     train *u = restored(t, &r, &e[1]);
     for (int i = split; i < split + steps; i++) {
         const train_step a = next(t), b = next(u);
-        ck_assert_msg(digest(t, &a) == digest(u, &b), "run %d, split %d, step %d", _i / 4, split,
-                      i);
+        ck_assert_msg(digest(t, &a) == digest(u, &b), "run %d, split %d, step %d", _i / 4, split, i);
     }
     train_close(t);
     train_close(u);
@@ -154,13 +153,12 @@ END_TEST
 static struct fault {
     const train_ops *real;
     train_ops ops;
-    unsigned calls, at; /* products so far; the one that is wrong */
+    unsigned calls, at;   /* products so far; the one that is wrong */
     size_t from, element; /* wrong as soon as this many products are added */
     const train_tensor *a, *b;
 } fault;
 
-static int faulty_gemm(train_engine *e, train_tensor *d, const train_gemm *g,
-                       train_counts *counts)
+static int faulty_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts)
 {
     if (fault.real->gemm(e, d, g, counts))
         return -1;
@@ -193,10 +191,12 @@ START_TEST(fault_is_found)
         {3 * 8 + 6, 20, 24 * 7 + 3, "step 3: wgrad:fc2.weight[7][3]: 0x"},
         {3 * 8 + 1, 25, 0, "step 3: out:fc2[0][0]: 0x"},
     };
-    static const char *const where[] = {
-        "by cpu, 0x", "; they part at products k = 16..23", "; they part at products k = 48..63",
-        "; they part at products k = 0..15", "; they part at products k = 16..19",
-        "; computed anew they are equal before bias and rounding"};
+    static const char *const where[] = {"by cpu, 0x",
+                                        "; they part at products k = 16..23",
+                                        "; they part at products k = 48..63",
+                                        "; they part at products k = 0..15",
+                                        "; they part at products k = 16..19",
+                                        "; computed anew they are equal before bias and rounding"};
     for (size_t i = 0; i < 5; i++) {
         char report[512] = "", error[TRAIN_ERROR] = "";
         train_engine e[2];
@@ -218,12 +218,10 @@ START_TEST(fault_is_found)
         fault.element = faults[i].element;
         train *t = begin(&r, &e[0]), *u = begin(&r, &e[1]);
         for (int k = 0; k < 3; k++)
-            ck_assert_msg(train_compare_step(t, u, &a, &b, report, sizeof report, error) == 0,
-                          "%s%s", report, error);
+            ck_assert_msg(train_compare_step(t, u, &a, &b, report, sizeof report, error) == 0, "%s%s", report, error);
         code = train_compare_step(t, u, &a, &b, report, sizeof report, error);
         ck_assert_msg(code == 1, "%d %s", code, error);
-        ck_assert_msg(strncmp(report, faults[i].expected, strlen(faults[i].expected)) == 0, "%s",
-                      report);
+        ck_assert_msg(strncmp(report, faults[i].expected, strlen(faults[i].expected)) == 0, "%s", report);
         ck_assert_msg(strstr(report, where[0]) && strstr(report, " by faulty"), "%s", report);
         ck_assert_msg(strstr(report, where[i + 1]) != NULL, "%s", report);
         train_close(t);

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-static train_settings text_settings(train_decay decay, uint64_t steps, uint64_t warmup,
-                                    uint64_t cooldown, double min_lr)
+static train_settings text_settings(train_decay decay, uint64_t steps, uint64_t warmup, uint64_t cooldown,
+                                    double min_lr)
 {
     train_settings s = {.net = "gpt", .steps = steps};
     s.decoder.decay = (uint8_t)decay;

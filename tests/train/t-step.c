@@ -25,13 +25,11 @@ static uint64_t count_nonzero(train *t, const char *const *names, size_t n)
 /* In binary32 nothing is lost, and what is not zero can be counted in the tensors. */
 START_TEST(counts_by_hand)
 {
-    static const char *const act[] = {"out:fc1",       "out:fc2",       "out:head",
-                                      "weight.in:fc1", "weight.in:fc2", "weight.in:head",
-                                      "bias.in:fc1",   "bias.in:fc2",   "bias.in:head"};
+    static const char *const act[] = {"out:fc1",        "out:fc2",     "out:head",    "weight.in:fc1", "weight.in:fc2",
+                                      "weight.in:head", "bias.in:fc1", "bias.in:fc2", "bias.in:head"};
     static const char *const agrad[] = {"dgrad:loss", "dgrad:head", "dgrad:fc2"};
-    static const char *const wgrad[] = {"wgrad:fc1.weight", "wgrad:fc2.weight",
-                                        "wgrad:head.weight", "wgrad:fc1.bias", "wgrad:fc2.bias",
-                                        "wgrad:head.bias"};
+    static const char *const wgrad[] = {"wgrad:fc1.weight", "wgrad:fc2.weight", "wgrad:head.weight",
+                                        "wgrad:fc1.bias",   "wgrad:fc2.bias",   "wgrad:head.bias"};
     train_engine e;
     train_run r;
     make_run(&r, &runs[1]);
@@ -51,8 +49,7 @@ START_TEST(counts_by_hand)
 }
 END_TEST
 
-static void expect_shape(train *t, const char *name, size_t rank, size_t a, size_t b, size_t c,
-                         size_t d)
+static void expect_shape(train *t, const char *name, size_t rank, size_t a, size_t b, size_t c, size_t d)
 {
     const size_t shape[4] = {a, b, c, d};
     wanted w = {.name = name};
@@ -125,8 +122,7 @@ typedef struct network {
 
 enum { LARGEST = 20 * 64 * 64 };
 
-static void go_linear(const train_layer *l, const double *w, const double *b, const double *x,
-                      double *y, size_t rows)
+static void go_linear(const train_layer *l, const double *w, const double *b, const double *x, double *y, size_t rows)
 {
     for (size_t i = 0; i < rows; i++)
         for (size_t o = 0; o < l->outputs; o++) {
@@ -137,8 +133,7 @@ static void go_linear(const train_layer *l, const double *w, const double *b, co
         }
 }
 
-static void go_conv(const train_layer *l, const double *w, const double *x, double *y,
-                    size_t images)
+static void go_conv(const train_layer *l, const double *w, const double *x, double *y, size_t images)
 {
     const int side = (int)l->side, in = (int)l->inputs, out = (int)l->outputs;
     for (int n = 0; n < (int)images; n++)
@@ -156,8 +151,7 @@ static void go_conv(const train_layer *l, const double *w, const double *x, doub
                 }
 }
 
-static void go_norm(const train_layer *l, const double *w, const double *b, const double *x,
-                    double *y, size_t rows)
+static void go_norm(const train_layer *l, const double *w, const double *b, const double *x, double *y, size_t rows)
 {
     for (size_t c = 0; c < l->inputs; c++) {
         double mean = 0, var = 0;
@@ -180,8 +174,7 @@ static void go_pool(const train_layer *l, const double *x, double *y, size_t ima
                     const double *at = x + ((n * side + 2 * i) * side + 2 * j) * channels + c;
                     const double up = fmax(at[0], at[channels]);
                     at += side * channels;
-                    y[((n * half + i) * half + j) * channels + c] =
-                        fmax(up, fmax(at[0], at[channels]));
+                    y[((n * half + i) * half + j) * channels + c] = fmax(up, fmax(at[0], at[channels]));
                 }
 }
 
@@ -208,16 +201,26 @@ static double forward(const network *w, const double *pixels, const uint32_t *la
         const size_t rows = l->side ? images * l->side * l->side : images;
         const double *weight = w->weights[2 * i], *bias = w->weights[2 * i + 1];
         switch ((train_type)l->type) {
-        case TRAIN_LINEAR: go_linear(l, weight, bias, x, y, rows); break;
-        case TRAIN_CONV: go_conv(l, weight, x, y, images); break;
-        case TRAIN_BATCHNORM: go_norm(l, weight, bias, x, y, rows); break;
-        case TRAIN_MAXPOOL: go_pool(l, x, y, images); break;
+        case TRAIN_LINEAR:
+            go_linear(l, weight, bias, x, y, rows);
+            break;
+        case TRAIN_CONV:
+            go_conv(l, weight, x, y, images);
+            break;
+        case TRAIN_BATCHNORM:
+            go_norm(l, weight, bias, x, y, rows);
+            break;
+        case TRAIN_MAXPOOL:
+            go_pool(l, x, y, images);
+            break;
         case TRAIN_RELU:
             for (size_t k = 0; k < rows * l->inputs; k++)
                 y[k] = x[k] > 0 ? x[k] : 0;
             break;
-        case TRAIN_LOSS: return go_loss(x, labels, images);
-        default: continue; /* flatten: the same numbers in the same order */
+        case TRAIN_LOSS:
+            return go_loss(x, labels, images);
+        default:
+            continue; /* flatten: the same numbers in the same order */
         }
         double *old = x;
         x = y;
@@ -265,8 +268,8 @@ static void wire(network *w, const parameters *p)
     ck_assert_uint_eq(k, p->n);
 }
 
-static void check_gradient(train *t, const network *w, parameters *p, size_t k,
-                           const double *pixels, const uint32_t *labels)
+static void check_gradient(train *t, const network *w, parameters *p, size_t k, const double *pixels,
+                           const uint32_t *labels)
 {
     char name[2 * TRAIN_NAME + 8];
     size_t n;
@@ -292,8 +295,7 @@ static void check_gradient(train *t, const network *w, parameters *p, size_t k,
 
 static void check_gradients(const char *net, int batchnorm, uint32_t depth)
 {
-    const recipe_of_run c = {.net = net, .low = "binary32", .optimizer = "sgd",
-                             .batchnorm = batchnorm};
+    const recipe_of_run c = {.net = net, .low = "binary32", .optimizer = "sgd", .batchnorm = batchnorm};
     static double pixels[20 * TRAIN_PIXELS];
     uint32_t images[20], labels[20];
     train_engine e;
@@ -348,16 +350,20 @@ START_TEST(copies_are_close)
         const char *low, *recipe;
         int tf32;
         double bound;
-    } cases[] = {{"binary32", NULL, 1, 0.1},        {"bf16", NULL, 0, 0.1},
-                 {"fp16", NULL, 0, 0.1},            {"bf16", "te-current", 0, 0.4},
-                 {"bf16", "mxfp8", 0, 0.4},          {"bf16", "te-block-1x128", 0, 0.4},
-                 {"bf16", "torchao-rowwise", 0, 0.4}, {"bf16", "te-block-128x128", 0, 0.4}};
+    } cases[] = {{"binary32", NULL, 1, 0.1},
+                 {"bf16", NULL, 0, 0.1},
+                 {"fp16", NULL, 0, 0.1},
+                 {"bf16", "te-current", 0, 0.4},
+                 {"bf16", "mxfp8", 0, 0.4},
+                 {"bf16", "te-block-1x128", 0, 0.4},
+                 {"bf16", "torchao-rowwise", 0, 0.4},
+                 {"bf16", "te-block-128x128", 0, 0.4}};
     static const char *const nets[] = {"mlp", "cnn"};
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         const char *const net = nets[i % 2];
         const recipe_of_run exact = {.net = net, .low = "binary32", .optimizer = "sgd"};
-        const recipe_of_run c = {.net = net, .low = cases[i / 2].low, .kept = "binary32",
-                                 .optimizer = "sgd", .recipe = cases[i / 2].recipe};
+        const recipe_of_run c = {
+            .net = net, .low = cases[i / 2].low, .kept = "binary32", .optimizer = "sgd", .recipe = cases[i / 2].recipe};
         train_engine e;
         train_run r[2];
         make_run(&r[0], &exact);
@@ -368,9 +374,8 @@ START_TEST(copies_are_close)
         next(t[0]);
         next(t[1]);
         for (size_t k = 0; k < 3; k++) {
-            static const char *const names[2][3] = {
-                {"wgrad:fc1.weight", "wgrad:fc2.weight", "dgrad:fc2"},
-                {"wgrad:conv1.weight", "wgrad:conv2.weight", "dgrad:conv2"}};
+            static const char *const names[2][3] = {{"wgrad:fc1.weight", "wgrad:fc2.weight", "dgrad:fc2"},
+                                                    {"wgrad:conv1.weight", "wgrad:conv2.weight", "dgrad:conv2"}};
             size_t n;
             double distance = 0, size = 0;
             float *x = values_of(t[0], names[i % 2][k], &n);
@@ -379,9 +384,8 @@ START_TEST(copies_are_close)
                 distance += pow((double)x[j] - (double)y[j], 2);
                 size += pow((double)x[j], 2);
             }
-            ck_assert_msg(distance > 0 && sqrt(distance / size) < cases[i / 2].bound,
-                          "%s %s: %g", names[i % 2][k], c.recipe ? c.recipe : c.low,
-                          sqrt(distance / size));
+            ck_assert_msg(distance > 0 && sqrt(distance / size) < cases[i / 2].bound, "%s %s: %g", names[i % 2][k],
+                          c.recipe ? c.recipe : c.low, sqrt(distance / size));
             free(x);
             free(y);
         }
@@ -401,8 +405,7 @@ END_TEST
 START_TEST(scale_and_factor)
 {
     const recipe_of_run plain = {.net = "mlp", .low = "binary32", .optimizer = "sgd"};
-    const recipe_of_run scaled = {.net = "mlp", .low = "binary32", .optimizer = "sgd",
-                                  .scaler = "static:init=1024"};
+    const recipe_of_run scaled = {.net = "mlp", .low = "binary32", .optimizer = "sgd", .scaler = "static:init=1024"};
     static const char *const names[] = {"fc1.weight", "fc2.bias", "head.weight"};
     train_engine e;
     train_run r[2];
@@ -437,8 +440,8 @@ END_TEST
 /* A scale that is too large: the step is skipped, weights and ages stay, the scale is halved. */
 START_TEST(overflow_is_skipped)
 {
-    const recipe_of_run c = {.net = "mlp", .low = "fp16", .kept = "binary32", .optimizer = "sgd",
-                             .scaler = "torch:init=2^30"};
+    const recipe_of_run c = {
+        .net = "mlp", .low = "fp16", .kept = "binary32", .optimizer = "sgd", .scaler = "torch:init=2^30"};
     train_engine e;
     train_run r;
     size_t n;
@@ -449,8 +452,7 @@ START_TEST(overflow_is_skipped)
     train_step s = next(t);
     float *after = values_of(t, "master:fc1.weight", &n);
     ck_assert_int_eq(s.skipped, 1);
-    ck_assert_uint_eq(s.events,
-                      MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP | MPSIM_SCALER_BACKOFF);
+    ck_assert_uint_eq(s.events, MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP | MPSIM_SCALER_BACKOFF);
     ck_assert(s.scale == 0x1p30 && s.next_scale == 0x1p29);
     ck_assert_str_eq(s.cause, "fc1.weight");
     ck_assert_mem_eq(before, after, n * sizeof *before);
@@ -528,8 +530,8 @@ END_TEST
 /* DeepSpeed unscales with the scale of the next step: where it grows, gradients are halved. */
 START_TEST(unscaled_with_the_new_scale)
 {
-    const recipe_of_run c = {.net = "mlp", .low = "fp16", .kept = "binary32", .optimizer = "sgd",
-                             .scaler = "deepspeed:init=16,window=2"};
+    const recipe_of_run c = {
+        .net = "mlp", .low = "fp16", .kept = "binary32", .optimizer = "sgd", .scaler = "deepspeed:init=16,window=2"};
     train_engine e;
     train_run r;
     size_t n;
@@ -571,8 +573,12 @@ END_TEST
 /* A fused optimizer divides by the scale itself. */
 START_TEST(fused_unscales)
 {
-    const recipe_of_run c = {.net = "mlp", .low = "fp16", .kept = "binary32", .optimizer = "adam",
-                             .variant = "torch-fused-b", .scaler = "static:init=1024"};
+    const recipe_of_run c = {.net = "mlp",
+                             .low = "fp16",
+                             .kept = "binary32",
+                             .optimizer = "adam",
+                             .variant = "torch-fused-b",
+                             .scaler = "static:init=1024"};
     train_engine e;
     train_run r;
     size_t n;
@@ -596,8 +602,7 @@ END_TEST
 START_TEST(clipped)
 {
     const recipe_of_run c = {.net = "mlp", .low = "binary32", .optimizer = "sgd", .clip = "torch"};
-    static const char *const names[] = {"fc1.weight", "fc2.weight", "head.weight",
-                                        "fc1.bias",   "fc2.bias",   "head.bias"};
+    static const char *const names[] = {"fc1.weight", "fc2.weight", "head.weight", "fc1.bias", "fc2.bias", "head.bias"};
     train_engine e;
     train_run r;
     int seen = 0;
@@ -634,8 +639,7 @@ END_TEST
 /* The stream of a parameter in step N, written out; the update from its gradient, done again. */
 START_TEST(stochastic_stores)
 {
-    const recipe_of_run c = {.net = "mlp", .low = "bf16", .optimizer = "sgd",
-                             .store = MPSIM_STORE_STOCHASTIC};
+    const recipe_of_run c = {.net = "mlp", .low = "bf16", .optimizer = "sgd", .store = MPSIM_STORE_STOCHASTIC};
     train_engine e;
     train_run r;
     make_run(&r, &c);
@@ -670,8 +674,7 @@ END_TEST
 START_TEST(split_master)
 {
     for (int split = 0; split < 2; split++) {
-        const recipe_of_run c = {.net = "mlp", .low = "bf16", .kept = "binary32",
-                                 .optimizer = "sgd"};
+        const recipe_of_run c = {.net = "mlp", .low = "bf16", .kept = "binary32", .optimizer = "sgd"};
         train_engine e;
         train_run r;
         size_t n;
@@ -723,8 +726,7 @@ START_TEST(delayed_scales)
             float *x = values_of(t, names[k], &n);
             ck_assert_int_eq(train_visit(t, look, &w), 1);
             ck_assert_str_eq(w.tensor->format->name, "e4m3");
-            ck_assert_msg(w.tensor->inverse == 1 / d[k].scale, "step %d: %a", i,
-                          (double)w.tensor->inverse);
+            ck_assert_msg(w.tensor->inverse == 1 / d[k].scale, "step %d: %a", i, (double)w.tensor->inverse);
             mpsim_delayed_record(&d[k], mpsim_amax(x, n));
             mpsim_delayed_update(&d[k], 0);
             free(x);
@@ -775,8 +777,9 @@ START_TEST(blocks_that_do_not_fit)
                 {"te-current", 16, 0, "fc1: a Hadamard transform needs recipes with blocks"},
                 {NULL, 16, 0, "fc1: a Hadamard transform needs recipes with blocks"},
                 {NULL, 0, 128, "fc1: promotion needs recipes with blocks"},
-                {"te-block-1x128", 0, 64, "fc1: promotion every 64: recipe te-block-1x128 has no blocks of so many "
-                                          "codes of a byte"},
+                {"te-block-1x128", 0, 64,
+                 "fc1: promotion every 64: recipe te-block-1x128 has no blocks of so many "
+                 "codes of a byte"},
                 {"mxfp4", 0, 32, "fc1: promotion every 32: recipe mxfp4 has no blocks of so many codes of a byte"},
                 {"mxfp8", 16, 32, NULL},
                 {"deepgemm-128x128", 0, 128, NULL}};

@@ -46,8 +46,7 @@ START_TEST(tokens_of_all_widths)
     static const uint8_t one[] = {7, 255, 0, 128, 3};
     static const uint16_t two[] = {7, 65535, 0, 256, 3};
     static const uint32_t four[] = {7, 0x80000001u, 0, 65536, 3};
-    static const uint32_t expected[3][5] = {
-        {7, 255, 0, 128, 3}, {7, 65535, 0, 256, 3}, {7, 0x80000001u, 0, 65536, 3}};
+    static const uint32_t expected[3][5] = {{7, 255, 0, 128, 3}, {7, 65535, 0, 256, 3}, {7, 0x80000001u, 0, 65536, 3}};
     const train_text texts[] = {{.tokens = one, .bytes = 1, .trained = 5},
                                 {.tokens = two, .bytes = 2, .trained = 5},
                                 {.tokens = four, .bytes = 4, .trained = 5}};

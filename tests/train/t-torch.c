@@ -49,8 +49,7 @@ static void open_run(train_run *r, const recorded *file, const char *arch)
     o.optimizer = "sgd";
     o.lr = metadata(file, "mpsim.lr");
     o.momentum = metadata(file, "mpsim.momentum");
-    ck_assert_msg(policy_load(&p, test_source_path("data/policies/fp32.yaml"), 0, &trouble) == 0,
-                  "%s", trouble.text);
+    ck_assert_msg(policy_load(&p, test_source_path("data/policies/fp32.yaml"), 0, &trouble) == 0, "%s", trouble.text);
     ck_assert_msg(train_run_of_policy(r, &p, &s, &o, error) == 0, "%s", error);
     policy_clear(&p);
 }
@@ -62,8 +61,8 @@ static int compare(const train_item *x, void *context)
     const int gradient = strncmp(x->name, "wgrad:", 6) == 0;
     if (!gradient && strncmp(x->name, "running:", 8) != 0)
         return 0;
-    snprintf(name, sizeof name, "%s:%llu:%s", gradient ? "wgrad" : "running",
-             (unsigned long long)c->step, strchr(x->name, ':') + 1);
+    snprintf(name, sizeof name, "%s:%llu:%s", gradient ? "wgrad" : "running", (unsigned long long)c->step,
+             strchr(x->name, ':') + 1);
     size_t n = 0;
     const size_t have = x->tensor->rows * x->tensor->cols;
     float *want = recorded_floats(c->file, name, NULL, &n);
@@ -108,13 +107,13 @@ static void follow(const char *name, const char *arch)
         snprintf(key, sizeof key, "loss:%llu", (unsigned long long)c.step);
         float *loss = recorded_floats(c.file, key, NULL, &n);
         ck_assert(loss != NULL);
-        ck_assert_msg(fabs((double)(s.loss - loss[0])) < TOLERANCE * (double)loss[0],
-                      "%s: loss %.9g, not %.9g", key, (double)s.loss, (double)loss[0]);
+        ck_assert_msg(fabs((double)(s.loss - loss[0])) < TOLERANCE * (double)loss[0], "%s: loss %.9g, not %.9g", key,
+                      (double)s.loss, (double)loss[0]);
         free(loss);
         train_visit(c.t, compare, &c);
     }
-    printf("# %s, %s: %zu tensors, %zu values, largest relative difference %.1e\n", name, arch,
-           c.tensors, c.values, c.worst);
+    printf("# %s, %s: %zu tensors, %zu values, largest relative difference %.1e\n", name, arch, c.tensors, c.values,
+           c.worst);
     ck_assert_uint_gt(c.tensors, 0);
     train_close(c.t);
     train_engine_close(&e);

@@ -5,7 +5,8 @@
 
 #include "../../base/isa.h"
 
-static mpsim_arith_function *const runs[MPSIM_ISAS] = { /* NULL: the reference does everything */
+static mpsim_arith_function *const runs[MPSIM_ISAS] = {
+    /* NULL: the reference does everything */
     [MPSIM_ISA_GENERIC] = mpsim_arith_run_generic,
 #ifdef HAVE_NEON
     [MPSIM_ISA_NEON] = mpsim_arith_run_neon,
@@ -27,8 +28,7 @@ typedef struct range {
 
 static range range_of(const mpsim_format *f)
 {
-    const range r = {mpsim_emin(f) - f->mbits, mpsim_number_f64(mpsim_format_max(f)).exp + 1,
-                     f->mbits + 1};
+    const range r = {mpsim_emin(f) - f->mbits, mpsim_number_f64(mpsim_format_max(f)).exp + 1, f->mbits + 1};
     return r;
 }
 
@@ -85,12 +85,11 @@ static int is_narrow(const mpsim_arith *o, int operands)
     const range a = range_of(&o->operand[0]), b = range_of(&o->operand[operands > 1]);
     const mpsim_rounding *r = &o->rounding;
     const range quotient = {a.low - b.high - 1, a.high - b.low, 1};
-    if (mpsim_is_stochastic(r->mode) || (r->flush_input && r->flush_below != 0) ||
-        o->result.mbits + 1 + 2 > BINARY32 || mpsim_emin(&o->result) < -126 || mpsim_magnitude_bits(&o->result) >= CODE_BITS)
+    if (mpsim_is_stochastic(r->mode) || (r->flush_input && r->flush_below != 0) || o->result.mbits + 1 + 2 > BINARY32 ||
+        mpsim_emin(&o->result) < -126 || mpsim_magnitude_bits(&o->result) >= CODE_BITS)
         return 0;
     for (int i = 0; i < operands; i++)
-        if (!is_normal_f32(range_of(&o->operand[i])) ||
-            mpsim_magnitude_bits(&o->operand[i]) >= CODE_BITS)
+        if (!is_normal_f32(range_of(&o->operand[i])) || mpsim_magnitude_bits(&o->operand[i]) >= CODE_BITS)
             return 0;
     switch (o->op) {
     case MPSIM_OP_MUL:
@@ -111,8 +110,7 @@ static uint64_t power_of_two(int lane_bits, int e)
     return lane_bits == 64 ? (uint64_t)(1023 + e) << 52 : (uint64_t)(127 + e) << 23;
 }
 
-static void operand_init(mpsim_arith_operand *to, const mpsim_format *f, const mpsim_rounding *r,
-                         int lane_bits)
+static void operand_init(mpsim_arith_operand *to, const mpsim_format *f, const mpsim_rounding *r, int lane_bits)
 {
     const int bits = mpsim_magnitude_bits(f), has_zero = f->zero != MPSIM_ZERO_NONE;
     const mpsim_number below = mpsim_number_f64(r->flush_below);
@@ -128,8 +126,7 @@ static void operand_init(mpsim_arith_operand *to, const mpsim_format *f, const m
     to->negative_zero = f->nan == MPSIM_NAN_NEGZERO ? f->nan_code : ~(uint64_t)0;
     to->kept = 0;
     if (r->flush_input)
-        to->kept = below.hi ? mpsim_bits_f64(r->flush_below)
-                            : power_of_two(lane_bits, mpsim_emin(f));
+        to->kept = below.hi ? mpsim_bits_f64(r->flush_below) : power_of_two(lane_bits, mpsim_emin(f));
     to->plain = !r->flush_input && f->nan != MPSIM_NAN_NEGZERO;
     to->bytes = mpsim_format_code_bytes(f);
 }
@@ -158,8 +155,7 @@ static void result_init(mpsim_arith_kernel *k, const mpsim_format *f, const mpsi
     }
 }
 
-mpsim_arith_function *mpsim_arith_kernel_init(mpsim_arith_kernel *k, const mpsim_arith *o,
-                                              int operands)
+mpsim_arith_function *mpsim_arith_kernel_init(mpsim_arith_kernel *k, const mpsim_arith *o, int operands)
 {
     const mpsim_rounding *r = &o->rounding;
     k->operands = operands;
@@ -173,11 +169,9 @@ mpsim_arith_function *mpsim_arith_kernel_init(mpsim_arith_kernel *k, const mpsim
     k->enough = is_enough(o, k->lane_bits == 32 ? BINARY32 : BINARY64);
     k->mode = r->mode;
     k->sr_bits = mpsim_is_stochastic(r->mode) ? r->sr_bits : 32;
-    if (mpsim_is_stochastic(r->mode) && !k->enough &&
-        o->result.mbits + 1 + r->sr_bits + 2 > BINARY64)
+    if (mpsim_is_stochastic(r->mode) && !k->enough && o->result.mbits + 1 + r->sr_bits + 2 > BINARY64)
         return NULL;
-    k->down = r->mode == MPSIM_ROUND_DOWN &&
-              (o->op == MPSIM_OP_ADD || o->op == MPSIM_OP_SUB || o->op == MPSIM_OP_FMA);
+    k->down = r->mode == MPSIM_ROUND_DOWN && (o->op == MPSIM_OP_ADD || o->op == MPSIM_OP_SUB || o->op == MPSIM_OP_FMA);
     for (int i = 0; i < k->operands; i++)
         operand_init(&k->operand[i], &o->operand[i], r, k->lane_bits);
     result_init(k, &o->result, r);

@@ -34,17 +34,17 @@ enum { MPSIM_ARITH_BLOCK = 256 };
 
 /* How codes of an operand are read. */
 typedef struct mpsim_arith_operand {
-    uint64_t magnitude, sign;  /* masks of the fields of a code; no sign: 0                */
-    int sign_shift;            /* from the sign to the top bit of a lane                   */
-    int significand_shift;     /* from the significand to that of a lane                   */
-    uint64_t rebias;           /* what is added to magnitudes of normal numbers then       */
-    uint64_t first_normal;     /* magnitudes below are zero or subnormal                   */
-    double least_normal;       /* of subnormal numbers: what is too much after `rebias`    */
+    uint64_t magnitude, sign; /* masks of the fields of a code; no sign: 0                */
+    int sign_shift;           /* from the sign to the top bit of a lane                   */
+    int significand_shift;    /* from the significand to that of a lane                   */
+    uint64_t rebias;          /* what is added to magnitudes of normal numbers then       */
+    uint64_t first_normal;    /* magnitudes below are zero or subnormal                   */
+    double least_normal;      /* of subnormal numbers: what is too much after `rebias`    */
     uint64_t max_finite;
-    uint64_t infinity;         /* the magnitude; without one: max_finite, which is not it  */
-    uint64_t negative_zero;    /* the code if it is NaN, else one that none has            */
-    uint64_t kept;             /* bits of the smallest number that is not flushed          */
-    int plain;                 /* neither of the last two matters                          */
+    uint64_t infinity;      /* the magnitude; without one: max_finite, which is not it  */
+    uint64_t negative_zero; /* the code if it is NaN, else one that none has            */
+    uint64_t kept;          /* bits of the smallest number that is not flushed          */
+    int plain;              /* neither of the last two matters                          */
     size_t bytes;
 } mpsim_arith_operand;
 
@@ -59,9 +59,9 @@ typedef struct mpsim_arith_kernel {
     int emin, mbits;
     int sign_shift; /* of the sign in a code of the result; the top bit if it has none */
     int is_unsigned;
-    int flush;      /* subnormal results become zero                                    */
-    int plain;      /* they do not, and zero has a sign                                 */
-    int payloads;   /* NaN results depend on more than the sign of a NaN                */
+    int flush;    /* subnormal results become zero                                    */
+    int plain;    /* they do not, and zero has a sign                                 */
+    int payloads; /* NaN results depend on more than the sign of a NaN                */
     size_t bytes;
     uint64_t max_finite;
     uint64_t zero[2], overflow[2], infinite[2], nan[2]; /* results by sign              */
@@ -72,16 +72,13 @@ typedef struct mpsim_arith_kernel {
  * i % 64 of left[i / 64], 0 before, becomes 1 the reference must do the element, as it must those
  * behind: its code means nothing, and it is not counted. What happened to the others is added to
  * *counts; NULL: nobody asks. */
-typedef size_t mpsim_arith_function(const mpsim_arith_kernel *k, void *codes,
-                                    uint64_t left[MPSIM_ARITH_BLOCK / 64], mpsim_counts *counts,
-                                    const void *const from[3], const uint32_t *words, size_t n);
+typedef size_t mpsim_arith_function(const mpsim_arith_kernel *k, void *codes, uint64_t left[MPSIM_ARITH_BLOCK / 64],
+                                    mpsim_counts *counts, const void *const from[3], const uint32_t *words, size_t n);
 
-mpsim_arith_function mpsim_arith_run_generic, mpsim_arith_run_neon, mpsim_arith_run_avx2,
-    mpsim_arith_run_avx512;
+mpsim_arith_function mpsim_arith_run_generic, mpsim_arith_run_neon, mpsim_arith_run_avx2, mpsim_arith_run_avx512;
 
 /* mpsim_arith_kernel_init -- fill *k for an operation of so many operands and return the function of
  * the active instruction set, or NULL if the kernel cannot do this operation. */
-mpsim_arith_function *mpsim_arith_kernel_init(mpsim_arith_kernel *k, const mpsim_arith *o,
-                                              int operands);
+mpsim_arith_function *mpsim_arith_kernel_init(mpsim_arith_kernel *k, const mpsim_arith *o, int operands);
 
 #endif

@@ -1,36 +1,36 @@
 /* lanes.h -- the loops of a block in lanes of LANE_BITS: 64, which hold binary64 numbers, or 32, which
  * hold binary32 numbers. Included by vector.h for both. */
 #if LANE_BITS == 64
-#define REAL     double
+#define REAL double
 #define FRACTION 52
-#define BIAS     1023
+#define BIAS 1023
 #else
-#define REAL     float
+#define REAL float
 #define FRACTION 23
-#define BIAS     127
+#define BIAS 127
 #endif
 #define PASTE_(a, b) a##b
-#define PASTE(a, b)  PASTE_(a, b)
-#define NAME(name)   PASTE(name##_, LANE_BITS)
-#define U(word)      PASTE(v_##word##_u, LANE_BITS) /* of the vocabulary, for lanes of that width */
-#define I(word)      PASTE(v_##word##_i, LANE_BITS)
-#define F(word)      PASTE(v_##word##_f, LANE_BITS)
-#define M(word)      PASTE(PASTE(m, LANE_BITS), _##word)
-#define VU           PASTE(vu, LANE_BITS)
-#define VI           PASTE(vi, LANE_BITS)
-#define VF           PASTE(vf, LANE_BITS)
-#define MASK         PASTE(m, LANE_BITS)
-#define WORD         PASTE(PASTE(uint, LANE_BITS), _t)
-#define EACH         PASTE(v_u, LANE_BITS)
-#define EACH_I       PASTE(v_i, LANE_BITS)
+#define PASTE(a, b) PASTE_(a, b)
+#define NAME(name) PASTE(name##_, LANE_BITS)
+#define U(word) PASTE(v_##word##_u, LANE_BITS) /* of the vocabulary, for lanes of that width */
+#define I(word) PASTE(v_##word##_i, LANE_BITS)
+#define F(word) PASTE(v_##word##_f, LANE_BITS)
+#define M(word) PASTE(PASTE(m, LANE_BITS), _##word)
+#define VU PASTE(vu, LANE_BITS)
+#define VI PASTE(vi, LANE_BITS)
+#define VF PASTE(vf, LANE_BITS)
+#define MASK PASTE(m, LANE_BITS)
+#define WORD PASTE(PASTE(uint, LANE_BITS), _t)
+#define EACH PASTE(v_u, LANE_BITS)
+#define EACH_I PASTE(v_i, LANE_BITS)
 
 enum { NAME(STEP) = 32 * V_LANES / LANE_BITS };
 
-#define STEP      NAME(STEP)
-#define HIDDEN    ((WORD)1 << FRACTION)
-#define SIGN      ((WORD)1 << (LANE_BITS - 1))
+#define STEP NAME(STEP)
+#define HIDDEN ((WORD)1 << FRACTION)
+#define SIGN ((WORD)1 << (LANE_BITS - 1))
 #define MAGNITUDE (SIGN - 1)
-#define INFINITE  ((WORD)(2 * BIAS + 1) << FRACTION)
+#define INFINITE ((WORD)(2 * BIAS + 1) << FRACTION)
 
 /* What happened, in every lane. */
 typedef struct NAME(tally) {
@@ -58,7 +58,7 @@ V_INLINE VU NAME(number_of_code)(const mpsim_arith_operand *f, int plain, VU cod
     /* infinity, or a NaN: not a zero significand */
     x = U(pick)(NAME(less)(EACH((WORD)f->max_finite), m), (m - (WORD)f->infinity) | INFINITE, x);
     if (!plain)
-        x = U(keep)(M(not)(NAME(less)(x, EACH((WORD)f->kept))), x);
+        x = U(keep)(M(not )(NAME(less)(x, EACH((WORD)f->kept))), x);
     x |= U(shl)(code & (WORD)f->sign, EACH((WORD)f->sign_shift));
     if (!plain) {
         const VU used = code & (WORD)(f->magnitude | f->sign);
@@ -67,8 +67,7 @@ V_INLINE VU NAME(number_of_code)(const mpsim_arith_operand *f, int plain, VU cod
     return x;
 }
 
-V_INLINE void NAME(read_as)(const mpsim_arith_operand *operand, int plain, REAL *x,
-                            const void *from, size_t n)
+V_INLINE void NAME(read_as)(const mpsim_arith_operand *operand, int plain, REAL *x, const void *from, size_t n)
 {
     const mpsim_arith_operand f = *operand; /* of which nobody else has an address */
     for (size_t i = 0; i < n; i += V_LANES) {
@@ -136,7 +135,7 @@ V_INLINE VF NAME(operate)(mpsim_op op, int enough, VF a, VF b, VF c)
     }
 }
 
-V_INLINE void NAME(run_operation)(mpsim_op op, int enough, NAME(block) *w, size_t n)
+V_INLINE void NAME(run_operation)(mpsim_op op, int enough, NAME(block) * w, size_t n)
 {
     for (size_t i = 0; i < n; i += STEP) {
         const VF a = F(load)(w->x[0] + i), b = F(load)(w->x[1] + i), c = F(load)(w->x[2] + i);
@@ -145,7 +144,7 @@ V_INLINE void NAME(run_operation)(mpsim_op op, int enough, NAME(block) *w, size_
 }
 
 /* In mode DOWN a sum that is zero is -0 unless both terms are +0. */
-static void NAME(zeros_down)(const mpsim_arith_kernel *k, NAME(block) *w, size_t n)
+static void NAME(zeros_down)(const mpsim_arith_kernel *k, NAME(block) * w, size_t n)
 {
     for (size_t i = 0; i < n; i += STEP) {
         const VU a = U(load)(w->x[0] + i), b = U(load)(w->x[1] + i), z = U(load)(w->z + i);
@@ -158,12 +157,12 @@ static void NAME(zeros_down)(const mpsim_arith_kernel *k, NAME(block) *w, size_t
     }
 }
 
-static void NAME(run_operations)(const mpsim_arith_kernel *k, NAME(block) *w, size_t n)
+static void NAME(run_operations)(const mpsim_arith_kernel *k, NAME(block) * w, size_t n)
 {
     switch (k->op) {
-#define RUN(op)                                                                                   \
-    case op:                                                                                      \
-        k->enough ? NAME(run_operation)(op, 1, w, n) : NAME(run_operation)(op, 0, w, n);          \
+#define RUN(op)                                                                          \
+    case op:                                                                             \
+        k->enough ? NAME(run_operation)(op, 1, w, n) : NAME(run_operation)(op, 0, w, n); \
         break
         RUN(MPSIM_OP_ADD);
         RUN(MPSIM_OP_SUB);
@@ -186,8 +185,7 @@ static void NAME(run_operations)(const mpsim_arith_kernel *k, NAME(block) *w, si
 
 /* Whether the magnitude is rounded away from zero; the operands are those of mpsim_rounds_away:
  * rest < 2^drop is the fraction times 2^drop. */
-V_INLINE MASK NAME(rounds_away)(int mode, unsigned n, VU draw, MASK negative, VU low, VU rest,
-                                VU drop)
+V_INLINE MASK NAME(rounds_away)(int mode, unsigned n, VU draw, MASK negative, VU low, VU rest, VU drop)
 {
     const VU odd = low & 1, half = U(shl)(EACH(1), drop - 1);
     const MASK inexact = U(test)(rest, rest);
@@ -198,9 +196,9 @@ V_INLINE MASK NAME(rounds_away)(int mode, unsigned n, VU draw, MASK negative, VU
     case MPSIM_ROUND_NEAREST_EVEN:
         return NAME(less)(half, rest + odd);
     case MPSIM_ROUND_NEAREST_AWAY:
-        return M(not)(NAME(less)(rest, half));
+        return M(not )(NAME(less)(rest, half));
     case MPSIM_ROUND_UP:
-        return M(and)(inexact, M(not)(negative));
+        return M(and)(inexact, M(not )(negative));
     case MPSIM_ROUND_DOWN:
         return M(and)(inexact, negative);
     case MPSIM_ROUND_TO_ODD:
@@ -224,7 +222,7 @@ V_INLINE MASK NAME(rounds_away)(int mode, unsigned n, VU draw, MASK negative, VU
 #endif
     default:
         (void)n, (void)draw;
-        return M(and)(inexact, M(not)(inexact));
+        return M(and)(inexact, M(not )(inexact));
     }
 }
 
@@ -234,8 +232,7 @@ V_INLINE VU NAME(by_sign)(MASK negative, const uint64_t code[2])
 }
 
 /* The codes of infinities and NaNs; a NaN has the sign of the first operand that is one. */
-V_INLINE VU NAME(special_code)(const mpsim_arith_kernel *k, const NAME(block) *w, size_t i, VU u,
-                               MASK negative)
+V_INLINE VU NAME(special_code)(const mpsim_arith_kernel *k, const NAME(block) * w, size_t i, VU u, MASK negative)
 {
     VU nan = EACH(0);
     for (int j = k->operands; j-- > 0;) {
@@ -248,13 +245,12 @@ V_INLINE VU NAME(special_code)(const mpsim_arith_kernel *k, const NAME(block) *w
 
 /* A finite result, rounded. */
 typedef struct NAME(rounded) {
-    VU m;              /* magnitude of the code                         */
+    VU m; /* magnitude of the code                         */
     MASK inexact, not_zero;
-    MASK far;          /* so far below the smallest number that random bits do not fit */
+    MASK far; /* so far below the smallest number that random bits do not fit */
 } NAME(rounded);
 
-V_INLINE NAME(rounded) NAME(round)(const mpsim_arith_kernel *k, int mode, VU magnitude,
-                                   MASK negative, VU draw)
+V_INLINE NAME(rounded) NAME(round)(const mpsim_arith_kernel *k, int mode, VU magnitude, MASK negative, VU draw)
 {
     NAME(rounded) r;
     r.not_zero = U(test)(magnitude, magnitude);
@@ -266,8 +262,7 @@ V_INLINE NAME(rounded) NAME(round)(const mpsim_arith_kernel *k, int mode, VU mag
     const VU drop = (VU)I(min)(full_drop, EACH_I(LANE_BITS - 1));
     const VU low = U(shl)((VU)binade, EACH((WORD)k->mbits)) + U(shr)(sig, drop);
     const VU rest = sig & (U(shl)(EACH(1), drop) - 1);
-    const MASK away =
-        NAME(rounds_away)(mode, (unsigned)k->sr_bits, draw, negative, low, rest, drop);
+    const MASK away = NAME(rounds_away)(mode, (unsigned)k->sr_bits, draw, negative, low, rest, drop);
     r.m = low + U(keep)(away, EACH(1));
     r.inexact = U(test)(rest, rest);
     r.far = M(and)(r.not_zero, I(gt)(full_drop, EACH_I(LANE_BITS - 1)));
@@ -275,13 +270,12 @@ V_INLINE NAME(rounded) NAME(round)(const mpsim_arith_kernel *k, int mode, VU mag
 }
 
 /* The code of a vector of results; *leave: what the reference must do. */
-V_INLINE VU NAME(code_of_number)(const mpsim_arith_kernel *k, int mode, int counting,
-                                 const NAME(block) *w, size_t i, VU draw, NAME(tally) *t,
-                                 MASK *leave)
+V_INLINE VU NAME(code_of_number)(const mpsim_arith_kernel *k, int mode, int counting, const NAME(block) * w, size_t i,
+                                 VU draw, NAME(tally) * t, MASK *leave)
 {
     const VU u = U(load)(w->z + i), magnitude = u & MAGNITUDE;
     const MASK negative = U(top)(u), finite = NAME(less)(magnitude, EACH(INFINITE));
-    const MASK special = M(not)(finite);
+    const MASK special = M(not )(finite);
     const NAME(rounded) r = NAME(round)(k, mode, magnitude, negative, draw);
     const MASK overflow = NAME(less)(EACH((WORD)k->max_finite), r.m);
     const MASK tiny = NAME(less)(r.m, EACH((WORD)1 << k->mbits));
@@ -301,14 +295,14 @@ V_INLINE VU NAME(code_of_number)(const mpsim_arith_kernel *k, int mode, int coun
     if (mode >= MPSIM_ROUND_STOCHASTIC_A)
         *leave = M(or)(*leave, r.far);
     if (counting) {
-        const MASK mine = M(and)(finite, M(not)(*leave)), gone = M(and)(to_zero, r.not_zero);
+        const MASK mine = M(and)(finite, M(not )(*leave)), gone = M(and)(to_zero, r.not_zero);
         const MASK inexact = M(or)(M(or)(r.inexact, overflow), gone);
         const MASK nan = NAME(less)(EACH(INFINITE), magnitude);
         t->inexact += U(keep)(M(and)(inexact, mine), EACH(1));
         t->underflow += U(keep)(M(and)(gone, mine), EACH(1));
-        t->subnormal += U(keep)(M(and)(M(and)(tiny, M(not)(to_zero)), mine), EACH(1));
+        t->subnormal += U(keep)(M(and)(M(and)(tiny, M(not )(to_zero)), mine), EACH(1));
         t->overflow += U(keep)(M(and)(overflow, mine), EACH(1));
-        t->nan += U(keep)(M(and)(nan, M(not)(*leave)), EACH(1));
+        t->nan += U(keep)(M(and)(nan, M(not )(*leave)), EACH(1));
     }
     return code;
 }
@@ -322,9 +316,8 @@ V_INLINE uint64_t NAME(sum)(VU a)
 #endif
 }
 
-V_INLINE void NAME(write_mode)(const mpsim_arith_kernel *kernel, int mode, int counting,
-                               const NAME(block) *w, void *codes, uint64_t *left,
-                               mpsim_counts *counts, const uint32_t *words, size_t n)
+V_INLINE void NAME(write_mode)(const mpsim_arith_kernel *kernel, int mode, int counting, const NAME(block) * w,
+                               void *codes, uint64_t *left, mpsim_counts *counts, const uint32_t *words, size_t n)
 {
     const mpsim_arith_kernel k = *kernel;
     const VU none = EACH(0);
@@ -334,11 +327,10 @@ V_INLINE void NAME(write_mode)(const mpsim_arith_kernel *kernel, int mode, int c
 #if LANE_BITS == 64
         const VU unused = EACH((uint64_t)(32 - k.sr_bits));
         const vu32 word = mode >= MPSIM_ROUND_STOCHASTIC_A ? v_load_u32(words + i) : v_u32(0);
-        const VU first = NAME(code_of_number)(&k, mode, counting, w, i,
-                                              U(shr)(v_first_u64(word), unused), &t, &leave);
+        const VU first = NAME(code_of_number)(&k, mode, counting, w, i, U(shr)(v_first_u64(word), unused), &t, &leave);
         uint64_t bits = M(bits)(leave);
-        const VU last = NAME(code_of_number)(&k, mode, counting, w, i + STEP,
-                                             U(shr)(v_last_u64(word), unused), &t, &leave);
+        const VU last = NAME(code_of_number)(&k, mode, counting, w, i + STEP, U(shr)(v_last_u64(word), unused), &t,
+                                             &leave);
         bits |= (uint64_t)M(bits)(leave) << STEP;
         store_codes(codes, k.bytes, i, v_narrow_u32(first, last));
 #else
@@ -358,17 +350,16 @@ V_INLINE void NAME(write_mode)(const mpsim_arith_kernel *kernel, int mode, int c
     }
 }
 
-static void NAME(write_codes)(const mpsim_arith_kernel *k, const NAME(block) *w, void *codes,
-                              uint64_t *left, mpsim_counts *counts, const uint32_t *words,
-                              size_t n)
+static void NAME(write_codes)(const mpsim_arith_kernel *k, const NAME(block) * w, void *codes, uint64_t *left,
+                              mpsim_counts *counts, const uint32_t *words, size_t n)
 {
     switch (k->mode) {
-#define MODE(mode)                                                                                \
-    case mode:                                                                                    \
-        if (counts)                                                                               \
-            NAME(write_mode)(k, mode, 1, w, codes, left, counts, words, n);                       \
-        else                                                                                      \
-            NAME(write_mode)(k, mode, 0, w, codes, left, counts, words, n);                       \
+#define MODE(mode)                                                          \
+    case mode:                                                              \
+        if (counts)                                                         \
+            NAME(write_mode)(k, mode, 1, w, codes, left, counts, words, n); \
+        else                                                                \
+            NAME(write_mode)(k, mode, 0, w, codes, left, counts, words, n); \
         break
         MODE(MPSIM_ROUND_NEAREST_EVEN);
         MODE(MPSIM_ROUND_NEAREST_AWAY);
@@ -385,9 +376,8 @@ static void NAME(write_codes)(const mpsim_arith_kernel *k, const NAME(block) *w,
     }
 }
 
-static void NAME(run)(const mpsim_arith_kernel *k, void *codes, uint64_t *left,
-                      mpsim_counts *counts, const void *const from[3], const uint32_t *words,
-                      size_t n)
+static void NAME(run)(const mpsim_arith_kernel *k, void *codes, uint64_t *left, mpsim_counts *counts,
+                      const void *const from[3], const uint32_t *words, size_t n)
 {
     NAME(block) w;
     for (int i = 0; i < k->operands; i++)

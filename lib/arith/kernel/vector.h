@@ -28,9 +28,8 @@ V_INLINE void store_codes(void *to, size_t bytes, size_t i, vu32 code)
 #include "lanes.h"
 #undef LANE_BITS
 
-size_t V_NAME(mpsim_arith_run)(const mpsim_arith_kernel *k, void *codes, uint64_t *left,
-                               mpsim_counts *counts, const void *const from[3],
-                               const uint32_t *words, size_t n)
+size_t V_NAME(mpsim_arith_run)(const mpsim_arith_kernel *k, void *codes, uint64_t *left, mpsim_counts *counts,
+                               const void *const from[3], const uint32_t *words, size_t n)
 {
     n -= n % V_LANES;
     if (k->lane_bits == 64)

@@ -35,8 +35,8 @@ V_INLINE vu64 count_exact(const mpsim_block_kernel *k, vu64 n, vf32 x, vf32 fact
 }
 
 /* x is scaled to y, rounded to q, and stands for `value`. */
-V_INLINE void count(const mpsim_block_kernel *k, int mode, tally *t, vf32 x, vf32 factor,
-                    vf32 inverse, vf32 y, vu32 word, vf32 q, vf32 value)
+V_INLINE void count(const mpsim_block_kernel *k, int mode, tally *t, vf32 x, vf32 factor, vf32 inverse, vf32 y,
+                    vu32 word, vf32 q, vf32 value)
 {
     const vu32 none = v_u32(0), size = magnitude((vu32)q);
     const m32 nan = less_u31(v_u32(INFINITE), magnitude((vu32)x)), number = m32_not(nan);

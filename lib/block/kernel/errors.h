@@ -11,7 +11,7 @@ enum { BY_FMA = V_LANES > 4 }; /* it is an instruction */
 
 typedef struct outcome {
     vu32 underflow, subnormal, overflow, inexact;
-    vu64 exact; /* where `inexact` is not counted */
+    vu64 exact;   /* where `inexact` is not counted */
     m32 vanished; /* against another origin: the value is 0, the origin is not */
 } outcome;
 
@@ -104,8 +104,8 @@ V_INLINE void add_squares(mpsim_block_errors *e, squares *s, vf32 d)
 /* ---- errors ---- */
 
 /* Lanes of `left` by the reference, of `larger` their relative errors. */
-static __attribute__((noinline)) void leave(mpsim_block_errors *e, vf32 from, vf32 value, vf32 d,
-                                            unsigned left, unsigned larger)
+static __attribute__((noinline)) void leave(mpsim_block_errors *e, vf32 from, vf32 value, vf32 d, unsigned left,
+                                            unsigned larger)
 {
     float x[V_LANES], v[V_LANES], error[V_LANES];
     v_store_f32(x, from);
@@ -124,14 +124,13 @@ V_INLINE int any_larger(const mpsim_block_errors *e, m32 m, vu32 error, vu32 of)
 {
     const vf32 d = (vf32)v_keep_u32(m, error), x = (vf32)v_pick_u32(m, of, (vu32)v_f32(1));
     const vf64 most = v_f64(e->to->max_rel_err);
-    return m64_any(m64_or(v_gt_f64(v_first_f64(d) / v_first_f64(x), most),
-                          v_gt_f64(v_last_f64(d) / v_last_f64(x), most)));
+    return m64_any(
+        m64_or(v_gt_f64(v_first_f64(d) / v_first_f64(x), most), v_gt_f64(v_last_f64(d) / v_last_f64(x), most)));
 }
 
 /* The errors of `value`, which is zero in the lanes of `zero`, against `from`; returns the lanes that were
  * left. */
-V_INLINE m32 add_errors(mpsim_block_errors *e, squares *s, const lanes_of_block *b, vf32 from,
-                        vf32 value, m32 zero)
+V_INLINE m32 add_errors(mpsim_block_errors *e, squares *s, const lanes_of_block *b, vf32 from, vf32 value, m32 zero)
 {
     vf32 d = from - value;
     const vu32 size = magnitude((vu32)d), m = magnitude((vu32)from);
@@ -153,8 +152,8 @@ V_INLINE m32 add_errors(mpsim_block_errors *e, squares *s, const lanes_of_block 
 
 /* Counts where q is not the scaled element; what vanished is not. Else the products and differences are far
  * from the subnormal numbers, so that an fma is 0 where they are equal. */
-V_INLINE void add_inexact(const mpsim_block_kernel *k, outcome *o, const lanes_of_block *b, vf32 x,
-                          vf32 q, m32 vanished)
+V_INLINE void add_inexact(const mpsim_block_kernel *k, outcome *o, const lanes_of_block *b, vf32 x, vf32 q,
+                          m32 vanished)
 {
     if (BY_FMA) {
         const vf32 of = k->divides ? q : x, by = k->divides ? b->inverse : b->factor;
@@ -166,8 +165,8 @@ V_INLINE void add_inexact(const mpsim_block_kernel *k, outcome *o, const lanes_o
 }
 
 /* x is scaled to y and rounded to q; as `count` of count.h, for plain blocks. Returns where q is zero. */
-V_INLINE m32 add_counts(const mpsim_block_kernel *k, int mode, outcome *o, lanes_of_block *b, vf32 x,
-                        vf32 y, vu32 word, vf32 q)
+V_INLINE m32 add_counts(const mpsim_block_kernel *k, int mode, outcome *o, lanes_of_block *b, vf32 x, vf32 y, vu32 word,
+                        vf32 q)
 {
     const vu32 size = magnitude((vu32)q);
     const m32 some = is_not_zero(size), zero = m32_not(some), over = saturates(k, mode, y, word);
@@ -192,9 +191,8 @@ V_INLINE void add_tally_of(mpsim_counts *to, const outcome *o, uint64_t lanes)
 /* ---- rows of blocks ---- */
 
 /* A vector of elements; returns their values, sets *code. lean: x are their own origin. */
-V_INLINE vf32 account(const mpsim_block_kernel *k, int mode, int lean, mpsim_block_errors *e,
-                      squares *s, outcome *o, lanes_of_block *b, vf32 x, vf32 from, vu32 word,
-                      vu32 *code)
+V_INLINE vf32 account(const mpsim_block_kernel *k, int mode, int lean, mpsim_block_errors *e, squares *s, outcome *o,
+                      lanes_of_block *b, vf32 x, vf32 from, vu32 word, vu32 *code)
 {
     const vf32 y = scaled(k, x, b->factor, b->inverse), q = number(k, mode, y, word, code);
     const vf32 value = scaled_back(k, q, b->factor, b->inverse);
@@ -208,19 +206,19 @@ V_INLINE vf32 account(const mpsim_block_kernel *k, int mode, int lean, mpsim_blo
 }
 
 /* Block j of a row, whose elements begin at `at`. lean: no outputs, either. */
-V_INLINE void account_block(const mpsim_block_kernel *k, int mode, int lean, const mpsim_block_row *r,
-                            size_t j, size_t at, mpsim_block_errors *e, squares *s, outcome *o)
+V_INLINE void account_block(const mpsim_block_kernel *k, int mode, int lean, const mpsim_block_row *r, size_t j,
+                            size_t at, mpsim_block_errors *e, squares *s, outcome *o)
 {
-    lanes_of_block b = {v_f32(r->factor[j]), v_f32(r->inverse[j]),
-                        v_u32((uint32_t)(r->top[j] / 2 + 127) << 23), nowhere(), nowhere()};
+    lanes_of_block b = {v_f32(r->factor[j]), v_f32(r->inverse[j]), v_u32((uint32_t)(r->top[j] / 2 + 127) << 23),
+                        nowhere(), nowhere()};
     const float *against = r->origin ? r->origin : r->x;
     const size_t end = at + r->width;
     vu32 code;
     size_t i = at;
     for (; i + V_LANES <= end; i += V_LANES) {
         const vu32 word = mode == GRID ? v_load_u32(r->words + i) : v_u32(0);
-        const vf32 value = account(k, mode, lean, e, s, o, &b, v_load_f32(r->x + i),
-                                   v_load_f32(against + i), word, &code);
+        const vf32 value = account(k, mode, lean, e, s, o, &b, v_load_f32(r->x + i), v_load_f32(against + i), word,
+                                   &code);
         if (!lean && r->codes)
             v_store_u8(r->codes + i, code);
         if (!lean && r->values)
@@ -272,13 +270,13 @@ V_INLINE void errors(const mpsim_block_kernel *kernel, int mode, int lean, const
         mpsim_block_errors_relative(e, 1, 1);
 }
 
-#define ERRORS(name, mode)                                                                        \
+#define ERRORS(name, mode)                                                                         \
     static void name(const mpsim_block_kernel *k, const mpsim_block_row *r, mpsim_block_errors *e) \
-    {                                                                                             \
-        if (r->origin || r->codes || r->values || k->one_zero || k->microx)                       \
-            errors(k, mode, 0, r, e);                                                             \
-        else                                                                                      \
-            errors(k, mode, 1, r, e);                                                             \
+    {                                                                                              \
+        if (r->origin || r->codes || r->values || k->one_zero || k->microx)                        \
+            errors(k, mode, 0, r, e);                                                              \
+        else                                                                                       \
+            errors(k, mode, 1, r, e);                                                              \
     }
 ERRORS(errors_nearest_even, MPSIM_ROUND_NEAREST_EVEN)
 ERRORS(errors_nearest_away, MPSIM_ROUND_NEAREST_AWAY)

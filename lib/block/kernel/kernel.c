@@ -53,8 +53,8 @@ mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const 
     const mpsim_format *f = w->f;
     const int emin = mpsim_emin(f), emax = (int)(f->max_finite >> f->mbits) - f->bias;
     *errors = NULL;
-    if (!active || w->out->casts || f->zero == MPSIM_ZERO_NONE || emin - f->mbits < -80 ||
-        emax > 80 || (mpsim_is_stochastic(w->rounding.mode) && !w->fp4_grid))
+    if (!active || w->out->casts || f->zero == MPSIM_ZERO_NONE || emin - f->mbits < -80 || emax > 80 ||
+        (mpsim_is_stochastic(w->rounding.mode) && !w->fp4_grid))
         return NULL;
     unsigned flags;
     mpsim_number nan = mpsim_number_make(0, 0, 0);

@@ -25,14 +25,14 @@ typedef struct mpsim_element_grid {
 /* A cast to a format, and back. */
 typedef struct mpsim_block_kernel {
     mpsim_element_grid grid;
-    uint32_t sign_bit;   /* of a code               */
-    int one_zero;        /* zero has no sign        */
+    uint32_t sign_bit; /* of a code               */
+    int one_zero;      /* zero has no sign        */
     uint32_t nan_code, nan_value;
-    int dequantize;      /* mpsim_dequantize        */
-    int divides;         /* elements, by `inverse`    */
-    int microx;          /* microxcaling's zeros    */
+    int dequantize; /* mpsim_dequantize        */
+    int divides;    /* elements, by `inverse`    */
+    int microx;     /* microxcaling's zeros    */
     uint32_t below_half;
-    uint32_t over[2];    /* bits of the least magnitude that saturates, by sign; for counts, and
+    uint32_t over[2]; /* bits of the least magnitude that saturates, by sign; for counts, and
                             not of FP4 by random bits */
 } mpsim_block_kernel;
 
@@ -44,8 +44,7 @@ typedef struct mpsim_block_scales {
 
 /* bits[k] becomes the largest magnitude's of x[k width] to x[(k + 1) width - 1] and bits[k], for k < n;
  * NaN is the largest, or dropped. */
-typedef void mpsim_block_amax_function(uint32_t *bits, const float *x, size_t width, size_t n,
-                                       int drops_nan);
+typedef void mpsim_block_amax_function(uint32_t *bits, const float *x, size_t width, size_t n, int drops_nan);
 
 /* The scales of n blocks by the bits of their amax, with room as above; 0: not by this function. Where
  * amax is not finite they mean nothing. */
@@ -54,10 +53,9 @@ typedef int mpsim_block_scales_function(const mpsim_scale_env *env, const uint32
 
 /* Codes and values (or NULL) of n blocks of `width` elements; words: random ones, for FP4 by random
  * bits only; counts: NULL, or added to: less than 2^32 elements. */
-typedef void mpsim_block_cast_function(const mpsim_block_kernel *k, uint8_t *codes, float *values,
-                                       const float *x, const float *factor, const float *inverse,
-                                       const uint32_t *words, size_t width, size_t n,
-                                       mpsim_counts *counts);
+typedef void mpsim_block_cast_function(const mpsim_block_kernel *k, uint8_t *codes, float *values, const float *x,
+                                       const float *factor, const float *inverse, const uint32_t *words, size_t width,
+                                       size_t n, mpsim_counts *counts);
 
 /* A row of n blocks of `width` elements, and what is made of those that are plain. */
 typedef struct mpsim_block_row {
@@ -65,16 +63,15 @@ typedef struct mpsim_block_row {
     const uint32_t *words;   /* random ones, for FP4 by random bits                  */
     uint8_t *codes;          /* NULL, or as above; not of blocks that are not plain  */
     float *values;
-    size_t width, n;         /* together at most MPSIM_BLOCK_BATCH elements          */
+    size_t width, n; /* together at most MPSIM_BLOCK_BATCH elements          */
     const float *factor, *inverse;
     const uint8_t *plain;
-    const int16_t *top;      /* squares of most errors are below 2^top, an even one  */
+    const int16_t *top; /* squares of most errors are below 2^top, an even one  */
     mpsim_block_seen *seen;
 } mpsim_block_row;
 
 /* Adds errors, and counts, to e->to, but for the compared elements. */
-typedef void mpsim_block_errors_function(const mpsim_block_kernel *k, const mpsim_block_row *r,
-                                         mpsim_block_errors *e);
+typedef void mpsim_block_errors_function(const mpsim_block_kernel *k, const mpsim_block_row *r, mpsim_block_errors *e);
 
 /* By mode; the stochastic ones are NULL. */
 typedef struct mpsim_block_functions {
@@ -84,8 +81,7 @@ typedef struct mpsim_block_functions {
     mpsim_block_errors_function *errors[MPSIM_ROUND_STOCHASTIC_A], *errors_fp4_grid;
 } mpsim_block_functions;
 
-extern const mpsim_block_functions mpsim_block_generic, mpsim_block_neon, mpsim_block_avx2,
-    mpsim_block_avx512;
+extern const mpsim_block_functions mpsim_block_generic, mpsim_block_neon, mpsim_block_avx2, mpsim_block_avx512;
 
 /* mpsim_block_functions_active -- those of the active instruction set; NULL: the reference. */
 const mpsim_block_functions *mpsim_block_functions_active(void);

@@ -3,12 +3,12 @@
 
 /* What E4M3 is to a cast, see kernel.h. */
 static const mpsim_element_grid e4m3_grid = {
-    .max = 0x43e00000u,       /* 448                          */
-    .normal = 0x3c800000u,    /* 2^-6                         */
+    .max = 0x43e00000u,    /* 448                          */
+    .normal = 0x3c800000u, /* 2^-6                         */
     .drop = 20,
     .rebias = (127 - 7) << 3,
-    .first = 0x46800000u,     /* 2^14: its last place is 2^-9 */
-    .unit = 0x3b000000u,      /* 2^-9                         */
+    .first = 0x46800000u, /* 2^14: its last place is 2^-9 */
+    .unit = 0x3b000000u,  /* 2^-9                         */
 };
 
 typedef struct scale {
@@ -143,8 +143,7 @@ V_INLINE scale scale_of(const mpsim_scale_env *env, int rule, vu32 amax)
     }
 }
 
-V_INLINE void scales(const mpsim_scale_env *of, int rule, const uint32_t *amax, size_t n,
-                     const mpsim_block_scales *to)
+V_INLINE void scales(const mpsim_scale_env *of, int rule, const uint32_t *amax, size_t n, const mpsim_block_scales *to)
 {
     const mpsim_scale_env env = *of;
     for (size_t i = 0; i < n; i += V_LANES) {
@@ -155,8 +154,7 @@ V_INLINE void scales(const mpsim_scale_env *of, int rule, const uint32_t *amax, 
     }
 }
 
-static int scales_run(const mpsim_scale_env *env, const uint32_t *amax, size_t n,
-                      const mpsim_block_scales *to)
+static int scales_run(const mpsim_scale_env *env, const uint32_t *amax, size_t n, const mpsim_block_scales *to)
 {
     switch (env->recipe->rule) {
     case MPSIM_SCALE_NVFP4_TORCHAO:
@@ -168,9 +166,9 @@ static int scales_run(const mpsim_scale_env *env, const uint32_t *amax, size_t n
             return 0;
     }
     switch (env->recipe->rule) {
-#define RULE(rule)                                                                                \
-    case rule:                                                                                    \
-        scales(env, rule, amax, n, to);                                                           \
+#define RULE(rule)                      \
+    case rule:                          \
+        scales(env, rule, amax, n, to); \
         return 1
         RULE(MPSIM_SCALE_E8M0_FLOOR);
         RULE(MPSIM_SCALE_E8M0_EVEN);

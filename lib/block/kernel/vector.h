@@ -194,9 +194,8 @@ V_INLINE vf32 scaled(const mpsim_block_kernel *k, vf32 x, vf32 factor, vf32 inve
 #include "count.h"
 
 /* The first n < V_LANES elements of a vector; t: NULL, or where they are counted. */
-V_INLINE void cast_part(const mpsim_block_kernel *k, int mode, uint8_t *codes, float *values,
-                        const float *x, vf32 factor, vf32 inverse, const uint32_t *words, size_t n,
-                        tally *t)
+V_INLINE void cast_part(const mpsim_block_kernel *k, int mode, uint8_t *codes, float *values, const float *x,
+                        vf32 factor, vf32 inverse, const uint32_t *words, size_t n, tally *t)
 {
     vu32 code;
     uint8_t bytes[V_LANES];
@@ -215,9 +214,8 @@ V_INLINE void cast_part(const mpsim_block_kernel *k, int mode, uint8_t *codes, f
         count(k, mode, t, from, factor, inverse, y, word, q, (vf32)v_load_u32_part(back, n));
 }
 
-V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, float *values,
-                   const float *x, const float *factors, const float *inverses,
-                   const uint32_t *words, size_t width, size_t n, tally *t)
+V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, float *values, const float *x,
+                   const float *factors, const float *inverses, const uint32_t *words, size_t width, size_t n, tally *t)
 {
     const mpsim_block_kernel k = *kernel; /* of which nobody else has an address */
     const size_t whole = width - width % V_LANES;
@@ -233,29 +231,27 @@ V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, f
             if (values)
                 v_store_f32(values + i, scaled_back(&k, q, factor, inverse));
             if (t)
-                count(&k, mode, t, from, factor, inverse, y, word, q,
-                      scaled_back(&k, q, factor, inverse));
+                count(&k, mode, t, from, factor, inverse, y, word, q, scaled_back(&k, q, factor, inverse));
         }
         if (whole < width) {
             const size_t i = at + whole;
-            cast_part(&k, mode, codes ? codes + i : NULL, values ? values + i : NULL, x + i,
-                      factor, inverse, mode == GRID ? words + i : NULL, width - whole, t);
+            cast_part(&k, mode, codes ? codes + i : NULL, values ? values + i : NULL, x + i, factor, inverse,
+                      mode == GRID ? words + i : NULL, width - whole, t);
         }
     }
 }
 
-#define CAST(name, mode)                                                                          \
-    static void name(const mpsim_block_kernel *k, uint8_t *codes, float *values, const float *x,  \
-                     const float *factor, const float *inverse, const uint32_t *words,              \
-                     size_t width, size_t n, mpsim_counts *counts)                                \
-    {                                                                                             \
-        tally t = {.all = 0};                                                                     \
-        if (counts) {                                                                             \
-            cast(k, mode, codes, values, x, factor, inverse, words, width, n, &t);                  \
-            add_tally(counts, &t);                                                                \
-        } else {                                                                                  \
-            cast(k, mode, codes, values, x, factor, inverse, words, width, n, NULL);                \
-        }                                                                                         \
+#define CAST(name, mode)                                                                                              \
+    static void name(const mpsim_block_kernel *k, uint8_t *codes, float *values, const float *x, const float *factor, \
+                     const float *inverse, const uint32_t *words, size_t width, size_t n, mpsim_counts *counts)       \
+    {                                                                                                                 \
+        tally t = {.all = 0};                                                                                         \
+        if (counts) {                                                                                                 \
+            cast(k, mode, codes, values, x, factor, inverse, words, width, n, &t);                                    \
+            add_tally(counts, &t);                                                                                    \
+        } else {                                                                                                      \
+            cast(k, mode, codes, values, x, factor, inverse, words, width, n, NULL);                                  \
+        }                                                                                                             \
     }
 CAST(cast_nearest_even, MPSIM_ROUND_NEAREST_EVEN)
 CAST(cast_nearest_away, MPSIM_ROUND_NEAREST_AWAY)
@@ -274,12 +270,16 @@ const mpsim_block_functions V_NAME(mpsim_block) = {
     .scales = scales_run,
     .cast = {[MPSIM_ROUND_NEAREST_EVEN] = cast_nearest_even,
              [MPSIM_ROUND_NEAREST_AWAY] = cast_nearest_away,
-             [MPSIM_ROUND_TOWARD_ZERO] = cast_toward_zero, [MPSIM_ROUND_UP] = cast_up,
-             [MPSIM_ROUND_DOWN] = cast_down, [MPSIM_ROUND_TO_ODD] = cast_to_odd},
+             [MPSIM_ROUND_TOWARD_ZERO] = cast_toward_zero,
+             [MPSIM_ROUND_UP] = cast_up,
+             [MPSIM_ROUND_DOWN] = cast_down,
+             [MPSIM_ROUND_TO_ODD] = cast_to_odd},
     .fp4_grid = cast_fp4_grid,
     .errors = {[MPSIM_ROUND_NEAREST_EVEN] = errors_nearest_even,
                [MPSIM_ROUND_NEAREST_AWAY] = errors_nearest_away,
-               [MPSIM_ROUND_TOWARD_ZERO] = errors_toward_zero, [MPSIM_ROUND_UP] = errors_up,
-               [MPSIM_ROUND_DOWN] = errors_down, [MPSIM_ROUND_TO_ODD] = errors_to_odd},
+               [MPSIM_ROUND_TOWARD_ZERO] = errors_toward_zero,
+               [MPSIM_ROUND_UP] = errors_up,
+               [MPSIM_ROUND_DOWN] = errors_down,
+               [MPSIM_ROUND_TO_ODD] = errors_to_odd},
     .errors_fp4_grid = errors_fp4_grid,
 };

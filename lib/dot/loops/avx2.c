@@ -3,18 +3,18 @@
 
 #include "../../simd/avx2.h"
 
-#define VECTOR    __m256
-#define LANES     8
-#define ROWS      4 /* 4 rows of 2 vectors: 8 chains hide the latency of an FMA */
-#define LOAD      _mm256_loadu_ps
-#define STORE     _mm256_storeu_ps
-#define SPLAT     _mm256_set1_ps
-#define MUL       _mm256_mul_ps
-#define ADD       _mm256_add_ps
-#define FMA       _mm256_fmadd_ps
-#define TILE      tile_avx2
-#define CHAIN     chain_avx2
-#define EXACT     exact_avx2
+#define VECTOR __m256
+#define LANES 8
+#define ROWS 4 /* 4 rows of 2 vectors: 8 chains hide the latency of an FMA */
+#define LOAD _mm256_loadu_ps
+#define STORE _mm256_storeu_ps
+#define SPLAT _mm256_set1_ps
+#define MUL _mm256_mul_ps
+#define ADD _mm256_add_ps
+#define FMA _mm256_fmadd_ps
+#define TILE tile_avx2
+#define CHAIN chain_avx2
+#define EXACT exact_avx2
 #include "tile_loops.h"
 #include "chain_vectors.h"
 #include "decode_loops.h"
@@ -22,6 +22,5 @@
 #include "fused_loops.h"
 #include "rounded_vectors.h"
 
-const mpsim_loops mpsim_loops_avx2 = {decode, tile_avx2, fused, chain_avx2, exact_avx2, slice, slices,
-                                         rounded_f32, rounded_f64,
-                                         outer_f32, outer_f64};
+const mpsim_loops mpsim_loops_avx2 = {decode, tile_avx2,   fused,       chain_avx2, exact_avx2, slice,
+                                      slices, rounded_f32, rounded_f64, outer_f32,  outer_f64};

@@ -3,18 +3,18 @@
 
 #include "../../simd/avx512.h"
 
-#define VECTOR    __m512
-#define LANES     16
-#define ROWS      8 /* 8 rows of 1 vector: 8 chains hide the latency of an FMA */
-#define LOAD      _mm512_loadu_ps
-#define STORE     _mm512_storeu_ps
-#define SPLAT     _mm512_set1_ps
-#define MUL       _mm512_mul_ps
-#define ADD       _mm512_add_ps
-#define FMA       _mm512_fmadd_ps
-#define TILE      tile_avx512
-#define CHAIN     chain_avx512
-#define EXACT     exact_avx512
+#define VECTOR __m512
+#define LANES 16
+#define ROWS 8 /* 8 rows of 1 vector: 8 chains hide the latency of an FMA */
+#define LOAD _mm512_loadu_ps
+#define STORE _mm512_storeu_ps
+#define SPLAT _mm512_set1_ps
+#define MUL _mm512_mul_ps
+#define ADD _mm512_add_ps
+#define FMA _mm512_fmadd_ps
+#define TILE tile_avx512
+#define CHAIN chain_avx512
+#define EXACT exact_avx512
 #include "tile_loops.h"
 #include "chain_vectors.h"
 #include "decode_loops.h"
@@ -22,6 +22,5 @@
 #include "fused_loops.h"
 #include "rounded_vectors.h"
 
-const mpsim_loops mpsim_loops_avx512 = {decode, tile_avx512, fused, chain_avx512, exact_avx512, slice, slices,
-                                         rounded_f32, rounded_f64,
-                                         outer_f32, outer_f64};
+const mpsim_loops mpsim_loops_avx512 = {decode, tile_avx512, fused,       chain_avx512, exact_avx512, slice,
+                                        slices, rounded_f32, rounded_f64, outer_f32,    outer_f64};

@@ -60,8 +60,7 @@ static void tree(const float *a, const float *b, float *s, size_t depth)
         s[j] += stack[0][j];
 }
 
-static void CHAIN(int kind, const float *a, size_t next, const float *b, float *s, size_t rows,
-                  size_t depth)
+static void CHAIN(int kind, const float *a, size_t next, const float *b, float *s, size_t rows, size_t depth)
 {
     for (size_t r = 0; r < rows; r++, a += next, s += MPSIM_PANEL) {
         if (kind == MPSIM_CHAIN_PAIRWISE)

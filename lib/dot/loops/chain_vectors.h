@@ -10,8 +10,8 @@ static ALWAYS_INLINE VECTOR chain_add(int kind, VECTOR x, VECTOR y, VECTOR s)
 }
 
 /* `rows` rows at once; it and `kind` are constants where this is inlined. */
-static ALWAYS_INLINE void chain_rows(const int kind, const size_t rows, const float *a, size_t next,
-                                     const float *b, float *s, size_t depth)
+static ALWAYS_INLINE void chain_rows(const int kind, const size_t rows, const float *a, size_t next, const float *b,
+                                     float *s, size_t depth)
 {
     VECTOR sum[ROWS][VECTORS];
     for (size_t r = 0; r < rows; r++)
@@ -32,8 +32,8 @@ static ALWAYS_INLINE void chain_rows(const int kind, const size_t rows, const fl
             STORE(s + r * MPSIM_PANEL + v * LANES, sum[r][v]);
 }
 
-static ALWAYS_INLINE void chain_all(const int kind, const float *a, size_t next, const float *b,
-                                    float *s, size_t rows, size_t depth)
+static ALWAYS_INLINE void chain_all(const int kind, const float *a, size_t next, const float *b, float *s, size_t rows,
+                                    size_t depth)
 {
     size_t r = 0;
     for (; r + ROWS <= rows; r += ROWS)
@@ -63,8 +63,7 @@ static void tree(const float *a, const float *b, float *s, size_t depth)
         STORE(s + v * LANES, ADD(LOAD(s + v * LANES), stack[0][v]));
 }
 
-static void CHAIN(int kind, const float *a, size_t next, const float *b, float *s, size_t rows,
-                  size_t depth)
+static void CHAIN(int kind, const float *a, size_t next, const float *b, float *s, size_t rows, size_t depth)
 {
     if (kind == MPSIM_CHAIN_FMA)
         chain_all(MPSIM_CHAIN_FMA, a, next, b, s, rows, depth);

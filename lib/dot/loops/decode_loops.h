@@ -3,32 +3,27 @@
  * environment. */
 
 /* V_LANES codes; returns which are special. */
-static ALWAYS_INLINE unsigned decode_lanes(const mpsim_unpacker *u, float *values, int16_t *e,
-                                           int lowest, vu32 code)
+static ALWAYS_INLINE unsigned decode_lanes(const mpsim_unpacker *u, float *values, int16_t *e, int lowest, vu32 code)
 {
     const vu32 m = code & v_u32((uint32_t)u->magnitude), bits = m << u->shift;
     const vu32 negative = code >> u->sign_shift & v_u32((uint32_t)u->is_signed);
     const vu32 one = v_u32(150u << 23); /* 2^23, | m: + m */
     const m32 is_small = v_gt_u32(v_u32(u->same_bias ? 0 : 1u << 23), bits);
-    const m32 special =
-        m32_or(v_gt_u32(m, v_u32((uint32_t)u->max_finite)),
-               v_gt_u32(negative & v_u32((uint32_t)u->negzero), m));
+    const m32 special = m32_or(v_gt_u32(m, v_u32((uint32_t)u->max_finite)),
+                               v_gt_u32(negative & v_u32((uint32_t)u->negzero), m));
     const vf32 small = ((vf32)(one | v_keep_u32(is_small, m)) - (vf32)one) * v_f32((float)u->unit);
-    const vu32 value = v_keep_u32(m32_not(special),
-                                  v_pick_u32(is_small, (vu32)small & v_u32(0x7fffffff),
-                                             bits + v_u32((uint32_t)u->rebias)) |
-                                      negative << 31);
+    const vu32 value = v_keep_u32(
+        m32_not(special),
+        v_pick_u32(is_small, (vu32)small & v_u32(0x7fffffff), bits + v_u32((uint32_t)u->rebias)) | negative << 31);
     v_store_u32(values, value);
     if (e) {
         const vi32 above = v_max_i32((vi32)((value << 1) >> 24) - v_i32(127), v_i32(lowest));
-        v_store_u16(e, v_pick_u32(v_eq_u32(value << 1, v_u32(0)),
-                                  v_u32((uint32_t)MPSIM_EXPONENT_ZERO), (vu32)above));
+        v_store_u16(e, v_pick_u32(v_eq_u32(value << 1, v_u32(0)), v_u32((uint32_t)MPSIM_EXPONENT_ZERO), (vu32)above));
     }
     return m32_bits(special);
 }
 
-static unsigned decode(const mpsim_unpacker *u, float *values, int16_t *e, int lowest,
-                       const void *codes)
+static unsigned decode(const mpsim_unpacker *u, float *values, int16_t *e, int lowest, const void *codes)
 {
     const unsigned char *p = (const unsigned char *)codes;
     unsigned special = 0;

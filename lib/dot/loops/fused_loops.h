@@ -60,8 +60,7 @@ static ALWAYS_INLINE vi32 alignment(const fused_constants *k, vi16 pairs, vf32 c
     const vu32 field = ((vu32)c << 1) >> 24;
     const m32 is_zero = v_eq_u32((vu32)c << 1, v_u32(0));
     const vi32 of_c = v_max_i32((vi32)field - v_i32(127), k->emin);
-    *raw = v_max_i32(v_max_i32(even, odd),
-                     (vi32)v_pick_u32(is_zero, v_u32((uint32_t)MPSIM_EXPONENT_ZERO), (vu32)of_c));
+    *raw = v_max_i32(v_max_i32(even, odd), (vi32)v_pick_u32(is_zero, v_u32((uint32_t)MPSIM_EXPONENT_ZERO), (vu32)of_c));
     return v_max_i32(*raw, k->floor);
 }
 
@@ -74,8 +73,7 @@ static ALWAYS_INLINE vi32 checked(vi32 x, vi32 y, vi32 *trouble)
 }
 
 /* The accumulator for S 2^(E - F); negative in *trouble where the lane must be done alone. */
-static ALWAYS_INLINE vf32 finish_lanes(const int nearest, const fused_constants *k, vi32 s, vi32 e,
-                                       vi32 *trouble)
+static ALWAYS_INLINE vf32 finish_lanes(const int nearest, const fused_constants *k, vi32 s, vi32 e, vi32 *trouble)
 {
     const vf32 down = power(e - k->fraction);
     vf32 r;
@@ -94,9 +92,8 @@ static ALWAYS_INLINE vf32 finish_lanes(const int nearest, const fused_constants 
 }
 
 /* The lanes of an addition that vectors do not do. */
-static __attribute__((noinline)) unsigned do_alone(unsigned lanes, const mpsim_tile *t,
-                                                   const float *a, const int16_t *ea,
-                                                   const float *b, const int16_t *eb, float *c,
+static __attribute__((noinline)) unsigned do_alone(unsigned lanes, const mpsim_tile *t, const float *a,
+                                                   const int16_t *ea, const float *b, const int16_t *eb, float *c,
                                                    size_t n)
 {
     unsigned redo = 0;
@@ -109,9 +106,8 @@ static __attribute__((noinline)) unsigned do_alone(unsigned lanes, const mpsim_t
 /* One addition of n products to the accumulators of `rows` rows. What is no finite number becomes any integer,
  * whose sums may wrap: its exponent is trouble by itself. */
 static ALWAYS_INLINE void add_products(const int nearest, const size_t rows, const mpsim_tile *t,
-                                       const fused_constants *constant, const float *a,
-                                       const int16_t *ea, size_t next, const float *b,
-                                       const int16_t *eb, vf32 *c, size_t n, unsigned column,
+                                       const fused_constants *constant, const float *a, const int16_t *ea, size_t next,
+                                       const float *b, const int16_t *eb, vf32 *c, size_t n, unsigned column,
                                        unsigned *redo)
 {
     vi16 pairs[FUSED_ROWS];
@@ -144,8 +140,7 @@ static ALWAYS_INLINE void add_products(const int nearest, const size_t rows, con
             const vf32 y = v_load_f32(b + k * MPSIM_TILE);
             UNROLL
             for (size_t r = 0; r < rows; r++)
-                sum[r] = (vi32)((vu32)sum[r] +
-                                (vu32)v_i32_of_f32(v_f32(a[r * next + k]) * y * up[r]));
+                sum[r] = (vi32)((vu32)sum[r] + (vu32)v_i32_of_f32(v_f32(a[r * next + k]) * y * up[r]));
         }
         UNROLL
         for (size_t r = 0; r < rows; r++)
@@ -169,10 +164,9 @@ static ALWAYS_INLINE void add_products(const int nearest, const size_t rows, con
     }
 }
 
-static ALWAYS_INLINE void fused_some(const int nearest, const size_t rows, const mpsim_tile *t,
-                                     const float *a, const int16_t *ea, size_t next,
-                                     const float *b, const int16_t *eb, float *c, size_t depth,
-                                     unsigned column, unsigned *redo)
+static ALWAYS_INLINE void fused_some(const int nearest, const size_t rows, const mpsim_tile *t, const float *a,
+                                     const int16_t *ea, size_t next, const float *b, const int16_t *eb, float *c,
+                                     size_t depth, unsigned column, unsigned *redo)
 {
     const fused_constants constant = constants_of(t);
     const size_t length = (size_t)t->length;
@@ -181,16 +175,15 @@ static ALWAYS_INLINE void fused_some(const int nearest, const size_t rows, const
     for (size_t r = 0; r < rows; r++)
         s[r] = v_load_f32(c + r * MPSIM_TILE);
     for (size_t k = 0; k < depth; k += length)
-        add_products(nearest, rows, t, &constant, a + k, ea + k, next, b + k * MPSIM_TILE,
-                     eb + k * MPSIM_TILE, s, depth - k < length ? depth - k : length, column, redo);
+        add_products(nearest, rows, t, &constant, a + k, ea + k, next, b + k * MPSIM_TILE, eb + k * MPSIM_TILE, s,
+                     depth - k < length ? depth - k : length, column, redo);
     UNROLL
     for (size_t r = 0; r < rows; r++)
         v_store_f32(c + r * MPSIM_TILE, s[r]);
 }
 
-static ALWAYS_INLINE void fused_all(const int nearest, const mpsim_tile *t, const float *a,
-                                    const int16_t *ea, size_t next, const float *b,
-                                    const int16_t *eb, float *c, size_t rows, size_t depth,
+static ALWAYS_INLINE void fused_all(const int nearest, const mpsim_tile *t, const float *a, const int16_t *ea,
+                                    size_t next, const float *b, const int16_t *eb, float *c, size_t rows, size_t depth,
                                     unsigned *redo)
 {
     for (unsigned j = 0; j < MPSIM_TILE; j += V_LANES) {
@@ -199,14 +192,13 @@ static ALWAYS_INLINE void fused_all(const int nearest, const mpsim_tile *t, cons
             fused_some(nearest, FUSED_ROWS, t, a + r * next, ea + r * next, next, b + j, eb + 2 * j,
                        c + r * MPSIM_TILE + j, depth, j, redo + r);
         for (; r < rows; r++)
-            fused_some(nearest, 1, t, a + r * next, ea + r * next, next, b + j, eb + 2 * j,
-                       c + r * MPSIM_TILE + j, depth, j, redo + r);
+            fused_some(nearest, 1, t, a + r * next, ea + r * next, next, b + j, eb + 2 * j, c + r * MPSIM_TILE + j,
+                       depth, j, redo + r);
     }
 }
 
-static void fused(const mpsim_tile *t, const float *a, const int16_t *ea, size_t next,
-                  const float *b, const int16_t *eb, float *c, size_t rows, size_t depth,
-                  unsigned *redo)
+static void fused(const mpsim_tile *t, const float *a, const int16_t *ea, size_t next, const float *b,
+                  const int16_t *eb, float *c, size_t rows, size_t depth, unsigned *redo)
 {
     if (t->nearest)
         fused_all(1, t, a, ea, next, b, eb, c, rows, depth, redo);

@@ -6,7 +6,7 @@
 #include "../../base/isa.h"
 #include "../../simd/generic.h"
 
-#define TILE  tile_generic
+#define TILE tile_generic
 #define CHAIN chain_generic
 #define EXACT exact_generic
 #include "tile_loops.h"
@@ -16,13 +16,11 @@
 #include "fused_loops.h"
 #include "rounded_vectors.h"
 
-const mpsim_loops mpsim_loops_generic = {decode, tile_generic, fused, chain_generic, exact_generic, slice, slices,
-                                         rounded_f32, rounded_f64,
-                                         outer_f32, outer_f64};
+const mpsim_loops mpsim_loops_generic = {decode, tile_generic, fused,       chain_generic, exact_generic, slice,
+                                         slices, rounded_f32,  rounded_f64, outer_f32,     outer_f64};
 
 static const mpsim_loops *const loops[MPSIM_ISAS] = {
-    [MPSIM_ISA_SCALAR] = &mpsim_loops_generic,
-    [MPSIM_ISA_GENERIC] = &mpsim_loops_generic,
+    [MPSIM_ISA_SCALAR] = &mpsim_loops_generic, [MPSIM_ISA_GENERIC] = &mpsim_loops_generic,
     [MPSIM_ISA_NEON] = &mpsim_loops_generic,
 #ifdef HAVE_AVX2
     [MPSIM_ISA_AVX2] = &mpsim_loops_avx2,

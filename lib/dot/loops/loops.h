@@ -10,7 +10,7 @@
 #include "../tile_lane.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-#define UNROLL        _Pragma("GCC unroll 16")
+#define UNROLL _Pragma("GCC unroll 16")
 
 typedef struct mpsim_loops {
     mpsim_decode_function *decode;

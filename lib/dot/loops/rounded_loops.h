@@ -8,12 +8,11 @@ typedef struct NAME(place) {
 
 static ALWAYS_INLINE NAME(place) NAME(place_of)(const mpsim_place *p)
 {
-    return (NAME(place)){SPLAT((REAL)p->spread), SPLAT((REAL)p->least),
-                         (U)SPLAT(p->is_signed ? (REAL)-0.0 : 0)};
+    return (NAME(place)){SPLAT((REAL)p->spread), SPLAT((REAL)p->least), (U)SPLAT(p->is_signed ? (REAL)-0.0 : 0)};
 }
 
 /* x rounded; the magnitude goes into *over. */
-static ALWAYS_INLINE V NAME(round)(V x, const NAME(place) *p, V *over)
+static ALWAYS_INLINE V NAME(round)(V x, const NAME(place) * p, V *over)
 {
     const U exponent = (U)SPLAT((REAL)INFINITY), sign = (U)SPLAT((REAL)-0.0);
     const V c = MAX((V)((U)x & exponent) * p->spread, p->least);
@@ -29,9 +28,8 @@ static ALWAYS_INLINE unsigned NAME(beyond)(V over, const mpsim_place *p)
 }
 
 /* `rows` rows at once, one vector of columns; it, kind and odd are constants where this is inlined. */
-static ALWAYS_INLINE void NAME(some)(const int kind, const int odd, const size_t rows,
-                                     const mpsim_rounded_chain *p, const REAL *a, size_t next,
-                                     const REAL *b, REAL *s, size_t depth, unsigned column,
+static ALWAYS_INLINE void NAME(some)(const int kind, const int odd, const size_t rows, const mpsim_rounded_chain *p,
+                                     const REAL *a, size_t next, const REAL *b, REAL *s, size_t depth, unsigned column,
                                      unsigned *redo)
 {
     const NAME(place) product = NAME(place_of)(&p->product), to = NAME(place_of)(&p->accumulator);
@@ -55,30 +53,26 @@ static ALWAYS_INLINE void NAME(some)(const int kind, const int odd, const size_t
     UNROLL
     for (size_t r = 0; r < rows; r++) {
         STORE(s + r * MPSIM_PANEL, sum[r]);
-        redo[r] |= (NAME(beyond)(over[r], &p->accumulator) |
-                    (kind != MPSIM_CHAIN_FMA ? of_all : 0)) << column;
+        redo[r] |= (NAME(beyond)(over[r], &p->accumulator) | (kind != MPSIM_CHAIN_FMA ? of_all : 0)) << column;
     }
 }
 
-static ALWAYS_INLINE void NAME(all)(const int kind, const int odd, const mpsim_rounded_chain *p,
-                                    const REAL *a, size_t next, const REAL *b, REAL *s,
-                                    size_t rows, size_t depth, unsigned *redo)
+static ALWAYS_INLINE void NAME(all)(const int kind, const int odd, const mpsim_rounded_chain *p, const REAL *a,
+                                    size_t next, const REAL *b, REAL *s, size_t rows, size_t depth, unsigned *redo)
 {
     for (unsigned j = 0; j < MPSIM_PANEL; j += LANES) {
         size_t r = 0;
         for (; r + ROUNDED_ROWS <= rows; r += ROUNDED_ROWS)
-            NAME(some)(kind, odd, ROUNDED_ROWS, p, a + r * next, next, b + j,
-                       s + r * MPSIM_PANEL + j, depth, j, redo + r);
+            NAME(some)
+        (kind, odd, ROUNDED_ROWS, p, a + r * next, next, b + j, s + r * MPSIM_PANEL + j, depth, j, redo + r);
         for (; r < rows; r++)
-            NAME(some)(kind, odd, 1, p, a + r * next, next, b + j, s + r * MPSIM_PANEL + j, depth,
-                       j, redo + r);
+            NAME(some)(kind, odd, 1, p, a + r * next, next, b + j, s + r * MPSIM_PANEL + j, depth, j, redo + r);
     }
 }
 
 /* Neighbours first: see chain_vectors.h. One row, one vector of columns. */
-static ALWAYS_INLINE void NAME(tree)(const int odd, const mpsim_rounded_chain *p, const REAL *a,
-                                     const REAL *b, REAL *s, size_t depth, unsigned column,
-                                     unsigned *redo)
+static ALWAYS_INLINE void NAME(tree)(const int odd, const mpsim_rounded_chain *p, const REAL *a, const REAL *b, REAL *s,
+                                     size_t depth, unsigned column, unsigned *redo)
 {
     const NAME(place) product = NAME(place_of)(&p->product), to = NAME(place_of)(&p->accumulator);
     V stack[8 * sizeof(size_t) + 1], over = SPLAT(0), of_products = SPLAT(0);
@@ -92,28 +86,25 @@ static ALWAYS_INLINE void NAME(tree)(const int odd, const mpsim_rounded_chain *p
         stack[top++] = x;
     }
     for (; top > 1; top--)
-        stack[top - 2] = NAME(round)(odd ? ADD_ODD(stack[top - 2], stack[top - 1])
-                                         : stack[top - 2] + stack[top - 1],
+        stack[top - 2] = NAME(round)(odd ? ADD_ODD(stack[top - 2], stack[top - 1]) : stack[top - 2] + stack[top - 1],
                                      &to, &over);
     if (depth) {
         const V x = LOAD(s);
         STORE(s, NAME(round)(odd ? ADD_ODD(x, stack[0]) : x + stack[0], &to, &over));
     }
-    *redo |= (NAME(beyond)(over, &p->accumulator) | NAME(beyond)(of_products, &p->product))
-             << column;
+    *redo |= (NAME(beyond)(over, &p->accumulator) | NAME(beyond)(of_products, &p->product)) << column;
 }
 
-static ALWAYS_INLINE void NAME(trees)(const int odd, const mpsim_rounded_chain *p, const REAL *a,
-                                      size_t next, const REAL *b, REAL *s, size_t rows,
-                                      size_t depth, unsigned *redo)
+static ALWAYS_INLINE void NAME(trees)(const int odd, const mpsim_rounded_chain *p, const REAL *a, size_t next,
+                                      const REAL *b, REAL *s, size_t rows, size_t depth, unsigned *redo)
 {
     for (size_t r = 0; r < rows; r++)
         for (unsigned j = 0; j < MPSIM_PANEL; j += LANES)
             NAME(tree)(odd, p, a + r * next, b + j, s + r * MPSIM_PANEL + j, depth, j, redo + r);
 }
 
-static void NAME(rounded)(const mpsim_rounded_chain *p, const void *a, size_t next,
-                                  const void *b, void *s, size_t rows, size_t depth, unsigned *redo)
+static void NAME(rounded)(const mpsim_rounded_chain *p, const void *a, size_t next, const void *b, void *s, size_t rows,
+                          size_t depth, unsigned *redo)
 {
     const REAL *x = (const REAL *)a, *y = (const REAL *)b;
     const int odd = p->lanes == MPSIM_LANES_ODD;
@@ -129,8 +120,7 @@ static void NAME(rounded)(const mpsim_rounded_chain *p, const void *a, size_t ne
         NAME(trees)(0, p, x, next, y, (REAL *)s, rows, depth, redo);
 }
 
-static void NAME(outer)(const mpsim_rounded_chain *p, void *s, const void *t, size_t rows,
-                                unsigned *redo)
+static void NAME(outer)(const mpsim_rounded_chain *p, void *s, const void *t, size_t rows, unsigned *redo)
 {
     const NAME(place) to = NAME(place_of)(&p->outer);
     const int odd = p->lanes == MPSIM_LANES_ODD;

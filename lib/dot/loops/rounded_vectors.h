@@ -12,10 +12,8 @@ enum { ROUNDED_ROWS = 4 };
 static ALWAYS_INLINE vf64 add_odd(vf64 x, vf64 y)
 {
 #ifdef __AVX512F__
-    const vf64 down = (vf64)_mm512_add_round_pd((__m512d)x, (__m512d)y,
-                                                _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    const vf64 up = (vf64)_mm512_add_round_pd((__m512d)x, (__m512d)y,
-                                              _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+    const vf64 down = (vf64)_mm512_add_round_pd((__m512d)x, (__m512d)y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const vf64 up = (vf64)_mm512_add_round_pd((__m512d)x, (__m512d)y, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
     return (vf64)v_pick_u64(v_test_u64((vu64)down, v_u64(1)), (vu64)down, (vu64)up);
 #else
     const vf64 sum = x + y, part = sum - x;
@@ -27,28 +25,28 @@ static ALWAYS_INLINE vf64 add_odd(vf64 x, vf64 y)
 #endif
 }
 
-#define REAL           float
-#define V              vf32
-#define U              vu32
-#define LANES          V_LANES
-#define LOAD           v_load_f32
-#define STORE          v_store_f32
-#define SPLAT          v_f32
-#define MAX            v_max_f32
-#define BIGGER(x, y)   m32_bits(v_gt_f32(x, y))
-#define ADD_ODD(x, y)  ((x) + (y)) /* never wanted */
-#define NAME(name)     name##_f32
+#define REAL float
+#define V vf32
+#define U vu32
+#define LANES V_LANES
+#define LOAD v_load_f32
+#define STORE v_store_f32
+#define SPLAT v_f32
+#define MAX v_max_f32
+#define BIGGER(x, y) m32_bits(v_gt_f32(x, y))
+#define ADD_ODD(x, y) ((x) + (y)) /* never wanted */
+#define NAME(name) name##_f32
 #include "rounded_loops.h"
 
-#define REAL           double
-#define V              vf64
-#define U              vu64
-#define LANES          (V_LANES / 2)
-#define LOAD           v_load_f64
-#define STORE          v_store_f64
-#define SPLAT          v_f64
-#define MAX            v_max_f64
-#define BIGGER(x, y)   m64_bits(v_gt_f64(x, y))
-#define ADD_ODD        add_odd
-#define NAME(name)     name##_f64
+#define REAL double
+#define V vf64
+#define U vu64
+#define LANES (V_LANES / 2)
+#define LOAD v_load_f64
+#define STORE v_store_f64
+#define SPLAT v_f64
+#define MAX v_max_f64
+#define BIGGER(x, y) m64_bits(v_gt_f64(x, y))
+#define ADD_ODD add_odd
+#define NAME(name) name##_f64
 #include "rounded_loops.h"

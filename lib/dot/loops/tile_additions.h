@@ -3,8 +3,8 @@
  * ADD_TILE, the name. */
 
 /* One addition of n products; see mpsim_tile_function. Returns the columns to be done again. */
-static unsigned ADD_TILE(const mpsim_tile *t, const REAL *a, const int16_t *ea, const REAL *b,
-                         const int16_t *eb, double *c, int n)
+static unsigned ADD_TILE(const mpsim_tile *t, const REAL *a, const int16_t *ea, const REAL *b, const int16_t *eb,
+                         double *c, int n)
 {
     enum { N = MPSIM_TILE };
     int16_t e[N];

@@ -42,9 +42,9 @@ static unsigned finish(const mpsim_tile *t, const int16_t *e, const double *tota
 
 /* ---- the additions, on binary32 and on binary64 values ---- */
 
-#define REAL     float
-#define BITS     uint32_t
-#define BIAS     127
+#define REAL float
+#define BITS uint32_t
+#define BIAS 127
 #define MANTISSA 23
 #define ADD_TILE add_f32
 #include "tile_additions.h"
@@ -54,9 +54,9 @@ static unsigned finish(const mpsim_tile *t, const int16_t *e, const double *tota
 #undef MANTISSA
 #undef ADD_TILE
 
-#define REAL     double
-#define BITS     uint64_t
-#define BIAS     1023
+#define REAL double
+#define BITS uint64_t
+#define BIAS 1023
 #define MANTISSA 52
 #define ADD_TILE add_f64
 #include "tile_additions.h"
@@ -66,19 +66,19 @@ static unsigned finish(const mpsim_tile *t, const int16_t *e, const double *tota
 #undef MANTISSA
 #undef ADD_TILE
 
-static unsigned TILE(const mpsim_tile *t, const void *a, const int16_t *ea, const void *b,
-                     const int16_t *eb, double *c, size_t depth)
+static unsigned TILE(const mpsim_tile *t, const void *a, const int16_t *ea, const void *b, const int16_t *eb, double *c,
+                     size_t depth)
 {
     const size_t length = (size_t)t->length;
     unsigned redo = 0;
     for (size_t k = 0; k < depth; k += length) {
         const int n = (int)(depth - k < length ? depth - k : length);
         if (t->wide)
-            redo |= add_f64(t, (const double *)a + k, ea + k, (const double *)b + k * MPSIM_TILE,
-                            eb + k * MPSIM_TILE, c, n);
+            redo |= add_f64(t, (const double *)a + k, ea + k, (const double *)b + k * MPSIM_TILE, eb + k * MPSIM_TILE,
+                            c, n);
         else
-            redo |= add_f32(t, (const float *)a + k, ea + k, (const float *)b + k * MPSIM_TILE,
-                            eb + k * MPSIM_TILE, c, n);
+            redo |= add_f32(t, (const float *)a + k, ea + k, (const float *)b + k * MPSIM_TILE, eb + k * MPSIM_TILE, c,
+                            n);
     }
     return redo;
 }

@@ -47,8 +47,8 @@ typedef struct mpsim_arith {
 
 /* More of MPSIM_FLAG_*: MPSIM_FLAG_NAN is set too when MPSIM_FLAG_INVALID is. */
 enum {
-    MPSIM_FLAG_INVALID = 32,   /* no operand is NaN, and the operation has no value          */
-    MPSIM_FLAG_DIVBYZERO = 64  /* a finite non-zero number was divided by zero               */
+    MPSIM_FLAG_INVALID = 32,  /* no operand is NaN, and the operation has no value          */
+    MPSIM_FLAG_DIVBYZERO = 64 /* a finite non-zero number was divided by zero               */
 };
 /* The others mean: INEXACT, the exact value is finite and the result is not it; UNDERFLOW, the exact
  * value is not zero and the result is; SUBNORMAL; OVERFLOW, as in round.h; NAN, an operand is NaN, or
@@ -63,8 +63,7 @@ MPSIM_API int mpsim_op_operands(mpsim_op op);
 
 /* mpsim_arith_init -- the operation in one format, for operands and result, with the default
  * rounding of that mode (see mpsim_rounding_init). Change the fields for mixed formats. */
-MPSIM_API void mpsim_arith_init(mpsim_arith *o, mpsim_op op, const mpsim_format *f,
-                                mpsim_round_mode mode);
+MPSIM_API void mpsim_arith_init(mpsim_arith *o, mpsim_op op, const mpsim_format *f, mpsim_round_mode mode);
 
 /* mpsim_arith_check -- MPSIM_OK if operation, formats and rounding are valid and the scale is 1,
  * else MPSIM_EINVAL. */
@@ -77,13 +76,12 @@ MPSIM_API mpsim_status mpsim_arith_check(const mpsim_arith *o);
  *   flags    NULL, or receives MPSIM_FLAG_*
  *
  * o must be valid (mpsim_arith_check); nothing else is required. */
-MPSIM_API uint64_t mpsim_arith_apply(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_t c,
-                                     uint32_t random, unsigned *flags);
+MPSIM_API uint64_t mpsim_arith_apply(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_t c, uint32_t random,
+                                     unsigned *flags);
 
 /* mpsim_arith_tiny -- is the exact value tiny in the result's format? A set of MPSIM_TINY_*: see
  * mpsim_tiny_f64. The same arguments as for mpsim_arith_apply. */
-MPSIM_API unsigned mpsim_arith_tiny(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_t c,
-                                    uint32_t random);
+MPSIM_API unsigned mpsim_arith_tiny(const mpsim_arith *o, uint64_t a, uint64_t b, uint64_t c, uint32_t random);
 
 /* mpsim_arith_array -- result[i] = operation on a[i], b[i], c[i], for 0 <= i < n.
  *
@@ -97,9 +95,8 @@ MPSIM_API unsigned mpsim_arith_tiny(const mpsim_arith *o, uint64_t a, uint64_t b
  *
  * MPSIM_EINVAL if o is invalid or a needed pointer is NULL (of arrays, if n > 0); outputs are
  * untouched then. */
-MPSIM_API mpsim_status mpsim_arith_array(const mpsim_arith *o, const mpsim_rng *rng, void *result,
-                                         const void *a, const void *b, const void *c, size_t n,
-                                         mpsim_counts *counts);
+MPSIM_API mpsim_status mpsim_arith_array(const mpsim_arith *o, const mpsim_rng *rng, void *result, const void *a,
+                                         const void *b, const void *c, size_t n, mpsim_counts *counts);
 
 /* How two numbers compare, by value: -0 equals +0; a NaN is unordered to everything. */
 enum { MPSIM_LESS = -1, MPSIM_EQUAL = 0, MPSIM_GREATER = 1, MPSIM_UNORDERED = 2 };

@@ -57,17 +57,17 @@ typedef enum mpsim_scale_rule {
 
 typedef struct mpsim_block_recipe {
     char name[32];
-    char element[16];     /* format of the elements: "e4m3"                                      */
-    uint8_t rule;         /* mpsim_scale_rule                                                    */
-    uint8_t power_of_two; /* AMAX rules: the scale is cut down to a power of two (torchao: by a
+    char element[16];                /* format of the elements: "e4m3"                                      */
+    uint8_t rule;                    /* mpsim_scale_rule                                                    */
+    uint8_t power_of_two;            /* AMAX rules: the scale is cut down to a power of two (torchao: by a
                              binary32 log2, which may give the power just above)                 */
-    uint8_t element_mode; /* mpsim_round_mode of the elements; overflow and infinity saturate    */
-    uint8_t sr_bits;      /* of a stochastic element_mode; NVFP4_TE: 8, on its own grid rule     */
+    uint8_t element_mode;            /* mpsim_round_mode of the elements; overflow and infinity saturate    */
+    uint8_t sr_bits;                 /* of a stochastic element_mode; NVFP4_TE: 8, on its own grid rule     */
     uint32_t block_rows, block_cols; /* 0: the whole dimension                                   */
-    double scale_for_inf; /* AMAX_TE: what an infinite scale becomes: FLT_MAX, 0x1.fep127 (bf16
+    double scale_for_inf;            /* AMAX_TE: what an infinite scale becomes: FLT_MAX, 0x1.fep127 (bf16
                              input), 65504 (fp16 input)                                          */
-    double amax_epsilon;  /* AMAX rules, E8M0_DEEPGEMM: amax is at least this                    */
-    double margin;        /* MSAMP: exponents below; a whole number, -126 to 126                 */
+    double amax_epsilon;             /* AMAX rules, E8M0_DEEPGEMM: amax is at least this                    */
+    double margin;                   /* MSAMP: exponents below; a whole number, -126 to 126                 */
     const char *source;
 } mpsim_block_recipe;
 
@@ -97,8 +97,8 @@ MPSIM_API const mpsim_block_recipe *mpsim_block_find(const char *name);
  * is 0 or the size of the groups of mpsim_hadamard_groups. MPSIM_ENOTFOUND if NAME is neither of the
  * table nor has a '/' (names of formats are none); MPSIM_EINVAL, and in `error` one line without a full stop
  * that says why, for what else is wrong. *b and *transform are touched by MPSIM_OK only. */
-MPSIM_API mpsim_status mpsim_block_parse(mpsim_block_recipe *b, unsigned *transform,
-                                         const char *text, char *error, size_t size);
+MPSIM_API mpsim_status mpsim_block_parse(mpsim_block_recipe *b, unsigned *transform, const char *text, char *error,
+                                         size_t size);
 
 /* mpsim_block_check -- MPSIM_OK if the recipe is consistent and its element format is known:
  * signed, at most 8 bits, with a significand field; e2m1 under the NVFP4 rules. */
@@ -109,29 +109,29 @@ MPSIM_API mpsim_status mpsim_block_check(const mpsim_block_recipe *b);
 MPSIM_API int mpsim_block_divides(const mpsim_block_recipe *b);
 
 /* mpsim_block_grid -- number of blocks along both dimensions. */
-MPSIM_API void mpsim_block_grid(const mpsim_block_recipe *b, size_t rows, size_t cols,
-                                size_t *grid_rows, size_t *grid_cols);
+MPSIM_API void mpsim_block_grid(const mpsim_block_recipe *b, size_t rows, size_t cols, size_t *grid_rows,
+                                size_t *grid_cols);
 
 /* What quantising gives; pointers may be NULL. Blocks are numbered row-major. */
 typedef struct mpsim_blocks {
-    uint8_t *codes;       /* rows x cols: the element's code                                     */
-    float *values;        /* rows x cols: what it stands for, as the source dequantises, in
+    uint8_t *codes;           /* rows x cols: the element's code                                     */
+    float *values;            /* rows x cols: what it stands for, as the source dequantises, in
                              binary32                                                            */
-    uint8_t *scale_codes; /* per block: E8M0 or E4M3 code; 0 in rules whose scale is binary32    */
-    float *scales;        /* per block: the factor that elements were multiplied by (AMAX_DEEPSEEK:
+    uint8_t *scale_codes;     /* per block: E8M0 or E4M3 code; 0 in rules whose scale is binary32    */
+    float *scales;            /* per block: the factor that elements were multiplied by (AMAX_DEEPSEEK:
                              1 / s, of what they were divided by)                                */
-    float *inverses;      /* per block: the factor beside the codes, tensor scale included; values
+    float *inverses;          /* per block: the factor beside the codes, tensor scale included; values
                              are formed as the source does, which may round twice          */
-    float *amax;          /* per block, as the rule sees it (NaN dropped or not)                 */
-    mpsim_cast_stats *casts; /* added to: the errors of values against x, and the flags of
+    float *amax;              /* per block, as the rule sees it (NaN dropped or not)                 */
+    mpsim_cast_stats *casts;  /* added to: the errors of values against x, and the flags of
                                 mpsim/round.h for x * scale; overflow counts the finite elements
                                 that saturate, or stand for infinity or NaN                       */
-    mpsim_counts *counts; /* added to: the counts alone, those of casts, without the time that errors
+    mpsim_counts *counts;     /* added to: the counts alone, those of casts, without the time that errors
                              take                                                                */
     mpsim_block_stats *stats; /* added to: casts, and what becomes of blocks                     */
-    const float *origin;  /* rows x cols: what the errors of casts and stats are against (x stands
+    const float *origin;      /* rows x cols: what the errors of casts and stats are against (x stands
                                 for it already, as values of another quantisation do); NULL: x */
-    const float *block_amax; /* per block: the largest magnitude of its elements that x does not hold, or of all of
+    const float *block_amax;  /* per block: the largest magnitude of its elements that x does not hold, or of all of
                                 them; amax is then the larger of this and that of x. The sign is ignored; NaN
                                 makes amax NaN, or is dropped by the rule, which needs the largest number then.
                                 x may so be a part of the tensor with parts of blocks: cut along the blocks of
@@ -147,9 +147,8 @@ typedef struct mpsim_blocks {
  *   tensor_scale  NULL, or receives NVFP4's global decode scale, 1 for others
  *
  * MPSIM_EINVAL if the recipe is invalid or a needed pointer is NULL; nothing is touched then. */
-MPSIM_API mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const float *x,
-                                            size_t rows, size_t cols, float amax, float given,
-                                            const mpsim_rng *rng, const mpsim_blocks *out,
+MPSIM_API mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const float *x, size_t rows, size_t cols,
+                                            float amax, float given, const mpsim_rng *rng, const mpsim_blocks *out,
                                             float *tensor_scale);
 
 /* mpsim_block_bytes -- bytes of a quantised matrix: packed elements (each row of a block begins at

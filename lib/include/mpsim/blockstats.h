@@ -13,15 +13,15 @@ MPSIM_BEGIN
 enum { MPSIM_SCALE_MIN = -149, MPSIM_SCALE_MAX = 127, MPSIM_SCALE_BINS = 277 };
 
 typedef struct mpsim_block_stats {
-    mpsim_cast_stats casts;   /* elements, as mpsim_blocks.casts                              */
+    mpsim_cast_stats casts; /* elements, as mpsim_blocks.casts                              */
     /* Finite elements. casts counts them by their codes, and what is spoilt as an overflow. */
-    uint64_t underflow;       /* other than 0, they stand for 0 (also by a scale of 0)        */
-    uint64_t saturated;       /* beyond the largest number; they stand for a finite one, not 0 */
-    uint64_t spoilt;          /* they stand for NaN or infinity, by another element or the scale */
-    uint64_t blocks;          /* all, those at the edges included                             */
-    uint64_t zero_blocks;     /* every element is zero                                        */
+    uint64_t underflow;        /* other than 0, they stand for 0 (also by a scale of 0)        */
+    uint64_t saturated;        /* beyond the largest number; they stand for a finite one, not 0 */
+    uint64_t spoilt;           /* they stand for NaN or infinity, by another element or the scale */
+    uint64_t blocks;           /* all, those at the edges included                             */
+    uint64_t zero_blocks;      /* every element is zero                                        */
     uint64_t saturated_blocks; /* an element is one of `saturated`                            */
-    uint64_t lost_blocks;     /* all elements finite, not all zero, and every value is zero   */
+    uint64_t lost_blocks;      /* all elements finite, not all zero, and every value is zero   */
     uint64_t nonfinite_blocks; /* holds NaN or infinity                                       */
     /* Of the blocks that are no zero blocks: those whose scale code is the least that the rule gives to
      * a block with numbers (E8M0: 0; E4M3 by TransformerEngine: 0 or 1, by torchao: 8, 2^-6), or the

@@ -72,11 +72,11 @@ enum { MPSIM_MODEL_NO_FLOOR = -32768, MPSIM_MODEL_OWN_EMIN = 32767 };
 
 /* How a row is known. */
 typedef enum mpsim_evidence {
-    MPSIM_EVIDENCE_DEFINED, /* software: the definition itself                                 */
-    MPSIM_EVIDENCE_VECTORS, /* equal to recorded outputs of hardware in every bit              */
+    MPSIM_EVIDENCE_DEFINED,  /* software: the definition itself                                 */
+    MPSIM_EVIDENCE_VECTORS,  /* equal to recorded outputs of hardware in every bit              */
     MPSIM_EVIDENCE_REPORTED, /* found on hardware by the authors of the source; no recorded outputs
                                have been compared here                                        */
-    MPSIM_EVIDENCE_NONE     /* a row with changes                                              */
+    MPSIM_EVIDENCE_NONE      /* a row with changes                                              */
 } mpsim_evidence;
 
 /* A model. c enters unrounded, as the first accumulator:
@@ -89,18 +89,18 @@ typedef enum mpsim_evidence {
  * exact sum of zero, here and in every sum of two terms, the sign is that of IEEE 754: terms of one
  * sign keep it, else +0 (-0 in mode DOWN of the rounding that follows). */
 typedef struct mpsim_model {
-    char name[96];      /* canonical name; see mpsim_model_parse                               */
-    uint8_t addition;   /* mpsim_addition                                                      */
-    uint8_t order;      /* mpsim_order                                                         */
-    uint8_t alignment;  /* mpsim_alignment; FUSED                                              */
-    uint8_t normalised; /* 1: products are normalised before they are aligned; FUSED           */
-    uint8_t length;     /* products an addition, 1 to 128; FUSED                               */
-    uint8_t fraction;   /* bits kept below the largest exponent, 1 to 50; FUSED                */
-    int16_t floor;      /* lower bound of the exponent of alignment, or MPSIM_MODEL_NO_FLOOR;
+    char name[96];             /* canonical name; see mpsim_model_parse                               */
+    uint8_t addition;          /* mpsim_addition                                                      */
+    uint8_t order;             /* mpsim_order                                                         */
+    uint8_t alignment;         /* mpsim_alignment; FUSED                                              */
+    uint8_t normalised;        /* 1: products are normalised before they are aligned; FUSED           */
+    uint8_t length;            /* products an addition, 1 to 128; FUSED                               */
+    uint8_t fraction;          /* bits kept below the largest exponent, 1 to 50; FUSED                */
+    int16_t floor;             /* lower bound of the exponent of alignment, or MPSIM_MODEL_NO_FLOOR;
                            FUSED                                                               */
-    int16_t operand_emin; /* smallest exponent e of operands, if lower than emin of their format:
+    int16_t operand_emin;      /* smallest exponent e of operands, if lower than emin of their format:
                            fp8 that is widened to fp16 first has -14; MPSIM_MODEL_OWN_EMIN; FUSED */
-    uint32_t chunk;     /* products a chunk; 0: no chunks                                      */
+    uint32_t chunk;            /* products a chunk; 0: no chunks                                      */
     mpsim_rounded product;     /* MULADD                                                       */
     mpsim_rounded accumulator; /* FMA, MULADD, FUSED; EXACT with chunks                        */
     mpsim_rounded outer;       /* with chunks                                                  */
@@ -109,7 +109,7 @@ typedef struct mpsim_model {
     const char *instruction;   /* "wgmma.m64nNk32"; NULL for software models                   */
     const char *operands;      /* names of the formats it takes, separated by spaces; NULL: any */
     mpsim_evidence evidence;
-    const char *unconfirmed;   /* what is not settled about the row, or NULL                   */
+    const char *unconfirmed; /* what is not settled about the row, or NULL                   */
     const char *source;
 } mpsim_model;
 
@@ -151,14 +151,12 @@ MPSIM_API mpsim_status mpsim_model_check(const mpsim_model *m);
 /* mpsim_model_accepts -- whether `operands` has both formats: what the hardware of a row takes. The
  * functions below compute with any operands, if the model can: FUSED needs at most 60
  * explicit significand bits in both together. */
-MPSIM_API int mpsim_model_accepts(const mpsim_model *m, const mpsim_format *fa,
-                                  const mpsim_format *fb);
+MPSIM_API int mpsim_model_accepts(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb);
 
 /* mpsim_model_for -- the default row of an architecture for these operands and this result:
  * ("hopper", e4m3, e5m2, binary32). MPSIM_ENOTFOUND if there is none. */
-MPSIM_API mpsim_status mpsim_model_for(mpsim_model *m, const char *architecture,
-                                       const mpsim_format *fa, const mpsim_format *fb,
-                                       const mpsim_format *result);
+MPSIM_API mpsim_status mpsim_model_for(mpsim_model *m, const char *architecture, const mpsim_format *fa,
+                                       const mpsim_format *fb, const mpsim_format *result);
 
 /* mpsim_dot -- *d = c + a[0] b[0] + ... + a[n-1] b[n-1], by the scalar reference.
  *
@@ -170,9 +168,8 @@ MPSIM_API mpsim_status mpsim_model_for(mpsim_model *m, const char *architecture,
  *
  * MPSIM_EINVAL if m or a format is invalid or a needed pointer is NULL, MPSIM_ERANGE if the model
  * cannot take the formats, MPSIM_ENOMEM (pairwise sums). *d is untouched then. */
-MPSIM_API mpsim_status mpsim_dot(const mpsim_model *m, const mpsim_format *fa, const void *a,
-                                 const mpsim_format *fb, const void *b, size_t n, uint64_t c,
-                                 const mpsim_rng *rng, uint64_t *d);
+MPSIM_API mpsim_status mpsim_dot(const mpsim_model *m, const mpsim_format *fa, const void *a, const mpsim_format *fb,
+                                 const void *b, size_t n, uint64_t c, const mpsim_rng *rng, uint64_t *d);
 
 /* What mpsim_dot does on its way, a step at a time. Numbers are exact as binary64. */
 typedef enum mpsim_dot_event {
@@ -188,7 +185,7 @@ typedef struct mpsim_dot_step {
     const mpsim_rounded *place; /* where value is rounded                                           */
     size_t first, n;
     double x, y, value;
-    uint64_t code;              /* of value                                                         */
+    uint64_t code; /* of value                                                         */
     /* FUSED additions: places[i] of n products; aligned = 1 if a term is not zero and all are finite:
      * then x is accumulator 2^unit and product i terms[i] 2^unit after alignment, and their sum is
      * sum 2^unit, before it is rounded. */
@@ -203,8 +200,7 @@ typedef struct mpsim_dot_step {
 MPSIM_API mpsim_status mpsim_dot_steps(const mpsim_model *m, const mpsim_format *fa, const void *a,
                                        const mpsim_format *fb, const void *b, size_t n, uint64_t c,
                                        const mpsim_rng *rng, uint64_t *d,
-                                       void (*see)(void *context, const mpsim_dot_step *step),
-                                       void *context);
+                                       void (*see)(void *context, const mpsim_dot_step *step), void *context);
 
 /* A matrix in memory: row i, column j is code number i * stride + j, or j * stride + i if it is
  * transposed. */
@@ -238,9 +234,8 @@ typedef struct mpsim_pool {
  * mpsim_dot; MPSIM_EINVAL also if a stride is too small or c has another format; MPSIM_ENOMEM also
  * on the fast path, and for pairwise sums. After an error other than MPSIM_ENOMEM d is untouched. */
 MPSIM_API mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
-                                  const mpsim_matrix *a, const mpsim_matrix *b,
-                                  const mpsim_matrix *c, void *d, size_t d_stride,
-                                  const mpsim_rng *rng, const mpsim_pool *pool);
+                                  const mpsim_matrix *a, const mpsim_matrix *b, const mpsim_matrix *c, void *d,
+                                  size_t d_stride, const mpsim_rng *rng, const mpsim_pool *pool);
 
 MPSIM_END
 

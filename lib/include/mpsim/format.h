@@ -146,8 +146,7 @@ MPSIM_API double mpsim_decode(const mpsim_format *f, uint64_t code);
  *   y      n binary64 values; must not overlap codes
  *
  * MPSIM_EINVAL if f is NULL or invalid, or if a pointer is NULL and n > 0. */
-MPSIM_API mpsim_status mpsim_decode_array(const mpsim_format *f, double *y,
-                                          const void *codes, size_t n);
+MPSIM_API mpsim_status mpsim_decode_array(const mpsim_format *f, double *y, const void *codes, size_t n);
 
 /* mpsim_next_up, mpsim_next_down -- the code of the least number greater (the greatest
  * number less) than the given one, as IEEE 754-2019 5.3.1 defines nextUp and nextDown:

@@ -30,9 +30,8 @@ MPSIM_API mpsim_status mpsim_function_parse(mpsim_function *f, const char *name)
  * Exact are exp(+-0) = 1, exp(-inf) = +0, exp(+inf) = +inf, log(1) = +0, log(+inf) = +inf,
  * log(+-0) = -inf (DIVBYZERO), tanh(+-0) = +-0 and tanh(+-inf) = +-1; all else is inexact. The
  * logarithm of a negative number is INVALID. A NaN, infinities and flushing as in mpsim/arith.h. */
-MPSIM_API uint64_t mpsim_function_apply(mpsim_function f, const mpsim_format *operand,
-                                        const mpsim_format *result, const mpsim_rounding *r,
-                                        uint64_t a, uint32_t random, unsigned *flags);
+MPSIM_API uint64_t mpsim_function_apply(mpsim_function f, const mpsim_format *operand, const mpsim_format *result,
+                                        const mpsim_rounding *r, uint64_t a, uint32_t random, unsigned *flags);
 
 MPSIM_END
 

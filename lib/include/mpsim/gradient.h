@@ -27,8 +27,8 @@ MPSIM_API float mpsim_unscale_factor(double scale);
  * RECIPROCAL multiplies by mpsim_unscale_factor(scale), and leaves every bit alone (a NaN's too) if
  * that is 1; ROUNDED rounds that factor to f first; DIVIDE divides by f32(scale). Elements that are
  * not finite are processed like others. Returns a set of MPSIM_FOUND_*. */
-MPSIM_API unsigned mpsim_unscale_array(mpsim_unscale_rule rule, double scale, const mpsim_format *f,
-                                       float *y, const float *x, size_t n);
+MPSIM_API unsigned mpsim_unscale_array(mpsim_unscale_rule rule, double scale, const mpsim_format *f, float *y,
+                                       const float *x, size_t n);
 
 /* mpsim_norm -- the Euclidean norm of n elements: the exact sum of squares, rounded to binary64;
  * its root, rounded to binary64, then to f (NULL: binary32), where it may overflow. NaN if an
@@ -40,18 +40,18 @@ MPSIM_API float mpsim_norm(const mpsim_format *f, const float *x, size_t n);
  * factor of 1 is applied; DeepSpeed and fairseq unscale and clip with one factor. */
 typedef enum mpsim_clip_rule {
     MPSIM_CLIP_NONE,
-    MPSIM_CLIP_TORCH,           /* torch.nn.utils.clip_grad_norm_: coef = 1 / (norm + 1e-6) * max,
+    MPSIM_CLIP_TORCH,          /* torch.nn.utils.clip_grad_norm_: coef = 1 / (norm + 1e-6) * max,
                                    each operation in the norm's format (max / tensor is a product
                                    with the reciprocal), at most 1, always multiplied             */
-    MPSIM_CLIP_TORCH_CPU,       /* the same; 1e-6 is rounded to the norm's format first, as recorded */
-    MPSIM_CLIP_APEX,            /* as TORCH on a device, in binary32                              */
-    MPSIM_CLIP_MEGATRON,        /* coef is a tensor: as APEX                                      */
-    MPSIM_CLIP_MEGATRON_FLOAT,  /* coef is a Python float: multiplied only if it is below 1       */
-    MPSIM_CLIP_DEEPSPEED,       /* FP16_Optimizer: clip = ((norm / S) + 1e-6) / max in binary64;
+    MPSIM_CLIP_TORCH_CPU,      /* the same; 1e-6 is rounded to the norm's format first, as recorded */
+    MPSIM_CLIP_APEX,           /* as TORCH on a device, in binary32                              */
+    MPSIM_CLIP_MEGATRON,       /* coef is a tensor: as APEX                                      */
+    MPSIM_CLIP_MEGATRON_FLOAT, /* coef is a Python float: multiplied only if it is below 1       */
+    MPSIM_CLIP_DEEPSPEED,      /* FP16_Optimizer: clip = ((norm / S) + 1e-6) / max in binary64;
                                    divided by S, by clip S if clip > 1                            */
-    MPSIM_CLIP_DEEPSPEED_ZERO,  /* the same with a tensor: binary32, quotients by numbers as products
+    MPSIM_CLIP_DEEPSPEED_ZERO, /* the same with a tensor: binary32, quotients by numbers as products
                                    with reciprocals, clip at least 1; a NaN clip stays            */
-    MPSIM_CLIP_FAIRSEQ,         /* times f32(1/S), times max / norm' in binary32 if norm' = norm / S
+    MPSIM_CLIP_FAIRSEQ,        /* times f32(1/S), times max / norm' in binary32 if norm' = norm / S
                                    is above max. Without a scaler fairseq clips as APEX           */
     MPSIM_CLIP_RULES
 } mpsim_clip_rule;
@@ -65,14 +65,13 @@ MPSIM_API int mpsim_clip_unscales(mpsim_clip_rule rule);
 /* mpsim_clip_total -- the global norm of tensors whose norms are given, as the rule forms it: TORCH
  * and TORCH_CPU round it to f (NULL: binary32) from norms in f; MEGATRON_FLOAT takes the binary64 root
  * of its binary32 square; others round to binary32. NaN and inf as in mpsim_norm. */
-MPSIM_API double mpsim_clip_total(mpsim_clip_rule rule, const mpsim_format *f, const float *norms,
-                                  size_t n);
+MPSIM_API double mpsim_clip_total(mpsim_clip_rule rule, const mpsim_format *f, const float *norms, size_t n);
 
 typedef struct mpsim_clip {
-    double factor;   /* gradients are multiplied by f32(factor)                                   */
-    uint8_t apply;   /* 0: they are left alone                                                    */
-    uint8_t unscales;/* mpsim_clip_unscales: gradients must not be unscaled before                */
-    uint8_t clipped; /* 1: norm (unscaled) was above max                                          */
+    double factor;    /* gradients are multiplied by f32(factor)                                   */
+    uint8_t apply;    /* 0: they are left alone                                                    */
+    uint8_t unscales; /* mpsim_clip_unscales: gradients must not be unscaled before                */
+    uint8_t clipped;  /* 1: norm (unscaled) was above max                                          */
 } mpsim_clip;
 
 /* mpsim_clip_factor -- from the total norm (of scaled gradients for the rules that unscale) and the
@@ -81,12 +80,11 @@ typedef struct mpsim_clip {
  * nothing is applied under MEGATRON_FLOAT, and 1 / S under DEEPSPEED and FAIRSEQ, whose comparisons
  * are false then. MEGATRON_FLOAT and DEEPSPEED take the norm in binary64, the others in binary32.
  * Read from the frameworks' sources; TORCH_CPU is recorded. */
-MPSIM_API mpsim_clip mpsim_clip_factor(mpsim_clip_rule rule, const mpsim_format *f, double norm,
-                                       double max_norm, double scale);
+MPSIM_API mpsim_clip mpsim_clip_factor(mpsim_clip_rule rule, const mpsim_format *f, double norm, double max_norm,
+                                       double scale);
 
 /* mpsim_scale_array -- y[i] = x[i] * factor, in binary32, rounded to f (NULL: binary32). */
-MPSIM_API void mpsim_scale_array(const mpsim_format *f, float *y, const float *x, size_t n,
-                                 float factor);
+MPSIM_API void mpsim_scale_array(const mpsim_format *f, float *y, const float *x, size_t n, float factor);
 
 /* Sums of gradients over ranks. */
 typedef enum mpsim_reduce_order {
@@ -116,8 +114,8 @@ typedef struct mpsim_reduce {
  * are nearest-even with overflow to infinity; sums are formed in binary32 and rounded. MPSIM_EINVAL
  * for an invalid format, order, NULL, or no ranks; MPSIM_ERANGE if a format has numbers that
  * binary32 has not. */
-MPSIM_API mpsim_status mpsim_reduce_array(const mpsim_reduce *r, float *y, const float *const *x,
-                                          size_t ranks, size_t n);
+MPSIM_API mpsim_status mpsim_reduce_array(const mpsim_reduce *r, float *y, const float *const *x, size_t ranks,
+                                          size_t n);
 
 MPSIM_END
 

@@ -40,8 +40,7 @@ enum { MPSIM_LANES_ROW = 32, MPSIM_LANES_ALL = 256 };
  *
  * lanes is a power of two, 1 to 1024; other numbers give NaN, as do a format that the functions
  * below refuse and x NULL with n > 0. */
-MPSIM_API float mpsim_sum_lanes(const mpsim_format *math, const float *x, size_t n, size_t stride,
-                                size_t lanes);
+MPSIM_API float mpsim_sum_lanes(const mpsim_format *math, const float *x, size_t n, size_t stride, size_t lanes);
 
 /* mpsim_softmax_xent -- cross-entropy of softmax, and its gradient. For each row of `classes`
  * logits x with label y < classes, c = coefficient:
@@ -59,9 +58,8 @@ MPSIM_API float mpsim_sum_lanes(const mpsim_format *math, const float *x, size_t
  *
  * MPSIM_EINVAL if a format is invalid, a needed pointer is NULL or a label is not below classes;
  * MPSIM_ERANGE if a format has numbers that binary32 has not; nothing is touched then. */
-MPSIM_API mpsim_status mpsim_softmax_xent(const mpsim_format *math, const mpsim_format *f,
-                                          size_t rows, size_t classes, const float *x,
-                                          const uint32_t *labels, float coefficient, float *loss,
+MPSIM_API mpsim_status mpsim_softmax_xent(const mpsim_format *math, const mpsim_format *f, size_t rows, size_t classes,
+                                          const float *x, const uint32_t *labels, float coefficient, float *loss,
                                           float *dx, uint64_t *correct);
 
 /* Batch normalisation of a rows x channels matrix: every channel over all rows (images and pixels
@@ -91,9 +89,8 @@ typedef struct mpsim_batchnorm {
  * running_* only is, or there are no rows (but inference does nothing then); MPSIM_ERANGE if a
  * format has numbers that binary32 has not; nothing is touched then. No pointer is needed if there
  * are no channels. */
-MPSIM_API mpsim_status mpsim_batchnorm_forward(const mpsim_batchnorm *b, float *y, float *mean,
-                                               float *inverse, float *running_mean,
-                                               float *running_var, const float *x,
+MPSIM_API mpsim_status mpsim_batchnorm_forward(const mpsim_batchnorm *b, float *y, float *mean, float *inverse,
+                                               float *running_mean, float *running_var, const float *x,
                                                const float *weight, const float *bias);
 
 /* mpsim_batchnorm_backward -- with h = (x - mean) * inverse:
@@ -102,17 +99,15 @@ MPSIM_API mpsim_status mpsim_batchnorm_forward(const mpsim_batchnorm *b, float *
  *   dx = (w * inverse) * ((dy - a) - (h * c)), rounded to f
  *
  * dweight and dbias are left in `math`. dx may be dy. */
-MPSIM_API mpsim_status mpsim_batchnorm_backward(const mpsim_batchnorm *b, float *dx, float *dweight,
-                                                float *dbias, const float *dy, const float *x,
-                                                const float *mean, const float *inverse,
-                                                const float *weight);
+MPSIM_API mpsim_status mpsim_batchnorm_backward(const mpsim_batchnorm *b, float *dx, float *dweight, float *dbias,
+                                                const float *dy, const float *x, const float *mean,
+                                                const float *inverse, const float *weight);
 
 /* mpsim_batchnorm_inference -- y = (((x - running_mean) * (1 / sqrt(running_var + eps))) * w) + b,
  * rounded to f. */
 MPSIM_API mpsim_status mpsim_batchnorm_inference(const mpsim_batchnorm *b, float *y, const float *x,
-                                                 const float *running_mean,
-                                                 const float *running_var, const float *weight,
-                                                 const float *bias);
+                                                 const float *running_mean, const float *running_var,
+                                                 const float *weight, const float *bias);
 
 /* mpsim_count_numbers -- of n elements: how many are finite and not zero, how many are finite. */
 typedef struct mpsim_number_counts {

@@ -42,13 +42,13 @@ typedef enum mpsim_muon_scale {
 
 typedef struct mpsim_muon {
     const mpsim_optim_variant *variant;
-    uint8_t form, scale, nesterov; /* mpsim_muon_form, mpsim_muon_scale */
-    uint8_t steps;                 /* 5; at most 99                      */
+    uint8_t form, scale, nesterov;          /* mpsim_muon_form, mpsim_muon_scale */
+    uint8_t steps;                          /* 5; at most 99                      */
     double lr, momentum, weight_decay, eps; /* 1e-3, 0.95, 0.1, 1e-7     */
-    double a, b, c;                /* 3.4445, -4.7750, 2.0315; finite as binary32 */
-    double factor;                 /* s itself; 0: by `scale`            */
-    mpsim_format param, format;    /* binary32; bf16                     */
-    mpsim_model model;             /* its result's numbers are binary32 numbers */
+    double a, b, c;                         /* 3.4445, -4.7750, 2.0315; finite as binary32 */
+    double factor;                          /* s itself; 0: by `scale`            */
+    mpsim_format param, format;             /* binary32; bf16                     */
+    mpsim_model model;                      /* its result's numbers are binary32 numbers */
 } mpsim_muon;
 
 /* mpsim_muon_init -- the defaults of torch.optim.Muon; KELLER: lr 0.02, no weight decay. model: exact sums, rounded

@@ -59,15 +59,15 @@ typedef struct mpsim_optim_traits {
     const char *name, *title; /* "adamw", "AdamW"                                                 */
     const char *source;       /* of the algorithm, where it is not torch's documentation; or NULL     */
     const char *package;      /* what the class that it means is of, as "torch.optim."            */
-    uint8_t family;     /* the first algorithm whose step and moments are the same but for decay  */
-    uint8_t arrays;     /* that it always has; momentum adds M, amsgrad VMAX: mpsim_optim_arrays  */
-    uint8_t decoupled;  /* 1: decay shrinks the parameter; 0: it is added to the gradient         */
-    uint8_t copies;     /* 1: the first step makes the buffer the gradient, and moments are none  */
-    uint8_t corrects;   /* 1: how many steps were taken enters a step                             */
-    uint8_t roots;      /* 1: it takes square roots of v                                          */
-    uint8_t cuda;       /* 1: the CUDA engine has it                                              */
-    uint8_t factors;    /* 1: of a matrix it keeps a moment each row and each column, and steps whole tensors */
-    uint16_t settings;  /* bit s: has setting s                                                   */
+    uint8_t family;           /* the first algorithm whose step and moments are the same but for decay  */
+    uint8_t arrays;           /* that it always has; momentum adds M, amsgrad VMAX: mpsim_optim_arrays  */
+    uint8_t decoupled;        /* 1: decay shrinks the parameter; 0: it is added to the gradient         */
+    uint8_t copies;           /* 1: the first step makes the buffer the gradient, and moments are none  */
+    uint8_t corrects;         /* 1: how many steps were taken enters a step                             */
+    uint8_t roots;            /* 1: it takes square roots of v                                          */
+    uint8_t cuda;             /* 1: the CUDA engine has it                                              */
+    uint8_t factors;          /* 1: of a matrix it keeps a moment each row and each column, and steps whole tensors */
+    uint16_t settings;        /* bit s: has setting s                                                   */
     double lr, weight_decay, beta1, beta2, eps, beta2_decay, eps2, d; /* where nobody says them   */
 } mpsim_optim_traits;
 
@@ -95,12 +95,12 @@ typedef enum mpsim_optim_evidence {
 
 typedef struct mpsim_optim_variant {
     const char *name;
-    uint8_t algorithms;  /* bit a: has algorithm a                                                */
-    uint8_t stores;      /* bit s: can store by rule s                                            */
-    uint8_t evidence;    /* mpsim_optim_evidence                                                  */
-    const char *what;    /* one line: what it reproduces                                          */
+    uint8_t algorithms; /* bit a: has algorithm a                                                */
+    uint8_t stores;     /* bit s: can store by rule s                                            */
+    uint8_t evidence;   /* mpsim_optim_evidence                                                  */
+    const char *what;   /* one line: what it reproduces                                          */
     const char *source;
-    const char *open;    /* what is not confirmed, or NULL                                        */
+    const char *open; /* what is not confirmed, or NULL                                        */
 } mpsim_optim_variant;
 
 /* The table:
@@ -163,18 +163,18 @@ typedef struct mpsim_optim {
     uint8_t nesterov, amsgrad, maximize;
     uint8_t float_powers; /* 1: beta^t and 1 - beta^t are rounded to binary32 (beta^2 and beta^3 product by product), as
                              where the betas of torch's for-loop Adam are tensors; 0: binary64     */
-    double lr;           /* SGD, Adam, AdamW: 1e-3; Lion 1e-4; Adafactor 1e-2                     */
-    double momentum;     /* 0                                                                     */
-    double dampening;    /* 0                                                                     */
-    double weight_decay; /* 0; AdamW 1e-2                                                         */
-    double beta1, beta2; /* 0.9, 0.999; Lion 0.9, 0.99                                            */
-    double eps;          /* 1e-8; Adafactor 2^-23, torch's of binary32 (it has bf16's and fp16's for those) */
+    double lr;            /* SGD, Adam, AdamW: 1e-3; Lion 1e-4; Adafactor 1e-2                     */
+    double momentum;      /* 0                                                                     */
+    double dampening;     /* 0                                                                     */
+    double weight_decay;  /* 0; AdamW 1e-2                                                         */
+    double beta1, beta2;  /* 0.9, 0.999; Lion 0.9, 0.99                                            */
+    double eps;           /* 1e-8; Adafactor 2^-23, torch's of binary32 (it has bf16's and fp16's for those) */
     double beta2_decay, eps2, d; /* Adafactor: -0.8, 1e-3, 1; of others not read                  */
-    size_t rows, cols;   /* Adafactor: the last two dimensions of the parameter; 0 and 0: a vector */
-    double grad_scale;   /* ieee and torch-fused-* divide gradients by f32 of it, apex multiplies by
+    size_t rows, cols;           /* Adafactor: the last two dimensions of the parameter; 0 and 0: a vector */
+    double grad_scale;           /* ieee and torch-fused-* divide gradients by f32 of it, apex multiplies by
                             f32(1 / it); the others have no such option; 1: as they come          */
-    mpsim_format param;  /* format of parameter and gradient: binary32, bf16, fp16, ...           */
-    mpsim_format state;  /* of momentum buffer and moments                                        */
+    mpsim_format param;          /* format of parameter and gradient: binary32, bf16, fp16, ...           */
+    mpsim_format state;          /* of momentum buffer and moments                                        */
 } mpsim_optim;
 
 /* mpsim_optim_value, mpsim_optim_set -- a setting; flags are 0 and 1. mpsim_optim_arrays -- the arrays that a step needs: a set
@@ -188,8 +188,7 @@ MPSIM_API unsigned mpsim_optim_arrays(const mpsim_optim *o);
 MPSIM_API uint64_t mpsim_optim_elements(const mpsim_optim *o, unsigned array, uint64_t n);
 
 /* mpsim_optim_init -- defaults of torch for the algorithm, in binary32, stored to nearest. */
-MPSIM_API void mpsim_optim_init(mpsim_optim *o, mpsim_optim_algorithm a,
-                                const mpsim_optim_variant *v);
+MPSIM_API void mpsim_optim_init(mpsim_optim *o, mpsim_optim_algorithm a, const mpsim_optim_variant *v);
 
 /* mpsim_optim_check -- MPSIM_OK; MPSIM_EUNAVAILABLE if the variant has no such algorithm, storing
  * or option; MPSIM_ERANGE if a format has numbers that binary32 has not; MPSIM_EINVAL for a variant
@@ -204,12 +203,12 @@ MPSIM_API mpsim_status mpsim_optim_check(const mpsim_optim *o);
 
 /* The arrays of one parameter tensor, n elements each. */
 typedef struct mpsim_optim_tensor {
-    float *param;        /* numbers of o->param                                                   */
-    const float *grad;   /* numbers of o->param, but for fused, apex, torchao and ieee: any       */
-    float *m;            /* SGD with momentum: the buffer; Adam, Lion: first moment; else NULL    */
-    float *v;            /* Adam: second moment                                                   */
-    float *vmax;         /* amsgrad                                                               */
-    float *kahan;        /* MPSIM_STORE_KAHAN: compensation, in o->param, 0 at first              */
+    float *param;      /* numbers of o->param                                                   */
+    const float *grad; /* numbers of o->param, but for fused, apex, torchao and ieee: any       */
+    float *m;          /* SGD with momentum: the buffer; Adam, Lion: first moment; else NULL    */
+    float *v;          /* Adam: second moment                                                   */
+    float *vmax;       /* amsgrad                                                               */
+    float *kahan;      /* MPSIM_STORE_KAHAN: compensation, in o->param, 0 at first              */
     size_t n;
 } mpsim_optim_tensor;
 
@@ -227,14 +226,13 @@ typedef struct mpsim_optim_tensor {
  * touched then. Equal for any split of the elements over calls, but for the variants with "-cpu"
  * that contract: their vector body (the largest multiple of 32 elements, 8 or 16 in the fused
  * kernel) and scalar tail differ, so that they need whole tensors, as one thread handles them. */
-MPSIM_API mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step,
-                                        const mpsim_optim_tensor *t, const mpsim_rng *rng);
+MPSIM_API mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t,
+                                        const mpsim_rng *rng);
 
 /* mpsim_optim_reference -- the same step in binary64 throughout, in the order of ieee, whatever the
  * variant: what a run in lower precision is compared with. Arrays as above, NULL alike. */
-MPSIM_API mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *param,
-                                             const double *grad, double *m, double *v, double *vmax,
-                                             size_t n);
+MPSIM_API mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *param, const double *grad,
+                                             double *m, double *v, double *vmax, size_t n);
 
 /* mpsim_power -- beta^n, correct to 2^-100 before it is rounded to binary64; 0 <= beta < 1, else
  * NaN. 0^0 is 1. */

@@ -44,15 +44,15 @@ enum { MPSIM_STATE_MAP_MAX = 256, MPSIM_STATE_NUMBERS_MAX = 3 };
 
 /* One array. */
 typedef struct mpsim_state {
-    const char *name;    /* "dynamic8"                                                            */
-    uint8_t rule;        /* mpsim_state_rule                                                      */
-    uint8_t bits;        /* of a code                                                             */
-    uint8_t numbers;     /* binary32 numbers of a block                                           */
-    uint8_t shared;      /* MAP: 1: the map is kept once for all, not with every array            */
-    uint32_t block;      /* elements; 0: the whole array is one                                   */
-    const char *format;  /* SCALED, POWER, EXPANDED: of the codes                                 */
-    uint8_t map;         /* MAP: which one                                                        */
-    uint8_t adds;        /* see above                                                             */
+    const char *name;   /* "dynamic8"                                                            */
+    uint8_t rule;       /* mpsim_state_rule                                                      */
+    uint8_t bits;       /* of a code                                                             */
+    uint8_t numbers;    /* binary32 numbers of a block                                           */
+    uint8_t shared;     /* MAP: 1: the map is kept once for all, not with every array            */
+    uint32_t block;     /* elements; 0: the whole array is one                                   */
+    const char *format; /* SCALED, POWER, EXPANDED: of the codes                                 */
+    uint8_t map;        /* MAP: which one                                                        */
+    uint8_t adds;       /* see above                                                             */
     double least;
 } mpsim_state;
 
@@ -76,19 +76,19 @@ MPSIM_API uint64_t mpsim_state_blocks(const mpsim_state *s, uint64_t n);
 /* mpsim_state_quantise -- codes (16 bits each, NULL: not wanted), s->numbers of every block one after the
  * other (NULL: not wanted), and values, which may be x. mpsim_state_values: values of codes and numbers.
  * MPSIM_EINVAL for a state that is not of the table and arrays that are NULL. */
-MPSIM_API mpsim_status mpsim_state_quantise(const mpsim_state *s, const float *x, size_t n,
-                                            uint16_t *codes, float *numbers, float *values);
-MPSIM_API mpsim_status mpsim_state_values(const mpsim_state *s, const uint16_t *codes,
-                                          const float *numbers, size_t n, float *values);
+MPSIM_API mpsim_status mpsim_state_quantise(const mpsim_state *s, const float *x, size_t n, uint16_t *codes,
+                                            float *numbers, float *values);
+MPSIM_API mpsim_status mpsim_state_values(const mpsim_state *s, const uint16_t *codes, const float *numbers, size_t n,
+                                          float *values);
 
 /* What an optimizer keeps: rows of the table, or NULL: an array as it is. */
 typedef struct mpsim_states {
     const char *name;
-    const mpsim_state *m, *v; /* moments; m also of a momentum buffer, v of amsgrad's largest one */
-    const mpsim_state *kept;  /* of what accumulates updates                                     */
-    uint32_t least;           /* arrays of fewer elements stay as they are                       */
-    uint8_t whole;            /* 1: so do those that do not fill their blocks                    */
-    uint8_t binary32;         /* 1: where they stay, in binary32; 0: in the parameter's format   */
+    const mpsim_state *m, *v;         /* moments; m also of a momentum buffer, v of amsgrad's largest one */
+    const mpsim_state *kept;          /* of what accumulates updates                                     */
+    uint32_t least;                   /* arrays of fewer elements stay as they are                       */
+    uint8_t whole;                    /* 1: so do those that do not fill their blocks                    */
+    uint8_t binary32;                 /* 1: where they stay, in binary32; 0: in the parameter's format   */
     const char *what, *source, *open; /* as in mpsim_optim_variant                               */
 } mpsim_states;
 

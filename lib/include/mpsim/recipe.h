@@ -48,8 +48,7 @@ typedef struct mpsim_delayed {
 
 /* mpsim_delayed_init -- scale 1 and an empty history. MPSIM_EINVAL if the configuration is invalid
  * or history is NULL. */
-MPSIM_API mpsim_status mpsim_delayed_init(mpsim_delayed *d, const mpsim_delayed_config *c,
-                                          float *history);
+MPSIM_API mpsim_status mpsim_delayed_init(mpsim_delayed *d, const mpsim_delayed_config *c, float *history);
 
 /* mpsim_amax -- the largest magnitude of n elements as the cast kernels see it: NaN is dropped (0
  * if all are), infinity counts. */
@@ -67,8 +66,7 @@ MPSIM_API void mpsim_delayed_update(mpsim_delayed *d, float reduced);
 /* mpsim_fp8_scale -- TransformerEngine's compute_scale_from_amax (recipe_common.cuh): fp8_max /
  * amax, correctly rounded to binary32; amax is raised to epsilon; 1 for an amax of 0, inf or NaN;
  * `for_inf` instead of an infinite scale; cut down to a power of two if asked for. */
-MPSIM_API float mpsim_fp8_scale(float amax, float fp8_max, float epsilon, float for_inf,
-                                int power_of_two);
+MPSIM_API float mpsim_fp8_scale(float amax, float fp8_max, float epsilon, float for_inf, int power_of_two);
 
 MPSIM_END
 

@@ -63,19 +63,19 @@ typedef enum mpsim_no_inf {
 
 /* What a NaN becomes in a format with NaN. (NEGZERO formats have one NaN only.) */
 typedef enum mpsim_nan_rule {
-    MPSIM_NANS_SIGNED,   /* canonical NaN with the input's sign                             */
-    MPSIM_NANS_POSITIVE, /* canonical NaN, sign clear                                       */
-    MPSIM_NANS_PAYLOAD,  /* sign and leading payload bits kept, made quiet (F16C, Arm)      */
-    MPSIM_NANS_ONES,     /* all exponent and significand bits set, sign clear (CUDA)        */
+    MPSIM_NANS_SIGNED,      /* canonical NaN with the input's sign                             */
+    MPSIM_NANS_POSITIVE,    /* canonical NaN, sign clear                                       */
+    MPSIM_NANS_PAYLOAD,     /* sign and leading payload bits kept, made quiet (F16C, Arm)      */
+    MPSIM_NANS_ONES,        /* all exponent and significand bits set, sign clear (CUDA)        */
     MPSIM_NANS_ONES_SIGNED, /* the same with the input's sign (PyTorch float8)              */
     MPSIM_NANS_MINUS_ONES   /* every bit set, the sign too (PyTorch bfloat16, vector code)  */
 } mpsim_nan_rule;
 
 /* What a NaN becomes in a format without NaN. */
 typedef enum mpsim_no_nan {
-    MPSIM_NO_NAN_MAX,      /* the largest positive number (CUDA)                           */
-    MPSIM_NO_NAN_ZERO,     /* +0                                                           */
-    MPSIM_NO_NAN_ANTIZERO  /* zero of the opposite sign (ml_dtypes: NaN -> -0, -NaN -> +0) */
+    MPSIM_NO_NAN_MAX,     /* the largest positive number (CUDA)                           */
+    MPSIM_NO_NAN_ZERO,    /* +0                                                           */
+    MPSIM_NO_NAN_ANTIZERO /* zero of the opposite sign (ml_dtypes: NaN -> -0, -NaN -> +0) */
 } mpsim_no_nan;
 
 /* What a negative number (that does not round to zero) and -infinity become in an
@@ -95,24 +95,24 @@ typedef enum mpsim_no_zero {
 } mpsim_no_zero;
 
 typedef struct mpsim_rounding {
-    uint8_t mode;          /* mpsim_round_mode                                             */
-    uint8_t sr_bits;       /* 1 to 32: random bits of a stochastic mode; else ignored      */
-    uint8_t overflow;      /* mpsim_overflow                                               */
-    uint8_t infinity;      /* mpsim_infinity                                               */
-    uint8_t no_inf;        /* mpsim_no_inf                                                 */
-    uint8_t nan;           /* mpsim_nan_rule                                               */
-    uint8_t no_nan;        /* mpsim_no_nan                                                 */
-    uint8_t negative;      /* mpsim_negative                                               */
-    uint8_t no_zero;       /* mpsim_no_zero                                                */
-    uint8_t via_binary32;  /* 1: _f64 functions round x to binary32 first, to nearest even */
-    uint8_t by_field;      /* 1: a subnormal x of binary32 that is more than 2^-127 (mode up: than
+    uint8_t mode;         /* mpsim_round_mode                                             */
+    uint8_t sr_bits;      /* 1 to 32: random bits of a stochastic mode; else ignored      */
+    uint8_t overflow;     /* mpsim_overflow                                               */
+    uint8_t infinity;     /* mpsim_infinity                                               */
+    uint8_t no_inf;       /* mpsim_no_inf                                                 */
+    uint8_t nan;          /* mpsim_nan_rule                                               */
+    uint8_t no_nan;       /* mpsim_no_nan                                                 */
+    uint8_t negative;     /* mpsim_negative                                               */
+    uint8_t no_zero;      /* mpsim_no_zero                                                */
+    uint8_t via_binary32; /* 1: _f64 functions round x to binary32 first, to nearest even */
+    uint8_t by_field;     /* 1: a subnormal x of binary32 that is more than 2^-127 (mode up: than
                               0) is read as 2^-126 by the modes to nearest and up: frameworks
                               take its exponent field for its exponent (e8m0)              */
-    uint8_t flush_input;   /* 1: an input below flush_below is read as zero of its sign    */
-    uint8_t flush_output;  /* 1: a result in the subnormal range, after rounding, becomes
+    uint8_t flush_input;  /* 1: an input below flush_below is read as zero of its sign    */
+    uint8_t flush_output; /* 1: a result in the subnormal range, after rounding, becomes
                               zero of its sign (after `negative` in unsigned formats)      */
-    double scale;          /* finite, > 0: x * scale is rounded, exactly, once             */
-    double flush_below;    /* with flush_input: the smallest magnitude that is kept, before
+    double scale;         /* finite, > 0: x * scale is rounded, exactly, once             */
+    double flush_below;   /* with flush_input: the smallest magnitude that is kept, before
                               scaling; 0: the smallest normal number of the source type,
                               2^-126 in _f32 and 2^-1022 in _f64 functions                 */
 } mpsim_rounding;
@@ -134,8 +134,7 @@ MPSIM_API mpsim_status mpsim_rounding_check(const mpsim_rounding *r);
  * random bits); *sr_bits is otherwise untouched. Returns NULL, or MPSIM_ENOTFOUND, for what
  * is none. */
 MPSIM_API const char *mpsim_round_mode_name(mpsim_round_mode mode);
-MPSIM_API mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits,
-                                              const char *name);
+MPSIM_API mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits, const char *name);
 
 /* A preset is what a real stack does under the same format name. The choices differ between
  * narrow formats (8 bits and less) and wide ones, and some formats are exceptions. A preset has
@@ -166,10 +165,9 @@ MPSIM_API const mpsim_preset *mpsim_preset_find(const char *name);
 /* mpsim_rounding_preset_from -- fill *r with what preset `p` does to tensors of the format `source` on their
  * way to `f`: choices, mode, route, scale 1.
  * mpsim_rounding_preset -- with the choices for numbers of binary32, mode nearest-even, no route. */
-MPSIM_API void mpsim_rounding_preset_from(mpsim_rounding *r, const mpsim_preset *p,
-                                          const mpsim_format *f, const mpsim_format *source);
-MPSIM_API void mpsim_rounding_preset(mpsim_rounding *r, const mpsim_preset *p,
-                                     const mpsim_format *f);
+MPSIM_API void mpsim_rounding_preset_from(mpsim_rounding *r, const mpsim_preset *p, const mpsim_format *f,
+                                          const mpsim_format *source);
+MPSIM_API void mpsim_rounding_preset(mpsim_rounding *r, const mpsim_preset *p, const mpsim_format *f);
 
 /* What happened to one element; the counters below count the same. */
 enum {
@@ -195,10 +193,10 @@ typedef struct mpsim_counts {
  *
  * f and r must be valid (see the _check functions); nothing else is required. -0 stays -0
  * where the format has one, and a negative number that rounds to zero gives -0 there. */
-MPSIM_API uint64_t mpsim_encode_f32(const mpsim_format *f, const mpsim_rounding *r, float x,
-                                    uint32_t random, unsigned *flags);
-MPSIM_API uint64_t mpsim_encode_f64(const mpsim_format *f, const mpsim_rounding *r, double x,
-                                    uint32_t random, unsigned *flags);
+MPSIM_API uint64_t mpsim_encode_f32(const mpsim_format *f, const mpsim_rounding *r, float x, uint32_t random,
+                                    unsigned *flags);
+MPSIM_API uint64_t mpsim_encode_f64(const mpsim_format *f, const mpsim_rounding *r, double x, uint32_t random,
+                                    unsigned *flags);
 
 /* mpsim_tiny_f32, mpsim_tiny_f64 -- is x * scale tiny in f: not zero, and smaller than the smallest
  * normal number 2^emin? IEEE 754-2019 7.5 lets that be asked in two ways, and its underflow flag is
@@ -209,10 +207,8 @@ enum {
     MPSIM_TINY_AFTER = 2   /* after rounding to the format's precision with unbounded exponent
                               range, too (x86, RISC-V)                                         */
 };
-MPSIM_API unsigned mpsim_tiny_f32(const mpsim_format *f, const mpsim_rounding *r, float x,
-                                  uint32_t random);
-MPSIM_API unsigned mpsim_tiny_f64(const mpsim_format *f, const mpsim_rounding *r, double x,
-                                  uint32_t random);
+MPSIM_API unsigned mpsim_tiny_f32(const mpsim_format *f, const mpsim_rounding *r, float x, uint32_t random);
+MPSIM_API unsigned mpsim_tiny_f64(const mpsim_format *f, const mpsim_rounding *r, double x, uint32_t random);
 
 /* mpsim_encode_array_f32, mpsim_encode_array_f64 -- codes[i] = code of x[i] rounded to f.
  *
@@ -224,12 +220,10 @@ MPSIM_API unsigned mpsim_tiny_f64(const mpsim_format *f, const mpsim_rounding *r
  *
  * Equal to the scalar functions, element by element, whatever n is split into.
  * MPSIM_EINVAL if f or r is invalid or a needed pointer is NULL; outputs are untouched then. */
-MPSIM_API mpsim_status mpsim_encode_array_f32(const mpsim_format *f, const mpsim_rounding *r,
-                                              const mpsim_rng *rng, void *codes, const float *x,
-                                              size_t n, mpsim_counts *counts);
-MPSIM_API mpsim_status mpsim_encode_array_f64(const mpsim_format *f, const mpsim_rounding *r,
-                                              const mpsim_rng *rng, void *codes, const double *x,
-                                              size_t n, mpsim_counts *counts);
+MPSIM_API mpsim_status mpsim_encode_array_f32(const mpsim_format *f, const mpsim_rounding *r, const mpsim_rng *rng,
+                                              void *codes, const float *x, size_t n, mpsim_counts *counts);
+MPSIM_API mpsim_status mpsim_encode_array_f64(const mpsim_format *f, const mpsim_rounding *r, const mpsim_rng *rng,
+                                              void *codes, const double *x, size_t n, mpsim_counts *counts);
 
 /* mpsim_round_array_f32, mpsim_round_array_f64 -- y[i] = x[i] * scale rounded to f, as a
  * value of the source type (not divided by scale again).
@@ -238,12 +232,10 @@ MPSIM_API mpsim_status mpsim_encode_array_f64(const mpsim_format *f, const mpsim
  *
  * The _f32 function needs a format whose numbers are all binary32 numbers: MPSIM_ERANGE
  * otherwise. The rest as for mpsim_encode_array. */
-MPSIM_API mpsim_status mpsim_round_array_f32(const mpsim_format *f, const mpsim_rounding *r,
-                                             const mpsim_rng *rng, float *y, const float *x,
-                                             size_t n, mpsim_counts *counts);
-MPSIM_API mpsim_status mpsim_round_array_f64(const mpsim_format *f, const mpsim_rounding *r,
-                                             const mpsim_rng *rng, double *y, const double *x,
-                                             size_t n, mpsim_counts *counts);
+MPSIM_API mpsim_status mpsim_round_array_f32(const mpsim_format *f, const mpsim_rounding *r, const mpsim_rng *rng,
+                                             float *y, const float *x, size_t n, mpsim_counts *counts);
+MPSIM_API mpsim_status mpsim_round_array_f64(const mpsim_format *f, const mpsim_rounding *r, const mpsim_rng *rng,
+                                             double *y, const double *x, size_t n, mpsim_counts *counts);
 
 MPSIM_END
 

@@ -48,9 +48,9 @@ typedef enum mpsim_floor_rule {
 
 /* Where in a step the scale is updated. */
 typedef enum mpsim_update_order {
-    MPSIM_UPDATE_AFTER_STEP,     /* torch, Keras, fairseq                                           */
-    MPSIM_UPDATE_BEFORE_STEP,    /* after unscaling (Apex, Megatron): same numbers                  */
-    MPSIM_UPDATE_BEFORE_UNSCALE  /* DeepSpeed: gradients are unscaled with the new scale             */
+    MPSIM_UPDATE_AFTER_STEP,    /* torch, Keras, fairseq                                           */
+    MPSIM_UPDATE_BEFORE_STEP,   /* after unscaling (Apex, Megatron): same numbers                  */
+    MPSIM_UPDATE_BEFORE_UNSCALE /* DeepSpeed: gradients are unscaled with the new scale             */
 } mpsim_update_order;
 
 /* How gradients are unscaled; see mpsim_unscale_array in mpsim/gradient.h. */
@@ -142,14 +142,14 @@ MPSIM_API mpsim_status mpsim_scaler_init(mpsim_scaler *s, const mpsim_scaler_con
 /* What happened in a step. */
 enum {
     MPSIM_SCALER_OVERFLOW = 1,
-    MPSIM_SCALER_SKIP = 2,      /* the optimizer's step is skipped                                   */
-    MPSIM_SCALER_BACKOFF = 4,   /* the scale was multiplied by backoff, and cut if FLOORED            */
-    MPSIM_SCALER_GROWTH = 8,    /* the scale was multiplied by growth, and cut if CEILING             */
-    MPSIM_SCALER_TOLERATED = 16,/* an overflow that changed nothing (hysteresis, tolerance)          */
-    MPSIM_SCALER_FLOORED = 32,  /* the floor (or threshold) cut the new scale                        */
-    MPSIM_SCALER_CEILING = 64,  /* the ceiling cut the new scale                                     */
-    MPSIM_SCALER_REFUSED = 128, /* growth to infinity was refused                                    */
-    MPSIM_SCALER_RAISED = 256   /* the framework raises an error here and training ends              */
+    MPSIM_SCALER_SKIP = 2,       /* the optimizer's step is skipped                                   */
+    MPSIM_SCALER_BACKOFF = 4,    /* the scale was multiplied by backoff, and cut if FLOORED            */
+    MPSIM_SCALER_GROWTH = 8,     /* the scale was multiplied by growth, and cut if CEILING             */
+    MPSIM_SCALER_TOLERATED = 16, /* an overflow that changed nothing (hysteresis, tolerance)          */
+    MPSIM_SCALER_FLOORED = 32,   /* the floor (or threshold) cut the new scale                        */
+    MPSIM_SCALER_CEILING = 64,   /* the ceiling cut the new scale                                     */
+    MPSIM_SCALER_REFUSED = 128,  /* growth to infinity was refused                                    */
+    MPSIM_SCALER_RAISED = 256    /* the framework raises an error here and training ends              */
 };
 
 typedef struct mpsim_scaler_result {
@@ -176,11 +176,11 @@ MPSIM_API mpsim_status mpsim_scaler_load(mpsim_scaler *s, const char *text);
  * at most a share n_uf of the products g * w underflow, from the statistics of the layer's output
  * gradient g and weight w. Computed in binary64, cut to a power of two. */
 typedef struct mpsim_adaptive_config {
-    double n_uf;        /* 1e-3: share that may underflow                                           */
-    double u_min;       /* 6e-8: smallest magnitude of fp16                                         */
-    double u_max;       /* 65504                                                                    */
-    double upper;       /* 16: largest scale of one layer                                           */
-    double accumulated; /* 1024: largest product of all layers' scales                              */
+    double n_uf;          /* 1e-3: share that may underflow                                           */
+    double u_min;         /* 6e-8: smallest magnitude of fp16                                         */
+    double u_max;         /* 65504                                                                    */
+    double upper;         /* 16: largest scale of one layer                                           */
+    double accumulated;   /* 1024: largest product of all layers' scales                              */
     uint8_t power_of_two; /* 1                                                                      */
 } mpsim_adaptive_config;
 
@@ -201,8 +201,8 @@ MPSIM_API void mpsim_adaptive_init(mpsim_adaptive_config *c);
  * Domain: 0 < n_uf < 1, fan_in > 0, previous > 0 and finite. 1 outside it, and if a deviation is 0 or
  * something is not finite. The last digits depend on the C library's erf, exp and log; with
  * power_of_two they decide only where a result is next to a power of two. */
-MPSIM_API double mpsim_adaptive_scale(const mpsim_adaptive_config *c, const mpsim_moments *g,
-                                      const mpsim_moments *w, double fan_in, double previous);
+MPSIM_API double mpsim_adaptive_scale(const mpsim_adaptive_config *c, const mpsim_moments *g, const mpsim_moments *w,
+                                      double fan_in, double previous);
 
 MPSIM_END
 

@@ -27,8 +27,8 @@ typedef struct mpsim_sum {
 } mpsim_sum;
 
 MPSIM_API void mpsim_sum_init(mpsim_sum *s);
-MPSIM_API void mpsim_sum_add(mpsim_sum *s, double x);          /* s += x, x finite           */
-MPSIM_API void mpsim_sum_add_square(mpsim_sum *s, double x);   /* s += x*x exactly, x finite */
+MPSIM_API void mpsim_sum_add(mpsim_sum *s, double x);                   /* s += x, x finite           */
+MPSIM_API void mpsim_sum_add_square(mpsim_sum *s, double x);            /* s += x*x exactly, x finite */
 MPSIM_API void mpsim_sum_add_product(mpsim_sum *s, double x, double y); /* s += x*y exactly */
 MPSIM_API void mpsim_sum_merge(mpsim_sum *to, const mpsim_sum *from);
 MPSIM_API void mpsim_sum_subtract(mpsim_sum *from, const mpsim_sum *s);
@@ -46,9 +46,9 @@ typedef struct mpsim_stats {
     uint64_t zero;  /* +0 and -0                                              */
     uint64_t nan;
     uint64_t inf;
-    double amax;    /* largest finite magnitude; 0 if there is none           */
-    double amin;    /* smallest non-zero finite magnitude; 0 if there is none */
-    mpsim_sum sum;  /* of the finite elements                                 */
+    double amax;   /* largest finite magnitude; 0 if there is none           */
+    double amin;   /* smallest non-zero finite magnitude; 0 if there is none */
+    mpsim_sum sum; /* of the finite elements                                 */
     mpsim_sum sum_squares;
 } mpsim_stats;
 
@@ -83,8 +83,8 @@ MPSIM_API void mpsim_histogram_merge(mpsim_histogram *to, const mpsim_histogram 
  * difference enters the sum exactly. */
 typedef struct mpsim_cast_stats {
     mpsim_counts counts;
-    uint64_t compared;      /* elements with finite x and finite q                */
-    double max_rel_err;     /* largest |x - q / scale| / |x| over them with x != 0;
+    uint64_t compared;  /* elements with finite x and finite q                */
+    double max_rel_err; /* largest |x - q / scale| / |x| over them with x != 0;
                                0 if there are none; reports have null where
                                nothing was compared                           */
     mpsim_sum sum_squared_error;
@@ -95,14 +95,12 @@ MPSIM_API void mpsim_cast_stats_init(mpsim_cast_stats *c);
 
 /* mpsim_cast_stats_add -- round n elements and account for them. rng as in
  * mpsim_encode_array_f64, with the same errors; *c is untouched then. */
-MPSIM_API mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f,
-                                            const mpsim_rounding *r, const mpsim_rng *rng,
-                                            const double *x, size_t n);
+MPSIM_API mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f, const mpsim_rounding *r,
+                                            const mpsim_rng *rng, const double *x, size_t n);
 
 /* mpsim_cast_stats_add_values -- account for the errors of a cast done elsewhere: x[i] stands as
  * value[i], already scaled back. The counts are the caller's to add. */
-MPSIM_API void mpsim_cast_stats_add_values(mpsim_cast_stats *c, const float *x, const float *value,
-                                           size_t n);
+MPSIM_API void mpsim_cast_stats_add_values(mpsim_cast_stats *c, const float *x, const float *value, size_t n);
 MPSIM_API void mpsim_cast_stats_merge(mpsim_cast_stats *to, const mpsim_cast_stats *from);
 
 /* Mean squared error, and signal to quantisation noise 10 log10(sum x^2 / sum error^2) in

@@ -8,10 +8,10 @@ MPSIM_BEGIN
 
 typedef enum mpsim_status {
     MPSIM_OK = 0,
-    MPSIM_EINVAL,    /* an argument is outside its documented domain           */
-    MPSIM_ENOTFOUND, /* a name (format, mode, preset) is not known             */
-    MPSIM_ERANGE,    /* the format cannot be represented (see mpsim_format)    */
-    MPSIM_ENOMEM,    /* out of memory                                          */
+    MPSIM_EINVAL,      /* an argument is outside its documented domain           */
+    MPSIM_ENOTFOUND,   /* a name (format, mode, preset) is not known             */
+    MPSIM_ERANGE,      /* the format cannot be represented (see mpsim_format)    */
+    MPSIM_ENOMEM,      /* out of memory                                          */
     MPSIM_EUNAVAILABLE /* this machine cannot do that                          */
 } mpsim_status;
 

@@ -39,8 +39,7 @@ MPSIM_API void mpsim_summary_free(mpsim_summary *s); /* NULL: nothing */
  *
  * MPSIM_EINVAL if a format or a rounding is invalid or a pointer NULL, MPSIM_ENOMEM; the summary must
  * begin again then. */
-MPSIM_API mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *casts, size_t n,
-                                           unsigned want);
+MPSIM_API mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *casts, size_t n, unsigned want);
 
 /* mpsim_summary_add_f32, _f64, _codes -- add n elements, at any alignment.
  *
@@ -49,12 +48,10 @@ MPSIM_API mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *c
  *          stochastic
  *
  * MPSIM_EINVAL if the summary did not begin, f is invalid or a needed pointer NULL; nothing is added then. */
-MPSIM_API mpsim_status mpsim_summary_add_f32(mpsim_summary *s, const mpsim_rng *rng, const float *x,
-                                             size_t n);
-MPSIM_API mpsim_status mpsim_summary_add_f64(mpsim_summary *s, const mpsim_rng *rng, const double *x,
-                                             size_t n);
-MPSIM_API mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f,
-                                               const mpsim_rng *rng, const void *codes, size_t n);
+MPSIM_API mpsim_status mpsim_summary_add_f32(mpsim_summary *s, const mpsim_rng *rng, const float *x, size_t n);
+MPSIM_API mpsim_status mpsim_summary_add_f64(mpsim_summary *s, const mpsim_rng *rng, const double *x, size_t n);
+MPSIM_API mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *rng,
+                                               const void *codes, size_t n);
 
 /* mpsim_summary_merge -- to += from, which says the same as before. MPSIM_EINVAL unless both began
  * with the same casts and wishes. */
@@ -65,8 +62,8 @@ MPSIM_API mpsim_status mpsim_summary_merge(mpsim_summary *to, mpsim_summary *fro
  *
  *   histogram  NULL, or where wanted the histogram
  *   casts      one for each cast, in their order */
-MPSIM_API mpsim_status mpsim_summary_read(mpsim_summary *s, mpsim_stats *stats,
-                                          mpsim_histogram *histogram, mpsim_cast_stats *casts);
+MPSIM_API mpsim_status mpsim_summary_read(mpsim_summary *s, mpsim_stats *stats, mpsim_histogram *histogram,
+                                          mpsim_cast_stats *casts);
 
 MPSIM_END
 

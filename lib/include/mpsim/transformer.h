@@ -71,9 +71,8 @@ typedef struct mpsim_rownorm {
  *
  * mean, inverse: rows each, for the backward pass. With no columns y has nothing, and mean and inverse
  * are untouched. A kind that is none is MPSIM_EINVAL, as is an activation below. */
-MPSIM_API mpsim_status mpsim_rownorm_forward(const mpsim_rownorm *r, float *y, float *mean,
-                                             float *inverse, const float *x, const float *weight,
-                                             const float *bias);
+MPSIM_API mpsim_status mpsim_rownorm_forward(const mpsim_rownorm *r, float *y, float *mean, float *inverse,
+                                             const float *x, const float *weight, const float *bias);
 
 /* mpsim_rownorm_backward -- with h = d * inverse, g = dy * w:
  *
@@ -82,9 +81,8 @@ MPSIM_API mpsim_status mpsim_rownorm_forward(const mpsim_rownorm *r, float *y, f
  *   dweight = sum over rows of dy * h;  dbias = sum over rows of dy
  *
  * Each may be NULL: not wanted. dweight and dbias are left in `math`; +0 without rows. mean of RMS may be NULL. */
-MPSIM_API mpsim_status mpsim_rownorm_backward(const mpsim_rownorm *r, float *dx, float *dweight,
-                                              float *dbias, const float *dy, const float *x,
-                                              const float *mean, const float *inverse,
+MPSIM_API mpsim_status mpsim_rownorm_backward(const mpsim_rownorm *r, float *dx, float *dweight, float *dbias,
+                                              const float *dy, const float *x, const float *mean, const float *inverse,
                                               const float *weight);
 
 /* ---- activations ---- */
@@ -109,12 +107,10 @@ typedef enum mpsim_activation {
  *   GELU        p = q * exp(-0.5 * (x * x));  q = 0x1.988454p-2 (1 / sqrt(2 pi))
  *               dx = dy * ((0.5 * (1 + t)) + (x * p))
  *   SWIGLU      s = sigmoid(g);  dv = dy * (g * s);  dg = (dy * v) * (s * (1 + (g * (1 - s)))) */
-MPSIM_API mpsim_status mpsim_activate(mpsim_activation kind, const mpsim_format *math,
-                                      const mpsim_format *f, float *y, const float *x, size_t rows,
-                                      size_t cols);
-MPSIM_API mpsim_status mpsim_activate_backward(mpsim_activation kind, const mpsim_format *math,
-                                               const mpsim_format *f, float *dx, const float *dy,
-                                               const float *x, size_t rows, size_t cols);
+MPSIM_API mpsim_status mpsim_activate(mpsim_activation kind, const mpsim_format *math, const mpsim_format *f, float *y,
+                                      const float *x, size_t rows, size_t cols);
+MPSIM_API mpsim_status mpsim_activate_backward(mpsim_activation kind, const mpsim_format *math, const mpsim_format *f,
+                                               float *dx, const float *dy, const float *x, size_t rows, size_t cols);
 
 /* ---- softmax of causal attention ---- */
 
@@ -132,8 +128,7 @@ typedef struct mpsim_causal {
  * mpsim_causal_softmax_backward -- D = mpsim_sum_lanes(P[j] * dP[j], MPSIM_LANES_ROW) over j <= i;
  * dS[j] = (P[j] * (dP[j] - D)) * scale, +0 beyond. */
 MPSIM_API mpsim_status mpsim_causal_softmax(const mpsim_causal *c, float *p, const float *s);
-MPSIM_API mpsim_status mpsim_causal_softmax_backward(const mpsim_causal *c, float *ds,
-                                                     const float *dp, const float *p);
+MPSIM_API mpsim_status mpsim_causal_softmax_backward(const mpsim_causal *c, float *ds, const float *dp, const float *p);
 
 /* ---- the same in tiles of columns (online softmax: Milakov and Gimelshein, 2018; FlashAttention-2) ---- */
 
@@ -168,17 +163,14 @@ typedef struct mpsim_causal_tile {
  *
  * mpsim_causal_tile_backward -- dS[j] = (e[j] * (dP[j] - d)) * scale, +0 beyond; e as above, not
  * rounded. */
-MPSIM_API mpsim_status mpsim_causal_tile_forward(const mpsim_causal_tile *t, float *p, float *o,
-                                                 float *max, float *sum, const float *s);
-MPSIM_API mpsim_status mpsim_causal_tile_end(const mpsim_causal_tile *t, float *y, float *lse,
-                                             const float *o, const float *max, const float *sum);
-MPSIM_API mpsim_status mpsim_causal_tile_dots(const mpsim_causal_tile *t, float *d, const float *dy,
-                                              const float *y);
-MPSIM_API mpsim_status mpsim_causal_tile_again(const mpsim_causal_tile *t, float *p, const float *s,
-                                               const float *lse);
-MPSIM_API mpsim_status mpsim_causal_tile_backward(const mpsim_causal_tile *t, float *ds,
-                                                  const float *dp, const float *s, const float *lse,
-                                                  const float *d);
+MPSIM_API mpsim_status mpsim_causal_tile_forward(const mpsim_causal_tile *t, float *p, float *o, float *max, float *sum,
+                                                 const float *s);
+MPSIM_API mpsim_status mpsim_causal_tile_end(const mpsim_causal_tile *t, float *y, float *lse, const float *o,
+                                             const float *max, const float *sum);
+MPSIM_API mpsim_status mpsim_causal_tile_dots(const mpsim_causal_tile *t, float *d, const float *dy, const float *y);
+MPSIM_API mpsim_status mpsim_causal_tile_again(const mpsim_causal_tile *t, float *p, const float *s, const float *lse);
+MPSIM_API mpsim_status mpsim_causal_tile_backward(const mpsim_causal_tile *t, float *ds, const float *dp,
+                                                  const float *s, const float *lse, const float *d);
 
 MPSIM_END
 

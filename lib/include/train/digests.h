@@ -53,14 +53,14 @@ void train_digests_end(train_digest_writer *w);
 
 /* A file that is read. It is untrusted. */
 typedef struct train_digest_file {
-    FILE *from;         /* the caller's                                                   */
-    char *run;          /* its run as text, by train_run_write                            */
-    uint64_t compared;  /* steps                                                          */
-    int io;             /* of an error: 1: of reading or memory, 0: of what the file says */
+    FILE *from;        /* the caller's                                                   */
+    char *run;         /* its run as text, by train_run_write                            */
+    uint64_t compared; /* steps                                                          */
+    int io;            /* of an error: 1: of reading or memory, 0: of what the file says */
     uint64_t line_number;
     uint64_t bytes, digest; /* above the line that was read last                          */
     int have_line, newline; /* newline: behind it                                         */
-    char line[1024];    /* read ahead */
+    char line[1024];        /* read ahead */
 } train_digest_file;
 
 /* train_digest_file_open -- reads the file once to its end, which must be the one it was given, then
@@ -71,8 +71,8 @@ void train_digest_file_close(train_digest_file *d);
 /* train_digest_file_compare -- a step, in ascending order, with the file's: 0 if they are equal or
  * the file has no such step (d->compared counts), 1 with `difference` saying what is not: the
  * first tensor, if the file has tensors. */
-int train_digest_file_compare(train_digest_file *d, const train_step_digests *s, char *difference,
-                              size_t size, char *error);
+int train_digest_file_compare(train_digest_file *d, const train_step_digests *s, char *difference, size_t size,
+                              char *error);
 
 #ifdef __cplusplus
 }

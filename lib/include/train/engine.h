@@ -81,8 +81,8 @@ typedef struct train_gemm {
     const mpsim_model *model; /* for the formats of a and b, result binary32 */
     const train_tensor *a, *b;
     int a_transposed, b_transposed;
-    const train_tensor *bias; /* 1 x columns, or NULL */
-    size_t depth_limit;       /* 0; else only the first products: to find where two engines part */
+    const train_tensor *bias;                /* 1 x columns, or NULL */
+    size_t depth_limit;                      /* 0; else only the first products: to find where two engines part */
     const train_tensor *a_blocks, *b_blocks; /* both, or NULL */
     size_t a_rows, b_rows, promote;          /* with blocks: above 0 */
     /* stacks: d is so many matrices of equal height, one below the other, a as well, b of stacks / shared,
@@ -110,10 +110,10 @@ typedef struct train_pool {
 
 typedef struct train_quantize {
     const mpsim_block_recipe *recipe; /* element format, rule, blocks */
-    int transposed; /* x is read transposed first: y has the shape of x^T */
-    float given;    /* MPSIM_SCALE_GIVEN: the scale; MSAMP: the scale so far */
-    mpsim_rng rng;  /* for stochastic element modes */
-    train_tensor *blocks; /* NULL, or for blocks of one-byte elements with one factor each: y holds
+    int transposed;                   /* x is read transposed first: y has the shape of x^T */
+    float given;                      /* MPSIM_SCALE_GIVEN: the scale; MSAMP: the scale so far */
+    mpsim_rng rng;                    /* for stochastic element modes */
+    train_tensor *blocks;             /* NULL, or for blocks of one-byte elements with one factor each: y holds
                              the numbers of the codes, in the element's format, and this, binary32,
                              a number for each block, what they are multiplied by */
 } train_quantize;
@@ -152,7 +152,7 @@ typedef struct train_update {
     train_tensor *param, *grad, *m, *v, *vmax, *kahan; /* those of mpsim_optim_tensor; NULL alike */
     const mpsim_optim *optim;
     uint64_t step;
-    const mpsim_rng *rng; /* of stochastic rounding: element i takes index rng->index + i; or NULL */
+    const mpsim_rng *rng;       /* of stochastic rounding: element i takes index rng->index + i; or NULL */
     const mpsim_states *states; /* in which its arrays are kept after the step (keep); or NULL      */
 } train_update;
 
@@ -190,7 +190,7 @@ typedef struct train_engine train_engine;
 
 typedef struct train_ops {
     const char *name; /* "cpu", "cuda" */
-    uint8_t cuda; /* 1: of optimizers it has those whose row says cuda */
+    uint8_t cuda;     /* 1: of optimizers it has those whose row says cuda */
 
     /* tensors: x->format, rows and cols are set; data becomes zeros, inverse 1 */
     int (*alloc)(train_engine *e, train_tensor *x);
@@ -206,8 +206,7 @@ typedef struct train_ops {
 
     /* y = x rounded to y's format, same shape; mode NEAREST_EVEN, or NEAREST_AWAY (split
      * masters). y may be x. counts, here and below: NULL, or added to */
-    int (*cast)(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_round_mode mode,
-                train_counts *counts);
+    int (*cast)(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_round_mode mode, train_counts *counts);
     /* the same, of a list */
     int (*cast_list)(train_engine *e, const train_pair *list, size_t n, mpsim_round_mode mode);
     int (*gemm)(train_engine *e, train_tensor *d, const train_gemm *g, train_counts *counts);
@@ -217,8 +216,8 @@ typedef struct train_ops {
      * is bf16 and y = RN(bf16, value), value as mpsim_blocks.values. The columns of y run along
      * the depth of the product to come. *amax, if not NULL, becomes the larger of itself and
      * mpsim_amax of x. counts: against x, of mpsim_blocks.casts; nonfinite: of y */
-    int (*quantize)(train_engine *e, train_tensor *y, const train_tensor *x,
-                    const train_quantize *q, float *amax, train_counts *counts);
+    int (*quantize)(train_engine *e, train_tensor *y, const train_tensor *x, const train_quantize *q, float *amax,
+                    train_counts *counts);
     /* the same, of a list */
     int (*quantize_list)(train_engine *e, const train_quantized *list, size_t n);
     /* y = RN(y's format, each row through mpsim_hadamard_groups of 16), of x, or of x transposed;
@@ -232,56 +231,50 @@ typedef struct train_ops {
     /* y = x > 0 or NaN ? x : +0;  dx = y > 0 ? dy : +0 (the formats of x and y, of dx and dy are
      * one); y may be x, dx may be dy */
     int (*relu)(train_engine *e, train_tensor *y, const train_tensor *x);
-    int (*relu_backward)(train_engine *e, train_tensor *dx, const train_tensor *dy,
-                         const train_tensor *y);
+    int (*relu_backward)(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_tensor *y);
     /* y = largest of each window, NaN if there is one (the first); the first of equals counts,
      * row by row; y has images * (height / size) * (width / size) rows. backward: dx = dy at
      * that place, +0 elsewhere; x is the input of the forward pass */
     int (*maxpool)(train_engine *e, train_tensor *y, const train_tensor *x, const train_pool *p);
-    int (*maxpool_backward)(train_engine *e, train_tensor *dx, const train_tensor *dy,
-                            const train_tensor *x, const train_pool *p);
+    int (*maxpool_backward)(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_tensor *x,
+                            const train_pool *p);
     /* y[column] = RN(y's format, mpsim_sum_lanes over the rows of x, binary32, MPSIM_LANES_ALL) */
     int (*column_sums)(train_engine *e, const train_pair *list, size_t n);
     /* mpsim_softmax_xent; dx NULL: none; labels: x->rows, on the host. *mean_loss =
      * f32(mpsim_sum_lanes(losses, MPSIM_LANES_ALL, in math)) / f32(rows), both in math; *correct: rows
      * whose largest number is the label's */
-    int (*softmax_xent)(train_engine *e, train_tensor *dx, const train_tensor *x,
-                        const uint32_t *labels, float coefficient, const mpsim_format *math,
-                        float *mean_loss, uint64_t *correct, train_counts *counts);
+    int (*softmax_xent)(train_engine *e, train_tensor *dx, const train_tensor *x, const uint32_t *labels,
+                        float coefficient, const mpsim_format *math, float *mean_loss, uint64_t *correct,
+                        train_counts *counts);
     /* mpsim_batchnorm_*, b->rows, channels and f from the tensors; mean, inverse, running,
      * weight and bias are 1 x channels; running_* are binary32, or NULL, both; mean, inverse,
      * dweight and dbias are rounded to their tensor's format. counts: of y, of dx. y may be x,
      * dx may be dy */
     int (*batchnorm)(train_engine *e, const mpsim_batchnorm *b, train_tensor *y, train_tensor *mean,
                      train_tensor *inverse, train_tensor *running_mean, train_tensor *running_var,
-                     const train_tensor *x, const train_tensor *weight, const train_tensor *bias,
-                     train_counts *counts);
-    int (*batchnorm_backward)(train_engine *e, const mpsim_batchnorm *b, train_tensor *dx,
-                              train_tensor *dweight, train_tensor *dbias, const train_tensor *dy,
-                              const train_tensor *x, const train_tensor *mean,
-                              const train_tensor *inverse, const train_tensor *weight,
+                     const train_tensor *x, const train_tensor *weight, const train_tensor *bias, train_counts *counts);
+    int (*batchnorm_backward)(train_engine *e, const mpsim_batchnorm *b, train_tensor *dx, train_tensor *dweight,
+                              train_tensor *dbias, const train_tensor *dy, const train_tensor *x,
+                              const train_tensor *mean, const train_tensor *inverse, const train_tensor *weight,
                               train_counts *counts);
-    int (*batchnorm_inference)(train_engine *e, const mpsim_batchnorm *b, train_tensor *y,
-                               const train_tensor *x, const train_tensor *running_mean,
-                               const train_tensor *running_var, const train_tensor *weight,
-                               const train_tensor *bias);
+    int (*batchnorm_inference)(train_engine *e, const mpsim_batchnorm *b, train_tensor *y, const train_tensor *x,
+                               const train_tensor *running_mean, const train_tensor *running_var,
+                               const train_tensor *weight, const train_tensor *bias);
 
     /* Lists of tensors of all parameters. unscale: mpsim_unscale_array into y (any of x's shape; rounding
      * format y's), found[i] |= its result, unless found is NULL. y is rounded to its format also where the
      * factor is 1, MPSIM_FOUND_OUTPUT is of y as it is then, and y may be its own x. norm: norms[i] =
      * mpsim_norm of x[i], rounded to f[i] (f, or f[i], NULL: binary32); both wait for the device.
      * scale: mpsim_scale_array in place to x's format */
-    int (*unscale)(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule,
-                   double scale, unsigned *found);
-    int (*norm)(train_engine *e, const train_tensor *const *x, size_t n,
-                const mpsim_format *const *f, float *norms);
+    int (*unscale)(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule, double scale,
+                   unsigned *found);
+    int (*norm)(train_engine *e, const train_tensor *const *x, size_t n, const mpsim_format *const *f, float *norms);
     int (*scale)(train_engine *e, train_tensor *const *x, size_t n, float factor);
     /* mpsim_optim_step of each. `updates`, if not NULL, is added to: elements of which the same step in
      * binary64 (mpsim_optim_reference, from the same numbers) would change the parameter;
      * `lost`: those of them that the step leaves as they are. An engine that cannot count fails
      * if asked to */
-    int (*optim)(train_engine *e, const train_update *list, size_t n, uint64_t *updates,
-                 uint64_t *lost);
+    int (*optim)(train_engine *e, const train_update *list, size_t n, uint64_t *updates, uint64_t *lost);
     /* NULL of an engine that has it not; trainings that need it are refused there. muon: a step of mpsim/muon.h from
      * u's gradient, divided by grad_scale and rounded to the parameter's format, with u->m as its buffer; counted as
      * optim is. keep: the arrays (NULL: none) of a parameter become what states store of them (mpsim_states_apply,
@@ -292,21 +285,19 @@ typedef struct train_ops {
     /* ---- transformers: mpsim/transformer.h; counts are of what is rounded to the result's format ---- */
 
     /* y = RN(y's format, a + b), one shape; y may be a or b */
-    int (*add)(train_engine *e, train_tensor *y, const train_tensor *a, const train_tensor *b,
-               train_counts *counts);
+    int (*add)(train_engine *e, train_tensor *y, const train_tensor *a, const train_tensor *b, train_counts *counts);
     /* y[r] = RN(x[r] + table[r mod rows of table]); y may be x. backward: dtable[t] = RN(s), s = +0, then
      * s = s + dy[r] for r = t, t + rows of dtable, ... ascending, in binary32 */
-    int (*add_rows)(train_engine *e, train_tensor *y, const train_tensor *x,
-                    const train_tensor *table, train_counts *counts);
-    int (*add_rows_backward)(train_engine *e, train_tensor *dtable, const train_tensor *dy,
-                             train_counts *counts);
+    int (*add_rows)(train_engine *e, train_tensor *y, const train_tensor *x, const train_tensor *table,
+                    train_counts *counts);
+    int (*add_rows_backward)(train_engine *e, train_tensor *dtable, const train_tensor *dy, train_counts *counts);
     /* y[r] = RN(table[index[r]]); index on the host, y->rows numbers below the rows of table. backward:
      * dtable[v] = RN(s), s = +0 or, with `added` 1, the number in dtable, then s = s + dy[r] for all
      * r with index[r] = v, ascending, in binary32 */
     int (*embed)(train_engine *e, train_tensor *y, const train_tensor *table, const uint32_t *index,
                  train_counts *counts);
-    int (*embed_backward)(train_engine *e, train_tensor *dtable, const train_tensor *dy,
-                          const uint32_t *index, int added, train_counts *counts);
+    int (*embed_backward)(train_engine *e, train_tensor *dtable, const train_tensor *dy, const uint32_t *index,
+                          int added, train_counts *counts);
     /* lists. y = RN(heads of x): without rotation the numbers; with it, for c < size / 2, C and S those of
      * the place, in binary32 operations: y[c] = (x[c] C[c]) - (x[c + size / 2] S[c]),
      * y[c + size / 2] = (x[c + size / 2] C[c]) + (x[c] S[c]). join: the heads of y = RN(x rotated back):
@@ -316,47 +307,41 @@ typedef struct train_ops {
     /* mpsim_rownorm_*, rows, cols and f from the tensors; mean and inverse: rows x 1, binary32; bias and
      * dbias NULL: none; dweight, dbias rounded to their tensor's format. counts: of y; of dx. y may be
      * x, dx may be dy. dweight NULL: dx alone; gradients: dweight and dbias alone, of a list */
-    int (*rownorm)(train_engine *e, const mpsim_rownorm *r, train_tensor *y, train_tensor *mean,
-                   train_tensor *inverse, const train_tensor *x, const train_tensor *weight,
-                   const train_tensor *bias, train_counts *counts);
-    int (*rownorm_backward)(train_engine *e, const mpsim_rownorm *r, train_tensor *dx,
-                            train_tensor *dweight, train_tensor *dbias, const train_tensor *dy,
-                            const train_tensor *x, const train_tensor *mean,
-                            const train_tensor *inverse, const train_tensor *weight,
+    int (*rownorm)(train_engine *e, const mpsim_rownorm *r, train_tensor *y, train_tensor *mean, train_tensor *inverse,
+                   const train_tensor *x, const train_tensor *weight, const train_tensor *bias, train_counts *counts);
+    int (*rownorm_backward)(train_engine *e, const mpsim_rownorm *r, train_tensor *dx, train_tensor *dweight,
+                            train_tensor *dbias, const train_tensor *dy, const train_tensor *x,
+                            const train_tensor *mean, const train_tensor *inverse, const train_tensor *weight,
                             train_counts *counts);
     int (*rownorm_gradients)(train_engine *e, const train_normed *list, size_t n);
     /* mpsim_activate*, f: the result's format */
-    int (*activate)(train_engine *e, mpsim_activation kind, const mpsim_format *math,
-                    train_tensor *y, const train_tensor *x, train_counts *counts);
-    int (*activate_backward)(train_engine *e, mpsim_activation kind, const mpsim_format *math,
-                             train_tensor *dx, const train_tensor *dy, const train_tensor *x,
-                             train_counts *counts);
+    int (*activate)(train_engine *e, mpsim_activation kind, const mpsim_format *math, train_tensor *y,
+                    const train_tensor *x, train_counts *counts);
+    int (*activate_backward)(train_engine *e, mpsim_activation kind, const mpsim_format *math, train_tensor *dx,
+                             const train_tensor *dy, const train_tensor *x, train_counts *counts);
     /* mpsim_causal_softmax*, matrices = rows / cols of the tensors, which are of one shape; f: the result's
      * format; p may be s, ds may be dp */
-    int (*causal)(train_engine *e, const mpsim_format *math, float scale, train_tensor *p,
-                  const train_tensor *s, train_counts *counts);
+    int (*causal)(train_engine *e, const mpsim_format *math, float scale, train_tensor *p, const train_tensor *s,
+                  train_counts *counts);
     int (*causal_backward)(train_engine *e, const mpsim_format *math, float scale, train_tensor *ds,
                            const train_tensor *dp, const train_tensor *p, train_counts *counts);
     /* y = RN(((x0 + x1) + x2) + ...), binary32 sums: y is a stack of matrices of `length` rows, x of `group`
      * times as many, of which x0, x1, ... are those below one another that belong to one of y's */
-    int (*add_groups)(train_engine *e, train_tensor *y, const train_tensor *x, size_t length,
-                      size_t group, train_counts *counts);
+    int (*add_groups)(train_engine *e, train_tensor *y, const train_tensor *x, size_t length, size_t group,
+                      train_counts *counts);
     /* mpsim_causal_tile_*; max, sum, lse, d: matrices * length x 1, o: matrices * length x size, all binary32,
      * as s and dp are; s, p, dp, ds: matrices * (length - first) x cols. again, backward: of each of a list */
-    int (*tile_forward)(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o,
-                        train_tensor *max, train_tensor *sum, const train_tensor *s,
-                        train_counts *counts);
-    int (*tile_end)(train_engine *e, const train_tile *t, train_tensor *y, train_tensor *lse,
-                    const train_tensor *o, const train_tensor *max, const train_tensor *sum,
-                    train_counts *counts);
+    int (*tile_forward)(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o, train_tensor *max,
+                        train_tensor *sum, const train_tensor *s, train_counts *counts);
+    int (*tile_end)(train_engine *e, const train_tile *t, train_tensor *y, train_tensor *lse, const train_tensor *o,
+                    const train_tensor *max, const train_tensor *sum, train_counts *counts);
     int (*tile_dots)(train_engine *e, const train_tile *t, train_tensor *d, const train_tensor *dy,
                      const train_tensor *y);
     int (*tile_again)(train_engine *e, const train_tiled *list, size_t n);
     int (*tile_backward)(train_engine *e, const train_tiled *list, size_t n);
     /* y = mpsim_reduce_array of x[0] ... x[ranks - 1], of y's shape, for each of a list; y may be one of
      * its x; r->result is y's format */
-    int (*reduce)(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n,
-                  size_t ranks);
+    int (*reduce)(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n, size_t ranks);
     void (*close)(train_engine *e); /* frees e->self; for train_engine_close, which may find NULL */
 } train_ops;
 

@@ -40,12 +40,12 @@ typedef struct train_placement { /* of one layer */
     mpsim_format state;   /* of momentum and moments                                             */
     const mpsim_block_recipe *recipe[TRAIN_ROLES]; /* of ACT, WEIGHT and AGRAD, or NULL: rows of
                                                       mpsim_block_at; of what enters a product   */
-    uint32_t hadamard; /* 16: operands of the weight's gradient go through the random Hadamard
+    uint32_t hadamard;          /* 16: operands of the weight's gradient go through the random Hadamard
                           transform in groups of so many along the depth before their recipe; 0  */
-    uint32_t promote;  /* depth of a block, of recipes with one-byte elements: their codes are
+    uint32_t promote;           /* depth of a block, of recipes with one-byte elements: their codes are
                           multiplied, and sums leave the tensor core with their scales after so
                           many products; 0: what code and scale stand for, as bf16 numbers       */
-    uint32_t muon;     /* 1: the weight is stepped by Muon; trainings                            */
+    uint32_t muon;              /* 1: the weight is stepped by Muon; trainings                            */
     const mpsim_states *states; /* in which moments are kept in few bits; NULL: as `state` says  */
 } train_placement;
 
@@ -86,7 +86,7 @@ typedef struct train_gradients {
 } train_gradients;
 
 typedef struct train_readied {
-    double norm;    /* of all gradients, unscaled, before clipping; NaN: nothing clips */
+    double norm; /* of all gradients, unscaled, before clipping; NaN: nothing clips */
     int clipped;
     double in_optimizer; /* the optimizer divides by this                              */
 } train_readied;
@@ -95,8 +95,8 @@ typedef struct train_readied {
  * they are unscaled. unscaled: what they have been divided by already, NaN: by nothing. norm: the
  * norm of all of them, unscaled, that counts instead of their own; NaN: their own. 0, or what one of
  * the functions returned. */
-int train_ready(const train_rules *r, const train_gradients *g, double scale, double unscaled,
-                double norm, train_readied *out);
+int train_ready(const train_rules *r, const train_gradients *g, double scale, double unscaled, double norm,
+                train_readied *out);
 
 /* train_norm_overflows -- the check of scalers that look at the norm of all scaled gradients
  * (MPSIM_CHECK_NORM); norms: of each, in binary32. What is then to blame is train_norm_name. */
@@ -127,8 +127,8 @@ typedef struct train_bytes {
 
 /* train_bytes_add -- adds what a parameter of n elements needs. quantised: bytes of an FP8 copy
  * that stands for the model's; 0: there is none. */
-void train_bytes_add(train_bytes *b, const train_placement *l, train_master master,
-                     const mpsim_optim *o, uint64_t n, uint64_t quantised);
+void train_bytes_add(train_bytes *b, const train_placement *l, train_master master, const mpsim_optim *o, uint64_t n,
+                     uint64_t quantised);
 
 /* ---- from plan to plan ---- */
 

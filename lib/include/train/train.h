@@ -160,13 +160,7 @@ int train_out_of_memory(const char *error);
 
 /* ---- data: 1797 handwritten digits of 8 x 8 pixels ---- */
 
-enum {
-    TRAIN_PIXELS = 64,
-    TRAIN_SIDE = 8,
-    TRAIN_CLASSES = 10,
-    TRAIN_IMAGES = 1437,
-    TRAIN_TESTS = 360
-};
+enum { TRAIN_PIXELS = 64, TRAIN_SIDE = 8, TRAIN_CLASSES = 10, TRAIN_IMAGES = 1437, TRAIN_TESTS = 360 };
 
 /* train_digit -- image i (training images first): pixels[TRAIN_PIXELS] = 0/16 to 16/16, exact in
  * every format of 4 significant bits; returns the label. */
@@ -186,12 +180,12 @@ uint64_t train_stream(const char *purpose);
 
 /* What a transformer trains on: `trained` tokens, then `held` that are held back. */
 typedef struct train_text {
-    const char *name;      /* without spaces, below 64 characters */
-    const void *tokens;    /* of `bytes` bytes each: 1, 2 or 4    */
+    const char *name;   /* without spaces, below 64 characters */
+    const void *tokens; /* of `bytes` bytes each: 1, 2 or 4    */
     uint8_t bytes;
     size_t trained, held;
-    uint32_t vocabulary;   /* above every token                   */
-    uint64_t digest;       /* mpsim_digest_bytes of the tokens as little-endian numbers of 4 bytes */
+    uint32_t vocabulary; /* above every token                   */
+    uint64_t digest;     /* mpsim_digest_bytes of the tokens as little-endian numbers of 4 bytes */
 } train_text;
 
 /* train_text_bundled -- "mpsim": this project's own pages, bytes as tokens, vocabulary 256. */
@@ -216,7 +210,7 @@ typedef enum train_type {
     TRAIN_SOFTMAX,   /* causal                                                                   */
     TRAIN_CONTEXT,   /* P V                                                                      */
     TRAIN_ACTIVATION,
-    TRAIN_ADD,       /* plus the input of layer `from`                                           */
+    TRAIN_ADD, /* plus the input of layer `from`                                           */
     TRAIN_TYPES
 } train_type;
 
@@ -251,48 +245,48 @@ enum {
 typedef enum train_decay { TRAIN_CONSTANT, TRAIN_LINEAR_DECAY, TRAIN_COSINE } train_decay;
 
 typedef struct train_decoder {
-    uint32_t heads, kv_heads;  /* 4; kv_heads as heads                                            */
-    uint32_t hidden;           /* of the feed-forward network: 4 width; of swiglu 8/3 width, up to a
+    uint32_t heads, kv_heads;                      /* 4; kv_heads as heads                                            */
+    uint32_t hidden;                               /* of the feed-forward network: 4 width; of swiglu 8/3 width, up to a
                                   multiple of 8                                                  */
-    uint32_t context;          /* tokens of a sequence: 64                                        */
-    uint32_t vocabulary;       /* that of the text, or above                                      */
-    uint8_t norm;              /* mpsim_norm_kind: "layernorm", "rmsnorm"                         */
-    uint8_t activation;        /* mpsim_activation: "gelu-tanh", "gelu", "swiglu"                 */
-    uint8_t rotary;            /* 0: learned positions                                            */
-    uint8_t biases;            /* of linear layers but the head, and of LayerNorm                 */
-    uint8_t tied;              /* the head's weight is wte's                                      */
-    uint32_t tile;             /* 0: attention materialised; else columns of a tile               */
-    char math_norm[16], math_softmax[16]; /* of norms, of attention's softmax; "": as `math`      */
-    uint32_t accumulate, ranks; /* micro-batches, 1; simulated ranks, 1; `batch` sequences each    */
+    uint32_t context;                              /* tokens of a sequence: 64                                        */
+    uint32_t vocabulary;                           /* that of the text, or above                                      */
+    uint8_t norm;                                  /* mpsim_norm_kind: "layernorm", "rmsnorm"                         */
+    uint8_t activation;                            /* mpsim_activation: "gelu-tanh", "gelu", "swiglu"                 */
+    uint8_t rotary;                                /* 0: learned positions                                            */
+    uint8_t biases;                                /* of linear layers but the head, and of LayerNorm                 */
+    uint8_t tied;                                  /* the head's weight is wte's                                      */
+    uint32_t tile;                                 /* 0: attention materialised; else columns of a tile               */
+    char math_norm[16], math_softmax[16];          /* of norms, of attention's softmax; "": as `math`      */
+    uint32_t accumulate, ranks;                    /* micro-batches, 1; simulated ranks, 1; `batch` sequences each    */
     char accumulate_format[16], wire[16], sum[16]; /* "binary32"; of reductions wire and accumulator */
-    uint8_t reduce;            /* mpsim_reduce_order: "sequential", "ring", "tree"                */
-    uint8_t decay;             /* train_decay: "constant", "linear", "cosine"                     */
-    uint8_t decay_all;         /* 1: norms and biases decay, too                                  */
-    uint64_t warmup, cooldown; /* steps                                                           */
-    double min_lr;             /* a share of lr                                                   */
-    uint32_t validation;       /* windows                                                         */
-    char text[64];             /* name of the text: "mpsim"                                       */
-    uint64_t text_digest;      /* train_text.digest                                               */
+    uint8_t reduce;                                /* mpsim_reduce_order: "sequential", "ring", "tree"                */
+    uint8_t decay;                                 /* train_decay: "constant", "linear", "cosine"                     */
+    uint8_t decay_all;                             /* 1: norms and biases decay, too                                  */
+    uint64_t warmup, cooldown;                     /* steps                                                           */
+    double min_lr;                                 /* a share of lr                                                   */
+    uint32_t validation;                           /* windows                                                         */
+    char text[64];                                 /* name of the text: "mpsim"                                       */
+    uint64_t text_digest;                          /* train_text.digest                                               */
 } train_decoder;
 
 /* What is trained and how long. Written as text and read back (train_run_write). */
 typedef struct train_settings {
-    char net[16];       /* "mlp", "cnn", "gpt", "llama"                                          */
-    uint32_t depth;     /* hidden layers (mlp: 2, up to 20), convolutions (cnn: 2, 1 to 3)       */
-    uint32_t width;     /* units of a hidden layer (mlp: 128); channels of the first convolution,
+    char net[16];          /* "mlp", "cnn", "gpt", "llama"                                          */
+    uint32_t depth;        /* hidden layers (mlp: 2, up to 20), convolutions (cnn: 2, 1 to 3)       */
+    uint32_t width;        /* units of a hidden layer (mlp: 128); channels of the first convolution,
                            doubled by each further one (cnn: 16)                                 */
-    uint32_t batchnorm; /* 1: after every hidden linear layer or convolution (mlp: 0, cnn: 1)    */
-    uint32_t batch;     /* 64                                                                    */
-    uint64_t steps;     /* 500; of cnn 200                                                       */
-    uint64_t seed;      /* 0: initial weights, order of images, stochastic rounding              */
-    double gain;        /* 1: initial weights are uniform in +-gain / sqrt(fan_in), biases too
+    uint32_t batchnorm;    /* 1: after every hidden linear layer or convolution (mlp: 0, cnn: 1)    */
+    uint32_t batch;        /* 64                                                                    */
+    uint64_t steps;        /* 500; of cnn 200                                                       */
+    uint64_t seed;         /* 0: initial weights, order of images, stochastic rounding              */
+    double gain;           /* 1: initial weights are uniform in +-gain / sqrt(fan_in), biases too
                            (without the gain), as torch's                                        */
-    double loss_factor; /* 1: the loss is multiplied by this, as where many losses are averaged;
+    double loss_factor;    /* 1: the loss is multiplied by this, as where many losses are averaged;
                            reported losses are without it                                        */
-    char math[16];      /* "binary32": format of softmax, loss and normalisation                 */
-    char arch[64];      /* "hopper": where products run: an architecture, or a software model;
+    char math[16];         /* "binary32": format of softmax, loss and normalisation                 */
+    char arch[64];         /* "hopper": where products run: an architecture, or a software model;
                            see train_model                                                       */
-    uint32_t tf32;      /* 1: binary32 operands are rounded to tf32 (nearest-away) and multiplied
+    uint32_t tf32;         /* 1: binary32 operands are rounded to tf32 (nearest-away) and multiplied
                            by tensor cores                                                       */
     train_decoder decoder; /* of gpt and llama                                                   */
 } train_settings;
@@ -313,22 +307,21 @@ size_t train_network(const train_settings *s, train_layer layers[TRAIN_LAYERS], 
  * of another name ("exact", "sequential", any of mpsim_model_parse): that model for all operands,
  * its result widened to binary32. "fp32-sequential" is "sequential". The error line names the
  * architectures that have such products. */
-int train_model(const train_settings *s, const mpsim_format *a, const mpsim_format *b,
-                mpsim_model *m, char *error);
+int train_model(const train_settings *s, const mpsim_format *a, const mpsim_format *b, mpsim_model *m, char *error);
 
 /* ---- the plan ---- */
 
 typedef struct train_plan {
-    uint64_t from;               /* the first step, from 0                                        */
-    char precision[32];          /* the policy's word, without spaces                             */
+    uint64_t from;      /* the first step, from 0                                        */
+    char precision[32]; /* the policy's word, without spaces                             */
     train_placement layers[TRAIN_LAYERS];
     train_master master;
     mpsim_scaler_config scaler;
-    mpsim_optim optimizer;       /* param, state and grad_scale are set by the trainer            */
-    mpsim_muon muon;             /* of layers that say so                                         */
+    mpsim_optim optimizer; /* param, state and grad_scale are set by the trainer            */
+    mpsim_muon muon;       /* of layers that say so                                         */
     mpsim_clip_rule clip;
     double max_norm;
-    int delayed;                 /* 1: FP8 scales are those of older steps, by `history`: recipes
+    int delayed;                  /* 1: FP8 scales are those of older steps, by `history`: recipes
                                     with one scale a tensor run by MPSIM_SCALE_GIVEN              */
     mpsim_delayed_config history; /* fp8_max is set by the trainer                                */
 } train_plan;
@@ -367,22 +360,22 @@ void train_run_clear(train_run *r);
 typedef struct train train;
 
 typedef struct train_step {
-    uint64_t step;           /* from 0                                                            */
+    uint64_t step; /* from 0                                                            */
     const train_plan *plan;
-    float loss;              /* mean over the batch, before the update, without the loss factor   */
-    double accuracy;         /* of the batch, before the update; of transformers of the next token */
-    double lr;               /* that the optimizer was given                                      */
+    float loss;      /* mean over the batch, before the update, without the loss factor   */
+    double accuracy; /* of the batch, before the update; of transformers of the next token */
+    double lr;       /* that the optimizer was given                                      */
     double scale, next_scale;
-    unsigned events;         /* MPSIM_SCALER_*                                                    */
-    int skipped, stopped;    /* stopped: the scaler raised its error; nothing more can be done    */
-    double norm;             /* of all gradients, unscaled, before clipping; NaN: nothing clips, or
+    unsigned events;      /* MPSIM_SCALER_*                                                    */
+    int skipped, stopped; /* stopped: the scaler raised its error; nothing more can be done    */
+    double norm;          /* of all gradients, unscaled, before clipping; NaN: nothing clips, or
                                 the step is skipped                                               */
     int clipped;
-    const char *cause;       /* first gradient with an infinity or NaN, or NULL                   */
+    const char *cause;              /* first gradient with an infinity or NaN, or NULL                   */
     train_counts act, agrad, wgrad; /* act: ACT, WEIGHT, OUT; agrad: AGRAD, DGRAD; with their copies
                                        for products; wgrad: WGRAD of linear layers, convolutions,
                                        embeddings, positions */
-    uint64_t updates, lost;  /* see train_ops.optim; 0 unless counted                             */
+    uint64_t updates, lost;         /* see train_ops.optim; 0 unless counted                             */
 } train_step;
 
 /* train_open -- parameters initialised, nothing trained yet. The engine and *r must stay. count:
@@ -422,10 +415,10 @@ void train_measure_bytes(const train *t, train_bytes *b);
 typedef struct train_item {
     char name[2 * TRAIN_NAME];
     train_tensor *tensor;
-    int state;   /* 1: belongs to a checkpoint            */
-    int traced;  /* 1: belongs to a trace                 */
+    int state;                 /* 1: belongs to a checkpoint            */
+    int traced;                /* 1: belongs to a trace                 */
     const train_gemm *product; /* that made it, or NULL; its operands are as they were */
-    size_t rank, shape[4]; /* of what is traced, activations of pixels: (N, H, W, C); conv weights:
+    size_t rank, shape[4];     /* of what is traced, activations of pixels: (N, H, W, C); conv weights:
                               (out, 3, 3, in); else rows and cols */
 } train_item;
 
@@ -449,15 +442,14 @@ int train_state_load(train *t, const char *text, char *error);
  * tensors in train_visit's order, and of loss, scales and flags. each, if not NULL, is called with
  * every tensor's digest. */
 int train_digest_step(train *t, const train_step *s, uint64_t *all,
-                      void (*each)(const char *name, uint64_t digest, void *context), void *context,
-                      char *error);
+                      void (*each)(const char *name, uint64_t digest, void *context), void *context, char *error);
 
 /* train_compare_step -- one step on both; 0 if every tensor, loss, scale and flag is equal, 1 if
  * not, with `report` saying which: step, tensor, index, both bit patterns and, for the result of
  * a product, the products (k from..to) before which both agree and after which they do not, found
  * by computing the beginning of the product again; -1 after an error. */
-int train_compare_step(train *a, train *b, train_step *step_a, train_step *step_b, char *report,
-                       size_t size, char *error);
+int train_compare_step(train *a, train *b, train_step *step_a, train_step *step_b, char *report, size_t size,
+                       char *error);
 
 #ifdef __cplusplus
 }

@@ -107,14 +107,12 @@ V_INLINE vargument exp_reduce(vf32 x)
     const vf32 n = big - v_f32(0x1.8p+23f);
     const vf32 part = v_fma_f32(-n, v_f32(MPSIM_LN2_HI), x);
     const vf32 r = v_fma_f32(-n, v_f32(MPSIM_LN2_LO), part);
-    return (vargument){r, v_fma_f32(-n, v_f32(MPSIM_LN2_LO), part - r),
-                       (vi32)((vu32)big - v_u32(0x4b400000u))};
+    return (vargument){r, v_fma_f32(-n, v_f32(MPSIM_LN2_LO), part - r), (vi32)((vu32)big - v_u32(0x4b400000u))};
 }
 
 V_INLINE vpair exp_reduced(vf32 r, vf32 tail)
 {
-    static const float c[] = {0x1.555554p-3f, 0x1.5554e8p-5f, 0x1.11130ep-7f, 0x1.6d4cc2p-10f,
-                              0x1.9dfbc6p-13f};
+    static const float c[] = {0x1.555554p-3f, 0x1.5554e8p-5f, 0x1.11130ep-7f, 0x1.6d4cc2p-10f, 0x1.9dfbc6p-13f};
     vpair s = {horner(c, 5, r), v_f32(0.0f)};
     s = pair_horner(0.5f, 0.0f, r, s);
     s = pair_horner(1.0f, 0.0f, r, s);
@@ -146,8 +144,7 @@ V_INLINE vf32 vector_exp(vf32 x)
 
 V_INLINE vf32 tanh_near_zero(vf32 a)
 {
-    static const float c[] = {0x1.1110dcp-3f, -0x1.ba0994p-5f, 0x1.64e338p-6f, -0x1.13afb4p-7f,
-                              0x1.39e42ep-9f};
+    static const float c[] = {0x1.1110dcp-3f, -0x1.ba0994p-5f, 0x1.64e338p-6f, -0x1.13afb4p-7f, 0x1.39e42ep-9f};
     const vpair z = pair_square(a);
     vpair s = {horner(c, 5, z.hi), v_f32(0.0f)};
     s = pair_horner_pair(-0x1.555554p-2f, -0x1.daa832p-27f, z, s);
@@ -175,8 +172,7 @@ V_INLINE vf32 vector_tanh(vf32 x)
 
 V_INLINE vf32 erf_near_zero(vf32 a)
 {
-    static const float c[] = {-0x1.b829a8p-6f, 0x1.5628f8p-8f, -0x1.bcbf48p-11f, 0x1.d82b56p-14f,
-                              -0x1.438fe8p-17f};
+    static const float c[] = {-0x1.b829a8p-6f, 0x1.5628f8p-8f, -0x1.bcbf48p-11f, 0x1.d82b56p-14f, -0x1.438fe8p-17f};
     const vpair z = pair_square(a);
     vpair s = {horner(c, 5, z.hi), v_f32(0.0f)};
     s = pair_horner_pair(0x1.ce2f08p-4f, -0x1.a2ecc6p-30f, z, s);
@@ -188,8 +184,8 @@ V_INLINE vf32 erf_near_zero(vf32 a)
 
 V_INLINE vpair erf_tail(vf32 a)
 {
-    static const float c[] = {-0x1.bcda68p-4f, 0x1.9f517cp-6f, -0x1.17e20cp-8f, 0x1.e2badcp-12f,
-                              -0x1.9f52d0p-16f, 0x1.c77a92p-23f};
+    static const float c[] = {-0x1.bcda68p-4f, 0x1.9f517cp-6f,   -0x1.17e20cp-8f,
+                              0x1.e2badcp-12f, -0x1.9f52d0p-16f, 0x1.c77a92p-23f};
     vpair s = {horner(c, 6, a), v_f32(0.0f)};
     s = pair_horner(-0x1.44212ep-1f, 0x1.3d9e42p-27f, a, s);
     s = pair_horner(-0x1.2130b4p+0f, 0x1.1f9102p-27f, a, s);
@@ -253,11 +249,11 @@ V_INLINE void give(float *y, vf32 v, size_t n)
     }
 }
 
-#define ARRAY(name)                                                                                \
-    static void V_NAME(array_##name)(float *y, const float *x, size_t n)                           \
-    {                                                                                              \
-        for (size_t i = 0; i < n; i += V_LANES)                                                    \
-            give(y + i, vector_##name(take(x + i, n - i)), n - i);                                 \
+#define ARRAY(name)                                                      \
+    static void V_NAME(array_##name)(float *y, const float *x, size_t n) \
+    {                                                                    \
+        for (size_t i = 0; i < n; i += V_LANES)                          \
+            give(y + i, vector_##name(take(x + i, n - i)), n - i);       \
     }
 ARRAY(exp)
 ARRAY(tanh)
@@ -279,11 +275,11 @@ static void V_NAME(array_erf)(float *y, const float *x, size_t n)
     }
 }
 
-#define LOOP(name)                                                                                 \
-    static void V_NAME(array_##name)(float *y, const float *x, size_t n)                           \
-    {                                                                                              \
-        for (size_t i = 0; i < n; i++)                                                             \
-            y[i] = mpsim_##name##_f32(x[i]);                                                       \
+#define LOOP(name)                                                       \
+    static void V_NAME(array_##name)(float *y, const float *x, size_t n) \
+    {                                                                    \
+        for (size_t i = 0; i < n; i++)                                   \
+            y[i] = mpsim_##name##_f32(x[i]);                             \
     }
 LOOP(log)
 LOOP(cos)

@@ -6,11 +6,11 @@
 #include "../../base/isa.h"
 #include "../functions.h"
 
-#define LOOP(name)                                                                                 \
-    static void array_##name(float *y, const float *x, size_t n)                                           \
-    {                                                                                              \
-        for (size_t i = 0; i < n; i++)                                                             \
-            y[i] = mpsim_##name##_f32(x[i]);                                                       \
+#define LOOP(name)                                               \
+    static void array_##name(float *y, const float *x, size_t n) \
+    {                                                            \
+        for (size_t i = 0; i < n; i++)                           \
+            y[i] = mpsim_##name##_f32(x[i]);                     \
     }
 LOOP(exp)
 LOOP(tanh)
@@ -32,7 +32,7 @@ static mpsim_number_counts count(const float *x, size_t n)
 }
 
 static const mpsim_layer_kernels scalar = {array_exp, array_tanh, array_erf, array_sigmoid,
-                                          array_log, array_cos, count};
+                                           array_log, array_cos,  count};
 
 static const mpsim_layer_kernels *const kernels[MPSIM_ISAS] = {
     [MPSIM_ISA_SCALAR] = &scalar,

@@ -9,16 +9,13 @@ typedef struct element {
 typedef struct lanes {
     vf32 lr, wd, eps, momentum, rest, b1, b2, rest1, rest2, bc1, bc2, root, step_size, kept, decay;
     int decays, decoupled, has_momentum, first, nesterov, amsgrad, dampened;
-    int low, low_v, one; /* rest1, rest2 below 1/2; rest2 is 1 */
+    int low, low_v, one;  /* rest1, rest2 below 1/2; rest2 is 1 */
     const mpsim_optim *o; /* for binary64 */
 } lanes;
 
 typedef void element_function(const lanes *x, element *e);
 
-V_INLINE vf32 fused_if(int contracted, vf32 a, vf32 b, vf32 c)
-{
-    return contracted ? v_fma_f32(a, b, c) : a * b + c;
-}
+V_INLINE vf32 fused_if(int contracted, vf32 a, vf32 b, vf32 c) { return contracted ? v_fma_f32(a, b, c) : a * b + c; }
 
 V_INLINE vf32 larger(vf32 a, vf32 b)
 {
@@ -54,16 +51,14 @@ V_INLINE vf32 wide_subtract(vf32 x, double a, vf32 y)
 V_INLINE vf32 wide_combine(double a, vf32 x, double b, vf32 y)
 {
     const vf64 s = v_f64(a), t = v_f64(b);
-    return v_narrow_f32(s * v_first_f64(x) + t * v_first_f64(y),
-                        s * v_last_f64(x) + t * v_last_f64(y));
+    return v_narrow_f32(s * v_first_f64(x) + t * v_first_f64(y), s * v_last_f64(x) + t * v_last_f64(y));
 }
 
 /* a x + b y y */
 V_INLINE vf32 wide_squares(double a, vf32 x, double b, vf32 y)
 {
     const vf64 s = v_f64(a), t = v_f64(b), first = v_first_f64(y), last = v_last_f64(y);
-    return v_narrow_f32(s * v_first_f64(x) + t * first * first,
-                        s * v_last_f64(x) + t * last * last);
+    return v_narrow_f32(s * v_first_f64(x) + t * first * first, s * v_last_f64(x) + t * last * last);
 }
 
 V_INLINE void sgd_fused_double(const lanes *x, element *e)

@@ -1,8 +1,7 @@
 /* gradient.h -- gradients and binary64 steps in vectors: what gradient.c and reference.c do. Included
  * by kernels.h only. */
 
-static size_t scale_array(float *y, const float *x, float scalar, int divides, size_t n,
-                          uint32_t *in, uint32_t *out)
+static size_t scale_array(float *y, const float *x, float scalar, int divides, size_t n, uint32_t *in, uint32_t *out)
 {
     const vf32 s = v_f32(scalar);
     const vu32 magnitude = v_u32(0x7fffffff);
@@ -125,8 +124,7 @@ V_INLINE void reference_adam(const mpsim_reference *r, element64 *e)
     e->v = v_f64(o->beta2) * e->v + v_f64(1 - o->beta2) * (e->g * e->g);
     e->vmax = larger_f64(e->vmax, e->v);
     const vf64 v = o->amsgrad ? e->vmax : e->v;
-    e->p = e->p - v_f64(o->lr) * (e->m / v_f64(r->bc1)) /
-                      (v_sqrt_f64(v / v_f64(r->bc2)) + v_f64(o->eps));
+    e->p = e->p - v_f64(o->lr) * (e->m / v_f64(r->bc1)) / (v_sqrt_f64(v / v_f64(r->bc2)) + v_f64(o->eps));
 }
 
 static size_t reference_step(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t n)

@@ -16,7 +16,4 @@ static const mpsim_optim_kernels *const kernels[MPSIM_ISAS] = {
 #endif
 };
 
-const mpsim_optim_kernels *mpsim_optim_kernels_active(void)
-{
-    return kernels[mpsim_isa_choice()];
-}
+const mpsim_optim_kernels *mpsim_optim_kernels_active(void) { return kernels[mpsim_isa_choice()]; }

@@ -12,8 +12,7 @@
 
 /* ---- whole steps of parameters that are rounded where they are stored, if at all ---- */
 
-typedef size_t mpsim_step_function(const mpsim_optim_job *j, const mpsim_optim_block *b,
-                                   const mpsim_optim_results *r);
+typedef size_t mpsim_step_function(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_optim_results *r);
 
 /* ---- tensor operations of n elements: y, operands a and b, scalar s ---- */
 
@@ -22,8 +21,8 @@ typedef size_t mpsim_op_function(float *y, const float *a, const float *b, float
 /* ---- gradients ---- */
 
 /* y = x * s, or x / s; whole vectors. The larger magnitudes of x and y, as bits, enter *in, *out. */
-typedef size_t mpsim_scale_function(float *y, const float *x, float s, int divides, size_t n,
-                                    uint32_t *in, uint32_t *out);
+typedef size_t mpsim_scale_function(float *y, const float *x, float s, int divides, size_t n, uint32_t *in,
+                                    uint32_t *out);
 
 /* The exact sum of squares of whole vectors of finite elements, at most MPSIM_SQUARES_BLOCK of them,
  * as the sum of so many binary64 numbers. 0 elements are done where that does not hold it. */
@@ -40,8 +39,7 @@ typedef struct mpsim_reference_arrays {
 /* One of whole tensors. */
 void mpsim_adafactor_reference(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t n);
 
-typedef size_t mpsim_reference_function(const mpsim_reference *r, const mpsim_reference_arrays *a,
-                                        size_t n);
+typedef size_t mpsim_reference_function(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t n);
 
 /* ---- all of an instruction set ---- */
 
@@ -53,8 +51,7 @@ typedef struct mpsim_optim_kernels {
     mpsim_reference_function *reference;
 } mpsim_optim_kernels;
 
-extern const mpsim_optim_kernels mpsim_optim_kernels_generic, mpsim_optim_kernels_avx2,
-    mpsim_optim_kernels_avx512;
+extern const mpsim_optim_kernels mpsim_optim_kernels_generic, mpsim_optim_kernels_avx2, mpsim_optim_kernels_avx512;
 
 /* mpsim_optim_kernels_active -- those of the instruction set in use; NULL: the scalar code alone. */
 const mpsim_optim_kernels *mpsim_optim_kernels_active(void);

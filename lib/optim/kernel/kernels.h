@@ -14,16 +14,31 @@ static inline lanes lanes_of(const mpsim_optim_job *j)
 {
     const mpsim_optim *o = j->o;
     const mpsim_optim_numbers *x = &j->x;
-    return (lanes){.lr = v_f32(x->lr), .wd = v_f32(x->wd), .eps = v_f32(x->eps),
-                   .momentum = v_f32(x->momentum), .rest = v_f32(x->rest), .b1 = v_f32(x->b1),
-                   .b2 = v_f32(x->b2), .rest1 = v_f32(x->rest1), .rest2 = v_f32(x->rest2),
-                   .bc1 = v_f32(x->bc1), .bc2 = v_f32(x->bc2), .root = v_f32(x->root),
-                   .step_size = v_f32(x->step_size), .kept = v_f32(x->kept),
-                   .decay = v_f32(x->decay), .decays = x->decays,
+    return (lanes){.lr = v_f32(x->lr),
+                   .wd = v_f32(x->wd),
+                   .eps = v_f32(x->eps),
+                   .momentum = v_f32(x->momentum),
+                   .rest = v_f32(x->rest),
+                   .b1 = v_f32(x->b1),
+                   .b2 = v_f32(x->b2),
+                   .rest1 = v_f32(x->rest1),
+                   .rest2 = v_f32(x->rest2),
+                   .bc1 = v_f32(x->bc1),
+                   .bc2 = v_f32(x->bc2),
+                   .root = v_f32(x->root),
+                   .step_size = v_f32(x->step_size),
+                   .kept = v_f32(x->kept),
+                   .decay = v_f32(x->decay),
+                   .decays = x->decays,
                    .decoupled = j->traits->decoupled,
-                   .has_momentum = x->has_momentum, .first = j->step == 1, .nesterov = o->nesterov,
-                   .amsgrad = o->amsgrad, .dampened = o->dampening != 0,
-                   .low = fabsf(x->rest1) < 0.5f, .low_v = x->rest2 < 0.5f, .one = x->rest2 == 1,
+                   .has_momentum = x->has_momentum,
+                   .first = j->step == 1,
+                   .nesterov = o->nesterov,
+                   .amsgrad = o->amsgrad,
+                   .dampened = o->dampening != 0,
+                   .low = fabsf(x->rest1) < 0.5f,
+                   .low_v = x->rest2 < 0.5f,
+                   .one = x->rest2 == 1,
                    .o = o};
 }
 
@@ -37,8 +52,8 @@ V_INLINE vf32 start(const mpsim_optim_numbers *x, vf32 g)
     return x->negates ? -g : g;
 }
 
-V_INLINE size_t run(const mpsim_optim_job *j, const mpsim_optim_block *b,
-                    const mpsim_optim_results *r, int adam, element_function *step)
+V_INLINE size_t run(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_optim_results *r, int adam,
+                    element_function *step)
 {
     const lanes x = lanes_of(j);
     const mpsim_optim_numbers numbers = j->x;
@@ -47,8 +62,11 @@ V_INLINE size_t run(const mpsim_optim_job *j, const mpsim_optim_block *b,
     const int has_m = adam || x.has_momentum;
     size_t i = 0;
     for (; i + V_LANES <= from.n; i += V_LANES) {
-        element e = {.p = v_load_f32(from.p + i), .g = start(&numbers, v_load_f32(from.g + i)),
-                     .m = v_f32(0), .v = v_f32(0), .vmax = v_f32(0)};
+        element e = {.p = v_load_f32(from.p + i),
+                     .g = start(&numbers, v_load_f32(from.g + i)),
+                     .m = v_f32(0),
+                     .v = v_f32(0),
+                     .vmax = v_f32(0)};
         if (has_m)
             e.m = v_load_f32(from.m + i);
         if (adam)
@@ -69,11 +87,10 @@ V_INLINE size_t run(const mpsim_optim_job *j, const mpsim_optim_block *b,
     return i;
 }
 
-#define STEP(NAME, ADAM)                                                                           \
-    static size_t step_##NAME(const mpsim_optim_job *j, const mpsim_optim_block *b,                \
-                              const mpsim_optim_results *r)                                        \
-    {                                                                                              \
-        return run(j, b, r, ADAM, NAME);                                                           \
+#define STEP(NAME, ADAM)                                                                                          \
+    static size_t step_##NAME(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_optim_results *r) \
+    {                                                                                                             \
+        return run(j, b, r, ADAM, NAME);                                                                          \
     }
 STEP(sgd_ieee, 0)
 STEP(sgd_fused_double, 0)

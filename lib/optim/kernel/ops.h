@@ -16,10 +16,7 @@ V_INLINE vf32 lerp_contracted(vf32 y, vf32 x, vf32 s, int low)
     return v_fma_f32(low ? s : s - v_f32(1), x - y, low ? y : x);
 }
 
-V_INLINE vf32 lerp_plain(vf32 y, vf32 x, vf32 s, int low)
-{
-    return (low ? y : x) + (low ? s : s - v_f32(1)) * (x - y);
-}
+V_INLINE vf32 lerp_plain(vf32 y, vf32 x, vf32 s, int low) { return (low ? y : x) + (low ? s : s - v_f32(1)) * (x - y); }
 
 V_INLINE vf32 addcmul_outer(vf32 y, vf32 a, vf32 b, vf32 s, int one)
 {
@@ -33,41 +30,42 @@ V_INLINE vf32 addcdiv_inner(vf32 y, vf32 a, vf32 b, vf32 s) { return y + s * a /
 
 /* ---- over arrays ---- */
 
-V_INLINE int has_nan(vf32 a)
-{
-    return m32_any(m32_not(v_eq_f32(a, a)));
-}
+V_INLINE int has_nan(vf32 a) { return m32_any(m32_not(v_eq_f32(a, a))); }
 
 /* An operation over arrays: EXPRESSION of y, a, b, s. */
-#define OP_LOOP(NAME, LOADS, EXPRESSION)                                                           \
-    static size_t NAME(float *to, const float *from_a, const float *from_b, float scalar,          \
-                       size_t n)                                                                   \
-    {                                                                                              \
-        const vf32 s = v_f32(scalar);                                                              \
-        const int low = fabsf(scalar) < 0.5f, one = scalar == 1;                                   \
-        size_t i = 0;                                                                              \
-        (void)s, (void)low, (void)one, (void)from_a, (void)from_b;                                 \
-        for (; i + V_LANES <= n; i += V_LANES) {                                                   \
-            LOADS;                                                                                 \
-            const vf32 result = EXPRESSION;                                                        \
-            if (has_nan(result))                                                                   \
-                break;                                                                             \
-            v_store_f32(to + i, result);                                                           \
-        }                                                                                          \
-        return i;                                                                                  \
+#define OP_LOOP(NAME, LOADS, EXPRESSION)                                                            \
+    static size_t NAME(float *to, const float *from_a, const float *from_b, float scalar, size_t n) \
+    {                                                                                               \
+        const vf32 s = v_f32(scalar);                                                               \
+        const int low = fabsf(scalar) < 0.5f, one = scalar == 1;                                    \
+        size_t i = 0;                                                                               \
+        (void)s, (void)low, (void)one, (void)from_a, (void)from_b;                                  \
+        for (; i + V_LANES <= n; i += V_LANES) {                                                    \
+            LOADS;                                                                                  \
+            const vf32 result = EXPRESSION;                                                         \
+            if (has_nan(result))                                                                    \
+                break;                                                                              \
+            v_store_f32(to + i, result);                                                            \
+        }                                                                                           \
+        return i;                                                                                   \
     }
-#define LOAD_Y  const vf32 y = v_load_f32(to + i)
-#define LOAD_A  const vf32 a = v_load_f32(from_a + i)
-#define LOAD_B  const vf32 b = v_load_f32(from_b + i)
-#define LOAD_YA LOAD_Y; LOAD_A
-#define LOAD_YAB LOAD_Y; LOAD_A; LOAD_B
-OP_LOOP(op_scale, LOAD_A, a * s)
+#define LOAD_Y const vf32 y = v_load_f32(to + i)
+#define LOAD_A const vf32 a = v_load_f32(from_a + i)
+#define LOAD_B const vf32 b = v_load_f32(from_b + i)
+#define LOAD_YA \
+    LOAD_Y;     \
+    LOAD_A
+#define LOAD_YAB \
+    LOAD_Y;      \
+    LOAD_A;      \
+    LOAD_B
+OP_LOOP(op_scale, LOAD_A, a *s)
 OP_LOOP(op_divide, LOAD_A, a / s)
 OP_LOOP(op_shift, LOAD_A, a + s)
 OP_LOOP(op_sqrt, LOAD_A, v_sqrt_f32(a))
 OP_LOOP(op_larger, LOAD_YA, larger(y, a))
 OP_LOOP(op_add, LOAD_YA, y + a)
-OP_LOOP(op_multiply, LOAD_YA, y * a)
+OP_LOOP(op_multiply, LOAD_YA, y *a)
 OP_LOOP(op_add_contracted, LOAD_YA, add_contracted(y, a, s))
 OP_LOOP(op_add_plain, LOAD_YA, add_plain(y, a, s))
 OP_LOOP(op_lerp_cuda, LOAD_YA, lerp_cuda(y, a, s, low))
@@ -155,8 +153,7 @@ V_INLINE void sgd_by_optimi(enum ops_rules r, const lanes *x, element *e)
     else if (x->decays)
         e->g = ops_add(r, e->g, e->p, x->wd);
     if (x->has_momentum) {
-        e->m = x->dampened ? ops_lerp(r, e->m, e->g, x->rest1, x->low)
-                           : ops_add(r, e->m * x->momentum, e->g, v_f32(1));
+        e->m = x->dampened ? ops_lerp(r, e->m, e->g, x->rest1, x->low) : ops_add(r, e->m * x->momentum, e->g, v_f32(1));
         e->g = e->m;
     }
     e->p = ops_add(r, e->p, e->g, x->step_size);

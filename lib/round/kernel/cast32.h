@@ -99,8 +99,13 @@ typedef struct cast_draws {
 
 V_INLINE cast_draws cast_draws_of(const mpsim_cast_constants *k)
 {
-    const cast_draws r = {v_u32((uint32_t)k->draw), v_u32((uint32_t)k->half),
-                          v_u32((uint32_t)k->even), v_u32(k->ties == 3), k->last, k->ties, k->even};
+    const cast_draws r = {v_u32((uint32_t)k->draw),
+                          v_u32((uint32_t)k->half),
+                          v_u32((uint32_t)k->even),
+                          v_u32(k->ties == 3),
+                          k->last,
+                          k->ties,
+                          k->even};
     return r;
 }
 
@@ -155,12 +160,11 @@ typedef struct cast_lean_constants {
 V_INLINE cast_lean_constants cast_lean_of(const mpsim_cast_constants *k)
 {
     const cast_lean_constants c = {
-        v_u32((uint32_t)k->below),           v_u32((uint32_t)k->sign_bit),
-        v_u32((uint32_t)k->drop_base),       v_u32((uint32_t)k->drop_base - 32),
-        v_u32((uint32_t)k->base << 23),
-        v_u32((uint32_t)k->scale_exp << 23), v_u32((uint32_t)k->max_finite),
-        v_u32((uint32_t)k->normal - 1),      v_u32((uint32_t)k->least),
-        {v_u32((uint32_t)k->over[0]), v_u32((uint32_t)k->over[1])}};
+        v_u32((uint32_t)k->below),      v_u32((uint32_t)k->sign_bit),
+        v_u32((uint32_t)k->drop_base),  v_u32((uint32_t)k->drop_base - 32),
+        v_u32((uint32_t)k->base << 23), v_u32((uint32_t)k->scale_exp << 23),
+        v_u32((uint32_t)k->max_finite), v_u32((uint32_t)k->normal - 1),
+        v_u32((uint32_t)k->least),      {v_u32((uint32_t)k->over[0]), v_u32((uint32_t)k->over[1])}};
     return c;
 }
 
@@ -171,18 +175,16 @@ V_INLINE vu32 cast_special(const mpsim_cast_constants *k, vu32 a, m32 negative, 
     const vu32 nan[2] = {v_u32((uint32_t)k->nan[0]), v_u32((uint32_t)k->nan[1])};
     const vu32 payload = a >> k->payload_shift & (uint32_t)k->payload;
     const m32 is_nan = v_gt_i32((vi32)a, v_i32(0x7f800000));
-    const vu32 specials =
-        v_pick_u32(is_nan, cast_by(negative, nan) | payload, cast_by(negative, infinite));
+    const vu32 specials = v_pick_u32(is_nan, cast_by(negative, nan) | payload, cast_by(negative, infinite));
     return v_pick_u32(special, specials, result);
 }
 
-V_INLINE void cast_lean(const mpsim_cast_constants *k, void *out, const void *x, size_t n,
-                        const uint32_t *words, const int flat, const int product, const int mode,
-                        const int values)
+V_INLINE void cast_lean(const mpsim_cast_constants *k, void *out, const void *x, size_t n, const uint32_t *words,
+                        const int flat, const int product, const int mode, const int values)
 {
-    const int drop = k->drop, bytes = k->bytes, stream = k->stream, sign_shift = k->sign_shift,
-              one_zero = k->one_zero, wide = k->wide, flush = k->flush, shifted = k->flat_values,
-              near_scale = k->near_scale, by_sign = k->over_by_sign;
+    const int drop = k->drop, bytes = k->bytes, stream = k->stream, sign_shift = k->sign_shift, one_zero = k->one_zero,
+              wide = k->wide, flush = k->flush, shifted = k->flat_values, near_scale = k->near_scale,
+              by_sign = k->over_by_sign;
     (void)near_scale;
     const cast_lean_constants c = cast_lean_of(k);
     const cast_limits limits = cast_limits_of(k);
@@ -203,7 +205,7 @@ V_INLINE void cast_lean(const mpsim_cast_constants *k, void *out, const void *x,
             e = cast_product_apart(e, (vf32)((s >> 8 & 0x7fffff) | 0x3f800000));
         else
 #endif
-        if (product)
+            if (product)
             e = cast_product(e, s, s_low, (uint32_t)k->scale != 0);
         if (!flat) {
             h = (vu32)v_min_i32((vi32)c.base, (vi32)((e & exponent) - implicit));
@@ -261,8 +263,7 @@ V_INLINE vu32 cast_signed(const mpsim_cast_constants *k, vu32 u, vu32 a, vu32 nu
     vu32 sign = u >> k->sign_shift;
     if (k->one_zero)
         sign = v_keep_u32(v_gt_i32((vi32)number, v_i32(0)), sign);
-    vu32 result =
-        v_bits_u32(v_u32((uint32_t)k->sign_bit), sign, v_pick_u32(beyond, over[0], number));
+    vu32 result = v_bits_u32(v_u32((uint32_t)k->sign_bit), sign, v_pick_u32(beyond, over[0], number));
     if (k->over_by_sign)
         result = v_pick_u32(beyond, cast_by(v_top_u32(u), over), result);
     if (__builtin_expect(m32_any(special), 0))
@@ -292,8 +293,8 @@ V_INLINE void cast_sums(const mpsim_cast_constants *given, void *out, const void
 {
     const mpsim_cast_constants here = *given, *k = &here; /* that no store changes */
     const uint32_t lowest = (uint32_t)(k->near_base + 1) << 23, above = (uint32_t)k->near_drop << 23;
-    const vu32 exponent = v_u32(0x7f800000), huge = v_u32((uint32_t)k->near_huge << 23),
-               least = v_u32(lowest), up = v_u32(above), first = v_u32((lowest >> k->near_drop) + above);
+    const vu32 exponent = v_u32(0x7f800000), huge = v_u32((uint32_t)k->near_huge << 23), least = v_u32(lowest),
+               up = v_u32(above), first = v_u32((lowest >> k->near_drop) + above);
     const vf32 scale = (vf32)v_u32((uint32_t)(k->scale_exp + 127) << 23);
     for (size_t i = 0; i < n; i += V_LANES) {
         const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & 0x7fffffff;
@@ -359,8 +360,7 @@ V_INLINE m32 cast_decide(const mpsim_cast_constants *k, vu32 rest, vu32 low, vu3
     if (k->no_zero) /* nothing below the smallest number: even */
         odd = v_keep_u32(v_gt_i32((vi32)low, v_i32(0)), odd);
     const vu32 which = odd | (u >> 31 & (uint32_t)k->by_sign);
-    const vu32 threshold = v_pick_u32(v_gt_i32((vi32)which, v_i32(0)),
-                                      v_u32((uint32_t)k->threshold[1]),
+    const vu32 threshold = v_pick_u32(v_gt_i32((vi32)which, v_i32(0)), v_u32((uint32_t)k->threshold[1]),
                                       v_u32((uint32_t)k->threshold[0]));
     return v_gt_u32(rest, threshold);
 }
@@ -415,8 +415,7 @@ V_INLINE void cast_count(const mpsim_cast_constants *k, cast_tally *t, const cas
 }
 
 /* The result of elements whose code (+ no_zero) is l->m, as a code or as `value`. */
-V_INLINE vu32 cast_result(const mpsim_cast_constants *k, const cast_lanes *l, vu32 value, m32 refused,
-                          const int values)
+V_INLINE vu32 cast_result(const mpsim_cast_constants *k, const cast_lanes *l, vu32 value, m32 refused, const int values)
 {
     const vu32 zero[2] = {v_u32((uint32_t)k->zero[0]), v_u32((uint32_t)k->zero[1])};
     const vu32 small[2] = {v_u32((uint32_t)k->small[0]), v_u32((uint32_t)k->small[1])};
@@ -426,8 +425,7 @@ V_INLINE vu32 cast_result(const mpsim_cast_constants *k, const cast_lanes *l, vu
     vu32 result = v_bits_u32(v_u32((uint32_t)k->sign_bit), sign, number);
     result = v_pick_u32(l->over, cast_by(l->negative, over), result);
     if (k->flush)
-        result = v_pick_u32(v_gt_i32(v_i32((int32_t)k->normal), (vi32)l->m),
-                            cast_by(l->negative, zero), result);
+        result = v_pick_u32(v_gt_i32(v_i32((int32_t)k->normal), (vi32)l->m), cast_by(l->negative, zero), result);
     result = v_pick_u32(l->zero, cast_by(l->negative, small), result);
     if (k->is_unsigned)
         result = v_pick_u32(refused, v_u32((uint32_t)k->negative), result);
@@ -438,9 +436,9 @@ V_INLINE vu32 cast_result(const mpsim_cast_constants *k, const cast_lanes *l, vu
     return result;
 }
 
-V_INLINE void cast_full(const mpsim_cast_constants *given, void *out, const void *x, size_t n,
-                        const uint32_t *words, mpsim_counts *counts, const int flat,
-                        const int product, const int random, const int values, const int count)
+V_INLINE void cast_full(const mpsim_cast_constants *given, void *out, const void *x, size_t n, const uint32_t *words,
+                        mpsim_counts *counts, const int flat, const int product, const int random, const int values,
+                        const int count)
 {
     const mpsim_cast_constants here = *given, *k = &here; /* that no store changes */
     cast_tally tally = {v_u32(0), v_u32(0), v_u32(0), v_u32(0), v_u32(0)};
@@ -453,11 +451,9 @@ V_INLINE void cast_full(const mpsim_cast_constants *given, void *out, const void
         l.special = v_gt_i32((vi32)l.a, v_i32(0x7f7fffff));
         vu32 e = flat ? l.a : cast_extended(l.a), h = v_u32(0), d = v_u32((uint32_t)k->drop);
         if (product)
-            e = cast_product(e, v_u32((uint32_t)(k->scale >> 32)), v_u32((uint32_t)k->scale),
-                             (uint32_t)k->scale != 0);
+            e = cast_product(e, v_u32((uint32_t)(k->scale >> 32)), v_u32((uint32_t)k->scale), (uint32_t)k->scale != 0);
         if (!flat) {
-            h = (vu32)v_min_i32(v_i32((int32_t)((uint32_t)k->base << 23)),
-                                (vi32)((e & 0xff800000u) - 0x800000));
+            h = (vu32)v_min_i32(v_i32((int32_t)((uint32_t)k->base << 23)), (vi32)((e & 0xff800000u) - 0x800000));
             d = (uint32_t)k->drop_base - (vu32)((vi32)h >> 23);
             if (!random) /* bits further down decide as they do there */
                 d = v_min_u32(d, v_u32(31));

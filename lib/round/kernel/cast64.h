@@ -6,10 +6,10 @@
 
 #include "cast32.h"
 
-#define CAST64_TOP      ((uint64_t)1 << 63)
+#define CAST64_TOP ((uint64_t)1 << 63)
 #define CAST64_IMPLICIT ((uint64_t)1 << 52)
 #define CAST64_FRACTION (CAST64_IMPLICIT - 1)
-#define CAST64_REBIAS   ((uint64_t)(1023 - 127) << 52) /* from binary32's exponents */
+#define CAST64_REBIAS ((uint64_t)(1023 - 127) << 52) /* from binary32's exponents */
 
 typedef struct cast64_tally {
     vu64 inexact, underflow, subnormal, overflow, nan;
@@ -31,8 +31,7 @@ V_INLINE vu64 cast64_extended(vu64 a)
 {
     const vu64 two52 = v_u64((uint64_t)(1023 + 52) << 52);
     const vu64 t = (vu64)((vf64)((a & CAST64_FRACTION) | two52) - (vf64)two52);
-    return v_pick_u64(v_gt_i64(v_i64((int64_t)CAST64_IMPLICIT), (vi64)a),
-                      t - ((uint64_t)1074 << 52), a);
+    return v_pick_u64(v_gt_i64(v_i64((int64_t)CAST64_IMPLICIT), (vi64)a), t - ((uint64_t)1074 << 52), a);
 }
 
 /* E times a significand s / 2^63. */
@@ -74,8 +73,7 @@ V_INLINE vu64 cast64_contracted(vu64 e)
 V_INLINE m64 cast64_draw(const mpsim_cast_constants *k, vu64 b, vu64 d, vu64 word)
 {
     const vu64 near = v_shl_u64(b, 64 - d), far = v_shr_u64(b, d - 64);
-    const m64 lost = m64_and(v_gt_i64((vi64)d, v_i64(64)),
-                             m64_not(v_eq_u64(v_shl_u64(far, d - 64), b)));
+    const m64 lost = m64_and(v_gt_i64((vi64)d, v_i64(64)), m64_not(v_eq_u64(v_shl_u64(far, d - 64), b)));
     const vu64 f = near | far | v_keep_u64(lost, v_u64(1));
     const vu64 limit = ~((word << 32 & k->draw) | k->half);
     return v_gt_u64(f, limit + (~(f >> k->last) & (uint64_t)k->even));
@@ -224,9 +222,8 @@ V_INLINE void cast64_load(const mpsim_cast_constants *k, cast64_lanes l[2], cons
     }
 }
 
-V_INLINE void cast_wide(const mpsim_cast_constants *given, void *out, const void *x, size_t n,
-                        const uint32_t *words, mpsim_counts *counts, const int product,
-                        const int random, const int values)
+V_INLINE void cast_wide(const mpsim_cast_constants *given, void *out, const void *x, size_t n, const uint32_t *words,
+                        mpsim_counts *counts, const int product, const int random, const int values)
 {
     const mpsim_cast_constants here = *given, *k = &here; /* that no store changes */
     const vu64 none = v_u64(0);
@@ -236,10 +233,8 @@ V_INLINE void cast_wide(const mpsim_cast_constants *given, void *out, const void
         vu64 result[2];
         const vu32 word = random ? v_load_u32(words + i) : v_u32(0);
         cast64_load(k, l, x, i);
-        result[0] = cast64_half(k, &l[0], v_first_u64(word), counts ? &tally : NULL, product, random,
-                                values);
-        result[1] = cast64_half(k, &l[1], v_last_u64(word), counts ? &tally : NULL, product, random,
-                                values);
+        result[0] = cast64_half(k, &l[0], v_first_u64(word), counts ? &tally : NULL, product, random, values);
+        result[1] = cast64_half(k, &l[1], v_last_u64(word), counts ? &tally : NULL, product, random, values);
         if (values && k->source == 4) {
             result[0] = cast64_to_binary32(result[0]);
             result[1] = cast64_to_binary32(result[1]);
@@ -266,18 +261,17 @@ typedef struct cast64_sum {
 V_INLINE cast64_sum cast64_sum_of(const mpsim_cast_constants *k, int product, int values)
 {
     const uint64_t least = (uint64_t)(k->near_base + 1) << 52, up = (uint64_t)k->near_drop << 52;
-    const cast64_sum s = {
-        v_u64((uint64_t)k->near_huge << 52),
-        v_u64(least),
-        v_u64(up),
-        v_u64((least >> k->near_drop) + up),
-        v_u64((uint64_t)0x7ff << 52),
-        v_u64(0),
-        (vf64)v_u64((k->scale << 1 >> 12) | (uint64_t)1023 << 52),
-        (vf64)v_u64((uint64_t)(k->scale_exp + 1023) << 52),
-        k->near_drop,
-        product,
-        values};
+    const cast64_sum s = {v_u64((uint64_t)k->near_huge << 52),
+                          v_u64(least),
+                          v_u64(up),
+                          v_u64((least >> k->near_drop) + up),
+                          v_u64((uint64_t)0x7ff << 52),
+                          v_u64(0),
+                          (vf64)v_u64((k->scale << 1 >> 12) | (uint64_t)1023 << 52),
+                          (vf64)v_u64((uint64_t)(k->scale_exp + 1023) << 52),
+                          k->near_drop,
+                          product,
+                          values};
     return s;
 }
 
@@ -319,8 +313,8 @@ V_INLINE vu64 cast64_near(const mpsim_cast_constants *k, const cast64_sum *s, vu
     return __builtin_expect(m64_any(l.special), 0) ? cast64_special(k, &l, result) : result;
 }
 
-V_INLINE void cast64_sums(const mpsim_cast_constants *given, void *out, const void *x, size_t n,
-                          const int product, const int values)
+V_INLINE void cast64_sums(const mpsim_cast_constants *given, void *out, const void *x, size_t n, const int product,
+                          const int values)
 {
     const mpsim_cast_constants here = *given, *k = &here; /* that no store changes */
     const cast64_sum s = cast64_sum_of(k, product, values);
@@ -333,8 +327,7 @@ V_INLINE void cast64_sums(const mpsim_cast_constants *given, void *out, const vo
 }
 
 /* From binary32, whose subnormal numbers and zeros become numbers that are as good as zero. */
-V_INLINE void cast_sums_wide(const mpsim_cast_constants *given, void *out, const void *x, size_t n,
-                             const int values)
+V_INLINE void cast_sums_wide(const mpsim_cast_constants *given, void *out, const void *x, size_t n, const int values)
 {
     const mpsim_cast_constants here = *given, *k = &here; /* that no store changes */
     const cast64_sum s = cast64_sum_of(k, 1, values);

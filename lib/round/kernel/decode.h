@@ -33,10 +33,8 @@ size_t V_NAME(mpsim_decode)(const mpsim_decoder *given, double *y, const void *c
         if (__builtin_expect(m32_any(m32_or(nan, v_gt_u32(m, v_u32(d->max_finite)))), 0))
             break;
         const vu32 t = (vu32)v_f32_of_i32((vi32)(m & 0xffffff));
-        v_store_u64(to + 8 * i, decode_half(d, v_first_u64(m), v_first_u64(t),
-                                            v_first_u64(sign) << 32));
-        v_store_u64(to + 8 * i + sizeof(vu64), decode_half(d, v_last_u64(m), v_last_u64(t),
-                                                           v_last_u64(sign) << 32));
+        v_store_u64(to + 8 * i, decode_half(d, v_first_u64(m), v_first_u64(t), v_first_u64(sign) << 32));
+        v_store_u64(to + 8 * i + sizeof(vu64), decode_half(d, v_last_u64(m), v_last_u64(t), v_last_u64(sign) << 32));
     }
     return i;
 }

@@ -5,7 +5,8 @@
 
 #include "../../base/isa.h"
 
-static const mpsim_kernels table[MPSIM_ISAS] = { /* NULL: the reference does everything */
+static const mpsim_kernels table[MPSIM_ISAS] = {
+/* NULL: the reference does everything */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ /* halves of lanes are taken apart */
     [MPSIM_ISA_GENERIC] = {mpsim_cast_generic, mpsim_words_generic, mpsim_decode_generic},
 #endif
@@ -46,14 +47,13 @@ static void constants(mpsim_cast_constants *k, const mpsim_format *f, const mpsi
         const mpsim_number huge = mpsim_number_make(sign, 1, 4000);
         mpsim_number infinite = zero;
         infinite.kind = MPSIM_NUMBER_INF;
-        const uint64_t small = f->zero != MPSIM_ZERO_NONE         ? mpsim_scalar_zero(f, sign)
+        const uint64_t small = f->zero != MPSIM_ZERO_NONE        ? mpsim_scalar_zero(f, sign)
                                : r->no_zero == MPSIM_NO_ZERO_NAN ? mpsim_scalar_nan(f, r, 0, 0)
-                                                                  : 0;
+                                                                 : 0;
         k->zero[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, zero, 0, &flags), wide);
         k->small[sign] = as_result(k, f, small, wide);
         k->over[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, huge, 0, &flags), wide);
-        k->infinite[sign] =
-            as_result(k, f, mpsim_scalar_encode(f, r, r->mode, infinite, 0, &flags), wide);
+        k->infinite[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, infinite, 0, &flags), wide);
         k->nan[sign] = as_result(k, f, mpsim_scalar_nan(f, r, sign, 0), wide);
     }
     mpsim_scalar_encode(f, r, r->mode, mpsim_number_make(0, 0, 0), 0, &k->zero_flags);
@@ -73,8 +73,8 @@ static void decision(mpsim_cast_constants *k, const mpsim_rounding *r, int lane)
         k->half = r->mode == MPSIM_ROUND_STOCHASTIC_A || n == lane ? 0 : (uint64_t)1 << (lane - 1 - n);
         k->even = r->mode == MPSIM_ROUND_STOCHASTIC_C && n < lane;
         k->last = n < lane ? lane - n : 0;
-        k->ties = n == lane && r->mode == MPSIM_ROUND_STOCHASTIC_B   ? 1
-                  : n == lane && r->mode == MPSIM_ROUND_STOCHASTIC_C ? 2
+        k->ties = n == lane && r->mode == MPSIM_ROUND_STOCHASTIC_B    ? 1
+                  : n == lane && r->mode == MPSIM_ROUND_STOCHASTIC_C  ? 2
                   : lane == 32 && r->mode == MPSIM_ROUND_STOCHASTIC_C ? 3
                                                                       : 0;
         return;
@@ -161,12 +161,11 @@ static void near(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rou
     k->near_huge = highest + 2 + rebias;
     k->max_value = as_result(k, f, f->max_finite, wide);
     k->flush_value = k->flush ? as_result(k, f, k->normal - 1, wide) : 0;
-    if (!safe || f->mbits == 0 || k->drop <= 0 || k->scale_exp <= -126 || k->scale_exp >= 127 ||
-        k->below)
+    if (!safe || f->mbits == 0 || k->drop <= 0 || k->scale_exp <= -126 || k->scale_exp >= 127 || k->below)
         return;
     if (r->mode == MPSIM_ROUND_NEAREST_EVEN)
-        k->near_sums = wide      ? product ? MPSIM_CAST_SUM64_PRODUCT : MPSIM_CAST_SUM64
-                       : !product ? MPSIM_CAST_SUM
+        k->near_sums = wide            ? product ? MPSIM_CAST_SUM64_PRODUCT : MPSIM_CAST_SUM64
+                       : !product      ? MPSIM_CAST_SUM
                        : k->near_scale ? MPSIM_CAST_NO_SUM
                                        : MPSIM_CAST_SUM_PRODUCT;
     else if (!wide && !product)
@@ -176,15 +175,15 @@ static void near(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rou
                                                           : MPSIM_CAST_NO_SUM;
 }
 
-int mpsim_cast_init(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int source,
-                    int values, int counted)
+int mpsim_cast_init(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int source, int values,
+                    int counted)
 {
     const mpsim_number scale = mpsim_number_f64(r->scale);
     const int product = scale.hi != (uint64_t)1 << 63, random = mpsim_is_stochastic(r->mode);
     const int base = mpsim_emin(f) - scale.exp + 126; /* in lanes of 32 bits */
     const int flat = base == 0 && (!values || scale.exp == 0);
-    const int wide = source == 8 || f->bits > 32 || f->max_finite > INT32_MAX || f->mbits > (product ? 21 : 23) || base < -200 ||
-                     (base < 0 && f->mbits == 23) || (product && random);
+    const int wide = source == 8 || f->bits > 32 || f->max_finite > INT32_MAX || f->mbits > (product ? 21 : 23) ||
+                     base < -200 || (base < 0 && f->mbits == 23) || (product && random);
     /* of a product the last bit says only whether there are more */
     if (product && (f->mbits > 50 || (random && f->mbits > 17)))
         return 0;
@@ -216,8 +215,8 @@ int mpsim_cast_init(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_
         k->loop = flat ? MPSIM_CAST_NEAR_FLAT : MPSIM_CAST_NEAR;
     else if (usual)
         k->loop = flat ? MPSIM_CAST_LEAN_FLAT : MPSIM_CAST_LEAN;
-    else if (!counted && k->is_unsigned && k->no_zero && f->mbits == 0 && base == -1 &&
-             k->scale_exp == 0 && r->mode == MPSIM_ROUND_NEAREST_EVEN)
+    else if (!counted && k->is_unsigned && k->no_zero && f->mbits == 0 && base == -1 && k->scale_exp == 0 &&
+             r->mode == MPSIM_ROUND_NEAREST_EVEN)
         k->loop = MPSIM_CAST_POWER;
     else
         k->loop = flat ? MPSIM_CAST_32_FLAT : MPSIM_CAST_32;

@@ -63,36 +63,36 @@ typedef enum mpsim_cast_sums {
  * in lanes of 64 bits those of binary64 values. */
 typedef struct mpsim_cast_constants {
     mpsim_cast_loop loop;
-    int source;          /* bytes of an element: 4 (binary32) or 8                          */
-    int bytes;           /* bytes of a result                                               */
-    int values;          /* values, not codes                                               */
-    int random;          /* a stochastic mode                                               */
-    int stream;          /* results past the caches                                         */
-    int end;             /* no others follow                                                */
-    int drop;            /* bits of the fraction that are dropped of a normal result        */
-    int base;            /* exponent field that lies one below that of the smallest normal  */
-    int drop_base;       /* drop + base, also where base had to be limited                  */
-    int scale_exp;       /* scale in [2^scale_exp, 2^(scale_exp + 1))                       */
-    uint64_t scale;      /* its significand, the top bit set                                */
-    int wide;            /* subnormal sources are not just below everything                 */
+    int source;                /* bytes of an element: 4 (binary32) or 8                          */
+    int bytes;                 /* bytes of a result                                               */
+    int values;                /* values, not codes                                               */
+    int random;                /* a stochastic mode                                               */
+    int stream;                /* results past the caches                                         */
+    int end;                   /* no others follow                                                */
+    int drop;                  /* bits of the fraction that are dropped of a normal result        */
+    int base;                  /* exponent field that lies one below that of the smallest normal  */
+    int drop_base;             /* drop + base, also where base had to be limited                  */
+    int scale_exp;             /* scale in [2^scale_exp, 2^(scale_exp + 1))                       */
+    uint64_t scale;            /* its significand, the top bit set                                */
+    int wide;                  /* subnormal sources are not just below everything                 */
     mpsim_cast_sums near_sums; /* where those may be used: nothing disturbs them         */
-    int near_drop, near_base; /* drop and base there                                      */
-    int near_huge;       /* then: exponent field of what overflows by far                   */
-    int near_scale;      /* a scale of 24 bits: 1: likewise of multiplying, 2: only of significands */
-    uint64_t max_value;  /* max_finite as a result                                          */
-    uint64_t flush_value; /* likewise the largest that is flushed to zero                   */
-    int flat_values;     /* a value is its code, shifted                                    */
-    int subnormal_values; /* values may be subnormal numbers of the type they are stored in */
-    uint64_t sign;       /* sign bit of the source, 0: signs are ignored                    */
-    uint64_t sign_bit;   /* sign bit of a result, 0: none                                   */
-    int sign_shift;      /* of the sign from the source down to the result                  */
-    uint64_t below;      /* magnitudes up to this are zero                                  */
-    uint64_t no_zero;    /* 1 in a format without zero: codes are one less                  */
-    uint64_t max_finite; /* + no_zero                                                       */
-    uint64_t normal;     /* the smallest normal code; 0 in a format without zero            */
-    int flush;           /* subnormal results become zero                                   */
+    int near_drop, near_base;  /* drop and base there                                      */
+    int near_huge;             /* then: exponent field of what overflows by far                   */
+    int near_scale;            /* a scale of 24 bits: 1: likewise of multiplying, 2: only of significands */
+    uint64_t max_value;        /* max_finite as a result                                          */
+    uint64_t flush_value;      /* likewise the largest that is flushed to zero                   */
+    int flat_values;           /* a value is its code, shifted                                    */
+    int subnormal_values;      /* values may be subnormal numbers of the type they are stored in */
+    uint64_t sign;             /* sign bit of the source, 0: signs are ignored                    */
+    uint64_t sign_bit;         /* sign bit of a result, 0: none                                   */
+    int sign_shift;            /* of the sign from the source down to the result                  */
+    uint64_t below;            /* magnitudes up to this are zero                                  */
+    uint64_t no_zero;          /* 1 in a format without zero: codes are one less                  */
+    uint64_t max_finite;       /* + no_zero                                                       */
+    uint64_t normal;           /* the smallest normal code; 0 in a format without zero            */
+    int flush;                 /* subnormal results become zero                                   */
     int is_unsigned;
-    int one_zero;        /* zero has no sign                                                */
+    int one_zero; /* zero has no sign                                                */
     /* Deterministic: away if the fraction, at the top of a lane, is above threshold[1] or [0]: [1]
      * if the code below is odd (by_odd) or the number negative (by_sign). */
     int by_odd, by_sign;
@@ -101,7 +101,7 @@ typedef struct mpsim_cast_constants {
      * more if `even` and bit `last` of it is 0; see cast32.h. */
     uint64_t draw, half;
     int even, last;
-    int ties; /* fractions of more than 32 bits matter: 1, and how, 2 or 3 */
+    int ties;             /* fractions of more than 32 bits matter: 1, and how, 2 or 3 */
     uint64_t zero[2];     /* result of a zero, by sign                                      */
     uint64_t small[2];    /* of a number that rounds to zero, by sign                       */
     uint64_t over[2];     /* of an overflow, by sign                                        */
@@ -121,26 +121,24 @@ typedef void mpsim_cast_function(const mpsim_cast_constants *k, void *out, const
                                  const uint32_t *words, mpsim_counts *counts);
 
 /* words[i], 0 <= i < 4 * blocks, are those of elements 4 * block + i; blocks is a multiple of 16. */
-typedef void mpsim_words_function(uint32_t *words, uint64_t seed, uint64_t stream, uint64_t block,
-                                  size_t blocks);
+typedef void mpsim_words_function(uint32_t *words, uint64_t seed, uint64_t stream, uint64_t block, size_t blocks);
 
 /* What decoding needs; the values are normal binary64 numbers, but for the special codes, which
  * are left: y[i] of the first n that are not; returns how many that is. n may be anything. */
 typedef struct mpsim_decoder {
     int bytes, mbits, sign_shift;
-    int exp;             /* of the least positive number, where there are subnormal ones */
+    int exp; /* of the least positive number, where there are subnormal ones */
     uint32_t magnitude, max_finite;
-    uint32_t normal;     /* the smallest normal code, 0: all are */
-    uint32_t sign;       /* the sign bit of a code, 0: none */
-    uint32_t nan;        /* the code of -0 where that is NaN, else 0 */
+    uint32_t normal; /* the smallest normal code, 0: all are */
+    uint32_t sign;   /* the sign bit of a code, 0: none */
+    uint32_t nan;    /* the code of -0 where that is NaN, else 0 */
     uint64_t rebias;
 } mpsim_decoder;
 typedef size_t mpsim_decode_function(const mpsim_decoder *d, double *y, const void *codes, size_t n);
 
 mpsim_cast_function mpsim_cast_generic, mpsim_cast_neon, mpsim_cast_avx2, mpsim_cast_avx512;
 mpsim_words_function mpsim_words_generic, mpsim_words_neon, mpsim_words_avx2, mpsim_words_avx512;
-mpsim_decode_function mpsim_decode_generic, mpsim_decode_neon, mpsim_decode_avx2,
-    mpsim_decode_avx512;
+mpsim_decode_function mpsim_decode_generic, mpsim_decode_neon, mpsim_decode_avx2, mpsim_decode_avx512;
 
 /* The functions of an instruction set. */
 typedef struct mpsim_kernels {
@@ -153,8 +151,8 @@ typedef struct mpsim_kernels {
 const mpsim_kernels *mpsim_kernels_choice(void);
 
 /* mpsim_cast_init -- fill *k for a source of `source` bytes. 0 if the kernel cannot do it. */
-int mpsim_cast_init(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int source,
-                    int values, int counted);
+int mpsim_cast_init(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int source, int values,
+                    int counted);
 
 /* mpsim_decoder_init -- fill *d. 0 if the kernel cannot do it. */
 int mpsim_decoder_init(mpsim_decoder *d, const mpsim_format *f);

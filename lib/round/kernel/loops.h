@@ -8,16 +8,16 @@
 #include "words.h"
 
 /* Each loop is a function of its own; n is a multiple of V_LANES. */
-#define LOOP(name, body)                                                                          \
-    static void name(const mpsim_cast_constants *k, void *out, const void *x, size_t n,                     \
-                     const uint32_t *words, mpsim_counts *counts)                                 \
-    {                                                                                             \
-        (void)words;                                                                              \
-        (void)counts;                                                                             \
-        body;                                                                                     \
+#define LOOP(name, body)                                                                                       \
+    static void name(const mpsim_cast_constants *k, void *out, const void *x, size_t n, const uint32_t *words, \
+                     mpsim_counts *counts)                                                                     \
+    {                                                                                                          \
+        (void)words;                                                                                           \
+        (void)counts;                                                                                          \
+        body;                                                                                                  \
     }
-#define LEAN(name, ...)                                                                           \
-    LOOP(name##_codes, cast_lean(k, out, x, n, words, __VA_ARGS__, 0))                            \
+#define LEAN(name, ...)                                                \
+    LOOP(name##_codes, cast_lean(k, out, x, n, words, __VA_ARGS__, 0)) \
     LOOP(name##_values, cast_lean(k, out, x, n, words, __VA_ARGS__, 1))
 #ifdef V_NEAR
 LOOP(sums_codes, cast_sums(k, out, x, n, SUMS_NEAR, 0))
@@ -46,10 +46,10 @@ LOOP(power_codes, cast_power(k, out, x, n, 0))
 LOOP(power_values, cast_power(k, out, x, n, 1))
 
 /* Of codes and values, with and without counts. */
-#define FULL(name, ...)                                                                           \
-    LOOP(name##_codes, cast_full(k, out, x, n, words, NULL, __VA_ARGS__, 0, 0))                   \
-    LOOP(name##_values, cast_full(k, out, x, n, words, NULL, __VA_ARGS__, 1, 0))                  \
-    LOOP(name##_codes_counted, cast_full(k, out, x, n, words, counts, __VA_ARGS__, 0, 1))         \
+#define FULL(name, ...)                                                                   \
+    LOOP(name##_codes, cast_full(k, out, x, n, words, NULL, __VA_ARGS__, 0, 0))           \
+    LOOP(name##_values, cast_full(k, out, x, n, words, NULL, __VA_ARGS__, 1, 0))          \
+    LOOP(name##_codes_counted, cast_full(k, out, x, n, words, counts, __VA_ARGS__, 0, 1)) \
     LOOP(name##_values_counted, cast_full(k, out, x, n, words, counts, __VA_ARGS__, 1, 1))
 FULL(full, 0, 0, 0)
 FULL(flat, 1, 0, 0)
@@ -58,17 +58,29 @@ FULL(random, 0, 0, 1)
 FULL(random_flat, 1, 0, 1)
 
 #define WIDE(name, ...) LOOP(name, cast_wide(k, out, x, n, words, counts, __VA_ARGS__))
-#define WIDES(name, product)                                                                      \
-    WIDE(name##_codes, product, 0, 0)                                                             \
-    WIDE(name##_values, product, 0, 1)                                                            \
-    WIDE(name##_random_codes, product, 1, 0)                                                      \
+#define WIDES(name, product)                 \
+    WIDE(name##_codes, product, 0, 0)        \
+    WIDE(name##_values, product, 0, 1)       \
+    WIDE(name##_random_codes, product, 1, 0) \
     WIDE(name##_random_values, product, 1, 1)
 WIDES(wide, 0)
 WIDES(wide_product, 1)
 
 /* By loop, random, values, counted. */
-#define ROW(name)      {{name##_codes, name##_codes_counted}, {name##_values, name##_values_counted}}
-#define SAME(name)     {{name##_codes, name##_codes}, {name##_values, name##_values}}
+#define ROW(name)                                \
+    {                                            \
+        {name##_codes, name##_codes_counted},    \
+        {                                        \
+            name##_values, name##_values_counted \
+        }                                        \
+    }
+#define SAME(name)                       \
+    {                                    \
+        {name##_codes, name##_codes},    \
+        {                                \
+            name##_values, name##_values \
+        }                                \
+    }
 static mpsim_cast_function *const loops[MPSIM_CAST_LOOPS][2][2][2] = {
     [MPSIM_CAST_NEAR] = {SAME(lean_near)},
     [MPSIM_CAST_NEAR_FLAT] = {SAME(lean_near_flat)},
@@ -103,8 +115,8 @@ static mpsim_cast_function *choice(const mpsim_cast_constants *k, int counted)
 }
 
 /* n < V_LANES elements: among zeros, which are not counted in the end. */
-static void part(const mpsim_cast_constants *k, mpsim_cast_function *loop, unsigned char *out,
-                 const unsigned char *x, size_t n, const uint32_t *words, mpsim_counts *counts)
+static void part(const mpsim_cast_constants *k, mpsim_cast_function *loop, unsigned char *out, const unsigned char *x,
+                 size_t n, const uint32_t *words, mpsim_counts *counts)
 {
     unsigned char from[8 * V_LANES] = {0}, to[8 * V_LANES];
     uint32_t draws[V_LANES] = {0};
@@ -124,8 +136,8 @@ static void part(const mpsim_cast_constants *k, mpsim_cast_function *loop, unsig
     }
 }
 
-void V_NAME(mpsim_cast)(const mpsim_cast_constants *k, void *out, const void *x, size_t n,
-                        const uint32_t *words, mpsim_counts *counts)
+void V_NAME(mpsim_cast)(const mpsim_cast_constants *k, void *out, const void *x, size_t n, const uint32_t *words,
+                        mpsim_counts *counts)
 {
     mpsim_cast_function *loop = choice(k, counts != NULL);
     unsigned char *to = out;
@@ -137,10 +149,10 @@ void V_NAME(mpsim_cast)(const mpsim_cast_constants *k, void *out, const void *x,
     head = head < n ? head : n;
     part(k, loop, to, from, head, words, counts);
     const size_t whole = (n - head) / V_LANES * V_LANES, done = head + whole;
-    loop(&here, to + head * (size_t)k->bytes, from + head * (size_t)k->source, whole,
-         words ? words + head : NULL, counts);
-    part(k, loop, to + done * (size_t)k->bytes, from + done * (size_t)k->source, n - done,
-         words ? words + done : NULL, counts);
+    loop(&here, to + head * (size_t)k->bytes, from + head * (size_t)k->source, whole, words ? words + head : NULL,
+         counts);
+    part(k, loop, to + done * (size_t)k->bytes, from + done * (size_t)k->source, n - done, words ? words + done : NULL,
+         counts);
     if (k->stream && k->end)
         v_stream_end();
 }

@@ -4,8 +4,7 @@
 
 #include "kernel.h"
 
-void V_NAME(mpsim_words)(uint32_t *words, uint64_t seed, uint64_t stream, uint64_t block,
-                         size_t blocks)
+void V_NAME(mpsim_words)(uint32_t *words, uint64_t seed, uint64_t stream, uint64_t block, size_t blocks)
 {
     enum { BLOCKS = V_LANES / 2 };
     uint64_t place[BLOCKS]; /* the block of each lane, so that v_zip_even, _odd find them in order */

@@ -17,17 +17,28 @@ V_INLINE int put(uint32_t *buffers, uint32_t *at, uint32_t u, uint32_t first, ui
 
 /* Of two words that were loaded as one. */
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-V_INLINE uint32_t earlier(uint64_t u) { return (uint32_t)(u >> 32); }
-V_INLINE uint32_t later(uint64_t u) { return (uint32_t)u; }
+V_INLINE uint32_t earlier(uint64_t u)
+{
+    return (uint32_t)(u >> 32);
+}
+V_INLINE uint32_t later(uint64_t u)
+{
+    return (uint32_t)u;
+}
 #else
-V_INLINE uint32_t earlier(uint64_t u) { return (uint32_t)u; }
-V_INLINE uint32_t later(uint64_t u) { return (uint32_t)(u >> 32); }
+V_INLINE uint32_t earlier(uint64_t u)
+{
+    return (uint32_t)u;
+}
+V_INLINE uint32_t later(uint64_t u)
+{
+    return (uint32_t)(u >> 32);
+}
 #endif
 
 /* A load of at[] waits for the stores of the words before it, so neighbours go to different buffers, and
  * two words are loaded at once. */
-static size_t distribute(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t second,
-                         uint32_t *full)
+static size_t distribute(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t second, uint32_t *full)
 {
     const unsigned char *from = x;
     size_t i = 0;
@@ -197,8 +208,8 @@ V_INLINE void link_end(const link *l, mpsim_drop_sums *s, int drop, const int ki
     s[0].nearest = v_reduce_min_u32(l->nearest);
 }
 
-V_INLINE void drops_counted(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop,
-                            const uint32_t *from, const int kind, const int count)
+V_INLINE void drops_counted(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, const uint32_t *from,
+                            const int kind, const int count)
 {
     const vu32 left = v_u32((uint32_t)(32 - drop)), start = v_u32(from[0]);
     vu64 even = v_u64(0), odd = v_u64(0);
@@ -230,8 +241,8 @@ V_INLINE void drops_counted(mpsim_drop_sums *s, const uint32_t *sig, size_t n, i
         link_end(&last, s + 3, drop + 3, kind);
 }
 
-V_INLINE void drops_kind(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count,
-                         const uint32_t *from, const int kind)
+V_INLINE void drops_kind(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count, const uint32_t *from,
+                         const int kind)
 {
     switch (count) {
     case 1:
@@ -248,8 +259,7 @@ V_INLINE void drops_kind(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int 
     }
 }
 
-static void drops_nearest(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count,
-                          const uint32_t *from)
+static void drops_nearest(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count, const uint32_t *from)
 {
     drops_kind(s, sig, n, drop, count, from, MPSIM_CELL_NEAREST);
 }
@@ -279,8 +289,8 @@ static size_t at_least(const uint32_t *sig, size_t n, uint32_t cut)
 }
 
 /* error / sig > best, by products of at most 48 bits */
-V_INLINE void raise_kind(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from,
-                         uint32_t width, const int kind)
+V_INLINE void raise_kind(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from, uint32_t width,
+                         const int kind)
 {
     const vu32 left = v_u32((uint32_t)(32 - drop)), start = v_u32(from), room = v_u32(width);
     vu32 error = v_u32(best->error), of = v_u32(best->sig);
@@ -304,19 +314,23 @@ V_INLINE void raise_kind(mpsim_ratio *best, const uint32_t *sig, size_t n, int d
     }
 }
 
-static void raise_nearest(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from,
-                    uint32_t width)
+static void raise_nearest(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from, uint32_t width)
 {
     raise_kind(best, sig, n, drop, from, width, MPSIM_CELL_NEAREST);
 }
 
-static void raise_truncated(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from,
-                    uint32_t width)
+static void raise_truncated(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from, uint32_t width)
 {
     raise_kind(best, sig, n, drop, from, width, MPSIM_CELL_TRUNCATED);
 }
 
 const mpsim_cell_loops V_NAME(mpsim_cell_loops) = {
-    distribute, bin, sums, split, {drops_nearest, drops_truncated}, with_bits, at_least,
+    distribute,
+    bin,
+    sums,
+    split,
+    {drops_nearest, drops_truncated},
+    with_bits,
+    at_least,
     {raise_nearest, raise_truncated},
 };

@@ -54,8 +54,7 @@ typedef struct mpsim_cell_loops {
     /* Put the words of x to buffers by their top 9 bits, every second word `second` buffers further on,
      * at[buffer] being the next free word, until one is full, i.e. at a multiple of MPSIM_CELL_BLOCK.
      * The number of words taken; *full: that buffer, MPSIM_BUFFERS if there is none. */
-    size_t (*distribute)(uint32_t *buffers, uint32_t *at, const void *x, size_t n,
-                         uint32_t second, uint32_t *full);
+    size_t (*distribute)(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t second, uint32_t *full);
     /* Count n <= MPSIM_CELL_BLOCK words, a multiple of 32; 0 if any is subnormal: nothing was counted. */
     int (*bin)(mpsim_bin_job *job, const void *x, size_t n);
     /* Words of a binade -> significands, and their sums; `low`: the low bits asked for. */
@@ -63,14 +62,14 @@ typedef struct mpsim_cell_loops {
     /* The words below `cut` stay in x, the others go to `above`; returns how many stay. */
     size_t (*split)(uint32_t *x, uint32_t *above, size_t n, uint32_t cut);
     /* s[i]: of drop + i bits, for i < count <= MPSIM_CHAIN. */
-    void (*drops[MPSIM_CELL_KINDS])(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop,
-                                    int count, const uint32_t *from);
+    void (*drops[MPSIM_CELL_KINDS])(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count,
+                                    const uint32_t *from);
     /* How many have a bit of `bits`; how many are at least `cut`. */
     size_t (*with_bits)(const uint32_t *sig, size_t n, uint32_t bits);
     size_t (*at_least)(const uint32_t *sig, size_t n, uint32_t cut);
     /* Raise *best to the largest relative error of the significands in [from, from + width), too. */
-    void (*raise[MPSIM_CELL_KINDS])(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop,
-                                    uint32_t from, uint32_t width);
+    void (*raise[MPSIM_CELL_KINDS])(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from,
+                                    uint32_t width);
 } mpsim_cell_loops;
 
 extern const mpsim_cell_loops mpsim_cell_loops_generic;

@@ -51,8 +51,8 @@ static int check_part(train_engine *e, const char *name, const train_tensor *x, 
     const size_t height = x->rows / matrices;
     *rows = part->n ? part->n : height;
     if (*rows > height || part->first > height - *rows)
-        return check_fail(e, "gemm: rows %zu to %zu of %s, whose matrices have %zu", part->first,
-                          part->first + part->n, name, height);
+        return check_fail(e, "gemm: rows %zu to %zu of %s, whose matrices have %zu", part->first, part->first + part->n,
+                          name, height);
     return 0;
 }
 

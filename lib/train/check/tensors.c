@@ -45,8 +45,9 @@ static int check_cast(train_engine *e, const train_tensor *y, const train_tensor
 {
     if (check_tensor(e, "cast", x) || check_shape(e, "cast", y, x->rows, x->cols))
         return -1;
-    return mode == MPSIM_ROUND_NEAREST_EVEN || mode == MPSIM_ROUND_NEAREST_AWAY ? 0
-                                                                               : check_fail(e, "cast: only to nearest");
+    return mode == MPSIM_ROUND_NEAREST_EVEN || mode == MPSIM_ROUND_NEAREST_AWAY
+               ? 0
+               : check_fail(e, "cast: only to nearest");
 }
 
 static int cast(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_round_mode mode, train_counts *counts)

@@ -35,11 +35,10 @@ static mpsim_status softmax_back(const void *operation, size_t first, size_t n)
     return mpsim_causal_softmax_backward(&c, o->to + at, o->s + at, o->p + at);
 }
 
-int cpu_causal(train_engine *e, const mpsim_format *math, float scale, train_tensor *p,
-               const train_tensor *s, train_counts *counts)
+int cpu_causal(train_engine *e, const mpsim_format *math, float scale, train_tensor *p, const train_tensor *s,
+               train_counts *counts)
 {
-    const causal o = {.c = {.length = s->cols, .scale = scale, .math = math},
-                      .to = cpu_values(p), .s = cpu_values(s)};
+    const causal o = {.c = {.length = s->cols, .scale = scale, .math = math}, .to = cpu_values(p), .s = cpu_values(s)};
     return cpu_rows(e, "causal", p, s->cols, softmax, &o, counts);
 }
 
@@ -48,7 +47,9 @@ int cpu_causal_backward(train_engine *e, const mpsim_format *math, float scale, 
 {
     const char *name = "causal_backward";
     const causal o = {.c = {.length = dp->cols, .scale = scale, .math = math},
-                      .to = cpu_values(ds), .s = cpu_values(dp), .p = cpu_values(p)};
+                      .to = cpu_values(ds),
+                      .s = cpu_values(dp),
+                      .p = cpu_values(p)};
     return cpu_rows(e, name, ds, dp->cols, softmax_back, &o, counts);
 }
 
@@ -64,8 +65,11 @@ typedef struct tiles {
 
 static tiles tiles_of(const train_tile *t)
 {
-    return (tiles){.t = {.c = {.length = t->length, .scale = t->scale}, .first = t->first,
-                         .cols = t->cols, .size = t->size, .p_scale = t->p_scale},
+    return (tiles){.t = {.c = {.length = t->length, .scale = t->scale},
+                         .first = t->first,
+                         .cols = t->cols,
+                         .size = t->size,
+                         .p_scale = t->p_scale},
                    .rows = t->length - t->first};
 }
 
@@ -81,13 +85,11 @@ static mpsim_status tile_forward(const void *operation, size_t first, size_t n)
     const tiles *o = operation;
     const mpsim_causal_tile t = piece(o, n / o->rows);
     const size_t row = first / o->rows * t.c.length, at = first * t.cols;
-    return mpsim_causal_tile_forward(&t, o->to + at, o->o + row * t.size, o->max + row,
-                                     o->sum + row, o->s + at);
+    return mpsim_causal_tile_forward(&t, o->to + at, o->o + row * t.size, o->max + row, o->sum + row, o->s + at);
 }
 
-int cpu_tile_forward(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o,
-                     train_tensor *max, train_tensor *sum, const train_tensor *s,
-                     train_counts *counts)
+int cpu_tile_forward(train_engine *e, const train_tile *t, train_tensor *p, train_tensor *o, train_tensor *max,
+                     train_tensor *sum, const train_tensor *s, train_counts *counts)
 {
     const char *name = "tile_forward";
     tiles x = tiles_of(t);
@@ -103,13 +105,12 @@ static mpsim_status tile_end(const void *operation, size_t first, size_t n)
 {
     const tiles *o = operation;
     const mpsim_causal_tile t = piece(o, n / o->t.c.length);
-    return mpsim_causal_tile_end(&t, o->to + first * t.size, o->o + first,
-                                 o->from + first * t.size, o->max + first, o->sum + first);
+    return mpsim_causal_tile_end(&t, o->to + first * t.size, o->o + first, o->from + first * t.size, o->max + first,
+                                 o->sum + first);
 }
 
-int cpu_tile_end(train_engine *e, const train_tile *t, train_tensor *y, train_tensor *lse,
-                 const train_tensor *o, const train_tensor *max, const train_tensor *sum,
-                 train_counts *counts)
+int cpu_tile_end(train_engine *e, const train_tile *t, train_tensor *y, train_tensor *lse, const train_tensor *o,
+                 const train_tensor *max, const train_tensor *sum, train_counts *counts)
 {
     const char *name = "tile_end";
     tiles x = tiles_of(t);
@@ -126,12 +127,10 @@ static mpsim_status tile_dots(const void *operation, size_t first, size_t n)
 {
     const tiles *o = operation;
     const mpsim_causal_tile t = piece(o, n / o->t.c.length);
-    return mpsim_causal_tile_dots(&t, o->to + first, o->dp + first * t.size,
-                                  o->from + first * t.size);
+    return mpsim_causal_tile_dots(&t, o->to + first, o->dp + first * t.size, o->from + first * t.size);
 }
 
-int cpu_tile_dots(train_engine *e, const train_tile *t, train_tensor *d, const train_tensor *dy,
-                  const train_tensor *y)
+int cpu_tile_dots(train_engine *e, const train_tile *t, train_tensor *d, const train_tensor *dy, const train_tensor *y)
 {
     const char *name = "tile_dots";
     tiles x = tiles_of(t);
@@ -172,8 +171,7 @@ static mpsim_status tile_backward(const void *operation, size_t first, size_t n)
     const tiles *o = operation;
     const mpsim_causal_tile t = piece(o, n / o->rows);
     const size_t row = first / o->rows * t.c.length, at = first * t.cols;
-    return mpsim_causal_tile_backward(&t, o->to + at, o->dp + at, o->s + at, o->lse + row,
-                                      o->d + row);
+    return mpsim_causal_tile_backward(&t, o->to + at, o->dp + at, o->s + at, o->lse + row, o->d + row);
 }
 
 static int backward(train_engine *e, const train_tiled *i)

@@ -104,8 +104,8 @@ void cpu_count(train_counts *counts, const float *before, const float *after, si
 }
 
 /* y = x, rounded unless f is NULL. */
-static mpsim_status round_some(const mpsim_format *f, mpsim_round_mode mode, float *y,
-                               const float *x, size_t n, mpsim_counts *counts)
+static mpsim_status round_some(const mpsim_format *f, mpsim_round_mode mode, float *y, const float *x, size_t n,
+                               mpsim_counts *counts)
 {
     mpsim_rounding r;
     if (!f) {
@@ -118,8 +118,8 @@ static mpsim_status round_some(const mpsim_format *f, mpsim_round_mode mode, flo
 }
 
 /* The same, and what it did; y may be x. */
-static mpsim_status round_counting(const mpsim_format *f, mpsim_round_mode mode, float *y,
-                                   const float *x, size_t n, train_counts *counts)
+static mpsim_status round_counting(const mpsim_format *f, mpsim_round_mode mode, float *y, const float *x, size_t n,
+                                   train_counts *counts)
 {
     for (size_t i = 0; i < n; i += CPU_IN_CACHE) {
         const size_t some = n - i < CPU_IN_CACHE ? n - i : CPU_IN_CACHE;
@@ -157,8 +157,7 @@ typedef struct rounding {
 static void round_piece(void *job, size_t piece, size_t first, size_t n)
 {
     rounding *r = job;
-    r->status[piece] = r->counting ? round_counting(r->f, r->mode, r->y + first, r->x + first, n,
-                                                    &r->counts[piece])
+    r->status[piece] = r->counting ? round_counting(r->f, r->mode, r->y + first, r->x + first, n, &r->counts[piece])
                                    : round_some(r->f, r->mode, r->y + first, r->x + first, n, NULL);
 }
 
@@ -176,8 +175,8 @@ static int round_all(train_engine *e, rounding *r, size_t n, train_counts *count
     return 0;
 }
 
-int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, float *y,
-              const float *x, size_t n, train_counts *counts)
+int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, float *y, const float *x, size_t n,
+              train_counts *counts)
 {
     rounding r = {.f = f, .mode = mode, .y = y, .x = x};
     return round_all(e, &r, n, counts);
@@ -186,7 +185,9 @@ int cpu_round(train_engine *e, const mpsim_format *f, mpsim_round_mode mode, flo
 int cpu_store(train_engine *e, train_tensor *y, const float *x, train_counts *counts)
 {
     rounding r = {.f = cpu_is_binary32(y->format) ? NULL : y->format,
-                  .mode = MPSIM_ROUND_NEAREST_EVEN, .y = cpu_values(y), .x = x};
+                  .mode = MPSIM_ROUND_NEAREST_EVEN,
+                  .y = cpu_values(y),
+                  .x = x};
     y->inverse = 1;
     return r.f || counts || r.y != x ? round_all(e, &r, cpu_size(y), counts) : 0;
 }

@@ -45,8 +45,7 @@ static int cpu_put(train_engine *e, train_tensor *x, const float *values)
         return -1;
     for (size_t i = 0; i < n; i++)
         if (!(rounded[i] == values[i] || (isnan(rounded[i]) && isnan(values[i]))))
-            return cpu_fail(e, "put: element %zu, %a, is not a number of %s", i, (double)values[i],
-                            x->format->name);
+            return cpu_fail(e, "put: element %zu, %a, is not a number of %s", i, (double)values[i], x->format->name);
     x->inverse = 1;
     if (n)
         memcpy(cpu_values(x), rounded, n * sizeof *rounded);
@@ -100,11 +99,11 @@ typedef struct quantising {
     const train_quantize *q;
     const train_tensor *y;
     const float *x;
-    float amax;          /* of NVFP4; -1: of the piece, which is all then */
-    float decoded[256];  /* what codes of one byte stand for */
-    uint8_t *codes;      /* buffer 1; NULL: values, in y */
+    float amax;         /* of NVFP4; -1: of the piece, which is all then */
+    float decoded[256]; /* what codes of one byte stand for */
+    uint8_t *codes;     /* buffer 1; NULL: values, in y */
     float *inverses, inverse;
-    size_t grid_cols;    /* blocks of a row */
+    size_t grid_cols; /* blocks of a row */
     int counting;
     mpsim_status status[CPU_PIECES];
     train_counts counts[CPU_PIECES];
@@ -140,8 +139,7 @@ static void quantize_some(void *job, size_t piece, size_t first, size_t n)
         out.inverses = o->inverses + first / b->block_rows * o->grid_cols;
     else if (o->codes && all)
         out.inverses = &inverse;
-    o->status[piece] = mpsim_block_quantize(b, o->x + at, n, cols, o->amax, o->q->given, &rng,
-                                            &out, NULL);
+    o->status[piece] = mpsim_block_quantize(b, o->x + at, n, cols, o->amax, o->q->given, &rng, &out, NULL);
     if (o->status[piece])
         return;
     for (size_t i = 0; out.codes && i < all; i++)
@@ -158,8 +156,7 @@ static void quantize_some(void *job, size_t piece, size_t first, size_t n)
 }
 
 /* y from x, which has y's shape. */
-static int quantize(train_engine *e, train_tensor *y, const float *x, const train_quantize *q,
-                    train_counts *counts)
+static int quantize(train_engine *e, train_tensor *y, const float *x, const train_quantize *q, train_counts *counts)
 {
     const size_t n = cpu_size(y), unit = rows_of_piece(q->recipe);
     const int codes = q->blocks || in_one_block(q->recipe);
@@ -185,8 +182,8 @@ static int quantize(train_engine *e, train_tensor *y, const float *x, const trai
     return 0;
 }
 
-static int cpu_quantize(train_engine *e, train_tensor *y, const train_tensor *x,
-                        const train_quantize *q, float *amax, train_counts *counts)
+static int cpu_quantize(train_engine *e, train_tensor *y, const train_tensor *x, const train_quantize *q, float *amax,
+                        train_counts *counts)
 {
     const float most = amax ? mpsim_amax(cpu_values(x), cpu_size(x)) : 0;
     if (amax && most > *amax)

@@ -16,9 +16,9 @@ static void encode_some(void *job, size_t piece, size_t first, size_t n)
     encoding *o = job;
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    o->status[piece] = mpsim_encode_array_f32(
-        o->x->format, &r, NULL, o->codes + first * mpsim_format_code_bytes(o->x->format),
-        cpu_values(o->x) + first, n, NULL);
+    o->status[piece] = mpsim_encode_array_f32(o->x->format, &r, NULL,
+                                              o->codes + first * mpsim_format_code_bytes(o->x->format),
+                                              cpu_values(o->x) + first, n, NULL);
 }
 
 const void *cpu_codes(train_engine *e, int i, const train_tensor *x)
@@ -26,8 +26,7 @@ const void *cpu_codes(train_engine *e, int i, const train_tensor *x)
     const size_t n = cpu_size(x);
     if (cpu_is_binary32(x->format))
         return cpu_values(x);
-    encoding o = {.x = x,
-                  .codes = cpu_buffer(e, i, n * mpsim_format_code_bytes(x->format))};
+    encoding o = {.x = x, .codes = cpu_buffer(e, i, n * mpsim_format_code_bytes(x->format))};
     if (!o.codes)
         return NULL;
     cpu_pieces(e, n, CPU_IN_CACHE, 1, encode_some, &o);
@@ -58,8 +57,8 @@ typedef struct product {
     train_tensor *d;
     size_t stacks, shared, columns, depth;
     slice sa, sb, sd;
-    mpsim_matrix a, b; /* the whole tensors */
-    float *sums;       /* of stacks x rows x columns; NULL: they are left in d */
+    mpsim_matrix a, b;      /* the whole tensors */
+    float *sums;            /* of stacks x rows x columns; NULL: they are left in d */
     const mpsim_pool *pool; /* for one product */
     int counting;
     mpsim_status status[CPU_PIECES];
@@ -95,8 +94,7 @@ static float *sums_of(const product *p, size_t i)
 static mpsim_matrix matrix_of(const mpsim_matrix *x, const slice *s, size_t i)
 {
     mpsim_matrix m = *x;
-    m.codes = (const char *)x->codes +
-              (i * s->height + s->first) * x->stride * mpsim_format_code_bytes(x->format);
+    m.codes = (const char *)x->codes + (i * s->height + s->first) * x->stride * mpsim_format_code_bytes(x->format);
     return m;
 }
 
@@ -105,10 +103,9 @@ static mpsim_status multiply(const product *p, size_t i, const mpsim_pool *pool)
     float *s = sums_of(p, i);
     const mpsim_matrix a = matrix_of(&p->a, &p->sa, i);
     const mpsim_matrix b = matrix_of(&p->b, &p->sb, i / p->shared);
-    const mpsim_matrix c = {.format = &p->g->model->result.format, .codes = s,
-                            .stride = p->columns};
-    return mpsim_gemm(p->g->model, p->sd.rows, p->columns, p->depth, &a, &b,
-                      p->g->start == TRAIN_FROM_SUM ? &c : NULL, s, p->columns, NULL, pool);
+    const mpsim_matrix c = {.format = &p->g->model->result.format, .codes = s, .stride = p->columns};
+    return mpsim_gemm(p->g->model, p->sd.rows, p->columns, p->depth, &a, &b, p->g->start == TRAIN_FROM_SUM ? &c : NULL,
+                      s, p->columns, NULL, pool);
 }
 
 /* ---- blocks of the depth ---- */
@@ -131,8 +128,7 @@ static void promote(void *job, size_t piece, size_t first, size_t n)
         for (size_t j = 0; j < o->columns; j++) {
             const float factor = a[i / g->a_rows * g->a_blocks->cols + o->block] *
                                  b[j / g->b_rows * g->b_blocks->cols + o->block];
-            o->s[i * o->columns + j] =
-                fmaf(factor, o->p[i * o->columns + j], o->s[i * o->columns + j]);
+            o->s[i * o->columns + j] = fmaf(factor, o->p[i * o->columns + j], o->s[i * o->columns + j]);
         }
 }
 
@@ -160,8 +156,7 @@ static mpsim_status multiply_blocks(train_engine *e, const product *o)
 /* ---- what follows the sums ---- */
 
 /* Rows first to first + n - 1 of product i: s * factor, s + bias[column], d + s, rounding. */
-static mpsim_status finish(const product *p, size_t i, size_t first, size_t n,
-                           train_counts *counts)
+static mpsim_status finish(const product *p, size_t i, size_t first, size_t n, train_counts *counts)
 {
     const train_gemm *g = p->g;
     const size_t columns = p->columns;
@@ -193,8 +188,7 @@ static void some_products(void *job, size_t piece, size_t first, size_t n)
     for (size_t i = first; i < first + n && !p->status[piece]; i++) {
         p->status[piece] = multiply(p, i, NULL);
         if (!p->status[piece])
-            p->status[piece] =
-                finish(p, i, 0, p->sd.rows, p->counting ? &p->counts[piece] : NULL);
+            p->status[piece] = finish(p, i, 0, p->sd.rows, p->counting ? &p->counts[piece] : NULL);
     }
 }
 
@@ -208,8 +202,7 @@ static mpsim_status multiply_all(train_engine *e, product *p)
     const double work = (double)p->sd.rows * (double)p->columns * (double)p->depth;
     p->pool = work >= LARGE ? e->pool : NULL;
     if (p->stacks > 1) {
-        cpu_pieces(e, p->stacks, 1, work < LARGE ? (size_t)(work / 16) : (size_t)LARGE,
-                   some_products, p);
+        cpu_pieces(e, p->stacks, 1, work < LARGE ? (size_t)(work / 16) : (size_t)LARGE, some_products, p);
     } else {
         const mpsim_status s = p->g->a_blocks ? multiply_blocks(e, p) : multiply(p, 0, p->pool);
         if (s)
@@ -226,10 +219,14 @@ int cpu_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts
 {
     product p = product_of(d, g);
     p.counting = counts != NULL;
-    p.a = (mpsim_matrix){.format = g->a->format, .codes = cpu_codes(e, 0, g->a),
-                         .stride = g->a->cols, .transposed = g->a_transposed != 0};
-    p.b = (mpsim_matrix){.format = g->b->format, .codes = cpu_codes(e, 1, g->b),
-                         .stride = g->b->cols, .transposed = g->b_transposed != 0};
+    p.a = (mpsim_matrix){.format = g->a->format,
+                         .codes = cpu_codes(e, 0, g->a),
+                         .stride = g->a->cols,
+                         .transposed = g->a_transposed != 0};
+    p.b = (mpsim_matrix){.format = g->b->format,
+                         .codes = cpu_codes(e, 1, g->b),
+                         .stride = g->b->cols,
+                         .transposed = g->b_transposed != 0};
     if (!p.a.codes || !p.b.codes)
         return -1;
     if (g->start == TRAIN_ADD_TO) {
@@ -239,8 +236,8 @@ int cpu_gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_counts
     }
     const mpsim_status s = multiply_all(e, &p);
     if (s)
-        return cpu_fail(e, "gemm: %s of %s and %s: %s", g->model->name, p.a.format->name,
-                        p.b.format->name, mpsim_status_string(s));
+        return cpu_fail(e, "gemm: %s of %s and %s: %s", g->model->name, p.a.format->name, p.b.format->name,
+                        mpsim_status_string(s));
     for (size_t i = 0; counts && i < CPU_PIECES; i++)
         cpu_add_counts(counts, &p.counts[i]);
     d->inverse = 1;

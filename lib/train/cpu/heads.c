@@ -19,8 +19,7 @@ static size_t place_of(const turn *t, size_t row)
     return (sequence * h->length + place) * t->cols + h->first + head * h->size;
 }
 
-static void rotate(float *y, const float *x, const float *cos, const float *sin, size_t half,
-                   int back)
+static void rotate(float *y, const float *x, const float *cos, const float *sin, size_t half, int back)
 {
     for (size_t c = 0; c < half; c++) {
         const float s = back ? -sin[c] : sin[c];
@@ -49,7 +48,10 @@ static mpsim_status split_some(const void *operation, size_t first, size_t n)
 
 static turn turn_of(const train_heads *h, const float *from, float *to, size_t cols)
 {
-    return (turn){.h = h, .from = from, .to = to, .cols = cols,
+    return (turn){.h = h,
+                  .from = from,
+                  .to = to,
+                  .cols = cols,
                   .cos = h->cos ? cpu_values(h->cos) : NULL,
                   .sin = h->sin ? cpu_values(h->sin) : NULL};
 }
@@ -93,8 +95,7 @@ static void join_some(void *job, size_t piece, size_t first, size_t n)
             one_head(&j->t, side + i * width + k * h->size, j->t.from + row * h->size, row, 1);
         }
     }
-    j->status[piece] = cpu_round_here(j->dx->format, side, n * width,
-                                      j->counting ? &j->counts[piece] : NULL);
+    j->status[piece] = cpu_round_here(j->dx->format, side, n * width, j->counting ? &j->counts[piece] : NULL);
     for (size_t i = 0; i < n; i++)
         memcpy(to + (first + i) * j->t.cols, side + i * width, width * sizeof *to);
 }
@@ -107,8 +108,12 @@ static int join_one(train_engine *e, train_tensor *dx, const train_tensor *dy, c
     float *side = cpu_floats(e, 0, cpu_size(dy));
     if (!side)
         return -1;
-    joined j = {.t = turn_of(h, cpu_values(dy), NULL, dx->cols), .dx = dx, .counts = pieces,
-                .status = status, .counting = counts != NULL, .side = side};
+    joined j = {.t = turn_of(h, cpu_values(dy), NULL, dx->cols),
+                .dx = dx,
+                .counts = pieces,
+                .status = status,
+                .counting = counts != NULL,
+                .side = side};
     cpu_pieces(e, dx->rows, 1, h->heads * h->size, join_some, &j);
     for (size_t i = 0; i < CPU_PIECES; i++)
         if (status[i])
@@ -151,8 +156,8 @@ static mpsim_status add_some(const void *operation, size_t first, size_t n)
     return MPSIM_OK;
 }
 
-int cpu_add_groups(train_engine *e, train_tensor *y, const train_tensor *x, size_t length,
-                   size_t group, train_counts *counts)
+int cpu_add_groups(train_engine *e, train_tensor *y, const train_tensor *x, size_t length, size_t group,
+                   train_counts *counts)
 {
     const groups g = {cpu_values(y), cpu_values(x), length * y->cols, y->cols, group};
     return cpu_rows(e, "add_groups", y, length, add_some, &g, counts);

@@ -87,8 +87,7 @@ int cpu_relu(train_engine *e, train_tensor *y, const train_tensor *x)
     return 0;
 }
 
-int cpu_relu_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
-                      const train_tensor *y)
+int cpu_relu_backward(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_tensor *y)
 {
     (void)e;
     const float *from = cpu_values(dy), *open = cpu_values(y);
@@ -142,8 +141,8 @@ int cpu_maxpool(train_engine *e, train_tensor *y, const train_tensor *x, const t
     return 0;
 }
 
-int cpu_maxpool_backward(train_engine *e, train_tensor *dx, const train_tensor *dy,
-                         const train_tensor *x, const train_pool *p)
+int cpu_maxpool_backward(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_tensor *x,
+                         const train_pool *p)
 {
     (void)e;
     const float *from = cpu_values(dy), *input = cpu_values(x);
@@ -210,8 +209,7 @@ int cpu_column_sums(train_engine *e, const train_pair *list, size_t n)
 }
 
 /* The mean of n losses, in math. */
-static int mean_of(train_engine *e, const mpsim_format *math, const float *losses, size_t n,
-                   float *mean)
+static int mean_of(train_engine *e, const mpsim_format *math, const float *losses, size_t n, float *mean)
 {
     float rows = (float)n;
     if (math && cpu_round(e, math, MPSIM_ROUND_NEAREST_EVEN, &rows, &rows, 1, NULL))
@@ -234,17 +232,20 @@ static void some_losses(void *job, size_t piece, size_t first, size_t n)
 {
     loss *o = job;
     const size_t at = first * o->classes;
-    o->status[piece] = mpsim_softmax_xent(o->math, NULL, n, o->classes, o->x + at,
-                                          o->labels + first, o->coefficient, o->losses + first,
-                                          o->dx ? o->dx + at : NULL, &o->correct[piece]);
+    o->status[piece] = mpsim_softmax_xent(o->math, NULL, n, o->classes, o->x + at, o->labels + first, o->coefficient,
+                                          o->losses + first, o->dx ? o->dx + at : NULL, &o->correct[piece]);
 }
 
-int cpu_softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x,
-                     const uint32_t *labels, float coefficient, const mpsim_format *math,
-                     float *mean_loss, uint64_t *correct, train_counts *counts)
+int cpu_softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x, const uint32_t *labels,
+                     float coefficient, const mpsim_format *math, float *mean_loss, uint64_t *correct,
+                     train_counts *counts)
 {
-    loss o = {.math = math, .classes = x->cols, .x = cpu_values(x), .labels = labels,
-              .coefficient = coefficient, .losses = cpu_floats(e, 1, x->rows),
+    loss o = {.math = math,
+              .classes = x->cols,
+              .x = cpu_values(x),
+              .labels = labels,
+              .coefficient = coefficient,
+              .losses = cpu_floats(e, 1, x->rows),
               .dx = dx ? cpu_values(dx) : NULL};
     if (!o.losses)
         return -1;
@@ -274,10 +275,9 @@ static mpsim_batchnorm settings_for(const mpsim_batchnorm *b, const train_tensor
     return own;
 }
 
-int cpu_batchnorm(train_engine *e, const mpsim_batchnorm *b, train_tensor *y, train_tensor *mean,
-                  train_tensor *inverse, train_tensor *running_mean, train_tensor *running_var,
-                  const train_tensor *x, const train_tensor *weight, const train_tensor *bias,
-                  train_counts *counts)
+int cpu_batchnorm(train_engine *e, const mpsim_batchnorm *b, train_tensor *y, train_tensor *mean, train_tensor *inverse,
+                  train_tensor *running_mean, train_tensor *running_var, const train_tensor *x,
+                  const train_tensor *weight, const train_tensor *bias, train_counts *counts)
 {
     const mpsim_batchnorm own = settings_for(b, x);
     float *out = cpu_floats(e, 0, cpu_size(x)), *m = cpu_floats(e, 1, 2 * x->cols);
@@ -285,49 +285,40 @@ int cpu_batchnorm(train_engine *e, const mpsim_batchnorm *b, train_tensor *y, tr
         return -1;
     const mpsim_status s = mpsim_batchnorm_forward(
         &own, out, m, m + x->cols, running_mean ? cpu_values(running_mean) : NULL,
-        running_var ? cpu_values(running_var) : NULL, cpu_values(x), cpu_values(weight),
-        cpu_values(bias));
+        running_var ? cpu_values(running_var) : NULL, cpu_values(x), cpu_values(weight), cpu_values(bias));
     if (s)
         return cpu_fail(e, "batchnorm: %s", mpsim_status_string(s));
-    return cpu_store(e, mean, m, NULL) || cpu_store(e, inverse, m + x->cols, NULL) ||
-                   cpu_store(e, y, out, counts)
-               ? -1
-               : 0;
+    return cpu_store(e, mean, m, NULL) || cpu_store(e, inverse, m + x->cols, NULL) || cpu_store(e, y, out, counts) ? -1
+                                                                                                                   : 0;
 }
 
-int cpu_batchnorm_backward(train_engine *e, const mpsim_batchnorm *b, train_tensor *dx,
-                           train_tensor *dweight, train_tensor *dbias, const train_tensor *dy,
-                           const train_tensor *x, const train_tensor *mean,
-                           const train_tensor *inverse, const train_tensor *weight,
-                           train_counts *counts)
+int cpu_batchnorm_backward(train_engine *e, const mpsim_batchnorm *b, train_tensor *dx, train_tensor *dweight,
+                           train_tensor *dbias, const train_tensor *dy, const train_tensor *x, const train_tensor *mean,
+                           const train_tensor *inverse, const train_tensor *weight, train_counts *counts)
 {
     const mpsim_batchnorm own = settings_for(b, x);
     float *out = cpu_floats(e, 0, cpu_size(x)), *d = cpu_floats(e, 1, 2 * x->cols);
     if (!out || !d)
         return -1;
-    const mpsim_status s = mpsim_batchnorm_backward(
-        &own, out, d, d + x->cols, cpu_values(dy), cpu_values(x), cpu_values(mean),
-        cpu_values(inverse), cpu_values(weight));
+    const mpsim_status s = mpsim_batchnorm_backward(&own, out, d, d + x->cols, cpu_values(dy), cpu_values(x),
+                                                    cpu_values(mean), cpu_values(inverse), cpu_values(weight));
     if (s)
         return cpu_fail(e, "batchnorm_backward: %s", mpsim_status_string(s));
-    return cpu_store(e, dweight, d, NULL) || cpu_store(e, dbias, d + x->cols, NULL) ||
-                   cpu_store(e, dx, out, counts)
+    return cpu_store(e, dweight, d, NULL) || cpu_store(e, dbias, d + x->cols, NULL) || cpu_store(e, dx, out, counts)
                ? -1
                : 0;
 }
 
-int cpu_batchnorm_inference(train_engine *e, const mpsim_batchnorm *b, train_tensor *y,
-                            const train_tensor *x, const train_tensor *running_mean,
-                            const train_tensor *running_var, const train_tensor *weight,
-                            const train_tensor *bias)
+int cpu_batchnorm_inference(train_engine *e, const mpsim_batchnorm *b, train_tensor *y, const train_tensor *x,
+                            const train_tensor *running_mean, const train_tensor *running_var,
+                            const train_tensor *weight, const train_tensor *bias)
 {
     const mpsim_batchnorm own = settings_for(b, x);
     float *out = cpu_floats(e, 0, cpu_size(x));
     if (!out)
         return -1;
-    const mpsim_status s =
-        mpsim_batchnorm_inference(&own, out, cpu_values(x), cpu_values(running_mean),
-                                  cpu_values(running_var), cpu_values(weight), cpu_values(bias));
+    const mpsim_status s = mpsim_batchnorm_inference(&own, out, cpu_values(x), cpu_values(running_mean),
+                                                     cpu_values(running_var), cpu_values(weight), cpu_values(bias));
     if (s)
         return cpu_fail(e, "batchnorm_inference: %s", mpsim_status_string(s));
     return cpu_store(e, y, out, NULL);

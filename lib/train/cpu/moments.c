@@ -12,7 +12,8 @@ static int failed(train_engine *e, mpsim_status s)
 }
 
 /* How many elements the update of binary64, u's, would move, and which of them stay. */
-static mpsim_status count(const mpsim_muon *o, const train_tensor *p, const float *u, double *wide, unsigned char *moves)
+static mpsim_status count(const mpsim_muon *o, const train_tensor *p, const float *u, double *wide,
+                          unsigned char *moves)
 {
     const float *x = cpu_values(p);
     const size_t n = cpu_size(p);

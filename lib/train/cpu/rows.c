@@ -21,8 +21,8 @@ static void some_rows(void *job, size_t piece, size_t first, size_t n)
                                           r->counting ? &r->counts[piece] : NULL);
 }
 
-int cpu_rows(train_engine *e, const char *name, train_tensor *y, size_t unit, cpu_rows_of *of,
-             const void *operation, train_counts *counts)
+int cpu_rows(train_engine *e, const char *name, train_tensor *y, size_t unit, cpu_rows_of *of, const void *operation,
+             train_counts *counts)
 {
     rows r = {.of = of, .operation = operation, .y = y, .counting = counts != NULL};
     if (y->rows)

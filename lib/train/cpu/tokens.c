@@ -26,15 +26,14 @@ static mpsim_status add_some(const void *operation, size_t first, size_t n)
     return MPSIM_OK;
 }
 
-int cpu_add(train_engine *e, train_tensor *y, const train_tensor *a, const train_tensor *b,
-            train_counts *counts)
+int cpu_add(train_engine *e, train_tensor *y, const train_tensor *a, const train_tensor *b, train_counts *counts)
 {
     const sum s = {cpu_values(y), cpu_values(a), cpu_values(b), y->cols, y->rows};
     return cpu_rows(e, "add", y, 1, add_some, &s, counts);
 }
 
-int cpu_add_rows(train_engine *e, train_tensor *y, const train_tensor *x,
-                 const train_tensor *table, train_counts *counts)
+int cpu_add_rows(train_engine *e, train_tensor *y, const train_tensor *x, const train_tensor *table,
+                 train_counts *counts)
 {
     const sum s = {cpu_values(y), cpu_values(x), cpu_values(table), y->cols, table->rows};
     return cpu_rows(e, "add_rows", y, 1, add_some, &s, counts);
@@ -59,8 +58,7 @@ static mpsim_status add_periods(const void *operation, size_t first, size_t n)
     return MPSIM_OK;
 }
 
-int cpu_add_rows_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy,
-                          train_counts *counts)
+int cpu_add_rows_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy, train_counts *counts)
 {
     const char *name = "add_rows_backward";
     const table_sum s = {cpu_values(dtable), cpu_values(dy), dy->rows, dtable->rows, dy->cols};
@@ -84,8 +82,7 @@ static mpsim_status take_some(const void *operation, size_t first, size_t n)
     return MPSIM_OK;
 }
 
-int cpu_embed(train_engine *e, train_tensor *y, const train_tensor *table, const uint32_t *index,
-              train_counts *counts)
+int cpu_embed(train_engine *e, train_tensor *y, const train_tensor *table, const uint32_t *index, train_counts *counts)
 {
     const rows_of_table t = {cpu_values(y), cpu_values(table), index, y->cols};
     return cpu_rows(e, "embed", y, 1, take_some, &t, counts);
@@ -109,14 +106,13 @@ static mpsim_status collect_some(const void *operation, size_t first, size_t n)
     for (size_t r = 0; r < t->rows; r++) {
         const size_t v = t->index[r];
         if (v >= first && v - first < n)
-            add(table + (v - first) * t->cols, table + (v - first) * t->cols, t->dy + r * t->cols,
-                t->cols);
+            add(table + (v - first) * t->cols, table + (v - first) * t->cols, t->dy + r * t->cols, t->cols);
     }
     return MPSIM_OK;
 }
 
-int cpu_embed_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy,
-                       const uint32_t *index, int added, train_counts *counts)
+int cpu_embed_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy, const uint32_t *index, int added,
+                       train_counts *counts)
 {
     const char *name = "embed_backward";
     const table_rows t = {cpu_values(dtable), cpu_values(dy), index, dy->rows, dy->cols, added};
@@ -125,8 +121,8 @@ int cpu_embed_backward(train_engine *e, train_tensor *dtable, const train_tensor
 
 /* ---- sums over ranks ---- */
 
-static int reduce_one(train_engine *e, const mpsim_reduce *r, train_tensor *y,
-                      const train_tensor *const *x, size_t ranks)
+static int reduce_one(train_engine *e, const mpsim_reduce *r, train_tensor *y, const train_tensor *const *x,
+                      size_t ranks)
 {
     const float **values = cpu_buffer(e, 0, ranks * sizeof *values);
     if (!values)
@@ -140,8 +136,7 @@ static int reduce_one(train_engine *e, const mpsim_reduce *r, train_tensor *y,
     return 0;
 }
 
-int cpu_reduce(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n,
-               size_t ranks)
+int cpu_reduce(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n, size_t ranks)
 {
     for (size_t i = 0; i < n; i++)
         if (reduce_one(e, r, list[i].y, list[i].x, ranks))

@@ -7,8 +7,7 @@
 
 /* ---- gradients ---- */
 
-static int unscale_one(train_engine *e, const train_pair *p, mpsim_unscale_rule rule, double scale,
-                       unsigned *found)
+static int unscale_one(train_engine *e, const train_pair *p, mpsim_unscale_rule rule, double scale, unsigned *found)
 {
     float *to = cpu_values(p->y);
     const size_t n = cpu_size(p->y);
@@ -23,8 +22,8 @@ static int unscale_one(train_engine *e, const train_pair *p, mpsim_unscale_rule 
     return 0;
 }
 
-int cpu_unscale(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule,
-                double scale, unsigned *found)
+int cpu_unscale(train_engine *e, const train_pair *list, size_t n, mpsim_unscale_rule rule, double scale,
+                unsigned *found)
 {
     for (size_t i = 0; i < n; i++)
         if (unscale_one(e, &list[i], rule, scale, found ? &found[i] : NULL))
@@ -32,8 +31,7 @@ int cpu_unscale(train_engine *e, const train_pair *list, size_t n, mpsim_unscale
     return 0;
 }
 
-int cpu_norm(train_engine *e, const train_tensor *const *x, size_t n, const mpsim_format *const *f,
-             float *norms)
+int cpu_norm(train_engine *e, const train_tensor *const *x, size_t n, const mpsim_format *const *f, float *norms)
 {
     (void)e;
     for (size_t i = 0; i < n; i++)
@@ -98,9 +96,9 @@ typedef struct room {
 /* moves[i]: the same step in binary64 changes the parameter. */
 static mpsim_status reference(const update *u, const mpsim_optim_tensor *t, const room *w)
 {
-    const mpsim_status s = mpsim_optim_reference(
-        u->o, u->step, widen(w->param, t->param, t->n), widen(w->grad, t->grad, t->n),
-        widen(w->m, t->m, t->n), widen(w->v, t->v, t->n), widen(w->vmax, t->vmax, t->n), t->n);
+    const mpsim_status s = mpsim_optim_reference(u->o, u->step, widen(w->param, t->param, t->n),
+                                                 widen(w->grad, t->grad, t->n), widen(w->m, t->m, t->n),
+                                                 widen(w->v, t->v, t->n), widen(w->vmax, t->vmax, t->n), t->n);
     for (size_t i = 0; !s && i < t->n; i++)
         w->moves[i] = w->param[i] != (double)t->param[i];
     return s;
@@ -148,8 +146,8 @@ static mpsim_status all_elements(update *u)
     const size_t n = u->counting ? u->t.n : 1;
     double *wide = malloc((n ? n : 1) * (5 * sizeof *wide + 2 * sizeof(float) + 1));
     float *narrow = (float *)(wide + 5 * n);
-    const room w = {wide, wide + n, wide + 2 * n, wide + 3 * n, wide + 4 * n, narrow, narrow + n,
-                    (unsigned char *)(narrow + 2 * n)};
+    const room w = {wide,         wide + n, wide + 2 * n, wide + 3 * n,
+                    wide + 4 * n, narrow,   narrow + n,   (unsigned char *)(narrow + 2 * n)};
     const mpsim_status s = wide ? step_elements(u, 0, 0, u->t.n, &w) : MPSIM_ENOMEM;
     free(wide);
     return s;
@@ -165,18 +163,26 @@ static void some_pieces(void *job, size_t piece, size_t first, size_t n)
 
 static int optim_one(train_engine *e, const train_update *u, uint64_t *updates, uint64_t *lost)
 {
-    update all = {.o = u->optim, .step = u->step, .rng = u->rng, .states = u->states, .counting = updates || lost,
-                  .t = {.param = cpu_values(u->param), .grad = cpu_values(u->grad),
-                        .m = optional(u->m), .v = optional(u->v), .vmax = optional(u->vmax),
-                        .kahan = optional(u->kahan), .n = cpu_size(u->param)}};
+    update all = {.o = u->optim,
+                  .step = u->step,
+                  .rng = u->rng,
+                  .states = u->states,
+                  .counting = updates || lost,
+                  .t = {.param = cpu_values(u->param),
+                        .grad = cpu_values(u->grad),
+                        .m = optional(u->m),
+                        .v = optional(u->v),
+                        .vmax = optional(u->vmax),
+                        .kahan = optional(u->kahan),
+                        .n = cpu_size(u->param)}};
     if (u->states || mpsim_optim_traits_of(u->optim->algorithm)->factors)
         all.status[0] = all_elements(&all);
     else
         cpu_pieces(e, all.t.n, SOME, 1, some_pieces, &all);
     for (size_t i = 0; i < CPU_PIECES; i++) {
         if (all.status[i])
-            return cpu_fail(e, "optim: step %llu of %s: %s", (unsigned long long)u->step,
-                            u->optim->variant->name, mpsim_status_string(all.status[i]));
+            return cpu_fail(e, "optim: step %llu of %s: %s", (unsigned long long)u->step, u->optim->variant->name,
+                            mpsim_status_string(all.status[i]));
         if (updates)
             *updates += all.updates[i];
         if (lost)
@@ -185,8 +191,7 @@ static int optim_one(train_engine *e, const train_update *u, uint64_t *updates, 
     return 0;
 }
 
-int cpu_optim(train_engine *e, const train_update *list, size_t n, uint64_t *updates,
-              uint64_t *lost)
+int cpu_optim(train_engine *e, const train_update *list, size_t n, uint64_t *updates, uint64_t *lost)
 {
     for (size_t i = 0; i < n; i++)
         if (optim_one(e, &list[i], updates, lost))

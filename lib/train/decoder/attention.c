@@ -48,8 +48,11 @@ static size_t shared(const train_build *b)
 static train_heads heads_at(const train_build *b, size_t heads, size_t first, int rotated)
 {
     const train *t = b->t;
-    train_heads h = {.sequences = b->p->images, .length = decoder(b)->context, .heads = heads,
-                     .size = head_size(b), .first = first * head_size(b)};
+    train_heads h = {.sequences = b->p->images,
+                     .length = decoder(b)->context,
+                     .heads = heads,
+                     .size = head_size(b),
+                     .first = first * head_size(b)};
     if (rotated && decoder(b)->rotary) {
         h.cos = &t->rotary[0];
         h.sin = &t->rotary[1];
@@ -58,8 +61,8 @@ static train_heads heads_at(const train_build *b, size_t heads, size_t first, in
 }
 
 /* Heads of x, as rows of their own, under the name KIND:LAYER. */
-static const train_tensor *split(train_build *b, size_t i, const char *kind, const train_tensor *x,
-                                 train_heads h, const mpsim_format *f, train_counts *counts)
+static const train_tensor *split(train_build *b, size_t i, const char *kind, const train_tensor *x, train_heads h,
+                                 const mpsim_format *f, train_counts *counts)
 {
     train_do *d = train_add(b, WORK_SPLIT, i, kind, h.sequences * h.heads * h.length, h.size, f);
     d->x = x;
@@ -85,14 +88,11 @@ const train_tensor *train_heads_backward(train_build *b, size_t i, const train_t
     const struct {
         const train_tensor *x;
         train_heads heads;
-    } parts[] = {{dq, heads_at(b, h, 0, 1)},
-                 {b->key, heads_at(b, kv, h, 1)},
-                 {b->value, heads_at(b, kv, h + kv, 0)}};
+    } parts[] = {{dq, heads_at(b, h, 0, 1)}, {b->key, heads_at(b, kv, h, 1)}, {b->value, heads_at(b, kv, h + kv, 0)}};
     train_tensor *dx = NULL;
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
         train_do *d = dx ? train_add_bare(b, WORK_JOIN)
-                         : train_add(b, WORK_JOIN, i, "dgrad",
-                                     b->p->images * decoder(b)->context,
+                         : train_add(b, WORK_JOIN, i, "dgrad", b->p->images * decoder(b)->context,
                                      b->t->run->layers[i].inputs, &place(b, i)->format[TRAIN_DGRAD]);
         if (dx)
             train_go_on(b, d, dx);
@@ -117,8 +117,7 @@ static void operand(train_build *b, train_operand *o, size_t i, train_role role,
 }
 
 /* Going back in tiles nothing is quantised, but tf32 stays. */
-static const train_tensor *unquantised(const train_build *b, const train_operand *o, size_t i,
-                                       train_role role)
+static const train_tensor *unquantised(const train_build *b, const train_operand *o, size_t i, train_role role)
 {
     return train_copy_kind(b, i, role) == COPY_TF32 ? o->first : o->base;
 }
@@ -134,8 +133,8 @@ static const train_tensor *gradient_of_heads(train_build *b, size_t i, const tra
 /* O at its place. */
 static const train_tensor *at_its_place(train_build *b, size_t i, const train_tensor *o)
 {
-    train_do *d = train_add(b, WORK_JOIN, i, "out", b->p->images * decoder(b)->context,
-                            b->t->run->layers[i].outputs, o->format);
+    train_do *d = train_add(b, WORK_JOIN, i, "out", b->p->images * decoder(b)->context, b->t->run->layers[i].outputs,
+                            o->format);
     d->x = o;
     d->heads = heads_at(b, decoder(b)->heads, 0, 0);
     return d->results[0].to;
@@ -152,11 +151,10 @@ typedef struct operands {
     size_t shared; /* heads that take one matrix of y */
 } operands;
 
-static const train_tensor *product(train_build *b, size_t i, const char *kind, train_role role,
-                                   size_t cols, operands o, train_counts *counts)
+static const train_tensor *product(train_build *b, size_t i, const char *kind, train_role role, size_t cols, operands o,
+                                   train_counts *counts)
 {
-    train_do *d = train_add(b, WORK_GEMM, i, kind, rows_of_heads(b), cols,
-                            &place(b, i)->format[role]);
+    train_do *d = train_add(b, WORK_GEMM, i, kind, rows_of_heads(b), cols, &place(b, i)->format[role]);
     train_product(b, d, i, o.x, o.x_transposed, o.y, o.y_transposed, NULL, counts);
     d->gemm.stacks = stacks(b);
     d->gemm.shared = o.shared;
@@ -164,8 +162,7 @@ static const train_tensor *product(train_build *b, size_t i, const char *kind, t
 }
 
 /* The sums of heads that share keys or values, KIND:LAYER. */
-static const train_tensor *sum_of_groups(train_build *b, size_t i, const char *kind,
-                                         const train_tensor *x)
+static const train_tensor *sum_of_groups(train_build *b, size_t i, const char *kind, const train_tensor *x)
 {
     if (shared(b) == 1)
         return x;
@@ -180,8 +177,7 @@ static const train_tensor *sum_of_groups(train_build *b, size_t i, const char *k
 /* dK, dV: "dgrad.key" of all that share it, or before their sum "dgrad.keys" of every head. */
 static const char *kind_of_heads(const train_build *b, int value)
 {
-    return shared(b) == 1 ? value ? "dgrad.value" : "dgrad.key"
-                          : value ? "dgrad.values" : "dgrad.keys";
+    return shared(b) == 1 ? value ? "dgrad.value" : "dgrad.key" : value ? "dgrad.values" : "dgrad.keys";
 }
 
 /* ---- materialised ---- */
@@ -202,12 +198,10 @@ const train_tensor *train_scores_backward(train_build *b, size_t i, const train_
     if (decoder(b)->tile)
         return ds; /* of the queries already */
     operand(b, &dy, i, TRAIN_AGRAD, "agrad", ds, &b->t->agrad);
-    const train_tensor *dq =
-        product(b, i, "dgrad", TRAIN_DGRAD, head_size(b),
-                (operands){dy.first, 0, b->weight[i].first, 0, shared(b)}, &b->t->agrad);
-    const train_tensor *dk =
-        product(b, i, kind_of_heads(b, 0), TRAIN_DGRAD, head_size(b),
-                (operands){dy.first, 1, b->act[i].first, 0, 1}, &b->t->agrad);
+    const train_tensor *dq = product(b, i, "dgrad", TRAIN_DGRAD, head_size(b),
+                                     (operands){dy.first, 0, b->weight[i].first, 0, shared(b)}, &b->t->agrad);
+    const train_tensor *dk = product(b, i, kind_of_heads(b, 0), TRAIN_DGRAD, head_size(b),
+                                     (operands){dy.first, 1, b->act[i].first, 0, 1}, &b->t->agrad);
     b->key = sum_of_groups(b, i, "dgrad.key", dk);
     return dq;
 }
@@ -217,8 +211,7 @@ const train_tensor *train_softmax_forward(train_build *b, size_t i, const train_
     if (decoder(b)->tile)
         return s;
     s = train_in_format(b, i, "act", s, &place(b, i)->format[TRAIN_ACT], &b->t->act);
-    train_do *d = train_add(b, WORK_CAUSAL, i, "out", s->rows, s->cols,
-                            &place(b, i)->format[TRAIN_OUT]);
+    train_do *d = train_add(b, WORK_CAUSAL, i, "out", s->rows, s->cols, &place(b, i)->format[TRAIN_OUT]);
     d->x = s;
     d->counts = &b->t->act;
     b->layer[i] = d;
@@ -230,8 +223,7 @@ const train_tensor *train_softmax_backward(train_build *b, size_t i, const train
     if (decoder(b)->tile)
         return dp;
     dp = train_in_format(b, i, "agrad", dp, &place(b, i)->format[TRAIN_AGRAD], &b->t->agrad);
-    train_do *d = train_add(b, WORK_CAUSAL_BACK, i, "dgrad", dp->rows, dp->cols,
-                            &place(b, i)->format[TRAIN_DGRAD]);
+    train_do *d = train_add(b, WORK_CAUSAL_BACK, i, "dgrad", dp->rows, dp->cols, &place(b, i)->format[TRAIN_DGRAD]);
     d->x = dp;
     d->y = b->layer[i]->results[0].to;
     d->counts = &b->t->agrad;
@@ -278,9 +270,12 @@ static train_tiles *new_tiles(train_build *b, train_do *d, size_t tile)
     d->tiles = t;
     t->tile = tile < s->context ? tile : s->context;
     t->shared = shared(b);
-    t->shape = (train_tile){.matrices = stacks(b), .length = s->context, .cols = s->context,
+    t->shape = (train_tile){.matrices = stacks(b),
+                            .length = s->context,
+                            .cols = s->context,
                             .size = head_size(b),
-                            .scale = (float)(1 / sqrt((double)head_size(b))), .p_scale = 1};
+                            .scale = (float)(1 / sqrt((double)head_size(b))),
+                            .p_scale = 1};
     t->at_once = at_once(b, t);
     t->act = &b->t->act;
     t->agrad = &b->t->agrad;
@@ -306,8 +301,8 @@ static void borrow_all(train_build *b, train_tiles *t)
 }
 
 /* P or dS, rounded to f, as products read them: in tf32 a copy. */
-static const mpsim_format *borrow_operand(train_build *b, train_tiles *t, train_tile_use use,
-                                          const mpsim_format *f, train_copy kind)
+static const mpsim_format *borrow_operand(train_build *b, train_tiles *t, train_tile_use use, const mpsim_format *f,
+                                          train_copy kind)
 {
     borrow_tile(b, t, use, f);
     if (kind != COPY_TF32)
@@ -332,8 +327,7 @@ static const train_tensor *tiles_forward(train_build *b, size_t i)
     const size_t scores = i - 2, rows = rows_of_heads(b);
     const mpsim_block_recipe *r = place(b, i)->recipe[TRAIN_ACT];
     const mpsim_format *f = r ? train_element_format(b, r) : &place(b, i)->format[TRAIN_ACT];
-    train_do *d = train_add(b, WORK_TILES, i, "out.heads", rows, head_size(b),
-                            &place(b, i)->format[TRAIN_OUT]);
+    train_do *d = train_add(b, WORK_TILES, i, "out.heads", rows, head_size(b), &place(b, i)->format[TRAIN_OUT]);
     train_add_result(b, d, i, "lse", rows, 1, fp32);
     train_tiles *t = new_tiles(b, d, decoder(b)->tile);
     if (!t)
@@ -355,8 +349,8 @@ static const train_tensor *tiles_forward(train_build *b, size_t i)
 }
 
 /* The models of the five products of a tile going back. */
-static void models_backward(train_build *b, train_tiles *t, size_t scores, size_t context,
-                            const mpsim_format *p, const mpsim_format *ds)
+static void models_backward(train_build *b, train_tiles *t, size_t scores, size_t context, const mpsim_format *p,
+                            const mpsim_format *ds)
 {
     train_product_model(b, scores, t->q->format, t->k->format, &t->scores);
     train_product_model(b, context, p, t->dy->format, &t->dvalue);
@@ -387,8 +381,7 @@ static const train_tensor *tiles_backward(train_build *b, size_t i, const train_
     const train_tensor *copy = train_copy_kind(b, i, TRAIN_AGRAD) == COPY_TF32
                                    ? train_copy_of(b, i, TRAIN_AGRAD, ".q", dy, 0, &b->t->agrad)
                                    : dy;
-    train_do *d = train_add(b, WORK_TILES_BACK, i, kind_of_heads(b, 1), rows, size,
-                            &place(b, i)->format[TRAIN_DGRAD]);
+    train_do *d = train_add(b, WORK_TILES_BACK, i, kind_of_heads(b, 1), rows, size, &place(b, i)->format[TRAIN_DGRAD]);
     train_add_result(b, d, scores, "dgrad", rows, size, dgrad);
     train_add_result(b, d, scores, kind_of_heads(b, 0), rows, size, dgrad);
     train_tiles *t = new_tiles(b, d, decoder(b)->tile);
@@ -434,12 +427,10 @@ const train_tensor *train_context_backward(train_build *b, size_t i, const train
     if (decoder(b)->tile)
         return tiles_backward(b, i, heads);
     const train_tensor *q = train_copy_of(b, i, TRAIN_AGRAD, ".q", heads, 0, &b->t->agrad);
-    const train_tensor *dp =
-        product(b, i, "dgrad", TRAIN_DGRAD, decoder(b)->context,
-                (operands){q, 0, b->weight[i].first, 1, shared(b)}, &b->t->agrad);
-    const train_tensor *dv =
-        product(b, i, kind_of_heads(b, 1), TRAIN_DGRAD, head_size(b),
-                (operands){b->act[i].first, 1, q, 0, 1}, &b->t->agrad);
+    const train_tensor *dp = product(b, i, "dgrad", TRAIN_DGRAD, decoder(b)->context,
+                                     (operands){q, 0, b->weight[i].first, 1, shared(b)}, &b->t->agrad);
+    const train_tensor *dv = product(b, i, kind_of_heads(b, 1), TRAIN_DGRAD, head_size(b),
+                                     (operands){b->act[i].first, 1, q, 0, 1}, &b->t->agrad);
     b->value = sum_of_groups(b, i, "dgrad.value", dv);
     return dp;
 }

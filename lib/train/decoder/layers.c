@@ -28,8 +28,7 @@ const train_tensor *train_embed_forward(train_build *b, size_t i, const train_te
 
 const train_tensor *train_positions_forward(train_build *b, size_t i, const train_tensor *x)
 {
-    train_do *d = train_add(b, WORK_POSITIONS, i, "out", x->rows, x->cols,
-                            &place(b, i)->format[TRAIN_OUT]);
+    train_do *d = train_add(b, WORK_POSITIONS, i, "out", x->rows, x->cols, &place(b, i)->format[TRAIN_OUT]);
     d->x = x;
     d->y = model_of(b, i);
     d->counts = &b->t->act;
@@ -37,8 +36,7 @@ const train_tensor *train_positions_forward(train_build *b, size_t i, const trai
 }
 
 /* The gradient of a table; what comes goes on. */
-static const train_tensor *table_backward(train_build *b, train_work work, size_t i,
-                                          const train_tensor *dy)
+static const train_tensor *table_backward(train_build *b, train_work work, size_t i, const train_tensor *dy)
 {
     dy = train_in_format(b, i, "agrad", dy, &place(b, i)->format[TRAIN_AGRAD], &b->t->agrad);
     train_do *d = train_add_bare(b, work);
@@ -97,8 +95,7 @@ const train_tensor *train_norm_backward(train_build *b, size_t i, const train_te
     const train_do *forward = b->layer[i];
     const size_t add = add_from(b, i);
     dy = train_in_format(b, i, "agrad", dy, &l->format[TRAIN_AGRAD], &b->t->agrad);
-    train_do *d = train_add(b, WORK_ROWNORM_BACK, i, "dgrad", dy->rows, dy->cols,
-                            &l->format[TRAIN_DGRAD]);
+    train_do *d = train_add(b, WORK_ROWNORM_BACK, i, "dgrad", dy->rows, dy->cols, &l->format[TRAIN_DGRAD]);
     train_add_gradient(b, d, b->t->weight_of[i]);
     if (b->t->bias_of[i] >= 0)
         train_add_gradient(b, d, b->t->bias_of[i]);
@@ -110,8 +107,7 @@ const train_tensor *train_norm_backward(train_build *b, size_t i, const train_te
     d->counts = &b->t->agrad;
     if (!add)
         return d->results[0].to;
-    train_do *sum = train_add(b, WORK_ADD, add, "dgrad", dy->rows, dy->cols,
-                              &place(b, add)->format[TRAIN_DGRAD]);
+    train_do *sum = train_add(b, WORK_ADD, add, "dgrad", dy->rows, dy->cols, &place(b, add)->format[TRAIN_DGRAD]);
     sum->x = d->results[0].to;
     sum->y = b->around[add];
     sum->counts = &b->t->agrad;
@@ -122,8 +118,7 @@ const train_tensor *train_norm_backward(train_build *b, size_t i, const train_te
 
 const train_tensor *train_activation_forward(train_build *b, size_t i, const train_tensor *x)
 {
-    train_do *d = train_add(b, WORK_ACTIVATE, i, "out", x->rows, b->t->run->layers[i].outputs,
-                            x->format);
+    train_do *d = train_add(b, WORK_ACTIVATE, i, "out", x->rows, b->t->run->layers[i].outputs, x->format);
     d->x = x;
     d->counts = &b->t->act;
     return d->results[0].to;
@@ -131,8 +126,7 @@ const train_tensor *train_activation_forward(train_build *b, size_t i, const tra
 
 const train_tensor *train_activation_backward(train_build *b, size_t i, const train_tensor *dy)
 {
-    train_do *d = train_add(b, WORK_ACTIVATE_BACK, i, "dgrad", dy->rows,
-                            b->t->run->layers[i].inputs, dy->format);
+    train_do *d = train_add(b, WORK_ACTIVATE_BACK, i, "dgrad", dy->rows, b->t->run->layers[i].inputs, dy->format);
     d->x = b->input[i];
     d->y = dy;
     d->counts = &b->t->agrad;
@@ -143,8 +137,7 @@ const train_tensor *train_activation_backward(train_build *b, size_t i, const tr
 
 const train_tensor *train_add_forward(train_build *b, size_t i, const train_tensor *x)
 {
-    train_do *d = train_add(b, WORK_ADD, i, "out", x->rows, x->cols,
-                            &place(b, i)->format[TRAIN_OUT]);
+    train_do *d = train_add(b, WORK_ADD, i, "out", x->rows, x->cols, &place(b, i)->format[TRAIN_OUT]);
     d->x = x;
     d->y = b->input[b->t->run->layers[i].from];
     d->counts = &b->t->act;

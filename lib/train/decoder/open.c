@@ -56,9 +56,8 @@ static int open_rotary(train *t, char *error)
 
 static int open_math(mpsim_format *f, const char *own, const char *all, char *error)
 {
-    return mpsim_format_parse(f, own[0] ? own : all)
-               ? train_fail(error, "math '%.15s': no format", own[0] ? own : all)
-               : 0;
+    return mpsim_format_parse(f, own[0] ? own : all) ? train_fail(error, "math '%.15s': no format", own[0] ? own : all)
+                                                     : 0;
 }
 
 int train_decoder_open(train *t, char *error)

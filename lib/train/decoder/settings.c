@@ -109,11 +109,9 @@ int train_decoder_check(const train_settings *s, char *error)
     if (check_ranges(s, error) || check_formats(d, error))
         return -1;
     if (s->width % d->heads != 0)
-        return train_fail(error, "width %u: not a multiple of %u heads", (unsigned)s->width,
-                          (unsigned)d->heads);
+        return train_fail(error, "width %u: not a multiple of %u heads", (unsigned)s->width, (unsigned)d->heads);
     if (d->heads % d->kv_heads != 0)
-        return train_fail(error, "%u heads: not a multiple of %u kv_heads", (unsigned)d->heads,
-                          (unsigned)d->kv_heads);
+        return train_fail(error, "%u heads: not a multiple of %u kv_heads", (unsigned)d->heads, (unsigned)d->kv_heads);
     if (d->rotary && s->width / d->heads % 2 != 0)
         return train_fail(error, "heads of %u columns: rotary positions need an even number",
                           (unsigned)(s->width / d->heads));
@@ -145,8 +143,7 @@ static train_layer *push(stack *s, train_type type, const char *name, size_t inp
     return l;
 }
 
-static void push_linear(stack *s, const train_decoder *d, const char *name, size_t inputs,
-                        size_t outputs)
+static void push_linear(stack *s, const train_decoder *d, const char *name, size_t inputs, size_t outputs)
 {
     push(s, TRAIN_LINEAR, name, inputs, outputs)->plain = !d->biases;
 }

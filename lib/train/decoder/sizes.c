@@ -17,8 +17,7 @@ static int check_tensor(const train_layer *l, uint64_t rows, uint64_t cols, char
     return rows * cols <= MOST_OF_TENSOR
                ? 0
                : train_fail(error, "%s: a tensor of %llu x %llu numbers: at most %llu in all", l->name,
-                            (unsigned long long)rows, (unsigned long long)cols,
-                            (unsigned long long)MOST_OF_TENSOR);
+                            (unsigned long long)rows, (unsigned long long)cols, (unsigned long long)MOST_OF_TENSOR);
 }
 
 /* What passes through it, of a whole batch; of attention what its heads need. */
@@ -30,11 +29,14 @@ static int check_layer(const train_settings *s, const train_layer *l, char *erro
     switch ((train_type)l->type) {
     case TRAIN_EMBED:
     case TRAIN_POSITIONS:
-    case TRAIN_HEADS: return check_tensor(l, places, s->width, error);
+    case TRAIN_HEADS:
+        return check_tensor(l, places, s->width, error);
     case TRAIN_SCORES:
     case TRAIN_SOFTMAX:
-    case TRAIN_CONTEXT: return check_tensor(l, places * d->heads, tile, error);
-    default: return check_tensor(l, places, l->inputs > l->outputs ? l->inputs : l->outputs, error);
+    case TRAIN_CONTEXT:
+        return check_tensor(l, places * d->heads, tile, error);
+    default:
+        return check_tensor(l, places, l->inputs > l->outputs ? l->inputs : l->outputs, error);
     }
 }
 
@@ -51,8 +53,11 @@ static int add_parameters(const train_layer *l, int tied, uint64_t *sum, char *e
         if (l->type == TRAIN_LINEAR && bias)
             *sum += l->outputs;
         return check_tensor(l, l->inputs, l->outputs, error);
-    case TRAIN_NORM: *sum += (uint64_t)l->outputs << bias; return 0;
-    default: return 0;
+    case TRAIN_NORM:
+        *sum += (uint64_t)l->outputs << bias;
+        return 0;
+    default:
+        return 0;
     }
 }
 
@@ -60,13 +65,11 @@ int train_decoder_sizes(const train_settings *s, const train_layer *layers, size
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++)
-        if (check_layer(s, &layers[i], error) ||
-            add_parameters(&layers[i], s->decoder.tied && i == n - 2, &sum, error))
+        if (check_layer(s, &layers[i], error) || add_parameters(&layers[i], s->decoder.tied && i == n - 2, &sum, error))
             return -1;
     /* every rank has gradients of its own */
     return sum <= MOST_PARAMETERS / s->decoder.ranks
                ? 0
-               : train_fail(error, "%llu parameters on %u ranks: at most %llu in all",
-                            (unsigned long long)sum, (unsigned)s->decoder.ranks,
-                            (unsigned long long)MOST_PARAMETERS);
+               : train_fail(error, "%llu parameters on %u ranks: at most %llu in all", (unsigned long long)sum,
+                            (unsigned)s->decoder.ranks, (unsigned long long)MOST_PARAMETERS);
 }

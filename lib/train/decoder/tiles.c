@@ -25,9 +25,13 @@ static at_hand tile_at(const train_tiles *x, size_t first, size_t k)
     const size_t left = x->shape.length - first, n = left < x->tile ? left : x->tile;
     const size_t rows = x->shape.matrices * left;
     const train_tensor *all = x->own[k];
-    at_hand h = {.shape = x->shape, .columns = {first, n}, .below = {first, left},
-                 .s = view(&all[TILE_S], rows, n), .p = view(&all[TILE_P], rows, n),
-                 .dp = view(&all[TILE_DP], rows, n), .ds = view(&all[TILE_DS], rows, n),
+    at_hand h = {.shape = x->shape,
+                 .columns = {first, n},
+                 .below = {first, left},
+                 .s = view(&all[TILE_S], rows, n),
+                 .p = view(&all[TILE_P], rows, n),
+                 .dp = view(&all[TILE_DP], rows, n),
+                 .ds = view(&all[TILE_DS], rows, n),
                  .p_read = view(&all[all[TILE_P_TF32].data ? TILE_P_TF32 : TILE_P], rows, n),
                  .ds_read = view(&all[all[TILE_DS_TF32].data ? TILE_DS_TF32 : TILE_DS], rows, n)};
     h.shape.first = first;
@@ -70,8 +74,8 @@ static int multiply(train *t, const products *p)
 static void add_scores(products *p, const train_tiles *x, at_hand *h)
 {
     add(p, h, &h->s,
-        (train_gemm){.a = x->q, .a_part = h->below, .b = x->k, .b_part = h->columns, .b_transposed = 1,
-                     .shared = x->shared},
+        (train_gemm){
+            .a = x->q, .a_part = h->below, .b = x->k, .b_part = h->columns, .b_transposed = 1, .shared = x->shared},
         &x->scores, NULL);
 }
 
@@ -90,10 +94,9 @@ static int begin(train *t, train_tiles *x)
 {
     const size_t rows = x->shape.matrices * x->shape.length;
     const train_tensor zeros = view(&x->scratch[SCRATCH_ZEROS], rows, 1);
-    const train_pair list[] = {
-        {.y = &x->scratch[SCRATCH_SUM], .x = &x->scratch[SCRATCH_ZEROS]},
-        {.y = &x->scratch[SCRATCH_ROW_MAX], .x = &x->scratch[SCRATCH_INFINITES]},
-        {.y = &x->scratch[SCRATCH_ROW_SUM], .x = &zeros}};
+    const train_pair list[] = {{.y = &x->scratch[SCRATCH_SUM], .x = &x->scratch[SCRATCH_ZEROS]},
+                               {.y = &x->scratch[SCRATCH_ROW_MAX], .x = &x->scratch[SCRATCH_INFINITES]},
+                               {.y = &x->scratch[SCRATCH_ROW_SUM], .x = &zeros}};
     const size_t n = x->scratch[SCRATCH_ROW_MAX].data ? 3 : 1;
     return t->e->ops->cast_list(t->e, list, n, MPSIM_ROUND_NEAREST_EVEN);
 }
@@ -105,13 +108,17 @@ static int tile_forward(train *t, train_tiles *x, at_hand *h)
     const train_tensor v = view(x->v, x->v->rows, x->v->cols);
     train_pair copy;
     products p = {.n = 0};
-    if (t->e->ops->tile_forward(t->e, &h->shape, &h->p, o, &x->scratch[SCRATCH_ROW_MAX],
-                                &x->scratch[SCRATCH_ROW_SUM], &h->s, x->act) ||
+    if (t->e->ops->tile_forward(t->e, &h->shape, &h->p, o, &x->scratch[SCRATCH_ROW_MAX], &x->scratch[SCRATCH_ROW_SUM],
+                                &h->s, x->act) ||
         t->e->ops->cast_list(t->e, &copy, add_copy(&copy, 0, &h->p_read, &h->p), MPSIM_ROUND_NEAREST_AWAY))
         return -1;
     add(&p, h, o,
-        (train_gemm){.a = &h->p_read, .b = &v, .b_part = h->columns, .d_part = h->below,
-                     .shared = x->shared, .start = TRAIN_FROM_SUM},
+        (train_gemm){.a = &h->p_read,
+                     .b = &v,
+                     .b_part = h->columns,
+                     .d_part = h->below,
+                     .shared = x->shared,
+                     .start = TRAIN_FROM_SUM},
         &x->context, NULL);
     return multiply(t, &p);
 }
@@ -142,8 +149,8 @@ static int forward(train *t, train_do *d)
             return -1;
     if (x->v->inverse != 1 && ops->scale(t->e, &o, 1, x->v->inverse))
         return -1;
-    return ops->tile_end(t->e, &x->shape, d->results[0].to, d->results[1].to, o,
-                         &x->scratch[SCRATCH_ROW_MAX], &x->scratch[SCRATCH_ROW_SUM], x->act);
+    return ops->tile_end(t->e, &x->shape, d->results[0].to, d->results[1].to, o, &x->scratch[SCRATCH_ROW_MAX],
+                         &x->scratch[SCRATCH_ROW_SUM], x->act);
 }
 
 /* ---- back ---- */
@@ -155,8 +162,12 @@ static int multiply_scores(train *t, const train_tiles *x, at_hand *h, size_t n)
     for (size_t k = 0; k < n; k++) {
         add_scores(&p, x, &h[k]);
         add(&p, &h[k], &h[k].dp,
-            (train_gemm){.a = x->dy, .a_part = h[k].below, .b = x->v, .b_part = h[k].columns,
-                         .b_transposed = 1, .shared = x->shared},
+            (train_gemm){.a = x->dy,
+                         .a_part = h[k].below,
+                         .b = x->v,
+                         .b_part = h[k].columns,
+                         .b_transposed = 1,
+                         .shared = x->shared},
             &x->dp, NULL);
     }
     return multiply(t, &p);
@@ -171,8 +182,13 @@ static int rows_backward(train *t, const train_tiles *x, at_hand *h, size_t n)
     size_t copied = 0;
     for (size_t k = 0; k < n; k++) {
         p[k] = (train_tiled){.tile = &h[k].shape, .y = &h[k].p, .s = &h[k].s, .lse = x->lse};
-        ds[k] = (train_tiled){.tile = &h[k].shape, .y = &h[k].ds, .s = &h[k].s, .lse = x->lse,
-                              .dp = &h[k].dp, .d = x->dots, .counts = x->agrad};
+        ds[k] = (train_tiled){.tile = &h[k].shape,
+                              .y = &h[k].ds,
+                              .s = &h[k].s,
+                              .lse = x->lse,
+                              .dp = &h[k].dp,
+                              .d = x->dots,
+                              .counts = x->agrad};
         copied = add_copy(copies, copied, &h[k].p_read, &h[k].p);
         copied = add_copy(copies, copied, &h[k].ds_read, &h[k].ds);
     }
@@ -187,12 +203,12 @@ static int multiply_gradients(train *t, const train_tiles *x, const at_hand *h, 
     products p = {.n = 0};
     for (size_t k = 0; k < n; k++) {
         add(&p, &h[k], d->results[0].to,
-            (train_gemm){.a = &h[k].p_read, .a_transposed = 1, .b = x->dy, .b_part = h[k].below,
-                         .d_part = h[k].columns},
+            (train_gemm){
+                .a = &h[k].p_read, .a_transposed = 1, .b = x->dy, .b_part = h[k].below, .d_part = h[k].columns},
             &x->dvalue, x->agrad);
         add(&p, &h[k], d->results[2].to,
-            (train_gemm){.a = &h[k].ds_read, .a_transposed = 1, .b = x->q, .b_part = h[k].below,
-                         .d_part = h[k].columns},
+            (train_gemm){
+                .a = &h[k].ds_read, .a_transposed = 1, .b = x->q, .b_part = h[k].below, .d_part = h[k].columns},
             &x->dkey, x->agrad);
     }
     return multiply(t, &p);
@@ -203,8 +219,12 @@ static int add_dquery(train *t, train_tiles *x, const at_hand *h)
 {
     products p = {.n = 0};
     add(&p, h, &x->scratch[SCRATCH_SUM],
-        (train_gemm){.a = &h->ds_read, .b = x->k, .b_part = h->columns, .d_part = h->below,
-                     .shared = x->shared, .start = TRAIN_ADD_TO},
+        (train_gemm){.a = &h->ds_read,
+                     .b = x->k,
+                     .b_part = h->columns,
+                     .d_part = h->below,
+                     .shared = x->shared,
+                     .start = TRAIN_ADD_TO},
         &x->dquery, NULL);
     return multiply(t, &p);
 }
@@ -228,8 +248,7 @@ static int backward(train *t, train_do *d)
     for (size_t first = 0, n; (n = tiles_at(x, &first, h)) > 0;)
         if (some_backward(t, x, h, n, d))
             return -1;
-    return t->e->ops->cast(t->e, d->results[1].to, &x->scratch[SCRATCH_SUM],
-                           MPSIM_ROUND_NEAREST_EVEN, x->agrad);
+    return t->e->ops->cast(t->e, d->results[1].to, &x->scratch[SCRATCH_SUM], MPSIM_ROUND_NEAREST_EVEN, x->agrad);
 }
 
 int train_do_tiles(train *t, train_do *d)

@@ -11,19 +11,18 @@
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 #define AT(struct, member) offsetof(struct, member)
 
-static const train_field settings_fields[] = {
-    {"net", TEXT, AT(train_settings, net), 16, NULL},
-    {"depth", U32, AT(train_settings, depth), 0, NULL},
-    {"width", U32, AT(train_settings, width), 0, NULL},
-    {"batchnorm", U32, AT(train_settings, batchnorm), 0, NULL},
-    {"batch", U32, AT(train_settings, batch), 0, NULL},
-    {"steps", U64, AT(train_settings, steps), 0, NULL},
-    {"seed", U64, AT(train_settings, seed), 0, NULL},
-    {"gain", F64, AT(train_settings, gain), 0, NULL},
-    {"loss_factor", F64, AT(train_settings, loss_factor), 0, NULL},
-    {"math", TEXT, AT(train_settings, math), 16, NULL},
-    {"arch", TEXT, AT(train_settings, arch), 64, NULL},
-    {"tf32", U32, AT(train_settings, tf32), 0, NULL}};
+static const train_field settings_fields[] = {{"net", TEXT, AT(train_settings, net), 16, NULL},
+                                              {"depth", U32, AT(train_settings, depth), 0, NULL},
+                                              {"width", U32, AT(train_settings, width), 0, NULL},
+                                              {"batchnorm", U32, AT(train_settings, batchnorm), 0, NULL},
+                                              {"batch", U32, AT(train_settings, batch), 0, NULL},
+                                              {"steps", U64, AT(train_settings, steps), 0, NULL},
+                                              {"seed", U64, AT(train_settings, seed), 0, NULL},
+                                              {"gain", F64, AT(train_settings, gain), 0, NULL},
+                                              {"loss_factor", F64, AT(train_settings, loss_factor), 0, NULL},
+                                              {"math", TEXT, AT(train_settings, math), 16, NULL},
+                                              {"arch", TEXT, AT(train_settings, arch), 64, NULL},
+                                              {"tf32", U32, AT(train_settings, tf32), 0, NULL}};
 
 static const char *const norm_words[] = {"layernorm", "rmsnorm", NULL};
 static const char *const activation_words[] = {"gelu-tanh", "gelu", "swiglu", NULL};
@@ -61,51 +60,48 @@ static const train_field decoder_fields[] = {
 
 static const char *const store_words[] = {"nearest", "stochastic", "kahan", NULL};
 
-static const train_field optim_fields[] = {
-    {"store", WORD, AT(mpsim_optim, store), 0, store_words},
-    {"nesterov", FLAG, AT(mpsim_optim, nesterov), 0, NULL},
-    {"amsgrad", FLAG, AT(mpsim_optim, amsgrad), 0, NULL},
-    {"maximize", FLAG, AT(mpsim_optim, maximize), 0, NULL},
-    {"lr", F64, AT(mpsim_optim, lr), 0, NULL},
-    {"momentum", F64, AT(mpsim_optim, momentum), 0, NULL},
-    {"dampening", F64, AT(mpsim_optim, dampening), 0, NULL},
-    {"weight_decay", F64, AT(mpsim_optim, weight_decay), 0, NULL},
-    {"beta1", F64, AT(mpsim_optim, beta1), 0, NULL},
-    {"beta2", F64, AT(mpsim_optim, beta2), 0, NULL},
-    {"eps", F64, AT(mpsim_optim, eps), 0, NULL},
-    {"beta2_decay", SPARE, AT(mpsim_optim, beta2_decay), 0, NULL},
-    {"eps2", SPARE, AT(mpsim_optim, eps2), 0, NULL},
-    {"d", SPARE, AT(mpsim_optim, d), 0, NULL}};
+static const train_field optim_fields[] = {{"store", WORD, AT(mpsim_optim, store), 0, store_words},
+                                           {"nesterov", FLAG, AT(mpsim_optim, nesterov), 0, NULL},
+                                           {"amsgrad", FLAG, AT(mpsim_optim, amsgrad), 0, NULL},
+                                           {"maximize", FLAG, AT(mpsim_optim, maximize), 0, NULL},
+                                           {"lr", F64, AT(mpsim_optim, lr), 0, NULL},
+                                           {"momentum", F64, AT(mpsim_optim, momentum), 0, NULL},
+                                           {"dampening", F64, AT(mpsim_optim, dampening), 0, NULL},
+                                           {"weight_decay", F64, AT(mpsim_optim, weight_decay), 0, NULL},
+                                           {"beta1", F64, AT(mpsim_optim, beta1), 0, NULL},
+                                           {"beta2", F64, AT(mpsim_optim, beta2), 0, NULL},
+                                           {"eps", F64, AT(mpsim_optim, eps), 0, NULL},
+                                           {"beta2_decay", SPARE, AT(mpsim_optim, beta2_decay), 0, NULL},
+                                           {"eps2", SPARE, AT(mpsim_optim, eps2), 0, NULL},
+                                           {"d", SPARE, AT(mpsim_optim, d), 0, NULL}};
 
 static const char *const amax_words[] = {"max", "most-recent", NULL};
 static const char *const delayed_words[] = {"bulk", "legacy", "python", NULL};
 
-static const train_field history_fields[] = {
-    {"history", U32, AT(mpsim_delayed_config, history), 0, NULL},
-    {"algorithm", WORD, AT(mpsim_delayed_config, algorithm), 0, amax_words},
-    {"variant", WORD, AT(mpsim_delayed_config, variant), 0, delayed_words},
-    {"margin", I16, AT(mpsim_delayed_config, margin), 0, NULL}};
+static const train_field history_fields[] = {{"history", U32, AT(mpsim_delayed_config, history), 0, NULL},
+                                             {"algorithm", WORD, AT(mpsim_delayed_config, algorithm), 0, amax_words},
+                                             {"variant", WORD, AT(mpsim_delayed_config, variant), 0, delayed_words},
+                                             {"margin", I16, AT(mpsim_delayed_config, margin), 0, NULL}};
 
 #define PLACE(role) AT(train_placement, format) + (role) * sizeof(mpsim_format)
-#define ROW(role)   AT(train_placement, recipe) + (role) * sizeof(const mpsim_block_recipe *)
+#define ROW(role) AT(train_placement, recipe) + (role) * sizeof(const mpsim_block_recipe *)
 
-static const train_field layer_fields[] = {
-    {"act", FORMAT, PLACE(TRAIN_ACT), 0, NULL},
-    {"out", FORMAT, PLACE(TRAIN_OUT), 0, NULL},
-    {"weight", FORMAT, PLACE(TRAIN_WEIGHT), 0, NULL},
-    {"agrad", FORMAT, PLACE(TRAIN_AGRAD), 0, NULL},
-    {"dgrad", FORMAT, PLACE(TRAIN_DGRAD), 0, NULL},
-    {"wgrad", FORMAT, PLACE(TRAIN_WGRAD), 0, NULL},
-    {"storage", FORMAT, AT(train_placement, storage), 0, NULL},
-    {"kept", FORMAT, AT(train_placement, kept), 0, NULL},
-    {"state", FORMAT, AT(train_placement, state), 0, NULL},
-    {"act.recipe", RECIPE, ROW(TRAIN_ACT), 0, NULL},
-    {"weight.recipe", RECIPE, ROW(TRAIN_WEIGHT), 0, NULL},
-    {"agrad.recipe", RECIPE, ROW(TRAIN_AGRAD), 0, NULL},
-    {"hadamard", DEPTH, AT(train_placement, hadamard), 0, NULL},
-    {"promote", DEPTH, AT(train_placement, promote), 0, NULL},
-    {"muon", DEPTH, AT(train_placement, muon), 0, NULL},
-    {"states", STATES, AT(train_placement, states), 0, NULL}};
+static const train_field layer_fields[] = {{"act", FORMAT, PLACE(TRAIN_ACT), 0, NULL},
+                                           {"out", FORMAT, PLACE(TRAIN_OUT), 0, NULL},
+                                           {"weight", FORMAT, PLACE(TRAIN_WEIGHT), 0, NULL},
+                                           {"agrad", FORMAT, PLACE(TRAIN_AGRAD), 0, NULL},
+                                           {"dgrad", FORMAT, PLACE(TRAIN_DGRAD), 0, NULL},
+                                           {"wgrad", FORMAT, PLACE(TRAIN_WGRAD), 0, NULL},
+                                           {"storage", FORMAT, AT(train_placement, storage), 0, NULL},
+                                           {"kept", FORMAT, AT(train_placement, kept), 0, NULL},
+                                           {"state", FORMAT, AT(train_placement, state), 0, NULL},
+                                           {"act.recipe", RECIPE, ROW(TRAIN_ACT), 0, NULL},
+                                           {"weight.recipe", RECIPE, ROW(TRAIN_WEIGHT), 0, NULL},
+                                           {"agrad.recipe", RECIPE, ROW(TRAIN_AGRAD), 0, NULL},
+                                           {"hadamard", DEPTH, AT(train_placement, hadamard), 0, NULL},
+                                           {"promote", DEPTH, AT(train_placement, promote), 0, NULL},
+                                           {"muon", DEPTH, AT(train_placement, muon), 0, NULL},
+                                           {"states", STATES, AT(train_placement, states), 0, NULL}};
 
 static const char *const form_words[] = {"torch", "keller", NULL};
 static const char *const scale_words[] = {"original", "match_rms_adamw", "spectral", "none", NULL};
@@ -123,7 +119,7 @@ static const train_field muon_fields[] = {
     {"b", F64, AT(mpsim_muon, b), 0, NULL},
     {"c", F64, AT(mpsim_muon, c), 0, NULL},
     {"ns_dtype", FORMAT, AT(mpsim_muon, format), 0, NULL},
-    {"model", TEXT, AT(mpsim_muon, model.name), sizeof ((mpsim_model *)0)->name, NULL}};
+    {"model", TEXT, AT(mpsim_muon, model.name), sizeof((mpsim_model *)0)->name, NULL}};
 
 const char *const train_master_words[] = {"none", "master", "split", NULL};
 
@@ -133,9 +129,9 @@ static const char *const order_words[] = {"after-step", "before-step", "before-u
 static const char *const unscale_words[] = {"reciprocal", "divide", "rounded", NULL};
 static const char *const arithmetic_words[] = {"f32-f64", "f32", "f64", NULL};
 static const char *const check_words[] = {"elements", "norm", NULL};
-static const char *const refill_words[] = {"never", "clean", "growth", "clean+growth", "backoff",
-                                           "clean+backoff", "growth+backoff",
-                                           "clean+growth+backoff", NULL};
+static const char *const refill_words[] = {"never",   "clean",         "growth",         "clean+growth",
+                                           "backoff", "clean+backoff", "growth+backoff", "clean+growth+backoff",
+                                           NULL};
 
 /* Keys as mpsim_scaler_parse has them, which reads them, too. */
 static const train_field scaler_fields[] = {
@@ -173,20 +169,42 @@ void train_write_value(FILE *out, const train_field *f, const void *base)
 {
     const char *at = (const char *)base + f->offset;
     switch ((train_field_type)f->type) {
-    case TEXT: fputs(at, out); break;
-    case OPTION: fputs(*at ? at : "-", out); break;
+    case TEXT:
+        fputs(at, out);
+        break;
+    case OPTION:
+        fputs(*at ? at : "-", out);
+        break;
     case U8:
-    case FLAG: fprintf(out, "%u", (unsigned)*(const uint8_t *)at); break;
+    case FLAG:
+        fprintf(out, "%u", (unsigned)*(const uint8_t *)at);
+        break;
     case DEPTH:
-    case U32: fprintf(out, "%lu", (unsigned long)*(const uint32_t *)(const void *)at); break;
-    case U64: fprintf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)at); break;
-    case I16: fprintf(out, "%d", (int)*(const int16_t *)(const void *)at); break;
+    case U32:
+        fprintf(out, "%lu", (unsigned long)*(const uint32_t *)(const void *)at);
+        break;
+    case U64:
+        fprintf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)at);
+        break;
+    case I16:
+        fprintf(out, "%d", (int)*(const int16_t *)(const void *)at);
+        break;
     case SPARE:
-    case F64: fprintf(out, "%a", *(const double *)(const void *)at); break;
-    case WORD: fputs(f->words[*(const uint8_t *)at], out); break;
-    case FORMAT: fputs(((const mpsim_format *)(const void *)at)->name, out); break;
-    case RECIPE: fputs((*(const mpsim_block_recipe *const *)(const void *)at)->name, out); break;
-    case STATES: fputs((*(const mpsim_states *const *)(const void *)at)->name, out); break;
+    case F64:
+        fprintf(out, "%a", *(const double *)(const void *)at);
+        break;
+    case WORD:
+        fputs(f->words[*(const uint8_t *)at], out);
+        break;
+    case FORMAT:
+        fputs(((const mpsim_format *)(const void *)at)->name, out);
+        break;
+    case RECIPE:
+        fputs((*(const mpsim_block_recipe *const *)(const void *)at)->name, out);
+        break;
+    case STATES:
+        fputs((*(const mpsim_states *const *)(const void *)at)->name, out);
+        break;
     }
 }
 
@@ -282,16 +300,28 @@ int train_read_value(const train_field *f, void *base, const char *text)
     unsigned word = 0;
     int code = -1;
     switch ((train_field_type)f->type) {
-    case TEXT: return train_read_text(text, at, f->size);
-    case OPTION: return train_read_text(strcmp(text, "-") == 0 ? "" : text, at, f->size);
+    case TEXT:
+        return train_read_text(text, at, f->size);
+    case OPTION:
+        return train_read_text(strcmp(text, "-") == 0 ? "" : text, at, f->size);
     case SPARE:
-    case F64: return read_number(text, at);
-    case FORMAT: return mpsim_format_parse(at, text) ? -1 : 0;
-    case RECIPE: return read_recipe(text, at);
-    case STATES: return (*(const mpsim_states **)at = mpsim_states_find(text)) ? 0 : -1;
-    case WORD: code = train_read_word(text, f->words, &word); u = word; break;
-    case I16: code = read_signed(text, INT16_MAX, &s); break;
-    default: code = train_read_integer(text, max, &u);
+    case F64:
+        return read_number(text, at);
+    case FORMAT:
+        return mpsim_format_parse(at, text) ? -1 : 0;
+    case RECIPE:
+        return read_recipe(text, at);
+    case STATES:
+        return (*(const mpsim_states **)at = mpsim_states_find(text)) ? 0 : -1;
+    case WORD:
+        code = train_read_word(text, f->words, &word);
+        u = word;
+        break;
+    case I16:
+        code = read_signed(text, INT16_MAX, &s);
+        break;
+    default:
+        code = train_read_integer(text, max, &u);
     }
     if (code)
         return -1;

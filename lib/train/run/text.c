@@ -34,12 +34,10 @@ static void write_plan(const train_run *r, const train_plan *p, FILE *f)
     fprintf(f, "plan %llu\nprecision %s\nmaster %s\nscaler %s", (unsigned long long)p->from,
             p->precision[0] ? p->precision : "-", train_master_words[p->master], p->scaler.name);
     write_pairs(f, &train_scaler_fields, &p->scaler, ':');
-    fprintf(f, "\noptimizer %s variant=%s",
-            mpsim_optim_name((mpsim_optim_algorithm)p->optimizer.algorithm),
+    fprintf(f, "\noptimizer %s variant=%s", mpsim_optim_name((mpsim_optim_algorithm)p->optimizer.algorithm),
             p->optimizer.variant->name);
     write_pairs(f, &train_optim_fields, &p->optimizer, ' ');
-    fprintf(f, "\nclip %s max=%a\nfp8 delayed=%d", mpsim_clip_name(p->clip), p->max_norm,
-            p->delayed != 0);
+    fprintf(f, "\nclip %s max=%a\nfp8 delayed=%d", mpsim_clip_name(p->clip), p->max_norm, p->delayed != 0);
     write_pairs(f, &train_history_fields, &p->history, ' ');
     fputc('\n', f);
     for (size_t i = 0; i < r->n_layers; i++) {
@@ -92,8 +90,7 @@ static int bad(reader *r, const char *what, const char *word)
     for (; word && word[n] && n + 1 < sizeof clean; n++)
         clean[n] = word[n] > ' ' && word[n] < 127 ? word[n] : '?';
     clean[n] = 0;
-    return train_fail(r->error, "run, line %lu: %.120s%s%s%s", r->line, what,
-                      word ? " '" : "", clean, word ? "'" : "");
+    return train_fail(r->error, "run, line %lu: %.120s%s%s%s", r->line, what, word ? " '" : "", clean, word ? "'" : "");
 }
 
 static int next_line(reader *r)
@@ -202,9 +199,7 @@ static int read_optimizer(reader *r, train_plan *p)
     p->optimizer.beta2_decay = p->optimizer.eps2 = p->optimizer.d = 0; /* where they are not written */
     if (read_pairs(r, &train_optim_fields, &p->optimizer))
         return -1;
-    return mpsim_optim_check(&p->optimizer) == MPSIM_EINVAL
-               ? bad(r, "no optimizer has such settings", NULL)
-               : 0;
+    return mpsim_optim_check(&p->optimizer) == MPSIM_EINVAL ? bad(r, "no optimizer has such settings", NULL) : 0;
 }
 
 static int read_clip(reader *r, train_plan *p)
@@ -218,8 +213,7 @@ static int read_clip(reader *r, train_plan *p)
         return bad(r, "not a rule:", name);
     if (read_pairs(r, &fields, p))
         return -1;
-    return p->clip != MPSIM_CLIP_NONE && !(p->max_norm > 0) ? bad(r, "max is not above 0", NULL)
-                                                            : 0;
+    return p->clip != MPSIM_CLIP_NONE && !(p->max_norm > 0) ? bad(r, "max is not above 0", NULL) : 0;
 }
 
 static int read_history(reader *r, train_plan *p)
@@ -270,8 +264,7 @@ static int read_plan(reader *r, const train_run *run, train_plan *p)
     if (train_read_word(text, train_master_words, &master))
         return bad(r, "not a kind of master:", text);
     p->master = (train_master)master;
-    if (line_ends(r) || read_scaler(r, p) || read_optimizer(r, p) || read_clip(r, p) ||
-        read_history(r, p))
+    if (line_ends(r) || read_scaler(r, p) || read_optimizer(r, p) || read_clip(r, p) || read_history(r, p))
         return -1;
     for (size_t i = 0; i < run->n_layers; i++) {
         if ((text = due(r, "layer")) == NULL)

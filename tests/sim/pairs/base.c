@@ -34,7 +34,8 @@ void pair_shape(pair_tensor *t, const char *format, size_t rows, size_t columns)
 
 static void normals(pair_tensor *t, uint64_t *random, double deviation)
 {
-    for (size_t i = 0; i < t->n; i++) t->x[i] = pair_rounded(t->format, deviation * pair_normal(random));
+    for (size_t i = 0; i < t->n; i++)
+        t->x[i] = pair_rounded(t->format, deviation * pair_normal(random));
 }
 
 static void gradients(pair_tensor *t, uint64_t *random)
@@ -45,7 +46,8 @@ static void gradients(pair_tensor *t, uint64_t *random)
 
 static void constant(pair_tensor *t, double x)
 {
-    for (size_t i = 0; i < t->n; i++) t->x[i] = x;
+    for (size_t i = 0; i < t->n; i++)
+        t->x[i] = x;
 }
 
 void pair_weight(pair_tensor *t, uint64_t *random) { pair_shape(t, "binary32", 64, 48), normals(t, random, 0.02); }
@@ -61,5 +63,6 @@ void pair_empty(pair_tensor *t, uint64_t *random) { (void)random, pair_shape(t, 
 void pair_activation(pair_tensor *t, uint64_t *random)
 {
     pair_hidden(t, random);
-    for (size_t i = 0; i < t->n; i++) t->x[i] = fmax(t->x[i], 0);
+    for (size_t i = 0; i < t->n; i++)
+        t->x[i] = fmax(t->x[i], 0);
 }

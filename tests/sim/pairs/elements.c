@@ -61,8 +61,10 @@ static double minus_zero(double x, size_t i) { return (void)i, x == 0 ? -0.0 : x
 static double signs(double x, size_t i) { return hash(i) & 1 ? x : -x; }
 static double noise_1e2(double x, size_t i) { return x + 0.02 * 0.01 * (share(i) - 0.5); }
 
-#define ROW(n, c, right_, near_, base_, f) \
-    {.name = n, .cause = c, .right = right_, .near = near_, .base = base_, .element = f}
+#define ROW(n, c, right_, near_, base_, f)                                                 \
+    {                                                                                      \
+        .name = n, .cause = c, .right = right_, .near = near_, .base = base_, .element = f \
+    }
 
 const pair pairs_elements[] = {
     /* scales */

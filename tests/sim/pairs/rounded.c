@@ -12,7 +12,8 @@ static double unit(uint64_t *random) { return (double)(test_random(random) >> 11
 
 static void each(pair_tensor *b, const char *format)
 {
-    for (size_t i = 0; i < b->n; i++) b->x[i] = pair_rounded(format, b->x[i]);
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] = pair_rounded(format, b->x[i]);
 }
 
 /* B stored in another format. */
@@ -42,7 +43,8 @@ static void twice(pair_tensor *a, pair_tensor *b, uint64_t *random)
 static void truncated(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a, (void)random;
-    for (size_t i = 0; i < b->n; i++) b->x[i] = f32_of_bits(bits_of_f32((float)b->x[i]) & 0xffff0000u);
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] = f32_of_bits(bits_of_f32((float)b->x[i]) & 0xffff0000u);
 }
 
 static void stochastic(pair_tensor *a, pair_tensor *b, uint64_t *random)
@@ -55,14 +57,16 @@ static void stochastic(pair_tensor *a, pair_tensor *b, uint64_t *random)
 static double largest(const double *x, size_t n)
 {
     double most = 0;
-    for (size_t i = 0; i < n; i++) most = fmax(most, fabs(x[i]));
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs(x[i]));
     return most;
 }
 
 static void scaled_each(double *x, size_t n, const char *format, double most)
 {
     const double s = largest(x, n) / most;
-    for (size_t i = 0; i < n; i++) x[i] = pair_rounded("binary32", pair_rounded(format, x[i] / s) * s);
+    for (size_t i = 0; i < n; i++)
+        x[i] = pair_rounded("binary32", pair_rounded(format, x[i] / s) * s);
 }
 
 static void e4m3_tensor(pair_tensor *a, pair_tensor *b, uint64_t *random)
@@ -74,14 +78,16 @@ static void e4m3_tensor(pair_tensor *a, pair_tensor *b, uint64_t *random)
 static void e4m3_rows(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a, (void)random;
-    for (size_t r = 0; r < b->shape[0]; r++) scaled_each(b->x + r * b->shape[1], b->shape[1], "e4m3", 448);
+    for (size_t r = 0; r < b->shape[0]; r++)
+        scaled_each(b->x + r * b->shape[1], b->shape[1], "e4m3", 448);
 }
 
 static void int8_tensor(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     const double s = largest(b->x, b->n) / 127;
     (void)a, (void)random;
-    for (size_t i = 0; i < b->n; i++) b->x[i] = nearbyint(b->x[i] / s) * s;
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] = nearbyint(b->x[i] / s) * s;
 }
 
 static void mxfp4(pair_tensor *a, pair_tensor *b, uint64_t *random)
@@ -89,15 +95,18 @@ static void mxfp4(pair_tensor *a, pair_tensor *b, uint64_t *random)
     (void)a, (void)random;
     for (size_t k = 0; k < b->n; k += 16) {
         const double s = exp2(floor(log2(largest(b->x + k, 16))) - 2);
-        for (size_t i = k; i < k + 16; i++) b->x[i] = s * fmax(-6, fmin(6, pair_rounded("e2m1", b->x[i] / s)));
+        for (size_t i = k; i < k + 16; i++)
+            b->x[i] = s * fmax(-6, fmin(6, pair_rounded("e2m1", b->x[i] / s)));
     }
 }
 
 /* Normal numbers, and the same rounded to a format. */
 static void operand(double *x, double *rounded, size_t n, uint64_t *random, const char *format)
 {
-    for (size_t i = 0; i < n; i++) x[i] = pair_rounded("binary32", pair_normal(random));
-    for (size_t i = 0; i < n; i++) rounded[i] = pair_rounded(format, x[i]);
+    for (size_t i = 0; i < n; i++)
+        x[i] = pair_rounded("binary32", pair_normal(random));
+    for (size_t i = 0; i < n; i++)
+        rounded[i] = pair_rounded(format, x[i]);
 }
 
 /* Sums of products up and exact, or down and in binary32. */
@@ -141,9 +150,12 @@ static void sums(pair_tensor *a, pair_tensor *b, uint64_t *random, const char *f
     pair_shape(a, format, 48, 16), pair_shape(b, format, 48, 16);
     for (size_t i = 0; i < a->n; i++) {
         double up = 0, down = 0;
-        for (size_t k = 0; k < 32; k++) x[k] = pair_rounded(format, pair_normal(random));
-        for (size_t k = 0; k < 32; k++) up = pair_rounded(format, up + x[k]);
-        for (size_t k = 32; k-- > 0;) down = pair_rounded(format, down + x[k]);
+        for (size_t k = 0; k < 32; k++)
+            x[k] = pair_rounded(format, pair_normal(random));
+        for (size_t k = 0; k < 32; k++)
+            up = pair_rounded(format, up + x[k]);
+        for (size_t k = 32; k-- > 0;)
+            down = pair_rounded(format, down + x[k]);
         a->x[i] = up, b->x[i] = down;
     }
 }
@@ -159,7 +171,8 @@ static void few_bf16(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
     for (size_t i = 0; i < b->n; i++)
-        if (unit(random) < 0.01) b->x[i] *= 1 + 0x1p-8;
+        if (unit(random) < 0.01)
+            b->x[i] *= 1 + 0x1p-8;
 }
 
 static void one_last_bit(pair_tensor *a, pair_tensor *b, uint64_t *random)
@@ -172,21 +185,28 @@ static void rope_bf16(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)random;
     pair_shape(a, "binary32", 64, 0), pair_shape(b, "binary32", 64, 0);
-    for (size_t i = 0; i < 64; i++) a->x[i] = pow(10000, -(double)i / 64), b->x[i] = pair_rounded("bf16", a->x[i]);
+    for (size_t i = 0; i < 64; i++)
+        a->x[i] = pow(10000, -(double)i / 64), b->x[i] = pair_rounded("bf16", a->x[i]);
 }
 
 static void positions_bf16(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)random;
     pair_shape(a, "binary32", 1024, 0), pair_shape(b, "binary32", 1024, 0);
-    for (size_t i = 0; i < 1024; i++) a->x[i] = (double)i, b->x[i] = pair_rounded("bf16", (double)i);
+    for (size_t i = 0; i < 1024; i++)
+        a->x[i] = (double)i, b->x[i] = pair_rounded("bf16", (double)i);
 }
 
-#define ROW(n, c, right_, near_, base_, f) \
-    {.name = n, .cause = c, .right = right_, .near = near_, .base = base_, .make = f}
-#define OUTPUT(n, c, right_, near_, f) \
-    {.name = n, .cause = c, .right = right_, .near = near_, .base = pair_empty, .make = f, .fqn = "out:layers"}
+#define ROW(n, c, right_, near_, base_, f)                                              \
+    {                                                                                   \
+        .name = n, .cause = c, .right = right_, .near = near_, .base = base_, .make = f \
+    }
+#define OUTPUT(n, c, right_, near_, f)                                                                            \
+    {                                                                                                             \
+        .name = n, .cause = c, .right = right_, .near = near_, .base = pair_empty, .make = f, .fqn = "out:layers" \
+    }
 
+/* clang-format off */
 const pair pairs_rounded[] = {
     ROW("bf16", "stored as bf16", "rounded", "", pair_weight, to_bf16),
     ROW("fp16", "stored as fp16, some of it subnormal", "rounded", "", pair_gradient, to_fp16),
@@ -224,3 +244,4 @@ const pair pairs_rounded[] = {
      .near = "", .base = pair_weight, .make = one_last_bit},
     {.name = NULL},
 };
+/* clang-format on */

@@ -27,11 +27,12 @@ SCALARS(loss_sign, "binary32", 0.25, -0.25)
 SCALARS(scale_half, "binary32", 65536, 32768)
 SCALARS(logit_scale, "binary32", 4.6052, 4.6000)
 
-#define CONSTANTS(name, of_a, of_b)                                          \
-    static void name(pair_tensor *a, pair_tensor *b, uint64_t *random)       \
-    {                                                                        \
-        (void)random;                                                        \
-        for (size_t i = 0; i < a->n; i++) a->x[i] = of_a, b->x[i] = of_b;    \
+#define CONSTANTS(name, of_a, of_b)                                    \
+    static void name(pair_tensor *a, pair_tensor *b, uint64_t *random) \
+    {                                                                  \
+        (void)random;                                                  \
+        for (size_t i = 0; i < a->n; i++)                              \
+            a->x[i] = of_a, b->x[i] = of_b;                            \
     }
 CONSTANTS(ones_noise, 1 + 2e-4 * pair_normal(random), 1)
 CONSTANTS(ones_trained, 1, 1 + 0.1 * pair_normal(random))
@@ -87,7 +88,8 @@ static void transposed(pair_tensor *a, pair_tensor *b, uint64_t *random)
     const size_t rows = a->shape[0], columns = a->shape[1];
     (void)random;
     b->shape[0] = columns, b->shape[1] = rows;
-    for (size_t i = 0; i < a->n; i++) b->x[i] = a->x[i % rows * columns + i / rows];
+    for (size_t i = 0; i < a->n; i++)
+        b->x[i] = a->x[i % rows * columns + i / rows];
 }
 
 static void mixed(pair_tensor *a, pair_tensor *b, uint64_t *random)
@@ -138,7 +140,8 @@ static void one_element(pair_tensor *a, pair_tensor *b, uint64_t *random)
 static void other_page(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
-    for (size_t i = 1024; i < 2048; i++) b->x[i] = pair_normal(random);
+    for (size_t i = 1024; i < 2048; i++)
+        b->x[i] = pair_normal(random);
 }
 
 static void bit_30(uint64_t *b, size_t n) { (void)n, b[500] ^= 1u << 30; }
@@ -152,17 +155,20 @@ static void bits_in_three(uint64_t *b, size_t n)
 
 static void stuck(uint64_t *b, size_t n)
 {
-    for (size_t i = 0; i < n; i++) b[i] |= 1u << 20;
+    for (size_t i = 0; i < n; i++)
+        b[i] |= 1u << 20;
 }
 
 static void swapped_bytes(uint64_t *b, size_t n)
 {
-    for (size_t i = 0; i < n; i++) b[i] = __builtin_bswap32((uint32_t)b[i]);
+    for (size_t i = 0; i < n; i++)
+        b[i] = __builtin_bswap32((uint32_t)b[i]);
 }
 
 static void swapped_bytes_16(uint64_t *b, size_t n)
 {
-    for (size_t i = 0; i < n; i++) b[i] = __builtin_bswap16((uint16_t)b[i]);
+    for (size_t i = 0; i < n; i++)
+        b[i] = __builtin_bswap16((uint16_t)b[i]);
 }
 
 /* The codes of bf16, as numbers of fp16: exact in binary64. */
@@ -178,26 +184,30 @@ static void as_fp16(pair_tensor *a, pair_tensor *b, uint64_t *random)
 static void other_seed(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
-    for (size_t i = 0; i < b->n; i++) b->x[i] = 0.02 * pair_normal(random);
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] = 0.02 * pair_normal(random);
 }
 
 static void one_update(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
-    for (size_t i = 0; i < b->n; i++) b->x[i] += 1e-3 * (unit(random) < 0.5 ? 1 : -1);
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] += 1e-3 * (unit(random) < 0.5 ? 1 : -1);
 }
 
 static void updates(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
-    for (size_t i = 0; i < b->n; i++) b->x[i] += 5e-3 * pair_normal(random);
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] += 5e-3 * pair_normal(random);
 }
 
 /* bf16 weights of which the updates of few are more than half a unit. */
 static void update_bf16(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
-    for (size_t i = 0; i < b->n; i++) b->x[i] += 1e-6 * pair_normal(random);
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] += 1e-6 * pair_normal(random);
 }
 
 static void update_bf16_one(pair_tensor *a, pair_tensor *b, uint64_t *random)
@@ -210,13 +220,15 @@ static void embedding(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
     for (size_t r = 0; r < b->shape[0]; r += 7)
-        for (size_t c = 0; c < b->shape[1]; c++) b->x[r * b->shape[1] + c] += 1e-3 * pair_normal(random);
+        for (size_t c = 0; c < b->shape[1]; c++)
+            b->x[r * b->shape[1] + c] += 1e-3 * pair_normal(random);
 }
 
 static void experts(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
-    for (size_t i = b->n / 4; i < b->n / 2; i++) b->x[i] += 1e-3 * pair_normal(random);
+    for (size_t i = b->n / 4; i < b->n / 2; i++)
+        b->x[i] += 1e-3 * pair_normal(random);
 }
 
 static void sparse_gradients(pair_tensor *a, pair_tensor *b, uint64_t *random)
@@ -230,7 +242,8 @@ static void sparse_gradients(pair_tensor *a, pair_tensor *b, uint64_t *random)
 static void other_batch(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
-    for (size_t i = 0; i < b->n; i++) b->x[i] = fmax(pair_normal(random), 0);
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] = fmax(pair_normal(random), 0);
 }
 
 static void two_masks(pair_tensor *a, pair_tensor *b, uint64_t *random)
@@ -251,12 +264,14 @@ static void sparser_gradients(pair_tensor *a, pair_tensor *b, uint64_t *random)
 
 static void threshold(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
-    for (size_t i = 0; i < a->n; i++) a->x[i] = unit(random), b->x[i] = a->x[i] > 0.5;
+    for (size_t i = 0; i < a->n; i++)
+        a->x[i] = unit(random), b->x[i] = a->x[i] > 0.5;
 }
 
 static void sampled(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
-    for (size_t i = 0; i < a->n; i++) a->x[i] = unit(random), b->x[i] = unit(random) < a->x[i];
+    for (size_t i = 0; i < a->n; i++)
+        a->x[i] = unit(random), b->x[i] = unit(random) < a->x[i];
 }
 
 static void two_norms(pair_tensor *a, pair_tensor *b, uint64_t *random)
@@ -277,7 +292,8 @@ static void labels(pair_tensor *a, pair_tensor *b, uint64_t *random)
 
 static void outlier(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
-    for (size_t i = 0; i < b->n; i++) b->x[i] = 0.02 * pair_normal(random);
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] = 0.02 * pair_normal(random);
     a->x[99] = 1e4, b->x[99] = 2e4;
 }
 
@@ -292,52 +308,65 @@ static void turned_signs(pair_tensor *a, pair_tensor *b, uint64_t *random)
 static void running_sums(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)random;
-    for (size_t i = 1; i < b->n; i++) b->x[i] = b->x[i - 1] + a->x[i];
+    for (size_t i = 1; i < b->n; i++)
+        b->x[i] = b->x[i - 1] + a->x[i];
 }
 
 static void three_values(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     pair_shape(a, "bf16", 3, 0), pair_shape(b, "bf16", 3, 0);
-    for (int i = 0; i < 3; i++) a->x[i] = pair_normal(random), b->x[i] = pair_normal(random);
+    for (int i = 0; i < 3; i++)
+        a->x[i] = pair_normal(random), b->x[i] = pair_normal(random);
 }
 
 static void low_rank(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     double u[64], v[48];
     (void)a;
-    for (int i = 0; i < 64; i++) u[i] = 0.03 * pair_normal(random);
-    for (int i = 0; i < 48; i++) v[i] = 0.1 * pair_normal(random);
-    for (size_t i = 0; i < b->n; i++) b->x[i] += u[i / 48] * v[i % 48];
+    for (int i = 0; i < 64; i++)
+        u[i] = 0.03 * pair_normal(random);
+    for (int i = 0; i < 48; i++)
+        v[i] = 0.1 * pair_normal(random);
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] += u[i / 48] * v[i % 48];
 }
 
 static void accumulated(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
-    for (size_t i = 0; i < b->n; i++) b->x[i] += ldexp(pair_normal(random), -6 - (int)(test_random(random) % 12));
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] += ldexp(pair_normal(random), -6 - (int)(test_random(random) % 12));
 }
 
 static void average(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
-    for (size_t i = 0; i < b->n; i++) b->x[i] = 0.999 * b->x[i] + 0.001 * 0.02 * pair_normal(random);
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] = 0.999 * b->x[i] + 0.001 * 0.02 * pair_normal(random);
 }
 
 static void decoding(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
-    for (size_t i = 40 * 48; i < b->n; i++) b->x[i] = 0.02 * pair_normal(random);
+    for (size_t i = 40 * 48; i < b->n; i++)
+        b->x[i] = 0.02 * pair_normal(random);
 }
 
 static void two_values(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     pair_shape(a, "binary32", 2, 0), pair_shape(b, "binary32", 2, 0);
-    for (int i = 0; i < 2; i++) a->x[i] = pair_normal(random), b->x[i] = pair_normal(random);
+    for (int i = 0; i < 2; i++)
+        a->x[i] = pair_normal(random), b->x[i] = pair_normal(random);
 }
 
-#define ROW(n, c, right_, near_, base_, f) \
-    {.name = n, .cause = c, .right = right_, .near = near_, .base = base_, .make = f}
-#define CODES(n, c, right_, near_, base_, f) \
-    {.name = n, .cause = c, .right = right_, .near = near_, .base = base_, .codes = f}
+#define ROW(n, c, right_, near_, base_, f)                                              \
+    {                                                                                   \
+        .name = n, .cause = c, .right = right_, .near = near_, .base = base_, .make = f \
+    }
+#define CODES(n, c, right_, near_, base_, f)                                             \
+    {                                                                                    \
+        .name = n, .cause = c, .right = right_, .near = near_, .base = base_, .codes = f \
+    }
 
 const pair pairs_tensors[] = {
     /* scalars are scalars, constants prove nothing */
