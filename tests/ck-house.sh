@@ -192,6 +192,22 @@ ok "a circle of files is found" "$([ -n "$(printf '%s\n' 'a.o: 0 T f' 'a.o: U g'
 ok "errors say what is not so: '%s' is not a format, not: is no format" "$(messages |
     grep -E "(is|are) no |is none of" | grep -v -e 'there is no ')"
 
+# ---- nothing that a tool left: files in the root that are not known; files of bytes outside data/ and tests/ ----
+known='[.](clang-format|editorconfig|gitignore)|(CONTRIBUTING|HACKING|NEWS|README|SECURITY)[.]md|CITATION[.]cff|COPYING|Makefile[.]am|bootstrap|configure[.]ac'
+strays() { # of the names on stdin
+    grep -v -E '^(data|tests)/|^plots/.*[.]png$' >"$dir/looked"
+    grep -v -e / "$dir/looked" | grep -v -x -E "$known"
+    grep -e / "$dir/looked" | xargs grep -L -I '' | while read -r file; do [ ! -s "$file" ] || echo "$file holds bytes"; done
+}
+if [ -e .git ] && command -v git >/dev/null && git ls-files >"$dir/files" 2>/dev/null; then
+    ok "no stray files" "$(strays <"$dir/files")"
+else
+    n=$((n + 1))
+    echo "ok $n - no stray files # SKIP not a checkout, or no git"
+fi
+printf 'a\0b' >"$dir/tree/lib/left"
+ok "a stray file is found" "$(cd "$dir/tree" && [ "$(printf '%s\n' default.profraw lib/left COPYING lib/dot/upwards.c | strays | wc -l)" -eq 2 ] || echo none)"
+
 # ---- oracles, news ----
 ok "the oracle uses no function of the library" "$(grep -n -E \
     'mpsim_[a-z0-9_]+ *\(' sim/verify/oracle*.c | grep -v -E 'sizeof|/\*|:[0-9]+: \*')"
