@@ -9,7 +9,40 @@ failed=0
 # a machine that lacks the instruction set of make check-isa
 case ${MPSIM_ISA:+$("$MPSIM" --version 2>&1)} in *'this machine has no'*) echo "1..0 # SKIP no $MPSIM_ISA"; exit 0 ;; esac
 
+# ---- turns: what does not run every day. MPSIM_TEST_PART, else the number of today, says which part runs; all parts run
+# with MPSIM_TEST_PART=all, or MPSIM_TEST_EXPENSIVE=1 (make check-wide)
+part=${MPSIM_TEST_PART:-$(($(date +%s) / 86400))} all_parts=
+[ "${MPSIM_TEST_EXPENSIVE:-0}" != 1 ] || part=all
+echo "# MPSIM_TEST_PART=$part"
+[ "$part" != all ] || part=0 all_parts=1
+
+# turn WORD...: one of the words, day by day the next
+turn() {
+    if [ "$all_parts" ]; then
+        echo "$@"
+    else
+        shift $((part % $#))
+        echo "$1"
+    fi
+}
+
+# turns N: from here on each case, which ends with its `ok`, runs one day in N; turns 1: every day. A case whose day it is
+# not starts nothing by `run`, or by what else asks `due`, and prints no line; one that asks nothing goes with the case
+# before it. So what later cases need, and what must be seen every day, stands behind `turns 1`. turns N together: the cases from
+# here on, which need one another, have the same day.
+turn_days=1 turn_together='' turn_case=0 turn_asked='' turn_due=1 turn_waiting=0
+turns() { turn_days=$1 turn_together=${2-} turn_asked='' turn_due=1; }
+due() { # whether the case that has begun, or begins here, runs today
+    if [ ! "$turn_asked" ]; then
+        turn_asked=1 turn_due=1 turn_case=$((turn_case + 1))
+        [ "$all_parts" ] || [ $(((turn_case + part) % turn_days)) -eq 0 ] || turn_due=
+    fi
+    [ "$turn_due" ]
+}
+
 ok() { # ok STATUS NAME: one line of TAP; what was printed, if it failed
+    [ "$turn_together" ] || turn_asked=
+    [ "$turn_due" ] || { turn_waiting=$((turn_waiting + 1)) && return; }
     n=$((n + 1))
     if [ "$1" -eq 0 ]; then
         echo "ok $n - $2"
@@ -24,6 +57,7 @@ ok() { # ok STATUS NAME: one line of TAP; what was printed, if it failed
 # run CODE ARGUMENT...: exit code as expected; nothing on stderr for 0 and 1, otherwise nothing
 # on stdout and one line on stderr that begins with "mpsim: "
 run() {
+    due || return 1
     want=$1
     shift
     "$MPSIM" "$@" >"$dir/out" 2>"$dir/err" </dev/null
@@ -38,20 +72,8 @@ run() {
 # has TEXT [err]: a line of the output, or of the errors, has the pattern
 has() { grep -q -- "$1" "$dir/${2:-out}"; }
 
-# turn WORD...: one of the words, day by day the next (MPSIM_TEST_PART, see tests/support/support.h); all with
-# MPSIM_TEST_EXPENSIVE=1
-part=${MPSIM_TEST_PART:-$(($(date +%s) / 86400))}
-echo "# MPSIM_TEST_PART=$part"
-turn() {
-    if [ "${MPSIM_TEST_EXPENSIVE:-0}" = 1 ]; then
-        echo "$@"
-    else
-        shift $((part % $#))
-        echo "$1"
-    fi
-}
-
 finish() { # the plan, and the exit status
+    [ $turn_waiting -eq 0 ] || echo "# $turn_waiting cases wait for their day; all: MPSIM_TEST_PART=all"
     echo "1..$n"
     exit $failed
 }

@@ -43,6 +43,7 @@ ok $? "text: validation, perplexity, operations, tokens a second"
 awk 'length > 100 { exit 1 }' "$dir/out"; ok $? "text: lines of at most 100 columns"
 grep -v '^speed' "$dir/out" >"$dir/want"
 train 0 -P pytorch-amp-fp16 --threads 3 && grep -v '^speed' "$dir/out" | cmp -s - "$dir/want"; ok $? "the same bytes on three threads"
+turns 5
 train 0 -P fp32 --json && json && has '"decoder": {"heads": 2, ' && has '"text": "mpsim"' && has '"validation_loss": ' && has '"perplexity": ' &&
     has '"lr": 0.0005' && has '"operations_per_step": \[{"operands": "binary32 x binary32"' && ! has test_loss
 ok $? "JSON"
@@ -104,6 +105,7 @@ for file in "$MPSIM_POLICIES"/*.yaml; do
 done
 
 # ---- texts ----
+turns 5 together
 head -c 3000 "$MPSIM_SRCDIR/README.md" >"$dir/a text"
 train 0 -P fp32 --text "$dir/a text" && has '^text  *a_text: 2,700 tokens, 300 held back, vocabulary 256, context 16$'; ok $? "--text"
 # tokens MAGIC VERSION COUNT BYTES: a file of llm.c; so many tokens of 0 to 9, each of as many bytes
@@ -118,6 +120,7 @@ train 0 -P fp32 --tokens "$dir/tokens.bin" --vocabulary 10 && has '^text  *token
 grep -v '^text\|^speed' "$dir/out" >"$dir/want"
 tokens 20240801 7 1000 4
 train 0 -P fp32 --tokens "$dir/tokens.bin" --vocabulary 10 && grep -v '^text\|^speed' "$dir/out" | cmp -s - "$dir/want"; ok $? "--tokens: of Llama 3, the same run"
+turns 5
 train 3 -P fp32 --tokens "$dir/tokens.bin" --vocabulary 9 && has 'not below the vocabulary of 9' err; ok $? "--tokens: beyond the vocabulary"
 head -c 2000 "$dir/tokens.bin" >"$dir/cut"
 train 3 -P fp32 --tokens "$dir/cut" && has 'the header says 1000 tokens' err; ok $? "--tokens: cut"
@@ -129,11 +132,13 @@ train 3 -P fp32 --text "$dir/empty" && head -c 30 "$dir/a text" >"$dir/short" &&
 # ---- operations ----
 # products: the multiply-adds of all pairs of operands in the last output, JSON
 products() { grep -o '"operands": "[^"]*", "multiply_adds": [0-9]*' "$dir/out" | awk '{ n += $NF } END { print n }'; }
+turns 5 together
 train 0 -P fp32 --depth 3 --arch exact --json && all=$(products) && train 0 -P fp32 --depth 3 --arch exact --write-run "$dir/plan" &&
     awk '/^layer .*(qkv|proj|fc|scores|context|head) / { sub(" act=binary32", " act=e8m" ++n) } { print }' "$dir/plan" >"$dir/many" &&
     run 0 train --run "$dir/many" --json && [ "$(grep -o '"operands": "[^"]*"' "$dir/out" | wc -l)" -eq 17 ] && has '"others"' && [ "$(products)" -eq "$all" ] && [ "$all" -gt 0 ]
 ok $? "more than 16 pairs of formats: the rest together"
 run 0 train --run "$dir/many" && has 'others [0-9,.]* M multiply-adds$' && awk 'length > 100 { exit 1 }' "$dir/out"; ok $? "and as text"
+turns 5
 train 0 -P fp32 --context 1 --batch 1 --heads 1 --steps 1 --warmup 0 --validation 1 --clip 0.01 && has ' 1 head of 16, ' && has '^run  *1 step of 1 token, seed 0,' &&
     has '(up to 1 sequence)$' && has '^scaler  *1 step: 0 skipped, 0 overflows,' && has '^clipped  *1 of 1 step$'
 ok $? "one is one"
@@ -141,11 +146,12 @@ train 2 -P fp32 --kv-heads 4 && has 'kv_heads 4: 1 to 2, the number of heads$' e
 train 0 -P fp32 -P bf16-pure --context 4 --batch 1 && has '^  bf16-pure  *bf16 x bf16  *[1-9][0-9],[0-9]*  *100 %$'; ok $? "few multiply-adds are counted"
 
 # ---- checkpoints, plans ----
+turns 5 together
 again="-P nemo-fp8-hybrid-max --accumulate 2"
 # shellcheck disable=SC2086
 train 0 $again --digests "$dir/digests" && train 0 $again --steps 6 --checkpoint "$dir/whole"; ok $? "--digests, --checkpoint"
 # shellcheck disable=SC2086
-timeout 60 "$MPSIM" train --net gpt $small $again --write-run "$dir/plan" && run 0 train --run "$dir/plan" --check-digests "$dir/digests" --every 6 && has 'in 6 steps'
+due && timeout 60 "$MPSIM" train --net gpt $small $again --write-run "$dir/plan" && run 0 train --run "$dir/plan" --check-digests "$dir/digests" --every 6 && has 'in 6 steps'
 ok $? "--run: the same digests"
 # shellcheck disable=SC2086
 train 0 $again --schedule constant --digests "$dir/digests" && train 0 $again --schedule constant --steps 3 --checkpoint "$dir/point" &&
@@ -165,6 +171,7 @@ train 0 -P fp32 --text "$dir/a text" --write-run "$dir/plan" && run 2 train --ru
 run 0 train -P fp32 --width 4 --depth 1 --batch 4 --steps 1 --checkpoint "$dir/mlp" && run 2 train --resume "$dir/mlp" --steps 2 --text "$dir/b"; ok $? "--resume: a network without text"
 
 # ---- traces ----
+turns 9
 # replayed NAME ARGUMENT...: recorded, and replayed under its own policy with no difference
 replayed() {
     name=$1
@@ -181,12 +188,15 @@ for net in gpt llama; do
 done
 net=gpt
 replayed pytorch-amp-fp16 --accumulate 2
+turns 5 together
 replayed apex-O2 --accumulate 2 --accumulate-format bf16
 run 0 info -v "$dir/trace/step_000003" && has '^  mpsim.accumulation_format = bf16$'; ok $? "bug_20261122_format_of_sums: a record says in which they are"
+turns 5
 replayed apex-O2 --accumulate 2 --ranks 2
 replayed megatron-bf16 --accumulate 2 --ranks 2 --wire bf16
+turns 5 together
 replayed pytorch-amp-fp16 --decay-all --optimizer sgd
 run 0 info "$dir/trace/step_000003" && has '^  act:h0.attn.qkv *F16 ' && has '^  weight:wte.weight *F32 .*\[256, 16\]'; ok $? "info reads it"
 run 0 stat -k wgrad -f e5m2 "$dir/trace" && has '^ *wgrad '; ok $? "stat reads it"
-"$MPSIM" replay -P "$dir/attention.yaml" "$dir/trace" >"$dir/out" 2>"$dir/err" && has 'fp8_attention' err; ok $? "replay: fp8_attention is in vain"
+due && "$MPSIM" replay -P "$dir/attention.yaml" "$dir/trace" >"$dir/out" 2>"$dir/err" && has 'fp8_attention' err; ok $? "replay: fp8_attention is in vain"
 finish

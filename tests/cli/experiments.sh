@@ -24,6 +24,7 @@ holds() {
 }
 
 # ---- gradients of 2^-18: fp16 needs a loss scale ----
+turns 2 together
 run 0 train --quiet --threads 1 --csv --compare --loss-factor 0x1p-18 --optimizer adam --lr 0.003 \
     --width 32 --steps 60 -P fp32 -P fp16-unscaled -P fp16-static -P pytorch-amp-fp16
 ok $? 'loss scaling: trains'
@@ -43,6 +44,7 @@ holds "$(share fp16-static wgrad_lost wgrad_nonzero) < 3 &&
     $(share pytorch-amp-fp16 wgrad_lost wgrad_nonzero) < 0.5"
 ok $? 'few do with a loss scale'
 
+turns 2 together
 # ---- updates below half a unit in the last place of bf16 ----
 run 0 train --quiet --threads 1 --csv --compare --optimizer adam --lr 0.0002 --width 32 \
     --steps 400 -P fp32 -P bf16-pure -P bf16-stochastic -P bf16-kahan -P megatron-bf16

@@ -140,7 +140,7 @@ fails() {
 
 # Those whose turn it is; of memory some of every command, closer together where the program begins.
 all=${MPSIM_TEST_EXPENSIVE:-0}
-due() {
+its_turn() {
     case $all$1 in 0malloc | 1*) return 0 ;; esac
     faults=$((faults + 1))
     [ $((faults % PARTS)) -eq $((part % PARTS)) ]
@@ -158,7 +158,7 @@ faults() {
         eval "count=\$count_$kind"
         i=1 bad=0 before=$tried
         while [ $i -le "$count" ]; do
-            ! due "$kind" || fails "$kind" "$how" $i "$says" "$@"
+            ! its_turn "$kind" || fails "$kind" "$how" $i "$says" "$@"
             # of memory one allocation, or all from there on, in turn
             if [ "$kind" = malloc ] && [ -z "${MPSIM_FAIL_ON-}" ]; then export MPSIM_FAIL_ON=1; else unset MPSIM_FAIL_ON; fi
             next "$kind"
@@ -170,8 +170,10 @@ faults() {
 
 # ---- the commands ----
 # One in each line; + before it: it goes on writing, and the whole files that it has written may stay; !: so where they cannot be renamed.
-PARTS=100 faults=0
+PARTS=101 faults=0 # that and the days below have no divisor in common
+turns 5
 while read -r words; do
+    due || { ok 1 "$words" && continue; }
     goes_on=
     case $words in [+!]*) goes_on=${words%"${words#?}"} words=${words#?} ;; esac
     # shellcheck disable=SC2086 # words
@@ -230,6 +232,7 @@ train --run ../../in/plan --check-digests ../../in/digests --json
 verify --list
 TABLE
 
+turns 1
 # ---- a limit of the system: threads, libraries and all ----
 for kilobytes in 12000 16000 24000 40000 80000; do
     if ! (ulimit -v $kilobytes && exec "$program" --version) >/dev/null 2>&1; then

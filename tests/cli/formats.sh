@@ -34,6 +34,7 @@ ok $? "positions, in JSON"
 run 2 formats --positions 10 --check 1 bf16; ok $? "--positions and --check"
 run 2 formats --positions 100000000 bf16; ok $? "too many positions"
 
+turns 5
 # ---- block recipes: every name of the list is one that stat takes ----
 run 0 formats --recipes && row mxfp4 e2m1 1 x 32 e8m0 floor torchao @36027d82, to_mx FLOOR: the rule of OCP MX 1.0, 6.3 &&
     has '^nvfp4-2d  *e2m1  *16 x 16  *e4m3, tensor binary32  *nvfp4  ' && has '^torchao-rowwise  *e4m3  *row  *binary32  *amax-torchao  ' &&

@@ -44,7 +44,7 @@ ended() {
 moment=1
 while read -r seconds may words; do
     bad=
-    for signal in INT TERM HUP; do
+    for signal in $(turn INT TERM HUP); do
         moment=$((moment * 69069 % 65537))
         after=$(awk -v s="$seconds" -v m=$moment 'BEGIN { print s * (0.5 + m / 65537) }')
         rm -rf ../work/* ../work/.[!.]*
@@ -85,7 +85,7 @@ rm -rf ../work/* ../work/.[!.]*
 [ $? -eq 4 ] && grep -q '^mpsim: out: cannot write: ' ../err && [ -z "$(left none | tee -a ../err)" ]; ok $? "ulimit -f"
 
 # ---- figures: gnuplot ends, too, whatever it had begun ----
-for signal in INT TERM HUP; do
+for signal in $(turn INT TERM HUP); do
     rm -rf ../work/* ../work/.[!.]*
     MPSIM_GNUPLOT=$dir/gnuplot timeout --foreground --preserve-status -s $signal -k 2 0.3 "$MPSIM" plot histogram -o figure \
         ../report >../out 2>../err
@@ -96,7 +96,7 @@ sleep 0.1
 [ -z "$(left 'figure\.(dat|gp)' | tee -a ../err)" ]; ok $? "plot: nothing comes back"
 
 # ---- a training: what is whole stays, under its name; nothing else ----
-for signal in INT TERM HUP; do
+for signal in $(turn INT TERM HUP); do
     rm -rf ../work/* ../work/.[!.]*
     timeout --foreground --preserve-status -s $signal -k 2 0.3 "$MPSIM" train -P fp32 --width 32 --steps 1000000 --trace trace \
         --trace-every 1 --checkpoint point --checkpoint-every 1 -q >../out 2>../err

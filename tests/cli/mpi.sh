@@ -24,6 +24,7 @@ export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base
     OMPI_MCA_hwloc_base_binding_policy OMPI_MCA_mpi_yield_when_idle OMPI_MCA_plm OMPI_MCA_btl \
     OMPI_MCA_btl_vader_single_copy_mechanism OMPI_MCA_orte_execute_quiet OMPI_MCA_odls_base_sigkill_timeout OMP_NUM_THREADS LC_ALL MPSIM_POLICIES ASAN_OPTIONS
 start() { # start N PROGRAM ARGUMENT...: a minute at most
+    due || return 1
     ranks=$1
     shift
     # shellcheck disable=SC2086 # words
@@ -45,6 +46,7 @@ ours() { grep '^mpsim: ' "$dir/err.all" >"$dir/err"; }
 
 # same N ARGUMENT...: stdout, lines on stderr and exit code are those of mpsim
 same() {
+    due || return 1
     ranks=$1
     shift
     "$MPSIM" "$@" >"$dir/want" 2>"$dir/want.err" </dev/null
@@ -54,17 +56,9 @@ same() {
     ours
     [ $code -eq $want ] && cmp "$dir/want" "$dir/out" >/dev/null && cmp "$dir/want.err" "$dir/err" >/dev/null
 }
-# mine: whether a report is compared today; each is every other day
-rows=0
-mine() {
-    rows=$((rows + 1))
-    case " $(turn 0 1) " in *" $((rows % 2)) "*) return 0 ;; esac
-    return 1
-}
 both() { # both NAME ARGUMENT...: a report, the same with 2 ranks and with 3, in turn
     name=$1
     shift
-    mine || return 0
     differ=0
     for each in $(turn 2 3); do same "$each" "$@" && [ "$want" -eq 0 ] || differ=1; done
     ok $differ "$name"
@@ -72,7 +66,6 @@ both() { # both NAME ARGUMENT...: a report, the same with 2 ranks and with 3, in
 three() { # three NAME ARGUMENT...: a report, the same with 3
     name=$1
     shift
-    mine || return 0
     same 3 "$@" && [ "$want" -eq 0 ]
     ok $? "$name"
 }
@@ -86,6 +79,7 @@ two() { # two CODE NAME ARGUMENT...: an error, the same with 2 ranks
 
 # ---- replay ----
 both "replay: a recorded run" replay -P "$data/amp-mlp/autocast.yaml" "$data/amp-mlp/sgd"
+turns 7
 three "replay: clipped AdamW, JSON" replay -P "$data/amp-mlp/adamw.yaml" --json "$data/amp-mlp/adamw"
 three "replay: masters, CSV of tensors" replay -P "$data/amp-mlp/half.yaml" --csv --tensors "$data/amp-mlp/half"
 three "replay: --amp, no reference" replay -P "$data/amp-mlp/autocast.yaml" --amp --no-reference "$data/amp-mlp/adam"
@@ -153,7 +147,9 @@ three "replay: a scaler that looks at norms" replay -P norm.yaml --json odd
 three "replay: ranks reduced as DeepSpeed does" replay -P deepspeed-fp16 odd
 
 # ---- stat ----
+turns 1
 both "stat: a trace" stat "$data/digits-cnn"
+turns 7
 both "stat: JSON with histograms, scales, stochastic rounding" \
     stat --json --histogram -r sr --seed 3 -s 1,2^10 -f fp16,e4m3@cuda "$data/digits-cnn" "$data/charlm"
 three "stat: every tensor of many files" stat -t "$data/replay-cases"
@@ -166,7 +162,9 @@ start 3 "$MPSIM_MPI" stat --json -o report "$data/digits-cnn" >"$dir/out" 2>"$di
 ok $? "stat: -o"
 
 # ---- errors: one line, the exit code of mpsim ----
+turns 1
 two 4 "no such file" replay -P fp32 nowhere
+turns 7
 two 4 "no such policy" replay -P nowhere odd
 two 2 "no such option" replay --nowhere
 two 3 "not a trace" replay -P fp32 norm.yaml
@@ -260,7 +258,7 @@ for command in stat 'replay -P pytorch-amp-fp16' 'replay -P policy.yaml'; do
 done
 
 # ---- a rank that dies: the job ends, in one line ----
-OMPI_MCA_odls_base_sigkill_timeout=5 # for the others to say so
+OMPI_MCA_odls_base_sigkill_timeout=2 # for the others to say so
 works() { # works PID: it reads files, so that it knows the others; where that cannot be seen, after a while
     if [ -d /proc/self/fd ]; then
         # shellcheck disable=SC2010 # where links lead
@@ -305,12 +303,13 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     { printf %b "$(little 8 ${#header})"; printf '%s' "$header"; } >large/step_$i/all
     dd if=/dev/zero of=large/step_$i/all bs=1 count=0 seek=$((8 + ${#header} + at)) 2>/dev/null || exit 99
 done
-for row in $(turn 0:stat 2:replay 2:stat 0:replay); do # Open MPI needs eight seconds for each
+turns 4
+for row in 0:stat 2:replay 2:stat 0:replay; do # Open MPI needs seconds for each
     which=${row%:*}
     command=stat
     [ "${row#*:}" = stat ] || command='replay -P nemo-fp8-hybrid-max'
     # shellcheck disable=SC2086 # words
-    dies "$which" KILL $command large
+    due && dies "$which" KILL $command large
     ok $? "rank $which is killed in ${row#*:}: the job ends"
     if [ -n "$(command -v ompi_info)" ]; then # others end the ranks without a signal that can be caught
         [ "$(wc -l <"$dir/err")" -eq 1 ] && has "$one" err; ok $? "rank $which is killed in ${row#*:}: one line"

@@ -59,15 +59,18 @@ END
 
 # in FOLDER ARGUMENT...: the report of ./run there; what is said aside is in err
 in_folder() {
+    due || return 1
     folder=$1
     shift
     (cd "$dir/$folder" && "$MPSIM" "$@" run) >"$dir/out" 2>"$dir/err" </dev/null
 }
 for command in 'replay --json --policy pytorch-amp-fp16' 'replay --policy te-mxfp8' 'replay --csv --policy apex-O2' \
     'stat --csv --level kind -k wgrad,opt.v' 'stat --csv --level kind -s 2^10' 'stat --csv --level step'; do
+    turns 1
     # shellcheck disable=SC2086 # words
     in_folder mpsim $command && cp "$dir/out" "$dir/expected" && [ -s "$dir/expected" ]
     ok $? "$command"
+    turns 4
     for convention in torch dcp megatron flax own; do
         # shellcheck disable=SC2086 # words
         in_folder $convention $command && cmp "$dir/expected" "$dir/out" >>"$dir/err"
@@ -87,6 +90,7 @@ in_folder flax info && has '^  names: Flax, gradients$' && has 'weight:fc1.weigh
 in_folder mpsim info && ! has names; ok $? "info: nothing is said of mpsim's own names"
 in_folder own info && has '^  names: run/mpsim-names.map$' && has 'note: names by run/mpsim-names.map (4 rules)' err
 ok $? "a map beside a trace is used, and said"
+turns 1
 (cd "$dir/own/run" && "$MPSIM" info step_000001/rank_00000.safetensors) >"$dir/out" 2>"$dir/err"
 has '^  names: mpsim-names.map$'; ok $? "it is found from one file of the trace"
 in_folder own stat -q && [ ! -s "$dir/err" ] && in_folder own stat --json && has '"map": {"run/mpsim-names.map": \["w-(.\*)=weight:'
@@ -95,6 +99,7 @@ rm -rf "$dir/bare" && mkdir "$dir/bare" && cp -r "$dir/own/run" "$dir/bare/run" 
 in_folder bare info && has '^  names: of no convention that is known; 16 tensors without a kind (see --map)$'; ok $? "info: names that nothing is known of"
 
 # ---- --map ----
+turns 3
 in_folder bare stat --csv --level kind -k wgrad --map 'g-(.*)=wgrad:\1' && cp "$dir/out" "$dir/given" &&
     in_folder mpsim stat --csv --level kind -k wgrad && cmp "$dir/out" "$dir/given" >"$dir/err"; ok $? "--map"
 in_folder bare replay --json --policy pytorch-amp-fp16 --map "@$dir/own.map" && cp "$dir/out" "$dir/given" &&
@@ -141,6 +146,7 @@ done
 run 0 stat -q -k weight --map 'state_dict/.*=none' "$dir/clash"; ok $? "--map tells them apart"
 
 # ---- the same step in two forms ----
+turns 1
 mkdir -p "$dir/forms/checkpoint-3"
 cp "$dir/short/step_000003/rank_00000.safetensors" "$dir/forms/step_3.safetensors"
 cp "$dir/torch/run/step_000003/rank_00000.safetensors" "$dir/forms/checkpoint-3/model.pt"

@@ -16,6 +16,7 @@ mlp=$MPSIM_SRCDIR/data/amp-mlp/adam
 policy() { # policy STATES: every parameter's moments
     printf 'precision: no\noptimizer: {name: trace, states: %s}\n' "$1" >"$dir/p.yaml"
 }
+turns 4
 for s in torchao-8bit torchao-4bit torchao-fp8 bitsandbytes-8bit coat coat-e5m2 coat-plain fp8-lm; do
     policy $s
     run 0 replay -P "$dir/p.yaml" "$charlm" && has "^moments    $s, " && has '^           m: SQNR [1-7][0-9]*\.[0-9] dB' &&
@@ -33,27 +34,32 @@ ok $? "a second moment that becomes zero, and the largest step"
 policy coat
 run 0 replay -P "$dir/p.yaml" "$mlp" && has 'v: SQNR .* 0 of 19,360 that are not zero become zero' && has ', 0 have a v that became zero'
 ok $? "none with its range expanded"
+turns 4 together
 run 0 replay --json -P "$dir/p.yaml" "$mlp" && has '"moments"' && has '"states": "coat"' && has '"largest_step_stored"' && has '"become_zero"'
 ok $? "JSON"
 cp "$dir/out" "$dir/json"
 OMP_NUM_THREADS=1 run 0 replay --json -P "$dir/p.yaml" "$mlp" && cmp -s "$dir/out" "$dir/json"; ok $? "any threads"
-"$MPSIM" train -P fp32 --optimizer adam --width 32 --steps 3 --loss-factor 1e-18 --trace "$dir/tiny" -o /dev/null --quiet
+turns 4 together
+due && "$MPSIM" train -P fp32 --optimizer adam --width 32 --steps 3 --loss-factor 1e-18 --trace "$dir/tiny" -o /dev/null --quiet
 run 0 replay -P fp8-lm "$dir/tiny" && has '^           v: SQNR -, 0 of 8,408 that are not zero become zero, 10,398 not finite$' &&
     has 'the largest -' && has '^lowest     fc1.bias m .*, v -, steps -, 96 not finite$' && ! has 'steps no error'
 ok $? "bug_20261122_not_finite_is_no_error"
 run 0 replay -P fp8-lm --json "$dir/tiny" && has '"not_finite": [1-9]' && has '"largest_step_stored": "NaN"'
 ok $? "bug_20261122_not_finite_is_no_error: JSON"
+turns 4
 run 0 replay -P fp32 "$mlp" && ! has '^moments' && ! has '^muon'; ok $? "nothing is said without them"
 printf 'precision: bf16\nparams: bf16\nautocast: all\noptimizer: {name: sgd, lr: 0.1, momentum: 0.9, states: coat}\n' >"$dir/p.yaml"
 run 0 replay -P "$dir/p.yaml" "$MPSIM_SRCDIR/data/digits-cnn" && has '^           m: SQNR' && ! has '^           v: '
 ok $? "a momentum buffer counts as the first moment"
 
 # ---- Muon
+turns 4 together
 run 0 replay -P muon-bf16 "$charlm" && has '^muon       lr 0.02, momentum 0.95, nesterov' &&
     has 'updates against those of binary64: SQNR 2[0-9]\.[0-9] dB of 122,880'
 ok $? "charlm: muon"
 cp "$dir/out" "$dir/text"
 OMP_NUM_THREADS=1 run 0 replay -P muon-bf16 "$charlm" && cmp -s "$dir/out" "$dir/text"; ok $? "muon: any threads"
+turns 4
 muon() { # muon KEYS: for linear layers
     printf 'precision: no\noptimizer: {name: trace, muon: {%s}}\n' "$1" >"$dir/p.yaml"
 }
@@ -70,7 +76,8 @@ muon 'variant: torch, nesterov: false, momentum: 0'
 run 0 replay -P "$dir/p.yaml" "$charlm" && cmp -s "$dir/out" "$dir/text"; ok $? "bug_20261122_muon_keys_in_any_order"
 
 # ---- Lion
-"$MPSIM" train -P bf16-pure --optimizer lion --variant ieee --weight-decay 0.1 --width 32 --steps 6 --trace "$dir/lion" --trace-every 1 \
+turns 4 together
+due && "$MPSIM" train -P bf16-pure --optimizer lion --variant ieee --weight-decay 0.1 --width 32 --steps 6 --trace "$dir/lion" --trace-every 1 \
     -o /dev/null --quiet
 printf 'precision: bf16\nparams: bf16\nautocast: all\noptimizer: {name: trace, variant: ieee}\n' >"$dir/p.yaml"
 run 0 replay -P "$dir/p.yaml" "$dir/lion" && has '^optimizer  lion, lr 0.0001, betas 0.9 0.99, weight decay 0.1$' && has '^record     0 of '
@@ -80,8 +87,9 @@ ok $? "lion: the policy, without the recorded moments"
 run 3 train -P fp32 --optimizer lion --eps 1e-8 --steps 1 && has 'eps: lion has none' err; ok $? "lion has no eps"
 
 # ---- Adafactor
+turns 4
 for net in mlp cnn; do
-    "$MPSIM" train -P fp32 --net $net --optimizer adafactor --weight-decay 0.1 --width 8 --steps 4 --trace "$dir/adafactor-$net" \
+    due && "$MPSIM" train -P fp32 --net $net --optimizer adafactor --weight-decay 0.1 --width 8 --steps 4 --trace "$dir/adafactor-$net" \
         --trace-every 1 -o /dev/null --quiet
     run 0 replay -P fp32 "$dir/adafactor-$net" && has '^optimizer  adafactor, lr 0.01, beta2 decay -0.8, eps 1.19209e-07 0.001, d 1, weight' &&
         has '^record     0 of '
@@ -144,18 +152,19 @@ printf 'precision: bf16\noptimizer: {name: adamw, variant: coat, states: coat}\n
 trained "$dir/p.yaml" "another plan from step 3 on" --width 64
 
 # a checkpoint goes on to the same bits, a run as text is the same run
+turns 4 together
 for p in coat-fp8-states muon-bf16; do
-    "$MPSIM" train -P $p --width 64 --optimizer adamw --steps 4 --digests "$dir/all" -o /dev/null --quiet
-    "$MPSIM" train -P $p --width 64 --optimizer adamw --steps 2 --checkpoint "$dir/half" -o /dev/null --quiet
+    due && "$MPSIM" train -P $p --width 64 --optimizer adamw --steps 4 --digests "$dir/all" -o /dev/null --quiet
+    due && "$MPSIM" train -P $p --width 64 --optimizer adamw --steps 2 --checkpoint "$dir/half" -o /dev/null --quiet
     run 0 train --resume "$dir/half" --steps 4 --digests "$dir/rest" -o /dev/null --quiet &&
         [ "$(grep '^4 ' "$dir/all")" = "$(grep '^4 ' "$dir/rest")" ]
     ok $? "train: $p goes on"
-    "$MPSIM" train -P $p --width 64 --optimizer adamw --steps 4 --write-run "$dir/text.run" &&
+    due && "$MPSIM" train -P $p --width 64 --optimizer adamw --steps 4 --write-run "$dir/text.run" &&
         run 0 train --run "$dir/text.run" --digests "$dir/rest" -o /dev/null --quiet && cmp -s "$dir/all" "$dir/rest"
     ok $? "train: $p as text"
 done
-sed 's/model=[^ ]*/model=nothing/' "$dir/text.run" >"$dir/bad.run"
+due && sed 's/model=[^ ]*/model=nothing/' "$dir/text.run" >"$dir/bad.run"
 run 3 train --run "$dir/bad.run" && has "not a model: 'nothing'" err; ok $? "train: Muon's model in a run as text"
-sed 's/states=coat/states=coatt/; s/muon=1/muon=x/' "$dir/text.run" >"$dir/bad.run"
+due && sed 's/states=coat/states=coatt/; s/muon=1/muon=x/' "$dir/text.run" >"$dir/bad.run"
 run 3 train --run "$dir/bad.run" && has "not a value here: 'x'" err; ok $? "train: a layer's muon in a run as text"
 finish

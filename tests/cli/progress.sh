@@ -23,12 +23,14 @@ run 2 stat --progress=perhaps "$small" && has 'auto, always or never' err; ok $?
 
 # ---- --progress=always: a line a second ----
 always() { # always SECONDS WORDS...: ended after some seconds
+    due || return 1
     seconds=$1
     shift
     timeout --foreground --preserve-status -s INT -k 20 "$seconds" "$MPSIM" "$@" --progress=always >"$dir/out" 2>"$dir/err" </dev/null
     code=$?
 }
 if timeout --foreground 1 true 2>/dev/null; then
+    turns 5
     always 1.6 stat --json --dtype fp32 "$large"
     [ $code -eq 130 ] && has 'of 32.0 GiB, [0-9]* %, .* a second, .* left' err && has '"partial": true' && has '^{"schema"'; ok $? "stat: bytes, rate, what is left; interrupted: partial"
     always 1.6 stat --shard 2/2 --dtype fp32 -o "$dir/part" "$large"
@@ -41,7 +43,9 @@ if timeout --foreground 1 true 2>/dev/null; then
     [ $code -eq 130 ] && has '^fp32, loss [0-9.e-]*: [0-9,]* of 100,000,000 steps, ' err; ok $? "train: steps"
 
     # ---- what an interrupted report says, in each form ----
+    turns 5
     interrupted() { # interrupted WORDS...
+        due || return 1
         timeout --foreground --preserve-status -s INT -k 20 0.7 "$MPSIM" stat "$@" --dtype fp32 "$large" >"$dir/out" 2>"$dir/err" </dev/null
         [ $? -eq 130 ] && has '^mpsim: note: stat: interrupted: the report is partial$' err
     }
@@ -51,12 +55,13 @@ if timeout --foreground 1 true 2>/dev/null; then
         [ "$(tail -n 1 "$dir/out" | tr -cd , | wc -c)" -eq "$(head -n 1 "$dir/out" | tr -cd , | wc -c)" ]; ok $? "CSV: a last row"
     interrupted --ndjson && tail -n 1 "$dir/out" | grep -q '"level": "total".*"partial": true'; ok $? "NDJSON: a key of the total"
     interrupted --json -o "$dir/report" && grep -q '^"partial": true}$' "$dir/report"; ok $? "JSON, into a file"
-    timeout --foreground --preserve-status -s INT -k 20 0.7 "$MPSIM" stat --shard 1/2 --dtype fp32 -o "$dir/part" "$large" 2>"$dir/err"
+    due && timeout --foreground --preserve-status -s INT -k 20 0.7 "$MPSIM" stat --shard 1/2 --dtype fp32 -o "$dir/part" "$large" 2>"$dir/err"
     [ $? -eq 130 ] && [ ! -e "$dir/part" ]; ok $? "a shard leaves no part"
 else
     echo "# no timeout of coreutils: nothing is interrupted"
 fi
 if env --default-signal=INT true 2>/dev/null; then
+    turns 1
     env --default-signal=INT "$MPSIM" stat --json --dtype fp32 -o "$dir/twice" "$large" 2>"$dir/err" &
     stat=$!
     sleep 0.5
@@ -67,10 +72,12 @@ fi
 
 # ---- on a terminal ----
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
-    script -qec "timeout --foreground -s INT 2 '$MPSIM' stat --json -o '$dir/report' --dtype fp32 '$large'" "$dir/typescript" >/dev/null 2>&1 </dev/null
-    tr '\r' '\n' <"$dir/typescript" >"$dir/out"
+    turns 3 together
+    due && script -qec "timeout --foreground -s INT 2 '$MPSIM' stat --json -o '$dir/report' --dtype fp32 '$large'" "$dir/typescript" >/dev/null 2>&1 </dev/null
+    due && tr '\r' '\n' <"$dir/typescript" >"$dir/out"
     grep -q "of 32.0 GiB, .* left$escape\[K" "$dir/out"; ok $? "a line on a terminal"
     grep -A 2 "left$escape\[K" "$dir/out" | tail -n 2 | grep -q "^$escape\[K"; ok $? "which is erased"
+    turns 1
     script -qec "'$MPSIM' stat '$small'" "$dir/typescript" >/dev/null 2>&1 </dev/null
     ! grep -q "$escape" "$dir/typescript"; ok $? "none in the first second"
 fi

@@ -18,12 +18,16 @@ same() { # same OPTION...: 1, 2 and 7 threads, and a pipe, write the same file
     done
     "$MPSIM" cast -q --threads 3 "$@" -o - </dev/null 2>"$dir/err" | cmp - "$dir/one.safetensors" >"$dir/out"
 }
+turns 4
 for to in '-f mxfp8:rceil' '-f nvfp4 --scale-order swizzled' '-f mxfp6-e3m2 --axis columns' '-f nvfp4:sr --seed 3' \
     '-f e4m3/128x128:ue8m0' '-f mxfp4 --rht 32 --seed 5' '-f nvfp4:rht --widen' '-f e5m2/tensor --axis columns'; do
     # shellcheck disable=SC2086 # words
-    same $to "$f" && same $to --dtype binary32 --shape 384,480 "$dir/raw" &&
-        same $to --dtype fp16 --shape 768,480 "$dir/raw" && same $to --dtype e5m2 --shape 768,960 "$dir/raw"
-    ok $? "any number of threads: cast $to"
+    {
+        same $to "$f"; ok $? "any number of threads: cast $to"
+        for of in 'binary32 --shape 384,480' 'fp16 --shape 768,480' 'e5m2 --shape 768,960'; do
+            same $to --dtype $of "$dir/raw"; ok $? "any number of threads: cast $to of $of"
+        done
+    }
 done
 for to in '-f mxfp8 --quantised te' '-f mxfp8 --quantised te --axis columns' '-f nvfp4:2d --quantised te --axis columns' \
     '-f nvfp4-torchao --quantised modelopt' '-f nvfp4 --quantised compressed-tensors' '-f mxfp4 --quantised gpt-oss' \
@@ -37,8 +41,8 @@ done
 values() { # values FILE: the bytes of its numbers
     tail -c +$((9 + $(od -A n -t u4 -N 4 "$1"))) "$1"
 }
-for to in 'nvfp4 te' 'nvfp4:sr te' $(turn nvfp4:2d,te nvfp4-torchao,torchao nvfp4-torchao,modelopt mxfp8,te mxfp4,gpt-oss); do
-    to=$(echo "$to" | tr , ' ')
+turns 5
+for to in 'nvfp4 te' 'nvfp4:sr te' 'nvfp4:2d te' 'nvfp4-torchao torchao' 'nvfp4-torchao modelopt' 'mxfp8 te' 'mxfp4 gpt-oss'; do
     run 0 cast -q -f "${to% *}" --quantised "${to#* }" -m 'weight:*fc1.weight' --only -o "$dir/q.safetensors" "$f" &&
         run 0 cast -q -f binary32 -o "$dir/back.safetensors" "$dir/q.safetensors" &&
         run 0 cast -q -f "${to% *}" --widen -m 'weight:*fc1.weight' --only -o "$dir/wide.safetensors" "$f" &&
@@ -51,7 +55,7 @@ done
 header() { tail -c +9 "$dir/q.safetensors" | head -c "$(od -A n -t u4 -N 4 "$dir/q.safetensors" | tr -d ' ')"; }
 parts() { # parts PART...: the header has them
     header >"$dir/out"
-    for part in "$@"; do grep -qF -- "$part" "$dir/out" || { echo "no $part" >"$dir/err"; return 1; }; done
+    for text in "$@"; do grep -qF -- "$text" "$dir/out" || { echo "no $text" >"$dir/err"; return 1; }; done
 }
 weights() { run 0 cast -q --only -m 'weight:blocks.0.fc1.*' "$@" -o "$dir/q.safetensors" "$f"; } # 128 x 32, and a bias
 weights -f mxfp8:rceil && parts '"weight:blocks.0.fc1.weight":{"dtype":"F8_E4M3","shape":[128,32]' \
@@ -86,6 +90,7 @@ run 0 cast -f e4m3/128x128 -k weight -o "$dir/q.safetensors" "$f" && has 'tensor
 ok $? "a summary; values as npy"
 
 # Values are what --explain says.
+turns 1
 printf '\315\314\314\075\000\000\100\300\012\327\243\074\000\000\000\000' >"$dir/four" # 0.1 -3 0.02 0
 run 0 cast -q -f mxfp8 --widen --dtype binary32 --shape 1,4 -o "$dir/q.npy" "$dir/four" &&
     [ "$(tail -c 16 "$dir/q.npy" | od -A n -t x4 | tr -d '\n')" = " 3dd00000 c0400000 3ca00000 00000000" ] # 0.1015625 -3 0.01953125 0
@@ -99,6 +104,7 @@ run 0 cast --explain 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1 -f mxfp8:rceil:rht && has '
 ok $? "--explain knows the words of recipes"
 
 # Nothing is written.
+turns 4
 for words in '2 -f mxfp8 --quantised gpt-oss' '2 -f nvfp4 --quantised deepseek' '2 -f mxfp8 --quantised torchao --axis columns' \
     '2 -f mxfp8 --quantised nowhere' '2 -f mxfp8 --scale-order other' '2 -f mxfp8 --axis depth' '2 -f mxfp8 --rht 17' \
     '2 -f mxfp8:rht --rht 32' '2 -f mxfp8:rceil:floor' '2 -f e4m3/0x1' '2 -f mxfp8 -s 2' '2 -f mxfp8 -r up' '2 -f mxfp8 --widen --quantised te' \

@@ -16,7 +16,7 @@ export MPSIM_POLICIES TMPDIR
 mkdir "$TMPDIR" "$dir/work" && cd "$dir/work" || exit 99
 
 run 0 --version && has '^sandbox '; ok $? "--version tells"
-for c in formats info cast stat diff merge calc dot replay scaler explain log train memory plot verify; do
+for c in $(turn formats info cast stat) $(turn diff merge calc dot) $(turn replay scaler explain log) $(turn train memory plot verify); do
     run 0 "$c" --help && has '^      --sandbox  ' && has '^      --no-sandbox  ' || break
 done
 ok $? "every --help tells"
@@ -58,6 +58,7 @@ one() { # one WISH STDIN VERB WORD...
 both() { # both NAME CODE STDIN VERB WORD...
     name=$1 code=$2
     shift 2
+    due || { ok 1 "$name" && return; }
     one --no-sandbox "$@"
     mv "$dir/out" "$dir/want" && mv "$dir/err" "$dir/want.err"
     one --sandbox "$@"
@@ -78,6 +79,7 @@ done
 index=$(ls hub/snapshots/x/*.index.json)
 cp "$index" hub/snapshots/x/odd-name
 both "a file" 0 - info a.safetensors
+turns 3
 both "another way to it" 0 - info ./run/../a.safetensors
 both "a symbolic link" 0 - stat -f e4m3 elsewhere/link.safetensors
 both "a folder with a link to another" 0 - info run
@@ -86,7 +88,7 @@ both "a folder" 0 - stat --json run
 both "a folder, with / and through a link" 0 - info linked/
 cd run || exit 99
 both "the current folder" 0 - info .
-cd .. && rm -r run/o
+cd .. && rm -rf run/o
 both "a snapshot of links" 0 - info -v hub/snapshots/x/
 both "an index of links" 0 - stat "$index"
 both "an index by another name" 0 - info hub/snapshots/x/odd-name
@@ -110,7 +112,7 @@ through() { # through COMMAND WORD...: a command with somebody who writes to the
     wait
     return $code
 }
-through "$MPSIM" info --no-sandbox fifo >"$dir/want" 2>&1 && through "$MPSIM" info fifo >"$dir/out" 2>&1 && cmp "$dir/want" "$dir/out" >"$dir/err"
+due && through "$MPSIM" info --no-sandbox fifo >"$dir/want" 2>&1 && through "$MPSIM" info fifo >"$dir/out" 2>&1 && cmp "$dir/want" "$dir/out" >"$dir/err"
 ok $? "a named pipe"
 printf 'x/(.*)=wgrad:\\1\n' >rules && cp rules mpsim-names.map && cp rules run/mpsim-names.map
 both "rules of a file" 0 - info --map @rules a.safetensors
@@ -162,6 +164,7 @@ if command -v gnuplot >/dev/null; then
 fi
 
 # ---- it is closed ----
+turns 1
 inside() { # inside WANT WORD...: what the kernel says of a process that waits for its input
     wanted=$1
     shift
@@ -187,9 +190,11 @@ late() { # late WISH...
     rm -f z.npy
     through "$MPSIM" info "$@" fifo z.npy >"$dir/out" 2>"$dir/err"
 }
-late
+turns 3
+due && late
 [ $? -eq 4 ] && has '^mpsim: z.npy: cannot open: Permission denied' err; ok $? "what is named later is not read"
-late --no-sandbox; ok $? "without, it is"
+due && late --no-sandbox; ok $? "without, it is"
+turns 1
 mkfifo wait
 "$MPSIM" info - <wait >/dev/null 2>&1 &
 exec 9>wait

@@ -9,20 +9,21 @@ data=$MPSIM_SRCDIR/data
 
 # same ARGUMENT...: one thread and several (2 and 7, in turn) give the same report
 same() {
+    due || return 1
     "$MPSIM" stat --threads 1 "$@" >"$dir/one" 2>"$dir/one.err" || return 1
     for threads in $(turn 2 7); do
         "$MPSIM" stat --threads $threads "$@" >"$dir/more" 2>"$dir/err" &&
             cmp "$dir/one" "$dir/more" >"$dir/out" && cmp "$dir/one.err" "$dir/err" >"$dir/out" || return 1
     done
 }
+turns 7 # not a multiple of the turns of same
 for trace in charlm digits-cnn; do
-    code=0
     for options in '' --json --ndjson '--csv --level kind' '--json --histogram --counts' '-f e4m3,e5m2 -s 1,2^10 -t' \
         '-f bf16 -r src --seed 5 --csv' '-f e4m3 -r rtz --flush-inputs -s 3 --csv --counts'; do
         # shellcheck disable=SC2086 # words
-        same $options "$data/$trace" || code=1
+        same $options "$data/$trace"
+        ok $? "any number of threads: $trace $options"
     done
-    ok $code "any number of threads: $trace"
 done
 
 # Numbers of all kinds in one file, and the same in parts: as large tensors, and as many small ones.
@@ -31,20 +32,21 @@ cat "$dir/half" "$dir/half" >"$dir/raw"
 mkdir "$dir/parts" "$dir/few"
 split -b 80000 -a 3 "$dir/raw" "$dir/parts/p"
 split -b 5600000 "$dir/raw" "$dir/few/p"
-for source in binary32 $(turn bf16 fp16 e4m3 binary64); do
-    code=0
+turns 15
+for source in binary32 bf16 fp16 e4m3 binary64; do
     for options in '-f fp16,e4m3@cuda,e2m1' '-f e5m2,bf16 -r rup -s 1,3 --flush-subnormals' '--counts -s 2^-3,2^9'; do
         # shellcheck disable=SC2086 # words
-        for threads in $(turn 1 2); do
+        for threads in 1 2; do
             run 0 stat --csv --level total --dtype $source $options --threads $threads "$dir/raw" && mv "$dir/out" "$dir/whole" &&
                 run 0 stat --csv --level total --dtype $source $options --threads $threads "$dir/few" &&
                 cmp "$dir/whole" "$dir/out" >"$dir/err" &&
                 run 0 stat --csv --level total --dtype $source $options --threads $threads "$dir/parts" &&
-                cmp "$dir/whole" "$dir/out" >"$dir/err" || code=1
+                cmp "$dir/whole" "$dir/out" >"$dir/err"
+            ok $? "any split over files: $source, $threads threads, $options"
         done
     done
-    ok $code "any split over files: $source"
 done
+turns 2
 
 # --counts
 run 0 stat --csv -s 1,2^9 "$data/charlm/step_000100" && sed 's/"\([^"]*\)"/\1/; s/, / /g' "$dir/out" |
@@ -60,6 +62,7 @@ for condition in 'sqnr<40' 'total:mse>1' 'inf,kind:max_rel_err>0.1'; do
     run 2 stat --counts --fail-if "$condition" "$data/charlm/step_000100" && has 'counts leaves' err
     ok $? "--counts does not know $condition"
 done
+turns 1
 "$MPSIM" stat --counts --fail-if 'inf,underflow>1%' "$data/charlm/step_000100" >/dev/null 2>"$dir/err"
 [ $? -eq 1 ] && has 'underflow>1%' err
 ok $? "--counts judges counts"

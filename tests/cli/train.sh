@@ -52,6 +52,7 @@ ok $? "text: the summary"
 awk 'length > 100 { exit 1 }' "$dir/out"; ok $? "text: lines of at most 100 columns"
 grep -v '^speed' "$dir/out" >"$dir/want"
 train 0 -P pytorch-amp-fp16 --every 1 --threads 3 && grep -v '^speed' "$dir/out" | cmp -s - "$dir/want"; ok $? "the same bytes on three threads"
+turns 5
 train 0 -P pytorch-amp-fp16 --every 5 && [ "$(grep -c '^ *[0-9][0-9]*  *[0-9.]*  *[0-9.]* %' "$dir/out")" -eq 3 ]; ok $? "--every"
 run 0 train -P pytorch-amp-fp16 --width 4 --depth 1 --batch 4 --steps 40 --csv && [ "$(column test_loss | grep -c .)" -eq 11 ]
 ok $? "ten evaluations, and one after the first step, by default"
@@ -79,6 +80,7 @@ ok $? "DeepSpeed's constant scale skips every step and stays"
 run 0 train --help && has '^Usage: mpsim train' && has '--check-digests FILE' && has '^Examples:'; ok $? "--help"
 
 # ---- JSON, CSV ----
+turns 5 together
 train 0 -P pytorch-amp-fp16 --json && json; ok $? "JSON: it is"
 grep -q '"lost": [0-9]*, "multiply_adds": [1-9]' "$dir/out"; ok $? "JSON: products are counted"
 has '"schema": "mpsim.train/1"' && has '"name": "pytorch-amp-fp16"' && [ "$(grep -c '^{"step": ' "$dir/out")" -eq 10 ]
@@ -91,6 +93,7 @@ train 0 -P pytorch-amp-fp16 --csv && rows 11 25; ok $? "CSV: a line per step"
 train 0 -P fp32 -P bf16-pure --json && json && [ "$(grep -c '"policy": ' "$dir/out")" -eq 2 ]; ok $? "JSON: two policies"
 
 # ---- several policies ----
+turns 5
 train 0 -P fp32 -P pytorch-amp-fp16 -P apex-O2 && ! has '^plan ' && ! has '^step'; ok $? "three policies: tables only"
 [ "$(grep -c '^apex-O2 ' "$dir/out")" -eq 3 ] && has '^apex-O2  *1.8 KiB  *3.6 KiB  *1.8 KiB  *3.6 KiB'; ok $? "losses, what is lost, bytes"
 awk 'length > 100 { exit 1 }' "$dir/out"; ok $? "tables of at most 100 columns"
@@ -112,7 +115,7 @@ run 0 train --compare --csv --width 4 --depth 1 --batch 8 --steps 1 && [ "$(colu
 run 0 train --compare --as-published --csv --width 4 --depth 1 --batch 8 --steps 1 && [ "$(column clip | sort -u | wc -l)" -eq 3 ]
 ok $? "--compare --as-published: three clips"
 train 2 -P fp32 --as-published && train 2 -P fp32 -P apex-O2 --as-published --clip 1 && train 2 --as-published --run x; ok $? "--as-published: of several, without --clip"
-"$MPSIM" train $small -P fp32 -P pytorch-amp-fp16 -P bf16-pure --loss-scaling static:64 --csv >"$dir/out" 2>"$dir/err"
+due && "$MPSIM" train $small -P fp32 -P pytorch-amp-fp16 -P bf16-pure --loss-scaling static:64 --csv >"$dir/out" 2>"$dir/err"
 [ "$(column final_scale | tr '\n' ' ')" = '1 64 1 ' ] && has 'note: --loss-scaling: .*: fp32, bf16-pure$' err && [ "$(wc -l <"$dir/err")" -eq 1 ]
 ok $? "--loss-scaling: where there is a scale, and says where there is none"
 train 0 -P pytorch-amp-fp16 --loss-scaling none --csv && [ "$(column scale | sort -u)" = 1 ]; ok $? "--loss-scaling none"
@@ -126,14 +129,16 @@ for file in "$MPSIM_POLICIES"/*.yaml; do
 done
 
 # ---- traces ----
+turns 1
 train 0 -P pytorch-amp-fp16 --trace "$dir/trace" --trace-every 1 && [ "$(find "$dir/trace" -name '*.safetensors' | wc -l)" -eq 11 ]
 ok $? "--trace: ten steps and the weights after them"
+turns 5
 run 0 info "$dir/trace/step_000003" && has '^  act:fc1 *F16 ' && has '^  weight:fc1.weight *F32 .*\[12, 64\]'; ok $? "info reads it"
 run 0 stat -k wgrad -f e5m2 "$dir/trace" && has '^ *wgrad *40 '; ok $? "stat reads it"
 run 0 replay -P pytorch-amp-fp16 "$dir/trace" && has '^record *0 of 18,200 carried'; ok $? "replay gives the same weights"
 run 0 scaler "$dir/trace" && has 'torch.amp.GradScaler, CUDA'; ok $? "scaler reads it"
 if gnuplot --version >/dev/null 2>&1; then
-    "$MPSIM" stat --json -f fp16,e4m3 -o "$dir/stat.json" "$dir/trace" &&
+    due && "$MPSIM" stat --json -f fp16,e4m3 -o "$dir/stat.json" "$dir/trace" &&
         MPSIM_PLOTS=$MPSIM_SRCDIR/plots "$MPSIM" plot ruler --type svg -o "$dir/ruler" "$dir/stat.json" >"$dir/out" 2>"$dir/err" &&
         [ -s "$dir/ruler.svg" ]
     ok $? "stat and plot read it"
@@ -152,9 +157,11 @@ train 2 -P fp32 --trace "$dir/bad" --trace-steps 3-; ok $? "--trace-steps: no li
 train 2 -P fp32 --trace "$dir/bad" --trace-steps 5-99 && has 'the run has 10 steps' err; ok $? "--trace-steps: beyond the end"
 
 # ---- digests ----
+turns 1
 train 0 -P pytorch-amp-fp16 --loss-scaling torch:init=2^22 --digests "$dir/digests" --digests-tensors &&
     [ "$(grep -c '^[0-9]* [0-9a-f]\{8\} [0-9a-f]\{16\}$' "$dir/digests")" -eq 10 ] && grep -q '^  wgrad:fc1.weight [0-9a-f]\{16\}$' "$dir/digests"
 ok $? "--digests: a line per step, and per tensor"
+turns 5
 again='-P pytorch-amp-fp16 --loss-scaling torch:init=2^22'
 # shellcheck disable=SC2086
 train 0 $again --check-digests "$dir/digests" && has "^digests  *equal to .* in 10 steps"; ok $? "--check-digests: equal"
@@ -198,13 +205,15 @@ train 3 $again --check-digests "$dir/other" && has 'cut off' err; ok $? "--check
 train 3 $again --check-digests "$dir/other" && has 'line [0-9]*: not ' err; ok $? "--check-digests: a bad line"
 grep '^#' "$dir/digests" | with_end >"$dir/other"
 # shellcheck disable=SC2086
-"$MPSIM" train $small $again --check-digests "$dir/other" >"$dir/out" 2>"$dir/err"
+due && "$MPSIM" train $small $again --check-digests "$dir/other" >"$dir/out" 2>"$dir/err"
 [ $? -eq 3 ] && has 'none of the steps' err; ok $? "--check-digests: no steps"
 train 3 -P fp32 --check-digests /dev/zero && has 'is a character device' err; ok $? "--check-digests: a device"
 
 # ---- checkpoints ----
+turns 1
 # shellcheck disable=SC2086
 train 0 $again --steps 6 --checkpoint "$dir/point" && run 0 info "$dir/point" && has '^  opt.m:fc1.weight'; ok $? "--checkpoint"
+turns 5
 # shellcheck disable=SC2086
 train 0 $again --resume "$dir/point" --check-digests "$dir/digests" && has 'in 4 steps' && has 'resumed from'; ok $? "--resume: the same digests"
 # shellcheck disable=SC2086
@@ -254,8 +263,10 @@ run 0 train -P fp32 --width 4 --depth 1 --batch 4 --steps 2 --checkpoint "$dir/e
 ok $? "no room: the earlier checkpoint stays, and nothing temporary"
 
 # ---- runs as text ----
+turns 1
 # shellcheck disable=SC2086
 train 0 $again --write-run "$dir/run.txt" && [ ! -s "$dir/out" ] && grep -q '^mpsim-run/1$' "$dir/run.txt"; ok $? "--write-run"
+turns 5
 run 0 train --run "$dir/run.txt" --check-digests "$dir/digests" && has 'in 10 steps'; ok $? "--run: the same digests"
 run 2 train --run "$dir/run.txt" --steps 5 && has 'whole run' err; ok $? "--run and an option of the run"
 run 2 train --run "$dir/run.txt" -P fp32; ok $? "--run and a policy"
@@ -269,19 +280,22 @@ run 4 train --run "$dir/none"; ok $? "--run: no file"
 if timeout --foreground 1 true 2>/dev/null; then
     # stopped SIGNAL SECONDS ARGUMENT...: --foreground: one signal, to the program alone; a second one would end it at once
     stopped() {
+        due || return 1
         signal=$1
         after=$2
         shift 2
         timeout --foreground --preserve-status -s "$signal" -k 4 "$after" "$MPSIM" train "$@" --checkpoint "$dir/stopped" \
             >"$dir/out" 2>"$dir/err"
     }
-    for row in $(turn INT:130 TERM:143 HUP:129); do
+    for row in INT:130 TERM:143 HUP:129; do
+        turns 5 together
         rm -f "$dir/stopped"
-        stopped "${row%:*}" 1 -P fp32 --width 200 --steps 1000000 --every 1000000
+        stopped "${row%:*}" 0.5 -P fp32 --width 200 --steps 1000000 --every 1000000
         [ $? -eq "${row#*:}" ] && [ ! -s "$dir/err" ] && has '^status *interrupted at step [0-9]'; ok $? "SIG${row%:*}: what there is, ${row#*:}"
         run 0 info "$dir/stopped" && has ' step [1-9]'; ok $? "SIG${row%:*}: the checkpoint is saved"
     done
     # in a step of seconds, after normalisation and scales have changed: the state before it
+    turns 5 together
     long='-P nemo-fp8-hybrid-max --net cnn --width 64 --depth 3 --batch 200 --batchnorm --arch exact'
     rm -f "$dir/stopped"
     # shellcheck disable=SC2086
@@ -296,6 +310,7 @@ if timeout --foreground 1 true 2>/dev/null; then
 fi
 
 # ---- a file, errors ----
+turns 5
 train 0 -P fp32 --csv -o "$dir/report" && [ ! -s "$dir/out" ] && [ "$(wc -l <"$dir/report")" -eq 11 ]; ok $? "-o"
 train 4 -P fp32 -o "$dir/none/report"; ok $? "-o: a folder that is not there"
 train 2 && has 'which policy' err; ok $? "no policy"
@@ -328,6 +343,7 @@ printf 'clipp: 1\n' >"$dir/bad.yaml"
 train 3 -P "$dir/bad.yaml" && has "^mpsim: $dir/bad.yaml: line 1: unknown key" err; ok $? "a bad policy"
 train 2 -P fp32 --device tpu && has 'cpu or cuda' err; ok $? "--device: an unknown one"
 train 0 -P fp32 --device cpu; ok $? "--device cpu"
+turns 1
 "$MPSIM" train $small -P fp32 --variant ieee --device cuda --digests "$dir/device" >"$dir/out" 2>"$dir/err"
 case $? in # a device; built without CUDA; no device
 0) train 0 -P fp32 --variant ieee --check-digests "$dir/device" ;;

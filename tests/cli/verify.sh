@@ -14,6 +14,7 @@ mkdir "$v"
 
 # file NAME ARGUMENT...: a folder with this one file
 file() {
+    due || return 1
     name=$1
     shift
     rm -rf "$v" && mkdir "$v" && "$make" "$v/$name" "$@"
@@ -28,6 +29,7 @@ replay() {
 
 # nothing ARGUMENT...: a report that says that nothing was compared, exit code 5
 nothing() {
+    due || return 1
     "$MPSIM" "$@" >"$dir/out" 2>"$dir/err" </dev/null
     [ $? -eq 5 ] && [ ! -s "$dir/err" ] && has '^Nothing was compared'
 }
@@ -35,6 +37,7 @@ nothing() {
 # ---- usage ----
 run 0 verify --help && has 'Usage: mpsim verify' && has Examples; ok $? "--help"
 run 0 verify --list && [ "$(wc -l <"$dir/out")" -eq 5 ] && has '^vectors .*no recorded vectors'; ok $? "--list"
+turns 4
 run 2 verify mfpr && has 'did you mean mpfr' err; ok $? "an unknown group: a suggestion"
 run 2 verify --json --csv; ok $? "two output forms"
 run 2 verify vectors --model hoper-fp16-fp32 --vectors "$v" && has 'did you mean hopper' err; ok $? "an unknown model: a suggestion"
@@ -46,13 +49,14 @@ run 2 verify --architecture pascal --vectors "$v" && has 'volta' err; ok $? "an 
 nothing verify vectors && has '^vectors *skipped: no recorded' && has '^Nothing was compared; skipped: vectors$'; ok $? "no vectors: said, not passed over"
 
 # ---- what is built in ----
+turns 1
 # MPFR takes long, and judges most unit tests of round, format and arith
 groups='nvidia vectors gpu'
-case " $(turn short short short long) " in *long*) groups= ;; esac
+case " $(turn short short short short short short short long) " in *long*) groups= ;; esac
 # shellcheck disable=SC2086 # words
 { run 0 verify --seed 3 $groups && has ' 0 mismatches'; } || nothing verify --seed 3 $groups; r=$?; has '^gpu ' && [ $r -eq 0 ]; ok $? "everything that runs here"
 if [ "$groups" ]; then
-    ok 0 "MPFR # SKIP takes seven seconds, so one day in four"
+    ok 0 "MPFR # SKIP takes seven seconds, so one day in eight"
 elif grep -q '^mpfr *skipped' "$dir/out"; then
     ok 0 "MPFR # SKIP built without it"
 else
@@ -64,20 +68,24 @@ fi
 file a100-sxm4.npz ampere-fp16-fp32 fp16 500 16
 replay 0 && has 'a100-sxm4.npz fp16.d_fp32, K = [0-9]* *500 *0 *ampere-fp16-fp32$' && has '^500 comparisons in 1 row, 0 mismatches$'; ok $? "fp16 to fp32"
 cp "$dir/out" "$dir/one"
+turns 4
 replay 0 --threads 3 && cmp -s "$dir/one" "$dir/out"; ok $? "the same bytes with 3 threads"
-MPSIM_HWVECTORS=$v "$MPSIM" verify vectors >"$dir/out" 2>"$dir/err" && cmp -s "$dir/one" "$dir/out"; ok $? "the folder by MPSIM_HWVECTORS"
+due && MPSIM_HWVECTORS=$v "$MPSIM" verify vectors >"$dir/out" 2>"$dir/err" && cmp -s "$dir/one" "$dir/out"; ok $? "the folder by MPSIM_HWVECTORS"
 run 0 verify vectors --vectors "$v/a100-sxm4.npz" && cmp -s "$dir/one" "$dir/out"; ok $? "one file"
 replay 0 --json && has '"schema": "mpsim.verify/1"' && has '"compared": 500, "mismatches": 0'; ok $? "--json"
 replay 0 --csv -o "$dir/report" && [ ! -s "$dir/out" ] && grep -q '^vectors,"a100-sxm4.npz fp16.d_fp32, K = [0-9]*",done,ampere-fp16-fp32,500,0,,$' "$dir/report"; ok $? "--csv --output"
+turns 4 together
 file H200.npz hopper-fp16-fp16 fp16 500 16
 replay 0 && has 'hopper-fp16-fp16$'; ok $? "fp16 results: c rounded first"
 file gh200.npz hopper-bf16-fp32 bf16 500 16 special
 replay 0 && has 'hopper-bf16-fp32$'; ok $? "NaN, infinities and signs of zero: every bit"
 ! has 'several rows'; ok $? "one row fits: nothing is said"
+turns 4 together
 file gh200.npz hopper-wgmma-fp8-fp32 e4m3 500 32 zero
 replay 0 && has 'hopper-wgmma-fp8-fp32.*, c = 0$'; ok $? "fp8 without c"
 has 'hopper-wgmma-fp8-fp32 or ' && has "^1 set fits several rows of the table, named with 'or': the set does not tell them apart$"; ok $? "a set that several rows give is told"
 replay 0 --json && has '"models_that_fit": [2-9]'; ok $? "in JSON, too"
+turns 4 together
 file h100.npz hopper-mma-fp8-fp16 e5m2 500 64
 replay 0 && has 'hopper-mma-fp8-fp16$'; ok $? "fp8 by mma.sync, two instructions"
 file b200.npz blackwell-tcgen05-fp8-fp32 e3m2 200 32
@@ -85,9 +93,11 @@ replay 0 && has 'tcgen05-fp8-fp32'; ok $? "a type that only Blackwell takes"
 run 0 verify vectors --vectors "$MPSIM_SRCDIR/data/vectors/dot" && has '^660,000 comparisons in 40 rows, 0 mismatches'; ok $? "sums that come to zero, as MMA-Sim has them"
 
 # ---- mismatches ----
+turns 1
 file a100.npz ampere-fp16-fp32 fp16 500 16 flip=321
 replay 1 && has '500 *1 *0.20 % *best: ampere-fp16-fp32' && has 'row 321: recorded 0x.*gives 0x'; ok $? "one wrong bit of 500 results: exit 1, and where"
 replay 1 --csv && has ',500,1,"row 321: recorded'; ok $? "the same in CSV"
+turns 4 together
 file rtx3090.npz hopper-fp16-fp32 fp16 500 16
 replay 1 && has 'closest: hopper-fp16-fp32 or .*, 0 mismatches'; ok $? "another architecture's results: the closest model"
 file h100.npz hopper-fp16-fp32 fp16 500 16
@@ -98,6 +108,7 @@ replay 0 --model hopper-fp16-fp32:F=25 && has ' 0 mismatches'; ok $? "the right 
 nothing verify vectors --vectors "$v" --model volta-fp16-fp16 && has 'skipped: no set'; ok $? "a model that fits no set"
 
 # ---- names ----
+turns 1
 file x.npz blackwell-tcgen05-fp8-fp16 e2m1 1 4
 "$MPSIM" verify vectors --vectors "$v" >"$dir/out" 2>"$dir/err"; [ $? -eq 3 ] && has 'x.npz.*--architecture' err; ok $? "a name that tells no GPU"
 replay 0 --architecture Blackwell && has 'tcgen05-fp8-fp16'; ok $? "--architecture"
@@ -130,6 +141,7 @@ replay 0 && [ "$(grep -c ' blackwell-' "$dir/out")" -eq 4 ] && [ "$(grep -c ' rt
 
 # ---- bad files: one line on stderr, a row that says so, exit code 3 ----
 unread() { # unread PATTERN
+    due || return 1
     "$MPSIM" verify vectors --vectors "$v" >"$dir/out" 2>"$dir/err" </dev/null
     [ $? -eq 3 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && has "^mpsim: .*$1" err && has 'npz *failed: '
 }
@@ -137,6 +149,7 @@ bad() { # bad PATTERN NAME LIE
     file h100.npz hopper-fp16-fp32 fp16 5 16 "$3" && unread "h100.npz: $1"
     ok $? "$2"
 }
+turns 4
 bad 'array fp16.c is missing' "no c" without=c
 bad 'array fp16.b is missing' "no b" without=b
 bad 'array fp16.d_fp32 is missing' "no results" without=d_fp32
@@ -147,6 +160,7 @@ bad 'array fp16.b does not hold' "integers" whole=b
 bad 'array fp16.a, row 0, column 1: 0.333333343 (0x1.555556p-2) is not a number of fp16' "a value that fp16 does not have" third=a
 bad 'array fp16.e is not one of' "an unknown array" name=e
 file h100.npz hopper-fp16-fp16 fp16 5 16 third=d && unread 'd_fp16, row 1: 0.3333'; ok $? "a result that fp16 does not have"
+turns 1
 file h100.npz hopper-fp16-fp32 fp16 5 16
 head -c 300 "$v/h100.npz" >"$v/a100.npz"; unread 'a100.npz' && has '^vectors *h100.npz .* 5 *0 *hopper-fp16-fp32'; ok $? "a truncated file, and the other one is replayed"
 rm "$v/h100.npz"; echo text >"$v/a100.npz"; unread 'a100.npz'; ok $? "no npz inside"
