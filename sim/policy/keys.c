@@ -162,6 +162,7 @@ static int set_compute(policy_draft *d, const yaml_value *v)
 
 static int set_params(policy_draft *d, const yaml_value *v)
 {
+    d->plan->params_given = v || d->value[KEY_OPT_LEVEL];
     return v ? value_format(&d->r, d->name, v, &d->plan->params) : 0;
 }
 

@@ -46,12 +46,12 @@ typedef struct plan_count {
 } plan_count;
 
 typedef struct plan {
-    uint64_t from;        /* the first step that it is in force for                              */
-    char precision[32];   /* the word of the policy: "fp16", "O2", ...                          */
-    mpsim_format compute; /* of matrix products and what autocast sends there                    */
-    mpsim_format params;  /* of the model's parameters                                           */
-    mpsim_format grads;   /* of weight gradients as backward leaves them                         */
-    int grads_given;      /* the policy says so itself                                           */
+    uint64_t from;                 /* the first step that it is in force for                              */
+    char precision[32];            /* the word of the policy: "fp16", "O2", ...                          */
+    mpsim_format compute;          /* of matrix products and what autocast sends there                    */
+    mpsim_format params;           /* of the model's parameters                                           */
+    mpsim_format grads;            /* of weight gradients as backward leaves them                         */
+    int params_given, grads_given; /* the policy says so itself                                  */
     const autocast_row *autocast;
     train_master master;
     mpsim_scaler_config scaler;

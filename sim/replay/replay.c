@@ -73,11 +73,28 @@ static size_t columns(const trace_tensor *t)
     return t->rank ? (size_t)t->shape[t->rank - 1] : 1;
 }
 
-static void place_parameter(const replay *r, parameter *p)
+/* Of a model with parameters in several formats, each is in its own: so are its gradients, as torch insists. */
+static void place_as_recorded(replay *r, parameter *p)
+{
+    train_placement *to = &p->place;
+    if (!r->mixed || r->plan->params_given || r->plan->master != TRAIN_NO_MASTER || !p->weight_format ||
+        p->weight_format->mbits >= 23)
+        return;
+    replay_say(
+        r, NOTE_FORMATS,
+        "each parameter is in the format that the record has it in, %s beside binary32: params in the policy gives all of them one",
+        p->weight_format->name);
+    to->storage = to->kept = to->format[TRAIN_WGRAD] = *p->weight_format;
+    if (!r->plan->optimizer.state_given)
+        to->state = to->kept;
+}
+
+static void place_parameter(replay *r, parameter *p)
 {
     p->kind = policy_layer(r->plan, p->layer, p->weight_rank);
     plan_place(r->plan, p->kind, p->layer, &p->place);
     plan_keep_ends(r->plan, &r->depth, p->layer, &p->place);
+    place_as_recorded(r, p);
     p->place.state = *train_state_format(&p->place, p->count);
 }
 
@@ -139,8 +156,10 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, recor
          : strcmp(kind, "opt.m") == 0  ? &p->m
          : strcmp(kind, "opt.v") == 0  ? &p->v
                                        : &p->vmax_recorded;
-    if (to == &p->weight)
+    if (to == &p->weight) {
         p->weight_format = tensor->format;
+        place_parameter(r, p);
+    }
     if (values_there(to))
         values_free(&x);
     else
@@ -179,6 +198,21 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
         replay_cast_tensor(r, r->n_casts - 1, &how, x, &problem);
     }
     return problem.code ? fail(problem.code, "%s", problem.text) : 0;
+}
+
+/* Weights of several formats in a file, and no masters, which were updated in their stead. */
+static int is_mixed(const trace *t)
+{
+    int low = 0, high = 0;
+    for (size_t i = 0; i < trace_count(t); i++) {
+        const trace_tensor *tensor = trace_at(t, i);
+        const int is_weight = tensor->kind && strcmp(tensor->kind, "weight") == 0;
+        if (tensor->kind && strcmp(tensor->kind, "master") == 0)
+            return 0;
+        low |= is_weight && tensor->format->mbits < 23;
+        high |= is_weight && tensor->format->mbits >= 23;
+    }
+    return low && high;
 }
 
 static int take_tensor(replay *r, trace *t, size_t i)
@@ -416,6 +450,7 @@ static int visit(input *in, trace *t, void *context)
         return code;
     r->record = record;
     say_not_recorded(r, t);
+    r->mixed |= is_mixed(t);
     r->files++;
     code = replay_index_weights(r, t);
     if (!code && number_layers(r))

@@ -110,6 +110,7 @@ typedef struct replay_settings {
  * that, and what of the policy stands instead of it. The first step that gives a reason counts. */
 typedef enum replay_note {
     NOTE_REFUSED,      /* what the policy's framework would refuse               */
+    NOTE_FORMATS,      /* parameters of several formats, as they were recorded   */
     NOTE_POLICY,       /* settings of the policy that are not the recorded ones */
     NOTE_GROUPS,       /* no parameter groups                                    */
     NOTE_UNGROUPED,    /* parameters in no group                                 */

@@ -277,6 +277,8 @@ static void text_notes(FILE *to, const replay_total *t)
     char a[64], b[64], line[400];
     if (t->notes.text[NOTE_REFUSED][0])
         text_wrapped(to, "refused    ", t->notes.text[NOTE_REFUSED]);
+    if (t->notes.text[NOTE_FORMATS][0])
+        text_wrapped(to, "parameters ", t->notes.text[NOTE_FORMATS]);
     if (t->notes.text[NOTE_POLICY][0])
         text_wrapped(to, "policy's   ", t->notes.text[NOTE_POLICY]);
     if (replay_total_doubts(t))

@@ -200,6 +200,7 @@ typedef struct replay {
     int have_step, stepped; /* a step is at hand; one has been done */
     int new_plan, from_record;
     int gap;      /* the step before this one was not recorded           */
+    int mixed;    /* parameters of several formats in one model                    */
     int ended;    /* the scaler has raised its error: training ended     */
     size_t files; /* of this step                                     */
     mpsim_scaler scaler;

@@ -23,7 +23,7 @@ printf 'loss_scaling: {scaler: torch-cpu, init_scale: 2^19, growth_interval: 3}\
 policy_of() {
     case $1 in
     scheduler-sgd) echo fp32 ;;
-    bf16) echo bf16 ;;
+    bf16 | mixed) echo bf16 ;;
     fused-sgd) echo amp17 ;;
     two-optimizers*) echo amp21 ;;
     half) echo half ;;
@@ -38,7 +38,7 @@ record() { sed -n 's/^record  *\([0-9,]*\) of \([0-9,]*\) carried .*/\2 \1/p' "$
 echo "# case compared differ"
 for at in "$cases"/*/; do
     name=$(basename "$at")
-    case $name in mixed | muon) continue ;; esac # not all of it can be compared, products are a device's: below
+    [ "$name" != muon ] || continue # products are a device's: below
     run 0 replay -P "$dir/$(policy_of "$name").yaml" "$at"
     ran=$?
     counts=$(record)
@@ -48,14 +48,19 @@ for at in "$cases"/*/; do
     has '^variant  *[a-z]' && ! has 'equal to recorded steps of other runs'; ok $? "$name: the variant line holds"
 done
 
-# ---- bug_20261123: parameters in bf16 beside others in fp32, which a policy keeps in one format: what is not compared is
-# counted and named, and equality is not claimed
-run 0 replay -P "$dir/bf16.yaml" "$cases/mixed" && [ "$(record)" = '2448 0' ] &&
+# ---- bug_20261123: parameters in bf16 beside others in fp32 are so in the replay, and that is said; where the policy keeps
+# them in one format, what is not compared is counted and named, and equality is not claimed
+run 0 replay -P "$dir/bf16.yaml" "$cases/mixed" && [ "$(record)" = '7440 0' ] &&
+    has '^parameters  *each parameter is in the format that the record has it in' &&
+    run 0 replay --json -P "$dir/bf16.yaml" "$cases/mixed" && has '"formats": "each parameter'
+ok $? "mixed: each parameter as the record has it"
+printf 'precision: bf16\nparams: fp32\n' >"$dir/params.yaml"
+run 0 replay -P "$dir/params.yaml" "$cases/mixed" && [ "$(record)" = '2448 0' ] && ! has '^parameters ' &&
     has '^uncompared  *4,992 of 7,440 carried and recorded numbers are not compared' &&
     has '^ *opt.m:fc1.weight 1,536\|^ *weight:fc1.bias 128, weights recorded in bf16, here binary32' &&
     has 'equal to recorded steps of other runs, and to what of this one can be compared'
 ok $? "mixed: what is not compared is counted and named"
-run 0 replay --json -P "$dir/bf16.yaml" "$cases/mixed" && has '"equal_to_record": null' && has '"not_compared": 4992' &&
+run 0 replay --json -P "$dir/params.yaml" "$cases/mixed" && has '"equal_to_record": null' && has '"not_compared": 4992' &&
     has '"not_compared_in": \[{"name": "weight:fc1.bias", "count": 128, "weight_recorded_in": "bf16", "weight_here_in": "binary32"}'
 ok $? "mixed: in JSON"
 
