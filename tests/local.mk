@@ -251,7 +251,7 @@ fuzz-coverage:
 .PHONY: fuzz fuzz-coverage
 
 EXTRA_DIST += tests/README.md tests/analyze/known tests/analyze/run.sh tests/bench/excerpt.sh tests/cli/common.sh tests/cli/reports \
-  tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/coverage.sh tests/fuzz/dict tests/fuzz/differential.py \
+  tests/coverage.sh tests/fuzz/README.md tests/fuzz/corpus tests/fuzz/coverage.sh tests/fuzz/dict tests/fuzz/differential.py \
   tests/fuzz/fuzz.mk tests/fuzz/mutate.c tests/fuzz/run.sh tests/fuzz/targets.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
   tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/models.tsv \
@@ -290,7 +290,13 @@ check-isa:
 check-valgrind:
 	$(MAKE) $(AM_MAKEFLAGS) check \
 	  LOG_COMPILER="valgrind -q --error-exitcode=1"
-.PHONY: check-long check-wide check-isa check-valgrind
+# Lines of lib and sim that the tests reach, by module: in a build with --enable-coverage.
+coverage:
+	@case '$(SAN_CFLAGS)' in *--coverage*) ;; *) echo "make coverage needs a build that ./configure --enable-coverage made" >&2; exit 1 ;; esac
+	find lib sim -name '*.gcda' -exec rm -f {} +
+	-$(MAKE) $(AM_MAKEFLAGS) check
+	@sh $(srcdir)/tests/coverage.sh $(srcdir)
+.PHONY: check-long check-wide check-isa check-valgrind coverage
 
 # ---- what frameworks recorded, reproduced: values and mismatches, a line each
 recorded_tests = tests/scaler/t-recorded tests/optim/t-gradient-recorded tests/optim/t-recorded \

@@ -141,7 +141,9 @@ static int explain(const options *o, const char *text)
         return fail(EXIT_IO, "out of memory");
     if (n)
         return print_found(o, found, n);
-    const message *near = match_nearest(text);
+    const message *near = match_nearest(text, &failed);
+    if (failed)
+        return fail(EXIT_IO, "out of memory");
     if (near)
         return fail(EXIT_DATA, "explain: no message that is known; the nearest is %s's '%s' (mpsim explain %s)",
                     near->framework, near->forms[0], near->name);

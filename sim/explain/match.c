@@ -56,18 +56,20 @@ static const char *next_part(const char *form, char part[FORM_MOST])
     return end ? end + 3 : NULL;
 }
 
-/* Letters of a form whose parts follow each other from `text` on, each at most GAP_MOST behind the one before; 0: they do not. */
+/* Letters of a form whose first part stands at `text` and whose others follow, each at most GAP_MOST behind the one before; 0: they
+ * do not. No further is looked: the first part may stand there a million times. */
 static size_t follow(const char *form, const char *text)
 {
     char part[FORM_MOST];
     size_t score = 0;
     while (form) {
         form = next_part(form, part);
-        const char *at = strstr(text, part);
-        if (!at || (score && at - text > GAP_MOST))
+        const size_t n = strlen(part);
+        const char *at = memmem(text, strnlen(text, score ? GAP_MOST + n : n), part, n);
+        if (!at)
             return 0;
-        score += strlen(part);
-        text = at + strlen(part);
+        score += n;
+        text = at + n;
     }
     return score;
 }
@@ -136,52 +138,63 @@ size_t match_find(match found[MATCHES_MAX], const char *text, int *failed)
 
 /* ---- the nearest ---- */
 
-/* The next word of a text, in lower case; NULL after the last one. */
+/* The next word of a form, in lower case, a blank before and behind it; NULL after the last one. */
 static const char *next_word(const char *p, char word[FORM_MOST])
 {
     size_t n = 0;
     while (*p && !isalnum((unsigned char)*p))
         p++;
-    for (; isalnum((unsigned char)*p); p++)
-        if (n < FORM_MOST - 1)
-            word[n++] = (char)tolower((unsigned char)*p);
+    word[n++] = ' ';
+    for (; isalnum((unsigned char)*p) && n < FORM_MOST - 2; p++)
+        word[n++] = (char)tolower((unsigned char)*p);
+    word[n++] = ' ';
     word[n] = 0;
-    return n ? p : NULL;
+    return n > 2 ? p : NULL;
 }
 
-static int has_word(const char *text, const char *word)
+/* The words of a text in lower case, blanks between and around them; NULL without memory. */
+static char *words_of(const char *text)
 {
-    char other[FORM_MOST];
-    while ((text = next_word(text, other)))
-        if (strcmp(word, other) == 0)
-            return 1;
-    return 0;
+    char *words = malloc(strlen(text) + 3), *out = words;
+    if (!words)
+        return NULL;
+    *out++ = ' ';
+    for (; *text; text++)
+        *out++ = isalnum((unsigned char)*text) ? (char)tolower((unsigned char)*text) : ' ';
+    *out++ = ' ';
+    *out = 0;
+    return words;
 }
 
-/* Share of the longer words of a form that a text has, in percent. */
-static size_t share_of(const char *form, const char *text)
+/* Share of the longer words of a form that are among `words`, in percent. */
+static size_t share_of(const char *form, const char *words)
 {
     char word[FORM_MOST];
     size_t all = 0, there = 0;
     while ((form = next_word(form, word)))
-        if (strlen(word) >= WORD_LEAST) {
+        if (strlen(word) >= WORD_LEAST + 2) {
             all++;
-            there += (size_t)has_word(text, word);
+            there += strstr(words, word) != NULL;
         }
     return all ? 100 * there / all : 0;
 }
 
-const message *match_nearest(const char *text)
+const message *match_nearest(const char *text, int *failed)
 {
     const message *nearest = NULL;
     size_t best = 50;
+    char *words = words_of(text);
+    *failed = !words;
+    if (!words)
+        return NULL;
     for (const message *m = messages; m->name; m++)
         for (size_t i = 0; i < MESSAGE_FORMS && m->forms[i]; i++) {
-            const size_t share = share_of(m->forms[i], text);
+            const size_t share = share_of(m->forms[i], words);
             if (share > best) {
                 best = share;
                 nearest = m;
             }
         }
+    free(words);
     return nearest;
 }

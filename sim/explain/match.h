@@ -16,7 +16,8 @@ typedef struct match {
  * is 1 then). */
 size_t match_find(match found[MATCHES_MAX], const char *text, int *failed);
 
-/* match_nearest -- the row that shares most of its words with the text, if that is more than half of them; or NULL. */
-const message *match_nearest(const char *text);
+/* match_nearest -- the row that shares most of its words with the text, if that is more than half of them; or NULL, also without
+ * memory (*failed is 1 then). */
+const message *match_nearest(const char *text, int *failed);
 
 #endif

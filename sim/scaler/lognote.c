@@ -1,6 +1,8 @@
 /* lognote.c -- see lognote.h. */
 #include "lognote.h"
 
+#include "../array/array.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -260,18 +262,16 @@ static void thin(log_notes *all)
 
 int log_notes_add(log_notes *all, const log_note *n)
 {
-    if (!all->at) {
-        all->at = malloc(NOTES_MAX * sizeof *all->at);
+    if (all->count == 0)
         all->stride = 1;
-        if (!all->at)
-            return -1;
-    }
     const int spared = is_rare(n) && all->rare < NOTES_MANY;
     if (all->seen++ % all->stride && !spared)
         return 0;
     all->rare += (size_t)spared;
     if (all->count == NOTES_MAX)
         thin(all);
+    if (array_room(&all->at, all->count, sizeof *all->at))
+        return -1;
     all->at[all->count++] = *n;
     return 0;
 }

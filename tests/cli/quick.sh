@@ -15,7 +15,7 @@ quick() { # quick CODE NAME ARGUMENT...: ends with that exit code before the clo
     want=$1
     what=$2
     shift 2
-    (ulimit -t $clock && exec "$MPSIM" "$@") >"$dir/out" 2>"$dir/err" </dev/null
+    (ulimit -t $clock && exec "$MPSIM" "$@") >"$dir/out" 2>"$dir/err" <"${from:-/dev/null}"
     code=$?
     [ $code -eq "$want" ]
     ok $? "$what: exit code $code"
@@ -118,6 +118,10 @@ awk 'BEGIN { for (i = 0; i < 9000; i++) printf "step,loss,a%d\n%d,2,3\n", i, i }
 quick 0 "a log: a header for each row" log "$dir/log.csv"
 again 300000 '{"a":' >"$dir/log"
 quick 3 "a log: an open brace again and again" log "$dir/log"
+again 200000 'Loss is ' >"$dir/said"
+from=$dir/said
+quick 3 "a message: its first words again and again" explain -
+from=
 
 # ---- GGUF, msgpack ----
 { printf 'GGUF'; le 4 3; le 8 0; le 8 1; le 8 1; printf k; le 4 9; le 4 8; le 8 60000; again 60000 '\001\377\377\377\377\377\377\377a'; again 15 '\377'; } >"$dir/gguf"

@@ -15,7 +15,7 @@ linked_fuzz = -fsanitize=fuzzer
 FUZZ_CFLAGS = -g -O2 -fno-omit-frame-pointer
 compile_fuzz = $(checked_fuzz) -fsanitize=fuzzer-no-link $(compared) $(FUZZ_CFLAGS)
 checked_coverage = -fprofile-instr-generate -fcoverage-mapping
-compile_coverage = $(checked_coverage) -O1 -DFUZZ_STANDALONE
+compile_coverage = $(checked_coverage) -O0 -DFUZZ_STANDALONE
 compile = $(FUZZ_CC) -std=c17 $(FP_CFLAGS) $(VIS_CFLAGS) $(compile_$(kind)) \
   -I. -I$(srcdir)/lib/include -I$(srcdir) -I$(srcdir)/data/digits -I$(srcdir)/data/text -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
   -DMPSIM_PLOTS_DIR='""' -DMPSIM_POLICIES_DIR='""' $(LIBRARY_CFLAGS)
