@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of mpsim_recorder.py: python3 test_recorder.py [NAME ...]; needs torch only, a minute.
+"""Tests of mpsim.record: python3 test_recorder.py [NAME ...]; needs torch only, a minute.
 
 Each case is trained twice, with the recorder and without it; all weights must be the same bits.
 """
@@ -19,8 +19,8 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_ as imported_before, clip_grad_value_ as value_imported_before
 from torch.utils.checkpoint import checkpoint
-import mpsim_recorder
-from mpsim_recorder import Recorder, safetensors_header, save_safetensors
+from mpsim import record as mpsim_recorder
+from mpsim.record import Recorder, safetensors_header, save_safetensors
 import train_replay_cases
 
 ALL = ("weight", "wgrad", "act", "out", "agrad", "dgrad")
@@ -68,7 +68,7 @@ def warned(count=None):
         warnings.simplefilter("always")
         said = []
         yield said
-    said += [str(w.message) for w in seen if "mpsim_recorder" in str(w.message)]
+    said += [str(w.message) for w in seen if "mpsim.record" in str(w.message)]
     assert count is None or len(said) == count, said
 
 

@@ -28,7 +28,7 @@ if REPEATABLE:                                   # before torch
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import decoder  # noqa: E402
-from mpsim_recorder import Recorder  # noqa: E402
+from mpsim.record import Recorder  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOW = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.bfloat16}

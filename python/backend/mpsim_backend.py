@@ -6,7 +6,8 @@ policies and templates of figures; beside them the libraries that the program ne
 
 The C sources are those around this folder. Where the checkout is configured, make builds it as it is configured;
 else a temporary folder is configured, with the words of MPSIM_CONFIGURE (as "--with-libarchive=no CC=clang").
-MPSIM_BUILD names another configured folder.
+MPSIM_BUILD names another configured folder, MPSIM_LICENCES a folder with the licences of libraries that are linked
+statically there (manylinux.sh).
 """
 import base64
 import hashlib
@@ -165,6 +166,8 @@ def add_installed(wheel, info, stage, build):
         found = licence_of(path)
         if found:
             licences[found[0]] = found[1]
+    if os.environ.get("MPSIM_LICENCES"):  # of what was linked statically, a file for each
+        licences.update((text.name, text) for text in Path(os.environ["MPSIM_LICENCES"]).iterdir())
     for package, text in sorted(licences.items()):
         wheel.add("%s/licenses/%s" % (info, package), text.read_bytes())
     wheel.add(info + "/licenses/COPYING", (ROOT / "COPYING").read_bytes())

@@ -8,7 +8,10 @@ reports on tensors: those of the mpsim program, over the same library. doc/pytho
     mpsim.quantize(x, "nvfp4").values
     mpsim.gemm(a, b, model="hopper-wgmma-fp8-fp32")
     print(mpsim.stat(x, formats=["fp16", "e4m3"], scales=[1, 2**16]))
+    with mpsim.watch(model, optimizer, every=100, formats=["fp16"], out="run.jsonl"): ...
 """
+from typing import TYPE_CHECKING, Any
+
 from ._blocks import RECIPES as recipes, Quantized, quantize
 from ._cast import MODES as modes, PRESETS as presets, decode, encode, round
 from ._dot import MODELS as models, dot, gemm
@@ -19,7 +22,18 @@ from ._program import Report
 from ._reports import diff, memory, replay, stat
 from ._scaler import EVENTS as events, SCALERS as scalers, Scaler, Step
 
+if TYPE_CHECKING:
+    from ._watch import watch as watch
+
 __version__: str = _lib.mpsim_version().decode()
 __all__ = ["Error", "FileError", "Format", "InputError", "Quantized", "Report", "Scaler", "Step", "decode", "diff", "dot",
            "encode", "events", "formats", "gemm", "memory", "models", "modes", "presets", "quantize", "recipes", "replay",
-           "round", "scalers", "stat"]
+           "round", "scalers", "stat", "watch"]
+
+
+def __getattr__(name: str) -> Any:
+    """watch, which needs torch, is loaded when it is asked for."""
+    if name == "watch":
+        from ._watch import watch
+        return watch
+    raise AttributeError(f"module 'mpsim' has no attribute {name!r}")

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: ignore-errors
 """Record the tensors of a PyTorch training step as an mpsim-trace/1 directory.
 
-Needs only torch and the standard library.  Use in your own training loop:
+Needs only torch and the standard library, and can be copied beside a training as a file.  Use in your own loop:
+
+    from mpsim.record import Recorder
 
     rec = Recorder(model, "trace", steps={1, 2, 100, 101}, optimizer=opt, scaler=scaler)
     for step in range(1, last + 1):
@@ -17,8 +20,8 @@ Needs only torch and the standard library.  Use in your own training loop:
     rec.close()
 
 Gradients, weights and the optimizer's state are taken as the last backward() left them:
-before unscale_(), clipping and the update, whichever call comes first.  README.md beside
-this file says what is recorded, and what is not; nothing here changes the training.
+before unscale_(), clipping and the update, whichever call comes first.  data/record/README.md
+of mpsim's sources says what is recorded, and what is not; nothing here changes the training.
 """
 import atexit
 import ctypes
@@ -429,9 +432,9 @@ class Recorder:
             return
         self.said.add(key or text)
         try:
-            warnings.warn("mpsim_recorder: " + text, RuntimeWarning, stacklevel=3)
+            warnings.warn("mpsim.record: " + text, RuntimeWarning, stacklevel=3)
         except RuntimeWarning:                   # warnings are errors here
-            print("mpsim_recorder: " + text, file=sys.stderr)
+            print("mpsim.record: " + text, file=sys.stderr)
 
     # ---- hooks of modules ----
 

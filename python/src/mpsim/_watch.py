@@ -1,0 +1,409 @@
+"""Statistics of a training while it runs: the hooks of the recorder, but tensors are counted where they lie, not kept."""
+from __future__ import annotations
+
+import json
+import os
+from array import array
+from typing import Any, Callable, Iterable, Optional, Sequence, Union
+
+import torch
+
+from . import _advice
+from ._cast import plan_of
+from ._error import InputError
+from ._formats import of_dtype
+from ._statistics import Tally, Targets
+from .record import DTYPES, STATE, Recorder, guarded, in_backward, is_sharded, unwatch
+from .record import watch as listen
+
+KINDS = ("weight", "wgrad", "act", "agrad")
+ALL_KINDS = (*KINDS, "out", "dgrad", "opt")  # opt: opt.m, opt.v, opt.vmax
+STATES = sorted(set(STATE.values()))
+FORMATS = {dtype: of_dtype(str(dtype)[6:]) for dtype in DTYPES}
+# nvdlfw-inspect's names of tensors
+INSPECT = {"activation": "act", "weight": "weight", "gradient": "agrad", "wgrad": "wgrad", "dgrad": "dgrad", "output": "out"}
+
+
+def inspected(config: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of watch from a section of an nvdlfw-inspect file: layers, LogTensorStats' tensors, freq, steps."""
+    stats = next((v for k, v in config.get("transformer_engine", config).items() if k.startswith("LogTensorStats")), config)
+    layers = config.get("layers", {})
+    names = layers.get("layer_name_regex_pattern") or "|".join(f".*{word}.*" for word in layers.get("layer_types", [])) or ".*"
+    tensors = stats.get("tensors", ["activation", "gradient", "weight"])
+    tensors = list(INSPECT) if "all" in tensors else tensors
+    for word in tensors:
+        if word not in INSPECT:
+            raise InputError(f"watch: inspect: expected tensors of {', '.join(INSPECT)}, found {word!r}")
+    return {"modules": names, "kinds": [INSPECT[word] for word in tensors], "every": stats.get("freq", 1),
+            "start": stats.get("start_step", 1), "stop": stats.get("end_step")}
+
+
+class Watch(Recorder):  # type: ignore[misc]
+    """What `mpsim.watch` gives. A context manager; `close` ends it, as does the end of the program.
+
+    step: the number of the step at hand, or None between watched ones.
+    count: how many steps the optimizers have taken or skipped.
+    remarks: lines on what could not be watched, and why.
+    """
+
+    def __init__(self, model: torch.nn.Module, optimizer: Any, every: int, targets: Targets, out: Any, kinds: Sequence[str],
+                 modules: str, scaler: Any, log: Optional[Callable[[dict[str, Any]], Any]], updates: Sequence[str],
+                 start: int, stop: Optional[int], gather: bool) -> None:
+        self.targets, self.out, self.log, self.updates = targets, out, log, list(updates)
+        self.first, self.stop, self.count, self.closed = start, stop, start - 1, False
+        self.file: Any = None
+        self.lines: list[dict[str, Any]] = []
+        self.by_kind: dict[str, Tally] = {}
+        self.of_step: dict[str, Tally] = {}
+        self.done: set[int] = set()
+        self.took: set[int] = set()
+        self.before: dict[int, list[tuple[str, Any, Any]]] = {}
+        self.history = array("d"), array("b")  # of each step the loss scale, and whether it was skipped
+        self.numbers: dict[int, dict[str, float]] = {}  # loss and norm, by step
+        self.remarks: list[str] = []
+        self.gradients: dict[str, list[dict[str, Any]]] = {}
+        self.lost: dict[str, list[int]] = {}
+        wanted = set(kinds) - {"opt"} | (set(STATES) if "opt" in kinds else set())
+        super().__init__(model, os.devnull, every=every, optimizer=optimizer, kinds=wanted, modules=modules, scaler=scaler,
+                         gather=gather, settings=False)
+        if not all(hasattr(o, "register_step_post_hook") for o in self.opts):
+            raise InputError("watch: expected optimizers of torch.optim with step hooks, found "
+                             + ", ".join(type(o).__name__ for o in self.opts))
+        self.path: Optional[str] = None
+        self._begin()
+
+    # ---- steps ----
+
+    def wanted(self, step: int) -> bool:
+        return not self.closed and (self.stop is None or step <= self.stop) and (step == self.first or step % self.every == 0)
+
+    def _drop(self) -> None:
+        super()._drop()
+        self.of_step, self.lines, self.before, self.took = {}, [], {}, set()
+        if not self.closed:
+            listen(self)  # of skipped steps GradScaler alone tells
+
+    @guarded
+    def _begin(self) -> None:
+        self.done = set()
+        if self.wanted(self.count + 1):
+            self._drop()
+            self.step = self.count + 1
+            self._install()
+
+    def _mine(self, optimizer: Any) -> bool:
+        return any(optimizer is opt for opt in self.opts)
+
+    def _on_backward(self, depth: int) -> None:
+        pass
+
+    def _before_unscale(self, scaler: Any, optimizer: Any) -> None:
+        if self._mine(optimizer):
+            self._on_scaler(scaler, sure=True)
+            self._take(optimizer)
+
+    def _after_unscale(self, scaler: Any, optimizer: Any) -> None:
+        pass
+
+    def _before_scaler_step(self, scaler: Any, optimizer: Any) -> None:
+        self._before_unscale(scaler, optimizer)
+        self.in_scaler = self._mine(optimizer)
+
+    def _after_scaler_step(self, scaler: Any, optimizer: Any) -> None:
+        self.in_scaler = False
+        if self._mine(optimizer):
+            found = scaler.is_enabled() and sum(float(v.item()) for v in scaler._found_inf_per_device(optimizer).values())
+            self._stepped(optimizer, bool(found))
+
+    @guarded
+    def _on_clip(self, kind: str, parameters: Any, limit: Any, norm: Any, foreach: Any) -> None:
+        whose = {id(p) for p in parameters}
+        for opt in self.opts:
+            if whose & set(self._params(opt)):
+                self._take(opt)
+                if norm is not None and self.step is not None and not is_sharded(norm):
+                    self.note(grad_norm=float(norm))
+
+    def _before_step(self, opt: Any) -> None:
+        self._take(opt)
+
+    def _after_step(self, opt: Any) -> None:
+        if not self.in_scaler:
+            self._stepped(opt, False)
+
+    def _take(self, opt: Any) -> None:
+        """Gradients, weights and state of an optimizer's parameters, as the last backward() has left them."""
+        if id(opt) in self.done:  # once more, before the others: a new step, whose passes nothing has seen
+            self._finish()
+            self.count, self.done = self.count + 1, set()
+        if self.step is not None and id(opt) not in self.took:
+            self.took.add(id(opt))
+            self._take_now(opt)
+
+    @guarded
+    def _take_now(self, opt: Any) -> None:
+        if in_backward():
+            self._miss("(gradients)", "optimizer", "the step is part of backward()")
+        if any(type(m).__name__ == "FullyShardedDataParallel" for m in self.model.modules()):
+            return self._miss("(model)", "FullyShardedDataParallel", "parameters are flat and sharded")
+        names, kept = self._names(), []
+        with torch.no_grad():
+            for p in self._params_of(opt):
+                name = names.get(p)
+                if name is None:
+                    self._miss("a parameter", "Parameter", "the model has it not")
+                    continue
+                if "weight" in self.kinds:
+                    self._put("weight", name, p)
+                if p.grad is None:
+                    self._miss(name, "Parameter", "no gradient in this step")
+                elif "wgrad" in self.kinds:
+                    self._put("wgrad", name, p.grad)
+                for key, kind in STATE.items():
+                    if kind in self.kinds and torch.is_tensor(opt.state.get(p, {}).get(key)):
+                        self._put(kind, name, opt.state[p][key])
+                if self.updates and p.grad is not None and not is_sharded(p) and p.dtype in DTYPES:
+                    kept.append((name, p, p.detach().clone()))
+        self.before[id(opt)] = kept
+
+    def _params_of(self, opt: Any) -> Iterable[Any]:
+        return [p for g in opt.param_groups for p in g["params"]]
+
+    def _stepped(self, opt: Any, skipped: bool) -> None:
+        if self.closed:
+            return
+        if self.step is not None and not skipped:
+            self._count_updates(opt)
+        if not self.done:
+            scale = self.scaler.get_scale() if self.scaler is not None and self.scaler.is_enabled() else 0.0
+            changed = scale and (not self.history[0] or scale != self.history[0][-1] or skipped)
+            self.history[0].append(scale)
+            self.history[1].append(skipped)
+            if changed or (scale and self.step is not None):
+                self._write([{"level": "scaler", "step": self.count + 1, "scale": scale, "skipped": skipped}])
+        self.done.add(id(opt))
+        if len(self.done) == len(self.opts):
+            self._end()
+
+    def _end(self) -> None:
+        self._finish()
+        self.count += 1
+        self._begin()
+
+    # ---- counting ----
+
+    def _put(self, kind: str, name: str, value: Any, once: bool = False) -> None:
+        key, n = f"{kind}:{name}", 1
+        while key in self.tensors:
+            key, n = f"{kind}:{name}.{n}", n + 1
+        if is_sharded(value):
+            if not self.gather:
+                return self._miss(name, "DTensor", f"{kind} is sharded: gather=True on all ranks counts it")
+            value = value.detach().full_tensor()
+        if value.layout != torch.strided or value.dtype not in DTYPES:
+            what = value.dtype if value.layout == torch.strided else value.layout
+            return self._miss(name, str(what).replace("torch.", ""), f"{kind} of this kind cannot be counted")
+        self.tensors[key] = True
+        t = value.detach()
+        t = t if t.is_cpu else t.cpu()
+        if not t.is_contiguous():
+            t = t.contiguous()
+        wide = t.float() if self.targets.recipes and t.dtype != torch.float32 else t
+        tally = Tally(self.targets, self.targets.which(kind))
+        tally.add(t.data_ptr(), t.numel(), FORMATS[t.dtype], t.shape[-1] if t.dim() else 1, wide.data_ptr())
+        self.lines.append({"level": "tensor", "file": "-", "name": key, "kind": kind, "step": self.step,
+                           "dtype": DTYPES[value.dtype], "shape": list(value.shape), **tally.record()})
+        if kind not in self.of_step:
+            self.of_step[kind] = Tally(self.targets, tally.scaled)
+        self.of_step[kind].merge(tally)
+
+    def _on_input(self, mod: Any, name: str, args: Any, kwargs: Any) -> Any:
+        return super()._on_input(mod, name, args, kwargs) if self._inner()[0].training else None
+
+    def _on_output(self, name: str, out: Any, output: Any) -> None:
+        if self._inner()[0].training:
+            super()._on_output(name, out, output)
+
+    @guarded
+    def _count_updates(self, opt: Any) -> None:
+        """Of each parameter the elements that the step has moved; what formats would have lost of that."""
+        with torch.no_grad():
+            for name, p, old in self.before.pop(id(opt), []):
+                new = p.detach()
+                moved = int((new != old).sum())
+                line: dict[str, Any] = {"level": "update", "name": name, "step": self.step, "dtype": DTYPES[p.dtype],
+                                        "count": p.numel(), "moved": moved, "formats": []}
+                for label in self.updates if p.dtype is torch.float32 else ():
+                    line["formats"].append({"format": label, "lost": lost_updates(old, new, label)})
+                    tally = self.lost.setdefault(label, [0, 0])
+                    tally[0] += line["formats"][-1]["lost"]
+                    tally[1] += moved
+                if p.dtype is not torch.float32 and p.grad is not None:
+                    line["unmoved"] = int(((new == old) & (p.grad != 0)).sum())
+                    tally = self.lost.setdefault("", [0, 0])
+                    tally[0] += line["unmoved"]
+                    tally[1] += moved + line["unmoved"]
+                self.lines.append(line)
+
+    # ---- what is written ----
+
+    def note(self, **numbers: float) -> None:
+        """Numbers of the step at hand, as loss=2.3, that its record and the judge of the run get."""
+        self.numbers.setdefault(self.count + 1, {}).update({k: float(v) for k, v in numbers.items()})
+
+    def _miss(self, name: str, what: Any, reason: str) -> None:
+        super()._miss(name, what, reason.replace("not called or compiled", "not called in training mode, or compiled"))
+
+    @guarded
+    def _finish(self) -> None:
+        if self.step is None:
+            return
+        if not self.fired and not self.took:  # it has begun, and nothing was trained
+            return self._drop()
+        self._note_modules()
+        new = sorted(set(self.missing.items()) - self.said)
+        self.said.update(new)
+        lines, tallies = self.lines, self.of_step
+        for name, reason in new:
+            self.remarks.append(f"not watched: {name}: {reason}")
+            lines.append({"level": "note", "step": self.step, "text": self.remarks[-1]})
+        whole = self._whole(tallies)
+        scale = {"loss_scale": self.history[0][-1]} if self.history[0] and self.history[0][-1] else {}
+        lines.append({"level": "step", "step": self.step, "tensors": whole.tensors, **whole.record(), **scale,
+                      **self.numbers.get(self.step, {})})
+        for kind, tally in tallies.items():
+            if kind not in self.by_kind:
+                self.by_kind[kind] = Tally(self.targets, tally.scaled)
+            self.by_kind[kind].merge(tally)
+        for line in lines:
+            if line["level"] == "tensor" and line["kind"] in ("agrad", "wgrad", "dgrad"):
+                self.gradients.setdefault(line["name"], []).append({**line, **scale})
+        flat = self._flat(lines, tallies) if self.log else {}
+        self._drop()
+        self._write(lines)
+        if self.log:
+            self.log(flat)
+        if new:
+            self._warn("not watched: " + ", ".join(f"{n}: {r}" for n, r in new))
+
+    def _whole(self, tallies: dict[str, Tally]) -> Tally:
+        whole = Tally(self.targets, any(t.scaled for t in tallies.values()))
+        for tally in tallies.values():
+            whole.merge(tally)
+        return whole
+
+    def _flat(self, lines: list[dict[str, Any]], tallies: dict[str, Tally]) -> dict[str, Any]:
+        """The numbers of a step under names with slashes, for TensorBoard and W&B."""
+        flat: dict[str, Any] = {"step": self.step}
+        named = [(line["name"].replace(":", "/", 1), line) for line in lines if line["level"] == "tensor"]
+        for name, line in named + [(kind, tally.record()) for kind, tally in tallies.items()]:
+            flat[f"mpsim/{name}/amax"] = line["amax"]
+            for cast in line["formats"] + [{"format": b["recipe"], "scale": 1.0, **b} for b in line.get("blocks", [])]:
+                label = cast["format"] + (f"@{cast['scale']:g}" if cast["scale"] != 1 else "")
+                for key in ("underflow", "overflow"):
+                    flat[f"mpsim/{name}/{key}/{label}"] = cast[key] / line["count"] if line["count"] else 0.0
+                if not isinstance(cast["sqnr_db"], str):
+                    flat[f"mpsim/{name}/sqnr_db/{label}"] = cast["sqnr_db"]
+        if self.history[0] and self.history[0][-1]:
+            flat["mpsim/loss_scale"] = self.history[0][-1]
+        for label in self.updates:
+            lost = [(f["lost"], line["moved"]) for line in lines if line["level"] == "update" for f in line["formats"]
+                    if f["format"] == label]
+            if sum(moved for _, moved in lost):
+                flat[f"mpsim/updates_lost/{label}"] = sum(n for n, _ in lost) / sum(moved for _, moved in lost)
+        return flat
+
+    def _write(self, lines: list[dict[str, Any]]) -> None:
+        if self.out is None:
+            return
+        if self.file is None:
+            rank = self._place()[0]
+            self.path = os.fspath(self.out)
+            if rank:
+                stem, ext = os.path.splitext(self.path)
+                self.path = f"{stem}.rank{rank:05d}{ext}"
+            self.file = open(self.path, "w", encoding="utf-8")
+            lines = [self.targets.config, *lines]
+        self.file.write("".join(json.dumps(line) + "\n" for line in lines))
+        self.file.flush()
+
+    def close(self) -> None:
+        """End watching: hooks go, sums over kinds and over all are written. What has been watched stays known."""
+        if self.closed:
+            return
+        self._finish()
+        self.count += bool(self.done)
+        self.closed = True
+        self._drop()
+        unwatch(self)
+        whole = self._whole(self.by_kind)
+        self._write([{"level": "kind", "kind": kind, "tensors": tally.tensors, **tally.record()}
+                     for kind, tally in self.by_kind.items()]
+                    + [{"level": "total", "tensors": whole.tensors, **whole.record(), "failed_files": 0}])
+        if self.file is not None:
+            self.file.close()
+
+    def kinds_seen(self) -> dict[str, dict[str, Any]]:
+        """The sums of each kind over the watched steps, as records of `mpsim stat`."""
+        return {kind: tally.record() for kind, tally in self.by_kind.items()}
+
+    def advice(self) -> list[str]:
+        """What the numbers so far say, a sentence each: layers that underflow or overflow, loss scales that are safe, the
+        judgement of `mpsim log` on the loss scale, updates that a format would lose. Empty: nothing was found."""
+        return _advice.sentences(self)
+
+
+def lost_updates(old: Any, new: Any, label: str) -> int:
+    """Elements that binary32 has moved and a weight kept in a format would not: the weight, rounded, and the same
+    movement added to it in binary32 and rounded."""
+    from ._cast import round as to_format
+    kept = to_format(old, label)
+    then = to_format(kept + (new - old), label)
+    return int(((then == kept) & (new != old)).sum())
+
+
+def watch(model: torch.nn.Module, optimizer: Any, every: int = 100, formats: Union[str, Sequence[str]] = ("fp16",),
+          scales: Any = (1,), recipes: Union[str, Sequence[str]] = (), out: Union[str, "os.PathLike[str]", None] = None, *,
+          kinds: Sequence[str] = KINDS, modules: str = ".*", scaler: Any = None,
+          log: Optional[Callable[[dict[str, Any]], Any]] = None, updates: Union[str, Sequence[str]] = ("bf16",), start: int = 1,
+          stop: Optional[int] = None, gather: bool = False, inspect: Optional[dict[str, Any]] = None) -> Watch:
+    """Watch a PyTorch training: statistics of its tensors where they lie, as `mpsim stat` counts them.
+
+    model, optimizer: as they are trained; a list of several optimizers.
+    every: the first step and each whose number this divides are watched.
+    formats, scales, recipes: what tensors are cast to, as of `stat`.
+    out: a file of JSON lines, the records of `mpsim stat --ndjson` and "update", "scaler" and "note" beside; None: none.
+    kinds: of "weight", "wgrad", "act", "agrad", "out", "dgrad", "opt". modules: a regular expression on their names.
+    scaler: the GradScaler; found by itself where it scales the loss.
+    log: called after each watched step with numbers by name, as {"mpsim/agrad/fc1/underflow/fp16": 0.02, "step": 100}.
+    updates: formats; what share of the movements of binary32 weights these would lose.
+    start: the number of the first step. stop: of the last. gather: sharded parameters (DTensor) are gathered.
+    inspect: a section of an nvdlfw-inspect file as a dict instead of kinds, modules, every, start and stop.
+
+    Gradients are those before unscaling and clipping, as the last backward() has left them. Training changes by no bit.
+    Tensors on a device are copied to memory. What cannot be watched (modules inside torch.compile, parameters of FSDP1)
+    is named, in a warning and in the file.
+
+    >>> model = torch.nn.Linear(4, 2); optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> with mpsim.watch(model, optimizer, every=1, formats=["fp16"], kinds=["wgrad"]) as w:
+    ...     loss = (model(torch.ones(3, 4)) * 1e-7).sum(); loss.backward(); optimizer.step()
+    >>> w.kinds_seen()["wgrad"]["formats"][0]["subnormal"]
+    10
+    """
+    if inspect is not None:
+        given = inspected(inspect)
+        modules, kinds, every, start, stop = (given[k] for k in ("modules", "kinds", "every", "start", "stop"))
+    listed = [[each] if isinstance(each, str) else list(each) for each in (formats, recipes, updates)]
+    for kind in kinds:
+        if kind not in ALL_KINDS:
+            raise InputError(f"watch: expected kinds of {', '.join(ALL_KINDS)}, found {kind!r}")
+    if not all(hasattr(o, "step") for o in (optimizer if isinstance(optimizer, (list, tuple)) else [optimizer])):
+        raise InputError(f"watch: expected an optimizer or a list of them, found {type(optimizer).__name__}")
+    if not isinstance(model, torch.nn.Module):
+        raise InputError(f"watch: expected a torch.nn.Module, found {type(model).__name__}")
+    if every < 1:
+        raise InputError(f"watch: every is a number of steps from 1 on, not {every!r}")
+    for name in listed[2]:
+        plan_of(name, None, 1.0, None, None, False, False, "binary32")
+    targets = Targets(listed[0], list(scales) if isinstance(scales, (list, tuple)) else scales, listed[1])
+    return Watch(model, optimizer, every, targets, out, kinds, modules, scaler, log, listed[2], start, stop, gather)
