@@ -7,18 +7,18 @@ sim_libsim_a_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' \
 sim_libsim_a_CFLAGS = $(product_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) \
   $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 # libsim and all that it needs
-sim_libs = sim/libsim.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
+sim_libs = sim/libsim.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
-  sim/array/array.c sim/array/array.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
+  sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
   sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/contents.c \
   sim/cast/contents.h sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h \
   sim/cast/folder.c sim/cast/folder.h sim/cast/lay.c sim/cast/lay.h \
   sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/plain.c sim/cast/plain.h sim/cast/quantise.c sim/cast/quantise.h \
   sim/cast/recipe.c sim/cast/recipe.h sim/cast/tensors.c sim/cast/tensors.h sim/cast/tiles.c \
   sim/cast/tiles.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/confine.c sim/cli/confine.h sim/cli/element.c sim/cli/element.h \
-  sim/cli/environment.c sim/cli/environment.h sim/cli/input.c sim/cli/input.h sim/cli/maps.c \
-  sim/cli/maps.h sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/names.h sim/cli/options.c \
+  sim/cli/environment.c sim/cli/environment.h sim/cli/input.c sim/cli/input.h \
+  sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/names.h sim/cli/options.c \
   sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/progress.c sim/cli/progress.h \
   sim/cli/resource.c sim/cli/resource.h sim/cli/reportoptions.c sim/cli/reportoptions.h sim/cli/scalelist.c sim/cli/scalelist.h \
   sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c \
@@ -42,8 +42,7 @@ sim_libsim_a_SOURCES = \
   sim/memory/shape.c sim/memory/shape.h sim/merge/cmd.c sim/merge/join.c sim/merge/join.h \
   sim/merge/merge.c sim/merge/merge.h sim/merge/parts.c sim/merge/parts.h sim/merge/ranks.c \
   sim/merge/ranks.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
-  sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/pickle/coding.c \
-  sim/pickle/impl.h sim/pickle/input.c sim/pickle/machine.c sim/pickle/pickle.h sim/pickle/tree.c \
+  sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h \
   sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/comparison.c \
   sim/plot/comparison.h sim/plot/data.c sim/plot/data.h sim/plot/differences.c \
   sim/plot/differences.h sim/plot/distribution.c sim/plot/distribution.h sim/plot/figures.c \
@@ -57,8 +56,7 @@ sim_libsim_a_SOURCES = \
   sim/policy/muon.c sim/policy/muon.h sim/policy/nemo.c sim/policy/nemo.h sim/policy/parts.c \
   sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h \
   sim/policy/table.c sim/policy/table.h sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
-  sim/policy/yaml.h sim/program.c sim/program.h sim/quant/describe.c sim/quant/describe.h \
-  sim/quant/form.c sim/quant/geometry.c sim/quant/ggml.c sim/quant/ggml.h sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
+  sim/policy/yaml.h sim/program.c sim/program.h \
   sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
   sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c sim/replay/measure.c \
   sim/replay/moments.c sim/replay/moments.h sim/replay/muon.c sim/replay/norm.c sim/replay/note.c \
@@ -89,28 +87,8 @@ sim_libsim_a_SOURCES = \
   sim/stat/group.h sim/stat/pack.c sim/stat/pack.h sim/stat/part.c sim/stat/part.h sim/stat/report.c \
   sim/stat/report.h sim/stat/settings.c sim/stat/settings.h sim/stat/shard.c sim/stat/shard.h \
   sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
-  sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h sim/text/escape.c sim/text/escape.h \
-  sim/text/filekind.c sim/text/filekind.h sim/text/words.c sim/text/words.h sim/trace/bytewalk.c sim/trace/bytewalk.h sim/trace/convention.c \
-  sim/trace/convention.h sim/trace/copy.c sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
-  sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/impl.h sim/trace/inputs.c \
-  sim/trace/inputs.h sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/kinds.c sim/trace/kinds.h \
-  sim/trace/layout.c sim/trace/llmc.c sim/trace/memory.c sim/trace/namemap.c sim/trace/namemap.h \
-  sim/trace/msgpack.c sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/onnx.c sim/trace/order.c \
-  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/owndigests.c sim/trace/owndigests.h sim/trace/packed.h \
-  sim/trace/packedfit.c sim/trace/packedread.c sim/trace/parameters.c sim/trace/parts.c \
-  sim/trace/parts.h sim/trace/partsource.c sim/trace/partsource.h sim/trace/plainentry.c \
-  sim/trace/quantised.c sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h \
-  sim/trace/quantisedhint.c sim/trace/quantisedread.c sim/trace/raw.c sim/trace/read.c \
-  sim/trace/safetensors.c sim/trace/shards.c sim/trace/source.c sim/trace/stream.c \
-  sim/trace/stream.h sim/trace/streamgzip.c sim/trace/temporary.c sim/trace/temporary.h \
-  sim/trace/text.c sim/trace/torch.c sim/trace/torch.h sim/trace/torchdata.c sim/trace/torchdtype.c \
-  sim/trace/torchexport.c sim/trace/torchfields.c sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c \
-  sim/trace/torchpickle.c sim/trace/torchquantised.c sim/trace/torchrebuild.c \
-  sim/trace/torchtensor.c sim/trace/torchtext.c sim/trace/torchtree.c sim/trace/torchview.c \
-  sim/trace/torchzip.c sim/trace/trace.c sim/trace/trace.h sim/trace/tree.c sim/trace/unzip.c \
-  sim/trace/weights.c sim/trace/weights.h sim/trace/whole.c sim/trace/whole.h sim/trace/writer.c \
-  sim/trace/zero.c sim/trace/zero.h sim/trace/zeroname.c sim/trace/zeroname.h sim/trace/zerotensor.c \
-  sim/trace/zip.c sim/trace/zipdir.c sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c \
+  sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h \
+  sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c \
   sim/train/decoder.c sim/train/decoder.h sim/train/decodertable.c sim/train/decodertable.h \
   sim/train/describe.c sim/train/describe.h sim/train/device.c sim/train/device.h \
   sim/train/digests.c sim/train/digests.h sim/train/groups.c sim/train/groups.h sim/train/job.c \
@@ -123,13 +101,62 @@ sim_libsim_a_SOURCES = \
   sim/verify/recorded.c sim/verify/report.c sim/verify/report.h sim/verify/vectors.c \
   sim/verify/vectors.h sim/verify/verify.c sim/verify/verify.h
 
+# Files of tensors: of the program, and of the library that others link against, so compiled once for both.
+noinst_LIBRARIES += sim/libtrace.a sim/libreader.a
+sim_libtrace_a_CPPFLAGS = $(sim_cppflags)
+sim_libtrace_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) \
+  $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
+sim_libtrace_a_SOURCES = \
+  sim/array/array.c sim/array/array.h sim/pickle/coding.c sim/pickle/impl.h sim/pickle/input.c sim/pickle/machine.c \
+  sim/pickle/pickle.h sim/pickle/tree.c sim/quant/describe.c sim/quant/describe.h sim/quant/form.c \
+  sim/quant/geometry.c sim/quant/ggml.c sim/quant/ggml.h sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
+  sim/text/escape.c sim/text/escape.h sim/text/filekind.c sim/text/filekind.h sim/text/option.c sim/text/option.h \
+  sim/text/words.c sim/text/words.h sim/trace/bytewalk.c sim/trace/bytewalk.h sim/trace/convention.c \
+  sim/trace/convention.h sim/trace/copy.c sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
+  sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/impl.h sim/trace/inputs.c sim/trace/inputs.h \
+  sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/kinds.c sim/trace/kinds.h sim/trace/layout.c sim/trace/llmc.c \
+  sim/trace/maps.c sim/trace/maps.h sim/trace/memory.c sim/trace/msgpack.c sim/trace/namemap.c sim/trace/namemap.h \
+  sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/onnx.c sim/trace/order.c \
+  sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/owndigests.c sim/trace/owndigests.h \
+  sim/trace/packed.h sim/trace/packedfit.c sim/trace/packedread.c sim/trace/parameters.c sim/trace/parts.c \
+  sim/trace/parts.h sim/trace/partsource.c sim/trace/partsource.h sim/trace/plainentry.c sim/trace/quantised.c \
+  sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h sim/trace/quantisedhint.c \
+  sim/trace/quantisedread.c sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/shards.c \
+  sim/trace/source.c sim/trace/stream.c sim/trace/stream.h sim/trace/streamgzip.c sim/trace/temporary.c \
+  sim/trace/temporary.h sim/trace/text.c sim/trace/textfile.c sim/trace/textfile.h sim/trace/torch.c \
+  sim/trace/torch.h sim/trace/torchdata.c sim/trace/torchdtype.c sim/trace/torchexport.c sim/trace/torchfields.c \
+  sim/trace/torchglobal.c sim/trace/torchlegacy.c sim/trace/torchnumpy.c sim/trace/torchpickle.c \
+  sim/trace/torchquantised.c sim/trace/torchrebuild.c sim/trace/torchtensor.c sim/trace/torchtext.c \
+  sim/trace/torchtree.c sim/trace/torchview.c sim/trace/torchzip.c sim/trace/trace.c sim/trace/trace.h \
+  sim/trace/tree.c sim/trace/unnamed.c sim/trace/unnamed.h sim/trace/unzip.c sim/trace/wanted.c sim/trace/wanted.h \
+  sim/trace/weights.c sim/trace/weights.h sim/trace/whole.c sim/trace/whole.h sim/trace/writer.c sim/trace/zero.c \
+  sim/trace/zero.h sim/trace/zeroname.c sim/trace/zeroname.h sim/trace/zerotensor.c sim/trace/zip.c \
+  sim/trace/zipdir.c
+
 # layouts of files that need a library which may not be there
 if HAVE_LIBARCHIVE
-sim_libsim_a_SOURCES += sim/trace/streamlibarchive.c
+sim_libtrace_a_SOURCES += sim/trace/streamlibarchive.c
 endif
 if HAVE_HDF5
-sim_libsim_a_SOURCES += sim/trace/hdf5.c sim/trace/hdf5.h sim/trace/hdf5dataset.c sim/trace/hdf5driver.c \
+sim_libtrace_a_SOURCES += sim/trace/hdf5.c sim/trace/hdf5.h sim/trace/hdf5dataset.c sim/trace/hdf5driver.c \
   sim/trace/hdf5metadata.c
+endif
+
+# libmpsim-trace: all of libreader, what that needs of libtrace, and libmpsim beside it.
+sim_libreader_a_CPPFLAGS = $(sim_cppflags)
+sim_libreader_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
+sim_libreader_a_SOURCES = sim/reader/files.c sim/reader/files.h sim/reader/reader.c \
+  sim/reader/surroundings.c sim/reader/surroundings.h
+if SHARED
+lib_LTLIBRARIES += lib/libmpsim-trace.la
+lib_libmpsim_trace_la_SOURCES =
+lib_libmpsim_trace_la_LIBTOOLFLAGS = --tag=disable-static
+lib_libmpsim_trace_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined $(WHOLE_LIBREADER)
+lib_libmpsim_trace_la_DEPENDENCIES = sim/libreader.a sim/libtrace.a lib/libmpsim.la
+dist_mpsiminclude_HEADERS += lib/include/mpsim/trace.h
+pkgconfig_DATA += lib/mpsim-trace.pc
+else
+EXTRA_DIST += lib/include/mpsim/trace.h
 endif
 
 # mpsim verify: what each group needs decides what is compiled. The oracle is a library of its own,

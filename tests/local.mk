@@ -17,7 +17,7 @@ AM_TESTS_ENVIRONMENT = \
 AM_CPPFLAGS = $(public_cppflags) -I$(top_srcdir) -I$(top_srcdir)/tests -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 AM_CFLAGS = $(TEST_CFLAGS) $(test_cflags)
 test_cflags = $(base_cflags) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
-LDADD = $(support_libs) $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) -lpthread
+LDADD = $(support_libs) sim/libreader.a $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) -lpthread
 support_libs =
 
 # ---- the program
@@ -90,7 +90,7 @@ unit_tests = \
   tests/trace/t-safetensors tests/trace/t-temporary tests/trace/t-codes tests/trace/t-torch \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir tests/trace/t-recorded \
   tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 tests/trace/t-quantised tests/trace/t-walked \
-  tests/trace/t-conventions tests/trace/t-parts tests/trace/t-pickle \
+  tests/trace/t-conventions tests/trace/t-parts tests/trace/t-reader tests/trace/t-pickle \
   tests/train/t-decoder-autocast tests/train/t-accumulate tests/train/t-decoder-run \
   tests/train/t-decoder-torch \
   tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
@@ -240,7 +240,7 @@ fuzz_make = test -n "$(FUZZ_CC)" || { echo "make $@ needs clang with libFuzzer: 
 	  LIBRARY_CFLAGS='$(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)' \
 	  LIBRARY_LIBS='$(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS)' \
 	  SOURCES='$(lib_libmpsim_a_SOURCES) $(lib_libavx2_a_SOURCES) \
-	    $(lib_libavx512_a_SOURCES) $(lib_train_libtrain_a_SOURCES) $(sim_libsim_a_SOURCES)'
+	    $(lib_libavx512_a_SOURCES) $(lib_train_libtrain_a_SOURCES) $(sim_libsim_a_SOURCES) $(sim_libtrace_a_SOURCES)'
 fuzz:
 	@$(fuzz_make)
 	@sh $(srcdir)/tests/fuzz/run.sh fuzz-build $(srcdir) $(FUZZ_RUNS) $(FUZZ_TARGETS)

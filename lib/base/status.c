@@ -12,6 +12,8 @@ const char *mpsim_status_string(mpsim_status s)
         [MPSIM_ERANGE] = "format outside the range of binary64",
         [MPSIM_ENOMEM] = "out of memory",
         [MPSIM_EUNAVAILABLE] = "not available on this machine",
+        [MPSIM_EDATA] = "bad data in a file",
+        [MPSIM_EIO] = "a file cannot be read",
     };
     const size_t n = sizeof text / sizeof text[0];
     return (size_t)s < n ? text[s] : "unknown status";

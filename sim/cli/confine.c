@@ -5,6 +5,7 @@
 #include "../trace/namemap.h"
 #include "../trace/outfile.h"
 #include "../trace/temporary.h"
+#include "../trace/unnamed.h"
 #include "../trace/trace.h"
 #include "resource.h"
 
@@ -139,8 +140,8 @@ static int allow_temporary(int rules)
 {
     const char *own = temporary_own_folder();
     const unsigned all = OF_OUTPUTS | SANDBOX_READ;
-    return own ? sandbox_allow(rules, own, all) || sandbox_allow(rules, temporary_place(), SANDBOX_EMPTY)
-               : sandbox_allow(rules, temporary_place(), all);
+    return own ? sandbox_allow(rules, own, all) || sandbox_allow(rules, unnamed_place(), SANDBOX_EMPTY)
+               : sandbox_allow(rules, unnamed_place(), all);
 }
 
 /* ---- gnuplot, with its fonts, libraries and settings, wherever a system has them ---- */

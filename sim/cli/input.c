@@ -4,11 +4,11 @@
 #include "../text/words.h"
 #include "../trace/inputs.h"
 #include "progress.h"
+#include "textfile.h"
 #include "world.h"
 
 #include <train/parallel.h>
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,110 +16,31 @@
 
 /* ---- options ---- */
 
-static int parse_format(const input *in, mpsim_format *f, const char *option, const char *name)
+/* What a line that may be about the command line says. */
+static int said(const char *verb, const trace_error *error)
 {
-    if (mpsim_format_parse(f, name) != MPSIM_OK)
-        return fail(EXIT_USAGE, "%s: --%s: '%s' is not a format", in->verb, option, name);
-    return 0;
-}
-
-/* "2,3" as a shape. */
-static int parse_shape(input *in, const char *text)
-{
-    size_t n = 0;
-    in->shape = calloc(strlen(text) / 2 + 1, sizeof *in->shape);
-    if (!in->shape)
-        return fail(EXIT_IO, "out of memory");
-    for (const char *p = text; *p;) {
-        char word[32];
-        const size_t length = strcspn(p, ",");
-        if (length >= sizeof word)
-            return fail(EXIT_USAGE, "%s: --shape: '%s' is not a shape", in->verb, text);
-        memcpy(word, p, length);
-        word[length] = '\0';
-        if (parse_count(&in->shape[n++], word) != 0)
-            return fail(EXIT_USAGE, "%s: --shape: '%s' is not a shape", in->verb, text);
-        p += length;
-        p += *p == ',' && p[1];
-    }
-    in->layout.raw_shape = in->shape;
-    in->layout.raw_rank = n;
-    return 0;
-}
-
-/* "V1=e4m3,V2=bf16" */
-static int parse_assume(input *in, const char *text)
-{
-    for (const char *p = text; *p;) {
-        char word[64];
-        const size_t n = strcspn(p, ",");
-        const int v = n > 3 && (p[0] == 'V' || p[0] == 'v') && p[2] == '=' ? p[1] - '0' : 0;
-        if (n >= sizeof word || (v != 1 && v != 2))
-            return fail(EXIT_USAGE, "%s: --assume takes V1=FORMAT,V2=FORMAT, not '%s'", in->verb, text);
-        memcpy(word, p + 3, n - 3);
-        word[n - 3] = '\0';
-        mpsim_format *f = v == 1 ? &in->v1 : &in->v2;
-        const int code = parse_format(in, f, "assume", word);
-        if (code)
-            return code;
-        if (mpsim_format_code_bytes(f) != (size_t)v)
-            return fail(EXIT_USAGE, "%s: --assume: %s does not take %d byte%s", in->verb, f->name, v,
-                        text_plural((uint64_t)v));
-        *(v == 1 ? &in->layout.assume_v1 : &in->layout.assume_v2) = f;
-        p += n + (p[n] == ',');
-    }
-    return 0;
+    return error->exit == EXIT_USAGE ? fail(EXIT_USAGE, "%s: %s", verb, error->text) : fail(error->exit, "%s", error->text);
 }
 
 int input_check_kinds(const char *verb, const char *option, const option_list *kinds, const char *other)
 {
-    for (size_t i = 0; i < kinds->count; i++)
-        for (const char *p = kinds->items[i]; *p; p += *p == ',') {
-            const size_t n = strcspn(p, ",");
-            char key[64];
-            snprintf(key, sizeof key, "%.*s:", (int)n, p);
-            if (!trace_kind(key) && !(other && strlen(other) == n && memcmp(other, p, n) == 0))
-                return fail(EXIT_USAGE,
-                            "%s: --%s: '%.*s' is not one of weight act out agrad dgrad "
-                            "wgrad opt.m opt.v opt.vmax master%s%s",
-                            verb, option, (int)n, p, other ? " " : "", other ? other : "");
-            p += n;
-        }
+    trace_error error;
+    return wanted_check_kinds(option, kinds, other, &error) ? said(verb, &error) : 0;
+}
+
+static int note_line(void *context, const char *line)
+{
+    (void)context;
+    note("%s", line);
     return 0;
 }
 
+/* What the words say, and the rules of --map. */
 static int resolve_options(input *in)
 {
-    const input_options *o = in->options;
-    int code;
-    in->layout.max_header = o->max_header;
-    in->layout.max_ratio = o->max_ratio;
-    in->layout.quantised = o->stored;
-    if (o->dtype) {
-        if ((code = parse_format(in, &in->dtype, "dtype", o->dtype)))
-            return code;
-        in->layout.raw_format = &in->dtype;
-        in->layout.raw_offset = o->offset;
-        in->layout.raw_big_endian = o->big_endian;
-    } else if (o->shape || o->offset || o->big_endian) {
-        return fail(EXIT_USAGE, "%s: --shape, --offset and --big-endian go with --dtype", in->verb);
-    }
-    if (o->shape && (code = parse_shape(in, o->shape)))
-        return code;
-    if (o->assume && (code = parse_assume(in, o->assume)))
-        return code;
-    if (o->as) {
-        if ((code = parse_format(in, &in->as, "as", o->as)))
-            return code;
-        const size_t bytes = mpsim_format_code_bytes(&in->as);
-        if (bytes > 2)
-            return fail(EXIT_USAGE, "%s: --as takes a format of 8 or 16 bits", in->verb);
-        *(bytes == 1 ? &in->layout.as_int8 : &in->layout.as_int16) = &in->as;
-    }
-    char why[256];
-    if (o->stored && trace_quantised_word(o->stored, why, sizeof why))
-        return fail(EXIT_USAGE, "%s: --stored: %s", in->verb, why);
-    return input_check_kinds(in->verb, "kind", &o->kinds, NULL);
+    trace_error error;
+    in->maps = (input_maps){.read = text_file_read, .tell = note_line};
+    return wanted_resolve(&in->form, &in->options->wanted, &error) ? said(in->verb, &error) : 0;
 }
 
 /* ---- files ---- */
@@ -193,7 +114,7 @@ static int add_operand(input *in, const char *operand)
     trace_error error;
     const size_t before = in->tree.count;
     const int failed = in->failed;
-    const int code = trace_tree_add(&in->tree, operand, &in->layout, &error);
+    const int code = trace_tree_add(&in->tree, operand, &in->form.options, &error);
     if (code)
         return code < 0 ? refuse(in, &error) : code;
     if (in->tree.count > before || in->failed > failed)
@@ -229,9 +150,14 @@ static int are_folders(char **operands, int n)
 /* What one operand stands for, and the names that a file beside it explains. */
 static int open_operand(input *in, const char *operand)
 {
+    trace_error error;
     const size_t before = in->tree.count;
     const int code = add_operand(in, operand);
-    return code ? code : maps_find(&in->maps, operand, in->tree.paths + before, in->tree.count - before);
+    if (code)
+        return code;
+    return maps_find(&in->maps, operand, in->tree.paths + before, in->tree.count - before, &error)
+               ? said(in->verb, &error)
+               : 0;
 }
 
 static int look_for(input *in, char **operands, int n)
@@ -241,12 +167,13 @@ static int look_for(input *in, char **operands, int n)
     struct stat st;
     in->several = n > 1 || (stat(operands[0], &st) == 0 && S_ISDIR(st.st_mode));
     in->folders = !in->tree.unread && are_folders(operands, n);
-    in->needs_kinds = in->options->kinds.count > 0;
+    in->needs_kinds = in->options->wanted.kinds.count > 0;
     int code = resolve_options(in);
     if (!code)
         code = check_shared(in->verb, operands, n);
-    if (!code)
-        code = maps_give(&in->maps, in->verb, &in->options->map);
+    trace_error error;
+    if (!code && maps_give(&in->maps, &in->options->wanted.map, &error))
+        code = said(in->verb, &error);
     in->tree.refused = refused;
     in->tree.context = in;
     for (int i = 0; i < n && !code; i++)
@@ -295,9 +222,7 @@ int input_list(input *in, const char *verb, const input_options *o, char **opera
 
 void input_options_clear(input_options *o)
 {
-    option_list_clear(&o->match);
-    option_list_clear(&o->kinds);
-    option_list_clear(&o->map);
+    wanted_clear(&o->wanted);
 }
 
 void input_close(input *in)
@@ -308,8 +233,7 @@ void input_close(input *in)
     in->n_operands = 0;
     maps_clear(&in->maps);
     twice_clear(&in->twice);
-    free(in->shape);
-    in->shape = NULL;
+    wanted_form_clear(&in->form);
     free(in->refused);
     in->refused = NULL;
     in->n_refused = 0;
@@ -359,46 +283,34 @@ static void note_not_read(const trace *t)
 
 trace *input_trace_open(const input *in, const char *path, trace_error *error)
 {
-    trace_options o = in->layout;
+    trace_options o = in->form.options;
     o.map = maps_of(&in->maps, path);
     trace *t = trace_open(path, &o, error);
     if (t) {
         note_transform(t);
         note_not_read(t);
     }
-    if (!t || !in->needs_kinds || !trace_clash(t))
+    if (!t || !in->needs_kinds || wanted_clash(t, error) == 0)
         return t;
-    trace_error_set(error, EXIT_DATA, path, UINT64_MAX, "%s (%s); --map says which it is", trace_clash(t),
-                    trace_convention(t));
     trace_close(t);
     return NULL;
 }
 
-static int matches(const input *in, const trace_tensor *t)
-{
-    const option_list *globs = &in->options->match;
-    int ok = globs->count == 0;
-    for (size_t i = 0; i < globs->count && !ok; i++)
-        ok = fnmatch(globs->items[i], t->name, 0) == 0;
-    return ok;
-}
-
 int input_selects(const input *in, const trace_tensor *t)
 {
-    const option_list *kinds = &in->options->kinds;
-    return matches(in, t) && (kinds->count == 0 || (t->kind && option_list_has(kinds, t->kind)));
+    return wanted_selects(&in->options->wanted, t);
 }
 
 /* What is looked at once, while files are first read. */
 static void look(input *in, const trace *t)
 {
-    const option_list *kinds = &in->options->kinds;
+    const wanted_words *w = &in->options->wanted;
     twice_see(&in->twice, t);
     if (in->folders && trace_count(t) == 0 && in->empty++ == 0)
         escape_text(in->first_empty, sizeof in->first_empty, trace_path(t));
-    for (size_t i = 0; i < trace_count(t) && kinds->count; i++) {
+    for (size_t i = 0; i < trace_count(t) && w->kinds.count; i++) {
         const trace_tensor *x = trace_at(t, i);
-        if (x->kind || !x->format || !matches(in, x))
+        if (x->kind || !x->format || !wanted_matches(w, x))
             continue;
         in->unknown++;
         in->unknown_elements += x->count;
@@ -458,7 +370,7 @@ static int is_other(const input *in, const char *path)
 {
     return in->tree.unread &&
            !bsearch(&path, in->operands, (size_t)in->n_operands, sizeof *in->operands, compare_texts) &&
-           !trace_tree_keeps(path, &in->layout);
+           !trace_tree_keeps(path, &in->form.options);
 }
 
 static void open_one(int i, void *context)

@@ -2,18 +2,17 @@
 #ifndef MPSIM_SIM_CLI_INPUT_H
 #define MPSIM_SIM_CLI_INPUT_H
 
+#include "../trace/maps.h"
 #include "../trace/trace.h"
-#include "maps.h"
+#include "../trace/wanted.h"
 #include "options.h"
 #include "twice.h"
 
 #include <jansson.h>
 
 typedef struct input_options {
-    option_list match, kinds, map;
-    const char *dtype, *shape, *assume, *as, *stored;
-    uint64_t offset, max_header, max_ratio;
-    int big_endian, keep_going;
+    wanted_words wanted;
+    int keep_going;
     int may_keep_going; /* the command has KEEP_GOING_OPTION_ROW */
     int names_files;    /* the command names files of no tensors */
 } input_options;
@@ -24,29 +23,29 @@ void input_options_clear(input_options *o);
 /* The rows of these options for a command's table; `o` is an input_options variable. */
 /* clang-format off */
 #define INPUT_OPTION_ROWS(o)                                                                    \
-    {'m', "match", OPTION_LIST, &(o).match, "GLOB",                                             \
+    {'m', "match", OPTION_LIST, &(o).wanted.match, "GLOB",                                             \
      "only tensors whose name matches, as 'wgrad:*' or '*attn*'; may be repeated"},             \
-    {'k', "kind", OPTION_LIST, &(o).kinds, "LIST",                                              \
+    {'k', "kind", OPTION_LIST, &(o).wanted.kinds, "LIST",                                              \
      "only tensors of these kinds, as agrad,wgrad: weight act out agrad dgrad wgrad opt.m "      \
      "opt.v opt.vmax master"},                                                                  \
-    {0, "map", OPTION_LIST, &(o).map, "RULE",                                                   \
+    {0, "map", OPTION_LIST, &(o).wanted.map, "RULE",                                                   \
      "what names mean, as 'grad/(.*)=wgrad:\\1', or a file of such lines as @FILE; may be "     \
      "repeated; see doc/names.md"},                                                             \
-    {0, "dtype", OPTION_STRING, &(o).dtype, "FORMAT",                                           \
+    {0, "dtype", OPTION_STRING, &(o).wanted.dtype, "FORMAT",                                           \
      "the files are raw elements of this format, little-endian"},                               \
-    {0, "shape", OPTION_STRING, &(o).shape, "N,M...", "raw: shape (default: to the file's end)"}, \
-    {0, "offset", OPTION_COUNT, &(o).offset, "BYTES", "raw: bytes before the first element"},   \
-    {0, "big-endian", OPTION_FLAG, &(o).big_endian, NULL, "raw: elements are big-endian"},      \
-    {0, "assume", OPTION_STRING, &(o).assume, "V1=F,V2=F",                                      \
+    {0, "shape", OPTION_STRING, &(o).wanted.shape, "N,M...", "raw: shape (default: to the file's end)"}, \
+    {0, "offset", OPTION_COUNT, &(o).wanted.offset, "BYTES", "raw: bytes before the first element"},   \
+    {0, "big-endian", OPTION_FLAG, &(o).wanted.big_endian, NULL, "raw: elements are big-endian"},      \
+    {0, "assume", OPTION_STRING, &(o).wanted.assume, "V1=F,V2=F",                                      \
      "npy: the formats of void elements of 1 and 2 bytes, as ml_dtypes writes them"},           \
-    {0, "as", OPTION_STRING, &(o).as, "FORMAT",                                                 \
+    {0, "as", OPTION_STRING, &(o).wanted.as, "FORMAT",                                                 \
      "read integers of the format's width as its codes: bf16 saved as int16, say"},             \
-    {0, "stored", OPTION_STRING, &(o).stored, "HOW",                                            \
+    {0, "stored", OPTION_STRING, &(o).wanted.stored, "HOW",                                            \
      "codes with scales: parts (tensors of their own), or the layout they are stored in where "  \
      "that is not evident, as torchao, te:e5m2 or gptq-v2"},                                             \
-    {0, "max-header", OPTION_COUNT, &(o).max_header, "BYTES",                                   \
+    {0, "max-header", OPTION_COUNT, &(o).wanted.max_header, "BYTES",                                   \
      "cap on a file's header (default 16Mi)"},                                                  \
-    {0, "max-ratio", OPTION_COUNT, &(o).max_ratio, "N",                                         \
+    {0, "max-ratio", OPTION_COUNT, &(o).wanted.max_ratio, "N",                                         \
      "cap on what a packed file unpacks to, in times its size (default 1000; 64 MiB at least)"}
 /* clang-format on */
 
@@ -59,9 +58,7 @@ void input_options_clear(input_options *o);
 typedef struct input {
     const char *verb;
     const input_options *options;
-    trace_options layout;
-    uint64_t *shape;
-    mpsim_format dtype, v1, v2, as;
+    wanted_form form;
     trace_tree tree;
     int failed;      /* files that failed, with keep_going                        */
     char **operands; /* input_list: in the order of their bytes; they are not looked at */

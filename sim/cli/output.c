@@ -6,6 +6,7 @@
 #include "../trace/inputs.h"
 #include "../trace/outfile.h"
 #include "../trace/temporary.h"
+#include "../trace/unnamed.h"
 #include "../trace/trace.h"
 #include "../trace/whole.h"
 #include "options.h"
@@ -86,7 +87,7 @@ int output_open(output *o, const char *path)
     const int checked = output_check(path);
     if (checked)
         return checked;
-    o->fd = temporary_unnamed();
+    o->fd = unnamed_file();
     o->file = o->fd < 0 ? NULL : whole_stream(o->fd, "w", &first_error);
     if (o->file)
         return 0;
@@ -95,12 +96,12 @@ int output_open(output *o, const char *path)
         close(o->fd);
     errno = why;
     return errno == ENOMEM ? fail(EXIT_IO, "out of memory")
-                           : fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), text_error(errno));
+                           : fail(EXIT_IO, "a temporary file in %s: %s", unnamed_place(), text_error(errno));
 }
 
 int output_failed(void)
 {
-    return fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), text_error(first_error ? first_error : EIO));
+    return fail(EXIT_IO, "a temporary file in %s: %s", unnamed_place(), text_error(first_error ? first_error : EIO));
 }
 
 /* After an error of a file: a line, unless the reader of a pipe has gone. */
@@ -118,7 +119,7 @@ static int copy(int from, outfile *to, trace_error *error)
         if (outfile_write(to, block, (size_t)n, error))
             return -1;
     return n == 0 ? 0
-                  : trace_error_set(error, EXIT_IO, temporary_place(), UINT64_MAX,
+                  : trace_error_set(error, EXIT_IO, unnamed_place(), UINT64_MAX,
                                     "a temporary file cannot be read: %s", text_error(errno));
 }
 

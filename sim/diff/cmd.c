@@ -42,8 +42,8 @@ static int compare(side sides[2], const options *o, report_style style, output *
     const diffreport_head head = {.paths = {operands[0], operands[1]},
                                   .sides = sides,
                                   .tolerance = o->tolerance,
-                                  .match = &o->from.match,
-                                  .kinds = &o->from.kinds};
+                                  .match = &o->from.wanted.match,
+                                  .kinds = &o->from.wanted.kinds};
     tolerance within;
     int code = tolerance_parse(&within, o->tolerance, "diff");
     diffreport *r = NULL;
@@ -105,7 +105,7 @@ static int run(const options *o, char **operands, int n)
     if (!code)
         code = check_logprob(o);
     if (!code)
-        code = input_check_kinds("diff", "kind", &o->from.kinds, NULL);
+        code = input_check_kinds("diff", "kind", &o->from.wanted.kinds, NULL);
     if (!code)
         code = report_options_threads(&o->form, "diff");
     if (!code)

@@ -9,7 +9,7 @@
 #include "../stat/cmd.h"
 #include "../stat/shard.h"
 #include "../text/words.h"
-#include "../trace/temporary.h"
+#include "../trace/unnamed.h"
 #include "merge.h"
 
 #include <errno.h>
@@ -18,11 +18,11 @@
 
 static FILE *open_temporary(void)
 {
-    const int fd = temporary_unnamed();
+    const int fd = unnamed_file();
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
     if (f)
         return f;
-    fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), text_error(errno));
+    fail(EXIT_IO, "a temporary file in %s: %s", unnamed_place(), text_error(errno));
     if (fd >= 0)
         close(fd);
     return NULL;
@@ -30,7 +30,7 @@ static FILE *open_temporary(void)
 
 static int failed_temporary(void)
 {
-    return fail(EXIT_IO, "a temporary file in %s: %s", temporary_place(), text_error(errno ? errno : EIO));
+    return fail(EXIT_IO, "a temporary file in %s: %s", unnamed_place(), text_error(errno ? errno : EIO));
 }
 
 /* What a single process looks at before it reads: the conditions of --fail-if, the output. */

@@ -4,7 +4,7 @@
 #include "../array/array.h"
 #include "../cli/options.h"
 #include "../text/words.h"
-#include "../trace/temporary.h"
+#include "../trace/unnamed.h"
 #include "../trace/whole.h"
 
 #include <errno.h>
@@ -22,22 +22,22 @@ enum { BLOCK = 256 << 10, SMALL = 4 << 20, LOADED_MOST = 8 << 20, BAND = 64 << 2
 static int failed_temporary(const elements *e, trace_error *error)
 {
     return trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX, "a temporary file in %s: %s",
-                           temporary_place(), text_error(errno ? errno : EIO));
+                           unnamed_place(), text_error(errno ? errno : EIO));
 }
 
 /* A file for all elements, if there is room for it. */
 static int begin_file(elements *e, trace_error *error)
 {
     const uint64_t bytes = trace_at(e->t, e->i)->count * e->width;
-    if ((e->file = temporary_unnamed()) < 0)
+    if ((e->file = unnamed_file()) < 0)
         return failed_temporary(e, error);
-    const uint64_t room = temporary_room(e->file);
+    const uint64_t room = unnamed_room(e->file);
     return bytes <= room ? 0
                          : trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX,
                                            "a copy of tensor '%.200s' takes %" PRIu64 " bytes, more than the %" PRIu64
                                            " that a temporary file in %s has room for: set "
                                            "TMPDIR",
-                                           trace_at(e->t, e->i)->name, bytes, room, temporary_place());
+                                           trace_at(e->t, e->i)->name, bytes, room, unnamed_place());
 }
 
 static int write_all(const elements *e, const void *p, size_t n, trace_error *error)

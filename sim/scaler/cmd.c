@@ -211,11 +211,11 @@ static int open_trace(run *r, input_options *from, char **operands, int n)
 {
     static const char *const gradients = "wgrad";
     int code = parse_target(r);
-    if (!from->match.count && !from->kinds.count) {
-        from->kinds.items = calloc(1, sizeof *from->kinds.items);
-        if (!from->kinds.items)
+    if (!from->wanted.match.count && !from->wanted.kinds.count) {
+        from->wanted.kinds.items = calloc(1, sizeof *from->wanted.kinds.items);
+        if (!from->wanted.kinds.items)
             return fail(EXIT_IO, "out of memory");
-        from->kinds.items[from->kinds.count++] = gradients;
+        from->wanted.kinds.items[from->wanted.kinds.count++] = gradients;
     }
     r->scalers.in = &r->in;
     r->scalers.repeat = r->o->repeat ? r->o->repeat : 1;
@@ -301,7 +301,7 @@ static int log_of(const options *o, const input_options *from, char **operands, 
     char name[512];
     int texts = 0;
     *path = o->log;
-    if (o->log || from->dtype)
+    if (o->log || from->wanted.dtype)
         return 0;
     for (int i = 0; i < n; i++)
         texts += is_text(operands[i]);

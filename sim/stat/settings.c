@@ -61,6 +61,28 @@ void stat_settings_clear(stat_settings *s)
     option_list_clear(&s->scaled);
 }
 
+/* All rules with where they are from, for the configuration of a report; NULL: there are none. */
+static json_t *maps_json(const input_maps *m)
+{
+    if (!m->given && !m->count)
+        return NULL;
+    json_t *v = json_object();
+    for (size_t i = 0; i < m->count + 1; i++) {
+        const namemap *map = i < m->count ? m->folders[i].map : m->given;
+        const size_t first = i < m->count && m->given ? namemap_count(m->given) : 0;
+        char label[1024];
+        json_t *rules = json_array();
+        for (size_t k = first; map && k < namemap_count(map); k++) {
+            char rule[4 * NAMEMAP_LONGEST + 1];
+            json_array_append_new(rules, json_string(escape_text(rule, sizeof rule, namemap_rule(map, k))));
+        }
+        if (map)
+            json_object_set(v, escape_text(label, sizeof label, namemap_label(map)), rules);
+        json_decref(rules);
+    }
+    return v;
+}
+
 int stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text)
 {
     json_t *rules = maps_json(&in->maps);
@@ -129,8 +151,8 @@ json_t *stat_settings_json(const stat_settings *s, const target_list *targets, c
     json_object_set_new(v, "overflow", s->to.overflow ? json_string(s->to.overflow) : json_null());
     json_object_set_new(v, "flush_subnormals", json_boolean(r->flush_output));
     json_object_set_new(v, "flush_inputs", json_boolean(r->flush_input));
-    json_object_set_new(v, "match", list_json(&s->from.match));
-    json_object_set_new(v, "kinds", list_json(&s->from.kinds));
+    json_object_set_new(v, "match", list_json(&s->from.wanted.match));
+    json_object_set_new(v, "kinds", list_json(&s->from.wanted.kinds));
     if (s->counts)
         json_object_set_new(v, "counts", json_true());
     if (targets->blocks.count)
@@ -157,19 +179,19 @@ static const struct {
     {"flush-subnormals", OPTION_FLAG, offsetof(stat_settings, to.flush_output)},
     {"flush-inputs", OPTION_FLAG, offsetof(stat_settings, to.flush_input)},
     {"seed", OPTION_COUNT, offsetof(stat_settings, to.seed)},
-    {"match", OPTION_LIST, offsetof(stat_settings, from.match)},
-    {"kind", OPTION_LIST, offsetof(stat_settings, from.kinds)},
-    {"map", OPTION_LIST, offsetof(stat_settings, from.map)},
+    {"match", OPTION_LIST, offsetof(stat_settings, from.wanted.match)},
+    {"kind", OPTION_LIST, offsetof(stat_settings, from.wanted.kinds)},
+    {"map", OPTION_LIST, offsetof(stat_settings, from.wanted.map)},
     {"names", OPTION_STRING, offsetof(stat_settings, names)},
-    {"dtype", OPTION_STRING, offsetof(stat_settings, from.dtype)},
-    {"shape", OPTION_STRING, offsetof(stat_settings, from.shape)},
-    {"offset", OPTION_COUNT, offsetof(stat_settings, from.offset)},
-    {"big-endian", OPTION_FLAG, offsetof(stat_settings, from.big_endian)},
-    {"assume", OPTION_STRING, offsetof(stat_settings, from.assume)},
-    {"as", OPTION_STRING, offsetof(stat_settings, from.as)},
-    {"stored", OPTION_STRING, offsetof(stat_settings, from.stored)},
-    {"max-header", OPTION_COUNT, offsetof(stat_settings, from.max_header)},
-    {"max-ratio", OPTION_COUNT, offsetof(stat_settings, from.max_ratio)},
+    {"dtype", OPTION_STRING, offsetof(stat_settings, from.wanted.dtype)},
+    {"shape", OPTION_STRING, offsetof(stat_settings, from.wanted.shape)},
+    {"offset", OPTION_COUNT, offsetof(stat_settings, from.wanted.offset)},
+    {"big-endian", OPTION_FLAG, offsetof(stat_settings, from.wanted.big_endian)},
+    {"assume", OPTION_STRING, offsetof(stat_settings, from.wanted.assume)},
+    {"as", OPTION_STRING, offsetof(stat_settings, from.wanted.as)},
+    {"stored", OPTION_STRING, offsetof(stat_settings, from.wanted.stored)},
+    {"max-header", OPTION_COUNT, offsetof(stat_settings, from.wanted.max_header)},
+    {"max-ratio", OPTION_COUNT, offsetof(stat_settings, from.wanted.max_ratio)},
     {"keep-going", OPTION_FLAG, offsetof(stat_settings, from.keep_going)},
     {"counts", OPTION_FLAG, offsetof(stat_settings, counts)},
     {"histogram", OPTION_FLAG, offsetof(stat_settings, histogram)},

@@ -12,7 +12,7 @@ typedef struct stat_settings {
     input_options from;
     option_list scaled; /* kinds that the scale multiplies */
     int histogram, counts;
-    const char *names; /* the rules for names that are in force (maps_json), as JSON text; or NULL */
+    const char *names; /* the rules for names that are in force as JSON text; or NULL */
 } stat_settings;
 
 /* What decides how they are shown, and what is a failure. */

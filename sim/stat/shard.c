@@ -68,11 +68,11 @@ static int describe(shards *s)
     const struct {
         const char *name;
         const mpsim_format *f;
-    } read[] = {{"dtype", s->in.layout.raw_format},
-                {"V1", s->in.layout.assume_v1},
-                {"V2", s->in.layout.assume_v2},
-                {"as", s->in.layout.as_int8},
-                {"as", s->in.layout.as_int16}};
+    } read[] = {{"dtype", s->in.form.options.raw_format},
+                {"V1", s->in.form.options.assume_v1},
+                {"V2", s->in.form.options.assume_v2},
+                {"as", s->in.form.options.as_int8},
+                {"as", s->in.form.options.as_int16}};
     for (size_t f = 0; f < s->targets.formats && !code; f++) {
         const target *t = target_of_format(&s->targets, f);
         code = add_pair(&s->head.formats, t->label, part_describe(text, sizeof text, &t->format, &t->rounding));

@@ -98,7 +98,7 @@ void tally_file(tally *r, const char *path, uint64_t tensors)
 {
     const input_options *from = &r->settings->from;
     r->files++;
-    if (tensors == 0 && r->all > 1 && !from->match.count && !from->kinds.count && r->empty++ == 0)
+    if (tensors == 0 && r->all > 1 && !from->wanted.match.count && !from->wanted.kinds.count && r->empty++ == 0)
         escape_text(r->first_empty, sizeof r->first_empty, path);
 }
 

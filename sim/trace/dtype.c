@@ -190,3 +190,16 @@ int trace_npy_dtype(trace *t, const char *descr, uint64_t at, const trace_option
     *bits = (unsigned)mpsim_format_code_bytes(tensor->format) * 8;
     return 0;
 }
+
+void trace_to_little_endian(unsigned char *codes, size_t bytes, size_t n)
+{
+    const uint16_t probe = 1;
+    if (*(const unsigned char *)&probe == 1)
+        return;
+    for (size_t i = 0; i < n; i++)
+        for (size_t a = 0, b = bytes - 1; a < b; a++, b--) {
+            const unsigned char c = codes[i * bytes + a];
+            codes[i * bytes + a] = codes[i * bytes + b];
+            codes[i * bytes + b] = c;
+        }
+}

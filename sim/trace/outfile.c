@@ -5,6 +5,7 @@
 #include "impl.h"
 #include "inputs.h"
 #include "temporary.h"
+#include "unnamed.h"
 #include "whole.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ static int io_error(const char *path, const char *what, trace_error *error)
 
 static int wait_error(const char *what, trace_error *error)
 {
-    return trace_error_set(error, TRACE_EXIT_IO, temporary_place(), UINT64_MAX, "%s a temporary file: %s", what,
+    return trace_error_set(error, TRACE_EXIT_IO, unnamed_place(), UINT64_MAX, "%s a temporary file: %s", what,
                            text_error(errno));
 }
 
@@ -209,7 +210,7 @@ int outfile_make_places(outfile *o, uint64_t begun, trace_error *error)
     o->begun = begun;
     if (flush(o, error))
         return -1;
-    if (!o->name && (o->waiting = temporary_unnamed()) < 0)
+    if (!o->name && (o->waiting = unnamed_file()) < 0)
         return wait_error("cannot write", error);
     return 0;
 }

@@ -9,7 +9,7 @@
 #include "impl.h"
 #include "inputs.h"
 #include "stream.h"
-#include "temporary.h"
+#include "unnamed.h"
 #include "whole.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static int check_chunk(trace *t, const supply *from, const unsigned char *buffer
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
                                "%s more than the %" PRIu64
                                " bytes that a temporary file in %s has room for: set TMPDIR",
-                               from->packed ? "the file unpacks to" : "the pipe gives", room, temporary_place());
+                               from->packed ? "the file unpacks to" : "the pipe gives", room, unnamed_place());
     return 0;
 }
 
@@ -98,15 +98,15 @@ static int check_chunk(trace *t, const supply *from, const unsigned char *buffer
 static int copy(trace *t, supply *from, unsigned char *buffer, const trace_options *options, trace_error *error)
 {
     const char *what = from->packed ? "unpack the file" : "copy the pipe";
-    const int out = temporary_unnamed();
+    const int out = unnamed_file();
     ssize_t n = CHUNK;
     int bad = 0;
     if (out < 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
                                "cannot create a temporary file "
                                "in %s to %s to: %s",
-                               temporary_place(), what, text_error(errno));
-    const uint64_t room = temporary_room(out);
+                               unnamed_place(), what, text_error(errno));
+    const uint64_t room = unnamed_room(out);
     t->size = 0;
     while (n == CHUNK && !bad) {
         n = next_chunk(from, buffer);
@@ -115,7 +115,7 @@ static int copy(trace *t, supply *from, unsigned char *buffer, const trace_optio
             bad = trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
                                   "cannot %s to a temporary file%s%s: "
                                   "%s",
-                                  what, from->packed ? " in " : "", from->packed ? temporary_place() : "",
+                                  what, from->packed ? " in " : "", from->packed ? unnamed_place() : "",
                                   text_error(errno));
     }
     if (bad)

@@ -1,6 +1,8 @@
 /* temporary.c -- see temporary.h. */
 #include "temporary.h"
 
+#include "unnamed.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +99,7 @@ static void enter(void)
 void temporary_watch(void)
 {
     struct sigaction a, old;
+    unnamed_guard(enter, leave);
     memset(&a, 0, sizeof a);
     a.sa_handler = on_signal;
     a.sa_flags = (int)(SA_RESTART | SA_NODEFER); /* NODEFER: raise in the handler is at once */
@@ -211,55 +213,26 @@ void temporary_abandon(void)
     leave();
 }
 
-const char *temporary_place(void)
-{
-    const char *folder = getenv("TMPDIR");
-    return folder && *folder ? folder : "/tmp";
-}
-
 enum { NAME = 4096 };
 static char own_path[NAME];
 static temporary own;
 
-/* A template of a name in a folder. */
-static int name_in(char name[NAME], const char *folder)
-{
-    if ((size_t)snprintf(name, NAME, "%s/mpsim-XXXXXX", folder) < NAME)
-        return 0;
-    errno = ENAMETOOLONG;
-    return -1;
-}
-
 const char *temporary_own_folder(void)
 {
-    return name_in(own_path, temporary_place()) || temporary_folder(&own, own_path) ? NULL : own_path;
+    if ((size_t)snprintf(own_path, NAME, "%s/mpsim-XXXXXX", unnamed_place()) >= NAME) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    if (temporary_folder(&own, own_path))
+        return NULL;
+    unnamed_in(own_path);
+    return own_path;
 }
 
 void temporary_end(void)
 {
+    unnamed_in(NULL);
     temporary_remove(&own);
-}
-
-int temporary_unnamed(void)
-{
-    char name[NAME];
-    if (name_in(name, own.path ? own.path : temporary_place()))
-        return -1;
-    enter();
-    const int fd = mkostemp(name, O_CLOEXEC);
-    if (fd >= 0)
-        (void)unlink(name);
-    leave();
-    return fd;
-}
-
-uint64_t temporary_room(int fd)
-{
-    struct statvfs v;
-    if (fstatvfs(fd, &v))
-        return UINT64_MAX; /* writing says what is wrong */
-    const uint64_t unit = v.f_frsize, blocks = v.f_bavail - v.f_bavail / 16;
-    return unit && blocks > UINT64_MAX / unit ? UINT64_MAX : blocks * unit;
 }
 
 /* ---- a program ---- */

@@ -2,7 +2,7 @@
  *
  * Then the program ends by that signal, as it would without them. A signal that comes while one is
  * made, renamed or removed waits until that is done, in whichever thread it comes. Everything here is
- * for one thread, but for the signals and temporary_unnamed, which any thread may call. */
+ * for one thread, but for the signals. */
 #ifndef MPSIM_SIM_TRACE_TEMPORARY_H
 #define MPSIM_SIM_TRACE_TEMPORARY_H
 
@@ -45,14 +45,7 @@ void temporary_remove(temporary *t);
 /* temporary_abandon -- remove all of it, and end the program that writes there: this one ends, too. */
 void temporary_abandon(void);
 
-/* temporary_unnamed -- a file without a name in TMPDIR, to be written and read: a descriptor, or -1 and
- * errno. It is gone when it is closed. */
-int temporary_unnamed(void);
-const char *temporary_place(void); /* the folder */
-/* temporary_room -- how many bytes such a file may grow by: what is free there, but for a sixteenth that is left to others. */
-uint64_t temporary_room(int fd);
-
-/* temporary_own_folder -- make a folder in TMPDIR where those files are made from now on: its path, or NULL and errno, and nothing
+/* temporary_own_folder -- make a folder in TMPDIR where files without a name (unnamed.h) are made from now on: its path, or NULL and errno, and nothing
  * has changed. It is removed with the rest of what is temporary, or by temporary_end, at the end of the program. */
 const char *temporary_own_folder(void);
 void temporary_end(void);

@@ -1,7 +1,7 @@
 /* torchdata.c -- the bytes of storages: sections of a file, or members of an archive that are unpacked into a
  * temporary file when the first of their bytes is wanted. CRCs are compared then. */
 #include "../text/words.h"
-#include "temporary.h"
+#include "unnamed.h"
 #include "torch.h"
 #include "whole.h"
 
@@ -105,12 +105,12 @@ int torch_spool_begin(const trace *t, trace_error *error)
     torch_state *s = t->state;
     if (s->spool >= 0)
         return 0;
-    s->spool = temporary_unnamed();
+    s->spool = unnamed_file();
     if (s->spool < 0)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
                                "cannot create a temporary file in "
                                "%s to unpack to: %s",
-                               temporary_place(), text_error(errno));
+                               unnamed_place(), text_error(errno));
     return 0;
 }
 
@@ -121,7 +121,7 @@ int torch_spool(const trace *t, const void *p, size_t n, trace_error *error)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
                                "cannot unpack to a temporary file in %s: "
                                "%s",
-                               temporary_place(), text_error(errno));
+                               unnamed_place(), text_error(errno));
     s->spool_end += n;
     return 0;
 }
@@ -134,12 +134,12 @@ static int unpack(const trace *t, torch_section *section, unsigned char *buffer,
     torch_state *s = t->state;
     if (torch_spool_begin(t, error) || (!s->unzip && !(s->unzip = unzip_open(t, error))))
         return -1;
-    const uint64_t room = temporary_room(s->spool);
+    const uint64_t room = unnamed_room(s->spool);
     if (section->bytes > room)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
                                "a member unpacks to %" PRIu64 " bytes, more "
                                "than the %" PRIu64 " that a temporary file in %s has room for: set TMPDIR",
-                               section->bytes, room, temporary_place());
+                               section->bytes, room, unnamed_place());
     trace_unzipped *file = unzip_member(t, s->unzip, section->index, error);
     if (!file)
         return -1;

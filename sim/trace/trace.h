@@ -144,6 +144,11 @@ __attribute__((format(printf, 5, 6)))
 #endif
 int trace_error_set(trace_error *error, int exit_code, const char *path, uint64_t offset,
                     const char *message, ...);
+/* trace_error_say -- the same without a path: "MESSAGE". */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+int trace_error_say(trace_error *error, int exit_code, const char *message, ...);
 /* trace_no_memory -- the same: out of memory, of the file that was read. */
 int trace_no_memory(const trace *t, trace_error *error);
 

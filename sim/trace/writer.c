@@ -221,19 +221,6 @@ trace_writer *trace_writer_npy(const char *path, const trace_tensor *x, trace_er
     return begin(path, &t, bytes, error);
 }
 
-void trace_to_little_endian(unsigned char *codes, size_t bytes, size_t n)
-{
-    const uint16_t probe = 1;
-    if (*(const unsigned char *)&probe == 1)
-        return;
-    for (size_t i = 0; i < n; i++)
-        for (size_t a = 0, b = bytes - 1; a < b; a++, b--) {
-            const unsigned char c = codes[i * bytes + a];
-            codes[i * bytes + a] = codes[i * bytes + b];
-            codes[i * bytes + b] = c;
-        }
-}
-
 static int check_left(const trace_writer *w, size_t n, trace_error *error)
 {
     const uint64_t left = w->left;

@@ -13,7 +13,7 @@ static FILE *nowhere;
 
 static int compare(side sides[2], const char *const paths[2], report_style style)
 {
-    static const input_options none = {.map = {0}};
+    static const input_options none = {.wanted = {.offset = 0}};
     const diffreport_head head = {
         .paths = {paths[0], paths[1]}, .sides = sides, .match = &none.match, .kinds = &none.kinds};
     tolerance within;
@@ -29,7 +29,7 @@ static int compare(side sides[2], const char *const paths[2], report_style style
 
 static void run(const members *m, int logprob, report_style style)
 {
-    static const input_options from = {.map = {0}};
+    static const input_options from = {.wanted = {.offset = 0}};
     const char *const paths[2] = {input_path_of(0, m->of[0].bytes, m->of[0].n),
                                   input_path_of(1, m->of[1].bytes, m->of[1].n)};
     char operands[2][64];

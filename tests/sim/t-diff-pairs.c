@@ -112,7 +112,7 @@ static int tell(void *context, const sequence_entry *e)
 static void compare(char *paths[2])
 {
     const tolerance none = {.by = TOLERANCE_NONE};
-    input_options o = {.offset = 0};
+    input_options o = {.keep_going = 0};
     side sides[2];
     for (int k = 0; k < 2; k++) {
         write_side(paths[k], k);

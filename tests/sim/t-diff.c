@@ -108,7 +108,7 @@ static told run(const char *a, const char *b, const char *within)
     told t = {.n = 0};
     side sides[2];
     tolerance tol;
-    input_options o = {.offset = 0};
+    input_options o = {.keep_going = 0};
     char *paths[2] = {strdup(a), strdup(b)};
     ck_assert(tolerance_parse(&tol, within, "diff") == 0);
     for (int k = 0; k < 2; k++)

@@ -1,5 +1,6 @@
 /* t-temporary.c -- a signal at any moment, in any thread, leaves nothing temporary and keeps what is done. */
 #include "sim/trace/temporary.h"
+#include "sim/trace/unnamed.h"
 #include "support/badfile.h"
 #include "support/support.h"
 
@@ -69,7 +70,7 @@ _Noreturn static void work(int threads)
         FILE *x = fopen(inside, "w");
         if (x)
             fclose(x);
-        const int unnamed = temporary_unnamed();
+        const int unnamed = unnamed_file();
         if (unnamed < 0 || close(unnamed) != 0 || (i % 2 && temporary_keep(&t, kept) != 0))
             _exit(97);
         temporary_remove(&t);

@@ -4,7 +4,7 @@
 #include "../array/array.h"
 #include "../text/escape.h"
 #include "../text/words.h"
-#include "textfile.h"
+#include "impl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 
 enum { FILE_MAX = 128 << 10 };
 
-static int no_memory(void)
+static int no_memory(trace_error *error)
 {
-    return fail(EXIT_IO, "out of memory");
+    return trace_error_say(error, TRACE_EXIT_IO, "out of memory");
 }
 
 /* ---- a file of rules ---- */
@@ -34,41 +34,40 @@ static size_t trim(const char **line, size_t n)
     return n;
 }
 
-static int read_rules(namemap *m, const char *path)
+static int read_rules(const input_maps *from, namemap *m, const char *path, trace_error *error)
 {
-    char error[200], name[512];
-    trace_error why;
-    char *text = text_file_read(path, FILE_MAX, NULL, &why);
-    int code = text ? 0 : fail(why.exit, "%s", why.text);
+    char why[200], name[512];
+    char *text = from->read(path, FILE_MAX, NULL, error);
+    int bad = text ? 0 : -1;
     size_t number = 1;
-    for (const char *p = text; p && *p && !code; number++) {
+    for (const char *p = text; p && *p && !bad; number++) {
         const size_t n = strcspn(p, "\n");
         const char *rule = p;
         const size_t length = trim(&rule, n);
-        if (length && namemap_add(m, rule, length, error))
-            code = fail(EXIT_DATA, "%s: line %zu: %s", escape_text(name, sizeof name, path), number, error);
+        if (length && namemap_add(m, rule, length, why))
+            bad = trace_error_say(error, TRACE_EXIT_DATA, "%s: line %zu: %s", escape_text(name, sizeof name, path),
+                                  number, why);
         p += n + (p[n] == '\n');
     }
     free(text);
-    return code;
+    return bad;
 }
 
-int maps_give(input_maps *m, const char *verb, const option_list *rules)
+int maps_give(input_maps *m, const option_list *rules, trace_error *error)
 {
-    char error[200];
+    char why[200];
     if (!rules->count)
         return 0;
     m->given = namemap_new("--map");
     if (!m->given)
-        return no_memory();
+        return no_memory(error);
     for (size_t i = 0; i < rules->count; i++) {
         const char *rule = rules->items[i];
-        const int code = *rule == '@' ? read_rules(m->given, rule + 1)
-                         : namemap_add(m->given, rule, strlen(rule), error)
-                             ? fail(EXIT_USAGE, "%s: --map: '%s': %s", verb, rule, error)
-                             : 0;
-        if (code)
-            return code;
+        if (*rule == '@' ? read_rules(m, m->given, rule + 1, error)
+            : namemap_add(m->given, rule, strlen(rule), why)
+                ? trace_error_say(error, TRACE_EXIT_USAGE, "--map: '%s': %s", rule, why)
+                : 0)
+            return -1;
     }
     return 0;
 }
@@ -84,49 +83,53 @@ static int is_known(const input_maps *m, const char *folder, size_t n)
 }
 
 /* The rules of the command line come first, so that they can correct the others. */
-static namemap *read_both(const input_maps *m, const char *path, int *code)
+static namemap *read_both(const input_maps *m, const char *path, trace_error *error)
 {
     namemap *map = namemap_new(path);
-    *code = !map || (m->given && namemap_join(map, m->given)) ? no_memory() : read_rules(map, path);
-    if (*code) {
+    if (!map || (m->given && namemap_join(map, m->given)) ? no_memory(error) : read_rules(m, map, path, error)) {
         namemap_free(map);
         map = NULL;
     }
     return map;
 }
 
-static int add_folder(input_maps *m, const char *folder, size_t n, const char *path)
+static int tell(const input_maps *m, const char *path, const namemap *map)
 {
-    int code;
-    char name[512];
+    char name[512], line[600];
+    const size_t rules = namemap_count(map) - (m->given ? namemap_count(m->given) : 0);
+    snprintf(line, sizeof line, "names by %s (%zu rule%s)", escape_text(name, sizeof name, path), rules,
+             text_plural(rules));
+    return m->tell(m->context, line);
+}
+
+static int add_folder(input_maps *m, const char *folder, size_t n, const char *path, trace_error *error)
+{
     if (array_room(&m->folders, m->count, sizeof *m->folders))
-        return no_memory();
-    namemap *map = read_both(m, path, &code);
+        return no_memory(error);
+    namemap *map = read_both(m, path, error);
     if (!map)
-        return code;
+        return -1;
     m->folders[m->count] = (map_folder){strndup(folder, n), map};
     if (!m->folders[m->count].folder) {
         namemap_free(map);
-        return no_memory();
+        return no_memory(error);
     }
     m->count++;
-    const size_t rules = namemap_count(map) - (m->given ? namemap_count(m->given) : 0);
-    note("names by %s (%zu rule%s)", escape_text(name, sizeof name, path), rules, text_plural(rules));
-    return 0;
+    return tell(m, path, map) ? no_memory(error) : 0;
 }
 
 /* The folder that is the first n characters of a path: is there a file of rules in it? */
-static int look_in(input_maps *m, const char *path, size_t n)
+static int look_in(input_maps *m, const char *path, size_t n, trace_error *error)
 {
     struct stat st;
     char *file = NULL;
     if (is_known(m, path, n))
         return 0;
     if (asprintf(&file, "%.*s%s%s", (int)n, path, n ? "/" : "", NAMEMAP_FILE) < 0)
-        return no_memory();
-    const int code = stat(file, &st) == 0 && S_ISREG(st.st_mode) ? add_folder(m, path, n, file) : 0;
+        return no_memory(error);
+    const int bad = stat(file, &st) == 0 && S_ISREG(st.st_mode) ? add_folder(m, path, n, file, error) : 0;
     free(file);
-    return code;
+    return bad;
 }
 
 /* How much of an operand is the highest folder that is looked in: its own, or two above that, as
@@ -153,24 +156,24 @@ static size_t highest_folder(const char *operand, int *current)
     return n;
 }
 
-int maps_find(input_maps *m, const char *operand, char *const *paths, size_t n)
+int maps_find(input_maps *m, const char *operand, char *const *paths, size_t n, trace_error *error)
 {
     const char *before = "";
     int current;
     if (strcmp(operand, "-") == 0)
         return 0;
     const size_t top = highest_folder(operand, &current);
-    int code = current && n ? look_in(m, "", 0) : 0;
-    for (size_t i = 0; i < n && !code; before = paths[i++]) {
+    int bad = current && n ? look_in(m, "", 0, error) : 0;
+    for (size_t i = 0; i < n && !bad; before = paths[i++]) {
         const char *path = paths[i];
         size_t same = 0;
         while (path[same] && path[same] == before[same])
             same++;
-        for (size_t k = top ? top : 1; path[k] && !code; k++) /* folders that the path before had are known */
+        for (size_t k = top ? top : 1; path[k] && !bad; k++) /* folders that the path before had are known */
             if (path[k] == '/' && k >= same)
-                code = look_in(m, path, k);
+                bad = look_in(m, path, k, error);
     }
-    return code;
+    return bad;
 }
 
 const namemap *maps_of(const input_maps *m, const char *path)
@@ -187,27 +190,6 @@ const namemap *maps_of(const input_maps *m, const char *path)
         }
     }
     return found;
-}
-
-json_t *maps_json(const input_maps *m)
-{
-    if (!m->given && !m->count)
-        return NULL;
-    json_t *v = json_object();
-    for (size_t i = 0; i < m->count + 1; i++) {
-        const namemap *map = i < m->count ? m->folders[i].map : m->given;
-        const size_t first = i < m->count && m->given ? namemap_count(m->given) : 0;
-        char label[1024];
-        json_t *rules = json_array();
-        for (size_t k = first; map && k < namemap_count(map); k++) {
-            char rule[4 * NAMEMAP_LONGEST + 1];
-            json_array_append_new(rules, json_string(escape_text(rule, sizeof rule, namemap_rule(map, k))));
-        }
-        if (map)
-            json_object_set(v, escape_text(label, sizeof label, namemap_label(map)), rules);
-        json_decref(rules);
-    }
-    return v;
 }
 
 void maps_clear(input_maps *m)

@@ -1,0 +1,149 @@
+/* files.c -- see files.h. */
+#include "files.h"
+
+#include "../array/array.h"
+#include "../trace/textfile.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { OPEN_MOST = 64 };
+
+static int no_memory(trace_error *error)
+{
+    return trace_error_say(error, FILES_IO, "out of memory");
+}
+
+int files_note(reader_files *f, const char *line)
+{
+    char *own = strdup(line);
+    if (!own || array_room(&f->notes, f->n_notes, sizeof *f->notes)) {
+        free(own);
+        return -1;
+    }
+    f->notes[f->n_notes++] = own;
+    return 0;
+}
+
+static int tell(void *context, const char *line)
+{
+    return files_note(context, line);
+}
+
+int files_put(reader_files *f, const char *name, const char *value, trace_error *error)
+{
+    if (strcmp(name, "keep-going") != 0)
+        return wanted_put(&f->wanted, name, value, error);
+    uint64_t n;
+    if (parse_count(&n, value))
+        return trace_error_say(error, FILES_USAGE, "--%s: '%s' is not a non-negative integer", name, value);
+    f->keep_going = n != 0;
+    return 0;
+}
+
+/* A pickle below a directory that would call something is not the caller's choice. */
+int files_passes(const reader_files *f, const trace_error *error)
+{
+    return f->keep_going || (f->folders && error->refused);
+}
+
+/* What is met below a directory and cannot be read. */
+static int refused(void *context, const trace_error *error)
+{
+    reader_files *f = context;
+    return files_passes(f, error) ? files_note(f, error->text) : -1;
+}
+
+static int are_folders(const char *const *paths, size_t n)
+{
+    struct stat st;
+    size_t i = 0;
+    while (i < n && stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode))
+        i++;
+    return i == n;
+}
+
+static int add_path(reader_files *f, const char *path, trace_error *error)
+{
+    const size_t before = f->tree.count, notes = f->n_notes;
+    if (trace_tree_add(&f->tree, path, &f->form.options, error))
+        return -1;
+    if (f->tree.count == before && f->n_notes == notes) {
+        const char *what = trace_folder_unread(path);
+        return trace_error_set(error, FILES_DATA, path, UINT64_MAX, "this directory holds no file of tensors%s%s",
+                               what ? ": it is " : "", what ? what : "");
+    }
+    return maps_find(&f->maps, path, f->tree.paths + before, f->tree.count - before, error);
+}
+
+int files_find(reader_files *f, const char *const *paths, size_t n, trace_error *error)
+{
+    f->maps = (input_maps){.read = text_file_whole, .tell = tell, .context = f};
+    f->tree.refused = refused;
+    f->tree.context = f;
+    f->folders = are_folders(paths, n);
+    if (wanted_resolve(&f->form, &f->wanted, error) || maps_give(&f->maps, &f->wanted.map, error))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (add_path(f, paths[i], error))
+            return -1;
+    trace_tree_sort(&f->tree);
+    f->files = calloc(f->tree.count + 1, sizeof *f->files);
+    return f->files ? 0 : no_memory(error);
+}
+
+/* The one that has not been wanted for the longest time, of those that can be opened again. */
+static void close_one(reader_files *f)
+{
+    reader_file *oldest = NULL;
+    for (size_t i = 0; i < f->tree.count; i++)
+        if (f->files[i].t && !f->files[i].stays && (!oldest || f->files[i].used < oldest->used))
+            oldest = &f->files[i];
+    if (oldest) {
+        trace_close(oldest->t);
+        oldest->t = NULL;
+        f->open--;
+    }
+}
+
+/* Packed files can, but unpacking them again takes long. */
+static int stays(const char *path, const trace *t)
+{
+    struct stat st;
+    return strcmp(path, "-") == 0 || strchr(trace_layout(t), '(') ||
+           (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+}
+
+trace *files_trace(reader_files *f, size_t i, trace_error *error)
+{
+    reader_file *file = &f->files[i];
+    const char *path = f->tree.paths[i];
+    file->used = ++f->now;
+    if (file->t)
+        return file->t;
+    if (f->open >= OPEN_MOST)
+        close_one(f);
+    trace_options o = f->form.options;
+    o.map = maps_of(&f->maps, path);
+    file->t = trace_open(path, &o, error);
+    if (!file->t)
+        return NULL;
+    f->open++;
+    file->stays = stays(path, file->t);
+    return file->t;
+}
+
+void files_clear(reader_files *f)
+{
+    for (size_t i = 0; f->files && i < f->tree.count; i++)
+        trace_close(f->files[i].t);
+    for (size_t i = 0; i < f->n_notes; i++)
+        free(f->notes[i]);
+    free(f->files);
+    free(f->notes);
+    trace_tree_clear(&f->tree);
+    maps_clear(&f->maps);
+    wanted_form_clear(&f->form);
+    wanted_clear(&f->wanted);
+}

@@ -1,0 +1,18 @@
+/* surroundings.h -- what of a thread decides how texts and numbers are read, while the library works for it. */
+#ifndef MPSIM_SIM_READER_SURROUNDINGS_H
+#define MPSIM_SIM_READER_SURROUNDINGS_H
+
+#include <fenv.h>
+#include <locale.h>
+
+typedef struct surroundings {
+    locale_t locale;
+    fenv_t floats;
+} surroundings;
+
+/* surroundings_enter -- the default floating-point environment and a locale, "C" of newlocale; surroundings_leave -- the thread's
+ * own again. */
+void surroundings_enter(surroundings *s, locale_t locale);
+void surroundings_leave(const surroundings *s);
+
+#endif

@@ -1,0 +1,37 @@
+/* maps.h -- what names mean, as --map and files beside traces say it (namemap.h). */
+#ifndef MPSIM_SIM_TRACE_MAPS_H
+#define MPSIM_SIM_TRACE_MAPS_H
+
+#include "../text/option.h"
+#include "namemap.h"
+
+/* The rules of a folder: those of the file in it, after those of the command line. */
+typedef struct map_folder {
+    char *folder; /* "" for the current one */
+    namemap *map;
+} map_folder;
+
+typedef struct input_maps {
+    namemap *given; /* --map; NULL: none */
+    map_folder *folders;
+    size_t count;
+    /* Set first: what reads a file of rules, as text_file_whole (textfile.h), and what is told of each that was found
+     * beside traces: a line. */
+    char *(*read)(const char *path, size_t most, size_t *n, trace_error *error);
+    int (*tell)(void *context, const char *line); /* 0, or -1 without memory */
+    void *context;
+} input_maps;
+
+/* maps_give -- the rules of --map, each a rule or @FILE. 0, or -1 with *error filled. */
+int maps_give(input_maps *m, const option_list *rules, trace_error *error);
+
+/* maps_find -- look for files of rules in the folders of `paths`, which an operand stands for, and above as far as two
+ * folders above the operand's. 0, or -1 with *error filled. */
+int maps_find(input_maps *m, const char *operand, char *const *paths, size_t n, trace_error *error);
+
+/* maps_of -- the rules for a file: of the nearest folder that has some. NULL: none. */
+const namemap *maps_of(const input_maps *m, const char *path);
+
+void maps_clear(input_maps *m);
+
+#endif

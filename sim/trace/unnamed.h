@@ -1,0 +1,18 @@
+/* unnamed.h -- files without a name in TMPDIR, to be written and read. Any thread may call these. */
+#ifndef MPSIM_SIM_TRACE_UNNAMED_H
+#define MPSIM_SIM_TRACE_UNNAMED_H
+
+#include <stdint.h>
+
+/* unnamed_file -- a descriptor, or -1 and errno. The file is gone when it is closed. */
+int unnamed_file(void);
+const char *unnamed_place(void); /* the folder */
+/* unnamed_room -- how many bytes such a file may grow by: what is free there, but for a sixteenth that is left to others. */
+uint64_t unnamed_room(int fd);
+
+/* For temporary.c, which removes what has a name. unnamed_in -- make them in this folder of TMPDIR from now on; NULL: in TMPDIR.
+ * unnamed_guard -- what is called before and after the moment in which such a file has a name. */
+void unnamed_in(const char *folder);
+void unnamed_guard(void (*enter)(void), void (*leave)(void));
+
+#endif
