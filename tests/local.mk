@@ -7,7 +7,7 @@ LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver
 SH_LOG_DRIVER = $(LOG_DRIVER)
 AM_TESTS_ENVIRONMENT = \
   CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=silent; MPSIM_TEST_EAGER=1; export MPSIM_TEST_EAGER; \
-  MPSIM_TEST_MULTIPLIER=$${MPSIM_TEST_MULTIPLIER-0.3}; export MPSIM_TEST_MULTIPLIER; \
+  MPSIM_TEST_MULTIPLIER=$${MPSIM_TEST_MULTIPLIER-0.2}; export MPSIM_TEST_MULTIPLIER; \
   MPSIM=$(abs_top_builddir)/mpsim; MPSIM_SRCDIR=$(abs_top_srcdir); \
   MPSIM_PLOTS=$(abs_top_srcdir)/plots; \
   MPSIM_MPI=$(abs_top_builddir)/mpsim-mpi; MPIRUN='$(MPIRUN)'; export MPSIM_MPI MPIRUN; \

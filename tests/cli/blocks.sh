@@ -22,6 +22,7 @@ refused() {
     run 2 stat "$@" "$cnn" && has "$text" err
     ok $? "$*: $text"
 }
+turns 4
 refused "unknown format 'mxfp9': did you mean mxfp8" -f mxfp9
 refused 'mxfp8:foo: "foo" is not a word of this recipe; its words are floor' -f fp16,mxfp8:foo
 refused 'nvfp4:rceil: "rceil" is not a word of this recipe' -f nvfp4:rceil
@@ -41,6 +42,7 @@ refused 'lost_blocks is of block recipes, and none is given' -f fp16 --fail-if l
 refused '--counts leaves sqnr out' -f mxfp8 --counts --fail-if 'sqnr<3'
 
 # ---- forms ----
+turns 3
 run 0 stat -f mxfp8:floor,mxfp8:rceil -k weight "$step" && has '^  kind    recipe       underflow  saturated  sat. blocks       scales  SQNR dB$' &&
     has '^  weight  mxfp8:floor          0     0.68 %      15.58 %  2^-13..2^-6     30.6$' &&
     has '^          mxfp8:rceil          0          0            0  2^-13..2^-6     31.3$' && ! has 'max rel err'; ok $? "text: rules side by side, nothing of formats"
@@ -58,6 +60,7 @@ run 0 stat -f fp16,mxfp8 --csv -k weight "$step" && [ "$(awk -F'"[^"]*"|,' '{ pr
 run 0 stat -f fp16 --csv -k weight "$step" && ! has axis; ok $? "CSV: none without recipes"
 
 # ---- what has no columns ----
+turns 1
 "$MPSIM" stat -f nvfp4 --axis both --json -k weight "$cnn" >"$dir/out" 2>"$dir/err" && [ "$(wc -l <"$dir/err")" -eq 1 ] &&
     has '^mpsim: note: 6 tensors of one dimension, without columns, left out of what is along columns$' err &&
     grep '"name": "weight:fc2.bias"' "$dir/out" | grep -q '"axis": "rows"' &&
@@ -89,12 +92,13 @@ merge_backwards() { # merge_backwards COUNT FORM: the last part first
 }
 # same NAME FORM WORDS...: a run on one and three threads, and merged shards
 same() {
+    due || return 1
     name=$1
     form=$2
     shift 2
     "$MPSIM" stat "$form" --threads 1 "$@" >"$dir/whole" 2>"$dir/whole.err" && "$MPSIM" stat "$form" --threads 3 "$@" 2>&1 >"$dir/out" | cmp - "$dir/whole.err" &&
         cmp "$dir/whole" "$dir/out" || return 1
-    for count in 1 2 5 23; do
+    for count in $(turn 1 2 5 23); do
         rm -f "$dir"/part.*
         for k in $(seq "$count"); do
             "$MPSIM" stat --shard "$k/$count" -o "$dir/part.$k" "$@" || return 1
@@ -103,12 +107,14 @@ same() {
             cmp "$dir/whole.err" "$dir/err" || return 1
     done
 }
+turns 3
 same rows --json -f 'bf16,mxfp8:rceil,nvfp4,e4m3/row,e4m3/tensor,nvfp4:sr' "$cnn"; ok $? "rows: one run's bytes from any shards, on any threads"
 same both --csv -f 'mxfp4,nvfp4:2d,e4m3/128x128,e4m3/tensor,e4m3/row,torchao-tensorwise' --axis both --rht 16 "$cnn"; ok $? "both axes and transforms"
 dd if=/dev/zero bs=1000 count=400 2>/dev/null | tr '\000' '\123' >"$dir/raw" && cat "$step"/* >>"$dir/raw"
 same raw --ndjson -f 'mxfp8,e4m3/row,e4m3/tensor' --dtype bf16 "$dir/raw"; ok $? "one line that shards divide"
 head -c 420000 "$dir/raw" >"$dir/matrix"
 same matrix --json -f 'mxfp8,nvfp4,e4m3/3x7,e4m3/5x40' --axis columns --dtype bf16 --shape 700,300 "$dir/matrix"; ok $? "a matrix that shards divide between blocks"
+turns 1
 "$MPSIM" stat --shard 1/2 -f mxfp8 -o "$dir/part.1" "$cnn" && [ "$(head -n 1 "$dir/part.1")" = mpsim-part/2 ] &&
     "$MPSIM" stat --shard 1/2 -f fp16 -o "$dir/part.2" "$cnn" && [ "$(head -n 1 "$dir/part.2")" = mpsim-part/1 ]; ok $? "parts with recipes are version 2, others 1"
 "$MPSIM" stat --shard 2/2 -f mxfp8 --axis both -o "$dir/part.2" "$cnn"
@@ -122,9 +128,10 @@ done; ok $bad "damaged parts"
 # ---- interrupted ----
 if timeout --version >/dev/null 2>&1; then # --foreground: one signal, a second one ends at once
     mkdir "$dir/sparse" && truncate -s 40960000000 "$dir/sparse/raw"
-    timeout --foreground --preserve-status -s INT 2 "$MPSIM" stat -f mxfp8:rceil,nvfp4 --dtype bf16 --shape 5000000,4096 --json "$dir/sparse/raw" >"$dir/out" 2>"$dir/err"
+    turns 4
+    due && timeout --foreground --preserve-status -s INT 2 "$MPSIM" stat -f mxfp8:rceil,nvfp4 --dtype bf16 --shape 5000000,4096 --json "$dir/sparse/raw" >"$dir/out" 2>"$dir/err"
     [ $? -eq 130 ] && has 'interrupted before a tensor was read' err; ok $? "nothing of a tensor while its largest magnitude is looked for"
-    timeout --foreground --preserve-status -s INT 2 "$MPSIM" stat -f mxfp8:rceil,e4m3/128x128 --axis both --dtype bf16 --shape 5000000,4096 --csv "$dir/sparse/raw" >"$dir/out" 2>"$dir/err"
+    due && timeout --foreground --preserve-status -s INT 2 "$MPSIM" stat -f mxfp8:rceil,e4m3/128x128 --axis both --dtype bf16 --shape 5000000,4096 --csv "$dir/sparse/raw" >"$dir/out" 2>"$dir/err"
     [ $? -eq 130 ] && tail -n 1 "$dir/out" | grep -q '^partial,,' &&
         [ "$(awk -F, '/^tensor/ { bad += $(NF - 10) < 100 } END { print NR, bad + 0 }' "$dir/out")" = '8 0' ]; ok $? "blocks that were read are in a partial report"
     rm -r "$dir/sparse"

@@ -39,6 +39,7 @@ due() { # whether the case that has begun, or begins here, runs today
     fi
     [ "$turn_due" ]
 }
+again() { [ "$turn_due" ]; } # the same of a case that starts nothing and looks at what the one before left
 
 ok() { # ok STATUS NAME: one line of TAP; what was printed, if it failed
     [ "$turn_together" ] || turn_asked=

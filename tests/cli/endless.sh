@@ -20,6 +20,8 @@ for d in silent devices dangling; do cp "$one" "$dir/$d/rank_00000"; done
 # All at once, since a pipe is given two seconds for its writer; judged afterwards.
 started=0
 start() { # start INPUT WHAT COMMAND...: INPUT for standard input
+    turns 5 together
+    due || { ok 1 "$2" && return; }
     started=$((started + 1))
     input=$1
     what=$2
@@ -47,6 +49,7 @@ for c in stat info 'replay -P fp32' 'scaler -k act'; do
     done
 done
 wait
+turns 1
 i=0
 while [ $i -lt $started ]; do
     i=$((i + 1))
@@ -64,22 +67,25 @@ for d in silent devices dangling; do
 done
 
 # ---- standard input without an end ----
+turns 4
 for c in 'train --steps 1 -P -' 'train --run -' 'train -P fp32 --steps 1 --check-digests -' 'scaler --pattern @-' 'scaler --pattern 1 --state-in -' 'plot histogram -' 'plot training -' 'stat -' 'replay -P fp32 -' 'cast -f bf16 -o x -'; do
     # shellcheck disable=SC2086 # words
-    yes '{"a": [' 2>/dev/null | timeout 40 "$MPSIM" $c >"$dir/out" 2>"$dir/err"
+    due && yes '{"a": [' 2>/dev/null | timeout 40 "$MPSIM" $c >"$dir/out" 2>"$dir/err"
     code=$?
     case $code in 2 | 3 | 4) has '^mpsim: ' err ;; *) false ;; esac
     ok $? "yes | $c: exit code $code"
 done
 
 # ---- a pipe that is written to is read ----
+turns 1
 { sleep 0.2; cat "$MPSIM_SRCDIR/data/policies/fp32.yaml" >"$dir/fifo"; } &
 timeout 40 "$MPSIM" replay -P "$dir/fifo" "$trace" >"$dir/out" 2>"$dir/err"; ok $? "a policy from a FIFO whose writer comes late"
 { sleep 0.2; printf 'step %d scale 65536\n' 1 2 3 >"$dir/fifo"; } &
 timeout 40 "$MPSIM" scaler --log "$dir/fifo" >"$dir/out" 2>"$dir/err"; ok $? "a log from a FIFO whose writer comes late"
-{ printf 'step 1 scale 65536\n'; sleep 2.5; printf 'step 2 scale 32768\n'; } | timeout 40 "$MPSIM" scaler --log /dev/stdin >"$dir/out" 2>"$dir/err"
+turns 4
+due && { printf 'step 1 scale 65536\n'; sleep 2.5; printf 'step 2 scale 32768\n'; } | timeout 40 "$MPSIM" scaler --log /dev/stdin >"$dir/out" 2>"$dir/err"
 [ $? -eq 0 ] && has "2^15"; ok $? "a log whose writer pauses"
-yes | tr -d '\n' 2>/dev/null | timeout 40 "$MPSIM" scaler --log - >"$dir/out" 2>"$dir/err"
+due && yes | tr -d '\n' 2>/dev/null | timeout 40 "$MPSIM" scaler --log - >"$dir/out" 2>"$dir/err"
 [ $? -eq 3 ] && has 'without the end of a line' err; ok $? "a log that is one line without an end"
 
 finish

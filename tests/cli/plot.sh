@@ -41,7 +41,12 @@ magic() { # magic FILE HEX: the file begins with these bytes
 whole() { # whole PREFIX: all three figures
     magic "$1.pdf" 25504446 && magic "$1.png" 89504e47 && grep -q '</svg>' "$1.svg" 2>/dev/null
 }
+plot() { # plot ARGUMENT...: mpsim plot
+    due || return 1
+    "$MPSIM" plot "$@"
+}
 fails() { # fails CODE TEXT ARGUMENT...: that exit code and one line on stderr with TEXT
+    due || return 1
     want=$1 text=$2
     shift 2
     "$MPSIM" plot "$@" >out 2>err </dev/null
@@ -72,7 +77,9 @@ for figure in histogram ruler sweep scales sqnr accumulation training diff; do
     [ $figure = accumulation ] && from=$dot
     [ $figure = training ] && from=$train
     [ $figure = diff ] && from=differ.json
-    "$MPSIM" plot "$figure" "$from" >out 2>err && whole "$figure" && [ ! -s err ]
+    turns 4 together
+    due || { ok 1 "$figure" && continue; }
+    plot "$figure" "$from" >out 2>err && whole "$figure" && [ ! -s err ]
     ok $? "$figure: pdf, png and svg"
     mkdir again-$figure
     cp $figure.gp $figure.dat again-$figure
@@ -82,75 +89,82 @@ for figure in histogram ruler sweep scales sqnr accumulation training diff; do
         cmp again-$figure/$figure.png $figure.png >>err 2>&1
     ok $? "$figure: the same bytes"
 done
-"$MPSIM" plot histogram --log --kind agrad --step 1 --format e4m3 --scale 2^10 --venue icml \
+turns 5
+plot histogram --log --kind agrad --step 1 --format e4m3 --scale 2^10 --venue icml \
     --title "it's" -o 'a b' "$report" >out 2>err && whole 'a b' &&
     grep -q "^title = 'it''s'\$" 'a b.gp' && grep -q '^width = 3.25 ' 'a b.gp'
 ok $? 'histogram: options'
-"$MPSIM" plot histogram --match zeros --type svg -o zeros "$report" >out 2>err &&
+plot histogram --match zeros --type svg -o zeros "$report" >out 2>err &&
     grep -q '</svg>' zeros.svg && [ ! -e zeros.png ] && [ ! -s err ]
 ok $? 'histogram: nothing but zeros, and only svg'
-"$MPSIM" plot histogram --log --match zeros --type svg -o zeros "$report" >out 2>err &&
+plot histogram --log --match zeros --type svg -o zeros "$report" >out 2>err &&
     grep -q '</svg>' zeros.svg
 ok $? 'histogram: nothing but zeros, logarithmic'
 sed 's/"count": [0-9]*/"count": 0/g; s/"zero": [0-9]*/"zero": 0/g; s/"nan": [0-9]*/"nan": 0/g
      s/"inf": [0-9]*/"inf": 0/g; s/"counts": [^]]*/"counts": [/' "$report" >nothing.json
 for log in --type=svg --log; do
-    "$MPSIM" plot histogram $log --type svg -o nothing nothing.json >out 2>err &&
+    plot histogram $log --type svg -o nothing nothing.json >out 2>err &&
         grep -q '</svg>' nothing.svg
     ok $? "histogram: no elements at all ($log)"
 done
-"$MPSIM" plot histogram --type svg --scale 1 -o one-scale "$report" >out 2>err && drawn one-scale &&
+turns 5
+plot histogram --type svg --scale 1 -o one-scale "$report" >out 2>err && drawn one-scale &&
     silent
 ok $? 'histogram: a single scale, and no warning of gnuplot'
-"$MPSIM" plot ruler --type svg -o from-stdin - <"$report" >out 2>err && drawn from-stdin
+plot ruler --type svg -o from-stdin - <"$report" >out 2>err && drawn from-stdin
 ok $? 'ruler: report on standard input'
 mkdir folder
-"$MPSIM" plot ruler --type svg -o folder/ "$report" >out 2>err && drawn folder/ruler
+plot ruler --type svg -o folder/ "$report" >out 2>err && drawn folder/ruler
 ok $? 'ruler: into a folder'
 
 # ---- what the figures say ----
 trace=$top/data/digits-cnn
+turns 1
 "$MPSIM" stat --quiet --json --histogram -o one.json "$trace" >out 2>err &&
-    "$MPSIM" plot histogram --type svg -o one one.json >out 2>err && drawn one &&
+    plot histogram --type svg -o one one.json >out 2>err && drawn one &&
     says one.svg 'underflow (%)' '× 1' subnormal normal && ! grep -q '× 2' one.svg
 ok $? 'histogram: a report of mpsim stat without --scale'
+turns 5
 for venue in icml none; do
-    "$MPSIM" plot histogram -k agrad --type svg --venue $venue -o said one.json >out 2>err &&
+    plot histogram -k agrad --type svg --venue $venue -o said one.json >out 2>err &&
         says said.svg '← 0.14 % lie further left' 'steps 1 to 20000 together'
     ok $? "histogram: the tail and the steps ($venue)"
 done
-"$MPSIM" stat --quiet --json --histogram -s 2^10,1000,2^-4 -o scaled.json \
+turns 5 together
+due && "$MPSIM" stat --quiet --json --histogram -s 2^10,1000,2^-4 -o scaled.json \
     -f fp16,bf16,e4m3,e5m2,e4m3fnuz,e3m4,e2m1,binary8p3se "$trace" >out 2>err &&
-    "$MPSIM" plot histogram --type svg --venue icml -o scaled scaled.json >out 2>err &&
+    plot histogram --type svg --venue icml -o scaled scaled.json >out 2>err &&
     says scaled.svg recorded '× 2¹⁰' '× 1000' '× 2⁻⁴' && ! grep -q '× 1<\|– / –' scaled.svg
 ok $? 'histogram: a report without the scale 1'
-[ "$(grep -c '<text>underflow / overflow (%)<' scaled.svg)" -eq 1 ] &&
+again && [ "$(grep -c '<text>underflow / overflow (%)<' scaled.svg)" -eq 1 ] &&
     [ "$(grep -c '<text>recorded<' scaled.svg)" -eq 1 ] &&
     [ "$(grep -c '<text>e4m3fnuz<' scaled.svg)" -eq 2 ]
 ok $? 'histogram: many formats, one heading'
 # a scale moves gradients only
-"$MPSIM" plot histogram -k weight --type svg -o weights scaled.json >out 2>err && ! grep -q '× 2\|× 1000' weights.svg
+plot histogram -k weight --type svg -o weights scaled.json >out 2>err && ! grep -q '× 2\|× 1000' weights.svg
 ok $? 'histogram: weights, which nothing scales, as recorded'
-"$MPSIM" plot histogram -k weight,agrad -f fp16 --type svg -o both scaled.json >out 2>err && says both.svg '× 2¹⁰' &&
+plot histogram -k weight,agrad -f fp16 --type svg -o both scaled.json >out 2>err && says both.svg '× 2¹⁰' &&
     awk '/^# bins/ { on = 1; next } /^# special/ { exit } on && NF == 4 && $1 != "#" { all += $3; part += $4 }
         END { exit !(part > 0 && part < 0.99 * all) }' both.dat
 ok $? 'histogram: of several kinds only the gradients move'
-"$MPSIM" plot histogram --step 1 --type svg -o said one.json >out 2>err &&
+turns 5
+plot histogram --step 1 --type svg -o said one.json >out 2>err &&
     ! grep -q together said.svg
 ok $? 'histogram: one step'
-"$MPSIM" plot ruler -m 'agrad:*' --type svg -o said one.json >out 2>err &&
+plot ruler -m 'agrad:*' --type svg -o said one.json >out 2>err &&
     says said.svg agrad:fc1 'steps 1 to 20000 together' && ! grep -q wgrad said.svg
 ok $? 'ruler --match: all steps together'
-"$MPSIM" plot ruler -m 'agrad:*' -m '*:fc2.bias' -k agrad -k wgrad --step 500 --type svg \
+plot ruler -m 'agrad:*' -m '*:fc2.bias' -k agrad -k wgrad --step 500 --type svg \
     -o said one.json >out 2>err && says said.svg agrad:fc1 wgrad:fc2.bias &&
     ! grep -q 'together\|opt.m' said.svg &&
     grep -q '^# selection: kind agrad, kind wgrad, match' said.gp
 ok $? 'ruler: several globs and kinds, one step'
 
 # ---- sweep ----
+turns 1
 "$MPSIM" stat --quiet --json -f fp16,bf16,e4m3 -s 2^0..2^32 -o scales.json "$trace" &&
     "$MPSIM" stat --quiet --csv --level kind -f fp16,bf16,e4m3 -s 2^0..2^32 -o scales.csv "$trace" &&
-    "$MPSIM" plot sweep --type svg --venue icml -o sw scales.json >out 2>err && drawn sw &&
+    plot sweep --type svg --venue icml -o sw scales.json >out 2>err && drawn sw &&
     says sw.svg fp16 agrad wgrad 'safe: 2¹⁶ to 2¹⁹' 'safe: 2⁰ to 2³², all shown' 'none safe: 33.4 % underflow at 2¹²' \
         'loss scale' 'elements (%)' 'SQNR (dB)' 'safe: no overflow, underflow ≤ 1 %' 'overflow; SQNR of the rest' 2³² \
         'steps 1 to 20000 together' && silent
@@ -168,63 +182,65 @@ ok $? 'sweep: shares and SQNR are those of the report'
 grep -q '^1 16 19 "fp16"' sw.dat && grep -q '^2 0 32 "bf16"' sw.dat && grep -q '^3 NaN NaN "e4m3"' sw.dat &&
     grep -q '^# safe: .* more than 1 %$' sw.dat
 ok $? 'sweep: the safe scales'
+turns 5
 # by hand: those at which no curve overflows and none underflows more
 window() { awk -v most="$1" '$1 == 1 { if ($5 > 0) over[$2] = 1; if ($4 > most) under[$2] = 1 }
     END { first = last = "NaN"; for (k = 0; k <= 32; k++) if (!over[k] && !under[k]) { if (first == "NaN") first = k; last = k } print first, last }' got; }
 for most in 0.5 2 5 100; do
-    "$MPSIM" plot sweep -f fp16 --underflow $most --type svg -o sw scales.json >out 2>err &&
+    plot sweep -f fp16 --underflow $most --type svg -o sw scales.json >out 2>err &&
         grep -q "^1 $(window $most) \"fp16\"" sw.dat && says sw.svg "safe: no overflow, underflow ≤ $most %"
     ok $? "sweep: --underflow $most"
 done
-"$MPSIM" plot sweep -f fp16 --underflow 0 --type svg -o sw scales.json >out 2>err &&
+plot sweep -f fp16 --underflow 0 --type svg -o sw scales.json >out 2>err &&
     grep -q '^1 NaN NaN "fp16" "none safe: 0.726 % underflow at 2¹⁹"' sw.dat && silent
 ok $? 'sweep: --underflow 0, no safe scale'
-"$MPSIM" plot sweep -f fp16 -s '2^4..2^12,2^20' -k agrad --type svg --title "it's" -o sw scales.json >out 2>err &&
+plot sweep -f fp16 -s '2^4..2^12,2^20' -k agrad --type svg --title "it's" -o sw scales.json >out 2>err &&
     says sw.svg 2⁴ 'safe: 2²⁰' "it's" && ! grep -q wgrad sw.svg && [ "$(sed -n '/^# casts/,$p' sw.dat | grep -c '^[0-9]')" -eq 10 ]
 ok $? 'sweep: some scales, one kind; a single safe scale'
-"$MPSIM" plot sweep -f fp16 -m 'agrad:fc*' --step 500 --type svg -o sw scales.json >out 2>err && says sw.svg agrad:fc1 agrad:fc2 &&
+plot sweep -f fp16 -m 'agrad:fc*' --step 500 --type svg -o sw scales.json >out 2>err && says sw.svg agrad:fc1 agrad:fc2 &&
     ! grep -q 'together\|conv' sw.svg
 ok $? 'sweep --match: a curve for each tensor'
-"$MPSIM" plot sweep -f fp16 -m 'agrad:*' --by kind --type svg -o sw scales.json >out 2>err && grep -q '^1 353472 109038 0 "agrad"' sw.dat
+plot sweep -f fp16 -m 'agrad:*' --by kind --type svg -o sw scales.json >out 2>err && grep -q '^1 353472 109038 0 "agrad"' sw.dat
 ok $? 'sweep --match --by kind'
 # SQNR of what is added up here: that of the report where it has the sum
-"$MPSIM" plot sweep -f fp16 -k agrad --type svg -o sw scales.json >out 2>err && awk '/^# casts/ { on = 1 } on && !/^#/ && NF { printf "%.4f\n", $4 }' sw.dat >wanted &&
-    "$MPSIM" plot sweep -f fp16 -m 'agrad:*' --by kind --type svg -o sw scales.json >out 2>err &&
+plot sweep -f fp16 -k agrad --type svg -o sw scales.json >out 2>err && awk '/^# casts/ { on = 1 } on && !/^#/ && NF { printf "%.4f\n", $4 }' sw.dat >wanted &&
+    plot sweep -f fp16 -m 'agrad:*' --by kind --type svg -o sw scales.json >out 2>err &&
     awk '/^# casts/ { on = 1 } on && !/^#/ && NF { printf "%.4f\n", $4 }' sw.dat | cmp - wanted >out 2>err
 ok $? 'sweep: SQNR of sums over tensors'
-"$MPSIM" plot sweep -f fp16 --by total --type svg -o sw scales.json >out 2>err && grep -q '^1 379246 113709 0 "all gradients"' sw.dat &&
+plot sweep -f fp16 --by total --type svg -o sw scales.json >out 2>err && grep -q '^1 379246 113709 0 "all gradients"' sw.dat &&
     says sw.svg 'all gradients' 'safe: 2¹⁴ to 2¹⁹'
 ok $? 'sweep --by total'
 sed 's/"overflow": [0-9][0-9]*/"overflow": 1/g; s/"underflow": [0-9]*/"underflow": 0/g; s/"sqnr_db": [^,]*/"sqnr_db": "NaN"/g' scales.json >over.json
-"$MPSIM" plot sweep --type svg -f fp16 -o sw over.json >out 2>err && drawn sw && says sw.svg 'none safe: overflow at every scale' 'nothing to compare' &&
+plot sweep --type svg -f fp16 -o sw over.json >out 2>err && drawn sw && says sw.svg 'none safe: overflow at every scale' 'nothing to compare' &&
     silent
 ok $? 'sweep: everything overflows'
 sed 's/"overflow": [0-9][0-9]*/"overflow": 0/g; s/"underflow": [0-9]*/"underflow": 0/g; s/"sqnr_db": [^,]*/"sqnr_db": "Infinity"/g' scales.json >over.json
-"$MPSIM" plot sweep --type svg -o sw over.json >out 2>err && drawn sw && says sw.svg exact 0 && silent
+plot sweep --type svg -o sw over.json >out 2>err && drawn sw && says sw.svg exact 0 && silent
 ok $? 'sweep: nothing is lost'
 sed 's/"underflow": [0-9]*/"underflow": 0/g' nothing.json >none.json
-"$MPSIM" plot sweep --type svg -o sw none.json >out 2>err && drawn sw && silent
+plot sweep --type svg -o sw none.json >out 2>err && drawn sw && silent
 ok $? 'sweep: no elements at all'
-"$MPSIM" stat --quiet --json -f fp16 -s 2^-1000..2^-990,1000,2^1010..2^1023 -o far.json "$trace/step_020000" &&
-    "$MPSIM" plot sweep --type svg -o sw far.json >out 2>err && drawn sw && says sw.svg 2⁻⁵¹² && silent
+due && "$MPSIM" stat --quiet --json -f fp16 -s 2^-1000..2^-990,1000,2^1010..2^1023 -o far.json "$trace/step_020000" &&
+    plot sweep --type svg -o sw far.json >out 2>err && drawn sw && says sw.svg 2⁻⁵¹² && silent
 ok $? 'sweep: as far as numbers go'
 
 # ---- scales ----
-"$MPSIM" plot scales --type svg --venue icml --title "it's" -o sc "$blocks" >out 2>err && drawn sc &&
+plot scales --type svg --venue icml --title "it's" -o sc "$blocks" >out 2>err && drawn sc &&
     says sc.svg mxfp8:rceil mxfp8:floor 'mxfp8:floor ↓' 'mxfp8:floor →↓' 'saturated (%)' blocks elements 'lost (%)' 28.6 3.6 \
         'scale of a block' 2⁻³² '↓ along columns; →↓ along rows, then columns' 'steps 1 to 2 together' "it's" &&
     silent
 ok $? 'scales: what it says, and no warning of gnuplot'
-"$MPSIM" plot scales -f 'mxfp8:r*' -k weight --type svg -o sc "$blocks" >out 2>err && grep -q '^0 0 16 0 0 0 0 0 0 0 0 "mxfp8:rceil"' sc.dat &&
+plot scales -f 'mxfp8:r*' -k weight --type svg -o sc "$blocks" >out 2>err && grep -q '^0 0 16 0 0 0 0 0 0 0 0 "mxfp8:rceil"' sc.dat &&
     says sc.svg 0 && ! grep -q 'floor\|lost\|together\|↓' sc.svg && [ "$(grep -c '^0 -' sc.dat)" -eq 3 ] && grep -q '^0 -9 50 1$' sc.dat
 ok $? 'scales: one recipe of one kind'
-"$MPSIM" plot scales --type svg --by kind -f mxfp8:floor -o sc "$blocks" >out 2>err && drawn sc && says sc.svg weight agrad act &&
+plot scales --type svg --by kind -f mxfp8:floor -o sc "$blocks" >out 2>err && drawn sc && says sc.svg weight agrad act &&
     silent && [ "$(grep -c '"mxfp8:floor"' sc.dat)" -eq 3 ] && [ "$(grep -c '↓"$' sc.dat)" -eq 4 ]
 ok $? 'scales --by kind'
+turns 1
 recipes=mxfp8:rceil,mxfp8:floor,mxfp6e3m2,nvfp4,e4m3/128x128
 "$MPSIM" stat --quiet --json -f fp16,e4m3,$recipes -o tiles.json "$trace" &&
     "$MPSIM" stat --quiet --csv --level kind -f fp16,e4m3,$recipes -o tiles.csv "$trace" &&
-    "$MPSIM" plot scales --type svg --venue icml --by kind -k weight,wgrad -o sc tiles.json >out 2>err && drawn sc && silent
+    plot scales --type svg --venue icml --by kind -k weight,wgrad -o sc tiles.json >out 2>err && drawn sc && silent
 ok $? 'scales: a report of mpsim stat'
 # the data are the counts of the report
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
@@ -234,46 +250,49 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 awk '/^# scales/ { exit } NF == 13 && !/^#/ { gsub("\"", "", $13); printf "%s %d %d %.4g %.4g %.4g\n", $13, $3, $4, $5, $6, $7 }' sc.dat | sort >got
 cmp wanted got >out 2>err && [ "$(wc -l <got)" -eq 10 ]
 ok $? 'scales: shares are those of the report'
+turns 5
 sed 's/"counts": \[[^]]*\]/"counts": []/' "$blocks" >none.json
-"$MPSIM" plot scales --type svg -o sc none.json >out 2>err && drawn sc && silent
+plot scales --type svg -o sc none.json >out 2>err && drawn sc && silent
 ok $? 'scales: no scale in any bin'
 sed 's/"first": -10, "counts": \[[^]]*\]/"first": -149, "counts": [1]/; s/"first": -40, "counts": \[[^]]*\]/"first": 127, "counts": [9223372036854775807]/
     s/"nan": 0/"nan": 1/' "$blocks" >far.json
-"$MPSIM" plot scales --type svg --by tensor --venue icml -o sc far.json >out 2>err && drawn sc && silent &&
+plot scales --type svg --by tensor --venue icml -o sc far.json >out 2>err && drawn sc && silent &&
     says sc.svg 2⁻¹²⁸ '3 elements recorded as Inf or NaN; steps 1 to 2 together' || says sc.svg 'steps 1 to 2 together; 3 elements recorded as Inf or NaN'
 ok $? 'scales: as far as numbers go'
 
 # ---- sqnr ----
-"$MPSIM" plot sqnr --type svg --venue icml -o sq "$blocks" >out 2>err && drawn sq && silent &&
+plot sqnr --type svg --venue icml -o sq "$blocks" >out 2>err && drawn sq && silent &&
     says sq.svg fp16 e4m3 mxfp8:rceil 'mxfp8:floor →↓' weight agrad act all 70.0 31.5 ∞ – 'SQNR (dB)' 'steps 1 to 2 together'
 ok $? 'sqnr: what it says, and no warning of gnuplot'
-"$MPSIM" plot sqnr -m 'agrad:*' -f 'fp16,mxfp8:floor' --type svg -o sq "$blocks" >out 2>err && says sq.svg agrad:fc1 20.0 29.0 &&
+plot sqnr -m 'agrad:*' -f 'fp16,mxfp8:floor' --type svg -o sq "$blocks" >out 2>err && says sq.svg agrad:fc1 20.0 29.0 &&
     ! grep -q 'rceil\|>all<\|together' sq.svg && [ "$(sed -n '/^# decibels/,$p' sq.dat | grep -c '^[0-9]')" -eq 4 ]
 ok $? 'sqnr: one tensor, some formats'
-"$MPSIM" plot sqnr --by step --type svg -o sq "$blocks" >out 2>err && says sq.svg 'step 1' 'step 2' && ! grep -q together sq.svg &&
-    "$MPSIM" plot sqnr --by layer --type svg -o sq "$blocks" >out 2>err && says sq.svg fc1 &&
-    "$MPSIM" plot sqnr --by total --type svg -o sq "$blocks" >out 2>err && says sq.svg all && [ "$(grep -c '^0 "all"' sq.dat)" -eq 1 ]
+plot sqnr --by step --type svg -o sq "$blocks" >out 2>err && says sq.svg 'step 1' 'step 2' && ! grep -q together sq.svg &&
+    plot sqnr --by layer --type svg -o sq "$blocks" >out 2>err && says sq.svg fc1 &&
+    plot sqnr --by total --type svg -o sq "$blocks" >out 2>err && says sq.svg all && [ "$(grep -c '^0 "all"' sq.dat)" -eq 1 ]
 ok $? 'sqnr --by step, layer, total'
+turns 5 together
 # kinds as the report has them; sums of tensors give the same
-"$MPSIM" plot sqnr --type svg --venue icml -o sq tiles.json >out 2>err && drawn sq && silent &&
+plot sqnr --type svg --venue icml -o sq tiles.json >out 2>err && drawn sq && silent &&
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } { printf "%.4f\n", $at["sqnr_db"] }' tiles.csv | sort >wanted &&
     awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.4f\n", $3 }' sq.dat | sort | cmp - wanted >out 2>err
 ok $? 'sqnr: the numbers of the report'
-awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.3f\n", $3 }' sq.dat | sort >wanted
-"$MPSIM" plot sqnr -m '*' --by kind --venue icml --type svg -o sq tiles.json >out 2>err &&
+again && awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.3f\n", $3 }' sq.dat | sort >wanted
+plot sqnr -m '*' --by kind --venue icml --type svg -o sq tiles.json >out 2>err &&
     awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.3f\n", $3 }' sq.dat | sort | cmp - wanted >out 2>err
 ok $? 'sqnr: sums over tensors'
-"$MPSIM" plot sqnr --type svg --by tensor -k weight,agrad --venue icml -o sq tiles.json >out 2>err && drawn sq && silent &&
+turns 5
+plot sqnr --type svg --by tensor -k weight,agrad --venue icml -o sq tiles.json >out 2>err && drawn sq && silent &&
     says sq.svg agrad:fc1 weight:conv1.weight mxfp8:rceil all
 ok $? 'sqnr: more tensors than columns: a row for each'
-"$MPSIM" plot sqnr -f fp16,e4m3 -s 2^10 -k agrad --type svg -o sq scales.json >out 2>err && says sq.svg 'fp16 × 1024' 'e4m3 × 1024' &&
-    "$MPSIM" plot sqnr --type svg -o sq scales.json >out 2>err && ! grep -q '×' sq.svg
+plot sqnr -f fp16,e4m3 -s 2^10 -k agrad --type svg -o sq scales.json >out 2>err && says sq.svg 'fp16 × 1024' 'e4m3 × 1024' &&
+    plot sqnr --type svg -o sq scales.json >out 2>err && ! grep -q '×' sq.svg
 ok $? 'sqnr: without recipes; at a loss scale'
 sed 's/"sqnr_db": [^,]*/"sqnr_db": "NaN"/g; s/"compared": [0-9]*/"compared": 0/g' "$blocks" >none.json
-"$MPSIM" plot sqnr --type svg -o sq none.json >out 2>err && drawn sq && silent
+plot sqnr --type svg -o sq none.json >out 2>err && drawn sq && silent
 ok $? 'sqnr: nothing to compare'
 sed 's/"sqnr_db": 28.0/"sqnr_db": 1e308/; s/"sqnr_db": 27.0/"sqnr_db": -1e308/' "$blocks" >far.json
-"$MPSIM" plot sqnr --type svg -o sq far.json >out 2>err && drawn sq && silent
+plot sqnr --type svg -o sq far.json >out 2>err && drawn sq && silent
 ok $? 'sqnr: as far as numbers go'
 sed 's/"blocks": \[/"x": [/' "$blocks" >scales-less.json
 "$MPSIM" stat --quiet --json -f mxfp8 -o wide.json "$top/data/charlm/" || :
@@ -287,15 +306,15 @@ fails 2 'not one of kind, tensor, layer, step, total' scales --by x "$blocks" &&
 ok $? 'scales, sqnr: what is refused'
 
 # ---- diff ----
-"$MPSIM" plot diff --type svg --venue icml -o df differ.json >out 2>err && drawn df && says df.svg weight:fc1.bias opt.v:fc2.weight \
+plot diff --type svg --venue icml -o df differ.json >out 2>err && drawn df && says df.svg weight:fc1.bias opt.v:fc2.weight \
     'largest ULPs' step 'first: weight:fc1.bias of step 7: a constant ratio' && silent &&
     grep -q '^6 0 8.40939 apart$' df.dat && grep -q '^0 0 0 equal$' df.dat && grep -q '^first_column = 6; first_row = 0 ' df.gp
 ok $? 'diff: what it says, and no warning of gnuplot'
-"$MPSIM" plot diff --by layer --column sqnr --type svg -o df differ.json >out 2>err && says df.svg fc1 fc2 'SQNR, dB' && ! grep -q 'weight:fc2' df.svg
+plot diff --by layer --column sqnr --type svg -o df differ.json >out 2>err && says df.svg fc1 fc2 'SQNR, dB' && ! grep -q 'weight:fc2' df.svg
 ok $? 'diff: layers, SQNR'
-"$MPSIM" plot diff -k wgrad --step 9 --type svg -o df differ.json >out 2>err && [ "$(grep -c ' apart$' df.dat)" -eq 4 ]
+plot diff -k wgrad --step 9 --type svg -o df differ.json >out 2>err && [ "$(grep -c ' apart$' df.dat)" -eq 4 ]
 ok $? 'diff: one kind, one step'
-"$MPSIM" diff --json -o same.json "$top/data/amp-mlp/adam" "$top/data/amp-mlp/adam" && "$MPSIM" plot diff --type svg -o df same.json >out 2>err && drawn df &&
+due && "$MPSIM" diff --json -o same.json "$top/data/amp-mlp/adam" "$top/data/amp-mlp/adam" && plot diff --type svg -o df same.json >out 2>err && drawn df &&
     says df.svg 'all are equal' && silent
 ok $? 'diff: nothing differs'
 fails 2 'not one of ulp, sqnr' diff --column x differ.json && fails 2 'not one of tensor, layer' diff --by kind differ.json &&
@@ -306,69 +325,73 @@ sed 's/"verdict": "close"/"verdict": 7/' differ.json >bad.json && fails 3 '"verd
 ok $? 'diff: a damaged report'
 
 # ---- accumulation ----
-"$MPSIM" plot accumulation --type svg -m 'hopper-*' -m exact --title "it's" --venue neurips -o acc "$dot" \
+plot accumulation --type svg -m 'hopper-*' -m exact --title "it's" --venue neurips -o acc "$dot" \
     >out 2>err && says acc.svg exact hopper-mma-fp8-fp32 'unit roundoff, binary32' 0 512 10⁻² \
     'relative error' "it's" && ! grep -q '<text>fma\|NaN<' acc.svg &&
     grep -q '^width = 5.5 ' acc.gp
 ok $? 'accumulation: names at the ends of the curves, a band for errors of 0'
-"$MPSIM" plot accumulation --venue icml --type svg -o acc "$dot" >out 2>err &&
+turns 5 together
+plot accumulation --venue icml --type svg -o acc "$dot" >out 2>err &&
     says acc.svg fma blackwell-mma-fp8-fp32 'unit roundoff' binary32 fp16 && [ ! -e acc.jpg ]
 ok $? 'accumulation: a key where names do not fit'
-grep -q '^n_curves = 6; n_models = 7; n_references = 2$' acc.gp &&
+again && grep -q '^n_curves = 6; n_models = 7; n_references = 2$' acc.gp &&
     [ "$(grep -c '^4 4096 ' acc.dat)" -eq 2 ] && grep -q "^zero_lane = '0 0 0 1 2 3'\$" acc.gp
 ok $? 'accumulation: models with the same errors share a curve'
-"$MPSIM" dot --json -f fp16 -s 2^5 -K 64,256 --rows 3 -M exact,fma:fp16 -o inf.json &&
-    "$MPSIM" plot accumulation --type svg --column bias -o inf inf.json >out 2>err && drawn inf &&
+turns 5
+due && "$MPSIM" dot --json -f fp16 -s 2^5 -K 64,256 --rows 3 -M exact,fma:fp16 -o inf.json &&
+    plot accumulation --type svg --column bias -o inf inf.json >out 2>err && drawn inf &&
     says inf.svg 'Inf, NaN' 'magnitude of the bias' && ! says inf.svg 0 &&
     silent
 ok $? 'accumulation: results that overflow stand apart, and no warning of gnuplot'
-"$MPSIM" dot --json -f e2m1 -K 100,120 -M exact,fma -o zero.json &&
-    "$MPSIM" plot accumulation --type svg -o zero - <zero.json >out 2>err && drawn zero &&
+due && "$MPSIM" dot --json -f e2m1 -K 100,120 -M exact,fma -o zero.json &&
+    plot accumulation --type svg -o zero - <zero.json >out 2>err && drawn zero &&
     says zero.svg 100 120 0 && silent
 ok $? 'accumulation: nothing but zeros, from standard input'
 sed 's/"rel_err": 0.0158[0-9]*/"rel_err": "Infinity"/; s/"k": 4096/"k": 9223372036854775807/
      s/"rel_err": 6.5[0-9e-]*/"rel_err": 5e-324/; s/"rel_err": 0.00085[0-9]*/"rel_err": 1e308/' \
     "$dot" >far.json
-"$MPSIM" plot accumulation --type svg -o far far.json >out 2>err && drawn far && says far.svg 'Inf, NaN' 2⁶³ 10³⁰⁸ &&
+plot accumulation --type svg -o far far.json >out 2>err && drawn far && says far.svg 'Inf, NaN' 2⁶³ 10³⁰⁸ &&
     silent
 ok $? 'accumulation: as far as numbers go'
 
 # ---- training ----
-says training.svg 'training loss' 'loss scale' 'weight updates lost (%)' step 2¹⁶ fp32 \
+turns 5 together
+plot training --type svg "$train" >out 2>err && says training.svg 'training loss' 'loss scale' 'weight updates lost (%)' step 2¹⁶ fp32 \
     fp16-unscaled pytorch-amp-fp16 'skipped step' 'from here on NaN or Inf' >err 2>&1
 ok $? 'training: all panels; updates, as hardly a weight gradient is lost'
-grep -q '^2 11 6145.329 1 "fp16-unscaled"' training.dat &&
+again && grep -q '^2 11 6145.329 1 "fp16-unscaled"' training.dat &&
     grep -q '^1 20 619.3476 0 ' training.dat && grep -q '^11 6141.882 6145.329 NaN ' training.dat &&
     grep -q '^12 4532.193 NaN 18314.38' training.dat
 ok $? 'training: where losses end'
-awk '/^# skipped/ { on = 1 } on && /^3 / { n++; $3 == 17 - $2 || bad = 1 }
+again && awk '/^# skipped/ { on = 1 } on && /^3 / { n++; $3 == 17 - $2 || bad = 1 }
     END { exit n != 13 || bad }' training.dat && grep -q "^scaled = '3' " training.gp
 ok $? 'training: skipped steps, at their scales'
-"$MPSIM" plot training --type svg --column agrad -m 'fp*' --venue icml --title "it's" -o tr - <"$train" \
+turns 5
+plot training --type svg --column agrad -m 'fp*' --venue icml --title "it's" -o tr - <"$train" \
     >out 2>err && says tr.svg 'activation gradients rounded to zero (%)' "it's" &&
     ! grep -q 'loss scale' tr.svg && ! grep -q 'amp-' tr.svg &&
     silent
 ok $? 'training: --column, --match, standard input; no warning of gnuplot'
-"$MPSIM" plot training --type svg --match fp32 -o tr "$train" >out 2>err && ! grep -q lost tr.svg
+plot training --type svg --match fp32 -o tr "$train" >out 2>err && ! grep -q lost tr.svg
 ok $? 'training: nothing lost, no panel'
 cp "$train" half.json
-"$MPSIM" plot training --type svg -m 'fp*' -o tr "$train" half.json >out 2>err &&
+plot training --type svg -m 'fp*' -o tr "$train" half.json >out 2>err &&
     says tr.svg 'fp32, train' 'fp16-unscaled, half'
 ok $? 'training: runs of two reports'
-"$MPSIM" plot training --type svg -m fp32 -o tr half.json "$train" half.json >out 2>err &&
+plot training --type svg -m fp32 -o tr half.json "$train" half.json >out 2>err &&
     says tr.svg train half && ! grep -q fp32 tr.svg
 ok $? 'training: one policy in three reports'
 sed 's/"loss": [^,]*/"loss": "Infinity"/' "$train" >nan.json
-"$MPSIM" plot training --type svg -o tr nan.json >out 2>err && drawn tr && gnuplot -d tr.gp >out 2>err &&
+plot training --type svg -o tr nan.json >out 2>err && drawn tr && gnuplot -d tr.gp >out 2>err &&
     [ ! -s err ] && grep -q '^1 1 -1 1 ' tr.dat
 ok $? 'training: no finite loss at all'
 sed 's/"loss": [^,]*/"loss": 0.0/; s/"lost": [0-9]*/"lost": 0/g; s/"scale": [^,]*/"scale": 5e-324/
      s/"step": 20,/"step": 9223372036854775807,/' "$train" >far.json
-"$MPSIM" plot training --type svg --column act -o tr far.json >out 2>err && drawn tr &&
+plot training --type svg --column act -o tr far.json >out 2>err && drawn tr &&
     silent
 ok $? 'training: as far as numbers go'
 sed -n '1,6p' "$train" | sed '6s/,$/]}]}/' >single.json
-"$MPSIM" plot training --type svg -o tr single.json >out 2>err && drawn tr &&
+plot training --type svg -o tr single.json >out 2>err && drawn tr &&
     silent
 ok $? 'training: a single step'
 {
@@ -378,7 +401,7 @@ ok $? 'training: a single step'
         print row (i < 1000 ? "," : "") } }'
     echo ']}]}'
 } >long.json
-"$MPSIM" plot training --type svg --venue icml -o tr long.json >out 2>err &&
+plot training --type svg --venue icml -o tr long.json >out 2>err &&
     says tr.svg 'step (a point: mean of 20 steps)' &&
     grep -q '^# steps 1 to 1000, the mean of 20 to a point' tr.dat &&
     grep -q '^10.5 10.5$' tr.dat && grep -q '^990.5 990.5$' tr.dat
@@ -387,31 +410,31 @@ ok $? 'training: more steps than a figure can show'
 # ---- titles ----
 # shellcheck disable=SC2016 # it must not expand
 for title in "'fp16' vs 'bf16'" "a''b'" "'" 'say "x"' 'a\tb\' '`id` $x @m {/Symbol a}_b^c %s' "'.system('touch pwned14').'"; do
-    "$MPSIM" plot ruler --title "$title" --type svg -o titled "$report" >out 2>err &&
+    plot ruler --title "$title" --type svg -o titled "$report" >out 2>err &&
         sed 's/&quot;/"/g; s/&amp;/\&/g' titled.svg | grep -q -F ">$title<" && [ ! -e pwned14 ]
     ok $? "bug_20261122: the title $title"
 done
 
 # ---- names that would harm ----
 # shellcheck disable=SC2016 # it must not expand
-"$MPSIM" plot ruler --type svg --match '*' -o inert "$report" >out 2>err && drawn inert &&
-    "$MPSIM" plot histogram --type svg --match 'a*' --title '`touch pwned4`$(touch pwned5)' -o inert2 \
+plot ruler --type svg --match '*' -o inert "$report" >out 2>err && drawn inert &&
+    plot histogram --type svg --match 'a*' --title '`touch pwned4`$(touch pwned5)' -o inert2 \
         "$report" >out 2>err && drawn inert2
 ok $? 'a name with quotes, backticks, newline: drawn'
-"$MPSIM" plot accumulation --type svg -m "it's*" -o inert3 "$dot" >out 2>err && drawn inert3 &&
-    (cd again-accumulation && gnuplot -d accumulation.gp) >out 2>err
+plot accumulation --type svg -m "it's*" -o inert3 "$dot" >out 2>err && drawn inert3 &&
+    mkdir again-inert3 && cp inert3.gp inert3.dat again-inert3 && (cd again-inert3 && gnuplot -d inert3.gp) >out 2>err
 ok $? 'a model with quotes, backticks, newline: drawn'
-"$MPSIM" plot training --type svg -m "it's*" -o inert4 "$train" half.json >out 2>err && drawn inert4 &&
-    (cd again-training && gnuplot -d training.gp) >out 2>err
+plot training --type svg -m "it's*" -o inert4 "$train" half.json >out 2>err && drawn inert4 &&
+    mkdir again-inert4 && cp inert4.gp inert4.dat again-inert4 && (cd again-inert4 && gnuplot -d inert4.gp) >out 2>err
 ok $? 'a policy with quotes, backticks, newline: drawn'
 cp "$train" "it's \`touch pwned13\`.json"
-"$MPSIM" plot training --type svg -m 'fp*' -o inert5 "$train" "it's \`touch pwned13\`.json" >out 2>err &&
+plot training --type svg -m 'fp*' -o inert5 "$train" "it's \`touch pwned13\`.json" >out 2>err &&
     drawn inert5
 ok $? 'a report whose name has quotes, backticks: drawn'
 ! ls pwned* again-*/pwned* >/dev/null 2>&1
 ok $? 'a name with quotes, backticks, newline: inert'
 for prefix in '<touch pwned6;x' '|touch pwned7;x' "q'\`touch pwned8\`\$(touch pwned9)" -x; do
-    "$MPSIM" plot ruler --type svg --output="$prefix" "$report" >out 2>err && drawn "./$prefix" &&
+    plot ruler --type svg --output="$prefix" "$report" >out 2>err && drawn "./$prefix" &&
         gnuplot -d "./$prefix.gp" >out 2>err
     ok $? "prefix $prefix"
 done
@@ -422,7 +445,7 @@ ok $? 'prefixes are inert'
 sed 's/"histogram": {[^}]*}/"x": 0/g' "$report" >without.json
 fails 3 'made without --histogram' histogram -o bad without.json && nothing bad
 ok $? 'a report without histogram'
-"$MPSIM" plot ruler --type svg -o ok without.json >out 2>err && [ -s ok.svg ]
+plot ruler --type svg -o ok without.json >out 2>err && [ -s ok.svg ]
 ok $? 'a report without histogram is enough for the ruler'
 bad() { # bad NAME SED: the report changed so is refused
     sed "$2" "$report" >changed.json
@@ -665,7 +688,7 @@ cp "$MPSIM" place/bin/mpsim
 cp -R "$plots" place/mine
 unset MPSIM_PLOTS
 if [ -e /proc/self/exe ]; then
-    "$MPSIM" plot ruler --type svg -o found "$report" >out 2>err && [ -s found.svg ]; ok $? "templates of a build folder"
+    plot ruler --type svg -o found "$report" >out 2>err && [ -s found.svg ]; ok $? "templates of a build folder"
 fi
 MPSIM=$dir/place/bin/mpsim
 for found in bin/plots plots share/mpsim/plots; do
@@ -678,7 +701,7 @@ for found in bin/plots plots share/mpsim/plots; do
     cp -R place/mine place/$found
     chmod -R u+w place/$found # sources may be read-only
     echo "# from $found" >>place/$found/ruler.gp
-    "$MPSIM" plot ruler --type svg -o found "$report" >out 2>err && [ -s found.svg ] &&
+    plot ruler --type svg -o found "$report" >out 2>err && [ -s found.svg ] &&
         grep -q "^# from $found\$" found.gp
     ok $? "templates in $found"
 done

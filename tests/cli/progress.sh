@@ -22,6 +22,7 @@ run 2 stat --progress=perhaps "$small" && has 'auto, always or never' err; ok $?
 "$MPSIM" stat --help | grep -q -- '--progress WHEN'; ok $? "--help has it"
 
 # ---- --progress=always: a line a second ----
+code=-1
 always() { # always SECONDS WORDS...: ended after some seconds
     due || return 1
     seconds=$1

@@ -12,6 +12,7 @@ again() { # again N TEXT: the text so often; \377 stands for NUL
     yes "$(printf "$2")" | tr -d '\n' | head -c $(($1 * $(printf "$2" | wc -c))) | tr '\377' '\000'
 }
 quick() { # quick CODE NAME ARGUMENT...: ends with that exit code before the clock does
+    due || { ok 1 "$2" && return; }
     want=$1
     what=$2
     shift 2
@@ -30,6 +31,8 @@ le() { # le BYTES NUMBER: little-endian
 }
 
 # ---- pickles: what is written once is shown again and again ----
+turns 3
+: >"$dir/err"
 get() { printf 'h'; le 1 "$1"; }
 keep() { printf 'q'; le 1 "$1"; }
 doubled() { # doubled FROM N: lists of two of the value FROM, N levels, kept behind it
@@ -129,6 +132,7 @@ quick 0 "GGUF: an array of texts" info "$dir/gguf"
 { printf '\336\001\000'; for i in $(seq 256); do printf '\244k%03d\200' $((i - 1)); done; } >"$dir/flax.msgpack"
 quick 0 "msgpack: maps" info "$dir/flax.msgpack"
 
+turns 1
 # ---- what is unpacked: no more than TMPDIR has room for ----
 build=$(cd "$(dirname "$MPSIM")" && pwd)
 little=$build/tests/support/failcall.so

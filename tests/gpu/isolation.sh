@@ -18,10 +18,9 @@ for p in one three; do
 done
 "$MPSIM" train -P pytorch-amp-fp16 --net cnn --width 4 --depth 1 --batch 2 --steps 3 --write-run "$dir/runs/two.run"
 
-# What hangs takes seconds: one part in its turn, and all parts in one run. A fault costs each part a row each time.
-now=" $(turn checks probes speed trainings everything) "
-hangs() { case $now in *" $1 "*) echo hang ;; esac; }
+# Each part has its day; a fault in a training costs a row every day.
 asks() { # asks "fault NAME"|"hang NAME" CODE ARGUMENT...: a tiny run, four seconds an item; the record in $dir/out
+    due || return 1
     what=$1 want=$2
     shift 2
     rm -f "$dir"/record*
@@ -29,9 +28,10 @@ asks() { # asks "fault NAME"|"hang NAME" CODE ARGUMENT...: a tiny run, four seco
         >"$dir/said" 2>"$dir/err" </dev/null
     [ $? -eq "$want" ] && mv "$dir/record.json" "$dir/out" && [ ! -e "$dir/record.json.part" ]
 }
-count() { grep -c "$1" "$dir/out"; }
+count() { again && grep -c "$1" "$dir/out"; }
 
 # ---- checks ----
+turns 6 together
 asks "none" 0 --only checks && ! has '"status":"failed"'
 ok $? "checks: all agree where nothing is wrong"
 all=$(count '"name":.*"status":"done","model":\|"name":.*"status":"done","count":')
@@ -40,22 +40,21 @@ asks "fault $w" 4 --only checks && [ "$(count '"status":"failed"')" -eq 1 ] &&
     has '"name":"wgmma.k16 bf16-fp32 random","status":"failed","text":"a first look: CUDA: .*the context is lost'
 ok $? "checks: a faulting instruction fails in one row"
 lost=$(count '"status":"skipped","text":"not run: wgmma.k16 bf16-fp32 failed in checks wgmma.k16 bf16-fp32 random"')
-[ "$lost" -gt 3 ] && [ "$(count '"name":.*"status":"done"')" -eq $((all - lost - 1)) ]
+again && [ "$lost" -gt 3 ] && [ "$(count '"name":.*"status":"done"')" -eq $((all - lost - 1)) ]
 ok $? "its other checks are not tried, all others are done"
-for how in $(hangs checks); do
-    asks "hang $w" 4 --only checks && [ "$(count '"status":"failed"')" -eq 1 ] &&
-        has '"name":"wgmma.k16 bf16-fp32 random","status":"failed","text":"a first look: hung: no answer within 4 s, its process was killed"' &&
-        [ "$(count '"name":.*"status":"done"')" -eq $((all - lost - 1)) ]
-    ok $? "a hanging one: the same"
-done
+asks "hang $w" 4 --only checks && [ "$(count '"status":"failed"')" -eq 1 ] &&
+    has '"name":"wgmma.k16 bf16-fp32 random","status":"failed","text":"a first look: hung: no answer within 4 s, its process was killed"' &&
+    [ "$(count '"name":.*"status":"done"')" -eq $((all - lost - 1)) ]
+ok $? "a hanging one: the same"
 asks "wrong mma_kernel mma.k16 bf16-fp32 inputs" 1 --only "mma.k16 bf16-fp32 normal" --skip wgmma && has '"mismatches":[1-9]' &&
     has '"samples":\[\[0,[0-9]*\],\[3,'
 ok $? "a wrong one differs: nothing is lost, mismatches are kept"
 
 # ---- probes: an instruction that faults in probes alone ----
+turns 6 together
 asks "none" 0 --only probes
 answers=$(count '"id":.*"status":"done"')
-for how in fault $(hangs probes); do
+for how in fault hang; do
     asks "$how mma_kernel mma.k16 fp16-fp32 probe" 4 --only probes && [ "$(count '"id":.*"status":"failed"')" -eq 1 ] &&
         lost=$(count '"id":.*"status":"skipped".*"text":"not run: mma.k16 fp16-fp32 failed in probes P') &&
         [ "$(count '"id":.*"status":"done"')" -eq $((answers - lost - 1)) ] && [ "$lost" -gt 0 ]
@@ -63,9 +62,10 @@ for how in fault $(hangs probes); do
 done
 
 # ---- speed ----
+turns 6 together
 asks "none" 0 --only "speed bf16" --only "speed copy"
 rows=$(count '^  {"name":".*"seconds":.*"bits":')
-for how in fault $(hangs speed); do
+for how in fault hang; do
     asks "$how gemm_wgmma_kernel" 4 --only "speed bf16" --only "speed copy" && [ "$(count '"name":.*"status":"failed"')" -ge 1 ] &&
         done=$(count '^  {"name":".*"seconds":.*"bits":') && [ "$done" -eq $((rows - 2)) ] &&
         ! grep '"status":"done"' "$dir/out" | grep -q '"name":"[^"]*wgmma' && has '"name":"[^"]*mma.sync[^"]*","status":"done"'
@@ -73,20 +73,18 @@ for how in fault $(hangs speed); do
 done
 
 # ---- trainings ----
-for how in fault $(hangs trainings); do
+for how in fault hang; do
+    [ $how = fault ] && turns 1 || turns 6 together
     asks "$how maxpool" 4 --only training && has '"run":"one","status":"equal"' && has '"run":"three","status":"equal"' &&
         has '"run":"two","status":"failed","report":'
     ok $? "trainings: one run's $how costs that run"
 done
-if [ "$(hangs trainings)" ]; then
-    has '"report":"behind 0 equal steps: hung: no answer within 4 s, its process was killed"'
-    ok $? "the report says how far it came"
-fi
+has '"report":"behind 0 equal steps: hung: no answer within 4 s, its process was killed"'
+ok $? "the report says how far it came"
 # ---- everything, in one run ----
-if [ "$(hangs everything)" ]; then
-    asks "hang $w" 4 && has '"run":"three","status":"equal"' && has '"id":"P.*"status":"done"' && has '"name":"copy[^"]*","status":"done"'
-    ok $? "a hang in the first part: all parts are run"
-fi
+turns 6
+asks "hang $w" 4 && has '"run":"three","status":"equal"' && has '"id":"P.*"status":"done"' && has '"name":"copy[^"]*","status":"done"'
+ok $? "a hang in the first part: all parts are run"
 asks "fault $w" 4 --one-process && has 'not run: an item before it spoilt the process'
 ok $? "--one-process: nothing follows a fault, and says so"
 finish

@@ -25,6 +25,7 @@ fi
 cp "$dir/toolkit/lib64/libcublas.so.13" "$dir/toolkit/lib64/libcublasLt.so.13"
 
 speed() { # speed CODE ROWS [NAME=VALUE]...: the rows with that word in their names, in $dir/out
+    due || return 1
     want=$1 rows=$2
     shift 2
     env CUDA_HOME="$dir/toolkit" "$@" "$MPSIM_GPU_HOST" --tiny --only "$rows" --runs "$dir" >"$dir/out" 2>"$dir/err" </dev/null
@@ -32,22 +33,29 @@ speed() { # speed CODE ROWS [NAME=VALUE]...: the rows with that word in their na
 }
 
 # ---- products ----
+: >"$dir/out"
 small='largest difference [0-9.]*e-0[6-9] of'
-speed 0 128^3
-ok $? "rows beside the stand-ins"
-for row in 'fp16 128^3, cuBLAS' 'fp16 128^3, cuBLAS, b transposed' 'bf16 128^3, cuBLAS' 'bf16 128^3, cuBLAS, b transposed' \
-    'e4m3 128^3, cublasLt, b transposed'; do
-    case $row in e4m3*) small='largest difference 0.000[0-9]* of' ;; esac # the model keeps 13 bits
-    has "^$row  .* $dir/toolkit/lib64/libcublas[Lt]*.so.13, $small"
-    ok $? "$row: the same product"
+for format in fp16 bf16 e4m3; do
+    turns 3 together
+    speed 0 "$format 128^3"
+    ok $? "rows beside the stand-ins"
+    for row in 'fp16 128^3, cuBLAS' 'fp16 128^3, cuBLAS, b transposed' 'bf16 128^3, cuBLAS' 'bf16 128^3, cuBLAS, b transposed' \
+        'e4m3 128^3, cublasLt, b transposed'; do
+        case $row in "$format "*) ;; *) continue ;; esac
+        case $row in e4m3*) small='largest difference 0.000[0-9]* of' ;; esac # the model keeps 13 bits
+        has "^$row  .* $dir/toolkit/lib64/libcublas[Lt]*.so.13, $small"
+        ok $? "$row: the same product"
+    done
 done
 has '^e4m3 128^3, cublasLt, fast, b transposed .* largest difference 0.00[34][0-9]* of'
 ok $? "fast accumulation is asked for in a row of its own"
+turns 5
 speed 0 e4m3 STANDIN_STATUS=15 && has '^e4m3 128^3, cublasLt, b transposed  *skipped: cublasLtMatmulAlgoGetHeuristic gives 15$' &&
     has '^e4m3 128^3, wgmma, b transposed .* equal'
 ok $? "what the library does not do is skipped, with its status"
 speed 4 e4m3 STANDIN_STATUS=13 && has '^e4m3 128^3, cublasLt, b transposed  *FAILED: cublasLtMatmulAlgoGetHeuristic gives 13$'
 ok $? "what goes wrong in it is a failure"
+turns 1
 echo "int cublasCreate_v2;" | library "$dir/none/lib64/libcublas.so.13"
 speed 0 cuBLAS CUDA_HOME="$dir/none" && has "^fp16 128^3, cuBLAS  *skipped: $dir/none/lib64/libcublas.so.13 lacks a function"
 ok $? "a library without the functions is named"
@@ -71,10 +79,12 @@ C
     library "$dir/nvml/libnvidia-ml.so.1"
 { echo '#define REASONS nvmlDeviceGetCurrentClocksThrottleReasons'; echo '#define MASK 0'; cat "$dir/nvml.c"; } |
     library "$dir/old/libnvidia-ml.so.1"
+turns 2 together
 speed 0 of LD_LIBRARY_PATH="$dir/nvml" && has '^digest of bf16 .*; 1755 and 2619 MHz, 652 W, 54 C, held down by: power cap, thermal (software)$'
 ok $? "clocks, power, temperature, and what holds clocks down"
-[ "$(grep -c ' equal ' "$dir/out")" -eq "$(grep -c ' equal .* 1755 and 2619 MHz' "$dir/out")" ]
+again && [ "$(grep -c ' equal ' "$dir/out")" -eq "$(grep -c ' equal .* 1755 and 2619 MHz' "$dir/out")" ]
 ok $? "in every row that is measured"
+turns 1
 speed 0 "copy, own" LD_LIBRARY_PATH="$dir/old" && has '^copy, own kernel .*; 1755 and 2619 MHz, 652 W, 54 C$'
 ok $? "an older library, and nothing that holds them down"
 echo "int nvmlInit_v2(void) { return 9; }" | library "$dir/old/libnvidia-ml.so.1"

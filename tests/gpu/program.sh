@@ -26,6 +26,7 @@ if [ ! -x "$MPSIM_GPU_HOST" ]; then
 fi
 
 gpu() { # gpu CODE ARGUMENT...
+    due || return 1
     want=$1
     shift
     "$MPSIM_GPU_HOST" "$@" >"$dir/out" 2>"$dir/err" </dev/null
@@ -79,6 +80,7 @@ ok $? "the record has it"
 ok $? "the device trains on alone: its digests are whole, and differ from the CPU's"
 
 # ---- speed, choices, trouble ----
+turns 5
 gpu 0 --tiny --only speed --runs "$dir/runs" --output "$dir/to/speed.json" && ! has '^one' && has ' GB/s ' && has ' Tf/s ' &&
     grep -q '"copy, own kernel"' "$dir/to/speed.json" && grep -q 'promoted"' "$dir/to/speed.json"
 ok $? "speed alone"
@@ -91,16 +93,18 @@ mkdir -p "$dir/toolkit/targets/any/lib" "$dir/toolkit/bin"
 for f in cublasCreate_v2 cublasDestroy_v2 cublasGemmEx; do echo "int $f(void) { return 0; }"; done >"$dir/cublas.c"
 : >"$dir/toolkit/bin/nvcc"
 if "${CC:-cc}" -shared -fPIC -o "$dir/toolkit/targets/any/lib/libcublas.so.13" "$dir/cublas.c" 2>"$dir/err"; then
+    turns 5
     fake="cuBLAS .*$dir/toolkit/targets/any/lib/libcublas.so.13"
-    (CUDA_HOME=$dir/toolkit; export CUDA_HOME; gpu 0 --tiny --only "speed bf16" --runs "$dir/runs") && has "$fake"
+    due && (CUDA_HOME=$dir/toolkit; export CUDA_HOME; gpu 0 --tiny --only "speed bf16" --runs "$dir/runs") && has "$fake"
     ok $? "cuBLAS is found in the toolkit of CUDA_HOME"
-    (PATH=$dir/toolkit/bin:$PATH; gpu 0 --tiny --only "speed bf16" --runs "$dir/runs") &&
+    due && (PATH=$dir/toolkit/bin:$PATH; gpu 0 --tiny --only "speed bf16" --runs "$dir/runs") &&
         { has "$fake" || has 'cuBLAS .*/libcublas\.so'; } # on the search path, which comes first
     ok $? "and beside the nvcc on PATH, or on the search path"
 else
     echo "ok $((n += 1)) - cuBLAS beside the toolkit # SKIP no compiler that makes shared libraries"
 fi
 echo "three" >>"$dir/runs/list"
+turns 1
 gpu 4 --tiny --runs "$dir/runs" --only training && has '^three .*FAILED: .*three.run: No such file' && has '^two .* 2 '
 ok $? "a run that is not there is trouble, and the others are trained"
 gpu 4 --runs "$dir/none" --only training && has '/none/list: No such file' err

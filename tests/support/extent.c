@@ -9,7 +9,8 @@
 
 /* Asked once, before Check forks: a test may last past midnight. */
 static uint64_t part;
-static int expensive;
+static unsigned finer; /* how many parts are made of one */
+static int all;
 
 uint64_t test_seed(void)
 {
@@ -23,10 +24,11 @@ uint64_t test_seed(void)
             seed = (uint64_t)time(NULL);
         known = 1;
         s = getenv("MPSIM_TEST_PART");
-        expensive = test_expensive();
+        all = test_expensive() || (s && strcmp(s, "all") == 0);
         part = s && *s ? strtoull(s, NULL, 0) : (uint64_t)time(NULL) / 86400;
+        finer = test_multiplier() < 1 ? (unsigned)(1 / test_multiplier() + 0.5) : 1;
         printf("# MPSIM_TEST_SEED=%" PRIu64 " MPSIM_TEST_MULTIPLIER=%g MPSIM_TEST_PART=%" PRIu64 "%s\n", seed,
-               test_multiplier(), part, expensive ? ", all parts" : "");
+               test_multiplier(), part, all ? ", all parts" : "");
     }
     return seed;
 }
@@ -55,8 +57,14 @@ uint64_t test_part_seed(void)
     return test_seed() + part * 0x9e3779b97f4a7c15u;
 }
 
+int test_in_whole_part(uint64_t index, unsigned parts)
+{
+    test_seed();
+    return all || index % parts == part % parts;
+}
+
 int test_in_part(uint64_t index, unsigned parts)
 {
     test_seed();
-    return expensive || index % parts == part % parts;
+    return test_in_whole_part(index, parts * finer);
 }
