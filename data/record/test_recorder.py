@@ -242,6 +242,13 @@ def test_tensor_settings():
         assert [g["tensors"] for g in json.loads(at(os.path.join(d, "tensor-lr"), 1)[1]["groups"])] == [["lr"]]
 
 
+def test_muon_settings():
+    with folder() as d:
+        train_replay_cases.train("muon", d)
+        g = json.loads(at(os.path.join(d, "muon"), 1)[1]["groups"])[0]
+        assert (g["ns_steps"], g["ns_coefficients"], g["adjust_lr_fn"]) == (5, [3.4445, -4.775, 2.0315], "original")
+
+
 def test_foreign_parameters():
     """Parameters that the optimizer has not, and that the model has not, are named."""
     model, other = mlp(), nn.Parameter(torch.ones(3))

@@ -3,6 +3,7 @@
 #include <mpsim/muon.h>
 
 #include "../base/transpose.h"
+#include "aten.h"
 #include "steps.h"
 
 #include <float.h>
@@ -49,7 +50,9 @@ mpsim_status mpsim_muon_check(const mpsim_muon *o)
     if (!(o->factor >= 0 && isfinite(o->factor)))
         return MPSIM_EINVAL;
     if (!row || !(o->momentum >= 0 && o->momentum <= 1) || o->steps > MOST_STEPS || o->form > MPSIM_MUON_KELLER ||
-        o->scale > MPSIM_MUON_NONE || mpsim_model_check(&o->model))
+        o->scale > MPSIM_MUON_NONE || o->products > MPSIM_MUON_ATEN_AVX2 || mpsim_model_check(&o->model))
+        return MPSIM_EINVAL;
+    if (o->products && (o->form != MPSIM_MUON_TORCH || !mpsim_format_same(&o->format, mpsim_format_find("bf16"))))
         return MPSIM_EINVAL;
     if (!row->rules || (o->nesterov && o->momentum == 0))
         return MPSIM_EUNAVAILABLE;
@@ -164,6 +167,8 @@ typedef struct iteration {
     size_t m, n;
     float *x, *a, *b, *product; /* m n, m m, m m, m n */
     void *left, *right;         /* codes              */
+    float *turned, *sums;       /* of ATen's products: X by columns; room */
+    int by_columns;             /* X is a view of a tall matrix, as torch has it until the first step is done */
     const mpsim_pool *pool;
     float ca, cb, cc;
 } iteration;
@@ -180,7 +185,9 @@ static int allocate(iteration *t)
     t->product = malloc(large * wide); /* codes of the result first */
     t->left = malloc(large * code);
     t->right = malloc(large * code);
-    return t->x && t->a && t->b && t->product && t->left && t->right;
+    t->turned = malloc(large * sizeof(float));
+    t->sums = malloc(4 * t->n * sizeof(float));
+    return t->x && t->a && t->b && t->product && t->left && t->right && t->turned && t->sums;
 }
 
 static void release(iteration *t)
@@ -191,6 +198,8 @@ static void release(iteration *t)
     free(t->product);
     free(t->left);
     free(t->right);
+    free(t->turned);
+    free(t->sums);
 }
 
 /* Codes of values that are numbers of the format. */
@@ -201,12 +210,29 @@ static void encode(const iteration *t, void *codes, const float *x, size_t n)
     mpsim_encode_array_f32(&t->o->format, &r, NULL, codes, x, n, NULL);
 }
 
+/* X X' and B X are, by columns, a chain and dot products; else dot products and four chains, as A A is. */
+static mpsim_status multiply_as_aten(iteration *t, const float *x, const float *y, size_t depth, size_t columns,
+                                     int transposed)
+{
+    const int turn = t->by_columns && y == t->x;
+    if (turn)
+        mpsim_transpose(t->turned, t->x, t->m, t->n);
+    const float *w = turn ? t->turned : y;
+    if (transposed != turn)
+        mpsim_aten_dots(t->product, x, w, t->m, columns, depth, t->o->products == MPSIM_MUON_ATEN_AVX2);
+    else
+        mpsim_aten_chains(t->product, x, w, t->m, columns, depth, turn ? 1 : 4, t->sums);
+    return MPSIM_OK;
+}
+
 /* t->product = P(x, y), x of m x depth, y of depth x columns, or of columns x depth and transposed. */
 static mpsim_status multiply(iteration *t, const float *x, const float *y, size_t depth, size_t columns, int transposed)
 {
     const mpsim_format *f = &t->o->format, *result = &t->o->model.result.format;
     const mpsim_held held = mpsim_hold(result);
     const size_t n = t->m * columns, bytes = mpsim_format_code_bytes(result);
+    if (t->o->products)
+        return multiply_as_aten(t, x, y, depth, columns, transposed);
     encode(t, t->left, x, t->m * depth);
     encode(t, t->right, y, depth * columns);
     const mpsim_matrix a = {f, t->left, depth, 0}, b = {f, t->right, transposed ? depth : columns, transposed};
@@ -233,6 +259,11 @@ static void combine(const iteration *t, float *y, float *p, float ca, const floa
     float z[MPSIM_OPTIM_BLOCK];
     for (size_t i = 0, size; i < n; i += size) {
         size = n - i < MPSIM_OPTIM_BLOCK ? n - i : MPSIM_OPTIM_BLOCK;
+        if (t->o->products == MPSIM_MUON_ATEN_AVX2) {
+            for (size_t j = i; j < i + size; j++)
+                y[j] = fmaf(cb, x[j], ca * p[j]);
+            continue;
+        }
         mpsim_op(MPSIM_OP_SCALE, z, x + i, NULL, cb, size);
         if (t->o->form == MPSIM_MUON_KELLER) {
             round_all(t, z, size);
@@ -270,6 +301,7 @@ static mpsim_status iterate(iteration *t)
     s = multiply(t, t->b, t->x, t->m, t->n, 0);
     if (!s)
         combine(t, t->x, t->product, 1, t->x, t->ca, large);
+    t->by_columns = 0;
     return s;
 }
 
@@ -308,6 +340,7 @@ mpsim_status mpsim_muon_orthogonalise(const mpsim_muon *o, float *y, const float
                    .h = mpsim_hold(&o->format),
                    .m = tall ? columns : rows,
                    .n = tall ? rows : columns,
+                   .by_columns = tall,
                    .pool = pool,
                    .ca = (float)o->a,
                    .cb = (float)o->b,

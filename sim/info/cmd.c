@@ -145,6 +145,33 @@ static void print_names(FILE *to, const trace *t)
         fprintf(to, "  not told apart: %s\n", escape_text(text, sizeof text, trace_clash(t)));
 }
 
+/* The group of an item of param_groups, which is not a setting of it; -1: it is something else. */
+static long group_of(const char *key)
+{
+    static const char list[] = "param_groups/";
+    const char *at = key ? strstr(key, list) : NULL;
+    unsigned group, place;
+    return at && sscanf(at + sizeof list - 1, "%5u/params/%u", &group, &place) == 2 ? (long)group : -1;
+}
+
+/* "; group 0 has 0 to 14, group 1 15 to 20", of the first groups. */
+static void print_groups(FILE *to, const trace *t)
+{
+    enum { SHOWN = 4 };
+    char text[2][32];
+    for (size_t i = 0, next, n = 0; trace_metadata_key(t, i) && n < SHOWN; i = next) {
+        const long group = group_of(trace_metadata_key(t, i));
+        for (next = i + 1; group >= 0 && group_of(trace_metadata_key(t, next)) == group; next++)
+            ;
+        if (group < 0)
+            continue;
+        fprintf(to, "%s %ld%s %s to %s", n ? ", group" : "; group", group, n ? "" : " has",
+                escape_text(text[0], sizeof text[0], trace_metadata_value(t, i)),
+                escape_text(text[1], sizeof text[1], trace_metadata_value(t, next - 1)));
+        n++;
+    }
+}
+
 /* An optimizer's own file knows its parameters by number. */
 static void print_numbered(FILE *to, const trace *t)
 {
@@ -154,12 +181,15 @@ static void print_numbered(FILE *to, const trace *t)
         const trace_tensor *x = trace_at(t, i);
         numbered += x->kind && x->fqn[0] && strspn(x->fqn, "0123456789") == strlen(x->fqn);
     }
-    if (numbered)
-        fprintf(
-            to,
-            "  numbered: %s tensor%s are of parameters whose names this file does not have: the order of the optimizer's "
-            "groups numbers them\n",
-            text_count(n, numbered), text_plural(numbered));
+    if (!numbered)
+        return;
+    fprintf(
+        to,
+        "  numbered: %s tensor%s are of parameters whose names this file does not have: the order of the optimizer's "
+        "groups numbers them",
+        text_count(n, numbered), text_plural(numbered));
+    print_groups(to, t);
+    fputc('\n', to);
 }
 
 static void print_file_head(FILE *to, const trace *t, int metadata)

@@ -1,12 +1,17 @@
 /* muon.c -- see muon.h. */
 #include "muon.h"
 
+#include "plan.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 static const char *const forms[] = {"torch", "keller", NULL};
 static const char *const scales[] = {"original", "match_rms_adamw", "spectral_unclamped", "none", NULL};
+
+/* What multiplies by ATen's kernels, as the variants with their instructions are called. */
+static const char *const kernels[] = {"", "torch-cpu-default", "torch-cpu"};
 
 /* The place of a value's word in a list, -1 after a message. */
 static int word_of(policy_reader *r, const yaml_item *item, const char *const *words)
@@ -24,18 +29,23 @@ static int word_of(policy_reader *r, const yaml_item *item, const char *const *w
     return policy_bad(r, item->line, "muon: %s: '%.60s' is not one of %s", item->key, word, list);
 }
 
-/* A model's name, or an architecture: its default for such operands. */
+/* A model's name, or an architecture: its default for such operands; or the kernels of torch. */
 static int set_model(policy_reader *r, const yaml_item *item, mpsim_muon *o)
 {
     const char *word = NULL;
     if (value_text(r, "model", item->value, &word))
         return -1;
+    for (int i = MPSIM_MUON_ATEN; i <= MPSIM_MUON_ATEN_AVX2; i++)
+        if (strcmp(word, kernels[i]) == 0) {
+            o->products = (uint8_t)i;
+            return 0;
+        }
     if (mpsim_model_parse(&o->model, word) == MPSIM_OK ||
         mpsim_model_for(&o->model, word, &o->format, &o->format, mpsim_format_find("binary32")) == MPSIM_OK)
         return 0;
     return policy_bad(r, item->line,
-                      "muon: model: '%.60s' is neither a model (mpsim formats --models) nor an architecture that "
-                      "multiplies %s",
+                      "muon: model: '%.60s' is neither a model (mpsim formats --models), nor an architecture that "
+                      "multiplies %s, nor torch-cpu or torch-cpu-default",
                       word, o->format.name);
 }
 
@@ -122,10 +132,15 @@ static const yaml_item *item_of(const yaml_value *v, const char *key)
     return NULL;
 }
 
-int resolve_muon(policy_reader *r, const yaml_value *v, mpsim_muon *o)
+int resolve_muon(policy_reader *r, const yaml_value *v, mpsim_muon *o, unsigned *given)
 {
     if (v->type != YAML_MAP)
         return policy_bad(r, v->line, "muon: 'key: value' pairs are needed");
+    static const char *const keys[MUON_KEYS] = {
+        [MUON_LR] = "lr",           [MUON_MOMENTUM] = "momentum",     [MUON_DECAY] = "weight_decay",
+        [MUON_EPS] = "eps",         [MUON_NESTEROV] = "nesterov",     [MUON_STEPS] = "ns_steps",
+        [MUON_SCALE] = "adjust_lr", [MUON_CUBIC] = "ns_coefficients", [MUON_VARIANT] = "variant",
+        [MUON_MODEL] = "model"};
     const yaml_item *form = item_of(v, "form"), *model = item_of(v, "model");
     const int word = form ? word_of(r, form, forms) : 0;
     if (word < 0)
@@ -136,6 +151,8 @@ int resolve_muon(policy_reader *r, const yaml_value *v, mpsim_muon *o)
             return -1;
     if (model && set_model(r, model, o))
         return -1;
+    for (int k = 0; k < MUON_KEYS; k++)
+        *given |= (unsigned)(item_of(v, keys[k]) != NULL) << k;
     switch (mpsim_muon_check(o)) {
     case MPSIM_OK:
         return 0;
@@ -152,12 +169,20 @@ int resolve_muon(policy_reader *r, const yaml_value *v, mpsim_muon *o)
     }
 }
 
+int muon_scale_of(const char *word)
+{
+    for (int i = 0; scales[i]; i++)
+        if (strcmp(scales[i], word) == 0)
+            return i;
+    return -1;
+}
+
 const char *muon_describe(const mpsim_muon *o, char *out, size_t size)
 {
     snprintf(out, size,
              "lr %g, momentum %g%s, weight decay %g, %s form, %u steps of Newton and Schulz in %s, products by %s, "
              "adjust_lr %s",
              o->lr, o->momentum, o->nesterov ? ", nesterov" : "", o->weight_decay, forms[o->form], o->steps,
-             o->format.name, o->model.name, scales[o->scale]);
+             o->format.name, o->products ? kernels[o->products] : o->model.name, scales[o->scale]);
     return out;
 }

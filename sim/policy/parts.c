@@ -257,7 +257,7 @@ static int set_key(policy_reader *r, const yaml_item *item, plan_optimizer *o)
         return set_betas(r, item->value, o);
     if (strcmp(item->key, "muon") == 0) {
         o->has_muon = 1;
-        return resolve_muon(r, item->value, &o->muon);
+        return resolve_muon(r, item->value, &o->muon, &o->muon_given);
     }
     if (strcmp(item->key, "states") == 0)
         return set_states(r, item->value, o);

@@ -19,6 +19,21 @@ typedef struct policy_patterns {
     struct policy_patterns *next; /* of all that a policy has */
 } policy_patterns;
 
+/* What a policy may say of Muon itself, or leave to the trace. */
+typedef enum muon_key {
+    MUON_LR,
+    MUON_MOMENTUM,
+    MUON_DECAY,
+    MUON_EPS,
+    MUON_NESTEROV,
+    MUON_STEPS,
+    MUON_SCALE,
+    MUON_CUBIC,
+    MUON_VARIANT,
+    MUON_MODEL,
+    MUON_KEYS
+} muon_key;
+
 typedef struct plan_optimizer {
     int algorithm;                          /* mpsim_optim_algorithm; -1: from the trace */
     const mpsim_optim_variant *variants[4]; /* the first that has algorithm and store counts */
@@ -30,6 +45,7 @@ typedef struct plan_optimizer {
     const mpsim_states *states; /* moments in few bits, or NULL */
     int has_muon;               /* for matrices of layers that muon_exclude does not name */
     mpsim_muon muon;
+    unsigned muon_given;                    /* set of muon_key */
     union {                                 /* NaN: from the trace */
         double number[MPSIM_OPTIM_NUMBERS]; /* by mpsim_optim_setting */
         struct {

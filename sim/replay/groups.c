@@ -1,6 +1,8 @@
 /* groups.c -- the parameter groups of a step, and names that stand for others; see state.h. */
 #include "state.h"
 
+#include "../policy/muon.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,13 @@ static void read_group(const json_t *group, record_settings *s)
         s->optimizer = MPSIM_OPTIM_ADAMW;
     for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
         s->number[i] = number_in(group, mpsim_optim_setting_name((mpsim_optim_setting)i));
+    s->by_muon = strcmp(s->optimizer_name, "muon") == 0;
+    s->ns_steps = number_in(group, "ns_steps");
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *v = json_array_get(json_object_get(group, "ns_coefficients"), i);
+        s->cubic[i] = json_is_number(v) ? json_number_value(v) : (double)NAN;
+    }
+    s->adjust_lr = muon_scale_of(text_in(group, "adjust_lr_fn"));
     s->tensor_lr = has_word(group, "tensors", "lr");
     s->tensor_betas = has_word(group, "tensors", "betas");
     s->nesterov = flag_in(group, "nesterov");

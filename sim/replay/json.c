@@ -184,6 +184,8 @@ static void add_record(json_t *v, const replay_total *t)
         json_object_set_new(v, "refused", json_string(t->notes.text[NOTE_REFUSED]));
     if (t->notes.text[NOTE_FORMATS][0])
         json_object_set_new(v, "formats", json_string(t->notes.text[NOTE_FORMATS]));
+    if (t->notes.text[NOTE_MUON][0])
+        json_object_set_new(v, "policys_muon", json_string(t->notes.text[NOTE_MUON]));
     json_object_set_new(v, "policys_own", json_string(t->notes.text[NOTE_POLICY]));
     json_object_set_new(v, "lacks", json_lacks(t));
     json_object_set_new(v, "not_recorded", json_string(t->notes.text[NOTE_NOT_RECORDED]));

@@ -11,15 +11,80 @@
 /* Multiply-adds of a matrix in a step: half a minute in binary64. */
 static const double most_work = 0x1p36;
 
-/* Muon's settings for a parameter. KELLER's scale of a kernel is that of its last two dimensions. */
-static mpsim_muon settings_of(const replay *r, const parameter *p)
+static int given(const replay *r, muon_key key)
 {
+    return r->plan->optimizer.muon_given >> key & 1;
+}
+
+/* What a run of Muon says of itself, where the policy does not. */
+static void take_recorded(const replay *r, const record_settings *s, mpsim_muon *o)
+{
+    const struct {
+        double *to, recorded;
+        muon_key key;
+    } numbers[] = {{&o->lr, s->lr, MUON_LR},         {&o->momentum, s->momentum, MUON_MOMENTUM},
+                   {&o->eps, s->eps, MUON_EPS},      {&o->weight_decay, s->weight_decay, MUON_DECAY},
+                   {&o->a, s->cubic[0], MUON_CUBIC}, {&o->b, s->cubic[1], MUON_CUBIC},
+                   {&o->c, s->cubic[2], MUON_CUBIC}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!given(r, numbers[i].key) && !isnan(numbers[i].recorded))
+            *numbers[i].to = numbers[i].recorded;
+    if (!given(r, MUON_NESTEROV) && s->nesterov >= 0)
+        o->nesterov = (uint8_t)s->nesterov;
+    if (!given(r, MUON_SCALE) && s->adjust_lr >= 0)
+        o->scale = (uint8_t)s->adjust_lr;
+    if (!given(r, MUON_STEPS) && !isnan(s->ns_steps)) /* others than 0 to 99 are refused when it steps */
+        o->steps = s->ns_steps >= 0 && s->ns_steps < UINT8_MAX ? (uint8_t)s->ns_steps : UINT8_MAX;
+    const mpsim_optim_variant *variant = replay_recorded_variant(r, s);
+    if (!given(r, MUON_VARIANT) && variant)
+        o->variant = variant;
+    if (!given(r, MUON_MODEL) && r->record.device == DEVICE_CPU && o->form == MPSIM_MUON_TORCH &&
+        strcmp(o->format.name, "bf16") == 0)
+        o->products = r->record.contracts ? MPSIM_MUON_ATEN_AVX2 : MPSIM_MUON_ATEN;
+}
+
+/* KELLER's scale of a kernel is that of its last two dimensions. */
+mpsim_muon replay_muon_of(const replay *r, const parameter *p)
+{
+    const record_settings *s = replay_group_settings(r, p);
     mpsim_muon o = r->plan->optimizer.muon;
     o.param = p->place.kept;
     o.lr *= isnan(r->record.lr_factor) ? 1 : r->record.lr_factor;
+    if (s->by_muon)
+        take_recorded(r, s, &o);
     if (o.form == MPSIM_MUON_KELLER && p->shape_rank > 2)
         o.factor = mpsim_muon_factor(&o, p->kernel, p->cols);
     return o;
+}
+
+void replay_say_muon(replay *r, const parameter *p)
+{
+    const record_settings *s = replay_group_settings(r, p);
+    const mpsim_muon o = replay_muon_of(r, p);
+    const struct {
+        const char *word;
+        double own, recorded;
+    } numbers[] = {{"lr", o.lr, s->lr},
+                   {"momentum", o.momentum, s->momentum},
+                   {"weight decay", o.weight_decay, s->weight_decay},
+                   {"eps", o.eps, s->eps}};
+    char text[280] = "";
+    for (size_t i = 0; s->by_muon && i < sizeof numbers / sizeof *numbers; i++) {
+        const size_t n = strlen(text);
+        if (!isnan(numbers[i].recorded) && numbers[i].own != numbers[i].recorded)
+            snprintf(text + n, sizeof text - n, "%s%s %.9g (recorded %.9g)", n ? ", " : "muon's ", numbers[i].word,
+                     numbers[i].own, numbers[i].recorded);
+    }
+    if (text[0])
+        replay_say(r, NOTE_MUON, "%s", text);
+    if (o.products && r->record.contracts != 0 && r->record.contracts != 1)
+        replay_say(
+            r, NOTE_VARIANT,
+            "how torch's library for CPUs with bf16 instructions sums Muon's products (mpsim.cpu_capability): they are summed as with AVX2, so that its weights may differ");
+    if (!r->out.muon) {
+        r->muon = o;
+        r->out.muon = &r->muon;
+    }
 }
 
 static size_t columns_of(const parameter *p)
@@ -123,7 +188,7 @@ static mpsim_status step(const replay *r, const mpsim_muon *o, parameter *p, roo
 
 void replay_muon_step(replay *r, parameter *p, replay_weight *w)
 {
-    const mpsim_muon o = settings_of(r, p);
+    const mpsim_muon o = replay_muon_of(r, p);
     room m;
     p->t++;
     if (p->n == 0 || refused(p, &o))
@@ -149,6 +214,7 @@ static mpsim_status step_narrow(const mpsim_muon *o, parameter *p, float *u, dou
     mpsim_muon plain = *o;
     plain.param = plain.format = *mpsim_format_find("binary32");
     plain.variant = mpsim_optim_variant_find("torch-cpu-default");
+    plain.products = MPSIM_MUON_MODEL;
     mpsim_model_parse(&plain.model, "sequential");
     for (size_t i = 0; i < p->n; i++)
         u[i] = (float)replay_mean_gradient(p, i, factor);
@@ -174,7 +240,7 @@ static mpsim_status step_wide(const mpsim_muon *o, parameter *p, double *u, doub
 
 void replay_muon_references(const replay *r, parameter *p, double factor)
 {
-    const mpsim_muon o = settings_of(r, p);
+    const mpsim_muon o = replay_muon_of(r, p);
     room m;
     p->t_reference++;
     if (p->n == 0 || refused(p, &o))

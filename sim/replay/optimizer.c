@@ -31,11 +31,10 @@ static const struct {
 /* The binary64 kernels were torch's up to 2.9. */
 enum { FUSED_BINARY32_SINCE = 10 };
 
-/* The variant that the record names, or NULL. */
-static const mpsim_optim_variant *recorded_variant(const replay *r, const record_settings *s)
+const mpsim_optim_variant *replay_recorded_variant(const replay *r, const record_settings *s)
 {
     const step_record *m = &r->record;
-    const char *impl = s->impl[0] ? s->impl : m->whole.impl;
+    const char *impl = s->by_muon ? "forloop" : s->impl[0] ? s->impl : m->whole.impl;
     for (size_t i = 0; i < sizeof implementations / sizeof *implementations; i++) {
         if (m->device != implementations[i].device || strcmp(impl, implementations[i].impl) != 0)
             continue;
@@ -54,7 +53,7 @@ static int has(const mpsim_optim_variant *v, int algorithm, mpsim_store store)
 static const mpsim_optim_variant *choose_variant(replay *r, const record_settings *s, int algorithm)
 {
     const plan_optimizer *c = &r->plan->optimizer;
-    const mpsim_optim_variant *recorded = recorded_variant(r, s);
+    const mpsim_optim_variant *recorded = replay_recorded_variant(r, s);
     const mpsim_optim_variant *own = policy_variant(c, algorithm);
     if (c->variant_given || !has(recorded, algorithm, c->store)) {
         if (!c->variant_given && own)
@@ -104,8 +103,9 @@ static int choose_algorithm(const replay *r, const record_settings *s)
     if (algorithm < 0 && s->optimizer_name[0])
         fail(EXIT_DATA,
              "replay: the trace's optimizer (mpsim.optimizer) is '%s': only %s "
-             "are known; the policy may name one of them",
-             escape_text(escaped, sizeof escaped, s->optimizer_name), plan_optimizers(list, sizeof list, " and "));
+             "are known; the policy may name one of them%s",
+             escape_text(escaped, sizeof escaped, s->optimizer_name), plan_optimizers(list, sizeof list, " and "),
+             s->by_muon ? ", or have Muon: optimizer: {name: trace, muon: {}}" : "");
     else if (algorithm < 0)
         fail(EXIT_DATA,
              "replay: neither the policy (optimizer) nor the trace "
@@ -199,7 +199,7 @@ static const char *words_of(char *word, size_t size, int setting)
 static void say_policy(replay *r, const record_settings *t, const mpsim_optim *o)
 {
     const plan_optimizer *c = &r->plan->optimizer;
-    const mpsim_optim_variant *recorded = recorded_variant(r, t);
+    const mpsim_optim_variant *recorded = replay_recorded_variant(r, t);
     const int same = o->algorithm == t->optimizer;
     word_list l = {""};
     char word[32];
@@ -247,7 +247,7 @@ void replay_tensor_scalars(const replay *r, const parameter *p, uint64_t t, mpsi
 
 static void say_tensors(replay *r, const record_settings *t)
 {
-    const mpsim_optim_variant *v = recorded_variant(r, t);
+    const mpsim_optim_variant *v = replay_recorded_variant(r, t);
     if (t->tensor_betas && !(v && strstr(v->name, "-default")))
         replay_say(
             r, NOTE_TENSORS,
@@ -318,7 +318,7 @@ int replay_choose_optimizers(replay *r)
     r->n_settings = n;
     for (size_t i = 0; i < r->n_parameters && !code; i++) {
         const parameter *p = &r->parameters[i];
-        if (!replay_is_updated(p) || replay_is_muon(r, p)) /* Muon's settings are the policy's */
+        if (!replay_is_updated(p) || replay_is_muon(r, p)) /* whose settings are its own */
             continue;
         const record_settings *t = replay_group_settings(r, p);
         replay_settings *s = &list[p->group];

@@ -60,7 +60,8 @@ static void read_betas(const trace *t, record_settings *s)
 void replay_no_settings(record_settings *s)
 {
     memset(s, 0, sizeof *s);
-    s->optimizer = s->nesterov = s->amsgrad = s->maximize = -1;
+    s->optimizer = s->nesterov = s->amsgrad = s->maximize = s->adjust_lr = -1;
+    s->ns_steps = s->cubic[0] = s->cubic[1] = s->cubic[2] = (double)NAN;
     for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
         s->number[i] = (double)NAN;
 }
@@ -84,6 +85,8 @@ static void read_settings(const trace *t, record_settings *s)
     for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
         s->number[i] = number_of(t, key_of(key, sizeof key, i));
     read_betas(t, s);
+    s->by_muon = strcmp(s->optimizer_name, "muon") == 0;
+    s->ns_steps = number_of(t, "mpsim.ns_steps");
     s->nesterov = flag_of(t, "mpsim.nesterov");
     s->amsgrad = flag_of(t, "mpsim.amsgrad");
     s->maximize = flag_of(t, "mpsim.maximize");
@@ -124,7 +127,7 @@ static int contracts_of(const trace *t)
 {
     const char *word = text_of(t, "mpsim.cpu_capability");
     if (strncasecmp(word, "avx2", 4) == 0 || strncasecmp(word, "avx512", 6) == 0)
-        return 1;
+        return word[3] == '5' ? 2 : 1;
     return strcasecmp(word, "default") == 0 || strncasecmp(word, "no avx", 6) == 0 ? 0 : -1;
 }
 

@@ -111,6 +111,7 @@ typedef struct replay_settings {
 typedef enum replay_note {
     NOTE_REFUSED,      /* what the policy's framework would refuse               */
     NOTE_FORMATS,      /* parameters of several formats, as they were recorded   */
+    NOTE_MUON,         /* the same as the next, of Muon                          */
     NOTE_POLICY,       /* settings of the policy that are not the recorded ones */
     NOTE_GROUPS,       /* no parameter groups                                    */
     NOTE_UNGROUPED,    /* parameters in no group                                 */
@@ -169,6 +170,7 @@ typedef struct replay_step {
     const mpsim_optim *optimizer;    /* of the first group; NULL where nothing was updated           */
     const replay_settings *settings; /* of every group, in the record's order, or NULL            */
     size_t n_settings;
+    const mpsim_muon *muon;         /* NULL: it has no parameter                     */
     const replay_doing *optimizers; /* of several, in the record's order; NULL: there is one    */
     size_t n_optimizers;
     const replay_notes *notes; /* of the run so far                                               */

@@ -279,8 +279,9 @@ static void text_notes(FILE *to, const replay_total *t)
         text_wrapped(to, "refused    ", t->notes.text[NOTE_REFUSED]);
     if (t->notes.text[NOTE_FORMATS][0])
         text_wrapped(to, "parameters ", t->notes.text[NOTE_FORMATS]);
-    if (t->notes.text[NOTE_POLICY][0])
-        text_wrapped(to, "policy's   ", t->notes.text[NOTE_POLICY]);
+    for (int i = NOTE_MUON; i <= NOTE_POLICY; i++)
+        if (t->notes.text[i][0])
+            text_wrapped(to, "policy's   ", t->notes.text[i]);
     if (replay_total_doubts(t))
         for (int i = NOTE_POLICY + 1; i < NOTE_NOT_RECORDED; i++)
             if (t->notes.text[i][0])

@@ -90,6 +90,9 @@ typedef struct record_settings {
         };
     };
     int nesterov, amsgrad, maximize; /* -1: not said                             */
+    int by_muon;                     /* torch.optim.Muon, or another Muon        */
+    double ns_steps, cubic[3];       /* of Muon's iteration; NaN: not said       */
+    int adjust_lr;                   /* mpsim_muon_scale; -1: not said           */
     int tensor_lr, tensor_betas;     /* they are tensors, with which torch computes in binary32 */
 } record_settings;
 
@@ -115,7 +118,7 @@ typedef struct step_record {
     const mpsim_format *summed_in;     /* the format of these sums; NULL: not said    */
     record_precision computed;
     record_device device;
-    int contracts;  /* the CPU's kernels use FMA: 1, 0; -1: not said     */
+    int contracts;  /* the CPU's kernels use FMA: 1, with AVX-512 2, 0; -1: not said */
     int ieee_roots; /* of the CPU's library: 1: said to be               */
     int minor;      /* of torch 2; -1: not said                          */
 } step_record;
@@ -235,6 +238,7 @@ typedef struct replay {
 
     replay_settings *settings; /* as policy and trace agree on, of the last step that had some */
     size_t n_settings;
+    mpsim_muon muon; /* of the first parameter that it has */
     replay_notes notes;
     replay_step out;
 } replay;
@@ -287,6 +291,8 @@ int replay_clip_all(replay *r, double unscale);
 /* optimizer.c: the settings of all groups that are updated; those of a parameter. */
 int replay_choose_optimizers(replay *r);
 const mpsim_optim *replay_optimizer_of(const replay *r, const parameter *p);
+/* The variant that the record names, or NULL. */
+const mpsim_optim_variant *replay_recorded_variant(const replay *r, const record_settings *s);
 int replay_is_updated(const parameter *p);
 /* o at step t of a parameter, where its learning rate is a tensor: numbers that give the scalars that torch computes. */
 void replay_tensor_scalars(const replay *r, const parameter *p, uint64_t t, mpsim_optim *o);
@@ -373,7 +379,9 @@ void parameter_free(parameter *p);
 /* step.c: the step itself. */
 int replay_update(replay *r);
 
-/* muon.c: a step of a parameter that Muon has; that of its references. */
+/* muon.c: the settings of a parameter that Muon has; what is said of them; its step; that of its references. */
+mpsim_muon replay_muon_of(const replay *r, const parameter *p);
+void replay_say_muon(replay *r, const parameter *p);
 void replay_muon_step(replay *r, parameter *p, replay_weight *w);
 void replay_muon_references(const replay *r, parameter *p, double factor);
 

@@ -396,6 +396,9 @@ static void say_settings(replay *r)
     for (size_t i = r->n_settings; i-- > 0;)
         if (r->settings[i].parameters)
             r->out.optimizer = &r->settings[i].optimizer;
+    for (size_t i = 0; i < r->n_parameters; i++)
+        if (replay_is_updated(&r->parameters[i]) && replay_is_muon(r, &r->parameters[i]))
+            replay_say_muon(r, &r->parameters[i]);
 }
 
 int replay_update(replay *r)

@@ -284,7 +284,9 @@ int replay_total_add(replay_total *t, const replay_step *s)
         t->ranks = s->ranks;
     if (s->plan->optimizer.states)
         t->states = s->plan->optimizer.states;
-    if (s->plan->optimizer.has_muon)
+    if (s->muon)
+        t->muon = *s->muon;
+    else if (s->plan->optimizer.has_muon && !t->muon.model.name[0])
         t->muon = s->plan->optimizer.muon;
     t->clipped += (uint64_t)s->clipped;
     t->from_record += (uint64_t)s->from_record;

@@ -196,7 +196,7 @@ static void store_moments(parameter *p)
 static void from_record(const replay *r, parameter *p)
 {
     const record_values *start = values_there(&p->master) ? &p->master : &p->weight;
-    if (replay_is_muon(r, p)) /* no recorded moment is Muon's buffer */
+    if (replay_is_muon(r, p) && !replay_group_settings(r, p)->by_muon) /* no recorded moment is Muon's buffer */
         drop_state(p);
     drop_foreign_state(r, p);
     round_from(&p->place.kept, p->p, start, p->n);

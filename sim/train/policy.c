@@ -329,6 +329,9 @@ static int make_plan(const train_run *r, const plan *p, const train_overrides *v
     place_residuals(p, r, t->layers);
     t->master = p->master;
     t->muon = p->optimizer.muon;
+    if (p->optimizer.has_muon && t->muon.products)
+        return bad(error,
+                   "muon: model: torch's kernels on CPUs are for replays: name a model (mpsim formats --models)");
     t->scaler = p->scaler;
     if (v->scaler && plan_scales(p) && mpsim_scaler_parse(&t->scaler, v->scaler))
         return bad(error,

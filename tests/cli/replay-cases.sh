@@ -20,10 +20,12 @@ printf 'precision: bf16\n' >"$dir/bf16.yaml"
 printf 'precision: fp16\nautocast: all\nparams: fp16\nloss_scaling: none\n' >"$dir/half.yaml"
 printf 'precision: fp16\nautocast: all\nparams: fp16\nmaster_weights: true\n' >"$dir/masters.yaml"
 printf 'loss_scaling: {scaler: torch-cpu, init_scale: 2^19, growth_interval: 3}\n' >>"$dir/masters.yaml"
+printf 'precision: bf16\noptimizer: {name: trace, muon: {}}\n' >"$dir/muon.yaml"
 policy_of() {
     case $1 in
     scheduler-sgd) echo fp32 ;;
     bf16 | mixed) echo bf16 ;;
+    muon) echo muon ;;
     fused-sgd) echo amp17 ;;
     two-optimizers*) echo amp21 ;;
     half) echo half ;;
@@ -38,7 +40,6 @@ record() { sed -n 's/^record  *\([0-9,]*\) of \([0-9,]*\) carried .*/\2 \1/p' "$
 echo "# case compared differ"
 for at in "$cases"/*/; do
     name=$(basename "$at")
-    [ "$name" != muon ] || continue # products are a device's: below
     run 0 replay -P "$dir/$(policy_of "$name").yaml" "$at"
     ran=$?
     counts=$(record)
@@ -78,16 +79,31 @@ run 0 replay -P "$dir/apex.yaml" "$cases/two-optimizers" && has '^skipped  *of t
     has '^most  *[a-z.]*:'
 ok $? "two-optimizers: another scaler skips both"
 
-# ---- bug_20261123: torch.optim.Muon in the record goes with a policy's Muon
-run 0 replay -P "$MPSIM_SRCDIR/data/policies/muon-bf16.yaml" "$cases/muon" && has '^optimizer  *adamw, lr 0.002' && has 'updates against those of binary64: SQNR' &&
-    run 3 replay -P "$dir/bf16.yaml" "$cases/muon" && has "the trace's optimizer (mpsim.optimizer) is 'muon'" err
-ok $? "muon: under a policy that has it, and under another"
-
-# ---- the same runs under what is wrong in one thing
 wrong() { # CASE POLICY-FILE NAME: it is seen
     run 0 replay -P "$2" "$cases/$1" && [ "$(record | cut -d' ' -f2)" -gt 0 ] && has '^most  *[a-z.]*:'
     ok $? "$1: $3 is seen"
 }
+
+# ---- bug_20261125: torch.optim.Muon in the record: its settings and products are the record's (above), unless the policy
+# has its own
+run 0 replay -P "$MPSIM_SRCDIR/data/policies/muon-bf16.yaml" "$cases/muon" && [ "$(record)" = '5136 2447' ] &&
+    has "^policy's  *muon's lr 0.02 (recorded 0.01)" && has "^policy's  *variant torch-foreach" &&
+    run 3 replay -P "$dir/bf16.yaml" "$cases/muon" && has "the trace's optimizer (mpsim.optimizer) is 'muon'.*muon: {}" err
+ok $? "muon: under a policy that has it, and under another"
+for own in 'ns_coefficients: [3.4, -4.7, 2]' 'ns_steps: 4' 'adjust_lr: match_rms_adamw' 'nesterov: false' 'variant: torch-cpu'; do
+    printf 'precision: bf16\noptimizer: {name: trace, muon: {%s}}\n' "$own" >"$dir/own.yaml"
+    wrong muon "$dir/own.yaml" "$own"
+done
+# what newer recorders say, too; of AVX-512 the order of sums is not known
+mkdir "$dir/said" && for at in "$cases/muon"/step_00000[123]; do
+    to=$dir/said/$(basename "$at") && mkdir "$to" && sed 's/"ns_steps\\":5,\\"steps/"ns_steps\\":4,\\"steps/; s/"mpsim.cpu_capability":"default"/"mpsim.cpu_capability":"avx512 "/' \
+        "$at/rank_00000.safetensors" >"$to/rank_00000.safetensors"
+done
+run 0 replay -P "$dir/muon.yaml" "$dir/said" && has '^muon .*' && has ' 4 steps of Newton' && has 'products by torch-cpu,' &&
+    has "^lacks  *how torch's library for CPUs with bf16"
+ok $? "muon: steps of the iteration, and instructions that are not known, are the record's"
+
+# ---- the same runs under what is wrong in one thing
 for name in groups-sgd groups-adamw scheduler-sgd scheduler-adamw; do
     policy=$dir/$(policy_of "$name").yaml
     { cat "$policy"; echo 'optimizer: {name: trace, lr: 0.003}'; } >"$dir/wrong.yaml"

@@ -19,6 +19,9 @@
  *     A = [P(X, X')]
  *     TORCH:   B = [c P(A, A) + b A];          X = [P(B, X) + a X]
  *     KELLER:  B = [[b A] + [P([c A], A)]];    X = [[a X] + [P(B, X)]]
+ *   With products as ATen's (TORCH in bf16) P sums in binary32 as torch 2.15 does on CPUs without bf16 instructions, by
+ *   the kernels of capability DEFAULT or AVX2; the latter contract a X, and b A, with the sum. Products of elements below
+ *   2^-126 are rounded there once or twice, here twice.
  *   a, b, c as binary32. Then X, transposed back, is y. */
 #ifndef MPSIM_MUON_H
 #define MPSIM_MUON_H
@@ -40,10 +43,17 @@ typedef enum mpsim_muon_scale {
     MPSIM_MUON_NONE
 } mpsim_muon_scale;
 
+typedef enum mpsim_muon_products {
+    MPSIM_MUON_MODEL, /* by `model` */
+    MPSIM_MUON_ATEN,
+    MPSIM_MUON_ATEN_AVX2
+} mpsim_muon_products;
+
 typedef struct mpsim_muon {
     const mpsim_optim_variant *variant;
     uint8_t form, scale, nesterov;          /* mpsim_muon_form, mpsim_muon_scale */
     uint8_t steps;                          /* 5; at most 99                      */
+    uint8_t products;                       /* mpsim_muon_products                */
     double lr, momentum, weight_decay, eps; /* 1e-3, 0.95, 0.1, 1e-7     */
     double a, b, c;                         /* 3.4445, -4.7750, 2.0315; finite as binary32 */
     double factor;                          /* s itself; 0: by `scale`            */
@@ -56,7 +66,7 @@ typedef struct mpsim_muon {
 MPSIM_API void mpsim_muon_init(mpsim_muon *o, mpsim_muon_form form, const mpsim_optim_variant *v);
 
 /* mpsim_muon_check -- MPSIM_OK; MPSIM_EINVAL for numbers that are not finite or negative (lr, weight_decay, eps;
- * momentum 0 to 1), a form, a scale or a model that is none, 100 steps; MPSIM_EUNAVAILABLE for a variant without tensor
+ * momentum 0 to 1), a form, a scale, a model or products that are none, 100 steps, ATen's products in another form or format; MPSIM_EUNAVAILABLE for a variant without tensor
  * operations, or nesterov without momentum; MPSIM_ERANGE for a format or a model's result outside binary32 and a
  * model that does not take the format. */
 MPSIM_API mpsim_status mpsim_muon_check(const mpsim_muon *o);

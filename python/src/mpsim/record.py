@@ -783,6 +783,10 @@ class Recorder:
                         g.update(zip(("beta1", "beta2"), map(number, value)))
                     elif key == "eps" and isinstance(value, (tuple, list)):     # Adafactor's; None: the default
                         g.update((k, number(v)) for k, v in zip(("eps", "eps2"), value) if v is not None)
+                    elif key == "ns_coefficients":                              # Muon's
+                        g[key] = [number(v) for v in value]
+                    elif key == "adjust_lr_fn":
+                        g[key] = value or "original"
                     elif key not in NO_SETTING and isinstance(value, (bool, int, float)):
                         g[key] = value if math.isfinite(value) else repr(value)
                 taken = [self._steps_taken(opt, group, p) for p in known]

@@ -206,6 +206,21 @@ def export_file(folder):
     row(name, "steps", "I64", (3,), None)
 
 
+def optimizer_file(folder):
+    """An optimizer's own state_dict(), as Hugging Face's Trainer saves it: weights decay, biases do not."""
+    import torch
+    torch.manual_seed(2)
+    model, name = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 2)), "optimizer.pt"
+    weights, biases = ([p for p in model.parameters() if p.ndim == n] for n in (2, 1))
+    opt = torch.optim.AdamW([{"params": weights, "weight_decay": 0.1}, {"params": biases, "weight_decay": 0}])
+    model(torch.randn(4, 3)).sum().backward()
+    opt.step()
+    torch.save(opt.state_dict(), os.path.join(folder, name))
+    for number, state in opt.state_dict()["state"].items():
+        for key, x in state.items():
+            row(name, f"state/{number}/{key}", "float32", x.shape, x.numpy())
+
+
 # ---- HDF5 ----
 
 def hdf5_files(folder):
@@ -447,6 +462,7 @@ def main(folder):
     onnx_file(folder)
     jax_file(folder)
     export_file(folder)
+    optimizer_file(folder)
     hdf5_files(folder)
     keras_file(folder)
     llmc_files(folder)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record the iteration of torch.optim.Muon with torch's own products of bf16 matrices on CPUs.
+
+    python3 record_products.py .          (writes products.safetensors)
+
+Recorded with torch 2.15.0 on an x86-64 CPU without bf16 instructions, by the kernels of both capabilities
+(ATEN_CPU_CAPABILITY). Seeds of which orders of sums show in the results.
+"""
+import os
+import subprocess
+import sys
+
+import torch
+from safetensors.torch import load_file, save_file
+
+SHAPE = 44, 119                                             # blocks of 64, pairs of vectors, single elements
+SEEDS = {"wide": 3, "tall": 59}                             # the latter transposed
+
+
+def iterate(path):
+    from torch.optim._muon import _zeropower_via_newtonschulz
+    out = {}
+    for name, seed in SEEDS.items():
+        torch.manual_seed(seed)
+        u = torch.randn(SHAPE).bfloat16()
+        u = out[f"{name}/u"] = u.T.contiguous() if name == "tall" else u
+        out[f"{name}/y"] = _zeropower_via_newtonschulz(u, (3.4445, -4.7750, 2.0315), 5, 1e-7).contiguous()
+    save_file(out, path)
+
+
+def record(directory):
+    out, path = {}, f"{directory}/products.safetensors"
+    for capability in "default", "avx2":
+        subprocess.run([sys.executable, __file__, path, "one"], check=True,
+                       env={**os.environ, "ATEN_CPU_CAPABILITY": capability, "OMP_NUM_THREADS": "1"})
+        for key, value in load_file(path).items():
+            out[key if key.endswith("u") else f"{key}.{capability}"] = value
+    save_file(out, path, {"mpsim.framework": "torch " + torch.__version__.split("+")[0]})
+
+
+if __name__ == "__main__":
+    iterate(sys.argv[1]) if sys.argv[2:] else record(sys.argv[1])

@@ -1,0 +1,16 @@
+/* aten.h -- products of bf16 matrices as ATen's own kernels sum them on CPUs, in binary32; see mpsim/muon.h. */
+#ifndef MPSIM_LIB_OPTIM_ATEN_H
+#define MPSIM_LIB_OPTIM_ATEN_H
+
+#include <stddef.h>
+
+/* y = x w', of m x depth and n x depth, both by rows. halves: the eight lanes of a vector are added by halves, as AVX2's
+ * are; else one after the other. */
+void mpsim_aten_dots(float *y, const float *x, const float *w, size_t m, size_t n, size_t depth, int halves);
+
+/* y = x w, of m x depth and depth x n, both by rows: `chains` sums (at most 4) over every so manieth of the depth, what is
+ * left over in the first, then the others added to it. sums: room for `chains` times n. */
+void mpsim_aten_chains(float *y, const float *x, const float *w, size_t m, size_t n, size_t depth, size_t chains,
+                       float *sums);
+
+#endif
