@@ -45,12 +45,74 @@ sort -u "$lines" | awk '{ if (!(($1, $2) in of)) { of[$1, $2] = $1 } hit[$1, $2]
     END { for (line in of) { split(line, at, SUBSEP); print at[1], at[2], (hit[line] > 0) } }' | sort -k1,1 -k2,2n >"$lines.all"
 mv "$lines.all" "$lines"
 awk '$3 == 0 { print $1 ":" $2 }' "$lines" >"$folder/not-reached.txt"
-awk -v readers="$readers" -v others="$others" '
-    $1 ~ readers && $1 !~ others { n[$1]++; reached[$1] += $3 }
-    END { for (f in n) printf "%6.1f %% of %4d lines, %3d not  %s\n", 100 * reached[f] / n[f], n[f], n[f] - reached[f], f }' \
-    "$lines" | sort -n
-awk -v readers="$readers" -v others="$others" '
-    $1 ~ readers && $1 !~ others { n[$1]++; reached[$1] += $3; all++; sum += $3 }
+awk -v readers="$readers" -v others="$others" '$1 ~ readers && $1 !~ others' "$lines" |
+    (cd "$sources" && awk -v list=tests/fuzz/aside '
+        BEGIN {
+            while ((getline line <list) > 0)
+                if (line !~ /^#/ && (at = index(line, ": "))) {
+                    of[++n] = substr(line, 1, at - 1)
+                    words[n] = substr(line, at + 2)
+                    sub(/ -- .*/, "", words[n])
+                }
+        }
+        # what the lines of a file are part of: a function, a statement with the heads before it
+        function look(file,   line, i, first, text) {
+            i = count = 0
+            first = 1
+            name = text = ""
+            while ((getline line <file) > 0) {
+                i++
+                if (line ~ /^[a-z].*\(/ && line !~ /;$/) {
+                    name = line
+                    sub(/\(.*/, "", name)
+                    sub(/.*[ *]/, "", name)
+                }
+                in_function[i] = name "()"
+                text = text line " "
+                if (line ~ /[;}]( *\/\*.*)?$/) {
+                    for (; first <= i; first++)
+                        statement[first] = text
+                    text = ""
+                }
+                if (line == "}")
+                    name = ""
+            }
+            close(file)
+        }
+        function explained(file, i,   k) {
+            for (k = 1; k <= n; k++)
+                if ((of[k] == "*" || of[k] == file) && (words[k] == in_function[i] || index(statement[i], words[k])))
+                    return 1
+            return 0
+        }
+        # lines in a row that no input reaches, up to six of them: one that is explained explains the others
+        function flush(   k, aside) {
+            for (k = 1; k <= m; k++)
+                mine[k] = explained(file, at_line[k])
+            for (k = 1; k <= m && m <= 6; k++)
+                aside = aside || mine[k]
+            for (k = 1; k <= m; k++)
+                print file, at_line[k], aside || mine[k] ? "aside" : 0
+            m = 0
+        }
+        {
+            if ($1 != file || $3 > 0 || (m && $2 != at_line[m] + 1))
+                flush()
+            if ($1 != file)
+                look(file = $1)
+            if ($3 > 0)
+                print
+            else
+                at_line[++m] = $2
+        }
+        END { flush() }') >"$folder/readers.txt"
+awk '$3 == 0 { print $1 ":" $2 }' "$folder/readers.txt" >"$folder/not-reached.txt"
+rows='$3 == "aside" { aside[$1]++; all_aside++; next }
+    { n[$1]++; reached[$1] += $3; all++; sum += $3 }'
+awk "$rows"'
+    END { for (f in n) printf "%6.1f %% of %4d lines, %3d not, %3d aside  %s\n", 100 * reached[f] / n[f], n[f], n[f] - reached[f], aside[f], f }' \
+    "$folder/readers.txt" | sort -n
+awk "$rows"'
     END { for (f in n) { files++; good += reached[f] >= 0.95 * n[f] }
-          printf "%6.1f %% of %d lines of %d files; %d files reach 95 %%\n", 100 * sum / (all ? all : 1), all, files, good }' \
-    "$lines"
+          printf "%6.1f %% of %d lines of %d files, %d aside (tests/fuzz/aside); %d files reach 95 %%\n", 100 * sum / (all ? all : 1), all, files, all_aside, good }' \
+    "$folder/readers.txt"

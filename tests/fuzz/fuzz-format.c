@@ -1,8 +1,9 @@
 /* fuzz-format.c -- names of formats, roundings, operations, optimizers, recipes, numbers; and the lists of
- * targets made of them: the lines of an input, if there are several, are what -f, -s, -r, -p and --overflow take. What is
+ * targets made of them, apart at zero bytes: the lines of one, if there are several, are what -f, -s, -r, -p and --overflow take. What is
  * accepted is valid and keeps its name; what is refused leaves its variable as it was. */
 #include "input.h"
 #include "sim/cli/target.h"
+#include "sim/trace/trace.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -71,6 +72,8 @@ static void fuzz_numbers(const char *text)
     suggestion near;
     uint64_t n;
     double x;
+    char why[300];
+    (void)trace_quantised_word(text, why, sizeof why);
     must(parse_number(&x, text) != 0 || isfinite(x));
     (void)parse_count(&n, text);
     suggestion_init(&near, text);
@@ -107,7 +110,7 @@ static void fuzz_targets(char *text)
     target_list_clear(&l);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+static void read_text(const uint8_t *data, size_t n)
 {
     char *text = input_text(data, n);
     fuzz_format(text);
@@ -116,5 +119,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (strchr(text, '\n'))
         fuzz_targets(text);
     free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    input_pieces(data, n, read_text);
     return 0;
 }

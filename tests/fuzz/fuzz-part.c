@@ -1,4 +1,4 @@
-/* fuzz-part.c -- parts of a report: refused in one line, or merged, in any form; as they are, and with the digests
+/* fuzz-part.c -- parts of a report, one or two: refused in one line, or merged, in any form; as they are, and with the digests
  * that are due. */
 #include "input.h"
 #include "sim/merge/merge.h"
@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { FRAME = 5, DIGEST = 8 };
+static const char magic[] = "mpsim-part/";
 
 /* Records as they are, the digests corrected. */
 static void correct(uint8_t *p, size_t n)
@@ -30,22 +31,31 @@ static void correct(uint8_t *p, size_t n)
     }
 }
 
+/* Where a second part begins; n: nowhere. */
+static size_t second(const uint8_t *data, size_t n)
+{
+    const uint8_t *p = n ? memmem(data + 1, n - 1, magic, sizeof magic - 1) : NULL;
+    return p ? (size_t)(p - data) : n;
+}
+
 static void merge(const uint8_t *data, size_t n)
 {
     static const report_style styles[] = {REPORT_TEXT, REPORT_JSON, REPORT_NDJSON, REPORT_CSV};
-    const part_source source = {.name = "part", .bytes = data, .n = n};
+    const size_t first = second(data, n), count = first < n ? 2 : 1;
+    const part_source source[] = {{.name = "part", .bytes = data, .n = first},
+                                  {.name = "other", .bytes = data + first, .n = n - first}};
     parts p;
     messages_begin();
-    const int code = parts_read(&p, &source, 1);
+    const int code = parts_read(&p, source, count);
     messages_check(code);
     parts_clear(&p);
     if (code)
         return;
     const stat_form form = {.out.path = "/dev/null", .style = styles[n % 4], .tensors = 1};
     messages_begin();
-    const int merged = merge_report(&source, 1, &form);
+    const int merged = merge_report(source, count, &form);
     must(merged >= 0 && merged <= 5 && merged != 1);
-    must(merge_list(&source, 1, "/dev/null") == 0 && merge_part(&source, 1, "/dev/null") == 0);
+    must(merge_list(source, count, "/dev/null") == 0 && merge_part(source, count, "/dev/null") == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -54,8 +64,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     must(copy != NULL);
     if (n)
         memcpy(copy, data, n);
+    const size_t first = second(copy, n);
     merge(copy, n);
-    correct(copy, n);
+    correct(copy, first);
+    correct(copy + first, n - first);
     merge(copy, n);
     free(copy);
     return 0;

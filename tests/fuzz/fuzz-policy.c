@@ -1,4 +1,4 @@
-/* fuzz-policy.c -- any bytes must be a policy or be refused: no crash, no hang, no growth. */
+/* fuzz-policy.c -- any bytes, apart at zero bytes, must be policies or be refused: no crash, no hang, no growth. */
 #include "input.h"
 #include "sim/policy/policy.h"
 
@@ -37,7 +37,9 @@ static void check_plan(const plan *p)
             plan_place(p, k, layers[i], &place);
             policy_depth_add(&depth, layers[i]);
             plan_keep_ends(p, &depth, layers[i], &place);
-            must(mpsim_format_check(&place.storage) == MPSIM_OK);
+            must(mpsim_format_check(&place.storage) == MPSIM_OK && layer_kind_name(k));
+            must(!plan_is_muon(p, k, layers[i], 2) || p->optimizer.has_muon);
+            plan_place_attention(p, &place);
             for (int role = 0; role < TRAIN_ROLES; role++) {
                 const mpsim_block_recipe *b = place.recipe[role];
                 must(!b || mpsim_block_check(b) == MPSIM_OK);
@@ -46,7 +48,7 @@ static void check_plan(const plan *p)
         }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+static void read_policy(const uint8_t *data, size_t n)
 {
     const char *path = input_path(data, n);
     policy p;
@@ -54,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const int code = policy_load(&p, path, 0, &e);
     if (code) {
         check_error(&e, code, path);
-        return 0;
+        return;
     }
     must(p.count >= 1 && p.plans[0].from == 0 && p.name);
     for (size_t i = 0; i < p.count; i++) {
@@ -63,5 +65,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         check_plan(&p.plans[i]);
     }
     policy_clear(&p);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    input_pieces(data, n, read_policy);
     return 0;
 }

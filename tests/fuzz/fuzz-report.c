@@ -17,31 +17,51 @@ static void draw(const plot_figure *figure, const plot_input *in, const plot_sel
     figure->put_variables(nowhere, in, &r);
 }
 
-/* What the options of a figure may select: nothing where the bits are those of a digit. */
-static plot_selection select_by(uint8_t byte, const plot_figure *figure)
+/* What the options of a figure may select: nothing where the bits are those of a digit; of what the length says. */
+static plot_selection select_by(uint8_t byte, size_t length, const plot_figure *figure)
 {
-    static const char *formats[] = {"fp16"}, *scales[] = {"1024"}, *match[] = {"*"}, *kinds[] = {"wgrad"};
-    static const char *const by[] = {"tensor", "layer", "step", "total"}, *const columns[] = {"max_rel_err", "bias",
-                                                                                              "agrad", "sqnr"};
-    const unsigned bits = byte >> 4 ^ 3, which = byte % 4;
+    enum { CHOICES = 6 };
+    static const char *formats[] = {"fp16", "e4m3,fp16", "mxfp8", "fp16,fp16", "fp1?", "none"},
+                      *scales[] = {"1024", "1", "2^0..2^8", "3", "1,1024", "2^0..2^64"},
+                      *match[] = {"*", "wgrad:*", "[a-m]*", "none", "*", "*"},
+                      *kinds[] = {"wgrad", "act,agrad", "weight", "none", "act", "dgrad"};
+    static const char *const by[CHOICES] = {"tensor", "layer", "step", "total", "kind", "none"},
+                             *const columns[CHOICES] = {"max_rel_err", "bias", "agrad", "sqnr", "updates", "none"},
+                             *const steps[CHOICES] = {NULL, "1", "none", "2", NULL, "1"},
+                             *const underflows[CHOICES] = {"5", "none", "100", "0", "-1", "1"};
+    const unsigned bits = byte >> 4 ^ 3, which = (unsigned)(length % CHOICES);
     plot_selection s = {.kinds = {0}};
     if (bits & 1 && strstr(figure->options, "by"))
         s.by = by[which];
     if (bits & 1 && strstr(figure->options, "column"))
         s.column = columns[which];
     if (bits & 2 && strstr(figure->options, "format"))
-        s.formats = (option_list){.items = formats, .count = 1};
+        s.formats = (option_list){.items = &formats[which], .count = 1};
     if (bits & 4 && strstr(figure->options, "scale"))
-        s.scales = (option_list){.items = scales, .count = 1};
+        s.scales = (option_list){.items = &scales[which], .count = 1};
     if (bits & 4 && strstr(figure->options, "underflow"))
-        s.underflow = "5";
+        s.underflow = underflows[which];
     if (bits & 8 && strstr(figure->options, "match"))
-        s.match = (option_list){.items = match, .count = 1};
+        s.match = (option_list){.items = &match[which], .count = 1};
     if (bits & 8 && strstr(figure->options, "kind"))
-        s.kinds = (option_list){.items = kinds, .count = 1};
-    if (bits & 8 && which == 0 && strstr(figure->options, "step"))
-        s.step = "1";
+        s.kinds = (option_list){.items = &kinds[which], .count = 1};
+    if (bits & 8 && strstr(figure->options, "step"))
+        s.step = steps[which];
     return s;
+}
+
+/* The report, or, where a figure takes several, two of them. */
+static int load(plot_report *r, const char *path, const plot_figure *figure, int twice)
+{
+    plot_report other;
+    int code = plot_report_load(r, path, figure->command, figure->name);
+    if (code || !twice || !strstr(figure->options, "reports"))
+        return code;
+    memset(&other, 0, sizeof other);
+    code = plot_report_load(&other, path, figure->command, figure->name);
+    code = code ? code : plot_runs_merge(r, &other);
+    plot_report_clear(&other);
+    return code;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -52,10 +72,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         return 0;
     for (int i = data[0] % 16; i > 0 && figure[1].name; i--)
         figure++;
-    const plot_selection selection = select_by(data[0], figure);
+    const plot_selection selection = select_by(data[0], n, figure);
     memset(&in, 0, sizeof in);
     messages_begin();
-    int code = plot_report_load(&in.report, input_path(data + 1, n - 1), figure->command, figure->name);
+    int code = load(&in.report, input_path(data + 1, n - 1), figure, data[0] >> 6 & 1);
     if (!code)
         code = figure->read(&in, &selection);
     messages_check(code);

@@ -75,6 +75,17 @@ char *input_text(const uint8_t *data, size_t n)
     return text;
 }
 
+void input_pieces(const uint8_t *data, size_t n, void (*visit)(const uint8_t *piece, size_t n))
+{
+    size_t at = 0, end;
+    do {
+        const uint8_t *zero = at < n ? memchr(data + at, 0, n - at) : NULL;
+        end = zero ? (size_t)(zero - data) : n;
+        visit(data + at, end - at);
+        at = end + 1;
+    } while (end < n);
+}
+
 char *input_with_digest(const uint8_t *data, size_t n, const char *before, size_t *size)
 {
     const size_t all = n + strlen(before) + 20;
