@@ -71,10 +71,11 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|simd|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/layer/(functions|transformer)[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<
 ^sim/array/               ^sim/array/|^<
-^sim/text/                ^sim/text/|^<
+^sim/text/                ^sim/(array|text)/|^<
 ^sim/pickle/              ^sim/pickle/|^<
-^sim/quant/               ^sim/quant/|^lib/include/mpsim/|^<
+^sim/quant/               ^sim/(quant|text)/|^lib/include/mpsim/|^<
 ^sim/trace/               ^sim/(array|pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
+^sim/reader/              ^sim/(array|reader|text|trace)/|^lib/include/mpsim/|^<
 ^sim/sandbox/             ^sim/sandbox/|^config[.]h|^<
 ^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<
 ^sim/cli/confine[.]c       ^sim/(cli|sandbox|trace)/|^<
