@@ -186,8 +186,9 @@ static int find_words(quantised_finder *f, uint32_t codes, quantised *q)
         return misfit(f, codes, "its qzeros or scales are not matrices of int32 and of numbers");
     struct packed p = {.kind = PACKED_AWQ};
     if (groups != QUANTISED_ABSENT || !sizes(&p, &e[codes], &e[zeros], &e[scales])) {
-        p.kind = strcmp(f->layout, "gptq-v2") == 0 || (!f->layout[0] && config_says_v2(f->t, &f->no_memory)) ? PACKED_GPTQ_V2
-                                                                                              : PACKED_GPTQ;
+        p.kind = strcmp(f->layout, "gptq-v2") == 0 || (!f->layout[0] && config_says_v2(f->t, &f->no_memory))
+                     ? PACKED_GPTQ_V2
+                     : PACKED_GPTQ;
         if (!sizes(&p, &e[codes], &e[zeros], &e[scales]))
             return misfit(f, codes, "shapes of codes, qzeros and scales fit neither GPTQ nor AWQ");
     }

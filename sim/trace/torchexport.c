@@ -182,8 +182,7 @@ static int list_weights(archive *a, const zip_member *config)
     a->t->at = config->end - config->packed;
     int result = trace_bytes(a->t, text, (size_t)config->size, a->error);
     int no_memory = 0;
-    json_t *all =
-        result ? NULL : json_text(text, (size_t)config->size, JSON_REJECT_DUPLICATES, NULL, &no_memory);
+    json_t *all = result ? NULL : json_text(text, (size_t)config->size, JSON_REJECT_DUPLICATES, NULL, &no_memory);
     free(text);
     if (no_memory)
         result = trace_no_memory(a->t, a->error);
