@@ -146,7 +146,7 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        return self.size * self._dtype().itemsize
+        return self.size * int(self._dtype().itemsize)
 
     def _dtype(self) -> Any:
         if self.dtype is None:
@@ -308,11 +308,12 @@ def open(paths: Union[PathLike, Sequence[PathLike]], **options: Any) -> File:
     ((2, 3), dtype('float32'), 7, [3.0, 5.0])
     >>> f.close()
     """
-    given = [os.fspath(each) for each in ([paths] if is_path(paths) else paths)]
+    several: Any = [paths] if is_path(paths) else paths
+    given = [os.fspath(each) for each in several]
     reader = _Reader(given, options_of(options))
     tensors = [Tensor(reader, i, library().mpsim_reader_tensor(reader.reader, i).contents)
                for i in range(library().mpsim_reader_count(reader.reader))]
-    notes = []
+    notes: list[str] = []
     while library().mpsim_reader_note(reader.reader, len(notes)) is not None:
         notes.append(text(library().mpsim_reader_note(reader.reader, len(notes))))
     return File(reader, tensors, notes)
