@@ -96,6 +96,7 @@ def test_a_run(trace):
         assert t.fqn == "fc1.weight" and f[f"{t.file}:{t.name}"] is t
         stat = mpsim.stat(t.file, formats="fp16", match=[t.name])["tensors"][0]
         assert stat["amax"] == float(np.abs(t.numpy()).max()) and stat["shape"] == list(t.shape)
+        assert mpsim.stat(last, formats="fp16")["total"]["count"] == sum(t.size for t in last.tensors)
     with pytest.raises(mpsim.InputError, match="select: expected name"):
         f.select(colour=1)
 
