@@ -3,10 +3,10 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/check.sh \
   python/src/mpsim/__init__.py python/src/mpsim/__main__.py python/src/mpsim/_arrays.py python/src/mpsim/_blocks.py \
   python/src/mpsim/_cast.py python/src/mpsim/_dot.py python/src/mpsim/_error.py python/src/mpsim/_formats.py \
-  python/src/mpsim/_library.py python/src/mpsim/_program.py python/src/mpsim/_reports.py python/src/mpsim/_scaler.py \
+  python/src/mpsim/_library.py python/src/mpsim/_open.py python/src/mpsim/_program.py python/src/mpsim/_reports.py python/src/mpsim/_scaler.py \
   python/src/mpsim/py.typed \
   python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py python/tests/test_casts.py \
-  python/tests/test_dot.py python/tests/test_layout.py python/tests/test_reports.py python/tests/test_scaler.py
+  python/tests/test_dot.py python/tests/test_layout.py python/tests/test_open.py python/tests/test_reports.py python/tests/test_scaler.py
 PYTHON = python3
 
 # The program of the wheel finds libraries in ../lib: its own, and those that they need (an rpath of the old kind is
@@ -18,13 +18,25 @@ python/program: mpsim$(EXEEXT)
 	$(AM_V_CCLD)closure=$$(ldd ./mpsim | awk '/=> \// && !/lib[cm][.]so/ { print $$3 }'); \
 	  static=$$(echo '$(mpsim_LDADD)' | sed 's/-larchive/-Wl,--as-needed,-Bstatic -larchive -Wl,-Bdynamic/'); \
 	  $(python_link) $$static $$closure $(LIBS) 2>/dev/null || $(python_link) $(mpsim_LDADD) $(LIBS)
+# libmpsim-trace of the wheel, which finds the libraries beside it in the same way.
+trace_objects = -Wl,--whole-archive sim/libreader.a -Wl,--no-whole-archive sim/libtrace.a
+trace_hidden = libarchive.a:libzip.a:libjansson.a:libz.a:liblzma.a:libzstd.a:liblz4.a:libbz2.a
+trace_link = $(CC) $(base_cflags) $(PIC_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmpsim-trace.so.0 \
+  -Wl,--disable-new-dtags,-rpath,'$$ORIGIN',--exclude-libs,$(trace_hidden) -o $@ $(trace_objects)
+trace_needs = $(JANSSON_LIBS) $(LIBZIP_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) -Llib/.libs -lmpsim -lm
+python/libmpsim-trace.so.0: lib/libmpsim-trace.la
+	@$(MKDIR_P) python
+	$(AM_V_CCLD)closure=$$(ldd lib/.libs/libmpsim-trace.so.0 | awk '/=> \// && !/lib[cm][.]so|libmpsim/ { print $$3 }'); \
+	  static=$$(echo '$(trace_needs)' | sed 's/-larchive/-Wl,--as-needed,-Bstatic -larchive -Wl,-Bdynamic/'); \
+	  $(trace_link) $$static $$closure 2>/dev/null || $(trace_link) $(trace_needs)
 # What the wheel has of the build, as make install lays it out.
 python_stage = python/stage
-python-stage: python/program lib/libmpsim.la
+python-stage: python/program python/libmpsim-trace.so.0 lib/libmpsim.la
 	rm -rf $(python_stage)
 	$(MKDIR_P) $(python_stage)/bin $(python_stage)/lib $(python_stage)/share/mpsim/policies $(python_stage)/share/mpsim/plots
 	$(INSTALL_STRIP_PROGRAM) python/program $(python_stage)/bin/mpsim
 	$(INSTALL_STRIP_PROGRAM) lib/.libs/libmpsim.so.0 $(python_stage)/lib/libmpsim.so.0
+	$(INSTALL_STRIP_PROGRAM) python/libmpsim-trace.so.0 $(python_stage)/lib/libmpsim-trace.so.0
 	for f in $(dist_policies_DATA); do $(INSTALL_DATA) $(srcdir)/$$f $(python_stage)/share/mpsim/policies; done
 	for f in $(dist_plots_DATA); do $(INSTALL_DATA) $(srcdir)/$$f $(python_stage)/share/mpsim/plots; done
 # make wheel: python/dist/mpsim-*.whl, of this build.
@@ -39,4 +51,4 @@ check-python: wheel
 bench-python:
 	@$(PYTHON) $(srcdir)/python/bench.py
 .PHONY: python-stage wheel check-python bench-python
-CLEANFILES += python/program
+CLEANFILES += python/program python/libmpsim-trace.so.0

@@ -43,17 +43,29 @@ fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# ---- the public headers and the shared library name the same functions ----
-cat lib/include/mpsim/*.h | tr '\n' ' ' | sed 's/MPSIM_API/\
-MPSIM_API/g' | sed -n 's/^MPSIM_API[^(]*[ *]\(mpsim_[a-z0-9_]*\)(.*/\1/p' | sort -u >"$dir/declared"
-lib=$(ls "$build"/lib/.libs/libmpsim.so 2>/dev/null || ls "$build"/lib/.libs/libmpsim.dylib 2>/dev/null)
-if [ -n "$lib" ] && command -v nm >/dev/null; then
-    # sanitizers and coverage add symbols of their own
-    nm -D --defined-only "$lib" | sed -n 's/.* [TDBRV] //p' | grep -v -e '^_' -e '^__' | sort -u >"$dir/exported"
-    ok "exported functions are the declared ones" "$(diff "$dir/declared" "$dir/exported")"
+# ---- the public headers and the shared libraries name the same functions ----
+declared() { cat "$@" | tr '\n' ' ' | sed 's/MPSIM_API/\
+MPSIM_API/g' | sed -n 's/^MPSIM_API[^(]*[ *]\(mpsim_[a-z0-9_]*\)(.*/\1/p' | sort -u; }
+shared() { ls "$build/lib/.libs/$1.so" 2>/dev/null || ls "$build/lib/.libs/$1.dylib" 2>/dev/null; }
+exported() { # sanitizers and coverage add symbols of their own
+    nm -D --defined-only "$1" | sed -n 's/.* [TDBRV] //p' | grep -v -e '^_' -e '^__' | sort -u
+}
+declared lib/include/mpsim/trace.h >"$dir/of-trace"
+declared lib/include/mpsim/*.h >"$dir/declared"
+grep -v -x -F -f "$dir/of-trace" "$dir/declared" >"$dir/of-mpsim"
+lib=$(shared libmpsim) trace=$(shared libmpsim-trace)
+if [ -n "$lib" ] && [ -n "$trace" ] && command -v nm >/dev/null; then
+    exported "$lib" >"$dir/exported"
+    ok "exported functions are the declared ones" "$(diff "$dir/of-mpsim" "$dir/exported")"
+    exported "$trace" >"$dir/exported"
+    ok "those of libmpsim-trace, too" "$(diff "$dir/of-trace" "$dir/exported")"
+    ok "libmpsim-trace does not print, end a process, start one, or handle signals" "$(nm -D --undefined-only "$trace" | grep -w -E \
+        'w?printf|__printf_chk|puts|putchar|perror|stdout|stderr|_?exit|quick_exit|abort|raise|kill|signal|sigaction|fork|execve|posix_spawnp?|pthread_create')"
 else
-    n=$((n + 1))
-    echo "ok $n - exported functions are the declared ones # SKIP no shared library or no nm"
+    n=$((n + 3))
+    echo "ok $((n - 2)) - exported functions are the declared ones # SKIP no shared libraries or no nm"
+    echo "ok $((n - 1)) - those of libmpsim-trace, too # SKIP likewise"
+    echo "ok $n - libmpsim-trace does not print, end a process, start one, or handle signals # SKIP likewise"
 fi
 ok "every public function is used by a test" "$(while read -r f; do
     grep -q -w -r --include='*.c' "$f" tests || echo "$f"; done <"$dir/declared")"
@@ -71,10 +83,11 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|simd|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/layer/(functions|transformer)[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<
 ^sim/array/               ^sim/array/|^<
-^sim/text/                ^sim/text/|^<
+^sim/text/                ^sim/(array|text)/|^<
 ^sim/pickle/              ^sim/pickle/|^<
-^sim/quant/               ^sim/quant/|^lib/include/mpsim/|^<
+^sim/quant/               ^sim/(quant|text)/|^lib/include/mpsim/|^<
 ^sim/trace/               ^sim/(array|pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
+^sim/reader/              ^sim/(array|reader|text|trace)/|^lib/include/mpsim/|^<
 ^sim/sandbox/             ^sim/sandbox/|^config[.]h|^<
 ^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<
 ^sim/cli/confine[.]c       ^sim/(cli|sandbox|trace)/|^<

@@ -152,9 +152,12 @@ def add_modules(wheel):
 
 def add_installed(wheel, info, stage, build):
     """The staged files, the libraries that they need, and what their owners want to be said."""
-    program, library = stage / "bin" / "mpsim", stage / "lib" / "libmpsim.so.0"
+    program, own = stage / "bin" / "mpsim", sorted((stage / "lib").iterdir())
     needed = libraries_of(program)
-    needed.update(libraries_of(library))
+    for library in own:
+        needed.update(libraries_of(library))
+    for library in own:
+        needed.pop(library.name, None)
     for f in sorted(stage.rglob("*")):
         if f.is_file():
             wheel.add("mpsim/_install/%s" % f.relative_to(stage).as_posix(), f.read_bytes(), f == program)
@@ -171,7 +174,7 @@ def add_installed(wheel, info, stage, build):
     for package, text in sorted(licences.items()):
         wheel.add("%s/licenses/%s" % (info, package), text.read_bytes())
     wheel.add(info + "/licenses/COPYING", (ROOT / "COPYING").read_bytes())
-    return [program, library, *needed.values()]
+    return [program, *own, *needed.values()]
 
 
 def wheel_text(tag):

@@ -19,7 +19,8 @@
 /* What a line that may be about the command line says. */
 static int said(const char *verb, const trace_error *error)
 {
-    return error->exit == EXIT_USAGE ? fail(EXIT_USAGE, "%s: %s", verb, error->text) : fail(error->exit, "%s", error->text);
+    return error->exit == EXIT_USAGE ? fail(EXIT_USAGE, "%s: %s", verb, error->text)
+                                     : fail(error->exit, "%s", error->text);
 }
 
 int input_check_kinds(const char *verb, const char *option, const option_list *kinds, const char *other)

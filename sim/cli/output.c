@@ -119,8 +119,8 @@ static int copy(int from, outfile *to, trace_error *error)
         if (outfile_write(to, block, (size_t)n, error))
             return -1;
     return n == 0 ? 0
-                  : trace_error_set(error, EXIT_IO, unnamed_place(), UINT64_MAX,
-                                    "a temporary file cannot be read: %s", text_error(errno));
+                  : trace_error_set(error, EXIT_IO, unnamed_place(), UINT64_MAX, "a temporary file cannot be read: %s",
+                                    text_error(errno));
 }
 
 int output_hold(output *o, outfile **held)

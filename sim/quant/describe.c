@@ -1,7 +1,8 @@
 /* describe.c -- see describe.h. */
 #include "describe.h"
 
-#include <jansson.h>
+#include "../text/json.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -109,8 +110,9 @@ int quant_described(quant_description *d, const char *text, char *why, size_t si
 {
     enum { TEXT_MAX = 4096 }; /* no nesting that matters in so much */
     memset(d, 0, sizeof *d);
-    json_t *v = strlen(text) < TEXT_MAX ? json_loads(text, 0, NULL) : NULL;
+    int no_memory = 0;
+    json_t *v = strlen(text) < TEXT_MAX ? json_text(text, strlen(text), 0, NULL, &no_memory) : NULL;
     const char *missing = json_is_object(v) ? fill(d, v) : "object";
     json_decref(v);
-    return missing ? no(why, size, missing) : 0;
+    return no_memory ? -2 : missing ? no(why, size, missing) : 0;
 }

@@ -2,6 +2,7 @@
 #include "files.h"
 
 #include "../array/array.h"
+#include "../text/words.h"
 #include "../trace/textfile.h"
 
 #include <stdlib.h>
@@ -45,7 +46,7 @@ int files_put(reader_files *f, const char *name, const char *value, trace_error 
 /* A pickle below a directory that would call something is not the caller's choice. */
 int files_passes(const reader_files *f, const trace_error *error)
 {
-    return f->keep_going || (f->folders && error->refused);
+    return (f->keep_going || (f->folders && error->refused)) && !text_ends_with(error->text, "out of memory");
 }
 
 /* What is met below a directory and cannot be read. */

@@ -108,8 +108,8 @@ static int as_stored(const trace *t, size_t i, trace_copy *c)
 static const char *element_of(const trace_copy *c)
 {
     static const char *const names[][2] = {
-        {"I8", "int8"},   {"I16", "int16"},   {"I32", "int32"},   {"I64", "int64"},  {"U8", "uint8"},
-        {"U16", "uint16"}, {"U32", "uint32"}, {"U64", "uint64"},  {"BOOL", "bool"},  {"C64", "complex64"},
+        {"I8", "int8"},    {"I16", "int16"},  {"I32", "int32"},  {"I64", "int64"}, {"U8", "uint8"},
+        {"U16", "uint16"}, {"U32", "uint32"}, {"U64", "uint64"}, {"BOOL", "bool"}, {"C64", "complex64"},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(c->tensor.dtype, names[i][0]) == 0)
@@ -321,7 +321,8 @@ static int is_same(const trace *t, size_t entry, const mpsim_tensor *x)
 {
     const trace_tensor *now = trace_at(t, entry);
     return now && strcmp(now->name, x->name) == 0 && strcmp(now->dtype, x->dtype) == 0 && now->rank == x->dimensions &&
-           !now->format == !x->format && (x->dimensions == 0 || memcmp(now->shape, x->shape, x->dimensions * sizeof *x->shape) == 0);
+           !now->format == !x->format &&
+           (x->dimensions == 0 || memcmp(now->shape, x->shape, x->dimensions * sizeof *x->shape) == 0);
 }
 
 static trace *trace_of(mpsim_reader *r, size_t i, trace_error *error)
@@ -333,8 +334,8 @@ static trace *trace_of(mpsim_reader *r, size_t i, trace_error *error)
         r->current = SIZE_MAX;
     if (!t || is_same(t, p->entry, &r->tensors[i]))
         return t;
-    trace_error_set(error, FILES_DATA, trace_path(t), UINT64_MAX, "has changed since it was opened: tensor '%s' is another one",
-                    r->tensors[i].name);
+    trace_error_set(error, FILES_DATA, trace_path(t), UINT64_MAX,
+                    "has changed since it was opened: tensor '%s' is another one", r->tensors[i].name);
     return NULL;
 }
 
@@ -351,7 +352,8 @@ static int read_stored(trace *t, size_t entry, uint64_t first, void *codes, size
 }
 
 /* The next elements of what is read in order. */
-static int read_on(trace *t, const mpsim_tensor *x, size_t entry, uint64_t at, void *codes, size_t n, trace_error *error)
+static int read_on(trace *t, const mpsim_tensor *x, size_t entry, uint64_t at, void *codes, size_t n,
+                   trace_error *error)
 {
     size_t got;
     if (!x->format)
@@ -423,12 +425,12 @@ static int check(const mpsim_reader *r, size_t i, uint64_t first, size_t n, targ
         return trace_error_set(error, FILES_USAGE, x->file, UINT64_MAX,
                                "tensor '%s' of dtype %s does not hold floating-point numbers", x->name, x->dtype);
     if (!x->element)
-        return trace_error_set(error, FILES_USAGE, x->file, UINT64_MAX, "elements of dtype %s, of tensor '%s', are not read",
-                               x->dtype, x->name);
+        return trace_error_set(error, FILES_USAGE, x->file, UINT64_MAX,
+                               "elements of dtype %s, of tensor '%s', are not read", x->dtype, x->name);
     if (first > x->count || n > x->count - first || (n && !out))
         return trace_error_set(error, FILES_USAGE, x->file, UINT64_MAX,
-                               "tensor '%s' has %" PRIu64 " elements, not %zu from %" PRIu64 " on", x->name, x->count, n,
-                               first);
+                               "tensor '%s' has %" PRIu64 " elements, not %zu from %" PRIu64 " on", x->name, x->count,
+                               n, first);
     return 0;
 }
 
@@ -456,17 +458,20 @@ static mpsim_status read_as(mpsim_reader *r, size_t i, uint64_t first, size_t n,
     return bad ? say(&e, error, size) : MPSIM_OK;
 }
 
-mpsim_status mpsim_reader_f64(mpsim_reader *r, size_t i, uint64_t first, size_t n, double *values, char *error, size_t size)
+mpsim_status mpsim_reader_f64(mpsim_reader *r, size_t i, uint64_t first, size_t n, double *values, char *error,
+                              size_t size)
 {
     return read_as(r, i, first, n, TO_F64, values, error, size);
 }
 
-mpsim_status mpsim_reader_f32(mpsim_reader *r, size_t i, uint64_t first, size_t n, float *values, char *error, size_t size)
+mpsim_status mpsim_reader_f32(mpsim_reader *r, size_t i, uint64_t first, size_t n, float *values, char *error,
+                              size_t size)
 {
     return read_as(r, i, first, n, TO_F32, values, error, size);
 }
 
-mpsim_status mpsim_reader_codes(mpsim_reader *r, size_t i, uint64_t first, size_t n, void *codes, char *error, size_t size)
+mpsim_status mpsim_reader_codes(mpsim_reader *r, size_t i, uint64_t first, size_t n, void *codes, char *error,
+                                size_t size)
 {
     return read_as(r, i, first, n, TO_CODES, codes, error, size);
 }

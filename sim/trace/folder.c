@@ -3,6 +3,7 @@
 #include "zeroname.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,17 +22,18 @@ static int is_zero(const char *path)
     return found;
 }
 
+enum { PATH = 4096 + 64 }; /* the system takes no longer ones */
+
+static int name_in(char name[PATH], const char *folder, const char *file)
+{
+    return snprintf(name, PATH, "%s/%s", folder, file) < PATH;
+}
+
 static int is_distcp(const char *path)
 {
     struct stat st;
-    const size_t size = strlen(path) + sizeof "/.metadata";
-    char *name = malloc(size);
-    if (!name)
-        return 0;
-    snprintf(name, size, "%s/.metadata", path);
-    const int found = stat(name, &st) == 0 && S_ISREG(st.st_mode);
-    free(name);
-    return found;
+    char name[PATH];
+    return name_in(name, path, ".metadata") && stat(name, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 const trace_layout_type *trace_folder(const char *path)
@@ -39,6 +41,7 @@ const trace_layout_type *trace_folder(const char *path)
     struct stat st;
     if (stat(path, &st) || !S_ISDIR(st.st_mode))
         return NULL;
+    errno = 0; /* ENOMEM: not known */
     return is_distcp(path) ? &trace_layout_distcp : is_zero(path) ? &trace_layout_zero : NULL;
 }
 
@@ -58,13 +61,8 @@ const char *trace_folder_unread(const char *path)
     };
     struct stat st;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char *name = malloc(strlen(path) + strlen(rows[i].file) + 2);
-        if (!name)
-            return NULL;
-        sprintf(name, "%s/%s", path, rows[i].file);
-        const int found = stat(name, &st) == 0 && S_ISREG(st.st_mode);
-        free(name);
-        if (found)
+        char name[PATH];
+        if (name_in(name, path, rows[i].file) && stat(name, &st) == 0 && S_ISREG(st.st_mode))
             return rows[i].what;
     }
     return NULL;

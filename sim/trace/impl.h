@@ -143,7 +143,7 @@ int trace_source_open(trace *t, const trace_options *options, trace_error *error
 
 /* folder.c */
 
-/* trace_folder -- the layout of a directory that is one trace as a whole; NULL: it is none. */
+/* trace_folder -- the layout of a directory that is one trace as a whole; NULL: it is none, or errno is ENOMEM. */
 const trace_layout_type *trace_folder(const char *path);
 
 /* trace_folder_has -- whether a name in it is a file of such a trace. */
@@ -154,7 +154,8 @@ int trace_folder_has(const trace_layout_type *type, const char *name);
 /* trace_is_index -- whether a file that begins so is an index of shards. */
 int trace_is_index(const unsigned char *head, size_t n);
 
-/* trace_shards -- visit the names of the files of an index, while it returns 0; what is no index has none. */
+/* trace_shards -- visit the names of the files of an index, while it returns 0; what is no index has none. What the last visit
+ * returned; -1 and ENOMEM without memory. */
 int trace_shards(const char *path, int (*visit)(void *context, const char *file), void *context);
 
 /* quantised.c with quantisedhint.c and quantisedread.c */

@@ -1,6 +1,8 @@
 /* jsontext.c -- see jsontext.h. */
 #include "jsontext.h"
 
+#include "../text/json.h"
+
 #include <string.h>
 
 uint64_t cursor_offset(const json_cursor *c)
@@ -47,13 +49,14 @@ json_t *cursor_value(json_cursor *c, char first, size_t limit, const char *what)
         return NULL;
     }
     const size_t left = c->n - c->at, n = left < limit ? left : limit;
-    json_t *v = json_loadb(c->text + c->at, n, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &e);
+    int no_memory = 0;
+    json_t *v = json_text(c->text + c->at, n, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &e,
+                          &no_memory);
     if (v) {
         c->at += (size_t)e.position;
         return v;
     }
-    /* where jansson fails without a reason, it had no memory */
-    if (json_error_code(&e) == json_error_out_of_memory || !e.text[0])
+    if (no_memory)
         trace_no_memory(c->t, c->error);
     else if (n < left && (size_t)e.position + 8 >= n)
         trace_fail(c->t, c->error, cursor_offset(c), "%s is longer than %zu bytes", what, limit);

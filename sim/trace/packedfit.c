@@ -16,10 +16,11 @@
  * (quantizers), whose config.json says which format a checkpoint has. */
 #include "packed.h"
 
+#include "../text/json.h"
 #include "../text/words.h"
 
+#include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,16 +118,18 @@ static int say(quantised_finder *f, uint32_t codes, quantised *q, const struct p
 const char *const trace_beside[] = {"config.json", "quantize_config.json", NULL};
 
 /* What config.json, or quantize_config.json, beside the file says the format of the checkpoint is; 1: version 2. */
-static int config_says_v2(const trace *t)
+static int config_says_v2(const trace *t, int *no_memory)
 {
     const char *slash = strrchr(t->path, '/');
     int v2 = 0;
     for (size_t i = 0; trace_beside[i] && !v2; i++) {
         char path[4096], *text = malloc(CONFIG_MAX);
         snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash + 1 - t->path) : 0, t->path, trace_beside[i]);
+        errno = 0;
         FILE *from = text ? fopen(path, "re") : NULL;
+        *no_memory |= !text || (!from && errno == ENOMEM);
         const size_t n = from ? fread(text, 1, CONFIG_MAX, from) : 0;
-        json_t *v = n && n < CONFIG_MAX ? json_loadb(text, n, 0, NULL) : NULL;
+        json_t *v = n && n < CONFIG_MAX ? json_text(text, n, 0, NULL, no_memory) : NULL;
         const json_t *own = json_object_get(v, "quantization_config");
         const char *format = json_string_value(json_object_get(own ? own : v, "checkpoint_format"));
         v2 = format && strcmp(format, "gptq_v2") == 0;
@@ -183,8 +186,9 @@ static int find_words(quantised_finder *f, uint32_t codes, quantised *q)
         return misfit(f, codes, "its qzeros or scales are not matrices of int32 and of numbers");
     struct packed p = {.kind = PACKED_AWQ};
     if (groups != QUANTISED_ABSENT || !sizes(&p, &e[codes], &e[zeros], &e[scales])) {
-        p.kind = strcmp(f->layout, "gptq-v2") == 0 || (!f->layout[0] && config_says_v2(f->t)) ? PACKED_GPTQ_V2
-                                                                                              : PACKED_GPTQ;
+        p.kind = strcmp(f->layout, "gptq-v2") == 0 || (!f->layout[0] && config_says_v2(f->t, &f->no_memory))
+                     ? PACKED_GPTQ_V2
+                     : PACKED_GPTQ;
         if (!sizes(&p, &e[codes], &e[zeros], &e[scales]))
             return misfit(f, codes, "shapes of codes, qzeros and scales fit neither GPTQ nor AWQ");
     }
@@ -287,7 +291,7 @@ static json_t *state_of(quantised_finder *f, uint32_t state)
     if (e->bytes == 0 || e->bytes > sizeof text || trace_width(e) != 1 ||
         trace_stored(f->t, e, 0, text, (size_t)e->bytes, f->error))
         return NULL;
-    return json_loadb(text, (size_t)e->bytes, 0, NULL);
+    return json_text(text, (size_t)e->bytes, 0, NULL, &f->no_memory);
 }
 
 static uint64_t whole(const json_t *v, const char *key)

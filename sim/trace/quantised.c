@@ -159,7 +159,9 @@ static int look_at_packed(quantised_finder *f, uint32_t codes)
     quantised found;
     f->misfit[0] = f->missing[0] = 0;
     const int is = packed_find(f, codes, &found);
-    quantised *q = is > 0 ? trace_alloc(f->t, sizeof *q) : NULL;
+    quantised *q = is > 0 && !f->no_memory ? trace_alloc(f->t, sizeof *q) : NULL;
+    if (f->no_memory)
+        return trace_no_memory(f->t, f->error);
     if (is <= 0 && f->misfit[0])
         return refuse(f, f->misfit);
     if (is <= 0)
@@ -188,7 +190,10 @@ static int look_at(quantised_finder *f, uint32_t codes)
     f->weak = 0;
     for (size_t i = 0; (form = quant_form_at(i)); i++)
         for (int object = 0; object <= quantised_is_object(f, form); object++) {
-            if (!quantised_try(f, form, object, codes, &x))
+            const int is = quantised_try(f, form, object, codes, &x);
+            if (f->no_memory)
+                return trace_no_memory(f->t, f->error);
+            if (!is)
                 continue;
             if (fits && !same_meaning(&found, &x)) {
                 char what[600];

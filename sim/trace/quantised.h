@@ -52,7 +52,7 @@ typedef struct quantised_index {
 
 int quantised_index_new(quantised_index *x, const trace *t, trace_error *error);
 void quantised_index_free(quantised_index *x);
-/* quantised_hints -- of the tensor of that name. -1 and why if what is said of it cannot be understood. */
+/* quantised_hints -- of the tensor of that name. -1 and why if what is said of it cannot be understood; -2: no memory. */
 int quantised_hints(const quantised_index *x, const char *name, quantised_hint *hint, char *why, size_t size);
 
 #endif

@@ -233,7 +233,9 @@ int quantised_try(quantised_finder *f, const quant_form *form, int object, uint3
     if (!dtype || !has_name(f, form, object, codes, &scales) ||
         (scales == QUANTISED_ABSENT && !form->suffix[QUANT_CODES][0] && !f->metadata.n))
         return 0;
-    if (quantised_hints(&f->metadata, f->name, &hint, why, sizeof why)) {
+    const int code = quantised_hints(&f->metadata, f->name, &hint, why, sizeof why);
+    f->no_memory |= code == -2;
+    if (code) {
         snprintf(f->misfit, sizeof f->misfit, "tensor '%.180s': %s", f->name, why);
         return 0;
     }

@@ -28,6 +28,7 @@ typedef struct quantised_finder {
     quantised **made;      /* by place of the codes: NULL, or what they are                  */
     unsigned char *hidden; /* parts of what was made                                         */
     size_t n_made;
+    int no_memory;                     /* to find out                                            */
     char misfit[QUANTISED_WHY + 512];  /* why codes that have scales fit no row                          */
     int weak;                          /* a dtype is why: of a row whose dtypes fit there is more to say */
     char missing[QUANTISED_WHY + 512]; /* which part is not there, or what is not said                   */

@@ -3,7 +3,8 @@
  * objects of torchao and TransformerEngine in pickles, which torchtree.c lists as NAME/elem_dtype and so on. */
 #include "quantised.h"
 
-#include <jansson.h>
+#include "../text/json.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +64,9 @@ static const char *value_of(const quantised_index *x, const char *before, const 
 static int described(const char *text, quantised_hint *hint, char *why, size_t size)
 {
     quant_description *d = &hint->mpsim;
-    if (quant_described(d, text, why, size))
-        return -1;
+    const int code = quant_described(d, text, why, size);
+    if (code)
+        return code;
     const quant_form *f = quant_layout_find(d->layout);
     if (!f || !mpsim_format_find(d->element)) {
         snprintf(why, size, "its description names the %s '%.31s', which is not known", f ? "element" : "layout",
@@ -97,9 +99,10 @@ static void set_element(quantised_hint *hint, const char *value)
     }
 }
 
-static void torchao_json(const char *text, quantised_hint *hint)
+static int torchao_json(const char *text, quantised_hint *hint)
 {
-    json_t *v = strlen(text) < TEXT_MAX ? json_loads(text, 0, NULL) : NULL;
+    int no_memory = 0;
+    json_t *v = strlen(text) < TEXT_MAX ? json_text(text, strlen(text), 0, NULL, &no_memory) : NULL;
     const char *type = json_string_value(json_object_get(v, "_type"));
     const json_t *data = json_object_get(v, "_data"), *element = json_object_get(data, "elem_dtype");
     const json_t *swizzled = json_object_get(data, "is_swizzled_scales");
@@ -111,6 +114,7 @@ static void torchao_json(const char *text, quantised_hint *hint)
         hint->swizzled = json_is_boolean(swizzled) ? json_is_true(swizzled) : -1;
     }
     json_decref(v);
+    return no_memory ? -2 : 0;
 }
 
 static void attributes(const quantised_index *x, const char *name, quantised_hint *hint)
@@ -139,8 +143,7 @@ int quantised_hints(const quantised_index *x, const char *name, quantised_hint *
         return described(text, hint, why, size);
     text = value_of(x, "", name, "");
     if (text && text[0] == '{')
-        torchao_json(text, hint);
-    else
-        attributes(x, name, hint);
+        return torchao_json(text, hint);
+    attributes(x, name, hint);
     return 0;
 }

@@ -239,17 +239,21 @@ int trace_shards(const char *path, int (*visit)(void *context, const char *file)
     trace t = {.path = strdup(path), .type = &trace_layout_shards, .max_header = TRACE_HEADER_DEFAULT};
     index_map m = {NULL, 0, 0, 0};
     struct stat st;
-    int result = 0;
+    int result = t.path ? 0 : -1;
+    trace_error error = {.exit = 0};
     t.fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (!t.path || t.fd < 0 || fstat(t.fd, &st) || !S_ISREG(st.st_mode))
         goto done;
     t.size = (uint64_t)st.st_size;
-    if (read_index(&t, &m, NULL) == 0)
-        for (size_t i = 0; i < m.n && result == 0; i++)
-            if (i == 0 || strcmp(m.rows[i].file, m.rows[i - 1].file) != 0)
-                result = visit(context, m.rows[i].file);
+    if (read_index(&t, &m, &error))
+        result = text_ends_with(error.text, text_error(ENOMEM)) ? -1 : 0;
+    for (size_t i = 0; i < m.n && result == 0 && !error.exit; i++)
+        if (i == 0 || strcmp(m.rows[i].file, m.rows[i - 1].file) != 0)
+            result = visit(context, m.rows[i].file);
     free(m.rows);
 done:
+    if (result < 0)
+        errno = ENOMEM;
     trace_memory_clear(&t);
     free(t.path);
     if (t.fd >= 0)

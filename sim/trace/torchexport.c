@@ -10,9 +10,9 @@
 
 #include "../array/array.h"
 #include "../text/words.h"
+#include "../text/json.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,8 +181,11 @@ static int list_weights(archive *a, const zip_member *config)
         return trace_no_memory(a->t, a->error);
     a->t->at = config->end - config->packed;
     int result = trace_bytes(a->t, text, (size_t)config->size, a->error);
-    json_t *all = result ? NULL : json_loadb(text, (size_t)config->size, JSON_REJECT_DUPLICATES, NULL);
+    int no_memory = 0;
+    json_t *all = result ? NULL : json_text(text, (size_t)config->size, JSON_REJECT_DUPLICATES, NULL, &no_memory);
     free(text);
+    if (no_memory)
+        result = trace_no_memory(a->t, a->error);
     if (!result && !json_is_object(json_object_get(all, "config")))
         result = trace_fail(a->t, a->error, config->offset, "the list of weights is not JSON with a config");
     json_object_foreach(json_object_get(all, "config"), name, v) if (!result) result = add_weight(a, name, v);

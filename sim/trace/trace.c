@@ -56,7 +56,10 @@ static int open_whole(trace *t, const trace_options *options, trace_error *error
 {
     static const trace_others others = {open_part, trace_close};
     t->others = &others;
+    errno = 0;
     t->type = options->raw_format ? NULL : trace_folder(t->path);
+    if (!t->type && errno == ENOMEM)
+        return trace_no_memory(t, error);
     if (t->type)
         return t->type->open(t, options, error);
     return trace_source_open(t, options, error) || open_layout(t, options, error);

@@ -127,7 +127,7 @@ static int refuse(const listing *l)
 int trace_tree_keeps(const char *path, const trace_options *options)
 {
     errno = 0;
-    return trace_probe(path, options) || errno || trace_folder(path);
+    return trace_probe(path, options) || errno || trace_folder(path) || errno == ENOMEM;
 }
 
 /* One name in a directory. What cannot be looked at (a dangling link, no permission) is
@@ -204,28 +204,35 @@ static int is_named_index(const char *name)
     return n >= sizeof index && strcmp(name + n - (sizeof index - 1), index) == 0;
 }
 
+/* Those of an index, name *i of the list, which may move. 0, or -1 without memory. */
+static int take_out_shards(const listing *l, const char *path, listed *names, size_t *i)
+{
+    char *file = join(path, names->names[*i]), *name = strdup(names->names[*i]);
+    const int bad = !file || !name || (trace_probe(file, l->options) && trace_shards(file, take_out, names));
+    for (*i = 0; !bad && *i < names->n && strcmp(names->names[*i], name) != 0;)
+        ++*i;
+    free(name);
+    free(file);
+    return bad ? -1 : 0;
+}
+
 /* A directory that is one trace as a whole, or has an index of files: the trace instead of its files. */
 static int add_whole(listing *l, const char *path, listed *names)
 {
+    errno = 0;
     const trace_layout_type *whole = l->options && l->options->raw_format ? NULL : trace_folder(path);
     size_t kept = 0;
+    if (!whole && errno == ENOMEM)
+        return no_memory(path, l->error);
     for (size_t i = 0; i < names->n; i++)
         if (trace_folder_has(whole, names->names[i]))
             free(names->names[i]);
         else
             names->names[kept++] = names->names[i];
     names->n = kept;
-    for (size_t i = 0; i < names->n; i++) {
-        char *file = is_named_index(names->names[i]) ? join(path, names->names[i]) : NULL;
-        char *name = file ? strdup(names->names[i]) : NULL;
-        if (name && trace_probe(file, l->options)) {
-            trace_shards(file, take_out, names);
-            for (i = 0; i < names->n && strcmp(names->names[i], name) != 0;) /* it may have moved */
-                i++;
-        }
-        free(name);
-        free(file);
-    }
+    for (size_t i = 0; i < names->n; i++)
+        if (is_named_index(names->names[i]) && take_out_shards(l, path, names, &i))
+            return no_memory(path, l->error);
     return whole ? append(&l->tree->paths, &l->tree->count, strdup(path), path, l->error) : 0;
 }
 

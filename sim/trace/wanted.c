@@ -149,10 +149,9 @@ int wanted_selects(const wanted_words *w, const trace_tensor *t)
 
 int wanted_clash(const trace *t, trace_error *error)
 {
-    return trace_clash(t)
-               ? trace_error_set(error, TRACE_EXIT_DATA, trace_path(t), TRACE_NO_OFFSET,
-                                 "%s (%s); --map says which it is", trace_clash(t), trace_convention(t))
-               : 0;
+    return trace_clash(t) ? trace_error_set(error, TRACE_EXIT_DATA, trace_path(t), TRACE_NO_OFFSET,
+                                            "%s (%s); --map says which it is", trace_clash(t), trace_convention(t))
+                          : 0;
 }
 
 /* ---- a word at a time ---- */

@@ -1,6 +1,6 @@
 #!/bin/sh
-# library.sh -- libmpsim as somebody else's program meets it: installed into a folder, found by pkg-config, and its headers
-# from C++ and CUDA.
+# library.sh -- libmpsim and libmpsim-trace as somebody else's program meets them: installed into a folder, found by pkg-config,
+# and their headers from C++ and CUDA.
 set -u
 : "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
@@ -15,12 +15,17 @@ trap 'rm -rf "$dir" "$tree"' EXIT
 env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$build" prefix="$tree" exec_prefix="$tree" libdir="$tree/lib" \
     includedir="$tree/include" DESTDIR= install-libLIBRARIES install-libLTLIBRARIES install-dist_mpsimincludeHEADERS \
     >"$dir/out" 2>"$dir/err"
-ok $? "library and headers are installed"
+ok $? "libraries and headers are installed"
 mkdir -p "$tree/lib/pkgconfig"
-sed "s,^prefix=.*,prefix=$tree,; s,^exec_prefix=.*,exec_prefix=\${prefix},; s,^libdir=.*,libdir=\${prefix}/lib,
-    s,^includedir=.*,includedir=\${prefix}/include," "$build/lib/mpsim.pc" >"$tree/lib/pkgconfig/mpsim.pc"
-sed -n '/^    #include <mpsim/,/^    }$/s/^    //p' "$MPSIM_SRCDIR/README.md" >"$dir/example.c"
-sed -n '/cc -o example/,/^$/p' "$MPSIM_SRCDIR/README.md" | sed -n 's/^    \([^$]\)/\1/p' >"$dir/wanted"
+for pc in mpsim mpsim-trace; do
+    sed "s,^prefix=.*,prefix=$tree,; s,^exec_prefix=.*,exec_prefix=\${prefix},; s,^libdir=.*,libdir=\${prefix}/lib,
+        s,^includedir=.*,includedir=\${prefix}/include," "$build/lib/$pc.pc" >"$tree/lib/pkgconfig/$pc.pc"
+done
+example() { # example PAGE: its program, and what that prints
+    sed -n '/^    #include <mpsim/,/^    }$/s/^    //p' "$MPSIM_SRCDIR/$1" >"$dir/example.c"
+    sed -n '/cc -o example/,/^$/p' "$MPSIM_SRCDIR/$1" | sed -n 's/^    \([^$]\)/\1/p' >"$dir/wanted"
+}
+example README.md
 # sanitizers are no part of what others link
 case $(sed -n 's/^SAN_CFLAGS = //p' "$build/Makefile") in ?*) sanitized=yes ;; *) sanitized= ;; esac
 if [ -n "$sanitized" ] || ! command -v pkg-config >/dev/null; then
@@ -34,7 +39,20 @@ else
             LD_LIBRARY_PATH=$tree/lib "$dir/shared" >"$dir/out" 2>"$dir/err" && cmp "$dir/out" "$dir/wanted" >>"$dir/err"
         ok $? "the example of the README, by pkg-config" # the shared library did not say that it needs libm
     fi
-    rm -f "$tree"/lib/libmpsim.so* "$tree"/lib/libmpsim.la
+    if [ -e "$tree/lib/libmpsim-trace.so" ]; then
+        example doc/library.md
+        # shellcheck disable=SC2046
+        compile "$cc" -o "$dir/reads" "$dir/example.c" $(pkg-config --cflags --libs mpsim-trace) &&
+            (cd "$MPSIM_SRCDIR" && LD_LIBRARY_PATH=$tree/lib "$dir/reads" data/digits-cnn/step_000001) >"$dir/out" 2>"$dir/err" &&
+            cmp "$dir/out" "$dir/wanted" >>"$dir/err"
+        ok $? "the example of doc/library.md, by pkg-config"
+        compile "$cc" -o "$dir/alone" -I"$tree/include" "$dir/example.c" -L"$tree/lib" -lmpsim-trace -Wl,-rpath,"$tree/lib" &&
+            { "$dir/alone" "$dir/nowhere" 2>"$dir/err"; [ $? -eq 1 ]; } &&
+            [ "$(cat "$dir/err")" = "example: $dir/nowhere: cannot open: No such file or directory" ]
+        ok $? "libmpsim-trace finds libmpsim beside it; an error is a line and a status"
+        example README.md
+    fi
+    rm -f "$tree"/lib/libmpsim*.so* "$tree"/lib/libmpsim*.la
     # shellcheck disable=SC2046
     compile "$cc" -o "$dir/static" "$dir/example.c" $(pkg-config --static --cflags --libs mpsim) &&
         "$dir/static" >"$dir/out" 2>"$dir/err" && cmp "$dir/out" "$dir/wanted" >>"$dir/err"

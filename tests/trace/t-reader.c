@@ -15,16 +15,18 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* ---- allocations that fail: of this program and of all libraries in it ---- */
+/* ---- allocations that fail, or are not freed: of this program and of all libraries in it ---- */
 
 #if defined(__GLIBC__) && !BAD_SANITIZED
 #define CAN_FAIL 1
 static long until; /* allocations until one fails; 0: none */
+static long live;  /* that were not freed */
 static int failed;
 #pragma GCC visibility push(default)
 extern void *__libc_malloc(size_t n);
 extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *p, size_t n);
+extern void __libc_free(void *p);
 
 static int fails(void)
 {
@@ -35,19 +37,34 @@ static int fails(void)
     return 1;
 }
 
+static void *count(void *p)
+{
+    live += p != NULL;
+    return p;
+}
+
 void *malloc(size_t n)
 {
-    return fails() ? NULL : __libc_malloc(n);
+    return fails() ? NULL : count(__libc_malloc(n));
 }
 
 void *calloc(size_t n, size_t size)
 {
-    return fails() ? NULL : __libc_calloc(n, size);
+    return fails() ? NULL : count(__libc_calloc(n, size));
 }
 
 void *realloc(void *p, size_t n)
 {
-    return fails() ? NULL : __libc_realloc(p, n);
+    if (fails())
+        return NULL;
+    live -= p != NULL;
+    return count(__libc_realloc(p, n));
+}
+
+void free(void *p)
+{
+    live -= p != NULL;
+    __libc_free(p);
 }
 #pragma GCC visibility pop
 #endif
@@ -62,10 +79,12 @@ static const char *recorded(const char *name)
     return path;
 }
 
-static const char *const files[] = {"big.gguf",  "little.gguf",   "flax.msgpack", "fsdp",          "gpt2.bin.xz",
-                                    "index",     "model.onnx",    "model.pt2",    "shards",        "zero3",
-                                    "llama3.bin.xz", "zero2"};
-enum { FILES = sizeof files / sizeof files[0] };
+/* The last ones through libraries that end the process themselves where they have no memory: libarchive 3.6.2 (it crashes)
+ * and, in long strings, jansson 2.14 (an assertion). */
+static const char *const files[] = {"big.gguf", "little.gguf",   "flax.msgpack", "fsdp",
+                                    "index",    "model.onnx",    "shards",       "zero3",
+                                    "zero2",    "llama3.bin.xz", "model.pt2"};
+enum { FILES = sizeof files / sizeof files[0], STURDY = FILES - 2 };
 
 static mpsim_reader *open_file(const char *path, const mpsim_option *options, size_t n)
 {
@@ -143,26 +162,38 @@ static void compare_tensor(const mpsim_tensor *x, const trace *t, size_t i)
     ck_assert(y->rank == 0 || memcmp(x->shape, y->shape, y->rank * sizeof *y->shape) == 0);
 }
 
-START_TEST(each_layout_is_read_as_the_program_reads_it)
+static void compare_trace(mpsim_reader *r, size_t first, trace *t)
 {
-    trace_error error;
-    const char *path = recorded(files[_i]);
-    trace *t = trace_open(path, NULL, &error);
-    ck_assert_msg(t != NULL, "%s", error.text);
-    mpsim_reader *r = open_file(path, NULL, 0);
-    ck_assert(mpsim_reader_count(r) == trace_count(t) && trace_count(t) > 0);
     for (size_t i = trace_count(t); i-- > 0;) {
-        compare_tensor(mpsim_reader_tensor(r, i), t, i);
+        compare_tensor(mpsim_reader_tensor(r, first + i), t, i);
         if (!trace_at(t, i)->format)
             continue;
         double *want = values_of(t, i);
-        compare_values(r, i, want);
-        compare_codes(r, i, want);
+        compare_values(r, first + i, want);
+        compare_codes(r, first + i, want);
         free(want);
     }
-    ck_assert_ptr_null(mpsim_reader_tensor(r, trace_count(t)));
+}
+
+START_TEST(each_layout_is_read_as_the_program_reads_it)
+{
+    trace_error error;
+    trace_tree tree = {0};
+    size_t n = 0;
+    const char *path = recorded(files[_i]);
+    ck_assert(trace_tree_add(&tree, path, NULL, &error) == 0 && tree.count > 0);
+    mpsim_reader *r = open_file(path, NULL, 0);
+    for (size_t i = 0; i < tree.count; i++) {
+        trace *t = trace_open(tree.paths[i], NULL, &error);
+        ck_assert_msg(t != NULL, "%s", error.text);
+        compare_trace(r, n, t);
+        n += trace_count(t);
+        trace_close(t);
+    }
+    ck_assert(n > 0 && mpsim_reader_count(r) == n);
+    ck_assert_ptr_null(mpsim_reader_tensor(r, n));
     mpsim_reader_close(r);
-    trace_close(t);
+    trace_tree_clear(&tree);
 }
 END_TEST
 
@@ -172,7 +203,8 @@ static void write_npz_member(blob *zip, blob *directory, const char *name, const
     const uint32_t crc = bad_crc32(data->data, data->n), at = (uint32_t)zip->n;
     unsigned char packed[1 << 16];
     z_stream z = {.next_in = data->data, .avail_in = (uInt)data->n, .next_out = packed, .avail_out = sizeof packed};
-    ck_assert(deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) == Z_OK && deflate(&z, Z_FINISH) == Z_STREAM_END);
+    ck_assert(deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) == Z_OK &&
+              deflate(&z, Z_FINISH) == Z_STREAM_END);
     const size_t n = z.total_out;
     deflateEnd(&z);
     blob *const to[] = {zip, directory};
@@ -313,8 +345,10 @@ START_TEST(options_are_those_of_the_command_line)
     ck_assert_str_eq(x->element, "fp16");
     ck_assert(x->step == 7 && x->rank == -1 && x->dimensions == 0 && x->count == 1);
     mpsim_reader_close(r);
-    const mpsim_option raw[] = {{"dtype", "e4m3"}, {"shape", "2,4"}, {"offset", "8"}};
-    r = open_file(path, raw, 3);
+    blob codes = {0};
+    blob_fill(&codes, 'x', 16);
+    const mpsim_option raw[] = {{"dtype", "e4m3"}, {"shape", "2,4"}, {"offset", "8"}, {"big-endian", "1"}};
+    r = open_file(bad_write("raw", &codes), raw, 4);
     ck_assert(mpsim_reader_tensor(r, 0)->dimensions == 2 && mpsim_reader_tensor(r, 0)->shape[1] == 4);
     mpsim_reader_close(r);
 }
@@ -452,10 +486,12 @@ static mpsim_status digest(const char *path, uint64_t *sum, char *line, size_t s
     for (size_t i = 0; s == MPSIM_OK && i < mpsim_reader_count(r); i++) {
         static unsigned char codes[1 << 16];
         const mpsim_tensor *x = mpsim_reader_tensor(r, i);
-        const size_t most = x->code_bytes ? sizeof codes / x->code_bytes : 0, n = x->count < most ? (size_t)x->count : most;
+        const size_t most = x->code_bytes ? sizeof codes / x->code_bytes : 0,
+                     n = x->count < most ? (size_t)x->count : most;
         if (n)
             s = mpsim_reader_codes(r, i, 0, n, codes, line, size);
-        *sum = *sum * 31 + bad_crc32(codes, n * x->code_bytes) + bad_crc32(x->name, strlen(x->name)) + (uint64_t)x->step;
+        *sum = *sum * 31 + bad_crc32(codes, n * x->code_bytes) + bad_crc32(x->name, strlen(x->name)) +
+               (uint64_t)x->step;
     }
     for (size_t i = 0; s == MPSIM_OK && mpsim_reader_note(r, i); i++)
         *sum = *sum * 31 + bad_crc32(mpsim_reader_note(r, i), strlen(mpsim_reader_note(r, i)));
@@ -463,15 +499,18 @@ static mpsim_status digest(const char *path, uint64_t *sum, char *line, size_t s
     return s;
 }
 
-/* The n-th allocation fails: out of memory, or all that there is. */
+/* The n-th allocation fails: out of memory, or all that there is; and nothing is left behind. */
 static int fail_at(const char *path, long n, uint64_t want)
 {
     char line[1024] = "";
     uint64_t sum;
+    const long before = live;
     until = n;
     failed = 0;
     const mpsim_status s = digest(path, &sum, line, sizeof line);
     until = 0;
+    if (!strstr(path, ".npz")) /* libzip 1.7.3 forgets a member that it could not open */
+        ck_assert_msg(live == before, "%s: allocation %ld: %ld are not freed", path, n, live - before);
     ck_assert_msg(s == MPSIM_OK ? sum == want : failed && s == MPSIM_ENOMEM && strstr(line, "out of memory"),
                   "%s: allocation %ld: status %d, %s", path, n, (int)s, s ? line : "another content");
     return failed;
@@ -481,11 +520,15 @@ START_TEST(each_allocation_that_fails_is_said)
 {
     char path[4400], line[1024];
     uint64_t want;
-    snprintf(path, sizeof path, "%s", _i < FILES ? recorded(files[_i]) : _i == FILES ? write_npz() : write_tensors("m.safetensors"));
+    snprintf(path, sizeof path, "%s",
+             _i < STURDY    ? recorded(files[_i])
+             : _i == STURDY ? write_npz()
+                            : write_tensors("m.safetensors"));
+    ck_assert(setenv("TZ", "UTC0", 1) == 0); /* libzip asks for the time zone, whose name glibc keeps, or forgets */
     ck_assert_int_eq(digest(path, &want, line, sizeof line), MPSIM_OK);
     long n = 1;
-    while (fail_at(path, n, want))
-        n++;
+    while (fail_at(path, n, want)) /* all of the first hundred, then ever fewer */
+        n += 1 + n / 100;
     ck_assert(n > 10);
 }
 END_TEST
@@ -504,7 +547,7 @@ int main(void)
     tcase_add_test(t, the_thread_keeps_its_environment);
     tcase_add_test(t, binary32_is_rounded_to_nearest);
 #ifdef CAN_FAIL
-    tcase_add_loop_test(t, each_allocation_that_fails_is_said, 0, FILES + 2);
+    tcase_add_loop_test(t, each_allocation_that_fails_is_said, 0, STURDY + 2);
 #endif
     TCase *const cases[] = {t, NULL};
     return bad_main("reader", cases);

@@ -8,13 +8,13 @@ MPSIM_BEGIN
 
 typedef enum mpsim_status {
     MPSIM_OK = 0,
-    MPSIM_EINVAL,      /* an argument is outside its documented domain           */
-    MPSIM_ENOTFOUND,   /* a name (format, mode, preset) is not known             */
-    MPSIM_ERANGE,      /* the format cannot be represented (see mpsim_format)    */
-    MPSIM_ENOMEM,      /* out of memory                                          */
+    MPSIM_EINVAL,       /* an argument is outside its documented domain           */
+    MPSIM_ENOTFOUND,    /* a name (format, mode, preset) is not known             */
+    MPSIM_ERANGE,       /* the format cannot be represented (see mpsim_format)    */
+    MPSIM_ENOMEM,       /* out of memory                                          */
     MPSIM_EUNAVAILABLE, /* this machine cannot do that                         */
-    MPSIM_EDATA,       /* a file does not hold what it should                  */
-    MPSIM_EIO          /* a file cannot be opened or read                      */
+    MPSIM_EDATA,        /* a file does not hold what it should                  */
+    MPSIM_EIO           /* a file cannot be opened or read                      */
 } mpsim_status;
 
 /* mpsim_status_string -- one English phrase for a status, without a full stop.

@@ -5,9 +5,11 @@
  * recognised by its content. Codes with scales of blocks are one tensor, of the numbers that they stand for. Input is
  * not trusted: what a file claims is checked before it is believed, memory is bounded, and pickles are data.
  *
- * Nothing here prints, ends the program, starts threads or changes how signals are handled. What fails gives a status,
- * and why as one line of printable UTF-8 in the caller's buffer: `size` bytes at `error`, which may be NULL; a longer
- * line is cut. The line says which file. Where nothing fails the buffer is untouched.
+ * Nothing here prints, ends the program, starts threads or changes how signals are handled. (Two libraries that it uses
+ * may end the program themselves where there is no memory: jansson, for JSON with long strings, and libarchive, for what is
+ * packed by anything but gzip.) What fails gives a status, and why as one line of printable UTF-8 in the caller's buffer:
+ * `size` bytes at `error`, which may be NULL; a longer line is cut. It says which file. Where nothing fails the buffer
+ * is untouched.
  *
  * A reader is for one thread at a time; readers are independent of each other, and threads may have one each. While a
  * function runs, its thread has the locale "C" and the default floating-point environment, and its own again
@@ -89,8 +91,8 @@ MPSIM_API const char *mpsim_reader_note(const mpsim_reader *r, size_t i);
  *
  * MPSIM_EINVAL: there is no such tensor, it has no such elements, or not of this type; MPSIM_EDATA: the file is damaged,
  * or has changed since it was opened; MPSIM_EIO; MPSIM_ENOMEM. What is in the array then is not to be used. */
-MPSIM_API mpsim_status mpsim_reader_f64(mpsim_reader *r, size_t i, uint64_t first, size_t n, double *values, char *error,
-                                        size_t size);
+MPSIM_API mpsim_status mpsim_reader_f64(mpsim_reader *r, size_t i, uint64_t first, size_t n, double *values,
+                                        char *error, size_t size);
 MPSIM_API mpsim_status mpsim_reader_f32(mpsim_reader *r, size_t i, uint64_t first, size_t n, float *values, char *error,
                                         size_t size);
 MPSIM_API mpsim_status mpsim_reader_codes(mpsim_reader *r, size_t i, uint64_t first, size_t n, void *codes, char *error,

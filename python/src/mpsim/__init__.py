@@ -7,6 +7,7 @@ reports on tensors: those of the mpsim program, over the same library. doc/pytho
     mpsim.round(x, "e4m3")                      an array of x's kind
     mpsim.quantize(x, "nvfp4").values
     mpsim.gemm(a, b, model="hopper-wgmma-fp8-fp32")
+    mpsim.open("model.safetensors")["wgrad:fc1"][:10]
     print(mpsim.stat(x, formats=["fp16", "e4m3"], scales=[1, 2**16]))
     with mpsim.watch(model, optimizer, every=100, formats=["fp16"], out="run.jsonl"): ...
 """
@@ -18,6 +19,7 @@ from ._dot import MODELS as models, dot, gemm
 from ._error import Error, FileError, InputError
 from ._formats import Format, formats
 from ._library import lib as _lib
+from ._open import File, Tensor, open
 from ._program import Report
 from ._reports import diff, memory, replay, stat
 from ._scaler import EVENTS as events, SCALERS as scalers, Scaler, Step
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from ._watch import watch as watch
 
 __version__: str = _lib.mpsim_version().decode()
-__all__ = ["Error", "FileError", "Format", "InputError", "Quantized", "Report", "Scaler", "Step", "decode", "diff", "dot",
+__all__ = ["Error", "File", "FileError", "Tensor", "open", "Format", "InputError", "Quantized", "Report", "Scaler", "Step", "decode", "diff", "dot",
            "encode", "events", "formats", "gemm", "memory", "models", "modes", "presets", "quantize", "recipes", "replay",
            "round", "scalers", "stat", "watch"]
 
