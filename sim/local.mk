@@ -10,7 +10,7 @@ sim_libsim_a_CFLAGS = $(product_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAM
 sim_libs = sim/libsim.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
-  sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
+  sim/array/need.c sim/array/need.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
   sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/contents.c \
   sim/cast/contents.h sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h \
   sim/cast/folder.c sim/cast/folder.h sim/cast/lay.c sim/cast/lay.h \

@@ -109,32 +109,28 @@ static json_t *answer_json(const answer *a)
     return v;
 }
 
-static int print_json(const answer *answers, size_t n, FILE *to)
+static void print_json(const answer *answers, size_t n, FILE *to)
 {
-    int bad = 0;
     fputs("{\"schema\": \"mpsim.calc/1\",\n\"results\": [", to);
     for (size_t i = 0; i < n; i++) {
-        fputs(i ? ",\n " : "\n ", to);
-        bad |= json_write(to, answer_json(&answers[i]));
+        json_item(to, REPORT_JSON, i, answer_json(&answers[i]));
     }
     fputs("]}\n", to);
-    return bad;
 }
 
-static int print_text(const answer *answers, size_t n, FILE *to)
+static void print_text(const answer *answers, size_t n, FILE *to)
 {
     table *t = table_new("<format|>x|>y|>z|>result|<|<code|<flags");
     for (size_t i = 0; i < n; i++)
         print_row(t, &answers[i]);
-    const int bad = table_print(t, to, "");
+    table_print(t, to, "");
     table_free(t);
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < answers[i].what->operands; k++)
             if (answers[i].inexact[k]) {
                 fputs("\n* was not a number of the operands' format, and was rounded to it\n", to);
-                return bad;
+                return;
             }
-    return bad;
 }
 
 /* ---- the command ---- */
@@ -201,10 +197,7 @@ static int calculate_numbers(const calculation *c, const target_list *targets, c
         return code;
     for (size_t i = 0; i < targets->count; i++)
         calculate(&answers[i], &targets->items[i], c, operands, x, seed);
-    if (form->json ? print_json(answers, targets->count, out.file) : print_text(answers, targets->count, out.file)) {
-        output_abandon(&out);
-        return fail(EXIT_IO, "out of memory");
-    }
+    (form->json ? print_json : print_text)(answers, targets->count, out.file);
     return output_close(&out);
 }
 

@@ -1,6 +1,7 @@
 /* files.c -- mpsim calc on files; see calc.h. */
 #include "calc.h"
 
+#include "../array/need.h"
 #include "../cli/element.h"
 #include "../cli/output.h"
 #include "../cli/stream.h"
@@ -45,9 +46,7 @@ static int open_operands(job *j, char *const *words)
 {
     for (int i = 0; i < j->what->operands; i++) {
         operand *x = &j->operands[i];
-        x->codes = malloc(PIECE * sizeof(uint64_t));
-        if (!x->codes)
-            return fail(EXIT_IO, "out of memory");
+        x->codes = need_memory(PIECE * sizeof(uint64_t), 1);
         if (operand_number(&x->number, words[i]) == 0) {
             uint64_t code = mpsim_encode_f64(&j->o.operand[0], &j->nearest, x->number, 0, NULL);
             for (size_t k = 0; k < PIECE; k++)
@@ -95,12 +94,9 @@ static int64_t partner(const job *j, const operand *other, const trace_tensor *a
 static int choose(job *j)
 {
     const trace *t = j->first->t;
-    j->tensors = calloc(trace_count(t) + 1, sizeof *j->tensors);
+    j->tensors = need_memory(trace_count(t), sizeof *j->tensors);
     for (int k = 0; k < j->what->operands; k++)
-        j->operands[k].partners = calloc(trace_count(t) + 1, sizeof(size_t));
-    for (int k = 0; k < j->what->operands; k++)
-        if (!j->tensors || !j->operands[k].partners)
-            return fail(EXIT_IO, "out of memory");
+        j->operands[k].partners = need_memory(trace_count(t), sizeof(size_t));
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *a = trace_at(t, i);
         if (!a->format) {
@@ -221,11 +217,9 @@ static int visit_tensor(job *j, size_t k, trace_writer *w)
 
 static int write_all(job *j, const char *path)
 {
-    j->stored = malloc(PIECE * sizeof(uint64_t));
-    j->result = malloc(PIECE * sizeof(uint64_t));
-    j->values = malloc(PIECE * sizeof *j->values);
-    if (!j->stored || !j->result || !j->values)
-        return fail(EXIT_IO, "out of memory");
+    j->stored = need_memory(PIECE, sizeof(uint64_t));
+    j->result = need_memory(PIECE, sizeof(uint64_t));
+    j->values = need_memory(PIECE, sizeof *j->values);
     trace_writer *w = open_writer(j, path);
     for (size_t k = 0; w && k < j->n; k++)
         if (visit_tensor(j, k, w)) {

@@ -1,4 +1,5 @@
 /* about.c -- what a quantised file says of itself: see quantise.h. */
+#include "../array/need.h"
 #include "../quant/describe.h"
 #include "quantise.h"
 
@@ -10,10 +11,7 @@
 /* A text of jansson's, or of quant_describe, which is freed. */
 static void put(pairs *p, const char *key, char *text)
 {
-    if (text)
-        pairs_put(p, key, "%s", text);
-    else
-        p->failed = 1;
+    pairs_put(p, key, "%s", (char *)need(text));
     free(text);
 }
 

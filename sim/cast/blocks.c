@@ -1,6 +1,8 @@
 /* blocks.c -- numbers under a block recipe: amax, scale, elements, codes; see explain.h. */
 #include "explain.h"
 
+#include "../array/need.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +40,7 @@ typedef struct quantised {
     void *memory;
 } quantised;
 
-static int quantise(quantised *q, const explain_blocks *b)
+static void quantise(quantised *q, const explain_blocks *b)
 {
     size_t grid_rows, grid_cols;
     const size_t n = b->n;
@@ -48,12 +50,10 @@ static int quantise(quantised *q, const explain_blocks *b)
     *q = (quantised){.b = b, .f = mpsim_format_find(r->element), .blocks = grid_cols};
     q->scale_format = strcmp(b->recipe->scale, "binary32") == 0 ? NULL : b->recipe->scale;
     q->width = r->block_cols ? r->block_cols : n;
-    float *numbers = calloc(5 * n + 1, sizeof *numbers);
-    uint8_t *codes = calloc(2 * n + 1, 1);
+    float *numbers = need_memory(5 * n, sizeof *numbers);
+    uint8_t *codes = need_memory(2 * n, 1);
     q->memory = numbers;
     q->codes = codes;
-    if (!numbers || !codes)
-        return -1;
     q->x = numbers;
     q->values = numbers + n;
     q->scales = numbers + 2 * n;
@@ -70,7 +70,8 @@ static int quantise(quantised *q, const explain_blocks *b)
                               .amax = q->amax};
     if (b->recipe->transform)
         (void)mpsim_hadamard_groups(q->x, n, b->recipe->transform, b->seed);
-    return mpsim_block_quantize(r, q->x, 1, n, b->amax, b->recipe->given, &rng, &out, &q->tensor) == MPSIM_OK ? 0 : -1;
+    if (mpsim_block_quantize(r, q->x, 1, n, b->amax, b->recipe->given, &rng, &out, &q->tensor) != MPSIM_OK)
+        (void)need(NULL);
 }
 
 static void clear(quantised *q)
@@ -111,7 +112,7 @@ static const char *remark(const quantised *q, size_t i)
                                                                        : "";
 }
 
-static int block_text(const quantised *q, size_t k, FILE *to)
+static void block_text(const quantised *q, size_t k, FILE *to)
 {
     char code[24];
     const size_t first = k * q->width, end = first + q->width < q->b->n ? first + q->width : q->b->n;
@@ -140,20 +141,16 @@ static int block_text(const quantised *q, size_t k, FILE *to)
         table_cell(t, x != 0 && isfinite(x) ? "%.3g" : "", x != 0 ? error / x + 0.0 : 0);
         table_cell(t, "%s", remark(q, i));
     }
-    const int bad = table_print(t, to, "  ");
+    table_print(t, to, "  ");
     table_free(t);
-    return bad;
 }
 
-int explain_blocks_text(const explain_blocks *b, FILE *to)
+void explain_blocks_text(const explain_blocks *b, FILE *to)
 {
     const mpsim_block_recipe *r = &b->recipe->block;
     quantised q;
-    int bad = quantise(&q, b), rounded = 0;
-    if (bad) {
-        clear(&q);
-        return -1;
-    }
+    int rounded = 0;
+    quantise(&q, b);
     fprintf(to, "%s: %s ", r->name, r->element);
     if (r->block_rows && r->block_cols)
         fprintf(to, "in blocks of %u x %u\n", (unsigned)r->block_rows, (unsigned)r->block_cols);
@@ -165,14 +162,13 @@ int explain_blocks_text(const explain_blocks *b, FILE *to)
         fprintf(to, "  transform  Hadamard, of groups of %u: x is what it gives\n", b->recipe->transform);
     if (q.tensor != 1)
         fprintf(to, "  tensor     scale %.9g, beside those of the blocks\n", (double)q.tensor);
-    for (size_t k = 0; k < q.blocks && !bad; k++)
-        bad = block_text(&q, k, to);
+    for (size_t k = 0; k < q.blocks; k++)
+        block_text(&q, k, to);
     for (size_t i = 0; i < b->n; i++)
         rounded |= b->x[i].rounded;
     if (rounded)
         fputs("\n  * was no number of the format that it is cast from, and was rounded to it\n", to);
     clear(&q);
-    return bad;
 }
 
 static json_t *block_json(const quantised *q, size_t k)
@@ -201,23 +197,19 @@ static json_t *block_json(const quantised *q, size_t k)
     return v;
 }
 
-int explain_blocks_json(const explain_blocks *b, json_t **v)
+json_t *explain_blocks_json(const explain_blocks *b)
 {
     quantised q;
-    if (quantise(&q, b)) {
-        clear(&q);
-        return -1;
-    }
-    json_t *blocks = json_array();
+    quantise(&q, b);
+    json_t *v = json_object(), *blocks = json_array();
     for (size_t k = 0; k < q.blocks; k++)
         json_array_append_new(blocks, block_json(&q, k));
-    *v = json_object();
-    json_object_set_new(*v, "recipe", json_string(b->recipe->block.name));
-    json_object_set_new(*v, "element_format", json_string(b->recipe->block.element));
+    json_object_set_new(v, "recipe", json_string(b->recipe->block.name));
+    json_object_set_new(v, "element_format", json_string(b->recipe->block.element));
     if (b->recipe->transform)
-        json_object_set_new(*v, "transform", json_integer(b->recipe->transform));
-    json_object_set_new(*v, "tensor_scale", json_of_double((double)q.tensor));
-    json_object_set_new(*v, "blocks", blocks);
+        json_object_set_new(v, "transform", json_integer(b->recipe->transform));
+    json_object_set_new(v, "tensor_scale", json_of_double((double)q.tensor));
+    json_object_set_new(v, "blocks", blocks);
     clear(&q);
-    return 0;
+    return v;
 }

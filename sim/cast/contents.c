@@ -1,6 +1,7 @@
 /* contents.c -- see contents.h. */
 #include "contents.h"
 
+#include "../array/need.h"
 #include "../report/report.h"
 #include "../text/words.h"
 
@@ -30,11 +31,9 @@ static void leave_out(contents *c, const trace_tensor *x, int selected)
     c->unselected_elements += selected ? 0 : x->count;
 }
 
-int contents_of(contents *c, const input *in, const trace *t, const char *file, int only)
+void contents_of(contents *c, const input *in, const trace *t, const char *file, int only)
 {
-    *c = (contents){.items = calloc(TRACE_COPIES * trace_count(t) + 1, sizeof *c->items)};
-    if (!c->items)
-        return fail(EXIT_IO, "out of memory");
+    *c = (contents){.items = need_memory(TRACE_COPIES * trace_count(t), sizeof *c->items)};
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *x = trace_at(t, i);
         const int selected = input_selects(in, x);
@@ -47,7 +46,6 @@ int contents_of(contents *c, const input *in, const trace *t, const char *file, 
         else
             copy_all(c, t, i);
     }
-    return 0;
 }
 
 void contents_clear(contents *c)

@@ -22,9 +22,8 @@ typedef struct contents {
 } contents;
 
 /* contents_of -- of a file, or with `file` (not NULL) of what a trace of several files has in that one (trace_file_of).
- * Without `only` what is not selected, or holds no floating-point numbers, is copied. 0, or an exit code after a message;
- * contents_clear in any case. */
-int contents_of(contents *c, const input *in, const trace *t, const char *file, int only);
+ * Without `only` what is not selected, or holds no floating-point numbers, is copied. */
+void contents_of(contents *c, const input *in, const trace *t, const char *file, int only);
 void contents_clear(contents *c);
 
 /* contents_note -- what was left out. */

@@ -4,6 +4,7 @@
  * the rest goes through binary64. Both give the same codes (tests/cli/cast.sh). */
 #include "convert.h"
 
+#include "../array/need.h"
 #include "../trace/trace.h"
 
 #include <stdlib.h>
@@ -31,8 +32,8 @@ static float *make_table(const mpsim_format *f)
     const mpsim_format *single = mpsim_format_find("binary32");
     const size_t bytes = mpsim_format_code_bytes(f), n = (size_t)1 << 8 * bytes;
     const mpsim_rounding exact = exactly();
-    float *table = malloc(n * sizeof *table);
-    for (size_t first = 0; table && first < n; first += BLOCK) {
+    float *table = need_memory(n, sizeof *table);
+    for (size_t first = 0; first < n; first += BLOCK) {
         uint8_t narrow[BLOCK];
         uint16_t wide[BLOCK];
         double x[BLOCK];
@@ -47,7 +48,7 @@ static float *make_table(const mpsim_format *f)
     return table;
 }
 
-int converter_init(converter *c, const target *t, const mpsim_format *source, const mpsim_format *out)
+void converter_init(converter *c, const target *t, const mpsim_format *source, const mpsim_format *out)
 {
     memset(c, 0, sizeof *c);
     c->source = source;
@@ -55,15 +56,13 @@ int converter_init(converter *c, const target *t, const mpsim_format *source, co
     c->out = out;
     c->rounding = target_rounding(t, source);
     if (out != c->to && !format_is_narrow(out))
-        return 0;
+        return;
     if (strcmp(source->name, "binary32") == 0) {
         c->path = CONVERT_NARROW;
     } else if (format_is_narrow(source) && mpsim_format_code_bytes(source) <= 2) {
         c->path = CONVERT_TABLE;
         c->table = make_table(source);
-        return c->table ? 0 : -1;
     }
-    return 0;
 }
 
 void converter_clear(converter *c)

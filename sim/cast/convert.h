@@ -13,8 +13,8 @@ typedef struct converter {
     float *table; /* CONVERT_TABLE: binary32 of every code */
 } converter;
 
-/* converter_init -- 0, or -1 without memory. What it is made of must outlive it. */
-int converter_init(converter *c, const target *t, const mpsim_format *source, const mpsim_format *out);
+/* converter_init -- what it is made of must outlive it. */
+void converter_init(converter *c, const target *t, const mpsim_format *source, const mpsim_format *out);
 void converter_clear(converter *c);
 
 /* converter_run -- n codes, in the byte order of the host, become n codes in that of files. `rng` is that

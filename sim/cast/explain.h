@@ -39,8 +39,7 @@ typedef struct explain_blocks {
     uint64_t seed;
 } explain_blocks;
 
-/* 0, or -1 if out of memory. */
-int explain_blocks_text(const explain_blocks *b, FILE *to);
-int explain_blocks_json(const explain_blocks *b, json_t **v);
+void explain_blocks_text(const explain_blocks *b, FILE *to);
+json_t *explain_blocks_json(const explain_blocks *b);
 
 #endif

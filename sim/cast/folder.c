@@ -5,6 +5,7 @@
  * of codes and scales, and the bytes of all. */
 #include "folder.h"
 
+#include "../array/need.h"
 #include "../cli/output.h"
 #include "../text/words.h"
 #include "../trace/inputs.h"
@@ -46,17 +47,9 @@ static const char *name_below(const folder *f, const char *path)
 static char *place_of(const folder *f, const char *path)
 {
     const char *name = name_below(f, path);
-    const size_t n = strlen(f->path), m = strlen(name), size = n + m + strlen(f->suffix) + 2;
-    char *to = malloc(size);
-    if (to)
-        snprintf(to, size, "%.*s/%s%s", (int)(n > 1 && f->path[n - 1] == '/' ? n - 1 : n), f->path, name,
-                 text_ends_with(name, f->suffix) ? "" : f->suffix);
-    return to;
-}
-
-static int no_memory(void)
-{
-    return fail(EXIT_IO, "out of memory");
+    const size_t n = strlen(f->path);
+    return need_format("%.*s/%s%s", (int)(n > 1 && f->path[n - 1] == '/' ? n - 1 : n), f->path, name,
+                       text_ends_with(name, f->suffix) ? "" : f->suffix);
 }
 
 /* The folders that a file is in, as far as they are not there. */
@@ -94,22 +87,22 @@ int folder_check(const folder *f, const input *in)
 {
     char name[512];
     trace_error error;
-    char **all = calloc(in->tree.count + 1, sizeof *all);
-    int code = all ? check_folder(f) : no_memory();
+    char **all = need_memory(in->tree.count, sizeof *all);
+    int code = check_folder(f);
     if (strcmp(f->path, "-") == 0)
         code = fail(EXIT_USAGE, "cast: %zu files cannot be one output: name a folder", in->tree.count);
-    for (size_t i = 0; i < in->tree.count && !code; i++)
-        if (!(all[i] = place_of(f, in->tree.paths[i])))
-            code = no_memory();
-        else if (inputs_check(all[i], &error))
+    for (size_t i = 0; i < in->tree.count && !code; i++) {
+        all[i] = place_of(f, in->tree.paths[i]);
+        if (inputs_check(all[i], &error))
             code = fail(error.exit, "%s", error.text);
+    }
     if (!code && in->tree.count)
         qsort(all, in->tree.count, sizeof *all, compare_places);
     for (size_t i = 1; i < in->tree.count && !code; i++)
         if (strcmp(all[i - 1], all[i]) == 0)
             code = fail(EXIT_USAGE, "cast: two files would be written to '%s': cast their folders one by one",
                         escape_text(name, sizeof name, all[i]));
-    for (size_t i = 0; all && i < in->tree.count; i++)
+    for (size_t i = 0; i < in->tree.count; i++)
         free(all[i]);
     free(all);
     return code;
@@ -157,16 +150,11 @@ static char *index_place(const folder *f, const char *path)
 {
     folder as_it_is = *f;
     const char *slash = strrchr(path, '/');
-    const size_t size = strlen(path) + sizeof "/model.safetensors.index.json";
-    char *named = malloc(size), *to;
+    char *named = text_ends_with(path, ".safetensors.index.json")
+                      ? need_text(path)
+                      : need_format("%.*smodel.safetensors.index.json", slash ? (int)(slash + 1 - path) : 0, path);
     as_it_is.suffix = "";
-    if (!named)
-        return NULL;
-    if (text_ends_with(path, ".safetensors.index.json"))
-        snprintf(named, size, "%s", path);
-    else
-        snprintf(named, size, "%.*smodel.safetensors.index.json", slash ? (int)(slash + 1 - path) : 0, path);
-    to = place_of(&as_it_is, named);
+    char *to = place_of(&as_it_is, named);
     free(named);
     return to;
 }
@@ -175,7 +163,7 @@ static int write_index(const folder *f, const trace *t, listing *l)
 {
     char *path = index_place(f, trace_path(t));
     json_t *index = json_pack("{s:{s:I}, s:O}", "metadata", "total_size", (json_int_t)l->bytes, "weight_map", l->map);
-    const int code = path && index ? write_text(path, index) : no_memory();
+    const int code = write_text(path, index);
     json_decref(index);
     free(path);
     return code;
@@ -186,7 +174,7 @@ static int write_index(const folder *f, const trace *t, listing *l)
 static int write_one(const folder *f, input *in, trace *t, const char *file, listing *l)
 {
     char *path = place_of(f, file ? file : trace_path(t));
-    int code = path ? make_folders(path) : no_memory();
+    int code = make_folders(path);
     if (!code)
         code = output_check(path);
     if (!code)
@@ -206,12 +194,12 @@ static int compare_names(const void *a, const void *b)
 static int write_files(const folder *f, input *in, trace *t)
 {
     const size_t n = trace_count(t);
-    const char **files = calloc(n + 1, sizeof *files);
+    const char **files = need_memory(n, sizeof *files);
     listing l = {json_object(), 0};
-    int code = files && l.map ? 0 : no_memory();
-    for (size_t i = 0; i < n && files; i++)
+    int code = 0;
+    for (size_t i = 0; i < n; i++)
         files[i] = trace_file_of(t, i);
-    if (n && files)
+    if (n)
         qsort(files, n, sizeof *files, compare_names);
     for (size_t i = 0; i < n && !code; i++)
         if (i == 0 || strcmp(files[i - 1], files[i]) != 0)

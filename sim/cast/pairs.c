@@ -1,7 +1,7 @@
 /* pairs.c -- see pairs.h. */
 #include "pairs.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../quant/describe.h"
 
@@ -12,18 +12,12 @@
 void pairs_put(pairs *p, const char *key, const char *format, ...)
 {
     va_list args;
-    char *value = NULL, *copy = strdup(key);
+    char *value;
     va_start(args, format);
-    if (vasprintf(&value, format, args) < 0)
-        value = NULL;
+    (void)need(vasprintf(&value, format, args) < 0 ? NULL : value);
     va_end(args);
-    if (!value || !copy || array_room(&p->all, p->n, sizeof *p->all)) {
-        free(value);
-        free(copy);
-        p->failed = 1;
-        return;
-    }
-    p->all[p->n][0] = copy;
+    need_room(&p->all, p->n, sizeof *p->all);
+    p->all[p->n][0] = need_text(key);
     p->all[p->n++][1] = value;
 }
 
@@ -50,10 +44,9 @@ static int compare_names(const void *a, const void *b)
 
 void pairs_put_codes(pairs *p, const trace *t, const content *all, size_t n)
 {
-    const char **names = calloc(n + 1, sizeof *names), *key;
+    const char **names = need_memory(n, sizeof *names), *key;
     size_t used = 0;
-    p->failed |= !names;
-    for (size_t i = 0; i < n && names; i++)
+    for (size_t i = 0; i < n; i++)
         if (all[i].copied && trace_at(t, all[i].index)->quantised)
             names[used++] = trace_at(t, all[i].index)->name;
     if (used)
@@ -68,11 +61,7 @@ void pairs_put_codes(pairs *p, const trace *t, const content *all, size_t n)
 
 trace_writer *pairs_open(pairs *p, const char *path, const trace_tensor *tensors, size_t n, trace_error *error)
 {
-    trace_writer *w = NULL;
-    if (p->failed)
-        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
-    else
-        w = trace_writer_safetensors(path, tensors, n, (const char *const(*)[2])p->all, p->n, error);
+    trace_writer *w = trace_writer_safetensors(path, tensors, n, (const char *const(*)[2])p->all, p->n, error);
     for (size_t i = 0; i < p->n; i++) {
         free(p->all[i][0]);
         free(p->all[i][1]);

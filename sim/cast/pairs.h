@@ -8,7 +8,6 @@
 typedef struct pairs {
     char *(*all)[2];
     size_t n;
-    int failed; /* no memory */
 } pairs;
 
 #if defined(__GNUC__)

@@ -4,6 +4,7 @@
  * want them aligned. Those of one width keep the order of the input. */
 #include "plain.h"
 
+#include "../array/need.h"
 #include "../report/report.h"
 #include "../text/words.h"
 #include "pairs.h"
@@ -79,10 +80,8 @@ static void add(job *j, const trace *t, const content *c)
 static int set_order(job *j, const trace *t)
 {
     enum { WIDEST = 8 };
-    j->order = calloc(j->all.n + 1, sizeof *j->order);
-    j->tensors = calloc(j->all.n + 1, sizeof *j->tensors);
-    if (!j->order || !j->tensors)
-        return fail(EXIT_IO, "out of memory");
+    j->order = need_memory(j->all.n + 1, sizeof *j->order);
+    j->tensors = need_memory(j->all.n + 1, sizeof *j->tensors);
     for (size_t bytes = WIDEST; bytes > 0; bytes /= 2)
         for (size_t i = 0; i < j->all.n; i++)
             if (width_of(j, &j->all.items[i]) == bytes)
@@ -157,10 +156,11 @@ int plain_file(const plain_options *o, uint64_t seed, const input *in, trace *t,
     job j = {.o = o,
              .path = path,
              .c = {.to = o->to, .out = o->out, .seed = seed, .row_major = !o->npy, .counted = o->summary}};
-    int code = contents_of(&j.all, in, t, file, o->only);
+    int code = 0;
+    contents_of(&j.all, in, t, file, o->only);
     for (size_t i = 0; i < trace_count(t); i++)
         count_bare(&j, trace_at(t, i));
-    if (!code && o->npy && j.all.n != 1)
+    if (o->npy && j.all.n != 1)
         code = fail(EXIT_USAGE,
                     "cast: an npy file holds one array, but %zu of '%s' are selected: use --match, or write "
                     "safetensors",

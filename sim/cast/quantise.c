@@ -7,7 +7,7 @@
 #include "convert.h"
 #include "tiles.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/stream.h"
 
 #include <fnmatch.h>
@@ -50,8 +50,7 @@ static int place(const job *j, quantised *q, const quant_form *f)
 {
     const mpsim_block_recipe *b = &j->o->how->block;
     char why[512], name[8192];
-    if (!(q->g = malloc(sizeof *q->g)))
-        return fail(EXIT_IO, "out of memory");
+    q->g = need_memory(sizeof *q->g, 1);
     if (quant_geometry_of(q->g, f, q->x->rank, q->x->shape, j->o->columns ? b->block_cols : b->block_rows,
                           j->o->columns ? b->block_rows : b->block_cols, j->o->swizzled, why, sizeof why))
         return no_place(j, q, why);
@@ -66,8 +65,7 @@ static int place(const job *j, quantised *q, const quant_form *f)
                             n >= 0       ? "its name is too long"
                             : f->sibling ? "names of this layout end in '.weight'"
                                          : "names of this layout have a '.'");
-        if (!(q->names[p] = strdup(name)))
-            return fail(EXIT_IO, "out of memory");
+        q->names[p] = need_text(name);
     }
     return 0;
 }
@@ -121,9 +119,8 @@ static int select_tensors(job *j, const input *in)
     const quant_form *f;
     int code = choose_form(j->o, &f);
     if (!code)
-        code = contents_of(&j->all, in, j->t, j->o->file, j->o->only);
-    if (!code && !(j->q = calloc(j->all.n + 1, sizeof *j->q)))
-        code = fail(EXIT_IO, "out of memory");
+        contents_of(&j->all, in, j->t, j->o->file, j->o->only);
+    j->q = need_memory(j->all.n, sizeof *j->q);
     for (size_t i = 0; i < j->all.n && !code; i++)
         code = add(j, &j->all.items[i], f);
     return code;
@@ -183,8 +180,7 @@ static void add_parts(job *j, size_t bytes)
 static int set_order(job *j)
 {
     enum { WIDEST = 8 };
-    if (!(j->out = calloc(QUANT_PARTS * j->n + 1, sizeof *j->out)))
-        return fail(EXIT_IO, "out of memory");
+    j->out = need_memory(QUANT_PARTS * j->n + 1, sizeof *j->out);
     for (size_t bytes = WIDEST; bytes > 0; bytes /= 2)
         add_parts(j, bytes);
     return 0;
@@ -221,10 +217,9 @@ static int copy(const job *j, const quantised *q, trace_error *error)
 static int copy_in_rows(const job *j, const quantised *q, trace_error *error)
 {
     const size_t bytes = (size_t)(q->copy->units * q->copy->width);
-    unsigned char *stored = array_memory(q->copy->units, q->copy->width),
-                  *rows = array_memory(q->copy->units, q->copy->width);
-    int result = stored && rows ? trace_copy_units(j->t, q->copy, 0, stored, (size_t)q->copy->units, error)
-                                : trace_no_memory(j->t, error);
+    unsigned char *stored = need_memory(q->copy->units, q->copy->width),
+                  *rows = need_memory(q->copy->units, q->copy->width);
+    int result = trace_copy_units(j->t, q->copy, 0, stored, (size_t)q->copy->units, error);
     if (!result) {
         elements_in_rows(rows, stored, q->x, q->copy->width);
         result = trace_writer_data_at(j->to, q->at[0], rows, bytes, error);

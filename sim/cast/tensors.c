@@ -5,7 +5,7 @@
  * is cast as it lies, for the sake of random bits, and reordered in memory. */
 #include "tensors.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/stream.h"
 #include "../pass/elements.h"
 #include "../pass/pass.h"
@@ -52,53 +52,41 @@ static const converter *find_converter(work *k, const mpsim_format *source)
     for (const converter *c = k->converters; c; c = c->next)
         if (c->source == source)
             return c;
-    converter *c = malloc(sizeof *c);
-    if (!c || converter_init(c, k->c->to, source, k->c->out)) {
-        free(c);
-        return NULL;
-    }
+    converter *c = need_memory(1, sizeof *c);
+    converter_init(c, k->c->to, source, k->c->out);
     c->next = k->converters;
     k->converters = c;
     return c;
 }
 
-static int make_lanes(work *k, uint64_t pieces)
+static void make_lanes(work *k, uint64_t pieces)
 {
     k->n_lanes = pieces > (uint64_t)pass_lanes() ? pass_lanes() : pieces ? (int)pieces : 1;
-    k->lanes = calloc((size_t)k->n_lanes, sizeof *k->lanes);
-    if (!k->lanes)
-        return trace_no_memory(k->t, k->error);
+    k->lanes = need_memory((uint64_t)k->n_lanes, sizeof *k->lanes);
     for (int i = 0; i < k->n_lanes; i++) {
-        k->lanes[i].in = malloc(PIECE * sizeof(uint64_t));
-        k->lanes[i].out = malloc(PIECE * sizeof(uint64_t));
-        if (!k->lanes[i].in || !k->lanes[i].out)
-            return trace_no_memory(k->t, k->error);
+        k->lanes[i].in = need_memory(PIECE, sizeof(uint64_t));
+        k->lanes[i].out = need_memory(PIECE, sizeof(uint64_t));
     }
-    return 0;
 }
 
-static int plan_one(work *k, item *at, const content *c)
+static void plan_one(work *k, item *at, const content *c)
 {
     const trace_tensor *x = c->copied ? &c->copy.tensor : trace_at(k->t, c->index);
     *at = (item){.index = c->index, .x = x, .copy = c->copied ? &c->copy : NULL};
     at->count = c->copied ? c->copy.units : x->count;
     at->width = c->copied ? c->copy.width : mpsim_format_code_bytes(k->c->out);
     if (c->copied)
-        return 0;
+        return;
     at->stream = tensor_stream(k->t, x);
     at->how = find_converter(k, x->format);
-    return at->how ? 0 : trace_no_memory(k->t, k->error);
 }
 
-static int plan(work *k, const content *all, size_t n)
+static void plan(work *k, const content *all, size_t n)
 {
     uint64_t before = 0, pieces = 0;
-    k->items = calloc(n + 1, sizeof *k->items);
-    if (!k->items)
-        return trace_no_memory(k->t, k->error);
+    k->items = need_memory(n + 1, sizeof *k->items);
     for (size_t i = 0; i < n; i++) {
-        if (plan_one(k, &k->items[i], &all[i]))
-            return -1;
+        plan_one(k, &k->items[i], &all[i]);
         k->items[i].before = before;
         k->items[i].pieces = pieces;
         before += k->items[i].count * k->items[i].width;
@@ -106,7 +94,7 @@ static int plan(work *k, const content *all, size_t n)
     }
     k->items[n] = (item){.before = before, .pieces = pieces};
     k->n = n;
-    return make_lanes(k, pieces);
+    make_lanes(k, pieces);
 }
 
 static void clear(work *k)
@@ -225,14 +213,10 @@ static int run_reordered(work *k)
 {
     const item *at = &k->items[k->at];
     const size_t bytes = at->width, n = (size_t)at->count;
-    unsigned char *whole = array_memory(at->count, bytes), *rows = NULL;
+    unsigned char *whole = need_memory(at->count, bytes), *rows = need_memory(at->count, bytes);
     k->whole = whole;
-    int result = !whole                ? trace_no_memory(k->t, k->error)
-                 : trace_is_flat(k->t) ? run_pieces(k, k->at + 1)
-                                       : run_in_order(k);
+    int result = trace_is_flat(k->t) ? run_pieces(k, k->at + 1) : run_in_order(k);
     k->whole = NULL;
-    if (!result && !(rows = malloc(n * bytes)))
-        result = trace_no_memory(k->t, k->error);
     if (!result) {
         elements_in_rows(rows, whole, at->x, bytes);
         result = put(k, at->before, rows, n * bytes, k->error);
@@ -259,9 +243,8 @@ static int run_items(work *k)
 int caster_write(caster *c, trace *t, const content *all, size_t n, trace_writer *w, trace_error *error)
 {
     work k = {.c = c, .t = t, .w = w, .error = error};
-    int result = plan(&k, all, n);
-    if (!result)
-        result = run_items(&k);
+    plan(&k, all, n);
+    const int result = run_items(&k);
     for (int i = 0; i < k.n_lanes && !result; i++)
         counts_add(&c->counts, &k.lanes[i].counts);
     clear(&k);

@@ -5,6 +5,7 @@
  * from a first pass. */
 #include "tiles.h"
 
+#include "../array/need.h"
 #include "../pass/pass.h"
 #include "../pass/amax.h"
 #include "convert.h"
@@ -168,7 +169,7 @@ static int run(work *k, trace_error *error)
     return pass_pieces(k->tiles.count, k->n_lanes, run_tile, k, NULL, error);
 }
 
-static int make_lane(const work *k, lane *l)
+static void make_lane(const work *k, lane *l)
 {
     const quantising *q = k->q;
     const block_part largest = {0, 0, k->tiles.rows, k->tiles.cols};
@@ -177,27 +178,22 @@ static int make_lane(const work *k, lane *l)
     mpsim_block_grid(&k->block, (size_t)(q->columns ? largest.cols : largest.rows),
                      (size_t)(q->columns ? largest.rows : largest.cols), &rows, &cols);
     const size_t blocks = rows * cols;
-    l->stored = malloc(READ);
-    l->x = malloc((2 * n + blocks) * sizeof *l->x);
-    l->codes = malloc(n + blocks + (q->g ? lay_room(q->g, &largest) : 0));
-    if (!l->stored || !l->x || !l->codes)
-        return -1;
+    l->stored = need_memory(READ, 1);
+    l->x = need_memory(2 * n + blocks, sizeof *l->x);
+    l->codes = need_memory(n + blocks + (q->g ? lay_room(q->g, &largest) : 0), 1);
     l->other = l->x + n;
     l->inverses = l->other + n;
     l->scale_codes = l->codes + n;
     l->room = l->scale_codes + blocks;
-    return 0;
 }
 
-static int make_lanes(work *k)
+static void make_lanes(work *k)
 {
     const uint64_t most = (uint64_t)pass_lanes();
     k->n_lanes = (int)(k->tiles.count < most ? k->tiles.count : most);
-    k->lanes = calloc((size_t)k->n_lanes + 1, sizeof *k->lanes);
-    int bad = !k->lanes;
-    for (int i = 0; i < k->n_lanes && !bad; i++)
-        bad = make_lane(k, &k->lanes[i]);
-    return bad;
+    k->lanes = need_memory((uint64_t)k->n_lanes, sizeof *k->lanes);
+    for (int i = 0; i < k->n_lanes; i++)
+        make_lane(k, &k->lanes[i]);
 }
 
 static void clear(work *k)
@@ -237,8 +233,9 @@ int tiles_run(quantising *q, trace_error *error)
     work k = {.q = q, .block = q->how->block, .inner = q->columns ? q->rows : q->cols};
     q->tensor = 1;
     k.tiles = block_tile_lines(&all, unit_of(&k));
-    int result = make_lanes(&k) ? trace_no_memory(q->from->t, error) : 0;
-    if (!result && (q->how->tensor_scale || is_whole(&k.block)))
+    int result = 0;
+    make_lanes(&k);
+    if ((q->how->tensor_scale || is_whole(&k.block)))
         result = first_pass(&k, error);
     if (!result)
         result = run(&k, error);

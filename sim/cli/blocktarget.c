@@ -1,7 +1,7 @@
 /* blocktarget.c -- see blocktarget.h. */
 #include "blocktarget.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +49,7 @@ static int add(block_list *l, block_target *t, const char *axis, const char *wor
         if (strcmp(l->items[i].label, t->label) == 0)
             return fail(EXIT_USAGE, "%s: recipe '%s' is there twice", verb, word);
     for (int a = first; a <= (int)last; a++) {
-        if (array_room(&l->items, l->count, sizeof *l->items))
-            return fail(EXIT_IO, "out of memory");
+        need_room(&l->items, l->count, sizeof *l->items);
         t->axis = (block_axis)a;
         l->items[l->count++] = *t;
     }

@@ -3,6 +3,8 @@
 
 #include "options.h"
 
+#include "../array/need.h"
+
 #include <mpsim/arith.h>
 
 #include <inttypes.h>
@@ -68,9 +70,7 @@ int element_list(element **list, size_t *n, const char *verb, const char *option
     *list = NULL;
     if (room > ELEMENTS_MOST)
         return fail(EXIT_USAGE, "%s: %s: at most %d numbers", verb, option, ELEMENTS_MOST);
-    element *items = calloc(room, sizeof *items);
-    if (!items)
-        return fail(EXIT_IO, "%s: out of memory", verb);
+    element *items = need_memory(room, sizeof *items);
     int code = 0;
     for (const char *s = text; !code; s++) {
         const size_t length = strcspn(s, ",");

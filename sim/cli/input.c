@@ -1,6 +1,7 @@
 /* input.c -- see input.h. */
 #include "input.h"
 
+#include "../array/need.h"
 #include "../text/words.h"
 #include "../trace/inputs.h"
 #include "progress.h"
@@ -71,11 +72,9 @@ static int given_twice(const input *in, const char *a, const char *b)
 /* One file under two names would count twice. */
 static int check_twice(const input *in)
 {
-    found *files = calloc(in->tree.count + 1, sizeof *files);
+    found *files = need_memory(in->tree.count, sizeof *files);
     size_t n = 0;
     int code = 0;
-    if (!files)
-        return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < in->tree.count; i++) {
         files[n].path = in->tree.paths[i];
         inputs_add_path(files[n].path); /* all of them, before the first is opened */
@@ -94,13 +93,10 @@ static int check_twice(const input *in)
 static int refuse(input *in, const trace_error *error)
 {
     const int code = input_failed(in, error);
-    trace_error *all = code ? NULL : realloc(in->refused, (in->n_refused + 1) * sizeof *all);
     if (code)
         return code;
-    if (!all)
-        return fail(EXIT_IO, "out of memory");
-    in->refused = all;
-    all[in->n_refused++] = *error;
+    in->refused = need_more(in->refused, in->n_refused + 1, sizeof *in->refused);
+    in->refused[in->n_refused++] = *error;
     return 0;
 }
 
@@ -212,9 +208,7 @@ static int compare_texts(const void *a, const void *b)
 int input_list(input *in, const char *verb, const input_options *o, char **operands, int n)
 {
     *in = (input){.verb = verb, .options = o, .tree.unread = 1};
-    in->operands = calloc((size_t)(n < 1 ? 1 : n), sizeof *in->operands);
-    if (!in->operands)
-        return fail(EXIT_IO, "out of memory");
+    in->operands = need_memory((size_t)(n < 1 ? 1 : n), sizeof *in->operands);
     for (; in->n_operands < n; in->n_operands++)
         in->operands[in->n_operands] = operands[in->n_operands];
     qsort(in->operands, (size_t)in->n_operands, sizeof *in->operands, compare_texts);

@@ -1,23 +1,31 @@
 /* memory.c -- see memory.h. */
 #include "memory.h"
 
+#include "../array/need.h"
 #include "../trace/temporary.h"
 #include "options.h"
 #include "world.h"
 
 #include <jansson.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 static int done;
 
-static void *allocate(size_t n)
+/* One thread says so; another that comes meanwhile waits for the end. */
+static void end(void)
 {
-    void *p = malloc(n);
-    if (p)
-        return p;
+    static atomic_flag ending = ATOMIC_FLAG_INIT;
+    while (atomic_flag_test_and_set(&ending))
+        (void)poll(NULL, 0, 1000);
     temporary_abandon();
     world_end(fail(EXIT_IO, "out of memory"));
-    return NULL;
+}
+
+static void *allocate(size_t n)
+{
+    return need(malloc(n));
 }
 
 static void exiting(void)
@@ -30,6 +38,7 @@ static void exiting(void)
 
 void memory_watch(void)
 {
+    need_end_with(end);
     json_set_alloc_funcs(allocate, free);
     (void)atexit(exiting);
 }

@@ -2,9 +2,9 @@
 #ifndef MPSIM_SIM_CLI_MEMORY_H
 #define MPSIM_SIM_CLI_MEMORY_H
 
-/* memory_watch -- once, by main. Where jansson has no memory, which it would pass over in silence (a member is
- * missing) or call a syntax error, the program ends with a message; and where the threads' library calls
- * exit() for want of memory or threads, which it has said then, the code is the program's own. Temporary
+/* memory_watch -- once, by main. Where there is no memory that a command needs (sim/array/need.h), or that jansson needs, which
+ * would leave a member out in silence or call it a syntax error, the program ends with a message. Where the threads'
+ * library calls exit() for want of memory or threads, which it has said then, the code is the program's own. Temporary
  * files are removed in both cases. */
 void memory_watch(void);
 /* memory_done -- by main, before it returns. */

@@ -3,7 +3,7 @@
  * meet in one place. Nothing depends on the order of the table. */
 #include "names.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -64,8 +64,8 @@ static uint64_t hash_of(const names *t, const char *name)
 /* An empty table, under a key that nobody knows; one that is hard to guess where the system has none to give. */
 static names *new_table(void)
 {
-    names *t = calloc(1, sizeof *t);
-    if (t && getentropy(t->key, sizeof t->key)) {
+    names *t = need_memory(1, sizeof *t);
+    if (getentropy(t->key, sizeof t->key)) {
         t->key[0] = (uint64_t)(uintptr_t)t ^ (uint64_t)time(NULL) << 32;
         t->key[1] = (uint64_t)clock();
     }
@@ -89,52 +89,43 @@ ptrdiff_t nameindex_find(const nameindex *x, const char *name)
 }
 
 /* Twice as many places. */
-static int grow(names *t)
+static void grow(names *t)
 {
     const names old = *t;
-    named *at = calloc(old.places ? 2 * old.places : 64, sizeof *at);
-    if (!at)
-        return -1;
     t->places = old.places ? 2 * old.places : 64;
-    t->at = at;
+    t->at = need_memory(t->places, sizeof *t->at);
     for (size_t i = 0; i < old.places; i++)
         if (old.at[i].name)
             *place_of(t, old.at[i].hash, old.at[i].name) = old.at[i];
     free(old.at);
-    return 0;
 }
 
-int nameindex_add(nameindex *x, const char *name, size_t number)
+void nameindex_add(nameindex *x, const char *name, size_t number)
 {
-    if (!x->root && !(x->root = new_table()))
-        return -1;
+    if (!x->root)
+        x->root = new_table();
     names *t = x->root;
-    if (2 * (t->n + 1) > t->places && grow(t))
-        return -1;
+    if (2 * (t->n + 1) > t->places)
+        grow(t);
     const uint64_t hash = hash_of(t, name);
     named *to = place_of(t, hash, name);
     t->n += !to->name;
     if (!to->name)
         *to = (named){name, hash, number};
-    return 0;
 }
 
 void *nameindex_item(nameindex *x, void *items, size_t *n, size_t size, const char *name)
 {
     const ptrdiff_t known = nameindex_find(x, name);
     unsigned char *all;
-    if (known < 0 && array_room(items, *n, size))
-        return NULL;
+    if (known < 0)
+        need_room(items, *n, size);
     memcpy(&all, items, sizeof all);
     if (known >= 0)
         return all + (size_t)known * size;
     unsigned char *item = memset(all + *n * size, 0, size);
-    char *copy = strdup(name);
-    if (!copy || nameindex_add(x, copy, *n)) {
-        free(copy);
-        return NULL;
-    }
-    ++*n;
+    char *copy = need_text(name);
+    nameindex_add(x, copy, (*n)++);
     return memcpy(item, &copy, sizeof copy);
 }
 

@@ -127,10 +127,6 @@ int output_hold(output *o, outfile **held)
 {
     trace_error error;
     progress_end();
-    if (table_incomplete()) {
-        output_abandon(o);
-        return fail(EXIT_IO, "out of memory");
-    }
     if (fflush(o->file) != 0 || ferror(o->file)) {
         output_abandon(o);
         return output_failed();
@@ -160,8 +156,6 @@ int output_close(output *o)
         return code ? code : output_keep(held);
     }
     progress_end();
-    if (table_incomplete())
-        return fail(EXIT_IO, "out of memory");
     errno = 0;
     if (fflush(o->file) == 0 && !ferror(o->file))
         return 0;

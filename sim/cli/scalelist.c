@@ -3,6 +3,8 @@
 
 #include "options.h"
 
+#include "../array/need.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,8 +91,8 @@ int scale_list_parse(scale_list *l, const char *text, const char *verb)
         size_t n = end ? (size_t)(end - text) : strlen(text);
         while (n > 0 && strchr(blanks, text[n - 1]))
             n--;
-        char *word = strndup(text, n);
-        code = word ? add_word(l, word, verb) : fail(EXIT_IO, "out of memory");
+        char *word = need_part(text, n);
+        code = add_word(l, word, verb);
         free(word);
     }
     return code;

@@ -1,6 +1,8 @@
 /* steps.c -- see steps.h. */
 #include "steps.h"
 
+#include "../array/need.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -83,9 +85,9 @@ static int sort_files(input *in, file_step *files, input_step *steps)
 
 int input_order_steps(input *in, input_step **steps)
 {
-    file_step *files = calloc(in->tree.count + 1, sizeof *files);
-    *steps = calloc(in->tree.count + 1, sizeof **steps);
-    const int code = files && *steps ? sort_files(in, files, *steps) : fail(EXIT_IO, "%s: out of memory", in->verb);
+    file_step *files = need_memory(in->tree.count, sizeof *files);
+    *steps = need_memory(in->tree.count, sizeof **steps);
+    const int code = sort_files(in, files, *steps);
     free(files);
     in->looked = 1;
     twice_tell(&in->twice);

@@ -1,6 +1,8 @@
 /* target.c -- see target.h. */
 #include "target.h"
 
+#include "../array/need.h"
+
 #include "scalelist.h"
 
 #include <fnmatch.h>
@@ -257,13 +259,7 @@ static char *next_word(const char **list)
     *list = end + (*end == ',');
     while (end > first && strchr(blanks, end[-1]))
         end--;
-    const size_t n = end > first ? (size_t)(end - first) : 0;
-    char *word = malloc(n + 1);
-    if (!word)
-        return NULL;
-    memcpy(word, first, n);
-    word[n] = '\0';
-    return word;
+    return need_part(first, (size_t)(end - first));
 }
 
 static size_t count_words(const char *list)
@@ -327,15 +323,11 @@ int target_list_make(target_list *l, const target_options *o, const char *verb, 
     if (code)
         return code;
     l->scales = scales.count;
-    l->items = calloc(nf * scales.count, sizeof *l->items);
-    l->labels = calloc(nf, sizeof *l->labels);
-    if (!l->items || !l->labels)
-        return fail(EXIT_IO, "out of memory");
+    l->items = need_memory(nf * scales.count, sizeof *l->items);
+    l->labels = need_memory(nf, sizeof *l->labels);
     for (size_t i = 0; i < nf && !code; i++) {
         int is_recipe = 0;
         char *label = l->labels[l->label_count++] = next_word(&formats);
-        if (!label)
-            return fail(EXIT_IO, "out of memory");
         if (o->recipes)
             code = block_list_add(&l->blocks, label, o->hadamard, o->axis, verb, &is_recipe);
         if (!code && !is_recipe)

@@ -1,8 +1,8 @@
 /* twice.c -- see twice.h. Of a file few of its tensors are kept, as hashes, so that ten thousand files take ten
- * megabytes; memory that runs out only ends the looking. */
+ * megabytes. */
 #include "twice.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../text/escape.h"
 #include "options.h"
 
@@ -109,12 +109,12 @@ static void keep_tensors(twice_forms *w, const twice_look *l)
 {
     size_t kept = 0;
     for (size_t i = 0; i < l->count && kept < KEPT && w->tensors < TENSORS_MAX; i++) {
-        tensor_seen *seen = l->tensors[i] ? malloc(sizeof *seen) : NULL;
-        if (!seen)
+        if (!l->tensors[i])
             continue;
+        tensor_seen *seen = need_memory(1, sizeof *seen);
         *seen = (tensor_seen){l->tensors[i], w->count - 1};
-        tensor_seen *const *in = tsearch(seen, &w->root, compare);
-        if (!in || *in != seen)
+        tensor_seen *const *in = need(tsearch(seen, &w->root, compare));
+        if (*in != seen)
             free(seen);
         else
             kept++, w->tensors++;
@@ -125,8 +125,9 @@ int twice_look_at(twice_look *l, const trace *t)
 {
     char step[32];
     *l = (twice_look){trace_path(t), trace_layout(t), trace_step(t), hash_form(t), NULL, trace_count(t)};
-    if (l->step < 0 || !(l->tensors = calloc(l->count + 1, sizeof *l->tensors)))
+    if (l->step < 0)
         return -1;
+    l->tensors = need_memory(l->count, sizeof *l->tensors);
     const uint64_t ranks = hash_ranks(t);
     const int n = snprintf(step, sizeof step, "/%" PRId64, l->step);
     const uint64_t of = hash(ranks, step, (size_t)n + 1);
@@ -156,8 +157,7 @@ void twice_see_look(twice_forms *w, const twice_look *l)
         describe(w, earlier, &f);
         return;
     }
-    if (array_room(&w->files, w->count, sizeof *w->files))
-        return;
+    need_room(&w->files, w->count, sizeof *w->files);
     w->files[w->count++] = f;
     keep_tensors(w, l);
 }

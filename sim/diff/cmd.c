@@ -49,20 +49,20 @@ static int compare(side sides[2], const options *o, report_style style, output *
     diffreport *r = NULL;
     for (int k = 0; k < 2 && !code; k++)
         code = side_open(&sides[k], "diff", &o->from, operands[k]);
-    if (!code && !(r = diffreport_new(out->file, style, &head, &within, o->tensors)))
-        code = fail(EXIT_IO, "out of memory");
-    if (!code)
+    if (!code) {
+        r = diffreport_new(out->file, style, &head, &within, o->tensors);
         code = sequence_run(&sides[0], &sides[1], &within, diffreport_told, r);
+    }
     const int failed = sides[0].in.failed + sides[1].in.failed;
     if (!code && diffreport_compared(r) == 0 && (diffreport_differing(r) == 0 || failed))
         code = fail(failed ? EXIT_PARTIAL : EXIT_DATA,
                     "diff: no tensor of floating-point numbers is selected, or left");
-    if (!code)
-        code = diffreport_end(r, failed);
-    if (!code)
+    if (!code) {
+        diffreport_end(r, failed);
         code = output_close(out);
-    else
+    } else {
         output_abandon(out);
+    }
     if (!code)
         code = failed ? EXIT_PARTIAL : diffreport_differing(r) ? EXIT_CHECK : EXIT_OK;
     diffreport_free(r);

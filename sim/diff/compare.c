@@ -12,6 +12,8 @@
 #include "places.h"
 #include "stale.h"
 
+#include "../array/need.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,12 +29,6 @@ static verdict_judge *const judges[] = {
     parts_corrupted,     computed_operands,  pattern_close,      pattern_unrelated,
 };
 /* clang-format on */
-
-static void out_of_memory(comparison *c)
-{
-    c->failed = 1;
-    trace_error_set(&c->error, EXIT_IO, c->c.tensors[1]->file->path, UINT64_MAX, "out of memory");
-}
 
 static int has_same_shape(const side_tensor *x, const side_tensor *y)
 {
@@ -82,8 +78,8 @@ void compare_begin(comparison *c, int lanes)
     c->failed = source_open(&k->walk.of[0], k->sides[0], x, &c->error) ||
                 source_open(&k->walk.of[1], k->sides[1], y, &c->error);
     c->opened = 1;
-    if (!c->failed && walk_open(&k->walk, lanes))
-        out_of_memory(c);
+    if (!c->failed)
+        walk_open(&k->walk, lanes);
 }
 
 /* ---- reading ---- */
@@ -105,11 +101,7 @@ static void measure_range(comparison *c, measure *sum, uint64_t first, uint64_t 
 {
     verdict_case *k = &c->c;
     const int others = k->walk.lanes - 1; /* the first lane's is the sum */
-    measuring m = {&k->measurer, sum, others ? malloc((size_t)others * sizeof *m.others) : NULL};
-    if (others && !m.others) {
-        out_of_memory(c);
-        return;
-    }
+    measuring m = {&k->measurer, sum, need_memory((uint64_t)others, sizeof *m.others)};
     measure_init(sum);
     for (int i = 0; i < others; i++)
         measure_init(&m.others[i]);

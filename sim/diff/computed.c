@@ -1,6 +1,7 @@
 /* computed.c -- see computed.h. */
 #include "computed.h"
 
+#include "../array/need.h"
 #include "../report/report.h"
 #include "fit.h"
 
@@ -31,10 +32,8 @@ static int look_numbers(void *context, int lane, const walk_piece *p)
 /* Whether all elements of a side are numbers of a format: 1, 0, or -1. */
 static int has_only(verdict_case *c, int which, const mpsim_format *format, trace_error *error)
 {
-    asking a = {{.format = *format, .scale = 1}, which, calloc((size_t)c->walk.lanes, sizeof *a.missed)};
+    asking a = {{.format = *format, .scale = 1}, which, need_memory((uint64_t)c->walk.lanes, sizeof *a.missed)};
     uint64_t missed = 0;
-    if (!a.missed)
-        return trace_no_memory(c->walk.of[0].from.t, error);
     const int bad = walk_range(&c->walk, 0, c->all.count, 0, 1, look_numbers, &a, error);
     for (int i = 0; i < c->walk.lanes; i++)
         missed += a.missed[i];

@@ -1,6 +1,7 @@
 /* line.c -- see line.h. */
 #include "line.h"
 
+#include "../array/need.h"
 #include "../report/report.h"
 
 #include <math.h>
@@ -69,9 +70,7 @@ static int look_near(void *context, int lane, const walk_piece *p)
 /* How many elements the line explains: large elements alone make a good fit. */
 static int count_near(verdict_case *c, const measure_fit *line, uint64_t *n, trace_error *error)
 {
-    along x = {*line, ldexp(1, -c->measurer.narrow.mbits), calloc((size_t)c->walk.lanes, sizeof *x.near)};
-    if (!x.near)
-        return trace_no_memory(c->walk.of[0].from.t, error);
+    along x = {*line, ldexp(1, -c->measurer.narrow.mbits), need_memory((uint64_t)c->walk.lanes, sizeof *x.near)};
     const int bad = walk_range(&c->walk, 0, c->all.count, 0, 1, look_near, &x, error);
     *n = 0;
     for (int i = 0; i < c->walk.lanes; i++)

@@ -1,7 +1,7 @@
 /* lines.c -- see lines.h. Rows are along the last dimension. */
 #include "lines.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../report/report.h"
 
 #include <math.h>
@@ -109,13 +109,11 @@ static int try_way(verdict_case *c, finding *f, const way *by, trace_error *erro
     limits all;
     if (x.lines < LEAST_LINES || x.lines > MOST || t->count / x.lines < FEWEST)
         return 0;
-    x.found = array_memory(lanes * x.lines, sizeof *x.found);
-    x.used = calloc(lanes, sizeof *x.used);
-    int result = x.found && x.used ? 0 : trace_no_memory(c->walk.of[0].from.t, error);
-    for (uint64_t i = 0; !result && i < lanes * x.lines; i++)
+    x.found = need_memory(lanes * x.lines, sizeof *x.found);
+    x.used = need_memory(lanes, sizeof *x.used);
+    for (uint64_t i = 0; i < lanes * x.lines; i++)
         x.found[i] = (limits){-HUGE_VAL, HUGE_VAL};
-    if (!result)
-        result = walk_range(&c->walk, 0, t->count, 0, 1, look_lines, &x, error);
+    int result = walk_range(&c->walk, 0, t->count, 0, 1, look_lines, &x, error);
     if (!result && joined(&x, (int)lanes, &all))
         result = say(c, f, &x, &all);
     free(x.found);

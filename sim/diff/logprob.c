@@ -1,7 +1,7 @@
 /* logprob.c -- see logprob.h. */
 #include "logprob.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../text/words.h"
 #include "match.h"
@@ -110,10 +110,9 @@ static double *values_of(side *s, const side_tensor *t, trace_error *error)
 {
     source from = {.tensor = NULL};
     const size_t width = mpsim_format_code_bytes(t->format);
-    double *x = array_memory(t->count, sizeof *x);
-    unsigned char *codes = array_memory(t->count, width);
-    int bad = !x || !codes ? trace_error_set(error, EXIT_IO, t->file->path, UINT64_MAX, "out of memory")
-                           : source_open(&from, s, t, error);
+    double *x = need_memory(t->count, sizeof *x);
+    unsigned char *codes = need_memory(t->count, width);
+    int bad = source_open(&from, s, t, error);
     const size_t n = (size_t)t->count; /* there is memory for them */
     if (!bad && !(bad = elements_codes(&from.from, 0, codes, n, error)))
         mpsim_decode_array(t->format, x, codes, n);
@@ -124,7 +123,7 @@ static double *values_of(side *s, const side_tensor *t, trace_error *error)
     return bad ? NULL : x;
 }
 
-static int tell(logprob *l, int64_t step, const char *name, ratios *r)
+static void tell(logprob *l, int64_t step, const char *name, ratios *r)
 {
     char a[32], b[32], d[32];
     ratios_sort(r);
@@ -133,8 +132,7 @@ static int tell(logprob *l, int64_t step, const char *name, ratios *r)
         json_object_set_new(v, "step", step < 0 ? json_null() : json_integer(step));
         json_object_set_new(v, "name", json_string(name));
         fputs(l->tensors ? ",\n  " : "\n  ", l->to);
-        if (json_write(l->to, v))
-            return fail(EXIT_IO, "out of memory");
+        json_write(l->to, v);
     } else {
         table_cell(l->rows, step < 0 ? "%s" : "%s%" PRId64, "", step);
         table_cell(l->rows, "%s", name);
@@ -145,16 +143,15 @@ static int tell(logprob *l, int64_t step, const char *name, ratios *r)
         table_share(l->rows, r->outside_sequences, r->sequences);
     }
     l->tensors++;
-    return 0;
 }
 
-static int add_rows(ratios *one, ratios *all, const double *a, const double *b, const side_tensor *t)
+static void add_rows(ratios *one, ratios *all, const double *a, const double *b, const side_tensor *t)
 {
     const size_t length = t->rank ? (size_t)t->shape[t->rank - 1] : 1, n = (size_t)t->count; /* all are in memory */
-    for (size_t at = 0; at < n; at += length)
-        if (ratios_add(one, a + at, b + at, length) || ratios_add(all, a + at, b + at, length))
-            return fail(EXIT_IO, "out of memory");
-    return 0;
+    for (size_t at = 0; at < n; at += length) {
+        ratios_add(one, a + at, b + at, length);
+        ratios_add(all, a + at, b + at, length);
+    }
 }
 
 static int compare(logprob *l, int64_t step, const side_tensor *x, const side_tensor *y)
@@ -162,9 +159,11 @@ static int compare(logprob *l, int64_t step, const side_tensor *x, const side_te
     ratios one = {.low = l->o->low, .high = l->o->high};
     trace_error error;
     double *a = values_of(l->sides[0], x, &error), *b = a ? values_of(l->sides[1], y, &error) : NULL;
-    int code = b ? add_rows(&one, &l->all, a, b, x) : input_failed(&l->sides[a != NULL]->in, &error);
-    if (!code && b)
-        code = tell(l, step, x->name, &one);
+    const int code = b ? 0 : input_failed(&l->sides[a != NULL]->in, &error);
+    if (b) {
+        add_rows(&one, &l->all, a, b, x);
+        tell(l, step, x->name, &one);
+    }
     ratios_clear(&one);
     free(a);
     free(b);
@@ -266,7 +265,7 @@ static void print_ratios(const logprob *l)
     fprintf(l->to, "; perplexity of B over A's %.6g\n", exp(-r->sum / n));
 }
 
-static int print_end(const logprob *l)
+static void print_end(const logprob *l)
 {
     print_head(l);
     if (l->all.tokens) {
@@ -277,15 +276,13 @@ static int print_end(const logprob *l)
         fprintf(l->to, "\nBy tensor:\n");
         table_print(l->rows, l->to, "  ");
     }
-    return 0;
 }
 
-static int write_end(const logprob *l)
+static void write_end(const logprob *l)
 {
     fputs("\n],\n\"total\": ", l->to);
-    const int bad = json_write(l->to, ratios_json(&l->all));
+    json_write(l->to, ratios_json(&l->all));
     fputs("\n}\n", l->to);
-    return bad ? fail(EXIT_IO, "out of memory") : 0;
 }
 
 static void write_head(const logprob *l)
@@ -309,7 +306,7 @@ int logprob_run(FILE *to, report_style style, const logprob_options *o, side *a,
                                "shape");
     ratios_sort(&l.all);
     if (!code)
-        code = style == REPORT_JSON ? write_end(&l) : print_end(&l);
+        (style == REPORT_JSON ? write_end : print_end)(&l);
     *differ = l.all.equal < l.all.tokens || l.all.one_sided;
     ratios_clear(&l.all);
     table_free(l.rows);

@@ -1,6 +1,7 @@
 /* match.c -- see match.h. */
 #include "match.h"
 
+#include "../array/need.h"
 #include "../cli/names.h"
 #include "walk.h"
 
@@ -20,17 +21,14 @@ typedef struct party {
 
 static const size_t NONE = SIZE_MAX;
 
-static int begin(party *p, const side_group *g)
+static void begin(party *p, const side_group *g)
 {
     p->g = g;
-    p->keys = calloc(g->n + 1, sizeof *p->keys);
-    p->partner = malloc((g->n + 1) * sizeof *p->partner);
-    p->how = calloc(g->n + 1, sizeof *p->how);
-    if (!p->keys || !p->partner || !p->how)
-        return -1;
+    p->keys = need_memory(g->n, sizeof *p->keys);
+    p->partner = need_memory(g->n, sizeof *p->partner);
+    p->how = need_memory(g->n, sizeof *p->how);
     for (size_t i = 0; i < g->n; i++)
         p->partner[i] = NONE;
-    return 0;
 }
 
 static void clear_keys(party *p)
@@ -62,63 +60,55 @@ typedef char *key_of(const side_tensor *t, int several);
 
 static char *name_key(const side_tensor *t, int several)
 {
-    char *key = NULL;
-    const int n = several ? asprintf(&key, "%lld\x1f%s", (long long)t->file->said.rank, t->name)
-                          : asprintf(&key, "%s", t->name);
-    return n < 0 ? NULL : key;
+    return several ? need_format("%lld\x1f%s", (long long)t->file->said.rank, t->name) : need_text(t->name);
 }
 
 static char *place_key(const side_tensor *t, int several)
 {
-    char *key = NULL;
     (void)several;
-    return asprintf(&key, "%s\x1f%s", t->file->below, t->name) < 0 ? NULL : key;
+    return need_format("%s\x1f%s", t->file->below, t->name);
 }
 
 /* Tensors without a kind have no key: nothing. */
 static char *kind_key(const side_tensor *t, int several)
 {
-    char *key = NULL;
     if (!t->kind)
-        return strdup("");
-    return asprintf(&key, "%lld\x1f%s:%s", several ? (long long)t->file->said.rank : -1LL, t->kind, t->fqn) < 0 ? NULL
-                                                                                                                : key;
+        return need_text("");
+    return need_format("%lld\x1f%s:%s", several ? (long long)t->file->said.rank : -1LL, t->kind, t->fqn);
 }
 
 /* The keys of tensors without a partner. *twice: a key occurs more than once. */
-static int make_keys(party *p, nameindex *x, key_of *of, int several, int *twice)
+static void make_keys(party *p, nameindex *x, key_of *of, int several, int *twice)
 {
     clear_keys(p);
     for (size_t i = 0; i < p->g->n; i++) {
         if (p->partner[i] != NONE)
             continue;
-        if (!(p->keys[i] = of(&p->g->tensors[i], several)))
-            return -1;
+        p->keys[i] = of(&p->g->tensors[i], several);
         if (!p->keys[i][0] && of == kind_key)
             continue;
         if (nameindex_find(x, p->keys[i]) >= 0)
             *twice = 1;
-        else if (nameindex_add(x, p->keys[i], i))
-            return -1;
+        else
+            nameindex_add(x, p->keys[i], i);
     }
-    return 0;
 }
 
 /* Pair what has the same key; not if any key is there twice, and `unique` wants none. */
-static int by_key(party *a, party *b, key_of *of, match_how how, int unique, int *twice)
+static void by_key(party *a, party *b, key_of *of, match_how how, int unique, int *twice)
 {
     const int several = a->g->several && b->g->several;
     nameindex x = {NULL}, y = {NULL};
     *twice = 0;
-    const int bad = make_keys(a, &x, of, several, twice) || make_keys(b, &y, of, several, twice);
-    for (size_t i = 0; !bad && !(*twice && unique) && i < a->g->n; i++) {
+    make_keys(a, &x, of, several, twice);
+    make_keys(b, &y, of, several, twice);
+    for (size_t i = 0; !(*twice && unique) && i < a->g->n; i++) {
         const ptrdiff_t k = a->keys[i] && (a->keys[i][0] || of == name_key) ? nameindex_find(&y, a->keys[i]) : -1;
         if (k >= 0 && b->partner[k] == NONE && nameindex_find(&x, a->keys[i]) == (ptrdiff_t)i)
             pair(a, b, i, (size_t)k, how);
     }
     nameindex_clear(&x);
     nameindex_clear(&y);
-    return bad ? -1 : 0;
 }
 
 /* ---- by what is in front of all names ---- */
@@ -130,17 +120,17 @@ static char *find_prefix(const party *longer, const nameindex *other)
         const char *name = longer->g->tensors[i].name;
         for (const char *p = name; longer->partner[i] == NONE && *p; p++)
             if ((*p == '.' || *p == '/') && nameindex_find(other, p + 1) >= 0)
-                return strndup(name, (size_t)(p + 1 - name));
+                return need_part(name, (size_t)(p + 1 - name));
     }
     return NULL;
 }
 
-static int by_prefix(party *longer, party *other)
+static void by_prefix(party *longer, party *other)
 {
     nameindex x = {NULL};
     int twice = 0;
-    int bad = make_keys(other, &x, name_key, 0, &twice);
-    char *prefix = bad || twice ? NULL : find_prefix(longer, &x);
+    make_keys(other, &x, name_key, 0, &twice);
+    char *prefix = twice ? NULL : find_prefix(longer, &x);
     const size_t n = prefix ? strlen(prefix) : 0;
     for (size_t i = 0; prefix && i < longer->g->n; i++) {
         const char *name = longer->g->tensors[i].name;
@@ -152,7 +142,6 @@ static int by_prefix(party *longer, party *other)
     }
     free(prefix);
     nameindex_clear(&x);
-    return bad;
 }
 
 /* ---- by content, and by shape ---- */
@@ -240,10 +229,10 @@ static int look_at(const party *p, digesting *d, looked **list, size_t *n)
 /* Those without a partner; with `content` also what is in them. */
 static int look(const party *p, looked **list, size_t *n, int content)
 {
-    digesting *d = content ? malloc(sizeof *d) : NULL;
+    digesting *d = content ? need_memory(1, sizeof *d) : NULL;
     *n = 0;
-    *list = malloc((p->g->n + 1) * sizeof **list);
-    const int code = *list && (d || !content) ? look_at(p, d, list, n) : fail(EXIT_IO, "out of memory");
+    *list = need_memory(p->g->n, sizeof **list);
+    const int code = look_at(p, d, list, n);
     free(d);
     return code;
 }
@@ -301,45 +290,44 @@ static int by_looks(party *a, party *b, int content)
 
 /* ---- all of it ---- */
 
-static int list_pairs(match_list *l, const party *a, const party *b)
+static void list_pairs(match_list *l, const party *a, const party *b)
 {
-    l->pairs = malloc((a->g->n + b->g->n + 1) * sizeof *l->pairs);
-    if (!l->pairs)
-        return -1;
+    l->pairs = need_memory(a->g->n + b->g->n, sizeof *l->pairs);
     for (size_t i = 0; i < a->g->n; i++)
         l->pairs[l->n++] = (match_pair){i, a->partner[i], a->how[i]};
     for (size_t k = 0; k < b->g->n; k++)
         if (b->partner[k] == NONE)
             l->pairs[l->n++] = (match_pair){NONE, k, MATCH_NONE};
-    return 0;
 }
 
-static int match_names(party *a, party *b)
+static void match_names(party *a, party *b)
 {
-    int twice, bad = by_key(a, b, name_key, MATCH_NAME, 1, &twice);
-    if (!bad && twice)
-        bad = by_key(a, b, place_key, MATCH_NAME, 0, &twice);
-    if (!bad)
-        bad = by_key(a, b, kind_key, MATCH_KIND, 0, &twice);
-    return bad || by_prefix(a, b) || by_prefix(b, a);
+    int twice;
+    by_key(a, b, name_key, MATCH_NAME, 1, &twice);
+    if (twice)
+        by_key(a, b, place_key, MATCH_NAME, 0, &twice);
+    by_key(a, b, kind_key, MATCH_KIND, 0, &twice);
+    by_prefix(a, b);
+    by_prefix(b, a);
 }
 
 int match_groups(match_list *l, const side_group *a, const side_group *b)
 {
     party x = {.g = a}, y = {.g = b};
     memset(l, 0, sizeof *l);
-    int bad = begin(&x, a) || begin(&y, b) || match_names(&x, &y), code = 0;
-    if (!bad && a->of->single && b->of->single && a->n == 1 && b->n == 1 && x.partner[0] == NONE)
+    begin(&x, a);
+    begin(&y, b);
+    match_names(&x, &y);
+    if (a->of->single && b->of->single && a->n == 1 && b->n == 1 && x.partner[0] == NONE)
         pair(&x, &y, 0, 0, MATCH_SHAPE); /* nothing else can be meant */
-    if (!bad)
-        code = by_looks(&x, &y, 1);
-    if (!bad && !code)
+    int code = by_looks(&x, &y, 1);
+    if (!code)
         code = by_looks(&x, &y, 0);
-    if (!bad && !code)
-        bad = list_pairs(l, &x, &y);
+    if (!code)
+        list_pairs(l, &x, &y);
     end(&x);
     end(&y);
-    return bad ? fail(EXIT_IO, "out of memory") : code;
+    return code;
 }
 
 void match_clear(match_list *l)

@@ -1,6 +1,7 @@
 /* numbers.c -- see numbers.h. A question is asked of a few elements first, then of all. */
 #include "numbers.h"
 
+#include "../array/need.h"
 #include "../report/report.h"
 #include "fit.h"
 
@@ -50,9 +51,7 @@ static int ask(verdict_case *c, const fit_question *q, int from, fit *sum, trace
     fit_add(&few, q, x, y, m->compared ? 3 : 2);
     if (few.missed)
         return 0;
-    asking a = {q, from, calloc((size_t)c->walk.lanes, sizeof *a.lanes)};
-    if (!a.lanes)
-        return trace_no_memory(c->walk.of[0].from.t, error);
+    asking a = {q, from, need_memory((uint64_t)c->walk.lanes, sizeof *a.lanes)};
     const uint64_t some = c->end - c->first < SOME ? c->end : c->first + SOME;
     int bad = ask_range(c, &a, c->first, some, sum, error);
     if (!bad && !sum->missed && some < c->end)

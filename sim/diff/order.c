@@ -1,6 +1,7 @@
 /* order.c -- see order.h. */
 #include "order.h"
 
+#include "../array/need.h"
 #include "../cli/names.h"
 
 #include <stdlib.h>
@@ -34,17 +35,15 @@ typedef struct modules {
     nameindex index;
 } modules;
 
-static int add_module(modules *m, const char *name, size_t length)
+static void add_module(modules *m, const char *name, size_t length)
 {
-    char *own = strndup(name, length);
-    if (!own)
-        return -1;
+    char *own = need_part(name, length);
     if (nameindex_find(&m->index, own) >= 0) {
         free(own);
-        return 0;
+        return;
     }
-    m->names[m->n++] = own;
-    return nameindex_add(&m->index, own, m->n - 1);
+    m->names[m->n] = own;
+    nameindex_add(&m->index, own, m->n++);
 }
 
 static void clear_modules(modules *m)
@@ -64,19 +63,17 @@ static size_t module_length(const side_tensor *t)
     return (size_t)((dot > slash ? dot : slash) - t->fqn);
 }
 
-static int split_modules(modules *m, const char *list)
+static void split_modules(modules *m, const char *list)
 {
     size_t room = 1;
     for (const char *p = list; *p; p++)
         room += *p == ',';
-    m->names = calloc(room, sizeof *m->names);
-    int bad = !m->names;
-    for (const char *p = list; *p && !bad;) {
-        const size_t n = strcspn(p, ",");
-        bad = add_module(m, p, n);
-        p += n + (p[n] == ',');
+    m->names = need_memory(room, sizeof *m->names);
+    while (*list) {
+        const size_t n = strcspn(list, ",");
+        add_module(m, list, n);
+        list += n + (list[n] == ',');
     }
-    return bad ? -1 : 0;
 }
 
 /* ---- files that are sorted by names ---- */
@@ -266,29 +263,27 @@ static int is_sorted(const side_group *g)
 }
 
 /* Modules as the names of the tensors tell them. */
-static int find_modules(modules *m, side_group *g)
+static void find_modules(modules *m, side_group *g)
 {
-    m->names = calloc(g->n + 1, sizeof *m->names);
-    int bad = !m->names;
-    for (size_t i = 0; i < g->n && !bad; i++)
-        bad = add_module(m, g->tensors[i].fqn, module_length(&g->tensors[i]));
-    if (bad || !is_sorted(g))
-        return bad ? -1 : 0;
+    m->names = need_memory(g->n, sizeof *m->names);
+    for (size_t i = 0; i < g->n; i++)
+        add_module(m, g->tensors[i].fqn, module_length(&g->tensors[i]));
+    if (!is_sorted(g))
+        return;
     g->sorted = m->n > 1;
     qsort(m->names, m->n, sizeof *m->names, by_layer);
     nameindex_clear(&m->index);
-    for (size_t i = 0; i < m->n && !bad; i++)
-        bad = nameindex_add(&m->index, m->names[i], i);
-    return bad ? -1 : 0;
+    for (size_t i = 0; i < m->n; i++)
+        nameindex_add(&m->index, m->names[i], i);
 }
 
 /* The place of a module or, if it has none, of what it is part of: blocks.0 for blocks.0.attn. */
 static size_t module_place(const modules *m, const side_tensor *t)
 {
     size_t n = module_length(t);
-    char *name = strndup(t->fqn, n);
+    char *name = need_part(t->fqn, n);
     ptrdiff_t found = -1;
-    while (name && n && (found = nameindex_find(&m->index, name)) < 0) {
+    while (n && (found = nameindex_find(&m->index, name)) < 0) {
         while (n && name[n - 1] != '.' && name[n - 1] != '/')
             n--;
         n -= n > 0;
@@ -307,13 +302,13 @@ static int by_order(const void *a, const void *b)
     return (x->place > y->place) - (x->place < y->place);
 }
 
-int order_group(side_group *g)
+void order_group(side_group *g)
 {
     modules m = {0};
-    if (g->modules ? split_modules(&m, g->modules) : find_modules(&m, g)) {
-        clear_modules(&m);
-        return -1;
-    }
+    if (g->modules)
+        split_modules(&m, g->modules);
+    else
+        find_modules(&m, g);
     for (size_t i = 0; i < g->n; i++) {
         side_tensor *t = &g->tensors[i];
         const size_t part = part_of(t->kind), place = module_place(&m, t);
@@ -325,5 +320,4 @@ int order_group(side_group *g)
     clear_modules(&m);
     if (g->n)
         qsort(g->tensors, g->n, sizeof *g->tensors, by_order);
-    return 0;
 }

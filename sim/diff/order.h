@@ -9,8 +9,7 @@
  * the opposite order. Modules are in the order of the metadata "mpsim.order"; without it in that of the file. Where the
  * file has its names sorted, also within each dtype, as safetensors writes them, that tells nothing: then embeddings come
  * first, layers by their numbers, in a layer attention before the MLP where their names are known, other names as
- * strverscmp sorts them (fc2 before fc10), logits last, and g->sorted says that the order of execution is not known. 0,
- * or -1 without memory. */
-int order_group(side_group *g);
+ * strverscmp sorts them (fc2 before fc10), logits last, and g->sorted says that the order of execution is not known. */
+void order_group(side_group *g);
 
 #endif

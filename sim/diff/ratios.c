@@ -1,7 +1,7 @@
 /* ratios.c -- see ratios.h. Sums are in the order of the tokens, which no thread changes. */
 #include "ratios.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,11 +29,10 @@ static void add_sums(ratios *r, double d, double a, double b)
     r->outside += ratio < r->low || ratio > r->high;
 }
 
-static int add_token(ratios *r, double a, double b, uint64_t at)
+static void add_token(ratios *r, double a, double b, uint64_t at)
 {
     const double d = b - a;
-    if (array_room(&r->magnitudes, r->tokens, sizeof *r->magnitudes))
-        return -1;
+    need_room(&r->magnitudes, r->tokens, sizeof *r->magnitudes);
     if (r->tokens == 0 || fabs(d) > fabs(r->worst[1] - r->worst[0])) {
         r->worst[0] = a;
         r->worst[1] = b;
@@ -43,19 +42,16 @@ static int add_token(ratios *r, double a, double b, uint64_t at)
     r->magnitudes[r->tokens++] = fabs(d);
     r->above_zero += a > 0 || b > 0;
     add_sums(r, d, a, b);
-    return 0;
 }
 
-static int add_sequence(ratios *r, double product)
+static void add_sequence(ratios *r, double product)
 {
-    if (array_room(&r->products, r->sequences, sizeof *r->products))
-        return -1;
+    need_room(&r->products, r->sequences, sizeof *r->products);
     r->products[r->sequences++] = product;
     r->outside_sequences += exp(product) < r->low || exp(product) > r->high;
-    return 0;
 }
 
-int ratios_add(ratios *r, const double *a, const double *b, size_t n)
+void ratios_add(ratios *r, const double *a, const double *b, size_t n)
 {
     const size_t length = length_of(a, b, n);
     const uint64_t before = r->tokens;
@@ -67,12 +63,12 @@ int ratios_add(ratios *r, const double *a, const double *b, size_t n)
         r->one_sided += x != y;
         if (!x || !y)
             continue;
-        if (add_token(r, a[i], b[i], i))
-            return -1;
+        add_token(r, a[i], b[i], i);
         product += b[i] - a[i];
     }
     r->rows++;
-    return r->tokens > before ? add_sequence(r, product) : 0;
+    if (r->tokens > before)
+        add_sequence(r, product);
 }
 
 static int by_size(const void *a, const void *b)

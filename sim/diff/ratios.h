@@ -22,8 +22,8 @@ typedef struct ratios {
     uint64_t worst_at[2];                 /* its row and token              */
 } ratios;
 
-/* ratios_add -- one sequence of n tokens. 0, or -1 without memory. */
-int ratios_add(ratios *r, const double *a, const double *b, size_t n);
+/* ratios_add -- one sequence of n tokens. */
+void ratios_add(ratios *r, const double *a, const double *b, size_t n);
 /* ratios_sort -- once all are there: what the quantiles need. */
 void ratios_sort(ratios *r);
 void ratios_clear(ratios *r);

@@ -4,7 +4,7 @@
 #include "../text/words.h"
 #include "entry.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -36,9 +36,7 @@ struct diffreport {
 
 diffreport *diffreport_new(FILE *to, report_style style, const diffreport_head *head, const tolerance *within, int all)
 {
-    diffreport *r = calloc(1, sizeof *r);
-    if (!r)
-        return NULL;
+    diffreport *r = need_memory(1, sizeof *r);
     *r = (diffreport){.to = to, .style = style, .head = head, .within = within, .all = all};
     if (style == REPORT_TEXT)
         r->rows = table_new(">step|<tensor|<verdict|>differ|>max ULP|>max rel|>SQNR (dB)");
@@ -82,16 +80,14 @@ uint64_t diffreport_differing(const diffreport *r)
 
 /* ---- entries ---- */
 
-static int add_step(diffreport *r, int64_t step, int differs)
+static void add_step(diffreport *r, int64_t step, int differs)
 {
     if (r->n_steps == 0 || r->steps[r->n_steps - 1].step != step) {
-        if (array_room(&r->steps, r->n_steps, sizeof *r->steps))
-            return -1;
+        need_room(&r->steps, r->n_steps, sizeof *r->steps);
         r->steps[r->n_steps++] = (step_sum){.step = step};
     }
     r->steps[r->n_steps - 1].tensors++;
     r->steps[r->n_steps - 1].differ += differs != 0;
-    return 0;
 }
 
 static void count(diffreport *r, const sequence_entry *e, verdict v)
@@ -132,8 +128,7 @@ int diffreport_told(void *context, const sequence_entry *e)
     r->sorted |= e->sorted;
     if (e->compared && e->steps[0] != e->steps[1] && r->other_steps[0] == r->other_steps[1])
         memcpy(r->other_steps, e->steps, sizeof r->other_steps);
-    if (add_step(r, e->steps[0], differs))
-        return fail(EXIT_IO, "out of memory");
+    add_step(r, e->steps[0], differs);
     if (differs && !r->first)
         r->first = entry_json(e);
     if (r->style == REPORT_TEXT && differs)
@@ -142,8 +137,7 @@ int diffreport_told(void *context, const sequence_entry *e)
         entry_csv(r->to, e);
     if (r->style == REPORT_JSON) {
         fputs(r->written++ ? ",\n  " : "\n  ", r->to);
-        if (json_write(r->to, entry_json(e)))
-            return fail(EXIT_IO, "out of memory");
+        json_write(r->to, entry_json(e));
     }
     return 0;
 }
@@ -240,25 +234,23 @@ static json_t *step_json(const step_sum *s)
                      json_of_count(s->tensors), "differ", json_of_count(s->differ));
 }
 
-static int end_json(diffreport *r, int failed)
+static void end_json(diffreport *r, int failed)
 {
-    int bad = 0;
     fputs("\n],\n\"steps\": [", r->to);
     for (size_t i = 0; i < r->n_steps; i++) {
         fputs(i ? ",\n  " : "\n  ", r->to);
-        bad |= json_write(r->to, step_json(&r->steps[i]));
+        json_write(r->to, step_json(&r->steps[i]));
     }
     fputs("\n],\n\"total\": ", r->to);
-    bad |= json_write(r->to, counts_json(r));
+    json_write(r->to, counts_json(r));
     fputs(",\n\"notes\": ", r->to);
-    bad |= json_write(r->to, notes_json(r));
+    json_write(r->to, notes_json(r));
     fprintf(r->to, ",\n\"failed\": %d,\n\"equal\": %s,\n\"verdict\": ", failed, r->first ? "false" : "true");
     const char *word = json_string_value(json_object_get(r->first, "verdict"));
-    bad |= json_write(r->to, json_string(word ? word : r->tolerated ? "tolerated" : "equal"));
+    json_write(r->to, json_string(word ? word : r->tolerated ? "tolerated" : "equal"));
     fputs(",\n\"first\": ", r->to);
-    bad |= json_write(r->to, r->first ? json_incref(r->first) : json_null());
+    json_write(r->to, r->first ? json_incref(r->first) : json_null());
     fputs("\n}\n", r->to);
-    return bad ? fail(EXIT_IO, "out of memory") : 0;
 }
 
 /* ---- the end: text ---- */
@@ -332,10 +324,10 @@ static void print_compared(const diffreport *r, int failed)
         fprintf(r->to, "%d could not be read\n", failed);
 }
 
-int diffreport_end(diffreport *r, int failed)
+void diffreport_end(diffreport *r, int failed)
 {
     if (r->style == REPORT_JSON)
-        return end_json(r, failed);
+        end_json(r, failed);
     if (r->style == REPORT_TEXT) {
         print_verdict(r);
         if (r->first)
@@ -343,5 +335,4 @@ int diffreport_end(diffreport *r, int failed)
         print_others(r);
         print_compared(r, failed);
     }
-    return 0;
 }

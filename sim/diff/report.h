@@ -15,15 +15,15 @@ typedef struct diffreport_head {
     const option_list *match, *kinds;
 } diffreport_head;
 
-/* diffreport_new -- NULL if out of memory. `all`: text lists every tensor that differs. */
+/* diffreport_new -- `all`: text lists every tensor that differs. */
 diffreport *diffreport_new(FILE *to, report_style style, const diffreport_head *head, const tolerance *within, int all);
 void diffreport_free(diffreport *r); /* accepts NULL */
 
 /* diffreport_told -- a sequence_told, whose context is the report. */
 sequence_told diffreport_told;
 
-/* diffreport_end -- what came of it. `failed`: files or tensors that could not be read. 0, or an exit code. */
-int diffreport_end(diffreport *r, int failed);
+/* diffreport_end -- what came of it. `failed`: files or tensors that could not be read. */
+void diffreport_end(diffreport *r, int failed);
 
 /* Of what was told: tensors that were compared; that differ, missing ones and steps included. */
 uint64_t diffreport_compared(const diffreport *r);

@@ -4,6 +4,7 @@
  * of them keeps its order. */
 #include "sequence.h"
 
+#include "../array/need.h"
 #include "../pass/pass.h"
 #include "order.h"
 #include "shift.h"
@@ -52,16 +53,13 @@ static int by_name(const void *a, const void *b)
     return compare_names(*(const side_tensor *const *)a, *(const side_tensor *const *)b);
 }
 
-static int index_names(stage *s)
+static void index_names(stage *s)
 {
-    s->by_name = malloc((s->g.n + 1) * sizeof *s->by_name);
-    if (!s->by_name)
-        return fail(EXIT_IO, "out of memory");
+    s->by_name = need_memory(s->g.n, sizeof *s->by_name);
     for (size_t i = 0; i < s->g.n; i++)
         s->by_name[i] = &s->g.tensors[i];
     if (s->g.n)
         qsort(s->by_name, s->g.n, sizeof *s->by_name, by_name);
-    return 0;
 }
 
 static const side_tensor *find_before(const stage *s, const side_tensor *t)
@@ -164,9 +162,11 @@ static int load(sequence *s, int k, size_t step)
 {
     stage *now = &s->now[k];
     int code = side_load(&now->g, s->sides[k], step);
-    if (!code && order_group(&now->g))
-        code = fail(EXIT_IO, "out of memory");
-    return code ? code : index_names(now);
+    if (code)
+        return code;
+    order_group(&now->g);
+    index_names(now);
+    return 0;
 }
 
 static int run_step(sequence *s, size_t i, size_t k)
@@ -228,9 +228,9 @@ int sequence_run(side *a, side *b, const tolerance *within, sequence_told *told,
     sequence s = {.sides = {a, b}, .within = within, .told = told, .context = context};
     s.shift.a = a;
     s.queue = (pass_queue){.run = look, .tell = tell, .context = &s, .room = BATCH, .most = BATCH_BYTES};
-    s.batch = calloc(BATCH, sizeof *s.batch);
-    s.entries = calloc(BATCH, sizeof *s.entries);
-    const int code = s.batch && s.entries ? run_steps(&s) : fail(EXIT_IO, "out of memory");
+    s.batch = need_memory(BATCH, sizeof *s.batch);
+    s.entries = need_memory(BATCH, sizeof *s.entries);
+    const int code = run_steps(&s);
     for (int k = 0; k < 2; k++) {
         clear_stage(&s.now[k]);
         clear_stage(&s.before[k]);

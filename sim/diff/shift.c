@@ -1,6 +1,8 @@
 /* shift.c -- see shift.h. A's files are opened anew: those of the comparisons that wait stay as they are. */
 #include "shift.h"
 
+#include "../array/need.h"
+
 #include <stdlib.h>
 
 static void close_step(shift *s)
@@ -23,8 +25,7 @@ static int open_file(shift *s, const side_file *f, trace_error *error)
         return -1;
     s->traces[s->n++] = t;
     for (size_t i = 0; i < trace_count(t); i++)
-        if (nameindex_add(&s->names[s->n - 1], trace_at(t, i)->name, i))
-            return trace_no_memory(t, error);
+        nameindex_add(&s->names[s->n - 1], trace_at(t, i)->name, i);
     return 0;
 }
 
@@ -35,10 +36,8 @@ static int open_step(shift *s, size_t step, trace_error *error)
         return 0;
     close_step(s);
     s->step = step;
-    s->traces = calloc(of->n, sizeof *s->traces);
-    s->names = calloc(of->n, sizeof *s->names);
-    if (!s->traces || !s->names)
-        return trace_error_set(error, EXIT_IO, s->a->files[of->first].path, UINT64_MAX, "out of memory");
+    s->traces = need_memory(of->n, sizeof *s->traces);
+    s->names = need_memory(of->n, sizeof *s->names);
     for (size_t i = 0; i < of->n; i++)
         if (open_file(s, &s->a->files[of->first + i], error))
             return -1;
@@ -56,10 +55,10 @@ static int compare(trace *t, size_t i, verdict_case *c, int *same, trace_error *
     w.of[0].tensor = y; /* as many elements of one format */
     int bad = elements_open(&w.of[0].from, t, i, ELEMENTS_ROWS, NULL, error) ||
               source_open(&w.of[1], c->sides[1], y, error);
-    if (!bad && walk_open(&w, c->walk.lanes))
-        bad = trace_no_memory(t, error);
-    if (!bad)
+    if (!bad) {
+        walk_open(&w, c->walk.lanes);
         bad = walk_equal(&w, same, error);
+    }
     walk_close(&w);
     return bad;
 }

@@ -1,7 +1,7 @@
 /* side.c -- see side.h. */
 #include "side.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,10 +66,8 @@ static int take_files(side *s, const input_step *steps, const char *operand)
 {
     const size_t n = s->in.tree.count;
     int code = 0;
-    s->files = calloc(n + 1, sizeof *s->files);
-    s->steps = calloc(n + 1, sizeof *s->steps);
-    if (!s->files || !s->steps)
-        return fail(EXIT_IO, "out of memory");
+    s->files = need_memory(n + 1, sizeof *s->files);
+    s->steps = need_memory(n + 1, sizeof *s->steps);
     for (size_t i = 0; i < n && !code; i++) {
         code = take_file(s, i, &steps[i], operand);
         const int64_t step = s->files[i].said.step;
@@ -124,11 +122,12 @@ static const mpsim_format *keep_format(side *s, const mpsim_format *f)
     side_format *own = s->formats;
     while (own && !(strcmp(own->format.name, f->name) == 0 && mpsim_format_same(&own->format, f)))
         own = own->next;
-    if (!own && (own = malloc(sizeof *own))) {
+    if (!own) {
+        own = need_memory(1, sizeof *own);
         *own = (side_format){*f, s->formats};
         s->formats = own;
     }
-    return own ? &own->format : NULL;
+    return &own->format;
 }
 
 static char *put_text(char **at, const char *text)
@@ -139,16 +138,12 @@ static char *put_text(char **at, const char *text)
     return here;
 }
 
-static int copy_tensor(side *s, side_tensor *to, side_file *f, const trace_tensor *x)
+static void copy_tensor(side *s, side_tensor *to, side_file *f, const trace_tensor *x)
 {
     const mpsim_format *format = x->format ? keep_format(s, x->format) : NULL;
     const char *name = x->name[0] ? x->name : f->below, *kind = x->kind, *fqn = kind ? x->fqn : name;
     const size_t shape = x->rank * sizeof *x->shape;
-    unsigned char *memory = malloc(shape + strlen(name) + strlen(fqn) + strlen(x->dtype) + 3);
-    if (!memory || (x->format && !format)) {
-        free(memory);
-        return -1;
-    }
+    unsigned char *memory = need_memory(shape + strlen(name) + strlen(fqn) + strlen(x->dtype) + 3, 1);
     *to = (side_tensor){.file = f,
                         .kind = kind,
                         .format = format,
@@ -163,19 +158,15 @@ static int copy_tensor(side *s, side_tensor *to, side_file *f, const trace_tenso
     to->name = put_text(&text, name);
     to->fqn = put_text(&text, fqn);
     to->dtype = put_text(&text, x->dtype);
-    return 0;
 }
 
-static int add_tensor(side_group *g, side_file *f, size_t index, const trace_tensor *x)
+static void add_tensor(side_group *g, side_file *f, size_t index, const trace_tensor *x)
 {
-    if (array_room(&g->tensors, g->n, sizeof *g->tensors))
-        return -1;
-    if (copy_tensor(g->of, &g->tensors[g->n], f, x))
-        return -1;
+    need_room(&g->tensors, g->n, sizeof *g->tensors);
+    copy_tensor(g->of, &g->tensors[g->n], f, x);
     g->tensors[g->n].index = index;
     g->tensors[g->n].place = g->n;
     g->n++;
-    return 0;
 }
 
 static int load_file(side_group *g, side_file *f)
@@ -185,13 +176,12 @@ static int load_file(side_group *g, side_file *f)
     if (!t)
         return input_failed(&g->of->in, &error);
     const char *modules = trace_metadata(t, "mpsim.order");
-    int ok = 1;
     if (modules && modules[0] && !g->modules)
-        ok = (g->modules = strdup(modules)) != NULL;
-    for (size_t i = 0; ok && i < trace_count(t); i++)
+        g->modules = need_text(modules);
+    for (size_t i = 0; i < trace_count(t); i++)
         if (input_selects(&g->of->in, trace_at(t, i)))
-            ok = add_tensor(g, f, i, trace_at(t, i)) == 0;
-    return ok ? 0 : fail(EXIT_IO, "out of memory");
+            add_tensor(g, f, i, trace_at(t, i));
+    return 0;
 }
 
 int side_load(side_group *g, side *s, size_t k)

@@ -1,6 +1,7 @@
 /* walk.c -- see walk.h. */
 #include "walk.h"
 
+#include "../array/need.h"
 #include "../pass/pass.h"
 
 #include <mpsim/mpsim.h>
@@ -40,17 +41,15 @@ int source_open(source *s, side *of, const side_tensor *t, trace_error *error)
     return elements_open(&s->from, from, t->index, ELEMENTS_ROWS, NULL, error);
 }
 
-int walk_open(walk *w, int lanes)
+void walk_open(walk *w, int lanes)
 {
     const uint64_t a = w->of[0].tensor->count, b = w->of[1].tensor->count, most = a > b ? a : b;
     w->piece = most < WALK_PIECE ? (size_t)most : WALK_PIECE;
     w->lanes = lanes;
-    w->own = calloc((size_t)w->lanes, sizeof *w->own);
-    for (int i = 0; w->own && i < w->lanes; i++)
+    w->own = need_memory((uint64_t)w->lanes, sizeof *w->own);
+    for (int i = 0; i < w->lanes; i++)
         for (int k = 0; k < 2; k++)
-            if (!(w->own[i].codes[k] = malloc(w->piece * w->of[k].from.width + 1)))
-                return -1;
-    return w->own ? 0 : -1;
+            w->own[i].codes[k] = need_memory(w->piece, w->of[k].from.width);
 }
 
 void walk_close(walk *w)
@@ -70,8 +69,8 @@ static int read_piece(const range *r, walk_lane *l, walk_piece *p, trace_error *
 {
     for (int k = 0; k < 2; k++) {
         const source *from = &r->w->of[k];
-        if (r->values && !l->values[k] && !(l->values[k] = malloc(r->w->piece * sizeof(double))))
-            return trace_error_set(error, EXIT_IO, from->tensor->file->path, UINT64_MAX, "out of memory");
+        if (r->values && !l->values[k])
+            l->values[k] = need_memory(r->w->piece, sizeof(double));
         p->codes[k] = l->codes[k];
         p->values[k] = l->values[k];
         if (elements_codes(&from->from, k ? p->first : p->first + (uint64_t)r->shift, l->codes[k], p->n, error))
@@ -133,10 +132,10 @@ int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int 
     if (!x->format || !y->format || x->count != y->count || !mpsim_format_same(x->format, y->format))
         return 0;
     int bad = source_open(&w.of[0], a, x, error) || source_open(&w.of[1], b, y, error);
-    if (!bad && walk_open(&w, lanes))
-        bad = trace_error_set(error, EXIT_IO, x->file->path, UINT64_MAX, "out of memory");
-    if (!bad)
+    if (!bad) {
+        walk_open(&w, lanes);
         bad = walk_equal(&w, same, error);
+    }
     walk_close(&w);
     return bad;
 }

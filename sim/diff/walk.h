@@ -35,8 +35,8 @@ typedef struct walk {
     struct walk_lane *own;
 } walk;
 
-/* walk_open -- 0, or -1 without memory; walk_close in both cases, which closes the sources. */
-int walk_open(walk *w, int lanes);
+/* walk_open -- to be closed by walk_close, which closes the sources, too. */
+void walk_open(walk *w, int lanes);
 void walk_close(walk *w);
 
 /* walk_range -- look at elements first to end - 1 of B beside those of A that lie `shift` behind them. With

@@ -1,4 +1,5 @@
 /* cmd.c -- mpsim dot: dot products under accumulation models, side by side. */
+#include "../array/need.h"
 #include "../commands.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
@@ -80,10 +81,8 @@ typedef struct run {
 static int parse_formats(mpsim_format *fa, mpsim_format *fb, const char *text)
 {
     const size_t n = strcspn(text, ",");
-    char *first = strndup(text, n);
+    char *first = need_part(text, n);
     const char *second = text[n] ? text + n + 1 : text;
-    if (!first)
-        return fail(EXIT_IO, "out of memory");
     int status = 0;
     if (mpsim_format_parse(fa, first) != MPSIM_OK || mpsim_format_parse(fb, second) != MPSIM_OK)
         status = fail(EXIT_USAGE, "dot: --format: '%s' is not a format, or two for A and B%s", text,
@@ -96,10 +95,8 @@ static int parse_depths(run *r, const char *text)
 {
     while (*text) {
         const size_t n = strcspn(text, ",");
-        char *word = strndup(text, n);
+        char *word = need_part(text, n);
         uint64_t k = 0;
-        if (!word)
-            return fail(EXIT_IO, "out of memory");
         const int bad = parse_count(&k, word) || k == 0 || k > SIZE_MAX / 16;
         free(word);
         if (bad || r->depths == DEPTHS)
@@ -148,9 +145,7 @@ static int parse_split(run *r)
 {
     const char *text = r->o->workspace ? r->o->workspace : "binary32";
     const size_t n = strcspn(text, ",");
-    char *first = strndup(text, n);
-    if (!first)
-        return fail(EXIT_IO, "out of memory");
+    char *first = need_part(text, n);
     const int bad = parse_place(&r->split.workspace, first) ||
                     parse_place(&r->split.sum, text[n] ? text + n + 1 : "binary32");
     free(first);
@@ -265,7 +260,7 @@ static void print_head(const run *r, FILE *to)
         json_object_set_new(v, "seed", r->generated ? json_of_count(r->o->seed) : json_null());
         put_split(v, r);
         fprintf(to, "{\"schema\": \"mpsim.dot/1\",\n\"version\": \"%s\",\n\"operands\": ", mpsim_version());
-        (void)json_write(to, v);
+        json_write(to, v);
         fputs(",\n\"results\": [", to);
         break;
     case REPORT_CSV:
@@ -332,21 +327,16 @@ static void csv_operand(FILE *to, const operand *o)
     csv_double(to, o->scale);
 }
 
-/* One result in the style of the report; NULL table: not text. -1 if writing failed. */
-static int report_row(const run *r, FILE *to, table *t, int first, size_t k, const mpsim_model *m, const dot_error *e)
+/* One result in the style of the report; NULL table: not text. */
+static void report_row(const run *r, FILE *to, table *t, size_t row, size_t k, const mpsim_model *m, const dot_error *e)
 {
-    int bad = 0;
     switch (r->style) {
     case REPORT_TEXT:
         print_row(r, t, k, m, e);
         break;
     case REPORT_JSON:
-        fputs(first ? "\n " : ",\n ", to);
-        bad = json_write(to, row_json(r, k, m, e));
-        break;
     case REPORT_NDJSON:
-        bad = json_write(to, row_json(r, k, m, e));
-        fputc('\n', to);
+        json_item(to, r->style, row, row_json(r, k, m, e));
         break;
     case REPORT_CSV:
         fprintf(to, "%zu,", k);
@@ -370,24 +360,23 @@ static int report_row(const run *r, FILE *to, table *t, int first, size_t k, con
         fputc('\n', to);
         break;
     }
-    return bad;
 }
 
 static int report(const run *r, FILE *to)
 {
-    double *exact = malloc((r->a.rows * r->b.rows + 1) * sizeof *exact);
+    double *exact = need_memory(r->a.rows * r->b.rows, sizeof *exact);
     uint64_t not_finite = 0, zeros = 0;
     dot_error worst = {.max_rel = 0}; /* of those that are no small error of a result */
     table *t = table_new(">K|<model|<result|>value|>rel. error|>largest|>bias|>bits lost|>not finite");
-    int status = exact && t ? 0 : fail(EXIT_IO, "out of memory"), first = 1;
-    if (!status)
-        print_head(r, to);
+    size_t rows = 0;
+    int status = 0;
+    print_head(r, to);
     progress_steps("sums", r->depths * r->models.count);
     for (size_t i = 0; i < r->depths && !status; i++) {
         status = dot_exact(exact, &r->a, &r->b, r->depth[i]);
         for (size_t j = 0; !status && j < r->a.rows * r->b.rows; j++)
             zeros += exact[j] == 0;
-        for (size_t j = 0; j < r->models.count && !status; j++, first = 0) {
+        for (size_t j = 0; j < r->models.count && !status; j++) {
             const mpsim_model *m = &r->models.items[j];
             dot_error e;
             status = dot_error_measure(&e, m, &r->split, &r->a, &r->b, r->depth[i], exact);
@@ -395,12 +384,12 @@ static int report(const run *r, FILE *to)
             not_finite += status ? 0 : e.not_finite;
             if (!status && e.not_finite < e.count && e.max_rel >= 0.25 && e.max_rel > worst.max_rel)
                 worst = e;
-            if (!status && report_row(r, to, t, first, r->depth[i], m, &e))
-                status = fail(EXIT_IO, "out of memory");
+            if (!status)
+                report_row(r, to, t, rows++, r->depth[i], m, &e);
         }
     }
-    if (!status && r->style == REPORT_TEXT && table_print(t, to, ""))
-        status = fail(EXIT_IO, "out of memory");
+    if (!status && r->style == REPORT_TEXT)
+        table_print(t, to, "");
     if (r->style == REPORT_JSON)
         fputs("]}\n", to);
     if (!status && r->style == REPORT_TEXT && not_finite)

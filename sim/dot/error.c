@@ -1,6 +1,7 @@
 /* error.c -- see error.h. */
 #include "error.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 
 #include <train/parallel.h>
@@ -22,10 +23,8 @@ static mpsim_status run(double *d, const mpsim_model *m, const operand *a, const
     const mpsim_matrix mb = {&b->format, from_product(b, first), b->depth, 1};
     const mpsim_rng rng = {1, 0, 0};
     const size_t n = a->rows * b->rows;
-    void *codes = calloc(n + 1, mpsim_format_code_bytes(f));
-    mpsim_status s = MPSIM_ENOMEM;
-    if (codes)
-        s = mpsim_gemm(m, a->rows, b->rows, depth, &ma, &mb, NULL, codes, b->rows, &rng, &parallel_pool);
+    void *codes = need_memory(n, mpsim_format_code_bytes(f));
+    mpsim_status s = mpsim_gemm(m, a->rows, b->rows, depth, &ma, &mb, NULL, codes, b->rows, &rng, &parallel_pool);
     if (s == MPSIM_OK)
         s = mpsim_decode_array(f, d, codes, n);
     free(codes);
@@ -54,8 +53,8 @@ static mpsim_status run_parts(double *d, const mpsim_model *m, const dot_split *
                               size_t depth)
 {
     const size_t n = a->rows * b->rows, length = (depth - 1) / s->parts + 1;
-    double *part = malloc((n + 1) * sizeof *part);
-    mpsim_status status = part ? MPSIM_OK : MPSIM_ENOMEM;
+    double *part = need_memory(n, sizeof *part);
+    mpsim_status status = MPSIM_OK;
     for (size_t i = 0; i < n; i++)
         d[i] = 0;
     for (size_t k = 0; k < depth && status == MPSIM_OK; k += length) {
@@ -134,11 +133,9 @@ int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split
                       size_t depth, const double *exact)
 {
     const size_t n = a->rows * b->rows;
-    double *d = malloc((n + 1) * sizeof *d);
+    double *d = need_memory(n, sizeof *d);
     memset(e, 0, sizeof *e);
-    const mpsim_status s = !d                 ? MPSIM_ENOMEM
-                           : split->parts > 1 ? run_parts(d, m, split, a, b, depth)
-                                              : run(d, m, a, b, 0, depth);
+    const mpsim_status s = split->parts > 1 ? run_parts(d, m, split, a, b, depth) : run(d, m, a, b, 0, depth);
     if (s == MPSIM_OK) {
         dot_error_compare(e, d, exact, n, m->result.format.mbits + 1);
         e->first = n ? d[0] / (a->scale * b->scale) : 0;

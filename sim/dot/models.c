@@ -1,7 +1,7 @@
 /* models.c -- see models.h. */
 #include "models.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/options.h"
 
 #include <fnmatch.h>
@@ -10,8 +10,7 @@
 
 static int append(model_list *l, const mpsim_model *m)
 {
-    if (array_room(&l->items, l->count, sizeof *l->items))
-        return fail(EXIT_IO, "out of memory");
+    need_room(&l->items, l->count, sizeof *l->items);
     l->items[l->count++] = *m;
     return 0;
 }
@@ -122,9 +121,7 @@ int model_list_make(model_list *l, const char *verb, const char *names, const mp
     memset(l, 0, sizeof *l);
     while (*names) {
         const size_t n = strcspn(names, ",");
-        char *name = strndup(names, n);
-        if (!name)
-            return fail(EXIT_IO, "out of memory");
+        char *name = need_part(names, n);
         const int pattern = strcmp(name, "all") == 0 || strpbrk(name, "*?[") != NULL;
         const int status = pattern ? add_matching(l, verb, name, fa, fb) : add_one(l, verb, name, fa, fb);
         free(name);
@@ -349,25 +346,15 @@ static void print_unconfirmed(const model_list *l, FILE *to)
         }
 }
 
-int models_print(const model_list *l, report_style style, FILE *to)
+void models_print(const model_list *l, report_style style, FILE *to)
 {
-    if (style == REPORT_JSON) {
-        int bad = 0;
-        fputs("{\"schema\": \"mpsim.models/1\",\n\"models\": [", to);
-        for (size_t i = 0; i < l->count; i++) {
-            fputs(i ? ",\n " : "\n ", to);
-            bad |= json_write(to, model_json(&l->items[i]));
-        }
-        fputs("]}\n", to);
-        return bad;
-    }
-    if (style == REPORT_NDJSON) {
-        for (size_t i = 0; i < l->count; i++) {
-            if (json_write(to, model_json(&l->items[i])))
-                return -1;
-            fputc('\n', to);
-        }
-        return 0;
+    if (style == REPORT_JSON || style == REPORT_NDJSON) {
+        const int array = style == REPORT_JSON;
+        fputs(!array ? "" : "{\"schema\": \"mpsim.models/1\",\n\"models\": [", to);
+        for (size_t i = 0; i < l->count; i++)
+            json_item(to, style, i, model_json(&l->items[i]));
+        fputs(array ? "]}\n" : "", to);
+        return;
     }
     if (style == REPORT_CSV) {
         fputs(
@@ -376,14 +363,13 @@ int models_print(const model_list *l, report_style style, FILE *to)
             to);
         for (size_t i = 0; i < l->count; i++)
             print_csv(to, &l->items[i]);
-        return 0;
+        return;
     }
     table *t = table_new("<model|<operands|>L|>F|>floor|>chunk|<accumulator|<result|<evidence");
     for (size_t i = 0; i < l->count; i++)
         print_row(t, &l->items[i]);
-    const int bad = t ? table_print(t, to, "") : -1;
+    table_print(t, to, "");
     table_free(t);
     fputs(legend, to);
     print_unconfirmed(l, to);
-    return bad;
 }

@@ -20,6 +20,6 @@ int model_list_make(model_list *l, const char *verb, const char *names, const mp
 void model_list_clear(model_list *l);
 
 /* models_print -- the table of models. -1 if memory ran out. */
-int models_print(const model_list *l, report_style style, FILE *to);
+void models_print(const model_list *l, report_style style, FILE *to);
 
 #endif

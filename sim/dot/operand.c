@@ -2,6 +2,7 @@
 #include "operand.h"
 
 #include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/options.h"
 
 #include <inttypes.h>
@@ -113,9 +114,7 @@ static int read_values(double *x, size_t n, trace *t, trace_error *error)
 /* The first rows of a tensor that holds them as columns: all of it is read. */
 static int read_columns(operand *o, trace *t, trace_error *error)
 {
-    double *all = array_memory(o->all_rows * o->depth, sizeof *all);
-    if (!all)
-        return fail(EXIT_IO, "dot: out of memory");
+    double *all = need_memory(o->all_rows * o->depth, sizeof *all);
     const int bad = read_values(all, (size_t)o->all_rows * o->depth, t, error);
     for (size_t i = 0; !bad && i < o->rows; i++)
         for (size_t k = 0; k < o->depth; k++)
@@ -204,9 +203,7 @@ int operand_encode(operand *o, const mpsim_format *f, mpsim_round_mode mode, dou
     o->scale = r.scale = scale > 0 ? scale : fitting_scale(o, f);
     for (size_t i = 0; i < n; i++)
         o->nonzero += o->x[i] != 0;
-    o->codes = malloc(n * mpsim_format_code_bytes(f) + 1);
-    if (!o->codes)
-        return fail(EXIT_IO, "dot: out of memory");
+    o->codes = need_memory(n, mpsim_format_code_bytes(f));
     if (mpsim_encode_array_f64(f, &r, NULL, o->codes, o->x, n, &o->counts) != MPSIM_OK)
         return fail(EXIT_USAGE, "dot: the scale is not a positive finite number");
     if (o->counts.overflow)

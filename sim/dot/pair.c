@@ -1,6 +1,7 @@
 /* pair.c -- see pair.h. */
 #include "pair.h"
 
+#include "../array/need.h"
 #include "../cli/element.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
@@ -48,8 +49,8 @@ static void round_again(element *e, size_t n, const mpsim_format *f, mpsim_round
 static unsigned char *codes_of(const mpsim_format *f, const element *e, size_t n)
 {
     const size_t bytes = mpsim_format_code_bytes(f);
-    unsigned char *codes = malloc(n * bytes + 1);
-    for (size_t i = 0; codes && i < n; i++)
+    unsigned char *codes = need_memory(n, bytes);
+    for (size_t i = 0; i < n; i++)
         element_put_code(codes, bytes, i, e[i].code);
     return codes;
 }
@@ -76,9 +77,7 @@ static int parse(pair *p)
 {
     const pair_options *o = p->o;
     int code;
-    p->c = calloc(p->models->count + 1, sizeof *p->c);
-    if (!p->c)
-        return fail(EXIT_IO, "dot: out of memory");
+    p->c = need_memory(p->models->count, sizeof *p->c);
     if ((code = element_list(&p->a, &p->n, "dot", "--a", o->fa, o->a)) ||
         (code = element_list(&p->b, &p->n_b, "dot", "--b", o->fb, o->b)) || (code = parse_addend(p)))
         return code;
@@ -88,7 +87,7 @@ static int parse(pair *p)
     round_again(p->b, p->n, o->fb, o->mode);
     p->codes_a = codes_of(o->fa, p->a, p->n);
     p->codes_b = codes_of(o->fb, p->b, p->n);
-    return p->codes_a && p->codes_b ? 0 : fail(EXIT_IO, "dot: out of memory");
+    return 0;
 }
 
 /* ---- steps ---- */
@@ -328,9 +327,9 @@ static void print_head(const pair *p)
         break;
     case REPORT_JSON:
         fprintf(p->to, "{\"schema\": \"mpsim.dot-pair/1\",\n\"version\": \"%s\",\n\"a\": ", mpsim_version());
-        (void)json_write(p->to, operand_json(o->fa, p->a, p->n));
+        json_write(p->to, operand_json(o->fa, p->a, p->n));
         fputs(",\n\"b\": ", p->to);
-        (void)json_write(p->to, operand_json(o->fb, p->b, p->n));
+        json_write(p->to, operand_json(o->fb, p->b, p->n));
         fputs(",\n\"results\": [", p->to);
         break;
     case REPORT_CSV:
@@ -351,31 +350,25 @@ static int run_model(pair *p, size_t i, table *results)
     const int json = p->style == REPORT_JSON || p->style == REPORT_NDJSON, with = p->o->steps;
     steps t = {.p = p, .m = m};
     uint64_t d = 0;
-    int bad = 0;
     if (with && json)
         t.list = json_array();
     else if (with)
         t.rows = table_new(steps_columns);
     const mpsim_status s = mpsim_dot_steps(m, p->o->fa, p->codes_a, p->o->fb, p->codes_b, p->n, p->c[i].code, &rng, &d,
                                            with ? see : NULL, &t);
-    if (s == MPSIM_OK && json) {
-        if (p->style == REPORT_JSON)
-            fputs(i ? ",\n " : "\n ", p->to);
-        bad = json_write(p->to, result_json(p, i, d, t.list));
-        if (p->style == REPORT_NDJSON)
-            fputc('\n', p->to);
-    } else if (s == MPSIM_OK) {
+    if (s == MPSIM_OK && json)
+        json_item(p->to, p->style, i, result_json(p, i, d, t.list));
+    else if (s == MPSIM_OK)
         print_row(p, results, i, d);
-    }
     if (s == MPSIM_OK && t.rows) {
         fprintf(p->to, "%s\n", m->name);
-        bad = table_print(t.rows, p->to, "  ");
+        table_print(t.rows, p->to, "  ");
         fputs(t.cut ? "  * cut: bits below the unit are lost\n\n" : "\n", p->to);
     }
     table_free(t.rows);
     if (s == MPSIM_ERANGE)
         return fail(EXIT_USAGE, "dot: %s cannot take these formats", m->name);
-    return s != MPSIM_OK || bad ? fail(EXIT_IO, "dot: out of memory") : 0;
+    return s != MPSIM_OK ? fail(EXIT_IO, "out of memory") : 0;
 }
 
 static int run_models(pair *p)
@@ -385,8 +378,8 @@ static int run_models(pair *p)
     print_head(p);
     for (size_t i = 0; i < p->models->count && !code; i++)
         code = run_model(p, i, results);
-    if (!code && p->style == REPORT_TEXT && table_print(results, p->to, ""))
-        code = fail(EXIT_IO, "dot: out of memory");
+    if (!code && p->style == REPORT_TEXT)
+        table_print(results, p->to, "");
     if (p->style == REPORT_JSON)
         fputs("]}\n", p->to);
     table_free(results);

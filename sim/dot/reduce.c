@@ -1,6 +1,7 @@
 /* reduce.c -- see reduce.h. */
 #include "reduce.h"
 
+#include "../array/need.h"
 #include "../array/array.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
@@ -109,15 +110,11 @@ static int read_files(ranks *r, char **files, size_t n, const char *glob)
     trace_error error;
     trace *first = trace_open(files[0], NULL, &error);
     int code = first ? count_elements(r, first, glob) : fail(error.exit, "%s", error.text);
-    r->x = calloc(n, sizeof *r->x);
-    if (!r->x && !code)
-        code = fail(EXIT_IO, "out of memory");
+    r->x = need_memory(n, sizeof *r->x);
     for (size_t k = 0; k < n && !code; k++) {
         trace *t = k ? trace_open(files[k], NULL, &error) : first;
-        r->x[k] = malloc((r->elements + 1) * sizeof **r->x);
-        code = !t         ? fail(error.exit, "%s", error.text)
-               : !r->x[k] ? fail(EXIT_IO, "out of memory")
-                          : read_rank(r, first, t, glob, r->x[k]);
+        r->x[k] = need_memory(r->elements, sizeof **r->x);
+        code = t ? read_rank(r, first, t, glob, r->x[k]) : fail(error.exit, "%s", error.text);
         if (k)
             trace_close(t);
     }
@@ -139,9 +136,7 @@ static int is_finite(const ranks *r, size_t i)
 static int add_exactly(ranks *r)
 {
     size_t kept = 0;
-    r->exact = malloc((r->elements + 1) * sizeof *r->exact);
-    if (!r->exact)
-        return fail(EXIT_IO, "out of memory");
+    r->exact = need_memory(r->elements + 1, sizeof *r->exact);
     for (size_t i = 0; i < r->elements; i++) {
         mpsim_sum sum;
         if (!is_finite(r, i))
@@ -187,7 +182,7 @@ typedef struct reduce_output {
     report_style style;
     FILE *to;
     table *t;
-    int written;
+    size_t written;
 } reduce_output;
 
 static void begin(const reduce_output *o, const ranks *r)
@@ -250,47 +245,40 @@ static void tell_csv(FILE *to, const ranks *r, const sum_row *s)
     fputc('\n', to);
 }
 
-static int tell(reduce_output *o, const ranks *r, const sum_row *s)
+static void tell(reduce_output *o, const ranks *r, const sum_row *s)
 {
-    int bad = 0;
-    if (o->style == REPORT_TEXT) {
+    if (o->style == REPORT_TEXT)
         tell_text(o->t, s);
-    } else if (o->style == REPORT_CSV) {
+    else if (o->style == REPORT_CSV)
         tell_csv(o->to, r, s);
-    } else {
-        fputs(o->style == REPORT_NDJSON ? "" : o->written ? ",\n " : "\n ", o->to);
-        bad = json_write(o->to, sum_json(r, s));
-        fputs(o->style == REPORT_NDJSON ? "\n" : "", o->to);
-    }
+    else
+        json_item(o->to, o->style, o->written, sum_json(r, s));
     o->written++;
-    return bad ? fail(EXIT_IO, "out of memory") : 0;
 }
 
-static int end(reduce_output *o)
+static void end(reduce_output *o)
 {
     if (o->style == REPORT_TEXT) {
-        if (table_print(o->t, o->to, ""))
-            return fail(EXIT_IO, "out of memory");
+        table_print(o->t, o->to, "");
         fputs("\nrel. error and bits lost, of the wire's format, are of all elements together; largest is of a single "
               "one, which\nmay cancel. A ring begins at another rank in every chunk.\n",
               o->to);
     }
     if (o->style == REPORT_JSON)
         fputs("]}\n", o->to);
-    return 0;
 }
 
 /* All orders of one wire, in one accumulator. */
 static int report_sums(reduce_output *o, const ranks *r, const mpsim_format *wire, const mpsim_format *accumulator)
 {
-    float *y = malloc((r->elements + 1) * sizeof *y);
-    double *d = malloc((r->elements + 1) * sizeof *d);
-    int code = y && d ? 0 : fail(EXIT_IO, "out of memory");
+    float *y = need_memory(r->elements, sizeof *y);
+    double *d = need_memory(r->elements, sizeof *d);
+    int code = 0;
     for (size_t k = 0; k < sizeof orders / sizeof orders[0] && !code; k++) {
         sum_row row = {*wire, *accumulator, k, {0}};
         code = measure_row(r, &row, y, d);
         if (!code)
-            code = tell(o, r, &row);
+            tell(o, r, &row);
         progress_add(1);
     }
     free(y);
@@ -304,10 +292,8 @@ static int report_wires(reduce_output *o, const ranks *r, const char *wires)
     int code = 0;
     while (*wires && !code) {
         const size_t n = strcspn(wires, ",");
-        char *name = strndup(wires, n);
+        char *name = need_part(wires, n);
         mpsim_format wire;
-        if (!name)
-            return fail(EXIT_IO, "out of memory");
         if (mpsim_format_parse(&wire, name) != MPSIM_OK)
             code = fail(EXIT_USAGE, "dot: --wire: '%s' is not a format", name);
         free(name);
@@ -334,7 +320,7 @@ int reduce_report(char **files, size_t n, const char *glob, const char *wires, r
         begin(&o, &r);
         code = report_wires(&o, &r, wires);
         if (!code)
-            code = end(&o);
+            end(&o);
     }
     if (code)
         output_abandon(&out);

@@ -1,4 +1,5 @@
 /* cmd.c -- mpsim explain: what a framework's message about mixed precision means. */
+#include "../array/need.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../cli/textfile.h"
@@ -49,7 +50,7 @@ static void print_message(FILE *to, const message *m)
     field(to, "source", m->source);
 }
 
-static int print_list(FILE *to)
+static void print_list(FILE *to)
 {
     table *t = table_new("<name|<framework|<message");
     for (const message *m = messages; m->name; m++) {
@@ -58,9 +59,8 @@ static int print_list(FILE *to)
         table_cell(t, "%s", m->framework);
         table_cell(t, "%.*s%s", n > SHOWN ? SHOWN - 4 : SHOWN, m->forms[0], n > SHOWN ? " ..." : "");
     }
-    const int bad = table_print(t, to, "");
+    table_print(t, to, "");
     table_free(t);
-    return bad;
 }
 
 /* ---- JSON ---- */
@@ -88,16 +88,13 @@ static json_t *message_json(const message *m)
     return v;
 }
 
-static int print_json(FILE *to, const match *found, size_t n)
+static void print_json(FILE *to, const match *found, size_t n)
 {
-    int bad = 0;
     fputs("{\"schema\": \"mpsim.explain/1\",\n\"found\": [", to);
     for (size_t i = 0; i < n; i++) {
-        fputs(i ? ",\n " : "\n ", to);
-        bad |= json_write(to, message_json(found[i].message));
+        json_item(to, REPORT_JSON, i, message_json(found[i].message));
     }
     fputs("]}\n", to);
-    return bad;
 }
 
 /* ---- the command ---- */
@@ -105,22 +102,19 @@ static int print_json(FILE *to, const match *found, size_t n)
 static int print_found(const options *o, const match *found, size_t n)
 {
     output out;
-    int bad = 0, code = output_open(&out, o->form.path);
+    const int code = output_open(&out, o->form.path);
     if (code)
         return code;
     if (o->form.json)
-        bad = print_json(out.file, found, n);
+        print_json(out.file, found, n);
     else if (o->list)
-        bad = print_list(out.file);
+        print_list(out.file);
     else
         for (size_t i = 0; i < n; i++) {
             fputs(i ? "\n" : "", out.file);
             print_message(out.file, found[i].message);
         }
-    if (!bad)
-        return output_close(&out);
-    output_abandon(&out);
-    return fail(EXIT_IO, "out of memory");
+    return output_close(&out);
 }
 
 static int list_all(const options *o)
@@ -135,10 +129,7 @@ static int list_all(const options *o)
 static int explain(const options *o, const char *text)
 {
     match found[MATCHES_MAX];
-    int failed;
-    const size_t n = match_find(found, text, &failed);
-    if (failed)
-        return fail(EXIT_IO, "out of memory");
+    const size_t n = match_find(found, text);
     if (n)
         return print_found(o, found, n);
     const message *near = match_nearest(text, &failed);
@@ -150,14 +141,14 @@ static int explain(const options *o, const char *text)
     return fail(EXIT_DATA, "explain: no message that is known; 'mpsim explain --list' has them all");
 }
 
-/* All operands as one text, as if they had been quoted; NULL without memory. */
+/* All operands as one text, as if they had been quoted. */
 static char *joined(char **words, int n)
 {
     size_t room = 1;
     for (int i = 0; i < n; i++)
         room += strlen(words[i]) + 1;
-    char *text = calloc(room, 1), *at = text;
-    for (int i = 0; text && i < n; i++)
+    char *text = need_memory(room, 1), *at = text;
+    for (int i = 0; i < n; i++)
         at += snprintf(at, room - (size_t)(at - text), "%s%s", i ? " " : "", words[i]);
     return text;
 }
@@ -168,7 +159,7 @@ static int explain_operands(const options *o, char **words, int n)
     const int piped = n == 1 && strcmp(words[0], "-") == 0;
     char *text = piped ? text_file_read("-", TEXT_MOST, NULL, &error) : joined(words, n);
     if (!text)
-        return piped ? fail(error.exit, "%s", error.text) : fail(EXIT_IO, "out of memory");
+        return fail(error.exit, "%s", error.text);
     const int code = explain(o, text);
     free(text);
     return code;

@@ -2,6 +2,8 @@
  * traceback does to it matters; the fixed parts of a message follow each other in it. */
 #include "match.h"
 
+#include "../array/need.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,13 +116,10 @@ static size_t score_of(const message *m, const char *text, size_t n)
     return best;
 }
 
-size_t match_find(match found[MATCHES_MAX], const char *text, int *failed)
+size_t match_find(match found[MATCHES_MAX], const char *text)
 {
-    char *folded = malloc(strlen(text) + 1);
+    char *folded = need_memory(strlen(text) + 1, 1);
     size_t n = 0;
-    *failed = !folded;
-    if (!folded)
-        return 0;
     const size_t length = fold(folded, text);
     for (const message *m = messages; m->name && n < MATCHES_MAX; m++) {
         const match new = {m, score_of(m, folded, length)};

@@ -1,4 +1,5 @@
 /* cmd.c -- mpsim formats: the table of formats, presets, modes; lint of a constant. */
+#include "../array/need.h"
 #include "../commands.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
@@ -63,19 +64,17 @@ static json_t *format_json(const mpsim_format *f)
 static const char text_columns[] =
     "<format|>bits|>e|>m|>bias|<inf|<nan|<zero|>max|>min normal|>min positive|>epsilon|<source";
 
-static int print_formats(const target_list *list, report_style style, FILE *to)
+static void print_formats(const target_list *list, report_style style, FILE *to)
 {
     const size_t n = list->count;
     char a[32], b[32], c[32], d[32];
     if (style == REPORT_JSON) {
-        int bad = 0;
         fputs("{\"schema\": \"mpsim.formats/1\",\n\"formats\": [", to);
         for (size_t i = 0; i < n; i++) {
-            fputs(i ? ",\n " : "\n ", to);
-            bad |= json_write(to, format_json(&list->items[i].format));
+            json_item(to, style, i, format_json(&list->items[i].format));
         }
         fputs("]}\n", to);
-        return bad;
+        return;
     }
     if (style == REPORT_CSV)
         fputs("name,bits,exponent_bits,significand_bits,bias,inf,nan,zero,max,min_normal,"
@@ -87,9 +86,7 @@ static int print_formats(const target_list *list, report_style style, FILE *to)
         const double max = mpsim_format_max(f), normal = mpsim_format_min_normal(f);
         const double least = mpsim_format_min_positive(f), epsilon = mpsim_format_epsilon(f);
         if (style == REPORT_NDJSON) {
-            if (json_write(to, format_json(f)))
-                return -1;
-            fputc('\n', to);
+            json_item(to, style, i, format_json(f));
         } else if (style == REPORT_CSV) {
             csv_text(to, f->name);
             fprintf(to, ",%d,%d,%d,%d,%s,%s,%s,%.17g,%.17g,%.17g,%.17g,", f->bits, f->ebits, f->mbits, f->bias,
@@ -112,9 +109,9 @@ static int print_formats(const target_list *list, report_style style, FILE *to)
             table_cell(t, "%s", f->source);
         }
     }
-    const int bad = t ? table_print(t, to, "") : 0;
+    if (t)
+        table_print(t, to, "");
     table_free(t);
-    return bad;
 }
 
 /* ---- presets and modes ---- */
@@ -156,7 +153,7 @@ static int same_choices(const mpsim_rounding *a, const mpsim_rounding *b)
            a->via_binary32 == b->via_binary32;
 }
 
-static int print_presets(FILE *to)
+static void print_presets(FILE *to)
 {
     table *t = table_new("<preset|<formats|<overflow becomes|<infinity becomes|<NaN|"
                          "<negative, if unsigned|<NaN, if there is none|"
@@ -176,17 +173,15 @@ static int print_presets(FILE *to)
           "formats without one NaN becomes the largest and zero the smallest number; rounding\n"
           "is to nearest even, unless -r says otherwise.\n\n",
           to);
-    const int bad = table_print(t, to, "");
+    table_print(t, to, "");
     table_free(t);
-    return bad;
 }
 
-static int print_modes(FILE *to)
+static void print_modes(FILE *to)
 {
     fputs("Rounding modes (-r NAME); stochastic ones may end in :N, so many random bits:\n\n", to);
     for (int m = 0; m < MPSIM_ROUND_MODES; m++)
         fprintf(to, "  %s\n", mpsim_round_mode_name((mpsim_round_mode)m));
-    return 0;
 }
 
 /* ---- lint ---- */
@@ -340,41 +335,35 @@ static void finding_row(const finding *v, table *t)
     table_cell(t, "%s", v->verdict);
 }
 
-/* What becomes of x in each target; *lost if it is lost in one. -1 if memory ran out. */
-static int print_check(double x, const target_list *list, uint64_t seed, report_style style, FILE *to, int *lost)
+/* What becomes of x in each target; *lost if it is lost in one. */
+static void print_check(double x, const target_list *list, uint64_t seed, report_style style, FILE *to, int *lost)
 {
     static const char *const head[] = {[REPORT_JSON] = "{\"schema\": \"mpsim.check/1\",\n\"results\": [",
                                        [REPORT_CSV] = "constant,format,code,value,rel_err,verdict,lost\n",
                                        [REPORT_NDJSON] = "",
                                        [REPORT_TEXT] = ""};
     table *t = table_new("<format|<becomes|>exact value|>relative error|<verdict");
-    const char **notes = calloc(list->count + 1, sizeof *notes);
-    int bad = !t || !notes;
+    const char **notes = need_memory(list->count, sizeof *notes);
     fputs(head[style], to);
-    for (size_t i = 0; i < list->count && !bad; i++) {
+    for (size_t i = 0; i < list->count; i++) {
         const finding v = check_target(&list->items[i], x, seed);
         *lost |= v.lost;
         notes[i] = v.choice;
-        if (style == REPORT_JSON)
-            fputs(i ? ",\n " : "\n ", to);
         if (style == REPORT_TEXT)
             finding_row(&v, t);
         else if (style == REPORT_CSV)
             finding_csv(&v, x, to);
         else
-            bad |= json_write(to, finding_json(&v, x));
-        if (style == REPORT_NDJSON)
-            fputc('\n', to);
+            json_item(to, style, i, finding_json(&v, x));
     }
     if (style == REPORT_JSON)
         fputs("]}\n", to);
-    if (style == REPORT_TEXT && !bad) {
-        bad = table_print(t, to, "");
+    if (style == REPORT_TEXT) {
+        table_print(t, to, "");
         print_choice_notes(list, notes, to);
     }
     free(notes);
     table_free(t);
-    return bad;
 }
 
 /* ---- command line ---- */
@@ -385,8 +374,8 @@ static char *join(const char *(*next)(const void *from, size_t i), const void *f
     size_t size = 1, n = 0;
     for (size_t i = 0; next(from, i); i++)
         size += strlen(next(from, i)) + 1;
-    char *list = malloc(size);
-    for (size_t i = 0; list && next(from, i); i++)
+    char *list = need_memory(size, 1);
+    for (size_t i = 0; next(from, i); i++)
         n += (size_t)snprintf(list + n, size - n, "%s%s", i ? "," : "", next(from, i));
     return list;
 }
@@ -414,8 +403,6 @@ static const char *next_recipe(const void *from, size_t i)
 static int make_list(target_list *l, target_options *o, char **operands)
 {
     char *formats = operands[0] ? join(next_operand, operands) : join(o->recipes ? next_recipe : next_row, NULL);
-    if (!formats)
-        return fail(EXIT_IO, "out of memory");
     o->formats = formats;
     const int code = target_list_make(l, o, "formats", NULL);
     o->formats = NULL;
@@ -443,15 +430,11 @@ static int list_models(char **operands, const char *path, report_style style)
 {
     model_list list = {0};
     output out;
-    char *names = operands[0] ? join(next_operand, operands) : strdup("all");
-    int code = names ? model_list_make(&list, "formats", names, NULL, NULL) : fail(EXIT_IO, "out of memory");
+    char *names = operands[0] ? join(next_operand, operands) : need_text("all");
+    int code = model_list_make(&list, "formats", names, NULL, NULL);
     if (!code && !(code = output_open(&out, path))) {
-        if (models_print(&list, style, out.file)) {
-            output_abandon(&out);
-            code = fail(EXIT_IO, "out of memory");
-        } else {
-            code = output_close(&out);
-        }
+        models_print(&list, style, out.file);
+        code = output_close(&out);
     }
     model_list_clear(&list);
     free(names);
@@ -468,12 +451,8 @@ static int list_recipes(char **operands, const char *path, report_style style)
     if (!code && list.count)
         code = fail(EXIT_USAGE, "formats: --recipes: '%s' is a format, not a recipe", list.items[0].label);
     if (!code && !(code = output_open(&out, path))) {
-        if (recipes_print(&list.blocks, style, out.file)) {
-            output_abandon(&out);
-            code = fail(EXIT_IO, "out of memory");
-        } else {
-            code = output_close(&out);
-        }
+        recipes_print(&list.blocks, style, out.file);
+        code = output_close(&out);
     }
     target_list_clear(&list);
     return code;
@@ -541,16 +520,16 @@ int cmd_formats(const command *self, int argc, char **argv)
             code = fail(EXIT_USAGE, "formats: '%s': presets go with --check", list.items[i].label);
     if (code || (code = output_open(&out, form.path)))
         goto done;
-    const int bad = presets     ? print_presets(out.file)
-                    : modes     ? print_modes(out.file)
-                    : check     ? print_check(x, &list, to.seed, style, out.file, &lost)
-                    : positions ? positions_print(positions, &list, style, out.file)
-                                : print_formats(&list, style, out.file);
-    if (bad) {
-        output_abandon(&out);
-        code = fail(EXIT_IO, "out of memory");
-        goto done;
-    }
+    if (presets)
+        print_presets(out.file);
+    else if (modes)
+        print_modes(out.file);
+    else if (check)
+        print_check(x, &list, to.seed, style, out.file, &lost);
+    else if (positions)
+        positions_print(positions, &list, style, out.file);
+    else
+        print_formats(&list, style, out.file);
     code = output_close(&out);
     if (!code && lost)
         code = EXIT_CHECK;

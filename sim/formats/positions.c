@@ -93,21 +93,18 @@ static void print_csv(FILE *to, const loss *l, uint64_t n)
     fputc('\n', to);
 }
 
-static int print_json(uint64_t n, const target_list *list, int lines, FILE *to)
+static void print_json(uint64_t n, const target_list *list, report_style style, FILE *to)
 {
-    int bad = 0;
+    const int lines = style == REPORT_NDJSON;
     fputs(lines ? "" : "{\"schema\": \"mpsim.positions/1\",\n\"formats\": [", to);
     for (size_t i = 0; i < list->count; i++) {
         const loss l = look(n, &list->items[i]);
-        fputs(lines ? "" : i ? ",\n " : "\n ", to);
-        bad |= json_write(to, loss_json(&l, n));
-        fputs(lines ? "\n" : "", to);
+        json_item(to, style, i, loss_json(&l, n));
     }
     fputs(lines ? "" : "]}\n", to);
-    return bad;
 }
 
-static int print_text(uint64_t n, const target_list *list, FILE *to)
+static void print_text(uint64_t n, const target_list *list, FILE *to)
 {
     char a[32];
     table *t = table_new("<format|>first the same|>different|>position off|>angle off, radians|>all in format");
@@ -116,22 +113,21 @@ static int print_text(uint64_t n, const target_list *list, FILE *to)
         const loss l = look(n, &list->items[i]);
         print_row(t, &l, n);
     }
-    const int bad = t ? table_print(t, to, "") : -1;
+    table_print(t, to, "");
     table_free(t);
     fputs(
         "\nPositions that become the same have one rotary angle. Angles: position times 10000^(-2 i / 128) of heads "
         "of 128\ncolumns, the largest error of any; with positions alone in the format, and with positions, frequencies and\n"
         "their product.\n",
         to);
-    return bad;
 }
 
-int positions_print(uint64_t n, const target_list *list, report_style style, FILE *to)
+void positions_print(uint64_t n, const target_list *list, report_style style, FILE *to)
 {
-    if (style == REPORT_TEXT)
-        return print_text(n, list, to);
-    if (style != REPORT_CSV)
-        return print_json(n, list, style == REPORT_NDJSON, to);
+    if (style != REPORT_CSV) {
+        style == REPORT_TEXT ? print_text(n, list, to) : print_json(n, list, style, to);
+        return;
+    }
     fputs("format,positions,distinct,first_collision,max_position_error,max_angle_error_positions,"
           "max_angle_error_all\n",
           to);
@@ -139,5 +135,4 @@ int positions_print(uint64_t n, const target_list *list, report_style style, FIL
         const loss l = look(n, &list->items[i]);
         print_csv(to, &l, n);
     }
-    return 0;
 }

@@ -7,6 +7,6 @@
 
 /* positions_print -- of positions 0 to n - 1 in each format: which become the same, and how far off angles are. 0, or
  * -1 without memory. */
-int positions_print(uint64_t n, const target_list *list, report_style style, FILE *to);
+void positions_print(uint64_t n, const target_list *list, report_style style, FILE *to);
 
 #endif

@@ -32,15 +32,14 @@ static const char legend[] =
     "mxfp6-e2m3 and mxfp4, and :* for all of these; :2d :sr :1level after nvfp4; :rht16 to :rht128 after any.\n"
     "ELEMENT/RxC, ELEMENT/row and ELEMENT/tensor, as e4m3/128x128:ue8m0, are recipes of your own.\n";
 
-static int print_table(const block_list *l, FILE *to)
+static void print_table(const block_list *l, FILE *to)
 {
     table *t = table_new("<recipe|<element|<block|<scales|<rule|<source");
     for (size_t i = 0; i < l->count; i++)
         add_row(t, &l->items[i]);
-    const int bad = t ? table_print(t, to, "") : -1;
+    table_print(t, to, "");
     table_free(t);
     fputs(legend, to);
-    return bad;
 }
 
 static void csv_row(const block_target *r, FILE *to)
@@ -54,27 +53,22 @@ static void csv_row(const block_target *r, FILE *to)
 }
 
 /* One object a line; in JSON they are items of an array. */
-static int print_objects(const block_list *l, int array, FILE *to)
+static void print_objects(const block_list *l, report_style style, FILE *to)
 {
-    int bad = 0;
+    const int array = style == REPORT_JSON;
     fputs(array ? "{\"schema\": \"mpsim.recipes/1\",\n\"recipes\": [" : "", to);
-    for (size_t i = 0; i < l->count; i++) {
-        fputs(!array ? "" : i ? ",\n " : "\n ", to);
-        bad |= json_write(to, target_recipe_json(&l->items[i]));
-        fputs(array ? "" : "\n", to);
-    }
+    for (size_t i = 0; i < l->count; i++)
+        json_item(to, style, i, target_recipe_json(&l->items[i]));
     fputs(array ? "]}\n" : "", to);
-    return bad ? -1 : 0;
 }
 
-int recipes_print(const block_list *l, report_style style, FILE *to)
+void recipes_print(const block_list *l, report_style style, FILE *to)
 {
-    if (style == REPORT_TEXT)
-        return print_table(l, to);
-    if (style != REPORT_CSV)
-        return print_objects(l, style == REPORT_JSON, to);
+    if (style != REPORT_CSV) {
+        style == REPORT_TEXT ? print_table(l, to) : print_objects(l, style, to);
+        return;
+    }
     fputs("name,element,rule,block_rows,block_cols,scale_format,tensor_scale,transform,source\n", to);
     for (size_t i = 0; i < l->count; i++)
         csv_row(&l->items[i], to);
-    return 0;
 }

@@ -6,6 +6,6 @@
 #include "../report/report.h"
 
 /* recipes_print -- what each stores, how its scales come about, and who has it so. 0, or -1 without memory. */
-int recipes_print(const block_list *list, report_style style, FILE *to);
+void recipes_print(const block_list *list, report_style style, FILE *to);
 
 #endif

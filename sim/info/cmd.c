@@ -23,7 +23,6 @@ typedef struct context {
     int quantised;  /* the file has such                   */
     table *summary; /* text: a row for each file */
     uint64_t files, tensors, elements;
-    int failed;
 } context;
 
 /* What is selected of one file. */
@@ -118,7 +117,7 @@ static void add_summary_row(table *rows, const trace *t, const selection *s)
     table_cell(rows, "%s", kinds);
 }
 
-static int print_summary(const context *c)
+static void print_summary(const context *c)
 {
     char tensors[32], elements[32];
     const char *const cells[] = {"total", "", "", text_count(tensors, c->tensors), text_count(elements, c->elements),
@@ -126,7 +125,7 @@ static int print_summary(const context *c)
     for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
         table_cell(c->summary, "%s", cells[i]);
     fputc('\n', c->to);
-    return table_print(c->summary, c->to, "");
+    table_print(c->summary, c->to, "");
 }
 
 static void print_names(FILE *to, const trace *t)
@@ -217,7 +216,7 @@ static void print_tensor(context *c, const trace *t, const trace_tensor *tensor,
     if (c->style == REPORT_NDJSON) {
         json_t *v = tensor_json(tensor, scales);
         json_object_set_new(v, "file", json_of_path(trace_path(t)));
-        c->failed |= json_write(c->to, v);
+        json_write(c->to, v);
         fputc('\n', c->to);
     } else if (c->style == REPORT_CSV) {
         csv_text(c->to, trace_path(t));
@@ -255,7 +254,7 @@ static int visit_file(input *in, trace *t, void *p)
     c->quantised = quantised_is(t);
     if (c->style == REPORT_JSON) {
         fputs(c->files ? ",\n {\"info\": " : "\n {\"info\": ", c->to);
-        c->failed |= json_write(c->to, file_json(t));
+        json_write(c->to, file_json(t));
         fputs(",\n  \"tensors\": [", c->to);
     } else if (c->style == REPORT_TEXT) {
         if (c->files)
@@ -276,7 +275,7 @@ static int visit_file(input *in, trace *t, void *p)
         }
         if (c->style == REPORT_JSON) {
             fputs(s.tensors ? ",\n   " : "\n   ", c->to);
-            c->failed |= json_write(c->to, tensor_json(tensor, scales));
+            json_write(c->to, tensor_json(tensor, scales));
         } else {
             print_tensor(c, t, tensor, scales, rows);
         }
@@ -287,7 +286,8 @@ static int visit_file(input *in, trace *t, void *p)
     if (c->style == REPORT_JSON)
         fputs("]}", c->to);
     if (c->style == REPORT_TEXT) {
-        c->failed |= s.tensors ? table_print(rows, c->to, "  ") : 0;
+        if (s.tensors)
+            table_print(rows, c->to, "  ");
         add_summary_row(c->summary, t, &s);
     }
     table_free(rows);
@@ -331,9 +331,7 @@ int cmd_info(const command *self, int argc, char **argv)
     if (c.style == REPORT_JSON)
         fputs("]}\n", c.to);
     if (c.style == REPORT_TEXT && c.files > 1)
-        c.failed |= print_summary(&c);
-    if (c.failed && !code)
-        code = fail(EXIT_IO, "out of memory");
+        print_summary(&c);
     if (code)
         output_abandon(&out);
     else if ((code = output_close(&out)) == 0 && in.failed)

@@ -1,4 +1,5 @@
 /* cmd.c -- mpsim log: is this training log fine; how far are two runs apart? */
+#include "../array/need.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../commands.h"
@@ -39,10 +40,8 @@ typedef struct options {
 static int judge_one(const command *self, const options *o, char *path)
 {
     char scaler[] = "scaler", log[] = "--log", json[] = "--json", place[] = "-o", quiet[] = "-q";
-    char *to = strdup(o->form.path ? o->form.path : "-"), *argv[8] = {scaler, log, path};
+    char *to = need_text(o->form.path ? o->form.path : "-"), *argv[8] = {scaler, log, path};
     int argc = 3;
-    if (!to)
-        return fail(EXIT_IO, "out of memory");
     if (o->form.json)
         argv[argc++] = json;
     if (o->form.quiet)
@@ -58,23 +57,16 @@ static int judge_one(const command *self, const options *o, char *path)
 
 static int compare_all(const options *o, char **paths, int n)
 {
-    log_runs *r = calloc(1, sizeof *r);
+    log_runs *r = need_memory(1, sizeof *r);
     comparison c;
     output out;
-    int code = r ? log_runs_read(r, o->of ? o->of : "loss", paths, (size_t)n) : fail(EXIT_IO, "out of memory");
+    int code = log_runs_read(r, o->of ? o->of : "loss", paths, (size_t)n);
     if (!code && !(code = output_open(&out, o->form.path))) {
         log_compare(&c, r);
-        if (!o->form.json)
-            log_report_text(out.file, r, &c);
-        else if (log_report_json(out.file, r, &c))
-            code = fail(EXIT_IO, "out of memory");
-        if (code)
-            output_abandon(&out);
-        else
-            code = output_close(&out);
+        (o->form.json ? log_report_json : log_report_text)(out.file, r, &c);
+        code = output_close(&out);
     }
-    if (r)
-        log_runs_clear(r);
+    log_runs_clear(r);
     free(r);
     return code;
 }

@@ -8,6 +8,6 @@
 
 void log_report_text(FILE *to, const log_runs *r, const comparison *c);
 /* log_report_json -- 0; -1: out of memory. */
-int log_report_json(FILE *to, const log_runs *r, const comparison *c);
+void log_report_json(FILE *to, const log_runs *r, const comparison *c);
 
 #endif

@@ -1,6 +1,7 @@
 /* runs.c -- see runs.h. */
 #include "runs.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../text/escape.h"
 
@@ -15,28 +16,26 @@ static int find_series(log_run *run, const char *what)
     static const char *const names[] = {"loss", "norm", "validation"};
     for (size_t i = 0; i < 3; i++)
         if (strcmp(what, names[i]) == 0)
-            return series_find(&run->all, run->log, (series_of)i) ? EXIT_IO : 0;
+            return series_find(&run->all, run->log, (series_of)i), 0;
     for (unsigned i = 0; i < metric_count; i++)
         if (strcmp(what, metrics[i].name) == 0)
-            return series_metric(&run->all, run->log, i) ? EXIT_IO : 0;
-    return EXIT_USAGE;
+            return series_metric(&run->all, run->log, i), 0;
+    return -1;
 }
 
 static int read_run(log_run *run, const char *path, const char *what)
 {
     char name[512], word[64];
     run->path = path;
-    run->log = calloc(1, sizeof *run->log);
-    int code = run->log ? training_log_read(run->log, path, NULL) : EXIT_IO;
+    run->log = need_memory(1, sizeof *run->log);
+    const int code = training_log_read(run->log, path, NULL);
     if (code)
-        return run->log ? code : fail(EXIT_IO, "out of memory");
-    if ((code = find_series(run, what)) == EXIT_USAGE)
-        return fail(code,
+        return code;
+    if (find_series(run, what))
+        return fail(EXIT_USAGE,
                     "log: --of: '%s' is not a number that logs are read for: loss, norm, validation, reward, "
                     "kl, token_mult_prob_error and the others of 'mpsim log --help'",
                     escape_text(word, sizeof word, what));
-    if (code)
-        return fail(code, "out of memory");
     return run->all.n ? 0
                       : fail(EXIT_DATA, "%s: no %s in %" PRIu64 " lines", escape_text(name, sizeof name, path),
                              run->all.name, run->log->reader.lines);
@@ -112,8 +111,7 @@ static int match(log_runs *r)
         sort_run(&r->run[k].all);
     }
     for (size_t k = 0; k < r->count; k++)
-        if (!(r->run[k].at = malloc(first->n * sizeof *first->at)))
-            return fail(EXIT_IO, "out of memory");
+        r->run[k].at = need_memory(first->n, sizeof *first->at);
     for (size_t i = 0; i < first->n; i++)
         take_step(r, first->at[i].step);
     return 0;

@@ -1,4 +1,5 @@
 /* cmd.c -- mpsim memory: the bytes that a training needs under a policy, and their formulas. */
+#include "../array/need.h"
 #include "../commands.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
@@ -198,9 +199,7 @@ static int check_optimizer(const char *name)
 /* Of a policy the plan that needs most. */
 static int count_case(memory_case *c, const policy *p, const options *o, const shape *s, const shape_transformer *t)
 {
-    memory_case *one = malloc(sizeof *one);
-    if (!one)
-        return fail(EXIT_IO, "memory: out of memory");
+    memory_case *one = need_memory(1, sizeof *one);
     int code = 0;
     for (size_t i = 0; i < p->count && !code; i++) {
         *one = (memory_case){.policy = p->name, .from = p->plans[i].from, .scheduled = p->count > 1};
@@ -226,7 +225,6 @@ static int count_case(memory_case *c, const policy *p, const options *o, const s
 static int report(const options *o, const shape *s, const shape_transformer *t, char **files, int n, report_style style)
 {
     policy_list policies = {.steps_per_epoch = 1};
-    memory_case *cases = NULL;
     output out;
     char file[512], source[600];
     int code = policy_list_add_all(&policies, "memory", &o->policies);
@@ -235,18 +233,13 @@ static int report(const options *o, const shape *s, const shape_transformer *t, 
              : s->transformer ? "of a transformer"
                               : "one matrix of unknown shape",
              n ? escape_text(file, sizeof file, files[0]) : "", n > 1 ? " and others" : "");
-    if (!code && !(cases = calloc(policies.count + 1, sizeof *cases)))
-        code = fail(EXIT_IO, "memory: out of memory");
+    memory_case *cases = need_memory(policies.count, sizeof *cases);
     for (size_t i = 0; i < policies.count && !code; i++)
         code = count_case(&cases[i], &policies.items[i], o, s, t);
     if (!code && !(code = output_open(&out, o->form.path))) {
         const memory_report r = {s, t, &o->how, source, cases, policies.count};
-        if (memory_print(&r, style, out.file)) {
-            output_abandon(&out);
-            code = fail(EXIT_IO, "memory: out of memory");
-        } else {
-            code = output_close(&out);
-        }
+        memory_print(&r, style, out.file);
+        code = output_close(&out);
     }
     free(cases);
     policy_list_clear(&policies);

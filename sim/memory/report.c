@@ -77,7 +77,7 @@ static void component_rows(table *t, const memory_report *r, const ledger *l, le
     }
 }
 
-static int print_case(const memory_report *r, FILE *to)
+static void print_case(const memory_report *r, FILE *to)
 {
     const memory_case *c = &r->cases[0];
     char line[1024];
@@ -95,12 +95,11 @@ static int print_case(const memory_report *r, FILE *to)
     table_cell(t, "total");
     bytes_cells(t, ledger_total(&c->bytes), r->shape->parameters);
     table_cell(t, "%s", "");
-    const int bad = table_print(t, to, "");
+    table_print(t, to, "");
     table_free(t);
-    return bad;
 }
 
-static int print_cases(const memory_report *r, FILE *to)
+static void print_cases(const memory_report *r, FILE *to)
 {
     table *t = table_new("<policy|<optimizer|>weights|>copies|>master|>gradients|>state|>activations|"
                          ">all, GB|>GiB|>a parameter");
@@ -122,12 +121,11 @@ static int print_cases(const memory_report *r, FILE *to)
         table_cell(t, "%s", giga(text, ledger_total(l), 0x1p30));
         table_cell(t, "%.4g", (double)ledger_total(l) / (double)r->shape->parameters);
     }
-    const int bad = table_print(t, to, "");
+    table_print(t, to, "");
     table_free(t);
     fputs("in GB (10^9 bytes), all also in GiB (2^30 bytes); formulas: with one policy, or --json\n"
           "copies: of weights, gathered ones too\n",
           to);
-    return bad;
 }
 
 /* What is not in the table, and why. */
@@ -143,12 +141,11 @@ static void print_notes(const memory_report *r, FILE *to)
     fputs("not counted: buffers of communication, workspaces, fragments, the CUDA context\n", to);
 }
 
-static int print_text(const memory_report *r, FILE *to)
+static void print_text(const memory_report *r, FILE *to)
 {
     print_head(r, to);
-    const int bad = r->count == 1 ? print_case(r, to) : print_cases(r, to);
+    (r->count == 1 ? print_case : print_cases)(r, to);
     print_notes(r, to);
-    return bad;
 }
 
 /* ---- JSON, CSV ---- */
@@ -185,10 +182,9 @@ static json_t *case_json(const memory_case *c)
     return v;
 }
 
-static int print_json(const memory_report *r, FILE *to)
+static void print_json(const memory_report *r, FILE *to)
 {
     const count_setting *h = r->how;
-    int bad = 0;
     json_t *v = json_object();
     json_object_set_new(v, "parameters", json_of_count(r->shape->parameters));
     json_object_set_new(v, "source", json_string(r->source));
@@ -199,14 +195,12 @@ static int print_json(const memory_report *r, FILE *to)
     json_object_set_new(v, "recompute", json_string(recompute_words[h->recompute]));
     json_object_set_new(v, "activations", json_boolean(r->transformer != NULL));
     fprintf(to, "{\"schema\": \"mpsim.memory/1\",\n\"version\": \"%s\",\n\"model\": ", mpsim_version());
-    bad |= json_write(to, v);
+    json_write(to, v);
     fputs(",\n\"policies\": [", to);
     for (size_t i = 0; i < r->count; i++) {
-        fputs(i ? ",\n " : "\n ", to);
-        bad |= json_write(to, case_json(&r->cases[i]));
+        json_item(to, REPORT_JSON, i, case_json(&r->cases[i]));
     }
     fputs("]}\n", to);
-    return bad;
 }
 
 static void csv_row(FILE *to, const memory_case *c, const char *component, const char *formula, uint64_t bytes)
@@ -217,7 +211,7 @@ static void csv_row(FILE *to, const memory_case *c, const char *component, const
     fputc('\n', to);
 }
 
-static int print_csv(const memory_report *r, FILE *to)
+static void print_csv(const memory_report *r, FILE *to)
 {
     char formula[160];
     fputs("policy,optimizer,component,bytes,formula\n", to);
@@ -229,10 +223,9 @@ static int print_csv(const memory_report *r, FILE *to)
                         ledger_formula(formula, sizeof formula, &c->bytes.terms[k][j]), c->bytes.terms[k][j].bytes);
         csv_row(to, c, "total", "", ledger_total(&c->bytes));
     }
-    return 0;
 }
 
-int memory_print(const memory_report *r, report_style style, FILE *to)
+void memory_print(const memory_report *r, report_style style, FILE *to)
 {
-    return style == REPORT_JSON ? print_json(r, to) : style == REPORT_CSV ? print_csv(r, to) : print_text(r, to);
+    (style == REPORT_JSON ? print_json : style == REPORT_CSV ? print_csv : print_text)(r, to);
 }

@@ -26,7 +26,6 @@ typedef struct memory_report {
     size_t count;
 } memory_report;
 
-/* memory_print -- -1 if memory ran out. */
-int memory_print(const memory_report *r, report_style style, FILE *to);
+void memory_print(const memory_report *r, report_style style, FILE *to);
 
 #endif

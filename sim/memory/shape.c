@@ -1,6 +1,7 @@
 /* shape.c -- see shape.h. */
 #include "shape.h"
 
+#include "../array/need.h"
 #include "../cli/names.h"
 #include "../trace/weights.h"
 
@@ -155,7 +156,7 @@ typedef struct reading {
     shape *s;
     nameindex seen;
     int only_weights;
-    size_t pass, room;
+    size_t pass;
 } reading;
 
 /* Where no tensor has a kind. */
@@ -166,28 +167,14 @@ static int is_buffer(const trace_tensor *t)
     return !t->kind && weights_buffer(&w);
 }
 
-static int add_tensor(reading *r, const trace_tensor *t, const char *name)
+static void add_tensor(reading *r, const trace_tensor *t, const char *name)
 {
     shape *s = r->s;
-    if (s->count == r->room) {
-        const size_t room = 2 * r->room + 64;
-        shape_tensor *tensors = realloc(s->tensors, room * sizeof *tensors);
-        s->tensors = tensors ? tensors : s->tensors;
-        char **names = realloc(s->names, room * sizeof *names);
-        s->names = names ? names : s->names;
-        if (!tensors || !names)
-            return -1;
-        r->room = room;
-    }
+    need_room(&s->tensors, s->count, sizeof *s->tensors);
+    need_room(&s->names, s->count, sizeof *s->names);
     const char *dot = strrchr(name, '.');
-    char *own = strdup(name);
-    if (!own)
-        return -1;
-    s->names[s->count] = own;
-    if (nameindex_add(&r->seen, own, s->count)) {
-        free(own);
-        return -1;
-    }
+    s->names[s->count] = need_text(name);
+    nameindex_add(&r->seen, s->names[s->count], s->count);
     const uint64_t cols = t->rank ? t->shape[t->rank - 1] : 1;
     s->tensors[s->count++] =
         (shape_tensor){.weight_rank = dot && strcmp(dot, ".weight") == 0 ? (int)(t->rank < 9 ? t->rank : 9) : -1,
@@ -197,7 +184,6 @@ static int add_tensor(reading *r, const trace_tensor *t, const char *name)
                        .cols = cols,
                        .inner = t->rank >= 2 ? t->shape[t->rank - 2] : 1};
     s->parameters += t->count;
-    return 0;
 }
 
 /* What is no parameter; codes of packed weights are, but their elements are no numbers of parameters. */
@@ -227,8 +213,8 @@ static int visit_file(input *in, trace *t, void *context)
             continue;
         if (!tensor->format || is_buffer(tensor))
             leave_out(r->s, tensor);
-        else if (nameindex_find(&r->seen, name) < 0 && add_tensor(r, tensor, name))
-            return fail(EXIT_IO, "memory: out of memory");
+        else if (nameindex_find(&r->seen, name) < 0)
+            add_tensor(r, tensor, name);
     }
     return 0;
 }

@@ -1,4 +1,5 @@
 /* cmd.c -- mpsim merge: parts of a report put together. */
+#include "../array/need.h"
 #include "../commands.h"
 #include "../cli/textfile.h"
 #include "merge.h"
@@ -53,15 +54,15 @@ static int take_pipe(part_source *source, const char *path)
 static int merge_operands(const options *o, char **operands, int n)
 {
     const char *path = o->form.out.path;
-    part_source *sources = calloc((size_t)n, sizeof *sources);
-    int code = sources ? 0 : fail(EXIT_IO, "out of memory");
+    part_source *sources = need_memory((size_t)n, sizeof *sources);
+    int code = 0;
     for (int i = 0; i < n && !code; i++)
         code = take_pipe(&sources[i], operands[i]);
     if (!code)
         code = o->list      ? merge_list(sources, (size_t)n, path)
                : o->partial ? merge_part(sources, (size_t)n, path)
                             : merge_report(sources, (size_t)n, &o->form);
-    for (int i = 0; i < n && sources; i++)
+    for (int i = 0; i < n; i++)
         free((void *)(uintptr_t)sources[i].bytes);
     free(sources);
     return code;

@@ -5,6 +5,8 @@
  * its tensors before that count, and none after it. */
 #include "join.h"
 
+#include "../array/need.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +36,7 @@ static int damaged(joining *j, const char *what)
 
 static int keep(char **to, const char *text)
 {
-    char *copy = strdup(text);
-    if (!copy)
-        return fail(EXIT_IO, "out of memory");
+    char *copy = need_text(text);
     free(*to);
     *to = copy;
     return 0;
@@ -77,12 +77,11 @@ static int begin_file(joining *j, uint64_t i, int *begins)
 /* Whether a step is there in two forms. */
 static void look_twice(joining *j, const part_record *x)
 {
-    twice_look l = {x->path, x->layout, x->step, x->form, calloc(x->seen + 1, sizeof *l.tensors), x->seen};
+    twice_look l = {x->path, x->layout, x->step, x->form, need_memory(x->seen, sizeof *l.tensors), x->seen};
     taker t = x->body;
-    for (size_t i = 0; i < x->seen && l.tensors; i++)
+    for (size_t i = 0; i < x->seen; i++)
         l.tensors[i] = take_digest(&t);
-    if (l.tensors)
-        twice_see_look(&j->twice, &l);
+    twice_see_look(&j->twice, &l);
     free(l.tensors);
 }
 
@@ -223,11 +222,9 @@ static int take_all(joining *j, const parts *p)
 int join_parts(const parts *p, const target_list *targets, int histogram, tally *to, char **first)
 {
     joining j = {.to = to};
-    int code;
-    if (group_init(&j.piece, targets, histogram) || group_init(&j.all, targets, histogram))
-        code = fail(EXIT_IO, "out of memory");
-    else
-        code = take_all(&j, p);
+    group_init(&j.piece, targets, histogram);
+    group_init(&j.all, targets, histogram);
+    const int code = take_all(&j, p);
     if (!code)
         twice_tell(&j.twice);
     twice_clear(&j.twice);

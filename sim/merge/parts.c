@@ -1,7 +1,7 @@
 /* parts.c -- see parts.h. */
 #include "parts.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/progress.h"
 
 #include <inttypes.h>
@@ -87,8 +87,7 @@ static int check_head(const part_head *h, const part_head *first, const char *pa
 
 static int add_section(parts *p, const section *s)
 {
-    if (array_room(&p->sections, p->count, sizeof *p->sections))
-        return fail(EXIT_IO, "out of memory");
+    need_room(&p->sections, p->count, sizeof *p->sections);
     p->sections[p->count++] = *s;
     p->files += s->counted;
     return 0;
@@ -245,14 +244,10 @@ int parts_settings(const parts *p, stat_settings *s, target_list *targets)
     const part_pairs *words = &p->head.words;
     memset(s, 0, sizeof *s);
     memset(targets, 0, sizeof *targets);
-    for (size_t i = 0; i < words->count; i++) {
-        const int put = stat_settings_put(s, words->items[i].name, words->items[i].value);
-        if (put == -2)
-            return fail(EXIT_IO, "out of memory");
-        if (put)
+    for (size_t i = 0; i < words->count; i++)
+        if (stat_settings_put(s, words->items[i].name, words->items[i].value))
             return refuse(part, "its option --%.60s %.300s is not known here", words->items[i].name,
                           words->items[i].value);
-    }
     const int code = stat_settings_targets(s, targets, part);
     if (code)
         return code == EXIT_USAGE ? EXIT_DATA : code;

@@ -1,4 +1,5 @@
 /* cmd.c -- mpsim plot: figures from a report of mpsim stat, dot, train or diff. */
+#include "../array/need.h"
 #include "../commands.h"
 #include "../cli/options.h"
 #include "figures.h"
@@ -100,9 +101,7 @@ static int make_prefix(char **prefix, const char *wanted, const char *figure)
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
             return fail(EXIT_USAGE, "plot: --output: a control character in the name");
-    *prefix = malloc(n + strlen(figure) + 1);
-    if (!*prefix)
-        return fail(EXIT_IO, "out of memory");
+    *prefix = need_memory(n + strlen(figure) + 1, 1);
     strcpy(*prefix, text);
     if (n == 0 || text[n - 1] == '/')
         strcpy(*prefix + n, figure);

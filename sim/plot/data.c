@@ -1,6 +1,8 @@
 /* data.c -- see data.h. A report is untrusted: every member is checked. */
 #include "data.h"
 
+#include "../array/need.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,14 +61,11 @@ static int group_named(plot_data *d, const char *name, plot_group **g)
                     "plot: more than %d rows: select fewer tensors with --match "
                     "GLOB, --kind KIND or --step N",
                     PLOT_GROUPS_MAX);
-    plot_group *all = realloc(d->groups, (d->n_groups + 1) * sizeof *all);
-    if (!all)
-        return fail(EXIT_IO, "out of memory");
+    plot_group *all = need_more(d->groups, d->n_groups + 1, sizeof *all);
     d->groups = all;
     *g = &all[d->n_groups];
     memset(*g, 0, sizeof **g);
-    if (!((*g)->name = strdup(name)))
-        return fail(EXIT_IO, "out of memory");
+    (*g)->name = need_text(name);
     d->n_groups++;
     return 0;
 }

@@ -1,6 +1,8 @@
 /* differences.c -- see differences.h. A report is untrusted: every member is checked. */
 #include "differences.h"
 
+#include "../array/need.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,24 +65,16 @@ typedef struct reading {
     const plot_selection *selection;
     uint64_t step;
     int64_t *steps; /* all, growing */
-    size_t n, room;
+    size_t n;
     int pass;
 } reading;
 
-static int add_step(reading *p, int64_t step)
+static void add_step(reading *p, int64_t step)
 {
     if (p->n && p->steps[p->n - 1] >= step)
-        return 0; /* reports are in the order of steps */
-    if (p->n == p->room) {
-        const size_t room = p->room ? 2 * p->room : 64;
-        int64_t *steps = realloc(p->steps, room * sizeof *steps);
-        if (!steps)
-            return fail(EXIT_IO, "out of memory");
-        p->steps = steps;
-        p->room = room;
-    }
+        return; /* reports are in the order of steps */
+    need_room(&p->steps, p->n, sizeof *p->steps);
     p->steps[p->n++] = step;
-    return 0;
 }
 
 static plot_difference_row *find_row(plot_differences *d, const char *name)
@@ -100,8 +94,7 @@ static int add_row(plot_differences *d, const char *name)
                     PLOT_ROWS_MAX, d->by_layer ? "layers" : "tensors",
                     d->by_layer ? "" : ", or take them together with --by layer");
     plot_difference_row *row = &d->rows[d->n_rows];
-    if (!(row->name = strdup(name)))
-        return fail(EXIT_IO, "out of memory");
+    row->name = need_text(name);
     d->n_rows++;
     return 0;
 }
@@ -136,14 +129,14 @@ static int read_item(void *context, const json_t *item)
     const char *name = json_string_value(json_object_get(item, "name"));
     if (!plot_item_selected(item, p->selection, p->step))
         return 0;
-    if (p->pass == 0)
-        return add_step(p, step);
+    if (p->pass == 0) {
+        add_step(p, step);
+        return 0;
+    }
     int code = get_cell(d, item, &cell);
     if (code || !name) /* a whole step that is missing has no name */
         return code;
-    char *row = d->by_layer ? plot_layer_name(name, json_string_value(json_object_get(item, "kind"))) : strdup(name);
-    if (!row)
-        return fail(EXIT_IO, "out of memory");
+    char *row = d->by_layer ? plot_layer_name(name, json_string_value(json_object_get(item, "kind"))) : need_text(name);
     if (p->pass == 1) {
         code = cell.state > PLOT_CELL_EQUAL ? add_row(d, row) : 0;
     } else {
@@ -185,8 +178,7 @@ int plot_differences_read(plot_differences *d, const plot_report *report, const 
     d->least = HUGE_VAL;
     d->most = -HUGE_VAL;
     int code = choose(d, selection, &p.step);
-    if (!code && !(d->rows = calloc(PLOT_ROWS_MAX, sizeof *d->rows)))
-        code = fail(EXIT_IO, "out of memory");
+    d->rows = need_memory(PLOT_ROWS_MAX, sizeof *d->rows);
     for (; p.pass < 3 && !code; p.pass++) {
         code = plot_each(report, tensors, "tensors", read_item, &p);
         if (!code && p.pass == 0)

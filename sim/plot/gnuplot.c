@@ -1,6 +1,7 @@
 /* gnuplot.c -- running gnuplot so that a figure appears whole or not at all. */
 #include "gnuplot.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../text/escape.h"
 #include "../text/words.h"
@@ -12,7 +13,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,25 +22,6 @@
 const char *const plot_suffixes[3] = {"pdf", "png", "svg"};
 
 enum { MESSAGE_SIZE = 4096 };
-
-/* A malloc'ed string from a format; NULL without memory. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 1, 2)))
-#endif
-static char *
-text_of(const char *format, ...)
-{
-    va_list args, again;
-    va_start(args, format);
-    va_copy(again, args);
-    const int n = vsnprintf(NULL, 0, format, args);
-    char *s = n < 0 ? NULL : malloc((size_t)n + 1);
-    if (s)
-        vsnprintf(s, (size_t)n + 1, format, again);
-    va_end(again);
-    va_end(args);
-    return s;
-}
 
 /* Run argv with its stderr in `message`, the rest from and to /dev/null. errno value, or 0
  * with the wait status. */
@@ -114,7 +95,8 @@ static void first_message(char *line, size_t size, char *message, const plot_fil
             best = s + strspn(s, " \t");
     }
     const char *said = best ? best : any ? any : "no message", *name = strstr(said, f->script);
-    char *named = name ? text_of("%.*s%s.gp%s", (int)(name - said), said, f->prefix, name + strlen(f->script)) : NULL;
+    char *named = name ? need_format("%.*s%s.gp%s", (int)(name - said), said, f->prefix, name + strlen(f->script))
+                       : NULL;
     escape_text(line, size, named ? named : said);
     free(named);
 }
@@ -207,40 +189,27 @@ static const char *here(const char *path)
 /* All names; the directory is made. -1 after a message. */
 static int drawing_begin(drawing *w, const plot_files *f)
 {
-    const char *prefix = f->prefix, *base = plot_base(prefix);
-    char *figure = NULL, *data = NULL, *quoted[2] = {0};
-    int complete;
+    const char *prefix = f->prefix;
     memset(w, 0, sizeof *w);
-    w->directory = text_of("%s%s.XXXXXX", here(prefix), prefix);
-    w->script = text_of("%s%s", here(f->script), f->script);
-    data = text_of("%s%s", here(f->data), f->data);
-    complete = w->directory && w->script && data;
-    if (complete && temporary_folder(&w->folder, w->directory)) {
-        fail(EXIT_IO, "%s: %s", w->directory, text_error(errno));
-        free(data);
-        return -1;
-    }
-    figure = complete ? text_of("%s/%s", w->directory, base) : NULL;
-    quoted[0] = figure ? plot_quote(figure) : NULL;
-    quoted[1] = figure ? plot_quote(data) : NULL;
-    if (quoted[0] && quoted[1])
-        w->settings = text_of("figure = %s; data = %s", quoted[0], quoted[1]);
+    w->directory = need_format("%s%s.XXXXXX", here(prefix), prefix);
+    w->script = need_format("%s%s", here(f->script), f->script);
+    if (temporary_folder(&w->folder, w->directory))
+        return fail(EXIT_IO, "%s: %s", w->directory, text_error(errno));
+    char *data = need_format("%s%s", here(f->data), f->data);
+    char *figure = need_format("%s/%s", w->directory, plot_base(prefix));
+    char *quoted[2] = {plot_quote(figure), plot_quote(data)};
+    w->settings = need_format("figure = %s; data = %s", quoted[0], quoted[1]);
     for (int i = 0; i < 3; i++)
-        if (w->settings && f->types & 1u << i) {
-            w->drawn[i] = text_of("%s.%s", figure, plot_suffixes[i]);
-            w->wanted[i] = text_of("%s.%s", prefix, plot_suffixes[i]);
-            complete &= w->drawn[i] && w->wanted[i];
-            if (w->drawn[i])
-                temporary_expect(&w->figures[i], w->drawn[i]);
+        if (f->types & 1u << i) {
+            w->drawn[i] = need_format("%s.%s", figure, plot_suffixes[i]);
+            w->wanted[i] = need_format("%s.%s", prefix, plot_suffixes[i]);
+            temporary_expect(&w->figures[i], w->drawn[i]);
         }
-    complete &= w->settings != NULL;
-    if (!complete)
-        fail(EXIT_IO, "out of memory");
     free(quoted[0]);
     free(quoted[1]);
     free(figure);
     free(data);
-    return complete ? 0 : -1;
+    return 0;
 }
 
 /* Run gnuplot and look at what it left. */

@@ -1,6 +1,7 @@
 /* plot.c -- writing the data and the script of a figure. */
 #include "plot.h"
 
+#include "../array/need.h"
 #include "../cli/output.h"
 #include "../cli/resource.h"
 #include "../text/escape.h"
@@ -76,12 +77,10 @@ static int read_template(char **text, char path[PATH_SIZE], const char *folder, 
     if (!f)
         return -1;
     inputs_add(fileno(f));
-    *text = malloc(TEMPLATE_MAX);
-    const ssize_t n = *text ? whole_read_at(fileno(f), *text, TEMPLATE_MAX, 0) : 0;
+    *text = need_memory(TEMPLATE_MAX, 1);
+    const ssize_t n = whole_read_at(fileno(f), *text, TEMPLATE_MAX, 0);
     const int why = n < 0 ? errno : 0, bad = n <= 0 || n == TEMPLATE_MAX;
     fclose(f);
-    if (!*text)
-        return fail(EXIT_IO, "out of memory");
     if (why)
         return fail(EXIT_IO, "%s: %s", path, text_error(why));
     (*text)[bad ? 0 : n] = '\0';
@@ -115,15 +114,12 @@ static int find_templates(templates *t, const char *figure)
 
 /* ---- script ---- */
 
-static int put_script(FILE *to, const plot_figure *figure, const plot_input *in, const plot_request *r,
-                      const templates *t)
+static void put_script(FILE *to, const plot_figure *figure, const plot_input *in, const plot_request *r,
+                       const templates *t)
 {
     const char *base = plot_base(r->prefix);
-    char *quoted = plot_quote(base), *shown = escape_all(r->title ? r->title : "");
-    char *title = shown ? plot_quote(shown) : NULL;
-    int code = quoted && title ? 0 : fail(EXIT_IO, "out of memory");
-    if (code)
-        goto done;
+    char *quoted = plot_quote(base), *shown = need(escape_all(r->title ? r->title : ""));
+    char *title = plot_quote(shown);
     put_origin(to, figure, in, r);
     fputs("# To draw it again, in this folder: gnuplot ", to);
     plot_put_comment(to, base);
@@ -142,19 +138,15 @@ static int put_script(FILE *to, const plot_figure *figure, const plot_input *in,
     fprintf(to, "'\ntitle = %s\nwidth = %.6g # inches\n", title, r->width);
     figure->put_variables(to, in, r);
     fprintf(to, "\n%s\n%s", t->style, t->figure);
-done:
     free(title);
     free(shown);
     free(quoted);
-    return code;
 }
 
 /* Open PREFIX + suffix. */
 static int open_beside(output *o, char **path, const char *prefix, const char *suffix)
 {
-    *path = malloc(strlen(prefix) + strlen(suffix) + 1);
-    if (!*path)
-        return fail(EXIT_IO, "out of memory");
+    *path = need_memory(strlen(prefix) + strlen(suffix) + 1, 1);
     strcat(strcpy(*path, prefix), suffix);
     return output_open(o, *path);
 }
@@ -174,7 +166,7 @@ static int write_files(const plot_figure *figure, const plot_input *in, const pl
     if (!code) {
         put_origin(data.file, figure, in, r);
         figure->put_data(data.file, in, r);
-        code = put_script(script.file, figure, in, r, t);
+        put_script(script.file, figure, in, r, t);
         if (code)
             output_abandon(&data);
         else
@@ -214,11 +206,8 @@ static int check_outputs(const plot_request *r)
         if (r->types & 1u << i)
             suffixes[n++] = plot_suffixes[i];
     for (size_t i = 0; i < n && !code; i++) {
-        if (asprintf(&paths[i], "%s.%s", r->prefix, suffixes[i]) < 0) {
-            paths[i] = NULL;
-            code = fail(EXIT_IO, "out of memory");
-        }
-        code = code ? code : output_check(paths[i]);
+        paths[i] = need_format("%s.%s", r->prefix, suffixes[i]);
+        code = output_check(paths[i]);
         for (size_t k = 0; k < i && !code; k++)
             if (output_is_same(paths[k], paths[i]))
                 code = fail(EXIT_USAGE, "plot: '%s' and '%s' are one file", paths[k], paths[i]);

@@ -1,6 +1,7 @@
 /* report.c -- see report.h. */
 #include "report.h"
 
+#include "../array/need.h"
 #include "../cli/textfile.h"
 
 #include <fnmatch.h>
@@ -109,13 +110,8 @@ static int check_schema(const plot_report *r, const char *figure)
 static int read_text(plot_report *r, char *text, size_t n)
 {
     static const char *const lists[] = {"tensors", "kinds", "steps", "results", NULL};
-    skim *own = calloc(1, sizeof *own);
-    r->texts = calloc(1, sizeof *r->texts);
-    if (!own || !r->texts) {
-        free(own);
-        free(text);
-        return fail(EXIT_IO, "out of memory");
-    }
+    skim *own = need_memory(1, sizeof *own);
+    r->texts = need_memory(1, sizeof *r->texts);
     r->texts[r->n_texts++] = own;
     if (skim_open(own, text, n, lists))
         return fail(EXIT_DATA, "%s: not JSON: %s", r->path, own->error);
@@ -142,16 +138,12 @@ int plot_report_load(plot_report *r, const char *path, const char *verb, const c
     return check_schema(r, figure);
 }
 
-int plot_report_join(plot_report *r, plot_report *other)
+void plot_report_join(plot_report *r, plot_report *other)
 {
-    skim **texts = realloc(r->texts, (r->n_texts + other->n_texts) * sizeof *texts);
-    if (!texts)
-        return fail(EXIT_IO, "out of memory");
-    r->texts = texts;
+    r->texts = need_more(r->texts, r->n_texts + other->n_texts, sizeof *r->texts);
     for (size_t i = 0; i < other->n_texts; i++)
-        texts[r->n_texts++] = other->texts[i];
+        r->texts[r->n_texts++] = other->texts[i];
     other->n_texts = 0;
-    return 0;
 }
 
 void plot_report_clear(plot_report *r)

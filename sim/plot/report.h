@@ -34,8 +34,8 @@ int plot_listed(const option_list *l, const char *text, int glob);
 int plot_report_load(plot_report *r, const char *path, const char *verb, const char *figure);
 void plot_report_clear(plot_report *r);
 
-/* plot_report_join -- the lists of `other` belong to r from now on. 0, or an exit code. */
-int plot_report_join(plot_report *r, plot_report *other);
+/* plot_report_join -- the lists of `other` belong to r from now on. */
+void plot_report_join(plot_report *r, plot_report *other);
 
 /* plot_each -- call visit, which returns 0 or an exit code, for each item of the list v, the member
  * `key`; an item lives as long as the call. 0, or an exit code after a message. */

@@ -1,6 +1,7 @@
 /* runs.c -- see runs.h. A report is untrusted: every member is checked. */
 #include "runs.h"
 
+#include "../array/need.h"
 #include "../text/escape.h"
 #include "text.h"
 
@@ -81,21 +82,13 @@ static int read_point(const plot_runs *s, const json_t *step, plot_point *p)
 typedef struct reading {
     const plot_runs *s;
     plot_training *r;
-    size_t room;
 } reading;
 
 static int read_step(void *context, const json_t *step)
 {
     reading *p = context;
     plot_training *r = p->r;
-    if (r->n == p->room) {
-        const size_t room = p->room ? 2 * p->room : 64;
-        plot_point *points = realloc(r->points, room * sizeof *points);
-        if (!points)
-            return fail(EXIT_IO, "out of memory");
-        r->points = points;
-        p->room = room;
-    }
+    need_room(&r->points, r->n, sizeof *r->points);
     plot_point *at = &r->points[r->n];
     const int code = read_point(p->s, step, at);
     if (code)
@@ -116,7 +109,7 @@ static int read_run(plot_runs *s, const json_t *item, const option_list *match)
     if (code || !plot_listed(match, name, 1))
         return code;
     plot_training run = {.name = name, .item = item};
-    reading p = {s, &run, 0};
+    reading p = {s, &run};
     code = plot_each(s->report, json_object_get(item, "steps"), "steps", read_step, &p);
     if (!code && run.n && s->n_runs == PLOT_RUNS_MAX)
         code = fail(EXIT_USAGE, "plot: more than %d runs: select fewer with --match GLOB", PLOT_RUNS_MAX);
@@ -222,11 +215,11 @@ void plot_runs_clear(plot_runs *s)
 /* ---- several reports ---- */
 
 /* Text of a report or a path, escaped, as a member of a run. */
-static int put_text(json_t *item, const char *key, const char *text)
+static void put_text(json_t *item, const char *key, const char *text)
 {
     char clean[512];
     escape_text(clean, sizeof clean, text);
-    return json_object_set_new(item, key, json_string(clean)) ? fail(EXIT_IO, "out of memory") : 0;
+    json_object_set_new(item, key, json_string(clean));
 }
 
 /* "file", without its folder and ".json", and "label", the policy before it; of a run that has
@@ -246,8 +239,8 @@ static int label_runs(const plot_report *r, json_t *runs)
         int code = plot_get_string(r, json_object_get(item, "policy"), "name", &name);
         if (!code && !json_object_get(item, "label")) {
             snprintf(label, sizeof label, "%.200s, %s", name, file);
-            code = put_text(item, "label", label);
-            code = code ? code : put_text(item, "file", file);
+            put_text(item, "label", label);
+            put_text(item, "file", file);
         }
         if (code)
             return code;
@@ -265,7 +258,9 @@ int plot_runs_merge(plot_report *r, plot_report *other)
     int code = label_runs(r, runs);
     if (!code)
         code = label_runs(other, more);
-    if (!code && json_array_extend(runs, more))
-        code = fail(EXIT_IO, "out of memory");
-    return code ? code : plot_report_join(r, other);
+    if (!code) {
+        json_array_extend(runs, more);
+        plot_report_join(r, other);
+    }
+    return code;
 }

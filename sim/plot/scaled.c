@@ -1,6 +1,8 @@
 /* scaled.c -- see scaled.h. A report is untrusted: every member is checked. */
 #include "scaled.h"
 
+#include "../array/need.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,9 +65,9 @@ static int curve_named(plot_scaled *s, const char *name, plot_curve **c)
                     PLOT_CURVES_MAX);
     *c = &s->curves[s->n_curves++];
     memset(*c, 0, sizeof **c);
-    (*c)->name = strdup(name);
-    (*c)->casts = calloc(s->formats.count * s->scales.count, sizeof *(*c)->casts);
-    return (*c)->name && (*c)->casts ? 0 : fail(EXIT_IO, "out of memory");
+    (*c)->name = need_text(name);
+    (*c)->casts = need_memory(s->formats.count * s->scales.count, sizeof *(*c)->casts);
+    return 0;
 }
 
 static int add_count(const plot_scaled *s, uint64_t *to, uint64_t n)

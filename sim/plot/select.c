@@ -1,6 +1,8 @@
 /* select.c -- see select.h. A report is untrusted: every member is checked. */
 #include "select.h"
 
+#include "../array/need.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,8 +120,8 @@ int plot_choose_scales(scale_list *l, const plot_report *r, const option_list *w
     for (i = 0; !code && i < wanted->count; i++)
         for (const char *s = wanted->items[i]; !code && s;) {
             const size_t n = strcspn(s, ",");
-            char *word = strndup(s, n);
-            code = word ? add_wanted(l, r, scales, word) : fail(EXIT_IO, "out of memory");
+            char *word = need_part(s, n);
+            code = add_wanted(l, r, scales, word);
             free(word);
             s = s[n] ? s + n + 1 : NULL;
         }
@@ -165,5 +167,5 @@ char *plot_layer_name(const char *name, const char *kind)
     for (size_t i = 0; kind && i < sizeof of_modules / sizeof of_modules[0]; i++)
         if (strcmp(kind, of_modules[i]) == 0)
             dot = NULL;
-    return dot ? strndup(layer, (size_t)(dot - layer)) : strdup(layer);
+    return dot ? need_part(layer, (size_t)(dot - layer)) : need_text(layer);
 }

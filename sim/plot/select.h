@@ -38,7 +38,7 @@ int plot_item_selected(const json_t *item, const plot_selection *selection, uint
 int plot_item_scaled(const json_t *item, const plot_report *r);
 
 /* plot_layer_name -- the layer of a tensor: its name without the kind and, of a parameter, without the last
- * part. In memory of its own; NULL without memory. */
+ * part. In memory of its own. */
 char *plot_layer_name(const char *name, const char *kind);
 
 #endif

@@ -2,6 +2,8 @@
  * others only the brackets are looked at. */
 #include "skim.h"
 
+#include "../array/need.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,12 +135,9 @@ typedef struct parent {
 
 static json_t *add_list(skim *s, size_t at)
 {
-    skim_list *lists = realloc(s->lists, (s->n_lists + 1) * sizeof *lists);
-    if (!lists)
-        return NULL;
-    s->lists = lists;
-    lists[s->n_lists] = (skim_list){json_string(""), at};
-    return json_incref(lists[s->n_lists++].mark);
+    s->lists = need_more(s->lists, s->n_lists + 1, sizeof *s->lists);
+    s->lists[s->n_lists] = (skim_list){json_string(""), at};
+    return json_incref(s->lists[s->n_lists++].mark);
 }
 
 static int is_named(const char *const *names, const char *key)
@@ -161,12 +160,11 @@ static int read_member(skim *s, const char *key, size_t at, size_t end, void *co
             return bad(s, at, "more than 16 MiB beside its lists");
         v = take(s, at, end);
     } else if (c == '[' && is_named(p->lists, key)) {
-        if (!(v = add_list(s, at)))
-            return bad(s, at, "out of memory");
+        v = add_list(s, at);
     } else if ((c == '[' || c == '{') && p->depth < DEPTH) {
         parent below = {c == '[' ? json_array() : json_object(), p->lists, p->depth + 1};
         v = below.value;
-        if (v && each(s, at, read_member, &below)) {
+        if (each(s, at, read_member, &below)) {
             json_decref(v);
             return -1;
         }
@@ -174,9 +172,10 @@ static int read_member(skim *s, const char *key, size_t at, size_t end, void *co
         return bad(s, at, "a value of more than 256 KiB");
     }
     if (!v)
-        return s->error[0] ? -1 : bad(s, at, "out of memory");
-    const int failed = key ? json_object_set_new(p->value, key, v) : json_array_append_new(p->value, v);
-    return failed ? bad(s, at, "out of memory") : 0;
+        return -1;
+    if (key ? json_object_set_new(p->value, key, v) : json_array_append_new(p->value, v))
+        return bad(s, at, "a name that is not UTF-8");
+    return 0;
 }
 
 int skim_open(skim *s, char *text, size_t n, const char *const *lists)
@@ -187,8 +186,6 @@ int skim_open(skim *s, char *text, size_t n, const char *const *lists)
     s->root = json_object();
     parent p = {s->root, lists, 0};
     const size_t at = blanks(s, 0), end = at < n ? value_end(s, at) : 0;
-    if (!s->root)
-        return bad(s, 0, "out of memory");
     if (!end)
         return bad(s, at, at == n ? "it is empty" : "a value is expected, or has no end");
     if (blanks(s, end) != n)

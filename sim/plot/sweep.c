@@ -1,6 +1,8 @@
 /* sweep.c -- see sweep.h. A report is untrusted: every member is checked. */
 #include "sweep.h"
 
+#include "../array/need.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -54,10 +56,8 @@ static int add_model(plot_sweep *s, const char *name, const char *format)
     if (s->n_models == PLOT_MODELS_MAX)
         return fail(EXIT_USAGE, "plot: more than %d models: select fewer with --match GLOB", PLOT_MODELS_MAX);
     plot_model *m = &s->models[s->n_models++];
-    m->name = strdup(name);
-    m->format = strdup(format);
-    if (!m->name || !m->format)
-        return fail(EXIT_IO, "out of memory");
+    m->name = need_text(name);
+    m->format = need_text(format);
     for (size_t i = 0; i < PLOT_LENGTHS_MAX; i++)
         m->errors[i] = PLOT_MISSING;
     return 0;

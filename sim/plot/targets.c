@@ -1,6 +1,7 @@
 /* targets.c -- see targets.h. A report is untrusted: every member is checked. */
 #include "targets.h"
 
+#include "../array/need.h"
 #include "../text/words.h"
 
 #include <fnmatch.h>
@@ -87,9 +88,7 @@ static int target_of(plot_targets *t, const char *name, const char *axis, double
     if (t->n_items == PLOT_TARGETS_MAX)
         return fail(EXIT_USAGE, "plot: more than %d formats and recipes: choose with --format", PLOT_TARGETS_MAX);
     plot_target *p = &t->items[t->n_items];
-    p->name = strdup(name);
-    if (!p->name)
-        return fail(EXIT_IO, "out of memory");
+    p->name = need_text(name);
     t->n_items++;
     p->scale = scale;
     snprintf(p->axis, sizeof p->axis, "%s", axis);
@@ -112,9 +111,9 @@ static int row_named(plot_targets *t, const char *name, plot_row **row)
                     "--step N, or take them together with --by",
                     PLOT_GROUPED_MAX);
     *row = &t->rows[t->n_rows++];
-    (*row)->name = strdup(name);
-    (*row)->effects = calloc(PLOT_TARGETS_MAX, sizeof *(*row)->effects);
-    return (*row)->name && (*row)->effects ? 0 : fail(EXIT_IO, "out of memory");
+    (*row)->name = need_text(name);
+    (*row)->effects = need_memory(PLOT_TARGETS_MAX, sizeof *(*row)->effects);
+    return 0;
 }
 
 /* The row of an item. */
@@ -132,7 +131,7 @@ static int row_of(plot_targets *t, const json_t *item, plot_row **row)
         return row_named(t, name ? name : "no name", row);
     case PLOT_LAYER:
         layer = plot_layer_name(name ? name : "no name", kind);
-        code = layer ? row_named(t, layer, row) : fail(EXIT_IO, "out of memory");
+        code = row_named(t, layer, row);
         free(layer);
         return code;
     case PLOT_STEP:

@@ -6,6 +6,7 @@
  * the string); in a column of a data file nothing but the double quote and the backslash. */
 #include "text.h"
 
+#include "../array/need.h"
 #include "../text/escape.h"
 
 #include <stdlib.h>
@@ -108,9 +109,7 @@ void plot_put_comment(FILE *to, const char *text)
 char *plot_quote(const char *text)
 {
     static const char joined[] = "'.\"'\".'"; /* ends the string, and begins another behind a quote */
-    char *quoted = malloc((sizeof joined - 1) * strlen(text) + 3), *to = quoted;
-    if (!quoted)
-        return NULL;
+    char *quoted = need_memory((sizeof joined - 1) * strlen(text) + 3, 1), *to = quoted;
     *to++ = '\'';
     for (size_t i = 0; text[i]; i++) {
         const int alone = i > 0 && text[i - 1] != '\'' && text[i + 1] && text[i + 1] != '\'';

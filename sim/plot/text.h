@@ -21,7 +21,7 @@ void plot_put_label(FILE *to, const char *text, size_t n); /* the same, shortene
 void plot_put_comment(FILE *to, const char *text);         /* letters, digits and harmless others  */
 
 /* plot_quote -- 'text' for a script, its bytes kept as they are (a file name; other text comes from
- * escape_all), in memory of its own; NULL without memory. */
+ * escape_all), in memory of its own. */
 char *plot_quote(const char *text);
 
 #endif

@@ -3,6 +3,7 @@
  * given. */
 #include "keys.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "blocks.h"
 #include "parts.h"
@@ -11,11 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-static int no_memory(policy_draft *d)
-{
-    return trace_error_set(d->r.error, EXIT_IO, d->r.path, UINT64_MAX, "out of memory");
-}
 
 /* The key at hand contradicts another one that is given, too. */
 static int contradicts(policy_draft *d, policy_key k, const char *other)
@@ -38,8 +34,8 @@ static int set_text(policy_draft *d, const yaml_value *v, char **to)
         return policy_bad(&d->r, d->at, "%s: a line of at most %zu printable characters is needed", d->name,
                           sizeof escaped / 4 - 1);
     free(*to);
-    *to = strdup(text);
-    return *to ? 0 : no_memory(d);
+    *to = need_text(text);
+    return 0;
 }
 
 static int set_name(policy_draft *d, const yaml_value *v)
@@ -140,8 +136,9 @@ static int set_precision(policy_draft *d, const yaml_value *v)
         return -1;
     if (!precision_find(word, 0))
         return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word, precision_words(0));
-    return policy_remark(&d->r, d->at, "precision %.40s does not count beside opt_level %s of line %u", word,
-                         d->plan->precision, d->line[KEY_OPT_LEVEL]);
+    policy_remark(&d->r, d->at, "precision %.40s does not count beside opt_level %s of line %u", word,
+                  d->plan->precision, d->line[KEY_OPT_LEVEL]);
+    return 0;
 }
 
 /* ---- formats ---- */
@@ -256,14 +253,8 @@ static int set_master(policy_draft *d, const yaml_value *v)
 
 static policy_patterns *new_patterns(policy_draft *d, const yaml_value *v)
 {
-    policy_patterns *list = calloc(1, sizeof *list);
-    if (list)
-        list->items = calloc(v->count ? v->count : 1, sizeof *list->items);
-    if (!list || !list->items) {
-        free(list);
-        no_memory(d);
-        return NULL;
-    }
+    policy_patterns *list = need_memory(1, sizeof *list);
+    list->items = need_memory(v->count, sizeof *list->items);
     list->next = d->policy->patterns;
     d->policy->patterns = list;
     d->patterns[d->key] = list;
@@ -271,13 +262,9 @@ static policy_patterns *new_patterns(policy_draft *d, const yaml_value *v)
     return list;
 }
 
-static int add_pattern(policy_draft *d, policy_patterns *list, const char *glob, layer_kind kind)
+static void add_pattern(policy_patterns *list, const char *glob, layer_kind kind)
 {
-    policy_pattern *p = &list->items[list->count];
-    p->glob = strdup(glob);
-    p->kind = kind;
-    list->count += p->glob != NULL;
-    return p->glob ? 0 : no_memory(d);
+    list->items[list->count++] = (policy_pattern){.glob = need_text(glob), .kind = kind};
 }
 
 /* A list of patterns; one that a plan inherits is read once. */
@@ -287,14 +274,11 @@ static int set_patterns(policy_draft *d, const yaml_value *v, const policy_patte
         return policy_bad(&d->r, v->line, "%s: a list of patterns is needed: ['*norm*', head]", d->name);
     if (v && d->patterns_of[d->key] != v) {
         policy_patterns *list = new_patterns(d, v);
-        for (size_t i = 0; list && i < v->count; i++) {
+        for (size_t i = 0; i < v->count; i++) {
             if (v->items[i].value->type != YAML_TEXT)
                 return policy_bad(&d->r, v->items[i].line, "%s: a pattern is one word", d->name);
-            if (add_pattern(d, list, v->items[i].value->text, LAYER_OTHER))
-                return -1;
+            add_pattern(list, v->items[i].value->text, LAYER_OTHER);
         }
-        if (!list)
-            return -1;
     }
     *to = v ? d->patterns[d->key] : NULL;
     return 0;
@@ -311,7 +295,7 @@ static int set_layer_kinds(policy_draft *d, const yaml_value *v)
         return policy_bad(&d->r, v->line, "layer_kinds: 'pattern: kind' pairs are needed");
     if (v && d->patterns_of[d->key] != v) {
         policy_patterns *list = new_patterns(d, v);
-        for (size_t i = 0; list && i < v->count; i++) {
+        for (size_t i = 0; i < v->count; i++) {
             layer_kind kind;
             const char *word = NULL;
             if (value_text(&d->r, d->name, v->items[i].value, &word))
@@ -321,11 +305,8 @@ static int set_layer_kinds(policy_draft *d, const yaml_value *v)
                                   "layer_kinds: '%.60s' is not one of linear, conv, batchnorm, norm, "
                                   "softmax, embedding, loss, other",
                                   word);
-            if (add_pattern(d, list, v->items[i].key, kind))
-                return -1;
+            add_pattern(list, v->items[i].key, kind);
         }
-        if (!list)
-            return -1;
     }
     d->plan->layer_kinds = v ? d->patterns[d->key] : NULL;
     return 0;

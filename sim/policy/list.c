@@ -1,6 +1,7 @@
 /* list.c -- see list.h. */
 #include "list.h"
 
+#include "../array/need.h"
 #include "../text/words.h"
 
 #include <dirent.h>
@@ -10,14 +11,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int add_file(policy_list *l, const char *verb, const char *path)
+static int add_file(policy_list *l, const char *path)
 {
     trace_error error;
-    policy *items = realloc(l->items, (l->count + 1) * sizeof *items);
-    if (!items)
-        return fail(EXIT_IO, "%s: out of memory", verb);
-    l->items = items;
-    if (policy_load(&items[l->count], path, l->steps_per_epoch, &error))
+    l->items = need_more(l->items, l->count + 1, sizeof *l->items);
+    if (policy_load(&l->items[l->count], path, l->steps_per_epoch, &error))
         return fail(error.exit, "%s", error.text);
     const policy *p = &l->items[l->count++];
     char name[512];
@@ -40,7 +38,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int add_folder(policy_list *l, const char *verb, const char *path)
+static int add_folder(policy_list *l, const char *path)
 {
     struct dirent **entries;
     const int n = scandir(path, &entries, is_yaml, by_name);
@@ -48,14 +46,12 @@ static int add_folder(policy_list *l, const char *verb, const char *path)
                : n == 0 ? fail(EXIT_DATA, "%s: no policy (.yaml) in this folder", path)
                         : fail(EXIT_IO, "%s: %s", path, text_error(errno));
     for (int i = 0; i < n; i++) {
-        char *file = NULL;
+        char *file = need_format("%s/%s", path, entries[i]->d_name);
         struct stat st;
-        if (!code && asprintf(&file, "%s/%s", path, entries[i]->d_name) < 0)
-            code = fail(EXIT_IO, "%s: out of memory", verb);
         if (!code && stat(file, &st) == 0 && !S_ISREG(st.st_mode)) /* nor a pipe with a writer */
             code = fail(EXIT_DATA, "%s: is not a regular file", file);
         if (!code)
-            code = add_file(l, verb, file);
+            code = add_file(l, file);
         free(file);
         free(entries[i]);
     }
@@ -72,7 +68,7 @@ int policy_list_add(policy_list *l, const char *verb, const char *path)
     const int bad = stat(path, &st);
     if (bad && errno == EIO) /* else opening it says why */
         return fail(EXIT_IO, "%s: %s", path, text_error(errno));
-    return !bad && S_ISDIR(st.st_mode) ? add_folder(l, verb, path) : add_file(l, verb, path);
+    return !bad && S_ISDIR(st.st_mode) ? add_folder(l, path) : add_file(l, path);
 }
 
 int policy_list_add_all(policy_list *l, const char *verb, const option_list *paths)

@@ -8,6 +8,7 @@
 
 #include "keys.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 
 #include <stdio.h>
@@ -34,43 +35,25 @@ static const yaml_item *find(const yaml_value *map, const char *key)
     return NULL;
 }
 
-static int no_memory(unfolding *u)
-{
-    return trace_error_set(u->r->error, EXIT_IO, u->r->path, UINT64_MAX, "out of memory");
-}
-
 static yaml_value *new_value(yaml_type type, unsigned line, const char *text)
 {
-    yaml_value *v = calloc(1, sizeof *v);
-    if (!v)
-        return NULL;
+    yaml_value *v = need_memory(1, sizeof *v);
     v->type = type;
     v->line = line;
-    v->text = text ? strdup(text) : NULL;
-    if (!text || v->text)
-        return v;
-    free(v);
-    return NULL;
+    v->text = text ? need_text(text) : NULL;
+    return v;
 }
 
 /* Add an item; v is taken over. */
-static int add(unfolding *u, yaml_value *to, const char *key, yaml_value *v)
+static void add(yaml_value *to, const char *key, yaml_value *v)
 {
-    yaml_item *items = v ? realloc(to->items, (to->count + 1) * sizeof *items) : NULL;
-    char *name = key && items ? strdup(key) : NULL;
-    if (items)
-        to->items = items;
-    if (!items || (key && !name)) {
-        tree_free(v);
-        return no_memory(u);
-    }
-    to->items[to->count++] = (yaml_item){name, v->line, v};
-    return 0;
+    to->items = need_more(to->items, to->count + 1, sizeof *to->items);
+    to->items[to->count++] = (yaml_item){key ? need_text(key) : NULL, v->line, v};
 }
 
-static int add_text(unfolding *u, yaml_value *to, unsigned line, const char *key, const char *text)
+static void add_text(yaml_value *to, unsigned line, const char *key, const char *text)
 {
-    return add(u, to, key, new_value(YAML_TEXT, line, text));
+    add(to, key, new_value(YAML_TEXT, line, text));
 }
 
 /* The value itself, or what "${policy.KEY.KEY}" refers to. */
@@ -105,17 +88,9 @@ static int is_null(const yaml_value *v)
 static yaml_value *copy(const yaml_value *v)
 {
     yaml_value *c = new_value(v->type, v->line, v->text);
-    if (c && v->count)
-        c->items = calloc(v->count, sizeof *c->items);
-    for (size_t i = 0; c && i < v->count; i++) {
-        yaml_item *to = c->items ? &c->items[c->count++] : NULL;
-        if (to)
-            *to = (yaml_item){v->items[i].key ? strdup(v->items[i].key) : NULL, v->items[i].line,
-                              copy(v->items[i].value)};
-        if (!to || !to->value || (v->items[i].key && !to->key)) {
-            tree_free(c);
-            return NULL;
-        }
+    for (size_t i = 0; i < v->count; i++) {
+        add(c, v->items[i].key, copy(v->items[i].value));
+        c->items[i].line = v->items[i].line;
     }
     return c;
 }
@@ -128,26 +103,26 @@ static int add_copy(unfolding *u, yaml_value *to, const char *key, const yaml_va
         return -1;
     if (to == u->file && find(to, key))
         return policy_bad(u->r, from->line, "policy: %s stands beside the block, too", key);
-    return is_null(v) ? 0 : add(u, to, key, copy(v));
+    if (!is_null(v))
+        add(to, key, copy(v));
+    return 0;
 }
 
 /* What the worker does where the file does not say it itself. */
-static int add_default(unfolding *u, const char *key, const char *text)
+static void add_default(unfolding *u, const char *key, const char *text)
 {
-    return find(u->file, key) ? 0 : add_text(u, u->file, u->line, key, text);
+    if (!find(u->file, key))
+        add_text(u->file, u->line, key, text);
 }
 
 /* ---- what is of no use ---- */
 
-static int ignore(unfolding *u, const char *prefix, const char *key)
+static void ignore(unfolding *u, const char *prefix, const char *key)
 {
-    char name[160], *longer = NULL;
+    char name[160], *before = u->ignored;
     escape_text(name, sizeof name, key);
-    if (asprintf(&longer, "%s%s%s%s", u->ignored ? u->ignored : "", u->ignored ? ", " : "", prefix, name) < 0)
-        return no_memory(u);
-    free(u->ignored);
-    u->ignored = longer;
-    return 0;
+    u->ignored = need_format("%s%s%s%s", before ? before : "", before ? ", " : "", prefix, name);
+    free(before);
 }
 
 /* Keys of a map: those of the table become a policy's, a misspelt one is an error, the rest is ignored. */
@@ -170,8 +145,8 @@ static int take(unfolding *u, const char *prefix, const yaml_value *map, const w
         if (k == n && near.count)
             return policy_bad(u->r, item->line, "policy: unknown key '%s%s'%s", prefix,
                               escape_text(escaped, sizeof escaped, item->key), suggestion_end(&near, ""));
-        if (k == n && ignore(u, prefix, item->key))
-            return -1;
+        if (k == n)
+            ignore(u, prefix, item->key);
     }
     return 0;
 }
@@ -211,12 +186,10 @@ static int set_clip(unfolding *u, const yaml_value *norm)
     if (find(u->file, "clip"))
         return policy_bad(u->r, norm->line, "policy: clip stands beside the block, too");
     yaml_value *clip = new_value(YAML_MAP, norm->line, NULL);
-    if (clip && (add_text(u, clip, norm->line, "rule", u->megatron ? "megatron" : "megatron-float") ||
-                 add(u, clip, "max_norm", copy(v)))) {
-        tree_free(clip);
-        return -1;
-    }
-    return add(u, u->file, "clip", clip);
+    add_text(clip, norm->line, "rule", u->megatron ? "megatron" : "megatron-float");
+    add(clip, "max_norm", copy(v));
+    add(u->file, "clip", clip);
+    return 0;
 }
 
 /* "torch.optim.AdamW", kwargs. */
@@ -242,12 +215,13 @@ static int set_dtensor_optimizer(unfolding *u, const yaml_value *from, yaml_valu
         (name && value_text(u->r, "optimizer", name->value, &text)))
         return -1;
     const char *dot = strrchr(text, '.');
-    if (add_text(u, to, name ? name->line : u->line, "name", dot ? dot + 1 : text) ||
-        (kwargs && TAKE(u, "optimizer.kwargs.", kwargs, arguments, to)) ||
+    add_text(to, name ? name->line : u->line, "name", dot ? dot + 1 : text);
+    if ((kwargs && TAKE(u, "optimizer.kwargs.", kwargs, arguments, to)) ||
         ((item = find(kwargs, "foreach")) && value_bool(u->r, "foreach", item->value, &foreach)) ||
         ((item = find(kwargs, "fused")) && value_bool(u->r, "fused", item->value, &fused)))
         return -1;
-    return add_text(u, to, u->line, "variant", fused ? "torch-fused-c" : foreach ? "torch-foreach" : "torch");
+    add_text(to, u->line, "variant", fused ? "torch-fused-c" : foreach ? "torch-foreach" : "torch");
+    return 0;
 }
 
 /* Megatron's adam decouples the weight decay. */
@@ -274,10 +248,10 @@ static int set_megatron_optimizer(unfolding *u, const yaml_value *from, yaml_val
     if (name && value_text(u->r, "optimizer", name->value, &text))
         return -1;
     const int is_sgd = strcasecmp(text, "sgd") == 0;
-    if (add_text(u, to, name ? name->line : u->line, "name", strcasecmp(text, "adam") ? text : "adamw") ||
-        take(u, "megatron_cfg.optimizer.", from, is_sgd ? sgd : both, sizeof both / sizeof *both, to) ||
-        add_text(u, to, u->line, "variant", "apex"))
+    add_text(to, name ? name->line : u->line, "name", strcasecmp(text, "adam") ? text : "adamw");
+    if (take(u, "megatron_cfg.optimizer.", from, is_sgd ? sgd : both, sizeof both / sizeof *both, to))
         return -1;
+    add_text(to, u->line, "variant", "apex");
     return clip && !find(u->block, "max_grad_norm") ? set_clip(u, clip->value) : 0;
 }
 
@@ -286,21 +260,17 @@ static int set_optimizer(unfolding *u, const yaml_value *megatron)
     const yaml_value *from;
     if (map_of(u, u->megatron ? megatron : u->block, "optimizer", &from))
         return -1;
-    if (u->megatron && find(u->block, "optimizer") && ignore(u, "", "optimizer (Megatron's counts)"))
-        return -1;
+    if (u->megatron && find(u->block, "optimizer"))
+        ignore(u, "", "optimizer (Megatron's counts)");
     if (find(u->file, "optimizer"))
         return from ? policy_bad(u->r, from->line, "policy: optimizer stands beside the block, too") : 0;
     yaml_value *to = new_value(YAML_MAP, u->line, NULL);
-    int code = to ? 0 : no_memory(u);
-    if (!code && from)
-        code = u->megatron ? set_megatron_optimizer(u, from, to) : set_dtensor_optimizer(u, from, to);
-    else if (!code)
-        code = add_text(u, to, u->line, "name", "trace") ||
-               add_text(u, to, u->line, "variant", u->megatron ? "apex" : "torch");
-    if (!code)
-        return add(u, u->file, "optimizer", to);
-    tree_free(to);
-    return -1;
+    add(u->file, "optimizer", to);
+    if (from)
+        return u->megatron ? set_megatron_optimizer(u, from, to) : set_dtensor_optimizer(u, from, to);
+    add_text(to, u->line, "name", "trace");
+    add_text(to, u->line, "variant", u->megatron ? "apex" : "torch");
+    return 0;
 }
 
 static int set_fp8(unfolding *u, const yaml_value *from)
@@ -310,11 +280,12 @@ static int set_fp8(unfolding *u, const yaml_value *from)
     int yes = 0;
     if (!from || is_enabled(u, from, 1, &yes))
         return from ? -1 : 0;
-    if (!yes)
-        return ignore(u, "", "fp8_cfg (not enabled)");
-    if (!find(from, "enabled") &&
-        policy_remark(u->r, from->line, "fp8_cfg is taken as enabled; NeMo RL needs enabled: true"))
-        return -1;
+    if (!yes) {
+        ignore(u, "", "fp8_cfg (not enabled)");
+        return 0;
+    }
+    if (!find(from, "enabled"))
+        policy_remark(u->r, from->line, "fp8_cfg is taken as enabled; NeMo RL needs enabled: true");
     return TAKE(u, "fp8_cfg.", from, words, u->file);
 }
 
@@ -331,14 +302,16 @@ static int set_worker(unfolding *u, const char *precision, const yaml_value *meg
         ((item = find(ddp, "grad_reduce_in_fp32")) && value_bool(u->r, "grad_reduce_in_fp32", item->value, &wide)))
         return -1;
     const char *low = fp32 ? "fp32" : fp16 ? "fp16" : "bf16", *reduced = u->megatron && !wide ? low : "fp32";
-    if (add_default(u, "grad_reduce", reduced) || (!fp32 && add_default(u, "autocast", "megatron")) ||
-        add_default(u, "loss_scaling", fp16 && u->megatron ? "megatron" : "none"))
-        return -1;
-    return u->megatron && !fp32 &&
-                   (add_default(u, "params", low) || add_default(u, "master_weights", "true") ||
-                    add_default(u, "grads", reduced))
-               ? -1
-               : 0;
+    add_default(u, "grad_reduce", reduced);
+    if (!fp32)
+        add_default(u, "autocast", "megatron");
+    add_default(u, "loss_scaling", fp16 && u->megatron ? "megatron" : "none");
+    if (u->megatron && !fp32) {
+        add_default(u, "params", low);
+        add_default(u, "master_weights", "true");
+        add_default(u, "grads", reduced);
+    }
+    return 0;
 }
 
 static int unfold(unfolding *u)
@@ -357,12 +330,15 @@ static int unfold(unfolding *u)
         map_of(u, megatron, "fp8_cfg", &inner) || is_enabled(u, megatron, megatron != NULL, &u->megatron) ||
         (precision && value_text(u->r, "precision", precision->value, &text)))
         return -1;
-    if (TAKE(u, "", u->block, words, u->file) || (!precision && add_default(u, "precision", text)) ||
-        set_clip(u, norm ? norm->value : NULL))
+    if (TAKE(u, "", u->block, words, u->file))
         return -1;
-    if (u->megatron ? TAKE(u, "megatron_cfg.", megatron, megatron_words, u->file)
-                    : megatron && ignore(u, "", "megatron_cfg (not enabled)"))
+    if (!precision)
+        add_default(u, "precision", text);
+    if (set_clip(u, norm ? norm->value : NULL) ||
+        (u->megatron && TAKE(u, "megatron_cfg.", megatron, megatron_words, u->file)))
         return -1;
+    if (megatron && !u->megatron)
+        ignore(u, "", "megatron_cfg (not enabled)");
     return set_optimizer(u, megatron) || set_worker(u, text, u->megatron ? megatron : NULL) ||
                    set_fp8(u, fp8           ? fp8
                               : u->megatron ? inner
@@ -387,35 +363,36 @@ static int is_section(const char *key)
 }
 
 /* "defaults: grpo_math_1B.yaml": OmegaConf reads that file first. */
-static int remark_defaults(unfolding *u, const yaml_item *item)
+static void remark_defaults(unfolding *u, const yaml_item *item)
 {
     char name[128];
-    return policy_remark(u->r, item->line, "what defaults brings (%s) is not read: say here what of it counts",
-                         item->value->type == YAML_TEXT ? escape_text(name, sizeof name, item->value->text) : "files");
+    policy_remark(u->r, item->line, "what defaults brings (%s) is not read: say here what of it counts",
+                  item->value->type == YAML_TEXT ? escape_text(name, sizeof name, item->value->text) : "files");
 }
 
-/* Sections go, and are named; 0, or -1. */
-static int drop_sections(unfolding *u)
+/* Sections go, and are named. */
+static void drop_sections(unfolding *u)
 {
     size_t kept = 0;
-    int failed = 0;
     for (size_t i = 0; i < u->file->count; i++) {
         yaml_item *item = &u->file->items[i];
         const int defaults = strcmp(item->key, "defaults") == 0;
-        if (failed || !(defaults || is_section(item->key))) {
+        if (!defaults && !is_section(item->key)) {
             u->file->items[kept++] = *item;
             continue;
         }
-        failed = defaults ? remark_defaults(u, item) : ignore(u, "", item->key);
+        if (defaults)
+            remark_defaults(u, item);
+        else
+            ignore(u, "", item->key);
         free(item->key);
         tree_free(item->value);
     }
     u->file->count = kept;
-    if (!failed && u->ignored)
-        failed = policy_remark(u->r, u->line, "ignored beside policy: %s", u->ignored);
+    if (u->ignored)
+        policy_remark(u->r, u->line, "ignored beside policy: %s", u->ignored);
     free(u->ignored);
     u->ignored = NULL;
-    return failed;
 }
 
 int nemo_unfold(policy_reader *r, yaml_value *file)
@@ -431,9 +408,10 @@ int nemo_unfold(policy_reader *r, yaml_value *file)
     memmove(&file->items[at], &file->items[at + 1], (--file->count - at) * sizeof *file->items);
     u.block = taken.value;
     u.line = taken.line;
-    int code = drop_sections(&u) || unfold(&u) ? -1 : 0;
+    drop_sections(&u);
+    const int code = unfold(&u);
     if (!code && u.ignored)
-        code = policy_remark(r, u.line, "ignored in policy: %s", u.ignored);
+        policy_remark(r, u.line, "ignored in policy: %s", u.ignored);
     free(u.ignored);
     free(taken.key);
     tree_free(taken.value);

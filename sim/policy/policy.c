@@ -2,6 +2,7 @@
 #include "keys.h"
 #include "nemo.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../cli/resource.h"
 #include "../text/words.h"
@@ -18,10 +19,7 @@
 static int add_plan(policy_draft *d)
 {
     policy *p = d->policy;
-    plan *plans = realloc(p->plans, (p->count + 1) * sizeof *plans);
-    if (!plans)
-        return trace_error_set(d->r.error, EXIT_IO, d->r.path, UINT64_MAX, "out of memory");
-    p->plans = plans;
+    plan *plans = p->plans = need_more(p->plans, p->count + 1, sizeof *plans);
     if (keys_apply(d, &plans[p->count]))
         return -1;
     const uint64_t from = plans[p->count].from;
@@ -101,21 +99,18 @@ static int is_there(const char *path)
 /* The file that is meant, *there: itself, or a bundled policy of that name. NULL and errno. */
 static char *find_file(const char *path, int *there)
 {
-    char *found = NULL, folder[RESOURCE_PATH];
+    char folder[RESOURCE_PATH];
     *there = strcmp(path, "-") == 0 || strchr(path, '/') ? 1 : is_there(path);
     if (*there)
-        return *there > 0 ? strdup(path) : NULL;
-    if (asprintf(&found, "%s/%s.yaml", bundled_folder(folder), path) < 0) {
-        errno = ENOMEM;
-        return NULL;
-    }
+        return *there > 0 ? need_text(path) : NULL;
+    char *found = need_format("%s/%s.yaml", bundled_folder(folder), path);
     *there = is_there(found);
     if (*there > 0)
         return found;
     const int why = errno;
     free(found);
     errno = why;
-    return *there < 0 ? NULL : strdup(path);
+    return *there < 0 ? NULL : need_text(path);
 }
 
 /* "data/policies/x.yaml" -> "x" */
@@ -123,9 +118,9 @@ static char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *start = slash ? slash + 1 : path;
     const char *dot = strrchr(start, '.');
-    char *name = strndup(start, dot && dot > start ? (size_t)(dot - start) : strlen(start));
+    char *name = need_part(start, dot && dot > start ? (size_t)(dot - start) : strlen(start));
     char escaped[512];
-    char *printable = name ? strdup(escape_text(escaped, sizeof escaped, name)) : NULL;
+    char *printable = need_text(escape_text(escaped, sizeof escaped, name));
     free(name);
     return printable;
 }
@@ -141,8 +136,8 @@ int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_err
     policy_draft d = {
         .r = {.path = p->path, .error = error, .remarks = &p->remarks}, .policy = p, .epoch = steps_per_epoch};
     int code = -1;
-    if (!p->path || !p->name) {
-        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", text_error(p->path ? ENOMEM : why));
+    if (!p->path) {
+        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", text_error(why));
     } else if (!there) {
         trace_error_set(error, EXIT_IO, path, UINT64_MAX,
                         "no such file, and no bundled policy of that name in %s (MPSIM_POLICIES)",

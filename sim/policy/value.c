@@ -1,6 +1,7 @@
 /* value.c -- see value.h. */
 #include "value.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 
 #include <stdarg.h>
@@ -19,23 +20,16 @@ int policy_bad(policy_reader *r, unsigned line, const char *message, ...)
     return trace_error_set(r->error, EXIT_DATA, r->path, UINT64_MAX, "line %u: %s", line, text);
 }
 
-int policy_remark(policy_reader *r, unsigned line, const char *message, ...)
+void policy_remark(policy_reader *r, unsigned line, const char *message, ...)
 {
-    char *text = NULL, *longer = NULL;
-    const char *before = *r->remarks ? *r->remarks : "";
+    char *text, *before = *r->remarks;
     va_list args;
     va_start(args, message);
-    const int n = vasprintf(&text, message, args);
+    (void)need(vasprintf(&text, message, args) < 0 ? NULL : text);
     va_end(args);
-    if (n < 0 || asprintf(&longer, "%s%sline %u: %s", before, *before ? "\n" : "", line, text) < 0) {
-        if (n >= 0)
-            free(text);
-        return trace_error_set(r->error, EXIT_IO, r->path, UINT64_MAX, "out of memory");
-    }
+    *r->remarks = need_format("%s%sline %u: %s", before ? before : "", before ? "\n" : "", line, text);
     free(text);
-    free(*r->remarks);
-    *r->remarks = longer;
-    return 0;
+    free(before);
 }
 
 int value_text(policy_reader *r, const char *key, const yaml_value *v, const char **text)

@@ -18,11 +18,11 @@ __attribute__((format(printf, 3, 4)))
 #endif
 int policy_bad(policy_reader *r, unsigned line, const char *message, ...);
 
-/* policy_remark -- add "line N: MESSAGE" to the remarks. 0, or -1 with the error set: out of memory. */
+/* policy_remark -- add "line N: MESSAGE" to the remarks. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
-int policy_remark(policy_reader *r, unsigned line, const char *message, ...);
+void policy_remark(policy_reader *r, unsigned line, const char *message, ...);
 
 /* Values: 0, or -1 after policy_bad, which names the key. A format is one of tensors: its numbers
  * are binary32 numbers, and signed. */

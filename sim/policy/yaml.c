@@ -1,10 +1,12 @@
 /* yaml.c -- see yaml.h. */
 #include "yaml.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../cli/textfile.h"
 
 #include <stdio.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
@@ -25,14 +27,14 @@ static unsigned line_of(const yaml_node_t *n)
     return (unsigned)n->start_mark.line + 1;
 }
 
-static void set_error(loader *l, int exit_code, unsigned line, const char *message, const char *word)
+__attribute__((format(printf, 3, 4))) static int bad(loader *l, unsigned line, const char *message, ...)
 {
     char text[256];
-    snprintf(text, sizeof text, message, word);
-    if (line)
-        trace_error_set(l->error, exit_code, l->path, UINT64_MAX, "line %u: %s", line, text);
-    else
-        trace_error_set(l->error, exit_code, l->path, UINT64_MAX, "%s", text);
+    va_list args;
+    va_start(args, message);
+    vsnprintf(text, sizeof text, message, args);
+    va_end(args);
+    return trace_error_set(l->error, EXIT_DATA, l->path, UINT64_MAX, "line %u: %s", line, text);
 }
 
 void tree_free(yaml_value *v)
@@ -56,29 +58,19 @@ static int add_item(loader *l, yaml_value *v, const yaml_node_t *key, int index,
     memset(item, 0, sizeof *item);
     if (key) {
         const char *text = (const char *)key->data.scalar.value;
-        if (key->type != YAML_SCALAR_NODE || strlen(text) != key->data.scalar.length) {
-            set_error(l, EXIT_DATA, line_of(key), "a key must be a word%s", "");
-            return -1;
-        }
+        if (key->type != YAML_SCALAR_NODE || strlen(text) != key->data.scalar.length)
+            return bad(l, line_of(key), "a key must be a word");
         for (size_t i = 0; i < v->count; i++)
-            if (strcmp(v->items[i].key, text) == 0) {
-                set_error(l, EXIT_DATA, line_of(key), "'%.60s' stands twice", text);
-                return -1;
-            }
-        item->key = strdup(text);
+            if (strcmp(v->items[i].key, text) == 0)
+                return bad(l, line_of(key), "'%.60s' stands twice", text);
+        item->key = need_text(text);
         item->line = line_of(key);
     }
     item->value = convert(l, index, depth + 1);
     if (item->value && !key)
         item->line = item->value->line;
     v->count++;
-    if (!item->value)
-        return -1;
-    if (key && !item->key) {
-        set_error(l, EXIT_IO, 0, "out of memory%s", "");
-        return -1;
-    }
-    return 0;
+    return item->value ? 0 : -1;
 }
 
 static size_t count_of(const yaml_node_t *n)
@@ -100,22 +92,22 @@ static int has_key(const yaml_value *v, const yaml_node_t *key)
     return 0;
 }
 
-static int make_room(loader *l, yaml_value *v, size_t more)
+static void make_room(yaml_value *v, size_t more)
 {
-    yaml_item *items = realloc(v->items, (v->count + more + 1) * sizeof *items);
-    if (!items) {
-        set_error(l, EXIT_IO, 0, "out of memory%s", "");
-        return -1;
-    }
-    v->items = items;
-    return 0;
+    v->items = need_more(v->items, v->count + more, sizeof *v->items);
+}
+
+static const char too_deep[] = "nested too deeply", too_many[] = "too many keys and values";
+
+static int check_size(loader *l, unsigned line, int depth)
+{
+    return depth > MAX_DEPTH || l->nodes > MAX_NODES ? bad(l, line, "%s", depth > MAX_DEPTH ? too_deep : too_many) : 0;
 }
 
 /* The pairs of a map, or those whose keys v has not; merge keys are left to add_merged. */
 static int add_pairs(loader *l, yaml_value *v, const yaml_node_t *map, int only_new, int depth)
 {
-    if (make_room(l, v, count_of(map)))
-        return -1;
+    make_room(v, count_of(map));
     for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
         const yaml_node_t *key = yaml_document_get_node(l->document, p->key);
         if (!is_merge(key) && !(only_new && has_key(v, key)) && add_item(l, v, key, p->value, depth))
@@ -138,14 +130,10 @@ static int add_merged(loader *l, yaml_value *v, const yaml_node_t *map, int dept
                                           : from;
             const int is_map = one->type == YAML_MAPPING_NODE;
             l->nodes += is_map ? (int)count_of(one) + 1 : 0; /* also where it brings no new key */
-            if (!is_map || depth > MAX_DEPTH || l->nodes > MAX_NODES) {
-                set_error(l, EXIT_DATA, line_of(key),
-                          !is_map             ? "<<: 'key: value' pairs are needed, or an alias of them%s"
-                          : depth > MAX_DEPTH ? "nested too deeply%s"
-                                              : "too many keys and values%s",
-                          "");
+            if (!is_map)
+                return bad(l, line_of(key), "<<: 'key: value' pairs are needed, or an alias of them");
+            if (check_size(l, line_of(key), depth))
                 return -1;
-            }
             if (add_pairs(l, v, one, 1, depth) || add_merged(l, v, one, depth + 1))
                 return -1;
         }
@@ -157,44 +145,37 @@ static int add_items(loader *l, yaml_value *v, const yaml_node_t *n, int depth)
 {
     if (n->type == YAML_MAPPING_NODE)
         return add_pairs(l, v, n, 0, depth) || add_merged(l, v, n, depth) ? -1 : 0;
-    if (make_room(l, v, count_of(n)))
-        return -1;
+    make_room(v, count_of(n));
     for (const yaml_node_item_t *i = n->data.sequence.items.start; i < n->data.sequence.items.top; i++)
         if (add_item(l, v, NULL, *i, depth))
             return -1;
     return 0;
 }
 
+static int convert_text(loader *l, yaml_value *v, const yaml_node_t *n)
+{
+    v->type = YAML_TEXT;
+    v->text = need_text((const char *)n->data.scalar.value);
+    if (strlen(v->text) != n->data.scalar.length)
+        return bad(l, v->line, "a zero byte in the text");
+    for (size_t k = n->data.scalar.length; k > 0 && v->text[k - 1] == '\n'; k--)
+        v->text[k - 1] = '\0'; /* of a folded or literal text */
+    return 0;
+}
+
 static yaml_value *convert(loader *l, int index, int depth)
 {
     const yaml_node_t *n = yaml_document_get_node(l->document, index);
-    yaml_value *v = calloc(1, sizeof *v);
-    if (!v) {
-        set_error(l, EXIT_IO, 0, "out of memory%s", "");
+    yaml_value *v = need_memory(1, sizeof *v);
+    v->line = line_of(n);
+    v->type = n->type == YAML_MAPPING_NODE ? YAML_MAP : YAML_LIST;
+    l->nodes++;
+    if (check_size(l, v->line, depth) ||
+        (n->type == YAML_SCALAR_NODE ? convert_text(l, v, n) : add_items(l, v, n, depth))) {
+        tree_free(v);
         return NULL;
     }
-    v->line = line_of(n);
-    int bad = 0;
-    if (depth > MAX_DEPTH || ++l->nodes > MAX_NODES) {
-        set_error(l, EXIT_DATA, v->line, depth > MAX_DEPTH ? "nested too deeply%s" : "too many keys and values%s", "");
-        bad = 1;
-    } else if (n->type == YAML_SCALAR_NODE) {
-        v->type = YAML_TEXT;
-        v->text = strdup((const char *)n->data.scalar.value);
-        bad = !v->text || strlen(v->text) != n->data.scalar.length;
-        for (size_t k = bad ? 0 : n->data.scalar.length; k > 0 && v->text[k - 1] == '\n'; k--)
-            v->text[k - 1] = '\0'; /* of a folded or literal text */
-        if (bad)
-            set_error(l, v->text ? EXIT_DATA : EXIT_IO, v->line,
-                      v->text ? "a zero byte in the text%s" : "out of memory%s", "");
-    } else {
-        v->type = n->type == YAML_MAPPING_NODE ? YAML_MAP : YAML_LIST;
-        bad = add_items(l, v, n, depth);
-    }
-    if (!bad)
-        return v;
-    tree_free(v);
-    return NULL;
+    return v;
 }
 
 /* The line of the first of too many directives, or 0: libyaml compares each with all others before it says a word. */
@@ -213,6 +194,11 @@ static unsigned too_many_directives(const unsigned char *text, size_t n)
     return 0;
 }
 
+static void begin(yaml_parser_t *parser)
+{
+    (void)need(yaml_parser_initialize(parser) ? parser : NULL);
+}
+
 /* What would make the tree larger than the file, endless or slow to build is refused before the
  * document is built: many anchors (libyaml searches all of them for each, and for each alias), depth (its
  * scanner looks at every open bracket for each token) and a large number of nodes. What aliases repeat
@@ -223,12 +209,9 @@ static int is_refused(loader *l, const unsigned char *text, size_t n)
     yaml_event_t e;
     int refused = 0, end = 0, depth = -1, nodes = 0, anchors = 0;
     const unsigned line = too_many_directives(text, n);
-    if (line) {
-        set_error(l, EXIT_DATA, line, "too many lines that begin with %%%s", "");
-        return 1;
-    }
-    if (!yaml_parser_initialize(&parser))
-        return 0; /* the second attempt says so */
+    if (line)
+        return bad(l, line, "too many lines that begin with %%");
+    begin(&parser);
     yaml_parser_set_input_string(&parser, text, n);
     while (!refused && !end && yaml_parser_parse(&parser, &e)) {
         const int begins = e.type == YAML_SEQUENCE_START_EVENT || e.type == YAML_MAPPING_START_EVENT;
@@ -239,15 +222,11 @@ static int is_refused(loader *l, const unsigned char *text, size_t n)
         depth += begins;
         depth -= e.type == YAML_SEQUENCE_END_EVENT || e.type == YAML_MAPPING_END_EVENT;
         nodes += begins || e.type == YAML_SCALAR_EVENT || e.type == YAML_ALIAS_EVENT;
-        refused = 1;
-        if (anchors > MAX_ANCHORS)
-            set_error(l, EXIT_DATA, (unsigned)e.start_mark.line + 1, "too many anchors%s", "");
-        else if (depth > MAX_DEPTH)
-            set_error(l, EXIT_DATA, (unsigned)e.start_mark.line + 1, "nested too deeply%s", "");
-        else if (nodes > MAX_NODES)
-            set_error(l, EXIT_DATA, (unsigned)e.start_mark.line + 1, "too many keys and values%s", "");
-        else
-            refused = 0;
+        const char *why = anchors > MAX_ANCHORS ? "too many anchors"
+                          : depth > MAX_DEPTH   ? too_deep
+                          : nodes > MAX_NODES   ? too_many
+                                                : NULL;
+        refused = why ? bad(l, (unsigned)e.start_mark.line + 1, "%s", why) : 0;
         yaml_event_delete(&e);
     }
     yaml_parser_delete(&parser);
@@ -265,25 +244,22 @@ static unsigned problem_line(const yaml_parser_t *parser, const unsigned char *t
     return line;
 }
 
-static void syntax_error(loader *l, const yaml_parser_t *parser)
+static int syntax_error(loader *l, const yaml_parser_t *parser)
 {
     if (parser->error == YAML_MEMORY_ERROR || !parser->problem) /* other errors say what is wrong */
-        set_error(l, EXIT_IO, 0, "out of memory%s", "");
-    else
-        set_error(l, EXIT_DATA, problem_line(parser, l->text, l->n), "not valid YAML: %.150s", parser->problem);
+        (void)need(NULL);
+    return bad(l, problem_line(parser, l->text, l->n), "not valid YAML: %.150s", parser->problem);
 }
 
 /* 0 if nothing follows the first document, else -1. */
 static int end_of_stream(loader *l, yaml_parser_t *parser)
 {
     yaml_document_t second;
-    if (!yaml_parser_load(parser, &second)) {
-        syntax_error(l, parser);
-        return -1;
-    }
+    if (!yaml_parser_load(parser, &second))
+        return syntax_error(l, parser);
     const yaml_node_t *root = yaml_document_get_root_node(&second);
     if (root)
-        set_error(l, EXIT_DATA, line_of(root), "a second document%s", "");
+        bad(l, line_of(root), "a second document");
     yaml_document_delete(&second);
     return root ? -1 : 0;
 }
@@ -297,10 +273,7 @@ static yaml_value *parse(loader *l, const unsigned char *text, size_t n)
     l->n = n;
     if (is_refused(l, text, n))
         return NULL;
-    if (!yaml_parser_initialize(&parser)) {
-        set_error(l, EXIT_IO, 0, "out of memory%s", "");
-        return NULL;
-    }
+    begin(&parser);
     yaml_parser_set_input_string(&parser, text, n);
     if (!yaml_parser_load(&parser, &document)) {
         syntax_error(l, &parser);
@@ -308,12 +281,12 @@ static yaml_value *parse(loader *l, const unsigned char *text, size_t n)
         return NULL;
     }
     l->document = &document;
-    if (yaml_document_get_root_node(&document))
+    if (yaml_document_get_root_node(&document)) {
         v = convert(l, 1, 0);
-    else
-        v = calloc(1, sizeof *v);
-    if (v && !yaml_document_get_root_node(&document))
+    } else {
+        v = need_memory(1, sizeof *v);
         v->type = YAML_MAP;
+    }
     if (v && end_of_stream(l, &parser)) {
         tree_free(v);
         v = NULL;

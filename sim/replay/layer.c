@@ -24,7 +24,8 @@ static int add(replay *r, const char *layer, size_t n, size_t rank)
     if (!copy)
         return replay_no_memory();
     r->layer_names[r->n_layer_names++] = copy;
-    return nameindex_add(&r->weight_ranks, copy, rank) ? replay_no_memory() : 0;
+    nameindex_add(&r->weight_ranks, copy, rank);
+    return 0;
 }
 
 /* The weights of a file: those named so, or the others. */

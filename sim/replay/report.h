@@ -16,7 +16,6 @@ typedef struct replay_report {
     table *steps;    /* text: the table under construction        */
     int policies;    /* JSON: entries so far                      */
     int entries;
-    int failed;
 } replay_report;
 
 void replay_report_begin(replay_report *r, json_t *config);
@@ -26,6 +25,6 @@ void replay_report_total(replay_report *r, const replay_total *t);
 /* replay_report_compare -- text and CSV: all policies side by side. */
 void replay_report_compare(replay_report *r, const policy *policies, const replay_total *totals, size_t n);
 void replay_report_abandon(replay_report *r);
-int replay_report_end(replay_report *r); /* 0, or -1 if memory or writing failed */
+int replay_report_end(replay_report *r); /* 0, or -1 if writing failed */
 
 #endif

@@ -1,6 +1,7 @@
 /* json.c -- JSON values and CSV cells; see report.h. */
 #include "report.h"
 
+#include "../array/need.h"
 #include "../text/escape.h"
 
 #include <math.h>
@@ -44,14 +45,19 @@ static int write_visibly(const char *text, size_t n, void *to)
     return ferror(to) ? -1 : 0;
 }
 
-int json_write(FILE *to, json_t *v)
+void json_write(FILE *to, json_t *v)
 {
-    if (!v)
-        return -1;
     /* 17 significant digits round-trip. */
-    const int bad = json_dump_callback(v, write_visibly, to, JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY) != 0;
+    (void)json_dump_callback(need(v), write_visibly, to, JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY);
     json_decref(v);
-    return bad ? -1 : 0;
+}
+
+void json_item(FILE *to, report_style style, size_t i, json_t *v)
+{
+    const int lines = style == REPORT_NDJSON;
+    fputs(lines ? "" : i ? ",\n " : "\n ", to);
+    json_write(to, v);
+    fputs(lines ? "\n" : "", to);
 }
 
 /* Spreadsheets run a cell that begins so; a quote before it makes it text. A single character is

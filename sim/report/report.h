@@ -16,22 +16,20 @@ typedef enum report_style { REPORT_TEXT, REPORT_JSON, REPORT_NDJSON, REPORT_CSV 
 typedef struct table table;
 
 /* table_new -- columns as one string: titles separated by '|', a leading '<' aligns left, '>'
- * right: "<tensor|>count". NULL if out of memory, as later calls on it then do nothing. */
+ * right: "<tensor|>count". */
 table *table_new(const char *columns);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-/* The next cell, made safe by escape_text; rows fill up by themselves. */
+/* The next cell, made safe by escape_text; rows fill up by themselves. NULL: no cell. */
 void table_cell(table *t, const char *format, ...);
 size_t table_rows(const table *t);
 /* table_move -- the rows of `from`, a table of the same columns, behind those of `to`. */
 void table_move(table *to, table *from);
 /* table_print -- all rows, two spaces between columns, each line after `indent`. Columns
- * without any text in their cells are left out. -1 if memory ran out on the way. */
-int table_print(const table *t, FILE *to, const char *indent);
+ * without any text in their cells are left out. */
+void table_print(const table *t, FILE *to, const char *indent);
 void table_free(table *t);
-/* table_incomplete -- whether memory ran out for any table so far: what was printed lacks something. */
-int table_incomplete(void);
 
 /* Short forms for people: 1234567 -> "1,234,567" (size at least 32), a share as "12.3 %"
  * with "<0.01 %" for what is not zero but rounds to it, and a magnitude as "1.23e-05". */
@@ -58,8 +56,10 @@ json_t *json_of_double(double x);
 json_t *json_of_count(uint64_t n);
 
 /* json_write -- one value on one line, without a newline; what escape_text would escape is written
- * as \u escapes, which read back as what it was. 0, or -1 if writing or memory failed. Consumes v. */
-int json_write(FILE *to, json_t *v);
+ * as \u escapes, which read back as what it was. What fails there shows in the stream. Consumes v. */
+void json_write(FILE *to, json_t *v);
+/* json_item -- the i-th value of an array, a line each; of REPORT_NDJSON a line without an array. Consumes v. */
+void json_item(FILE *to, report_style style, size_t i, json_t *v);
 
 /* ---- CSV (RFC 4180, lines end in LF) ---- */
 

@@ -1,7 +1,7 @@
 /* table.c -- aligned text tables and short numbers; see report.h. */
 #include "report.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../text/escape.h"
 #include "../text/words.h"
 
@@ -13,33 +13,21 @@
 
 enum { COLUMNS_MAX = 32 };
 
-static int incomplete; /* see table_incomplete */
-
 struct table {
     char *titles[COLUMNS_MAX];
     int left[COLUMNS_MAX];
     int columns;
     char **cells;
     size_t count;
-    int failed;
 };
 
 table *table_new(const char *columns)
 {
-    table *t = calloc(1, sizeof *t);
-    incomplete |= !t;
-    while (t && *columns && t->columns < COLUMNS_MAX) {
+    table *t = need_memory(1, sizeof *t);
+    while (*columns && t->columns < COLUMNS_MAX) {
         t->left[t->columns] = *columns++ == '<';
         const size_t n = strcspn(columns, "|");
-        char *title = malloc(n + 1);
-        if (!title) {
-            incomplete = 1;
-            table_free(t);
-            return NULL;
-        }
-        memcpy(title, columns, n);
-        title[n] = '\0';
-        t->titles[t->columns++] = title;
+        t->titles[t->columns++] = need_part(columns, n);
         columns += n + (columns[n] == '|');
     }
     return t;
@@ -47,30 +35,16 @@ table *table_new(const char *columns)
 
 void table_cell(table *t, const char *format, ...)
 {
-    if (!t || t->failed)
+    if (!t)
         return;
-    if (array_room(&t->cells, t->count, sizeof *t->cells)) {
-        t->failed = incomplete = 1;
-        return;
-    }
+    char *text;
     va_list args;
     va_start(args, format);
-    char *text = NULL, *shown = NULL;
-    if (vasprintf(&text, format, args) < 0)
-        text = NULL;
-    else
-        shown = escape_all(text);
+    (void)need(vasprintf(&text, format, args) < 0 ? NULL : text);
     va_end(args);
+    need_room(&t->cells, t->count, sizeof *t->cells);
+    t->cells[t->count++] = need(escape_all(text));
     free(text);
-    if (shown)
-        t->cells[t->count++] = shown;
-    else
-        t->failed = incomplete = 1;
-}
-
-int table_incomplete(void)
-{
-    return incomplete;
 }
 
 size_t table_rows(const table *t)
@@ -80,11 +54,8 @@ size_t table_rows(const table *t)
 
 void table_move(table *to, table *from)
 {
-    if (!to || !from)
-        return;
     for (size_t i = 0; i < from->count; i++)
         table_cell(to, "%s", from->cells[i]);
-    to->failed |= from->failed;
     for (size_t i = 0; i < from->count; i++)
         free(from->cells[i]);
     from->count = 0;
@@ -117,10 +88,8 @@ static void print_row(const table *t, char *const *cells, const int *widths, FIL
     fputc('\n', to);
 }
 
-int table_print(const table *t, FILE *to, const char *indent)
+void table_print(const table *t, FILE *to, const char *indent)
 {
-    if (!t || t->failed)
-        return -1;
     int widths[COLUMNS_MAX] = {0};
     for (size_t i = 0; i < t->count; i++) {
         const int c = (int)(i % (size_t)t->columns), w = width(t->cells[i]);
@@ -135,7 +104,6 @@ int table_print(const table *t, FILE *to, const char *indent)
         fputs(indent, to);
         print_row(t, cells, widths, to);
     }
-    return 0;
 }
 
 void table_free(table *t)

@@ -1,7 +1,7 @@
 /* adaptive.c -- see adaptive.h. */
 #include "adaptive.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/steps.h"
 #include "run.h"
 
@@ -87,13 +87,13 @@ static int by_turn(const void *a, const void *b)
     return (x->tensor > y->tensor) - (x->tensor < y->tensor);
 }
 
-/* The agrad tensors of a file in backward order; NULL if memory runs out. */
+/* The agrad tensors of a file in backward order. */
 static turn *find_turns(const input *in, const trace *t, size_t *n)
 {
     const char *order = trace_metadata(t, "mpsim.order");
-    turn *turns = calloc(trace_count(t) + 1, sizeof *turns);
+    turn *turns = need_memory(trace_count(t), sizeof *turns);
     *n = 0;
-    for (size_t i = 0; turns && i < trace_count(t); i++) {
+    for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *tensor = trace_at(t, i);
         const char *layer = layer_of(tensor);
         if (!layer || !tensor->format || !input_selects(in, tensor))
@@ -203,12 +203,10 @@ static int count_losses(pass *p, size_t at, adaptive_row *row, trace_error *erro
 
 /* ---- files ---- */
 
-static int add_row(adaptive_run *r, const adaptive_row *row)
+static void add_row(adaptive_run *r, const adaptive_row *row)
 {
-    if (array_room(&r->rows, r->count, sizeof *r->rows))
-        return fail(EXIT_IO, "out of memory");
+    need_room(&r->rows, r->count, sizeof *r->rows);
     r->rows[r->count++] = *row;
-    return 0;
 }
 
 static int do_layer(pass *p, size_t at, double *product, adaptive_row *row, trace_error *error)
@@ -243,15 +241,13 @@ static int do_file(pass *p, input *in)
         return input_failed(in, &error);
     p->run->unscaled |= flags.unscaled;
     turn *turns = find_turns(in, p->t, &n);
-    if (!turns)
-        return fail(EXIT_IO, "out of memory");
     for (size_t i = 0; i < n && !code; i++) {
         adaptive_row row;
         if (do_layer(p, turns[i].tensor, &product, &row, &error)) {
             code = input_failed(in, &error);
             break;
         }
-        code = add_row(p->run, &row);
+        add_row(p->run, &row);
     }
     free(turns);
     return code;
@@ -266,10 +262,8 @@ int adaptive_trace(adaptive_run *r, input *in)
     int code = input_order_steps(in, &said);
     if (code)
         return code;
-    p.x = malloc(BLOCK * sizeof *p.x);
-    p.y = malloc(BLOCK * sizeof *p.y);
-    if (!p.x || !p.y)
-        code = fail(EXIT_IO, "out of memory");
+    p.x = need_memory(BLOCK, sizeof *p.x);
+    p.y = need_memory(BLOCK, sizeof *p.y);
     for (size_t i = 0; i < in->tree.count && !code; i++) {
         trace_error error;
         p.t = input_trace_open(in, in->tree.paths[i], &error);
@@ -402,7 +396,7 @@ static json_t *row_json(const adaptive_row *row)
     return v;
 }
 
-static int report_json(FILE *to, const adaptive_run *r, const input *in)
+static void report_json(FILE *to, const adaptive_run *r, const input *in)
 {
     json_t *v = json_object(), *config = json_object(), *inputs = json_array(), *layers = json_array();
     for (size_t i = 0; i < in->tree.count; i++)
@@ -417,15 +411,14 @@ static int report_json(FILE *to, const adaptive_run *r, const input *in)
     json_object_set_new(v, "schema", json_string("mpsim.adaptive/1"));
     json_object_set_new(v, "config", config);
     json_object_set_new(v, "layers", layers);
-    const int bad = json_write(to, v);
+    json_write(to, v);
     fputc('\n', to);
-    return bad ? fail(EXIT_IO, "out of memory") : 0;
 }
 
-int adaptive_report(FILE *to, const adaptive_run *r, const input *in, report_style style)
+void adaptive_report(FILE *to, const adaptive_run *r, const input *in, report_style style)
 {
     if (style == REPORT_JSON)
-        return report_json(to, r, in);
-    style == REPORT_CSV ? report_csv(to, r) : report_text(to, r);
-    return 0;
+        report_json(to, r, in);
+    else
+        (style == REPORT_CSV ? report_csv : report_text)(to, r);
 }

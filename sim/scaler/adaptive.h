@@ -33,8 +33,7 @@ typedef struct adaptive_run {
 /* adaptive_trace -- all files of `in`, step by step; --match selects among the agrad tensors. 0, or
  * an exit code after a message. */
 int adaptive_trace(adaptive_run *r, input *in);
-/* adaptive_report -- 0, or an exit code after a message. */
-int adaptive_report(FILE *to, const adaptive_run *r, const input *in, report_style style);
+void adaptive_report(FILE *to, const adaptive_run *r, const input *in, report_style style);
 void adaptive_clear(adaptive_run *r);
 
 #endif

@@ -1,4 +1,5 @@
 /* cmd.c -- mpsim scaler: loss scalers over recorded gradients, patterns and logs. */
+#include "../array/need.h"
 #include "../commands.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
@@ -135,15 +136,10 @@ static int read_pattern(run *r, uint64_t *steps)
     const char *text = r->o->pattern, *reason = "";
     char name[512];
     size_t at = 0;
-    if (text[0] != '@') {
-        r->pattern = strdup(text);
-    } else {
-        trace_error error;
-        if (!(r->pattern = text_file_read(text + 1, PATTERN_MAX, NULL, &error)))
-            return fail(error.exit, "%s", error.text);
-    }
+    trace_error error;
+    r->pattern = text[0] == '@' ? text_file_read(text + 1, PATTERN_MAX, NULL, &error) : need_text(text);
     if (!r->pattern)
-        return fail(EXIT_IO, "out of memory");
+        return fail(error.exit, "%s", error.text);
     if (pattern_each(r->pattern, NULL, NULL, steps, &at, &reason))
         return text[0] == '@'
                    ? fail(EXIT_DATA, "%s: offset %zu: %s", escape_text(name, sizeof name, text + 1), at, reason)
@@ -212,9 +208,7 @@ static int open_trace(run *r, input_options *from, char **operands, int n)
     static const char *const gradients = "wgrad";
     int code = parse_target(r);
     if (!from->wanted.match.count && !from->wanted.kinds.count) {
-        from->wanted.kinds.items = calloc(1, sizeof *from->wanted.kinds.items);
-        if (!from->wanted.kinds.items)
-            return fail(EXIT_IO, "out of memory");
+        from->wanted.kinds.items = need_memory(1, sizeof *from->wanted.kinds.items);
         from->wanted.kinds.items[from->wanted.kinds.count++] = gradients;
     }
     r->scalers.in = &r->in;
@@ -231,7 +225,7 @@ static int run_adaptive(run *r, const input_options *from, char **operands, int 
     if (code || (code = check_written(r->o)))
         return code;
     if (!(code = adaptive_trace(&layers, &r->in)))
-        code = adaptive_report(r->out.file, &layers, &r->in, r->style);
+        adaptive_report(r->out.file, &layers, &r->in, r->style);
     adaptive_clear(&layers);
     return code;
 }
@@ -273,11 +267,8 @@ static int run_log(run *r, const char *path)
     if (code || (code = make_scalers(r, "all")) || (code = make_patterns(r)) ||
         (code = training_log_read(&r->log, path, r->own)))
         return code;
-    if (log_judge(&r->judgement, &r->log))
-        return fail(EXIT_IO, "out of memory");
-    r->matches = calloc(r->scalers.count, sizeof *r->matches);
-    if (!r->matches)
-        return fail(EXIT_IO, "out of memory");
+    log_judge(&r->judgement, &r->log);
+    r->matches = need_memory(r->scalers.count, sizeof *r->matches);
     for (size_t i = 0; i < r->scalers.count; i++)
         log_match_scaler(&r->matches[r->n_matches++], r->scalers.tracks[i].label, &r->scalers.tracks[i].scaler.config,
                          &r->log.recorded, 1);
@@ -367,15 +358,14 @@ static int check_outputs(const options *o)
                : 0;
 }
 
-static int write_report(run *r, const scaler_report *report)
+static void write_report(run *r, const scaler_report *report)
 {
     if (r->style == REPORT_JSON)
-        return scaler_report_json(r->out.file, report) ? fail(EXIT_IO, "out of memory") : 0;
-    if (r->style == REPORT_CSV)
+        scaler_report_json(r->out.file, report);
+    else if (r->style == REPORT_CSV)
         scaler_report_csv(r->out.file, report);
     else
         scaler_report_text(r->out.file, report);
-    return 0;
 }
 
 static int run_all(run *r, input_options *from, char **operands, int n)
@@ -412,7 +402,7 @@ static int run_all(run *r, input_options *from, char **operands, int n)
             r->scalers.context = r->out.file;
         }
         if (o->pattern && !(code = read_pattern(r, &report.pattern_steps)))
-            code = scalerrun_pattern(&r->scalers, r->pattern);
+            scalerrun_pattern(&r->scalers, r->pattern);
         else if (!o->pattern)
             code = run_trace(r);
     }
@@ -421,10 +411,9 @@ static int run_all(run *r, input_options *from, char **operands, int n)
     report.matches = r->matches;
     report.n_matches = r->n_matches;
     report.several = r->scalers.count > 1;
-    for (size_t i = 0; i < r->scalers.count && !code; i++)
-        if (r->scalers.tracks[i].failed)
-            code = fail(EXIT_IO, "out of memory");
-    return code || o->amp ? code : write_report(r, &report);
+    if (!code && !o->amp)
+        write_report(r, &report);
+    return code;
 }
 
 static void clear(run *r)
@@ -506,14 +495,10 @@ int cmd_scaler(const command *self, int argc, char **argv)
         o.log = o.logs.count ? o.logs.items[0] : NULL;
         if (o.form.quiet)
             note_quiet();
-        run *r = calloc(1, sizeof *r);
-        if (r) {
-            r->o = &o;
-            code = run_command(r, &from, argv + first, argc - first);
-            clear(r);
-        } else {
-            code = fail(EXIT_IO, "out of memory");
-        }
+        run *r = need_memory(1, sizeof *r);
+        r->o = &o;
+        code = run_command(r, &from, argv + first, argc - first);
+        clear(r);
         free(r);
     }
     option_list_clear(&o.scalers);

@@ -1,7 +1,7 @@
 /* episode.c -- see episode.h. */
 #include "episode.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -87,8 +87,7 @@ static uint64_t shown_between(const log_episodes *e, const training_log *l, uint
 
 static episode *open_episode(log_episodes *e, const training_log *l, const span *s)
 {
-    if (array_room(&e->at, e->count, sizeof *e->at))
-        return NULL;
+    need_room(&e->at, e->count, sizeof *e->at);
     episode *new = &e->at[e->count++];
     *new = (episode){.line = s->line, .seq = s->seq, .before = s->scale, .inferred = 1};
     new->first = log_place_at(l, e->whole, s->seq);
@@ -164,7 +163,7 @@ static int is_copy(const training_log *l, const episode *at, const span *s, cons
            !is_between(l, at->last_seq, next->seq);
 }
 
-int log_episodes_find(log_episodes *e, const training_log *l)
+void log_episodes_find(log_episodes *e, const training_log *l)
 {
     const track *t = &l->recorded;
     episode *at = NULL;
@@ -195,8 +194,7 @@ int log_episodes_find(log_episodes *e, const training_log *l)
             if ((shown || grown || jump) && at)
                 at = NULL;
             if (!at) {
-                if (!(at = open_episode(e, l, s)))
-                    return -1;
+                at = open_episode(e, l, s);
                 at->clean = clean;
                 at->grown = grown;
                 at->reset = reset;
@@ -212,7 +210,6 @@ int log_episodes_find(log_episodes *e, const training_log *l)
     for (size_t i = t->count; i > 0 && !(t->spans[i - 1].events & MPSIM_SCALER_OVERFLOW); i--)
         e->tail_line = e->tail_line ? e->tail_line : t->spans[i - 1].last_line;
     find_tail(e, l);
-    return 0;
 }
 
 void log_episodes_clear(log_episodes *e)

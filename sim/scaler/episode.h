@@ -37,8 +37,7 @@ typedef struct log_episodes {
     int64_t whole;         /* what the progress bar of the run counts to; -1: none       */
 } log_episodes;
 
-/* log_episodes_find -- 0; -1: out of memory. */
-int log_episodes_find(log_episodes *e, const training_log *l);
+void log_episodes_find(log_episodes *e, const training_log *l);
 void log_episodes_clear(log_episodes *e);
 
 /* log_place_at -- where the run stood when the line (by its .seq) was written, by it, those before

@@ -79,19 +79,17 @@ static void sort_episodes(facts *f)
     }
 }
 
-int facts_find(facts *f, const training_log *l)
+void facts_find(facts *f, const training_log *l)
 {
     *f = (facts){.l = l,
                  .t = &l->recorded,
                  .by_sum = l->count && (l->entries[0].said.taken_only || l->entries[0].said.dialect == LOG_FAIRSEQ),
                  .dialect = l->count ? l->entries[0].said.dialect : LOG_VALUES};
-    if (log_episodes_find(&f->e, l))
-        return -1;
+    log_episodes_find(&f->e, l);
     f->loss = log_loss_course(f->l);
     f->lost_apart = log_lost_apart(f->l);
     f->norm = log_norm_course(f->l);
-    if (health_find(&f->health, l))
-        return -1;
+    health_find(&f->health, l);
     f->found = health_judge(&f->health);
     find_notes(f);
     if (f->e.count) {
@@ -104,7 +102,6 @@ int facts_find(facts *f, const training_log *l)
         f->ends = f->e.tail_steps >= enough || (f->e.tail_lines > 1 && f->e.tail_lines >= enough);
     }
     sort_episodes(f);
-    return 0;
 }
 
 void facts_clear(facts *f)

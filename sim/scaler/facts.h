@@ -39,8 +39,7 @@ typedef struct facts {
     health_finding found;
 } facts;
 
-/* facts_find -- 0; -1: out of memory. */
-int facts_find(facts *f, const training_log *l);
+void facts_find(facts *f, const training_log *l);
 void facts_clear(facts *f);
 
 /* facts_late -- whether the line `seq`, at that place, is known not to be in the beginning. */

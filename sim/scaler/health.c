@@ -8,17 +8,17 @@
 static const double rise = 1.2, jump = 1.3;
 enum { NORM = 10, GROWS = 10, LEAST = 4, SEVERAL = 10 };
 
-int health_find(health *h, const training_log *l)
+void health_find(health *h, const training_log *l)
 {
     *h = (health){.learns = 0};
     assert(metric_count <= HEALTH_METRICS);
-    int failed = series_find(&h->loss, l, SERIES_LOSS) || series_find(&h->norm, l, SERIES_NORM) ||
-                 series_find(&h->validation, l, SERIES_VALIDATION);
-    for (unsigned i = 0; i < metric_count && !failed; i++) {
-        failed = series_metric(&h->more[i], l, i);
+    series_find(&h->loss, l, SERIES_LOSS);
+    series_find(&h->norm, l, SERIES_NORM);
+    series_find(&h->validation, l, SERIES_VALIDATION);
+    for (unsigned i = 0; i < metric_count; i++) {
+        series_metric(&h->more[i], l, i);
         h->learns |= h->more[i].n || h->more[i].lost;
     }
-    return failed ? -1 : 0;
 }
 
 void health_clear(health *h)

@@ -35,8 +35,7 @@ typedef struct health {
     series_peaks loss_jumps, norm_jumps;
 } health;
 
-/* health_find -- 0; -1: out of memory. */
-int health_find(health *h, const training_log *l);
+void health_find(health *h, const training_log *l);
 void health_clear(health *h);
 /* health_judge -- the first that holds; it, and what it rests on, is in *h. */
 health_finding health_judge(health *h);

@@ -193,7 +193,7 @@ static json_t *inputs_json(const scaler_report *r)
     return inputs;
 }
 
-int scaler_report_json(FILE *to, const scaler_report *r)
+void scaler_report_json(FILE *to, const scaler_report *r)
 {
     json_t *v = json_object(), *config = json_object(), *scalers = json_array();
     json_object_set_new(config, "version", json_string(mpsim_version()));
@@ -220,9 +220,8 @@ int scaler_report_json(FILE *to, const scaler_report *r)
             json_array_append_new(scalers, track_json(r, &r->run->tracks[i]));
     }
     json_object_set_new(v, "scalers", scalers);
-    const int bad = json_write(to, v);
+    json_write(to, v);
     fputc('\n', to);
-    return bad;
 }
 
 /* ---- CSV: a row for each run of steps ---- */

@@ -4,8 +4,7 @@
 
 #include "report.h"
 
-/* 0, or -1 if memory ran out or writing failed. */
-int scaler_report_json(FILE *to, const scaler_report *r);
+void scaler_report_json(FILE *to, const scaler_report *r);
 void scaler_report_csv(FILE *to, const scaler_report *r);
 
 #endif

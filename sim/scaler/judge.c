@@ -274,18 +274,14 @@ const char *confidence_name(confidence c)
     return names[c];
 }
 
-int log_judge(log_judgement *j, const training_log *l)
+void log_judge(log_judgement *j, const training_log *l)
 {
     facts f;
     *j = (log_judgement){.verdict = VERDICT_UNCLEAR};
-    if (facts_find(&f, l)) {
-        facts_clear(&f);
-        return -1;
-    }
+    facts_find(&f, l);
     j->verdict = decide(j, &f);
     j->sure = how_sure(&f, j->verdict);
     j->advice = advice_of(j, &f);
     testimony_find(j, &f);
     facts_clear(&f);
-    return 0;
 }

@@ -7,8 +7,7 @@
 
 #include "testimony.h"
 
-/* log_judge -- 0; -1: out of memory. */
-int log_judge(log_judgement *j, const training_log *l);
+void log_judge(log_judgement *j, const training_log *l);
 
 /* "certain", "likely", "not enough". */
 const char *confidence_name(confidence c);

@@ -1,7 +1,7 @@
 /* lognote.c -- see lognote.h. */
 #include "lognote.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -260,20 +260,18 @@ static void thin(log_notes *all)
     all->stride *= 2;
 }
 
-int log_notes_add(log_notes *all, const log_note *n)
+void log_notes_add(log_notes *all, const log_note *n)
 {
     if (all->count == 0)
         all->stride = 1;
     const int spared = is_rare(n) && all->rare < NOTES_MANY;
     if (all->seen++ % all->stride && !spared)
-        return 0;
+        return;
     all->rare += (size_t)spared;
     if (all->count == NOTES_MAX)
         thin(all);
-    if (array_room(&all->at, all->count, sizeof *all->at))
-        return -1;
+    need_room(&all->at, all->count, sizeof *all->at);
     all->at[all->count++] = *n;
-    return 0;
 }
 
 void log_notes_clear(log_notes *all)

@@ -48,8 +48,7 @@ typedef struct log_notes {
     size_t rare;           /* that are kept, whatever their number is */
 } log_notes;
 
-/* log_notes_add -- 0; -1: out of memory. */
-int log_notes_add(log_notes *all, const log_note *n);
+void log_notes_add(log_notes *all, const log_note *n);
 void log_notes_clear(log_notes *all);
 
 #endif

@@ -1,6 +1,8 @@
 /* logpattern.c -- see logpattern.h. */
 #include "logpattern.h"
 
+#include "../array/need.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <regex.h>
@@ -109,9 +111,8 @@ int log_pattern_add(log_pattern **all, const char *text, const char **reason)
     static char message[160];
     char expression[4 * LOG_PATTERN_TEXT];
     own_pattern own = {.groups = 0};
-    *reason = "out of memory";
-    if (!*all && !(*all = calloc(1, sizeof **all)))
-        return -1;
+    if (!*all)
+        *all = need_memory(1, sizeof **all);
     if ((*all)->count == LOG_PATTERNS || strlen(text) > LOG_PATTERN_TEXT) {
         *reason = (*all)->count == LOG_PATTERNS ? "there are eight already" : "it is too long";
         return -1;

@@ -1,7 +1,7 @@
 /* logwalk.c -- see logwalk.h. */
 #include "logwalk.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 
 #include <math.h>
 
@@ -33,10 +33,7 @@ static void find_convention(training_log *l)
 static unsigned add_jump(training_log *l, const log_entry *e, double from, double to, int restart)
 {
     const int gap = !restart && e->said.step < 0 && !(e->said.what & LOG_STATUS);
-    if (array_room(&l->jumps, l->n_jumps, sizeof *l->jumps)) {
-        l->failed = 1;
-        return 0;
-    }
+    need_room(&l->jumps, l->n_jumps, sizeof *l->jumps);
     l->jumps[l->n_jumps++] =
         (log_jump){.line = e->line, .step = e->said.step, .from = from, .to = to, .restart = restart, .gap = gap};
     return RECORDED_JUMP | (gap && to < from ? (unsigned)RECORDED_GAP : 0);
@@ -319,7 +316,7 @@ void log_walk(training_log *l)
 {
     find_convention(l);
     walk w = {.log = l, .scale = (double)NAN, .step = -1};
-    for (size_t i = 0; i < l->count && !l->failed; i++) {
+    for (size_t i = 0; i < l->count; i++) {
         const log_entry *e = &l->entries[i];
         l->recorded.line = e->line;
         l->recorded.seq = e->seq;

@@ -1,7 +1,7 @@
 /* metric.c -- see metric.h. */
 #include "metric.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static int may_have(const char *line)
     return 0;
 }
 
-int metric_values_take(metric_values *all, const char *text, uint64_t line, int64_t step)
+void metric_values_take(metric_values *all, const char *text, uint64_t line, int64_t step)
 {
     char lower[WIDTH + 1];
     size_t length = 0;
@@ -61,11 +61,9 @@ int metric_values_take(metric_values *all, const char *text, uint64_t line, int6
             continue;
         if (all->count == METRICS_MAX) {
             all->truncated = 1;
-            return 0;
+            return;
         }
-        if (array_room(&all->at, all->count, sizeof *all->at))
-            return -1;
+        need_room(&all->at, all->count, sizeof *all->at);
         all->at[all->count++] = v;
     }
-    return 0;
 }

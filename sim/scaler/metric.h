@@ -41,7 +41,7 @@ typedef struct metric_values {
     int truncated; /* more than METRICS_MAX */
 } metric_values;
 
-/* metric_values_take -- those of a line. 0; -1: out of memory. */
-int metric_values_take(metric_values *all, const char *text, uint64_t line, int64_t step);
+/* metric_values_take -- those of a line. */
+void metric_values_take(metric_values *all, const char *text, uint64_t line, int64_t step);
 
 #endif

@@ -1,7 +1,7 @@
 /* pattern.c -- see pattern.h. */
 #include "pattern.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/options.h"
 
 #include <math.h>
@@ -20,8 +20,8 @@ typedef struct part {
 
 typedef struct reader {
     const char *text, *p;
-    const char *reason; /* NULL: out of memory */
-    int keep;           /* the parts           */
+    const char *reason;
+    int keep; /* the parts */
     part *parts;
     size_t n;
 } reader;
@@ -79,16 +79,6 @@ static int read_limit(reader *r, double *limit)
     return 0;
 }
 
-static int add_part(reader *r)
-{
-    if (!r->keep)
-        return 0;
-    if (array_room(&r->parts, r->n, sizeof *r->parts))
-        return mistake(r, NULL);
-    r->n++;
-    return 0;
-}
-
 static int sequence(reader *r, int depth, uint64_t *steps);
 
 /* One item, with its number of times. */
@@ -98,8 +88,8 @@ static int item(reader *r, int depth, uint64_t *steps)
     const char c = *r->p;
     const size_t at = r->n;
     uint64_t length = 1, times;
-    if (add_part(r))
-        return -1;
+    if (r->keep)
+        need_room(&r->parts, r->n++, sizeof *r->parts);
     if (c == '(') {
         r->p++;
         length = 0;

@@ -1,6 +1,7 @@
 /* run.c -- see run.h. */
 #include "run.h"
 
+#include "../array/need.h"
 #include "../cli/steps.h"
 #include "../report/report.h"
 
@@ -29,13 +30,12 @@ static int visit_pattern(double limit, uint64_t n, void *context)
     return 0;
 }
 
-int scalerrun_pattern(scalerrun *r, const char *text)
+void scalerrun_pattern(scalerrun *r, const char *text)
 {
     uint64_t steps;
     size_t at;
     const char *reason;
-    return pattern_each(text, visit_pattern, r, &steps, &at, &reason) ? fail(EXIT_IO, "out of memory")
-                                                                      : 0; /* it was checked */
+    (void)pattern_each(text, visit_pattern, r, &steps, &at, &reason); /* it was checked */
 }
 
 /* ---- the steps of a trace ---- */
@@ -48,8 +48,8 @@ static int find_steps(scalerrun *r)
     const size_t n = r->in->tree.count;
     if (code)
         return code;
-    r->steps = calloc(n + 1, sizeof *r->steps);
-    for (size_t i = 0; i < n && r->steps; i++) {
+    r->steps = need_memory(n, sizeof *r->steps);
+    for (size_t i = 0; i < n; i++) {
         const int again = i > 0 && said[i].step >= 0 && said[i].step == said[i - 1].step;
         if (!again) {
             recorded_step *s = &r->steps[r->n_steps++];
@@ -62,7 +62,7 @@ static int find_steps(scalerrun *r)
         r->twice |= again && said[i].rank >= 0 && said[i].rank == said[i - 1].rank;
     }
     free(said);
-    return r->steps ? 0 : fail(EXIT_IO, "out of memory");
+    return 0;
 }
 
 const recorded_step *scalerrun_step(const scalerrun *r, int64_t number)
@@ -300,9 +300,7 @@ static void let_record_win(const scalerrun *r, recorded_step *s, measured *m)
 static int keep_measured(reading *g)
 {
     recorded_step *s = g->step;
-    measured *seen = realloc(s->seen, (s->n_seen + g->n) * sizeof *seen);
-    if (!seen)
-        return fail(EXIT_IO, "out of memory");
+    measured *seen = need_more(s->seen, s->n_seen + g->n, sizeof *seen);
     s->seen = seen;
     for (size_t k = 0; k < g->n; k++) {
         measured *m = &g->wanted[k];
@@ -431,12 +429,10 @@ int scalerrun_trace(scalerrun *r)
     r->wide_format = *mpsim_format_find("binary32");
     if (!code && !r->given)
         code = wide_find(&r->wide, r->in, &r->format);
-    g.x = malloc(BLOCK * sizeof *g.x);
-    g.y = malloc(BLOCK * sizeof *g.y);
-    g.wanted = calloc(r->count, sizeof *g.wanted);
-    g.norms = norm ? calloc(r->count, sizeof *g.norms) : NULL;
-    if (!code && (!g.x || !g.y || !g.wanted || (norm && !g.norms)))
-        code = fail(EXIT_IO, "out of memory");
+    g.x = need_memory(BLOCK, sizeof *g.x);
+    g.y = need_memory(BLOCK, sizeof *g.y);
+    g.wanted = need_memory(r->count, sizeof *g.wanted);
+    g.norms = norm ? need_memory(r->count, sizeof *g.norms) : NULL;
     if (!code)
         code = run_steps(r, &g);
     free(g.x);

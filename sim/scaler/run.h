@@ -62,8 +62,8 @@ typedef struct scalerrun {
     void *context;
 } scalerrun;
 
-/* scalerrun_pattern -- every track over a pattern that was checked. 0 or an exit code. */
-int scalerrun_pattern(scalerrun *r, const char *text);
+/* scalerrun_pattern -- every track over a pattern that was checked. */
+void scalerrun_pattern(scalerrun *r, const char *text);
 
 /* scalerrun_trace -- every track over the selected tensors of r->in. 0 or an exit code after a
  * message. Each step's files are read once for all tracks and scales; with r->repeat > 1 again

@@ -1,7 +1,7 @@
 /* series.c -- see series.h. */
 #include "series.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,16 +10,15 @@
  * NOISY: how many times the noise is no noise, of a median; JUMPY: of a single sample. */
 enum { WINDOWS = 8, LEAST = 3, BEFORE = 9, NOISY = 6, JUMPY = 10 };
 
-static int add(series *s, uint64_t line, int64_t step, value_kind kind, double value)
+static void add(series *s, uint64_t line, int64_t step, value_kind kind, double value)
 {
     if (kind == VALUE_UNSAID)
-        return 0;
+        return;
     if (kind == VALUE_FINITE) {
         s->since = s->ending = 0;
-        if (array_room(&s->at, s->n, sizeof *s->at))
-            return -1;
+        need_room(&s->at, s->n, sizeof *s->at);
         s->at[s->n++] = (sample){line, step, value};
-        return 0;
+        return;
     }
     if (!s->lost++) {
         s->first_lost = line;
@@ -28,17 +27,16 @@ static int add(series *s, uint64_t line, int64_t step, value_kind kind, double v
     s->groups += !s->ending;
     s->since = s->ending++ ? s->since : line;
     s->last_lost = line;
-    return 0;
 }
 
 /* Where only messages tell of it, a line with a loss and without one is of a step that went well. */
-static int add_norm(series *s, const log_note *n)
+static void add_norm(series *s, const log_note *n)
 {
     if (n->norm == VALUE_UNSAID && n->loss == VALUE_FINITE && s->n == 0) {
         s->others++;
         s->since = s->ending = 0;
     }
-    return add(s, n->line, n->about, n->norm, n->norm_value);
+    add(s, n->line, n->about, n->norm, n->norm_value);
 }
 
 /* The loss of an evaluation counts where there is no other. */
@@ -60,35 +58,31 @@ static void count_all_lost(series *s, const training_log *l, series_of what)
     s->ending = s->ending && s->groups == 1 ? s->lost : s->ending;
 }
 
-int series_find(series *s, const training_log *l, series_of what)
+void series_find(series *s, const training_log *l, series_of what)
 {
     static const char *const names[] = {"loss", "norm of the gradients", "loss on validation data"};
     const int other = what == SERIES_LOSS && has_other_losses(l);
-    int failed = 0;
     *s = (series){.name = names[what]};
-    for (size_t i = 0; i < l->notes.count && !failed; i++) {
+    for (size_t i = 0; i < l->notes.count; i++) {
         const log_note *n = &l->notes.at[i];
         if (what == SERIES_LOSS && !(other && n->aside))
-            failed = add(s, n->line, n->about, n->loss, n->loss_value);
+            add(s, n->line, n->about, n->loss, n->loss_value);
         else if (what == SERIES_NORM)
-            failed = add_norm(s, n);
+            add_norm(s, n);
         else if (what == SERIES_VALIDATION)
-            failed = add(s, n->line, n->about, n->validation, n->validation_value);
+            add(s, n->line, n->about, n->validation, n->validation_value);
     }
     count_all_lost(s, l, what);
-    return failed;
 }
 
-int series_metric(series *s, const training_log *l, unsigned which)
+void series_metric(series *s, const training_log *l, unsigned which)
 {
-    int failed = 0;
     *s = (series){.name = metrics[which].name};
-    for (size_t i = 0; i < l->metrics.count && !failed; i++) {
+    for (size_t i = 0; i < l->metrics.count; i++) {
         const metric_value *v = &l->metrics.at[i];
         if (v->metric == which)
-            failed = add(s, v->line, v->step, v->kind, v->value);
+            add(s, v->line, v->step, v->kind, v->value);
     }
-    return failed;
 }
 
 void series_clear(series *s)

@@ -26,9 +26,8 @@ typedef struct series {
 
 typedef enum series_of { SERIES_LOSS, SERIES_NORM, SERIES_VALIDATION } series_of;
 
-/* series_find, series_metric -- 0; -1: out of memory. */
-int series_find(series *s, const training_log *l, series_of what);
-int series_metric(series *s, const training_log *l, unsigned metric);
+void series_find(series *s, const training_log *l, series_of what);
+void series_metric(series *s, const training_log *l, unsigned metric);
 void series_clear(series *s);
 
 /* series_median -- the sample in the middle of those from a up to b, of which there is one at least. */

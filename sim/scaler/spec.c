@@ -1,6 +1,7 @@
 /* spec.c -- see spec.h. */
 #include "spec.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
 #include "../cli/textfile.h"
@@ -32,8 +33,8 @@ int scalerspec_add(scalerrun *s, const char *spec)
 {
     mpsim_scaler_config c;
     char shown[256];
-    if (!s->tracks && !(s->tracks = calloc(TRACKS_MAX, sizeof *s->tracks)))
-        return fail(EXIT_IO, "out of memory");
+    if (!s->tracks)
+        s->tracks = need_memory(TRACKS_MAX, sizeof *s->tracks);
     const char *why = scaler_read(&c, spec);
     if (why)
         return bad_scaler(spec, why);
@@ -74,9 +75,7 @@ int scalerspec_add_list(scalerrun *s, const char *text)
         size_t n = strcspn(text, ",");
         while (text[n] && !begins_scaler(text + n + 1))
             n += 1 + strcspn(text + n + 1, ",");
-        char *spec = strndup(text, n);
-        if (!spec)
-            return fail(EXIT_IO, "out of memory");
+        char *spec = need_part(text, n);
         code = scalerspec_add(s, spec);
         free(spec);
         text += n + (text[n] == ',');

@@ -3,7 +3,7 @@
 
 #include "stuck.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../report/report.h"
 #include "../text/words.h"
 
@@ -74,10 +74,7 @@ static void append(track *t, const span *s)
         t->truncated = 1;
         return;
     }
-    if (array_room(&t->spans, t->count, sizeof *t->spans)) {
-        t->failed = 1;
-        return;
-    }
+    need_room(&t->spans, t->count, sizeof *t->spans);
     t->spans[t->count++] = *s;
 }
 

@@ -58,7 +58,6 @@ typedef struct track {
     span *spans;
     size_t count;
     int truncated; /* spans beyond the cap are only in the totals            */
-    int failed;    /* out of memory                                          */
     /* totals */
     uint64_t steps, overflows, skipped, taken, growths, backoffs, tolerated, refused, floored;
     uint64_t early;        /* overflows of the start-up search                     */

@@ -5,6 +5,7 @@
 #include "logwalk.h"
 
 #include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../cli/textfile.h"
 
@@ -87,10 +88,7 @@ static int is_late(const training_log *log, const log_line *l)
 
 static void add_entry(training_log *log, const log_line *l)
 {
-    if (array_room(&log->entries, log->count, sizeof *log->entries)) {
-        log->failed = 1;
-        return;
-    }
+    need_room(&log->entries, log->count, sizeof *log->entries);
     log->entries[log->count++] = (log_entry){.line = log->line,
                                              .last_line = log->line,
                                              .seq = log->seq,
@@ -174,7 +172,7 @@ static void count_lost_norm(training_log *log, log_note *n)
 }
 
 /* What the lines of the rank that counts say of the loss, the norm, where the run stands. */
-static int take_note(training_log *log, log_note *n)
+static void take_note(training_log *log, log_note *n)
 {
     n->line = log->line;
     n->seq = log->seq;
@@ -186,7 +184,7 @@ static int take_note(training_log *log, log_note *n)
     log->has_value |= n->loss || n->norm || n->validation || n->skipped >= 0;
     count_lost_norm(log, n);
     log->lost_validations += n->validation > VALUE_FINITE;
-    return log_notes_add(&log->notes, n);
+    log_notes_add(&log->notes, n);
 }
 
 /* Megatron prints no loss where it is NaN: a line of a step that was not skipped, without the loss
@@ -249,7 +247,7 @@ static void take_scale_line(training_log *log, log_line *l, const char *text)
         add_line(log, last);
         last->n++;
     } else if (log->count == ENTRIES_MAX)
-        log->failed = 2;
+        log->full = 1;
     else
         add_entry(log, l);
     if (l->bad && l->what & LOG_OVERFLOW)
@@ -279,7 +277,7 @@ static int take_part(training_log *log, const char *line)
         if (l.rank != log->rank && l.rank >= 0 && log->rank >= 0) {
             log->other_ranks++;
             log->other_lost += n.loss > VALUE_FINITE;
-            return log->failed;
+            return log->full;
         }
         number_steps(log, &l, &n);
         adopt_step(&log->place, &l, log->count ? &log->entries[log->count - 1] : NULL);
@@ -287,20 +285,19 @@ static int take_part(training_log *log, const char *line)
             n.loss = VALUE_GONE;
         l.loss = n.loss;
     }
-    if ((noted || found) && take_note(log, &n))
-        log->failed = 1;
-    if (metric_values_take(&log->metrics, text, log->line, log->about))
-        log->failed = 1;
+    if (noted || found)
+        take_note(log, &n);
+    metric_values_take(&log->metrics, text, log->line, log->about);
     log->has_value |= log->metrics.count > 0;
     if (found)
         take_scale_line(log, &l, text);
-    return log->failed;
+    return log->full;
 }
 
 /* A line of which it is known that the next does not go on where it was cut. */
 static int take_line(training_log *log, char *text)
 {
-    while (*text && !log->failed) {
+    while (*text && !log->full) {
         const size_t n = log_line_length(text);
         const char next = text[n];
         text[n] = 0;
@@ -309,7 +306,7 @@ static int take_line(training_log *log, char *text)
         text[n] = next;
         text += n;
     }
-    return log->failed;
+    return log->full;
 }
 
 static int visit_line(const char *line, void *context)
@@ -390,9 +387,9 @@ static int read_series(training_log *l, int fd, const char *path, const char *by
     while ((got = text_file_next(fd, path, more, sizeof more, 0, &error)) > 0 && !all.failed && all.n < MOST)
         array_put(&all, more, (size_t)got);
     array_put(&all, "", 1);
-    if (!all.failed && got >= 0)
+    (void)need(all.failed ? NULL : l);
+    if (got >= 0)
         (void)log_series_lines((const char *)all.p, visit_series, l);
-    l->failed |= all.failed;
     l->reader.lines = l->seq;
     free(all.p);
     return got < 0 ? fail(error.exit, "%s", error.text) : 0;
@@ -446,7 +443,7 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
     const mpsim_scaler_config *any = &mpsim_scaler_find("static")->config;
     if (code)
         return code;
-    if (!l->failed && l->total == 0 && !l->has_value)
+    if (!l->full && l->total == 0 && !l->has_value)
         return fail(EXIT_DATA,
                     "%s: no line about a loss scale, a loss or a norm in %" PRIu64 " lines: known are those of Apex, "
                     "DeepSpeed, Megatron and fairseq, 'step 12 scale 65536 skipped 0', 'loss: 2.3', CSV with a header, "
@@ -458,11 +455,10 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
     l->recorded.least = (double)INFINITY;
     l->recorded.most = 0;
     l->recorded.last = (double)NAN;
-    if (!l->failed)
-        log_walk(l);
-    if (l->failed == 2)
+    if (l->full)
         return fail(EXIT_DATA, "%s: more than %d changes of the loss scale", name, ENTRIES_MAX);
-    return l->failed || l->recorded.failed ? fail(EXIT_IO, "out of memory") : 0;
+    log_walk(l);
+    return 0;
 }
 
 void training_log_clear(training_log *l)

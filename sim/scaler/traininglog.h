@@ -77,7 +77,7 @@ typedef struct training_log {
     double base;             /* the first scale; 0: none                                 */
     int numbered;            /* lines with a scale carry step numbers                     */
     int before;              /* the lines tell the scale before a step, not after it      */
-    int failed;              /* 1: out of memory; 2: too many entries                     */
+    int full;                /* there are more entries than are kept                      */
     log_jump *jumps;
     size_t n_jumps;
     uint64_t restarts, mixed;

@@ -62,13 +62,10 @@ static int tensor_shows(trace *t, size_t i, const mpsim_format *f, double factor
     return 0;
 }
 
-static int keep(wide_gradients *w, const char *name, int shown, trace_error *error, const char *path)
+static void keep(wide_gradients *w, const char *name, int shown)
 {
     wide_gradient *g = nameindex_item(&w->names, &w->items, &w->count, sizeof *g, name);
-    if (!g)
-        return trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
     g->shown |= shown;
-    return 0;
 }
 
 /* Whether a number of the tensor has shown it already. */
@@ -88,8 +85,10 @@ static int find_in(wide_gradients *w, const input *in, trace *t, const mpsim_for
             (tensor->format->mbits <= f->mbits && tensor->format->ebits <= f->ebits))
             continue;
         const int shown = tensor_shows(t, i, f, factor, error);
-        if (shown < 0 || ((shown || sums) && keep(w, tensor->name, shown, error, trace_path(t))))
+        if (shown < 0)
             return -1;
+        if (shown || sums)
+            keep(w, tensor->name, shown);
     }
     return 0;
 }

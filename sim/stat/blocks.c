@@ -1,6 +1,7 @@
 /* blocks.c -- see blocks.h. */
 #include "blocks.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "blockviews.h"
 
@@ -36,15 +37,11 @@ struct blocklane {
 
 blocklane *blocklane_new(const target_list *targets)
 {
-    blocklane *l = calloc(1, sizeof *l);
-    if (!l)
-        return NULL;
+    blocklane *l = need_memory(1, sizeof *l);
     l->count = targets->blocks.count;
-    l->found = calloc(l->count, sizeof *l->found);
-    if (block_buffers_make(&l->buffers, &targets->blocks) == 0 && l->found)
-        return l;
-    blocklane_free(l);
-    return NULL;
+    l->found = need_memory(l->count, sizeof *l->found);
+    block_buffers_make(&l->buffers, &targets->blocks);
+    return l;
 }
 
 void blocklane_free(blocklane *l)
@@ -129,8 +126,6 @@ static int plan(blockrun *r, trace_error *error)
         see_tiles(r, &r->passes[i], &whole_rows, &whole_cols);
     }
     const uint64_t bad = block_views_plan(&r->views, whole_rows, whole_cols);
-    if (bad == UINT64_MAX)
-        return trace_no_memory(r->of.t, error);
     if (bad)
         return trace_error_set(error, EXIT_DATA, trace_path(r->of.t), UINT64_MAX,
                                "tensor '%.400s': a recipe with a scale for each row, of which there are more than %d "
@@ -145,20 +140,14 @@ blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const 
 {
     const block_list *l = &targets->blocks;
     const block_matrix m = block_matrix_of(trace_at(of->t, of->i));
-    blockrun *r = calloc(1, sizeof *r);
-    if (!r) {
-        trace_no_memory(of->t, error);
-        return NULL;
-    }
+    blockrun *r = need_memory(1, sizeof *r);
     r->list = l;
     r->of = *of;
-    r->looks = calloc(l->count + 1, sizeof *r->looks);
-    r->passes = calloc(l->count + 1, sizeof *r->passes);
-    r->pass_of = calloc(l->count + 1, sizeof *r->pass_of);
-    const int bad = block_views_make(&r->views, l, &m, of->seed, of->stream) || !r->looks || !r->passes || !r->pass_of
-                        ? trace_no_memory(of->t, error)
-                        : plan(r, error);
-    if (!bad && elements_open(&r->from, of->t, of->i, ELEMENTS_STORED, asked, error) == 0)
+    r->looks = need_memory(l->count, sizeof *r->looks);
+    r->passes = need_memory(l->count, sizeof *r->passes);
+    r->pass_of = need_memory(l->count, sizeof *r->pass_of);
+    block_views_make(&r->views, l, &m, of->seed, of->stream);
+    if (!plan(r, error) && elements_open(&r->from, of->t, of->i, ELEMENTS_STORED, asked, error) == 0)
         return r;
     blockrun_free(r);
     return NULL;

@@ -83,12 +83,13 @@ int stat_files(const stat_settings *settings, const stat_form *form, char **oper
     char names[600], *rules = NULL;
     int code = stat_settings_targets(settings, &targets, "stat");
     if (!code && !(code = tally_init(&t, &known, form, &targets)) &&
-        !(code = input_open(&in, "stat", &settings->from, operands, n)) &&
-        !(code = stat_settings_names(&known, settings, &in, &rules)) &&
-        !(code = tally_begin(&t, in.tree.count, mpsim_version()))) {
+        !(code = input_open(&in, "stat", &settings->from, operands, n))) {
+        stat_settings_names(&known, settings, &in, &rules);
         t.failed = in.failed;
-        code = walk(&in, settings, &targets, NULL, &sink, &t);
-        code = tally_end(&t, code, input_names(&in, names, sizeof names));
+        if (!(code = tally_begin(&t, in.tree.count, mpsim_version()))) {
+            code = walk(&in, settings, &targets, NULL, &sink, &t);
+            code = tally_end(&t, code, input_names(&in, names, sizeof names));
+        }
     }
     tally_clear(&t);
     free(rules);

@@ -1,6 +1,8 @@
 /* conditions.c -- see conditions.h. */
 #include "conditions.h"
 
+#include "../array/need.h"
+
 #include "blockreport.h"
 
 #include <float.h>
@@ -146,17 +148,13 @@ int conditions_make(conditions *g, const option_list *words, const target_list *
             n++;
     memset(g, 0, sizeof *g);
     g->targets = targets;
-    g->items = calloc(n + 1, sizeof *g->items);
-    if (!g->items)
-        return fail(EXIT_IO, "out of memory");
+    g->items = need_memory(n + 1, sizeof *g->items);
     for (size_t i = 0; i < words->count; i++)
         for (const char *p = words->items[i]; p;) {
             condition *c = &g->items[g->count];
             const char *comma = strchr(p, ',');
             p += strspn(p, " ");
-            c->text = strndup(p, comma ? (size_t)(comma - p) : strlen(p));
-            if (!c->text)
-                return fail(EXIT_IO, "out of memory");
+            c->text = need_part(p, comma ? (size_t)(comma - p) : strlen(p));
             g->count++;
             const int code = read_condition(c);
             if (code)

@@ -1,25 +1,22 @@
 /* group.c -- see group.h. */
 #include "group.h"
 
+#include "../array/need.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-int group_init(group *g, const target_list *targets, int histogram)
+void group_init(group *g, const target_list *targets, int histogram)
 {
     memset(g, 0, sizeof *g);
     g->n_casts = targets->count;
     g->n_unscaled = targets->formats;
     g->n_blocks = targets->blocks.count;
-    g->casts = calloc(g->n_casts + 1, sizeof *g->casts);
-    g->unscaled = calloc(g->n_unscaled + 1, sizeof *g->unscaled);
-    g->blocks = calloc(g->n_blocks + 1, sizeof *g->blocks);
-    g->histogram = histogram ? calloc(1, sizeof *g->histogram) : NULL;
-    if (g->casts && g->unscaled && g->blocks && (!histogram || g->histogram)) {
-        group_reset(g);
-        return 0;
-    }
-    group_clear(g);
-    return -1;
+    g->casts = need_memory(g->n_casts, sizeof *g->casts);
+    g->unscaled = need_memory(g->n_unscaled, sizeof *g->unscaled);
+    g->blocks = need_memory(g->n_blocks, sizeof *g->blocks);
+    g->histogram = histogram ? need_memory(1, sizeof *g->histogram) : NULL;
+    group_reset(g);
 }
 
 void group_reset(group *g)

@@ -26,8 +26,7 @@ typedef struct group {
     size_t n_blocks;
 } group;
 
-/* group_init -- 0, or -1 if out of memory. */
-int group_init(group *g, const target_list *targets, int histogram);
+void group_init(group *g, const target_list *targets, int histogram);
 void group_reset(group *g); /* back to empty */
 void group_merge(group *to, const group *from);
 void group_clear(group *g);

@@ -1,6 +1,7 @@
 /* part.c -- see part.h. */
 #include "part.h"
 
+#include "../array/need.h"
 #include "../text/words.h"
 #include "../trace/inputs.h"
 #include "../trace/whole.h"
@@ -63,17 +64,14 @@ static void put_pairs(array_bytes *b, const part_pairs *l)
 }
 
 /* Every pair takes at least four bytes, so that no more are there than bytes are left. */
-static int take_pairs(taker *t, part_pairs *l)
+static void take_pairs(taker *t, part_pairs *l)
 {
     const size_t n = (size_t)take_number(t, (uint64_t)(t->end - t->p) / 4);
-    l->items = calloc(n + 1, sizeof *l->items);
-    if (!l->items)
-        return -1;
+    l->items = need_memory(n, sizeof *l->items);
     for (; l->count < n && !t->bad; l->count++) {
         l->items[l->count].name = take_text(t);
         l->items[l->count].value = take_text(t);
     }
-    return 0;
 }
 
 /* ---- writing ---- */
@@ -314,10 +312,7 @@ static int get_record(part_reader *r, int *tag, taker *body, trace_error *error)
         return get(r, frame, n, error);
     struct part_buffer *to = frame[0] == 'T' ? &r->tensor : &r->record;
     if (n > to->room || !to->p) {
-        unsigned char *p = realloc(to->p, n + 1);
-        if (!p)
-            return failed(r, error, EXIT_IO, "out of memory");
-        to->p = p;
+        to->p = need_more(to->p, n + 1, 1);
         to->room = n + 1;
     }
     if (get(r, to->p, n, error))
@@ -360,8 +355,8 @@ int part_read_head(part_reader *r, part_head *h, trace_error *error)
     h->bytes = take_count(&t);
     h->digest = take_digest(&t);
     h->first = take_text(&t);
-    if (take_pairs(&t, &h->words) || take_pairs(&t, &h->formats))
-        return failed(r, error, EXIT_IO, "out of memory");
+    take_pairs(&t, &h->words);
+    take_pairs(&t, &h->formats);
     if (take_end(&t) || h->sections < 1 || h->sections > h->shards)
         return part_damaged(r, "its head is malformed", error);
     return 0;

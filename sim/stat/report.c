@@ -365,17 +365,17 @@ void statreport_begin(statreport *r, FILE *to, report_style style, const target_
             json_object_set(v, "recipes", recipes);
         json_decref(recipes);
         json_decref(config);
-        r->failed |= json_write(to, v) != 0;
+        json_write(to, v);
         fputc('\n', to);
     } else {
         fputs("{\"schema\": \"mpsim.stat/1\",\n\"config\": ", to);
-        r->failed |= json_write(to, config) != 0;
+        json_write(to, config);
         fputs(",\n\"formats\": ", to);
-        r->failed |= json_write(to, formats) != 0;
+        json_write(to, formats);
         fputs(",\n", to);
         if (targets->blocks.count) {
             fputs("\"recipes\": ", to);
-            r->failed |= json_write(to, json_incref(recipes)) != 0;
+            json_write(to, json_incref(recipes));
             fputs(",\n", to);
         }
         json_decref(recipes);
@@ -405,7 +405,6 @@ void statreport_list(statreport *r, const char *name, const char *title)
         snprintf(columns, sizeof columns, "<%s%s", key, block_text_titles(r->counts));
         r->blocks = table_new(columns);
         r->first_blocks = table_new(columns);
-        r->failed |= !r->holds || !r->loses || !r->first_holds || !r->first_loses || !r->blocks || !r->first_blocks;
     }
 }
 
@@ -413,8 +412,7 @@ void statreport_entry(statreport *r, const group_label *l, const group *g)
 {
     switch (r->style) {
     case REPORT_JSON:
-        fputs(r->in_list++ ? ",\n " : "\n ", r->file);
-        r->failed |= json_write(r->file, group_json(r, l, g)) != 0;
+        json_item(r->file, REPORT_JSON, r->in_list++, group_json(r, l, g));
         break;
     case REPORT_NDJSON: {
         json_t *v = json_object();
@@ -422,7 +420,7 @@ void statreport_entry(statreport *r, const group_label *l, const group *g)
         json_t *entry = group_json(r, l, g);
         json_object_update(v, entry);
         json_decref(entry);
-        r->failed |= json_write(r->file, v) != 0;
+        json_write(r->file, v);
         fputc('\n', r->file);
         break;
     }
@@ -443,15 +441,15 @@ void statreport_list_end(statreport *r)
         fprintf(r->file, "\n%s\n\n", r->title);
         table_move(r->first_holds, r->holds);
         table_move(r->first_loses, r->loses);
-        r->failed |= table_print(r->first_holds, r->file, "  ") != 0;
+        table_print(r->first_holds, r->file, "  ");
         if (r->targets->count) {
             fputc('\n', r->file);
-            r->failed |= table_print(r->first_loses, r->file, "  ") != 0;
+            table_print(r->first_loses, r->file, "  ");
         }
         if (r->targets->blocks.count) {
             table_move(r->first_blocks, r->blocks);
             fputc('\n', r->file);
-            r->failed |= table_print(r->first_blocks, r->file, "  ") != 0;
+            table_print(r->first_blocks, r->file, "  ");
         }
         statreport_list_drop(r);
     }
@@ -473,7 +471,7 @@ void statreport_list_broken(statreport *r, uint64_t left_out)
     char n[32];
     if (table_rows(r->first_holds)) {
         fputs("\nTensors with NaN or Inf\n\n", r->file);
-        r->failed |= table_print(r->first_holds, r->file, "  ") != 0;
+        table_print(r->first_holds, r->file, "  ");
         if (left_out)
             fprintf(r->file, "  and %s more: -t lists all\n", text_count(n, left_out));
     }
@@ -495,11 +493,11 @@ void statreport_total(statreport *r, const group *g, int failed)
     if (r->partial && r->style == REPORT_NDJSON)
         json_object_set_new(v, "partial", json_true());
     fputs(r->style == REPORT_JSON ? "\"total\": " : "", r->file);
-    r->failed |= json_write(r->file, v) != 0;
+    json_write(r->file, v);
     fputs(r->style != REPORT_JSON ? "\n" : r->partial ? ",\n\"partial\": true}\n" : "}\n", r->file);
 }
 
-int statreport_end(statreport *r)
+void statreport_end(statreport *r)
 {
     if (r->marked)
         fputs("\n* without the elements that became Inf or NaN (counted as overflow)\n", r->file);
@@ -515,5 +513,4 @@ int statreport_end(statreport *r)
         fputc('\n', r->file);
     }
     statreport_list_drop(r);
-    return r->failed ? -1 : 0;
 }

@@ -18,9 +18,8 @@ typedef struct statreport {
     FILE *file;
     report_style style;
     const target_list *targets;
-    int counts;  /* counts, amax and amin alone */
-    int in_list; /* JSON: entries of the open list so far */
-    int failed;
+    int counts;        /* counts, amax and amin alone */
+    size_t in_list;    /* JSON: entries of the open list so far */
     int partial;       /* not 0: the report is of what was read before it was interrupted */
     const char *title; /* text: the open section and its tables */
     table *holds, *loses;
@@ -47,7 +46,7 @@ int statreport_is_broken(const group *g);
 /* `failed`: files that failed, with --keep-going */
 void statreport_total(statreport *r, const group *g, int failed);
 /* What says that the report is partial: JSON, a key of its own; NDJSON, a key of the total; CSV, a last row of the
- * level "partial". 0, or -1 if memory or writing failed on the way. */
-int statreport_end(statreport *r);
+ * level "partial". */
+void statreport_end(statreport *r);
 
 #endif

@@ -1,6 +1,7 @@
 /* settings.c -- see settings.h. */
 #include "settings.h"
 
+#include "../array/need.h"
 #include "../pass/tiles.h"
 
 #include <inttypes.h>
@@ -83,15 +84,13 @@ static json_t *maps_json(const input_maps *m)
     return v;
 }
 
-int stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text)
+void stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text)
 {
     json_t *rules = maps_json(&in->maps);
-    *text = rules ? json_dumps(rules, JSON_COMPACT) : NULL;
+    *text = rules ? need(json_dumps(rules, JSON_COMPACT)) : NULL;
     *copy = *s;
     copy->names = *text;
-    const int failed = rules && !*text;
     json_decref(rules);
-    return failed ? fail(EXIT_IO, "out of memory") : 0;
 }
 
 int stat_is_scaled(const stat_settings *s, const char *kind)
@@ -255,8 +254,8 @@ int stat_settings_put(stat_settings *s, const char *name, const char *value)
         return -1;
     void *at = (char *)s + rows[row].at;
     if (rows[row].type == OPTION_LIST)
-        return option_list_add(at, value) ? -2 : 0;
-    if (rows[row].type == OPTION_STRING)
+        (void)need(option_list_add(at, value) ? NULL : at);
+    else if (rows[row].type == OPTION_STRING)
         *(const char **)at = value;
     else if (parse_count(&n, value))
         return -1;

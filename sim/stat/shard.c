@@ -1,7 +1,7 @@
 /* shard.c -- see shard.h. */
 #include "shard.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/progress.h"
 #include "../text/words.h"
 
@@ -25,9 +25,7 @@ static int list_files(shards *s)
     const size_t n = s->in.tree.count;
     uint64_t at = 0, bytes;
     char text[24];
-    s->starts = calloc(n + 1, sizeof *s->starts);
-    if (!s->starts)
-        return fail(EXIT_IO, "out of memory");
+    s->starts = need_memory(n + 1, sizeof *s->starts);
     for (size_t i = 0; i < n; i++) {
         errno = 0;
         if (trace_tree_bytes(s->in.tree.paths[i], &bytes))
@@ -51,20 +49,17 @@ static int list_files(shards *s)
 }
 
 /* A pair, whose value is copied. */
-static int add_pair(part_pairs *l, const char *name, const char *value)
+static void add_pair(part_pairs *l, const char *name, const char *value)
 {
-    char *copy = array_room(&l->items, l->count, sizeof *l->items) ? NULL : strdup(value);
-    if (!copy)
-        return fail(EXIT_IO, "out of memory");
-    l->items[l->count++] = (part_pair){name, copy};
-    return 0;
+    need_room(&l->items, l->count, sizeof *l->items);
+    l->items[l->count++] = (part_pair){name, need_text(value)};
 }
 
-static int describe(shards *s)
+static void describe(shards *s)
 {
     char text[512];
     stat_settings known;
-    int code = stat_settings_names(&known, s->settings, &s->in, &s->names);
+    stat_settings_names(&known, s->settings, &s->in, &s->names);
     const struct {
         const char *name;
         const mpsim_format *f;
@@ -73,23 +68,22 @@ static int describe(shards *s)
                 {"V2", s->in.form.options.assume_v2},
                 {"as", s->in.form.options.as_int8},
                 {"as", s->in.form.options.as_int16}};
-    for (size_t f = 0; f < s->targets.formats && !code; f++) {
+    for (size_t f = 0; f < s->targets.formats; f++) {
         const target *t = target_of_format(&s->targets, f);
-        code = add_pair(&s->head.formats, t->label, part_describe(text, sizeof text, &t->format, &t->rounding));
+        add_pair(&s->head.formats, t->label, part_describe(text, sizeof text, &t->format, &t->rounding));
     }
     const block_list *blocks = &s->targets.blocks;
-    for (size_t i = 0; i < blocks->count && !code; i++)
+    for (size_t i = 0; i < blocks->count; i++)
         if (block_is_first(blocks, i))
-            code = add_pair(&s->head.formats, blocks->items[i].label,
-                            part_describe_block(text, sizeof text, &blocks->items[i]));
+            add_pair(&s->head.formats, blocks->items[i].label,
+                     part_describe_block(text, sizeof text, &blocks->items[i]));
     s->head.recipes = blocks->count > 0;
-    for (size_t i = 0; i < sizeof read / sizeof read[0] && !code; i++)
+    for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
         if (read[i].f)
-            code = add_pair(&s->head.formats, read[i].name, part_describe(text, sizeof text, read[i].f, NULL));
+            add_pair(&s->head.formats, read[i].name, part_describe(text, sizeof text, read[i].f, NULL));
     stat_word w;
-    for (size_t i = 0; !code && stat_settings_word(&known, i, &w); i++)
-        code = add_pair(&s->head.words, w.name, stat_word_value(&w));
-    return code;
+    for (size_t i = 0; stat_settings_word(&known, i, &w); i++)
+        add_pair(&s->head.words, w.name, stat_word_value(&w));
 }
 
 int shards_open(shards *s, const stat_settings *settings, char **operands, int count, uint64_t n)
@@ -105,7 +99,9 @@ int shards_open(shards *s, const stat_settings *settings, char **operands, int c
         code = input_list(&s->in, "stat", &settings->from, operands, count);
     if (!code)
         code = list_files(s);
-    return code ? code : describe(s);
+    if (!code)
+        describe(s);
+    return code;
 }
 
 static void clear_values(part_pairs *l)
@@ -150,8 +146,8 @@ static int write_file(void *context, const trace *t, uint64_t i)
     for (size_t k = 0; k < trace_count(t); k++)
         tensors += (uint64_t)(input_selects(x->in, trace_at(t, k)) != 0);
     count_file(x, i);
-    if (share_owns(&x->share, i) && twice_look_at(&look, t) && look.step >= 0)
-        return fail(EXIT_IO, "out of memory"); /* a part without it would be another */
+    if (share_owns(&x->share, i))
+        twice_look_at(&look, t);
     part_write_file(&x->w, i, trace_path(t), tensors, &look);
     free(look.tensors);
     return 0;

@@ -1,7 +1,7 @@
 /* tally.c -- see tally.h. */
 #include "tally.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static int compare_keys(const keyed *a, const keyed *b)
     return trace_kind_rank(a->kind) - trace_kind_rank(b->kind);
 }
 
-/* The entry of a key, inserted in order if it is new; NULL if out of memory. */
+/* The entry of a key, inserted in order if it is new. */
 static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step)
 {
     const keyed key = {.kind = kind, .step = step};
@@ -40,12 +40,10 @@ static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step
     }
     if (at < l->count && compare_keys(&l->items[at], &key) == 0)
         return &l->items[at].g;
-    if (array_room(&l->items, l->count, sizeof *l->items))
-        return NULL;
+    need_room(&l->items, l->count, sizeof *l->items);
     keyed *items = l->items;
     keyed fresh = key;
-    if (group_init(&fresh.g, r->targets, r->settings->histogram))
-        return NULL;
+    group_init(&fresh.g, r->targets, r->settings->histogram);
     memmove(items + at + 1, items + at, (l->count - at) * sizeof *items);
     items[at] = fresh;
     l->count++;
@@ -124,8 +122,6 @@ int tally_tensor(tally *r, const stat_place *place, const group *of)
     }
     group *kind = find_group(r, &r->kinds, place->kind, 0);
     group *at_step = find_group(r, &r->steps, NULL, place->step);
-    if (!kind || !at_step)
-        return fail(EXIT_IO, "out of memory");
     group_merge(kind, of);
     group_merge(at_step, of);
     group_merge(&r->total, of);
@@ -272,8 +268,8 @@ int tally_init(tally *r, const stat_settings *settings, const stat_form *form, c
     r->by_tensor = form->tensors || form->style != REPORT_TEXT;
     r->level = form->style == REPORT_CSV ? (form->level ? form->level : "tensor") : NULL;
     const int code = conditions_make(&r->conditions, &form->fail_if, targets, settings->counts);
-    if (!code && group_init(&r->total, targets, settings->histogram))
-        return fail(EXIT_IO, "out of memory");
+    if (!code)
+        group_init(&r->total, targets, settings->histogram);
     return code;
 }
 
@@ -329,8 +325,7 @@ int tally_end(tally *r, int code, const char *names)
     r->report.partial = code > 128 ? code : 0;
     if (code == r->report.partial)
         code = report_sums(r, names);
-    if (statreport_end(&r->report) && !code && !ferror(r->out.file))
-        code = fail(EXIT_IO, "out of memory"); /* a failed write is output_close's to tell */
+    statreport_end(&r->report);
     if (!code && r->report.partial && r->form->style == REPORT_TEXT) {
         fputc('\n', r->out.file);
         print_partial(r->out.file, r);

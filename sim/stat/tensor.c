@@ -5,6 +5,7 @@
  * be seen in the result. */
 #include "tensor.h"
 
+#include "../array/need.h"
 #include "../cli/stream.h"
 #include "../cli/progress.h"
 #include "../pass/pass.h"
@@ -92,8 +93,8 @@ static mpsim_status begin(const tensorstat *s, mpsim_summary *summary, const ite
     mpsim_cast few[FEW], *casts = few;
     const mpsim_format *source = trace_at(it->of.t, it->of.i)->format;
     const size_t n = it->of.scaled ? s->targets->count : s->targets->formats;
-    if (n > FEW && !(casts = malloc(n * sizeof *casts)))
-        return MPSIM_ENOMEM;
+    if (n > FEW)
+        casts = need_memory(n, sizeof *casts);
     for (size_t i = 0; i < n; i++) {
         const target *t = it->of.scaled ? &s->targets->items[i] : target_of_format(s->targets, i);
         casts[i] = (mpsim_cast){.format = &t->format, .rounding = target_rounding(t, source)};
@@ -300,12 +301,11 @@ static size_t group_bytes(const target_list *targets, int histogram)
            (histogram ? sizeof(mpsim_histogram) : 0);
 }
 
-static int make_lane(lane *l, const target_list *targets)
+static void make_lane(lane *l, const target_list *targets)
 {
-    l->summary = mpsim_summary_new();
-    l->codes = malloc(PIECE);
+    l->summary = need(mpsim_summary_new());
+    l->codes = need_memory(PIECE, 1);
     l->blocks = targets->blocks.count ? blocklane_new(targets) : NULL;
-    return l->summary && l->codes && (l->blocks || !targets->blocks.count) ? 0 : -1;
 }
 
 tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned want, const tensorstat_told *told,
@@ -314,22 +314,16 @@ tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned w
     const int histogram = (want & MPSIM_SUMMARY_HISTOGRAM) != 0, threads = pass_lanes();
     const size_t fit = BATCH_MEMORY / group_bytes(targets, histogram);
     const int room = fit < 1 ? 1 : fit > BATCH_MOST ? BATCH_MOST : (int)fit;
-    tensorstat *s = malloc(sizeof *s);
-    if (!s)
-        return NULL;
+    tensorstat *s = need_memory(1, sizeof *s);
     *s = (tensorstat){.targets = targets, .seed = seed, .want = want, .told = told, .context = context};
     s->queue = (pass_queue){.run = run_item, .tell = tell, .context = s, .room = room, .most = BATCH_BYTES};
-    s->lanes = calloc((size_t)threads, sizeof *s->lanes);
-    s->items = calloc((size_t)room, sizeof *s->items);
-    int ok = s->lanes && s->items;
-    for (; ok && s->n_lanes < threads; s->n_lanes++)
-        ok = make_lane(&s->lanes[s->n_lanes], targets) == 0;
-    for (; ok && s->made < room; s->made++)
-        ok = group_init(&s->items[s->made].g, targets, histogram) == 0;
-    if (ok)
-        return s;
-    tensorstat_free(s);
-    return NULL;
+    s->lanes = need_memory((uint64_t)threads, sizeof *s->lanes);
+    s->items = need_memory((uint64_t)room, sizeof *s->items);
+    for (; s->n_lanes < threads; s->n_lanes++)
+        make_lane(&s->lanes[s->n_lanes], targets);
+    for (; s->made < room; s->made++)
+        group_init(&s->items[s->made].g, targets, histogram);
+    return s;
 }
 
 void tensorstat_free(tensorstat *s)

@@ -1,7 +1,7 @@
 /* checkpoint.c -- see checkpoint.h. */
 #include "checkpoint.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../trace/owndigests.h"
 
@@ -20,15 +20,9 @@ char *run_text(const train_run *r)
 {
     char *text = NULL;
     size_t n;
-    FILE *f = open_memstream(&text, &n);
-    if (!f)
-        return NULL;
+    FILE *f = need(open_memstream(&text, &n));
     const int bad = train_run_write(r, f);
-    if (fclose(f) != 0 || bad) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return need(fclose(f) != 0 || bad ? NULL : text);
 }
 
 /* The next line that does not say the number of steps; NULL at the end. */
@@ -129,9 +123,8 @@ static int take(const train_item *x, void *context)
 static char *state_text(const train *t)
 {
     const size_t n = train_state_save(t, NULL, 0);
-    char *text = malloc(n + 1);
-    if (text)
-        (void)train_state_save(t, text, n + 1);
+    char *text = need_memory(n + 1, 1);
+    (void)train_state_save(t, text, n + 1);
     return text;
 }
 
@@ -141,8 +134,6 @@ int checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_
     checkpoint_clear(c);
     c->note = *own;
     c->state = state_text(t);
-    if (!c->state)
-        return trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
     return train_visit(t, take, &k) ? trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", k.error) : 0;
 }
 
@@ -154,10 +145,9 @@ int checkpoint_write(const checkpoint *c, const char *path, const train_run *r, 
     const char *pairs[][2] = {{key_schema, schema}, {key_step, step},      {key_taken, taken},
                               {key_run, run},       {key_state, c->state}, {key_digests, NULL}};
     const size_t n = sizeof pairs / sizeof *pairs;
-    char *digests = run ? stored_digests(&c->list, (const char *const(*)[2])pairs, n - 1) : NULL;
+    char *digests = stored_digests(&c->list, (const char *const(*)[2])pairs, n - 1);
     pairs[n - 1][1] = digests;
-    const int bad = !digests ? trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory")
-                             : stored_write(&c->list, path, (const char *const(*)[2])pairs, n, error);
+    const int bad = stored_write(&c->list, path, (const char *const(*)[2])pairs, n, error);
     free(run);
     free(digests);
     return bad;
@@ -265,9 +255,8 @@ static int put(const train_item *x, void *context)
                                "tensor '%s' is not of the shape and the format that the run has "
                                "(%s)",
                                x->name, stored->name);
-    float *values = array_memory(tensor->count, sizeof *values);
-    int bad = !values ? trace_error_set(p->error, EXIT_IO, path, UINT64_MAX, "out of memory")
-                      : trace_select(p->from, (size_t)i, p->error);
+    float *values = need_memory(tensor->count, sizeof *values);
+    int bad = trace_select(p->from, (size_t)i, p->error);
     if (!bad)
         bad = read_values(p, tensor, f, values);
     if (!bad && p->engine->ops->put(p->engine, x->tensor, values))
@@ -282,8 +271,6 @@ static int check_run(const trace *t, const train_run *r, trace_error *error)
     char difference[256];
     char *own = run_text(r);
     int bad = 0;
-    if (!own)
-        return trace_error_set(error, EXIT_IO, trace_path(t), UINT64_MAX, "out of memory");
     if (run_difference(difference, sizeof difference, trace_metadata(t, key_run), own))
         bad = trace_error_set(error, EXIT_DATA, trace_path(t), UINT64_MAX, "a checkpoint of another run: %s",
                               difference);
@@ -328,11 +315,9 @@ int checkpoint_run(const char *path, train_run *r, trace_error *error)
     if (!t)
         return -1;
     const char *text = trace_metadata(t, key_run);
-    char *copy = strdup(text);
-    FILE *f = copy && *copy ? fmemopen(copy, strlen(copy), "r") : NULL;
-    if (!copy || (!f && *copy))
-        bad = trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
-    else if (!f)
+    char *copy = need_text(text);
+    FILE *f = *copy ? need(fmemopen(copy, strlen(copy), "r")) : NULL;
+    if (!f)
         bad = bad_file(t, error, "the run that its metadata should describe is empty");
     else if (train_run_read(r, f, line))
         bad = bad_file(t, error, line);

@@ -36,7 +36,7 @@ int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_n
 /* checkpoint_run -- the run of a checkpoint: 0, or -1 with *error filled. */
 int checkpoint_run(const char *path, train_run *r, trace_error *error);
 
-/* run_text -- train_run_write as a string, to be freed; NULL if memory ran out.
+/* run_text -- train_run_write as a string, to be freed.
  * run_difference -- the first lines, those of the number of steps left out, in which two such texts
  * differ, as "batch 32, not 64" (of a, of b), in `out`: 1; 0 if there are none. */
 char *run_text(const train_run *r);

@@ -1,4 +1,5 @@
 /* cmd.c -- mpsim train: training, emulated. */
+#include "../array/need.h"
 #include "../commands.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
@@ -106,11 +107,10 @@ static const char *const compared_decoders[] = {
 
 /* ---- what is trained ---- */
 
-static int add_jobs(request *q, size_t n)
+static void add_jobs(request *q, size_t n)
 {
-    q->jobs = calloc(n ? n : 1, sizeof *q->jobs);
-    q->totals = calloc(n ? n : 1, sizeof *q->totals);
-    return q->jobs && q->totals ? 0 : fail(EXIT_IO, "train: out of memory");
+    q->jobs = need_memory(n, sizeof *q->jobs);
+    q->totals = need_memory(n, sizeof *q->totals);
 }
 
 /* The run that a file of --write-run says; "-" is standard input. */
@@ -122,13 +122,10 @@ static int run_of_text(train_run *r, const char *path)
     char *text = text_file_read(path, PLAN_MOST, NULL, &error);
     if (!text)
         return fail(error.exit, "%s", error.text);
-    FILE *f = fmemopen(text, text[0] ? strlen(text) : 1, "r");
-    if (!f)
-        code = fail(EXIT_IO, "train: out of memory");
-    else if (train_run_read(r, f, line))
+    FILE *f = need(fmemopen(text, text[0] ? strlen(text) : 1, "r"));
+    if (train_run_read(r, f, line))
         code = fail(train_error_exit(line), "%s: %s", path, line);
-    if (f)
-        fclose(f);
+    fclose(f);
     free(text);
     return code;
 }
@@ -147,9 +144,8 @@ static int job_of_file(request *q)
 {
     trace_error error;
     const char *path = q->run ? q->run : q->resume, *slash = strrchr(path, '/');
-    int code = add_jobs(q, 1);
-    if (code)
-        return code;
+    int code = 0;
+    add_jobs(q, 1);
     q->jobs[0].name = slash ? slash + 1 : path;
     if (q->run) {
         code = run_of_text(&q->jobs[0].run, path);
@@ -218,8 +214,7 @@ static int jobs_of_policies(request *q, const option_list *paths)
         code = add_compared(q);
     if (!code)
         code = choose_clip(q);
-    if (!code)
-        code = add_jobs(q, q->policies.count);
+    add_jobs(q, q->policies.count);
     for (size_t i = 0; i < q->policies.count && !code; i++) {
         train_job *j = &q->jobs[i];
         j->policy = &q->policies.items[i];
@@ -277,21 +272,16 @@ static json_t *config_json(const request *q)
 /* The folder of a policy's trace, to be freed: DIR; of several, DIR/NAME. NULL after a message. */
 static char *trace_folder(const request *q, const train_job *j)
 {
-    char *path = NULL;
     if (q->n_jobs == 1)
-        path = strdup(q->trace);
-    else if (mkdir(q->trace, 0777) != 0 && errno != EEXIST) {
+        return need_text(q->trace);
+    if (mkdir(q->trace, 0777) != 0 && errno != EEXIST) {
         fail(EXIT_IO, "%s: %s", q->trace, text_error(errno));
         return NULL;
-    } else if (asprintf(&path, "%s/%s", q->trace, j->name) < 0) {
-        path = NULL;
     }
-    if (!path)
-        fail(EXIT_IO, "train: out of memory");
-    else if (q->n_jobs > 1) /* a name is no path */
-        for (char *p = path + strlen(q->trace) + 1; *p; p++)
-            if (*p == '/' || (*p == '.' && p[-1] == '/'))
-                *p = '_';
+    char *path = need_format("%s/%s", q->trace, j->name);
+    for (char *p = path + strlen(q->trace) + 1; *p; p++) /* a name is no path */
+        if (*p == '/' || (*p == '.' && p[-1] == '/'))
+            *p = '_';
     return path;
 }
 
@@ -339,8 +329,10 @@ static int run_jobs(request *q, train_report *report, FILE *digests)
         code = run_job(q, done++, digests, report);
     if (!code && report->compare)
         train_report_compare(report, q->jobs, q->totals, done);
-    if (!code && train_report_end(report))
-        code = ferror(report->file) ? output_failed() : fail(EXIT_IO, "out of memory");
+    if (!code)
+        train_report_end(report);
+    if (!code && ferror(report->file))
+        code = output_failed();
     train_report_abandon(report);
     return code;
 }

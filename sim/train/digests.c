@@ -1,6 +1,7 @@
 /* digests.c -- see digests.h. */
 #include "digests.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
 #include "../cli/textfile.h"
@@ -28,14 +29,10 @@ static int open_other(train_digests *d, const train_run *r)
     d->text = text_file_read(d->path, MOST, NULL, &error);
     if (!d->text)
         return fail(error.exit, "%s", error.text);
-    d->from = fmemopen(d->text, d->text[0] ? strlen(d->text) : 1, "r");
-    if (!d->from)
-        return fail(EXIT_IO, "train: out of memory");
+    d->from = need(fmemopen(d->text, d->text[0] ? strlen(d->text) : 1, "r"));
     if (train_digest_file_open(&d->file, d->from, line))
         return file_failed(d, line);
     char *own = run_text(r);
-    if (!own)
-        return fail(EXIT_IO, "train: out of memory");
     if (run_difference(difference, sizeof difference, d->file.run, own)) {
         snprintf(line, sizeof line, "digests of another run: %.200s", difference);
         code = file_failed(d, line);

@@ -1,6 +1,7 @@
 /* groups.c -- see groups.h; the keys are those of data/record/README.md. */
 #include "groups.h"
 
+#include "../array/need.h"
 #include "../report/report.h"
 
 #include <string.h>
@@ -47,7 +48,7 @@ static json_t *group(const mpsim_optim *o, json_t *names, double lr, double weig
 
 static char *text_of(json_t *v)
 {
-    char *text = json_dumps(v, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    char *text = need(json_dumps(v, JSON_COMPACT | JSON_REAL_PRECISION(17)));
     json_decref(v);
     return text;
 }

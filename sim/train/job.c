@@ -1,6 +1,7 @@
 /* job.c -- see job.h. */
 #include "job.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../cli/progress.h"
 #include "../trace/temporary.h"
@@ -41,19 +42,10 @@ static void add_counts(train_counts *to, const train_counts *c)
     to->nonfinite += c->nonfinite;
 }
 
-static int grow(float **x, size_t n)
+static void add_to_total(train_total *t, const train_step *s, double seconds)
 {
-    float *larger = realloc(*x, n * sizeof *larger);
-    if (!larger)
-        return fail(EXIT_IO, "train: out of memory");
-    *x = larger;
-    return 0;
-}
-
-static int add_to_total(train_total *t, const train_step *s, double seconds)
-{
-    if (t->n_losses % 1024 == 0 && (grow(&t->losses, t->n_losses + 1024) || grow(&t->times, t->n_losses + 1024)))
-        return EXIT_IO;
+    need_room(&t->losses, t->n_losses, sizeof *t->losses);
+    need_room(&t->times, t->n_losses, sizeof *t->times);
     t->times[t->n_losses] = (float)seconds;
     t->losses[t->n_losses++] = s->loss;
     t->done = s->step + 1;
@@ -76,7 +68,6 @@ static int add_to_total(train_total *t, const train_step *s, double seconds)
     add_counts(&t->wgrad, &s->wgrad);
     t->updates += s->updates;
     t->lost += s->lost;
-    return 0;
 }
 
 static void add_to_row(train_row *r, const train_step *s)
@@ -257,7 +248,9 @@ static int take_step(going *g, train_step *s)
     code = train_record_after(&g->watch->recorder, g->train, s);
     if (!code)
         code = train_digests_step(&g->watch->digests, g->train, s);
-    return code ? code : add_to_total(g->total, s, g->seconds);
+    if (!code)
+        add_to_total(g->total, s, g->seconds);
+    return code;
 }
 
 /* Tables, report and checkpoint after a step; *ends: it is the last. */

@@ -3,6 +3,7 @@
 
 #include "decoder.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 
 #include <fnmatch.h>
@@ -369,9 +370,7 @@ int train_run_of_policy(train_run *r, const policy *p, const train_settings *s, 
     r->n_layers = train_network(s, r->layers, error);
     if (r->n_layers == 0)
         return -1;
-    r->plans = calloc(TRAIN_PLANS, sizeof *r->plans);
-    if (!r->plans)
-        return bad(error, "out of memory");
+    r->plans = need_memory(TRAIN_PLANS, sizeof *r->plans);
     if (make_plans(r, p, overrides ? overrides : &none, error) == 0)
         return 0;
     train_run_clear(r);

@@ -1,6 +1,7 @@
 /* record.c -- see record.h. */
 #include "record.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../text/words.h"
 #include "decoder.h"
@@ -37,11 +38,8 @@ int step_selection_parse(step_selection *c, const char *text)
 {
     for (const char *p = text;; p++) {
         const size_t n = strcspn(p, ",");
-        step_range *ranges = realloc(c->ranges, (c->n_ranges + 1) * sizeof *ranges);
-        if (!ranges)
-            return -1;
-        c->ranges = ranges;
-        if (parse_range(&ranges[c->n_ranges], p, n))
+        c->ranges = need_more(c->ranges, c->n_ranges + 1, sizeof *c->ranges);
+        if (parse_range(&c->ranges[c->n_ranges], p, n))
             return -1;
         c->n_ranges++;
         p += n;
@@ -168,14 +166,12 @@ static const char *computed_in(const train_run *r, const train_plan *p)
 }
 
 /* Of a transformer: parameter groups, the sum that a gradient is. 0, or an exit code after a message. */
-static int say_decoder(pairs *m, const train_recorder *r, const train_plan *p, double lr)
+static void say_decoder(pairs *m, const train_recorder *r, const train_plan *p, double lr)
 {
     const train_decoder *d = &r->run->settings.decoder;
     const uint64_t sums = (uint64_t)d->accumulate * d->ranks;
     m->groups = train_groups_json(r->run, &p->optimizer, lr, r->taken);
     m->tied = d->tied ? train_tied_json() : NULL;
-    if (!m->groups || (d->tied && !m->tied))
-        return fail(EXIT_IO, "train: out of memory");
     say_text(m, "mpsim.groups", m->groups);
     if (m->tied)
         say_text(m, "mpsim.tied", m->tied);
@@ -186,7 +182,6 @@ static int say_decoder(pairs *m, const train_recorder *r, const train_plan *p, d
         say(m, "mpsim.autocast", "%s", computed_in(r->run, p));
     say(m, "mpsim.text", "%s", d->text);
     say(m, "mpsim.context", "%" PRIu32, d->context);
-    return 0;
 }
 
 static void clear_pairs(pairs *m)
@@ -205,8 +200,8 @@ static void say_model(pairs *m, const train_settings *s)
             s->batchnorm ? ", batch normalisation" : "");
 }
 
-/* What a run and a plan say of every step; lr: of this one. 0, or an exit code after a message. */
-static int say_run(pairs *m, const train_recorder *r, uint64_t step, const train_plan *p, double lr)
+/* What a run and a plan say of every step; lr: of this one. */
+static void say_run(pairs *m, const train_recorder *r, uint64_t step, const train_plan *p, double lr)
 {
     const train_settings *s = &r->run->settings;
     say(m, "mpsim.schema", "mpsim-trace/1");
@@ -229,7 +224,8 @@ static int say_run(pairs *m, const train_recorder *r, uint64_t step, const train
     say_optimizer(m, &p->optimizer, is_decoder(s) ? lr : p->optimizer.lr);
     say_moments(m, r->run, p, step - 1);
     say(m, "mpsim.grad_clip", "%.17g", p->clip == MPSIM_CLIP_NONE ? 0 : p->max_norm);
-    return is_decoder(s) ? say_decoder(m, r, p, lr) : 0;
+    if (is_decoder(s))
+        say_decoder(m, r, p, lr);
 }
 
 static void say_step(pairs *m, const train_step *s)
@@ -314,17 +310,10 @@ static int take_all(stored_list *to, train *t, int changing)
 static int write_step(train_recorder *r, uint64_t step, const pairs *m)
 {
     trace_error error;
-    char *folder = NULL, *path = NULL;
+    char *folder = need_format("%s/step_%06" PRIu64, r->folder, step);
+    char *path = need_format("%s/rank_00000.safetensors", folder);
     temporary made = {0};
-    int code = 0;
-    if (asprintf(&folder, "%s/step_%06" PRIu64, r->folder, step) < 0)
-        folder = NULL;
-    if (folder && asprintf(&path, "%s/rank_00000.safetensors", folder) < 0)
-        path = NULL;
-    if (!path)
-        code = fail(EXIT_IO, "train: out of memory");
-    if (!code)
-        code = make_folder(&made, folder);
+    int code = make_folder(&made, folder);
     if (!code && stored_write(&r->before, path, m->pair, m->count, &error))
         code = fail(error.exit, "%s", error.text);
     r->written += !code;
@@ -354,14 +343,12 @@ int train_record_after(train_recorder *r, train *t, const train_step *s)
     pairs m = {.count = 0};
     int code = 0;
     if (r->due) {
-        code = say_run(&m, r, s->step + 1, s->plan, s->lr);
+        say_run(&m, r, s->step + 1, s->plan, s->lr);
         say_step(&m, s);
-        if (!code)
-            code = take_all(&r->after, t, 0);
-        if (!code && stored_join(&r->before, &r->after))
-            code = fail(EXIT_IO, "train: out of memory");
-        if (!code)
+        if (!(code = take_all(&r->after, t, 0))) {
+            stored_join(&r->before, &r->after);
             code = write_step(r, s->step + 1, &m);
+        }
         r->last = s->step + 1;
     }
     r->taken += !s->skipped && !s->stopped;
@@ -374,10 +361,9 @@ int train_record_end(train_recorder *r, train *t, const train_step *last)
     pairs m = {.count = 0};
     if (!r->folder || !r->last || r->last != train_steps_done(t))
         return 0;
-    int code = say_run(&m, r, r->last + 1, last->plan, last->lr);
+    say_run(&m, r, r->last + 1, last->plan, last->lr);
     say_number(&m, "mpsim.loss_scale", last->next_scale);
-    if (!code)
-        code = take_all(&r->before, t, 1);
+    int code = take_all(&r->before, t, 1);
     if (!code)
         code = write_step(r, r->last + 1, &m);
     clear_pairs(&m);

@@ -245,7 +245,7 @@ void train_report_begin(train_report *r, json_t *config)
 {
     if (r->style == REPORT_JSON) {
         fputs("{\"schema\": \"mpsim.train/1\",\n\"config\": ", r->file);
-        r->failed |= json_write(r->file, config);
+        json_write(r->file, config);
         fputs(",\n\"runs\": [", r->file);
         return;
     }
@@ -260,7 +260,7 @@ void train_report_run(train_report *r, const train_job *j)
     r->entries = 0;
     if (r->style == REPORT_JSON) {
         fputs(r->runs ? ",\n{\"policy\": " : "\n{\"policy\": ", r->file);
-        r->failed |= json_write(r->file, json_run(j));
+        json_write(r->file, json_run(j));
         fputs(",\n\"steps\": [", r->file);
     } else if (r->style == REPORT_TEXT && !r->compare) {
         train_text_run(r, j);
@@ -273,7 +273,7 @@ void train_report_step(const train_row *step, void *report)
     train_report *r = report;
     if (r->style == REPORT_JSON) {
         fputs(r->entries++ ? ",\n" : "\n", r->file);
-        r->failed |= json_write(r->file, json_step(step, is_decoder(&r->job->run.settings)));
+        json_write(r->file, json_step(step, is_decoder(&r->job->run.settings)));
     } else if (r->style == REPORT_CSV && !r->compare) {
         csv_step(r, step);
     }
@@ -290,7 +290,7 @@ void train_report_total(train_report *r, const train_total *t)
 {
     if (r->style == REPORT_JSON) {
         fputs("],\n\"total\": ", r->file);
-        r->failed |= json_write(r->file, json_total(t, &r->job->run));
+        json_write(r->file, json_total(t, &r->job->run));
         fputs("}", r->file);
     } else if (r->style == REPORT_TEXT && !r->compare) {
         train_text_total(r, t);
@@ -311,9 +311,8 @@ void train_report_abandon(train_report *r)
     r->rows = NULL;
 }
 
-int train_report_end(train_report *r)
+void train_report_end(train_report *r)
 {
     if (r->style == REPORT_JSON)
         fputs("\n]}\n", r->file);
-    return r->failed || ferror(r->file) ? -1 : 0;
 }

@@ -16,7 +16,6 @@ typedef struct train_report {
     const train_job *job; /* the run at hand                                          */
     table *rows;          /* text: the table under construction                        */
     int runs, entries;    /* JSON: so far                                              */
-    int failed;
 } train_report;
 
 /* train_decoder_json -- the settings of a transformer. */
@@ -29,7 +28,7 @@ void train_report_step(const train_row *step, void *report);
 void train_report_row(const train_row *row, void *report);
 void train_report_total(train_report *r, const train_total *t);
 void train_report_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n);
-int train_report_end(train_report *r); /* 0, or -1 if memory or writing failed */
+void train_report_end(train_report *r);
 void train_report_abandon(train_report *r);
 
 #endif

@@ -1,6 +1,7 @@
 /* store.c -- see store.h. */
 #include "store.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../trace/owndigests.h"
 
@@ -25,8 +26,8 @@ static int encode(stored_tensor *s, float *x)
     for (size_t i = 0; i < n; i++)
         if (isnan(x[i]))
             x[i] = (float)NAN;
-    s->codes = malloc((n ? n : 1) * bytes);
-    if (!s->codes || mpsim_encode_array_f32(s->format, &exact, NULL, s->codes, x, n, NULL))
+    s->codes = need_memory(n, bytes);
+    if (mpsim_encode_array_f32(s->format, &exact, NULL, s->codes, x, n, NULL))
         return -1;
     trace_to_little_endian(s->codes, bytes, n);
     return 0;
@@ -35,29 +36,19 @@ static int encode(stored_tensor *s, float *x)
 int stored_add(stored_list *l, train_engine *e, const train_item *x, char *error)
 {
     const size_t n = x->tensor->rows * x->tensor->cols;
-    stored_tensor *s = NULL, *grown = realloc(l->items, (l->count + 1) * sizeof *grown);
-    float *values = malloc((n ? n : 1) * sizeof *values);
-    int bad = -1;
-    snprintf(error, TRAIN_ERROR, "out of memory");
-    if (grown) {
-        l->items = grown;
-        s = &grown[l->count];
-        memset(s, 0, sizeof *s);
-        memcpy(s->name, x->name, sizeof s->name);
-        s->format = stored_format(x->tensor->format);
-        s->rank = x->rank;
-        s->count = n;
-        for (size_t i = 0; i < x->rank; i++)
-            s->shape[i] = x->shape[i];
-    }
-    if (s && values && e->ops->get(e, x->tensor, values))
+    float *values = need_memory(n, sizeof *values);
+    l->items = need_more(l->items, l->count + 1, sizeof *l->items);
+    stored_tensor *s = &l->items[l->count];
+    *s = (stored_tensor){.format = stored_format(x->tensor->format), .rank = x->rank, .count = n};
+    memcpy(s->name, x->name, sizeof s->name);
+    for (size_t i = 0; i < x->rank; i++)
+        s->shape[i] = x->shape[i];
+    const int bad = e->ops->get(e, x->tensor, values);
+    if (bad)
         snprintf(error, TRAIN_ERROR, "%s: %.150s", x->name, e->error);
-    else if (s && values)
-        bad = encode(s, values);
-    if (!bad)
-        l->count++;
-    else if (s)
-        free(s->codes);
+    else
+        encode(s, values);
+    l->count += !bad;
     free(values);
     return bad;
 }
@@ -65,9 +56,7 @@ int stored_add(stored_list *l, train_engine *e, const train_item *x, char *error
 int stored_write(const stored_list *l, const char *path, const char *const (*metadata)[2], size_t n_metadata,
                  trace_error *error)
 {
-    trace_tensor *tensors = calloc(l->count ? l->count : 1, sizeof *tensors);
-    if (!tensors)
-        return trace_error_set(error, EXIT_IO, path, UINT64_MAX, "out of memory");
+    trace_tensor *tensors = need_memory(l->count, sizeof *tensors);
     for (size_t i = 0; i < l->count; i++) {
         const stored_tensor *s = &l->items[i];
         tensors[i].name = s->name;
@@ -90,17 +79,13 @@ int stored_write(const stored_list *l, const char *path, const char *const (*met
     return trace_writer_finish(w, error);
 }
 
-int stored_join(stored_list *a, stored_list *b)
+void stored_join(stored_list *a, stored_list *b)
 {
-    stored_tensor *all = realloc(a->items, (a->count + b->count + 1) * sizeof *all);
-    if (!all)
-        return -1;
-    a->items = all;
+    a->items = need_more(a->items, a->count + b->count, sizeof *a->items);
     if (b->count)
-        memcpy(all + a->count, b->items, b->count * sizeof *all);
+        memcpy(a->items + a->count, b->items, b->count * sizeof *a->items);
     a->count += b->count;
     b->count = 0;
-    return 0;
 }
 
 void stored_clear(stored_list *l)
@@ -122,9 +107,7 @@ char *stored_digests(const stored_list *l, const char *const (*metadata)[2], siz
     own_sum s = {0, 0};
     size_t n;
     char *text = NULL;
-    FILE *f = open_memstream(&text, &n);
-    if (!f)
-        return NULL;
+    FILE *f = need(open_memstream(&text, &n));
     for (size_t i = 0; i < n_metadata; i++)
         own_sum_pair(&s, metadata[i][0], metadata[i][1]);
     for (size_t i = 0; i < l->count; i++) {
@@ -135,8 +118,5 @@ char *stored_digests(const stored_list *l, const char *const (*metadata)[2], siz
         fprintf(f, "%s %016" PRIx64 "\n", x->name, digest);
     }
     fprintf(f, "all %016" PRIx64 "\n", s.digest);
-    if (fclose(f) == 0)
-        return text;
-    free(text);
-    return NULL;
+    return need(fclose(f) == 0 ? text : NULL);
 }

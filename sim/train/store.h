@@ -27,10 +27,10 @@ const mpsim_format *stored_format(const mpsim_format *f);
 int stored_add(stored_list *l, train_engine *e, const train_item *x, char *error);
 int stored_write(const stored_list *l, const char *path, const char *const (*metadata)[2], size_t n_metadata,
                  trace_error *error);
-/* stored_digests -- the digests (owndigests.h) of what stored_write is to write, in its order, to be freed; NULL: out of memory. */
+/* stored_digests -- the digests (owndigests.h) of what stored_write is to write, in its order, to be freed. */
 char *stored_digests(const stored_list *l, const char *const (*metadata)[2], size_t n_metadata);
-/* stored_join -- move all of b to the end of a: 0, or -1 (out of memory). */
-int stored_join(stored_list *a, stored_list *b);
+/* stored_join -- move all of b to the end of a. */
+void stored_join(stored_list *a, stored_list *b);
 void stored_clear(stored_list *l);
 
 /* train_error_exit -- the exit code of an error line of the trainer. */

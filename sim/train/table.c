@@ -208,7 +208,7 @@ static void print_lost(train_report *r, const train_total *t)
         table_cell(out, "%s", counts[i]->nonfinite ? text_count(a, counts[i]->nonfinite) : "");
     }
     fputs("\nrounding over all steps: results that are not zero, and what becomes of them\n", r->file);
-    r->failed |= table_print(out, r->file, "  ");
+    table_print(out, r->file, "  ");
     table_free(out);
 }
 
@@ -233,7 +233,7 @@ void train_text_total(train_report *r, const train_total *t)
 {
     char a[64], b[64], checked[1024];
     FILE *f = r->file;
-    r->failed |= table_print(r->rows, f, "");
+    table_print(r->rows, f, "");
     table_free(r->rows);
     r->rows = NULL;
     fprintf(f, "loss, %sact, agrad, wgrad, updates: over the steps since the row above\n",
@@ -282,7 +282,7 @@ static void compare_results(train_report *r, const train_job *jobs, const train_
             table_cell(out, "%.3g", t->ms_per_step);
         table_cell(out, "%s", train_status(text, sizeof text, t));
     }
-    r->failed |= table_print(out, r->file, "");
+    table_print(out, r->file, "");
     table_free(out);
 }
 
@@ -306,7 +306,7 @@ static void compare_lost(train_report *r, const train_job *jobs, const train_tot
         overflows |= overflow != 0;
     }
     fputc('\n', r->file);
-    r->failed |= table_print(out, r->file, "");
+    table_print(out, r->file, "");
     table_free(out);
     print_shares(r->file, &jobs[0].run);
     if (overflows)
@@ -353,7 +353,7 @@ void train_text_compare(train_report *r, const train_job *jobs, const train_tota
     for (size_t i = 0; i < n; i++)
         step_bytes_row(out, jobs[i].name, &totals[i].bytes);
     fputc('\n', f);
-    r->failed |= table_print(out, f, "");
+    table_print(out, f, "");
     table_free(out);
     if (is_decoder(s))
         decoder_compare_operations(r, jobs, totals, n);

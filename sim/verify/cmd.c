@@ -1,4 +1,5 @@
 /* cmd.c -- mpsim verify: the proofs that a user can run. */
+#include "../array/need.h"
 #include "../commands.h"
 #include "../cli/output.h"
 #include "../cli/progress.h"
@@ -72,9 +73,7 @@ static int parse_models(model_list *models, const option_list *names)
     size_t size = 1;
     for (size_t i = 0; i < names->count; i++)
         size += strlen(names->items[i]) + 1;
-    char *all = calloc(1, size);
-    if (!all)
-        return fail(EXIT_IO, "out of memory");
+    char *all = need_memory(1, size);
     for (size_t i = 0; i < names->count; i++) {
         strcat(all, i ? "," : "");
         strcat(all, names->items[i]);
@@ -84,7 +83,7 @@ static int parse_models(model_list *models, const option_list *names)
     return code;
 }
 
-static int print_list(const verify *v, FILE *to)
+static void print_list(const verify *v, FILE *to)
 {
     table *t = table_new("<group|<proves|<needs|<here");
     for (const verify_group *g = verify_groups; g->name; g++) {
@@ -95,9 +94,8 @@ static int print_list(const verify *v, FILE *to)
         table_cell(t, "%s", g->needs);
         table_cell(t, "%s", here);
     }
-    const int bad = table_print(t, to, "");
+    table_print(t, to, "");
     table_free(t);
-    return bad;
 }
 
 /* ---- the run ---- */
@@ -108,8 +106,6 @@ static int run_groups(verify *v, char **names)
     for (const verify_group *g = verify_groups; !code && g->name; g++)
         if (wants(names, g->name))
             code = verify_run(v, g);
-    if (!code && v->out_of_memory)
-        code = fail(EXIT_IO, "out of memory");
     return code;
 }
 
@@ -202,15 +198,10 @@ int cmd_verify(const command *self, int argc, char **argv)
         output_abandon(&out);
         goto done;
     }
-    const int bad = list                   ? print_list(&v, out.file)
-                    : style == REPORT_JSON ? verify_json(&v, out.file)
-                    : style == REPORT_CSV  ? verify_csv(&v, out.file)
-                                           : verify_print(&v, out.file);
-    if (bad) {
-        output_abandon(&out);
-        code = fail(EXIT_IO, "out of memory");
-        goto done;
-    }
+    (list                   ? print_list
+     : style == REPORT_JSON ? verify_json
+     : style == REPORT_CSV  ? verify_csv
+                            : verify_print)(&v, out.file);
     code = output_close(&out);
     if (!code && !list)
         code = verdict(&v);

@@ -1,7 +1,7 @@
 /* inputs.c -- see inputs.h. */
 #include "inputs.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 
 #include <float.h>
 #include <math.h>
@@ -51,10 +51,7 @@ double inputs_value(const inputs *in, size_t i)
 
 static void push(inputs *in, uint64_t u)
 {
-    if (array_room(&in->u, in->n, sizeof *in->u)) {
-        in->out_of_memory = 1;
-        return;
-    }
+    need_room(&in->u, in->n, sizeof *in->u);
     in->u[in->n++] = u;
 }
 

@@ -12,7 +12,6 @@ typedef struct inputs {
     int width; /* 32 or 64 */
     size_t n;
     uint64_t *u;
-    int out_of_memory;
 } inputs;
 
 /* inputs_points -- numbers of the format, midpoints of neighbours, and what lies beside them in

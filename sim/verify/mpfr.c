@@ -2,6 +2,7 @@
 #include "inputs.h"
 #include "mpfr_rows.h"
 
+#include "../array/need.h"
 #include "../cli/element.h"
 #include "../cli/options.h"
 #include "../cli/progress.h"
@@ -28,18 +29,17 @@ typedef struct block {
     size_t room;
 } block;
 
-static int block_reserve(block *b, size_t n)
+static void block_reserve(block *b, size_t n)
 {
     if (n <= b->room)
-        return 0;
+        return;
     free(b->f32);
     free(b->f64);
     free(b->codes);
-    b->f32 = malloc(n * sizeof *b->f32);
-    b->f64 = malloc(n * sizeof *b->f64);
-    b->codes = malloc(8 * n);
-    b->room = b->f32 && b->f64 && b->codes ? n : 0;
-    return b->room ? 0 : -1;
+    b->f32 = need_memory(n, sizeof *b->f32);
+    b->f64 = need_memory(n, sizeof *b->f64);
+    b->codes = need_memory(n, 8);
+    b->room = n;
 }
 
 static void report(verify_row *row, const cast *c, const inputs *in, size_t i, uint32_t random, uint64_t want,
@@ -57,12 +57,11 @@ static void report(verify_row *row, const cast *c, const inputs *in, size_t i, u
 }
 
 /* The array function, which is what commands use, and the scalar one with its flags. */
-static int compare(verify_row *row, const cast *c, const inputs *in, block *b, uint64_t seed)
+static void compare(verify_row *row, const cast *c, const inputs *in, block *b, uint64_t seed)
 {
     const mpsim_rng rng = {.seed = seed, .stream = (uint64_t)c->r.mode};
     const size_t bytes = mpsim_format_code_bytes(&c->f);
-    if (block_reserve(b, in->n))
-        return -1;
+    block_reserve(b, in->n);
     for (size_t i = 0; i < in->n; i++) {
         const uint32_t u = (uint32_t)in->u[i];
         if (in->width == 32)
@@ -86,7 +85,6 @@ static int compare(verify_row *row, const cast *c, const inputs *in, block *b, u
         if (array != want || scalar != want || flags != want_flags)
             report(row, c, in, i, random, want, want_flags, array != want ? array : scalar, flags);
     }
-    return 0;
 }
 
 /* The next format that both know; 0 past the last. */
@@ -127,7 +125,7 @@ typedef struct roundings {
 static const roundings kinds[] = {{"modes", use_mode, {1000, 20000}, {10000, 100000}},
                                   {"presets", use_preset, {200, 2000}, {1000, 20000}}};
 
-static int every_rounding(verify *v, const char *judge, int kind, int width, block *b)
+static void every_rounding(verify *v, const char *judge, int kind, int width, block *b)
 {
     const roundings *of = &kinds[kind];
     const size_t n = kind ? mpsim_preset_count() : MPSIM_ROUND_MODES;
@@ -137,21 +135,19 @@ static int every_rounding(verify *v, const char *judge, int kind, int width, blo
                                  of->what);
     snprintf(row->with, sizeof row->with, "%s", judge);
     cast c = {.preset = NULL};
-    int bad = 0;
-    for (size_t i = 0; !bad && next_format(row, &c, &i);) {
+    for (size_t i = 0; next_format(row, &c, &i);) {
         if (!c.of)
             continue;
         progress_say("mpfr: %s", c.f.name);
         inputs_clear(&in);
         inputs_points(&in, c.of, of->points[v->thorough != 0]);
         inputs_random(&in, c.of, of->random[v->thorough != 0], &state);
-        for (size_t k = 0; !bad && k < n; k++) {
+        for (size_t k = 0; k < n; k++) {
             of->use(&c, k, i);
-            bad = compare(row, &c, &in, b, v->seed) || in.out_of_memory;
+            compare(row, &c, &in, b, v->seed);
         }
     }
     inputs_free(&in);
-    return bad;
 }
 
 int verify_mpfr_here(const verify *v, char *text, size_t size)
@@ -166,14 +162,12 @@ int verify_mpfr(verify *v)
     char judge[64];
     block b = {.room = 0};
     verify_mpfr_here(v, judge, sizeof judge);
-    int bad = 0;
-    for (int kind = 0; kind < 2 && !bad; kind++)
-        bad = every_rounding(v, judge, kind, 32, &b) || every_rounding(v, judge, kind, 64, &b);
+    for (int kind = 0; kind < 2; kind++)
+        for (int width = 32; width <= 64; width += 32)
+            every_rounding(v, judge, kind, width, &b);
     free(b.f32);
     free(b.f64);
     free(b.codes);
-    if (bad)
-        return fail(EXIT_IO, "out of memory");
     const int code = verify_mpfr_arith(v, judge);
     return code ? code : verify_mpfr_dot(v, judge);
 }

@@ -9,6 +9,7 @@
 #include "vectors.h"
 #include "verify.h"
 
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../cli/progress.h"
 
@@ -276,9 +277,9 @@ int verify_vectors(verify *v)
 {
     trace_tree files = {0};
     trace_error error;
-    char *used = calloc(v->n_models + 1, 1);
-    int code = used ? 0 : fail(EXIT_IO, "out of memory");
-    if (!code && vectors_find(&files, v->vectors, &error))
+    char *used = need_memory(v->n_models, 1);
+    int code = 0;
+    if (vectors_find(&files, v->vectors, &error))
         code = fail(error.exit, "%s", error.text);
     for (size_t i = 0; !code && i < files.count; i++)
         replay_file(v, files.paths[i], used);

@@ -113,14 +113,14 @@ static void print_status(const verify *v, FILE *to, verify_status status)
     }
 }
 
-int verify_print(const verify *v, FILE *to)
+void verify_print(const verify *v, FILE *to)
 {
     const summary s = sum_up(v);
     char comparisons[32], rows[32], mismatches[32];
     table *t = table_new("<group|<what|>compared|>mismatches|>share|<with");
     for (size_t i = 0; i < v->count; i++)
         print_row(t, &v->rows[i]);
-    const int bad = table_print(t, to, "");
+    table_print(t, to, "");
     table_free(t);
     print_notes(v, to, "First mismatches", 0);
     print_notes(v, to, "Skipped, but", 1);
@@ -138,7 +138,6 @@ int verify_print(const verify *v, FILE *to)
                 "%s set%s fit%s several rows of the table, named with 'or': the set does not tell "
                 "them apart\n",
                 text_count(rows, s.ambiguous), text_plural(s.ambiguous), s.ambiguous == 1 ? "s" : "");
-    return bad;
 }
 
 /* ---- JSON, CSV ---- */
@@ -166,7 +165,7 @@ static json_t *row_json(const verify_row *r)
     return o;
 }
 
-int verify_json(const verify *v, FILE *to)
+void verify_json(const verify *v, FILE *to)
 {
     const summary s = sum_up(v);
     json_t *config = json_object(), *models = json_array(), *total = json_object();
@@ -182,19 +181,16 @@ int verify_json(const verify *v, FILE *to)
     json_object_set_new(total, "rows", json_of_count(s.rows));
     json_object_set_new(total, "mismatches", json_of_count(s.mismatches));
     fputs("{\"schema\": \"mpsim.verify/1\",\n\"config\": ", to);
-    int bad = json_write(to, config);
+    json_write(to, config);
     fputs(",\n\"rows\": [", to);
-    for (size_t i = 0; i < v->count; i++) {
-        fputs(i ? ",\n " : "\n ", to);
-        bad |= json_write(to, row_json(&v->rows[i]));
-    }
+    for (size_t i = 0; i < v->count; i++)
+        json_item(to, REPORT_JSON, i, row_json(&v->rows[i]));
     fputs("],\n\"total\": ", to);
-    bad |= json_write(to, total);
+    json_write(to, total);
     fputs("}\n", to);
-    return bad;
 }
 
-int verify_csv(const verify *v, FILE *to)
+void verify_csv(const verify *v, FILE *to)
 {
     fputs("group,what,status,with,compared,mismatches,text,note\n", to);
     for (size_t i = 0; i < v->count; i++) {
@@ -213,5 +209,4 @@ int verify_csv(const verify *v, FILE *to)
         csv_text(to, r->note);
         fputc('\n', to);
     }
-    return 0;
 }

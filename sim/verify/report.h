@@ -4,9 +4,9 @@
 
 #include "verify.h"
 
-/* verify_print, verify_json, verify_csv -- the report. -1 if memory ran out. */
-int verify_print(const verify *v, FILE *to);
-int verify_json(const verify *v, FILE *to);
-int verify_csv(const verify *v, FILE *to);
+/* verify_print, verify_json, verify_csv -- the report. */
+void verify_print(const verify *v, FILE *to);
+void verify_json(const verify *v, FILE *to);
+void verify_csv(const verify *v, FILE *to);
 
 #endif

@@ -1,7 +1,7 @@
 /* vectors.c -- sets of recorded dot products from npz files; see vectors.h. */
 #include "vectors.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/element.h"
 #include "../cli/options.h"
 #include "../text/words.h"
@@ -27,10 +27,8 @@ static int bad_array(const vector_file *f, trace_error *error, const char *name,
 /* Memory that lives as long as the file. */
 static void *block(vector_file *f, size_t size)
 {
-    if (array_room(&f->blocks, f->n_blocks, sizeof *f->blocks))
-        return NULL;
-    f->blocks[f->n_blocks] = malloc(size ? size : 1);
-    return f->blocks[f->n_blocks] ? f->blocks[f->n_blocks++] : NULL;
+    need_room(&f->blocks, f->n_blocks, sizeof *f->blocks);
+    return f->blocks[f->n_blocks++] = need_memory(size, 1);
 }
 
 /* ---- arrays ---- */
@@ -66,15 +64,11 @@ static void *read_codes(vector_file *f, trace *t, size_t i, const narrowing *to,
     const trace_tensor *x = trace_at(t, i);
     const size_t n = (size_t)x->count;
     unsigned char *codes = block(f, n * to->code_bytes);
-    double *piece = malloc(PIECE * sizeof *piece);
+    double *piece = need_memory(PIECE, sizeof *piece);
     mpsim_rounding r;
     mpsim_rounding_init(&r, to->exact ? MPSIM_ROUND_TOWARD_ZERO : MPSIM_ROUND_NEAREST_EVEN);
     r.nan = MPSIM_NANS_PAYLOAD; /* a recorded NaN keeps its bits */
-    int bad = 0;
-    if (!codes || !piece)
-        bad = trace_error_set(error, EXIT_IO, f->name, UINT64_MAX, "out of memory");
-    else
-        bad = trace_select(t, i, error);
+    int bad = trace_select(t, i, error);
     size_t got = 1;
     for (size_t at = 0; !bad && got; at += got) { /* the call that reads nothing verifies the CRC */
         bad = trace_read(t, piece, PIECE, &got, error);
@@ -113,11 +107,9 @@ static int find_part(const char *name)
  * neither is known are somebody's notes. */
 static int sort_arrays(const vector_file *f, const trace *t, type_arrays **types, size_t *count, trace_error *error)
 {
-    type_arrays *list = calloc(trace_count(t) ? trace_count(t) : 1, sizeof *list);
+    type_arrays *list = need_memory(trace_count(t), sizeof *list);
     size_t n = 0;
     *types = list;
-    if (!list)
-        return trace_error_set(error, EXIT_IO, f->name, UINT64_MAX, "out of memory");
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *x = trace_at(t, i);
         const char *dot = strrchr(x->name, '.');
@@ -224,8 +216,7 @@ static int read_type(vector_file *f, trace *t, const type_arrays *type, trace_er
         snprintf(s.name, sizeof s.name, "%s.%s", type->name, parts[part]);
         if (!(s.c = read_codes(f, t, type->at[C], &c, error)) || !(s.d = read_codes(f, t, type->at[part], &d, error)))
             return -1;
-        if (array_room(&f->sets, f->count, sizeof *f->sets))
-            return trace_error_set(error, EXIT_IO, f->name, UINT64_MAX, "out of memory");
+        need_room(&f->sets, f->count, sizeof *f->sets);
         f->sets[f->count++] = s;
     }
     return 0;

@@ -1,7 +1,7 @@
 /* verify.c -- see verify.h. */
 #include "verify.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/progress.h"
 
 #include <stdarg.h>
@@ -11,13 +11,9 @@
 
 verify_row *verify_add(verify *v, const char *group, const char *what, ...)
 {
-    static verify_row spare;
-    verify_row *row = &spare;
     va_list args;
-    if (array_room(&v->rows, v->count, sizeof *v->rows))
-        v->out_of_memory = 1;
-    else
-        row = &v->rows[v->count++];
+    need_room(&v->rows, v->count, sizeof *v->rows);
+    verify_row *row = &v->rows[v->count++];
     memset(row, 0, sizeof *row);
     row->group = group;
     va_start(args, what);

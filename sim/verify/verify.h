@@ -39,7 +39,6 @@ typedef struct verify {
     verify_row *rows;
     size_t count;
     int bad_file; /* 0, or the exit code of an input that could not be read       */
-    int out_of_memory;
 } verify;
 
 typedef struct verify_group {

@@ -16,8 +16,10 @@ static double seconds(void)
     nameindex x = {NULL};
     int wrong = 0;
     const clock_t begin = clock();
-    for (size_t i = 0; i < NAMES; i++)
-        wrong |= nameindex_find(&x, names[i]) != -1 || nameindex_add(&x, names[i], i) != 0;
+    for (size_t i = 0; i < NAMES; i++) {
+        wrong |= nameindex_find(&x, names[i]) != -1;
+        nameindex_add(&x, names[i], i);
+    }
     for (size_t i = 0; i < NAMES; i++)
         wrong |= nameindex_find(&x, names[i]) != (ptrdiff_t)i;
     wrong |= nameindex_find(&x, "") != -1 || nameindex_find(&x, "nobody") != -1;
