@@ -107,7 +107,8 @@ sim_libtrace_a_CPPFLAGS = $(sim_cppflags)
 sim_libtrace_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) \
   $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 sim_libtrace_a_SOURCES = \
-  sim/array/array.c sim/array/array.h sim/pickle/coding.c sim/pickle/impl.h sim/pickle/input.c sim/pickle/machine.c \
+  sim/array/array.c sim/array/array.h sim/pickle/coding.c sim/pickle/containers.c sim/pickle/impl.h sim/pickle/input.c \
+  sim/pickle/literals.c sim/pickle/machine.c sim/pickle/machine.h sim/pickle/objects.c sim/pickle/stack.c \
   sim/pickle/pickle.h sim/pickle/tree.c sim/quant/describe.c sim/quant/describe.h sim/quant/form.c \
   sim/quant/geometry.c sim/quant/ggml.c sim/quant/ggml.h sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
   sim/text/escape.c sim/text/escape.h sim/text/filekind.c sim/text/filekind.h sim/text/json.c sim/text/json.h sim/text/option.c sim/text/option.h \

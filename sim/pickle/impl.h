@@ -1,7 +1,7 @@
 /* impl.h -- what the files of sim/pickle share; not for other folders.
  *
- * Calls go one way: machine.c (opcodes) reads through input.c (bytes, lines, literals) and puts values into
- * tree.c. A value takes 16 bytes, its items four each: a tree is about as large as its pickle. */
+ * Calls go one way: machine.c (the loop) runs instructions (literals.c, containers.c, objects.c), which work on the stack
+ * (stack.c), read through input.c (bytes, lines, literals) and put values into tree.c. A value takes 16 bytes, its items four each: a tree is about as large as its pickle. */
 #ifndef MPSIM_SIM_PICKLE_IMPL_H
 #define MPSIM_SIM_PICKLE_IMPL_H
 
