@@ -92,7 +92,7 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<
 ^sim/cli/confine[.]c       ^sim/(cli|sandbox|trace)/|^<
 ^sim/cli/                 ^sim/(array|cli|report|text|trace)/|^lib/include/|^config[.]h|^<
-^sim/policy/yaml[.]c      ^sim/(policy|cli|trace)/|^<
+^sim/policy/yaml[.]c      ^sim/(array|policy|cli|trace)/|^<
 ^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<
 ^sim/train/cuda[.]c       ^sim/train/|^gpu/(gpu|train)[.]h|^<
 ^sim/[a-z]*[.][ch]         ^sim/(cli/|(commands|program)[.]h)|^lib/include/mpsim/|^config[.]h|^<

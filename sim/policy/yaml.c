@@ -5,8 +5,8 @@
 #include "../cli/options.h"
 #include "../cli/textfile.h"
 
-#include <stdio.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
