@@ -7,7 +7,7 @@ const command commands[] = {
     {"cast", "FILE", "Round tensors to a format and write them", cmd_cast, COMMAND_FOLDERS},
     {"stat", "FILE...", "Count underflow, overflow and error of casts", cmd_stat, COMMAND_CONFINED},
     {"diff", "A B", "Where two files or runs begin to differ, and what it looks like", cmd_diff, 0},
-    {"merge", "PART...", "Put the parts of a report together that stat --shard writes", cmd_merge, 0},
+    {"merge", "PART...", "Join the parts of a report that stat --shard writes", cmd_merge, 0},
     {"calc", "OP X [Y [Z]]", "Calculate in low precision: one operation, correctly rounded", cmd_calc, 0},
     {"dot", "[FILE [FILE]]", "Dot products as hardware and software add them, with their errors", cmd_dot, 0},
     {"replay", "TRACE...", "Replay a recorded run through a mixed-precision policy", cmd_replay, COMMAND_DATA},

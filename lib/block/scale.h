@@ -53,7 +53,7 @@ typedef struct mpsim_scale_rule_row {
     uint8_t least_code, largest_code; /* of scales of blocks with numbers, for statistics */
 } mpsim_scale_rule_row;
 
-/* The row of a rule, NULL for what is none. */
+/* The row of a rule, NULL for any other number. */
 const mpsim_scale_rule_row *mpsim_scale_rule_at(unsigned rule);
 
 #endif

@@ -12,7 +12,7 @@
  *    and z is above the subnormal range, where sums are exact. With 2^e <= |z| < 2^(e+1):
  *    |y| < 2^(e-p-1), so x has the exponent e - 1 at least; x and m are multiples of 2^(e-p), and
  *    |x - m| <= |y| + |z - m| < 2^(e-p-1) + 2^(e-P) < 2^(e-p). So x = m, but x is a number of the
- *    format and m is none.
+ *    format and m is not.
  *  - Other sums (of formats that differ, of fused multiply-adds) are rounded to odd in binary64 first,
  *    after which a rounding to at most 51 bits is that of the exact value (Boldo and Melquiond, 2008).
  *

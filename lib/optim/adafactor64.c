@@ -31,7 +31,7 @@ static double mean_of_rows(const mpsim_optim *o, const double *m)
     return fmax(sum / (double)o->rows, o->eps);
 }
 
-/* A step of these updates; the mean of their squares. A step of 0 is none. */
+/* A step of these updates; the mean of their squares. A step of 0 counts as no step. */
 static double updates(const mpsim_optim *o, const mpsim_reference_arrays *a, size_t n, double step)
 {
     const size_t each = o->rows * o->cols;

@@ -39,7 +39,7 @@ static void store(const mpsim_optim_job *j, const mpsim_optim_block *b, results 
     mpsim_optim_store_param(j, b, r->p);
 }
 
-/* Decay and momentum that are 0 in binary32 are none. */
+/* A decay or momentum that is 0 in binary32 counts as not set. */
 static void see_binary32(mpsim_optim_numbers *x)
 {
     x->decays = x->wd != 0;

@@ -120,7 +120,7 @@ typedef struct mpsim_optim_row {
     uint8_t generation; /* of fused kernels: 'a', 'b', 'c'                                    */
 } mpsim_optim_row;
 
-/* The row of a variant of the table, NULL if it is none. */
+/* The row of a variant of the table, NULL if it is not one of them. */
 const mpsim_optim_row *mpsim_optim_row_of(const mpsim_optim_variant *v);
 
 /* beta^t, for beta in binary64 and for beta rounded to binary32 first, both in binary64. */

@@ -30,7 +30,7 @@ static int of_quota(double quota, double period)
     return n < MOST ? (int)n + (n > (int)n) : MOST;
 }
 
-/* Numbers that begin a file, up to two; "max" is none. How many were read. */
+/* Numbers that begin a file, up to two; "max" is not a number. How many were read. */
 static int read_numbers(const char *path, double x[2])
 {
     FILE *f = fopen(path, "r");

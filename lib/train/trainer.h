@@ -292,7 +292,7 @@ void train_go_on(train_build *b, train_do *d, train_tensor *x);
 /* A parameter in format WEIGHT: always a tensor of its own, so that the operands of a product are
  * there after the update. */
 const train_tensor *train_entering(train_build *b, size_t layer, int param, const char *kind);
-/* Of the elements of a recipe; NULL, and b->failed, where it is none of the table. */
+/* Of the elements of a recipe; NULL, and b->failed, where it is not in the table. */
 const mpsim_format *train_element_format(train_build *b, const mpsim_block_recipe *r);
 /* x in format f under the name KIND:LAYER: x itself, or a cast. */
 const train_tensor *train_in_format(train_build *b, size_t layer, const char *kind, const train_tensor *x,

@@ -14,7 +14,7 @@ int array_room(void *items, size_t n, size_t size);
  * where they cannot be counted, as more than 4 GiB on 32 bits: what a file says of its tensors is of 64 bits. */
 void *array_memory(uint64_t n, uint64_t size);
 
-/* Bytes that grow; all zeros is none. What fails is told at the end. */
+/* Bytes that grow; all zeros is an empty array. What fails is told at the end. */
 typedef struct array_bytes {
     unsigned char *p;
     size_t n, room;

@@ -28,7 +28,7 @@ static const char more[] =
     "--explain casts numbers of the command line instead and says why they become what they do: of a format\n"
     "the candidates and the choice between them, of a block recipe amax, scale, elements and codes. A\n"
     "number is decimal, hexadecimal (0x1p-3), inf or nan, and 0x3dcccccd a code. Recipes: nvfp4, mxfp8, mxfp4,\n"
-    "1x128, ... (all: lib/include/mpsim/block.h); random bits are those of seed, stream 0 and place.\n"
+    "1x128, ... (all: lib/include/mpsim/block.h); random bits follow from --seed and a number's place.\n"
     "\n"
     "Examples:\n"
     "  mpsim cast -f e4m3@cuda -s 2^10 -o out.safetensors grads.safetensors\n"
@@ -89,7 +89,7 @@ static int which(const char *option, const char *word, const char *first, const 
     return -1;
 }
 
-/* The recipe of -f, with --rht. 0; -1 if it is none; or an exit code after a message. */
+/* The recipe of -f, with --rht. 0; -1 if it is not a recipe; or an exit code after a message. */
 static int find_recipe(const options *o, cast_recipe *r)
 {
     char text[128];
@@ -304,9 +304,9 @@ int cmd_cast(const command *self, int argc, char **argv)
         {0, "axis", OPTION_STRING, &o.axis, "AXIS",
          "blocks along rows (default), which is the last dimension, or along columns"},
         {0, "rht", OPTION_COUNT, &o.transform, "N",
-         "a random Hadamard transform of groups of N first: 16, 32, 64 or 128; signs by --seed, but of 16"},
+         "a random Hadamard transform of groups of N first: 16, 32, 64 or 128; signs by --seed (of 16: always the same)"},
         {0, "keep", OPTION_LIST, &o.keep, "GLOB",
-         "tensors that stay as they are, beside those that are no matrices; may be repeated"},
+         "tensors to leave as they are; what is not a matrix stays so anyway; may be repeated"},
         {0, "Numbers instead of a file", OPTION_HEADING, NULL, NULL, NULL},
         {0, "explain", OPTION_STRING, &o.explain.numbers, "X[,X...]",
          "say what becomes of these; -f may name several formats and block recipes"},

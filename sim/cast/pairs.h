@@ -4,7 +4,7 @@
 
 #include "contents.h"
 
-/* Keys and values, copies; all zeros is none. */
+/* Keys and values, copies; all zeros is an empty list. */
 typedef struct pairs {
     char *(*all)[2];
     size_t n;
@@ -22,7 +22,7 @@ void pairs_put_input(pairs *p, const trace *t);
 /* pairs_put_codes -- what the input says of quantised tensors whose codes and scales are copied. */
 void pairs_put_codes(pairs *p, const trace *t, const content *all, size_t n);
 
-/* pairs_open -- trace_writer_safetensors with these pairs, which are none afterwards. */
+/* pairs_open -- trace_writer_safetensors with these pairs; the list is empty afterwards. */
 trace_writer *pairs_open(pairs *p, const char *path, const trace_tensor *tensors, size_t n, trace_error *error);
 
 #endif

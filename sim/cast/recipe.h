@@ -12,7 +12,7 @@ typedef struct cast_recipe {
     float given;        /* MS-AMP: the scale so far, of --scale                         */
 } cast_recipe;
 
-/* recipe_parse -- from a word of -f: 0; -1 if it is none (but perhaps a format), or an exit code after a message. */
+/* recipe_parse -- from a word of -f: 0; -1 if it is not a recipe (perhaps a format), or an exit code after a message. */
 int recipe_parse(cast_recipe *r, const char *text);
 
 /* recipe_options -- whether the other options of a cast go with it; `given` is set. 0, or EXIT_USAGE after a message. */

@@ -29,7 +29,7 @@ typedef struct block_list {
  * is a recipe's: *is. `hadamard`: beside each the same with this transform; NULL: none. `axis`: rows, columns or
  * both. 0, or an exit code after a message. */
 int block_list_add(block_list *l, const char *word, const char *hadamard, const char *axis, const char *verb, int *is);
-/* block_list_suggest -- the recipes of the table, for what is none. */
+/* block_list_suggest -- the recipes of the table, where a name is not one of them. */
 void block_list_suggest(suggestion *s);
 void block_list_clear(block_list *l);
 

@@ -181,7 +181,7 @@ static int look_for(input *in, char **operands, int n)
     return check_twice(in);
 }
 
-/* Bytes of a file, 0 if it is none. */
+/* Bytes of a file, 0 if it is not a regular one. */
 static uint64_t bytes_of(const char *path)
 {
     struct stat s;

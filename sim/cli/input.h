@@ -46,7 +46,7 @@ void input_options_clear(input_options *o);
     {0, "max-header", OPTION_COUNT, &(o).wanted.max_header, "BYTES",                                   \
      "cap on a file's header (default 16Mi)"},                                                  \
     {0, "max-ratio", OPTION_COUNT, &(o).wanted.max_ratio, "N",                                         \
-     "cap on what a packed file unpacks to, in times its size (default 1000; 64 MiB at least)"}
+     "how many times its size a packed file may unpack to (default 1000; 64 MiB at least)"}
 /* clang-format on */
 
 /* For commands that take several files. */

@@ -165,7 +165,7 @@ static void print_help(const command *c, const option_row *table, const char *mo
             at += printf(" %s", o->argument);
         print_about(o->help, at);
     }
-    print_about("how far it is, on standard error: auto (default: on a terminal, after a second), always, never",
+    print_about("say how far it is, on standard error: auto (default: on a terminal, after a second), always, never",
                 printf("      --progress WHEN"));
     print_about(c->traits & COMMAND_CONFINED
                     ? "read the files that the command names, write its outputs, and nothing else: no other file, no "
@@ -173,7 +173,7 @@ static void print_help(const command *c, const option_row *table, const char *mo
                     : "read the files that the command names, write its outputs, and nothing else: no other file, no "
                       "network, no program; exit code 2 where the kernel cannot",
                 printf("      --sandbox"));
-    print_about(c->traits & COMMAND_CONFINED ? "without that" : "without that (default)", printf("      --no-sandbox"));
+    print_about(c->traits & COMMAND_CONFINED ? "do without the sandbox" : "do without the sandbox (default)", printf("      --no-sandbox"));
     print_about("print this help and exit", printf("  -h, --help"));
     if (more)
         printf("\n%s", more);

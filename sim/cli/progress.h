@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* progress_option -- "auto", "always" or "never". 0, or -1 if it is none of them. */
+/* progress_option -- "auto", "always" or "never". 0, or -1 for any other word. */
 int progress_option(const char *word);
 
 /* progress_expect -- bytes of files that will be read, more of them. progress_steps -- work that is no reading:

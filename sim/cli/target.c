@@ -15,7 +15,7 @@
 
 #define BLOCKS ": block recipes are for stat and cast; its elements are "
 
-/* Names that people try and that are none, or not yet; patterns of folded names. */
+/* Names that people try and that are not formats here; patterns of folded names. */
 static const struct {
     const char *pattern, *text;
 } hints[] = {

@@ -21,7 +21,7 @@ void compare_begin(comparison *c, int lanes);
 void compare_look(comparison *c);
 void compare_end(comparison *c);
 
-/* compare_differs -- whether a verdict is a difference; with a tolerance, other codes of equal values are none. */
+/* compare_differs -- whether a verdict is a difference; with a tolerance, other codes of equal values are not. */
 int compare_differs(verdict v, const tolerance *within);
 
 #endif

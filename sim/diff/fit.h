@@ -14,7 +14,7 @@ typedef struct fit_question {
 
 /* What was found; counts, which add up. Elements that are a number of the format already are exact. */
 typedef struct fit {
-    uint64_t exact, missed;              /* missed: y is none of the two neighbours                    */
+    uint64_t exact, missed;              /* missed: y is not one of the two neighbours                    */
     uint64_t inexact;                    /* y is one of them, and it is                                */
     uint64_t nearest, to_zero, up, down; /* that of a mode                                   */
     uint64_t kept;                       /* inexact, and not zero                                      */

@@ -202,7 +202,7 @@ static int try_way(verdict_case *c, finding *f, const mpsim_format *format, int 
 {
     if ((way != 1 && c->part.significant[1 - from] > format->mbits + 1u) ||
         (way && format->mbits >= c->tensors[1 - from]->format->mbits))
-        return 0; /* a number that is none of the format, or a format of which any number is one */
+        return 0; /* not a number of the format, or every number is one */
     const double scale = way ? usual_scale(c, from, format, way - 1) : 1;
     return way && scale == 1 ? 0 : try_format(c, f, format, from, scale, error);
 }

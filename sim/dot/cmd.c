@@ -28,7 +28,7 @@ static const char more[] =
     "\n"
     "With --a and --b and no file, both are numbers: one dot product, with the addend --c, its bits under\n"
     "each model, and with --steps every addition on the way. A number is decimal, hexadecimal (0x1p-3),\n"
-    "inf or nan, and 0x3c00 a code. A last addition, or chunk, of less products is shorter.\n"
+    "inf or nan, and 0x3c00 a code. The last addition or chunk has the products that are left.\n"
     "\n"
     "Models: names of 'mpsim formats --models', patterns of them as 'hopper-*', or names with\n"
     "changes, each after a ':':\n"

@@ -15,7 +15,7 @@ enum { TEXT_MOST = 4 << 20, WIDTH = 100, INDENT = 12, SHOWN = 60 };
 static const char more[] =
     "MESSAGE is what a framework printed, as it was pasted: traceback, ranks, quotes, numbers, case and line\n"
     "breaks do not matter. - reads it from standard input. A piece of a message, or the name of a row of the\n"
-    "list, will do. Of several messages in one text all are told, the longest first.\n"
+    "list, will do. All messages that a text holds are told, the longest first.\n"
     "Exit code 3: no known message.\n"
     "\n"
     "Examples:\n"

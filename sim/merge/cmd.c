@@ -77,7 +77,7 @@ int cmd_merge(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(o.form.out, "mpsim.stat/1"),
         NDJSON_OPTION_ROW(o.form.out, "line, as they come"),
         CSV_OPTION_ROW(o.form.out, ": a row per tensor, format and scale; see --level"),
-        {0, "partial", OPTION_FLAG, &o.partial, NULL, "write a part that has the shards of all these"},
+        {0, "partial", OPTION_FLAG, &o.partial, NULL, "write one part with the shards of all these PARTs"},
         {0, "list", OPTION_FLAG, &o.list, NULL, "say what each part is"},
         OUTPUT_OPTION_ROW(o.form.out),
         QUIET_OPTION_ROW(o.form.out, "notes"),

@@ -115,7 +115,7 @@ static int take_failed(joining *j, const part_record *x)
     return keep_path(j, x->path);
 }
 
-/* A file that is none of tensors. */
+/* A file that holds no tensors. */
 static int take_other(joining *j, const part_record *x)
 {
     int begins;

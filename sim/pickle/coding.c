@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The next byte of Latin-1 in UTF-8; how long it is, 0: more is needed, -1: it is none. */
+/* The next byte of Latin-1 in UTF-8; how long it is, 0: more is needed, -1: it is not Latin-1 in UTF-8. */
 static int from_utf8(const unsigned char *s, size_t n, unsigned char *c)
 {
     if (s[0] < 0x80) {

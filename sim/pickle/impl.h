@@ -85,7 +85,7 @@ int input_line(input *in, const char **text, uint64_t *at, uint64_t *n);
 long input_unescape(pickle_coding coding, const char *s, size_t n, char *out);
 /* input_is_text -- whether it is UTF-8; lone surrogates are, as Python writes them. */
 int input_is_text(const char *s, size_t n);
-/* input_decimal -- a decimal integer as two's complement, in at most `size` bytes; how many, 0 if it is none. */
+/* input_decimal -- a decimal integer as two's complement, in at most `size` bytes; how many, 0 if it is not one. */
 size_t input_decimal(const char *s, size_t n, unsigned char *out, size_t size);
 
 #endif

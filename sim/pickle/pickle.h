@@ -79,7 +79,7 @@ pickle_type pickle_type_of(const pickle *p, pickle_ref r);
 /* Numbers: 0, or -1 if it is not one of these (bool counts as an integer). */
 int pickle_int(const pickle *p, pickle_ref r, int64_t *value);
 int pickle_float(const pickle *p, pickle_ref r, double *value);
-/* pickle_big -- a PICKLE_BIG's bytes, two's complement, the lowest first; NULL if it is none. */
+/* pickle_big -- a PICKLE_BIG's bytes, two's complement, the lowest first; NULL of any other value. */
 const unsigned char *pickle_big(const pickle *p, pickle_ref r, size_t *n);
 
 /* pickle_text -- a text and its length; a NUL follows it. It may hold NUL characters and, where Python wrote

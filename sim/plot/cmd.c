@@ -29,7 +29,7 @@ static const char more[] =
     "  diff          how far two runs are apart, a row for each tensor that differs (or each layer:\n"
     "                --by layer), a column for each step\n"
     "REPORT is what mpsim stat --json wrote, for accumulation mpsim dot --json, for training\n"
-    "mpsim train --json, for diff mpsim diff --json; at most 256 MiB, about as much memory is taken. PREFIX.dat (data),\n"
+    "mpsim train --json, for diff mpsim diff --json: at most 256 MiB, which takes about as much memory. PREFIX.dat (data),\n"
     "PREFIX.gp (a script that stands alone: edit it, run gnuplot again) and the figures are\n"
     "written. gnuplot 5.4 or later is run (MPSIM_GNUPLOT: another program) with the templates\n"
     "that belong to mpsim (MPSIM_PLOTS: another folder of them).\n"
@@ -192,18 +192,18 @@ int cmd_plot(const command *self, int argc, char **argv)
         {'f', "format", OPTION_LIST, &selection.formats, "LIST",
          "formats of the report to show; the first is also shaded (default: all of them)"},
         {'s', "scale", OPTION_LIST, &selection.scales, "LIST",
-         "scales of the report to show (default: all of them), beside 1 but in a sweep"},
+         "scales of the report to show (default: all of them); 1 is shown, too, but not in a sweep"},
         {0, "log", OPTION_FLAG, &r.log, NULL, "histogram: logarithmic share"},
         {0, "by", OPTION_STRING, &selection.by, "WHAT",
          "sweep: a curve for each kind (default), each tensor (default with --match), or in total; "
          "scales, sqnr: kind, tensor, layer, step or total; diff: a row for each tensor (default) or layer"},
         {0, "underflow", OPTION_STRING, &selection.underflow, "PERCENT",
-         "sweep: underflow of a curve that is safe, per cent of its elements (default 1)"},
+         "sweep: a scale is safe up to this underflow, in per cent of a curve's elements (default 1)"},
         {0, "column", OPTION_STRING, &selection.column, "NAME",
          "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
          "(default; updates where hardly any is), agrad, act or updates; diff: ulp (default) or sqnr"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {'o', "output", OPTION_OUTPUT, &output, "PREFIX", "of the files (default: the figure's name)"},
+        {'o', "output", OPTION_OUTPUT, &output, "PREFIX", "what the names of the files begin with (default: the figure's name)"},
         {0, "type", OPTION_STRING, &types, "LIST", "of pdf, png, svg (default: all three)"},
         {0, "title", OPTION_STRING, &r.title, "TEXT", "above the figure (default: none)"},
         {0, "venue", OPTION_STRING, &venue, "NAME",

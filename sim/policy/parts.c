@@ -229,7 +229,7 @@ static int set_betas(policy_reader *r, const yaml_value *v, plan_optimizer *o)
                : 0;
 }
 
-/* -1 after a message, 0, or 1 if the key is none of these. */
+/* -1 after a message, 0, or 1 for any other key. */
 static int set_number(policy_reader *r, const yaml_item *item, plan_optimizer *o)
 {
     const struct {

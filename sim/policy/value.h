@@ -1,4 +1,4 @@
-/* value.h -- values of a policy's YAML tree, and what is said of those that are none. */
+/* value.h -- values of a policy's YAML tree, and the errors of those that are not valid. */
 #ifndef MPSIM_SIM_POLICY_VALUE_H
 #define MPSIM_SIM_POLICY_VALUE_H
 

@@ -28,7 +28,7 @@ typedef struct quant_description {
 /* quant_describe -- the JSON text, to be freed; NULL without memory. */
 char *quant_describe(const quant_description *d);
 
-/* quant_described -- from such a text, which may be anything. 0, or -1 and why it is none; -2: no memory. */
+/* quant_described -- from such a text, which may be anything. 0, or -1 and what is wrong with it; -2: no memory. */
 int quant_described(quant_description *d, const char *text, char *why, size_t size);
 
 #endif

@@ -276,7 +276,7 @@ static int run_log(run *r, const char *path)
     return 0;
 }
 
-/* Whether an operand is a file, but none of tensors; one that cannot be read is none: opening it says why. */
+/* Whether an operand is a file, but not of tensors. Of one that cannot be read: 0, and opening it says why. */
 static int is_text(const char *path)
 {
     struct stat st;

@@ -7,7 +7,7 @@
 
 /* COLLAPSE: overflows in a row, late, that no search explains; ENDLESS: at any time after a clean
  * step. Of fewer losses than SEVERAL a larger rise is chance. MUCH_LOWER: a fall of the scale, in
- * spite of growth, that is none of a steady run. */
+ * spite of growth, that a steady run does not have. */
 enum { COLLAPSE = 4, ENDLESS = 10, SEVERAL = 6, MUCH_LOWER = 32 };
 
 /* ---- rules, in their order: the first that holds ---- */

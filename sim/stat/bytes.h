@@ -16,7 +16,7 @@ void bytes_put_digest(array_bytes *b, uint64_t x);     /* 8 bytes, little-endian
 void bytes_put_text(array_bytes *b, const char *text); /* its length, it, a zero byte */
 void bytes_clear(array_bytes *b);                      /* free the memory                 */
 
-/* ---- taking: what lacks or is none sets `bad`, and gives 0 or "" ---- */
+/* ---- taking: what is missing or malformed sets `bad`, and gives 0 or "" ---- */
 
 typedef struct taker {
     const unsigned char *p, *end;

@@ -14,7 +14,7 @@ size_t pack_count(int row, const group *g);
 
 /* pack_put -- record i of a row. */
 void pack_put(array_bytes *b, int row, const group *g, size_t i);
-/* pack_take -- the same after pack_begin, the rows in their order; 0, or -1 if it is none. */
+/* pack_take -- the same after pack_begin, the rows in their order; 0, or -1 if it is malformed. */
 int pack_take(taker *t, int row, group *g, size_t i);
 
 /* pack_begin -- a group of one tensor, or of a piece of it, is about to be taken. */

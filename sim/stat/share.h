@@ -24,7 +24,7 @@ typedef struct share {
     size_t first, last;  /* files `first` to `last` - 1 */
 } share;
 
-/* share_parse -- "2/7". 0, or -1 if it is none. */
+/* share_parse -- "2/7". 0, or -1 if it is malformed. */
 int share_parse(uint64_t *k, uint64_t *n, const char *text);
 
 /* share_make -- `starts`, of files + 1, must outlive it. */

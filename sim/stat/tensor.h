@@ -20,7 +20,7 @@ typedef struct tensorstat_piece {
  *
  *   tensor  a piece and what it holds; `of` is NULL if it has no numbers, or if `error` says why they could not
  *           be read
- *   file    file i is t; t is NULL if it could not be opened, and `error` says why; or it is none of tensors */
+ *   file    file i is t; t is NULL if it could not be opened, and `error` says why; or it holds no tensors */
 typedef struct tensorstat_told {
     int (*tensor)(void *context, const tensorstat_piece *piece, const group *of, const trace_error *error);
     int (*file)(void *context, trace *t, size_t i, const trace_error *error);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* utf8_character -- length of the valid UTF-8 sequence at s (terminated), its code point in *c;
- * 0 if it is none. */
+ * 0 if s does not begin with one. */
 size_t utf8_character(const char *s, uint32_t *c);
 
 /* escape_text -- copy s to out (size bytes, always terminated), printable UTF-8 as it is;

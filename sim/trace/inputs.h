@@ -10,7 +10,7 @@
 /* inputs_watch -- from now on files are remembered, to the end of the program. */
 void inputs_watch(void);
 
-/* inputs_add -- an open file is an input; what is no regular file is none. */
+/* inputs_add -- an open file is an input; only regular files count. */
 void inputs_add(int fd);
 /* inputs_add_path -- the same before it is opened; "-" is standard input, NULL nothing. */
 void inputs_add_path(const char *path);

@@ -124,7 +124,7 @@ static int text_begins(const char *text, size_t n, const char *word)
     return !word[i];
 }
 
-/* What a text is, behind a byte order mark and white space; NULL: it is none. */
+/* What a text is, behind a byte order mark and white space; NULL: it is not text. */
 static const char *what_text(const unsigned char *head, size_t n)
 {
     static const struct {

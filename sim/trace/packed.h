@@ -36,7 +36,7 @@ int packed_word(const char *word);
 const char *packed_words(void);
 
 /* packed_find -- whether entry `codes` is one: then *q has its parts, what is said of it and its shape, of the trace's
- * memory, and f->name its name. 0: it is none; -1: failed. f->misfit and f->missing as quantised_try. */
+ * memory, and f->name its name. 0: it is not packed; -1: failed. f->misfit and f->missing as quantised_try. */
 int packed_find(quantised_finder *f, uint32_t codes, quantised *q);
 
 /* packed_read -- n elements from `first` on. 0, or -1 with *error filled. */

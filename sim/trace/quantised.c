@@ -153,7 +153,7 @@ static int note_missing(quantised_finder *f)
     return 0;
 }
 
-/* A weight that is packed integers: 1; 0: it is none; -1: failed. */
+/* A weight that is packed integers: 1; 0: it is not; -1: failed. */
 static int look_at_packed(quantised_finder *f, uint32_t codes)
 {
     quantised found;

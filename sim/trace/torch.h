@@ -187,7 +187,7 @@ int torch_sizes(const trace *t, const pickle *p, pickle_ref r, const char *name,
 /* torchnumpy.c: an object that is an array of numpy becomes a tensor; 1: it holds no numbers. */
 int torch_add_array(trace *t, const trace_options *options, const torch_tree *tree, const char *name, pickle_ref r,
                     trace_error *error);
-/* torch_scalar_text -- a scalar of numpy as text; -1: it is none that is known. */
+/* torch_scalar_text -- a scalar of numpy as text; -1: its type is not known. */
 int torch_scalar_text(trace *t, const torch_tree *tree, pickle_ref r, char *out, size_t size);
 
 /* ---- texts (torchtext.c) ---- */

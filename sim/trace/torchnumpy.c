@@ -40,7 +40,7 @@ static const struct {
 /* clang-format on */
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
-/* The row of a dtype and its byte order; -1: it is none of these, -2: it is none of numpy's. */
+/* The row of a dtype and its byte order; -1: it is not one of these, -2: it is not a dtype of numpy. */
 static int dtype_of(const pickle *p, pickle_ref r, int *big_endian)
 {
     const torch_global *g = torch_global_find(pickle_global(p, r));

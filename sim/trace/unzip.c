@@ -15,7 +15,7 @@ static int failed(const trace *t, zip_error_t *z, const char *what, trace_error 
 {
     const int code = zip_error_code_zip(z);
     const int system = zip_error_code_system(z);
-    if (code == ZIP_ER_MEMORY || code == ZIP_ER_NOZIP || /* what is none was told by zip_directory */
+    if (code == ZIP_ER_MEMORY || code == ZIP_ER_NOZIP || /* that it is no zip file was told by zip_directory */
         (code == ZIP_ER_ZLIB && system == NO_MEMORY_OF_ZLIB) ||
         (zip_error_system_type(z) == ZIP_ET_SYS && system == ENOMEM))
         return trace_no_memory(t, error);

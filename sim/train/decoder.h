@@ -34,7 +34,7 @@ typedef struct decoder_words {
     {0, "activation", OPTION_STRING, &(d).activation, "gelu-tanh|gelu|swiglu",                     \
      "of the feed-forward network (gpt: gelu-tanh; llama: swiglu)"},                               \
     {0, "positions", OPTION_STRING, &(d).positions, "learned|rotary",                              \
-     "how tokens get their places (gpt: learned; llama: rotary)"},                                 \
+     "how the model knows where a token stands (gpt: learned; llama: rotary)"},                    \
     {0, "biases", OPTION_FLAG, &(d).biases, NULL,                                                  \
      "biases in linear layers and norms (default of gpt)"},                                        \
     {0, "no-biases", OPTION_FLAG, &(d).no_biases, NULL, "no biases (default of llama)"},           \

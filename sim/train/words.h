@@ -33,7 +33,7 @@ typedef struct train_words {
      "units of a hidden layer (128), channels of the first convolution (16), or of tokens (64)"},\
     {0, "batchnorm", OPTION_FLAG, &(w).batchnorm, NULL,                                          \
      "batch normalisation after hidden layers (default of cnn)"},                                \
-    {0, "no-batchnorm", OPTION_FLAG, &(w).no_batchnorm, NULL, "none (default of mlp)"},          \
+    {0, "no-batchnorm", OPTION_FLAG, &(w).no_batchnorm, NULL, "no batch normalisation (default of mlp)"}, \
     {0, "gain", OPTION_STRING, &(w).gain, "X", "initial weights times X"},                       \
     {0, "loss-factor", OPTION_STRING, &(w).loss_factor, "X",                                     \
      "the loss times X, as where many losses are averaged"},                                     \

@@ -56,7 +56,7 @@ enum {
 
 /* mpsim_op_name, mpsim_op_parse, mpsim_op_operands -- operations by name ("convert", "add",
  * "sub", "mul", "div", "sqrt", "fma", in any letter case) and their number of operands, 1 to 3.
- * NULL, MPSIM_ENOTFOUND and 0 for what is none; MPSIM_EINVAL for a NULL pointer. */
+ * NULL, MPSIM_ENOTFOUND and 0 for an unknown one; MPSIM_EINVAL for a NULL pointer. */
 MPSIM_API const char *mpsim_op_name(mpsim_op op);
 MPSIM_API mpsim_status mpsim_op_parse(mpsim_op *op, const char *name);
 MPSIM_API int mpsim_op_operands(mpsim_op op);

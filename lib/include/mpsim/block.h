@@ -71,7 +71,7 @@ typedef struct mpsim_block_recipe {
     const char *source;
 } mpsim_block_recipe;
 
-/* The table; find ignores letter case and takes '_' for '-'; NULL for what is none, past the end:
+/* The table; find ignores letter case and takes '_' for '-'; NULL for an unknown name, and past the end:
  *   te-current te-current-e5m2 te-current-pow2 te-block-1x128 te-block-1x128-e5m2 te-block-128x128
  *   mxfp8 mxfp8-e5m2 mxfp8-floor mxfp8-even mxfp8-ceil mxfp8-rceil mxfp6-e3m2 mxfp6-e2m3 mxfp4 nvfp4 nvfp4-2d
  *   nvfp4-sr nvfp4-torchao microx-e4m3 microx-e5m2 microx-e3m2 microx-e2m3 microx-e2m1
@@ -94,8 +94,8 @@ MPSIM_API const mpsim_block_recipe *mpsim_block_find(const char *name);
  *         rht, rht16, rht32, rht64, rht128 of all: *transform, the caller's to do; rht is rht16
  *
  * b->name is the text in one spelling: "mxfp6-e3m2:ceil:rht16", words in the order of this list. *transform
- * is 0 or the size of the groups of mpsim_hadamard_groups. MPSIM_ENOTFOUND if NAME is neither of the
- * table nor has a '/' (names of formats are none); MPSIM_EINVAL, and in `error` one line without a full stop
+ * is 0 or the size of the groups of mpsim_hadamard_groups. MPSIM_ENOTFOUND if NAME is not in the
+ * table and has no '/', as names of formats; MPSIM_EINVAL, and in `error` one line without a full stop
  * that says why, for what else is wrong. *b and *transform are touched by MPSIM_OK only. */
 MPSIM_API mpsim_status mpsim_block_parse(mpsim_block_recipe *b, unsigned *transform, const char *text, char *error,
                                          size_t size);
@@ -164,7 +164,7 @@ MPSIM_API mpsim_status mpsim_hadamard(float *x, size_t n);
 /* mpsim_hadamard_groups -- the transform of groups of `size` elements, in place, in binary32; a tail of fewer
  * stays as it is. 16: mpsim_hadamard. 32, 64, 128: the same with signs from the seed (element i of a
  * group is negated if the lowest bit of word i of (seed, stream 0) is set, see mpsim/rng.h) and times the
- * number nearest to 1 / sqrt(size). MPSIM_EINVAL if size is none of them. */
+ * number nearest to 1 / sqrt(size). MPSIM_EINVAL for any other size. */
 MPSIM_API mpsim_status mpsim_hadamard_groups(float *x, size_t n, unsigned size, uint64_t seed);
 
 /* mpsim_hadamard_groups_back -- the inverse, which is the transposed matrix: the same butterflies, the signs after

@@ -18,7 +18,7 @@ typedef enum mpsim_function {
 } mpsim_function;
 
 /* mpsim_function_name, mpsim_function_parse -- "exp", "log", "tanh", in any letter case. NULL and
- * MPSIM_ENOTFOUND for what is none; MPSIM_EINVAL for a NULL pointer. */
+ * MPSIM_ENOTFOUND for an unknown one; MPSIM_EINVAL for a NULL pointer. */
 MPSIM_API const char *mpsim_function_name(mpsim_function f);
 MPSIM_API mpsim_status mpsim_function_parse(mpsim_function *f, const char *name);
 

@@ -62,7 +62,7 @@ typedef struct mpsim_optim_traits {
     uint8_t family;           /* the first algorithm whose step and moments are the same but for decay  */
     uint8_t arrays;           /* that it always has; momentum adds M, amsgrad VMAX: mpsim_optim_arrays  */
     uint8_t decoupled;        /* 1: decay shrinks the parameter; 0: it is added to the gradient         */
-    uint8_t copies;           /* 1: the first step makes the buffer the gradient, and moments are none  */
+    uint8_t copies;           /* 1: the first step makes the buffer the gradient, and moments are unused */
     uint8_t corrects;         /* 1: how many steps were taken enters a step                             */
     uint8_t roots;            /* 1: it takes square roots of v                                          */
     uint8_t cuda;             /* 1: the CUDA engine has it                                              */

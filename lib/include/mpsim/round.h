@@ -131,8 +131,8 @@ MPSIM_API mpsim_status mpsim_rounding_check(const mpsim_rounding *r);
  * "stochastic-a", "stochastic-b", "stochastic-c"; accepted too are rne, rna, rtz, rup, rdn,
  * rto, sra, srb, src, sr and stochastic (= c) and P3109's TiesToEven and so on, in any
  * letter case (also rn, rz, ru, rd as in PTX). A stochastic name may end in ":N" (1 to 32
- * random bits); *sr_bits is otherwise untouched. Returns NULL, or MPSIM_ENOTFOUND, for what
- * is none. */
+ * random bits); *sr_bits is otherwise untouched. Returns NULL, or MPSIM_ENOTFOUND, for an
+ * unknown one. */
 MPSIM_API const char *mpsim_round_mode_name(mpsim_round_mode mode);
 MPSIM_API mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits, const char *name);
 

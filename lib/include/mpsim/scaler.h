@@ -102,7 +102,7 @@ typedef struct mpsim_scaler_type {
 
 /* The table: none static megatron-static torch torch-cpu apex apex-hysteresis megatron deepspeed
  * deepspeed-fused deepspeed-unfused deepspeed-static keras tf-keras fairseq tutorial. Letter case and '_' for
- * '-' do not matter in mpsim_scaler_find; NULL for what is none and past the end. */
+ * '-' do not matter in mpsim_scaler_find; NULL for an unknown name and past the end. */
 MPSIM_API size_t mpsim_scaler_count(void);
 MPSIM_API const mpsim_scaler_type *mpsim_scaler_at(size_t i);
 MPSIM_API const mpsim_scaler_type *mpsim_scaler_find(const char *name);

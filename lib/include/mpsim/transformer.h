@@ -70,7 +70,7 @@ typedef struct mpsim_rownorm {
  *   y = (d * inverse) * w;  with bias: y = y + b
  *
  * mean, inverse: rows each, for the backward pass. With no columns y has nothing, and mean and inverse
- * are untouched. A kind that is none is MPSIM_EINVAL, as is an activation below. */
+ * are untouched. An unknown kind is MPSIM_EINVAL, as is an unknown activation below. */
 MPSIM_API mpsim_status mpsim_rownorm_forward(const mpsim_rownorm *r, float *y, float *mean, float *inverse,
                                              const float *x, const float *weight, const float *bias);
 
