@@ -118,8 +118,9 @@ static int select_tensors(job *j, const input *in)
 {
     const quant_form *f;
     int code = choose_form(j->o, &f);
-    if (!code)
-        contents_of(&j->all, in, j->t, j->o->file, j->o->only);
+    if (code)
+        return code;
+    contents_of(&j->all, in, j->t, j->o->file, j->o->only);
     j->q = need_memory(j->all.n, sizeof *j->q);
     for (size_t i = 0; i < j->all.n && !code; i++)
         code = add(j, &j->all.items[i], f);

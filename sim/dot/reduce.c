@@ -108,13 +108,17 @@ static int count_elements(ranks *r, const trace *t, const char *glob)
 static int read_files(ranks *r, char **files, size_t n, const char *glob)
 {
     trace_error error;
+    r->x = need_memory(n, sizeof *r->x);
     trace *first = trace_open(files[0], NULL, &error);
     int code = first ? count_elements(r, first, glob) : fail(error.exit, "%s", error.text);
-    r->x = need_memory(n, sizeof *r->x);
     for (size_t k = 0; k < n && !code; k++) {
         trace *t = k ? trace_open(files[k], NULL, &error) : first;
+        if (!t) {
+            code = fail(error.exit, "%s", error.text);
+            break;
+        }
         r->x[k] = need_memory(r->elements, sizeof **r->x);
-        code = t ? read_rank(r, first, t, glob, r->x[k]) : fail(error.exit, "%s", error.text);
+        code = read_rank(r, first, t, glob, r->x[k]);
         if (k)
             trace_close(t);
     }

@@ -233,7 +233,7 @@ static int report(const options *o, const shape *s, const shape_transformer *t, 
              : s->transformer ? "of a transformer"
                               : "one matrix of unknown shape",
              n ? escape_text(file, sizeof file, files[0]) : "", n > 1 ? " and others" : "");
-    memory_case *cases = need_memory(policies.count, sizeof *cases);
+    memory_case *cases = code ? NULL : need_memory(policies.count, sizeof *cases);
     for (size_t i = 0; i < policies.count && !code; i++)
         code = count_case(&cases[i], &policies.items[i], o, s, t);
     if (!code && !(code = output_open(&out, o->form.path))) {

@@ -177,8 +177,8 @@ int plot_differences_read(plot_differences *d, const plot_report *report, const 
     d->report = report;
     d->least = HUGE_VAL;
     d->most = -HUGE_VAL;
-    int code = choose(d, selection, &p.step);
     d->rows = need_memory(PLOT_ROWS_MAX, sizeof *d->rows);
+    int code = choose(d, selection, &p.step);
     for (; p.pass < 3 && !code; p.pass++) {
         code = plot_each(report, tensors, "tensors", read_item, &p);
         if (!code && p.pass == 0)

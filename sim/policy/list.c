@@ -46,7 +46,7 @@ static int add_folder(policy_list *l, const char *path)
                : n == 0 ? fail(EXIT_DATA, "%s: no policy (.yaml) in this folder", path)
                         : fail(EXIT_IO, "%s: %s", path, text_error(errno));
     for (int i = 0; i < n; i++) {
-        char *file = need_format("%s/%s", path, entries[i]->d_name);
+        char *file = code ? NULL : need_format("%s/%s", path, entries[i]->d_name);
         struct stat st;
         if (!code && stat(file, &st) == 0 && !S_ISREG(st.st_mode)) /* nor a pipe with a writer */
             code = fail(EXIT_DATA, "%s: is not a regular file", file);

@@ -421,18 +421,19 @@ int scalerrun_trace(scalerrun *r)
 {
     char names[600];
     reading g = {.run = r};
-    int norm = 0, code = find_steps(r);
-    if (!code)
-        code = check_repeat(r);
+    int norm = 0;
     for (size_t k = 0; k < r->count; k++)
         norm |= r->tracks[k].scaler.config.check == MPSIM_CHECK_NORM;
-    r->wide_format = *mpsim_format_find("binary32");
-    if (!code && !r->given)
-        code = wide_find(&r->wide, r->in, &r->format);
     g.x = need_memory(BLOCK, sizeof *g.x);
     g.y = need_memory(BLOCK, sizeof *g.y);
     g.wanted = need_memory(r->count, sizeof *g.wanted);
     g.norms = norm ? need_memory(r->count, sizeof *g.norms) : NULL;
+    int code = find_steps(r);
+    if (!code)
+        code = check_repeat(r);
+    r->wide_format = *mpsim_format_find("binary32");
+    if (!code && !r->given)
+        code = wide_find(&r->wide, r->in, &r->format);
     if (!code)
         code = run_steps(r, &g);
     free(g.x);

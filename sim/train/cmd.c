@@ -214,7 +214,8 @@ static int jobs_of_policies(request *q, const option_list *paths)
         code = add_compared(q);
     if (!code)
         code = choose_clip(q);
-    add_jobs(q, q->policies.count);
+    if (!code)
+        add_jobs(q, q->policies.count);
     for (size_t i = 0; i < q->policies.count && !code; i++) {
         train_job *j = &q->jobs[i];
         j->policy = &q->policies.items[i];
