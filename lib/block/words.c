@@ -226,9 +226,7 @@ static mpsim_status tiles(parser *p, piece element, piece blocks)
     if (strlen(f->name) < sizeof b->element)
         memcpy(b->element, f->name, strlen(f->name) + 1);
     if (mpsim_block_check(b) != MPSIM_OK)
-        return refuse(p, element,
-                      "not a format of elements: these have a sign, a significand and at "
-                      "most 8 bits");
+        return refuse(p, element, "not a format of elements: these have a sign, a significand and at most 8 bits");
     if (!shape(b, blocks))
         return refuse(p, blocks, "not a shape of blocks: expected RxC, tensor or row");
     return MPSIM_OK;

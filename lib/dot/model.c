@@ -118,9 +118,7 @@ static const row rows[] = {
     CORE("hopper", "bf16-fp32", "mma.m16n8k16, wgmma.k16", "bf16", 16, 25, -133, "binary32", RZ, "binary32", VECTORS,
          CORNERS LOW ONE "; that wgmma gives the same bits", "KM (H100), MMA"),
     CORE("hopper", "tf32-fp32", "mma.m16n8k8, wgmma.k8", "tf32", 8, 25, -133, "binary32", RZ, "binary32", VECTORS,
-         CORNERS LOW ONE "; that wgmma gives the same bits"
-                         "; products 5 to 8 of an addition",
-         "KM (H100), MMA"),
+         CORNERS LOW ONE "; that wgmma gives the same bits; products 5 to 8 of an addition", "KM (H100), MMA"),
     CORE("hopper", "k4-tf32-fp32", "mma.m16n8k4", "tf32", 4, 25, -133, "binary32", RZ, "binary32", VECTORS,
          CORNERS LOW ONE, "KM (H100), MMA"),
     CORE("hopper", "wgmma-fp8-fp32", "wgmma.k32", F8, 32, 13, NONE, "e8m13", RZ, "binary32", VECTORS,

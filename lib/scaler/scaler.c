@@ -33,8 +33,7 @@ static const mpsim_scaler_type rows[] = {
     {STATIC("none", 0, F64, AFTER_STEP), "no loss scaling (bf16, binary32)", "no framework",
      "nothing is checked: a step with Inf or NaN is taken"},
     {STATIC("static", 0, F64, BEFORE_STEP), "Apex LossScaler with a number", "apex/amp/scaler.py @ e13873de",
-     "overflow is never acted on: the step is taken with Inf and NaN; 1 as in O0 and O3, else "
-     "give yours: static:1024"},
+     "overflow is never acted on: the step is taken with Inf and NaN; 1 as in O0 and O3, else give yours: static:1024"},
     {STATIC("megatron-static", 1, F32, BEFORE_STEP), "Megatron-Core ConstantGradScaler",
      "megatron/core/optimizer/grad_scaler.py @ d98e8a64",
      "steps that overflow are skipped; Megatron has no default scale: give yours"},

@@ -163,9 +163,7 @@ int train_model(const train_settings *s, const mpsim_format *a, const mpsim_form
     if (mpsim_format_same(a, fp32) && mpsim_format_same(b, fp32))
         return mpsim_model_parse(m, "fma") ? train_fail(error, "no model fma") : 0;
     if (mpsim_model_for(m, s->arch, a, b, fp32))
-        return train_fail(error,
-                          "arch %s has no products of %s and %s; with them: %s; or a model: "
-                          "exact, fma, ...",
+        return train_fail(error, "arch %s has no products of %s and %s; with them: %s; or a model: exact, fma, ...",
                           s->arch, a->name, b->name, architectures(a, b, known, sizeof known));
     return 0;
 }

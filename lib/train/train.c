@@ -21,10 +21,8 @@ static int check_place(const train_layer *l, const train_placement *p, char *err
     for (int i = 0; i < TRAIN_ROLES + 3; i++) {
         const mpsim_format *f = i < TRAIN_ROLES ? &p->format[i] : more[i - TRAIN_ROLES];
         if (mpsim_format_check(f) || !train_fits_binary32(f))
-            return train_fail(error,
-                              "%s: format %.55s: only signed formats within binary32 that "
-                              "have a NaN",
-                              l->name, f->name);
+            return train_fail(error, "%s: format %.55s: only signed formats within binary32 that have a NaN", l->name,
+                              f->name);
     }
     for (int i = 0; i < TRAIN_ROLES; i++)
         if (p->recipe[i] && (mpsim_block_check(p->recipe[i]) || i == TRAIN_OUT || i > TRAIN_AGRAD))
@@ -50,9 +48,7 @@ static int check_blocks(const train_layer *l, const train_placement *p, char *er
             return train_fail(error, "%s: %s needs recipes with blocks", l->name,
                               p->hadamard ? "a Hadamard transform" : "promotion");
         if (p->promote && (r->block_cols != p->promote || mpsim_format_find(r->element)->bits != 8))
-            return train_fail(error,
-                              "%s: promotion every %lu: recipe %s has no blocks of so many "
-                              "codes of a byte",
+            return train_fail(error, "%s: promotion every %lu: recipe %s has no blocks of so many codes of a byte",
                               l->name, (unsigned long)p->promote, r->name);
     }
     return 0;

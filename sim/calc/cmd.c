@@ -173,8 +173,7 @@ static int check_files(const report_options *form, const char *formats, const ch
 {
     if (!form->path)
         return fail(EXIT_USAGE,
-                    "calc: '%s' is not a number of binary64, inf or nan; the result of a file is a file: "
-                    "--output FILE",
+                    "calc: '%s' is not a number of binary64, inf or nan; the result of a file is a file: --output FILE",
                     file);
     if (form->json)
         return fail(EXIT_USAGE, "calc: --json is for numbers; the result of a file is a file");
@@ -228,9 +227,7 @@ int cmd_calc(const command *self, int argc, char **argv)
     mpsim_format f;
     target_list targets = {0};
     if (first == argc || calculation_parse(&what, argv[first]))
-        return fail(EXIT_USAGE,
-                    "calc: the operation is convert, add, sub, mul, div, sqrt, fma, exp, log or "
-                    "tanh%s%s",
+        return fail(EXIT_USAGE, "calc: the operation is convert, add, sub, mul, div, sqrt, fma, exp, log or tanh%s%s",
                     first < argc ? ", not " : "", first < argc ? argv[first] : "");
     if (operands && mpsim_format_parse(&f, operands) != MPSIM_OK)
         return fail(EXIT_USAGE, "calc: --operands: '%s' is not a format", operands);

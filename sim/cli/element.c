@@ -46,9 +46,7 @@ int element_parse(element *e, const char *verb, const char *option, const mpsim_
         mpsim_rounding r;
         mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
         if (number_parse(&e->given, text))
-            return fail(EXIT_USAGE,
-                        "%s: %s: '%s' is neither a number of binary64, inf or nan, nor a code as "
-                        "0x3c00",
+            return fail(EXIT_USAGE, "%s: %s: '%s' is neither a number of binary64, inf or nan, nor a code as 0x3c00",
                         verb, option, text);
         e->code = mpsim_encode_f64(f, &r, e->given, 0, NULL);
     }

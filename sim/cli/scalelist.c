@@ -29,8 +29,7 @@ static int parse_end(int *power, const char *text, const char *word, const char 
         return code;
     if (frexp(x, power) > 0.5)
         return fail(EXIT_USAGE,
-                    "%s: scales '%s': %s is not a power of two, and a range goes from "
-                    "one to another, as in 2^0..2^16",
+                    "%s: scales '%s': %s is not a power of two, and a range goes from one to another, as in 2^0..2^16",
                     verb, word, text);
     --*power;
     return 0;

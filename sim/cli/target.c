@@ -61,10 +61,7 @@ static int unknown_format(const char *verb, const char *name, int recipes)
             return fail(EXIT_USAGE, "%s: %s%s", verb, name, hints[i].text);
     first_word(head, sizeof head, name, ":");
     if (strchr(name, ':') && mpsim_format_find(head))
-        return fail(EXIT_USAGE,
-                    "%s: unknown format '%s': options follow eXmY only, as in "
-                    "e5m7:fn",
-                    verb, name);
+        return fail(EXIT_USAGE, "%s: unknown format '%s': options follow eXmY only, as in e5m7:fn", verb, name);
     suggestion_init(&s, name);
     if (recipes)
         block_list_suggest(&s);

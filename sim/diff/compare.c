@@ -53,8 +53,7 @@ static void no_numbers(comparison *c)
     } else {
         finding_init(&c->found, VERDICT_INCOMPARABLE);
         finding_say(&c->found,
-                    "%s in A, %s in B: floating-point numbers in %s only%s; --as reads integers as codes of "
-                    "a format",
+                    "%s in A, %s in B: floating-point numbers in %s only%s; --as reads integers as codes of a format",
                     x->dtype, y->dtype, x->format ? "A" : "B", shapes);
     }
 }

@@ -100,9 +100,7 @@ static int parse_depths(run *r, const char *text)
         const int bad = parse_count(&k, word) || k == 0 || k > SIZE_MAX / 16;
         free(word);
         if (bad || r->depths == DEPTHS)
-            return fail(EXIT_USAGE,
-                        "dot: -K: '%s' is not a list of at most %d numbers of products, as "
-                        "64,1Ki,2^14",
+            return fail(EXIT_USAGE, "dot: -K: '%s' is not a list of at most %d numbers of products, as 64,1Ki,2^14",
                         text, DEPTHS);
         r->depth[r->depths++] = (size_t)k;
         text += n + (text[n] == ',');

@@ -70,9 +70,8 @@ static int failed(const mpsim_model *m, const operand *a, const operand *b, mpsi
 {
     if (s == MPSIM_ERANGE)
         return fail(EXIT_USAGE,
-                    "dot: model '%s' cannot take %s and %s: more than 60 explicit "
-                    "significand bits together",
-                    m->name, a->format.name, b->format.name);
+                    "dot: model '%s' cannot take %s and %s: more than 60 explicit significand bits together", m->name,
+                    a->format.name, b->format.name);
     return fail(EXIT_IO, "dot: model '%s': %s", m->name, mpsim_status_string(s));
 }
 

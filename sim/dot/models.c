@@ -26,9 +26,7 @@ static int not_found(const char *verb, const char *name)
         char folded[96];
         fold_word(folded, sizeof folded, m.name);
         if (strcmp(s.word, folded) == 0)
-            return fail(EXIT_USAGE,
-                        "%s: model '%s': not a format, or a mode without round= (see "
-                        "mpsim dot --help)",
+            return fail(EXIT_USAGE, "%s: model '%s': not a format, or a mode without round= (see mpsim dot --help)",
                         verb, name);
         suggestion_consider(&s, m.name);
     }

@@ -151,9 +151,7 @@ static int read_rows(operand *o, trace *t, size_t at, operand_layout layout, siz
         status = fail(error.exit, "%s", error.text);
     for (size_t i = 0; !status && i < o->rows * o->depth; i++)
         if (!isfinite(o->x[i]))
-            status = fail(EXIT_DATA,
-                          "dot: %s: %s: row %zu, product %zu is not finite: there is no "
-                          "exact sum",
+            status = fail(EXIT_DATA, "dot: %s: %s: row %zu, product %zu is not finite: there is no exact sum",
                           trace_path(t), o->label, i / o->depth, i % o->depth);
     return status;
 }

@@ -100,9 +100,7 @@ static int count_elements(ranks *r, const trace *t, const char *glob)
     if (n >= SIZE_MAX / sizeof *r->exact)
         return fail(EXIT_IO, "dot: --reduce: out of memory for %" PRIu64 " numbers", n);
     r->elements = (size_t)n;
-    return n ? 0
-             : fail(EXIT_DATA, "dot: --reduce: the first file has no such tensor of floating-point "
-                               "numbers");
+    return n ? 0 : fail(EXIT_DATA, "dot: --reduce: the first file has no such tensor of floating-point numbers");
 }
 
 static int read_files(ranks *r, char **files, size_t n, const char *glob)

@@ -156,8 +156,7 @@ static int same_choices(const mpsim_rounding *a, const mpsim_rounding *b)
 static void print_presets(FILE *to)
 {
     table *t = table_new("<preset|<formats|<overflow becomes|<infinity becomes|<NaN|"
-                         "<negative, if unsigned|<NaN, if there is none|"
-                         "<zero, if there is none|<rounding|<source");
+                         "<negative, if unsigned|<NaN, if there is none|<zero, if there is none|<rounding|<source");
     for (size_t i = 0; i < mpsim_preset_count(); i++) {
         const mpsim_preset *p = mpsim_preset_at(i);
         const int same = same_choices(&p->narrow, &p->wide);
@@ -505,8 +504,7 @@ int cmd_formats(const command *self, int argc, char **argv)
     if (recipes)
         return list_recipes(argv + first, form.path, style);
     if (lists && (style != REPORT_TEXT || first < argc))
-        return fail(EXIT_USAGE, "formats: --presets and --modes take no names, and are text "
-                                "only");
+        return fail(EXIT_USAGE, "formats: --presets and --modes take no names, and are text only");
     if (!check && has_rounding(&to))
         return fail(EXIT_USAGE, "formats: options of rounding go with --check");
     if (check && (code = parse_constant(&x, check)))

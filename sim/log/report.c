@@ -141,8 +141,7 @@ static void spread_words(char *text, size_t size, const log_runs *r, const compa
     char a[32], b[32], d[32], e[32];
     snprintf(text, size,
              "in the last quarter %s is %s; the other %zu are %s, with a spread of %s. 19 of 20 further runs like "
-             "these would lie within %s of their mean, as far as %zu runs can "
-             "tell.",
+             "these would lie within %s of their mean, as far as %zu runs can tell.",
              letter((char[8]){0}, r->count - 1), text_number(a, c->ends[r->count - 1]), r->count - 1,
              text_number(b, c->middle), text_number(d, c->spread), text_number(e, c->reach), r->count - 1);
 }

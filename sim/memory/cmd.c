@@ -135,8 +135,7 @@ static int check_parallel(const options *o, int transformer, int operands)
     if (h->sequence_parallel && h->tensor_parallel == 1)
         return fail(EXIT_USAGE, "memory: --sequence-parallel goes with --tensor-parallel");
     if (!transformer && (o->recompute || h->flash || h->no_dropout))
-        return fail(EXIT_USAGE, "memory: --recompute, --flash and --no-dropout go with the options of a "
-                                "transformer");
+        return fail(EXIT_USAGE, "memory: --recompute, --flash and --no-dropout go with the options of a transformer");
     return 0;
 }
 
@@ -175,9 +174,7 @@ static int make_shape(shape *s, const options *o, char **files, int n)
     *s = (shape){.counted_only = 1, .tensor_parallel = 1};
     return shape_parse_count(&s->parameters, o->params) == 0
                ? 0
-               : fail(EXIT_USAGE,
-                      "memory: --params: '%s' is not a whole number from 1 to 10^15, as 7e9, 7B "
-                      "or 125M",
+               : fail(EXIT_USAGE, "memory: --params: '%s' is not a whole number from 1 to 10^15, as 7e9, 7B or 125M",
                       o->params);
 }
 

@@ -133,9 +133,7 @@ static void print_notes(const memory_report *r, FILE *to)
 {
     fputc('\n', to);
     if (!r->transformer)
-        fputs("without activations: --layers --hidden --heads --seq --batch --vocab describe a "
-              "transformer\n",
-              to);
+        fputs("without activations: --layers --hidden --heads --seq --batch --vocab describe a transformer\n", to);
     if (r->how->zero >= 3 && r->shape->counted_only)
         fputs("without the layer that ZeRO 3 gathers, whose size --params does not tell\n", to);
     fputs("not counted: buffers of communication, workspaces, fragments, the CUDA context\n", to);

@@ -203,7 +203,8 @@ int cmd_plot(const command *self, int argc, char **argv)
          "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
          "(default; updates where hardly any is), agrad, act or updates; diff: ulp (default) or sqnr"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {'o', "output", OPTION_OUTPUT, &output, "PREFIX", "what the names of the files begin with (default: the figure's name)"},
+        {'o', "output", OPTION_OUTPUT, &output, "PREFIX",
+         "what the names of the files begin with (default: the figure's name)"},
         {0, "type", OPTION_STRING, &types, "LIST", "of pdf, png, svg (default: all three)"},
         {0, "title", OPTION_STRING, &r.title, "TEXT", "above the figure (default: none)"},
         {0, "venue", OPTION_STRING, &venue, "NAME",
@@ -217,8 +218,7 @@ int cmd_plot(const command *self, int argc, char **argv)
     const plot_figure *figure = first < argc ? find_figure(argv[first]) : NULL;
     if (first < argc && !figure)
         code = fail(EXIT_USAGE,
-                    "plot: '%s' is not a figure: histogram, ruler, sweep, "
-                    "scales, sqnr, accumulation, training, diff",
+                    "plot: '%s' is not a figure: histogram, ruler, sweep, scales, sqnr, accumulation, training, diff",
                     argv[first]);
     else if (argc - first < 2)
         code = fail(EXIT_USAGE, "plot: takes a figure and a report; try 'mpsim plot --help'");

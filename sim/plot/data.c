@@ -58,8 +58,7 @@ static int group_named(plot_data *d, const char *name, plot_group **g)
         }
     if (d->n_groups == PLOT_GROUPS_MAX)
         return fail(EXIT_USAGE,
-                    "plot: more than %d rows: select fewer tensors with --match "
-                    "GLOB, --kind KIND or --step N",
+                    "plot: more than %d rows: select fewer tensors with --match GLOB, --kind KIND or --step N",
                     PLOT_GROUPS_MAX);
     plot_group *all = need_more(d->groups, d->n_groups + 1, sizeof *all);
     d->groups = all;
@@ -104,10 +103,7 @@ static int add_histogram(const plot_data *d, plot_group *g, const json_t *item)
 {
     const json_t *h = json_object_get(item, "histogram");
     if (!h || json_is_null(h))
-        return fail(EXIT_DATA,
-                    "%s: made without --histogram: run mpsim stat --json "
-                    "--histogram",
-                    d->report->path);
+        return fail(EXIT_DATA, "%s: made without --histogram: run mpsim stat --json --histogram", d->report->path);
     const json_t *counts, *first = json_object_get(h, "first");
     const int scaled = plot_item_scaled(item, d->report);
     int code = plot_get_array(d->report, h, "counts", &counts);

@@ -224,9 +224,7 @@ static int drawing_run(const drawing *w, const plot_files *f, int *use)
     const int error = run(argv, message, &status);
     *use = error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
     if (*use)
-        return fail(EXIT_IO,
-                    "%s: not found, but %s.gp and %s.dat are written: install gnuplot "
-                    "or set MPSIM_GNUPLOT",
+        return fail(EXIT_IO, "%s: not found, but %s.gp and %s.dat are written: install gnuplot or set MPSIM_GNUPLOT",
                     program, f->prefix, f->prefix);
     if (error)
         return fail(EXIT_IO, "%s: %s", program, text_error(error));

@@ -97,10 +97,8 @@ static int check_schema(const plot_report *r, const char *figure)
         return fail(EXIT_DATA, "%s: a report of another version of mpsim: this one reads %s", r->path, wanted);
     for (size_t i = 0; r->schema && i < sizeof known / sizeof known[0]; i++)
         if (written_by(r->schema, known[i]))
-            return fail(EXIT_DATA,
-                        "%s: a report of mpsim %s: mpsim plot %s takes one of "
-                        "mpsim %s --json",
-                        r->path, known[i], figure, r->command);
+            return fail(EXIT_DATA, "%s: a report of mpsim %s: mpsim plot %s takes one of mpsim %s --json", r->path,
+                        known[i], figure, r->command);
     char what[96];
     snprintf(what, sizeof what, "\"schema\" is not %s", wanted);
     return plot_malformed(r, what);

@@ -185,9 +185,7 @@ static int add_all(plot_scaled *s, const plot_selection *selection)
     if (!code && a.selected == 0)
         code = fail(EXIT_USAGE, "plot: --match, --kind, --step select no tensor of the report");
     if (!code && s->n_curves == 0)
-        code = fail(EXIT_DATA,
-                    "%s: its scales multiply none of the selected tensors: see "
-                    "mpsim stat --scale-kinds",
+        code = fail(EXIT_DATA, "%s: its scales multiply none of the selected tensors: see mpsim stat --scale-kinds",
                     s->report->path);
     return code;
 }

@@ -56,10 +56,7 @@ int plot_choose_formats(plot_formats *l, const plot_report *r, const option_list
             const size_t n = strcspn(s, ",");
             const json_t *found = find_format(formats, s, n);
             code = found ? add_format(l, r, found)
-                         : fail(EXIT_USAGE,
-                                "plot: --format: '%.*s' is not a format of "
-                                "this report",
-                                (int)n, s);
+                         : fail(EXIT_USAGE, "plot: --format: '%.*s' is not a format of this report", (int)n, s);
             s = s[n] ? s + n + 1 : NULL;
         }
     if (!code && l->count == 0)

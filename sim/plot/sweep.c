@@ -176,8 +176,7 @@ int plot_sweep_read(plot_sweep *s, const plot_report *report, const plot_selecti
         return fail(EXIT_USAGE, "plot: --match selects no model of the report");
     if (s->n_lengths == 1)
         return fail(EXIT_DATA,
-                    "%s: has a single K (%" PRIu64 "): run mpsim dot --json with "
-                    "several, as -K 64,256,1024,4096",
+                    "%s: has a single K (%" PRIu64 "): run mpsim dot --json with several, as -K 64,256,1024,4096",
                     report->path, s->lengths[0]);
     make_curves(s);
     return 0;

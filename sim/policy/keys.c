@@ -180,9 +180,7 @@ static int set_autocast(policy_draft *d, const yaml_value *v)
     if (d->plan->autocast)
         return 0;
     return policy_bad(&d->r, d->at,
-                      "autocast: '%.60s' is not one of none, all, torch, norms-fp32, batchnorm-fp32, "
-                      "megatron",
-                      word);
+                      "autocast: '%.60s' is not one of none, all, torch, norms-fp32, batchnorm-fp32, megatron", word);
 }
 
 static int set_keep_batchnorm(policy_draft *d, const yaml_value *v)
@@ -205,9 +203,7 @@ static int take_master(policy_draft *d, const yaml_value *v)
     if (v->type == YAML_TEXT && strcasecmp(v->text, "split") == 0) {
         p->master = TRAIN_SPLIT_MASTER;
         if (strcmp(p->params.name, "bf16") != 0)
-            return policy_bad(&d->r, v->line,
-                              "master_weights: split needs bf16 parameters "
-                              "(params), not %s",
+            return policy_bad(&d->r, v->line, "master_weights: split needs bf16 parameters (params), not %s",
                               p->params.name);
         return 0;
     }
@@ -215,8 +211,7 @@ static int take_master(policy_draft *d, const yaml_value *v)
         return -1;
     if (yes && is_fp32(&p->params))
         return policy_bad(&d->r, v->line,
-                          "master_weights: the parameters are fp32 already: give "
-                          "params in a lower precision");
+                          "master_weights: the parameters are fp32 already: give params in a lower precision");
     p->master = yes ? TRAIN_MASTER : TRAIN_NO_MASTER;
     return 0;
 }
@@ -243,9 +238,7 @@ static int set_master(policy_draft *d, const yaml_value *v)
         return -1;
     if (p->master != TRAIN_NO_MASTER && is_fp32(&p->params))
         return policy_bad(&d->r, d->line[KEY_PARAMS],
-                          "params: fp32 contradicts the fp32 master of %s: say master_weights: "
-                          "false",
-                          p->precision);
+                          "params: fp32 contradicts the fp32 master of %s: say master_weights: false", p->precision);
     return 0;
 }
 
@@ -479,8 +472,7 @@ static int check_store(policy_draft *d)
     const mpsim_store store = p->optimizer.store;
     if (store != MPSIM_STORE_NEAREST && p->master != TRAIN_NO_MASTER)
         return policy_bad(&d->r, d->line[KEY_OPTIMIZER],
-                          "optimizer: store %s contradicts master_weights: the master keeps what "
-                          "the parameter loses",
+                          "optimizer: store %s contradicts master_weights: the master keeps what the parameter loses",
                           store == MPSIM_STORE_KAHAN ? "kahan" : "stochastic");
     if (store != MPSIM_STORE_NEAREST && is_fp32(&p->params))
         return policy_bad(&d->r, d->line[KEY_OPTIMIZER],

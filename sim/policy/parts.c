@@ -58,9 +58,7 @@ static int check_scaler(policy_reader *r, unsigned line, const mpsim_scaler_conf
     if (c->dynamic && !(c->backoff < 1))
         return policy_bad(r, line, "loss_scaling: backoff must be below 1");
     if (c->dynamic && (c->floor > c->init || c->ceiling < c->init))
-        return policy_bad(r, line,
-                          "loss_scaling: the initial scale must lie between floor and "
-                          "ceiling");
+        return policy_bad(r, line, "loss_scaling: the initial scale must lie between floor and ceiling");
     return 0;
 }
 
@@ -100,9 +98,7 @@ int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scale
         return check_scaler(r, v->line, c);
     }
     if (v->type != YAML_MAP)
-        return policy_bad(r, v->line,
-                          "loss_scaling: a scaler's name or 'key: value' pairs are "
-                          "needed");
+        return policy_bad(r, v->line, "loss_scaling: a scaler's name or 'key: value' pairs are needed");
     for (size_t i = 0; i < v->count; i++)
         if (strcmp(v->items[i].key, "scaler") == 0)
             name = v->items[i].value;
@@ -410,8 +406,7 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
             if (mpsim_clip_parse(&p->clip, word))
                 return policy_bad(r, item->line,
                                   "clip: '%.60s' is not a rule: torch, torch-cpu, apex, "
-                                  "megatron, megatron-float, deepspeed, deepspeed-zero, fairseq, "
-                                  "none",
+                                  "megatron, megatron-float, deepspeed, deepspeed-zero, fairseq, none",
                                   word);
         } else if (strcmp(item->key, "norm") == 0) {
             if (value_text(r, "norm", item->value, &word))

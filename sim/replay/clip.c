@@ -166,9 +166,7 @@ static int find_norm(replay *r, const train_rules *rules, gradients *g, double s
         code = replay_cpu_norm(r, g->list, g->n, norm);
     }
     if (!code && isnan(*norm))
-        replay_say(r, NOTE_NORM,
-                   "the norm before clipping (mpsim.grad_norm) at step %lld: the exact "
-                   "%s",
+        replay_say(r, NOTE_NORM, "the norm before clipping (mpsim.grad_norm) at step %lld: the exact %s",
                    (long long)r->step,
                    r->record.grad_norm_type == 2
                        ? "one is taken, but frameworks sum in an order of their own, so that the last "
@@ -182,9 +180,7 @@ static int check_norm(const replay *r, const train_rules *rules)
 {
     if (rules->clip == MPSIM_CLIP_NONE || !r->plan->recorded_norm || !isnan(r->record.grad_norm))
         return 0;
-    return fail(EXIT_DATA,
-                "replay: step %lld records no norm (mpsim.grad_norm), and the "
-                "policy says clip: norm: trace",
+    return fail(EXIT_DATA, "replay: step %lld records no norm (mpsim.grad_norm), and the policy says clip: norm: trace",
                 (long long)r->step);
 }
 

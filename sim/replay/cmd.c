@@ -133,8 +133,7 @@ static int replay_policies(run *r, input *in, const replay_options *o)
         replay_report_policy(&r->report, p);
         code = replay_run(p, in, o, done, r, r->totals[r->now].unmatched, sizeof r->totals[r->now].unmatched);
         if (!code && r->totals[r->now].steps == 0)
-            code = fail(EXIT_DATA, "replay: no step with activations or gradients among the "
-                                   "selected tensors");
+            code = fail(EXIT_DATA, "replay: no step with activations or gradients among the selected tensors");
         replay_total_sort(&r->totals[r->now]);
         if (!code)
             replay_report_total(&r->report, &r->totals[r->now]);
@@ -163,8 +162,7 @@ static int parse_weights(const char *text, replay_weights *w)
 static int check_request(const option_list *policies, int operands)
 {
     if (policies->count == 0)
-        return fail(EXIT_USAGE, "replay: which policy? --policy FILE; bundled ones are in "
-                                "data/policies");
+        return fail(EXIT_USAGE, "replay: which policy? --policy FILE; bundled ones are in data/policies");
     for (size_t i = 0; i < policies->count && world_size() > 1; i++)
         if (strcmp(policies->items[i], "-") == 0)
             return fail(EXIT_USAGE, "replay: '-' can be read by one process only: give the policy in a file");
@@ -243,8 +241,7 @@ int cmd_replay(const command *self, int argc, char **argv)
         {0, "amp", OPTION_FLAG, &amp, NULL,
          "a line per step as training scripts log it, with the scale after the step"},
         JSON_OPTION_ROW(form, "mpsim.replay/1"),
-        CSV_OPTION_ROW(form, ": a row per step, or with --tensors per tensor; of several policies, "
-                             "a row each"),
+        CSV_OPTION_ROW(form, ": a row per step, or with --tensors per tensor; of several policies, a row each"),
         OUTPUT_OPTION_ROW(form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
     };

@@ -12,8 +12,7 @@ void replay_csv_header(const replay_report *r)
                        "underflow,subnormal,overflow,stale,amax,sqnr_db\n"
                      : "policy,step,scale,next_scale,events,growth_tracker,norm,clipped,"
                        "from_record,act_underflow,act_overflow,agrad_underflow,agrad_overflow,"
-                       "wgrad_underflow,wgrad_overflow,stale,updates,lost,distance_fp32,"
-                       "distance_binary64\n",
+                       "wgrad_underflow,wgrad_overflow,stale,updates,lost,distance_fp32,distance_binary64\n",
           r->file);
 }
 

@@ -59,8 +59,7 @@ static const mpsim_optim_variant *choose_variant(replay *r, const record_setting
         if (!c->variant_given && own)
             replay_say(r, NOTE_VARIANT,
                        "the optimizer's implementation (mpsim.optimizer_impl, "
-                       "mpsim.device): variant %s is taken, so that the last bits of weights and "
-                       "moments may differ",
+                       "mpsim.device): variant %s is taken, so that the last bits of weights and moments may differ",
                        own->name);
         return own;
     }
@@ -79,8 +78,7 @@ static void say_roots(replay *r, const mpsim_optim *o)
         !r->record.ieee_roots)
         replay_say(r, NOTE_ROOTS,
                    "that square roots are IEEE's (mpsim.ieee_roots), as MKL's are with "
-                   "MKL_CBWR=AVX2, on Intel's processors: else the last bits of Adam's weights may "
-                   "differ");
+                   "MKL_CBWR=AVX2, on Intel's processors: else the last bits of Adam's weights may differ");
 }
 
 /* ---- settings ---- */
@@ -107,9 +105,7 @@ static int choose_algorithm(const replay *r, const record_settings *s)
              escape_text(escaped, sizeof escaped, s->optimizer_name), plan_optimizers(list, sizeof list, " and "),
              s->by_muon ? ", or have Muon: optimizer: {name: trace, muon: {}}" : "");
     else if (algorithm < 0)
-        fail(EXIT_DATA,
-             "replay: neither the policy (optimizer) nor the trace "
-             "(mpsim.optimizer) names an optimizer: %s",
+        fail(EXIT_DATA, "replay: neither the policy (optimizer) nor the trace (mpsim.optimizer) names an optimizer: %s",
              plan_optimizers(list, sizeof list, ", "));
     return algorithm;
 }
@@ -267,8 +263,7 @@ static void say_lacking(replay *r, const record_settings *t, const mpsim_optim *
                    "of the whole, so that weights and moments of a group with its own may differ");
     if (t->class[0] && strncmp(t->class, package, strlen(package)) != 0)
         replay_say(r, NOTE_CLASS,
-                   "a class that is known (%s): it counts as %.*s's %s, so that all "
-                   "weights and moments may differ",
+                   "a class that is known (%s): it counts as %.*s's %s, so that all weights and moments may differ",
                    t->class, (int)strcspn(package, "."), package,
                    mpsim_optim_name((mpsim_optim_algorithm)o->algorithm));
     say_roots(r, o);

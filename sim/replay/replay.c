@@ -420,8 +420,7 @@ static int visit(input *in, trace *t, void *context)
     (void)in;
     world_pass(1);
     if (step < 0)
-        return replay_bad_file(t, "which step is this? neither its metadata (mpsim.step) nor its "
-                                  "path says");
+        return replay_bad_file(t, "which step is this? neither its metadata (mpsim.step) nor its path says");
     if (!r->have_step || step != r->step) {
         const int code = end_step(r);
         if (code)
@@ -443,8 +442,7 @@ static int visit(input *in, trace *t, void *context)
     else if (!code && (memcmp(&record, &r->record, sizeof record) != 0 || !replay_same_groups(&r->groups, t)))
         code = replay_bad_file(t,
                                "its metadata differ from those of the other files of step "
-                               "%" PRId64 ": loss scale, optimizer settings, mpsim.reduced and "
-                               "mpsim.world must agree",
+                               "%" PRId64 ": loss scale, optimizer settings, mpsim.reduced and mpsim.world must agree",
                                step);
     if (code)
         return code;

@@ -68,10 +68,8 @@ static void text_policy(replay_report *r, const policy *p)
     for (size_t i = 0; i < p->count; i++)
         master |= p->plans[i].master != TRAIN_NO_MASTER;
     r->with_master = master;
-    r->steps = table_new(master ? ">step|>scale|<events|>act|>agrad|>wgrad|>stale|>updates|"
-                                  ">from fp32|>master"
-                                : ">step|>scale|<events|>act|>agrad|>wgrad|>stale|>updates|"
-                                  ">from fp32|>from f64");
+    r->steps = table_new(master ? ">step|>scale|<events|>act|>agrad|>wgrad|>stale|>updates|>from fp32|>master"
+                                : ">step|>scale|<events|>act|>agrad|>wgrad|>stale|>updates|>from fp32|>from f64");
 }
 
 void replay_report_policy(replay_report *r, const policy *p)
@@ -173,8 +171,7 @@ static void text_tensors(replay_report *r, const replay_total *t)
 {
     enum { WORST = 8 };
     const replay_tensor **order = malloc((t->n_tensors ? t->n_tensors : 1) * sizeof *order);
-    table *out = table_new("<tensor|<layer|<format|>lost|>subnormal|>overflow|>stale|>SQNR dB|"
-                           ">scale|>next");
+    table *out = table_new("<tensor|<layer|<format|>lost|>subnormal|>overflow|>stale|>SQNR dB|>scale|>next");
     size_t n = 0;
     for (size_t i = 0; order && i < t->n_tensors; i++)
         order[n++] = &t->tensors[i];
@@ -218,8 +215,7 @@ static void text_tensors(replay_report *r, const replay_total *t)
 static void text_groups(replay_report *r, const replay_total *t)
 {
     char a[32];
-    table *out = table_new("<kind|>numbers|>zero already|>Inf, NaN already|>become zero|>subnormal|"
-                           ">overflow|>stale");
+    table *out = table_new("<kind|>numbers|>zero already|>Inf, NaN already|>become zero|>subnormal|>overflow|>stale");
     for (int g = 0; g < REPLAY_GROUPS; g++) {
         const replay_counts *c = &t->groups[g];
         if (!c->count)
@@ -256,8 +252,7 @@ static void text_total(replay_report *r, const replay_total *t)
             "%" PRIu64 " backoffs, %" PRIu64 " growths; next loss scale %s\n",
             t->steps, t->skipped, t->overflows, t->backoffs, t->growths, text_scale(a, t->final_scale));
     if (t->raised)
-        fputs("           the framework raises its error there, and training ends: later steps are "
-              "left out\n",
+        fputs("           the framework raises its error there, and training ends: later steps are left out\n",
               r->file);
     replay_text_optimizer(r->file, t);
     replay_text_muon(r->file, t);
@@ -302,8 +297,7 @@ void replay_report_compare(replay_report *r, const policy *p, const replay_total
     }
     if (r->style != REPORT_TEXT)
         return;
-    table *out = table_new("<policy|>skipped|>scale|>act|>agrad|>wgrad|>stale|>updates|"
-                           ">moved|>from fp32");
+    table *out = table_new("<policy|>skipped|>scale|>act|>agrad|>wgrad|>stale|>updates|>moved|>from fp32");
     for (size_t i = 0; i < n; i++) {
         const replay_total *x = &t[i];
         uint64_t stale = 0;

@@ -235,9 +235,7 @@ static void text_compared(FILE *to, const replay_total *t)
     char a[64], b[64], c[64], line[512];
     if (!t->compared)
         return;
-    snprintf(line, sizeof line,
-             "%s of %s carried weights, moments and masters differ from the "
-             "recorded ones%s%s",
+    snprintf(line, sizeof line, "%s of %s carried weights, moments and masters differ from the recorded ones%s%s",
              text_count(a, t->differ), text_count(b, t->compared), t->differ ? ", relatively by at most " : "",
              t->differ ? text_number(c, t->max_difference) : "");
     text_wrapped(to, "record     ", line);

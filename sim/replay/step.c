@@ -411,9 +411,7 @@ int replay_update(replay *r)
     if (!r->out.trains)
         return 0;
     if (!(factor > 0 && isfinite(factor)))
-        return fail(EXIT_DATA,
-                    "replay: step %lld: gradients recorded at a loss scale of %g cannot "
-                    "be brought to %g",
+        return fail(EXIT_DATA, "replay: step %lld: gradients recorded at a loss scale of %g cannot be brought to %g",
                     (long long)r->step, from, r->scaler.scale);
     int code = make_gradients(r);
     if (code)

@@ -306,8 +306,7 @@ static void report_text(FILE *to, const adaptive_run *r)
 {
     uint64_t elements = 0, lost[ADAPTIVE_WAYS] = {0}, over[ADAPTIVE_WAYS] = {0};
     char a[32], b[32], c[32];
-    table *all = table_new("<step|>rank|<layer|>scale|>product|>lost at 1|>at product|>at 2^16|"
-                           ">over 2^16");
+    table *all = table_new("<step|>rank|<layer|>scale|>product|>lost at 1|>at product|>at 2^16|>over 2^16");
     fputs("Adaptive layer-wise loss scales (Zhao et al., 2020), layers in backward order; scales "
           "of at most\n16, product at most 1024; lost: share of a layer's gradient that is not 0 "
           "and becomes 0 in fp16;\nover 2^16: elements that overflow at that scale\n",

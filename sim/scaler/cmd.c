@@ -196,11 +196,9 @@ static int parse_target(run *r)
     mpsim_rounding_init(&rounding, MPSIM_ROUND_NEAREST_EVEN);
     const double beyond = mpsim_decode(&r->scalers.format,
                                        mpsim_encode_f64(&r->scalers.format, &rounding, (double)INFINITY, 0, NULL));
-    return isfinite(beyond) ? fail(EXIT_USAGE,
-                                   "scaler: --format: %s has neither infinity nor NaN: "
-                                   "no overflow shows in it",
-                                   name)
-                            : 0;
+    return isfinite(beyond)
+               ? fail(EXIT_USAGE, "scaler: --format: %s has neither infinity nor NaN: no overflow shows in it", name)
+               : 0;
 }
 
 static int open_trace(run *r, input_options *from, char **operands, int n)
@@ -317,24 +315,19 @@ static int check_options(const options *o, report_style *style, int operands)
                    ? fail(EXIT_USAGE, "scaler: --list takes names of scalers only")
                    : 0;
     if (o->logs.count > 1)
-        return fail(EXIT_USAGE,
-                    "scaler: --log is given %zu times, and takes one log; 'mpsim log A B' compares "
-                    "runs",
+        return fail(EXIT_USAGE, "scaler: --log is given %zu times, and takes one log; 'mpsim log A B' compares runs",
                     o->logs.count);
     if (inputs > 1)
         return fail(EXIT_USAGE, "scaler: a trace, --pattern and --log exclude each other");
     if (inputs == 0)
-        return fail(EXIT_USAGE, "scaler: no trace, --pattern or --log given; try 'mpsim scaler "
-                                "--help'");
+        return fail(EXIT_USAGE, "scaler: no trace, --pattern or --log given; try 'mpsim scaler --help'");
     if (o->adaptive && (operands == 0 || o->amp || o->state_in || o->state_out || o->repeat || o->format ||
                         o->scalers.count || o->compare.count))
-        return fail(EXIT_USAGE, "scaler: --adaptive takes a trace, and no scaler, --repeat, "
-                                "--format, --amp or state");
+        return fail(EXIT_USAGE, "scaler: --adaptive takes a trace, and no scaler, --repeat, --format, --amp or state");
     if (o->amp && (*style != REPORT_TEXT || o->compare.count || o->scalers.count > 1))
         return fail(EXIT_USAGE, "scaler: --amp writes the status lines of one scaler, no report");
     if (o->log && (o->amp || o->state_in || o->state_out || o->repeat || o->format))
-        return fail(EXIT_USAGE, "scaler: --amp, --state-in, --state-out, --repeat and --format do "
-                                "not go with a log");
+        return fail(EXIT_USAGE, "scaler: --amp, --state-in, --state-out, --repeat and --format do not go with a log");
     if (o->pattern && (o->repeat || o->format))
         return fail(EXIT_USAGE, "scaler: --repeat and --format go with a trace");
     if (o->repeat > UINT32_MAX)
@@ -456,8 +449,7 @@ int cmd_scaler(const command *self, int argc, char **argv)
     const option_row table_of_options[] = {
         {0, "Which scalers", OPTION_HEADING, NULL, NULL, NULL},
         {'s', "scaler", OPTION_LIST, &o.scalers, "SPEC",
-         "a scaler, as apex or torch:init=2^10 (default: the trace's own, else torch); may be "
-         "repeated"},
+         "a scaler, as apex or torch:init=2^10 (default: the trace's own, else torch); may be repeated"},
         {'c', "compare", OPTION_LIST, &o.compare, "LIST",
          "several side by side, as torch,apex,megatron; all: every dynamic one (default for logs)"},
         {'l', "list", OPTION_FLAG, &o.list, NULL, "the table of scalers; with operands, all about these"},

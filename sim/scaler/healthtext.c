@@ -68,10 +68,8 @@ static void lost_text(const series *s, char *text, size_t size)
     if (s->n + s->others == 0)
         snprintf(text, size, "the %s is %s in all %s lines that tell it.", s->name, lost_as(s), text_count(a, s->lost));
     else if (s->ending && s->groups == 1)
-        snprintf(text, size,
-                 "the %s is %s from line %s on, in %s "
-                 "line%s.",
-                 s->name, lost_as(s), text_count(a, s->since), text_count(b, s->ending), text_plural(s->ending));
+        snprintf(text, size, "the %s is %s from line %s on, in %s line%s.", s->name, lost_as(s),
+                 text_count(a, s->since), text_count(b, s->ending), text_plural(s->ending));
     else
         snprintf(text, size, "the %s is %s in %s of %s lines, first in line %s.", s->name, lost_as(s),
                  text_count(a, s->lost), text_count(b, s->lost + s->n), text_count(c, s->first_lost));
@@ -107,14 +105,11 @@ static void metrics_text(const health *h, health_finding found, char *text, size
     if (found == HEALTH_GAP)
         gap_text(h, text, size);
     else if (found == HEALTH_KL)
-        snprintf(text, size,
-                 "the KL (%s) rises from %s to %s: the policy runs away from its "
-                 "reference.",
+        snprintf(text, size, "the KL (%s) rises from %s to %s: the policy runs away from its reference.",
                  h->worst->name, text_number(a, h->low.value), text_number(b, h->high.value));
     else if (found == HEALTH_CLIP)
         snprintf(text, size,
-                 "the clip fraction (%s) is %s in the last half: the updates leave the range that they are "
-                 "clipped to.",
+                 "the clip fraction (%s) is %s in the last half: the updates leave the range that they are clipped to.",
                  h->worst->name, text_number(a, h->high.value));
     else
         lost_text(h->worst, text, size);
@@ -125,8 +120,7 @@ static void jumps_text(const health *h, char *text, size_t size)
     char a[32], b[32], c[32];
     if (h->norm_jumps.n)
         snprintf(text, size,
-                 "in %s line%s the norm of the gradients is ten times what is usual or more, up to %s, and "
-                 "comes back.",
+                 "in %s line%s the norm of the gradients is ten times what is usual or more, up to %s, and comes back.",
                  text_count(a, h->norm_jumps.n), text_plural(h->norm_jumps.n),
                  text_number(b, h->norm_jumps.largest.value));
     else
@@ -138,9 +132,7 @@ static void flat_text(const health *h, char *text, size_t size)
 {
     char a[32], b[32], c[32];
     if (h->loss.n && series_is_flat(&h->loss))
-        snprintf(text, size,
-                 "the loss is %s in all %s lines%s: nothing is "
-                 "learned.",
+        snprintf(text, size, "the loss is %s in all %s lines%s: nothing is learned.",
                  text_number(a, h->loss.at[0].value), text_count(b, h->loss.n),
                  h->norm.n && series_is_flat(&h->norm) && h->norm.at[0].value == 0 ? ", and the norm of the gradients 0"
                                                                                    : "");
@@ -163,8 +155,7 @@ void health_text(const health *h, health_finding found, char *text, size_t size)
     case HEALTH_ISOLATED:
         snprintf(text, size,
                  "the %s is %s in %s line%s, with finite ones after: the weights are intact, as NaN in them would "
-                 "stay. Single bad batches, or steps that were "
-                 "skipped.",
+                 "stay. Single bad batches, or steps that were skipped.",
                  lost->name, lost_as(lost), text_count(a, lost->lost), text_plural(lost->lost));
         break;
     case HEALTH_VALIDATION:

@@ -227,8 +227,7 @@ static const struct {
                                            "exceed fp16."},
     [VERDICT_FLOOR] = {"stopped", "Go back to a checkpoint from before the overflows and find where Inf or "
                                   "NaN comes from; a lower floor only delays the end."},
-    [VERDICT_TAKEN] = {"taken", "Go back to a checkpoint from before: the weights hold NaN. Skip such "
-                                "steps."},
+    [VERDICT_TAKEN] = {"taken", "Go back to a checkpoint from before: the weights hold NaN. Skip such steps."},
     [VERDICT_DIVERGING] = {"warn-diverging", "Stop, go back to a checkpoint from before, lower the learning rate or "
                                              "clip; bf16 if activations exceed fp16. The loss scale is the symptom."},
     [VERDICT_RESUMED] = {"warn-resume", "Save and load the scaler's state with the checkpoint "

@@ -51,8 +51,7 @@ static void add_log_text(const scaler_report *r, verdict v, char *text, size_t s
         jumps += !l->jumps[i].gap;
     if (jumps && v != VERDICT_RESUMED)
         snprintf(text + n, size - n,
-                 " But the scale jumps %s time%s without an overflow or growth: see what the log "
-                 "does not explain.",
+                 " But the scale jumps %s time%s without an overflow or growth: see what the log does not explain.",
                  text_count(a, jumps), text_plural(jumps));
 }
 
@@ -114,8 +113,7 @@ static void print_wide(FILE *to, const scaler_report *r)
         against += run->steps[i].contradicts != 0;
     if (run->in_wide) {
         snprintf(line, sizeof line,
-                 "%s of these tensors to binary32, as the run had them: by numbers that %s has not, of "
-                 "%s name%s%s.",
+                 "%s of these tensors to binary32, as the run had them: by numbers that %s has not, of %s name%s%s.",
                  text_count(a, run->in_wide), r->format, text_count(b, shown), text_plural(shown),
                  shown < run->wide.count ? ", the others as sums over micro-batches, which the record says they are"
                                          : "");
@@ -123,8 +121,7 @@ static void print_wide(FILE *to, const scaler_report *r)
     }
     if (against) {
         snprintf(line, sizeof line,
-                 "%s step%s overflow%s when rounded to %s at a scale at which the record is clean: the "
-                 "record counts.",
+                 "%s step%s overflow%s when rounded to %s at a scale at which the record is clean: the record counts.",
                  text_count(a, against), text_plural(against), against == 1 ? "s" : "", r->format);
         scaler_print_wrapped(to, "", line);
     }
@@ -139,9 +136,7 @@ static void print_trace_head(FILE *to, const scaler_report *r)
         elements += run->steps[i].counts.elements;
         steps += run->steps[i].counts.elements > 0;
     }
-    fprintf(to,
-            "%s recorded step%s, %s gradient tensor%s, %s element%s; rounded to %s at the scale in "
-            "force\n",
+    fprintf(to, "%s recorded step%s, %s gradient tensor%s, %s element%s; rounded to %s at the scale in force\n",
             text_count(a, steps), text_plural(steps), text_count(b, run->tensors), text_plural(run->tensors),
             text_count(c, elements), text_plural(elements), r->format);
     print_wide(to, r);
@@ -167,14 +162,10 @@ static void print_trace_head(FILE *to, const scaler_report *r)
                 text_plural((uint64_t)run->in->failed), run->in->failed == 1 ? "is" : "are");
     for (size_t i = 1; i < run->n_steps; i++)
         if (run->steps[i].number > run->steps[i - 1].number + 1 && run->steps[i - 1].number >= 0) {
-            fputs("Not every step was recorded: those that were count as if they followed each "
-                  "other.\n",
-                  to);
+            fputs("Not every step was recorded: those that were count as if they followed each other.\n", to);
             break;
         }
-    fputs("Only the recorded gradients count here; what overflows inside the backward pass does "
-          "not show.\n",
-          to);
+    fputs("Only the recorded gradients count here; what overflows inside the backward pass does not show.\n", to);
 }
 
 static void print_log_head(FILE *to, const scaler_report *r)
@@ -281,8 +272,7 @@ static void print_trajectory(FILE *to, const scaler_report *r, const track *t)
     const size_t most = HEAD_ROWS + TAIL_ROWS;
     const int cut = !r->all && t->count > most + 4;
     char a[32];
-    table *all = table_new("<step|>scale|>recorded|<what happens|>lost|>overflowed|>Inf, NaN|>fits|"
-                           "<largest in");
+    table *all = table_new("<step|>scale|>recorded|<what happens|>lost|>overflowed|>Inf, NaN|>fits|<largest in");
     fprintf(to, "\n%s\n\n", t->recorded ? "Recorded scale" : "Trajectory");
     for (size_t i = 0; i < t->count; i++) {
         if (cut && i == HEAD_ROWS) {
@@ -302,8 +292,7 @@ static void print_trajectory(FILE *to, const scaler_report *r, const track *t)
         fputs("  (the rest is in the totals only)\n", to);
     if (r->run && r->run->n_steps && !t->recorded)
         fputs("\n  lost: share of all elements that are not zero and become zero; overflowed: "
-              "elements that\n  become Inf or NaN; fits: the largest power of two without an "
-              "overflow\n",
+              "elements that\n  become Inf or NaN; fits: the largest power of two without an overflow\n",
               to);
 }
 
@@ -387,8 +376,7 @@ static void print_verdicts(FILE *to, const scaler_report *r)
 
 static void print_several(FILE *to, const scaler_report *r)
 {
-    table *all = table_new("<scaler|>steps|>skipped|>|>up|>down|>tolerated|>start|>last|"
-                           ">as recorded|>lost");
+    table *all = table_new("<scaler|>steps|>skipped|>|>up|>down|>tolerated|>start|>last|>as recorded|>lost");
     const track *tracks = r->run->tracks;
     int differ = r->run->count && tracks[0].stop >= 0; /* those that stop see fewer steps */
     for (size_t i = 1; i < r->run->count; i++)
@@ -433,8 +421,7 @@ static void print_jump(FILE *to, const log_jump *j)
     snprintf(text + n, sizeof text - (size_t)n, "the scale is %s where it was %s%s", text_scale(a, j->to),
              text_scale(b, j->from),
              j->restart ? ": the scaler's state was lost on resume."
-                        : ", and no line tells why: a new start without the scaler's state, or "
-                          "lines are missing.");
+                        : ", and no line tells why: a new start without the scaler's state, or lines are missing.");
     scaler_print_wrapped(to, where, text);
 }
 

@@ -407,9 +407,7 @@ static int check_repeat(const scalerrun *r)
         if (strcmp(path, "-") == 0)
             return fail(EXIT_USAGE, "scaler: --repeat: standard input can be read once only");
         if (!input_is_file(path))
-            return fail(EXIT_USAGE,
-                        "scaler: --repeat: '%s' is not a regular file: it can be read "
-                        "once only",
+            return fail(EXIT_USAGE, "scaler: --repeat: '%s' is not a regular file: it can be read once only",
                         escape_text(name, sizeof name, path));
     }
     return r->n_steps && r->repeat > PATTERN_STEPS / r->n_steps

@@ -74,21 +74,18 @@ void stuck_text(const track *t, char *text, size_t size)
     else if (how == STUCK_FLOOR)
         snprintf(text, size,
                  "the last %s steps overflow, %s of them at the floor, a scale of %s, where %s fits: the floor is at "
-                 "fault. Lower it to %s or "
-                 "less.",
+                 "fault. Lower it to %s or less.",
                  text_count(a, t->run), text_count(b, t->run_floored), text_scale(c, t->last),
                  text_scale(d, t->run_fits), text_scale((char[32]){0}, exp2(floor(log2(t->run_fits)))));
     else if (stuck_floor(t) > 0)
         snprintf(text, size,
                  "%s of %s steps overflow at the constant scale of %s, where %s fits: the constant is at fault. A "
-                 "dynamic scaler finds "
-                 "it.",
+                 "dynamic scaler finds it.",
                  text_count(a, t->overflows), text_count(b, t->steps), text_scale(c, t->last),
                  text_scale(d, t->run_fits));
     else
         snprintf(text, size,
                  "%s of %s steps overflow at the constant scale of %s, which never moves. A smaller one, or a dynamic "
-                 "scaler, shows whether it is the scale or Inf and NaN from somewhere "
-                 "else.",
+                 "scaler, shows whether it is the scale or Inf and NaN from somewhere else.",
                  text_count(a, t->overflows), text_count(b, t->steps), text_scale(c, t->last));
 }

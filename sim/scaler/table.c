@@ -215,8 +215,7 @@ int scaler_list(FILE *to, report_style style, char **names, int n)
     }
     if (n > 0)
         return list_named(to, names, n);
-    table *all = table_new("<scaler|>start|>window|>floor|>cap|"
-                           "<hysteresis|<what it is");
+    table *all = table_new("<scaler|>start|>window|>floor|>cap|<hysteresis|<what it is");
     for (size_t i = 0; i < mpsim_scaler_count(); i++)
         table_row(all, mpsim_scaler_at(i));
     table_print(all, to, "");

@@ -242,8 +242,7 @@ static void diverging_text(const facts *f, char *text, size_t size)
                  text_count(a, (uint64_t)f->total->skipped), text_count(b, (uint64_t)f->total->step));
     else if (f->e.count == 0)
         snprintf(text, size,
-                 "the norm of the gradients is NaN or Inf step after step, at a scale of %s: the "
-                 "run is lost.",
+                 "the norm of the gradients is NaN or Inf step after step, at a scale of %s: the run is lost.",
                  text_scale(a, f->t->last));
     else if (facts_loss_rises(f))
         snprintf(text, size, "overflows push the scale down to %s while the loss rises: the run diverges.",
@@ -264,8 +263,7 @@ static void resumed_text(const facts *f, char *text, size_t size)
                  "in it, and its search skips steps again.");
     else
         snprintf(text, size,
-                 "the scale jumps %s time%s without an overflow or growth: %s. See what the log "
-                 "does not explain.",
+                 "the scale jumps %s time%s without an overflow or growth: %s. See what the log does not explain.",
                  text_count(a, f->l->n_jumps), text_plural(f->l->n_jumps),
                  f->l->restarts ? "the scaler's state was lost on resume"
                                 : "a new start without the scaler's state, or lines are missing");
@@ -278,8 +276,7 @@ static void spikes_text(const facts *f, char *text, size_t size)
     if (facts_isolated(f)) {
         snprintf(text, size,
                  "%s of %s steps overflow and are skipped, one at a time, and the scale is constant at %s: it is too "
-                 "large for these steps, or they hold Inf or "
-                 "NaN.",
+                 "large for these steps, or they hold Inf or NaN.",
                  text_count(a, f->t->overflows), text_count(b, f->t->steps), text_scale(c, f->t->last));
         return;
     }
@@ -302,8 +299,7 @@ static void startup_text(const facts *f, char *text, size_t size)
     for (size_t i = 0; i < f->e.count; i++)
         overflows += f->e.at[i].n;
     snprintf(text, size,
-             "%s overflow%s while the scale came down to what the gradients fit, then none in %s "
-             "%s%s. This is normal.",
+             "%s overflow%s while the scale came down to what the gradients fit, then none in %s %s%s. This is normal.",
              text_count(a, overflows), text_plural(overflows), text_count(b, after), f->e.tail_steps ? "step" : "line",
              text_plural(after));
 }
@@ -342,10 +338,7 @@ static void low_text(const facts *f, char *text, size_t size)
              "nothing overflows at a scale of %s, and nothing holds it there: %s %s, %.0f powers of two above. Small "
              "gradients become zero meanwhile. With a window of %s clean steps for each doubling it takes %s steps to "
              "come back.",
-             text_scale(a, f->t->last),
-             norm > 0 ? "the norm of the gradients fits at"
-                      : "no gradients "
-                        "need less than",
+             text_scale(a, f->t->last), norm > 0 ? "the norm of the gradients fits at" : "no gradients need less than",
              text_scale(b, fits), powers, text_count(c, WINDOW), text_count((char[32]){0}, (uint64_t)powers * WINDOW));
 }
 

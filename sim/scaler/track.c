@@ -253,8 +253,7 @@ static void steady_text(const track *t, char *text, size_t size)
     const int often = !t->unknown_steps && t->skipped > t->steps / 50;
     const int n = snprintf(text, size,
                            "after the start overflows come only where the scale has grown: %s of "
-                           "%s growth%s led to one. This is what a dynamic scaler does all the "
-                           "time",
+                           "%s growth%s led to one. This is what a dynamic scaler does all the time",
                            text_count(a, t->after_growth), text_count(b, t->growths), text_plural(t->growths));
     if (t->unknown_steps)
         snprintf(text + n, size - (size_t)n, ".");
@@ -291,8 +290,7 @@ static void start_text(const track *t, verdict v, char *text, size_t size)
     const int all = t->run == t->steps;
     if (v == VERDICT_STARTUP)
         snprintf(text, size,
-                 "%s overflow%s while the scale came down to what the gradients fit, then none. "
-                 "This is normal.",
+                 "%s overflow%s while the scale came down to what the gradients fit, then none. This is normal.",
                  text_count(a, t->overflows), text_plural(t->overflows));
     else if (all && t->run_floored)
         snprintf(text, size,
@@ -339,14 +337,12 @@ static void numbers_text(const track *t, verdict v, char *text, size_t size)
     else if (is_constant(t))
         snprintf(text, size,
                  "the last %s steps all overflow at a constant scale of %s, which never moves. A smaller one, or a "
-                 "dynamic scaler, shows whether it is the scale or Inf and NaN from somewhere "
-                 "else.",
+                 "dynamic scaler, shows whether it is the scale or Inf and NaN from somewhere else.",
                  text_count(a, t->run), text_number(c, t->last));
     else if (!t->recorded && t->run_floored && t->last > 1)
         snprintf(text, size,
                  "the last %s steps all overflow, %s of them at the floor, a scale of %s. A lower floor shows whether "
-                 "it is the scale or Inf and NaN from somewhere "
-                 "else.",
+                 "it is the scale or Inf and NaN from somewhere else.",
                  text_count(a, t->run), text_count(b, t->run_floored), text_scale(c, t->last));
     else if (t->run < ENDLESS)
         snprintf(text, size,

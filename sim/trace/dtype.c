@@ -127,10 +127,7 @@ static int npy_kind(trace *t, char kind, unsigned long size, const char *descr, 
         /* what ml_dtypes makes of bfloat16 and float8 arrays; only float8_e5m2 becomes f1 */
         tensor->format = opaque == 1 ? o->assume_v1 : o->assume_v2;
         if (!tensor->format)
-            return trace_fail(t, error, at,
-                              "dtype '%s' does not say what it holds: pass "
-                              "--assume %s",
-                              descr,
+            return trace_fail(t, error, at, "dtype '%s' does not say what it holds: pass --assume %s", descr,
                               opaque == 2   ? "V2=bf16"
                               : kind == 'f' ? "V1=e5m2"
                                             : "V1=e4m3");
@@ -148,8 +145,7 @@ static int npy_kind(trace *t, char kind, unsigned long size, const char *descr, 
                 return trace_fail(t, error, at, "dtype '%s' %s", descr, refused[i].what);
         if (kind == 'f' && not_numbers(t))
             return trace_fail(t, error, at,
-                              "dtype '%s' is a long double, whose layout "
-                              "depends on the machine: save it as '<f8'",
+                              "dtype '%s' is a long double, whose layout depends on the machine: save it as '<f8'",
                               descr);
         if (kind == 'V' && not_numbers(t))
             return trace_fail(t, error, at, "dtype '%s' does not say what it holds", descr);

@@ -110,9 +110,8 @@ static int measure(gguf *g, trace_entry *e, const ggml_type *type)
     const uint64_t row = x->rank ? x->shape[x->rank - 1] : 1;
     if (row % type->block)
         return trace_fail(g->t, g->error, e->at,
-                          "tensor '%s' has rows of %" PRIu64 " elements, which are not whole "
-                          "blocks of %s",
-                          x->name, row, type->name);
+                          "tensor '%s' has rows of %" PRIu64 " elements, which are not whole blocks of %s", x->name,
+                          row, type->name);
     e->bytes = x->count / type->block * type->bytes;
     x->dtype = type->name;
     x->big_endian = g->big;

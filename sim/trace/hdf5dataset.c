@@ -87,8 +87,7 @@ static int opaque(hdf5 *h, trace_tensor *x, size_t bytes)
     x->format = bytes == 1 ? h->options->assume_v1 : h->options->assume_v2;
     return x->format ? 0
                      : trace_fail(h->t, h->error, TRACE_NO_OFFSET,
-                                  "dataset '%s' of opaque elements does not say what it "
-                                  "holds: pass --assume %s",
+                                  "dataset '%s' of opaque elements does not say what it holds: pass --assume %s",
                                   h->path, bytes == 1 ? "V1=e4m3" : "V2=bf16");
 }
 
@@ -140,8 +139,7 @@ static int check_chunks(hdf5 *h, hid_t list, size_t width)
     return rank > 0 && bytes <= HDF5_CHUNK_MAX
                ? 0
                : trace_fail(h->t, h->error, TRACE_NO_OFFSET,
-                            "dataset '%s' has chunks of more than %d MiB: repack it with "
-                            "h5repack -l CHUNK=...",
+                            "dataset '%s' has chunks of more than %d MiB: repack it with h5repack -l CHUNK=...",
                             h->path, HDF5_CHUNK_MAX >> 20);
 }
 

@@ -236,8 +236,7 @@ static int open_llama(llmc *f)
     f->size[HIDDEN] = (all - c * rest) / row;
     if (f->size[HIDDEN] % (uint64_t)h[8])
         return trace_fail(f->t, f->error, 32,
-                          "the file has room for feed-forward layers of %" PRIu64 ", no multiple "
-                          "of %" PRId32,
+                          "the file has room for feed-forward layers of %" PRIu64 ", no multiple of %" PRId32,
                           f->size[HIDDEN], h[8]);
     f->at = 2 * HEADER;
     return add_model(f, "weight", llama3, width == 2 ? "BF16" : "F32");

@@ -90,9 +90,8 @@ trace_entry *trace_add(trace *t, trace_error *error)
     const uint64_t spare = t->max_header - t->text_bytes; /* of a header below the cap */
     if (t->arena_bytes + t->count * sizeof *t->entries > TRACE_MEMORY + spare) {
         trace_fail(t, error, TRACE_NO_OFFSET,
-                   "the header describes %zu tensors so far, which "
-                   "take more than %d MiB of memory",
-                   t->count, TRACE_MEMORY >> 20);
+                   "the header describes %zu tensors so far, which take more than %d MiB of memory", t->count,
+                   TRACE_MEMORY >> 20);
         return NULL;
     }
     if (t->count == t->room) {

@@ -33,9 +33,7 @@ static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t 
     x->fortran = h.fortran;
     x->offset = at + n;
     if (entry->bytes != size - x->offset)
-        return trace_fail(t, error, x->offset,
-                          "the header promises %" PRIu64 " bytes of data, "
-                          "there are %" PRIu64,
+        return trace_fail(t, error, x->offset, "the header promises %" PRIu64 " bytes of data, there are %" PRIu64,
                           entry->bytes, size - x->offset);
     return 0;
 }

@@ -116,8 +116,7 @@ static int add_member(trace *t, const zip_member *m, const trace_options *option
         return 0; /* a directory */
     if (n < 4 || strcmp(name + n - 4, ".npy") != 0)
         return trace_fail(t, error, m->offset,
-                          "not an npy member, and no member is a data.pkl, as PyTorch's files "
-                          "have one");
+                          "not an npy member, and no member is a data.pkl, as PyTorch's files have one");
 
     uint64_t header = 0;
     trace_entry *e = trace_add(t, error);
@@ -129,9 +128,7 @@ static int add_member(trace *t, const zip_member *m, const trace_options *option
         return -1;
     if (header > *budget)
         return trace_fail(t, error, TRACE_NO_OFFSET,
-                          "the headers of the members are together "
-                          "above the cap of %" PRIu64 " bytes",
-                          t->max_header);
+                          "the headers of the members are together above the cap of %" PRIu64 " bytes", t->max_header);
     *budget -= header;
     if (bad)
         return leave_out(t, name, error);

@@ -264,8 +264,7 @@ static int rows_read(const reader *r, uint64_t first, float *to, size_t n)
         for (size_t i = 0; i < m; i++) {
             if (groups[i] < 0 || (uint64_t)groups[i] >= r->p->groups)
                 return trace_fail(r->t, r->error, TRACE_NO_OFFSET,
-                                  "'%s': group %" PRId32 " of input %" PRIu64 " is not one of "
-                                  "%" PRIu64,
+                                  "'%s': group %" PRId32 " of input %" PRIu64 " is not one of %" PRIu64,
                                   part(r, PACKED_ROW_GROUPS)->tensor.name, groups[i], col + i, r->p->groups);
             if (groups[i] != now && row_scale(r, row, (uint64_t)groups[i], &scale, &zero))
                 return -1;

@@ -32,8 +32,7 @@ static int check_memory(const quantised_finder *f, size_t entries)
     if (t->arena_bytes + entries * sizeof *t->entries <= TRACE_MEMORY + (t->max_header - t->text_bytes))
         return 0;
     return trace_fail(t, f->error, TRACE_NO_OFFSET,
-                      "its quantised tensors take more than %d MiB of memory "
-                      "(--stored parts reads what is stored)",
+                      "its quantised tensors take more than %d MiB of memory (--stored parts reads what is stored)",
                       TRACE_MEMORY >> 20);
 }
 

@@ -14,9 +14,8 @@ static int open_raw(trace *t, const trace_options *o, trace_error *error)
         return -1;
     if (o->raw_offset > t->size)
         return trace_fail(t, error, TRACE_NO_OFFSET,
-                          "the offset %" PRIu64 " is past the end; "
-                          "the file has %" PRIu64 " bytes",
-                          o->raw_offset, t->size);
+                          "the offset %" PRIu64 " is past the end; the file has %" PRIu64 " bytes", o->raw_offset,
+                          t->size);
     left = t->size - o->raw_offset;
     dimension = left / width;
 
@@ -24,18 +23,14 @@ static int open_raw(trace *t, const trace_options *o, trace_error *error)
     const uint64_t *shape = whole ? &dimension : o->raw_shape;
     const size_t rank = whole ? 1 : o->raw_rank;
     if (whole && left % width)
-        return trace_fail(t, error, o->raw_offset,
-                          "%" PRIu64 " bytes are not a whole number of "
-                          "%s elements",
-                          left, f->name);
+        return trace_fail(t, error, o->raw_offset, "%" PRIu64 " bytes are not a whole number of %s elements", left,
+                          f->name);
     if (rank > TRACE_RANK_MAX)
         return trace_fail(t, error, TRACE_NO_OFFSET, "more than %d dimensions", TRACE_RANK_MAX);
     if (trace_shape_bytes(shape, rank, width * 8, &e->tensor.count, &e->bytes))
         return trace_fail(t, error, TRACE_NO_OFFSET, "the shape is too large");
     if (e->bytes != left)
-        return trace_fail(t, error, o->raw_offset,
-                          "the shape needs %" PRIu64 " bytes of %s, "
-                          "there are %" PRIu64,
+        return trace_fail(t, error, o->raw_offset, "the shape needs %" PRIu64 " bytes of %s, there are %" PRIu64,
                           e->bytes, f->name, left);
 
     uint64_t *copy = trace_alloc(t, rank * sizeof *copy);

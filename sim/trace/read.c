@@ -40,9 +40,7 @@ static int file_bytes(const trace *t, void *p, size_t n, uint64_t at, trace_erro
         return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s", text_error(errno));
     if ((size_t)r < n)
         return trace_fail(t, error, at + (size_t)r,
-                          "the file ends here, it has become "
-                          "shorter than its %" PRIu64 " bytes",
-                          t->size);
+                          "the file ends here, it has become shorter than its %" PRIu64 " bytes", t->size);
     return 0;
 }
 
@@ -86,9 +84,7 @@ static const trace_entry *entry_with_numbers(const trace *t, size_t i, trace_err
     if (!e)
         trace_fail(t, error, TRACE_NO_OFFSET, "there is no tensor %zu", i);
     else if (!e->tensor.format)
-        trace_fail(t, error, TRACE_NO_OFFSET,
-                   "tensor '%s' of dtype %s does not hold "
-                   "floating-point numbers",
+        trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' of dtype %s does not hold floating-point numbers",
                    e->tensor.name, e->tensor.dtype);
     return e && e->tensor.format ? e : NULL;
 }

@@ -78,10 +78,8 @@ static int read_tree(json_cursor *c, const json_t *v, const trace_entry *e, trac
     if (!trace_dtype_find(d->dtype))
         return 0; /* that is told first */
     if (json_is_array(shape) && json_array_size(shape) > TRACE_RANK_MAX)
-        return trace_fail(t, c->error, e->at,
-                          "shape of tensor '%s' has %zu dimensions, more "
-                          "than %d",
-                          name, json_array_size(shape), TRACE_RANK_MAX);
+        return trace_fail(t, c->error, e->at, "shape of tensor '%s' has %zu dimensions, more than %d", name,
+                          json_array_size(shape), TRACE_RANK_MAX);
     if (integers(shape, d->shape, TRACE_RANK_MAX, &d->rank))
         return trace_fail(t, c->error, e->at, "shape of tensor '%s' is not a list of natural numbers", name);
     if (integers(offsets, d->range, 2, &n) || n != 2)
@@ -114,9 +112,8 @@ static int describe(json_cursor *c, const trace_description *from, trace_entry *
                           t->size - 8 - c->n);
     if (range[1] - range[0] != bytes)
         return trace_fail(t, c->error, e->at,
-                          "tensor '%s' has %" PRIu64 " bytes of data, its "
-                          "shape and dtype need %" PRIu64,
-                          x->name, range[1] - range[0], bytes);
+                          "tensor '%s' has %" PRIu64 " bytes of data, its shape and dtype need %" PRIu64, x->name,
+                          range[1] - range[0], bytes);
 
     uint64_t *copy = trace_alloc(t, x->rank * sizeof *copy);
     if (!copy)
@@ -216,8 +213,7 @@ static int check_all(trace *t, uint64_t data, trace_error *error)
         trace_entry *e = &t->entries[i];
         if (e->tensor.offset != end)
             return trace_fail(t, error, e->at,
-                              "tensor '%s' begins at %" PRIu64 " of the data, "
-                              "%s the previous one ends at %" PRIu64,
+                              "tensor '%s' begins at %" PRIu64 " of the data, %s the previous one ends at %" PRIu64,
                               e->tensor.name, e->tensor.offset, e->tensor.offset < end ? "but" : "a gap:", end);
         end += e->bytes;
         e->tensor.offset += data;

@@ -129,8 +129,7 @@ int torch_open_stream(trace *t, uint32_t section, torch_tree *tree, int *legacy,
     const uint64_t rest = section_at(t, section)->bytes - at;
     if (rest && !*legacy && pickle_type_of(tree->p, pickle_root(tree->p)) <= PICKLE_BYTES)
         return trace_fail(t, error, at,
-                          "one value and %" PRIu64 " bytes after it: neither a PyTorch file nor a pickle of "
-                          "tensors",
+                          "one value and %" PRIu64 " bytes after it: neither a PyTorch file nor a pickle of tensors",
                           rest);
     if (depth == 0)
         s->rest += rest;

@@ -119,9 +119,8 @@ int torch_keys(trace *t, torch_tree *tree, trace_error *error)
         n += is_storage(p, r) != 0;
     if (n * sizeof *tree->keys > left(t))
         return trace_fail(t, error, TRACE_NO_OFFSET,
-                          "the pickle describes %zu storages, which take more than %d MiB "
-                          "of memory",
-                          n, TRACE_MEMORY >> 20);
+                          "the pickle describes %zu storages, which take more than %d MiB of memory", n,
+                          TRACE_MEMORY >> 20);
     if (n && !(tree->keys = malloc(n * sizeof *tree->keys)))
         return trace_no_memory(t, error);
     tree->accounted += n * sizeof *tree->keys;

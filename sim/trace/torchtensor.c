@@ -90,9 +90,8 @@ static int check_view(const trace *t, const char *name, const torch_view *v, uin
     const uint64_t room = v->storage.bytes / v->width;
     if (v->storage.bytes % v->width)
         return trace_fail(t, error, TRACE_NO_OFFSET,
-                          "tensor '%.200s': a storage of %" PRIu64 " bytes does not hold "
-                          "whole elements of %s",
-                          name, v->storage.bytes, v->dtype);
+                          "tensor '%.200s': a storage of %" PRIu64 " bytes does not hold whole elements of %s", name,
+                          v->storage.bytes, v->dtype);
     if (v->offset > room)
         return trace_fail(t, error, TRACE_NO_OFFSET,
                           "tensor '%.200s' begins at element %" PRIu64 " of a storage of %" PRIu64, name, v->offset,

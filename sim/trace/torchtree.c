@@ -456,8 +456,7 @@ static int add_notes(torch_walker *w)
         failed |= add_metadata(w, "mpsim.note.rest", "something follows what was read, as if the file were two");
     if (s->script)
         failed |= add_metadata(w, "mpsim.note.script",
-                               "a TorchScript archive: parameters and buffers are read, not its code and "
-                               "constants");
+                               "a TorchScript archive: parameters and buffers are read, not its code and constants");
     if (s->n_dropped)
         failed |= add_metadata(w, "mpsim.note.dropped", "there are more scalars than are listed");
     return failed;

@@ -73,8 +73,7 @@ static int open_section(trace *t, uint64_t at, uint64_t bytes, const trace_optio
     if (bytes) {
         if (at > t->size || bytes > t->size - at)
             return trace_fail(t, error, TRACE_NO_OFFSET,
-                              "%" PRIu64 " bytes from %" PRIu64 " on should be a tensor, but "
-                              "the file has %" PRIu64,
+                              "%" PRIu64 " bytes from %" PRIu64 " on should be a tensor, but the file has %" PRIu64,
                               bytes, at, t->size);
         t->base = at;
         t->size = bytes;

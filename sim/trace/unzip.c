@@ -46,8 +46,7 @@ trace_unzip *unzip_open(const trace *t, trace_error *error)
     /* NOENT: an extra field that a local header needs is missing */
     if (code == ZIP_ER_INCONS || code == ZIP_ER_NOENT) {
         trace_fail(t, error, TRACE_NO_OFFSET,
-                   "the zip archive is not consistent: local headers contradict "
-                   "the directory");
+                   "the zip archive is not consistent: local headers contradict the directory");
         return NULL;
     }
     zip_error_t e;
@@ -83,9 +82,7 @@ int unzip_bytes(const trace *t, trace_unzipped *file, void *p, size_t n, uint64_
         if (r < 0)
             return failed(t, zip_file_get_error(file), "cannot unpack", error);
         if (r == 0)
-            return trace_fail(t, error, at + got,
-                              "the member ends here, before the size that "
-                              "the zip directory has");
+            return trace_fail(t, error, at + got, "the member ends here, before the size that the zip directory has");
         got += (size_t)r;
     }
     return 0;

@@ -105,9 +105,7 @@ static int put_tensor(array_bytes *t, const char *path, const trace_tensor *x, u
                                                                  : NULL;
     if (!dtype)
         return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
-                               "tensor '%s': "
-                               "safetensors has no dtype for %s",
-                               x->name,
+                               "tensor '%s': safetensors has no dtype for %s", x->name,
                                x->format  ? x->format->name
                                : x->dtype ? x->dtype
                                           : "it");

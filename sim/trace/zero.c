@@ -42,9 +42,8 @@ static int add_rank(zero_checkpoint *c, const zero_name *name, const char *file)
     }
     if (c->files[name->rank])
         return trace_fail(t, c->error, TRACE_NO_OFFSET,
-                          "rank %" PRIu64 " has two files of optimizer states: '%s' and "
-                          "'%s'",
-                          name->rank, c->files[name->rank], file);
+                          "rank %" PRIu64 " has two files of optimizer states: '%s' and '%s'", name->rank,
+                          c->files[name->rank], file);
     c->files[name->rank] = trace_string(t, file, strlen(file));
     if (name->rank >= c->ranks)
         c->ranks = (size_t)name->rank + 1;
@@ -58,8 +57,7 @@ static int add_name(zero_checkpoint *c, const char *file)
         return 0;
     if (name.expert)
         return trace_fail(c->t, c->error, TRACE_NO_OFFSET,
-                          "'%s': partitions of experts are not read; convert with "
-                          "DeepSpeed's ds_to_universal.py",
+                          "'%s': partitions of experts are not read; convert with DeepSpeed's ds_to_universal.py",
                           file);
     if (name.model_rank > 0)
         return trace_fail(c->t, c->error, TRACE_NO_OFFSET,
@@ -322,11 +320,9 @@ static int read_paddings(zero_checkpoint *c, const trace *from)
             continue;
         c->parameters[n - 1].padding = strtoull(trace_metadata_value(from, i), NULL, 10);
     }
-    return n == 0 || n == c->n ? 0
-                               : trace_fail(from, c->error, TRACE_NO_OFFSET,
-                                            "holds %zu paddings of %zu "
-                                            "parameters",
-                                            n, c->n);
+    return n == 0 || n == c->n
+               ? 0
+               : trace_fail(from, c->error, TRACE_NO_OFFSET, "holds %zu paddings of %zu parameters", n, c->n);
 }
 
 static int read_ranks(zero_checkpoint *c)

@@ -64,9 +64,7 @@ static int flat_tensors(zero_checkpoint *c, int kind)
     for (size_t i = 0; i < c->n && result == 0; i++) {
         const zero_parameter *p = &c->parameters[i];
         if (p->group >= c->groups) {
-            result = trace_fail(c->t, c->error, TRACE_NO_OFFSET,
-                                "no partition holds group %" PRIu32 ", which has "
-                                "'%s'",
+            result = trace_fail(c->t, c->error, TRACE_NO_OFFSET, "no partition holds group %" PRIu32 ", which has '%s'",
                                 p->group, p->name);
             break;
         }

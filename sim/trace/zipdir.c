@@ -82,9 +82,7 @@ static int check_end(const trace *t, trace_error *error)
             found = base + i + 1;
         }
     if (!found)
-        trace_fail(t, error, t->size,
-                   "no zip directory at the end: the file is truncated, or "
-                   "something was appended");
+        trace_fail(t, error, t->size, "no zip directory at the end: the file is truncated, or something was appended");
     else if (found - 1 != t->size - END_BYTES)
         trace_fail(t, error, found - 1, "the zip directory is followed by a comment");
     else
@@ -139,10 +137,8 @@ static int find_directory(directory *d)
     if (d->members > MEMBERS_MAX)
         return trace_fail(t, d->error, end_at, "%" PRIu64 " members, more than %d", d->members, MEMBERS_MAX);
     if (size > t->max_header / 2)
-        return trace_fail(t, d->error, end_at,
-                          "zip directory of %" PRIu64 " bytes is above "
-                          "the cap of %" PRIu64,
-                          size, t->max_header / 2);
+        return trace_fail(t, d->error, end_at, "zip directory of %" PRIu64 " bytes is above the cap of %" PRIu64, size,
+                          t->max_header / 2);
     if (d->at > limit || size != limit - d->at)
         return trace_fail(t, d->error, end_at,
                           "zip directory at %" PRIu64 " with %" PRIu64 " bytes does not end at its end record", d->at,
@@ -216,9 +212,7 @@ static int find_end(const directory *d, zip_member *m, unsigned flags)
     const uint64_t data = m->offset + LOCAL_BYTES + le16(p + 26) + le16(p + 28);
     if (data > d->t->size || m->packed > d->t->size - data)
         return trace_fail(d->t, d->error, m->offset,
-                          "a zip member of %" PRIu64 " bytes reaches "
-                          "past the end of the file",
-                          m->packed);
+                          "a zip member of %" PRIu64 " bytes reaches past the end of the file", m->packed);
     m->end = data + m->packed;
     return 0;
 }
@@ -243,9 +237,7 @@ static int entry(directory *d, zip_member *m)
     if (flags & (1 | 1u << 6 | 1u << 13))
         return trace_fail(d->t, d->error, at, "a zip member is encrypted");
     if (m->method != 0 && m->method != 8)
-        return trace_fail(d->t, d->error, at,
-                          "zip compression method %u is not supported; "
-                          "stored and deflated are",
+        return trace_fail(d->t, d->error, at, "zip compression method %u is not supported; stored and deflated are",
                           (unsigned)m->method);
     const unsigned char *name = take(d, name_bytes + extra_bytes + comment);
     if (!name)
@@ -261,8 +253,7 @@ static int entry(directory *d, zip_member *m)
                           m->size);
     if (m->size > RATIO_FREE && m->size / RATIO_MAX > m->packed)
         return trace_fail(d->t, d->error, at,
-                          "a zip member of %" PRIu64 " bytes claims to "
-                          "unpack to %" PRIu64 ": more than %d to 1",
+                          "a zip member of %" PRIu64 " bytes claims to unpack to %" PRIu64 ": more than %d to 1",
                           m->packed, m->size, RATIO_MAX);
     return find_end(d, m, flags);
 }
@@ -337,6 +328,5 @@ int zip_check_local(const trace *t, const zip_member *m, trace_error *error)
         same &= said[i] == is[i] || (later && said[i] == 0) || (i && said[i] == 0xffffffff);
     return same ? 0
                 : trace_fail(t, error, m->offset,
-                             "the zip archive is not consistent: local headers contradict "
-                             "the directory");
+                             "the zip archive is not consistent: local headers contradict the directory");
 }

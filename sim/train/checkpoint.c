@@ -252,9 +252,8 @@ static int put(const train_item *x, void *context)
     const trace_tensor *tensor = trace_at(p->from, (size_t)i);
     if (!tensor->format || strcmp(tensor->format->name, stored->name) != 0 || !same_shape(tensor, x))
         return trace_error_set(p->error, EXIT_DATA, path, UINT64_MAX,
-                               "tensor '%s' is not of the shape and the format that the run has "
-                               "(%s)",
-                               x->name, stored->name);
+                               "tensor '%s' is not of the shape and the format that the run has (%s)", x->name,
+                               stored->name);
     float *values = need_memory(tensor->count, sizeof *values);
     int bad = trace_select(p->from, (size_t)i, p->error);
     if (!bad)

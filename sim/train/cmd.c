@@ -240,17 +240,13 @@ static int make_jobs(request *q, const option_list *paths)
                     : q->compare ? "compare"
                                  : "policy");
     if (q->resume && !q->run && given && !paths->count && !q->compare)
-        return fail(EXIT_USAGE,
-                    "train: --resume goes on with the run of its file: --%s cannot "
-                    "change it",
-                    given);
+        return fail(EXIT_USAGE, "train: --resume goes on with the run of its file: --%s cannot change it", given);
     if (q->as_published && !paths->count && !q->compare)
         return fail(EXIT_USAGE, "train: --as-published goes with --compare or several policies");
     if (q->run || (q->resume && !paths->count && !q->compare))
         return job_of_file(q);
     if (!paths->count && !q->compare)
-        return fail(EXIT_USAGE, "train: which policy? --policy FILE, as fp32 or pytorch-amp-fp16; "
-                                "or --compare");
+        return fail(EXIT_USAGE, "train: which policy? --policy FILE, as fp32 or pytorch-amp-fp16; or --compare");
     return jobs_of_policies(q, paths);
 }
 
@@ -545,8 +541,7 @@ int cmd_train(const command *self, int argc, char **argv)
         {0, "run", OPTION_INPUT, &q.run, "FILE", "train what such a file says"},
         {0, "device", OPTION_STRING, &device, "cpu|cuda",
          "what computes: the emulation (default), or kernels on a CUDA device, meant to give the "
-         "same bits (data/gpu says what devices have shown); steps are timed there, lost updates "
-         "not counted"},
+         "same bits (data/gpu says what devices have shown); steps are timed there, lost updates not counted"},
         THREADS_OPTION_ROW(q.form, ""),
         QUIET_OPTION_ROW(q.form, "progress and notes"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
@@ -558,9 +553,7 @@ int cmd_train(const command *self, int argc, char **argv)
             note_quiet();
         code = report_options_style(&report.style, &q.form, 0, "train", "--json and --csv exclude each other");
         if (!code && first < argc)
-            code = fail(EXIT_USAGE,
-                        "train: it takes no operand, but '%s' is given; try 'mpsim train "
-                        "--help'",
+            code = fail(EXIT_USAGE, "train: it takes no operand, but '%s' is given; try 'mpsim train --help'",
                         argv[first]);
         if (!code)
             code = report_options_threads(&q.form, "train");

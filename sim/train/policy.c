@@ -335,10 +335,7 @@ static int make_plan(const train_run *r, const plan *p, const train_overrides *v
                    "muon: model: torch's kernels on CPUs are for replays: name a model (mpsim formats --models)");
     t->scaler = p->scaler;
     if (v->scaler && plan_scales(p) && mpsim_scaler_parse(&t->scaler, v->scaler))
-        return bad(error,
-                   "loss_scaling: '%.100s' is not a scaler, or has a parameter outside its "
-                   "domain",
-                   v->scaler);
+        return bad(error, "loss_scaling: '%.100s' is not a scaler, or has a parameter outside its domain", v->scaler);
     t->delayed = p->recipe && p->recipe->delayed;
     t->history = p->delayed;
     return set_clip(p, v, n, t, error) || choose_optimizer(p, v, n, &t->optimizer, error) || check_steps(r, t, error)

@@ -108,13 +108,10 @@ void train_text_run(train_report *r, const train_job *j)
     train_products_text(text + n, sizeof text - n, &j->run);
     text_wrapped(f, "products   ", text);
     if (has_blocks(&j->run, 1))
-        fputs("           block recipes: sums of codes, times their scales, added in fp32 at the end of each "
-              "block\n",
+        fputs("           block recipes: sums of codes, times their scales, added in fp32 at the end of each block\n",
               f);
     if (has_blocks(&j->run, 0))
-        fputs("           operands of block recipes as bf16 numbers: block-scaled instructions are not "
-              "modelled\n",
-              f);
+        fputs("           operands of block recipes as bf16 numbers: block-scaled instructions are not modelled\n", f);
     if (is_decoder(s))
         decoder_print_steps(f, &j->run);
     else
@@ -265,8 +262,7 @@ void train_text_total(train_report *r, const train_total *t)
 static void compare_results(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
 {
     char text[96];
-    table *out = table_new("<policy|>loss|>at the end|>test loss|>accuracy|>skipped|>scale|"
-                           ">ms/step|<status");
+    table *out = table_new("<policy|>loss|>at the end|>test loss|>accuracy|>skipped|>scale|>ms/step|<status");
     for (size_t i = 0; i < n; i++) {
         const train_total *t = &totals[i];
         table_cell(out, "%s", jobs[i].name);
@@ -321,10 +317,8 @@ static void compare_images(train_report *r, const train_job *jobs, const train_t
     const train_settings *s = &jobs[0].run.settings;
     FILE *f = r->file;
     char text[64];
-    fprintf(f,
-            "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64 ", %s, %s "
-            "parameters\n\n",
-            s->steps, s->batch, s->seed, s->arch, text_count(text, train_count_parameters(&jobs[0].run)));
+    fprintf(f, "run        %" PRIu64 " steps of %" PRIu32 " images, seed %" PRIu64 ", %s, %s parameters\n\n", s->steps,
+            s->batch, s->seed, s->arch, text_count(text, train_count_parameters(&jobs[0].run)));
     compare_results(r, jobs, totals, n);
     fprintf(f,
             "loss: of step 1; at the end: mean of the last %" PRIu64 " step%s; test loss and "

@@ -112,15 +112,12 @@ static int read_optimizer(const train_words *w, train_overrides *o)
                     w->optimizer);
     if (w->variant && !mpsim_optim_variant_find(w->variant))
         return fail(EXIT_USAGE,
-                    "train: --variant: '%s' is not one of ieee, torch, torch-foreach, apex, "
-                    "... (mpsim/optim.h)",
+                    "train: --variant: '%s' is not one of ieee, torch, torch-foreach, apex, ... (mpsim/optim.h)",
                     w->variant);
     const char *why = w->scaler ? scaler_read(&scaler, w->scaler) : NULL;
     if (why)
-        return fail(EXIT_USAGE,
-                    "train: --loss-scaling: '%s' is not a scaler of 'mpsim scaler --list': "
-                    "%s",
-                    w->scaler, why);
+        return fail(EXIT_USAGE, "train: --loss-scaling: '%s' is not a scaler of 'mpsim scaler --list': %s", w->scaler,
+                    why);
     o->optimizer = w->optimizer;
     o->variant = w->variant;
     o->scaler = w->scaler;

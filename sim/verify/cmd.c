@@ -132,8 +132,7 @@ static int check_options(const verify *v, char **names, int vectors, int archite
     if (list && *names)
         return fail(EXIT_USAGE, "verify: --list takes no groups");
     if (!wants(names, "vectors") && (vectors || architecture || v->n_models))
-        return fail(EXIT_USAGE, "verify: --vectors, --architecture and --model go with the group "
-                                "vectors");
+        return fail(EXIT_USAGE, "verify: --vectors, --architecture and --model go with the group vectors");
     if (v->n_models && architecture)
         return fail(EXIT_USAGE, "verify: --model and --architecture exclude each other");
     if (v->n_models && !v->vectors)

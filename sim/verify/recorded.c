@@ -248,9 +248,7 @@ static void replay_file(verify *v, const char *path, char *used)
     if (!architecture)
         architecture = v->architecture;
     if (!architecture && !v->n_models) {
-        fail_file(v, f.name, EXIT_DATA,
-                  "%s: its name does not tell the GPU; say --architecture NAME, "
-                  "one of %s",
+        fail_file(v, f.name, EXIT_DATA, "%s: its name does not tell the GPU; say --architecture NAME, one of %s",
                   f.name, architecture_list());
         vectors_clear(&f);
         return;

@@ -134,9 +134,7 @@ void verify_print(const verify *v, FILE *to)
     print_status(v, to, VERIFY_FAILED);
     fputc('\n', to);
     if (s.ambiguous)
-        fprintf(to,
-                "%s set%s fit%s several rows of the table, named with 'or': the set does not tell "
-                "them apart\n",
+        fprintf(to, "%s set%s fit%s several rows of the table, named with 'or': the set does not tell them apart\n",
                 text_count(rows, s.ambiguous), text_plural(s.ambiguous), s.ambiguous == 1 ? "s" : "");
 }
 

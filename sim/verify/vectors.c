@@ -136,8 +136,7 @@ static int sort_arrays(const vector_file *f, const trace *t, type_arrays **types
     *count = n;
     return n ? 0
              : trace_error_set(error, EXIT_DATA, f->name, UINT64_MAX,
-                               "no recorded dot products: arrays are named fp16.a, fp16.b, "
-                               "fp16.c, fp16.d_fp32, ...");
+                               "no recorded dot products: arrays are named fp16.a, fp16.b, fp16.c, fp16.d_fp32, ...");
 }
 
 static const char *shape_words(char out[48], size_t rank, uint64_t n, uint64_t k)
