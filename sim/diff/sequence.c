@@ -91,6 +91,7 @@ static int tell(void *context, int i, int stopped)
     sequence *s = context;
     comparison *c = &s->batch[i];
     c->c.elsewhere = 0;
+    c->failed |= stopped; /* nobody is told */
     if (c->measured && !c->failed && c->c.all.differ)
         c->failed = shift_look(&s->shift, s->step, &c->c, &c->error);
     compare_end(c);
