@@ -173,7 +173,8 @@ static void print_help(const command *c, const option_row *table, const char *mo
                     : "read the files that the command names, write its outputs, and nothing else: no other file, no "
                       "network, no program; exit code 2 where the kernel cannot",
                 printf("      --sandbox"));
-    print_about(c->traits & COMMAND_CONFINED ? "do without the sandbox" : "do without the sandbox (default)", printf("      --no-sandbox"));
+    print_about(c->traits & COMMAND_CONFINED ? "do without the sandbox" : "do without the sandbox (default)",
+                printf("      --no-sandbox"));
     print_about("print this help and exit", printf("  -h, --help"));
     if (more)
         printf("\n%s", more);

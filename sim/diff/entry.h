@@ -8,7 +8,7 @@
 /* entry_verdict -- of a tensor, or of a missing step. */
 verdict entry_verdict(const sequence_entry *e);
 
-/* entry_json -- all that is known; NULL if out of memory. */
+/* entry_json -- all that is known. */
 json_t *entry_json(const sequence_entry *e);
 
 /* entry_print -- the same for people, of what entry_json gave. */

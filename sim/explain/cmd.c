@@ -132,9 +132,7 @@ static int explain(const options *o, const char *text)
     const size_t n = match_find(found, text);
     if (n)
         return print_found(o, found, n);
-    const message *near = match_nearest(text, &failed);
-    if (failed)
-        return fail(EXIT_IO, "out of memory");
+    const message *near = match_nearest(text);
     if (near)
         return fail(EXIT_DATA, "explain: no message that is known; the nearest is %s's '%s' (mpsim explain %s)",
                     near->framework, near->forms[0], near->name);

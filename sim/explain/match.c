@@ -151,12 +151,10 @@ static const char *next_word(const char *p, char word[FORM_MOST])
     return n > 2 ? p : NULL;
 }
 
-/* The words of a text in lower case, blanks between and around them; NULL without memory. */
+/* The words of a text in lower case, blanks between and around them. */
 static char *words_of(const char *text)
 {
-    char *words = malloc(strlen(text) + 3), *out = words;
-    if (!words)
-        return NULL;
+    char *words = need_memory(strlen(text) + 3, 1), *out = words;
     *out++ = ' ';
     for (; *text; text++)
         *out++ = isalnum((unsigned char)*text) ? (char)tolower((unsigned char)*text) : ' ';
@@ -178,14 +176,11 @@ static size_t share_of(const char *form, const char *words)
     return all ? 100 * there / all : 0;
 }
 
-const message *match_nearest(const char *text, int *failed)
+const message *match_nearest(const char *text)
 {
     const message *nearest = NULL;
     size_t best = 50;
     char *words = words_of(text);
-    *failed = !words;
-    if (!words)
-        return NULL;
     for (const message *m = messages; m->name; m++)
         for (size_t i = 0; i < MESSAGE_FORMS && m->forms[i]; i++) {
             const size_t share = share_of(m->forms[i], words);

@@ -12,12 +12,10 @@ typedef struct match {
 } match;
 
 /* match_find -- the rows that the text holds, the longest first; a text that is a piece of a message, or a row's name, holds it.
- * Case, quotes, blanks, line breaks and what loggers put before a line do not count. How many (*failed
- * is 1 then). */
+ * Case, quotes, blanks, line breaks and what loggers put before a line do not count. How many. */
 size_t match_find(match found[MATCHES_MAX], const char *text);
 
-/* match_nearest -- the row that shares most of its words with the text, if that is more than half of them; or NULL, also without
- * memory (*failed is 1 then). */
-const message *match_nearest(const char *text, int *failed);
+/* match_nearest -- the row that shares most of its words with the text, if that is more than half of them; or NULL. */
+const message *match_nearest(const char *text);
 
 #endif

@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 void log_report_text(FILE *to, const log_runs *r, const comparison *c);
-/* log_report_json -- 0; -1: out of memory. */
 void log_report_json(FILE *to, const log_runs *r, const comparison *c);
 
 #endif
