@@ -3,8 +3,7 @@
  * A check runs one operation of the hardware and the reference (scalar.h of lib's modules, compiled for the
  * device) on the same inputs and compares every bit of the results. Nothing here prints or exits;
  * nothing changes a setting of the device. */
-#ifndef MPSIM_GPU_GPU_H
-#define MPSIM_GPU_GPU_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -94,6 +93,4 @@ int gpu_probe_agrees(const gpu_probe *p, size_t i, int sm, uint32_t *reference);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* train.h -- training on a CUDA device: the engine of lib/include/train/engine.h as kernels. Plain C. */
-#ifndef MPSIM_GPU_TRAIN_H
-#define MPSIM_GPU_TRAIN_H
+#pragma once
 
 #include <train/engine.h>
 
@@ -20,6 +19,4 @@ int train_engine_cuda(train_engine *e, char *why, size_t size);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

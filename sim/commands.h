@@ -1,7 +1,6 @@
 /* commands.h -- the table of commands (commands.c), and their functions; each in its folder's cmd.c. argv[0] is
  * the command's name. */
-#ifndef MPSIM_SIM_COMMANDS_H
-#define MPSIM_SIM_COMMANDS_H
+#pragma once
 
 #include "cli/options.h"
 
@@ -23,5 +22,3 @@ int cmd_explain(const command *self, int argc, char **argv);
 int cmd_train(const command *self, int argc, char **argv);
 int cmd_plot(const command *self, int argc, char **argv);
 int cmd_verify(const command *self, int argc, char **argv);
-
-#endif

@@ -70,6 +70,10 @@ fi
 ok "every public function is used by a test" "$(while read -r f; do
     grep -q -w -r --include='*.c' "$f" tests || echo "$f"; done <"$dir/declared")"
 
+ok "headers begin with #pragma once, public ones with a guard" "$(
+    find lib/include -name '*.h' | xargs grep -L '^#ifndef MPSIM_'
+    find lib sim gpu tests -name '*.h' -o -name '*.cuh' | grep -v '^lib/include' | xargs grep -l '^#ifndef MPSIM_[A-Z0-9_]*_CUH*$\|^#ifndef MPSIM_[A-Z0-9_]*_H$')"
+
 # ---- who may include whom: the first line whose left side fits a file decides ----
 # <name> is a header of the system or of another project; a path is one of the house.
 cat >"$dir/borders" <<'TABLE'

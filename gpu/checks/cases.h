@@ -1,7 +1,6 @@
 /* cases.h -- the inputs of every check, as functions of an index: Philox and integers only, so that
  * a device and a CPU make the same ones. */
-#ifndef MPSIM_GPU_CHECKS_CASES_H
-#define MPSIM_GPU_CHECKS_CASES_H
+#pragma once
 
 #include "checks.h"
 #include "../../lib/round/rng.h"
@@ -399,5 +398,3 @@ static inline MPSIM_HD uint32_t gpu_addend(const gpu_dots *j, uint64_t tile, int
         return gpu_code(f, sign, f->bias - 8 + (int)((w[1] >> 4 & 15) % 12), w[0]);
     }
 }
-
-#endif

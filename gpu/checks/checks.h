@@ -1,7 +1,6 @@
 /* checks.h -- the table of checks: what each computes, on which inputs, by which model. Plain C and
  * plain data, the same for the device, for the program and for the test that replays a record. */
-#ifndef MPSIM_GPU_CHECKS_CHECKS_H
-#define MPSIM_GPU_CHECKS_CHECKS_H
+#pragma once
 
 #include "../gpu.h"
 
@@ -140,6 +139,4 @@ int gpu_probe_reference(const gpu_probe *p, int instruction, int sm, uint32_t *d
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

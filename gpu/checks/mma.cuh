@@ -8,8 +8,7 @@
  *   C  element i:  row g + 8 (i / 2), column 2 t + i mod 2
  *
  * Matrices of less depth have only the first half of the registers of A and B. */
-#ifndef MPSIM_GPU_CHECKS_MMA_CUH
-#define MPSIM_GPU_CHECKS_MMA_CUH
+#pragma once
 
 #include "tally.cuh"
 
@@ -136,5 +135,3 @@ static __device__ __noinline__ uint32_t dots_expected(const gpu_dots &j, const u
         return gpu_layout_answer(&j, row, column);
     return gpu_dot_reference(&j, a + row * j.k, b + column * j.k, c[row * GPU_COLUMNS + column]);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* reference.h -- what a check expects, from the integer reference; C17 and CUDA. */
-#ifndef MPSIM_GPU_CHECKS_REFERENCE_H
-#define MPSIM_GPU_CHECKS_REFERENCE_H
+#pragma once
 
 #include "checks.h"
 #include "../../lib/dot/scalar.h"
@@ -58,5 +57,3 @@ static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint3
     }
     return (uint32_t)mpsim_scalar_encode(&m->result.format, &m->result.rounding, m->result.rounding.mode, s, 0, &flags);
 }
-
-#endif

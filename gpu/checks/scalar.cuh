@@ -1,6 +1,5 @@
 /* scalar.cuh -- the kernel of operations on scalars: hardware against reference. */
-#ifndef MPSIM_GPU_CHECKS_SCALAR_CUH
-#define MPSIM_GPU_CHECKS_SCALAR_CUH
+#pragma once
 
 #include "tally.cuh"
 
@@ -36,5 +35,3 @@ static cudaError_t scalar_launch(const gpu_scalar *s, const gpu_span *span, gpu_
     scalar_kernel<hardware><<<(unsigned)(blocks < GPU_BLOCKS ? blocks : GPU_BLOCKS), GPU_THREADS>>>(*s, *span, tally);
     return cudaGetLastError();
 }
-
-#endif

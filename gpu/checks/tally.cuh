@@ -1,6 +1,5 @@
 /* tally.cuh -- what kernels count: mismatches, digests, the first mismatch. */
-#ifndef MPSIM_GPU_CHECKS_TALLY_CUH
-#define MPSIM_GPU_CHECKS_TALLY_CUH
+#pragma once
 
 #include "cases.h"
 #include "../../lib/digest/scalar.h"
@@ -91,5 +90,3 @@ int gpu_compiled_for(void);
 int gpu_wgmma_compiled(void);
 
 enum { GPU_BLOCKS = 2048, GPU_THREADS = 128 };
-
-#endif

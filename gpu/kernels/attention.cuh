@@ -1,7 +1,6 @@
 /* attention.cuh -- attention beside its products: heads of rows and back, softmax of causal scores, whole and
  * in tiles. mpsim/transformer.h in parallel; a warp has a row of a sum. */
-#ifndef MPSIM_GPU_KERNELS_ATTENTION_CUH
-#define MPSIM_GPU_KERNELS_ATTENTION_CUH
+#pragma once
 
 #include "lists.cuh"
 #include "rows.cuh"
@@ -236,5 +235,3 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
     }
     counter.give(p.counts);
 }
-
-#endif

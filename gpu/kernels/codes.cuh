@@ -4,8 +4,7 @@
  * with the bits of the binary32 number, and by instructions of the device where it has them; others
  * by the reference (lib/round/scalar.h). All give the codes of mpsim_encode_f32, but that a NaN is always
  * nan_code. */
-#ifndef MPSIM_GPU_KERNELS_CODES_CUH
-#define MPSIM_GPU_KERNELS_CODES_CUH
+#pragma once
 
 #include "cuda.cuh"
 
@@ -344,5 +343,3 @@ static __device__ __forceinline__ void gpu_put(const gpu_format &f, void *p, siz
  * bodies hold no collective. */
 #define GPU_FOR(i, n) \
     for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (size_t)gridDim.x * blockDim.x)
-
-#endif

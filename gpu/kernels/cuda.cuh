@@ -11,8 +11,7 @@
  * No floating-point operation of these sources may be contracted or approximated: operators stand
  * only where a compiler keeps them (-fmad=false, -ffp-contract=off), and __fmaf_rn where an fma is
  * meant. */
-#ifndef MPSIM_GPU_KERNELS_CUDA_CUH
-#define MPSIM_GPU_KERNELS_CUDA_CUH
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,7 +38,5 @@
 #define GPU_UNROLL
 #define GPU_KERNEL [[maybe_unused]] __global__
 #include "../../tests/gpu/host.h"
-
-#endif
 
 #endif

@@ -1,6 +1,5 @@
 /* elements.cuh -- kernels that make an element of one or a few: gather, ReLU, pooling, digests. See lib/include/train/engine.h for what each is to the bit. */
-#ifndef MPSIM_GPU_KERNELS_ELEMENTS_CUH
-#define MPSIM_GPU_KERNELS_ELEMENTS_CUH
+#pragma once
 
 #include "codes.cuh"
 
@@ -116,5 +115,3 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
     if (threadIdx.x % 32 == 0)
         atomicAdd(sum, own);
 }
-
-#endif

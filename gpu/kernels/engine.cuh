@@ -1,7 +1,6 @@
 /* engine.cuh -- what the operations of the CUDA engine share: its memory, counters. What they are given has been
  * checked (lib/train/check/check.h). */
-#ifndef MPSIM_GPU_KERNELS_ENGINE_CUH
-#define MPSIM_GPU_KERNELS_ENGINE_CUH
+#pragma once
 
 #include "codes.cuh"
 #include "../train.h"
@@ -300,5 +299,3 @@ static int wrote(train_engine *e, const char *operation, train_tensor *y)
     y->inverse = 1;
     return cuda_launched(e, operation);
 }
-
-#endif

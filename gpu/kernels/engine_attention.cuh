@@ -1,6 +1,5 @@
 /* engine_attention.cuh -- operations of attention beside its products. */
-#ifndef MPSIM_GPU_KERNELS_ENGINE_ATTENTION_CUH
-#define MPSIM_GPU_KERNELS_ENGINE_ATTENTION_CUH
+#pragma once
 
 #include "attention.cuh"
 #include "engine_rows.cuh"
@@ -215,5 +214,3 @@ static int cuda_tile_backward(train_engine *e, const train_tiled *list, size_t n
 {
     return tiled(e, "tile_backward", list, n, 1);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* engine_blocks.cuh -- products of operands in blocks: the sums of each block of the depth, added with the factors
  * of the blocks, as DeepGEMM's promotion adds them. One launch where gemm.h has it; else (another architecture,
  * model or length of blocks) a product for each block, by any kernel of gemm.h. */
-#ifndef MPSIM_GPU_KERNELS_ENGINE_BLOCKS_CUH
-#define MPSIM_GPU_KERNELS_ENGINE_BLOCKS_CUH
+#pragma once
 
 #include "elements.cuh"
 #include "engine.cuh"
@@ -92,5 +91,3 @@ static int gemm_blocks(train_engine *e, const train_gemm *g, gpu_product *p)
     p->b_factors = {static_cast<const float *>(at_of(g->b_blocks)), g->b_rows, g->b_blocks->cols};
     return gpu_gemm(p, self_of(e)->sm, GPU_GEMM_AUTO, why, sizeof why) ? cuda_fail(e, "gemm: %s", why) : 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* engine_layers.cuh -- operations of layers: gather, ReLU, pooling, sums, the loss, normalisation.
  */
-#ifndef MPSIM_GPU_KERNELS_ENGINE_LAYERS_CUH
-#define MPSIM_GPU_KERNELS_ENGINE_LAYERS_CUH
+#pragma once
 
 #include "elements.cuh"
 #include "engine_lists.cuh"
@@ -290,5 +289,3 @@ static int cuda_batchnorm_inference(train_engine *e, const mpsim_batchnorm *b, t
                at_of(weight), at_of(bias), static_cast<gpu_word *>(NULL));
     return wrote(e, "batchnorm_inference", y);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* engine_lists.cuh -- operations on many tensors at once: casts, gradients. */
-#ifndef MPSIM_GPU_KERNELS_ENGINE_LISTS_CUH
-#define MPSIM_GPU_KERNELS_ENGINE_LISTS_CUH
+#pragma once
 
 #include "engine.cuh"
 #include "lists.cuh"
@@ -173,5 +172,3 @@ static int cuda_scale(train_engine *e, train_tensor *const *x, size_t n, float f
     free(list);
     return code;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* engine_quantize.cuh -- the operation quantize, of one tensor and of many: rules, scales, passes. */
-#ifndef MPSIM_GPU_KERNELS_ENGINE_QUANTIZE_CUH
-#define MPSIM_GPU_KERNELS_ENGINE_QUANTIZE_CUH
+#pragma once
 
 #include "engine_lists.cuh"
 #include "quantize.cuh"
@@ -275,5 +274,3 @@ static int cuda_hadamard(train_engine *e, train_tensor *y, const train_tensor *x
                format_of(y), at_of(y), at_of(x), y->rows, y->cols, transposed != 0);
     return wrote(e, "hadamard", y);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* engine_rows.cuh -- operations on rows of transformers: normalisation, activations. */
-#ifndef MPSIM_GPU_KERNELS_ENGINE_ROWS_CUH
-#define MPSIM_GPU_KERNELS_ENGINE_ROWS_CUH
+#pragma once
 
 #include "engine_layers.cuh"
 #include "engine_tokens.cuh"
@@ -189,5 +188,3 @@ static int cuda_activate_backward(train_engine *e, mpsim_activation kind, const 
                        slot);
     return wrote(e, name, dx);
 }
-
-#endif

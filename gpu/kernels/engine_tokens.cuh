@@ -1,6 +1,5 @@
 /* engine_tokens.cuh -- operations on tokens, sums of tensors, sums over ranks. */
-#ifndef MPSIM_GPU_KERNELS_ENGINE_TOKENS_CUH
-#define MPSIM_GPU_KERNELS_ENGINE_TOKENS_CUH
+#pragma once
 
 #include "engine_lists.cuh"
 #include "tokens.cuh"
@@ -194,5 +193,3 @@ static int cuda_reduce(train_engine *e, const mpsim_reduce *r, const train_sum *
         list[i].y->inverse = 1;
     return reduce_run(e, &g, list, n);
 }
-
-#endif

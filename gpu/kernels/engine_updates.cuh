@@ -1,6 +1,5 @@
 /* engine_updates.cuh -- the optimizer's operation. */
-#ifndef MPSIM_GPU_KERNELS_ENGINE_UPDATES_CUH
-#define MPSIM_GPU_KERNELS_ENGINE_UPDATES_CUH
+#pragma once
 
 #include "engine.cuh"
 #include "engine_lists.cuh"
@@ -63,5 +62,3 @@ static int cuda_optim(train_engine *e, const train_update *list, size_t n, uint6
     }
     return cuda_launched(e, "optim");
 }
-
-#endif

@@ -8,8 +8,7 @@
  *   A  register r: line g + 8 (r mod 2), word t + 4 (r / 2)
  *   B  register r: column g, word t + 4 r
  *   D  element i:  line g + 8 (i / 2), column 2 t + i mod 2 */
-#ifndef MPSIM_GPU_KERNELS_FRAGMENTS_CUH
-#define MPSIM_GPU_KERNELS_FRAGMENTS_CUH
+#pragma once
 
 #include "codes.cuh"
 
@@ -107,7 +106,5 @@ static __device__ __forceinline__ void gpu_copy_wait()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
-
-#endif
 
 #endif

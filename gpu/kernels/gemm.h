@@ -13,8 +13,7 @@
  * with the depth filled up with products 0 * 0, which change nothing: the first instruction has made a
  * number of d one of its own, and -0 to +0. There is no split of the
  * depth. So the bits depend on the instruction only, and that is a row of the table of models. */
-#ifndef MPSIM_GPU_KERNELS_GEMM_H
-#define MPSIM_GPU_KERNELS_GEMM_H
+#pragma once
 
 #include <mpsim/dot.h>
 
@@ -80,6 +79,4 @@ int gpu_gemm_has_factors(const char *model, int sm);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* gemm_finish.cuh -- what all matrix products share: what a kernel is told, words of an operand,
  * and the way from a sum to its place in the result. */
-#ifndef MPSIM_GPU_KERNELS_GEMM_FINISH_CUH
-#define MPSIM_GPU_KERNELS_GEMM_FINISH_CUH
+#pragma once
 
 #include "fragments.cuh"
 #include "gemm.h"
@@ -299,5 +298,3 @@ __global__ void __launch_bounds__(PRODUCT::THREADS, PRODUCT::BLOCKS)
     const gpu_job &j = list.item[gpu_list_item(list)];
     PRODUCT::run(f, f.out[j.to], j, reinterpret_cast<float *>(room));
 }
-
-#endif

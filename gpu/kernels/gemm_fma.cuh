@@ -1,7 +1,6 @@
 /* gemm_fma.cuh -- matrix products in binary32, one product after the other in order of depth:
  * models "fma" (s = fma(a, b, s)) and "sequential" (s = s + a * b, both rounded). */
-#ifndef MPSIM_GPU_KERNELS_GEMM_FMA_CUH
-#define MPSIM_GPU_KERNELS_GEMM_FMA_CUH
+#pragma once
 
 #include "gemm_finish.cuh"
 
@@ -75,5 +74,3 @@ struct gemm_fma {
         fma_product<FUSED>(f, to, j, sums);
     }
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* gemm_mma.cuh -- matrix products by mma.sync: one kernel for every shape and type, and a fast one
  * for fp16 and bf16. See gemm.h for what they compute. */
-#ifndef MPSIM_GPU_KERNELS_GEMM_MMA_CUH
-#define MPSIM_GPU_KERNELS_GEMM_MMA_CUH
+#pragma once
 
 #include "gemm_finish.cuh"
 
@@ -263,5 +262,3 @@ __global__ void __launch_bounds__(FAST_THREADS, 2)
                      column + 8 * (i / 2 % 4) + 2 * (lane % 4), d[i / 8][i / 2 % 4] + 2 * (i % 2));
     gpu_finish_tile<FAST_LINES, FAST_LINES, FAST_THREADS>(formats, formats.out[0], j, sums, first_row, first_column);
 }
-
-#endif

@@ -15,8 +15,7 @@
  * ptxas serialises the multiplications of a kernel in which it cannot see which registers they have
  * (C7510 to C7519): so whether sums begin with what is in d is decided when compiling, and promoted sums
  * are set to zero by what it cannot move (wg_hold). gpu/ptxas.sh searches what it says. */
-#ifndef MPSIM_GPU_KERNELS_GEMM_WGMMA_CUH
-#define MPSIM_GPU_KERNELS_GEMM_WGMMA_CUH
+#pragma once
 
 #include "gemm_finish.cuh"
 
@@ -445,5 +444,3 @@ __global__ void __launch_bounds__(WG_THREADS, 1) gemm_wgmma_kernel(GPU_CONSTANT(
         gpu_sums_put(sums, N, row + 8 * (i % 2), 8 * (i / 2) + 2 * (lane % 4), d + 2 * i);
     gpu_finish_tile<WG_LINES, N, WG_THREADS>(f, f.out[0], j, sums, first_row, first_column);
 }
-
-#endif

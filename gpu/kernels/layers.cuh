@@ -1,8 +1,7 @@
 /* layers.cuh -- softmax with cross-entropy, and batch normalisation: mpsim/layer.h in parallel, in
  * binary32. exp and log are those of lib/layer/scalar.h, the trees of sums those of mpsim_sum_lanes.
  */
-#ifndef MPSIM_GPU_KERNELS_LAYERS_CUH
-#define MPSIM_GPU_KERNELS_LAYERS_CUH
+#pragma once
 
 #include "codes.cuh"
 #include "sums.cuh"
@@ -209,5 +208,3 @@ GPU_KERNEL void __launch_bounds__(256)
     }
     counter.give(counts);
 }
-
-#endif

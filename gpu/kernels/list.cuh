@@ -1,7 +1,6 @@
 /* list.cuh -- what a launch is told of many tensors at once: items, as many as its parameters hold, each with
  * blocks of its own. */
-#ifndef MPSIM_GPU_KERNELS_LIST_CUH
-#define MPSIM_GPU_KERNELS_LIST_CUH
+#pragma once
 
 #include "cuda.cuh"
 
@@ -80,5 +79,3 @@ static inline unsigned gpu_list_next(List *list, unsigned char *taken, size_t n,
     }
     return blocks;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* lists.cuh -- kernels that work on many tensors at once: casts, gradients, sums of squares. A launch takes
  * tensors of one format, as many as its parameters hold, and gives each blocks of its own. See
  * lib/include/train/engine.h for what each is to the bit. */
-#ifndef MPSIM_GPU_KERNELS_LISTS_CUH
-#define MPSIM_GPU_KERNELS_LISTS_CUH
+#pragma once
 
 #include "codes.cuh"
 #include "list.cuh"
@@ -77,5 +76,3 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
     if (found)
         atomicOr(&sum->found, found);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* optimizer.cuh -- optimizer steps on a device: variants ieee, torch and torch-foreach of
  * mpsim/optim.h, in the order of lib/optim/fused.c and lib/optim/ops.c. Scalars are formed on the
  * host, as the library does. */
-#ifndef MPSIM_GPU_KERNELS_OPTIMIZER_CUH
-#define MPSIM_GPU_KERNELS_OPTIMIZER_CUH
+#pragma once
 
 #include "lists.cuh"
 
@@ -287,5 +286,3 @@ static inline int gpu_optim_set(gpu_optim *g, gpu_reference *r, const mpsim_opti
     r->grad_scale = o->grad_scale;
     return 0;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* quantize.cuh -- block recipes on a device: per tensor, and per blocks of 16 columns or a multiple of
  * 32. The scales are those of lib/block/scale.c (TransformerEngine's rules, torchao's of powers of two),
  * the elements saturate. */
-#ifndef MPSIM_GPU_KERNELS_QUANTIZE_CUH
-#define MPSIM_GPU_KERNELS_QUANTIZE_CUH
+#pragma once
 
 #include "elements.cuh"
 #include "list.cuh"
@@ -337,5 +336,3 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
                       gpu_encode(f, GPU_NEAREST, n == 16 ? __fmul_rn(v[k], 0.25f) : v[k]).code);
     }
 }
-
-#endif

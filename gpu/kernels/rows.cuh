@@ -1,7 +1,6 @@
 /* rows.cuh -- rows of transformers: normalisation, activations. mpsim/transformer.h in parallel; the elements are
  * those of lib/layer/transformer.h, the trees of sums those of mpsim_sum_lanes: a warp has a row. */
-#ifndef MPSIM_GPU_KERNELS_ROWS_CUH
-#define MPSIM_GPU_KERNELS_ROWS_CUH
+#pragma once
 
 #include "codes.cuh"
 #include "sums.cuh"
@@ -339,5 +338,3 @@ GPU_KERNEL void __launch_bounds__(256)
     }
     counter.give(counts);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A square of a binary32 number is an integer of at most 48 bits times 2^e, e >= -298: its bits go
  * to limbs of 32 bits, each kept in 64, so that 2^31 squares need no carry. The exact sum, in any
  * order. */
-#ifndef MPSIM_GPU_KERNELS_SQUARES_CUH
-#define MPSIM_GPU_KERNELS_SQUARES_CUH
+#pragma once
 
 #include "codes.cuh"
 
@@ -82,5 +81,3 @@ static inline float gpu_squares_norm(const gpu_squares *q, const mpsim_format *f
         mpsim_round_array_f64(f, &r, NULL, &root, &root, 1, NULL);
     return (float)root;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* sums.cuh -- sums in the fixed tree of mpsim_sum_lanes. */
-#ifndef MPSIM_GPU_KERNELS_SUMS_CUH
-#define MPSIM_GPU_KERNELS_SUMS_CUH
+#pragma once
 
 #include "lists.cuh"
 
@@ -106,5 +105,3 @@ GPU_KERNEL void __launch_bounds__(GPU_MEAN_THREADS) mean_kernel(const float *x, 
     if (t == 0)
         *mean = __fdiv_rn(s[0], count);
 }
-
-#endif

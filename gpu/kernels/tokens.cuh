@@ -1,7 +1,6 @@
 /* tokens.cuh -- sums of tensors, rows of tables by tokens and their gradients, sums over ranks. Every element is
  * one thread's: gradients of tables are gathered, nothing is scattered. See lib/include/train/engine.h. */
-#ifndef MPSIM_GPU_KERNELS_TOKENS_CUH
-#define MPSIM_GPU_KERNELS_TOKENS_CUH
+#pragma once
 
 #include "elements.cuh"
 #include "lists.cuh"
@@ -152,5 +151,3 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
         gpu_store(r.result, a.y, i, gpu_encode(r.result, GPU_NEAREST, s).code);
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* options.h -- the command line of mpsim-gpu. */
-#ifndef MPSIM_GPU_PROGRAM_OPTIONS_H
-#define MPSIM_GPU_PROGRAM_OPTIONS_H
+#pragma once
 
 /* Exit statuses of the program. */
 enum { GPU_AGREES = 0, GPU_DIFFERS = 1, GPU_USAGE = 2, GPU_TROUBLE = 4, GPU_NO_DEVICE = 77 };
@@ -22,5 +21,3 @@ int gpu_options_parse(gpu_options *o, int argc, char **argv);
 /* gpu_options_chosen -- whether --only and --skip leave something in: words are found anywhere in
  * "SECTION NAME"; sections are probes, training, speed, checks. */
 int gpu_options_chosen(const gpu_options *o, const char *section, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* print.h -- what was found, as lines for people. Each function returns an exit status
  * (options.h). */
-#ifndef MPSIM_GPU_PROGRAM_PRINT_H
-#define MPSIM_GPU_PROGRAM_PRINT_H
+#pragma once
 
 #include "../gpu.h"
 #include "../speed/speed.h"
@@ -19,5 +18,3 @@ int gpu_print_speed(const gpu_speed_row *r);
 
 void gpu_print_trainings_head(void);
 int gpu_print_training(const gpu_training *t);
-
-#endif

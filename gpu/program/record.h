@@ -1,7 +1,6 @@
 /* record.h -- what a device answered, as a file: JSON of schema mpsim.gpu/1, see
  * data/gpu/README.md. */
-#ifndef MPSIM_GPU_PROGRAM_RECORD_H
-#define MPSIM_GPU_PROGRAM_RECORD_H
+#pragma once
 
 #include "../gpu.h"
 #include "../speed/speed.h"
@@ -29,6 +28,4 @@ int gpu_record_write(FILE *to, const gpu_record *r);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

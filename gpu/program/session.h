@@ -1,7 +1,6 @@
 /* session.h -- all that a run of mpsim-gpu finds, and its parts: looks, probes, speed, checks, trainings.
  * Lives in memory that the workers share (worker.h). */
-#ifndef MPSIM_GPU_PROGRAM_SESSION_H
-#define MPSIM_GPU_PROGRAM_SESSION_H
+#pragma once
 
 #include "options.h"
 #include "record.h"
@@ -56,5 +55,3 @@ int gpu_session_device(gpu_session *s);
 int gpu_session_write(gpu_session *s, int complete);
 /* gpu_session_name -- where the record goes in a folder, which needs the device's name. */
 void gpu_session_name(gpu_session *s);
-
-#endif

@@ -3,8 +3,7 @@
  * A training is a file with a run (train_run_write). Both engines run it; after each step every
  * tensor, loss, scale and flag is compared. The digests of the device's run are written as a file
  * that `mpsim train --check-digests` repeats without a device. */
-#ifndef MPSIM_GPU_PROGRAM_TRAINING_H
-#define MPSIM_GPU_PROGRAM_TRAINING_H
+#pragma once
 
 #include <train/train.h>
 
@@ -56,6 +55,4 @@ void gpu_training_run(gpu_training *t, const char *folder, const gpu_training_ho
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

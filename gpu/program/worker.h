@@ -4,8 +4,7 @@
  * A worker does item after item and says so after each. One that ends within an item, or is silent
  * for too long and is killed, is followed by another, which begins behind that item. What items find
  * they leave in memory that both processes share (gpu_shared). */
-#ifndef MPSIM_GPU_PROGRAM_WORKER_H
-#define MPSIM_GPU_PROGRAM_WORKER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -41,5 +40,3 @@ int gpu_work(const gpu_items *items, char *why, size_t size);
 
 /* gpu_worker_alive -- in a worker, within an item: it goes on, the time begins anew. */
 void gpu_worker_alive(void);
-
-#endif

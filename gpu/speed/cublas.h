@@ -1,7 +1,6 @@
 /* cublas.h -- cuBLAS and cublasLt, found at run time (library.h), as measures of speed. Their order of
  * additions is not published, so their bits are no oracle. */
-#ifndef MPSIM_GPU_SPEED_CUBLAS_H
-#define MPSIM_GPU_SPEED_CUBLAS_H
+#pragma once
 
 #include "library.h"
 
@@ -81,6 +80,4 @@ int gpu_cublaslt_gemm(const gpu_cublaslt *b, const void *a, const void *b_transp
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* library.h -- libraries of NVIDIA, found at run time, so that nothing of them is needed to build. */
-#ifndef MPSIM_GPU_SPEED_LIBRARY_H
-#define MPSIM_GPU_SPEED_LIBRARY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,6 +25,4 @@ int gpu_library_functions(const gpu_library *l, size_t n, const char *const *nam
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* measure.cuh -- what all measurements of speed.cu share: inputs, memory, rows, time. Times are
  * those of events around one launch. */
-#ifndef MPSIM_GPU_SPEED_MEASURE_CUH
-#define MPSIM_GPU_SPEED_MEASURE_CUH
+#pragma once
 
 #include "../kernels/codes.cuh"
 #include "../kernels/gemm.h"
@@ -230,5 +229,3 @@ void compare(session *s, const void *x, const void *y, size_t n)
 }
 
 } // namespace
-
-#endif

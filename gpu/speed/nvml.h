@@ -1,7 +1,6 @@
 /* nvml.h -- clocks, power and temperature of a device at a moment, by NVIDIA's management library, found at
  * run time. Nothing here changes a setting. */
-#ifndef MPSIM_GPU_SPEED_NVML_H
-#define MPSIM_GPU_SPEED_NVML_H
+#pragma once
 
 #include "library.h"
 
@@ -41,6 +40,4 @@ void gpu_nvml_reasons(uint64_t throttle, char *to, size_t size);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* products.cuh -- measurements of matrix products: every path of one format and model computes
  * the same product, and all of its result is compared with the first path's, of which a sample is
  * compared with mpsim_dot. So mma.sync and wgmma meet at the whole depth, too. */
-#ifndef MPSIM_GPU_SPEED_PRODUCTS_CUH
-#define MPSIM_GPU_SPEED_PRODUCTS_CUH
+#pragma once
 
 #include "cublas.h"
 #include "measure.cuh"
@@ -314,5 +313,3 @@ void list_products(item_list *list, const gpu_speed_plan *plan)
 }
 
 } // namespace
-
-#endif

@@ -2,8 +2,7 @@
  * bytes a second of its own copy, of the operations a second of cuBLAS. A table of rows, each of which can
  * be measured in a process of its own, so that one that hangs or spoils the device's context costs no
  * other. What is measured is compared with the CPU, too. */
-#ifndef MPSIM_GPU_SPEED_SPEED_H
-#define MPSIM_GPU_SPEED_SPEED_H
+#pragma once
 
 #include "../gpu.h"
 
@@ -59,6 +58,4 @@ int gpu_speed_measure(gpu_speed_row *rows, size_t count, size_t i, const gpu_spe
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

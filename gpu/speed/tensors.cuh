@@ -1,7 +1,6 @@
 /* tensors.cuh -- measurements of what memory bounds: copies, and operations of the engine of trainings on one
  * large tensor. Copies are compared whole, operations on a sample by the CPU's engine. */
-#ifndef MPSIM_GPU_SPEED_TENSORS_CUH
-#define MPSIM_GPU_SPEED_TENSORS_CUH
+#pragma once
 
 #include "../train.h"
 #include "measure.cuh"
@@ -234,5 +233,3 @@ void list_tensors(item_list *list, const gpu_speed_plan *plan)
 }
 
 } // namespace
-
-#endif

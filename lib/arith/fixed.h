@@ -1,6 +1,5 @@
 /* fixed.h -- non-negative fixed-point numbers of many words. */
-#ifndef MPSIM_LIB_ARITH_FIXED_H
-#define MPSIM_LIB_ARITH_FIXED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ static inline int mpsim_fixed_bit(const mpsim_fixed *a, int i)
 {
     return a->limb[i / 32] >> i % 32 & 1;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * The results have 128, the last of which is or-ed with all that lies below it: rounding looks at
  * no more than 53 bits of significand and 33 of fraction, so that one rounding of a result is
  * one rounding of the exact value (mpsim_scalar_encode). The definitions stand in mpsim/arith.h. */
-#ifndef MPSIM_LIB_ARITH_SCALAR_H
-#define MPSIM_LIB_ARITH_SCALAR_H
+#pragma once
 
 #include "../round/scalar.h"
 
@@ -336,5 +335,3 @@ static inline MPSIM_HD int mpsim_number_compare(mpsim_number a, mpsim_number b)
         larger = (a.hi > b.hi) - (a.hi < b.hi);
     return larger * a_sign;
 }
-
-#endif

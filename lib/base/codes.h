@@ -1,6 +1,5 @@
 /* codes.h -- arrays of codes: unsigned integers of 1, 2, 4 or 8 bytes, at any alignment. */
-#ifndef MPSIM_LIB_BASE_CODES_H
-#define MPSIM_LIB_BASE_CODES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ static inline void mpsim_code_store(void *codes, size_t bytes, size_t i, uint64_
         memcpy(to, &code, 8);
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* counts.h -- adding up what happened to elements. */
-#ifndef MPSIM_LIB_BASE_COUNTS_H
-#define MPSIM_LIB_BASE_COUNTS_H
+#pragma once
 
 #include <mpsim/round.h>
 
@@ -21,5 +20,3 @@ static inline void mpsim_counts_add(mpsim_counts *to, const mpsim_counts *from)
     to->overflow += from->overflow;
     to->nan += from->nan;
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * By the control register where it is known (a few cycles), else by fenv. The operations that count
  * on it are in functions of other units, called through pointers: none can move out from between. */
-#ifndef MPSIM_LIB_BASE_ENVIRONMENT_H
-#define MPSIM_LIB_BASE_ENVIRONMENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -65,7 +64,5 @@ static inline void mpsim_environment_restore(mpsim_environment before)
 {
     fesetenv(&before);
 }
-
-#endif
 
 #endif

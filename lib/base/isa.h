@@ -2,8 +2,7 @@
  *
  * A module that has such units keeps a table of them, indexed by mpsim_isa, and asks at the start of
  * each array function. The choice changes speed, never a bit. */
-#ifndef MPSIM_LIB_BASE_ISA_H
-#define MPSIM_LIB_BASE_ISA_H
+#pragma once
 
 /* Scalar: the references alone. Generic: vectors of 128 bits, as the compiler makes them for any
  * machine. What the compiler cannot make is not in the list of mpsim_isa_at and never the choice. */
@@ -17,5 +16,3 @@ typedef enum mpsim_isa {
 } mpsim_isa;
 
 mpsim_isa mpsim_isa_choice(void);
-
-#endif

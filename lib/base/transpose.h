@@ -1,6 +1,5 @@
 /* transpose.h -- y[j][i] = x[i][j] of a matrix of rows x cols, by rows; x and y do not overlap. */
-#ifndef MPSIM_LIB_BASE_TRANSPOSE_H
-#define MPSIM_LIB_BASE_TRANSPOSE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@ static inline void mpsim_transpose(float *y, const float *x, size_t rows, size_t
         for (size_t j = 0; j < cols; j++)
             y[j * rows + i] = x[i * cols + j];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* words.h -- names as people type them: letter case is ignored, and '-' equals '_'. */
-#ifndef MPSIM_LIB_BASE_WORDS_H
-#define MPSIM_LIB_BASE_WORDS_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -22,5 +21,3 @@ static inline int mpsim_same_word(const char *a, size_t n, const char *b)
             return 0;
     return 1;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* account.h -- a quantisation on its way, and the statistics of its blocks: which of them a kernel accounts for
  * (kernel/errors.h), which are left to the batches. */
-#ifndef MPSIM_LIB_BLOCK_ACCOUNT_H
-#define MPSIM_LIB_BLOCK_ACCOUNT_H
+#pragma once
 
 #include "kernel/kernel.h"
 
@@ -43,5 +42,3 @@ void mpsim_block_sort(mpsim_block_pass *w, mpsim_block_group *g, const mpsim_blo
 
 /* mpsim_block_account -- one row of the plain blocks, from element `at` of the matrix on. */
 void mpsim_block_account(mpsim_block_pass *w, mpsim_block_group *g, const mpsim_block_span *s, size_t at);
-
-#endif

@@ -1,7 +1,6 @@
 /* batch.h -- the reference of scaled quantisation: elements are scaled into a batch, block after block,
  * and cast together. Statistics of casts are made here, too. */
-#ifndef MPSIM_LIB_BLOCK_BATCH_H
-#define MPSIM_LIB_BLOCK_BATCH_H
+#pragma once
 
 #include "../round/scalar.h"
 #include "scale.h"
@@ -35,5 +34,3 @@ void mpsim_block_batch_add(mpsim_block_work *w, size_t at, size_t n, float facto
 
 /* mpsim_block_batch_flush -- cast the batch and empty it. */
 void mpsim_block_batch_flush(mpsim_block_work *w);
-
-#endif

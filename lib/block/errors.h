@@ -6,8 +6,7 @@
  * below 2^43 units of level 0, a rest at most 2^42 of the next, so 256 additions do not leave the binade.
  * The bits of a level, less those that it began with, are units: an integer. Which units are taken, `top`
  * says; it moves with the scales of blocks. */
-#ifndef MPSIM_LIB_BLOCK_ERRORS_H
-#define MPSIM_LIB_BLOCK_ERRORS_H
+#pragma once
 
 #include <mpsim/stats.h>
 
@@ -40,5 +39,3 @@ void mpsim_block_errors_relative(mpsim_block_errors *e, float x, float d);
 
 /* mpsim_block_errors_rest -- n rests that no level takes. */
 void mpsim_block_errors_rest(mpsim_block_errors *e, const double *rest, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* scale.h -- scale rules: from the largest magnitude of a block to its scale. */
-#ifndef MPSIM_LIB_BLOCK_SCALE_H
-#define MPSIM_LIB_BLOCK_SCALE_H
+#pragma once
 
 #include <mpsim/block.h>
 
@@ -55,5 +54,3 @@ typedef struct mpsim_scale_rule_row {
 
 /* The row of a rule, NULL for any other number. */
 const mpsim_scale_rule_row *mpsim_scale_rule_at(unsigned rule);
-
-#endif

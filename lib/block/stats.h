@@ -1,6 +1,5 @@
 /* stats.h -- what becomes of blocks, one at a time. */
-#ifndef MPSIM_LIB_BLOCK_STATS_H
-#define MPSIM_LIB_BLOCK_STATS_H
+#pragma once
 
 #include "scale.h"
 
@@ -18,5 +17,3 @@ void mpsim_block_see(mpsim_block_stats *s, mpsim_block_seen *seen, const float *
 /* mpsim_block_tell -- account for n blocks whose elements all were seen, their scales' codes and inverses. */
 void mpsim_block_tell(mpsim_block_stats *s, const mpsim_scale_rule_row *rule, const mpsim_block_seen *seen,
                       const uint8_t *code, const float *inverse, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* scalar.h -- a digest of outputs that does not depend on their order: the sum modulo 2^64
  * of a mix of index and output. Integers only, C17 and CUDA. */
-#ifndef MPSIM_LIB_DIGEST_SCALAR_H
-#define MPSIM_LIB_DIGEST_SCALAR_H
+#pragma once
 
 #include "../round/scalar.h"
 
@@ -17,5 +16,3 @@ static inline MPSIM_HD uint64_t mpsim_mix(uint64_t index, uint64_t output)
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
 }
-
-#endif

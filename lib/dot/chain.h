@@ -7,8 +7,7 @@
  * overflow gives an infinity, in the reference (the default choices) as in IEEE 754, and keeps it
  * as long as no other infinity comes; a product that overflows beside an infinity of the other sign
  * gives NaN, and the reference decides which. A result that is NaN is done again there. */
-#ifndef MPSIM_LIB_DOT_CHAIN_H
-#define MPSIM_LIB_DOT_CHAIN_H
+#pragma once
 
 #include "panel.h"
 
@@ -33,5 +32,3 @@ typedef void mpsim_chain_function(int kind, const float *a, size_t next, const f
 /* An exact function -- the same with binary64 values, one row, from +0: for sums that are exact in
  * binary64. */
 typedef void mpsim_exact_function(const double *a, const double *b, double *s, size_t depth);
-
-#endif

@@ -1,6 +1,5 @@
 /* dot.h -- the reference of dot products, for dot.c and gemm.c. */
-#ifndef MPSIM_LIB_DOT_DOT_H
-#define MPSIM_LIB_DOT_DOT_H
+#pragma once
 
 #include "../round/scalar.h"
 
@@ -22,5 +21,3 @@ mpsim_status mpsim_dot_check(const mpsim_model *m, const mpsim_format *fa, const
  * first random word. */
 mpsim_status mpsim_dot_reference(const mpsim_model *m, const mpsim_vector *a, const mpsim_vector *b, size_t n,
                                  mpsim_number c, const mpsim_rng *rng, uint64_t index, uint64_t *d);
-
-#endif

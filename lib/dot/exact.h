@@ -7,8 +7,7 @@
  * left of x, exact and at most half of that, gives the slices below. Products of slices i and j are
  * multiples of 2^(21 (i + j)), at most 2^42 of them; 3 * 512 or 2 * 1024 of them have a sum that is exact in
  * binary64. These sums are added in integers of 128 bits. Counts on the default environment. */
-#ifndef MPSIM_LIB_DOT_EXACT_H
-#define MPSIM_LIB_DOT_EXACT_H
+#pragma once
 
 #include "chain.h"
 
@@ -55,5 +54,3 @@ typedef void mpsim_slices_function(const double *a, const double *b, double (*s)
  * whose sums do not fit. A sum of zero has sign 0. Nothing is done for rows with redo[r] = ~0u. */
 void mpsim_exact_slices(const mpsim_exact *e, const mpsim_exact_lines *x, mpsim_slice_function *slice,
                         mpsim_slices_function *add, unsigned *redo, mpsim_number (*sums)[MPSIM_PANEL]);
-
-#endif

@@ -1,8 +1,7 @@
 /* job.h -- a matrix product on its way: what gemm.c and the fast paths share, and what these need of
  * it. A fast path does some rows of a panel of columns (MPSIM_PANEL) and says what the reference
  * must do again. */
-#ifndef MPSIM_LIB_DOT_JOB_H
-#define MPSIM_LIB_DOT_JOB_H
+#pragma once
 
 #include "exact.h"
 #include "loops/loops.h"
@@ -68,5 +67,3 @@ static inline size_t mpsim_panel_columns(const job *g, size_t panel)
 /* mpsim_start_row -- the addends of a row of a panel as binary64 values, and the columns, as bits,
  * where one of them or an operand is no number; 0 there. */
 unsigned mpsim_start_row(const job *g, size_t i, size_t panel, double *c);
-
-#endif

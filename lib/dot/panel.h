@@ -5,8 +5,7 @@
  * operations, and products of an integer below 2^53 and a power of two that are normal numbers:
  * exact in every rounding mode, and nothing that could be flushed. What does not fit is left to the
  * reference. */
-#ifndef MPSIM_LIB_DOT_PANEL_H
-#define MPSIM_LIB_DOT_PANEL_H
+#pragma once
 
 #include "../round/scalar.h"
 
@@ -114,5 +113,3 @@ void mpsim_pack_values(const mpsim_packer *p, uint64_t *codes, const double *val
 /* mpsim_add_values -- d[j] = to(d[j] + s[j]) as a value, MPSIM_PANEL times: d and s are finite.
  * Returns, as bits, where the sum is no finite number; d[j] is 0 there. */
 unsigned mpsim_add_values(const mpsim_packer *p, double *d, const double *s);
-
-#endif

@@ -20,8 +20,7 @@
  * of x or that of subnormal numbers: the lane's own rounding to nearest even at that bit.
  * Lanes where a rounding passed the largest number of a place are reported, and the reference does
  * them; so are infinities and NaNs among operands. Counts on the default environment. */
-#ifndef MPSIM_LIB_DOT_ROUNDED_H
-#define MPSIM_LIB_DOT_ROUNDED_H
+#pragma once
 
 #include "chain.h"
 
@@ -55,5 +54,3 @@ typedef void mpsim_rounded_function(const mpsim_rounded_chain *p, const void *a,
 
 /* A sum function -- s = outer(s + t), rows x MPSIM_PANEL times. */
 typedef void mpsim_outer_function(const mpsim_rounded_chain *p, void *s, const void *t, size_t rows, unsigned *redo);
-
-#endif

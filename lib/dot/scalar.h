@@ -1,7 +1,6 @@
 /* scalar.h -- THE reference of the fused addition of tensor cores: see MPSIM_ADDITION_FUSED in
  * mpsim/dot.h. Integers only, C17 and CUDA; written to be read. */
-#ifndef MPSIM_LIB_DOT_SCALAR_H
-#define MPSIM_LIB_DOT_SCALAR_H
+#pragma once
 
 #include "../arith/scalar.h"
 
@@ -170,5 +169,3 @@ static inline MPSIM_HD uint64_t mpsim_fused_round(const mpsim_rounded *to, mpsim
         return mpsim_scalar_infinite(&to->format, &to->rounding, sum.sign);
     return mpsim_scalar_classify(&to->format, code) == MPSIM_CLASS_ZERO ? 0 : code;
 }
-
-#endif

@@ -15,8 +15,7 @@
  *
  * What these cannot do (infinities, NaN, overflow, results far below the normal range) they
  * report, and the reference does it. */
-#ifndef MPSIM_LIB_DOT_TILE_H
-#define MPSIM_LIB_DOT_TILE_H
+#pragma once
 
 #include "panel.h"
 #include "scalar.h"
@@ -58,5 +57,3 @@ typedef unsigned mpsim_tile_function(const mpsim_tile *t, const void *a, const i
  * redo[r] |= the columns that the reference must do. */
 typedef void mpsim_fused_function(const mpsim_tile *t, const float *a, const int16_t *ea, size_t next, const float *b,
                                   const int16_t *eb, float *c, size_t rows, size_t depth, unsigned *redo);
-
-#endif

@@ -1,7 +1,6 @@
 /* tile_lane.h -- one column of one addition of tile.h, in scalars, for the lanes that vectors leave: every
  * exponent, sums of any size, subnormal results. */
-#ifndef MPSIM_LIB_DOT_TILE_LANE_H
-#define MPSIM_LIB_DOT_TILE_LANE_H
+#pragma once
 
 #include "tile.h"
 
@@ -51,5 +50,3 @@ static inline unsigned mpsim_tile_lane(const mpsim_tile *t, const float *a, cons
     *c = bad ? 0 : (float)mpsim_f64_bits(u);
     return bad;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * weighted minimax fits (Remez' exchange on 400 points in 140 bits; a coefficient is rounded, from the
  * lowest on, and the others fitted again); their relative errors stand beside them, roundings of
  * the coefficients included, those of the evaluation not. */
-#ifndef MPSIM_LIB_LAYER_FUNCTIONS_H
-#define MPSIM_LIB_LAYER_FUNCTIONS_H
+#pragma once
 
 #include "scalar.h"
 
@@ -330,5 +329,3 @@ static inline MPSIM_HD float mpsim_cos_f32(float x)
         return mpsim_f32_sub(x, x);
     return mpsim_sin_quarters(a, 1);
 }
-
-#endif

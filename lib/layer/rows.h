@@ -1,6 +1,5 @@
 /* rows.h -- loops along rows: their numbers some at a time, as many as a row's sum has lanes. */
-#ifndef MPSIM_LIB_LAYER_ROWS_H
-#define MPSIM_LIB_LAYER_ROWS_H
+#pragma once
 
 #include "shared.h"
 
@@ -45,5 +44,3 @@ static inline void mpsim_rows_round(const mpsim_math *m, float *x, size_t n)
     for (size_t i = 0; i < n && m->kind != MPSIM_MATH_BINARY32; i++)
         x[i] = mpsim_math_narrow(m, x[i]);
 }
-
-#endif

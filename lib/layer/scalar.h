@@ -3,8 +3,7 @@
  *
  * Compiled as C17 and as CUDA C++, with the same bits: every operation is rounded to nearest, none
  * is contracted or approximated, subnormal numbers are kept. Sums are left to the caller. */
-#ifndef MPSIM_LIB_LAYER_SCALAR_H
-#define MPSIM_LIB_LAYER_SCALAR_H
+#pragma once
 
 #include "../round/scalar.h"
 
@@ -371,5 +370,3 @@ static inline MPSIM_HD float mpsim_batchnorm_dx(const mpsim_math *m, float dy, f
     const float centred = mpsim_math_sub(m, dy, a);
     return mpsim_math_mul(m, factor, mpsim_math_sub(m, centred, mpsim_math_mul(m, h, c)));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* shared.h -- what the layers on the CPU share beside scalar.h. */
-#ifndef MPSIM_LIB_LAYER_SHARED_H
-#define MPSIM_LIB_LAYER_SHARED_H
+#pragma once
 
 #include "scalar.h"
 
@@ -22,5 +21,3 @@ static inline float mpsim_lanes_tree(const mpsim_math *m, float *s, size_t lanes
             s[t] = mpsim_math_add(m, s[t], s[t + h]);
     return s[0];
 }
-
-#endif

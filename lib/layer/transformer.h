@@ -3,8 +3,7 @@
  *
  * As scalar.h: C17 and CUDA C++, the same bits. Inputs are numbers of m. Sums are left to the caller,
  * and so is the rounding of y, dx, P and dS to their format. */
-#ifndef MPSIM_LIB_LAYER_TRANSFORMER_H
-#define MPSIM_LIB_LAYER_TRANSFORMER_H
+#pragma once
 
 #include "functions.h"
 
@@ -173,5 +172,3 @@ static inline MPSIM_HD float mpsim_tile_lse(float max, float sum)
 {
     return mpsim_f32_add(max, mpsim_log_f32(sum));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* aten.h -- products of bf16 matrices as ATen's own kernels sum them on CPUs, in binary32; see mpsim/muon.h. */
-#ifndef MPSIM_LIB_OPTIM_ATEN_H
-#define MPSIM_LIB_OPTIM_ATEN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ void mpsim_aten_dots(float *y, const float *x, const float *w, size_t m, size_t 
  * left over in the first, then the others added to it. sums: room for `chains` times n. */
 void mpsim_aten_chains(float *y, const float *x, const float *w, size_t m, size_t n, size_t depth, size_t chains,
                        float *sums);
-
-#endif

@@ -1,6 +1,5 @@
 /* expand.h -- binary32 powers and logarithms of base 2 that are the same everywhere; of expand.c. */
-#ifndef MPSIM_LIB_OPTIM_EXPAND_H
-#define MPSIM_LIB_OPTIM_EXPAND_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ float mpsim_expand_log2(float x);
 
 /* x^y, as near, in binary64; x >= 1 as a binary32 number. */
 double mpsim_expand_wide(uint64_t x, double y);
-
-#endif

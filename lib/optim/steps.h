@@ -1,6 +1,5 @@
 /* steps.h -- between the files of the optimizers: rows, jobs, tensor operations. */
-#ifndef MPSIM_LIB_OPTIM_STEPS_H
-#define MPSIM_LIB_OPTIM_STEPS_H
+#pragma once
 
 #include <mpsim/optim.h>
 
@@ -246,5 +245,3 @@ typedef struct mpsim_reference {
 
 /* What a parameter gives away in binary64, but for decay. */
 double mpsim_lion_reference(const mpsim_reference *r, double g, double *m);
-
-#endif

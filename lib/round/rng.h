@@ -1,6 +1,5 @@
 /* rng.h -- Philox4x32-10 as inline functions, for array loops and for CUDA. */
-#ifndef MPSIM_LIB_ROUND_RNG_H
-#define MPSIM_LIB_ROUND_RNG_H
+#pragma once
 
 #include <mpsim/rng.h>
 
@@ -38,5 +37,3 @@ static inline MPSIM_HD void mpsim_rng_block(uint32_t out[4], uint64_t seed, uint
  * returned, into `room`, of n + MPSIM_RNG_ROOM words. */
 enum { MPSIM_RNG_ROOM = 68 };
 const uint32_t *mpsim_rng_words(uint32_t *room, const mpsim_rng *rng, uint64_t i, size_t n);
-
-#endif

@@ -4,8 +4,7 @@
  * floating-point environment and performs no floating-point operation, so that flush-to-zero,
  * excess precision or a changed rounding mode cannot alter a bit. Written to be read, not to
  * be fast. The definitions it implements stand in mpsim/format.h and mpsim/round.h. */
-#ifndef MPSIM_LIB_ROUND_SCALAR_H
-#define MPSIM_LIB_ROUND_SCALAR_H
+#pragma once
 
 #include <mpsim/format.h>
 #include <mpsim/round.h>
@@ -553,5 +552,3 @@ static inline MPSIM_HD uint64_t mpsim_scalar_encode_f64(const mpsim_format *f, c
 {
     return mpsim_scalar_encode_number(f, r, scale, mpsim_number_f64(x), -1022, random, flags);
 }
-
-#endif

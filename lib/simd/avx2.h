@@ -1,6 +1,5 @@
 /* avx2.h -- the vector vocabulary (see generic.h) for AVX2 and FMA. */
-#ifndef MPSIM_LIB_SIMD_AVX2_H
-#define MPSIM_LIB_SIMD_AVX2_H
+#pragma once
 
 #include <immintrin.h>
 #include <stddef.h>
@@ -236,5 +235,3 @@ V_INLINE vf64 v_sqrt_f64(vf64 a) { return (vf64)_mm256_sqrt_pd((__m256d)a); }
 V_INLINE vf32 v_fma_f32(vf32 a, vf32 b, vf32 c) { return (vf32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 
 V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c) { return (vf64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
-
-#endif

@@ -1,6 +1,5 @@
 /* avx512.h -- the vector vocabulary (see generic.h) for AVX-512 F, CD, DQ, BW and VL. */
-#ifndef MPSIM_LIB_SIMD_AVX512_H
-#define MPSIM_LIB_SIMD_AVX512_H
+#pragma once
 
 #include <immintrin.h>
 #include <stddef.h>
@@ -262,5 +261,3 @@ V_INLINE vf64 v_near_rest_f64(vf64 a, vf64 b, vf64 c)
 {
     return (vf64)_mm512_fmsub_round_pd((__m512d)a, (__m512d)b, (__m512d)c, V_NEAREST_SAE);
 }
-
-#endif

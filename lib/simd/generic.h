@@ -30,8 +30,7 @@
  *                         zero, up or down, whatever the environment says (but for subnormal numbers) and
  *                         without raising exceptions; _rest: a b - c
  *   v_zip_even, _odd      a[0] b[0] a[2] b[2] ..., a[1] b[1] a[3] b[3] ..., of 64-bit lanes */
-#ifndef MPSIM_LIB_SIMD_GENERIC_H
-#define MPSIM_LIB_SIMD_GENERIC_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -295,5 +294,3 @@ V_INLINE vf32 v_fma_f32(vf32 a, vf32 b, vf32 c)
 }
 
 V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c) { return (vf64){fma(a[0], b[0], c[0]), fma(a[1], b[1], c[1])}; }
-
-#endif

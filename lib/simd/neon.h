@@ -1,7 +1,6 @@
 /* neon.h -- the vector vocabulary (see generic.h) for NEON of 64-bit ARM: its words as the compiler makes
  * them, but for those here, which it does not find. */
-#ifndef MPSIM_LIB_SIMD_NEON_H
-#define MPSIM_LIB_SIMD_NEON_H
+#pragma once
 
 #include <arm_neon.h>
 
@@ -29,5 +28,3 @@ V_INLINE vu32 v_high_words(vu64 even, vu64 odd) { return (vu32)vtrn2q_u32((uint3
 V_INLINE vu32 v_low_words(vu64 even, vu64 odd) { return (vu32)vtrn1q_u32((uint32x4_t)even, (uint32x4_t)odd); }
 
 V_INLINE vu32 v_narrow_u32(vu64 first, vu64 last) { return (vu32)vuzp1q_u32((uint32x4_t)first, (uint32x4_t)last); }
-
-#endif

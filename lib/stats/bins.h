@@ -2,8 +2,7 @@
  *
  * All that counts depend on is the exponent of an element, between which of a few significands it lies
  * (those at which a cast begins to overflow, is subnormal, ...) and how many zeros its fraction ends in. */
-#ifndef MPSIM_LIB_STATS_BINS_H
-#define MPSIM_LIB_STATS_BINS_H
+#pragma once
 
 #include "cells.h"
 
@@ -22,5 +21,3 @@ mpsim_status mpsim_bins_add(mpsim_bins *b, mpsim_cells *m, const mpsim_cell_loop
 /* What was counted goes to the cells, or is forgotten. */
 void mpsim_bins_settle(mpsim_bins *b, mpsim_cells *m);
 void mpsim_bins_forget(mpsim_bins *b);
-
-#endif

@@ -6,8 +6,7 @@
  * cast drops in this binade the squares of the residues. Where a cast becomes another function within a
  * binade (overflow, flushing), the binade is split into cells. What a cast does to an array then follows
  * from its cells (resolve.c), at a cost that does not depend on the number of elements. */
-#ifndef MPSIM_LIB_STATS_CELLS_H
-#define MPSIM_LIB_STATS_CELLS_H
+#pragma once
 
 #include "loops/loops.h"
 #include "target.h"
@@ -105,5 +104,3 @@ static inline mpsim_cell *mpsim_cells_of(const mpsim_cells *m, uint32_t key)
 void mpsim_cells_stats(const mpsim_cells *m, int sums, mpsim_stats *to);
 void mpsim_cells_histogram(const mpsim_cells *m, mpsim_histogram *to);
 void mpsim_cells_casts(const mpsim_cells *m, int errors, mpsim_cast_stats *to);
-
-#endif

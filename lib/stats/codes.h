@@ -1,6 +1,5 @@
 /* codes.h -- how often each code of an array occurs. */
-#ifndef MPSIM_LIB_STATS_CODES_H
-#define MPSIM_LIB_STATS_CODES_H
+#pragma once
 
 #include "cells.h"
 
@@ -19,5 +18,3 @@ mpsim_status mpsim_code_counts_add(mpsim_code_counts *c, mpsim_cells *m, const m
 /* What was counted goes to the cells. */
 void mpsim_code_counts_settle(mpsim_code_counts *c, mpsim_cells *m);
 void mpsim_code_counts_forget(mpsim_code_counts *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* differences.h -- the errors of a cast that was done elsewhere. */
-#ifndef MPSIM_LIB_STATS_DIFFERENCES_H
-#define MPSIM_LIB_STATS_DIFFERENCES_H
+#pragma once
 
 #include <mpsim/stats.h>
 
@@ -8,5 +7,3 @@
  * binary32 number is left there, not squared and added; returns how many. */
 size_t mpsim_cast_stats_differences(mpsim_cast_stats *c, double scale, const double *x, const double *q, size_t n,
                                     float *left);
-
-#endif

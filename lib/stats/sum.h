@@ -1,6 +1,5 @@
 /* sum.h -- an exact sum as a number that can be rounded to any format; integers added to it. */
-#ifndef MPSIM_LIB_STATS_SUM_H
-#define MPSIM_LIB_STATS_SUM_H
+#pragma once
 
 #include "../round/scalar.h"
 
@@ -29,5 +28,3 @@ static inline mpsim_wide mpsim_wide_product(uint64_t a, uint64_t b)
 
 /* s += (-1)^sign * x * 2^exp, -2176 <= exp <= 1900 */
 void mpsim_sum_add_integer(mpsim_sum *s, int sign, mpsim_wide x, int exp);
-
-#endif

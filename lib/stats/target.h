@@ -1,6 +1,5 @@
 /* target.h -- what a cast of binary32 numbers does, binade by binade; see cells.h. */
-#ifndef MPSIM_LIB_STATS_TARGET_H
-#define MPSIM_LIB_STATS_TARGET_H
+#pragma once
 
 #include "sum.h"
 
@@ -40,5 +39,3 @@ static inline int mpsim_target_leaves(const mpsim_target *t, int key)
 {
     return t->saturates && t->over < (uint32_t)(key + 1) << 23 && mpsim_target_excess(t, key) == MPSIM_EXCESS_ROUNDED;
 }
-
-#endif

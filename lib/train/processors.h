@@ -1,6 +1,5 @@
 /* processors.h -- how many processors are there for this process. */
-#ifndef MPSIM_LIB_TRAIN_PROCESSORS_H
-#define MPSIM_LIB_TRAIN_PROCESSORS_H
+#pragma once
 
 /* train_processors -- those that it may use: its affinity, the quota of its control group (rounded up). At
  * least 1. */
@@ -9,5 +8,3 @@ int train_processors(void);
 /* train_processors_free -- of these, as many as the load average of the last minute leaves free, but at least
  * half of them, rounded up. */
 int train_processors_free(void);
-
-#endif

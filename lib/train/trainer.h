@@ -3,8 +3,7 @@
  * A pass (forward and backward for the batch, or forward for the test images) is a list of
  * operations, made when a plan comes into force and done in its order in every step. What an
  * operation writes is what train_visit shows, in the same order. */
-#ifndef MPSIM_LIB_TRAIN_TRAINER_H
-#define MPSIM_LIB_TRAIN_TRAINER_H
+#pragma once
 
 #include <train/train.h>
 
@@ -367,5 +366,3 @@ int train_use(train *t, const train_plan *plan, char *error);
 
 /* update.c */
 int train_apply(train *t, train_step *out, char *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* array.h -- arrays that grow, and bytes. */
-#ifndef MPSIM_SIM_ARRAY_ARRAY_H
-#define MPSIM_SIM_ARRAY_ARRAY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ typedef struct array_bytes {
 } array_bytes;
 
 void array_put(array_bytes *b, const void *from, size_t n);
-
-#endif

@@ -1,8 +1,7 @@
 /* need.h -- memory that a command cannot do without: where there is none, the program ends with one line and exit code 4
  * (sim/cli/memory.h), so nothing here returns NULL. Any thread may ask. What a file says of its sizes may be more than a
  * machine has: readers ask array.h, and name the file. */
-#ifndef MPSIM_SIM_ARRAY_NEED_H
-#define MPSIM_SIM_ARRAY_NEED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ char *need_format(const char *format, ...) __attribute__((format(printf, 1, 2)))
 
 /* need_end_with -- what is called where there is no memory; it does not return. By default the program ends with 4. */
 void need_end_with(void (*end)(void));
-
-#endif

@@ -1,6 +1,5 @@
 /* calc.h -- what an operation of mpsim calc is (calc.c), and its operands that are files (files.c). */
-#ifndef MPSIM_SIM_CALC_CALC_H
-#define MPSIM_SIM_CALC_CALC_H
+#pragma once
 
 #include "../cli/target.h"
 
@@ -35,5 +34,3 @@ const char *operand_file(char *const *words, int n);
  * exit code after a message. */
 int calculate_files(const calculation *c, const target *t, const mpsim_format *operands, uint64_t seed,
                     char *const *words, const char *path);
-
-#endif

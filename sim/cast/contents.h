@@ -1,6 +1,5 @@
 /* contents.h -- what a file of cast holds: tensors that are cast, and tensors that are copied as they are stored. */
-#ifndef MPSIM_SIM_CAST_CONTENTS_H
-#define MPSIM_SIM_CAST_CONTENTS_H
+#pragma once
 
 #include "../cli/input.h"
 
@@ -30,5 +29,3 @@ void contents_clear(contents *c);
 void contents_note(const contents *c);
 /* contents_print -- the same in a summary: "; 3 tensors of 21 elements copied". */
 void contents_print(const contents *c);
-
-#endif

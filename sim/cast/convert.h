@@ -1,6 +1,5 @@
 /* convert.h -- elements of one format as elements of another: what cast does with the codes of a tensor. */
-#ifndef MPSIM_SIM_CAST_CONVERT_H
-#define MPSIM_SIM_CAST_CONVERT_H
+#pragma once
 
 #include "../cli/target.h"
 
@@ -26,5 +25,3 @@ void counts_add(mpsim_counts *to, const mpsim_counts *from);
 
 /* widened -- the format that holds every number of f, of those that other tools read. */
 const mpsim_format *widened(const mpsim_format *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* explain.h -- what becomes of numbers of the command line in a cast, and why (explain.c); of one number in a
  * format (number.c), and of a block under a recipe (blocks.c). */
-#ifndef MPSIM_SIM_CAST_EXPLAIN_H
-#define MPSIM_SIM_CAST_EXPLAIN_H
+#pragma once
 
 #include "../cli/element.h"
 #include "../cli/target.h"
@@ -41,5 +40,3 @@ typedef struct explain_blocks {
 
 void explain_blocks_text(const explain_blocks *b, FILE *to);
 json_t *explain_blocks_json(const explain_blocks *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* folder.h -- cast into a folder: a file for each file of the input, under its name. */
-#ifndef MPSIM_SIM_CAST_FOLDER_H
-#define MPSIM_SIM_CAST_FOLDER_H
+#pragma once
 
 #include "../cli/input.h"
 
@@ -21,5 +20,3 @@ int folder_wanted(const input *in, const char *operand, const char *path);
 int folder_check(const folder *f, const input *in);
 /* folder_visit -- the files of a trace, and the index that is theirs. */
 int folder_visit(const folder *f, input *in, trace *t);
-
-#endif

@@ -1,6 +1,5 @@
 /* lay.h -- a piece of a quantised tensor laid into the parts of a file, with its share of the padding. */
-#ifndef MPSIM_SIM_CAST_LAY_H
-#define MPSIM_SIM_CAST_LAY_H
+#pragma once
 
 #include "../pass/tiles.h"
 #include "../quant/quant.h"
@@ -30,5 +29,3 @@ int lay_lines(trace_writer *to, uint64_t at, uint64_t stride, const void *lines,
               trace_error *error);
 int lay_codes(const laid *l, trace_error *error);
 int lay_scales(const laid *l, trace_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* pairs.h -- the metadata of a file that cast writes. */
-#ifndef MPSIM_SIM_CAST_PAIRS_H
-#define MPSIM_SIM_CAST_PAIRS_H
+#pragma once
 
 #include "contents.h"
 
@@ -24,5 +23,3 @@ void pairs_put_codes(pairs *p, const trace *t, const content *all, size_t n);
 
 /* pairs_open -- trace_writer_safetensors with these pairs; the list is empty afterwards. */
 trace_writer *pairs_open(pairs *p, const char *path, const trace_tensor *tensors, size_t n, trace_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* plain.h -- a file under a format: its selected tensors cast, the others as they are. */
-#ifndef MPSIM_SIM_CAST_PLAIN_H
-#define MPSIM_SIM_CAST_PLAIN_H
+#pragma once
 
 #include "../cli/input.h"
 #include "../cli/target.h"
@@ -15,5 +14,3 @@ typedef struct plain_options {
 /* plain_file -- the tensors of t that contents_of takes with this `file`, into `path`; notes, and the summary if it is
  * wanted. 0, or an exit code after a message. */
 int plain_file(const plain_options *o, uint64_t seed, const input *in, trace *t, const char *file, const char *path);
-
-#endif

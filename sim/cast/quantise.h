@@ -1,7 +1,6 @@
 /* quantise.h -- a file under a block recipe: its matrices quantised in a layout of checkpoints, or as the values that
  * they stand for; its other tensors as they are. */
-#ifndef MPSIM_SIM_CAST_QUANTISE_H
-#define MPSIM_SIM_CAST_QUANTISE_H
+#pragma once
 
 #include "../cli/input.h"
 #include "../quant/quant.h"
@@ -46,5 +45,3 @@ typedef struct quantised {
 /* quantise_metadata -- those of the input, how the output was made, and of every tensor what its layout says and
  * mpsim/sim/quant/describe.h; of torchao's layout its own instead of those of the input (about.c). */
 void quantise_metadata(pairs *p, const quantise_options *o, const trace *t, const quantised *q, size_t n);
-
-#endif

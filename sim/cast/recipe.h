@@ -1,6 +1,5 @@
 /* recipe.h -- block recipes as they are typed after -f, and what goes with them on a command line. */
-#ifndef MPSIM_SIM_CAST_RECIPE_H
-#define MPSIM_SIM_CAST_RECIPE_H
+#pragma once
 
 #include "../cli/target.h"
 
@@ -17,5 +16,3 @@ int recipe_parse(cast_recipe *r, const char *text);
 
 /* recipe_options -- whether the other options of a cast go with it; `given` is set. 0, or EXIT_USAGE after a message. */
 int recipe_options(cast_recipe *r, const target_options *o);
-
-#endif

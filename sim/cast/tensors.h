@@ -1,6 +1,5 @@
 /* tensors.h -- the tensors of a file, cast on all threads and written in their order. */
-#ifndef MPSIM_SIM_CAST_TENSORS_H
-#define MPSIM_SIM_CAST_TENSORS_H
+#pragma once
 
 #include "contents.h"
 #include "convert.h"
@@ -16,5 +15,3 @@ typedef struct caster {
 
 /* caster_write -- n tensors of t, cast or copied, are the data of w. 0, or -1 with *error filled. */
 int caster_write(caster *c, trace *t, const content *all, size_t n, trace_writer *w, trace_error *error);
-
-#endif

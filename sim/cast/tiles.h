@@ -1,7 +1,6 @@
 /* tiles.h -- one tensor under a block recipe, on all threads: a tile at a time is read, quantised and laid into the
  * parts of a file, so that memory does not grow with the tensor. */
-#ifndef MPSIM_SIM_CAST_TILES_H
-#define MPSIM_SIM_CAST_TILES_H
+#pragma once
 
 #include "lay.h"
 #include "recipe.h"
@@ -23,5 +22,3 @@ typedef struct quantising {
 
 /* tiles_run -- all of it but the tensor scale. 0, or -1 with *error filled. */
 int tiles_run(quantising *q, trace_error *error);
-
-#endif

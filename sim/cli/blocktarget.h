@@ -1,6 +1,5 @@
 /* blocktarget.h -- block recipes among the formats of a command line: "mxfp8:rceil,mxfp4:*,e4m3/128x128". */
-#ifndef MPSIM_SIM_CLI_BLOCKTARGET_H
-#define MPSIM_SIM_CLI_BLOCKTARGET_H
+#pragma once
 
 #include "options.h"
 
@@ -36,5 +35,3 @@ void block_list_clear(block_list *l);
 const char *block_axis_name(block_axis axis); /* "rows", "columns", "requantised" */
 /* block_is_first -- whether target i is the first of its recipe and transform: the others differ in their axes. */
 int block_is_first(const block_list *l, size_t i);
-
-#endif

@@ -5,8 +5,7 @@
  * files in the folders of its OPTION_OUTPUTs, and unnamed files in a folder of its own in TMPDIR. Standard
  * streams and pipes are open, or may always be opened. Decided before the first byte of a file is looked at, but for the word
  * that tells an index from a file of tensors. */
-#ifndef MPSIM_SIM_CLI_CONFINE_H
-#define MPSIM_SIM_CLI_CONFINE_H
+#pragma once
 
 #include "options.h"
 
@@ -29,5 +28,3 @@ int confined(void);
 
 /* confine_text -- what there is of it, in words. Returns out. */
 const char *confine_text(char *out, size_t size);
-
-#endif

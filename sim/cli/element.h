@@ -1,6 +1,5 @@
 /* element.h -- numbers as a command line has them: "0x3c00,1.5,0x1p-3,-inf". */
-#ifndef MPSIM_SIM_CLI_ELEMENT_H
-#define MPSIM_SIM_CLI_ELEMENT_H
+#pragma once
 
 #include <mpsim/format.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ void element_put_code(void *codes, size_t bytes, size_t i, uint64_t code);
 
 /* element_code_text -- "0x3c00", in as many digits as f has. */
 const char *element_code_text(char out[24], const mpsim_format *f, uint64_t code);
-
-#endif

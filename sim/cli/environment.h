@@ -1,6 +1,5 @@
 /* environment.h -- what the program was started in and must not depend on, or obeys. */
-#ifndef MPSIM_SIM_CLI_ENVIRONMENT_H
-#define MPSIM_SIM_CLI_ENVIRONMENT_H
+#pragma once
 
 /* environment_floats -- the default floating-point environment, whatever was left by who started the
  * program or by a library that was loaded into it: round to nearest, subnormals kept, no traps. To be
@@ -14,5 +13,3 @@ void environment_threads(void);
 /* environment_isa -- use the instruction set that MPSIM_ISA names. 0, also where it is unset or empty,
  * or EXIT_USAGE after a message if it is unknown or the machine lacks it. */
 int environment_isa(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* input.h -- the tensors that a command line selects: files, layouts, names, kinds. */
-#ifndef MPSIM_SIM_CLI_INPUT_H
-#define MPSIM_SIM_CLI_INPUT_H
+#pragma once
 
 #include "../trace/maps.h"
 #include "../trace/trace.h"
@@ -127,5 +126,3 @@ json_t *json_of_path(const char *path);
 
 /* A tensor's shape as "[2, 3]". */
 const char *shape_text(char *out, size_t size, const trace_tensor *t);
-
-#endif

@@ -1,6 +1,5 @@
 /* memory.h -- libraries that take no memory for granted, or end the program: out of memory is exit code 4. */
-#ifndef MPSIM_SIM_CLI_MEMORY_H
-#define MPSIM_SIM_CLI_MEMORY_H
+#pragma once
 
 /* memory_watch -- once, by main. Where there is no memory that a command needs (sim/array/need.h), or that jansson needs, which
  * would leave a member out in silence or call it a syntax error, the program ends with a message. Where the threads'
@@ -9,5 +8,3 @@
 void memory_watch(void);
 /* memory_done -- by main, before it returns. */
 void memory_done(void);
-
-#endif

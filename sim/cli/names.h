@@ -1,6 +1,5 @@
 /* names.h -- from names to numbers, for traces of very many tensors. */
-#ifndef MPSIM_SIM_CLI_NAMES_H
-#define MPSIM_SIM_CLI_NAMES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ void nameindex_add(nameindex *x, const char *name, size_t number);
  * (sim/array), *n how many there are. */
 void *nameindex_item(nameindex *x, void *items, size_t *n, size_t size, const char *name);
 void nameindex_clear(nameindex *x);
-
-#endif

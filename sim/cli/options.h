@@ -2,8 +2,7 @@
  *
  * A command describes its options once, as rows of option; the values go to variables through
  * typed pointers. Errors are one line on stderr and exit code 2. */
-#ifndef MPSIM_SIM_CLI_OPTIONS_H
-#define MPSIM_SIM_CLI_OPTIONS_H
+#pragma once
 
 #include "../text/option.h"
 
@@ -92,5 +91,3 @@ __attribute__((format(printf, 1, 2)))
 #endif
 void note(const char *message, ...);
 void note_quiet(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* output.h -- where a report goes. It appears when it is complete: it waits in an unnamed
  * temporary file, so that a failure, or a kill, leaves no part of it behind. Of several processes (world.h) the first
  * writes it; the others' goes to their standard output, which leads nowhere. */
-#ifndef MPSIM_SIM_CLI_OUTPUT_H
-#define MPSIM_SIM_CLI_OUTPUT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -37,5 +36,3 @@ int output_check(const char *path);
 int output_is_same(const char *a, const char *b);
 /* output_abandon -- forget what was written. */
 void output_abandon(output *o);
-
-#endif

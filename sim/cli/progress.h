@@ -3,8 +3,7 @@
  * A line that is written over, on a terminal, from the second on that the work takes, and erased at its end; with
  * --progress=always elsewhere, too, a new line each time. What is counted are the bytes read of the files that
  * input_open found, or what a command says it does. Nothing of a report depends on it. */
-#ifndef MPSIM_SIM_CLI_PROGRESS_H
-#define MPSIM_SIM_CLI_PROGRESS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ void progress_say(const char *words, ...);
  * ends the program erases it, too. */
 void progress_hide(void);
 void progress_end(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* reportoptions.h -- the options that reports have: form, destination, threads, quiet. */
-#ifndef MPSIM_SIM_CLI_REPORTOPTIONS_H
-#define MPSIM_SIM_CLI_REPORTOPTIONS_H
+#pragma once
 
 #include "../report/report.h"
 #include "options.h"
@@ -47,5 +46,3 @@ int report_options_style(report_style *style, const report_options *o, int other
 /* report_options_threads -- use the threads that the options ask for. 0, or EXIT_USAGE after a
  * message if they are too many. */
 int report_options_threads(const report_options *o, const char *verb);
-
-#endif

@@ -1,6 +1,5 @@
 /* resource.h -- the folders of what comes with the program: policies, templates of figures. */
-#ifndef MPSIM_SIM_CLI_RESOURCE_H
-#define MPSIM_SIM_CLI_RESOURCE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ enum { RESOURCE_PATH = 4096 };
  * MPSIM_PLOTS) names and no other; or those beside the program: in the source tree, in a build folder of it, in an
  * installation that was moved; and last where they were to be installed. NULL after the last; the text may be `folder`. */
 const char *resource_folder(resource what, size_t i, char folder[RESOURCE_PATH]);
-
-#endif

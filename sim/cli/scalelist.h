@@ -1,6 +1,5 @@
 /* scalelist.h -- scales as users type them: 1,1024,2^16, and ranges of powers of two, 2^0..2^32. */
-#ifndef MPSIM_SIM_CLI_SCALELIST_H
-#define MPSIM_SIM_CLI_SCALELIST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ int scale_list_parse(scale_list *l, const char *text, const char *verb);
 /* scale_word_parse -- one word of such a list, without blanks: `count` scales from `first` on, each
  * twice the one before. 0, or an exit code as above. */
 int scale_word_parse(double *first, size_t *count, const char *word, const char *verb);
-
-#endif

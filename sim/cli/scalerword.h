@@ -1,6 +1,5 @@
 /* scalerword.h -- a loss scaler as users give it, in options and policies. */
-#ifndef MPSIM_SIM_CLI_SCALERWORD_H
-#define MPSIM_SIM_CLI_SCALERWORD_H
+#pragma once
 
 #include <mpsim/scaler.h>
 
@@ -8,5 +7,3 @@
  * machine also takes what is 0 or infinite in binary32, as the frameworks' do. NULL; else what is
  * wrong, a phrase. The row's name may be wrong as well: mpsim_scaler_find tells. */
 const char *scaler_read(mpsim_scaler_config *c, const char *spec);
-
-#endif

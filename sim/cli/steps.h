@@ -1,6 +1,5 @@
 /* steps.h -- the files of a run in the order of its steps. */
-#ifndef MPSIM_SIM_CLI_STEPS_H
-#define MPSIM_SIM_CLI_STEPS_H
+#pragma once
 
 #include "input.h"
 
@@ -24,5 +23,3 @@ int input_is_file(const char *path);
  * *steps gets in->tree.count elements, for the paths in their new order; the caller frees them. 0,
  * or an exit code after a message: then *steps is NULL, and the tree as it was. */
 int input_order_steps(input *in, input_step **steps);
-
-#endif

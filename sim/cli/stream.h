@@ -1,6 +1,5 @@
 /* stream.h -- which random bits a tensor gets. */
-#ifndef MPSIM_SIM_CLI_STREAM_H
-#define MPSIM_SIM_CLI_STREAM_H
+#pragma once
 
 #include "../trace/trace.h"
 
@@ -11,5 +10,3 @@ uint64_t tensor_stream(const trace *t, const trace_tensor *tensor);
 
 /* name_stream -- the same of a step, a rank (or NULL) and a name. */
 uint64_t name_stream(int64_t step, const char *rank, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* target.h -- what tensors are cast to: formats, scales and roundings of a command line. */
-#ifndef MPSIM_SIM_CLI_TARGET_H
-#define MPSIM_SIM_CLI_TARGET_H
+#pragma once
 
 #include "blocktarget.h"
 #include "options.h"
@@ -87,5 +86,3 @@ json_t *target_recipe_json(const block_target *t);
 
 /* format_is_narrow -- whether every number of f is one of binary32. */
 int format_is_narrow(const mpsim_format *f);
-
-#endif

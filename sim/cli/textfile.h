@@ -1,10 +1,7 @@
 /* textfile.h -- texts that all processes of a command have to read alike. */
-#ifndef MPSIM_SIM_CLI_TEXTFILE_H
-#define MPSIM_SIM_CLI_TEXTFILE_H
+#pragma once
 
 #include "../trace/textfile.h"
 
 /* text_file_read -- text_file_whole; what was read is compared where the processes meet. */
 char *text_file_read(const char *path, size_t most, size_t *n, trace_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* twice.h -- the same step of a run in two forms, as step_10.safetensors and step_10.npz, or a trace and a checkpoint:
  * both are read, so that their tensors count twice. */
-#ifndef MPSIM_SIM_CLI_TWICE_H
-#define MPSIM_SIM_CLI_TWICE_H
+#pragma once
 
 #include "../trace/trace.h"
 
@@ -34,5 +33,3 @@ void twice_see_look(twice_forms *w, const twice_look *l);
 /* twice_tell -- a note on stderr if there were any, once. */
 void twice_tell(twice_forms *w);
 void twice_clear(twice_forms *w);
-
-#endif

@@ -5,8 +5,7 @@
  * its exit code, as a single process does; the others learn of it where they meet next, and that is every function
  * here that returns an int: 0, or the exit code of whoever failed, to stop with. Of several errors the one that a
  * single process would have come to first is told, by one process. The report is the first one's. */
-#ifndef MPSIM_SIM_CLI_WORLD_H
-#define MPSIM_SIM_CLI_WORLD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ int world_keep(const char *line);
 int world_meet(int code);
 /* world_end -- the end of the program, of all processes, at once; where memory is short. */
 void world_end(int code);
-
-#endif

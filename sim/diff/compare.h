@@ -1,6 +1,5 @@
 /* compare.h -- two tensors: whether they are equal, and what their difference is taken for. */
-#ifndef MPSIM_SIM_DIFF_COMPARE_H
-#define MPSIM_SIM_DIFF_COMPARE_H
+#pragma once
 
 #include "tolerance.h"
 #include "verdict.h"
@@ -23,5 +22,3 @@ void compare_end(comparison *c);
 
 /* compare_differs -- whether a verdict is a difference; with a tolerance, other codes of equal values are not. */
 int compare_differs(verdict v, const tolerance *within);
-
-#endif

@@ -1,7 +1,6 @@
 /* computed.h -- results of a computation in fewer bits, which is no rounding of the other side's. Each is a
  * verdict_judge. */
-#ifndef MPSIM_SIM_DIFF_COMPUTED_H
-#define MPSIM_SIM_DIFF_COMPUTED_H
+#pragma once
 
 #include "verdict.h"
 
@@ -9,5 +8,3 @@
  * computed_operands -- results of products differ by as much as rounding their operands to bf16 or tf32 does: it only
  * looks like it. */
 verdict_judge computed_widened, computed_operands;
-
-#endif

@@ -1,11 +1,8 @@
 /* dropout.h -- zeros at random places, the rest scaled up, or as it is. */
-#ifndef MPSIM_SIM_DIFF_DROPOUT_H
-#define MPSIM_SIM_DIFF_DROPOUT_H
+#pragma once
 
 #include "verdict.h"
 
 /* dropout_masks -- one side has zeros where the other has numbers, as many of them as the scale of the rest calls for;
  * or both have, as many and at other places, and share the rest. */
 verdict_judge dropout_masks;
-
-#endif

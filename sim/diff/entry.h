@@ -1,6 +1,5 @@
 /* entry.h -- one tensor in a report of mpsim diff. */
-#ifndef MPSIM_SIM_DIFF_ENTRY_H
-#define MPSIM_SIM_DIFF_ENTRY_H
+#pragma once
 
 #include "../report/report.h"
 #include "sequence.h"
@@ -18,5 +17,3 @@ void entry_print(FILE *to, const json_t *entry);
 void entry_row(table *t, const sequence_entry *e);
 void entry_csv_head(FILE *to);
 void entry_csv(FILE *to, const sequence_entry *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* fit.h -- whether one array is another one rounded to a format, scaled before. */
-#ifndef MPSIM_SIM_DIFF_FIT_H
-#define MPSIM_SIM_DIFF_FIT_H
+#pragma once
 
 #include <mpsim/mpsim.h>
 
@@ -37,5 +36,3 @@ const char *fit_mode(const fit *f);
 
 /* fit_overflow -- what overflow became: "inf", "nan", "saturated", "several", NULL if there was none. */
 const char *fit_overflow(const fit *f);
-
-#endif

@@ -1,10 +1,7 @@
 /* lines.h -- each row, or each column, with a number of its own. */
-#ifndef MPSIM_SIM_DIFF_LINES_H
-#define MPSIM_SIM_DIFF_LINES_H
+#pragma once
 
 #include "verdict.h"
 
 /* lines_own -- each row of B is A's times, or plus, a number of that row; or each column times one. */
 verdict_judge lines_own;
-
-#endif

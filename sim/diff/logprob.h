@@ -1,6 +1,5 @@
 /* logprob.h -- mpsim diff --logprob: what two engines give the same tokens. */
-#ifndef MPSIM_SIM_DIFF_LOGPROB_H
-#define MPSIM_SIM_DIFF_LOGPROB_H
+#pragma once
 
 #include "../report/report.h"
 #include "side.h"
@@ -16,5 +15,3 @@ int logprob_band(logprob_options *o, const char *text);
 /* logprob_run -- compare tensors of one name and shape, rows as sequences, of the steps that both have, and write the
  * report. *differ: whether any token does. 0, or an exit code after a message. */
 int logprob_run(FILE *to, report_style style, const logprob_options *o, side *a, side *b, int *differ);
-
-#endif

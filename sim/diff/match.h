@@ -1,6 +1,5 @@
 /* match.h -- which tensor of B is which of A, in a step. */
-#ifndef MPSIM_SIM_DIFF_MATCH_H
-#define MPSIM_SIM_DIFF_MATCH_H
+#pragma once
 
 #include "side.h"
 
@@ -31,5 +30,3 @@ typedef struct match_list {
  * 0, or an exit code after a message. `l` is to be cleared in both cases. */
 int match_groups(match_list *l, const side_group *a, const side_group *b);
 void match_clear(match_list *l);
-
-#endif

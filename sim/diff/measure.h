@@ -1,7 +1,6 @@
 /* measure.h -- two arrays of numbers, element by element: how many differ, where, by how much, and what the
  * judges of a difference need to know. Everything merges exactly: counts, extremes, exact sums. */
-#ifndef MPSIM_SIM_DIFF_MEASURE_H
-#define MPSIM_SIM_DIFF_MEASURE_H
+#pragma once
 
 #include <mpsim/mpsim.h>
 
@@ -94,5 +93,3 @@ typedef struct measure_fit {
     double slope, offset, left, share, deviation; /* deviation: of B */
 } measure_fit;
 int measure_line(const measure *m, measure_fit *f);
-
-#endif

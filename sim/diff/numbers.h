@@ -1,6 +1,5 @@
 /* numbers.h -- differences that arithmetic explains: a scale, a rounding. Each is a verdict_judge. */
-#ifndef MPSIM_SIM_DIFF_NUMBERS_H
-#define MPSIM_SIM_DIFF_NUMBERS_H
+#pragma once
 
 #include "verdict.h"
 
@@ -8,5 +7,3 @@
  * numbers_rounded -- one side is the other one rounded to any format of the table.
  * numbers_scaled -- one side is the other one times a constant, rounded. */
 verdict_judge numbers_rounded_own, numbers_rounded, numbers_scaled;
-
-#endif

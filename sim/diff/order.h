@@ -1,6 +1,5 @@
 /* order.h -- the order in which a training computes the tensors of a step. */
-#ifndef MPSIM_SIM_DIFF_ORDER_H
-#define MPSIM_SIM_DIFF_ORDER_H
+#pragma once
 
 #include "side.h"
 
@@ -11,5 +10,3 @@
  * first, layers by their numbers, in a layer attention before the MLP where their names are known, other names as
  * strverscmp sorts them (fc2 before fc10), logits last, and g->sorted says that the order of execution is not known. */
 void order_group(side_group *g);
-
-#endif

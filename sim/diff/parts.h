@@ -1,11 +1,8 @@
 /* parts.h -- less than half of the elements hold other numbers, the rest is equal. Each is a verdict_judge. */
-#ifndef MPSIM_SIM_DIFF_PARTS_H
-#define MPSIM_SIM_DIFF_PARTS_H
+#pragma once
 
 #include "verdict.h"
 
 /* parts_moved -- a little, or whole rows: what an update does that reaches some of them.
  * parts_corrupted -- in any other way. */
 verdict_judge parts_moved, parts_corrupted;
-
-#endif

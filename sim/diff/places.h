@@ -1,10 +1,7 @@
 /* places.h -- differences of place: transposed, shifted, permuted; and other shapes. Each is a verdict_judge. */
-#ifndef MPSIM_SIM_DIFF_PLACES_H
-#define MPSIM_SIM_DIFF_PLACES_H
+#pragma once
 
 #include "verdict.h"
 
 /* places_moved -- of as many elements. places_resized -- of other counts: always says something. */
 verdict_judge places_moved, places_resized;
-
-#endif

@@ -1,6 +1,5 @@
 /* ratios.h -- log-probabilities of the same tokens by two engines: their differences, and ratios of probabilities. */
-#ifndef MPSIM_SIM_DIFF_RATIOS_H
-#define MPSIM_SIM_DIFF_RATIOS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ double ratios_magnitude(const ratios *r, double q);
 double ratios_product(const ratios *r, double q);
 /* (sum of ratios)^2 / (tokens * sum of their squares): 1 where all are alike. */
 double ratios_effective(const ratios *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* rearrange.h -- the same elements in other places: axes, rows, shifts, parts that are missing. */
-#ifndef MPSIM_SIM_DIFF_REARRANGE_H
-#define MPSIM_SIM_DIFF_REARRANGE_H
+#pragma once
 
 #include "walk.h"
 
@@ -31,5 +30,3 @@ int rearrange_shift(walk *w, uint64_t first, uint64_t end, int64_t *shift, uint6
 /* rearrange_gap -- of different counts: whether the longer one (0: A) is the other one with elements put in between:
  * they begin at *at, at the beginning of a row of `length` where that can be. 1, 0, or -1 with *error. */
 int rearrange_gap(walk *w, uint64_t length, uint64_t *at, trace_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* report.h -- what mpsim diff prints: text, JSON, CSV. */
-#ifndef MPSIM_SIM_DIFF_REPORT_H
-#define MPSIM_SIM_DIFF_REPORT_H
+#pragma once
 
 #include "../report/report.h"
 #include "sequence.h"
@@ -28,5 +27,3 @@ void diffreport_end(diffreport *r, int failed);
 /* Of what was told: tensors that were compared; that differ, missing ones and steps included. */
 uint64_t diffreport_compared(const diffreport *r);
 uint64_t diffreport_differing(const diffreport *r);
-
-#endif

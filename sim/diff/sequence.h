@@ -1,6 +1,5 @@
 /* sequence.h -- two runs side by side: step by step, tensor by tensor in the order of execution. */
-#ifndef MPSIM_SIM_DIFF_SEQUENCE_H
-#define MPSIM_SIM_DIFF_SEQUENCE_H
+#pragma once
 
 #include "compare.h"
 #include "match.h"
@@ -21,5 +20,3 @@ typedef int sequence_told(void *context, const sequence_entry *e);
 
 /* sequence_run -- compare A and B. 0, or an exit code after a message. */
 int sequence_run(side *a, side *b, const tolerance *within, sequence_told *told, void *context);
-
-#endif

@@ -1,6 +1,5 @@
 /* shift.h -- whether B has what A has at another step. */
-#ifndef MPSIM_SIM_DIFF_SHIFT_H
-#define MPSIM_SIM_DIFF_SHIFT_H
+#pragma once
 
 #include "../cli/names.h"
 #include "verdict.h"
@@ -20,5 +19,3 @@ typedef struct shift {
  * found. 0, or -1 with *error. */
 int shift_look(shift *s, size_t step, verdict_case *c, trace_error *error);
 void shift_clear(shift *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* side.h -- one of the two operands: its files by step, opened when they are needed, and the tensors of a
  * step. */
-#ifndef MPSIM_SIM_DIFF_SIDE_H
-#define MPSIM_SIM_DIFF_SIDE_H
+#pragma once
 
 #include "../cli/steps.h"
 
@@ -79,5 +78,3 @@ void side_clear(side_group *g);
 trace *side_trace(side *s, side_file *f, trace_error *error);
 /* side_pin -- from now on, what was asked for before may be closed. */
 void side_pin(side *s);
-
-#endif

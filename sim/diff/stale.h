@@ -1,6 +1,5 @@
 /* stale.h -- differences that the step before explains. Each is a verdict_judge. */
-#ifndef MPSIM_SIM_DIFF_STALE_H
-#define MPSIM_SIM_DIFF_STALE_H
+#pragma once
 
 #include "verdict.h"
 
@@ -8,5 +7,3 @@
  * stale_b -- B has what it, or A, had at the step before, and A has not. stale_a -- the other way round; a run skips
  * steps by itself, so that this explains less. */
 verdict_judge stale_shifted, stale_b, stale_a;
-
-#endif

@@ -1,6 +1,5 @@
 /* tolerance.h -- how far apart two tensors may be: --tolerance. */
-#ifndef MPSIM_SIM_DIFF_TOLERANCE_H
-#define MPSIM_SIM_DIFF_TOLERANCE_H
+#pragma once
 
 #include "measure.h"
 
@@ -14,5 +13,3 @@ int tolerance_parse(tolerance *t, const char *text, const char *verb);
 
 /* tolerance_holds -- whether what differs is within it. NaN and infinities are on one side only at no tolerance. */
 int tolerance_holds(const tolerance *t, const measure *m);
-
-#endif

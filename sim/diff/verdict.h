@@ -1,6 +1,5 @@
 /* verdict.h -- what a difference between two tensors is taken for, and why. */
-#ifndef MPSIM_SIM_DIFF_VERDICT_H
-#define MPSIM_SIM_DIFF_VERDICT_H
+#pragma once
 
 #include "measure.h"
 #include "walk.h"
@@ -96,5 +95,3 @@ const char *verdict_range(char out[96], const verdict_case *c);
 
 /* The error and the correlation, to the evidence. */
 void verdict_say_errors(const verdict_case *c, finding *f);
-
-#endif

@@ -1,6 +1,5 @@
 /* walk.h -- two tensors side by side, in pieces, on as many threads as are lent. */
-#ifndef MPSIM_SIM_DIFF_WALK_H
-#define MPSIM_SIM_DIFF_WALK_H
+#pragma once
 
 #include "../pass/elements.h"
 #include "side.h"
@@ -50,5 +49,3 @@ int walk_equal(walk *w, int *equal, trace_error *error);
 /* walk_same -- whether two tensors are the same numbers in the same codes, whatever their shape: *same. 0, or -1
  * with *error. */
 int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int lanes, int *same, trace_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* error.h -- how far the results of a model are from the exact ones. */
-#ifndef MPSIM_SIM_DOT_ERROR_H
-#define MPSIM_SIM_DOT_ERROR_H
+#pragma once
 
 #include "operand.h"
 
@@ -39,5 +38,3 @@ void dot_error_compare(dot_error *of, const double *d, const double *e, size_t n
 /* dot_error_measure -- the errors of a model over the same pairs. */
 int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split, const operand *a, const operand *b,
                       size_t depth, const double *exact);
-
-#endif

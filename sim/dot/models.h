@@ -1,6 +1,5 @@
 /* models.h -- the accumulation models that a command line selects. */
-#ifndef MPSIM_SIM_DOT_MODELS_H
-#define MPSIM_SIM_DOT_MODELS_H
+#pragma once
 
 #include <mpsim/dot.h>
 #include <stdio.h>
@@ -21,5 +20,3 @@ void model_list_clear(model_list *l);
 
 /* models_print -- the table of models. -1 if memory ran out. */
 void models_print(const model_list *l, report_style style, FILE *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* operand.h -- the operands of dot products: rows of numbers, generated or from a file. */
-#ifndef MPSIM_SIM_DOT_OPERAND_H
-#define MPSIM_SIM_DOT_OPERAND_H
+#pragma once
 
 #include "../trace/trace.h"
 
@@ -47,5 +46,3 @@ int operand_read(operand *o, const char *path, const char *glob, operand_layout 
 int operand_encode(operand *o, const mpsim_format *f, mpsim_round_mode mode, double scale);
 
 void operand_clear(operand *o);
-
-#endif

@@ -1,6 +1,5 @@
 /* pair.h -- one dot product of numbers of the command line, with every step of it. */
-#ifndef MPSIM_SIM_DOT_PAIR_H
-#define MPSIM_SIM_DOT_PAIR_H
+#pragma once
 
 #include "models.h"
 
@@ -15,5 +14,3 @@ typedef struct pair_options {
 
 /* pair_report -- the results of all models. 0, or an exit code after a message. */
 int pair_report(const pair_options *o, const model_list *models, report_style style);
-
-#endif

@@ -1,6 +1,5 @@
 /* reduce.h -- sums of recorded gradients over ranks, as an all-reduce adds them. */
-#ifndef MPSIM_SIM_DOT_REDUCE_H
-#define MPSIM_SIM_DOT_REDUCE_H
+#pragma once
 
 #include "../report/report.h"
 
@@ -8,5 +7,3 @@
  * all files, in each of the wire formats of a list with commas, in each order, and in both accumulators; written to
  * `path` (NULL: standard output). 0, or an exit code after a message. */
 int reduce_report(char **files, size_t n, const char *glob, const char *wires, report_style style, const char *path);
-
-#endif

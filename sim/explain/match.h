@@ -1,6 +1,5 @@
 /* match.h -- which known messages a pasted text holds. */
-#ifndef MPSIM_SIM_EXPLAIN_MATCH_H
-#define MPSIM_SIM_EXPLAIN_MATCH_H
+#pragma once
 
 #include "messages.h"
 
@@ -17,5 +16,3 @@ size_t match_find(match found[MATCHES_MAX], const char *text);
 
 /* match_nearest -- the row that shares most of its words with the text, if that is more than half of them; or NULL. */
 const message *match_nearest(const char *text);
-
-#endif

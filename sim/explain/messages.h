@@ -1,6 +1,5 @@
 /* messages.h -- messages of frameworks about mixed precision, a row each. */
-#ifndef MPSIM_SIM_EXPLAIN_MESSAGES_H
-#define MPSIM_SIM_EXPLAIN_MESSAGES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ typedef struct message {
 } message;
 
 extern const message messages[]; /* ends with a NULL name */
-
-#endif

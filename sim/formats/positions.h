@@ -1,6 +1,5 @@
 /* positions.h -- mpsim formats --positions: what a format does to positions and to their rotary angles. */
-#ifndef MPSIM_SIM_FORMATS_POSITIONS_H
-#define MPSIM_SIM_FORMATS_POSITIONS_H
+#pragma once
 
 #include "../cli/target.h"
 #include "../report/report.h"
@@ -8,5 +7,3 @@
 /* positions_print -- of positions 0 to n - 1 in each format: which become the same, and how far off angles are. 0, or
  * -1 without memory. */
 void positions_print(uint64_t n, const target_list *list, report_style style, FILE *to);
-
-#endif

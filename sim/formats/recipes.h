@@ -1,11 +1,8 @@
 /* recipes.h -- mpsim formats --recipes: the block recipes, by the names that stat and cast take. */
-#ifndef MPSIM_SIM_FORMATS_RECIPES_H
-#define MPSIM_SIM_FORMATS_RECIPES_H
+#pragma once
 
 #include "../cli/target.h"
 #include "../report/report.h"
 
 /* recipes_print -- what each stores, how its scales come about, and who has it so. 0, or -1 without memory. */
 void recipes_print(const block_list *list, report_style style, FILE *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* quantised.h -- what info says of tensors that are codes and scales. */
-#ifndef MPSIM_SIM_INFO_QUANTISED_H
-#define MPSIM_SIM_INFO_QUANTISED_H
+#pragma once
 
 #include "../report/report.h"
 #include "../trace/trace.h"
@@ -17,5 +16,3 @@ void quantised_cells(table *rows, const trace_quantised *q, const trace_scale_st
 void quantised_line(FILE *to, const trace *t);
 
 json_t *quantised_json(const trace_quantised *q, const trace_scale_stats *scales);
-
-#endif

@@ -1,7 +1,6 @@
 /* compare.h -- how far the last of several runs is from the others, beside the noise of one run from step to step and,
  * with several others, beside the spread between those. */
-#ifndef MPSIM_SIM_LOG_COMPARE_H
-#define MPSIM_SIM_LOG_COMPARE_H
+#pragma once
 
 #include "runs.h"
 
@@ -42,5 +41,3 @@ typedef struct comparison {
 
 void log_compare(comparison *c, const log_runs *r);
 const char *run_verdict_name(run_verdict v);
-
-#endif

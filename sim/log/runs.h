@@ -1,6 +1,5 @@
 /* runs.h -- the same number of several training logs, at the steps that all of them tell. */
-#ifndef MPSIM_SIM_LOG_RUNS_H
-#define MPSIM_SIM_LOG_RUNS_H
+#pragma once
 
 #include "../scaler/series.h"
 
@@ -24,5 +23,3 @@ typedef struct log_runs {
 /* log_runs_read -- `what`: loss, norm, validation, or the name of a metric. 0, or an exit code after a message. */
 int log_runs_read(log_runs *r, const char *what, char **paths, size_t count);
 void log_runs_clear(log_runs *r);
-
-#endif

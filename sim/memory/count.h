@@ -1,7 +1,6 @@
 /* count.h -- the bytes of a training: a model under a policy, of one rank; of the module: parameters.c and
  * activations.c. */
-#ifndef MPSIM_SIM_MEMORY_COUNT_H
-#define MPSIM_SIM_MEMORY_COUNT_H
+#pragma once
 
 #include "optimizer.h"
 
@@ -29,5 +28,3 @@ void count_parameters(ledger *l, const shape *s, const plan *p, const optimizer_
 
 /* count_activations -- what the forward pass of a transformer keeps for the backward pass, a micro-batch. */
 void count_activations(ledger *l, const shape_transformer *t, const plan *p, const count_setting *how);
-
-#endif

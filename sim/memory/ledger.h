@@ -1,6 +1,5 @@
 /* ledger.h -- bytes by component, each a sum of terms with their formula; integers, checked. */
-#ifndef MPSIM_SIM_MEMORY_LEDGER_H
-#define MPSIM_SIM_MEMORY_LEDGER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ uint64_t ledger_total(const ledger *l);
 
 /* ledger_formula -- "binary32: 4 x 117,187,500 of 7,500,000,000". */
 const char *ledger_formula(char *out, size_t size, const ledger_term *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* optimizer.h -- the optimizers whose state is counted: those that mpsim steps, by the rows that say what they are,
  * and others by what their sources allocate. */
-#ifndef MPSIM_SIM_MEMORY_OPTIMIZER_H
-#define MPSIM_SIM_MEMORY_OPTIMIZER_H
+#pragma once
 
 #include "../policy/plan.h"
 #include "ledger.h"
@@ -29,5 +28,3 @@ optimizer_row optimizer_of_plan(const plan *p);
 
 /* optimizer_settings -- of a parameter, for train_needs and train_bytes_add. */
 mpsim_optim optimizer_settings(const optimizer_row *o, const plan *p, int is_matrix);
-
-#endif

@@ -1,6 +1,5 @@
 /* report.h -- what mpsim memory writes. */
-#ifndef MPSIM_SIM_MEMORY_REPORT_H
-#define MPSIM_SIM_MEMORY_REPORT_H
+#pragma once
 
 #include "../report/report.h"
 #include "count.h"
@@ -27,5 +26,3 @@ typedef struct memory_report {
 } memory_report;
 
 void memory_print(const memory_report *r, report_style style, FILE *to);
-
-#endif

@@ -1,7 +1,6 @@
 /* shape.h -- the parameters of a model: a number of them, those of a file, or those of a transformer
  * described by its options. */
-#ifndef MPSIM_SIM_MEMORY_SHAPE_H
-#define MPSIM_SIM_MEMORY_SHAPE_H
+#pragma once
 
 #include "../cli/input.h"
 
@@ -49,5 +48,3 @@ void shape_clear(shape *s);
 /* shape_each -- every parameter as a rank of the tensor parallel group has it; those of a layer follow
  * each other. An output layer that reads the embedding's is visited, too, with `of`. */
 void shape_each(const shape *s, void (*visit)(const shape_tensor *t, void *context), void *context);
-
-#endif

@@ -1,10 +1,7 @@
 /* join.h -- the sections of parts, in the order of the shards, told to a tally as one run tells it. */
-#ifndef MPSIM_SIM_MERGE_JOIN_H
-#define MPSIM_SIM_MERGE_JOIN_H
+#pragma once
 
 #include "parts.h"
 
 /* join_parts -- 0, or an exit code after a message; *first is the path of the first file, to be freed. */
 int join_parts(const parts *p, const target_list *targets, int histogram, tally *to, char **first);
-
-#endif

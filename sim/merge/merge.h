@@ -4,8 +4,7 @@
  * Parts may be files or lie in memory (part_source). Of each the head is read, and all of it once to check digests;
  * then they are read again in the order of the shards, one at a time. So memory is that of a few tensors' numbers
  * and of the sums, whatever the parts are. One thread at a time, since messages and outputs are the program's. */
-#ifndef MPSIM_SIM_MERGE_MERGE_H
-#define MPSIM_SIM_MERGE_MERGE_H
+#pragma once
 
 #include "../stat/part.h"
 
@@ -19,5 +18,3 @@ int merge_part(const part_source *sources, size_t n, const char *path);
 
 /* merge_list -- a line for each part to the output `path`: what it is. */
 int merge_list(const part_source *sources, size_t n, const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* parts.h -- parts of one report: that they belong together, and where in them each shard is. */
-#ifndef MPSIM_SIM_MERGE_PARTS_H
-#define MPSIM_SIM_MERGE_PARTS_H
+#pragma once
 
 #include "../stat/part.h"
 
@@ -30,5 +29,3 @@ int parts_complete(const parts *p);
 /* parts_settings -- what the head says, whose memory the settings and targets use: 0, or an exit code after a
  * message; the formats are those of this program. To be cleared in any case. */
 int parts_settings(const parts *p, stat_settings *settings, target_list *targets);
-
-#endif

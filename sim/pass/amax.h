@@ -1,6 +1,5 @@
 /* amax.h -- the largest magnitudes of elements, as scale rules may see them. */
-#ifndef MPSIM_SIM_PASS_AMAX_H
-#define MPSIM_SIM_PASS_AMAX_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ void amax3_share(shared_amax3 *to, const amax3 *p);
 amax3 amax3_of(shared_amax3 *p);
 
 float amax3_float(uint32_t bits);
-
-#endif

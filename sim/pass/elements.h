@@ -1,7 +1,6 @@
 /* elements.h -- the elements of a tensor from any place, by any thread: of the file, or of a copy, where the file can be
  * read from its beginning only or has another order. */
-#ifndef MPSIM_SIM_PASS_ELEMENTS_H
-#define MPSIM_SIM_PASS_ELEMENTS_H
+#pragma once
 
 #include "../trace/trace.h"
 
@@ -56,5 +55,3 @@ int elements_codes(const elements *e, uint64_t first, void *codes, size_t n, tra
 /* elements_floats -- codes as binary32 numbers, to[at] and on; those of a wider format are rounded to nearest, and the
  * finite ones that become infinite, or 0, are added to *beyond (NULL: nothing). */
 void elements_floats(const elements *e, float *to, size_t at, const void *codes, size_t n, elements_beyond *beyond);
-
-#endif

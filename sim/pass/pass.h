@@ -1,7 +1,6 @@
 /* pass.h -- tensors on all threads: a large one in pieces, small ones in batches. Whatever the threads do, the
  * earliest error wins, and what is told keeps its order. */
-#ifndef MPSIM_SIM_PASS_PASS_H
-#define MPSIM_SIM_PASS_PASS_H
+#pragma once
 
 #include "../trace/trace.h"
 
@@ -41,5 +40,3 @@ int pass_alone(pass_queue *q);
 int pass_put(pass_queue *q, uint64_t bytes, int alone);
 /* pass_flush -- nothing waits any more. 0, or a code. */
 int pass_flush(pass_queue *q);
-
-#endif

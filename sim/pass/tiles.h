@@ -4,8 +4,7 @@
  * transposed one. A tile is a rectangle of it whose sides are multiples of those of all blocks, but at the edges. Recipes whose
  * blocks have no small common multiple are worked through one after the other, in passes. Nothing that is computed
  * depends on the tiles. */
-#ifndef MPSIM_SIM_PASS_TILES_H
-#define MPSIM_SIM_PASS_TILES_H
+#pragma once
 
 #include "../cli/target.h"
 #include "elements.h"
@@ -74,5 +73,3 @@ int block_read(const block_reader *r, const block_part *p, float *x, elements_be
  * numbers; _bytes: of bytes. */
 void block_transpose(float *to, const float *from, size_t rows, size_t cols);
 void block_transpose_bytes(uint8_t *to, const uint8_t *from, size_t rows, size_t cols);
-
-#endif

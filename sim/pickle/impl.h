@@ -2,8 +2,7 @@
  *
  * Calls go one way: machine.c (the loop) runs instructions (literals.c, containers.c, objects.c), which work on the stack
  * (stack.c), read through input.c (bytes, lines, literals) and put values into tree.c. A value takes 16 bytes, its items four each: a tree is about as large as its pickle. */
-#ifndef MPSIM_SIM_PICKLE_IMPL_H
-#define MPSIM_SIM_PICKLE_IMPL_H
+#pragma once
 
 #include "pickle.h"
 
@@ -87,5 +86,3 @@ long input_unescape(pickle_coding coding, const char *s, size_t n, char *out);
 int input_is_text(const char *s, size_t n);
 /* input_decimal -- a decimal integer as two's complement, in at most `size` bytes; how many, 0 if it is not one. */
 size_t input_decimal(const char *s, size_t n, unsigned char *out, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* machine.h -- the pickle machine, for the files of its instructions: a stack, marks, a memo. */
-#ifndef MPSIM_SIM_PICKLE_MACHINE_H
-#define MPSIM_SIM_PICKLE_MACHINE_H
+#pragma once
 
 #include "impl.h"
 
@@ -39,5 +38,3 @@ machine_op op_mark, op_pop, op_dup, op_put, op_get, op_memo_line;
 machine_op op_none, op_int, op_long, op_float, op_number_line, op_text, op_bytes, op_text_line;
 machine_op op_empty, op_collect, op_tuple, op_append, op_extend;
 machine_op op_stack_global, op_global, op_object, op_obj, op_build, op_persistent;
-
-#endif

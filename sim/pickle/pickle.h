@@ -4,8 +4,7 @@
  * A pickle is read through a function, from `at` on and never past `end`. Byte strings and long texts stay
  * where they are: the tree has their places. Everything else is bounded by limits; nothing recurses.
  * Source: Lib/pickle.py and Lib/pickletools.py of CPython 3.11. */
-#ifndef MPSIM_SIM_PICKLE_PICKLE_H
-#define MPSIM_SIM_PICKLE_PICKLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -130,5 +129,3 @@ pickle_use pickle_use_of(const pickle *p, pickle_ref r);
 
 /* pickle_persistent -- the identification of a PICKLE_PERSISTENT. */
 pickle_ref pickle_persistent(const pickle *p, pickle_ref r);
-
-#endif

@@ -1,6 +1,5 @@
 /* data.h -- what a figure shows: groups of tensors from a report of mpsim stat. */
-#ifndef MPSIM_SIM_PLOT_DATA_H
-#define MPSIM_SIM_PLOT_DATA_H
+#pragma once
 
 #include "select.h"
 
@@ -50,5 +49,3 @@ typedef struct plot_data {
 int plot_data_read(plot_data *d, const plot_report *report, const plot_selection *selection, plot_grouping grouping,
                    int need_histogram);
 void plot_data_clear(plot_data *d);
-
-#endif

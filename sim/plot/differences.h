@@ -1,6 +1,5 @@
 /* differences.h -- what a figure shows: how far two runs are apart, tensor by step, from a report of mpsim diff. */
-#ifndef MPSIM_SIM_PLOT_DIFFERENCES_H
-#define MPSIM_SIM_PLOT_DIFFERENCES_H
+#pragma once
 
 #include "select.h"
 
@@ -41,5 +40,3 @@ typedef struct plot_differences {
  * after a message; to be cleared in both cases. */
 int plot_differences_read(plot_differences *d, const plot_report *report, const plot_selection *selection);
 void plot_differences_clear(plot_differences *d);
-
-#endif

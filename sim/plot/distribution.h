@@ -1,10 +1,7 @@
 /* distribution.h -- data and variables of the figure scales: scales of blocks by recipe, and what saturates. */
-#ifndef MPSIM_SIM_PLOT_DISTRIBUTION_H
-#define MPSIM_SIM_PLOT_DISTRIBUTION_H
+#pragma once
 
 #include "plot.h"
 
 void plot_put_distribution(FILE *to, const plot_input *in, const plot_request *r);
 void plot_put_distribution_variables(FILE *to, const plot_input *in, const plot_request *r);
-
-#endif

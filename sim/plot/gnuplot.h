@@ -1,6 +1,5 @@
 /* gnuplot.h -- running gnuplot. */
-#ifndef MPSIM_SIM_PLOT_GNUPLOT_H
-#define MPSIM_SIM_PLOT_GNUPLOT_H
+#pragma once
 
 /* What gnuplot is to draw: data and script may still have other names than PREFIX.dat and PREFIX.gp. */
 typedef struct plot_files {
@@ -14,5 +13,3 @@ typedef struct plot_files {
 int plot_gnuplot(const plot_files *f, int *use);
 
 extern const char *const plot_suffixes[3]; /* "pdf", ...: bit i of `types` */
-
-#endif

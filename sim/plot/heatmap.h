@@ -1,10 +1,7 @@
 /* heatmap.h -- data and variables of the figure diff. */
-#ifndef MPSIM_SIM_PLOT_HEATMAP_H
-#define MPSIM_SIM_PLOT_HEATMAP_H
+#pragma once
 
 #include "plot.h"
 
 void plot_put_heatmap(FILE *to, const plot_input *in, const plot_request *r);
 void plot_put_heatmap_variables(FILE *to, const plot_input *in, const plot_request *r);
-
-#endif

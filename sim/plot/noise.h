@@ -1,6 +1,5 @@
 /* noise.h -- SQNR of several items of a report together: what they are sums of, from what a report says. */
-#ifndef MPSIM_SIM_PLOT_NOISE_H
-#define MPSIM_SIM_PLOT_NOISE_H
+#pragma once
 
 #include "report.h"
 
@@ -26,5 +25,3 @@ void plot_noise_merge(plot_noise *to, const plot_noise *from);
 
 /* plot_noise_decibels -- infinite: there is no noise; NaN: not known, or nothing to compare. */
 double plot_noise_decibels(const plot_noise *n);
-
-#endif

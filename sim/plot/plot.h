@@ -1,6 +1,5 @@
 /* plot.h -- figures: a file of data, a gnuplot script that stands alone, and gnuplot's output. */
-#ifndef MPSIM_SIM_PLOT_PLOT_H
-#define MPSIM_SIM_PLOT_PLOT_H
+#pragma once
 
 #include "data.h"
 #include "differences.h"
@@ -46,5 +45,3 @@ typedef struct plot_figure {
 /* plot_draw -- find the templates, write PREFIX.dat and PREFIX.gp, run gnuplot. Without
  * templates nothing is written. 0, or an exit code after a message. */
 int plot_draw(const plot_figure *figure, const plot_input *in, const plot_request *r);
-
-#endif

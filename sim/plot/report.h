@@ -1,6 +1,5 @@
 /* report.h -- reports that figures read: loaded, their schema checked, their members. */
-#ifndef MPSIM_SIM_PLOT_REPORT_H
-#define MPSIM_SIM_PLOT_REPORT_H
+#pragma once
 
 #include "../cli/options.h"
 #include "skim.h"
@@ -52,5 +51,3 @@ int plot_get_array(const plot_report *r, const json_t *object, const char *key, 
 
 /* plot_is_number -- whether v is a number, as reports write them: "NaN", "Infinity" and "-Infinity" are strings. */
 int plot_is_number(const json_t *v, double *x);
-
-#endif

@@ -1,6 +1,5 @@
 /* runs.h -- what a figure shows: trainings from reports of mpsim train. */
-#ifndef MPSIM_SIM_PLOT_RUNS_H
-#define MPSIM_SIM_PLOT_RUNS_H
+#pragma once
 
 #include "report.h"
 
@@ -43,5 +42,3 @@ int plot_runs_merge(plot_report *r, plot_report *other);
  * in both cases. */
 int plot_runs_read(plot_runs *s, const plot_report *report, const plot_selection *selection);
 void plot_runs_clear(plot_runs *s);
-
-#endif

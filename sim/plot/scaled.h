@@ -1,6 +1,5 @@
 /* scaled.h -- what a figure shows: casts of gradients at each loss scale, from a report of mpsim stat. */
-#ifndef MPSIM_SIM_PLOT_SCALED_H
-#define MPSIM_SIM_PLOT_SCALED_H
+#pragma once
 
 #include "noise.h"
 #include "select.h"
@@ -51,5 +50,3 @@ void plot_scaled_clear(plot_scaled *s);
 double plot_scaled_underflow(const plot_scaled *s, size_t curve, size_t format, size_t scale);
 double plot_scaled_overflow(const plot_scaled *s, size_t curve, size_t format, size_t scale);
 double plot_scaled_sqnr(const plot_scaled *s, size_t curve, size_t format, size_t scale);
-
-#endif

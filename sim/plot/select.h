@@ -1,8 +1,7 @@
 /* select.h -- what of a report of mpsim stat a figure takes: items, formats, scales.
  *
  * An item is an object with counts: a tensor, or the sum of a kind, a step, the total. */
-#ifndef MPSIM_SIM_PLOT_SELECT_H
-#define MPSIM_SIM_PLOT_SELECT_H
+#pragma once
 
 #include "../cli/scalelist.h"
 #include "report.h"
@@ -40,5 +39,3 @@ int plot_item_scaled(const json_t *item, const plot_report *r);
 /* plot_layer_name -- the layer of a tensor: its name without the kind and, of a parameter, without the last
  * part. In memory of its own. */
 char *plot_layer_name(const char *name, const char *kind);
-
-#endif

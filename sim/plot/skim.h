@@ -1,7 +1,6 @@
 /* skim.h -- a JSON text of which only what is asked for becomes values, since those take ten times the
  * memory of the text: its lists are read item by item. */
-#ifndef MPSIM_SIM_PLOT_SKIM_H
-#define MPSIM_SIM_PLOT_SKIM_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ int skim_is_list(const skim *s, const json_t *v);
 /* skim_each -- call visit for each item of an array or a list, which lives as long as the call. visit
  * returns 0 to go on. What it returned otherwise, 0, or -1 with s->error. */
 int skim_each(skim *s, const json_t *v, int (*visit)(void *context, const json_t *item), void *context);
-
-#endif

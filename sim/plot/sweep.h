@@ -1,6 +1,5 @@
 /* sweep.h -- what a figure shows: errors of models over K from a report of mpsim dot. */
-#ifndef MPSIM_SIM_PLOT_SWEEP_H
-#define MPSIM_SIM_PLOT_SWEEP_H
+#pragma once
 
 #include "report.h"
 
@@ -34,5 +33,3 @@ void plot_sweep_clear(plot_sweep *s);
 
 /* plot_sweep_end -- the last K where a model has an error, or not all results are finite. */
 size_t plot_sweep_end(const plot_sweep *s, const plot_model *m);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A target is a format at a scale, or a recipe along an axis; a group is what is added up: a kind, a
  * tensor, a layer, a step, or all that is selected. */
-#ifndef MPSIM_SIM_PLOT_TARGETS_H
-#define MPSIM_SIM_PLOT_TARGETS_H
+#pragma once
 
 #include "noise.h"
 #include "select.h"
@@ -59,5 +58,3 @@ void plot_targets_clear(plot_targets *t);
 /* plot_targets_put_note -- the variables `note`: which steps are taken together, and `axes`: what the arrows
  * of labels mean. */
 void plot_targets_put_note(FILE *to, const plot_targets *t);
-
-#endif

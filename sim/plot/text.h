@@ -3,8 +3,7 @@
  * Strings from a report or the command line enter data and script only through the functions
  * plot_put_*: what they write is one inert string whatever it was,
  * with controls, invisible and direction-changing characters escaped as everywhere (escape_text). */
-#ifndef MPSIM_SIM_PLOT_TEXT_H
-#define MPSIM_SIM_PLOT_TEXT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -23,5 +22,3 @@ void plot_put_comment(FILE *to, const char *text);         /* letters, digits an
 /* plot_quote -- 'text' for a script, its bytes kept as they are (a file name; other text comes from
  * escape_all), in memory of its own. */
 char *plot_quote(const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* blocks.h -- keys of recipes with blocks: what of NVFP4's recipe is left out, first and last layers in
  * bf16. */
-#ifndef MPSIM_SIM_POLICY_BLOCKS_H
-#define MPSIM_SIM_POLICY_BLOCKS_H
+#pragma once
 
 #include "keys.h"
 
@@ -12,5 +11,3 @@ int blocks_set_without_sr(policy_draft *d, const yaml_value *v);
 int blocks_set_ends(policy_draft *d, const yaml_value *v);
 int blocks_set_start(policy_draft *d, const yaml_value *v);
 int blocks_set_end(policy_draft *d, const yaml_value *v);
-
-#endif

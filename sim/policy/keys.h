@@ -1,6 +1,5 @@
 /* keys.h -- one table of the keys of a policy, and a policy under construction. */
-#ifndef MPSIM_SIM_POLICY_KEYS_H
-#define MPSIM_SIM_POLICY_KEYS_H
+#pragma once
 
 #include "policy.h"
 #include "value.h"
@@ -78,5 +77,3 @@ int keys_read(policy_draft *d, const yaml_value *map, unsigned entry);
 /* keys_apply -- a plan from what has been read: values, defaults, contradictions. Of the file itself
  * also the policy's name, source and note. 0, or -1 after policy_bad. */
 int keys_apply(policy_draft *d, plan *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* list.h -- the policies that a command line names: files, bundled ones, folders of them. */
-#ifndef MPSIM_SIM_POLICY_LIST_H
-#define MPSIM_SIM_POLICY_LIST_H
+#pragma once
 
 #include "../cli/options.h"
 #include "policy.h"
@@ -26,5 +25,3 @@ typedef struct policy_list {
 int policy_list_add(policy_list *l, const char *verb, const char *path);
 int policy_list_add_all(policy_list *l, const char *verb, const option_list *paths);
 void policy_list_clear(policy_list *l);
-
-#endif

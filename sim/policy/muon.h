@@ -1,6 +1,5 @@
 /* muon.h -- the block `muon` of an optimizer: Muon for matrices of hidden layers. */
-#ifndef MPSIM_SIM_POLICY_MUON_H
-#define MPSIM_SIM_POLICY_MUON_H
+#pragma once
 
 #include "value.h"
 
@@ -12,5 +11,3 @@ int muon_scale_of(const char *word);
 
 /* muon_describe -- "muon: torch, newton-schulz 5 in bf16, model exact, ..." */
 const char *muon_describe(const mpsim_muon *o, char *out, size_t size);
-
-#endif

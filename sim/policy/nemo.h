@@ -1,6 +1,5 @@
 /* nemo.h -- the `policy:` block of NeMo RL's configurations, as its guides print it. */
-#ifndef MPSIM_SIM_POLICY_NEMO_H
-#define MPSIM_SIM_POLICY_NEMO_H
+#pragma once
 
 #include "value.h"
 
@@ -8,5 +7,3 @@
  * beside those that stand there already; what it has of no use to a policy becomes a remark, and so do the
  * other sections of a whole file (grpo, loss_fn, data, ...). 0, or -1 after policy_bad. */
 int nemo_unfold(policy_reader *r, yaml_value *file);
-
-#endif

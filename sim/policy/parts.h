@@ -1,7 +1,6 @@
 /* parts.h -- the keys of a policy that have keys of their own: loss_scaling, optimizer, clip,
  * grad_reduce. 0, or -1 after policy_bad. */
-#ifndef MPSIM_SIM_POLICY_PARTS_H
-#define MPSIM_SIM_POLICY_PARTS_H
+#pragma once
 
 #include "plan.h"
 #include "value.h"
@@ -12,5 +11,3 @@ int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scale
 int resolve_optimizer(policy_reader *r, const yaml_value *v, plan_optimizer *o);
 int resolve_clip(policy_reader *r, const yaml_value *v, plan *p);
 int resolve_reduce(policy_reader *r, const yaml_value *v, plan *p);
-
-#endif

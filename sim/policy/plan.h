@@ -2,8 +2,7 @@
  *
  * It has no open questions but those that the trace answers: optimizer settings marked as "from the
  * trace". */
-#ifndef MPSIM_SIM_POLICY_PLAN_H
-#define MPSIM_SIM_POLICY_PLAN_H
+#pragma once
 
 #include "table.h"
 
@@ -142,5 +141,3 @@ const mpsim_optim_variant *policy_variant(const plan_optimizer *c, int algorithm
 
 /* plan_describe -- one line: "fp16 autocast=torch, fp32 parameters, scaler torch, ...". */
 const char *plan_describe(const plan *p, char *out, size_t size);
-
-#endif

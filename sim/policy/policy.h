@@ -2,8 +2,7 @@
  *
  * A policy is a YAML file in the words of the guides. It has one plan, or several that a schedule
  * puts in force one after the other. Nothing of the file is kept but what is here. */
-#ifndef MPSIM_SIM_POLICY_POLICY_H
-#define MPSIM_SIM_POLICY_POLICY_H
+#pragma once
 
 #include "../trace/trace.h"
 #include "plan.h"
@@ -25,5 +24,3 @@ void policy_clear(policy *p);
 
 /* policy_plan -- the plan in force at a step. */
 const plan *policy_plan(const policy *p, uint64_t step);
-
-#endif

@@ -1,7 +1,6 @@
 /* table.h -- the words of policies, as tables: precisions, autocast's lists, FP8 recipes, kinds
  * of layers. */
-#ifndef MPSIM_SIM_POLICY_TABLE_H
-#define MPSIM_SIM_POLICY_TABLE_H
+#pragma once
 
 #include <train/step.h>
 
@@ -55,5 +54,3 @@ const char *layer_kind_name(layer_kind k);
 int layer_kind_find(layer_kind *k, const char *word); /* 0, or -1 */
 /* layer_kind_of_name -- what the last component of a layer's name tells: the pattern, or NULL. */
 const char *layer_kind_of_name(const char *layer, layer_kind *kind);
-
-#endif

@@ -1,6 +1,5 @@
 /* value.h -- values of a policy's YAML tree, and the errors of those that are not valid. */
-#ifndef MPSIM_SIM_POLICY_VALUE_H
-#define MPSIM_SIM_POLICY_VALUE_H
+#pragma once
 
 #include "yaml.h"
 
@@ -31,5 +30,3 @@ int value_number(policy_reader *r, const char *key, const yaml_value *v, double 
 int value_count(policy_reader *r, const char *key, const yaml_value *v, uint64_t *n);
 int value_bool(policy_reader *r, const char *key, const yaml_value *v, int *b);
 int value_format(policy_reader *r, const char *key, const yaml_value *v, mpsim_format *f);
-
-#endif

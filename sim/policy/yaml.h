@@ -3,8 +3,7 @@
  * Scalars stay text; an alias is its anchor's value again, and "<<" merges maps, as in YAML 1.1. A file of
  * more than 1 MiB, of more than one document, nested deeper than 16 or with more than 20,000 keys and
  * values (aliases written out), and a key that is no scalar or stands twice are errors. */
-#ifndef MPSIM_SIM_POLICY_YAML_H
-#define MPSIM_SIM_POLICY_YAML_H
+#pragma once
 
 #include "../trace/trace.h"
 
@@ -32,5 +31,3 @@ struct yaml_value {
  * "FILE: line N: ...". An empty file gives an empty map. */
 yaml_value *tree_load(const char *path, trace_error *error);
 void tree_free(yaml_value *v); /* accepts NULL */
-
-#endif

@@ -7,8 +7,7 @@
  * shape is the tensor's; block, packing, scales ("plain" or "swizzled") and tensor_scale ("none", "multiply",
  * "divide", "amax") are those of the parts as they are stored (quant.h); recipe, axis and transform say how the
  * numbers were made. */
-#ifndef MPSIM_SIM_QUANT_DESCRIBE_H
-#define MPSIM_SIM_QUANT_DESCRIBE_H
+#pragma once
 
 #include "quant.h"
 
@@ -30,5 +29,3 @@ char *quant_describe(const quant_description *d);
 
 /* quant_described -- from such a text, which may be anything. 0, or -1 and what is wrong with it; -2: no memory. */
 int quant_described(quant_description *d, const char *text, char *why, size_t size);
-
-#endif

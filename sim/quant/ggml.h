@@ -3,8 +3,7 @@
  * Sources: ggml's struct definitions (ggml-common.h) and dequantize_row functions (ggml-quants.c), and the package gguf
  * 0.19 (quants.py), whose `dequantize` gives the same bits. Types whose codes are indices into grids of ggml (IQ1, IQ2,
  * IQ3), and those that are only operands of products (Q8_1), have no row. */
-#ifndef MPSIM_SIM_QUANT_GGML_H
-#define MPSIM_SIM_QUANT_GGML_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ typedef struct ggml_form {
 const ggml_form *ggml_form_find(const char *type);
 /* ggml_read -- n blocks, in the byte order `big` of the file, as numbers. A NaN has one code. */
 void ggml_read(const ggml_form *f, float *x, const unsigned char *blocks, size_t n, int big);
-
-#endif

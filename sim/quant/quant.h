@@ -5,8 +5,7 @@
  * a scale for each block of a grid, and perhaps a scale of the tensor. Files hold it as up to three tensors, its
  * parts. A form says how; a geometry is a form with the sizes of one tensor put in, and leads from a part's bytes
  * to the matrix and back. Stored scales are what codes are multiplied by. */
-#ifndef MPSIM_SIM_QUANT_QUANT_H
-#define MPSIM_SIM_QUANT_QUANT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -178,5 +177,3 @@ float quant_factor(const quant_form *f, float scale, float tensor);
 /* quant_stored -- the tensor scale as it is stored, from the global decode scale of mpsim/block.h and the largest
  * magnitude that it is of; of a recipe without one: 1 and 6 * 448. */
 float quant_stored(const quant_form *f, float decode, float amax);
-
-#endif

@@ -1,6 +1,5 @@
 /* files.h -- the files of a reader: found, opened when they are wanted, a bounded number of them open. */
-#ifndef MPSIM_SIM_READER_FILES_H
-#define MPSIM_SIM_READER_FILES_H
+#pragma once
 
 #include "../trace/maps.h"
 #include "../trace/trace.h"
@@ -45,5 +44,3 @@ trace *files_trace(reader_files *f, size_t i, trace_error *error);
 int files_note(reader_files *f, const char *line);
 
 void files_clear(reader_files *f);
-
-#endif

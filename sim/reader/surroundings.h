@@ -1,6 +1,5 @@
 /* surroundings.h -- what of a thread decides how texts and numbers are read, while the library works for it. */
-#ifndef MPSIM_SIM_READER_SURROUNDINGS_H
-#define MPSIM_SIM_READER_SURROUNDINGS_H
+#pragma once
 
 #include <fenv.h>
 #include <locale.h>
@@ -14,5 +13,3 @@ typedef struct surroundings {
  * own again. */
 void surroundings_enter(surroundings *s, locale_t locale);
 void surroundings_leave(const surroundings *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* csv.h -- the report of replay as CSV: a row per step, per tensor, per policy. */
-#ifndef MPSIM_SIM_REPLAY_CSV_H
-#define MPSIM_SIM_REPLAY_CSV_H
+#pragma once
 
 #include "report.h"
 
@@ -8,5 +7,3 @@ void replay_csv_header(const replay_report *r);
 void replay_csv_step(replay_report *r, const policy *p, const replay_step *s);
 void replay_csv_tensors(replay_report *r, const policy *p, const replay_step *s);
 void replay_csv_compare(replay_report *r, const policy *p, const replay_total *t, size_t n);
-
-#endif

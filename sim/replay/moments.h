@@ -1,6 +1,5 @@
 /* moments.h -- moments in few bits: stored as a policy's states say, and what that does to them. */
-#ifndef MPSIM_SIM_REPLAY_MOMENTS_H
-#define MPSIM_SIM_REPLAY_MOMENTS_H
+#pragma once
 
 #include <mpsim/mpsim.h>
 
@@ -46,5 +45,3 @@ double replay_error_db(const replay_error *e); /* infinite where nothing differs
 const replay_error *replay_moments_error(const replay_moments *m);
 /* replay_moments_largest -- one of m's largest steps; NaN where none was compared. */
 double replay_moments_largest(const replay_moments *m, double largest);
-
-#endif

@@ -16,8 +16,7 @@
  * references leave out steps whose recorded gradients hold an Inf or NaN.
  *
  * Several processes (cli/world.h) divide the tensors; the first gets the casts and weights of all. */
-#ifndef MPSIM_SIM_REPLAY_REPLAY_H
-#define MPSIM_SIM_REPLAY_REPLAY_H
+#pragma once
 
 #include "../cli/input.h"
 #include "../policy/policy.h"
@@ -183,5 +182,3 @@ typedef struct replay_step {
  * trace: "keep_fp32 '*hed', 'x'; layer_kinds 'y'"; empty if there are none. */
 int replay_run(const policy *p, input *in, const replay_options *o, int (*done)(const replay_step *s, void *context),
                void *context, char *unmatched, size_t size);
-
-#endif

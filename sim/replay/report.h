@@ -1,6 +1,5 @@
 /* report.h -- what replay writes: text, JSON, CSV (schema mpsim.replay/1). */
-#ifndef MPSIM_SIM_REPLAY_REPORT_H
-#define MPSIM_SIM_REPLAY_REPORT_H
+#pragma once
 
 #include "../report/report.h"
 #include "total.h"
@@ -26,5 +25,3 @@ void replay_report_total(replay_report *r, const replay_total *t);
 void replay_report_compare(replay_report *r, const policy *policies, const replay_total *totals, size_t n);
 void replay_report_abandon(replay_report *r);
 int replay_report_end(replay_report *r); /* 0, or -1 if writing failed */
-
-#endif

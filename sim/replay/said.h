@@ -1,7 +1,6 @@
 /* said.h -- lines of text on a run and its record: the optimizer with its groups, what differs, what the
  * record lacks. */
-#ifndef MPSIM_SIM_REPLAY_SAID_H
-#define MPSIM_SIM_REPLAY_SAID_H
+#pragma once
 
 #include "../report/report.h"
 #include "total.h"
@@ -11,5 +10,3 @@ void replay_text_moments(FILE *to, const replay_total *t);
 void replay_text_muon(FILE *to, const replay_total *t);
 void replay_text_movement(FILE *to, const replay_total *t);
 void replay_text_record(FILE *to, const replay_total *t);
-
-#endif

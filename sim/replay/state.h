@@ -1,6 +1,5 @@
 /* state.h -- the state of a replay; shared by the files of this folder. */
-#ifndef MPSIM_SIM_REPLAY_STATE_H
-#define MPSIM_SIM_REPLAY_STATE_H
+#pragma once
 
 #include "../cli/names.h"
 #include "replay.h"
@@ -408,5 +407,3 @@ void replay_distance_init(replay_distance *d);
 double replay_distance_value(const replay_distance *d);
 void replay_distance_merge(replay_distance *to, const replay_distance *d);
 void replay_measure(parameter *p, replay_weight *w, replay_worker *self);
-
-#endif

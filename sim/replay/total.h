@@ -1,6 +1,5 @@
 /* total.h -- what the steps of a replay add up to. */
-#ifndef MPSIM_SIM_REPLAY_TOTAL_H
-#define MPSIM_SIM_REPLAY_TOTAL_H
+#pragma once
 
 #include "../cli/names.h"
 #include "replay.h"
@@ -118,5 +117,3 @@ int replay_total_equals(const replay_total *t);
 /* Whether what the record lacks may have made a difference: not where all carried numbers are equal. */
 int replay_total_doubts(const replay_total *t);
 void replay_total_clear(replay_total *t);
-
-#endif

@@ -1,8 +1,7 @@
 /* report.h -- what commands write: aligned text tables, JSON values, CSV cells.
  *
  * Numbers for programs round-trip; nothing depends on the locale. */
-#ifndef MPSIM_SIM_REPORT_REPORT_H
-#define MPSIM_SIM_REPORT_REPORT_H
+#pragma once
 
 #include <jansson.h>
 #include <mpsim/round.h>
@@ -67,5 +66,3 @@ void json_item(FILE *to, report_style style, size_t i, json_t *v);
  * a formula (= + - @); no separator. */
 void csv_text(FILE *to, const char *text);
 void csv_double(FILE *to, double x); /* %.17g; nan, inf, -inf              */
-
-#endif

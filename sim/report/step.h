@@ -1,7 +1,6 @@
 /* step.h -- what the reports of replay and train say alike of a step: the scaler's events, the
  * optimizer, memory. */
-#ifndef MPSIM_SIM_REPORT_STEP_H
-#define MPSIM_SIM_REPORT_STEP_H
+#pragma once
 
 #include "report.h"
 
@@ -31,5 +30,3 @@ void step_print_bytes(FILE *to, const train_bytes *b);
 json_t *step_bytes_json(const train_bytes *b);
 table *step_bytes_table(void);
 void step_bytes_row(table *t, const char *policy, const train_bytes *b);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Only the thread that closes the sandbox and those that it starts later are inside; nothing opens it again. Whatever is
  * open stays open. Where a kernel has only an older Landlock, what that cannot forbid stays allowed. */
-#ifndef MPSIM_SIM_SANDBOX_SANDBOX_H
-#define MPSIM_SIM_SANDBOX_SANDBOX_H
+#pragma once
 
 /* Rights at a path. Of a folder they hold for all that is below it, now or later; a symbolic link is followed. */
 enum {
@@ -34,5 +33,3 @@ int sandbox_close_files(int rules);
  * `programs`, no processes, programs and signals to others either. Such calls fail with EPERM, those that are newer than this
  * list with ENOSYS. 0, or -1 and errno. */
 int sandbox_close_calls(int programs);
-
-#endif

@@ -7,8 +7,7 @@
  * layers before it. A layer with a weight:LAYER.weight of two dimensions or more takes the rule for
  * sums of fan_in products, fan_in being all dimensions of the weight but the second; others the
  * rule without a weight. Every file is a backward pass of its own: each rank has its own scales. */
-#ifndef MPSIM_SIM_SCALER_ADAPTIVE_H
-#define MPSIM_SIM_SCALER_ADAPTIVE_H
+#pragma once
 
 #include "../cli/input.h"
 #include "../report/report.h"
@@ -35,5 +34,3 @@ typedef struct adaptive_run {
 int adaptive_trace(adaptive_run *r, input *in);
 void adaptive_report(FILE *to, const adaptive_run *r, const input *in, report_style style);
 void adaptive_clear(adaptive_run *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* episode.h -- the overflows of a log in groups: those that follow each other, and what lies
  * between; where they stand in the run; the course of the loss. */
-#ifndef MPSIM_SIM_SCALER_EPISODE_H
-#define MPSIM_SIM_SCALER_EPISODE_H
+#pragma once
 
 #include "traininglog.h"
 
@@ -67,5 +66,3 @@ typedef struct norm_course {
 } norm_course;
 
 norm_course log_norm_course(const training_log *l);
-
-#endif

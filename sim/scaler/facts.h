@@ -1,7 +1,6 @@
 /* facts.h -- what a log tells, put together for the rules of judge.h: where its first overflows
  * are, what explains the later ones, what follows, the course of loss and norm. */
-#ifndef MPSIM_SIM_SCALER_FACTS_H
-#define MPSIM_SIM_SCALER_FACTS_H
+#pragma once
 
 #include "episode.h"
 #include "health.h"
@@ -61,5 +60,3 @@ int facts_stuck(const facts *f);
 /* facts_first, facts_last -- the first and last overflows; NULL. */
 const episode *facts_first(const facts *f);
 const episode *facts_last(const facts *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* health.h -- what a log tells of a training besides a loss scale: for runs without a loss scaler, in bf16 or binary32,
  * it is all that there is to judge by. */
-#ifndef MPSIM_SIM_SCALER_HEALTH_H
-#define MPSIM_SIM_SCALER_HEALTH_H
+#pragma once
 
 #include "series.h"
 
@@ -41,5 +40,3 @@ void health_clear(health *h);
 health_finding health_judge(health *h);
 /* health_is_flat -- whether nothing is learned. */
 int health_is_flat(const health *h);
-
-#endif

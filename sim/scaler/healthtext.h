@@ -1,6 +1,5 @@
 /* healthtext.h -- health.h in words: the verdict, its lines, what to do. */
-#ifndef MPSIM_SIM_SCALER_HEALTHTEXT_H
-#define MPSIM_SIM_SCALER_HEALTHTEXT_H
+#pragma once
 
 #include "health.h"
 
@@ -11,5 +10,3 @@ const char *health_advice(health_finding found);
 void health_text(const health *h, health_finding found, char *text, size_t size);
 /* health_evidence -- say it line by line. */
 void health_evidence(const health *h, health_say say, void *context);
-
-#endif

@@ -1,10 +1,7 @@
 /* json.h -- the report of mpsim scaler for programs (schema mpsim.scaler/1). */
-#ifndef MPSIM_SIM_SCALER_JSON_H
-#define MPSIM_SIM_SCALER_JSON_H
+#pragma once
 
 #include "report.h"
 
 void scaler_report_json(FILE *to, const scaler_report *r);
 void scaler_report_csv(FILE *to, const scaler_report *r);
-
-#endif

@@ -2,8 +2,7 @@
  * what is missing, what to do. It never reassures without evidence: "start-up search" takes the
  * scale a framework starts at or early step numbers, and overflows that end; "steady" takes a scale
  * that has grown to where it overflows, and holds below. */
-#ifndef MPSIM_SIM_SCALER_JUDGE_H
-#define MPSIM_SIM_SCALER_JUDGE_H
+#pragma once
 
 #include "testimony.h"
 
@@ -13,5 +12,3 @@ void log_judge(log_judgement *j, const training_log *l);
 const char *confidence_name(confidence c);
 /* log_class -- what the verdict comes down to: "fine-startup", "warn-diverging", "stopped", ... */
 const char *log_class(verdict v);
-
-#endif

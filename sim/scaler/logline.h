@@ -12,8 +12,7 @@
  *
  * Digits may be in groups: 65,536. A comma that could as well be a decimal one (0,5) makes the
  * number unusable. Words that a terminal has wrapped are joined. */
-#ifndef MPSIM_SIM_SCALER_LOGLINE_H
-#define MPSIM_SIM_SCALER_LOGLINE_H
+#pragma once
 
 #include "reader.h"
 #include "words.h"
@@ -76,5 +75,3 @@ int log_dialect_grown(log_dialect d, double scale);
 
 /* log_dialect_starts -- whether the framework starts at that scale. */
 int log_dialect_starts(log_dialect d, double scale);
-
-#endif

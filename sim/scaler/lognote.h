@@ -1,7 +1,6 @@
 /* lognote.h -- what the lines of a log say besides the loss scale: the loss, the norm of the
  * gradients, where the run stands, that it was resumed or has ended. */
-#ifndef MPSIM_SIM_SCALER_LOGNOTE_H
-#define MPSIM_SIM_SCALER_LOGNOTE_H
+#pragma once
 
 #include "words.h"
 
@@ -50,5 +49,3 @@ typedef struct log_notes {
 
 void log_notes_add(log_notes *all, const log_note *n);
 void log_notes_clear(log_notes *all);
-
-#endif

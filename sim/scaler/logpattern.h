@@ -8,8 +8,7 @@
  *   {overflow}  whether the step overflowed: 1, yes, true, ...; {skipped}: how many were skipped
  *   {step} {epoch} {rank} {loss} {norm}
  */
-#ifndef MPSIM_SIM_SCALER_LOGPATTERN_H
-#define MPSIM_SIM_SCALER_LOGPATTERN_H
+#pragma once
 
 #include "logline.h"
 #include "lognote.h"
@@ -25,5 +24,3 @@ void log_pattern_free(log_pattern *all);
 
 /* log_pattern_match -- 1 and *l, and what *n takes of it, if a pattern fits the line. */
 int log_pattern_match(const log_pattern *all, log_line *l, log_note *n, const char *line);
-
-#endif

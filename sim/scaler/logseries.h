@@ -1,7 +1,6 @@
 /* logseries.h -- a file of JSON with a series for each name, {"train/loss": {"1": 0.5, "2": 0.4}, ...}, as NeMo RL
  * writes what TensorBoard recorded: as lines of a step, a name and a value. Python's NaN and Infinity are values. */
-#ifndef MPSIM_SIM_SCALER_LOGSERIES_H
-#define MPSIM_SIM_SCALER_LOGSERIES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ int log_series_begins(const char *bytes, size_t n);
 /* log_series_lines -- call visit for every value, with the line of the file that it stands in. What is damaged ends
  * it. 0, or what visit returned. */
 int log_series_lines(const char *text, int (*visit)(const char *line, uint64_t number, void *context), void *context);
-
-#endif

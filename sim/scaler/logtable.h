@@ -1,7 +1,6 @@
 /* logtable.h -- tables in a log, as names with values: files of CSV with a header, columns between bars as a notebook
  * shows them, columns between blanks under a line of their names as Ultralytics prints them. */
-#ifndef MPSIM_SIM_SCALER_LOGTABLE_H
-#define MPSIM_SIM_SCALER_LOGTABLE_H
+#pragma once
 
 #include "reader.h"
 
@@ -17,5 +16,3 @@ typedef struct log_table {
 /* log_table_line -- the line as "name: value name: value" in `out` if it is a row of the table, NULL if it is not. A
  * line of names begins a table. */
 const char *log_table_line(log_table *t, const char *text, char out[LOG_WIDTH + 1]);
-
-#endif

@@ -1,10 +1,7 @@
 /* logwalk.h -- from the entries of a log to the recorded track and its jumps. */
-#ifndef MPSIM_SIM_SCALER_LOGWALK_H
-#define MPSIM_SIM_SCALER_LOGWALK_H
+#pragma once
 
 #include "traininglog.h"
 
 /* log_walk -- fill l->recorded and l->jumps; l->failed is 1 where memory runs out. */
 void log_walk(training_log *l);
-
-#endif

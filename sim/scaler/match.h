@@ -1,6 +1,5 @@
 /* match.h -- whose rules reproduce a recorded scale. */
-#ifndef MPSIM_SIM_SCALER_MATCH_H
-#define MPSIM_SIM_SCALER_MATCH_H
+#pragma once
 
 #include "track.h"
 
@@ -17,5 +16,3 @@ typedef struct log_match {
  * windows != 0 the numbers of clean steps before growth that the log shows are tried for `window`
  * where the scaler's own does not fit. */
 void log_match_scaler(log_match *m, const char *label, const mpsim_scaler_config *c, const track *t, int windows);
-
-#endif

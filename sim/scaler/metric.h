@@ -1,8 +1,7 @@
 /* metric.h -- what reinforcement learning prints beside its loss: how far the policy is from its reference, what
  * trainer and sampler make of the same tokens, how much is clipped, rewards. The names are those of NeMo RL, verl and
  * TRL. */
-#ifndef MPSIM_SIM_SCALER_METRIC_H
-#define MPSIM_SIM_SCALER_METRIC_H
+#pragma once
 
 #include "words.h"
 
@@ -43,5 +42,3 @@ typedef struct metric_values {
 
 /* metric_values_take -- those of a line. */
 void metric_values_take(metric_values *all, const char *text, uint64_t line, int64_t step);
-
-#endif

@@ -7,8 +7,7 @@
  *   ITEM*N   the item N times
  *
  * Blanks and commas may stand between items; '#' begins a comment that ends with its line. */
-#ifndef MPSIM_SIM_SCALER_PATTERN_H
-#define MPSIM_SIM_SCALER_PATTERN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ typedef int (*pattern_visit)(double limit, uint64_t n, void *context);
  * number. It takes as long as the text and the steps. */
 int pattern_each(const char *text, pattern_visit visit, void *context, uint64_t *steps, size_t *at,
                  const char **reason);
-
-#endif

@@ -1,7 +1,6 @@
 /* reader.h -- bytes to lines: ends of lines (LF, CR, CRLF) and colours go, NUL bytes too, so that
  * UTF-16 becomes readable; what is beyond LOG_WIDTH bytes of a line is left out. */
-#ifndef MPSIM_SIM_SCALER_READER_H
-#define MPSIM_SIM_SCALER_READER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ typedef struct log_reader {
 int log_reader_bytes(log_reader *r, const char *bytes, size_t n, int (*visit)(const char *line, void *context),
                      void *context);
 int log_reader_end(log_reader *r, int (*visit)(const char *line, void *context), void *context);
-
-#endif

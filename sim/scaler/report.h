@@ -1,6 +1,5 @@
 /* report.h -- the report of mpsim scaler, for people; for programs: json.h. */
-#ifndef MPSIM_SIM_SCALER_REPORT_H
-#define MPSIM_SIM_SCALER_REPORT_H
+#pragma once
 
 #include "judge.h"
 #include "match.h"
@@ -26,5 +25,3 @@ void scaler_report_text(FILE *to, const scaler_report *r);
 
 /* scaler_verdict -- track_verdict with what the trace says of it; of a log, its judgement. */
 verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* run.h -- loss scalers over overflow patterns and over recorded gradients. */
-#ifndef MPSIM_SIM_SCALER_RUN_H
-#define MPSIM_SIM_SCALER_RUN_H
+#pragma once
 
 #include "../cli/input.h"
 #include "pattern.h"
@@ -81,5 +80,3 @@ int scalerrun_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_
 
 /* scalerrun_step -- the recorded step of a number, or NULL. */
 const recorded_step *scalerrun_step(const scalerrun *r, int64_t number);
-
-#endif

@@ -1,7 +1,6 @@
 /* series.h -- one number of a log over its lines, as the loss, and what its course says. A number that is quoted is one
  * of the log's own, with its line: medians are samples, not means of two. */
-#ifndef MPSIM_SIM_SCALER_SERIES_H
-#define MPSIM_SIM_SCALER_SERIES_H
+#pragma once
 
 #include "traininglog.h"
 
@@ -48,5 +47,3 @@ typedef struct series_peaks {
 } series_peaks;
 
 series_peaks series_jumps(const series *s, double factor);
-
-#endif

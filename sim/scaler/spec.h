@@ -1,6 +1,5 @@
 /* spec.h -- the scalers of a command line, and their states in files. */
-#ifndef MPSIM_SIM_SCALER_SPEC_H
-#define MPSIM_SIM_SCALER_SPEC_H
+#pragma once
 
 #include "run.h"
 
@@ -18,5 +17,3 @@ int scalerspec_add_list(scalerrun *s, const char *text);
  * mpsim_digest_bytes of both lines. Any other is refused. Both return 0, or an exit code after a message. */
 int scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT]);
 int scalerstate_write(const char *path, const track *t);
-
-#endif

@@ -1,6 +1,5 @@
 /* stuck.h -- a simulated scale that its own settings keep from what the gradients fit. */
-#ifndef MPSIM_SIM_SCALER_STUCK_H
-#define MPSIM_SIM_SCALER_STUCK_H
+#pragma once
 
 #include "track.h"
 
@@ -17,5 +16,3 @@ void stuck_text(const track *t, char *text, size_t size);
 /* stuck_floor -- the largest scale that the last overflows would have fitted, where it is below the one in force: then
  * the floor is at fault, not Inf or NaN. 0: that is not known. */
 double stuck_floor(const track *t);
-
-#endif

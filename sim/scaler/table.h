@@ -1,6 +1,5 @@
 /* table.h -- the table of loss scalers; configurations in words and in JSON. */
-#ifndef MPSIM_SIM_SCALER_TABLE_H
-#define MPSIM_SIM_SCALER_TABLE_H
+#pragma once
 
 #include "../report/report.h"
 
@@ -16,5 +15,3 @@ const char *scaler_config_text(char *out, size_t size, const mpsim_scaler_config
 
 /* scaler_print_wrapped -- text in lines of at most 96 columns, after `first`, then after blanks. */
 void scaler_print_wrapped(FILE *to, const char *first, const char *text);
-
-#endif

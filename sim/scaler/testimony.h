@@ -1,6 +1,5 @@
 /* testimony.h -- a judgement on a log in words: the lines that it rests on, what is missing. */
-#ifndef MPSIM_SIM_SCALER_TESTIMONY_H
-#define MPSIM_SIM_SCALER_TESTIMONY_H
+#pragma once
 
 #include "facts.h"
 
@@ -28,5 +27,3 @@ typedef struct log_judgement {
 void testimony_miss(log_judgement *j, const char *what);
 /* testimony_find -- evidence and text of j->verdict; what is missing, if it is not enough. */
 void testimony_find(log_judgement *j, const facts *f);
-
-#endif

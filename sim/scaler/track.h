@@ -1,7 +1,6 @@
 /* track.h -- what a loss scaler did over the steps of a run, condensed: runs of steps at one
  * scale, totals, a verdict. The scaler is a simulated one, or that of a training log. */
-#ifndef MPSIM_SIM_SCALER_TRACK_H
-#define MPSIM_SIM_SCALER_TRACK_H
+#pragma once
 
 #include <mpsim/scaler.h>
 
@@ -97,5 +96,3 @@ const char *verdict_name(verdict v); /* "start-up search" */
 
 /* events_text -- "overflow: skipped, scale halved" and the like. */
 const char *events_text(char *out, size_t size, const track *t, const span *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* traininglog.h -- a training log as a recorded track, and its jumps. */
-#ifndef MPSIM_SIM_SCALER_TRAININGLOG_H
-#define MPSIM_SIM_SCALER_TRAININGLOG_H
+#pragma once
 
 #include "logline.h"
 #include "lognote.h"
@@ -88,5 +87,3 @@ typedef struct training_log {
  * recognised (3). `path` "-": standard input. `own`: lines of the user's own, or NULL. */
 int training_log_read(training_log *l, const char *path, const log_pattern *own);
 void training_log_clear(training_log *l);
-
-#endif

@@ -1,6 +1,5 @@
 /* wide.h -- which gradients a run with a loss scaler had in binary32: sums over micro-batches, norms under autocast. */
-#ifndef MPSIM_SIM_SCALER_WIDE_H
-#define MPSIM_SIM_SCALER_WIDE_H
+#pragma once
 
 #include "../cli/input.h"
 #include "../cli/names.h"
@@ -25,5 +24,3 @@ int wide_find(wide_gradients *w, input *in, const mpsim_format *f);
 int wide_has(const wide_gradients *w, const char *name);
 size_t wide_shown(const wide_gradients *w); /* how many a number shows */
 void wide_clear(wide_gradients *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* words.h -- words and numbers in a line of a log. The line is in lower case and ends with 0. */
-#ifndef MPSIM_SIM_SCALER_WORDS_H
-#define MPSIM_SIM_SCALER_WORDS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -57,5 +56,3 @@ int words_say_yes(const char *p);
 /* words_fraction -- the first "98/24128" or "[ 10/1251]" of a progress bar, *n and *of: 1; 2: it
  * stands behind another, as in "[0/300][4050/5004]". 0: none. */
 int words_fraction(const char *line, int64_t *n, int64_t *of);
-
-#endif

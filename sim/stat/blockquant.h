@@ -1,6 +1,5 @@
 /* blockquant.h -- quantising a tile of a matrix: the statistics of all tiles add up to those of the whole matrix. */
-#ifndef MPSIM_SIM_STAT_BLOCKQUANT_H
-#define MPSIM_SIM_STAT_BLOCKQUANT_H
+#pragma once
 
 #include "../cli/target.h"
 #include "../pass/amax.h"
@@ -33,5 +32,3 @@ int block_needs_rows(const mpsim_block_recipe *b);
  * counted row by row; with blocks of several rows it is counted block by block, those at the edges as large as others. */
 void block_quantise(const mpsim_block_recipe *b, const block_rectangle *r, const mpsim_rng *rng, block_room *room,
                     mpsim_block_stats *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* blockreport.h -- what block recipes do to a group, in every form of the report. */
-#ifndef MPSIM_SIM_STAT_BLOCKREPORT_H
-#define MPSIM_SIM_STAT_BLOCKREPORT_H
+#pragma once
 
 #include "../report/report.h"
 #include "group.h"
@@ -27,5 +26,3 @@ void block_csv_cells(FILE *to, const block_list *l, const group *g, int i);
 /* Text: titles and cells behind those that say which group, recipe i. */
 const char *block_text_titles(int counts);
 void block_text_cells(table *t, const block_list *l, const group *g, size_t i, int counts);
-
-#endif

@@ -3,8 +3,7 @@
  * A run has phases, one after the other; the tiles of a phase may be taken by any thread, in any order. Where a scale
  * depends on more elements than a tile holds, the first phases look for the amax; the others quantise. Without such
  * recipes there is one phase, and the elements are read once. */
-#ifndef MPSIM_SIM_STAT_BLOCKS_H
-#define MPSIM_SIM_STAT_BLOCKS_H
+#pragma once
 
 #include "../pass/tiles.h"
 #include "group.h"
@@ -51,5 +50,3 @@ int blockrun_tile(blockrun *r, int phase, uint64_t tile, blocklane *l, const blo
  * has the statistics of the n elements. */
 void blocklane_take(const blocklane *l, group *g);
 void blockrun_end(const blockrun *r, group *g, uint64_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* blockviews.h -- the matrices that recipes quantise, tile by tile: the tensor along rows or columns, as it is or behind
  * a Hadamard transform, and with --axis both also what is quantised along rows first. Each is a view of the tensor. */
-#ifndef MPSIM_SIM_STAT_BLOCKVIEWS_H
-#define MPSIM_SIM_STAT_BLOCKVIEWS_H
+#pragma once
 
 #include "../pass/tiles.h"
 #include "blockquant.h"
@@ -67,5 +66,3 @@ void block_views_look(block_views *v, const block_part *of, block_buffers *b);
 void block_views_look_again(block_views *v, const block_part *of, block_buffers *b, size_t i);
 void block_views_quantise(block_views *v, const block_part *of, block_buffers *b, const size_t *pass_of, size_t pass,
                           mpsim_block_stats *found);
-
-#endif

@@ -1,6 +1,5 @@
 /* bytes.h -- numbers and texts as bytes that are the same on every machine, and back. */
-#ifndef MPSIM_SIM_STAT_BYTES_H
-#define MPSIM_SIM_STAT_BYTES_H
+#pragma once
 
 #include "../array/array.h"
 
@@ -33,5 +32,3 @@ const char *take_text(taker *t); /* it lies where the bytes are; no zero byte wi
 uint64_t take_number(taker *t, uint64_t most);
 /* take_end -- 0 if everything was taken and nothing was bad; -1 otherwise. */
 int take_end(const taker *t);
-
-#endif

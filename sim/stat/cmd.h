@@ -1,6 +1,5 @@
 /* cmd.h -- mpsim stat, whoever does its work. */
-#ifndef MPSIM_SIM_STAT_CMD_H
-#define MPSIM_SIM_STAT_CMD_H
+#pragma once
 
 #include "../commands.h"
 #include "settings.h"
@@ -13,5 +12,3 @@ int stat_command(const command *self, int argc, char **argv, stat_work *files);
 
 /* stat_files -- of one process. */
 stat_work stat_files;
-
-#endif

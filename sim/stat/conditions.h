@@ -1,6 +1,5 @@
 /* conditions.h -- the conditions of --fail-if: what makes stat fail after its report. */
-#ifndef MPSIM_SIM_STAT_CONDITIONS_H
-#define MPSIM_SIM_STAT_CONDITIONS_H
+#pragma once
 
 #include "report.h"
 
@@ -24,5 +23,3 @@ void conditions_judge(conditions *g, const group_label *label, const group *of);
 /* conditions_tell -- a line on standard error for each condition that holds somewhere, with the worst place;
  * EXIT_CHECK, or 0 if none does. */
 int conditions_tell(const conditions *g);
-
-#endif

@@ -1,6 +1,5 @@
 /* group.h -- what is known of a group of elements: a tensor, a kind, a step or everything. */
-#ifndef MPSIM_SIM_STAT_GROUP_H
-#define MPSIM_SIM_STAT_GROUP_H
+#pragma once
 
 #include "../cli/target.h"
 
@@ -44,5 +43,3 @@ typedef struct group_cast {
 /* group_casts -- how many there are. group_cast_at -- number i of them, of a group of these targets. */
 size_t group_casts(const group *g);
 void group_cast_at(const group *g, const target_list *targets, size_t i, group_cast *cast);
-
-#endif

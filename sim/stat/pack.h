@@ -1,6 +1,5 @@
 /* pack.h -- the accumulators of a group as records of a part of a report, exactly, and back. */
-#ifndef MPSIM_SIM_STAT_PACK_H
-#define MPSIM_SIM_STAT_PACK_H
+#pragma once
 
 #include "bytes.h"
 #include "group.h"
@@ -19,5 +18,3 @@ int pack_take(taker *t, int row, group *g, size_t i);
 
 /* pack_begin -- a group of one tensor, or of a piece of it, is about to be taken. */
 void pack_begin(group *g, int scaled);
-
-#endif

@@ -16,8 +16,7 @@
  * The digest of the head stands at its end. Whoever adds a record, or a field, makes it version 3.
  *
  * What is here holds no global state: writers and readers may be used by several threads, each its own. */
-#ifndef MPSIM_SIM_STAT_PART_H
-#define MPSIM_SIM_STAT_PART_H
+#pragma once
 
 #include "../cli/twice.h"
 #include "pack.h"
@@ -134,5 +133,3 @@ int part_copy(part_reader *r, uint64_t n, FILE *to, trace_error *error);
 int part_take_group(part_reader *r, const part_record *tensor, group *of, trace_error *error);
 /* part_damaged -- fill *error: the part is not what was written; -1. */
 int part_damaged(const part_reader *r, const char *what, trace_error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* report.h -- writing the results of stat, schema mpsim.stat/1. */
-#ifndef MPSIM_SIM_STAT_REPORT_H
-#define MPSIM_SIM_STAT_REPORT_H
+#pragma once
 
 #include "../report/report.h"
 #include "../trace/trace.h"
@@ -48,5 +47,3 @@ void statreport_total(statreport *r, const group *g, int failed);
 /* What says that the report is partial: JSON, a key of its own; NDJSON, a key of the total; CSV, a last row of the
  * level "partial". */
 void statreport_end(statreport *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* settings.h -- what the command line of stat says: what is computed, and how it is shown. */
-#ifndef MPSIM_SIM_STAT_SETTINGS_H
-#define MPSIM_SIM_STAT_SETTINGS_H
+#pragma once
 
 #include "../cli/input.h"
 #include "../cli/reportoptions.h"
@@ -74,5 +73,3 @@ const char *stat_word_value(const stat_word *w);
 /* stat_settings_put -- set what a word says; the text must outlive the settings. 0; -1 if there is no such
  * word, or it says nothing that it can; -2 without memory. */
 int stat_settings_put(stat_settings *s, const char *name, const char *value);
-
-#endif

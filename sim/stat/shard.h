@@ -5,8 +5,7 @@
  * the work in shards_write is done by all threads of lib/train/parallel. For MPI: every rank opens with the same
  * settings and operands and n = the number of ranks (or a multiple, for balance), writes its shards into memory
  * (open_memstream), and one rank gives what it gathered to merge_report (sim/merge/merge.h), in any order. */
-#ifndef MPSIM_SIM_STAT_SHARD_H
-#define MPSIM_SIM_STAT_SHARD_H
+#pragma once
 
 #include "part.h"
 
@@ -29,5 +28,3 @@ void shards_close(shards *s);
  * there. 0, EXIT_PARTIAL if files failed with --keep-going, or another exit code after a message: then what was
  * written is no part. */
 int shards_write(shards *s, uint64_t k, FILE *to);
-
-#endif

@@ -8,8 +8,7 @@
  * elements to that of the byte behind it, and a member of an archive, which is read from its beginning only, as a
  * whole to that of its first byte. A file without bytes belongs to the shard of the byte behind it; what is behind
  * the end belongs to the last. */
-#ifndef MPSIM_SIM_STAT_SHARE_H
-#define MPSIM_SIM_STAT_SHARE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ void share_cut_file(const share *s, size_t i, uint64_t bytes, share_cut *cut);
  * cut: 1, or 0 if it has nothing of the tensor. `whole`: it is not divided. */
 int share_cut_tensor(const share_cut *cut, uint64_t at, uint64_t count, uint64_t width, int whole, uint64_t *first,
                      uint64_t *n);
-
-#endif

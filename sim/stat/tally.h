@@ -1,8 +1,7 @@
 /* tally.h -- tensors, one after the other, become a report: sums by kind and step, conditions on them, every
  * form. Who reads files (walk.h) and who reads parts of reports (../merge) tell it the same, in the same
  * order, and so get the same bytes. */
-#ifndef MPSIM_SIM_STAT_TALLY_H
-#define MPSIM_SIM_STAT_TALLY_H
+#pragma once
 
 #include "../cli/output.h"
 #include "conditions.h"
@@ -62,5 +61,3 @@ void tally_failed(tally *t);
 /* tally_end -- the rest of the report, which is delivered, and what --fail-if says. `code`: 0; why it ends
  * early, so that nothing is delivered; or that of a signal (walk.h): the report is marked partial; `names` are the files, for a message. The exit code. */
 int tally_end(tally *t, int code, const char *names);
-
-#endif

@@ -1,6 +1,5 @@
 /* tensor.h -- statistics of tensors, on all threads. */
-#ifndef MPSIM_SIM_STAT_TENSOR_H
-#define MPSIM_SIM_STAT_TENSOR_H
+#pragma once
 
 #include "../trace/trace.h"
 #include "group.h"
@@ -46,5 +45,3 @@ int tensorstat_put(tensorstat *s, const tensorstat_piece *piece);
 int tensorstat_put_file(tensorstat *s, trace *t, size_t i, const trace_error *error);
 /* tensorstat_flush -- tell of all that waits. */
 int tensorstat_flush(tensorstat *s);
-
-#endif

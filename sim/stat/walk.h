@@ -1,6 +1,5 @@
 /* walk.h -- the tensors that a command line selects, in their order: their statistics, on all threads. */
-#ifndef MPSIM_SIM_STAT_WALK_H
-#define MPSIM_SIM_STAT_WALK_H
+#pragma once
 
 #include "settings.h"
 #include "share.h"
@@ -30,5 +29,3 @@ typedef struct walk_sink {
  * the last tensors perhaps a part (piece.n). */
 int walk(input *in, const stat_settings *settings, const target_list *targets, const share *of, const walk_sink *sink,
          void *context);
-
-#endif

@@ -1,6 +1,5 @@
 /* escape.h -- text from files and command lines made safe to print: one way for every form. */
-#ifndef MPSIM_SIM_TEXT_ESCAPE_H
-#define MPSIM_SIM_TEXT_ESCAPE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ size_t escape_next(char unit[ESCAPE_UNIT], const char *s);
 /* escape_hidden -- bytes of the character *c that s, of n bytes and not empty, begins with, if
  * escape_text escapes it; else, and for a bad byte, 0. */
 size_t escape_hidden(const char *s, size_t n, uint32_t *c);
-
-#endif

@@ -1,10 +1,7 @@
 /* filekind.h -- what is not a regular file, in words: one table for all messages. */
-#ifndef MPSIM_SIM_TEXT_FILEKIND_H
-#define MPSIM_SIM_TEXT_FILEKIND_H
+#pragma once
 
 #include <sys/types.h>
 
 /* file_kind -- "is a directory", "is a FIFO", ...; "is not a regular file" of what has no name here. */
 const char *file_kind(mode_t mode);
-
-#endif

@@ -1,11 +1,8 @@
 /* json.h -- JSON from texts, where what is no JSON and no memory have to be told apart. */
-#ifndef MPSIM_SIM_TEXT_JSON_H
-#define MPSIM_SIM_TEXT_JSON_H
+#pragma once
 
 #include <jansson.h>
 
 /* json_text -- the value that n bytes are, as json_loadb has it (*e may be NULL). NULL: they are none; then *no_memory becomes 1 if there
  * was no memory for it, and is left as it is otherwise. */
 json_t *json_text(const char *text, size_t n, size_t flags, json_error_t *e, int *no_memory);
-
-#endif

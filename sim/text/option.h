@@ -1,6 +1,5 @@
 /* option.h -- what options hold: numbers, and lists of texts. */
-#ifndef MPSIM_SIM_TEXT_OPTION_H
-#define MPSIM_SIM_TEXT_OPTION_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ int option_list_has(const option_list *l, const char *word);
 enum { NUMBER_BAD = -1, NUMBER_RANGE = -2 };
 int parse_count(uint64_t *n, const char *text);
 int parse_number(double *x, const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* words.h -- words in lines of a width, their plurals and their ends; errors of the system in words. */
-#ifndef MPSIM_SIM_TEXT_WORDS_H
-#define MPSIM_SIM_TEXT_WORDS_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -18,5 +17,3 @@ int text_ends_with(const char *s, const char *end);
 
 /* text_error -- what an errno says: strerror, but "out of memory" for what is no fault of a file. */
 const char *text_error(int number);
-
-#endif

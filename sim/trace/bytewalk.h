@@ -1,7 +1,6 @@
 /* bytewalk.h -- a file walked through from its begin to its end, by small pieces: for layouts whose directory is all over
  * it (msgpack.c, onnx.c). Nothing is read beyond an end that the caller gives. */
-#ifndef MPSIM_SIM_TRACE_BYTEWALK_H
-#define MPSIM_SIM_TRACE_BYTEWALK_H
+#pragma once
 
 #include "impl.h"
 
@@ -24,5 +23,3 @@ int walk_number(bytewalk *w, uint64_t end, unsigned bytes, uint64_t *u);
 int walk_varint(bytewalk *w, uint64_t end, uint64_t *u);
 /* walk_text -- n bytes as a string of the trace, escaped where they are not UTF-8 or hold NULs; NULL: failed. */
 const char *walk_text(bytewalk *w, uint64_t end, uint64_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* convention.h -- what names of other programs mean: a table of patterns, and how one is fitted to a name. */
-#ifndef MPSIM_SIM_TRACE_CONVENTION_H
-#define MPSIM_SIM_TRACE_CONVENTION_H
+#pragma once
 
 #include <stddef.h>
 
@@ -66,5 +65,3 @@ typedef struct convention_query {
 
 /* convention_find -- the first row that fits; 0 if none does. */
 int convention_find(convention_match *m, const convention_query *q);
-
-#endif

@@ -1,6 +1,5 @@
 /* gguf.h -- the head of a GGUF file, read once from its begin to its end; of gguf.c, in ggufhead.c. */
-#ifndef MPSIM_SIM_TRACE_GGUF_H
-#define MPSIM_SIM_TRACE_GGUF_H
+#pragma once
 
 #include "impl.h"
 
@@ -25,5 +24,3 @@ int gguf_number(gguf *g, unsigned bytes, uint64_t *u);
 const char *gguf_string(gguf *g, const char *what);
 /* gguf_pair -- a key and its value, which become metadata. */
 int gguf_pair(gguf *g);
-
-#endif

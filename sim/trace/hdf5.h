@@ -1,8 +1,7 @@
 /* hdf5.h -- what the files of the HDF5 layout share. The library is not made for threads: every call of it is between
  * hdf5_enter and hdf5_leave. Of hdf5.c, in hdf5dataset.c, hdf5driver.c and
  * hdf5metadata.c. */
-#ifndef MPSIM_SIM_TRACE_HDF5_H
-#define MPSIM_SIM_TRACE_HDF5_H
+#pragma once
 
 #include "config.h"
 #include "impl.h"
@@ -48,5 +47,3 @@ int hdf5_drive(hid_t access, const trace *t);
 int hdf5_attributes(hdf5 *h, hid_t object);
 /* hdf5_keep -- a pair of metadata: the path, with the name behind it if there is one. */
 int hdf5_keep(hdf5 *h, const char *name, const char *value);
-
-#endif

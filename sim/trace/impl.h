@@ -11,8 +11,7 @@
  *
  * Layouts whose tensors lie in other files (shards.c with jsontext.c, zero.c with zerotensor.c, distcp.c; folder.c) share
  * parts.c and partsource.c, which open these files through functions that trace.c gives them (trace_others). */
-#ifndef MPSIM_SIM_TRACE_IMPL_H
-#define MPSIM_SIM_TRACE_IMPL_H
+#pragma once
 
 #include "trace.h"
 
@@ -312,5 +311,3 @@ int unzip_bytes(const trace *t, trace_unzipped *file, void *p, size_t n, uint64_
 /* unzip_end -- whether the member ends here, with the right CRC. */
 int unzip_end(const trace *t, trace_unzipped *file, uint64_t at, trace_error *error);
 void unzip_end_member(trace_unzipped *file); /* accepts NULL */
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Who opens a file to read it adds it, standard input included; who opens one to write it asks. Files
  * are compared, not names: links and other spellings of a path do not matter. */
-#ifndef MPSIM_SIM_TRACE_INPUTS_H
-#define MPSIM_SIM_TRACE_INPUTS_H
+#pragma once
 
 #include "trace.h"
 
@@ -21,5 +20,3 @@ void inputs_renew(const char *in, const char *out);
 /* inputs_check -- 0 if an output may go to `out` ("-": standard output); else -1, and *error says that
  * it is an input. */
 int inputs_check(const char *out, trace_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* jsontext.h -- a JSON text that is walked piece by piece: only one key or value at a time becomes a tree, so that
  * a text of many tiny entries costs little more than its own size (safetensors.c, shards.c). */
-#ifndef MPSIM_SIM_TRACE_JSONTEXT_H
-#define MPSIM_SIM_TRACE_JSONTEXT_H
+#pragma once
 
 #include "impl.h"
 
@@ -28,5 +27,3 @@ json_t *cursor_value(json_cursor *c, char first, size_t limit, const char *what)
 /* cursor_string -- one string, which takes the place of its own JSON text, which is at least two bytes longer:
  * names cost no memory beyond the text. */
 const char *cursor_string(json_cursor *c, size_t limit, const char *what);
-
-#endif

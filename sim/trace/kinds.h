@@ -1,6 +1,5 @@
 /* kinds.h -- what the files that find kinds share: kinds.c, fqn.c and parameters.c. */
-#ifndef MPSIM_SIM_TRACE_KINDS_H
-#define MPSIM_SIM_TRACE_KINDS_H
+#pragma once
 
 #include "convention.h"
 #include "impl.h"
@@ -29,5 +28,3 @@ int kinds_number_parameters(trace *t, kinds_source *from);
 /* kinds_find_partners -- tensors without a kind that have the name of a parameter whose gradient or state is
  * in the file are its weights. 0, or -1: no memory. */
 int kinds_find_partners(trace *t, const kinds_source *from);
-
-#endif

@@ -1,6 +1,5 @@
 /* maps.h -- what names mean, as --map and files beside traces say it (namemap.h). */
-#ifndef MPSIM_SIM_TRACE_MAPS_H
-#define MPSIM_SIM_TRACE_MAPS_H
+#pragma once
 
 #include "../text/option.h"
 #include "namemap.h"
@@ -33,5 +32,3 @@ int maps_find(input_maps *m, const char *operand, char *const *paths, size_t n, 
 const namemap *maps_of(const input_maps *m, const char *path);
 
 void maps_clear(input_maps *m);
-
-#endif

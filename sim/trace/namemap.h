@@ -5,8 +5,7 @@
  * with a trace, which is untrusted: back references, braces, what is repeated twice (a++), and a repeated group that repeats
  * or chooses within, which would take time or memory without bounds, are refused; so are rules beyond NAMEMAP_RULES, and texts beyond
  * NAMEMAP_LONGEST. */
-#ifndef MPSIM_SIM_TRACE_NAMEMAP_H
-#define MPSIM_SIM_TRACE_NAMEMAP_H
+#pragma once
 
 #include "trace.h"
 
@@ -35,5 +34,3 @@ int namemap_join(namemap *m, const namemap *other);
 /* namemap_find -- the kind (NULL: none) and the fqn of a name, which live as long as t. 1; 0 if no rule fits; -1: no
  * memory. From several threads at once. */
 int namemap_find(const namemap *m, trace *t, const char *name, const char **kind, const char **fqn);
-
-#endif

@@ -1,7 +1,6 @@
 /* order.h -- which weights the numbered parameters of an optimizer are, where the file names none: what order and shapes
  * leave no choice about. */
-#ifndef MPSIM_SIM_TRACE_ORDER_H
-#define MPSIM_SIM_TRACE_ORDER_H
+#pragma once
 
 #include "impl.h"
 
@@ -19,5 +18,3 @@ typedef struct parameter {
 int order_names(parameter *all, size_t n, const trace_entry *const *weights, size_t n_weights);
 
 int order_same_shape(const trace_tensor *a, const trace_tensor *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* outfile.h -- a file that appears complete or not at all; not for other folders. */
-#ifndef MPSIM_SIM_TRACE_OUTFILE_H
-#define MPSIM_SIM_TRACE_OUTFILE_H
+#pragma once
 
 #include "trace.h"
 
@@ -32,5 +31,3 @@ int outfile_descriptor(const char *path);
 /* outfile_target -- what outfile_open would replace at `path`, through symbolic links, although nothing may be there:
  * memory for the caller. NULL and *direct = 1: nothing, it is a device, a pipe or a folder; NULL and 0: errno. */
 char *outfile_target(const char *path, int *direct);
-
-#endif

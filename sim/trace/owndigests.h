@@ -3,8 +3,7 @@
  *
  * They are a text: a line "NAME DIGEST" for every tensor in the order of the file, and "all DIGEST",
  * which is that of the metadata, of these lines, and of names, formats and shapes, in their order. */
-#ifndef MPSIM_SIM_TRACE_OWNDIGESTS_H
-#define MPSIM_SIM_TRACE_OWNDIGESTS_H
+#pragma once
 
 #include "trace.h"
 
@@ -23,5 +22,3 @@ void own_sum_tensor(own_sum *s, const char *name, const mpsim_format *f, const u
 /* own_digests_check -- whether a file is what was written, if it says that it has digests: 0, or -1 with *error filled, which
  * names the tensor that is not. All of its bytes are read. */
 int own_digests_check(trace *t, trace_error *error);
-
-#endif

@@ -1,8 +1,7 @@
 /* packed.h -- weights that are packed integers, with scales, zero points or tables beside them: GPTQ, AWQ, bitsandbytes,
  * compressed-tensors.
  * packedfit.c finds them among the tensors of a file (for quantised.c), packedread.c reads them (for quantisedread.c). */
-#ifndef MPSIM_SIM_TRACE_PACKED_H
-#define MPSIM_SIM_TRACE_PACKED_H
+#pragma once
 
 #include "quantisedfit.h"
 
@@ -41,5 +40,3 @@ int packed_find(quantised_finder *f, uint32_t codes, quantised *q);
 
 /* packed_read -- n elements from `first` on. 0, or -1 with *error filled. */
 int packed_read(const trace *t, const trace_entry *e, uint64_t first, float *to, size_t n, trace_error *error);
-
-#endif

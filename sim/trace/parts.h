@@ -4,8 +4,7 @@
  * pieces, each a run of its elements or a box of them, and each (a part of) one tensor of a source. Sources are
  * opened when they are needed and closed when too many are open: memory and descriptors stay bounded however
  * many there are. A source that says something else when it is opened again is an error. */
-#ifndef MPSIM_SIM_TRACE_PARTS_H
-#define MPSIM_SIM_TRACE_PARTS_H
+#pragma once
 
 #include "impl.h"
 
@@ -47,5 +46,3 @@ const char *parts_file(const trace *t, const trace_entry *entry);
 
 /* parts_metadata -- key and value are copied. */
 int parts_metadata(trace *t, const char *key, const char *value, trace_error *error);
-
-#endif

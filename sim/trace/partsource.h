@@ -1,7 +1,6 @@
 /* partsource.h -- the files, or sections of files, that the parts of a trace are in (parts.c): they are opened when
  * they are needed, from any thread, and the one that nobody has read for longest is closed when too many are. */
-#ifndef MPSIM_SIM_TRACE_PARTSOURCE_H
-#define MPSIM_SIM_TRACE_PARTSOURCE_H
+#pragma once
 
 #include "impl.h"
 
@@ -19,5 +18,3 @@ const char *part_sources_path(const part_sources *s, uint32_t number);
 
 /* part_grow -- room for one more in an array of n, which counts as memory of t. */
 int part_grow(trace *t, void **array, size_t n, size_t *room, size_t size, trace_error *error);
-
-#endif

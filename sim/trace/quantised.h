@@ -1,7 +1,6 @@
 /* quantised.h -- tensors that a file holds as codes and scales (quantised.c finds them with what quantisedhint.c
  * knows of metadata, quantisedread.c reads them). How they lie in files is a table of sim/quant. */
-#ifndef MPSIM_SIM_TRACE_QUANTISED_H
-#define MPSIM_SIM_TRACE_QUANTISED_H
+#pragma once
 
 #include "../quant/describe.h"
 #include "impl.h"
@@ -54,5 +53,3 @@ int quantised_index_new(quantised_index *x, const trace *t, trace_error *error);
 void quantised_index_free(quantised_index *x);
 /* quantised_hints -- of the tensor of that name. -1 and why if what is said of it cannot be understood; -2: no memory. */
 int quantised_hints(const quantised_index *x, const char *name, quantised_hint *hint, char *why, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* quantisedfit.h -- whether a row of the table of layouts fits tensors of a file (quantisedfit.c; for quantised.c). */
-#ifndef MPSIM_SIM_TRACE_QUANTISEDFIT_H
-#define MPSIM_SIM_TRACE_QUANTISEDFIT_H
+#pragma once
 
 #include "quantised.h"
 
@@ -50,5 +49,3 @@ const char *quantised_dtype(const quant_form *form, quant_part p, const trace_en
 /* quantised_try -- whether a row fits a tensor as its codes; f->name is the tensor's then. If not, f->misfit or
  * f->missing may say why. */
 int quantised_try(quantised_finder *f, const quant_form *form, int object, uint32_t codes, quantised_fit *x);
-
-#endif

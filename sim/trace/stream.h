@@ -1,8 +1,7 @@
 /* stream.h -- packed streams: files as gzip, zstd, xz, bzip2 or lz4 write them, of which one is the whole file.
  *
  * Recognised by content. One level: what unpacks to a packed stream is refused. */
-#ifndef MPSIM_SIM_TRACE_STREAM_H
-#define MPSIM_SIM_TRACE_STREAM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ int stream_readable(const unsigned char *head, size_t n);
 stream *stream_open(int fd, int is_file, const unsigned char *head, size_t n);
 ssize_t stream_read(stream *s, void *p, size_t n); /* as of the decoder */
 void stream_close(stream *s);                      /* accepts NULL */
-
-#endif

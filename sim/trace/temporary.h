@@ -3,8 +3,7 @@
  * Then the program ends by that signal, as it would without them. A signal that comes while one is
  * made, renamed or removed waits until that is done, in whichever thread it comes. Everything here is
  * for one thread, but for the signals. */
-#ifndef MPSIM_SIM_TRACE_TEMPORARY_H
-#define MPSIM_SIM_TRACE_TEMPORARY_H
+#pragma once
 
 #include <signal.h>
 #include <spawn.h>
@@ -56,5 +55,3 @@ int temporary_spawn(pid_t *child, const posix_spawn_file_actions_t *files, posix
                     char *const argv[]);
 /* temporary_wait -- wait for it. As waitpid. */
 pid_t temporary_wait(pid_t child, int *status);
-
-#endif

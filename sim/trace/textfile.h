@@ -1,6 +1,5 @@
 /* textfile.h -- a whole text file in memory, however large or endless what its name leads to. */
-#ifndef MPSIM_SIM_TRACE_TEXTFILE_H
-#define MPSIM_SIM_TRACE_TEXTFILE_H
+#pragma once
 
 #include "trace.h"
 
@@ -21,5 +20,3 @@ char *text_file_whole(const char *path, size_t most, size_t *n, trace_error *err
  * that the writer of a pipe is waited for. `path` is for messages. */
 int text_file_open(const char *path, trace_error *error);
 ssize_t text_file_next(int fd, const char *path, char *to, size_t room, int first, trace_error *error);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Sources: torch/serialization.py, torch/_utils.py, torch/_tensor.py, torch/_weights_only_unpickler.py of PyTorch
  * 1.0.1, 1.13.1 and 2.6.0; files of seven versions (tests/trace/torch). */
-#ifndef MPSIM_SIM_TRACE_TORCH_H
-#define MPSIM_SIM_TRACE_TORCH_H
+#pragma once
 
 #include "../pickle/pickle.h"
 #include "impl.h"
@@ -245,5 +244,3 @@ int torch_open_nested(trace *t, const torch_tree *from, pickle_ref r, torch_tree
 
 /* torchzip.c */
 int torch_open_zip(trace *t, const zip_member *members, size_t n, torch_tree *tree, trace_error *error);
-
-#endif

@@ -9,8 +9,7 @@
  * deflated), PyTorch's (torch, torch-legacy, pickle: in the order of the pickle), GGUF, msgpack of Flax, ONNX, the files of
  * llm.c, HDF5 if it is built in, raw (the caller states dtype, shape and offset). "-" and pipes are copied to an
  * unnamed temporary file first, packed files (stream.h) unpacked to one, so that every layout can be read from them. */
-#ifndef MPSIM_SIM_TRACE_TRACE_H
-#define MPSIM_SIM_TRACE_TRACE_H
+#pragma once
 
 #include "../text/escape.h"
 
@@ -290,5 +289,3 @@ void trace_to_little_endian(unsigned char *codes, size_t bytes, size_t n);
 /* trace_writer_finish -- check that all promised bytes came, flush, rename; frees w always. */
 int trace_writer_finish(trace_writer *w, trace_error *error);
 void trace_writer_abandon(trace_writer *w); /* accepts NULL: removes the temporary file */
-
-#endif

@@ -1,6 +1,5 @@
 /* unnamed.h -- files without a name in TMPDIR, to be written and read. Any thread may call these. */
-#ifndef MPSIM_SIM_TRACE_UNNAMED_H
-#define MPSIM_SIM_TRACE_UNNAMED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ uint64_t unnamed_room(int fd);
  * unnamed_guard -- what is called before and after the moment in which such a file has a name. */
 void unnamed_in(const char *folder);
 void unnamed_guard(void (*enter)(void), void (*leave)(void));
-
-#endif

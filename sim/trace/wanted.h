@@ -1,6 +1,5 @@
 /* wanted.h -- which tensors are wanted, and how their files are to be read, in the words of the command line. */
-#ifndef MPSIM_SIM_TRACE_WANTED_H
-#define MPSIM_SIM_TRACE_WANTED_H
+#pragma once
 
 #include "../text/option.h"
 #include "trace.h"
@@ -40,5 +39,3 @@ int wanted_selects(const wanted_words *w, const trace_tensor *t);
 
 /* wanted_clash -- who needs kinds is lost in a trace in which two tensors would be the same. 0, or -1 with *error filled. */
 int wanted_clash(const trace *t, trace_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* weights.h -- which names are of parameters: those that only parameters have, and, in the dictionary of a model, all
  * but those that are known to be something else. */
-#ifndef MPSIM_SIM_TRACE_WEIGHTS_H
-#define MPSIM_SIM_TRACE_WEIGHTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ int weights_packed(const weights_name *w);
 
 /* weights_buffer -- whether a name is known to be that of no parameter. */
 int weights_buffer(const weights_name *w);
-
-#endif

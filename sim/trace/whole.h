@@ -1,6 +1,5 @@
 /* whole.h -- all bytes that are asked for, of an open file, however many calls that takes. */
-#ifndef MPSIM_SIM_TRACE_WHOLE_H
-#define MPSIM_SIM_TRACE_WHOLE_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -16,5 +15,3 @@ ssize_t whole_read_at(int fd, void *p, size_t n, uint64_t at);
 /* whole_stream -- stdio over a descriptor, mode "r", "w" or "r+": it asks again where stdio gives up, and *error, unless it is 0
  * already or `error` NULL, becomes the errno of the first call that fails. fclose leaves fd open. NULL: out of memory. */
 FILE *whole_stream(int fd, const char *mode, int *error);
-
-#endif

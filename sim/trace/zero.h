@@ -1,7 +1,6 @@
 /* zero.h -- what the files of the ZeRO layout share: zero.c reads what the files of a checkpoint say, zerotensor.c
  * makes tensors of it. */
-#ifndef MPSIM_SIM_TRACE_ZERO_H
-#define MPSIM_SIM_TRACE_ZERO_H
+#pragma once
 
 #include "parts.h"
 
@@ -37,5 +36,3 @@ typedef struct zero_checkpoint {
 
 /* zero_tensors -- the tensors of all parameters and kinds. */
 int zero_tensors(zero_checkpoint *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* zeroname.h -- names of the files of a ZeRO checkpoint. */
-#ifndef MPSIM_SIM_TRACE_ZERONAME_H
-#define MPSIM_SIM_TRACE_ZERONAME_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ typedef struct zero_name {
 
 /* zero_name_parse -- 0, or -1: it is no such name. */
 int zero_name_parse(const char *file, zero_name *name);
-
-#endif

@@ -4,8 +4,7 @@
  * metadata the run (train_run_write), the rest of the state (train_state_save), the number of
  * steps and the digests of all this (owndigests.h). It is untrusted like any other file: names, shapes,
  * formats and numbers are checked, too. */
-#ifndef MPSIM_SIM_TRAIN_CHECKPOINT_H
-#define MPSIM_SIM_TRAIN_CHECKPOINT_H
+#pragma once
 
 #include "store.h"
 
@@ -41,5 +40,3 @@ int checkpoint_run(const char *path, train_run *r, trace_error *error);
  * differ, as "batch 32, not 64" (of a, of b), in `out`: 1; 0 if there are none. */
 char *run_text(const train_run *r);
 int run_difference(char *out, size_t size, const char *a, const char *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* decoder.h -- the options of train that say which transformer is trained, on what and how. */
-#ifndef MPSIM_SIM_TRAIN_DECODER_H
-#define MPSIM_SIM_TRAIN_DECODER_H
+#pragma once
 
 #include "../cli/options.h"
 #include "text.h"
@@ -89,5 +88,3 @@ int decoder_words_sizes(const decoder_words *w, train_settings *s, const char *n
                         const char *width);
 int decoder_words_text(const decoder_words *w, train_run *r, const char *path, text_file *own);
 const char *decoder_words_given(const decoder_words *w);
-
-#endif

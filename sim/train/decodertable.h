@@ -1,6 +1,5 @@
 /* decodertable.h -- the text of train's report where it speaks of transformers. */
-#ifndef MPSIM_SIM_TRAIN_DECODERTABLE_H
-#define MPSIM_SIM_TRAIN_DECODERTABLE_H
+#pragma once
 
 #include "report.h"
 
@@ -18,5 +17,3 @@ void decoder_print_lost(FILE *f);
 /* The table of several runs with its explanation, and their operations. */
 void decoder_compare_results(train_report *r, const train_job *jobs, const train_total *totals, size_t n);
 void decoder_compare_operations(train_report *r, const train_job *jobs, const train_total *totals, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* describe.h -- a training in words, for every form of its report. */
-#ifndef MPSIM_SIM_TRAIN_DESCRIBE_H
-#define MPSIM_SIM_TRAIN_DESCRIBE_H
+#pragma once
 
 #include "job.h"
 
@@ -28,5 +27,3 @@ const char *train_decoder_text(char *out, size_t size, const train_settings *s);
 size_t train_last_plan(const train_run *r, const train_total *t);
 /* train_perplexity -- e^loss, correctly rounded. */
 double train_perplexity(double loss);
-
-#endif

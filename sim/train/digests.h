@@ -1,7 +1,6 @@
 /* digests.h -- the digests of a run's steps, written and compared with a file; the file's
  * format stands in train/digests.h. */
-#ifndef MPSIM_SIM_TRAIN_DIGESTS_H
-#define MPSIM_SIM_TRAIN_DIGESTS_H
+#pragma once
 
 #include <train/digests.h>
 
@@ -26,5 +25,3 @@ int train_digests_begin(train_digests *d, const train_run *r);
 int train_digests_step(train_digests *d, train *t, const train_step *s);
 void train_digests_finish(train_digests *d);
 void train_digests_clear(train_digests *d);
-
-#endif

@@ -1,6 +1,5 @@
 /* groups.h -- the parameter groups of a transformer's training, as a trace says them. */
-#ifndef MPSIM_SIM_TRAIN_GROUPS_H
-#define MPSIM_SIM_TRAIN_GROUPS_H
+#pragma once
 
 #include <train/train.h>
 
@@ -8,5 +7,3 @@
  * learning rate, after `taken` steps of the optimizer. train_tied_json -- mpsim.tied. To be freed. */
 char *train_groups_json(const train_run *r, const mpsim_optim *o, double lr, uint64_t taken);
 char *train_tied_json(void);
-
-#endif

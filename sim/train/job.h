@@ -1,7 +1,6 @@
 /* job.h -- a training from its first step to its last, with everything that is done beside:
  * evaluation, trace, checkpoints, digests, progress, and what it adds up to. */
-#ifndef MPSIM_SIM_TRAIN_JOB_H
-#define MPSIM_SIM_TRAIN_JOB_H
+#pragma once
 
 #include "../policy/policy.h"
 #include "digests.h"
@@ -83,5 +82,3 @@ uint64_t train_count_parameters(const train_run *r);
  * the program. train_interrupted -- the number of the signal that came, or 0. */
 void train_catch_interrupt(void);
 int train_interrupted(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* meter.h -- an engine that counts the multiply-adds of its matrix products and the time they
  * take, and the time of steps on a device; and that gives up, if it may, when it is asked to. */
-#ifndef MPSIM_SIM_TRAIN_METER_H
-#define MPSIM_SIM_TRAIN_METER_H
+#pragma once
 
 #include <train/train.h>
 
@@ -35,5 +34,3 @@ void train_meter_close(train_meter *m);
 double train_meter_seconds(const train_meter *m);
 /* train_meter_clock -- seconds of a clock that goes on while a device works. */
 double train_meter_clock(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* operations.h -- the multiply-adds of a step by the formats of their operands: what a device would spend. */
-#ifndef MPSIM_SIM_TRAIN_OPERATIONS_H
-#define MPSIM_SIM_TRAIN_OPERATIONS_H
+#pragma once
 
 #include <train/train.h>
 
@@ -24,5 +23,3 @@ uint64_t train_tokens_per_step(const train_settings *s);
 
 /* train_operand -- what a layer multiplies: the format of a role, that of its quantised form, or tf32. */
 const mpsim_format *train_operand(const train_settings *s, const train_placement *p, train_role role);
-
-#endif

@@ -1,6 +1,5 @@
 /* policy.h -- from a policy to a training run: every layer's formats, recipes, optimizer. */
-#ifndef MPSIM_SIM_TRAIN_POLICY_H
-#define MPSIM_SIM_TRAIN_POLICY_H
+#pragma once
 
 #include "../policy/policy.h"
 
@@ -46,5 +45,3 @@ const char *train_policy_notes(const policy *p, const train_run *r, char *out, s
 /* train_steps_per_pass -- whole batches of a pass over the training images, or over the `trained` tokens of a
  * text, at least 1: the length of a policy's epochs if it has no steps_per_epoch (policy_load). */
 uint64_t train_steps_per_pass(const train_settings *s, uint64_t trained);
-
-#endif

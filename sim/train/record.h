@@ -1,6 +1,5 @@
 /* record.h -- a training as a trace (mpsim-trace/1). */
-#ifndef MPSIM_SIM_TRAIN_RECORD_H
-#define MPSIM_SIM_TRAIN_RECORD_H
+#pragma once
 
 #include "../trace/temporary.h"
 #include "store.h"
@@ -45,5 +44,3 @@ int train_record_before(train_recorder *r, train *t);
 int train_record_after(train_recorder *r, train *t, const train_step *s);
 int train_record_end(train_recorder *r, train *t, const train_step *last);
 void train_record_clear(train_recorder *r);
-
-#endif

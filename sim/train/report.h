@@ -1,6 +1,5 @@
 /* report.h -- what train writes: text, JSON, CSV (schema mpsim.train/1). */
-#ifndef MPSIM_SIM_TRAIN_REPORT_H
-#define MPSIM_SIM_TRAIN_REPORT_H
+#pragma once
 
 #include "../report/step.h"
 #include "job.h"
@@ -30,5 +29,3 @@ void train_report_total(train_report *r, const train_total *t);
 void train_report_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n);
 void train_report_end(train_report *r);
 void train_report_abandon(train_report *r);
-
-#endif

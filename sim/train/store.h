@@ -1,6 +1,5 @@
 /* store.h -- tensors of a trainer on their way to a safetensors file. */
-#ifndef MPSIM_SIM_TRAIN_STORE_H
-#define MPSIM_SIM_TRAIN_STORE_H
+#pragma once
 
 #include "../trace/trace.h"
 
@@ -35,5 +34,3 @@ void stored_clear(stored_list *l);
 
 /* train_error_exit -- the exit code of an error line of the trainer. */
 int train_error_exit(const char *line);
-
-#endif

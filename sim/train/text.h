@@ -1,6 +1,5 @@
 /* text.h -- what a transformer trains on, from a file: bytes as tokens, or tokens in the layout of llm.c. */
-#ifndef MPSIM_SIM_TRAIN_TEXT_H
-#define MPSIM_SIM_TRAIN_TEXT_H
+#pragma once
 
 #include "../trace/trace.h"
 
@@ -17,5 +16,3 @@ typedef struct text_file {
  * their tokenizer. 0, or -1 with *error. The text lasts as long as *x stays where it is. */
 int text_file_tokens(text_file *x, const char *path, int tokens, uint32_t vocabulary, trace_error *error);
 void text_file_clear(text_file *x);
-
-#endif

@@ -1,6 +1,5 @@
 /* typed.h -- numbers of the command line of train. */
-#ifndef MPSIM_SIM_TRAIN_TYPED_H
-#define MPSIM_SIM_TRAIN_TYPED_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ int typed_word(const char *option, const char *text, const char *const *words, u
 /* typed_format -- the canonical name of a format, of less than `size` characters; text NULL: nothing is
  * done. */
 int typed_format(const char *option, const char *text, char *to, size_t size);
-
-#endif

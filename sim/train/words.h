@@ -1,6 +1,5 @@
 /* words.h -- the options of train that say what is trained. */
-#ifndef MPSIM_SIM_TRAIN_WORDS_H
-#define MPSIM_SIM_TRAIN_WORDS_H
+#pragma once
 
 #include "../cli/options.h"
 #include "decoder.h"
@@ -71,5 +70,3 @@ int train_words_steps(const train_words *w, train_settings *s);
 int train_words_text(train_words *w, train_run *r, const char *path);
 const char *train_words_given(const train_words *w, const char *but);
 void train_words_clear(train_words *w);
-
-#endif

@@ -1,6 +1,5 @@
 /* architecture.h -- which tensor cores a GPU has, by its name. */
-#ifndef MPSIM_SIM_VERIFY_ARCHITECTURE_H
-#define MPSIM_SIM_VERIFY_ARCHITECTURE_H
+#pragma once
 
 /* architecture_of -- the architecture that a file's name tells ("h100.npz": "hopper"), or NULL.
  * architecture_find -- the architecture of that name, in any letter case, as the table of models
@@ -8,5 +7,3 @@
 const char *architecture_of(const char *file);
 const char *architecture_find(const char *name);
 const char *architecture_list(void);
-
-#endif

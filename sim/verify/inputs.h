@@ -2,8 +2,7 @@
  *
  * Points are listed from the oracle's formats: a wrong row of the library's table cannot steer
  * the comparison around its own mistake. */
-#ifndef MPSIM_SIM_VERIFY_INPUTS_H
-#define MPSIM_SIM_VERIFY_INPUTS_H
+#pragma once
 
 #include "oracle.h"
 
@@ -32,5 +31,3 @@ uint64_t inputs_word(uint64_t *state);
 
 /* inputs_code -- a code of the format: any; near 1; at an end; one in four each. */
 uint64_t inputs_code(const oracle_format *of, uint64_t *state);
-
-#endif

@@ -7,8 +7,7 @@
  * the sentences of <mpsim/round.h>, from which it takes the names of the inputs only.
  *
  * Not for threads: the MPFR variables are static, so that a call costs 0.1 to 0.2 us. */
-#ifndef MPSIM_SIM_VERIFY_ORACLE_H
-#define MPSIM_SIM_VERIFY_ORACLE_H
+#pragma once
 
 #include <mpsim/round.h>
 #include <stddef.h>
@@ -84,5 +83,3 @@ uint64_t oracle_encode(const oracle_format *of, const mpsim_rounding *r, double 
 
 /* oracle_widen -- the same number as binary64; NaNs keep sign, payload and quiet bit. */
 double oracle_widen(uint32_t binary32);
-
-#endif

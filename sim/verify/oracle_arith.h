@@ -6,8 +6,7 @@
  * precision of the result. (Another way leads there in tests/oracle/integers.h.)
  *
  * Not for threads. */
-#ifndef MPSIM_SIM_VERIFY_ORACLE_ARITH_H
-#define MPSIM_SIM_VERIFY_ORACLE_ARITH_H
+#pragma once
 
 #include "oracle.h"
 
@@ -58,5 +57,3 @@ uint64_t oracle_arith_code(const oracle_value *v, const oracle_arith *o, uint32_
 
 /* oracle_arith_mpfr -- op on the codes a, b, c: the code, and the flags in *flags. */
 uint64_t oracle_arith_mpfr(const oracle_arith *o, uint64_t a, uint64_t b, uint64_t c, uint32_t random, unsigned *flags);
-
-#endif

@@ -6,8 +6,7 @@
  * mpsim_model, the names of its formats): no code, no table, no constant.
  *
  * Not for threads: the GMP variables are static. */
-#ifndef MPSIM_SIM_VERIFY_ORACLE_DOT_H
-#define MPSIM_SIM_VERIFY_ORACLE_DOT_H
+#pragma once
 
 #include "oracle.h"
 
@@ -38,5 +37,3 @@ typedef uint32_t oracle_word(void *self, uint64_t j);
  *   word  may be NULL if no mode is stochastic */
 uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint64_t *a, const oracle_format *fb,
                     const uint64_t *b, size_t n, uint64_t c, oracle_word *word, void *self);
-
-#endif

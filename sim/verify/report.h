@@ -1,6 +1,5 @@
 /* report.h -- the report of mpsim verify: text, JSON, CSV (schema mpsim.verify/1). */
-#ifndef MPSIM_SIM_VERIFY_REPORT_H
-#define MPSIM_SIM_VERIFY_REPORT_H
+#pragma once
 
 #include "verify.h"
 
@@ -8,5 +7,3 @@
 void verify_print(const verify *v, FILE *to);
 void verify_json(const verify *v, FILE *to);
 void verify_csv(const verify *v, FILE *to);
-
-#endif

@@ -3,8 +3,7 @@
  * Arrays TYPE.a and TYPE.b [n, K], TYPE.c [n], TYPE.d_fp32 and TYPE.d_fp16 [n] hold operands and
  * results of n dot products, in any dtype whose numbers are the values. A set is one array of
  * results with its operands. */
-#ifndef MPSIM_SIM_VERIFY_VECTORS_H
-#define MPSIM_SIM_VERIFY_VECTORS_H
+#pragma once
 
 #include "../trace/trace.h"
 
@@ -37,5 +36,3 @@ void vectors_clear(vector_file *f);
 /* vectors_find -- the npz files of a folder in natural order, or the one file that `path` is. 0, or
  * -1 with *error filled, also if there is none. */
 int vectors_find(trace_tree *files, const char *path, trace_error *error);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * A group is a row of a table of functions (groups.h); what it finds are rows of a report. A group
  * whose judge is missing adds one row that says so: what did not run never looks like success. */
-#ifndef MPSIM_SIM_VERIFY_VERIFY_H
-#define MPSIM_SIM_VERIFY_VERIFY_H
+#pragma once
 
 #include <mpsim/dot.h>
 #include <stddef.h>
@@ -77,5 +76,3 @@ int verify_vectors(verify *v);
 int verify_vectors_here(const verify *v, char *text, size_t size);
 int verify_gpu(verify *v);
 int verify_gpu_here(const verify *v, char *text, size_t size);
-
-#endif

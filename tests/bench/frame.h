@@ -5,8 +5,7 @@
  * (R J R J R), so that both see the same machine, and prints the medians as a row. The time of one
  * thread is its CPU time, that of several is by the wall clock. Nothing here judges: a goal that is
  * missed is printed, no more. */
-#ifndef MPSIM_TESTS_BENCH_FRAME_H
-#define MPSIM_TESTS_BENCH_FRAME_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ double bench_seconds(const bench *b, void (*run)(void *context), void *context);
 
 /* bench_end -- the last lines. Returns the exit code of main: 0, or 1 if a write failed. */
 int bench_end(bench *b);
-
-#endif

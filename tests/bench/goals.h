@@ -1,6 +1,5 @@
 /* goals.h -- what a row of the benchmarks is to reach. */
-#ifndef MPSIM_TESTS_BENCH_GOALS_H
-#define MPSIM_TESTS_BENCH_GOALS_H
+#pragma once
 
 typedef struct bench_goal {
     /* Patterns of the row's words, any of those separated by blanks. isa: NULL is the best of the machine. */
@@ -16,5 +15,3 @@ extern const bench_goal bench_goals[]; /* ends with a NULL operation; the first 
 /* bench_goal_of -- the goal of a row, or NULL. */
 const bench_goal *bench_goal_of(const char *operation, const char *what, const char *how, const char *isa,
                                 unsigned threads);
-
-#endif

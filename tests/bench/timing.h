@@ -1,6 +1,5 @@
 /* timing.h -- what the benchmarks share: clocks, and the middle of several times. */
-#ifndef MPSIM_TESTS_BENCH_TIMING_H
-#define MPSIM_TESTS_BENCH_TIMING_H
+#pragma once
 
 #include <stdlib.h>
 #include <time.h>
@@ -35,5 +34,3 @@ static inline double middle(double *t, size_t n)
     qsort(t, n, sizeof *t, compare);
     return t[n / 2];
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* input.h -- what the fuzz targets share: the bytes of an input as a file or as text, and what every message
  * must be. With FUZZ_STANDALONE there is also a main that runs the files given as arguments. */
-#ifndef MPSIM_TESTS_FUZZ_INPUT_H
-#define MPSIM_TESTS_FUZZ_INPUT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ void must_be_line(const char *text);
  * exit code (2, 3 or 4) there is exactly one that is no note, after 0 there is none. */
 void messages_begin(void);
 void messages_check(int code);
-
-#endif

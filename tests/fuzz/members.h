@@ -1,7 +1,6 @@
 /* members.h -- an input that is a small zip archive: its members, to be changed or to be files; and an archive of
  * members, with the sizes and CRCs that are due, so that what is inside is looked at. */
-#ifndef MPSIM_TESTS_FUZZ_MEMBERS_H
-#define MPSIM_TESTS_FUZZ_MEMBERS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void members_clear(members *m);
 
 /* members_write -- an archive, to be freed; *n: its bytes. */
 uint8_t *members_write(const members *m, size_t *n);
-
-#endif

@@ -13,8 +13,7 @@
  * a fiber's stack;
  *   - launches that a device refuses: no threads, more than 1024, too much shared memory.
  * Memory of cudaMalloc and shared memory of every block begin as bytes 0xff, which is NaN. */
-#ifndef MPSIM_TESTS_GPU_HOST_H
-#define MPSIM_TESTS_GPU_HOST_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -233,6 +232,4 @@ static inline T max(T a, T b)
 {
     return a < b ? b : a;
 }
-#endif
-
 #endif

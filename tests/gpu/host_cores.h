@@ -4,8 +4,7 @@
  * A copy of cp.async arrives when its group is waited for; until then its place holds bytes 0xff,
  * which is NaN in every format. wgmma is computed when its group is waited for. So a wait too few
  * is seen. */
-#ifndef MPSIM_TESTS_GPU_HOST_CORES_H
-#define MPSIM_TESTS_GPU_HOST_CORES_H
+#pragma once
 
 #include <mpsim/mpsim.h>
 
@@ -264,5 +263,3 @@ inline void gpu_host_wgmma(const gpu_host_async *p)
             }
         }
 }
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A name is the one of the launch, and the symbol's, with its template arguments, in a program that is
  * linked with -rdynamic. */
-#ifndef MPSIM_TESTS_GPU_HOST_FAULTS_H
-#define MPSIM_TESTS_GPU_HOST_FAULTS_H
+#pragma once
 
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -46,5 +45,3 @@ inline int gpu_host_faults(const char *name, const void *kernel)
         pause();
     return gpu_host_wants("fault", name, kernel);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* host_fibers.h -- how tests/gpu/host.h runs a grid: fibers, meetings, shared memory, guards. */
-#ifndef MPSIM_TESTS_GPU_HOST_FIBERS_H
-#define MPSIM_TESTS_GPU_HOST_FIBERS_H
+#pragma once
 
 #include "host_faults.h"
 
@@ -477,5 +476,3 @@ static inline void gpu_host_launch(const char *name, void (*kernel)(P...), dim3 
 }
 
 #define GPU_LAUNCH(kernel, grid, block, shared, ...) gpu_host_launch(#kernel, kernel, grid, block, shared, __VA_ARGS__)
-
-#endif

@@ -1,7 +1,6 @@
 /* host_runtime.h -- the functions of the CUDA runtime that training uses, on a CPU: see tests/gpu/host.h.
  */
-#ifndef MPSIM_TESTS_GPU_HOST_RUNTIME_H
-#define MPSIM_TESTS_GPU_HOST_RUNTIME_H
+#pragma once
 
 #include "host_fibers.h"
 
@@ -217,5 +216,3 @@ static inline cudaError_t cudaFuncSetAttribute(K, cudaFuncAttribute, int)
 {
     return cudaSuccess;
 }
-
-#endif

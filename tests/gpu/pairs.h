@@ -1,7 +1,6 @@
 /* pairs.h -- for tests of the CUDA engine without a device: the same tensors in the CPU engine and
  * in the CUDA engine on the host executor, TAP lines, inputs. Plain C++17, no test framework. */
-#ifndef MPSIM_TESTS_GPU_PAIRS_H
-#define MPSIM_TESTS_GPU_PAIRS_H
+#pragma once
 
 #include "../../gpu/kernels/fragments.cuh"
 #include "../../gpu/train.h"
@@ -244,5 +243,3 @@ struct shape {
 };
 
 static const shape shapes[] = {{1, 1}, {3, 5}, {257, 7}, {64, 64}, {600, 33}, {1, 300}};
-
-#endif

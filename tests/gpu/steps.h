@@ -1,7 +1,6 @@
 /* steps.h -- for tests of the CUDA engine without a device: a training as a row of a table, its steps on
  * both engines. */
-#ifndef MPSIM_TESTS_GPU_STEPS_H
-#define MPSIM_TESTS_GPU_STEPS_H
+#pragma once
 
 #include "pairs.h"
 #include "support/onebyone.h"
@@ -195,5 +194,3 @@ inline int test_steps(const row (&rows)[N], void (*more)())
     train_engine_close(&cuda);
     return tap_end();
 }
-
-#endif

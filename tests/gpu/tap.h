@@ -1,6 +1,5 @@
 /* tap.h -- lines of the Test Anything Protocol for tests in C++. */
-#ifndef MPSIM_TESTS_GPU_TAP_H
-#define MPSIM_TESTS_GPU_TAP_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,5 +25,3 @@ inline int tap_end()
     printf("1..%d\n", tap_count);
     return tap_failed != 0;
 }
-
-#endif

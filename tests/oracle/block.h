@@ -5,8 +5,7 @@
  * an element format from bias and field widths and rounds by comparing with exact midpoints; its
  * binary32 operations are MPFR's at 24 bits with the exponents and subnormals of binary32. It
  * shares no code and no constant with lib/. */
-#ifndef MPSIM_TESTS_ORACLE_BLOCK_H
-#define MPSIM_TESTS_ORACLE_BLOCK_H
+#pragma once
 
 #include "support/support.h"
 
@@ -87,5 +86,3 @@ int floor_log2(double a);
 
 /* Equal bits, or NaN both. */
 int block_same(float a, float b);
-
-#endif

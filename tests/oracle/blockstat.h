@@ -4,8 +4,7 @@
  * Scales and elements by the published formulas (data/vectors/blocks/README.md, TransformerEngine,
  * torchao, DeepSeek-V3, DeepGEMM, OCP MX 1.0), in the machine's binary32; elements by comparing with the
  * midpoints of their grid; sums in rationals of GMP. Shares nothing with lib/, nor with oracle/block.h. */
-#ifndef MPSIM_TESTS_ORACLE_BLOCKSTAT_H
-#define MPSIM_TESTS_ORACLE_BLOCKSTAT_H
+#pragma once
 
 #include <gmp.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ double judged_sqnr_db(const judged *j); /* the same; infinite: no error         
  * stays as it is. judge_hadamard_back: its inverse. */
 void judge_hadamard(float *x, size_t rows, size_t cols);
 void judge_hadamard_back(float *x, size_t rows, size_t cols);
-
-#endif

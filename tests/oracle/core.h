@@ -6,8 +6,7 @@
  * 2^(E - fraction), the sum is exact, and is cut to 1 + kept bits (fewer where subnormal numbers of
  * binary32 end). A sum of zero is +0. Read from what is known of the hardware, not from the
  * library. */
-#ifndef MPSIM_TESTS_ORACLE_CORE_H
-#define MPSIM_TESTS_ORACLE_CORE_H
+#pragma once
 
 #include "layer.h"
 
@@ -35,5 +34,3 @@ float core_dot(const oracle_core *c, int precision_a, const oracle_part *a, size
 /* The same from s. */
 float core_dot_from(const oracle_core *c, float s, int precision_a, const oracle_part *a, size_t stride_a,
                     int precision_b, const oracle_part *b, size_t stride_b, size_t n);
-
-#endif

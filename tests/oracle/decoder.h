@@ -4,8 +4,7 @@
  * As train.h beside this, whose products, copies for products, plans and scalers it has; rows are
  * decoderrows.h's, optimizers optim.h's. From the library are also: cos and sin of the rotations, log and cos of
  * initial weights, mpsim_norm and mpsim_clip_*; judged elsewhere. */
-#ifndef MPSIM_TESTS_ORACLE_DECODER_H
-#define MPSIM_TESTS_ORACLE_DECODER_H
+#pragma once
 
 #include "train.h"
 
@@ -28,5 +27,3 @@ int oracle_decoder_name(oracle_decoder *d, size_t i, char name[2 * TRAIN_NAME]);
 
 /* Loss and accuracy of the windows that are held back. */
 void oracle_decoder_evaluate(oracle_decoder *d, double *loss, double *accuracy);
-
-#endif

@@ -1,6 +1,5 @@
 /* decoderoptim.h -- a step of an optimizer for a whole tensor, by the sequences of optim.h. */
-#ifndef MPSIM_TESTS_ORACLE_DECODEROPTIM_H
-#define MPSIM_TESTS_ORACLE_DECODEROPTIM_H
+#pragma once
 
 #include <mpsim/optim.h>
 
@@ -17,5 +16,3 @@ void oracle_optim(const mpsim_optim *o, uint64_t step, const oracle_step_of *t);
 /* e^x and ln x, correctly rounded to binary64. */
 double oracle_exp64(double x);
 double oracle_log64(double x);
-
-#endif

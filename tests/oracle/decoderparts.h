@@ -1,6 +1,5 @@
 /* decoderparts.h -- what the files of decoder.h share. */
-#ifndef MPSIM_TESTS_ORACLE_DECODERPARTS_H
-#define MPSIM_TESTS_ORACLE_DECODERPARTS_H
+#pragma once
 
 #include "decoder.h"
 #include "trainparts.h"
@@ -56,5 +55,3 @@ void decoder_update(oracle_decoder *d, oracle_decoded *out);
 
 /* The copy of the model's head, which has the weight of another layer. */
 void decoder_share(oracle_decoder *d);
-
-#endif

@@ -1,8 +1,7 @@
 /* decoderrows.h -- what mpsim/transformer.h says, computed again, one operation after the other.
  *
  * Arithmetic is layer.h's. Only exp, log, tanh, erf and sigmoid are the library's; layer/ judges them. */
-#ifndef MPSIM_TESTS_ORACLE_DECODERROWS_H
-#define MPSIM_TESTS_ORACLE_DECODERROWS_H
+#pragma once
 
 #include "layer.h"
 
@@ -38,5 +37,3 @@ void oracle_tile_end(const oracle_tile_row *t, float *y, float *lse, const float
 float oracle_dots(const float *a, const float *b, size_t n);
 void oracle_tile_again(const oracle_tile_row *t, float *p, const float *s, float lse);
 void oracle_tile_back(const oracle_tile_row *t, float *ds, const float *dp, const float *s, float lse, float d);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Judges of lib/scaler/scaler.c: they share no code with it, and their numbers are typed from the
  * frameworks' sources. */
-#ifndef MPSIM_TESTS_ORACLE_FRAMEWORKS_H
-#define MPSIM_TESTS_ORACLE_FRAMEWORKS_H
+#pragma once
 
 #include <mpsim/scaler.h>
 #include <math.h>
@@ -63,5 +62,3 @@ enum { FRAMEWORKS = 16 };
 
 /* Whether its factors can be chosen freely; else they are 2 and 1/2. */
 int framework_takes_factors(const framework *f);
-
-#endif

@@ -1,8 +1,7 @@
 /* integers.h -- another way to what sim/verify/oracle_arith.h answers by GNU MPFR's operations: integers (GMP). The
  * exact value is a fraction of two integers or the root of one; its integer and fractional part in units of the last
  * place are found by division, the mode is applied as round.h words it. Not for threads. */
-#ifndef MPSIM_TESTS_ORACLE_INTEGERS_H
-#define MPSIM_TESTS_ORACLE_INTEGERS_H
+#pragma once
 
 #include "sim/verify/oracle_arith.h"
 
@@ -16,5 +15,3 @@ uint64_t oracle_arith_apply(const oracle_arith *o, uint64_t a, uint64_t b, uint6
 
 /* oracle_compare -- -1, 0, 1, or 2 for unordered. */
 int oracle_compare(const oracle_format *fa, uint64_t a, const oracle_format *fb, uint64_t b);
-
-#endif

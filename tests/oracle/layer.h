@@ -10,8 +10,7 @@
  *
  * Only exp and log are the library's; layer/t-math judges them. Typed from IEEE 754-2019 table 3.5
  * and OCP OFP8 1.0 table 1. */
-#ifndef MPSIM_TESTS_ORACLE_LAYER_H
-#define MPSIM_TESTS_ORACLE_LAYER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ void oracle_inference(const oracle_batchnorm *b, float *y, const float *x, const
 int oracle_same(float a, float b);
 /* The first i with a[i] and b[i] not the same; n if there is none. */
 size_t oracle_differs(const float *a, const float *b, size_t n);
-
-#endif

@@ -5,8 +5,7 @@
  * contracted, whether a scalar is rounded early), a variant has alternatives: `alt` says which
  * one is computed, and a library that does the same sequence throughout agrees with one of
  * them in every bit. Variants without alternatives are determined. */
-#ifndef MPSIM_TESTS_ORACLE_OPTIM_H
-#define MPSIM_TESTS_ORACLE_OPTIM_H
+#pragma once
 
 #include "rounded.h"
 
@@ -422,5 +421,3 @@ static inline void optimi_sgd(const plan *q, element *e)
     }
     optimi_compensated(q, e, aten_add(q, q->pf, e->k, g, q->lr));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* optimexact.h -- an optimizer step in 200 bits, and how much an error of its parts may weigh. */
-#ifndef MPSIM_TESTS_ORACLE_OPTIMEXACT_H
-#define MPSIM_TESTS_ORACLE_OPTIMEXACT_H
+#pragma once
 
 #include "optim.h"
 
@@ -135,5 +134,3 @@ static inline exact exact_step(const mpsim_optim *o, uint64_t step, const elemen
     y.p = mpfr_get_d(w->u, MPFR_RNDN);
     return y;
 }
-
-#endif

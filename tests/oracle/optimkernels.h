@@ -1,7 +1,6 @@
 /* optimkernels.h -- the rest of optim.h: optimizers that are one kernel, which works in
  * binary32 or binary64 and rounds what it stores, and the table of all. */
-#ifndef MPSIM_TESTS_ORACLE_OPTIMKERNELS_H
-#define MPSIM_TESTS_ORACLE_OPTIMKERNELS_H
+#pragma once
 
 #include "optim.h"
 
@@ -448,5 +447,3 @@ static const sequence sequences[] = {
     {"ms-amp", 0, ADAM(2, fp8_scalars, msamp_adam)},
 };
 enum { SEQUENCES = sizeof sequences / sizeof sequences[0], ALTERNATIVES = 512 * (FMA_ALL + 1) };
-
-#endif

@@ -3,8 +3,7 @@
  * TransformerEngine @d0067d0d: common/recipe/delayed_scaling.cu, common/recipe/recipe_common.cuh
  * and pytorch/quantization.py. Quotients and products are MPFR's at 24 bits with the exponents and
  * subnormals of binary32. */
-#ifndef MPSIM_TESTS_ORACLE_RECIPE_H
-#define MPSIM_TESTS_ORACLE_RECIPE_H
+#pragma once
 
 #include <mpsim/recipe.h>
 
@@ -39,5 +38,3 @@ void step(pair *p, float amax, float reduced);
 
 /* Valid until the next call. */
 const char *describe(const pair *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* replay.h -- arithmetic for the tests of replay, which shares nothing with the library:
  * numbers of a format as multiples of a power of two, in binary64. */
-#ifndef MPSIM_TESTS_ORACLE_REPLAY_H
-#define MPSIM_TESTS_ORACLE_REPLAY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ static inline float plain(float w, float g)
 
 /* The same sequence in every test: of normal-like magnitudes, both signs. */
 float random_float(void);
-
-#endif

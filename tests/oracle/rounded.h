@@ -5,8 +5,7 @@
  * IEEE 754: the result with an unbounded exponent, then mpfr_check_range and
  * mpfr_subnormalize. Typed from IEEE 754-2019 table 3.5 (bf16: 8 bits of precision with the
  * exponents of binary32). */
-#ifndef MPSIM_TESTS_ORACLE_ROUNDED_H
-#define MPSIM_TESTS_ORACLE_ROUNDED_H
+#pragma once
 
 #include <mpfr.h>
 #include <stdint.h>
@@ -128,5 +127,3 @@ static inline double power(int f, double x, uint64_t e)
     mpfr_pow_ui(n->wide, n->a, (unsigned long)e, MPFR_RNDN);
     return rounded_end(f, n->r[f], mpfr_set(n->r[f], n->wide, MPFR_RNDN));
 }
-
-#endif

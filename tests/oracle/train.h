@@ -5,8 +5,7 @@
  * images come from train_digit, random words from mpsim_rng_word. From the library, and judged by
  * tests of their own, are also: exp and log, mpsim_norm and mpsim_clip_*, mpsim_power, the
  * quantiser mpsim_block_quantize, mpsim_delayed_* and scalers other than torch's. Hopper only. */
-#ifndef MPSIM_TESTS_ORACLE_TRAIN_H
-#define MPSIM_TESTS_ORACLE_TRAIN_H
+#pragma once
 
 #include "layer.h"
 
@@ -45,5 +44,3 @@ void oracle_train_evaluate(oracle_train *o, double *loss, double *accuracy);
 /* The order of images and streams, from train.h. */
 void oracle_batch(uint64_t seed, uint64_t step, size_t batch, uint32_t *images);
 uint64_t oracle_stream(const char *purpose);
-
-#endif

@@ -1,6 +1,5 @@
 /* trainparts.h -- what the files of train.h share. */
-#ifndef MPSIM_TESTS_ORACLE_TRAINPARTS_H
-#define MPSIM_TESTS_ORACLE_TRAINPARTS_H
+#pragma once
 
 #include "train.h"
 
@@ -105,5 +104,3 @@ void rescale(oracle_train *o, int found);
 
 /* From gradients as backward leaves them to new parameters and a new scale. */
 void update(oracle_train *o, oracle_step *out);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * data/record/device/session.py says how inputs are drawn; here they are drawn again. A reader looks
  * at one case of a question and says in words what of the library gives the same bits. */
-#ifndef MPSIM_TESTS_RECORD_DEVICE_H
-#define MPSIM_TESTS_RECORD_DEVICE_H
+#pragma once
 
 #include <jansson.h>
 #include <mpsim/format.h>
@@ -58,5 +57,3 @@ size_t device_place(const json_t *c, size_t i);
 /* x rounded to f to nearest. */
 float device_round(const mpsim_format *f, float x);
 uint64_t device_encode(const mpsim_format *f, float x);
-
-#endif

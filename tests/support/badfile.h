@@ -2,8 +2,7 @@
  *
  * Item numbers are those of the list of bad inputs that the readers are accepted by: 1 to 25
  * safetensors, 26 to 38 npy and npz, 53 to 58 generic. */
-#ifndef MPSIM_TESTS_SUPPORT_BADFILE_H
-#define MPSIM_TESTS_SUPPORT_BADFILE_H
+#pragma once
 
 #include "sim/trace/trace.h"
 
@@ -87,5 +86,3 @@ void bad_damage_all(const char *name, const blob *good, const trace_options *opt
 
 /* test_main in a private directory, which is removed at the end. */
 int bad_main(const char *suite, TCase *const *cases);
-
-#endif

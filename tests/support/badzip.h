@@ -1,7 +1,6 @@
 /* badzip.h -- zip archives of npy members, made byte by byte, with the places of their parts,
  * so that a test can lie in any field. Offsets of fields are those of APPNOTE.TXT. */
-#ifndef MPSIM_TESTS_SUPPORT_BADZIP_H
-#define MPSIM_TESTS_SUPPORT_BADZIP_H
+#pragma once
 
 #include "badfile.h"
 
@@ -28,5 +27,3 @@ archive archive_zip64(uint64_t count, uint64_t size_lie, uint64_t offset_lie, ui
 
 /* The npy file of one such array. */
 blob archive_array(float first);
-
-#endif

@@ -1,7 +1,6 @@
 /* blockcompare.h -- a matrix quantised by the library and by the oracle (oracle/block.h): codes,
  * values, scales, statistics. */
-#ifndef MPSIM_TESTS_SUPPORT_BLOCKCOMPARE_H
-#define MPSIM_TESTS_SUPPORT_BLOCKCOMPARE_H
+#pragma once
 
 #include "oracle/block.h"
 
@@ -36,5 +35,3 @@ void block_compare(report *p, const row *r, const float *x, size_t rows, size_t 
 
 /* Prints what was compared; a difference fails the test. */
 void block_finish(const char *what, const report *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* blockinput.h -- numbers that the tests of block quantisation cast. */
-#ifndef MPSIM_TESTS_SUPPORT_BLOCKINPUT_H
-#define MPSIM_TESTS_SUPPORT_BLOCKINPUT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ float ordinary(uint64_t *state, int centre, int spread);
 enum { ORDINARY, FEW_BITS, WIDE, ANY, SMALL, HUGE_ONES, SPECIALS, ZEROS, FILLS };
 
 float block_input(int fill, size_t i, uint64_t *state);
-
-#endif

@@ -4,8 +4,7 @@
  * Inputs are bit patterns of binary32 or binary64 (`width`), so that NaNs stay as they are.
  * All of them are points of the ORACLE's format: a wrong row of the library's table cannot
  * steer the test around its own mistake. */
-#ifndef MPSIM_TESTS_SUPPORT_CASES_H
-#define MPSIM_TESTS_SUPPORT_CASES_H
+#pragma once
 
 #include "sim/verify/oracle.h"
 
@@ -79,5 +78,3 @@ const char *mode_name(int mode);
 
 /* is_stochastic -- 1 for the three modes that take random bits. */
 int is_stochastic(int mode);
-
-#endif

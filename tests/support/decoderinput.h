@@ -1,7 +1,6 @@
 /* decoderinput.h -- weights and text of a transformer from integers, the same as those of
  * data/vectors/decoder/formula.py. */
-#ifndef MPSIM_TESTS_SUPPORT_DECODERINPUT_H
-#define MPSIM_TESTS_SUPPORT_DECODERINPUT_H
+#pragma once
 
 #include <train/train.h>
 
@@ -9,5 +8,3 @@
 float decoder_weight(const char *name, size_t i);
 /* decoder_text -- the text, its tokens below `vocabulary` (up to 256); valid until the next call. */
 const train_text *decoder_text(uint32_t vocabulary);
-
-#endif

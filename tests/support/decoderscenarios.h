@@ -1,6 +1,5 @@
 /* decoderscenarios.h -- the runs that train/t-decoder.c compares: a tiny gpt, a tiny llama, and options of both. */
-#ifndef MPSIM_TESTS_SUPPORT_DECODERSCENARIOS_H
-#define MPSIM_TESTS_SUPPORT_DECODERSCENARIOS_H
+#pragma once
 
 #include "support.h"
 
@@ -372,5 +371,3 @@ static const option_scenario options[] = {
     {"Kahan, a ring", "gpt", "bf16-kahan", ring, NULL, 0},
     {"clipped as fairseq does", "llama", "pytorch-amp-fp16", NULL, clipped, 0},
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* dotcases.h -- operands for the tests of dot products and matrix products. */
-#ifndef MPSIM_TESTS_SUPPORT_DOTCASES_H
-#define MPSIM_TESTS_SUPPORT_DOTCASES_H
+#pragma once
 
 #include <mpsim/dot.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ mpsim_format dot_format(size_t i);
  * that no table has. dot_print_model prints one as TAP comments. */
 void dot_any_model(mpsim_model *m, uint64_t *seed);
 void dot_print_model(const mpsim_model *m);
-
-#endif

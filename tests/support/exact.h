@@ -1,7 +1,6 @@
 /* exact.h -- what the tests of <mpsim/stats.h> share: sums in an MPFR number wide enough for
  * every sum of binary64 numbers and of their squares to be exact. */
-#ifndef MPSIM_TESTS_SUPPORT_EXACT_H
-#define MPSIM_TESTS_SUPPORT_EXACT_H
+#pragma once
 
 #include "support.h"
 
@@ -33,5 +32,3 @@ int exact_same(double a, double b);
 
 /* Finite values over the whole range, or close together (kind: 0 to 4); many cancel in pairs. */
 void adversarial(double *x, size_t n, uint64_t *state, int kind);
-
-#endif

@@ -7,8 +7,7 @@
  *   MPSIM_TEST_PART        a number that says which part of the long enumerations runs; default: the number of
  *                          today, so that the parts take turns; printed with the seed. "all": all parts
  *   MPSIM_TEST_EXPENSIVE   1: run what takes minutes, and all parts (set by make check-wide) */
-#ifndef MPSIM_TESTS_SUPPORT_EXTENT_H
-#define MPSIM_TESTS_SUPPORT_EXTENT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +30,4 @@ uint64_t test_part_seed(void); /* another seed for each part: of random inputs t
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

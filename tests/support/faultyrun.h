@@ -3,8 +3,7 @@
  * A perceptron of three layers and binary32 throughout, SGD with momentum, four steps. What goes wrong
  * happens to one tensor while it is computed, and the training goes on from there, so that all that
  * depends on it differs, too. The tensors are recorded as mpsim-trace/1 says. */
-#ifndef MPSIM_TESTS_SUPPORT_FAULTYRUN_H
-#define MPSIM_TESTS_SUPPORT_FAULTYRUN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -48,5 +47,3 @@ typedef struct recorded_as {
 /* faulty_run -- record the training `model` (a seed: weights, data) in a new directory. *f may be NULL:
  * nothing goes wrong. */
 void faulty_run(const char *directory, uint64_t model, fault *f, const recorded_as *as);
-
-#endif

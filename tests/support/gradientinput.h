@@ -1,6 +1,5 @@
 /* gradientinput.h -- what the tests of gradients begin with: elements of every kind. */
-#ifndef MPSIM_TESTS_SUPPORT_GRADIENTINPUT_H
-#define MPSIM_TESTS_SUPPORT_GRADIENTINPUT_H
+#pragma once
 
 #include "oracle/rounded.h"
 
@@ -27,5 +26,3 @@ int same64(double want, double got);
 
 /* Elements of f: usual ones, any, edges; with `special`, also infinities and NaN. */
 void gradient_fill(float *x, size_t n, int f, int special, uint64_t *random);
-
-#endif

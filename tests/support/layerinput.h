@@ -1,6 +1,5 @@
 /* layerinput.h -- numbers that layers get, and results compared. */
-#ifndef MPSIM_TESTS_SUPPORT_LAYERINPUT_H
-#define MPSIM_TESTS_SUPPORT_LAYERINPUT_H
+#pragma once
 
 #include <mpsim/format.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ void layer_fill(float *x, size_t n, int kind, uint64_t *state);
 
 /* n numbers that are the same bits, or NaN both; returns n. */
 size_t layer_equal(const char *what, const char *math, const char *out, const float *got, const float *want, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* onebyone.h -- for engines with a fault in their product: those of a list are single ones. */
-#ifndef MPSIM_TESTS_SUPPORT_ONEBYONE_H
-#define MPSIM_TESTS_SUPPORT_ONEBYONE_H
+#pragma once
 
 #include <train/engine.h>
 
@@ -11,5 +10,3 @@ static inline int one_by_one(train_engine *e, const train_multiply *list, size_t
             return -1;
     return 0;
 }
-
-#endif

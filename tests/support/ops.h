@@ -3,8 +3,7 @@
  *
  * Operands are codes, listed from the ORACLE's format: a wrong row of the library's table cannot
  * steer the test around its own mistake. */
-#ifndef MPSIM_TESTS_SUPPORT_OPS_H
-#define MPSIM_TESTS_SUPPORT_OPS_H
+#pragma once
 
 #include "cases.h"
 #include "oracle/integers.h"
@@ -81,5 +80,3 @@ mpsim_rounding rounding_variant(int mode, int k);
 
 /* rounding_random -- every field drawn from its domain. */
 mpsim_rounding rounding_random(int mode, uint64_t *random);
-
-#endif

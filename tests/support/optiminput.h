@@ -1,7 +1,6 @@
 /* optiminput.h -- what the tests of optimizer steps begin with: elements of every kind, and
  * settings drawn at random. */
-#ifndef MPSIM_TESTS_SUPPORT_OPTIMINPUT_H
-#define MPSIM_TESTS_SUPPORT_OPTIMINPUT_H
+#pragma once
 
 #include "oracle/optimexact.h"
 #include "support.h"
@@ -40,5 +39,3 @@ element element_of(const arrays *a, size_t i, uint32_t random);
 
 /* Numbers of a run; the bits of `options` say which of its options are on. */
 void numbers(mpsim_optim *o, unsigned options, uint64_t *random);
-
-#endif

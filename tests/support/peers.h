@@ -3,8 +3,7 @@
  * Every row is a defect that was observed somewhere; the comment of its group says what goes
  * wrong. The right results are typed in from the standards. Rows about fused multiply-add
  * belong to the arithmetic module, and are not here. */
-#ifndef MPSIM_TESTS_SUPPORT_PEERS_H
-#define MPSIM_TESTS_SUPPORT_PEERS_H
+#pragma once
 
 #include "support.h"
 
@@ -57,5 +56,3 @@ typedef struct row {
 void check_rows(const row *rows, size_t n);
 
 #define CHECK_ROWS(rows) check_rows(rows, sizeof rows / sizeof rows[0])
-
-#endif

@@ -2,8 +2,7 @@
  * function, its flags are counted, and sums are integers of GMP.
  *
  * Elements are binary64 numbers, narrower ones widened. */
-#ifndef MPSIM_TESTS_SUPPORT_PLAINSUMMARY_H
-#define MPSIM_TESTS_SUPPORT_PLAINSUMMARY_H
+#pragma once
 
 #include <gmp.h>
 #include <mpsim/stats.h>
@@ -49,5 +48,3 @@ const char *plain_differs(const plain_summary *p, unsigned want, const plain_rea
 
 /* plain_before -- accumulators that are not empty. */
 void plain_before(plain_read *b, size_t n_casts, uint64_t *state);
-
-#endif

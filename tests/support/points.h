@@ -1,8 +1,7 @@
 /* points.h -- inputs at which a fast cast may go wrong, as bit patterns of binary32 or binary64.
  *
  * Listed from the public functions that t-codes.c proves (mpsim_decode and others), for any format. */
-#ifndef MPSIM_TESTS_SUPPORT_POINTS_H
-#define MPSIM_TESTS_SUPPORT_POINTS_H
+#pragma once
 
 #include <mpsim/round.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ void points_store(const points *p, void *to, size_t n);
 /* points_encode -- the one-element function for input i. */
 uint64_t points_encode(const points *p, size_t i, const mpsim_format *f, const mpsim_rounding *r, uint32_t random,
                        unsigned *flags);
-
-#endif

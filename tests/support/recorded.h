@@ -3,8 +3,7 @@
  * A case is a metadata key whose value is words "name=value" separated by spaces; keys that begin
  * with "mpsim." and values without a '=' are about the whole file. Its tensors are named
  * CASE/TENSOR. */
-#ifndef MPSIM_TESTS_SUPPORT_RECORDED_H
-#define MPSIM_TESTS_SUPPORT_RECORDED_H
+#pragma once
 
 #include "sim/trace/trace.h"
 
@@ -42,5 +41,3 @@ unsigned char *recorded_bytes(recorded *r, const char *case_name, const char *na
 
 /* recorded_same -- whether two values are the same number: equal bits, or both NaN. */
 int recorded_same(float a, float b);
-
-#endif

@@ -1,6 +1,5 @@
 /* replaykept.h -- a run of replay, kept for a test to look at. */
-#ifndef MPSIM_TESTS_SUPPORT_REPLAYKEPT_H
-#define MPSIM_TESTS_SUPPORT_REPLAYKEPT_H
+#pragma once
 
 #include "sim/replay/replay.h"
 #include "support.h"
@@ -46,5 +45,3 @@ typedef struct sums {
 
 sums sum_step(const replay_step *s);
 sums sum_run(const run *r);
-
-#endif

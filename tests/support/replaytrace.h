@@ -1,6 +1,5 @@
 /* replaytrace.h -- traces for the tests of replay: recorded ones are read, synthetic ones made. */
-#ifndef MPSIM_TESTS_SUPPORT_REPLAYTRACE_H
-#define MPSIM_TESTS_SUPPORT_REPLAYTRACE_H
+#pragma once
 
 #include "oracle/replay.h"
 #include "sim/trace/trace.h"
@@ -49,5 +48,3 @@ void made_end(void);
 #define M "opt.m:fc.weight"
 
 extern const float ramp_w[8], ramp_g[8];
-
-#endif

@@ -1,7 +1,6 @@
 /* rounding.h -- what the proofs of <mpsim/round.h> share: the formats under test, and the
  * comparisons that are the same for binary32 and binary64 inputs (`width`). */
-#ifndef MPSIM_TESTS_SUPPORT_ROUNDING_H
-#define MPSIM_TESTS_SUPPORT_ROUNDING_H
+#pragma once
 
 #include "cases.h"
 #include "sim/verify/oracle.h"
@@ -41,5 +40,3 @@ void compare_sweep(tally *t, const mpsim_format *f, const oracle_format *of, int
 
 /* compare_choices -- the edges in every mode and with ALL combinations of the choices. */
 void compare_choices(tally *t, const mpsim_format *f, const oracle_format *of, int width);
-
-#endif

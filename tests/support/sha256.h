@@ -1,6 +1,5 @@
 /* sha256.h -- SHA-256 (FIPS 180-4), for the fingerprints of t-golden.c. */
-#ifndef MPSIM_TESTS_SUPPORT_SHA256_H
-#define MPSIM_TESTS_SUPPORT_SHA256_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ void sha256_add(sha256 *s, const void *data, size_t n);
 /* sha256_hex -- the hash of all that was added, as 64 hex digits and a terminating 0. The
  * state is used up. */
 void sha256_hex(sha256 *s, char hex[65]);
-
-#endif

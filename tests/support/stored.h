@@ -1,7 +1,6 @@
 /* stored.h -- a safetensors file as its header describes it: tensors of any dtype, as bytes. It shares nothing with the
  * program's reader. */
-#ifndef MPSIM_TESTS_SUPPORT_STORED_H
-#define MPSIM_TESTS_SUPPORT_STORED_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ int stored_find(const stored_file *s, const char *name, stored_tensor *t);
 
 /* stored_text -- a value of its metadata, or NULL. */
 const char *stored_text(const stored_file *s, const char *key);
-
-#endif

@@ -1,6 +1,5 @@
 /* subjects.h -- what casts are proven for: formats, roundings, instruction sets. */
-#ifndef MPSIM_TESTS_SUPPORT_SUBJECTS_H
-#define MPSIM_TESTS_SUPPORT_SUBJECTS_H
+#pragma once
 
 #include <mpsim/round.h>
 #include <mpsim/rng.h>
@@ -43,5 +42,3 @@ int subject_random(int mode);
  * valid until the fourth call after this one. */
 void subject_count(mpsim_counts *n, unsigned flags);
 const char *subject_counts(const mpsim_counts *n);
-
-#endif

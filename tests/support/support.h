@@ -2,8 +2,7 @@
  *
  * Environment: that of extent.h, and
  *   MPSIM_ISA              the instruction set to use; a program SKIPs if it is not there */
-#ifndef MPSIM_TESTS_SUPPORT_SUPPORT_H
-#define MPSIM_TESTS_SUPPORT_SUPPORT_H
+#pragma once
 
 #include "extent.h"
 
@@ -42,5 +41,3 @@ int test_isa_count(void);
 /* The path of a file of the source tree, from its path below the top: data/... tests/...
  * The result is valid until the fourth call after this one. */
 const char *test_source_path(const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* sweep.h -- long tests, each in a process of its own, with one line of TAP each as they end. */
-#ifndef MPSIM_TESTS_SUPPORT_SWEEP_H
-#define MPSIM_TESTS_SUPPORT_SWEEP_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ enum { SWEEP_MOST = 512 };
 /* sweep_run -- all tests, `jobs` at a time, on the instruction set that MPSIM_ISA names. Returns the
  * exit status of the program. */
 int sweep_run(const sweep_plan *s, long jobs);
-
-#endif

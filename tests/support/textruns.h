@@ -1,6 +1,5 @@
 /* textruns.h -- small runs of transformers for tests of the trainer. */
-#ifndef MPSIM_TESTS_SUPPORT_TEXTRUNS_H
-#define MPSIM_TESTS_SUPPORT_TEXTRUNS_H
+#pragma once
 
 #include "trainruns.h"
 
@@ -43,5 +42,3 @@ static inline void text_run(train_run *r, const char *net, const char *low, cons
     ck_assert_ptr_nonnull(r->plans);
     text_plan(r->plans, r, low, scaler);
 }
-
-#endif

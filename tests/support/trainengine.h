@@ -1,7 +1,6 @@
 /* trainengine.h -- an engine under test, and naive words for what it holds: numbers of a format,
  * drawn and rounded by the scalar functions, and tensors made of them. */
-#ifndef MPSIM_TESTS_SUPPORT_TRAINENGINE_H
-#define MPSIM_TESTS_SUPPORT_TRAINENGINE_H
+#pragma once
 
 #include "support.h"
 
@@ -51,5 +50,3 @@ train_tensor make(const mpsim_format *f, size_t rows, size_t cols, const float *
 train_tensor any(const char *name, size_t rows, size_t cols, int specials);
 const float *get(const train_tensor *x); /* its values, kept during the next 31 calls */
 void drop(train_tensor *x);
-
-#endif

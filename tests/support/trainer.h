@@ -1,6 +1,5 @@
 /* trainer.h -- a small run of a bundled policy, step by step. */
-#ifndef MPSIM_TESTS_SUPPORT_TRAINER_H
-#define MPSIM_TESTS_SUPPORT_TRAINER_H
+#pragma once
 
 #include "sim/policy/policy.h"
 
@@ -20,5 +19,3 @@ uint64_t trainer_next(trainer *t);
 
 /* trainer_path -- of a file in the folder of this program (replaykept.h); the last four are valid. */
 const char *trainer_path(const char *name);
-
-#endif

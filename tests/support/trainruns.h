@@ -1,6 +1,5 @@
 /* trainruns.h -- runs for tests of the trainer, and their tensors by name. */
-#ifndef MPSIM_TESTS_SUPPORT_TRAINRUNS_H
-#define MPSIM_TESTS_SUPPORT_TRAINRUNS_H
+#pragma once
 
 #include "support.h"
 
@@ -210,5 +209,3 @@ static inline train *restored(train *t, const train_run *r, train_engine *e)
         free(k.values[i]);
     return u;
 }
-
-#endif

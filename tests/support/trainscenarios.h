@@ -1,6 +1,5 @@
 /* trainscenarios.h -- the runs that train/t-oracle.c compares. */
-#ifndef MPSIM_TESTS_SUPPORT_TRAINSCENARIOS_H
-#define MPSIM_TESTS_SUPPORT_TRAINSCENARIOS_H
+#pragma once
 
 #include "support.h"
 
@@ -200,5 +199,3 @@ static void prepare(const scenario *s, train_run *r, train_plan *p)
     r->n_plans = 1;
     plan_of(s, r, p);
 }
-
-#endif

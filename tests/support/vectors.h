@@ -4,8 +4,7 @@
  * <type>.d_fp16 [n] hold the operands and results of n dot products as binary32 numbers. They are
  * no part of the project: they are read from the folder that MPSIM_HWVECTORS names, else from
  * ../shared/hwvectors beside the source tree. */
-#ifndef MPSIM_TESTS_SUPPORT_VECTORS_H
-#define MPSIM_TESTS_SUPPORT_VECTORS_H
+#pragma once
 
 #include <mpsim/format.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ typedef struct recorded_set {
  * number of its format. */
 const char *recorded_load(recorded_set *v, const char *gpu, const char *type, const char *result);
 void recorded_clear(recorded_set *v);
-
-#endif

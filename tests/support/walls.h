@@ -1,6 +1,5 @@
 /* walls.h -- arrays between pages that nobody may touch: a read or a write beyond either end of one is a crash. */
-#ifndef MPSIM_TESTS_SUPPORT_WALLS_H
-#define MPSIM_TESTS_SUPPORT_WALLS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ unsigned char *walls_place(const walls *w, size_t n, int upper, size_t off);
 
 /* walls_kept -- 1 if the pattern around the n bytes at p is as walls_place left it, up to a page on both sides. */
 int walls_kept(const walls *w, const unsigned char *p, size_t n);
-
-#endif

@@ -2,8 +2,7 @@
  * '#'.
  *
  * Whatever cannot be read fails the test that runs. */
-#ifndef MPSIM_TESTS_SUPPORT_WORDS_H
-#define MPSIM_TESTS_SUPPORT_WORDS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ int words_skip(const words *w);    /* 1: an empty line, a comment */
 double words_real(const char *word);
 int64_t words_integer(const char *word);
 uint64_t words_bits(const char *word);
-
-#endif

@@ -25,8 +25,7 @@
  * FP4 fit.
  *
  * Needs rounding to nearest and masked exceptions, which the caller sets. */
-#ifndef MPSIM_LIB_ARITH_KERNEL_KERNEL_H
-#define MPSIM_LIB_ARITH_KERNEL_KERNEL_H
+#pragma once
 
 #include "../scalar.h"
 
@@ -80,5 +79,3 @@ mpsim_arith_function mpsim_arith_run_generic, mpsim_arith_run_neon, mpsim_arith_
 /* mpsim_arith_kernel_init -- fill *k for an operation of so many operands and return the function of
  * the active instruction set, or NULL if the kernel cannot do this operation. */
 mpsim_arith_function *mpsim_arith_kernel_init(mpsim_arith_kernel *k, const mpsim_arith *o, int operands);
-
-#endif

@@ -6,8 +6,7 @@
  * smallest normal number 2^emin are rounded to nearest by adding 2^(emin - mbits + 23), whose last
  * place is the format's; those above as integers.
  */
-#ifndef MPSIM_LIB_BLOCK_KERNEL_KERNEL_H
-#define MPSIM_LIB_BLOCK_KERNEL_KERNEL_H
+#pragma once
 
 #include "../batch.h"
 #include "../errors.h"
@@ -90,5 +89,3 @@ const mpsim_block_functions *mpsim_block_functions_active(void);
  * *errors if the work wants statistics of blocks. Both are NULL if it wants those of casts. */
 mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const mpsim_block_work *w,
                                                    mpsim_block_errors_function **errors);
-
-#endif

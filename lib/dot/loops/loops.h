@@ -2,8 +2,7 @@
  * more rows of a times a panel of MPSIM_PANEL columns of b.
  *
  * Which one runs changes speed, never a bit. */
-#ifndef MPSIM_LIB_DOT_LOOPS_LOOPS_H
-#define MPSIM_LIB_DOT_LOOPS_LOOPS_H
+#pragma once
 
 #include "../exact.h"
 #include "../rounded.h"
@@ -28,5 +27,3 @@ extern const mpsim_loops mpsim_loops_generic, mpsim_loops_avx2, mpsim_loops_avx5
 
 /* mpsim_loops_active -- those of the active instruction set (mpsim/isa.h). */
 const mpsim_loops *mpsim_loops_active(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* functions.h -- exp, tanh, erf and sigmoid of the lanes of a vector: scalar.h and ../functions.h with all
  * branches computed and one picked. log and cos are the scalar code, by this set's instructions. Included once by the unit of each instruction set, after its words. */
-#ifndef MPSIM_LIB_LAYER_KERNEL_FUNCTIONS_H
-#define MPSIM_LIB_LAYER_KERNEL_FUNCTIONS_H
+#pragma once
 
 #include "kernel.h"
 
@@ -309,5 +308,3 @@ const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
     .cos = V_NAME(array_cos),
     .count = V_NAME(count_numbers),
 };
-
-#endif

@@ -1,8 +1,7 @@
 /* kernel.h -- exp, tanh, erf, sigmoid, log and cos of arrays in vectors, beside scalar.h and functions.h, which say
  * what they are: the same operations in the same order, with the same bits, but for which NaN a NaN is.
  * Compiled once for each instruction set that has a fused multiply-add. */
-#ifndef MPSIM_LIB_LAYER_KERNEL_KERNEL_H
-#define MPSIM_LIB_LAYER_KERNEL_KERNEL_H
+#pragma once
 
 #include <mpsim/layer.h>
 
@@ -22,5 +21,3 @@ extern const mpsim_layer_kernels mpsim_layer_kernels_avx2, mpsim_layer_kernels_a
 
 /* mpsim_layer_kernels_active -- those of the instruction set in use, or loops over the scalar code. */
 const mpsim_layer_kernels *mpsim_layer_kernels_active(void);
-
-#endif

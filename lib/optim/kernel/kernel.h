@@ -5,8 +5,7 @@
  * elements it has done, from the first on. It stops before a vector with a result that is a NaN, which
  * the scalar code does then, so that its bits are those of the scalar code, too; and before the
  * elements that do not fill a vector. Compiled once for each instruction set. */
-#ifndef MPSIM_LIB_OPTIM_KERNEL_KERNEL_H
-#define MPSIM_LIB_OPTIM_KERNEL_KERNEL_H
+#pragma once
 
 #include "../steps.h"
 
@@ -55,5 +54,3 @@ extern const mpsim_optim_kernels mpsim_optim_kernels_generic, mpsim_optim_kernel
 
 /* mpsim_optim_kernels_active -- those of the instruction set in use; NULL: the scalar code alone. */
 const mpsim_optim_kernels *mpsim_optim_kernels_active(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* cast32.h -- casting binary32 in lanes of 32 bits; the notation is that of kernel.h. */
-#ifndef MPSIM_LIB_ROUND_KERNEL_CAST32_H
-#define MPSIM_LIB_ROUND_KERNEL_CAST32_H
+#pragma once
 
 #include "kernel.h"
 
@@ -480,5 +479,3 @@ V_INLINE void cast_full(const mpsim_cast_constants *given, void *out, const void
     if (count)
         cast_add(counts, &tally);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* cast64.h -- casting in lanes of 64 bits: binary64, and binary32 where a format or a scale asks for
  * more than cast32.h has room for. The notation is that of kernel.h; binary32 has E as a binary64
  * number. */
-#ifndef MPSIM_LIB_ROUND_KERNEL_CAST64_H
-#define MPSIM_LIB_ROUND_KERNEL_CAST64_H
+#pragma once
 
 #include "cast32.h"
 
@@ -342,6 +341,4 @@ V_INLINE void cast_sums_wide(const mpsim_cast_constants *given, void *out, const
         cast_put(out, i, cast_signed(k, u, a, v_narrow_u32(first, last)), k->bytes, k->stream);
     }
 }
-#endif
-
 #endif

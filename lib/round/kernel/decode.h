@@ -1,6 +1,5 @@
 /* decode.h -- codes to binary64 values. */
-#ifndef MPSIM_LIB_ROUND_KERNEL_DECODE_H
-#define MPSIM_LIB_ROUND_KERNEL_DECODE_H
+#pragma once
 
 #include "kernel.h"
 
@@ -38,5 +37,3 @@ size_t V_NAME(mpsim_decode)(const mpsim_decoder *given, double *y, const void *c
     }
     return i;
 }
-
-#endif

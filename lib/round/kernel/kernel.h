@@ -19,8 +19,7 @@
  * consecutive. A scale that is a power of two lowers the target's exponents instead of touching the sources.
  * By other scales sources are multiplied, in integers; bits that do not fit into the significand of E are or-ed
  * into its last bit. */
-#ifndef MPSIM_LIB_ROUND_KERNEL_KERNEL_H
-#define MPSIM_LIB_ROUND_KERNEL_KERNEL_H
+#pragma once
 
 #include <mpsim/rng.h>
 
@@ -156,5 +155,3 @@ int mpsim_cast_init(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_
 
 /* mpsim_decoder_init -- fill *d. 0 if the kernel cannot do it. */
 int mpsim_decoder_init(mpsim_decoder *d, const mpsim_format *f);
-
-#endif

@@ -1,6 +1,5 @@
 /* loops.h -- the functions of kernel.h for one instruction set, whose words are included before. */
-#ifndef MPSIM_LIB_ROUND_KERNEL_LOOPS_H
-#define MPSIM_LIB_ROUND_KERNEL_LOOPS_H
+#pragma once
 
 #include "cast32.h"
 #include "cast64.h"
@@ -156,5 +155,3 @@ void V_NAME(mpsim_cast)(const mpsim_cast_constants *k, void *out, const void *x,
     if (k->stream && k->end)
         v_stream_end();
 }
-
-#endif

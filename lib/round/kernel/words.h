@@ -1,6 +1,5 @@
 /* words.h -- Philox4x32-10 (lib/round/rng.h), a block in each lane of 64 bits. */
-#ifndef MPSIM_LIB_ROUND_KERNEL_WORDS_H
-#define MPSIM_LIB_ROUND_KERNEL_WORDS_H
+#pragma once
 
 #include "kernel.h"
 
@@ -45,5 +44,3 @@ void V_NAME(mpsim_words)(uint32_t *words, uint64_t seed, uint64_t stream, uint64
         }
     }
 }
-
-#endif

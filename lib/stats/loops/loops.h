@@ -2,8 +2,7 @@
  *
  * An element of a binade is its significand, an integer in [2^23, 2^24). Arrays of them hold at most
  * MPSIM_CELL_BLOCK and room for a whole vector; zeros fill the last vector. */
-#ifndef MPSIM_LIB_STATS_LOOPS_H
-#define MPSIM_LIB_STATS_LOOPS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -75,5 +74,3 @@ typedef struct mpsim_cell_loops {
 extern const mpsim_cell_loops mpsim_cell_loops_generic;
 extern const mpsim_cell_loops mpsim_cell_loops_avx2;
 extern const mpsim_cell_loops mpsim_cell_loops_avx512;
-
-#endif

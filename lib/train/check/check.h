@@ -1,8 +1,7 @@
 /* check.h -- what operations of an engine are given, checked above all engines; shared by the files of this folder
  * only. A file checks some of the operations: each of its functions is one of train_ops, which calls the engine's
  * own one only if its arguments are as engine.h says. What an engine lacks, it says itself. */
-#ifndef MPSIM_LIB_TRAIN_CHECK_CHECK_H
-#define MPSIM_LIB_TRAIN_CHECK_CHECK_H
+#pragma once
 
 #include <train/engine.h>
 
@@ -35,5 +34,3 @@ void check_layers(train_ops *to);    /* layers.c: gather, ReLU, pooling, sums, l
 void check_updates(train_ops *to);   /* updates.c: gradients, the optimizer, ranks              */
 void check_tokens(train_ops *to);    /* tokens.c: tables, heads, normalisation, activations     */
 void check_attention(train_ops *to); /* attention.c: softmax, tiles                             */
-
-#endif

@@ -1,7 +1,6 @@
 /* cpu.h -- the CPU engine's own; shared by the files of this folder only. What operations are given has been checked
  * (../check/check.h). */
-#ifndef MPSIM_LIB_TRAIN_CPU_CPU_H
-#define MPSIM_LIB_TRAIN_CPU_CPU_H
+#pragma once
 
 #include <train/engine.h>
 
@@ -142,5 +141,3 @@ int cpu_tile_end(train_engine *e, const train_tile *t, train_tensor *y, train_te
 int cpu_tile_dots(train_engine *e, const train_tile *t, train_tensor *d, const train_tensor *dy, const train_tensor *y);
 int cpu_tile_again(train_engine *e, const train_tiled *list, size_t n);
 int cpu_tile_backward(train_engine *e, const train_tiled *list, size_t n);
-
-#endif

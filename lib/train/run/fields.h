@@ -1,7 +1,6 @@
 /* fields.h -- the keys of a run as text: tables of the fields of its structures, how a field is
  * written and read. */
-#ifndef MPSIM_LIB_TRAIN_RUN_FIELDS_H
-#define MPSIM_LIB_TRAIN_RUN_FIELDS_H
+#pragma once
 
 #include <train/train.h>
 
@@ -51,5 +50,3 @@ int train_read_value(const train_field *f, void *base, const char *text);
 int train_read_integer(const char *text, uint64_t max, uint64_t *value);
 int train_read_word(const char *text, const char *const *words, unsigned *value);
 int train_read_text(const char *text, char *to, size_t size);
-
-#endif

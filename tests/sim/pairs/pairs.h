@@ -7,8 +7,7 @@
  * All but the last nine were written from doc/diff.md alone, before the code of sim/diff was read. Since then verdicts
  * that did not exist ("signs", "affine") became right, and what is true but says less near, for three: int8, mask,
  * stuck bit. */
-#ifndef MPSIM_TESTS_SIM_PAIRS_H
-#define MPSIM_TESTS_SIM_PAIRS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ void pair_empty(pair_tensor *, uint64_t *random);  /* none: `make` does it all *
 void pair_shape(pair_tensor *t, const char *format, size_t rows, size_t columns);
 double pair_normal(uint64_t *random);
 double pair_rounded(const char *format, double x); /* to nearest even */
-
-#endif
