@@ -100,7 +100,7 @@ tensor() { u64 3; printf '%s\1\0\0\0' "$1"; printf "$2"; printf "\\$(printf %03o
     for _ in 1 2 3 4 5 6 7 8; do printf '\0\0\200\077\0\0\200\077\0\0\200\077\0\0\200\077'; done
     head -c 160 /dev/zero
 } >"$dir/iq.gguf"
-run 0 stat -f fp16 "$dir/iq.gguf" && has '^  weight  *1  *32 ' && [ "$(cat "$dir/err")" = "mpsim: note: $dir/iq.gguf: not read: 'b.w', and what is like it: blocks of IQ2_XXS, IQ1_S
+"$MPSIM" stat -f fp16 "$dir/iq.gguf" >"$dir/out" 2>"$dir/err" && has '^  weight  *1  *32 ' && [ "$(cat "$dir/err")" = "mpsim: note: $dir/iq.gguf: not read: 'b.w', and what is like it: blocks of IQ2_XXS, IQ1_S
 mpsim: note: 2 tensors without floating-point numbers left out" ]; ok $? "blocks of GGUF that are not read are named by type"
 
 # unread FOLDER FILE BYTES WHAT: what is not read is called by its name, as a folder and as a file of it, in one line
