@@ -73,6 +73,8 @@ cp "$dir/enum.pkl" "$dir/checkpoint-7/training_args.bin"
 cp "$files/torch-2.6.0/views.zip.pt" "$dir/checkpoint-7/optimizer.pt"
 "$MPSIM" stat -f fp16 "$dir/checkpoint-7" >"$dir/out" 2>"$dir/err" && [ "$(cat "$dir/err")" = "mpsim: note: passed over, since it holds no tensors: $dir/checkpoint-7/training_args.bin" ]
 ok $? "a folder of a Trainer, with its training_args.bin, which is named"
+"$MPSIM" cast -f bf16 -o "$dir/cast-7" "$dir/checkpoint-7" >"$dir/out" 2>"$dir/err" && [ "$(ls "$dir/cast-7")" = optimizer.pt.safetensors ] && has 'passed over, since it' err
+ok $? "bug_20261125_cast: it is not written as a file without tensors either"
 printf '\200\2cmy_run\nschedule\nX\6\0\0\0linear\205R.' >"$refused"
 run 3 info "$refused" && has 'refused: global my_run.schedule' err; ok $? "but a call of a function is refused"
 printf '\200\2csubprocess\nPopen\nX\4\0\0\0true\205R.' >"$refused"
