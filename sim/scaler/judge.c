@@ -141,10 +141,12 @@ static const char *doubt(const facts *f)
                                                                                      : NULL;
 }
 
-/* Beside a scale, whose logs are often of few digits, it takes more equal losses to say so; not where the norm is 0. */
-static int is_flat_for_long(const health *h)
+/* Of two decimals at most a loss may stand still by its printing alone: beside a scale that is no evidence, unless the
+ * norm is 0. */
+static int is_flat_in_digits(const health *h)
 {
-    return h->loss.n >= 3 * HEALTH_FLAT || (h->norm.n && h->norm.at[0].value == 0);
+    const double x = h->loss.n ? 100 * h->loss.at[0].value : 0;
+    return fabs(x - round(x)) > 1e-6 || (h->norm.n && h->norm.at[0].value == 0);
 }
 
 /* Whether what the log tells besides a scale is worse than what the scale is taken for; now and then something is the
@@ -155,7 +157,7 @@ static int is_worse(const facts *f, verdict v)
     const int fine = v == VERDICT_CLEAN || v == VERDICT_STARTUP || v == VERDICT_STEADY;
     const int rare = found == HEALTH_JUMPS;
     const int by_rules_above = found == HEALTH_LOST || found == HEALTH_ISOLATED; /* they know what is an overflow */
-    if (!facts_scaleless(f) && (by_rules_above || (found == HEALTH_FLAT_LOSS && !is_flat_for_long(&f->health))))
+    if (!facts_scaleless(f) && (by_rules_above || (found == HEALTH_FLAT_LOSS && !is_flat_in_digits(&f->health))))
         return 0;
     return found != HEALTH_WELL && found != HEALTH_UNKNOWN &&
            (fine || ((v == VERDICT_SPIKES || v == VERDICT_UNCLEAR || v == VERDICT_SEARCHING) && !rare));
