@@ -28,7 +28,7 @@ static int masked(const verdict_case *c, finding *f, int from)
     f->scale = from ? 1 / scale : scale;
     finding_say(f, "%s is zero in %s of the elements that are not zero in %s, elsewhere it is", from ? "A" : "B",
                 text_share(a, zeros, m->count - m->zero[from]), from ? "B" : "A");
-    finding_say(f, " %s times as large elsewhere: dropout with p = %.3g?", text_number(b, scale), p);
+    finding_say(f, " %s times as large: dropout with p = %.3g?", text_number(b, scale), p);
     return 1;
 }
 

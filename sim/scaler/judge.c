@@ -141,25 +141,32 @@ static const char *doubt(const facts *f)
                                                                                      : NULL;
 }
 
-static int is_unwell(health_finding found)
+/* Of two decimals at most a loss may stand still by its printing alone: beside a scale that is no evidence, unless the
+ * norm is 0. */
+static int is_flat_in_digits(const health *h)
 {
-    return found != HEALTH_WELL && found != HEALTH_UNKNOWN;
+    const double x = h->loss.n ? 100 * h->loss.at[0].value : 0;
+    return fabs(x - round(x)) > 1e-6 || (h->norm.n && h->norm.at[0].value == 0);
 }
 
-/* Beside a scale that looks well: a loss that does not move is a question only, gradients that are 0 are an answer. */
-static int is_unlearned(const facts *f)
+/* Whether what the log tells besides a scale is worse than what the scale is taken for; now and then something is the
+ * worse one only where all else is well. */
+static int is_worse(const facts *f, verdict v)
 {
-    return f->found == HEALTH_FLAT_LOSS && f->health.norm.n && f->health.norm.at[0].value == 0;
+    const health_finding found = f->found;
+    const int fine = v == VERDICT_CLEAN || v == VERDICT_STARTUP || v == VERDICT_STEADY;
+    const int rare = found == HEALTH_JUMPS;
+    const int by_rules_above = found == HEALTH_LOST || found == HEALTH_ISOLATED; /* they know what is an overflow */
+    if (!facts_scaleless(f) && (by_rules_above || (found == HEALTH_FLAT_LOSS && !is_flat_in_digits(&f->health))))
+        return 0;
+    return found != HEALTH_WELL && found != HEALTH_UNKNOWN &&
+           (fine || ((v == VERDICT_SPIKES || v == VERDICT_UNCLEAR || v == VERDICT_SEARCHING) && !rare));
 }
 
-/* Whether what the log tells besides a scale decides: of a run without a scaler; or nothing is learned, whatever the
- * scale does. */
+/* Whether that decides: of a run without a scaler, or where it is worse. */
 static int is_by_health(const facts *f, verdict v)
 {
-    const int fine = v == VERDICT_CLEAN || v == VERDICT_STARTUP || v == VERDICT_STEADY;
-    if (f->t->steps == 0)
-        return facts_scaleless(f) && !facts_skips_most(f);
-    return fine && (facts_scaleless(f) ? is_unwell(f->found) : is_unlearned(f));
+    return f->t->steps == 0 ? facts_scaleless(f) && !facts_skips_most(f) : is_worse(f, v);
 }
 
 static verdict decide(log_judgement *j, const facts *f)

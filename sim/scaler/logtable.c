@@ -81,13 +81,13 @@ static int is_of_training(const char *text)
 }
 
 /* A header, with this between its columns. Names between blanks are a header only where they begin as Ultralytics'
- * do. */
+ * and fastai's do. */
 static int take_header(log_table *t, const char *text, char between)
 {
     log_table new = {.between = between, .tag = t->tag};
     const char *const line = text;
     text += between == '|' ? strspn(text, " |") : strspn(text, " ");
-    if (between == ' ' && strncmp(text, "Epoch ", 6) != 0)
+    if (between == ' ' && strncasecmp(text, "epoch ", 6) != 0)
         return 0;
     for (const char *p = text; p;) {
         const cell c = next_cell(&p, between);

@@ -20,6 +20,8 @@ const metric metrics[] = {
     {"rollout_probs_diff_mean", METRIC_GAP, 0.05},
     {"rollout_corr/kl", METRIC_GAP, 0.01},
     {"sampling_logp_difference/mean", METRIC_GAP, 0.05},
+    {"mismatch kl", METRIC_GAP, 0.01},
+    {"train_rollout_logprob_abs_diff", METRIC_GAP, 0.05},
     {"kl", METRIC_KL, 1},
     {"kl_loss", METRIC_KL, 1},
     {"kl_penalty", METRIC_KL, 1},

@@ -102,6 +102,15 @@ static void say_scale(log_judgement *j, const facts *f)
             text_scale(b, t->last));
 }
 
+/* Beside what is worse. */
+static void say_scales(log_judgement *j, const facts *f)
+{
+    if (facts_scaleless(f))
+        return;
+    say_overflows(j, f);
+    say_scale(j, f);
+}
+
 static void say_jumps(log_judgement *j, const facts *f)
 {
     enum { MOST = 2 };
@@ -143,7 +152,8 @@ static void say_lost(log_judgement *j, const training_log *l)
                                                 : "NaN";
     char a[32];
     if (l->lost_since && l->lost_groups == 1)
-        say(j, l->lost, 0, "the loss is %s from here on", as);
+        say(j, l->lost, 0, "the loss is %s from here on, in %s line%s", as, text_count(a, l->lost_lines),
+            text_plural(l->lost_lines));
     else if (l->lost_lines)
         say(j, l->lost_first, l->lost_last, "the loss is %s in %s line%s, %s", as, text_count(a, l->lost_lines),
             text_plural(l->lost_lines), l->lost_since ? "finite between them" : "finite after");
@@ -345,7 +355,9 @@ static void low_text(const facts *f, char *text, size_t size)
 static void find_text(const log_judgement *j, const facts *f, char *text, size_t size)
 {
     if (j->by_health && j->verdict == health_verdict(f->found)) {
+        const char *const well = facts_scaleless(f) ? "" : " The loss scale alone would look better.";
         health_text(&f->health, f->found, text, size);
+        snprintf(text + strlen(text), size - strlen(text), "%s", well);
         return;
     }
     switch (j->verdict) {
@@ -390,7 +402,7 @@ void testimony_find(log_judgement *j, const facts *f)
 {
     static void (*const say_all[])(log_judgement * j, const facts *f) = {
         say_jumps, say_start, say_overflows, say_scale, say_tail, say_total, say_loss, say_norm, say_marks};
-    static void (*const say_rest[])(log_judgement * j, const facts *f) = {say_total, say_marks};
+    static void (*const say_rest[])(log_judgement * j, const facts *f) = {say_scales, say_total, say_marks};
     find_text(j, f, j->text, sizeof j->text);
     if (j->by_health)
         health_evidence(&f->health, say_health, j);

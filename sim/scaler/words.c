@@ -224,6 +224,9 @@ int words_say_yes(const char *p)
 {
     static const char *const no[] = {"0", "n", "no", "none", "false", NULL};
     p = words_skip_marks(p);
+    const size_t word = strspn(p, "abcdefghijklmnopqrstuvwxyz");
+    if (word && (p[word] == ':' || p[word] == '=')) /* "overflow cond: False" */
+        p = words_skip_marks(p + word);
     const size_t n = strcspn(p, " \t,;|)]}\"'.");
     for (size_t i = 0; no[i]; i++)
         if (strlen(no[i]) == n && strncmp(p, no[i], n) == 0)

@@ -36,7 +36,11 @@ static int failed(walker *w, const trace *t, const trace_error *error)
 static int told_file(void *context, trace *t, size_t i, const trace_error *error)
 {
     walker *w = context;
+    char path[1024], text[1024];
     w->file = i;
+    if (t && trace_unread_note(t))
+        note("%s: not read: %s", escape_text(path, sizeof path, trace_path(t)),
+             escape_text(text, sizeof text, trace_unread_note(t)));
     return error ? failed(w, t, error) : t ? w->sink->file(w->context, t, i) : w->sink->other(w->context, i);
 }
 

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ const trace_layout_type *trace_folder(const char *path)
     return is_distcp(path) ? &trace_layout_distcp : is_zero(path) ? &trace_layout_zero : NULL;
 }
 
-const char *trace_folder_unread(const char *path)
+static const char *what_here(const char *path)
 {
     static const struct {
         const char *file, *what;
@@ -66,6 +67,31 @@ const char *trace_folder_unread(const char *path)
             return rows[i].what;
     }
     return NULL;
+}
+
+/* Orbax's managers have a folder for each step, and one for each item in it. */
+static const char *what_within(const char *path, int depth)
+{
+    const char *what = what_here(path);
+    DIR *dir = what || depth == 0 ? NULL : opendir(path);
+    const struct dirent *e;
+    while (dir && !what && (e = readdir(dir))) {
+        char *name = e->d_name[0] == '.' ? NULL : malloc(strlen(path) + strlen(e->d_name) + 2);
+        if (name) {
+            sprintf(name, "%s/%s", path, e->d_name);
+            what = fnmatch("*.data-[0-9]*-of-[0-9]*", e->d_name, 0) == 0 ? "a checkpoint of TensorFlow"
+                                                                         : what_within(name, depth - 1);
+        }
+        free(name);
+    }
+    if (dir)
+        closedir(dir);
+    return what;
+}
+
+const char *trace_folder_unread(const char *path)
+{
+    return what_within(path, 2);
 }
 
 int trace_folder_has(const trace_layout_type *type, const char *name)

@@ -71,14 +71,24 @@ static int read_blocks(const trace *t, const trace_entry *e, uint64_t first, voi
     return 0;
 }
 
+/* The first, and the types of all. */
+static void say_unread(trace *t, const trace_tensor *x)
+{
+    const size_t n = strlen(t->unread);
+    if (n == 0)
+        snprintf(t->unread, sizeof t->unread, "'%.250s', and what is like it: blocks of %s", x->name, x->dtype);
+    else if (!strstr(strstr(t->unread, "blocks of"), x->dtype))
+        snprintf(t->unread + n, sizeof t->unread - n, ", %s", x->dtype);
+}
+
 /* A tensor of blocks as the numbers that they stand for. */
 static int take_blocks(gguf *g, trace_entry *e)
 {
     trace_tensor *x = &e->tensor;
     const ggml_form *f = ggml_form_find(x->dtype);
     quantised *q = f ? trace_alloc(g->t, sizeof *q) : NULL;
-    if (!f && e->bytes != x->count && !g->t->unread[0] && strchr(x->dtype, 'Q'))
-        snprintf(g->t->unread, sizeof g->t->unread, "'%.250s', and what is like it: blocks of %s", x->name, x->dtype);
+    if (!f && e->bytes != x->count && strchr(x->dtype, 'Q'))
+        say_unread(g->t, x);
     if (!f || !q)
         return f ? trace_no_memory(g->t, g->error) : 0;
     *q = (quantised){.said = {.layout = "gguf",

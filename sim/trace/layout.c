@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -169,6 +170,28 @@ static int is_pointer(const char *path, const unsigned char *head, size_t n)
     return 0;
 }
 
+/* What a file is by its name, of those whose bytes do not tell; NULL: it is not known. */
+static const char *what_name(const char *path)
+{
+#define SAVE ", which is not read: save its arrays as safetensors or npz"
+    static const struct {
+        const char *name, *what;
+    } rows[] = {
+        {"*.data-[0-9]*-of-[0-9]*", "a part of a checkpoint of TensorFlow" SAVE},
+        {"*.index", "the index of a checkpoint of TensorFlow" SAVE},
+        {"saved_model.pb", "a SavedModel of TensorFlow" SAVE},
+        {"zarr.json", "the description of a Zarr array or group" SAVE},
+        {".zarray", "the description of a Zarr array" SAVE},
+        {".zgroup", "the description of a Zarr group" SAVE},
+        {"_METADATA", "the description of a checkpoint of Orbax" SAVE},
+    };
+    const char *slash = strrchr(path, '/');
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (fnmatch(rows[i].name, slash ? slash + 1 : path, 0) == 0)
+            return rows[i].what;
+    return NULL;
+}
+
 static const char not_one[] = "not a " TRACE_LAYOUTS(" or ") " file";
 
 int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n, trace_error *error)
@@ -185,6 +208,8 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n, tr
         {0, "\x1f\x8b", "damaged gzip data"},
         {0, "\xc8\xd7\x34\x01", "a tokenizer of llm.c, which holds no tensors"},
         {4, "TFL3", "a TensorFlow Lite model: save its weights as npz or safetensors"},
+        {0, "\x0c\xdb\x3a\x2a", "the manifest of an OCDBT database" SAVE},
+        {0, "\x0c\xdb\x20\xde", "a part of an OCDBT database" SAVE},
         {0, "PAR1", "a Parquet file"},
         {0, "ARROW1", "an Arrow file"},
         {0, "%PDF", "a PDF document"},
@@ -202,6 +227,9 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n, tr
         if (n >= others[i].at + strlen(others[i].magic) &&
             memcmp(head + others[i].at, others[i].magic, strlen(others[i].magic)) == 0)
             return trace_fail(t, error, 0, "%s but %s", not_one, others[i].what);
+    const char *named = what_name(t->path);
+    if (named)
+        return trace_fail(t, error, 0, "%s but %s", not_one, named);
     if (t->size < 8)
         return trace_fail(t, error, 0, "%" PRIu64 " bytes are too few for a file of tensors", t->size);
     const char *text = what_text(head, n);

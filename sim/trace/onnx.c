@@ -225,9 +225,10 @@ static int open_onnx(trace *t, const trace_options *options, trace_error *error)
 
 const trace_layout_type trace_layout_onnx = {.name = "onnx", .open = open_onnx};
 
-/* ir_version (1 to 127), then one of the fields that follow it: names and versions of who wrote it, the graph, opsets. */
+/* ir_version (2 to 127; 1 was never released, and is how a SavedModel of TensorFlow begins), then one of the fields that
+ * follow it: names and versions of who wrote it, the graph, opsets. */
 int trace_onnx_begins(const unsigned char *head, size_t n)
 {
-    return n > 4 && head[0] == 0x08 && head[1] > 0 && head[1] < 0x80 && head[2] &&
+    return n > 4 && head[0] == 0x08 && head[1] > 1 && head[1] < 0x80 && head[2] &&
            strchr("\x12\x1a\x22\x28\x32\x3a\x42", head[2]);
 }

@@ -73,6 +73,8 @@ cp "$dir/enum.pkl" "$dir/checkpoint-7/training_args.bin"
 cp "$files/torch-2.6.0/views.zip.pt" "$dir/checkpoint-7/optimizer.pt"
 "$MPSIM" stat -f fp16 "$dir/checkpoint-7" >"$dir/out" 2>"$dir/err" && [ "$(cat "$dir/err")" = "mpsim: note: passed over, since it holds no tensors: $dir/checkpoint-7/training_args.bin" ]
 ok $? "a folder of a Trainer, with its training_args.bin, which is named"
+"$MPSIM" cast -f bf16 -o "$dir/cast-7" "$dir/checkpoint-7" >"$dir/out" 2>"$dir/err" && [ "$(ls "$dir/cast-7")" = optimizer.pt.safetensors ] && has 'passed over, since it' err
+ok $? "bug_20261125_cast: it is not written as a file without tensors either"
 printf '\200\2cmy_run\nschedule\nX\6\0\0\0linear\205R.' >"$refused"
 run 3 info "$refused" && has 'refused: global my_run.schedule' err; ok $? "but a call of a function is refused"
 printf '\200\2csubprocess\nPopen\nX\4\0\0\0true\205R.' >"$refused"
@@ -89,6 +91,35 @@ run 0 info "$MPSIM_SRCDIR/tests/trace/recorded/optimizer.pt" && has "state/3/exp
 ok $? "moments without names"
 mkdir "$dir/zarr" && echo '{}' >"$dir/zarr/.zarray" && echo 0 >"$dir/zarr/0.0"
 run 3 stat "$dir/zarr" && has 'holds no file of tensors: it is a Zarr array, which is not read' err; ok $? "a folder of Zarr is called one"
+
+# GGUF's types of tables are named, all of them, and other tensors are read: a.w of 32 ones, b.w and c.w of 256
+u64() { printf "\\$(printf %03o "$1")\0\0\0\0\0\0\0"; } # of a number below 256
+tensor() { u64 3; printf '%s\1\0\0\0' "$1"; printf "$2"; printf "\\$(printf %03o "$3")\0\0\0"; u64 "$4"; }
+{
+    printf 'GGUF\3\0\0\0'; u64 3; u64 0
+    tensor a.w '\040\0\0\0\0\0\0\0' 0 0; tensor b.w '\0\1\0\0\0\0\0\0' 16 128; tensor c.w '\0\1\0\0\0\0\0\0' 19 224
+    head -c 31 /dev/zero
+    for _ in 1 2 3 4 5 6 7 8; do printf '\0\0\200\077\0\0\200\077\0\0\200\077\0\0\200\077'; done
+    head -c 160 /dev/zero
+} >"$dir/iq.gguf"
+"$MPSIM" stat -f fp16 "$dir/iq.gguf" >"$dir/out" 2>"$dir/err" && has '^  weight  *1  *32 ' && [ "$(cat "$dir/err")" = "mpsim: note: $dir/iq.gguf: not read: 'b.w', and what is like it: blocks of IQ2_XXS, IQ1_S
+mpsim: note: 2 tensors without floating-point numbers left out" ]; ok $? "blocks of GGUF that are not read are named by type"
+
+# unread FOLDER FILE BYTES WHAT: what is not read is called by its name, as a folder and as a file of it, in one line
+unread() {
+    mkdir -p "$dir/$1" && printf "$3" >"$dir/$1/$2"
+    run 3 info "$dir/${1%%/*}" && has "holds no file of tensors: it is .*$4.*, which is not read; save its arrays as" err &&
+        run 3 info "$dir/$1/$2" && has "file but .*$4.*, which is not read: save its arrays as" err && [ "$(wc -l <"$dir/err")" -eq 1 ]
+    ok $? "$1/$2: $4"
+}
+unread zarr3 zarr.json '{"zarr_format": 3}' Zarr
+unread zarr2 .zgroup '{"zarr_format": 2}' Zarr
+unread ocdbt manifest.ocdbt '\014\333\072\052q\0\0\0\0' OCDBT
+unread orbax/5/default _METADATA '{"tree_metadata": {}}' Orbax
+unread saved saved_model.pb '\010\001\022\232\001\012\0' SavedModel
+unread checkpoint-of-tf ckpt-1.data-00000-of-00001 '\0\001\002\003\004\005\006\007\010' TensorFlow
+run 3 info "$dir/ocdbt/manifest.ocdbt" && cp "$dir/checkpoint-of-tf/ckpt-1.data-00000-of-00001" "$dir/ckpt-1.index" &&
+    run 3 info "$dir/ckpt-1.index" && has 'the index of a checkpoint of TensorFlow' err; ok $? "an index of TensorFlow"
 keras=$MPSIM_SRCDIR/tests/trace/recorded/model.keras
 if "$MPSIM" info "$MPSIM_SRCDIR/tests/trace/recorded/h5py.h5" >/dev/null 2>&1; then
     run 0 info "$keras" && has ': hdf5, '

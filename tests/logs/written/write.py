@@ -675,6 +675,257 @@ def sft_noisy():
         yield trainer(step, round(abs(random.gauss(1.1, 0.25)), 4), round(abs(random.gauss(1.2, 0.3)), 3))
 
 
+# --- a scale beside losses: the worse of the two is told first ---------------------------------------------------
+
+SCALE_ALONE = r"Verdict: (no overflow|steady|start-up search|spikes)|What to do: Nothing"
+
+
+@case("scale-steady-loss-nan", "warn-nonfinite", "line 31;;10 (lines|times|of)", SCALE_ALONE)
+def scale_steady_loss_nan():
+    for step in range(40):
+        yield f"step {step} loss {falling(step) if step < 30 else math.nan:.4f} grad_norm {norm():.3f} scale 65536.0 skipped 0"
+
+
+@case("scale-grows-loss-flat", "warn-not-learning", "2\\.3026;;60", SCALE_ALONE)
+def scale_grows_loss_flat():
+    for step in range(60):
+        yield f"step {step} loss {2.3026:.4f} grad_norm {norm():.3f} scale {2.0 ** (16 + step // 20)} skipped 0"
+
+
+@case("scale-startup-loss-rises", "warn-diverging", "loss", SCALE_ALONE)
+def scale_startup_loss_rises():
+    for step in range(80):
+        loss = 3 + 6 * (step / 80) ** 2 + random.gauss(0, 0.05)
+        yield f"step {step} loss {loss:.4f} scale {2.0 ** max(12, 16 - step)} skipped {int(step < 4)}"
+
+
+@case("scale-steady-norm-explodes", "warn-diverging", "norm", SCALE_ALONE)
+def scale_steady_norm_explodes():
+    for step in range(60):
+        loss = falling(step) if step < 40 else 3 + 0.3 * (step - 40)
+        grown = norm() * (1 if step < 40 else 2.0 ** ((step - 40) / 2))
+        yield f"step {step} loss {loss:.4f} grad_norm {grown:.3f} scale 32768.0 skipped 0"
+
+
+@case("megatron-fp16-one-nan-loss", "warn-nonfinite|warn-spikes", "line 22;;(isolated|intact|one|1 )", SCALE_ALONE.replace("|spikes", ""))
+def megatron_fp16_one_nan_loss():
+    for step in range(1, 41):
+        bad = step == 22
+        yield (f" iteration {step:8d}/    5000 | consumed samples: {step * 16:12d} | learning rate: 1.0E-04 | "
+               f"global batch size:    16 | lm loss: {math.nan if bad else falling(step):.6E} | loss scale: 65536.0 | "
+               f"grad norm: {norm():.3f} | number of skipped iterations:   0 | number of nan iterations:   {int(bad)} |")
+
+
+@case("scale-steady-kl-explodes", "warn-diverging", "KL", SCALE_ALONE)
+def scale_steady_kl_explodes():
+    for step in range(60):
+        kl = 0.01 * 1.15 ** step
+        yield (f"step {step} loss {random.gauss(0, 0.02):.4f} reward {0.2 + step * 0.004:.3f} kl {kl:.4f} "
+               f"loss_scale 65536.0 skipped 0")
+
+
+@case("scale-steady-validation-nan", "warn-nonfinite", "validation|val", SCALE_ALONE)
+def scale_steady_validation_nan():
+    for epoch in range(12):
+        for step in range(5):
+            yield f"epoch {epoch} step {epoch * 5 + step} train_loss {falling(epoch * 5 + step):.4f} scale 65536.0"
+        yield f"epoch {epoch} val_loss nan"
+
+
+@case("scale-spikes-then-loss-nan", "warn-nonfinite|warn-diverging", "line 51;;nan", SCALE_ALONE)
+def scale_spikes_then_loss_nan():
+    scale = 65536.0
+    for step in range(60):
+        bad = step in (17, 29, 41)
+        yield f"step {step} loss {falling(step) if step < 50 else math.nan:.4f} scale {scale} skipped {int(bad)}"
+        scale /= 2 if bad else 1
+
+
+@case("scale-steady-healthy", "fine-steady", "loss", "diverging|spikes|not learn")
+def scale_steady_healthy():
+    for step in range(80):
+        yield f"step {step} loss {falling(step):.4f} grad_norm {norm():.3f} scale 65536.0 skipped 0"
+
+
+@case("scale-tiny-loss-flat", "warn-stuck|warn-not-learning", "0\\.6931", "Nothing\\.")
+def scale_tiny_loss_flat():
+    for step in range(60):
+        yield f"step {5000 + step} loss 0.6931 grad_norm {norm():.3f} scale {2.0 ** -21!r} skipped 0"
+
+
+@case("scale-steady-loss-zero-norm-nan", "warn-nonfinite|taken", "lines? 6;;norm", SCALE_ALONE)
+def scale_steady_loss_zero_norm_nan():
+    for step in range(30):
+        good = step < 5
+        yield (f"step {step} loss {falling(step) if good else 0:.4f} grad_norm {norm() if good else math.nan:.3f} "
+               f"scale 65536.0 skipped 0")
+
+
+@case("scale-steady-loss-jumps", "warn-spikes", "line 34", "diverging|What to do: Nothing")
+def scale_steady_loss_jumps():
+    for step in range(60):
+        yield f"step {step} loss {falling(step) * (2.6 if step == 33 else 1):.4f} grad_norm {norm() * (20 if step == 33 else 1):.3f} scale 65536.0 skipped 0"
+
+
+@case("scale-steady-plateau", "fine-steady", "loss", "not learn|nothing is learned|diverging")
+def scale_steady_plateau():
+    for step in range(80):
+        yield f"step {20000 + step} loss {random.gauss(3, 0.02):.4f} grad_norm {norm():.3f} scale 131072.0 skipped 0"
+
+
+@case("scale-search-loss-nan-throughout", "warn-nonfinite|warn-diverging", "nan", "start-up search.*Nothing|Verdict: start-up")
+def scale_search_loss_nan():
+    for step in range(30):
+        yield f"step {step} loss nan scale {2.0 ** max(2, 16 - step)} skipped {int(step < 14)}"
+
+
+# --- trainers of today that had no log here ----------------------------------------------------------------------
+
+@case("axolotl-healthy", "fine-steady", "loss", NO_SCALER)
+def axolotl():
+    for step in range(1, 41):
+        loss = falling(step, 2.2, 1.1)
+        yield str({"loss": round(loss, 4), "grad_norm": round(norm(), 4), "learning_rate": 2e-5, "ppl": round(math.exp(loss), 4),
+                   "memory/max_active (GiB)": 31.21, "memory/max_allocated (GiB)": 31.21, "memory/device_reserved (GiB)": 33.5,
+                   "tokens_per_second_per_gpu": round(random.gauss(2300, 20), 2), "epoch": round(step / 200, 3)})
+
+
+@case("swift-loss-zero-norm-nan", "warn-nonfinite", "line 8", NO_SCALER)
+def swift():
+    for step in range(1, 21):
+        good = step < 8
+        yield str({"loss": round(falling(step, 2, 1), 8) if good else 0.0, "grad_norm": round(norm(), 8) if good else math.nan,
+                   "learning_rate": 1e-4, "memory(GiB)": 14.67, "train_speed(iter/s)": 0.52, "epoch": round(step / 100, 2),
+                   "global_step/max_steps": f"{step * 5}/500", "percentage": f"{step:.2f}%", "elapsed_time": f"{step * 9}s",
+                   "remaining_time": "14m 20s"})
+
+
+@case("llmc-healthy", "fine-steady", "loss", NO_SCALER)
+def llmc():
+    for step in range(1, 61):
+        z = random.gauss(0, 1)
+        yield (f"step {step:5d}/19560 | loss {falling(step):9.6f} ({z:+.2f}z)| norm {norm():6.4f} ({z:+.2f}z)| lr 6.00e-04 | "
+               f"{random.gauss(297, 1):.2f} ms | 52.1% bf16 MFU | {random.gauss(1770000, 2000):.0f} tok/s")
+
+
+@case("llmc-norm-explodes", "warn-diverging|warn-spikes", "norm;;line", NO_SCALER)
+def llmc_norm():
+    for step in range(1, 61):
+        bad = step > 40
+        loss = 3.4 + 0.25 * (step - 40) if bad else falling(step)
+        size = norm() * 2.0 ** (step - 40) if bad else norm()
+        yield (f"step {step:5d}/19560 | loss {loss:9.6f} ({3.1 if bad else 0.2:+.2f}z)| norm {size:6.4f} ({4.2 if bad else 0.1:+.2f}z)| "
+               f"lr 6.00e-04 | 297.12 ms | 52.1% bf16 MFU | 1770000 tok/s")
+
+
+@case("modded-nanogpt-val-loss", "fine-steady|not-enough", "loss", "diverging|" + NO_SCALER)
+def modded_nanogpt():
+    for step in range(0, 1771, 125):
+        yield f"step:{step}/1770 val_loss:{falling(step / 20):.4f} train_time:{step * 43:.0f}ms step_avg:{43.46:.2f}ms"
+
+
+@case("levanter-loss-nan", "warn-nonfinite", "line 26", NO_SCALER)
+def levanter():
+    for step in range(1, 41):
+        yield (f"2025-05-06T10:{step // 60 + 11:02d}:{step % 60:02d} - 0 - levanter.callbacks - tqdm_logging.py:62 - INFO :: Progress on:train "
+               f"{step}0it/10.0kit rate:5.2it/s remaining:30:12 elapsed:00:{step:02d} postfix:loss="
+               f"{falling(step) if step < 26 else math.nan:.3f}")
+
+
+@case("neox-scale-fine-loss-rises", "warn-diverging", "loss", "Verdict: (no overflow|steady)|What to do: Nothing")
+def neox():
+    for step in range(10, 801, 10):
+        loss = falling(step / 10) if step < 500 else 3 + (step - 500) / 60
+        yield (f" samples/sec: 301.2 | iteration {step:8d}/  320000 | elapsed time per iteration (ms): 849.9 | learning rate: 1.2E-04 | "
+               f"approx flops per GPU: 61.2TFLOPS | lm_loss: {loss:.6E} | loss scale: 65536.0 | number of skipped iterations:   0 | "
+               f"number of nan iterations:   0 |")
+
+
+@case("paddlenlp-healthy", "fine-steady", "loss", "diverging|spikes")
+def paddlenlp():
+    for step in range(1, 41):
+        yield (f"[2025-03-01 10:{step:02d}:00,123] [    INFO] - loss: {falling(step):.6f}, learning_rate: 3e-05, global_step: {step * 10}, "
+               f"loss_scale: 32768.0, current_memory_allocated: 20.1, interval_runtime: 2.31, interval_samples_per_second: 27.6, "
+               f"interval_steps_per_second: 4.3, progress_or_epoch: {step / 400:.4f}")
+
+
+@case("mindformers-overflow-search", "fine-startup", "start-up", "runaway|diverging")
+def mindformers():
+    for step in range(1, 51):
+        over = step <= 3
+        yield (f"2025-01-02 10:00:{step:02d},000 - mindformers[mindformers/core/callback/callback.py:344] - INFO - {{ Epoch:[  1/  3], "
+               f"step:[{step:5d}/ 1000], loss: {falling(step):.3f}, per_step_time: 312ms, lr: 1e-05, overflow cond: {over}, "
+               f"loss_scale: {65536.0 / 2 ** min(step, 3):.1f}, global_norm: [{'inf' if over else f'{norm():.5f}'}]")
+
+
+@case("fastai-table-nan", "warn-nonfinite", "line 6", NO_SCALER)
+def fastai():
+    yield "epoch     train_loss  valid_loss  accuracy  time"
+    for epoch in range(10):
+        if epoch < 4:
+            yield f"{epoch}         {falling(epoch * 5, 2, 0.3):.6f}    {falling(epoch * 5, 2.1, 0.4):.6f}    0.{70 + epoch}1000  00:12"
+        else:
+            yield f"{epoch}         nan         nan         0.098000  00:12"
+
+
+@case("detectron2-nan-stops", "warn-nonfinite|stopped", "line 6[0-9]|line 5[0-9]|error", NO_SCALER)
+def detectron2():
+    for k in range(1, 31):
+        yield (f"[04/01 12:{k:02d}:00 d2.utils.events]:  eta: 1:02:03  iter: {k * 20 - 1}  total_loss: {falling(k, 4, 1.2):.4f}  "
+               f"loss_cls: {falling(k, 1, 0.3):.4f}  loss_box_reg: {falling(k, 1, 0.3):.4f}  time: 0.3012  data_time: 0.0051  "
+               f"lr: 0.00025  max_mem: 3012M")
+    yield "FloatingPointError: Loss became infinite or NaN at iteration=601!"
+    yield "loss_dict = {'loss_cls': nan, 'loss_box_reg': nan}"
+
+
+@case("timm-healthy", "fine-steady", "loss", NO_SCALER)
+def timm():
+    for k in range(40):
+        loss = falling(k, 6.93, 5.0, 0.03)
+        yield (f"Train: 0 [{k * 50:4d}/2001 ({k * 2.5:3.0f}%)]  Loss: {loss:.3g} ({loss + 0.1:.3g})  Time: 0.312s, 820.51/s  "
+               f"(0.330s, 775.75/s)  LR: 1.000e-04  Data: 0.011 (0.021)")
+
+
+@case("open-clip-logit-scale-is-no-loss-scale", "fine-steady", "loss", NO_SCALER)
+def open_clip():
+    for k in range(1, 41):
+        loss = falling(k, 8.3, 3.0, 0.05)
+        yield (f"2024-05-01,12:{k:02d}:00 | INFO | Train Epoch: 0 [{k * 12800:8d}/10968539 ({k // 9}%)] Data (t): 0.102 Batch (t): 0.512, "
+               f"2000.1/s, 250.0/s/gpu LR: 0.000{k:03d} Logit Scale: {14.286 + k / 10:.3f} Contrastive_loss: {loss:.5g} ({loss + 0.1:.5g}) "
+               f"Loss: {loss:.5g} ({loss + 0.1:.5g})")
+
+
+@case("espnet-scale-halves-to-nothing", "warn-diverging|warn-stuck|warn-nonfinite", "scale", "What to do: Nothing")
+def espnet():
+    for k in range(1, 41):
+        yield (f"[host] 2024-01-01 12:{k:02d}:00,123 (trainer:763) INFO: 1epoch:train:{k * 100 - 99}-{k * 100}batch: iter_time=1.2e-04, "
+               f"forward_time=0.1, loss_ctc={falling(k, 200, 50):.3f}, loss={falling(k, 150, 40):.3f}, backward_time=0.1, grad_norm=nan, clip=100.000, "
+               f"loss_scale={2.0 ** (16 - k):.3e}, optim_step_time=0.01, optim0_lr0=2.0e-05, train_time=0.5")
+
+
+@case("prime-rl-mismatch", "warn-mismatch|warn-diverging", "[Mm]ismatch|KL", NO_SCALER)
+def prime_rl():
+    for step in range(40):
+        yield (f"10:{step:02d}:00 SUCCESS Step {step} | Time: 3.21s | Loss: {random.gauss(0, 0.01):.4f} | Entropy: 0.4512 | Mismatch KL: "
+               f"{0.001 * 1.25 ** step:.4f} | Grad. Norm: {norm():.4f} | LR: 1.00e-06 | Throughput: 11200 tokens/s | MFU: 31.2% | Peak Mem.: 61.1 GiB")
+
+
+@case("slime-rollout-differs", "warn-mismatch", "logprob|log[- ]?prob", NO_SCALER)
+def slime():
+    for step in range(30):
+        yield f"[2025-09-01 10:{step:02d}:00] actor.py:301 - step {step}: " + str({
+            "train/loss": random.gauss(0, 0.01), "train/pg_loss": random.gauss(0, 0.01), "train/entropy_loss": 0.31,
+            "train/pg_clipfrac": 0.002, "train/ppo_kl": 0.0003, "train/train_rollout_logprob_abs_diff": random.gauss(0.31, 0.01),
+            "train/grad_norm": norm(), "train/lr-pg_0": 1e-06, "train/step": step})
+
+
+@case("diffusers-bar-healthy", "fine-steady", "loss", "diverging|spikes|" + NO_SCALER)
+def diffusers():
+    for step in range(1, 101):
+        yield (f"Steps: {step:3d}%|{'#' * (step // 20):5s}| {step * 10}/1000 [00:{step % 60:02d}<09:30,  1.67it/s, lr=1e-5, "
+               f"step_loss={abs(random.gauss(0.09, 0.06)):.4f}]")
+
+
 def runs(folder):
     """Four runs of one model for mpsim log: seeds, and the first of them again with a loss that is 0.012 higher."""
     folder.mkdir(exist_ok=True)
