@@ -9,8 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { OPEN_MOST = 64 };
-
 static int no_memory(trace_error *error)
 {
     return trace_error_say(error, FILES_IO, "out of memory");
@@ -94,26 +92,24 @@ int files_find(reader_files *f, const char *const *paths, size_t n, trace_error 
     return f->files ? 0 : no_memory(error);
 }
 
-/* The one that has not been wanted for the longest time, of those that can be opened again. */
-static void close_one(reader_files *f)
+/* A place among those that are open: the file that has not been wanted for the longest time is closed. */
+static size_t make_place(reader_files *f)
 {
-    reader_file *oldest = NULL;
-    for (size_t i = 0; i < f->tree.count; i++)
-        if (f->files[i].t && !f->files[i].stays && (!oldest || f->files[i].used < oldest->used))
-            oldest = &f->files[i];
-    if (oldest) {
-        trace_close(oldest->t);
-        oldest->t = NULL;
-        f->open--;
-    }
+    size_t oldest = 0;
+    if (f->n_open < FILES_OPEN)
+        return f->n_open++;
+    for (size_t i = 1; i < FILES_OPEN; i++)
+        if (f->files[f->open[i]].used < f->files[f->open[oldest]].used)
+            oldest = i;
+    trace_close(f->files[f->open[oldest]].t);
+    f->files[f->open[oldest]].t = NULL;
+    return oldest;
 }
 
-/* Packed files can, but unpacking them again takes long. */
-static int stays(const char *path, const trace *t)
+static int can_be_opened_again(const char *path)
 {
     struct stat st;
-    return strcmp(path, "-") == 0 || strchr(trace_layout(t), '(') ||
-           (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
 }
 
 trace *files_trace(reader_files *f, size_t i, trace_error *error)
@@ -123,15 +119,11 @@ trace *files_trace(reader_files *f, size_t i, trace_error *error)
     file->used = ++f->now;
     if (file->t)
         return file->t;
-    if (f->open >= OPEN_MOST)
-        close_one(f);
     trace_options o = f->form.options;
     o.map = maps_of(&f->maps, path);
     file->t = trace_open(path, &o, error);
-    if (!file->t)
-        return NULL;
-    f->open++;
-    file->stays = stays(path, file->t);
+    if (file->t && can_be_opened_again(path))
+        f->open[make_place(f)] = i;
     return file->t;
 }
 

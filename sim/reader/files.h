@@ -8,10 +8,11 @@
 /* trace_error.exit; IO is also that of want of memory. */
 enum { FILES_NONE = 0, FILES_USAGE = 2, FILES_DATA = 3, FILES_IO = 4 };
 
+enum { FILES_OPEN = 64 }; /* at most, but for those that cannot be opened again */
+
 typedef struct reader_file {
     trace *t;      /* NULL: closed */
     uint64_t used; /* when it was wanted last */
-    int stays;     /* it cannot be opened again */
 } reader_file;
 
 typedef struct reader_files {
@@ -22,7 +23,7 @@ typedef struct reader_files {
     input_maps maps;
     trace_tree tree;
     reader_file *files; /* tree.count of them */
-    size_t open;
+    size_t open[FILES_OPEN], n_open;
     uint64_t now;
     char **notes; /* lines */
     size_t n_notes;

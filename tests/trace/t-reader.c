@@ -222,7 +222,7 @@ static void write_npz_member(blob *zip, blob *directory, const char *name, const
         blob_int(to[k], strlen(name), 2);
         blob_int(to[k], 0, 2);
         if (k) {
-            blob_int(to[k], 0, 2 + 2 + 2 + 4);
+            blob_fill(to[k], 0, 2 + 2 + 2 + 4);
             blob_int(to[k], at, 4);
         }
         blob_text(to[k], "%s", name);

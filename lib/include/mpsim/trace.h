@@ -63,8 +63,8 @@ typedef struct mpsim_tensor {
 
 /* mpsim_reader_open -- read what tensors there are in the files of n_paths paths, at least one: files, directories (all
  * files of tensors below them, in natural order of their paths: step_2 before step_10), "-" (standard input). The
- * n_options options (may be NULL and 0) select tensors and say how files are read. Files are opened again when their
- * elements are read, by the same paths; those that can be read once are kept.
+ * n_options options (may be NULL and 0) select tensors and say how files are read. At most 64 files stay open:
+ * others are opened again, by the same paths, and unpacked again, when their elements are read. What can be read once stays.
  *
  * MPSIM_ENOTFOUND: there is no such option; MPSIM_EINVAL: it takes no such argument, or there is no path; MPSIM_EDATA:
  * a file is not one of tensors, or damaged; MPSIM_EIO: it cannot be opened or read; MPSIM_ENOMEM. *r is NULL then. */
