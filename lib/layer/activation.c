@@ -43,8 +43,10 @@ static inline void t_of(const job *j, const mpsim_math *m, float *t, const float
 /* s of gates. */
 static inline void s_of(const job *j, const mpsim_math *m, float *s, const float *x, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+    do /* n > 0, which compilers want to see */
         s[i] = mpsim_math_round(m, x[i]);
+    while (++i < n);
     j->kernels->sigmoid(s, s, n);
     mpsim_rows_round(m, s, n);
 }

@@ -310,8 +310,10 @@ mpsim_status mpsim_decode_array(const mpsim_format *f, double *y, const void *co
             i += kernels->decode(&d, y + i, element(codes, i, bytes), n - i);
         /* the special codes of a vector, or what is less than one */
         const size_t end = !fast || n - i < LEFT ? n : i + LEFT;
-        for (; i < end; i++)
-            y[i] = mpsim_scalar_decode(f, mpsim_code_load(codes, bytes, i));
+        for (; i < end; i++) {
+            const double x = mpsim_scalar_decode(f, mpsim_code_load(codes, bytes, i));
+            memcpy((unsigned char *)y + i * sizeof x, &x, sizeof x); /* which may lie anywhere */
+        }
     }
     return MPSIM_OK;
 }

@@ -79,11 +79,11 @@ awk -v readers="$readers" -v others="$others" '$1 ~ readers && $1 !~ others' "$l
             }
             close(file)
         }
-        function explained(file, i,   k) {
+        function explained(file, i,   k, yes) {
             for (k = 1; k <= n; k++)
                 if ((of[k] == "*" || of[k] == file) && (words[k] == in_function[i] || index(statement[i], words[k])))
-                    return 1
-            return 0
+                    yes = needed[k] = 1
+            return yes
         }
         # lines in a row that no input reaches, up to six of them: one that is explained explains the others
         function flush(   k, aside) {
@@ -105,7 +105,12 @@ awk -v readers="$readers" -v others="$others" '$1 ~ readers && $1 !~ others' "$l
             else
                 at_line[++m] = $2
         }
-        END { flush() }') >"$folder/readers.txt"
+        END {
+            flush()
+            for (k = 1; k <= n; k++)
+                if (!needed[k])
+                    print "tests/fuzz/aside: nothing needs " of[k] ": " words[k] | "cat >&2"
+        }') >"$folder/readers.txt"
 awk '$3 == 0 { print $1 ":" $2 }' "$folder/readers.txt" >"$folder/not-reached.txt"
 rows='$3 == "aside" { aside[$1]++; all_aside++; next }
     { n[$1]++; reached[$1] += $3; all++; sum += $3 }'

@@ -8,12 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STORAGES = 4, STORAGE = 96, PIECE = 50, MEMBERS = STORAGES + 1 };
+enum { STORAGES = 4, STORAGE = 96, PIECE = 50, WHOLE = 1 << 16, MEMBERS = STORAGES + 1 };
 
 static void check(const trace_error *e)
 {
     must(e->exit == 3 || e->exit == 4);
     must_be_line(e->text);
+}
+
+/* All of a tensor at once, if it is small: the same as its first piece. */
+static void read_whole(const trace *t, const trace_entry *e, const unsigned char *piece, size_t bytes)
+{
+    trace_error error;
+    unsigned char *all = e->bytes <= WHOLE ? malloc((size_t)e->bytes) : NULL;
+    if (all && t->type->codes(t, e, 0, all, (size_t)e->tensor.count, &error))
+        check(&error);
+    else if (all)
+        must(memcmp(all, piece, bytes) == 0);
+    free(all);
 }
 
 /* Some elements from the beginning, from the middle and at the end, whole and one by one. */
@@ -36,6 +48,8 @@ static void read_some(const trace *t, const trace_entry *e)
             must(t->type->codes(t, e, firsts[k] + i, one, 1, &error) == 0);
             must(memcmp(one, codes + i * width, width) == 0);
         }
+        if (k == 0)
+            read_whole(t, e, codes, m * width);
     }
 }
 
