@@ -147,7 +147,8 @@ void compare_choices(tally *t, const mpsim_format *f, const oracle_format *of, i
                 r.flush_output = (uint8_t)(d % 2), d /= 2;
                 r.no_nan = (uint8_t)(d % 3), d /= 3;
                 r.nan = (uint8_t)d;
-                if (!test_in_whole_part(k + k / 2 + k / 4 + k / 8 + k / 24 + k / 48 + k / 144 + before + (unsigned)m, 12))
+                if (!test_in_whole_part(k + k / 2 + k / 4 + k / 8 + k / 24 + k / 48 + k / 144 + before + (unsigned)m,
+                                        12))
                     continue;
                 for (size_t i = 0; i < c.n; i++) {
                     if (k >= 48 && cannot_be_nan(of, &in[i]) && (i + k / 48) % 9)
