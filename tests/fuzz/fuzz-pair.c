@@ -15,7 +15,7 @@ static int compare(side sides[2], const char *const paths[2], report_style style
 {
     static const input_options none = {.wanted = {.offset = 0}};
     const diffreport_head head = {
-        .paths = {paths[0], paths[1]}, .sides = sides, .match = &none.match, .kinds = &none.kinds};
+        .paths = {paths[0], paths[1]}, .sides = sides, .match = &none.wanted.match, .kinds = &none.wanted.kinds};
     tolerance within;
     int code = tolerance_parse(&within, NULL, "diff");
     diffreport *r = diffreport_new(nowhere, style, &head, &within, 1);
