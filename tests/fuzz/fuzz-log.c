@@ -34,10 +34,9 @@ static void check_log(const training_log *l)
 /* Lines of the user's own, which are no input: regcomp is not for those of strangers. */
 static const log_pattern *own_lines(size_t n)
 {
-    static const char *const good[] = {
-        "it {step} .*amp={scale} skip={overflow}",
-        "^r{rank} e{epoch} s{step} (loss|lm) {loss} [^]x{}]+ {norm} {scale} {skipped}",
-        "from {before} to {after} at {step}"};
+    static const char *const good[] = {"it {step} .*amp={scale} skip={overflow}",
+                                       "^r{rank} e{epoch} s{step} (loss|lm) {loss} [^]x{}]+ {norm} {scale} {skipped}",
+                                       "from {before} to {after} at {step}"};
     static const char *const bad[] = {"{scale} {none}", "{scale} {scale}", "{loss}",
                                       "{scale} (",      "[^]a]{scale} [[", "{"};
     static log_pattern *own[3];
