@@ -166,7 +166,7 @@ START_TEST(ties_and_their_neighbours)
                 around(&t, &div, x, y, k);
             }
         }
-        ck_assert_msg(ties * 3 > tries && tries > 100, "%s: %zu ties in %zu", of->name, ties, tries);
+        ck_assert_msg(ties * 3 > tries && tries * 4 > test_scaled(400), "%s: %zu ties in %zu", of->name, ties, tries);
     }
     tally_passed(&t);
 }

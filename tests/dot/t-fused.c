@@ -376,7 +376,7 @@ START_TEST(widened_operands)
         const mpsim_model own = parsed(name);
         size_t differ = 0;
         for (size_t k = 0; k < COUNT(pairs); k++)
-            for (size_t round = 0; round < test_scaled(1000); round++) {
+            for (size_t round = 0; round < 300 + test_scaled(700); round++) {
                 const mpsim_format *fa = mpsim_format_find(pairs[k][0]);
                 const mpsim_format *fb = mpsim_format_find(pairs[k][1]);
                 uint8_t a[N], b[N];

@@ -451,6 +451,8 @@ END_TEST
 
 START_TEST(one_rule_changed)
 {
+    if (!test_in_part((uint64_t)_i, 1))
+        return;
     const set *s = &sets[_i];
     recorded_set v;
     int found = 0;

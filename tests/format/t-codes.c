@@ -166,6 +166,8 @@ static void check_decoding_and_encoding_gives_the_same_code(size_t index)
     for (int m = 0; m < MPSIM_ROUND_MODES; m++)
         for (size_t q = 0; q < 2; q++) {
             mpsim_rounding r;
+            if ((m || q) && !test_in_part(index + (size_t)m + q, 1))
+                continue;
             mpsim_rounding_init(&r, (mpsim_round_mode)m);
             r.nan = (uint8_t)rules[q];
             for (size_t k = 0; k < codes_of(s.of); k++) {

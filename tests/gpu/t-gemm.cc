@@ -285,8 +285,11 @@ START_TEST(fast)
 {
     static const size_t shapes[][4] = {
         {128, 128, 32, 0}, {8, 16, 232, 0}, {136, 24, 40, 0}, {24, 136, 48, 37}, {3, 130, 9, 0}};
+    unsigned index = 0;
     for (const auto &s : shapes)
         for (int bf16 = 0; bf16 < 2; bf16++) {
+            if (!test_in_part(index++, 1))
+                continue;
             const char *f = bf16 ? "bf16" : "fp16";
             problem p = {bf16 ? "hopper-bf16-fp32" : "ampere-fp16-fp32",
                          bf16 ? 90 : 80,
@@ -328,7 +331,10 @@ START_TEST(wgmma)
                   {"hopper-wgmma-fp8-fp32", "e4m3", "e4m3"},    {"hopper-wgmma-fp8-fp32", "e4m3", "e5m2"},
                   {"hopper-wgmma-fp8-fp32", "e5m2", "e4m3"},    {"hopper-wgmma-fp8-fp32", "e5m2", "e5m2"},
                   {"hopper-wgmma-fp8-promoted", "e5m2", "e4m3"}};
+    unsigned index = 0;
     for (const auto &r : rows90) {
+        if (!test_in_part(index++, 1))
+            continue;
         problem p = {r.model, 90, GPU_GEMM_WGMMA, r.fa, r.fb, "fp16", 21, 45, 141, 0, 0, 0, 1, NULL, 0, 0, 0};
         run_transposed(p);
     }
@@ -353,7 +359,10 @@ START_TEST(wgmma_stages)
         {"hopper-wgmma-fp8-promoted", "e4m3", "binary32", GPU_GEMM_WGMMA, 4, 9, 1024, 0},
         {"hopper-wgmma-fp8-promoted", "e4m3", "binary32", GPU_GEMM_WGMMA, 4, 9, 80, 0},
     };
+    unsigned index = 0;
     for (const auto &r : rows) {
+        if (!test_in_part(index++, 1))
+            continue;
         const problem p = {r.model, 90, r.path, r.format, r.format, r.to, r.rows, r.columns, r.depth,
                            r.limit, 0,  1,      0.5f,     "bf16",   0,    16,     0};
         run(p);

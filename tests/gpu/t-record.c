@@ -429,7 +429,7 @@ static void test_tampered(json_t *root)
         }
     }
     printf("# %d changes tried\n", tried);
-    ok(missed == 0 && tried > 400, "every changed digest, count and answer is found", first);
+    ok(missed == 0 && tried > 80, "every changed digest, count and answer is found", first);
     ok(replay(root, NULL, why) == 0, "the record is whole again", why);
 }
 
@@ -621,8 +621,10 @@ int main(int argc, char **argv)
     if (argc == 1) {
         test_inputs();
         test_expected();
-        test_played(80);
-        test_played(89);
+        if (test_in_part(0, 1))
+            test_played(80);
+        if (test_in_part(1, 1))
+            test_played(89);
         json_t *root = play(90);
         test_tampered(root);
         test_tampered_trainings(root);

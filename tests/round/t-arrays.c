@@ -178,6 +178,8 @@ static void arrays(tally *t, const mpsim_format *f, const oracle_format *of)
             const int at_random = k >= 3 * MPSIM_ROUND_MODES;
             if (at_random) {
                 random_choices(&r, &state);
+                if (!test_in_part((uint64_t)k, 1))
+                    continue;
             } else if (k >= 2 * MPSIM_ROUND_MODES) {
                 r.scale = 1.0 / 3;
                 r.flush_output = 1;

@@ -256,7 +256,8 @@ static void prove_all(int width)
     const extent e = test_expensive() ? (extent){test_scaled(8), 1000, test_scaled(4000), 1}
                                       : (extent){4, 70, test_scaled(200), 4};
     for (size_t i = 0; i < n; i++)
-        compared += prove(&list[i], width, &e, &state);
+        if (test_in_part(i + (size_t)width / 32, 1))
+            compared += prove(&list[i], width, &e, &state);
     printf("# binary%d: %zu formats, %zu inputs in each way on every instruction set\n", width, n, compared);
 }
 

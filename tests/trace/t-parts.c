@@ -401,6 +401,8 @@ START_TEST(any_byte_changed)
         const size_t step = test_expensive() ? 1 : 7;
         size_t refused = 0;
         for (size_t i = 0; i < good.n; i += step) {
+            if (!test_in_part(i / step, 1))
+                continue;
             blob b = {0};
             blob_add(&b, good.data, good.n);
             b.data[i] ^= (unsigned char)(i % 3 ? 0x81 : 0x01);
