@@ -6,7 +6,6 @@ import warnings
 
 import pytest
 
-
 import mpsim
 
 torch = pytest.importorskip("torch")
