@@ -27,7 +27,7 @@ static const char more[] =
     "                policy and report\n"
     "  diff          how far two runs are apart, a row for each tensor that differs (or each layer:\n"
     "                --by layer), a column for each step\n"
-    "REPORT is what mpsim stat --json wrote, for accumulation mpsim dot --json, for training\n"
+    "REPORT is what mpsim stat --json or --ndjson wrote, or mpsim.watch of Python, for accumulation mpsim dot --json, for training\n"
     "mpsim train --json, for diff mpsim diff --json; at most 256 MiB, about as much memory is taken. PREFIX.dat (data),\n"
     "PREFIX.gp (a script that stands alone: edit it, run gnuplot again) and the figures are\n"
     "written. gnuplot 5.4 or later is run (MPSIM_GNUPLOT: another program) with the templates\n"
