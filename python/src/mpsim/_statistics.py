@@ -22,7 +22,7 @@ from ._cast import plan_of
 from ._error import InputError
 from ._formats import Format
 from ._library import PROGRAM, STRUCTURES, CBlocks, CRounding, check, lib
-from ._program import options_of
+from ._options import options_of
 
 ERRORS = 3  # MPSIM_SUMMARY_SUMS and _ERRORS
 PIECE = 1 << 16  # elements that are worth a thread
@@ -186,7 +186,7 @@ class Tally:
         for i, (name, (recipe, _)) in enumerate(t.recipes):
             out = CBlocks(stats=addressof(self.blocks) + i * sizeof(CBlockStats))
             if n and single:
-                check(lib.mpsim_block_quantize(recipe, ctypes.cast(single, lib.mpsim_block_quantize.argtypes[1]),  # type: ignore[arg-type]
+                check(lib.mpsim_block_quantize(recipe, ctypes.cast(single, lib.mpsim_block_quantize.argtypes[1]),
                                                n // width, width, -1.0, 1.0, None, out, None), f"recipe '{name}'")
 
     def record(self) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def inspected(config: dict[str, Any]) -> dict[str, Any]:
             "start": stats.get("start_step", 1), "stop": stats.get("end_step")}
 
 
-class Watch(Recorder):  # type: ignore[misc]
+class Watch(Recorder):
     """What `mpsim.watch` gives. A context manager; `close` ends it, as does the end of the program.
 
     step: the number of the step at hand, or None between watched ones.
@@ -254,7 +254,11 @@ class Watch(Recorder):  # type: ignore[misc]
 
     def note(self, **numbers: float) -> None:
         """Numbers of the step at hand, as loss=2.3, that its record and the judge of the run get."""
-        self.numbers.setdefault(self.count + 1, {}).update({k: float(v) for k, v in numbers.items()})
+        self.note_at(self.count + 1, numbers)
+
+    def note_at(self, step: int, numbers: dict[str, Any]) -> None:
+        """The same of another step."""
+        self.numbers.setdefault(step, {}).update({k: float(v) for k, v in numbers.items()})
 
     def _miss(self, name: str, what: Any, reason: str) -> None:
         super()._miss(name, what, reason.replace("not called or compiled", "not called in training mode, or compiled"))
