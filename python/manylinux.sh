@@ -21,14 +21,24 @@ die() {
 mkdir -p "$dir/source" "$dir/bin" "$prefix"
 [ -x "$dir/env/bin/python" ] || python3 -m venv "$dir/env"
 "$dir/env/bin/python" -c 'import ziglang, auditwheel' 2>/dev/null || "$dir/env/bin/pip" -q install ziglang auditwheel
-for tool in cc ar ranlib; do
-    case $tool in
-    cc) words="cc -target $target" ;;
-    *) words=$tool ;;
-    esac
-    printf '#!/bin/sh\nexec "%s" -m ziglang %s "$@"\n' "$dir/env/bin/python" "$words" >"$dir/bin/$tool"
-    chmod +x "$dir/bin/$tool"
+for tool in ar ranlib; do
+    printf '#!/bin/sh\nexec "%s" -m ziglang %s "$@"\n' "$dir/env/bin/python" $tool >"$dir/bin/$tool"
 done
+# zig takes no file among the linker's words
+cat >"$dir/bin/cc" <<EOF
+#!/bin/sh
+n=\$#
+while [ \$n -gt 0 ]; do
+    case \$1 in
+    -Wl,*.a | -Wl,-lm) set -- "\$@" "\${1#-Wl,}" ;;
+    *) set -- "\$@" "\$1" ;;
+    esac
+    shift
+    n=\$((n - 1))
+done
+exec "$dir/env/bin/python" -m ziglang cc -target $target "\$@"
+EOF
+chmod +x "$dir"/bin/*
 export CC="$dir/bin/cc" AR="$dir/bin/ar" RANLIB="$dir/bin/ranlib"
 flags='-O2 -g0 -fPIC -fvisibility=hidden -fno-sanitize=undefined'
 

@@ -13,20 +13,34 @@ typedef struct row {
     int (*available)(void);
 } row;
 
+#if defined HAVE_AVX2 || defined HAVE_AVX512
+/* By CPUID itself: __builtin_cpu_supports asks a library of the compiler, which may be a stub that says no (zig's). */
+#include <cpuid.h>
+
+enum { YMM = 0x6, ZMM = 0xe6 }; /* registers, as XCR0 has them */
+
+/* Whether the operating system saves the registers, and the processor has these features of leaf 7. */
+static int has(unsigned registers, unsigned features)
+{
+    unsigned a, b, c, d, saved, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_FMA))
+        return 0;
+    __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    return (saved & registers) == registers && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & features) == features;
+}
+#endif
+
 #ifdef HAVE_AVX512
 static int has_avx512(void)
 {
-    /* __builtin_cpu_supports also asks whether the operating system saves the registers */
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl");
+    return has(ZMM, (unsigned)(bit_AVX512F | bit_AVX512CD | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL));
 }
 #endif
 
 #ifdef HAVE_AVX2
 static int has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return has(YMM, bit_AVX2);
 }
 #endif
 

@@ -146,7 +146,7 @@ class Wheel:
 
 def add_modules(wheel):
     for f in sorted((PYTHON / "src" / "mpsim").iterdir()):
-        if f.suffix == ".py" or f.name == "py.typed":
+        if f.suffix in (".py", ".pyi") or f.name == "py.typed":
             wheel.add("mpsim/" + f.name, f.read_bytes())
 
 

@@ -121,3 +121,18 @@ def test_threads():
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_dlpack():
+    """An array that knows DLPack alone."""
+    class Foreign:
+        def __init__(self, x):
+            self.x = x
+
+        def __dlpack__(self, **options):
+            return self.x.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.x.__dlpack_device__()
+    x = np.float32([0.3, 1.7])
+    assert mpsim.round(Foreign(x), "e4m3").tolist() == mpsim.round(x, "e4m3").tolist()

@@ -13,7 +13,7 @@ import pytest
 from conftest import SOURCES
 
 import mpsim
-from mpsim import _library
+from mpsim import _library, _statistics
 
 
 def test_structures(tmp_path):
@@ -22,7 +22,7 @@ def test_structures(tmp_path):
     if not SOURCES or not cc:
         pytest.skip("no C compiler, or MPSIM_SRCDIR names no checkout")
     lines = []
-    for name, structure in _library.STRUCTURES.items():
+    for name, structure in _statistics.STRUCTURES.items():
         lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
         for field in (f[0] for f in structure._fields_):
             lines.append(f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));')
@@ -30,14 +30,16 @@ def test_structures(tmp_path):
     subprocess.run([cc, "-I", headers, "-o", tmp_path / "x", tmp_path / "x.c"], check=True)
     theirs = subprocess.run([tmp_path / "x"], stdout=subprocess.PIPE, check=True).stdout.decode().split("\n")
     ours = []
-    for name, structure in _library.STRUCTURES.items():
+    for name, structure in _statistics.STRUCTURES.items():
         ours.append(f"{name} {ctypes.sizeof(structure)}")
         ours += [f"{name}.{f[0]} {getattr(structure, f[0]).offset}" for f in structure._fields_]
     assert theirs[:-1] == ours
 
 
-@pytest.mark.parametrize("module", ["_formats", "_cast", "_blocks", "_dot", "_scaler", "_reports"])
+@pytest.mark.parametrize("module", ["_formats", "_cast", "_blocks", "_dot", "_scaler", "_reports", "_watch"])
 def test_docstrings(module):
+    if module == "_watch":
+        pytest.importorskip("torch")
     failed, tried = doctest.testmod(importlib.import_module("mpsim." + module), extraglobs={"np": np, "mpsim": mpsim})
     assert tried and not failed
 
@@ -54,6 +56,8 @@ def test_the_page():
 
 def test_everything_public_is_described():
     for name in mpsim.__all__:
+        if name == "watch" and importlib.util.find_spec("torch") is None:
+            continue
         thing = getattr(mpsim, name)
         if callable(thing):
             assert thing.__doc__ and len(thing.__doc__) > 40, name

@@ -9,6 +9,7 @@ import pytest
 from conftest import peer
 
 import mpsim
+from mpsim._figures import has_gnuplot
 
 
 def test_stat_of_files(program, trace):
@@ -114,6 +115,54 @@ def test_the_command(program):
         pytest.skip("the package is not installed: no command beside this Python")
     assert subprocess.run([command, "--version"], stdout=subprocess.PIPE, check=True).stdout == module
     assert subprocess.run([command, "formats", "fp61"], stderr=subprocess.PIPE).returncode == 2
+
+
+def test_frames():
+    """A row for each group and cast: those of the program's CSV."""
+    r = mpsim.stat({"wgrad:a": np.float32([1e-8, 1.0]), "act:b": np.float32([np.inf])}, formats=["fp16", "mxfp8"], scales=[1, 1024])
+    pandas = peer("pandas")
+    frame = r.to_pandas()
+    own = frame[(frame.level == "tensor") & (frame.name == "wgrad:a")]
+    assert list(own.format) == ["fp16", "fp16", "mxfp8"] and list(own.underflow) == [1, 0, 1] and own.sqnr_db.dtype == float
+    assert isinstance(frame, pandas.DataFrame) and set(frame.level) == {"tensor", "kind", "step", "total"}
+    assert "<pre>" in r._repr_html_() and "wgrad" in r._repr_html_()
+    with pytest.raises(mpsim.InputError, match="report of stat"):
+        mpsim.memory(params=10, policies="pytorch-amp-fp16").to_pandas()
+
+
+def test_frames_of_polars():
+    peer("polars")
+    frame = mpsim.stat({"wgrad:a": np.float32([1e-8, np.nan])}, formats=["fp16", "mxfp8"]).to_polars()
+    assert frame.height == 2 * 4 and frame["nan"].to_list() == [1] * 8
+
+
+def test_figures(tmp_path, program):
+    if not has_gnuplot():
+        pytest.skip("no gnuplot")
+    x = np.random.default_rng(1).standard_normal(1000).astype(np.float32) * 1e-6
+    r = mpsim.stat({"wgrad:a": x}, formats="fp16", scales="2^0..2^24")
+    figure = r.plot("sweep", venue="icml", type="svg")
+    assert figure._repr_svg_().startswith("<?xml") and "# report" in figure.data
+    figure.save(tmp_path / "x.svg")
+    (tmp_path / "report").write_bytes(r.to_json())
+    program("plot", "sweep", "--venue=icml", "--type=svg", "-o", tmp_path / "theirs", tmp_path / "report")
+    assert figure.data.splitlines()[2:] == (tmp_path / "theirs.dat").read_text().splitlines()[2:]  # after the report's name
+    assert (tmp_path / "x.svg").read_text() == figure.svg
+    for call, words in ((lambda: r.plot("swoop"), "swoop"), (lambda: figure.save("x.doc"), "x.doc")):
+        with pytest.raises(mpsim.InputError, match=words):
+            call()
+
+
+def test_axes():
+    peer("matplotlib").use("Agg")
+    import matplotlib.pyplot as plt
+    r = mpsim.stat({"wgrad:a": np.float32([1e-8, 1e-3, 60000])}, formats=["fp16"], scales=[1, 1024])
+    ax = plt.subplots()[1]
+    assert r.plot("sweep", ax=ax) is ax
+    assert [list(line.get_ydata()) for line in ax.lines] == [[pytest.approx(100 / 3), 0], [0, pytest.approx(100 / 3)]]
+    assert r.plot("sqnr", ax=plt.subplots()[1]).patches[0].get_width() == pytest.approx(r["kinds"][0]["formats"][0]["sqnr_db"])
+    with pytest.raises(mpsim.InputError, match="without gnuplot"):
+        r.plot("ruler", ax=ax)
 
 
 def test_to_json_is_json(trace):

@@ -3,6 +3,7 @@
 
 #include "../array/need.h"
 #include "../cli/textfile.h"
+#include "lines.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -117,6 +118,16 @@ static int read_text(plot_report *r, char *text, size_t n)
     return 0;
 }
 
+/* JSON lines as the report that they are. */
+static int join_lines(const plot_report *r, char **text)
+{
+    char error[160];
+    char *report = lines_joined(*text, strlen(*text), r->path, error);
+    free(*text);
+    *text = report;
+    return report ? 0 : fail(EXIT_DATA, "%s: %s", r->path, error);
+}
+
 int plot_report_load(plot_report *r, const char *path, const char *verb, const char *figure)
 {
     enum { BYTES_MAX = 256 << 20 };
@@ -125,7 +136,11 @@ int plot_report_load(plot_report *r, const char *path, const char *verb, const c
     r->path = path;
     r->command = verb;
     char *text = text_file_read(path, BYTES_MAX, NULL, &error);
-    const int code = text ? read_text(r, text, strlen(text)) : fail(error.exit, "%s", error.text);
+    int code = text ? 0 : fail(error.exit, "%s", error.text);
+    if (!code && lines_are(text, strlen(text)))
+        code = join_lines(r, &text);
+    if (!code)
+        code = read_text(r, text, strlen(text));
     if (code)
         return code;
     r->schema = json_string_value(json_object_get(r->json, "schema"));

@@ -43,7 +43,8 @@ def losing(w: Any) -> list[str]:
     said = []
     for label in w.targets.labels:
         f = find(label.partition("@")[0])
-        under, over = {}, {}
+        under: dict[str, float] = {}
+        over: dict[str, float] = {}
         for name, records in w.gradients.items():
             for r in records:
                 cast = next(c for c in r["formats"] if c["format"] == label and c["scale"] == min(

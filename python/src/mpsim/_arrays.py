@@ -154,4 +154,9 @@ def of_any(x: Any, what: str) -> Given:
         if module in ("jax", "jaxlib"):
             given.kind = "jax"
         return given
+    if hasattr(x, "__dlpack__"):  # CuPy's and others', in memory
+        try:
+            return of_array(np.from_dlpack(x), what)
+        except (TypeError, ValueError, RuntimeError, BufferError) as error:
+            raise InputError(f"{what}: expected an array in the CPU's memory: {error}") from None
     raise InputError(f"{what}: expected an array of NumPy, torch or JAX, or numbers, found {type(x).__name__}")

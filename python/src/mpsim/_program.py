@@ -1,45 +1,24 @@
 """Running the mpsim program of the package, and its reports."""
 from __future__ import annotations
 
+import html
 import json
 import os
 import subprocess
 import tempfile
-from typing import Any, Iterator, Mapping, Optional, Sequence, Union
+from typing import Any, Iterator, Mapping, Optional, Sequence
 
 import numpy as np
 
+from . import _figures
 from ._arrays import F64, of_any
 from ._error import Error, FileError, InputError
 from ._library import PROGRAM
+from ._options import is_path
 
-REPEATED = ("match", "map", "policy")  # options that take a word each, and not a list in one
 # the dtypes of safetensors, by format
 STORED = {"binary64": "F64", "binary32": "F32", "fp16": "F16", "bf16": "BF16", "e4m3": "F8_E4M3", "e5m2": "F8_E5M2",
           "e8m0": "F8_E8M0"}
-PathLike = Union[str, "os.PathLike[str]"]
-
-
-def is_path(x: Any) -> bool:
-    return isinstance(x, (str, os.PathLike))
-
-
-def options_of(options: Mapping[str, Any]) -> list[str]:
-    """Options of the program from keywords: fail_if=["nan"] is --fail-if=nan, histogram=True is --histogram."""
-    words = []
-    for key, value in options.items():
-        name = "--" + key.replace("_", "-")
-        if value is None or value is False:
-            continue
-        if value is True:
-            words.append(name)
-        elif isinstance(value, (list, tuple)) and key in REPEATED:
-            words.extend(f"{name}={os.fspath(each)}" for each in value)
-        elif isinstance(value, (list, tuple)):
-            words.append(f"{name}={','.join(str(each) for each in value)}")
-        else:
-            words.append(f"{name}={os.fspath(value) if is_path(value) else value}")
-    return words
 
 
 class Stored:
@@ -91,6 +70,9 @@ def run(words: Sequence[str], stored: Sequence[Stored]) -> tuple[bytes, list[str
     raise (InputError if done.returncode in (2, 3) else FileError if done.returncode == 4 else Error)(line)
 
 
+NUMBERS = ("mean", "l2", "sqnr_db", "mse", "max_rel_err", "amax", "amin", "scale")
+
+
 class Report(Mapping[str, Any]):
     """A report of the program: its JSON as a mapping; printed, the program's table.
 
@@ -128,6 +110,34 @@ class Report(Mapping[str, Any]):
         if self._table is None:
             self._table = run([*self._words, "--", *self._operands], self._stored)[0].decode().rstrip("\n")
         return self._table
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def _rows(self) -> list[dict[str, Any]]:
+        if self["schema"] != "mpsim.stat/1":
+            raise InputError(f"expected a report of stat, found {self['schema']}")
+        return [{k: str(v) if isinstance(v, list) else _figures.number(v) if k in NUMBERS else v for k, v in row.items()}
+                for row in _figures.rows(self)]
+
+    def to_pandas(self) -> Any:
+        """A report of stat as a DataFrame of pandas: a row for each tensor, kind, step and the total, and each cast."""
+        import pandas
+        return pandas.DataFrame(self._rows())
+
+    def to_polars(self) -> Any:
+        """The same of polars."""
+        import polars
+        return polars.DataFrame(self._rows(), infer_schema_length=None)
+
+    def plot(self, figure: str = "sweep", ax: Any = None, **options: Any) -> Any:
+        """A figure of the report: `mpsim plot`, which needs gnuplot; a notebook shows it, `save` writes it.
+
+        figure: "sweep", "sqnr", "histogram", "ruler", "scales"; "diff" of a report of diff.
+        ax: an axis of Matplotlib to draw on instead, as is done where there is no gnuplot (sweep and sqnr); it is returned.
+        options: those of `mpsim plot`, with _ for -: match=["wgrad:*"], by="layer", venue="icml".
+        """
+        return _figures.plot(self, self._json, figure, ax, options)
 
     def __repr__(self) -> str:
         return f"<mpsim.Report {self['schema']}: {', '.join(self)}>"

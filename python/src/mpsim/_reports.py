@@ -4,7 +4,8 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence, Union
 
 from ._error import InputError
-from ._program import Report, Stored, as_list, operands_of, options_of
+from ._options import options_of
+from ._program import Report, Stored, as_list, operands_of
 
 
 def _report(command: str, inputs: Sequence[Any], options: dict[str, Any]) -> Report:

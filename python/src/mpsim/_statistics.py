@@ -10,6 +10,7 @@ import json
 import math
 import subprocess
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import Structure, addressof, byref, c_double, c_float, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, \
     c_void_p, sizeof
 from typing import Any, Optional, Sequence, Union
@@ -21,9 +22,10 @@ from ._cast import plan_of
 from ._error import InputError
 from ._formats import Format
 from ._library import PROGRAM, STRUCTURES, CBlocks, CRounding, check, lib
-from ._program import options_of
+from ._options import options_of
 
 ERRORS = 3  # MPSIM_SUMMARY_SUMS and _ERRORS
+PIECE = 1 << 16  # elements that are worth a thread
 SCALE_MIN, SCALE_BINS = -149, 277
 
 
@@ -63,7 +65,7 @@ for _name, _restype, _argtypes in (
         ("summary_new", _V, []), ("summary_free", None, [_V]),
         ("summary_begin", ctypes.c_int, [_V, _V, _N, ctypes.c_uint]), ("summary_add_f32", ctypes.c_int, [_V, _V, _V, _N]),
         ("summary_add_f64", ctypes.c_int, [_V, _V, _V, _N]), ("summary_add_codes", ctypes.c_int, [_V, _V, _V, _V, _N]),
-        ("summary_read", ctypes.c_int, [_V, _V, _V, _V]),
+        ("summary_read", ctypes.c_int, [_V, _V, _V, _V]), ("summary_merge", ctypes.c_int, [_V, _V]),
         ("stats_merge", None, [_V, _V]), ("cast_stats_merge", None, [_V, _V]), ("block_stats_merge", None, [_V, _V]),
         ("stats_mean", c_double, [_V]), ("stats_l2", c_double, [_V]), ("cast_stats_mse", c_double, [_V]),
         ("cast_stats_sqnr_db", c_double, [_V, _V])):
@@ -102,8 +104,18 @@ class Targets:
         if any(transform for _, (_, transform) in self.recipes):
             raise InputError("recipes with a Hadamard transform are not for statistics in place: record the tensors and use stat")
         self.casts = {scaled: self._casts(scaled) for scaled in (True, False)}
-        self.summary = lib.mpsim_summary_new()
-        weakref.finalize(self, lib.mpsim_summary_free, self.summary)
+        self.summaries: list[int] = []
+        self.pool: Optional[ThreadPoolExecutor] = None
+        self.parallel(1)
+
+    def parallel(self, threads: int) -> None:
+        """Count large arrays with so many threads."""
+        while len(self.summaries) < threads:
+            self.summaries.append(lib.mpsim_summary_new())
+            weakref.finalize(self, lib.mpsim_summary_free, self.summaries[-1])
+        if threads > 1:
+            self.pool = ThreadPoolExecutor(threads - 1)
+        self.threads = threads
 
     def which(self, kind: Optional[str]) -> bool:
         """Whether tensors of a kind are multiplied by the scales."""
@@ -149,22 +161,32 @@ class Tally:
 
     def add(self, address: int, n: int, format: Format, width: int, wide: Optional[int] = None) -> None:
         """Count n elements that lie at an address. width: of a row, for recipes; wide: where they lie as binary32."""
-        t, s = self.targets, self.targets.summary
+        t = self.targets
+        parts = max(1, min(t.threads, n // PIECE))
+        ends = [n * i // parts for i in range(parts + 1)]
+
+        def count(i: int) -> None:
+            s, m, at = t.summaries[i], ends[i + 1] - ends[i], address + ends[i] * (format.bits // 8)
+            check(lib.mpsim_summary_begin(s, casts, len(casts), ERRORS), "statistics")
+            if format.name == "binary32":
+                lib.mpsim_summary_add_f32(s, None, at, m)
+            elif format.name == "binary64":
+                lib.mpsim_summary_add_f64(s, None, at, m)
+            else:
+                lib.mpsim_summary_add_codes(s, addressof(format.c), None, at, m)
         casts = t.casts[self.scaled]
-        check(lib.mpsim_summary_begin(s, casts, len(casts), ERRORS), "statistics")
-        if format.name == "binary32":
-            lib.mpsim_summary_add_f32(s, None, address, n)
-        elif format.name == "binary64":
-            lib.mpsim_summary_add_f64(s, None, address, n)
-        else:
-            lib.mpsim_summary_add_codes(s, addressof(format.c), None, address, n)
-        lib.mpsim_summary_read(s, byref(self.stats), None, self.casts)
+        others = [t.pool.submit(count, i) for i in range(1, parts)] if t.pool else []
+        count(0)
+        for i, other in enumerate(others, 1):
+            other.result()
+            check(lib.mpsim_summary_merge(t.summaries[0], t.summaries[i]), "statistics")
+        lib.mpsim_summary_read(t.summaries[0], byref(self.stats), None, self.casts)
         self.tensors += 1
         single = address if format.name == "binary32" else wide
         for i, (name, (recipe, _)) in enumerate(t.recipes):
             out = CBlocks(stats=addressof(self.blocks) + i * sizeof(CBlockStats))
             if n and single:
-                check(lib.mpsim_block_quantize(recipe, ctypes.cast(single, lib.mpsim_block_quantize.argtypes[1]),  # type: ignore[arg-type]
+                check(lib.mpsim_block_quantize(recipe, ctypes.cast(single, lib.mpsim_block_quantize.argtypes[1]),
                                                n // width, width, -1.0, 1.0, None, out, None), f"recipe '{name}'")
 
     def record(self) -> dict[str, Any]:

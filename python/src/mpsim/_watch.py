@@ -6,18 +6,22 @@ import os
 from array import array
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
+import numpy as np
 import torch
 
 from . import _advice
+from ._arrays import pointer
 from ._cast import plan_of
 from ._error import InputError
 from ._formats import of_dtype
+from ._library import check, lib
 from ._statistics import Tally, Targets
 from .record import DTYPES, STATE, Recorder, guarded, in_backward, is_sharded, unwatch
 from .record import watch as listen
 
 KINDS = ("weight", "wgrad", "act", "agrad")
 ALL_KINDS = (*KINDS, "out", "dgrad", "opt")  # opt: opt.m, opt.v, opt.vmax
+CHUNK = 1 << 15
 STATES = sorted(set(STATE.values()))
 FORMATS = {dtype: of_dtype(str(dtype)[6:]) for dtype in DTYPES}
 # nvdlfw-inspect's names of tensors
@@ -38,7 +42,7 @@ def inspected(config: dict[str, Any]) -> dict[str, Any]:
             "start": stats.get("start_step", 1), "stop": stats.get("end_step")}
 
 
-class Watch(Recorder):  # type: ignore[misc]
+class Watch(Recorder):
     """What `mpsim.watch` gives. A context manager; `close` ends it, as does the end of the program.
 
     step: the number of the step at hand, or None between watched ones.
@@ -163,7 +167,7 @@ class Watch(Recorder):  # type: ignore[misc]
                     if kind in self.kinds and torch.is_tensor(opt.state.get(p, {}).get(key)):
                         self._put(kind, name, opt.state[p][key])
                 if self.updates and p.grad is not None and not is_sharded(p) and p.dtype in DTYPES:
-                    kept.append((name, p, p.detach().clone()))
+                    kept.append((name, p, p.detach().clone(memory_format=torch.contiguous_format)))
         self.before[id(opt)] = kept
 
     def _params_of(self, opt: Any) -> Iterable[Any]:
@@ -206,7 +210,7 @@ class Watch(Recorder):  # type: ignore[misc]
         self.tensors[key] = True
         t = value.detach()
         t = t if t.is_cpu else t.cpu()
-        if not t.is_contiguous():
+        if not t.is_contiguous() and (self.targets.recipes or not dense(t)):
             t = t.contiguous()
         wide = t.float() if self.targets.recipes and t.dtype != torch.float32 else t
         tally = Tally(self.targets, self.targets.which(kind))
@@ -230,26 +234,31 @@ class Watch(Recorder):  # type: ignore[misc]
         with torch.no_grad():
             for name, p, old in self.before.pop(id(opt), []):
                 new = p.detach()
-                moved = int((new != old).sum())
                 line: dict[str, Any] = {"level": "update", "name": name, "step": self.step, "dtype": DTYPES[p.dtype],
-                                        "count": p.numel(), "moved": moved, "formats": []}
-                for label in self.updates if p.dtype is torch.float32 else ():
-                    line["formats"].append({"format": label, "lost": lost_updates(old, new, label)})
-                    tally = self.lost.setdefault(label, [0, 0])
-                    tally[0] += line["formats"][-1]["lost"]
-                    tally[1] += moved
-                if p.dtype is not torch.float32 and p.grad is not None:
+                                        "count": p.numel()}
+                if p.dtype is torch.float32:
+                    counted = {label: lost_updates(old.cpu(), new.cpu().contiguous(), label) for label in self.updates}
+                    line["moved"] = max(moved for moved, _ in counted.values())
+                    line["formats"] = [{"format": label, "lost": lost} for label, (_, lost) in counted.items()]
+                else:
+                    line["moved"], line["formats"] = int((new != old).sum()), []
                     line["unmoved"] = int(((new == old) & (p.grad != 0)).sum())
-                    tally = self.lost.setdefault("", [0, 0])
-                    tally[0] += line["unmoved"]
-                    tally[1] += moved + line["unmoved"]
+                    counted = {"": (line["moved"] + line["unmoved"], line["unmoved"])}
+                for label, (moved, lost) in counted.items():
+                    tally = self.lost.setdefault(label, [0, 0])
+                    tally[0] += lost
+                    tally[1] += moved
                 self.lines.append(line)
 
     # ---- what is written ----
 
     def note(self, **numbers: float) -> None:
         """Numbers of the step at hand, as loss=2.3, that its record and the judge of the run get."""
-        self.numbers.setdefault(self.count + 1, {}).update({k: float(v) for k, v in numbers.items()})
+        self.note_at(self.count + 1, numbers)
+
+    def note_at(self, step: int, numbers: dict[str, Any]) -> None:
+        """The same of another step."""
+        self.numbers.setdefault(step, {}).update({k: float(v) for k, v in numbers.items()})
 
     def _miss(self, name: str, what: Any, reason: str) -> None:
         super()._miss(name, what, reason.replace("not called or compiled", "not called in training mode, or compiled"))
@@ -353,13 +362,33 @@ class Watch(Recorder):  # type: ignore[misc]
         return _advice.sentences(self)
 
 
-def lost_updates(old: Any, new: Any, label: str) -> int:
-    """Elements that binary32 has moved and a weight kept in a format would not: the weight, rounded, and the same
-    movement added to it in binary32 and rounded."""
-    from ._cast import round as to_format
-    kept = to_format(old, label)
-    then = to_format(kept + (new - old), label)
-    return int(((then == kept) & (new != old)).sum())
+def dense(t: Any) -> bool:
+    """Whether the elements fill memory without gaps, in whatever order: counts do not depend on it."""
+    end = 1
+    for stride, size in sorted(zip(t.stride(), t.shape)):
+        if size != 1 and stride != end:
+            return False
+        end *= size
+    return True
+
+
+def lost_updates(old: Any, new: Any, label: str) -> tuple[int, int]:
+    """Of two contiguous binary32 tensors the elements that differ, and how many of these a weight kept in a format would
+    not have moved: the weight, rounded, and the same movement added to it in binary32 and rounded."""
+    old, new = old.reshape(-1).numpy(), new.reshape(-1).numpy()
+    plan = plan_of(label, None, 1.0, None, None, False, False, "binary32")
+    kept, then = np.empty(CHUNK, np.float32), np.empty(CHUNK, np.float32)  # stay in the cache
+    moved = lost = 0
+    for i in range(0, old.size, CHUNK):
+        a, b = old[i:i + CHUNK], new[i:i + CHUNK]
+        k, t = kept[:a.size], then[:a.size]
+        check(lib.mpsim_round_array_f32(plan.f, plan.r, None, pointer(k), pointer(a), a.size, None), "updates")
+        np.add(k, np.subtract(b, a, out=t), out=t)
+        check(lib.mpsim_round_array_f32(plan.f, plan.r, None, pointer(t), pointer(t), a.size, None), "updates")
+        moves = a != b
+        moved += int(np.count_nonzero(moves))
+        lost += int(np.count_nonzero(moves & (t == k)))
+    return moved, lost
 
 
 def watch(model: torch.nn.Module, optimizer: Any, every: int = 100, formats: Union[str, Sequence[str]] = ("fp16",),
@@ -406,4 +435,5 @@ def watch(model: torch.nn.Module, optimizer: Any, every: int = 100, formats: Uni
     for name in listed[2]:
         plan_of(name, None, 1.0, None, None, False, False, "binary32")
     targets = Targets(listed[0], list(scales) if isinstance(scales, (list, tuple)) else scales, listed[1])
+    targets.parallel(torch.get_num_threads())
     return Watch(model, optimizer, every, targets, out, kinds, modules, scaler, log, listed[2], start, stop, gather)

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# mypy: ignore-errors
 """Record the tensors of a PyTorch training step as an mpsim-trace/1 directory.
 
 Needs only torch and the standard library, and can be copied beside a training as a file.  Use in your own loop:

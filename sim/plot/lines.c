@@ -1,0 +1,156 @@
+/* lines.c -- see lines.h. */
+#include "lines.h"
+
+#include "../cli/options.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The lists of a report and the level of their records; of the total there is one. */
+static const struct {
+    const char *level, *member;
+} lists[] = {{"tensor", "tensors"}, {"kind", "kinds"}, {"step", "steps"}, {"total", "total"}};
+enum { LISTS = 4, TOTAL = 3 };
+
+typedef struct builder {
+    char *text[LISTS]; /* records with commas between */
+    size_t n[LISTS];
+    FILE *to[LISTS];
+} builder;
+
+static json_t *parsed(const char *line, size_t n, char error[160])
+{
+    json_error_t e;
+    json_t *v = json_loadb(line, n, 0, &e);
+    if (!v)
+        snprintf(error, 160, "not JSON: %.100s", e.text);
+    return v;
+}
+
+static size_t line_length(const char *text, size_t n)
+{
+    const char *end = memchr(text, '\n', n);
+    return end ? (size_t)(end - text) : n;
+}
+
+static int is_level(const json_t *v, const char *level)
+{
+    const char *own = json_string_value(json_object_get(v, "level"));
+    return own && strcmp(own, level) == 0;
+}
+
+int lines_are(const char *text, size_t n)
+{
+    char error[160];
+    const size_t length = line_length(text, n);
+    json_t *v = length < n ? parsed(text, length, error) : NULL;
+    const int are = is_level(v, "config");
+    json_decref(v);
+    return are;
+}
+
+/* Put a record into its list. */
+static int add_line(builder *b, const char *line, size_t n, char error[160])
+{
+    json_t *v = parsed(line, n, error);
+    if (!v)
+        return -1;
+    for (int i = 0; i < LISTS; i++)
+        if (is_level(v, lists[i].level)) {
+            if (i == TOTAL)
+                rewind(b->to[i]);
+            fputs(i != TOTAL && ftell(b->to[i]) > 0 ? ",\n" : "", b->to[i]);
+            fwrite(line, 1, n, b->to[i]);
+        }
+    json_decref(v);
+    return 0;
+}
+
+static int add_lines(builder *b, const char *text, size_t n, const char *path, char error[160])
+{
+    size_t number = 1;
+    for (size_t at = line_length(text, n) + 1; at < n; number++) {
+        const size_t length = line_length(text + at, n - at);
+        char what[160];
+        if (at + length == n) {
+            note("%s: line %zu is cut off, and left out", path, number + 1);
+            return 0;
+        }
+        if (add_line(b, text + at, length, what)) {
+            snprintf(error, 160, "line %zu: %.140s", number + 1, what);
+            return -1;
+        }
+        at += length + 1;
+    }
+    return 0;
+}
+
+static int open_lists(builder *b)
+{
+    memset(b, 0, sizeof *b);
+    int failed = 0;
+    for (int i = 0; i < LISTS; i++)
+        failed |= !(b->to[i] = open_memstream(&b->text[i], &b->n[i]));
+    return failed;
+}
+
+static int close_lists(builder *b)
+{
+    int failed = 0;
+    for (int i = 0; i < LISTS; i++)
+        failed |= b->to[i] && (ferror(b->to[i]) | fclose(b->to[i]));
+    return failed;
+}
+
+/* The first line as "config", and what a report has of it beside. */
+static void put_config(FILE *to, const char *line, size_t n)
+{
+    static const char *const members[] = {"schema", "formats", "recipes"};
+    char error[160];
+    json_t *v = parsed(line, n, error);
+    fprintf(to, "{\"config\": %.*s", (int)n, line);
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        char *text = json_dumps(json_object_get(v, members[i]), JSON_ENCODE_ANY);
+        if (text)
+            fprintf(to, ",\n\"%s\": %s", members[i], text);
+        free(text);
+    }
+    json_decref(v);
+}
+
+static char *report_of(const builder *b, const char *text, size_t n)
+{
+    char *report = NULL;
+    size_t size;
+    FILE *to = open_memstream(&report, &size);
+    if (!to)
+        return NULL;
+    put_config(to, text, line_length(text, n));
+    for (int i = 0; i < LISTS; i++)
+        if (b->n[i] || i == 0)
+            fprintf(to, i == TOTAL ? ",\n\"%s\": %s" : ",\n\"%s\": [%s]", lists[i].member, b->text[i]);
+    fputs("}\n", to);
+    const int failed = ferror(to);
+    if (fclose(to) || failed) {
+        free(report);
+        return NULL;
+    }
+    return report;
+}
+
+char *lines_joined(const char *text, size_t n, const char *path, char error[160])
+{
+    builder b;
+    char *report = NULL;
+    snprintf(error, 160, "out of memory");
+    int failed = open_lists(&b);
+    failed = failed || add_lines(&b, text, n, path, error);
+    failed |= close_lists(&b);
+    if (!failed)
+        report = report_of(&b, text, n);
+    for (int i = 0; i < LISTS; i++)
+        free(b.text[i]);
+    return report;
+}

@@ -1,0 +1,15 @@
+/* lines.h -- a report of stat as JSON lines (stat --ndjson, mpsim.watch of Python), put together as the report that
+ * stat --json writes, which figures read. */
+#ifndef MPSIM_SIM_PLOT_LINES_H
+#define MPSIM_SIM_PLOT_LINES_H
+
+#include <stddef.h>
+
+/* lines_are -- whether a text begins with the first of such lines. */
+int lines_are(const char *text, size_t n);
+
+/* lines_joined -- the report, to be freed. Records of levels that stat does not write are passed over; so is, with a
+ * note, a last line that is cut off, as a training leaves it that was killed. NULL with `error`: "line 3: ..." */
+char *lines_joined(const char *text, size_t n, const char *path, char error[160]);
+
+#endif
