@@ -15,24 +15,19 @@ skip() {
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || skip "no Python 3.9 or later ('$python')"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-# pip of this Python serves the new environment (pip 22.3): its own would take a third of the time
-if "$python" -m pip --python "$python" --version >/dev/null 2>&1 && "$python" -m venv --without-pip "$dir/env" >"$dir/log" 2>&1; then
-    pip="$python -m pip --python $dir/env/bin/python"
-elif "$python" -m venv "$dir/env" >"$dir/log" 2>&1; then
-    pip=$dir/env/bin/pip
-else
-    skip "$python has no venv with pip: $(tail -n 1 "$dir/log")"
-fi
-pip="$pip --disable-pip-version-check --no-input -q"
+# pip of this Python serves the new environment (pip 22.3): one of its own takes a third of the time
+quiet='--disable-pip-version-check --no-input -q'
+pip="$python -m pip --python $dir/env/bin/python $quiet"
+"$python" -m venv --without-pip "$dir/env" >"$dir/log" 2>&1 || skip "$python has no venv: $(tail -n 1 "$dir/log")"
 # what the tests need beside NumPy and pytest, with PEERS=1
 peers='ml_dtypes torch gfloat mypy jax pandas polars matplotlib'
-if $pip install --no-compile --retries 1 --timeout 15 numpy pytest ${PEERS:+$peers} >"$dir/log" 2>&1; then
+if $pip install --no-compile --retries 1 --timeout 15 numpy pytest ${PEERS:+$peers} "$wheel" >"$dir/log" 2>&1; then
     echo "check-python: NumPy and pytest from the package index"
-else # offline: what the machine has
-    "$python" -m venv --without-pip --system-site-packages --clear "$dir/env" >"$dir/log" 2>&1
+else # offline, or an older pip: what the machine has
+    "$python" -m venv --system-site-packages --clear "$dir/env" >"$dir/log" 2>&1 || skip "$python has no venv with pip: $(tail -n 1 "$dir/log")"
     "$dir/env/bin/python" -c 'import numpy, pytest' 2>/dev/null || skip "no NumPy or no pytest, neither from an index nor on this machine"
     echo "check-python: NumPy and pytest of this machine"
+    "$dir/env/bin/python" -m pip $quiet install --no-index --no-deps "$wheel" || exit 1
 fi
-$pip install --no-index --no-deps "$wheel" || exit 1
 cp -r "$srcdir/python/tests" "$dir/tests" && cd "$dir" || exit 1 # nothing of the source tree is imported
 MPSIM_SRCDIR=$srcdir "$dir/env/bin/python" -m pytest -q -rs -p no:cacheprovider tests

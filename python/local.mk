@@ -1,12 +1,15 @@
 # python/ -- the Python package over the shared library: doc/python.md. Nothing of it is built by make.
 EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backend/mpsim_backend.py python/bench.py \
-  python/check.sh \
-  python/src/mpsim/__init__.py python/src/mpsim/__main__.py python/src/mpsim/_arrays.py python/src/mpsim/_blocks.py \
-  python/src/mpsim/_cast.py python/src/mpsim/_dot.py python/src/mpsim/_error.py python/src/mpsim/_formats.py \
-  python/src/mpsim/_library.py python/src/mpsim/_open.py python/src/mpsim/_program.py python/src/mpsim/_reports.py python/src/mpsim/_scaler.py \
-  python/src/mpsim/py.typed \
-  python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py python/tests/test_casts.py \
-  python/tests/test_dot.py python/tests/test_layout.py python/tests/test_open.py python/tests/test_reports.py python/tests/test_scaler.py
+  python/check.sh python/manylinux.sh python/watch_cost.py \
+  python/src/mpsim/__init__.py python/src/mpsim/__main__.py python/src/mpsim/_advice.py python/src/mpsim/_arrays.py \
+  python/src/mpsim/_blocks.py python/src/mpsim/_cast.py python/src/mpsim/_dot.py python/src/mpsim/_error.py \
+  python/src/mpsim/_figures.py python/src/mpsim/_formats.py python/src/mpsim/_library.py python/src/mpsim/_open.py python/src/mpsim/_options.py \
+  python/src/mpsim/_program.py python/src/mpsim/_reports.py python/src/mpsim/_scaler.py python/src/mpsim/_statistics.py \
+  python/src/mpsim/_watch.py python/src/mpsim/callbacks.py python/src/mpsim/py.typed python/src/mpsim/record.py \
+  python/src/mpsim/record.pyi \
+  python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py \
+  python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_open.py \
+  python/tests/test_reports.py python/tests/test_scaler.py python/tests/test_watch.py
 PYTHON = python3
 
 # The program of the wheel finds libraries in ../lib: its own, and those that they need (an rpath of the old kind is
@@ -47,8 +50,13 @@ wheel: all
 	  $(PYTHON) -B -c 'import mpsim_backend; print("python/dist/" + mpsim_backend.build_wheel("."))'
 check-python: wheel
 	@PYTHON='$(PYTHON)' sh $(srcdir)/python/check.sh $(srcdir) "$$(ls python/dist/*.whl)"
-# make bench-python: of the package that PYTHON has installed.
+# make manylinux: a wheel for glibc 2.28 or newer, in python/manylinux, with a compiler and libraries of its own.
+manylinux:
+	@sh $(srcdir)/python/manylinux.sh $(srcdir) python/manylinux
+# make bench-python, bench-watch: of the package that PYTHON has installed.
 bench-python:
 	@$(PYTHON) $(srcdir)/python/bench.py
-.PHONY: python-stage wheel check-python bench-python
+bench-watch:
+	@$(PYTHON) -W ignore $(srcdir)/python/watch_cost.py
+.PHONY: python-stage wheel manylinux check-python bench-python bench-watch
 CLEANFILES += python/program python/libmpsim-trace.so.0

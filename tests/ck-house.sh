@@ -82,6 +82,7 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/train/(parallel|processors)[.]c ^lib/include/train/parallel[.]h|^lib/train/processors[.]h|^<
 ^lib/train/               ^lib/include/|^lib/base/transpose[.]h|^lib/train/|^data/(digits|text)/|^<(inttypes|math|stdarg|stddef|stdint|stdio|stdlib|string)[.]h>
 ^lib/simd/                ^lib/simd/generic[.]h|^<(arm_neon|emmintrin|immintrin|math|stddef|stdint|string)[.]h>
+^lib/base/isa[.]c         ^lib/base/isa[.]h|^lib/include/mpsim/isa[.]h|^config[.]h|^<(cpuid|stdatomic|string)[.]h>
 ^lib/base/environment[.]h ^<(fenv|immintrin|stdint)[.]h>
 ^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|simd|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|simd|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>

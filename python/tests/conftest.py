@@ -15,10 +15,11 @@ SOURCES = os.environ.get("MPSIM_SRCDIR", "")
 
 @pytest.fixture
 def floats():
-    """100,000 binary32 numbers: random bits, and magnitudes about 1; with NaN and infinities."""
+    """100,000 binary32 numbers (10^6 with PEERS=1): random bits, and magnitudes about 1; with NaN and infinities."""
+    n = 500_000 if os.environ.get("PEERS") else 50_000
     rng = np.random.default_rng(20261)
-    bits = rng.integers(0, 2**32, 50_000, dtype=np.uint32).view(np.float32)
-    near = (rng.standard_normal(50_000) * 2.0 ** rng.integers(-12, 13, 50_000)).astype(np.float32)
+    bits = rng.integers(0, 2**32, n, dtype=np.uint32).view(np.float32)
+    near = (rng.standard_normal(n) * 2.0 ** rng.integers(-12, 13, n)).astype(np.float32)
     return np.concatenate([bits, near])
 
 

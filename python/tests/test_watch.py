@@ -218,6 +218,35 @@ def test_advice():
         assert words in said, said
 
 
+def test_bug_20261125_closures(tmp_path):
+    """Passes in a closure that the step calls: the gradients are those of this step, not of the one before."""
+    def run(watched, call):
+        model = network()
+        opt = adam(model)[0]
+        w = mpsim.watch(model, opt, every=1, kinds=["wgrad"], out=tmp_path / "x") if watched else None
+        torch.manual_seed(4)
+        for _ in range(3):
+            def closure():
+                opt.zero_grad()
+                loss = model(torch.randn(4, 6)).square().mean()
+                loss.backward()
+                return loss
+            call(opt, closure)
+        if w:
+            w.close()
+            assert not w.remarks
+        return [p.detach().clone() for p in model.parameters()]
+
+    def plain(opt, closure):
+        closure()
+        opt.step()
+    texts = []
+    for call in (plain, lambda opt, closure: opt.step(closure), lambda opt, closure: opt.step(closure=closure)):
+        assert equal(run(False, call), run(True, call))
+        texts.append((tmp_path / "x").read_text())
+    assert texts[0] == texts[1] == texts[2]
+
+
 def test_gan():
     """An optimizer that steps more often than the other: each of its steps is one."""
     a, b = nn.Linear(3, 3), nn.Linear(3, 1)

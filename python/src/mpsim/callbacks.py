@@ -20,7 +20,8 @@ def _of_trainer() -> Any:
         """Watches what Hugging Face's Trainer trains; loss and norm that it logs go to the judge of `advice`."""
 
         def __init__(self, **options: Any) -> None:
-            self.options, self.watch = options, None
+            self.options = options
+            self.watch: Any = None
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
             self.watch = watch(given["model"], given["optimizer"], start=state.global_step + 1, **self.options)
@@ -45,7 +46,8 @@ def _of_lightning() -> Any:
         """Watches what Lightning's Trainer trains."""
 
         def __init__(self, **options: Any) -> None:
-            self.options, self.watch = options, None
+            self.options = options
+            self.watch: Any = None
 
         def on_train_start(self, trainer: Any, pl_module: Any) -> None:
             self.watch = watch(pl_module, trainer.optimizers, start=trainer.global_step + 1,

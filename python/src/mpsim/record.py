@@ -350,7 +350,7 @@ class Recorder:
             known = not any(state.get("momentum_buffer") is not None for state in opt.state.values())
             self.taken[id(opt)] = 0 if known else None
             if hasattr(opt, "register_step_post_hook"):
-                opt.register_step_pre_hook(lambda opt, args, kwargs: self._before_step(opt))
+                opt.register_step_pre_hook(self._step_begins)
                 opt.register_step_post_hook(lambda opt, args, kwargs: self._after_step(opt))
         me = weakref.ref(self)
         atexit.register(lambda: me() and me().close())
@@ -642,6 +642,19 @@ class Recorder:
         elif norm is not None:
             factor = torch.clamp(float(limit) / (norm.detach() + 1e-6), max=1.0)
             self.changes.append((whose, lambda g: g * factor.to(g.device)))
+
+    def _step_begins(self, opt, args, kwargs):
+        """The passes may be in a closure that the step calls, as Lightning's are: the gradients come after it."""
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if not callable(closure):
+            self._before_step(opt)
+            return None
+
+        def call():
+            loss = closure()
+            self._before_step(opt)
+            return loss
+        return ((args[0], call, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": call})
 
     @guarded
     def _before_step(self, opt):
