@@ -1,7 +1,6 @@
 /* lines.h -- a report of stat as JSON lines (stat --ndjson, mpsim.watch of Python), put together as the report that
  * stat --json writes, which figures read. */
-#ifndef MPSIM_SIM_PLOT_LINES_H
-#define MPSIM_SIM_PLOT_LINES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@ int lines_are(const char *text, size_t n);
 /* lines_joined -- the report, to be freed. Records of levels that stat does not write are passed over; so is, with a
  * note, a last line that is cut off, as a training leaves it that was killed. NULL with `error`: "line 3: ..." */
 char *lines_joined(const char *text, size_t n, const char *path, char error[160]);
-
-#endif
