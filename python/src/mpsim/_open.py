@@ -18,7 +18,7 @@ import numpy as np
 from ._error import Error, FileError, InputError
 from ._formats import Format, find
 from ._library import EINVAL, ENOMEM, ENOTFOUND, INSTALLED, CFormat, text
-from ._program import PathLike, is_path, options_of
+from ._options import PathLike, is_path, options_of
 
 LIBRARY = os.path.join(INSTALLED, "lib", "libmpsim-trace.so.0")
 EDATA, EIO = 6, 7

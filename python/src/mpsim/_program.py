@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import os
 import subprocess
@@ -122,12 +123,12 @@ class Report(Mapping[str, Any]):
 
     def to_pandas(self) -> Any:
         """A report of stat as a DataFrame of pandas: a row for each tensor, kind, step and the total, and each cast."""
-        import pandas
+        pandas: Any = importlib.import_module("pandas")
         return pandas.DataFrame(self._rows())
 
     def to_polars(self) -> Any:
         """The same of polars."""
-        import polars
+        polars: Any = importlib.import_module("polars")
         return polars.DataFrame(self._rows(), infer_schema_length=None)
 
     def plot(self, figure: str = "sweep", ax: Any = None, **options: Any) -> Any:

@@ -8,6 +8,7 @@ they are asked for, since each derives from one of its framework.
 """
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from ._watch import watch
@@ -38,11 +39,11 @@ def _of_trainer() -> Any:
 
 def _of_lightning() -> Any:
     try:
-        from lightning.pytorch import Callback
+        base: Any = importlib.import_module("lightning.pytorch").Callback
     except ImportError:
-        from pytorch_lightning import Callback
+        base = importlib.import_module("pytorch_lightning").Callback
 
-    class LightningWatch(Callback):  # type: ignore[misc,unused-ignore]
+    class LightningWatch(base):  # type: ignore[misc,unused-ignore]
         """Watches what Lightning's Trainer trains."""
 
         def __init__(self, **options: Any) -> None:
