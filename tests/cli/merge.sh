@@ -51,13 +51,17 @@ shards() {
         k=$((k + 1))
     done
 }
-# whole FORM ARGUMENT...: what one run says, in $dir/whole.*
+# Tensors that are not read are noted by who reads the file: by shards, not by merge.
+unread() { cat "$@" | grep ': note: .*: not read: ' | sort -u; }
+# whole FORM ARGUMENT...: what one run says, in $dir/whole.*; its notes of tensors that are not read in $dir/unread
 whole() {
     form=$1
     shift
     # shellcheck disable=SC2086 # words
     "$MPSIM" stat $form "$@" >"$dir/whole" 2>"$dir/whole.err" </dev/null
     echo $? >"$dir/whole.code"
+    unread "$dir/whole.err" >"$dir/unread"
+    grep -v ': note: .*: not read: ' "$dir/whole.err" >"$dir/whole.told" || :
 }
 # merges FORM PART...: the same is said by merge
 merges() {
@@ -66,7 +70,7 @@ merges() {
     # shellcheck disable=SC2086 # words
     "$MPSIM" merge $form "$@" >"$dir/out" 2>"$dir/err" </dev/null
     echo $? >"$dir/code"
-    cmp "$dir/whole" "$dir/out" && cmp "$dir/whole.err" "$dir/err" && cmp "$dir/whole.code" "$dir/code"
+    cmp "$dir/whole" "$dir/out" && cmp "$dir/whole.told" "$dir/err" && cmp "$dir/whole.code" "$dir/code"
 } >"$dir/cmp" 2>&1
 # with_parts COMMAND...: and the parts whose numbers are in $numbers, of $folder
 with_parts() {
@@ -104,6 +108,7 @@ same() {
         while [ "$rest" ]; do
             # shellcheck disable=SC2086 # words
             whole "${rest%%;*}" $shared "$@"
+            unread "$dir"/parts/err.* | cmp - "$dir/unread" >"$dir/cmp" || code=1
             if [ "$rest" = "$forms" ]; then
                 orders "$count" "$dir/parts" "${rest%%;*}" || code=1
             else
