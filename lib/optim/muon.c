@@ -167,7 +167,7 @@ typedef struct iteration {
     size_t m, n;
     float *x, *a, *b, *product; /* m n, m m, m m, m n */
     void *left, *right;         /* codes              */
-    float *turned, *sums;       /* of ATen's products: X by columns; room */
+    float *by_rows, *sums;      /* of ATen's products alone: X transposed; room */
     int by_columns;             /* X is a view of a tall matrix, as torch has it until the first step is done */
     const mpsim_pool *pool;
     float ca, cb, cc;
@@ -185,9 +185,11 @@ static int allocate(iteration *t)
     t->product = malloc(large * wide); /* codes of the result first */
     t->left = malloc(large * code);
     t->right = malloc(large * code);
-    t->turned = malloc(large * sizeof(float));
-    t->sums = malloc(4 * t->n * sizeof(float));
-    return t->x && t->a && t->b && t->product && t->left && t->right && t->turned && t->sums;
+    if (t->o->products) {
+        t->by_rows = malloc(large * sizeof(float));
+        t->sums = malloc(4 * t->n * sizeof(float));
+    }
+    return t->x && t->a && t->b && t->product && t->left && t->right && (!t->o->products || (t->by_rows && t->sums));
 }
 
 static void release(iteration *t)
@@ -198,7 +200,7 @@ static void release(iteration *t)
     free(t->product);
     free(t->left);
     free(t->right);
-    free(t->turned);
+    free(t->by_rows);
     free(t->sums);
 }
 
@@ -214,14 +216,14 @@ static void encode(const iteration *t, void *codes, const float *x, size_t n)
 static mpsim_status multiply_as_aten(iteration *t, const float *x, const float *y, size_t depth, size_t columns,
                                      int transposed)
 {
-    const int turn = t->by_columns && y == t->x;
-    if (turn)
-        mpsim_transpose(t->turned, t->x, t->m, t->n);
-    const float *w = turn ? t->turned : y;
-    if (transposed != turn)
+    const int view = t->by_columns && y == t->x;
+    if (view)
+        mpsim_transpose(t->by_rows, t->x, t->m, t->n);
+    const float *w = view ? t->by_rows : y;
+    if (transposed != view)
         mpsim_aten_dots(t->product, x, w, t->m, columns, depth, t->o->products == MPSIM_MUON_ATEN_AVX2);
     else
-        mpsim_aten_chains(t->product, x, w, t->m, columns, depth, turn ? 1 : 4, t->sums);
+        mpsim_aten_chains(t->product, x, w, t->m, columns, depth, view ? 1 : 4, t->sums);
     return MPSIM_OK;
 }
 
@@ -253,17 +255,11 @@ static void round_all(const iteration *t, float *x, size_t n)
     mpsim_hold_array(&t->h, x, n);
 }
 
-/* y = [ca p + cb x] in TORCH's form, [[cb x] + [p]] in KELLER's, where p was made of a factor already. */
-static void combine(const iteration *t, float *y, float *p, float ca, const float *x, float cb, size_t n)
+static void combine_blocks(const iteration *t, float *y, float *p, float ca, const float *x, float cb, size_t n)
 {
     float z[MPSIM_OPTIM_BLOCK];
     for (size_t i = 0, size; i < n; i += size) {
         size = n - i < MPSIM_OPTIM_BLOCK ? n - i : MPSIM_OPTIM_BLOCK;
-        if (t->o->products == MPSIM_MUON_ATEN_AVX2) {
-            for (size_t j = i; j < i + size; j++)
-                y[j] = fmaf(cb, x[j], ca * p[j]);
-            continue;
-        }
         mpsim_op(MPSIM_OP_SCALE, z, x + i, NULL, cb, size);
         if (t->o->form == MPSIM_MUON_KELLER) {
             round_all(t, z, size);
@@ -274,6 +270,16 @@ static void combine(const iteration *t, float *y, float *p, float ca, const floa
         mpsim_op(MPSIM_OP_ADD, z, p + i, NULL, 0, size);
         memcpy(y + i, z, size * sizeof *z);
     }
+}
+
+/* y = [ca p + cb x] in TORCH's form, [[cb x] + [p]] in KELLER's, where p was made of a factor already. */
+static void combine(const iteration *t, float *y, float *p, float ca, const float *x, float cb, size_t n)
+{
+    if (t->o->products == MPSIM_MUON_ATEN_AVX2)
+        for (size_t i = 0; i < n; i++)
+            y[i] = fmaf(cb, x[i], ca * p[i]);
+    else
+        combine_blocks(t, y, p, ca, x, cb, n);
     round_all(t, y, n);
 }
 

@@ -78,9 +78,9 @@ void replay_say_muon(replay *r, const parameter *p)
     if (text[0])
         replay_say(r, NOTE_MUON, "%s", text);
     if (o.products && r->record.contracts != 0 && r->record.contracts != 1)
-        replay_say(
-            r, NOTE_VARIANT,
-            "how torch's library for CPUs with bf16 instructions sums Muon's products (mpsim.cpu_capability): they are summed as with AVX2, so that its weights may differ");
+        replay_say(r, NOTE_VARIANT,
+                   "how torch's library for CPUs with bf16 instructions sums Muon's products (mpsim.cpu_capability): "
+                   "they are summed as with AVX2, so that its weights may differ");
     if (!r->out.muon) {
         r->muon = o;
         r->out.muon = &r->muon;
