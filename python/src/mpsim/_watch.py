@@ -49,6 +49,7 @@ class Watch(Recorder):
     count: how many steps the optimizers have taken or skipped.
     remarks: lines on what could not be watched, and why.
     """
+    VERB = "counts", "counted"
 
     def __init__(self, model: torch.nn.Module, optimizer: Any, every: int, targets: Targets, out: Any, kinds: Sequence[str],
                  modules: str, scaler: Any, log: Optional[Callable[[dict[str, Any]], Any]], updates: Sequence[str],
@@ -196,19 +197,9 @@ class Watch(Recorder):
 
     # ---- counting ----
 
-    def _put(self, kind: str, name: str, value: Any, once: bool = False) -> None:
-        key, n = f"{kind}:{name}", 1
-        while key in self.tensors:
-            key, n = f"{kind}:{name}.{n}", n + 1
-        if is_sharded(value):
-            if not self.gather:
-                return self._miss(name, "DTensor", f"{kind} is sharded: gather=True on all ranks counts it")
-            value = value.detach().full_tensor()
-        if value.layout != torch.strided or value.dtype not in DTYPES:
-            what = value.dtype if value.layout == torch.strided else value.layout
-            return self._miss(name, str(what).replace("torch.", ""), f"{kind} of this kind cannot be counted")
+    def _receive(self, key: str, kind: str, t: Any) -> None:
         self.tensors[key] = True
-        t = value.detach()
+        dtype, shape = t.dtype, list(t.shape)
         t = t if t.is_cpu else t.cpu()
         if not t.is_contiguous() and (self.targets.recipes or not dense(t)):
             t = t.contiguous()
@@ -216,7 +207,7 @@ class Watch(Recorder):
         tally = Tally(self.targets, self.targets.which(kind))
         tally.add(t.data_ptr(), t.numel(), FORMATS[t.dtype], t.shape[-1] if t.dim() else 1, wide.data_ptr())
         self.lines.append({"level": "tensor", "file": "-", "name": key, "kind": kind, "step": self.step,
-                           "dtype": DTYPES[value.dtype], "shape": list(value.shape), **tally.record()})
+                           "dtype": DTYPES[dtype], "shape": shape, **tally.record()})
         if kind not in self.of_step:
             self.of_step[kind] = Tally(self.targets, tally.scaled)
         self.of_step[kind].merge(tally)

@@ -318,6 +318,8 @@ def ieee_roots():
 
 
 class Recorder:
+    VERB = "records", "stored"  # of what becomes of a tensor
+
     def __init__(self, model, directory, steps=None, optimizer=None, meta=None, rank=None, world=None,
                  kinds=("weight", "wgrad", "act", "agrad"), modules=r".*", out_modules=None, *,
                  scaler=None, every=None, consecutive=1, accumulation=None, masters=None,
@@ -490,15 +492,18 @@ class Recorder:
             key, n = f"{kind}:{name}.{n}", n + 1
         if is_sharded(value):
             if not self.gather:
-                return self._miss(name, "DTensor", f"{kind} is sharded: gather=True on all ranks records it")
+                return self._miss(name, "DTensor", f"{kind} is sharded: gather=True on all ranks {self.VERB[0]} it")
             value = value.detach().full_tensor()
         if value.layout != torch.strided or value.dtype not in DTYPES:
             what = value.dtype if value.layout == torch.strided else value.layout
-            return self._miss(name, str(what).replace("torch.", ""), f"{kind} of this kind cannot be stored")
+            return self._miss(name, str(what).replace("torch.", ""), f"{kind} of this kind cannot be {self.VERB[1]}")
+        self._receive(key, kind, value.detach())
+
+    def _receive(self, key, kind, value):
         self.held += value.numel() * value.element_size()
         if self.max_bytes is not None and self.written + self.held > self.max_bytes:
             raise Full
-        self.tensors[key] = value.detach().clone()
+        self.tensors[key] = value.clone()
 
     @guarded
     def _add(self, kind, name, values):
