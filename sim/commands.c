@@ -23,3 +23,14 @@ const command commands[] = {
     {"verify", "[GROUP...]", "Compare with MPFR, NVIDIA's headers, recorded hardware, a GPU", cmd_verify, COMMAND_DATA},
     {NULL, NULL, NULL, NULL, 0},
 };
+
+const help_topic topics[] = {
+    {"presets", "What overflow, infinity and NaN become in real stacks", "formats", "--presets"},
+    {"rounding", "Rounding modes", "formats", "--modes"},
+    {"recipes", "Block recipes: MX, NVFP4, tiles", "formats", "--recipes"},
+    {"models", "How tensor cores and libraries add", "formats", "--models"},
+    {"policies", "Bundled policies of precision", "replay", "--list"},
+    {"scalers", "Loss scalers of frameworks", "scaler", "--list"},
+    {"messages", "Messages of frameworks that are explained", "explain", "--list"},
+    {NULL, NULL, NULL, NULL},
+};

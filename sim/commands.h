@@ -2,9 +2,10 @@
  * the command's name. */
 #pragma once
 
-#include "cli/options.h"
+#include "cli/help.h"
 
-extern const command commands[]; /* ends with a NULL name */
+extern const command commands[]; /* both end with a NULL name */
+extern const help_topic topics[];
 
 int cmd_formats(const command *self, int argc, char **argv);
 int cmd_info(const command *self, int argc, char **argv);

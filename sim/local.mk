@@ -16,8 +16,8 @@ sim_libsim_a_SOURCES = \
   sim/cast/folder.c sim/cast/folder.h sim/cast/lay.c sim/cast/lay.h \
   sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/plain.c sim/cast/plain.h sim/cast/quantise.c sim/cast/quantise.h \
   sim/cast/recipe.c sim/cast/recipe.h sim/cast/tensors.c sim/cast/tensors.h sim/cast/tiles.c \
-  sim/cast/tiles.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/confine.c sim/cli/confine.h sim/cli/element.c sim/cli/element.h \
-  sim/cli/environment.c sim/cli/environment.h sim/cli/input.c sim/cli/input.h \
+  sim/cast/tiles.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/completion.c sim/cli/completion.h sim/cli/confine.c sim/cli/confine.h sim/cli/element.c sim/cli/element.h \
+  sim/cli/environment.c sim/cli/environment.h sim/cli/help.c sim/cli/help.h sim/cli/input.c sim/cli/input.h sim/cli/manual.c sim/cli/manual.h \
   sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/names.h sim/cli/options.c \
   sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/progress.c sim/cli/progress.h \
   sim/cli/resource.c sim/cli/resource.h sim/cli/reportoptions.c sim/cli/reportoptions.h sim/cli/scalelist.c sim/cli/scalelist.h \

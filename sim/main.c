@@ -4,8 +4,8 @@
 #include "program.h"
 
 static const char more[] =
-    "\n"
     "  mpsim COMMAND --help   options of a command, with examples\n"
+    "  mpsim --help=FORM      as man (manual page), bash, zsh or fish (completions); of COMMAND too\n"
     "  mpsim --version        version, instruction set in use, sandbox\n\n"
     "Files: " TRACE_LAYOUTS(
         ", ") ", raw, packed or not; a directory is a trace; - is\n"
@@ -18,5 +18,7 @@ static const char more[] =
 
 int main(int argc, char **argv)
 {
-    return program_main(argc, argv, commands, "mpsim", more);
+    static const program mpsim = {"mpsim",  "mpsim", "What lower precision does to recorded tensors, bit for bit",
+                                  commands, topics,  more};
+    return program_main(argc, argv, &mpsim);
 }

@@ -3,6 +3,7 @@
 
 #include "cli/confine.h"
 #include "cli/environment.h"
+#include "cli/help.h"
 #include "cli/memory.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -17,20 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct program {
-    const command *commands;
-    const char *usage, *more;
-} program;
-
-static int usage(const program *p, FILE *to)
+/* Nothing was asked for. */
+static int ask(const program *p)
 {
-    fprintf(to,
-            "Usage: %s COMMAND [option]... [operand]...\n\n"
-            "What lower precision does to recorded tensors, bit for bit.\n\n",
-            p->usage);
-    for (const command *c = p->commands; c->name; c++)
-        fprintf(to, "  %-9s %s\n", c->name, c->summary);
-    fputs(p->more, to);
+    help_program(HELP_TEXT, p, world_rank() ? stdout : stderr);
     return EXIT_USAGE;
 }
 
@@ -42,19 +33,38 @@ static const command *find(const program *p, const char *name)
     return NULL;
 }
 
-static int unknown(const program *p, const char *name)
+static int unknown(const program *p, const char *name, int is_help)
 {
     suggestion s;
     suggestion_init(&s, name);
     for (const command *c = p->commands; c->name; c++)
         suggestion_consider(&s, c->name);
-    return fail(EXIT_USAGE, "'%s' is not a command%s", name, suggestion_end(&s, ": see 'mpsim --help'"));
+    for (const help_topic *t = is_help ? p->topics : NULL; t && t->name; t++)
+        suggestion_consider(&s, t->name);
+    return fail(EXIT_USAGE, is_help ? "'%s' is neither a command nor a topic%s" : "'%s' is not a command%s", name,
+                suggestion_end(&s, ": see 'mpsim --help'"));
+}
+
+/* The help of a command, or the list that a topic is. */
+static int help_about(const program *p, const char *name)
+{
+    char word[32], option[32] = "--help";
+    const command *c = find(p, name);
+    for (const help_topic *t = p->topics; !c && t && t->name; t++)
+        if (strcmp(t->name, name) == 0) {
+            c = find(p, t->command);
+            snprintf(option, sizeof option, "%s", t->option);
+        }
+    if (!c)
+        return unknown(p, name, 1);
+    snprintf(word, sizeof word, "%s", c->name);
+    char *words[] = {word, option, NULL};
+    return c->run(c, 2, words);
 }
 
 /* Run the command that the words say: "--help", "help stat", "stat --json x". */
 static int run(const program *p, int argc, char **argv)
 {
-    char help[] = "--help";
     const char *word = argv[1];
     if (strcmp(word, "--version") == 0) {
         char sandbox[128];
@@ -63,16 +73,18 @@ static int run(const program *p, int argc, char **argv)
         return EXIT_OK;
     }
     const int is_help = strcmp(word, "help") == 0;
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (is_help && argc == 2)) {
-        usage(p, stdout);
+    if (strncmp(word, "--help=", 7) == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+        (is_help && argc == 2)) {
+        help_form form;
+        if (help_form_find(&form, word[0] == '-' && word[1] == '-' && word[6] ? word + 7 : NULL))
+            return fail(EXIT_USAGE, "--help is alone or " HELP_FORMS ", not '%s'", word + 7);
+        help_program(form, p, stdout);
         return EXIT_OK;
     }
-    char **rest = argv + 1 + is_help;
-    const command *c = find(p, rest[0]);
-    char *ask[] = {rest[0], help, NULL};
-    if (!c)
-        return unknown(p, rest[0]);
-    return is_help ? c->run(c, 2, ask) : c->run(c, argc - 1, rest);
+    if (is_help)
+        return help_about(p, argv[2]);
+    const command *c = find(p, word);
+    return c ? c->run(c, argc - 1, argv + 1) : unknown(p, word, 0);
 }
 
 /* Whether standard output is a pipe that nobody reads; errno of the write that found out may be gone. */
@@ -107,7 +119,7 @@ static int run_all(const program *p, int argc, char **argv)
 {
     int code = world_agree_words(argc - 1, argv + 1);
     if (code == EXIT_OK)
-        code = argc < 2 ? usage(p, world_rank() ? stdout : stderr) : environment_isa();
+        code = argc < 2 ? ask(p) : environment_isa();
     if (code == EXIT_OK)
         code = run(p, argc, argv);
     memory_done();
@@ -119,9 +131,8 @@ static int run_all(const program *p, int argc, char **argv)
     return code;
 }
 
-int program_main(int argc, char **argv, const command *commands, const char *usage, const char *more)
+int program_main(int argc, char **argv, const program *p)
 {
-    const program p = {commands, usage, more};
     environment_floats();
     environment_threads();
     open_standard_streams();
@@ -129,5 +140,5 @@ int program_main(int argc, char **argv, const command *commands, const char *usa
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that grows beyond its limit   */
     output_watch();
     memory_watch();
-    return world_meet(run_all(&p, argc, argv));
+    return world_meet(run_all(p, argc, argv));
 }

@@ -4,6 +4,7 @@
 #include "../text/escape.h"
 #include "../text/words.h"
 #include "confine.h"
+#include "help.h"
 #include "progress.h"
 #include "world.h"
 
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTIONS_MAX = 128, OWN = 5, HELP_COLUMN = 27, HELP_WIDTH = 92, PROGRESS = 1, SANDBOX, NO_SANDBOX };
+enum { OPTIONS_MAX = 128, PROGRESS = 1, SANDBOX, NO_SANDBOX };
 
 /* ---- messages ---- */
 
@@ -138,48 +139,6 @@ const char *suggestion_end(suggestion *s, const char *otherwise)
     return n > 0 ? s->text : otherwise;
 }
 
-/* ---- help ---- */
-
-/* What an option does, from HELP_COLUMN on; the cursor is at column `at`. */
-static void print_about(const char *text, int at)
-{
-    if (at >= HELP_COLUMN) {
-        putchar('\n');
-        at = 0;
-    }
-    printf("%*s", HELP_COLUMN - at, "");
-    text_wrap(stdout, HELP_COLUMN, HELP_WIDTH, " ", text);
-}
-
-static void print_help(const command *c, const option_row *table, const char *more)
-{
-    printf("Usage: mpsim %s [option]... %s\n\n%s.\n", c->name, c->operands, c->summary);
-    for (const option_row *o = table; o->name; o++) {
-        if (o->type == OPTION_HEADING) {
-            printf("\n%s\n", o->name);
-            continue;
-        }
-        int at = printf(o->letter ? "  -%c, " : "      ", o->letter);
-        at += printf("--%s", o->name);
-        if (o->argument)
-            at += printf(" %s", o->argument);
-        print_about(o->help, at);
-    }
-    print_about("say how far it is, on standard error: auto (default: on a terminal, after a second), always, never",
-                printf("      --progress WHEN"));
-    print_about(c->traits & COMMAND_CONFINED
-                    ? "read the files that the command names, write its outputs, and nothing else: no other file, no "
-                      "network, no program; exit code 2 where the kernel cannot (default: where it can)"
-                    : "read the files that the command names, write its outputs, and nothing else: no other file, no "
-                      "network, no program; exit code 2 where the kernel cannot",
-                printf("      --sandbox"));
-    print_about(c->traits & COMMAND_CONFINED ? "do without the sandbox" : "do without the sandbox (default)",
-                printf("      --no-sandbox"));
-    print_about("print this help and exit", printf("  -h, --help"));
-    if (more)
-        printf("\n%s", more);
-}
-
 /* ---- parsing ---- */
 
 static int set_count(const command *c, const option_row *o, const char *text)
@@ -215,6 +174,19 @@ static int set(const command *c, const option_row *o, const char *text)
     return -1;
 }
 
+/* Long options that `word` may have been meant to be, as the end of a message; or `otherwise`. */
+static const char *nearest(suggestion *s, const char *word, const struct option *longs, const char *otherwise)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    suggestion_init(s, name);
+    for (; longs->name; longs++) {
+        snprintf(name, sizeof name, "--%s", longs->name);
+        suggestion_consider(s, name);
+    }
+    return suggestion_end(s, otherwise);
+}
+
 int options_parse(const command *c, const option_row *table, int argc, char **argv, int *first, const char *more)
 {
     struct option longs[OPTIONS_MAX];
@@ -226,8 +198,8 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
     for (const option_row *o = table; o->name; o++) {
         if (o->type == OPTION_HEADING)
             continue;
-        if (n == OPTIONS_MAX - OWN)
-            return fail(EXIT_IO, "%s: more than %d options", c->name, OPTIONS_MAX - OWN);
+        if (n == OPTIONS_MAX - HELP_OWN - 1)
+            return fail(EXIT_IO, "%s: more than %d options", c->name, OPTIONS_MAX - HELP_OWN - 1);
         const int has_argument = o->argument != NULL;
         longs[n] = (struct option){o->name, has_argument, NULL, 256 + n};
         row[n++] = o;
@@ -237,7 +209,7 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
                 shorts[s++] = ':';
         }
     }
-    longs[n] = (struct option){"help", no_argument, NULL, 'h'};
+    longs[n] = (struct option){"help", optional_argument, NULL, 'h'};
     shorts[s++] = 'h';
     longs[n + 1] = (struct option){"progress", required_argument, NULL, PROGRESS};
     longs[n + 2] = (struct option){"sandbox", no_argument, NULL, SANDBOX};
@@ -252,17 +224,25 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
         if (k == -1)
             break;
         if (k == 'h') {
-            print_help(c, table, more);
+            help_form form;
+            if (help_form_find(&form, optarg))
+                return fail(EXIT_USAGE, "%s: --help is alone or " HELP_FORMS ", not '%s'", c->name, optarg);
+            help_command(form, c, table, more);
             return EXIT_OK;
         }
         if (k == '?' || k == ':') {
             const char *word = argv[optind - 1]; /* also where operands were moved behind it */
             const char *why = k == ':' ? "needs an argument" : "is not an option";
+            char try[64];
+            suggestion near;
+            snprintf(try, sizeof try, "; try 'mpsim %s --help'", c->name);
             if (optopt > 0 && optopt < 256 && strncmp(word, "--", 2) != 0)
-                return fail(EXIT_USAGE, "%s: -%c %s; try 'mpsim %s --help'", c->name, optopt, why, c->name);
+                return fail(EXIT_USAGE, "%s: -%c %s%s", c->name, optopt, why, try);
             if (k == '?' && optopt >= 256)
                 why = "takes no argument";
-            return fail(EXIT_USAGE, "%s: %s %s; try 'mpsim %s --help'", c->name, word, why, c->name);
+            if (k == '?' && optopt < 256)
+                return fail(EXIT_USAGE, "%s: %s %s%s", c->name, word, why, nearest(&near, word, longs, try));
+            return fail(EXIT_USAGE, "%s: %s %s%s", c->name, word, why, try);
         }
         if (k == PROGRESS) {
             if (progress_option(optarg))

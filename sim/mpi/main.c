@@ -147,11 +147,17 @@ static const command shared_commands[] = {
 };
 
 static const char more[] =
-    "\n"
     "  mpsim-mpi COMMAND --help   options of a command, the same as of mpsim COMMAND\n\n"
     "The ranks divide tensors by bytes; the report, by the first, is that of mpsim, byte for byte.\n"
     "All read the files, by the same names. Standard input and pipes cannot be read.\n"
     "Exit codes are those of mpsim. mpirun -q leaves out what mpirun says of them.\n";
+
+static const program mpsim_mpi = {"mpsim-mpi",
+                                  "mpirun -n N mpsim-mpi",
+                                  "What lower precision does to recorded tensors, bit for bit, on many processes",
+                                  shared_commands,
+                                  NULL,
+                                  more};
 
 static int run(int argc, char **argv)
 {
@@ -175,7 +181,7 @@ static int run(int argc, char **argv)
     world_join(&w);
     confine_not("not under MPI, whose processes need sockets and memory that they share");
     MPI_Win window = meet_neighbours(w.rank);
-    const int code = program_main(argc, argv, shared_commands, "mpirun -n N mpsim-mpi", more);
+    const int code = program_main(argc, argv, &mpsim_mpi);
     temporary_last(NULL);
     MPI_Win_free(&window);
     return code;

@@ -79,6 +79,22 @@ int policy_list_add_all(policy_list *l, const char *verb, const option_list *pat
     return code;
 }
 
+int policy_list_print(FILE *to)
+{
+    enum { COLUMN = 27, WIDTH = 92 };
+    char folder[RESOURCE_PATH];
+    policy_list all = {0};
+    const int code = add_folder(&all, policy_bundled(folder));
+    for (size_t i = 0; i < all.count && !code; i++) {
+        const policy *p = &all.items[i];
+        const int n = fprintf(to, "%-*s", COLUMN - 1, p->name);
+        fprintf(to, n < COLUMN ? " " : "\n%*s", COLUMN, "");
+        text_wrap(to, COLUMN, WIDTH, " ", p->note ? p->note : p->source ? p->source : "");
+    }
+    policy_list_clear(&all);
+    return code;
+}
+
 void policy_list_clear(policy_list *l)
 {
     for (size_t i = 0; i < l->count; i++)

@@ -25,3 +25,6 @@ typedef struct policy_list {
 int policy_list_add(policy_list *l, const char *verb, const char *path);
 int policy_list_add_all(policy_list *l, const char *verb, const option_list *paths);
 void policy_list_clear(policy_list *l);
+
+/* policy_list_print -- the names of the bundled policies, and what each is. 0, or an exit code after a message. */
+int policy_list_print(FILE *to);

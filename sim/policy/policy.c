@@ -7,6 +7,7 @@
 #include "../cli/resource.h"
 #include "../text/words.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,8 +76,7 @@ const plan *policy_plan(const policy *p, uint64_t step)
 
 /* ---- files ---- */
 
-/* Where the bundled policies are. */
-static const char *bundled_folder(char folder[RESOURCE_PATH])
+const char *policy_bundled(char folder[RESOURCE_PATH])
 {
     char real[RESOURCE_PATH];
     const char *at, *last = "";
@@ -103,7 +103,7 @@ static char *find_file(const char *path, int *there)
     *there = strcmp(path, "-") == 0 || strchr(path, '/') ? 1 : is_there(path);
     if (*there)
         return *there > 0 ? need_text(path) : NULL;
-    char *found = need_format("%s/%s.yaml", bundled_folder(folder), path);
+    char *found = need_format("%s/%s.yaml", policy_bundled(folder), path);
     *there = is_there(found);
     if (*there > 0)
         return found;
@@ -111,6 +111,23 @@ static char *find_file(const char *path, int *there)
     free(found);
     errno = why;
     return *there < 0 ? NULL : need_text(path);
+}
+
+/* The bundled policies whose names are near, as the end of a message. */
+static const char *nearest(suggestion *s, const char *name, const char *folder)
+{
+    suggestion_init(s, name);
+    DIR *all = opendir(folder);
+    for (struct dirent *e; all && (e = readdir(all));) {
+        char *dot = strrchr(e->d_name, '.');
+        if (dot && strcmp(dot, ".yaml") == 0) {
+            *dot = '\0';
+            suggestion_consider(s, e->d_name);
+        }
+    }
+    if (all)
+        closedir(all);
+    return suggestion_end(s, ": see 'mpsim help policies' (MPSIM_POLICIES)");
 }
 
 /* "data/policies/x.yaml" -> "x" */
@@ -139,9 +156,10 @@ int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_err
     if (!p->path) {
         trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", text_error(why));
     } else if (!there) {
-        trace_error_set(error, EXIT_IO, path, UINT64_MAX,
-                        "no such file, and no bundled policy of that name in %s (MPSIM_POLICIES)",
-                        bundled_folder(folder));
+        suggestion s;
+        const char *at = policy_bundled(folder);
+        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "no such file, and no bundled policy of that name in %s%s",
+                        at, nearest(&s, path, at));
     } else {
         yaml_value *tree = tree_load(p->path, error);
         code = tree && nemo_unfold(&d.r, tree) == 0 ? read_plans(&d, tree) : -1;

@@ -4,6 +4,7 @@
  * puts in force one after the other. Nothing of the file is kept but what is here. */
 #pragma once
 
+#include "../cli/resource.h"
 #include "../trace/trace.h"
 #include "plan.h"
 
@@ -21,6 +22,9 @@ typedef struct policy {
  * with *error filled; the line names the file, the line and the key. */
 int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error);
 void policy_clear(policy *p);
+
+/* policy_bundled -- the folder of the bundled policies, perhaps in `folder`. */
+const char *policy_bundled(char folder[RESOURCE_PATH]);
 
 /* policy_plan -- the plan in force at a step. */
 const plan *policy_plan(const policy *p, uint64_t step);

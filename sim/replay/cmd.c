@@ -226,9 +226,10 @@ int cmd_replay(const command *self, int argc, char **argv)
     replay_options o = {0};
     report_options form = {0};
     const char *weights = "auto";
-    int tensors = 0, amp = 0, no_reference = 0, first;
+    int tensors = 0, amp = 0, no_reference = 0, list = 0, first;
     const option_row rows[] = {
         POLICY_OPTION_ROW(policies),
+        {0, "list", OPTION_FLAG, &list, NULL, "list the bundled policies"},
         {0, "weights", OPTION_STRING, &weights, "auto|recorded|carry",
          "whose weights a step starts from: its own over consecutive steps (auto), always the "
          "recorded ones, or always its own"},
@@ -247,6 +248,8 @@ int cmd_replay(const command *self, int argc, char **argv)
     };
     run r = {.totals = NULL};
     int code = options_parse(self, rows, argc, argv, &first, more);
+    if (code < 0 && list)
+        code = policy_list_print(stdout);
     if (code < 0) {
         r.report.tensors = tensors;
         r.report.amp = amp;

@@ -1,0 +1,40 @@
+# doc/local.mk -- pages, manual pages made from them and from --help, and completions for shells.
+EXTRA_DIST += doc/man.awk \
+  doc/README.md doc/blocks.md doc/dot.md doc/formats.md doc/explain.md doc/memory.md doc/replay.md doc/scaler.md \
+  doc/stat.md doc/train.md doc/scale.md doc/mpi.md doc/names.md doc/diff.md doc/quantised.md doc/transformers.md \
+  doc/model.md doc/log.md doc/library.md \
+  doc/scripts/stat-array.sh doc/scripts/stat-parallel.sh doc/scripts/stat-srun.sh
+
+# What the program prints of itself. A program for another machine cannot be asked: its manual pages are left out.
+if !CROSS
+man1_MANS = $(manual_commands:%=doc/man/mpsim-%.1) doc/man/mpsim.1
+man3_MANS = doc/man/libmpsim.3
+man5_MANS = doc/man/mpsim-policy.5
+man7_MANS = doc/man/mpsim-format.7
+bashcompletiondir = $(datadir)/bash-completion/completions
+nodist_bashcompletion_DATA = doc/completion/mpsim
+zshcompletiondir = $(datadir)/zsh/site-functions
+nodist_zshcompletion_DATA = doc/completion/_mpsim
+fishcompletiondir = $(datadir)/fish/vendor_completions.d
+nodist_fishcompletion_DATA = doc/completion/mpsim.fish
+endif
+manual_commands = calc cast diff dot explain formats info log memory merge plot replay scaler stat train verify
+CLEANFILES += $(man1_MANS) $(man3_MANS) $(man5_MANS) $(man7_MANS) $(nodist_bashcompletion_DATA) \
+  $(nodist_zshcompletion_DATA) $(nodist_fishcompletion_DATA)
+
+$(manual_commands:%=doc/man/mpsim-%.1) doc/man/mpsim.1: mpsim$(EXEEXT)
+	@$(MKDIR_P) $(@D) && page=$(@F) && page=$${page#mpsim} && page=$${page%.1} && ./mpsim$(EXEEXT) $${page#-} --help=man >$@.part && mv $@.part $@
+doc/completion/mpsim: mpsim$(EXEEXT)
+	@$(MKDIR_P) $(@D) && ./mpsim$(EXEEXT) --help=bash >$@.part && mv $@.part $@
+doc/completion/_mpsim: mpsim$(EXEEXT)
+	@$(MKDIR_P) $(@D) && ./mpsim$(EXEEXT) --help=zsh >$@.part && mv $@.part $@
+doc/completion/mpsim.fish: mpsim$(EXEEXT)
+	@$(MKDIR_P) $(@D) && ./mpsim$(EXEEXT) --help=fish >$@.part && mv $@.part $@
+
+page_to_manual = $(AWK) -v version='mpsim $(VERSION)' -f $(srcdir)/doc/man.awk
+doc/man/libmpsim.3: doc/library.md doc/man.awk
+	@$(MKDIR_P) $(@D) && $(page_to_manual) -v name=libmpsim -v section=3 $(srcdir)/doc/library.md >$@.part && mv $@.part $@
+doc/man/mpsim-policy.5: data/policies/README.md doc/man.awk
+	@$(MKDIR_P) $(@D) && $(page_to_manual) -v name=mpsim-policy -v section=5 $(srcdir)/data/policies/README.md >$@.part && mv $@.part $@
+doc/man/mpsim-format.7: doc/formats.md doc/man.awk
+	@$(MKDIR_P) $(@D) && $(page_to_manual) -v name=mpsim-format -v section=7 $(srcdir)/doc/formats.md >$@.part && mv $@.part $@
