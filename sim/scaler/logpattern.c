@@ -48,14 +48,17 @@ static int name_at(const char *p, size_t length)
     return -1;
 }
 
-/* The length of a bracket expression, [...]. */
+/* The length of a bracket expression, [...]. [:alpha:], [=a=] and [.].] may lie in it. */
 static size_t bracket(const char *p)
 {
     size_t n = 1;
     n += p[n] == '^';
     n += p[n] == ']';
-    while (p[n] && p[n] != ']')
-        n++;
+    while (p[n] && p[n] != ']') {
+        const char inner[] = {p[n + 1], ']', 0};
+        const char *end = p[n] == '[' && p[n + 1] && strchr(":=.", p[n + 1]) ? strstr(p + n + 2, inner) : NULL;
+        n = end ? (size_t)(end - p) + 2 : n + 1;
+    }
     return n + (p[n] == ']');
 }
 
