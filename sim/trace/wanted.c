@@ -26,7 +26,7 @@ static int parse_shape(wanted_form *f, const char *text, trace_error *error)
     size_t n = 0;
     f->shape = calloc(strlen(text) / 2 + 1, sizeof *f->shape);
     if (!f->shape)
-        return trace_error_say(error, TRACE_EXIT_IO, "out of memory");
+        return trace_error_memory(error, NULL);
     for (const char *p = text; *p;) {
         char word[32];
         const size_t length = strcspn(p, ",");
@@ -199,7 +199,7 @@ int wanted_put(wanted_words *w, const char *name, const char *value, trace_error
         return trace_error_say(error, 0, "'%s' is not an option of reading files", name);
     void *at = (char *)w + rows[i].at;
     if (rows[i].type == ROW_LIST)
-        return option_list_add(at, value) ? trace_error_say(error, TRACE_EXIT_IO, "out of memory") : 0;
+        return option_list_add(at, value) ? trace_error_memory(error, NULL) : 0;
     if (rows[i].type != ROW_TEXT)
         return put_number(at, rows[i].type == ROW_FLAG, name, value, error);
     *(const char **)at = value;
