@@ -135,15 +135,6 @@ static int check_shared(const char *verb, char **operands, int n)
     return 0;
 }
 
-static int are_folders(char **operands, int n)
-{
-    struct stat st;
-    int i = 0;
-    while (i < n && stat(operands[i], &st) == 0 && S_ISDIR(st.st_mode))
-        i++;
-    return i == n;
-}
-
 /* What one operand stands for, and the names that a file beside it explains. */
 static int open_operand(input *in, const char *operand)
 {
@@ -163,7 +154,7 @@ static int look_for(input *in, char **operands, int n)
         return fail(EXIT_USAGE, "%s: no file given; try 'mpsim %s --help'", in->verb, in->verb);
     struct stat st;
     in->several = n > 1 || (stat(operands[0], &st) == 0 && S_ISDIR(st.st_mode));
-    in->folders = !in->tree.unread && are_folders(operands, n);
+    in->folders = !in->tree.unread && trace_are_folders((const char *const *)operands, (size_t)n);
     in->needs_kinds = in->options->wanted.kinds.count > 0;
     int code = resolve_options(in);
     if (!code)

@@ -20,33 +20,11 @@ typedef struct input_options {
 void input_options_clear(input_options *o);
 
 /* The rows of these options for a command's table; `o` is an input_options variable. */
-/* clang-format off */
-#define INPUT_OPTION_ROWS(o)                                                                    \
-    {'m', "match", OPTION_LIST, &(o).wanted.match, "GLOB",                                             \
-     "only tensors whose name matches, as 'wgrad:*' or '*attn*'; may be repeated"},             \
-    {'k', "kind", OPTION_LIST, &(o).wanted.kinds, "LIST",                                              \
-     "only tensors of these kinds, as agrad,wgrad: weight act out agrad dgrad wgrad opt.m "      \
-     "opt.v opt.vmax master"},                                                                  \
-    {0, "map", OPTION_LIST, &(o).wanted.map, "RULE",                                                   \
-     "what names mean, as 'grad/(.*)=wgrad:\\1', or a file of such lines as @FILE; may be "     \
-     "repeated; see doc/names.md"},                                                             \
-    {0, "dtype", OPTION_STRING, &(o).wanted.dtype, "FORMAT",                                           \
-     "the files are raw elements of this format, little-endian"},                               \
-    {0, "shape", OPTION_STRING, &(o).wanted.shape, "N,M...", "raw: shape (default: to the file's end)"}, \
-    {0, "offset", OPTION_COUNT, &(o).wanted.offset, "BYTES", "raw: bytes before the first element"},   \
-    {0, "big-endian", OPTION_FLAG, &(o).wanted.big_endian, NULL, "raw: elements are big-endian"},      \
-    {0, "assume", OPTION_STRING, &(o).wanted.assume, "V1=F,V2=F",                                      \
-     "npy: the formats of void elements of 1 and 2 bytes, as ml_dtypes writes them"},           \
-    {0, "as", OPTION_STRING, &(o).wanted.as, "FORMAT",                                                 \
-     "read integers of the format's width as its codes: bf16 saved as int16, say"},             \
-    {0, "stored", OPTION_STRING, &(o).wanted.stored, "HOW",                                            \
-     "codes with scales: parts (tensors of their own), or the layout they are stored in where "  \
-     "that is not evident, as torchao, te:e5m2 or gptq-v2"},                                             \
-    {0, "max-header", OPTION_COUNT, &(o).wanted.max_header, "BYTES",                                   \
-     "cap on a file's header (default 16Mi)"},                                                  \
-    {0, "max-ratio", OPTION_COUNT, &(o).wanted.max_ratio, "N",                                         \
-     "how many times its size a packed file may unpack to (default 1000; 64 MiB at least)"}
-/* clang-format on */
+#define INPUT_OPTION_ROW(o, letter, name, type, field, value, help) \
+    {                                                               \
+        letter, name, OPTION_##type, &(o).wanted.field, value, help \
+    }
+#define INPUT_OPTION_ROWS(o) WANTED_OPTIONS(INPUT_OPTION_ROW, o)
 
 /* For commands that take several files. */
 #define KEEP_GOING_OPTION_ROW(o)                                                                                    \

@@ -118,9 +118,7 @@ static int copy(int from, outfile *to, trace_error *error)
     for (uint64_t at = 0; (n = whole_read_at(from, block, sizeof block, at)) > 0; at += (uint64_t)n)
         if (outfile_write(to, block, (size_t)n, error))
             return -1;
-    return n == 0 ? 0
-                  : trace_error_set(error, EXIT_IO, unnamed_place(), UINT64_MAX, "a temporary file cannot be read: %s",
-                                    text_error(errno));
+    return n == 0 ? 0 : trace_error_io(error, unnamed_place(), UINT64_MAX, "a temporary file cannot be read");
 }
 
 int output_hold(output *o, outfile **held)

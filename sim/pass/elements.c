@@ -3,7 +3,6 @@
 
 #include "../array/array.h"
 #include "../cli/options.h"
-#include "../text/words.h"
 #include "../trace/unnamed.h"
 #include "../trace/whole.h"
 
@@ -21,8 +20,7 @@ enum { BLOCK = 256 << 10, SMALL = 4 << 20, LOADED_MOST = 8 << 20, BAND = 64 << 2
 
 static int failed_temporary(const elements *e, trace_error *error)
 {
-    return trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX, "a temporary file in %s: %s", unnamed_place(),
-                           text_error(errno ? errno : EIO));
+    return trace_error_io(error, trace_path(e->t), UINT64_MAX, "a temporary file in %s", unnamed_place());
 }
 
 /* A file for all elements, if there is room for it. */

@@ -2,17 +2,11 @@
 #include "files.h"
 
 #include "../array/array.h"
-#include "../text/words.h"
 #include "../trace/textfile.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-static int no_memory(trace_error *error)
-{
-    return trace_error_say(error, FILES_IO, "out of memory");
-}
 
 int files_note(reader_files *f, const char *line)
 {
@@ -44,7 +38,7 @@ int files_put(reader_files *f, const char *name, const char *value, trace_error 
 /* A pickle below a directory that would call something is not the caller's choice. */
 int files_passes(const reader_files *f, const trace_error *error)
 {
-    return (f->keep_going || (f->folders && error->refused)) && !text_ends_with(error->text, "out of memory");
+    return (f->keep_going || (f->folders && error->refused)) && !error->memory;
 }
 
 /* What is met below a directory and cannot be read. */
@@ -52,15 +46,6 @@ static int refused(void *context, const trace_error *error)
 {
     reader_files *f = context;
     return files_passes(f, error) ? files_note(f, error->text) : -1;
-}
-
-static int are_folders(const char *const *paths, size_t n)
-{
-    struct stat st;
-    size_t i = 0;
-    while (i < n && stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode))
-        i++;
-    return i == n;
 }
 
 static int add_path(reader_files *f, const char *path, trace_error *error)
@@ -81,7 +66,7 @@ int files_find(reader_files *f, const char *const *paths, size_t n, trace_error 
     f->maps = (input_maps){.read = text_file_whole, .tell = tell, .context = f};
     f->tree.refused = refused;
     f->tree.context = f;
-    f->folders = are_folders(paths, n);
+    f->folders = trace_are_folders(paths, n);
     if (wanted_resolve(&f->form, &f->wanted, error) || maps_give(&f->maps, &f->wanted.map, error))
         return -1;
     for (size_t i = 0; i < n; i++)
@@ -89,7 +74,7 @@ int files_find(reader_files *f, const char *const *paths, size_t n, trace_error 
             return -1;
     trace_tree_sort(&f->tree);
     f->files = calloc(f->tree.count + 1, sizeof *f->files);
-    return f->files ? 0 : no_memory(error);
+    return f->files ? 0 : trace_error_memory(error, NULL);
 }
 
 /* A place among those that are open: the file that has not been wanted for the longest time is closed. */

@@ -3,7 +3,6 @@
 #include "surroundings.h"
 
 #include "../array/array.h"
-#include "../text/words.h"
 
 #include <mpsim/trace.h>
 
@@ -43,8 +42,8 @@ static mpsim_status status_of(const trace_error *e)
         return MPSIM_EINVAL;
     case FILES_DATA:
         return MPSIM_EDATA;
-    default: /* text_error and who has no memory word it so */
-        return text_ends_with(e->text, "out of memory") ? MPSIM_ENOMEM : MPSIM_EIO;
+    default:
+        return e->memory ? MPSIM_ENOMEM : MPSIM_EIO;
     }
 }
 
@@ -60,11 +59,6 @@ static mpsim_status say(const trace_error *e, char *error, size_t size)
         error[n] = '\0';
     }
     return status_of(e);
-}
-
-static int no_memory(trace_error *error)
-{
-    return trace_error_say(error, FILES_IO, "out of memory");
 }
 
 /* ---- what the reader keeps ---- */
@@ -200,12 +194,13 @@ static int list_file(mpsim_reader *r, size_t i, trace_error *error)
 {
     const trace *t = files_trace(&r->files, i, error);
     if (!t || (r->files.wanted.kinds.count && wanted_clash(t, error)))
-        return files_passes(&r->files, error) ? files_note(&r->files, error->text) ? no_memory(error) : 0 : -1;
+        return files_passes(&r->files, error) ? files_note(&r->files, error->text) ? trace_error_memory(error, NULL) : 0
+                                              : -1;
     if (notes_of(r, t))
-        return no_memory(error);
+        return trace_error_memory(error, NULL);
     for (size_t k = 0; k < trace_count(t); k++)
         if (wanted_selects(&r->files.wanted, trace_at(t, k)) && add_tensor(r, t, i, k))
-            return no_memory(error);
+            return trace_error_memory(error, NULL);
     return 0;
 }
 
@@ -214,7 +209,7 @@ static int put_options(mpsim_reader *r, const mpsim_option *options, size_t n, t
     for (size_t i = 0; i < n; i++) {
         const char *value = keep_text(r, options[i].value);
         if (!value)
-            return no_memory(error);
+            return trace_error_memory(error, NULL);
         if (files_put(&r->files, options[i].name, value, error))
             return -1;
     }
@@ -269,7 +264,7 @@ mpsim_status mpsim_reader_open(mpsim_reader **to, const char *const *paths, size
     }
     mpsim_reader *r = new_reader();
     if (!r) {
-        no_memory(&e);
+        trace_error_memory(&e, NULL);
         return say(&e, error, size);
     }
     surroundings_enter(&own, r->locale);
@@ -440,7 +435,7 @@ static int make_room(mpsim_reader *r, trace_error *error)
         r->buffer = malloc(BUFFER);
     if (!r->values)
         r->values = malloc(BUFFER);
-    return r->buffer && r->values ? 0 : no_memory(error);
+    return r->buffer && r->values ? 0 : trace_error_memory(error, NULL);
 }
 
 static mpsim_status read_as(mpsim_reader *r, size_t i, uint64_t first, size_t n, target to, void *out, char *error,

@@ -2,6 +2,7 @@
 #include "state.h"
 
 #include "../array/array.h"
+#include "../array/need.h"
 #include "../pass/tiles.h"
 
 #include <train/step.h>
@@ -16,7 +17,7 @@ cast_state *replay_state(replay *r, const char *name)
 {
     const size_t known = r->n_states;
     cast_state *s = nameindex_item(&r->state_names, &r->states, &r->n_states, sizeof *s, name);
-    if (s && r->n_states > known)
+    if (r->n_states > known)
         s->mine = replay_is_mine(r, name);
     return s;
 }
@@ -34,19 +35,16 @@ void replay_states_clear(replay *r)
 }
 
 /* Another plan may bring another history: scales start at 1 then. */
-static int start_delayed(const replay *r, cast_state *s, const mpsim_format *element)
+static void start_delayed(const replay *r, cast_state *s, const mpsim_format *element)
 {
     mpsim_delayed_config c = r->plan->delayed;
     c.fp8_max = (float)mpsim_format_max(element);
     if (s->has_delayed && train_same_history(&s->delayed.config, &c))
-        return 0;
+        return;
     free(s->history);
-    s->history = calloc(c.history, sizeof *s->history);
-    if (!s->history)
-        return -1;
+    s->history = need_memory(c.history, sizeof *s->history);
     s->has_delayed = 1;
     mpsim_delayed_init(&s->delayed, &c, s->history);
-    return 0;
 }
 
 /* What the steps that were not recorded left is not known: this step's own amax is the best guess. */
@@ -78,33 +76,29 @@ void replay_states_update(replay *r)
 /* ---- casts ---- */
 
 /* What becomes of the tensor KIND:OF, under the name KIND-SUFFIX:OF. */
-static int add_cast(replay *r, const char *kind, const char *suffix, const char *of)
+static void add_cast(replay *r, const char *kind, const char *suffix, const char *of)
 {
     char name[512], tensor[512];
     snprintf(name, sizeof name, "%s%s:%s", kind, suffix, of);
     snprintf(tensor, sizeof tensor, "%s:%s", kind, of);
     cast_state *s = replay_state(r, name); /* keeps the name for us */
-    if (!s)
-        return -1;
     s->mine = replay_is_mine(r, tensor);
-    if (array_room(&r->casts, r->n_casts, sizeof *r->casts))
-        return -1;
+    need_room(&r->casts, r->n_casts, sizeof *r->casts);
     replay_cast *c = &r->casts[r->n_casts++];
     memset(c, 0, sizeof *c);
     c->name = s->name;
     c->kind = trace_kind(tensor);
     c->next = c->scale = c->sqnr_db = (double)NAN;
-    return 0;
 }
 
-int replay_add_cast(replay *r, const char *kind, const char *of)
+void replay_add_cast(replay *r, const char *kind, const char *of)
 {
-    return add_cast(r, kind, "", of);
+    add_cast(r, kind, "", of);
 }
 
-int replay_add_columns(replay *r, const char *kind, const char *of)
+void replay_add_columns(replay *r, const char *kind, const char *of)
 {
-    return add_cast(r, kind, ".qt", of);
+    add_cast(r, kind, ".qt", of);
 }
 
 /* What is cast, to what, and what there is to say of both: each its share of a cast. */
@@ -151,16 +145,13 @@ static uint64_t saturated_at_own(const mpsim_delayed_config *c, const mpsim_bloc
     return counts.overflow < all ? counts.overflow : all;
 }
 
-/* The FP8 state that a cast works with; the scale that it takes. 0 or an exit code. */
-static int begin_delayed(const replay *r, cast_state *s, const mpsim_block_recipe *b, const float *y, size_t n,
-                         float *given)
+/* The FP8 state that a cast works with; the scale that it takes. */
+static float begin_delayed(const replay *r, cast_state *s, const mpsim_block_recipe *b, const float *y, size_t n)
 {
-    if (start_delayed(r, s, mpsim_format_find(b->element)))
-        return -1;
+    start_delayed(r, s, mpsim_format_find(b->element));
     if (r->gap && !s->used)
         begin_after_gap(s, mpsim_amax(y, n));
-    *given = s->delayed.scale;
-    return 0;
+    return s->delayed.scale;
 }
 
 static void end_delayed(const replay *r, cast_state *s, replay_cast *c, const mpsim_block_recipe *b,
@@ -188,13 +179,12 @@ static void cast_blocks(const replay *r, replay_cast *c, cast_state *s, const mp
     const record_values values = {.narrow = y};
     float given = 1.0f;
     mpsim_cast_stats_init(&casts);
-    if (summarise(replay_self(r)->summary, NULL, 1, &values, how->n, &plain) ||
-        (delayed && begin_delayed(r, s, &b, y, how->n, &given))) {
-        replay_lacks_memory(problem);
-        return;
-    }
-    if (delayed)
+    if (summarise(replay_self(r)->summary, NULL, 1, &values, how->n, &plain))
+        (void)need(NULL);
+    if (delayed) {
+        given = begin_delayed(r, s, &b, y, how->n);
         b.rule = MPSIM_SCALE_GIVEN;
+    }
     const size_t rows = how->cols ? how->n / how->cols : 0;
     if (mpsim_block_quantize(&b, y, how->columns ? how->cols : rows, how->columns ? rows : how->cols, -1.0f, given,
                              &rng, &out, NULL)) {
@@ -213,9 +203,7 @@ static void cast_blocks(const replay *r, replay_cast *c, cast_state *s, const mp
 static float *transposed(const replay_casting *how, const mpsim_format *f, const float *y)
 {
     const size_t rows = how->cols ? how->n / how->cols : 0;
-    float *t = malloc((how->n ? how->n : 1) * sizeof *t);
-    if (!t)
-        return NULL;
+    float *t = need(array_memory(how->n, sizeof *t));
     block_transpose(t, y, rows, how->cols);
     if (!how->place->hadamard)
         return t;
@@ -236,11 +224,11 @@ void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
     outcome o;
     const mpsim_status status = summarise(replay_self(r)->summary, f, how->factor, x, how->n, &o);
     if (status == MPSIM_ENOMEM)
-        replay_lacks_memory(problem);
-    else if (status != MPSIM_OK)
+        (void)need(NULL);
+    if (status != MPSIM_OK) {
         replay_fails(problem, EXIT_DATA, "replay: %s cannot be cast", c->name);
-    if (status != MPSIM_OK)
         return;
+    }
     c->layer = how->layer;
     c->count = how->n;
     c->nonfinite = o.stats.nan + o.stats.inf;
@@ -255,19 +243,12 @@ void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how,
         return;
     }
     const ptrdiff_t state = nameindex_find(&r->state_names, c->name);
-    float *y = malloc((how->n ? how->n : 1) * sizeof *y);
-    if (!y) {
-        replay_lacks_memory(problem);
-        return;
-    }
+    float *y = need(array_memory(how->n, sizeof *y));
     c->underflow = o.casts.counts.underflow;
     c->overflow = o.casts.counts.overflow;
     replay_round(f, how->factor, y, x, 0, how->n);
     float *t = how->columns ? transposed(how, f, y) : NULL;
-    if (how->columns && !t)
-        replay_lacks_memory(problem);
-    else
-        cast_blocks(r, c, &r->states[state], recipe, how, t ? t : y, problem);
+    cast_blocks(r, c, &r->states[state], recipe, how, t ? t : y, problem);
     free(t);
     free(y);
 }

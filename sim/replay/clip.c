@@ -2,6 +2,7 @@
  * recorded one; see state.h. */
 #include "state.h"
 
+#include "../array/need.h"
 #include "../cli/world.h"
 
 #include <train/parallel.h>
@@ -205,11 +206,11 @@ int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
 {
     const plan *pl = r->plan;
     const train_rules rules = {(mpsim_unscale_rule)pl->scaler.unscale, r->out.clip, r->out.max_norm, variant_of(r)};
-    const size_t room = r->n_parameters ? r->n_parameters : 1;
-    gradients all = {malloc(room * sizeof *all.list), 0};
-    train_gradients g = {&all, 0, malloc(room * sizeof *g.norms), format_of, unscale, norms_of, scale_by};
+    gradients all = {need_memory(r->n_parameters, sizeof *all.list), 0};
+    train_gradients g = {&all,     0,       need_memory(r->n_parameters, sizeof *g.norms), format_of, unscale,
+                         norms_of, scale_by};
     train_readied ready;
-    int code = all.list && g.norms ? check_norm(r, &rules) : replay_no_memory();
+    int code = check_norm(r, &rules);
     for (size_t i = 0; i < r->n_parameters && !code; i++)
         if (moves(r, &r->parameters[i]))
             all.list[all.n++] = &r->parameters[i];

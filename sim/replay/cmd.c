@@ -1,5 +1,6 @@
 /* cmd.c -- mpsim replay: a recorded run through policies. */
 #include "../commands.h"
+#include "../array/need.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../cli/steps.h"
@@ -59,10 +60,10 @@ static int add_policies(run *r, const option_list *paths)
     const size_t n = r->policies.count;
     if (code)
         return code;
-    r->totals = malloc((n ? n : 1) * sizeof *r->totals);
-    for (size_t i = 0; r->totals && i < n; i++)
+    r->totals = need_memory(n, sizeof *r->totals);
+    for (size_t i = 0; i < n; i++)
         replay_total_init(&r->totals[i]);
-    return r->totals ? 0 : fail(EXIT_IO, "replay: out of memory");
+    return 0;
 }
 
 /* Standard input and pipes can be read once. */
@@ -97,8 +98,7 @@ static int check_ranks_once(const input *in, const input_step *steps)
 static int done(const replay_step *s, void *context)
 {
     run *r = context;
-    if (replay_total_add(&r->totals[r->now], s))
-        return fail(EXIT_IO, "replay: out of memory");
+    replay_total_add(&r->totals[r->now], s);
     replay_report_step(&r->report, &r->policies.items[r->now], s);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* groups.c -- the parameter groups of a step, and names that stand for others; see state.h. */
 #include "state.h"
 
+#include "../array/need.h"
 #include "../policy/muon.h"
 
 #include <math.h>
@@ -118,13 +119,10 @@ static int read_members(record_groups *g, const trace *t, size_t which)
     if (!json_is_array(params))
         return replay_bad_file(t, "mpsim.groups: group %zu has no list \"params\"", which + 1);
     const size_t n = json_array_size(params);
-    record_member *grown = realloc(g->members, (g->n_members + n + 1) * sizeof *grown);
-    if (!grown)
-        return replay_no_memory();
-    g->members = grown;
+    g->members = need_more(g->members, g->n_members + n, sizeof *g->members);
     for (size_t i = 0; i < n; i++) {
         const char *name = json_string_value(json_array_get(params, i));
-        record_member *m = &grown[g->n_members];
+        record_member *m = &g->members[g->n_members];
         *m = (record_member){.group = which};
         if (!name)
             return replay_bad_file(t, "mpsim.groups: group %zu: a parameter has no name", which + 1);
@@ -160,11 +158,7 @@ static int load(const trace *t, const char *key, json_t **v)
     const char *text = trace_metadata(t, key);
     json_error_t e;
     *v = text ? json_loads(text, JSON_REJECT_DUPLICATES, &e) : NULL;
-    if (!text || *v)
-        return 0;
-    return json_error_code(&e) == json_error_out_of_memory
-               ? replay_no_memory()
-               : replay_bad_file(t, "%s is not valid JSON: %s", key, e.text);
+    return !text || *v ? 0 : replay_bad_file(t, "%s is not valid JSON: %s", key, e.text);
 }
 
 int replay_read_groups(record_groups *g, const trace *t)
@@ -182,9 +176,7 @@ int replay_read_groups(record_groups *g, const trace *t)
     if (!json_is_array(g->json))
         return replay_bad_file(t, "mpsim.groups is not a JSON array of groups");
     g->n = json_array_size(g->json);
-    g->list = calloc(g->n ? g->n : 1, sizeof *g->list);
-    if (!g->list)
-        return replay_no_memory();
+    g->list = need_memory(g->n, sizeof *g->list);
     for (size_t i = 0; i < g->n && !code; i++) {
         read_group(json_array_get(g->json, i), &g->list[i]);
         if (!(code = check_types(t, json_array_get(g->json, i), i)))

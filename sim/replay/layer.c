@@ -6,33 +6,29 @@
  * integers: "tokens (Embedding): ..." in mpsim.not_recorded. */
 #include "state.h"
 
-#include "../array/array.h"
+#include "../array/need.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* "LAYER.weight", as tensors or aliases have it. */
-static int add(replay *r, const char *layer, size_t n, size_t rank)
+static void add(replay *r, const char *layer, size_t n, size_t rank)
 {
     char name[REPLAY_NAME_MAX + 16];
     if (n > REPLAY_NAME_MAX)
-        return 0;
+        return;
     snprintf(name, sizeof name, "%.*s", (int)n, layer);
     if (nameindex_find(&r->weight_ranks, name) >= 0)
-        return 0;
-    char *copy = array_room(&r->layer_names, r->n_layer_names, sizeof *r->layer_names) ? NULL : strdup(name);
-    if (!copy)
-        return replay_no_memory();
-    r->layer_names[r->n_layer_names++] = copy;
+        return;
+    need_room(&r->layer_names, r->n_layer_names, sizeof *r->layer_names);
+    char *copy = r->layer_names[r->n_layer_names++] = need_text(name);
     nameindex_add(&r->weight_ranks, copy, rank);
-    return 0;
 }
 
 /* The weights of a file: those named so, or the others. */
-static int add_weights(replay *r, const trace *t, int others)
+static void add_weights(replay *r, const trace *t, int others)
 {
-    int code = 0;
-    for (size_t i = 0; i < trace_count(t) && !code; i++) {
+    for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *tensor = trace_at(t, i);
         if (!tensor->kind || strcmp(tensor->kind, "weight") != 0)
             continue;
@@ -41,27 +37,24 @@ static int add_weights(replay *r, const trace *t, int others)
             continue;
         const int named = strcmp(dot + 1, "weight") == 0;
         if (named ? !others : others && tensor->rank >= 2 && strstr(dot + 1, "weight"))
-            code = add(r, tensor->fqn, (size_t)(dot - tensor->fqn), tensor->rank);
+            add(r, tensor->fqn, (size_t)(dot - tensor->fqn), tensor->rank);
     }
-    return code;
 }
 
-static int add_embeddings(replay *r, const trace *t)
+static void add_embeddings(replay *r, const trace *t)
 {
     static const char class[] = " (Embedding";
     const char *text = trace_metadata(t, "mpsim.not_recorded");
-    int code = 0;
-    while (text && *text && !code) {
+    while (text && *text) {
         const size_t length = strcspn(text, ",");
         const char *at = memmem(text, length, class, sizeof class - 1);
         if (at)
-            code = add(r, text, (size_t)(at - text), POLICY_TABLE);
+            add(r, text, (size_t)(at - text), POLICY_TABLE);
         text += length + (text[length] == ',');
     }
-    return code;
 }
 
-static int add_aliases(replay *r)
+static void add_aliases(replay *r)
 {
     const char *alias;
     json_t *name;
@@ -76,19 +69,18 @@ static int add_aliases(replay *r)
         int rank = replay_weight_rank(r, layer);
         if (rank == POLICY_TABLE)
             rank = 2; /* the other use of the table is a product */
-        if (rank >= 0 && add(r, alias, (size_t)(alias_dot - alias), (size_t)rank))
-            return replay_no_memory();
+        if (rank >= 0)
+            add(r, alias, (size_t)(alias_dot - alias), (size_t)rank);
     }
-    return 0;
 }
 
-int replay_index_weights(replay *r, const trace *t)
+void replay_index_weights(replay *r, const trace *t)
 {
     replay_forget_weights(r);
-    int code = add_embeddings(r, t);
-    for (int others = 0; others < 2 && !code; others++)
-        code = add_weights(r, t, others);
-    return code ? code : add_aliases(r);
+    add_embeddings(r, t);
+    for (int others = 0; others < 2; others++)
+        add_weights(r, t, others);
+    add_aliases(r);
 }
 
 void replay_forget_weights(replay *r)

@@ -1,6 +1,8 @@
 /* measure.c -- what a step is compared with: references, lost updates, distances. */
 #include "state.h"
 
+#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/world.h"
 
 #include <train/parallel.h>
@@ -38,8 +40,8 @@ static void add_squares(replay *r, parameter *p, replay_weight *w)
 static int add_others(mpsim_sum *sum)
 {
     const size_t n = (size_t)world_size();
-    mpsim_sum *all = malloc(n * sizeof *all);
-    const int code = all ? world_all(sum, sizeof *sum, all) : replay_no_memory();
+    mpsim_sum *all = need_memory(n, sizeof *all);
+    const int code = world_all(sum, sizeof *sum, all);
     if (!code)
         mpsim_sum_init(sum);
     for (size_t i = 0; i < n && !code; i++)
@@ -104,10 +106,8 @@ void replay_references(const mpsim_optim *o, parameter *p, double factor)
 {
     mpsim_optim plain = replay_shaped(o, p);
     const size_t block = block_of(o, p);
-    double *g64 = malloc((block ? block : 1) * sizeof *g64);
-    float *g32 = malloc((block ? block : 1) * sizeof *g32);
-    if (!g32 || !g64)
-        replay_lacks_memory(&p->problem);
+    double *g64 = need(array_memory(block, sizeof *g64));
+    float *g32 = need(array_memory(block, sizeof *g32));
     plain.variant = mpsim_optim_variant_find("ieee");
     plain.store = MPSIM_STORE_NEAREST;
     plain.grad_scale = 1;
@@ -174,11 +174,9 @@ static double held_back(const replay_before *before, const parameter *p, size_t 
 void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *before, replay_weight *w)
 {
     const size_t block = block_of(o, p);
-    double *x = malloc((block ? block : 1) * 6 * sizeof *x), *g = x + block, *m = g + block, *v = m + block,
+    double *x = need(array_memory(block, 6 * sizeof *x)), *g = x + block, *m = g + block, *v = m + block,
            *vmax = v + block, *nearest = vmax + block;
-    if (!x)
-        replay_lacks_memory(&p->problem);
-    for (size_t i = 0; x && i < p->n; i += block) {
+    for (size_t i = 0; i < p->n; i += block) {
         const size_t n = p->n - i < block ? p->n - i : block;
         widen(x, before->p, i, n);
         widen(g, p->g, i, n); /* the reference divides by grad_scale */

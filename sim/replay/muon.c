@@ -4,6 +4,9 @@
  * taken from a record, too. Matrices that would take too long are refused. */
 #include "state.h"
 
+#include "../array/array.h"
+#include "../array/need.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,8 +110,8 @@ static int refused(parameter *p, const mpsim_muon *o)
 static int failed(parameter *p, mpsim_status s)
 {
     if (s == MPSIM_ENOMEM)
-        replay_lacks_memory(&p->problem);
-    else if (s)
+        (void)need(NULL);
+    if (s)
         replay_fails(&p->problem, EXIT_DATA, "replay: muon: %s cannot be stepped: %s", p->name, mpsim_status_string(s));
     return s != MPSIM_OK;
 }
@@ -142,16 +145,11 @@ typedef struct room {
     double *wide, *update;
 } room;
 
-static void *elements(size_t n, size_t size)
+static void open_room(room *m, size_t n)
 {
-    return malloc((n ? n : 1) * size);
-}
-
-static int open_room(room *m, size_t n)
-{
-    *m = (room){elements(n, sizeof(float)), elements(n, sizeof(float)), elements(n, sizeof(float)),
-                elements(n, sizeof(double)), elements(n, sizeof(double))};
-    return m->u && m->before && m->model && m->wide && m->update ? 0 : -1;
+    *m = (room){need(array_memory(n, sizeof(float))), need(array_memory(n, sizeof(float))),
+                need(array_memory(n, sizeof(float))), need(array_memory(n, sizeof(double))),
+                need(array_memory(n, sizeof(double)))};
 }
 
 static void close_room(room *m)
@@ -193,15 +191,12 @@ void replay_muon_step(replay *r, parameter *p, replay_weight *w)
     p->t++;
     if (p->n == 0 || refused(p, &o))
         return;
-    if (open_room(&m, p->n)) {
-        replay_lacks_memory(&p->problem);
-    } else {
-        memcpy(m.before, p->p, p->n * sizeof *m.before);
-        memcpy(m.model, p->model, p->n * sizeof *m.model);
-        if (!failed(p, step(r, &o, p, &m, w))) {
-            parameter_refresh(r, p);
-            count_lost(&o, p, m.before, m.model, m.update, w);
-        }
+    open_room(&m, p->n);
+    memcpy(m.before, p->p, p->n * sizeof *m.before);
+    memcpy(m.model, p->model, p->n * sizeof *m.model);
+    if (!failed(p, step(r, &o, p, &m, w))) {
+        parameter_refresh(r, p);
+        count_lost(&o, p, m.before, m.model, m.update, w);
     }
     close_room(&m);
 }
@@ -245,9 +240,8 @@ void replay_muon_references(const replay *r, parameter *p, double factor)
     p->t_reference++;
     if (p->n == 0 || refused(p, &o))
         return;
-    if (open_room(&m, p->n))
-        replay_lacks_memory(&p->problem);
-    else if (!failed(p, step_narrow(&o, p, m.u, factor)))
+    open_room(&m, p->n);
+    if (!failed(p, step_narrow(&o, p, m.u, factor)))
         (void)failed(p, step_wide(&o, p, m.wide, m.update, factor));
     close_room(&m);
 }

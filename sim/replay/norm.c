@@ -6,6 +6,7 @@
  * default, avx2 and avx512, in tensors of 1 to 1,000,000 elements of any shape. */
 #include "state.h"
 
+#include "../array/need.h"
 #include "../cli/world.h"
 
 #include <math.h>
@@ -75,11 +76,9 @@ int replay_cpu_norm(const replay *r, parameter *const *list, size_t n, double *n
             return 0;
     if (!infinite && (m->grad_norm_type != 2 || m->device != DEVICE_CPU || m->contracts < 0))
         return 0;
-    place *places = malloc((n ? n : 1) * sizeof *places);
-    float *norms = malloc((n ? n : 1) * sizeof *norms);
-    if (!places || !norms)
-        code = replay_no_memory();
-    else if (order(r, list, n, places) == 0 || infinite) {
+    place *places = need_memory(n, sizeof *places);
+    float *norms = need_memory(n, sizeof *norms);
+    if (order(r, list, n, places) == 0 || infinite) {
         for (size_t i = 0; i < n; i++) {
             const parameter *p = places[i].p;
             norms[i] = infinite ? largest(p->g, p->n) : lane_norm(p->g, p->n, m->contracts);

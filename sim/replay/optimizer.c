@@ -2,6 +2,8 @@
  * state.h. */
 #include "state.h"
 
+#include "../array/need.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,10 +306,8 @@ const mpsim_optim *replay_optimizer_of(const replay *r, const parameter *p)
 int replay_choose_optimizers(replay *r)
 {
     const size_t n = r->groups.json ? r->groups.n : 1;
-    replay_settings *list = calloc(n ? n : 1, sizeof *list);
+    replay_settings *list = need_memory(n, sizeof *list);
     int code = 0;
-    if (!list)
-        return replay_no_memory();
     free(r->settings);
     r->settings = list;
     r->n_settings = n;

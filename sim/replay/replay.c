@@ -2,6 +2,7 @@
 #include "state.h"
 
 #include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/target.h"
 #include "../cli/world.h"
 #include "../text/words.h"
@@ -51,9 +52,9 @@ static int read_values(trace *t, size_t i, int mine, record_values *v, trace_err
     *v = (record_values){NULL, NULL};
     if (tensor->count < SIZE_MAX / sizeof(double)) {
         if (format_is_narrow(tensor->format))
-            v->narrow = malloc((n ? n : 1) * sizeof *v->narrow);
+            v->narrow = array_memory(n, sizeof *v->narrow);
         else
-            v->wide = malloc((n ? n : 1) * sizeof *v->wide);
+            v->wide = array_memory(n, sizeof *v->wide);
     }
     if (!values_there(v))
         return trace_no_memory(t, error);
@@ -102,12 +103,10 @@ static parameter *find_parameter(replay *r, const char *name, const trace_tensor
 {
     const size_t known = r->n_parameters;
     parameter *p = nameindex_item(&r->parameter_names, &r->parameters, &r->n_parameters, sizeof *p, name);
-    if (!p || r->n_parameters == known)
+    if (r->n_parameters == known)
         return p;
     const char *dot = strrchr(name, '.');
-    p->layer = dot ? strndup(name, (size_t)(dot - name)) : strdup(name);
-    if (!p->layer)
-        return NULL;
+    p->layer = need_part(name, dot ? (size_t)(dot - name) : strlen(name));
     p->count = tensor->count;
     p->mine = replay_tensor_is_mine(r, tensor);
     p->n = p->mine ? (size_t)tensor->count : 0;
@@ -120,12 +119,10 @@ static parameter *find_parameter(replay *r, const char *name, const trace_tensor
     return p;
 }
 
-static int add_gradient(parameter *p, record_values x)
+static void add_gradient(parameter *p, record_values x)
 {
-    if (array_room(&p->grads, p->ranks, sizeof *p->grads))
-        return -1;
+    need_room(&p->grads, p->ranks, sizeof *p->grads);
     p->grads[p->ranks++] = x;
-    return 0;
 }
 
 /* A tensor of a parameter: kept until the step is done. Gradients that are reduced already, and
@@ -135,21 +132,17 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, recor
     const char *kind = tensor->kind;
     parameter *p = find_parameter(r, tensor->fqn, tensor);
     record_values *to = NULL;
-    if (!p) {
-        values_free(&x);
-        return replay_no_memory();
-    }
     if (p->count != tensor->count) {
         values_free(&x);
         return replay_bad_file(t, "%s has %" PRIu64 " elements, and %" PRIu64 " elsewhere", tensor->name, tensor->count,
                                p->count);
     }
     if (strcmp(kind, "wgrad") == 0) {
-        if ((p->ranks == 0 || !r->record.reduced) && add_gradient(p, x) == 0)
-            return 0;
-        const int bad = p->ranks == 0 || !r->record.reduced;
-        values_free(&x);
-        return bad ? replay_no_memory() : 0;
+        if (p->ranks == 0 || !r->record.reduced)
+            add_gradient(p, x);
+        else
+            values_free(&x);
+        return 0;
     }
     to = strcmp(kind, "weight") == 0   ? &p->weight
          : strcmp(kind, "master") == 0 ? &p->master
@@ -171,8 +164,7 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, recor
 static int take_activation(replay *r, const trace_tensor *tensor, train_role role, const record_values *x)
 {
     const char *layer = tensor->fqn;
-    if (replay_add_cast(r, tensor->kind, tensor->fqn))
-        return replay_no_memory();
+    replay_add_cast(r, tensor->kind, tensor->fqn);
     cast_state *s = replay_state(r, r->casts[r->n_casts - 1].name);
     if (!s->layer_known) {
         s->layer = policy_layer(r->plan, layer, replay_weight_rank(r, layer));
@@ -192,8 +184,7 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
     replay_problem problem = {0};
     replay_cast_tensor(r, r->n_casts - 1, &how, x, &problem);
     if (b && r->plan->recipe->columns && !problem.code) {
-        if (replay_add_columns(r, tensor->kind, layer))
-            return replay_no_memory();
+        replay_add_columns(r, tensor->kind, layer);
         how.columns = 1;
         replay_cast_tensor(r, r->n_casts - 1, &how, x, &problem);
     }
@@ -311,8 +302,7 @@ static int cast_weights(replay *r)
         parameter *p = &r->parameters[i];
         if (!p->p)
             continue;
-        if (replay_add_cast(r, "weight", p->name))
-            return replay_no_memory();
+        replay_add_cast(r, "weight", p->name);
         p->cast = r->n_casts - 1;
     }
     return replay_each(r, cast_weight);
@@ -450,11 +440,10 @@ static int visit(input *in, trace *t, void *context)
     say_not_recorded(r, t);
     r->mixed |= is_mixed(t);
     r->files++;
-    code = replay_index_weights(r, t);
-    if (!code && number_layers(r))
+    replay_index_weights(r, t);
+    if (number_layers(r))
         place_anew(r);
-    if (!code)
-        code = replay_divide(r, t);
+    replay_divide(r, t);
     for (size_t i = 0; i < trace_count(t) && !code; i++) {
         const int bad = take_tensor(r, t, i);
         if (bad)
@@ -476,9 +465,8 @@ int replay_run(const policy *p, input *in, const replay_options *o, int (*done)(
     r.done = done;
     r.context = context;
     r.only = -1;
-    int code = replay_hire(&r);
-    if (!code)
-        code = input_each(in, visit, &r);
+    replay_hire(&r);
+    int code = input_each(in, visit, &r);
     if (!code)
         code = end_step(&r);
     replay_dismiss(&r);

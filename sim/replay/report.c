@@ -1,6 +1,7 @@
 /* report.c -- see report.h. */
 #include "report.h"
 
+#include "../array/need.h"
 #include "../report/step.h"
 #include "csv.h"
 #include "json.h"
@@ -170,17 +171,17 @@ static int by_loss(const void *a, const void *b)
 static void text_tensors(replay_report *r, const replay_total *t)
 {
     enum { WORST = 8 };
-    const replay_tensor **order = malloc((t->n_tensors ? t->n_tensors : 1) * sizeof *order);
+    const replay_tensor **order = need_memory(t->n_tensors, sizeof *order);
     table *out = table_new("<tensor|<layer|<format|>lost|>subnormal|>overflow|>stale|>SQNR dB|>scale|>next");
     size_t n = 0;
-    for (size_t i = 0; order && i < t->n_tensors; i++)
+    for (size_t i = 0; i < t->n_tensors; i++)
         order[n++] = &t->tensors[i];
-    if (order && !r->tensors)
+    if (!r->tensors)
         qsort(order, n, sizeof *order, by_loss);
     if (!r->tensors && n > WORST)
         n = WORST;
     size_t rows = 0;
-    for (size_t i = 0; order && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const replay_tensor *e = order[i];
         char a[32], name[256];
         if (!r->tensors && e->counts.underflow + e->counts.overflow == 0)

@@ -1,6 +1,8 @@
 /* several.c -- what the record says of several optimizers under one loss scaler (mpsim.optimizers); see state.h. */
 #include "state.h"
 
+#include "../array/need.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,9 +63,7 @@ int replay_read_optimizers(record_groups *g, const trace *t)
     if (!json_is_array(g->said) || n == 0 || n > REPLAY_OPTIMIZERS || !g->json)
         return replay_bad_file(t, "mpsim.optimizers is not a JSON array of at most %d optimizers of mpsim.groups",
                                REPLAY_OPTIMIZERS);
-    g->optimizer_of = malloc((g->n ? g->n : 1) * sizeof *g->optimizer_of);
-    if (!g->optimizer_of)
-        return replay_no_memory();
+    g->optimizer_of = need_memory(g->n, sizeof *g->optimizer_of);
     for (size_t i = 0; i < g->n; i++)
         g->optimizer_of[i] = SIZE_MAX;
     for (size_t k = 0; k < n && !code; k++) {

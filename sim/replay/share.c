@@ -7,6 +7,7 @@
 #include "state.h"
 
 #include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/world.h"
 
 #include <stdio.h>
@@ -63,16 +64,12 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Those from `first` on, each to the process that has least. */
-static int assign(replay_division *d, size_t first)
+static void assign(replay_division *d, size_t first)
 {
     const size_t n = d->count - first, size = (size_t)world_size();
-    replay_piece **order = malloc((n ? n : 1) * sizeof *order);
+    replay_piece **order = need_memory(n, sizeof *order);
     if (!d->loads)
-        d->loads = calloc(size, sizeof *d->loads);
-    if (!order || !d->loads) {
-        free(order);
-        return replay_no_memory();
-    }
+        d->loads = need_memory(size, sizeof *d->loads);
     for (size_t i = 0; i < n; i++)
         order[i] = &d->items[first + i];
     if (n)
@@ -86,16 +83,15 @@ static int assign(replay_division *d, size_t first)
         order[i]->rank = (int)least;
     }
     free(order);
-    return 0;
 }
 
-int replay_divide(replay *r, const trace *t)
+void replay_divide(replay *r, const trace *t)
 {
     char name[2 * REPLAY_NAME_MAX];
     replay_division *d = &r->division;
     const size_t first = d->count;
     if (world_size() == 1)
-        return 0;
+        return;
     world_expect(trace_size(t));
     world_expect(trace_count(t));
     for (size_t i = 0; i < trace_count(t); i++) {
@@ -104,11 +100,9 @@ int replay_divide(replay *r, const trace *t)
             continue;
         const char *key = key_of(name_of(name, tensor));
         replay_piece *p = nameindex_item(&d->index, &d->items, &d->count, sizeof *p, key);
-        if (!p)
-            return replay_no_memory();
         p->bytes += tensor->count * mpsim_format_code_bytes(tensor->format);
     }
-    return assign(d, first);
+    assign(d, first);
 }
 
 void replay_division_clear(replay_division *d)
@@ -130,8 +124,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 int replay_share_facts(replay_facts *f)
 {
     const size_t n = (size_t)world_size();
-    replay_facts *all = malloc(n * sizeof *all);
-    const int code = all ? world_all(f, sizeof *f, all) : replay_no_memory();
+    replay_facts *all = need_memory(n, sizeof *all);
+    const int code = world_all(f, sizeof *f, all);
     for (size_t i = 0; i < n && !code; i++) {
         const replay_facts *g = &all[i];
         if (i == 0) {
@@ -262,7 +256,9 @@ int replay_collect(replay *r)
         return 0;
     if (world_rank())
         pack(r, &p);
-    const int code = p.failed ? replay_no_memory() : world_collect(p.p, p.n, take, r);
+    if (p.failed)
+        (void)need(NULL);
+    const int code = world_collect(p.p, p.n, take, r);
     free(p.p);
     return code;
 }

@@ -1,6 +1,7 @@
 /* state.c -- see state.h: what the files of a replay have in common. */
 #include "state.h"
 
+#include "../array/need.h"
 #include "../cli/stream.h"
 #include "../cli/world.h"
 
@@ -9,11 +10,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-int replay_no_memory(void)
-{
-    return fail(EXIT_IO, "replay: out of memory");
-}
 
 /* ---- tasks of many threads ---- */
 
@@ -24,11 +20,6 @@ void replay_fails(replay_problem *p, int code, const char *message, ...)
     p->code = code;
     vsnprintf(p->text, sizeof p->text, message, list);
     va_end(list);
-}
-
-void replay_lacks_memory(replay_problem *p)
-{
-    replay_fails(p, EXIT_IO, "replay: out of memory");
 }
 
 typedef struct each {
@@ -62,18 +53,14 @@ replay_worker *replay_self(const replay *r)
     return &r->workers[parallel_self()];
 }
 
-int replay_hire(replay *r)
+void replay_hire(replay *r)
 {
     const int n = parallel_threads();
-    r->workers = calloc((size_t)n, sizeof *r->workers);
-    for (int i = 0; r->workers && i < n; i++) {
-        replay_worker *w = &r->workers[i];
-        w->summary = mpsim_summary_new();
-        w->distances = calloc(4, sizeof *w->distances);
-        if (!w->summary || !w->distances)
-            return replay_no_memory();
+    r->workers = need_memory((size_t)n, sizeof *r->workers);
+    for (int i = 0; i < n; i++) {
+        r->workers[i].summary = need(mpsim_summary_new());
+        r->workers[i].distances = need_memory(4, sizeof *r->workers[i].distances);
     }
-    return r->workers ? 0 : replay_no_memory();
 }
 
 void replay_dismiss(replay *r)

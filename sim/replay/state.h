@@ -248,7 +248,7 @@ enum { REPLAY_NAME_MAX = 480 };
 /* share.c: whether a tensor takes part. Who has the tensors of a file; whether this process has one. The facts of all.
  * Casts, weights and distances of all, in the first process. Each but the questions 0 or an exit code. */
 int replay_wants(const replay *r, const trace_tensor *t);
-int replay_divide(replay *r, const trace *t);
+void replay_divide(replay *r, const trace *t);
 int replay_is_mine(const replay *r, const char *name); /* "kind:fqn" */
 int replay_tensor_is_mine(const replay *r, const trace_tensor *t);
 int replay_share_facts(replay_facts *f);
@@ -272,8 +272,8 @@ void replay_groups_clear(record_groups *g);
 void replay_find_groups(replay *r);
 const record_settings *replay_group_settings(const replay *r, const parameter *p);
 
-/* layer.c: the weights of a file, 0 or an exit code; the rank of a layer's weight, -1: not known. */
-int replay_index_weights(replay *r, const trace *t);
+/* layer.c: the weights of a file; the rank of a layer's weight, -1: not known. */
+void replay_index_weights(replay *r, const trace *t);
 void replay_forget_weights(replay *r);
 int replay_weight_rank(const replay *r, const char *layer);
 
@@ -317,13 +317,11 @@ void replay_find_unmatched(const replay *r, char *out, size_t size);
 void replay_say_refused(replay *r);
 
 /* state.c: what all of them use. */
-int replay_no_memory(void);
-/* The same of a task, and of its lack of memory. */
+/* A task fails. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
 void replay_fails(replay_problem *p, int code, const char *message, ...);
-void replay_lacks_memory(replay_problem *p);
 
 /* Whether Muon has a parameter. */
 int replay_is_muon(const replay *r, const parameter *p);
@@ -339,7 +337,7 @@ typedef struct replay_worker {
 } replay_worker;
 
 replay_worker *replay_self(const replay *r); /* of the thread that asks */
-int replay_hire(replay *r);                  /* 0, or an exit code */
+void replay_hire(replay *r);
 void replay_dismiss(replay *r);
 /* From a tensor's step, name to random bits. */
 mpsim_rng replay_rng(const replay *r, const char *name);
@@ -347,7 +345,7 @@ mpsim_rng replay_rng(const replay *r, const char *name);
  * numbers. */
 void replay_round(const mpsim_format *f, double factor, float *y, const record_values *x, size_t first, size_t n);
 
-/* cast.c: a tensor to be cast: its entry is at r->n_casts - 1; -1: out of memory. Then the cast: place:
+/* cast.c: a tensor to be cast: its entry is at r->n_casts - 1. Then the cast: place:
  * of its layer. x: n numbers as recorded, times `factor` they are scaled as in this step. is_operand: of
  * a matrix product, so that a block recipe applies (a bias is none). Threads may cast at once. */
 typedef struct replay_casting {
@@ -360,8 +358,8 @@ typedef struct replay_casting {
     int columns; /* as the weight's gradient has it: along the columns, through the transform of the place */
 } replay_casting;
 
-int replay_add_cast(replay *r, const char *kind, const char *name);
-int replay_add_columns(replay *r, const char *kind, const char *name); /* named as the trainer's copy: "act.qt:fc1" */
+void replay_add_cast(replay *r, const char *kind, const char *name);
+void replay_add_columns(replay *r, const char *kind, const char *name); /* named as the trainer's copy: "act.qt:fc1" */
 void replay_cast_tensor(const replay *r, size_t cast, const replay_casting *how, const record_values *x,
                         replay_problem *problem);
 cast_state *replay_state(replay *r, const char *name);

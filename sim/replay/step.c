@@ -1,6 +1,8 @@
 /* step.c -- from gradients to new weights; see state.h. */
 #include "state.h"
 
+#include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/world.h"
 
 #include <train/parallel.h>
@@ -80,13 +82,9 @@ static void reduce_gradient(const replay *r, parameter *p, float **wire)
     const replay_casting how = {TRAIN_WGRAD, p->kind, &place, 0, p->n, p->cols, gradient_factor(r), 0};
     place.format[TRAIN_WGRAD] = *gradient_format(r, p);
     for (size_t k = 0; k < p->ranks && !p->problem.code; k++) {
-        wire[k] = malloc((p->n ? p->n : 1) * sizeof **wire);
+        wire[k] = need(array_memory(p->n, sizeof **wire));
         if (k == 0)
             p->g = wire[0];
-        if (!wire[k]) {
-            replay_lacks_memory(&p->problem);
-            return;
-        }
         replay_cast_tensor(r, p->cast + k, &how, &p->grads[k], &p->problem);
         replay_round(f, how.factor, wire[k], &p->grads[k], 0, p->n);
     }
@@ -115,11 +113,7 @@ static void make_gradient(replay *r, parameter *p, replay_weight *w)
     p->counts_unheld = p->damaged = p->not_finite = 0;
     if (!p->ranks)
         return;
-    float **wire = calloc(p->ranks, sizeof *wire);
-    if (!wire) {
-        replay_lacks_memory(&p->problem);
-        return;
-    }
+    float **wire = need_memory(p->ranks, sizeof *wire);
     count_unheld(r, p, gradient_format(r, p));
     p->damaged = is_damaged(p);
     reduce_gradient(r, p, wire);
@@ -160,8 +154,7 @@ static int make_gradients(replay *r)
         parameter *p = &r->parameters[i];
         p->cast = r->n_casts;
         for (size_t k = 0; k < p->ranks; k++)
-            if (replay_add_cast(r, "wgrad", p->name))
-                return replay_no_memory();
+            replay_add_cast(r, "wgrad", p->name);
     }
     int code = replay_each(r, make_gradient);
     find_facts(r, f);
@@ -191,10 +184,8 @@ static void find_norm(replay *r, parameter *p, replay_weight *w)
 /* 0 or an exit code. */
 static int norms_overflow(replay *r, int *found)
 {
-    float *norms = calloc(r->n_parameters ? r->n_parameters : 1, sizeof *norms);
+    float *norms = need_memory(r->n_parameters, sizeof *norms);
     size_t used = 0;
-    if (!norms)
-        return replay_no_memory();
     (void)replay_each(r, find_norm);
     for (size_t i = 0; i < r->n_parameters; i++)
         if (r->parameters[i].ranks && r->parameters[i].group >= 0)
@@ -225,11 +216,10 @@ static int overflows(replay *r, int *found)
 
 /* ---- one parameter ---- */
 
-/* A copy of n numbers; NULL where there are none, or no memory: *bad. */
-static float *copy_of(const float *x, size_t n, int *bad)
+/* A copy of n numbers; NULL where there are none. */
+static float *copy_of(const float *x, size_t n)
 {
-    float *y = x ? malloc((n ? n : 1) * sizeof *y) : NULL;
-    *bad |= x && !y;
+    float *y = x ? need(array_memory(n, sizeof *y)) : NULL;
     if (y)
         memcpy(y, x, n * sizeof *y);
     return y;
@@ -243,12 +233,8 @@ static void store_moments(const mpsim_optim *o, parameter *p, replay_weight *w)
     const replay_arrays largest = replay_moments_arrays(s, p->count, NULL, p->vmax, NULL);
     const replay_arrays after = replay_moments_arrays(s, p->count, arrays & MPSIM_OPTIM_M ? p->pm : NULL,
                                                       arrays & MPSIM_OPTIM_V ? p->pv : NULL, p->p);
-    int bad = 0;
-    const replay_arrays before = {copy_of(after.m, p->n, &bad), copy_of(after.v, p->n, &bad),
-                                  copy_of(after.kept, p->n, &bad)};
-    if (bad)
-        replay_lacks_memory(&p->problem);
-    else if (s) {
+    const replay_arrays before = {copy_of(after.m, p->n), copy_of(after.v, p->n), copy_of(after.kept, p->n)};
+    if (s) {
         replay_moments_store(s, &after, p->n);
         replay_moments_store(s, &largest, p->n);
         replay_moments_measure(o, p->t, &before, &after, p->n, &w->moments);
@@ -295,20 +281,17 @@ static void step_parameter(const replay *r, parameter *p, replay_weight *w)
     o = train_optim_of(&o, &p->place);
     const mpsim_rng rng = replay_rng(r, p->name);
     const unsigned needs = train_needs(&o, &p->place.kept);
-    int bad = 0;
-    replay_before old = {copy_of(p->p, p->n, &bad),
-                         copy_of(p->model, p->n, &bad),
-                         copy_of(needs & TRAIN_NEEDS_M ? p->pm : NULL, p->n, &bad),
-                         copy_of(needs & TRAIN_NEEDS_V ? p->pv : NULL, p->n, &bad),
-                         copy_of(needs & TRAIN_NEEDS_VMAX ? p->vmax : NULL, p->n, &bad),
-                         copy_of(needs & TRAIN_NEEDS_KAHAN ? p->kahan : NULL, p->n, &bad)};
+    replay_before old = {copy_of(p->p, p->n),
+                         copy_of(p->model, p->n),
+                         copy_of(needs & TRAIN_NEEDS_M ? p->pm : NULL, p->n),
+                         copy_of(needs & TRAIN_NEEDS_V ? p->pv : NULL, p->n),
+                         copy_of(needs & TRAIN_NEEDS_VMAX ? p->vmax : NULL, p->n),
+                         copy_of(needs & TRAIN_NEEDS_KAHAN ? p->kahan : NULL, p->n)};
     const mpsim_optim_tensor t = {
         .param = p->p, .grad = p->g, .m = p->pm, .v = p->pv, .vmax = p->vmax, .kahan = p->kahan, .n = p->n};
     const mpsim_status s = mpsim_optim_check(&o);
     p->t++;
-    if (bad)
-        replay_lacks_memory(&p->problem);
-    else if (s || mpsim_optim_step(&o, p->t, &t, &rng))
+    if (s || mpsim_optim_step(&o, p->t, &t, &rng))
         refuse_step(p, &o, s ? s : MPSIM_EINVAL);
     if (!p->problem.code)
         store_moments(&o, p, w);

@@ -1,6 +1,8 @@
 /* total.c -- adding up the steps of a replay; see total.h. */
 #include "total.h"
 
+#include "../array/need.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +63,7 @@ static replay_tensor *find_tensor(replay_total *t, const char *name)
 {
     const size_t known = t->n_tensors;
     replay_tensor *e = nameindex_item(&t->names, &t->tensors, &t->n_tensors, sizeof *e, name);
-    if (e && t->n_tensors > known)
+    if (t->n_tensors > known)
         e->worst_sqnr = (double)INFINITY;
     return e;
 }
@@ -73,18 +75,15 @@ static replay_difference *find_difference(replay_total *t, const char *name)
     return nameindex_item(&t->differing_names, &t->differing, &t->n_differing, sizeof *t->differing, name);
 }
 
-static int add_omission(replay_total *t, const replay_weight *w, const char *name, uint64_t count)
+static void add_omission(replay_total *t, const replay_weight *w, const char *name, uint64_t count)
 {
     replay_omission *o = nameindex_item(&t->omitted_names, &t->omitted, &t->n_omitted, sizeof *o, name);
-    if (!o)
-        return -1;
     o->count += count;
     snprintf(o->recorded, sizeof o->recorded, "%.15s", w->recorded ? w->recorded : "");
     snprintf(o->here, sizeof o->here, "%.15s", w->storage);
-    return 0;
 }
 
-static int add_differences(replay_total *t, const replay_weight *w)
+static void add_differences(replay_total *t, const replay_weight *w)
 {
     for (int k = 0; k < REPLAY_CARRIED; k++) {
         const replay_comparison *c = &w->carried[k];
@@ -92,18 +91,15 @@ static int add_differences(replay_total *t, const replay_weight *w)
         if (!c->compared && !c->left_out)
             continue;
         snprintf(name, sizeof name, "%s:%s", replay_carried_kind((replay_carried)k), w->name);
-        if (c->left_out && add_omission(t, w, name, c->left_out))
-            return -1;
+        if (c->left_out)
+            add_omission(t, w, name, c->left_out);
         if (!c->compared)
             continue;
         replay_difference *d = find_difference(t, name);
-        if (!d)
-            return -1;
         d->c.compared += c->compared;
         d->c.differ += c->differ;
         d->c.max_difference = fmax(d->c.max_difference, c->max_difference);
     }
-    return 0;
 }
 
 static int by_difference(const void *a, const void *b)
@@ -130,14 +126,11 @@ int replay_total_doubts(const replay_total *t)
 
 /* ---- moments in few bits ---- */
 
-static int add_moments(replay_total *t, const replay_weight *w)
+static void add_moments(replay_total *t, const replay_weight *w)
 {
     replay_stored *s = nameindex_item(&t->stored_names, &t->stored, &t->n_stored, sizeof *s, w->name);
     replay_moments_add(&t->moments, &w->moments);
-    if (!s)
-        return -1;
     replay_moments_add(&s->sum, &w->moments);
-    return 0;
 }
 
 /* Where nothing was compared: below all others. */
@@ -186,16 +179,13 @@ static void sum_movement(replay_movement *to, const replay_movement *from)
     to->small_noise += from->small_noise;
 }
 
-static int add_movement(replay_total *t, const replay_weight *w)
+static void add_movement(replay_total *t, const replay_weight *w)
 {
     replay_moved *m = nameindex_item(&t->moved_names, &t->moved, &t->n_moved, sizeof *m, w->name);
-    if (!m)
-        return -1;
     sum_movement(&t->movement, &w->movement);
     sum_movement(&m->sum, &w->movement);
     t->movement.size += w->movement.size - m->sum.size;
     m->sum.size = w->movement.size;
-    return 0;
 }
 
 static int by_share(const void *a, const void *b)
@@ -220,7 +210,7 @@ void replay_total_sort(replay_total *t)
         free(t->differing[--t->n_differing].name);
 }
 
-static int add_weight(replay_total *t, const replay_weight *w)
+static void add_weight(replay_total *t, const replay_weight *w)
 {
     t->updates += w->updates;
     t->lost += w->lost;
@@ -230,22 +220,18 @@ static int add_weight(replay_total *t, const replay_weight *w)
     t->left_out += w->left_out;
     if (w->max_difference > t->max_difference)
         t->max_difference = w->max_difference;
-    if (w->movement.wanted > 0 && add_movement(t, w))
-        return -1;
-    if (w->moments.arrays && add_moments(t, w))
-        return -1;
-    return add_differences(t, w);
+    if (w->movement.wanted > 0)
+        add_movement(t, w);
+    if (w->moments.arrays)
+        add_moments(t, w);
+    add_differences(t, w);
 }
 
-static int add_settings(replay_total *t, const replay_step *s)
+static void add_settings(replay_total *t, const replay_step *s)
 {
-    replay_settings *grown = realloc(t->settings, (s->n_settings + 1) * sizeof *grown);
-    if (!grown)
-        return -1;
-    t->settings = grown;
+    t->settings = need_more(t->settings, s->n_settings, sizeof *t->settings);
     t->n_settings = s->n_settings;
-    memcpy(grown, s->settings, s->n_settings * sizeof *grown);
-    return 0;
+    memcpy(t->settings, s->settings, s->n_settings * sizeof *t->settings);
 }
 
 static void add_events(replay_total *t, const replay_step *s)
@@ -257,7 +243,7 @@ static void add_events(replay_total *t, const replay_step *s)
     t->raised += (s->events & MPSIM_SCALER_RAISED) != 0;
 }
 
-int replay_total_add(replay_total *t, const replay_step *s)
+void replay_total_add(replay_total *t, const replay_step *s)
 {
     t->steps += (uint64_t)s->trains;
     t->final_scale = s->next_scale;
@@ -292,20 +278,17 @@ int replay_total_add(replay_total *t, const replay_step *s)
     t->from_record += (uint64_t)s->from_record;
     if (s->trains)
         t->bytes = s->bytes;
-    if (s->settings && add_settings(t, s))
-        return -1;
+    if (s->settings)
+        add_settings(t, s);
     if (s->trains) {
         t->distance_fp32 = s->distance_fp32;
         t->distance_f64 = s->distance_f64;
     }
     for (size_t i = 0; i < s->n_weights; i++)
-        if (add_weight(t, &s->weights[i]))
-            return -1;
+        add_weight(t, &s->weights[i]);
     for (size_t i = 0; i < s->n_casts; i++) {
         const replay_cast *c = &s->casts[i];
         replay_tensor *e = find_tensor(t, c->name);
-        if (!e)
-            return -1;
         replay_counts_add(&t->groups[replay_group_of(c->kind)], c);
         replay_counts_add(&e->counts, c);
         e->steps++;
@@ -319,7 +302,6 @@ int replay_total_add(replay_total *t, const replay_step *s)
         if (c->sqnr_db < e->worst_sqnr)
             e->worst_sqnr = c->sqnr_db;
     }
-    return 0;
 }
 
 void replay_group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS])

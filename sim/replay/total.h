@@ -100,7 +100,7 @@ typedef struct replay_total {
 void replay_group_counts(const replay_step *s, replay_counts groups[REPLAY_GROUPS]);
 
 void replay_total_init(replay_total *t);
-int replay_total_add(replay_total *t, const replay_step *s); /* 0, or -1 if out of memory */
+void replay_total_add(replay_total *t, const replay_step *s);
 /* The tensors that differ, the worst first: of most of their elements, then by the most. */
 void replay_total_sort(replay_total *t);
 /* replay_total_sort does the same for moments: those whose steps, or first moments, differ most come first,

@@ -1,6 +1,8 @@
 /* weights.c -- a parameter's numbers: from the record, carried on, compared. */
 #include "state.h"
 
+#include "../array/need.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,44 +51,37 @@ void parameter_free(parameter *p)
 
 /* ---- arrays ---- */
 
-static int allocate(parameter *p, int references)
+static void allocate(parameter *p, int references)
 {
     float **narrow[] = {&p->p, &p->model, &p->pm, &p->pv};
     float **narrow_reference[] = {&p->p32, &p->m32, &p->v32};
     double **wide[] = {&p->p64, &p->m64, &p->v64};
-    const size_t n = p->n ? p->n : 1;
-    int bad = 0;
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
-        bad |= (*narrow[i] = calloc(n, sizeof(float))) == NULL;
+        *narrow[i] = need_memory(p->n, sizeof(float));
     for (size_t i = 0; references && i < 3; i++) {
-        bad |= (*narrow_reference[i] = calloc(n, sizeof(float))) == NULL;
-        bad |= (*wide[i] = calloc(n, sizeof(double))) == NULL;
+        *narrow_reference[i] = need_memory(p->n, sizeof(float));
+        *wide[i] = need_memory(p->n, sizeof(double));
     }
-    return bad ? -1 : 0;
 }
 
 /* What few optimizers have: the compensation of Kahan's method, the largest second moments. The latter
  * begin with the second moments, where nothing is known of them. */
-static int allocate_rare(const replay *r, parameter *p)
+static void allocate_rare(const replay *r, parameter *p)
 {
     const plan_optimizer *c = &r->plan->optimizer;
     const int recorded = replay_group_settings(r, p)->amsgrad;
-    const size_t n = p->n ? p->n : 1;
-    if (c->store == MPSIM_STORE_KAHAN && !p->kahan && (p->kahan = calloc(n, sizeof *p->kahan)) == NULL)
-        return -1;
+    if (c->store == MPSIM_STORE_KAHAN && !p->kahan)
+        p->kahan = need_memory(p->n, sizeof *p->kahan);
     if (p->vmax || !(c->amsgrad > 0 || recorded > 0 || values_there(&p->vmax_recorded)))
-        return 0;
-    p->vmax = malloc(n * sizeof *p->vmax);
-    p->x32 = p->p64 ? malloc(n * sizeof *p->x32) : NULL;
-    p->x64 = p->p64 ? malloc(n * sizeof *p->x64) : NULL;
-    if (!p->vmax || (p->p64 && (!p->x32 || !p->x64)))
-        return -1;
+        return;
+    p->vmax = need_memory(p->n, sizeof *p->vmax);
+    p->x32 = p->p64 ? need_memory(p->n, sizeof *p->x32) : NULL;
+    p->x64 = p->p64 ? need_memory(p->n, sizeof *p->x64) : NULL;
     memcpy(p->vmax, p->pv, p->n * sizeof *p->vmax);
     if (p->p64) {
         memcpy(p->x32, p->v32, p->n * sizeof *p->x32);
         memcpy(p->x64, p->v64, p->n * sizeof *p->x64);
     }
-    return 0;
 }
 
 /* The same of numbers that the record may lack: zeros then. */
@@ -297,10 +292,9 @@ static void begin_parameter(replay *r, parameter *p, replay_weight *w)
     p->from_record = 0;
     if (!p->alive && !recorded)
         return;
-    if ((!p->p && allocate(p, r->options->references)) || allocate_rare(r, p)) {
-        replay_lacks_memory(&p->problem);
-        return;
-    }
+    if (!p->p)
+        allocate(p, r->options->references);
+    allocate_rare(r, p);
     w->storage = p->place.storage.name;
     w->recorded = values_there(&p->weight) && p->weight_format ? p->weight_format->name : NULL;
     w->master = p->place.kept.mbits != p->place.storage.mbits;
@@ -319,10 +313,7 @@ static void begin_parameter(replay *r, parameter *p, replay_weight *w)
 
 int replay_begin_weights(replay *r)
 {
-    replay_weight *w = realloc(r->weights, (r->n_parameters + 1) * sizeof *w);
-    if (!w)
-        return replay_no_memory();
-    r->weights = w;
+    r->weights = need_more(r->weights, r->n_parameters, sizeof *r->weights);
     r->state_recorded = 0;
     for (size_t i = 0; i < r->n_parameters; i++)
         r->state_recorded |= values_there(&r->parameters[i].m);

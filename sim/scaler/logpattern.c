@@ -2,6 +2,7 @@
 #include "logpattern.h"
 
 #include "../array/need.h"
+#include "../text/words.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -48,17 +49,6 @@ static int name_at(const char *p, size_t length)
     return -1;
 }
 
-/* The length of a bracket expression, [...]. */
-static size_t bracket(const char *p)
-{
-    size_t n = 1;
-    n += p[n] == '^';
-    n += p[n] == ']';
-    while (p[n] && p[n] != ']')
-        n++;
-    return n + (p[n] == ']');
-}
-
 /* -1; *reason: of `n` bytes, a brace and a word, that the word is not a name, and which are. */
 static int unknown(const char **reason, const char *found, size_t n)
 {
@@ -77,7 +67,7 @@ static int translate(own_pattern *own, char *out, size_t size, const char *text,
     static const char value[] = "[[:space:]]*([^][:space:],;|)(}'\"]+)";
     size_t n = 0;
     while (*text) {
-        size_t length = *text == '[' ? bracket(text) : *text == '\\' && text[1] ? 2 : 1;
+        size_t length = *text == '[' ? text_bracket(text, strlen(text)) : *text == '\\' && text[1] ? 2 : 1;
         const size_t end = *text == '{' ? strcspn(text, "}") : 0;
         if (n + sizeof value + length >= size) {
             *reason = "it is too long";

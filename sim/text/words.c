@@ -33,3 +33,20 @@ const char *text_error(int number)
 {
     return number == ENOMEM ? "out of memory" : strerror(number);
 }
+
+size_t text_bracket(const char *s, size_t n)
+{
+    size_t i = 1;
+    i += i < n && s[i] == '^';
+    i += i < n && s[i] == ']';
+    while (i < n && s[i] != ']') {
+        if (s[i] == '[' && i + 1 < n && strchr(".:=", s[i + 1])) { /* [:alpha:] */
+            const char c = s[i + 1];
+            for (i += 2; i + 1 < n && !(s[i] == c && s[i + 1] == ']'); i++)
+                ;
+            i++;
+        }
+        i++;
+    }
+    return i < n ? i + 1 : n;
+}

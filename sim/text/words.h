@@ -1,4 +1,4 @@
-/* words.h -- words in lines of a width, their plurals and their ends; errors of the system in words. */
+/* words.h -- words in lines of a width, their plurals and their ends; errors of the system in words; brackets of patterns. */
 #pragma once
 
 #include <stdint.h>
@@ -17,3 +17,7 @@ int text_ends_with(const char *s, const char *end);
 
 /* text_error -- what an errno says: strerror, but "out of memory" for what is no fault of a file. */
 const char *text_error(int number);
+
+/* text_bracket -- the length of the bracket expression that s begins with, as "[^]a-z[:digit:]]", of a regular expression of n
+ * characters; n if it does not end. */
+size_t text_bracket(const char *s, size_t n);

@@ -6,7 +6,6 @@
  * MetadataIndex) and filesystem.py (_StorageInfo) of PyTorch 2.15.0; checkpoints that it wrote (tests/trace/parts).
  * A tensor is named by its path in the state that was saved (planner_data), as dcp_to_torch_save puts it into a
  * file: levels joined by '/'. */
-#include "../text/words.h"
 #include "inputs.h"
 #include "parts.h"
 #include "torch.h"
@@ -116,7 +115,7 @@ static int read_metadata(checkpoint *c)
     struct stat st;
     int fd = open(c->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st)) {
-        trace_error_set(c->error, TRACE_EXIT_IO, c->path, TRACE_NO_OFFSET, "cannot open: %s", text_error(errno));
+        trace_error_io(c->error, c->path, TRACE_NO_OFFSET, "cannot open");
         if (fd >= 0)
             close(fd);
         return -1;
@@ -133,8 +132,8 @@ static int read_metadata(checkpoint *c)
     }
     if (e.what == PICKLE_NO_MEMORY)
         return trace_no_memory(c->t, c->error);
-    return trace_error_set(c->error, e.what == PICKLE_BAD ? TRACE_EXIT_DATA : TRACE_EXIT_IO, c->path, e.at, "%s",
-                           e.what == PICKLE_BAD ? e.text : text_error(errno));
+    return e.what == PICKLE_BAD ? trace_error_set(c->error, TRACE_EXIT_DATA, c->path, e.at, "%s", e.text)
+                                : trace_error_io(c->error, c->path, e.at, "%s", "");
 }
 
 /* A field of a dataclass. */
@@ -253,8 +252,7 @@ static int read_files(checkpoint *c)
             return trace_no_memory(c->t, c->error);
         if (stat(path, &st))
             return errno == ENOENT ? bad(c, "its file '%.200s' is missing", c->files[i])
-                                   : trace_error_set(c->error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot open: %s",
-                                                     text_error(errno));
+                                   : trace_error_io(c->error, path, TRACE_NO_OFFSET, "cannot open");
         inputs_add_path(path);
         c->files[c->n_files + i] = path;
         c->t->size += (uint64_t)st.st_size;

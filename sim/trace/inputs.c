@@ -101,5 +101,5 @@ int inputs_check(const char *out, trace_error *error)
                    ? 0
                    : trace_error_set(error, TRACE_EXIT_USAGE, name, TRACE_NO_OFFSET,
                                      "is an input: the output would replace it");
-    return lost ? trace_error_set(error, TRACE_EXIT_IO, name, TRACE_NO_OFFSET, "out of memory") : 0;
+    return lost ? trace_error_memory(error, name) : 0;
 }

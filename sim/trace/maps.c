@@ -12,11 +12,6 @@
 
 enum { FILE_MAX = 128 << 10 };
 
-static int no_memory(trace_error *error)
-{
-    return trace_error_say(error, TRACE_EXIT_IO, "out of memory");
-}
-
 /* ---- a file of rules ---- */
 
 /* A line without blanks around it and without what follows " #" or a '#' at its begin; its length. */
@@ -45,28 +40,35 @@ static int read_rules(const input_maps *from, namemap *m, const char *path, trac
         const char *rule = p;
         const size_t length = trim(&rule, n);
         if (length && namemap_add(m, rule, length, why))
-            bad = trace_error_say(error, TRACE_EXIT_DATA, "%s: line %zu: %s", escape_text(name, sizeof name, path),
-                                  number, why);
+            bad = *why ? trace_error_say(error, TRACE_EXIT_DATA, "%s: line %zu: %s",
+                                         escape_text(name, sizeof name, path), number, why)
+                       : trace_error_memory(error, NULL);
         p += n + (p[n] == '\n');
     }
     free(text);
     return bad;
 }
 
-int maps_give(input_maps *m, const option_list *rules, trace_error *error)
+/* A rule of the command line. */
+static int give(namemap *m, const char *rule, trace_error *error)
 {
     char why[200];
+    if (namemap_add(m, rule, strlen(rule), why) == 0)
+        return 0;
+    return *why ? trace_error_say(error, TRACE_EXIT_USAGE, "--map: '%s': %s", rule, why)
+                : trace_error_memory(error, NULL);
+}
+
+int maps_give(input_maps *m, const option_list *rules, trace_error *error)
+{
     if (!rules->count)
         return 0;
     m->given = namemap_new("--map");
     if (!m->given)
-        return no_memory(error);
+        return trace_error_memory(error, NULL);
     for (size_t i = 0; i < rules->count; i++) {
         const char *rule = rules->items[i];
-        if (*rule == '@' ? read_rules(m, m->given, rule + 1, error)
-            : namemap_add(m->given, rule, strlen(rule), why)
-                ? trace_error_say(error, TRACE_EXIT_USAGE, "--map: '%s': %s", rule, why)
-                : 0)
+        if (*rule == '@' ? read_rules(m, m->given, rule + 1, error) : give(m->given, rule, error))
             return -1;
     }
     return 0;
@@ -86,7 +88,8 @@ static int is_known(const input_maps *m, const char *folder, size_t n)
 static namemap *read_both(const input_maps *m, const char *path, trace_error *error)
 {
     namemap *map = namemap_new(path);
-    if (!map || (m->given && namemap_join(map, m->given)) ? no_memory(error) : read_rules(m, map, path, error)) {
+    if (!map || (m->given && namemap_join(map, m->given)) ? trace_error_memory(error, NULL)
+                                                          : read_rules(m, map, path, error)) {
         namemap_free(map);
         map = NULL;
     }
@@ -105,17 +108,17 @@ static int tell(const input_maps *m, const char *path, const namemap *map)
 static int add_folder(input_maps *m, const char *folder, size_t n, const char *path, trace_error *error)
 {
     if (array_room(&m->folders, m->count, sizeof *m->folders))
-        return no_memory(error);
+        return trace_error_memory(error, NULL);
     namemap *map = read_both(m, path, error);
     if (!map)
         return -1;
     m->folders[m->count] = (map_folder){strndup(folder, n), map};
     if (!m->folders[m->count].folder) {
         namemap_free(map);
-        return no_memory(error);
+        return trace_error_memory(error, NULL);
     }
     m->count++;
-    return tell(m, path, map) ? no_memory(error) : 0;
+    return tell(m, path, map) ? trace_error_memory(error, NULL) : 0;
 }
 
 /* The folder that is the first n characters of a path: is there a file of rules in it? */
@@ -126,7 +129,7 @@ static int look_in(input_maps *m, const char *path, size_t n, trace_error *error
     if (is_known(m, path, n))
         return 0;
     if (asprintf(&file, "%.*s%s%s", (int)n, path, n ? "/" : "", NAMEMAP_FILE) < 0)
-        return no_memory(error);
+        return trace_error_memory(error, NULL);
     const int bad = stat(file, &st) == 0 && S_ISREG(st.st_mode) ? add_folder(m, path, n, file, error) : 0;
     free(file);
     return bad;

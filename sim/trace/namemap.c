@@ -1,6 +1,7 @@
 /* namemap.c -- see namemap.h. */
 #include "namemap.h"
 
+#include "../text/words.h"
 #include "impl.h"
 
 #include "../array/array.h"
@@ -70,24 +71,6 @@ static int wrong(char error[200], size_t at, const char *what)
     return -1;
 }
 
-/* Past a bracket expression that begins at s[i]; n if it does not end. */
-static size_t skip_bracket(const char *s, size_t n, size_t i)
-{
-    i++;
-    i += i < n && s[i] == '^';
-    i += i < n && s[i] == ']';
-    while (i < n && s[i] != ']') {
-        if (s[i] == '[' && i + 1 < n && strchr(".:=", s[i + 1])) { /* [:alpha:] */
-            const char c = s[i + 1];
-            for (i += 2; i + 1 < n && !(s[i] == c && s[i + 1] == ']'); i++)
-                ;
-            i++;
-        }
-        i++;
-    }
-    return i < n ? i + 1 : n;
-}
-
 /* What regcomp does not say the place of, or would accept: see namemap.h. *groups: how many there are. */
 static int check_regex(const char *s, size_t n, size_t *groups, char error[200])
 {
@@ -105,7 +88,7 @@ static int check_regex(const char *s, size_t n, size_t *groups, char error[200])
             if (s[++i] >= '1' && s[i] <= '9')
                 return wrong(error, i - 1, "no back references in the pattern");
         } else if (s[i] == '[') {
-            const size_t end = skip_bracket(s, n, i);
+            const size_t end = i + text_bracket(s + i, n - i);
             if (s[end - 1] != ']' || end == i + 1)
                 return wrong(error, i, "a bracket that is not closed");
             i = end - 1;
@@ -170,8 +153,9 @@ static int compile(rule *r, size_t n, char error[200])
     char pattern[NAMEMAP_LONGEST + 8], why[100];
     snprintf(pattern, sizeof pattern, "^(%.*s)$", (int)n, r->text);
     const int code = regcomp(&r->regex, pattern, REG_EXTENDED);
-    if (!code)
-        return 0;
+    *error = '\0';
+    if (code == 0 || code == REG_ESPACE)
+        return -code;
     regerror(code, &r->regex, why, sizeof why);
     return wrong(error, 0, why);
 }
@@ -199,10 +183,9 @@ int namemap_add(namemap *m, const char *text, size_t n, char error[200])
     rule *r = array_room(&m->rules, m->count, sizeof *m->rules) ? NULL : &m->rules[m->count];
     if (r)
         *r = (rule){.text = strndup(text, n)};
-    if (!r || !r->text) {
-        snprintf(error, 200, "out of memory");
+    *error = '\0';
+    if (!r || !r->text)
         return -1;
-    }
     if (parse(r, error)) {
         free(r->text);
         return -1;

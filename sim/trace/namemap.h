@@ -24,7 +24,7 @@ size_t namemap_count(const namemap *m);
 /* namemap_rule -- the text of rule i. */
 const char *namemap_rule(const namemap *m, size_t i);
 
-/* namemap_add -- a rule of n characters. 0, or -1 with why not in *error: "at 6: ...", for a message that says
+/* namemap_add -- a rule of n characters. 0, or -1 with why not in *error, empty for want of memory: "at 6: ...", for a message that says
  * where the rule is from. */
 int namemap_add(namemap *m, const char *rule, size_t n, char error[200]);
 

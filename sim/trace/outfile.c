@@ -1,7 +1,6 @@
 /* outfile.c -- see outfile.h. */
 #include "outfile.h"
 
-#include "../text/words.h"
 #include "impl.h"
 #include "inputs.h"
 #include "temporary.h"
@@ -34,14 +33,13 @@ static int io_error(const char *path, const char *what, trace_error *error)
 {
     const char *name = strcmp(path, "-") == 0 ? "standard output" : path;
     if (errno == ENOMEM) /* it is not the file */
-        return trace_error_set(error, TRACE_EXIT_IO, name, UINT64_MAX, "out of memory");
-    return trace_error_set(error, TRACE_EXIT_IO, name, UINT64_MAX, "%s: %s", what, text_error(errno));
+        return trace_error_memory(error, name);
+    return trace_error_io(error, name, UINT64_MAX, "%s", what);
 }
 
 static int wait_error(const char *what, trace_error *error)
 {
-    return trace_error_set(error, TRACE_EXIT_IO, unnamed_place(), UINT64_MAX, "%s a temporary file: %s", what,
-                           text_error(errno));
+    return trace_error_io(error, unnamed_place(), UINT64_MAX, "%s a temporary file", what);
 }
 
 static void outfile_free(outfile *o)

@@ -1,6 +1,5 @@
 /* read.c -- bytes of an open file, and the elements of a tensor: their codes as they are stored, or exact
  * binary64 values. */
-#include "../text/words.h"
 #include "impl.h"
 #include "whole.h"
 
@@ -37,7 +36,7 @@ static int file_bytes(const trace *t, void *p, size_t n, uint64_t at, trace_erro
 {
     const ssize_t r = trace_file_pread(t, p, n, at);
     if (r < 0)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s", text_error(errno));
+        return trace_error_io(error, t->path, at, "cannot read");
     if ((size_t)r < n)
         return trace_fail(t, error, at + (size_t)r,
                           "the file ends here, it has become shorter than its %" PRIu64 " bytes", t->size);

@@ -10,7 +10,6 @@
 
 #include "../array/array.h"
 #include "../quant/describe.h"
-#include "../text/words.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -154,9 +153,8 @@ static int add_file(trace *t, index_map *m, size_t low, size_t high, uint64_t *b
     if (!path)
         return trace_no_memory(t, error);
     if (stat(path, &st))
-        return errno == ENOENT
-                   ? trace_fail(t, error, TRACE_NO_OFFSET, "its file '%s' is missing", file)
-                   : trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot open: %s", text_error(errno));
+        return errno == ENOENT ? trace_fail(t, error, TRACE_NO_OFFSET, "its file '%s' is missing", file)
+                               : trace_error_io(error, path, TRACE_NO_OFFSET, "cannot open");
     if (parts_add(t, path, 0, 0, &source, error))
         return -1;
     t->size += (uint64_t)st.st_size;
@@ -246,7 +244,7 @@ int trace_shards(const char *path, int (*visit)(void *context, const char *file)
         goto done;
     t.size = (uint64_t)st.st_size;
     if (read_index(&t, &m, &error))
-        result = text_ends_with(error.text, text_error(ENOMEM)) ? -1 : 0;
+        result = -error.memory;
     for (size_t i = 0; i < m.n && result == 0 && !error.exit; i++)
         if (i == 0 || strcmp(m.rows[i].file, m.rows[i - 1].file) != 0)
             result = visit(context, m.rows[i].file);

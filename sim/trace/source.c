@@ -5,7 +5,6 @@
  * first, packed streams (stream.h) unpacked to one. Everything else (devices, directories,
  * sockets, terminals) is refused before a byte of it is read. */
 #include "../text/filekind.h"
-#include "../text/words.h"
 #include "impl.h"
 #include "inputs.h"
 #include "stream.h"
@@ -22,7 +21,7 @@
 
 static int io_error(const trace *t, trace_error *error, const char *what)
 {
-    return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "%s: %s", what, text_error(errno));
+    return trace_error_io(error, t->path, TRACE_NO_OFFSET, "%s", what);
 }
 
 enum { CHUNK = 64 << 10, UNPACKED_FREE = 64 << 20 };
@@ -102,21 +101,16 @@ static int copy(trace *t, supply *from, unsigned char *buffer, const trace_optio
     ssize_t n = CHUNK;
     int bad = 0;
     if (out < 0)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
-                               "cannot create a temporary file "
-                               "in %s to %s to: %s",
-                               unnamed_place(), what, text_error(errno));
+        return trace_error_io(error, t->path, TRACE_NO_OFFSET, "cannot create a temporary file in %s to %s to",
+                              unnamed_place(), what);
     const uint64_t room = unnamed_room(out);
     t->size = 0;
     while (n == CHUNK && !bad) {
         n = next_chunk(from, buffer);
         bad = n < 0 ? no_chunk(t, from, error) : check_chunk(t, from, buffer, (size_t)n, options, room, error);
         if (!bad && whole_write(out, buffer, (size_t)n))
-            bad = trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
-                                  "cannot %s to a temporary file%s%s: "
-                                  "%s",
-                                  what, from->packed ? " in " : "", from->packed ? unnamed_place() : "",
-                                  text_error(errno));
+            bad = trace_error_io(error, t->path, TRACE_NO_OFFSET, "cannot %s to a temporary file%s%s", what,
+                                 from->packed ? " in " : "", from->packed ? unnamed_place() : "");
     }
     if (bad)
         close(out);

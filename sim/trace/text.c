@@ -1,6 +1,8 @@
 /* text.c -- error lines. */
+#include "../text/words.h"
 #include "impl.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -17,9 +19,16 @@ static int put_path(char *out, size_t size, const char *path)
     return snprintf(out, size, "%s%s: ", cut ? "..." : "", escape_text(shown, sizeof shown, tail));
 }
 
-/* path: NULL, the message says what it is about. */
+/* Behind a message, what an errno says. */
+static void add_errno(char *raw, size_t size, int number)
+{
+    const size_t n = strlen(raw);
+    snprintf(raw + n, size - n, "%s%s", n ? ": " : "", text_error(number));
+}
+
+/* path: NULL, the message says what it is about. number: an errno, or 0. */
 static int error_set(trace_error *error, int exit_code, const char *path, uint64_t offset, const char *member,
-                     const char *message, va_list ap)
+                     int number, const char *message, va_list ap)
 {
     if (!error)
         return -1;
@@ -39,6 +48,9 @@ static int error_set(trace_error *error, int exit_code, const char *path, uint64
         out += n, left -= (size_t)n;
     }
     vsnprintf(raw, sizeof raw, message, ap);
+    if (number)
+        add_errno(raw, sizeof raw, number);
+    error->memory = number == ENOMEM;
     error->refused = strncmp(raw, "refused: ", 9) == 0;
     escape_text(out, left, raw);
     return -1;
@@ -48,7 +60,7 @@ int trace_error_set(trace_error *error, int exit_code, const char *path, uint64_
 {
     va_list ap;
     va_start(ap, message);
-    error_set(error, exit_code, path, offset, NULL, message, ap);
+    error_set(error, exit_code, path, offset, NULL, 0, message, ap);
     va_end(ap);
     return -1;
 }
@@ -57,7 +69,7 @@ int trace_error_say(trace_error *error, int exit_code, const char *message, ...)
 {
     va_list ap;
     va_start(ap, message);
-    error_set(error, exit_code, NULL, TRACE_NO_OFFSET, NULL, message, ap);
+    error_set(error, exit_code, NULL, TRACE_NO_OFFSET, NULL, 0, message, ap);
     va_end(ap);
     return -1;
 }
@@ -66,13 +78,29 @@ int trace_fail(const trace *t, trace_error *error, uint64_t offset, const char *
 {
     va_list ap;
     va_start(ap, message);
-    error_set(error, TRACE_EXIT_DATA, t->path, offset == TRACE_NO_OFFSET ? offset : t->base + offset, t->member,
+    error_set(error, TRACE_EXIT_DATA, t->path, offset == TRACE_NO_OFFSET ? offset : t->base + offset, t->member, 0,
               message, ap);
     va_end(ap);
     return -1;
 }
 
+int trace_error_io(trace_error *error, const char *path, uint64_t offset, const char *message, ...)
+{
+    const int number = errno;
+    va_list ap;
+    va_start(ap, message);
+    error_set(error, TRACE_EXIT_IO, path, offset, NULL, number ? number : EIO, message, ap);
+    va_end(ap);
+    return -1;
+}
+
+int trace_error_memory(trace_error *error, const char *path)
+{
+    errno = ENOMEM;
+    return trace_error_io(error, path, TRACE_NO_OFFSET, "%s", "");
+}
+
 int trace_no_memory(const trace *t, trace_error *error)
 {
-    return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "out of memory");
+    return trace_error_memory(error, t->path);
 }

@@ -2,7 +2,6 @@
 #include "textfile.h"
 
 #include "../text/filekind.h"
-#include "../text/words.h"
 #include "impl.h"
 #include "inputs.h"
 
@@ -16,9 +15,20 @@
 
 enum { PATIENCE = 2000 }; /* milliseconds that a writer of a pipe has to come */
 
-static int refused(const char *path, trace_error *error, int code, const char *what)
+static const char *name_of(const char *path)
 {
-    return trace_error_set(error, code, strcmp(path, "-") == 0 ? "standard input" : path, UINT64_MAX, "%s", what);
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+static int refused(const char *path, trace_error *error, const char *what)
+{
+    return trace_error_set(error, TRACE_EXIT_DATA, name_of(path), UINT64_MAX, "%s", what);
+}
+
+/* What errno says. */
+static int cannot(const char *path, trace_error *error)
+{
+    return trace_error_io(error, name_of(path), UINT64_MAX, "%s", "");
 }
 
 int text_file_open(const char *path, trace_error *error)
@@ -31,9 +41,9 @@ int text_file_open(const char *path, trace_error *error)
     /* O_NONBLOCK: opening a pipe does not wait for its writer */
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 && errno == ENXIO)
-        return refused(path, error, TRACE_EXIT_DATA, "is not a regular file");
+        return refused(path, error, "is not a regular file");
     if (fd < 0 || fstat(fd, &st) != 0) {
-        refused(path, error, TRACE_EXIT_IO, text_error(errno));
+        cannot(path, error);
         if (fd >= 0)
             close(fd);
         return -1;
@@ -44,7 +54,7 @@ int text_file_open(const char *path, trace_error *error)
     }
     char why[64];
     snprintf(why, sizeof why, "%s, not a text file", file_kind(st.st_mode));
-    refused(path, error, TRACE_EXIT_DATA, why);
+    refused(path, error, why);
     close(fd);
     return -1;
 }
@@ -74,8 +84,10 @@ ssize_t text_file_next(int fd, const char *path, char *to, size_t room, int firs
     do
         got = first ? read_first(fd, to, room) : read(fd, to, room);
     while (got < 0 && errno == EINTR);
-    if (got < 0)
-        refused(path, error, TRACE_EXIT_IO, errno == EPIPE ? "a pipe that nobody writes to" : text_error(errno));
+    if (got < 0 && errno == EPIPE)
+        trace_error_set(error, TRACE_EXIT_IO, name_of(path), UINT64_MAX, "a pipe that nobody writes to");
+    else if (got < 0)
+        cannot(path, error);
     return got;
 }
 
@@ -90,7 +102,7 @@ static char *read_all(int fd, const char *path, size_t most, size_t *n, trace_er
             room = room < most / 2 ? 2 * room + (16 << 10) : most + 2;
             char *larger = realloc(text, room);
             if (!larger) {
-                refused(path, error, TRACE_EXIT_IO, "out of memory");
+                trace_error_memory(error, name_of(path));
                 break;
             }
             text = larger;
@@ -123,7 +135,7 @@ char *text_file_whole(const char *path, size_t most, size_t *n, trace_error *err
     if (n)
         *n = bytes;
     if (text && !n && memchr(text, 0, bytes)) {
-        refused(path, error, TRACE_EXIT_DATA, "not a text: it holds a zero byte");
+        refused(path, error, "not a text: it holds a zero byte");
         free(text);
         text = NULL;
     }

@@ -1,6 +1,5 @@
 /* torchdata.c -- the bytes of storages: sections of a file, or members of an archive that are unpacked into a
  * temporary file when the first of their bytes is wanted. CRCs are compared then. */
-#include "../text/words.h"
 #include "unnamed.h"
 #include "torch.h"
 #include "whole.h"
@@ -93,7 +92,7 @@ static int read_all(const trace *t, int spooled, void *p, size_t n, uint64_t at,
     const torch_state *s = t->state;
     const ssize_t r = spooled ? trace_pread(s->spool, p, n, at) : trace_file_pread(t, p, n, at);
     if (r < 0)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s", text_error(errno));
+        return trace_error_io(error, t->path, at, "cannot read");
     if ((size_t)r < n)
         return trace_fail(t, error, at + (size_t)r,
                           "the file ends here, it has become shorter than its %" PRIu64 " bytes", t->size);
@@ -107,10 +106,8 @@ int torch_spool_begin(const trace *t, trace_error *error)
         return 0;
     s->spool = unnamed_file();
     if (s->spool < 0)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
-                               "cannot create a temporary file in "
-                               "%s to unpack to: %s",
-                               unnamed_place(), text_error(errno));
+        return trace_error_io(error, t->path, TRACE_NO_OFFSET, "cannot create a temporary file in %s to unpack to",
+                              unnamed_place());
     return 0;
 }
 
@@ -118,10 +115,8 @@ int torch_spool(const trace *t, const void *p, size_t n, trace_error *error)
 {
     torch_state *s = t->state;
     if (whole_write_at(s->spool, p, n, s->spool_end))
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
-                               "cannot unpack to a temporary file in %s: "
-                               "%s",
-                               unnamed_place(), text_error(errno));
+        return trace_error_io(error, t->path, TRACE_NO_OFFSET, "cannot unpack to a temporary file in %s",
+                              unnamed_place());
     s->spool_end += n;
     return 0;
 }

@@ -1,7 +1,6 @@
 /* torchpickle.c -- the trees of PyTorch's pickles: their memory, their storages by key, bytes that stand in them. */
 #include "torch.h"
 
-#include "../text/words.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -49,7 +48,7 @@ int torch_pickle(trace *t, torch_tree *tree, uint32_t section, uint64_t at, trac
     if (e.what == PICKLE_NO_MEMORY)
         return trace_no_memory(t, error);
     if (e.what == PICKLE_CANNOT_READ)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, base + e.at, "cannot read: %s", text_error(errno));
+        return trace_error_io(error, t->path, base + e.at, "cannot read");
     return trace_fail(t, error, base + e.at, "%s", e.text);
 }
 

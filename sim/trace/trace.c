@@ -1,5 +1,4 @@
 /* trace.c -- opening and closing a trace, and what it says of itself. */
-#include "../text/words.h"
 #include "impl.h"
 #include "owndigests.h"
 
@@ -38,7 +37,7 @@ static int open_layout(trace *t, const trace_options *options, trace_error *erro
     } else {
         const ssize_t n = trace_file_pread(t, head, t->size < sizeof head ? (size_t)t->size : sizeof head, 0);
         if (n < 0)
-            return trace_error_set(error, TRACE_EXIT_IO, t->path, 0, "cannot read: %s", text_error(errno));
+            return trace_error_io(error, t->path, 0, "cannot read");
         t->type = trace_layout_of(head, (size_t)n);
         if (!t->type)
             return trace_layout_unknown(t, head, (size_t)n, error);
@@ -87,7 +86,7 @@ static trace *new_trace(const char *path, const trace_options *options, trace_er
     trace *t = calloc(1, sizeof *t);
     if (!t || !(t->path = strdup(path))) {
         free(t);
-        trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "out of memory");
+        trace_error_memory(error, path);
         return NULL;
     }
     t->fd = -1;

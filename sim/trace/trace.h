@@ -23,6 +23,7 @@
 typedef struct trace_error {
     int exit;
     int refused; /* a pickle that would call something when it is loaded */
+    int memory;  /* there is none for it */
     char text[1024];
 } trace_error;
 
@@ -148,7 +149,13 @@ int trace_error_set(trace_error *error, int exit_code, const char *path, uint64_
 __attribute__((format(printf, 3, 4)))
 #endif
 int trace_error_say(trace_error *error, int exit_code, const char *message, ...);
-/* trace_no_memory -- the same: out of memory, of the file that was read. */
+/* trace_error_io -- what errno says of the file: "PATH: offset N: MESSAGE: No such file or directory"; nothing of a message
+ * that is empty. trace_error_memory -- out of memory, of that file, or NULL; trace_no_memory: of the file that was read. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+int trace_error_io(trace_error *error, const char *path, uint64_t offset, const char *message, ...);
+int trace_error_memory(trace_error *error, const char *path);
 int trace_no_memory(const trace *t, trace_error *error);
 
 /* tree: the files that operands stand for.
@@ -174,6 +181,8 @@ typedef struct trace_tree {
 int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *options, trace_error *error);
 /* trace_tree_keeps -- whether a regular file below a directory, or a folder, is one of the tree. */
 int trace_tree_keeps(const char *path, const trace_options *options);
+/* trace_are_folders -- whether all n paths are directories. */
+int trace_are_folders(const char *const *paths, size_t n);
 /* trace_folder_unread -- what a folder without files of tensors is, as far as that is known: "a Zarr array"; NULL: it is not. */
 const char *trace_folder_unread(const char *path);
 /* trace_tree_bytes -- what a path of the tree takes by the sizes of files alone: its file; all files that are one

@@ -4,7 +4,6 @@
 #include "namemap.h"
 
 #include "../array/array.h"
-#include "../text/words.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -30,17 +29,12 @@ typedef struct level {
     ino_t inode;
 } level;
 
-static int no_memory(const char *path, trace_error *error)
-{
-    return trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "out of memory");
-}
-
 /* Append a string, which becomes the list's own, or is freed. */
 static int append(char ***list, size_t *count, char *s, const char *path, trace_error *error)
 {
     if (!s || array_room(list, *count, sizeof **list)) {
         free(s);
-        return no_memory(path, error);
+        return trace_error_memory(error, path);
     }
     (*list)[(*count)++] = s;
     return 0;
@@ -90,16 +84,14 @@ static int list_directory(const char *path, char ***names, size_t *n, trace_erro
 {
     DIR *dir = opendir(path);
     if (!dir)
-        return trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot read the directory: %s",
-                               text_error(errno));
+        return trace_error_io(error, path, TRACE_NO_OFFSET, "cannot read the directory");
     int result = 0;
     while (result == 0) {
         errno = 0;
         const struct dirent *e = readdir(dir);
         if (!e) {
             if (errno)
-                result = trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "cannot read the directory: %s",
-                                         text_error(errno));
+                result = trace_error_io(error, path, TRACE_NO_OFFSET, "cannot read the directory");
             break;
         }
         if (e->d_name[0] != '.' && strcmp(e->d_name, NAMEMAP_FILE) != 0)
@@ -146,7 +138,7 @@ static int add_name(listing *l, const char *path, const level *above)
         }
         keep = l->tree->unread || trace_tree_keeps(path, l->options);
     } else if (is_unknown(errno)) { /* it may be a folder */
-        return trace_error_set(l->error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "%s", text_error(errno));
+        return trace_error_io(l->error, path, TRACE_NO_OFFSET, "%s", "");
     }
     if (!keep) {
         l->tree->skipped++;
@@ -223,7 +215,7 @@ static int add_whole(listing *l, const char *path, listed *names)
     const trace_layout_type *whole = l->options && l->options->raw_format ? NULL : trace_folder(path);
     size_t kept = 0;
     if (!whole && errno == ENOMEM)
-        return no_memory(path, l->error);
+        return trace_error_memory(l->error, path);
     for (size_t i = 0; i < names->n; i++)
         if (trace_folder_has(whole, names->names[i]))
             free(names->names[i]);
@@ -232,7 +224,7 @@ static int add_whole(listing *l, const char *path, listed *names)
     names->n = kept;
     for (size_t i = 0; i < names->n; i++)
         if (is_named_index(names->names[i]) && take_out_shards(l, path, names, &i))
-            return no_memory(path, l->error);
+            return trace_error_memory(l->error, path);
     return whole ? append(&l->tree->paths, &l->tree->count, strdup(path), path, l->error) : 0;
 }
 
@@ -251,7 +243,7 @@ static int add_directory(listing *l, const char *path, const struct stat *st, co
         result = add_whole(l, path, &names);
     for (size_t i = 0; i < names.n && result == 0; i++) {
         char *below = join(path, names.names[i]);
-        result = below ? add_name(l, below, &here) : no_memory(path, l->error);
+        result = below ? add_name(l, below, &here) : trace_error_memory(l->error, path);
         free(below);
     }
     for (size_t i = 0; i < names.n; i++)
@@ -321,10 +313,19 @@ int trace_tree_add(trace_tree *tree, const char *operand, const trace_options *o
     listing l = {tree, options, error, 0};
     const int bad = strcmp(operand, "-") != 0 && stat(operand, &st);
     if (bad && is_unknown(errno))
-        return trace_error_set(error, TRACE_EXIT_IO, operand, TRACE_NO_OFFSET, "%s", text_error(errno));
+        return trace_error_io(error, operand, TRACE_NO_OFFSET, "%s", "");
     if (!bad && strcmp(operand, "-") != 0 && S_ISDIR(st.st_mode))
         return add_directory(&l, operand, &st, NULL);
     return append(&tree->paths, &tree->count, strdup(operand), operand, error);
+}
+
+int trace_are_folders(const char *const *paths, size_t n)
+{
+    struct stat st;
+    size_t i = 0;
+    while (i < n && stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode))
+        i++;
+    return i == n;
 }
 
 void trace_tree_sort(trace_tree *tree)

@@ -1,7 +1,6 @@
 /* unzip.c -- libzip, which unpacks the members of zip archives. */
 #include "impl.h"
 
-#include "../text/words.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +35,7 @@ trace_unzip *unzip_open(const trace *t, trace_error *error)
     }
     const int fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 3);
     if (fd < 0) {
-        trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot read: %s", text_error(errno));
+        trace_error_io(error, t->path, TRACE_NO_OFFSET, "cannot read");
         return NULL;
     }
     zip_t *z = zip_fdopen(fd, ZIP_CHECKCONS, &code);

@@ -26,7 +26,7 @@ static int parse_shape(wanted_form *f, const char *text, trace_error *error)
     size_t n = 0;
     f->shape = calloc(strlen(text) / 2 + 1, sizeof *f->shape);
     if (!f->shape)
-        return trace_error_say(error, TRACE_EXIT_IO, "out of memory");
+        return trace_error_memory(error, NULL);
     for (const char *p = text; *p;) {
         char word[32];
         const size_t length = strcspn(p, ",");
@@ -156,26 +156,17 @@ int wanted_clash(const trace *t, trace_error *error)
 
 /* ---- a word at a time ---- */
 
-typedef enum row_type { ROW_LIST, ROW_TEXT, ROW_COUNT, ROW_FLAG } row_type;
+typedef enum row_type { ROW_LIST, ROW_STRING, ROW_COUNT, ROW_FLAG } row_type;
 
+#define NAME_AND_PLACE(of, letter, name, type, field, value, help) \
+    {                                                              \
+        name, ROW_##type, offsetof(of, field)                      \
+    }
 static const struct {
     const char *name;
     row_type type;
     size_t at;
-} rows[] = {
-    {"match", ROW_LIST, offsetof(wanted_words, match)},
-    {"kind", ROW_LIST, offsetof(wanted_words, kinds)},
-    {"map", ROW_LIST, offsetof(wanted_words, map)},
-    {"dtype", ROW_TEXT, offsetof(wanted_words, dtype)},
-    {"shape", ROW_TEXT, offsetof(wanted_words, shape)},
-    {"offset", ROW_COUNT, offsetof(wanted_words, offset)},
-    {"big-endian", ROW_FLAG, offsetof(wanted_words, big_endian)},
-    {"assume", ROW_TEXT, offsetof(wanted_words, assume)},
-    {"as", ROW_TEXT, offsetof(wanted_words, as)},
-    {"stored", ROW_TEXT, offsetof(wanted_words, stored)},
-    {"max-header", ROW_COUNT, offsetof(wanted_words, max_header)},
-    {"max-ratio", ROW_COUNT, offsetof(wanted_words, max_ratio)},
-};
+} rows[] = {WANTED_OPTIONS(NAME_AND_PLACE, wanted_words)};
 
 static int put_number(void *at, int is_flag, const char *name, const char *value, trace_error *error)
 {
@@ -199,8 +190,8 @@ int wanted_put(wanted_words *w, const char *name, const char *value, trace_error
         return trace_error_say(error, 0, "'%s' is not an option of reading files", name);
     void *at = (char *)w + rows[i].at;
     if (rows[i].type == ROW_LIST)
-        return option_list_add(at, value) ? trace_error_say(error, TRACE_EXIT_IO, "out of memory") : 0;
-    if (rows[i].type != ROW_TEXT)
+        return option_list_add(at, value) ? trace_error_memory(error, NULL) : 0;
+    if (rows[i].type != ROW_STRING)
         return put_number(at, rows[i].type == ROW_FLAG, name, value, error);
     *(const char **)at = value;
     return 0;

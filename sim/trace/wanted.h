@@ -12,6 +12,34 @@ typedef struct wanted_words {
     int big_endian;
 } wanted_words;
 
+/* These options, one by one: ROW(of, LETTER, NAME, TYPE, FIELD, VALUE, HELP), where TYPE is LIST, STRING, COUNT or FLAG,
+ * FIELD is of wanted_words, VALUE what its argument is called, and LETTER and HELP are the program's. */
+/* clang-format off */
+#define WANTED_OPTIONS(ROW, of)                                                                                     \
+    ROW(of, 'm', "match", LIST, match, "GLOB",                                                                      \
+        "only tensors whose name matches, as 'wgrad:*' or '*attn*'; may be repeated"),                              \
+    ROW(of, 'k', "kind", LIST, kinds, "LIST",                                                                       \
+        "only tensors of these kinds, as agrad,wgrad: weight act out agrad dgrad wgrad opt.m opt.v "                \
+        "opt.vmax master"),                                                                                         \
+    ROW(of, 0, "map", LIST, map, "RULE",                                                                            \
+        "what names mean, as 'grad/(.*)=wgrad:\\1', or a file of such lines as @FILE; may be repeated; see "        \
+        "doc/names.md"),                                                                                            \
+    ROW(of, 0, "dtype", STRING, dtype, "FORMAT", "the files are raw elements of this format, little-endian"),       \
+    ROW(of, 0, "shape", STRING, shape, "N,M...", "raw: shape (default: to the file's end)"),                        \
+    ROW(of, 0, "offset", COUNT, offset, "BYTES", "raw: bytes before the first element"),                            \
+    ROW(of, 0, "big-endian", FLAG, big_endian, NULL, "raw: elements are big-endian"),                               \
+    ROW(of, 0, "assume", STRING, assume, "V1=F,V2=F",                                                               \
+        "npy: the formats of void elements of 1 and 2 bytes, as ml_dtypes writes them"),                            \
+    ROW(of, 0, "as", STRING, as, "FORMAT",                                                                          \
+        "read integers of the format's width as its codes: bf16 saved as int16, say"),                              \
+    ROW(of, 0, "stored", STRING, stored, "HOW",                                                                     \
+        "codes with scales: parts (tensors of their own), or the layout they are stored in where that is "          \
+        "not evident, as torchao, te:e5m2 or gptq-v2"),                                                             \
+    ROW(of, 0, "max-header", COUNT, max_header, "BYTES", "cap on a file's header (default 16Mi)"),                  \
+    ROW(of, 0, "max-ratio", COUNT, max_ratio, "N",                                                                  \
+        "how many times its size a packed file may unpack to (default 1000; 64 MiB at least)")
+/* clang-format on */
+
 void wanted_clear(wanted_words *w); /* the lists */
 
 /* wanted_put -- an option by its name without dashes ("1": one without an argument); the value must outlive *w. 0, or -1 with

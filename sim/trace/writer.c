@@ -84,7 +84,7 @@ static int check_names(const char *path, const trace_tensor *tensors, size_t n, 
     if (!twice && !failed && n_metadata)
         twice = trace_duplicate(&metadata[0][0], n_metadata, sizeof *metadata, &failed);
     if (failed)
-        return trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "out of memory");
+        return trace_error_memory(error, path);
     if (twice)
         return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
                                "the name '%s' cannot be written: it occurs twice or is reserved", *twice);
@@ -143,7 +143,7 @@ static trace_writer *begin(const char *path, array_bytes *header, uint64_t bytes
 {
     trace_writer *w = NULL;
     if (header->failed || !(w = malloc(sizeof *w))) {
-        trace_error_set(error, TRACE_EXIT_IO, path, TRACE_NO_OFFSET, "out of memory");
+        trace_error_memory(error, path);
     } else {
         w->left = bytes;
         w->begin = header->n;

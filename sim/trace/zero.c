@@ -14,7 +14,6 @@
 #include "zeroname.h"
 
 #include "../array/array.h"
-#include "../text/words.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -78,8 +77,7 @@ static int list_files(zero_checkpoint *c)
     const struct dirent *e;
     int result = 0;
     if (!dir)
-        return trace_error_set(c->error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET, "cannot read the directory: %s",
-                               text_error(errno));
+        return trace_error_io(c->error, t->path, TRACE_NO_OFFSET, "cannot read the directory");
     while (result == 0 && (e = readdir(dir)))
         result = add_name(c, e->d_name);
     closedir(dir);

@@ -7,7 +7,6 @@
  * Source: APPNOTE.TXT 6.3.9, section 4.3. */
 #include "impl.h"
 
-#include "../text/words.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -55,7 +54,7 @@ static int read_at(const trace *t, void *p, size_t n, uint64_t at, trace_error *
 {
     const ssize_t r = trace_file_pread(t, p, n, at);
     if (r < 0)
-        return trace_error_set(error, TRACE_EXIT_IO, t->path, at, "cannot read: %s", text_error(errno));
+        return trace_error_io(error, t->path, at, "cannot read");
     if ((size_t)r < n)
         return trace_fail(t, error, at + (size_t)r, "the file ends here");
     return 0;

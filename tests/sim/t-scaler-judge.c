@@ -284,6 +284,31 @@ START_TEST(patterns_of_ones_own)
 }
 END_TEST
 
+/* A bracket expression ended at the first ']', that of a class within it. */
+START_TEST(bug_20261126_classes_in_brackets)
+{
+    static const struct {
+        const char *pattern, *line;
+    } rows[] = {
+        {"^[[:alpha:]{}]+ {scale}$", "{amp} 256\n"}, {"^[^[:digit:](]+ {scale}$", "amp: 256\n"},
+        {"^[[=a=](]+ {scale}$", "a(a 256\n"},        {"^[[.].](]+ {scale}$", "]( 256\n"},
+        {"^[][:space:]{(]+ {scale}$", "] {( 256\n"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static training_log l;
+        log_judgement j;
+        log_pattern *own = NULL;
+        const char *reason = "";
+        ck_assert_msg(log_pattern_add(&own, rows[i].pattern, &reason) == 0, "%s: %s", rows[i].pattern, reason);
+        add("%s", rows[i].line);
+        judge_log(&l, &j, own);
+        ck_assert_msg(l.recognised[LOG_OWN] == 1 && l.recorded.last == 256, "%s", rows[i].pattern);
+        training_log_clear(&l);
+        log_pattern_free(own);
+    }
+}
+END_TEST
+
 /* ---- hostile logs ---- */
 
 START_TEST(notes_are_bounded)
@@ -412,6 +437,7 @@ int main(void)
     tcase_add_test(c, lines_of_guides_and_scripts);
     tcase_add_test(c, lines_that_a_terminal_broke);
     tcase_add_test(c, patterns_of_ones_own);
+    tcase_add_test(c, bug_20261126_classes_in_brackets);
     tcase_add_test(c, notes_are_bounded);
     tcase_add_test(c, logs_of_any_kind);
     TCase *const cases[] = {c, NULL};

@@ -477,11 +477,12 @@ END_TEST
 /* ---- memory ---- */
 
 #ifdef CAN_FAIL
-/* What there is in a file, as one number. */
-static mpsim_status digest(const char *path, uint64_t *sum, char *line, size_t size)
+/* What there is in a file, as one number; by a rule for names, or NULL. */
+static mpsim_status digest(const char *path, const char *rule, uint64_t *sum, char *line, size_t size)
 {
     mpsim_reader *r;
-    mpsim_status s = mpsim_reader_open(&r, &path, 1, NULL, 0, line, size);
+    const mpsim_option map = {"map", rule};
+    mpsim_status s = mpsim_reader_open(&r, &path, 1, &map, rule != NULL, line, size);
     *sum = 0;
     for (size_t i = 0; s == MPSIM_OK && i < mpsim_reader_count(r); i++) {
         static unsigned char codes[1 << 16];
@@ -499,15 +500,18 @@ static mpsim_status digest(const char *path, uint64_t *sum, char *line, size_t s
     return s;
 }
 
+/* The allocations before glibc's regcomp, which frees twice or forgets where there is no memory (2.36). */
+enum { BEFORE_REGCOMP = 8 };
+
 /* The n-th allocation fails: out of memory, or all that there is; and nothing is left behind. */
-static int fail_at(const char *path, long n, uint64_t want)
+static int fail_at(const char *path, const char *rule, long n, uint64_t want)
 {
     char line[1024] = "";
     uint64_t sum;
     const long before = live;
     until = n;
     failed = 0;
-    const mpsim_status s = digest(path, &sum, line, sizeof line);
+    const mpsim_status s = digest(path, rule, &sum, line, sizeof line);
     until = 0;
     if (!strstr(path, ".npz")) /* libzip 1.7.3 forgets a member that it could not open */
         ck_assert_msg(live == before, "%s: allocation %ld: %ld are not freed", path, n, live - before);
@@ -519,17 +523,19 @@ static int fail_at(const char *path, long n, uint64_t want)
 START_TEST(each_allocation_that_fails_is_said)
 {
     char path[4400], line[1024];
+    const char *rule = _i == STURDY + 2 ? "(.*)\\.x=weight:\\1" : NULL;
     uint64_t want;
     snprintf(path, sizeof path, "%s",
              _i < STURDY    ? recorded(files[_i])
              : _i == STURDY ? write_npz()
                             : write_tensors("m.safetensors"));
     ck_assert(setenv("TZ", "UTC0", 1) == 0); /* libzip asks for the time zone, whose name glibc keeps, or forgets */
-    ck_assert_int_eq(digest(path, &want, line, sizeof line), MPSIM_OK);
+    ck_assert_int_eq(digest(path, rule, &want, line, sizeof line), MPSIM_OK);
     long n = 1;
-    while (fail_at(path, n, want)) /* all of the first hundred, then ever fewer */
+    while ((!rule || n <= BEFORE_REGCOMP) &&
+           fail_at(path, rule, n, want)) /* all of the first hundred, then ever fewer */
         n += 1 + n / 100;
-    ck_assert(n > 10);
+    ck_assert(n > BEFORE_REGCOMP);
 }
 END_TEST
 #endif
@@ -547,7 +553,7 @@ int main(void)
     tcase_add_test(t, the_thread_keeps_its_environment);
     tcase_add_test(t, binary32_is_rounded_to_nearest);
 #ifdef CAN_FAIL
-    tcase_add_loop_test(t, each_allocation_that_fails_is_said, 0, STURDY + 2);
+    tcase_add_loop_test(t, each_allocation_that_fails_is_said, 0, STURDY + 3);
 #endif
     TCase *const cases[] = {t, NULL};
     return bad_main("reader", cases);

@@ -5,9 +5,9 @@
  * recognised by its content. Codes with scales of blocks are one tensor, of the numbers that they stand for. Input is
  * not trusted: what a file claims is checked before it is believed, memory is bounded, and pickles are data.
  *
- * Nothing here prints, ends the program, starts threads or changes how signals are handled. (Two libraries that it uses
- * may end the program themselves where there is no memory: jansson, for JSON with long strings, and libarchive, for what is
- * packed by anything but gzip.) What fails gives a status, and why as one line of printable UTF-8 in the caller's buffer:
+ * Nothing here prints, ends the program, starts threads or changes how signals are handled. (Libraries that it uses
+ * may end the program themselves where there is no memory: jansson, for JSON with long strings; libarchive, for what is
+ * packed by anything but gzip; and glibc 2.36, which compiles the rules of `map`.) What fails gives a status, and why as one line of printable UTF-8 in the caller's buffer:
  * `size` bytes at `error`, which may be NULL; a longer line is cut. It says which file. Where nothing fails the buffer
  * is untouched.
  *
