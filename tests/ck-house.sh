@@ -5,6 +5,8 @@
 #   ck-house.sh             the checks, as TAP
 #   ck-house.sh messages    every text of an error in the sources, FILE:LINE: TEXT, for a reader's eyes
 set -u
+LC_ALL=C
+export LC_ALL
 : "${MPSIM:=./mpsim}" "${MPSIM_SRCDIR:=.}"
 n=0
 failed=0
@@ -19,20 +21,20 @@ ok() { # ok NAME OUTPUT: passes if OUTPUT is empty
     fi
 }
 messages() { # texts with a space among the arguments of the functions that report errors
-    find lib sim gpu -name '*.[ch]' -o -name '*.cu' | sort | while read -r file; do
-        awk -v file="$file" '
-        BEGIN { call = "(^|[^a-z0-9_])([a-z0-9_]*_)?(fail|failed|fails|bad|refuse|refused|damaged|misfit|trouble|error_set)(_[a-z]+)?[(]" }
+    find lib sim gpu -name '*.[ch]' -o -name '*.cu' | sort | xargs awk '
+        FNR == 1 { inside = 0 }
         /^[ \t]*(\/\*|\*)/ || /#define/ { next }
-        $0 ~ call { inside = 1; text = ""; line = NR }
+        /(^|[^a-z0-9_])([a-z0-9_]*_)?(fail|failed|fails|bad|refuse|refused|damaged|misfit|trouble|error_set)(_[a-z]+)?[(]/ {
+            inside = 1; text = ""; line = FNR
+        }
         inside {
             rest = $0
             while (match(rest, /"([^"\\]|\\.)*"/)) {
                 text = text substr(rest, RSTART + 1, RLENGTH - 2)
                 rest = substr(rest, RSTART + RLENGTH)
             }
-            if ($0 ~ /;[ \t]*$/) { inside = 0; if (text ~ / /) print file ":" line ": " text }
-        }' "$file"
-    done
+            if ($0 ~ /;[ \t]*$/) { inside = 0; if (text ~ / /) print FILENAME ":" line ": " text }
+        }'
 }
 build=$(cd "$(dirname "$MPSIM")" && pwd)
 cd "$MPSIM_SRCDIR" || exit 1
@@ -67,8 +69,8 @@ else
     echo "ok $((n - 1)) - those of libmpsim-trace, too # SKIP likewise"
     echo "ok $n - libmpsim-trace does not print, end a process, start one, or handle signals # SKIP likewise"
 fi
-ok "every public function is used by a test" "$(while read -r f; do
-    grep -q -w -r --include='*.c' "$f" tests || echo "$f"; done <"$dir/declared")"
+find tests -name '*.c' -print | xargs grep -o -h 'mpsim_[A-Za-z0-9_]*' | awk '!seen[$0]++' >"$dir/used"
+ok "every public function is used by a test" "$(grep -v -x -F -f "$dir/used" "$dir/declared")"
 
 ok "headers begin with #pragma once, public ones with a guard" "$(
     find lib/include -name '*.h' | xargs grep -L '^#ifndef MPSIM_'
@@ -107,7 +109,10 @@ TABLE
 includes() { # of the tree in the current folder: FILE TARGET, a line each
     find lib sim gpu -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | sort |
         xargs grep -H '^[[:space:]]*#[[:space:]]*include' | awk '
-    function there(p,   line, found) { found = (getline line < p) >= 0; close(p); return found }
+    function there(p,   line) {
+        if (!(p in found)) { found[p] = (getline line < p) >= 0; close(p) }
+        return found[p]
+    }
     function plain(p) { while (sub(/[^\/.]+\/[.][.]\//, "", p)); return p }
     {
         i = index($0, ":"); file = substr($0, 1, i - 1); what = substr($0, i + 1)
@@ -125,12 +130,13 @@ includes() { # of the tree in the current folder: FILE TARGET, a line each
         print file, target
     }'
 }
-borders() { # violations in the current folder
-    includes | awk -v table="$dir/borders" '
+borders() { # violations in $dir/includes
+    awk -v table="$dir/borders" '
     BEGIN { while ((getline < table) > 0) { n++; from[n] = $1; to[n] = $2 } }
     { for (i = 1; i <= n; i++) if ($1 ~ from[i]) { if ($2 !~ to[i]) print $1 " includes " $2; next }
-      print $1 ": no rule for this file" }'
+      print $1 ": no rule for this file" }' "$dir/includes"
 }
+includes >"$dir/includes"
 ok "who includes whom: the table of borders" "$(borders)"
 ok "threads are the business of lib/train/parallel.c" "$(grep -l -r --include='*.[ch]' -E \
     '[^a-z]omp_|pragma omp|[^a-z]pthread_' lib sim | grep -v '^lib/train/parallel\.c$')"
@@ -154,10 +160,10 @@ circles() { # nm -A on stdin: the loops
         if (p[2] in of && of[p[2]] != p[1]) print p[1], of[p[2]] } }' | sort -u | tsort 2>&1 >/dev/null
 }
 objects() { # of libraries and program; none whose source is gone
-    (cd "$build" && find lib sim gpu -name '*.o') | while read -r object; do
-        source=$(echo "$object" | sed 's,/[^/]*-,/,; s,o$,c,')
-        if [ -e "$source" ] || [ -e "${source}u" ]; then echo "$object"; fi
-    done
+    { find lib sim gpu -name '*.c' -o -name '*.cu' && (cd "$build" && find lib sim gpu -name '*.o'); } | awk '
+        !/[.]o$/ { there[$0]; next }
+        { source = $0; sub(/\/[^\/]*-/, "/", source); sub(/o$/, "c", source) }
+        source in there || source "u" in there'
 }
 if command -v nm >/dev/null && command -v tsort >/dev/null; then
     objects >"$dir/objects"
@@ -168,8 +174,8 @@ else
     echo "ok $n - no two files need each other # SKIP no nm or no tsort"
 fi
 # shellcheck disable=SC2069 # as above
-folders() { # loops between the modules of the current tree; a folder within one belongs to it
-    includes | grep -v ' <' | awk '
+folders() { # loops between the modules, by $dir/includes; a folder within one belongs to it
+    grep -v ' <' "$dir/includes" | awk '
     function module(p,   part) {
         sub(/\/[^\/]*$/, "", p)
         if (p !~ /include/ && split(p, part, "/") > 2) p = part[1] "/" part[2]
@@ -195,6 +201,7 @@ mkdir -p "$dir/tree/lib/dot" "$dir/tree/lib/round" "$dir/tree/lib/train" "$dir/t
     echo '#include "../cli/options.h"' >sim/trace/command.c
     echo '#include "../stat/tensor.h"' >sim/cli/command.c
     echo '#include "../cli/options.h"' >sim/stat/fine.c
+    includes >"$dir/includes"
     borders >"$dir/violations"
     folders >"$dir/loops"
 )

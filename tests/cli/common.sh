@@ -55,6 +55,12 @@ ok() { # ok STATUS NAME: one line of TAP; what was printed, if it failed
     fi
 }
 
+# one_line: what was said on stderr is one line that begins with "mpsim: "
+one_line() {
+    { IFS= read -r first_line && ! IFS= read -r next_line && [ ! "$next_line" ]; } <"$dir/err" || return 1
+    case $first_line in 'mpsim: '*) ;; *) return 1 ;; esac
+}
+
 # run CODE ARGUMENT...: exit code as expected; nothing on stderr for 0 and 1, otherwise nothing
 # on stdout and one line on stderr that begins with "mpsim: "
 run() {
@@ -66,7 +72,7 @@ run() {
     if [ "$want" -le 1 ]; then
         [ ! -s "$dir/err" ]
     else
-        [ ! -s "$dir/out" ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -q '^mpsim: ' "$dir/err"
+        [ ! -s "$dir/out" ] && one_line
     fi
 }
 
