@@ -66,10 +66,10 @@ START_TEST(as_the_manual_says)
     uint64_t seed = test_seed() + (uint64_t)_i, a[64] = {0}, b[64] = {0};
     mpsim_model m;
     ck_assert(mpsim_model_parse(&m, t->model) == MPSIM_OK);
-    for (int kind = 0; kind < DOT_KINDS; kind++)
+    for (int kind = 0; kind < KINDS; kind++)
         for (size_t i = 0; i < test_scaled(t->n > 2 ? 2500 : 25000); i++) {
-            dot_fill(fa, a, fb, b, t->n, f32, kind, &seed);
-            one(t, &m, fa, a, fb, b, (uint32_t)dot_addend(f32, kind, &seed));
+            kinds_fill(fa, a, fb, b, t->n, f32, kind, &seed);
+            one(t, &m, fa, a, fb, b, (uint32_t)kinds_addend(f32, kind, &seed));
         }
 }
 END_TEST
