@@ -98,6 +98,7 @@ sim_libsim_a_SOURCES = \
   sim/train/store.h sim/train/table.c sim/train/table.h sim/train/text.c sim/train/text.h \
   sim/train/typed.c sim/train/typed.h sim/train/words.c sim/train/words.h sim/verify/architecture.c \
   sim/verify/architecture.h sim/verify/cmd.c sim/verify/groups.c sim/verify/groups.h \
+  sim/verify/cpu.c sim/verify/cpu.h sim/verify/cpugroup.c sim/verify/kinds.c sim/verify/kinds.h \
   sim/verify/recorded.c sim/verify/report.c sim/verify/report.h sim/verify/vectors.c \
   sim/verify/vectors.h sim/verify/verify.c sim/verify/verify.h
 
@@ -183,6 +184,16 @@ sim_libnvidia_a_SOURCES = sim/verify/nvidia.c
 sim_libnvidia_a_CPPFLAGS = $(sim_cppflags) $(CUDA_CPPFLAGS)
 sim_libnvidia_a_CFLAGS = $(OPT_CFLAGS) $(HARDEN_CFLAGS) -std=gnu11 $(FP_CFLAGS) $(VIS_CFLAGS) $(PIE_CFLAGS) $(SAN_CFLAGS)
 verify_libs += sim/libnvidia.a
+endif
+# the instructions of the machine that mpsim is built for
+if CPU_X86
+sim_libsim_a_SOURCES += sim/verify/cpux86.c
+else
+if CPU_ARM
+sim_libsim_a_SOURCES += sim/verify/cpuarm.c
+else
+sim_libsim_a_SOURCES += sim/verify/cpunone.c
+endif
 endif
 # Files, not a macro: where the rest is built, ./configure --enable-cuda and make compile these alone.
 if HAVE_CUDA

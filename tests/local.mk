@@ -107,7 +107,8 @@ tests_libsupport_a_SOURCES += \
   tests/oracle/decoder.c tests/oracle/decoder.h tests/oracle/decoderattention.c \
   tests/oracle/decodergrad.c tests/oracle/decodernames.c tests/oracle/decoderoptim.c \
   tests/oracle/decoderoptim.h tests/oracle/decoderparts.h tests/oracle/decoderrows.c \
-  tests/oracle/decoderrows.h tests/oracle/integers.c tests/oracle/integers.h \
+  tests/oracle/decoderrows.h tests/oracle/instructions.c tests/oracle/instructions.h \
+  tests/oracle/integers.c tests/oracle/integers.h \
   tests/oracle/neighbours.c tests/oracle/neighbours.h tests/oracle/optim.h tests/oracle/optimexact.h \
   tests/oracle/optimkernels.h tests/oracle/recipe.c tests/oracle/recipe.h tests/oracle/rounded.h \
   tests/support/blockcompare.c tests/support/blockcompare.h tests/support/cases.c \
@@ -121,7 +122,7 @@ mpfr_tests = \
   tests/arith/t-wide \
   tests/block/t-block tests/block/t-block-proof tests/block/t-elements tests/block/t-hadamard tests/block/t-outputs \
   tests/block/t-recipe tests/block/t-recipe-scale tests/block/t-rules tests/block/t-blockstats \
-  tests/dot/t-dot \
+  tests/dot/t-dot tests/dot/t-instruction \
   tests/format/t-codes \
   tests/layer/t-functions tests/layer/t-math \
   tests/optim/t-adafactor tests/optim/t-contract tests/optim/t-gradient tests/optim/t-gradient-clip \

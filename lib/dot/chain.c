@@ -19,7 +19,8 @@ int mpsim_is_native(const mpsim_rounded *p)
 int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
     const int is_fma = m->addition == MPSIM_ADDITION_FMA;
-    if ((!is_fma && m->addition != MPSIM_ADDITION_MULADD) || !mpsim_in_binary32(fa) || !mpsim_in_binary32(fb))
+    if (m->traits || m->order > MPSIM_ORDER_PAIRWISE || (!is_fma && m->addition != MPSIM_ADDITION_MULADD) ||
+        !mpsim_in_binary32(fa) || !mpsim_in_binary32(fb))
         return 0;
     if (!mpsim_is_native(&m->accumulator) || !mpsim_is_native(&m->result) ||
         (!is_fma && !mpsim_is_native(&m->product)) || (m->chunk != 0 && !mpsim_is_native(&m->outer)))

@@ -53,13 +53,38 @@ static uint64_t round_code(walk *w, const mpsim_rounded *p, mpsim_number x)
     return mpsim_scalar_encode(&p->format, &p->rounding, p->rounding.mode, x, draw(w, p), &flags);
 }
 
+/* The same at a place before the result, with the traits of the model; `invalid`: x is the NaN of an operation
+ * without a value. */
+static uint64_t round_trait(walk *w, const mpsim_rounded *p, mpsim_number x, int invalid)
+{
+    const unsigned traits = w->m->traits;
+    const uint32_t random = draw(w, p);
+    unsigned flags;
+    if (traits & MPSIM_TRAIT_NAN_MINUS && invalid)
+        x.sign = 1;
+    if (traits & MPSIM_TRAIT_FLUSH_SUMS && mpsim_scalar_tiny(&p->format, &p->rounding, x, random) & MPSIM_TINY_AFTER)
+        x = mpsim_number_make(x.sign, 0, 0);
+    const uint64_t code = mpsim_scalar_encode(&p->format, &p->rounding, p->rounding.mode, x, random, &flags);
+    if (traits & MPSIM_TRAIT_OVERFLOW && flags & MPSIM_FLAG_OVERFLOW)
+        return mpsim_scalar_infinite(&p->format, &p->rounding, x.sign);
+    return code;
+}
+
+/* x as it is read: a subnormal number of f is a zero if the model has that trait. */
+static mpsim_number read_number(const walk *w, const mpsim_format *f, mpsim_number x, unsigned trait)
+{
+    if (w->m->traits & trait && x.kind == MPSIM_NUMBER_FINITE && x.hi != 0 && x.exp < mpsim_emin(f))
+        return mpsim_number_make(x.sign, 0, 0);
+    return x;
+}
+
 static const mpsim_number none = {MPSIM_NUMBER_FINITE, 0, 0, 0, 0};
 
-/* `sum` rounded at p, a step with x and y. */
-static mpsim_number round_step(walk *w, const mpsim_rounded *p, mpsim_number sum, mpsim_dot_step step, mpsim_number x,
-                               mpsim_number y)
+/* `sum` rounded at p, a step with x and y; flags: of the operation. */
+static mpsim_number round_step(walk *w, const mpsim_rounded *p, mpsim_number sum, unsigned flags, mpsim_dot_step step,
+                               mpsim_number x, mpsim_number y)
 {
-    const uint64_t code = round_code(w, p, sum);
+    const uint64_t code = round_trait(w, p, sum, !!(flags & MPSIM_FLAG_INVALID));
     if (w->see)
         show(w, step, p, x, y, code);
     return mpsim_scalar_unpack(&p->format, code);
@@ -69,8 +94,8 @@ static mpsim_number round_step(walk *w, const mpsim_rounded *p, mpsim_number sum
 static mpsim_number add(walk *w, const mpsim_rounded *p, mpsim_number x, mpsim_number y, mpsim_dot_step step)
 {
     unsigned flags = 0;
-    const int down = p->rounding.mode == MPSIM_ROUND_DOWN;
-    return round_step(w, p, mpsim_number_add(x, y, down, &flags), step, x, y);
+    const mpsim_number sum = mpsim_number_add(x, y, p->rounding.mode == MPSIM_ROUND_DOWN, &flags);
+    return round_step(w, p, sum, flags, step, x, y);
 }
 
 static uint64_t code_at(const mpsim_vector *v, size_t k)
@@ -83,70 +108,102 @@ static mpsim_number number_at(const mpsim_vector *v, size_t k)
     return mpsim_scalar_unpack(v->format, code_at(v, k));
 }
 
-static mpsim_number product_at(walk *w, size_t k)
+/* Operand k; +0 where k is beyond the operands and fills an instruction up. */
+static mpsim_number operand(const walk *w, const mpsim_vector *v, size_t k, size_t end)
+{
+    return k < end ? read_number(w, v->format, number_at(v, k), MPSIM_TRAIT_FLUSH_OPERANDS) : none;
+}
+
+static mpsim_number product_at(walk *w, size_t k, size_t end)
 {
     unsigned flags = 0;
-    return round_step(w, &w->m->product, mpsim_number_mul(number_at(&w->a, k), number_at(&w->b, k), &flags),
-                      step_of(MPSIM_DOT_PRODUCT, k, 1), none, none);
+    const mpsim_number product = mpsim_number_mul(operand(w, &w->a, k, end), operand(w, &w->b, k, end), &flags);
+    return round_step(w, &w->m->product, product, flags, step_of(MPSIM_DOT_PRODUCT, k, k < end), none, none);
 }
 
 /* ---- one chunk: products first to first + n - 1, from s ---- */
 
-static mpsim_number chain_fma(walk *w, size_t first, size_t n, mpsim_number s)
+/* s and product k. */
+static mpsim_number take_up(walk *w, size_t k, size_t end, mpsim_number s)
 {
     const mpsim_rounded *acc = &w->m->accumulator;
-    const int down = acc->rounding.mode == MPSIM_ROUND_DOWN;
-    for (size_t k = first; k < first + n; k++) {
-        unsigned flags = 0;
-        const mpsim_number sum = mpsim_number_fma(number_at(&w->a, k), number_at(&w->b, k), s, down, &flags);
-        s = round_step(w, acc, sum, step_of(MPSIM_DOT_ADDITION, k, 1), s, none);
-    }
+    const mpsim_dot_step step = step_of(MPSIM_DOT_ADDITION, k, k < end);
+    unsigned flags = 0;
+    if (w->m->addition == MPSIM_ADDITION_MULADD)
+        return add(w, acc, s, product_at(w, k, end), step);
+    const mpsim_number sum = mpsim_number_fma(operand(w, &w->a, k, end), operand(w, &w->b, k, end), s,
+                                              acc->rounding.mode == MPSIM_ROUND_DOWN, &flags);
+    return round_step(w, acc, sum, flags, step, s, none);
+}
+
+static mpsim_number chain(walk *w, size_t first, size_t n, mpsim_number s)
+{
+    const size_t end = first + n;
+    for (size_t k = first; k < end && w->m->order != MPSIM_ORDER_ODD_FIRST; k++)
+        s = take_up(w, k, end, s);
+    for (size_t k = first; k < end && w->m->order == MPSIM_ORDER_ODD_FIRST; k += 2)
+        s = take_up(w, k, end, take_up(w, k + 1, end, s));
     return s;
 }
 
-static mpsim_number chain_muladd(walk *w, size_t first, size_t n, mpsim_number s)
+/* p[0] becomes the sum of n numbers: neighbours are added, again and again. */
+static void add_neighbours(walk *w, size_t first, mpsim_number *p, size_t n)
 {
-    for (size_t k = first; k < first + n; k++) {
-        const mpsim_number p = product_at(w, k);
-        s = add(w, &w->m->accumulator, s, p, step_of(MPSIM_DOT_ADDITION, k, 1));
-    }
-    return s;
-}
-
-static mpsim_status tree(walk *w, size_t first, size_t n, mpsim_number *s)
-{
-    if (n == 0)
-        return MPSIM_OK;
-    mpsim_number *p = (mpsim_number *)malloc(n * sizeof *p);
-    if (!p)
-        return MPSIM_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        p[i] = product_at(w, first + i);
     for (; n > 1; n = n / 2 + n % 2) {
         for (size_t i = 0; i < n / 2; i++)
             p[i] = add(w, &w->m->accumulator, p[2 * i], p[2 * i + 1], step_of(MPSIM_DOT_ADDITION, first, 0));
         if (n % 2)
             p[n / 2] = p[n - 1];
     }
-    *s = add(w, &w->m->accumulator, *s, p[0], step_of(MPSIM_DOT_ADDITION, first, 0));
+}
+
+/* With the trait FILLED *s is what comes of the products alone. */
+static mpsim_status tree(walk *w, size_t first, size_t n, mpsim_number *s)
+{
+    const int filled = w->m->traits & MPSIM_TRAIT_FILLED;
+    const size_t terms = filled ? w->m->chunk : n;
+    if (n == 0)
+        return MPSIM_OK;
+    mpsim_number *p = (mpsim_number *)malloc(terms * sizeof *p);
+    if (!p)
+        return MPSIM_ENOMEM;
+    for (size_t i = 0; i < terms; i++)
+        p[i] = product_at(w, first + i, first + n);
+    add_neighbours(w, first, p, terms);
+    *s = filled ? p[0] : add(w, &w->m->accumulator, *s, p[0], step_of(MPSIM_DOT_ADDITION, first, 0));
     free(p);
     return MPSIM_OK;
 }
 
-/* The exact sum of the products and s, not rounded; `down` says how it will be. */
-static mpsim_number exact(walk *w, size_t first, size_t n, mpsim_number s, int down)
+static mpsim_number lanes(walk *w, size_t first, size_t n)
 {
+    mpsim_number sum[MPSIM_FUSED_LENGTH];
+    const size_t length = w->m->length;
+    for (size_t l = 0; l < length; l++) {
+        sum[l] = none;
+        for (size_t k = first + l; k < first + n; k += length)
+            sum[l] = take_up(w, k, first + n, sum[l]);
+    }
+    add_neighbours(w, first, sum, length);
+    return sum[0];
+}
+
+/* The exact sum of the products and s, not rounded; `down` says how it will be. With the trait FILLED s is
+ * not there. */
+static mpsim_number exact(walk *w, size_t first, size_t n, mpsim_number s, int down, unsigned *flags)
+{
+    const int filled = w->m->traits & MPSIM_TRAIT_FILLED;
     int nan = s.kind == MPSIM_NUMBER_NAN, infinities[2] = {0, 0}, signs[2] = {0, 0};
     mpsim_sum sum;
-    unsigned flags = 0;
     mpsim_sum_init(&sum);
-    signs[s.sign] = 1;
+    signs[s.sign] = !filled;
+    signs[0] |= filled && n < w->m->chunk;
     if (s.kind == MPSIM_NUMBER_INF)
         infinities[s.sign] = 1;
     else if (!nan)
         mpsim_sum_add(&sum, mpsim_number_to_f64(s));
     for (size_t k = first; k < first + n; k++) {
-        const mpsim_number x = number_at(&w->a, k), y = number_at(&w->b, k);
+        const mpsim_number x = operand(w, &w->a, k, first + n), y = operand(w, &w->b, k, first + n);
         signs[x.sign ^ y.sign] = 1;
         if (x.kind == MPSIM_NUMBER_FINITE && y.kind == MPSIM_NUMBER_FINITE)
             mpsim_sum_add_product(&sum, mpsim_number_to_f64(x), mpsim_number_to_f64(y));
@@ -157,7 +214,7 @@ static mpsim_number exact(walk *w, size_t first, size_t n, mpsim_number s, int d
             infinities[x.sign ^ y.sign] = 1;
     }
     if (nan || (infinities[0] && infinities[1]))
-        return mpsim_number_invalid(&flags);
+        return mpsim_number_invalid(flags);
     if (infinities[0] || infinities[1])
         return mpsim_number_infinity(infinities[1]);
     mpsim_number x = mpsim_sum_number(&sum);
@@ -217,17 +274,17 @@ static mpsim_status run_chunk(walk *w, size_t first, size_t n, mpsim_number *s, 
 {
     const mpsim_model *m = w->m;
     switch (m->addition) {
-    case MPSIM_ADDITION_EXACT:
-        *s = round_step(w, &m->accumulator, exact(w, first, n, *s, m->accumulator.rounding.mode == MPSIM_ROUND_DOWN),
-                        step_of(MPSIM_DOT_ADDITION, first, n), *s, none);
+    case MPSIM_ADDITION_EXACT: {
+        unsigned flags = 0;
+        const mpsim_number sum = exact(w, first, n, *s, m->accumulator.rounding.mode == MPSIM_ROUND_DOWN, &flags);
+        *s = round_step(w, &m->accumulator, sum, flags, step_of(MPSIM_DOT_ADDITION, first, n), *s, none);
         return MPSIM_OK;
+    }
     case MPSIM_ADDITION_FMA:
-        *s = chain_fma(w, first, n, *s);
-        return MPSIM_OK;
     case MPSIM_ADDITION_MULADD:
         if (m->order == MPSIM_ORDER_PAIRWISE)
             return tree(w, first, n, s);
-        *s = chain_muladd(w, first, n, *s);
+        *s = m->order == MPSIM_ORDER_LANES ? lanes(w, first, n) : chain(w, first, n, *s);
         return MPSIM_OK;
     case MPSIM_ADDITION_FUSED:
     default:
@@ -243,9 +300,10 @@ static mpsim_status run(walk *w, size_t n, mpsim_number c, uint64_t *d)
 {
     const mpsim_model *m = w->m;
     mpsim_dot_step last = step_of(MPSIM_DOT_RESULT, 0, 0);
-    mpsim_number s = c, x = c;
+    mpsim_number s = n ? read_number(w, &m->result.format, c, MPSIM_TRAIT_FLUSH_SUMS) : c, x = s;
     if (m->addition == MPSIM_ADDITION_EXACT && m->chunk == 0) {
-        s = exact(w, 0, n, s, m->result.rounding.mode == MPSIM_ROUND_DOWN);
+        unsigned flags = 0;
+        s = exact(w, 0, n, s, m->result.rounding.mode == MPSIM_ROUND_DOWN, &flags);
         last.n = n;
     } else if (m->chunk == 0) {
         const mpsim_status status = run_chunk(w, 0, n, &s, mpsim_emin(&m->result.format));

@@ -30,7 +30,8 @@ static scaled scaled_column(const mpsim_exact *e, const mpsim_exact_lines *x, si
 
 int mpsim_exact_init(mpsim_exact *e, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb, size_t depth)
 {
-    if (m->addition != MPSIM_ADDITION_EXACT || m->chunk != 0 || !mpsim_in_binary32(fa) || !mpsim_in_binary32(fb))
+    if (m->addition != MPSIM_ADDITION_EXACT || m->chunk != 0 || m->traits || !mpsim_in_binary32(fa) ||
+        !mpsim_in_binary32(fb))
         return 0;
     e->bits_a = fa->mbits + 1;
     e->bits_b = fb->mbits + 1;

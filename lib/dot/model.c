@@ -23,7 +23,7 @@ typedef struct place {
 
 typedef struct row {
     const char *name;
-    uint8_t addition, order, length, fraction;
+    uint8_t addition, order, length, fraction, traits;
     int16_t floor, operand_emin;
     uint32_t chunk;
     place product, accumulator, outer;
@@ -31,21 +31,24 @@ typedef struct row {
     const char *architecture, *instruction, *operands;
     mpsim_evidence evidence;
     const char *unconfirmed, *source;
+    uint8_t nan; /* mpsim_nan_rule of all places */
 } row;
 
-#define SOFTWARE(name, addition, order, chunk, product, accumulator, outer, result, source)                \
-    {                                                                                                      \
-        name, MPSIM_ADDITION_##addition, MPSIM_ORDER_##order, 1, 1, NONE, OWN, chunk, {product, RN},       \
-            {accumulator, RN}, {outer, RN}, result, NULL, NULL, NULL, MPSIM_EVIDENCE_DEFINED, NULL, source \
+#define SOFTWARE(name, addition, order, chunk, product, accumulator, outer, result, source)                 \
+    {                                                                                                       \
+        name, MPSIM_ADDITION_##addition, MPSIM_ORDER_##order, 1, 1, 0, NONE, OWN, chunk, {product, RN},     \
+            {accumulator, RN}, {outer, RN}, result, NULL, NULL, NULL, MPSIM_EVIDENCE_DEFINED, NULL, source, \
+            MPSIM_NANS_SIGNED                                                                               \
     }
 
 /* A tensor core in chunks of n: L products, F bits, floor; smallest exponent of operands; the
  * accumulator's format and mode; n, order, and the result, in whose format chunks are added. */
-#define CHUNKED(arch, name, instruction, operands, L, F, floor, emin, acc, mode, n, order, result, evidence, open, \
-                source)                                                                                            \
-    {                                                                                                              \
-        arch "-" name, MPSIM_ADDITION_FUSED, MPSIM_ORDER_##order, L, F, floor, emin, n, {result, RN}, {acc, mode}, \
-            {result, RN}, result, arch, instruction, operands, MPSIM_EVIDENCE_##evidence, open, source             \
+#define CHUNKED(arch, name, instruction, operands, L, F, floor, emin, acc, mode, n, order, result, evidence, open,    \
+                source)                                                                                               \
+    {                                                                                                                 \
+        arch "-" name, MPSIM_ADDITION_FUSED, MPSIM_ORDER_##order, L, F, 0, floor, emin, n, {result, RN}, {acc, mode}, \
+            {result, RN}, result, arch, instruction, operands, MPSIM_EVIDENCE_##evidence, open, source,               \
+            MPSIM_NANS_ONES                                                                                           \
     }
 
 /* The same without chunks, with operands as they are. */
@@ -161,21 +164,21 @@ static const row rows[] = {
          "MMA"),
     CORE("rtx-blackwell", "fp8-fp16", "mma.m16n8k32", F86, 32, 25, NONE, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR,
          "MMA"),
+
+#include "cpurows.h"
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 /* A named format is a row of the table of formats, or an eXmY. */
-static mpsim_status place_set(mpsim_rounded *to, const char *format, int mode, int is_core)
+static mpsim_status place_set(mpsim_rounded *to, const char *format, int mode, uint8_t nan)
 {
     mpsim_rounding_init(&to->rounding, (mpsim_round_mode)mode);
-    if (is_core)
-        to->rounding.nan = MPSIM_NANS_ONES;
+    to->rounding.nan = nan;
     return mpsim_format_parse(&to->format, format);
 }
 
 static mpsim_status model_of_row(mpsim_model *m, const row *r)
 {
-    const int core = r->architecture != NULL;
     memset(m, 0, sizeof *m);
     memcpy(m->name, r->name, strlen(r->name) + 1);
     m->addition = r->addition;
@@ -183,6 +186,7 @@ static mpsim_status model_of_row(mpsim_model *m, const row *r)
     m->alignment = MPSIM_ALIGN_TRUNCATE;
     m->length = r->length;
     m->fraction = r->fraction;
+    m->traits = r->traits;
     m->floor = r->floor;
     m->operand_emin = r->operand_emin;
     m->chunk = r->chunk;
@@ -192,10 +196,10 @@ static mpsim_status model_of_row(mpsim_model *m, const row *r)
     m->evidence = r->evidence;
     m->unconfirmed = r->unconfirmed;
     m->source = r->source;
-    const mpsim_status status[] = {place_set(&m->product, r->product.format, r->product.mode, core),
-                                   place_set(&m->accumulator, r->accumulator.format, r->accumulator.mode, core),
-                                   place_set(&m->outer, r->outer.format, r->outer.mode, core),
-                                   place_set(&m->result, r->result, RN, core)};
+    const mpsim_status status[] = {place_set(&m->product, r->product.format, r->product.mode, r->nan),
+                                   place_set(&m->accumulator, r->accumulator.format, r->accumulator.mode, r->nan),
+                                   place_set(&m->outer, r->outer.format, r->outer.mode, r->nan),
+                                   place_set(&m->result, r->result, RN, r->nan)};
     for (size_t i = 0; i < sizeof status / sizeof status[0]; i++)
         if (status[i] != MPSIM_OK)
             return status[i];
@@ -224,8 +228,9 @@ static int place_is_valid(const mpsim_rounded *p)
 
 mpsim_status mpsim_model_check(const mpsim_model *m)
 {
-    if (!m || m->addition > MPSIM_ADDITION_FUSED || m->order > MPSIM_ORDER_QUADS ||
-        m->alignment > MPSIM_ALIGN_NEAREST || m->normalised > 1 || !memchr(m->name, 0, sizeof m->name))
+    if (!m || m->addition > MPSIM_ADDITION_FUSED || m->order > MPSIM_ORDER_LANES ||
+        m->alignment > MPSIM_ALIGN_NEAREST || m->normalised > 1 || m->traits > MPSIM_TRAITS ||
+        !memchr(m->name, 0, sizeof m->name))
         return MPSIM_EINVAL;
     if (!place_is_valid(&m->product) || !place_is_valid(&m->accumulator) || !place_is_valid(&m->outer) ||
         !place_is_valid(&m->result))
@@ -234,6 +239,16 @@ mpsim_status mpsim_model_check(const mpsim_model *m)
         return MPSIM_EINVAL;
     if (m->order == MPSIM_ORDER_QUADS &&
         (m->addition != MPSIM_ADDITION_FUSED || m->chunk == 0 || m->chunk % 4 != 0 || m->chunk > MPSIM_FUSED_QUADS))
+        return MPSIM_EINVAL;
+    const int is_chain = m->addition == MPSIM_ADDITION_FMA || m->addition == MPSIM_ADDITION_MULADD;
+    if ((m->order == MPSIM_ORDER_ODD_FIRST && !is_chain) ||
+        (m->order == MPSIM_ORDER_LANES &&
+         (!is_chain || m->chunk == 0 || m->length < 1 || m->length > MPSIM_FUSED_LENGTH)))
+        return MPSIM_EINVAL;
+    if (m->traits && m->addition == MPSIM_ADDITION_FUSED)
+        return MPSIM_EINVAL;
+    if (m->traits & MPSIM_TRAIT_FILLED && (m->chunk == 0 || m->chunk > MPSIM_FUSED_QUADS ||
+                                           (m->order != MPSIM_ORDER_PAIRWISE && m->addition != MPSIM_ADDITION_EXACT)))
         return MPSIM_EINVAL;
     if (m->addition == MPSIM_ADDITION_FUSED &&
         (m->length < 1 || m->length > MPSIM_FUSED_LENGTH || m->fraction < 1 || m->fraction > MPSIM_FUSED_FRACTION))
@@ -289,7 +304,7 @@ typedef struct change {
     int needs;         /* what a model must have for the change to mean anything */
 } change;
 
-enum { ANY, FUSED, ORDERED, PRODUCTS, ACCUMULATOR, CHUNKS };
+enum { ANY, FUSED, LENGTHS, ORDERED, PRODUCTS, ACCUMULATOR, CHUNKS, TRAITS };
 
 #define FIELD(name) offsetof(mpsim_model, name)
 
@@ -303,15 +318,17 @@ static const change changes[] = {
     {"outer-round", MODE, FIELD(outer), 0, 0, NULL, CHUNKS},
     {"result-round", MODE, FIELD(result), 0, 0, NULL, ANY},
     {"F", NUMBER, FIELD(fraction), 1, MPSIM_FUSED_FRACTION, NULL, FUSED},
-    {"L", NUMBER, FIELD(length), 1, MPSIM_FUSED_LENGTH, NULL, FUSED},
+    {"L", NUMBER, FIELD(length), 1, MPSIM_FUSED_LENGTH, NULL, LENGTHS},
     {"chunk", NUMBER, FIELD(chunk), 0, 1000000000, NULL, ANY},
     {"floor", NUMBER, FIELD(floor), -4000, 4000, "none", FUSED},
     {"operand-emin", NUMBER, FIELD(operand_emin), -4000, 4000, "own", FUSED},
     {"normalised", NUMBER, FIELD(normalised), 0, 1, NULL, FUSED},
     {"align", WORD, FIELD(alignment), 0, 0, "truncate floor nearest", FUSED},
-    {"order", WORD, FIELD(order), 0, 0, "sequential pairwise quads", ORDERED},
+    {"order", WORD, FIELD(order), 0, 0, "sequential pairwise quads odd-first lanes", ORDERED},
+    {"flush", WORD, FIELD(traits), 0, 0, "none operands sums all", TRAITS},
     {"", EVERY_FORMAT, 0, 0, 0, NULL, ANY},
 };
+enum { FLUSHES = MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS };
 enum { CHANGES = sizeof changes / sizeof changes[0], TEXT = sizeof(((mpsim_model *)0)->name) };
 
 static int has_what_it_needs(const mpsim_model *m, int needs)
@@ -319,6 +336,10 @@ static int has_what_it_needs(const mpsim_model *m, int needs)
     switch (needs) {
     case FUSED:
         return m->addition == MPSIM_ADDITION_FUSED;
+    case LENGTHS:
+        return m->addition == MPSIM_ADDITION_FUSED || m->order == MPSIM_ORDER_LANES;
+    case TRAITS:
+        return m->addition != MPSIM_ADDITION_FUSED;
     case ORDERED:
         return m->addition != MPSIM_ADDITION_EXACT;
     case PRODUCTS:
@@ -376,7 +397,8 @@ static mpsim_status set_word(mpsim_model *m, const change *c, const char *text, 
         char copy[16] = {0};
         memcpy(copy, word, length);
         if (mpsim_same_word(text, n, copy)) {
-            *((uint8_t *)m + c->field) = i;
+            uint8_t *at = (uint8_t *)m + c->field;
+            *at = c->needs == TRAITS ? (uint8_t)((*at & ~FLUSHES) | i) : i;
             return MPSIM_OK;
         }
         word += length + (word[length] == ' ');

@@ -66,8 +66,9 @@ static int can(const mpsim_model *m, const mpsim_format *fa, const mpsim_format 
 int mpsim_rounded_init(mpsim_rounded_chain *p, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
     const int is_fma = m->addition == MPSIM_ADDITION_FMA;
-    if ((!is_fma && m->addition != MPSIM_ADDITION_MULADD) || !is_nearest(&m->accumulator) ||
-        (!is_fma && !is_nearest(&m->product)) || (m->chunk != 0 && !is_nearest(&m->outer)))
+    if (m->traits || m->order > MPSIM_ORDER_PAIRWISE || (!is_fma && m->addition != MPSIM_ADDITION_MULADD) ||
+        !is_nearest(&m->accumulator) || (!is_fma && !is_nearest(&m->product)) ||
+        (m->chunk != 0 && !is_nearest(&m->outer)))
         return 0;
     for (p->lanes = MPSIM_LANES_F32; !can(m, fa, fb, p->lanes); p->lanes++)
         if (p->lanes == MPSIM_LANES_ODD)

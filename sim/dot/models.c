@@ -146,13 +146,17 @@ static const char *const addition_names[] = {[MPSIM_ADDITION_EXACT] = "exact",
                                              [MPSIM_ADDITION_FMA] = "fma",
                                              [MPSIM_ADDITION_MULADD] = "muladd",
                                              [MPSIM_ADDITION_FUSED] = "fused"};
-static const char *const order_names[] = {
-    [MPSIM_ORDER_SEQUENTIAL] = "sequential", [MPSIM_ORDER_PAIRWISE] = "pairwise", [MPSIM_ORDER_QUADS] = "quads"};
+static const char *const order_names[] = {[MPSIM_ORDER_SEQUENTIAL] = "sequential",
+                                          [MPSIM_ORDER_PAIRWISE] = "pairwise",
+                                          [MPSIM_ORDER_QUADS] = "quads",
+                                          [MPSIM_ORDER_ODD_FIRST] = "odd-first",
+                                          [MPSIM_ORDER_LANES] = "lanes"};
 static const char *const alignment_names[] = {
     [MPSIM_ALIGN_TRUNCATE] = "truncate", [MPSIM_ALIGN_FLOOR] = "floor", [MPSIM_ALIGN_NEAREST] = "nearest"};
 static const char *const evidence_names[] = {[MPSIM_EVIDENCE_DEFINED] = "defined",
                                              [MPSIM_EVIDENCE_VECTORS] = "vectors",
                                              [MPSIM_EVIDENCE_REPORTED] = "reported",
+                                             [MPSIM_EVIDENCE_MANUAL] = "manual",
                                              [MPSIM_EVIDENCE_NONE] = "none"};
 
 /* A rounding as "binary32 toward-zero", or short as "binary32 rz"; nearest-even is not said. */
@@ -178,9 +182,20 @@ static json_t *text_or_null(const char *s)
     return s ? json_string(s) : json_null();
 }
 
+static const char *const trait_names[] = {"flush-operands", "flush-sums", "filled", "overflow-inf", "nan-minus"};
+
+static json_t *traits_json(unsigned traits)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < sizeof trait_names / sizeof trait_names[0]; i++)
+        if (traits >> i & 1)
+            json_array_append_new(list, json_string(trait_names[i]));
+    return list;
+}
+
 static json_t *model_json(const mpsim_model *m)
 {
-    const int fused = m->addition == MPSIM_ADDITION_FUSED;
+    const int fused = m->addition == MPSIM_ADDITION_FUSED, lanes = m->order == MPSIM_ORDER_LANES;
     json_t *v = json_object();
     json_object_set_new(v, "name", json_string(m->name));
     json_object_set_new(v, "architecture", text_or_null(m->architecture));
@@ -188,7 +203,7 @@ static json_t *model_json(const mpsim_model *m)
     json_object_set_new(v, "operands", text_or_null(m->operands));
     json_object_set_new(v, "addition", json_string(addition_names[m->addition]));
     json_object_set_new(v, "order", json_string(order_names[m->order]));
-    json_object_set_new(v, "length", fused ? json_integer(m->length) : json_null());
+    json_object_set_new(v, "length", fused || lanes ? json_integer(m->length) : json_null());
     json_object_set_new(v, "fraction", fused ? json_integer(m->fraction) : json_null());
     json_object_set_new(v, "alignment", fused ? json_string(alignment_names[m->alignment]) : json_null());
     json_object_set_new(v, "normalised", fused ? json_boolean(m->normalised) : json_null());
@@ -196,6 +211,7 @@ static json_t *model_json(const mpsim_model *m)
     json_object_set_new(v, "operand_emin",
                         fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN ? json_integer(m->operand_emin) : json_null());
     json_object_set_new(v, "chunk", json_integer(m->chunk));
+    json_object_set_new(v, "traits", traits_json(m->traits));
     if (m->addition == MPSIM_ADDITION_MULADD)
         set_place(v, "product", &m->product);
     if (m->addition != MPSIM_ADDITION_EXACT || m->chunk)
@@ -221,6 +237,8 @@ static void print_csv(FILE *to, const mpsim_model *m)
     }
     if (fused)
         fprintf(to, "%d,%d,", m->length, m->fraction);
+    else if (m->order == MPSIM_ORDER_LANES)
+        fprintf(to, "%d,,", m->length);
     else
         fputs(",,", to);
     if (fused && m->floor != MPSIM_MODEL_NO_FLOOR)
@@ -257,7 +275,7 @@ static void print_row(table *t, const mpsim_model *m)
     const int fused = m->addition == MPSIM_ADDITION_FUSED;
     table_cell(t, "%s", m->name);
     table_cell(t, "%s", m->operands ? m->operands : "any");
-    cell_if(t, fused, m->length);
+    cell_if(t, fused || m->order == MPSIM_ORDER_LANES, m->length);
     cell_if(t, fused, m->fraction);
     cell_if(t, fused && m->floor != MPSIM_MODEL_NO_FLOOR, m->floor);
     cell_if(t, m->chunk != 0, (int)m->chunk);
@@ -273,10 +291,12 @@ static const char legend[] =
     "L, F       tensor cores: L products and the accumulator are aligned to the largest exponent,\n"
     "           truncated F bits below it, added exactly, rounded once (rz: toward zero)\n"
     "floor      the exponent of the alignment is not lower\n"
+    "           instructions of CPUs: L sums, product k goes to sum k mod L\n"
     "chunk      products summed from zero, then added to the result in its format\n"
     "evidence   vectors: equal in every bit to recorded outputs of that hardware (mpsim verify\n"
     "           vectors); reported: found on hardware by the authors of the source, no outputs\n"
-    "           compared here; defined: software; none: a row with changes\n"
+    "           compared here; manual: what a manual says, no hardware compared; defined: software;\n"
+    "           none: a row with changes\n"
     "Instructions and sources: --json or --csv. Changes, as in fma:bf16 or hopper-fp16-fp32:F=24:\n"
     "mpsim dot --help.\n";
 
@@ -297,7 +317,8 @@ static void print_names(const model_list *l, const char *question, size_t n, int
 {
     int column = 4;
     for (size_t i = 0; i < l->count; i++) {
-        if (!l->items[i].architecture || has_question(&l->items[i], question, n) != has)
+        if (!l->items[i].architecture || has_question(&l->items[i], question, n) != has ||
+            (!has && l->items[i].addition != MPSIM_ADDITION_FUSED))
             continue;
         if (column + (int)strlen(l->items[i].name) > 98) {
             fputs("\n   ", to);
@@ -309,14 +330,18 @@ static void print_names(const model_list *l, const char *question, size_t n, int
 
 static void print_question(const model_list *l, const char *question, size_t n, FILE *to)
 {
-    size_t with = 0, without = 0;
+    size_t with = 0, without = 0, others = 0; /* tensor cores; instructions of CPUs */
     for (size_t i = 0; i < l->count; i++)
-        if (l->items[i].architecture)
-            *(has_question(&l->items[i], question, n) ? &with : &without) += 1;
+        if (l->items[i].architecture) {
+            const int has = has_question(&l->items[i], question, n);
+            if (l->items[i].addition == MPSIM_ADDITION_FUSED)
+                *(has ? &with : &without) += 1;
+            others += has && l->items[i].addition != MPSIM_ADDITION_FUSED;
+        }
     fprintf(to, "  %.*s\n   ", (int)n, question);
-    if (without == 0) {
+    if (without == 0 && !others) {
         fputs(" all of these tensor cores", to);
-    } else if (without * 4 < with) {
+    } else if (without * 4 < with && !others) {
         fputs(" all of these tensor cores but", to);
         print_names(l, question, n, 0, to);
     } else {

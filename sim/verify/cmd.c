@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 static const char more[] =
-    "Groups are mpfr, nvidia, vectors and gpu; without one all that can run here do. What cannot\n"
+    "Groups are mpfr, nvidia, cpu, vectors and gpu; without one all that can run here do. What cannot\n"
     "is listed as skipped, with the reason. The exit code is 1 if anything differs in any bit, 5 if\n"
     "nothing could be compared.\n"
     "\n"

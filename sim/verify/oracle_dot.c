@@ -329,9 +329,56 @@ static uint64_t round_added(work *w, const exact *x, const oracle_format *of, co
     return round_code(w, x, of, r, negative_zero, 0);
 }
 
-static double place(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *r)
+/* Does |sum| stay below the smallest normal number of the format even where there are smaller ones? */
+static int is_tiny(const exact *x, const oracle_format *of, const mpsim_rounding *r)
 {
-    return oracle_decode(of, round_added(w, x, of, r));
+    static mpz_t saved;
+    static int there;
+    oracle_format lower = *of;
+    oracle_rounded out = {.negative = mpz_sgn(sum) < 0};
+    if (x->kind != NUMBER || mpz_sgn(sum) == 0)
+        return 0;
+    if (!there)
+        mpz_init(saved);
+    there = 1;
+    mpz_set(saved, sum);
+    lower.emin -= 4;
+    round_sum(&out, x, &lower, r, 0);
+    mpz_set(sum, saved);
+    return out.magnitude < ldexp(1, of->emin);
+}
+
+/* A place before the result: here the traits of dot.h show. */
+static double place(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *rounding)
+{
+    const unsigned traits = w->om->model->traits;
+    mpsim_rounding r = *rounding;
+    exact y = *x;
+    if (traits & MPSIM_TRAIT_NAN_MINUS && y.kind == NO_VALUE) {
+        y.kind = NOT_A_NUMBER;
+        y.negative = 1;
+        y.payload = 0;
+    }
+    if (traits & MPSIM_TRAIT_FLUSH_SUMS && is_tiny(x, of, &r)) {
+        y.minus = mpz_sgn(sum) < 0;
+        y.plus = !y.minus;
+        mpz_set_ui(sum, 0);
+    }
+    if (traits & MPSIM_TRAIT_OVERFLOW && y.kind == NUMBER && mpz_sgn(sum) != 0) {
+        const exact before = y;
+        oracle_rounded out = {.negative = mpz_sgn(sum) < 0};
+        static mpz_t saved;
+        static int there;
+        if (!there)
+            mpz_init(saved);
+        there = 1;
+        mpz_set(saved, sum);
+        round_sum(&out, &before, of, &r, 0);
+        mpz_set(sum, saved);
+        if (out.kind == ORACLE_IS_BEYOND)
+            r.mode = MPSIM_ROUND_NEAREST_AWAY;
+    }
+    return oracle_decode(of, round_added(w, &y, of, &r));
 }
 
 static double add(work *w, double x, double y, const oracle_format *of, const mpsim_rounding *r)
@@ -458,18 +505,9 @@ static double fused_addition(work *w, const oracle_format *fa, const double *a, 
     return oracle_decode(to, round_code(w, &x, to, r, 0, 1));
 }
 
-/* products, then sums of neighbours, level by level. */
-static double pairwise_sum(work *w, const double *a, const double *b, size_t n)
+static double neighbours_sum(work *w, double *p, size_t n)
 {
     const mpsim_model *m = w->om->model;
-    double *p = malloc(n * sizeof *p);
-    assert(p);
-    for (size_t i = 0; i < n; i++) {
-        exact x;
-        begin(&x);
-        add_product(&x, a[i], b[i]);
-        p[i] = place(w, &x, w->om->product, &m->product.rounding);
-    }
     while (n > 1) {
         for (size_t i = 0; i < n / 2; i++)
             p[i] = add(w, p[2 * i], p[2 * i + 1], w->om->accumulator, &m->accumulator.rounding);
@@ -477,9 +515,46 @@ static double pairwise_sum(work *w, const double *a, const double *b, size_t n)
             p[n / 2] = p[n - 1];
         n = n / 2 + n % 2;
     }
-    const double y = p[0];
+    return p[0];
+}
+
+/* products, then sums of neighbours, level by level; products from `end` on are +0. */
+static double pairwise_sum(work *w, const double *a, const double *b, size_t n, size_t end)
+{
+    double *p = malloc(n * sizeof *p);
+    assert(p);
+    for (size_t i = 0; i < n; i++) {
+        exact x;
+        begin(&x);
+        add_product(&x, i < end ? a[i] : 0, i < end ? b[i] : 0);
+        p[i] = place(w, &x, w->om->product, &w->om->model->product.rounding);
+    }
+    const double y = neighbours_sum(w, p, n);
     free(p);
     return y;
+}
+
+/* One product, the numbers u and v, and s. */
+static double chain_step(work *w, double u, double v, double s)
+{
+    const mpsim_model *m = w->om->model;
+    exact x;
+    begin(&x);
+    add_product(&x, u, v);
+    if (m->addition == MPSIM_ADDITION_MULADD)
+        return add(w, s, place(w, &x, w->om->product, &m->product.rounding), w->om->accumulator,
+                   &m->accumulator.rounding);
+    add_value(&x, s);
+    return place(w, &x, w->om->accumulator, &m->accumulator.rounding);
+}
+
+static double lanes_sum(work *w, const double *a, const double *b, size_t n)
+{
+    double sums[256] = {0};
+    const size_t length = w->om->model->length;
+    for (size_t k = 0; k < n; k++) /* no product of one sum is rounded before one of another asks */
+        sums[k % length] = chain_step(w, a[k], b[k], sums[k % length]);
+    return neighbours_sum(w, sums, length);
 }
 
 /* The order in which the products of a chunk meet, zeros that fill it up included. */
@@ -493,6 +568,9 @@ static void set_order(size_t *order, size_t n, int how)
         for (size_t k = 0; k < n; k++)
             if (k % 4 >= 2)
                 order[j++] = k;
+    } else if (how == MPSIM_ORDER_ODD_FIRST) {
+        for (; j < n; j++)
+            order[j] = j ^ 1;
     } else {
         for (; j < n; j++)
             order[j] = j;
@@ -508,7 +586,8 @@ static double additions(work *w, const oracle_format *fa, const double *a, const
     const mpsim_rounding *r = &m->accumulator.rounding;
     if (n == 0)
         return s;
-    const size_t filled = m->order == MPSIM_ORDER_QUADS ? m->chunk : n;
+    const size_t filled = m->order == MPSIM_ORDER_QUADS ? m->chunk : m->order == MPSIM_ORDER_ODD_FIRST ? n + n % 2 : n;
+    const int alone = m->traits & MPSIM_TRAIT_FILLED;
     size_t *order = malloc(filled * sizeof *order);
     assert(order);
     set_order(order, filled, m->order);
@@ -516,30 +595,24 @@ static double additions(work *w, const oracle_format *fa, const double *a, const
     switch (m->addition) {
     case MPSIM_ADDITION_EXACT: /* in chunks; oracle_dot has the one without */
         begin(&x);
-        add_value(&x, s);
-        for (size_t i = 0; i < n; i++)
-            add_product(&x, a[i], b[i]);
+        if (!alone)
+            add_value(&x, s);
+        for (size_t i = 0; i < (alone ? m->chunk : n); i++)
+            add_product(&x, i < n ? a[i] : 0, i < n ? b[i] : 0);
         forget_nan(&x);
         s = place(w, &x, to, r);
         break;
     case MPSIM_ADDITION_FMA:
-        for (size_t i = 0; i < n; i++) {
-            begin(&x);
-            add_product(&x, a[order[i]], b[order[i]]);
-            add_value(&x, s);
-            s = place(w, &x, to, r);
-        }
-        break;
     case MPSIM_ADDITION_MULADD:
-        if (m->order == MPSIM_ORDER_PAIRWISE) {
-            s = add(w, s, pairwise_sum(w, a, b, n), to, r);
-            break;
-        }
-        for (size_t i = 0; i < n; i++) {
-            begin(&x);
-            add_product(&x, a[order[i]], b[order[i]]);
-            s = add(w, s, place(w, &x, w->om->product, &m->product.rounding), to, r);
-        }
+        if (m->order == MPSIM_ORDER_PAIRWISE && alone)
+            s = pairwise_sum(w, a, b, m->chunk, n);
+        else if (m->order == MPSIM_ORDER_PAIRWISE)
+            s = add(w, s, pairwise_sum(w, a, b, n, n), to, r);
+        else if (m->order == MPSIM_ORDER_LANES)
+            s = lanes_sum(w, a, b, n);
+        else
+            for (size_t i = 0; i < filled; i++)
+                s = chain_step(w, order[i] < n ? a[order[i]] : 0, order[i] < n ? b[order[i]] : 0, s);
         break;
     default:
         for (size_t i = 0; i < filled; i += m->length) {
@@ -561,6 +634,11 @@ static double *decoded(const oracle_format *of, const uint64_t *codes, size_t n)
     return v;
 }
 
+static double flushed(const oracle_format *of, double v)
+{
+    return fabs(v) < ldexp(1, of->emin) ? copysign(0, v) : v;
+}
+
 uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint64_t *a, const oracle_format *fb,
                     const uint64_t *b, size_t n, uint64_t c, oracle_word *word, void *self)
 {
@@ -569,6 +647,12 @@ uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint6
     work w = {.om = om, .word = word, .self = self};
     double *u = decoded(fa, a, n), *v = decoded(fb, b, n);
     double s = oracle_decode(om->result, c);
+    for (size_t k = 0; m->traits & MPSIM_TRAIT_FLUSH_OPERANDS && k < n; k++) {
+        u[k] = flushed(fa, u[k]);
+        v[k] = flushed(fb, v[k]);
+    }
+    if (m->traits & MPSIM_TRAIT_FLUSH_SUMS && n > 0)
+        s = flushed(om->result, s);
     exact x;
     begin(&x);
     if (m->addition == MPSIM_ADDITION_EXACT && !m->chunk) {

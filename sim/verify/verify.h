@@ -72,6 +72,8 @@ int verify_mpfr(verify *v);
 int verify_mpfr_here(const verify *v, char *text, size_t size);
 int verify_nvidia(verify *v);
 int verify_nvidia_here(const verify *v, char *text, size_t size);
+int verify_cpu(verify *v);
+int verify_cpu_here(const verify *v, char *text, size_t size);
 int verify_vectors(verify *v);
 int verify_vectors_here(const verify *v, char *text, size_t size);
 int verify_gpu(verify *v);

@@ -42,8 +42,8 @@ static int differs(const mpsim_model *m, const oracle_model *om, const operand *
     static unsigned char pa[8 * NMAX + 1], pb[8 * NMAX + 1];
     mpsim_rng rng = {test_random(seed), test_random(seed), test_random(seed)};
     const uint64_t start = *seed;
-    dot_fill(&oa->f, a, &ob->f, b, n, &m->result.format, kind, seed);
-    const uint64_t c = dot_addend(&m->result.format, kind, seed);
+    kinds_fill(&oa->f, a, &ob->f, b, n, &m->result.format, kind, seed);
+    const uint64_t c = kinds_addend(&m->result.format, kind, seed);
     dot_pack(&oa->f, pa + 1, 0, a, n); /* odd addresses: any alignment will do */
     dot_pack(&ob->f, pb + 1, 0, b, n);
     uint64_t d = ~(uint64_t)0;
@@ -54,7 +54,7 @@ static int differs(const mpsim_model *m, const oracle_model *om, const operand *
     int used = snprintf(text, room,
                         "%s, %s x %s, %s, n = %zu, seed %llx: %s, c = %llx: "
                         "got %llx, expected %llx;",
-                        m->name, oa->f.name, ob->f.name, dot_kind(kind), n, (unsigned long long)start,
+                        m->name, oa->f.name, ob->f.name, kinds_name(kind), n, (unsigned long long)start,
                         mpsim_status_string(s), (unsigned long long)c, (unsigned long long)d, (unsigned long long)want);
     for (size_t i = 0; i < n && i < 8 && used > 0 && (size_t)used < room; i++)
         used += snprintf(text + used, room - (size_t)used, " %llx*%llx", (unsigned long long)a[i],
@@ -82,7 +82,7 @@ static void compare(const mpsim_model *m, const operand *list, size_t formats, s
     for (size_t i = 0; i < count; i++) {
         const operand *oa = &list[test_random(seed) % formats];
         const operand *ob = &list[test_random(seed) % formats];
-        const int kind = (int)(test_random(seed) % DOT_KINDS);
+        const int kind = (int)(test_random(seed) % KINDS);
         if (differs(m, &om, oa, ob, a_length(m, seed), kind, seed, text, sizeof text))
             ck_abort_msg("%s", text);
     }
@@ -179,7 +179,7 @@ START_TEST(any_models)
             const operand *ob = &list[test_random(&seed) % DOT_FORMATS];
             if (m.addition == MPSIM_ADDITION_FUSED && oa->f.mbits + ob->f.mbits > 60)
                 continue;
-            const int kind = (int)(test_random(&seed) % DOT_KINDS);
+            const int kind = (int)(test_random(&seed) % KINDS);
             if (differs(&m, &om, oa, ob, a_length(&m, &seed), kind, &seed, text, sizeof text)) {
                 dot_print_model(&m);
                 ck_abort_msg("%s", text);
@@ -244,7 +244,7 @@ START_TEST(long_sums)
         operand list[16];
         ck_assert(mpsim_model_parse(&m, models[i]) == MPSIM_OK && oracle_model_init(&om, &m));
         operands_of(&m, list, COUNT(list));
-        for (int kind = 0; kind < DOT_KINDS; kind++)
+        for (int kind = 0; kind < KINDS; kind++)
             for (size_t n = NMAX - 3; n <= NMAX; n++)
                 if (differs(&m, &om, &list[0], &list[0], n, kind, &seed, text, sizeof text))
                     ck_abort_msg("%s", text);

@@ -122,18 +122,18 @@ static void fill(problem *p, int kind, int few, uint64_t *seed)
     const size_t n = na > nb ? na : nb;
     uint64_t *x = calloc(n + 1, sizeof *x), *y = calloc(n + 1, sizeof *y);
     ck_assert(x && y);
-    dot_fill(&p->a.f, x, &p->b.f, y, n, fr, few || kind == DOT_CANCEL ? DOT_NORMAL : kind, seed);
+    kinds_fill(&p->a.f, x, &p->b.f, y, n, fr, few || kind == KIND_CANCEL ? KIND_NORMAL : kind, seed);
     memcpy(p->a.codes, x, na * sizeof *x);
     memcpy(p->b.codes, y, nb * sizeof *y);
     if (few && n) {
-        dot_fill(&p->a.f, x, &p->b.f, y, 2, fr, DOT_BITS, seed);
-        dot_fill(&p->a.f, x, &p->b.f, y, 1, fr, kind, seed);
+        kinds_fill(&p->a.f, x, &p->b.f, y, 2, fr, KIND_BITS, seed);
+        kinds_fill(&p->a.f, x, &p->b.f, y, 1, fr, kind, seed);
         if (na)
             p->a.codes[test_random(seed) % na] = x[0];
         if (nb)
             p->b.codes[test_random(seed) % nb] = y[test_random(seed) % 2];
     }
-    if (kind == DOT_CANCEL && mpsim_format_is_signed(&p->b.f))
+    if (kind == KIND_CANCEL && mpsim_format_is_signed(&p->b.f))
         for (size_t k = 1; k < p->depth; k += 2) { /* opposite products, side by side */
             for (size_t i = 0; i < p->rows; i++)
                 p->a.codes[i * p->depth + k] = p->a.codes[i * p->depth + k - 1];
@@ -142,7 +142,7 @@ static void fill(problem *p, int kind, int few, uint64_t *seed)
                                                                                             << (p->b.f.bits - 1);
         }
     for (size_t i = 0; i < p->rows * p->columns; i++)
-        p->c.codes[i] = p->no_c ? 0 : dot_addend(fr, few ? DOT_NORMAL : kind, seed);
+        p->c.codes[i] = p->no_c ? 0 : kinds_addend(fr, few ? KIND_NORMAL : kind, seed);
     free(x);
     free(y);
     lay_out(&p->a);
@@ -286,9 +286,9 @@ START_TEST(every_row)
             const uint64_t u = test_random(&seed);
             problem p = new_problem(&m, &list[u % n], &list[(u >> 16) % n], shape[0], shape[1], shape[2], &seed);
             /* Around 1 is where a fast path works: half of the cases; few others among them. */
-            const int kind = (int)((u >> 32) % (2 * DOT_KINDS));
-            if (kind >= DOT_KINDS)
-                fill(&p, DOT_NORMAL, 0, &seed);
+            const int kind = (int)((u >> 32) % (2 * KINDS));
+            if (kind >= KINDS)
+                fill(&p, KIND_NORMAL, 0, &seed);
             else
                 fill(&p, kind, (int)(u >> 40 & 1), &seed);
             check_problem(&p, &seed);
@@ -309,7 +309,7 @@ START_TEST(every_kind)
         if (m.addition != MPSIM_ADDITION_FUSED)
             continue;
         const size_t n = dot_formats(&m, list, COUNT(list));
-        for (int kind = 0; kind < 2 * DOT_KINDS; kind++)
+        for (int kind = 0; kind < 2 * KINDS; kind++)
             for (size_t pair = 0; pair < n * n; pair++) {
                 const uint64_t u = test_random(&seed);
                 if (n > 2 && u % 4) /* five formats: a quarter of the pairs */
@@ -348,7 +348,7 @@ START_TEST(large)
         ck_assert(mpsim_model_parse(&m, models[i]) == MPSIM_OK);
         const size_t n = dot_formats(&m, list, COUNT(list));
         problem p = new_problem(&m, &list[i % n], &list[(i + 1) % n], 71, 133, 160, &seed);
-        fill(&p, i % 2 ? DOT_NORMAL : DOT_SPECIAL, i % 2 == 0, &seed);
+        fill(&p, i % 2 ? KIND_NORMAL : KIND_SPECIAL, i % 2 == 0, &seed);
         check_problem(&p, &seed);
         clear_problem(&p);
     }
@@ -394,7 +394,7 @@ START_TEST(other_models)
                 continue;
             problem p = new_problem(&m, &fa, &fb, 1 + (u >> 16) % 5, 1 + (u >> 24) % 20,
                                     1 + (u >> 32) % 66, &seed);
-            fill(&p, (int)((u >> 40) % DOT_KINDS), (int)(u >> 50 & 1), &seed);
+            fill(&p, (int)((u >> 40) % KINDS), (int)(u >> 50 & 1), &seed);
             check_problem(&p, &seed);
             clear_problem(&p);
         }
@@ -443,7 +443,7 @@ START_TEST(limits_of_lanes)
         ck_assert(mpsim_model_parse(&m, models[i % COUNT(models)]) == MPSIM_OK);
         const size_t n = dot_formats(&m, list, COUNT(list));
         problem p = new_problem(&m, &list[i % n], &list[(i + i / 7) % n], 5, 20, 50, &seed);
-        fill(&p, DOT_NORMAL, 0, &seed);
+        fill(&p, KIND_NORMAL, 0, &seed);
         const int middle = middles[test_random(&seed) % COUNT(middles)];
         const int spread = (int)(test_random(&seed) % 12), full = test_random(&seed) % 3 == 0;
         for (size_t k = 0; k < p.rows * p.depth + p.depth * p.columns; k++) {
@@ -498,7 +498,7 @@ START_TEST(beyond_tensor_cores)
         const mpsim_format fa = a_layout(2, 10, 24, 1, &seed), fb = a_layout(2, 10, 24, 1, &seed);
         strcpy(m.name, "no row");
         problem p = new_problem(&m, &fa, &fb, 1 + (u >> 50) % 3, 1 + (u >> 53) % 20, 1 + (u >> 57) % 40, &seed);
-        fill(&p, (int)(test_random(&seed) % DOT_KINDS), (int)(u >> 63), &seed);
+        fill(&p, (int)(test_random(&seed) % KINDS), (int)(u >> 63), &seed);
         check_problem(&p, &seed);
         clear_problem(&p);
     }
@@ -603,7 +603,7 @@ START_TEST(rounding_of_the_machine)
         ck_assert(mpsim_model_at(&m, i) == MPSIM_OK);
         const size_t n = dot_formats(&m, list, COUNT(list));
         problem p = new_problem(&m, &list[i % n], &list[(i + 1) % n], 3, 18, 40, &seed);
-        fill(&p, i % 3 ? DOT_CANCEL : DOT_ZEROS, 0, &seed);
+        fill(&p, i % 3 ? KIND_CANCEL : KIND_ZEROS, 0, &seed);
         /* Sums of exactly zero: row 1 is -1 + 1, in the last addition, row 2 is 0. */
         memset(p.a.codes + p.depth, 0, 2 * p.depth * sizeof *p.a.codes);
         p.a.codes[2 * p.depth - 1] = one(&p.a.f, 1);

@@ -69,8 +69,8 @@ START_TEST(rows)
         ck_assert(mpsim_model_at(&m, i) == MPSIM_OK);
         ck_assert_msg(mpsim_model_check(&m) == MPSIM_OK, "%s", m.name);
         ck_assert(strchr(m.name, ':') == NULL && strchr(m.name, '_') == NULL);
-        const int hardware = m.addition == MPSIM_ADDITION_FUSED;
-        ck_assert_msg((m.architecture != NULL) == hardware && (m.instruction != NULL) == hardware &&
+        const int hardware = m.architecture != NULL;
+        ck_assert_msg((hardware || m.addition != MPSIM_ADDITION_FUSED) && (m.instruction != NULL) == hardware &&
                           (m.operands != NULL) == hardware && m.source && *m.source &&
                           (m.evidence == MPSIM_EVIDENCE_DEFINED) == !hardware,
                       "%s", m.name);
@@ -153,7 +153,7 @@ START_TEST(numbers)
     size_t hardware = 0;
     mpsim_model m;
     for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
-        hardware += m.architecture != NULL;
+        hardware += m.addition == MPSIM_ADDITION_FUSED;
     ck_assert_uint_eq(hardware, COUNT(cores));
     for (size_t i = 0; i < COUNT(cores); i++) {
         m = parsed(cores[i].name);
@@ -172,6 +172,43 @@ START_TEST(numbers)
                               p->rounding.overflow == MPSIM_OVERFLOW_INF && !p->rounding.flush_output,
                           "%s, place %zu", m.name, k);
         }
+    }
+}
+END_TEST
+
+/* The same of instructions of CPUs; all places are binary32. */
+START_TEST(instructions)
+{
+    enum { RN = MPSIM_ROUND_NEAREST_EVEN, ODD = MPSIM_ROUND_TO_ODD, SUBNORMAL = 3 };
+    static const struct {
+        const char *name, *operands;
+        int addition, order, L, chunk, traits, mode, nan;
+    } table[] = {
+        {"avx512-bf16-fp32", "bf16", MPSIM_ADDITION_FMA, MPSIM_ORDER_ODD_FIRST, 1, 0, SUBNORMAL | 16, RN, 2},
+        {"amx-bf16-fp32", "bf16", MPSIM_ADDITION_FMA, MPSIM_ORDER_LANES, 2, 32, SUBNORMAL | 16, RN, 2},
+        {"amx-fp16-fp32", "fp16", MPSIM_ADDITION_FMA, MPSIM_ORDER_LANES, 2, 32, 2 | 16, RN, 2},
+        {"amx-fp8-fp32", "e4m3 e5m2", MPSIM_ADDITION_EXACT, MPSIM_ORDER_SEQUENTIAL, 1, 64, 2 | 16, RN, 2},
+        {"arm-bf16-fp32", "bf16", MPSIM_ADDITION_MULADD, MPSIM_ORDER_PAIRWISE, 1, 2, SUBNORMAL | 4 | 8, ODD, 1},
+        {"arm-ebf16-fp32", "bf16", MPSIM_ADDITION_EXACT, MPSIM_ORDER_SEQUENTIAL, 1, 2, 4, RN, 1},
+        {"arm-bfmlal-fp32", "bf16", MPSIM_ADDITION_FMA, MPSIM_ORDER_SEQUENTIAL, 1, 0, 0, RN, 2},
+        {"arm-fmlal-fp32", "fp16", MPSIM_ADDITION_FMA, MPSIM_ORDER_SEQUENTIAL, 1, 0, 0, RN, 2},
+    };
+    mpsim_model m;
+    size_t count = 0;
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
+        count += m.architecture && m.addition != MPSIM_ADDITION_FUSED;
+    ck_assert_uint_eq(count, COUNT(table));
+    for (size_t i = 0; i < COUNT(table); i++) {
+        m = parsed(table[i].name);
+        ck_assert_msg(strcmp(m.operands, table[i].operands) == 0 && m.addition == table[i].addition &&
+                          m.order == table[i].order && m.length == table[i].L && (int)m.chunk == table[i].chunk &&
+                          m.traits == table[i].traits,
+                      "%s", m.name);
+        const mpsim_rounded *const places[] = {&m.product, &m.accumulator, &m.outer, &m.result};
+        for (size_t k = 0; k < COUNT(places); k++)
+            ck_assert_msg(strcmp(places[k]->format.name, "binary32") == 0 && places[k]->rounding.nan == table[i].nan &&
+                              places[k]->rounding.mode == (k < 3 ? table[i].mode : RN),
+                          "%s, place %zu", m.name, k);
     }
 }
 END_TEST
@@ -463,6 +500,7 @@ int main(void)
     TCase *t = test_case("models", 5);
     tcase_add_test(t, rows);
     tcase_add_test(t, numbers);
+    tcase_add_test(t, instructions);
     tcase_add_test(t, changes);
     tcase_add_test(t, refused);
     tcase_add_test(t, long_names);

@@ -1,31 +1,11 @@
 /* dotcases.h -- operands for the tests of dot products and matrix products. */
 #pragma once
 
+#include "sim/verify/kinds.h"
+
 #include <mpsim/dot.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Kinds of operands. */
-enum {
-    DOT_BITS,    /* random bit patterns: NaNs, infinities, subnormals included              */
-    DOT_NORMAL,  /* around 1                                                                */
-    DOT_ZEROS,   /* around 1, three in four are +0 or -0                                    */
-    DOT_CANCEL,  /* around 1, in pairs of opposite products, at random places               */
-    DOT_EXTREME, /* the ends of the format: zeros, smallest, largest, 1                     */
-    DOT_FINITE,  /* random bit patterns of numbers                                          */
-    DOT_SPECIAL, /* around 1, a few infinities and NaNs                                     */
-    DOT_TINY,    /* products near the smallest number of the result                         */
-    DOT_HUGE,    /* products near the largest number of the result                          */
-    DOT_KINDS
-};
-const char *dot_kind(int kind); /* for messages */
-
-/* dot_fill -- n codes a and b of that kind, for results of format fr. */
-void dot_fill(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, uint64_t *b, size_t n,
-              const mpsim_format *fr, int kind, uint64_t *seed);
-
-/* dot_addend -- a code c for products of that kind. */
-uint64_t dot_addend(const mpsim_format *fr, int kind, uint64_t *seed);
 
 /* dot_pack, dot_unpack -- codes to an array as the library takes it, and back, from element
  * `first` of the array on. */

@@ -56,11 +56,30 @@ typedef enum mpsim_order {
                                accumulator(p[0] + p[1]), accumulator(p[2] + p[3]), ..., an odd last
                                one passes; again, until one is left; then accumulator(s + it).
                                MULADD only.                                                     */
-    MPSIM_ORDER_QUADS       /* in each chunk first the products with k mod 4 in {0, 1}, then the
+    MPSIM_ORDER_QUADS,      /* in each chunk first the products with k mod 4 in {0, 1}, then the
                                others, each group ascending; a short chunk is filled up with
                                products that are zero. FUSED only, chunk a multiple of 4, at
                                most 4096.                                                       */
+    MPSIM_ORDER_ODD_FIRST,  /* k = 1, 0, 3, 2, ...: the second of two neighbours first. An odd last
+                               product follows one that is +0. FMA and MULADD.                  */
+    MPSIM_ORDER_LANES       /* in chunks, `length` = L sums from +0: product k of the chunk goes to sum
+                               k mod L; then these are added as PAIRWISE adds products, and what comes
+                               of it is t. FMA and MULADD, with chunks.                         */
 } mpsim_order;
+
+/* What instructions of CPUs do beside: bits of `traits`. Not with FUSED. */
+enum {
+    MPSIM_TRAIT_FLUSH_OPERANDS = 1, /* a subnormal operand is read as zero of its sign            */
+    MPSIM_TRAIT_FLUSH_SUMS = 2,     /* so is an accumulator, c too; and what a product, an addition or outer
+                                   gives becomes zero of its sign where it is tiny: smaller than the
+                                   smallest normal number also when it is rounded with unbounded
+                                   exponent range (MPSIM_TINY_AFTER in round.h)                  */
+    MPSIM_TRAIT_FILLED = 4,         /* of chunks, PAIRWISE or EXACT: t is made of the products alone, without a
+                                   first +0; a short chunk is filled up with products that are +0 */
+    MPSIM_TRAIT_OVERFLOW = 8,       /* what overflows becomes infinity in every mode                  */
+    MPSIM_TRAIT_NAN_MINUS = 16,     /* the NaN of an operation without a value has its sign set       */
+    MPSIM_TRAITS = 31
+};
 
 /* A place where something is rounded: a format and how. */
 typedef struct mpsim_rounded {
@@ -76,6 +95,7 @@ typedef enum mpsim_evidence {
     MPSIM_EVIDENCE_VECTORS,  /* equal to recorded outputs of hardware in every bit              */
     MPSIM_EVIDENCE_REPORTED, /* found on hardware by the authors of the source; no recorded outputs
                                have been compared here                                        */
+    MPSIM_EVIDENCE_MANUAL,   /* what the manual or an emulator says; no hardware compared       */
     MPSIM_EVIDENCE_NONE      /* a row with changes                                              */
 } mpsim_evidence;
 
@@ -94,12 +114,13 @@ typedef struct mpsim_model {
     uint8_t order;             /* mpsim_order                                                         */
     uint8_t alignment;         /* mpsim_alignment; FUSED                                              */
     uint8_t normalised;        /* 1: products are normalised before they are aligned; FUSED           */
-    uint8_t length;            /* products an addition, 1 to 128; FUSED                               */
+    uint8_t length;            /* products an addition, 1 to 128: FUSED; sums: LANES                  */
     uint8_t fraction;          /* bits kept below the largest exponent, 1 to 50; FUSED                */
     int16_t floor;             /* lower bound of the exponent of alignment, or MPSIM_MODEL_NO_FLOOR;
                            FUSED                                                               */
     int16_t operand_emin;      /* smallest exponent e of operands, if lower than emin of their format:
                            fp8 that is widened to fp16 first has -14; MPSIM_MODEL_OWN_EMIN; FUSED */
+    uint8_t traits;            /* MPSIM_TRAIT_...                                                     */
     uint32_t chunk;            /* products a chunk; 0: no chunks                                      */
     mpsim_rounded product;     /* MULADD                                                       */
     mpsim_rounded accumulator; /* FMA, MULADD, FUSED; EXACT with chunks                        */
@@ -126,11 +147,12 @@ MPSIM_API mpsim_status mpsim_model_at(mpsim_model *m, size_t i);
  *   acc=FORMAT           format of the accumulator; also product=, outer=, result=
  *   round=MODE           mode of the accumulator; also product-round=, outer-round=, result-round=.
  *                        A stochastic mode takes 32 random bits or as many as its name says
- *   F=N, L=N             fraction and length
+ *   F=N, L=N             fraction; length, also of order=lanes
  *   chunk=N              products a chunk, 0: none
  *   floor=E, floor=none  lower bound of the exponent, -4000 to 4000
  *   align=truncate|floor|nearest    normalised=0|1
- *   order=sequential|pairwise|quads
+ *   order=sequential|pairwise|quads|odd-first|lanes
+ *   flush=none|operands|sums|all   the traits of that name
  *   operand-emin=E|own   smallest exponent of operands, -4000 to 4000
  *
  * A format or mode whose name has a ':' is taken as long as possible: "fma:e5m7:fn:round=sr:16".

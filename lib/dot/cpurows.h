@@ -1,0 +1,49 @@
+/* cpurows.h -- rows of the table of models: instructions of CPUs. Included by model.c, in its table.
+ *
+ * Sources: SDM: Intel, Software Developer's Manual, volume 2, the instruction's page. ISE: Intel,
+ * Instruction Set Extensions Programming Reference, as the x86 emulator Bochs reads it and compared it
+ * with Intel's SDE. ARM: Arm, Architecture Reference Manual, shared pseudo-code (BFDotAdd, BFMulH,
+ * FPMulAddH), as qemu-user computes it. What was compared with hardware: data/cpu. */
+
+#define FLUSH (MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS)
+
+/* An instruction: how it adds, in which order, L sums or 1, chunks of n products, traits; the modes of
+ * all its roundings, to binary32, and its rule for NaN. */
+#define INSTRUCTION(arch, name, instruction, operands, addition, order, L, n, traits, mode, nan, evidence, open,       \
+                    source)                                                                                            \
+    {                                                                                                                  \
+        arch "-" name, MPSIM_ADDITION_##addition, MPSIM_ORDER_##order, L, 1, traits, NONE, OWN, n, {"binary32", mode}, \
+            {"binary32", mode}, {"binary32", mode}, "binary32", arch, instruction, operands,                           \
+            MPSIM_EVIDENCE_##evidence, open, source, MPSIM_NANS_##nan                                                  \
+    }
+
+#define NO_CPU "no hardware compared"
+#define WHICH_NAN "; which NaN"
+
+INSTRUCTION("avx512", "bf16-fp32", "vdpbf16ps", "bf16", FMA, ODD_FIRST, 1, 0, FLUSH | MPSIM_TRAIT_NAN_MINUS, RN,
+            PAYLOAD, VECTORS, "CPUs of Intel, whose manual says the same", "AMD Zen 5 (data/cpu); SDM"),
+    INSTRUCTION("amx", "bf16-fp32", "tdpbf16ps", "bf16", FMA, LANES, 2, 32, FLUSH | MPSIM_TRAIT_NAN_MINUS, RN, PAYLOAD,
+                MANUAL, NO_CPU WHICH_NAN, "SDM; tiles of 32 products, for others: chunk="),
+    INSTRUCTION("amx", "fp16-fp32", "tdpfp16ps", "fp16", FMA, LANES, 2, 32,
+                MPSIM_TRAIT_FLUSH_SUMS | MPSIM_TRAIT_NAN_MINUS, RN, PAYLOAD, MANUAL, NO_CPU WHICH_NAN,
+                "SDM; tiles of 32 products, for others: chunk="),
+    INSTRUCTION("amx", "fp8-fp32", "tdpbf8ps, tdpbhf8ps, tdphbf8ps, tdphf8ps", F8, EXACT, SEQUENTIAL, 1, 64,
+                MPSIM_TRAIT_FLUSH_SUMS | MPSIM_TRAIT_NAN_MINUS, RN, PAYLOAD, MANUAL,
+                NO_CPU "; public descriptions disagree: an earlier one has sums of single products" WHICH_NAN
+                       "; infinities of both signs within four products",
+                "ISE; tiles of 64 products, for others: chunk="),
+
+    INSTRUCTION("arm", "bf16-fp32", "bfdot, bfmmla, bfmopa", "bf16", MULADD, PAIRWISE, 1, 2,
+                FLUSH | MPSIM_TRAIT_FILLED | MPSIM_TRAIT_OVERFLOW, MPSIM_ROUND_TO_ODD, POSITIVE, MANUAL,
+                NO_CPU ", but an emulator", "ARM, FPCR.EBF = 0"),
+    INSTRUCTION("arm", "ebf16-fp32", "bfdot, bfmmla, bfmopa with FEAT_EBF16", "bf16", EXACT, SEQUENTIAL, 1, 2,
+                MPSIM_TRAIT_FILLED, RN, POSITIVE, MANUAL, NO_CPU WHICH_NAN, "ARM, FPCR.EBF = 1, FZ = 0"),
+    INSTRUCTION("arm", "bfmlal-fp32", "bfmlalb, bfmlalt", "bf16", FMA, SEQUENTIAL, 1, 0, 0, RN, PAYLOAD, MANUAL,
+                NO_CPU ", but an emulator" WHICH_NAN ": signalling ones come first", "ARM, FPCR.FZ = 0"),
+    INSTRUCTION("arm", "fmlal-fp32", "fmlal, fmlal2", "fp16", FMA, SEQUENTIAL, 1, 0, 0, RN, PAYLOAD, MANUAL,
+                NO_CPU ", but an emulator" WHICH_NAN ": signalling ones come first", "ARM, FPCR.FZ = FZ16 = 0"),
+
+#undef FLUSH
+#undef INSTRUCTION
+#undef NO_CPU
+#undef WHICH_NAN

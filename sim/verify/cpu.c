@@ -1,0 +1,154 @@
+/* cpu.c -- see cpu.h. */
+#include "cpu.h"
+
+#include "kinds.h"
+
+#include <inttypes.h>
+#include <mpsim/digest.h>
+#include <stdio.h>
+#include <string.h>
+
+uint64_t cpu_code(const mpsim_format *f, const void *codes, size_t i)
+{
+    const unsigned char *p = codes;
+    uint16_t u16;
+    uint32_t u32;
+    uint64_t u64;
+    switch (mpsim_format_code_bytes(f)) {
+    case 1:
+        return p[i];
+    case 2:
+        memcpy(&u16, p + 2 * i, 2);
+        return u16;
+    case 4:
+        memcpy(&u32, p + 4 * i, 4);
+        return u32;
+    default:
+        memcpy(&u64, p + 8 * i, 8);
+        return u64;
+    }
+}
+
+static void put(const mpsim_format *f, void *codes, size_t i, uint64_t code)
+{
+    unsigned char *p = codes;
+    const uint16_t u16 = (uint16_t)code;
+    const uint32_t u32 = (uint32_t)code;
+    switch (mpsim_format_code_bytes(f)) {
+    case 1:
+        p[i] = (unsigned char)code;
+        break;
+    case 2:
+        memcpy(p + 2 * i, &u16, 2);
+        break;
+    case 4:
+        memcpy(p + 4 * i, &u32, 4);
+        break;
+    default:
+        memcpy(p + 8 * i, &code, 8);
+    }
+}
+
+/* Beside the middle of two numbers of a narrower format: where roundings differ. */
+static uint64_t near_middle(const mpsim_format *from, const mpsim_format *to, uint64_t code, uint64_t word)
+{
+    const int cut = from->mbits - to->mbits;
+    if (cut < 2 || word % 3 == 0)
+        return code;
+    const uint64_t half = (uint64_t)1 << (cut - 1), mask = 2 * half - 1;
+    return (code & ~mask) | ((half + word / 3 % 3 - 1) & mask);
+}
+
+int cpu_case_make(cpu_case *x, const cpu_instruction *t, uint64_t seed, uint64_t n)
+{
+    uint64_t state = seed * 0x100000001b3 + n, a[CPU_PRODUCTS], b[CPU_PRODUCTS];
+    const int kind = (int)(n % KINDS);
+    memset(x, 0, sizeof *x);
+    if (mpsim_format_parse(&x->operand, t->operand) != MPSIM_OK ||
+        mpsim_format_parse(&x->result, t->result) != MPSIM_OK)
+        return 0;
+    x->lanes = t->lanes;
+    x->products = t->products;
+    for (size_t i = 0; i < t->lanes; i++) {
+        kinds_fill(&x->operand, a, &x->operand, b, t->products, &x->result, kind, &state);
+        for (size_t k = 0; k < t->products; k++) {
+            if (!t->model && t->op == MPSIM_OP_CONVERT)
+                a[k] = near_middle(&x->operand, &x->result, a[k], kinds_word(&state));
+            put(&x->operand, x->a, i * t->products + k, a[k]);
+            put(&x->operand, x->b, i * t->products + k, b[k]);
+        }
+        put(&x->result, x->d, i, kinds_addend(&x->result, kind, &state));
+    }
+    return 1;
+}
+
+/* Lane i by an operation. */
+static uint64_t operation(const cpu_case *x, const cpu_instruction *t, size_t i)
+{
+    mpsim_arith o;
+    unsigned flags;
+    mpsim_arith_init(&o, t->op, &x->operand, t->mode);
+    o.result = o.operand[2] = x->result;
+    o.rounding.nan = MPSIM_NANS_PAYLOAD;
+    o.rounding.flush_input = (t->traits & CPU_FLUSH_INPUT) != 0;
+    const uint64_t code = mpsim_arith_apply(&o, cpu_code(&x->operand, x->a, i), cpu_code(&x->operand, x->b, i),
+                                            cpu_code(&x->result, x->d, i), 0, &flags);
+    return flags & MPSIM_FLAG_INVALID && t->traits & CPU_NAN_MINUS ? code | (uint64_t)1 << (x->result.bits - 1) : code;
+}
+
+int cpu_case_expect(const cpu_case *x, const cpu_instruction *t, uint64_t *d)
+{
+    mpsim_model m;
+    const size_t bytes = mpsim_format_code_bytes(&x->operand) * x->products;
+    if (t->model && mpsim_model_parse(&m, t->model) != MPSIM_OK)
+        return 0;
+    for (size_t i = 0; i < x->lanes; i++) {
+        uint64_t code = 0;
+        const char *a = (const char *)x->a + i * bytes, *b = (const char *)x->b + i * bytes;
+        if (!t->model)
+            code = operation(x, t, i);
+        else if (mpsim_dot(&m, &x->operand, a, &x->operand, b, x->products, cpu_code(&x->result, x->d, i), NULL,
+                           &code) != MPSIM_OK)
+            return 0;
+        put(&x->result, d, i, code);
+    }
+    return 1;
+}
+
+int cpu_case_same(const cpu_case *x, const cpu_instruction *t, const void *got, const void *want, size_t i)
+{
+    const uint64_t g = cpu_code(&x->result, got, i), w = cpu_code(&x->result, want, i);
+    return g == w || (t->traits & CPU_ANY_NAN && mpsim_classify(&x->result, g) == MPSIM_CLASS_NAN &&
+                      mpsim_classify(&x->result, w) == MPSIM_CLASS_NAN);
+}
+
+static void describe(char *out, size_t size, const cpu_case *x, size_t lane, uint64_t n, const void *got,
+                     const void *want)
+{
+    int used = snprintf(out, size, "case %" PRIu64 " (%s), lane %zu: ", n, kinds_name((int)(n % KINDS)), lane);
+    for (size_t k = 0; k < x->products && used > 0 && (size_t)used < size; k++)
+        used += snprintf(out + used, size - (size_t)used, "%s0x%" PRIx64 " 0x%" PRIx64, k ? ", " : "",
+                         cpu_code(&x->operand, x->a, lane * x->products + k),
+                         cpu_code(&x->operand, x->b, lane * x->products + k));
+    if (used > 0 && (size_t)used < size)
+        snprintf(out + used, size - (size_t)used, "; 0x%" PRIx64 ": the CPU gives 0x%" PRIx64 ", mpsim 0x%" PRIx64,
+                 cpu_code(&x->result, x->d, lane), cpu_code(&x->result, got, lane), cpu_code(&x->result, want, lane));
+}
+
+int cpu_compare(const cpu_instruction *t, uint64_t seed, uint64_t first, uint64_t n, cpu_result *r)
+{
+    for (uint64_t number = first; number < first + n; number++) {
+        cpu_case x;
+        uint64_t got[CPU_LANES], want[CPU_LANES];
+        if (!cpu_case_make(&x, t, seed, number) || !cpu_case_expect(&x, t, want))
+            return 0;
+        memcpy(got, x.d, sizeof got);
+        t->execute(got, x.a, x.b);
+        for (size_t i = 0; i < x.lanes; i++)
+            if (!cpu_case_same(&x, t, got, want, i) && r->mismatches++ == 0)
+                describe(r->first, sizeof r->first, &x, i, number, got, want);
+        r->compared += x.lanes;
+        r->digest += mpsim_digest(&x.result, got, x.lanes, number * x.lanes);
+    }
+    return 1;
+}

@@ -1,0 +1,67 @@
+/* cpu.h -- instructions of the CPU that this runs on, beside what the library says they give.
+ *
+ * A row names an instruction, what it computes in the library's words, and a function that executes it on
+ * one register of elements. Cases are functions of a seed and a number, so that any of them can be done
+ * again elsewhere. Needs lib alone; tests compile it for other machines. */
+#pragma once
+
+#include <mpsim/arith.h>
+#include <mpsim/dot.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CPU_LANES = 32, CPU_PRODUCTS = 4 }; /* most elements of a register, products of an element */
+
+typedef enum cpu_trait {
+    CPU_FLUSH_INPUT = 1, /* subnormal operands count as zeros                                      */
+    CPU_NAN_MINUS = 2,   /* the NaN of an operation without a value has its sign set               */
+    CPU_ANY_NAN = 4      /* which NaN a result is, is not compared                                 */
+} cpu_trait;
+
+/* An instruction is a model (products an element, accumulated into d) or an operation on a, b and d. */
+typedef struct cpu_instruction {
+    const char *name;    /* "vdpbf16ps zmm"; words of the row in a file                             */
+    const char *feature; /* "AVX512_BF16"                                                           */
+    const char *model;   /* or NULL: then `op`                                                      */
+    mpsim_op op;
+    mpsim_round_mode mode;
+    const char *operand, *result; /* formats: of a and b; of d                                      */
+    unsigned traits;
+    size_t lanes, products;
+    int (*here)(void); /* this machine has it                                                       */
+    /* d[i] for the lanes: what stands in a and b, `products` codes a lane, and in d */
+    void (*execute)(void *d, const void *a, const void *b);
+} cpu_instruction;
+
+/* cpu_instruction_at -- those that are known for this kind of machine; NULL past the end. */
+const cpu_instruction *cpu_instruction_at(size_t i);
+
+/* cpu_words -- this CPU: maker, family and model as CPUID or MIDR have them, and its name. */
+void cpu_words(char *out, size_t size);
+
+/* Case number n: operands of all lanes, packed, and what is in d before. */
+typedef struct cpu_case {
+    mpsim_format operand, result;
+    size_t lanes, products;
+    uint64_t a[CPU_LANES * CPU_PRODUCTS], b[CPU_LANES * CPU_PRODUCTS], d[CPU_LANES]; /* packed codes */
+} cpu_case;
+
+/* cpu_case_make -- 0 if the row has a format that is none. The kind is n modulo 9 (kinds.h). */
+int cpu_case_make(cpu_case *x, const cpu_instruction *t, uint64_t seed, uint64_t n);
+
+/* cpu_case_expect -- what the library gives, packed as d. 0 if the model is none. */
+int cpu_case_expect(const cpu_case *x, const cpu_instruction *t, uint64_t *d);
+
+/* cpu_case_same -- whether two results of lane i are the same, by the traits. */
+int cpu_case_same(const cpu_case *x, const cpu_instruction *t, const void *got, const void *want, size_t i);
+
+/* cpu_code -- code number i of packed ones. */
+uint64_t cpu_code(const mpsim_format *f, const void *codes, size_t i);
+
+typedef struct cpu_result {
+    uint64_t compared, mismatches, digest; /* digest: of what the instruction gave, any NaN alike   */
+    char first[300];
+} cpu_result;
+
+/* cpu_compare -- cases first to first + n - 1 of a row that is here, added to *r. 0 if the row is wrong. */
+int cpu_compare(const cpu_instruction *t, uint64_t seed, uint64_t first, uint64_t n, cpu_result *r);

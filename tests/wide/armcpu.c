@@ -1,0 +1,26 @@
+/* armcpu.c -- the instructions of cpuarm.c on another machine or under an emulator: see armcpu.sh. */
+#include "sim/verify/cpu.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv)
+{
+    const uint64_t results = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
+    int wrong = 0;
+    for (size_t i = 0; cpu_instruction_at(i); i++) {
+        const cpu_instruction *t = cpu_instruction_at(i);
+        cpu_result r = {0};
+        if (!t->here()) {
+            printf("%-16s not there: this CPU lacks %s\n", t->name, t->feature);
+            continue;
+        }
+        if (!cpu_compare(t, 1, 0, results / t->lanes + 1, &r))
+            return 2;
+        printf("%-16s %10" PRIu64 " results %10" PRIu64 " mismatches, digest %016" PRIx64 " %s\n", t->name, r.compared,
+               r.mismatches, r.digest, r.first);
+        wrong |= r.mismatches != 0;
+    }
+    return wrong;
+}
