@@ -36,7 +36,7 @@ nothing() {
 
 # ---- usage ----
 run 0 verify --help && has 'Usage: mpsim verify' && has Examples; ok $? "--help"
-run 0 verify --list && [ "$(wc -l <"$dir/out")" -eq 5 ] && has '^vectors .*no recorded vectors'; ok $? "--list"
+run 0 verify --list && [ "$(wc -l <"$dir/out")" -eq 6 ] && has '^vectors .*no recorded vectors'; ok $? "--list"
 turns 4
 run 2 verify mfpr && has 'did you mean mpfr' err; ok $? "an unknown group: a suggestion"
 run 2 verify --json --csv; ok $? "two output forms"
