@@ -1,7 +1,7 @@
 # lib/ -- libmpsim: the numerics, a folder a module. libc and libm only. Beside it the trainer.
 mpsimincludedir = $(includedir)/mpsim
 dist_mpsiminclude_HEADERS = \
-  lib/include/mpsim/api.h lib/include/mpsim/arith.h lib/include/mpsim/block.h lib/include/mpsim/blockstats.h \
+  lib/include/mpsim/api.h lib/include/mpsim/arith.h lib/include/mpsim/attention.h lib/include/mpsim/block.h lib/include/mpsim/blockstats.h \
   lib/include/mpsim/digest.h lib/include/mpsim/dot.h lib/include/mpsim/format.h \
   lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
   lib/include/mpsim/mpsim.h lib/include/mpsim/muon.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/recipe.h \
@@ -42,7 +42,7 @@ lib_libmpsim_a_SOURCES = \
   lib/dot/loops/tile_additions.h lib/dot/loops/tile_loops.h lib/dot/model.c lib/dot/panel.c \
   lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/scalar.h \
   lib/dot/sums.c lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h lib/format/format.c \
-  lib/layer/activation.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/functions.c \
+  lib/layer/activation.c lib/layer/attention.c lib/layer/attention64.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/functions.c \
   lib/layer/functions.h lib/layer/kernel/functions.h lib/layer/kernel/kernel.c \
   lib/layer/kernel/kernel.h lib/layer/layer.c lib/layer/normal.c lib/layer/rownorm.c \
   lib/layer/rows.h lib/layer/scalar.h lib/layer/shared.h lib/layer/tile.c lib/layer/transformer.h \

@@ -10,7 +10,9 @@ sim_libsim_a_CFLAGS = $(product_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAM
 sim_libs = sim/libsim.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
-  sim/array/need.c sim/array/need.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
+  sim/array/need.c sim/array/need.h sim/attention/cmd.c sim/attention/generate.c sim/attention/generate.h \
+  sim/attention/heads.c sim/attention/heads.h sim/attention/measure.c sim/attention/measure.h sim/attention/report.c \
+  sim/attention/report.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
   sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/contents.c \
   sim/cast/contents.h sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h \
   sim/cast/folder.c sim/cast/folder.h sim/cast/lay.c sim/cast/lay.h \
@@ -42,7 +44,7 @@ sim_libsim_a_SOURCES = \
   sim/memory/shape.c sim/memory/shape.h sim/merge/cmd.c sim/merge/join.c sim/merge/join.h \
   sim/merge/merge.c sim/merge/merge.h sim/merge/parts.c sim/merge/parts.h sim/merge/ranks.c \
   sim/merge/ranks.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
-  sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h \
+  sim/pass/chosen.c sim/pass/chosen.h sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h \
   sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/comparison.c \
   sim/plot/comparison.h sim/plot/data.c sim/plot/data.h sim/plot/differences.c \
   sim/plot/differences.h sim/plot/distribution.c sim/plot/distribution.h sim/plot/figures.c \

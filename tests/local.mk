@@ -22,7 +22,7 @@ support_libs =
 
 # ---- the program
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wholecast.sh tests/cli/quantised.sh tests/cli/counts.sh \
-  tests/cli/decoder.sh tests/cli/deep.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
+  tests/cli/attention.sh tests/cli/decoder.sh tests/cli/deep.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
   tests/cli/faults.sh tests/cli/interrupt.sh tests/cli/killed.sh tests/cli/library.sh tests/cli/names.sh tests/cli/diff.sh \
   tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/outputs.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
@@ -69,7 +69,7 @@ unit_tests = \
   tests/dot/t-chain tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
   tests/gpu/t-in-step tests/gpu/t-record \
-  tests/layer/t-activation tests/layer/t-batchnorm tests/layer/t-causal tests/layer/t-rownorm \
+  tests/layer/t-activation tests/layer/t-attention tests/layer/t-batchnorm tests/layer/t-causal tests/layer/t-rownorm \
   tests/layer/t-xent tests/layer/t-vectors \
   tests/optim/t-figures tests/optim/t-gradient-recorded tests/optim/t-recorded \
   tests/optim/t-training tests/quant/t-form tests/quant/t-layout tests/optim/t-states \

@@ -4,9 +4,9 @@
 #include "../array/array.h"
 #include "../array/need.h"
 #include "../cli/options.h"
+#include "../pass/chosen.h"
 
 #include <inttypes.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +36,7 @@ int distribution_find(int *distribution, const char *name)
     return -1;
 }
 
-/* Element k of the row of that stream. */
-static double draw(int distribution, uint64_t seed, uint64_t stream, uint64_t k)
+double distribution_draw(int distribution, uint64_t seed, uint64_t stream, uint64_t k)
 {
     double sum = 0; /* exact: multiples of 2^-33 below 2^4 */
     for (int i = 0; i < distributions[distribution].words; i++) {
@@ -75,32 +74,11 @@ int operand_generate(operand *o, size_t rows, size_t depth, int distribution, ui
     snprintf(o->label, sizeof o->label, "%s", distributions[distribution].label);
     for (size_t i = 0; i < rows; i++)
         for (size_t k = 0; k < depth; k++)
-            o->x[i * depth + k] = draw(distribution, seed, (stream << 32) + i, k);
+            o->x[i * depth + k] = distribution_draw(distribution, seed, (stream << 32) + i, k);
     return 0;
 }
 
 /* ---- from a file ---- */
-
-/* The tensor to read: the only floating-point one that matches. */
-static int choose(size_t *chosen, trace *t, const char *glob)
-{
-    size_t found = 0;
-    char name[256];
-    for (size_t i = 0; i < trace_count(t); i++) {
-        const trace_tensor *tensor = trace_at(t, i);
-        if ((!tensor->format && !glob) || (glob && fnmatch(glob, tensor->name, 0) != 0))
-            continue;
-        if (found++ == 0)
-            *chosen = i;
-    }
-    if (found == 1)
-        return 0;
-    if (found == 0)
-        return fail(EXIT_DATA, "dot: %s: no tensor%s%s (mpsim info lists them)", trace_path(t),
-                    glob ? " matches " : " of floating-point numbers", glob ? glob : "");
-    return fail(EXIT_USAGE, "dot: %s: %zu tensors%s%s, the first is '%s': choose one by name", trace_path(t), found,
-                glob ? " match " : "", glob ? glob : "", escape_text(name, sizeof name, trace_at(t, *chosen)->name));
-}
 
 /* `n` elements from the start of the selected tensor. */
 static int read_values(double *x, size_t n, trace *t, trace_error *error)
@@ -164,7 +142,7 @@ int operand_read(operand *o, const char *path, const char *glob, operand_layout 
     trace *t = trace_open(path, NULL, &error);
     if (!t)
         return fail(error.exit, "%s", error.text);
-    int status = choose(&at, t, glob);
+    int status = chosen_find(&at, t, "dot", glob);
     if (!status) {
         const char *name = trace_at(t, at)->name;
         char text[sizeof o->label];

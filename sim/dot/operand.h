@@ -24,6 +24,8 @@ typedef struct operand {
  *   normal     sum of 12 uniform numbers minus 6: variance 1
  *   relu       normal, and zero where that is negative */
 int distribution_find(int *distribution, const char *name); /* 0, or -1 */
+/* distribution_draw -- element k of the row of that stream. */
+double distribution_draw(int distribution, uint64_t seed, uint64_t stream, uint64_t k);
 
 /* Each returns 0, or an exit code after a message. */
 

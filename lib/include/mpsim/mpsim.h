@@ -9,6 +9,7 @@
 #define MPSIM_H
 
 #include <mpsim/arith.h>
+#include <mpsim/attention.h>
 #include <mpsim/block.h>
 #include <mpsim/blockstats.h>
 #include <mpsim/digest.h>

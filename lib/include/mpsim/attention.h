@@ -1,0 +1,92 @@
+/* attention.h -- attention in tiles of keys with online softmax, as FlashAttention computes it (Milakov and Gimelshein,
+ * 2018; FlashAttention-2): every operation, the models of its two products, and what becomes of P.
+ *
+ * One head: queries x dim numbers q, keys x dim numbers k, keys x size numbers v, of any formats. Numbers of S, O and y
+ * are binary32 numbers, most of them of narrower formats; exp and log are mpsim_exp and mpsim_log (mpsim/layer.h). Needs
+ * the default floating-point environment. */
+#ifndef MPSIM_ATTENTION_H
+#define MPSIM_ATTENTION_H
+
+#include <mpsim/dot.h>
+
+MPSIM_BEGIN
+
+/* How. f32(x) is x rounded to binary32, O(x) x rounded to the result format of `context`, both to nearest even,
+ * overflow to infinity; a sum over keys is mpsim_sum_lanes with MPSIM_LANES_ROW. */
+typedef struct mpsim_attention {
+    const mpsim_model *scores;  /* of S = Q K^T: its result is S                                           */
+    const mpsim_model *context; /* of P V: its result is the accumulator O                                 */
+    mpsim_rounded p;            /* format and rounding of P, not stochastic                                */
+    float p_scale;              /* P is multiplied by this before it is rounded: finite, above 0           */
+    float scale;                /* of the softmax: 1 / sqrt(dim)                                           */
+    size_t tile;                /* keys a tile; 0: all of them                                             */
+    uint8_t causal;             /* 1: query i sees keys j <= i + keys - queries only                       */
+    uint8_t reverse;            /* 1: tiles from the last to the first                                     */
+    uint8_t separate;           /* 1: the products of a tile are summed from zero and added to O then      */
+    uint8_t sum_rounded;        /* 1: the sum of a row is of P as it is rounded                            */
+    uint8_t reciprocal;         /* 1: the end multiplies by 1 / sum                                        */
+    float beta;                 /* 0, or above 1: a largest score that repeats is moved, see below         */
+    float near;                 /* with beta: scores from m - near on count as repeating                   */
+    const mpsim_format *f;      /* of y; NULL: binary32                                                    */
+} mpsim_attention;
+
+/* mpsim_attention_init -- the default: `exact` for both products (MPSIM_ADDITION_EXACT to binary32), P in binary32 to nearest
+ * even, p_scale 1, scale f32(1 / sqrt(dim)), tiles of 128 keys, the rest 0. */
+MPSIM_API void mpsim_attention_init(mpsim_attention *a, size_t dim);
+
+typedef struct mpsim_attention_shape {
+    size_t queries, keys, dim, size;
+} mpsim_attention_shape;
+
+/* What happened; added to by mpsim_attention_forward. An element is a score that its row sees. */
+typedef struct mpsim_attention_counts {
+    uint64_t rows, masked;  /* rows; those that see no key                                                */
+    uint64_t repeated;      /* rows whose largest x is that of two keys or more                           */
+    uint64_t moved;         /* rows whose largest number was moved in one tile or more                    */
+    uint64_t vanished;      /* rows that see keys and whose sum is 0                                      */
+    uint64_t elements;      /* scores that are seen                                                       */
+    uint64_t p_zero, p_one; /* of these: P is 0; P is p_scale: exactly 1                                  */
+} mpsim_attention_counts;
+
+/* mpsim_attention_forward -- y: queries x size numbers, row-major; lse: queries numbers, or NULL. Before the first tile max
+ * is -inf, sum and O +0. Tiles of keys in their order; a row that sees no key of a tile is left as it is. Of row i:
+ *
+ *   S[j] = scores(q[i] k[j]);  x[j] = f32(scale S[j]), over the keys j of the tile that it sees
+ *   n = max x[j] (NaN if one is NaN).  With beta, where more than one x[j] >= f32(n - near): n becomes f32(beta n) if it
+ *       is above 0, and +0 if below
+ *   m = the larger of max and n;  r = m, or +0 if m is -inf
+ *   a = exp(f32(max - r));  e[j] = exp(f32(x[j] - r));  P[j] = p(f32(e[j] p_scale));  P[j] = +0 of the tile's other keys
+ *   z = sum of e[j], or with sum_rounded of f32(P[j] f32(1 / p_scale))
+ *   sum = f32(f32(sum a) + z);  max = m;  O[c] = O(f32(O[c] a))
+ *   O[c] = context(O[c] + sum over the tile's keys of P[j] v[j][c]); separate: O(f32(O[c] + context(that sum)))
+ *
+ * and in the end, with b = f32(1 / p_scale):
+ *
+ *   y[c] = f32(f32(O[c] b) / sum), or f32(f32(O[c] b) f32(1 / sum)), rounded to f; +0 where sum is 0
+ *   lse = f32(max + log(sum)): -inf where sum is 0
+ *
+ *   q, k, v  as operands of mpsim_gemm: queries x dim, keys x dim, keys x size after transposition
+ *   flags    NULL, or queries bytes: 1 for each row that counts as repeated, else 0
+ *   counts   NULL, or counters that are added to
+ *   rng      NULL unless a model rounds stochastically: tile t, counted in its place among the keys, takes streams
+ *            rng->stream + 2 t (scores) and rng->stream + 2 t + 1 (context), as mpsim_gemm does
+ *   pool     threads, or NULL; they change no bit
+ *
+ * MPSIM_EINVAL if a setting or format is invalid or a needed pointer is NULL, MPSIM_ERANGE if S, O, P or y has numbers that binary32
+ * has not or a model cannot take its operands, MPSIM_ENOMEM. Outputs are untouched then. */
+MPSIM_API mpsim_status mpsim_attention_forward(const mpsim_attention *a, const mpsim_attention_shape *shape,
+                                               const mpsim_matrix *q, const mpsim_matrix *k, const mpsim_matrix *v,
+                                               float *y, float *lse, uint8_t *flags, mpsim_attention_counts *counts,
+                                               const mpsim_rng *rng, const mpsim_pool *pool);
+
+/* mpsim_attention_exact -- what all that stands for: softmax(scale Q K^T) V of the same numbers, not tiled, in binary64. Scores are
+ * exact sums rounded once, exp is the C library's, sums go over the keys in their order: the error is below
+ * (keys + 8 + 2 max |x|) 2^-53 of the sum of P |v|. Of `a` only scale and causal are looked at. A row that sees no key is +0.
+ * Statuses as above. */
+MPSIM_API mpsim_status mpsim_attention_exact(const mpsim_attention *a, const mpsim_attention_shape *shape,
+                                             const mpsim_matrix *q, const mpsim_matrix *k, const mpsim_matrix *v,
+                                             double *y, const mpsim_pool *pool);
+
+MPSIM_END
+
+#endif

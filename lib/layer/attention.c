@@ -1,0 +1,463 @@
+/* attention.c -- attention in tiles of keys; see mpsim/attention.h.
+ *
+ * The scores of a tile are one product of matrices, its part of O another; between them rows go their ways. */
+#include <mpsim/attention.h>
+#include <mpsim/layer.h>
+
+#include "kernel/kernel.h"
+#include "rows.h"
+#include "transformer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const mpsim_math *const binary32 = &mpsim_rows_binary32;
+enum { ROWS_A_TASK = 16, CHUNK = 64, DEFAULT_TILE = 128 };
+
+void mpsim_attention_init(mpsim_attention *a, size_t dim)
+{
+    if (!a)
+        return;
+    memset(a, 0, sizeof *a);
+    a->p.format = *mpsim_format_find("binary32");
+    mpsim_rounding_init(&a->p.rounding, MPSIM_ROUND_NEAREST_EVEN);
+    a->p_scale = 1;
+    a->scale = (float)(1 / sqrt((double)(dim ? dim : 1)));
+    a->tile = DEFAULT_TILE;
+}
+
+/* ---- numbers of a format, as codes and as binary32 ---- */
+
+typedef struct numbers {
+    const mpsim_format *format;
+    size_t bytes;
+    int plain; /* they are binary32 numbers themselves */
+} numbers;
+
+static numbers numbers_of(const mpsim_format *f)
+{
+    return (numbers){f, mpsim_format_code_bytes(f), mpsim_format_same(f, mpsim_format_find("binary32"))};
+}
+
+static void to_floats(const numbers *of, float *x, const void *codes, size_t n)
+{
+    double part[CHUNK];
+    if (of->plain) {
+        memmove(x, codes, n * sizeof *x);
+        return;
+    }
+    for (size_t at = 0; at < n; at += CHUNK) {
+        const size_t width = n - at < CHUNK ? n - at : CHUNK;
+        mpsim_decode_array(of->format, part, (const unsigned char *)codes + at * of->bytes, width);
+        for (size_t i = 0; i < width; i++)
+            x[at + i] = (float)part[i];
+    }
+}
+
+static void to_codes(const numbers *of, const mpsim_rounding *r, void *codes, const float *x, size_t n)
+{
+    if (of->plain && r->mode == MPSIM_ROUND_NEAREST_EVEN)
+        memmove(codes, x, n * sizeof *x);
+    else
+        mpsim_encode_array_f32(of->format, r, NULL, codes, x, n, NULL);
+}
+
+/* ---- the work ---- */
+
+/* A row between its tiles. */
+typedef struct row {
+    float max, sum;
+    float top;   /* the largest x of all tiles, */
+    size_t ties; /* and how often it is there   */
+    uint64_t moved;
+} row;
+
+typedef struct work {
+    const mpsim_attention *a;
+    const mpsim_attention_shape *shape;
+    const mpsim_matrix *q, *k, *v;
+    const mpsim_rng *rng;
+    const mpsim_pool *pool;
+    const mpsim_layer_kernels *kernels;
+    numbers s, p, o;
+    mpsim_math o_math, y_math;
+    mpsim_rounding nearest;
+    float back; /* 1 / p_scale */
+    float *x;   /* of the tile: scores, exponentials, P in turn */
+    float *sums;
+    unsigned char *s_codes, *p_codes, *o_codes;
+    row *rows;
+    mpsim_attention_counts *counts; /* of a task each */
+    size_t first, n, from;          /* the tile: its keys, the first row that sees one */
+    float *y, *lse;                 /* results */
+    uint8_t *flags;
+} work;
+
+static size_t seen_of_tile(const work *w, size_t i)
+{
+    const size_t behind = i + w->shape->keys - w->shape->queries - w->first + 1; /* i is not before w->from */
+    return w->a->causal && behind < w->n ? behind : w->n;
+}
+
+static int sees_any(const work *w, size_t i)
+{
+    return w->shape->keys > 0 && (!w->a->causal || i + w->shape->keys >= w->shape->queries);
+}
+
+/* task(w, i) for rows from `from` on, on the threads. */
+typedef struct rows_job {
+    work *w;
+    size_t from;
+    void (*task)(work *w, size_t i, mpsim_attention_counts *c);
+} rows_job;
+
+static void some_rows(size_t t, void *context)
+{
+    const rows_job *j = context;
+    const size_t first = j->from + t * ROWS_A_TASK, left = j->w->shape->queries - first;
+    for (size_t i = 0; i < ROWS_A_TASK && i < left; i++)
+        j->task(j->w, first + i, &j->w->counts[t]);
+}
+
+static void each_row(work *w, size_t from, void (*task)(work *, size_t, mpsim_attention_counts *))
+{
+    rows_job j = {w, from, task};
+    const size_t n = from < w->shape->queries ? (w->shape->queries - from - 1) / ROWS_A_TASK + 1 : 0;
+    if (w->pool && n > 1) {
+        w->pool->run(w->pool->self, n, some_rows, &j);
+        return;
+    }
+    for (size_t t = 0; t < n; t++)
+        some_rows(t, &j);
+}
+
+/* ---- a row of a tile ---- */
+
+/* x of the scores; the largest. */
+static float scores(const work *w, float *x, const void *codes, size_t n)
+{
+    float most = -INFINITY;
+    to_floats(&w->s, x, codes, w->n);
+    for (size_t j = 0; j < n; j++) {
+        x[j] = mpsim_causal_x(binary32, w->a->scale, x[j]);
+        most = mpsim_softmax_max(most, x[j]);
+    }
+    return most;
+}
+
+static size_t from_on(const float *x, size_t n, float least)
+{
+    size_t found = 0;
+    for (size_t j = 0; j < n; j++)
+        found += x[j] >= least;
+    return found;
+}
+
+/* How often the largest x of the whole row is there. */
+static void note_ties(row *r, const float *x, size_t n, float most)
+{
+    if (most > r->top || r->ties == 0) {
+        r->top = most;
+        r->ties = 0;
+    }
+    if (most == r->top)
+        r->ties += from_on(x, n, most);
+}
+
+/* The largest number, moved where it repeats. */
+static float moved(const work *w, row *r, const float *x, size_t n, float most)
+{
+    if (!(w->a->beta > 0) || from_on(x, n, mpsim_f32_sub(most, w->a->near)) < 2 || most == 0)
+        return most;
+    r->moved = 1;
+    return most > 0 ? mpsim_f32_mul(w->a->beta, most) : 0.0f;
+}
+
+/* The sum over n numbers of a row. */
+static float sum_of(const float *x, size_t n, float factor)
+{
+    mpsim_lanes a = {{0}};
+    float term[MPSIM_LANES_ROW];
+    for (size_t j = 0; j < n; j += MPSIM_LANES_ROW) {
+        const size_t width = mpsim_rows_width(n, j);
+        for (size_t t = 0; t < width; t++)
+            term[t] = mpsim_f32_mul(x[j + t], factor);
+        mpsim_lanes_add(binary32, &a, term, width);
+    }
+    return mpsim_lanes_sum(binary32, &a);
+}
+
+/* P, as a code and as a number in x. */
+static void probabilities(const work *w, float *x, void *codes, size_t n, mpsim_attention_counts *c)
+{
+    for (size_t j = 0; j < n; j++)
+        x[j] = mpsim_f32_mul(x[j], w->a->p_scale);
+    for (size_t j = n; j < w->n; j++)
+        x[j] = 0;
+    to_codes(&w->p, &w->a->p.rounding, codes, x, w->n);
+    to_floats(&w->p, x, codes, w->n);
+    c->elements += n;
+    for (size_t j = 0; j < n; j++) {
+        c->p_zero += x[j] == 0;
+        c->p_one += x[j] == w->a->p_scale;
+    }
+}
+
+static void rescale(const work *w, size_t i, float a)
+{
+    const size_t size = w->shape->size;
+    float *const o = w->sums + i * size;
+    for (size_t c = 0; c < size; c++)
+        o[c] = mpsim_math_mul(&w->o_math, o[c], a);
+    if (!w->a->separate && !w->o.plain)
+        to_codes(&w->o, &w->nearest, w->o_codes + i * size * w->o.bytes, o, size);
+}
+
+static void softmax_row(work *w, size_t i, mpsim_attention_counts *c)
+{
+    const size_t at = i * w->n, n = seen_of_tile(w, i);
+    float *const x = w->x + at;
+    row *const r = &w->rows[i];
+    const float most = scores(w, x, w->s_codes + at * w->s.bytes, n);
+    note_ties(r, x, n, most);
+    const float max = mpsim_softmax_max(r->max, moved(w, r, x, n, most)), middle = mpsim_tile_r(max);
+    const float a = mpsim_tile_exp(r->max, middle);
+    for (size_t j = 0; j < n; j++)
+        x[j] = mpsim_f32_sub(x[j], middle);
+    w->kernels->exp(x, x, n);
+    const float plain = sum_of(x, n, 1);
+    probabilities(w, x, w->p_codes + at * w->p.bytes, n, c);
+    r->sum = mpsim_tile_sum(r->sum, a, w->a->sum_rounded ? sum_of(x, n, w->back) : plain);
+    r->max = max;
+    rescale(w, i, a);
+}
+
+/* What a tile gave, taken into O: joined it is O. */
+static void take_row(work *w, size_t i, mpsim_attention_counts *c)
+{
+    float part[CHUNK];
+    (void)c;
+    for (size_t at = 0; at < w->shape->size; at += CHUNK) {
+        const size_t left = w->shape->size - at, width = left < CHUNK ? left : CHUNK, place = i * w->shape->size + at;
+        float *const o = w->sums + place;
+        to_floats(&w->o, part, w->o_codes + place * w->o.bytes, width);
+        for (size_t j = 0; j < width; j++)
+            o[j] = w->a->separate ? mpsim_math_add(&w->o_math, o[j], part[j]) : part[j];
+    }
+}
+
+/* ---- tiles ---- */
+
+/* Row `i` and on of a matrix. */
+static mpsim_matrix from_row(const mpsim_matrix *m, size_t i, int transposed)
+{
+    mpsim_matrix part = *m;
+    const size_t step = m->transposed ? 1 : m->stride;
+    part.codes = (const unsigned char *)m->codes + i * step * mpsim_format_code_bytes(m->format);
+    part.transposed = transposed ? !m->transposed : m->transposed;
+    return part;
+}
+
+static mpsim_rng stream(const work *w, size_t which)
+{
+    mpsim_rng r = {0, 0, 0};
+    if (w->rng) {
+        r = *w->rng;
+        r.stream += 2 * (w->first / (w->a->tile ? w->a->tile : w->shape->keys)) + which;
+    }
+    return r;
+}
+
+static mpsim_status multiply_scores(work *w)
+{
+    const size_t rows = w->shape->queries - w->from;
+    const mpsim_matrix q = from_row(w->q, w->from, 0), k = from_row(w->k, w->first, 1);
+    const mpsim_rng rng = stream(w, 0);
+    return mpsim_gemm(w->a->scores, rows, w->n, w->shape->dim, &q, &k, NULL, w->s_codes + w->from * w->n * w->s.bytes,
+                      w->n, w->rng ? &rng : NULL, w->pool);
+}
+
+static mpsim_status multiply_context(work *w)
+{
+    const size_t rows = w->shape->queries - w->from, size = w->shape->size;
+    unsigned char *const o = w->o_codes + w->from * size * w->o.bytes;
+    const mpsim_matrix p = {w->p.format, w->p_codes + w->from * w->n * w->p.bytes, w->n, 0};
+    const mpsim_matrix v = from_row(w->v, w->first, 0), c = {w->o.format, o, size, 0};
+    const mpsim_rng rng = stream(w, 1);
+    return mpsim_gemm(w->a->context, rows, size, w->n, &p, &v, w->a->separate ? NULL : &c, o, size,
+                      w->rng ? &rng : NULL, w->pool);
+}
+
+static mpsim_status tile(work *w, size_t first, size_t n)
+{
+    const size_t queries = w->shape->queries, keys = w->shape->keys;
+    w->first = first;
+    w->n = n;
+    w->from = w->a->causal && first + queries > keys ? first + queries - keys : 0;
+    if (w->from >= queries)
+        return MPSIM_OK;
+    mpsim_status s = multiply_scores(w);
+    if (s != MPSIM_OK)
+        return s;
+    each_row(w, w->from, softmax_row);
+    s = multiply_context(w);
+    if (s == MPSIM_OK && (w->a->separate || !w->o.plain))
+        each_row(w, w->from, take_row);
+    return s;
+}
+
+static mpsim_status tiles(work *w)
+{
+    const size_t keys = w->shape->keys, width = w->a->tile && w->a->tile < keys ? w->a->tile : keys;
+    const size_t n = keys ? (keys - 1) / width + 1 : 0;
+    mpsim_status s = MPSIM_OK;
+    for (size_t t = 0; t < n && s == MPSIM_OK; t++) {
+        const size_t first = (w->a->reverse ? n - 1 - t : t) * width;
+        s = tile(w, first, keys - first < width ? keys - first : width);
+    }
+    return s;
+}
+
+/* ---- the end ---- */
+
+static void end_row(work *w, size_t i, mpsim_attention_counts *c)
+{
+    const row *const r = &w->rows[i];
+    const size_t size = w->shape->size;
+    const float *const o = w->sums + i * size;
+    const float inverse = mpsim_f32_div(1.0f, r->sum);
+    float *const y = w->y + i * size;
+    for (size_t j = 0; j < size; j++)
+        y[j] = r->sum == 0        ? 0.0f
+               : w->a->reciprocal ? mpsim_f32_mul(mpsim_f32_mul(o[j], w->back), inverse)
+                                  : mpsim_tile_y(o[j], w->back, r->sum);
+    mpsim_rows_round(&w->y_math, y, size);
+    if (w->lse)
+        w->lse[i] = mpsim_tile_lse(r->max, r->sum);
+    if (w->flags)
+        w->flags[i] = r->ties > 1;
+    c->rows++;
+    c->masked += !sees_any(w, i);
+    c->repeated += r->ties > 1;
+    c->moved += r->moved;
+    c->vanished += r->sum == 0 && sees_any(w, i);
+}
+
+static void add_counts(mpsim_attention_counts *to, const mpsim_attention_counts *c)
+{
+    to->rows += c->rows;
+    to->masked += c->masked;
+    to->repeated += c->repeated;
+    to->moved += c->moved;
+    to->vanished += c->vanished;
+    to->elements += c->elements;
+    to->p_zero += c->p_zero;
+    to->p_one += c->p_one;
+}
+
+/* ---- begin ---- */
+
+static mpsim_status check(work *w)
+{
+    const mpsim_attention *a = w->a;
+    mpsim_math unused;
+    if (mpsim_model_check(a->scores) != MPSIM_OK || mpsim_model_check(a->context) != MPSIM_OK ||
+        mpsim_rounding_check(&a->p.rounding) != MPSIM_OK || mpsim_format_check(&a->p.format) != MPSIM_OK ||
+        a->p.rounding.mode >= MPSIM_ROUND_STOCHASTIC_A || !(a->p_scale > 0) || !isfinite(a->p_scale) ||
+        !isfinite(a->scale) || (a->beta != 0 && !(a->beta > 1)) || !isfinite(a->beta) || !(a->near >= 0))
+        return MPSIM_EINVAL;
+    mpsim_status s = mpsim_math_init(&w->y_math, a->f);
+    if (s == MPSIM_OK)
+        s = mpsim_math_init(&w->o_math, &a->context->result.format);
+    if (s == MPSIM_OK)
+        s = mpsim_math_init(&unused, &a->scores->result.format);
+    return s == MPSIM_OK ? mpsim_math_init(&unused, &a->p.format) : s;
+}
+
+static int lacks(const mpsim_matrix *m, size_t rows, size_t columns)
+{
+    return !m || !m->format || (rows && columns && (!m->codes || m->stride < (m->transposed ? rows : columns)));
+}
+
+static mpsim_status check_operands(const mpsim_attention_shape *shape, const mpsim_matrix *q, const mpsim_matrix *k,
+                                   const mpsim_matrix *v, const void *y)
+{
+    if (lacks(q, shape->queries, shape->dim) || lacks(k, shape->keys, shape->dim) ||
+        lacks(v, shape->keys, shape->size) || (!y && shape->queries && shape->size))
+        return MPSIM_EINVAL;
+    if (mpsim_format_check(q->format) != MPSIM_OK || mpsim_format_check(k->format) != MPSIM_OK ||
+        mpsim_format_check(v->format) != MPSIM_OK)
+        return MPSIM_EINVAL;
+    return MPSIM_OK;
+}
+
+static void *memory(size_t n, size_t m, size_t bytes)
+{
+    const size_t all = n * m;
+    if ((m && n > SIZE_MAX / m) || all > SIZE_MAX / bytes)
+        return NULL;
+    return calloc(all ? all : 1, bytes);
+}
+
+static mpsim_status allocate(work *w)
+{
+    const size_t queries = w->shape->queries, keys = w->shape->keys, size = w->shape->size;
+    const size_t width = w->a->tile && w->a->tile < keys ? w->a->tile : keys;
+    w->x = memory(queries, width, sizeof *w->x);
+    w->s_codes = memory(queries, width, w->s.bytes);
+    w->p_codes = memory(queries, width, w->p.bytes);
+    w->sums = memory(queries, size, sizeof *w->sums);
+    w->o_codes = !w->a->separate && w->o.plain ? (unsigned char *)w->sums : memory(queries, size, w->o.bytes);
+    w->rows = memory(queries, 1, sizeof *w->rows);
+    w->counts = memory(queries / ROWS_A_TASK + 1, 1, sizeof *w->counts);
+    for (size_t i = 0; w->rows && i < queries; i++)
+        w->rows[i].max = -INFINITY;
+    return w->x && w->s_codes && w->p_codes && w->sums && w->o_codes && w->rows && w->counts ? MPSIM_OK : MPSIM_ENOMEM;
+}
+
+static void release(work *w)
+{
+    if (w->o_codes != (unsigned char *)w->sums)
+        free(w->o_codes);
+    free(w->x);
+    free(w->s_codes);
+    free(w->p_codes);
+    free(w->sums);
+    free(w->rows);
+    free(w->counts);
+}
+
+static mpsim_status run(work *w, mpsim_attention_counts *counts)
+{
+    w->s = numbers_of(&w->a->scores->result.format);
+    w->p = numbers_of(&w->a->p.format);
+    w->o = numbers_of(&w->a->context->result.format);
+    w->back = mpsim_f32_div(1.0f, w->a->p_scale);
+    w->kernels = mpsim_layer_kernels_active();
+    mpsim_rounding_init(&w->nearest, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_status s = allocate(w);
+    if (s == MPSIM_OK)
+        s = tiles(w);
+    if (s == MPSIM_OK) {
+        each_row(w, 0, end_row);
+        for (size_t t = 0; counts && t < w->shape->queries / ROWS_A_TASK + 1; t++)
+            add_counts(counts, &w->counts[t]);
+    }
+    release(w);
+    return s;
+}
+
+mpsim_status mpsim_attention_forward(const mpsim_attention *a, const mpsim_attention_shape *shape,
+                                     const mpsim_matrix *q, const mpsim_matrix *k, const mpsim_matrix *v, float *y,
+                                     float *lse, uint8_t *flags, mpsim_attention_counts *counts, const mpsim_rng *rng,
+                                     const mpsim_pool *pool)
+{
+    work w = {.a = a, .shape = shape, .q = q, .k = k, .v = v, .rng = rng, .pool = pool, .y = y, .lse = lse};
+    if (!a || !shape || !a->scores || !a->context)
+        return MPSIM_EINVAL;
+    w.flags = flags;
+    mpsim_status s = check(&w);
+    if (s == MPSIM_OK)
+        s = check_operands(shape, q, k, v, y);
+    return s == MPSIM_OK ? run(&w, counts) : s;
+}

@@ -1,0 +1,373 @@
+/* cmd.c -- mpsim attention: attention in tiles under accumulation models, side by side. */
+#include "../array/need.h"
+#include "../cli/options.h"
+#include "../cli/output.h"
+#include "../cli/progress.h"
+#include "../cli/reportoptions.h"
+#include "../commands.h"
+#include "../dot/models.h"
+#include "generate.h"
+#include "report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char more[] =
+    "Q, K and V are [tokens, size], [heads, tokens, size] or [batch, heads, tokens, size], one file each, or one\n"
+    "file with --q, --k and --v; K and V may have fewer heads, each for as many of Q. Without a file they are\n"
+    "generated. They are rounded to --format, to nearest even, first; errors are against softmax(scale Q K^T) V of the\n"
+    "rounded numbers in binary64, from exact scores.\n"
+    "\n"
+    "For each tile of keys, in binary32 but where a model or a format says otherwise (every operation:\n"
+    "lib/include/mpsim/attention.h, doc/attention.md):\n"
+    "\n"
+    "  S = Q K^T by --scores;  x = scale S;  m = max(m, x), of which --cure moves what repeats\n"
+    "  P = exp(x - m), its sum added to the row's;  P times --p-scale is rounded to --p-format\n"
+    "  O = O exp(m before - m), then O + P V by the model, whose result format is that of O\n"
+    "\n"
+    "and in the end O / --p-scale / sum, rounded to --output-format.\n"
+    "\n"
+    "  rel. error, largest, bias  as in 'mpsim dot'; bias above 0: magnitudes are gained\n"
+    "  lean         correlation of the error with the sign of the result: about 0 where roundings go either\n"
+    "               way as often, 1 where all of them go away from zero, -1 toward it\n"
+    "  P = 0, P = 1 share of the scores that a row sees whose P becomes 0, or exactly 1\n"
+    "  moved        rows of which --cure moved the largest score\n"
+    "  vanished     rows that see keys and whose sum is 0: --cure moved too far\n"
+    "\n"
+    "Models are those of 'mpsim dot'; --values sink is the case of arXiv 2606.06521, repeated that of 2510.04212.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim attention -f fp16 q.npy k.npy v.npy --causal\n"
+    "  mpsim attention --values repeated -M 'hopper-bf16-fp32:result=bf16,hopper-bf16-fp32'\n"
+    "  mpsim attention --values repeated -M 'hopper-bf16-fp32:result=bf16' --cure 2\n"
+    "  mpsim attention --values sink -f e4m3 -M hopper-wgmma-fp8-fp32 --p-scale 256 --reverse\n";
+
+static const char default_models[] = "exact,fma,ampere-*,hopper-*";
+
+typedef struct options {
+    const char *formats, *models, *scores, *p_format, *p_round, *p_scale, *scale, *output_format, *cure, *values;
+    const char *q, *k, *v;
+    uint64_t tile, heads, kv_heads, tokens, queries, dim, seed;
+    int causal, reverse, separate, sum_rounded, reciprocal, tokens_first;
+    report_options form;
+} options;
+
+typedef struct run {
+    const options *o;
+    attention_heads h;
+    mpsim_format qk, value, output;
+    mpsim_model scores;
+    model_list models;
+    mpsim_attention a;
+    report_style style;
+    int own_scores; /* each model's */
+} run;
+
+enum { MOST_TOKENS = 1 << 24, MOST_HEADS = 1 << 16, DEFAULT_HEADS = 4 };
+
+static const uint64_t unset = UINT64_MAX; /* a count that is not given */
+
+/* ---- what the command line says ---- */
+
+/* A format whose numbers binary32 has, as those of S, P, O and the results are. */
+static int fits_binary32(const mpsim_format *f)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL) == MPSIM_OK;
+}
+
+static int parse_format(mpsim_format *f, const char *option, const char *text)
+{
+    if (mpsim_format_parse(f, text) == MPSIM_OK && fits_binary32(f))
+        return 0;
+    return fail(EXIT_USAGE, "attention: %s: '%s' is not a format whose numbers are all numbers of binary32", option,
+                text);
+}
+
+static int parse_formats(run *r)
+{
+    const char *text = r->o->formats;
+    const size_t n = strcspn(text, ",");
+    char *first = need_part(text, n);
+    const int bad = mpsim_format_parse(&r->qk, first) != MPSIM_OK ||
+                    mpsim_format_parse(&r->value, text[n] ? text + n + 1 : text) != MPSIM_OK;
+    free(first);
+    return bad ? fail(EXIT_USAGE, "attention: --format: '%s' is not a format, or two: of Q and K, and of V", text) : 0;
+}
+
+static int parse_binary32(float *to, const char *option, const char *text, double least)
+{
+    double x;
+    if (parse_number(&x, text) || !(x > least) || !isfinite((float)x) || !((float)x > (float)least))
+        return fail(EXIT_USAGE, "attention: %s: '%s' is not a binary32 number above %g", option, text, least);
+    *to = (float)x;
+    return 0;
+}
+
+static int parse_p(run *r)
+{
+    const options *o = r->o;
+    uint8_t bits;
+    mpsim_round_mode mode = MPSIM_ROUND_NEAREST_EVEN;
+    int code = parse_format(&r->a.p.format, "--p-format",
+                            o->p_format                ? o->p_format
+                            : fits_binary32(&r->value) ? r->value.name
+                                                       : "binary32");
+    if (code)
+        return code;
+    if (o->p_round &&
+        (mpsim_round_mode_parse(&mode, &bits, o->p_round) != MPSIM_OK || mode >= MPSIM_ROUND_STOCHASTIC_A))
+        return fail(EXIT_USAGE, "attention: --p-round: '%s' is not a deterministic mode: see 'mpsim formats --modes'",
+                    o->p_round);
+    mpsim_rounding_init(&r->a.p.rounding, mode);
+    code = o->p_scale ? parse_binary32(&r->a.p_scale, "--p-scale", o->p_scale, 0) : 0;
+    const double most = mpsim_format_max(&r->a.p.format);
+    if (!code && (double)r->a.p_scale > most)
+        code = fail(EXIT_USAGE,
+                    "attention: --p-scale: P is up to 1, and 1 times %g is beyond %s, whose largest number is %g",
+                    (double)r->a.p_scale, r->a.p.format.name, most);
+    return code;
+}
+
+static int parse_cure(run *r)
+{
+    const char *text = r->o->cure;
+    if (!text)
+        return 0;
+    const size_t n = strcspn(text, ",");
+    char *first = need_part(text, n);
+    int code = parse_binary32(&r->a.beta, "--cure", first, 1);
+    free(first);
+    if (!code && text[n])
+        code = parse_binary32(&r->a.near, "--cure", text + n + 1, 0);
+    return code;
+}
+
+static int parse_scores(run *r)
+{
+    const char *name = r->o->scores ? r->o->scores : "exact";
+    model_list one;
+    if (strcmp(name, "same") == 0) {
+        r->own_scores = 1;
+        return 0;
+    }
+    const int code = model_list_make(&one, "attention", name, &r->qk, &r->qk);
+    if (!code && one.count == 1)
+        r->scores = one.items[0];
+    const int several = !code && one.count != 1;
+    model_list_clear(&one);
+    return several ? fail(EXIT_USAGE, "attention: --scores: '%s' is not one model, or 'same'", name) : code;
+}
+
+static int check_result(const mpsim_model *m)
+{
+    return fits_binary32(&m->result.format)
+               ? 0
+               : fail(EXIT_USAGE, "attention: model '%s': its result format %s has numbers that binary32 has not",
+                      m->name, m->result.format.name);
+}
+
+/* Each model multiplies P and V; with --scores same Q and K, too. */
+static int parse_models(run *r)
+{
+    int code = model_list_make(&r->models, "attention", r->o->models, &r->a.p.format, &r->value);
+    for (size_t i = 0; i < r->models.count && !code; i++) {
+        const mpsim_model *m = &r->models.items[i];
+        code = check_result(m);
+        if (!code && r->own_scores && !mpsim_model_accepts(m, &r->qk, &r->qk))
+            code = fail(EXIT_USAGE, "attention: --scores same: model '%s' does not take %s but %s", m->name, r->qk.name,
+                        m->operands);
+    }
+    return code || r->own_scores ? code : check_result(&r->scores);
+}
+
+static int parse(run *r)
+{
+    const options *o = r->o;
+    int code;
+    mpsim_attention_init(&r->a, 1);
+    r->a.tile = (size_t)o->tile;
+    r->a.causal = (uint8_t)o->causal;
+    r->a.reverse = (uint8_t)o->reverse;
+    r->a.separate = (uint8_t)o->separate;
+    r->a.sum_rounded = (uint8_t)o->sum_rounded;
+    r->a.reciprocal = (uint8_t)o->reciprocal;
+    if (o->output_format && (code = parse_format(&r->output, "--output-format", o->output_format)))
+        return code;
+    r->a.f = o->output_format ? &r->output : NULL;
+    if ((code = parse_formats(r)) || (code = parse_p(r)) || (code = parse_cure(r)) || (code = parse_scores(r)))
+        return code;
+    return parse_models(r);
+}
+
+static size_t or_else(uint64_t given, size_t otherwise)
+{
+    return given != unset ? (size_t)given : otherwise;
+}
+
+static int is_count(uint64_t n, uint64_t most)
+{
+    return n == unset || (n > 0 && n <= most);
+}
+
+static int check(run *r, int files)
+{
+    const options *o = r->o;
+    if (files != 0 && files != 1 && files != 3)
+        return fail(EXIT_USAGE, "attention: %d files; expected Q, K and V, or one file, or none", files);
+    if (files == 1 && !(o->q && o->k && o->v))
+        return fail(EXIT_USAGE, "attention: with one file, --q, --k and --v name its tensors (mpsim info lists them)");
+    if (files == 0 && (o->q || o->k || o->v || o->tokens_first))
+        return fail(EXIT_USAGE, "attention: --q, --k, --v and --tokens-first need a file");
+    const int sizes = o->heads != unset || o->kv_heads != unset || o->tokens != unset || o->queries != unset ||
+                      o->dim != unset;
+    if (files && (o->values || sizes))
+        return fail(EXIT_USAGE,
+                    "attention: --values, --heads, --kv-heads, --tokens, --queries and --size are for generated "
+                    "operands");
+    if (!is_count(o->heads, MOST_HEADS) || !is_count(o->kv_heads, MOST_HEADS) || !is_count(o->dim, MOST_HEADS))
+        return fail(EXIT_USAGE, "attention: --heads, --kv-heads and --size are from 1 to 2^16");
+    if (!is_count(o->tokens, MOST_TOKENS) || !is_count(o->queries, MOST_TOKENS) || o->tile > MOST_TOKENS)
+        return fail(EXIT_USAGE, "attention: --tokens and --queries are from 1 to 2^24, and --tile is at most that");
+    if (or_else(o->heads, DEFAULT_HEADS) % or_else(o->kv_heads, or_else(o->heads, DEFAULT_HEADS)))
+        return fail(EXIT_USAGE, "attention: --kv-heads: the heads are not a multiple of it");
+    if (report_options_style(&r->style, &o->form, 0, "attention", "--json, --ndjson and --csv exclude each other"))
+        return EXIT_USAGE;
+    return report_options_threads(&o->form, "attention");
+}
+
+static int make_heads(run *r, char **files, int n)
+{
+    const options *o = r->o;
+    heads_source from = {files,
+                         (size_t)n,
+                         {o->q, o->k, o->v},
+                         o->tokens_first,
+                         o->values ? o->values : "normal",
+                         or_else(o->heads, 4),
+                         0,
+                         0,
+                         0,
+                         or_else(o->dim, 64),
+                         o->seed};
+    from.kv_heads = or_else(o->kv_heads, from.heads);
+    from.keys = or_else(o->tokens, 256);
+    from.queries = or_else(o->queries, from.keys);
+    int code = heads_make(&r->h, &from);
+    if (!code)
+        code = heads_round(&r->h, &r->qk, &r->value);
+    if (code)
+        return code;
+    r->a.scale = (float)(1 / sqrt((double)r->h.q.size));
+    return o->scale ? parse_binary32(&r->a.scale, "--scale", o->scale, 0) : 0;
+}
+
+/* ---- the command ---- */
+
+static int report(run *r, FILE *to, const char *values)
+{
+    attention_report out = {.to = to, .style = r->style, .h = &r->h, .a = &r->a, .values = values, .seed = r->o->seed};
+    attention_exact exact = {NULL, 0};
+    attention_result x;
+    memset(&x, 0, sizeof x);
+    out.scores = r->own_scores ? NULL : r->scores.name;
+    progress_steps("heads", heads_count(&r->h) * (r->models.count + 1));
+    attention_report_begin(&out);
+    int code = attention_exactly(&exact, &r->a, &r->h);
+    for (size_t i = 0; i < r->models.count && !code; i++) {
+        r->a.context = &r->models.items[i];
+        r->a.scores = r->own_scores ? r->a.context : &r->scores;
+        code = attention_measure(&x, &r->a, &r->h, &exact, r->o->seed);
+        if (!code)
+            attention_report_add(&out, r->a.context, &x);
+    }
+    attention_report_end(&out, &x);
+    free(exact.y);
+    return code;
+}
+
+static int execute(run *r, char **files, int n)
+{
+    const generated_values *how = n ? NULL : generate_find(r->o->values ? r->o->values : "normal");
+    output out;
+    int code;
+    if ((code = check(r, n)) || (code = parse(r)) || (code = make_heads(r, files, n)) ||
+        (code = output_open(&out, r->o->form.path)))
+        return code;
+    if ((code = report(r, out.file, how ? how->label : NULL)))
+        output_abandon(&out);
+    else
+        code = output_close(&out);
+    return code;
+}
+
+int cmd_attention(const command *self, int argc, char **argv)
+{
+    options o = {.formats = "bf16",
+                 .models = default_models,
+                 .tile = 128,
+                 .seed = 1,
+                 .heads = unset,
+                 .kv_heads = unset,
+                 .tokens = unset,
+                 .queries = unset,
+                 .dim = unset};
+    int first;
+    const option_row rows[] = {
+        {'f', "format", OPTION_STRING, &o.formats, "FORMAT[,FORMAT]",
+         "format of the operands, or of Q and K and of V (default bf16)"},
+        {'M', "models", OPTION_STRING, &o.models, "LIST",
+         "models of P V (default: exact, fma and the tensor cores of Ampere and Hopper that take it)"},
+        {0, "scores", OPTION_STRING, &o.scores, "MODEL",
+         "model of Q K^T, the same for all (default exact), or 'same': each row's own"},
+        {0, "tile", OPTION_COUNT, &o.tile, "N", "keys a tile (default 128; 0: all of them)"},
+        {0, "reverse", OPTION_FLAG, &o.reverse, NULL, "the last tile first, as FlashAttention-3 does"},
+        {0, "causal", OPTION_FLAG, &o.causal, NULL,
+         "a query sees the keys up to its own; the last query is that of the last key"},
+        {0, "scale", OPTION_STRING, &o.scale, "X", "of the softmax (default 1 / sqrt(size))"},
+        {0, "p-format", OPTION_STRING, &o.p_format, "FORMAT",
+         "format of P (default: that of V; binary32 for a wider one)"},
+        {0, "p-scale", OPTION_STRING, &o.p_scale, "X", "P is multiplied by it before it is rounded (default 1)"},
+        {0, "p-round", OPTION_STRING, &o.p_round, "MODE", "how P is rounded (default nearest-even)"},
+        {0, "sum-rounded", OPTION_FLAG, &o.sum_rounded, NULL,
+         "the sum of a row is of P as it is rounded (default: before)"},
+        {0, "separate", OPTION_FLAG, &o.separate, NULL,
+         "P V of a tile is summed from zero and added to O then (default: O is where the sum begins)"},
+        {0, "reciprocal", OPTION_FLAG, &o.reciprocal, NULL, "the end multiplies by 1 / sum, as FlashAttention-2 does"},
+        {0, "output-format", OPTION_STRING, &o.output_format, "FORMAT", "format of the results (default binary32)"},
+        {0, "cure", OPTION_STRING, &o.cure, "BETA[,NEAR]",
+         "where the largest score of a tile repeats (or others are less than NEAR below), take BETA times it if it "
+         "is above 0, and 0 if below, so that P is less than 1 (arXiv 2510.04212; BETA above 1)"},
+        {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "q", OPTION_STRING, &o.q, "GLOB", "name of Q in its file"},
+        {0, "k", OPTION_STRING, &o.k, "GLOB", "name of K in its file"},
+        {0, "v", OPTION_STRING, &o.v, "GLOB", "name of V in its file"},
+        {0, "tokens-first", OPTION_FLAG, &o.tokens_first, NULL,
+         "shapes are [tokens, heads, size], [batch, tokens, heads, size]"},
+        {0, "values", OPTION_STRING, &o.values, "HOW",
+         "generated: normal (default); sink, a first key whose scores are 8 above the others; repeated, two equal keys whose "
+         "scores are 16 above the others, and values of one sign in two thirds of the columns"},
+        {0, "seed", OPTION_COUNT, &o.seed, "N", "of generated values, and of stochastic models (default 1)"},
+        {0, "heads", OPTION_COUNT, &o.heads, "N", "generated: heads of Q (default 4)"},
+        {0, "kv-heads", OPTION_COUNT, &o.kv_heads, "N", "generated: heads of K and V (default: as many)"},
+        {0, "tokens", OPTION_COUNT, &o.tokens, "N", "generated: tokens of K and V (default 256)"},
+        {0, "queries", OPTION_COUNT, &o.queries, "N", "generated: tokens of Q (default: as many)"},
+        {0, "size", OPTION_COUNT, &o.dim, "N", "generated: numbers a token (default 64)"},
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        JSON_OPTION_ROW(o.form, "mpsim.attention/1"),
+        NDJSON_OPTION_ROW(o.form, "model"),
+        CSV_OPTION_ROW(o.form, ""),
+        OUTPUT_OPTION_ROW(o.form),
+        THREADS_OPTION_ROW(o.form, "; the report does not depend on it"),
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    const int code = options_parse(self, rows, argc, argv, &first, more);
+    if (code >= 0)
+        return code;
+    run r = {.o = &o};
+    const int end = execute(&r, argv + first, argc - first);
+    heads_clear(&r.h);
+    model_list_clear(&r.models);
+    return end;
+}

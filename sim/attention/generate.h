@@ -1,0 +1,15 @@
+/* generate.h -- operands of attention with a property: integers of a random generator times powers of two, so that they
+ * are the same everywhere. */
+#pragma once
+
+#include "heads.h"
+
+/* What can be generated: word and what it is, for people; NULL: past the last. */
+typedef struct generated_values {
+    const char *word, *label;
+} generated_values;
+const generated_values *generate_at(size_t i);
+const generated_values *generate_find(const char *word);
+
+/* generate_operands -- the numbers of h, whose sizes are set and whose x have room. */
+void generate_operands(attention_heads *h, const generated_values *how, uint64_t seed);

@@ -1,0 +1,42 @@
+/* heads.h -- the operands of attention: Q, K and V of some heads, generated or from files, rounded to their formats. */
+#pragma once
+
+#include <mpsim/mpsim.h>
+
+/* One of them: batch x heads x tokens x size numbers, in this order or, tokens first, batch x tokens x heads x size. */
+typedef struct heads_part {
+    double *x; /* as given, before rounding */
+    size_t batch, heads, tokens, size;
+    int tokens_first;
+    mpsim_format format;
+    unsigned char *codes; /* NULL before heads_round */
+    mpsim_counts counts;
+    char label[256]; /* its name, for people */
+} heads_part;
+
+typedef struct attention_heads {
+    heads_part q, k, v;
+    size_t groups; /* heads of Q that share one of K and V */
+} attention_heads;
+
+/* Where they come from. */
+typedef struct heads_source {
+    char **files; /* one, of all three, or three; n = 0: generated */
+    size_t n;
+    const char *names[3]; /* of the tensors; NULL: the only one */
+    int tokens_first;
+    const char *values; /* generated: how, as heads_values_find knows */
+    size_t heads, kv_heads, queries, keys, dim;
+    uint64_t seed;
+} heads_source;
+
+/* Each returns 0, or an exit code after a message. */
+int heads_make(attention_heads *h, const heads_source *from);
+int heads_round(attention_heads *h, const mpsim_format *qk, const mpsim_format *v);
+void heads_clear(attention_heads *h);
+
+/* What there is of one head of Q in all batches, i < heads_count, as matrices. */
+size_t heads_count(const attention_heads *h);
+mpsim_matrix heads_query(const attention_heads *h, size_t i);
+mpsim_matrix heads_key(const attention_heads *h, size_t i);
+mpsim_matrix heads_value(const attention_heads *h, size_t i);
