@@ -310,7 +310,7 @@ int cmd_cast(const command *self, int argc, char **argv)
          "they are of this format (default: binary64, of recipes binary32)"},
         {0, "tensor-amax", OPTION_STRING, &o.explain.tensor_amax, "A",
          "of NVFP4: the largest magnitude of their tensor (default: theirs)"},
-        JSON_OPTION_ROW(o.explain, "mpsim.explain/1"),
+        JSON_OPTION_ROW(o.explain, "mpsim.cast-explain/1"),
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},

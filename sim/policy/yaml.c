@@ -183,7 +183,7 @@ static unsigned too_many_directives(const unsigned char *text, size_t n)
 {
     unsigned line = 0;
     int found = 0;
-    for (const unsigned char *p = text, *next; p; p = next) {
+    for (const unsigned char *p = n ? text : NULL, *next; p; p = next) {
         line++;
         found += p < text + n && *p == '%';
         if (found > MAX_DIRECTIVES)

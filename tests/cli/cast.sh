@@ -78,7 +78,7 @@ run 0 cast --explain -2049 -f fp16 -r up && has 'up: toward zero$' && has '^  re
 run 0 cast --explain 0x1p-25,0x1.8p-25 -f fp16 && has 'a tie: toward zero, to the even code' && has 'underflow, inexact, IEEE underflow' && has '0x0001'
 ok $? "half of the smallest number, and more"
 run 0 cast --explain 3 -f e8m0 -r rtz && has '^  below  *0x80  *2 ' && has '^  above  *0x81  *4 ' && has '0.5 of the way'; ok $? "a format without zero"
-run 0 cast --explain 1.5,nan,inf,-0 -f fp16 --json && has '"mpsim.explain/1"' && has '"decision": "exact"' && has '"decision": "nothing to round"' &&
+run 0 cast --explain 1.5,nan,inf,-0 -f fp16 --json && has '"mpsim.cast-explain/1"' && has '"decision": "exact"' && has '"decision": "nothing to round"' &&
     has '"code": "0x7c00"' && has '"code": "0x8000"'; ok $? "what is not rounded; JSON"
 run 0 cast --explain 0x3f80,1.01 --from bf16 -f fp16 && has '^1 as fp16' && has 'given  *1.01, no number of the format'; ok $? "--from: codes of bf16"
 run 0 cast --explain 1 -f fp16 -s 2^4,3 && has '^1 as fp16, times 2^4 = 16$' && has '^1 as fp16, times 3 = 3$'; ok $? "scales"
