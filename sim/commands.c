@@ -11,6 +11,8 @@ const command commands[] = {
     {"calc", "OP X [Y [Z]]", "Calculate in low precision: one operation, correctly rounded", cmd_calc, 0},
     {"dot", "[FILE [FILE]]", "Dot products as hardware and software add them, with their errors", cmd_dot, 0},
     {"attention", "[Q K V]", "Attention in tiles under models of its products: errors, bias, P", cmd_attention, 0},
+    {"mismatch", "-a SIDE -b SIDE", "Log-probabilities of the same tokens under two precisions or orders of sums",
+     cmd_mismatch, 0},
     {"replay", "TRACE...", "Replay a recorded run through a mixed-precision policy", cmd_replay, COMMAND_DATA},
     {"scaler", "[TRACE...]", "Replay loss scalers over gradients, overflow patterns or a training log", cmd_scaler, 0},
     {"explain", "[MESSAGE]", "What a framework's message about mixed precision means, and its cure", cmd_explain, 0},

@@ -31,7 +31,7 @@ sim_libsim_a_SOURCES = \
   sim/diff/entry.h sim/diff/fit.c sim/diff/fit.h sim/diff/line.c sim/diff/line.h sim/diff/lines.c \
   sim/diff/lines.h sim/diff/logprob.c sim/diff/logprob.h sim/diff/parts.c sim/diff/parts.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
   sim/diff/measure.h sim/diff/numbers.c sim/diff/numbers.h sim/diff/order.c sim/diff/order.h \
-  sim/diff/patterns.c sim/diff/patterns.h sim/diff/ratios.c sim/diff/ratios.h sim/diff/places.c sim/diff/places.h sim/diff/rearrange.c \
+  sim/diff/patterns.c sim/diff/patterns.h sim/diff/ratios.c sim/diff/ratios.h sim/diff/ratiosreport.c sim/diff/ratiosreport.h sim/diff/places.c sim/diff/places.h sim/diff/rearrange.c \
   sim/diff/rearrange.h sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h sim/diff/shift.c sim/diff/shift.h \
   sim/diff/side.c sim/diff/side.h sim/diff/stale.c sim/diff/stale.h sim/diff/tolerance.c \
   sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h sim/diff/walk.c sim/diff/walk.h \
@@ -42,7 +42,9 @@ sim_libsim_a_SOURCES = \
   sim/memory/count.h sim/memory/ledger.c sim/memory/ledger.h sim/memory/optimizer.c \
   sim/memory/optimizer.h sim/memory/parameters.c sim/memory/report.c sim/memory/report.h \
   sim/memory/shape.c sim/memory/shape.h sim/merge/cmd.c sim/merge/join.c sim/merge/join.h \
-  sim/merge/merge.c sim/merge/merge.h sim/merge/parts.c sim/merge/parts.h sim/merge/ranks.c \
+  sim/merge/merge.c sim/merge/merge.h sim/mismatch/arithmetic.c sim/mismatch/arithmetic.h sim/mismatch/cmd.c \
+  sim/mismatch/measure.c sim/mismatch/measure.h sim/mismatch/operands.c sim/mismatch/operands.h sim/mismatch/report.c \
+  sim/mismatch/report.h sim/merge/parts.c sim/merge/parts.h sim/merge/ranks.c \
   sim/merge/ranks.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
   sim/pass/chosen.c sim/pass/chosen.h sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h \
   sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/comparison.c \

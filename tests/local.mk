@@ -27,7 +27,7 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wh
   tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/outputs.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
   tests/cli/sandbox.sh tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
-  tests/cli/replay-cases.sh tests/cli/logs.sh tests/cli/written.sh tests/cli/explain.sh tests/cli/log.sh tests/cli/manual.sh tests/cli/plot-large.sh tests/cli/model-memory.sh \
+  tests/cli/replay-cases.sh tests/cli/logs.sh tests/cli/written.sh tests/cli/explain.sh tests/cli/log.sh tests/cli/manual.sh tests/cli/mismatch.sh tests/cli/plot-large.sh tests/cli/model-memory.sh \
   tests/cli/progress.sh tests/cli/quick.sh tests/cli/scale.sh tests/cli/mpi.sh tests/cli/blocks.sh tests/cli/merge.sh \
   tests/cli/torch.sh tests/cli/stored.sh \
   tests/bench/run.sh tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/isolation.sh tests/gpu/libraries.sh tests/gpu/program.sh \
@@ -82,7 +82,7 @@ unit_tests = \
   tests/sim/t-diff tests/sim/t-policy tests/sim/t-policy-keys tests/sim/t-replay \
   tests/sim/t-replay-casts tests/sim/t-diff-faults tests/sim/t-diff-pairs \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd tests/sim/t-replay-rules \
-  tests/sim/t-replay-synthetic tests/sim/t-nameindex tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-textfile \
+  tests/sim/t-replay-synthetic tests/sim/t-mismatch tests/sim/t-nameindex tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-textfile \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
   tests/sim/t-replay-record tests/sim/t-scaler-judge \
   tests/sim/t-train-decoder tests/sim/t-train-policy tests/sim/t-train-record \

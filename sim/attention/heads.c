@@ -30,11 +30,11 @@ static int take_shape(heads_part *p, const chosen *c)
     return 0;
 }
 
-static int read_part(heads_part *p, const heads_source *from, size_t which)
+static int read_part(heads_part *p, trace *t, const heads_source *from, size_t which)
 {
     chosen c;
     char shape[128];
-    int code = chosen_read(&c, "attention", from->files[from->n == 1 ? 0 : which], from->names[which]);
+    int code = chosen_read_from(&c, t, "attention", from->names[which]);
     p->tokens_first = from->tokens_first;
     if (!code && take_shape(p, &c))
         code = fail(EXIT_DATA,
@@ -75,10 +75,19 @@ static int check_shapes(const attention_heads *h)
 
 static int read_files(attention_heads *h, const heads_source *from)
 {
-    int code;
-    if ((code = read_part(&h->q, from, 0)) || (code = read_part(&h->k, from, 1)) || (code = read_part(&h->v, from, 2)))
-        return code;
-    return check_shapes(h);
+    heads_part *const parts[] = {&h->q, &h->k, &h->v};
+    trace_error error;
+    trace *t = NULL;
+    int code = 0;
+    for (size_t i = 0; i < 3 && !code; i++) {
+        if (i < from->n) { /* a file of its own, or the first of all three */
+            trace_close(t);
+            t = trace_open(from->files[i], NULL, &error);
+        }
+        code = t ? read_part(parts[i], t, from, i) : fail(error.exit, "%s", error.text);
+    }
+    trace_close(t);
+    return code ? code : check_shapes(h);
 }
 
 /* ---- generated ---- */

@@ -3,6 +3,7 @@
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "logprob.h"
+#include "ratiosreport.h"
 #include "report.h"
 
 #include <string.h>
@@ -72,7 +73,7 @@ static int compare(side sides[2], const options *o, report_style style, output *
 static int compare_logprobs(side sides[2], const options *o, report_style style, output *out, char **operands)
 {
     logprob_options lo = {.paths = {operands[0], operands[1]}};
-    int differ = 0, code = logprob_band(&lo, o->clip);
+    int differ = 0, code = ratios_band(&lo.low, &lo.high, "diff", o->clip);
     for (int k = 0; k < 2 && !code; k++)
         code = side_open(&sides[k], "diff", &o->from, operands[k]);
     if (!code)
@@ -128,7 +129,8 @@ int cmd_diff(const command *self, int argc, char **argv)
         {0, "logprob", OPTION_FLAG, &o.logprob, NULL,
          "the tensors are log-probabilities of the same tokens, a row for each sequence: differences, ratios, "
          "products"},
-        {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH", "logprob: the band of ratios (default 0.8,1.2)"},
+        {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH|E",
+         "logprob: the band of ratios, or 1 - E to 1 + E (default 0.8,1.2)"},
         {0, "Files and tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         KEEP_GOING_OPTION_ROW(o.from),

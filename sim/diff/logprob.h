@@ -9,9 +9,6 @@ typedef struct logprob_options {
     double low, high; /* the band of ratios */
 } logprob_options;
 
-/* logprob_band -- "0.8,1.2", numbers above 0; NULL is 0.8,1.2. 0, or EXIT_USAGE after a message. */
-int logprob_band(logprob_options *o, const char *text);
-
 /* logprob_run -- compare tensors of one name and shape, rows as sequences, of the steps that both have, and write the
  * report. *differ: whether any token does. 0, or an exit code after a message. */
 int logprob_run(FILE *to, report_style style, const logprob_options *o, side *a, side *b, int *differ);

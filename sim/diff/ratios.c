@@ -53,7 +53,7 @@ static void add_sequence(ratios *r, double product)
 
 void ratios_add(ratios *r, const double *a, const double *b, size_t n)
 {
-    const size_t length = length_of(a, b, n);
+    const size_t length = r->whole ? n : length_of(a, b, n);
     const uint64_t before = r->tokens;
     double product = 0;
     r->padding += n - length;

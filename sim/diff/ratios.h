@@ -7,6 +7,7 @@
 /* Log-probabilities a and b of tokens in sequences; d = b - a, the ratio of their probabilities is exp(d). */
 typedef struct ratios {
     double low, high;               /* the band that ratios are clipped to                                   */
+    int whole;                      /* no sequence has padding: zeros at its end are tokens                   */
     size_t tokens, sequences, rows; /* rows: sequences, those without a token included */
     uint64_t padding;               /* left out: zeros at the end of a sequence, or no finite number, in both */
     uint64_t one_sided;             /* left out: finite in one alone                                          */

@@ -132,20 +132,13 @@ static int parse_mode(mpsim_round_mode *mode, const char *text)
     return 0;
 }
 
-/* Formats of partial sums and of their sum: those that binary64 adds exactly enough (error.c). */
-static int parse_place(mpsim_format *f, const char *name)
-{
-    return mpsim_format_parse(f, name) != MPSIM_OK ||
-           (f->mbits > 24 && !mpsim_format_same(f, mpsim_format_find("binary64")));
-}
-
 static int parse_split(run *r)
 {
     const char *text = r->o->workspace ? r->o->workspace : "binary32";
     const size_t n = strcspn(text, ",");
     char *first = need_part(text, n);
-    const int bad = parse_place(&r->split.workspace, first) ||
-                    parse_place(&r->split.sum, text[n] ? text + n + 1 : "binary32");
+    const int bad = dot_split_place(&r->split.workspace, first) ||
+                    dot_split_place(&r->split.sum, text[n] ? text + n + 1 : "binary32");
     free(first);
     r->split.parts = (size_t)r->o->split_k;
     return bad ? fail(EXIT_USAGE,

@@ -66,6 +66,20 @@ static mpsim_status run_parts(double *d, const mpsim_model *m, const dot_split *
     return status == MPSIM_OK ? round_to(&m->result.format, d, n) : status;
 }
 
+int dot_split_place(mpsim_format *f, const char *name)
+{
+    return mpsim_format_parse(f, name) != MPSIM_OK ||
+                   (f->mbits > 24 && !mpsim_format_same(f, mpsim_format_find("binary64")))
+               ? -1
+               : 0;
+}
+
+mpsim_status dot_results(double *d, const mpsim_model *m, const dot_split *split, const operand *a, const operand *b,
+                         size_t depth)
+{
+    return split->parts > 1 ? run_parts(d, m, split, a, b, depth) : run(d, m, a, b, 0, depth);
+}
+
 static int failed(const mpsim_model *m, const operand *a, const operand *b, mpsim_status s)
 {
     if (s == MPSIM_ERANGE)
@@ -134,7 +148,7 @@ int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split
     const size_t n = a->rows * b->rows;
     double *d = need_memory(n, sizeof *d);
     memset(e, 0, sizeof *e);
-    const mpsim_status s = split->parts > 1 ? run_parts(d, m, split, a, b, depth) : run(d, m, a, b, 0, depth);
+    const mpsim_status s = dot_results(d, m, split, a, b, depth);
     if (s == MPSIM_OK) {
         dot_error_compare(e, d, exact, n, m->result.format.mbits + 1);
         e->first = n ? d[0] / (a->scale * b->scale) : 0;

@@ -32,6 +32,14 @@ typedef struct dot_split {
     mpsim_format workspace, sum;
 } dot_split;
 
+/* dot_split_place -- a format of parts, or of their sum: one of up to 25 significand bits, or binary64, for which binary64
+ * adds exactly enough. 0, or -1. */
+int dot_split_place(mpsim_format *f, const char *name);
+
+/* dot_results -- d[i * b->rows + j] = the dot product of row i of a and row j of b by the model, in parts. */
+mpsim_status dot_results(double *d, const mpsim_model *m, const dot_split *split, const operand *a, const operand *b,
+                         size_t depth);
+
 /* dot_error_compare -- the errors of n results d against the exact e. */
 void dot_error_compare(dot_error *of, const double *d, const double *e, size_t n, int precision);
 

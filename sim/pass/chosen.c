@@ -64,15 +64,16 @@ static int check(chosen *c, const trace *t, size_t at, const char *verb)
     return 0;
 }
 
-static int read_chosen(chosen *c, trace *t, const char *verb, const char *path, const char *glob)
+int chosen_read_from(chosen *c, trace *t, const char *verb, const char *glob)
 {
     trace_error error;
     size_t at = 0;
+    memset(c, 0, sizeof *c);
     int code = chosen_find(&at, t, verb, glob);
     if (code)
         return code;
     const char *name = trace_at(t, at)->name;
-    escape_text(c->label, sizeof c->label, *name ? name : path);
+    escape_text(c->label, sizeof c->label, *name ? name : trace_path(t));
     if ((code = check(c, t, at, verb)))
         return code;
     if (read_elements(c, t, at, &error))
@@ -91,7 +92,7 @@ int chosen_read(chosen *c, const char *verb, const char *path, const char *glob)
     trace *t = trace_open(path, NULL, &error);
     if (!t)
         return fail(error.exit, "%s", error.text);
-    const int code = read_chosen(c, t, verb, path, glob);
+    const int code = chosen_read_from(c, t, verb, glob);
     trace_close(t);
     return code;
 }

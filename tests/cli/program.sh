@@ -244,6 +244,9 @@ cast -f bf16 -o OUT.npy FILE
 cast -f bf16 -m nothing -o OUT FILE
 dot -f fp16 --a weight:fc1.weight --b weight:conv2.weight FILE
 dot -f fp16 FILE FILE
+attention FILE FILE FILE
+mismatch -a fma -b fma --hidden FILE --head FILE
+mismatch -a fma -b fma --tokens FILE
 scaler --log FILE
 scaler -m nothing FILE
 scaler -m nothing --adaptive FILE

@@ -1,0 +1,189 @@
+/* cmd.c -- mpsim mismatch: log-probabilities of the same tokens under two arithmetics. */
+#include "../array/need.h"
+#include "../cli/options.h"
+#include "../cli/output.h"
+#include "../cli/reportoptions.h"
+#include "../commands.h"
+#include "report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char more[] =
+    "Who samples with one engine and trains with another gives the same tokens two log-probabilities. A is the sampler's\n"
+    "side and B the trainer's: the logits of a token are its row of --hidden times every row of --head, and its\n"
+    "log-probability (x - max) - log(sum of exp(x - max)), as mpsim_softmax_xent has it (lib/include/mpsim/layer.h).\n"
+    "Exact is the same of the numbers as they are stored, in binary64. Without --hidden and --head they are generated;\n"
+    "without --tokens the tokens are drawn from A. What two engines recorded is for 'mpsim diff --logprob'.\n"
+    "\n"
+    "A side is MODEL[,KEY=VALUE]...: a model of 'mpsim dot', with\n"
+    "  operands=FORMAT    H and W are rounded to it (default: what the model takes; binary32 if it takes any)\n"
+    "  split=N            K in N parts, as 'mpsim dot --split-k', with workspace=FORMAT and sum=FORMAT\n"
+    "  logits=FORMAT      logits are rounded to it (default binary32)\n"
+    "  softmax=FORMAT     every operation of the log-softmax is (default binary32)\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim mismatch -a hopper-fp16-fp32 -b hopper-bf16-fp32                  fp16 sampled, bf16 trained\n"
+    "  mpsim mismatch -a hopper-bf16-fp32,logits=bf16 -b fma                   a head in binary32 on one side\n"
+    "  mpsim mismatch -a hopper-bf16-fp32,split=3 -b hopper-bf16-fp32          another order of the sum\n"
+    "  mpsim mismatch --hidden h.npy --head model.safetensors --head-name lm_head.weight --tokens t.npy \\\n"
+    "                 -a hopper-bf16-fp32,logits=bf16,softmax=bf16 -b hopper-bf16-fp32 --clip 0.2\n";
+
+typedef struct options {
+    const char *a, *b, *hidden, *head, *tokens, *hidden_name, *head_name, *tokens_name, *clip, *spread;
+    uint64_t count, vocabulary, size, seed, worst;
+    report_options form;
+} options;
+
+typedef struct run {
+    const options *o;
+    arithmetic sides[2];
+    mismatch_operands operands;
+    ratios r;
+    report_style style;
+    double spread;
+} run;
+
+static const uint64_t unset = UINT64_MAX; /* a count that is not given */
+enum { MOST = 1 << 24, DEFAULT_COUNT = 256, DEFAULT_WORDS = 1000, DEFAULT_SIZE = 256 };
+
+static int is_count(uint64_t n)
+{
+    return n == unset || (n > 0 && n <= MOST);
+}
+
+static size_t or_else(uint64_t given, size_t otherwise)
+{
+    return given != unset ? (size_t)given : otherwise;
+}
+
+static int check_source(const options *o)
+{
+    const int sizes = o->count != unset || o->vocabulary != unset || o->size != unset || o->spread;
+    if (!o->hidden != !o->head)
+        return fail(EXIT_USAGE, "mismatch: --hidden and --head go together");
+    if (o->hidden && sizes)
+        return fail(EXIT_USAGE, "mismatch: --count, --vocabulary, --size and --spread are for generated operands");
+    if ((o->hidden_name && !o->hidden) || (o->head_name && !o->head) || (o->tokens_name && !o->tokens))
+        return fail(EXIT_USAGE, "mismatch: --hidden-name, --head-name and --tokens-name need their file");
+    if (!is_count(o->count) || !is_count(o->vocabulary) || !is_count(o->size))
+        return fail(EXIT_USAGE, "mismatch: --count, --vocabulary and --size are from 1 to 2^24");
+    return 0;
+}
+
+static int check(run *r, int operands)
+{
+    const options *o = r->o;
+    int code;
+    if (operands)
+        return fail(EXIT_USAGE, "mismatch: takes no operands: files are named by --hidden, --head and --tokens");
+    if (!o->a || !o->b)
+        return fail(EXIT_USAGE, "mismatch: -a and -b say how the two sides compute; try 'mpsim mismatch --help'");
+    if ((code = check_source(o)))
+        return code;
+    r->spread = 3;
+    if (o->spread && (parse_number(&r->spread, o->spread) || !(r->spread > 0)))
+        return fail(EXIT_USAGE, "mismatch: --spread: '%s' is not a positive number", o->spread);
+    if (report_options_style(&r->style, &o->form, 0, "mismatch", "--json and --csv exclude each other"))
+        return EXIT_USAGE;
+    if ((code = arithmetic_parse(&r->sides[0], "-a", o->a)) || (code = arithmetic_parse(&r->sides[1], "-b", o->b)) ||
+        (code = ratios_band(&r->r.low, &r->r.high, "mismatch", o->clip)))
+        return code;
+    return report_options_threads(&o->form, "mismatch");
+}
+
+/* What is said of the tokens' differences, a sequence after the other. */
+static void compare(ratios *r, const mismatch *m)
+{
+    const size_t n = m->o->count;
+    double *a = need_memory(n, sizeof *a), *b = need_memory(n, sizeof *b);
+    for (size_t i = 0; i < n; i++) {
+        a[i] = m->tokens[i].lp[0];
+        b[i] = m->tokens[i].lp[1];
+    }
+    r->whole = 1;
+    for (size_t i = 0; i < n; i += m->o->length)
+        ratios_add(r, a + i, b + i, m->o->length);
+    ratios_sort(r);
+    free(a);
+    free(b);
+}
+
+static int execute(run *r, FILE *to)
+{
+    mismatch m = {.o = &r->operands, .sides = r->sides, .seed = r->o->seed};
+    const int code = mismatch_measure(&m);
+    if (!code) {
+        compare(&r->r, &m);
+        const mismatch_report report = {&m, &r->r, (size_t)r->o->worst, !r->operands.tokens, !r->o->hidden};
+        mismatch_report_write(to, r->style, &report);
+    }
+    mismatch_clear(&m);
+    return code;
+}
+
+static int work(run *r, int operands)
+{
+    const options *o = r->o;
+    output out;
+    int code = check(r, operands);
+    const mismatch_source from = {o->hidden,
+                                  o->head,
+                                  o->tokens,
+                                  o->hidden_name,
+                                  o->head_name,
+                                  o->tokens_name,
+                                  or_else(o->count, DEFAULT_COUNT),
+                                  or_else(o->vocabulary, DEFAULT_WORDS),
+                                  or_else(o->size, DEFAULT_SIZE),
+                                  r->spread,
+                                  o->seed};
+    if (code || (code = mismatch_operands_make(&r->operands, &from)) || (code = output_open(&out, o->form.path)))
+        return code;
+    if ((code = execute(r, out.file)))
+        output_abandon(&out);
+    else
+        code = output_close(&out);
+    return code;
+}
+
+int cmd_mismatch(const command *self, int argc, char **argv)
+{
+    options o = {.count = unset, .vocabulary = unset, .size = unset, .seed = 1, .worst = 5};
+    int first;
+    const option_row rows[] = {
+        {'a', "a", OPTION_STRING, &o.a, "SIDE", "how A computes: MODEL[,KEY=VALUE]..."},
+        {'b', "b", OPTION_STRING, &o.b, "SIDE", "how B computes"},
+        {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH|E",
+         "the band of ratios p(B) / p(A), or 1 - E to 1 + E (default 0.8,1.2)"},
+        {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "hidden", OPTION_INPUT, &o.hidden, "FILE",
+         "hidden states before the last layer: [tokens, size] or [sequences, tokens, size]"},
+        {0, "head", OPTION_INPUT, &o.head, "FILE", "weights of the last layer: [vocabulary, size]"},
+        {0, "tokens", OPTION_INPUT, &o.tokens, "FILE",
+         "the tokens: integers or whole numbers, one for each hidden state (default: drawn from A)"},
+        {0, "hidden-name", OPTION_STRING, &o.hidden_name, "GLOB", "name of the tensor in its file"},
+        {0, "head-name", OPTION_STRING, &o.head_name, "GLOB", "name of the tensor in its file"},
+        {0, "tokens-name", OPTION_STRING, &o.tokens_name, "GLOB", "name of the tensor in its file"},
+        {0, "count", OPTION_COUNT, &o.count, "N", "generated: tokens (default 256)"},
+        {0, "vocabulary", OPTION_COUNT, &o.vocabulary, "N", "generated: words (default 1000)"},
+        {0, "size", OPTION_COUNT, &o.size, "N", "generated: numbers of a hidden state (default 256)"},
+        {0, "spread", OPTION_STRING, &o.spread, "X", "generated: standard deviation of the logits (default 3)"},
+        {0, "seed", OPTION_COUNT, &o.seed, "N", "of what is generated and drawn (default 1)"},
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "worst", OPTION_COUNT, &o.worst, "N", "list the N tokens farthest apart (default 5)"},
+        JSON_OPTION_ROW(o.form, "mpsim.mismatch/1"),
+        CSV_OPTION_ROW(o.form, ", a line for each token"),
+        OUTPUT_OPTION_ROW(o.form),
+        THREADS_OPTION_ROW(o.form, "; the report does not depend on it"),
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    const int code = options_parse(self, rows, argc, argv, &first, more);
+    if (code >= 0)
+        return code;
+    run r = {.o = &o};
+    const int end = work(&r, argc - first);
+    mismatch_operands_clear(&r.operands);
+    ratios_clear(&r.r);
+    return end;
+}

@@ -1,0 +1,25 @@
+/* operands.h -- what log-probabilities are of: hidden states, the weights of the last layer, the tokens. */
+#pragma once
+
+#include "../dot/operand.h"
+
+typedef struct mismatch_source {
+    const char *hidden, *head, *tokens; /* files; all NULL: generated */
+    const char *hidden_name, *head_name, *tokens_name;
+    size_t count, vocabulary, size; /* generated */
+    double spread;
+    uint64_t seed;
+} mismatch_source;
+
+typedef struct mismatch_operands {
+    double *hidden; /* count x size */
+    double *head;   /* vocabulary x size */
+    size_t count, vocabulary, size;
+    size_t length;    /* tokens of a sequence: the last but one dimension of the hidden states */
+    uint32_t *tokens; /* NULL: they are to be drawn */
+    char labels[3][256];
+} mismatch_operands;
+
+/* mismatch_operands_make -- 0, or an exit code after a message; mismatch_operands_clear in any case. */
+int mismatch_operands_make(mismatch_operands *o, const mismatch_source *from);
+void mismatch_operands_clear(mismatch_operands *o);
