@@ -232,6 +232,96 @@ static int run_shapes(bench *b)
     return 0;
 }
 
+/* ---- attention ---- */
+
+/* One head: tokens x tokens scores of 64 numbers, in tiles of 128 keys; compared with its two products alone. */
+enum { TOKENS = 1024, HEAD = 64, TILE = 128 };
+
+static const char *const attention_models[][2] = {{"hopper-bf16-fp32", "bf16"},
+                                                  {"hopper-bf16-fp32:result=bf16", "bf16"},
+                                                  {"hopper-wgmma-fp8-fp32", "e4m3"},
+                                                  {"exact", "bf16"}};
+
+typedef struct attention {
+    mpsim_attention a;
+    mpsim_attention_shape shape;
+    mpsim_matrix x;
+    float *y;
+    void *scores, *p, *sums; /* p: some numbers, as many as P has */
+} attention;
+
+static void do_attention(void *context)
+{
+    attention *h = context;
+    if (mpsim_attention_forward(&h->a, &h->shape, &h->x, &h->x, &h->x, h->y, NULL, NULL, NULL, NULL, NULL) != MPSIM_OK)
+        abort();
+}
+
+static void do_both_products(void *context)
+{
+    attention *h = context;
+    const size_t n = h->shape.queries;
+    mpsim_matrix k = h->x;
+    const mpsim_matrix p = {h->x.format, h->p, n, 0};
+    k.transposed = 1;
+    if (mpsim_gemm(h->a.scores, n, n, HEAD, &h->x, &k, NULL, h->scores, n, NULL, NULL) != MPSIM_OK ||
+        mpsim_gemm(h->a.context, n, HEAD, n, &p, &h->x, NULL, h->sums, HEAD, NULL, NULL) != MPSIM_OK)
+        abort();
+}
+
+static void run_head(bench *b, attention *h, const mpsim_model *m, const char *format)
+{
+    const double n = 2.0 * (double)h->shape.queries * (double)h->shape.keys * HEAD;
+    const double products = bench_seconds(b, do_both_products, h), t = bench_seconds(b, do_attention, h);
+    char how[64];
+    snprintf(how, sizeof how, "%zux%zux%d %s", h->shape.queries, h->shape.keys, HEAD, format);
+    const bench_row r = {.operation = "attention",
+                         .what = m->name,
+                         .how = how,
+                         .n = n,
+                         .per_second = n / t,
+                         .ratio = products / t,
+                         .to = "products"};
+    bench_print(b, &r);
+}
+
+static int run_attention(bench *b)
+{
+    const size_t tokens = b->quick ? TILE : TOKENS;
+    attention h = {.shape = {tokens, tokens, HEAD, HEAD},
+                   .y = malloc(TOKENS * HEAD * sizeof *h.y),
+                   .scores = malloc((size_t)TOKENS * TOKENS * 4),
+                   .p = malloc((size_t)TOKENS * TOKENS * 4),
+                   .sums = malloc(TOKENS * HEAD * 4)};
+    double *x = malloc((size_t)TOKENS * TOKENS * sizeof *x);
+    void *codes = malloc(TOKENS * HEAD * 4);
+    int bad = !h.y || !h.scores || !h.p || !h.sums || !x || !codes;
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    for (size_t i = 0; !bad && i < (size_t)TOKENS * TOKENS; i++)
+        x[i] = (double)mpsim_rng_word(1, 0, i) * 0x1p-31 - 1;
+    for (size_t i = 0; i < COUNT(attention_models) && !bad; i++) {
+        mpsim_model m;
+        const mpsim_format *f = mpsim_format_find(attention_models[i][1]);
+        bad = mpsim_model_parse(&m, attention_models[i][0]) != MPSIM_OK ||
+              mpsim_encode_array_f64(f, &r, NULL, codes, x, TOKENS * HEAD, NULL) != MPSIM_OK ||
+              mpsim_encode_array_f64(f, &r, NULL, h.p, x, (size_t)TOKENS * TOKENS, NULL) != MPSIM_OK;
+        mpsim_attention_init(&h.a, HEAD);
+        h.a.scores = h.a.context = &m;
+        h.a.p.format = *f;
+        h.x = (mpsim_matrix){f, codes, HEAD, 0};
+        if (!bad && bench_wants(b, "attention", m.name))
+            run_head(b, &h, &m, f->name);
+    }
+    free(h.y);
+    free(h.scores);
+    free(h.p);
+    free(h.sums);
+    free(x);
+    free(codes);
+    return bad;
+}
+
 int main(int argc, char **argv)
 {
     bench b;
@@ -244,6 +334,10 @@ int main(int argc, char **argv)
         return 1;
     bench_part(&b, "Shapes of training, compared with the large product of the model");
     if (run_shapes(&b))
+        return 1;
+    bench_part(
+        &b, "Attention of one head in tiles of 128 keys, compared with its two products alone, multiply-adds a second");
+    if (run_attention(&b))
         return 1;
     return bench_end(&b);
 }
