@@ -18,7 +18,7 @@ nodist_zshcompletion_DATA = doc/completion/_mpsim
 fishcompletiondir = $(datadir)/fish/vendor_completions.d
 nodist_fishcompletion_DATA = doc/completion/mpsim.fish
 endif
-manual_commands = attention calc cast diff dot explain formats info log memory merge plot replay scaler stat train verify
+manual_commands = attention calc cast diff dot explain formats info log memory merge mismatch plot replay scaler stat train verify
 CLEANFILES += $(man1_MANS) $(man3_MANS) $(man5_MANS) $(man7_MANS) $(nodist_bashcompletion_DATA) \
   $(nodist_zshcompletion_DATA) $(nodist_fishcompletion_DATA)
 
