@@ -30,8 +30,8 @@ typedef struct mpsim_attention {
     const mpsim_format *f;      /* of y; NULL: binary32                                                    */
 } mpsim_attention;
 
-/* mpsim_attention_init -- the default: `exact` for both products (MPSIM_ADDITION_EXACT to binary32), P in binary32 to nearest
- * even, p_scale 1, scale f32(1 / sqrt(dim)), tiles of 128 keys, the rest 0. */
+/* mpsim_attention_init -- all but the models, which are to be set: P in binary32 to nearest even, p_scale 1, scale
+ * f32(1 / sqrt(dim)), tiles of 128 keys, the rest 0. */
 MPSIM_API void mpsim_attention_init(mpsim_attention *a, size_t dim);
 
 typedef struct mpsim_attention_shape {
