@@ -17,7 +17,7 @@ EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) gpu/README.md gpu/device.mk 
   gpu/kernels/engine_tokens.cuh \
   gpu/kernels/engine_lists.cuh gpu/kernels/engine_updates.cuh gpu/kernels/fragments.cuh \
   gpu/kernels/gemm.h gpu/kernels/gemm_finish.cuh gpu/kernels/gemm_fma.cuh \
-  gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_wgmma.cuh \
+  gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_path.cuh gpu/kernels/gemm_wgmma.cuh \
   gpu/kernels/layers.cuh gpu/kernels/list.cuh gpu/kernels/lists.cuh gpu/kernels/optimizer.cuh \
   gpu/kernels/quantize.cuh gpu/kernels/rows.cuh gpu/kernels/squares.cuh gpu/kernels/sums.cuh gpu/kernels/tokens.cuh \
   gpu/speed/measure.cuh gpu/speed/products.cuh gpu/speed/speed.h gpu/speed/tensors.cuh
@@ -54,7 +54,7 @@ mpsim_gpu_CFLAGS = $(product_cflags)
 gpurunsdir = $(pkgdatadir)/gpu-runs
 dist_gpuruns_DATA = gpu/runs/list $(gpu_runs)
 mpsim_gpu_LDADD = gpu/libgpu.a gpu/libchecks.a $(train_libs) $(CUDA_LDFLAGS) $(CUDA_LIBS)
-mpsim_gpu_LINK = $(LINK)
+mpsim_gpu_LINK = $(program_link)
 cuda_nvcc = $(NVCC)
 else
 cuda_objects =

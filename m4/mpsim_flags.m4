@@ -12,6 +12,20 @@ AC_DEFUN([MPSIM_TRY_CFLAG], [
     AS_VAR_IF([cache], [yes], [$1="$$1 $2"], [$3])
     AS_VAR_POPDEF([cache])])
 
+dnl MPSIM_TRY_LDFLAG(VARIABLE, FLAG, [IF-NOT]) -- append FLAG to VARIABLE if a program linked with it runs; where programs
+dnl cannot be run, or have sanitizers, they are linked as others are.
+AC_DEFUN([MPSIM_TRY_LDFLAG], [
+    AS_VAR_PUSHDEF([cache], [mpsim_cv_ldflag_$2])
+    AC_CACHE_CHECK([whether programs linked with $2 run], [cache], [
+        mpsim_save_LDFLAGS=$LDFLAGS
+        LDFLAGS="$PIE_LDFLAGS $HARDEN_LDFLAGS $2 $LDFLAGS"
+        AS_IF([test -n "$SAN_CFLAGS"], [AS_VAR_SET([cache], [no])],
+            [AC_RUN_IFELSE([AC_LANG_PROGRAM()],
+                [AS_VAR_SET([cache], [yes])], [AS_VAR_SET([cache], [no])], [AS_VAR_SET([cache], [no])])])
+        LDFLAGS=$mpsim_save_LDFLAGS])
+    AS_VAR_IF([cache], [yes], [$1="$$1 $2"], [$3])
+    AS_VAR_POPDEF([cache])])
+
 dnl MPSIM_REQUIRE_CFLAG(VARIABLE, FLAG) -- the same; stop if the compiler does not take it.
 AC_DEFUN([MPSIM_REQUIRE_CFLAG],
     [MPSIM_TRY_CFLAG([$1], [$2], [AC_MSG_ERROR([mpsim needs a compiler that accepts $2])])])

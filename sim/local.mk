@@ -216,7 +216,7 @@ mpsim_SOURCES = sim/main.c
 mpsim_CPPFLAGS = $(sim_cppflags)
 mpsim_CFLAGS = $(product_cflags)
 mpsim_LDADD = $(sim_libs)
-mpsim_LINK = $(LINK)
+mpsim_LINK = $(program_link)
 
 # The ranks of an MPI job: the one file that is compiled with MPI's flags.
 if HAVE_MPI
@@ -225,6 +225,6 @@ mpsim_mpi_SOURCES = sim/mpi/main.c
 mpsim_mpi_CPPFLAGS = $(sim_cppflags)
 mpsim_mpi_CFLAGS = $(product_cflags) $(MPI_CFLAGS)
 mpsim_mpi_LDADD = $(sim_libs) $(MPI_LIBS)
-mpsim_mpi_LINK = $(LINK)
+mpsim_mpi_LINK = $(program_link)
 endif
 EXTRA_DIST += sim/README.md

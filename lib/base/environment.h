@@ -9,7 +9,7 @@
 
 #if defined __SSE2__
 
-#include <immintrin.h>
+#include <xmmintrin.h>
 
 typedef unsigned mpsim_environment;
 

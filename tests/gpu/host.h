@@ -30,7 +30,7 @@
 #define __shared__ static /* not poisoned: GPU_SHARED is */
 #define __launch_bounds__(...)
 #define GPU_CONSTANT(...) const __VA_ARGS__ &
-#define __forceinline__ inline __attribute__((always_inline))
+#define __forceinline__ inline /* not always: each of 60 kernels would have its copy of everything */
 #define __align__(n) __attribute__((aligned(n)))
 #define GPU_NOINLINE __attribute__((noinline))
 

@@ -45,6 +45,7 @@ if HAVE_CHECK
 kernel_tests += tests/gpu/t-gemm
 tests_gpu_t_gemm_SOURCES = tests/gpu/t-gemm.cc
 tests_gpu_t_gemm_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_t_gemm_LDADD = tests/gpu/libkernels.a $(LDADD)
 kernel_tests += tests/gpu/t-speed
 tests_gpu_t_speed_SOURCES = tests/gpu/t-speed.cc $(speed_libraries)
 tests_gpu_t_speed_CPPFLAGS = $(kernel_cppflags)

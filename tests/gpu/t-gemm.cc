@@ -4,8 +4,7 @@ extern "C" {
 #include "support/support.h"
 }
 
-#include "../../gpu/kernels/gemm.cu"
-#include "../../gpu/kernels/gemm_wgmma.cu"
+#include "../../gpu/kernels/gemm_path.cuh"
 
 #include <mpsim/mpsim.h>
 

@@ -1,0 +1,100 @@
+/* gemm_path.cuh -- which kernel computes a matrix product. A part of gemm.cu; tests ask it, too. */
+#pragma once
+
+#include "gemm.h"
+#include "gemm_finish.cuh"
+
+#include <string.h>
+
+/* ---- the table: models, the devices whose instructions they are, the kernels ---- */
+
+enum {
+    FMA = 1 << GPU_GEMM_FMA,
+    MMA = 1 << GPU_GEMM_MMA,
+    FAST = 1 << GPU_GEMM_FAST,
+    WGMMA = 1 << GPU_GEMM_WGMMA,
+    WIDE = 1 << GPU_GEMM_WIDE,
+    ANY_DEVICE = 9999
+};
+
+struct model_row {
+    const char *model;
+    int first, last; /* compute capabilities */
+    unsigned paths;
+    int promote; /* sums leave the tensor core every 128 products */
+    int factors; /* they can, each time to be multiplied by factors */
+};
+
+/* Blackwell (sm_100): its mma.sync; tcgen05 has no kernel. */
+static const model_row model_rows[] = {
+    {"fma", 0, ANY_DEVICE, FMA, 0, 0},
+    {"sequential", 0, ANY_DEVICE, FMA, 0, 0},
+    {"ampere-fp16-fp32", 80, 87, MMA | FAST, 0, 0},
+    {"ampere-bf16-fp32", 80, 87, MMA | FAST, 0, 0},
+    {"ampere-tf32-fp32", 80, 87, MMA, 0, 0},
+    {"ada-fp16-fp32", 89, 89, MMA | FAST, 0, 0},
+    {"ada-bf16-fp32", 89, 89, MMA | FAST, 0, 0},
+    {"ada-tf32-fp32", 89, 89, MMA, 0, 0},
+    {"ada-fp8-fp32", 89, 89, MMA, 0, 0},
+    {"hopper-fp16-fp32", 90, 90, MMA | FAST | WGMMA | WIDE, 0, 0},
+    {"hopper-bf16-fp32", 90, 90, MMA | FAST | WGMMA | WIDE, 0, 0},
+    {"hopper-tf32-fp32", 90, 90, MMA, 0, 0},
+    {"hopper-wgmma-fp8-fp32", 90, 90, WGMMA | WIDE, 0, 1},
+    {"hopper-wgmma-fp8-promoted", 90, 90, WGMMA, 1, 0},
+    {"hopper-mma-fp8-fp32", 90, 90, MMA, 0, 0},
+    {"blackwell-fp16-fp32", 100, 103, MMA | FAST, 0, 0},
+    {"blackwell-bf16-fp32", 100, 103, MMA | FAST, 0, 0},
+    {"blackwell-tf32-fp32", 100, 103, MMA, 0, 0},
+    {"blackwell-mma-fp8-fp32", 100, 103, MMA, 0, 0},
+    {"rtx-blackwell-fp16-fp32", 120, 121, MMA | FAST, 0, 0},
+    {"rtx-blackwell-bf16-fp32", 120, 121, MMA | FAST, 0, 0},
+    {"rtx-blackwell-tf32-fp32", 120, 121, MMA, 0, 0},
+    {"rtx-blackwell-fp8-fp32", 120, 121, MMA, 0, 0},
+};
+
+static const model_row *row_of(const char *model, int sm)
+{
+    for (const model_row &r : model_rows)
+        if (strcmp(r.model, model) == 0 && sm >= r.first && sm <= r.last)
+            return &r;
+    return nullptr;
+}
+
+/* ---- the choice ---- */
+
+/* What a path can do beside its row: the fast kernel whole pieces of 16 bytes, and that and the wide tiles
+ * sums from +0 alone, since their registers are full; factors are those of the narrow tiles. */
+static int can(const model_row *r, const gpu_job *j, gpu_gemm_path path)
+{
+    if (!(r->paths >> path & 1) || (j->a_factors.at && path != GPU_GEMM_WGMMA))
+        return 0;
+    if (path == GPU_GEMM_FAST && !(j->a.aligned && j->b.aligned))
+        return 0;
+    return (path != GPU_GEMM_FAST && path != GPU_GEMM_WIDE) || j->out.start != TRAIN_FROM_SUM;
+}
+
+/* What AUTO takes: the first of these that the model has and that can do it, with so many tiles of 128 x 128
+ * or more: few leave most of a device idle, then smaller ones are faster. `whole`: only where both operands go by
+ * pieces of 16 bytes along the depth; wgmma reads others word by word, slower than mma.sync by ldmatrix. 132 tiles
+ * are one for each multiprocessor of an H100, 528 are four.
+ *
+ * fp16 and bf16 of Hopper have one model row for mma.sync and wgmma, by which these may be exchanged. Recorded
+ * outputs that it rests on are of mma.sync; no device has confirmed yet that wgmma gives the same bits. That is
+ * what the checks "wgmma... as mma.sync" ask (data/gpu/README.md): should one differ, WGMMA and WIDE go from
+ * these rows of the table above. */
+static const struct {
+    gpu_gemm_path path;
+    size_t tiles;
+    int whole;
+} choices[] = {{GPU_GEMM_FMA, 0, 0}, {GPU_GEMM_WIDE, 528, 1}, {GPU_GEMM_WGMMA, 132, 1}, {GPU_GEMM_FAST, 32, 0},
+               {GPU_GEMM_MMA, 0, 0}, {GPU_GEMM_WIDE, 528, 0}, {GPU_GEMM_WGMMA, 0, 0}};
+
+static gpu_gemm_path path_for(const model_row *r, const gpu_job *j, size_t stacks)
+{
+    const size_t tiles = (j->out.rows + 127) / 128 * ((j->out.columns + 127) / 128) * stacks;
+    const int whole = j->a.along && j->a.aligned && j->b.along && j->b.aligned;
+    for (const auto &c : choices)
+        if (can(r, j, c.path) && tiles >= c.tiles && whole >= c.whole)
+            return c.path;
+    return GPU_GEMM_AUTO; /* none: every row of the table has FMA, MMA or WGMMA */
+}
