@@ -23,6 +23,23 @@ mpsim_fixed mpsim_fixed_power(int n, uint64_t m, int e)
     return a;
 }
 
+/* The words of log 2 behind the point, from the first one down, without those that follow (t-function.c asks MPFR). */
+static const uint32_t log_2[MPSIM_FIXED_LIMBS - 1] = {
+    0xb17217f7, 0xd1cf79ab, 0xc9e3b398, 0x03f2f6af, 0x40f34326, 0x7298b62d, 0x8a0d175b, 0x8baafa2b, 0xe7b87620,
+    0x6debac98, 0x559552fb, 0x4afa1b10, 0xed2eae35, 0xc1382144, 0x27573b29, 0x1169b825, 0x3e96ca16, 0x224ae8c5,
+    0x1acbda11, 0x317c387e, 0xb9ea9bc3, 0xb136603b, 0x256fa0ec, 0x7657f74b, 0x72ce87b1, 0x9d6548ca, 0xf5dfa6bd,
+    0x38303248, 0x655fa187, 0x2f20e3a2, 0xda2d97c5, 0x0f3fd5c6, 0x07f4ca11, 0xfb5bfb90, 0x610d30f8, 0x8fe551a2,
+    0xee569d6d, 0xfc1efa15, 0x7d2e23de, 0x1400b396, 0x17460775, 0xdb8990e5, 0xc943e732, 0xb479cd33, 0xcccc4e65,
+    0x9393514c, 0x4c1a1e0b, 0xd1d6095d, 0x25669b33, 0x3564a337, 0x6a9c7f8a};
+
+mpsim_fixed mpsim_fixed_log_2(int n)
+{
+    mpsim_fixed a = mpsim_fixed_integer(n, 0);
+    for (int i = 0; i < n - 1; i++)
+        a.limb[n - 2 - i] = log_2[i];
+    return a;
+}
+
 int mpsim_fixed_is_zero(const mpsim_fixed *a)
 {
     uint32_t any = 0;

@@ -15,6 +15,7 @@ typedef struct mpsim_fixed {
 mpsim_fixed mpsim_fixed_integer(int n, uint32_t x);
 /* mpsim_fixed_power -- m * 2^e; e below 32, what is cut off must be zero, or does not matter. */
 mpsim_fixed mpsim_fixed_power(int n, uint64_t m, int e);
+mpsim_fixed mpsim_fixed_log_2(int n); /* log 2 */
 int mpsim_fixed_is_zero(const mpsim_fixed *a);
 int mpsim_fixed_less(const mpsim_fixed *a, const mpsim_fixed *b);
 void mpsim_fixed_add(mpsim_fixed *a, const mpsim_fixed *b);      /* a += b         */

@@ -87,26 +87,11 @@ static mpsim_fixed atanh_series(const mpsim_fixed *z)
     return sum;
 }
 
-/* log 2 = 2 atanh(1/3), its powers by division. */
-static mpsim_fixed log_2(int n)
-{
-    mpsim_fixed power = mpsim_fixed_integer(n, 2), sum;
-    mpsim_fixed_divide_by(&power, 3);
-    sum = power;
-    for (uint32_t k = 3; !mpsim_fixed_is_zero(&power); k += 2) {
-        mpsim_fixed_divide_by(&power, 9);
-        mpsim_fixed term = power;
-        mpsim_fixed_divide_by(&term, k);
-        mpsim_fixed_add(&sum, &term);
-    }
-    return sum;
-}
-
 /* e^(+-a) = *y 2^*exp with y near [1, 2], for a up to 2^13. */
 static void exp_fixed(mpsim_fixed *y, int *exp, const mpsim_fixed *a, int negative)
 {
     enum { HALVINGS = 8 };
-    const mpsim_fixed log2 = log_2(a->n);
+    const mpsim_fixed log2 = mpsim_fixed_log_2(a->n);
     mpsim_fixed r = *a, multiple;
     int k = 0;
     for (int bit = 1 << 14; bit > 0; bit >>= 1) { /* the largest k with k log 2 <= a */
@@ -180,7 +165,7 @@ static int log_with(mpsim_number *y, mpsim_number x, int n)
     mpsim_fixed_add(&log_m, &log_m);
     if (e == 0)
         return to_number(y, below, &log_m, 0);
-    mpsim_fixed sum = log_2(n);
+    mpsim_fixed sum = mpsim_fixed_log_2(n);
     mpsim_fixed_multiply_by(&sum, (uint32_t)(e < 0 ? -e : e));
     if ((e < 0) == below)
         mpsim_fixed_add(&sum, &log_m);

@@ -28,19 +28,32 @@ static int has(unsigned registers, unsigned features)
     __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
     return (saved & registers) == registers && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & features) == features;
 }
+
+/* has, asked once: in a virtual machine CPUID is answered by the host, which takes as long as thousands of casts. */
+static int has_once(atomic_int *known, unsigned registers, unsigned features)
+{
+    int k = atomic_load_explicit(known, memory_order_relaxed);
+    if (k < 0) {
+        k = has(registers, features);
+        atomic_store_explicit(known, k, memory_order_relaxed);
+    }
+    return k;
+}
 #endif
 
 #ifdef HAVE_AVX512
 static int has_avx512(void)
 {
-    return has(ZMM, (unsigned)(bit_AVX512F | bit_AVX512CD | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL));
+    static atomic_int known = -1;
+    return has_once(&known, ZMM, (unsigned)(bit_AVX512F | bit_AVX512CD | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL));
 }
 #endif
 
 #ifdef HAVE_AVX2
 static int has_avx2(void)
 {
-    return has(YMM, bit_AVX2);
+    static atomic_int known = -1;
+    return has_once(&known, YMM, bit_AVX2);
 }
 #endif
 

@@ -93,15 +93,23 @@ const mpsim_format *mpsim_format_at(size_t i)
 
 /* ---- names ---- */
 
+/* Whether the word at p, up to a space or the end, is this name. */
+static int is_word(const char *p, const char *name)
+{
+    for (; *name && *name != ' ' && mpsim_fold(*p) == mpsim_fold(*name); p++)
+        name++;
+    return !*name && (!*p || *p == ' ');
+}
+
 static int has_name(const mpsim_format *f, const char *name)
 {
-    if (mpsim_same_word(f->name, strlen(f->name), name))
+    if (is_word(f->name, name))
         return 1;
-    for (const char *p = f->aliases; *p; p += strspn(p, " ")) {
-        const size_t n = strcspn(p, " ");
-        if (mpsim_same_word(p, n, name))
+    for (const char *p = f->aliases; *p;) {
+        if (is_word(p, name))
             return 1;
-        p += n;
+        while (*p && *p++ != ' ')
+            ;
     }
     return 0;
 }

@@ -3,6 +3,7 @@
  *
  * The oracle: MPFR's value cut to 53 bits, the last of which is set since there is always more, is
  * rounded by the oracle of casts, which has fewer bits to keep than it. For binary64 MPFR rounds. */
+#include "lib/arith/fixed.h"
 #include "sim/verify/oracle.h"
 #include "support/support.h"
 
@@ -224,6 +225,24 @@ START_TEST(edges_of_binary64)
 }
 END_TEST
 
+START_TEST(every_word_of_log_2)
+{
+    mpfr_t x;
+    mpfr_init2(x, 32 * MPSIM_FIXED_LIMBS);
+    for (int n = 2; n <= MPSIM_FIXED_LIMBS; n++) {
+        const mpsim_fixed a = mpsim_fixed_log_2(n);
+        mpfr_const_log2(x, MPFR_RNDZ);
+        ck_assert(a.n == n && a.limb[n - 1] == 0);
+        for (int i = n - 2; i >= 0; i--) {
+            mpfr_mul_2ui(x, x, 32, MPFR_RNDZ);
+            ck_assert_uint_eq(a.limb[i], mpfr_get_ui(x, MPFR_RNDZ));
+            mpfr_frac(x, x, MPFR_RNDZ);
+        }
+    }
+    mpfr_clear(x);
+}
+END_TEST
+
 START_TEST(names)
 {
     mpsim_function f;
@@ -241,6 +260,7 @@ int main(void)
     test_seed();
     TCase *all = test_case("functions", 120);
     tcase_add_test(all, names);
+    tcase_add_test(all, every_word_of_log_2);
     tcase_add_loop_test(all, every_number_of_8_bits, 0, sizeof small / sizeof *small);
     tcase_add_loop_test(all, every_number_of_16_bits, 0, 2 * MPSIM_FUNCTIONS);
     tcase_add_loop_test(all, random_binary32, 0, MPSIM_FUNCTIONS);

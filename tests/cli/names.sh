@@ -13,14 +13,17 @@ case $MPSIM in */*) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/$(basename "$MPSIM"
 
 # rename SCRIPT FROM TO: a safetensors file whose names sed has changed
 rename() {
-    bytes=$(od -An -tu8 -N8 "$2" | tr -d ' ')
-    tail -c +9 "$2" | head -c "$bytes" | sed -E "$1" >"$dir/header"
-    size=$(($(wc -c <"$dir/header")))
+    bytes=$(od -An -tu8 -N8 "$2")
+    header=$(tail -c +9 "$2" | head -c "$((bytes))" | sed -E "$1") # ASCII
+    size=${#header} length=
+    for shift in 0 8 16 24; do
+        byte=$((size >> shift & 255))
+        length=$length\\$((byte >> 6))$((byte >> 3 & 7))$((byte & 7))
+    done
     {
-        for shift in 0 8 16 24 32 40 48 56; do
-            printf '%b' "\\0$(printf %o $((size >> shift & 255)))"
-        done
-        cat "$dir/header"
+        # shellcheck disable=SC2059 # octal
+        printf "$length\0\0\0\0"
+        printf %s "$header"
         tail -c +$((9 + bytes)) "$2"
     } >"$3"
 }
@@ -38,15 +41,21 @@ k() { printf 's#"%s:([^"]*)":\\{#"%s":{#g;' "$1" "$2"; }
 mkdir "$dir/short"
 cp -r "$data"/amp-mlp/adam/step_00000* "$dir/short"
 chmod -R u+w "$dir/short"
-renamed mpsim "$dir/short" ''
-renamed torch "$dir/short" "$(k weight 'model\/\1')$(k wgrad 'grads\/\1')$(k opt.m 'optimizer\/state\/\1\/exp_avg')$(
-    k opt.v 'optimizer\/state\/\1\/exp_avg_sq')"
-renamed dcp "$dir/short" "$(k weight 'model._orig_mod.\1')$(k wgrad '\1.grad')$(k opt.m 'optim.state.\1.exp_avg')$(
-    k opt.v 'optim.state.\1.exp_avg_sq')"
-renamed megatron "$dir/short" "$(k weight 'module.\1')$(k wgrad 'module.\1.main_grad')$(
-    k opt.m 'optimizer.state.exp_avg.module.\1')$(k opt.v 'optimizer.state.exp_avg_sq.module.\1')"
-renamed flax "$dir/short" 's#"(weight|wgrad|opt.m|opt.v):([^".]*)[.]([^"]*)":#"\1:\2/\3":#g;'"$(
-    k weight 'params\/\1')$(k wgrad 'grads\/\1')$(k opt.m 'opt_state\/0\/mu\/\1')$(k opt.v 'opt_state\/0\/nu\/\1')"
+# ready NAME: the folder of that name, made when a case asks for it
+ready() {
+    [ ! -d "$dir/$1" ] || return 0
+    case $1 in
+    mpsim) renamed mpsim "$dir/short" '' ;;
+    torch) renamed torch "$dir/short" "$(k weight 'model\/\1')$(k wgrad 'grads\/\1')$(k opt.m 'optimizer\/state\/\1\/exp_avg')$(
+        k opt.v 'optimizer\/state\/\1\/exp_avg_sq')" ;;
+    dcp) renamed dcp "$dir/short" "$(k weight 'model._orig_mod.\1')$(k wgrad '\1.grad')$(k opt.m 'optim.state.\1.exp_avg')$(
+        k opt.v 'optim.state.\1.exp_avg_sq')" ;;
+    megatron) renamed megatron "$dir/short" "$(k weight 'module.\1')$(k wgrad 'module.\1.main_grad')$(
+        k opt.m 'optimizer.state.exp_avg.module.\1')$(k opt.v 'optimizer.state.exp_avg_sq.module.\1')" ;;
+    flax) renamed flax "$dir/short" 's#"(weight|wgrad|opt.m|opt.v):([^".]*)[.]([^"]*)":#"\1:\2/\3":#g;'"$(
+        k weight 'params\/\1')$(k wgrad 'grads\/\1')$(k opt.m 'opt_state\/0\/mu\/\1')$(k opt.v 'opt_state\/0\/nu\/\1')" ;;
+    esac
+}
 renamed own "$dir/short" "$(k weight 'w-\1')$(k wgrad 'g-\1')$(k opt.m 'm-\1')$(k opt.v 'v-\1')"
 cat >"$dir/own/run/mpsim-names.map" <<'END'
 # what our own script calls things
@@ -62,6 +71,7 @@ in_folder() {
     due || return 1
     folder=$1
     shift
+    ready "$folder"
     (cd "$dir/$folder" && "$MPSIM" "$@" run) >"$dir/out" 2>"$dir/err" </dev/null
 }
 for command in 'replay --json --policy pytorch-amp-fp16' 'replay --policy te-mxfp8' 'replay --csv --policy apex-O2' \
@@ -147,6 +157,7 @@ run 0 stat -q -k weight --map 'state_dict/.*=none' "$dir/clash"; ok $? "--map te
 
 # ---- the same step in two forms ----
 turns 1
+ready torch
 mkdir -p "$dir/forms/checkpoint-3"
 cp "$dir/short/step_000003/rank_00000.safetensors" "$dir/forms/step_3.safetensors"
 cp "$dir/torch/run/step_000003/rank_00000.safetensors" "$dir/forms/checkpoint-3/model.pt"

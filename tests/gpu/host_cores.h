@@ -75,14 +75,18 @@ inline int gpu_host_is_idle(int types, const uint32_t x[8], const uint32_t y[8])
 {
     static const uint32_t top[GPU_TYPES_COUNT][2] = {{0x7c00, 16}, {0x7f80, 16}, {0x7f800000, 32}};
     uint32_t any[2] = {0, 0};
-    int numbers = types < GPU_TYPES_E4M3_E4M3; /* FP8: zeros on both sides */
     for (int i = 0; i < 8; i++) {
         any[0] |= x[i];
         any[1] |= y[i];
-        for (uint32_t n = 0; numbers && n < 32; n += top[types][1])
-            numbers = (x[i] >> n & top[types][0]) != top[types][0] && (y[i] >> n & top[types][0]) != top[types][0];
     }
-    return numbers ? any[0] == 0 || any[1] == 0 : any[0] == 0 && any[1] == 0;
+    if (types >= GPU_TYPES_E4M3_E4M3 || (any[0] && any[1])) /* FP8: zeros on both sides */
+        return !any[0] && !any[1];
+    const uint32_t *other = any[0] ? x : y;
+    for (int i = 0; i < 8; i++)
+        for (uint32_t n = 0; n < 32; n += top[types][1])
+            if ((other[i] >> n & top[types][0]) == top[types][0])
+                return 0;
+    return 1;
 }
 
 /* Whether s + nothing is s: +0, or what the addition does not cut off; tests of the models say that it is so

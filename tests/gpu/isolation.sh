@@ -32,17 +32,17 @@ count() { again && grep -c "$1" "$dir/out"; }
 
 # ---- checks ----
 turns 6 together
-asks "none" 0 --only checks && ! has '"status":"failed"'
+asks "none" 0 --only "checks wgmma" && ! has '"status":"failed"'
 ok $? "checks: all agree where nothing is wrong"
 all=$(count '"name":.*"status":"done","model":\|"name":.*"status":"done","count":')
 w='wgmma_kernel wgmma.k16 bf16-fp32'
-asks "fault $w" 4 --only checks && [ "$(count '"status":"failed"')" -eq 1 ] &&
+asks "fault $w" 4 --only "checks wgmma" && [ "$(count '"status":"failed"')" -eq 1 ] &&
     has '"name":"wgmma.k16 bf16-fp32 random","status":"failed","text":"a first look: CUDA: .*the context is lost'
 ok $? "checks: a faulting instruction fails in one row"
 lost=$(count '"status":"skipped","text":"not run: wgmma.k16 bf16-fp32 failed in checks wgmma.k16 bf16-fp32 random"')
 again && [ "$lost" -gt 3 ] && [ "$(count '"name":.*"status":"done"')" -eq $((all - lost - 1)) ]
 ok $? "its other checks are not tried, all others are done"
-asks "hang $w" 4 --only checks && [ "$(count '"status":"failed"')" -eq 1 ] &&
+asks "hang $w" 4 --only "checks wgmma" && [ "$(count '"status":"failed"')" -eq 1 ] &&
     has '"name":"wgmma.k16 bf16-fp32 random","status":"failed","text":"a first look: hung: no answer within 4 s, its process was killed"' &&
     [ "$(count '"name":.*"status":"done"')" -eq $((all - lost - 1)) ]
 ok $? "a hanging one: the same"

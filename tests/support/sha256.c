@@ -27,31 +27,37 @@ static uint32_t rotr(uint32_t x, int n)
     return x >> n | x << (32 - n);
 }
 
+/* Step t of section 6.2.2. Nothing moves from a to b and so on: the next step has the variables in other places. */
+#define STEP(a, b, c, d, e, f, g, h, t)                                                                        \
+    do {                                                                                                       \
+        const uint32_t t1 = h + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ((e & f) ^ (~e & g)) + k[t] + w[t]; \
+        d += t1;                                                                                               \
+        h = t1 + (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));                     \
+    } while (0)
+
 /* Section 6.2.2 for one block of 64 bytes. */
-static void compress(uint32_t h[8], const unsigned char *p)
+static void compress(uint32_t v[8], const unsigned char *p)
 {
-    uint32_t w[64], v[8];
+    uint32_t w[64], a = v[0], b = v[1], c = v[2], d = v[3], e = v[4], f = v[5], g = v[6], h = v[7];
     for (int t = 0; t < 16; t++, p += 4)
         w[t] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
     for (int t = 16; t < 64; t++) {
-        const uint32_t a = w[t - 15], b = w[t - 2];
-        w[t] = (rotr(b, 17) ^ rotr(b, 19) ^ b >> 10) + w[t - 7] + (rotr(a, 7) ^ rotr(a, 18) ^ a >> 3) + w[t - 16];
+        const uint32_t x = w[t - 15], y = w[t - 2];
+        w[t] = (rotr(y, 17) ^ rotr(y, 19) ^ y >> 10) + w[t - 7] + (rotr(x, 7) ^ rotr(x, 18) ^ x >> 3) + w[t - 16];
     }
-    for (int i = 0; i < 8; i++)
-        v[i] = h[i];
-    for (int t = 0; t < 64; t++) { /* v is a to h */
-        const uint32_t a = v[0], e = v[4];
-        const uint32_t choice = (e & v[5]) ^ (~e & v[6]);
-        const uint32_t majority = (a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]);
-        const uint32_t t1 = v[7] + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + choice + k[t] + w[t];
-        const uint32_t t2 = (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + majority;
-        for (int i = 7; i > 0; i--)
-            v[i] = v[i - 1];
-        v[4] += t1;
-        v[0] = t1 + t2;
+    for (int t = 0; t < 64; t += 8) {
+        STEP(a, b, c, d, e, f, g, h, t);
+        STEP(h, a, b, c, d, e, f, g, t + 1);
+        STEP(g, h, a, b, c, d, e, f, t + 2);
+        STEP(f, g, h, a, b, c, d, e, t + 3);
+        STEP(e, f, g, h, a, b, c, d, t + 4);
+        STEP(d, e, f, g, h, a, b, c, t + 5);
+        STEP(c, d, e, f, g, h, a, b, t + 6);
+        STEP(b, c, d, e, f, g, h, a, t + 7);
     }
+    const uint32_t sum[8] = {a, b, c, d, e, f, g, h};
     for (int i = 0; i < 8; i++)
-        h[i] += v[i];
+        v[i] += sum[i];
 }
 
 void sha256_add(sha256 *s, const void *data, size_t n)
