@@ -4,6 +4,7 @@ dist_mpsiminclude_HEADERS = \
   lib/include/mpsim/api.h lib/include/mpsim/arith.h lib/include/mpsim/attention.h lib/include/mpsim/block.h lib/include/mpsim/blockstats.h \
   lib/include/mpsim/digest.h lib/include/mpsim/dot.h lib/include/mpsim/format.h \
   lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
+  lib/include/mpsim/loop.h \
   lib/include/mpsim/mpsim.h lib/include/mpsim/muon.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/recipe.h \
   lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaler.h \
   lib/include/mpsim/stats.h lib/include/mpsim/status.h \
@@ -55,7 +56,7 @@ lib_libmpsim_a_SOURCES = \
   lib/optim/store.c lib/optim/table.c lib/optim/traits.c lib/round/kernel/cast32.h \
   lib/round/kernel/cast64.h lib/round/kernel/decode.h lib/round/kernel/generic.c \
   lib/round/kernel/kernel.c lib/round/kernel/kernel.h lib/round/kernel/loops.h \
-  lib/round/kernel/words.h lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c \
+  lib/round/kernel/words.h lib/round/loop.c lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c \
   lib/round/scalar.h lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c lib/simd/avx2.h \
   lib/simd/avx512.h lib/simd/generic.h lib/simd/neon.h lib/stats/bins.c lib/stats/bins.h \
   lib/stats/cell.c lib/stats/cells.c lib/stats/cells.h lib/stats/codes.c lib/stats/codes.h \

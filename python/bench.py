@@ -1,4 +1,10 @@
-"""make bench-python: casts by mpsim, ml_dtypes and gfloat; microseconds a call, the best of many, and ratios to mpsim."""
+"""make bench-python: casts of float32 arrays by mpsim and its peers: microseconds a call, and how many times mpsim's.
+
+All on one thread, the best of many calls, results in new arrays. `copy` is x.copy() of NumPy: what memory costs. "~": measured on
+a tenth of the elements (gfloat and pychop need some ten times the array's memory), and multiplied. Peers that are not
+installed are "-".
+"""
+import importlib
 import sys
 import time
 
@@ -6,21 +12,23 @@ import numpy as np
 
 import mpsim
 
-try:
-    import ml_dtypes
-except ImportError:
-    ml_dtypes = None
-try:
-    import gfloat
-    from gfloat.formats import format_info_bfloat16, format_info_ocp_e4m3, format_info_ocp_e5m2
-    INFO = {"e4m3": format_info_ocp_e4m3, "e5m2": format_info_ocp_e5m2, "bf16": format_info_bfloat16}
-except ImportError:
-    gfloat = None
-DTYPES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "bf16": "bfloat16"}
+SIZES = (10, 10**3, 10**6, 10**8)
+# format: dtype of ml_dtypes and torch, gfloat's description, pychop's exponent and significand bits
+FORMATS = {"e4m3": ("float8_e4m3fn", "ocp_e4m3", (4, 3)), "e5m2": ("float8_e5m2", "ocp_e5m2", (5, 2)),
+           "bf16": ("bfloat16", "bfloat16", (8, 7))}
+TENTH = 10**7  # elements above which gfloat and pychop get a tenth
+GOALS = {"ml_dtypes": 20, "gfloat": 100, "pychop": 100}
 
 
-def best(call, seconds=0.4):
-    """The quickest of as many calls as fit, after a first one that may import or compile."""
+def module(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def best(call, seconds):
+    """Microseconds of the quickest of as many calls as fit, after a first one that may import or compile."""
     call()
     least, end = float("inf"), time.perf_counter() + seconds
     while True:
@@ -32,29 +40,68 @@ def best(call, seconds=0.4):
             return least * 1e6
 
 
-def row(what, name, n, ours, theirs):
-    first = best(ours)
-    cells = []
-    for call in theirs:
-        t = best(call) if call else None
-        cells.append("%12.1f %7.1f" % (t, t / first) if t else "%12s %7s" % ("-", "-"))
-    print("%-7s %-5s %8d %12.1f %s" % (what, name, n, first, " ".join(cells)), flush=True)
+def peers_of(name, x, codes, m):
+    """What each peer does: {peer: {operation: call}}, of the whole array or, of those that are slow, of what it is given."""
+    dtype, info, (exponent, significand) = FORMATS[name]
+    some = x if x.size <= TENTH else x[:x.size // 10]
+    some_codes = codes[:some.size]
+    calls = {}
+    if m["ml_dtypes"]:
+        t = getattr(m["ml_dtypes"], dtype)
+        theirs = codes.view(t)
+        calls["ml_dtypes"] = {"encode": lambda: x.astype(t), "round": lambda: x.astype(t).astype(np.float32),
+                              "decode": lambda: theirs.astype(np.float32)}
+    if m["torch"]:
+        torch = m["torch"]
+        to, tensor = getattr(torch, dtype), torch.from_numpy(x)
+        stored = tensor.to(to)
+        calls["torch"] = {"encode": lambda: tensor.to(to), "round": lambda: tensor.to(to).float(), "decode": lambda: stored.float()}
+    if m["gfloat"]:
+        g, fi = m["gfloat"], getattr(m["gfloat.formats"], "format_info_" + info)
+        calls["gfloat"] = {"round": lambda: g.round_ndarray(fi, some), "decode": lambda: g.decode_ndarray(fi, some_codes),
+                           "encode": lambda: g.encode_ndarray(fi, g.round_ndarray(fi, some))}
+    if m["pychop"]:
+        chop = m["pychop"].Chop(exponent, significand)  # IEEE's e4m3 for OCP's: its nearest
+        calls["pychop"] = {"round": lambda: chop(some)}
+    return calls, x.size // some.size
 
 
 def main():
-    print("%-7s %-5s %8s %12s %12s %7s %12s %7s" % ("", "", "elements", "mpsim us", "ml_dtypes us", "ratio", "gfloat us", "ratio"))
-    for n in (10, 10**3, 10**6):
-        x = np.random.default_rng(1).standard_normal(n).astype(np.float32)
-        for name, dtype in DTYPES.items():
-            t = getattr(ml_dtypes, dtype) if ml_dtypes else None
-            info = INFO[name] if gfloat else None
+    m = {name: module(name) for name in ("ml_dtypes", "torch", "gfloat", "gfloat.formats", "pychop")}
+    if m["torch"]:
+        m["torch"].set_num_threads(1)
+    if m["pychop"]:
+        m["pychop"].backend("numpy")
+    shown = ("ml_dtypes", "torch", "gfloat", "pychop")
+    least = {}  # by peer and size, the smallest ratio of formats that are not bf16
+    print(f"{'':13} {'elements':>9} {'mpsim us':>10} {'copy us':>10} " + " ".join(f"{p + ' us':>13} {'ratio':>7}" for p in shown))
+    for n in SIZES:
+        x = np.random.default_rng(1).standard_normal(n, np.float32)
+        seconds = 0.2 if n < 10**7 else 0.0  # of large ones the second call
+        copy = best(x.copy, seconds)
+        for name in FORMATS:
             codes = mpsim.encode(x, name)
-            theirs = codes.view(t) if t else None
-            row("encode", name, n, lambda: mpsim.encode(x, name), [t and (lambda: x.astype(t)), None])
-            row("round", name, n, lambda: mpsim.round(x, name), [
-                t and (lambda: x.astype(t).astype(np.float32)), info and (lambda: gfloat.round_ndarray(info, x))])
-            row("decode", name, n, lambda: mpsim.decode(codes, name), [
-                t and (lambda: theirs.astype(np.float32)), info and (lambda: gfloat.decode_ndarray(info, codes))])
+            ours = {"encode": lambda: mpsim.encode(x, name), "round": lambda: mpsim.round(x, name),
+                    "decode": lambda: mpsim.decode(codes, name)}
+            calls, part = peers_of(name, x, codes, m)
+            for what, call in ours.items():
+                own, cells = best(call, seconds * 2), []
+                for p in shown:
+                    theirs = calls.get(p, {}).get(what)
+                    if theirs is None:
+                        cells.append(f"{'-':>13} {'-':>7}")
+                        continue
+                    times = part if p in ("gfloat", "pychop") else 1
+                    t = best(theirs, seconds) * times
+                    cells.append(f"{('~' if times > 1 else '') + format(t, '.1f'):>13} {t / own:7.1f}")
+                    if name != "bf16":
+                        least[p, n] = min(least.get((p, n), float("inf")), t / own)
+                print(f"{what:7} {name:5} {n:9} {own:10.1f} {copy:10.1f} " + " ".join(cells), flush=True)
+    for p, goal in GOALS.items():
+        said = ", ".join(f"{least[p, n]:.1f} at {n}" for n in SIZES if (p, n) in least)
+        if said:
+            print(f"goal {goal} times {p}; of e4m3 and e5m2 at least: {said}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 # python/ -- the Python package over the shared library: doc/python.md. Nothing of it is built by make.
 EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backend/mpsim_backend.py python/bench.py \
-  python/check.sh python/manylinux.sh python/watch_cost.py \
+  python/check.sh python/manylinux.sh python/nocrypto.sh python/watch_cost.py \
   python/src/mpsim/__init__.py python/src/mpsim/__main__.py python/src/mpsim/_advice.py python/src/mpsim/_arrays.py \
   python/src/mpsim/_blocks.py python/src/mpsim/_cast.py python/src/mpsim/_dot.py python/src/mpsim/_error.py \
-  python/src/mpsim/_figures.py python/src/mpsim/_formats.py python/src/mpsim/_library.py python/src/mpsim/_open.py python/src/mpsim/_options.py \
+  python/src/mpsim/_figures.py python/src/mpsim/_formats.py python/src/mpsim/_library.py python/src/mpsim/_loops.py \
+  python/src/mpsim/_open.py python/src/mpsim/_options.py \
   python/src/mpsim/_program.py python/src/mpsim/_reports.py python/src/mpsim/_scaler.py python/src/mpsim/_statistics.py \
   python/src/mpsim/_watch.py python/src/mpsim/callbacks.py python/src/mpsim/py.typed python/src/mpsim/record.py \
   python/src/mpsim/record.pyi \
   python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py \
-  python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_open.py \
+  python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_open.py python/tests/test_peers.py \
   python/tests/test_reports.py python/tests/test_scaler.py python/tests/test_watch.py
 PYTHON = python3
 
@@ -40,6 +41,7 @@ python-stage: python/program python/libmpsim-trace.so.0 lib/libmpsim.la
 	$(INSTALL_STRIP_PROGRAM) python/program $(python_stage)/bin/mpsim
 	$(INSTALL_STRIP_PROGRAM) lib/.libs/libmpsim.so.0 $(python_stage)/lib/libmpsim.so.0
 	$(INSTALL_STRIP_PROGRAM) python/libmpsim-trace.so.0 $(python_stage)/lib/libmpsim-trace.so.0
+	CC='$(CC)' sh $(srcdir)/python/nocrypto.sh ./mpsim $(python_stage)/lib
 	for f in $(dist_policies_DATA); do $(INSTALL_DATA) $(srcdir)/$$f $(python_stage)/share/mpsim/policies; done
 	for f in $(dist_plots_DATA); do $(INSTALL_DATA) $(srcdir)/$$f $(python_stage)/share/mpsim/plots; done
 # make wheel: python/dist/mpsim-*.whl, of this build.

@@ -182,13 +182,13 @@ static uint64_t encode_one(const job *j, size_t i, uint32_t random, unsigned *fl
     return mpsim_encode_f64(j->f, j->r, w, random, flags);
 }
 
-static void store_value(const job *j, size_t i, double value)
+static void store_value(unsigned char *out, size_t i, double value, int wide)
 {
-    if (j->source == 4) {
+    if (!wide) {
         const float v = mpsim_number_to_f32(mpsim_number_f64(value));
-        memcpy(j->out + i * sizeof v, &v, sizeof v);
+        memcpy(out + i * sizeof v, &v, sizeof v);
     } else {
-        memcpy(j->out + i * sizeof value, &value, sizeof value);
+        memcpy(out + i * sizeof value, &value, sizeof value);
     }
 }
 
@@ -204,7 +204,7 @@ static void by_reference(const job *j)
             mpsim_rng_block(words, j->rng->seed, j->rng->stream, at / 4);
         const uint64_t code = encode_one(j, i, words[at % 4], &flags);
         if (j->values)
-            store_value(j, i, mpsim_scalar_decode(j->f, code));
+            store_value(j->out, i, mpsim_scalar_decode(j->f, code), j->source == 8);
         else
             mpsim_code_store(j->out, bytes, i, code);
         if (j->counts)
@@ -297,23 +297,34 @@ mpsim_status mpsim_round_array_f64(const mpsim_format *f, const mpsim_rounding *
 
 /* ---- decoding ---- */
 
-mpsim_status mpsim_decode_array(const mpsim_format *f, double *y, const void *codes, size_t n)
+/* y[i]: binary64, or binary32 where that has all numbers of f; anywhere in memory. */
+static mpsim_status decode(const mpsim_format *f, unsigned char *y, const void *codes, size_t n, int wide)
 {
     if (mpsim_format_check(f) != MPSIM_OK || (n > 0 && (!y || !codes)))
         return MPSIM_EINVAL;
-    const size_t bytes = mpsim_format_code_bytes(f);
+    if (!wide && !fits_f32(f))
+        return MPSIM_ERANGE;
+    const size_t bytes = mpsim_format_code_bytes(f), size = wide ? 8 : 4;
     const mpsim_kernels *kernels = mpsim_kernels_choice();
     mpsim_decoder d;
-    const int fast = kernels && mpsim_decoder_init(&d, f);
+    const int fast = kernels && mpsim_decoder_init(&d, f, wide);
     for (size_t i = 0; i < n;) {
         if (fast)
-            i += kernels->decode(&d, y + i, element(codes, i, bytes), n - i);
+            i += (wide ? kernels->decode : kernels->decode32)(&d, y + i * size, element(codes, i, bytes), n - i);
         /* the special codes of a vector, or what is less than one */
         const size_t end = !fast || n - i < LEFT ? n : i + LEFT;
-        for (; i < end; i++) {
-            const double x = mpsim_scalar_decode(f, mpsim_code_load(codes, bytes, i));
-            memcpy((unsigned char *)y + i * sizeof x, &x, sizeof x); /* which may lie anywhere */
-        }
+        for (; i < end; i++)
+            store_value(y, i, mpsim_scalar_decode(f, mpsim_code_load(codes, bytes, i)), wide);
     }
     return MPSIM_OK;
+}
+
+mpsim_status mpsim_decode_array(const mpsim_format *f, double *y, const void *codes, size_t n)
+{
+    return decode(f, (unsigned char *)y, codes, n, 1);
+}
+
+mpsim_status mpsim_decode_array_f32(const mpsim_format *f, float *y, const void *codes, size_t n)
+{
+    return decode(f, (unsigned char *)y, codes, n, 0);
 }

@@ -91,9 +91,12 @@ def make(build, *words):
     run("make", "-j%s" % jobs, *words, cwd=build)
 
 
-def libraries_of(file):
-    """Where the loader finds the libraries of an ELF file, by name; those of the system left out."""
-    listed = subprocess.run(["ldd", str(file)], stdout=subprocess.PIPE, check=True).stdout.decode()
+def libraries_of(file, beside=None):
+    """Where the loader finds the libraries of an ELF file, by name; those of the system left out. beside: a folder that comes
+    first."""
+    path = ":".join(filter(None, [beside and str(beside), os.environ.get("LD_LIBRARY_PATH")]))
+    environment = {**os.environ, "LD_LIBRARY_PATH": path} if path else os.environ
+    listed = subprocess.run(["ldd", str(file)], stdout=subprocess.PIPE, check=True, env=environment).stdout.decode()
     missing = re.findall(r"(\S+) => not found", listed)
     if missing:
         raise SystemExit("mpsim: %s needs %s, not found" % (file, ", ".join(missing)))
@@ -155,7 +158,7 @@ def add_installed(wheel, info, stage, build):
     program, own = stage / "bin" / "mpsim", sorted((stage / "lib").iterdir())
     needed = libraries_of(program)
     for library in own:
-        needed.update(libraries_of(library))
+        needed.update(libraries_of(library, stage / "lib"))
     for library in own:
         needed.pop(library.name, None)
     for f in sorted(stage.rglob("*")):
@@ -164,7 +167,8 @@ def add_installed(wheel, info, stage, build):
     licences = {}
     for name, path in sorted(needed.items()):
         wheel.add("mpsim/_install/lib/" + name, path.read_bytes())
-    linked = {n: p for n, p in libraries_of(build / "mpsim").items() if n.startswith("libarchive")}  # statically
+    # statically, or in a changed copy (nocrypto.sh)
+    linked = {n: p for n, p in libraries_of(build / "mpsim").items() if n.startswith(("libarchive", "libzip"))}
     for name, path in {**needed, **linked}.items():
         found = licence_of(path)
         if found:

@@ -105,6 +105,20 @@ def test_results_outlive_everything():
     assert (y == 0.3125).all()
 
 
+def test_casts_raise_no_flags_of_numpy():
+    """Infinities, NaN, overflow and underflow are results, and no floating-point exceptions."""
+    x = np.float64([np.inf, -np.inf, np.nan, 1e300, -1e-300, 5e-324, 1 / 3] * 9)
+    with np.errstate(all="ignore"):
+        single = x.astype(np.float32)
+    with np.errstate(all="raise"):
+        for a in (x, single):
+            for name in ("e4m3", "e5m2", "bf16", "fp16", "e8m0", "e2m1", "binary32", "binary64"):
+                codes = mpsim.encode(a, name)
+                mpsim.round(a, name, scale=3.0)
+                mpsim.decode(codes, name)
+                mpsim.round(a, name, "up")
+
+
 def test_threads():
     """Calls from several threads at once, of different formats."""
     x = np.linspace(-500, 500, 200_000, dtype=np.float32)

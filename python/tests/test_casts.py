@@ -1,61 +1,9 @@
-"""Casts beside ml_dtypes and torch, and what casts take and refuse."""
+"""What casts give, take and refuse; beside other libraries: test_peers.py."""
 import numpy as np
 import pytest
-from conftest import peer, same_numbers
+from conftest import same_numbers
 
 import mpsim
-
-# format, dtype of ml_dtypes
-PEERS = [("e4m3", "float8_e4m3fn"), ("e5m2", "float8_e5m2"), ("e4m3ieee", "float8_e4m3"), ("e3m4", "float8_e3m4"),
-         ("e4m3fnuz", "float8_e4m3fnuz"), ("e5m2fnuz", "float8_e5m2fnuz"), ("e4m3b11fnuz", "float8_e4m3b11fnuz"),
-         ("e8m0", "float8_e8m0fnu"), ("bf16", "bfloat16"), ("e2m1", "float4_e2m1fn"), ("e3m2", "float6_e3m2fn"),
-         ("e2m3", "float6_e2m3fn")]
-TORCH = [("e4m3", "float8_e4m3fn"), ("e5m2", "float8_e5m2"), ("e4m3fnuz", "float8_e4m3fnuz"),
-         ("e5m2fnuz", "float8_e5m2fnuz"), ("bf16", "bfloat16"), ("fp16", "float16")]
-
-
-def dtype_of(module, name):
-    found = getattr(module, name, None)
-    if found is None:
-        pytest.skip(f"this {module.__name__} has no {name}")
-    return found
-
-
-@pytest.mark.parametrize("name, dtype", PEERS)
-def test_every_code(name, dtype):
-    """Both ways: the value of each code, and the code of each value."""
-    dtype = dtype_of(peer("ml_dtypes"), dtype)
-    f = mpsim.formats[name]
-    theirs = f.codes.view(dtype)
-    assert same_numbers(f.values, theirs.astype(np.float32))
-    assert same_numbers(mpsim.decode(theirs), f.values)
-    numbers = ~np.isnan(f.values)
-    assert np.array_equal(mpsim.encode(f.values, name)[numbers], f.codes[numbers])
-    back = f.values.astype(dtype).view(f.code_dtype)
-    assert np.array_equal(back[numbers], f.codes[numbers])
-    assert np.isnan(f.values).any() == f.has_nan
-
-
-@pytest.mark.parametrize("name, dtype", PEERS)
-def test_random_values(name, dtype, floats):
-    dtype = dtype_of(peer("ml_dtypes"), dtype)
-    with np.errstate(all="ignore"):
-        theirs = floats.astype(dtype)
-    assert np.array_equal(mpsim.encode(floats, name, preset="ml-dtypes"), theirs.view(mpsim.formats[name].code_dtype))
-    assert same_numbers(mpsim.round(floats, name, preset="ml-dtypes"), theirs.astype(np.float32))
-
-
-@pytest.mark.parametrize("name, dtype", TORCH)
-def test_random_values_of_torch(name, dtype, floats):
-    torch = peer("torch")
-    dtype = dtype_of(torch, dtype)
-    x = torch.from_numpy(floats)
-    ours = mpsim.round(x, name, preset="pytorch")
-    assert isinstance(ours, torch.Tensor) and ours.dtype == torch.float32
-    assert same_numbers(ours.numpy(), x.to(dtype).float().numpy())
-    codes = x.to(dtype)
-    assert same_numbers(mpsim.decode(codes).float().numpy(), codes.float().numpy())
-
 
 def test_fp16_is_numpys(floats):
     with np.errstate(all="ignore"):

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <mpsim/loop.h>
 #include <mpsim/round.h>
 #include <string.h>
 
@@ -31,15 +32,6 @@ static int same_counts(const mpsim_counts *a, const mpsim_counts *b)
 {
     return a->inexact == b->inexact && a->underflow == b->underflow && a->subnormal == b->subnormal &&
            a->overflow == b->overflow && a->nan == b->nan;
-}
-
-/* A code as a value of binary32, NaNs bit by bit. */
-static uint32_t narrowed(double y)
-{
-    if (!isnan(y))
-        return bits_of_f32((float)y);
-    const uint64_t u = bits_of_f64(y);
-    return (uint32_t)(u >> 63) << 31 | 0x7f800000 | ((uint32_t)(u >> 29) & 0x7fffff);
 }
 
 /* All numbers of the format are numbers of binary32. */
@@ -281,11 +273,83 @@ START_TEST(arrays_check_their_arguments)
 }
 END_TEST
 
+/* What a loop of a kind stands for. */
+static void array_cast(int kind, const mpsim_format *f, const mpsim_rounding *r, void *y, const void *x, size_t n)
+{
+    const mpsim_status status = kind == MPSIM_LOOP_ROUND_F32    ? mpsim_round_array_f32(f, r, NULL, y, x, n, NULL)
+                                : kind == MPSIM_LOOP_ROUND_F64  ? mpsim_round_array_f64(f, r, NULL, y, x, n, NULL)
+                                : kind == MPSIM_LOOP_ENCODE_F32 ? mpsim_encode_array_f32(f, r, NULL, y, x, n, NULL)
+                                : kind == MPSIM_LOOP_ENCODE_F64 ? mpsim_encode_array_f64(f, r, NULL, y, x, n, NULL)
+                                : kind == MPSIM_LOOP_DECODE_F32 ? mpsim_decode_array_f32(f, y, x, n)
+                                                                : mpsim_decode_array(f, y, x, n);
+    ck_assert_int_eq(status, MPSIM_OK);
+}
+
+/* Loops over strides, zero and backwards among them, give what the array functions give of elements that lie together. */
+START_TEST(loops_are_arrays_with_strides)
+{
+    enum { FEW = 2500, SPREAD = 24 };
+    static unsigned char x[FEW * SPREAD], y[FEW * SPREAD], together[8 * FEW], want[8 * FEW];
+    static const ptrdiff_t spreads[][2] = {{0, 0}, {1, 1}, {3, 1}, {1, 3}, {2, 3}, {-1, 1}, {1, -2}};
+    uint64_t seed = test_seed() + 9;
+    for (size_t i = 0; i < sizeof x; i++)
+        x[i] = (unsigned char)(test_random(&seed) >> 40);
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_UP);
+    for (size_t k = 0; k < mpsim_format_count(); k++) {
+        const mpsim_format *f = mpsim_format_at(k);
+        const int narrow = in_binary32(oracle_find(f->name));
+        for (int kind = 0; kind < MPSIM_LOOP_KINDS; kind++) {
+            mpsim_loop loop;
+            const int lost = !narrow && (kind == MPSIM_LOOP_ROUND_F32 || kind == MPSIM_LOOP_DECODE_F32);
+            ck_assert_int_eq(mpsim_loop_init(&loop, (mpsim_loop_kind)kind, f, kind < MPSIM_LOOP_DECODE_F32 ? &r : NULL),
+                             lost ? MPSIM_ERANGE : MPSIM_OK);
+            for (size_t s = 0; s < sizeof spreads / sizeof *spreads && !lost; s++) {
+                const ptrdiff_t steps[2] = {spreads[s][0] * loop.from, spreads[s][1] * loop.to};
+                const ptrdiff_t n = s % 2 ? FEW : 1 + (ptrdiff_t)(k % 40);
+                unsigned char *from = x + (steps[0] < 0 ? (n - 1) * -steps[0] : 0),
+                              *to = y + (steps[1] < 0 ? (n - 1) * -steps[1] : 0);
+                for (ptrdiff_t i = 0; i < n; i++)
+                    memcpy(together + i * loop.from, from + i * steps[0], loop.from);
+                memset(want, 0, sizeof want);
+                array_cast(kind, f, &r, want, together, (size_t)n);
+                mpsim_loop_run((char *[]){(char *)from, (char *)to}, &n, steps, &loop);
+                for (ptrdiff_t i = steps[1] ? 0 : n - 1; i < n; i++)
+                    ck_assert_msg(memcmp(to + i * steps[1], want + i * loop.to, loop.to) == 0,
+                                  "%s, kind %d, strides %td %td, element %td", f->name, kind, steps[0], steps[1], i);
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(loops_check_their_arguments)
+{
+    const mpsim_format *f = mpsim_format_find("e4m3");
+    mpsim_format broken = *f;
+    mpsim_rounding r, random;
+    mpsim_loop loop = {.kind = 77};
+    broken.ebits = 0;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_rounding_init(&random, MPSIM_ROUND_STOCHASTIC_C);
+    ck_assert_int_eq(mpsim_loop_init(NULL, MPSIM_LOOP_ROUND_F32, f, &r), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_loop_init(&loop, MPSIM_LOOP_KINDS, f, &r), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_loop_init(&loop, MPSIM_LOOP_ROUND_F32, NULL, &r), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_loop_init(&loop, MPSIM_LOOP_DECODE_F64, &broken, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_loop_init(&loop, MPSIM_LOOP_ENCODE_F32, f, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_loop_init(&loop, MPSIM_LOOP_ENCODE_F32, f, &random), MPSIM_EINVAL);
+    ck_assert(loop.kind == 77);
+    ck_assert_int_eq(mpsim_decode_array_f32(f, NULL, "", 1), MPSIM_EINVAL);
+}
+END_TEST
+
 int main(void)
 {
     TCase *array = test_case("array", 60);
     tcase_add_test(array, an_array_is_its_elements);
     tcase_add_test(array, an_array_takes_the_words_of_its_indices);
     tcase_add_test(array, arrays_check_their_arguments);
+    tcase_add_test(array, loops_are_arrays_with_strides);
+    tcase_add_test(array, loops_check_their_arguments);
     return test_main("arrays", (TCase *const[]){array, NULL});
 }

@@ -337,7 +337,7 @@ END_TEST
 
 START_TEST(decoding)
 {
-    static unsigned char codes[8 * N + 1];
+    static unsigned char codes[8 * N + 1], narrow[4 * N + 1];
     static double y[N];
     const char *before = mpsim_isa_active();
     uint64_t seed = test_seed() + 3;
@@ -359,6 +359,15 @@ START_TEST(decoding)
                 const uint64_t want = bits_of_f64(mpsim_decode(&f, code));
                 ck_assert_msg(bits_of_f64(y[j]) == want, "isa %s, %s, code %llx", mpsim_isa_active(), f.name,
                               (unsigned long long)code);
+            }
+            /* into binary32, at an odd address; t-arrays.c asks which formats that takes */
+            const mpsim_status status = mpsim_decode_array_f32(&f, (float *)(void *)(narrow + 1), codes + 1, N - i);
+            for (size_t j = 0; j < N - i && status == MPSIM_OK; j++) {
+                const uint64_t code = code_load(codes + 1 + j * bytes, bytes);
+                const uint32_t want = narrowed(mpsim_decode(&f, code)),
+                               got = (uint32_t)code_load(narrow + 1 + 4 * j, 4);
+                ck_assert_msg(got == want, "isa %s, %s, code %llx as binary32: %x, not %x", mpsim_isa_active(), f.name,
+                              (unsigned long long)code, got, want);
             }
         }
     }

@@ -83,6 +83,14 @@ void code_store(void *p, size_t bytes, uint64_t code)
            bytes);
 }
 
+uint32_t narrowed(double x)
+{
+    if (!isnan(x))
+        return bits_of_f32((float)x);
+    const uint64_t u = bits_of_f64(x);
+    return (uint32_t)(u >> 63) << 31 | 0x7f800000 | ((uint32_t)(u >> 29) & 0x7fffff);
+}
+
 double f64_of_bits(uint64_t u)
 {
     double x;

@@ -23,6 +23,8 @@ uint32_t bits_of_f32(float x);
 uint64_t bits_of_f64(double x);
 float f32_of_bits(uint32_t u);
 double f64_of_bits(uint64_t u);
+uint32_t narrowed(
+    double x); /* the bits of a value that binary32 has, a NaN's too, with the leading ones of its payload */
 
 /* A code in an array, as an unsigned integer of 1, 2, 4 or 8 bytes at any address. */
 uint64_t code_load(const void *p, size_t bytes);

@@ -140,13 +140,16 @@ MPSIM_API mpsim_class mpsim_classify(const mpsim_format *f, uint64_t code);
  * Bits above `bits` are ignored. */
 MPSIM_API double mpsim_decode(const mpsim_format *f, uint64_t code);
 
-/* mpsim_decode_array -- y[i] = value of code i, for 0 <= i < n.
+/* mpsim_decode_array, mpsim_decode_array_f32 -- y[i] = value of code i, for 0 <= i < n.
  *
  *   codes  n codes of mpsim_format_code_bytes(f) bytes each, host byte order, any alignment
- *   y      n binary64 values; must not overlap codes
+ *   y      n binary64, or binary32, values; must not overlap codes
  *
+ * The _f32 function needs a format whose numbers are all binary32 numbers: MPSIM_ERANGE otherwise. NaN there is that
+ * of mpsim_decode with the leading bits of its payload.
  * MPSIM_EINVAL if f is NULL or invalid, or if a pointer is NULL and n > 0. */
 MPSIM_API mpsim_status mpsim_decode_array(const mpsim_format *f, double *y, const void *codes, size_t n);
+MPSIM_API mpsim_status mpsim_decode_array_f32(const mpsim_format *f, float *y, const void *codes, size_t n);
 
 /* mpsim_next_up, mpsim_next_down -- the code of the least number greater (the greatest
  * number less) than the given one, as IEEE 754-2019 5.3.1 defines nextUp and nextDown:

@@ -19,6 +19,7 @@
 #include <mpsim/gradient.h>
 #include <mpsim/isa.h>
 #include <mpsim/layer.h>
+#include <mpsim/loop.h>
 #include <mpsim/muon.h>
 #include <mpsim/optim.h>
 #include <mpsim/optimstate.h>

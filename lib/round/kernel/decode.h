@@ -1,4 +1,4 @@
-/* decode.h -- codes to binary64 values. */
+/* decode.h -- codes to binary64 and binary32 values. */
 #pragma once
 
 #include "kernel.h"
@@ -17,23 +17,50 @@ V_INLINE vu64 decode_half(const mpsim_decoder *d, vu64 m, vu64 t, vu64 sign)
     return sign | v_keep_u64(d->normal ? v_gt_i64((vi64)m, v_i64(0)) : v_eq_u64(m, m), value);
 }
 
+/* Codes of the lanes, their magnitudes, and their signs in the top bit; 0 where one is special. */
+V_INLINE int decode_codes(const mpsim_decoder *d, const unsigned char *from, vu32 *m, vu32 *sign)
+{
+    const vu32 code = decode_load(from, d->bytes);
+    const m32 nan = m32_and(v_eq_u32(code & (d->magnitude | d->sign), v_u32(d->nan)),
+                            v_test_u32(v_u32(d->nan), v_u32(d->nan)));
+    *m = code & d->magnitude;
+    *sign = (code & d->sign) << d->sign_shift;
+    return !m32_any(m32_or(nan, v_gt_u32(*m, v_u32(d->max_finite))));
+}
+
 /* Whole vectors, up to the first special code. */
-size_t V_NAME(mpsim_decode)(const mpsim_decoder *given, double *y, const void *codes, size_t n)
+size_t V_NAME(mpsim_decode)(const mpsim_decoder *given, void *y, const void *codes, size_t n)
 {
     const mpsim_decoder here = *given, *d = &here; /* that no store changes */
     unsigned char *to = (unsigned char *)y;
     const unsigned char *from = codes;
     size_t i = 0;
-    for (; i + V_LANES <= n; i += V_LANES) {
-        const vu32 code = decode_load(from + i * (size_t)d->bytes, d->bytes);
-        const vu32 m = code & d->magnitude, sign = (code & d->sign) << d->sign_shift;
-        const m32 nan = m32_and(v_eq_u32(code & (d->magnitude | d->sign), v_u32(d->nan)),
-                                v_test_u32(v_u32(d->nan), v_u32(d->nan)));
-        if (__builtin_expect(m32_any(m32_or(nan, v_gt_u32(m, v_u32(d->max_finite)))), 0))
+    for (vu32 m, sign; i + V_LANES <= n; i += V_LANES) {
+        if (__builtin_expect(!decode_codes(d, from + i * (size_t)d->bytes, &m, &sign), 0))
             break;
         const vu32 t = (vu32)v_f32_of_i32((vi32)(m & 0xffffff));
         v_store_u64(to + 8 * i, decode_half(d, v_first_u64(m), v_first_u64(t), v_first_u64(sign) << 32));
         v_store_u64(to + 8 * i + sizeof(vu64), decode_half(d, v_last_u64(m), v_last_u64(t), v_last_u64(sign) << 32));
+    }
+    return i;
+}
+
+size_t V_NAME(mpsim_decode32)(const mpsim_decoder *given, void *y, const void *codes, size_t n)
+{
+    const mpsim_decoder here = *given, *d = &here;
+    unsigned char *to = (unsigned char *)y;
+    const unsigned char *from = codes;
+    const vu32 least = v_u32(d->normal), zero = v_u32(0), exp = v_u32((uint32_t)d->exp << 23);
+    size_t i = 0;
+    for (vu32 m, sign; i + V_LANES <= n; i += V_LANES) {
+        if (__builtin_expect(!decode_codes(d, from + i * (size_t)d->bytes, &m, &sign), 0))
+            break;
+        vu32 value = (m << (23 - d->mbits)) + (uint32_t)d->rebias;
+        if (d->normal) {
+            const vu32 tiny = v_keep_u32(v_gt_u32(m, zero), (vu32)v_f32_of_i32((vi32)(m & 0xffffff)) + exp);
+            value = v_pick_u32(v_gt_u32(least, m), tiny, value);
+        }
+        v_store_u32(to + 4 * i, sign | value);
     }
     return i;
 }

@@ -8,16 +8,16 @@
 static const mpsim_kernels table[MPSIM_ISAS] = {
 /* NULL: the reference does everything */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ /* halves of lanes are taken apart */
-    [MPSIM_ISA_GENERIC] = {mpsim_cast_generic, mpsim_words_generic, mpsim_decode_generic},
+    [MPSIM_ISA_GENERIC] = {mpsim_cast_generic, mpsim_words_generic, mpsim_decode_generic, mpsim_decode32_generic},
 #endif
 #ifdef HAVE_NEON
-    [MPSIM_ISA_NEON] = {mpsim_cast_neon, mpsim_words_neon, mpsim_decode_neon},
+    [MPSIM_ISA_NEON] = {mpsim_cast_neon, mpsim_words_neon, mpsim_decode_neon, mpsim_decode32_neon},
 #endif
 #ifdef HAVE_AVX2
-    [MPSIM_ISA_AVX2] = {mpsim_cast_avx2, mpsim_words_avx2, mpsim_decode_avx2},
+    [MPSIM_ISA_AVX2] = {mpsim_cast_avx2, mpsim_words_avx2, mpsim_decode_avx2, mpsim_decode32_avx2},
 #endif
 #ifdef HAVE_AVX512
-    [MPSIM_ISA_AVX512] = {mpsim_cast_avx512, mpsim_words_avx512, mpsim_decode_avx512},
+    [MPSIM_ISA_AVX512] = {mpsim_cast_avx512, mpsim_words_avx512, mpsim_decode_avx512, mpsim_decode32_avx512},
 #endif
 };
 
@@ -223,10 +223,10 @@ int mpsim_cast_init(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_
     return 1;
 }
 
-int mpsim_decoder_init(mpsim_decoder *d, const mpsim_format *f)
+int mpsim_decoder_init(mpsim_decoder *d, const mpsim_format *f, int wide)
 {
-    const int emin = mpsim_emin(f);
-    if (f->bits > 32 || f->mbits > 24 || emin - f->mbits < -1022)
+    const int emin = mpsim_emin(f), flat = !wide && f->zero != MPSIM_ZERO_NONE && f->bias == 127;
+    if (f->bits > 32 || f->mbits > (wide ? 24 : 23) || (emin - f->mbits < (wide ? -1022 : -126) && !flat))
         return 0;
     memset(d, 0, sizeof *d);
     d->bytes = (int)mpsim_format_code_bytes(f);
@@ -235,9 +235,9 @@ int mpsim_decoder_init(mpsim_decoder *d, const mpsim_format *f)
     d->exp = emin - f->mbits;
     d->magnitude = (uint32_t)mpsim_magnitude_mask(f);
     d->max_finite = (uint32_t)f->max_finite;
-    d->normal = f->zero == MPSIM_ZERO_NONE ? 0 : (uint32_t)1 << f->mbits;
+    d->normal = f->zero == MPSIM_ZERO_NONE || flat ? 0 : (uint32_t)1 << f->mbits;
     d->sign = (uint32_t)mpsim_sign_bit(f, 1);
     d->nan = f->nan == MPSIM_NAN_NEGZERO ? d->sign : 0;
-    d->rebias = (uint64_t)(1023 - f->bias) << 52;
+    d->rebias = wide ? (uint64_t)(1023 - f->bias) << 52 : (uint64_t)((uint32_t)(127 - f->bias) << 23);
     return 1;
 }

@@ -122,28 +122,30 @@ typedef void mpsim_cast_function(const mpsim_cast_constants *k, void *out, const
 /* words[i], 0 <= i < 4 * blocks, are those of elements 4 * block + i; blocks is a multiple of 16. */
 typedef void mpsim_words_function(uint32_t *words, uint64_t seed, uint64_t stream, uint64_t block, size_t blocks);
 
-/* What decoding needs; the values are normal binary64 numbers, but for the special codes, which
- * are left: y[i] of the first n that are not; returns how many that is. n may be anything. */
+/* What decoding needs; the values are normal numbers of their type, binary64 or binary32, but for the special codes,
+ * which are left: y[i] of the first n that are not; returns how many that is. n may be anything. */
 typedef struct mpsim_decoder {
     int bytes, mbits, sign_shift;
     int exp; /* of the least positive number, where there are subnormal ones */
     uint32_t magnitude, max_finite;
-    uint32_t normal; /* the smallest normal code, 0: all are */
+    uint32_t normal; /* the smallest normal code, 0: all are, or subnormal ones are those of binary32 */
     uint32_t sign;   /* the sign bit of a code, 0: none */
     uint32_t nan;    /* the code of -0 where that is NaN, else 0 */
-    uint64_t rebias;
+    uint64_t rebias; /* to be added to a normal value of the type */
 } mpsim_decoder;
-typedef size_t mpsim_decode_function(const mpsim_decoder *d, double *y, const void *codes, size_t n);
+typedef size_t mpsim_decode_function(const mpsim_decoder *d, void *y, const void *codes, size_t n);
 
 mpsim_cast_function mpsim_cast_generic, mpsim_cast_neon, mpsim_cast_avx2, mpsim_cast_avx512;
 mpsim_words_function mpsim_words_generic, mpsim_words_neon, mpsim_words_avx2, mpsim_words_avx512;
 mpsim_decode_function mpsim_decode_generic, mpsim_decode_neon, mpsim_decode_avx2, mpsim_decode_avx512;
+mpsim_decode_function mpsim_decode32_generic, mpsim_decode32_neon, mpsim_decode32_avx2, mpsim_decode32_avx512;
 
 /* The functions of an instruction set. */
 typedef struct mpsim_kernels {
     mpsim_cast_function *cast;
     mpsim_words_function *words;
-    mpsim_decode_function *decode;
+    mpsim_decode_function *decode;   /* to binary64 */
+    mpsim_decode_function *decode32; /* to binary32 */
 } mpsim_kernels;
 
 /* mpsim_kernels_choice -- those of the active one; NULL: the reference does everything. */
@@ -153,5 +155,5 @@ const mpsim_kernels *mpsim_kernels_choice(void);
 int mpsim_cast_init(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int source, int values,
                     int counted);
 
-/* mpsim_decoder_init -- fill *d. 0 if the kernel cannot do it. */
-int mpsim_decoder_init(mpsim_decoder *d, const mpsim_format *f);
+/* mpsim_decoder_init -- fill *d, for binary64 if wide, else binary32. 0 if the kernel cannot do it. */
+int mpsim_decoder_init(mpsim_decoder *d, const mpsim_format *f, int wide);

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from ctypes import byref, c_int, c_ubyte, c_uint8
+from ctypes import byref, c_int, c_uint8
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -10,13 +10,12 @@ import numpy as np
 from ._arrays import F32, F64, Given, of_any, pointer
 from ._error import InputError, unknown
 from ._formats import Format, find
-from ._library import STOCHASTIC, CRng, CRounding, at, lib, text
+from ._library import STOCHASTIC, CRng, CRounding, at, check, lib, text
+from ._loops import ENCODE, ROUND, Loops
 
 NDARRAY = np.ndarray
-empty = np.empty
-from_buffer: Any = c_ubyte.from_buffer
-CASTS = {(False, True): lib.mpsim_round_array_f32, (False, False): lib.mpsim_round_array_f64,
-         (True, True): lib.mpsim_encode_array_f32, (True, False): lib.mpsim_encode_array_f64}  # codes?, binary32?
+WITH_WORDS = {(False, True): lib.mpsim_round_array_f32, (False, False): lib.mpsim_round_array_f64,
+              (True, True): lib.mpsim_encode_array_f32, (True, False): lib.mpsim_encode_array_f64}  # codes?, binary32?
 MODES = tuple(text(lib.mpsim_round_mode_name(i)) for i in range(9))
 PRESETS = tuple(text(lib.mpsim_preset_at(i).contents.name) for i in range(lib.mpsim_preset_count()))
 
@@ -70,6 +69,34 @@ def plan_of(name: Union[str, Format], mode: Optional[str], scale: float, preset:
     return Plan(format, r)
 
 
+def _unhashable(error: TypeError, **given: Any) -> Exception:
+    """Of what a plan is looked up by, what can be no key."""
+    for name, value in given.items():
+        try:
+            hash(value)
+        except TypeError:
+            return InputError(f"{name}: expected a {'number' if name == 'scale' else 'name'}, found {type(value).__name__}")
+    return error
+
+
+@functools.lru_cache(maxsize=1024)
+def loops_of(to_codes: bool, name: Union[str, Format], mode: Optional[str], scale: float, preset: Optional[str],
+             overflow: Optional[str], flush_subnormals: bool, flush_inputs: bool, source: Optional[str]) -> Optional[Loops]:
+    """The ufunc of a cast, of binary32 and binary64; None where elements need random words.
+
+    source: as of `plan_of`; None: the format of the elements."""
+    loops = []
+    for dtype, wide, own in ((F32, 0, "binary32"), (F64, 1, "binary64")):
+        plan = plan_of(name, mode, scale, preset, overflow, flush_subnormals, flush_inputs, source or own)
+        if plan.stochastic:
+            return None
+        if to_codes:
+            loops.append((ENCODE + wide, dtype, plan.code_dtype, plan.format.c, plan.rounding))
+        elif wide or plan.single:
+            loops.append((ROUND + wide, dtype, dtype, plan.format.c, plan.rounding))
+    return Loops(loops)
+
+
 def round(x: Any, format: Union[str, Format], mode: Optional[str] = None, *, scale: float = 1.0, seed: int = 0,
           stream: int = 0, index: int = 0, preset: Optional[str] = None, overflow: Optional[str] = None,
           flush_subnormals: bool = False, flush_inputs: bool = False) -> Any:
@@ -111,29 +138,39 @@ def encode(x: Any, format: Union[str, Format], mode: Optional[str] = None, *, sc
 
 def _cast(x: Any, to_codes: bool, format: Union[str, Format], mode: Optional[str], scale: float, seed: int, stream: int,
           index: int, preset: Optional[str], overflow: Optional[str], flush_subnormals: bool, flush_inputs: bool) -> Any:
-    """round and encode. What is common comes first, straight: contiguous arrays of float32 or float64."""
-    given = None
-    if type(x) is NDARRAY and ((dtype := x.dtype) is F32 or dtype is F64) and x.flags.c_contiguous:
-        a, source = x, "binary32" if dtype is F32 else "binary64"
-    else:
+    """round and encode. What is common comes first, straight: arrays of float32 or float64 without gaps."""
+    try:
+        if type(x) is NDARRAY and ((dtype := x.dtype) is F32 or dtype is F64) and x.ndim and x.flags.forc:
+            loops = loops_of(to_codes, format, mode, scale, preset, overflow, flush_subnormals, flush_inputs, None)
+            if loops is not None:
+                return loops.call(x)
         given = of_any(x, "encode" if to_codes else "round")
         source = given.format.name if given.format else "binary64"
-        a = given.floats("encode" if to_codes else "round")
-    plan = plan_of(format, mode, scale, preset, overflow, flush_subnormals, flush_inputs, source)
+        loops = loops_of(to_codes, format, mode, scale, preset, overflow, flush_subnormals, flush_inputs, source)
+        plan = plan_of(format, mode, scale, preset, overflow, flush_subnormals, flush_inputs, source)
+    except TypeError as error:
+        raise _unhashable(error, format=format, mode=mode, scale=scale, preset=preset, overflow=overflow) from None
+    a = given.floats("encode" if to_codes else "round")
+    y = _with_words(a, to_codes, plan, seed, stream, index) if loops is None else np.asarray(loops.call(a))
+    return given.give(y) if to_codes else given.give_values(y, plan.format)
+
+
+def _with_words(a: Any, to_codes: bool, plan: Plan, seed: int, stream: int, index: int) -> Any:
+    """A contiguous array cast with random words."""
     single = a.dtype is F32
     if single and not plan.single and not to_codes:
         a, single = a.astype(F64), False
-    y = empty(a.shape, plan.code_dtype if to_codes else a.dtype)
-    rng = byref(CRng(seed, stream, index)) if plan.stochastic else None
-    try:
-        py, px = from_buffer(y), from_buffer(a)
-    except (TypeError, ValueError):  # empty or read-only
-        py, px = pointer(y), pointer(a)
-    if CASTS[to_codes, single](plan.f, plan.r, rng, py, px, a.size, None):
-        raise InputError("expected arguments that the library takes")
-    if given is None:
-        return y
-    return given.give(y) if to_codes else given.give_values(y, plan.format)
+    y: Any = np.empty(a.shape, plan.code_dtype if to_codes else a.dtype)
+    check(WITH_WORDS[to_codes, single](plan.f, plan.r, byref(_words(seed, stream, index)), pointer(y), pointer(a), a.size, None),
+          "cast")
+    return y
+
+
+def _words(seed: int, stream: int, index: int) -> CRng:
+    for name, value in (("seed", seed), ("stream", stream), ("index", index)):
+        if not hasattr(value, "__index__") or not 0 <= int(value) < 2**64:
+            raise InputError(f"{name}: expected an integer from 0 to 2^64 - 1, found {value!r}")
+    return CRng(int(seed), int(stream), int(index))
 
 
 def _codes(given: Given, format: Format) -> Any:
@@ -163,10 +200,10 @@ def decode(codes: Any, format: Union[str, Format, None] = None) -> Any:
     array([ 1.000000e+00, -4.480000e+02,  1.953125e-03,           nan],
           dtype=float32)
     """
-    if type(codes) is NDARRAY and format is not None and codes.dtype.kind == "u":  # the common case
+    if type(codes) is NDARRAY and format is not None and codes.ndim and codes.flags.forc:  # the common case
         f = find(format)
-        if codes.dtype is f.code_dtype and f.bits in (8, 16) and codes.flags.c_contiguous:
-            return f.values_of(codes)
+        if codes.dtype is f.code_dtype and f.bits == 8 * codes.itemsize:
+            return f.decoder()(codes)
     given = of_any(codes, "decode")
     if given.kind == "number":
         given.array = np.array(codes)

@@ -3,17 +3,17 @@ from __future__ import annotations
 
 import functools
 import subprocess
-from ctypes import byref, c_ubyte
+from ctypes import byref
 from typing import Any, Iterator, Mapping, Union
 
 import numpy as np
 
 from ._error import InputError
 from ._library import PROGRAM, CFormat, at, lib, text
+from ._loops import DECODE, Loops
 
 CODES = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
-TABLE_BITS = 16  # formats of at most so many bits have a table of their values,
-FEW = 4096  # which is quicker than the library for so many codes
+TABLE_BITS = 16  # formats of at most so many bits list their codes
 
 
 class Format:
@@ -36,7 +36,7 @@ class Format:
 
     __slots__ = ("c", "ref", "name", "bits", "exponent_bits", "significand_bits", "bias", "max", "min", "min_normal",
                  "min_positive", "eps", "has_inf", "has_nan", "has_zero", "signed", "source", "aliases", "code_dtype",
-                 "value_dtype", "_table", "__weakref__")
+                 "value_dtype", "_loops", "__weakref__")
 
     def __init__(self, c: CFormat) -> None:
         self.c = c
@@ -56,10 +56,10 @@ class Format:
         self.eps: float = lib.mpsim_format_epsilon(c)
         self.source: str = text(c.source)
         self.code_dtype: Any = CODES[lib.mpsim_format_code_bytes(c)]
-        self._table: Any = None
         # the narrowest of binary32 and binary64 that has all its numbers
         single = _of_struct(b"binary32") if self.name != "binary32" else c
         self.value_dtype: Any = np.dtype(np.float32 if _within(c, single) else np.float64)
+        self._loops: Any = None
 
     def within(self, other: Format) -> bool:
         """Whether each number of this format is one of the other, too.
@@ -88,28 +88,19 @@ class Format:
         >>> mpsim.formats["e2m1"].values[:8]
         array([0. , 0.5, 1. , 1.5, 2. , 3. , 4. , 6. ], dtype=float32)
         """
-        values: np.ndarray[Any, Any] = self.table().copy()
+        values: np.ndarray[Any, Any] = self.values_of(self.codes)
         return values
 
-    def table(self) -> Any:
-        """`values`, made once: not to be written."""
-        if self._table is None:
-            self._table = self.decode(self.codes)
-            self._table.flags.writeable = False
-        return self._table
+    def decoder(self) -> Any:
+        """The ufunc of code_dtype to value_dtype, made once."""
+        if self._loops is None:
+            kind = DECODE + (self.value_dtype.itemsize == 8)
+            self._loops = Loops([(kind, self.code_dtype, self.value_dtype, self.c, None)])
+        return self._loops.call
 
     def values_of(self, codes: Any) -> Any:
-        """The values of a contiguous array of code_dtype: of a few by the table, of many by the library."""
-        return self.table()[codes] if codes.size <= FEW and self.bits <= TABLE_BITS else self.decode(codes)
-
-    def decode(self, codes: Any) -> Any:
-        """The same, by the library."""
-        values = np.empty(codes.shape, np.float64)
-        if codes.size:
-            codes = codes if codes.flags.writeable else codes.copy()
-            lib.mpsim_decode_array(self.ref, c_ubyte.from_buffer(values),  # type: ignore[arg-type]
-                                   c_ubyte.from_buffer(codes), codes.size)
-        return values.astype(self.value_dtype, copy=False)
+        """The values of an array of code_dtype."""
+        return np.asarray(self.decoder()(codes))
 
     def __repr__(self) -> str:
         return f"mpsim.formats[{self.name!r}]"

@@ -38,6 +38,10 @@ class CRng(ctypes.Structure):
     _fields_ = [("seed", c_uint64), ("stream", c_uint64), ("index", c_uint64)]
 
 
+class CLoop(ctypes.Structure):
+    _fields_ = [("format", CFormat), ("rounding", CRounding), ("kind", c_uint8), ("from", c_uint8), ("to", c_uint8)]
+
+
 class CRecipe(ctypes.Structure):
     _fields_ = [("name", c_char * 32), ("element", c_char * 16), ("rule", c_uint8), ("power_of_two", c_uint8),
                 ("element_mode", c_uint8), ("sr_bits", c_uint8), ("block_rows", c_uint32), ("block_cols", c_uint32),
@@ -93,7 +97,7 @@ class CPreset(ctypes.Structure):  # its beginning: presets are only pointed to
 
 # by their names in C, for the test that compares them with the headers
 STRUCTURES = {
-    "mpsim_format": CFormat, "mpsim_rounding": CRounding, "mpsim_rng": CRng, "mpsim_block_recipe": CRecipe,
+    "mpsim_format": CFormat, "mpsim_rounding": CRounding, "mpsim_rng": CRng, "mpsim_loop": CLoop, "mpsim_block_recipe": CRecipe,
     "mpsim_blocks": CBlocks, "mpsim_rounded": CRounded, "mpsim_model": CModel, "mpsim_matrix": CMatrix,
     "mpsim_scaler_config": CScalerConfig, "mpsim_scaler_type": CScalerType, "mpsim_scaler": CScaler,
     "mpsim_scaler_result": CScalerResult,
@@ -116,7 +120,7 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "format_min_positive": (c_double, [F]),
     "format_epsilon": (c_double, [F]),
     "decode": (c_double, [F, c_uint64]),
-    "decode_array": (c_int, [Bytes, Bytes, Bytes, c_size_t]),
+    "loop_init": (c_int, [POINTER(CLoop), c_int, F, R]),
     "rounding_init": (None, [R, c_int]),
     "rounding_check": (c_int, [R]),
     "round_mode_parse": (c_int, [POINTER(c_int), POINTER(c_uint8), c_char_p]),

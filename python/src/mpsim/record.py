@@ -486,7 +486,7 @@ class Recorder:
     def _miss(self, name, what, reason):
         self.missing[f"{name} ({what if isinstance(what, str) else type(what).__name__})"] = reason
 
-    def _put(self, kind, name, value, once=False):
+    def _put(self, kind, name, value):
         key, n = f"{kind}:{name}", 1
         while key in self.tensors:               # a module called again, or several inputs
             key, n = f"{kind}:{name}.{n}", n + 1
