@@ -85,7 +85,7 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/train/               ^lib/include/|^lib/base/transpose[.]h|^lib/train/|^data/(digits|text)/|^<(inttypes|math|stdarg|stddef|stdint|stdio|stdlib|string)[.]h>
 ^lib/simd/                ^lib/simd/generic[.]h|^<(arm_neon|emmintrin|immintrin|math|stddef|stdint|string)[.]h>
 ^lib/base/isa[.]c         ^lib/base/isa[.]h|^lib/include/mpsim/isa[.]h|^config[.]h|^<(cpuid|stdatomic|string)[.]h>
-^lib/base/environment[.]h ^<(fenv|immintrin|stdint)[.]h>
+^lib/base/environment[.]h ^<(fenv|stdint|xmmintrin)[.]h>
 ^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|simd|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|simd|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/layer/(functions|transformer)[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<
