@@ -96,7 +96,7 @@ noinst_LIBRARIES += lib/train/libtrain.a
 train_libs = lib/train/libtrain.a lib/libmpsim.a
 lib_train_libtrain_a_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
   -I$(top_srcdir)/data/digits -I$(top_srcdir)/data/text
-lib_train_libtrain_a_CFLAGS = $(product_cflags)
+lib_train_libtrain_a_CFLAGS = $(light_cflags)
 lib_train_libtrain_a_SOURCES = \
   lib/include/train/digests.h lib/include/train/engine.h lib/include/train/parallel.h \
   lib/include/train/step.h lib/include/train/train.h \

@@ -2,9 +2,12 @@
 # tests can link it.
 sim_cppflags = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 noinst_LIBRARIES += sim/libsim.a
+# Most leads to the loops of lib/; these are loops over elements.
+sim_loops = sim/diff/libsim_a-computed.$(OBJEXT) sim/diff/libsim_a-measure.$(OBJEXT) sim/diff/libsim_a-side.$(OBJEXT)
+$(sim_loops): LIGHT_CFLAGS = $(OPT_CFLAGS)
 sim_libsim_a_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' \
   -DMPSIM_POLICIES_DIR='"$(policiesdir)"'
-sim_libsim_a_CFLAGS = $(product_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) \
+sim_libsim_a_CFLAGS = $(light_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) \
   $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 # libsim and all that it needs
 sim_libs = sim/libsim.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
@@ -109,7 +112,7 @@ sim_libsim_a_SOURCES = \
 # Files of tensors: of the program, and of the library that others link against, so compiled once for both.
 noinst_LIBRARIES += sim/libtrace.a sim/libreader.a
 sim_libtrace_a_CPPFLAGS = $(sim_cppflags)
-sim_libtrace_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) \
+sim_libtrace_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) \
   $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 sim_libtrace_a_SOURCES = \
   sim/array/array.c sim/array/array.h sim/pickle/coding.c sim/pickle/containers.c sim/pickle/impl.h sim/pickle/input.c \
@@ -150,7 +153,7 @@ endif
 
 # libmpsim-trace: all of libreader, what that needs of libtrace, and libmpsim beside it.
 sim_libreader_a_CPPFLAGS = $(sim_cppflags)
-sim_libreader_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
+sim_libreader_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS)
 sim_libreader_a_SOURCES = sim/reader/files.c sim/reader/files.h sim/reader/reader.c \
   sim/reader/surroundings.c sim/reader/surroundings.h
 if SHARED
@@ -214,7 +217,7 @@ sim/cli/libsim_a-resource.o sim/cli/libsim_a-resource.obj: Makefile
 bin_PROGRAMS += mpsim
 mpsim_SOURCES = sim/main.c
 mpsim_CPPFLAGS = $(sim_cppflags)
-mpsim_CFLAGS = $(product_cflags)
+mpsim_CFLAGS = $(light_cflags)
 mpsim_LDADD = $(sim_libs)
 mpsim_LINK = $(program_link)
 
@@ -223,7 +226,7 @@ if HAVE_MPI
 bin_PROGRAMS += mpsim-mpi
 mpsim_mpi_SOURCES = sim/mpi/main.c
 mpsim_mpi_CPPFLAGS = $(sim_cppflags)
-mpsim_mpi_CFLAGS = $(product_cflags) $(MPI_CFLAGS)
+mpsim_mpi_CFLAGS = $(light_cflags) $(MPI_CFLAGS)
 mpsim_mpi_LDADD = $(sim_libs) $(MPI_LIBS)
 mpsim_mpi_LINK = $(program_link)
 endif

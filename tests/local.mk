@@ -39,7 +39,7 @@ if HAVE_CHECK
 # ---- what the unit tests share: support/ helps, oracle/ judges
 EXTRA_LIBRARIES += tests/libsupport.a
 support_libs += tests/libsupport.a
-tests_libsupport_a_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
+tests_libsupport_a_CFLAGS = $(LIGHT_CFLAGS) $(test_cflags)
 tests_libsupport_a_SOURCES = \
   tests/oracle/core.c tests/oracle/core.h tests/oracle/frameworks.c tests/oracle/frameworks.h \
   tests/oracle/layer.c tests/oracle/layer.h tests/oracle/replay.c tests/oracle/replay.h \

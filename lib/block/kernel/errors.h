@@ -280,9 +280,6 @@ V_INLINE void errors(const mpsim_block_kernel *kernel, int mode, int lean, const
     }
 ERRORS(errors_nearest_even, MPSIM_ROUND_NEAREST_EVEN)
 ERRORS(errors_nearest_away, MPSIM_ROUND_NEAREST_AWAY)
-ERRORS(errors_toward_zero, MPSIM_ROUND_TOWARD_ZERO)
-ERRORS(errors_up, MPSIM_ROUND_UP)
-ERRORS(errors_down, MPSIM_ROUND_DOWN)
-ERRORS(errors_to_odd, MPSIM_ROUND_TO_ODD)
+ERRORS(errors_directed, directed(k))
 ERRORS(errors_fp4_grid, GRID)
 #undef ERRORS

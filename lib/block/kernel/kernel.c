@@ -69,6 +69,7 @@ mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const 
     k->one_zero = f->zero == MPSIM_ZERO_UNSIGNED;
     k->nan_code = (uint32_t)mpsim_scalar_encode(f, &w->rounding, w->rounding.mode, nan, 0, &flags);
     k->nan_value = mpsim_bits_f32(w->decoded[k->nan_code]);
+    k->mode = w->rounding.mode;
     k->dequantize = w->rule->dequantize;
     k->divides = w->rule->divides;
     k->microx = w->rule->cast == MPSIM_CAST_MICROX;

@@ -27,6 +27,7 @@ typedef struct mpsim_block_kernel {
     uint32_t sign_bit; /* of a code               */
     int one_zero;      /* zero has no sign        */
     uint32_t nan_code, nan_value;
+    int mode;       /* mpsim_round_mode        */
     int dequantize; /* mpsim_dequantize        */
     int divides;    /* elements, by `inverse`    */
     int microx;     /* microxcaling's zeros    */

@@ -134,6 +134,13 @@ V_INLINE rounded round_fp4_grid(vu32 a, vu32 word)
 
 enum { GRID = MPSIM_ROUND_MODES }; /* for a mode */
 
+/* Modes that no recipe has share loops, which ask for the mode: each with its own takes long to compile. */
+V_INLINE int directed(const mpsim_block_kernel *k)
+{
+    const int is_one = k->mode > MPSIM_ROUND_TOWARD_ZERO && k->mode <= MPSIM_ROUND_TO_ODD;
+    return is_one ? k->mode : MPSIM_ROUND_TOWARD_ZERO;
+}
+
 /* Where a format has one zero; where microxcaling has another. */
 V_INLINE void correct_zeros(const mpsim_block_kernel *k, int mode, vu32 u, rounded *r, vu32 *sign)
 {
@@ -255,10 +262,7 @@ V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, f
     }
 CAST(cast_nearest_even, MPSIM_ROUND_NEAREST_EVEN)
 CAST(cast_nearest_away, MPSIM_ROUND_NEAREST_AWAY)
-CAST(cast_toward_zero, MPSIM_ROUND_TOWARD_ZERO)
-CAST(cast_up, MPSIM_ROUND_UP)
-CAST(cast_down, MPSIM_ROUND_DOWN)
-CAST(cast_to_odd, MPSIM_ROUND_TO_ODD)
+CAST(cast_directed, directed(k))
 CAST(cast_fp4_grid, GRID)
 #undef CAST
 
@@ -270,16 +274,16 @@ const mpsim_block_functions V_NAME(mpsim_block) = {
     .scales = scales_run,
     .cast = {[MPSIM_ROUND_NEAREST_EVEN] = cast_nearest_even,
              [MPSIM_ROUND_NEAREST_AWAY] = cast_nearest_away,
-             [MPSIM_ROUND_TOWARD_ZERO] = cast_toward_zero,
-             [MPSIM_ROUND_UP] = cast_up,
-             [MPSIM_ROUND_DOWN] = cast_down,
-             [MPSIM_ROUND_TO_ODD] = cast_to_odd},
+             [MPSIM_ROUND_TOWARD_ZERO] = cast_directed,
+             [MPSIM_ROUND_UP] = cast_directed,
+             [MPSIM_ROUND_DOWN] = cast_directed,
+             [MPSIM_ROUND_TO_ODD] = cast_directed},
     .fp4_grid = cast_fp4_grid,
     .errors = {[MPSIM_ROUND_NEAREST_EVEN] = errors_nearest_even,
                [MPSIM_ROUND_NEAREST_AWAY] = errors_nearest_away,
-               [MPSIM_ROUND_TOWARD_ZERO] = errors_toward_zero,
-               [MPSIM_ROUND_UP] = errors_up,
-               [MPSIM_ROUND_DOWN] = errors_down,
-               [MPSIM_ROUND_TO_ODD] = errors_to_odd},
+               [MPSIM_ROUND_TOWARD_ZERO] = errors_directed,
+               [MPSIM_ROUND_UP] = errors_directed,
+               [MPSIM_ROUND_DOWN] = errors_directed,
+               [MPSIM_ROUND_TO_ODD] = errors_directed},
     .errors_fp4_grid = errors_fp4_grid,
 };

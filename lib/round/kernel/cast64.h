@@ -222,9 +222,10 @@ V_INLINE void cast64_load(const mpsim_cast_constants *k, cast64_lanes l[2], cons
 }
 
 V_INLINE void cast_wide(const mpsim_cast_constants *given, void *out, const void *x, size_t n, const uint32_t *words,
-                        mpsim_counts *counts, const int product, const int random, const int values)
+                        mpsim_counts *counts, const int random, const int values)
 {
     const mpsim_cast_constants here = *given, *k = &here; /* that no store changes */
+    const int product = k->loop == MPSIM_CAST_64_PRODUCT;
     const vu64 none = v_u64(0);
     cast64_tally tally = {none, none, none, none, none};
     for (size_t i = 0; i < n; i += V_LANES) {

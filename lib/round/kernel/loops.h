@@ -56,14 +56,10 @@ FULL(product, 0, 1, 0)
 FULL(random, 0, 0, 1)
 FULL(random_flat, 1, 0, 1)
 
-#define WIDE(name, ...) LOOP(name, cast_wide(k, out, x, n, words, counts, __VA_ARGS__))
-#define WIDES(name, product)                 \
-    WIDE(name##_codes, product, 0, 0)        \
-    WIDE(name##_values, product, 0, 1)       \
-    WIDE(name##_random_codes, product, 1, 0) \
-    WIDE(name##_random_values, product, 1, 1)
-WIDES(wide, 0)
-WIDES(wide_product, 1)
+LOOP(wide_codes, cast_wide(k, out, x, n, words, counts, 0, 0))
+LOOP(wide_values, cast_wide(k, out, x, n, words, counts, 0, 1))
+LOOP(wide_random_codes, cast_wide(k, out, x, n, words, counts, 1, 0))
+LOOP(wide_random_values, cast_wide(k, out, x, n, words, counts, 1, 1))
 
 /* By loop, random, values, counted. */
 #define ROW(name)                                \
@@ -91,7 +87,7 @@ static mpsim_cast_function *const loops[MPSIM_CAST_LOOPS][2][2][2] = {
     [MPSIM_CAST_32_FLAT] = {ROW(flat), ROW(random_flat)},
     [MPSIM_CAST_32_PRODUCT] = {ROW(product)},
     [MPSIM_CAST_64] = {SAME(wide), SAME(wide_random)},
-    [MPSIM_CAST_64_PRODUCT] = {SAME(wide_product), SAME(wide_product_random)},
+    [MPSIM_CAST_64_PRODUCT] = {SAME(wide), SAME(wide_random)},
 };
 
 /* Sums where they may be. */
