@@ -141,7 +141,7 @@ static int parse_cure(run *r)
     int code = parse_binary32(&r->a.beta, "--cure", first, 1);
     free(first);
     if (!code && text[n])
-        code = parse_binary32(&r->a.near, "--cure", text + n + 1, 0);
+        code = parse_binary32(&r->a.margin, "--cure", text + n + 1, 0);
     return code;
 }
 
@@ -337,8 +337,8 @@ int cmd_attention(const command *self, int argc, char **argv)
          "P V of a tile is summed from zero and added to O then (default: O is where the sum begins)"},
         {0, "reciprocal", OPTION_FLAG, &o.reciprocal, NULL, "the end multiplies by 1 / sum, as FlashAttention-2 does"},
         {0, "output-format", OPTION_STRING, &o.output_format, "FORMAT", "format of the results (default binary32)"},
-        {0, "cure", OPTION_STRING, &o.cure, "BETA[,NEAR]",
-         "where the largest score of a tile repeats (or others are less than NEAR below), take BETA times it if it "
+        {0, "cure", OPTION_STRING, &o.cure, "BETA[,MARGIN]",
+         "where the largest score of a tile repeats (or others are less than MARGIN below), take BETA times it if it "
          "is above 0, and 0 if below, so that P is less than 1 (arXiv 2510.04212; BETA above 1)"},
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
         {0, "q", OPTION_STRING, &o.q, "GLOB", "name of Q in its file"},

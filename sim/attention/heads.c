@@ -107,9 +107,9 @@ static int generate(attention_heads *h, const heads_source *from)
     const generated_values *how = generate_find(from->values);
     if (!how)
         return fail(EXIT_USAGE, "attention: --values: '%s' is not one of normal, sink, repeated", from->values);
-    size_part(&h->q, "Q", from->heads, from->queries, from->dim);
-    size_part(&h->k, "K", from->kv_heads, from->keys, from->dim);
-    size_part(&h->v, "V", from->kv_heads, from->keys, from->dim);
+    size_part(&h->q, how->word, from->heads, from->queries, from->dim);
+    size_part(&h->k, how->word, from->kv_heads, from->keys, from->dim);
+    size_part(&h->v, how->word, from->kv_heads, from->keys, from->dim);
     generate_operands(h, how, from->seed);
     return 0;
 }
