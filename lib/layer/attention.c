@@ -349,10 +349,21 @@ static void add_counts(mpsim_attention_counts *to, const mpsim_attention_counts 
 
 /* ---- begin ---- */
 
+/* Whether f has numbers of binary32 only, and 0. */
+static mpsim_status check_format(const mpsim_format *f)
+{
+    mpsim_math unused;
+    mpsim_rounding r;
+    const mpsim_status s = mpsim_math_init(&unused, f);
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    if (s != MPSIM_OK)
+        return s;
+    return mpsim_decode(f, mpsim_encode_f32(f, &r, 0, 0, NULL)) == 0 ? MPSIM_OK : MPSIM_ERANGE;
+}
+
 static mpsim_status check(work *w)
 {
     const mpsim_attention *a = w->a;
-    mpsim_math unused;
     if (mpsim_model_check(a->scores) != MPSIM_OK || mpsim_model_check(a->context) != MPSIM_OK ||
         mpsim_rounding_check(&a->p.rounding) != MPSIM_OK || mpsim_format_check(&a->p.format) != MPSIM_OK ||
         a->p.rounding.mode >= MPSIM_ROUND_STOCHASTIC_A || a->p.rounding.scale != 1 || !(a->p_scale > 0) ||
@@ -363,8 +374,10 @@ static mpsim_status check(work *w)
     if (s == MPSIM_OK)
         s = mpsim_math_init(&w->o_math, &a->context->result.format);
     if (s == MPSIM_OK)
-        s = mpsim_math_init(&unused, &a->scores->result.format);
-    return s == MPSIM_OK ? mpsim_math_init(&unused, &a->p.format) : s;
+        s = check_format(&a->context->result.format);
+    if (s == MPSIM_OK)
+        s = check_format(&a->scores->result.format);
+    return s == MPSIM_OK ? check_format(&a->p.format) : s;
 }
 
 static int lacks(const mpsim_matrix *m, size_t rows, size_t columns)

@@ -70,19 +70,21 @@ static const uint64_t unset = UINT64_MAX; /* a count that is not given */
 
 /* ---- what the command line says ---- */
 
-/* A format whose numbers binary32 has, as those of S, P, O and the results are. */
+/* A format whose numbers binary32 has, 0 among them, as those of S, P, O and the results are. */
 static int fits_binary32(const mpsim_format *f)
 {
     mpsim_rounding r;
+    float zero = 0;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    return mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL) == MPSIM_OK;
+    return mpsim_round_array_f32(f, &r, NULL, &zero, &zero, 1, NULL) == MPSIM_OK && zero == 0;
 }
 
 static int parse_format(mpsim_format *f, const char *option, const char *text)
 {
     if (mpsim_format_parse(f, text) == MPSIM_OK && fits_binary32(f))
         return 0;
-    return fail(EXIT_USAGE, "attention: %s: '%s' is not a format whose numbers are all numbers of binary32", option,
+    return fail(EXIT_USAGE,
+                "attention: %s: '%s' is not a format whose numbers are all numbers of binary32, 0 among them", option,
                 text);
 }
 
@@ -165,8 +167,9 @@ static int check_result(const mpsim_model *m)
 {
     return fits_binary32(&m->result.format)
                ? 0
-               : fail(EXIT_USAGE, "attention: model '%s': its result format %s has numbers that binary32 has not",
-                      m->name, m->result.format.name);
+               : fail(EXIT_USAGE,
+                      "attention: model '%s': its result format %s has numbers that binary32 has not, or no 0", m->name,
+                      m->result.format.name);
 }
 
 /* Each model multiplies P and V; with --scores same Q and K, too. */

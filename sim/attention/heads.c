@@ -83,8 +83,9 @@ static int read_files(attention_heads *h, const heads_source *from)
         if (i < from->n) { /* a file of its own, or the first of all three */
             trace_close(t);
             t = trace_open(from->files[i], NULL, &error);
+            code = t ? 0 : fail(error.exit, "%s", error.text);
         }
-        code = t ? read_part(parts[i], t, from, i) : fail(error.exit, "%s", error.text);
+        code = code ? code : read_part(parts[i], t, from, i);
     }
     trace_close(t);
     return code ? code : check_shapes(h);

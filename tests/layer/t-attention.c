@@ -644,6 +644,7 @@ START_TEST(refused)
     REFUSED(ERANGE, a.scores = &wide);
     REFUSED(ERANGE, a.context = &wide);
     REFUSED(ERANGE, a.p.format = *mpsim_format_find("binary64"));
+    REFUSED(ERANGE, a.p.format = *mpsim_format_find("e8m0"));
     REFUSED(ERANGE, a.f = mpsim_format_find("binary64"));
 #undef REFUSED
     mpsim_matrix x = matrix(&q, 4), narrow = matrix(&q, 3);

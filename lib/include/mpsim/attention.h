@@ -73,8 +73,8 @@ typedef struct mpsim_attention_counts {
  *            see a key of it
  *   pool     threads, or NULL; they change no bit
  *
- * MPSIM_EINVAL if a setting or format is invalid or a needed pointer is NULL, MPSIM_ERANGE if S, O, P or y has numbers that binary32
- * has not or a model cannot take its operands, MPSIM_ENOMEM. Outputs are untouched then. */
+ * MPSIM_EINVAL if a setting or format is invalid or a needed pointer is NULL, MPSIM_ERANGE if S, O, P or y has numbers
+ * that binary32 has not, S, O or P has no 0, or a model cannot take its operands, MPSIM_ENOMEM. Outputs are untouched then. */
 MPSIM_API mpsim_status mpsim_attention_forward(const mpsim_attention *a, const mpsim_attention_shape *shape,
                                                const mpsim_matrix *q, const mpsim_matrix *k, const mpsim_matrix *v,
                                                float *y, float *lse, uint8_t *flags, mpsim_attention_counts *counts,
