@@ -54,14 +54,6 @@ static void to_floats(const numbers *of, float *x, const void *codes, size_t n)
     }
 }
 
-static void to_codes(const numbers *of, const mpsim_rounding *r, void *codes, const float *x, size_t n)
-{
-    if (of->plain && r->mode == MPSIM_ROUND_NEAREST_EVEN)
-        memmove(codes, x, n * sizeof *x);
-    else
-        mpsim_encode_array_f32(of->format, r, NULL, codes, x, n, NULL);
-}
-
 /* ---- the work ---- */
 
 /* A row between its tiles. */
@@ -167,7 +159,7 @@ static void note_ties(row *r, const float *x, size_t n, float most)
 /* The largest number, moved where it repeats. */
 static float moved(const work *w, row *r, const float *x, size_t n, float most)
 {
-    if (!(w->a->beta > 0) || from_on(x, n, mpsim_f32_sub(most, w->a->near)) < 2 || most == 0)
+    if (!(w->a->beta > 0) || from_on(x, n, mpsim_f32_sub(most, w->a->margin)) < 2 || most == 0)
         return most;
     r->moved = 1;
     return most > 0 ? mpsim_f32_mul(w->a->beta, most) : 0.0f;
@@ -194,7 +186,7 @@ static void probabilities(const work *w, float *x, void *codes, size_t n, mpsim_
         x[j] = mpsim_f32_mul(x[j], w->a->p_scale);
     for (size_t j = n; j < w->n; j++)
         x[j] = 0;
-    to_codes(&w->p, &w->a->p.rounding, codes, x, w->n);
+    mpsim_encode_array_f32(w->p.format, &w->a->p.rounding, NULL, codes, x, w->n, NULL);
     to_floats(&w->p, x, codes, w->n);
     c->elements += n;
     for (size_t j = 0; j < n; j++) {
@@ -210,7 +202,7 @@ static void rescale(const work *w, size_t i, float a)
     for (size_t c = 0; c < size; c++)
         o[c] = mpsim_math_mul(&w->o_math, o[c], a);
     if (!w->a->separate && !w->o.plain)
-        to_codes(&w->o, &w->nearest, w->o_codes + i * size * w->o.bytes, o, size);
+        mpsim_encode_array_f32(w->o.format, &w->nearest, NULL, w->o_codes + i * size * w->o.bytes, o, size, NULL);
 }
 
 static void softmax_row(work *w, size_t i, mpsim_attention_counts *c)
@@ -357,21 +349,35 @@ static void add_counts(mpsim_attention_counts *to, const mpsim_attention_counts 
 
 /* ---- begin ---- */
 
+/* Whether f has numbers of binary32 only, and 0. */
+static mpsim_status check_format(const mpsim_format *f)
+{
+    mpsim_math unused;
+    mpsim_rounding r;
+    const mpsim_status s = mpsim_math_init(&unused, f);
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    if (s != MPSIM_OK)
+        return s;
+    return mpsim_decode(f, mpsim_encode_f32(f, &r, 0, 0, NULL)) == 0 ? MPSIM_OK : MPSIM_ERANGE;
+}
+
 static mpsim_status check(work *w)
 {
     const mpsim_attention *a = w->a;
-    mpsim_math unused;
     if (mpsim_model_check(a->scores) != MPSIM_OK || mpsim_model_check(a->context) != MPSIM_OK ||
         mpsim_rounding_check(&a->p.rounding) != MPSIM_OK || mpsim_format_check(&a->p.format) != MPSIM_OK ||
-        a->p.rounding.mode >= MPSIM_ROUND_STOCHASTIC_A || !(a->p_scale > 0) || !isfinite(a->p_scale) ||
-        !isfinite(a->scale) || (a->beta != 0 && !(a->beta > 1)) || !isfinite(a->beta) || !(a->near >= 0))
+        a->p.rounding.mode >= MPSIM_ROUND_STOCHASTIC_A || a->p.rounding.scale != 1 || !(a->p_scale > 0) ||
+        !isfinite(a->p_scale) || !isfinite(a->scale) || (a->beta != 0 && !(a->beta > 1)) || !isfinite(a->beta) ||
+        !(a->margin >= 0))
         return MPSIM_EINVAL;
     mpsim_status s = mpsim_math_init(&w->y_math, a->f);
     if (s == MPSIM_OK)
         s = mpsim_math_init(&w->o_math, &a->context->result.format);
     if (s == MPSIM_OK)
-        s = mpsim_math_init(&unused, &a->scores->result.format);
-    return s == MPSIM_OK ? mpsim_math_init(&unused, &a->p.format) : s;
+        s = check_format(&a->context->result.format);
+    if (s == MPSIM_OK)
+        s = check_format(&a->scores->result.format);
+    return s == MPSIM_OK ? check_format(&a->p.format) : s;
 }
 
 static int lacks(const mpsim_matrix *m, size_t rows, size_t columns)

@@ -70,19 +70,21 @@ static const uint64_t unset = UINT64_MAX; /* a count that is not given */
 
 /* ---- what the command line says ---- */
 
-/* A format whose numbers binary32 has, as those of S, P, O and the results are. */
+/* A format whose numbers binary32 has, 0 among them, as those of S, P, O and the results are. */
 static int fits_binary32(const mpsim_format *f)
 {
     mpsim_rounding r;
+    float zero = 0;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    return mpsim_round_array_f32(f, &r, NULL, NULL, NULL, 0, NULL) == MPSIM_OK;
+    return mpsim_round_array_f32(f, &r, NULL, &zero, &zero, 1, NULL) == MPSIM_OK && zero == 0;
 }
 
 static int parse_format(mpsim_format *f, const char *option, const char *text)
 {
     if (mpsim_format_parse(f, text) == MPSIM_OK && fits_binary32(f))
         return 0;
-    return fail(EXIT_USAGE, "attention: %s: '%s' is not a format whose numbers are all numbers of binary32", option,
+    return fail(EXIT_USAGE,
+                "attention: %s: '%s' is not a format whose numbers are all numbers of binary32, 0 among them", option,
                 text);
 }
 
@@ -141,7 +143,7 @@ static int parse_cure(run *r)
     int code = parse_binary32(&r->a.beta, "--cure", first, 1);
     free(first);
     if (!code && text[n])
-        code = parse_binary32(&r->a.near, "--cure", text + n + 1, 0);
+        code = parse_binary32(&r->a.margin, "--cure", text + n + 1, 0);
     return code;
 }
 
@@ -165,8 +167,9 @@ static int check_result(const mpsim_model *m)
 {
     return fits_binary32(&m->result.format)
                ? 0
-               : fail(EXIT_USAGE, "attention: model '%s': its result format %s has numbers that binary32 has not",
-                      m->name, m->result.format.name);
+               : fail(EXIT_USAGE,
+                      "attention: model '%s': its result format %s has numbers that binary32 has not, or no 0", m->name,
+                      m->result.format.name);
 }
 
 /* Each model multiplies P and V; with --scores same Q and K, too. */
@@ -337,8 +340,8 @@ int cmd_attention(const command *self, int argc, char **argv)
          "P V of a tile is summed from zero and added to O then (default: O is where the sum begins)"},
         {0, "reciprocal", OPTION_FLAG, &o.reciprocal, NULL, "the end multiplies by 1 / sum, as FlashAttention-2 does"},
         {0, "output-format", OPTION_STRING, &o.output_format, "FORMAT", "format of the results (default binary32)"},
-        {0, "cure", OPTION_STRING, &o.cure, "BETA[,NEAR]",
-         "where the largest score of a tile repeats (or others are less than NEAR below), take BETA times it if it "
+        {0, "cure", OPTION_STRING, &o.cure, "BETA[,MARGIN]",
+         "where the largest score of a tile repeats (or others are less than MARGIN below), take BETA times it if it "
          "is above 0, and 0 if below, so that P is less than 1 (arXiv 2510.04212; BETA above 1)"},
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
         {0, "q", OPTION_STRING, &o.q, "GLOB", "name of Q in its file"},

@@ -83,8 +83,9 @@ static int read_files(attention_heads *h, const heads_source *from)
         if (i < from->n) { /* a file of its own, or the first of all three */
             trace_close(t);
             t = trace_open(from->files[i], NULL, &error);
+            code = t ? 0 : fail(error.exit, "%s", error.text);
         }
-        code = t ? read_part(parts[i], t, from, i) : fail(error.exit, "%s", error.text);
+        code = code ? code : read_part(parts[i], t, from, i);
     }
     trace_close(t);
     return code ? code : check_shapes(h);
@@ -107,9 +108,9 @@ static int generate(attention_heads *h, const heads_source *from)
     const generated_values *how = generate_find(from->values);
     if (!how)
         return fail(EXIT_USAGE, "attention: --values: '%s' is not one of normal, sink, repeated", from->values);
-    size_part(&h->q, "Q", from->heads, from->queries, from->dim);
-    size_part(&h->k, "K", from->kv_heads, from->keys, from->dim);
-    size_part(&h->v, "V", from->kv_heads, from->keys, from->dim);
+    size_part(&h->q, how->word, from->heads, from->queries, from->dim);
+    size_part(&h->k, how->word, from->kv_heads, from->keys, from->dim);
+    size_part(&h->v, how->word, from->kv_heads, from->keys, from->dim);
     generate_operands(h, how, from->seed);
     return 0;
 }

@@ -11,7 +11,7 @@ typedef struct heads_part {
     mpsim_format format;
     unsigned char *codes; /* NULL before heads_round */
     mpsim_counts counts;
-    char label[256]; /* its name, for people */
+    char label[256]; /* its name, or how it was generated, for people */
 } heads_part;
 
 typedef struct attention_heads {

@@ -48,7 +48,7 @@ static json_t *config_json(const attention_report *r)
     json_object_set_new(v, "reciprocal", json_boolean(a->reciprocal));
     json_object_set_new(v, "output_format", json_string(output_name(a)));
     json_object_set_new(v, "cure", a->beta > 0 ? json_of_double((double)a->beta) : json_null());
-    json_object_set_new(v, "cure_near", json_of_double((double)a->near));
+    json_object_set_new(v, "cure_margin", json_of_double((double)a->margin));
     return v;
 }
 
@@ -66,8 +66,8 @@ static void print_softmax(const attention_report *r)
 {
     const mpsim_attention *a = r->a;
     char tile[32], scale[32];
-    fprintf(r->to, "scores by %s times %.9g%s, tiles of %s keys%s\n", r->scores ? r->scores : "each model",
-            (double)a->scale, a->causal ? ", causal" : "", text_count(tile, tile_of(r)),
+    fprintf(r->to, "scores by %s, times %.9g%s; tiles of %s key%s%s\n", r->scores ? r->scores : "each model",
+            (double)a->scale, a->causal ? ", causal" : "", text_count(tile, tile_of(r)), text_plural(tile_of(r)),
             a->reverse ? ", the last first" : "");
     fprintf(r->to, "P in %s", a->p.format.name);
     if (a->p.rounding.mode != MPSIM_ROUND_NEAREST_EVEN)
@@ -79,7 +79,7 @@ static void print_softmax(const attention_report *r)
             a->reciprocal ? ", by the reciprocal of the sum" : "");
     if (a->beta > 0)
         fprintf(r->to, "where the largest score repeats%s, it is moved: times %g above 0, to 0 below\n",
-                a->near > 0 ? " or nearly" : "", (double)a->beta);
+                a->margin > 0 ? " or nearly" : "", (double)a->beta);
 }
 
 static void csv_head(FILE *to)
@@ -91,7 +91,8 @@ static void csv_head(FILE *to)
 
 void attention_report_begin(attention_report *r)
 {
-    r->rows = table_new("<model|<O|>rel. error|>largest|>bias|>lean|>P = 0|>P = 1|>moved|>vanished|>not finite");
+    r->rows =
+        table_new("<model|<O|>rel. error|>largest|>bias|>lean|>P = 0|>P = 1|>repeats|>moved|>vanished|>not finite");
     r->signs = table_new("<model|<rows|<results|>count|>mean error|>away from 0");
     switch (r->style) {
     case REPORT_TEXT:
@@ -175,6 +176,7 @@ static void print_result(attention_report *r, const mpsim_model *m, const attent
     table_cell(r->rows, none ? "nan" : "%+.2f", x->lean);
     table_share(r->rows, x->counts.p_zero, x->counts.elements);
     table_share(r->rows, x->counts.p_one, x->counts.elements);
+    table_cell(r->rows, "%s", x->counts.repeated && !r->scores ? text_count(text, x->counts.repeated) : "");
     table_cell(r->rows, "%s", x->counts.moved ? text_count(text, x->counts.moved) : "");
     table_cell(r->rows, "%s", x->counts.vanished ? text_count(text, x->counts.vanished) : "");
     table_cell(r->rows, "%s", x->error.not_finite ? text_count(text, x->error.not_finite) : "");
@@ -233,6 +235,9 @@ void attention_report_add(attention_report *r, const mpsim_model *m, const atten
         break;
     }
     r->results++;
+    r->repeated |= x->counts.repeated > 0;
+    if (x->error.not_finite < x->error.count && x->error.max_rel >= 0.25 && x->error.max_rel > r->worst.max_rel)
+        r->worst = x->error;
 }
 
 /* ---- the end ---- */
@@ -240,8 +245,9 @@ void attention_report_add(attention_report *r, const mpsim_model *m, const atten
 static void print_counts(const attention_report *r, const mpsim_attention_counts *c)
 {
     char rows[32], repeated[32], masked[32];
-    fprintf(r->to, "%s row%s; in %s the largest score repeats", text_count(rows, c->rows), text_plural(c->rows),
-            text_count(repeated, c->repeated));
+    fprintf(r->to, "%s row%s", text_count(rows, c->rows), text_plural(c->rows));
+    if (r->scores)
+        fprintf(r->to, "; in %s the largest score repeats", text_count(repeated, c->repeated));
     if (c->masked)
         fprintf(r->to, "; %s see%s no key: their results are 0", text_count(masked, c->masked),
                 c->masked == 1 ? "s" : "");
@@ -255,7 +261,12 @@ void attention_report_end(attention_report *r, const attention_result *last)
     if (r->style == REPORT_TEXT) {
         print_counts(r, &last->counts);
         table_print(r->rows, r->to, "");
-        if (last->counts.repeated) {
+        if (r->worst.max_rel > 0 && r->worst.cancelled < 0.1)
+            fprintf(r->to,
+                    "\nThe largest error of %.2e is of a result that cancels to %.1e of the typical one (root mean "
+                    "square).\n",
+                    r->worst.max_rel, r->worst.cancelled);
+        if (r->repeated) {
             fputs("\nErrors by the sign of the result, where the largest score repeats and elsewhere:\n\n", r->to);
             table_print(r->signs, r->to, "");
         }

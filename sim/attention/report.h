@@ -13,6 +13,8 @@ typedef struct attention_report {
     uint64_t seed;
     const char *scores; /* the model of scores; NULL: that of each row */
     size_t results;
+    int repeated;    /* in some model a largest score did */
+    dot_error worst; /* the largest error of all that is no small one */
     table *rows, *signs;
 } attention_report;
 

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDES = 2, LOGITS_AT_ONCE = 1 << 22, ROWS_AT_LEAST = 16 };
+enum { SIDES = 2, LOGITS_AT_ONCE = 1 << 21, ROWS_AT_LEAST = 16 };
 
+static const uint64_t draws = 3ull << 32; /* the stream of what is drawn */
 static const char *const side_names[] = {"A", "B", "exact"};
 
 /* H and W in the format of a side. */
@@ -24,9 +25,8 @@ typedef struct rounded {
 typedef struct part {
     mismatch *m;
     size_t first, n;
-    double *y;       /* what a product gives            */
-    float *x[SIDES]; /* logits of the sides             */
-    double *exact;
+    double *logits[SIDES + 1]; /* the last are exact */
+    float *x[SIDES];           /* the same numbers   */
 } part;
 
 /* ---- operands ---- */
@@ -62,30 +62,31 @@ static int round_both(rounded *r, const mismatch_operands *o, const mpsim_format
 
 /* ---- logits ---- */
 
-static int multiply(part *p, const rounded *r, const mpsim_model *m, const dot_split *split, const char *side)
+static int multiply(part *p, const rounded *r, int side, const mpsim_model *m, const dot_split *split)
 {
     operand some = r->hidden;
     some.rows = p->n;
     some.codes += p->first * some.depth * mpsim_format_code_bytes(&some.format);
-    const mpsim_status s = dot_results(p->y, m, split, &some, &r->head, some.depth);
+    const mpsim_status s = dot_results(p->logits[side], m, split, &some, &r->head, some.depth);
     progress_add(p->n);
     return s == MPSIM_OK ? 0
                          : fail(s == MPSIM_ERANGE ? EXIT_USAGE : EXIT_IO, "mismatch: side %s: model '%s' of %s: %s",
-                                side, m->name, some.format.name, mpsim_status_string(s));
+                                side_names[side], m->name, some.format.name, mpsim_status_string(s));
 }
 
 static int multiply_side(part *p, const rounded *r, int side)
 {
     const arithmetic *a = &p->m->sides[side];
     const size_t n = p->n * p->m->o->vocabulary;
+    double *const x = p->logits[side];
     mpsim_rounding nearest;
-    const int code = multiply(p, r, &a->model, &a->split, side_names[side]);
+    const int code = multiply(p, r, side, &a->model, &a->split);
     if (code)
         return code;
     mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
-    mpsim_round_array_f64(&a->logits, &nearest, NULL, p->y, p->y, n, NULL);
+    mpsim_round_array_f64(&a->logits, &nearest, NULL, x, x, n, NULL);
     for (size_t i = 0; i < n; i++)
-        p->x[side][i] = (float)p->y[i];
+        p->x[side][i] = (float)x[i];
     return 0;
 }
 
@@ -94,57 +95,69 @@ static int multiply_exactly(part *p, const rounded *r)
     mpsim_model exact;
     const dot_split whole = {.parts = 1};
     (void)mpsim_model_parse(&exact, "exact:binary64");
-    const int code = multiply(p, r, &exact, &whole, side_names[SIDES]);
-    memcpy(p->exact, p->y, p->n * p->m->o->vocabulary * sizeof *p->exact);
-    return code;
+    return multiply(p, r, SIDES, &exact, &whole);
 }
 
 /* ---- a token ---- */
 
-/* max + log(sum of exp(x - max)) in binary64; *at: the first largest. */
-static double log_sum(const float *x, size_t n, size_t *at)
+/* The log-softmax of a row: log p of word i is (x[i] - x[at]) - rest. */
+typedef struct distribution {
+    const double *x;
+    size_t n, at; /* the first largest                                   */
+    double rest;  /* log of the sum of exp(x[i] - x[at]): of 1 and others */
+} distribution;
+
+static distribution normalise(const double *x, size_t n)
 {
-    double sum = 0;
-    *at = 0;
+    distribution s = {x, n, 0, 0};
+    double others = 0;
     for (size_t i = 1; i < n; i++)
-        *at = x[i] > x[*at] ? i : *at;
+        s.at = x[i] > x[s.at] ? i : s.at;
     for (size_t i = 0; i < n; i++)
-        sum += exp((double)x[i] - (double)x[*at]);
-    return (double)x[*at] + log(sum);
+        others += i == s.at ? 0 : exp(x[i] - x[s.at]);
+    s.rest = log1p(others);
+    return s;
 }
 
-static double log_sum_exact(const double *x, size_t n)
+static double log_of(const distribution *s, size_t i)
 {
-    double sum = 0, most = x[0];
-    for (size_t i = 1; i < n; i++)
-        most = x[i] > most ? x[i] : most;
-    for (size_t i = 0; i < n; i++)
-        sum += exp(x[i] - most);
-    return most + log(sum);
+    return s->x[i] - s->x[s->at] - s->rest;
 }
 
-/* A word of the distribution of logits x. */
-static uint32_t draw(const float *x, size_t n, double lse, double u)
+static int is_finite(const distribution *s)
+{
+    return isfinite(s->x[s->at]) && isfinite(s->rest);
+}
+
+/* A word, for u in (0, 1). */
+static uint32_t draw(const distribution *s, double u)
 {
     double sum = 0;
-    for (size_t i = 0; i + 1 < n; i++) {
-        sum += exp((double)x[i] - lse);
+    for (size_t i = 0; i + 1 < s->n; i++) {
+        sum += exp(log_of(s, i));
         if (u < sum)
             return (uint32_t)i;
     }
-    return (uint32_t)(n - 1);
+    return (uint32_t)(s->n - 1);
 }
 
 /* KL(A || B), the sum of p (e^d - 1 - d) with d = log q - log p: e^d - 1 adds up to nothing, and no term is below 0, so that
  * nothing cancels where A and B are near. */
-static double divergence(const float *a, const float *b, double lse_a, double lse_b, size_t n)
+static double divergence(const distribution *a, const distribution *b)
 {
     double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double log_a = (double)a[i] - lse_a, d = (double)b[i] - lse_b - log_a;
+    for (size_t i = 0; i < a->n; i++) {
+        const double log_a = log_of(a, i), d = log_of(b, i) - log_a;
         sum += exp(log_a) * (expm1(d) - d);
     }
     return sum;
+}
+
+static double log_probability(const mpsim_format *math, const float *x, size_t n, uint32_t word)
+{
+    float loss = NAN;
+    (void)mpsim_softmax_xent(math, NULL, 1, n, x, &word, 1, &loss, NULL, NULL);
+    return -(double)loss;
 }
 
 static void measure_token(int at, void *context)
@@ -153,22 +166,16 @@ static void measure_token(int at, void *context)
     const mismatch *m = p->m;
     const size_t n = m->o->vocabulary, from = (size_t)at * n, place = p->first + (size_t)at;
     mismatch_token *const t = &m->tokens[place];
-    double lse[SIDES];
-    size_t most[SIDES];
-    for (int s = 0; s < SIDES; s++)
-        lse[s] = log_sum(p->x[s] + from, n, &most[s]);
-    t->id = m->o->tokens
-                ? m->o->tokens[place]
-                : draw(p->x[0] + from, n, lse[0], ((double)mpsim_rng_word(m->seed, 3ull << 32, place) + 0.5) * 0x1p-32);
-    t->differs = most[0] != most[1];
-    for (int s = 0; s < SIDES; s++) {
-        float loss = NAN;
-        (void)mpsim_softmax_xent(&m->sides[s].softmax, NULL, 1, n, p->x[s] + from, &t->id, 1, &loss, NULL, NULL);
-        t->lp[s] = -(double)loss;
-    }
-    t->exact = p->exact[from + t->id] - log_sum_exact(p->exact + from, n);
-    t->kl = isfinite(lse[0]) && isfinite(lse[1]) ? divergence(p->x[0] + from, p->x[1] + from, lse[0], lse[1], n)
-                                                 : (double)NAN;
+    distribution s[SIDES + 1];
+    for (int i = 0; i <= SIDES; i++)
+        s[i] = normalise(p->logits[i] + from, n);
+    const double u = ((double)mpsim_rng_word(m->seed, draws, place) + 0.5) * 0x1p-32;
+    t->id = m->o->tokens ? m->o->tokens[place] : draw(&s[0], u);
+    t->differs = s[0].at != s[1].at;
+    for (int i = 0; i < SIDES; i++)
+        t->lp[i] = log_probability(&m->sides[i].softmax, p->x[i] + from, n, t->id);
+    t->exact = log_of(&s[SIDES], t->id);
+    t->kl = is_finite(&s[0]) && is_finite(&s[1]) ? divergence(&s[0], &s[1]) : (double)NAN;
 }
 
 /* ---- all of them ---- */
@@ -217,8 +224,9 @@ static int measure_parts(mismatch *m, const rounded *r)
     size_t most = fit > ROWS_AT_LEAST ? fit : ROWS_AT_LEAST;
     int code = 0;
     most = most < m->o->count ? most : m->o->count;
-    part p = {.m = m, .y = need_memory((uint64_t)most * words, sizeof *p.y)};
-    p.exact = need_memory((uint64_t)most * words, sizeof *p.exact);
+    part p = {.m = m};
+    for (int s = 0; s <= SIDES; s++)
+        p.logits[s] = need_memory((uint64_t)most * words, sizeof *p.logits[s]);
     for (int s = 0; s < SIDES; s++)
         p.x[s] = need_memory((uint64_t)most * words, sizeof *p.x[s]);
     progress_steps("logits of tokens", (uint64_t)m->o->count * (SIDES + 1));
@@ -226,10 +234,10 @@ static int measure_parts(mismatch *m, const rounded *r)
         p.n = m->o->count - p.first < most ? m->o->count - p.first : most;
         code = measure_part(&p, r);
     }
-    free(p.y);
-    free(p.exact);
-    free(p.x[0]);
-    free(p.x[1]);
+    for (int s = 0; s <= SIDES; s++)
+        free(p.logits[s]);
+    for (int s = 0; s < SIDES; s++)
+        free(p.x[s]);
     return code;
 }
 

@@ -67,7 +67,7 @@ static int64_t integer(const unsigned char *p, size_t width, int is_signed)
     uint64_t x = 0;
     for (size_t i = 0; i < width; i++)
         x |= (uint64_t)p[i] << 8 * i;
-    if (is_signed && width < 8 && x >> (8 * width - 1))
+    if (is_signed && width - 1 < 7 && x >> (8 * width - 1)) /* of 1 to 7 bytes */
         x -= (uint64_t)1 << 8 * width;
     return (int64_t)x;
 }

@@ -86,6 +86,10 @@ run 0 attention --csv -f binary32 --scale 1 "$dir/q.npy" "$dir/k.npy" "$dir/v.np
     cut -d, -f1-16 "$dir/out" >"$dir/heads"; ok $? "two heads of Q share one of K and V"
 run 0 attention --csv -f binary32 --scale 1 "$dir/qt.npy" "$dir/kt.npy" "$dir/vt.npy" -M exact --tokens-first && cut -d, -f1-16 "$dir/out" | cmp -s - "$dir/heads"
 ok $? "tokens first"
+# query heads 0 and 1 see the first head of keys, in which (1, 0) finds two largest scores and (0, 1) one; 2 and 3 the second, the other way
+npy q4 1,4,1,2 1 0 1 0 0 1 0 1
+npy k2 1,2,2,2 1 0 1 1 0 1 1 1
+run 0 attention --csv "$dir/q4.npy" "$dir/k2.npy" "$dir/k2.npy" -M exact && [ "$(field exact repeated)" = 4 ]; ok $? "which heads share which"
 run 0 attention -f bf16 --q act:fc1 --k weight:fc1.weight --v weight:fc1.weight "$real" && has '^Q  bf16, act:fc1: 1 head of 32 tokens, 64 numbers each'
 ok $? "tensors of one file"
 
@@ -106,7 +110,7 @@ run 3 attention "$q" "$dir/none.npy" "$v" && has 'the tensor is empty' err; ok $
 run 4 attention "$dir/missing" "$k" "$v"; ok $? "missing file"
 run 3 attention -f e2m1 --q act:fc1 --k act:fc1 --v 'wgrad:no*' "$real"; ok $? "no such tensor"
 turns 3
-for words in 'q' 'q k' '--q a' '--cure 1' '--cure 2,-1' '--p-scale 0' '--p-format e4m3 --p-scale 512' '--p-format binary64' '--p-round sr' '--output-format fp61' '-M nothing' \
+for words in 'q' 'q k' '--q a' '--cure 1' '--cure 2,-1' '--p-scale 0' '--p-format e4m3 --p-scale 512' '--p-format binary64' '--p-format e8m0' '--p-round sr' '--output-format fp61' '-M nothing' \
     '-M hopper-fp16-fp32' '-M fma:binary64' '--scores fma,exact' '--scores hopper-fp16-fp32' '--scores same -f fp16,bf16 -M hopper-bf16-fp32' '--heads 0' '--heads 4 --kv-heads 3' \
     '--tokens 0' '--size 0' '--tile 2^25' '--values cauchy' '--json --csv' '--threads 5000' '-f bf16,' '--scale inf' '--scale 0'; do
     # shellcheck disable=SC2086

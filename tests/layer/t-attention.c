@@ -124,7 +124,7 @@ static float largest(const head *h, const float *x, size_t n, walk *w)
     size_t near = 0;
     for (size_t j = 0; j < n; j++)
         most = larger(most, x[j]);
-    const float least = oracle_sub(f32(), most, h->a->near);
+    const float least = oracle_sub(f32(), most, h->a->margin);
     for (size_t j = 0; j < n; j++)
         near += x[j] >= least;
     if (h->a->beta == 0 || near < 2 || most == 0)
@@ -270,7 +270,7 @@ START_TEST(as_the_formulas)
         a.sum_rounded = bits >> 4 & 1;
         a.reciprocal = bits >> 5 & 1;
         a.beta = bits >> 6 & 1 ? 2.0f : 0.0f;
-        a.near = bits >> 7 & 1 ? 0.25f : 0;
+        a.margin = bits >> 7 & 1 ? 0.25f : 0;
         a.f = bits >> 8 & 1 ? mpsim_format_find("bf16") : NULL;
         fill(&q, set->operand, QUERIES * DIM, bits >> 9 & 1 ? 1 : 4, &state);
         fill(&k, set->operand, KEYS * DIM, 1, &state);
@@ -483,7 +483,7 @@ START_TEST(repeated_maxima)
     h = of_numbers(&a, nearly, more, 3);
     ck_assert_int_eq(forward(&h, &got, NULL), MPSIM_OK);
     ck_assert(got.counts.moved == 0 && got.counts.repeated == 0);
-    a.near = 0.25f;
+    a.margin = 0.25f;
     ck_assert_int_eq(forward(&h, &got, NULL), MPSIM_OK);
     ck_assert(got.counts.moved == 1 && got.counts.repeated == 0);
 }
@@ -638,11 +638,13 @@ START_TEST(refused)
     REFUSED(EINVAL, a.scale = NAN);
     REFUSED(EINVAL, a.beta = 1);
     REFUSED(EINVAL, a.beta = INFINITY);
-    REFUSED(EINVAL, a.near = -1);
+    REFUSED(EINVAL, a.margin = -1);
+    REFUSED(EINVAL, a.p.rounding.scale = 2);
     REFUSED(EINVAL, a.p.rounding.mode = MPSIM_ROUND_STOCHASTIC_A);
     REFUSED(ERANGE, a.scores = &wide);
     REFUSED(ERANGE, a.context = &wide);
     REFUSED(ERANGE, a.p.format = *mpsim_format_find("binary64"));
+    REFUSED(ERANGE, a.p.format = *mpsim_format_find("e8m0"));
     REFUSED(ERANGE, a.f = mpsim_format_find("binary64"));
 #undef REFUSED
     mpsim_matrix x = matrix(&q, 4), narrow = matrix(&q, 3);

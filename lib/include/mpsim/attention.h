@@ -16,7 +16,7 @@ MPSIM_BEGIN
 typedef struct mpsim_attention {
     const mpsim_model *scores;  /* of S = Q K^T: its result is S                                           */
     const mpsim_model *context; /* of P V: its result is the accumulator O                                 */
-    mpsim_rounded p;            /* format and rounding of P, not stochastic                                */
+    mpsim_rounded p;            /* format and rounding of P, not stochastic, of scale 1                    */
     float p_scale;              /* P is multiplied by this before it is rounded: finite, above 0           */
     float scale;                /* of the softmax: 1 / sqrt(dim)                                           */
     size_t tile;                /* keys a tile; 0: all of them                                             */
@@ -26,7 +26,7 @@ typedef struct mpsim_attention {
     uint8_t sum_rounded;        /* 1: the sum of a row is of P as it is rounded                            */
     uint8_t reciprocal;         /* 1: the end multiplies by 1 / sum                                        */
     float beta;                 /* 0, or above 1: a largest score that repeats is moved, see below         */
-    float near;                 /* with beta: scores from m - near on count as repeating                   */
+    float margin;               /* with beta: scores from n - margin on count as repeating                 */
     const mpsim_format *f;      /* of y; NULL: binary32                                                    */
 } mpsim_attention;
 
@@ -52,7 +52,7 @@ typedef struct mpsim_attention_counts {
  * is -inf, sum and O +0. Tiles of keys in their order; a row that sees no key of a tile is left as it is. Of row i:
  *
  *   S[j] = scores(q[i] k[j]);  x[j] = f32(scale S[j]), over the keys j of the tile that it sees
- *   n = max x[j] (NaN if one is NaN).  With beta, where more than one x[j] >= f32(n - near): n becomes f32(beta n) if it
+ *   n = max x[j] (NaN if one is NaN).  With beta, where more than one x[j] >= f32(n - margin): n becomes f32(beta n) if it
  *       is above 0, and +0 if below
  *   m = the larger of max and n;  r = m, or +0 if m is -inf
  *   a = exp(f32(max - r));  e[j] = exp(f32(x[j] - r));  P[j] = p(f32(e[j] p_scale));  P[j] = +0 of the tile's other keys
@@ -69,11 +69,12 @@ typedef struct mpsim_attention_counts {
  *   flags    NULL, or queries bytes: 1 for each row that counts as repeated, else 0
  *   counts   NULL, or counters that are added to
  *   rng      NULL unless a model rounds stochastically: tile t, counted in its place among the keys, takes streams
- *            rng->stream + 2 t (scores) and rng->stream + 2 t + 1 (context), as mpsim_gemm does
+ *            rng->stream + 2 t (scores) and rng->stream + 2 t + 1 (context), as mpsim_gemm does of the rows that
+ *            see a key of it
  *   pool     threads, or NULL; they change no bit
  *
- * MPSIM_EINVAL if a setting or format is invalid or a needed pointer is NULL, MPSIM_ERANGE if S, O, P or y has numbers that binary32
- * has not or a model cannot take its operands, MPSIM_ENOMEM. Outputs are untouched then. */
+ * MPSIM_EINVAL if a setting or format is invalid or a needed pointer is NULL, MPSIM_ERANGE if S, O, P or y has numbers
+ * that binary32 has not, S, O or P has no 0, or a model cannot take its operands, MPSIM_ENOMEM. Outputs are untouched then. */
 MPSIM_API mpsim_status mpsim_attention_forward(const mpsim_attention *a, const mpsim_attention_shape *shape,
                                                const mpsim_matrix *q, const mpsim_matrix *k, const mpsim_matrix *v,
                                                float *y, float *lse, uint8_t *flags, mpsim_attention_counts *counts,
