@@ -1,6 +1,6 @@
 # python/ -- the Python package over the shared library: doc/python.md. Nothing of it is built by make.
 EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backend/mpsim_backend.py python/bench.py \
-  python/check.sh python/manylinux.sh python/nocrypto.sh python/watch_cost.py \
+  python/check.sh python/manylinux.sh python/nocrypto.sh python/sdist.sh python/watch_cost.py \
   python/src/mpsim/__init__.py python/src/mpsim/__main__.py python/src/mpsim/_advice.py python/src/mpsim/_arrays.py \
   python/src/mpsim/_blocks.py python/src/mpsim/_cast.py python/src/mpsim/_dot.py python/src/mpsim/_error.py \
   python/src/mpsim/_figures.py python/src/mpsim/_formats.py python/src/mpsim/_library.py python/src/mpsim/_loops.py \
@@ -8,7 +8,7 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/src/mpsim/_program.py python/src/mpsim/_reports.py python/src/mpsim/_scaler.py python/src/mpsim/_statistics.py \
   python/src/mpsim/_watch.py python/src/mpsim/callbacks.py python/src/mpsim/py.typed python/src/mpsim/record.py \
   python/src/mpsim/record.pyi \
-  python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py \
+  python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py python/tests/test_callbacks.py \
   python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_open.py python/tests/test_peers.py \
   python/tests/test_reports.py python/tests/test_scaler.py python/tests/test_watch.py
 PYTHON = python3
@@ -52,6 +52,9 @@ wheel: all
 	  $(PYTHON) -B -c 'import mpsim_backend; print("python/dist/" + mpsim_backend.build_wheel("."))'
 check-python: wheel
 	@PYTHON='$(PYTHON)' sh $(srcdir)/python/check.sh $(srcdir) "$$(ls python/dist/*.whl)"
+# make check-sdist: a source distribution, built from its own contents; minutes, in check-long.
+check-sdist: all
+	@PYTHON='$(PYTHON)' sh $(srcdir)/python/sdist.sh $(srcdir)
 # make manylinux: a wheel for glibc 2.28 or newer, in python/manylinux, with a compiler and libraries of its own.
 manylinux:
 	@sh $(srcdir)/python/manylinux.sh $(srcdir) python/manylinux
@@ -60,5 +63,5 @@ bench-python:
 	@$(PYTHON) $(srcdir)/python/bench.py
 bench-watch:
 	@$(PYTHON) -W ignore $(srcdir)/python/watch_cost.py
-.PHONY: python-stage wheel manylinux check-python bench-python bench-watch
+.PHONY: python-stage wheel manylinux check-python check-sdist bench-python bench-watch
 CLEANFILES += python/program python/libmpsim-trace.so.0

@@ -283,6 +283,7 @@ check-long: $(check_PROGRAMS) mpsim
 	MPSIM_TEST_EXPENSIVE=1 MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(SHELL) $(top_srcdir)/tests/cli/killed.sh
 	@if test -z "$(FUZZ_CC)"; then echo "no fuzzing: no clang with libFuzzer was found"; \
 	else FUZZ_OPTIONS="-max_total_time=$(FUZZ_SECONDS) $$FUZZ_OPTIONS" $(MAKE) $(AM_MAKEFLAGS) fuzz FUZZ_RUNS=-1; fi
+	$(MAKE) $(AM_MAKEFLAGS) check-sdist
 check-wide:
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_TEST_MULTIPLIER=10 $(MAKE) $(AM_MAKEFLAGS) check
 check-isa:
