@@ -16,15 +16,41 @@ int mpsim_is_native(const mpsim_rounded *p)
            r->overflow == MPSIM_OVERFLOW_INF && r->infinity == MPSIM_INFINITY_KEEP && !r->flush_output;
 }
 
+/* No subnormal number of f is one of binary32, or it is flushed. */
+static int is_flushed(const mpsim_model *m, const mpsim_format *f)
+{
+    return m->traits & MPSIM_TRAIT_FLUSH_OPERANDS ? mpsim_emin(f) == -126 : mpsim_format_last_bit(f) >= -126;
+}
+
+/* Chains of instructions: they flush their sums, and which NaN comes of it the reference says. */
+static int instruction_init(int *kind, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
+{
+#ifdef __SSE2__
+    const int flushes = MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS;
+    if (m->addition != MPSIM_ADDITION_FMA || m->traits & ~(flushes | MPSIM_TRAIT_NAN_MINUS) ||
+        !(m->traits & MPSIM_TRAIT_FLUSH_SUMS) || !is_flushed(m, fa) || !is_flushed(m, fb))
+        return 0;
+    *kind = m->order == MPSIM_ORDER_LANES ? MPSIM_CHAIN_LANES : MPSIM_CHAIN_ODD_FIRST;
+    return m->order == MPSIM_ORDER_ODD_FIRST || (m->order == MPSIM_ORDER_LANES && m->length == 2);
+#else
+    (void)kind;
+    (void)m;
+    (void)fa;
+    (void)fb;
+    return 0;
+#endif
+}
+
 int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
     const int is_fma = m->addition == MPSIM_ADDITION_FMA;
-    if (m->traits || m->order > MPSIM_ORDER_PAIRWISE || (!is_fma && m->addition != MPSIM_ADDITION_MULADD) ||
-        !mpsim_in_binary32(fa) || !mpsim_in_binary32(fb))
+    if ((!is_fma && m->addition != MPSIM_ADDITION_MULADD) || !mpsim_in_binary32(fa) || !mpsim_in_binary32(fb))
         return 0;
     if (!mpsim_is_native(&m->accumulator) || !mpsim_is_native(&m->result) ||
         (!is_fma && !mpsim_is_native(&m->product)) || (m->chunk != 0 && !mpsim_is_native(&m->outer)))
         return 0;
+    if (m->traits || m->order > MPSIM_ORDER_PAIRWISE)
+        return instruction_init(kind, m, fa, fb);
     *kind = is_fma ? MPSIM_CHAIN_FMA : m->order == MPSIM_ORDER_PAIRWISE ? MPSIM_CHAIN_PAIRWISE : MPSIM_CHAIN_MULADD;
     return 1;
 }

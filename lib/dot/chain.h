@@ -11,7 +11,21 @@
 
 #include "panel.h"
 
-enum { MPSIM_CHAIN_FMA, MPSIM_CHAIN_MULADD, MPSIM_CHAIN_PAIRWISE };
+enum {
+    MPSIM_CHAIN_FMA,
+    MPSIM_CHAIN_MULADD,
+    MPSIM_CHAIN_PAIRWISE,
+    MPSIM_CHAIN_ODD_FIRST, /* fused multiply-adds, the second of two neighbours first: vdpbf16ps     */
+    MPSIM_CHAIN_LANES      /* the same in two sums from +0, by even and odd k, that are added: AMX     */
+};
+
+/* mpsim_chain_flushes -- whether this kind runs with the machine's flushing of subnormal operands and results:
+ * that of x86 is after rounding with unbounded exponent range, as that of the models. Elsewhere the reference does
+ * them. */
+static inline int mpsim_chain_flushes(int kind)
+{
+    return kind >= MPSIM_CHAIN_ODD_FIRST;
+}
 
 /* mpsim_is_native -- whether a place rounds as the machine's binary32 does. The rule for NaN is left
  * to the reference. */

@@ -2,7 +2,16 @@
  * format (see rounded.h). */
 #include "job.h"
 
+#include "../base/environment.h"
+
 /* ---- in binary32 ---- */
+
+/* In a function of its own, which the environment cannot be moved past. */
+static __attribute__((noinline)) void add_chunks(float *s, const float *t, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        s[j] += t[j];
+}
 
 /* The sums from s, or those of chunks added to it. */
 static void chain_sums(const job *g, const float *a, const float *b, float *s, size_t rows)
@@ -15,8 +24,7 @@ static void chain_sums(const job *g, const float *a, const float *b, float *s, s
     for (size_t k = 0; k < g->depth; k += chunk) {
         float t[ROWS * N] = {0};
         g->loops->chain(g->chain, a + k, g->padded, b + k * N, t, rows, g->depth - k < chunk ? g->depth - k : chunk);
-        for (size_t j = 0; j < rows * N; j++)
-            s[j] += t[j];
+        add_chunks(s, t, rows * N);
     }
 }
 
@@ -29,7 +37,13 @@ void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64
         for (size_t j = 0; j < N; j++)
             s[r * N + j] = (float)c[j];
     }
-    chain_sums(g, (const float *)mpsim_row_values(g, first), (const float *)mpsim_panel_values(g, panel), s, n);
+    if (mpsim_chain_flushes(g->chain)) {
+        const mpsim_environment before = mpsim_environment_flushing();
+        chain_sums(g, (const float *)mpsim_row_values(g, first), (const float *)mpsim_panel_values(g, panel), s, n);
+        mpsim_environment_restore(before);
+    } else {
+        chain_sums(g, (const float *)mpsim_row_values(g, first), (const float *)mpsim_panel_values(g, panel), s, n);
+    }
     for (size_t r = 0; r < n; r++) {
         uint32_t u[N], nan = 0;
         memcpy(u, s + r * N, sizeof u);

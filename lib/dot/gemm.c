@@ -40,7 +40,7 @@ static int allocate(const job *g, mpsim_panels *p, size_t lines)
     if (!product_fits(&n, lines, g->padded) || !product_fits(&bytes, n, g->real))
         return 0;
     const int fused = g->m->addition == MPSIM_ADDITION_FUSED;
-    const int exact = g->m->addition == MPSIM_ADDITION_EXACT;
+    const int exact = g->run == mpsim_exact_rows;
     p->values = malloc(bytes + 1);
     p->exponents = fused ? (int16_t *)malloc((n + 1) * sizeof(int16_t)) : NULL;
     p->low = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
@@ -53,7 +53,8 @@ static int allocate(const job *g, mpsim_panels *p, size_t lines)
 static mpsim_status new_panels(job *g)
 {
     const mpsim_matrix *a = g->a, *b = g->b;
-    const int wide = g->run == mpsim_exact_rows || (g->run == mpsim_fused_rows && g->tile.wide) ||
+    const int wide = g->run == mpsim_exact_rows || g->run == mpsim_group_rows ||
+                     (g->run == mpsim_fused_rows && g->tile.wide) ||
                      (g->run == mpsim_rounded_rows && g->rounded.lanes != MPSIM_LANES_F32);
     const size_t quads = g->m->order == MPSIM_ORDER_QUADS ? g->m->chunk : 0;
     g->real = wide ? sizeof(double) : sizeof(float);
@@ -205,6 +206,8 @@ static path *choose(job *g)
         return mpsim_chain_rows;
     if (mpsim_rounded_init(&g->rounded, m, fa, fb))
         return mpsim_rounded_rows;
+    if (mpsim_group_init(&g->group, m, fa, fb))
+        return mpsim_group_rows;
     return mpsim_exact_init(&g->exact, m, fa, fb, g->depth) ? mpsim_exact_rows : NULL;
 }
 

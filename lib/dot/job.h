@@ -4,6 +4,7 @@
 #pragma once
 
 #include "exact.h"
+#include "groups.h"
 #include "loops/loops.h"
 #include "rounded.h"
 
@@ -31,6 +32,7 @@ struct job {
     mpsim_tile tile;
     int chain; /* MPSIM_CHAIN_... */
     mpsim_rounded_chain rounded;
+    mpsim_group group;
     mpsim_exact exact;
     size_t real, padded; /* bytes of a value; depth of the panels: chunks of order QUADS are
                               filled up with zeros */
@@ -41,7 +43,7 @@ struct job {
     int native_result, native_outer; /* they round as the machine's binary32 does */
 };
 
-path mpsim_fused_rows, mpsim_chain_rows, mpsim_rounded_rows, mpsim_exact_rows;
+path mpsim_fused_rows, mpsim_chain_rows, mpsim_rounded_rows, mpsim_exact_rows, mpsim_group_rows;
 
 static inline size_t mpsim_index_in(const mpsim_matrix *x, size_t i, size_t j)
 {

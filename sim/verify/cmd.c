@@ -28,6 +28,8 @@ static const char more[] =
     "Examples:\n"
     "  mpsim verify                                 what can run here, in seconds\n"
     "  mpsim verify --thorough nvidia               all 2^32 binary32 inputs\n"
+    "  mpsim verify cpu                             every instruction that this CPU has beside its model;\n"
+    "                                               --thorough: 10^7 results of each\n"
     "  mpsim verify vectors --vectors recorded/     replay outputs of real tensor cores\n"
     "  mpsim verify vectors --model hopper-fp16-fp32,hopper-fp16-fp32:F=24\n"
     "                                               what a wrong parameter would give\n";
@@ -143,7 +145,7 @@ static int check_options(const verify *v, char **names, int vectors, int archite
 int cmd_verify(const command *self, int argc, char **argv)
 {
     int list = 0, first;
-    const char *architecture = NULL, *vectors = NULL;
+    const char *architecture = NULL, *vectors = NULL, *record = NULL;
     report_options form = {0};
     report_style style;
     option_list names = {0};
@@ -159,6 +161,8 @@ int cmd_verify(const command *self, int argc, char **argv)
         {0, "model", OPTION_LIST, &names, "NAME",
          "replay with this model instead; a list of names, patterns as 'hopper-*', and names "
          "with changes, as hopper-fp16-fp32:F=24; only the group vectors runs"},
+        {0, "Instructions of this CPU", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "record", OPTION_OUTPUT, &record, "FILE", "write what they gave, as the files of data/cpu; group cpu"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(form, "mpsim.verify/1"),
         CSV_OPTION_ROW(form, ""),
@@ -168,7 +172,7 @@ int cmd_verify(const command *self, int argc, char **argv)
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     model_list models = {0};
-    output out = {0};
+    output out = {0}, to_record = {0};
     if (code >= 0)
         goto done;
     const char *env = getenv("MPSIM_HWVECTORS");
@@ -191,10 +195,21 @@ int cmd_verify(const command *self, int argc, char **argv)
     if (code || (code = check_groups(groups)) ||
         (code = check_options(&v, groups, vectors != NULL, architecture != NULL, list)))
         goto done;
+    if (record && (list || !wants(groups, "cpu"))) {
+        code = fail(EXIT_USAGE, "verify: --record goes with the group cpu");
+        goto done;
+    }
     if ((code = output_open(&out, form.path)))
         goto done;
+    if (record && (code = output_open(&to_record, record))) {
+        output_abandon(&out);
+        goto done;
+    }
+    v.record = to_record.file;
     if (!list && (code = run_groups(&v, groups))) {
         output_abandon(&out);
+        if (record)
+            output_abandon(&to_record);
         goto done;
     }
     (list                   ? print_list
@@ -202,6 +217,10 @@ int cmd_verify(const command *self, int argc, char **argv)
      : style == REPORT_CSV  ? verify_csv
                             : verify_print)(&v, out.file);
     code = output_close(&out);
+    if (record && !code)
+        code = output_close(&to_record);
+    else if (record)
+        output_abandon(&to_record);
     if (!code && !list)
         code = verdict(&v);
 done:

@@ -152,3 +152,36 @@ int cpu_compare(const cpu_instruction *t, uint64_t seed, uint64_t first, uint64_
     }
     return 1;
 }
+
+/* ---- records ---- */
+
+void cpu_record_head(FILE *to, const char *cpu)
+{
+    fprintf(to, "mpsim-cpu/1\ncpu\t%s\n", cpu);
+    fputs(
+        "# name, feature, what computes it, mode, operand, result, traits, lanes, products; digest of the first results"
+        " with seed 1;\n# all that were compared: seed, results, digest, mismatches. Then what the first cases gave.\n",
+        to);
+}
+
+void cpu_record(FILE *to, const cpu_instruction *t, uint64_t seed, const cpu_result *r)
+{
+    cpu_result brief = {0};
+    cpu_compare(t, CPU_RECORD_SEED, 0, CPU_RECORD_RESULTS / t->lanes, &brief);
+    fprintf(to, "row\t%s\t%s\t%s\t%s\t%s\t%s\t%u\t%zu\t%zu\t%016" PRIx64, t->name, t->feature,
+            t->model ? t->model : mpsim_op_name(t->op), mpsim_round_mode_name(t->mode), t->operand, t->result,
+            t->traits, t->lanes, t->products, brief.digest);
+    fprintf(to, "\t%" PRIu64 "\t%" PRIu64 "\t%016" PRIx64 "\t%" PRIu64 "\n", seed, r->compared, r->digest,
+            r->mismatches);
+    for (uint64_t n = 0; n < CPU_RECORD_CASES; n++) {
+        cpu_case x;
+        uint64_t d[CPU_LANES];
+        if (!cpu_case_make(&x, t, CPU_RECORD_SEED, n))
+            return;
+        memcpy(d, x.d, sizeof d);
+        t->execute(d, x.a, x.b);
+        for (size_t i = 0; i < x.lanes; i++)
+            fprintf(to, "%s%" PRIx64, i ? " " : "case\t", cpu_code(&x.result, d, i));
+        fputc('\n', to);
+    }
+}

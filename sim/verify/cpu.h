@@ -9,6 +9,7 @@
 #include <mpsim/dot.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { CPU_LANES = 32, CPU_PRODUCTS = 4 }; /* most elements of a register, products of an element */
 
@@ -62,6 +63,12 @@ typedef struct cpu_result {
     uint64_t compared, mismatches, digest; /* digest: of what the instruction gave, any NaN alike   */
     char first[300];
 } cpu_result;
+
+/* cpu_record_head, cpu_record -- a record of what a CPU gave (data/cpu): which CPU, and a row that is here with what
+ * came of it. cpu_record does the first cases again. */
+enum { CPU_RECORD_CASES = 18, CPU_RECORD_RESULTS = 20000, CPU_RECORD_SEED = 1 };
+void cpu_record_head(FILE *to, const char *cpu);
+void cpu_record(FILE *to, const cpu_instruction *t, uint64_t seed, const cpu_result *r);
 
 /* cpu_compare -- cases first to first + n - 1 of a row that is here, added to *r. 0 if the row is wrong. */
 int cpu_compare(const cpu_instruction *t, uint64_t seed, uint64_t first, uint64_t n, cpu_result *r);

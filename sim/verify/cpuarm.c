@@ -17,9 +17,17 @@ static int has_bf16(void)
     return getauxval(AT_HWCAP2) >> 14 & 1;
 }
 
+/* FPCR.EBF keeps a 1 where the CPU has FEAT_EBF16; not every kernel says so. */
+enum { EBF = 1 << 13 };
+
 static int has_ebf16(void)
 {
-    return getauxval(AT_HWCAP2) >> 32 & 1;
+    uint64_t before, after;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(before));
+    __asm__ volatile("msr fpcr, %0" : : "r"(before | EBF));
+    __asm__ volatile("mrs %0, fpcr" : "=r"(after));
+    __asm__ volatile("msr fpcr, %0" : : "r"(before));
+    return has_bf16() && after & EBF;
 }
 
 static int has_fhm(void)
@@ -87,12 +95,11 @@ FOR(BF16) void bfcvtn(void *d, const void *a, const void *b)
     vst1_u16(d, r);
 }
 
-/* FPCR.EBF: bit 13 */
 FOR(BF16) void bfdot_ebf(void *d, const void *a, const void *b)
 {
     uint64_t before;
     __asm__ volatile("mrs %0, fpcr" : "=r"(before));
-    __asm__ volatile("msr fpcr, %0" : : "r"(before | 1u << 13));
+    __asm__ volatile("msr fpcr, %0" : : "r"(before | EBF));
     bfdot(d, a, b);
     __asm__ volatile("msr fpcr, %0" : : "r"(before));
 }

@@ -37,17 +37,21 @@ static void one(verify *v, const cpu_instruction *t)
     progress_say("cpu: %s", t->name);
     j = (job){.t = t, .seed = v->seed, .cases = (v->thorough ? LONG : SHORT) / t->lanes + 1};
     parallel_for(TASKS, task, &j);
-    uint64_t digest = 0;
+    cpu_result all = {0};
     for (int i = 0; i < TASKS; i++) {
         if (j.bad[i])
             verify_differs(row, "%s", "the library does not know what the row names");
         for (uint64_t k = 0; k < j.found[i].mismatches; k++)
             verify_differs(row, "%s", j.found[i].first);
-        row->compared += j.found[i].compared;
-        digest += j.found[i].digest;
+        all.compared += j.found[i].compared;
+        all.mismatches += j.found[i].mismatches;
+        all.digest += j.found[i].digest;
     }
+    row->compared = all.compared;
+    if (v->record)
+        cpu_record(v->record, t, v->seed, &all);
     snprintf(row->with, sizeof row->with, "%s%s; digest %016" PRIx64, t->model ? t->model : mpsim_op_name(t->op),
-             t->traits & CPU_ANY_NAN ? ", any NaN" : ", NaNs too", digest);
+             t->traits & CPU_ANY_NAN ? ", any NaN" : ", NaNs too", all.digest);
 }
 
 int verify_cpu_here(const verify *v, char *text, size_t size)
@@ -63,6 +67,10 @@ int verify_cpu_here(const verify *v, char *text, size_t size)
 
 int verify_cpu(verify *v)
 {
+    char cpu[200];
+    cpu_words(cpu, sizeof cpu);
+    if (v->record)
+        cpu_record_head(v->record, cpu);
     for (size_t i = 0; cpu_instruction_at(i); i++)
         one(v, cpu_instruction_at(i));
     return 0;

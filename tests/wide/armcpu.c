@@ -5,8 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* armcpu RESULTS FILE */
 int main(int argc, char **argv)
 {
+    FILE *record = argc > 2 ? fopen(argv[2], "w") : NULL;
+    if (record)
+        cpu_record_head(record, argc > 3 ? argv[3] : "an emulator");
     const uint64_t results = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
     int wrong = 0;
     for (size_t i = 0; cpu_instruction_at(i); i++) {
@@ -20,7 +24,11 @@ int main(int argc, char **argv)
             return 2;
         printf("%-16s %10" PRIu64 " results %10" PRIu64 " mismatches, digest %016" PRIx64 " %s\n", t->name, r.compared,
                r.mismatches, r.digest, r.first);
+        if (record)
+            cpu_record(record, t, 1, &r);
         wrong |= r.mismatches != 0;
     }
+    if (record)
+        fclose(record);
     return wrong;
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# armcpu.sh [RESULTS] -- what qemu-user makes of Arm's instructions beside the models: by hand, from the top of the
+# armcpu.sh [RESULTS [FILE WORDS]] -- what qemu-user makes of Arm's instructions beside the models: by hand, from the top of the
 # source tree, with aarch64-linux-gnu-gcc and qemu-aarch64. qemu follows the pseudo-code of Arm's manual; it is no
 # hardware.
 set -eu

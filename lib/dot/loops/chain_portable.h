@@ -60,11 +60,35 @@ static void tree(const float *a, const float *b, float *s, size_t depth)
         s[j] += stack[0][j];
 }
 
+/* See chain_vectors.h. */
+static void odd_first(const float *a, const float *b, float *s, size_t depth)
+{
+    static const float zeros[MPSIM_PANEL];
+    for (size_t k = 0; k < depth; k += 2) {
+        const int both = k + 1 < depth;
+        fma_row(both ? a[k + 1] : 0, both ? b + (k + 1) * MPSIM_PANEL : zeros, s);
+        fma_row(a[k], b + k * MPSIM_PANEL, s);
+    }
+}
+
+static void two_lanes(const float *a, const float *b, float *s, size_t depth)
+{
+    float sum[2][MPSIM_PANEL] = {{0}};
+    for (size_t k = 0; k < depth; k++)
+        fma_row(a[k], b + k * MPSIM_PANEL, sum[k % 2]);
+    for (size_t j = 0; j < MPSIM_PANEL; j++)
+        s[j] = sum[0][j] + sum[1][j];
+}
+
 static void CHAIN(int kind, const float *a, size_t next, const float *b, float *s, size_t rows, size_t depth)
 {
     for (size_t r = 0; r < rows; r++, a += next, s += MPSIM_PANEL) {
         if (kind == MPSIM_CHAIN_PAIRWISE)
             tree(a, b, s, depth);
+        else if (kind == MPSIM_CHAIN_ODD_FIRST)
+            odd_first(a, b, s, depth);
+        else if (kind == MPSIM_CHAIN_LANES)
+            two_lanes(a, b, s, depth);
         else if (kind == MPSIM_CHAIN_FMA)
             for (size_t k = 0; k < depth; k++)
                 fma_row(a[k], b + k * MPSIM_PANEL, s);

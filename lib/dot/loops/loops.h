@@ -5,6 +5,7 @@
 #pragma once
 
 #include "../exact.h"
+#include "../groups.h"
 #include "../rounded.h"
 #include "../tile_lane.h"
 
@@ -21,6 +22,7 @@ typedef struct mpsim_loops {
     mpsim_slices_function *slices;
     mpsim_rounded_function *rounded_f32, *rounded_f64;
     mpsim_outer_function *outer_f32, *outer_f64;
+    mpsim_group_function *groups;
 } mpsim_loops;
 
 extern const mpsim_loops mpsim_loops_generic, mpsim_loops_avx2, mpsim_loops_avx512;
