@@ -270,7 +270,7 @@ END_TEST
 
 /* ----------------------------------------------------------------------- choices ---- */
 
-/* The operands at the edges, once per choice and value; a format and operation has a quarter of them each time. */
+/* The operands at the edges, once per choice and value; a format and operation has an eighth of them each time. */
 START_TEST(each_choice_at_the_edges)
 {
     uint64_t random = test_seed() + 2;
@@ -281,7 +281,7 @@ START_TEST(each_choice_at_the_edges)
             operation p = operation_make(op, name, NULL, NULL, NULL, 0);
             const codes x = codes_edges(p.oracle.result, 1, &random);
             for (int k = 0; k < ROUNDING_VARIANTS; k++) {
-                if (!test_in_part(i + (size_t)(op + k), 4))
+                if (!test_in_part(i + (size_t)(op + k), 8))
                     continue;
                 const mpsim_rounding r = rounding_variant(0, k);
                 operation_rounding(&p, &r);

@@ -199,7 +199,7 @@ static void compare(const mpsim_block_recipe *b, size_t rows, size_t cols, int k
 
 static const size_t shapes[][2] = {{1, 1},   {3, 7},    {5, 16},   {2, 33},    {17, 47},  {40, 96},
                                    {1, 300}, {130, 70}, {2, 2500}, {129, 257}, {33, 128}, {0, 5}};
-enum { SHAPES = sizeof shapes / sizeof shapes[0], KINDS = 8, PARTS = 4 };
+enum { SHAPES = sizeof shapes / sizeof shapes[0], KINDS = 8, PARTS = 8 };
 
 START_TEST(every_recipe)
 {

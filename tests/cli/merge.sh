@@ -190,7 +190,7 @@ refused "two missing" "merge: shards 1 to 2 of 3 are missing" "$p/3"
 refused "a shard twice, in a larger part" "shard 3 of 3 is also in" "$p/some" "$p/2" "$p/3"
 code=0
 size=$(wc -c <"$p/2")
-turns 3
+turns 6
 for cut in 0 5 12 13 17 40 200 $((size / 2)) $((size - 9)) $((size - 1)); do
     head -c "$cut" "$p/2" >"$p/cut"
     run 3 merge "$p/1" "$p/cut" "$p/3" && has "parts/cut: " err || code=1
@@ -246,7 +246,7 @@ run 2 merge -o "$p/2" "$p/1" "$p/2" "$p/3" && has "parts/2" err
 ok $? "the report replaces no part"
 
 # ---- the command line ----
-turns 4
+turns 8
 usage() { # usage NAME PATTERN ARGUMENT...
     name=$1
     pattern=$2

@@ -64,7 +64,7 @@ mkdir "$dir/none"
 run 3 replay --policy "$dir/none" "$one" && has 'no policy' err; ok $? "an empty folder"
 
 # ---- bad ones: one line with the file, the line and the key
-turns 4
+turns 8
 # bad LINE TEXT FRAGMENT
 bad() {
     printf '%b' "$2" >"$dir/bad.yaml"

@@ -267,7 +267,7 @@ START_TEST(every_combination_of_choices_in_every_mode)
 }
 END_TEST
 
-/* The neighbourhood of the edges, once per choice field and value. */
+/* The neighbourhood of the edges, once per choice field and value: to nearest even; the other modes in turn. */
 static void one_choice(tally *t, const mpsim_format *f, const oracle_format *of)
 {
     cases c;
@@ -276,6 +276,8 @@ static void one_choice(tally *t, const mpsim_format *f, const oracle_format *of)
     for (int m = 0; m < MPSIM_ROUND_MODES; m++)
         for (int k = 0; k < 19; k++) {
             mpsim_rounding r = rounding(m);
+            if (m != MPSIM_ROUND_NEAREST_EVEN && !test_in_part((size_t)(m + k) + of->bits, 1))
+                continue;
             switch (k) {
             case 0:
                 r.overflow = MPSIM_OVERFLOW_MAX;
@@ -346,6 +348,8 @@ static void presets(tally *t, const mpsim_format *f, const oracle_format *of)
             if (k >= 2 && !preset->exceptions[k - 2].format)
                 continue;
             for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
+                if (m != MPSIM_ROUND_NEAREST_EVEN && !test_in_part(p + (size_t)(m + k) + of->bits, 1))
+                    continue;
                 mpsim_rounding r = k == 0 ? preset->narrow : k == 1 ? preset->wide : preset->exceptions[k - 2].rounding;
                 r.mode = (uint8_t)m;
                 r.sr_bits = 8;

@@ -273,7 +273,7 @@ static void every_format(int width)
         for (size_t i = 0; i < n; i++) {
             points p;
             points_init(&p, width);
-            if (!test_in_part(i + (width == 64), 2))
+            if (!test_in_part(i + (width == 64), 4))
                 continue;
             any_casts(&t, &list[i], 1 + test_random(&state) % 16, width, &state);
             points_for(&p, &t, test_expensive() ? 150 : 12, &state);
@@ -316,7 +316,7 @@ START_TEST(every_format_from_codes)
     const size_t n = subjects(list, test_scaled(12), &state);
     setup(1 << 24);
     for (size_t i = 0; i < n; i++) {
-        if (!test_in_part(i, 2))
+        if (!test_in_part(i, 4))
             continue;
         const int known = strcmp(list[i].name, "fp16") == 0 || strcmp(list[i].name, "bf16") == 0;
         const int all = list[i].bits <= (known || test_expensive() ? 16 : 10);
