@@ -311,7 +311,7 @@ recorded: mpsim $(recorded_tests)
 	  ./mpsim replay -P $(srcdir)/data/amp-mlp/$${t#*:}.yaml $(srcdir)/data/amp-mlp/$${t%:*} | \
 	    sed -n 's/^record  */# /p'; done; \
 	echo "== mpsim replay, data/replay-cases"; \
-	MPSIM=./mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(srcdir)/tests/cli/replay-cases.sh | \
+	MPSIM_TEST_PART=all MPSIM=./mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(srcdir)/tests/cli/replay-cases.sh | \
 	  grep -e '^#' -e '^not ok'; } | \
 	  awk '{ print } / runs,/ { for (i = 2; i <= NF; i++) if ($$i == "runs,") n = $$(i - 1); \
 	      if (/^# torch-/) torch += n; else others += n } \

@@ -121,8 +121,9 @@ same() {
     ok $code "$name"
 }
 forms='--json;-t;--ndjson;--csv --level step'
-same "a trace" "$(turn 3 1 50 2 7)" '' "$forms;;--csv;--csv --level kind;--csv --level total" "$data/charlm"
+same "a trace" "$(turn 3 1 50 2 7)" '' '--json;-t' "$data/charlm"
 turns 7 # the numbers of shards take turns, too: of 2, 4 or 5
+same "a trace, in every form" "$(turn 3 1 50 2 7)" '' "$forms;;--csv;--csv --level kind;--csv --level total" "$data/charlm"
 same "two traces, operands in any order" '3' '-s 1,2^10' '--json;-t' "$data/digits-cnn" "$data/charlm"
 same "stochastic rounding" "$(turn 2 7)" '-f e4m3@cuda,fp16 -r src:9 --seed 5 -s 3' '--json;-t' "$data/charlm/step_000100" "$data/digits-cnn"
 same "flushing, selection" '3' '-f e5m2,bf16 --flush-inputs --flush-subnormals --overflow saturate -k wgrad,act -m *fc* --scale-kinds all -s 1,2^4..2^6' \

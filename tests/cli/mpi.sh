@@ -79,7 +79,7 @@ two() { # two CODE NAME ARGUMENT...: an error, the same with 2 ranks
 
 # ---- replay ----
 both "replay: a recorded run" replay -P "$data/amp-mlp/autocast.yaml" "$data/amp-mlp/sgd"
-turns 9
+turns 13
 three "replay: clipped AdamW, JSON" replay -P "$data/amp-mlp/adamw.yaml" --json "$data/amp-mlp/adamw"
 three "replay: masters, CSV of tensors" replay -P "$data/amp-mlp/half.yaml" --csv --tensors "$data/amp-mlp/half"
 three "replay: --amp, no reference" replay -P "$data/amp-mlp/autocast.yaml" --amp --no-reference "$data/amp-mlp/adam"
@@ -149,7 +149,7 @@ three "replay: ranks reduced as DeepSpeed does" replay -P deepspeed-fp16 odd
 # ---- stat ----
 turns 1
 both "stat: a trace" stat "$data/digits-cnn"
-turns 9
+turns 13
 both "stat: JSON with histograms, scales, stochastic rounding" \
     stat --json --histogram -r sr --seed 3 -s 1,2^10 -f fp16,e4m3@cuda "$data/digits-cnn" "$data/charlm"
 three "stat: every tensor of many files" stat -t "$data/replay-cases"
@@ -164,7 +164,7 @@ ok $? "stat: -o"
 # ---- errors: one line, the exit code of mpsim ----
 turns 1
 two 4 "no such file" replay -P fp32 nowhere
-turns 9
+turns 13
 two 4 "no such policy" replay -P nowhere odd
 two 2 "no such option" replay --nowhere
 two 3 "not a trace" replay -P fp32 norm.yaml

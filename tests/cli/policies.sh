@@ -30,7 +30,7 @@ for trace in $(turn digits-cnn charlm); do
         name=${file##*/}
         name=${name%.yaml}
         files=$((files + 1))
-        turns 7 together # the folder's table has them all
+        turns 15 together # the folder's table has them all
         due || { ok 1 "$name" && continue; }
         replay "$file" "$MPSIM_SRCDIR/data/$trace" && has "^policy  *$name\$" && has '^plan '
         ok $? "$trace: $name"
