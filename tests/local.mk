@@ -96,7 +96,7 @@ unit_tests = \
   tests/train/t-digests tests/train/t-engine-errors tests/train/t-engine-layers \
   tests/train/t-decoder-graph \
   tests/train/t-engine-products tests/train/t-engine-stacks tests/train/t-engine-tensors \
-  tests/train/t-engine-transformer tests/train/t-engine-update tests/train/t-layers \
+  tests/train/t-engine-transformer tests/train/t-engine-update tests/train/t-gradients tests/train/t-layers \
   tests/train/t-oracle tests/train/t-parallel tests/train/t-run-text tests/train/t-replay tests/train/t-run \
   tests/train/t-schedule tests/train/t-step tests/train/t-text tests/train/t-torch
 
@@ -123,7 +123,7 @@ mpfr_tests = \
   tests/block/t-block tests/block/t-block-proof tests/block/t-elements tests/block/t-hadamard tests/block/t-outputs \
   tests/block/t-recipe tests/block/t-recipe-scale tests/block/t-rules tests/block/t-blockstats \
   tests/dot/t-dot tests/dot/t-instruction \
-  tests/format/t-codes \
+  tests/format/t-codes tests/format/t-names \
   tests/layer/t-functions tests/layer/t-math \
   tests/optim/t-adafactor tests/optim/t-contract tests/optim/t-gradient tests/optim/t-gradient-clip \
   tests/optim/t-gradient-reduce tests/optim/t-kernels tests/optim/t-math tests/optim/t-optim tests/optim/t-stores \
@@ -158,7 +158,7 @@ tests_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 
 # Those that spend their time in loops of their own.
 hot_objects = tests/gpu/t-record.$(OBJEXT) tests/record/elementwise.$(OBJEXT) tests/record/sums.$(OBJEXT) \
-  tests/round/t-cast.$(OBJEXT) tests/dot/t-chain.$(OBJEXT)
+  tests/round/t-cast.$(OBJEXT) tests/dot/t-chain.$(OBJEXT) tests/train/t-gradients.$(OBJEXT)
 $(hot_objects): TEST_CFLAGS = $(OPT_CFLAGS)
 
 # ---- all 2^32 inputs: make check-long
@@ -313,7 +313,7 @@ recorded: mpsim $(recorded_tests)
 	  ./mpsim replay -P $(srcdir)/data/amp-mlp/$${t#*:}.yaml $(srcdir)/data/amp-mlp/$${t%:*} | \
 	    sed -n 's/^record  */# /p'; done; \
 	echo "== mpsim replay, data/replay-cases"; \
-	MPSIM=./mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(srcdir)/tests/cli/replay-cases.sh | \
+	MPSIM_TEST_PART=all MPSIM=./mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(srcdir)/tests/cli/replay-cases.sh | \
 	  grep -e '^#' -e '^not ok'; } | \
 	  awk '{ print } / runs,/ { for (i = 2; i <= NF; i++) if ($$i == "runs,") n = $$(i - 1); \
 	      if (/^# torch-/) torch += n; else others += n } \

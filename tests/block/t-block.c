@@ -37,7 +37,7 @@ START_TEST(matrices)
             for (size_t i = 0; i < ORACLE_ROWS; i++) {
                 const size_t all[4] = {0, shapes[s].rows, 0, shapes[s].cols};
                 const row *r = &oracle_table[i];
-                if (fill != ORDINARY && !test_in_part(s + (size_t)fill + i, 1))
+                if ((fill != ORDINARY || n > 1000) && !test_in_part(s + (size_t)fill + i, 1))
                     continue;
                 if (specified(r, block_amax(r, x, shapes[s].cols, all)))
                     block_compare(&p, r, x, shapes[s].rows, shapes[s].cols, -1, 4);

@@ -22,7 +22,7 @@ refused() {
     run 2 stat "$@" "$cnn" && has "$text" err
     ok $? "$*: $text"
 }
-turns 4
+turns 8
 refused "unknown format 'mxfp9': did you mean mxfp8" -f mxfp9
 refused 'mxfp8:foo: "foo" is not a word of this recipe; its words are floor' -f fp16,mxfp8:foo
 refused 'nvfp4:rceil: "rceil" is not a word of this recipe' -f nvfp4:rceil
@@ -42,7 +42,7 @@ refused 'lost_blocks is of block recipes, and none is given' -f fp16 --fail-if l
 refused '--counts leaves sqnr out' -f mxfp8 --counts --fail-if 'sqnr<3'
 
 # ---- forms ----
-turns 3
+turns 6
 run 0 stat -f mxfp8:floor,mxfp8:rceil -k weight "$step" && has '^  kind    recipe       underflow  saturated  sat. blocks       scales  SQNR dB$' &&
     has '^  weight  mxfp8:floor          0     0.68 %      15.58 %  2^-13..2^-6     30.6$' &&
     has '^          mxfp8:rceil          0          0            0  2^-13..2^-6     31.3$' && ! has 'max rel err'; ok $? "text: rules side by side, nothing of formats"
@@ -107,7 +107,7 @@ same() {
             cmp "$dir/whole.err" "$dir/err" || return 1
     done
 }
-turns 3
+turns 6
 same rows --json -f 'bf16,mxfp8:rceil,nvfp4,e4m3/row,e4m3/tensor,nvfp4:sr' "$cnn"; ok $? "rows: one run's bytes from any shards, on any threads"
 same both --csv -f 'mxfp4,nvfp4:2d,e4m3/128x128,e4m3/tensor,e4m3/row,torchao-tensorwise' --axis both --rht 16 "$cnn"; ok $? "both axes and transforms"
 dd if=/dev/zero bs=1000 count=400 2>/dev/null | tr '\000' '\123' >"$dir/raw" && cat "$step"/* >>"$dir/raw"
@@ -128,7 +128,7 @@ done; ok $bad "damaged parts"
 # ---- interrupted ----
 if timeout --version >/dev/null 2>&1; then # --foreground: one signal, a second one ends at once
     mkdir "$dir/sparse" && truncate -s 40960000000 "$dir/sparse/raw"
-    turns 4
+    turns 8
     due && timeout --foreground --preserve-status -s INT 2 "$MPSIM" stat -f mxfp8:rceil,nvfp4 --dtype bf16 --shape 5000000,4096 --json "$dir/sparse/raw" >"$dir/out" 2>"$dir/err"
     [ $? -eq 130 ] && has 'interrupted before a tensor was read' err; ok $? "nothing of a tensor while its largest magnitude is looked for"
     due && timeout --foreground --preserve-status -s INT 2 "$MPSIM" stat -f mxfp8:rceil,e4m3/128x128 --axis both --dtype bf16 --shape 5000000,4096 --csv "$dir/sparse/raw" >"$dir/out" 2>"$dir/err"

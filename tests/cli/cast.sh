@@ -20,7 +20,7 @@ same() {
     done
     "$MPSIM" cast -q --threads 3 "$@" -o - </dev/null 2>"$dir/err" | cmp - "$dir/one.safetensors" >"$dir/out"
 }
-turns 6
+turns 8
 for to in '-f e4m3' '-f fp16 -s 2^10' '-f bf16 -r src --seed 3' '-f e2m1 --widen' '-f binary64 -s 3'; do
     for of in file 'raw --dtype binary32' 'raw --dtype fp16' 'raw --dtype e5m2' 'raw --dtype binary64 --offset 4' \
         'odd --dtype fp16 --offset 3 --shape 1 --big-endian'; do
@@ -61,7 +61,7 @@ if [ -e /dev/full ]; then
     ok $? "a full disk is an error, whichever thread meets it"
 fi
 
-turns 4
+turns 8
 # ---- --explain: numbers of the command line, by hand
 # 0.1 lies 0.4 of 2^-14 above 1638 2^-14; 465 between 448 and 480, which E4M3 has not
 run 0 cast --explain 0.1 -f fp16 && has '^  below  *0x2e66  *0.0999755859375 ' && has '^  above  *0x2e67  *0.10003662109375 ' &&

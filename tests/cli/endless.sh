@@ -67,7 +67,7 @@ for d in silent devices dangling; do
 done
 
 # ---- standard input without an end ----
-turns 4
+turns 8
 for c in 'train --steps 1 -P -' 'train --run -' 'train -P fp32 --steps 1 --check-digests -' 'scaler --pattern @-' 'scaler --pattern 1 --state-in -' 'plot histogram -' 'plot training -' 'stat -' 'replay -P fp32 -' 'cast -f bf16 -o x -'; do
     # shellcheck disable=SC2086 # words
     due && yes '{"a": [' 2>/dev/null | timeout 40 "$MPSIM" $c >"$dir/out" 2>"$dir/err"
@@ -82,7 +82,7 @@ turns 1
 timeout 40 "$MPSIM" replay -P "$dir/fifo" "$trace" >"$dir/out" 2>"$dir/err"; ok $? "a policy from a FIFO whose writer comes late"
 { sleep 0.2; printf 'step %d scale 65536\n' 1 2 3 >"$dir/fifo"; } &
 timeout 40 "$MPSIM" scaler --log "$dir/fifo" >"$dir/out" 2>"$dir/err"; ok $? "a log from a FIFO whose writer comes late"
-turns 4
+turns 8
 due && { printf 'step 1 scale 65536\n'; sleep 2.5; printf 'step 2 scale 32768\n'; } | timeout 40 "$MPSIM" scaler --log /dev/stdin >"$dir/out" 2>"$dir/err"
 [ $? -eq 0 ] && has "2^15"; ok $? "a log whose writer pauses"
 due && yes | tr -d '\n' 2>/dev/null | timeout 40 "$MPSIM" scaler --log - >"$dir/out" 2>"$dir/err"

@@ -171,7 +171,7 @@ faults() {
 # ---- the commands ----
 # One in each line; + before it: it goes on writing, and the whole files that it has written may stay; !: so where they cannot be renamed.
 PARTS=101 faults=0 # that and the days below have no divisor in common
-turns 5
+turns 10
 while read -r words; do
     due || { ok 1 "$words" && continue; }
     goes_on=

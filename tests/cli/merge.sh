@@ -121,8 +121,9 @@ same() {
     ok $code "$name"
 }
 forms='--json;-t;--ndjson;--csv --level step'
-same "a trace" "$(turn 3 1 50 2 7)" '' "$forms;;--csv;--csv --level kind;--csv --level total" "$data/charlm"
+same "a trace" "$(turn 3 1 50 2 7)" '' '--json;-t' "$data/charlm"
 turns 7 # the numbers of shards take turns, too: of 2, 4 or 5
+same "a trace, in every form" "$(turn 3 1 50 2 7)" '' "$forms;;--csv;--csv --level kind;--csv --level total" "$data/charlm"
 same "two traces, operands in any order" '3' '-s 1,2^10' '--json;-t' "$data/digits-cnn" "$data/charlm"
 same "stochastic rounding" "$(turn 2 7)" '-f e4m3@cuda,fp16 -r src:9 --seed 5 -s 3' '--json;-t' "$data/charlm/step_000100" "$data/digits-cnn"
 same "flushing, selection" '3' '-f e5m2,bf16 --flush-inputs --flush-subnormals --overflow saturate -k wgrad,act -m *fc* --scale-kinds all -s 1,2^4..2^6' \
@@ -190,7 +191,7 @@ refused "two missing" "merge: shards 1 to 2 of 3 are missing" "$p/3"
 refused "a shard twice, in a larger part" "shard 3 of 3 is also in" "$p/some" "$p/2" "$p/3"
 code=0
 size=$(wc -c <"$p/2")
-turns 3
+turns 6
 for cut in 0 5 12 13 17 40 200 $((size / 2)) $((size - 9)) $((size - 1)); do
     head -c "$cut" "$p/2" >"$p/cut"
     run 3 merge "$p/1" "$p/cut" "$p/3" && has "parts/cut: " err || code=1
@@ -246,7 +247,7 @@ run 2 merge -o "$p/2" "$p/1" "$p/2" "$p/3" && has "parts/2" err
 ok $? "the report replaces no part"
 
 # ---- the command line ----
-turns 4
+turns 8
 usage() { # usage NAME PATTERN ARGUMENT...
     name=$1
     pattern=$2

@@ -24,7 +24,7 @@ memory() { run 0 memory --csv "$@"; }
 
 # ---- what guides say: every row of the table ----
 rows=0
-turns 3
+turns 6
 # shellcheck disable=SC2016 # backquotes of the page
 grep '^| .*`-' "$MPSIM_SRCDIR/doc/memory.md" | tr -d '`' >"$dir/table"
 while IFS='|' read -r _ source _ words number component _; do
@@ -56,7 +56,7 @@ memory -P pytorch-amp-fp16 "$model" && is weights=42496 'copies of weights=8320'
 ok $? "autocast copies what enters products: (4096 + 64) 2"
 memory -P megatron-bf16 "$model" && is weights=21248 'master weights=42496' gradients=42496 'optimizer state=84992'
 ok $? "megatron: all in bf16, masters, fp32 gradients"
-turns 3
+turns 6
 memory -P fp32 --optimizer sgd "$model" && is 'optimizer state=0' total=84992; ok $? "sgd"
 memory -P fp32 --optimizer momentum "$model" && is 'optimizer state=42496'; ok $? "momentum"
 memory -P fp32 --optimizer lion "$model" && is 'optimizer state=42496'; ok $? "lion"
@@ -105,7 +105,7 @@ awk -F '\t' -v dir="$dir" '
     END { flush() }' "$MPSIM_SRCDIR/tests/trace/models.tsv"
 wrong=0
 models=0
-turns 3 together
+turns 6 together
 while read -r name size count; do
     due || break
     mkdir "$dir/m/$name"
@@ -124,7 +124,7 @@ done <"$dir/models"
 run 0 memory -P fp32 "$dir/m/wav2vec2/model.safetensors" && has 'parameters' && run 0 memory -P fp32 "$dir/m/deepseek_v3/model.safetensors" &&
     has '1 tensor of 4 elements left out, which is not'
 ok $? "what is left out: tensors and elements"
-turns 3
+turns 6
 header="{\"__metadata__\":{\"format\":\"pt\"},\"l.qweight\":{\"dtype\":\"I32\",\"shape\":[2,8],\"data_offsets\":[0,64]}}"
 { printf "\\$(printf '%03o' ${#header})\0\0\0\0\0\0\0"; printf '%s' "$header"; head -c 64 /dev/zero; } >"$dir/m/model.safetensors"
 run 3 memory -P fp32 "$dir/m/model.safetensors" && has 'packed in integers' err; ok $? "packed weights are not counted as if they were numbers"

@@ -79,7 +79,7 @@ two() { # two CODE NAME ARGUMENT...: an error, the same with 2 ranks
 
 # ---- replay ----
 both "replay: a recorded run" replay -P "$data/amp-mlp/autocast.yaml" "$data/amp-mlp/sgd"
-turns 7
+turns 13
 three "replay: clipped AdamW, JSON" replay -P "$data/amp-mlp/adamw.yaml" --json "$data/amp-mlp/adamw"
 three "replay: masters, CSV of tensors" replay -P "$data/amp-mlp/half.yaml" --csv --tensors "$data/amp-mlp/half"
 three "replay: --amp, no reference" replay -P "$data/amp-mlp/autocast.yaml" --amp --no-reference "$data/amp-mlp/adam"
@@ -149,7 +149,7 @@ three "replay: ranks reduced as DeepSpeed does" replay -P deepspeed-fp16 odd
 # ---- stat ----
 turns 1
 both "stat: a trace" stat "$data/digits-cnn"
-turns 7
+turns 13
 both "stat: JSON with histograms, scales, stochastic rounding" \
     stat --json --histogram -r sr --seed 3 -s 1,2^10 -f fp16,e4m3@cuda "$data/digits-cnn" "$data/charlm"
 three "stat: every tensor of many files" stat -t "$data/replay-cases"
@@ -164,7 +164,7 @@ ok $? "stat: -o"
 # ---- errors: one line, the exit code of mpsim ----
 turns 1
 two 4 "no such file" replay -P fp32 nowhere
-turns 7
+turns 13
 two 4 "no such policy" replay -P nowhere odd
 two 2 "no such option" replay --nowhere
 two 3 "not a trace" replay -P fp32 norm.yaml
@@ -303,7 +303,7 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     { printf %b "$(little 8 ${#header})"; printf '%s' "$header"; } >large/step_$i/all
     dd if=/dev/zero of=large/step_$i/all bs=1 count=0 seek=$((8 + ${#header} + at)) 2>/dev/null || exit 99
 done
-turns 4
+turns 12
 for row in 0:stat 2:replay 2:stat 0:replay; do # Open MPI needs seconds for each
     which=${row%:*}
     command=stat

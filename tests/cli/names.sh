@@ -80,7 +80,7 @@ for command in 'replay --json --policy pytorch-amp-fp16' 'replay --policy te-mxf
     # shellcheck disable=SC2086 # words
     in_folder mpsim $command && cp "$dir/out" "$dir/expected" && [ -s "$dir/expected" ]
     ok $? "$command"
-    turns 4
+    turns 8
     for convention in torch dcp megatron flax own; do
         # shellcheck disable=SC2086 # words
         in_folder $convention $command && cmp "$dir/expected" "$dir/out" >>"$dir/err"
@@ -109,7 +109,7 @@ rm -rf "$dir/bare" && mkdir "$dir/bare" && cp -r "$dir/own/run" "$dir/bare/run" 
 in_folder bare info && has '^  names: of no convention that is known; 16 tensors without a kind (see --map)$'; ok $? "info: names that nothing is known of"
 
 # ---- --map ----
-turns 3
+turns 6
 in_folder bare stat --csv --level kind -k wgrad --map 'g-(.*)=wgrad:\1' && cp "$dir/out" "$dir/given" &&
     in_folder mpsim stat --csv --level kind -k wgrad && cmp "$dir/out" "$dir/given" >"$dir/err"; ok $? "--map"
 in_folder bare replay --json --policy pytorch-amp-fp16 --map "@$dir/own.map" && cp "$dir/out" "$dir/given" &&

@@ -77,7 +77,7 @@ for figure in histogram ruler sweep scales sqnr accumulation training diff; do
     [ $figure = accumulation ] && from=$dot
     [ $figure = training ] && from=$train
     [ $figure = diff ] && from=differ.json
-    turns 4 together
+    turns 8 together
     due || { ok 1 "$figure" && continue; }
     plot "$figure" "$from" >out 2>err && whole "$figure" && [ ! -s err ]
     ok $? "$figure: pdf, png and svg"
@@ -89,7 +89,7 @@ for figure in histogram ruler sweep scales sqnr accumulation training diff; do
         cmp again-$figure/$figure.png $figure.png >>err 2>&1
     ok $? "$figure: the same bytes"
 done
-turns 5
+turns 8
 plot histogram --log --kind agrad --step 1 --format e4m3 --scale 2^10 --venue icml \
     --title "it's" -o 'a b' "$report" >out 2>err && whole 'a b' &&
     grep -q "^title = 'it''s'\$" 'a b.gp' && grep -q '^width = 3.25 ' 'a b.gp'
@@ -107,7 +107,7 @@ for log in --type=svg --log; do
         grep -q '</svg>' nothing.svg
     ok $? "histogram: no elements at all ($log)"
 done
-turns 5
+turns 8
 plot histogram --type svg --scale 1 -o one-scale "$report" >out 2>err && drawn one-scale &&
     silent
 ok $? 'histogram: a single scale, and no warning of gnuplot'
@@ -124,13 +124,13 @@ turns 1
     plot histogram --type svg -o one one.json >out 2>err && drawn one &&
     says one.svg 'underflow (%)' '× 1' subnormal normal && ! grep -q '× 2' one.svg
 ok $? 'histogram: a report of mpsim stat without --scale'
-turns 5
+turns 8
 for venue in icml none; do
     plot histogram -k agrad --type svg --venue $venue -o said one.json >out 2>err &&
         says said.svg '← 0.14 % lie further left' 'steps 1 to 20000 together'
     ok $? "histogram: the tail and the steps ($venue)"
 done
-turns 5 together
+turns 8 together
 due && "$MPSIM" stat --quiet --json --histogram -s 2^10,1000,2^-4 -o scaled.json \
     -f fp16,bf16,e4m3,e5m2,e4m3fnuz,e3m4,e2m1,binary8p3se "$trace" >out 2>err &&
     plot histogram --type svg --venue icml -o scaled scaled.json >out 2>err &&
@@ -147,7 +147,7 @@ plot histogram -k weight,agrad -f fp16 --type svg -o both scaled.json >out 2>err
     awk '/^# bins/ { on = 1; next } /^# special/ { exit } on && NF == 4 && $1 != "#" { all += $3; part += $4 }
         END { exit !(part > 0 && part < 0.99 * all) }' both.dat
 ok $? 'histogram: of several kinds only the gradients move'
-turns 5
+turns 8
 plot histogram --step 1 --type svg -o said one.json >out 2>err &&
     ! grep -q together said.svg
 ok $? 'histogram: one step'
@@ -182,7 +182,7 @@ ok $? 'sweep: shares and SQNR are those of the report'
 grep -q '^1 16 19 "fp16"' sw.dat && grep -q '^2 0 32 "bf16"' sw.dat && grep -q '^3 NaN NaN "e4m3"' sw.dat &&
     grep -q '^# safe: .* more than 1 %$' sw.dat
 ok $? 'sweep: the safe scales'
-turns 5
+turns 8
 # by hand: those at which no curve overflows and none underflows more
 window() { awk -v most="$1" '$1 == 1 { if ($5 > 0) over[$2] = 1; if ($4 > most) under[$2] = 1 }
     END { first = last = "NaN"; for (k = 0; k <= 32; k++) if (!over[k] && !under[k]) { if (first == "NaN") first = k; last = k } print first, last }' got; }
@@ -250,7 +250,7 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 awk '/^# scales/ { exit } NF == 13 && !/^#/ { gsub("\"", "", $13); printf "%s %d %d %.4g %.4g %.4g\n", $13, $3, $4, $5, $6, $7 }' sc.dat | sort >got
 cmp wanted got >out 2>err && [ "$(wc -l <got)" -eq 10 ]
 ok $? 'scales: shares are those of the report'
-turns 5
+turns 8
 sed 's/"counts": \[[^]]*\]/"counts": []/' "$blocks" >none.json
 plot scales --type svg -o sc none.json >out 2>err && drawn sc && silent
 ok $? 'scales: no scale in any bin'
@@ -271,7 +271,7 @@ plot sqnr --by step --type svg -o sq "$blocks" >out 2>err && says sq.svg 'step 1
     plot sqnr --by layer --type svg -o sq "$blocks" >out 2>err && says sq.svg fc1 &&
     plot sqnr --by total --type svg -o sq "$blocks" >out 2>err && says sq.svg all && [ "$(grep -c '^0 "all"' sq.dat)" -eq 1 ]
 ok $? 'sqnr --by step, layer, total'
-turns 5 together
+turns 8 together
 # kinds as the report has them; sums of tensors give the same
 plot sqnr --type svg --venue icml -o sq tiles.json >out 2>err && drawn sq && silent &&
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } { printf "%.4f\n", $at["sqnr_db"] }' tiles.csv | sort >wanted &&
@@ -281,7 +281,7 @@ again && awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.3f\n", $3 }
 plot sqnr -m '*' --by kind --venue icml --type svg -o sq tiles.json >out 2>err &&
     awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.3f\n", $3 }' sq.dat | sort | cmp - wanted >out 2>err
 ok $? 'sqnr: sums over tensors'
-turns 5
+turns 8
 plot sqnr --type svg --by tensor -k weight,agrad --venue icml -o sq tiles.json >out 2>err && drawn sq && silent &&
     says sq.svg agrad:fc1 weight:conv1.weight mxfp8:rceil all
 ok $? 'sqnr: more tensors than columns: a row for each'
@@ -330,14 +330,14 @@ plot accumulation --type svg -m 'hopper-*' -m exact --title "it's" --venue neuri
     'relative error' "it's" && ! grep -q '<text>fma\|NaN<' acc.svg &&
     grep -q '^width = 5.5 ' acc.gp
 ok $? 'accumulation: names at the ends of the curves, a band for errors of 0'
-turns 5 together
+turns 8 together
 plot accumulation --venue icml --type svg -o acc "$dot" >out 2>err &&
     says acc.svg fma blackwell-mma-fp8-fp32 'unit roundoff' binary32 fp16 && [ ! -e acc.jpg ]
 ok $? 'accumulation: a key where names do not fit'
 again && grep -q '^n_curves = 6; n_models = 7; n_references = 2$' acc.gp &&
     [ "$(grep -c '^4 4096 ' acc.dat)" -eq 2 ] && grep -q "^zero_lane = '0 0 0 1 2 3'\$" acc.gp
 ok $? 'accumulation: models with the same errors share a curve'
-turns 5
+turns 8
 due && "$MPSIM" dot --json -f fp16 -s 2^5 -K 64,256 --rows 3 -M exact,fma:fp16 -o inf.json &&
     plot accumulation --type svg --column bias -o inf inf.json >out 2>err && drawn inf &&
     says inf.svg 'Inf, NaN' 'magnitude of the bias' && ! says inf.svg 0 &&
@@ -355,7 +355,7 @@ plot accumulation --type svg -o far far.json >out 2>err && drawn far && says far
 ok $? 'accumulation: as far as numbers go'
 
 # ---- training ----
-turns 5 together
+turns 8 together
 plot training --type svg "$train" >out 2>err && says training.svg 'training loss' 'loss scale' 'weight updates lost (%)' step 2¹⁶ fp32 \
     fp16-unscaled pytorch-amp-fp16 'skipped step' 'from here on NaN or Inf' >err 2>&1
 ok $? 'training: all panels; updates, as hardly a weight gradient is lost'
@@ -366,7 +366,7 @@ ok $? 'training: where losses end'
 again && awk '/^# skipped/ { on = 1 } on && /^3 / { n++; $3 == 17 - $2 || bad = 1 }
     END { exit n != 13 || bad }' training.dat && grep -q "^scaled = '3' " training.gp
 ok $? 'training: skipped steps, at their scales'
-turns 5
+turns 8
 plot training --type svg --column agrad -m 'fp*' --venue icml --title "it's" -o tr - <"$train" \
     >out 2>err && says tr.svg 'activation gradients rounded to zero (%)' "it's" &&
     ! grep -q 'loss scale' tr.svg && ! grep -q 'amp-' tr.svg &&

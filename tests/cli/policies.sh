@@ -30,7 +30,7 @@ for trace in $(turn digits-cnn charlm); do
         name=${file##*/}
         name=${name%.yaml}
         files=$((files + 1))
-        turns 7 together # the folder's table has them all
+        turns 15 together # the folder's table has them all
         due || { ok 1 "$name" && continue; }
         replay "$file" "$MPSIM_SRCDIR/data/$trace" && has "^policy  *$name\$" && has '^plan '
         ok $? "$trace: $name"
@@ -64,7 +64,7 @@ mkdir "$dir/none"
 run 3 replay --policy "$dir/none" "$one" && has 'no policy' err; ok $? "an empty folder"
 
 # ---- bad ones: one line with the file, the line and the key
-turns 4
+turns 8
 # bad LINE TEXT FRAGMENT
 bad() {
     printf '%b' "$2" >"$dir/bad.yaml"

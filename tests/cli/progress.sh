@@ -27,11 +27,11 @@ always() { # always SECONDS WORDS...: ended after some seconds
     due || return 1
     seconds=$1
     shift
-    timeout --foreground --preserve-status -s INT -k 20 "$seconds" "$MPSIM" "$@" --progress=always >"$dir/out" 2>"$dir/err" </dev/null
+    OMP_NUM_THREADS=1 timeout --foreground --preserve-status -s INT -k 20 "$seconds" "$MPSIM" "$@" --progress=always >"$dir/out" 2>"$dir/err" </dev/null
     code=$?
 }
 if timeout --foreground 1 true 2>/dev/null; then
-    turns 5
+    turns 8
     always 1.6 stat --json --dtype fp32 "$large"
     [ $code -eq 130 ] && has 'of 32.0 GiB, [0-9]* %, .* a second, .* left' err && has '"partial": true' && has '^{"schema"'; ok $? "stat: bytes, rate, what is left; interrupted: partial"
     always 1.6 stat --shard 2/2 --dtype fp32 -o "$dir/part" "$large"
@@ -44,7 +44,7 @@ if timeout --foreground 1 true 2>/dev/null; then
     [ $code -eq 130 ] && has '^fp32, loss [0-9.e-]*: [0-9,]* of 100,000,000 steps, ' err; ok $? "train: steps"
 
     # ---- what an interrupted report says, in each form ----
-    turns 5
+    turns 8
     interrupted() { # interrupted WORDS...
         due || return 1
         timeout --foreground --preserve-status -s INT -k 20 0.7 "$MPSIM" stat "$@" --dtype fp32 "$large" >"$dir/out" 2>"$dir/err" </dev/null

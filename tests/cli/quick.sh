@@ -31,7 +31,7 @@ le() { # le BYTES NUMBER: little-endian
 }
 
 # ---- pickles: what is written once is shown again and again ----
-turns 3
+turns 6
 : >"$dir/err"
 get() { printf 'h'; le 1 "$1"; }
 keep() { printf 'q'; le 1 "$1"; }

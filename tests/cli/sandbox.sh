@@ -79,7 +79,7 @@ done
 index=$(ls hub/snapshots/x/*.index.json)
 cp "$index" hub/snapshots/x/odd-name
 both "a file" 0 - info a.safetensors
-turns 3
+turns 5
 both "another way to it" 0 - info ./run/../a.safetensors
 both "a symbolic link" 0 - stat -f e4m3 elsewhere/link.safetensors
 both "a folder with a link to another" 0 - info run
@@ -192,7 +192,7 @@ late() { # late WISH...
     rm -f z.npy
     through "$MPSIM" info "$@" fifo z.npy >"$dir/out" 2>"$dir/err"
 }
-turns 3
+turns 5
 due && late
 [ $? -eq 4 ] && has '^mpsim: z.npy: cannot open: Permission denied' err; ok $? "what is named later is not read"
 due && late --no-sandbox; ok $? "without, it is"

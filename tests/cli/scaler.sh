@@ -19,7 +19,7 @@ ok $? "and a few at the start"
 run 0 scaler --list tf-keras keras && has 'unscales by the reciprocal, rounded' && has 'unscales by division'; ok $? "how the two unscale"
 
 # ---- one scaler over a pattern
-turns 5
+turns 8
 run 0 scaler --pattern '1*3,0*2000,1' && has '^torch: torch.amp.GradScaler, CUDA' && has '^  3  *2^14  overflow, skipped, down to 2^13' &&
     has '^  2003  *2^13  clean, up to 2^14' && has '^  2004  *2^14  overflow, skipped, down to 2^13' && has 'skipped 4 (0.20 %)'
 ok $? "a pattern by torch's scaler"
@@ -122,7 +122,7 @@ while read -r at octal; do
 done <"$dir/flips"
 cp "$dir/taken" "$dir/out"
 [ "$(wc -l <"$dir/flips")" -gt 12 ] && [ ! -s "$dir/taken" ]; ok $? "a flipped bit in a state is found: $(wc -l <"$dir/flips") of them"
-turns 5
+turns 8
 for edit in 1d 2d 3d 1p 2p 3p '1{h;d};2G' '2{h;d};3G' '2s/clean=[0-9]*/clean=1/' '$s/$/ /'; do
     sed "$edit" "$dir/state" >"$dir/bad"
     run 3 scaler --pattern 0 --state-in "$dir/bad"; ok $? "a state edited by $edit"
@@ -232,7 +232,7 @@ turns 1
 cat "$trace/step_000500/rank_00000.safetensors" >"$dir/pipe" 2>/dev/null &
 run 2 scaler --repeat 3 "$dir/pipe" && has 'not a regular file: it can be read once only' err; ok $? "--repeat of a pipe"
 kill $! 2>/dev/null
-turns 5
+turns 8
 run 2 scaler --repeat 4294967295 "$trace" && has 'more than 10^8 steps' err; ok $? "--repeat without an end"
 run 3 scaler --match nosuch "$trace" && has 'no gradient is selected' err; ok $? "nothing selected"
 
@@ -284,7 +284,7 @@ run 4 scaler --log "$dir/missing"; ok $? "a log that is not there"
 turns 1
 cat "$logs/apex.txt" >"$dir/pipe" 2>/dev/null &
 run 0 scaler --log "$dir/pipe" && has '^Verdict: steady'; ok $? "a log from a named pipe"
-turns 5
+turns 8
 run 3 scaler --log /dev/zero && has "is a character device" err; ok $? "a device as log"
 "$MPSIM" scaler --log - </dev/zero >"$dir/out" 2>"$dir/err"; [ $? -eq 3 ] && has "256 MiB without the end of a line" err; ok $? "an endless input without lines"
 run 0 scaler "$logs/apex.txt" && has '^  Confidence: likely$' && has '^    line 3: the first scale is 2^16' && has '^  What to do: '; ok $? "the verdict names its lines, how sure it is and what to do"

@@ -32,7 +32,7 @@ cat "$dir/half" "$dir/half" >"$dir/raw"
 mkdir "$dir/parts" "$dir/few"
 split -b 80000 -a 3 "$dir/raw" "$dir/parts/p"
 split -b 5600000 "$dir/raw" "$dir/few/p"
-turns 15
+turns 30
 for source in binary32 bf16 fp16 e4m3 binary64; do
     for options in '-f fp16,e4m3@cuda,e2m1' '-f e5m2,bf16 -r rup -s 1,3 --flush-subnormals' '--counts -s 2^-3,2^9'; do
         # shellcheck disable=SC2086 # words
@@ -46,7 +46,7 @@ for source in binary32 bf16 fp16 e4m3 binary64; do
         done
     done
 done
-turns 2
+turns 5
 
 # --counts
 run 0 stat --csv -s 1,2^9 "$data/charlm/step_000100" && sed 's/"\([^"]*\)"/\1/; s/, / /g' "$dir/out" |

@@ -52,7 +52,7 @@ ok $? "text: the summary"
 awk 'length > 100 { exit 1 }' "$dir/out"; ok $? "text: lines of at most 100 columns"
 grep -v '^speed' "$dir/out" >"$dir/want"
 train 0 -P pytorch-amp-fp16 --every 1 --threads 3 && grep -v '^speed' "$dir/out" | cmp -s - "$dir/want"; ok $? "the same bytes on three threads"
-turns 5
+turns 8
 train 0 -P pytorch-amp-fp16 --every 5 && [ "$(grep -c '^ *[0-9][0-9]*  *[0-9.]*  *[0-9.]* %' "$dir/out")" -eq 3 ]; ok $? "--every"
 run 0 train -P pytorch-amp-fp16 --width 4 --depth 1 --batch 4 --steps 40 --csv && [ "$(column test_loss | grep -c .)" -eq 11 ]
 ok $? "ten evaluations, and one after the first step, by default"
@@ -80,7 +80,7 @@ ok $? "DeepSpeed's constant scale skips every step and stays"
 run 0 train --help && has '^Usage: mpsim train' && has '--check-digests FILE' && has '^Examples:'; ok $? "--help"
 
 # ---- JSON, CSV ----
-turns 5 together
+turns 8 together
 train 0 -P pytorch-amp-fp16 --json && json; ok $? "JSON: it is"
 grep -q '"lost": [0-9]*, "multiply_adds": [1-9]' "$dir/out"; ok $? "JSON: products are counted"
 has '"schema": "mpsim.train/1"' && has '"name": "pytorch-amp-fp16"' && [ "$(grep -c '^{"step": ' "$dir/out")" -eq 10 ]
@@ -93,7 +93,7 @@ train 0 -P pytorch-amp-fp16 --csv && rows 11 25; ok $? "CSV: a line per step"
 train 0 -P fp32 -P bf16-pure --json && json && [ "$(grep -c '"policy": ' "$dir/out")" -eq 2 ]; ok $? "JSON: two policies"
 
 # ---- several policies ----
-turns 5
+turns 8
 train 0 -P fp32 -P pytorch-amp-fp16 -P apex-O2 && ! has '^plan ' && ! has '^step'; ok $? "three policies: tables only"
 [ "$(grep -c '^apex-O2 ' "$dir/out")" -eq 3 ] && has '^apex-O2  *1.8 KiB  *3.6 KiB  *1.8 KiB  *3.6 KiB'; ok $? "losses, what is lost, bytes"
 awk 'length > 100 { exit 1 }' "$dir/out"; ok $? "tables of at most 100 columns"
@@ -132,7 +132,7 @@ done
 turns 1
 train 0 -P pytorch-amp-fp16 --trace "$dir/trace" --trace-every 1 && [ "$(find "$dir/trace" -name '*.safetensors' | wc -l)" -eq 11 ]
 ok $? "--trace: ten steps and the weights after them"
-turns 5
+turns 8
 run 0 info "$dir/trace/step_000003" && has '^  act:fc1 *F16 ' && has '^  weight:fc1.weight *F32 .*\[12, 64\]'; ok $? "info reads it"
 run 0 stat -k wgrad -f e5m2 "$dir/trace" && has '^ *wgrad *40 '; ok $? "stat reads it"
 run 0 replay -P pytorch-amp-fp16 "$dir/trace" && has '^record *0 of 18,200 carried'; ok $? "replay gives the same weights"
@@ -161,7 +161,7 @@ turns 1
 train 0 -P pytorch-amp-fp16 --loss-scaling torch:init=2^22 --digests "$dir/digests" --digests-tensors &&
     [ "$(grep -c '^[0-9]* [0-9a-f]\{8\} [0-9a-f]\{16\}$' "$dir/digests")" -eq 10 ] && grep -q '^  wgrad:fc1.weight [0-9a-f]\{16\}$' "$dir/digests"
 ok $? "--digests: a line per step, and per tensor"
-turns 5
+turns 8
 again='-P pytorch-amp-fp16 --loss-scaling torch:init=2^22'
 # shellcheck disable=SC2086
 train 0 $again --check-digests "$dir/digests" && has "^digests  *equal to .* in 10 steps"; ok $? "--check-digests: equal"
@@ -213,7 +213,7 @@ train 3 -P fp32 --check-digests /dev/zero && has 'is a character device' err; ok
 turns 1
 # shellcheck disable=SC2086
 train 0 $again --steps 6 --checkpoint "$dir/point" && run 0 info "$dir/point" && has '^  opt.m:fc1.weight'; ok $? "--checkpoint"
-turns 5
+turns 8
 # shellcheck disable=SC2086
 train 0 $again --resume "$dir/point" --check-digests "$dir/digests" && has 'in 4 steps' && has 'resumed from'; ok $? "--resume: the same digests"
 # shellcheck disable=SC2086
@@ -266,7 +266,7 @@ ok $? "no room: the earlier checkpoint stays, and nothing temporary"
 turns 1
 # shellcheck disable=SC2086
 train 0 $again --write-run "$dir/run.txt" && [ ! -s "$dir/out" ] && grep -q '^mpsim-run/1$' "$dir/run.txt"; ok $? "--write-run"
-turns 5
+turns 8
 run 0 train --run "$dir/run.txt" --check-digests "$dir/digests" && has 'in 10 steps'; ok $? "--run: the same digests"
 run 2 train --run "$dir/run.txt" --steps 5 && has 'whole run' err; ok $? "--run and an option of the run"
 run 2 train --run "$dir/run.txt" -P fp32; ok $? "--run and a policy"
@@ -288,14 +288,14 @@ if timeout --foreground 1 true 2>/dev/null; then
             >"$dir/out" 2>"$dir/err"
     }
     for row in INT:130 TERM:143 HUP:129; do
-        turns 5 together
+        turns 8 together
         rm -f "$dir/stopped"
         stopped "${row%:*}" 0.5 -P fp32 --width 200 --steps 1000000 --every 1000000
         [ $? -eq "${row#*:}" ] && [ ! -s "$dir/err" ] && has '^status *interrupted at step [0-9]'; ok $? "SIG${row%:*}: what there is, ${row#*:}"
         run 0 info "$dir/stopped" && has ' step [1-9]'; ok $? "SIG${row%:*}: the checkpoint is saved"
     done
     # in a step of seconds, after normalisation and scales have changed: the state before it
-    turns 5 together
+    turns 8 together
     long='-P nemo-fp8-hybrid-max --net cnn --width 64 --depth 3 --batch 200 --batchnorm --arch exact'
     rm -f "$dir/stopped"
     # shellcheck disable=SC2086
@@ -310,7 +310,7 @@ if timeout --foreground 1 true 2>/dev/null; then
 fi
 
 # ---- a file, errors ----
-turns 5
+turns 8
 train 0 -P fp32 --csv -o "$dir/report" && [ ! -s "$dir/out" ] && [ "$(wc -l <"$dir/report")" -eq 11 ]; ok $? "-o"
 train 4 -P fp32 -o "$dir/none/report"; ok $? "-o: a folder that is not there"
 train 2 && has 'which policy' err; ok $? "no policy"

@@ -287,7 +287,7 @@ START_TEST(fast)
     unsigned index = 0;
     for (const auto &s : shapes)
         for (int bf16 = 0; bf16 < 2; bf16++) {
-            if (!test_in_part(index++, 1))
+            if (!test_in_part(index++, 2))
                 continue;
             const char *f = bf16 ? "bf16" : "fp16";
             problem p = {bf16 ? "hopper-bf16-fp32" : "ampere-fp16-fp32",
@@ -332,7 +332,7 @@ START_TEST(wgmma)
                   {"hopper-wgmma-fp8-promoted", "e5m2", "e4m3"}};
     unsigned index = 0;
     for (const auto &r : rows90) {
-        if (!test_in_part(index++, 1))
+        if (!test_in_part(index++, 2))
             continue;
         problem p = {r.model, 90, GPU_GEMM_WGMMA, r.fa, r.fb, "fp16", 21, 45, 141, 0, 0, 0, 1, NULL, 0, 0, 0};
         run_transposed(p);
@@ -360,7 +360,7 @@ START_TEST(wgmma_stages)
     };
     unsigned index = 0;
     for (const auto &r : rows) {
-        if (!test_in_part(index++, 1))
+        if (!test_in_part(index++, 2))
             continue;
         const problem p = {r.model, 90, r.path, r.format, r.format, r.to, r.rows, r.columns, r.depth,
                            r.limit, 0,  1,      0.5f,     "bf16",   0,    16,     0};

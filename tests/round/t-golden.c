@@ -139,12 +139,13 @@ static int write_golden(const char *path)
     return fclose(out) == 0;
 }
 
-/* Lines are compared in their order: the table's, then the modes'. */
+/* Lines are compared in their order: the table's, then the modes'. To nearest even by the instruction set in use each
+ * day, the others in turn. */
 START_TEST(codes_have_the_recorded_hashes)
 {
     const char *path = test_source_path(golden_path);
     const int in_use = strcmp(mpsim_isa_at((size_t)_i), mpsim_isa_active()) == 0;
-    if (!(in_use || test_in_part((uint64_t)_i, 1)) || !test_isa_use((size_t)_i))
+    if (!test_isa_use((size_t)_i))
         return;
     make_inputs();
     FILE *in = fopen(path, "r");
@@ -157,6 +158,10 @@ START_TEST(codes_have_the_recorded_hashes)
             continue;
         memset(&want, 0, sizeof want);
         memset(&got, 0, sizeof got);
+        if (!(in_use && (i == 0 || (i - 1) % MODES == 0)) && i < line_count() && !test_in_part(i + (uint64_t)_i, 1)) {
+            i++;
+            continue;
+        }
         if (i < line_count())
             make_line(&got, i);
         i++;

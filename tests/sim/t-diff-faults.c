@@ -151,7 +151,7 @@ START_TEST(no_false_alarms)
         {.prefix = "", .wide = 1},
         {.prefix = "_orig_mod.", .reversed = 1, .wide = 1},
     };
-    const int pairs = test_expensive() ? 1000 : 49;
+    const int pairs = test_expensive() ? 1000 : (int)(7 * test_scaled(10));
     begin();
     for (int i = 0; i < pairs; i++) {
         int code;

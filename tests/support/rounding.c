@@ -80,7 +80,7 @@ void compare_in_turn(tally *t, const mpsim_format *f, const oracle_format *of, c
     for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
         mpsim_rounding r = rounding(m);
         r.scale = scale;
-        if (m == MPSIM_ROUND_NEAREST_EVEN || test_in_part(turn + (size_t)m, 4))
+        if (m == MPSIM_ROUND_NEAREST_EVEN || test_in_whole_part(turn + (size_t)m, 7))
             tally_cases(t, f, of, &r, c, 0);
     }
 }

@@ -297,6 +297,8 @@ START_TEST(any_damage_is_read_or_refused)
 {
     blob x = array(20);
     for (int k = 0; k < count(); k++) {
+        if (!test_in_part((uint64_t)k, 1))
+            continue;
         blob p = pack(k, &x);
         bad_damage_all("damage", &p, NULL);
         blob_clear(&p);

@@ -227,13 +227,14 @@ static void update_goldens(void)
     ok(!bad, "the digests of our own runs are written", why);
 }
 
-/* By the best instruction set each day, by the others in turn. */
+/* By the best instruction set one day in three, by the others more rarely. */
 static void test_goldens(void)
 {
     const char *best = mpsim_isa_active();
     for (size_t k = 0; mpsim_isa_at(k); k++)
         for (int i = 0; i < GOLDENS && test_isa_use((size_t)k); i++) {
-            if (strcmp(mpsim_isa_active(), best) != 0 && !test_in_part(k + (size_t)i, 1))
+            if (!(strcmp(mpsim_isa_active(), best) == 0 ? test_in_whole_part((uint64_t)i, 3)
+                                                        : test_in_part(k + (size_t)i, 3)))
                 continue;
             char name[128], why[WHY] = "";
             snprintf(name, sizeof name, "%s: the recorded digests by %s", goldens[i].name, mpsim_isa_active());
@@ -337,12 +338,12 @@ static int repeat_text(const char *text, int ended, char *why)
     return code;
 }
 
-/* Digits of digests all over the file, each changed alone: the step is named, and the tensor. */
+/* Digits of digests all over the file, each changed alone, in turns: the step is named, and the tensor. */
 static void test_changed(void)
 {
     char why[WHY] = "", missed[WHY] = "";
     char *text = read_text(golden_path(&goldens[5])); /* the cheapest */
-    int tried = 0, found = 0;
+    int all = 0, tried = 0, found = 0;
     char *p = text ? strstr(text, "\n1 ") : NULL;
     for (p = p ? p + 3 : NULL; p && *p; p++) {
         char *begin = p, saved;
@@ -351,6 +352,8 @@ static void test_changed(void)
         const char *last = strchr(begin, '\n');
         if (!last || *begin == '#' || p < last - 16 || p >= last || (p - text) % 67)
             continue; /* in the digest that ends the line */
+        if (!test_in_part((uint64_t)all++, 1))
+            continue;
         saved = *p;
         *p = saved == '0' ? '1' : '0';
         tried++;
@@ -361,8 +364,8 @@ static void test_changed(void)
             snprintf(missed, sizeof missed, "%d: %.60s: %.300s", code, begin, why);
         *p = saved;
     }
-    printf("# %d changes tried\n", tried);
-    ok(tried > 20 && found == tried, "every changed digest is found, and named", missed);
+    printf("# %d of %d changes tried\n", tried, all);
+    ok(all > 20 && tried > 0 && found == tried, "every changed digest is found, and named", missed);
     free(text);
 }
 
