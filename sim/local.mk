@@ -21,7 +21,7 @@ sim_libsim_a_SOURCES = \
   sim/cast/tiles.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/completion.c sim/cli/completion.h sim/cli/confine.c sim/cli/confine.h sim/cli/element.c sim/cli/element.h \
   sim/cli/environment.c sim/cli/environment.h sim/cli/help.c sim/cli/help.h sim/cli/input.c sim/cli/input.h sim/cli/manual.c sim/cli/manual.h \
   sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/names.h sim/cli/options.c \
-  sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/progress.c sim/cli/progress.h \
+  sim/cli/options.h sim/cli/host.c sim/cli/host.h sim/cli/suggestion.c sim/cli/suggestion.h sim/cli/output.c sim/cli/output.h sim/cli/progress.c sim/cli/progress.h \
   sim/cli/resource.c sim/cli/resource.h sim/cli/reportoptions.c sim/cli/reportoptions.h sim/cli/scalelist.c sim/cli/scalelist.h \
   sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c \
   sim/cli/stream.h sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h \
@@ -88,7 +88,7 @@ sim_libsim_a_SOURCES = \
   sim/stat/blockquant.h sim/stat/blockreport.c sim/stat/blockreport.h sim/stat/blocks.c \
   sim/stat/blocks.h sim/stat/blockviews.c sim/stat/blockviews.h sim/stat/bytes.c sim/stat/bytes.h \
   sim/stat/cmd.c sim/stat/cmd.h sim/stat/conditions.c sim/stat/conditions.h sim/stat/group.c \
-  sim/stat/group.h sim/stat/pack.c sim/stat/pack.h sim/stat/part.c sim/stat/part.h sim/stat/report.c \
+  sim/stat/form.c sim/stat/form.h sim/stat/group.h sim/stat/pack.c sim/stat/pack.h sim/stat/part.c sim/stat/part.h sim/stat/report.c \
   sim/stat/report.h sim/stat/settings.c sim/stat/settings.h sim/stat/shard.c sim/stat/shard.h \
   sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
   sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h \

@@ -4,9 +4,7 @@
 #include "../array/need.h"
 #include "../text/words.h"
 #include "../trace/inputs.h"
-#include "progress.h"
 #include "textfile.h"
-#include "world.h"
 
 #include <train/parallel.h>
 
@@ -126,7 +124,7 @@ static int add_operand(input *in, const char *operand)
 /* What can be read once, one process has. */
 static int check_shared(const char *verb, char **operands, int n)
 {
-    for (int i = 0; i < n && world_size() > 1; i++) {
+    for (int i = 0; i < n && host_processes() > 1; i++) {
         struct stat st;
         if (strcmp(operands[i], "-") == 0 ||
             (stat(operands[i], &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
@@ -172,6 +170,13 @@ static int look_for(input *in, char **operands, int n)
     return check_twice(in);
 }
 
+int input_is_file(const char *path)
+{
+    struct stat st;
+    return strcmp(path, "-") != 0 &&
+           (stat(path, &st) != 0 || S_ISREG(st.st_mode)); /* if stat fails, opening says why */
+}
+
 /* Bytes of a file, 0 if it is not a regular one. */
 static uint64_t bytes_of(const char *path)
 {
@@ -187,7 +192,7 @@ int input_open(input *in, const char *verb, const input_options *o, char **opera
     for (size_t i = 0; i < in->tree.count && !code; i++)
         bytes += bytes_of(in->tree.paths[i]);
     if (bytes)
-        progress_expect(bytes);
+        host_expect(bytes);
     return code;
 }
 
@@ -240,15 +245,14 @@ int input_failed(input *in, const trace_error *error)
 }
 
 /* Numbers behind a transform are not those that were transformed: said once. */
-static void note_transform(const trace *t)
+static void note_transform(input *in, const trace *t)
 {
-    static int said;
     char path[1024], name[512];
-    for (size_t i = 0; i < trace_count(t) && !said; i++) {
+    for (size_t i = 0; i < trace_count(t) && !in->said_transform; i++) {
         const trace_quantised *q = trace_at(t, i)->quantised;
         if (!q || !q->transform)
             continue;
-        said = 1;
+        in->said_transform = 1;
         note("%s: '%s' is behind a Hadamard transform of groups of %u, and read as what that gave",
              escape_text(path, sizeof path, trace_path(t)), escape_text(name, sizeof name, trace_at(t, i)->name),
              q->transform);
@@ -256,30 +260,41 @@ static void note_transform(const trace *t)
 }
 
 /* Members without numbers: said of the first file that has them. */
-static void note_not_read(const trace *t)
+static void note_not_read(input *in, const trace *t)
 {
-    static int said;
     char path[1024];
-    const char *what = said ? NULL : trace_metadata(t, TRACE_NOT_READ);
+    const char *what = in->said_not_read ? NULL : trace_metadata(t, TRACE_NOT_READ);
     if (!what)
         return;
-    said = 1;
+    in->said_not_read = 1;
     note("%s: not read: %s", escape_text(path, sizeof path, trace_path(t)), what);
 }
 
-trace *input_trace_open(const input *in, const char *path, trace_error *error)
+/* By any thread. */
+static trace *open_file(const input *in, const char *path, trace_error *error)
 {
     trace_options o = in->form.options;
     o.map = maps_of(&in->maps, path);
     trace *t = trace_open(path, &o, error);
-    if (t) {
-        note_transform(t);
-        note_not_read(t);
-    }
     if (!t || !in->needs_kinds || wanted_clash(t, error) == 0)
         return t;
     trace_close(t);
     return NULL;
+}
+
+static void note_file(input *in, const trace *t)
+{
+    if (t) {
+        note_transform(in, t);
+        note_not_read(in, t);
+    }
+}
+
+trace *input_trace_open(input *in, const char *path, trace_error *error)
+{
+    trace *t = open_file(in, path, error);
+    note_file(in, t);
+    return t;
 }
 
 int input_selects(const input *in, const trace_tensor *t)
@@ -335,7 +350,7 @@ int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void
         trace_close(t);
         if (code)
             return code;
-        progress_reach(done += bytes_of(in->tree.paths[i]));
+        host_reach(done += bytes_of(in->tree.paths[i]));
     }
     tell(in);
     return 0;
@@ -366,7 +381,7 @@ static void open_one(int i, void *context)
     f->i = o->first + (size_t)i;
     const char *path = o->in->tree.paths[f->i];
     f->other = is_other(o->in, path);
-    f->t = f->other ? NULL : input_trace_open(o->in, path, &f->error);
+    f->t = f->other ? NULL : open_file(o->in, path, &f->error);
 }
 
 /* How many files from `first` on, and before `end`, are opened at once: what is no regular file (a pipe), or
@@ -395,6 +410,8 @@ int input_each_open(input *in, size_t first, size_t end,
     for (; o.first < end; o.first += n) {
         n = count_together(in, o.first, end);
         parallel_for((int)n, open_one, &o);
+        for (size_t i = 0; i < n; i++)
+            note_file(in, o.files[i].t);
         for (size_t i = 0; i < n && !in->looked && !in->tree.unread; i++) /* a shard does not see all */
             if (o.files[i].t)
                 look(in, o.files[i].t);
@@ -406,7 +423,7 @@ int input_each_open(input *in, size_t first, size_t end,
         for (size_t i = 0; i < n; i++)
             done += bytes_of(in->tree.paths[o.first + i]);
         if (!in->tree.unread) /* of a shard's files others may have a part */
-            progress_reach(done);
+            host_reach(done);
     }
     tell(in);
     return 0;

@@ -50,6 +50,7 @@ typedef struct input {
     char first_empty[512];
     int needs_kinds;                    /* the command is lost where two tensors would be the same   */
     uint64_t unknown, unknown_elements; /* of numbers, that --kind leaves out since they have no kind */
+    int said_transform, said_not_read;  /* once, of the first of its files                           */
     int looked;                         /* all files have been looked at, and what they hold twice   */
 } input;
 
@@ -65,8 +66,12 @@ void input_close(input *in);
  * (which may be NULL). Else 0. */
 int input_check_kinds(const char *verb, const char *option, const option_list *kinds, const char *other);
 
+/* input_is_file -- whether a path is a regular file, which can be read as often as needed; standard
+ * input ("-") and pipes are not. */
+int input_is_file(const char *path);
+
 /* input_trace_open -- one of its files; NULL with *error filled. */
-trace *input_trace_open(const input *in, const char *path, trace_error *error);
+trace *input_trace_open(input *in, const char *path, trace_error *error);
 
 /* input_selects -- whether --match and --kind let a tensor through. */
 int input_selects(const input *in, const trace_tensor *t);

@@ -1,11 +1,10 @@
-/* settings.h -- what the command line of stat says: what is computed, and how it is shown. */
+/* settings.h -- what stat computes: the part of its command line that decides numbers. */
 #pragma once
 
 #include "../cli/input.h"
-#include "../cli/reportoptions.h"
 #include "../cli/target.h"
 
-/* What decides the numbers: it travels with a partial report. */
+/* It travels with a partial report. */
 typedef struct stat_settings {
     target_options to;
     input_options from;
@@ -13,34 +12,6 @@ typedef struct stat_settings {
     int histogram, counts;
     const char *names; /* the rules for names that are in force as JSON text; or NULL */
 } stat_settings;
-
-/* What decides how they are shown, and what is a failure. */
-typedef struct stat_form {
-    report_options out;
-    report_style style; /* after stat_form_check */
-    const char *level;
-    option_list fail_if;
-    int tensors;
-} stat_form;
-
-/* The rows that stat and merge have in common, but for those of reportoptions.h; `o` is a stat_form. */
-#define STAT_FORM_ROWS(o)                                                                                     \
-    {0,                                                                                                       \
-     "fail-if",                                                                                               \
-     OPTION_LIST,                                                                                             \
-     &(o).fail_if,                                                                                            \
-     "LIST",                                                                                                  \
-     "exit code 1 after the report where one of these holds, as nan,inf,'underflow>1%'; see "                 \
-     "below"},                                                                                                \
-        {'t', "tensors", OPTION_FLAG, &(o).tensors, NULL, "text: list every tensor too"},                     \
-    {                                                                                                         \
-        0, "level", OPTION_STRING, &(o).level, "LEVEL", "CSV: rows per tensor (default), kind, step or total" \
-    }
-
-/* stat_form_check -- set the style; `histogram`: one is asked for, which only JSON shows; `rule` is the message
- * about what goes with what. 0, or EXIT_USAGE after a message. */
-int stat_form_check(stat_form *f, const char *verb, int histogram, const char *rule);
-void stat_form_clear(stat_form *f);
 
 /* stat_settings_targets -- what tensors are cast to, checked with the rest of the settings. 0, or an exit
  * code after a message that begins with `verb`. */

@@ -7,7 +7,6 @@
 
 #include "../array/need.h"
 #include "../cli/stream.h"
-#include "../cli/progress.h"
 #include "../pass/pass.h"
 #include "blocks.h"
 
@@ -215,7 +214,7 @@ static int run_blocks(work *w)
     if (!(w->run = blockrun_new(&of, w->s->targets, w->s->asked, &it->error)))
         return -1;
     const size_t width = mpsim_format_code_bytes(trace_at(it->of.t, it->of.i)->format);
-    progress_again((uint64_t)(blockrun_phases(w->run) - 1) * it->of.n * width);
+    host_again((uint64_t)(blockrun_phases(w->run) - 1) * it->of.n * width);
     for (; w->phase < blockrun_phases(w->run) && !code; w->phase++)
         code = pass_pieces(blockrun_tiles(w->run, w->phase), w->n_lanes, run_tile, w, w->s->asked, &it->error);
     return code;
