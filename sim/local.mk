@@ -67,7 +67,7 @@ sim_libsim_a_SOURCES = \
   sim/replay/optimizer.c sim/replay/plan.c sim/replay/record.c sim/replay/replay.c \
   sim/replay/replay.h sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h \
   sim/replay/several.c sim/replay/share.c sim/replay/state.c sim/replay/state.h sim/replay/step.c \
-  sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/report/json.c \
+  sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/report/csv.c sim/report/json.c sim/report/jsonout.c sim/report/jsonout.h \
   sim/explain/cmd.c sim/explain/match.c sim/explain/match.h sim/explain/messages.c sim/explain/messages.h \
   sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/report/report.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \
@@ -88,7 +88,7 @@ sim_libsim_a_SOURCES = \
   sim/stat/blockquant.h sim/stat/blockreport.c sim/stat/blockreport.h sim/stat/blocks.c \
   sim/stat/blocks.h sim/stat/blockviews.c sim/stat/blockviews.h sim/stat/bytes.c sim/stat/bytes.h \
   sim/stat/cmd.c sim/stat/cmd.h sim/stat/conditions.c sim/stat/conditions.h sim/stat/group.c \
-  sim/stat/form.c sim/stat/form.h sim/stat/group.h sim/stat/pack.c sim/stat/pack.h sim/stat/part.c sim/stat/part.h sim/stat/report.c \
+  sim/stat/form.c sim/stat/form.h sim/stat/group.h sim/stat/pack.c sim/stat/pack.h sim/stat/part.c sim/stat/part.h sim/stat/report.c sim/stat/reportconfig.c sim/stat/reportconfig.h \
   sim/stat/report.h sim/stat/settings.c sim/stat/settings.h sim/stat/shard.c sim/stat/shard.h \
   sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
   sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h \

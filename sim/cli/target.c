@@ -409,20 +409,20 @@ const char *target_scale_rule(const mpsim_block_recipe *b)
     return b->rule < sizeof names / sizeof names[0] && names[b->rule] ? names[b->rule] : "other";
 }
 
-json_t *target_recipe_json(const block_target *t)
+void target_recipe_json(jsonout *o, const char *key, const block_target *t)
 {
     const mpsim_block_recipe *b = &t->recipe;
-    json_t *v = json_object();
-    json_object_set_new(v, "name", json_string(t->label));
-    json_object_set_new(v, "element", json_string(b->element));
-    json_object_set_new(v, "rule", json_string(target_scale_rule(b)));
-    json_object_set_new(v, "block_rows", json_integer(b->block_rows));
-    json_object_set_new(v, "block_cols", json_integer(b->block_cols));
-    json_object_set_new(v, "scale_format", json_string(target_scale_format(b)));
-    json_object_set_new(v, "tensor_scale", json_boolean(target_has_tensor_scale(b)));
-    json_object_set_new(v, "transform", json_integer(t->transform));
-    json_object_set_new(v, "source", json_string(b->source ? b->source : ""));
-    return v;
+    jsonout_begin(o, key, '{');
+    jsonout_text(o, "name", t->label);
+    jsonout_text(o, "element", b->element);
+    jsonout_text(o, "rule", target_scale_rule(b));
+    jsonout_count(o, "block_rows", b->block_rows);
+    jsonout_count(o, "block_cols", b->block_cols);
+    jsonout_text(o, "scale_format", target_scale_format(b));
+    jsonout_boolean(o, "tensor_scale", target_has_tensor_scale(b));
+    jsonout_count(o, "transform", t->transform);
+    jsonout_text(o, "source", b->source ? b->source : "");
+    jsonout_end(o, '}');
 }
 
 /* The library knows: it refuses even an empty array otherwise. */

@@ -3,7 +3,6 @@
 
 #include "../array/need.h"
 #include "../pass/tiles.h"
-#include "../report/report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -83,64 +82,6 @@ int stat_is_scaled(const stat_settings *s, const char *kind)
     for (size_t i = 0; i < sizeof gradients / sizeof gradients[0]; i++)
         is |= !kinds->count && kind && strcmp(kind, gradients[i]) == 0;
     return is;
-}
-
-/* ---- the config of a report ---- */
-
-static json_t *list_json(const option_list *l)
-{
-    json_t *v = json_array();
-    for (size_t i = 0; i < l->count; i++)
-        json_array_append_new(v, json_string(l->items[i]));
-    return v;
-}
-
-/* The recipes by name, and along which axes. */
-static void put_recipes(json_t *config, const block_list *l)
-{
-    json_t *names = json_array(), *axes = json_array();
-    for (size_t i = 0; i < l->count; i++)
-        if (block_is_first(l, i))
-            json_array_append_new(names, json_string(l->items[i].label));
-    for (size_t i = 0; i < l->count && strcmp(l->items[i].label, l->items[0].label) == 0; i++)
-        json_array_append_new(axes, json_string(block_axis_name(l->items[i].axis)));
-    json_object_set_new(config, "recipes", names);
-    json_object_set_new(config, "axes", axes);
-}
-
-json_t *stat_settings_json(const stat_settings *s, const target_list *targets, const char *version)
-{
-    json_t *v = json_object(), *scales = json_array(), *labels = json_array(), *scaled = json_array();
-    for (size_t f = 0; f < targets->formats; f++)
-        json_array_append_new(labels, json_string(target_of_format(targets, f)->label));
-    for (size_t i = 0; i < targets->count && i < targets->scales; i++)
-        json_array_append_new(scales, json_of_double(targets->items[i].rounding.scale));
-    const char *kind;
-    for (int i = 0; (kind = trace_kind_at(i)); i++)
-        if (stat_is_scaled(s, kind))
-            json_array_append_new(scaled, json_string(kind));
-    mpsim_rounding none;
-    mpsim_rounding_init(&none, MPSIM_ROUND_NEAREST_EVEN);
-    const mpsim_rounding *r = targets->count ? &targets->items[0].rounding : &none;
-    json_object_set_new(v, "mpsim", json_string(version));
-    json_object_set_new(v, "formats", labels);
-    json_object_set_new(v, "scales", scales);
-    json_object_set_new(v, "scaled_kinds", scaled);
-    json_object_set_new(v, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)r->mode)));
-    json_object_set_new(v, "random_bits", json_integer(r->sr_bits));
-    json_object_set_new(v, "seed", json_of_count(s->to.seed));
-    json_object_set_new(v, "overflow", s->to.overflow ? json_string(s->to.overflow) : json_null());
-    json_object_set_new(v, "flush_subnormals", json_boolean(r->flush_output));
-    json_object_set_new(v, "flush_inputs", json_boolean(r->flush_input));
-    json_object_set_new(v, "match", list_json(&s->from.wanted.match));
-    json_object_set_new(v, "kinds", list_json(&s->from.wanted.kinds));
-    if (s->counts)
-        json_object_set_new(v, "counts", json_true());
-    if (targets->blocks.count)
-        put_recipes(v, &targets->blocks);
-    if (s->names)
-        json_object_set_new(v, "map", json_loads(s->names, 0, NULL));
-    return v;
 }
 
 /* ---- settings as words ---- */

@@ -26,9 +26,6 @@ void stat_settings_names(stat_settings *copy, const stat_settings *s, const inpu
  * from a gradient). A loss scale reaches gradients, and neither parameters nor activations. */
 int stat_is_scaled(const stat_settings *s, const char *kind);
 
-/* stat_settings_json -- the "config" of a report by the program's version `version`. */
-json_t *stat_settings_json(const stat_settings *s, const target_list *targets, const char *version);
-
 /* What a setting is as words: an option's name and argument, "1" for a flag. Of an option that may be given
  * several times each is one. */
 typedef struct stat_word {

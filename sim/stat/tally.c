@@ -292,8 +292,7 @@ void tally_begin(tally *r, tally_form *forms, size_t n, size_t files, const char
     r->show_file = files > 1;
     r->all = files;
     for (tally_form *f = forms; f < forms + n; f++) {
-        statreport_begin(&f->report, f->to, f->style, r->targets, r->settings->counts,
-                         stat_settings_json(r->settings, r->targets, version));
+        statreport_begin(&f->report, f->to, f->style, r->targets, r->settings, version);
         statreport_list(&f->report, "tensors", "By tensor");
     }
 }
