@@ -1,8 +1,10 @@
 /* host.h -- who runs the work, and is told of it: the program (host.c), or a caller of the library (sim/reader/host.c). What
  * both share, stat and what it needs, prints nothing and ends nothing itself, but calls these. Each of the two has
- * functions of its own for them, and a link has one of the two files. But for host_no_memory they are for the thread that began the
+ * functions of its own for them, and a link has one of the two files. They are for the thread that began the
  * work. */
 #pragma once
+
+#include "../array/lacking.h"
 
 #include <signal.h>
 #include <stdint.h>
@@ -20,11 +22,7 @@ __attribute__((format(printf, 1, 2)))
 #endif
 void note(const char *message, ...);
 
-/* host_no_memory -- there is no memory: the program ends here. In a library it returns EXIT_IO, and the call fails whatever
- * is done then, so that who has no way to say so may go on with less. */
-int host_no_memory(void);
-
-/* host_expect -- bytes of files that will be read, more of them. host_again -- some of them once more; any thread. host_reach --
+/* host_expect -- bytes of files that will be read, more of them. host_again -- some of them once more: any thread. host_reach --
  * so many are done, if not more. */
 void host_expect(uint64_t bytes);
 void host_again(uint64_t bytes);

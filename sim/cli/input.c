@@ -1,7 +1,7 @@
 /* input.c -- see input.h. */
 #include "input.h"
 
-#include "../array/need.h"
+#include "../array/array.h"
 #include "../text/words.h"
 #include "../trace/inputs.h"
 #include "textfile.h"
@@ -70,7 +70,9 @@ static int given_twice(const input *in, const char *a, const char *b)
 /* One file under two names would count twice. */
 static int check_twice(const input *in)
 {
-    found *files = need_memory(in->tree.count, sizeof *files);
+    found *files = array_zeros(in->tree.count, sizeof *files);
+    if (!files)
+        return host_no_memory();
     size_t n = 0;
     int code = 0;
     for (size_t i = 0; i < in->tree.count; i++) {
@@ -93,7 +95,8 @@ static int refuse(input *in, const trace_error *error)
     const int code = input_failed(in, error);
     if (code)
         return code;
-    in->refused = need_more(in->refused, in->n_refused + 1, sizeof *in->refused);
+    if (array_room(&in->refused, in->n_refused, sizeof *in->refused))
+        return host_no_memory();
     in->refused[in->n_refused++] = *error;
     return 0;
 }
@@ -204,7 +207,9 @@ static int compare_texts(const void *a, const void *b)
 int input_list(input *in, const char *verb, const input_options *o, char **operands, int n)
 {
     *in = (input){.verb = verb, .options = o, .tree.unread = 1};
-    in->operands = need_memory((size_t)(n < 1 ? 1 : n), sizeof *in->operands);
+    in->operands = array_zeros((size_t)(n < 1 ? 1 : n), sizeof *in->operands);
+    if (!in->operands)
+        return host_no_memory();
     for (; in->n_operands < n; in->n_operands++)
         in->operands[in->n_operands] = operands[in->n_operands];
     qsort(in->operands, (size_t)in->n_operands, sizeof *in->operands, compare_texts);

@@ -1,8 +1,7 @@
 /* target.c -- see target.h. */
 #include "target.h"
 
-#include "../array/need.h"
-
+#include "../array/array.h"
 #include "scalelist.h"
 
 #include <fnmatch.h>
@@ -246,7 +245,7 @@ static const target *find_same(const target_list *l, const target *t)
     return NULL;
 }
 
-/* The next element of a comma-separated list without the blanks around it, allocated; *list
+/* The next element of a comma-separated list without the blanks around it, to be freed, or NULL without memory; *list
  * moves past it. */
 static char *next_word(const char **list)
 {
@@ -256,7 +255,7 @@ static char *next_word(const char **list)
     *list = end + (*end == ',');
     while (end > first && strchr(blanks, end[-1]))
         end--;
-    return need_part(first, (size_t)(end - first));
+    return strndup(first, (size_t)(end - first));
 }
 
 static size_t count_words(const char *list)
@@ -320,11 +319,15 @@ int target_list_make(target_list *l, const target_options *o, const char *verb, 
     if (code)
         return code;
     l->scales = scales.count;
-    l->items = need_memory(nf * scales.count, sizeof *l->items);
-    l->labels = need_memory(nf, sizeof *l->labels);
+    l->items = array_zeros(nf * scales.count, sizeof *l->items);
+    l->labels = array_zeros(nf, sizeof *l->labels);
+    if (!l->items || !l->labels)
+        return host_no_memory();
     for (size_t i = 0; i < nf && !code; i++) {
         int is_recipe = 0;
         char *label = l->labels[l->label_count++] = next_word(&formats);
+        if (!label)
+            return host_no_memory();
         if (o->recipes)
             code = block_list_add(&l->blocks, label, o->hadamard, o->axis, verb, &is_recipe);
         if (!code && !is_recipe)

@@ -84,9 +84,9 @@ int stat_files(const stat_settings *settings, const stat_form *form, char **oper
     int code = stat_settings_targets(settings, &targets, "stat");
     if (!code && !(code = tally_init(&t, &known, &form->fail_if, &targets)) &&
         !(code = input_open(&in, "stat", &settings->from, operands, n))) {
-        stat_settings_names(&known, settings, &in, &rules);
+        code = stat_settings_names(&known, settings, &in, &rules);
         t.failed = in.failed;
-        if (!(code = stat_output_begin(&to, form, &t, in.tree.count, mpsim_version()))) {
+        if (!code && !(code = stat_output_begin(&to, form, &t, in.tree.count, mpsim_version()))) {
             code = walk(&in, settings, &targets, NULL, &sink, &t);
             code = stat_output_end(&to, &t, code, input_names(&in, names, sizeof names));
         }

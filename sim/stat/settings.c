@@ -1,10 +1,10 @@
 /* settings.c -- see settings.h. */
 #include "settings.h"
 
-#include "../array/need.h"
 #include "../pass/tiles.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,35 +43,42 @@ void stat_settings_clear(stat_settings *s)
     option_list_clear(&s->scaled);
 }
 
-/* All rules with where they are from, for the configuration of a report; NULL: there are none. */
-static json_t *maps_json(const input_maps *m)
+/* The rules of one map: 0, or -1 without memory. */
+static int put_rules(json_t *v, const namemap *map, size_t first)
 {
-    if (!m->given && !m->count)
-        return NULL;
-    json_t *v = json_object();
-    for (size_t i = 0; i < m->count + 1; i++) {
-        const namemap *map = i < m->count ? m->folders[i].map : m->given;
-        const size_t first = i < m->count && m->given ? namemap_count(m->given) : 0;
-        char label[1024];
-        json_t *rules = json_array();
-        for (size_t k = first; map && k < namemap_count(map); k++) {
-            char rule[4 * NAMEMAP_LONGEST + 1];
-            json_array_append_new(rules, json_string(escape_text(rule, sizeof rule, namemap_rule(map, k))));
-        }
-        if (map)
-            json_object_set(v, escape_text(label, sizeof label, namemap_label(map)), rules);
-        json_decref(rules);
+    char label[1024];
+    json_t *rules = json_array();
+    int bad = 0;
+    for (size_t k = first; k < namemap_count(map) && !bad; k++) {
+        char rule[4 * NAMEMAP_LONGEST + 1];
+        bad = json_array_append_new(rules, json_string(escape_text(rule, sizeof rule, namemap_rule(map, k))));
     }
-    return v;
+    return bad ? (json_decref(rules), -1)
+               : json_object_set_new(v, escape_text(label, sizeof label, namemap_label(map)), rules);
 }
 
-void stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text)
+/* All rules with where they are from, for the configuration of a report; NULL without memory. */
+static char *maps_json(const input_maps *m)
 {
-    json_t *rules = maps_json(&in->maps);
-    *text = rules ? need(json_dumps(rules, JSON_COMPACT)) : NULL;
+    json_t *v = json_object();
+    int bad = !v;
+    for (size_t i = 0; i < m->count + 1 && !bad; i++) {
+        const namemap *map = i < m->count ? m->folders[i].map : m->given;
+        if (map)
+            bad = put_rules(v, map, i < m->count && m->given ? namemap_count(m->given) : 0);
+    }
+    char *text = bad ? NULL : json_dumps(v, JSON_COMPACT);
+    json_decref(v);
+    return text;
+}
+
+int stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text)
+{
+    const int are_there = in->maps.given || in->maps.count;
+    *text = are_there ? maps_json(&in->maps) : NULL;
     *copy = *s;
     copy->names = *text;
-    json_decref(rules);
+    return are_there && !*text ? host_no_memory() : 0;
 }
 
 int stat_is_scaled(const stat_settings *s, const char *kind)
@@ -177,8 +184,8 @@ int stat_settings_put(stat_settings *s, const char *name, const char *value)
         return -1;
     void *at = (char *)s + rows[row].at;
     if (rows[row].type == OPTION_LIST)
-        (void)need(option_list_add(at, value) ? NULL : at);
-    else if (rows[row].type == OPTION_STRING)
+        return option_list_add(at, value) ? -2 : 0;
+    if (rows[row].type == OPTION_STRING)
         *(const char **)at = value;
     else if (parse_count(&n, value))
         return -1;

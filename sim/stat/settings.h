@@ -19,8 +19,8 @@ int stat_settings_targets(const stat_settings *s, target_list *targets, const ch
 void stat_settings_clear(stat_settings *s);
 
 /* stat_settings_names -- a copy of *s with the rules that `in` has found, whose text *text is to be freed (NULL: there
- * are none). */
-void stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text);
+ * are none). 0, or EXIT_IO without memory (host.h). */
+int stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text);
 
 /* stat_is_scaled -- whether the scale multiplies tensors of a kind (NULL: without one, which nothing tells
  * from a gradient). A loss scale reaches gradients, and neither parameters nor activations. */

@@ -1,7 +1,7 @@
 /* tally.c -- see tally.h. */
 #include "tally.h"
 
-#include "../array/need.h"
+#include "../array/array.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static int compare_keys(const keyed *a, const keyed *b)
     return trace_kind_rank(a->kind) - trace_kind_rank(b->kind);
 }
 
-/* The entry of a key, inserted in order if it is new. */
+/* The entry of a key, inserted in order if it is new; NULL without memory, which was told. */
 static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step)
 {
     const keyed key = {.kind = kind, .step = step};
@@ -40,10 +40,15 @@ static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step
     }
     if (at < l->count && compare_keys(&l->items[at], &key) == 0)
         return &l->items[at].g;
-    need_room(&l->items, l->count, sizeof *l->items);
-    keyed *items = l->items;
     keyed fresh = key;
-    group_init(&fresh.g, r->targets, r->settings->histogram);
+    if (group_init(&fresh.g, r->targets, r->settings->histogram))
+        return NULL;
+    if (array_room(&l->items, l->count, sizeof *l->items)) {
+        group_clear(&fresh.g);
+        (void)host_no_memory();
+        return NULL;
+    }
+    keyed *items = l->items;
     memmove(items + at + 1, items + at, (l->count - at) * sizeof *items);
     items[at] = fresh;
     l->count++;
@@ -129,6 +134,8 @@ int tally_tensor(tally *r, const stat_place *place, const group *of)
     }
     group *kind = find_group(r, &r->kinds, place->kind, 0);
     group *at_step = find_group(r, &r->steps, NULL, place->step);
+    if (!kind || !at_step)
+        return EXIT_IO;
     group_merge(kind, of);
     group_merge(at_step, of);
     group_merge(&r->total, of);
@@ -272,9 +279,7 @@ int tally_init(tally *r, const stat_settings *settings, const option_list *fail_
     r->settings = settings;
     r->targets = targets;
     const int code = conditions_make(&r->conditions, fail_if, targets, settings->counts);
-    if (!code)
-        group_init(&r->total, targets, settings->histogram);
-    return code;
+    return code ? code : group_init(&r->total, targets, settings->histogram);
 }
 
 void tally_clear(tally *r)

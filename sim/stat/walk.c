@@ -155,6 +155,8 @@ int walk(input *in, const stat_settings *settings, const target_list *targets, c
     walker w = {
         .in = in, .settings = settings, .share = of, .blocks = &targets->blocks, .sink = sink, .context = context};
     w.stat = tensorstat_new(targets, settings->to.seed, want, &told, &w);
+    if (!w.stat)
+        return EXIT_IO;
     watch(&w);
     const int code = input_each_open(in, of ? of->first : 0, of ? of->last : in->tree.count, visit_files, &w);
     host_ask(NULL);
