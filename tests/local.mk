@@ -17,7 +17,8 @@ AM_TESTS_ENVIRONMENT = \
 AM_CPPFLAGS = $(public_cppflags) -I$(top_srcdir) -I$(top_srcdir)/tests -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 AM_CFLAGS = $(TEST_CFLAGS) $(test_cflags)
 test_cflags = $(base_cflags) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
-LDADD = $(support_libs) sim/libreader.a $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) -lpthread
+# (the functions of libreader behind the program's: of sim/cli/host.h each has its own)
+LDADD = $(support_libs) $(sim_libs) sim/libreader.a $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) -lpthread
 support_libs =
 
 # ---- the program
@@ -241,7 +242,8 @@ fuzz_make = test -n "$(FUZZ_CC)" || { echo "make $@ needs clang with libFuzzer: 
 	  LIBRARY_CFLAGS='$(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)' \
 	  LIBRARY_LIBS='$(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS)' \
 	  SOURCES='$(lib_libmpsim_a_SOURCES) $(lib_libavx2_a_SOURCES) \
-	    $(lib_libavx512_a_SOURCES) $(lib_train_libtrain_a_SOURCES) $(sim_libsim_a_SOURCES) $(sim_libtrace_a_SOURCES)'
+	    $(lib_libavx512_a_SOURCES) $(lib_train_libtrain_a_SOURCES) $(lib_train_libparallel_a_SOURCES) $(sim_libsim_a_SOURCES) \
+	    $(sim_libstat_a_SOURCES) $(sim_libtrace_a_SOURCES)'
 fuzz:
 	@$(fuzz_make)
 	@sh $(srcdir)/tests/fuzz/run.sh fuzz-build $(srcdir) $(FUZZ_RUNS) $(FUZZ_TARGETS)

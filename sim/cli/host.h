@@ -28,6 +28,9 @@ void host_expect(uint64_t bytes);
 void host_again(uint64_t bytes);
 void host_reach(uint64_t done);
 
+/* host_worked -- so many bytes of elements are done, where host_reach does not come for long: any thread. */
+void host_worked(uint64_t bytes);
+
 /* host_ask -- from now on *number becomes other than 0 once the work is to end, instead of what happens then otherwise: a signal's
  * number. NULL takes that back. */
 void host_ask(volatile sig_atomic_t *number);

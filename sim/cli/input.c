@@ -199,6 +199,32 @@ int input_open(input *in, const char *verb, const input_options *o, char **opera
     return code;
 }
 
+/* What the words say of the form of a file. */
+static int check_no_file(const input *in)
+{
+    const wanted_words *w = &in->options->wanted;
+    return w->dtype || w->shape || w->assume || w->as || w->offset || w->big_endian
+               ? fail(EXIT_USAGE,
+                      "%s: --dtype, --shape, --offset, --big-endian, --assume and --as are for files, not arrays",
+                      in->verb)
+               : 0;
+}
+
+int input_open_arrays(input *in, const char *verb, const input_options *o, const trace_array *arrays, size_t n)
+{
+    trace_error error;
+    *in = (input){.verb = verb, .options = o, .arrays = arrays, .n_arrays = n};
+    in->needs_kinds = o->wanted.kinds.count > 0;
+    int code = check_no_file(in);
+    if (!code)
+        code = resolve_options(in);
+    if (!code && maps_give(&in->maps, &o->wanted.map, &error))
+        code = said(verb, &error);
+    if (!code && array_room(&in->tree.paths, 0, sizeof *in->tree.paths) == 0 && (in->tree.paths[0] = strdup("-")))
+        in->tree.count = 1;
+    return code || in->tree.count ? code : host_no_memory();
+}
+
 static int compare_texts(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -243,7 +269,7 @@ int input_failed(input *in, const trace_error *error)
          passed ? " (passed over)"
          : hint ? " (--keep-going goes on without such files)"
                 : "");
-    if (!in->options->keep_going && !passed)
+    if ((!in->options->keep_going && !passed) || text_ends_with(error->text, "out of memory"))
         return error->exit;
     in->failed++;
     return 0;
@@ -280,7 +306,7 @@ static trace *open_file(const input *in, const char *path, trace_error *error)
 {
     trace_options o = in->form.options;
     o.map = maps_of(&in->maps, path);
-    trace *t = trace_open(path, &o, error);
+    trace *t = in->arrays ? trace_of_arrays(path, in->arrays, in->n_arrays, &o, error) : trace_open(path, &o, error);
     if (!t || !in->needs_kinds || wanted_clash(t, error) == 0)
         return t;
     trace_close(t);

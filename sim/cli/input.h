@@ -40,6 +40,8 @@ typedef struct input {
     int failed;      /* files that failed, with keep_going                        */
     char **operands; /* input_list: in the order of their bytes; they are not looked at */
     int n_operands;
+    const trace_array *arrays; /* instead of files */
+    size_t n_arrays;
     trace_error *refused; /* what failed before any file was opened: the first `n_refused` of them */
     size_t n_refused;
     input_maps maps;
@@ -57,6 +59,8 @@ typedef struct input {
 /* input_open -- resolve options and operands (at least one). Paths are in natural order,
  * whatever the order of the operands. 0, or an exit code after a message. */
 int input_open(input *in, const char *verb, const input_options *o, char **operands, int n);
+/* input_open_arrays -- the same of arrays in memory, a file "-" (trace_of_arrays), which are read where they lie. */
+int input_open_arrays(input *in, const char *verb, const input_options *o, const trace_array *arrays, size_t n);
 /* input_list -- the same without opening a file: what is below a directory is taken for a file of tensors, until
  * input_each_open has come to it. */
 int input_list(input *in, const char *verb, const input_options *o, char **operands, int n);

@@ -1,6 +1,7 @@
 /* jsonout.c -- see jsonout.h. */
 #include "jsonout.h"
 
+#include "../array/lacking.h"
 #include "../text/escape.h"
 
 #include <inttypes.h>
@@ -175,5 +176,6 @@ void jsonout_null(jsonout *o, const char *key)
 void jsonout_value(jsonout *o, const char *key, const json_t *v)
 {
     put_key(o, key);
-    (void)json_dump_callback(v, jsonout_visibly, o->to, JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY);
+    if (json_dump_callback(v, jsonout_visibly, o->to, JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY) && !ferror(o->to))
+        (void)host_no_memory();
 }

@@ -181,14 +181,14 @@ int stat_settings_put(stat_settings *s, const char *name, const char *value)
     while (row < ROWS && strcmp(rows[row].name, name) != 0)
         row++;
     if (row == ROWS)
-        return -1;
+        return SETTING_UNKNOWN;
     void *at = (char *)s + rows[row].at;
     if (rows[row].type == OPTION_LIST)
-        return option_list_add(at, value) ? -2 : 0;
+        return option_list_add(at, value) ? SETTING_NO_MEMORY : 0;
     if (rows[row].type == OPTION_STRING)
         *(const char **)at = value;
     else if (parse_count(&n, value))
-        return -1;
+        return SETTING_BAD;
     else if (rows[row].type == OPTION_FLAG)
         *(int *)at = n != 0;
     else

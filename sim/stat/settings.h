@@ -38,6 +38,6 @@ typedef struct stat_word {
  * the end. */
 int stat_settings_word(const stat_settings *s, size_t i, stat_word *word);
 const char *stat_word_value(const stat_word *w);
-/* stat_settings_put -- set what a word says; the text must outlive the settings. 0; -1 if there is no such
- * word, or it says nothing that it can; -2 without memory. */
+/* stat_settings_put -- set what a word says; the text must outlive the settings. 0, or why not. */
+enum { SETTING_UNKNOWN = -1, SETTING_BAD = -2, SETTING_NO_MEMORY = -3 };
 int stat_settings_put(stat_settings *s, const char *name, const char *value);

@@ -146,6 +146,7 @@ static int account(work *w, const lane *l, uint64_t first, size_t n, trace_error
     if (mpsim_summary_add_codes(l->summary, trace_at(t, w->it->of.i)->format, &rng, l->codes, n) != MPSIM_OK)
         return trace_no_memory(t, error);
     atomic_fetch_add(&w->counted, n);
+    host_worked(n * mpsim_format_code_bytes(trace_at(t, w->it->of.i)->format));
     return 0;
 }
 
@@ -170,6 +171,7 @@ static int run_tile(void *context, uint64_t k, int lane_number, trace_error *err
     if (!l || blockrun_tile(w->run, w->phase, k, l->blocks, &(blocktile_how){l->summary, l->codes, PIECE}, &n, error))
         return -1;
     atomic_fetch_add(&w->counted, n);
+    host_worked(n * mpsim_format_code_bytes(trace_at(w->it->of.t, w->it->of.i)->format));
     return 0;
 }
 
