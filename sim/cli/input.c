@@ -263,13 +263,13 @@ void input_close(input *in)
 
 int input_failed(input *in, const trace_error *error)
 {
-    const int hint = in->options->may_keep_going && !in->options->keep_going && in->several;
+    const int hint = in->options->may_keep_going && !in->options->keep_going && in->several && !error->memory;
     const int passed = hint && in->folders && error->refused;
     fail(error->exit, "%s%s", error->text,
          passed ? " (passed over)"
          : hint ? " (--keep-going goes on without such files)"
                 : "");
-    if ((!in->options->keep_going && !passed) || text_ends_with(error->text, "out of memory"))
+    if ((!in->options->keep_going && !passed) || error->memory)
         return error->exit;
     in->failed++;
     return 0;

@@ -11,7 +11,7 @@
 #include <train/parallel.h>
 
 /* Of the program (sim/cli/options.h). */
-enum { CALL_USAGE = 2, CALL_DATA = 3, CALL_IO = 4, CALL_PARTIAL = 5 };
+enum { CALL_USAGE = 2, CALL_IO = 4 };
 
 typedef struct call {
     int quiet;

@@ -7,6 +7,7 @@
 
 #include <mpsim/report.h>
 
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,16 +59,12 @@ static mpsim_status no_memory(char *error, size_t size)
 /* What an exit code and its line are as a status. */
 static mpsim_status status_of(const call *c, int code, char *error, size_t size)
 {
-    const char *line = c->failed < c->n_lines ? c->lines[c->failed] : "out of memory";
-    if (atomic_load(&c->no_memory))
+    const char *line = c->failed < c->n_lines ? c->lines[c->failed] : NULL;
+    if (atomic_load(&c->no_memory) || (line && text_ends_with(line, "out of memory"))) /* text_error words it so */
         return no_memory(error, size);
-    if (c->stopped)
+    if (c->stopped || !line)
         return say(MPSIM_ESTOPPED, error, size, "stat: stopped by its caller");
-    return say(code == CALL_USAGE                          ? MPSIM_EINVAL
-               : code == CALL_DATA || code == CALL_PARTIAL ? MPSIM_EDATA
-               : strstr(line, "out of memory")             ? MPSIM_ENOMEM /* text_error words it so */
-                                                           : MPSIM_EIO,
-               error, size, line);
+    return say(code == CALL_USAGE ? MPSIM_EINVAL : code == CALL_IO ? MPSIM_EIO : MPSIM_EDATA, error, size, line);
 }
 
 /* ---- options ---- */
@@ -141,8 +138,25 @@ static int tell_failed(void *context, uint64_t i, const trace_error *error)
     return 0;
 }
 
+/* Of what cannot be counted as much as can be. */
+static uint64_t bytes_of_arrays(const question *q)
+{
+    const uint64_t most = UINT64_MAX / 2;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < q->n; i++) {
+        const mpsim_array *a = &q->arrays[i];
+        uint64_t n = a->format ? mpsim_format_code_bytes(a->format) : 0;
+        for (size_t k = 0; k < a->dimensions; k++)
+            n = a->shape[k] && n > most / a->shape[k] ? most : n * a->shape[k];
+        sum = n < most - sum ? sum + n : most;
+    }
+    return sum;
+}
+
 static int open_input(input *in, const question *q)
 {
+    if (q->arrays)
+        host_expect(bytes_of_arrays(q));
     return q->arrays ? input_open_arrays(in, "stat", &q->settings.from, q->arrays, q->n)
                      : input_open(in, "stat", &q->settings.from, (char **)(uintptr_t)q->paths, (int)q->n);
 }
@@ -155,6 +169,7 @@ static int open_forms(written *to, tally_form *forms, const question *q)
         forms[i].to = open_memstream(&to[i].bytes, &to[i].n);
         if (!forms[i].to)
             return host_no_memory();
+        (void)__fsetlocking(forms[i].to, FSETLOCKING_BYCALLER); /* nobody else has it */
     }
     return 0;
 }
@@ -206,18 +221,11 @@ static int run(mpsim_report *r, const question *q)
 
 /* ---- the interface ---- */
 
-/* Bytes of arrays, about: what is small is done by one thread before others have woken. */
+/* What is small is done by one thread before others have woken. */
 static unsigned threads_for(const question *q)
 {
     enum { SMALL = 4 << 20 };
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < q->n && q->arrays; i++) {
-        uint64_t n = q->arrays[i].format ? mpsim_format_code_bytes(q->arrays[i].format) : 1;
-        for (size_t k = 0; k < q->arrays[i].dimensions && n <= SMALL; k++)
-            n = q->arrays[i].shape[k] < SMALL ? n * q->arrays[i].shape[k] : SMALL + 1;
-        bytes += n;
-    }
-    return q->threads ? (unsigned)q->threads : q->arrays && bytes <= SMALL ? 1 : 0;
+    return q->threads ? (unsigned)q->threads : q->arrays && bytes_of_arrays(q) <= SMALL ? 1 : 0;
 }
 
 static mpsim_status answer(mpsim_report **to, const question *q, mpsim_progress *progress, void *context, char *error,

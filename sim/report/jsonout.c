@@ -67,11 +67,20 @@ static int is_utf8(const char *s)
     return n != 0;
 }
 
+static int is_plain(const char *s)
+{
+    while (*s >= 0x20 && *s < 0x7f && *s != '"' && *s != '\\')
+        s++;
+    return *s == '\0';
+}
+
 static void put_string(FILE *to, const char *s)
 {
     char unit[ESCAPE_UNIT];
     fputc('"', to);
-    if (is_utf8(s))
+    if (is_plain(s))
+        fputs(s, to);
+    else if (is_utf8(s))
         put_characters(to, s, strlen(s));
     else
         while (*s) {
@@ -90,9 +99,10 @@ static void put_key(jsonout *o, const char *key)
     if (o->depth && o->some & bit)
         fputs(", ", o->to);
     o->some |= bit;
-    if (key) {
-        put_string(o->to, key);
-        fputs(": ", o->to);
+    if (key) { /* ours, without anything to escape */
+        fputc('"', o->to);
+        fputs(key, o->to);
+        fputs("\": ", o->to);
     }
 }
 

@@ -14,7 +14,7 @@ typedef struct jsonout {
     uint32_t some; /* bit k: at depth k there is a member already */
 } jsonout;
 
-/* Of `key` in an object; NULL in an array, and for what stands alone. An object begins with '{' and ends with '}', an array
+/* Of `key`, plain ASCII, in an object; NULL in an array, and for what stands alone. An object begins with '{' and ends with '}', an array
  * with brackets; at most JSONOUT_DEEP of them are in one another. Text that is NULL is null; what is not UTF-8 is written as
  * escape_text makes it. NaN and infinities are the strings "NaN", "Infinity", "-Infinity". */
 void jsonout_begin(jsonout *o, const char *key, char bracket);

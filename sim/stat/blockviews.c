@@ -2,6 +2,7 @@
 #include "blockviews.h"
 
 #include "../array/array.h"
+#include "../array/lacking.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -341,14 +342,15 @@ static void requantise(block_views *v, size_t i, const block_part *of, const blo
     quantise_view(v, t, of, &second, &words, b, to);
 }
 
-/* Squares of the finite elements of a view. Nothing fails: there are no casts, and all pointers are good. */
+/* Squares of the finite elements of a view. Nothing but memory fails: there are no casts, and all pointers are good. */
 static void sum_squares(mpsim_sum *to, mpsim_summary *with, const block_rectangle *x)
 {
     mpsim_stats found;
     mpsim_stats_init(&found);
-    mpsim_summary_begin(with, NULL, 0, MPSIM_SUMMARY_SUMS);
-    mpsim_summary_add_f32(with, NULL, x->x, x->rows * x->cols);
-    mpsim_summary_read(with, &found, NULL, NULL);
+    if (mpsim_summary_begin(with, NULL, 0, MPSIM_SUMMARY_SUMS) != MPSIM_OK ||
+        mpsim_summary_add_f32(with, NULL, x->x, x->rows * x->cols) != MPSIM_OK ||
+        mpsim_summary_read(with, &found, NULL, NULL) != MPSIM_OK)
+        (void)host_no_memory();
     *to = found.sum_squares;
 }
 

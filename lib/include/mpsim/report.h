@@ -2,7 +2,8 @@
  *
  * What casts would do to tensors: the program's report to the byte, by the same code. What trace.h says of files, errors, the
  * locale and the floating-point environment holds here, too. Nothing prints, ends the program or changes how signals are
- * handled, and nothing is kept between calls: several threads may call at once. A call may start threads, which take no signals and
+ * handled (but for what trace.h says of want of memory, of which glibc dies in the regular expressions of map, too), and nothing is
+ * kept between calls: several threads may call at once. A call may start threads, which take no signals and
  * have ended when it returns. The caller's rights are not given up, as the program gives its own up: of files from strangers
  * that are read in this process SECURITY.md says more. */
 #ifndef MPSIM_REPORT_H
