@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #if defined(__GLIBC__) && !BAD_SANITIZED
 #define CAN_FAIL 1
