@@ -93,12 +93,18 @@ pkgconfig_DATA += lib/mpsim.pc
 
 # The trainer and its CPU engine: no options, no JSON, no YAML. The programs of sim/ and gpu/ link it.
 noinst_LIBRARIES += lib/train/libtrain.a
-train_libs = lib/train/libtrain.a lib/libmpsim.a
+# Its threads are those of libmpsim-trace, too.
+noinst_LIBRARIES += lib/train/libparallel.a
+lib_train_libparallel_a_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE
+lib_train_libparallel_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
+lib_train_libparallel_a_SOURCES = lib/include/train/parallel.h lib/train/parallel.c lib/train/processors.c \
+  lib/train/processors.h
+train_libs = lib/train/libtrain.a lib/train/libparallel.a lib/libmpsim.a
 lib_train_libtrain_a_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
   -I$(top_srcdir)/data/digits -I$(top_srcdir)/data/text
 lib_train_libtrain_a_CFLAGS = $(light_cflags)
 lib_train_libtrain_a_SOURCES = \
-  lib/include/train/digests.h lib/include/train/engine.h lib/include/train/parallel.h \
+  lib/include/train/digests.h lib/include/train/engine.h \
   lib/include/train/step.h lib/include/train/train.h \
   lib/train/backward.c lib/train/batch.c lib/train/build.c lib/train/check/attention.c lib/train/check/check.h \
   lib/train/check/checked.c lib/train/check/common.c lib/train/check/layers.c lib/train/check/products.c \
@@ -108,8 +114,8 @@ lib_train_libtrain_a_SOURCES = \
   lib/train/cpu/rows.c lib/train/cpu/tokens.c lib/train/cpu/update.c \
   lib/train/decoder/attention.c lib/train/decoder/layers.c lib/train/decoder/open.c \
   lib/train/decoder/settings.c lib/train/decoder/sizes.c lib/train/decoder/tiles.c \
-  lib/train/digests.c lib/train/forward.c lib/train/gather.c lib/train/network.c lib/train/parallel.c \
-  lib/train/params.c lib/train/pass.c lib/train/processors.c lib/train/processors.h \
+  lib/train/digests.c lib/train/forward.c lib/train/gather.c lib/train/network.c \
+  lib/train/params.c lib/train/pass.c \
   lib/train/run/fields.c lib/train/run/fields.h lib/train/run/text.c lib/train/schedule.c lib/train/scratch.c \
   lib/train/state.c lib/train/step.c lib/train/text.c lib/train/train.c lib/train/trainer.h \
   lib/train/update.c lib/train/visit.c lib/train/windows.c

@@ -23,11 +23,12 @@ python/program: mpsim$(EXEEXT)
 	  static=$$(echo '$(mpsim_LDADD)' | sed 's/-larchive/-Wl,--as-needed,-Bstatic -larchive -Wl,-Bdynamic/'); \
 	  $(python_link) $$static $$closure $(LIBS) 2>/dev/null || $(python_link) $(mpsim_LDADD) $(LIBS)
 # libmpsim-trace of the wheel, which finds the libraries beside it in the same way.
-trace_objects = -Wl,--whole-archive sim/libreader.a -Wl,--no-whole-archive sim/libtrace.a
+trace_objects = -Wl,--whole-archive sim/libreader.a -Wl,--no-whole-archive sim/libstat.a sim/libtrace.a \
+  lib/train/libparallel.a
 trace_hidden = libarchive.a:libzip.a:libjansson.a:libz.a:liblzma.a:libzstd.a:liblz4.a:libbz2.a
 trace_link = $(CC) $(base_cflags) $(PIC_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmpsim-trace.so.0 \
   -Wl,--disable-new-dtags,-rpath,'$$ORIGIN',--exclude-libs,$(trace_hidden) -o $@ $(trace_objects)
-trace_needs = $(JANSSON_LIBS) $(LIBZIP_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) -Llib/.libs -lmpsim -lm
+trace_needs = $(JANSSON_LIBS) $(LIBZIP_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) -Llib/.libs -lmpsim -lm -lpthread
 python/libmpsim-trace.so.0: lib/libmpsim-trace.la
 	@$(MKDIR_P) python
 	$(AM_V_CCLD)closure=$$(ldd lib/.libs/libmpsim-trace.so.0 | awk '/=> \// && !/lib[cm][.]so|libmpsim/ { print $$3 }'); \

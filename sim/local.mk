@@ -10,7 +10,8 @@ sim_libsim_a_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' \
 sim_libsim_a_CFLAGS = $(light_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) \
   $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 # libsim and all that it needs
-sim_libs = sim/libsim.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
+# (each of libsim and libstat needs the other: the program tells what libstat does)
+sim_libs = sim/libsim.a sim/libstat.a sim/libsim.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
   sim/array/need.c sim/array/need.h sim/attention/cmd.c sim/attention/generate.c sim/attention/generate.h \
@@ -21,14 +22,14 @@ sim_libsim_a_SOURCES = \
   sim/cast/folder.c sim/cast/folder.h sim/cast/lay.c sim/cast/lay.h \
   sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/plain.c sim/cast/plain.h sim/cast/quantise.c sim/cast/quantise.h \
   sim/cast/recipe.c sim/cast/recipe.h sim/cast/tensors.c sim/cast/tensors.h sim/cast/tiles.c \
-  sim/cast/tiles.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/completion.c sim/cli/completion.h sim/cli/confine.c sim/cli/confine.h sim/cli/element.c sim/cli/element.h \
-  sim/cli/environment.c sim/cli/environment.h sim/cli/help.c sim/cli/help.h sim/cli/input.c sim/cli/input.h sim/cli/manual.c sim/cli/manual.h \
+  sim/cast/tiles.h sim/cli/completion.c sim/cli/completion.h sim/cli/confine.c sim/cli/confine.h sim/cli/element.c sim/cli/element.h \
+  sim/cli/environment.c sim/cli/environment.h sim/cli/help.c sim/cli/help.h sim/cli/manual.c sim/cli/manual.h \
   sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/names.h sim/cli/options.c \
-  sim/cli/options.h sim/cli/output.c sim/cli/output.h sim/cli/progress.c sim/cli/progress.h \
-  sim/cli/resource.c sim/cli/resource.h sim/cli/reportoptions.c sim/cli/reportoptions.h sim/cli/scalelist.c sim/cli/scalelist.h \
-  sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/steps.c sim/cli/steps.h sim/cli/stream.c \
-  sim/cli/stream.h sim/cli/target.c sim/cli/target.h sim/cli/textfile.c sim/cli/textfile.h \
-  sim/cli/twice.c sim/cli/twice.h sim/cli/world.c sim/cli/world.h sim/commands.c sim/commands.h \
+  sim/cli/options.h sim/cli/host.c sim/cli/output.c sim/cli/output.h sim/cli/progress.c sim/cli/progress.h \
+  sim/cli/resource.c sim/cli/resource.h sim/cli/reportoptions.c sim/cli/reportoptions.h \
+  sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/steps.c sim/cli/steps.h \
+  sim/cli/textfile.c sim/cli/textfile.h \
+  sim/cli/world.c sim/cli/world.h sim/commands.c sim/commands.h \
   sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/computed.c sim/diff/computed.h \
   sim/diff/constants.c sim/diff/constants.h sim/diff/dropout.c sim/diff/dropout.h sim/diff/entry.c \
   sim/diff/entry.h sim/diff/fit.c sim/diff/fit.h sim/diff/line.c sim/diff/line.h sim/diff/lines.c \
@@ -48,8 +49,8 @@ sim_libsim_a_SOURCES = \
   sim/merge/merge.c sim/merge/merge.h sim/mismatch/arithmetic.c sim/mismatch/arithmetic.h sim/mismatch/cmd.c \
   sim/mismatch/measure.c sim/mismatch/measure.h sim/mismatch/operands.c sim/mismatch/operands.h sim/mismatch/report.c \
   sim/mismatch/report.h sim/merge/parts.c sim/merge/parts.h sim/merge/ranks.c \
-  sim/merge/ranks.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
-  sim/pass/chosen.c sim/pass/chosen.h sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h \
+  sim/merge/ranks.h \
+  sim/pass/chosen.c sim/pass/chosen.h \
   sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/comparison.c \
   sim/plot/comparison.h sim/plot/data.c sim/plot/data.h sim/plot/differences.c \
   sim/plot/differences.h sim/plot/distribution.c sim/plot/distribution.h sim/plot/figures.c \
@@ -74,7 +75,7 @@ sim_libsim_a_SOURCES = \
   sim/explain/cmd.c sim/explain/match.c sim/explain/match.h sim/explain/messages.c sim/explain/messages.h \
   sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/report/report.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \
-  sim/sandbox/sandbox.h sim/report/step.c sim/report/step.h sim/report/table.c sim/scaler/adaptive.c \
+  sim/sandbox/sandbox.h sim/report/step.c sim/report/step.h sim/scaler/adaptive.c \
   sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/episode.c sim/scaler/episode.h \
   sim/scaler/facts.c sim/scaler/facts.h sim/scaler/json.c sim/scaler/json.h sim/scaler/judge.c \
   sim/scaler/judge.h sim/scaler/logline.c sim/scaler/logline.h sim/scaler/lognote.c \
@@ -87,14 +88,11 @@ sim_libsim_a_SOURCES = \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/testimony.c sim/scaler/testimony.h \
   sim/scaler/track.c sim/scaler/track.h sim/scaler/traininglog.c sim/scaler/traininglog.h \
-  sim/scaler/wide.c sim/scaler/wide.h sim/scaler/words.c sim/scaler/words.h sim/stat/blockquant.c \
-  sim/stat/blockquant.h sim/stat/blockreport.c sim/stat/blockreport.h sim/stat/blocks.c \
-  sim/stat/blocks.h sim/stat/blockviews.c sim/stat/blockviews.h sim/stat/bytes.c sim/stat/bytes.h \
-  sim/stat/cmd.c sim/stat/cmd.h sim/stat/conditions.c sim/stat/conditions.h sim/stat/group.c \
-  sim/stat/group.h sim/stat/pack.c sim/stat/pack.h sim/stat/part.c sim/stat/part.h sim/stat/report.c \
-  sim/stat/report.h sim/stat/settings.c sim/stat/settings.h sim/stat/shard.c sim/stat/shard.h \
-  sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c \
-  sim/stat/tensor.h sim/stat/walk.c sim/stat/walk.h \
+  sim/scaler/wide.c sim/scaler/wide.h sim/scaler/words.c sim/scaler/words.h \
+  sim/stat/bytes.c sim/stat/bytes.h \
+  sim/stat/cmd.c sim/stat/cmd.h \
+  sim/stat/form.c sim/stat/form.h sim/stat/pack.c sim/stat/pack.h sim/stat/part.c sim/stat/part.h \
+  sim/stat/shard.c sim/stat/shard.h \
   sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c \
   sim/train/decoder.c sim/train/decoder.h sim/train/decodertable.c sim/train/decodertable.h \
   sim/train/describe.c sim/train/describe.h sim/train/device.c sim/train/device.h \
@@ -120,7 +118,7 @@ sim_libtrace_a_SOURCES = \
   sim/pickle/pickle.h sim/pickle/tree.c sim/quant/describe.c sim/quant/describe.h sim/quant/form.c \
   sim/quant/geometry.c sim/quant/ggml.c sim/quant/ggml.h sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
   sim/text/escape.c sim/text/escape.h sim/text/filekind.c sim/text/filekind.h sim/text/json.c sim/text/json.h sim/text/option.c sim/text/option.h \
-  sim/text/words.c sim/text/words.h sim/trace/bytewalk.c sim/trace/bytewalk.h sim/trace/convention.c \
+  sim/text/words.c sim/text/words.h sim/trace/arrays.c sim/trace/bytewalk.c sim/trace/bytewalk.h sim/trace/convention.c \
   sim/trace/convention.h sim/trace/copy.c sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
   sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/impl.h sim/trace/inputs.c sim/trace/inputs.h \
   sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/kinds.c sim/trace/kinds.h sim/trace/layout.c sim/trace/llmc.c \
@@ -142,6 +140,22 @@ sim_libtrace_a_SOURCES = \
   sim/trace/zero.h sim/trace/zeroname.c sim/trace/zeroname.h sim/trace/zerotensor.c sim/trace/zip.c \
   sim/trace/zipdir.c
 
+# The work of stat: of the program, and of the same library.
+noinst_LIBRARIES += sim/libstat.a
+sim_libstat_a_CPPFLAGS = $(sim_cppflags)
+sim_libstat_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS)
+sim_libstat_a_SOURCES = \
+  sim/array/lacking.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/host.h sim/cli/input.c sim/cli/input.h sim/cli/scalelist.c \
+  sim/cli/scalelist.h sim/cli/stream.c sim/cli/stream.h sim/cli/suggestion.c sim/cli/suggestion.h \
+  sim/cli/target.c sim/cli/target.h sim/cli/twice.c sim/cli/twice.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
+  sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/report/csv.c sim/report/jsonout.c \
+  sim/report/jsonout.h sim/report/table.c sim/stat/blockquant.c sim/stat/blockquant.h sim/stat/blockreport.c \
+  sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h sim/stat/blockviews.c sim/stat/blockviews.h \
+  sim/stat/conditions.c sim/stat/conditions.h sim/stat/group.c sim/stat/group.h sim/stat/report.c \
+  sim/stat/report.h sim/stat/reportconfig.c sim/stat/reportconfig.h sim/stat/settings.c sim/stat/settings.h \
+  sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c sim/stat/tensor.h \
+  sim/stat/walk.c sim/stat/walk.h
+
 # layouts of files that need a library which may not be there
 if HAVE_LIBARCHIVE
 sim_libtrace_a_SOURCES += sim/trace/streamlibarchive.c
@@ -151,21 +165,21 @@ sim_libtrace_a_SOURCES += sim/trace/hdf5.c sim/trace/hdf5.h sim/trace/hdf5datase
   sim/trace/hdf5metadata.c
 endif
 
-# libmpsim-trace: all of libreader, what that needs of libtrace, and libmpsim beside it.
+# libmpsim-trace: all of libreader, what that needs of libstat, libtrace and the threads, and libmpsim beside it.
 sim_libreader_a_CPPFLAGS = $(sim_cppflags)
-sim_libreader_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS)
-sim_libreader_a_SOURCES = sim/reader/files.c sim/reader/files.h sim/reader/reader.c \
-  sim/reader/surroundings.c sim/reader/surroundings.h
+sim_libreader_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS)
+sim_libreader_a_SOURCES = sim/reader/call.h sim/reader/files.c sim/reader/files.h sim/reader/host.c \
+  sim/reader/reader.c sim/reader/report.c sim/reader/surroundings.c sim/reader/surroundings.h
 if SHARED
 lib_LTLIBRARIES += lib/libmpsim-trace.la
 lib_libmpsim_trace_la_SOURCES =
 lib_libmpsim_trace_la_LIBTOOLFLAGS = --tag=disable-static
 lib_libmpsim_trace_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined $(WHOLE_LIBREADER)
-lib_libmpsim_trace_la_DEPENDENCIES = sim/libreader.a sim/libtrace.a lib/libmpsim.la
-dist_mpsiminclude_HEADERS += lib/include/mpsim/trace.h
+lib_libmpsim_trace_la_DEPENDENCIES = sim/libreader.a sim/libstat.a sim/libtrace.a lib/train/libparallel.a lib/libmpsim.la
+dist_mpsiminclude_HEADERS += lib/include/mpsim/report.h lib/include/mpsim/trace.h
 pkgconfig_DATA += lib/mpsim-trace.pc
 else
-EXTRA_DIST += lib/include/mpsim/trace.h
+EXTRA_DIST += lib/include/mpsim/report.h lib/include/mpsim/trace.h
 endif
 
 # mpsim verify: what each group needs decides what is compiled. The oracle is a library of its own,

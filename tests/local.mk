@@ -17,7 +17,8 @@ AM_TESTS_ENVIRONMENT = \
 AM_CPPFLAGS = $(public_cppflags) -I$(top_srcdir) -I$(top_srcdir)/tests -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 AM_CFLAGS = $(TEST_CFLAGS) $(test_cflags)
 test_cflags = $(base_cflags) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
-LDADD = $(support_libs) sim/libreader.a $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) -lpthread
+# (the functions of libreader behind the program's: of sim/cli/host.h each has its own)
+LDADD = $(support_libs) $(sim_libs) sim/libreader.a $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) -lpthread
 support_libs =
 
 # ---- the program
@@ -44,7 +45,7 @@ tests_libsupport_a_SOURCES = \
   tests/oracle/core.c tests/oracle/core.h tests/oracle/frameworks.c tests/oracle/frameworks.h \
   tests/oracle/layer.c tests/oracle/layer.h tests/oracle/replay.c tests/oracle/replay.h \
   tests/oracle/train.c tests/oracle/train.h tests/oracle/trainparts.c tests/oracle/trainparts.h \
-  tests/oracle/trainupdate.c tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c \
+  tests/oracle/trainupdate.c tests/support/allocations.h tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c \
   tests/support/badzip.h tests/support/blockinput.c tests/support/blockinput.h \
   tests/support/decoderinput.c tests/support/decoderinput.h tests/support/dotcases.c \
   tests/support/dotcases.h tests/support/extent.c tests/support/extent.h tests/support/faultyrun.c \
@@ -82,7 +83,7 @@ unit_tests = \
   tests/sim/t-diff tests/sim/t-policy tests/sim/t-policy-keys tests/sim/t-replay \
   tests/sim/t-replay-casts tests/sim/t-diff-faults tests/sim/t-diff-pairs \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd tests/sim/t-replay-rules \
-  tests/sim/t-replay-synthetic tests/sim/t-mismatch tests/sim/t-nameindex tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-textfile \
+  tests/sim/t-replay-synthetic tests/sim/t-mismatch tests/sim/t-nameindex tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-report tests/sim/t-textfile \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
   tests/sim/t-replay-record tests/sim/t-scaler-judge \
   tests/sim/t-train-decoder tests/sim/t-train-policy tests/sim/t-train-record \
@@ -241,7 +242,8 @@ fuzz_make = test -n "$(FUZZ_CC)" || { echo "make $@ needs clang with libFuzzer: 
 	  LIBRARY_CFLAGS='$(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)' \
 	  LIBRARY_LIBS='$(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS)' \
 	  SOURCES='$(lib_libmpsim_a_SOURCES) $(lib_libavx2_a_SOURCES) \
-	    $(lib_libavx512_a_SOURCES) $(lib_train_libtrain_a_SOURCES) $(sim_libsim_a_SOURCES) $(sim_libtrace_a_SOURCES)'
+	    $(lib_libavx512_a_SOURCES) $(lib_train_libtrain_a_SOURCES) $(lib_train_libparallel_a_SOURCES) $(sim_libsim_a_SOURCES) \
+	    $(sim_libstat_a_SOURCES) $(sim_libtrace_a_SOURCES)'
 fuzz:
 	@$(fuzz_make)
 	@sh $(srcdir)/tests/fuzz/run.sh fuzz-build $(srcdir) $(FUZZ_RUNS) $(FUZZ_TARGETS)

@@ -14,6 +14,7 @@ const char *mpsim_status_string(mpsim_status s)
         [MPSIM_EUNAVAILABLE] = "not available on this machine",
         [MPSIM_EDATA] = "bad data in a file",
         [MPSIM_EIO] = "a file cannot be read",
+        [MPSIM_ESTOPPED] = "stopped by the caller",
     };
     const size_t n = sizeof text / sizeof text[0];
     return (size_t)s < n ? text[s] : "unknown status";

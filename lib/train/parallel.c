@@ -7,7 +7,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
 
 enum { MOST = 1024 };
@@ -27,17 +29,44 @@ typedef struct region {
     int working;     /* but for the caller */
 } region;
 
-static struct {
+/* What a task of each kind took when it was run last, in nanoseconds: a table by the task's address, where a
+ * kind that meets another's place takes it over. */
+typedef struct kind {
+    uintptr_t task;
+    int64_t each;
+} kind;
+
+struct parallel_team {
     pthread_mutex_t lock; /* of all below, and of `joined` and `working` of the region */
     pthread_cond_t work, end;
     region *now; /* NULL: none that a thread may join */
     int started; /* threads that there are, but for the caller */
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .end = PTHREAD_COND_INITIALIZER};
+    int leaves;  /* they are to end */
+    int threads;
+    atomic_flag is_taken; /* one caller at a time has the team */
+    kind known[256];
+    /* of a team that is not the process's: */
+    pthread_t *members;
+    void (*begin)(void *context);
+    void *context;
+};
 
-static int threads = 1, by_default;             /* by_default: 0: processors that are free */
-static int is_eager;                            /* tests: every region wakes the others */
-static atomic_flag is_taken = ATOMIC_FLAG_INIT; /* one caller at a time has the pool */
+/* That of the process, and that which a thread has instead. */
+static parallel_team common = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                               .work = PTHREAD_COND_INITIALIZER,
+                               .end = PTHREAD_COND_INITIALIZER,
+                               .threads = 1,
+                               .is_taken = ATOMIC_FLAG_INIT};
+static _Thread_local parallel_team *own;
+
+static int by_default; /* 0: processors that are free */
+static int is_eager;   /* tests: every region wakes the others */
 static _Thread_local int self, is_inside;
+
+static parallel_team *team(void)
+{
+    return own ? own : &common;
+}
 
 static void run_tasks(region *r, int number)
 {
@@ -51,70 +80,81 @@ static void run_tasks(region *r, int number)
 
 /* ---- threads that sleep until there is a region with room ---- */
 
-static void *worker(void *unused)
+static void *worker(void *its)
 {
-    (void)unused;
-    pthread_mutex_lock(&pool.lock);
+    parallel_team *t = its;
+    own = t == &common ? NULL : t;
+    if (t->begin)
+        t->begin(t->context);
+    pthread_mutex_lock(&t->lock);
     for (;;) {
-        while (!pool.now || pool.now->joined >= pool.now->threads)
-            pthread_cond_wait(&pool.work, &pool.lock);
-        region *r = pool.now;
+        while (!t->leaves && (!t->now || t->now->joined >= t->now->threads))
+            pthread_cond_wait(&t->work, &t->lock);
+        if (t->leaves)
+            break;
+        region *r = t->now;
         const int number = r->joined++;
         r->working++;
-        pthread_mutex_unlock(&pool.lock);
+        pthread_mutex_unlock(&t->lock);
         run_tasks(r, number);
-        pthread_mutex_lock(&pool.lock);
+        pthread_mutex_lock(&t->lock);
         if (--r->working == 0)
-            pthread_cond_signal(&pool.end);
+            pthread_cond_signal(&t->end);
     }
+    pthread_mutex_unlock(&t->lock);
     return NULL;
 }
 
+static int start_worker(parallel_team *t, const pthread_attr_t *detached)
+{
+    sigset_t all, before;
+    pthread_t ignored;
+    if (t == &common)
+        return pthread_create(&ignored, detached, worker, t);
+    sigfillset(&all); /* signals are for the threads that the process has made itself */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int bad = pthread_create(&t->members[t->started], NULL, worker, t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return bad;
+}
+
 /* Threads that cannot be made are done without. The lock is held. */
-static void start_workers(int n)
+static void start_workers(parallel_team *t, int n)
 {
     pthread_attr_t detached;
-    if (pool.started >= n || pthread_attr_init(&detached))
+    if (t->started >= n || pthread_attr_init(&detached))
         return;
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    for (pthread_t t; pool.started < n && pthread_create(&t, &detached, worker, NULL) == 0;)
-        pool.started++;
+    while (t->started < n && start_worker(t, &detached) == 0)
+        t->started++;
     pthread_attr_destroy(&detached);
 }
 
 /* Tasks from `first` on, by all threads. */
-static void run_together(int first, int n, void (*task)(int i, void *context), void *context)
+static void run_together(parallel_team *t, int first, int n, void (*task)(int i, void *context), void *context)
 {
     region r = {.task = task, .context = context, .n = n, .joined = 1};
-    r.threads = threads < n - first ? threads : n - first;
+    r.threads = t->threads < n - first ? t->threads : n - first;
     atomic_init(&r.next, first);
-    pthread_mutex_lock(&pool.lock);
-    start_workers(r.threads - 1);
-    pool.now = &r;
-    for (int i = 1; i < r.threads && i <= pool.started; i++)
-        pthread_cond_signal(&pool.work);
-    pthread_mutex_unlock(&pool.lock);
+    pthread_mutex_lock(&t->lock);
+    start_workers(t, r.threads - 1);
+    t->now = &r;
+    for (int i = 1; i < r.threads && i <= t->started; i++)
+        pthread_cond_signal(&t->work);
+    pthread_mutex_unlock(&t->lock);
     run_tasks(&r, 0);
-    pthread_mutex_lock(&pool.lock);
-    pool.now = NULL; /* who has not woken by now finds nothing */
+    pthread_mutex_lock(&t->lock);
+    t->now = NULL; /* who has not woken by now finds nothing */
     while (r.working)
-        pthread_cond_wait(&pool.end, &pool.lock);
-    pthread_mutex_unlock(&pool.lock);
+        pthread_cond_wait(&t->end, &t->lock);
+    pthread_mutex_unlock(&t->lock);
 }
 
 /* ---- is it worth waking anyone? ---- */
 
-/* What a task of each kind took when it was run last, in nanoseconds: a table by the task's address, where a
- * kind that meets another's place takes it over. */
-typedef struct kind {
-    uintptr_t task;
-    int64_t each;
-} kind;
-
-static kind *kind_of(uintptr_t task)
+static kind *kind_of(parallel_team *t, uintptr_t task)
 {
-    static kind known[256];
-    kind *k = &known[(task >> 4 ^ task >> 12) % (sizeof known / sizeof *known)];
+    kind *k = &t->known[(task >> 4 ^ task >> 12) % (sizeof t->known / sizeof *t->known)];
     if (k->task != task)
         *k = (kind){task, INT64_MAX};
     return k;
@@ -140,24 +180,26 @@ static int run_alone(int n, void (*task)(int i, void *context), void *context)
     return i;
 }
 
-static void run_measured(kind *k, int n, void (*task)(int i, void *context), void *context)
+static void run_measured(parallel_team *t, kind *k, int n, void (*task)(int i, void *context), void *context)
 {
     const int64_t began = now();
     const int is_short = !is_eager && k->each <= WORTH / n;
     const int first = is_short ? run_alone(n, task, context) : 0;
     if (first < n)
-        run_together(first, n, task, context);
+        run_together(t, first, n, task, context);
     const int64_t took = now() - began;
     /* of all threads together at most so much: too much wakes them once in vain, too little costs more */
-    k->each = (first < n ? took * (threads < n ? threads : n) : took) / n;
+    k->each = (first < n ? took * (t->threads < n ? t->threads : n) : took) / n;
 }
 
 static void run_all(uintptr_t of, int n, void (*task)(int i, void *context), void *context)
 {
+    parallel_team *t = team();
     const int outer = self, was_inside = is_inside;
-    if (threads > 1 && n > 1 && !is_inside && !atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire)) {
-        run_measured(kind_of(of), n, task, context);
-        atomic_flag_clear_explicit(&is_taken, memory_order_release);
+    if (t->threads > 1 && n > 1 && !is_inside &&
+        !atomic_flag_test_and_set_explicit(&t->is_taken, memory_order_acquire)) {
+        run_measured(t, kind_of(t, of), n, task, context);
+        atomic_flag_clear_explicit(&t->is_taken, memory_order_release);
         return;
     }
     self = 0; /* of a parallel_for of one thread */
@@ -178,7 +220,52 @@ static int at_most(unsigned n)
 void parallel_init(unsigned wanted)
 {
     const int n = wanted ? at_most(wanted) : by_default;
-    threads = n ? n : at_most((unsigned)train_processors_free());
+    common.threads = n ? n : at_most((unsigned)train_processors_free());
+}
+
+parallel_team *parallel_team_new(unsigned wanted, void (*begin)(void *context), void *context)
+{
+    parallel_team *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->threads = wanted ? at_most(wanted) : at_most((unsigned)train_processors_free());
+    t->begin = begin;
+    t->context = context;
+    atomic_flag_clear(&t->is_taken);
+    t->members = calloc((size_t)t->threads, sizeof *t->members);
+    if (t->members && pthread_mutex_init(&t->lock, NULL) == 0) {
+        if (pthread_cond_init(&t->work, NULL) == 0) {
+            if (pthread_cond_init(&t->end, NULL) == 0)
+                return t;
+            pthread_cond_destroy(&t->work);
+        }
+        pthread_mutex_destroy(&t->lock);
+    }
+    free(t->members);
+    free(t);
+    return NULL;
+}
+
+void parallel_team_free(parallel_team *t)
+{
+    pthread_mutex_lock(&t->lock);
+    t->leaves = 1;
+    pthread_cond_broadcast(&t->work);
+    pthread_mutex_unlock(&t->lock);
+    for (int i = 0; i < t->started; i++)
+        pthread_join(t->members[i], NULL);
+    pthread_cond_destroy(&t->end);
+    pthread_cond_destroy(&t->work);
+    pthread_mutex_destroy(&t->lock);
+    free(t->members);
+    free(t);
+}
+
+parallel_team *parallel_team_use(parallel_team *t)
+{
+    parallel_team *before = own;
+    own = t;
+    return before;
 }
 
 void parallel_default(unsigned wanted)
@@ -198,7 +285,7 @@ void parallel_for(int n, void (*task)(int i, void *context), void *context)
 
 int parallel_threads(void)
 {
-    return threads;
+    return team()->threads;
 }
 
 int parallel_self(void)

@@ -21,6 +21,11 @@ void *array_memory(uint64_t n, uint64_t size)
     return size && n > (SIZE_MAX - 1) / size ? NULL : malloc((size_t)(n * size) + 1);
 }
 
+void *array_zeros(uint64_t n, size_t size)
+{
+    return n > SIZE_MAX / size ? NULL : calloc((size_t)n + !n, size);
+}
+
 void array_put(array_bytes *b, const void *from, size_t n)
 {
     if (b->room - b->n < n) {

@@ -13,6 +13,9 @@ int array_room(void *items, size_t n, size_t size);
  * where they cannot be counted, as more than 4 GiB on 32 bits: what a file says of its tensors is of 64 bits. */
 void *array_memory(uint64_t n, uint64_t size);
 
+/* array_zeros -- for n items of `size` bytes, at least one, all zero, to be freed; NULL likewise. */
+void *array_zeros(uint64_t n, size_t size);
+
 /* Bytes that grow; all zeros is an empty array. What fails is told at the end. */
 typedef struct array_bytes {
     unsigned char *p;

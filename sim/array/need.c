@@ -30,7 +30,7 @@ void *need(void *p)
 
 void *need_memory(uint64_t n, size_t size)
 {
-    return need(n > SIZE_MAX / size ? NULL : calloc((size_t)n + !n, size));
+    return need(array_zeros(n, size));
 }
 
 void *need_more(void *p, uint64_t n, size_t size)

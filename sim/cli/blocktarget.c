@@ -1,7 +1,7 @@
 /* blocktarget.c -- see blocktarget.h. */
 #include "blocktarget.h"
 
-#include "../array/need.h"
+#include "../array/array.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,8 @@ static int add(block_list *l, block_target *t, const char *axis, const char *wor
         if (strcmp(l->items[i].label, t->label) == 0)
             return fail(EXIT_USAGE, "%s: recipe '%s' is there twice", verb, word);
     for (int a = first; a <= (int)last; a++) {
-        need_room(&l->items, l->count, sizeof *l->items);
+        if (array_room(&l->items, l->count, sizeof *l->items))
+            return host_no_memory();
         t->axis = (block_axis)a;
         l->items[l->count++] = *t;
     }

@@ -1,12 +1,10 @@
 /* input.c -- see input.h. */
 #include "input.h"
 
-#include "../array/need.h"
+#include "../array/array.h"
 #include "../text/words.h"
 #include "../trace/inputs.h"
-#include "progress.h"
 #include "textfile.h"
-#include "world.h"
 
 #include <train/parallel.h>
 
@@ -72,7 +70,9 @@ static int given_twice(const input *in, const char *a, const char *b)
 /* One file under two names would count twice. */
 static int check_twice(const input *in)
 {
-    found *files = need_memory(in->tree.count, sizeof *files);
+    found *files = array_zeros(in->tree.count, sizeof *files);
+    if (!files)
+        return host_no_memory();
     size_t n = 0;
     int code = 0;
     for (size_t i = 0; i < in->tree.count; i++) {
@@ -95,7 +95,8 @@ static int refuse(input *in, const trace_error *error)
     const int code = input_failed(in, error);
     if (code)
         return code;
-    in->refused = need_more(in->refused, in->n_refused + 1, sizeof *in->refused);
+    if (array_room(&in->refused, in->n_refused, sizeof *in->refused))
+        return host_no_memory();
     in->refused[in->n_refused++] = *error;
     return 0;
 }
@@ -126,7 +127,7 @@ static int add_operand(input *in, const char *operand)
 /* What can be read once, one process has. */
 static int check_shared(const char *verb, char **operands, int n)
 {
-    for (int i = 0; i < n && world_size() > 1; i++) {
+    for (int i = 0; i < n && host_processes() > 1; i++) {
         struct stat st;
         if (strcmp(operands[i], "-") == 0 ||
             (stat(operands[i], &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
@@ -172,6 +173,13 @@ static int look_for(input *in, char **operands, int n)
     return check_twice(in);
 }
 
+int input_is_file(const char *path)
+{
+    struct stat st;
+    return strcmp(path, "-") != 0 &&
+           (stat(path, &st) != 0 || S_ISREG(st.st_mode)); /* if stat fails, opening says why */
+}
+
 /* Bytes of a file, 0 if it is not a regular one. */
 static uint64_t bytes_of(const char *path)
 {
@@ -187,8 +195,34 @@ int input_open(input *in, const char *verb, const input_options *o, char **opera
     for (size_t i = 0; i < in->tree.count && !code; i++)
         bytes += bytes_of(in->tree.paths[i]);
     if (bytes)
-        progress_expect(bytes);
+        host_expect(bytes);
     return code;
+}
+
+/* What the words say of the form of a file. */
+static int check_no_file(const input *in)
+{
+    const wanted_words *w = &in->options->wanted;
+    return w->dtype || w->shape || w->assume || w->as || w->offset || w->big_endian
+               ? fail(EXIT_USAGE,
+                      "%s: --dtype, --shape, --offset, --big-endian, --assume and --as are for files, not arrays",
+                      in->verb)
+               : 0;
+}
+
+int input_open_arrays(input *in, const char *verb, const input_options *o, const trace_array *arrays, size_t n)
+{
+    trace_error error;
+    *in = (input){.verb = verb, .options = o, .arrays = arrays, .n_arrays = n};
+    in->needs_kinds = o->wanted.kinds.count > 0;
+    int code = check_no_file(in);
+    if (!code)
+        code = resolve_options(in);
+    if (!code && maps_give(&in->maps, &o->wanted.map, &error))
+        code = said(verb, &error);
+    if (!code && array_room(&in->tree.paths, 0, sizeof *in->tree.paths) == 0 && (in->tree.paths[0] = strdup("-")))
+        in->tree.count = 1;
+    return code || in->tree.count ? code : host_no_memory();
 }
 
 static int compare_texts(const void *a, const void *b)
@@ -199,7 +233,9 @@ static int compare_texts(const void *a, const void *b)
 int input_list(input *in, const char *verb, const input_options *o, char **operands, int n)
 {
     *in = (input){.verb = verb, .options = o, .tree.unread = 1};
-    in->operands = need_memory((size_t)(n < 1 ? 1 : n), sizeof *in->operands);
+    in->operands = array_zeros((size_t)(n < 1 ? 1 : n), sizeof *in->operands);
+    if (!in->operands)
+        return host_no_memory();
     for (; in->n_operands < n; in->n_operands++)
         in->operands[in->n_operands] = operands[in->n_operands];
     qsort(in->operands, (size_t)in->n_operands, sizeof *in->operands, compare_texts);
@@ -227,28 +263,27 @@ void input_close(input *in)
 
 int input_failed(input *in, const trace_error *error)
 {
-    const int hint = in->options->may_keep_going && !in->options->keep_going && in->several;
+    const int hint = in->options->may_keep_going && !in->options->keep_going && in->several && !error->memory;
     const int passed = hint && in->folders && error->refused;
     fail(error->exit, "%s%s", error->text,
          passed ? " (passed over)"
          : hint ? " (--keep-going goes on without such files)"
                 : "");
-    if (!in->options->keep_going && !passed)
+    if ((!in->options->keep_going && !passed) || error->memory)
         return error->exit;
     in->failed++;
     return 0;
 }
 
 /* Numbers behind a transform are not those that were transformed: said once. */
-static void note_transform(const trace *t)
+static void note_transform(input *in, const trace *t)
 {
-    static int said;
     char path[1024], name[512];
-    for (size_t i = 0; i < trace_count(t) && !said; i++) {
+    for (size_t i = 0; i < trace_count(t) && !in->said_transform; i++) {
         const trace_quantised *q = trace_at(t, i)->quantised;
         if (!q || !q->transform)
             continue;
-        said = 1;
+        in->said_transform = 1;
         note("%s: '%s' is behind a Hadamard transform of groups of %u, and read as what that gave",
              escape_text(path, sizeof path, trace_path(t)), escape_text(name, sizeof name, trace_at(t, i)->name),
              q->transform);
@@ -256,30 +291,41 @@ static void note_transform(const trace *t)
 }
 
 /* Members without numbers: said of the first file that has them. */
-static void note_not_read(const trace *t)
+static void note_not_read(input *in, const trace *t)
 {
-    static int said;
     char path[1024];
-    const char *what = said ? NULL : trace_metadata(t, TRACE_NOT_READ);
+    const char *what = in->said_not_read ? NULL : trace_metadata(t, TRACE_NOT_READ);
     if (!what)
         return;
-    said = 1;
+    in->said_not_read = 1;
     note("%s: not read: %s", escape_text(path, sizeof path, trace_path(t)), what);
 }
 
-trace *input_trace_open(const input *in, const char *path, trace_error *error)
+/* By any thread. */
+static trace *open_file(const input *in, const char *path, trace_error *error)
 {
     trace_options o = in->form.options;
     o.map = maps_of(&in->maps, path);
-    trace *t = trace_open(path, &o, error);
-    if (t) {
-        note_transform(t);
-        note_not_read(t);
-    }
+    trace *t = in->arrays ? trace_of_arrays(path, in->arrays, in->n_arrays, &o, error) : trace_open(path, &o, error);
     if (!t || !in->needs_kinds || wanted_clash(t, error) == 0)
         return t;
     trace_close(t);
     return NULL;
+}
+
+static void note_file(input *in, const trace *t)
+{
+    if (t) {
+        note_transform(in, t);
+        note_not_read(in, t);
+    }
+}
+
+trace *input_trace_open(input *in, const char *path, trace_error *error)
+{
+    trace *t = open_file(in, path, error);
+    note_file(in, t);
+    return t;
 }
 
 int input_selects(const input *in, const trace_tensor *t)
@@ -335,7 +381,7 @@ int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void
         trace_close(t);
         if (code)
             return code;
-        progress_reach(done += bytes_of(in->tree.paths[i]));
+        host_reach(done += bytes_of(in->tree.paths[i]));
     }
     tell(in);
     return 0;
@@ -366,7 +412,7 @@ static void open_one(int i, void *context)
     f->i = o->first + (size_t)i;
     const char *path = o->in->tree.paths[f->i];
     f->other = is_other(o->in, path);
-    f->t = f->other ? NULL : input_trace_open(o->in, path, &f->error);
+    f->t = f->other ? NULL : open_file(o->in, path, &f->error);
 }
 
 /* How many files from `first` on, and before `end`, are opened at once: what is no regular file (a pipe), or
@@ -395,6 +441,8 @@ int input_each_open(input *in, size_t first, size_t end,
     for (; o.first < end; o.first += n) {
         n = count_together(in, o.first, end);
         parallel_for((int)n, open_one, &o);
+        for (size_t i = 0; i < n; i++)
+            note_file(in, o.files[i].t);
         for (size_t i = 0; i < n && !in->looked && !in->tree.unread; i++) /* a shard does not see all */
             if (o.files[i].t)
                 look(in, o.files[i].t);
@@ -406,7 +454,7 @@ int input_each_open(input *in, size_t first, size_t end,
         for (size_t i = 0; i < n; i++)
             done += bytes_of(in->tree.paths[o.first + i]);
         if (!in->tree.unread) /* of a shard's files others may have a part */
-            progress_reach(done);
+            host_reach(done);
     }
     tell(in);
     return 0;

@@ -40,6 +40,8 @@ typedef struct input {
     int failed;      /* files that failed, with keep_going                        */
     char **operands; /* input_list: in the order of their bytes; they are not looked at */
     int n_operands;
+    const trace_array *arrays; /* instead of files */
+    size_t n_arrays;
     trace_error *refused; /* what failed before any file was opened: the first `n_refused` of them */
     size_t n_refused;
     input_maps maps;
@@ -50,12 +52,15 @@ typedef struct input {
     char first_empty[512];
     int needs_kinds;                    /* the command is lost where two tensors would be the same   */
     uint64_t unknown, unknown_elements; /* of numbers, that --kind leaves out since they have no kind */
+    int said_transform, said_not_read;  /* once, of the first of its files                           */
     int looked;                         /* all files have been looked at, and what they hold twice   */
 } input;
 
 /* input_open -- resolve options and operands (at least one). Paths are in natural order,
  * whatever the order of the operands. 0, or an exit code after a message. */
 int input_open(input *in, const char *verb, const input_options *o, char **operands, int n);
+/* input_open_arrays -- the same of arrays in memory, a file "-" (trace_of_arrays), which are read where they lie. */
+int input_open_arrays(input *in, const char *verb, const input_options *o, const trace_array *arrays, size_t n);
 /* input_list -- the same without opening a file: what is below a directory is taken for a file of tensors, until
  * input_each_open has come to it. */
 int input_list(input *in, const char *verb, const input_options *o, char **operands, int n);
@@ -65,8 +70,12 @@ void input_close(input *in);
  * (which may be NULL). Else 0. */
 int input_check_kinds(const char *verb, const char *option, const option_list *kinds, const char *other);
 
+/* input_is_file -- whether a path is a regular file, which can be read as often as needed; standard
+ * input ("-") and pipes are not. */
+int input_is_file(const char *path);
+
 /* input_trace_open -- one of its files; NULL with *error filled. */
-trace *input_trace_open(const input *in, const char *path, trace_error *error);
+trace *input_trace_open(input *in, const char *path, trace_error *error);
 
 /* input_selects -- whether --match and --kind let a tensor through. */
 int input_selects(const input *in, const trace_tensor *t);

@@ -5,6 +5,8 @@
 #pragma once
 
 #include "../text/option.h"
+#include "host.h"
+#include "suggestion.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -62,32 +64,6 @@ struct command {
  * code (after --help: EXIT_OK). `more` is text for the end of the help: examples, definitions;
  * or NULL. The table ends with a NULL name. */
 int options_parse(const command *c, const option_row *table, int argc, char **argv, int *first, const char *more);
-/* A guess at what a misspelt word was meant to be: the nearest of the words considered, at most
- * two letters away; several if they are equally near. */
-typedef struct suggestion {
-    char word[64]; /* folded: lower case, '_' for '-' */
-    size_t distance;
-    int count;
-    char text[160]; /* "stat", "fp64 or fp16" */
-} suggestion;
 
-void suggestion_init(suggestion *s, const char *word);
-void suggestion_consider(suggestion *s, const char *candidate);
-/* suggestion_end -- ": did you mean stat?", or `otherwise` if nothing was near. */
-const char *suggestion_end(suggestion *s, const char *otherwise);
-
-/* fold_word -- `text` in lower case with '_' for '-', cut to `size`. */
-void fold_word(char *out, size_t size, const char *text);
-
-/* fail -- print "mpsim: MESSAGE" on stderr, made safe by escape_text, and return the exit code. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
-int fail(int exit_code, const char *message, ...);
-
-/* note -- the same on stderr for what is not an error. Silent after note_quiet, and so is the progress. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 1, 2)))
-#endif
-void note(const char *message, ...);
+/* note_quiet -- no notes (host.h), and no progress. */
 void note_quiet(void);

@@ -3,8 +3,6 @@
 
 #include "options.h"
 
-#include "../array/need.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +88,9 @@ int scale_list_parse(scale_list *l, const char *text, const char *verb)
         size_t n = end ? (size_t)(end - text) : strlen(text);
         while (n > 0 && strchr(blanks, text[n - 1]))
             n--;
-        char *word = need_part(text, n);
+        char *word = strndup(text, n);
+        if (!word)
+            return host_no_memory();
         code = add_word(l, word, verb);
         free(word);
     }

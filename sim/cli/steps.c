@@ -13,13 +13,6 @@ typedef struct file_step {
     char *path;
 } file_step;
 
-int input_is_file(const char *path)
-{
-    struct stat st;
-    return strcmp(path, "-") != 0 &&
-           (stat(path, &st) != 0 || S_ISREG(st.st_mode)); /* if stat fails, opening says why */
-}
-
 static int64_t rank_of(const trace *t)
 {
     uint64_t rank;

@@ -10,10 +10,6 @@ typedef struct input_step {
     int64_t named; /* the step that its path says, which may be another; or -1 */
 } input_step;
 
-/* input_is_file -- whether a path is a regular file, which can be read as often as needed; standard
- * input ("-") and pipes are not. */
-int input_is_file(const char *path);
-
 /* input_order_steps -- open every file once and sort in->tree.paths by step, rank, and the place
  * they had, which input_open made the natural order of paths: rank_0/step_1, rank_1/step_1,
  * rank_0/step_2. Files without a step come first. What can be read only once is not opened and

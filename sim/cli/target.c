@@ -1,8 +1,7 @@
 /* target.c -- see target.h. */
 #include "target.h"
 
-#include "../array/need.h"
-
+#include "../array/array.h"
 #include "scalelist.h"
 
 #include <fnmatch.h>
@@ -246,7 +245,7 @@ static const target *find_same(const target_list *l, const target *t)
     return NULL;
 }
 
-/* The next element of a comma-separated list without the blanks around it, allocated; *list
+/* The next element of a comma-separated list without the blanks around it, to be freed, or NULL without memory; *list
  * moves past it. */
 static char *next_word(const char **list)
 {
@@ -256,7 +255,7 @@ static char *next_word(const char **list)
     *list = end + (*end == ',');
     while (end > first && strchr(blanks, end[-1]))
         end--;
-    return need_part(first, (size_t)(end - first));
+    return strndup(first, (size_t)(end - first));
 }
 
 static size_t count_words(const char *list)
@@ -320,11 +319,15 @@ int target_list_make(target_list *l, const target_options *o, const char *verb, 
     if (code)
         return code;
     l->scales = scales.count;
-    l->items = need_memory(nf * scales.count, sizeof *l->items);
-    l->labels = need_memory(nf, sizeof *l->labels);
+    l->items = array_zeros(nf * scales.count, sizeof *l->items);
+    l->labels = array_zeros(nf, sizeof *l->labels);
+    if (!l->items || !l->labels)
+        return host_no_memory();
     for (size_t i = 0; i < nf && !code; i++) {
         int is_recipe = 0;
         char *label = l->labels[l->label_count++] = next_word(&formats);
+        if (!label)
+            return host_no_memory();
         if (o->recipes)
             code = block_list_add(&l->blocks, label, o->hadamard, o->axis, verb, &is_recipe);
         if (!code && !is_recipe)
@@ -409,20 +412,20 @@ const char *target_scale_rule(const mpsim_block_recipe *b)
     return b->rule < sizeof names / sizeof names[0] && names[b->rule] ? names[b->rule] : "other";
 }
 
-json_t *target_recipe_json(const block_target *t)
+void target_recipe_json(jsonout *o, const char *key, const block_target *t)
 {
     const mpsim_block_recipe *b = &t->recipe;
-    json_t *v = json_object();
-    json_object_set_new(v, "name", json_string(t->label));
-    json_object_set_new(v, "element", json_string(b->element));
-    json_object_set_new(v, "rule", json_string(target_scale_rule(b)));
-    json_object_set_new(v, "block_rows", json_integer(b->block_rows));
-    json_object_set_new(v, "block_cols", json_integer(b->block_cols));
-    json_object_set_new(v, "scale_format", json_string(target_scale_format(b)));
-    json_object_set_new(v, "tensor_scale", json_boolean(target_has_tensor_scale(b)));
-    json_object_set_new(v, "transform", json_integer(t->transform));
-    json_object_set_new(v, "source", json_string(b->source ? b->source : ""));
-    return v;
+    jsonout_begin(o, key, '{');
+    jsonout_text(o, "name", t->label);
+    jsonout_text(o, "element", b->element);
+    jsonout_text(o, "rule", target_scale_rule(b));
+    jsonout_count(o, "block_rows", b->block_rows);
+    jsonout_count(o, "block_cols", b->block_cols);
+    jsonout_text(o, "scale_format", target_scale_format(b));
+    jsonout_boolean(o, "tensor_scale", target_has_tensor_scale(b));
+    jsonout_count(o, "transform", t->transform);
+    jsonout_text(o, "source", b->source ? b->source : "");
+    jsonout_end(o, '}');
 }
 
 /* The library knows: it refuses even an empty array otherwise. */

@@ -1,10 +1,10 @@
 /* target.h -- what tensors are cast to: formats, scales and roundings of a command line. */
 #pragma once
 
+#include "../report/jsonout.h"
 #include "blocktarget.h"
 #include "options.h"
 
-#include <jansson.h>
 #include <mpsim/mpsim.h>
 
 /* One cast: a format, the rounding into it, and the scale before it. */
@@ -82,7 +82,7 @@ mpsim_rounding target_rounding(const target *t, const mpsim_format *source);
 const char *target_scale_format(const mpsim_block_recipe *b);
 int target_has_tensor_scale(const mpsim_block_recipe *b);
 const char *target_scale_rule(const mpsim_block_recipe *b);
-json_t *target_recipe_json(const block_target *t);
+void target_recipe_json(jsonout *o, const char *key, const block_target *t);
 
 /* format_is_narrow -- whether every number of f is one of binary32. */
 int format_is_narrow(const mpsim_format *f);

@@ -2,7 +2,7 @@
  * megabytes. */
 #include "twice.h"
 
-#include "../array/need.h"
+#include "../array/array.h"
 #include "../text/escape.h"
 #include "options.h"
 
@@ -111,9 +111,15 @@ static void keep_tensors(twice_forms *w, const twice_look *l)
     for (size_t i = 0; i < l->count && kept < KEPT && w->tensors < TENSORS_MAX; i++) {
         if (!l->tensors[i])
             continue;
-        tensor_seen *seen = need_memory(1, sizeof *seen);
-        *seen = (tensor_seen){l->tensors[i], w->count - 1};
-        tensor_seen *const *in = need(tsearch(seen, &w->root, compare));
+        tensor_seen *seen = array_zeros(1, sizeof *seen);
+        if (seen)
+            *seen = (tensor_seen){l->tensors[i], w->count - 1};
+        tensor_seen *const *in = seen ? tsearch(seen, &w->root, compare) : NULL;
+        if (!in) {
+            free(seen);
+            (void)host_no_memory();
+            return;
+        }
         if (*in != seen)
             free(seen);
         else
@@ -127,7 +133,9 @@ int twice_look_at(twice_look *l, const trace *t)
     *l = (twice_look){trace_path(t), trace_layout(t), trace_step(t), hash_form(t), NULL, trace_count(t)};
     if (l->step < 0)
         return -1;
-    l->tensors = need_memory(l->count, sizeof *l->tensors);
+    l->tensors = array_zeros(l->count, sizeof *l->tensors);
+    if (!l->tensors)
+        return host_no_memory();
     const uint64_t ranks = hash_ranks(t);
     const int n = snprintf(step, sizeof step, "/%" PRId64, l->step);
     const uint64_t of = hash(ranks, step, (size_t)n + 1);
@@ -157,7 +165,10 @@ void twice_see_look(twice_forms *w, const twice_look *l)
         describe(w, earlier, &f);
         return;
     }
-    need_room(&w->files, w->count, sizeof *w->files);
+    if (array_room(&w->files, w->count, sizeof *w->files)) {
+        (void)host_no_memory();
+        return;
+    }
     w->files[w->count++] = f;
     keep_tensors(w, l);
 }

@@ -23,7 +23,7 @@ typedef struct twice_look {
     size_t count;
 } twice_look;
 
-/* twice_look_at -- 0; -1 where nothing is compared: a file of no step. */
+/* twice_look_at -- 0; -1 where nothing is compared: a file of no step; EXIT_IO without memory (host.h). */
 int twice_look_at(twice_look *l, const trace *t);
 
 /* twice_see, twice_see_look -- another file. A file is the same step in another form if an earlier one has the same step and ranks, another

@@ -57,8 +57,12 @@ static void print_objects(const block_list *l, report_style style, FILE *to)
 {
     const int array = style == REPORT_JSON;
     fputs(array ? "{\"schema\": \"mpsim.recipes/1\",\n\"recipes\": [" : "", to);
-    for (size_t i = 0; i < l->count; i++)
-        json_item(to, style, i, target_recipe_json(&l->items[i]));
+    for (size_t i = 0; i < l->count; i++) {
+        jsonout o = {to, 0, 0};
+        fputs(style == REPORT_NDJSON ? "" : i ? ",\n " : "\n ", to);
+        target_recipe_json(&o, NULL, &l->items[i]);
+        fputs(style == REPORT_NDJSON ? "\n" : "", to);
+    }
     fputs(array ? "]}\n" : "", to);
 }
 

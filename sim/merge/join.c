@@ -222,8 +222,8 @@ static int take_all(joining *j, const parts *p)
 int join_parts(const parts *p, const target_list *targets, int histogram, tally *to, char **first)
 {
     joining j = {.to = to};
-    group_init(&j.piece, targets, histogram);
-    group_init(&j.all, targets, histogram);
+    (void)group_init(&j.piece, targets, histogram);
+    (void)group_init(&j.all, targets, histogram);
     const int code = take_all(&j, p);
     if (!code)
         twice_tell(&j.twice);

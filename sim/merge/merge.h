@@ -6,6 +6,7 @@
  * and of the sums, whatever the parts are. One thread at a time, since messages and outputs are the program's. */
 #pragma once
 
+#include "../stat/form.h"
 #include "../stat/part.h"
 
 /* merge_report -- the report of `form`, and what its --fail-if says: the exit code that stat would have. Errors of

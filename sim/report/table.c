@@ -1,7 +1,8 @@
 /* table.c -- aligned text tables and short numbers; see report.h. */
 #include "report.h"
 
-#include "../array/need.h"
+#include "../array/array.h"
+#include "../array/lacking.h"
 #include "../text/escape.h"
 #include "../text/words.h"
 
@@ -23,14 +24,30 @@ struct table {
 
 table *table_new(const char *columns)
 {
-    table *t = need_memory(1, sizeof *t);
-    while (*columns && t->columns < COLUMNS_MAX) {
+    table *t = array_zeros(1, sizeof *t);
+    int lacking = !t;
+    while (!lacking && *columns && t->columns < COLUMNS_MAX) {
         t->left[t->columns] = *columns++ == '<';
         const size_t n = strcspn(columns, "|");
-        t->titles[t->columns++] = need_part(columns, n);
+        lacking = !(t->titles[t->columns++] = strndup(columns, n));
         columns += n + (columns[n] == '|');
     }
-    return t;
+    if (!lacking)
+        return t;
+    (void)host_no_memory();
+    table_free(t);
+    return NULL;
+}
+
+/* A text that is the table's from now on, or NULL. */
+static void put_cell(table *t, char *text)
+{
+    if (text && array_room(&t->cells, t->count, sizeof *t->cells) == 0) {
+        t->cells[t->count++] = text;
+        return;
+    }
+    free(text);
+    (void)host_no_memory();
 }
 
 void table_cell(table *t, const char *format, ...)
@@ -40,11 +57,11 @@ void table_cell(table *t, const char *format, ...)
     char *text;
     va_list args;
     va_start(args, format);
-    (void)need(vasprintf(&text, format, args) < 0 ? NULL : text);
+    const int n = vasprintf(&text, format, args);
     va_end(args);
-    need_room(&t->cells, t->count, sizeof *t->cells);
-    t->cells[t->count++] = need(escape_all(text));
-    free(text);
+    put_cell(t, n < 0 ? NULL : escape_all(text));
+    if (n >= 0)
+        free(text);
 }
 
 size_t table_rows(const table *t)
@@ -54,11 +71,10 @@ size_t table_rows(const table *t)
 
 void table_move(table *to, table *from)
 {
-    for (size_t i = 0; i < from->count; i++)
-        table_cell(to, "%s", from->cells[i]);
-    for (size_t i = 0; i < from->count; i++)
-        free(from->cells[i]);
-    from->count = 0;
+    for (size_t i = 0; to && from && i < from->count; i++)
+        put_cell(to, from->cells[i]);
+    if (to && from)
+        from->count = 0;
 }
 
 /* Columns that a UTF-8 text takes, one for each code point. */
@@ -91,6 +107,8 @@ static void print_row(const table *t, char *const *cells, const int *widths, FIL
 void table_print(const table *t, FILE *to, const char *indent)
 {
     int widths[COLUMNS_MAX] = {0};
+    if (!t)
+        return;
     for (size_t i = 0; i < t->count; i++) {
         const int c = (int)(i % (size_t)t->columns), w = width(t->cells[i]);
         if (w > widths[c])

@@ -86,7 +86,7 @@ static size_t add_key(char *spec, size_t n, size_t size, const trace *t, const c
     return n + (more > 0 ? (size_t)more : 0);
 }
 
-int scalerrun_own(const input *in, char *spec, size_t size)
+int scalerrun_own(input *in, char *spec, size_t size)
 {
     trace_error error;
     const char *path = in->tree.count ? in->tree.paths[0] : NULL;

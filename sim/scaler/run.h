@@ -72,7 +72,7 @@ void scalerrun_clear(scalerrun *r); /* what scalerrun_trace made; not the tracks
 
 /* scalerrun_own -- the scaler that the metadata of the first file name (mpsim.scaler, _init,
  * _growth, _backoff, _interval), as mpsim_scaler_parse takes it. 1; 0 if they name none. */
-int scalerrun_own(const input *in, char *spec, size_t size);
+int scalerrun_own(input *in, char *spec, size_t size);
 
 /* scalerrun_recorded_scale -- what the gradients of a file were multiplied by, 1 if by nothing, and
  * the flags of r about it. 0, or -1 after a trace error. */

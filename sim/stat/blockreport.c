@@ -45,66 +45,57 @@ static void scale_range(const mpsim_block_stats *s, int *first, int *end)
 
 /* ---- JSON ---- */
 
-json_t *block_recipes_json(const block_list *l)
+static void put_scales(jsonout *o, const mpsim_block_stats *s)
 {
-    json_t *all = json_array();
-    for (size_t i = 0; i < l->count; i++) {
-        if (block_is_first(l, i))
-            json_array_append_new(all, target_recipe_json(&l->items[i]));
-    }
-    return all;
-}
-
-static json_t *scales_json(const mpsim_block_stats *s)
-{
-    json_t *v = json_object(), *counts = json_array();
     int first, end;
     scale_range(s, &first, &end);
+    jsonout_begin(o, "scales", '{');
+    jsonout_count(o, "zero", s->scale_zero);
+    jsonout_count(o, "nonfinite", s->scale_nonfinite);
+    jsonout_integer(o, "first", first == end ? 0 : first + MPSIM_SCALE_MIN);
+    jsonout_begin(o, "counts", '[');
     for (int i = first; i < end; i++)
-        json_array_append_new(counts, json_of_count(s->scales[i]));
-    json_object_set_new(v, "zero", json_of_count(s->scale_zero));
-    json_object_set_new(v, "nonfinite", json_of_count(s->scale_nonfinite));
-    json_object_set_new(v, "first", json_integer(first == end ? 0 : first + MPSIM_SCALE_MIN));
-    json_object_set_new(v, "counts", counts);
-    return v;
+        jsonout_count(o, NULL, s->scales[i]);
+    jsonout_end(o, ']');
+    jsonout_end(o, '}');
 }
 
-static json_t *recipe_json(const block_target *t, const block_sums *b, const group *g, int counts)
+static void put_recipe(jsonout *o, const block_target *t, const block_sums *b, const group *g, int counts)
 {
     const mpsim_block_stats *s = &b->stats;
-    json_t *v = json_object();
-    json_object_set_new(v, "recipe", json_string(t->label));
-    json_object_set_new(v, "axis", json_string(block_axis_name(t->axis)));
-    json_object_set_new(v, "elements", json_of_count(b->elements));
-    json_object_set_new(v, "underflow", json_of_count(s->underflow));
-    json_object_set_new(v, "subnormal", json_of_count(s->casts.counts.subnormal));
-    json_object_set_new(v, "overflow", json_of_count(s->saturated));
-    json_object_set_new(v, "spoilt", json_of_count(s->spoilt));
-    json_object_set_new(v, "inexact", json_of_count(s->casts.counts.inexact));
+    jsonout_begin(o, NULL, '{');
+    jsonout_text(o, "recipe", t->label);
+    jsonout_text(o, "axis", block_axis_name(t->axis));
+    jsonout_count(o, "elements", b->elements);
+    jsonout_count(o, "underflow", s->underflow);
+    jsonout_count(o, "subnormal", s->casts.counts.subnormal);
+    jsonout_count(o, "overflow", s->saturated);
+    jsonout_count(o, "spoilt", s->spoilt);
+    jsonout_count(o, "inexact", s->casts.counts.inexact);
     if (!counts) {
-        json_object_set_new(v, "sqnr_db", json_of_double(block_sqnr_db(b, g)));
-        json_object_set_new(v, "mse", json_of_double(block_mse(b)));
-        json_object_set_new(v, "max_rel_err", json_of_double(block_max_rel_err(b)));
-        json_object_set_new(v, "compared", json_of_count(s->casts.compared));
+        jsonout_real(o, "sqnr_db", block_sqnr_db(b, g));
+        jsonout_real(o, "mse", block_mse(b));
+        jsonout_real(o, "max_rel_err", block_max_rel_err(b));
+        jsonout_count(o, "compared", s->casts.compared);
     }
-    json_object_set_new(v, "blocks", json_of_count(s->blocks));
-    json_object_set_new(v, "zero_blocks", json_of_count(s->zero_blocks));
-    json_object_set_new(v, "saturated_blocks", json_of_count(s->saturated_blocks));
-    json_object_set_new(v, "lost_blocks", json_of_count(s->lost_blocks));
-    json_object_set_new(v, "nonfinite_blocks", json_of_count(s->nonfinite_blocks));
-    json_object_set_new(v, "least_scales", json_of_count(s->least_scales));
-    json_object_set_new(v, "largest_scales", json_of_count(s->largest_scales));
-    json_object_set_new(v, "scales", scales_json(s));
-    return v;
+    jsonout_count(o, "blocks", s->blocks);
+    jsonout_count(o, "zero_blocks", s->zero_blocks);
+    jsonout_count(o, "saturated_blocks", s->saturated_blocks);
+    jsonout_count(o, "lost_blocks", s->lost_blocks);
+    jsonout_count(o, "nonfinite_blocks", s->nonfinite_blocks);
+    jsonout_count(o, "least_scales", s->least_scales);
+    jsonout_count(o, "largest_scales", s->largest_scales);
+    put_scales(o, s);
+    jsonout_end(o, '}');
 }
 
-json_t *block_group_json(const block_list *l, const group *g, int counts)
+void block_group_put(jsonout *o, const block_list *l, const group *g, int counts)
 {
-    json_t *all = json_array();
+    jsonout_begin(o, "blocks", '[');
     for (size_t i = 0; i < g->n_blocks; i++)
         if (block_shows(l, g, i))
-            json_array_append_new(all, recipe_json(&l->items[i], &g->blocks[i], g, counts));
-    return all;
+            put_recipe(o, &l->items[i], &g->blocks[i], g, counts);
+    jsonout_end(o, ']');
 }
 
 /* ---- CSV ---- */

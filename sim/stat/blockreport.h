@@ -1,6 +1,7 @@
 /* blockreport.h -- what block recipes do to a group, in every form of the report. */
 #pragma once
 
+#include "../report/jsonout.h"
 #include "../report/report.h"
 #include "group.h"
 
@@ -15,9 +16,8 @@ int block_shows(const block_list *l, const group *g, size_t i);
 /* block_left_out -- whether SQNR leaves out finite elements, which NaN or infinities in their block made such. */
 int block_left_out(const block_sums *b, const group *g);
 
-/* JSON: what the recipes are, and the list "blocks" of a group. `counts`: without what needs sums. */
-json_t *block_recipes_json(const block_list *l);
-json_t *block_group_json(const block_list *l, const group *g, int counts);
+/* JSON: the list "blocks" of a group. `counts`: without what needs sums. */
+void block_group_put(jsonout *o, const block_list *l, const group *g, int counts);
 
 /* CSV: titles and cells behind those of a cast, each with a comma before it; recipe i, or of a cast empty (i < 0). */
 void block_csv_titles(FILE *to);

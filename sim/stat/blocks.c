@@ -1,7 +1,7 @@
 /* blocks.c -- see blocks.h. */
 #include "blocks.h"
 
-#include "../array/need.h"
+#include "../array/array.h"
 #include "../cli/options.h"
 #include "blockviews.h"
 
@@ -37,11 +37,15 @@ struct blocklane {
 
 blocklane *blocklane_new(const target_list *targets)
 {
-    blocklane *l = need_memory(1, sizeof *l);
+    blocklane *l = array_zeros(1, sizeof *l);
+    if (!l)
+        return NULL;
     l->count = targets->blocks.count;
-    l->found = need_memory(l->count, sizeof *l->found);
-    block_buffers_make(&l->buffers, &targets->blocks);
-    return l;
+    l->found = array_zeros(l->count, sizeof *l->found);
+    if (block_buffers_make(&l->buffers, &targets->blocks) == 0 && l->found)
+        return l;
+    blocklane_free(l);
+    return NULL;
 }
 
 void blocklane_free(blocklane *l)
@@ -125,7 +129,9 @@ static int plan(blockrun *r, trace_error *error)
         lay_tiles(r, &r->passes[i], r->of.first, r->of.first + r->of.n);
         see_tiles(r, &r->passes[i], &whole_rows, &whole_cols);
     }
-    const uint64_t bad = block_views_plan(&r->views, whole_rows, whole_cols);
+    const int bad = block_views_plan(&r->views, whole_rows, whole_cols);
+    if (bad < 0)
+        return trace_no_memory(r->of.t, error);
     if (bad)
         return trace_error_set(error, EXIT_DATA, trace_path(r->of.t), UINT64_MAX,
                                "tensor '%.400s': a recipe with a scale for each row, of which there are more than %d "
@@ -140,14 +146,19 @@ blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const 
 {
     const block_list *l = &targets->blocks;
     const block_matrix m = block_matrix_of(trace_at(of->t, of->i));
-    blockrun *r = need_memory(1, sizeof *r);
+    blockrun *r = array_zeros(1, sizeof *r);
+    if (!r) {
+        trace_no_memory(of->t, error);
+        return NULL;
+    }
     r->list = l;
     r->of = *of;
-    r->looks = need_memory(l->count, sizeof *r->looks);
-    r->passes = need_memory(l->count, sizeof *r->passes);
-    r->pass_of = need_memory(l->count, sizeof *r->pass_of);
-    block_views_make(&r->views, l, &m, of->seed, of->stream);
-    if (!plan(r, error) && elements_open(&r->from, of->t, of->i, ELEMENTS_STORED, asked, error) == 0)
+    r->looks = array_zeros(l->count, sizeof *r->looks);
+    r->passes = array_zeros(l->count, sizeof *r->passes);
+    r->pass_of = array_zeros(l->count, sizeof *r->pass_of);
+    if (block_views_make(&r->views, l, &m, of->seed, of->stream) || !r->looks || !r->passes || !r->pass_of)
+        trace_no_memory(of->t, error);
+    else if (!plan(r, error) && elements_open(&r->from, of->t, of->i, ELEMENTS_STORED, asked, error) == 0)
         return r;
     blockrun_free(r);
     return NULL;

@@ -11,7 +11,7 @@
 typedef struct blockrun blockrun;
 typedef struct blocklane blocklane; /* what a thread needs for it: buffers, and what it has found */
 
-/* `targets` must outlive it. */
+/* `targets` must outlive it. NULL without memory. */
 blocklane *blocklane_new(const target_list *targets);
 void blocklane_free(blocklane *l);  /* accepts NULL */
 void blocklane_begin(blocklane *l); /* nothing is found */

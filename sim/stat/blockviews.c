@@ -1,7 +1,8 @@
 /* blockviews.c -- see blockviews.h. */
 #include "blockviews.h"
 
-#include "../array/need.h"
+#include "../array/array.h"
+#include "../array/lacking.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,10 +49,12 @@ static void use(block_view *of, const block_target *t)
     of->needs_rows |= block_needs_rows(&t->recipe);
 }
 
-void block_views_make(block_views *v, const block_list *list, const block_matrix *m, uint64_t seed, uint64_t stream)
+int block_views_make(block_views *v, const block_list *list, const block_matrix *m, uint64_t seed, uint64_t stream)
 {
     *v = (block_views){.list = list, .m = *m, .seed = seed, .stream = stream, .n = BLOCK_VIEWS + list->count};
-    v->of = need_memory(v->n, sizeof *v->of);
+    v->of = array_zeros(v->n, sizeof *v->of);
+    if (!v->of)
+        return -1;
     for (int k = 0; k < (int)v->n; k++) {
         block_view *of = &v->of[k];
         of->axis = k < BLOCK_VIEWS ? k / BLOCK_SLOTS : BLOCK_COLUMNS;
@@ -70,6 +73,7 @@ void block_views_make(block_views *v, const block_list *list, const block_matrix
         if (t->axis == BLOCK_REQUANTISED)
             use(again(v, i), t);
     }
+    return 0;
 }
 
 void block_views_clear(block_views *v)
@@ -80,20 +84,20 @@ void block_views_clear(block_views *v)
 }
 
 /* What a view needs and no tile tells. */
-static uint64_t plan(block_view *of, int whole_rows, int single)
+static int plan(block_view *of, int whole_rows, int single)
 {
     of->looks_for_tensor = of->needs_tensor && !single;
     if (!of->needs_rows || whole_rows)
         return 0;
     if (of->rows > BLOCK_ROWS_MOST)
-        return of->rows;
-    of->of_rows = need_memory(of->rows, sizeof *of->of_rows);
-    return 0;
+        return 1;
+    of->of_rows = array_zeros(of->rows, sizeof *of->of_rows);
+    return of->of_rows ? 0 : -1;
 }
 
-uint64_t block_views_plan(block_views *v, int whole_rows, int whole_cols)
+int block_views_plan(block_views *v, int whole_rows, int whole_cols)
 {
-    uint64_t bad = 0;
+    int bad = 0;
     for (size_t k = 0; k < v->n && !bad; k++)
         bad = plan(&v->of[k], is_transposed(v, v->of[k].axis) ? whole_cols : whole_rows, whole_rows && whole_cols);
     return bad;
@@ -137,19 +141,22 @@ static size_t largest_tile(const block_list *l)
     return (size_t)most;
 }
 
-void block_buffers_make(block_buffers *b, const block_list *list)
+int block_buffers_make(block_buffers *b, const block_list *list)
 {
     const size_t room = largest_tile(list);
     float **const floats[] = {&b->x, &b->views[0], &b->views[1], &b->first, &b->second};
     const size_t n = sizeof floats / sizeof *floats;
-    b->x = need_memory(n * room, sizeof *b->x);
-    b->amaxes[0] = need_memory((BLOCK_AXES + 1) * room, sizeof *b->amaxes[0]);
-    b->beyond.zero = need_memory(room, sizeof *b->beyond.zero);
-    b->summary = need(mpsim_summary_new());
+    b->x = array_zeros(n * room, sizeof *b->x);
+    b->amaxes[0] = array_zeros((BLOCK_AXES + 1) * room, sizeof *b->amaxes[0]);
+    b->beyond.zero = array_zeros(room, sizeof *b->beyond.zero);
+    b->summary = mpsim_summary_new();
+    if (!b->x || !b->amaxes[0] || !b->beyond.zero || !b->summary)
+        return -1;
     for (size_t i = 1; i < n; i++)
         *floats[i] = b->x + i * room;
     for (size_t i = 1; i <= BLOCK_AXES; i++)
         b->amaxes[i] = b->amaxes[0] + i * room;
+    return 0;
 }
 
 void block_buffers_clear(block_buffers *b)
@@ -335,14 +342,15 @@ static void requantise(block_views *v, size_t i, const block_part *of, const blo
     quantise_view(v, t, of, &second, &words, b, to);
 }
 
-/* Squares of the finite elements of a view. Nothing fails: there are no casts, and all pointers are good. */
+/* Squares of the finite elements of a view. Nothing but memory fails: there are no casts, and all pointers are good. */
 static void sum_squares(mpsim_sum *to, mpsim_summary *with, const block_rectangle *x)
 {
     mpsim_stats found;
     mpsim_stats_init(&found);
-    mpsim_summary_begin(with, NULL, 0, MPSIM_SUMMARY_SUMS);
-    mpsim_summary_add_f32(with, NULL, x->x, x->rows * x->cols);
-    mpsim_summary_read(with, &found, NULL, NULL);
+    if (mpsim_summary_begin(with, NULL, 0, MPSIM_SUMMARY_SUMS) != MPSIM_OK ||
+        mpsim_summary_add_f32(with, NULL, x->x, x->rows * x->cols) != MPSIM_OK ||
+        mpsim_summary_read(with, &found, NULL, NULL) != MPSIM_OK)
+        (void)host_no_memory();
     *to = found.sum_squares;
 }
 

@@ -35,19 +35,20 @@ typedef struct block_buffers {
     elements_beyond beyond;
 } block_buffers;
 
-void block_views_make(block_views *v, const block_list *list, const block_matrix *m, uint64_t seed, uint64_t stream);
+/* block_views_make, block_buffers_make -- 0, or -1 without memory; _clear in any case. */
+int block_views_make(block_views *v, const block_list *list, const block_matrix *m, uint64_t seed, uint64_t stream);
 void block_views_clear(block_views *v);
-void block_buffers_make(block_buffers *b, const block_list *list);
+int block_buffers_make(block_buffers *b, const block_list *list);
 void block_buffers_clear(block_buffers *b);
 
 /* block_views_applies -- whether there is anything to quantise: a tensor of one dimension has no columns. */
 int block_views_applies(const block_views *v, const block_target *t);
 
 /* block_views_plan -- decide which amaxes need a phase of their own; whole_rows and whole_cols say whether every tile has
- * whole rows, or columns, of the matrix as it lies. 0; the number of rows if it is above BLOCK_ROWS_MOST, the most that
- * are remembered. */
+ * whole rows, or columns, of the matrix as it lies. 0; 1 if there are more rows than BLOCK_ROWS_MOST, the most that
+ * are remembered; -1 without memory. */
 enum { BLOCK_ROWS_MOST = 1 << 20 };
-uint64_t block_views_plan(block_views *v, int whole_rows, int whole_cols);
+int block_views_plan(block_views *v, int whole_rows, int whole_cols);
 /* block_views_looks -- whether there are such amaxes; *unit is that of the tiles of the phase. block_views_looks_again --
  * whether there are some of what target i quantises the second time. */
 int block_views_looks(const block_views *v, block_unit *unit);

@@ -3,7 +3,6 @@
 
 #include "../cli/world.h"
 #include "shard.h"
-#include "tally.h"
 #include "walk.h"
 
 #include <stdlib.h>
@@ -79,16 +78,17 @@ int stat_files(const stat_settings *settings, const stat_form *form, char **oper
     target_list targets = {0};
     input in = {0};
     tally t = {0};
+    stat_output to;
     stat_settings known = *settings;
     char names[600], *rules = NULL;
     int code = stat_settings_targets(settings, &targets, "stat");
-    if (!code && !(code = tally_init(&t, &known, form, &targets)) &&
+    if (!code && !(code = tally_init(&t, &known, &form->fail_if, &targets)) &&
         !(code = input_open(&in, "stat", &settings->from, operands, n))) {
-        stat_settings_names(&known, settings, &in, &rules);
+        code = stat_settings_names(&known, settings, &in, &rules);
         t.failed = in.failed;
-        if (!(code = tally_begin(&t, in.tree.count, mpsim_version()))) {
+        if (!code && !(code = stat_output_begin(&to, form, &t, in.tree.count, mpsim_version()))) {
             code = walk(&in, settings, &targets, NULL, &sink, &t);
-            code = tally_end(&t, code, input_names(&in, names, sizeof names));
+            code = stat_output_end(&to, &t, code, input_names(&in, names, sizeof names));
         }
     }
     tally_clear(&t);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../commands.h"
-#include "settings.h"
+#include "form.h"
 
 /* What the options ask for, of `n` operands, to where they say: an exit code. */
 typedef int stat_work(const stat_settings *settings, const stat_form *form, char **operands, int n);

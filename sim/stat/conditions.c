@@ -1,7 +1,7 @@
 /* conditions.c -- see conditions.h. */
 #include "conditions.h"
 
-#include "../array/need.h"
+#include "../array/array.h"
 
 #include "blockreport.h"
 
@@ -148,13 +148,17 @@ int conditions_make(conditions *g, const option_list *words, const target_list *
             n++;
     memset(g, 0, sizeof *g);
     g->targets = targets;
-    g->items = need_memory(n + 1, sizeof *g->items);
+    g->items = array_zeros(n, sizeof *g->items);
+    if (!g->items)
+        return host_no_memory();
     for (size_t i = 0; i < words->count; i++)
         for (const char *p = words->items[i]; p;) {
             condition *c = &g->items[g->count];
             const char *comma = strchr(p, ',');
             p += strspn(p, " ");
-            c->text = need_part(p, comma ? (size_t)(comma - p) : strlen(p));
+            c->text = strndup(p, comma ? (size_t)(comma - p) : strlen(p));
+            if (!c->text)
+                return host_no_memory();
             g->count++;
             const int code = read_condition(c);
             if (code)

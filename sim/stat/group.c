@@ -1,22 +1,25 @@
 /* group.c -- see group.h. */
 #include "group.h"
 
-#include "../array/need.h"
+#include "../array/array.h"
+#include "../cli/host.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void group_init(group *g, const target_list *targets, int histogram)
+int group_init(group *g, const target_list *targets, int histogram)
 {
-    memset(g, 0, sizeof *g);
-    g->n_casts = targets->count;
-    g->n_unscaled = targets->formats;
-    g->n_blocks = targets->blocks.count;
-    g->casts = need_memory(g->n_casts, sizeof *g->casts);
-    g->unscaled = need_memory(g->n_unscaled, sizeof *g->unscaled);
-    g->blocks = need_memory(g->n_blocks, sizeof *g->blocks);
-    g->histogram = histogram ? need_memory(1, sizeof *g->histogram) : NULL;
+    *g = (group){.n_casts = targets->count, .n_unscaled = targets->formats, .n_blocks = targets->blocks.count};
+    g->casts = array_zeros(g->n_casts, sizeof *g->casts);
+    g->unscaled = array_zeros(g->n_unscaled, sizeof *g->unscaled);
+    g->blocks = array_zeros(g->n_blocks, sizeof *g->blocks);
+    g->histogram = histogram ? array_zeros(1, sizeof *g->histogram) : NULL;
+    if (!g->casts || !g->unscaled || !g->blocks || (histogram && !g->histogram)) {
+        group_clear(g);
+        return host_no_memory();
+    }
     group_reset(g);
+    return 0;
 }
 
 void group_reset(group *g)

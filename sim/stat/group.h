@@ -25,7 +25,8 @@ typedef struct group {
     size_t n_blocks;
 } group;
 
-void group_init(group *g, const target_list *targets, int histogram);
+/* group_init -- an empty group; group_clear in any case. 0, or EXIT_IO without memory (host.h). */
+int group_init(group *g, const target_list *targets, int histogram);
 void group_reset(group *g); /* back to empty */
 void group_merge(group *to, const group *from);
 void group_clear(group *g);

@@ -1,19 +1,14 @@
 /* report.c -- see report.h. */
 #include "report.h"
 
-#include "../cli/input.h"
 #include "blockreport.h"
+#include "reportconfig.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 /* ---- JSON ---- */
-
-static json_t *text_or_null(const char *s)
-{
-    return s ? json_string(s) : json_null();
-}
 
 /* Nothing compared: nothing is known, which is not the error 0. */
 static double max_rel_err(const mpsim_cast_stats *c)
@@ -22,119 +17,97 @@ static double max_rel_err(const mpsim_cast_stats *c)
 }
 
 /* The errors of a cast. */
-static void put_errors(json_t *v, const mpsim_cast_stats *c, const mpsim_stats *s)
+static void put_errors(jsonout *o, const mpsim_cast_stats *c, const mpsim_stats *s)
 {
-    json_object_set_new(v, "sqnr_db", json_of_double(mpsim_cast_stats_sqnr_db(c, s)));
-    json_object_set_new(v, "mse", json_of_double(mpsim_cast_stats_mse(c)));
-    json_object_set_new(v, "max_rel_err", json_of_double(max_rel_err(c)));
-    json_object_set_new(v, "compared", json_of_count(c->compared));
+    jsonout_real(o, "sqnr_db", mpsim_cast_stats_sqnr_db(c, s));
+    jsonout_real(o, "mse", mpsim_cast_stats_mse(c));
+    jsonout_real(o, "max_rel_err", max_rel_err(c));
+    jsonout_count(o, "compared", c->compared);
 }
 
-static json_t *cast_json(const target *t, double scale, const mpsim_cast_stats *c)
+static void put_cast(jsonout *o, const group_cast *k)
 {
-    json_t *v = json_object();
-    json_object_set_new(v, "format", json_string(t->label));
-    json_object_set_new(v, "scale", json_of_double(scale));
-    json_object_set_new(v, "underflow", json_of_count(c->counts.underflow));
-    json_object_set_new(v, "subnormal", json_of_count(c->counts.subnormal));
-    json_object_set_new(v, "overflow", json_of_count(c->counts.overflow));
-    json_object_set_new(v, "inexact", json_of_count(c->counts.inexact));
-    return v;
+    const mpsim_cast_stats *c = &k->stats;
+    jsonout_text(o, "format", k->to->label);
+    jsonout_real(o, "scale", k->scale);
+    jsonout_count(o, "underflow", c->counts.underflow);
+    jsonout_count(o, "subnormal", c->counts.subnormal);
+    jsonout_count(o, "overflow", c->counts.overflow);
+    jsonout_count(o, "inexact", c->counts.inexact);
 }
 
 /* Bins from the first to the last that is not empty. */
-static json_t *histogram_json(const mpsim_histogram *h)
+static void put_histogram(jsonout *o, const mpsim_histogram *h)
 {
     int first = 0, end = MPSIM_HISTOGRAM_BINS;
     while (first < end && h->bin[first] == 0)
         first++;
     while (end > first && h->bin[end - 1] == 0)
         end--;
-    json_t *v = json_object(), *counts = json_array();
+    jsonout_begin(o, "histogram", '{');
+    jsonout_count(o, "zero", h->zero);
+    jsonout_count(o, "inf", h->inf);
+    jsonout_count(o, "nan", h->nan);
+    jsonout_integer(o, "first", first == end ? 0 : first + MPSIM_HISTOGRAM_MIN);
+    jsonout_begin(o, "counts", '[');
     for (int i = first; i < end; i++)
-        json_array_append_new(counts, json_of_count(h->bin[i]));
-    json_object_set_new(v, "zero", json_of_count(h->zero));
-    json_object_set_new(v, "inf", json_of_count(h->inf));
-    json_object_set_new(v, "nan", json_of_count(h->nan));
-    json_object_set_new(v, "first", json_integer(first == end ? 0 : first + MPSIM_HISTOGRAM_MIN));
-    json_object_set_new(v, "counts", counts);
-    return v;
+        jsonout_count(o, NULL, h->bin[i]);
+    jsonout_end(o, ']');
+    jsonout_end(o, '}');
 }
 
-static json_t *label_json(const group_label *l)
+static void put_label(jsonout *o, const group_label *l)
 {
-    json_t *v = json_object();
     if (strcmp(l->level, "tensor") == 0) {
-        json_object_set_new(v, "file", json_of_path(l->file));
-        json_object_set_new(v, "name", json_string(l->name));
+        jsonout_text(o, "file", l->file);
+        jsonout_text(o, "name", l->name);
     }
     if (strcmp(l->level, "tensor") == 0 || strcmp(l->level, "kind") == 0)
-        json_object_set_new(v, "kind", text_or_null(l->kind));
-    if (strcmp(l->level, "tensor") == 0 || strcmp(l->level, "step") == 0)
-        json_object_set_new(v, "step", l->step >= 0 ? json_integer(l->step) : json_null());
+        jsonout_text(o, "kind", l->kind);
+    if ((strcmp(l->level, "tensor") == 0 || strcmp(l->level, "step") == 0) && l->step >= 0)
+        jsonout_integer(o, "step", l->step);
+    else if (strcmp(l->level, "tensor") == 0 || strcmp(l->level, "step") == 0)
+        jsonout_null(o, "step");
     if (l->tensor) {
-        json_t *shape = json_array();
+        jsonout_text(o, "dtype", l->tensor->dtype);
+        jsonout_begin(o, "shape", '[');
         for (size_t i = 0; i < l->tensor->rank; i++)
-            json_array_append_new(shape, json_of_count(l->tensor->shape[i]));
-        json_object_set_new(v, "dtype", json_string(l->tensor->dtype));
-        json_object_set_new(v, "shape", shape);
+            jsonout_count(o, NULL, l->tensor->shape[i]);
+        jsonout_end(o, ']');
     }
-    return v;
 }
 
-static json_t *group_json(const statreport *r, const group_label *l, const group *g)
+static void put_group(jsonout *o, const statreport *r, const group_label *l, const group *g)
 {
     const mpsim_stats *s = &g->stats;
-    json_t *v = label_json(l), *casts = json_array();
-    group_cast c;
+    put_label(o, l);
     if (!l->tensor)
-        json_object_set_new(v, "tensors", json_of_count(g->tensors));
-    json_object_set_new(v, "count", json_of_count(s->count));
-    json_object_set_new(v, "zero", json_of_count(s->zero));
-    json_object_set_new(v, "nan", json_of_count(s->nan));
-    json_object_set_new(v, "inf", json_of_count(s->inf));
-    json_object_set_new(v, "amax", json_of_double(s->amax));
-    json_object_set_new(v, "amin", json_of_double(s->amin));
+        jsonout_count(o, "tensors", g->tensors);
+    jsonout_count(o, "count", s->count);
+    jsonout_count(o, "zero", s->zero);
+    jsonout_count(o, "nan", s->nan);
+    jsonout_count(o, "inf", s->inf);
+    jsonout_real(o, "amax", s->amax);
+    jsonout_real(o, "amin", s->amin);
     if (!r->counts) {
-        json_object_set_new(v, "mean", json_of_double(mpsim_stats_mean(s)));
-        json_object_set_new(v, "l2", json_of_double(mpsim_stats_l2(s)));
+        jsonout_real(o, "mean", mpsim_stats_mean(s));
+        jsonout_real(o, "l2", mpsim_stats_l2(s));
     }
+    jsonout_begin(o, "formats", '[');
     for (size_t i = 0; i < group_casts(g); i++) {
+        group_cast c;
         group_cast_at(g, r->targets, i, &c);
-        json_t *cast = cast_json(c.to, c.scale, &c.stats);
+        jsonout_begin(o, NULL, '{');
+        put_cast(o, &c);
         if (!r->counts)
-            put_errors(cast, &c.stats, s);
-        json_array_append_new(casts, cast);
+            put_errors(o, &c.stats, s);
+        jsonout_end(o, '}');
     }
-    json_object_set_new(v, "formats", casts);
+    jsonout_end(o, ']');
     if (g->n_blocks)
-        json_object_set_new(v, "blocks", block_group_json(&r->targets->blocks, g, r->counts));
+        block_group_put(o, &r->targets->blocks, g, r->counts);
     if (g->histogram)
-        json_object_set_new(v, "histogram", histogram_json(g->histogram));
-    return v;
-}
-
-/* What the format names of the report mean, so that it can be read without mpsim. */
-static json_t *formats_json(const target_list *l)
-{
-    json_t *all = json_array();
-    for (size_t i = 0; i < l->formats; i++) {
-        const target *t = target_of_format(l, i);
-        const mpsim_format *f = &t->format;
-        json_t *v = json_object();
-        json_object_set_new(v, "name", json_string(t->label));
-        json_object_set_new(v, "bits", json_integer(f->bits));
-        json_object_set_new(v, "exponent_bits", json_integer(f->ebits));
-        json_object_set_new(v, "significand_bits", json_integer(f->mbits));
-        json_object_set_new(v, "bias", json_integer(f->bias));
-        json_object_set_new(v, "max", json_of_double(mpsim_format_max(f)));
-        json_object_set_new(v, "min_normal", json_of_double(mpsim_format_min_normal(f)));
-        json_object_set_new(v, "min_positive", json_of_double(mpsim_format_min_positive(f)));
-        json_object_set_new(v, "epsilon", json_of_double(mpsim_format_epsilon(f)));
-        json_object_set_new(v, "preset", json_string(t->preset));
-        json_array_append_new(all, v);
-    }
-    return all;
+        put_histogram(o, g->histogram);
 }
 
 /* ---- CSV: one line for each group and cast ---- */
@@ -336,9 +309,38 @@ static void group_text(statreport *r, const group_label *l, const group *g)
 
 /* ---- the report ---- */
 
-void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets, int counts,
-                      json_t *config)
+/* The head: what was asked for, and what its words mean. */
+static void put_head(const statreport *r, const stat_settings *settings, const char *version)
 {
+    const target_list *targets = r->targets;
+    jsonout o = {r->file, 0, 0};
+    if (r->style == REPORT_NDJSON) {
+        jsonout_begin(&o, NULL, '{');
+        jsonout_text(&o, "schema", "mpsim.stat/1");
+        jsonout_text(&o, "level", "config");
+        config_settings(&o, settings, targets, version, 1);
+        jsonout_end(&o, '}');
+        fputc('\n', r->file);
+        return;
+    }
+    fputs("{\"schema\": \"mpsim.stat/1\",\n\"config\": ", r->file);
+    jsonout_begin(&o, NULL, '{');
+    config_settings(&o, settings, targets, version, 0);
+    jsonout_end(&o, '}');
+    fputs(",\n\"formats\": ", r->file);
+    config_formats(&o, NULL, targets);
+    fputs(",\n", r->file);
+    if (targets->blocks.count) {
+        fputs("\"recipes\": ", r->file);
+        config_recipes(&o, NULL, &targets->blocks);
+        fputs(",\n", r->file);
+    }
+}
+
+void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
+                      const stat_settings *settings, const char *version)
+{
+    const int counts = settings->counts;
     memset(r, 0, sizeof *r);
     r->file = to;
     r->style = style;
@@ -350,36 +352,8 @@ void statreport_begin(statreport *r, FILE *to, report_style style, const target_
             block_csv_titles(to);
         fputc('\n', to);
     }
-    if (style == REPORT_TEXT || style == REPORT_CSV) {
-        json_decref(config);
-        return;
-    }
-    json_t *formats = formats_json(targets), *recipes = block_recipes_json(&targets->blocks);
-    if (style == REPORT_NDJSON) {
-        json_t *v = json_object();
-        json_object_set_new(v, "schema", json_string("mpsim.stat/1"));
-        json_object_set_new(v, "level", json_string("config"));
-        json_object_update(v, config);
-        json_object_set_new(v, "formats", formats);
-        if (targets->blocks.count)
-            json_object_set(v, "recipes", recipes);
-        json_decref(recipes);
-        json_decref(config);
-        json_write(to, v);
-        fputc('\n', to);
-    } else {
-        fputs("{\"schema\": \"mpsim.stat/1\",\n\"config\": ", to);
-        json_write(to, config);
-        fputs(",\n\"formats\": ", to);
-        json_write(to, formats);
-        fputs(",\n", to);
-        if (targets->blocks.count) {
-            fputs("\"recipes\": ", to);
-            json_write(to, json_incref(recipes));
-            fputs(",\n", to);
-        }
-        json_decref(recipes);
-    }
+    if (style == REPORT_JSON || style == REPORT_NDJSON)
+        put_head(r, settings, version);
 }
 
 void statreport_list(statreport *r, const char *name, const char *title)
@@ -410,20 +384,20 @@ void statreport_list(statreport *r, const char *name, const char *title)
 
 void statreport_entry(statreport *r, const group_label *l, const group *g)
 {
+    jsonout o = {r->file, 0, 0};
     switch (r->style) {
     case REPORT_JSON:
-        json_item(r->file, REPORT_JSON, r->in_list++, group_json(r, l, g));
+    case REPORT_NDJSON:
+        if (r->style == REPORT_JSON)
+            fputs(r->in_list++ ? ",\n " : "\n ", r->file);
+        jsonout_begin(&o, NULL, '{');
+        if (r->style == REPORT_NDJSON)
+            jsonout_text(&o, "level", l->level);
+        put_group(&o, r, l, g);
+        jsonout_end(&o, '}');
+        if (r->style == REPORT_NDJSON)
+            fputc('\n', r->file);
         break;
-    case REPORT_NDJSON: {
-        json_t *v = json_object();
-        json_object_set_new(v, "level", json_string(l->level));
-        json_t *entry = group_json(r, l, g);
-        json_object_update(v, entry);
-        json_decref(entry);
-        json_write(r->file, v);
-        fputc('\n', r->file);
-        break;
-    }
     case REPORT_CSV:
         group_csv(r, l, g);
         break;
@@ -485,16 +459,18 @@ void statreport_total(statreport *r, const group *g, int failed)
         statreport_entry(r, &l, g);
         return;
     }
-    json_t *v = r->style == REPORT_JSON ? json_object() : json_pack("{s:s}", "level", "total");
-    json_t *entry = group_json(r, &l, g);
-    json_object_update(v, entry);
-    json_decref(entry);
-    json_object_set_new(v, "failed_files", json_integer(failed));
-    if (r->partial && r->style == REPORT_NDJSON)
-        json_object_set_new(v, "partial", json_true());
-    fputs(r->style == REPORT_JSON ? "\"total\": " : "", r->file);
-    json_write(r->file, v);
-    fputs(r->style != REPORT_JSON ? "\n" : r->partial ? ",\n\"partial\": true}\n" : "}\n", r->file);
+    const int lines = r->style == REPORT_NDJSON;
+    jsonout o = {r->file, 0, 0};
+    fputs(lines ? "" : "\"total\": ", r->file);
+    jsonout_begin(&o, NULL, '{');
+    if (lines)
+        jsonout_text(&o, "level", "total");
+    put_group(&o, r, &l, g);
+    jsonout_integer(&o, "failed_files", failed);
+    if (r->partial && lines)
+        jsonout_boolean(&o, "partial", 1);
+    jsonout_end(&o, '}');
+    fputs(lines ? "\n" : r->partial ? ",\n\"partial\": true}\n" : "}\n", r->file);
 }
 
 void statreport_end(statreport *r)

@@ -4,6 +4,7 @@
 #include "../report/report.h"
 #include "../trace/trace.h"
 #include "group.h"
+#include "settings.h"
 
 /* What a group is a group of. Fields that do not apply are NULL, or step -1. */
 typedef struct group_label {
@@ -29,10 +30,9 @@ typedef struct statreport {
 } statreport;
 
 /* The report in order: begin, then for each of "tensors", "kinds", "steps" a list of
- * entries, the total, end. `counts`: what sums are needed for is left out, keys and columns.
- * config is taken over. */
-void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets, int counts,
-                      json_t *config);
+ * entries, the total, end. With --counts what sums are needed for is left out, keys and columns. */
+void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
+                      const stat_settings *settings, const char *version);
 void statreport_list(statreport *r, const char *name, const char *title);
 void statreport_entry(statreport *r, const group_label *label, const group *g);
 void statreport_list_end(statreport *r);

@@ -1,35 +1,16 @@
 /* settings.c -- see settings.h. */
 #include "settings.h"
 
-#include "../array/need.h"
 #include "../pass/tiles.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char default_formats[] = "fp16,bf16,e4m3,e5m2";
 
 /* ---- checks ---- */
-
-int stat_form_check(stat_form *f, const char *verb, int histogram, const char *rule)
-{
-    const char *level = f->level;
-    const int code = report_options_style(&f->style, &f->out, 0, verb, "--json, --ndjson and --csv exclude each other");
-    if (code)
-        return code;
-    if ((level && f->style != REPORT_CSV) || (histogram && f->style != REPORT_JSON && f->style != REPORT_NDJSON))
-        return fail(EXIT_USAGE, "%s: %s", verb, rule);
-    if (level && strcmp(level, "tensor") != 0 && strcmp(level, "kind") != 0 && strcmp(level, "step") != 0 &&
-        strcmp(level, "total") != 0)
-        return fail(EXIT_USAGE, "%s: --level is tensor, kind, step or total, not '%s'", verb, level);
-    return 0;
-}
-
-void stat_form_clear(stat_form *f)
-{
-    option_list_clear(&f->fail_if);
-}
 
 /* Blocks are worked through as a whole, and what is requantised in squares of them. */
 static int check_blocks(const block_list *l, const char *verb)
@@ -62,35 +43,42 @@ void stat_settings_clear(stat_settings *s)
     option_list_clear(&s->scaled);
 }
 
-/* All rules with where they are from, for the configuration of a report; NULL: there are none. */
-static json_t *maps_json(const input_maps *m)
+/* The rules of one map: 0, or -1 without memory. */
+static int put_rules(json_t *v, const namemap *map, size_t first)
 {
-    if (!m->given && !m->count)
-        return NULL;
-    json_t *v = json_object();
-    for (size_t i = 0; i < m->count + 1; i++) {
-        const namemap *map = i < m->count ? m->folders[i].map : m->given;
-        const size_t first = i < m->count && m->given ? namemap_count(m->given) : 0;
-        char label[1024];
-        json_t *rules = json_array();
-        for (size_t k = first; map && k < namemap_count(map); k++) {
-            char rule[4 * NAMEMAP_LONGEST + 1];
-            json_array_append_new(rules, json_string(escape_text(rule, sizeof rule, namemap_rule(map, k))));
-        }
-        if (map)
-            json_object_set(v, escape_text(label, sizeof label, namemap_label(map)), rules);
-        json_decref(rules);
+    char label[1024];
+    json_t *rules = json_array();
+    int bad = 0;
+    for (size_t k = first; k < namemap_count(map) && !bad; k++) {
+        char rule[4 * NAMEMAP_LONGEST + 1];
+        bad = json_array_append_new(rules, json_string(escape_text(rule, sizeof rule, namemap_rule(map, k))));
     }
-    return v;
+    return bad ? (json_decref(rules), -1)
+               : json_object_set_new(v, escape_text(label, sizeof label, namemap_label(map)), rules);
 }
 
-void stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text)
+/* All rules with where they are from, for the configuration of a report; NULL without memory. */
+static char *maps_json(const input_maps *m)
 {
-    json_t *rules = maps_json(&in->maps);
-    *text = rules ? need(json_dumps(rules, JSON_COMPACT)) : NULL;
+    json_t *v = json_object();
+    int bad = !v;
+    for (size_t i = 0; i < m->count + 1 && !bad; i++) {
+        const namemap *map = i < m->count ? m->folders[i].map : m->given;
+        if (map)
+            bad = put_rules(v, map, i < m->count && m->given ? namemap_count(m->given) : 0);
+    }
+    char *text = bad ? NULL : json_dumps(v, JSON_COMPACT);
+    json_decref(v);
+    return text;
+}
+
+int stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text)
+{
+    const int are_there = in->maps.given || in->maps.count;
+    *text = are_there ? maps_json(&in->maps) : NULL;
     *copy = *s;
     copy->names = *text;
-    json_decref(rules);
+    return are_there && !*text ? host_no_memory() : 0;
 }
 
 int stat_is_scaled(const stat_settings *s, const char *kind)
@@ -101,64 +89,6 @@ int stat_is_scaled(const stat_settings *s, const char *kind)
     for (size_t i = 0; i < sizeof gradients / sizeof gradients[0]; i++)
         is |= !kinds->count && kind && strcmp(kind, gradients[i]) == 0;
     return is;
-}
-
-/* ---- the config of a report ---- */
-
-static json_t *list_json(const option_list *l)
-{
-    json_t *v = json_array();
-    for (size_t i = 0; i < l->count; i++)
-        json_array_append_new(v, json_string(l->items[i]));
-    return v;
-}
-
-/* The recipes by name, and along which axes. */
-static void put_recipes(json_t *config, const block_list *l)
-{
-    json_t *names = json_array(), *axes = json_array();
-    for (size_t i = 0; i < l->count; i++)
-        if (block_is_first(l, i))
-            json_array_append_new(names, json_string(l->items[i].label));
-    for (size_t i = 0; i < l->count && strcmp(l->items[i].label, l->items[0].label) == 0; i++)
-        json_array_append_new(axes, json_string(block_axis_name(l->items[i].axis)));
-    json_object_set_new(config, "recipes", names);
-    json_object_set_new(config, "axes", axes);
-}
-
-json_t *stat_settings_json(const stat_settings *s, const target_list *targets, const char *version)
-{
-    json_t *v = json_object(), *scales = json_array(), *labels = json_array(), *scaled = json_array();
-    for (size_t f = 0; f < targets->formats; f++)
-        json_array_append_new(labels, json_string(target_of_format(targets, f)->label));
-    for (size_t i = 0; i < targets->count && i < targets->scales; i++)
-        json_array_append_new(scales, json_of_double(targets->items[i].rounding.scale));
-    const char *kind;
-    for (int i = 0; (kind = trace_kind_at(i)); i++)
-        if (stat_is_scaled(s, kind))
-            json_array_append_new(scaled, json_string(kind));
-    mpsim_rounding none;
-    mpsim_rounding_init(&none, MPSIM_ROUND_NEAREST_EVEN);
-    const mpsim_rounding *r = targets->count ? &targets->items[0].rounding : &none;
-    json_object_set_new(v, "mpsim", json_string(version));
-    json_object_set_new(v, "formats", labels);
-    json_object_set_new(v, "scales", scales);
-    json_object_set_new(v, "scaled_kinds", scaled);
-    json_object_set_new(v, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)r->mode)));
-    json_object_set_new(v, "random_bits", json_integer(r->sr_bits));
-    json_object_set_new(v, "seed", json_of_count(s->to.seed));
-    json_object_set_new(v, "overflow", s->to.overflow ? json_string(s->to.overflow) : json_null());
-    json_object_set_new(v, "flush_subnormals", json_boolean(r->flush_output));
-    json_object_set_new(v, "flush_inputs", json_boolean(r->flush_input));
-    json_object_set_new(v, "match", list_json(&s->from.wanted.match));
-    json_object_set_new(v, "kinds", list_json(&s->from.wanted.kinds));
-    if (s->counts)
-        json_object_set_new(v, "counts", json_true());
-    if (targets->blocks.count)
-        put_recipes(v, &targets->blocks);
-    if (s->names)
-        json_object_set_new(v, "map", json_loads(s->names, 0, NULL));
-    return v;
 }
 
 /* ---- settings as words ---- */
@@ -251,14 +181,14 @@ int stat_settings_put(stat_settings *s, const char *name, const char *value)
     while (row < ROWS && strcmp(rows[row].name, name) != 0)
         row++;
     if (row == ROWS)
-        return -1;
+        return SETTING_UNKNOWN;
     void *at = (char *)s + rows[row].at;
     if (rows[row].type == OPTION_LIST)
-        (void)need(option_list_add(at, value) ? NULL : at);
-    else if (rows[row].type == OPTION_STRING)
+        return option_list_add(at, value) ? SETTING_NO_MEMORY : 0;
+    if (rows[row].type == OPTION_STRING)
         *(const char **)at = value;
     else if (parse_count(&n, value))
-        return -1;
+        return SETTING_BAD;
     else if (rows[row].type == OPTION_FLAG)
         *(int *)at = n != 0;
     else

@@ -1,11 +1,10 @@
-/* settings.h -- what the command line of stat says: what is computed, and how it is shown. */
+/* settings.h -- what stat computes: the part of its command line that decides numbers. */
 #pragma once
 
 #include "../cli/input.h"
-#include "../cli/reportoptions.h"
 #include "../cli/target.h"
 
-/* What decides the numbers: it travels with a partial report. */
+/* It travels with a partial report. */
 typedef struct stat_settings {
     target_options to;
     input_options from;
@@ -14,49 +13,18 @@ typedef struct stat_settings {
     const char *names; /* the rules for names that are in force as JSON text; or NULL */
 } stat_settings;
 
-/* What decides how they are shown, and what is a failure. */
-typedef struct stat_form {
-    report_options out;
-    report_style style; /* after stat_form_check */
-    const char *level;
-    option_list fail_if;
-    int tensors;
-} stat_form;
-
-/* The rows that stat and merge have in common, but for those of reportoptions.h; `o` is a stat_form. */
-#define STAT_FORM_ROWS(o)                                                                                     \
-    {0,                                                                                                       \
-     "fail-if",                                                                                               \
-     OPTION_LIST,                                                                                             \
-     &(o).fail_if,                                                                                            \
-     "LIST",                                                                                                  \
-     "exit code 1 after the report where one of these holds, as nan,inf,'underflow>1%'; see "                 \
-     "below"},                                                                                                \
-        {'t', "tensors", OPTION_FLAG, &(o).tensors, NULL, "text: list every tensor too"},                     \
-    {                                                                                                         \
-        0, "level", OPTION_STRING, &(o).level, "LEVEL", "CSV: rows per tensor (default), kind, step or total" \
-    }
-
-/* stat_form_check -- set the style; `histogram`: one is asked for, which only JSON shows; `rule` is the message
- * about what goes with what. 0, or EXIT_USAGE after a message. */
-int stat_form_check(stat_form *f, const char *verb, int histogram, const char *rule);
-void stat_form_clear(stat_form *f);
-
 /* stat_settings_targets -- what tensors are cast to, checked with the rest of the settings. 0, or an exit
  * code after a message that begins with `verb`. */
 int stat_settings_targets(const stat_settings *s, target_list *targets, const char *verb);
 void stat_settings_clear(stat_settings *s);
 
 /* stat_settings_names -- a copy of *s with the rules that `in` has found, whose text *text is to be freed (NULL: there
- * are none). */
-void stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text);
+ * are none). 0, or EXIT_IO without memory (host.h). */
+int stat_settings_names(stat_settings *copy, const stat_settings *s, const input *in, char **text);
 
 /* stat_is_scaled -- whether the scale multiplies tensors of a kind (NULL: without one, which nothing tells
  * from a gradient). A loss scale reaches gradients, and neither parameters nor activations. */
 int stat_is_scaled(const stat_settings *s, const char *kind);
-
-/* stat_settings_json -- the "config" of a report by the program's version `version`. */
-json_t *stat_settings_json(const stat_settings *s, const target_list *targets, const char *version);
 
 /* What a setting is as words: an option's name and argument, "1" for a flag. Of an option that may be given
  * several times each is one. */
@@ -70,6 +38,6 @@ typedef struct stat_word {
  * the end. */
 int stat_settings_word(const stat_settings *s, size_t i, stat_word *word);
 const char *stat_word_value(const stat_word *w);
-/* stat_settings_put -- set what a word says; the text must outlive the settings. 0; -1 if there is no such
- * word, or it says nothing that it can; -2 without memory. */
+/* stat_settings_put -- set what a word says; the text must outlive the settings. 0, or why not. */
+enum { SETTING_UNKNOWN = -1, SETTING_BAD = -2, SETTING_NO_MEMORY = -3 };
 int stat_settings_put(stat_settings *s, const char *name, const char *value);

@@ -59,7 +59,7 @@ static void describe(shards *s)
 {
     char text[512];
     stat_settings known;
-    stat_settings_names(&known, s->settings, &s->in, &s->names);
+    (void)stat_settings_names(&known, s->settings, &s->in, &s->names);
     const struct {
         const char *name;
         const mpsim_format *f;

@@ -1,7 +1,7 @@
 /* tally.c -- see tally.h. */
 #include "tally.h"
 
-#include "../array/need.h"
+#include "../array/array.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static int compare_keys(const keyed *a, const keyed *b)
     return trace_kind_rank(a->kind) - trace_kind_rank(b->kind);
 }
 
-/* The entry of a key, inserted in order if it is new. */
+/* The entry of a key, inserted in order if it is new; NULL without memory, which was told. */
 static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step)
 {
     const keyed key = {.kind = kind, .step = step};
@@ -40,10 +40,15 @@ static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step
     }
     if (at < l->count && compare_keys(&l->items[at], &key) == 0)
         return &l->items[at].g;
-    need_room(&l->items, l->count, sizeof *l->items);
-    keyed *items = l->items;
     keyed fresh = key;
-    group_init(&fresh.g, r->targets, r->settings->histogram);
+    if (group_init(&fresh.g, r->targets, r->settings->histogram))
+        return NULL;
+    if (array_room(&l->items, l->count, sizeof *l->items)) {
+        group_clear(&fresh.g);
+        (void)host_no_memory();
+        return NULL;
+    }
+    keyed *items = l->items;
     memmove(items + at + 1, items + at, (l->count - at) * sizeof *items);
     items[at] = fresh;
     l->count++;
@@ -59,9 +64,15 @@ static void clear_groups(keyed_list *l)
 
 /* ---- tensors ---- */
 
-static int wants(const tally *r, const char *level)
+static int wants(const tally_form *f, const char *level)
 {
-    return !r->level || strcmp(r->level, level) == 0;
+    return f->style != REPORT_CSV || strcmp(f->level ? f->level : "tensor", level) == 0;
+}
+
+/* Whether all tensors are listed, and not in text, where few are without being asked for. */
+static int lists_all(const tally_form *f)
+{
+    return f->tensors || f->style != REPORT_TEXT;
 }
 
 /* What tells tensors of the same name in several files apart where there is no step. */
@@ -88,8 +99,9 @@ static void report_tensor(tally *r, const stat_place *p, const group *g)
     const int broken = statreport_is_broken(g);
     r->broken += (uint64_t)broken;
     conditions_judge(&r->conditions, &l, g);
-    if (wants(r, "tensor") && (r->by_tensor || r->total.tensors <= FEW || (broken && r->broken <= FEW)))
-        statreport_entry(&r->report, &l, g);
+    for (tally_form *f = r->forms; f < r->forms + r->n_forms; f++)
+        if (wants(f, "tensor") && (lists_all(f) || r->total.tensors <= FEW || (broken && r->broken <= FEW)))
+            statreport_entry(&f->report, &l, g);
 }
 
 void tally_file(tally *r, const char *path, uint64_t tensors)
@@ -122,6 +134,8 @@ int tally_tensor(tally *r, const stat_place *place, const group *of)
     }
     group *kind = find_group(r, &r->kinds, place->kind, 0);
     group *at_step = find_group(r, &r->steps, NULL, place->step);
+    if (!kind || !at_step)
+        return EXIT_IO;
     group_merge(kind, of);
     group_merge(at_step, of);
     group_merge(&r->total, of);
@@ -157,21 +171,21 @@ static void judge_sums(tally *r)
     conditions_judge(&r->conditions, &total, &r->total);
 }
 
-static void report_kinds(tally *r)
+static void report_kinds(const tally *r, tally_form *f)
 {
-    statreport_list(&r->report, "kinds", "By kind");
-    for (size_t i = 0; i < r->kinds.count && wants(r, "kind"); i++) {
+    statreport_list(&f->report, "kinds", "By kind");
+    for (size_t i = 0; i < r->kinds.count && wants(f, "kind"); i++) {
         const group_label l = kind_label(r, i);
-        statreport_entry(&r->report, &l, &r->kinds.items[i].g);
+        statreport_entry(&f->report, &l, &r->kinds.items[i].g);
     }
-    statreport_list_end(&r->report);
+    statreport_list_end(&f->report);
 }
 
-static void report_steps(tally *r)
+static void report_steps(const tally *r, tally_form *f)
 {
-    for (size_t i = 0; i < r->steps.count && wants(r, "step"); i++) {
+    for (size_t i = 0; i < r->steps.count && wants(f, "step"); i++) {
         const group_label l = step_label(r, i);
-        statreport_entry(&r->report, &l, &r->steps.items[i].g);
+        statreport_entry(&f->report, &l, &r->steps.items[i].g);
     }
 }
 
@@ -234,43 +248,38 @@ static void print_partial(FILE *to, const tally *r)
 
 /* For people: what repeats nothing. Without kinds the tensors themselves, if they are few;
  * without several steps only the total; of a single tensor or kind nothing more. */
-static void report_text(tally *r)
+static void report_text(const tally *r, tally_form *f)
 {
     const int kinds = r->kinds.count > 1 || r->kinds.items[0].kind;
-    const int list = r->by_tensor || (!kinds && r->total.tensors <= FEW);
-    print_head(r->out.file, r);
+    const int list = f->tensors || (!kinds && r->total.tensors <= FEW);
+    print_head(f->to, r);
     if (list)
-        statreport_list_end(&r->report);
+        statreport_list_end(&f->report);
     else
-        statreport_list_broken(&r->report, r->broken > FEW ? r->broken - FEW : 0);
+        statreport_list_broken(&f->report, r->broken > FEW ? r->broken - FEW : 0);
     if (kinds)
-        report_kinds(r);
+        report_kinds(r, f);
     if (r->steps.count == 1 && ((list && r->total.tensors == 1) || (kinds && r->kinds.count == 1)))
         return;
     if (r->steps.count > 1) {
-        statreport_list(&r->report, "steps", "By step, and in total");
-        report_steps(r);
+        statreport_list(&f->report, "steps", "By step, and in total");
+        report_steps(r, f);
     } else {
-        statreport_list(&r->report, "total", "In total");
+        statreport_list(&f->report, "total", "In total");
     }
-    statreport_total(&r->report, &r->total, r->failed);
-    statreport_list_end(&r->report);
+    statreport_total(&f->report, &r->total, r->failed);
+    statreport_list_end(&f->report);
 }
 
 /* ---- from begin to end ---- */
 
-int tally_init(tally *r, const stat_settings *settings, const stat_form *form, const target_list *targets)
+int tally_init(tally *r, const stat_settings *settings, const option_list *fail_if, const target_list *targets)
 {
     memset(r, 0, sizeof *r);
     r->settings = settings;
-    r->form = form;
     r->targets = targets;
-    r->by_tensor = form->tensors || form->style != REPORT_TEXT;
-    r->level = form->style == REPORT_CSV ? (form->level ? form->level : "tensor") : NULL;
-    const int code = conditions_make(&r->conditions, &form->fail_if, targets, settings->counts);
-    if (!code)
-        group_init(&r->total, targets, settings->histogram);
-    return code;
+    const int code = conditions_make(&r->conditions, fail_if, targets, settings->counts);
+    return code ? code : group_init(&r->total, targets, settings->histogram);
 }
 
 void tally_clear(tally *r)
@@ -281,72 +290,85 @@ void tally_clear(tally *r)
     clear_groups(&r->steps);
 }
 
-int tally_begin(tally *r, size_t files, const char *version)
+void tally_begin(tally *r, tally_form *forms, size_t n, size_t files, const char *version)
 {
-    const char *path = r->form->out.path;
-    const int code = r->form->style == REPORT_NDJSON ? output_open_stream(&r->out, path) : output_open(&r->out, path);
-    if (code)
-        return code;
+    r->forms = forms;
+    r->n_forms = n;
     r->show_file = files > 1;
     r->all = files;
-    statreport_begin(&r->report, r->out.file, r->form->style, r->targets, r->settings->counts,
-                     stat_settings_json(r->settings, r->targets, version));
-    statreport_list(&r->report, "tensors", "By tensor");
-    return 0;
+    for (tally_form *f = forms; f < forms + n; f++) {
+        statreport_begin(&f->report, f->to, f->style, r->targets, r->settings, version);
+        statreport_list(&f->report, "tensors", "By tensor");
+    }
 }
 
-/* What follows the tensors. */
-static int report_sums(tally *r, const char *names)
+/* What follows the tensors, for programs. */
+static void report_data(const tally *r, tally_form *f)
 {
-    if (r->total.tensors == 0 && r->report.partial)
-        return fail(r->report.partial, "stat: %s: interrupted before a tensor was read", names);
+    statreport_list_end(&f->report);
+    report_kinds(r, f);
+    statreport_list(&f->report, "steps", NULL);
+    report_steps(r, f);
+    statreport_list_end(&f->report);
+    if (wants(f, "total"))
+        statreport_total(&f->report, &r->total, r->failed);
+    statreport_end(&f->report);
+}
+
+/* For people. */
+static void report_all_text(const tally *r, tally_form *f)
+{
+    if (r->partial)
+        print_partial(f->to, r);
+    report_text(r, f);
+    statreport_end(&f->report);
+    if (r->partial) {
+        fputc('\n', f->to);
+        print_partial(f->to, r);
+    }
+}
+
+static int has_sums(const tally *r, const char *names)
+{
+    if (r->total.tensors == 0 && r->partial)
+        return fail(r->partial, "stat: %s: interrupted before a tensor was read", names);
     if (r->total.tensors == 0)
         return fail(r->failed ? EXIT_PARTIAL : EXIT_DATA, "stat: %s: no tensor of floating-point numbers %s", names,
                     r->left_out || r->failed ? "is left" : "is selected");
-    judge_sums(r);
-    if (r->form->style == REPORT_TEXT) {
-        if (r->report.partial)
-            print_partial(r->out.file, r);
-        report_text(r);
-        return 0;
-    }
-    statreport_list_end(&r->report);
-    report_kinds(r);
-    statreport_list(&r->report, "steps", NULL);
-    report_steps(r);
-    statreport_list_end(&r->report);
-    if (wants(r, "total"))
-        statreport_total(&r->report, &r->total, r->failed);
     return 0;
 }
 
 int tally_end(tally *r, int code, const char *names)
 {
-    r->report.partial = code > 128 ? code : 0;
-    if (code == r->report.partial)
-        code = report_sums(r, names);
-    statreport_end(&r->report);
-    if (!code && r->report.partial && r->form->style == REPORT_TEXT) {
-        fputc('\n', r->out.file);
-        print_partial(r->out.file, r);
-    }
-    if (code) {
-        output_abandon(&r->out);
-        return code;
-    }
-    code = output_close(&r->out);
-    if (!code && r->left_out)
-        note("%" PRIu64 " tensor%s without floating-point numbers left out", r->left_out, text_plural(r->left_out));
+    r->partial = code > 128 ? code : 0;
+    if (code == r->partial)
+        code = has_sums(r, names);
     if (!code)
-        input_note_empty(r->first_empty, r->empty);
-    if (!code && r->lines)
+        judge_sums(r);
+    for (tally_form *f = r->forms; f < r->forms + r->n_forms; f++) {
+        f->report.partial = r->partial;
+        if (code)
+            statreport_list_drop(&f->report);
+        else if (f->style == REPORT_TEXT)
+            report_all_text(r, f);
+        else
+            report_data(r, f);
+    }
+    return code;
+}
+
+int tally_tell(tally *r)
+{
+    if (r->left_out)
+        note("%" PRIu64 " tensor%s without floating-point numbers left out", r->left_out, text_plural(r->left_out));
+    input_note_empty(r->first_empty, r->empty);
+    if (r->lines)
         note("%" PRIu64 " tensor%s of one dimension, without columns, left out of what is along columns", r->lines,
              text_plural(r->lines));
-    if (!code && r->report.partial) {
+    if (r->partial) {
         note("stat: interrupted: the report is partial");
-        return r->report.partial;
+        return r->partial;
     }
-    if (!code && !(code = conditions_tell(&r->conditions)) && r->failed)
-        code = EXIT_PARTIAL;
-    return code;
+    const int code = conditions_tell(&r->conditions);
+    return !code && r->failed ? EXIT_PARTIAL : code;
 }

@@ -1,9 +1,8 @@
 /* tally.h -- tensors, one after the other, become a report: sums by kind and step, conditions on them, every
- * form. Who reads files (walk.h) and who reads parts of reports (../merge) tell it the same, in the same
+ * form, several at once where they are asked for. Who reads files (walk.h) and who reads parts of reports (../merge) tell it the same, in the same
  * order, and so get the same bytes. */
 #pragma once
 
-#include "../cli/output.h"
 #include "conditions.h"
 #include "group.h"
 #include "report.h"
@@ -17,17 +16,25 @@ typedef struct keyed_list {
     size_t count;
 } keyed_list;
 
+/* A form of the report, and where it is written. */
+typedef struct tally_form {
+    report_style style;
+    FILE *to;
+    int tensors;       /* text: list every tensor, too                                */
+    const char *level; /* CSV: the one level that is written; NULL: tensor            */
+    statreport report; /* the tally's                                                 */
+} tally_form;
+
 typedef struct tally {
     const stat_settings *settings;
-    const stat_form *form;
     const target_list *targets;
-    statreport report;
-    output out;
+    tally_form *forms;
+    size_t n_forms;
     conditions conditions;
     group total;
     keyed_list kinds, steps;
-    int by_tensor, show_file;
-    const char *level;        /* CSV: the one level that is written */
+    int show_file;
+    int partial;              /* the exit code of a report that was interrupted; or 0 */
     uint64_t files, left_out; /* left_out: selected tensors that are not floating-point */
     uint64_t broken;          /* tensors with NaN or Inf                                */
     uint64_t lines;           /* of one dimension, where recipes are along columns      */
@@ -45,19 +52,21 @@ typedef struct stat_place {
     const trace_tensor *tensor;
 } stat_place;
 
-/* tally_init -- everything is zero. `settings`, `form` and `targets` must outlive it. 0, or an exit code after
- * a message; tally_clear in any case. */
-int tally_init(tally *t, const stat_settings *settings, const stat_form *form, const target_list *targets);
+/* tally_init -- everything is zero. fail_if: conditions. `settings` and `targets` must outlive it. 0, or an exit code
+ * after a message; tally_clear in any case. */
+int tally_init(tally *t, const stat_settings *settings, const option_list *fail_if, const target_list *targets);
 void tally_clear(tally *t);
 
-/* tally_begin -- open the report, of `files` files in all (those that fail included) and by the program's
- * version `version`. 0, or an exit code after a message. */
-int tally_begin(tally *t, size_t files, const char *version);
+/* tally_begin -- begin the report in n forms, which must outlive it, of `files` files in all (those that fail included)
+ * and by the program's version `version`. */
+void tally_begin(tally *t, tally_form *forms, size_t n, size_t files, const char *version);
 /* In their order: a file is open, of which so many tensors are selected; a tensor, `of` NULL if it has no numbers; a file failed, which the caller
  * has said. 0, or an exit code after a message. */
 void tally_file(tally *t, const char *path, uint64_t tensors);
 int tally_tensor(tally *t, const stat_place *place, const group *of);
 void tally_failed(tally *t);
-/* tally_end -- the rest of the report, which is delivered, and what --fail-if says. `code`: 0; why it ends
- * early, so that nothing is delivered; or that of a signal (walk.h): the report is marked partial; `names` are the files, for a message. The exit code. */
+/* tally_end -- the rest of the report. `code`: 0; why it ends early, so that there is none; or that of a signal (walk.h): the
+ * report is marked partial. `names` are the files, for a message. 0, or an exit code: what was written is no report.
+ * tally_tell -- once it is delivered: notes, and what the conditions say. The exit code. */
 int tally_end(tally *t, int code, const char *names);
+int tally_tell(tally *t);

@@ -5,9 +5,8 @@
  * be seen in the result. */
 #include "tensor.h"
 
-#include "../array/need.h"
+#include "../array/array.h"
 #include "../cli/stream.h"
-#include "../cli/progress.h"
 #include "../pass/pass.h"
 #include "blocks.h"
 
@@ -94,7 +93,9 @@ static mpsim_status begin(const tensorstat *s, mpsim_summary *summary, const ite
     const mpsim_format *source = trace_at(it->of.t, it->of.i)->format;
     const size_t n = it->of.scaled ? s->targets->count : s->targets->formats;
     if (n > FEW)
-        casts = need_memory(n, sizeof *casts);
+        casts = array_zeros(n, sizeof *casts);
+    if (!casts)
+        return MPSIM_ENOMEM;
     for (size_t i = 0; i < n; i++) {
         const target *t = it->of.scaled ? &s->targets->items[i] : target_of_format(s->targets, i);
         casts[i] = (mpsim_cast){.format = &t->format, .rounding = target_rounding(t, source)};
@@ -145,6 +146,7 @@ static int account(work *w, const lane *l, uint64_t first, size_t n, trace_error
     if (mpsim_summary_add_codes(l->summary, trace_at(t, w->it->of.i)->format, &rng, l->codes, n) != MPSIM_OK)
         return trace_no_memory(t, error);
     atomic_fetch_add(&w->counted, n);
+    host_worked(n * mpsim_format_code_bytes(trace_at(t, w->it->of.i)->format));
     return 0;
 }
 
@@ -169,6 +171,7 @@ static int run_tile(void *context, uint64_t k, int lane_number, trace_error *err
     if (!l || blockrun_tile(w->run, w->phase, k, l->blocks, &(blocktile_how){l->summary, l->codes, PIECE}, &n, error))
         return -1;
     atomic_fetch_add(&w->counted, n);
+    host_worked(n * mpsim_format_code_bytes(trace_at(w->it->of.t, w->it->of.i)->format));
     return 0;
 }
 
@@ -215,7 +218,7 @@ static int run_blocks(work *w)
     if (!(w->run = blockrun_new(&of, w->s->targets, w->s->asked, &it->error)))
         return -1;
     const size_t width = mpsim_format_code_bytes(trace_at(it->of.t, it->of.i)->format);
-    progress_again((uint64_t)(blockrun_phases(w->run) - 1) * it->of.n * width);
+    host_again((uint64_t)(blockrun_phases(w->run) - 1) * it->of.n * width);
     for (; w->phase < blockrun_phases(w->run) && !code; w->phase++)
         code = pass_pieces(blockrun_tiles(w->run, w->phase), w->n_lanes, run_tile, w, w->s->asked, &it->error);
     return code;
@@ -301,11 +304,23 @@ static size_t group_bytes(const target_list *targets, int histogram)
            (histogram ? sizeof(mpsim_histogram) : 0);
 }
 
-static void make_lane(lane *l, const target_list *targets)
+static int make_lane(lane *l, const target_list *targets)
 {
-    l->summary = need(mpsim_summary_new());
-    l->codes = need_memory(PIECE, 1);
-    l->blocks = targets->blocks.count ? blocklane_new(targets) : NULL;
+    const int blocks = targets->blocks.count > 0;
+    l->summary = mpsim_summary_new();
+    l->codes = malloc(PIECE);
+    l->blocks = blocks ? blocklane_new(targets) : NULL;
+    return l->summary && l->codes && (l->blocks || !blocks) ? 0 : -1;
+}
+
+static int make_all(tensorstat *s, const target_list *targets, int threads)
+{
+    s->lanes = array_zeros((uint64_t)threads, sizeof *s->lanes);
+    s->items = array_zeros((uint64_t)s->queue.room, sizeof *s->items);
+    while (s->lanes && s->items && s->n_lanes < threads)
+        if (make_lane(&s->lanes[s->n_lanes++], targets))
+            return -1;
+    return s->lanes && s->items ? 0 : -1;
 }
 
 tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned want, const tensorstat_told *told,
@@ -314,16 +329,18 @@ tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned w
     const int histogram = (want & MPSIM_SUMMARY_HISTOGRAM) != 0, threads = pass_lanes();
     const size_t fit = BATCH_MEMORY / group_bytes(targets, histogram);
     const int room = fit < 1 ? 1 : fit > BATCH_MOST ? BATCH_MOST : (int)fit;
-    tensorstat *s = need_memory(1, sizeof *s);
+    tensorstat *s = malloc(sizeof *s);
+    if (!s) {
+        (void)host_no_memory();
+        return NULL;
+    }
     *s = (tensorstat){.targets = targets, .seed = seed, .want = want, .told = told, .context = context};
     s->queue = (pass_queue){.run = run_item, .tell = tell, .context = s, .room = room, .most = BATCH_BYTES};
-    s->lanes = need_memory((uint64_t)threads, sizeof *s->lanes);
-    s->items = need_memory((uint64_t)room, sizeof *s->items);
-    for (; s->n_lanes < threads; s->n_lanes++)
-        make_lane(&s->lanes[s->n_lanes], targets);
-    for (; s->made < room; s->made++)
-        group_init(&s->items[s->made].g, targets, histogram);
-    return s;
+    if (make_all(s, targets, threads) == 0)
+        return s;
+    (void)host_no_memory();
+    tensorstat_free(s);
+    return NULL;
 }
 
 void tensorstat_free(tensorstat *s)
@@ -355,10 +372,13 @@ int tensorstat_flush(tensorstat *s)
     return ended(s, pass_flush(&s->queue));
 }
 
-/* The next item, for which there is always room. */
+/* The next item, for which there is always room; its group is made when it is needed first: NULL without memory, which was told. */
 static item *next_item(tensorstat *s, const tensorstat_piece *of, int is_file, int alone)
 {
     item *it = &s->items[s->queue.n];
+    if (s->queue.n == s->made && group_init(&it->g, s->targets, (s->want & MPSIM_SUMMARY_HISTOGRAM) != 0))
+        return NULL;
+    s->made += s->queue.n == s->made;
     it->of = *of;
     it->is_file = is_file;
     it->alone = alone;
@@ -374,13 +394,16 @@ int tensorstat_put(tensorstat *s, const tensorstat_piece *piece)
     const int code = alone ? ended(s, pass_alone(&s->queue)) : 0;
     if (code)
         return code;
-    next_item(s, piece, 0, alone);
+    if (!next_item(s, piece, 0, alone))
+        return EXIT_IO;
     return ended(s, pass_put(&s->queue, piece->n * width, alone));
 }
 
 int tensorstat_put_file(tensorstat *s, trace *t, size_t i, const trace_error *error)
 {
     item *it = next_item(s, &(tensorstat_piece){.t = t, .i = i}, 1, 0);
+    if (!it)
+        return EXIT_IO;
     it->failed = error != NULL;
     if (error)
         it->error = *error;

@@ -29,7 +29,8 @@ typedef struct tensorstat_told {
  * something to do. */
 typedef struct tensorstat tensorstat;
 
-/* `want` is a set of MPSIM_SUMMARY_*. `targets` must outlive it. */
+/* `want` is a set of MPSIM_SUMMARY_*. `targets` must outlive it. NULL without memory, which was told (host.h), as all below that
+ * give EXIT_IO for it. */
 tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned want, const tensorstat_told *told,
                            void *context);
 void tensorstat_free(tensorstat *s); /* accepts NULL; what waits is forgotten */

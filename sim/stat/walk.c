@@ -1,15 +1,8 @@
 /* walk.c -- see walk.h. */
 #include "walk.h"
 
-#include "../cli/progress.h"
-#include "../cli/steps.h"
-#include "../cli/world.h"
-#include "../trace/temporary.h"
 #include "../pass/tiles.h"
 #include "tensor.h"
-
-/* The signal that ends the work, after which there is a report of what was read; or 0. */
-static volatile sig_atomic_t asked;
 
 typedef struct walker {
     input *in;
@@ -19,6 +12,8 @@ typedef struct walker {
     const walk_sink *sink;
     void *context;
     tensorstat *stat;
+    volatile sig_atomic_t
+        asked;           /* the signal that ends the work, after which there is a report of what was read; or 0 */
     int once;            /* something can be read once: signals are asked for while tensors are read */
     const trace *failed; /* nothing more is told of it */
     uint64_t file;       /* that was told of last */
@@ -111,7 +106,7 @@ static int put_tensors(walker *w, const input_file *f)
 static void reach(const share *s, size_t next)
 {
     const uint64_t at = s->starts[next] < s->end ? s->starts[next] : s->end;
-    progress_reach(at > s->begin ? at - s->begin : 0);
+    host_reach(at > s->begin ? at - s->begin : 0);
 }
 
 static int visit_files(input *in, input_file *files, size_t n, void *context)
@@ -121,7 +116,7 @@ static int visit_files(input *in, input_file *files, size_t n, void *context)
     (void)in;
     w->failed = NULL;
     if (w->once)
-        temporary_ask(&asked);
+        host_ask(&w->asked);
     for (size_t i = 0; i < n && !code; i++) {
         code = tensorstat_put_file(w->stat, files[i].t, files[i].i,
                                    files[i].t || files[i].other ? NULL : &files[i].error);
@@ -133,7 +128,7 @@ static int visit_files(input *in, input_file *files, size_t n, void *context)
     if (w->share && !code)
         reach(w->share, files[n - 1].i + 1);
     if (w->once)
-        temporary_ask(NULL);
+        host_ask(NULL);
     return code;
 }
 
@@ -142,13 +137,13 @@ static int visit_files(input *in, input_file *files, size_t n, void *context)
 static void watch(walker *w)
 {
     const trace_tree *files = &w->in->tree;
-    if (w->share || world_size() > 1)
+    if (w->share || host_processes() > 1)
         return;
     for (size_t i = 0; i < files->count && !w->once; i++)
         w->once = !input_is_file(files->paths[i]);
-    tensorstat_ask(w->stat, &asked);
+    tensorstat_ask(w->stat, &w->asked);
     if (!w->once)
-        temporary_ask(&asked);
+        host_ask(&w->asked);
 }
 
 int walk(input *in, const stat_settings *settings, const target_list *targets, const share *of, const walk_sink *sink,
@@ -160,9 +155,11 @@ int walk(input *in, const stat_settings *settings, const target_list *targets, c
     walker w = {
         .in = in, .settings = settings, .share = of, .blocks = &targets->blocks, .sink = sink, .context = context};
     w.stat = tensorstat_new(targets, settings->to.seed, want, &told, &w);
+    if (!w.stat)
+        return EXIT_IO;
     watch(&w);
     const int code = input_each_open(in, of ? of->first : 0, of ? of->last : in->tree.count, visit_files, &w);
-    temporary_ask(NULL);
+    host_ask(NULL);
     tensorstat_free(w.stat);
     return code;
 }

@@ -135,6 +135,11 @@ int trace_find_kinds(trace *t, const trace_options *options, trace_error *error)
 /* trace_find_step -- what trace_step says of a file whose directory is read. */
 int64_t trace_find_step(const trace *t);
 
+/* trace.c: a trace of a path, of which nothing is known; NULL without memory. And once its tensors are: what they are of kinds and
+ * steps, and what codes and scales are together. NULL with *error filled, and the trace is closed, where that fails, or had. */
+trace *trace_new(const char *path, const trace_options *options, trace_error *error);
+trace *trace_finish(trace *t, const trace_options *options, int failed, trace_error *error);
+
 /* source.c */
 
 /* trace_source_open -- set t->fd and t->size; pipes are spooled, packed streams unpacked (t->packing). */

@@ -227,7 +227,10 @@ int namemap_find(const namemap *m, trace *t, const char *name, const char **kind
         return 0;
     for (size_t i = 0; i < m->count; i++) {
         const rule *r = &m->rules[i];
-        if (regexec(&r->regex, name, GROUPS + 1, taken, 0) != 0)
+        const int code = regexec(&r->regex, name, GROUPS + 1, taken, 0);
+        if (code == REG_ESPACE)
+            return -1;
+        if (code)
             continue;
         *kind = r->kind;
         *fqn = name;

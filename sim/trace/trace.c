@@ -81,7 +81,7 @@ static int open_section(trace *t, uint64_t at, uint64_t bytes, const trace_optio
     return open_layout(t, options, error);
 }
 
-static trace *new_trace(const char *path, const trace_options *options, trace_error *error)
+trace *trace_new(const char *path, const trace_options *options, trace_error *error)
 {
     trace *t = calloc(1, sizeof *t);
     if (!t || !(t->path = strdup(path))) {
@@ -96,7 +96,7 @@ static trace *new_trace(const char *path, const trace_options *options, trace_er
     return t;
 }
 
-static trace *finish(trace *t, const trace_options *options, int failed, trace_error *error)
+trace *trace_finish(trace *t, const trace_options *options, int failed, trace_error *error)
 {
     t->member = NULL;
     if (failed || trace_find_quantised(t, options, error) || trace_find_kinds(t, options, error) ||
@@ -114,14 +114,14 @@ trace *trace_open(const char *path, const trace_options *options, trace_error *e
     trace_options o = {0};
     if (options)
         o = *options;
-    trace *t = new_trace(path, &o, error);
-    return t ? finish(t, &o, own_formats(t, &o, error) || open_whole(t, &o, error), error) : NULL;
+    trace *t = trace_new(path, &o, error);
+    return t ? trace_finish(t, &o, own_formats(t, &o, error) || open_whole(t, &o, error), error) : NULL;
 }
 
 static trace *open_part(const char *path, uint64_t at, uint64_t bytes, const trace_options *options, trace_error *error)
 {
-    trace *t = new_trace(path, options, error);
-    return t ? finish(t, options, open_section(t, at, bytes, options, error), error) : NULL;
+    trace *t = trace_new(path, options, error);
+    return t ? trace_finish(t, options, open_section(t, at, bytes, options, error), error) : NULL;
 }
 
 void trace_close(trace *t)

@@ -85,6 +85,13 @@ typedef struct trace trace;
 trace *trace_open(const char *path, const trace_options *options, trace_error *error);
 void trace_close(trace *t); /* accepts NULL */
 
+/* trace_of_arrays -- the same of n arrays in memory, of different names, which must outlive it and stay as they are; they are
+ * called as the tensors of a safetensors file at `path` are, and nothing of a file is read. Raw elements and other options of
+ * single files say nothing here. */
+typedef struct mpsim_array trace_array;
+trace *trace_of_arrays(const char *path, const trace_array *arrays, size_t n, const trace_options *options,
+                       trace_error *error);
+
 /* What files any build reads: messages, help and doc/README.md (tests/cli/doc.sh) name these. */
 #define TRACE_LAYOUTS(and_last) "safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX" and_last "llm.c"
 

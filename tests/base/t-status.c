@@ -7,8 +7,8 @@
 
 START_TEST(every_status_has_a_text_of_its_own)
 {
-    static const mpsim_status all[] = {MPSIM_OK,     MPSIM_EINVAL,       MPSIM_ENOTFOUND, MPSIM_ERANGE,
-                                       MPSIM_ENOMEM, MPSIM_EUNAVAILABLE, MPSIM_EDATA,     MPSIM_EIO};
+    static const mpsim_status all[] = {MPSIM_OK,           MPSIM_EINVAL, MPSIM_ENOTFOUND, MPSIM_ERANGE,  MPSIM_ENOMEM,
+                                       MPSIM_EUNAVAILABLE, MPSIM_EDATA,  MPSIM_EIO,       MPSIM_ESTOPPED};
     enum { N = sizeof all / sizeof all[0] };
     for (int i = 0; i < N; i++) {
         ck_assert_str_ne(mpsim_status_string(all[i]), "unknown status");

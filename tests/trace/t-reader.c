@@ -1,5 +1,6 @@
 /* t-reader.c -- libmpsim-trace (mpsim/trace.h): what the readers of the program give, by ranges in any order, of recorded files of every
  * layout; options, errors, notes; a thread's locale and floating-point environment; and every allocation failing in turn. */
+#include "support/allocations.h"
 #include "support/badfile.h"
 #include "support/support.h"
 
@@ -14,60 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
-
-/* ---- allocations that fail, or are not freed: of this program and of all libraries in it ---- */
-
-#if defined(__GLIBC__) && !BAD_SANITIZED
-#define CAN_FAIL 1
-static long until; /* allocations until one fails; 0: none */
-static long live;  /* that were not freed */
-static int failed;
-#pragma GCC visibility push(default)
-extern void *__libc_malloc(size_t n);
-extern void *__libc_calloc(size_t n, size_t size);
-extern void *__libc_realloc(void *p, size_t n);
-extern void __libc_free(void *p);
-
-static int fails(void)
-{
-    if (until == 0 || --until)
-        return 0;
-    failed = 1;
-    errno = ENOMEM;
-    return 1;
-}
-
-static void *count(void *p)
-{
-    live += p != NULL;
-    return p;
-}
-
-void *malloc(size_t n)
-{
-    return fails() ? NULL : count(__libc_malloc(n));
-}
-
-void *calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : count(__libc_calloc(n, size));
-}
-
-void *realloc(void *p, size_t n)
-{
-    if (fails())
-        return NULL;
-    live -= p != NULL;
-    return count(__libc_realloc(p, n));
-}
-
-void free(void *p)
-{
-    live -= p != NULL;
-    __libc_free(p);
-}
-#pragma GCC visibility pop
-#endif
 
 /* ---- files ---- */
 

@@ -14,7 +14,8 @@ typedef enum mpsim_status {
     MPSIM_ENOMEM,       /* out of memory                                          */
     MPSIM_EUNAVAILABLE, /* this machine cannot do that                         */
     MPSIM_EDATA,        /* a file does not hold what it should                  */
-    MPSIM_EIO           /* a file cannot be opened or read                      */
+    MPSIM_EIO,          /* a file cannot be opened or read                      */
+    MPSIM_ESTOPPED      /* the caller has stopped it                            */
 } mpsim_status;
 
 /* mpsim_status_string -- one English phrase for a status, without a full stop.

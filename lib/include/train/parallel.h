@@ -25,6 +25,18 @@ void parallel_eager(int eager);
  * more than one), or while another thread is in parallel_for: on the calling thread alone. */
 void parallel_for(int n, void (*task)(int i, void *context), void *context);
 
+/* parallel_team -- threads of one caller's own instead of those of the process: for libraries, whose callers know nothing of each
+ * other. They are made when there is work for them, and know no signals.
+ *
+ *   parallel_team_new   `threads` as above, but for parallel_default; each thread calls begin(context) first (NULL: nothing).
+ *                       NULL without memory
+ *   parallel_team_use   from now on all here, called by this thread, is of the team; NULL: of the process. The one before
+ *   parallel_team_free  its threads end; nobody may use it */
+typedef struct parallel_team parallel_team;
+parallel_team *parallel_team_new(unsigned threads, void (*begin)(void *context), void *context);
+void parallel_team_free(parallel_team *t);
+parallel_team *parallel_team_use(parallel_team *t);
+
 /* parallel_threads -- how many threads there may be; parallel_self -- which of those of a parallel_for,
  * from 0, below its n, runs the task that asks. */
 int parallel_threads(void);

@@ -1,0 +1,72 @@
+/* report.h -- the report of `mpsim stat` as a function, of files or of arrays in memory: in libmpsim-trace.
+ *
+ * What casts would do to tensors: the program's report to the byte, by the same code. What trace.h says of files, errors, the
+ * locale and the floating-point environment holds here, too. Nothing prints, ends the program or changes how signals are
+ * handled (but for what trace.h says of want of memory, of which glibc dies in the regular expressions of map, too), and nothing is
+ * kept between calls: several threads may call at once. A call may start threads, which take no signals and
+ * have ended when it returns. The caller's rights are not given up, as the program gives its own up: of files from strangers
+ * that are read in this process SECURITY.md says more. */
+#ifndef MPSIM_REPORT_H
+#define MPSIM_REPORT_H
+
+#include <mpsim/trace.h>
+
+MPSIM_BEGIN
+
+typedef struct mpsim_report mpsim_report;
+
+/* Elements in memory, read where they lie while a call runs. */
+typedef struct mpsim_array {
+    const char *name;           /* as in a file: "wgrad:fc.weight"; UTF-8                                       */
+    const mpsim_format *format; /* of the elements, mpsim_format_code_bytes each, in the byte order of this machine */
+    const void *data;           /* the first element; NULL where there are none                                */
+    const uint64_t *shape;      /* dimensions, the slowest first                                               */
+    const int64_t *strides;     /* bytes from one element to the next in each; NULL: one behind the other      */
+    size_t dimensions;
+} mpsim_array;
+
+/* Asked now and then by the thread that has called: `done` of `total` bytes are done, about so many. 0, or anything else to
+ * stop: the call fails with MPSIM_ESTOPPED. */
+typedef int mpsim_progress(void *context, uint64_t done, uint64_t total);
+
+/* mpsim_stat_files -- of n paths, at least one, as mpsim_reader_open takes them. mpsim_stat_arrays -- of n arrays, whose file is called
+ * "-" in the report: that of a safetensors file with the same tensors. Both: progress may be NULL.
+ *
+ * Options are those of `mpsim stat` without dashes, and of options that may be repeated each is one ("1": an option
+ * without an argument): those of mpsim_reader_open, and
+ *
+ *   format, scale, scale-kinds, round, preset, overflow, flush-subnormals, flush-inputs, seed, rht, axis    what to cast to
+ *   counts, histogram    fewer sums; more
+ *   fail-if              conditions, which mpsim_report_code tells
+ *   tensors              the text lists every tensor
+ *   threads              at most so many; else as many as processors are free, and one where the work is small
+ *   quiet                no notes
+ *
+ * MPSIM_ENOTFOUND: there is no such option; MPSIM_EINVAL: it takes no such argument, or what is given is not as it
+ * should be; MPSIM_EDATA, MPSIM_EIO, MPSIM_ENOMEM, as mpsim_reader_open; MPSIM_ESTOPPED. The line is that of the program, without
+ * its "mpsim: ". *r is NULL then. */
+MPSIM_API mpsim_status mpsim_stat_files(mpsim_report **r, const char *const *paths, size_t n,
+                                        const mpsim_option *options, size_t n_options, mpsim_progress *progress,
+                                        void *context, char *error, size_t size);
+MPSIM_API mpsim_status mpsim_stat_arrays(mpsim_report **r, const mpsim_array *arrays, size_t n,
+                                         const mpsim_option *options, size_t n_options, mpsim_progress *progress,
+                                         void *context, char *error, size_t size);
+
+/* mpsim_report_free -- accepts NULL. What the others return belongs to the report. */
+MPSIM_API void mpsim_report_free(mpsim_report *r);
+
+/* mpsim_report_json -- what the program writes with --json (schema mpsim.stat/1), mpsim_report_text: without; *n bytes (may be NULL), and a zero
+ * byte behind them. */
+MPSIM_API const char *mpsim_report_json(const mpsim_report *r, size_t *n);
+MPSIM_API const char *mpsim_report_text(const mpsim_report *r, size_t *n);
+
+/* mpsim_report_note -- line i of what the program writes beside it, without "mpsim: ": "note: ..." of what a reader should know,
+ * files that failed (keep-going), conditions that hold; NULL past the last one. */
+MPSIM_API const char *mpsim_report_note(const mpsim_report *r, size_t i);
+
+/* mpsim_report_code -- the program's exit code: 0; 1 where a condition of fail-if holds; 5 where files failed. */
+MPSIM_API int mpsim_report_code(const mpsim_report *r);
+
+MPSIM_END
+
+#endif

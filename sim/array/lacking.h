@@ -1,0 +1,7 @@
+/* lacking.h -- what is done where memory is lacking. The program and the library each have a function of their own for it
+ * (sim/cli/host.c, sim/reader/host.c). */
+#pragma once
+
+/* host_no_memory -- the program ends here with one line and exit code 4. In a library it returns 4 (EXIT_IO), and the call
+ * fails whatever is done then, so that who has no way to say so may go on with less. Any thread. */
+int host_no_memory(void);

@@ -1,0 +1,39 @@
+/* call.h -- a call of the library that does the work of a command: what that work tells (sim/cli/host.h), and the threads and the
+ * surroundings that it has. */
+#pragma once
+
+#include "surroundings.h"
+
+#include <mpsim/report.h>
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <train/parallel.h>
+
+/* Of the program (sim/cli/options.h). */
+enum { CALL_USAGE = 2, CALL_IO = 4 };
+
+typedef struct call {
+    int quiet;
+    mpsim_progress *progress; /* or NULL */
+    void *context;
+    /* The rest is the call's: lines, without "mpsim: "; the last one that says why something failed, or SIZE_MAX. */
+    char **lines;
+    size_t n_lines, failed;
+    atomic_int no_memory;
+    atomic_ullong done, total; /* bytes */
+    volatile sig_atomic_t *asked;
+    int stopped;
+    long long due; /* when progress is asked next */
+    locale_t locale;
+    surroundings own;
+    parallel_team *team, *outer_team;
+    struct call *outer; /* which asked its caller, who calls again */
+} call;
+
+/* call_begin -- *c is all zero but for the first three; from now on what this thread does is the call's, on at most so many
+ * threads (0: those that are free). 0, or -1 without memory, and nothing has begun. call_end -- not any more; lines stay until
+ * call_clear. */
+int call_begin(call *c, unsigned threads);
+void call_end(call *c);
+void call_clear(call *c);

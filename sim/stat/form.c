@@ -1,0 +1,45 @@
+/* form.c -- see form.h. */
+#include "form.h"
+
+#include <string.h>
+
+int stat_form_check(stat_form *f, const char *verb, int histogram, const char *rule)
+{
+    const char *level = f->level;
+    const int code = report_options_style(&f->style, &f->out, 0, verb, "--json, --ndjson and --csv exclude each other");
+    if (code)
+        return code;
+    if ((level && f->style != REPORT_CSV) || (histogram && f->style != REPORT_JSON && f->style != REPORT_NDJSON))
+        return fail(EXIT_USAGE, "%s: %s", verb, rule);
+    if (level && strcmp(level, "tensor") != 0 && strcmp(level, "kind") != 0 && strcmp(level, "step") != 0 &&
+        strcmp(level, "total") != 0)
+        return fail(EXIT_USAGE, "%s: --level is tensor, kind, step or total, not '%s'", verb, level);
+    return 0;
+}
+
+void stat_form_clear(stat_form *f)
+{
+    option_list_clear(&f->fail_if);
+}
+
+int stat_output_begin(stat_output *o, const stat_form *f, tally *t, size_t files, const char *version)
+{
+    const int code = f->style == REPORT_NDJSON ? output_open_stream(&o->out, f->out.path)
+                                               : output_open(&o->out, f->out.path);
+    if (code)
+        return code;
+    o->form = (tally_form){.style = f->style, .to = o->out.file, .tensors = f->tensors, .level = f->level};
+    tally_begin(t, &o->form, 1, files, version);
+    return 0;
+}
+
+int stat_output_end(stat_output *o, tally *t, int code, const char *names)
+{
+    code = tally_end(t, code, names);
+    if (code) {
+        output_abandon(&o->out);
+        return code;
+    }
+    code = output_close(&o->out);
+    return code ? code : tally_tell(t);
+}
