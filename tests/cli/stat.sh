@@ -27,11 +27,11 @@ for trace in charlm digits-cnn; do
 done
 
 # Numbers of all kinds in one file, and the same in parts: as large tensors, and as many small ones.
-cat "$data"/charlm/step_*/* "$data"/digits-cnn/step_*/* "$data"/amp-mlp/*/*/* 2>/dev/null | head -c 5600000 >"$dir/half"
+cat "$data"/charlm/step_*/* "$data"/digits-cnn/step_*/* "$data"/amp-mlp/*/*/* 2>/dev/null | head -c 2800000 >"$dir/half"
 cat "$dir/half" "$dir/half" >"$dir/raw"
 mkdir "$dir/parts" "$dir/few"
-split -b 80000 -a 3 "$dir/raw" "$dir/parts/p"
-split -b 5600000 "$dir/raw" "$dir/few/p"
+split -b 40000 -a 3 "$dir/raw" "$dir/parts/p"
+split -b 2800000 "$dir/raw" "$dir/few/p"
 turns 30
 for source in binary32 bf16 fp16 e4m3 binary64; do
     for options in '-f fp16,e4m3@cuda,e2m1' '-f e5m2,bf16 -r rup -s 1,3 --flush-subnormals' '--counts -s 2^-3,2^9'; do
