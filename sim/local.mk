@@ -11,7 +11,7 @@ sim_libsim_a_CFLAGS = $(light_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_
   $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 # libsim and all that it needs
 # (each of libsim and libstat needs the other: the program tells what libstat does)
-sim_libs = sim/libsim.a sim/libstat.a sim/libsim.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
+sim_libs = sim/libsim.a sim/libstat.a sim/libsim.a sim/libstat.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
   sim/array/need.c sim/array/need.h sim/attention/cmd.c sim/attention/generate.c sim/attention/generate.h \
@@ -149,7 +149,7 @@ sim_libstat_a_SOURCES = \
   sim/cli/scalelist.h sim/cli/stream.c sim/cli/stream.h sim/cli/suggestion.c sim/cli/suggestion.h \
   sim/cli/target.c sim/cli/target.h sim/cli/twice.c sim/cli/twice.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
   sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/report/csv.c sim/report/jsonout.c \
-  sim/report/jsonout.h sim/report/table.c sim/stat/blockquant.c sim/stat/blockquant.h sim/stat/blockreport.c \
+  sim/report/jsonout.h sim/report/short.c sim/report/table.c sim/stat/blockquant.c sim/stat/blockquant.h sim/stat/blockreport.c \
   sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h sim/stat/blockviews.c sim/stat/blockviews.h \
   sim/stat/conditions.c sim/stat/conditions.h sim/stat/group.c sim/stat/group.h sim/stat/report.c \
   sim/stat/report.h sim/stat/reportconfig.c sim/stat/reportconfig.h sim/stat/settings.c sim/stat/settings.h \

@@ -10,7 +10,7 @@ import pytest
 from conftest import SOURCES
 
 import mpsim
-from mpsim import _open
+from mpsim import _open, _stat
 
 
 def safetensors(path, tensors, metadata=None):
@@ -160,13 +160,14 @@ def test_structures(tmp_path):
     cc = shutil.which("cc") or shutil.which("gcc")
     if not SOURCES or not cc:
         pytest.skip("no C compiler, or MPSIM_SRCDIR names no checkout")
+    structures = {**_open.STRUCTURES, **_stat.STRUCTURES}
     lines = "".join(f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));\n'
-                    for name, structure in _open.STRUCTURES.items() for field, _ in structure._fields_)
-    (tmp_path / "x.c").write_text("#include <mpsim/trace.h>\n#include <stdio.h>\nint main(void) {\n" + lines + "}\n")
+                    for name, structure in structures.items() for field, _ in structure._fields_)
+    (tmp_path / "x.c").write_text("#include <mpsim/report.h>\n#include <stdio.h>\nint main(void) {\n" + lines + "}\n")
     subprocess.run([cc, "-I", os.path.join(SOURCES, "lib", "include"), "-o", tmp_path / "x", tmp_path / "x.c"], check=True)
     theirs = subprocess.run([tmp_path / "x"], stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
     assert theirs == [f"{name}.{field} {getattr(structure, field).offset}"
-                      for name, structure in _open.STRUCTURES.items() for field, _ in structure._fields_]
+                      for name, structure in structures.items() for field, _ in structure._fields_]
 
 
 def test_docstrings():

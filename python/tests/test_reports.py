@@ -1,6 +1,9 @@
 """Reports: the program's, to the byte."""
+import concurrent.futures
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 
@@ -10,6 +13,7 @@ from conftest import peer
 
 import mpsim
 from mpsim._figures import has_gnuplot
+from mpsim._program import Stored
 
 
 def test_stat_of_files(program, trace):
@@ -29,7 +33,7 @@ def test_stat_of_arrays(program, tmp_path):
     assert [(t["name"], t["dtype"], t["shape"], t["file"]) for t in r["tensors"]] == [
         ("wgrad:a", "F32", [5, 7], "-"), ("weight:b", "F64", [11], "-"), ("act:c", "F16", [6], "-"),
         ("empty", "F32", [0, 3], "-")]
-    safetensors = r._stored[0].file
+    safetensors = Stored(arrays).file
     safetensors.seek(0)
     (tmp_path / "x.safetensors").write_bytes(safetensors.read())
     theirs = program("stat", "--json", "--format=fp16,e4m3", "--scale=1,2^10", tmp_path / "x.safetensors")
@@ -39,12 +43,96 @@ def test_stat_of_arrays(program, tmp_path):
     assert "array" in str(mpsim.stat(arrays["wgrad:a"], tensors=True))
 
 
+def strided():
+    """Arrays that lie in other ways than one element behind the other."""
+    x = np.random.default_rng(5).standard_normal((6, 8, 10)).astype(np.float32) * 1e-5
+    locked = x.copy()
+    locked.flags.writeable = False
+    return {"wgrad:all": x, "wgrad:turned": x.transpose(2, 0, 1), "act:back": x[::-1, ::2, ::-3], "weight:column": x[:, 3, 4],
+            "agrad:same": np.broadcast_to(x[0, 0], (3, 10)), "F": np.asfortranarray(x.astype(np.float16)), "locked": locked,
+            "swapped": x.astype(">f4"), "integers": np.arange(-4, 5), "none": x[:0], "one": np.float64(3.5), "half": x[2].astype(">f2").T}
+
+
+QUESTIONS = [{}, {"formats": ["fp16", "mxfp8:rceil", "nvfp4"], "scales": [1, 2**10], "axis": "both", "rht": 16},
+             {"round": "srb", "seed": 3, "histogram": True, "scale_kinds": "all"}, {"counts": True, "kind": ["wgrad"], "tensors": True},
+             {"fail_if": ["underflow>1%", "total:sqnr<300"], "map": ["one=weight:one"], "quiet": True}]
+
+
+@pytest.mark.parametrize("options", QUESTIONS)
+def test_stat_is_the_program(options):
+    """In this process, and by the program on a copy: the same bytes, table, lines and exit code."""
+    ours, theirs = mpsim.stat(strided(), **options), mpsim.stat(strided(), sandbox=True, **options)
+    assert ours.to_json() == theirs.to_json()
+    assert (ours.notes, ours.exit_code) == (theirs.notes, theirs.exit_code)
+    if not options.get("histogram"):  # which the program's table does not show
+        assert str(ours) == str(theirs)
+
+
+def test_stat_from_threads():
+    """Side by side, errors between them."""
+    want = [mpsim.stat(strided(), **options).to_json() for options in QUESTIONS]
+
+    def ask(i):
+        with pytest.raises(mpsim.InputError, match="unknown format"):
+            mpsim.stat(strided(), formats="fp61")
+        with pytest.raises(mpsim.FileError, match="/no/such"):
+            mpsim.stat("/no/such/file")
+        return mpsim.stat(strided(), **QUESTIONS[i % len(QUESTIONS)]).to_json() == want[i % len(QUESTIONS)]
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        assert all(pool.map(ask, range(20)))
+
+
+def test_stat_stops():
+    """By an exception of its progress, and by one of a signal's handler: both come while the library works."""
+    endless = np.broadcast_to(np.float32(0.3), (1 << 40,))
+    seen = []
+
+    def progress(done, total):
+        seen.append((done, total))
+        if len(seen) == 3:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        mpsim.stat({"wgrad:x": endless}, progress=progress)
+    assert len(seen) == 3 and seen[0] < seen[1] and seen[0][1] == 1 << 42
+
+    def handler(number, frame):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(TimeoutError):
+            mpsim.stat({"wgrad:x": endless})
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_stat_copies_nothing():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    mpsim.stat({"a": np.broadcast_to(np.float32(0.3), (1 << 25,))}, formats="fp16", counts=True)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10  # KiB: of 128 MiB
+
+
+def test_stat_after_fork():
+    """A child of a process that has asked, of many arrays on several threads, asks, too."""
+    many = {f"wgrad:{i}": np.full(1 << 20, 0.1, np.float32) for i in range(4)}
+    want = mpsim.stat(many, threads=3).to_json()
+    child = os.fork()
+    if child == 0:
+        os._exit(mpsim.stat(many, threads=3).to_json() != want)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_stat_of_tensors():
     torch = peer("torch")
     x = {"a": torch.tensor([1.0, 3.0], dtype=torch.bfloat16), "b": torch.tensor([1.0]).to(torch.float8_e4m3fn)}
     r = mpsim.stat(x, formats="e5m2")
     assert [(t["dtype"], t["amax"]) for t in r["tensors"]] == [("BF16", 3.0), ("F8_E4M3", 1.0)]
     ml_dtypes = peer("ml_dtypes")
+    turned = torch.arange(12, dtype=torch.float32).reshape(3, 4).to(torch.bfloat16).T
+    assert mpsim.stat({"t": turned}).to_json() == mpsim.stat({"t": turned.contiguous()}).to_json()
     r = mpsim.stat({"a": np.array([3.0]).astype(ml_dtypes.bfloat16), "b": np.array([6.0]).astype(ml_dtypes.float4_e2m1fn)})
     assert [(t["dtype"], t["amax"]) for t in r["tensors"]] == [("BF16", 3.0), ("F32", 6.0)]
 

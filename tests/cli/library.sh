@@ -21,9 +21,15 @@ for pc in mpsim mpsim-trace; do
     sed "s,^prefix=.*,prefix=$tree,; s,^exec_prefix=.*,exec_prefix=\${prefix},; s,^libdir=.*,libdir=\${prefix}/lib,
         s,^includedir=.*,includedir=\${prefix}/include," "$build/lib/$pc.pc" >"$tree/lib/pkgconfig/$pc.pc"
 done
-example() { # example PAGE: its program, and what that prints
-    sed -n '/^    #include <mpsim/,/^    }$/s/^    //p' "$MPSIM_SRCDIR/$1" >"$dir/example.c"
-    sed -n '/cc -o example/,/^$/p' "$MPSIM_SRCDIR/$1" | sed -n 's/^    \([^$]\)/\1/p' >"$dir/wanted"
+example() { # example PAGE [NAME]: its program of that name, and what that prints, to the next paragraph
+    awk -v name="${2-example}" -v source="$dir/example.c" -v wanted="$dir/wanted" '
+        /^    #include <mpsim/ { text = "" }
+        /^    / { text = text substr($0, 5) "\n" }
+        /^$/ { text = text "\n" }
+        /^[^ ]/ { prints = 0 }
+        prints { lines = lines substr($0, 5) "\n" }
+        $0 ~ "cc -o " name " " { sub(/\n\n*[$][^\n]*\n$/, "\n", text); printf "%s", text >source; prints = 1 }
+        END { sub(/\n\n*$/, "\n", lines); printf "%s", lines >wanted }' "$MPSIM_SRCDIR/$1"
 }
 example README.md
 # sanitizers are no part of what others link
@@ -50,6 +56,11 @@ else
             { "$dir/alone" "$dir/nowhere" 2>"$dir/err"; [ $? -eq 1 ]; } &&
             [ "$(cat "$dir/err")" = "example: $dir/nowhere: cannot open: No such file or directory" ]
         ok $? "libmpsim-trace finds libmpsim beside it; an error is a line and a status"
+        example doc/library.md report
+        # shellcheck disable=SC2046
+        compile "$cc" -o "$dir/reports" "$dir/example.c" $(pkg-config --cflags --libs mpsim-trace) &&
+            LD_LIBRARY_PATH=$tree/lib "$dir/reports" >"$dir/out" 2>"$dir/err" && cmp "$dir/out" "$dir/wanted" >>"$dir/err"
+        ok $? "its report of arrays, too"
         example README.md
     fi
     rm -f "$tree"/lib/libmpsim*.so* "$tree"/lib/libmpsim*.la

@@ -7,40 +7,28 @@ import json
 import os
 import subprocess
 import tempfile
-from typing import Any, Iterator, Mapping, Optional, Sequence
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 import numpy as np
 
 from . import _figures
-from ._arrays import F64, of_any
 from ._error import Error, FileError, InputError
 from ._library import PROGRAM
 from ._options import is_path
-
-# the dtypes of safetensors, by format
-STORED = {"binary64": "F64", "binary32": "F32", "fp16": "F16", "bf16": "BF16", "e4m3": "F8_E4M3", "e5m2": "F8_E5M2",
-          "e8m0": "F8_E8M0"}
+from ._stat import Answer, as_stored, named
 
 
 class Stored:
     """Arrays as a safetensors file in memory, which the program reads; it lasts as long as this object."""
 
     def __init__(self, arrays: Any) -> None:
-        named = arrays if isinstance(arrays, Mapping) else {"array": arrays}
         header: dict[str, Any] = {}
         chunks: list[Any] = []
         offset = 0
-        for name, x in named.items():
-            if not isinstance(name, str):
-                raise InputError(f"expected names of arrays as keys, found {name!r}")
-            given = of_any(x, f"array '{name}'")
-            kind = STORED.get(given.format.name) if given.format else None
-            if kind:  # as it is stored
-                a = np.asarray(given.array, given.array.dtype.newbyteorder("="), order="C")
-            else:
-                a = given.floats(f"array '{name}'")
-                kind = "F64" if a.dtype == F64 else "F32"
-            header[name] = {"dtype": kind, "shape": list(given.array.shape), "data_offsets": [offset, offset + a.nbytes]}
+        for name, x in named(arrays).items():
+            a, dtype = as_stored(x, name)
+            header[name] = {"dtype": dtype, "shape": list(a.shape), "data_offsets": [offset, offset + a.nbytes]}
+            a = np.asarray(a, order="C")
             chunks.append(a.reshape(-1).view(np.uint8).data if a.size else b"")
             offset += a.nbytes
         text = json.dumps(header).encode()
@@ -75,20 +63,17 @@ NUMBERS = ("mean", "l2", "sqnr_db", "mse", "max_rel_err", "amax", "amin", "scale
 
 
 class Report(Mapping[str, Any]):
-    """A report of the program: its JSON as a mapping; printed, the program's table.
+    """A report: its JSON as a mapping; printed, the program's table.
 
     exit_code: of the program: 1 where a condition of fail_if holds or two sides differ, 5 where files failed.
     notes: its lines on standard error.
-
-    The table is asked of the program when it is printed first: files are read again then; of arrays the copy that the
-    program has read is kept as long as the report.
     """
 
-    def __init__(self, words: Sequence[str], operands: Sequence[str], stored: Sequence[Stored]) -> None:
-        self._words, self._operands, self._stored = list(words), list(operands), list(stored)
-        self._json, self.notes, self.exit_code = run([*words, "--json", "--", *operands], stored)
+    def __init__(self, json: bytes, notes: list[str], exit_code: int, table: Callable[[], bytes]) -> None:
+        self._json, self.notes, self.exit_code = json, notes, exit_code
         self._parsed: Any = None
-        self._table: Optional[str] = None
+        self._make_table: Optional[Callable[[], bytes]] = table
+        self._table = ""
 
     def to_json(self) -> bytes:
         """The bytes that the program writes with --json."""
@@ -108,8 +93,9 @@ class Report(Mapping[str, Any]):
         return len(self._parsed)
 
     def __str__(self) -> str:
-        if self._table is None:
-            self._table = run([*self._words, "--", *self._operands], self._stored)[0].decode().rstrip("\n")
+        if self._make_table:
+            self._table = self._make_table().decode().rstrip("\n")
+            self._make_table = None
         return self._table
 
     def _repr_html_(self) -> str:
@@ -158,3 +144,17 @@ def operands_of(inputs: Sequence[Any], stored: list[Stored]) -> list[str]:
 
 def as_list(x: Any) -> list[Any]:
     return list(x) if isinstance(x, (list, tuple)) and x and all(is_path(each) for each in x) else [x]
+
+
+def of_program(command: str, words: Sequence[str], inputs: Sequence[Any]) -> Report:
+    """The report of a command that runs. Its table is asked of the program when it is printed first: files are read again then; of
+    arrays the copy that the program has read is kept until then."""
+    stored: list[Stored] = []
+    operands = operands_of(inputs, stored)
+    done = run([command, *words, "--json", "--", *operands], stored)
+    return Report(*done, lambda: run([command, *words, "--", *operands], stored)[0])
+
+
+def of_answer(answer: Answer) -> Report:
+    """The report that the library gave."""
+    return Report(answer.json, answer.lines, answer.code, lambda: answer.table)

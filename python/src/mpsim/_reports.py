@@ -1,24 +1,27 @@
 """The program's commands that report: on arrays, dicts of arrays, or files."""
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Callable, Optional, Sequence, Union
 
 from ._error import InputError
-from ._options import options_of
-from ._program import Report, Stored, as_list, operands_of
+from ._options import is_path, options_of
+from ._program import Report, as_list, of_answer, of_program
+from ._stat import ask
 
 
-def _report(command: str, inputs: Sequence[Any], options: dict[str, Any]) -> Report:
-    stored: list[Stored] = []
+def _words(command: str, options: dict[str, Any]) -> list[str]:
     for out in ("json", "csv", "ndjson", "output", "help"):
         if out in options:
             raise InputError(f"{command}: there is no option {out!r} here: the report is what is returned")
-    operands = operands_of(inputs, stored)
-    return Report([command, *options_of(options)], operands, stored)
+    return options_of(options)
 
 
-def stat(x: Any, formats: Union[str, Sequence[str], None] = None, scales: Union[float, str, Sequence[Any], None] = None,
-         **options: Any) -> Report:
+def _report(command: str, inputs: Sequence[Any], options: dict[str, Any]) -> Report:
+    return of_program(command, _words(command, options), inputs)
+
+
+def stat(x: Any, formats: Union[str, Sequence[str], None] = None, scales: Union[float, str, Sequence[Any], None] = None, *,
+         sandbox: bool = False, progress: Optional[Callable[[int, int], Any]] = None, **options: Any) -> Report:
     """Count underflow, overflow and error of casts: `mpsim stat`.
 
     x: an array, a dict of arrays by their names (as "wgrad:layers.0.weight"; doc/names.md), a path, or a list of paths.
@@ -26,15 +29,21 @@ def stat(x: Any, formats: Union[str, Sequence[str], None] = None, scales: Union[
     scales: loss scales, of gradients and of tensors without a kind, as [1, 2**16] or "2^0..2^32".
     options: those of `mpsim stat`, with _ for -: round="sr", axis="both", fail_if=["nan", "underflow>1%"],
         histogram=True, match=["wgrad:*"].
+    progress: is called now and then with the bytes that are done and all of them; what it raises ends the call.
+    sandbox: True: the program that is in the package runs instead, which gives up its rights before it reads files; arrays
+        go to it as a safetensors file in memory (a copy).
 
-    The program that is in the package runs, on the files themselves; arrays go to it as a safetensors file in memory
-    (a copy), whose name in the report is "-". The report is the program's to the byte.
+    The report is the program's to the byte. Arrays are read where they lie, and must not change meanwhile; their file in the
+    report is "-".
 
     >>> r = mpsim.stat({"wgrad:w": np.float32([1e-8, 1e-3, 0.5])}, formats=["fp16"], scales=[1, 1024])
     >>> [(f["scale"], f["underflow"]) for f in r["total"]["formats"]]
     [(1.0, 1), (1024.0, 0)]
     """
-    return _report("stat", as_list(x), {"format": formats, "scale": scales, **options})
+    inputs, words = as_list(x), _words("stat", {"format": formats, "scale": scales, **options})
+    if sandbox:
+        return of_program("stat", ["--sandbox", *words], inputs)
+    return of_answer(ask(inputs, words, is_path(inputs[0]), progress))
 
 
 def diff(a: Any, b: Any, **options: Any) -> Report:
@@ -43,7 +52,7 @@ def diff(a: Any, b: Any, **options: Any) -> Report:
     a, b: each an array, a dict of arrays by their names, or a path.
     options: those of `mpsim diff`, with _ for -: tolerance="4ulp", match=["weight:*"].
 
-    Runs the program, as `stat` does; exit_code is 1 where they differ.
+    Runs the program that is in the package; exit_code is 1 where they differ.
 
     >>> a = np.linspace(1, 2, 50, dtype=np.float32)
     >>> r = mpsim.diff(a, mpsim.round(a, "bf16"))
@@ -60,7 +69,7 @@ def replay(traces: Any, policies: Union[str, Sequence[str], None] = None, **opti
     policies: names of bundled policies or YAML files, as ["pytorch-amp-fp16", "te-mxfp8"].
     options: those of `mpsim replay`, with _ for -: weights="carry", seed=1, tensors=True.
 
-    Runs the program, as `stat` does.
+    Runs the program, as `diff` does.
     """
     return _report("replay", as_list(traces), {"policy": [policies] if isinstance(policies, str) else policies, **options})
 
@@ -73,7 +82,7 @@ def memory(files: Any = None, policies: Union[str, Sequence[str], None] = None, 
     policies: as of `replay`. params: the number of parameters.
     options: those of `mpsim memory`, with _ for -: optimizer="adamw", layers=32, hidden=4096, zero=1, ranks=8.
 
-    Runs the program, as `stat` does.
+    Runs the program, as `diff` does.
 
     >>> mpsim.memory(params=1000, policies="pytorch-amp-fp16")["policies"][0]["total"]
     18000
