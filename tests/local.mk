@@ -204,7 +204,7 @@ tests_fuzz_libinput_a_SOURCES = tests/fuzz/input.c tests/fuzz/input.h tests/fuzz
 tests_fuzz_libinput_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZLIB_CFLAGS) -DFUZZ_STANDALONE
 fuzz_targets = \
   tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-explain tests/fuzz/fuzz-folder \
-  tests/fuzz/fuzz-format tests/fuzz/fuzz-log tests/fuzz/fuzz-logs tests/fuzz/fuzz-model tests/fuzz/fuzz-names \
+  tests/fuzz/fuzz-format tests/fuzz/fuzz-log tests/fuzz/fuzz-logs tests/fuzz/fuzz-model tests/fuzz/fuzz-names tests/fuzz/fuzz-operands \
   tests/fuzz/fuzz-pair tests/fuzz/fuzz-part tests/fuzz/fuzz-pattern tests/fuzz/fuzz-policy \
   tests/fuzz/fuzz-report tests/fuzz/fuzz-run tests/fuzz/fuzz-spec tests/fuzz/fuzz-state tests/fuzz/fuzz-text \
   tests/fuzz/fuzz-torch tests/fuzz/fuzz-trace tests/fuzz/fuzz-vectors
@@ -219,6 +219,7 @@ tests_fuzz_fuzz_log_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_logs_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_model_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_names_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_operands_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_pair_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_part_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_pattern_LDADD = $(fuzz_ldadd)

@@ -31,27 +31,12 @@ void mpsim_attention_init(mpsim_attention *a, size_t dim)
 typedef struct numbers {
     const mpsim_format *format;
     size_t bytes;
-    int plain; /* they are binary32 numbers themselves */
+    int plain; /* codes are binary32 numbers */
 } numbers;
 
 static numbers numbers_of(const mpsim_format *f)
 {
     return (numbers){f, mpsim_format_code_bytes(f), mpsim_format_same(f, mpsim_format_find("binary32"))};
-}
-
-static void to_floats(const numbers *of, float *x, const void *codes, size_t n)
-{
-    double part[CHUNK];
-    if (of->plain) {
-        memmove(x, codes, n * sizeof *x);
-        return;
-    }
-    for (size_t at = 0; at < n; at += CHUNK) {
-        const size_t width = n - at < CHUNK ? n - at : CHUNK;
-        mpsim_decode_array(of->format, part, (const unsigned char *)codes + at * of->bytes, width);
-        for (size_t i = 0; i < width; i++)
-            x[at + i] = (float)part[i];
-    }
 }
 
 /* ---- the work ---- */
@@ -129,7 +114,7 @@ static void each_row(work *w, size_t from, void (*task)(work *, size_t, mpsim_at
 static float scores(const work *w, float *x, const void *codes, size_t n)
 {
     float most = -INFINITY;
-    to_floats(&w->s, x, codes, w->n);
+    mpsim_decode_array_f32(w->s.format, x, codes, w->n);
     for (size_t j = 0; j < n; j++) {
         x[j] = mpsim_causal_x(binary32, w->a->scale, x[j]);
         most = mpsim_softmax_max(most, x[j]);
@@ -187,7 +172,7 @@ static void probabilities(const work *w, float *x, void *codes, size_t n, mpsim_
     for (size_t j = n; j < w->n; j++)
         x[j] = 0;
     mpsim_encode_array_f32(w->p.format, &w->a->p.rounding, NULL, codes, x, w->n, NULL);
-    to_floats(&w->p, x, codes, w->n);
+    mpsim_decode_array_f32(w->p.format, x, codes, w->n);
     c->elements += n;
     for (size_t j = 0; j < n; j++) {
         c->p_zero += x[j] == 0;
@@ -232,7 +217,7 @@ static void take_row(work *w, size_t i, mpsim_attention_counts *c)
     for (size_t at = 0; at < w->shape->size; at += CHUNK) {
         const size_t left = w->shape->size - at, width = left < CHUNK ? left : CHUNK, place = i * w->shape->size + at;
         float *const o = w->sums + place;
-        to_floats(&w->o, part, w->o_codes + place * w->o.bytes, width);
+        mpsim_decode_array_f32(w->o.format, part, w->o_codes + place * w->o.bytes, width);
         for (size_t j = 0; j < width; j++)
             o[j] = w->a->separate ? mpsim_math_add(&w->o_math, o[j], part[j]) : part[j];
     }

@@ -31,6 +31,7 @@ static const char more[] =
     "  rel. error, largest, bias  as in 'mpsim dot'; bias above 0: magnitudes are gained\n"
     "  lean         correlation of the error with the sign of the result: about 0 where roundings go either\n"
     "               way as often, 1 where all of them go away from zero, -1 toward it\n"
+    "  mean error   of results of one sign: the mean of (d - exact), over the mean of |exact|\n"
     "  P = 0, P = 1 share of the scores that a row sees whose P becomes 0, or exactly 1\n"
     "  moved        rows of which --cure moved the largest score\n"
     "  vanished     rows that see keys and whose sum is 0: --cure moved too far\n"

@@ -43,42 +43,63 @@ int attention_exactly(attention_exact *to, const mpsim_attention *a, const atten
 
 /* ---- errors by the sign of the result ---- */
 
+/* Of one sign, in rows that repeat or others: sums of the errors and of |e|. */
 typedef struct sums {
     mpsim_sum error, size;
 } sums;
 
+typedef struct leaning {
+    sums of[2][2];            /* as attention_result.signs                       */
+    mpsim_sum along, squares; /* of errors away from zero, and of their squares */
+    uint64_t count;
+} leaning;
+
+static void begin(leaning *l)
+{
+    mpsim_sum_init(&l->along);
+    mpsim_sum_init(&l->squares);
+    l->count = 0;
+    for (int i = 0; i < 4; i++) {
+        mpsim_sum_init(&l->of[i / 2][i % 2].error);
+        mpsim_sum_init(&l->of[i / 2][i % 2].size);
+    }
+}
+
+static void add_result(leaning *l, attention_signs *s, sums *of, double d, double e)
+{
+    const double error = d - e, outward = e > 0 ? error : -error;
+    mpsim_sum_add(&l->along, outward);
+    mpsim_sum_add_square(&l->squares, error);
+    mpsim_sum_add(&of->error, error);
+    mpsim_sum_add(&of->size, fabs(e));
+    s->count++;
+    s->away += outward > 0;
+    l->count++;
+}
+
+static void end(const leaning *l, attention_result *r)
+{
+    const double all = sqrt((double)l->count * mpsim_sum_value(&l->squares));
+    r->lean = all > 0 ? mpsim_sum_value(&l->along) / all : 0;
+    for (int i = 0; i < 4; i++) {
+        const sums *of = &l->of[i / 2][i % 2];
+        const double size = mpsim_sum_value(&of->size);
+        r->signs[i / 2][i % 2].mean = size > 0 ? mpsim_sum_value(&of->error) / size : 0;
+    }
+}
+
+/* n results in rows of `size`. */
 static void add_signs(attention_result *r, const double *d, const double *e, size_t n, size_t size,
                       const uint8_t *repeats)
 {
-    sums of[2][2];
-    mpsim_sum along, squares;
-    uint64_t count = 0;
-    mpsim_sum_init(&along);
-    mpsim_sum_init(&squares);
-    for (int i = 0; i < 4; i++) {
-        mpsim_sum_init(&of[i / 2][i % 2].error);
-        mpsim_sum_init(&of[i / 2][i % 2].size);
-    }
+    leaning l;
+    begin(&l);
     for (size_t i = 0; i < n; i++) {
-        if (!isfinite(d[i]) || !isfinite(e[i]) || e[i] == 0)
-            continue;
-        const int repeated = repeats[i / size] != 0, sign = e[i] > 0;
-        const double error = d[i] - e[i], outward = sign ? error : -error;
-        attention_signs *const s = &r->signs[repeated][sign];
-        mpsim_sum_add(&along, outward);
-        mpsim_sum_add_square(&squares, error);
-        mpsim_sum_add(&of[repeated][sign].error, error);
-        mpsim_sum_add(&of[repeated][sign].size, fabs(e[i]));
-        s->count++;
-        s->away += outward > 0;
-        count++;
+        const int repeated = repeats[i / size] != 0, sign = e[i] > 0 ? ATTENTION_POSITIVE : ATTENTION_NEGATIVE;
+        if (isfinite(d[i]) && isfinite(e[i]) && e[i] != 0)
+            add_result(&l, &r->signs[repeated][sign], &l.of[repeated][sign], d[i], e[i]);
     }
-    const double all = sqrt((double)count * mpsim_sum_value(&squares));
-    r->lean = all > 0 ? mpsim_sum_value(&along) / all : 0;
-    for (int i = 0; i < 4; i++) {
-        const double size_of = mpsim_sum_value(&of[i / 2][i % 2].size);
-        r->signs[i / 2][i % 2].mean = size_of > 0 ? mpsim_sum_value(&of[i / 2][i % 2].error) / size_of : 0;
-    }
+    end(&l, r);
 }
 
 /* ---- a model ---- */

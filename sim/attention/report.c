@@ -129,22 +129,32 @@ static json_t *signs_json(const attention_signs *s)
                      json_of_double(s->mean));
 }
 
-static json_t *counts_json(const mpsim_attention_counts *c)
+static void put_counts(json_t *v, const mpsim_attention_counts *c)
 {
     const struct {
         const char *key;
         uint64_t n;
     } counts[] = {{"rows", c->rows},         {"masked", c->masked},     {"repeated", c->repeated}, {"moved", c->moved},
                   {"vanished", c->vanished}, {"elements", c->elements}, {"p_zero", c->p_zero},     {"p_one", c->p_one}};
-    json_t *v = json_object();
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         json_object_set_new(v, counts[i].key, json_of_count(counts[i].n));
+}
+
+static json_t *errors_json(const attention_result *x)
+{
+    json_t *v = json_object();
+    for (int i = 0; i < 2; i++) {
+        json_t *signs = json_object();
+        for (int k = 0; k < 2; k++)
+            json_object_set_new(signs, sign_keys[k], signs_json(&x->signs[i][k]));
+        json_object_set_new(v, rows_keys[i], signs);
+    }
     return v;
 }
 
 static json_t *result_json(const attention_report *r, const mpsim_model *m, const attention_result *x)
 {
-    json_t *v = counts_json(&x->counts);
+    json_t *v = json_object();
     json_object_set_new(v, "model", json_string(m->name));
     json_object_set_new(v, "accumulator", json_string(m->result.format.name));
     json_object_set_new(v, "results", json_of_count(x->error.count));
@@ -153,12 +163,8 @@ static json_t *result_json(const attention_report *r, const mpsim_model *m, cons
     json_object_set_new(v, "rel_err", json_of_double(x->error.rel));
     json_object_set_new(v, "bias", json_of_double(x->error.bias));
     json_object_set_new(v, "lean", json_of_double(x->lean));
-    for (int i = 0; i < 2; i++) {
-        json_t *signs = json_object();
-        for (int k = 0; k < 2; k++)
-            json_object_set_new(signs, sign_keys[k], signs_json(&x->signs[i][k]));
-        json_object_set_new(v, rows_keys[i], signs);
-    }
+    put_counts(v, &x->counts);
+    json_object_set_new(v, "errors", errors_json(x));
     if (r->style == REPORT_NDJSON) /* each line stands alone */
         json_object_set_new(v, "config", config_json(r));
     return v;

@@ -148,7 +148,8 @@ static double divergence(const distribution *a, const distribution *b)
     double sum = 0;
     for (size_t i = 0; i < a->n; i++) {
         const double log_a = log_of(a, i), d = log_of(b, i) - log_a;
-        sum += exp(log_a) * (expm1(d) - d);
+        const double term = expm1(d) - d;
+        sum += exp(log_a) * (term < 0 ? 0 : term); /* below 0 by its own rounding alone */
     }
     return sum;
 }

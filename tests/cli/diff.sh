@@ -113,6 +113,8 @@ run 1 diff --logprob --json --clip 0.3,2 --dtype binary32 --shape 2,3 "$dir/a.ra
 run 0 diff --logprob --dtype binary32 --shape 2,3 "$dir/a.raw" "$dir/a.raw" && has '100 % equal$'; ok $? "--logprob: equal"
 run 1 diff --logprob -k weight "$adam" "$MPSIM_SRCDIR/data/amp-mlp/adamw" && has '^15,180 above 0, which no logarithm' &&
     has '^ *25  weight:fc2.weight '; ok $? "--logprob of what is none, a row for each step and tensor"
+run 1 diff --logprob --json --clip 0.25 --dtype binary32 --shape 2,3 "$dir/a.raw" "$dir/b.raw" && has '"clip": \[0.75, 1.25\]'; ok $? "--clip: a distance from 1"
+run 2 diff --logprob --clip 1.5 "$adam" "$adam" && has 'nor one distance from 1' err; ok $? "--clip: too far"
 run 2 diff --clip 1,2 "$adam" "$adam" && has 'clip is of --logprob' err; ok $? "--clip alone"
 run 2 diff --logprob --clip 2,1 "$adam" "$adam" && has 'the lower one first' err; ok $? "--clip the wrong way round"
 run 2 diff --logprob --csv "$adam" "$adam"; ok $? "--logprob --csv"

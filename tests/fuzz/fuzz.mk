@@ -45,7 +45,7 @@ $(out)/fuzzed.a: $(objects)
 	@ar rc $@ $(objects)
 
 # Targets of archives and headers with lengths have mutations of their own.
-mutated_fuzz = checkpoint folder pair torch trace
+mutated_fuzz = checkpoint folder operands pair torch trace
 $(mutated_$(kind):%=$(out)/fuzz-%): $(out)/tests/fuzz/mutate.o
 
 $(out)/fuzz-%: $(out)/tests/fuzz/fuzz-%.o $(out)/fuzzed.a

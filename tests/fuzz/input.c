@@ -22,7 +22,7 @@ typedef struct file {
     int fd; /* 0: not made yet */
 } file;
 
-static file files[2];
+static file files[INPUT_FILES];
 
 static void remove_files(void)
 {

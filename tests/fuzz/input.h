@@ -13,7 +13,8 @@ void must(int true_always);
 
 /* input_path -- the path of the one file, in memory where there is such a thing, that now holds these bytes. */
 const char *input_path(const uint8_t *data, size_t n);
-/* input_path_of -- the same of one of two files, 0 and 1. */
+/* input_path_of -- the same of one of several files, from 0 on. */
+enum { INPUT_FILES = 3 };
 const char *input_path_of(size_t which, const uint8_t *data, size_t n);
 
 /* input_text -- the bytes and a zero, on the heap, with nothing behind; to be freed. */
