@@ -67,7 +67,7 @@ unit_tests = \
   tests/block/t-kernel tests/block/t-parts tests/block/t-recorded tests/block/t-references tests/arith/t-arith-proof \
   tests/block/t-published tests/block/t-words \
   tests/digest/t-digest \
-  tests/dot/t-chain tests/dot/t-cpu tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-steps tests/dot/t-tensorcore \
+  tests/dot/t-chain tests/dot/t-cpu tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-onednn tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
   tests/gpu/t-in-step tests/gpu/t-record \
   tests/layer/t-activation tests/layer/t-attention tests/layer/t-batchnorm tests/layer/t-causal tests/layer/t-rownorm \

@@ -185,8 +185,10 @@ void kinds_fill(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, uin
             a[i] = a[i - 1];
             b[i] = b[i - 1] ^ sign_of(fb);
         }
-        if (kind == KIND_CANCEL && kinds_word(seed) % 8 == 0) /* and something to be left over */
-            a[i] = encode(fa, ldexp(around_one(seed), -(int)(kinds_word(seed) % 24)));
+        if (kind == KIND_CANCEL && kinds_word(seed) % 8 == 0) { /* and something to be left over */
+            const int down = (int)(kinds_word(seed) % 24);
+            a[i] = encode(fa, ldexp(around_one(seed), -down));
+        }
     }
     for (size_t i = 0; kind == KIND_CANCEL && i < n; i++) {
         const size_t j = i + (size_t)(kinds_word(seed) % (n - i));

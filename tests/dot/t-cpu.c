@@ -107,8 +107,9 @@ START_TEST(as_recorded)
                 memcpy(was, d, sizeof was);
                 code_store((char *)was + i * mpsim_format_code_bytes(&x.result), mpsim_format_code_bytes(&x.result),
                            rows[k].d[c][i]);
-                ck_assert_msg(cpu_case_same(&x, t, was, d, i), "%s, case %zu, lane %zu: recorded %llx, got %llx", t->name,
-                              c, i, (unsigned long long)rows[k].d[c][i], (unsigned long long)cpu_code(&x.result, d, i));
+                ck_assert_msg(cpu_case_same(&x, t, was, d, i), "%s, case %zu, lane %zu: recorded %llx, got %llx",
+                              t->name, c, i, (unsigned long long)rows[k].d[c][i],
+                              (unsigned long long)cpu_code(&x.result, d, i));
             }
         }
         if (test_in_part(k, 3)) /* of the others the cases above */
