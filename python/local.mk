@@ -1,6 +1,6 @@
 # python/ -- the Python package over the shared library: doc/python.md. Nothing of it is built by make.
 EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backend/mpsim_backend.py python/bench.py \
-  python/check.sh python/manylinux.sh python/nocrypto.sh python/sdist.sh python/watch_cost.py \
+  python/check.sh python/manylinux.sh python/nocrypto.sh python/sdist.sh python/stat_cost.py python/watch_cost.py \
   python/src/mpsim/__init__.py python/src/mpsim/__main__.py python/src/mpsim/_advice.py python/src/mpsim/_arrays.py \
   python/src/mpsim/_blocks.py python/src/mpsim/_cast.py python/src/mpsim/_dot.py python/src/mpsim/_error.py \
   python/src/mpsim/_figures.py python/src/mpsim/_formats.py python/src/mpsim/_library.py python/src/mpsim/_loops.py \
@@ -59,10 +59,12 @@ check-sdist: all
 # make manylinux: a wheel for glibc 2.28 or newer, in python/manylinux, with a compiler and libraries of its own.
 manylinux:
 	@sh $(srcdir)/python/manylinux.sh $(srcdir) python/manylinux
-# make bench-python, bench-watch: of the package that PYTHON has installed.
+# make bench-python, bench-watch, bench-stat: of the package that PYTHON has installed.
 bench-python:
 	@$(PYTHON) $(srcdir)/python/bench.py
 bench-watch:
 	@$(PYTHON) -W ignore $(srcdir)/python/watch_cost.py
+bench-stat:
+	@$(PYTHON) $(srcdir)/python/stat_cost.py
 .PHONY: python-stage wheel manylinux check-python check-sdist bench-python bench-watch
 CLEANFILES += python/program python/libmpsim-trace.so.0

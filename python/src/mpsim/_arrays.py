@@ -101,7 +101,7 @@ def _of_torch(dtype: Any) -> tuple[Optional[Format], Any]:
 
 
 def _tensor(x: Any, what: str) -> Given:
-    """A tensor of torch, in memory; its elements are not copied where they are contiguous."""
+    """A tensor of torch, in memory, where its elements lie."""
     if not x.is_cpu:
         raise InputError(f"{what}: expected a tensor in the CPU's memory, found one on {x.device}: x.cpu() copies it")
     if x.is_sparse or x.layout is not sys.modules["torch"].strided:
@@ -110,7 +110,7 @@ def _tensor(x: Any, what: str) -> Given:
         x = x.detach()
     format, bits = _of_torch(x.dtype)
     if bits is not None:
-        codes = x.contiguous().view(bits).numpy().view(format.code_dtype)  # type: ignore[union-attr]
+        codes = x.view(bits).numpy().view(format.code_dtype)  # type: ignore[union-attr]
         return Given(codes, format, "torch", x.dtype, True)
     a = x.numpy()
     return Given(a, format, "torch", x.dtype, False) if format else Given(of_array(a, what).array, None, "torch", x.dtype, False)
