@@ -6,7 +6,7 @@ dist_mpsiminclude_HEADERS = \
   lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
   lib/include/mpsim/loop.h \
   lib/include/mpsim/mpsim.h lib/include/mpsim/muon.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/recipe.h \
-  lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaler.h \
+  lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaledmm.h lib/include/mpsim/scaler.h \
   lib/include/mpsim/stats.h lib/include/mpsim/status.h \
   lib/include/mpsim/summary.h lib/include/mpsim/transformer.h
 
@@ -36,12 +36,15 @@ lib_libmpsim_a_SOURCES = \
   lib/block/kernel/vector.h lib/block/recipe.c lib/block/scale.c lib/block/scale.h lib/block/stats.c \
   lib/block/stats.h lib/block/table.c lib/block/words.c lib/digest/digest.c lib/digest/scalar.h \
   lib/dot/chain.c lib/dot/chain.h lib/dot/chains.c lib/dot/cpurows.h lib/dot/dot.c lib/dot/dot.h lib/dot/exact.c \
-  lib/dot/exact.h lib/dot/fused.c lib/dot/gemm.c lib/dot/groups.c lib/dot/groups.h lib/dot/job.c lib/dot/job.h \
+  lib/dot/exact.h lib/dot/fused.c lib/dot/gemm.c lib/dot/groups.c lib/dot/groups.h lib/dot/grouped.h lib/dot/scaledgroups.c lib/dot/scaledgroups.h \
+  lib/dot/job.c lib/dot/job.h lib/dot/lanes.c lib/dot/lanes.h lib/dot/loops/scaledgroups_loops.h \
+  lib/dot/loops/lanes_loops.h \
   lib/dot/loops/chain_portable.h lib/dot/loops/chain_vectors.h lib/dot/loops/decode_loops.h \
   lib/dot/loops/exact_loops.h lib/dot/loops/fused_loops.h lib/dot/loops/generic.c lib/dot/loops/group_loops.h \
   lib/dot/loops/loops.h lib/dot/loops/rounded_loops.h lib/dot/loops/rounded_vectors.h \
   lib/dot/loops/tile_additions.h lib/dot/loops/tile_loops.h lib/dot/model.c lib/dot/panel.c \
-  lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/scalar.h \
+  lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/rows.h \
+  lib/dot/rows_amd.h lib/dot/scalar.h lib/dot/scaledmm.c lib/dot/staged.h \
   lib/dot/sums.c lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h lib/format/format.c \
   lib/layer/activation.c lib/layer/attention.c lib/layer/attention64.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/functions.c \
   lib/layer/functions.h lib/layer/kernel/functions.h lib/layer/kernel/kernel.c \

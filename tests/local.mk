@@ -48,7 +48,8 @@ tests_libsupport_a_SOURCES = \
   tests/oracle/trainupdate.c tests/support/allocations.h tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c \
   tests/support/badzip.h tests/support/blockinput.c tests/support/blockinput.h \
   tests/support/decoderinput.c tests/support/decoderinput.h tests/support/dotcases.c \
-  tests/support/dotcases.h tests/support/extent.c tests/support/extent.h tests/support/faultyrun.c \
+  tests/support/dotcases.h tests/support/dotset.c tests/support/dotset.h \
+  tests/support/mmset.c tests/support/mmset.h tests/support/extent.c tests/support/extent.h tests/support/faultyrun.c \
   tests/support/faultyrun.h tests/support/layerinput.c tests/support/layerinput.h \
   tests/support/onebyone.h tests/support/peers.c tests/support/peers.h tests/support/points.c \
   tests/support/points.h tests/support/recorded.c tests/support/recorded.h \
@@ -61,13 +62,16 @@ tests_libsupport_a_SOURCES = \
   tests/support/vectors.c tests/support/vectors.h tests/support/walls.c tests/support/walls.h \
   tests/support/words.c tests/support/words.h
 
+# ---- sets of dot products and products for other emulators, for data/vectors/mmasim and mmaemu
+programs_all += tests/support/dotsets tests/support/scaledmms
+
 # ---- rules, recorded outputs, other emulators' mistakes
 unit_tests = \
   tests/arith/t-kernel tests/base/t-env tests/base/t-status tests/block/t-figures \
   tests/block/t-kernel tests/block/t-parts tests/block/t-recorded tests/block/t-references tests/arith/t-arith-proof \
   tests/block/t-published tests/block/t-words \
   tests/digest/t-digest \
-  tests/dot/t-chain tests/dot/t-cpu tests/dot/t-fused tests/dot/t-gemm tests/dot/t-model tests/dot/t-onednn tests/dot/t-steps tests/dot/t-tensorcore \
+  tests/dot/t-chain tests/dot/t-cpu tests/dot/t-fused tests/dot/t-gemm tests/dot/t-mmasim tests/dot/t-model tests/dot/t-onednn tests/dot/t-scaled tests/dot/t-scaledmm tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
   tests/gpu/t-in-step tests/gpu/t-record \
   tests/layer/t-activation tests/layer/t-attention tests/layer/t-batchnorm tests/layer/t-causal tests/layer/t-rownorm \

@@ -4,14 +4,15 @@
 #include "../base/codes.h"
 #include "../round/rng.h"
 #include "../stats/sum.h"
-#include "scalar.h"
+#include "grouped.h"
+#include "staged.h"
 
 #include <stdlib.h>
 
 /* One dot product on its way. */
 typedef struct walk {
     const mpsim_model *m;
-    mpsim_vector a, b;
+    mpsim_vector a, b, scales_a, scales_b;
     const mpsim_rng *rng;
     uint64_t index;                                         /* of the next random word */
     void (*see)(void *context, const mpsim_dot_step *step); /* or NULL */
@@ -73,8 +74,12 @@ static uint64_t round_trait(walk *w, const mpsim_rounded *p, mpsim_number x, int
 /* x as it is read: a subnormal number of f is a zero if the model has that trait. */
 static mpsim_number read_number(const walk *w, const mpsim_format *f, mpsim_number x, unsigned trait)
 {
-    if (w->m->traits & trait && x.kind == MPSIM_NUMBER_FINITE && x.hi != 0 && x.exp < mpsim_emin(f))
-        return mpsim_number_make(x.sign, 0, 0);
+    if (!(w->m->traits & trait) || x.kind != MPSIM_NUMBER_FINITE)
+        return x;
+    if (x.hi != 0 && x.exp < mpsim_emin(f))
+        x = mpsim_number_make(x.sign, 0, 0);
+    if (x.hi == 0 && w->m->traits & MPSIM_TRAIT_PLUS_ZERO)
+        x.sign = 0;
     return x;
 }
 
@@ -175,6 +180,16 @@ static mpsim_status tree(walk *w, size_t first, size_t n, mpsim_number *s)
     return MPSIM_OK;
 }
 
+/* One after the other, of `length` products each. */
+static mpsim_status trees(walk *w, size_t first, size_t n, mpsim_number *s)
+{
+    const size_t length = w->m->length ? w->m->length : n;
+    mpsim_status status = MPSIM_OK;
+    for (size_t i = 0; i < n && status == MPSIM_OK; i += length)
+        status = tree(w, first + i, n - i < length ? n - i : length, s);
+    return status;
+}
+
 static mpsim_number lanes(walk *w, size_t first, size_t n)
 {
     mpsim_number sum[MPSIM_FUSED_LENGTH];
@@ -219,8 +234,22 @@ static mpsim_number exact(walk *w, size_t first, size_t n, mpsim_number s, int d
         return mpsim_number_infinity(infinities[1]);
     mpsim_number x = mpsim_sum_number(&sum);
     if (x.hi == 0)
-        x.sign = signs[0] && signs[1] ? down : signs[1];
+        x.sign = w->m->length ? 0 : signs[0] && signs[1] ? down : signs[1];
     return x;
+}
+
+/* The same, `length` products at a time. */
+static mpsim_number additions_exact(walk *w, size_t first, size_t n, mpsim_number s)
+{
+    const mpsim_rounded *to = &w->m->accumulator;
+    const size_t length = w->m->length ? w->m->length : n;
+    for (size_t i = 0; i < n; i += length) {
+        const size_t some = n - i < length ? n - i : length;
+        unsigned flags = 0;
+        const mpsim_number sum = exact(w, first + i, some, s, to->rounding.mode == MPSIM_ROUND_DOWN, &flags);
+        s = round_step(w, to, sum, flags, step_of(MPSIM_DOT_ADDITION, first + i, some), s, none);
+    }
+    return s;
 }
 
 static void show_fused(const walk *w, const mpsim_fused *p, const mpsim_term *a, const mpsim_term *b,
@@ -231,7 +260,7 @@ static void show_fused(const walk *w, const mpsim_fused *p, const mpsim_term *a,
     int64_t terms[MPSIM_FUSED_LENGTH] = {0};
     step.places = places;
     step.terms = terms;
-    step.aligned = t.any && !t.nan && !t.infinities[0] && !t.infinities[1];
+    step.aligned = w->m->addition == MPSIM_ADDITION_FUSED && t.any && !t.nan && !t.infinities[0] && !t.infinities[1];
     if (step.aligned) {
         step.unit = t.largest - p->fraction;
         step.sum = step.accumulator = mpsim_fused_accumulator(p, s, step.unit);
@@ -241,11 +270,69 @@ static void show_fused(const walk *w, const mpsim_fused *p, const mpsim_term *a,
     show(w, step, &w->m->accumulator, s, none, code);
 }
 
-static mpsim_number additions_fused(walk *w, size_t first, size_t n, mpsim_number s, int emin)
+/* The scale of element k. */
+static mpsim_term scale_at(const walk *w, const mpsim_vector *v, size_t k)
+{
+    static const mpsim_term one = {MPSIM_NUMBER_FINITE, 0, 0, 1};
+    if (!v->format)
+        return one;
+    return mpsim_scalar_term(v->format, MPSIM_MODEL_OWN_EMIN,
+                             code_at(v, k / w->m->block) & mpsim_magnitude_mask(v->format));
+}
+
+static mpsim_scale_pair scales_at(const walk *w, size_t k)
+{
+    const mpsim_term x = scale_at(w, &w->scales_a, k), y = scale_at(w, &w->scales_b, k);
+    const int bits_x = w->scales_a.format ? w->scales_a.format->mbits : 0;
+    const int bits_y = w->scales_b.format ? w->scales_b.format->mbits : 0;
+    const mpsim_scale_pair p = {x.kind != MPSIM_NUMBER_FINITE || y.kind != MPSIM_NUMBER_FINITE, x.e + y.e,
+                                bits_x + bits_y, x.s * y.s};
+    return p;
+}
+
+/* An operand times a scale that is a power of two. */
+static mpsim_term scaled(mpsim_term t, mpsim_term scale)
+{
+    if (scale.kind != MPSIM_NUMBER_FINITE)
+        t.kind = MPSIM_NUMBER_NAN;
+    t.e += scale.e;
+    return t;
+}
+
+/* The sum of an addition of n products of elements places[0] to places[n - 1], and its code. */
+static uint64_t addition(walk *w, const mpsim_term *a, const mpsim_term *b, const size_t *places, int n, mpsim_number s,
+                         int emin)
 {
     const mpsim_model *m = w->m;
-    const mpsim_fused p = {m->alignment, m->normalised, m->fraction, m->floor, w->a.format->mbits + w->b.format->mbits};
-    const int is_quads = m->order == MPSIM_ORDER_QUADS;
+    const mpsim_rounded *to = &m->accumulator;
+    const mpsim_format *fa = w->a.format, *fb = w->b.format;
+    const mpsim_fused fused = {m->alignment, m->normalised, m->fraction, m->floor, fa->mbits + fb->mbits};
+    unsigned flags = 0;
+    if (m->addition == MPSIM_ADDITION_STAGED) {
+        const mpsim_staged p = {m->ways,
+                                m->fraction,
+                                m->kept,
+                                m->drop,
+                                fused.bits,
+                                mpsim_emin(&to->format),
+                                (int)(to->format.max_finite >> to->format.mbits) - to->format.bias};
+        return round_code(w, to, mpsim_staged_sum(&p, a, b, n, s, &flags));
+    }
+    if (m->addition == MPSIM_ADDITION_GROUPED) {
+        const mpsim_grouped p = {fused, m->group, mpsim_emin(fa), mpsim_emin(fb)};
+        mpsim_scale_pair scales[MPSIM_FUSED_LENGTH];
+        for (int i = 0; i < n; i += m->group)
+            scales[i / m->group] = scales_at(w, places[i]);
+        return mpsim_fused_round(to, mpsim_grouped_sum(&p, a, b, n, scales, s, emin, &flags), draw(w, to));
+    }
+    return mpsim_fused_round(to, mpsim_fused_sum(&fused, a, b, n, s, emin, &flags), draw(w, to));
+}
+
+/* Additions of `length` products: FUSED and its kin. */
+static mpsim_number additions(walk *w, size_t first, size_t n, mpsim_number s, int emin)
+{
+    const mpsim_model *m = w->m;
+    const int is_quads = m->order == MPSIM_ORDER_QUADS, is_grouped = m->addition == MPSIM_ADDITION_GROUPED;
     const size_t total = is_quads ? m->chunk : n;
     mpsim_term a[MPSIM_FUSED_LENGTH], b[MPSIM_FUSED_LENGTH];
     size_t places[MPSIM_FUSED_LENGTH];
@@ -257,13 +344,18 @@ static mpsim_number additions_fused(walk *w, size_t first, size_t n, mpsim_numbe
                 continue; /* a zero that fills up a chunk */
             a[terms] = mpsim_scalar_term(w->a.format, m->operand_emin, code_at(&w->a, first + k));
             b[terms] = mpsim_scalar_term(w->b.format, m->operand_emin, code_at(&w->b, first + k));
+            if (w->scales_a.format && !is_grouped) {
+                a[terms] = scaled(a[terms], scale_at(w, &w->scales_a, first + k));
+                b[terms] = scaled(b[terms], scale_at(w, &w->scales_b, first + k));
+            }
             places[terms++] = first + k;
         }
-        unsigned flags = 0;
-        const mpsim_number sum = mpsim_fused_sum(&p, a, b, terms, s, emin, &flags);
-        const uint64_t code = mpsim_fused_round(&m->accumulator, sum, draw(w, &m->accumulator));
-        if (w->see)
+        const uint64_t code = addition(w, a, b, places, terms, s, emin);
+        if (w->see) {
+            const mpsim_fused p = {m->alignment, m->normalised, m->fraction, m->floor,
+                                   w->a.format->mbits + w->b.format->mbits};
             show_fused(w, &p, a, b, places, terms, s, emin, code);
+        }
         s = mpsim_scalar_unpack(&m->accumulator.format, code);
         emin = mpsim_emin(&m->accumulator.format);
     }
@@ -274,21 +366,20 @@ static mpsim_status run_chunk(walk *w, size_t first, size_t n, mpsim_number *s, 
 {
     const mpsim_model *m = w->m;
     switch (m->addition) {
-    case MPSIM_ADDITION_EXACT: {
-        unsigned flags = 0;
-        const mpsim_number sum = exact(w, first, n, *s, m->accumulator.rounding.mode == MPSIM_ROUND_DOWN, &flags);
-        *s = round_step(w, &m->accumulator, sum, flags, step_of(MPSIM_DOT_ADDITION, first, n), *s, none);
+    case MPSIM_ADDITION_EXACT:
+        *s = additions_exact(w, first, n, *s);
         return MPSIM_OK;
-    }
     case MPSIM_ADDITION_FMA:
     case MPSIM_ADDITION_MULADD:
         if (m->order == MPSIM_ORDER_PAIRWISE)
-            return tree(w, first, n, s);
+            return trees(w, first, n, s);
         *s = m->order == MPSIM_ORDER_LANES ? lanes(w, first, n) : chain(w, first, n, *s);
         return MPSIM_OK;
     case MPSIM_ADDITION_FUSED:
+    case MPSIM_ADDITION_STAGED:
+    case MPSIM_ADDITION_GROUPED:
     default:
-        *s = additions_fused(w, first, n, *s, emin);
+        *s = additions(w, first, n, *s, emin);
         return MPSIM_OK;
     }
 }
@@ -301,7 +392,7 @@ static mpsim_status run(walk *w, size_t n, mpsim_number c, uint64_t *d)
     const mpsim_model *m = w->m;
     mpsim_dot_step last = step_of(MPSIM_DOT_RESULT, 0, 0);
     mpsim_number s = n ? read_number(w, &m->result.format, c, MPSIM_TRAIT_FLUSH_SUMS) : c, x = s;
-    if (m->addition == MPSIM_ADDITION_EXACT && m->chunk == 0) {
+    if (m->addition == MPSIM_ADDITION_EXACT && m->chunk == 0 && m->length == 0) {
         unsigned flags = 0;
         s = exact(w, 0, n, s, m->result.rounding.mode == MPSIM_ROUND_DOWN, &flags);
         last.n = n;
@@ -327,11 +418,22 @@ static mpsim_status run(walk *w, size_t n, mpsim_number c, uint64_t *d)
     return MPSIM_OK;
 }
 
-mpsim_status mpsim_dot_reference(const mpsim_model *m, const mpsim_vector *a, const mpsim_vector *b, size_t n,
-                                 mpsim_number c, const mpsim_rng *rng, uint64_t index, uint64_t *d)
+mpsim_status mpsim_dot_reference(const mpsim_model *m, const mpsim_vectors *v, size_t n, mpsim_number c,
+                                 const mpsim_rng *rng, uint64_t index, uint64_t *d)
 {
-    walk w = {m, *a, *b, rng, index, NULL, NULL};
+    walk w = {m, v->a, v->b, v->scales_a, v->scales_b, rng, index, NULL, NULL};
     return run(&w, n, c, d);
+}
+
+/* The number of bits of the largest sum of a grouped addition, in units of its last bit before it is aligned
+ * and after: see grouped.h. */
+static int grouped_fits(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
+{
+    const int high = (int)(fa->max_finite >> fa->mbits) - fa->bias + 1 + (int)(fb->max_finite >> fb->mbits) - fb->bias +
+                     1;
+    const int low = mpsim_emin(fa) - fa->mbits + mpsim_emin(fb) - fb->mbits;
+    const int carry = 8 /* 128 products */, scales = 2 * 4 + 2;
+    return high - low + carry + scales <= 60 && high + carry + 2 + m->fraction <= 60;
 }
 
 mpsim_status mpsim_dot_check(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb, const mpsim_rng *rng)
@@ -343,7 +445,26 @@ mpsim_status mpsim_dot_check(const mpsim_model *m, const mpsim_format *fa, const
         return MPSIM_EINVAL;
     if (m->addition == MPSIM_ADDITION_FUSED && fa->mbits + fb->mbits > MPSIM_FUSED_BITS)
         return MPSIM_ERANGE;
+    if (m->addition == MPSIM_ADDITION_STAGED && fa->mbits + fb->mbits > MPSIM_STAGED_BITS)
+        return MPSIM_ERANGE;
+    if (m->addition == MPSIM_ADDITION_GROUPED && !grouped_fits(m, fa, fb))
+        return MPSIM_ERANGE;
     return MPSIM_OK;
+}
+
+mpsim_status mpsim_scales_check(const mpsim_model *m, const mpsim_scales *s)
+{
+    if (m->block == 0 || !s || !s->codes || mpsim_format_check(s->format) != MPSIM_OK)
+        return MPSIM_EINVAL;
+    const int most = m->addition == MPSIM_ADDITION_GROUPED ? 3 : 0;
+    const int e = (int)(s->format->max_finite >> s->format->mbits) - s->format->bias;
+    return s->format->mbits <= most && mpsim_emin(s->format) >= -200 && e <= 200 ? MPSIM_OK : MPSIM_ERANGE;
+}
+
+static mpsim_vector vector_of(const mpsim_format *f, const void *codes)
+{
+    const mpsim_vector v = {f, codes, f ? mpsim_format_code_bytes(f) : 0, 0, 1};
+    return v;
 }
 
 mpsim_status mpsim_dot_steps(const mpsim_model *m, const mpsim_format *fa, const void *a, const mpsim_format *fb,
@@ -356,8 +477,10 @@ mpsim_status mpsim_dot_steps(const mpsim_model *m, const mpsim_format *fa, const
     if (!d || (n > 0 && (!a || !b)))
         return MPSIM_EINVAL;
     walk w = {m,
-              {fa, a, mpsim_format_code_bytes(fa), 0, 1},
-              {fb, b, mpsim_format_code_bytes(fb), 0, 1},
+              vector_of(fa, a),
+              vector_of(fb, b),
+              vector_of(NULL, NULL),
+              vector_of(NULL, NULL),
               rng,
               rng ? rng->index : 0,
               see,
@@ -369,4 +492,22 @@ mpsim_status mpsim_dot(const mpsim_model *m, const mpsim_format *fa, const void 
                        const void *b, size_t n, uint64_t c, const mpsim_rng *rng, uint64_t *d)
 {
     return mpsim_dot_steps(m, fa, a, fb, b, n, c, rng, d, NULL, NULL);
+}
+
+mpsim_status mpsim_dot_scaled(const mpsim_model *m, const mpsim_format *fa, const void *a, const mpsim_scales *sa,
+                              const mpsim_format *fb, const void *b, const mpsim_scales *sb, size_t n, uint64_t c,
+                              const mpsim_rng *rng, uint64_t *d)
+{
+    mpsim_status s = mpsim_dot_check(m, fa, fb, rng);
+    if (s == MPSIM_OK)
+        s = mpsim_scales_check(m, sa);
+    if (s == MPSIM_OK)
+        s = mpsim_scales_check(m, sb);
+    if (s != MPSIM_OK)
+        return s;
+    if (!d || (n > 0 && (!a || !b)))
+        return MPSIM_EINVAL;
+    const mpsim_vectors v = {vector_of(fa, a), vector_of(fb, b), vector_of(sa->format, sa->codes),
+                             vector_of(sb->format, sb->codes)};
+    return mpsim_dot_reference(m, &v, n, mpsim_scalar_unpack(&m->result.format, c), rng, rng ? rng->index : 0, d);
 }

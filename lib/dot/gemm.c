@@ -4,8 +4,61 @@
 #include "../base/environment.h"
 #include "dot.h"
 #include "job.h"
+#include "scalar.h"
 
 #include <stdlib.h>
+
+/* ---- scales ---- */
+
+static int product_fits(size_t *product, size_t a, size_t b)
+{
+    *product = a * b;
+    return b == 0 || a <= SIZE_MAX / b;
+}
+
+/* Whether operands can be scaled in panels: values of fused additions in vectors. */
+static int takes_scales(const job *g)
+{
+    mpsim_unpacker a, b;
+    mpsim_unpacker_init(&a, g->a->format, 0);
+    mpsim_unpacker_init(&b, g->b->format, 0);
+    return g->tile.vectors && a.direct && b.direct && a.bytes <= 4 && b.bytes <= 4 && g->m->block % N == 0 &&
+           mpsim_format_last_bit(g->a->format) >= -126 && mpsim_format_last_bit(g->b->format) >= -126;
+}
+
+/* The exponents of the scales of `lines` lines, `blocks` each. */
+static void unpack_scales(int16_t *e, const mpsim_scales *x, size_t lines, size_t blocks)
+{
+    const mpsim_format *f = x->format;
+    const size_t bytes = mpsim_format_code_bytes(f);
+    for (size_t i = 0; i < lines; i++)
+        for (size_t q = 0; q < blocks; q++) {
+            const uint64_t code = mpsim_code_load(x->codes, bytes, i * x->stride + q) & mpsim_magnitude_mask(f);
+            const mpsim_term t = mpsim_scalar_term(f, MPSIM_MODEL_OWN_EMIN, code);
+            e[i * blocks + q] = (int16_t)(t.kind != MPSIM_NUMBER_FINITE || t.s == 0 ? MPSIM_SCALE_NAN : t.e);
+        }
+}
+
+static mpsim_status new_scales(job *g)
+{
+    const size_t block = g->m->block, blocks = block && g->depth ? (g->depth - 1) / block + 1 : 0;
+    size_t n;
+    if (!g->scales_a || !blocks || g->run != mpsim_fused_rows)
+        return MPSIM_OK;
+    if (g->rows > SIZE_MAX / 2 - g->columns || !product_fits(&n, g->rows + g->columns, blocks) ||
+        n > SIZE_MAX / sizeof(int16_t))
+        return MPSIM_ENOMEM;
+    g->scales = (int16_t *)malloc(n * sizeof(int16_t));
+    if (!g->scales)
+        return MPSIM_ENOMEM;
+    unpack_scales(g->scales, g->scales_a, g->rows, blocks);
+    unpack_scales(g->scales + g->rows * blocks, g->scales_b, g->columns, blocks);
+    g->lines_a.scales = g->scales;
+    g->lines_b.scales = g->scales + g->rows * blocks;
+    g->lines_a.block = g->lines_b.block = block;
+    g->lines_a.blocks = g->lines_b.blocks = blocks;
+    return MPSIM_OK;
+}
 
 /* ---- panels ---- */
 
@@ -13,10 +66,16 @@ static void pack(size_t i, void *context)
 {
     const job *g = (const job *)context;
     const size_t of_a = (g->rows - 1) / N + 1;
-    if (i < of_a)
+    const int groups = g->run == mpsim_scaledgroups_rows;
+    if (i < of_a) {
         mpsim_panel_pack(&g->lines_a, &g->panels_a, i);
-    else
+        for (size_t r = i * N; groups && r < g->rows && r < i * N + N; r++)
+            mpsim_scaledgroups_pack_row(g, r);
+    } else {
         mpsim_panel_pack(&g->lines_b, &g->panels_b, i - of_a);
+        if (groups)
+            mpsim_scaledgroups_pack_panel(g, i - of_a);
+    }
 }
 
 static void free_panels(mpsim_panels *p)
@@ -28,18 +87,12 @@ static void free_panels(mpsim_panels *p)
     free(p->special);
 }
 
-static int product_fits(size_t *product, size_t a, size_t b)
-{
-    *product = a * b;
-    return b == 0 || a <= SIZE_MAX / b;
-}
-
 static int allocate(const job *g, mpsim_panels *p, size_t lines)
 {
     size_t n, bytes;
     if (!product_fits(&n, lines, g->padded) || !product_fits(&bytes, n, g->real))
         return 0;
-    const int fused = g->m->addition == MPSIM_ADDITION_FUSED;
+    const int fused = g->run == mpsim_fused_rows || (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_STAGED);
     const int exact = g->run == mpsim_exact_rows;
     p->values = malloc(bytes + 1);
     p->exponents = fused ? (int16_t *)malloc((n + 1) * sizeof(int16_t)) : NULL;
@@ -55,15 +108,18 @@ static mpsim_status new_panels(job *g)
     const mpsim_matrix *a = g->a, *b = g->b;
     const int wide = g->run == mpsim_exact_rows || g->run == mpsim_group_rows ||
                      (g->run == mpsim_fused_rows && g->tile.wide) ||
-                     (g->run == mpsim_rounded_rows && g->rounded.lanes != MPSIM_LANES_F32);
+                     (g->run == mpsim_rounded_rows && g->rounded.lanes != MPSIM_LANES_F32) ||
+                     (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_DOUBLE);
     const size_t quads = g->m->order == MPSIM_ORDER_QUADS ? g->m->chunk : 0;
     g->real = wide ? sizeof(double) : sizeof(float);
     g->native_result = mpsim_is_native(&g->m->result);
     g->native_outer = mpsim_is_native(&g->m->outer);
-    const int pairs = g->run == mpsim_fused_rows && g->tile.vectors;
+    const int pairs = (g->run == mpsim_fused_rows && g->tile.vectors) ||
+                      (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_STAGED);
     g->padded = g->depth + (pairs ? g->depth % 2 : 0);
-    if (quads && g->depth % quads != 0)
-        g->padded = g->depth + quads - g->depth % quads;
+    const size_t fill = quads ? quads : g->run == mpsim_scaledgroups_rows ? g->m->group : 1;
+    if (g->depth % fill != 0)
+        g->padded = g->depth + fill - g->depth % fill;
     g->lines_a = (mpsim_lines){.decode = g->loops->decode,
                                .codes = a->codes,
                                .count = g->rows,
@@ -76,6 +132,7 @@ static mpsim_status new_panels(job *g)
                                .depth = g->depth,
                                .line = b->transposed ? b->stride : 1,
                                .next = b->transposed ? 1 : b->stride};
+    g->lines_a.flush = g->lines_b.flush = g->run == mpsim_lanes_rows && g->m->traits != 0;
     mpsim_unpacker_init(&g->lines_a.u, a->format, wide);
     mpsim_unpacker_init(&g->lines_b.u, b->format, wide);
     mpsim_unpacker_init(&g->addends, &g->m->result.format, 1);
@@ -87,10 +144,13 @@ static mpsim_status new_panels(job *g)
                                  .k_major = 1,
                                  .pairs = pairs,
                                  .lowest = mpsim_tile_lowest(g->m, b->format)};
-    if (allocate(g, &g->panels_a, g->rows) && allocate(g, &g->panels_b, g->panels * N))
+    if (allocate(g, &g->panels_a, g->rows) && allocate(g, &g->panels_b, g->panels * N) && new_scales(g) == MPSIM_OK &&
+        (g->run != mpsim_scaledgroups_rows || mpsim_scaledgroups_allocate(g)))
         return MPSIM_OK;
+    mpsim_scaledgroups_free(g);
     free_panels(&g->panels_a);
     free_panels(&g->panels_b);
+    free(g->scales);
     return MPSIM_ENOMEM;
 }
 
@@ -104,16 +164,28 @@ static mpsim_number addend(const job *g, size_t i, size_t j)
     return mpsim_scalar_unpack(f, mpsim_code_load(g->c->codes, mpsim_format_code_bytes(f), mpsim_index_in(g->c, i, j)));
 }
 
+/* The scales of line i. */
+static mpsim_vector scales_of(const mpsim_scales *x, size_t i)
+{
+    static const mpsim_vector none = {NULL, NULL, 0, 0, 1};
+    if (!x)
+        return none;
+    const mpsim_vector v = {x->format, x->codes, mpsim_format_code_bytes(x->format), i * x->stride, 1};
+    return v;
+}
+
 static mpsim_status element(const job *g, size_t i, size_t j)
 {
     const mpsim_matrix *a = g->a, *b = g->b;
-    const mpsim_vector va = {a->format, a->codes, mpsim_format_code_bytes(a->format), mpsim_index_in(a, i, 0),
-                             a->transposed ? a->stride : 1};
-    const mpsim_vector vb = {b->format, b->codes, mpsim_format_code_bytes(b->format), mpsim_index_in(b, 0, j),
-                             b->transposed ? 1 : b->stride};
+    const mpsim_vectors v = {{a->format, a->codes, mpsim_format_code_bytes(a->format), mpsim_index_in(a, i, 0),
+                              a->transposed ? a->stride : 1},
+                             {b->format, b->codes, mpsim_format_code_bytes(b->format), mpsim_index_in(b, 0, j),
+                              b->transposed ? 1 : b->stride},
+                             scales_of(g->scales_a, i),
+                             scales_of(g->scales_b, j)};
     const uint64_t base = g->rng ? g->rng->index + ((uint64_t)(i * g->columns + j) << 32) : 0;
     uint64_t d;
-    const mpsim_status s = mpsim_dot_reference(g->m, &va, &vb, g->depth, addend(g, i, j), g->rng, base, &d);
+    const mpsim_status s = mpsim_dot_reference(g->m, &v, g->depth, addend(g, i, j), g->rng, base, &d);
     if (s == MPSIM_OK)
         mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format), i * g->d_stride + j, d);
     return s;
@@ -200,8 +272,15 @@ static path *choose(job *g)
     const mpsim_format *fa = g->a->format, *fb = g->b->format;
     if (mpsim_is_stochastic(m->outer.rounding.mode) || mpsim_is_stochastic(m->result.rounding.mode))
         return NULL;
+    if (mpsim_lanes_init(&g->lanes, m, fa, fb))
+        return mpsim_lanes_rows;
+    if (mpsim_scaledgroups_init(&g->scaledgroups, m, fa, fb, g->scales_a ? g->scales_a->format : NULL,
+                                g->scales_b ? g->scales_b->format : NULL))
+        return mpsim_scaledgroups_rows;
+    if (m->length && m->order != MPSIM_ORDER_LANES && m->addition < MPSIM_ADDITION_FUSED)
+        return NULL;
     if (mpsim_tile_init(&g->tile, m, fa, fb))
-        return mpsim_fused_rows;
+        return !g->scales_a || takes_scales(g) ? mpsim_fused_rows : NULL;
     if (mpsim_chain_init(&g->chain, m, fa, fb))
         return mpsim_chain_rows;
     if (mpsim_rounded_init(&g->rounded, m, fa, fb))
@@ -211,9 +290,10 @@ static path *choose(job *g)
     return mpsim_exact_init(&g->exact, m, fa, fb, g->depth) ? mpsim_exact_rows : NULL;
 }
 
-mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth, const mpsim_matrix *a,
-                        const mpsim_matrix *b, const mpsim_matrix *c, void *d, size_t d_stride, const mpsim_rng *rng,
-                        const mpsim_pool *pool)
+static mpsim_status multiply(const mpsim_model *m, size_t rows, size_t columns, size_t depth, const mpsim_matrix *a,
+                             const mpsim_scales *sa, const mpsim_matrix *b, const mpsim_scales *sb,
+                             const mpsim_matrix *c, void *d, size_t d_stride, const mpsim_rng *rng,
+                             const mpsim_pool *pool)
 {
     static const mpsim_pool here = {run_here, NULL};
     if (!a || !b)
@@ -233,6 +313,8 @@ mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_
              .a = a,
              .b = b,
              .c = c,
+             .scales_a = sa,
+             .scales_b = sb,
              .rows = rows,
              .columns = columns,
              .depth = depth,
@@ -267,7 +349,38 @@ mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_
     if (g.run) {
         free_panels(&g.panels_a);
         free_panels(&g.panels_b);
+        free(g.scales);
+        mpsim_scaledgroups_free(&g);
     }
     free(g.failed);
     return s;
+}
+
+mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth, const mpsim_matrix *a,
+                        const mpsim_matrix *b, const mpsim_matrix *c, void *d, size_t d_stride, const mpsim_rng *rng,
+                        const mpsim_pool *pool)
+{
+    return multiply(m, rows, columns, depth, a, NULL, b, NULL, c, d, d_stride, rng, pool);
+}
+
+/* The scales of `lines` lines of `depth` elements. */
+static mpsim_status check_scales(const mpsim_model *m, const mpsim_scales *x, size_t lines, size_t depth)
+{
+    const mpsim_status s = mpsim_scales_check(m, x);
+    if (s != MPSIM_OK)
+        return s;
+    return lines <= 1 || depth == 0 || x->stride > (depth - 1) / m->block ? MPSIM_OK : MPSIM_EINVAL;
+}
+
+mpsim_status mpsim_gemm_scaled(const mpsim_model *m, size_t rows, size_t columns, size_t depth, const mpsim_matrix *a,
+                               const mpsim_scales *sa, const mpsim_matrix *b, const mpsim_scales *sb,
+                               const mpsim_matrix *c, void *d, size_t d_stride, const mpsim_rng *rng,
+                               const mpsim_pool *pool)
+{
+    mpsim_status s = mpsim_model_check(m);
+    if (s == MPSIM_OK)
+        s = check_scales(m, sa, rows, depth);
+    if (s == MPSIM_OK)
+        s = check_scales(m, sb, columns, depth);
+    return s == MPSIM_OK ? multiply(m, rows, columns, depth, a, sa, b, sb, c, d, d_stride, rng, pool) : s;
 }

@@ -18,7 +18,8 @@ typedef void path(const job *g, size_t first, size_t n, size_t panel, uint64_t (
 
 struct job {
     const mpsim_model *m;
-    const mpsim_matrix *a, *b, *c; /* c may be NULL */
+    const mpsim_matrix *a, *b, *c;           /* c may be NULL */
+    const mpsim_scales *scales_a, *scales_b; /* NULL: all are 1 */
     size_t rows, columns, depth;
     void *d;
     size_t d_stride;
@@ -34,16 +35,27 @@ struct job {
     mpsim_rounded_chain rounded;
     mpsim_group group;
     mpsim_exact exact;
+    mpsim_lanes lanes;
+    mpsim_scaledgroups scaledgroups;
+    mpsim_group_info groups_a, groups_b;
     size_t real, padded; /* bytes of a value; depth of the panels: chunks of order QUADS are
                               filled up with zeros */
     mpsim_lines lines_a, lines_b;
+    int16_t *scales; /* exponents of both operands' scales; of panels, or NULL */
     mpsim_panels panels_a, panels_b;
     mpsim_unpacker addends;
     mpsim_packer result, outer;
     int native_result, native_outer; /* they round as the machine's binary32 does */
 };
 
-path mpsim_fused_rows, mpsim_chain_rows, mpsim_rounded_rows, mpsim_exact_rows, mpsim_group_rows;
+path mpsim_group_rows, mpsim_fused_rows, mpsim_chain_rows, mpsim_rounded_rows, mpsim_exact_rows, mpsim_lanes_rows,
+    mpsim_scaledgroups_rows;
+
+/* What mpsim_scaledgroups_rows needs beside panels: memory, and a row or a panel of columns that is packed. */
+int mpsim_scaledgroups_allocate(job *g);
+void mpsim_scaledgroups_free(job *g);
+void mpsim_scaledgroups_pack_row(const job *g, size_t i);
+void mpsim_scaledgroups_pack_panel(const job *g, size_t panel);
 
 static inline size_t mpsim_index_in(const mpsim_matrix *x, size_t i, size_t j)
 {

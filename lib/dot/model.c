@@ -4,8 +4,9 @@
  * recorded outputs. MMA: Xie, Wang, Yang, Yang, MMA-Sim, arXiv 2511.10909. DS: DeepSeek-V3 technical
  * report, arXiv 2412.19437, 3.3. W: Wang et al., Training deep neural networks with 8-bit floating
  * point numbers, NeurIPS 2018. Floors are those of KM's models; Turing's are by their formula,
- * emin - (F - 18), where no number is given. */
-#include "scalar.h"
+ * emin - (F - 18), where no number is given; Volta's in binary32 and those of fp8 in fp16 are MMA's: their
+ * products are multiples of the last bit that is kept, so that they bind nowhere. */
+#include "staged.h"
 
 #include "../base/words.h"
 
@@ -32,23 +33,28 @@ typedef struct row {
     mpsim_evidence evidence;
     const char *unconfirmed, *source;
     uint8_t nan; /* mpsim_nan_rule of all places */
+    uint8_t ways, kept, drop, group, block;
+    const char *scales;
 } row;
 
-#define SOFTWARE(name, addition, order, chunk, product, accumulator, outer, result, source)                 \
-    {                                                                                                       \
-        name, MPSIM_ADDITION_##addition, MPSIM_ORDER_##order, 1, 1, 0, NONE, OWN, chunk, {product, RN},     \
-            {accumulator, RN}, {outer, RN}, result, NULL, NULL, NULL, MPSIM_EVIDENCE_DEFINED, NULL, source, \
-            MPSIM_NANS_SIGNED                                                                               \
+#define SOFTWARE(row_name, kind, how, n, to_product, to_accumulator, to_outer, to_result, from)            \
+    {                                                                                                      \
+        .name = row_name, .addition = MPSIM_ADDITION_##kind, .order = MPSIM_ORDER_##how, .floor = NONE,    \
+        .operand_emin = OWN, .chunk = n, .product = {to_product, RN}, .accumulator = {to_accumulator, RN}, \
+        .outer = {to_outer, RN}, .result = to_result, .evidence = MPSIM_EVIDENCE_DEFINED, .source = from,  \
+        .nan = MPSIM_NANS_SIGNED                                                                           \
     }
 
 /* A tensor core in chunks of n: L products, F bits, floor; smallest exponent of operands; the
  * accumulator's format and mode; n, order, and the result, in whose format chunks are added. */
-#define CHUNKED(arch, name, instruction, operands, L, F, floor, emin, acc, mode, n, order, result, evidence, open,    \
-                source)                                                                                               \
+#define CHUNKED(arch, row_name, instructions, formats, L, F, lowest, emin, acc, mode, n, how, to_result, known, open, \
+                from)                                                                                                 \
     {                                                                                                                 \
-        arch "-" name, MPSIM_ADDITION_FUSED, MPSIM_ORDER_##order, L, F, 0, floor, emin, n, {result, RN}, {acc, mode}, \
-            {result, RN}, result, arch, instruction, operands, MPSIM_EVIDENCE_##evidence, open, source,               \
-            MPSIM_NANS_ONES                                                                                           \
+        .name = arch "-" row_name, .addition = MPSIM_ADDITION_FUSED, .order = MPSIM_ORDER_##how, .length = L,         \
+        .fraction = F, .floor = lowest, .operand_emin = emin, .chunk = n, .product = {to_result, RN},                 \
+        .accumulator = {acc, mode}, .outer = {to_result, RN}, .result = to_result, .architecture = arch,              \
+        .instruction = instructions, .operands = formats, .evidence = MPSIM_EVIDENCE_##known, .unconfirmed = open,    \
+        .source = from, .nan = MPSIM_NANS_ONES                                                                        \
     }
 
 /* The same without chunks, with operands as they are. */
@@ -71,6 +77,8 @@ typedef struct row {
 #define HALF "; F, which fp16 results hardly show"
 #define NO_BITS "no outputs of this hardware compared; " CORNERS
 
+#include "rows.h"
+
 static const row rows[] = {
     SOFTWARE("exact", EXACT, SEQUENTIAL, 0, "binary32", "binary32", "binary32", "binary32",
              "one exact sum, rounded once"),
@@ -83,7 +91,7 @@ static const row rows[] = {
     SOFTWARE("chunked", MULADD, SEQUENTIAL, 64, "e6m9", "e6m9", "e6m9", "e6m9",
              "W: chunks of 64 in (1, 6, 9), chunk sums added in the same format"),
 
-    CORE("volta", "fp16-fp32", "mma.m8n8k4", "fp16", 4, 23, NONE, "binary32", RZ, "binary32", VECTORS, CORNERS ONE,
+    CORE("volta", "fp16-fp32", "mma.m8n8k4", "fp16", 4, 23, -131, "binary32", RZ, "binary32", VECTORS, CORNERS ONE,
          "KM (V100), MMA"),
     CORE("volta", "fp16-fp16", "mma.m8n8k4", "fp16", 4, 23, -19, "fp16", RN, "fp16", VECTORS, CORNERS FLOOR ONE HALF,
          "KM (V100), MMA"),
@@ -100,6 +108,7 @@ static const row rows[] = {
          CORNERS LOW ONE, "KM (A100), MMA"),
     CORE("ampere", "tf32-fp32", "mma.m16n8k8", "tf32", 4, 24, -132, "binary32", RZ, "binary32", VECTORS,
          CORNERS LOW ONE, "KM (A100), MMA"),
+    DOUBLE("ampere", "mma.m8n8k4"),
 
     CORE("ada", "fp16-fp32", "mma.m16n8k16", "fp16", 8, 24, -132, "binary32", RZ, "binary32", VECTORS, CORNERS ONE,
          "KM (L40S), MMA"),
@@ -111,7 +120,7 @@ static const row rows[] = {
          "KM (L40S), MMA"),
     CORE("ada", "fp8-fp32", "mma.m16n8k32", F8, 16, 13, NONE, "e8m13", RZ, "binary32", VECTORS, CORNERS,
          "KM (L40S), MMA"),
-    CORE("ada", "fp8-fp16", "mma.m16n8k32", F8, 16, 13, NONE, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR,
+    CORE("ada", "fp8-fp16", "mma.m16n8k32", F8, 16, 13, -20, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR,
          "KM (RTX 1000 Ada), MMA"),
 
     CORE("hopper", "fp16-fp32", "mma.m16n8k16, wgmma.k16", "fp16", 16, 25, -133, "binary32", RZ, "binary32", VECTORS,
@@ -126,7 +135,7 @@ static const row rows[] = {
          CORNERS LOW ONE, "KM (H100), MMA"),
     CORE("hopper", "wgmma-fp8-fp32", "wgmma.k32", F8, 32, 13, NONE, "e8m13", RZ, "binary32", VECTORS,
          CORNERS ONE "; an addend other than 0", "KM (H100, c = 0), MMA"),
-    CORE("hopper", "wgmma-fp8-fp16", "wgmma.k32", F8, 32, 13, NONE, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR, "MMA"),
+    CORE("hopper", "wgmma-fp8-fp16", "wgmma.k32", F8, 32, 13, -21, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR, "MMA"),
     CHUNKED("hopper", "wgmma-fp8-promoted", "wgmma.k32, sums moved to fp32 registers every 128", F8, 32, 13, NONE, OWN,
             "e8m13", RZ, 128, SEQUENTIAL, "binary32", REPORTED, NO_BITS, "DS; CUTLASS: mma_promotion_interval 4"),
     CHUNKED("hopper", "mma-fp8-fp32", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -133, FP16,
@@ -134,6 +143,7 @@ static const row rows[] = {
     CHUNKED("hopper", "mma-fp8-fp16", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -21, FP16,
             "fp16", RN, 32, QUADS, "fp16", VECTORS, CORNERS FLOOR HALF "; operands of two formats",
             "KM (H100), compiled code"),
+    DOUBLE("hopper", "mma.m16n8k4, m16n8k8, m16n8k16"),
 
     CORE("blackwell", "fp16-fp32", "mma.m16n8k16, tcgen05.mma k16", "fp16", 16, 25, -133, "binary32", RZ, "binary32",
          REPORTED, NO_BITS, "KM (B200), MMA"),
@@ -145,12 +155,16 @@ static const row rows[] = {
          REPORTED, NO_BITS FLOOR, "KM (B200), MMA"),
     CORE("blackwell", "tcgen05-fp8-fp32", "tcgen05.mma k32", F86, 32, 25, NONE, "binary32", RZ, "binary32", REPORTED,
          NO_BITS, "MMA"),
-    CORE("blackwell", "tcgen05-fp8-fp16", "tcgen05.mma k32", F86, 32, 25, NONE, "fp16", RN, "fp16", REPORTED,
+    CORE("blackwell", "tcgen05-fp8-fp16", "tcgen05.mma k32", F86, 32, 25, -21, "fp16", RN, "fp16", REPORTED,
          NO_BITS FLOOR, "MMA"),
     CHUNKED("blackwell", "mma-fp8-fp32", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -133,
             FP16, "binary32", RZ, 32, QUADS, "binary32", REPORTED, NO_BITS, "KM (B200)"),
     CHUNKED("blackwell", "mma-fp8-fp16", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -21, FP16,
             "fp16", RN, 32, QUADS, "fp16", REPORTED, NO_BITS FLOOR, "KM (B200)"),
+    MX8("blackwell", "tcgen05-mxf8f6f4", "tcgen05.mma kind::mxf8f6f4 k32"),
+    MX4("blackwell", "tcgen05-mxf4", "tcgen05.mma kind::mxf4, mxf4nvf4.block32 k64", 32, "e8m0"),
+    MX4("blackwell", "tcgen05-mxf4nvf4", "tcgen05.mma kind::mxf4nvf4.block16 k64", 16, "e4m3 e8m0"),
+    DOUBLE("blackwell", "mma.m8n8k4"),
 
     CORE("rtx-blackwell", "fp16-fp32", "mma.m16n8k16", "fp16", 16, 25, -133, "binary32", RZ, "binary32", REPORTED,
          NO_BITS, "MMA"),
@@ -162,8 +176,13 @@ static const row rows[] = {
          NO_BITS FLOOR, "MMA"),
     CORE("rtx-blackwell", "fp8-fp32", "mma.m16n8k32", F86, 32, 25, NONE, "binary32", RZ, "binary32", REPORTED, NO_BITS,
          "MMA"),
-    CORE("rtx-blackwell", "fp8-fp16", "mma.m16n8k32", F86, 32, 25, NONE, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR,
+    CORE("rtx-blackwell", "fp8-fp16", "mma.m16n8k32", F86, 32, 25, -21, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR,
          "MMA"),
+    MX8("rtx-blackwell", "mxf8f6f4", "mma.m16n8k32 kind::mxf8f6f4"),
+    MX4("rtx-blackwell", "mxf4", "mma.m16n8k64 kind::mxf4, mxf4nvf4.block32", 32, "e8m0"),
+    MX4("rtx-blackwell", "mxf4nvf4", "mma.m16n8k64 kind::mxf4nvf4.block16", 16, "e4m3 e8m0"),
+
+#include "rows_amd.h"
 
 #include "cpurows.h"
 };
@@ -190,6 +209,12 @@ static mpsim_status model_of_row(mpsim_model *m, const row *r)
     m->floor = r->floor;
     m->operand_emin = r->operand_emin;
     m->chunk = r->chunk;
+    m->ways = r->ways;
+    m->kept = r->kept;
+    m->drop = r->drop;
+    m->group = r->group;
+    m->block = r->block;
+    m->scales = r->scales;
     m->architecture = r->architecture;
     m->instruction = r->instruction;
     m->operands = r->operands;
@@ -226,34 +251,73 @@ static int place_is_valid(const mpsim_rounded *p)
            p->rounding.scale == 1 && !p->rounding.flush_input;
 }
 
+static int is_fused(const mpsim_model *m)
+{
+    return m->addition >= MPSIM_ADDITION_FUSED;
+}
+
+/* Whether an addition may take other than all products of a chunk, or one. */
+static int has_length(const mpsim_model *m)
+{
+    return is_fused(m) || m->addition == MPSIM_ADDITION_EXACT || m->order == MPSIM_ORDER_PAIRWISE ||
+           m->order == MPSIM_ORDER_LANES;
+}
+
+static int order_is_valid(const mpsim_model *m)
+{
+    const int is_chain = m->addition == MPSIM_ADDITION_FMA || m->addition == MPSIM_ADDITION_MULADD;
+    switch (m->order) {
+    case MPSIM_ORDER_SEQUENTIAL:
+        return 1;
+    case MPSIM_ORDER_PAIRWISE:
+        return m->addition == MPSIM_ADDITION_MULADD;
+    case MPSIM_ORDER_QUADS:
+        return m->addition == MPSIM_ADDITION_FUSED && m->chunk != 0 && m->chunk % 4 == 0 &&
+               m->chunk <= MPSIM_FUSED_QUADS && m->block == 0;
+    case MPSIM_ORDER_ODD_FIRST:
+        return is_chain;
+    case MPSIM_ORDER_LANES:
+        return is_chain && m->chunk != 0 && m->length >= 1;
+    default:
+        return 0;
+    }
+}
+
+static int traits_are_valid(const mpsim_model *m)
+{
+    if (m->traits > MPSIM_TRAITS || (m->traits && is_fused(m)))
+        return 0;
+    return !(m->traits & MPSIM_TRAIT_FILLED) ||
+           (m->chunk != 0 && m->chunk <= MPSIM_FUSED_QUADS && m->length == 0 &&
+            (m->order == MPSIM_ORDER_PAIRWISE || m->addition == MPSIM_ADDITION_EXACT));
+}
+
+static int addition_is_valid(const mpsim_model *m)
+{
+    if (has_length(m) && (m->length > MPSIM_FUSED_LENGTH || (is_fused(m) && m->length < 1)))
+        return 0;
+    if (is_fused(m) && (m->fraction < 1 || m->fraction > MPSIM_FUSED_FRACTION))
+        return 0;
+    if (m->addition == MPSIM_ADDITION_STAGED)
+        return m->ways >= 1 && m->ways <= 2 && m->fraction <= MPSIM_STAGED_FRACTION && m->kept >= 1 &&
+               m->kept <= MPSIM_STAGED_KEPT && m->drop <= 1;
+    if (m->addition == MPSIM_ADDITION_GROUPED)
+        return m->group >= 1 && m->length % m->group == 0 && m->block % m->group == 0 && m->chunk % m->group == 0;
+    return 1;
+}
+
 mpsim_status mpsim_model_check(const mpsim_model *m)
 {
-    if (!m || m->addition > MPSIM_ADDITION_FUSED || m->order > MPSIM_ORDER_LANES ||
-        m->alignment > MPSIM_ALIGN_NEAREST || m->normalised > 1 || m->traits > MPSIM_TRAITS ||
+    if (!m || m->addition > MPSIM_ADDITION_GROUPED || m->alignment > MPSIM_ALIGN_NEAREST || m->normalised > 1 ||
         !memchr(m->name, 0, sizeof m->name))
         return MPSIM_EINVAL;
     if (!place_is_valid(&m->product) || !place_is_valid(&m->accumulator) || !place_is_valid(&m->outer) ||
         !place_is_valid(&m->result))
         return MPSIM_EINVAL;
-    if (m->order == MPSIM_ORDER_PAIRWISE && m->addition != MPSIM_ADDITION_MULADD)
+    if (m->block != 0 &&
+        ((m->addition != MPSIM_ADDITION_FUSED && m->addition != MPSIM_ADDITION_GROUPED) || m->chunk % m->block != 0))
         return MPSIM_EINVAL;
-    if (m->order == MPSIM_ORDER_QUADS &&
-        (m->addition != MPSIM_ADDITION_FUSED || m->chunk == 0 || m->chunk % 4 != 0 || m->chunk > MPSIM_FUSED_QUADS))
-        return MPSIM_EINVAL;
-    const int is_chain = m->addition == MPSIM_ADDITION_FMA || m->addition == MPSIM_ADDITION_MULADD;
-    if ((m->order == MPSIM_ORDER_ODD_FIRST && !is_chain) ||
-        (m->order == MPSIM_ORDER_LANES &&
-         (!is_chain || m->chunk == 0 || m->length < 1 || m->length > MPSIM_FUSED_LENGTH)))
-        return MPSIM_EINVAL;
-    if (m->traits && m->addition == MPSIM_ADDITION_FUSED)
-        return MPSIM_EINVAL;
-    if (m->traits & MPSIM_TRAIT_FILLED && (m->chunk == 0 || m->chunk > MPSIM_FUSED_QUADS ||
-                                           (m->order != MPSIM_ORDER_PAIRWISE && m->addition != MPSIM_ADDITION_EXACT)))
-        return MPSIM_EINVAL;
-    if (m->addition == MPSIM_ADDITION_FUSED &&
-        (m->length < 1 || m->length > MPSIM_FUSED_LENGTH || m->fraction < 1 || m->fraction > MPSIM_FUSED_FRACTION))
-        return MPSIM_EINVAL;
-    return MPSIM_OK;
+    return order_is_valid(m) && traits_are_valid(m) && addition_is_valid(m) ? MPSIM_OK : MPSIM_EINVAL;
 }
 
 /* Whether a list of words has this one. */
@@ -304,7 +368,7 @@ typedef struct change {
     int needs;         /* what a model must have for the change to mean anything */
 } change;
 
-enum { ANY, FUSED, LENGTHS, ORDERED, PRODUCTS, ACCUMULATOR, CHUNKS, TRAITS };
+enum { ANY, FUSED, FRACTION, FLOOR_OF, LENGTHS, STAGED, GROUPED, ORDERED, PRODUCTS, ACCUMULATOR, CHUNKS, TRAITS };
 
 #define FIELD(name) offsetof(mpsim_model, name)
 
@@ -317,13 +381,17 @@ static const change changes[] = {
     {"product-round", MODE, FIELD(product), 0, 0, NULL, PRODUCTS},
     {"outer-round", MODE, FIELD(outer), 0, 0, NULL, CHUNKS},
     {"result-round", MODE, FIELD(result), 0, 0, NULL, ANY},
-    {"F", NUMBER, FIELD(fraction), 1, MPSIM_FUSED_FRACTION, NULL, FUSED},
-    {"L", NUMBER, FIELD(length), 1, MPSIM_FUSED_LENGTH, NULL, LENGTHS},
+    {"F", NUMBER, FIELD(fraction), 1, MPSIM_FUSED_FRACTION, NULL, FRACTION},
+    {"L", NUMBER, FIELD(length), 0, MPSIM_FUSED_LENGTH, NULL, LENGTHS},
+    {"ways", NUMBER, FIELD(ways), 1, 2, NULL, STAGED},
+    {"kept", NUMBER, FIELD(kept), 1, MPSIM_STAGED_KEPT, NULL, STAGED},
+    {"drop", NUMBER, FIELD(drop), 0, 1, NULL, STAGED},
+    {"group", NUMBER, FIELD(group), 1, MPSIM_FUSED_LENGTH, NULL, GROUPED},
     {"chunk", NUMBER, FIELD(chunk), 0, 1000000000, NULL, ANY},
-    {"floor", NUMBER, FIELD(floor), -4000, 4000, "none", FUSED},
+    {"floor", NUMBER, FIELD(floor), -4000, 4000, "none", FLOOR_OF},
     {"operand-emin", NUMBER, FIELD(operand_emin), -4000, 4000, "own", FUSED},
     {"normalised", NUMBER, FIELD(normalised), 0, 1, NULL, FUSED},
-    {"align", WORD, FIELD(alignment), 0, 0, "truncate floor nearest", FUSED},
+    {"align", WORD, FIELD(alignment), 0, 0, "truncate floor nearest", FLOOR_OF},
     {"order", WORD, FIELD(order), 0, 0, "sequential pairwise quads odd-first lanes", ORDERED},
     {"flush", WORD, FIELD(traits), 0, 0, "none operands sums all", TRAITS},
     {"", EVERY_FORMAT, 0, 0, 0, NULL, ANY},
@@ -336,16 +404,24 @@ static int has_what_it_needs(const mpsim_model *m, int needs)
     switch (needs) {
     case FUSED:
         return m->addition == MPSIM_ADDITION_FUSED;
+    case FRACTION:
+        return is_fused(m);
+    case FLOOR_OF:
+        return m->addition == MPSIM_ADDITION_FUSED || m->addition == MPSIM_ADDITION_GROUPED;
     case LENGTHS:
-        return m->addition == MPSIM_ADDITION_FUSED || m->order == MPSIM_ORDER_LANES;
+        return has_length(m);
+    case STAGED:
+        return m->addition == MPSIM_ADDITION_STAGED;
+    case GROUPED:
+        return m->addition == MPSIM_ADDITION_GROUPED;
     case TRAITS:
-        return m->addition != MPSIM_ADDITION_FUSED;
+        return !is_fused(m);
     case ORDERED:
-        return m->addition != MPSIM_ADDITION_EXACT;
+        return m->addition != MPSIM_ADDITION_EXACT && m->addition < MPSIM_ADDITION_STAGED;
     case PRODUCTS:
         return m->addition == MPSIM_ADDITION_MULADD;
     case ACCUMULATOR:
-        return m->addition != MPSIM_ADDITION_EXACT || m->chunk != 0;
+        return m->addition != MPSIM_ADDITION_EXACT || m->chunk != 0 || m->length != 0;
     case CHUNKS:
         return m->chunk != 0;
     default:

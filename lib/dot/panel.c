@@ -266,6 +266,45 @@ static void gather(const mpsim_lines *x, const mpsim_panels *to, unsigned char *
             memcpy(raw + 4 * i, p + 4 * i * step, 4);
 }
 
+/* N values and their exponents times powers of two, value j that of exponent scales[j step]. Returns which have no
+ * normal value then, as bits. */
+static unsigned scale_values(float *y, int16_t *e, const int16_t *scales, size_t step)
+{
+    unsigned special = 0;
+    for (size_t j = 0; j < N; j++) {
+        const uint32_t u = mpsim_bits_f32(y[j]);
+        const int by = scales[j * step], field = (int)(u >> 23 & 0xff) + by;
+        const int is_zero = u << 1 == 0;
+        special |= (unsigned)(by == MPSIM_SCALE_NAN || (!is_zero && (field < 1 || field > 254))) << j;
+        y[j] = is_zero ? y[j] : mpsim_f32_bits((u & 0x807fffff) | (uint32_t)(field & 0xff) << 23);
+        if (e)
+            e[j] = (int16_t)(is_zero ? e[j] : e[j] + by);
+    }
+    return special;
+}
+
+static void flush_values(float *y, const mpsim_format *f)
+{
+    const uint32_t least = mpsim_bits_f32((float)mpsim_format_min_normal(f));
+    for (size_t j = 0; j < N; j++) {
+        const uint32_t u = mpsim_bits_f32(y[j]);
+        y[j] = mpsim_f32_bits((u & 0x7fffffff) < least ? 0 : u);
+    }
+}
+
+/* What comes after decoding: n of N values of a line from product k on, or, across, of lines from l on. */
+static unsigned adapt(const mpsim_lines *x, float *y, int16_t *e, size_t l, size_t k, size_t n, int across)
+{
+    int16_t scales[N] = {0};
+    if (x->flush)
+        flush_values(y, x->u.format);
+    if (!x->scales || k >= x->depth)
+        return 0;
+    for (size_t j = 0; j < n; j++)
+        scales[j] = x->scales[(across ? l + j : l) * x->blocks + k / x->block];
+    return scale_values(y, e, scales, 1);
+}
+
 static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l)
 {
     unsigned special = 0;
@@ -278,10 +317,12 @@ static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l
         gather(x, to, raw, l, k, n, 0);
         if (n == N) {
             special |= x->decode(&x->u, values, e, to->lowest, raw);
+            special |= adapt(x, values, e, l, k, N, 0);
         } else {
             float y[N];
             int16_t ey[N];
             special |= x->decode(&x->u, y, ey, to->lowest, raw);
+            special |= adapt(x, y, ey, l, k, N, 0);
             memcpy(values, y, n * sizeof y[0]);
             if (e)
                 memcpy(e, ey, n * sizeof ey[0]);
@@ -300,6 +341,7 @@ static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_
         int16_t e[N];
         gather(x, to, raw, first, k, n, 1);
         special |= x->decode(&x->u, values, to->exponents ? e : NULL, to->lowest, raw);
+        special |= adapt(x, values, to->exponents ? e : NULL, first, k, n, 1);
         if (to->exponents)
             put_exponents(to, e, at, N);
     }

@@ -12,8 +12,9 @@
 #include <mpsim/dot.h>
 
 enum {
-    MPSIM_PANEL = 16,           /* lines of a panel                                   */
-    MPSIM_EXPONENT_ZERO = -4000 /* of an operand that is zero: no product wins with it */
+    MPSIM_PANEL = 16,            /* lines of a panel                                   */
+    MPSIM_EXPONENT_ZERO = -4000, /* of an operand that is zero: no product wins with it */
+    MPSIM_SCALE_NAN = 32767
 };
 
 /* ---- formats ---- */
@@ -74,6 +75,11 @@ typedef struct mpsim_lines {
     const void *codes;
     size_t count, depth;
     size_t line, next; /* from a line to the next, from k to k + 1, in codes */
+    int flush;         /* numbers below the normal ones become +0, as does -0 */
+    /* exponents of scales, `blocks` a line, or MPSIM_SCALE_NAN; NULL: none. A value times its scale that is no
+     * normal number of binary32 makes its line special */
+    const int16_t *scales;
+    size_t block, blocks;
 } mpsim_lines;
 
 /* Where its values go. Values and exponents of lines that are beyond `count`, or k beyond depth,

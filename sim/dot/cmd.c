@@ -6,7 +6,9 @@
 #include "../cli/progress.h"
 #include "../cli/reportoptions.h"
 #include "../text/words.h"
+#include "blocks.h"
 #include "error.h"
+#include "like.h"
 #include "models.h"
 #include "pair.h"
 #include "reduce.h"
@@ -49,16 +51,21 @@ static const char more[] =
     "  mpsim dot -f e5m2,e4m3 -s amax --a agrad:fc1 --b act:fc1 --transpose-a --transpose-b \\\n"
     "            data/digits-cnn/step_020000/rank_00000.safetensors   a weight gradient\n"
     "  mpsim dot -f bf16 -K 16384 -M hopper-bf16-fp32 --split-k 6 --workspace bf16\n"
+    "  mpsim dot -f e4m3 -s amax -K 4096 -M exact --like torch-scaled-mm:hopper:slow:S=1\n"
+    "  mpsim dot --blocks nvfp4 -K 4096                 fp4 as Blackwell multiplies it, and as bf16 numbers\n"
     "  mpsim dot --reduce --a 'wgrad:*' data/amp-mlp/*/step_00002?/rank_00000.safetensors   an all-reduce\n"
     "  mpsim dot -f fp16 --a 0x3c00,0x4000 --b 1,2^-14 --c 0x1p-24 -M hopper-fp16-fp32 --steps\n";
 
 static const char default_models[] = "exact,pairwise,fma,volta-*,ampere-*,ada-*,hopper-*,blackwell-*";
 
 enum { DEPTHS = 64 };
+static const char block_models[] = "exact,pairwise,fma,hopper-bf16-fp32,blackwell-bf16-fp32,blackwell-tcgen05-mx*,"
+                                   "rtx-blackwell-mx*";
 static const uint64_t default_rows = 16;
 
 typedef struct options {
-    const char *formats, *models, *depths, *distribution, *scale, *a, *b, *c, *operand_round, *workspace, *wire;
+    const char *formats, *models, *depths, *distribution, *scale, *a, *b, *c, *operand_round, *workspace, *wire, *like,
+        *blocks;
     uint64_t rows, columns, seed, split_k;
     int flatten, transpose_a, transpose_b, steps, reduce;
     report_options form;
@@ -74,6 +81,9 @@ typedef struct run {
     report_style style;
     int distribution, generated;
     dot_split split;
+    mpsim_block_recipe recipe; /* with --blocks */
+    mpsim_scaled_mm like;
+    mpsim_model shown; /* as which `like` is reported */
 } run;
 
 /* ---- what the command line says ---- */
@@ -192,7 +202,10 @@ static int make_operands(run *r, char **files, int n)
 static void head_operand(FILE *to, const char *name, const operand *o)
 {
     char scale[32], rows[32], all[32], depth[32], share[32];
-    fprintf(to, "%s  %s, %s, ", name, o->format.name, o->label);
+    fprintf(to, "%s  %s, ", name, o->format.name);
+    if (o->block)
+        fprintf(to, "blocks of %zu with scales in %s, ", o->block, o->scale_format.name);
+    fprintf(to, "%s, ", o->label);
     if (o->rows < o->all_rows)
         fprintf(to, "the first %s of %s rows", text_count(rows, o->rows), text_count(all, o->all_rows));
     else
@@ -213,6 +226,9 @@ static json_t *operand_json(const operand *o)
     json_object_set_new(v, "rows", json_of_count(o->rows));
     json_object_set_new(v, "depth", json_of_count(o->depth));
     json_object_set_new(v, "scale", json_of_double(o->scale));
+    if (o->block)
+        json_object_set_new(
+            v, "blocks", json_pack("{s:o,s:s}", "elements", json_of_count(o->block), "scales", o->scale_format.name));
     json_object_set_new(v, "nonzero", json_of_count(o->nonzero));
     json_object_set_new(v, "underflow", json_of_count(o->counts.underflow));
     json_object_set_new(v, "inexact", json_of_count(o->counts.inexact));
@@ -362,15 +378,17 @@ static int report(const run *r, FILE *to)
     size_t rows = 0;
     int status = 0;
     print_head(r, to);
-    progress_steps("sums", r->depths * r->models.count);
+    progress_steps("sums", r->depths * (r->models.count + (r->o->like != NULL)));
     for (size_t i = 0; i < r->depths && !status; i++) {
         status = dot_exact(exact, &r->a, &r->b, r->depth[i]);
         for (size_t j = 0; !status && j < r->a.rows * r->b.rows; j++)
             zeros += exact[j] == 0;
-        for (size_t j = 0; j < r->models.count && !status; j++) {
-            const mpsim_model *m = &r->models.items[j];
+        for (size_t j = 0; j < r->models.count + (r->o->like != NULL) && !status; j++) {
+            const int like = j == r->models.count;
+            const mpsim_model *m = like ? &r->shown : &r->models.items[j];
             dot_error e;
-            status = dot_error_measure(&e, m, &r->split, &r->a, &r->b, r->depth[i], exact);
+            status = like ? like_measure(&e, &r->like, &r->a, &r->b, r->depth[i], exact)
+                          : dot_error_measure(&e, m, &r->split, &r->a, &r->b, r->depth[i], exact);
             progress_add(1);
             not_finite += status ? 0 : e.not_finite;
             if (!status && e.not_finite < e.count && e.max_rel >= 0.25 && e.max_rel > worst.max_rel)
@@ -417,6 +435,10 @@ static int check(run *r, int operands)
         return fail(EXIT_USAGE, "dot: -K, --values, --scale, --rows and --columns do not go with numbers");
     if (o->split_k == 0 || o->split_k > 1 << 20 || (o->workspace && o->split_k == 1))
         return fail(EXIT_USAGE, "dot: --split-k is from 1 to 2^20 parts, and --workspace goes with more than one");
+    if (o->blocks && ((operands == 0 && o->a) || o->scale || o->like || o->operand_round))
+        return fail(EXIT_USAGE, "dot: --blocks does not go with numbers, --scale, --operand-round or --like");
+    if (o->like && ((operands == 0 && o->a) || o->split_k > 1))
+        return fail(EXIT_USAGE, "dot: --like goes with tensors, and with S=N instead of --split-k");
     if (operands == 0 && o->a && o->split_k > 1)
         return fail(EXIT_USAGE, "dot: --split-k does not go with numbers");
     if (o->steps && o->form.csv)
@@ -443,6 +465,21 @@ static int dot_of_numbers(const run *r, const mpsim_format *fa, const mpsim_form
     return code;
 }
 
+static int parse_blocks(mpsim_block_recipe *recipe, const char *text)
+{
+    char error[200] = "no such recipe: see mpsim formats --recipes";
+    unsigned transform;
+    if (mpsim_block_parse(recipe, &transform, text, error, sizeof error) != MPSIM_OK)
+        return fail(EXIT_USAGE, "dot: --blocks: '%s': %s", text, error);
+    return transform ? fail(EXIT_USAGE, "dot: --blocks: '%s': no transforms here", text) : 0;
+}
+
+/* An operand rounded to its format, or quantised in blocks. */
+static int encode(const run *r, operand *o, const mpsim_format *f, double scale)
+{
+    return r->o->blocks ? operand_quantise(o, &r->recipe) : operand_encode(o, f, r->mode, scale);
+}
+
 /* Sums over ranks. */
 static int reduce(run *r, char **files, int n)
 {
@@ -458,12 +495,8 @@ static int reduce(run *r, char **files, int n)
 
 int cmd_dot(const command *self, int argc, char **argv)
 {
-    options o = {.formats = "fp16",
-                 .models = default_models,
-                 .rows = default_rows,
-                 .columns = default_rows,
-                 .seed = 1,
-                 .split_k = 1};
+    options o = {
+        .formats = "fp16", .models = NULL, .rows = default_rows, .columns = default_rows, .seed = 1, .split_k = 1};
     int first;
     const option_row table_of_options[] = {
         {'f', "format", OPTION_STRING, &o.formats, "FORMAT[,FORMAT]",
@@ -481,6 +514,12 @@ int cmd_dot(const command *self, int argc, char **argv)
          "K is cut into S parts, each summed by the model; their sums are added in order"},
         {0, "workspace", OPTION_STRING, &o.workspace, "FORMAT[,FORMAT]",
          "split-k: format in which the sums of the parts are kept, and in which they are added (default binary32)"},
+        {0, "like", OPTION_STRING, &o.like, "NAME",
+         "also a product as a library computes it, whole: torch-scaled-mm[:hopper|ada][:fast|slow]:S=N[:ORDER][:out=FORMAT], "
+         "with the scales of --scale as those of the tensors"},
+        {0, "blocks", OPTION_STRING, &o.blocks, "RECIPE",
+         "operands in blocks along K instead of --format and --scale: mxfp8, mxfp6-e3m2, mxfp4, nvfp4, ... (mpsim formats "
+         "--recipes). Models with scales of blocks take them as they are, those of bf16 multiply their numbers"},
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
         {0, "values", OPTION_STRING, &o.distribution, "DISTRIBUTION",
          "generated: uniform in (0, 1) (default), symmetric in (-1, 1), normal, relu"},
@@ -513,6 +552,7 @@ int cmd_dot(const command *self, int argc, char **argv)
         return code;
     const int operands = argc - first;
     run r = {.o = &o};
+    o.models = o.models ? o.models : o.blocks ? block_models : default_models;
     if (o.reduce || o.wire)
         return reduce(&r, argv + first, operands);
     mpsim_format fa, fb;
@@ -529,9 +569,13 @@ int cmd_dot(const command *self, int argc, char **argv)
         o.depths = "4096";
     if (o.depths && (code = parse_depths(&r, o.depths)))
         return code;
-    if ((code = model_list_make(&r.models, "dot", o.models, &fa, &fb)) ||
-        (code = make_operands(&r, argv + first, operands)) || (code = operand_encode(&r.a, &fa, r.mode, scale)) ||
-        (code = operand_encode(&r.b, &fb, r.mode, scale)) || (code = output_open(&out, o.form.path)))
+    if (o.blocks && (code = parse_blocks(&r.recipe, o.blocks)))
+        return code;
+    if ((code = model_list_make(&r.models, "dot", o.models, o.blocks ? NULL : &fa, &fb)) ||
+        (code = o.like ? like_parse(&r.like, &r.shown, o.like, &fa, &fb) : 0) ||
+        (code = make_operands(&r, argv + first, operands)) || (code = encode(&r, &r.a, &fa, scale)) ||
+        (code = encode(&r, &r.b, &fb, scale)) || (code = o.blocks ? blocks_models(&r.models, &r.a, &r.b) : 0) ||
+        (code = output_open(&out, o.form.path)))
         goto done;
     code = report(&r, out.file);
     if (code)

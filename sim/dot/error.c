@@ -1,6 +1,8 @@
 /* error.c -- see error.h. */
 #include "error.h"
 
+#include "blocks.h"
+
 #include "../array/need.h"
 #include "../cli/options.h"
 
@@ -24,7 +26,9 @@ static mpsim_status run(double *d, const mpsim_model *m, const operand *a, const
     const mpsim_rng rng = {1, 0, 0};
     const size_t n = a->rows * b->rows;
     void *codes = need_memory(n, mpsim_format_code_bytes(f));
-    mpsim_status s = mpsim_gemm(m, a->rows, b->rows, depth, &ma, &mb, NULL, codes, b->rows, &rng, &parallel_pool);
+    mpsim_status s = a->block
+                         ? blocks_gemm(m, a, b, first, depth, codes, &parallel_pool)
+                         : mpsim_gemm(m, a->rows, b->rows, depth, &ma, &mb, NULL, codes, b->rows, &rng, &parallel_pool);
     if (s == MPSIM_OK)
         s = mpsim_decode_array(f, d, codes, n);
     free(codes);
@@ -82,6 +86,9 @@ mpsim_status dot_results(double *d, const mpsim_model *m, const dot_split *split
 
 static int failed(const mpsim_model *m, const operand *a, const operand *b, mpsim_status s)
 {
+    if (s == MPSIM_EINVAL && a->block)
+        return fail(EXIT_USAGE, "dot: model '%s': with --blocks, parts of K must begin with a block of %zu", m->name,
+                    a->block);
     if (s == MPSIM_ERANGE)
         return fail(EXIT_USAGE,
                     "dot: model '%s' cannot take %s and %s: more than 60 explicit significand bits together", m->name,

@@ -142,10 +142,9 @@ void model_list_clear(model_list *l)
 
 /* ---- the table ---- */
 
-static const char *const addition_names[] = {[MPSIM_ADDITION_EXACT] = "exact",
-                                             [MPSIM_ADDITION_FMA] = "fma",
-                                             [MPSIM_ADDITION_MULADD] = "muladd",
-                                             [MPSIM_ADDITION_FUSED] = "fused"};
+static const char *const addition_names[] = {
+    [MPSIM_ADDITION_EXACT] = "exact", [MPSIM_ADDITION_FMA] = "fma",       [MPSIM_ADDITION_MULADD] = "muladd",
+    [MPSIM_ADDITION_FUSED] = "fused", [MPSIM_ADDITION_STAGED] = "staged", [MPSIM_ADDITION_GROUPED] = "grouped"};
 static const char *const order_names[] = {[MPSIM_ORDER_SEQUENTIAL] = "sequential",
                                           [MPSIM_ORDER_PAIRWISE] = "pairwise",
                                           [MPSIM_ORDER_QUADS] = "quads",
@@ -182,7 +181,8 @@ static json_t *text_or_null(const char *s)
     return s ? json_string(s) : json_null();
 }
 
-static const char *const trait_names[] = {"flush-operands", "flush-sums", "filled", "overflow-inf", "nan-minus"};
+static const char *const trait_names[] = {"flush-operands", "flush-sums", "filled",
+                                          "overflow-inf",   "nan-minus",  "plus-zero"};
 
 static json_t *traits_json(unsigned traits)
 {
@@ -193,9 +193,22 @@ static json_t *traits_json(unsigned traits)
     return list;
 }
 
+/* Whether the exponent of alignment has a lower bound. */
+static int has_floor(const mpsim_model *m)
+{
+    return m->addition >= MPSIM_ADDITION_FUSED && m->addition != MPSIM_ADDITION_STAGED &&
+           m->floor != MPSIM_MODEL_NO_FLOOR;
+}
+
+static json_t *number_if(int there, int n)
+{
+    return there ? json_integer(n) : json_null();
+}
+
 static json_t *model_json(const mpsim_model *m)
 {
-    const int fused = m->addition == MPSIM_ADDITION_FUSED, lanes = m->order == MPSIM_ORDER_LANES;
+    const int fused = m->addition == MPSIM_ADDITION_FUSED, staged = m->addition == MPSIM_ADDITION_STAGED;
+    const int grouped = m->addition == MPSIM_ADDITION_GROUPED, core = fused || staged || grouped;
     json_t *v = json_object();
     json_object_set_new(v, "name", json_string(m->name));
     json_object_set_new(v, "architecture", text_or_null(m->architecture));
@@ -203,18 +216,24 @@ static json_t *model_json(const mpsim_model *m)
     json_object_set_new(v, "operands", text_or_null(m->operands));
     json_object_set_new(v, "addition", json_string(addition_names[m->addition]));
     json_object_set_new(v, "order", json_string(order_names[m->order]));
-    json_object_set_new(v, "length", fused || lanes ? json_integer(m->length) : json_null());
-    json_object_set_new(v, "fraction", fused ? json_integer(m->fraction) : json_null());
-    json_object_set_new(v, "alignment", fused ? json_string(alignment_names[m->alignment]) : json_null());
+    json_object_set_new(v, "length", number_if(m->length != 0, m->length));
+    json_object_set_new(v, "fraction", number_if(core, m->fraction));
+    json_object_set_new(v, "alignment", fused || grouped ? json_string(alignment_names[m->alignment]) : json_null());
     json_object_set_new(v, "normalised", fused ? json_boolean(m->normalised) : json_null());
-    json_object_set_new(v, "floor", fused && m->floor != MPSIM_MODEL_NO_FLOOR ? json_integer(m->floor) : json_null());
+    json_object_set_new(v, "floor", number_if(has_floor(m), m->floor));
     json_object_set_new(v, "operand_emin",
                         fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN ? json_integer(m->operand_emin) : json_null());
     json_object_set_new(v, "chunk", json_integer(m->chunk));
     json_object_set_new(v, "traits", traits_json(m->traits));
+    json_object_set_new(v, "ways", number_if(staged, m->ways));
+    json_object_set_new(v, "kept", number_if(staged, m->kept));
+    json_object_set_new(v, "drop", number_if(staged, m->drop));
+    json_object_set_new(v, "group", number_if(grouped, m->group));
+    json_object_set_new(v, "block", number_if(m->block != 0, m->block));
+    json_object_set_new(v, "scales", text_or_null(m->scales));
     if (m->addition == MPSIM_ADDITION_MULADD)
         set_place(v, "product", &m->product);
-    if (m->addition != MPSIM_ADDITION_EXACT || m->chunk)
+    if (m->addition != MPSIM_ADDITION_EXACT || m->chunk || m->length)
         set_place(v, "accumulator", &m->accumulator);
     if (m->chunk)
         set_place(v, "outer", &m->outer);
@@ -223,6 +242,13 @@ static json_t *model_json(const mpsim_model *m)
     json_object_set_new(v, "unconfirmed", text_or_null(m->unconfirmed));
     json_object_set_new(v, "source", text_or_null(m->source));
     return v;
+}
+
+static void csv_if(FILE *to, int there, int n)
+{
+    if (there)
+        fprintf(to, "%d", n);
+    fputc(',', to);
 }
 
 static void print_csv(FILE *to, const mpsim_model *m)
@@ -235,15 +261,11 @@ static void print_csv(FILE *to, const mpsim_model *m)
         csv_text(to, texts[i]);
         fputc(',', to);
     }
-    if (fused)
-        fprintf(to, "%d,%d,", m->length, m->fraction);
-    else if (m->order == MPSIM_ORDER_LANES)
-        fprintf(to, "%d,,", m->length);
-    else
-        fputs(",,", to);
-    if (fused && m->floor != MPSIM_MODEL_NO_FLOOR)
-        fprintf(to, "%d", m->floor);
-    fprintf(to, ",%u,%s,%s,", (unsigned)m->chunk, fused ? alignment_names[m->alignment] : "",
+    csv_if(to, m->length != 0, m->length);
+    csv_if(to, m->addition >= MPSIM_ADDITION_FUSED, m->fraction);
+    csv_if(to, has_floor(m), m->floor);
+    fprintf(to, "%u,%s,%s,", (unsigned)m->chunk,
+            fused || m->addition == MPSIM_ADDITION_GROUPED ? alignment_names[m->alignment] : "",
             fused ? m->normalised ? "yes" : "no" : "");
     if (fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN)
         fprintf(to, "%d", m->operand_emin);
@@ -257,6 +279,14 @@ static void print_csv(FILE *to, const mpsim_model *m)
     csv_text(to, m->source ? m->source : "");
     fputc(',', to);
     csv_text(to, m->unconfirmed ? m->unconfirmed : "");
+    fputc(',', to);
+    const int staged = m->addition == MPSIM_ADDITION_STAGED;
+    csv_if(to, staged, m->ways);
+    csv_if(to, staged, m->kept);
+    csv_if(to, staged, m->drop);
+    csv_if(to, m->addition == MPSIM_ADDITION_GROUPED, m->group);
+    csv_if(to, m->block != 0, m->block);
+    csv_text(to, m->scales ? m->scales : "");
     fputc('\n', to);
 }
 
@@ -272,16 +302,16 @@ static void cell_if(table *t, int there, int n)
 static void print_row(table *t, const mpsim_model *m)
 {
     char text[96];
-    const int fused = m->addition == MPSIM_ADDITION_FUSED;
     table_cell(t, "%s", m->name);
     table_cell(t, "%s", m->operands ? m->operands : "any");
-    cell_if(t, fused || m->order == MPSIM_ORDER_LANES, m->length);
-    cell_if(t, fused, m->fraction);
-    cell_if(t, fused && m->floor != MPSIM_MODEL_NO_FLOOR, m->floor);
+    cell_if(t, m->length != 0, m->length);
+    cell_if(t, m->addition >= MPSIM_ADDITION_FUSED, m->fraction);
+    cell_if(t, has_floor(m), m->floor);
     cell_if(t, m->chunk != 0, (int)m->chunk);
     table_cell(t, "%s",
-               m->addition == MPSIM_ADDITION_EXACT && !m->chunk ? ""
-                                                                : place_text(text, sizeof text, &m->accumulator, 1));
+               m->addition == MPSIM_ADDITION_EXACT && !m->chunk && !m->length
+                   ? ""
+                   : place_text(text, sizeof text, &m->accumulator, 1));
     table_cell(t, "%s", m->result.format.name);
     table_cell(t, "%s", evidence_names[m->evidence]);
 }
@@ -290,6 +320,8 @@ static const char legend[] =
     "\n"
     "L, F       tensor cores: L products and the accumulator are aligned to the largest exponent,\n"
     "           truncated F bits below it, added exactly, rounded once (rz: toward zero)\n"
+    "           (AMD CDNA1: exactly, without F; CDNA2: a tree of rounded sums; CDNA3, fp4 with scales of\n"
+    "           blocks: lib/include/mpsim/dot.h, _STAGED and _GROUPED)\n"
     "floor      the exponent of the alignment is not lower\n"
     "           instructions of CPUs: L sums, product k goes to sum k mod L\n"
     "chunk      products summed from zero, then added to the result in its format\n"
@@ -382,7 +414,7 @@ void models_print(const model_list *l, report_style style, FILE *to)
     if (style == REPORT_CSV) {
         fputs(
             "name,operands,addition,order,length,fraction,floor,chunk,alignment,normalised,operand_emin,accumulator,result,evidence,"
-            "instruction,source,unconfirmed\n",
+            "instruction,source,unconfirmed,ways,kept,drop,group,block,scales\n",
             to);
         for (size_t i = 0; i < l->count; i++)
             print_csv(to, &l->items[i]);

@@ -192,5 +192,7 @@ void operand_clear(operand *o)
 {
     free(o->x);
     free(o->codes);
+    free(o->scales);
+    free(o->numbers);
     memset(o, 0, sizeof *o);
 }

@@ -15,6 +15,12 @@ typedef struct operand {
     unsigned char *codes; /* NULL before operand_encode                                */
     mpsim_counts counts;
     char label[256]; /* what it is, for people                                    */
+    /* in blocks (blocks.h): elements of a block, 0: none; a scale code for each block of each row; the numbers, without
+     * the tensor's scale, as bf16 */
+    size_t block, scale_stride;
+    mpsim_format scale_format;
+    uint8_t *scales;
+    uint16_t *numbers;
 } operand;
 
 /* Distributions of generated operands; element (row, k) is a function of seed, stream, row and k

@@ -49,7 +49,7 @@ int oracle_model_init(oracle_model *om, const mpsim_model *m)
         om->product = oracle_dot_format(m->product.format.name);
         known &= om->product != NULL;
     }
-    if (m->addition != MPSIM_ADDITION_EXACT || m->chunk) {
+    if (m->addition != MPSIM_ADDITION_EXACT || m->chunk || m->length) {
         om->accumulator = oracle_dot_format(m->accumulator.format.name);
         known &= om->accumulator != NULL;
     }
@@ -413,6 +413,7 @@ typedef struct fused_term {
     uint64_t s;
     long w, e;
     int negative;
+    size_t k; /* which product of the addition */
 } fused_term;
 
 static int bit_length(uint64_t s)
@@ -450,59 +451,184 @@ static void add_aligned(const fused_term *t, int alignment, long unit)
     mpz_add(sum, sum, term);
 }
 
-/* One fused addition: the products order[0..n-1], of which those from `end` on are zero, and s, a
- * number of format fs. */
-static double fused_addition(work *w, const oracle_format *fa, const double *a, const oracle_format *fb,
-                             const double *b, const size_t *order, size_t n, size_t end, const oracle_format *fs,
-                             double s)
+/* The finite products order[0..n-1], of which those from `end` on are zero, as terms; others go to *special. */
+static size_t collect(work *w, fused_term *terms, exact *special, const oracle_format *fa, const double *a,
+                      const oracle_format *fb, const double *b, const size_t *order, size_t n, size_t end)
 {
     const mpsim_model *m = w->om->model;
-    fused_term terms[256]; /* length is a byte */
     size_t count = 0;
-    exact x, special;
-    begin(&special);
     for (size_t i = 0; i < n; i++) {
         if (order[i] >= end)
             continue;
         const double u = a[order[i]], v = b[order[i]];
         if (!isfinite(u) || !isfinite(v)) {
-            add_product(&special, u, v);
+            add_product(special, u, v);
         } else if (u != 0 && v != 0) {
             const parts pu = take_apart(fa, u, m->operand_emin), pv = take_apart(fb, v, m->operand_emin);
             const int p = pu.p + pv.p;
             fused_term *t = &terms[count++];
             assert(p <= 60);
-            *t = (fused_term){.s = pu.s * pv.s, .e = pu.e + pv.e, .negative = !!signbit(u) != !!signbit(v)};
+            *t = (fused_term){.s = pu.s * pv.s, .e = pu.e + pv.e, .negative = !!signbit(u) != !!signbit(v), .k = i};
             t->w = t->e - p;
             if (m->normalised)
                 t->e = t->w + bit_length(t->s) - 1;
         }
     }
+    return count;
+}
+
+/* s as a term, if it is a finite number but zero: 1, else 0. */
+static size_t collect_addend(fused_term *t, exact *special, const oracle_format *fs, double s)
+{
     if (!isfinite(s)) {
-        add_value(&special, s);
-    } else if (s != 0) {
-        const parts ps = take_apart(fs, s, INT_MAX);
-        terms[count++] = (fused_term){ps.s, ps.e - ps.p, ps.e, !!signbit(s)};
+        add_value(special, s);
+        return 0;
     }
-    const oracle_format *to = w->om->accumulator;
-    const mpsim_rounding *r = &m->accumulator.rounding;
-    forget_nan(&special);
+    if (s == 0)
+        return 0;
+    const parts ps = take_apart(fs, s, INT_MAX);
+    *t = (fused_term){.s = ps.s, .w = ps.e - ps.p, .e = ps.e, .negative = !!signbit(s)};
+    return 1;
+}
+
+static double special_result(work *w, exact *special, int fused)
+{
+    forget_nan(special);
+    return oracle_decode(w->om->accumulator,
+                         round_code(w, special, w->om->accumulator, &w->om->model->accumulator.rounding, 0, fused));
+}
+
+static long largest_exponent(const fused_term *terms, size_t count, long least)
+{
+    for (size_t i = 0; i < count; i++)
+        least = terms[i].e > least ? terms[i].e : least;
+    return least;
+}
+
+/* The terms of groups of products: their sums are exact. */
+static size_t group_terms(work *w, fused_term *terms, size_t count, const oracle_format *fa, const oracle_format *fb)
+{
+    const mpsim_model *m = w->om->model;
+    const long base = (long)fa->emin - fa->precision + 1 + fb->emin - fb->precision + 1;
+    fused_term groups[256];
+    size_t found = 0;
+    for (size_t i = 0; i < count; found++) {
+        const size_t group = terms[i].k / m->group;
+        exact x;
+        begin(&x);
+        for (; i < count && terms[i].k / m->group == group; i++)
+            add_aligned(&terms[i], MPSIM_ALIGN_TRUNCATE, base);
+        groups[found] = (fused_term){.w = base, .e = 0, .negative = mpz_sgn(sum) < 0};
+        assert(mpz_sizeinbase(sum, 2) <= 62);
+        mpz_abs(sum, sum);
+        groups[found].s = mpz_get_ui(sum);
+    }
+    memcpy(terms, groups, found * sizeof groups[0]);
+    return found;
+}
+
+/* One fused or grouped addition. s is a number of format fs. */
+static double fused_addition(work *w, const oracle_format *fa, const double *a, const oracle_format *fb,
+                             const double *b, const size_t *order, size_t n, size_t end, const oracle_format *fs,
+                             double s)
+{
+    const mpsim_model *m = w->om->model;
+    fused_term terms[257]; /* length is a byte */
+    exact x, special;
+    begin(&special);
+    size_t count = collect(w, terms, &special, fa, a, fb, b, order, n, end);
+    if (special.kind == NUMBER && m->addition == MPSIM_ADDITION_GROUPED)
+        count = group_terms(w, terms, count, fa, fb);
+    count += collect_addend(&terms[count], &special, fs, s);
     if (special.kind != NUMBER)
-        return oracle_decode(to, round_code(w, &special, to, r, 0, 1));
+        return special_result(w, &special, 1);
 
     begin(&x);
     if (count) {
-        long e = terms[0].e;
-        for (size_t i = 1; i < count; i++)
-            if (terms[i].e > e)
-                e = terms[i].e;
-        if (m->floor != MPSIM_MODEL_NO_FLOOR && e < m->floor)
-            e = m->floor;
-        x.unit = e - m->fraction;
+        x.unit = largest_exponent(terms, count, m->floor == MPSIM_MODEL_NO_FLOOR ? LONG_MIN : m->floor) - m->fraction;
         for (size_t i = 0; i < count; i++)
             add_aligned(&terms[i], m->alignment, x.unit);
     }
-    return oracle_decode(to, round_code(w, &x, to, r, 0, 1));
+    return oracle_decode(w->om->accumulator, round_code(w, &x, w->om->accumulator, &m->accumulator.rounding, 0, 1));
+}
+
+/* z 2^from in units of 2^to, toward -infinity. */
+static void floor_to(mpz_ptr z, long from, long to)
+{
+    if (from >= to)
+        mpz_mul_2exp(z, z, (mp_bitcnt_t)(from - to));
+    else
+        mpz_fdiv_q_2exp(z, z, (mp_bitcnt_t)(to - from));
+}
+
+/* Whether |S 2^w|, by the exponent that the term has to say, is beyond the numbers of a format. */
+static int is_beyond(const fused_term *t, const oracle_format *of)
+{
+    const int p = (int)(t->e - t->w);
+    return t->e + (t->s >> (p + 1) ? 1 : 0) > ilogb(of->max);
+}
+
+/* One addition in two stages. */
+static double staged_addition(work *w, const oracle_format *fa, const double *a, const oracle_format *fb,
+                              const double *b, const size_t *order, size_t n, const oracle_format *fs, double s)
+{
+    const mpsim_model *m = w->om->model;
+    const oracle_format *to = w->om->accumulator;
+    fused_term terms[257];
+    exact x, special;
+    long e[2] = {LONG_MIN, LONG_MIN}, e_products = LONG_MIN;
+    mpz_t sums[2], all;
+    mpz_inits(sums[0], sums[1], all, (mpz_ptr)0);
+    begin(&special);
+    const size_t count = collect(w, terms, &special, fa, a, fb, b, order, n, n + order[0]);
+    const size_t addend = collect_addend(&terms[count], &special, fs, s);
+    for (size_t i = 0; i < count; i++)
+        if (is_beyond(&terms[i], to))
+            add_infinity(&special, terms[i].negative);
+    double result = 0;
+    if (special.kind != NUMBER) {
+        result = special_result(w, &special, 0);
+        goto done;
+    }
+    for (int way = 0; way < m->ways; way++) {
+        for (size_t i = 0; i < count; i++)
+            if ((int)(terms[i].k % m->ways) == way && terms[i].e > e[way])
+                e[way] = terms[i].e;
+        begin(&x);
+        for (size_t i = 0; i < count; i++)
+            if ((int)(terms[i].k % m->ways) == way)
+                add_aligned(&terms[i], MPSIM_ALIGN_TRUNCATE, e[way] - m->fraction);
+        mpz_set(sums[way], sum);
+        e_products = e[way] > e_products ? e[way] : e_products;
+    }
+    for (int way = 0; way < m->ways; way++)
+        if (e[way] != LONG_MIN) {
+            floor_to(sums[way], e[way], e_products);
+            mpz_add(all, all, sums[way]);
+        }
+    const long e_s = addend && terms[count].e > to->emin ? terms[count].e : to->emin;
+    const long largest = e_products > e_s ? e_products : e_s;
+    x.unit = largest - m->kept - 1;
+    if (e_products != LONG_MIN)
+        floor_to(all, e_products - m->fraction, x.unit);
+    if (addend && !(m->drop && e_s < largest - m->fraction - 1)) {
+        begin(&special);
+        add_aligned(&terms[count], MPSIM_ALIGN_FLOOR, largest - m->fraction);
+        floor_to(sum, largest - m->fraction, x.unit);
+        mpz_add(all, all, sum);
+    }
+    x.kind = NUMBER;
+    mpz_abs(sum, all);
+    const long own = (long)mpz_sizeinbase(sum, 2) - 1 + x.unit, last = (own > to->emin ? own : to->emin) - m->kept;
+    if (mpz_sgn(all) && last > x.unit) {
+        floor_to(all, x.unit, last);
+        x.unit = last;
+    }
+    mpz_set(sum, all);
+    result = oracle_decode(to, round_code(w, &x, to, &m->accumulator.rounding, 0, 0));
+done:
+    mpz_clears(sums[0], sums[1], all, (mpz_ptr)0);
+    return result;
 }
 
 static double neighbours_sum(work *w, double *p, size_t n)
@@ -594,20 +720,26 @@ static double additions(work *w, const oracle_format *fa, const double *a, const
     exact x;
     switch (m->addition) {
     case MPSIM_ADDITION_EXACT: /* in chunks; oracle_dot has the one without */
-        begin(&x);
-        if (!alone)
-            add_value(&x, s);
-        for (size_t i = 0; i < (alone ? m->chunk : n); i++)
-            add_product(&x, i < n ? a[i] : 0, i < n ? b[i] : 0);
-        forget_nan(&x);
-        s = place(w, &x, to, r);
+        for (size_t i = 0, all = alone ? m->chunk : n; i < all;) {
+            begin(&x);
+            if (!alone)
+                add_value(&x, s);
+            for (size_t end = m->length && all - i > m->length ? i + m->length : all; i < end; i++)
+                add_product(&x, i < n ? a[i] : 0, i < n ? b[i] : 0);
+            forget_nan(&x);
+            s = m->length && x.kind == NUMBER ? oracle_decode(to, round_code(w, &x, to, r, 0, 0)) : place(w, &x, to, r);
+        }
         break;
     case MPSIM_ADDITION_FMA:
     case MPSIM_ADDITION_MULADD:
         if (m->order == MPSIM_ORDER_PAIRWISE && alone)
             s = pairwise_sum(w, a, b, m->chunk, n);
         else if (m->order == MPSIM_ORDER_PAIRWISE)
-            s = add(w, s, pairwise_sum(w, a, b, n, n), to, r);
+            for (size_t i = 0; i < n;) {
+                const size_t some = m->length && n - i > m->length ? m->length : n - i;
+                s = add(w, s, pairwise_sum(w, a + i, b + i, some, some), to, r);
+                i += some;
+            }
         else if (m->order == MPSIM_ORDER_LANES)
             s = lanes_sum(w, a, b, n);
         else
@@ -617,7 +749,9 @@ static double additions(work *w, const oracle_format *fa, const double *a, const
     default:
         for (size_t i = 0; i < filled; i += m->length) {
             const size_t some = filled - i < m->length ? filled - i : m->length;
-            s = fused_addition(w, fa, a, fb, b, order + i, some, n, i ? to : *fs, s);
+            s = m->addition == MPSIM_ADDITION_STAGED
+                    ? staged_addition(w, fa, a, fb, b, order + i, some, i ? to : *fs, s)
+                    : fused_addition(w, fa, a, fb, b, order + i, some, n, i ? to : *fs, s);
         }
     }
     *fs = to;
@@ -634,9 +768,9 @@ static double *decoded(const oracle_format *of, const uint64_t *codes, size_t n)
     return v;
 }
 
-static double flushed(const oracle_format *of, double v)
+static double flushed(const mpsim_model *m, const oracle_format *of, double v)
 {
-    return fabs(v) < ldexp(1, of->emin) ? copysign(0, v) : v;
+    return fabs(v) < ldexp(1, of->emin) ? copysign(0, m->traits & MPSIM_TRAIT_PLUS_ZERO ? 1 : v) : v;
 }
 
 uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint64_t *a, const oracle_format *fb,
@@ -648,14 +782,14 @@ uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint6
     double *u = decoded(fa, a, n), *v = decoded(fb, b, n);
     double s = oracle_decode(om->result, c);
     for (size_t k = 0; m->traits & MPSIM_TRAIT_FLUSH_OPERANDS && k < n; k++) {
-        u[k] = flushed(fa, u[k]);
-        v[k] = flushed(fb, v[k]);
+        u[k] = flushed(m, fa, u[k]);
+        v[k] = flushed(m, fb, v[k]);
     }
     if (m->traits & MPSIM_TRAIT_FLUSH_SUMS && n > 0)
-        s = flushed(om->result, s);
+        s = flushed(m, om->result, s);
     exact x;
     begin(&x);
-    if (m->addition == MPSIM_ADDITION_EXACT && !m->chunk) {
+    if (m->addition == MPSIM_ADDITION_EXACT && !m->chunk && !m->length) {
         add_value(&x, s);
         for (size_t k = 0; k < n; k++)
             add_product(&x, u[k], v[k]);

@@ -14,6 +14,7 @@ typedef struct product {
     bench *frame;
     mpsim_model m;
     mpsim_matrix a, b;
+    mpsim_scales scales; /* of both, where the model has blocks */
     size_t rows, columns, depth;
     void *d;
     const float *fa, *fb;
@@ -22,7 +23,12 @@ typedef struct product {
 static void do_gemm(void *context)
 {
     product *p = context;
-    if (mpsim_gemm(&p->m, p->rows, p->columns, p->depth, &p->a, &p->b, NULL, p->d, p->columns, NULL, NULL) != MPSIM_OK)
+    const mpsim_scales *s = &p->scales;
+    const mpsim_status status = s->codes ? mpsim_gemm_scaled(&p->m, p->rows, p->columns, p->depth, &p->a, s, &p->b, s,
+                                                             NULL, p->d, p->columns, NULL, NULL)
+                                         : mpsim_gemm(&p->m, p->rows, p->columns, p->depth, &p->a, &p->b, NULL, p->d,
+                                                      p->columns, NULL, NULL);
+    if (status != MPSIM_OK)
         abort();
 }
 
@@ -69,7 +75,7 @@ static const char *const typed[] = {"sequential:bf16", "sequential:fp16", "seque
                                     "pairwise:fp16",   "pairwise:e4m3",   "fma:bf16",        "fma:fp16",
                                     "fma:e4m3",        "chunked:fp16",    "chunked:bf16",    "sequential:product=bf16"};
 
-static const char *const formats[] = {"fp16", "bf16", "tf32", "e4m3", "binary32"};
+static const char *const formats[] = {"fp16", "bf16", "tf32", "e4m3", "binary32", "e4m3fnuz", "binary64"};
 
 /* On the other instruction sets. */
 static const char *const few[][2] = {{"hopper-fp16-fp32", "fp16"},
@@ -78,7 +84,14 @@ static const char *const few[][2] = {{"hopper-fp16-fp32", "fp16"},
                                      {"hopper-tf32-fp32", "tf32"},
                                      {"exact", "fp16"},
                                      {"pairwise:bf16", "fp16"},
-                                     {"chunked", "e4m3"}};
+                                     {"chunked", "e4m3"},
+                                     {"cdna1-fp16-fp32", "fp16"},
+                                     {"cdna2-bf16-fp32", "bf16"},
+                                     {"cdna3-fp16-fp32", "fp16"},
+                                     {"cdna3-fp8-fp32", "e4m3fnuz"},
+                                     {"cdna3-fp64", "binary64"},
+                                     {"rtx-blackwell-mxf8f6f4", "e4m3"},
+                                     {"rtx-blackwell-mxf4nvf4", "e2m1"}};
 
 #define COUNT(table) (sizeof table / sizeof *table)
 
@@ -88,6 +101,7 @@ typedef struct operands {
     double *x;
     float *f;
     void *codes, *d;
+    void *scales;
     double plain; /* seconds of a multiply-add of the plain loop */
 } operands;
 
@@ -110,6 +124,13 @@ static int run_model(bench *b, const operands *o, const mpsim_model *m, const ch
         return 0;
     if (mpsim_encode_array_f64(f, &r, NULL, o->codes, o->x, N * DEPTH, NULL) != MPSIM_OK)
         return 1;
+    if (m->block) {
+        const mpsim_format *fs = mpsim_format_find(strncmp(m->scales, "e4m3", 4) == 0 ? "e4m3" : "e8m0");
+        unsigned char *s = o->scales;
+        for (size_t i = 0; i < N * DEPTH / m->block; i++)
+            s[i] = (unsigned char)((fs->mbits ? 0x30 : 120) + mpsim_rng_word(2, 0, i) % 16);
+        p.scales = (mpsim_scales){fs, s, DEPTH / m->block};
+    }
     report("gemm", &p, format, o->plain, bench_seconds(b, do_gemm, &p));
     return 0;
 }
@@ -130,7 +151,11 @@ static int run_models(bench *b, const operands *o)
     int bad = 0;
     for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
         for (size_t k = 0; k < COUNT(formats); k++)
-            bad |= run_model(b, o, &m, formats[k]);
+            if (strcmp(formats[k], "binary64") != 0 || m.operands) /* of software models one wide format is enough */
+                bad |= run_model(b, o, &m, formats[k]);
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
+        if (m.addition == MPSIM_ADDITION_GROUPED)
+            bad |= run_model(b, o, &m, "e2m1");
     for (size_t i = 0; i < COUNT(typed); i++)
         bad |= mpsim_model_parse(&m, typed[i]) != MPSIM_OK || run_model(b, o, &m, "fp16");
     const char *const best = mpsim_isa_active();
@@ -149,9 +174,10 @@ static int run_products(bench *b)
 {
     operands o = {.x = malloc(N * DEPTH * sizeof *o.x),
                   .f = malloc(N * DEPTH * sizeof *o.f),
-                  .codes = malloc(N * DEPTH * 4),
+                  .codes = malloc(N * DEPTH * 8),
+                  .scales = malloc(N * DEPTH),
                   .d = malloc(N * N * 8)};
-    int bad = !o.x || !o.f || !o.codes || !o.d;
+    int bad = !o.x || !o.f || !o.codes || !o.scales || !o.d;
     for (size_t i = 0; !bad && i < N * DEPTH; i++) {
         const uint32_t w = mpsim_rng_word(1, 0, i);
         o.x[i] = (w & 1 ? 1 : -1) * (double)w * 0x1p-32;
@@ -164,6 +190,7 @@ static int run_products(bench *b)
     free(o.x);
     free(o.f);
     free(o.codes);
+    free(o.scales);
     free(o.d);
     return bad;
 }

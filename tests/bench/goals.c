@@ -48,6 +48,8 @@ const bench_goal bench_goals[] = {
     {"gemm", "exact", "*", "avx512", 1, GOAL_SPEED, 1.5e9, "tf32 and exact sums 1.5"},
     {"gemm", "chunked* pairwise*", "*", "avx512", 1, GOAL_SPEED, 1e9, "chunked and pairwise sums in any format 1 G"},
     {"gemm", TENSOR_CORES, "*", "avx512", 1, GOAL_SPEED, 3e9, "3 G for fp16, bf16 and fp8 rows with AVX-512"},
+    {"gemm", "cdna*", "*", "avx512", 1, GOAL_SPEED, 3e9, "the same of AMD's"},
+    {"gemm", "cdna*", "*", "avx2", 1, GOAL_SPEED, 1.5e9, "and 1.5 with AVX2"},
     {"gemm", TENSOR_CORES, "*", "avx2", 1, GOAL_SPEED, 1.5e9, "and 1.5 with AVX2"},
     {"attention", "*", "*", NULL, 1, GOAL_RATIO, 0.4, "attention in tiles 0.4 of its two products"},
     {"train", "*", "*step", NULL, 1, GOAL_SPEED, 2e9, "training emulation at 2 G in whole steps"},

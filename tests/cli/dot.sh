@@ -76,6 +76,19 @@ run 0 formats --models --json 'hopper-*' && has '"mpsim.models/1"' && has '"unco
 run 0 formats --models --csv hopper-fp16-fp32:F=24 && has ',none,'; ok $? "a row with changes has no evidence"
 run 0 formats --models --csv exact fma:bf16 && [ "$(wc -l <"$dir/out")" -eq 3 ]; ok $? "formats --models --csv"
 
+# ---- blocks with scales, and products of a library: the library's tests say what the numbers are
+run 0 dot --csv --blocks mxfp8 --values relu -K 2048 -M exact,rtx-blackwell-mxf8f6f4,hopper-bf16-fp32
+max=$(field rtx-blackwell-mxf8f6f4 6)
+between "$max" 1e-8 2e-6 && between "$(field hopper-bf16-fp32 6)" 1e-8 2e-6; ok $? "--blocks mxfp8: with scales, and as bf16 numbers ($max)"
+run 0 dot --csv --blocks nvfp4 -K 2048 -M exact,rtx-blackwell-mxf4nvf4 && [ "$(field rtx-blackwell-mxf4nvf4 6)" = 0 ] &&
+    run 0 dot --json --blocks nvfp4 -K 64 && has '"blocks": {"elements": 16, "scales": "e4m3"}'; ok $? "--blocks nvfp4: exact"
+run 2 dot --blocks te-current && has 'no codes of scales' err && run 2 dot --blocks mxfp9 && run 2 dot --blocks mxfp8 --scale amax &&
+    run 2 dot --blocks nvfp4 -M hopper-fp16-fp32 -K 64 && run 2 dot --blocks nvfp4 -K 1000 --split-k 3 -M rtx-blackwell-mxf4nvf4; ok $? "--blocks: what does not fit"
+run 0 dot --csv -f e4m3 -s amax -K 2048 -M exact --like torch-scaled-mm:hopper:slow:S=2:out=binary32 &&
+    between "$(field torch-scaled-mm:hopper:slow:S=2:out=binary32 6)" 1e-6 1e-2; ok $? "--like torch-scaled-mm"
+run 2 dot -f e4m3 --like torch-scaled-mm && has 'is not known here' err && run 2 dot -f e4m3 --like cublas && run 2 dot -f fp16 --like torch-scaled-mm:S=1 &&
+    run 2 dot -f e4m3 --like torch-scaled-mm:S=1:fast:slow; ok $? "--like: parts that nobody said are not guessed"
+
 # ---- K in parts: 4000 ones in 8 parts of 500, which bf16 has; their sums are 1504 (a tie), 2000 (a tie), 2496, 2992,
 # 3488, 3984 there. In 13 parts of 308 and 304, which e4m3 has not: all become 320.
 run 0 dot --csv -K 4000 -M exact --split-k 8 --workspace bf16,bf16 "$dir/ones.npy" "$dir/ones.npy" && [ "$(field exact 10)" = 3984 ] &&

@@ -65,7 +65,7 @@ static int differs(const mpsim_model *m, const oracle_model *om, const operand *
 /* Lengths at which something happens: around additions and chunks. */
 static size_t a_length(const mpsim_model *m, uint64_t *seed)
 {
-    const size_t l = m->addition == MPSIM_ADDITION_FUSED ? m->length : 4;
+    const size_t l = m->addition >= MPSIM_ADDITION_FUSED || m->length ? m->length : 4;
     const size_t chunk = m->chunk && m->chunk < 200 ? m->chunk : 16;
     const size_t near[] = {0,     1,         2,         3,         l - 1, l,         l + 1,     2 * l - 1,
                            2 * l, 2 * l + 1, 3 * l + 2, chunk - 1, chunk, chunk + 1, 2 * chunk, 2 * chunk + 3};
@@ -177,7 +177,7 @@ START_TEST(any_models)
         for (int k = 0; k < 4; k++) {
             const operand *oa = &list[test_random(&seed) % DOT_FORMATS];
             const operand *ob = &list[test_random(&seed) % DOT_FORMATS];
-            if (m.addition == MPSIM_ADDITION_FUSED && oa->f.mbits + ob->f.mbits > 60)
+            if (!dot_can(&m, &oa->f, &ob->f))
                 continue;
             const int kind = (int)(test_random(&seed) % KINDS);
             if (differs(&m, &om, oa, ob, a_length(&m, &seed), kind, &seed, text, sizeof text)) {

@@ -373,7 +373,12 @@ START_TEST(other_models)
         "ada-fp8-fp32:acc=binary32", "ada-fp8-fp32:chunk=16:outer=fp16",
         "hopper-mma-fp8-fp16:order=sequential", "hopper-wgmma-fp8-promoted:outer-round=sra:5",
         "hopper-wgmma-fp8-promoted:result-round=sr", "fma:bf16:round=sr", "pairwise:round=srb",
-        "chunked:product-round=sra:4", "exact:result-round=sr:3", "exact:chunk=7"};
+        "chunked:product-round=sra:4", "exact:result-round=sr:3", "exact:chunk=7", "exact:L=4", "exact:L=3:fp16",
+        "pairwise:L=4", "pairwise:L=3:bf16", "fma:flush=all", "cdna1-bf16-fp32:L=8",
+        "cdna2-fp16-fp32:L=5", "cdna2-fp16-fp32:flush=none", "cdna3-fp16-fp32:kept=24", "cdna3-fp16-fp32:drop=1",
+        "cdna3-fp16-fp32:F=20:L=16", "cdna3-fp8-fp32:ways=1", "cdna3-bf16-fp32:acc=bf16", "cdna3-fp16-fp32:chunk=16",
+        "rtx-blackwell-mxf4:group=8:L=24", "rtx-blackwell-mxf4:F=20:floor=none", "rtx-blackwell-mxf4:chunk=64",
+        "rtx-blackwell-mxf4:align=floor", "rtx-blackwell-mxf8f6f4:F=13:acc=e8m13"};
     uint64_t seed = test_seed() + 14;
     for (size_t i = 0; i < COUNT(typed) + test_scaled(150); i++) {
         mpsim_model m;
@@ -390,7 +395,7 @@ START_TEST(other_models)
                 fa = own[u % n];
                 fb = own[(u >> 8) % n];
             }
-            if (m.addition == MPSIM_ADDITION_FUSED && fa.mbits + fb.mbits > 60)
+            if (!dot_can(&m, &fa, &fb))
                 continue;
             problem p = new_problem(&m, &fa, &fb, 1 + (u >> 16) % 5, 1 + (u >> 24) % 20,
                                     1 + (u >> 32) % 66, &seed);

@@ -54,7 +54,8 @@ START_TEST(rows)
         "hopper-wgmma-fp8-promoted", "hopper-mma-fp8-fp32", "hopper-mma-fp8-fp16",
         "blackwell-fp16-fp32", "blackwell-fp16-fp16", "blackwell-bf16-fp32", "blackwell-tf32-fp32",
         "blackwell-mma-fp8-fp32", "blackwell-mma-fp8-fp16", "blackwell-tcgen05-fp8-fp32",
-        "blackwell-tcgen05-fp8-fp16", "rtx-blackwell-fp16-fp32"};
+        "blackwell-tcgen05-fp8-fp16", "rtx-blackwell-fp16-fp32", "cdna1-fp16-fp32", "cdna2-fp64",
+        "cdna3-fp8-fp32", "rtx-blackwell-mxf8f6f4", "rtx-blackwell-mxf4nvf4"};
     mpsim_model m;
     const size_t n = mpsim_model_count();
     memset(&m, 1, sizeof m);
@@ -111,7 +112,7 @@ START_TEST(numbers)
         int order;
         const char *result;
     } cores[] = {
-        {"volta-fp16-fp32", "fp16", 4, 23, 0, 0, "binary32", RZ, 0, 0, "binary32"},
+        {"volta-fp16-fp32", "fp16", 4, 23, -131, 0, "binary32", RZ, 0, 0, "binary32"},
         {"volta-fp16-fp16", "fp16", 4, 23, -19, 0, "fp16", RN, 0, 0, "fp16"},
         {"turing-fp16-fp32", "fp16", 8, 24, -132, 0, "binary32", RZ, 0, 0, "binary32"},
         {"turing-fp16-fp16", "fp16", 8, 24, -20, 0, "fp16", RN, 0, 0, "fp16"},
@@ -124,14 +125,14 @@ START_TEST(numbers)
         {"ada-bf16-fp32", "bf16", 8, 24, -132, 0, "binary32", RZ, 0, 0, "binary32"},
         {"ada-tf32-fp32", "tf32", 4, 24, -132, 0, "binary32", RZ, 0, 0, "binary32"},
         {"ada-fp8-fp32", "e4m3 e5m2", 16, 13, 0, 0, "e8m13", RZ, 0, 0, "binary32"},
-        {"ada-fp8-fp16", "e4m3 e5m2", 16, 13, 0, 0, "fp16", RN, 0, 0, "fp16"},
+        {"ada-fp8-fp16", "e4m3 e5m2", 16, 13, -20, 0, "fp16", RN, 0, 0, "fp16"},
         {"hopper-fp16-fp32", "fp16", 16, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
         {"hopper-fp16-fp16", "fp16", 16, 25, -21, 0, "fp16", RN, 0, 0, "fp16"},
         {"hopper-bf16-fp32", "bf16", 16, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
         {"hopper-tf32-fp32", "tf32", 8, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
         {"hopper-k4-tf32-fp32", "tf32", 4, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
         {"hopper-wgmma-fp8-fp32", "e4m3 e5m2", 32, 13, 0, 0, "e8m13", RZ, 0, 0, "binary32"},
-        {"hopper-wgmma-fp8-fp16", "e4m3 e5m2", 32, 13, 0, 0, "fp16", RN, 0, 0, "fp16"},
+        {"hopper-wgmma-fp8-fp16", "e4m3 e5m2", 32, 13, -21, 0, "fp16", RN, 0, 0, "fp16"},
         {"hopper-wgmma-fp8-promoted", "e4m3 e5m2", 32, 13, 0, 0, "e8m13", RZ, 128, 0, "binary32"},
         {"hopper-mma-fp8-fp32", "e4m3 e5m2", 16, 25, -133, -14, "binary32", RZ, 32, 2, "binary32"},
         {"hopper-mma-fp8-fp16", "e4m3 e5m2", 16, 25, -21, -14, "fp16", RN, 32, 2, "fp16"},
@@ -140,7 +141,7 @@ START_TEST(numbers)
         {"blackwell-bf16-fp32", "bf16", 16, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
         {"blackwell-tf32-fp32", "tf32", 8, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
         {"blackwell-tcgen05-fp8-fp32", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, 0, 0, "binary32", RZ, 0, 0, "binary32"},
-        {"blackwell-tcgen05-fp8-fp16", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, 0, 0, "fp16", RN, 0, 0, "fp16"},
+        {"blackwell-tcgen05-fp8-fp16", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, -21, 0, "fp16", RN, 0, 0, "fp16"},
         {"blackwell-mma-fp8-fp32", "e4m3 e5m2", 16, 25, -133, -14, "binary32", RZ, 32, 2, "binary32"},
         {"blackwell-mma-fp8-fp16", "e4m3 e5m2", 16, 25, -21, -14, "fp16", RN, 32, 2, "fp16"},
         {"rtx-blackwell-fp16-fp32", "fp16", 16, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
@@ -148,7 +149,9 @@ START_TEST(numbers)
         {"rtx-blackwell-bf16-fp32", "bf16", 16, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
         {"rtx-blackwell-tf32-fp32", "tf32", 8, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
         {"rtx-blackwell-fp8-fp32", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, 0, 0, "binary32", RZ, 0, 0, "binary32"},
-        {"rtx-blackwell-fp8-fp16", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, 0, 0, "fp16", RN, 0, 0, "fp16"},
+        {"rtx-blackwell-fp8-fp16", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, -21, 0, "fp16", RN, 0, 0, "fp16"},
+        {"blackwell-tcgen05-mxf8f6f4", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
+        {"rtx-blackwell-mxf8f6f4", "e4m3 e5m2 e3m2 e2m3 e2m1", 32, 25, -133, 0, "binary32", RZ, 0, 0, "binary32"},
     };
     size_t hardware = 0;
     mpsim_model m;
@@ -176,6 +179,8 @@ START_TEST(numbers)
 }
 END_TEST
 
+enum { OTHERS = 21 }; /* rows of numbers_of_others */
+
 /* The same of instructions of CPUs; all places are binary32. */
 START_TEST(instructions)
 {
@@ -184,20 +189,20 @@ START_TEST(instructions)
         const char *name, *operands;
         int addition, order, L, chunk, traits, mode, nan;
     } table[] = {
-        {"avx512-bf16-fp32", "bf16", MPSIM_ADDITION_FMA, MPSIM_ORDER_ODD_FIRST, 1, 0, SUBNORMAL | 16, RN, 2},
+        {"avx512-bf16-fp32", "bf16", MPSIM_ADDITION_FMA, MPSIM_ORDER_ODD_FIRST, 0, 0, SUBNORMAL | 16, RN, 2},
         {"amx-bf16-fp32", "bf16", MPSIM_ADDITION_FMA, MPSIM_ORDER_LANES, 2, 32, SUBNORMAL | 16, RN, 2},
         {"amx-fp16-fp32", "fp16", MPSIM_ADDITION_FMA, MPSIM_ORDER_LANES, 2, 32, 2 | 16, RN, 2},
-        {"amx-fp8-fp32", "e4m3 e5m2", MPSIM_ADDITION_EXACT, MPSIM_ORDER_SEQUENTIAL, 1, 64, 2 | 16, RN, 2},
-        {"arm-bf16-fp32", "bf16", MPSIM_ADDITION_MULADD, MPSIM_ORDER_PAIRWISE, 1, 2, SUBNORMAL | 4 | 8, ODD, 1},
-        {"arm-ebf16-fp32", "bf16", MPSIM_ADDITION_EXACT, MPSIM_ORDER_SEQUENTIAL, 1, 2, 4, RN, 1},
-        {"arm-bfmlal-fp32", "bf16", MPSIM_ADDITION_FMA, MPSIM_ORDER_SEQUENTIAL, 1, 0, 0, RN, 2},
-        {"arm-fmlal-fp32", "fp16", MPSIM_ADDITION_FMA, MPSIM_ORDER_SEQUENTIAL, 1, 0, 0, RN, 2},
+        {"amx-fp8-fp32", "e4m3 e5m2", MPSIM_ADDITION_EXACT, MPSIM_ORDER_SEQUENTIAL, 0, 64, 2 | 16, RN, 2},
+        {"arm-bf16-fp32", "bf16", MPSIM_ADDITION_MULADD, MPSIM_ORDER_PAIRWISE, 0, 2, SUBNORMAL | 4 | 8, ODD, 1},
+        {"arm-ebf16-fp32", "bf16", MPSIM_ADDITION_EXACT, MPSIM_ORDER_SEQUENTIAL, 0, 2, 4, RN, 1},
+        {"arm-bfmlal-fp32", "bf16", MPSIM_ADDITION_FMA, MPSIM_ORDER_SEQUENTIAL, 0, 0, 0, RN, 2},
+        {"arm-fmlal-fp32", "fp16", MPSIM_ADDITION_FMA, MPSIM_ORDER_SEQUENTIAL, 0, 0, 0, RN, 2},
     };
     mpsim_model m;
     size_t count = 0;
     for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
         count += m.architecture && m.addition != MPSIM_ADDITION_FUSED;
-    ck_assert_uint_eq(count, COUNT(table));
+    ck_assert_uint_eq(count, COUNT(table) + OTHERS);
     for (size_t i = 0; i < COUNT(table); i++) {
         m = parsed(table[i].name);
         ck_assert_msg(strcmp(m.operands, table[i].operands) == 0 && m.addition == table[i].addition &&
@@ -209,6 +214,61 @@ START_TEST(instructions)
             ck_assert_msg(strcmp(places[k]->format.name, "binary32") == 0 && places[k]->rounding.nan == table[i].nan &&
                               places[k]->rounding.mode == (k < 3 ? table[i].mode : RN),
                           "%s, place %zu", m.name, k);
+    }
+}
+END_TEST
+
+/* The same of the rows with other additions. */
+START_TEST(numbers_of_others)
+{
+    enum { RN = MPSIM_ROUND_NEAREST_EVEN, RZ = MPSIM_ROUND_TOWARD_ZERO };
+    enum { EXACT = MPSIM_ADDITION_EXACT, FMA = MPSIM_ADDITION_FMA, MULADD = MPSIM_ADDITION_MULADD };
+    enum { FLUSHED = MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS | MPSIM_TRAIT_PLUS_ZERO };
+    enum { STAGED = MPSIM_ADDITION_STAGED, GROUPED = MPSIM_ADDITION_GROUPED };
+    static const struct {
+        const char *name, *operands, *scales, *result;
+        int addition, order, L, F, floor, ways, kept, drop, group, flush, block, mode;
+    } others[] = {
+        {"ampere-fp64", "binary64", NULL, "binary64", FMA, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, RN},
+        {"hopper-fp64", "binary64", NULL, "binary64", FMA, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, RN},
+        {"blackwell-fp64", "binary64", NULL, "binary64", FMA, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, RN},
+        {"blackwell-tcgen05-mxf4", "e2m1", "e8m0", "binary32", GROUPED, 0, 64, 35, -139, 0, 0, 0, 16, 0, 32, RZ},
+        {"blackwell-tcgen05-mxf4nvf4", "e2m1", "e4m3 e8m0", "binary32", GROUPED, 0, 64, 35, -139, 0, 0, 0, 16, 0, 16,
+         RZ},
+        {"rtx-blackwell-mxf4", "e2m1", "e8m0", "binary32", GROUPED, 0, 64, 35, -139, 0, 0, 0, 16, 0, 32, RZ},
+        {"rtx-blackwell-mxf4nvf4", "e2m1", "e4m3 e8m0", "binary32", GROUPED, 0, 64, 35, -139, 0, 0, 0, 16, 0, 16, RZ},
+        {"cdna1-fp16-fp32", "fp16", NULL, "binary32", EXACT, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, RN},
+        {"cdna1-bf16-fp32", "bf16", NULL, "binary32", EXACT, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, RN},
+        {"cdna1-fp32", "binary32", NULL, "binary32", FMA, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, RN},
+        {"cdna2-fp16-fp32", "fp16", NULL, "binary32", MULADD, 1, 4, 0, 0, 0, 0, 0, 0, 1, 0, RN},
+        {"cdna2-bf16-fp32", "bf16", NULL, "binary32", MULADD, 1, 4, 0, 0, 0, 0, 0, 0, 1, 0, RN},
+        {"cdna2-bf16-2-fp32", "bf16", NULL, "binary32", MULADD, 1, 2, 0, 0, 0, 0, 0, 0, 1, 0, RN},
+        {"cdna2-fp32", "binary32", NULL, "binary32", FMA, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, RN},
+        {"cdna2-fp64", "binary64", NULL, "binary64", FMA, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, RN},
+        {"cdna3-fp16-fp32", "fp16", NULL, "binary32", STAGED, 0, 8, 24, 0, 1, 31, 0, 0, 0, 0, RN},
+        {"cdna3-bf16-fp32", "bf16", NULL, "binary32", STAGED, 0, 8, 24, 0, 1, 31, 0, 0, 0, 0, RN},
+        {"cdna3-xf32-fp32", "tf32", NULL, "binary32", STAGED, 0, 4, 24, 0, 1, 31, 0, 0, 0, 0, RN},
+        {"cdna3-fp8-fp32", "e4m3fnuz e5m2fnuz", NULL, "binary32", STAGED, 0, 16, 24, 0, 2, 31, 1, 0, 0, 0, RN},
+        {"cdna3-fp32", "binary32", NULL, "binary32", FMA, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, RN},
+        {"cdna3-fp64", "binary64", NULL, "binary64", FMA, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, RN},
+    };
+    ck_assert_uint_eq(COUNT(others), OTHERS);
+    for (size_t i = 0; i < COUNT(others); i++) {
+        const mpsim_model m = parsed(others[i].name);
+        const int floor = m.floor == MPSIM_MODEL_NO_FLOOR ? 0 : m.floor;
+        ck_assert_msg(m.addition == others[i].addition && m.order == others[i].order && m.length == others[i].L &&
+                          m.fraction == others[i].F && floor == others[i].floor && m.ways == others[i].ways &&
+                          m.kept == others[i].kept && m.drop == others[i].drop && m.group == others[i].group &&
+                          m.traits == (others[i].flush ? FLUSHED : 0) && m.block == others[i].block && m.chunk == 0 &&
+                          m.alignment == MPSIM_ALIGN_TRUNCATE && m.operand_emin == MPSIM_MODEL_OWN_EMIN,
+                      "%s", m.name);
+        ck_assert_str_eq(m.operands, others[i].operands);
+        ck_assert_str_eq(m.accumulator.format.name, others[i].result);
+        ck_assert_str_eq(m.result.format.name, others[i].result);
+        ck_assert(m.accumulator.rounding.mode == others[i].mode && m.product.rounding.mode == RN);
+        ck_assert((m.scales == NULL) == (others[i].scales == NULL));
+        if (m.scales)
+            ck_assert_str_eq(m.scales, others[i].scales);
     }
 }
 END_TEST
@@ -404,7 +464,8 @@ START_TEST(checked)
         statement;                                                              \
         ck_assert_msg(mpsim_model_check(&m) == MPSIM_EINVAL, "%s", #statement); \
     } while (0)
-    BAD(m.addition = MPSIM_ADDITION_FUSED + 1);
+    BAD(m.addition = MPSIM_ADDITION_GROUPED + 1);
+    BAD(m.block = 32);
     BAD(m.addition = 255);
     BAD(m.order = MPSIM_ORDER_QUADS + 1);
     BAD(m.order = MPSIM_ORDER_PAIRWISE);
@@ -500,6 +561,7 @@ int main(void)
     TCase *t = test_case("models", 5);
     tcase_add_test(t, rows);
     tcase_add_test(t, numbers);
+    tcase_add_test(t, numbers_of_others);
     tcase_add_test(t, instructions);
     tcase_add_test(t, changes);
     tcase_add_test(t, refused);

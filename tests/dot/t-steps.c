@@ -119,7 +119,7 @@ static const char *check_model(const mpsim_model *m, const char *format, uint64_
     if (r.step[r.n - 1].event != MPSIM_DOT_RESULT || r.step[r.n - 1].code != d)
         return "the last step";
     for (size_t i = 0; i < r.n; i++) {
-        const char *wrong = r.step[i].places ? check_fused(m, &r, i) : NULL;
+        const char *wrong = m->addition == MPSIM_ADDITION_FUSED && r.step[i].places ? check_fused(m, &r, i) : NULL;
         if (wrong)
             return wrong;
         if (m->chunk == 0 && m->order != MPSIM_ORDER_PAIRWISE && i > 0 && r.step[i].event == MPSIM_DOT_ADDITION &&

@@ -74,6 +74,13 @@ mpsim_format dot_format(size_t i)
     return f;
 }
 
+int dot_can(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
+{
+    const mpsim_rng rng = {.seed = 0};
+    uint64_t d;
+    return mpsim_dot(m, fa, NULL, fb, NULL, 0, 0, &rng, &d) != MPSIM_ERANGE;
+}
+
 static void any_place(mpsim_rounded *p, uint64_t *seed)
 {
     const uint64_t u = test_random(seed);
@@ -104,8 +111,11 @@ static void print_place(const char *what, const mpsim_rounded *p)
 
 void dot_print_model(const mpsim_model *m)
 {
-    printf("# addition %d order %d align %d normalised %d L %d F %d floor %d emin %d chunk %u\n", m->addition, m->order,
-           m->alignment, m->normalised, m->length, m->fraction, m->floor, m->operand_emin, m->chunk);
+    printf(
+        "# addition %d order %d align %d normalised %d L %d F %d floor %d emin %d chunk %u traits %d ways %d kept %d "
+        "drop %d group %d\n",
+        m->addition, m->order, m->alignment, m->normalised, m->length, m->fraction, m->floor, m->operand_emin, m->chunk,
+        m->traits, m->ways, m->kept, m->drop, m->group);
     print_place("product", &m->product);
     print_place("accumulator", &m->accumulator);
     print_place("outer", &m->outer);
@@ -118,7 +128,11 @@ void dot_any_model(mpsim_model *m, uint64_t *seed)
     static const uint8_t lengths[] = {1, 2, 3, 4, 5, 8, 16, 17, 32, 64, 128};
     const uint64_t u = test_random(seed);
     mpsim_model_at(m, 0);
-    m->addition = (uint8_t)(u % 4);
+    const uint64_t more = test_random(seed);
+    m->addition = (uint8_t)(more % 3 ? u % 4 : u % 6);
+    m->traits = 0;
+    if (m->addition < MPSIM_ADDITION_FUSED && (more >> 8 & 3) == 0)
+        m->traits = (uint8_t)(more >> 48 & (MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_PLUS_ZERO));
     m->order = MPSIM_ORDER_SEQUENTIAL;
     m->chunk = u >> 4 & 1 ? (uint32_t)(1 + (u >> 8) % 20) : 0;
     if (m->addition == MPSIM_ADDITION_MULADD && (u >> 5 & 1))
@@ -135,6 +149,23 @@ void dot_any_model(mpsim_model *m, uint64_t *seed)
             m->chunk *= 4;
             m->order = MPSIM_ORDER_QUADS;
         }
+    }
+    if (m->addition == MPSIM_ADDITION_EXACT || m->order == MPSIM_ORDER_PAIRWISE)
+        m->length = more >> 10 & 1 ? lengths[(more >> 16) % (sizeof lengths / sizeof lengths[0])] : 0;
+    if (m->addition == MPSIM_ADDITION_STAGED) {
+        m->length = lengths[(more >> 16) % (sizeof lengths / sizeof lengths[0])];
+        m->ways = (uint8_t)(1 + (more >> 24) % 2);
+        m->kept = (uint8_t)(1 + (more >> 26) % 40);
+        m->drop = more >> 33 & 1;
+        m->fraction = (uint8_t)(1 + (more >> 34) % 40);
+    }
+    if (m->addition == MPSIM_ADDITION_GROUPED) {
+        m->group = lengths[(more >> 16) % 7];
+        m->length = (uint8_t)(m->group * (1 + (more >> 24) % 4));
+        m->chunk *= m->group;
+        m->alignment = (uint8_t)((more >> 27) % 3);
+        m->fraction = (uint8_t)(1 + (more >> 34) % 50);
+        m->floor = more >> 41 & 1 ? MPSIM_MODEL_NO_FLOOR : (int16_t)((int)((more >> 42) % 400) - 300);
     }
     any_place(&m->product, seed);
     any_place(&m->accumulator, seed);

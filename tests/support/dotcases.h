@@ -20,6 +20,9 @@ size_t dot_formats(const mpsim_model *m, mpsim_format *list, size_t room);
 enum { DOT_FORMATS = 25 };
 mpsim_format dot_format(size_t i);
 
+/* dot_can -- whether the model takes these operands. */
+int dot_can(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb);
+
 /* dot_any_model -- a random valid model: additions, orders, lengths, formats, modes and choices
  * that no table has. dot_print_model prints one as TAP comments. */
 void dot_any_model(mpsim_model *m, uint64_t *seed);

@@ -6,6 +6,8 @@
 
 #include "../exact.h"
 #include "../groups.h"
+#include "../scaledgroups.h"
+#include "../lanes.h"
 #include "../rounded.h"
 #include "../tile_lane.h"
 
@@ -22,6 +24,9 @@ typedef struct mpsim_loops {
     mpsim_slices_function *slices;
     mpsim_rounded_function *rounded_f32, *rounded_f64;
     mpsim_outer_function *outer_f32, *outer_f64;
+    mpsim_lanes_function *lanes;
+    mpsim_doubles_function *doubles;
+    mpsim_scaledgroups_function *scaledgroups;
     mpsim_group_function *groups;
 } mpsim_loops;
 

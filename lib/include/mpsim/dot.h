@@ -19,8 +19,14 @@ typedef enum mpsim_addition {
     MPSIM_ADDITION_EXACT,  /* all products of the chunk and s: one exact sum                   */
     MPSIM_ADDITION_FMA,    /* s = accumulator(a b + s), one product at a time                  */
     MPSIM_ADDITION_MULADD, /* s = accumulator(s + product(a b)), one product at a time         */
-    MPSIM_ADDITION_FUSED   /* `length` products and s at a time: see below                     */
+    MPSIM_ADDITION_FUSED,  /* `length` products and s at a time: see below                     */
+    MPSIM_ADDITION_STAGED, /* the same in two stages: products first, then their sum and s     */
+    MPSIM_ADDITION_GROUPED /* the same with exact sums of groups, scaled: see below            */
 } mpsim_addition;
+
+/* With length = 0 MPSIM_ADDITION_EXACT adds all products of the chunk at once, and pairwise sums make one
+ * tree of them. With length = n they add n products at a time, each time to s, and an exact sum of zero
+ * is +0 then. */
 
 /* MPSIM_ADDITION_FUSED, that of tensor cores (a block fused multiply-add): L = length products and
  * the accumulator are added in fixed point, without normalising in between. With p the explicit
@@ -43,6 +49,33 @@ typedef enum mpsim_addition {
  * MPSIM_ADDITION_EXACT does the same; MPSIM_ADDITION_FMA and _MULADD are operations of
  * mpsim/arith.h, on the operands in the order written here (a, b, s; s, product), as is the sum of
  * chunks. */
+
+/* MPSIM_ADDITION_STAGED, that of AMD CDNA3, with e and S of a product as above:
+ *
+ *   1. a product with e, or e + 1 where S >= 2, above the exponent of the accumulator's largest number is
+ *      an infinity;
+ *   2. product k goes to sum k mod `ways`. In each sum the products are aligned to their largest
+ *      exponent, truncated to `fraction` bits below it and added exactly, without a product
+ *      the sum is 0;
+ *   3. with more than one, sums are rounded toward -infinity to `fraction` bits below the largest of
+ *      those exponents, E', and added exactly;
+ *   4. E = the largest of E', the exponent of s and emin of the accumulator. The sum of the products
+ *      is rounded toward -infinity to kept + 1 bits below E, s to `fraction` bits below E (with
+ *      `drop` = 1, s counts as 0 where its exponent is below E - fraction - 1);
+ *   5. these two are added exactly; the sum is rounded toward -infinity to `kept` bits below its own
+ *      exponent, or emin if that is larger;
+ *   6. s = accumulator(that). An exact zero is +0.
+ *
+ * MPSIM_ADDITION_GROUPED, that of NVIDIA's block-scaled fp4, without scales as if all were 1:
+ *
+ *   1. the products of `group` neighbours are added exactly: P. With the significands of the scales of
+ *      their blocks, S = s_x s_y (a subnormal scale is not normalised), and their exponents, e = e_x + e_y,
+ *      the term of the group is P S 2^e; its exponent is e, of whatever size P S is;
+ *   2. groups whose products are all zero, or whose S is, are dropped, as is a zero s;
+ *   3. from there as MPSIM_ADDITION_FUSED, from step 2 on.
+ *
+ * NaNs and infinities of both are those of MPSIM_ADDITION_FUSED; a scale that is NaN makes every product of
+ * its block one. */
 typedef enum mpsim_alignment {
     MPSIM_ALIGN_TRUNCATE, /* the magnitude is truncated: what hardware does                    */
     MPSIM_ALIGN_FLOOR,    /* toward -infinity, as two's complement shifts would                */
@@ -67,7 +100,7 @@ typedef enum mpsim_order {
                                of it is t. FMA and MULADD, with chunks.                         */
 } mpsim_order;
 
-/* What instructions of CPUs do beside: bits of `traits`. Not with FUSED. */
+/* What instructions of CPUs and AMD's do beside: bits of `traits`. Not with FUSED and its kin. */
 enum {
     MPSIM_TRAIT_FLUSH_OPERANDS = 1, /* a subnormal operand is read as zero of its sign            */
     MPSIM_TRAIT_FLUSH_SUMS = 2,     /* so is an accumulator, c too; and what a product, an addition or outer
@@ -78,7 +111,8 @@ enum {
                                    first +0; a short chunk is filled up with products that are +0 */
     MPSIM_TRAIT_OVERFLOW = 8,       /* what overflows becomes infinity in every mode                  */
     MPSIM_TRAIT_NAN_MINUS = 16,     /* the NaN of an operation without a value has its sign set       */
-    MPSIM_TRAITS = 31
+    MPSIM_TRAIT_PLUS_ZERO = 32,     /* where subnormal numbers are read as zeros, these and -0 are +0  */
+    MPSIM_TRAITS = 63
 };
 
 /* A place where something is rounded: a format and how. */
@@ -114,13 +148,16 @@ typedef struct mpsim_model {
     uint8_t order;             /* mpsim_order                                                         */
     uint8_t alignment;         /* mpsim_alignment; FUSED                                              */
     uint8_t normalised;        /* 1: products are normalised before they are aligned; FUSED           */
-    uint8_t length;            /* products an addition, 1 to 128: FUSED; sums: LANES                  */
-    uint8_t fraction;          /* bits kept below the largest exponent, 1 to 50; FUSED                */
+    uint8_t length;            /* products an addition, 1 to 128; EXACT, PAIRWISE: also 0, all; sums: LANES */
+    uint8_t fraction;          /* bits kept below the largest exponent, 1 to 50; FUSED and its kin    */
     int16_t floor;             /* lower bound of the exponent of alignment, or MPSIM_MODEL_NO_FLOOR;
                            FUSED                                                               */
     int16_t operand_emin;      /* smallest exponent e of operands, if lower than emin of their format:
                            fp8 that is widened to fp16 first has -14; MPSIM_MODEL_OWN_EMIN; FUSED */
     uint8_t traits;            /* MPSIM_TRAIT_...                                                     */
+    uint8_t ways, kept, drop;  /* see STAGED: 1 or 2; 1 to 40; 0 or 1                                 */
+    uint8_t group;             /* products of a group, 1 to 128; GROUPED                              */
+    uint8_t block;             /* elements of a line that share a scale, 0: there are no scales       */
     uint32_t chunk;            /* products a chunk; 0: no chunks                                      */
     mpsim_rounded product;     /* MULADD                                                       */
     mpsim_rounded accumulator; /* FMA, MULADD, FUSED; EXACT with chunks                        */
@@ -129,6 +166,7 @@ typedef struct mpsim_model {
     const char *architecture;  /* "hopper"; NULL for software models                           */
     const char *instruction;   /* "wgmma.m64nNk32"; NULL for software models                   */
     const char *operands;      /* names of the formats it takes, separated by spaces; NULL: any */
+    const char *scales;        /* names of the formats of scales, or NULL                      */
     mpsim_evidence evidence;
     const char *unconfirmed; /* what is not settled about the row, or NULL                   */
     const char *source;
@@ -147,7 +185,8 @@ MPSIM_API mpsim_status mpsim_model_at(mpsim_model *m, size_t i);
  *   acc=FORMAT           format of the accumulator; also product=, outer=, result=
  *   round=MODE           mode of the accumulator; also product-round=, outer-round=, result-round=.
  *                        A stochastic mode takes 32 random bits or as many as its name says
- *   F=N, L=N             fraction; length, also of order=lanes
+ *   F=N, L=N             fraction; length, also of order=lanes, pairwise and exact sums
+ *   ways= kept= drop= group=N      of STAGED and GROUPED additions
  *   chunk=N              products a chunk, 0: none
  *   floor=E, floor=none  lower bound of the exponent, -4000 to 4000
  *   align=truncate|floor|nearest    normalised=0|1
@@ -171,8 +210,8 @@ MPSIM_API mpsim_status mpsim_model_parse(mpsim_model *m, const char *name);
 MPSIM_API mpsim_status mpsim_model_check(const mpsim_model *m);
 
 /* mpsim_model_accepts -- whether `operands` has both formats: what the hardware of a row takes. The
- * functions below compute with any operands, if the model can: FUSED needs at most 60
- * explicit significand bits in both together. */
+ * functions below compute with any operands, if the model can: FUSED and STAGED need at most 60
+ * and 48 explicit significand bits in both together, GROUPED sums that fit 60 bits. */
 MPSIM_API int mpsim_model_accepts(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb);
 
 /* mpsim_model_for -- the default row of an architecture for these operands and this result:
@@ -193,6 +232,23 @@ MPSIM_API mpsim_status mpsim_model_for(mpsim_model *m, const char *architecture,
 MPSIM_API mpsim_status mpsim_dot(const mpsim_model *m, const mpsim_format *fa, const void *a, const mpsim_format *fb,
                                  const void *b, size_t n, uint64_t c, const mpsim_rng *rng, uint64_t *d);
 
+/* The scales of an operand: line i (row i of a, column i of b) has the scale of code number
+ * i stride + q for its elements q block to (q + 1) block - 1. Formats: e8m0 (any format without explicit
+ * significand bits), and for GROUPED also e4m3; signs are ignored (ue4m3). */
+typedef struct mpsim_scales {
+    const mpsim_format *format;
+    const void *codes;
+    size_t stride;
+} mpsim_scales;
+
+/* mpsim_dot_scaled -- mpsim_dot for a model with block > 0, each operand with the scales of line 0.
+ * MPSIM_EINVAL also if the model has no blocks or scales are missing, MPSIM_ERANGE for scales of
+ * a format that the model cannot take. */
+MPSIM_API mpsim_status mpsim_dot_scaled(const mpsim_model *m, const mpsim_format *fa, const void *a,
+                                        const mpsim_scales *sa, const mpsim_format *fb, const void *b,
+                                        const mpsim_scales *sb, size_t n, uint64_t c, const mpsim_rng *rng,
+                                        uint64_t *d);
+
 /* What mpsim_dot does on its way, a step at a time. Numbers are exact as binary64. */
 typedef enum mpsim_dot_event {
     MPSIM_DOT_PRODUCT,  /* value = product(a[k] b[k]), k = first: MULADD                             */
@@ -208,7 +264,7 @@ typedef struct mpsim_dot_step {
     size_t first, n;
     double x, y, value;
     uint64_t code; /* of value                                                         */
-    /* FUSED additions: places[i] of n products; aligned = 1 if a term is not zero and all are finite:
+    /* FUSED additions and their kin: places[i] of n products; of FUSED aligned = 1 if a term is not zero and all are finite:
      * then x is accumulator 2^unit and product i terms[i] 2^unit after alignment, and their sum is
      * sum 2^unit, before it is rounded. */
     const size_t *places;
@@ -252,12 +308,19 @@ typedef struct mpsim_pool {
  * The bits do not depend on the threads, nor on the instruction set; every element is what
  * mpsim_dot gives. Fused additions with tensor-core formats (6 to 10 bytes of memory for an element
  * of an operand), chains, trees and chunks of formats of up to 50 bits where every place rounds to
- * nearest even (4 or 8) and exact sums (8) have fast paths. Errors as
+ * nearest even (4 or 8), exact sums (8) and the additions of every tensor core of the table have fast paths. Errors as
  * mpsim_dot; MPSIM_EINVAL also if a stride is too small or c has another format; MPSIM_ENOMEM also
  * on the fast path, and for pairwise sums. After an error other than MPSIM_ENOMEM d is untouched. */
 MPSIM_API mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
                                   const mpsim_matrix *a, const mpsim_matrix *b, const mpsim_matrix *c, void *d,
                                   size_t d_stride, const mpsim_rng *rng, const mpsim_pool *pool);
+
+/* mpsim_gemm_scaled -- mpsim_gemm for a model with block > 0 and the scales of both operands. Errors as
+ * there and in mpsim_dot_scaled; a stride of scales must hold those of a line. */
+MPSIM_API mpsim_status mpsim_gemm_scaled(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
+                                         const mpsim_matrix *a, const mpsim_scales *sa, const mpsim_matrix *b,
+                                         const mpsim_scales *sb, const mpsim_matrix *c, void *d, size_t d_stride,
+                                         const mpsim_rng *rng, const mpsim_pool *pool);
 
 MPSIM_END
 

@@ -26,6 +26,7 @@
 #include <mpsim/recipe.h>
 #include <mpsim/rng.h>
 #include <mpsim/round.h>
+#include <mpsim/scaledmm.h>
 #include <mpsim/scaler.h>
 #include <mpsim/stats.h>
 #include <mpsim/status.h>

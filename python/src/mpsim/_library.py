@@ -61,9 +61,11 @@ class CRounded(ctypes.Structure):
 class CModel(ctypes.Structure):
     _fields_ = [("name", c_char * 96), ("addition", c_uint8), ("order", c_uint8), ("alignment", c_uint8),
                 ("normalised", c_uint8), ("length", c_uint8), ("fraction", c_uint8), ("floor", c_int16),
-                ("operand_emin", c_int16), ("chunk", c_uint32), ("product", CRounded), ("accumulator", CRounded),
+                ("operand_emin", c_int16), ("traits", c_uint8), ("ways", c_uint8), ("kept", c_uint8), ("drop", c_uint8),
+                ("group", c_uint8), ("block", c_uint8), ("chunk", c_uint32), ("product", CRounded), ("accumulator", CRounded),
                 ("outer", CRounded), ("result", CRounded), ("architecture", c_char_p), ("instruction", c_char_p),
-                ("operands", c_char_p), ("evidence", c_int), ("unconfirmed", c_char_p), ("source", c_char_p)]
+                ("operands", c_char_p), ("scales", c_char_p), ("evidence", c_int), ("unconfirmed", c_char_p),
+                ("source", c_char_p)]
 
 
 class CMatrix(ctypes.Structure):
