@@ -14,7 +14,13 @@
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
-#if defined(__SANITIZE_ADDRESS__) /* frames of fibers that were given up are marked for ever */
+/* AddressSanitizer marks the frames of fibers that were given up for ever. */
+#if defined(__has_feature)
+#define GPU_HOST_FEATURE(name) __has_feature(name)
+#else
+#define GPU_HOST_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || GPU_HOST_FEATURE(address_sanitizer)
 #include <sanitizer/asan_interface.h>
 #define GPU_HOST_FORGET(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
 #else
@@ -256,6 +262,8 @@ inline void gpu_host_exchange(gpu_host_fiber *group, unsigned n, const gpu_host_
     static std::vector<unsigned char> all;
     const uint32_t everyone = n < 32 ? (1u << n) - 1 : 0xffffffffu;
     const int whole = self->count > 32 || (mask & everyone) == everyone;
+    if (bytes == 0) /* they only meet, and have no memory */
+        n = 0;
     all.resize(n * bytes);
     for (unsigned from = 0; whole && from < n; from++)
         memcpy(all.data() + from * bytes, group[from].in, bytes);
