@@ -19,6 +19,7 @@
     }
 
 #define NO_CPU "no hardware compared"
+#define AN_EMULATOR "no hardware compared, but an emulator"
 #define WHICH_NAN "; which NaN"
 
 INSTRUCTION("avx512", "bf16-fp32", "vdpbf16ps", "bf16", FMA, ODD_FIRST, 0, 0, FLUSH | MPSIM_TRAIT_NAN_MINUS, RN,
@@ -36,15 +37,17 @@ INSTRUCTION("avx512", "bf16-fp32", "vdpbf16ps", "bf16", FMA, ODD_FIRST, 0, 0, FL
 
     INSTRUCTION("arm", "bf16-fp32", "bfdot, bfmmla, bfmopa", "bf16", MULADD, PAIRWISE, 0, 2,
                 FLUSH | MPSIM_TRAIT_FILLED | MPSIM_TRAIT_OVERFLOW, MPSIM_ROUND_TO_ODD, POSITIVE, MANUAL,
-                NO_CPU ", but an emulator", "ARM, FPCR.EBF = 0"),
+                AN_EMULATOR "; bfmopa", "ARM, FPCR.EBF = 0"),
     INSTRUCTION("arm", "ebf16-fp32", "bfdot, bfmmla, bfmopa with FEAT_EBF16", "bf16", EXACT, SEQUENTIAL, 0, 2,
-                MPSIM_TRAIT_FILLED, RN, POSITIVE, MANUAL, NO_CPU WHICH_NAN, "ARM, FPCR.EBF = 1, FZ = 0"),
+                MPSIM_TRAIT_FILLED, RN, POSITIVE, MANUAL, AN_EMULATOR "; bfmopa" WHICH_NAN,
+                "ARM, FPCR.EBF = 1, FZ = 0"),
     INSTRUCTION("arm", "bfmlal-fp32", "bfmlalb, bfmlalt", "bf16", FMA, SEQUENTIAL, 0, 0, 0, RN, PAYLOAD, MANUAL,
-                NO_CPU ", but an emulator" WHICH_NAN ": signalling ones come first", "ARM, FPCR.FZ = 0"),
+                AN_EMULATOR WHICH_NAN "; signalling NaNs come first", "ARM, FPCR.FZ = 0"),
     INSTRUCTION("arm", "fmlal-fp32", "fmlal, fmlal2", "fp16", FMA, SEQUENTIAL, 0, 0, 0, RN, PAYLOAD, MANUAL,
-                NO_CPU ", but an emulator" WHICH_NAN ": signalling ones come first", "ARM, FPCR.FZ = FZ16 = 0"),
+                AN_EMULATOR WHICH_NAN "; signalling NaNs come first", "ARM, FPCR.FZ = FZ16 = 0"),
 
 #undef FLUSH
 #undef INSTRUCTION
 #undef NO_CPU
+#undef AN_EMULATOR
 #undef WHICH_NAN

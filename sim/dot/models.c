@@ -54,11 +54,16 @@ static const char *order_reason(const char *name)
     strcpy(plain, name);
     const int pairwise = strstr(name, ":order=pairwise") != NULL;
     const int quads = strstr(name, ":order=quads") != NULL;
+    const int odd_first = strstr(name, ":order=odd-first") != NULL, lanes = strstr(name, ":order=lanes") != NULL;
     const int chunk = cut_change(plain, ":chunk="), order = cut_change(plain, ":order=");
     if ((!chunk && !order) || mpsim_model_parse(&m, plain) != MPSIM_OK)
         return NULL;
     if (pairwise && m.addition != MPSIM_ADDITION_MULADD)
         return "order=pairwise is for muladd models only";
+    if (odd_first && m.addition != MPSIM_ADDITION_FMA && m.addition != MPSIM_ADDITION_MULADD)
+        return "order=odd-first is for fma and muladd models only";
+    if (lanes)
+        return "order=lanes is for fma and muladd models in chunks: it needs chunk=N";
     if (quads && m.addition != MPSIM_ADDITION_FUSED)
         return "order=quads is for models of tensor cores only";
     if (quads || (!order && m.order == MPSIM_ORDER_QUADS))
@@ -321,9 +326,9 @@ static const char legend[] =
     "L, F       tensor cores: L products and the accumulator are aligned to the largest exponent,\n"
     "           truncated F bits below it, added exactly, rounded once (rz: toward zero)\n"
     "           (AMD CDNA1: exactly, without F; CDNA2: a tree of rounded sums; CDNA3, fp4 with scales of\n"
-    "           blocks: lib/include/mpsim/dot.h, _STAGED and _GROUPED)\n"
-    "floor      the exponent of the alignment is not lower\n"
+    "           blocks: lib/include/mpsim/dot.h, _STAGED and _GROUPED);\n"
     "           instructions of CPUs: L sums, product k goes to sum k mod L\n"
+    "floor      the exponent of the alignment is not lower\n"
     "chunk      products summed from zero, then added to the result in its format\n"
     "evidence   vectors: equal in every bit to recorded outputs of that hardware (mpsim verify\n"
     "           vectors); reported: found on hardware by the authors of the source, no outputs\n"
