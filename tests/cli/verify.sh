@@ -112,7 +112,8 @@ replay 1 && has 'closest: hopper-fp16-fp32 or .*, 0 mismatches'; ok $? "another 
 file h100.npz hopper-fp16-fp32 fp16 500 16
 replay 1 --model hopper-fp16-fp32:F=24 && has 'hopper-fp16-fp32:F=24$'; ok $? "a wrong parameter: exit 1"
 replay 1 --model hopper-fp16-fp32,hopper-fp16-fp32:F=24 --model exact && has '^1,500 comparisons in 3 rows'; ok $? "a list of models"
-replay 1 --model '*-fp16-fp32' && has ' 500 *0 *hopper-fp16-fp32$' && has '^4,000 comparisons'; ok $? "a pattern of models"
+replay 1 --model '*-fp16-fp32' && has ' 500 *0 *hopper-fp16-fp32$' &&
+    has " comparisons in $(($("$MPSIM" formats --models '*-fp16-fp32' --csv | wc -l) - 1)) rows"; ok $? "a pattern of models"
 replay 0 --model hopper-fp16-fp32:F=25 && has ' 0 mismatches'; ok $? "the right parameter: exit 0"
 nothing verify vectors --vectors "$v" --model volta-fp16-fp16 && has 'skipped: no set'; ok $? "a model that fits no set"
 
