@@ -213,9 +213,48 @@ def test_advice():
             w.note(loss=float(loss.detach()))
             scaler.step(opt[0])
             scaler.update()
+    assert repr(w) == "<mpsim.Watch: 8 of 8 steps watched>"
     said = "\n".join(w.advice())
     for words in ("Gradients underflow in fp16 as they are", "Loss scales from 2^", "mpsim log: "):
         assert words in said, said
+
+
+def test_what_nobody_can_mend_warns_nobody():
+    """Embeddings have integers as inputs, and attention does its dropout itself: no warning. Others come from the line of the
+    training, in watch's name."""
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.drop, self.unused, self.up = nn.Embedding(5, 4), nn.Dropout(), nn.Linear(4, 4), nn.Linear(4, 3)
+
+        def forward(self, x):
+            return self.up(self.tokens(x))
+    for model, words in ((Model(), "unused (Linear): not called"), (Model(), None)):
+        if words is None:
+            del model.unused
+        opt = adam(model)[0]
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            with mpsim.watch(model, opt, every=1) as w:
+                model(torch.tensor([1, 2])).sum().backward()
+                opt.step()
+        assert any("tokens (Embedding)" in line for line in w.remarks) and not any("drop" in line for line in w.remarks)
+        said = [s for s in seen if "mpsim" in str(s.message)]
+        assert len(said) == (words is not None)
+        if words:
+            text = str(said[0].message)
+            assert text.startswith("mpsim.watch: not watched: ") and words in text and "Embedding" not in text
+            assert said[0].filename == __file__
+
+
+def test_advice_at_the_smallest_scale():
+    """The scale that is said is the one that was counted, in whatever order they are given."""
+    model = nn.Linear(4, 2)
+    opt = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with mpsim.watch(model, opt, every=1, scales=[2**30, 2**4]) as w:
+        (model(torch.ones(3, 4)) * 1e-12).sum().backward()
+        opt.step()
+    assert w.advice()[0].startswith("Gradients underflow in fp16 at scale 2^4, tensor by tensor: ")
 
 
 def test_bug_20261125_closures(tmp_path):

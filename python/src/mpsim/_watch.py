@@ -22,6 +22,7 @@ from .record import watch as listen
 KINDS = ("weight", "wgrad", "act", "agrad")
 ALL_KINDS = (*KINDS, "out", "dgrad", "opt")  # opt: opt.m, opt.v, opt.vmax
 CHUNK = 1 << 15
+NO_FLOATS = "its input is no floating-point tensor"  # embeddings': a remark that warns nobody
 STATES = sorted(set(STATE.values()))
 FORMATS = {dtype: of_dtype(str(dtype)[6:]) for dtype in DTYPES}
 # nvdlfw-inspect's names of tensors
@@ -49,7 +50,7 @@ class Watch(Recorder):
     count: how many steps the optimizers have taken or skipped.
     remarks: lines on what could not be watched, and why.
     """
-    VERB = "counts", "counted"
+    NAME, VERB = "mpsim.watch", ("counts", "counted")
 
     def __init__(self, model: torch.nn.Module, optimizer: Any, every: int, targets: Targets, out: Any, kinds: Sequence[str],
                  modules: str, scaler: Any, log: Optional[Callable[[dict[str, Any]], Any]], updates: Sequence[str],
@@ -66,6 +67,7 @@ class Watch(Recorder):
         self.history = array("d"), array("b")  # of each step the loss scale, and whether it was skipped
         self.numbers: dict[int, dict[str, float]] = {}  # loss and norm, by step
         self.remarks: list[str] = []
+        self.seen = 0  # watched steps
         self.gradients: dict[str, list[dict[str, Any]]] = {}
         self.lost: dict[str, list[int]] = {}
         wanted = set(kinds) - {"opt"} | (set(STATES) if "opt" in kinds else set())
@@ -252,7 +254,11 @@ class Watch(Recorder):
         self.numbers.setdefault(step, {}).update({k: float(v) for k, v in numbers.items()})
 
     def _miss(self, name: str, what: Any, reason: str) -> None:
-        super()._miss(name, what, reason.replace("not called or compiled", "not called in training mode, or compiled"))
+        if reason == "not called or compiled":
+            if isinstance(what, torch.nn.Module) and not any(True for _ in what.parameters()):
+                return  # as dropout that attention does itself: there is nothing to watch
+            reason = "not called in training mode, or compiled"
+        super()._miss(name, what, reason)
 
     @guarded
     def _finish(self) -> None:
@@ -263,6 +269,7 @@ class Watch(Recorder):
         self._note_modules()
         new = sorted(set(self.missing.items()) - self.said)
         self.said.update(new)
+        self.seen += 1
         lines, tallies = self.lines, self.of_step
         for name, reason in new:
             self.remarks.append(f"not watched: {name}: {reason}")
@@ -283,8 +290,9 @@ class Watch(Recorder):
         self._write(lines)
         if self.log:
             self.log(flat)
-        if new:
-            self._warn("not watched: " + ", ".join(f"{n}: {r}" for n, r in new))
+        unexpected = [f"{n}: {r}" for n, r in new if r != NO_FLOATS]
+        if unexpected:
+            self._warn("not watched: " + "; ".join(unexpected))
 
     def _whole(self, tallies: dict[str, Tally]) -> Tally:
         whole = Tally(self.targets, any(t.scaled for t in tallies.values()))
@@ -346,6 +354,10 @@ class Watch(Recorder):
     def kinds_seen(self) -> dict[str, dict[str, Any]]:
         """The sums of each kind over the watched steps, as records of `mpsim stat`."""
         return {kind: tally.record() for kind, tally in self.by_kind.items()}
+
+    def __repr__(self) -> str:
+        where = f", in {self.path}" if self.path else ""
+        return f"<mpsim.Watch: {self.seen} of {self.count - self.first + 1} steps watched{where}>"
 
     def advice(self) -> list[str]:
         """What the numbers so far say, a sentence each: layers that underflow or overflow, loss scales that are safe, the
