@@ -189,16 +189,37 @@ def test_what_is_refused_by_name(tmp_path):
         assert words in str(error.value)
 
 
-def test_inspect_keys(tmp_path):
-    """A section of an nvdlfw-inspect file."""
+@pytest.mark.parametrize("layers, stats, names, steps", [
+    ({"layer_name_regex_pattern": r"1\.(up|down)$"}, {"tensors": ["activation", "gradient"], "freq": 2, "start_step": 3},
+     ["act:1.up", "act:1.down", "agrad:1.up", "agrad:1.down"], [4, 6]),
+    ({"layer_types": ["up", "norm"]}, {"tensors": ["activation"], "start_step": 1, "end_step": 2}, ["act:1.up", "act:1.norm"], [1, 2]),
+    ({"layer_types": ["all"], "layer_numbers": ["1-2"]}, {"tensors": ["activation"], "freq": 5},
+     ["act:1.up", "act:1.down", "act:1.norm", "act:2"], [5]),
+    ({"layer_types": ["up"], "layer_numbers": [3, 1]}, {"tensors": ["gradient"], "start_end_list": [[1, 2], [4, -1]]}, ["agrad:1.up"],
+     [1, 4, 5, 6]),
+    ({"exact_layer_names": ["0", "3"]}, {"tensors_struct": [{"tensor": "activation", "stats": ["max"], "freq": 3}]}, ["act:0", "act:3"],
+     [3, 6]),
+])
+def test_inspect_keys(layers, stats, names, steps, tmp_path):
+    """A section of an nvdlfw-inspect file chooses layers and steps as there (config_manager.py and logging.py of 0.2.2)."""
     model = network()
     opt = adam(model)
-    config = {"layers": {"layer_name_regex_pattern": r"1\.(up|down)"}, "transformer_engine": {
-        "LogTensorStats": {"enabled": True, "tensors": ["activation", "gradient"], "freq": 2, "start_step": 1, "end_step": 3}}}
+    config = {"enabled": True, "layers": layers, "transformer_engine": {"LogTensorStats": {"enabled": True, **stats}}}
     with mpsim.watch(model, opt, out=tmp_path / "x", inspect=config):
         train(model, opt, steps=6)
-    names = {(r["name"], r["step"]) for r in map(json.loads, open(tmp_path / "x")) if r["level"] == "tensor"}
-    assert names == {(f"{k}:1.{m}", s) for k in ("act", "agrad") for m in ("up", "down") for s in (1, 2)}
+    seen = {(r["name"], r["step"]) for r in map(json.loads, open(tmp_path / "x")) if r["level"] == "tensor"}
+    assert seen == {(name, step) for name in names for step in steps}
+
+
+@pytest.mark.parametrize("config, words", [
+    ({"enabled": False}, "enabled: False"), ({"layers": {"layer_name": "x"}}, "found 'layer_name'"),
+    ({"layers": {"layer_numbers": "x"}}, "layer_numbers as 3 or '1-5'"),
+    ({"LogTensorStats": {"tensors_struct": [{"tensor": "weight", "freq": 1}, {"tensor": "wgrad", "freq": 2}]}}, "found several")])
+def test_inspect_refusals(config, words):
+    model = network()
+    with pytest.raises(mpsim.InputError) as error:
+        mpsim.watch(model, adam(model), inspect=config)
+    assert words in str(error.value)
 
 
 def test_advice():
