@@ -137,6 +137,18 @@ def test_threads():
     assert not wrong
 
 
+def test_buffers():
+    """What has Python's buffer protocol, and ranges; bytes are codes."""
+    import array
+    import ctypes
+    x = np.float32([0.3, 1.7])
+    for given in (memoryview(x), array.array("f", x), (ctypes.c_float * 2)(*x)):
+        assert mpsim.round(given, "e4m3").tolist() == mpsim.round(x, "e4m3").tolist()
+    assert mpsim.round(range(3), "e4m3").tolist() == [0, 1, 2]
+    assert mpsim.decode(b"\x38\xfe", "e4m3").tolist() == [1, -448] == mpsim.decode(range(56, 255, 198), "e4m3").tolist()
+    assert mpsim.decode([], "e4m3").shape == (0,) and mpsim.decode(56, "e4m3") == 1.0
+
+
 def test_dlpack():
     """An array that knows DLPack alone."""
     class Foreign:

@@ -193,12 +193,35 @@ def test_memory(program):
     (lambda: mpsim.stat({1: [1.0]}), mpsim.InputError, "names of arrays"),
     (lambda: mpsim.stat({"a": "b"}), mpsim.InputError, "found str"),
     (lambda: mpsim.memory(), mpsim.InputError, "mpsim: memory: "),
+    (lambda: mpsim.stat("a\0b"), mpsim.InputError, "NUL character"),
+    (lambda: mpsim.stat([1.0], formats="fp16\0"), mpsim.InputError, "NUL character"),
+    (lambda: mpsim.open("a\0b"), mpsim.InputError, "NUL character"),
+    (lambda: mpsim.open(None), mpsim.InputError, "expected a path, found NoneType"),
+    (lambda: mpsim.open(b"x"), mpsim.InputError, "expected a path, found bytes"),
 ])
 def test_refusals(call, kind, words):
     with pytest.raises(kind) as error:
         call()
     assert words in str(error.value) and "\n" not in str(error.value)
     assert isinstance(error.value, OSError if kind is mpsim.FileError else ValueError)
+
+
+def test_options_are_any_that_list():
+    x = np.float32([1e-8, 1.0])
+    wanted = mpsim.stat(x, ["fp16"], [1, 2]).to_json()
+    for formats, scales in ((("fp16",), np.array([1, 2.0])), ({"fp16"}, range(1, 3)), (mpsim.formats["fp16"], (s for s in (1, 2)))):
+        assert mpsim.stat(x, formats, scales).to_json().replace(b"2.0", b"2") == wanted.replace(b"2.0", b"2")
+
+
+def test_files_in_memory_are_closed():
+    """No ResourceWarning when a report goes."""
+    import gc
+    import warnings
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        mpsim.stat([1.0])
+        gc.collect()
+    assert not seen
 
 
 def test_the_command(program):
@@ -245,6 +268,8 @@ def test_figures(tmp_path, program):
     for call, words in ((lambda: r.plot("swoop"), "swoop"), (lambda: figure.save("x.doc"), "x.doc")):
         with pytest.raises(mpsim.InputError, match=words):
             call()
+    with pytest.raises(mpsim.FileError, match="cannot write: No such file"):
+        figure.save(tmp_path / "none" / "x.svg")
 
 
 def test_axes():

@@ -5,14 +5,16 @@ which is exact. torch, ml_dtypes and jax are never imported here: who passes the
 """
 from __future__ import annotations
 
+import ctypes
 import functools
 import sys
+from array import array
 from ctypes import addressof, c_ubyte
 from typing import Any, Optional
 
 import numpy as np
 
-from ._error import InputError
+from ._error import InputError, real_of
 from ._formats import Format, find, of_dtype
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -137,18 +139,27 @@ def of_array(x: Any, what: str) -> Given:
 def of_any(x: Any, what: str) -> Given:
     """Whatever the user has passed."""
     if isinstance(x, (np.ndarray, np.generic)):
+        if isinstance(x, np.ma.MaskedArray):
+            raise InputError(f"{what}: expected an array without a mask: x.filled() or x.data is one")
         given = of_array(np.asarray(x), what)
         if isinstance(x, np.generic):
             given.kind = "scalar"
         return given
     if isinstance(x, (float, int)) and not isinstance(x, bool):
-        return Given(np.array(x, F64), find("binary64"), "number", F64, False)
+        value = real_of(x, what)
+        if value != x and x == x:
+            raise InputError(f"{what}: expected a number that float64 has, found {x}")
+        return Given(np.array(value), find("binary64"), "number", F64, False)
     module = type(x).__module__.partition(".")[0]
     if module == "torch":
         return _tensor(x, what)
-    if hasattr(x, "__array__") or isinstance(x, (list, tuple)):
+    if isinstance(x, (memoryview, array, ctypes.Array)):
+        return of_array(np.asarray(x), what)
+    if hasattr(x, "__array__") or isinstance(x, (list, tuple, range)):
         try:
-            given = of_array(np.asarray(x, F64) if isinstance(x, (list, tuple)) else np.asarray(x), what)
+            given = of_array(np.asarray(x), what)
+            if not hasattr(x, "__array__"):  # Python's numbers are binary64
+                given.array, given.format, given.dtype = given.floats(what).astype(F64, copy=False), find("binary64"), F64
         except (TypeError, ValueError) as error:
             raise InputError(f"{what}: expected an array of floating-point numbers: {error}") from None
         if module in ("jax", "jaxlib"):
