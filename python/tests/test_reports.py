@@ -33,9 +33,9 @@ def test_stat_of_arrays(program, tmp_path):
     assert [(t["name"], t["dtype"], t["shape"], t["file"]) for t in r["tensors"]] == [
         ("wgrad:a", "F32", [5, 7], "-"), ("weight:b", "F64", [11], "-"), ("act:c", "F16", [6], "-"),
         ("empty", "F32", [0, 3], "-")]
-    safetensors = Stored(arrays).file
-    safetensors.seek(0)
-    (tmp_path / "x.safetensors").write_bytes(safetensors.read())
+    stored = Stored(arrays)  # whose file is closed with it
+    stored.file.seek(0)
+    (tmp_path / "x.safetensors").write_bytes(stored.file.read())
     theirs = program("stat", "--json", "--format=fp16,e4m3", "--scale=1,2^10", tmp_path / "x.safetensors")
     assert theirs.replace(str(tmp_path / "x.safetensors").encode(), b"-") == r.to_json()
     flat = mpsim.stat(arrays["wgrad:a"][:, ::2], formats="e4m3")["tensors"][0]
@@ -219,7 +219,7 @@ def test_files_in_memory_are_closed():
     import warnings
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        mpsim.stat([1.0])
+        mpsim.diff([1.0], [2.0])
         gc.collect()
     assert not seen
 
