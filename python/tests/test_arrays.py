@@ -80,6 +80,12 @@ def test_torch():
     assert mpsim.round(torch.tensor([1, 300]), "e4m3").tolist() == [1.0, 288.0]
     codes = mpsim.encode(x.bfloat16(), "bf16")
     assert torch.equal(mpsim.decode(codes, "bf16"), x.detach().bfloat16().float())
+    assert torch.equal(mpsim.round(torch._neg_view(x.detach()), "e4m3"), -mpsim.round(x, "e4m3"))
+    with pytest.raises(mpsim.InputError, match="elements in memory") as error:
+        mpsim.round(torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "e4m3")
+    assert "\n" not in str(error.value)
+    with pytest.raises(mpsim.InputError, match="elements in memory"):
+        torch.func.vmap(lambda row: mpsim.round(row, "e4m3"))(x.detach())
     with pytest.raises(mpsim.InputError, match="found one on meta"):
         mpsim.round(torch.empty(3, device="meta"), "e4m3")
     with pytest.raises(mpsim.InputError, match="dense"):
@@ -91,6 +97,11 @@ def test_jax():
     x = jax.numpy.asarray([0.3, 300.0], jax.numpy.bfloat16)
     y = mpsim.round(x, "e4m3")
     assert isinstance(y, jax.Array) and y.dtype == x.dtype and y.tolist() == [0.3125, 288.0]
+    with pytest.raises(mpsim.InputError, match="jax_enable_x64"):  # JAX would cut the codes off
+        mpsim.encode(x, "binary64")
+    with pytest.raises(mpsim.InputError) as error:
+        jax.jit(lambda x: mpsim.round(x, "e4m3"))(x)
+    assert "\n" not in str(error.value)
 
 
 def test_nothing_is_imported_for_others():
@@ -135,6 +146,18 @@ def test_threads():
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_buffers():
+    """What has Python's buffer protocol, and ranges; bytes are codes."""
+    import array
+    import ctypes
+    x = np.float32([0.3, 1.7])
+    for given in (memoryview(x), array.array("f", x), (ctypes.c_float * 2)(*x)):
+        assert mpsim.round(given, "e4m3").tolist() == mpsim.round(x, "e4m3").tolist()
+    assert mpsim.round(range(3), "e4m3").tolist() == [0, 1, 2]
+    assert mpsim.decode(b"\x38\xfe", "e4m3").tolist() == [1, -448] == mpsim.decode(range(56, 255, 198), "e4m3").tolist()
+    assert mpsim.decode([], "e4m3").shape == (0,) and mpsim.decode(56, "e4m3") == 1.0
 
 
 def test_dlpack():

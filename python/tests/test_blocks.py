@@ -98,6 +98,13 @@ def test_random_bits(matrix):
     (lambda: mpsim.quantize([1.0], "mxfp8", axis="columns"), "at least two dimensions"),
     (lambda: mpsim.quantize([[1.0]], "mxfp8", axis="up"), "axis is 'rows' or 'columns'"),
     (lambda: mpsim.quantize([1.0], 3), "found int"),
+    (lambda: mpsim.quantize([1.0], ["mxfp8"]), "found list"),
+    (lambda: mpsim.quantize([1.0], "mxfp8\0"), "NUL character"),
+    (lambda: mpsim.quantize([1.0], "nvfp4", amax="1"), "amax: expected a number, found str"),
+    (lambda: mpsim.quantize([1.0], "nvfp4", amax=-1), "amax: expected a finite number from 0 on, found -1"),
+    (lambda: mpsim.quantize([1.0], "nvfp4", amax=float("nan")), "amax: expected a finite number"),
+    (lambda: mpsim.quantize([1.0], "mxfp8", given=0), "given: expected a finite number larger than 0"),
+    (lambda: mpsim.quantize([1.0], "nvfp4:sr", seed=-1), "seed: expected an integer"),
 ])
 def test_refusals(call, words):
     with pytest.raises(mpsim.InputError) as error:

@@ -7,7 +7,6 @@ import pytest
 from conftest import peer
 
 import mpsim
-import mpsim.callbacks
 
 torch = pytest.importorskip("torch")
 

@@ -78,6 +78,28 @@ def test_as_the_program_casts(program, tmp_path, floats):
     (lambda: mpsim.decode(np.array([16], np.uint8), "e2m1"), "0 to 15, found 16"),
     (lambda: mpsim.decode(np.array([1.0]), "e4m3"), "expected codes of 8 bits"),
     (lambda: mpsim.decode(np.array([1], np.uint8)), "expected the name of a format"),
+    (lambda: mpsim.round([1.0], "e4m3", scale=[2]), "scale: expected a number, found list"),
+    (lambda: mpsim.round([1.0], "e4m3", scale="2"), "scale: expected a number, found str"),
+    (lambda: mpsim.round([1.0], "e4m3", scale=10**400), "scale: expected a number that binary64 has"),
+    (lambda: mpsim.round([1.0], ["e4m3"]), "format: expected a name, found list"),
+    (lambda: mpsim.round([1.0], "e4m3\0"), "NUL character"),
+    (lambda: mpsim.round([1.0], "e4m3", ["up"]), "mode: expected a name, found list"),
+    (lambda: mpsim.round([1.0], "e4m3", preset="cuda\0"), "NUL character"),
+    (lambda: mpsim.round([1.0], "e4m3", "sr", seed=-1), "seed: expected an integer from 0 to 2^64 - 1, found -1"),
+    (lambda: mpsim.round([1.0], "e4m3", "sr", index=1.5), "index: expected an integer"),
+    (lambda: mpsim.round(10**400, "e4m3"), "round: expected a number that binary64 has"),
+    (lambda: mpsim.round(2**60 + 1, "binary64"), "round: expected a number that float64 has"),
+    (lambda: mpsim.round([2**60 + 1], "binary64"), "at most 2^53"),
+    (lambda: mpsim.round([10**30], "e4m3"), "found dtype object"),
+    (lambda: mpsim.round(["1"], "e4m3"), "found dtype <U1"),
+    (lambda: mpsim.round([True], "e4m3"), "found dtype bool"),
+    (lambda: mpsim.round(np.ma.array([1.0], mask=[1]), "e4m3"), "without a mask"),
+    (lambda: mpsim.round(b"12", "e4m3"), "found bytes"),
+    (lambda: mpsim.decode([1]), "expected the name of a format"),
+    (lambda: mpsim.decode(2**70, "e4m3"), "integers of at most 64 bits, found 1180591620717411303424"),
+    (lambda: mpsim.decode([1.5], "e4m3"), "found a list of float64"),
+    (lambda: mpsim.decode(1.5, "e4m3"), "found 1.5"),
+    (lambda: mpsim.decode(True, "e4m3"), "found True"),
     (lambda: mpsim.formats["e5m0"], "no room for NaN"),
     (lambda: mpsim.formats["binary32"].codes, "at most 16 bits"),
 ])
@@ -86,3 +108,13 @@ def test_refusals(call, words):
         call()
     assert words in str(error.value) and "\n" not in str(error.value)
     assert isinstance(error.value, mpsim.Error) and isinstance(error.value, ValueError)
+
+
+def test_formats_are_the_same_for_all():
+    """One object serves all who ask: it cannot be changed. Unknown names are unknown to get, too."""
+    f = mpsim.formats["e4m3"]
+    with pytest.raises(AttributeError, match="max cannot be changed"):
+        f.max = 3.0
+    f.values[:] = 7
+    assert f.max == 448 and f.values[1] == 2.0**-9
+    assert mpsim.formats.get("zz") is None and mpsim.formats.get("e4m3") is f and 3 not in mpsim.formats

@@ -71,9 +71,17 @@ def test_empty():
     (lambda: mpsim.gemm(A, B), "expected matrices of m x k and k x n, found 9 x 70 and 9 x 70"),
     (lambda: mpsim.gemm(A, B.T, np.zeros((2, 2))), "expected c of 9 x 9, found shape (2, 2)"),
     (lambda: mpsim.gemm(A[0], B), "expected two matrices"),
+    (lambda: mpsim.dot([1.0], [1.0], ["fma"]), "found list"),
+    (lambda: mpsim.dot([1.0], [1.0], "fma\0"), "NUL character"),
+    (lambda: mpsim.dot([1.0], [1.0], c="1"), "c: expected a number, found str"),
+    (lambda: mpsim.dot([1.0], [1.0], "fma:fp16:round=sr", seed=-1), "seed: expected an integer"),
     (lambda: mpsim.dot(np.ones(2), np.ones(2), "hopper-wgmma-fp8-fp32"), "cannot take binary64 and binary64"),
 ])
 def test_refusals(call, words):
     with pytest.raises(mpsim.InputError) as error:
         call()
     assert words in str(error.value)
+
+
+def test_the_first_value_has_a_sign():
+    assert np.signbit(mpsim.dot([], [], c=-0.0)) and not np.signbit(mpsim.dot([], []))

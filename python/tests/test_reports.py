@@ -33,9 +33,9 @@ def test_stat_of_arrays(program, tmp_path):
     assert [(t["name"], t["dtype"], t["shape"], t["file"]) for t in r["tensors"]] == [
         ("wgrad:a", "F32", [5, 7], "-"), ("weight:b", "F64", [11], "-"), ("act:c", "F16", [6], "-"),
         ("empty", "F32", [0, 3], "-")]
-    safetensors = Stored(arrays).file
-    safetensors.seek(0)
-    (tmp_path / "x.safetensors").write_bytes(safetensors.read())
+    stored = Stored(arrays)  # whose file is closed with it
+    stored.file.seek(0)
+    (tmp_path / "x.safetensors").write_bytes(stored.file.read())
     theirs = program("stat", "--json", "--format=fp16,e4m3", "--scale=1,2^10", tmp_path / "x.safetensors")
     assert theirs.replace(str(tmp_path / "x.safetensors").encode(), b"-") == r.to_json()
     flat = mpsim.stat(arrays["wgrad:a"][:, ::2], formats="e4m3")["tensors"][0]
@@ -193,12 +193,35 @@ def test_memory(program):
     (lambda: mpsim.stat({1: [1.0]}), mpsim.InputError, "names of arrays"),
     (lambda: mpsim.stat({"a": "b"}), mpsim.InputError, "found str"),
     (lambda: mpsim.memory(), mpsim.InputError, "mpsim: memory: "),
+    (lambda: mpsim.stat("a\0b"), mpsim.InputError, "NUL character"),
+    (lambda: mpsim.stat([1.0], formats="fp16\0"), mpsim.InputError, "NUL character"),
+    (lambda: mpsim.open("a\0b"), mpsim.InputError, "NUL character"),
+    (lambda: mpsim.open(None), mpsim.InputError, "expected a path, found NoneType"),
+    (lambda: mpsim.open(b"x"), mpsim.InputError, "expected a path, found bytes"),
 ])
 def test_refusals(call, kind, words):
     with pytest.raises(kind) as error:
         call()
     assert words in str(error.value) and "\n" not in str(error.value)
     assert isinstance(error.value, OSError if kind is mpsim.FileError else ValueError)
+
+
+def test_options_are_any_that_list():
+    x = np.float32([1e-8, 1.0])
+    wanted = mpsim.stat(x, ["fp16"], [1, 2]).to_json()
+    for formats, scales in ((("fp16",), np.array([1, 2.0])), ({"fp16"}, range(1, 3)), (mpsim.formats["fp16"], (s for s in (1, 2)))):
+        assert mpsim.stat(x, formats, scales).to_json().replace(b"2.0", b"2") == wanted.replace(b"2.0", b"2")
+
+
+def test_files_in_memory_are_closed():
+    """No ResourceWarning when a report goes."""
+    import gc
+    import warnings
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        mpsim.diff([1.0], [2.0])
+        gc.collect()
+    assert not seen
 
 
 def test_the_command(program):
@@ -245,6 +268,8 @@ def test_figures(tmp_path, program):
     for call, words in ((lambda: r.plot("swoop"), "swoop"), (lambda: figure.save("x.doc"), "x.doc")):
         with pytest.raises(mpsim.InputError, match=words):
             call()
+    with pytest.raises(mpsim.FileError, match="cannot write: No such file"):
+        figure.save(tmp_path / "none" / "x.svg")
 
 
 def test_axes():

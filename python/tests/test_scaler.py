@@ -1,6 +1,7 @@
 """Loss scalers stepped by hand, beside the program's replay of a pattern."""
 import json
 
+import numpy as np
 import pytest
 
 import mpsim
@@ -32,11 +33,17 @@ def test_state():
     t = mpsim.Scaler("torch:init=2^10")
     t.load(s.save())
     assert t.scale == s.scale == 512.0 and t.step == 1
-    with pytest.raises(mpsim.InputError, match="expected a state"):
-        t.load("scale=what")
+    for state in ("scale=what", 3, s.save() + "\0"):
+        with pytest.raises(mpsim.InputError, match="expected a state"):
+            t.load(state)
+    assert s.update(np.float32(1)).events[0] == "overflow" and s.update(np.False_).events == ()
+    for overflow in ("no", np.ones(2), None):
+        with pytest.raises(mpsim.InputError, match="overflow: expected a number"):
+            s.update(overflow)
 
 
-@pytest.mark.parametrize("spec, words", [("trch", "did you mean 'torch'"), ("torch:foo=1", "an unknown name, key")])
+@pytest.mark.parametrize("spec, words", [("trch", "did you mean 'torch'"), ("torch:foo=1", "an unknown name, key"),
+                                         (None, "found NoneType"), ("torch\0x", "NUL character")])
 def test_refusals(spec, words):
     with pytest.raises(mpsim.InputError, match=words):
         mpsim.Scaler(spec)

@@ -189,16 +189,37 @@ def test_what_is_refused_by_name(tmp_path):
         assert words in str(error.value)
 
 
-def test_inspect_keys(tmp_path):
-    """A section of an nvdlfw-inspect file."""
+@pytest.mark.parametrize("layers, stats, names, steps", [
+    ({"layer_name_regex_pattern": r"1\.(up|down)$"}, {"tensors": ["activation", "gradient"], "freq": 2, "start_step": 3},
+     ["act:1.up", "act:1.down", "agrad:1.up", "agrad:1.down"], [4, 6]),
+    ({"layer_types": ["up", "norm"]}, {"tensors": ["activation"], "start_step": 1, "end_step": 2}, ["act:1.up", "act:1.norm"], [1, 2]),
+    ({"layer_types": ["all"], "layer_numbers": ["1-2"]}, {"tensors": ["activation"], "freq": 5},
+     ["act:1.up", "act:1.down", "act:1.norm", "act:2"], [5]),
+    ({"layer_types": ["up"], "layer_numbers": [3, 1]}, {"tensors": ["gradient"], "start_end_list": [[1, 2], [4, -1]]}, ["agrad:1.up"],
+     [1, 4, 5, 6]),
+    ({"exact_layer_names": ["0", "3"]}, {"tensors_struct": [{"tensor": "activation", "stats": ["max"], "freq": 3}]}, ["act:0", "act:3"],
+     [3, 6]),
+])
+def test_inspect_keys(layers, stats, names, steps, tmp_path):
+    """A section of an nvdlfw-inspect file chooses layers and steps as there (config_manager.py and logging.py of 0.2.2)."""
     model = network()
     opt = adam(model)
-    config = {"layers": {"layer_name_regex_pattern": r"1\.(up|down)"}, "transformer_engine": {
-        "LogTensorStats": {"enabled": True, "tensors": ["activation", "gradient"], "freq": 2, "start_step": 1, "end_step": 3}}}
+    config = {"enabled": True, "layers": layers, "transformer_engine": {"LogTensorStats": {"enabled": True, **stats}}}
     with mpsim.watch(model, opt, out=tmp_path / "x", inspect=config):
         train(model, opt, steps=6)
-    names = {(r["name"], r["step"]) for r in map(json.loads, open(tmp_path / "x")) if r["level"] == "tensor"}
-    assert names == {(f"{k}:1.{m}", s) for k in ("act", "agrad") for m in ("up", "down") for s in (1, 2)}
+    seen = {(r["name"], r["step"]) for r in map(json.loads, open(tmp_path / "x")) if r["level"] == "tensor"}
+    assert seen == {(name, step) for name in names for step in steps}
+
+
+@pytest.mark.parametrize("config, words", [
+    ({"enabled": False}, "enabled: False"), ({"layers": {"layer_name": "x"}}, "found 'layer_name'"),
+    ({"layers": {"layer_numbers": "x"}}, "layer_numbers as 3 or '1-5'"),
+    ({"LogTensorStats": {"tensors_struct": [{"tensor": "weight", "freq": 1}, {"tensor": "wgrad", "freq": 2}]}}, "found several")])
+def test_inspect_refusals(config, words):
+    model = network()
+    with pytest.raises(mpsim.InputError) as error:
+        mpsim.watch(model, adam(model), inspect=config)
+    assert words in str(error.value)
 
 
 def test_advice():
@@ -213,9 +234,48 @@ def test_advice():
             w.note(loss=float(loss.detach()))
             scaler.step(opt[0])
             scaler.update()
+    assert repr(w) == "<mpsim.Watch: 8 of 8 steps watched>"
     said = "\n".join(w.advice())
     for words in ("Gradients underflow in fp16 as they are", "Loss scales from 2^", "mpsim log: "):
         assert words in said, said
+
+
+def test_what_nobody_can_mend_warns_nobody():
+    """Embeddings have integers as inputs, and attention does its dropout itself: no warning. Others come from the line of the
+    training, in watch's name."""
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.drop, self.unused, self.up = nn.Embedding(5, 4), nn.Dropout(), nn.Linear(4, 4), nn.Linear(4, 3)
+
+        def forward(self, x):
+            return self.up(self.tokens(x))
+    for model, words in ((Model(), "unused (Linear): not called"), (Model(), None)):
+        if words is None:
+            del model.unused
+        opt = adam(model)[0]
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            with mpsim.watch(model, opt, every=1) as w:
+                model(torch.tensor([1, 2])).sum().backward()
+                opt.step()
+        assert any("tokens (Embedding)" in line for line in w.remarks) and not any("drop" in line for line in w.remarks)
+        said = [s for s in seen if "mpsim" in str(s.message)]
+        assert len(said) == (words is not None)
+        if words:
+            text = str(said[0].message)
+            assert text.startswith("mpsim.watch: not watched: ") and words in text and "Embedding" not in text
+            assert said[0].filename == __file__
+
+
+def test_advice_at_the_smallest_scale():
+    """The scale that is said is the one that was counted, in whatever order they are given."""
+    model = nn.Linear(4, 2)
+    opt = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with mpsim.watch(model, opt, every=1, scales=[2**30, 2**4]) as w:
+        (model(torch.ones(3, 4)) * 1e-12).sum().backward()
+        opt.step()
+    assert w.advice()[0].startswith("Gradients underflow in fp16 at scale 2^4, tensor by tensor: ")
 
 
 def test_bug_20261125_closures(tmp_path):

@@ -11,6 +11,7 @@ reports on tensors: those of the mpsim program, over the same library. doc/pytho
     print(mpsim.stat(x, formats=["fp16", "e4m3"], scales=[1, 2**16]))
     with mpsim.watch(model, optimizer, every=100, formats=["fp16"], out="run.jsonl"): ...
 """
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._blocks import RECIPES as recipes, Quantized, quantize
@@ -25,6 +26,7 @@ from ._reports import diff, memory, replay, stat
 from ._scaler import EVENTS as events, SCALERS as scalers, Scaler, Step
 
 if TYPE_CHECKING:
+    from . import callbacks as callbacks, record as record
     from ._watch import watch as watch
 
 __version__: str = _lib.mpsim_version().decode()
@@ -34,8 +36,10 @@ __all__ = ["Error", "File", "FileError", "Tensor", "open", "Format", "InputError
 
 
 def __getattr__(name: str) -> Any:
-    """watch, which needs torch, is loaded when it is asked for."""
+    """What needs torch is loaded when it is asked for: watch, callbacks and record."""
     if name == "watch":
         from ._watch import watch
         return watch
+    if name in ("callbacks", "record"):
+        return importlib.import_module("mpsim." + name)
     raise AttributeError(f"module 'mpsim' has no attribute {name!r}")

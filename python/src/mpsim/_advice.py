@@ -39,21 +39,20 @@ def broken(w: Any) -> list[str]:
 
 
 def losing(w: Any) -> list[str]:
-    """For each format the layers that lose more than a share, at the scale that was in force."""
-    said = []
+    """For each format the gradients that lose more than a share, at the smallest of the scales."""
+    said, scale = [], min(w.targets.scales)
     for label in w.targets.labels:
         f = find(label.partition("@")[0])
         under: dict[str, float] = {}
         over: dict[str, float] = {}
         for name, records in w.gradients.items():
             for r in records:
-                cast = next(c for c in r["formats"] if c["format"] == label and c["scale"] == min(
-                    d["scale"] for d in r["formats"]))
+                cast = next(c for c in r["formats"] if c["format"] == label and c["scale"] == scale)
                 if r["count"] and cast["underflow"] > SHARE * r["count"]:
                     under[name] = max(under.get(name, 0), cast["underflow"] / r["count"])
                 if cast["overflow"]:
                     over[name] = max(over.get(name, 0), cast["overflow"] / r["count"])
-        at = f" at scale {power(w.targets.scales[0])}" if w.targets.scales[0] != 1 else " as they are"
+        at = (f" at scale {power(scale)}" if scale != 1 else " as they are") + ", tensor by tensor"
         for lost, word in ((under, "underflow"), (over, "overflow")):
             worst = sorted(lost, key=lambda n: -lost[n])
             if worst:
@@ -72,8 +71,8 @@ def windows(w: Any) -> list[str]:
         safe = [s for s in w.targets.scales if all(
             c["overflow"] == 0 and c["underflow"] <= SHARE * r["count"]
             for r in kinds for c in r["formats"] if c["format"] == label and c["scale"] == s)]
-        said.append(f"Loss scales from {power(min(safe))} to {power(max(safe))} are safe for gradients in {label}: no overflow, "
-                    f"at most {percent(SHARE)} underflow." if safe else
+        said.append(f"Loss scales from {power(min(safe))} to {power(max(safe))} are safe for gradients in {label}, each kind together: "
+                    f"no overflow, at most {percent(SHARE)} underflow." if safe else
                     f"No loss scale of {power(min(w.targets.scales))} to {power(max(w.targets.scales))} is safe for gradients in "
                     f"{label}: take a scale for each tensor or block.")
     return said

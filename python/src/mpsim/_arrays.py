@@ -5,14 +5,16 @@ which is exact. torch, ml_dtypes and jax are never imported here: who passes the
 """
 from __future__ import annotations
 
+import ctypes
 import functools
 import sys
+from array import array
 from ctypes import addressof, c_ubyte
 from typing import Any, Optional
 
 import numpy as np
 
-from ._error import InputError
+from ._error import InputError, real_of
 from ._formats import Format, find, of_dtype
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -72,6 +74,8 @@ class Given:
             if result.dtype.kind == "u" and not hasattr(torch, f"uint{8 * result.dtype.itemsize}"):
                 result = result.view(f"i{result.dtype.itemsize}")  # versions that know no wider unsigned integers
             return torch.from_numpy(result)
+        if result.dtype.itemsize == 8 and not sys.modules["jax"].config.jax_enable_x64:
+            raise InputError(f"expected jax_enable_x64 for results of {result.dtype}, which JAX has not without it")
         return sys.modules["jax"].numpy.asarray(result)
 
     def give_values(self, values: Any, format: Format) -> Any:
@@ -102,12 +106,27 @@ def _of_torch(dtype: Any) -> tuple[Optional[Format], Any]:
 
 def _tensor(x: Any, what: str) -> Given:
     """A tensor of torch, in memory, where its elements lie."""
+    try:
+        return _dense(x, what)
+    except InputError:
+        raise
+    except (TypeError, RuntimeError, ValueError) as error:  # nested and quantised ones, those of transforms
+        raise InputError(f"{what}: expected a tensor with elements in memory: {_line(error)}") from None
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _dense(x: Any, what: str) -> Given:
     if not x.is_cpu:
         raise InputError(f"{what}: expected a tensor in the CPU's memory, found one on {x.device}: x.cpu() copies it")
     if x.is_sparse or x.layout is not sys.modules["torch"].strided:
         raise InputError(f"{what}: expected a dense tensor, found layout {x.layout}")
     if x.requires_grad:
         x = x.detach()
+    if x.is_neg() or x.is_conj():
+        x = x.resolve_neg().resolve_conj()
     format, bits = _of_torch(x.dtype)
     if bits is not None:
         codes = x.view(bits).numpy().view(format.code_dtype)  # type: ignore[union-attr]
@@ -137,20 +156,31 @@ def of_array(x: Any, what: str) -> Given:
 def of_any(x: Any, what: str) -> Given:
     """Whatever the user has passed."""
     if isinstance(x, (np.ndarray, np.generic)):
+        if isinstance(x, np.ma.MaskedArray):
+            raise InputError(f"{what}: expected an array without a mask: x.filled() or x.data is one")
         given = of_array(np.asarray(x), what)
         if isinstance(x, np.generic):
             given.kind = "scalar"
         return given
     if isinstance(x, (float, int)) and not isinstance(x, bool):
-        return Given(np.array(x, F64), find("binary64"), "number", F64, False)
+        value = real_of(x, what)
+        if value != x and x == x:
+            raise InputError(f"{what}: expected a number that float64 has, found {x}")
+        return Given(np.array(value), find("binary64"), "number", F64, False)
     module = type(x).__module__.partition(".")[0]
     if module == "torch":
         return _tensor(x, what)
-    if hasattr(x, "__array__") or isinstance(x, (list, tuple)):
+    if isinstance(x, (memoryview, array, ctypes.Array)):
+        return of_array(np.asarray(x), what)
+    if hasattr(x, "__array__") or isinstance(x, (list, tuple, range)):
         try:
-            given = of_array(np.asarray(x, F64) if isinstance(x, (list, tuple)) else np.asarray(x), what)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{what}: expected an array of floating-point numbers: {error}") from None
+            given = of_array(np.asarray(x), what)
+            if not hasattr(x, "__array__"):  # Python's numbers are binary64
+                given.array, given.format, given.dtype = given.floats(what).astype(F64, copy=False), find("binary64"), F64
+        except InputError:
+            raise
+        except Exception as error:  # whatever another library says
+            raise InputError(f"{what}: expected an array of floating-point numbers: {_line(error)}") from None
         if module in ("jax", "jaxlib"):
             given.kind = "jax"
         return given
@@ -158,5 +188,5 @@ def of_any(x: Any, what: str) -> Given:
         try:
             return of_array(np.from_dlpack(x), what)
         except (TypeError, ValueError, RuntimeError, BufferError) as error:
-            raise InputError(f"{what}: expected an array in the CPU's memory: {error}") from None
+            raise InputError(f"{what}: expected an array in the CPU's memory: {_line(error)}") from None
     raise InputError(f"{what}: expected an array of NumPy, torch or JAX, or numbers, found {type(x).__name__}")

@@ -8,20 +8,23 @@ from typing import Any, Optional
 import numpy as np
 
 from ._arrays import F32, Given, address, of_any, pointer
-from ._error import InputError, unknown
+from ._cast import words_of
+from ._error import InputError, name_of, real_of, unknown
 from ._formats import Format, find
-from ._library import EINVAL, STOCHASTIC, CBlocks, CRecipe, CRng, check, lib, text
+from ._library import EINVAL, STOCHASTIC, CBlocks, CRecipe, check, lib, text
 
 RECIPES = tuple(text(lib.mpsim_block_at(i).contents.name) for i in range(lib.mpsim_block_count()))
 
 
-@functools.lru_cache(maxsize=256)
 def recipe_of(name: str) -> tuple[CRecipe, int]:
     """A recipe and the size of the groups of its Hadamard transform, 0 for none."""
+    return _parse(name, name_of(name, "block recipe"))
+
+
+@functools.lru_cache(maxsize=256)
+def _parse(name: str, as_bytes: bytes) -> tuple[CRecipe, int]:
     recipe, transform, error = CRecipe(), c_uint(), create_string_buffer(200)
-    if not isinstance(name, str):
-        raise InputError(f"expected the name of a block recipe, found {type(name).__name__}")
-    status = lib.mpsim_block_parse(byref(recipe), byref(transform), name.encode(), error, len(error))
+    status = lib.mpsim_block_parse(byref(recipe), byref(transform), as_bytes, error, len(error))
     if status == EINVAL:
         raise InputError(f"block recipe '{name}': {error.value.decode()}")
     if status:
@@ -109,6 +112,12 @@ def quantize(x: Any, recipe: str, *, axis: str = "rows", amax: Optional[float] =
     if axis not in ("rows", "columns"):
         raise InputError(f"quantize: axis is 'rows' or 'columns', not {axis!r}")
     columns = axis == "columns"
+    largest = -1.0 if amax is None else real_of(amax, "amax")
+    if amax is not None and not 0 <= largest < float("inf"):
+        raise InputError(f"amax: expected a finite number from 0 on, found {amax}")
+    factor = real_of(given, "given")
+    if not 0 < factor < float("inf"):
+        raise InputError(f"given: expected a finite number larger than 0, found {given}")
     source = of_any(x, "quantize")
     c, transform = recipe_of(recipe)
     a = _matrix(source, columns, transform)
@@ -124,9 +133,8 @@ def quantize(x: Any, recipe: str, *, axis: str = "rows", amax: Optional[float] =
     out = CBlocks(address(codes), address(values), None if scale_codes is None else address(scale_codes), None,
                   address(inverses))
     tensor_scale = c_float(1.0)
-    rng = byref(CRng(seed, stream, index)) if c.element_mode >= STOCHASTIC else None
-    check(lib.mpsim_block_quantize(c, pointer(a), height, width, -1.0 if amax is None else amax, given, rng, out,
-                                   tensor_scale), f"quantize '{recipe}'")
+    rng = byref(words_of(seed, stream, index)) if c.element_mode >= STOCHASTIC else None
+    check(lib.mpsim_block_quantize(c, pointer(a), height, width, largest, factor, rng, out, tensor_scale), f"quantize '{recipe}'")
     q = Quantized()
     q.recipe, q.element = text(c.name), find(text(c.element))
     q.nbytes = lib.mpsim_block_bytes(byref(c), height, width)

@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from ._arrays import F32, F64, Given, of_any, pointer
-from ._error import InputError, unknown
+from ._error import InputError, name_of, real_of, unknown
 from ._formats import Format, find
 from ._library import STOCHASTIC, CRng, CRounding, at, check, lib, text
 from ._loops import ENCODE, ROUND, Loops
@@ -35,7 +35,7 @@ class Plan:
 
 def set_mode(r: CRounding, mode: str) -> None:
     number, bits = c_int(), c_uint8(r.sr_bits)
-    if not isinstance(mode, str) or lib.mpsim_round_mode_parse(byref(number), byref(bits), mode.encode()):
+    if lib.mpsim_round_mode_parse(byref(number), byref(bits), name_of(mode, "rounding mode")):
         raise unknown("rounding mode", mode, MODES)
     r.mode, r.sr_bits = number.value, bits.value
 
@@ -47,7 +47,7 @@ def plan_of(name: Union[str, Format], mode: Optional[str], scale: float, preset:
     format, r = find(name), CRounding()
     lib.mpsim_rounding_init(byref(r), 0)
     if preset is not None:
-        row = lib.mpsim_preset_find(str(preset).encode())
+        row = lib.mpsim_preset_find(name_of(preset, "preset"))
         if not row:
             raise unknown("preset", preset, PRESETS)
         lib.mpsim_rounding_preset_from(byref(r), row, format.c, find(source).c)
@@ -60,10 +60,7 @@ def plan_of(name: Union[str, Format], mode: Optional[str], scale: float, preset:
     r.flush_output, r.flush_input = bool(flush_subnormals), bool(flush_inputs)
     if flush_inputs:
         r.flush_below = find(source).min_normal
-    try:
-        r.scale = scale
-    except TypeError:
-        raise InputError(f"scale: expected a number, found {type(scale).__name__}") from None
+    r.scale = real_of(scale, "scale")
     if lib.mpsim_rounding_check(byref(r)):
         raise InputError(f"scale: expected a finite number larger than 0, found {scale}")
     return Plan(format, r)
@@ -161,12 +158,13 @@ def _with_words(a: Any, to_codes: bool, plan: Plan, seed: int, stream: int, inde
     if single and not plan.single and not to_codes:
         a, single = a.astype(F64), False
     y: Any = np.empty(a.shape, plan.code_dtype if to_codes else a.dtype)
-    check(WITH_WORDS[to_codes, single](plan.f, plan.r, byref(_words(seed, stream, index)), pointer(y), pointer(a), a.size, None),
+    check(WITH_WORDS[to_codes, single](plan.f, plan.r, byref(words_of(seed, stream, index)), pointer(y), pointer(a), a.size, None),
           "cast")
     return y
 
 
-def _words(seed: int, stream: int, index: int) -> CRng:
+def words_of(seed: int, stream: int, index: int) -> CRng:
+    """Where random words come from."""
     for name, value in (("seed", seed), ("stream", stream), ("index", index)):
         if not hasattr(value, "__index__") or not 0 <= int(value) < 2**64:
             raise InputError(f"{name}: expected an integer from 0 to 2^64 - 1, found {value!r}")
@@ -189,10 +187,26 @@ def _codes(given: Given, format: Format) -> Any:
     return np.asarray(a, format.code_dtype, order="C")
 
 
+def _integers(codes: Any) -> Any:
+    """Integers of Python's, bytes among them, as an array."""
+    if isinstance(codes, (bytes, bytearray)):
+        return np.frombuffer(codes, np.uint8)
+    try:
+        array = np.asarray(codes)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"decode: expected integers: {error}") from None
+    if array.size == 0 and array.dtype == F64:
+        array = array.astype(np.uint8)
+    if array.dtype.kind not in "iu":
+        raise InputError("decode: expected integers of at most 64 bits, found "
+                         + (f"{codes!r:.40}" if isinstance(codes, (float, int)) else f"a list of {array.dtype}"))
+    return array
+
+
 def decode(codes: Any, format: Union[str, Format, None] = None) -> Any:
     """The values of codes, exactly: float32, or float64 where that has not all numbers of the format.
 
-    codes: integers of any shape, or an array of a dtype that has the format's codes (float8_e4m3fn of ml_dtypes or
+    codes: integers of any shape, bytes, or an array of a dtype that has the format's codes (float8_e4m3fn of ml_dtypes or
         torch, as its bits); torch and JAX give theirs back.
     format: its name; may be left out where the dtype says it.
 
@@ -204,13 +218,9 @@ def decode(codes: Any, format: Union[str, Format, None] = None) -> Any:
         f = find(format)
         if codes.dtype is f.code_dtype and f.bits == 8 * codes.itemsize:
             return f.decoder()(codes)
-    given = of_any(codes, "decode")
-    if given.kind == "number":
-        given.array = np.array(codes)
-        if not isinstance(codes, int):
-            raise InputError(f"decode: expected an integer, found {type(codes).__name__}")
-    if isinstance(codes, (list, tuple)):
-        given.array = np.asarray(codes)
+    given = of_any(_integers(codes) if isinstance(codes, (float, int, list, tuple, range, bytes, bytearray)) else codes, "decode")
+    if isinstance(codes, int):
+        given.kind = "number"
     if format is None and given.format is None:
         raise InputError("decode: expected the name of a format beside integers")
     f = find(given.format if format is None else format)  # type: ignore[arg-type]

@@ -8,10 +8,10 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from ._arrays import F32, F64, Given, address, of_any, pointer
-from ._error import InputError, unknown
+from ._error import InputError, name_of, real_of, unknown
 from ._formats import Format, find
-from ._library import ENOTFOUND, ERANGE, STOCHASTIC, CFormat, CMatrix, CModel, CRng, check, lib, text
-from ._cast import encode
+from ._library import ENOTFOUND, ERANGE, STOCHASTIC, CFormat, CMatrix, CModel, check, lib, text
+from ._cast import encode, words_of
 
 
 def _names() -> tuple[str, ...]:
@@ -25,13 +25,15 @@ def _names() -> tuple[str, ...]:
 MODELS = _names()
 
 
-@functools.lru_cache(maxsize=256)
 def model_of(name: str) -> tuple[CModel, Format, bool]:
     """A model, the format of its results, and whether it needs random bits."""
+    return _parse(name, name_of(name, "model"))
+
+
+@functools.lru_cache(maxsize=256)
+def _parse(name: str, as_bytes: bytes) -> tuple[CModel, Format, bool]:
     model = CModel()
-    if not isinstance(name, str):
-        raise InputError(f"expected the name of a model, found {type(name).__name__}")
-    status = lib.mpsim_model_parse(byref(model), name.encode())
+    status = lib.mpsim_model_parse(byref(model), as_bytes)
     if status == ENOTFOUND:
         raise unknown("accumulation model", name, MODELS)
     if status:
@@ -97,8 +99,8 @@ def dot(a: Any, b: Any, model: str = "fma", *, c: float = 0.0, format: Union[str
         raise InputError(f"dot: expected two arrays of one dimension and one length, found shapes "
                          f"{p.codes.shape} and {q.codes.shape}")
     d = c_uint64()
-    rng = byref(CRng(seed, stream, index)) if stochastic else None
-    start = encode(c, result) if c else 0
+    rng = byref(words_of(seed, stream, index)) if stochastic else None
+    start = encode(real_of(c, "c"), result)
     status = lib.mpsim_dot(m, p.format.c, pointer(p.codes), q.format.c, pointer(q.codes), p.codes.size, start,
                            rng, d)
     if status:
@@ -128,7 +130,7 @@ def gemm(a: Any, b: Any, c: Any = None, model: str = "fma", *, format: Union[str
     if depth != depth_b:
         raise InputError(f"gemm: expected matrices of m x k and k x n, found {rows} x {depth} and {depth_b} x {columns}")
     left, right = p.matrix(transpose_a), q.matrix(transpose_b)
-    rng = byref(CRng(seed, stream, index)) if stochastic else None
+    rng = byref(words_of(seed, stream, index)) if stochastic else None
     start: Optional[CMatrix] = None
     if c is not None:
         first = encode(of_any(c, "gemm").floats("gemm"), result)

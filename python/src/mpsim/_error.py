@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import Iterable
+from typing import Any, Iterable
 
 
 class Error(Exception):
@@ -21,6 +21,27 @@ class FileError(Error, OSError):
     """A file that cannot be read or written; an OSError."""
 
     __module__ = "mpsim"
+
+
+def name_of(value: object, what: str) -> bytes:
+    """A name as the library takes it: text without NUL, which would end it there."""
+    if not isinstance(value, str):
+        raise InputError(f"expected the name of a {what}, found {type(value).__name__}")
+    if "\0" in value:
+        raise InputError(f"expected the name of a {what}, found one with a NUL character: {value!r}")
+    return value.encode("ascii", "replace")
+
+
+def real_of(value: Any, name: str) -> float:
+    """A number as binary64."""
+    try:
+        if isinstance(value, (str, bytes, bytearray)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: expected a number, found {type(value).__name__}") from None
+    except OverflowError:
+        raise InputError(f"{name}: expected a number that binary64 has, found a larger one") from None
 
 
 def unknown(what: str, name: object, names: Iterable[str]) -> InputError:

@@ -26,8 +26,11 @@ class Figure:
         suffix = os.path.splitext(os.fspath(path))[1]
         if suffix not in self._files:
             raise InputError(f"expected a name in {', '.join(sorted(self._files))}, found {os.fspath(path)!r}")
-        with open(path, "wb") as f:
-            f.write(self._files[suffix])
+        try:
+            with open(path, "wb") as f:
+                f.write(self._files[suffix])
+        except OSError as error:
+            raise FileError(f"{os.fspath(path)}: cannot write: {error.strerror}") from None
 
     def _repr_svg_(self) -> str:
         return self.svg

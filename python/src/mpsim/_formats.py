@@ -8,7 +8,7 @@ from typing import Any, Iterator, Mapping, Union
 
 import numpy as np
 
-from ._error import InputError
+from ._error import InputError, name_of
 from ._library import PROGRAM, CFormat, at, lib, text
 from ._loops import DECODE, Loops
 
@@ -39,6 +39,7 @@ class Format:
                  "value_dtype", "_loops", "__weakref__")
 
     def __init__(self, c: CFormat) -> None:
+        """`c` must not change; nor does what is said of it: one object serves all who ask for the name."""
         self.c = c
         self.ref = at(c)
         self.name: str = text(c.name)
@@ -60,6 +61,11 @@ class Format:
         single = _of_struct(b"binary32") if self.name != "binary32" else c
         self.value_dtype: Any = np.dtype(np.float32 if _within(c, single) else np.float64)
         self._loops: Any = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "_loops" and hasattr(self, name):
+            raise AttributeError(f"{self!r}: {name} cannot be changed")
+        object.__setattr__(self, name, value)
 
     def within(self, other: Format) -> bool:
         """Whether each number of this format is one of the other, too.
@@ -128,7 +134,7 @@ def _of_struct(name: bytes) -> CFormat:
 
 def _refused(name: str) -> InputError:
     """What the program says of a name that is no format."""
-    command = [PROGRAM, "formats", "--", name.replace("\0", "?")]
+    command = [PROGRAM, "formats", "--", name]
     line = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE).stderr.decode(errors="replace")
     return InputError(line.strip().replace("mpsim: formats: ", "") or f"unknown format '{name}'")
 
@@ -136,7 +142,7 @@ def _refused(name: str) -> InputError:
 @functools.lru_cache(maxsize=None)
 def _parse(name: str) -> Format:
     c = CFormat()
-    status = lib.mpsim_format_parse(byref(c), name.encode("ascii", "replace"))
+    status = lib.mpsim_format_parse(byref(c), name_of(name, "format"))
     if status:
         raise _refused(name)
     return Format(c)
@@ -183,6 +189,10 @@ class Formats(Mapping[str, Format]):
 
     def __len__(self) -> int:
         return len(_names())
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The format of a name, or `default` where it is none."""
+        return find(key) if key in self else default
 
     def __contains__(self, name: object) -> bool:
         try:

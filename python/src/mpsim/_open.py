@@ -18,7 +18,7 @@ import numpy as np
 from ._error import Error, FileError, InputError
 from ._formats import Format, find
 from ._library import EINVAL, ENOMEM, ENOTFOUND, INSTALLED, CFormat, text
-from ._options import PathLike, is_path, options_of
+from ._options import PathLike, options_of, path_of
 
 LIBRARY = os.path.join(INSTALLED, "lib", "libmpsim-trace.so.0")
 EDATA, EIO = 6, 7
@@ -308,8 +308,8 @@ def open(paths: Union[PathLike, Sequence[PathLike]], **options: Any) -> File:
     ((2, 3), dtype('float32'), 7, [3.0, 5.0])
     >>> f.close()
     """
-    several: Any = [paths] if is_path(paths) else paths
-    given = [os.fspath(each) for each in several]
+    several: Any = paths if isinstance(paths, (list, tuple)) else [paths]
+    given = [path_of(each) for each in several]
     reader = _Reader(given, options_of(options))
     tensors = [Tensor(reader, i, library().mpsim_reader_tensor(reader.reader, i).contents)
                for i in range(library().mpsim_reader_count(reader.reader))]

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import tempfile
+import weakref
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from . import _figures
 from ._error import Error, FileError, InputError
 from ._library import PROGRAM
-from ._options import is_path
+from ._options import is_path, path_of
 from ._stat import Answer, as_stored, named
 
 
@@ -35,6 +36,7 @@ class Stored:
         text += b" " * (-len(text) % 8)
         # a temporary file where there are no files in memory
         self.file = os.fdopen(os.memfd_create("mpsim"), "w+b") if hasattr(os, "memfd_create") else tempfile.TemporaryFile()
+        weakref.finalize(self, self.file.close)
         self.file.write(len(text).to_bytes(8, "little") + text)
         for chunk in chunks:
             self.file.write(chunk)
@@ -135,7 +137,7 @@ def operands_of(inputs: Sequence[Any], stored: list[Stored]) -> list[str]:
     words = []
     for x in inputs:
         if is_path(x):
-            words.append(os.fspath(x))
+            words.append(path_of(x))
             continue
         stored.append(Stored(x))
         words.append("-" if len(stored) == 1 else stored[-1].path())

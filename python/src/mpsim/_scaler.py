@@ -4,7 +4,7 @@ from __future__ import annotations
 from ctypes import byref, create_string_buffer
 from typing import NamedTuple
 
-from ._error import InputError, unknown
+from ._error import InputError, name_of, real_of, unknown
 from ._library import ENOTFOUND, CScaler, CScalerConfig, lib, text
 
 SCALERS = tuple(text(lib.mpsim_scaler_at(i).contents.config.name) for i in range(lib.mpsim_scaler_count()))
@@ -43,19 +43,19 @@ class Scaler:
 
     def __init__(self, spec: str = "torch") -> None:
         config = CScalerConfig()
-        status = lib.mpsim_scaler_parse(byref(config), str(spec).encode())
-        if status == ENOTFOUND and ":" not in str(spec):
+        status = lib.mpsim_scaler_parse(byref(config), name_of(spec, "scaler"))
+        if status == ENOTFOUND and ":" not in spec:
             raise unknown("scaler", spec, SCALERS)
         if status:
             raise InputError(f"scaler '{spec}': an unknown name, key or word, or a value outside its domain")
-        self.spec = str(spec)
+        self.spec = spec
         self._c = CScaler()
         lib.mpsim_scaler_init(byref(self._c), byref(config))
         self._ref = byref(self._c)
 
     def update(self, overflow: bool) -> Step:
-        """Account for one step, whose gradients overflowed or not."""
-        r = lib.mpsim_scaler_update(self._ref, 1 if overflow else 0)
+        """Account for one step, whose gradients overflowed or not; a bool, or a number that is not 0 where they did."""
+        r = lib.mpsim_scaler_update(self._ref, 1 if overflow is True or real_of(overflow, "overflow") else 0)
         bits = r.events
         return Step(tuple(name for i, name in enumerate(EVENTS) if bits >> i & 1), r.scale, r.unscale, r.next)
 
@@ -86,8 +86,8 @@ class Scaler:
 
     def load(self, state: str) -> None:
         """Go on from a saved state of a scaler of the same spec."""
-        if lib.mpsim_scaler_load(self._ref, state.encode()):
-            raise InputError(f"expected a state of scaler '{self.spec}', as save() gives it, found {state[:60]!r}")
+        if not isinstance(state, str) or "\0" in state or lib.mpsim_scaler_load(self._ref, state.encode()):
+            raise InputError(f"expected a state of scaler '{self.spec}', as save() gives it, found {state!r:.60}")
 
     def __repr__(self) -> str:
         return f"<mpsim.Scaler {self.spec}: scale {self.scale:g}, step {self.step}>"

@@ -20,6 +20,7 @@ from ._formats import find
 from ._library import EINVAL, ENOMEM, ENOTFOUND
 from ._open import EDATA, EIO, LINE, COption
 from ._open import library as of_files
+from ._options import path_of
 
 # the dtypes of safetensors, by format
 STORED = {"binary64": "F64", "binary32": "F32", "fp16": "F16", "bf16": "BF16", "e4m3": "F8_E4M3", "e5m2": "F8_E5M2",
@@ -166,7 +167,7 @@ def ask(inputs: Sequence[Any], words: Sequence[str], are_paths: bool,
     kept: list[Any] = []
     size = LARGE
     if are_paths:
-        given: Any = (c_char_p * len(inputs))(*map(os.fsencode, inputs))
+        given: Any = (c_char_p * len(inputs))(*(os.fsencode(path_of(each)) for each in inputs))
         function = library().mpsim_stat_files
     else:
         arrays = named(inputs[0])

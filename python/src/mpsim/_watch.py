@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from array import array
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
@@ -22,24 +23,57 @@ from .record import watch as listen
 KINDS = ("weight", "wgrad", "act", "agrad")
 ALL_KINDS = (*KINDS, "out", "dgrad", "opt")  # opt: opt.m, opt.v, opt.vmax
 CHUNK = 1 << 15
+NO_FLOATS = "its input is no floating-point tensor"  # embeddings': a remark that warns nobody
 STATES = sorted(set(STATE.values()))
 FORMATS = {dtype: of_dtype(str(dtype)[6:]) for dtype in DTYPES}
 # nvdlfw-inspect's names of tensors
 INSPECT = {"activation": "act", "weight": "weight", "gradient": "agrad", "wgrad": "wgrad", "dgrad": "dgrad", "output": "out"}
 
 
+def names_of(layers: dict[str, Any]) -> str:
+    """A regular expression of the whole names that a `layers` of nvdlfw-inspect 0.2 chooses."""
+    unknown = [key for key in layers if key not in ("exact_layer_names", "layer_name_regex_pattern", "layer_numbers", "layer_types")]
+    if unknown:
+        raise InputError(f"watch: inspect: expected layers by exact_layer_names, layer_name_regex_pattern, layer_numbers or "
+                         f"layer_types, found {unknown[0]!r}")
+    if layers.get("exact_layer_names"):
+        return "|".join(map(re.escape, layers["exact_layer_names"]))
+    if layers.get("layer_name_regex_pattern"):
+        return f"(?s:.*(?:{layers['layer_name_regex_pattern']}).*)"  # which it searches for
+    types, given = layers.get("layer_types") or ["all"], layers.get("layer_numbers", -1)
+    ranges = [str(each).partition("-") for each in (given if isinstance(given, list) else [given])]
+    words = ".*" if "all" in types else "|".join(f".*{re.escape(word)}.*" for word in types)
+    if given in (-1, [-1]):
+        return words
+    try:
+        numbers = {str(n) for low, _, high in ranges for n in range(int(low), int(high or low) + 1)}
+    except ValueError:
+        raise InputError(f"watch: inspect: expected layer_numbers as 3 or '1-5', or a list of these, found {given!r}") from None
+    return rf"(?=(?:.*\.)?(?:{'|'.join(sorted(numbers))})(?:\..*)?$)(?:{words})"
+
+
 def inspected(config: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of watch from a section of an nvdlfw-inspect file: layers, LogTensorStats' tensors, freq, steps."""
-    stats = next((v for k, v in config.get("transformer_engine", config).items() if k.startswith("LogTensorStats")), config)
-    layers = config.get("layers", {})
-    names = layers.get("layer_name_regex_pattern") or "|".join(f".*{word}.*" for word in layers.get("layer_types", [])) or ".*"
+    """Arguments of watch from a section of a file of nvdlfw-inspect 0.2: its layers, and of LogTensorStats tensors,
+    freq, start_step and end_step or start_end_list. Which numbers it would log is not asked: all are counted."""
+    features = config.get("transformer_engine", config)
+    stats = next((v for k, v in features.items() if k.startswith("LogTensorStats")), features)
+    if not config.get("enabled", True) or not stats.get("enabled", True):
+        raise InputError("watch: inspect: expected a section that is enabled, found enabled: False")
+    struct = stats.get("tensors_struct")
+    if struct:
+        rest = [{k: v for k, v in each.items() if k not in ("tensor", "stats")} for each in struct]
+        if any(each != rest[0] for each in rest):
+            raise InputError("watch: inspect: expected tensors_struct with one freq and range of steps, found several")
+        stats = {**stats, **rest[0], "tensors": [each["tensor"] for each in struct]}
     tensors = stats.get("tensors", ["activation", "gradient", "weight"])
     tensors = list(INSPECT) if "all" in tensors else tensors
     for word in tensors:
         if word not in INSPECT:
             raise InputError(f"watch: inspect: expected tensors of {', '.join(INSPECT)}, found {word!r}")
-    return {"modules": names, "kinds": [INSPECT[word] for word in tensors], "every": stats.get("freq", 1),
-            "start": stats.get("start_step", 1), "stop": stats.get("end_step")}
+    end = stats.get("end_step")
+    spans = stats.get("start_end_list") or [(stats.get("start_step") or 0, -1 if end in (None, -1) else end + 1)]
+    return {"modules": names_of(config.get("layers", {})), "kinds": [INSPECT[word] for word in tensors],
+            "every": stats.get("freq") or 1, "spans": spans}
 
 
 class Watch(Recorder):
@@ -49,13 +83,14 @@ class Watch(Recorder):
     count: how many steps the optimizers have taken or skipped.
     remarks: lines on what could not be watched, and why.
     """
-    VERB = "counts", "counted"
+    NAME, VERB = "mpsim.watch", ("counts", "counted")
 
     def __init__(self, model: torch.nn.Module, optimizer: Any, every: int, targets: Targets, out: Any, kinds: Sequence[str],
                  modules: str, scaler: Any, log: Optional[Callable[[dict[str, Any]], Any]], updates: Sequence[str],
-                 start: int, stop: Optional[int], gather: bool) -> None:
+                 start: int, stop: Optional[int], gather: bool, spans: Optional[Sequence[Sequence[int]]] = None) -> None:
         self.targets, self.out, self.log, self.updates = targets, out, log, list(updates)
         self.first, self.stop, self.count, self.closed = start, stop, start - 1, False
+        self.spans = spans  # of steps, each without its end, -1 for none: then the first step is like others
         self.file: Any = None
         self.lines: list[dict[str, Any]] = []
         self.by_kind: dict[str, Tally] = {}
@@ -66,6 +101,7 @@ class Watch(Recorder):
         self.history = array("d"), array("b")  # of each step the loss scale, and whether it was skipped
         self.numbers: dict[int, dict[str, float]] = {}  # loss and norm, by step
         self.remarks: list[str] = []
+        self.seen = 0  # watched steps
         self.gradients: dict[str, list[dict[str, Any]]] = {}
         self.lost: dict[str, list[int]] = {}
         wanted = set(kinds) - {"opt"} | (set(STATES) if "opt" in kinds else set())
@@ -80,7 +116,11 @@ class Watch(Recorder):
     # ---- steps ----
 
     def wanted(self, step: int) -> bool:
-        return not self.closed and (self.stop is None or step <= self.stop) and (step == self.first or step % self.every == 0)
+        if self.closed or (self.stop is not None and step > self.stop):
+            return False
+        if self.spans is not None:
+            return step % self.every == 0 and any(low <= step and (end == -1 or step < end) for low, end in self.spans)
+        return step == self.first or step % self.every == 0
 
     def _drop(self) -> None:
         super()._drop()
@@ -252,7 +292,11 @@ class Watch(Recorder):
         self.numbers.setdefault(step, {}).update({k: float(v) for k, v in numbers.items()})
 
     def _miss(self, name: str, what: Any, reason: str) -> None:
-        super()._miss(name, what, reason.replace("not called or compiled", "not called in training mode, or compiled"))
+        if reason == "not called or compiled":
+            if isinstance(what, torch.nn.Module) and not any(True for _ in what.parameters()):
+                return  # as dropout that attention does itself: there is nothing to watch
+            reason = "not called in training mode, or compiled"
+        super()._miss(name, what, reason)
 
     @guarded
     def _finish(self) -> None:
@@ -263,6 +307,7 @@ class Watch(Recorder):
         self._note_modules()
         new = sorted(set(self.missing.items()) - self.said)
         self.said.update(new)
+        self.seen += 1
         lines, tallies = self.lines, self.of_step
         for name, reason in new:
             self.remarks.append(f"not watched: {name}: {reason}")
@@ -283,8 +328,9 @@ class Watch(Recorder):
         self._write(lines)
         if self.log:
             self.log(flat)
-        if new:
-            self._warn("not watched: " + ", ".join(f"{n}: {r}" for n, r in new))
+        unexpected = [f"{n}: {r}" for n, r in new if r != NO_FLOATS]
+        if unexpected:
+            self._warn("not watched: " + "; ".join(unexpected))
 
     def _whole(self, tallies: dict[str, Tally]) -> Tally:
         whole = Tally(self.targets, any(t.scaled for t in tallies.values()))
@@ -347,6 +393,10 @@ class Watch(Recorder):
         """The sums of each kind over the watched steps, as records of `mpsim stat`."""
         return {kind: tally.record() for kind, tally in self.by_kind.items()}
 
+    def __repr__(self) -> str:
+        where = f", in {self.path}" if self.path else ""
+        return f"<mpsim.Watch: {self.seen} of {self.count - self.first + 1} steps watched{where}>"
+
     def advice(self) -> list[str]:
         """What the numbers so far say, a sentence each: layers that underflow or overflow, loss scales that are safe, the
         judgement of `mpsim log` on the loss scale, updates that a format would lose. Empty: nothing was found."""
@@ -398,7 +448,7 @@ def watch(model: torch.nn.Module, optimizer: Any, every: int = 100, formats: Uni
     log: called after each watched step with numbers by name, as {"mpsim/agrad/fc1/underflow/fp16": 0.02, "step": 100}.
     updates: formats; what share of the movements of binary32 weights these would lose.
     start: the number of the first step. stop: of the last. gather: sharded parameters (DTensor) are gathered.
-    inspect: a section of an nvdlfw-inspect file as a dict instead of kinds, modules, every, start and stop.
+    inspect: a section of an nvdlfw-inspect file as a dict, instead of kinds, modules and every: the steps that it says.
 
     Gradients are those before unscaling and clipping, as the last backward() has left them. Training changes by no bit.
     Tensors on a device are copied to memory. What cannot be watched (modules inside torch.compile, parameters of FSDP1)
@@ -410,9 +460,10 @@ def watch(model: torch.nn.Module, optimizer: Any, every: int = 100, formats: Uni
     >>> w.kinds_seen()["wgrad"]["formats"][0]["subnormal"]
     10
     """
+    spans = None
     if inspect is not None:
         given = inspected(inspect)
-        modules, kinds, every, start, stop = (given[k] for k in ("modules", "kinds", "every", "start", "stop"))
+        modules, kinds, every, spans = (given[k] for k in ("modules", "kinds", "every", "spans"))
     listed = [[each] if isinstance(each, str) else list(each) for each in (formats, recipes, updates)]
     for kind in kinds:
         if kind not in ALL_KINDS:
@@ -427,4 +478,5 @@ def watch(model: torch.nn.Module, optimizer: Any, every: int = 100, formats: Uni
         plan_of(name, None, 1.0, None, None, False, False, "binary32")
     targets = Targets(listed[0], list(scales) if isinstance(scales, (list, tuple)) else scales, listed[1])
     targets.parallel(torch.get_num_threads())
-    return Watch(model, optimizer, every, targets, out, kinds, modules, scaler, log, listed[2], start, stop, gather)
+    return Watch(model, optimizer, every, targets, out, kinds, modules, scaler, log, listed[2], start, stop, gather,
+                 spans)

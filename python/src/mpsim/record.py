@@ -41,6 +41,8 @@ DTYPES = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torc
 STATE = {"momentum_buffer": "opt.m", "exp_avg": "opt.m", "exp_avg_sq": "opt.v", "max_exp_avg_sq": "opt.vmax"}
 WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
 PREFIXES = re.compile(r"(^|\.)(_orig_mod|_checkpoint_wrapped_module|_fsdp_wrapped_module)(?=\.|$)")
+# whose lines a warning is not about: ours, where this is the package's, and torch's
+INSIDE = (os.path.join(os.path.dirname(__file__), "") if __package__ else __file__, os.path.join(os.path.dirname(torch.__file__), ""))
 NO_SETTING = {"params", "foreach", "fused", "differentiable", "initial_lr"}
 
 
@@ -318,7 +320,7 @@ def ieee_roots():
 
 
 class Recorder:
-    VERB = "records", "stored"  # of what becomes of a tensor
+    NAME, VERB = "mpsim.record", ("records", "stored")  # who warns; what becomes of a tensor
 
     def __init__(self, model, directory, steps=None, optimizer=None, meta=None, rank=None, world=None,
                  kinds=("weight", "wgrad", "act", "agrad"), modules=r".*", out_modules=None, *,
@@ -432,10 +434,13 @@ class Recorder:
         if (key or text) in self.said:
             return
         self.said.add(key or text)
+        level, frame = 2, sys._getframe(1)
+        while frame.f_back and frame.f_code.co_filename.startswith(INSIDE):
+            level, frame = level + 1, frame.f_back
         try:
-            warnings.warn("mpsim.record: " + text, RuntimeWarning, stacklevel=3)
+            warnings.warn(f"{self.NAME}: {text}", RuntimeWarning, stacklevel=level)
         except RuntimeWarning:                   # warnings are errors here
-            print("mpsim.record: " + text, file=sys.stderr)
+            print(f"{self.NAME}: {text}", file=sys.stderr)
 
     # ---- hooks of modules ----
 
