@@ -7,9 +7,11 @@
 
 #include <mpsim/report.h>
 
-#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <stdio_ext.h>
+#endif
 
 enum { JSON, TEXT, FORMS, THREADS_MOST = 1024 };
 
@@ -169,7 +171,9 @@ static int open_forms(written *to, tally_form *forms, const question *q)
         forms[i].to = open_memstream(&to[i].bytes, &to[i].n);
         if (!forms[i].to)
             return host_no_memory();
+#ifdef __GLIBC__
         (void)__fsetlocking(forms[i].to, FSETLOCKING_BYCALLER); /* nobody else has it */
+#endif
     }
     return 0;
 }

@@ -25,8 +25,9 @@ typedef struct mpsim_array {
     size_t dimensions;
 } mpsim_array;
 
-/* Asked now and then by the thread that has called: `done` of `total` bytes are done, about so many. 0, or anything else to
- * stop: the call fails with MPSIM_ESTOPPED. */
+/* Asked now and then by the thread that has called, while elements are read (not while files are opened, or unpacked): `done` of
+ * `total` bytes are done, about so many. 0, or anything else to stop: the call fails with MPSIM_ESTOPPED. It may call what is
+ * here itself. */
 typedef int mpsim_progress(void *context, uint64_t done, uint64_t total);
 
 /* mpsim_stat_files -- of n paths, at least one, as mpsim_reader_open takes them. mpsim_stat_arrays -- of n arrays, whose file is called
