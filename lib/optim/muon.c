@@ -50,7 +50,7 @@ mpsim_status mpsim_muon_check(const mpsim_muon *o)
     if (!(o->factor >= 0 && isfinite(o->factor)))
         return MPSIM_EINVAL;
     if (!row || !(o->momentum >= 0 && o->momentum <= 1) || o->steps > MOST_STEPS || o->form > MPSIM_MUON_KELLER ||
-        o->scale > MPSIM_MUON_NONE || o->products > MPSIM_MUON_ATEN_AVX2 || mpsim_model_check(&o->model))
+        o->scale > MPSIM_MUON_NONE || o->products > MPSIM_MUON_ONEDNN || mpsim_model_check(&o->model))
         return MPSIM_EINVAL;
     if (o->products && (o->form != MPSIM_MUON_TORCH || !mpsim_format_same(&o->format, mpsim_format_find("bf16"))))
         return MPSIM_EINVAL;
@@ -221,25 +221,41 @@ static mpsim_status multiply_as_aten(iteration *t, const float *x, const float *
         mpsim_transpose(t->by_rows, t->x, t->m, t->n);
     const float *w = view ? t->by_rows : y;
     if (transposed != view)
-        mpsim_aten_dots(t->product, x, w, t->m, columns, depth, t->o->products == MPSIM_MUON_ATEN_AVX2);
+        mpsim_aten_dots(t->product, x, w, t->m, columns, depth, t->o->products >= MPSIM_MUON_ATEN_AVX2);
     else
         mpsim_aten_chains(t->product, x, w, t->m, columns, depth, view ? 1 : 4, t->sums);
     return MPSIM_OK;
 }
 
+/* By the model, or as oneDNN cuts the depth: see data/vectors/onednn. */
+static mpsim_status model_of(mpsim_model *m, const iteration *t, const float *x, size_t depth, int transposed)
+{
+    const int is_view = t->by_columns && transposed && x == t->x;
+    *m = t->o->model;
+    if (t->o->products != MPSIM_MUON_ONEDNN)
+        return MPSIM_OK;
+    const mpsim_status s = mpsim_model_parse(m, "avx512-bf16-fp32");
+    m->chunk = depth <= 512 ? 0 : depth > 1024 && !is_view ? 1024 : 512;
+    return s;
+}
+
 /* t->product = P(x, y), x of m x depth, y of depth x columns, or of columns x depth and transposed. */
 static mpsim_status multiply(iteration *t, const float *x, const float *y, size_t depth, size_t columns, int transposed)
 {
-    const mpsim_format *f = &t->o->format, *result = &t->o->model.result.format;
+    const int small = t->m * columns * depth <= 4096; /* torch does not ask oneDNN */
+    mpsim_model model;
+    if (t->o->products && (t->o->products != MPSIM_MUON_ONEDNN || small))
+        return multiply_as_aten(t, x, y, depth, columns, transposed);
+    mpsim_status s = model_of(&model, t, x, depth, transposed);
+    const mpsim_format *f = &t->o->format, *result = &model.result.format;
     const mpsim_held held = mpsim_hold(result);
     const size_t n = t->m * columns, bytes = mpsim_format_code_bytes(result);
-    if (t->o->products)
-        return multiply_as_aten(t, x, y, depth, columns, transposed);
+    if (s)
+        return s;
     encode(t, t->left, x, t->m * depth);
     encode(t, t->right, y, depth * columns);
     const mpsim_matrix a = {f, t->left, depth, 0}, b = {f, t->right, transposed ? depth : columns, transposed};
-    const mpsim_status s = mpsim_gemm(&t->o->model, t->m, columns, depth, &a, &b, NULL, t->product, columns, NULL,
-                                      t->pool);
+    s = mpsim_gemm(&model, t->m, columns, depth, &a, &b, NULL, t->product, columns, NULL, t->pool);
     if (s || held.exact)
         return s;
     for (size_t i = n; i-- > 0;) { /* codes are not wider than values: from the end */
@@ -275,7 +291,7 @@ static void combine_blocks(const iteration *t, float *y, float *p, float ca, con
 /* y = [ca p + cb x] in TORCH's form, [[cb x] + [p]] in KELLER's, where p was made of a factor already. */
 static void combine(const iteration *t, float *y, float *p, float ca, const float *x, float cb, size_t n)
 {
-    if (t->o->products == MPSIM_MUON_ATEN_AVX2)
+    if (t->o->products >= MPSIM_MUON_ATEN_AVX2)
         for (size_t i = 0; i < n; i++)
             y[i] = fmaf(cb, x[i], ca * p[i]);
     else

@@ -43,7 +43,9 @@ static void take_recorded(const replay *r, const record_settings *s, mpsim_muon 
         o->variant = variant;
     if (!given(r, MUON_MODEL) && r->record.device == DEVICE_CPU && o->form == MPSIM_MUON_TORCH &&
         strcmp(o->format.name, "bf16") == 0)
-        o->products = r->record.contracts ? MPSIM_MUON_ATEN_AVX2 : MPSIM_MUON_ATEN;
+        o->products = r->record.contracts == 0   ? MPSIM_MUON_ATEN
+                      : r->record.contracts == 2 ? MPSIM_MUON_ONEDNN
+                                                 : MPSIM_MUON_ATEN_AVX2;
 }
 
 /* KELLER's scale of a kernel is that of its last two dimensions. */
@@ -80,10 +82,16 @@ void replay_say_muon(replay *r, const parameter *p)
     }
     if (text[0])
         replay_say(r, NOTE_MUON, "%s", text);
-    if (o.products && r->record.contracts != 0 && r->record.contracts != 1)
-        replay_say(r, NOTE_VARIANT,
-                   "how torch's library for CPUs with bf16 instructions sums Muon's products (mpsim.cpu_capability): "
-                   "they are summed as with AVX2, so that its weights may differ");
+    if (o.products == MPSIM_MUON_ONEDNN)
+        replay_say(
+            r, NOTE_VARIANT,
+            "whether the CPU has AVX512-BF16 or AMX (mpsim.cpu_capability): Muon's products are summed as oneDNN "
+            "does with the former, so that its weights may differ");
+    else if (o.products && r->record.contracts < 0)
+        replay_say(
+            r, NOTE_VARIANT,
+            "the CPU's instructions (mpsim.cpu_capability): Muon's products are summed as with AVX2, so that its "
+            "weights may differ");
     if (!r->out.muon) {
         r->muon = o;
         r->out.muon = &r->muon;

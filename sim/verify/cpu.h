@@ -30,7 +30,7 @@ typedef struct cpu_instruction {
     unsigned traits;
     size_t lanes, products;
     int (*here)(void); /* this machine has it                                                       */
-    /* d[i] for the lanes: what stands in a and b, `products` codes a lane, and in d */
+    /* NULL: it is named alone, mpsim cannot run it. d[i] for the lanes: what stands in a and b, `products` codes a lane, and in d */
     void (*execute)(void *d, const void *a, const void *b);
 } cpu_instruction;
 

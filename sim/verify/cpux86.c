@@ -55,6 +55,23 @@ static int has_avx512_fp16(void)
     return has_avx512() && has(LEAF_7_D, 23, ZMM);
 }
 
+/* AMX: its rows are named, not run, since nobody has tried code that configures tiles. */
+static int has_amx_bf16(void)
+{
+    return has(LEAF_7_D, 22, 0);
+}
+
+static int has_amx_fp16(void)
+{
+    return has(LEAF_71_A, 21, 0);
+}
+
+static int has_amx_fp8(void)
+{
+    unsigned a, b, c, d;
+    return has(LEAF_7_D, 24, 0) && __get_cpuid_count(0x1e, 1, &a, &b, &c, &d) && a >> 4 & 1;
+}
+
 /* ---- AVX512-BF16 ---- */
 
 #if __GNUC__ >= 10 || __clang_major__ >= 9
@@ -241,6 +258,9 @@ static const cpu_instruction instructions[] = {
     OPERATION("vfmadd231ps ymm", "FMA", FMA, RN, "binary32", "binary32", CPU_NAN_MINUS, 8, has_fma, vfmadd231ps_ymm),
     OPERATION("vfmadd231ps zmm", "AVX512F", FMA, RN, "binary32", "binary32", CPU_NAN_MINUS, 16, has_avx512,
               vfmadd231ps_zmm),
+    MODEL("tdpbf16ps", "AMX_BF16", "amx-bf16-fp32", "bf16", 1, 32, has_amx_bf16, NULL),
+    MODEL("tdpfp16ps", "AMX_FP16", "amx-fp16-fp32", "fp16", 1, 32, has_amx_fp16, NULL),
+    MODEL("tdpbf8ps and others", "AMX_FP8", "amx-fp8-fp32", "e5m2", 1, 64, has_amx_fp8, NULL),
 #ifdef HAVE_FP16
     OPERATION("vaddph zmm", "AVX512_FP16", ADD, RN, "fp16", "fp16", CPU_NAN_MINUS, 32, has_avx512_fp16, vaddph),
     OPERATION("vsubph zmm", "AVX512_FP16", SUB, RN, "fp16", "fp16", CPU_NAN_MINUS, 32, has_avx512_fp16, vsubph),

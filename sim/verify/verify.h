@@ -35,7 +35,7 @@ typedef struct verify {
     const char *architecture;  /* of all its files, or NULL: told by their names               */
     const mpsim_model *models; /* replay with these instead of the rows of an architecture    */
     size_t n_models;
-    FILE *record;              /* of what this CPU gives, or NULL                              */
+    FILE *record; /* of what this CPU gives, or NULL                              */
     verify_row *rows;
     size_t count;
     int bad_file; /* 0, or the exit code of an input that could not be read       */

@@ -78,19 +78,14 @@ static const char *const typed[] = {"sequential:bf16", "sequential:fp16", "seque
 static const char *const formats[] = {"fp16", "bf16", "tf32", "e4m3", "binary32", "e4m3fnuz", "binary64"};
 
 /* On the other instruction sets. */
-static const char *const few[][2] = {{"hopper-fp16-fp32", "fp16"},
-                                     {"hopper-bf16-fp32", "bf16"},
-                                     {"hopper-wgmma-fp8-fp32", "e4m3"},
-                                     {"hopper-tf32-fp32", "tf32"},
-                                     {"exact", "fp16"},
-                                     {"pairwise:bf16", "fp16"},
-                                     {"chunked", "e4m3"},
-                                     {"cdna1-fp16-fp32", "fp16"},
-                                     {"cdna2-bf16-fp32", "bf16"},
-                                     {"cdna3-fp16-fp32", "fp16"},
-                                     {"cdna3-fp8-fp32", "e4m3fnuz"},
-                                     {"cdna3-fp64", "binary64"},
-                                     {"rtx-blackwell-mxf8f6f4", "e4m3"},
+static const char *const few[][2] = {{"hopper-fp16-fp32", "fp16"},      {"hopper-bf16-fp32", "bf16"},
+                                     {"hopper-wgmma-fp8-fp32", "e4m3"}, {"hopper-tf32-fp32", "tf32"},
+                                     {"avx512-bf16-fp32", "bf16"},      {"arm-bf16-fp32", "bf16"},
+                                     {"amx-fp8-fp32", "e4m3"},          {"exact", "fp16"},
+                                     {"pairwise:bf16", "fp16"},         {"chunked", "e4m3"},
+                                     {"cdna1-fp16-fp32", "fp16"},       {"cdna2-bf16-fp32", "bf16"},
+                                     {"cdna3-fp16-fp32", "fp16"},       {"cdna3-fp8-fp32", "e4m3fnuz"},
+                                     {"cdna3-fp64", "binary64"},        {"rtx-blackwell-mxf8f6f4", "e4m3"},
                                      {"rtx-blackwell-mxf4nvf4", "e2m1"}};
 
 #define COUNT(table) (sizeof table / sizeof *table)

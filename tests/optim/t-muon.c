@@ -149,9 +149,9 @@ END_TEST
  * other's kernels nor exact sums give them. */
 START_TEST(bug_20261125_products_of_cpus)
 {
-    static const char *const names[] = {"wide", "tall"}, *const tensors[] = {"", "y.default", "y.avx2"};
+    static const char *const names[] = {"wide", "tall"}, *const tensors[] = {"", "y.default", "y.avx2", "y.onednn"};
     recorded *file = recorded_open("data/vectors/optim-states/products.safetensors");
-    size_t n = 0, wrong[3] = {0}, others = 0;
+    size_t n = 0, wrong[4] = {0}, others = 0;
     mpsim_muon o;
     mpsim_muon_init(&o, MPSIM_MUON_TORCH, mpsim_optim_variant_find("torch-cpu"));
     for (size_t k = 0; k < 2; k++) {
@@ -159,9 +159,9 @@ START_TEST(bug_20261125_products_of_cpus)
         const size_t rows = (size_t)t->shape[0], columns = (size_t)t->shape[1];
         float *u = recorded_floats(file, names[k], "u", &n), *y = malloc(n * sizeof *y);
         ck_assert(u && y && n == rows * columns);
-        for (int by = MPSIM_MUON_ATEN; by <= MPSIM_MUON_ATEN_AVX2; by++) {
+        for (int by = MPSIM_MUON_ATEN; by <= MPSIM_MUON_ONEDNN; by++) {
             float *want = recorded_floats(file, names[k], tensors[by], NULL);
-            for (o.products = 0; o.products <= MPSIM_MUON_ATEN_AVX2; o.products++) {
+            for (o.products = 0; o.products <= MPSIM_MUON_ONEDNN; o.products++) {
                 ck_assert_int_eq(mpsim_muon_orthogonalise(&o, y, u, rows, columns, NULL), MPSIM_OK);
                 const size_t differ = different(y, want, n);
                 wrong[o.products == by ? by : 0] += differ;
@@ -173,9 +173,9 @@ START_TEST(bug_20261125_products_of_cpus)
         free(y);
     }
     recorded_close(file);
-    printf("# torch's products: 2 x %zu values by each, %zu and %zu mismatches; by others %zu\n", n, wrong[1], wrong[2],
-           wrong[0]);
-    ck_assert(wrong[1] == 0 && wrong[2] == 0 && wrong[0] > 0 && others == 0);
+    printf("# torch's products: 2 x %zu values by each, %zu, %zu and %zu mismatches; by others %zu\n", n, wrong[1],
+           wrong[2], wrong[3], wrong[0]);
+    ck_assert(wrong[1] == 0 && wrong[2] == 0 && wrong[3] == 0 && wrong[0] > 0 && others == 0);
     o.products = MPSIM_MUON_ATEN;
     o.form = MPSIM_MUON_KELLER;
     ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_EINVAL);

@@ -3,8 +3,8 @@
 
     python3 record_products.py .          (writes products.safetensors)
 
-Recorded with torch 2.15.0 on an x86-64 CPU without bf16 instructions, by the kernels of both capabilities
-(ATEN_CPU_CAPABILITY). Seeds of which orders of sums show in the results.
+Recorded with torch 2.15.0: `default` and `avx2` by its own kernels of both capabilities (ATEN_CPU_CAPABILITY), without
+oneDNN; `onednn` by oneDNN 3.13.3 on an AMD EPYC (Zen 5) with AVX512-BF16. Seeds of which orders of sums show in the results.
 """
 import os
 import subprocess
@@ -24,15 +24,18 @@ def iterate(path):
         torch.manual_seed(seed)
         u = torch.randn(SHAPE).bfloat16()
         u = out[f"{name}/u"] = u.T.contiguous() if name == "tall" else u
-        out[f"{name}/y"] = _zeropower_via_newtonschulz(u, (3.4445, -4.7750, 2.0315), 5, 1e-7).contiguous()
+        with torch.backends.mkldnn.flags(enabled="MPSIM_ONEDNN" in os.environ):
+            out[f"{name}/y"] = _zeropower_via_newtonschulz(u, (3.4445, -4.7750, 2.0315), 5, 1e-7).contiguous()
     save_file(out, path)
 
 
 def record(directory):
     out, path = {}, f"{directory}/products.safetensors"
-    for capability in "default", "avx2":
+    for capability in "default", "avx2", "onednn":
         subprocess.run([sys.executable, __file__, path, "one"], check=True,
-                       env={**os.environ, "ATEN_CPU_CAPABILITY": capability, "OMP_NUM_THREADS": "1"})
+                       env={**os.environ, "ATEN_CPU_CAPABILITY": "avx512" if capability == "onednn" else capability,
+                            "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "OMP_NUM_THREADS": "1",
+                            **({"MPSIM_ONEDNN": "1"} if capability == "onednn" else {})})
         for key, value in load_file(path).items():
             out[key if key.endswith("u") else f"{key}.{capability}"] = value
     save_file(out, path, {"mpsim.framework": "torch " + torch.__version__.split("+")[0]})

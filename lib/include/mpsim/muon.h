@@ -21,7 +21,9 @@
  *     KELLER:  B = [[b A] + [P([c A], A)]];    X = [[a X] + [P(B, X)]]
  *   With products as ATen's (TORCH in bf16) P sums in binary32 as torch 2.15 does on CPUs without bf16 instructions, by
  *   the kernels of capability DEFAULT or AVX2; the latter contract a X, and b A, with the sum. Products of elements below
- *   2^-126 are rounded there once or twice, here twice.
+ *   2^-126 are rounded there once or twice, here twice. ONEDNN: as oneDNN 3.13 does for torch on CPUs with AVX512-BF16,
+ *   chunks of 512 products (1024 where there are more than 1024, and X is no transposed view) by the model
+ *   avx512-bf16-fp32; contracted as with AVX2; products of 16^3 multiply-adds at most by the kernels of AVX2.
  *   a, b, c as binary32. Then X, transposed back, is y. */
 #ifndef MPSIM_MUON_H
 #define MPSIM_MUON_H
@@ -46,7 +48,8 @@ typedef enum mpsim_muon_scale {
 typedef enum mpsim_muon_products {
     MPSIM_MUON_MODEL, /* by `model` */
     MPSIM_MUON_ATEN,
-    MPSIM_MUON_ATEN_AVX2
+    MPSIM_MUON_ATEN_AVX2,
+    MPSIM_MUON_ONEDNN
 } mpsim_muon_products;
 
 typedef struct mpsim_muon {
