@@ -197,9 +197,15 @@ START_TEST(what_python_2_wrote)
     static const struct {
         const char *bytes, *why;
     } bad[] = {
-        {"Sabc\n.", ""},        {"S'abc\"\n.", ""},      {"S'abc\\'\n.", ""},
-        {"V\\u00g0\n.", ""},    {"V\\U00110000\n.", ""}, {"V\\u004\n.", ""},
-        {"(o.", "not a class"}, {"(I1\no.", "class"},    {"I1\n(io\nx\nN\x92.", ""},
+        {"Sabc\n.", ""},
+        {"S'abc\"\n.", ""},
+        {"S'abc\\'\n.", ""},
+        {"V\\u00g0\n.", ""},
+        {"V\\U00110000\n.", ""},
+        {"V\\u004\n.", ""},
+        {"(o.", "not a class"},
+        {"(I1\no.", "global expected"},
+        {"I1\n(io\nx\nN\x92.", ""},
     };
     pickle_error e;
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
