@@ -184,6 +184,95 @@ START_TEST(every_prefix_is_refused)
 }
 END_TEST
 
+/* Strings and objects as Python 2 wrote them; what Python's own unpickler makes of each. */
+START_TEST(what_python_2_wrote)
+{
+    static const struct {
+        const char *bytes, *text;
+    } strings[] = {
+        {"S'it\\'s'\n.", "it's"}, {"S\"a\\tb\\n\\x41\\101\\08\\\\\"\n.", "a\tb\nAA\0008\\"},
+        {"S'\\q'\n.", "\\q"}, /* what is no escape stays */
+        {"S''\n.", ""},           {"V\\u0041\\U00000042\\n\n.", "AB\\n"},
+    };
+    static const struct {
+        const char *bytes, *why;
+    } bad[] = {
+        {"Sabc\n.", ""},
+        {"S'abc\"\n.", ""},
+        {"S'abc\\'\n.", ""},
+        {"V\\u00g0\n.", ""},
+        {"V\\U00110000\n.", ""},
+        {"V\\u004\n.", ""},
+        {"(o.", "not a class"},
+        {"(I1\no.", "global expected"},
+        {"I1\n(io\nx\nN\x92.", ""},
+    };
+    pickle_error e;
+    for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
+        pickle *p = read_bytes(strings[i].bytes, strlen(strings[i].bytes), NULL, &e);
+        size_t n = 0;
+        ck_assert_msg(p != NULL, "%s: %s", strings[i].bytes, e.text);
+        const char *text = pickle_text(p, pickle_root(p), &n);
+        const size_t wanted = i == 1 ? 9 : strlen(strings[i].text);
+        ck_assert_msg(text && n == wanted && memcmp(text, strings[i].text, n) == 0, "%s: %zu bytes", strings[i].bytes,
+                      n);
+        pickle_free(p);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ck_assert_msg(!read_bytes(bad[i].bytes, strlen(bad[i].bytes), NULL, &e), "%s", bad[i].bytes);
+        ck_assert_msg(e.what == PICKLE_BAD && strstr(e.text, bad[i].why), "%s: %s", bad[i].bytes, e.text);
+    }
+    static const char *const objects[] = {"(I7\nim\nK\n.", "(cm\nK\nI7\no."};
+    for (size_t i = 0; i < 2; i++) {
+        pickle *p = read_bytes(objects[i], strlen(objects[i]), NULL, &e);
+        ck_assert_msg(p != NULL, "%s: %s", objects[i], e.text);
+        ck_assert_str_eq(pickle_global(p, pickle_root(p)), "m.K");
+        ck_assert(pickle_use_of(p, pickle_root(p)) == PICKLE_CALLED);
+        ck_assert_int_eq(number(p, pickle_item(p, pickle_args(p, pickle_root(p)), 0)), 7);
+        pickle_free(p);
+    }
+}
+END_TEST
+
+/* Elements that lie in a text: Latin-1 in UTF-8, in escapes of protocol 0, in any cut. */
+START_TEST(bytes_in_texts)
+{
+    static const struct {
+        pickle_coding coding;
+        const char *text;
+        long n; /* -1: refused */
+        const char *bytes;
+    } rows[] = {
+        {PICKLE_UTF8, "a\xc3\xa4\xc2\x80", 3, "a\xe4\x80"},
+        {PICKLE_UTF8, "\xc4\x80", -1, ""}, /* above Latin-1 */
+        {PICKLE_UTF8, "a\xc3", -1, ""},
+        {PICKLE_ESCAPED, "a\xe4\\u0041\\n", 5,
+         "a\xe4"
+         "A\\n"},
+        {PICKLE_ESCAPED, "\\u00ff\\u000a", 2, "\xff\n"},
+        {PICKLE_ESCAPED, "\\u0100", -1, ""},
+        {PICKLE_ESCAPED, "\\U00000041", -1, ""},
+        {PICKLE_ESCAPED, "\\u00", -1, ""},
+        {PICKLE_PLAIN, "a\\u", 3, "a\\u"},
+        {PICKLE_QUOTED, "'a'", -1, ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const size_t n = strlen(rows[i].text);
+        for (size_t cut = 0; cut <= n; cut++) { /* a window, and the rest with what the first left */
+            char out[32];
+            size_t used = 0, rest = 0;
+            const long first = pickle_decode(rows[i].coding, rows[i].text, cut, 0, out, &used);
+            const long last = first < 0
+                                  ? -1
+                                  : pickle_decode(rows[i].coding, rows[i].text + used, n - used, 1, out + first, &rest);
+            const long all = last < 0 ? -1 : first + last;
+            ck_assert_msg(all == rows[i].n && (all < 0 || memcmp(out, rows[i].bytes, (size_t)all) == 0),
+                          "row %zu, cut at %zu: %ld", i, cut, all);
+        }
+    }
+}
+END_TEST
+
 static const char *refuse_os(void *context, const pickle *p, pickle_ref what, pickle_use use)
 {
     const char *name = pickle_global(p, what);
@@ -214,6 +303,8 @@ int main(void)
     TCase *c = test_case("pickle", 10);
     tcase_add_loop_test(c, every_type_in_every_protocol, 0, n);
     tcase_add_loop_test(c, every_prefix_is_refused, 0, n);
+    tcase_add_test(c, what_python_2_wrote);
+    tcase_add_test(c, bytes_in_texts);
     tcase_add_test(c, what_rules_refuse);
     TCase *const cases[] = {c, NULL};
     return test_main("pickle", cases);
