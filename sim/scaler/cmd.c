@@ -108,7 +108,7 @@ static int restore(run *r, const char *otherwise)
     if ((code = scalerstate_read(r->o->state_in, spec, state)) || (code = make_scalers(r, spec)))
         return code;
     if (r->scalers.count == 0)
-        return fail(EXIT_DATA, "%s: the state of no scaler", escape_text(name, sizeof name, r->o->state_in));
+        return fail(EXIT_DATA, "%s: not the saved state of a scaler", escape_text(name, sizeof name, r->o->state_in));
     if (r->scalers.count > 1)
         return fail(EXIT_USAGE, "scaler: --state-in is the state of one scaler");
     track *t = &r->scalers.tracks[0];
