@@ -17,10 +17,11 @@ int like_parse(mpsim_scaled_mm *p, mpsim_model *shown, const char *name, const m
     case MPSIM_ENOTFOUND:
         return fail(EXIT_USAGE, "dot: --like: no product '%s'; there is torch-scaled-mm", name);
     default:
-        return fail(EXIT_USAGE,
-                    "dot: --like: '%s': a word that is not known, that comes twice or does not fit the others; the words are hopper, ada; fast, slow; S=N; "
-                    "contiguous (hopper), serial, pairwise (ada); out=binary32, bf16, fp16, e4m3, e5m2",
-                    name);
+        return fail(
+            EXIT_USAGE,
+            "dot: --like: '%s': a word that is not known, that comes twice or does not fit the others; the words are hopper, ada; fast, slow; S=N; "
+            "contiguous (hopper), serial, pairwise (ada); out=binary32, bf16, fp16, e4m3, e5m2",
+            name);
     }
     if (!mpsim_model_accepts(&p->model, fa, fb))
         return fail(EXIT_USAGE, "dot: --like: '%s' does not take %s and %s but %s", name, fa->name, fb->name,
