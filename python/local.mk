@@ -25,12 +25,13 @@ python/program: mpsim$(EXEEXT)
 # libmpsim-trace of the wheel, which finds the libraries beside it in the same way.
 trace_objects = -Wl,--whole-archive sim/libreader.a -Wl,--no-whole-archive sim/libstat.a sim/libtrace.a \
   lib/train/libparallel.a
-trace_hidden = libarchive.a:libzip.a:libjansson.a:libz.a:liblzma.a:libzstd.a:liblz4.a:libbz2.a
+# What is linked statically stays hidden.
 trace_link = $(CC) $(base_cflags) $(PIC_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmpsim-trace.so.0 \
-  -Wl,--disable-new-dtags,-rpath,'$$ORIGIN',--exclude-libs,$(trace_hidden) -o $@ $(trace_objects)
+  -Wl,--disable-new-dtags,-rpath,'$$ORIGIN' -Wl,--version-script=python/trace.map -o $@ $(trace_objects)
 trace_needs = $(JANSSON_LIBS) $(LIBZIP_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) -Llib/.libs -lmpsim -lm -lpthread
 python/libmpsim-trace.so.0: lib/libmpsim-trace.la
 	@$(MKDIR_P) python
+	@echo '{ global: mpsim_*; local: *; };' >python/trace.map
 	$(AM_V_CCLD)closure=$$(ldd lib/.libs/libmpsim-trace.so.0 | awk '/=> \// && !/lib[cm][.]so|libmpsim/ { print $$3 }'); \
 	  static=$$(echo '$(trace_needs)' | sed 's/-larchive/-Wl,--as-needed,-Bstatic -larchive -Wl,-Bdynamic/'); \
 	  $(trace_link) $$static $$closure 2>/dev/null || $(trace_link) $(trace_needs)
@@ -67,4 +68,4 @@ bench-watch:
 bench-stat:
 	@$(PYTHON) $(srcdir)/python/stat_cost.py
 .PHONY: python-stage wheel manylinux check-python check-sdist bench-python bench-watch
-CLEANFILES += python/program python/libmpsim-trace.so.0
+CLEANFILES += python/program python/libmpsim-trace.so.0 python/trace.map

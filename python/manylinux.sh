@@ -24,13 +24,13 @@ mkdir -p "$dir/source" "$dir/bin" "$prefix"
 for tool in ar ranlib; do
     printf '#!/bin/sh\nexec "%s" -m ziglang %s "$@"\n' "$dir/env/bin/python" $tool >"$dir/bin/$tool"
 done
-# zig takes no file among the linker's words
+# zig takes no files, libraries and folders among the words for the linker
 cat >"$dir/bin/cc" <<EOF
 #!/bin/sh
 n=\$#
 while [ \$n -gt 0 ]; do
     case \$1 in
-    -Wl,*.a | -Wl,-lm) set -- "\$@" "\${1#-Wl,}" ;;
+    -Wl,[!-]*.a | -Wl,-l* | -Wl,-L*) set -- "\$@" "\${1#-Wl,}" ;;
     *) set -- "\$@" "\$1" ;;
     esac
     shift
