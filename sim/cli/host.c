@@ -88,7 +88,7 @@ void host_worked(uint64_t bytes)
     (void)bytes;
 }
 
-void host_ask(volatile sig_atomic_t *number)
+void host_ask(atomic_int *number)
 {
     temporary_ask(number);
 }

@@ -6,7 +6,7 @@
 
 #include "../array/lacking.h"
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 /* fail -- tell why the work fails, one line made safe by escape_text, and return the exit code: the program writes
@@ -33,7 +33,7 @@ void host_worked(uint64_t bytes);
 
 /* host_ask -- from now on *number becomes other than 0 once the work is to end, instead of what happens then otherwise: a signal's
  * number. NULL takes that back. */
-void host_ask(volatile sig_atomic_t *number);
+void host_ask(atomic_int *number);
 
 /* host_processes -- that do the work together (world.h). */
 int host_processes(void);

@@ -44,7 +44,7 @@ static int write_all(const elements *e, const void *p, size_t n, trace_error *er
 }
 
 /* Small ones in memory; the others through a block to a file. To the end, where a member's CRC is compared. */
-static int copy_stored(elements *e, const volatile sig_atomic_t *asked, trace_error *error)
+static int copy_stored(elements *e, const atomic_int *asked, trace_error *error)
 {
     const uint64_t count = trace_at(e->t, e->i)->count;
     const int small = count < SMALL / e->width;
@@ -66,7 +66,7 @@ static int copy_stored(elements *e, const volatile sig_atomic_t *asked, trace_er
 }
 
 /* As they are stored. */
-static int open_stored(elements *e, const volatile sig_atomic_t *asked, trace_error *error)
+static int open_stored(elements *e, const atomic_int *asked, trace_error *error)
 {
     if (trace_is_flat(e->t))
         return 0;
@@ -159,7 +159,7 @@ static int read_rows(const elements *stored, uint64_t row, size_t n, unsigned ch
 }
 
 /* Bands of rows, one after the other; the only one stays in memory. */
-static int copy_rows(elements *e, const elements *stored, const volatile sig_atomic_t *asked, trace_error *error)
+static int copy_rows(elements *e, const elements *stored, const atomic_int *asked, trace_error *error)
 {
     const trace_tensor *x = trace_at(e->t, e->i);
     const uint64_t bytes = x->count / x->shape[0] * e->width, fit = bytes < BAND ? BAND / bytes : 1;
@@ -183,7 +183,7 @@ static int copy_rows(elements *e, const elements *stored, const volatile sig_ato
     return code;
 }
 
-static int open_rows(elements *e, const volatile sig_atomic_t *asked, trace_error *error)
+static int open_rows(elements *e, const atomic_int *asked, trace_error *error)
 {
     elements stored = *e;
     int code = open_stored(&stored, asked, error);
@@ -194,8 +194,7 @@ static int open_rows(elements *e, const volatile sig_atomic_t *asked, trace_erro
     return code;
 }
 
-int elements_open(elements *e, trace *t, size_t i, elements_order order, const volatile sig_atomic_t *asked,
-                  trace_error *error)
+int elements_open(elements *e, trace *t, size_t i, elements_order order, const atomic_int *asked, trace_error *error)
 {
     const trace_tensor *x = trace_at(t, i);
     *e = (elements){.t = t, .i = i, .format = x->format, .width = mpsim_format_code_bytes(x->format), .file = -1};

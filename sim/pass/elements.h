@@ -5,7 +5,7 @@
 #include "../trace/trace.h"
 
 #include <mpsim/stats.h>
-#include <signal.h>
+#include <stdatomic.h>
 
 typedef struct elements {
     trace *t;
@@ -41,8 +41,7 @@ int elements_by_columns(const trace_tensor *x);
 /* elements_open -- of tensor i, which has numbers. Copies what is not flat or in another order: in memory if it is small,
  * else to a temporary file without a name, until *asked (NULL: never) is not 0. 0, or -1 with *error; elements_close in
  * any case. */
-int elements_open(elements *e, trace *t, size_t i, elements_order order, const volatile sig_atomic_t *asked,
-                  trace_error *error);
+int elements_open(elements *e, trace *t, size_t i, elements_order order, const atomic_int *asked, trace_error *error);
 void elements_close(elements *e);
 
 /* elements_load -- keep all in memory if they are few enough: then single ones cost less. 1, or 0 if they are too many,

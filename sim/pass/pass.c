@@ -16,7 +16,7 @@ int pass_lanes(void)
 typedef struct pieces {
     pass_piece *piece;
     void *context;
-    const volatile sig_atomic_t *asked;
+    const atomic_int *asked;
     uint64_t first; /* of those at hand         */
     int lanes;
     atomic_int failed;  /* the first, or INT_MAX    */
@@ -45,8 +45,7 @@ static void run_piece(int k, void *context)
         note(p, k, &error);
 }
 
-int pass_pieces(uint64_t n, int lanes, pass_piece *piece, void *context, const volatile sig_atomic_t *asked,
-                trace_error *error)
+int pass_pieces(uint64_t n, int lanes, pass_piece *piece, void *context, const atomic_int *asked, trace_error *error)
 {
     enum { AT_ONCE = 1 << 16 };
     pieces p = {.piece = piece,

@@ -4,7 +4,7 @@
 
 #include "../trace/trace.h"
 
-#include <signal.h>
+#include <stdatomic.h>
 
 /* A lane is what a thread needs for itself: buffers, and sums that merge exactly. pass_lanes -- how many there may be. */
 int pass_lanes(void);
@@ -16,8 +16,7 @@ typedef int pass_piece(void *context, uint64_t k, int lane, trace_error *error);
 
 /* pass_pieces -- pieces 0 to n - 1 on `lanes` lanes, 1 being this thread alone. 0, or -1 with the error of the first
  * piece that failed; those behind it may be left out. No piece is begun after *asked (NULL: never) is not 0. */
-int pass_pieces(uint64_t n, int lanes, pass_piece *piece, void *context, const volatile sig_atomic_t *asked,
-                trace_error *error);
+int pass_pieces(uint64_t n, int lanes, pass_piece *piece, void *context, const atomic_int *asked, trace_error *error);
 
 /* ---- items ---- */
 

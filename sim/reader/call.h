@@ -22,7 +22,7 @@ typedef struct call {
     size_t n_lines, failed;
     atomic_int no_memory;
     atomic_ullong done, total; /* bytes */
-    volatile sig_atomic_t *asked;
+    atomic_int *asked;
     int stopped;
     long long due; /* when progress is asked next */
     locale_t locale;

@@ -106,7 +106,7 @@ void host_worked(uint64_t bytes)
     ask_caller();
 }
 
-void host_ask(volatile sig_atomic_t *number)
+void host_ask(atomic_int *number)
 {
     now->asked = number;
     if (number && now->stopped)

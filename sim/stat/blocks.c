@@ -141,8 +141,7 @@ static int plan(blockrun *r, trace_error *error)
     return 0;
 }
 
-blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const volatile sig_atomic_t *asked,
-                       trace_error *error)
+blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const atomic_int *asked, trace_error *error)
 {
     const block_list *l = &targets->blocks;
     const block_matrix m = block_matrix_of(trace_at(of->t, of->i));

@@ -25,8 +25,7 @@ typedef struct blockrun_of {
 
 /* blockrun_new -- NULL with *error. Once *asked (NULL: never) is not 0 it may return before it has copied all elements:
  * then no tile may be run. */
-blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const volatile sig_atomic_t *asked,
-                       trace_error *error);
+blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const atomic_int *asked, trace_error *error);
 void blockrun_free(blockrun *r); /* accepts NULL */
 
 int blockrun_phases(const blockrun *r);

@@ -46,7 +46,7 @@ struct tensorstat {
     int n_lanes, made; /* made: items with a group */
     item *items;
     pass_queue queue;
-    const volatile sig_atomic_t *asked; /* or NULL */
+    const atomic_int *asked; /* or NULL */
 };
 
 /* A tensor, or a piece of one, on its way: on one lane, or on all. */
@@ -64,7 +64,7 @@ typedef struct work {
 
 /* ---- work that is to end ---- */
 
-void tensorstat_ask(tensorstat *s, const volatile sig_atomic_t *asked)
+void tensorstat_ask(tensorstat *s, const atomic_int *asked)
 {
     s->asked = asked;
 }

@@ -12,8 +12,7 @@ typedef struct walker {
     const walk_sink *sink;
     void *context;
     tensorstat *stat;
-    volatile sig_atomic_t
-        asked;           /* the signal that ends the work, after which there is a report of what was read; or 0 */
+    atomic_int asked;    /* the signal that ends the work, after which there is a report of what was read; or 0 */
     int once;            /* something can be read once: signals are asked for while tensors are read */
     const trace *failed; /* nothing more is told of it */
     uint64_t file;       /* that was told of last */

@@ -25,7 +25,7 @@ enum { SIGNALS = sizeof signals / sizeof *signals };
 static atomic_int busy, stop;
 static temporary *newest;
 static pid_t running; /* a child, or 0 */
-static volatile sig_atomic_t *_Atomic asked;
+static atomic_int *_Atomic asked;
 static void (*_Atomic last_words)(int number);
 
 /* ---- the end: nothing here but calls that a signal's handler may make ---- */
@@ -67,7 +67,7 @@ static void end(int number)
 static void on_signal(int number)
 {
     const int error_number = errno;
-    volatile sig_atomic_t *mine = atomic_exchange(&asked, NULL);
+    atomic_int *mine = atomic_exchange(&asked, NULL);
     if (mine) {
         *mine = number;
     } else {
@@ -109,7 +109,7 @@ void temporary_watch(void)
             sigaction(signals[i], &a, NULL);
 }
 
-void temporary_ask(volatile sig_atomic_t *number)
+void temporary_ask(atomic_int *number)
 {
     atomic_store(&asked, number);
 }

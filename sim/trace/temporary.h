@@ -6,6 +6,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,7 +22,7 @@ typedef struct temporary {
 void temporary_watch(void);
 /* temporary_ask -- the next of the signals is the caller's: *number becomes its number, and nothing is
  * removed. The one after it ends the program. NULL takes that back. */
-void temporary_ask(volatile sig_atomic_t *number);
+void temporary_ask(atomic_int *number);
 /* temporary_last -- what the handler calls before one of the signals ends the program, after all is removed; only calls that
  * a handler may make. NULL: nothing. */
 void temporary_last(void (*words)(int number));

@@ -14,13 +14,13 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- interrupts ---- */
 
-static volatile sig_atomic_t interrupted; /* the signal's number */
+static atomic_int interrupted; /* the signal's number */
 
 void train_catch_interrupt(void)
 {

@@ -95,8 +95,8 @@ static int gemm(train_engine *e, train_tensor *d, const train_gemm *g, train_cou
     return gemm_list(e, &one, 1);
 }
 
-int train_meter_open(train_meter *m, train_opener device, const mpsim_pool *threads, const volatile sig_atomic_t *asked,
-                     char *why, size_t size)
+int train_meter_open(train_meter *m, train_opener device, const mpsim_pool *threads, const atomic_int *asked, char *why,
+                     size_t size)
 {
     memset(m, 0, sizeof *m);
     m->threads = threads;

@@ -16,10 +16,10 @@ typedef struct train_meter {
     double began;           /* processor time at train_meter_open                     */
     mpsim_pool pool;        /* what the products get                                  */
     const mpsim_pool *threads;
-    const volatile sig_atomic_t *asked; /* not 0: products are to end soon            */
-    int may_stop;                       /* set before a step; 0: they go on all the same          */
-    atomic_int stopped;                 /* a product was not finished: the step is void           */
-    atomic_llong since;                 /* when `asked` was first seen, in nanoseconds; 0: not yet */
+    const atomic_int *asked; /* not 0: products are to end soon            */
+    int may_stop;            /* set before a step; 0: they go on all the same          */
+    atomic_int stopped;      /* a product was not finished: the step is void           */
+    atomic_llong since;      /* when `asked` was first seen, in nanoseconds; 0: not yet */
 } train_meter;
 
 /* train_opener -- opens the engine of a device: 0, or -1 with one line in `why`. */
@@ -27,8 +27,8 @@ typedef int (*train_opener)(train_engine *e, char *why, size_t size);
 
 /* train_meter_open -- an engine with a meter: that of `device`, or the CPU's if it is NULL. 0, or -1
  * with one line in `why`. The meter must stay where it is. `asked`: a signal's number, or 0. */
-int train_meter_open(train_meter *m, train_opener device, const mpsim_pool *threads, const volatile sig_atomic_t *asked,
-                     char *why, size_t size);
+int train_meter_open(train_meter *m, train_opener device, const mpsim_pool *threads, const atomic_int *asked, char *why,
+                     size_t size);
 void train_meter_close(train_meter *m);
 /* train_meter_seconds -- processor time since train_meter_open, of all threads together. */
 double train_meter_seconds(const train_meter *m);

@@ -28,7 +28,7 @@ enum { PIECES = 70000 }; /* more than are handed out at once */
 typedef struct seen {
     atomic_uchar times[PIECES];
     uint64_t fails_from, stop_at; /* every third piece from there on; asked at */
-    volatile sig_atomic_t asked;
+    atomic_int asked;
     int lanes;
 } seen;
 

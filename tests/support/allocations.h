@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#if defined(__GLIBC__) && !BAD_SANITIZED
+#if defined(__GLIBC__) && !BAD_SANITIZED && !defined(__SANITIZE_THREAD__)
 #define CAN_FAIL 1
 static atomic_long until; /* allocations until one fails; 0: none */
 static atomic_long live;  /* that were not freed */

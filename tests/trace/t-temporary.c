@@ -135,7 +135,7 @@ START_TEST(the_first_may_be_asked_for)
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        volatile sig_atomic_t number = 0;
+        atomic_int number = 0;
         temporary t;
         temporary_watch();
         temporary_ask(&number);
