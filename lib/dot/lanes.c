@@ -172,7 +172,7 @@ void mpsim_lanes_rows(const job *g, size_t first, size_t n, size_t panel, uint64
     for (size_t r = 0; r < n; r++) {
         redo[r] = mpsim_start_row(g, first + r, panel, c);
         for (size_t j = 0; j < N; j++)
-            s[r * N + j] = g->m->traits && c[j] > -0x1p-126 && c[j] < 0x1p-126 ? 0 : (float)c[j];
+            s[r * N + j] = g->m->traits && g->depth && c[j] > -0x1p-126 && c[j] < 0x1p-126 ? 0 : (float)c[j];
     }
     g->loops->lanes(&g->lanes, (const float *)mpsim_row_values(g, first), ea, g->padded,
                     (const float *)mpsim_panel_values(g, panel), eb, s, n, g->padded, redo);

@@ -678,8 +678,9 @@ static double lanes_sum(work *w, const double *a, const double *b, size_t n)
 {
     double sums[256] = {0};
     const size_t length = w->om->model->length;
-    for (size_t k = 0; k < n; k++) /* no product of one sum is rounded before one of another asks */
-        sums[k % length] = chain_step(w, a[k], b[k], sums[k % length]);
+    for (size_t l = 0; l < length; l++) /* roundings count sum by sum */
+        for (size_t k = l; k < n; k += length)
+            sums[l] = chain_step(w, a[k], b[k], sums[l]);
     return neighbours_sum(w, sums, length);
 }
 
@@ -727,7 +728,11 @@ static double additions(work *w, const oracle_format *fa, const double *a, const
             for (size_t end = m->length && all - i > m->length ? i + m->length : all; i < end; i++)
                 add_product(&x, i < n ? a[i] : 0, i < n ? b[i] : 0);
             forget_nan(&x);
-            s = m->length && x.kind == NUMBER ? oracle_decode(to, round_code(w, &x, to, r, 0, 0)) : place(w, &x, to, r);
+            if (m->length && x.kind == NUMBER && mpz_sgn(sum) == 0) { /* that zero is +0 */
+                x.plus = 1;
+                x.minus = 0;
+            }
+            s = place(w, &x, to, r);
         }
         break;
     case MPSIM_ADDITION_FMA:

@@ -96,7 +96,7 @@ typedef enum mpsim_order {
     MPSIM_ORDER_ODD_FIRST,  /* k = 1, 0, 3, 2, ...: the second of two neighbours first. An odd last
                                product follows one that is +0. FMA and MULADD.                  */
     MPSIM_ORDER_LANES       /* in chunks, `length` = L sums from +0: product k of the chunk goes to sum
-                               k mod L; then these are added as PAIRWISE adds products, and what comes
+                               k mod L (roundings count sum by sum); then these are added as PAIRWISE adds products, and what comes
                                of it is t. FMA and MULADD, with chunks.                         */
 } mpsim_order;
 
@@ -109,7 +109,8 @@ enum {
                                    exponent range (MPSIM_TINY_AFTER in round.h)                  */
     MPSIM_TRAIT_FILLED = 4,         /* of chunks, PAIRWISE or EXACT: t is made of the products alone, without a
                                    first +0; a short chunk is filled up with products that are +0 */
-    MPSIM_TRAIT_OVERFLOW = 8,       /* what overflows becomes infinity in every mode                  */
+    MPSIM_TRAIT_OVERFLOW = 8,       /* what overflows becomes infinity in every mode (unless the overflow
+                                   choice is MPSIM_OVERFLOW_MAX)                                 */
     MPSIM_TRAIT_NAN_MINUS = 16,     /* the NaN of an operation without a value has its sign set       */
     MPSIM_TRAIT_PLUS_ZERO = 32,     /* where subnormal numbers are read as zeros, these and -0 are +0  */
     MPSIM_TRAITS = 63
