@@ -169,10 +169,8 @@ int train_model(const train_settings *s, const mpsim_format *a, const mpsim_form
     char known[96], arch[64];
     const int scaled = train_is_scaled(s, arch);
     if (scaled && !has_scales(arch))
-        return train_fail(error,
-                          "arch '%.63s': there are no instructions with scales of blocks; blackwell-scaled and "
-                          "rtx-blackwell-scaled have them",
-                          s->arch);
+        return train_fail(
+            error, "arch '%.63s' is not one with scales of blocks: blackwell-scaled, rtx-blackwell-scaled", s->arch);
     if (!is_architecture(arch))
         return software_model(s->arch, m, error);
     if (mpsim_format_same(a, fp32) && mpsim_format_same(b, fp32))
