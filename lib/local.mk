@@ -119,7 +119,7 @@ lib_train_libtrain_a_SOURCES = \
   lib/train/decoder/settings.c lib/train/decoder/sizes.c lib/train/decoder/tiles.c \
   lib/train/digests.c lib/train/forward.c lib/train/gather.c lib/train/network.c \
   lib/train/params.c lib/train/pass.c \
-  lib/train/run/fields.c lib/train/run/fields.h lib/train/run/text.c lib/train/schedule.c lib/train/scratch.c \
+  lib/train/run/fields.c lib/train/run/fields.h lib/train/run/text.c lib/train/scaled.c lib/train/schedule.c lib/train/scratch.c \
   lib/train/state.c lib/train/step.c lib/train/text.c lib/train/train.c lib/train/trainer.h \
   lib/train/update.c lib/train/visit.c lib/train/windows.c
 EXTRA_DIST += lib/README.md data/digits/digits.inc data/text/text.inc

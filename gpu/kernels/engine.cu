@@ -171,6 +171,11 @@ static int multiply_some(train_engine *e, const train_multiply *list, size_t n)
     if (reserve_slots(e, n))
         return -1;
     for (size_t i = 0; i < n; i++) {
+        if (list[i].g->model->block)
+            return cuda_fail(e,
+                             "gemm: %s: products with the scales of blocks are for the CPU; an arch without -scaled "
+                             "multiplies bf16 numbers",
+                             list[i].g->model->name);
         if (product_of(e, &list[i], &p[k]))
             return -1;
         if (!list[i].g->a_blocks)

@@ -139,3 +139,26 @@ mpsim_status mpsim_block_check(const mpsim_block_recipe *b)
         return b->sr_bits == 8 ? MPSIM_OK : MPSIM_EINVAL;
     return b->sr_bits >= 1 && b->sr_bits <= 32 ? MPSIM_OK : MPSIM_EINVAL;
 }
+
+const mpsim_format *mpsim_block_scale_format(const mpsim_block_recipe *b)
+{
+    switch (b->rule) {
+    case MPSIM_SCALE_E8M0_FLOOR:
+    case MPSIM_SCALE_E8M0_EVEN:
+    case MPSIM_SCALE_E8M0_CEIL:
+    case MPSIM_SCALE_E8M0_RCEIL:
+    case MPSIM_SCALE_E8M0_TE:
+    case MPSIM_SCALE_E8M0_MICROX:
+    case MPSIM_SCALE_TORCHAO_018_FLOOR:
+    case MPSIM_SCALE_TORCHAO_018_EVEN:
+    case MPSIM_SCALE_TORCHAO_018_CEIL:
+    case MPSIM_SCALE_TORCHAO_018_RCEIL:
+        return mpsim_format_find("e8m0");
+    case MPSIM_SCALE_NVFP4_TE:
+    case MPSIM_SCALE_NVFP4_TORCHAO:
+    case MPSIM_SCALE_NVFP4_1LEVEL:
+        return mpsim_format_find("e4m3");
+    default:
+        return NULL;
+    }
+}

@@ -355,6 +355,24 @@ mpsim_status mpsim_model_for(mpsim_model *m, const char *architecture, const mps
     return MPSIM_ENOTFOUND;
 }
 
+mpsim_status mpsim_model_for_blocks(mpsim_model *m, const char *architecture, const mpsim_format *fa,
+                                    const mpsim_format *fb, size_t block, const mpsim_format *scales)
+{
+    if (!m || !architecture || !fa || !fb || !scales)
+        return MPSIM_EINVAL;
+    for (size_t i = 0; i < ROWS; i++) {
+        mpsim_model found;
+        if (rows[i].block == 0 || rows[i].block != block || !has_word(rows[i].scales, scales->name) ||
+            !mpsim_same_word(architecture, strlen(architecture), rows[i].architecture))
+            continue;
+        if (model_of_row(&found, &rows[i]) == MPSIM_OK && mpsim_model_accepts(&found, fa, fb)) {
+            *m = found;
+            return MPSIM_OK;
+        }
+    }
+    return MPSIM_ENOTFOUND;
+}
+
 /* ---- models by name ---- */
 
 typedef enum change_kind { FORMAT, MODE, NUMBER, WORD, EVERY_FORMAT } change_kind;

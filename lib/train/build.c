@@ -255,8 +255,11 @@ train_copy train_copy_kind(const train_build *b, size_t layer, train_role role)
     const mpsim_block_recipe *r = l->recipe[role];
     if (r && r->block_rows == 0 && r->block_cols == 0)
         return COPY_TENSOR;
+    char base[64];
+    if (r && l->promote)
+        return COPY_CODES;
     if (r)
-        return l->promote ? COPY_CODES : COPY_BLOCKS;
+        return train_is_scaled(&b->t->run->settings, base) ? COPY_SCALED : COPY_BLOCKS;
     return b->t->run->settings.tf32 && mpsim_format_same(&l->format[role], mpsim_format_find("binary32")) ? COPY_TF32
                                                                                                           : COPY_NONE;
 }
@@ -333,7 +336,8 @@ const train_tensor *train_copy_named(train_build *b, size_t layer, train_role ro
             d->delayed = &b->t->fp8[layer][fp8_of(role)].state;
             d->record = b->p->training;
         }
-        if (kind == COPY_CODES)
+        d->scaled = kind == COPY_SCALED;
+        if (kind == COPY_CODES || kind == COPY_SCALED)
             add_factors(b, d, layer, word);
     }
     return d->results[0].to;
@@ -352,17 +356,25 @@ const train_tensor *train_copy_for_wgrad(train_build *b, size_t layer, train_rol
     return train_copy_of(b, layer, role, ".qt", d->results[0].to, 0, counts);
 }
 
-/* The factors of the blocks of a copy, and the rows of such a block; NULL: it has none. */
-static const train_tensor *factors_of(const train_build *b, const train_tensor *x, size_t *rows)
+/* What made a copy with factors; NULL: nothing did. */
+static const train_do *maker_of(const train_build *b, const train_tensor *x)
 {
     for (size_t i = 0; i < b->p->n; i++) {
         const train_do *d = b->p->list[i];
-        if (d->work != WORK_QUANTIZE || d->n < 2 || d->results[0].to != x)
-            continue;
-        *rows = d->recipe.block_rows ? d->recipe.block_rows : x->rows;
-        return d->results[1].to;
+        if (d->work == WORK_QUANTIZE && d->n >= 2 && d->results[0].to == x)
+            return d;
     }
     return NULL;
+}
+
+/* The factors of the blocks of a copy, and the rows of such a block; NULL: it has none. */
+static const train_tensor *factors_of(const train_build *b, const train_tensor *x, size_t *rows)
+{
+    const train_do *d = maker_of(b, x);
+    if (!d)
+        return NULL;
+    *rows = d->recipe.block_rows ? d->recipe.block_rows : x->rows;
+    return d->results[1].to;
 }
 
 void train_product_model(train_build *b, size_t layer, const mpsim_format *x, const mpsim_format *y, mpsim_model *m)
@@ -375,7 +387,14 @@ void train_product_model(train_build *b, size_t layer, const mpsim_format *x, co
 void train_product(train_build *b, train_do *d, size_t layer, const train_tensor *x, int x_transposed,
                    const train_tensor *y, int y_transposed, const train_tensor *bias, train_counts *counts)
 {
-    train_product_model(b, layer, x->format, y->format, &d->model);
+    const train_do *of_x = maker_of(b, x), *of_y = maker_of(b, y);
+    const int scaled = of_x && of_y && of_x->scaled && of_y->scaled;
+    if (!scaled)
+        train_product_model(b, layer, x->format, y->format, &d->model);
+    else if (!b->failed && train_scaled_model(&b->t->run->settings, &of_x->recipe, &of_y->recipe, &d->model))
+        b->failed = train_fail(b->error, "%s: arch %.40s has no products of %.31s and %.31s with their scales",
+                               b->t->run->layers[layer].name, b->t->run->settings.arch, of_x->recipe.name,
+                               of_y->recipe.name);
     if (b->failed)
         return;
     d->gemm = (train_gemm){.model = &d->model,
@@ -384,7 +403,7 @@ void train_product(train_build *b, train_do *d, size_t layer, const train_tensor
                            .a_transposed = x_transposed,
                            .b_transposed = y_transposed,
                            .bias = bias,
-                           .promote = b->plan->layers[layer].promote};
+                           .promote = scaled ? of_x->recipe.block_cols : b->plan->layers[layer].promote};
     d->gemm.a_blocks = factors_of(b, x, &d->gemm.a_rows);
     d->gemm.b_blocks = factors_of(b, y, &d->gemm.b_rows);
     d->counts = counts;

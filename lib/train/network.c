@@ -134,6 +134,15 @@ static int is_architecture(const char *name)
     return 0;
 }
 
+static int has_scales(const char *architecture)
+{
+    mpsim_model m;
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
+        if (m.block && strcmp(m.architecture, architecture) == 0)
+            return 1;
+    return 0;
+}
+
 /* A model by name, its result widened to binary32. */
 static int software_model(const char *name, mpsim_model *m, char *error)
 {
@@ -157,12 +166,16 @@ static int software_model(const char *name, mpsim_model *m, char *error)
 int train_model(const train_settings *s, const mpsim_format *a, const mpsim_format *b, mpsim_model *m, char *error)
 {
     const mpsim_format *fp32 = mpsim_format_find("binary32");
-    char known[96];
-    if (!is_architecture(s->arch))
+    char known[96], arch[64];
+    const int scaled = train_is_scaled(s, arch);
+    if (scaled && !has_scales(arch))
+        return train_fail(
+            error, "arch '%.63s' is not one with scales of blocks: blackwell-scaled, rtx-blackwell-scaled", s->arch);
+    if (!is_architecture(arch))
         return software_model(s->arch, m, error);
     if (mpsim_format_same(a, fp32) && mpsim_format_same(b, fp32))
         return mpsim_model_parse(m, "fma") ? train_fail(error, "no model fma") : 0;
-    if (mpsim_model_for(m, s->arch, a, b, fp32))
+    if (mpsim_model_for(m, arch, a, b, fp32))
         return train_fail(error, "arch %s has no products of %s and %s; with them: %s; or a model: exact, fma, ...",
                           s->arch, a->name, b->name, architectures(a, b, known, sizeof known));
     return 0;

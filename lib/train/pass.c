@@ -29,6 +29,7 @@ static int do_quantize(train *t, const train_pass *p, train_do *const *all, size
                                   .transposed = d->transposed,
                                   .given = d->delayed ? d->delayed->scale : 1.0f,
                                   .rng = {.seed = t->run->settings.seed, .stream = stream_of(t, p, d)},
+                                  .scale_codes = d->scaled,
                                   .blocks = d->n > 1 ? d->results[1].to : NULL};
         list[i] = (train_quantized){.y = d->results[0].to,
                                     .x = d->x,

@@ -122,6 +122,7 @@ typedef struct train_do {
     int record;             /* 1: it is told the amax, once a step */
     float amax;             /* the largest of the step so far; complete after finish */
     uint8_t when;           /* train_when */
+    int scaled;             /* 1: the factors of blocks are their scale codes' */
     int weight_copy;        /* 1: of a parameter, not of an activation */
     const void *index;
     train_pool pool;
@@ -297,9 +298,9 @@ const mpsim_format *train_element_format(train_build *b, const mpsim_block_recip
 const train_tensor *train_in_format(train_build *b, size_t layer, const char *kind, const train_tensor *x,
                                     const mpsim_format *f, train_counts *counts);
 /* How products read a tensor of a role. */
-typedef enum train_copy { COPY_NONE, COPY_TF32, COPY_TENSOR, COPY_BLOCKS, COPY_CODES } train_copy;
+typedef enum train_copy { COPY_NONE, COPY_TF32, COPY_TENSOR, COPY_BLOCKS, COPY_CODES, COPY_SCALED } train_copy;
 train_copy train_copy_kind(const train_build *b, size_t layer, train_role role);
-/* Each product has a copy of its own: COPY_BLOCKS, or COPY_CODES, with factors beside them. */
+/* Each product has a copy of its own: COPY_BLOCKS, or COPY_CODES and COPY_SCALED, with factors beside them. */
 int train_in_blocks(const train_build *b, size_t layer, train_role role);
 /* That copy; COPY_NONE gives x. */
 const train_tensor *train_copy_of(train_build *b, size_t layer, train_role role, const char *suffix,
@@ -320,6 +321,13 @@ train_filler train_in_order; /* 0, 1, 2, ...: the same numbers, rows of another 
 /* d = a b for the operation g, with the model of its operands. */
 void train_product(train_build *b, train_do *g, size_t layer, const train_tensor *x, int x_transposed,
                    const train_tensor *y, int y_transposed, const train_tensor *bias, train_counts *counts);
+
+/* scaled.c: architectures that multiply blocks with their scales, "rtx-blackwell-scaled". *base: that without "-scaled".
+ * Whether the settings name one; else *base is their name. */
+int train_is_scaled(const train_settings *s, char base[64]);
+/* The model of two block recipes' elements there: 0, or -1. */
+int train_scaled_model(const train_settings *s, const mpsim_block_recipe *x, const mpsim_block_recipe *y,
+                       mpsim_model *m);
 
 /* The model of products of two formats, for a layer. */
 void train_product_model(train_build *b, size_t layer, const mpsim_format *x, const mpsim_format *y, mpsim_model *m);

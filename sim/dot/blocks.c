@@ -7,30 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The format of a recipe's scales, or NULL where they are no codes. */
-static const char *scales_of(const mpsim_block_recipe *r)
-{
-    switch (r->rule) {
-    case MPSIM_SCALE_E8M0_FLOOR:
-    case MPSIM_SCALE_E8M0_EVEN:
-    case MPSIM_SCALE_E8M0_CEIL:
-    case MPSIM_SCALE_E8M0_RCEIL:
-    case MPSIM_SCALE_E8M0_TE:
-    case MPSIM_SCALE_E8M0_MICROX:
-    case MPSIM_SCALE_TORCHAO_018_FLOOR:
-    case MPSIM_SCALE_TORCHAO_018_EVEN:
-    case MPSIM_SCALE_TORCHAO_018_CEIL:
-    case MPSIM_SCALE_TORCHAO_018_RCEIL:
-        return "e8m0";
-    case MPSIM_SCALE_NVFP4_TE:
-    case MPSIM_SCALE_NVFP4_TORCHAO:
-    case MPSIM_SCALE_NVFP4_1LEVEL:
-        return "e4m3";
-    default:
-        return NULL;
-    }
-}
-
 /* Every element times its block's scale, as bf16: both have at most 4 significant bits. */
 static void unscale(operand *o)
 {
@@ -47,7 +23,7 @@ static void unscale(operand *o)
 
 int operand_quantise(operand *o, const mpsim_block_recipe *recipe)
 {
-    const char *scales = scales_of(recipe);
+    const mpsim_format *scales = mpsim_block_scale_format(recipe);
     const size_t n = o->rows * o->depth;
     if (!scales || recipe->block_cols == 0 || recipe->block_cols > 128)
         return fail(EXIT_USAGE,
@@ -63,7 +39,7 @@ int operand_quantise(operand *o, const mpsim_block_recipe *recipe)
         o->nonzero += o->x[i] != 0;
     }
     (void)mpsim_format_parse(&o->format, recipe->element);
-    (void)mpsim_format_parse(&o->scale_format, scales);
+    o->scale_format = *scales;
     o->codes = need_memory(n, 1);
     o->numbers = need_memory(n, sizeof *o->numbers);
     o->block = recipe->block_cols;

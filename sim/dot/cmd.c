@@ -67,7 +67,7 @@ static const uint64_t default_rows = 16;
 
 typedef struct options {
     const char *formats, *models, *depths, *distribution, *scale, *a, *b, *c, *operand_round, *workspace, *wire, *like,
-        *blocks;
+        *blocks, *stream_k;
     uint64_t rows, columns, seed, split_k;
     int flatten, transpose_a, transpose_b, steps, reduce;
     report_options form;
@@ -144,6 +144,23 @@ static int parse_mode(mpsim_round_mode *mode, const char *text)
     return 0;
 }
 
+/* "108" or "108,128x128x32": workers, and rows, columns and products of a tile. */
+static int parse_stream(dot_split *s, const char *text)
+{
+    unsigned long v[4] = {0, 128, 128, 32};
+    int end = 0;
+    if (sscanf(text, "%7lu%n", &v[0], &end) != 1 ||
+        (text[end] && (sscanf(text, "%7lu,%7lux%7lux%7lu%n", &v[0], &v[1], &v[2], &v[3], &end) != 4 || text[end])))
+        return -1;
+    for (int i = 0; i < 4; i++)
+        if (v[i] < 1 || v[i] > 1 << 20)
+            return -1;
+    s->workers = v[0];
+    for (int i = 0; i < 3; i++)
+        s->tile[i] = v[i + 1];
+    return 0;
+}
+
 static int parse_split(run *r)
 {
     const char *text = r->o->workspace ? r->o->workspace : "binary32";
@@ -153,6 +170,11 @@ static int parse_split(run *r)
                     dot_split_place(&r->split.sum, text[n] ? text + n + 1 : "binary32");
     free(first);
     r->split.parts = (size_t)r->o->split_k;
+    if (!bad && r->o->stream_k && parse_stream(&r->split, r->o->stream_k))
+        return fail(
+            EXIT_USAGE,
+            "dot: --stream-k: '%s' is not a number of workers, or with tiles as 108,128x128x32 (each from 1 to 2^20)",
+            r->o->stream_k);
     return bad ? fail(EXIT_USAGE,
                       "dot: --workspace: '%s' is not a format of up to 25 significand bits, or binary64, or "
                       "two: of partial sums and of their sum",
@@ -239,6 +261,12 @@ static json_t *operand_json(const operand *o)
 
 static void put_split(json_t *v, const run *r)
 {
+    if (r->split.workers)
+        json_object_set_new(v, "stream",
+                            json_pack("{s:o,s:[o,o,o],s:s,s:s}", "workers", json_of_count(r->split.workers), "tile",
+                                      json_of_count(r->split.tile[0]), json_of_count(r->split.tile[1]),
+                                      json_of_count(r->split.tile[2]), "workspace", r->split.workspace.name, "sum",
+                                      r->split.sum.name));
     if (r->split.parts > 1)
         json_object_set_new(v, "split",
                             json_pack("{s:o,s:s,s:s}", "parts", json_of_count(r->split.parts), "workspace",
@@ -257,6 +285,10 @@ static void print_head(const run *r, FILE *to)
         if (r->generated)
             fprintf(to, ", seed %" PRIu64, r->o->seed);
         fputc('\n', to);
+        if (r->split.workers)
+            fprintf(to, "stream-K: %zu workers, tiles of %zu x %zu x %zu, sums kept in %s, added in order of K in %s\n",
+                    r->split.workers, r->split.tile[0], r->split.tile[1], r->split.tile[2], r->split.workspace.name,
+                    r->split.sum.name);
         if (r->split.parts > 1)
             fprintf(to, "K in %zu parts, their sums kept in %s, added in their order in %s\n", r->split.parts,
                     r->split.workspace.name, r->split.sum.name);
@@ -435,7 +467,9 @@ static int check(run *r, int operands)
     if (operands == 0 && o->a &&
         (o->depths || o->distribution || o->scale || o->rows != default_rows || o->columns != default_rows))
         return fail(EXIT_USAGE, "dot: -K, --values, --scale, --rows and --columns do not go with numbers");
-    if (o->split_k == 0 || o->split_k > 1 << 20 || (o->workspace && o->split_k == 1))
+    if (o->stream_k && (o->split_k > 1 || o->blocks || o->form.csv || (operands == 0 && o->a)))
+        return fail(EXIT_USAGE, "dot: --stream-k does not go with --split-k, --blocks, --csv or numbers");
+    if (o->split_k == 0 || o->split_k > 1 << 20 || (o->workspace && o->split_k == 1 && !o->stream_k))
         return fail(EXIT_USAGE, "dot: --split-k is from 1 to 2^20 parts, and --workspace goes with more than one");
     if (o->blocks && ((operands == 0 && o->a) || o->scale || o->like || o->operand_round))
         return fail(EXIT_USAGE, "dot: --blocks does not go with numbers, --scale, --operand-round or --like");
@@ -514,8 +548,11 @@ int cmd_dot(const command *self, int argc, char **argv)
          "products; a list makes a table over K (default 4096, of tensors whole rows)"},
         {0, "split-k", OPTION_COUNT, &o.split_k, "S",
          "K is cut into S parts, each summed by the model; their sums are added in order"},
+        {0, "stream-k", OPTION_STRING, &o.stream_k, "N[,MxNxK]",
+         "stream-K: N workers share the steps of all tiles of results (default 128x128x32), so that a tile is cut in K where "
+         "a worker's share ends"},
         {0, "workspace", OPTION_STRING, &o.workspace, "FORMAT[,FORMAT]",
-         "split-k: format in which the sums of the parts are kept, and in which they are added (default binary32)"},
+         "split-k, stream-k: format in which the sums of the parts are kept, and in which they are added (default binary32)"},
         {0, "like", OPTION_STRING, &o.like, "NAME",
          "also a product as a library computes it, whole: torch-scaled-mm[:hopper|ada][:fast|slow]:S=N[:ORDER][:out=FORMAT], "
          "with the scales of --scale as those of the tensors"},

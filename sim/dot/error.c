@@ -52,22 +52,66 @@ static mpsim_status add_part(double *d, double *part, const dot_split *s, size_t
     return status == MPSIM_OK ? round_to(&s->sum, d, n) : status;
 }
 
-/* All results of a model, in parts. */
+/* All results of a model, in parts: the first `first` products, then as many as `length` again and again. */
 static mpsim_status run_parts(double *d, const mpsim_model *m, const dot_split *s, const operand *a, const operand *b,
-                              size_t depth)
+                              size_t depth, size_t first, size_t length)
 {
-    const size_t n = a->rows * b->rows, length = (depth - 1) / s->parts + 1;
+    const size_t n = a->rows * b->rows;
     double *part = need_memory(n, sizeof *part);
     mpsim_status status = MPSIM_OK;
     for (size_t i = 0; i < n; i++)
         d[i] = 0;
-    for (size_t k = 0; k < depth && status == MPSIM_OK; k += length) {
-        status = run(part, m, a, b, k, depth - k < length ? depth - k : length);
+    for (size_t k = 0, end = first < depth ? first : depth; k < depth && status == MPSIM_OK;
+         k = end, end = depth - end < length ? depth : end + length) {
+        status = run(part, m, a, b, k, end - k);
         if (status == MPSIM_OK)
             status = add_part(d, part, s, n);
     }
     free(part);
     return status == MPSIM_OK ? round_to(&m->result.format, d, n) : status;
+}
+
+/* Rows first to first + n - 1 of an operand. */
+static operand rows_of(const operand *o, size_t first, size_t n)
+{
+    operand part = *o;
+    part.rows = n;
+    part.codes += first * o->depth * mpsim_format_code_bytes(&o->format);
+    return part;
+}
+
+static size_t least(size_t x, size_t y)
+{
+    return x < y ? x : y;
+}
+
+/* Tile number t of the results, cut where a worker's run of `each` steps ends. */
+static mpsim_status run_tile(double *d, const mpsim_model *m, const dot_split *s, const operand *a, const operand *b,
+                             size_t depth, size_t t, size_t each)
+{
+    const size_t across = (b->rows - 1) / s->tile[1] + 1, steps = (depth - 1) / s->tile[2] + 1;
+    const size_t i = t / across * s->tile[0], j = t % across * s->tile[1];
+    const operand x = rows_of(a, i, least(s->tile[0], a->rows - i)), y = rows_of(b, j, least(s->tile[1], b->rows - j));
+    const size_t first = each - t * steps % each; /* steps to the end of the run that the tile begins in */
+    double *own = need_memory(x.rows * y.rows, sizeof *own);
+    const mpsim_status status = first >= steps
+                                    ? run(own, m, &x, &y, 0, depth)
+                                    : run_parts(own, m, s, &x, &y, depth, first * s->tile[2], each * s->tile[2]);
+    for (size_t r = 0; r < x.rows; r++)
+        memcpy(d + (i + r) * b->rows + j, own + r * y.rows, y.rows * sizeof *d);
+    free(own);
+    return status;
+}
+
+static mpsim_status run_tiles(double *d, const mpsim_model *m, const dot_split *s, const operand *a, const operand *b,
+                              size_t depth)
+{
+    const size_t tiles = ((a->rows - 1) / s->tile[0] + 1) * ((b->rows - 1) / s->tile[1] + 1);
+    const size_t steps = tiles * ((depth - 1) / s->tile[2] + 1), each = (steps - 1) / s->workers + 1;
+    mpsim_status status = MPSIM_OK;
+    for (size_t t = 0; t < tiles && status == MPSIM_OK; t++)
+        status = run_tile(d, m, s, a, b, depth, t, each);
+    return status;
 }
 
 int dot_split_place(mpsim_format *f, const char *name)
@@ -81,7 +125,10 @@ int dot_split_place(mpsim_format *f, const char *name)
 mpsim_status dot_results(double *d, const mpsim_model *m, const dot_split *split, const operand *a, const operand *b,
                          size_t depth)
 {
-    return split->parts > 1 ? run_parts(d, m, split, a, b, depth) : run(d, m, a, b, 0, depth);
+    const size_t length = (depth - 1) / split->parts + 1;
+    if (split->workers)
+        return run_tiles(d, m, split, a, b, depth);
+    return split->parts > 1 ? run_parts(d, m, split, a, b, depth, length, length) : run(d, m, a, b, 0, depth);
 }
 
 static int failed(const mpsim_model *m, const operand *a, const operand *b, mpsim_status s)

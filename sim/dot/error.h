@@ -30,6 +30,10 @@ int dot_exact(double *exact, const operand *a, const operand *b, size_t depth);
 typedef struct dot_split {
     size_t parts; /* 1: not cut */
     mpsim_format workspace, sum;
+    /* stream-K (arXiv 2301.03598): results in tiles, row by row, and of each tile the steps of tile[2] products one
+     * after the other are dealt to `workers` in equal runs, the last may be shorter. So a tile is cut where a worker's
+     * run ends; its parts are added as above, in order of K. 0: not so. tile: rows, columns, products. */
+    size_t workers, tile[3];
 } dot_split;
 
 /* dot_split_place -- a format of parts, or of their sum: one of up to 25 significand bits, or binary64, for which binary64

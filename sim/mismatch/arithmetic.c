@@ -124,7 +124,7 @@ int arithmetic_parse(arithmetic *a, const char *option, const char *text)
     size_t n = strcspn(text, ",");
     char *word = need_part(text, n);
     memset(a, 0, sizeof *a);
-    a->split = (dot_split){1, *binary32, *binary32};
+    a->split = (dot_split){.parts = 1, .workspace = *binary32, .sum = *binary32};
     a->logits = a->softmax = *binary32;
     int code = take_model(a, word);
     free(word);

@@ -76,6 +76,15 @@ run 0 formats --models --json 'hopper-*' && has '"mpsim.models/1"' && has '"unco
 run 0 formats --models --csv hopper-fp16-fp32:F=24 && has ',none,'; ok $? "a row with changes has no evidence"
 run 0 formats --models --csv exact fma:bf16 && [ "$(wc -l <"$dir/out")" -eq 3 ]; ok $? "formats --models --csv"
 
+# ---- stream-K: one worker cuts nothing; 4 of one tile are split-K of 4
+rel() { sed 's/.*"rel_err": \([^,]*\),.*/\1/' "$1"; }
+run 0 dot --ndjson -f bf16 -K 512 --rows 20 -M fma && cp "$dir/out" "$dir/whole" && run 0 dot --ndjson -f bf16 -K 512 --rows 20 -M fma --stream-k 1,8x8x32 &&
+    [ "$(rel "$dir/out")" = "$(rel "$dir/whole")" ]; ok $? "--stream-k 1"
+run 0 dot --ndjson -f bf16 -K 512 -M fma --split-k 4 --workspace bf16 && cp "$dir/out" "$dir/whole" &&
+    run 0 dot --ndjson -f bf16 -K 512 -M fma --stream-k 4,16x16x32 --workspace bf16 && [ "$(rel "$dir/out")" = "$(rel "$dir/whole")" ]
+ok $? "--stream-k of one tile is split-k"
+run 2 dot -K 64 --stream-k 0 && run 2 dot -K 64 --stream-k 3,8x8 && run 2 dot -K 64 --stream-k 3 --split-k 2 && run 2 dot --a 1 --b 1 --stream-k 2; ok $? "--stream-k: what does not fit"
+
 # ---- blocks with scales, and products of a library: the library's tests say what the numbers are
 run 0 dot --csv --blocks mxfp8 --values relu -K 2048 -M exact,rtx-blackwell-mxf8f6f4,hopper-bf16-fp32
 max=$(field rtx-blackwell-mxf8f6f4 6)

@@ -212,6 +212,89 @@ END_TEST
 static const char *const block_names[] = {"mxfp8", "te-block-1x128", "te-block-128x128",
                                           "nvfp4", "nvfp4-sr",       "torchao-rowwise"};
 
+/* Blocks multiplied with their scales: mpsim_dot_scaled of what the recipe gives, times the scales of the tensors. */
+static const struct scaled_product {
+    const char *a, *b, *arch;
+} scaled_products[] = {{"mxfp8", "mxfp8", "rtx-blackwell"},  {"mxfp8", "mxfp8-e5m2", "blackwell"},
+                       {"mxfp6-e3m2", "mxfp8", "blackwell"}, {"mxfp4", "mxfp4", "rtx-blackwell"},
+                       {"nvfp4", "nvfp4", "rtx-blackwell"},  {"nvfp4", "nvfp4-2d", "blackwell"}};
+
+typedef struct codes {
+    uint8_t code[MOST / 8], scales[MOST / 8];
+    float tensor_scale;
+    size_t each; /* scales of a row of blocks */
+} codes;
+
+static void make_scaled(train_tensor *y, train_tensor *blocks, codes *c, const mpsim_block_recipe *r, size_t rows,
+                        size_t cols, const float *x)
+{
+    size_t grid_rows, grid_cols;
+    mpsim_block_grid(r, rows, cols, &grid_rows, &grid_cols);
+    *y = make(format(r->element), rows, cols, NULL);
+    *blocks = make(format("binary32"), grid_rows, grid_cols, NULL);
+    train_tensor from = make(format("binary32"), rows, cols, x);
+    const train_quantize q = {.recipe = r, .given = 1, .blocks = blocks, .scale_codes = 1};
+    OK(ops->quantize(&engine, y, &from, &q, NULL, NULL));
+    const mpsim_blocks out = {.codes = c->code, .scale_codes = c->scales};
+    ck_assert(mpsim_block_quantize(r, x, rows, cols, -1, 1, NULL, &out, &c->tensor_scale) == MPSIM_OK);
+    c->each = grid_cols;
+    drop(&from);
+}
+
+START_TEST(test_gemm_scaled)
+{
+    enum { ROWS = 19, COLUMNS = 37, DEPTH = 96 };
+    static float x[ROWS * DEPTH], w[COLUMNS * DEPTH], want[ROWS * COLUMNS];
+    static codes ca, cb;
+    const struct scaled_product *p = &scaled_products[_i];
+    const mpsim_block_recipe *ra = mpsim_block_find(p->a), *rb = mpsim_block_find(p->b);
+    const mpsim_format *fa = format(ra->element), *fb = format(rb->element), *scales = mpsim_block_scale_format(ra);
+    mpsim_model m;
+    ck_assert(mpsim_model_for_blocks(&m, p->arch, fa, fb, ra->block_cols, scales) == MPSIM_OK);
+    for (int kind = 0; kind < 3; kind++) {
+        train_tensor a, b, sa, sb, d = make(format("binary32"), ROWS, COLUMNS, NULL);
+        fill(format("bf16"), x, ROWS * DEPTH, kind * 3, 8 + 10 * kind, 0);
+        fill(format("bf16"), w, COLUMNS * DEPTH, -kind, 4 + 12 * kind, 0);
+        make_scaled(&a, &sa, &ca, ra, ROWS, DEPTH, x);
+        make_scaled(&b, &sb, &cb, rb, COLUMNS, DEPTH, w);
+        const size_t rows_a = ra->block_rows ? ra->block_rows : ROWS,
+                     rows_b = rb->block_rows ? rb->block_rows : COLUMNS;
+        train_gemm g = {.model = &m,
+                        .a = &a,
+                        .b = &b,
+                        .b_transposed = 1,
+                        .a_blocks = &sa,
+                        .b_blocks = &sb,
+                        .a_rows = rows_a,
+                        .b_rows = rows_b,
+                        .promote = ra->block_cols};
+        for (size_t i = 0; i < ROWS; i++)
+            for (size_t j = 0; j < COLUMNS; j++) {
+                const mpsim_scales ya = {scales, ca.scales + i / rows_a * ca.each, 0};
+                const mpsim_scales yb = {scales, cb.scales + j / rows_b * cb.each, 0};
+                uint64_t code;
+                ck_assert(mpsim_dot_scaled(&m, fa, ca.code + i * DEPTH, &ya, fb, cb.code + j * DEPTH, &yb, DEPTH, 0,
+                                           NULL, &code) == MPSIM_OK);
+                const float s = f32_of_bits((uint32_t)code);
+                want[i * COLUMNS + j] = ca.tensor_scale != 1 || cb.tensor_scale != 1
+                                            ? s * (ca.tensor_scale * cb.tensor_scale)
+                                            : s;
+            }
+        OK(ops->gemm(&engine, &d, &g, NULL));
+        engine_same(m.name, get(&d), want, ROWS * COLUMNS);
+        g.promote *= 2;
+        FAILS(ops->gemm(&engine, &d, &g, NULL), "blocks");
+        g.a_blocks = g.b_blocks = NULL;
+        FAILS(ops->gemm(&engine, &d, &g, NULL), "without the scales of its blocks");
+        drop(&a);
+        drop(&b);
+        drop(&sa);
+        drop(&sb);
+        drop(&d);
+    }
+}
+END_TEST
+
 START_TEST(test_quantize_blocks)
 {
     const mpsim_block_recipe *recipe = mpsim_block_find(block_names[_i / 2]);
@@ -283,6 +366,7 @@ static void add(TCase *t)
     tcase_add_test(t, test_pool);
     tcase_add_test(t, test_gemm_list);
     tcase_add_loop_test(t, test_quantize_tensor, 0, 16);
+    tcase_add_loop_test(t, test_gemm_scaled, 0, (int)COUNT(scaled_products));
     tcase_add_loop_test(t, test_quantize_blocks, 0, 2 * (int)COUNT(block_names));
     tcase_add_test(t, test_quantize_list);
 }

@@ -518,7 +518,10 @@ START_TEST(models)
     expect_model("hopper", "tf32", "tf32", "hopper-tf32-fp32");
     expect_model("volta", "bf16", "bf16",
                  "arch volta has no products of bf16 and bf16; with them: "
-                 "ampere, ada, hopper, blackwell, rtx-blackwell;");
+                 "ampere, ada, hopper, blackwell, rtx-blackwell, cdna1, cdna2, cdna3, avx512, amx, arm;");
+    expect_model("rtx-blackwell-scaled", "bf16", "bf16", "rtx-blackwell-bf16-fp32");
+    expect_model("hopper-scaled", "bf16", "bf16", "arch 'hopper-scaled' is not one with scales of blocks");
+    expect_model("cdna3", "fp16", "fp16", "cdna3-fp16-fp32");
     expect_model("hopper", "e6m9", "e6m9",
                  "arch hopper has no products of e6m9 and e6m9; with "
                  "them: none; or a model: exact");

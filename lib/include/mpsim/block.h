@@ -108,6 +108,9 @@ MPSIM_API mpsim_status mpsim_block_check(const mpsim_block_recipe *b);
  * multiplied by its `scales`, both in binary32. */
 MPSIM_API int mpsim_block_divides(const mpsim_block_recipe *b);
 
+/* mpsim_block_scale_format -- the format of scale_codes, e8m0 or e4m3; NULL for rules whose scale is binary32. */
+MPSIM_API const mpsim_format *mpsim_block_scale_format(const mpsim_block_recipe *b);
+
 /* mpsim_block_grid -- number of blocks along both dimensions. */
 MPSIM_API void mpsim_block_grid(const mpsim_block_recipe *b, size_t rows, size_t cols, size_t *grid_rows,
                                 size_t *grid_cols);

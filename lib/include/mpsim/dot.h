@@ -220,6 +220,11 @@ MPSIM_API int mpsim_model_accepts(const mpsim_model *m, const mpsim_format *fa, 
 MPSIM_API mpsim_status mpsim_model_for(mpsim_model *m, const char *architecture, const mpsim_format *fa,
                                        const mpsim_format *fb, const mpsim_format *result);
 
+/* mpsim_model_for_blocks -- the row of an architecture that multiplies these elements with a scale in `scales` for every
+ * `block` of them, to binary32: ("rtx-blackwell", e2m1, e2m1, 16, e4m3). MPSIM_ENOTFOUND if there is none. */
+MPSIM_API mpsim_status mpsim_model_for_blocks(mpsim_model *m, const char *architecture, const mpsim_format *fa,
+                                              const mpsim_format *fb, size_t block, const mpsim_format *scales);
+
 /* mpsim_dot -- *d = c + a[0] b[0] + ... + a[n-1] b[n-1], by the scalar reference.
  *
  *   a, b  n codes each of formats fa, fb, as in mpsim_decode_array

@@ -78,7 +78,9 @@ typedef enum train_start {
  *   s = +0;  for every block of the depth: p = the model's chain from +0 over its products,
  *   s = fma(f32(a_blocks[row / a_rows, block] * b_blocks[column / b_rows, block]), p, s) */
 typedef struct train_gemm {
-    const mpsim_model *model; /* for the formats of a and b, result binary32 */
+    const mpsim_model
+        *model; /* for the formats of a and b, result binary32. One with blocks (mpsim/dot.h): a_blocks and
+                                 b_blocks are its scales, `promote` elements deep, and s is its chain over the whole depth */
     const train_tensor *a, *b;
     int a_transposed, b_transposed;
     const train_tensor *bias;                /* 1 x columns, or NULL */
@@ -113,6 +115,8 @@ typedef struct train_quantize {
     int transposed;                   /* x is read transposed first: y has the shape of x^T */
     float given;                      /* MPSIM_SCALE_GIVEN: the scale; MSAMP: the scale so far */
     mpsim_rng rng;                    /* for stochastic element modes */
+    int scale_codes;                  /* 1, with blocks: their factors are the numbers of the recipe's scale codes, and
+                             y->inverse is the tensor's scale (NVFP4; 1 for others) */
     train_tensor *blocks;             /* NULL, or for blocks of one-byte elements with one factor each: y holds
                              the numbers of the codes, in the element's format, and this, binary32,
                              a number for each block, what they are multiplied by */

@@ -30,7 +30,8 @@
  * W as they are, dx takes dy as it is and W transposed, dW takes dy and x transposed, each
  * quantised on its own. Such copies are rounded to bf16 and multiplied as bf16: that is the
  * trainer's definition of block-scaled recipes, not what hardware with block-scaled instructions
- * does. With `promote` the codes are multiplied, in the default row of arch for their formats, each
+ * does. That is what arch "blackwell-scaled" and "rtx-blackwell-scaled" do: the codes are multiplied with the scales of
+ * their blocks (mpsim_gemm_scaled), and the sum is times f32(scale_a scale_b) of the tensors (NVFP4); on the CPU. With `promote` the codes are multiplied, in the default row of arch for their formats, each
  * block of the depth on its own, and its sum times both scales is added in binary32, by fma: DeepGEMM's
  * `final_accum += scale * accum` as nvcc contracts it by default. With `hadamard` both operands of dW go
  * through the transform along the batch first ("act.rht:fc1"), rounded to their format again, as

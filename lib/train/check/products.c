@@ -21,6 +21,8 @@ static int check_alone(train_engine *e, const train_gemm *g, size_t columns)
         return -1;
     if (!g->a_blocks != !g->b_blocks || (g->a_blocks && (g->a_transposed || !g->b_transposed)))
         return check_fail(e, "gemm: blocks of one operand, or across the depth");
+    if (g->model->block && (!g->a_blocks || g->promote != g->model->block))
+        return check_fail(e, "gemm: %s without the scales of its blocks", g->model->name);
     return g->a_blocks && (check_blocks(e, g->a_blocks, g->a, g->a_rows, g->promote) ||
                            check_blocks(e, g->b_blocks, g->b, g->b_rows, g->promote))
                ? -1

@@ -72,7 +72,7 @@ static int check_factors(train_engine *e, const train_quantize *q, const train_t
     if (!q->blocks)
         return 0;
     mpsim_block_grid(q->recipe, y->rows, y->cols, &rows, &cols);
-    if (q->recipe->rule == MPSIM_SCALE_NVFP4_TE || q->recipe->rule == MPSIM_SCALE_NVFP4_TORCHAO)
+    if (!q->scale_codes && (q->recipe->rule == MPSIM_SCALE_NVFP4_TE || q->recipe->rule == MPSIM_SCALE_NVFP4_TORCHAO))
         return check_fail(e, "quantize: %s has two scales", q->recipe->name);
     return check_floats(e, "quantize: blocks", q->blocks, rows, cols);
 }

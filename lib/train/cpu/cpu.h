@@ -11,7 +11,7 @@ typedef struct cpu_data {
 } cpu_data;
 
 /* Memory for intermediate results, kept from one operation to the next. */
-enum { CPU_BUFFERS = 4 };
+enum { CPU_BUFFERS = 6 };
 
 typedef struct cpu_self {
     void *buffer[CPU_BUFFERS];

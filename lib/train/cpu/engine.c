@@ -103,7 +103,8 @@ typedef struct quantising {
     float decoded[256]; /* what codes of one byte stand for */
     uint8_t *codes;     /* buffer 1; NULL: values, in y */
     float *inverses, inverse;
-    size_t grid_cols; /* blocks of a row */
+    uint8_t *scale_codes; /* buffer 4, of blocks; NULL: not wanted */
+    size_t grid_cols;     /* blocks of a row */
     int counting;
     mpsim_status status[CPU_PIECES];
     train_counts counts[CPU_PIECES];
@@ -135,11 +136,14 @@ static void quantize_some(void *job, size_t piece, size_t first, size_t n)
     mpsim_blocks out = {.counts = o->counting ? &cast : NULL};
     out.codes = o->codes ? o->codes + at : NULL;
     out.values = o->codes ? NULL : y;
-    if (o->inverses)
+    if (o->scale_codes)
+        out.scale_codes = o->scale_codes + first / b->block_rows * o->grid_cols;
+    else if (o->inverses)
         out.inverses = o->inverses + first / b->block_rows * o->grid_cols;
     else if (o->codes && all)
         out.inverses = &inverse;
-    o->status[piece] = mpsim_block_quantize(b, o->x + at, n, cols, o->amax, o->q->given, &rng, &out, NULL);
+    o->status[piece] = mpsim_block_quantize(b, o->x + at, n, cols, o->amax, o->q->given, &rng, &out,
+                                            o->scale_codes ? &inverse : NULL);
     if (o->status[piece])
         return;
     for (size_t i = 0; out.codes && i < all; i++)
@@ -168,6 +172,8 @@ static int quantize(train_engine *e, train_tensor *y, const float *x, const trai
     for (uint64_t code = 0; codes && code < 256; code++)
         o.decoded[code] = (float)mpsim_decode(y->format, code);
     o.inverses = q->blocks ? cpu_values(q->blocks) : NULL;
+    if (q->scale_codes && !(o.scale_codes = cpu_buffer(e, 4, grid_rows * o.grid_cols)))
+        return -1;
     if (q->recipe->rule == MPSIM_SCALE_NVFP4_TE)
         o.amax = mpsim_amax(x, n);
     cpu_pieces(e, y->rows, unit ? unit : y->rows + 1, y->cols, quantize_some, &o);
@@ -178,6 +184,9 @@ static int quantize(train_engine *e, train_tensor *y, const float *x, const trai
         if (counts)
             cpu_add_counts(counts, &o.counts[i]);
     }
+    const mpsim_format *scales = q->scale_codes ? mpsim_block_scale_format(q->recipe) : NULL;
+    for (size_t i = 0; scales && i < grid_rows * o.grid_cols; i++)
+        o.inverses[i] = (float)mpsim_decode(scales, o.scale_codes[i]);
     y->inverse = o.inverse;
     return 0;
 }

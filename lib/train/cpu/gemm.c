@@ -132,6 +132,33 @@ static void promote(void *job, size_t piece, size_t first, size_t n)
         }
 }
 
+/* The scale codes of `lines` lines, from factors that `rows` of them share. */
+static uint8_t *scale_codes(train_engine *e, int buffer, const train_tensor *blocks, size_t lines, size_t rows,
+                            const mpsim_format *f)
+{
+    const size_t each = blocks->cols;
+    uint8_t *codes = cpu_buffer(e, buffer, lines * each);
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    for (size_t i = 0; codes && i < lines; i++)
+        for (size_t q = 0; q < each; q++)
+            codes[i * each + q] = (uint8_t)mpsim_encode_f32(f, &r, cpu_values(blocks)[i / rows * each + q], 0, NULL);
+    return codes;
+}
+
+/* The product with the scales of blocks, as the model has it. */
+static mpsim_status multiply_scaled(train_engine *e, const product *o)
+{
+    const train_gemm *g = o->g;
+    const mpsim_format *f = mpsim_format_find(g->promote == 16 ? "e4m3" : "e8m0");
+    const mpsim_scales a = {f, scale_codes(e, 4, g->a_blocks, o->sd.rows, g->a_rows, f), g->a_blocks->cols};
+    const mpsim_scales b = {f, scale_codes(e, 5, g->b_blocks, o->columns, g->b_rows, f), g->b_blocks->cols};
+    if (!a.codes || !b.codes)
+        return MPSIM_ENOMEM;
+    return mpsim_gemm_scaled(g->model, o->sd.rows, o->columns, o->depth, &o->a, &a, &o->b, &b, NULL, sums_of(o, 0),
+                             o->columns, NULL, o->pool);
+}
+
 /* The sum of sums, each of the products of a block of the depth. */
 static mpsim_status multiply_blocks(train_engine *e, const product *o)
 {
@@ -204,7 +231,9 @@ static mpsim_status multiply_all(train_engine *e, product *p)
     if (p->stacks > 1) {
         cpu_pieces(e, p->stacks, 1, work < LARGE ? (size_t)(work / 16) : (size_t)LARGE, some_products, p);
     } else {
-        const mpsim_status s = p->g->a_blocks ? multiply_blocks(e, p) : multiply(p, 0, p->pool);
+        const mpsim_status s = p->g->model->block ? multiply_scaled(e, p)
+                               : p->g->a_blocks   ? multiply_blocks(e, p)
+                                                  : multiply(p, 0, p->pool);
         if (s)
             return s;
         cpu_pieces(e, p->sd.rows, 1, p->columns, finish_some, p);
