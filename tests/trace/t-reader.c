@@ -301,6 +301,30 @@ START_TEST(options_are_those_of_the_command_line)
 }
 END_TEST
 
+/* As ml_dtypes has NumPy save them: void elements of 1 and 2 bytes. */
+START_TEST(void_elements_are_what_is_assumed)
+{
+    static const struct {
+        char width;
+        const char *element, *codes;
+        double value;
+    } rows[] = {{'1', "e5m2", "\x3e\xc0", 1.5}, {'2', "bf16", "\xc0\x3f\x00\xc0", 1.5}};
+    const mpsim_option assume = {"assume", "V1=e5m2,V2=bf16"};
+    for (size_t i = 0; i < 2; i++) {
+        char dict[80], name[16];
+        double y[2] = {0, 0};
+        snprintf(dict, sizeof dict, "{'descr': '|V%c', 'fortran_order': False, 'shape': (2,), }", rows[i].width);
+        blob b = bad_npy(1, dict, rows[i].codes, 2 * (size_t)(rows[i].width - '0'));
+        snprintf(name, sizeof name, "v%c.npy", rows[i].width);
+        mpsim_reader *r = open_file(bad_write(name, &b), &assume, 1);
+        ck_assert_str_eq(mpsim_reader_tensor(r, 0)->element, rows[i].element);
+        ck_assert_int_eq(mpsim_reader_f64(r, 0, 0, 2, y, NULL, 0), MPSIM_OK);
+        ck_assert(y[0] == rows[i].value && y[1] == -2);
+        mpsim_reader_close(r);
+    }
+}
+END_TEST
+
 START_TEST(each_kind_of_error_has_its_status)
 {
     static const struct {
@@ -316,10 +340,21 @@ START_TEST(each_kind_of_error_has_its_status)
                 {{"map", "@/nowhere"}, MPSIM_EIO, "/nowhere: No such file"},
                 {{"max-ratio", "many"}, MPSIM_EINVAL, "--max-ratio: 'many' is not a non-negative integer"},
                 {{"keep-going", "yes"}, MPSIM_EINVAL, "--keep-going: 'yes' is not a non-negative integer"},
+                {{"assume", "V3=bf16"}, MPSIM_EINVAL, "--assume takes V1=FORMAT,V2=FORMAT, not 'V3=bf16'"},
+                {{"assume", "V1=e4m3,V2"}, MPSIM_EINVAL, "--assume takes V1=FORMAT,V2=FORMAT, not 'V1=e4m3,V2'"},
+                {{"assume", "V2=e4m3"}, MPSIM_EINVAL, "--assume: e4m3 does not take 2 bytes"},
+                {{"assume", "V1=bf16"}, MPSIM_EINVAL, "--assume: bf16 does not take 1 byte"},
+                {{"assume", "V1=e99"}, MPSIM_EINVAL, "--assume: 'e99' is not a format"},
+                {{"as", "binary32"}, MPSIM_EINVAL, "--as takes a format of 8 or 16 bits"},
                 {{"max-header", "9"}, MPSIM_EDATA, "header"}};
+    static const char *const shapes[] = {"2,x", "2,,4", "123456789012345678901234567890123,1"};
     const char *path = write_tensors("a.safetensors");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         expect(path, &rows[i].option, 1, rows[i].want, rows[i].line);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const mpsim_option raw[] = {{"dtype", "e4m3"}, {"shape", shapes[i]}};
+        expect(path, raw, 2, MPSIM_EINVAL, "is not a shape");
+    }
     expect(NULL, NULL, 0, MPSIM_EINVAL, "no path given");
     expect("/nowhere", NULL, 0, MPSIM_EIO, "/nowhere: ");
     blob b = bad_safetensors("{", 0);
@@ -494,6 +529,7 @@ int main(void)
     tcase_add_test(t, a_packed_member_is_read_from_any_place);
     tcase_add_test(t, what_cannot_be_read_of_a_tensor_is_refused);
     tcase_add_test(t, options_are_those_of_the_command_line);
+    tcase_add_test(t, void_elements_are_what_is_assumed);
     tcase_add_test(t, each_kind_of_error_has_its_status);
     tcase_add_test(t, many_files_are_one_list);
     tcase_add_test(t, a_file_that_changes_meanwhile_is_an_error);
