@@ -52,8 +52,8 @@ sim_libsim_a_SOURCES = \
   sim/merge/ranks.h \
   sim/pass/chosen.c sim/pass/chosen.h \
   sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/comparison.c \
-  sim/plot/comparison.h sim/plot/data.c sim/plot/data.h sim/plot/differences.c \
-  sim/plot/differences.h sim/plot/distribution.c sim/plot/distribution.h sim/plot/figures.c \
+  sim/plot/comparison.h sim/plot/data.c sim/plot/data.h sim/plot/grid.c \
+  sim/plot/grid.h sim/plot/distribution.c sim/plot/distribution.h sim/plot/figures.c \
   sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h sim/plot/heatmap.c sim/plot/heatmap.h sim/plot/lines.c sim/plot/lines.h \
   sim/plot/noise.c sim/plot/noise.h sim/plot/plot.c sim/plot/plot.h sim/plot/report.c \
   sim/plot/report.h sim/plot/runs.c sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h \

@@ -320,21 +320,22 @@ static int read_sqnr(plot_input *in, const plot_selection *selection)
     return plot_targets_read(&in->targets, &in->report, selection, PLOT_KIND, 1);
 }
 
-static int read_diff(plot_input *in, const plot_selection *selection)
+static int read_grid(plot_input *in, const plot_selection *selection)
 {
-    return plot_differences_read(&in->differences, &in->report, selection);
+    return plot_grid_read(&in->grid, &in->report, selection);
 }
 
+/* clang-format off */
 const plot_figure plot_figures[] = {
-    {"histogram", "stat", "kind match step format scale log", read_histogram, put_histogram, put_histogram_variables},
-    {"ruler", "stat", "kind match step format scale log", read_ruler, put_ruler, put_ruler_variables},
-    {"sweep", "stat", "kind match step format scale by underflow", read_sweep, plot_put_window,
-     plot_put_window_variables},
-    {"scales", "stat", "kind match step format by", read_scales, plot_put_distribution,
-     plot_put_distribution_variables},
-    {"sqnr", "stat", "kind match step format scale by", read_sqnr, plot_put_comparison, plot_put_comparison_variables},
-    {"accumulation", "dot", "match column", read_accumulation, plot_put_accumulation, plot_put_accumulation_variables},
-    {"training", "train", "match column reports", read_training, plot_put_training, plot_put_training_variables},
-    {"diff", "diff", "kind match step column by", read_diff, plot_put_heatmap, plot_put_heatmap_variables},
-    {NULL, NULL, NULL, NULL, NULL, NULL},
+    {"histogram", NULL, "stat", "kind match step format scale log", read_histogram, put_histogram, put_histogram_variables},
+    {"ruler", NULL, "stat", "kind match step format scale log", read_ruler, put_ruler, put_ruler_variables},
+    {"sweep", NULL, "stat", "kind match step format scale by underflow", read_sweep, plot_put_window, plot_put_window_variables},
+    {"scales", NULL, "stat", "kind match step format by", read_scales, plot_put_distribution, plot_put_distribution_variables},
+    {"sqnr", NULL, "stat", "kind match step format scale by", read_sqnr, plot_put_comparison, plot_put_comparison_variables},
+    {"heatmap", NULL, "stat", "kind match step format scale column by", read_grid, plot_put_heatmap, plot_put_heatmap_variables},
+    {"accumulation", NULL, "dot", "match column", read_accumulation, plot_put_accumulation, plot_put_accumulation_variables},
+    {"training", NULL, "train", "match column reports", read_training, plot_put_training, plot_put_training_variables},
+    {"diff", "heatmap", "diff", "kind match step column by", read_grid, plot_put_heatmap, plot_put_heatmap_variables},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
+/* clang-format on */

@@ -221,7 +221,7 @@ int plot_draw(const plot_figure *figure, const plot_input *in, const plot_reques
 {
     templates t = {NULL, NULL};
     outfile *held[2];
-    int code = find_templates(&t, figure->name);
+    int code = find_templates(&t, figure->template ? figure->template : figure->name);
     if (!code)
         code = check_outputs(r);
     if (!code)

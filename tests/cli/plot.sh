@@ -71,12 +71,17 @@ nothing() { # nothing PREFIX: no figure, no temporary
 
 # ---- figures ----
 "$MPSIM" diff --json -o differ.json "$top/data/amp-mlp/adam" "$top/data/amp-mlp/adamw" >out 2>err
-for figure in histogram ruler sweep scales sqnr accumulation training diff; do
+source_of() { # source_of FIGURE: from=a report that it takes
     from=$report
-    case $figure in scales | sqnr) from=$blocks ;; esac
-    [ $figure = accumulation ] && from=$dot
-    [ $figure = training ] && from=$train
-    [ $figure = diff ] && from=differ.json
+    case $1 in
+    scales | sqnr | heatmap) from=$blocks ;;
+    accumulation) from=$dot ;;
+    training) from=$train ;;
+    diff) from=differ.json ;;
+    esac
+}
+for figure in histogram ruler sweep scales sqnr heatmap accumulation training diff; do
+    source_of $figure
     turns 8 together
     due || { ok 1 "$figure" && continue; }
     plot "$figure" "$from" >out 2>err && whole "$figure" && [ ! -s err ]
@@ -308,11 +313,11 @@ ok $? 'scales, sqnr: what is refused'
 # ---- diff ----
 plot diff --type svg --venue icml -o df differ.json >out 2>err && drawn df && says df.svg weight:fc1.bias opt.v:fc2.weight \
     'largest ULPs' step 'first: weight:fc1.bias of step 7: a constant ratio' && silent &&
-    grep -q '^6 0 8.40939 apart$' df.dat && grep -q '^0 0 0 equal$' df.dat && grep -q '^first_column = 6; first_row = 0 ' df.gp
+    grep -q '^6 0 8.40939 apart 0$' df.dat && grep -q '^0 0 0 equal 0$' df.dat && grep -q '^first_column = 6; first_row = 0 ' df.gp
 ok $? 'diff: what it says, and no warning of gnuplot'
 plot diff --by layer --column sqnr --type svg -o df differ.json >out 2>err && says df.svg fc1 fc2 'SQNR, dB' && ! grep -q 'weight:fc2' df.svg
 ok $? 'diff: layers, SQNR'
-plot diff -k wgrad --step 9 --type svg -o df differ.json >out 2>err && [ "$(grep -c ' apart$' df.dat)" -eq 4 ]
+plot diff -k wgrad --step 9 --type svg -o df differ.json >out 2>err && [ "$(grep -c ' apart 0$' df.dat)" -eq 4 ]
 ok $? 'diff: one kind, one step'
 due && "$MPSIM" diff --json -o same.json "$top/data/amp-mlp/adam" "$top/data/amp-mlp/adam" && plot diff --type svg -o df same.json >out 2>err && drawn df &&
     says df.svg 'all are equal' && silent
@@ -323,6 +328,28 @@ ok $? 'diff: what is refused'
 sed 's/"verdict": "close"/"verdict": 7/' differ.json >bad.json && fails 3 '"verdict" is missing or not a string' diff bad.json &&
     sed 's/"max_ulp": /"max_ulq": /' differ.json >bad.json && fails 3 '"max_ulp" is missing or not a number' diff bad.json
 ok $? 'diff: a damaged report'
+
+# ---- heatmap ----
+turns 8
+plot heatmap --type svg --venue icml -f fp16 -m '*g*:fc*' -o hm one.json >out 2>err && drawn hm && silent &&
+    says hm.svg agrad:fc1 wgrad:fc2.weight 20000 step 'underflow in fp16 (%)' none 1 &&
+    awk '/"name": "agrad:fc2"/ && /"step": 500,/ { match($0, /"format": "fp16", "scale": 1.0, "underflow": [0-9]*/); n = substr($0, RSTART, RLENGTH)
+        match($0, /"count": [0-9]*/); c = substr($0, RSTART, RLENGTH); sub(/.* /, "", n); sub(/.* /, "", c); printf "%.4f\n", log(100 * n / c) / log(10) }' one.json >wanted &&
+    awk '/^# cells/ { on = 1 } on && $1 == 2 && $2 == 1 { printf "%.4f\n", $3 }' hm.dat | cmp - wanted >out 2>err && [ -s wanted ]
+ok $? 'heatmap: what it says, and the share of the report'
+plot heatmap --type svg --by layer --column sqnr -f mxfp8:floor -o hm "$blocks" >out 2>err && says hm.svg fc1 'SQNR in mxfp8:floor (dB)' &&
+    grep -q '^0 0 28 apart 0$' hm.dat && silent
+ok $? 'heatmap: layers, SQNR of a recipe; the worst is shown'
+sed 's/"sqnr_db": 70.0/"sqnr_db": "NaN"/; s/"underflow": 0/"underflow": 13/; s/"nan": 0/"nan": 1/' "$blocks" >far.json
+plot heatmap --type svg --column sqnr -o hm far.json >out 2>err && drawn hm && silent && says hm.svg 'NaN, Inf' &&
+    plot heatmap --type svg --column amax -k weight -o hm "$blocks" >out 2>err && says hm.svg 'largest magnitude' 2¹ && silent
+ok $? 'heatmap: recorded NaN; the largest magnitude of one tensor'
+plot heatmap --type svg --column amax -o hm nothing.json >out 2>err && drawn hm && silent &&
+    plot heatmap --type svg -o hm nothing.json >out 2>err && drawn hm && silent
+ok $? 'heatmap: no elements at all'
+fails 2 'not one of underflow, sqnr, amax' heatmap --column ulp "$blocks" && fails 2 "'fp32' is not one format" heatmap -f fp32 "$blocks" &&
+    fails 2 'log is not for heatmap' heatmap --log "$blocks" && fails 3 'takes one of mpsim stat --json' heatmap differ.json
+ok $? 'heatmap: what is refused'
 
 # ---- accumulation ----
 plot accumulation --type svg -m 'hopper-*' -m exact --title "it's" --venue neurips -o acc "$dot" \
