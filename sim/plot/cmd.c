@@ -28,6 +28,10 @@ static const char more[] =
     "  training      training loss over the steps, the loss scale with skipped steps, and what\n"
     "                rounding loses, a curve for each policy; of several reports, for each\n"
     "                policy and report\n"
+    "  lossscale     loss scales over the steps, with skipped steps, a stair for each scaler or policy: of mpsim scaler,\n"
+    "                log, train or replay\n"
+    "  updates       share of the weight updates that are lost over the steps, a curve for each policy\n"
+    "  amax          largest magnitude of tensors over the steps, and the FP8 scales of a replay\n"
     "  diff          how far two runs are apart, a row for each tensor that differs (or each layer:\n"
     "                --by layer), a column for each step\n"
     "REPORT is what mpsim stat --json or --ndjson wrote, or mpsim.watch of Python; for accumulation mpsim dot --json, for\n"
@@ -147,7 +151,7 @@ static int check_selection(const plot_figure *figure, const plot_request *r, int
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
         if (given[i].given && !strstr(figure->options, given[i].option))
             return fail(EXIT_USAGE, "plot: --%s is not for %s", given[i].option, figure->name);
-    if (reports > 1 && !strstr(figure->options, "reports"))
+    if (reports > 1 && !figure->join)
         return fail(EXIT_USAGE, "plot: %s takes one report", figure->name);
     return 0;
 }
@@ -160,7 +164,7 @@ static int load(const plot_figure *figure, char **paths, int n, plot_report *r)
         plot_report other;
         code = plot_report_load(&other, paths[i], figure->commands, figure->name);
         if (!code)
-            code = plot_runs_merge(r, &other);
+            code = figure->join(r, &other);
         plot_report_clear(&other);
     }
     return code;
@@ -177,13 +181,7 @@ static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
         code = figure->read(&in, r->selection);
     if (!code)
         code = plot_draw(figure, &in, r);
-    plot_data_clear(&in.tensors);
-    plot_scaled_clear(&in.scaled);
-    plot_targets_clear(&in.targets);
-    plot_sweep_clear(&in.sweep);
-    plot_runs_clear(&in.runs);
-    plot_grid_clear(&in.grid);
-    plot_report_clear(&in.report);
+    plot_input_clear(&in);
     return code;
 }
 

@@ -217,6 +217,18 @@ static int check_outputs(const plot_request *r)
     return code;
 }
 
+void plot_input_clear(plot_input *in)
+{
+    plot_data_clear(&in->tensors);
+    plot_scaled_clear(&in->scaled);
+    plot_targets_clear(&in->targets);
+    plot_sweep_clear(&in->sweep);
+    plot_runs_clear(&in->runs);
+    plot_grid_clear(&in->grid);
+    plot_courses_clear(&in->courses);
+    plot_report_clear(&in->report);
+}
+
 int plot_draw(const plot_figure *figure, const plot_input *in, const plot_request *r)
 {
     templates t = {NULL, NULL};
