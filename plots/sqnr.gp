@@ -48,8 +48,6 @@ colour_of(t) = 65536 * mix(8, 236, t) + 256 * mix(36, 243, t) + mix(84, 249, t) 
 cell_colour(s) = s eq 'NaN' ? white : s eq 'exact' ? faint : colour_of(part(real(s)))
 cell_text(s) = s eq 'NaN' ? '–' : s eq 'exact' ? '∞' : sprintf(decimals ? '%.1f' : '%.0f', real(s))
 text_colour(s) = s ne 'NaN' && s ne 'exact' && part(real(s)) < 0.4 ? white : black
-nice(t) = t <= 1 ? 1 : t <= 2 ? 2 : t <= 5 ? 5 : 10 # the next of 1, 2, 5, 10
-rounded(t) = 10 ** floor(log10(t)) * nice(t / 10 ** floor(log10(t)) - 1e-9)
 
 do for [type in types] {
     eval terminal(type, width, height)

@@ -25,6 +25,20 @@ set style line 3 lc rgb green dt (9, 2, 2, 2) lw 2
 set style line 4 lc rgb purple dt (2, 2) lw 2
 set style line 5 lc rgb blue dt (9, 2, 2, 2, 2, 2) lw 2
 
+# Curves by number, at most 20: lines from 10 on, markers from 40 on, marks from 100 on. Colour, dashes and marker change
+# together; there are 8, 5 and 10 of them.
+colors = 'black vermilion blue green purple orange sky dark'
+dashes = '1 (7,3) (9,2,2,2) (3,2) (9,2,2,2,2,2)'
+markers = '7 4 9 12 5 6 13 8' # filled and open by turns; 11 is a skipped step
+curve_ink(c) = value(word(colors, (c - 1) % 8 + 1))
+do for [c = 1:20] {
+    dashed = word(dashes, (c - 1) % 5 + 1)
+    marker = word(markers, (c - 1) % 8 + 1)
+    eval sprintf('set style line %d lc rgb %d dt %s lw 2', 10 + c, curve_ink(c), dashed)
+    eval sprintf('set style line %d lc rgb %d dt 1 lw 1 pt %s ps 0.7', 40 + c, curve_ink(c), marker)
+    eval sprintf('set style line %d lc rgb %d dt 1 lw 1 pt 11 ps 0.8', 100 + c, curve_ink(c))
+}
+
 min(a, b) = a < b ? a : b
 max(a, b) = a > b ? a : b
 # The smallest of 1, 2, 4, 8, ... that is at least x
@@ -32,6 +46,9 @@ power_of_two(x) = x <= 1 ? 1 : 2 ** ceil(log(x) / log(2) - 1e-9)
 # Per cent for people: 0, <0.01, 0.25, 12.3, 100
 percent(p) = p != p ? '–' : p == 0 ? '0' : p < 0.01 ? '<0.01' : p < 1 ? sprintf('%.2f', p) : \
              p >= 100 ? '100' : sprintf('%.1f', p)
+# The next of 1, 2, 5 times a power of ten
+nice(t) = t <= 1 ? 1 : t <= 2 ? 2 : t <= 5 ? 5 : 10
+rounded(t) = 10 ** floor(log10(t)) * nice(t / 10 ** floor(log10(t)) - 1e-9)
 # A power of ten
 decimal(k) = k == 0 ? '1' : k > 0 && k < 4 ? sprintf('%d', 10 ** k) : \
              k < 0 ? sprintf('1e−%d', -k) : sprintf('1e%d', k)

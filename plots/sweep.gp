@@ -85,8 +85,6 @@ ticks = int(floor((x_high - first_tick) / tick + 1e-9))
 if (ticks < 1) { first_tick = x_low; tick = x_high - x_low; ticks = 1 } # the ends
 scale_name(v) = v == floor(v) ? '2'.raised(int(v)) : sprintf('%.4g', 2.0 ** v)
 decade_step = max(1, ceil(0.17 / per_decade))
-nice(t) = t <= 1 ? 1 : t <= 2 ? 2 : t <= 4 ? 4 : t <= 5 ? 5 : 10 # the next of 1, 2, 4, 5, 10
-rounded(t) = 10 ** floor(log10(t)) * nice(t / 10 ** floor(log10(t)) - 1e-9)
 db_step = max(1, rounded(0.12 / per_db))
 spacing = max(1, int(0.28 * unit * n_scales / real(x_high - x_low))) # between markers of a curve
 power_name(p) = p == 0 ? '1' : p > 0 ? sprintf('%d', 10 ** p) : p > -4 ? sprintf('%g', 10.0 ** p) : '10'.raised(int(p))

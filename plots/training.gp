@@ -5,19 +5,10 @@
 # Reads the blocks loss, lost, ends, skipped and, for each run with a loss scale, "scale RUN".
 set datafile missing # NaN interrupts a line
 
-# ---- styles of curves: colour, dashes and marker change together; 8, 5 and 10 of them ----
-colors = 'black vermilion blue green purple orange sky dark'
-dashes = '1 (7,3) (9,2,2,2) (3,2) (9,2,2,2,2,2)'
-markers = '7 4 9 12 5 6 13 8' # filled and open by turns; 11 is a skipped step
+# ---- styles of marks ----
 do for [c = 1:n_runs] {
-    ink = value(word(colors, (c - 1) % 8 + 1))
-    dashed = word(dashes, (c - 1) % 5 + 1)
-    mark = word(markers, (c - 1) % 8 + 1)
-    eval sprintf('set style line %d lc rgb %d dt %s lw 2', 10 + c, ink, dashed)
-    eval sprintf('set style line %d lc rgb %d dt 1 lw 1 pt %s ps 0.7', 40 + c, ink, mark)
-    eval sprintf('set style line %d lc rgb %d dt 1 lw 3 pt 2 ps 1.3', 70 + c, ink)
-    eval sprintf('set style line %d lc rgb %d dt 1 lw 1 pt 11 ps 0.8', 100 + c, ink)
-    eval sprintf('set style line %d lc rgb %d dt (1,4) lw 1', 130 + c, ink)
+    eval sprintf('set style line %d lc rgb %d dt 1 lw 3 pt 2 ps 1.3', 70 + c, curve_ink(c))
+    eval sprintf('set style line %d lc rgb %d dt (1,4) lw 1', 130 + c, curve_ink(c))
 }
 set style line 200 lc rgb black dt 1 lw 1 pt 11 ps 0.8 # skipped
 set style line 201 lc rgb black dt 1 lw 3 pt 2 ps 1.3  # diverged
@@ -124,8 +115,6 @@ key_height = entries > 0 ? rows * line_height + 0.04 : 0
 height = top + plot_height + bottom + key_height
 
 # ---- ticks ----
-nice(t) = t <= 1 ? 1 : t <= 2 ? 2 : t <= 5 ? 5 : 10 # the next of 1, 2, 5, 10
-rounded(t) = 10 ** floor(log10(t)) * nice(t / 10 ** floor(log10(t)) - 1e-9)
 x_step = max(1, rounded(0.5 * (x_high - x_low) / plot_width))
 loss_decades = y_high - y_low
 number(v) = sprintf('%.10g', v)

@@ -52,12 +52,12 @@ sim_libsim_a_SOURCES = \
   sim/merge/ranks.h \
   sim/pass/chosen.c sim/pass/chosen.h \
   sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/cmd.c sim/plot/comparison.c \
-  sim/plot/comparison.h sim/plot/data.c sim/plot/data.h sim/plot/differences.c \
-  sim/plot/differences.h sim/plot/distribution.c sim/plot/distribution.h sim/plot/figures.c \
+  sim/plot/comparison.h sim/plot/data.c sim/plot/data.h sim/plot/course.c sim/plot/course.h sim/plot/grid.c \
+  sim/plot/grid.h sim/plot/distribution.c sim/plot/distribution.h sim/plot/figures.c \
   sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h sim/plot/heatmap.c sim/plot/heatmap.h sim/plot/lines.c sim/plot/lines.h \
   sim/plot/noise.c sim/plot/noise.h sim/plot/plot.c sim/plot/plot.h sim/plot/report.c \
   sim/plot/report.h sim/plot/runs.c sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h \
-  sim/plot/select.c sim/plot/select.h sim/plot/skim.c sim/plot/skim.h sim/plot/sweep.c \
+  sim/plot/select.c sim/plot/select.h sim/plot/skim.c sim/plot/skim.h sim/plot/steps.c sim/plot/steps.h sim/plot/sweep.c \
   sim/plot/sweep.h sim/plot/targets.c sim/plot/targets.h sim/plot/text.c sim/plot/text.h \
   sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h sim/policy/blocks.c \
   sim/policy/blocks.h sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h \

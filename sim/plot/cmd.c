@@ -21,11 +21,17 @@ static const char more[] =
     "                and elements saturate; needs a report made with block recipes\n"
     "  sqnr          SQNR of formats and block recipes side by side, for each kind of tensor (or --by\n"
     "                tensor, layer, step, total)\n"
+    "  heatmap       underflow, SQNR or the largest magnitude (--column), a row for each tensor (or layer:\n"
+    "                --by layer), a column for each step; of one format or block recipe\n"
     "  accumulation  relative error of dot products over their length K, a curve for each\n"
     "                accumulation model; needs a report with several K\n"
     "  training      training loss over the steps, the loss scale with skipped steps, and what\n"
     "                rounding loses, a curve for each policy; of several reports, for each\n"
     "                policy and report\n"
+    "  lossscale     loss scales over the steps, with skipped steps, a stair for each scaler or policy: of mpsim scaler,\n"
+    "                log, train or replay\n"
+    "  updates       share of the weight updates that are lost over the steps, a curve for each policy\n"
+    "  amax          largest magnitude of tensors over the steps, and the FP8 scales of a replay\n"
     "  diff          how far two runs are apart, a row for each tensor that differs (or each layer:\n"
     "                --by layer), a column for each step\n"
     "REPORT is what mpsim stat --json or --ndjson wrote, or mpsim.watch of Python; for accumulation mpsim dot --json, for\n"
@@ -116,6 +122,15 @@ static const plot_figure *find_figure(const char *name)
     return NULL;
 }
 
+static int unknown_figure(const char *name)
+{
+    char known[256] = "";
+    size_t used = 0;
+    for (const plot_figure *f = plot_figures; f->name && used < sizeof known; f++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", f->name);
+    return fail(EXIT_USAGE, "plot: '%s' is not a figure: %s", name, known);
+}
+
 /* An option that a figure would silently ignore is an error. */
 static int check_selection(const plot_figure *figure, const plot_request *r, int reports)
 {
@@ -136,7 +151,7 @@ static int check_selection(const plot_figure *figure, const plot_request *r, int
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
         if (given[i].given && !strstr(figure->options, given[i].option))
             return fail(EXIT_USAGE, "plot: --%s is not for %s", given[i].option, figure->name);
-    if (reports > 1 && !strstr(figure->options, "reports"))
+    if (reports > 1 && !figure->join)
         return fail(EXIT_USAGE, "plot: %s takes one report", figure->name);
     return 0;
 }
@@ -144,12 +159,12 @@ static int check_selection(const plot_figure *figure, const plot_request *r, int
 /* Reports after the first join it. */
 static int load(const plot_figure *figure, char **paths, int n, plot_report *r)
 {
-    int code = plot_report_load(r, paths[0], figure->command, figure->name);
+    int code = plot_report_load(r, paths[0], figure->commands, figure->name);
     for (int i = 1; i < n && !code; i++) {
         plot_report other;
-        code = plot_report_load(&other, paths[i], figure->command, figure->name);
+        code = plot_report_load(&other, paths[i], figure->commands, figure->name);
         if (!code)
-            code = plot_runs_merge(r, &other);
+            code = figure->join(r, &other);
         plot_report_clear(&other);
     }
     return code;
@@ -166,13 +181,7 @@ static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
         code = figure->read(&in, r->selection);
     if (!code)
         code = plot_draw(figure, &in, r);
-    plot_data_clear(&in.tensors);
-    plot_scaled_clear(&in.scaled);
-    plot_targets_clear(&in.targets);
-    plot_sweep_clear(&in.sweep);
-    plot_runs_clear(&in.runs);
-    plot_differences_clear(&in.differences);
-    plot_report_clear(&in.report);
+    plot_input_clear(&in);
     return code;
 }
 
@@ -196,12 +205,12 @@ int cmd_plot(const command *self, int argc, char **argv)
         {0, "log", OPTION_FLAG, &r.log, NULL, "histogram: logarithmic share"},
         {0, "by", OPTION_STRING, &selection.by, "WHAT",
          "sweep: a curve for each kind (default), each tensor (default with --match), or in total; "
-         "scales, sqnr: kind, tensor, layer, step or total; diff: a row for each tensor (default) or layer"},
+         "scales, sqnr: kind, tensor, layer, step or total; heatmap, diff: a row for each tensor (default) or layer"},
         {0, "underflow", OPTION_STRING, &selection.underflow, "PERCENT",
          "sweep: a scale is safe up to this underflow, in per cent of a curve's elements (default 1)"},
         {0, "column", OPTION_STRING, &selection.column, "NAME",
          "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
-         "(default; updates where hardly any is), agrad, act or updates; diff: ulp (default) or sqnr"},
+         "(default; updates where hardly any is), agrad, act or updates; heatmap: underflow (default), sqnr or amax; diff: ulp (default) or sqnr"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {'o', "output", OPTION_OUTPUT, &output, "PREFIX",
          "what the names of the files begin with (default: the figure's name)"},
@@ -217,9 +226,7 @@ int cmd_plot(const command *self, int argc, char **argv)
         goto done;
     const plot_figure *figure = first < argc ? find_figure(argv[first]) : NULL;
     if (first < argc && !figure)
-        code = fail(EXIT_USAGE,
-                    "plot: '%s' is not a figure: histogram, ruler, sweep, scales, sqnr, accumulation, training, diff",
-                    argv[first]);
+        code = unknown_figure(argv[first]);
     else if (argc - first < 2)
         code = fail(EXIT_USAGE, "plot: takes a figure and a report; try 'mpsim plot --help'");
     else {

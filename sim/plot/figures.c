@@ -9,6 +9,7 @@
 #include "distribution.h"
 #include "heatmap.h"
 #include "text.h"
+#include "steps.h"
 #include "training.h"
 #include "window.h"
 
@@ -320,21 +321,41 @@ static int read_sqnr(plot_input *in, const plot_selection *selection)
     return plot_targets_read(&in->targets, &in->report, selection, PLOT_KIND, 1);
 }
 
-static int read_diff(plot_input *in, const plot_selection *selection)
+static int read_grid(plot_input *in, const plot_selection *selection)
 {
-    return plot_differences_read(&in->differences, &in->report, selection);
+    return plot_grid_read(&in->grid, &in->report, selection);
 }
 
+static int read_lossscale(plot_input *in, const plot_selection *selection)
+{
+    return plot_lossscale_read(&in->courses, &in->report, selection);
+}
+
+static int read_updates(plot_input *in, const plot_selection *selection)
+{
+    return plot_updates_read(&in->courses, &in->report, selection);
+}
+
+static int read_amax(plot_input *in, const plot_selection *selection)
+{
+    return plot_amax_read(&in->courses, &in->report, selection);
+}
+
+/* New ones stand at the end: tests/fuzz/corpus/report chooses by their numbers. */
+/* clang-format off */
 const plot_figure plot_figures[] = {
-    {"histogram", "stat", "kind match step format scale log", read_histogram, put_histogram, put_histogram_variables},
-    {"ruler", "stat", "kind match step format scale log", read_ruler, put_ruler, put_ruler_variables},
-    {"sweep", "stat", "kind match step format scale by underflow", read_sweep, plot_put_window,
-     plot_put_window_variables},
-    {"scales", "stat", "kind match step format by", read_scales, plot_put_distribution,
-     plot_put_distribution_variables},
-    {"sqnr", "stat", "kind match step format scale by", read_sqnr, plot_put_comparison, plot_put_comparison_variables},
-    {"accumulation", "dot", "match column", read_accumulation, plot_put_accumulation, plot_put_accumulation_variables},
-    {"training", "train", "match column reports", read_training, plot_put_training, plot_put_training_variables},
-    {"diff", "diff", "kind match step column by", read_diff, plot_put_heatmap, plot_put_heatmap_variables},
-    {NULL, NULL, NULL, NULL, NULL, NULL},
+    {"histogram", NULL, "stat", NULL, "kind match step format scale log", read_histogram, put_histogram, put_histogram_variables},
+    {"ruler", NULL, "stat", NULL, "kind match step format scale log", read_ruler, put_ruler, put_ruler_variables},
+    {"sweep", NULL, "stat", NULL, "kind match step format scale by underflow", read_sweep, plot_put_window, plot_put_window_variables},
+    {"scales", NULL, "stat", NULL, "kind match step format by", read_scales, plot_put_distribution, plot_put_distribution_variables},
+    {"sqnr", NULL, "stat", NULL, "kind match step format scale by", read_sqnr, plot_put_comparison, plot_put_comparison_variables},
+    {"accumulation", NULL, "dot", NULL, "match column", read_accumulation, plot_put_accumulation, plot_put_accumulation_variables},
+    {"training", NULL, "train", plot_runs_merge, "match column", read_training, plot_put_training, plot_put_training_variables},
+    {"diff", "heatmap", "diff", NULL, "kind match step column by", read_grid, plot_put_heatmap, plot_put_heatmap_variables},
+    {"heatmap", NULL, "stat", NULL, "kind match step format scale column by", read_grid, plot_put_heatmap, plot_put_heatmap_variables},
+    {"lossscale", "steps", "scaler train replay", NULL, "match", read_lossscale, plot_put_courses, plot_put_courses_variables},
+    {"updates", "steps", "train replay", NULL, "match", read_updates, plot_put_courses, plot_put_courses_variables},
+    {"amax", "steps", "stat replay", NULL, "kind match", read_amax, plot_put_courses, plot_put_courses_variables},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
+/* clang-format on */

@@ -1,4 +1,4 @@
-/* heatmap.c -- data and variables of the figure diff: tensors or layers by step, how far they are apart. */
+/* heatmap.c -- data and variables of the figures diff and heatmap: tensors or layers by step. */
 #include "heatmap.h"
 
 #include "text.h"
@@ -17,86 +17,113 @@ static size_t row_label(const plot_request *r)
 }
 
 /* "7", "7-12", or "" of files without a step */
-static void put_step(FILE *to, const plot_differences *d, size_t column)
+static void step_text(char text[64], const plot_grid *g, size_t column)
 {
-    char text[64] = "";
-    if (d->first[column] >= 0 && d->first[column] < d->last[column])
-        snprintf(text, sizeof text, "%" PRId64 "\xe2\x80\x93%" PRId64, d->first[column], d->last[column]); /* – */
-    else if (d->last[column] >= 0)
-        snprintf(text, sizeof text, "%" PRId64, d->last[column]);
-    plot_put_data(to, text);
+    *text = '\0';
+    if (g->first[column] >= 0 && g->first[column] < g->last[column])
+        snprintf(text, 64, "%" PRId64 "\xe2\x80\x93%" PRId64, g->first[column], g->last[column]); /* – */
+    else if (g->last[column] >= 0)
+        snprintf(text, 64, "%" PRId64, g->last[column]);
 }
 
 void plot_put_heatmap(FILE *to, const plot_input *in, const plot_request *r)
 {
-    static const char *const states[] = {[PLOT_CELL_EQUAL] = "equal",
+    static const char *const units[] = {
+        [PLOT_DECIBELS] = "decibels", [PLOT_BINADES] = "log2", [PLOT_DECADES] = "log10"};
+    static const char *const states[] = {[PLOT_CELL_NONE] = "none",
+                                         [PLOT_CELL_EQUAL] = "equal",
                                          [PLOT_CELL_APART] = "apart",
-                                         [PLOT_CELL_BROKEN] = "broken",
-                                         [PLOT_CELL_ABSENT] = "absent"};
-    const plot_differences *d = &in->differences;
+                                         [PLOT_CELL_BROKEN] = "broken"};
+    const plot_grid *g = &in->grid;
+    char text[64];
     fputs("\n\n# steps\n# 1 column  2 step\n", to);
-    for (size_t c = 0; c < d->n_columns; c++) {
+    for (size_t c = 0; c < g->n_columns; c++) {
+        step_text(text, g, c);
         fprintf(to, "%zu ", c);
-        put_step(to, d, c);
+        plot_put_data(to, text);
         fputc('\n', to);
     }
     fputs("\n\n# rows\n# 1 row  2 label  3 name\n", to);
-    for (size_t i = 0; i < d->n_rows; i++) {
+    for (size_t i = 0; i < g->n_rows; i++) {
         fprintf(to, "%zu ", i);
-        plot_put_label(to, d->rows[i].name, row_label(r));
+        plot_put_label(to, g->rows[i].name, row_label(r));
         fputc(' ', to);
-        plot_put_data(to, d->rows[i].name);
+        plot_put_data(to, g->rows[i].name);
         fputc('\n', to);
     }
-    fprintf(to, "\n\n# cells\n# 1 column  2 row  3 %s  4 equal, apart, broken (NaN or Inf on one side) or absent\n",
-            d->by_sqnr ? "SQNR in decibels" : "log2 of the largest number of ULPs");
-    for (size_t i = 0; i < d->n_rows; i++)
-        for (size_t c = 0; c < d->n_columns; c++) {
-            const plot_cell *cell = &d->rows[i].cells[c];
-            if (cell->state != PLOT_CELL_NONE)
-                fprintf(to, "%zu %zu %.6g %s\n", c, i, cell->value, states[cell->state]);
+    fprintf(to,
+            "\n\n# cells\n# 1 column  2 row  3 %s, in %s  4 none, equal (%s), apart or broken (NaN, Inf)\n# 5 1: %s\n",
+            g->measure->name, units[g->measure->unit], g->measure->pale, g->measure->mark);
+    for (size_t i = 0; i < g->n_rows; i++)
+        for (size_t c = 0; c < g->n_columns; c++) {
+            const plot_cell *cell = &g->rows[i].cells[c];
+            if (cell->state != PLOT_CELL_NONE || cell->marked || (i == 0 && c == 0)) /* one cell at least */
+                fprintf(to, "%zu %zu %.6g %s %d\n", c, i, cell->value, states[cell->state], cell->marked);
         }
 }
 
 /* The cell of the first difference, if it is shown. */
-static void put_first(FILE *to, const plot_differences *d, const plot_request *r)
+static void put_first(FILE *to, const plot_grid *g, const plot_request *r)
 {
     char text[512] = "", step[40] = "";
     int column = -1, row = -1;
-    for (size_t i = 0; i < d->n_rows && !d->by_layer; i++)
-        if (d->first_name && strcmp(d->rows[i].name, d->first_name) == 0)
+    for (size_t i = 0; i < g->n_rows && !g->by_layer; i++)
+        if (g->first_name && strcmp(g->rows[i].name, g->first_name) == 0)
             row = (int)i;
-    for (size_t c = 0; c < d->n_columns && row >= 0; c++)
-        if (d->first[c] <= d->first_step && d->first_step <= d->last[c])
+    for (size_t c = 0; c < g->n_columns && row >= 0; c++)
+        if (g->first[c] <= g->first_step && g->first_step <= g->last[c])
             column = (int)c;
-    if (d->first_step >= 0)
-        snprintf(step, sizeof step, " of step %" PRId64, d->first_step);
-    if (d->first_name && d->first_title)
-        snprintf(text, sizeof text, "first: %.300s%s: %s", d->first_name, step, d->first_title);
+    if (g->first_step >= 0)
+        snprintf(step, sizeof step, " of step %" PRId64, g->first_step);
+    if (g->first_name && g->first_title)
+        snprintf(text, sizeof text, "first: %.300s%s: %s", g->first_name, step, g->first_title);
     fprintf(to, "first_column = %d; first_row = %d # the first difference; -1: not shown\n", column, row);
     (void)r;
-    fputs("first = '", to);
-    for (const char *p = text; *p; p++) /* in single quotes: what a script cannot misread */
-        if ((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x7f && !strchr("'`\\", *p))
-            fputc(*p, to);
-        else
-            fputc('?', to);
-    fputs("'\n", to);
+    plot_put_variable(to, "first", text);
+}
+
+/* What the colours mean, and the other signs that occur. */
+static void put_words(FILE *to, const plot_grid *g)
+{
+    const plot_measure *m = g->measure;
+    char bar[128];
+    int equal = 0, broken = 0, marked = 0;
+    for (size_t i = 0; i < g->n_rows; i++)
+        for (size_t c = 0; c < g->n_columns; c++) {
+            const plot_cell *cell = &g->rows[i].cells[c];
+            equal |= cell->state == PLOT_CELL_EQUAL;
+            broken |= cell->state == PLOT_CELL_BROKEN;
+            marked |= cell->marked;
+        }
+    snprintf(bar, sizeof bar, "%s%.40s%s", m->bar, m->of_format ? g->format : "", m->of_format ? m->of_format : "");
+    plot_put_variable(to, "bar_words", bar);
+    plot_put_variable(to, "pale_words", equal ? m->pale : "");
+    plot_put_variable(to, "red_words", broken ? "NaN, Inf" : "");
+    plot_put_variable(to, "mark_words", marked ? m->mark : "");
 }
 
 void plot_put_heatmap_variables(FILE *to, const plot_input *in, const plot_request *r)
 {
-    const plot_differences *d = &in->differences;
-    size_t longest = 0;
-    for (size_t i = 0; i < d->n_rows; i++) {
-        const size_t n = plot_characters(d->rows[i].name);
+    const plot_grid *g = &in->grid;
+    size_t longest = 0, step_length = 0;
+    for (size_t c = 0; c < g->n_columns; c++) {
+        char text[64];
+        step_text(text, g, c);
+        step_length = plot_characters(text) > step_length ? plot_characters(text) : step_length;
+    }
+    for (size_t i = 0; i < g->n_rows; i++) {
+        const size_t n = plot_characters(g->rows[i].name);
         longest = n > longest ? n : longest;
     }
-    const double least = d->least <= d->most ? floor(d->least) : 0, most = d->least <= d->most ? ceil(d->most) : 1;
-    fprintf(to, "n_rows = %zu; n_columns = %zu\n", d->n_rows, d->n_columns);
-    fprintf(to, "by_sqnr = %d # 1: decibels, less is worse; 0: log2 of ULPs\n", d->by_sqnr);
-    fprintf(to, "v_low = %g; v_high = %g # values\n", d->by_sqnr ? least : 0, most > least ? most : least + 1);
-    fprintf(to, "several = %d # 1: a column is several steps\n", d->n_steps > d->n_columns);
+    const int from_one = g->measure->unit == PLOT_BINADES && strcmp(g->measure->command, "diff") == 0;
+    const double least = g->least <= g->most ? floor(g->least) : 0, most = g->least <= g->most ? ceil(g->most) : 1;
+    fprintf(to, "n_rows = %zu; n_columns = %zu\n", g->n_rows, g->n_columns);
+    fprintf(to, "unit = %d # of values: 0 decibels, 1 log2, 2 log10 of per cent\n", (int)g->measure->unit);
+    fprintf(to, "less_is_worse = %d\n", g->measure->less_is_worse);
+    fprintf(to, "v_low = %g; v_high = %g # values\n", from_one ? 0 : least, most > least ? most : least + 1);
+    put_words(to, g);
+    fprintf(to, "several = %d # 1: a column is several steps\n", g->n_steps > g->n_columns);
+    fprintf(to, "step_length = %zu\n", step_length);
     fprintf(to, "name_length = %zu\n", longest < row_label(r) ? longest : row_label(r));
-    put_first(to, d, r);
+    put_first(to, g, r);
 }

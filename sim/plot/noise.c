@@ -45,6 +45,24 @@ int plot_noise_add(plot_noise *to, const plot_report *r, const json_t *cast, con
     return 0;
 }
 
+/* Of a block recipe, which may take a part of the tensor only, "spoilt" are left out; of a format what was not compared. */
+int plot_lost_read(uint64_t *lost, const plot_report *r, const json_t *cast, const plot_held *of)
+{
+    const json_t *spoilt = json_object_get(cast, "spoilt"), *compared = json_object_get(cast, "compared");
+    uint64_t out = 0;
+    int code = plot_get_count(r, cast, "underflow", lost);
+    if (!code && spoilt)
+        code = plot_get_count(r, cast, "spoilt", &out);
+    else if (!code && compared && !json_object_get(cast, "recipe")) {
+        code = plot_get_count(r, cast, "compared", &out);
+        out = out <= of->finite ? of->finite - out : 0;
+    }
+    if (!code && (*lost > of->count || out > of->count - *lost))
+        code = plot_malformed(r, "counts contradict each other");
+    *lost += out;
+    return code;
+}
+
 void plot_noise_merge(plot_noise *to, const plot_noise *from)
 {
     if (from->items)

@@ -23,5 +23,9 @@ int plot_held_read(plot_held *of, const plot_report *r, const json_t *item);
 int plot_noise_add(plot_noise *to, const plot_report *r, const json_t *cast, const plot_held *of);
 void plot_noise_merge(plot_noise *to, const plot_noise *from);
 
+/* plot_lost_read -- elements that SQNR says little of: those that become zero, which hardly count in it, and those that
+ * become Inf or NaN, which are left out of it. 0, or an exit code after a message. */
+int plot_lost_read(uint64_t *lost, const plot_report *r, const json_t *cast, const plot_held *of);
+
 /* plot_noise_decibels -- infinite: there is no noise; NaN: not known, or nothing to compare. */
 double plot_noise_decibels(const plot_noise *n);

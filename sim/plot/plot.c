@@ -217,11 +217,23 @@ static int check_outputs(const plot_request *r)
     return code;
 }
 
+void plot_input_clear(plot_input *in)
+{
+    plot_data_clear(&in->tensors);
+    plot_scaled_clear(&in->scaled);
+    plot_targets_clear(&in->targets);
+    plot_sweep_clear(&in->sweep);
+    plot_runs_clear(&in->runs);
+    plot_grid_clear(&in->grid);
+    plot_courses_clear(&in->courses);
+    plot_report_clear(&in->report);
+}
+
 int plot_draw(const plot_figure *figure, const plot_input *in, const plot_request *r)
 {
     templates t = {NULL, NULL};
     outfile *held[2];
-    int code = find_templates(&t, figure->name);
+    int code = find_templates(&t, figure->template ? figure->template : figure->name);
     if (!code)
         code = check_outputs(r);
     if (!code)

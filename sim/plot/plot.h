@@ -1,8 +1,9 @@
 /* plot.h -- figures: a file of data, a gnuplot script that stands alone, and gnuplot's output. */
 #pragma once
 
+#include "course.h"
 #include "data.h"
-#include "differences.h"
+#include "grid.h"
 #include "runs.h"
 #include "scaled.h"
 #include "sweep.h"
@@ -24,23 +25,28 @@ typedef struct plot_request {
 /* A report, and what its kind of figure shows of it. */
 typedef struct plot_input {
     plot_report report;
-    plot_data tensors;            /* of mpsim stat  */
-    plot_scaled scaled;           /* the same, over its scales */
-    plot_targets targets;         /* the same, formats and recipes side by side */
-    plot_sweep sweep;             /* of mpsim dot   */
-    plot_runs runs;               /* of mpsim train */
-    plot_differences differences; /* of mpsim diff */
+    plot_data tensors;    /* of mpsim stat  */
+    plot_scaled scaled;   /* the same, over its scales */
+    plot_targets targets; /* the same, formats and recipes side by side */
+    plot_sweep sweep;     /* of mpsim dot   */
+    plot_runs runs;       /* of mpsim train */
+    plot_grid grid;       /* of mpsim diff, mpsim stat */
+    plot_courses courses; /* over the steps, of any of them */
 } plot_input;
 
-/* A figure is a template plots/NAME.gp, the blocks of data that it reads, and variables. */
+/* A figure is a template plots/TEMPLATE.gp, the blocks of data that it reads, and variables. */
 typedef struct plot_figure {
-    const char *name;
-    const char *command; /* "stat": it shows a report of mpsim stat */
-    const char *options; /* of the command line that choose or change something in it */
+    const char *name, *template; /* NULL: called as the figure is */
+    const char *commands;        /* "train replay": it shows a report of one of them */
+    int (*join)(plot_report *r,
+                plot_report *other); /* several reports as one; NULL: it takes one. 0, or an exit code */
+    const char *options;             /* of the command line that choose or change something in it */
     int (*read)(plot_input *in, const plot_selection *selection); /* 0, or an exit code */
     void (*put_data)(FILE *to, const plot_input *in, const plot_request *r);
     void (*put_variables)(FILE *to, const plot_input *in, const plot_request *r);
 } plot_figure;
+
+void plot_input_clear(plot_input *in);
 
 /* plot_draw -- find the templates, write PREFIX.dat and PREFIX.gp, run gnuplot. Without
  * templates nothing is written. 0, or an exit code after a message. */

@@ -87,19 +87,40 @@ static int written_by(const char *schema, const char *verb)
     return strncmp(schema, "mpsim.", 6) == 0 && strncmp(schema + 6, verb, n) == 0 && schema[6 + n] == '/';
 }
 
-static int check_schema(const plot_report *r, const char *figure)
+/* Which of the words `verbs` wrote the report; the first of them if none did. */
+static void find_command(plot_report *r, const char *verbs)
 {
-    static const char *const known[] = {"stat", "dot", "train", "diff"};
-    char wanted[64];
+    for (const char *at = verbs; at; at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL) {
+        char verb[sizeof r->command];
+        snprintf(verb, sizeof verb, "%.*s", (int)strcspn(at, " "), at);
+        if (at == verbs || (r->schema && written_by(r->schema, verb)))
+            memcpy(r->command, verb, sizeof verb);
+    }
+}
+
+/* "mpsim train or mpsim replay" */
+static void name_commands(char *to, size_t size, const char *verbs, const char *suffix)
+{
+    size_t used = 0;
+    for (const char *at = verbs; at && used < size; at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL)
+        used += (size_t)snprintf(to + used, size - used, "%smpsim %.*s%s", used ? " or " : "", (int)strcspn(at, " "),
+                                 at, suffix);
+}
+
+static int check_schema(const plot_report *r, const char *verbs, const char *figure)
+{
+    static const char *const known[] = {"stat", "dot", "train", "diff", "scaler", "replay", "memory", "attention"};
+    char wanted[64], commands[128] = "";
     snprintf(wanted, sizeof wanted, "mpsim.%s/1", r->command);
     if (r->schema && strcmp(r->schema, wanted) == 0)
         return 0;
     if (r->schema && written_by(r->schema, r->command))
         return fail(EXIT_DATA, "%s: a report of another version of mpsim: this one reads %s", r->path, wanted);
+    name_commands(commands, sizeof commands, verbs, " --json");
     for (size_t i = 0; r->schema && i < sizeof known / sizeof known[0]; i++)
         if (written_by(r->schema, known[i]))
-            return fail(EXIT_DATA, "%s: a report of mpsim %s: mpsim plot %s takes one of mpsim %s --json", r->path,
-                        known[i], figure, r->command);
+            return fail(EXIT_DATA, "%s: a report of mpsim %s: mpsim plot %s takes one of %s", r->path, known[i], figure,
+                        commands);
     char what[96];
     snprintf(what, sizeof what, "\"schema\" is not %s", wanted);
     return plot_malformed(r, what);
@@ -108,7 +129,7 @@ static int check_schema(const plot_report *r, const char *figure)
 /* Take over the text of a report. */
 static int read_text(plot_report *r, char *text, size_t n)
 {
-    static const char *const lists[] = {"tensors", "kinds", "steps", "results", NULL};
+    static const char *const lists[] = {"tensors", "kinds", "steps", "results", "trajectory", NULL};
     skim *own = need_memory(1, sizeof *own);
     r->texts = need_memory(1, sizeof *r->texts);
     r->texts[r->n_texts++] = own;
@@ -128,13 +149,13 @@ static int join_lines(const plot_report *r, char **text)
     return report ? 0 : fail(EXIT_DATA, "%s: %s", r->path, error);
 }
 
-int plot_report_load(plot_report *r, const char *path, const char *verb, const char *figure)
+int plot_report_load(plot_report *r, const char *path, const char *verbs, const char *figure)
 {
     enum { BYTES_MAX = 256 << 20 };
     trace_error error;
     memset(r, 0, sizeof *r);
     r->path = path;
-    r->command = verb;
+    find_command(r, verbs);
     char *text = text_file_read(path, BYTES_MAX, NULL, &error);
     int code = text ? 0 : fail(error.exit, "%s", error.text);
     if (!code && lines_are(text, strlen(text)))
@@ -148,7 +169,8 @@ int plot_report_load(plot_report *r, const char *path, const char *verb, const c
     r->version = json_string_value(json_object_get(config, "mpsim"));
     if (!r->version)
         r->version = json_string_value(json_object_get(config, "version"));
-    return check_schema(r, figure);
+    find_command(r, verbs);
+    return check_schema(r, verbs, figure);
 }
 
 void plot_report_join(plot_report *r, plot_report *other)

@@ -5,10 +5,10 @@
 #include "skim.h"
 
 typedef struct plot_report {
-    const char *path;    /* "-": standard input       */
-    const char *command; /* that writes it: "stat"    */
-    json_t *json;        /* but for its lists: plot_each */
-    skim **texts;        /* its own, and those of reports that joined it */
+    const char *path; /* "-": standard input       */
+    char command[16]; /* that writes it: "stat"    */
+    json_t *json;     /* but for its lists: plot_each */
+    skim **texts;     /* its own, and those of reports that joined it */
     size_t n_texts;
     const char *schema, *version; /* version: or NULL */
 } plot_report;
@@ -28,9 +28,9 @@ typedef struct plot_selection {
  * `glob` a pattern for it. */
 int plot_listed(const option_list *l, const char *text, int glob);
 
-/* plot_report_load -- read a report of schema mpsim.VERB/1 for `figure`, of at most 256 MiB. 0, or an
- * exit code after a message; to be cleared in both cases. */
-int plot_report_load(plot_report *r, const char *path, const char *verb, const char *figure);
+/* plot_report_load -- read a report of schema mpsim.VERB/1 for `figure`, VERB being one of `verbs`, of at most 256 MiB.
+ * 0, or an exit code after a message; to be cleared in both cases. */
+int plot_report_load(plot_report *r, const char *path, const char *verbs, const char *figure);
 void plot_report_clear(plot_report *r);
 
 /* plot_report_join -- the lists of `other` belong to r from now on. */

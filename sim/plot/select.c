@@ -156,6 +156,43 @@ int plot_item_scaled(const json_t *item, const plot_report *r)
     return 0;
 }
 
+/* ---- one cast ---- */
+
+char *plot_choose_target(const plot_report *r, const option_list *wanted, int *code)
+{
+    const json_t *lists[] = {json_object_get(r->json, "formats"), json_object_get(r->json, "recipes")};
+    const char *word = wanted->count ? wanted->items[0] : NULL;
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *found = word ? find_format(lists[i], word, strlen(word)) : json_array_get(lists[i], 0);
+        const char *name = json_string_value(json_object_get(found, "name"));
+        if (name && wanted->count < 2)
+            return need_text(name);
+    }
+    *code = word ? fail(EXIT_USAGE, "plot: --format: '%s' is not one format or recipe of this report", word)
+                 : plot_malformed(r, "it has no formats");
+    return NULL;
+}
+
+const json_t *plot_item_cast(const json_t *item, const plot_report *r, const char *target, double scale)
+{
+    const int scaled = plot_item_scaled(item, r);
+    const struct {
+        const char *list, *name;
+    } kinds[] = {{"formats", "format"}, {"blocks", "recipe"}};
+    for (size_t k = 0; k < 2; k++) {
+        size_t i;
+        json_t *v;
+        json_array_foreach(json_object_get(item, kinds[k].list), i, v)
+        {
+            const char *name = json_string_value(json_object_get(v, kinds[k].name));
+            const double at = json_number_value(json_object_get(v, "scale"));
+            if (name && strcmp(name, target) == 0 && (k || !scaled || at == scale))
+                return v;
+        }
+    }
+    return NULL;
+}
+
 char *plot_layer_name(const char *name, const char *kind)
 {
     static const char *const of_modules[] = {"act", "out", "agrad", "dgrad"};

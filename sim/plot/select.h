@@ -25,6 +25,13 @@ int plot_choose_formats(plot_formats *f, const plot_report *r, const option_list
 /* plot_choose_scales -- the same for scales. */
 int plot_choose_scales(scale_list *l, const plot_report *r, const option_list *wanted);
 
+/* plot_choose_target -- one format or block recipe: the first of the report, or the one that is wanted. In memory of its
+ * own, or NULL with *code after a message. */
+char *plot_choose_target(const plot_report *r, const option_list *wanted, int *code);
+
+/* plot_item_cast -- what an item has of a format at a scale, or of a block recipe along rows; NULL: nothing. */
+const json_t *plot_item_cast(const json_t *item, const plot_report *r, const char *target, double scale);
+
 /* plot_item_step -- 1 and the step of an item, or 0. */
 int plot_item_step(const json_t *item, uint64_t *step);
 

@@ -106,6 +106,14 @@ void plot_put_comment(FILE *to, const char *text)
             fputc('?', to);
 }
 
+void plot_put_variable(FILE *to, const char *name, const char *text)
+{
+    fprintf(to, "%s = '", name);
+    for (const char *p = text; *p; p++)
+        fputc((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x7f && !strchr("'`\\", *p) ? *p : '?', to);
+    fputs("'\n", to);
+}
+
 char *plot_quote(const char *text)
 {
     static const char joined[] = "'.\"'\".'"; /* ends the string, and begins another behind a quote */

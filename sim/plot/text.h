@@ -19,6 +19,9 @@ void plot_put_data(FILE *to, const char *text);            /* "text" for data */
 void plot_put_label(FILE *to, const char *text, size_t n); /* the same, shortened to n characters */
 void plot_put_comment(FILE *to, const char *text);         /* letters, digits and harmless others  */
 
+/* plot_put_variable -- NAME = 'text' for a script, whose every other character is printable ASCII or '?'. */
+void plot_put_variable(FILE *to, const char *name, const char *text);
+
 /* plot_quote -- 'text' for a script, its bytes kept as they are (a file name; other text comes from
  * escape_all), in memory of its own. */
 char *plot_quote(const char *text);

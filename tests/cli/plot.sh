@@ -71,12 +71,21 @@ nothing() { # nothing PREFIX: no figure, no temporary
 
 # ---- figures ----
 "$MPSIM" diff --json -o differ.json "$top/data/amp-mlp/adam" "$top/data/amp-mlp/adamw" >out 2>err
-for figure in histogram ruler sweep scales sqnr accumulation training diff; do
+source_of() { # source_of FIGURE: from=a report that it takes
     from=$report
-    case $figure in scales | sqnr) from=$blocks ;; esac
-    [ $figure = accumulation ] && from=$dot
-    [ $figure = training ] && from=$train
-    [ $figure = diff ] && from=differ.json
+    case $1 in
+    scales | sqnr | heatmap) from=$blocks ;;
+    accumulation) from=$dot ;;
+    training) from=$train ;;
+    diff) from=differ.json ;;
+    lossscale) from=scaler.json ;;
+    updates | amax) from=replay.json ;;
+    esac
+}
+"$MPSIM" scaler --json --pattern '1*3,0*2000,1,0*500,1' -c torch,apex,megatron -o scaler.json &&
+    "$MPSIM" replay --json -P te-fp8-delayed -P pytorch-amp-fp16 -o replay.json "$top/data/digits-cnn/step_019999" "$top/data/digits-cnn/step_020000" >out 2>err
+for figure in histogram ruler sweep scales sqnr heatmap accumulation training diff lossscale updates amax; do
+    source_of $figure
     turns 8 together
     due || { ok 1 "$figure" && continue; }
     plot "$figure" "$from" >out 2>err && whole "$figure" && [ ! -s err ]
@@ -308,11 +317,11 @@ ok $? 'scales, sqnr: what is refused'
 # ---- diff ----
 plot diff --type svg --venue icml -o df differ.json >out 2>err && drawn df && says df.svg weight:fc1.bias opt.v:fc2.weight \
     'largest ULPs' step 'first: weight:fc1.bias of step 7: a constant ratio' && silent &&
-    grep -q '^6 0 8.40939 apart$' df.dat && grep -q '^0 0 0 equal$' df.dat && grep -q '^first_column = 6; first_row = 0 ' df.gp
+    grep -q '^6 0 8.40939 apart 0$' df.dat && grep -q '^0 0 0 equal 0$' df.dat && grep -q '^first_column = 6; first_row = 0 ' df.gp
 ok $? 'diff: what it says, and no warning of gnuplot'
 plot diff --by layer --column sqnr --type svg -o df differ.json >out 2>err && says df.svg fc1 fc2 'SQNR, dB' && ! grep -q 'weight:fc2' df.svg
 ok $? 'diff: layers, SQNR'
-plot diff -k wgrad --step 9 --type svg -o df differ.json >out 2>err && [ "$(grep -c ' apart$' df.dat)" -eq 4 ]
+plot diff -k wgrad --step 9 --type svg -o df differ.json >out 2>err && [ "$(grep -c ' apart 0$' df.dat)" -eq 4 ]
 ok $? 'diff: one kind, one step'
 due && "$MPSIM" diff --json -o same.json "$top/data/amp-mlp/adam" "$top/data/amp-mlp/adam" && plot diff --type svg -o df same.json >out 2>err && drawn df &&
     says df.svg 'all are equal' && silent
@@ -323,6 +332,28 @@ ok $? 'diff: what is refused'
 sed 's/"verdict": "close"/"verdict": 7/' differ.json >bad.json && fails 3 '"verdict" is missing or not a string' diff bad.json &&
     sed 's/"max_ulp": /"max_ulq": /' differ.json >bad.json && fails 3 '"max_ulp" is missing or not a number' diff bad.json
 ok $? 'diff: a damaged report'
+
+# ---- heatmap ----
+turns 8
+plot heatmap --type svg --venue icml -f fp16 -m '*g*:fc*' -o hm one.json >out 2>err && drawn hm && silent &&
+    says hm.svg agrad:fc1 wgrad:fc2.weight 20000 step 'underflow in fp16 (%)' none 1 &&
+    awk '/"name": "agrad:fc2"/ && /"step": 500,/ { match($0, /"format": "fp16", "scale": 1.0, "underflow": [0-9]*/); n = substr($0, RSTART, RLENGTH)
+        match($0, /"count": [0-9]*/); c = substr($0, RSTART, RLENGTH); sub(/.* /, "", n); sub(/.* /, "", c); printf "%.4f\n", log(100 * n / c) / log(10) }' one.json >wanted &&
+    awk '/^# cells/ { on = 1 } on && $1 == 2 && $2 == 1 { printf "%.4f\n", $3 }' hm.dat | cmp - wanted >out 2>err && [ -s wanted ]
+ok $? 'heatmap: what it says, and the share of the report'
+plot heatmap --type svg --by layer --column sqnr -f mxfp8:floor -o hm "$blocks" >out 2>err && says hm.svg fc1 'SQNR in mxfp8:floor (dB)' &&
+    grep -q '^0 0 28 apart 0$' hm.dat && silent
+ok $? 'heatmap: layers, SQNR of a recipe; the worst is shown'
+sed 's/"sqnr_db": 70.0/"sqnr_db": "NaN"/; s/"underflow": 0/"underflow": 13/; s/"nan": 0/"nan": 1/' "$blocks" >far.json
+plot heatmap --type svg --column sqnr -o hm far.json >out 2>err && drawn hm && silent && says hm.svg 'NaN, Inf' &&
+    plot heatmap --type svg --column amax -k weight -o hm "$blocks" >out 2>err && says hm.svg 'largest magnitude' 2¹ && silent
+ok $? 'heatmap: recorded NaN; the largest magnitude of one tensor'
+plot heatmap --type svg --column amax -o hm nothing.json >out 2>err && drawn hm && silent &&
+    plot heatmap --type svg -o hm nothing.json >out 2>err && drawn hm && silent
+ok $? 'heatmap: no elements at all'
+fails 2 'not one of underflow, sqnr, amax' heatmap --column ulp "$blocks" && fails 2 "'fp32' is not one format" heatmap -f fp32 "$blocks" &&
+    fails 2 'log is not for heatmap' heatmap --log "$blocks" && fails 3 'takes one of mpsim stat --json' heatmap differ.json
+ok $? 'heatmap: what is refused'
 
 # ---- accumulation ----
 plot accumulation --type svg -m 'hopper-*' -m exact --title "it's" --venue neurips -o acc "$dot" \
@@ -406,6 +437,44 @@ plot training --type svg --venue icml -o tr long.json >out 2>err &&
     grep -q '^# steps 1 to 1000, the mean of 20 to a point' tr.dat &&
     grep -q '^10.5 10.5$' tr.dat && grep -q '^990.5 990.5$' tr.dat
 ok $? 'training: more steps than a figure can show'
+
+# ---- curves over the steps ----
+turns 8
+plot lossscale --type svg --venue icml -o ls scaler.json >out 2>err && drawn ls && silent && says ls.svg torch apex megatron 'skipped step' 'loss scale' step 2³⁰ &&
+    [ "$(awk '/^# curve 1/ { on = 1 } /^# curve 2/ { exit } on && /^[0-9]/ { printf "%s:%s ", $1, $2 }' ls.dat)" = '1:16 2:15 3:14 4:13 2003:13 2004:14 2005:13 2505:13 2506:12 ' ] &&
+    [ "$(sed -n '/^# marks/,$p' ls.dat | grep -c '^1 ')" -eq 3 ]
+ok $? 'lossscale: stairs of scalers over a pattern; of marks that lie close the first'
+"$MPSIM" log --json -o log.json "$top/data/logs/13-apex-runaway-e202.log" && plot lossscale --type svg -o ls log.json >out 2>err && drawn ls && silent &&
+    says ls.svg recorded 'entry of the log' 2⁻⁶⁶⁸
+ok $? 'lossscale: of a training log'
+plot lossscale --type svg -o ls "$train" >out 2>err && silent && says ls.svg pytorch-amp-fp16 2⁴ && ! grep -q 'fp32\|fp16-unscaled' ls.svg &&
+    plot lossscale --type svg -m 'py*' -o ls replay.json >out 2>err && silent && says ls.svg 2¹⁶
+ok $? 'lossscale: runs of train and replay that have one'
+plot updates --type svg --venue icml -o up replay.json >out 2>err && silent && says up.svg te-fp8-delayed 'weight updates lost (%)' &&
+    "$MPSIM" replay --csv -P te-fp8-delayed "$top/data/digits-cnn/step_019999" "$top/data/digits-cnn/step_020000" 2>err | awk -F, '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } { printf "%d %.4f\n", $at["step"], 100 * $at["lost"] / $at["updates"] }' >wanted &&
+    awk '/^# curve 1/ { on = 1 } /^# curve 2/ { exit } on && /^[0-9]/ { printf "%d %.4f\n", $1, $2 }' up.dat | cmp - wanted >out 2>err && [ -s wanted ] &&
+    plot updates --type svg -o up long.json >out 2>err && silent && says up.svg 'step (a point: mean of 10)'
+ok $? 'updates: policies of a replay; of many steps the mean'
+plot amax --type svg -o am replay.json >out 2>err && silent && says am.svg 'te-fp8-delayed, act:fc2' 'largest magnitude' 'FP8 scale' 'a stale scale saturates' &&
+    plot amax --type svg -k agrad -o am one.json >out 2>err && silent && says am.svg agrad:fc2 && ! grep -q 'FP8' am.svg && grep -q '^n_curves = 6; n_panels = 1$' am.gp
+ok $? 'amax: FP8 scales of a replay; tensors of stat'
+sed 's/"scale": 65536.0/"scale": 5e-324/; s/"next": 4096.0/"next": 0.0/; s/"index": 2504/"index": 9223372036854775806/' scaler.json >far.json
+plot lossscale --type svg -o ls far.json >out 2>err && drawn ls && silent && grep -q "; low_1 = -1074; " ls.gp
+ok $? 'lossscale: as far as numbers go'
+fails 2 'has a step with a loss scale' lossscale -m fp32 "$train" && fails 2 'more than 20 curves: .*--match GLOB or --kind' amax one.json &&
+    fails 3 'takes one of mpsim scaler --json or mpsim train --json or mpsim replay --json' lossscale "$report" && fails 2 'step is not for amax' amax --step 1 one.json
+ok $? 'lossscale, amax: what is refused'
+bad_run() { # bad_run FIGURE REPORT SED TEXT
+    sed "$3" "$2" >changed.json
+    fails 3 "changed.json: not a report of .*: .*$4" "$1" -o bad changed.json && nothing bad && [ ! -e bad.gp ]
+    ok $? "bad report, $1: $4"
+}
+bad_run lossscale scaler.json 's/"scale": 32768.0/"scale": -1/' '"scale" is missing or not a magnitude'
+bad_run lossscale scaler.json 's/"trajectory": /"x": /' '"trajectory" is missing or not an array'
+bad_run updates replay.json 's/"updates": [0-9]*, "lost"/"updates": 1, "lost": 2, "x"/' 'more are lost than there are'
+bad_run amax replay.json 's/"stale": [0-9]*/"stale": "x"/g' '"stale" is missing or not a count'
+bad_run amax one.json 's/"amax": 1.0,/"amax": "x",/g' '"amax" is missing or not a magnitude'
 
 # ---- titles ----
 # shellcheck disable=SC2016 # it must not expand

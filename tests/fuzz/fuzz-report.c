@@ -1,4 +1,4 @@
-/* fuzz-report.c -- reports that mpsim plot reads; the first byte says for which figure ('0' to '7') and, in its high bits,
+/* fuzz-report.c -- reports that mpsim plot reads; the first byte says for which figure ('0' to '?') and, in its high bits,
  * what is selected. They give a figure's data and script, or are refused in one line. */
 #include "input.h"
 #include "sim/plot/figures.h"
@@ -54,12 +54,12 @@ static plot_selection select_by(uint8_t byte, size_t length, const plot_figure *
 static int load(plot_report *r, const char *path, const plot_figure *figure, int twice)
 {
     plot_report other;
-    int code = plot_report_load(r, path, figure->command, figure->name);
-    if (code || !twice || !strstr(figure->options, "reports"))
+    int code = plot_report_load(r, path, figure->commands, figure->name);
+    if (code || !twice || !figure->join)
         return code;
     memset(&other, 0, sizeof other);
-    code = plot_report_load(&other, path, figure->command, figure->name);
-    code = code ? code : plot_runs_merge(r, &other);
+    code = plot_report_load(&other, path, figure->commands, figure->name);
+    code = code ? code : figure->join(r, &other);
     plot_report_clear(&other);
     return code;
 }
@@ -81,12 +81,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     messages_check(code);
     if (!code)
         draw(figure, &in, &selection);
-    plot_data_clear(&in.tensors);
-    plot_scaled_clear(&in.scaled);
-    plot_targets_clear(&in.targets);
-    plot_sweep_clear(&in.sweep);
-    plot_runs_clear(&in.runs);
-    plot_differences_clear(&in.differences);
-    plot_report_clear(&in.report);
+    plot_input_clear(&in);
     return 0;
 }

@@ -1,34 +1,39 @@
-# ---- diff.gp: how far two runs are apart, tensor by step ----
-# A row for each tensor, or layer, that differs, from the first one on; a column for each step. The darker a
-# cell, the farther apart; pale: equal; blank: not compared. Reads the blocks steps, rows and cells.
+# ---- heatmap.gp: tensor by step, how far two runs are apart, or what a cast loses ----
+# A row for each tensor, or layer, a column for each step. The darker a cell, the worse; pale: nothing is apart, or lost;
+# blank: nothing to show. Reads the blocks steps, rows and cells.
 
 # ---- layout, inches ----
 right = 0.10
 left = 0.10 + max(0.3, name_length * character_width)
 plot_width = width - left - right
-row_height = 0.125
+row_height = max(0.025, min(0.125, 7.0 / max(1, n_rows)))
+named = int(ceil(0.11 / row_height - 0.13)) # of so many rows one has its name
 plot_height = max(1, n_rows) * row_height
 top = strlen(title) ? 0.28 : 0.07
 axis_height = 0.36
 bar_height = 0.36
-legend_rows = 1 + (strlen(first) > 0)
+signs = strlen(pale_words) + strlen(red_words) + strlen(mark_words) + (first_row >= 0) > 0
+legend_rows = signs + (strlen(first) > 0)
 legend_height = legend_rows * line_height + 0.06
 height = top + plot_height + axis_height + bar_height + legend_height
 bottom = height - top - plot_height
 cell = plot_width / real(n_columns)
-thin = n_columns > 60 ? 0 : 0.5 # white lines between cells, points
+thin = n_columns > 60 || row_height < 0.08 ? 0 : 0.5 # white lines between cells, points
 
 # ---- what is drawn where: inches from the lower left corner ----
 x(c) = left + c * cell
 y(r) = height - top - (r + 1) * row_height
 part(v) = max(0.0, min(1.0, (v - v_low) / real(v_high - v_low)))
-dark_of(v) = by_sqnr ? 1 - part(v) : part(v)
+dark_of(v) = less_is_worse ? 1 - part(v) : part(v)
 # from a light blue to a dark one, growing darker in grey, too
 mix(a, b, t) = int(a + (b - a) * t + 0.5)
 colour_of(t) = 65536 * mix(200, 8, t) + 256 * mix(222, 36, t) + mix(240, 84, t)
 cell_colour(v, state) = state eq 'equal' ? faint : state eq 'apart' ? colour_of(dark_of(v)) : \
                         state eq 'broken' ? vermilion : white
-tick_step = max(1, int(ceil(0.30 / cell)))
+mark_colour(v, state) = state eq 'apart' && dark_of(v) > 0.5 ? white : black
+value_text(v) = unit == 0 ? sprintf('%g', v) : unit == 1 ? (v == 0 ? '1' : '2'.raised(int(v))) : \
+                v < -2 ? '10'.raised(int(v)) : sprintf('%g', 10.0 ** v)
+tick_step = max(1, int(ceil(max(0.30, (step_length + 1) * character_width) / cell)))
 
 do for [type in types] {
     eval terminal(type, width, height)
@@ -55,48 +60,52 @@ do for [type in types] {
 
     # ---- the bar of colours ----
     bar = legend_height + 0.20
-    bar_left = max(left, 0.80); bar_width = width - right - bar_left - 0.04
+    bar_left = max(left, 0.18 + strlen(bar_words) * character_width); bar_width = width - right - bar_left - 0.04
     shades = 64
     do for [i = 0:shades - 1] {
         set object 100 + i rectangle from bar_left + bar_width * i / shades, bar \
             to bar_left + bar_width * (i + 1) / shades, bar + 0.08 \
-            fillcolor rgb colour_of((by_sqnr ? shades - 1 - i : i) / (shades - 1.0)) fillstyle solid 1 noborder
+            fillcolor rgb colour_of((less_is_worse ? shades - 1 - i : i) / (shades - 1.0)) fillstyle solid 1 noborder
     }
     v_step = power_of_two((v_high - v_low) * 0.42 / bar_width)
     do for [k = int(ceil(real(v_low) / v_step)):int(floor(real(v_high) / v_step))] {
         at = bar_left + bar_width * (k * v_step - v_low) / (v_high - v_low)
-        set label (by_sqnr ? sprintf('%g', k * v_step) : k == 0 ? '1' : '2'.raised(int(k * v_step))) center \
-            at at, bar - 0.06 font small_font
+        set label value_text(k * v_step) center at at, bar - 0.06 font small_font
     }
-    set label (by_sqnr ? 'SQNR, dB' : 'largest ULPs') right at bar_left - 0.08, bar + 0.03 font small_font
+    set label bar_words right at bar_left - 0.08, bar + 0.03 font small_font noenhanced
 
-    # ---- legend ----
+    # ---- legend: the signs that occur ----
     row_1 = legend_height - 0.5 * line_height - 0.02
-    set object 3 rectangle from 0.10, row_1 - 0.04 to 0.22, row_1 + 0.04 fillcolor rgb faint fillstyle solid 1 \
-        border lc rgb middle lw 1
-    set label 'equal' left at 0.28, row_1 font small_font
-    set object 4 rectangle from 0.70, row_1 - 0.04 to 0.82, row_1 + 0.04 fillcolor rgb vermilion fillstyle solid 1 \
-        border lc rgb middle lw 1
-    set label 'NaN, Inf' left at 0.88, row_1 font small_font
-    set label '×' center at 1.47, row_1 font normal_font
-    set label 'one has it' left at 1.56, row_1 font small_font
-    if (first_row >= 0 && first_column >= 0) {
-        set object 5 rectangle from 2.24, row_1 - 0.04 to 2.36, row_1 + 0.04 fillstyle empty border lc rgb orange lw 3
-        set label 'first' left at 2.42, row_1 font small_font
+    at = 0.10
+    do for [k = 1:4] {
+        words = k == 1 ? pale_words : k == 2 ? red_words : k == 3 ? mark_words : first_row >= 0 ? 'first' : ''
+        if (strlen(words)) {
+            if (k == 3) { set label '×' center at at + 0.06, row_1 font normal_font }
+            if (k < 3) {
+                set object 2 + k rectangle from at, row_1 - 0.04 to at + 0.12, row_1 + 0.04 \
+                    fillcolor rgb k == 1 ? faint : vermilion fillstyle solid 1 border lc rgb middle lw 1
+            }
+            if (k == 4) {
+                set object 2 + k rectangle from at, row_1 - 0.04 to at + 0.12, row_1 + 0.04 \
+                    fillstyle empty border lc rgb orange lw 3
+            }
+            set label words left at at + 0.18, row_1 font small_font
+            at = at + 0.34 + strlen(words) * character_width
+        }
     }
     if (strlen(first)) {
         fits = int((width - 0.2) / (0.92 * character_width))
         words = strlen(first) > fits ? substr(first, 1, fits - 1).'…' : first
-        set label words left at 0.10, row_1 - line_height font small_font noenhanced
+        set label words left at 0.10, 0.06 + 0.5 * line_height - 0.02 font small_font noenhanced
     }
 
     if (n_rows > 0) {
         plot data index 'cells' using (x($1) + cell / 2):(y($2) + row_height / 2): \
                 (x($1)):(x($1 + 1)):(y($2)):(y($2) + row_height):(cell_colour($3, stringcolumn(4))) \
                 with boxxyerror lc rgb variable lw thin fillstyle solid 1 border rgb white, \
-            '' index 'cells' using (x($1) + cell / 2):(y($2) + row_height / 2):(stringcolumn(4) eq 'absent' ? '×' : ' ') \
-                with labels center font small_font textcolor rgb dark, \
-            '' index 'rows' using (left - 0.06):(y($1) + row_height / 2):(stringcolumn(2)) \
+            '' index 'cells' using (x($1) + cell / 2):(y($2) + row_height / 2):($5 > 0 ? '×' : ' '): \
+                (mark_colour($3, stringcolumn(4))) with labels center font small_font textcolor rgb variable, \
+            '' index 'rows' using (left - 0.06):(y($1) + row_height / 2):(int($1) % named == 0 ? stringcolumn(2) : ' ') \
                 with labels right noenhanced font small_font, \
             '' index 'steps' using (x($1) + cell / 2):(bottom - 0.09):(int($1) % tick_step == 0 ? stringcolumn(2) : ' ') \
                 with labels center noenhanced font small_font

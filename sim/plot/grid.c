@@ -1,0 +1,317 @@
+/* grid.c -- see grid.h. A report is untrusted: every member is checked. */
+#include "grid.h"
+
+#include "../array/need.h"
+#include "noise.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what is asked for ---- */
+
+/* The first of a command is the usual one. */
+static const plot_measure measures[] = {
+    {"diff", "ulp", "largest ULPs", NULL, "equal", "one has it", PLOT_BINADES, 0},
+    {"diff", "sqnr", "SQNR, dB", NULL, "equal", "one has it", PLOT_DECIBELS, 1},
+    {"stat", "underflow", "underflow in ", " (%)", "none", "some overflow, too", PLOT_DECADES, 0},
+    {"stat", "sqnr", "SQNR in ", " (dB)", "exact", "over 1 % are lost", PLOT_DECIBELS, 1},
+    {"stat", "amax", "largest magnitude", NULL, "all zero", "", PLOT_BINADES, 0},
+};
+enum { MEASURES = sizeof measures / sizeof measures[0] };
+static const double LOST_MARKED = 0.01;
+
+static int choose_measure(plot_grid *g, const plot_selection *s)
+{
+    char known[96] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < MEASURES; i++)
+        if (strcmp(measures[i].command, g->report->command) == 0) {
+            if (!s->column || strcmp(measures[i].name, s->column) == 0) {
+                g->measure = &measures[i];
+                return 0;
+            }
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", measures[i].name);
+        }
+    return fail(EXIT_USAGE, "plot: --column: '%s' is not one of %s", s->column, known);
+}
+
+/* The format and the scale of the casts that are shown. */
+static int choose_cast(plot_grid *g, const plot_selection *s)
+{
+    scale_list scales;
+    int code = plot_choose_scales(&scales, g->report, &s->scales);
+    if (code || !g->measure->of_format)
+        return code;
+    g->format = plot_choose_target(g->report, &s->formats, &code);
+    g->scale = scales.count ? scales.items[0] : 1;
+    for (size_t i = 0; i < scales.count && !s->scales.count; i++)
+        if (scales.items[i] == 1)
+            g->scale = 1;
+    return code;
+}
+
+static int choose(plot_grid *g, const plot_selection *s, uint64_t *step)
+{
+    int code = choose_measure(g, s);
+    if (!code && s->by && strcmp(s->by, "tensor") != 0 && strcmp(s->by, "layer") != 0)
+        code = fail(EXIT_USAGE, "plot: --by: '%s' is not one of tensor, layer", s->by);
+    if (!code && s->step && parse_count(step, s->step) != 0)
+        code = fail(EXIT_USAGE, "plot: --step: '%s' is not a number of a step", s->step);
+    g->by_layer = s->by && strcmp(s->by, "layer") == 0;
+    return code || strcmp(g->measure->command, "stat") != 0 ? code : choose_cast(g, s);
+}
+
+/* ---- one item of diff ---- */
+
+/* Whether one of two counts, of A and B, is larger. */
+static int is_uneven(const json_t *item, const char *key)
+{
+    const json_t *v = json_object_get(item, key);
+    return json_array_size(v) == 2 &&
+           json_integer_value(json_array_get(v, 0)) != json_integer_value(json_array_get(v, 1));
+}
+
+/* What no decibels and no exponents of binary64 reach stands for infinity. */
+static double bounded(double x)
+{
+    const double beyond = 4000;
+    return fmax(-beyond, fmin(beyond, x));
+}
+
+static int get_difference(const plot_grid *g, const json_t *item, plot_cell *cell)
+{
+    const char *verdict = NULL, *key = g->measure->unit == PLOT_DECIBELS ? "sqnr_db" : "max_ulp";
+    double x = 0;
+    int code = plot_get_string(g->report, item, "verdict", &verdict);
+    if (code || strcmp(verdict, "not-numbers") == 0 || strcmp(verdict, "unreadable") == 0)
+        return code;
+    if (!json_object_get(item, "differ")) {
+        cell->marked = strcmp(verdict, "equal") != 0 && strcmp(verdict, "dtype") != 0 &&
+                       strcmp(verdict, "reshaped") != 0;
+        cell->state = cell->marked ? PLOT_CELL_NONE : PLOT_CELL_EQUAL;
+        return 0;
+    }
+    cell->state = is_uneven(item, "nan") || is_uneven(item, "inf") ? PLOT_CELL_BROKEN : PLOT_CELL_APART;
+    if (!plot_is_number(json_object_get(item, key), &x))
+        return plot_wrong_member(g->report, key, "a number");
+    cell->value = bounded(g->measure->unit == PLOT_DECIBELS ? x : x >= 1 ? log2(x) : 0);
+    return 0;
+}
+
+/* ---- one item of stat ---- */
+
+static int get_underflow(const plot_grid *g, const json_t *cast, const plot_held *of, plot_cell *cell)
+{
+    uint64_t under, over;
+    int code = plot_get_count(g->report, cast, "underflow", &under);
+    code = code ? code : plot_get_count(g->report, cast, "overflow", &over);
+    if (code)
+        return code;
+    if (under > of->count)
+        return plot_malformed(g->report, "counts contradict each other");
+    cell->state = under ? PLOT_CELL_APART : PLOT_CELL_EQUAL;
+    cell->value = under ? log10(100 * (double)under / (double)of->count) : 0;
+    cell->marked = over > 0;
+    return 0;
+}
+
+static int get_sqnr(const plot_grid *g, const json_t *cast, const plot_held *of, plot_cell *cell)
+{
+    double x;
+    uint64_t lost;
+    if (!plot_is_number(json_object_get(cast, "sqnr_db"), &x))
+        return plot_wrong_member(g->report, "sqnr_db", "decibels");
+    const int code = plot_lost_read(&lost, g->report, cast, of);
+    cell->state = isnan(x) ? PLOT_CELL_NONE : isinf(x) && x > 0 ? PLOT_CELL_EQUAL : PLOT_CELL_APART;
+    cell->value = isfinite(x) ? bounded(x) : 0;
+    cell->marked = !code && (double)lost > LOST_MARKED * (double)of->count;
+    return code;
+}
+
+static int get_amax(const plot_grid *g, const json_t *item, plot_cell *cell)
+{
+    double amax;
+    const int code = plot_get_magnitude(g->report, item, "amax", &amax);
+    cell->state = !code && amax > 0 ? PLOT_CELL_APART : PLOT_CELL_EQUAL;
+    cell->value = !code && amax > 0 ? log2(amax) : 0;
+    return code;
+}
+
+static int get_statistics(const plot_grid *g, const json_t *item, plot_cell *cell)
+{
+    plot_held of;
+    int code = plot_held_read(&of, g->report, item);
+    if (code || of.count == 0)
+        return code;
+    const json_t *cast = g->format ? plot_item_cast(item, g->report, g->format, g->scale) : NULL;
+    if (g->format && !cast) /* a recipe that does not take this tensor */
+        return 0;
+    code = !g->format                         ? get_amax(g, item, cell)
+           : g->measure->unit == PLOT_DECADES ? get_underflow(g, cast, &of, cell)
+                                              : get_sqnr(g, cast, &of, cell);
+    if (!code && of.finite < of.count)
+        cell->state = PLOT_CELL_BROKEN;
+    return code;
+}
+
+static int get_cell(const plot_grid *g, const json_t *item, plot_cell *cell)
+{
+    *cell = (plot_cell){.state = PLOT_CELL_NONE};
+    return strcmp(g->measure->command, "diff") == 0 ? get_difference(g, item, cell) : get_statistics(g, item, cell);
+}
+
+/* ---- reading: steps, then rows that differ, then cells ---- */
+
+typedef struct reading {
+    plot_grid *g;
+    const plot_selection *selection;
+    uint64_t step;
+    int64_t *steps; /* all, growing */
+    size_t n;
+    int pass;
+} reading;
+
+static void add_step(reading *p, int64_t step)
+{
+    if (p->n && p->steps[p->n - 1] >= step)
+        return; /* reports are in the order of steps */
+    need_room(&p->steps, p->n, sizeof *p->steps);
+    p->steps[p->n++] = step;
+}
+
+static plot_grid_row *find_row(plot_grid *g, const char *name)
+{
+    for (size_t i = 0; i < g->n_rows; i++)
+        if (strcmp(g->rows[i].name, name) == 0)
+            return &g->rows[i];
+    return NULL;
+}
+
+static int add_row(plot_grid *g, const char *name)
+{
+    if (find_row(g, name))
+        return 0;
+    if (g->n_rows == PLOT_ROWS_MAX)
+        return fail(EXIT_USAGE, "plot: more than %d %s%s: select fewer with --match GLOB or --kind%s", PLOT_ROWS_MAX,
+                    g->by_layer ? "layers" : "tensors", strcmp(g->measure->command, "diff") == 0 ? " differ" : "",
+                    g->by_layer ? "" : ", or take them together with --by layer");
+    plot_grid_row *row = &g->rows[g->n_rows];
+    row->name = need_text(name);
+    g->n_rows++;
+    return 0;
+}
+
+static void add_cell(plot_grid *g, plot_cell *to, const plot_cell *from)
+{
+    const int worse = g->measure->less_is_worse ? from->value < to->value : from->value > to->value;
+    const int marked = from->marked || to->marked;
+    if (from->state > to->state || (from->state == to->state && worse))
+        *to = *from;
+    to->marked = marked;
+}
+
+/* The values that are shown. */
+static void find_range(plot_grid *g)
+{
+    g->least = HUGE_VAL;
+    g->most = -HUGE_VAL;
+    for (size_t i = 0; i < g->n_rows; i++)
+        for (size_t c = 0; c < g->n_columns; c++)
+            if (g->rows[i].cells[c].state == PLOT_CELL_APART) {
+                g->least = fmin(g->least, g->rows[i].cells[c].value);
+                g->most = fmax(g->most, g->rows[i].cells[c].value);
+            }
+}
+
+/* The column of a step. */
+static size_t column_of(const plot_grid *g, int64_t step)
+{
+    size_t i = 0;
+    while (i + 1 < g->n_columns && g->last[i] < step)
+        i++;
+    return i;
+}
+
+static int read_item(void *context, const json_t *item)
+{
+    reading *p = context;
+    plot_grid *g = p->g;
+    uint64_t at;
+    plot_cell cell;
+    const int shown = strcmp(g->measure->command, "diff") != 0; /* whatever it holds */
+    const int64_t step = plot_item_step(item, &at) && at <= INT64_MAX ? (int64_t)at : -1;
+    const char *name = json_string_value(json_object_get(item, "name"));
+    if (!plot_item_selected(item, p->selection, p->step))
+        return 0;
+    if (p->pass == 0) {
+        add_step(p, step);
+        return 0;
+    }
+    int code = get_cell(g, item, &cell);
+    if (code || !name) /* a whole step that is missing has no name */
+        return code;
+    char *row = g->by_layer ? plot_layer_name(name, json_string_value(json_object_get(item, "kind"))) : need_text(name);
+    if (p->pass == 1) {
+        code = shown || cell.state > PLOT_CELL_EQUAL || cell.marked ? add_row(g, row) : 0;
+    } else {
+        plot_grid_row *r = find_row(g, row);
+        if (r)
+            add_cell(g, &r->cells[column_of(g, step)], &cell);
+    }
+    free(row);
+    return code;
+}
+
+/* Steps as columns; of too many, several in one. */
+static void make_columns(plot_grid *g, const reading *p)
+{
+    const size_t each = (p->n + PLOT_STEPS_MAX - 1) / PLOT_STEPS_MAX;
+    g->n_steps = p->n;
+    for (size_t i = 0; i < p->n; i++) {
+        if (i % each == 0)
+            g->first[g->n_columns++] = p->steps[i];
+        g->last[g->n_columns - 1] = p->steps[i];
+    }
+}
+
+static void read_first(plot_grid *g)
+{
+    const json_t *first = json_object_get(g->report->json, "first");
+    uint64_t step;
+    g->first_name = json_string_value(json_object_get(first, "name"));
+    g->first_title = json_string_value(json_object_get(first, "title"));
+    g->first_step = plot_item_step(first, &step) && step <= INT64_MAX ? (int64_t)step : -1;
+}
+
+int plot_grid_read(plot_grid *g, const plot_report *report, const plot_selection *selection)
+{
+    reading p = {.g = g, .selection = selection};
+    const json_t *tensors = json_object_get(report->json, "tensors");
+    memset(g, 0, sizeof *g);
+    g->report = report;
+    g->rows = need_memory(PLOT_ROWS_MAX, sizeof *g->rows);
+    int code = choose(g, selection, &p.step);
+    for (; p.pass < 3 && !code; p.pass++) {
+        code = plot_each(report, tensors, "tensors", read_item, &p);
+        if (!code && p.pass == 0)
+            make_columns(g, &p);
+    }
+    free(p.steps);
+    if (!code && g->n_columns == 0)
+        code = fail(EXIT_DATA, "%s: no tensor is selected", report->path);
+    find_range(g);
+    if (!code)
+        read_first(g);
+    return code;
+}
+
+void plot_grid_clear(plot_grid *g)
+{
+    for (size_t i = 0; i < g->n_rows; i++)
+        free(g->rows[i].name);
+    free(g->rows);
+    free(g->format);
+    memset(g, 0, sizeof *g);
+}
