@@ -136,17 +136,10 @@ static void leave(void)
 #endif
 }
 
-/* Valgrind knows neither FTZ nor DAZ. It sets this variable for the program under test. */
-static int under_valgrind(void)
-{
-    const char *s = getenv("LD_PRELOAD");
-    return s && strstr(s, "valgrind");
-}
-
 /* The settings do something: without this the comparison below would prove nothing. */
 START_TEST(settings_take_effect)
 {
-    if (under_valgrind())
+    if (test_under_valgrind())
         return;
     for (size_t i = 1; i < SETTINGS; i++) {
         volatile double one = 1, ten = 10, half = DBL_MIN, two = 2, least = 0x1p-1074;

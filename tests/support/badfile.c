@@ -208,8 +208,7 @@ void bad_measure(void (*work)(const void *context), const void *context, long *k
 /* Under a sanitizer or valgrind the figures are theirs. */
 static int limits_hold(void)
 {
-    const char *preload = getenv("LD_PRELOAD");
-    return !BAD_SANITIZED && !(preload && strstr(preload, "vgpreload"));
+    return !BAD_SANITIZED && !test_under_valgrind();
 }
 
 void bad_within_limits(const char *what, void (*work)(const void *context), const void *context, double header_mib)

@@ -200,8 +200,7 @@ void subject_enter(int k)
                                                        FE_TOWARDZERO, FE_TONEAREST, FE_UPWARD};
     fesetround(rounding[k]);
 #if defined(__SSE2__)
-    const char *tool = getenv("LD_PRELOAD"); /* valgrind does not know these bits */
-    if (k >= 4 && !(tool && strstr(tool, "valgrind")))
+    if (k >= 4 && !test_under_valgrind())
         _mm_setcsr(_mm_getcsr() | 0x8040);
 #endif
     entered = control();

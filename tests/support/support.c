@@ -155,3 +155,9 @@ const char *test_source_path(const char *path)
     snprintf(p, sizeof ring[0], "%s/%s", top && *top ? top : ".", path);
     return p;
 }
+
+int test_under_valgrind(void)
+{
+    const char *preload = getenv("LD_PRELOAD"); /* valgrind sets it */
+    return preload && strstr(preload, "vgpreload");
+}

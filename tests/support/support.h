@@ -43,3 +43,7 @@ int test_isa_count(void);
 /* The path of a file of the source tree, from its path below the top: data/... tests/...
  * The result is valid until the fourth call after this one. */
 const char *test_source_path(const char *path);
+
+/* test_under_valgrind -- whether it runs the program: it has memory of its own and knows neither the flags of floating-point
+ * exceptions nor FTZ and DAZ. */
+int test_under_valgrind(void);

@@ -533,10 +533,12 @@ int main(void)
     tcase_add_test(t, each_kind_of_error_has_its_status);
     tcase_add_test(t, many_files_are_one_list);
     tcase_add_test(t, a_file_that_changes_meanwhile_is_an_error);
-    tcase_add_test(t, the_thread_keeps_its_environment);
+    if (!test_under_valgrind())
+        tcase_add_test(t, the_thread_keeps_its_environment);
     tcase_add_test(t, binary32_is_rounded_to_nearest);
 #ifdef CAN_FAIL
-    tcase_add_loop_test(t, each_allocation_that_fails_is_said, 0, STURDY + 3);
+    if (!test_under_valgrind())
+        tcase_add_loop_test(t, each_allocation_that_fails_is_said, 0, STURDY + 3);
 #endif
     TCase *const cases[] = {t, NULL};
     return bad_main("reader", cases);
