@@ -388,8 +388,7 @@ static int watch(void *context, uint64_t done, uint64_t total)
 
 START_TEST(the_caller_is_asked_and_may_stop)
 {
-    enum { MANY = 24 << 20 };
-    const uint64_t shape[1] = {MANY};
+    const uint64_t shape[1] = {UINT64_C(1) << 40}; /* hours of work */
     const int64_t stride[1] = {0};
     const mpsim_array a = {"x", format("binary32"), narrow, shape, stride, 1};
     const mpsim_option o[] = {{"format", "fp16,bf16,e4m3,e5m2,e2m1"}, {"scale", "2^0..2^20"}, {"threads", "2"}};
@@ -445,6 +444,8 @@ START_TEST(each_allocation_that_fails_is_said)
     char why[1024];
     uint64_t want;
     asked q = questions[_i];
+    if (_i != 1 && !test_in_whole_part((uint64_t)_i, 3))
+        return;
     for (size_t i = 0; i < q.n; i++)
         if (strcmp(q.o[i].name, "threads") == 0 || strcmp(q.o[i].name, "map") == 0)
             q.o[i] = (mpsim_option){"seed", "3"};
