@@ -1,7 +1,6 @@
 /* torchpickle.c -- the trees of PyTorch's pickles: their memory, their storages by key, bytes that stand in them. */
 #include "torch.h"
 
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

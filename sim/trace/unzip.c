@@ -1,7 +1,6 @@
 /* unzip.c -- libzip, which unpacks the members of zip archives. */
 #include "impl.h"
 
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

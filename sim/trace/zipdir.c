@@ -7,7 +7,6 @@
  * Source: APPNOTE.TXT 6.3.9, section 4.3. */
 #include "impl.h"
 
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
