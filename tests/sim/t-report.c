@@ -208,6 +208,8 @@ START_TEST(arrays_are_a_file_of_them)
 {
     char operands[4500];
     mpsim_array a[ARRAYS];
+    if (_i > 3 && !test_in_whole_part((uint64_t)_i, 3))
+        return;
     make_arrays(a);
     snprintf(operands, sizeof operands, "- <'%s'", write_arrays(a, ARRAYS));
     mpsim_report *r = of_arrays(questions[_i].o, questions[_i].n);
@@ -323,7 +325,7 @@ END_TEST
 
 static void *ask_often(void *want)
 {
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < QUESTIONS; i++) {
         mpsim_report *r = of_arrays(questions[i % QUESTIONS].o, questions[i % QUESTIONS].n);
         ck_assert_str_eq(mpsim_report_json(r, NULL), ((char **)want)[i % QUESTIONS]);
         mpsim_report_free(r);
