@@ -318,7 +318,7 @@ static uint64_t addition(walk *w, const mpsim_term *a, const mpsim_term *b, cons
                                 fused.bits,
                                 mpsim_emin(&to->format),
                                 (int)(to->format.max_finite >> to->format.mbits) - to->format.bias};
-        return round_code(w, to, mpsim_staged_sum(&p, a, b, n, s, &flags));
+        return round_code(w, to, mpsim_staged_sum(&p, a, b, n, s, emin, &flags));
     }
     if (m->addition == MPSIM_ADDITION_GROUPED) {
         const mpsim_grouped p = {fused, m->group, mpsim_emin(fa), mpsim_emin(fb)};

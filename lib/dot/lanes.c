@@ -135,7 +135,8 @@ unsigned mpsim_lanes_staged(const mpsim_lanes *p, const float *a, const int16_t 
         x[k] = term_of(a[k], ea[k], p->bits_a);
         y[k] = term_of(b[k * MPSIM_PANEL], eb[2 * MPSIM_TILE * (k / 2) + k % 2], p->bits_b);
     }
-    const mpsim_number sum = mpsim_staged_sum(&p->staged, x, y, (int)n, mpsim_number_f64((double)*c), &flags);
+    const mpsim_number sum = mpsim_staged_sum(&p->staged, x, y, (int)n, mpsim_number_f64((double)*c), p->staged.emin,
+                                              &flags);
     if (sum.kind != MPSIM_NUMBER_FINITE) {
         *c = 0;
         return 1;

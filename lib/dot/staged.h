@@ -44,9 +44,10 @@ static inline int mpsim_staged_beyond(const mpsim_staged *p, mpsim_term a, mpsim
     return a.s != 0 && b.s != 0 && a.e + b.e + (int)(a.s * b.s >> (p->bits + 1)) > p->emax;
 }
 
-/* One addition of finite terms: the sum of n products and s, still to be rounded. */
+/* One addition of finite terms: the sum of n products and s, whose format has the smallest normal exponent `emin`,
+ * still to be rounded. */
 static inline mpsim_number mpsim_staged_finite(const mpsim_staged *p, const mpsim_term *a, const mpsim_term *b, int n,
-                                               mpsim_number s)
+                                               mpsim_number s, int emin)
 {
     enum { NONE = -100000, WAYS = 2 };
     int64_t sums[WAYS] = {0, 0}, products = 0;
@@ -60,7 +61,7 @@ static inline mpsim_number mpsim_staged_finite(const mpsim_staged *p, const mpsi
             products += mpsim_staged_floor(sums[way], e[way], e_products);
 
     /* with the accumulator, in units of 2^unit */
-    const int e_s = s.hi && s.exp > p->emin ? s.exp : p->emin;
+    const int e_own = s.exp > emin ? s.exp : emin, e_s = s.hi && e_own > p->emin ? e_own : p->emin;
     const int largest = e_products > e_s ? e_products : e_s, unit = largest - p->kept - 1;
     int64_t total = e_products == NONE ? 0 : mpsim_staged_floor(products, e_products - p->fraction, unit);
     if (s.hi && !(p->drop && e_s < largest - p->fraction - 1)) {
@@ -80,10 +81,10 @@ static inline mpsim_number mpsim_staged_finite(const mpsim_staged *p, const mpsi
 
 /* The same of any terms. *flags receives INVALID. */
 static inline mpsim_number mpsim_staged_sum(const mpsim_staged *p, const mpsim_term *a, const mpsim_term *b, int n,
-                                            mpsim_number s, unsigned *flags)
+                                            mpsim_number s, int emin, unsigned *flags)
 {
     const mpsim_fused look = {MPSIM_ALIGN_TRUNCATE, 0, p->fraction, p->emin, p->bits};
-    mpsim_fused_terms t = mpsim_fused_look(&look, a, b, n, s, p->emin);
+    mpsim_fused_terms t = mpsim_fused_look(&look, a, b, n, s, emin);
     for (int k = 0; k < n; k++)
         if (a[k].kind == MPSIM_NUMBER_FINITE && b[k].kind == MPSIM_NUMBER_FINITE && mpsim_staged_beyond(p, a[k], b[k]))
             t.infinities[a[k].sign ^ b[k].sign] = 1;
@@ -91,5 +92,5 @@ static inline mpsim_number mpsim_staged_sum(const mpsim_staged *p, const mpsim_t
         return mpsim_number_invalid(flags);
     if (t.infinities[0] || t.infinities[1])
         return mpsim_number_infinity(t.infinities[1]);
-    return mpsim_staged_finite(p, a, b, n, s);
+    return mpsim_staged_finite(p, a, b, n, s, emin);
 }
