@@ -7,7 +7,7 @@
 width = real(width)
 lane_height = 0.21; lane_gap = 0.035
 heading_height = headings ? 0.17 : 0
-column = 0.43 # of the table
+column = 0.50 # of the table
 table = (2 + has_lost) * column + 0.04
 left = 0.10 + max(0.3, name_length * character_width)
 plot_width = width - left - table

@@ -1,11 +1,12 @@
 # ---- sqnr.gp: SQNR of formats and block recipes side by side ----
 # A table of decibels, the darker the lower. Of few groups of tensors: a row for each format and recipe, a column
 # for each group, and one for all that is selected; of more, rows and columns change places. Numbers are left out
-# where they do not fit. Reads the blocks targets, groups and decibels.
+# where they do not fit. A red line under a number: the share of the elements, of the width of the cell, that SQNR says little
+# of, as they become zero, Inf or NaN. Reads the blocks targets, groups and decibels.
 
 set datafile missing # NaN is a word here
 array target_name[n_targets]; array all_of[n_targets]; array group_name[n_groups]
-stats data index 'targets' using (target_name[int($1) + 1] = stringcolumn(4), all_of[int($1) + 1] = strcol(3), 0) nooutput
+stats data index 'targets' using (target_name[int($1) + 1] = stringcolumn(5), all_of[int($1) + 1] = strcol(3), 0) nooutput
 stats data index 'groups' using (group_name[int($1) + 1] = stringcolumn(2), 0) nooutput
 
 # ---- layout, inches ----
@@ -31,7 +32,8 @@ numbers = cell >= 2.2 * character_width
 top = strlen(title) ? 0.28 : 0.06
 head = upright ? column_length * character_width + 0.09 : 0.16
 body = n_rows * cell_height + row_gaps * apart
-notes = (strlen(note) > 0) + (strlen(axes) > 0)
+losses = most_lost < 0.05 ? '' : 'red: share of elements lost to 0, Inf or NaN, at most '.percent(most_lost).' %'
+notes = (strlen(note) > 0) + (strlen(axes) > 0) + (strlen(losses) > 0)
 bar_height = 0.40
 height = top + head + body + bar_height + notes * line_height + 0.03
 bottom = height - top - head - body
@@ -60,8 +62,13 @@ do for [type in types] {
     if (strlen(title)) {
         set label title center at width / 2, height - 0.13 noenhanced font normal_font
     }
-    if (strlen(note)) { set label note left at 0.08, 0.04 + (notes - 0.5) * line_height font small_font }
-    if (strlen(axes)) { set label axes left at 0.08, 0.04 + 0.5 * line_height font small_font }
+    note_y = 0.04 + (notes - 0.5) * line_height
+    do for [words in 'losses note axes'] {
+        if (strlen(value(words))) {
+            set label value(words) left at 0.08, note_y font small_font
+            note_y = note_y - line_height
+        }
+    }
 
     # ---- names ----
     do for [i = 1:n_columns] {
@@ -100,6 +107,11 @@ do for [type in types] {
         for [once = 1:has_all] '' index 'targets' using (x($1, n_groups) + cell / 2):(y($1, n_groups) + cell_height / 2): \
             (x($1, n_groups)):(x($1, n_groups) + cell):(y($1, n_groups)):(y($1, n_groups) + cell_height): \
             (cell_colour(strcol(3))) with boxxyerror lc rgb variable lw 0.5 fillstyle solid 1 border rgb white, \
+        '' index 'decibels' using (x($1, $2)):(y($1, $2)):(x($1, $2)):(x($1, $2) + cell * $4 / 100): \
+            (y($1, $2)):(y($1, $2) + 0.024) with boxxyerror lc rgb vermilion lw 0.5 fillstyle solid 1 noborder, \
+        for [once = 1:has_all] '' index 'targets' using (x($1, n_groups)):(y($1, n_groups)):(x($1, n_groups)): \
+            (x($1, n_groups) + cell * $4 / 100):(y($1, n_groups)):(y($1, n_groups) + 0.024) \
+            with boxxyerror lc rgb vermilion lw 0.5 fillstyle solid 1 noborder, \
         '' index 'decibels' using (numbers ? x($1, $2) + cell / 2 : NaN):(y($1, $2) + cell_height / 2): \
             (cell_text(strcol(3))):(text_colour(strcol(3))) with labels center font small_font textcolor rgb variable, \
         for [once = 1:has_all] '' index 'targets' \

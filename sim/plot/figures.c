@@ -5,8 +5,10 @@
 #include "figures.h"
 
 #include "accumulation.h"
+#include "bars.h"
 #include "comparison.h"
 #include "distribution.h"
+#include "dots.h"
 #include "heatmap.h"
 #include "text.h"
 #include "steps.h"
@@ -341,6 +343,22 @@ static int read_amax(plot_input *in, const plot_selection *selection)
     return plot_amax_read(&in->courses, &in->report, selection);
 }
 
+static int read_ledger(plot_input *in, const plot_selection *selection)
+{
+    return plot_ledger_read(&in->ledger, &in->report, selection);
+}
+
+static int read_ranking(plot_input *in, const plot_selection *selection)
+{
+    const int code = plot_targets_read(&in->targets, &in->report, selection, PLOT_EACH, 1);
+    return code ? code : plot_ranking_make(&in->ranges, &in->targets);
+}
+
+static int read_attention(plot_input *in, const plot_selection *selection)
+{
+    return plot_attention_read(&in->ranges, &in->report, selection);
+}
+
 /* New ones stand at the end: tests/fuzz/corpus/report chooses by their numbers. */
 /* clang-format off */
 const plot_figure plot_figures[] = {
@@ -356,6 +374,9 @@ const plot_figure plot_figures[] = {
     {"lossscale", "steps", "scaler train replay", NULL, "match", read_lossscale, plot_put_courses, plot_put_courses_variables},
     {"updates", "steps", "train replay", NULL, "match", read_updates, plot_put_courses, plot_put_courses_variables},
     {"amax", "steps", "stat replay", NULL, "kind match", read_amax, plot_put_courses, plot_put_courses_variables},
+    {"memory", NULL, "memory", NULL, "match", read_ledger, plot_put_bars, plot_put_bars_variables},
+    {"ranking", "ranges", "stat", NULL, "kind match step format scale", read_ranking, plot_put_dots, plot_put_dots_variables},
+    {"attention", "ranges", "attention", plot_attention_join, "match", read_attention, plot_put_dots, plot_put_dots_variables},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 /* clang-format on */

@@ -226,6 +226,8 @@ void plot_input_clear(plot_input *in)
     plot_runs_clear(&in->runs);
     plot_grid_clear(&in->grid);
     plot_courses_clear(&in->courses);
+    plot_ledger_clear(&in->ledger);
+    plot_ranges_clear(&in->ranges);
     plot_report_clear(&in->report);
 }
 

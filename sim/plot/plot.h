@@ -4,6 +4,8 @@
 #include "course.h"
 #include "data.h"
 #include "grid.h"
+#include "ledger.h"
+#include "ranges.h"
 #include "runs.h"
 #include "scaled.h"
 #include "sweep.h"
@@ -31,6 +33,8 @@ typedef struct plot_input {
     plot_sweep sweep;     /* of mpsim dot   */
     plot_runs runs;       /* of mpsim train */
     plot_grid grid;       /* of mpsim diff, mpsim stat */
+    plot_ranges ranges;   /* of mpsim attention, or of the targets */
+    plot_ledger ledger;   /* of mpsim memory */
     plot_courses courses; /* over the steps, of any of them */
 } plot_input;
 

@@ -145,6 +145,25 @@ static int row_of(plot_targets *t, const json_t *item, plot_row **row)
 
 /* ---- one item ---- */
 
+/* What of the elements is lost, and by PLOT_EACH the numbers of this item. */
+static int add_lost(const plot_targets *t, plot_effect *e, const json_t *cast, const plot_held *of, uint64_t elements)
+{
+    uint64_t lost = 0;
+    double sqnr = (double)NAN;
+    int code = plot_lost_read(&lost, t->report, cast, of);
+    if (!code && lost > elements)
+        code = plot_malformed(t->report, "counts contradict each other");
+    code = code ? code : add_count(t, &e->lost, lost);
+    if (code || t->by != PLOT_EACH || elements == 0)
+        return code;
+    (void)plot_is_number(json_object_get(cast, "sqnr_db"), &sqnr);
+    need_room(&e->each[0], e->n, sizeof *e->each[0]);
+    need_room(&e->each[1], e->n, sizeof *e->each[1]);
+    e->each[0][e->n] = sqnr;
+    e->each[1][e->n++] = 100 * (double)lost / (double)elements;
+    return 0;
+}
+
 static int add_formats(plot_targets *t, plot_row *row, const json_t *item, const plot_held *of,
                        const plot_selection *selection, const scale_list *scales)
 {
@@ -168,6 +187,7 @@ static int add_formats(plot_targets *t, plot_row *row, const json_t *item, const
                 code = code ? code : add_count(t, &e->elements, of->count);
                 code = code ? code : add_count(t, &e->overflow, overflow);
                 code = code ? code : plot_noise_add(&e->noise, t->report, cast, of);
+                code = code ? code : add_lost(t, e, cast, of, of->count);
             }
     }
     return code;
@@ -216,6 +236,8 @@ static int add_block(const plot_targets *t, plot_effect *e, const json_t *block,
         code = add_count(t, to[i], n[i]);
     if (!code && t->sqnr)
         code = plot_noise_add(&e->noise, t->report, block, of);
+    if (!code && t->sqnr)
+        code = add_lost(t, e, block, of, n[0]);
     return code ? code : add_scales(t, e, block);
 }
 
@@ -355,12 +377,15 @@ int plot_targets_read(plot_targets *t, const plot_report *report, const plot_sel
 
 void plot_targets_clear(plot_targets *t)
 {
-    for (size_t i = 0; i < t->n_items; i++)
-        free(t->items[i].name);
     for (size_t i = 0; i < t->n_rows; i++) {
         free(t->rows[i].name);
+        for (size_t k = 0; k < t->n_items; k++)
+            for (int j = 0; j < 2; j++)
+                free(t->rows[i].effects[k].each[j]);
         free(t->rows[i].effects);
     }
+    for (size_t i = 0; i < t->n_items; i++)
+        free(t->items[i].name);
     memset(t, 0, sizeof *t);
 }
 

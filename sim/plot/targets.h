@@ -1,7 +1,7 @@
 /* targets.h -- what figures show of formats and block recipes side by side, from a report of mpsim stat.
  *
  * A target is a format at a scale, or a recipe along an axis; a group is what is added up: a kind, a
- * tensor, a layer, a step, or all that is selected. */
+ * tensor, a layer, a step, or all that is selected; by PLOT_EACH each tensor of each step keeps its own numbers. */
 #pragma once
 
 #include "noise.h"
@@ -22,6 +22,9 @@ typedef struct plot_target {
 typedef struct plot_effect {
     plot_noise noise;
     uint64_t elements, overflow; /* saturated, of a recipe */
+    uint64_t lost;               /* plot_lost_read; of the elements */
+    double *each[2];             /* by PLOT_EACH: SQNR of each item, and its lost elements in per cent */
+    size_t n;
     /* of recipes */
     uint64_t blocks, zero_blocks, saturated_blocks, lost_blocks;
     uint64_t least_scales, largest_scales, scale_zero, scale_nonfinite;
@@ -33,7 +36,7 @@ typedef struct plot_row {
     plot_effect *effects; /* PLOT_TARGETS_MAX */
 } plot_row;
 
-typedef enum plot_by { PLOT_KIND, PLOT_TENSOR, PLOT_LAYER, PLOT_STEP, PLOT_TOTAL } plot_by;
+typedef enum plot_by { PLOT_KIND, PLOT_TENSOR, PLOT_LAYER, PLOT_STEP, PLOT_TOTAL, PLOT_EACH } plot_by;
 
 typedef struct plot_targets {
     const plot_report *report;

@@ -74,17 +74,19 @@ nothing() { # nothing PREFIX: no figure, no temporary
 source_of() { # source_of FIGURE: from=a report that it takes
     from=$report
     case $1 in
-    scales | sqnr | heatmap) from=$blocks ;;
+    scales | sqnr | heatmap | ranking) from=$blocks ;;
     accumulation) from=$dot ;;
     training) from=$train ;;
     diff) from=differ.json ;;
     lossscale) from=scaler.json ;;
     updates | amax) from=replay.json ;;
+    memory | attention) from=$1.json ;;
     esac
 }
 "$MPSIM" scaler --json --pattern '1*3,0*2000,1,0*500,1' -c torch,apex,megatron -o scaler.json &&
     "$MPSIM" replay --json -P te-fp8-delayed -P pytorch-amp-fp16 -o replay.json "$top/data/digits-cnn/step_019999" "$top/data/digits-cnn/step_020000" >out 2>err
-for figure in histogram ruler sweep scales sqnr heatmap accumulation training diff lossscale updates amax; do
+"$MPSIM" memory --json --params 1000000 -P fp32 -P te-fp8-delayed -o memory.json && "$MPSIM" attention --json --heads 1 --tokens 24 --size 8 -o attention.json >out 2>err
+for figure in histogram ruler sweep scales sqnr heatmap accumulation training diff lossscale updates amax memory ranking attention; do
     source_of $figure
     turns 8 together
     due || { ok 1 "$figure" && continue; }
@@ -286,11 +288,19 @@ plot sqnr --type svg --venue icml -o sq tiles.json >out 2>err && drawn sq && sil
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } { printf "%.4f\n", $at["sqnr_db"] }' tiles.csv | sort >wanted &&
     awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.4f\n", $3 }' sq.dat | sort | cmp - wanted >out 2>err
 ok $? 'sqnr: the numbers of the report'
+again && awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        { printf "%.3f\n", 100 * ($at["underflow"] + ($at["axis"] == "" ? $at["overflow"] : 0)) / $at["count"] }' tiles.csv | sort >wanted &&
+    awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.3f\n", $4 }' sq.dat | sort | cmp - wanted >out 2>err &&
+    grep -q '<text>red: share of elements lost to 0, Inf or NaN, at most [0-9.]* %</text>' sq.svg
+ok $? 'sqnr: what is lost beside it'
 again && awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.3f\n", $3 }' sq.dat | sort >wanted
 plot sqnr -m '*' --by kind --venue icml --type svg -o sq tiles.json >out 2>err &&
     awk '/^# decibels/ { on = 1 } on && !/^#/ && NF { printf "%.3f\n", $3 }' sq.dat | sort | cmp - wanted >out 2>err
 ok $? 'sqnr: sums over tensors'
 turns 8
+sed 's/"compared": 0/"compared": 128/' "$blocks" >none.json
+plot sqnr --type svg -o sq none.json >out 2>err && ! grep -q 'red:' sq.svg && plot sqnr --type svg -o sq "$blocks" >out 2>err && says sq.svg 'red: share of elements lost to 0, Inf or NaN, at most 100 %'
+ok $? 'sqnr: nothing lost; all that was not compared'
 plot sqnr --type svg --by tensor -k weight,agrad --venue icml -o sq tiles.json >out 2>err && drawn sq && silent &&
     says sq.svg agrad:fc1 weight:conv1.weight mxfp8:rceil all
 ok $? 'sqnr: more tensors than columns: a row for each'
@@ -452,8 +462,8 @@ plot lossscale --type svg -o ls "$train" >out 2>err && silent && says ls.svg pyt
 ok $? 'lossscale: runs of train and replay that have one'
 plot updates --type svg --venue icml -o up replay.json >out 2>err && silent && says up.svg te-fp8-delayed 'weight updates lost (%)' &&
     "$MPSIM" replay --csv -P te-fp8-delayed "$top/data/digits-cnn/step_019999" "$top/data/digits-cnn/step_020000" 2>err | awk -F, '
-        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } { printf "%d %.4f\n", $at["step"], 100 * $at["lost"] / $at["updates"] }' >wanted &&
-    awk '/^# curve 1/ { on = 1 } /^# curve 2/ { exit } on && /^[0-9]/ { printf "%d %.4f\n", $1, $2 }' up.dat | cmp - wanted >out 2>err && [ -s wanted ] &&
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } { printf "%d %.2f\n", $at["step"], 100 * $at["lost"] / $at["updates"] }' >wanted &&
+    awk '/^# curve 1/ { on = 1 } /^# curve 2/ { exit } on && /^[0-9]/ { printf "%d %.2f\n", $1, $2 }' up.dat | cmp - wanted >out 2>err && [ -s wanted ] &&
     plot updates --type svg -o up long.json >out 2>err && silent && says up.svg 'step (a point: mean of 10)'
 ok $? 'updates: policies of a replay; of many steps the mean'
 plot amax --type svg -o am replay.json >out 2>err && silent && says am.svg 'te-fp8-delayed, act:fc2' 'largest magnitude' 'FP8 scale' 'a stale scale saturates' &&
@@ -475,6 +485,36 @@ bad_run lossscale scaler.json 's/"trajectory": /"x": /' '"trajectory" is missing
 bad_run updates replay.json 's/"updates": [0-9]*, "lost"/"updates": 1, "lost": 2, "x"/' 'more are lost than there are'
 bad_run amax replay.json 's/"stale": [0-9]*/"stale": "x"/g' '"stale" is missing or not a count'
 bad_run amax one.json 's/"amax": 1.0,/"amax": "x",/g' '"amax" is missing or not a magnitude'
+
+# ---- rows: memory, ranking, attention ----
+turns 8
+plot memory --type svg --venue icml -o me memory.json >out 2>err && drawn me && silent && says me.svg te-fp8-delayed fp32 'optimizer state' weights MB 16.0 &&
+    [ "$(sed -n '/^# parts/,$p' me.dat | grep '^0 ' | tr '\n' ' ')" = '0 0 0 0 0 0 0 4 0 4 4 8 0 6 8 16 ' ] && ! grep -q 'scaling state' me.svg
+ok $? 'memory: the bytes of fp32 and AdamW; what no eye would find is not in the key'
+sed 's/"bytes": [0-9]*/"bytes": 0/g' memory.json >none.json
+plot memory --type svg -o me none.json >out 2>err && drawn me && silent && sed 's/"bytes": 4000000,/"bytes": 9223372036854775807,/g' memory.json >far.json &&
+    plot memory --type svg -m fp32 -o me far.json >out 2>err && drawn me && silent && says me.svg PB
+ok $? 'memory: nothing at all; as far as numbers go'
+plot ranking --type svg --venue icml -o ra "$blocks" >out 2>err && drawn ra && silent && says ra.svg fp16 'mxfp8:floor →↓' 'SQNR (dB)' ∞ 'lost (% of elements)' \
+    'dot: median of 3 tensors; thick: middle half; thin: all' '→↓ along rows, then columns' 'steps 1 to 2 together' || says ra.svg '↓ along columns; →↓ along rows, then columns' &&
+    grep -q '^0 20 45 70 1070 1070 0$' ra.dat && grep -q '^0 0 "fp16" \|^0 "fp16" ' ra.dat && grep -q '^1 "mxfp8:rceil" ' ra.dat && grep -q '^5 "mxfp8:floor →↓" ' ra.dat
+ok $? 'ranking: median, quartiles and range by hand; the best first'
+plot ranking --type svg -m 'agrad:*' -f e4m3 -o ra "$blocks" >out 2>err && drawn ra && silent && [ "$(grep -c '^0 NaN' ra.dat)" -eq 1 ] && grep -q '^0 2 2 2 2 2 0$' ra.dat
+ok $? 'ranking: nothing to compare, all lost'
+plot attention --type svg --venue icml -o at attention.json >out 2>err && drawn at && silent && says at.svg exact fma 'relative error' 'largest error' bias && ! grep -q tile at.svg &&
+    due && "$MPSIM" attention --json --heads 1 --tokens 24 --size 8 --tile 8 -o tile8.json && plot attention --type svg -m exact -o at attention.json tile8.json >out 2>err &&
+    drawn at && silent && says at.svg 'exact, tile 24' 'exact, tile 8' && ! grep -q fma at.svg
+ok $? 'attention: models; tiles of two reports'
+sed 's/"rel_err": [^,]*/"rel_err": 0.0/; s/"max_rel_err": [^,]*/"max_rel_err": 1e308/; s/"not_finite": 0/"not_finite": 3/; s/"bias": [^,]*/"bias": "NaN"/' attention.json >far.json
+plot attention --type svg -o at far.json >out 2>err && drawn at && silent && says at.svg 0 'exact, 3 NaN, Inf'
+ok $? 'attention: as far as numbers go'
+bad_run memory memory.json 's/"bytes": 4000000/"bytes": -1/g' '"bytes" is missing or not a count'
+bad_run memory memory.json 's/"policies"/"x"/' '"policies" is missing or not an array'
+bad_run attention attention.json 's/"rel_err"/"x"/' '"rel_err" is missing or not a number'
+bad_run ranking "$blocks" 's/"underflow": 0/"underflow": 999/' 'counts contradict each other'
+fails 2 'selects no policy' memory -m none memory.json && fails 2 'selects no model' attention -m none attention.json && fails 2 'ranking takes one report' ranking "$blocks" "$blocks" &&
+    fails 2 'step is not for memory' memory --step 1 memory.json && fails 2 'by is not for ranking' ranking --by kind "$blocks"
+ok $? 'memory, ranking, attention: what is refused'
 
 # ---- titles ----
 # shellcheck disable=SC2016 # it must not expand
@@ -500,8 +540,22 @@ cp "$train" "it's \`touch pwned13\`.json"
 plot training --type svg -m 'fp*' -o inert5 "$train" "it's \`touch pwned13\`.json" >out 2>err &&
     drawn inert5
 ok $? 'a report whose name has quotes, backticks: drawn'
+# the figures whose reports come from the program: each name that they show is replaced
+harm='it'"'"'s \\"x\\" `touch pwned22` $(touch pwned23) \\n@x {\/Symbol a}_b^c $0 \\\\ %s '"'"'.system('"'"'touch pwned24'"'"').'"'"''
+for figure in heatmap lossscale updates amax memory ranking attention; do
+    source_of $figure
+    sed "s/\"\(name\|scaler\|policy\|component\|model\|recipe\)\": \"\([^\"\\\\]*\)\"/\"\1\": \"\2 $harm\"/g" "$from" >harm.json
+    plot $figure --type svg -o harm-$figure harm.json >out 2>err && drawn harm-$figure && silent && grep -q 'touch pwned22' harm-$figure.dat &&
+        mkdir again-harm-$figure && cp harm-$figure.gp harm-$figure.dat again-harm-$figure && (cd again-harm-$figure && gnuplot -d harm-$figure.gp) >out 2>err
+    ok $? "$figure: names with quotes, backticks, newline, @, $, braces: drawn"
+done
+sed "s/mxfp8:floor/it's \`touch pwned25\`/g" "$blocks" >harm.json
+plot heatmap -f "it's \`touch pwned25\`" --type svg -o harm-format harm.json >out 2>err && drawn harm-format && silent
+ok $? 'heatmap: a recipe with quotes, backticks: drawn'
+turns 1
 ! ls pwned* again-*/pwned* >/dev/null 2>&1
 ok $? 'a name with quotes, backticks, newline: inert'
+turns 8
 for prefix in '<touch pwned6;x' '|touch pwned7;x' "q'\`touch pwned8\`\$(touch pwned9)" -x; do
     plot ruler --type svg --output="$prefix" "$report" >out 2>err && drawn "./$prefix" &&
         gnuplot -d "./$prefix.gp" >out 2>err
