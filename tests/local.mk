@@ -30,7 +30,7 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wh
   tests/cli/sandbox.sh tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
   tests/cli/replay-cases.sh tests/cli/logs.sh tests/cli/written.sh tests/cli/explain.sh tests/cli/log.sh tests/cli/manual.sh tests/cli/mismatch.sh tests/cli/plot-large.sh tests/cli/model-memory.sh \
   tests/cli/progress.sh tests/cli/quick.sh tests/cli/scale.sh tests/cli/mpi.sh tests/cli/blocks.sh tests/cli/merge.sh \
-  tests/cli/torch.sh tests/cli/stored.sh \
+  tests/cli/torch.sh tests/cli/stored.sh tests/cli/questions.sh \
   tests/bench/run.sh tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/isolation.sh tests/gpu/libraries.sh tests/gpu/program.sh \
   tests/gpu/ptx.sh tests/gpu/session.sh
 dist_check_SCRIPTS += $(shell_tests)
@@ -262,7 +262,7 @@ fuzz-coverage:
 	@sh $(srcdir)/tests/fuzz/coverage.sh fuzz-build/coverage $(srcdir) '$(FUZZ_CC)' $(FUZZ_TARGETS)
 .PHONY: fuzz fuzz-coverage
 
-EXTRA_DIST += tests/README.md tests/analyze/known tests/analyze/run.sh tests/bench/excerpt.sh tests/cli/common.sh tests/cli/reports \
+EXTRA_DIST += tests/README.md tests/analyze/known tests/analyze/run.sh tests/bench/excerpt.sh tests/cli/common.sh tests/cli/screens.sh tests/cli/reports \
   tests/coverage.sh tests/fuzz/README.md tests/fuzz/aside tests/fuzz/corpus tests/fuzz/coverage.sh tests/fuzz/dict tests/fuzz/differential.py \
   tests/fuzz/fuzz.mk tests/fuzz/mutate.c tests/fuzz/run.sh tests/fuzz/targets.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
@@ -292,6 +292,7 @@ check-long: $(check_PROGRAMS) mpsim
 	MPSIM_TEST_EXPENSIVE=1 MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) MPSIM_PLOTS=$(abs_top_srcdir)/plots \
 	  $(SHELL) $(top_srcdir)/tests/cli/faults.sh
 	MPSIM_TEST_EXPENSIVE=1 MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(SHELL) $(top_srcdir)/tests/cli/killed.sh
+	MPSIM_TEST_PART=all MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(SHELL) $(top_srcdir)/tests/cli/questions.sh
 	@if test -z "$(FUZZ_CC)"; then echo "no fuzzing: no clang with libFuzzer was found"; \
 	else FUZZ_OPTIONS="-max_total_time=$(FUZZ_SECONDS) $$FUZZ_OPTIONS" $(MAKE) $(AM_MAKEFLAGS) fuzz FUZZ_RUNS=-1; fi
 	$(MAKE) $(AM_MAKEFLAGS) check-sdist

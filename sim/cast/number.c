@@ -128,8 +128,9 @@ void explain_number_text(const explain_number *n, FILE *to)
     if (c.finite && c.nu != 0) {
         print_candidate(to, "below", f, c.below);
         print_candidate(to, "above", f, c.above);
-        fprintf(to, "  between    %s%.9g of the way, in magnitude, in units of 2^%d\n", c.about ? "about " : "", c.nu,
-                c.q);
+        // all digits where fewer would show a tie that is none
+        fprintf(to, "  between    %s%.*g of the way, in magnitude, in units of 2^%d\n", c.about ? "about " : "",
+                c.nu != 0.5 && fabs(c.nu - 0.5) < 1e-9 ? 17 : 9, c.nu, c.q);
     }
     fprintf(to, "  rounding   %s: %s%s\n", mpsim_round_mode_name((mpsim_round_mode)c.r.mode),
             decision(text, sizeof text, &c), overflow(beyond, sizeof beyond, &c, f));

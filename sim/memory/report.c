@@ -104,6 +104,7 @@ static void print_cases(const memory_report *r, FILE *to)
     table *t = table_new("<policy|<optimizer|>weights|>copies|>master|>gradients|>state|>activations|"
                          ">all, GB|>GiB|>a parameter");
     char text[32];
+    int copies = 0; // whether there are any
     fputc('\n', to);
     for (size_t i = 0; i < r->count; i++) {
         const ledger *l = &r->cases[i].bytes;
@@ -113,6 +114,7 @@ static void print_cases(const memory_report *r, FILE *to)
                                   ledger_bytes(l, LEDGER_GRADIENTS) + ledger_bytes(l, LEDGER_MASTER_GRADIENTS),
                                   ledger_bytes(l, LEDGER_STATE) + ledger_bytes(l, LEDGER_SCALING),
                                   ledger_bytes(l, LEDGER_ACTIVATIONS)};
+        copies |= cells[1] != 0;
         table_cell(t, "%s", r->cases[i].policy);
         table_cell(t, "%s", r->cases[i].optimizer.name);
         for (size_t k = 0; k < sizeof cells / sizeof cells[0]; k++)
@@ -123,9 +125,9 @@ static void print_cases(const memory_report *r, FILE *to)
     }
     table_print(t, to, "");
     table_free(t);
-    fputs("in GB (10^9 bytes), all also in GiB (2^30 bytes); formulas: with one policy, or --json\n"
-          "copies: of weights, gathered ones too\n",
-          to);
+    fputs("in GB (10^9 bytes), all also in GiB (2^30 bytes); formulas: with one policy, or --json\n", to);
+    if (copies)
+        fputs("copies: of weights, gathered ones too\n", to);
 }
 
 /* What is not in the table, and why. */
