@@ -9,7 +9,7 @@ right = 0.10; gap = 0.16
 panel_width = (width - left - right - (n_panels - 1) * gap) / n_panels
 row_height = 0.145
 top = (strlen(title) ? 0.26 : 0.04) + 0.20
-words = (spread ? sprintf('dot: median of %d tensors; thick: middle half; thin: all', n_values) : '').(negatives ? (spread ? '; ' : '').'open: below 0' : '')
+words = (spread ? sprintf('dot: median of %d tensor%s; thick: middle half; thin: all', n_values, n_values == 1 ? '' : 's') : '').(negatives ? (spread ? '; ' : '').'open: below 0' : '')
 notes = (strlen(words) > 0) + (strlen(note) > 0) + (strlen(axes) > 0)
 bottom = 0.24 + notes * line_height
 height = top + n_rows * row_height + bottom
