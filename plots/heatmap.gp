@@ -46,8 +46,8 @@ do for [type in types] {
     if (strlen(title)) {
         set label title center at width / 2.0, height - 0.13 noenhanced font normal_font
     }
-    set label (several ? 'step (of several in a column the worst is shown)' : 'step') center \
-        at left + plot_width / 2, bottom - 0.26 font normal_font
+    set label (several ? 'step (the worst of several in a column)' : 'step') center \
+        at (several ? width / 2.0 : left + plot_width / 2), bottom - 0.26 font normal_font
     set object 1 rectangle from left, bottom to left + plot_width, bottom + plot_height front \
         fillstyle empty border lc rgb dark lw 1
     if (first_row >= 0 && first_column >= 0) {

@@ -9,11 +9,11 @@ right = 0.10; gap = 0.16
 panel_width = (width - left - right - (n_panels - 1) * gap) / n_panels
 row_height = 0.145
 top = (strlen(title) ? 0.26 : 0.04) + 0.20
-words = (spread ? sprintf('dot: median of %d tensors; thick: middle half; thin: all', n_values) : '').(negatives ? (spread ? '; ' : '').'open: below 0' : '')
+words = (spread ? sprintf('dot: median of %d tensor%s; thick: middle half; thin: all', n_values, n_values == 1 ? '' : 's') : '').(negatives ? (spread ? '; ' : '').'open: below 0' : '')
 notes = (strlen(words) > 0) + (strlen(note) > 0) + (strlen(axes) > 0)
 bottom = 0.24 + notes * line_height
 height = top + n_rows * row_height + bottom
-band = 0.10 # of 0, or of no error, beside the axis
+band = 0.12 # of 0, or of no error, beside the axis
 
 # ---- what is drawn where: inches from the lower left corner ----
 base(p) = left + (p - 1) * (panel_width + gap)
@@ -50,7 +50,8 @@ do for [type in types] {
         do for [k = int(ceil(low[p] / x_step(p) - 1e-9)):int(floor(high[p] / x_step(p) + 1e-9))] {
             at = x(p, k * x_step(p))
             set arrow from at, floor_y to at, head nohead back lc rgb shade lw 1
-            if ((at - base(p) > 0.16 || !zero[p]) && (base(p) + panel_width - at > 0.16 || !infinite[p])) {
+            apart = band / 2 + (0.5 * strlen(value_text(p, k * x_step(p))) + 1) * character_width # from 0, or no error
+            if ((at - base(p) > apart || !zero[p]) && (base(p) + panel_width - at > apart || !infinite[p])) {
                 set label value_text(p, k * x_step(p)) center at at, floor_y - 0.10 font small_font
             }
         }

@@ -54,7 +54,7 @@ do for [type in types] {
     if (strlen(title)) {
         set label title center at width / 2, height - 0.13 noenhanced font normal_font
     }
-    set label axis.(block > 1 ? sprintf(' (a point: %s of %d)', joined, block) : '') center \
+    set label axis.(block > 1 ? sprintf(' (a point: %s of %d steps)', joined, block) : '') center \
         at left + plot_width / 2, bottom - 0.28 font normal_font
     do for [p = 1:n_panels] {
         set label (p == 1 ? heading_1 : heading_2) left at left, base(p) + panel_height + 0.09 font normal_font

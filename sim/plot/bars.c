@@ -47,9 +47,12 @@ void plot_put_bars(FILE *to, const plot_input *in, const plot_request *r)
     const plot_ledger *l = &in->ledger;
     const unit u = unit_of(most_bytes(l));
     fprintf(to, "\n\n# policies\n# 1 row  2 all, in %s  3 label  4 name\n", u.name);
+    plot_common common = {0};
+    for (size_t i = 0; i < l->n_policies; i++)
+        plot_common_add(&common, l->policies[i].name);
     for (size_t i = 0; i < l->n_policies; i++) {
         fprintf(to, "%zu %.7g ", i, l->policies[i].total / u.bytes);
-        plot_put_label(to, l->policies[i].name, name_label(r));
+        plot_put_label_of(to, l->policies[i].name, name_label(r), &common);
         fputc(' ', to);
         plot_put_data(to, l->policies[i].name);
         fputc('\n', to);

@@ -61,10 +61,10 @@ static void put_decibels(FILE *to, double x)
         fprintf(to, " %.6g", x);
 }
 
-static void put_name(FILE *to, const char *name, size_t characters)
+static void put_name(FILE *to, const char *name, size_t characters, const plot_common *common)
 {
     fputc(' ', to);
-    plot_put_label(to, name, characters);
+    plot_put_label_of(to, name, characters, common);
     fputc(' ', to);
     plot_put_data(to, name);
     fputc('\n', to);
@@ -73,6 +73,11 @@ static void put_name(FILE *to, const char *name, size_t characters)
 void plot_put_comparison(FILE *to, const plot_input *in, const plot_request *r)
 {
     const plot_targets *t = &in->targets;
+    plot_common targets = {0}, groups = {0};
+    for (size_t k = 0; k < t->n_items; k++)
+        plot_common_add(&targets, t->items[k].label);
+    for (size_t i = 0; i < t->n_rows; i++)
+        plot_common_add(&groups, t->rows[i].name);
     fputs("\n\n# targets\n# 1 target  2 1: a block recipe, 0: a format  3 SQNR in decibels of all that is selected\n"
           "# 4 per cent of all that become zero, Inf or NaN  5 label  6 name\n",
           to);
@@ -80,12 +85,12 @@ void plot_put_comparison(FILE *to, const plot_input *in, const plot_request *r)
         fprintf(to, "%zu %d", k, *t->items[k].axis != '\0');
         put_decibels(to, total(t, k));
         fprintf(to, " %.6g", total_lost(t, k));
-        put_name(to, t->items[k].label, name_label(r));
+        put_name(to, t->items[k].label, name_label(r), &targets);
     }
     fputs("\n\n# groups\n# 1 group  2 label  3 name\n", to);
     for (size_t i = 0; i < t->n_rows; i++) {
         fprintf(to, "%zu", i);
-        put_name(to, t->rows[i].name, name_label(r));
+        put_name(to, t->rows[i].name, name_label(r), &groups);
     }
     fputs("\n\n# decibels\n# 1 target  2 group  3 SQNR in decibels, exact: no error, NaN: nothing to compare\n"
           "# 4 per cent of the elements that become zero, Inf or NaN\n",

@@ -69,9 +69,12 @@ void plot_put_dots(FILE *to, const plot_input *in, const plot_request *r)
 {
     const plot_ranges *s = &in->ranges;
     fputs("\n\n# rows\n# 1 row  2 label  3 name\n", to);
+    plot_common common = {0};
+    for (size_t i = 0; i < s->n_rows; i++)
+        plot_common_add(&common, s->rows[i].name);
     for (size_t i = 0; i < s->n_rows; i++) {
         fprintf(to, "%zu ", i);
-        plot_put_label(to, s->rows[i].name, name_label(r));
+        plot_put_label_of(to, s->rows[i].name, name_label(r), &common);
         fputc(' ', to);
         plot_put_data(to, s->rows[i].name);
         fputc('\n', to);

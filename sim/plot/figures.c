@@ -238,6 +238,9 @@ static void put_ruler(FILE *to, const plot_input *in, const plot_request *r)
           "# 3 the root mean square  4 the largest magnitude  5 elements\n"
           "# 6 of them zero, Inf or NaN  7 label  8 name\n",
           to);
+    plot_common common = {0};
+    for (size_t i = 0; i < d->n_groups; i++)
+        plot_common_add(&common, d->groups[i].name);
     for (size_t i = 0; i < d->n_groups; i++) {
         const plot_group *g = &d->groups[i];
         const uint64_t others = g->zero + g->inf + g->nan;
@@ -253,7 +256,7 @@ static void put_ruler(FILE *to, const plot_input *in, const plot_request *r)
         } else
             fputs(" NaN NaN NaN", to);
         fprintf(to, " %" PRIu64 " %" PRIu64 " ", g->count, others);
-        plot_put_label(to, g->name, ruler_label(r));
+        plot_put_label_of(to, g->name, ruler_label(r), &common);
         fputc(' ', to);
         plot_put_data(to, g->name);
         fputc('\n', to);

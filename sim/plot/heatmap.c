@@ -35,6 +35,7 @@ void plot_put_heatmap(FILE *to, const plot_input *in, const plot_request *r)
                                          [PLOT_CELL_APART] = "apart",
                                          [PLOT_CELL_BROKEN] = "broken"};
     const plot_grid *g = &in->grid;
+    plot_common common = {0};
     char text[64];
     fputs("\n\n# steps\n# 1 column  2 step\n", to);
     for (size_t c = 0; c < g->n_columns; c++) {
@@ -44,9 +45,11 @@ void plot_put_heatmap(FILE *to, const plot_input *in, const plot_request *r)
         fputc('\n', to);
     }
     fputs("\n\n# rows\n# 1 row  2 label  3 name\n", to);
+    for (size_t i = 0; i < g->n_rows; i++)
+        plot_common_add(&common, g->rows[i].name);
     for (size_t i = 0; i < g->n_rows; i++) {
         fprintf(to, "%zu ", i);
-        plot_put_label(to, g->rows[i].name, row_label(r));
+        plot_put_label_of(to, g->rows[i].name, row_label(r), &common);
         fputc(' ', to);
         plot_put_data(to, g->rows[i].name);
         fputc('\n', to);

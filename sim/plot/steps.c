@@ -121,9 +121,12 @@ void plot_put_courses(FILE *to, const plot_input *in, const plot_request *r)
     const plot_courses *c = &in->courses;
     const double block = joined_steps(c, r->width);
     fputs("\n\n# names\n# 1 curve  2 label  3 name\n", to);
+    plot_common common = {0};
+    for (size_t i = 0; i < c->n; i++)
+        plot_common_add(&common, c->items[i].name);
     for (size_t i = 0; i < c->n; i++) {
         fprintf(to, "%zu ", i + 1);
-        plot_put_label(to, c->items[i].name, CURVE_LABEL);
+        plot_put_label_of(to, c->items[i].name, CURVE_LABEL, &common);
         fputc(' ', to);
         plot_put_data(to, c->items[i].name);
         fputc('\n', to);

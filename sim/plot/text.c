@@ -95,6 +95,55 @@ void plot_put_label(FILE *to, const char *text, size_t n)
     plot_put_data(to, label);
 }
 
+void plot_common_add(plot_common *c, const char *name)
+{
+    const char *first = c->name ? c->name : name;
+    const size_t n = strlen(name), m = strlen(first);
+    if (!c->name)
+        *c = (plot_common){name, n, n, 0};
+    size_t prefix = 0, suffix = 0;
+    while (prefix < c->prefix && prefix < n && name[prefix] == first[prefix])
+        prefix++;
+    while (suffix < c->suffix && suffix < n && name[n - 1 - suffix] == first[m - 1 - suffix])
+        suffix++;
+    *c = (plot_common){first, prefix, suffix, c->names + 1};
+}
+
+static int separates(char c)
+{
+    return strchr(".:/, ", c) != NULL; /* the end of the text, too */
+}
+
+/* Where the part of a name begins that ends before `at`. */
+static size_t part_start(const char *name, size_t at)
+{
+    while (at > 0 && !separates(name[at - 1]))
+        at--;
+    return at;
+}
+
+/* Whole parts of the name are left out: what all names begin with, and, if that is not enough, what they end with; then
+ * what they begin with comes back as far as it fits. */
+void plot_put_label_of(FILE *to, const char *name, size_t n, const plot_common *c)
+{
+    static const char dots[] = "\xe2\x80\xa6"; /* … */
+    const size_t length = strlen(name);
+    size_t from = part_start(name, c->prefix), end = length - c->suffix;
+    while (!separates(name[end]))
+        end++;
+    if (c->names < 2 || plot_characters(name) <= n || from >= end) {
+        plot_put_label(to, name, n);
+        return;
+    }
+    if (plot_characters(name + from) + 1 <= n)
+        end = length;
+    for (size_t more; from && (more = part_start(name, from - 1), end - more + 2 <= n);)
+        from = more;
+    char *text = need_format("%s%.*s%s", from ? dots : "", (int)(end - from), name + from, end < length ? dots : "");
+    plot_put_label(to, text, n);
+    free(text);
+}
+
 void plot_put_comment(FILE *to, const char *text)
 {
     shown s = shown_of(text);

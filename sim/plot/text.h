@@ -17,7 +17,19 @@ size_t plot_characters(const char *text);
 
 void plot_put_data(FILE *to, const char *text);            /* "text" for data */
 void plot_put_label(FILE *to, const char *text, size_t n); /* the same, shortened to n characters */
-void plot_put_comment(FILE *to, const char *text);         /* letters, digits and harmless others  */
+
+/* What all names of a figure begin and end with, in bytes: labels are shortened there first, so that they still differ. */
+typedef struct plot_common {
+    const char *name; /* one of them; NULL: none */
+    size_t prefix, suffix, names;
+} plot_common;
+
+void plot_common_add(plot_common *c, const char *name); /* which lives as long as c */
+
+/* plot_put_label_of -- plot_put_label of one of these names. */
+void plot_put_label_of(FILE *to, const char *name, size_t n, const plot_common *c);
+
+void plot_put_comment(FILE *to, const char *text); /* letters, digits and harmless others  */
 
 /* plot_put_variable -- NAME = 'text' for a script, whose every other character is printable ASCII or '?'. */
 void plot_put_variable(FILE *to, const char *name, const char *text);

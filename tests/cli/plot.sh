@@ -361,6 +361,12 @@ ok $? 'heatmap: recorded NaN; the largest magnitude of one tensor'
 plot heatmap --type svg --column amax -o hm nothing.json >out 2>err && drawn hm && silent &&
     plot heatmap --type svg -o hm nothing.json >out 2>err && drawn hm && silent
 ok $? 'heatmap: no elements at all'
+long=transformer.encoder.layers
+sed "s/weight:fc1.weight/wgrad:$long.7.attention.query_key_value.weight/; s/agrad:fc1/wgrad:$long.8.attention.query_key_value.weight/" "$blocks" >long-names.json
+for figure in heatmap sqnr ruler; do
+    plot $figure -m 'wgrad:*' --type svg --venue icml -o hm long-names.json >out 2>err && says hm.svg '…encoder.layers.7…' '…encoder.layers.8…'
+    ok $? "bug_20261126: $figure: names that differ in the middle still do when they are shortened"
+done
 fails 2 'not one of underflow, sqnr, amax' heatmap --column ulp "$blocks" && fails 2 "'fp32' is not one format" heatmap -f fp32 "$blocks" &&
     fails 2 'log is not for heatmap' heatmap --log "$blocks" && fails 3 'takes one of mpsim stat --json' heatmap differ.json
 ok $? 'heatmap: what is refused'
@@ -464,7 +470,7 @@ plot updates --type svg --venue icml -o up replay.json >out 2>err && silent && s
     "$MPSIM" replay --csv -P te-fp8-delayed "$top/data/digits-cnn/step_019999" "$top/data/digits-cnn/step_020000" 2>err | awk -F, '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } { printf "%d %.2f\n", $at["step"], 100 * $at["lost"] / $at["updates"] }' >wanted &&
     awk '/^# curve 1/ { on = 1 } /^# curve 2/ { exit } on && /^[0-9]/ { printf "%d %.2f\n", $1, $2 }' up.dat | cmp - wanted >out 2>err && [ -s wanted ] &&
-    plot updates --type svg -o up long.json >out 2>err && silent && says up.svg 'step (a point: mean of 10)'
+    plot updates --type svg -o up long.json >out 2>err && silent && says up.svg 'step (a point: mean of 10 steps)'
 ok $? 'updates: policies of a replay; of many steps the mean'
 plot amax --type svg -o am replay.json >out 2>err && silent && says am.svg 'te-fp8-delayed, act:fc2' 'largest magnitude' 'FP8 scale' 'a stale scale saturates' &&
     plot amax --type svg -k agrad -o am one.json >out 2>err && silent && says am.svg agrad:fc2 && ! grep -q 'FP8' am.svg && grep -q '^n_curves = 6; n_panels = 1$' am.gp

@@ -122,7 +122,8 @@ class Report(Mapping[str, Any]):
     def plot(self, figure: str = "sweep", ax: Any = None, **options: Any) -> Any:
         """A figure of the report: `mpsim plot`, which needs gnuplot; a notebook shows it, `save` writes it.
 
-        figure: "sweep", "sqnr", "histogram", "ruler", "scales"; "diff" of a report of diff.
+        figure: "sweep", "sqnr", "histogram", "ruler", "scales", "heatmap", "amax", "ranking"; "diff" of a report of diff;
+            "lossscale", "updates" and "amax" of one of replay, "memory" of one of memory.
         ax: an axis of Matplotlib to draw on instead, as is done where there is no gnuplot (sweep and sqnr); it is returned.
         options: those of `mpsim plot`, with _ for -: match=["wgrad:*"], by="layer", venue="icml".
         """
