@@ -151,7 +151,7 @@ sim_libstat_a_SOURCES = \
   sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/report/csv.c sim/report/jsonout.c \
   sim/report/jsonout.h sim/report/short.c sim/report/table.c sim/stat/blockquant.c sim/stat/blockquant.h sim/stat/blockreport.c \
   sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h sim/stat/blockviews.c sim/stat/blockviews.h \
-  sim/stat/conditions.c sim/stat/conditions.h sim/stat/group.c sim/stat/group.h sim/stat/report.c \
+  sim/stat/conditions.c sim/stat/conditions.h sim/stat/limit.c sim/stat/limit.h sim/stat/group.c sim/stat/group.h sim/stat/report.c \
   sim/stat/report.h sim/stat/reportconfig.c sim/stat/reportconfig.h sim/stat/settings.c sim/stat/settings.h \
   sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c sim/stat/tensor.h \
   sim/stat/walk.c sim/stat/walk.h
