@@ -198,7 +198,7 @@ static void choose_recipe(advise *a)
     if (a->recipe)
         use_recipe(a);
     else
-        a->no_recipe = "none keeps half of the operands of linear layers within the bounds";
+        a->no_recipe = "no recipe keeps half of the operands of linear layers within the bounds";
 }
 
 void advise_judge(advise *a)

@@ -9,16 +9,21 @@
 /* A layer's name as a pattern that fits it alone, in YAML's double quotes. */
 static void put_pattern(FILE *to, const char *name)
 {
+    uint32_t c;
     fputc('"', to);
-    for (const char *p = name; *p; p++) {
+    for (const char *p = name; *p;) {
+        const size_t hidden = escape_hidden(p, strlen(p), &c), n = hidden ? hidden : utf8_character(p, &c);
         if (strchr("*?[\\", *p))
             fputs("\\\\", to); /* of the pattern */
         if (*p == '"' || *p == '\\')
             fputc('\\', to); /* of YAML */
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            fprintf(to, "\\x%02x", (unsigned)(unsigned char)*p);
+        if (hidden)
+            fprintf(to, "\\U%08lx", (unsigned long)c);
+        else if (n)
+            fwrite(p, 1, n, to);
         else
-            fputc(*p, to);
+            fputc('?', to); /* a bad byte */
+        p += n ? n : 1;
     }
     fputc('"', to);
 }
@@ -60,10 +65,11 @@ void advise_write_policy(const advise *a, FILE *to)
     put_layers(a, to, "keep_fp32", 0);
     if (r)
         put_layers(a, to, "fp8_exclude", 1);
-    fprintf(to, "params: %s # %s\n", a->stall.keep ? "fp32" : "bf16",
-            a->stall.unknown ? "not known whether bf16 would do"
-            : a->stall.keep  ? "bf16 alone would lose updates"
-                             : "bf16 alone loses few updates");
+    if (strcmp(a->compute, "bf16") == 0)
+        fprintf(to, "params: %s # %s\n", a->stall.keep ? "fp32" : "bf16",
+                a->stall.unknown ? "not known whether bf16 would do"
+                : a->stall.keep  ? "bf16 alone would lose updates"
+                                 : "bf16 alone loses few updates");
     if (fp16 && a->scale_low <= a->scale_high)
         fprintf(to, "loss_scaling: {scaler: torch, init_scale: %.17g}\n", ldexp(1, a->scale));
     fputs("optimizer: trace\n", to);

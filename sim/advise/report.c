@@ -91,7 +91,7 @@ static void print_recipe(const advise *a, FILE *to, int *n)
     double bytes = 0, wide = 0;
     char x[32], y[32];
     if (!a->recipe) {
-        line(to, n, "FP8, FP4: no recipe: %s.", a->no_recipe);
+        line(to, n, "FP8, FP4: %s.", a->no_recipe);
         return;
     }
     for (size_t i = 0; i < a->n_tensors; i++)
@@ -157,6 +157,13 @@ static void print_scale(const advise *a, FILE *to, int *n)
 
 /* ---- tables ---- */
 
+/* Weights, masters and moments take up updates from step to step: that a format holds them once does not say that it can keep
+ * them. */
+static int accumulates(const char *kind)
+{
+    return strcmp(kind, "weight") == 0 || strcmp(kind, "master") == 0 || strncmp(kind, "opt.", 4) == 0;
+}
+
 static double recorded_bytes(const advise_tensor *t)
 {
     return (double)t->count * t->stored->bits / 8;
@@ -173,11 +180,14 @@ static void print_saved(const advise *a, FILE *to, int *n)
     double before = 0, after = 0;
     char x[32], y[32];
     for (size_t i = 0; i < a->n_tensors; i++) {
+        if (accumulates(a->tensors[i].kind))
+            continue;
         before += recorded_bytes(&a->tensors[i]);
         after += advised_bytes(a, &a->tensors[i]);
     }
-    line(to, n, "Bytes: %s recorded in a step become %s, each tensor in the narrowest format that fits it.",
-         text_bytes(x, (uint64_t)before), text_bytes(y, (uint64_t)after));
+    if (before > 0)
+        line(to, n, "Bytes: activations and gradients, %s as recorded, take %s in the narrowest format that fits each.",
+             text_bytes(x, (uint64_t)before), text_bytes(y, (uint64_t)after));
 }
 
 /* A kind: how many of its tensors fit each candidate. */
@@ -207,7 +217,7 @@ static void print_kind(const advise *a, table *out, const char *kind)
         table_cell(out, "%s", text_count(n, fits[c]));
     table_cell(out, "%s", a->candidates.items[all].name);
     table_cell(out, "%s", text_bytes(n, (uint64_t)before));
-    table_cell(out, "%s", text_bytes(n, (uint64_t)after));
+    table_cell(out, "%s", accumulates(kind) ? "" : text_bytes(n, (uint64_t)after));
 }
 
 static int is_first(const advise *a, size_t i)
@@ -226,12 +236,19 @@ static void print_kinds(const advise *a, FILE *to)
         n += (size_t)snprintf(columns + n, sizeof columns - n, "|>%s", a->candidates.items[c].name);
     snprintf(columns + n, sizeof columns - n, "|<all fit|>recorded|>narrowest");
     table *out = table_new(columns);
+    int copies = 0;
     for (size_t i = 0; i < a->n_tensors; i++)
-        if (is_first(a, i))
+        if (is_first(a, i)) {
             print_kind(a, out, a->tensors[i].kind);
+            copies |= accumulates(a->tensors[i].kind);
+        }
     fputs("\nBy kind: tensors that fit each format in every step\n", to);
     table_print(out, to, "  ");
     table_free(out);
+    if (copies)
+        fputs(
+            "  weights, masters, moments: of a copy; where they take up updates, a format that holds them may lose these\n",
+            to);
 }
 
 /* ---- what stays wider ---- */
