@@ -158,6 +158,7 @@ static int work(advise *a, const options *o, report_style style, const gate *g, 
 {
     input in = {0};
     int code = input_open(&in, "advise", &o->from, operands, n);
+    in.needs_kinds = 1;
     if (!code && !(code = output_check(o->form.path)) && o->policy)
         code = output_check(o->policy);
     if (!code && o->policy && o->form.path && output_is_same(o->policy, o->form.path))

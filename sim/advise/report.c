@@ -48,11 +48,11 @@ static void print_weights(const advise *a, FILE *to, int *n)
              text_share(lost, s->lost, s->updates), advise_step(at, " at ", s->step), advise_lr(lr, s->lr), more,
              s->worst, text_share(worst, s->worst_lost, s->worst_updates));
     else
-        line(
-            to, n,
-            "Weights: bf16 without fp32 masters loses no more than %s of the updates%s (lr %s)%s. The share grows while "
-            "a run settles and its learning rate falls.",
-            text_share(lost, s->lost, s->updates), advise_step(at, ", at ", s->step), advise_lr(lr, s->lr), more);
+        line(to, n,
+             "Weights: bf16 without fp32 masters loses %s%s of the updates%s (lr %s)%s. The share grows while "
+             "a run settles and its learning rate falls.",
+             s->lost ? "no more than " : "", s->lost ? text_share(lost, s->lost, s->updates) : "none",
+             advise_step(at, ", at ", s->step), advise_lr(lr, s->lr), more);
 }
 
 static uint64_t kept_layers(const advise *a)
@@ -101,9 +101,9 @@ static void print_recipe(const advise *a, FILE *to, int *n)
         }
     line(to, n,
          "FP8, FP4: %s for %" PRIu64 " of %" PRIu64
-         " linear layers: their operands take %s instead of %s in 16 bits%s.",
-         a->recipe->name, a->fitting_layers, a->operand_layers, text_bytes(x, (uint64_t)bytes),
-         text_bytes(y, (uint64_t)wide),
+         " linear layer%s: their operands take %s instead of %s in 16 bits%s.",
+         a->recipe->name, a->fitting_layers, a->operand_layers, text_plural(a->operand_layers),
+         text_bytes(x, (uint64_t)bytes), text_bytes(y, (uint64_t)wide),
          a->fitting_layers < a->operand_layers ? "; the others stay in 16 bits, see below" : "");
     if (a->unjudged_layers)
         line(
@@ -391,14 +391,17 @@ static void print_held(const advise *a, FILE *to)
 
 static void print_head(const advise *a, FILE *to)
 {
-    char x[32], y[32];
+    char x[32], y[32], z[32];
     const uint64_t used = a->steps - a->held_steps;
-    fprintf(to, "%s step%s", text_count(x, used), text_plural(used));
-    if (a->first_step >= 0 && a->first_step < a->last_step)
-        fprintf(to, " of %" PRId64 " to %" PRId64, a->first_step, a->last_step);
+    if (a->hold_back)
+        fprintf(to, "%s of %s steps", text_count(x, used), text_count(z, a->steps));
+    else if (a->steps > 1)
+        fprintf(to, "%s steps", text_count(x, used));
+    if (a->steps > 1)
+        fprintf(to, " from %" PRId64 " to %" PRId64 ", ", a->first_step, a->last_step);
     else if (a->last_step >= 0)
-        fprintf(to, ", %" PRId64, a->last_step);
-    fprintf(to, ", %s tensor%s\n", text_count(y, a->n_tensors), text_plural(a->n_tensors));
+        fprintf(to, "step %" PRId64 ", ", a->last_step);
+    fprintf(to, "%s tensor%s\n", text_count(y, a->n_tensors), text_plural(a->n_tensors));
     fprintf(
         to,
         "Bounds: underflow up to %.3g %%, overflow up to %.3g %%, SQNR from %.3g dB, updates lost up to %.3g %%\n\n",
