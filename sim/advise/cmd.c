@@ -4,6 +4,7 @@
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../commands.h"
+#include "../trace/outfile.h"
 #include "gate.h"
 
 #include <stdlib.h>
@@ -115,14 +116,16 @@ static int resolve(advise *a, const options *o)
 
 /* ---- what is written ---- */
 
-static int write_policy(const advise *a, const char *path)
+/* The policy, under a temporary name until the report is there; *held is NULL without --policy-out. */
+static int hold_policy(const advise *a, const char *path, struct outfile **held)
 {
     output out;
-    int code = path ? output_open(&out, path) : 0;
+    *held = NULL;
+    const int code = path ? output_open(&out, path) : 0;
     if (code || !path)
         return code;
     advise_write_policy(a, out.file);
-    return output_close(&out);
+    return output_hold(&out, held);
 }
 
 static int write_report(const advise *a, const input *in, const options *o, report_style style)
@@ -140,6 +143,18 @@ static int write_report(const advise *a, const input *in, const options *o, repo
     return output_close(&out);
 }
 
+static int write_all(const advise *a, const input *in, const options *o, report_style style)
+{
+    struct outfile *held;
+    int code = hold_policy(a, o->policy, &held);
+    if (code)
+        return code;
+    code = write_report(a, in, o, style);
+    if (held && code)
+        outfile_abandon(held);
+    return held && !code ? output_keep(held) : code;
+}
+
 static void tell(const advise *a, const input *in)
 {
     uint64_t broken = 0;
@@ -154,6 +169,11 @@ static void tell(const advise *a, const input *in)
     input_note_empty(in->first_empty, in->empty);
 }
 
+static int is_same_output(const char *a, const char *b)
+{
+    return (strcmp(a, "-") == 0 && strcmp(b, "-") == 0) || output_is_same(a, b);
+}
+
 static int work(advise *a, const options *o, report_style style, const gate *g, char **operands, int n)
 {
     input in = {0};
@@ -161,14 +181,16 @@ static int work(advise *a, const options *o, report_style style, const gate *g, 
     in.needs_kinds = 1;
     if (!code && !(code = output_check(o->form.path)) && o->policy)
         code = output_check(o->policy);
-    if (!code && o->policy && o->form.path && output_is_same(o->policy, o->form.path))
-        code = fail(EXIT_USAGE, "advise: --policy-out and --output are the same file");
+    if (!code && o->policy && is_same_output(o->policy, o->form.path ? o->form.path : "-"))
+        code = fail(EXIT_USAGE, "advise: --policy-out and --output are the same: say where each goes");
     if (!code && !(code = advise_measure(a, &in))) {
         advise_judge(a);
         advise_hold(a);
         code = advise_find_stall(a, &in);
     }
-    if (!code && !(code = write_policy(a, o->policy)) && !(code = write_report(a, &in, o, style))) {
+    if (!code)
+        code = write_all(a, &in, o, style);
+    if (!code) {
         tell(a, &in);
         code = gate_tell(g, a);
     }
