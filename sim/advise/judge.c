@@ -1,6 +1,8 @@
 /* judge.c -- from measured tensors to advice; see advise.h. */
 #include "advise.h"
 
+#include "../cli/scalelist.h"
+
 #include <string.h>
 
 /* ---- formats ---- */
@@ -22,8 +24,7 @@ static void choose(const advise *a, advise_tensor *t)
 static void find_window(advise *a)
 {
     uint64_t fits[SCALES] = {0};
-    a->scale_low = 1;
-    a->scale_high = 0;
+    scale_run run = {.first = 1};
     for (size_t i = 0; i < a->n_tensors; i++) {
         const advise_tensor *t = &a->tensors[i];
         if (!t->gradient || !t->steps)
@@ -34,14 +35,10 @@ static void find_window(advise *a)
     }
     for (int k = 0; k < SCALES; k++)
         a->scale_fits = fits[k] > a->scale_fits ? fits[k] : a->scale_fits;
-    for (int k = 0, from = 0; k < SCALES && a->scale_fits && !a->bad_scale; k++) {
-        if (fits[k] != a->scale_fits)
-            from = k + 1;
-        else if (a->scale_low > a->scale_high || k - from > a->scale_high - a->scale_low) {
-            a->scale_low = from + SCALE_LOW;
-            a->scale_high = k + SCALE_LOW;
-        }
-    }
+    for (size_t k = 0; k < SCALES && a->scale_fits && !a->bad_scale; k++)
+        scale_run_see(&run, k, fits[k] == a->scale_fits);
+    a->scale_low = (int)run.first + SCALE_LOW;
+    a->scale_high = (int)run.last + SCALE_LOW;
 }
 
 /* Two powers of two below the end, where gradients may grow; not below the other end. */

@@ -41,6 +41,7 @@ static void read_rate(advise_stall *s, const replay_step *step)
         s->lr = step->optimizer->lr;
 }
 
+/* The parameter that loses the largest share, of those with a hundredth of the updates. */
 static void read_weights(advise_stall *s, const replay_step *step)
 {
     double wanted = 0, moved = 0;
@@ -49,7 +50,8 @@ static void read_weights(advise_stall *s, const replay_step *step)
         const replay_weight *w = &step->weights[i];
         wanted += w->movement.wanted;
         moved += w->movement.moved;
-        if (w->lost > s->worst_lost) {
+        if (w->updates >= s->updates / 100 &&
+            share_of(w->lost, w->updates) > share_of(s->worst_lost, s->worst_updates)) {
             snprintf(s->worst, sizeof s->worst, "%s", w->name);
             s->worst_lost = w->lost;
             s->worst_updates = w->updates;
