@@ -21,6 +21,8 @@ const command commands[] = {
      COMMAND_DATA | COMMAND_FOLDERS},
     {"memory", "[FILE...]", "Bytes of weights, gradients, optimizer state, activations under a policy", cmd_memory,
      COMMAND_DATA},
+    {"advise", "TRACE...", "Which format, loss scale and recipe a recorded run bears, and why", cmd_advise,
+     COMMAND_DATA},
     {"plot", "FIGURE REPORT...", "Draw a figure from a report of stat, dot, train or diff", cmd_plot,
      COMMAND_DATA | COMMAND_FOLDERS | COMMAND_GNUPLOT},
     {"verify", "[GROUP...]", "Compare with MPFR, NVIDIA's headers, recorded hardware, a GPU", cmd_verify, COMMAND_DATA},

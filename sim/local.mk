@@ -14,6 +14,9 @@ sim_libsim_a_CFLAGS = $(light_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_
 sim_libs = sim/libsim.a sim/libstat.a sim/libsim.a sim/libstat.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
+  sim/advise/advise.h sim/advise/candidates.c sim/advise/candidates.h sim/advise/cmd.c sim/advise/data.c sim/advise/gate.c \
+  sim/advise/gate.h sim/advise/hold.c sim/advise/judge.c sim/advise/measure.c sim/advise/policyfile.c sim/advise/reason.c \
+  sim/advise/report.c sim/advise/stall.c \
   sim/array/need.c sim/array/need.h sim/attention/cmd.c sim/attention/generate.c sim/attention/generate.h \
   sim/attention/heads.c sim/attention/heads.h sim/attention/measure.c sim/attention/measure.h sim/attention/report.c \
   sim/attention/report.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
@@ -151,7 +154,7 @@ sim_libstat_a_SOURCES = \
   sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/report/csv.c sim/report/jsonout.c \
   sim/report/jsonout.h sim/report/short.c sim/report/table.c sim/stat/blockquant.c sim/stat/blockquant.h sim/stat/blockreport.c \
   sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h sim/stat/blockviews.c sim/stat/blockviews.h \
-  sim/stat/conditions.c sim/stat/conditions.h sim/stat/group.c sim/stat/group.h sim/stat/report.c \
+  sim/stat/conditions.c sim/stat/conditions.h sim/stat/limit.c sim/stat/limit.h sim/stat/group.c sim/stat/group.h sim/stat/report.c \
   sim/stat/report.h sim/stat/reportconfig.c sim/stat/reportconfig.h sim/stat/settings.c sim/stat/settings.h \
   sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c sim/stat/tensor.h \
   sim/stat/walk.c sim/stat/walk.h

@@ -23,7 +23,7 @@ support_libs =
 
 # ---- the program
 shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wholecast.sh tests/cli/quantised.sh tests/cli/counts.sh \
-  tests/cli/attention.sh tests/cli/decoder.sh tests/cli/deep.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
+  tests/cli/advise.sh tests/cli/attention.sh tests/cli/decoder.sh tests/cli/deep.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
   tests/cli/faults.sh tests/cli/interrupt.sh tests/cli/killed.sh tests/cli/library.sh tests/cli/names.sh tests/cli/diff.sh \
   tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/outputs.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh \
@@ -207,13 +207,14 @@ EXTRA_LIBRARIES += tests/fuzz/libinput.a
 tests_fuzz_libinput_a_SOURCES = tests/fuzz/input.c tests/fuzz/input.h tests/fuzz/members.c tests/fuzz/members.h
 tests_fuzz_libinput_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZLIB_CFLAGS) -DFUZZ_STANDALONE
 fuzz_targets = \
-  tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-explain tests/fuzz/fuzz-folder \
+  tests/fuzz/fuzz-advise tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-explain tests/fuzz/fuzz-folder \
   tests/fuzz/fuzz-format tests/fuzz/fuzz-log tests/fuzz/fuzz-logs tests/fuzz/fuzz-model tests/fuzz/fuzz-names tests/fuzz/fuzz-operands \
   tests/fuzz/fuzz-pair tests/fuzz/fuzz-part tests/fuzz/fuzz-pattern tests/fuzz/fuzz-policy \
   tests/fuzz/fuzz-report tests/fuzz/fuzz-run tests/fuzz/fuzz-spec tests/fuzz/fuzz-state tests/fuzz/fuzz-text \
   tests/fuzz/fuzz-torch tests/fuzz/fuzz-trace tests/fuzz/fuzz-vectors
 programs_all += $(fuzz_targets)
 fuzz_ldadd = tests/fuzz/libinput.a $(sim_libs)
+tests_fuzz_fuzz_advise_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_checkpoint_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_digests_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_explain_LDADD = $(fuzz_ldadd)

@@ -96,3 +96,13 @@ int scale_list_parse(scale_list *l, const char *text, const char *verb)
     }
     return code;
 }
+
+void scale_run_see(scale_run *r, size_t k, int is)
+{
+    if (!is)
+        r->from = k + 1;
+    else if (r->last < r->first || k - r->from >= r->last - r->first) {
+        r->first = r->from;
+        r->last = k;
+    }
+}

@@ -229,20 +229,14 @@ static double judge(const plot_scaled *s, size_t format, size_t scale)
 static void find_window(plot_scaled *s, size_t format)
 {
     plot_window *w = &s->windows[format];
-    size_t from = 0;
-    *w = (plot_window){.first = 1, .lost = -1};
+    *w = (plot_window){.run = {.first = 1}, .lost = -1};
     for (size_t k = 0; k < s->scales.count; k++) {
         const double lost = judge(s, format, k);
         if (lost >= 0) {
             w->lost = lost;
             w->best = k;
         }
-        if (lost < 0 || lost > s->limit)
-            from = k + 1;
-        else if (w->last < w->first || k - from >= w->last - w->first) {
-            w->first = from;
-            w->last = k;
-        }
+        scale_run_see(&w->run, k, lost >= 0 && lost <= s->limit);
     }
 }
 

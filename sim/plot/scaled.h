@@ -22,9 +22,9 @@ typedef struct plot_curve {
 /* The safe scales of a format: those at which no element of any curve overflows and of no curve more
  * than `limit` per cent of the elements underflow. */
 typedef struct plot_window {
-    size_t first, last; /* of the longest row of them; last < first: there are none */
-    size_t best;        /* then: the largest scale at which nothing overflows,      */
-    double lost;        /* and the per cent of the curve of which most underflows there; < 0: something
+    scale_run run; /* last < first: there are none                             */
+    size_t best;   /* then: the largest scale at which nothing overflows,      */
+    double lost;   /* and the per cent of the curve of which most underflows there; < 0: something
                            overflows at every scale */
 } plot_window;
 

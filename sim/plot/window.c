@@ -44,20 +44,20 @@ static void window_text(char text[TEXT], const plot_scaled *s, size_t format)
     const plot_window *w = &s->windows[format];
     const size_t end = s->scales.count - 1;
     char first[64], last[64];
-    if (w->last < w->first && w->lost < 0) {
+    if (w->run.last < w->run.first && w->lost < 0) {
         snprintf(text, TEXT, "none safe: overflow at every scale");
         return;
     }
-    if (w->last < w->first) {
+    if (w->run.last < w->run.first) {
         scale_name(last, s->scales.items[w->best]);
         snprintf(text, TEXT, "none safe: %.3g %% underflow at %s", w->lost, last);
         return;
     }
-    scale_name(first, s->scales.items[w->first]);
-    scale_name(last, s->scales.items[w->last]);
-    if (w->first == 0 && w->last == end)
+    scale_name(first, s->scales.items[w->run.first]);
+    scale_name(last, s->scales.items[w->run.last]);
+    if (w->run.first == 0 && w->run.last == end)
         snprintf(text, TEXT, "safe: %s to %s, all shown", first, last);
-    else if (w->first == w->last)
+    else if (w->run.first == w->run.last)
         snprintf(text, TEXT, "safe: %s", first);
     else
         snprintf(text, TEXT, "safe: %s to %s", first, last);
@@ -102,8 +102,8 @@ void plot_put_window(FILE *to, const plot_input *in, const plot_request *r)
     for (size_t f = 0; f < s->formats.count; f++) {
         const plot_window *w = &s->windows[f];
         fprintf(to, "%zu", f + 1);
-        put_value(to, w->first <= w->last ? log2(s->scales.items[w->first]) : (double)NAN);
-        put_value(to, w->first <= w->last ? log2(s->scales.items[w->last]) : (double)NAN);
+        put_value(to, w->run.first <= w->run.last ? log2(s->scales.items[w->run.first]) : (double)NAN);
+        put_value(to, w->run.first <= w->run.last ? log2(s->scales.items[w->run.last]) : (double)NAN);
         fputc(' ', to);
         plot_put_label(to, s->formats.items[f].name, FORMAT_LABEL);
         window_text(text, s, f);

@@ -4,6 +4,7 @@
 #include "../array/array.h"
 
 #include "blockreport.h"
+#include "limit.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -49,14 +50,13 @@ static const struct {
 };
 
 static const char *const levels[] = {"tensor", "kind", "step", "total"};
-static const char *const comparisons[] = {">=", "<=", ">", "<"}; /* the longer ones first */
-enum { LEVELS = sizeof levels / sizeof levels[0], AT_LEAST = 0, AT_MOST, ABOVE, BELOW, COMPARISONS };
+enum { LEVELS = sizeof levels / sizeof levels[0] };
 
 struct condition {
     char *text; /* as typed */
     measure what;
-    int level, comparison, per_cent;
-    double limit;
+    int level;
+    limit than;
     uint64_t times; /* that it held */
     double worst;   /* value there */
     char where[640];
@@ -97,22 +97,12 @@ static const char *read_level(condition *c, const char *text)
 /* ">1%" behind the name. */
 static int read_limit(condition *c, const char *text)
 {
-    char number[64];
-    for (c->comparison = 0; c->comparison < COMPARISONS; c->comparison++)
-        if (strncmp(text, comparisons[c->comparison], strlen(comparisons[c->comparison])) == 0)
-            break;
-    if (c->comparison == COMPARISONS)
+    const int bad = limit_read(&c->than, &text);
+    if (bad == LIMIT_NO_COMPARISON)
         return fail(EXIT_USAGE, "stat: --fail-if: '%s': > < >= or <= and a value are needed", c->text);
-    text += strlen(comparisons[c->comparison]);
-    text += strspn(text, " ");
-    const size_t length = strlen(text), n = length && text[length - 1] == '%' ? length - 1 : length;
-    snprintf(number, sizeof number, "%.*s", (int)(n < sizeof number ? n : 0), text);
-    for (size_t i = strlen(number); i > 0 && number[i - 1] == ' ';)
-        number[--i] = '\0';
-    c->per_cent = n < length;
-    if (parse_number(&c->limit, number))
+    if (bad)
         return fail(EXIT_USAGE, "stat: --fail-if: '%s': '%s' is not a number", c->text, text);
-    if (c->per_cent && !is_count(c->what))
+    if (c->than.per_cent && !is_count(c->what))
         return fail(EXIT_USAGE, "stat: --fail-if: '%s': %s is not a share of the elements", c->text,
                     measures[c->what].name);
     return 0;
@@ -134,7 +124,6 @@ static int read_condition(condition *c)
     text += strspn(text, " ");
     if (*text)
         return read_limit(c, text);
-    c->comparison = ABOVE;
     return is_count(c->what) ? 0
                              : fail(EXIT_USAGE, "stat: --fail-if: '%s' needs a value, as %s%s", c->text, name,
                                     c->what == SQNR ? "<20" : ">1e-3");
@@ -255,14 +244,6 @@ static double of_recipe(measure m, const block_sums *b, const group *g)
     }
 }
 
-static int holds(const condition *c, double x)
-{
-    return c->comparison == ABOVE      ? x > c->limit
-           : c->comparison == BELOW    ? x < c->limit
-           : c->comparison == AT_LEAST ? x >= c->limit
-                                       : x <= c->limit;
-}
-
 static void put_value(char *out, size_t size, const condition *c, double x, uint64_t all)
 {
     char a[32], b[32];
@@ -292,10 +273,10 @@ static void put_place(char *out, size_t size, const group_label *l)
 /* A number, or a count of `all`. */
 static void judge(condition *c, const group_label *l, const char *cast, double x, uint64_t all)
 {
-    const double value = c->per_cent ? 100 * x / (double)all : x;
-    const int larger = c->comparison == ABOVE || c->comparison == AT_LEAST;
+    const double value = c->than.per_cent ? 100 * x / (double)all : x;
+    const int larger = limit_is_upper(&c->than);
     char place[480], shown[96];
-    if (isnan(value) || !holds(c, value))
+    if (isnan(value) || !limit_holds(&c->than, value))
         return;
     if (c->times++ && (larger ? value <= c->worst : value >= c->worst))
         return;

@@ -19,6 +19,7 @@ what() {
         "$MPSIM" dot --csv -f bf16 -K 64,1000 &&
         "$MPSIM" attention --csv --tokens 50 --tile 16 -M fma,hopper-bf16-fp32:result=bf16 --causal &&
         "$MPSIM" mismatch --csv -a hopper-bf16-fp32,softmax=bf16 -b fma,split=2 --count 20 --vocabulary 90 --size 64 &&
+        "$MPSIM" advise -q --csv "$trace/step_000001" &&
         "$MPSIM" replay --csv -P pytorch-amp-fp16 -P nemo-fp8-e4m3-max "$trace" &&
         "$MPSIM" train --csv -P pytorch-amp-fp16 -P bf16-kahan --steps 2 --batch 8 &&
         "$MPSIM" scaler --csv -k act -c torch,deepspeed "$trace" &&

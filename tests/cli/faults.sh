@@ -210,6 +210,8 @@ dot --reduce --wire bf16 $trace $trace
 attention -M fma,hopper-bf16-fp32:result=bf16 --q act:fc1 --k weight:fc1.weight --v weight:fc1.weight $trace
 mismatch -a fma -b hopper-bf16-fp32,split=2 --hidden $trace --hidden-name act:fc1 --head $trace --head-name weight:fc1.weight
 diff --logprob -k weight $trace $trace
+advise --hold-back 2 -o out $top/data/amp-mlp/adam/step_000007/rank_00000.safetensors $top/data/amp-mlp/adam/step_000008/rank_00000.safetensors
++advise --policy-out policy $top/data/amp-mlp/adam/step_000007/rank_00000.safetensors
 formats --positions 300 bf16
 dot -f e4m3 --a 1,2,3 --b 1,2,3 --c 1 -M exact,pairwise,hopper-mma-fp8-fp32 --steps
 dot -f e4m3 --a 1,2,3 --b 1,2,3 -M fma,hopper-mma-fp8-fp32 --steps --json

@@ -64,6 +64,11 @@ try "info -v" info -v "$dir/run"
 try "stat --ndjson" stat --ndjson "$dir/run"
 try "replay --ndjson" replay -P pytorch-amp-fp16 --ndjson "$dir/run"
 try "stat of a file" stat "$f"
+for form in '' --tensors --csv --json; do
+    # shellcheck disable=SC2086 # words
+    try "advise $form" advise $form --policy-out "$dir/advised.yaml" "$f"
+    clean "$dir/advised.yaml" && run 0 memory --params 9 -P "$dir/advised.yaml"; ok $? "advise $form: its policy"
+done
 try "cast" cast -f bf16 -o "$dir/cast.safetensors" "$f"
 try "cast, an output of such a name" cast -f bf16 -o "$dir/$(printf 'o\033\342\200\256').safetensors" "$f"
 try "dot" dot --a 'weight:*' --b 'act:*' "$f"
@@ -72,11 +77,11 @@ try "attention: which tensor" attention --q '*' --k '*' --v '*' "$f"
 try "mismatch" mismatch -a fma -b fma --hidden "$f" --hidden-name 'act:*' --head "$f" --head-name 'weight:*'
 try "mismatch: which tokens" mismatch -a fma -b fma --tokens "$f"
 try "dot: which tensor" dot --a '*' --b '*' "$f"
-for c in stat info replay dot 'attention --q a --k a --v a' 'mismatch -a fma -b fma --tokens' "memory -P fp32" verify 'train --run' 'train --resume' 'plot ruler' 'scaler --log' 'train -P' 'replay -P' 'cast -f bf16 -o x'; do
+for c in stat info replay advise dot 'attention --q a --k a --v a' 'mismatch -a fma -b fma --tokens' "memory -P fp32" verify 'train --run' 'train --resume' 'plot ruler' 'scaler --log' 'train -P' 'replay -P' 'cast -f bf16 -o x'; do
     # shellcheck disable=SC2086 # words
     try "$c: no such file" $c "$(printf 'none\033[2J\302\205\342\200\256\n')"
 done
-for c in stat "stat -f" "stat -r" "plot" "stat --kind" "dot -M" "attention -M" "attention --values" "mismatch -b fma -a" "formats" "calc" "calc add" "train -P fp32 --net" "scaler -s" "scaler -m" "scaler --pattern" "verify" "replay -P" "memory --params" "memory --params 3 -P fp32 --optimizer" "cast -f fp16 --explain" "dot --a 1 --b"; do
+for c in stat "stat -f" "advise -f" "advise --fail-if" "advise --min-sqnr" "stat -r" "plot" "stat --kind" "dot -M" "attention -M" "attention --values" "mismatch -b fma -a" "formats" "calc" "calc add" "train -P fp32 --net" "scaler -s" "scaler -m" "scaler --pattern" "verify" "replay -P" "memory --params" "memory --params 3 -P fp32 --optimizer" "cast -f fp16 --explain" "dot --a 1 --b"; do
     # shellcheck disable=SC2086 # words
     try "$c: a bad word" $c "$(printf 'x\033[2J\302\205\342\200\256\n')" "$f"
 done

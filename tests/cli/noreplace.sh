@@ -83,6 +83,8 @@ trace scaler -o OUT trace
 trace scaler --state-out OUT trace
 trace scaler --adaptive -o OUT trace
 trace replay -P fp32 -o OUT trace
+trace advise -o OUT trace
+trace advise --policy-out OUT trace
 policy replay -P policy -o OUT ../made/trace
 policy replay -P fp32 -P policy -o OUT ../made/trace
 policy train -P policy --width 8 --steps 2 -o OUT

@@ -253,6 +253,7 @@ scaler -m nothing --adaptive FILE
 scaler --pattern @FILE
 scaler --pattern 1,0 --state-in FILE
 replay -P fp32 FILE
+advise FILE
 train -P FILE
 train --run FILE
 train --resume FILE

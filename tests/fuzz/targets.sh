@@ -8,7 +8,7 @@ longest() {
     digests | explain) echo 1024 ;;
     log) echo 2048 ;;
     names | policy | text | vectors) echo 2048 ;;
-    folder | operands | pair | torch | trace) echo 65536 ;; # archives, of which a member may unpack to 1 MiB
+    advise | folder | operands | pair | torch | trace) echo 65536 ;; # archives, of which a member may unpack to 1 MiB
     *) echo 8192 ;;
     esac
 }
@@ -38,6 +38,7 @@ words() {
     policy) echo sim/policy/*.c ;;
     report) echo sim/plot/*.c sim/report/*.c ;;
     torch) echo sim/trace/torch*.c sim/pickle/*.c ;;
+    advise) echo sim/advise/*.c sim/policy/table.c sim/trace/safetensors.c sim/trace/dtype.c ;;
     operands | pair | trace) echo sim/mismatch/arithmetic.c sim/trace/gguf*.c sim/trace/npy*.c sim/trace/onnx.c sim/trace/msgpack.c sim/trace/safetensors.c sim/trace/dtype.c sim/trace/packedfit.c \
         sim/trace/quantisedhint.c sim/trace/torchexport.c sim/trace/hdf5*.c sim/quant/form.c ;;
     vectors) echo sim/verify/vectors.c sim/trace/npy*.c ;;
@@ -48,7 +49,7 @@ words() {
 dictionary() {
     case $1 in
     logs) cat "$sources/tests/fuzz/dict/log" ;;
-    operands | pair) cat "$sources/tests/fuzz/dict/trace" ;;
+    advise | operands | pair) cat "$sources/tests/fuzz/dict/trace" ;;
     *) [ ! -r "$sources/tests/fuzz/dict/$1" ] || cat "$sources/tests/fuzz/dict/$1" ;;
     esac
     # shellcheck disable=SC2046 # words

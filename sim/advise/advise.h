@@ -1,0 +1,155 @@
+/* advise.h -- what the files of this folder share: tensors as they were measured, and the advice.
+ *
+ * measure.c casts every tensor of every step to each candidate and keeps whether that is within the bounds, and the worst
+ * place; judge.c turns that into advice; hold.c asks how often it is kept in steps that judge.c did not see. */
+#pragma once
+
+#include "../cli/input.h"
+#include "../cli/names.h"
+#include "../replay/replay.h"
+#include "candidates.h"
+
+/* Where a number is worst; step -1: the file says none, or nothing was measured (value NaN). */
+typedef struct advise_worst {
+    double value;
+    int64_t step;
+} advise_worst;
+
+/* A tensor as a candidate: shares of its elements, and decibels. */
+typedef struct advise_evidence {
+    advise_worst underflow, overflow, sqnr;
+} advise_evidence;
+
+/* Powers of two that may multiply the loss. A set of them is a mask, from the smallest on. */
+enum { SCALE_LOW = -8, SCALE_HIGH = 32, SCALES = SCALE_HIGH - SCALE_LOW + 1 };
+
+/* An end of the scales of a tensor: none is left beyond it; the step that says so. */
+typedef struct advise_end {
+    int exponent;
+    int64_t step;
+} advise_end;
+
+typedef struct advise_tensor {
+    char *name; /* as in the file; first: nameindex_item */
+    char kind[12];
+    char *layer; /* whose operand or parameter it is */
+    candidate_role role;
+    int gradient; /* the loss scale multiplies it */
+    uint64_t count;
+    size_t rank;
+    const mpsim_format *stored;
+    uint64_t steps, broken; /* measured; left out, since gradients hold Inf or NaN */
+    uint64_t nonfinite;     /* Inf and NaN, most of a step: of those that are no gradients */
+    unsigned fits;          /* bit c: candidate c, in every step */
+    advise_evidence of[CANDIDATES_MOST];
+    uint64_t scales; /* of a gradient: those that keep fp16 within the bounds, in every step */
+    advise_end low, high;
+    size_t choice;             /* the candidate that is advised */
+    unsigned char at_scale;    /* fp16 fits with the scale that is advised for all */
+    unsigned char is_operand;  /* of a product that recipes quantise */
+    unsigned char in_recipe;   /* and quantised by the recipe that is advised */
+    unsigned char keeps_layer; /* its layer is kept in fp32, and it is why */
+} advise_tensor;
+
+/* A tensor in a step that was held back. */
+typedef struct advise_seen {
+    size_t tensor;
+    int64_t step;
+    unsigned fits;
+    uint64_t scales;
+} advise_seen;
+
+typedef struct advise_bounds {
+    double underflow, overflow; /* shares, at most */
+    double sqnr;                /* decibels, at least */
+    double lost;                /* share of updates, at most */
+} advise_bounds;
+
+typedef struct advise_layer {
+    char *name; /* first: nameindex_item */
+    layer_kind kind;
+    uint64_t elements;      /* of its operands, in one step */
+    unsigned operands;      /* set of roles that the trace has */
+    unsigned fits[3];       /* by role: candidates that all its operands fit */
+    int rank;               /* of its weight; -1: not known */
+    unsigned char kept;     /* in fp32 */
+    unsigned char excluded; /* not quantised by the recipe */
+} advise_layer;
+
+/* Why something is not known, or NULL: a text that lives as long as the program. */
+typedef struct advise_stall {
+    const char *unknown;
+    int64_t step; /* the worst */
+    uint64_t lost, updates;
+    double moved, lr,
+        enough;      /* share that they move in the mean; enough: an lr at which no more than the bound are lost; NaN */
+    int upwards;     /* enough is above lr; else the least that will do */
+    char worst[256]; /* the parameter that loses most, of its updates: */
+    uint64_t worst_lost, worst_updates;
+    const char *no_lr; /* why `enough` is not known, or NULL */
+    int keep;          /* masters are needed */
+} advise_stall;
+
+/* How often the advice is kept in steps that were held back. */
+typedef struct advise_kept {
+    uint64_t judged, kept;
+    size_t tensor; /* the first that breaks it, where kept < judged */
+    int64_t step;
+} advise_kept;
+
+typedef struct advise {
+    candidate_list candidates;
+    advise_bounds bounds;
+    uint64_t hold_back;
+    advise_tensor *tensors;
+    size_t n_tensors;
+    nameindex names;
+    advise_layer *layers;
+    size_t n_layers;
+    nameindex layer_names;
+    advise_seen *held;
+    size_t n_held;
+    uint64_t steps, held_steps, files; /* distinct; files without a step are one */
+    int64_t first_step, last_step;
+    uint64_t left_out;      /* tensors without numbers */
+    int bad_scale;          /* gradients are scaled by what is no power of two: no window */
+    int scaled;             /* recorded gradients were scaled */
+    const char *low_stored; /* a format narrower than binary32 in which gradients were recorded; or NULL */
+    int has_optimizer, has_weights, has_gradients, once;
+    /* the advice */
+    const char *compute; /* "bf16", "fp16", "binary32" */
+    const advise_recipe *recipe;
+    const char *no_recipe;            /* why there is none; NULL where there is one */
+    int scale_low, scale_high, scale; /* exponents of the window; low > high: there is none */
+    uint64_t gradients, scale_fits;   /* tensors, in all and of those that the window holds for */
+    size_t needs_most, bears_least;   /* tensors at the ends of the window */
+    uint64_t operands, operand_layers, fitting_layers,
+        unjudged_layers; /* elements; layers with all operands in the trace */
+    advise_stall stall;
+    advise_kept kept_choice, kept_scale, kept_recipe;
+} advise;
+
+void advise_clear(advise *a);
+
+/* measure.c: 0, or an exit code after a message. */
+int advise_measure(advise *a, input *in);
+/* judge.c */
+void advise_judge(advise *a);
+/* stall.c: whether bf16 weights need masters. 0, or an exit code after a message. */
+int advise_find_stall(advise *a, input *in);
+/* hold.c */
+void advise_hold(advise *a);
+/* policyfile.c: what `replay` and `train` accept. */
+void advise_write_policy(const advise *a, FILE *to);
+
+/* reason.c: why a tensor is not in a format, from its numbers: "3.1 % underflow at step 20000, more than 0.1 %". "" where it
+ * fits. */
+const char *advise_reason(char *out, size_t size, const advise *a, const advise_tensor *t, size_t which);
+const char *advise_step(char out[32], const char *before, int64_t step); /* " at step 7", or "" */
+const char *advise_scale_reason(char *out, size_t size, const advise *a, const advise_tensor *t);
+const char *advise_lr(char out[32], double lr);
+
+/* report.c, data.c */
+void advise_print(const advise *a, int tensors, FILE *to);
+void advise_print_json(const advise *a, const input *in, FILE *to);
+void advise_print_csv(const advise *a, FILE *to);
