@@ -115,7 +115,7 @@ typedef struct advise {
     int bad_scale;          /* gradients are scaled by what is no power of two: no window */
     int scaled;             /* recorded gradients were scaled */
     const char *low_stored; /* a format narrower than binary32 in which gradients were recorded; or NULL */
-    int has_optimizer, has_weights, has_gradients, once;
+    int has_optimizer, has_weights, has_gradients, once, no_step;
     /* the advice */
     const char *compute; /* "bf16", "fp16", "binary32" */
     const advise_recipe *recipe;

@@ -113,6 +113,7 @@ static void count_steps(measuring *m)
         one_file *f = &m->files[i];
         const int same = i > 0 && f->step == m->files[i - 1].step;
         a->steps += !same;
+        a->no_step |= f->step < 0;
         f->held = a->hold_back && a->steps % a->hold_back == 0;
         a->held_steps += !same && f->held;
         a->first_step = i == 0 ? f->step : a->first_step;

@@ -382,7 +382,8 @@ static void print_held(const advise *a, FILE *to)
 {
     if (!a->hold_back)
         return;
-    fprintf(to, "\nHeld back: %" PRIu64 " step%s, which the advice does not know: bounds that it keeps there\n",
+    fprintf(to,
+            "\nHeld back: %" PRIu64 " step%s that the advice does not know, and how often its bounds are kept there\n",
             a->held_steps, text_plural(a->held_steps));
     print_kept(a, to, "narrowest format of a tensor", &a->kept_choice);
     print_kept(a, to, "loss scale of a gradient", &a->kept_scale);

@@ -137,6 +137,7 @@ static const char *unknown(const advise *a)
     return !a->has_weights     ? "the trace has no weights"
            : !a->has_gradients ? "the trace has no weight gradients"
            : !a->has_optimizer ? "the trace does not name an optimizer that a replay has, and its learning rate"
+           : a->no_step        ? "files do not say of which step they are"
                                : NULL;
 }
 

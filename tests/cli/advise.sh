@@ -71,6 +71,9 @@ run 0 advise --policy-out "$dir/p.yaml" "$dir/fast" && grep -q '^params: bf16' "
 sed 's/"sgd"/"abc"/' "$dir/step" >"$dir/other"
 run 0 advise "$dir/other" && says 'not known: the trace does not name an optimizer'; ok $? "an optimizer that is not known"
 
+sed 's/"mpsim.step":"5"/"mpsim.stop":"5"/' "$dir/step" >"$dir/when"
+run 0 advise "$dir/when" && says 'not known: files do not say of which step'; ok $? "files without a step"
+
 # ---- bounds kept in steps held back: nine of ten, with every bundled trace, and the one that is not is named
 # kept TRACE K
 kept() {
