@@ -1,4 +1,4 @@
-/* cmd.c -- mpsim plot: figures from a report of mpsim stat, dot, train or diff. */
+/* cmd.c -- mpsim plot: figures from a report of another command. */
 #include "../array/need.h"
 #include "../commands.h"
 #include "../cli/options.h"
@@ -41,8 +41,9 @@ static const char more[] =
     "                attention, for each model and tile\n"
     "  diff          how far two runs are apart, a row for each tensor that differs (or each layer:\n"
     "                --by layer), a column for each step\n"
-    "REPORT is what mpsim stat --json or --ndjson wrote, or mpsim.watch of Python; for accumulation mpsim dot --json, for\n"
-    "training mpsim train --json, for diff mpsim diff --json: at most 256 MiB, which takes about as much memory. PREFIX.dat (data),\n"
+    "REPORT is what mpsim stat --json or --ndjson wrote, or mpsim.watch of Python; for accumulation mpsim dot --json,\n"
+    "for training mpsim train --json, for diff mpsim diff --json, and for others --json of the commands named above: at\n"
+    "most 256 MiB, which takes about as much memory. PREFIX.dat (data),\n"
     "PREFIX.gp (a script that stands alone: edit it, run gnuplot again) and the figures are\n"
     "written. gnuplot 5.4 or later is run (MPSIM_GNUPLOT: another program) with the templates\n"
     "that belong to mpsim (MPSIM_PLOTS: another folder of them).\n"
@@ -50,7 +51,6 @@ static const char more[] =
     "Examples:\n"
     "  mpsim stat --json --histogram --scale 1,2^16 trace/ -o report.json\n"
     "  mpsim plot histogram --kind agrad -o agrad report.json\n"
-    "  mpsim log --json train.log | mpsim plot lossscale --preview -\n"
     "  mpsim plot ruler --match 'agrad:*' --step 500 --venue icml report.json\n"
     "  mpsim stat --json -f fp16 -s 2^0..2^32 trace/ -o sweep.json\n"
     "  mpsim plot sweep --venue icml sweep.json\n"
@@ -60,7 +60,11 @@ static const char more[] =
     "  mpsim plot accumulation --match 'hopper-*' --match exact dot.json\n"
     "  mpsim train --json -P fp32 -P fp16-unscaled -P pytorch-amp-fp16 -o runs.json\n"
     "  mpsim plot training runs.json\n"
-    "  mpsim diff --json -o diff.json run-a/ run-b/; mpsim plot diff diff.json\n";
+    "  mpsim diff --json -o diff.json run-a/ run-b/; mpsim plot diff diff.json\n"
+    "  mpsim stat --json -f fp16,mxfp8,nvfp4 trace/ -o formats.json\n"
+    "  mpsim plot heatmap --by layer formats.json; mpsim plot ranking --venue icml formats.json\n"
+    "  mpsim log --json -o log.json train.log\n"
+    "  mpsim plot lossscale --preview log.json\n";
 
 /* Widths of text in inches; sources in plots/README.md. */
 static const struct {

@@ -526,7 +526,7 @@ ok $? 'memory, ranking, attention: what is refused'
 turns 8
 plot heatmap --preview -k weight,act -o pv "$blocks" >printed 2>err && silent && [ ! -s err ] && tr -d '\f' <pv.txt | cmp - printed >out 2>err && [ ! -e pv.svg ] && [ -s pv.gp ] &&
     grep -q 'weight:fc1.weight  *·' printed && [ "$(wc -L <printed)" -eq 120 ] && LC_ALL=C grep -c "$(printf '[\001-\010\013-\037]')" printed >count
-    [ "$(cat count)" = 0 ]
+    [ "$(cat count 2>&1)" = 0 ]
 ok $? 'heatmap --preview: printed as it is kept, no control characters'
 for figure in histogram ruler sweep scales sqnr accumulation training diff lossscale updates amax memory ranking attention; do
     source_of $figure
