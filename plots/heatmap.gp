@@ -30,6 +30,10 @@ mix(a, b, t) = int(a + (b - a) * t + 0.5)
 colour_of(t) = 65536 * mix(200, 8, t) + 256 * mix(222, 36, t) + mix(240, 84, t)
 cell_colour(v, state) = state eq 'equal' ? faint : state eq 'apart' ? colour_of(dark_of(v)) : \
                         state eq 'broken' ? vermilion : white
+# drawn with characters: · ░ ▒ ▓ █ from pale to dark, ! for NaN and Inf, × for what has the mark
+shade_text(v, state) = state eq 'equal' ? '·' : state eq 'broken' ? '!' : state eq 'apart' ? \
+                       (dark_of(v) < 0.25 ? '░' : dark_of(v) < 0.5 ? '▒' : dark_of(v) < 0.75 ? '▓' : '█') : ' '
+cell_text(v, state, marked, type) = marked > 0 ? '×' : type eq 'txt' ? shade_text(v, state) : ' '
 mark_colour(v, state) = state eq 'apart' && dark_of(v) > 0.5 ? white : black
 value_text(v) = unit == 0 ? sprintf('%g', v) : unit == 1 ? (v == 0 ? '1' : '2'.raised(int(v))) : \
                 v < -2 ? '10'.raised(int(v)) : sprintf('%g', 10.0 ** v)
@@ -72,6 +76,11 @@ do for [type in types] {
         at = bar_left + bar_width * (k * v_step - v_low) / (v_high - v_low)
         set label value_text(k * v_step) center at at, bar - 0.06 font small_font
     }
+    if (type eq 'txt') {
+        do for [i = 0:3] {
+            set label word('░ ▒ ▓ █', less_is_worse ? 4 - i : i + 1) center at bar_left + bar_width * (i + 0.5) / 4, bar + 0.03
+        }
+    }
     set label bar_words right at bar_left - 0.08, bar + 0.03 font small_font noenhanced
 
     # ---- legend: the signs that occur ----
@@ -100,10 +109,10 @@ do for [type in types] {
     }
 
     if (n_rows > 0) {
-        plot data index 'cells' using (x($1) + cell / 2):(y($2) + row_height / 2): \
+        plot for [once = 1:(type ne 'txt')] data index 'cells' using (x($1) + cell / 2):(y($2) + row_height / 2): \
                 (x($1)):(x($1 + 1)):(y($2)):(y($2) + row_height):(cell_colour($3, stringcolumn(4))) \
                 with boxxyerror lc rgb variable lw thin fillstyle solid 1 border rgb white, \
-            '' index 'cells' using (x($1) + cell / 2):(y($2) + row_height / 2):($5 > 0 ? '×' : ' '): \
+            data index 'cells' using (x($1) + cell / 2):(y($2) + row_height / 2):(cell_text($3, stringcolumn(4), $5, type)): \
                 (mark_colour($3, stringcolumn(4))) with labels center font small_font textcolor rgb variable, \
             '' index 'rows' using (left - 0.06):(y($1) + row_height / 2):(int($1) % named == 0 ? stringcolumn(2) : ' ') \
                 with labels right noenhanced font small_font, \

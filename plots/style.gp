@@ -57,7 +57,7 @@ decimal(k) = k == 0 ? '1' : k > 0 && k < 4 ? sprintf('%d', 10 ** k) : \
 digit(d) = word('⁰ ¹ ² ³ ⁴ ⁵ ⁶ ⁷ ⁸ ⁹', d + 1)
 raised(n) = n < 0 ? '⁻'.raised(-n) : n < 10 ? digit(n) : raised(n / 10).digit(n % 10)
 
-# One terminal for each type of file, of the same physical size; 300 pixels per inch. The
+# One terminal for each type of file, of the same physical size; 300 pixels per inch, 24 characters (at least 80 to a line). The
 # cairo terminals take a point for 1/96 inch.
 terminal(type, w, h) = \
     type eq 'pdf' ? sprintf("set terminal pdfcairo noenhanced color size %g,%g font '%s'", \
@@ -65,6 +65,7 @@ terminal(type, w, h) = \
     type eq 'png' ? sprintf("set terminal pngcairo noenhanced size %d,%d font '%s'", \
                             300 * w, 300 * h, normal_font). \
                     sprintf(" fontscale %g linewidth 2.08 pointscale 2.08", 300 / 96.0) : \
+    type eq 'txt' ? sprintf("set terminal dumb noenhanced size %d,%d", max(80, 24 * w), max(12, max(54, 16 * w) * h / w)) : \
     sprintf("set terminal svg noenhanced background rgb 'white' size %d,%d font '%s'", \
             96 * w, 96 * h, normal_font). \
     sprintf(" fontscale %g linewidth %g", 96 / 72.0, 0.667)

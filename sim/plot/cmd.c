@@ -1,7 +1,9 @@
-/* cmd.c -- mpsim plot: figures from a report of mpsim stat, dot, train or diff. */
+/* cmd.c -- mpsim plot: figures from a report of another command. */
 #include "../array/need.h"
 #include "../commands.h"
 #include "../cli/options.h"
+#include "../cli/output.h"
+#include "../cli/textfile.h"
 #include "figures.h"
 #include "gnuplot.h"
 
@@ -39,8 +41,9 @@ static const char more[] =
     "                attention, for each model and tile\n"
     "  diff          how far two runs are apart, a row for each tensor that differs (or each layer:\n"
     "                --by layer), a column for each step\n"
-    "REPORT is what mpsim stat --json or --ndjson wrote, or mpsim.watch of Python; for accumulation mpsim dot --json, for\n"
-    "training mpsim train --json, for diff mpsim diff --json: at most 256 MiB, which takes about as much memory. PREFIX.dat (data),\n"
+    "REPORT is what mpsim stat --json or --ndjson wrote, or mpsim.watch of Python; for accumulation mpsim dot --json,\n"
+    "for training mpsim train --json, for diff mpsim diff --json, and for others --json of the commands named above: at\n"
+    "most 256 MiB, which takes about as much memory. PREFIX.dat (data),\n"
     "PREFIX.gp (a script that stands alone: edit it, run gnuplot again) and the figures are\n"
     "written. gnuplot 5.4 or later is run (MPSIM_GNUPLOT: another program) with the templates\n"
     "that belong to mpsim (MPSIM_PLOTS: another folder of them).\n"
@@ -57,7 +60,11 @@ static const char more[] =
     "  mpsim plot accumulation --match 'hopper-*' --match exact dot.json\n"
     "  mpsim train --json -P fp32 -P fp16-unscaled -P pytorch-amp-fp16 -o runs.json\n"
     "  mpsim plot training runs.json\n"
-    "  mpsim diff --json -o diff.json run-a/ run-b/; mpsim plot diff diff.json\n";
+    "  mpsim diff --json -o diff.json run-a/ run-b/; mpsim plot diff diff.json\n"
+    "  mpsim stat --json -f fp16,mxfp8,nvfp4 trace/ -o formats.json\n"
+    "  mpsim plot heatmap --by layer formats.json; mpsim plot ranking --venue icml formats.json\n"
+    "  mpsim log --json -o log.json train.log\n"
+    "  mpsim plot lossscale --preview log.json\n";
 
 /* Widths of text in inches; sources in plots/README.md. */
 static const struct {
@@ -92,13 +99,13 @@ static int parse_types(unsigned *types, const char *list)
     for (const char *s = list; s;) {
         const size_t n = strcspn(s, ",");
         int known = 0;
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < PLOT_TYPES; i++)
             if (strlen(plot_suffixes[i]) == n && strncmp(s, plot_suffixes[i], n) == 0) {
                 *types |= 1u << i;
                 known = 1;
             }
         if (!known)
-            return fail(EXIT_USAGE, "plot: --type: '%.*s' is not one of pdf, png, svg", (int)n, s);
+            return fail(EXIT_USAGE, "plot: --type: '%.*s' is not one of pdf, png, svg, txt", (int)n, s);
         s = s[n] ? s + n + 1 : NULL;
     }
     return 0;
@@ -190,13 +197,31 @@ static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
     return code;
 }
 
+/* The figure drawn with characters. */
+static int print_preview(const char *prefix)
+{
+    enum { BYTES_MAX = 1 << 20 };
+    trace_error error;
+    output o;
+    char *path = need_format("%s.txt", prefix);
+    char *text = text_file_read(path, BYTES_MAX, NULL, &error);
+    int code = text ? output_open(&o, NULL) : fail(error.exit, "%s", error.text);
+    if (!code) {
+        fputs(text + strspn(text, "\f"), o.file); /* gnuplot begins a page */
+        code = output_close(&o);
+    }
+    free(text);
+    free(path);
+    return code;
+}
+
 int cmd_plot(const command *self, int argc, char **argv)
 {
     plot_selection selection = {0};
     plot_request r = {.selection = &selection};
-    const char *output = NULL, *types = "pdf,png,svg", *venue = "none", *span = "col";
+    const char *wanted = NULL, *types = NULL, *venue = "none", *span = "col";
     char *prefix = NULL;
-    int first;
+    int first, preview = 0;
     const option_row table[] = {
         {0, "What to show", OPTION_HEADING, NULL, NULL, NULL},
         {'m', "match", OPTION_LIST, &selection.match, "GLOB",
@@ -217,9 +242,11 @@ int cmd_plot(const command *self, int argc, char **argv)
          "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
          "(default; updates where hardly any is), agrad, act or updates; heatmap: underflow (default), sqnr or amax; diff: ulp (default) or sqnr"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {'o', "output", OPTION_OUTPUT, &output, "PREFIX",
+        {'o', "output", OPTION_OUTPUT, &wanted, "PREFIX",
          "what the names of the files begin with (default: the figure's name)"},
-        {0, "type", OPTION_STRING, &types, "LIST", "of pdf, png, svg (default: all three)"},
+        {0, "type", OPTION_STRING, &types, "LIST",
+         "of pdf, png, svg and txt, drawn with characters (default: pdf,png,svg)"},
+        {0, "preview", OPTION_FLAG, &preview, NULL, "draw with characters, and print that, too"},
         {0, "title", OPTION_STRING, &r.title, "TEXT", "above the figure (default: none)"},
         {0, "venue", OPTION_STRING, &venue, "NAME",
          "width for a paper: aaai, acm, aistats, cvpr, eccv, iclr, icml, ieee, jmlr, neurips, "
@@ -237,12 +264,15 @@ int cmd_plot(const command *self, int argc, char **argv)
     else {
         code = parse_width(&r.width, venue, span);
         if (!code)
-            code = parse_types(&r.types, types);
+            code = parse_types(&r.types, types ? types : preview ? "txt" : "pdf,png,svg");
+        r.types |= preview ? PLOT_TXT : 0;
         if (!code)
-            code = make_prefix(&prefix, output, figure->name);
+            code = make_prefix(&prefix, wanted, figure->name);
         r.prefix = prefix;
         if (!code)
             code = draw(figure, argv + first + 1, argc - first - 1, &r);
+        if (!code && preview)
+            code = print_preview(prefix);
     }
 done:
     free(prefix);

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const char *const plot_suffixes[3] = {"pdf", "png", "svg"};
+const char *const plot_suffixes[PLOT_TYPES] = {"pdf", "png", "svg", "txt"};
 
 enum { MESSAGE_SIZE = 4096 };
 
@@ -104,7 +104,7 @@ static void first_message(char *line, size_t size, char *message, const plot_fil
 /* Whether a figure ends as its kind does: gnuplot says nothing of a full disk. -1 and errno if it cannot be read. */
 static int is_whole(const char *path, int type)
 {
-    static const char *const ends[3] = {"%%EOF", "IEND\xae\x42\x60\x82", "</svg>"};
+    static const char *const ends[PLOT_TYPES] = {"%%EOF", "IEND\xae\x42\x60\x82", "</svg>", " "};
     const size_t n = strlen(ends[type]);
     char last[16];
     struct stat st;
@@ -160,18 +160,18 @@ static int remove_date(const char *path)
 /* ---- one figure ---- */
 
 typedef struct drawing {
-    char *directory;            /* beside the figures: where gnuplot puts them first */
-    char *script, *settings;    /* arguments of gnuplot                              */
-    char *drawn[3], *wanted[3]; /* first and final names; NULL: not this type        */
-    temporary folder, figures[3];
+    char *directory;                              /* beside the figures: where gnuplot puts them first */
+    char *script, *settings;                      /* arguments of gnuplot                              */
+    char *drawn[PLOT_TYPES], *wanted[PLOT_TYPES]; /* first and final names; NULL: not this type        */
+    temporary folder, figures[PLOT_TYPES];
 } drawing;
 
 static void drawing_clear(drawing *w)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < PLOT_TYPES; i++)
         temporary_remove(&w->figures[i]); /* what was not renamed */
     temporary_remove(&w->folder);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < PLOT_TYPES; i++) {
         free(w->drawn[i]);
         free(w->wanted[i]);
     }
@@ -199,7 +199,7 @@ static int drawing_begin(drawing *w, const plot_files *f)
     char *figure = need_format("%s/%s", w->directory, plot_base(prefix));
     char *quoted[2] = {plot_quote(figure), plot_quote(data)};
     w->settings = need_format("figure = %s; data = %s", quoted[0], quoted[1]);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < PLOT_TYPES; i++)
         if (f->types & 1u << i) {
             w->drawn[i] = need_format("%s.%s", figure, plot_suffixes[i]);
             w->wanted[i] = need_format("%s.%s", prefix, plot_suffixes[i]);
@@ -234,7 +234,7 @@ static int drawing_run(const drawing *w, const plot_files *f, int *use)
     *use = WEXITSTATUS(status) != 0;
     if (*use)
         return fail(EXIT_IO, "%s: failed: %s", program, line);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < PLOT_TYPES; i++) {
         const int whole = w->drawn[i] ? is_whole(w->drawn[i], i) : 1;
         if (whole < 0 && errno != ENOENT)
             return fail(EXIT_IO, "%s: %s", w->drawn[i], text_error(errno));
@@ -256,7 +256,7 @@ int plot_gnuplot(const plot_files *f, int *use)
         code = drawing_run(&w, f, use);
         if (code == EXIT_OK && w.drawn[0] && remove_date(w.drawn[0]) != 0)
             code = fail(EXIT_IO, "%s: %s", w.drawn[0], text_error(errno));
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < PLOT_TYPES; i++)
             if (code == EXIT_OK && w.drawn[i] && temporary_keep(&w.figures[i], w.wanted[i]) != 0)
                 code = fail(EXIT_IO, "%s: %s", w.wanted[i], text_error(errno));
     }

@@ -7,9 +7,10 @@ typedef struct plot_files {
     unsigned types;
 } plot_files;
 
-/* plot_gnuplot -- run the script and rename what it draws to PREFIX.pdf, .png, .svg. Nothing
+/* plot_gnuplot -- run the script and rename what it draws to PREFIX.pdf, .png, .svg, .txt. Nothing
  * appears unless all of them were drawn. 0, or an exit code after a message. *use: whether data and script are of use without
  * figures: there is no gnuplot, or it says what is wrong with them. */
 int plot_gnuplot(const plot_files *f, int *use);
 
-extern const char *const plot_suffixes[3]; /* "pdf", ...: bit i of `types` */
+enum { PLOT_TYPES = 4 };
+extern const char *const plot_suffixes[PLOT_TYPES]; /* "pdf", ...: bit i of `types` */

@@ -124,13 +124,13 @@ static void put_script(FILE *to, const plot_figure *figure, const plot_input *in
     fputs("# To draw it again, in this folder: gnuplot ", to);
     plot_put_comment(to, base);
     fputs(".gp   (gnuplot 5.4 or later)\n\n# ---- variables ----\n"
-          "# figures are written to this name with .pdf, .png, .svg; data are read from that\n",
+          "# figures are written to this name with .pdf, .png, .svg, .txt; data are read from that\n",
           to);
     fprintf(to, "if (!exists('figure')) figure = './'.%s\n", quoted);
     fprintf(to, "if (!exists('data')) data = './'.%s.'.dat'\n", quoted);
     fputs("types = '", to);
     const char *space = "";
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < PLOT_TYPES; i++)
         if (r->types & 1u << i) {
             fprintf(to, "%s%s", space, plot_suffixes[i]);
             space = " ";
@@ -198,11 +198,11 @@ static int draw_files(const plot_request *r, outfile *held[2])
 /* What is written replaces no input, and nothing is written twice. */
 static int check_outputs(const plot_request *r)
 {
-    const char *suffixes[5] = {"dat", "gp"};
-    char *paths[5] = {NULL};
+    const char *suffixes[2 + PLOT_TYPES] = {"dat", "gp"};
+    char *paths[2 + PLOT_TYPES] = {NULL};
     size_t n = 2;
     int code = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < PLOT_TYPES; i++)
         if (r->types & 1u << i)
             suffixes[n++] = plot_suffixes[i];
     for (size_t i = 0; i < n && !code; i++) {

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-enum { PLOT_PDF = 1, PLOT_PNG = 2, PLOT_SVG = 4 };
+enum { PLOT_PDF = 1, PLOT_PNG = 2, PLOT_SVG = 4, PLOT_TXT = 8 };
 
 typedef struct plot_request {
     const char *prefix; /* of the files to write */

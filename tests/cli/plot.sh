@@ -522,6 +522,20 @@ fails 2 'selects no policy' memory -m none memory.json && fails 2 'selects no mo
     fails 2 'step is not for memory' memory --step 1 memory.json && fails 2 'by is not for ranking' ranking --by kind "$blocks"
 ok $? 'memory, ranking, attention: what is refused'
 
+# ---- drawn with characters ----
+turns 8
+plot heatmap --preview -k weight,act -o pv "$blocks" >printed 2>err && silent && [ ! -s err ] && tr -d '\f' <pv.txt | cmp - printed >out 2>err && [ ! -e pv.svg ] && [ -s pv.gp ] &&
+    grep -q 'weight:fc1.weight  *·' printed && [ "$(wc -L <printed)" -eq 120 ] && LC_ALL=C grep -c "$(printf '[\001-\010\013-\037]')" printed >count
+    [ "$(cat count 2>&1)" = 0 ]
+ok $? 'heatmap --preview: printed as it is kept, no control characters'
+for figure in histogram ruler sweep scales sqnr accumulation training diff lossscale updates amax memory ranking attention; do
+    source_of $figure
+    plot $figure --type txt,svg --venue icml -o pv-$figure "$from" >out 2>err && [ ! -s out ] && drawn pv-$figure && [ "$(wc -L <pv-$figure.txt)" -eq 80 ] && [ ! -e pv-$figure.pdf ]
+    ok $? "$figure: with characters, and SVG"
+done
+fails 2 "'jpg' is not one of pdf, png, svg, txt" ruler --type jpg "$report"
+ok $? 'an unknown type: the known ones'
+
 # ---- titles ----
 # shellcheck disable=SC2016 # it must not expand
 for title in "'fp16' vs 'bf16'" "a''b'" "'" 'say "x"' 'a\tb\' '`id` $x @m {/Symbol a}_b^c %s' "'.system('touch pwned14').'"; do
