@@ -8,7 +8,7 @@ EXTRA_DIST += doc/man.awk \
 # JSON Schemas of reports.
 schemadir = $(pkgdatadir)/schema
 EXTRA_DIST += doc/schema/README.md
-dist_schema_DATA = doc/schema/mpsim.adaptive.1.json doc/schema/mpsim.attention.1.json doc/schema/mpsim.calc.1.json \
+dist_schema_DATA = doc/schema/mpsim.adaptive.1.json doc/schema/mpsim.advise.1.json doc/schema/mpsim.attention.1.json doc/schema/mpsim.calc.1.json \
   doc/schema/mpsim.cast-explain.1.json doc/schema/mpsim.check.1.json doc/schema/mpsim.diff.1.json \
   doc/schema/mpsim.dot-pair.1.json doc/schema/mpsim.dot.1.json doc/schema/mpsim.explain.1.json doc/schema/mpsim.formats.1.json \
   doc/schema/mpsim.info.1.json doc/schema/mpsim.log.1.json doc/schema/mpsim.logprob.1.json doc/schema/mpsim.memory.1.json \

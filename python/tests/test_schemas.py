@@ -78,6 +78,9 @@ scaler --log D/logs/95-onnxruntime-deepspeed-loss-zero-stopped.log
 scaler D/digits-cnn/step_000001 D/digits-cnn/step_000120
 scaler --adaptive D/digits-cnn/step_000001
 replay -P pytorch-amp-fp16 -P te-fp8-delayed -P te-mxfp8 D/digits-cnn/step_019999 D/digits-cnn/step_020000
+advise D/digits-cnn/step_000001 D/digits-cnn/step_000120
+advise --hold-back 2 -f fp16,mxfp8 A/step_000010 A/step_000011
+advise D/charlm/step_000100
 replay -P fp32 --weights recorded --no-reference A/step_000010
 train-mlp -P pytorch-amp-fp16 -P fp32
 train-mlp -P fp8-lm --optimizer adamw --digests T/digests
