@@ -5,6 +5,17 @@ EXTRA_DIST += doc/man.awk \
   doc/model.md doc/log.md doc/library.md doc/questions \
   doc/scripts/stat-array.sh doc/scripts/stat-parallel.sh doc/scripts/stat-srun.sh
 
+# JSON Schemas of reports.
+schemadir = $(pkgdatadir)/schema
+EXTRA_DIST += doc/schema/README.md
+dist_schema_DATA = doc/schema/mpsim.adaptive.1.json doc/schema/mpsim.advise.1.json doc/schema/mpsim.attention.1.json doc/schema/mpsim.calc.1.json \
+  doc/schema/mpsim.cast-explain.1.json doc/schema/mpsim.check.1.json doc/schema/mpsim.diff.1.json \
+  doc/schema/mpsim.dot-pair.1.json doc/schema/mpsim.dot.1.json doc/schema/mpsim.explain.1.json doc/schema/mpsim.formats.1.json \
+  doc/schema/mpsim.info.1.json doc/schema/mpsim.log.1.json doc/schema/mpsim.logprob.1.json doc/schema/mpsim.memory.1.json \
+  doc/schema/mpsim.mismatch.1.json doc/schema/mpsim.models.1.json doc/schema/mpsim.positions.1.json \
+  doc/schema/mpsim.recipes.1.json doc/schema/mpsim.reduce.1.json doc/schema/mpsim.replay.1.json doc/schema/mpsim.scaler.1.json \
+  doc/schema/mpsim.scalers.1.json doc/schema/mpsim.stat.1.json doc/schema/mpsim.train.1.json doc/schema/mpsim.verify.1.json
+
 # What the program prints of itself. A program for another machine cannot be asked: its manual pages are left out.
 if !CROSS
 man1_MANS = $(manual_commands:%=doc/man/mpsim-%.1) doc/man/mpsim.1

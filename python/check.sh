@@ -24,8 +24,8 @@ pip="$python -m pip --python $dir/env/bin/python $quiet"
 "$python" -m venv --without-pip "$dir/env" >"$dir/log" 2>&1 || skip "$python has no venv: $(tail -n 1 "$dir/log")"
 # what the tests need beside NumPy and pytest, with PEERS=1
 peers='ml_dtypes torch gfloat mypy jax pandas polars matplotlib'
-if $pip install --no-compile --retries 1 --timeout 15 numpy pytest ${PEERS:+$peers} "$wheel" >"$dir/log" 2>&1; then
-    echo "check-python: NumPy and pytest from the package index"
+if $pip install --no-compile --retries 1 --timeout 15 numpy pytest jsonschema ${PEERS:+$peers} "$wheel" >"$dir/log" 2>&1; then
+    echo "check-python: NumPy, pytest and jsonschema from the package index"
 else # offline, or an older pip: what the machine has
     "$python" -m venv --system-site-packages --clear "$dir/env" >"$dir/log" 2>&1 || skip "$python has no venv with pip: $(tail -n 1 "$dir/log")"
     "$dir/env/bin/python" -c 'import numpy, pytest' 2>/dev/null || skip "no NumPy or no pytest, neither from an index nor on this machine"

@@ -242,6 +242,20 @@ lent='rng_word|exp|log|sin|cos|tanh|erf|sigmoid|power|norm|clip_(factor|total|un
 lent="$lent|delayed_(config_init|init|record|update)|block_(find|quantize)|decode|format_find|optim_variant_unscales"
 ok "the oracles of tests call what tests/README.md lists of the library" "$(grep -n -o -E \
     '(^|[^a-z0-9_])(mpsim|train)_[a-z0-9_]+ *\(' tests/oracle/*.[ch] | grep -v -E "[^a-z0-9_](mpsim_($lent)|train_digit) *\\($")"
+# ---- schemas of reports: mpsim.NAME/VERSION in sim is mpsim.NAME.VERSION.json in doc/schema; scaler-state is no JSON ----
+reports() { # names in C files, and those that have a file which says the same: what only one of both has
+    find "$1/sim" -name '*.c' | xargs grep -h -o 'mpsim[.][a-z-]*/[0-9][0-9]*' | grep -v '^mpsim[.]scaler-state/' | sort -u >"$dir/named"
+    for file in "$1"/doc/schema/mpsim.*.json; do
+        grep -o '"schema": {"const": "mpsim[.][a-z-]*/[0-9]*"' "$file" | cut -d'"' -f6 | head -n 1 >"$dir/const"
+        case $file in */"$(tr / . <"$dir/const").json") cat "$dir/const" ;; *) echo "$file: it is of $(cat "$dir/const")" ;; esac
+    done | sort -u >"$dir/filed"
+    diff "$dir/named" "$dir/filed"
+}
+ok "every report that names a schema has it in doc/schema, and every schema a report" "$(reports .)"
+mkdir -p "$dir/tree/sim/stat" "$dir/tree/doc/schema"
+echo '"mpsim.stat/1" "mpsim.stat/2" "mpsim.scaler-state/2"' >"$dir/tree/sim/stat/report.c"
+for name in stat.1 info.1; do echo '"schema": {"const": "mpsim.stat/1"}' >"$dir/tree/doc/schema/mpsim.$name.json"; done
+ok "a report without a schema is found, and a schema that says another name" "$([ "$(reports "$dir/tree" | grep -c '^[<>] ')" -eq 2 ] || echo none)"
 ok "NEWS.md names the version" "$(v=$("$MPSIM" --version | cut -d' ' -f2)
     grep -q "^## $v" NEWS.md || echo "no section for $v")"
 

@@ -17,11 +17,16 @@ enum { OPTIONS_MAX = 128, PROGRESS = 1, SANDBOX, NO_SANDBOX };
 
 static int set_count(const command *c, const option_row *o, const char *text)
 {
-    const int status = parse_count(o->value, text);
-    if (status == 0)
+    uint64_t n;
+    int status = parse_count(&n, text);
+    if (status == 0 && n > INT64_MAX) /* JSON's integers end there, for many readers and for ours */
+        status = NUMBER_RANGE;
+    if (status == 0) {
+        *(uint64_t *)o->value = n;
         return -1;
+    }
     return fail(EXIT_USAGE,
-                status == NUMBER_RANGE ? "%s: --%s: '%s' is larger than 2^64 - 1"
+                status == NUMBER_RANGE ? "%s: --%s: '%s' is larger than 2^63 - 1"
                                        : "%s: --%s: '%s' is not a non-negative integer",
                 c->name, o->name, text);
 }

@@ -108,12 +108,6 @@ static void put_finding(json_t *v, const finding *f)
         json_object_set_new(v, "shift", json_integer(f->shift));
 }
 
-/* A number of ULPs, which may be beyond JSON's integers. */
-static json_t *ulps_json(uint64_t n)
-{
-    return n <= INT64_MAX ? json_of_count(n) : json_of_double((double)n);
-}
-
 /* [[first of a bin or bit, elements], ...] */
 static json_t *pairs_json(const uint64_t *counts, int n, int powers)
 {
@@ -121,7 +115,7 @@ static json_t *pairs_json(const uint64_t *counts, int n, int powers)
     for (int i = 0; i < n; i++)
         if (counts[i]) {
             json_t *pair = json_array();
-            json_array_append_new(pair, !powers ? json_integer(i) : ulps_json(i ? UINT64_C(1) << (i - 1) : 0));
+            json_array_append_new(pair, !powers ? json_integer(i) : json_of_count(i ? UINT64_C(1) << (i - 1) : 0));
             json_array_append_new(pair, json_of_count(counts[i]));
             json_array_append_new(list, pair);
         }
@@ -139,7 +133,7 @@ static void put_measure(json_t *v, const sequence_entry *e, const measure *m)
     json_object_set_new(v, "first", place_json(e, &m->first));
     if (m->compared)
         json_object_set_new(v, "worst", place_json(e, &m->worst));
-    json_object_set_new(v, "max_ulp", ulps_json(m->max_ulp));
+    json_object_set_new(v, "max_ulp", json_of_count(m->max_ulp));
     json_object_set_new(v, "ulp_format", json_string(e->compared->c.measurer.narrow.name));
     json_object_set_new(v, "ulps", pairs_json(m->ulps, MEASURE_ULP_BINS, 1));
     if (e->compared->c.measurer.same)

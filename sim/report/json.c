@@ -17,8 +17,8 @@ json_t *json_of_double(double x)
 
 json_t *json_of_count(uint64_t n)
 {
-    /* Counts are elements of files, far below 2^63. */
-    return json_integer((json_int_t)n);
+    /* Counts are elements of files, far below 2^63; a distance in ULPs or a seed of a run may be beyond */
+    return n <= INT64_MAX ? json_integer((json_int_t)n) : json_real((double)n);
 }
 
 void json_write(FILE *to, json_t *v)

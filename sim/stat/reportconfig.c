@@ -115,7 +115,7 @@ void config_settings(jsonout *o, const stat_settings *s, const target_list *targ
     put_scales(o, s, targets);
     jsonout_text(o, "round", mpsim_round_mode_name((mpsim_round_mode)r->mode));
     jsonout_count(o, "random_bits", r->sr_bits);
-    jsonout_integer(o, "seed", (int64_t)s->to.seed);
+    jsonout_count(o, "seed", s->to.seed);
     jsonout_text(o, "overflow", s->to.overflow);
     jsonout_boolean(o, "flush_subnormals", r->flush_output);
     jsonout_boolean(o, "flush_inputs", r->flush_input);

@@ -17,7 +17,7 @@ static int read_numbers(const train_words *w, train_settings *s, train_overrides
     } rows[] = {
         {"steps", w->steps, TYPED_COUNT, 1, 1e9, &s->steps},
         {"batch", w->batch, TYPED_COUNT32, 0, UINT32_MAX, &s->batch},
-        {"seed", w->seed, TYPED_COUNT, 0, (double)UINT64_MAX, &s->seed},
+        {"seed", w->seed, TYPED_COUNT, 0, 0x1p63 - 1024, &s->seed},
         {"depth", w->depth, TYPED_COUNT32, 0, UINT32_MAX, &s->depth},
         {"width", w->width, TYPED_COUNT32, 0, UINT32_MAX, &s->width},
         {"gain", w->gain, TYPED_NUMBER, 1e-18, 1e18, &s->gain},

@@ -123,8 +123,8 @@ raw --offset '2**4' 2,16; ok $? "--offset 2**4"
 for word in '2^' '2^ 4' '2**' '3^4' ' 8' 0x 8q 1e1 -8 2^-1; do
     run 2 info --dtype fp16 --offset "$word" "$dir/raw" && has 'is not a non-negative integer' err; ok $? "--offset '$word'"
 done
-for word in 2^64 18446744073709551616 99999999999G; do
-    run 2 info --dtype fp16 --offset "$word" "$dir/raw" && has 'is larger than 2^64 - 1' err; ok $? "--offset $word"
+for word in 2^63 2^64 9223372036854775808 18446744073709551616 99999999999G; do
+    run 2 info --dtype fp16 --offset "$word" "$dir/raw" && has 'is larger than 2^63 - 1' err; ok $? "--offset $word"
 done
 for word in 1e400 1e-400 2^1024 2^-1075 2**1024 0x1p-1080; do
     run 2 stat -s "$word" "$trace" && has 'is outside the range of binary64' err; ok $? "--scale $word"

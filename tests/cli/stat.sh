@@ -53,6 +53,8 @@ run 0 stat --csv -s 1,2^9 "$data/charlm/step_000100" && sed 's/"\([^"]*\)"/\1/; 
     cut -d, -f 1-13,16-21 >"$dir/cut" && run 0 stat --csv --counts -s 1,2^9 "$data/charlm/step_000100" &&
     sed 's/"\([^"]*\)"/\1/; s/, / /g' "$dir/out" | cmp - "$dir/cut" >"$dir/err"
 ok $? "--counts: the same numbers in CSV, without the columns of sums"
+run 0 stat --json -f fp16 --seed 9223372036854775807 -m weight:fc2.bias "$data/digits-cnn/step_000001" && has '"seed": 9223372036854775807,'; ok $? "the largest seed"
+run 2 stat --seed 2^63 "$data/digits-cnn/step_000001" && has "'2^63' is larger than 2^63 - 1" err; ok $? "a seed beyond JSON's integers"
 run 0 stat --json --counts --histogram "$data/charlm/step_000100" && has '"counts": true' && has '"histogram"' && has '"amin"' &&
     ! grep -qE '"(mean|l2|sqnr_db|mse|max_rel_err|compared)"' "$dir/out"
 ok $? "--counts: keys left out of JSON"
