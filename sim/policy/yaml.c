@@ -189,7 +189,7 @@ static unsigned too_many_directives(const unsigned char *text, size_t n)
         if (found > MAX_DIRECTIVES)
             return line;
         next = memchr(p, '\n', (size_t)(text + n - p));
-        next += next != NULL;
+        next = next ? next + 1 : NULL;
     }
     return 0;
 }
