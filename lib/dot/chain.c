@@ -1,18 +1,12 @@
 /* chain.c -- see chain.h. */
 #include "chain.h"
 
+#include "binary32.h"
+
 int mpsim_is_native(const mpsim_rounded *p)
 {
     const mpsim_rounding *r = &p->rounding;
-    const mpsim_format binary32 = {.bits = 32,
-                                   .ebits = 8,
-                                   .mbits = 23,
-                                   .inf = 1,
-                                   .nan = MPSIM_NAN_TOP,
-                                   .zero = MPSIM_ZERO_SIGNED,
-                                   .bias = 127,
-                                   .max_finite = 0x7f7fffff};
-    return mpsim_format_same(&p->format, &binary32) && r->mode == MPSIM_ROUND_NEAREST_EVEN &&
+    return mpsim_format_same(&p->format, &mpsim_binary32) && r->mode == MPSIM_ROUND_NEAREST_EVEN &&
            r->overflow == MPSIM_OVERFLOW_INF && r->infinity == MPSIM_INFINITY_KEEP && !r->flush_output;
 }
 

@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "../stats/sum.h"
+#include "binary32.h"
 
 /* ---- the choice ---- */
 
@@ -81,18 +82,10 @@ int mpsim_lanes_init(mpsim_lanes *p, const mpsim_model *m, const mpsim_format *f
 /* x as binary32, to nearest even; an overflow is bad. */
 static unsigned round_lane(mpsim_number x, float *c)
 {
-    static const mpsim_format binary32 = {.bits = 32,
-                                          .ebits = 8,
-                                          .mbits = 23,
-                                          .inf = 1,
-                                          .nan = MPSIM_NAN_TOP,
-                                          .zero = MPSIM_ZERO_SIGNED,
-                                          .bias = 127,
-                                          .max_finite = 0x7f7fffff};
     mpsim_rounding r;
     unsigned flags;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    const uint64_t code = mpsim_scalar_encode(&binary32, &r, r.mode, x, 0, &flags);
+    const uint64_t code = mpsim_scalar_encode(&mpsim_binary32, &r, r.mode, x, 0, &flags);
     const unsigned bad = (code & 0x7fffffff) >= 0x7f800000;
     *c = bad ? 0 : mpsim_f32_bits((uint32_t)code);
     return bad;

@@ -9,6 +9,7 @@
 #include "staged.h"
 
 #include "../base/words.h"
+#include "binary32.h"
 
 #include <stddef.h>
 
@@ -287,8 +288,7 @@ static int order_is_valid(const mpsim_model *m)
  * rounds to one of its modes. */
 static int traits_fit(unsigned traits, const mpsim_rounded *p)
 {
-    const mpsim_format *f = &p->format;
-    return (!(traits & MPSIM_TRAIT_OVERFLOW) || (f->ebits == 8 && f->mbits == 23 && f->bias == 127)) &&
+    return (!(traits & MPSIM_TRAIT_OVERFLOW) || mpsim_format_same(&p->format, &mpsim_binary32)) &&
            (!(traits & MPSIM_TRAIT_FLUSH_SUMS) || !mpsim_is_stochastic(p->rounding.mode));
 }
 
