@@ -23,7 +23,7 @@ const command commands[] = {
      COMMAND_DATA},
     {"advise", "TRACE...", "Which format, loss scale and recipe a recorded run bears, and why", cmd_advise,
      COMMAND_DATA},
-    {"plot", "FIGURE REPORT...", "Draw a figure from a report of stat, dot, train or diff", cmd_plot,
+    {"plot", "FIGURE REPORT...", "Draw a figure from a report of another command", cmd_plot,
      COMMAND_DATA | COMMAND_FOLDERS | COMMAND_GNUPLOT},
     {"verify", "[GROUP...]", "Compare with MPFR, NVIDIA's headers, recorded hardware, a GPU", cmd_verify, COMMAND_DATA},
     {NULL, NULL, NULL, NULL, 0},

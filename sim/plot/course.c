@@ -52,13 +52,20 @@ static double log2_of(double x)
     return x > 0 && isfinite(x) ? log2(x) : (double)NAN;
 }
 
+/* What the steps of a scaler are numbered by: as the report has them, counted from the first, or counted as a log tells them. */
+typedef enum numbering { BY_STEP, BY_INDEX, BY_ORDER } numbering;
+static const char *const axes[] = {"step", "step, from the first on", "step told by the log"};
+
 /* A curve whose steps are being read. */
 typedef struct reading {
     plot_courses *c;
     const plot_selection *selection;
     const char *policy;         /* in front of names; NULL: none */
     plot_curve_of_steps *curve; /* NULL: each tensor has its own */
-    uint64_t step;              /* of amaxes: the one that is read; of scalers: how many came before */
+    numbering numbers;          /* of scalers */
+    int lacks_index;
+    double line;   /* of a log: where the steps of the line begin that was read last */
+    uint64_t step; /* of amaxes: the one that is read; of scalers: how many came before */
 } reading;
 
 static int has_event(const json_t *item, const char *event)
@@ -72,11 +79,17 @@ static int has_event(const json_t *item, const char *event)
 
 /* ---- loss scales ---- */
 
+/* NaN: 0, infinite, or null, as a log may leave it. */
 static int get_scale(const plot_courses *c, const json_t *item, const char *key, double *scale)
 {
-    const int code = plot_get_magnitude(c->report, item, key, scale);
-    *scale = log2_of(*scale);
-    return code;
+    const json_t *v = json_object_get(item, key);
+    const int known = plot_is_number(v, scale);
+    if (!known && !json_is_null(v))
+        return plot_wrong_member(c->report, key, "a scale");
+    if (known && *scale < 0)
+        return plot_wrong_member(c->report, key, "a scale");
+    *scale = known ? log2_of(*scale) : (double)NAN;
+    return 0;
 }
 
 /* A number of a member that may be null. */
@@ -88,7 +101,19 @@ static int has_number(const json_t *item, const char *key, double *x)
     return json_is_integer(v) && json_integer_value(v) >= 0;
 }
 
-/* Steps of equal scale and outcome. A log may number its steps or not; a pattern counts them. */
+/* A log may number its steps, or some of them; what has no numbers is counted. */
+static int find_numbers(void *context, const json_t *item)
+{
+    reading *p = context;
+    double x;
+    if (p->numbers == BY_STEP && !has_number(item, "from", &x))
+        p->numbers = BY_INDEX;
+    if (!has_number(item, "index", &x))
+        p->lacks_index = 1;
+    return 0;
+}
+
+/* Steps of equal scale and outcome. */
 static int read_trajectory(void *context, const json_t *item)
 {
     reading *p = context;
@@ -98,17 +123,22 @@ static int read_trajectory(void *context, const json_t *item)
     if (code)
         return code;
     has_number(item, "steps", &steps);
-    if (has_number(item, "from", &from))
-        p->c->axis = "step";
-    else if (has_number(item, "index", &from)) {
-        p->c->axis = "step";
+    if (p->numbers == BY_STEP)
+        has_number(item, "from", &from);
+    else if (p->numbers == BY_INDEX && has_number(item, "index", &from))
         from++;
-    } else if (!p->c->axis)
-        p->c->axis = "entry of the log";
+    p->c->axis = axes[p->numbers];
+    if (p->numbers == BY_STEP &&
+        has_event(item, "mixed")) { /* several share the steps of a line, one after the other */
+        const double line = from;
+        if (p->curve->n && line == p->line)
+            from = (double)p->step + 1;
+        p->line = line;
+    }
     to = from + fmax(steps, 1) - 1;
-    has_number(item, "to", &to);
-    const plot_curve_of_steps *curve = p->curve;
-    if (curve->n && curve->moments[curve->n - 1].step == from) /* where the one before it led to */
+    if (p->numbers == BY_STEP && !has_event(item, "mixed"))
+        has_number(item, "to", &to);
+    if (p->curve->n && p->curve->moments[p->curve->n - 1].step >= from) /* where the one before it led to */
         p->curve->n--;
     code = add_moment(p->c, p->curve, (plot_moment){from, {scale, (double)NAN}, has_event(item, "skip")});
     if (!code)
@@ -229,6 +259,10 @@ static int read_run(plot_courses *c, const json_t *run, size_t layout, const plo
     else
         code = curve_named(c, name, &p.curve);
     const json_t *steps = json_object_get(run, layouts[layout].steps);
+    if (!code && visit == read_trajectory) {
+        code = plot_each(c->report, steps, layouts[layout].steps, find_numbers, &p);
+        p.numbers = p.numbers == BY_INDEX && p.lacks_index ? BY_ORDER : p.numbers;
+    }
     return code ? code : plot_each(c->report, steps, layouts[layout].steps, visit, &p);
 }
 
@@ -257,13 +291,21 @@ static int is_unscaled(const plot_courses *c, const plot_curve_of_steps *curve)
     return plain;
 }
 
-/* Curves without a step go; what is left is counted. */
+static int has_value(const plot_curve_of_steps *curve)
+{
+    for (size_t k = 0; k < curve->n; k++)
+        if (!isnan(curve->moments[k].values[0]))
+            return 1;
+    return 0;
+}
+
+/* Curves without a value go; what is left is counted. */
 static int finish(plot_courses *c, const char *nothing)
 {
     size_t kept = 0;
     for (size_t i = 0; i < c->n; i++) {
         plot_curve_of_steps *curve = &c->items[i];
-        if (curve->n == 0 || is_unscaled(c, curve)) {
+        if (is_unscaled(c, curve) || !has_value(curve)) {
             free(curve->name);
             free(curve->moments);
             continue;
@@ -292,7 +334,7 @@ int plot_lossscale_read(plot_courses *c, const plot_report *report, const plot_s
     begin(c, report, &lossscale);
     const int scalers = strcmp(report->command, "scaler") == 0;
     const int code = read_runs(c, selection, scalers ? read_trajectory : read_scale);
-    return code ? code : finish(c, "no run of it, or none that --match selects, has a step with a loss scale");
+    return code ? code : finish(c, "no run of it, or none that --match selects, has a step with a loss scale above 0");
 }
 
 int plot_updates_read(plot_courses *c, const plot_report *report, const plot_selection *selection)

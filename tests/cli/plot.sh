@@ -456,12 +456,14 @@ ok $? 'training: more steps than a figure can show'
 
 # ---- curves over the steps ----
 turns 8
-plot lossscale --type svg --venue icml -o ls scaler.json >out 2>err && drawn ls && silent && says ls.svg torch apex megatron 'skipped step' 'loss scale' step 2³⁰ &&
+plot lossscale --type svg --venue icml -o ls scaler.json >out 2>err && drawn ls && silent && says ls.svg torch apex megatron 'skipped step' 'loss scale' 'step, from the first on' 2³⁰ &&
     [ "$(awk '/^# curve 1/ { on = 1 } /^# curve 2/ { exit } on && /^[0-9]/ { printf "%s:%s ", $1, $2 }' ls.dat)" = '1:16 2:15 3:14 4:13 2003:13 2004:14 2005:13 2505:13 2506:12 ' ] &&
     [ "$(sed -n '/^# marks/,$p' ls.dat | grep -c '^1 ')" -eq 3 ]
 ok $? 'lossscale: stairs of scalers over a pattern; of marks that lie close the first'
 "$MPSIM" log --json -o log.json "$top/data/logs/13-apex-runaway-e202.log" && plot lossscale --type svg -o ls log.json >out 2>err && drawn ls && silent &&
-    says ls.svg recorded 'entry of the log' 2⁻⁶⁶⁸
+    says ls.svg recorded 'step told by the log' 2⁻⁶⁶⁸ && "$MPSIM" log --json -o log.json "$top/data/logs/27-megatron-deepspeed-loss-spike.log" &&
+    plot lossscale --type svg -o ls log.json >out 2>err && awk '/^# curve/ { on = 1 } /^# marks/ { exit } on && /^[0-9]/ { if ($1 < last) exit 1; last = $1 }' ls.dat &&
+    "$MPSIM" log --json -o log.json "$top/data/logs/41-arcface-scale-zero.log" && fails 2 'has a step with a loss scale above 0' lossscale log.json
 ok $? 'lossscale: of a training log'
 plot lossscale --type svg -o ls "$train" >out 2>err && silent && says ls.svg pytorch-amp-fp16 2⁴ && ! grep -q 'fp32\|fp16-unscaled' ls.svg &&
     plot lossscale --type svg -m 'py*' -o ls replay.json >out 2>err && silent && says ls.svg 2¹⁶
@@ -486,7 +488,7 @@ bad_run() { # bad_run FIGURE REPORT SED TEXT
     fails 3 "changed.json: not a report of .*: .*$4" "$1" -o bad changed.json && nothing bad && [ ! -e bad.gp ]
     ok $? "bad report, $1: $4"
 }
-bad_run lossscale scaler.json 's/"scale": 32768.0/"scale": -1/' '"scale" is missing or not a magnitude'
+bad_run lossscale scaler.json 's/"scale": 32768.0/"scale": -1/' '"scale" is missing or not a scale'
 bad_run lossscale scaler.json 's/"trajectory": /"x": /' '"trajectory" is missing or not an array'
 bad_run updates replay.json 's/"updates": [0-9]*, "lost"/"updates": 1, "lost": 2, "x"/' 'more are lost than there are'
 bad_run amax replay.json 's/"stale": [0-9]*/"stale": "x"/g' '"stale" is missing or not a count'
