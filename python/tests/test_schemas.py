@@ -51,6 +51,7 @@ diff A/step_000010 D/amp-mlp/adamw/step_000010
 diff T/a.npy T/b.npy
 diff T/a.npy T/shifted.npy
 diff T/a.npy T/reshaped.npy
+diff T/w.npz T/renamed.npz
 diff --tolerance 60dB T/a.npy T/b.npy
 diff A/step_000010 A/step_000011
 diff --logprob T/p.npy T/q.npy
@@ -83,7 +84,7 @@ advise --hold-back 2 -f fp16,mxfp8 A/step_000010 A/step_000011
 advise D/charlm/step_000100
 replay -P fp32 --weights recorded --no-reference A/step_000010
 train-mlp -P pytorch-amp-fp16 -P fp32
-train-mlp -P fp8-lm --optimizer adamw --digests T/digests
+train-mlp -P fp8-lm --optimizer adamw --check-digests T/digests
 train-mlp -P fp32 --optimizer adafactor
 train-gpt -P pytorch-amp-bf16 --accumulate 2 --ranks 2 --wire bf16
 train-gpt -P fp32 --norm rmsnorm --positions rotary
@@ -106,6 +107,9 @@ def files(tmp_path_factory):
         (path / f"run{k}.txt").write_text("".join(lines))
     np.savez(path / "w.npz", **{"fc.weight": a[1:].copy(), "grad/fc.weight": a[1:].copy()})
     subprocess.run([PROGRAM, "cast", "-q", "-f", "mxfp8", "-o", path / "quantised.safetensors", path / "w.npz"], check=True)
+    np.savez(path / "renamed.npz", **{"head.weight": a[1:].reshape(14, 32), "grad/head.weight": a[1:].copy()})
+    words = MLP.split() + ["-q", "-P", "fp8-lm", "--optimizer", "adamw"]
+    subprocess.run([PROGRAM, *words, "--digests", path / "digests"], check=True, stdout=subprocess.DEVNULL)
     return path
 
 

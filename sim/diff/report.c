@@ -44,7 +44,7 @@ diffreport *diffreport_new(FILE *to, report_style style, const diffreport_head *
         fputs("{\"schema\": \"mpsim.diff/1\", \"config\": ", to);
         json_t *match = json_array(), *kinds = json_array();
         for (size_t i = 0; i < head->match->count; i++)
-            json_array_append_new(match, json_string(head->match->items[i]));
+            json_array_append_new(match, json_of_path(head->match->items[i]));
         for (size_t i = 0; i < head->kinds->count; i++)
             json_array_append_new(kinds, json_string(head->kinds->items[i]));
         json_write(to, json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "mpsim", mpsim_version(), "a",

@@ -1,6 +1,7 @@
 /* report.c -- what mpsim verify writes: text, JSON (schema mpsim.verify/1), CSV. */
 #include "report.h"
 
+#include "../cli/input.h"
 #include "../report/report.h"
 #include "../text/words.h"
 #include "groups.h"
@@ -172,7 +173,7 @@ void verify_json(const verify *v, FILE *to)
     json_object_set_new(config, "mpsim", json_string(mpsim_version()));
     json_object_set_new(config, "thorough", json_boolean(v->thorough));
     json_object_set_new(config, "seed", json_of_count(v->seed));
-    json_object_set_new(config, "vectors", text_or_null(v->vectors));
+    json_object_set_new(config, "vectors", v->vectors && v->vectors[0] ? json_of_path(v->vectors) : json_null());
     json_object_set_new(config, "architecture", text_or_null(v->architecture));
     json_object_set_new(config, "models", models);
     json_object_set_new(total, "comparisons", json_of_count(s.comparisons));

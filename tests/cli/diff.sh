@@ -129,6 +129,7 @@ done
 # ---- what is refused ----
 run 2 diff "$adam" && has 'takes two files or folders' err; ok $? "one operand"
 run 2 diff --tolerance 4x "$adam" "$adam" && has '4ulp, 1e-3 (relative), 60dB' err; ok $? "a tolerance of no unit"
+run 0 diff --json -m "$(printf '*\377*')" -m '*' "$adam/step_000010" "$adam/step_000010" && has '"match": \["\*\\\\xff\*", "\*"\]'; ok $? "a pattern that is no UTF-8"
 run 2 diff --json --csv "$adam" "$adam"; ok $? "two forms"
 run 4 diff "$adam" "$dir/nowhere"; ok $? "a file that is not there"
 run 3 diff -m nothing "$adam" "$adam"; ok $? "nothing is selected"
