@@ -112,7 +112,9 @@ static ALWAYS_INLINE void two_lanes(const size_t rows, const float *a, size_t ne
             STORE(s + r * MPSIM_PANEL + v * LANES, ADD(even[r][v], odd[r][v]));
 }
 
-static void instruction(int kind, const float *a, size_t next, const float *b, float *s, size_t rows, size_t depth)
+/* Not inlined, since the loops beside it would lack its registers. */
+static __attribute__((noinline)) void instruction(int kind, const float *a, size_t next, const float *b, float *s,
+                                                  size_t rows, size_t depth)
 {
     size_t r = 0;
     for (; r + ROWS <= rows; r += ROWS)
