@@ -209,14 +209,20 @@ FOR(FP16) void vfmadd231ph(void *d, const void *a, const void *b)
 
 FOR(FP16) void vcvtph2psx(void *d, const void *a, const void *b)
 {
+    const __m256i x = _mm256_loadu_si256((const __m256i *)a);
+    __m512 y;
     (void)b;
-    _mm512_storeu_ps(d, _mm512_cvtxph_ps((__m256h)_mm256_loadu_si256((const __m256i *)a)));
+    __asm__("vcvtph2psx %1, %0" : "=v"(y) : "v"(x));
+    _mm512_storeu_ps(d, y);
 }
 
 FOR(FP16) void vcvtps2phx(void *d, const void *a, const void *b)
 {
+    const __m512 x = _mm512_loadu_ps(a);
+    __m256i y;
     (void)b;
-    _mm256_storeu_si256((__m256i *)d, (__m256i)_mm512_cvtxps_ph(_mm512_loadu_ps(a)));
+    __asm__("vcvtps2phx %1, %0" : "=v"(y) : "v"(x));
+    _mm256_storeu_si256((__m256i *)d, y);
 }
 #define HAVE_FP16
 #endif
