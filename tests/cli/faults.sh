@@ -207,8 +207,8 @@ cast -f e4m3 -q -o out.npy ../../in/column.npy
 dot -f e4m3 -K 64 --rows 8 --csv
 dot -f e4m3 -K 64 --rows 8 --csv --split-k 3 --workspace bf16 -M fma
 dot --reduce --wire bf16 $trace $trace
-attention -M fma,hopper-bf16-fp32:result=bf16 --q act:fc1 --k weight:fc1.weight --v weight:fc1.weight $trace
-mismatch -a fma -b hopper-bf16-fp32,split=2 --hidden $trace --hidden-name act:fc1 --head $trace --head-name weight:fc1.weight
+attention -M fma,hopper-bf16-fp32:result=bf16 --q weight:fc1.weight --k weight:fc1.weight --v weight:fc1.weight $trace
+mismatch -a fma -b hopper-bf16-fp32,split=2 --hidden $trace --hidden-name weight:fc1.weight --head $trace --head-name weight:fc1.weight
 diff --logprob -k weight $trace $trace
 advise --hold-back 2 -o out $top/data/amp-mlp/adam/step_000007/rank_00000.safetensors $top/data/amp-mlp/adam/step_000008/rank_00000.safetensors
 +advise --policy-out policy $top/data/amp-mlp/adam/step_000007/rank_00000.safetensors
