@@ -124,10 +124,12 @@ static void check_product(product *p, const char *line)
     ck_assert(d != NULL);
     make_operands(p);
     choose(model, p);
-    if (p->k >= 600 && p->m > 1 && p->n > 1) /* orders that are near it are told apart */
+    /* orders that are near it are told apart; but at K = 1024, whose results in bf16 are
+     * also those of single products */
+    if (p->k >= 600 && p->m > 1 && p->n > 1)
         ck_assert(product_digest(p, "avx512-bf16-fp32:result=bf16", d) != p->digest &&
                   product_digest(p, "avx512-bf16-fp32:chunk=256:result=bf16", d) != p->digest &&
-                  product_digest(p, "fma:chunk=512:result=bf16", d) != p->digest);
+                  (p->k == 1024 || product_digest(p, "fma:chunk=512:result=bf16", d) != p->digest));
     ck_assert_msg(product_digest(p, model, d) == p->digest, "%s gives %04x %04x ..., recorded %s", model, d[0], d[1],
                   line);
     free(d);
