@@ -58,7 +58,7 @@ sim_libsim_a_SOURCES = \
   sim/plot/comparison.h sim/plot/data.c sim/plot/data.h sim/plot/course.c sim/plot/course.h sim/plot/grid.c \
   sim/plot/grid.h sim/plot/distribution.c sim/plot/distribution.h sim/plot/dots.c sim/plot/dots.h sim/plot/figures.c \
   sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h sim/plot/heatmap.c sim/plot/heatmap.h sim/plot/ledger.c sim/plot/ledger.h sim/plot/lines.c sim/plot/lines.h \
-  sim/plot/noise.c sim/plot/noise.h sim/plot/ranges.c sim/plot/ranges.h sim/plot/plot.c sim/plot/plot.h sim/plot/report.c \
+  sim/plot/noise.c sim/plot/noise.h sim/plot/ranges.c sim/plot/ranges.h sim/plot/plot.c sim/plot/plot.h sim/plot/range.h sim/plot/report.c \
   sim/plot/report.h sim/plot/runs.c sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h \
   sim/plot/select.c sim/plot/select.h sim/plot/skim.c sim/plot/skim.h sim/plot/steps.c sim/plot/steps.h sim/plot/sweep.c \
   sim/plot/sweep.h sim/plot/targets.c sim/plot/targets.h sim/plot/text.c sim/plot/text.h \

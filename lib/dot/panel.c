@@ -266,14 +266,14 @@ static void gather(const mpsim_lines *x, const mpsim_panels *to, unsigned char *
             memcpy(raw + 4 * i, p + 4 * i * step, 4);
 }
 
-/* N values and their exponents times powers of two, value j that of exponent scales[j step]. Returns which have no
+/* N values and their exponents times powers of two, value j that of exponent scales[j]. Returns which have no
  * normal value then, as bits. */
-static unsigned scale_values(float *y, int16_t *e, const int16_t *scales, size_t step)
+static unsigned scale_values(float *y, int16_t *e, const int16_t *scales)
 {
     unsigned special = 0;
     for (size_t j = 0; j < N; j++) {
         const uint32_t u = mpsim_bits_f32(y[j]);
-        const int by = scales[j * step], field = (int)(u >> 23 & 0xff) + by;
+        const int by = scales[j], field = (int)(u >> 23 & 0xff) + by;
         const int is_zero = u << 1 == 0;
         special |= (unsigned)(by == MPSIM_SCALE_NAN || (!is_zero && (field < 1 || field > 254))) << j;
         y[j] = is_zero ? y[j] : mpsim_f32_bits((u & 0x807fffff) | (uint32_t)(field & 0xff) << 23);
@@ -302,7 +302,7 @@ static unsigned adapt(const mpsim_lines *x, float *y, int16_t *e, size_t l, size
         return 0;
     for (size_t j = 0; j < n; j++)
         scales[j] = x->scales[(across ? l + j : l) * x->blocks + k / x->block];
-    return scale_values(y, e, scales, 1);
+    return scale_values(y, e, scales);
 }
 
 static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l)

@@ -51,17 +51,6 @@ void help_own(const command *c, option_row own[HELP_OWN])
     own[3] = (option_row){'h', "help", OPTION_FLAG, NULL, NULL, "print this help and exit"};
 }
 
-/* What an option does, from COLUMN on; the cursor is at column `at`. */
-static void print_about(const char *text, int at)
-{
-    if (at >= COLUMN) {
-        putchar('\n');
-        at = 0;
-    }
-    printf("%*s", COLUMN - at, "");
-    text_wrap(stdout, COLUMN, WIDTH, " ", text);
-}
-
 static void print_row(const option_row *o)
 {
     if (o->type == OPTION_HEADING) {
@@ -72,7 +61,7 @@ static void print_row(const option_row *o)
     at += printf("--%s", o->name);
     if (o->argument)
         at += printf(" %s", o->argument);
-    print_about(o->help, at);
+    text_beside(stdout, at, COLUMN, WIDTH, o->help);
 }
 
 static void print_command(const command *c, const option_row *table, const option_row own[HELP_OWN], const char *more)

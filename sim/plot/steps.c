@@ -4,23 +4,12 @@
  * says. Where marks lie too close, the first of them is drawn. */
 #include "steps.h"
 
+#include "range.h"
 #include "text.h"
 
 #include <math.h>
 
 enum { CURVE_LABEL = 48, POINTS_PER_INCH = 24, MARKS_PER_INCH = 12 };
-
-typedef struct range {
-    double low, high;
-} range;
-
-static void widen(range *r, double x)
-{
-    if (isfinite(x)) {
-        r->low = fmin(r->low, x);
-        r->high = fmax(r->high, x);
-    }
-}
 
 static range find_steps(const plot_courses *c)
 {

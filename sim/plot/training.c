@@ -6,6 +6,7 @@
  * drawn where it changes; where skipped steps lie too close, the first of them is marked. */
 #include "training.h"
 
+#include "range.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -189,18 +190,6 @@ void plot_put_training(FILE *to, const plot_input *in, const plot_request *r)
 }
 
 /* ---- variables ---- */
-
-typedef struct range {
-    double low, high;
-} range;
-
-static void widen(range *r, double x)
-{
-    if (isfinite(x)) {
-        r->low = fmin(r->low, x);
-        r->high = fmax(r->high, x);
-    }
-}
 
 static range find_range(const plot_runs *s, uint64_t steps, double (*value)(const plot_training *r, part p))
 {

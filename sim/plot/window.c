@@ -3,6 +3,7 @@
 #include "window.h"
 
 #include "../text/words.h"
+#include "range.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -127,18 +128,6 @@ void plot_put_window(FILE *to, const plot_input *in, const plot_request *r)
 }
 
 /* ---- variables ---- */
-
-typedef struct range {
-    double low, high;
-} range;
-
-static void widen(range *r, double x)
-{
-    if (isfinite(x)) {
-        r->low = fmin(r->low, x);
-        r->high = fmax(r->high, x);
-    }
-}
 
 /* Of shares above zero, and of SQNR. */
 static void find_ranges(const plot_scaled *s, range *shares, range *sqnr, int *exact)

@@ -87,9 +87,7 @@ int policy_list_print(FILE *to)
     const int code = add_folder(&all, policy_bundled(folder));
     for (size_t i = 0; i < all.count && !code; i++) {
         const policy *p = &all.items[i];
-        const int n = fprintf(to, "%-*s", COLUMN - 1, p->name);
-        fprintf(to, n < COLUMN ? " " : "\n%*s", COLUMN, "");
-        text_wrap(to, COLUMN, WIDTH, " ", p->note ? p->note : p->source ? p->source : "");
+        text_beside(to, fprintf(to, "%s", p->name), COLUMN, WIDTH, p->note ? p->note : p->source ? p->source : "");
     }
     policy_list_clear(&all);
     return code;

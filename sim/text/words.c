@@ -18,6 +18,16 @@ void text_wrap(FILE *to, int at, int width, const char *between, const char *tex
     fputc('\n', to);
 }
 
+void text_beside(FILE *to, int at, int column, int width, const char *text)
+{
+    if (at >= column) {
+        fputc('\n', to);
+        at = 0;
+    }
+    fprintf(to, "%*s", column - at, "");
+    text_wrap(to, column, width, " ", text);
+}
+
 const char *text_plural(uint64_t n)
 {
     return n == 1 ? "" : "s";

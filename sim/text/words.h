@@ -9,6 +9,10 @@
  * ended, too. What is longer than a line has one to itself. */
 void text_wrap(FILE *to, int at, int width, const char *between, const char *text);
 
+/* text_beside -- text in a column from `column` to `width`, the cursor being at column `at`, behind what it is about:
+ * beside that, or under it where it is too long. */
+void text_beside(FILE *to, int at, int column, int width, const char *text);
+
 /* text_plural -- "" for one, else "s". */
 const char *text_plural(uint64_t n);
 
