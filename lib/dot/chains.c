@@ -31,12 +31,7 @@ static void chain_sums(const job *g, const float *a, const float *b, float *s, s
 void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
     float s[ROWS * N];
-    for (size_t r = 0; r < n; r++) {
-        double c[N];
-        redo[r] = mpsim_start_row(g, first + r, panel, c);
-        for (size_t j = 0; j < N; j++)
-            s[r * N + j] = (float)c[j];
-    }
+    mpsim_start_rows_f32(g, first, n, panel, s, redo);
     if (mpsim_chain_flushes(g->chain)) {
         const mpsim_environment before = mpsim_environment_flushing();
         chain_sums(g, (const float *)mpsim_row_values(g, first), (const float *)mpsim_panel_values(g, panel), s, n);

@@ -51,11 +51,7 @@ static void rows_in_vectors(const job *g, size_t first, size_t n, size_t panel, 
 {
     float s[ROWS * N];
     double d[N];
-    for (size_t r = 0; r < n; r++) {
-        redo[r] = mpsim_start_row(g, first + r, panel, d);
-        for (size_t j = 0; j < N; j++)
-            s[r * N + j] = (float)d[j];
-    }
+    mpsim_start_rows_f32(g, first, n, panel, s, redo);
     sums_in_vectors(g, first, n, panel, s, redo);
     for (size_t r = 0; r < n; r++) {
         if (g->native_result) {

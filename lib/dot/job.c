@@ -17,3 +17,13 @@ unsigned mpsim_start_row(const job *g, size_t i, size_t panel, double *c)
         c[j] = special >> j & 1 ? 0 : c[j];
     return g->panels_a.special[i] ? ~0u : special;
 }
+
+void mpsim_start_rows_f32(const job *g, size_t first, size_t n, size_t panel, float *s, unsigned *redo)
+{
+    double c[N];
+    for (size_t r = 0; r < n; r++) {
+        redo[r] = mpsim_start_row(g, first + r, panel, c);
+        for (size_t j = 0; j < N; j++)
+            s[r * N + j] = (float)c[j];
+    }
+}

@@ -81,3 +81,5 @@ static inline size_t mpsim_panel_columns(const job *g, size_t panel)
 /* mpsim_start_row -- the addends of a row of a panel as binary64 values, and the columns, as bits,
  * where one of them or an operand is no number; 0 there. */
 unsigned mpsim_start_row(const job *g, size_t i, size_t panel, double *c);
+/* mpsim_start_rows_f32 -- the same of n rows in binary32, which has the addends; N values of s a row. */
+void mpsim_start_rows_f32(const job *g, size_t first, size_t n, size_t panel, float *s, unsigned *redo);

@@ -136,12 +136,7 @@ void mpsim_scaledgroups_rows(const job *g, size_t first, size_t n, size_t panel,
     const mpsim_group_info of_a = at(&g->groups_a, first * groups_of(g));
     const mpsim_group_info of_b = at(&g->groups_b, panel * groups_of(g) * N);
     float s[ROWS * N];
-    double c[N];
-    for (size_t r = 0; r < n; r++) {
-        redo[r] = mpsim_start_row(g, first + r, panel, c);
-        for (size_t j = 0; j < N; j++)
-            s[r * N + j] = (float)c[j];
-    }
+    mpsim_start_rows_f32(g, first, n, panel, s, redo);
     g->loops->scaledgroups(&g->scaledgroups, (const float *)mpsim_row_values(g, first), &of_a, g->padded,
                            (const float *)mpsim_panel_values(g, panel), &of_b, s, n, g->padded, redo);
     for (size_t r = 0; r < n; r++)
