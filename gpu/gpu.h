@@ -47,12 +47,11 @@ typedef struct gpu_result {
     uint64_t count, mismatches;
     uint64_t digest_all, digest_sample, digest_large; /* of the hardware's outputs                */
     uint64_t sample_end, sample_step, large_step;
-    uint64_t odd_nans; /* NaN outputs other than the reference's, where NaNs count as one class  */
     uint64_t first;    /* index of the first mismatch                                            */
     uint32_t kept;     /* some mismatches, in no order: index, and the hardware's output          */
     uint64_t kept_index[GPU_KEPT];
     uint32_t kept_output[GPU_KEPT];
-    int question;    /* 1: mismatches answer a question (is __hdiv correctly rounded?)         */
+    int question;    /* 1: mismatches answer a question (which bits are below a tf32?)         */
     char text[1024]; /* first mismatch: inputs, hardware's and reference's result in hex and %a */
     double seconds;
 } gpu_result;

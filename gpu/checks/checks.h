@@ -27,6 +27,9 @@ enum {
     GPU_CVT_RNA_TF32,
     GPU_CVT_RN_TF32,
     GPU_CVT_RZ_TF32,
+    GPU_CVT_RNA_TF32_REST, /* the 13 bits of the register below the tf32 */
+    GPU_CVT_RN_TF32_REST,
+    GPU_CVT_RZ_TF32_REST,
     GPU_CVT_RN_E4M3,
     GPU_CVT_RN_E5M2,
     GPU_ARITH_F16,
@@ -34,10 +37,16 @@ enum {
     GPU_ARITH_F32
 };
 
+typedef enum gpu_expected {
+    GPU_ROUNDED,  /* what the library gives                                               */
+    GPU_NANS_CUT, /* the same, but a NaN's leading bits, which may be those of an infinity */
+    GPU_ZERO      /* 0                                                                    */
+} gpu_expected;
+
 typedef struct gpu_scalar {
     int instruction; /* GPU_CVT_*, GPU_ARITH_* */
     int inputs;      /* gpu_inputs */
-    int nan_class;   /* 1: any NaN equals any NaN, and counts as the canonical one in digests */
+    int expected;    /* gpu_expected */
     uint64_t stream; /* of random inputs */
     mpsim_arith o;   /* the reference: MPSIM_OP_CONVERT from binary32 for conversions */
 } gpu_scalar;

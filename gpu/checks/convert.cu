@@ -1,7 +1,7 @@
 /* convert.cu -- conversions from binary32 by the hardware's cvt instructions, against
  * mpsim_scalar_arith (MPSIM_OP_CONVERT) with the choices of the preset "cuda".
  *
- * The low 13 bits of a tf32 register are not part of the result (PTX ISA, cvt). */
+ * The low 13 bits of a tf32 register are not part of the result (PTX ISA, cvt); rows of their own ask what they are. */
 #include "scalar.cuh"
 
 static __device__ uint32_t hardware(const gpu_scalar &s, const uint32_t in[3])
@@ -23,15 +23,18 @@ static __device__ uint32_t hardware(const gpu_scalar &s, const uint32_t in[3])
         asm("cvt.rz.bf16.f32 %0, %1;" : "=h"(h) : "f"(x));
         return h;
     case GPU_CVT_RNA_TF32:
+    case GPU_CVT_RNA_TF32_REST:
         asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(w) : "f"(x));
-        return w >> 13;
+        return s.instruction == GPU_CVT_RNA_TF32 ? w >> 13 : w & 0x1fff;
 #if __CUDA_ARCH__ >= 900
     case GPU_CVT_RN_TF32:
+    case GPU_CVT_RN_TF32_REST:
         asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(w) : "f"(x));
-        return w >> 13;
+        return s.instruction == GPU_CVT_RN_TF32 ? w >> 13 : w & 0x1fff;
     case GPU_CVT_RZ_TF32:
+    case GPU_CVT_RZ_TF32_REST:
         asm("cvt.rz.tf32.f32 %0, %1;" : "=r"(w) : "f"(x));
-        return w >> 13;
+        return s.instruction == GPU_CVT_RZ_TF32 ? w >> 13 : w & 0x1fff;
 #endif
 #if __CUDA_ARCH__ >= 890
     case GPU_CVT_RN_E4M3: /* of a pair, whose second operand is the low byte */

@@ -238,7 +238,6 @@ void gpu_check_run(size_t i, int quick, gpu_result *r)
     r->digest_large = t.digest_large;
     r->sample_step = c.sample_step;
     r->large_step = c.large_step;
-    r->odd_nans = t.odd_nans;
     r->first = t.first;
     r->kept = t.kept < GPU_KEPT ? t.kept : (unsigned)GPU_KEPT;
     memcpy(r->kept_index, t.kept_index, sizeof r->kept_index);

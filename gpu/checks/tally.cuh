@@ -11,7 +11,7 @@ typedef unsigned long long gpu_word; /* what atomics take */
 
 /* In device memory, zero at first but for `first`, which is all ones. */
 struct gpu_tally {
-    gpu_word mismatches, first, digest_all, digest_sample, digest_large, odd_nans;
+    gpu_word mismatches, first, digest_all, digest_sample, digest_large;
     unsigned kept; /* may grow beyond GPU_KEPT */
     uint64_t kept_index[GPU_KEPT];
     uint32_t kept_output[GPU_KEPT];
@@ -27,10 +27,10 @@ struct gpu_span {
 /* What one thread has seen. */
 struct gpu_local {
     gpu_tally *tally;
-    gpu_word mismatches, first, all, sample, large, odd_nans;
+    gpu_word mismatches, first, all, sample, large;
 
     __device__ explicit gpu_local(gpu_tally *to)
-        : tally(to), mismatches(0), first(~0ull), all(0), sample(0), large(0), odd_nans(0)
+        : tally(to), mismatches(0), first(~0ull), all(0), sample(0), large(0)
     {
     }
 
@@ -68,8 +68,6 @@ struct gpu_local {
         atomicAdd(&tally->digest_all, all);
         atomicAdd(&tally->digest_sample, sample);
         atomicAdd(&tally->digest_large, large);
-        if (odd_nans)
-            atomicAdd(&tally->odd_nans, odd_nans);
         if (mismatches) {
             atomicAdd(&tally->mismatches, mismatches);
             atomicMin(&tally->first, first);

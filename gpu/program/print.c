@@ -31,8 +31,6 @@ int gpu_print_check(const char *name, const gpu_result *r)
         printf("  [%" PRIu64 "] %s", r->first, r->text);
     if (r->mismatches && r->question)
         printf(" (a question, not an error)");
-    if (r->odd_nans)
-        printf("  %" PRIu64 " NaNs with other bits than the reference's", r->odd_nans);
     putchar('\n');
     return r->mismatches && !r->question ? GPU_DIFFERS : GPU_AGREES;
 }

@@ -56,7 +56,6 @@ static void write_check(FILE *to, size_t i, const gpu_record *record)
     }
     fprintf(to, ",\"count\":%" PRIu64 ",\"mismatches\":%" PRIu64 ",\"question\":%s", r->count, r->mismatches,
             r->question ? "true" : "false");
-    fprintf(to, ",\"odd_nans\":%" PRIu64, r->odd_nans);
     fprintf(to,
             ",\"digest_all\":\"%016" PRIx64 "\",\"digest_sample\":\"%016" PRIx64 "\",\"digest_large\":\"%016" PRIx64
             "\"",
