@@ -78,10 +78,8 @@ static int can(const model_row *r, const gpu_job *j, gpu_gemm_path path)
  * pieces of 16 bytes along the depth; wgmma reads others word by word, slower than mma.sync by ldmatrix. 132 tiles
  * are one for each multiprocessor of an H100, 528 are four.
  *
- * fp16 and bf16 of Hopper have one model row for mma.sync and wgmma, by which these may be exchanged. Recorded
- * outputs that it rests on are of mma.sync; no device has confirmed yet that wgmma gives the same bits. That is
- * what the checks "wgmma... as mma.sync" ask (data/gpu/README.md): should one differ, WGMMA and WIDE go from
- * these rows of the table above. */
+ * fp16 and bf16 of Hopper have one model row for mma.sync and wgmma, by which these may be exchanged: the checks
+ * "wgmma... as mma.sync" (data/gpu). */
 static const struct {
     gpu_gemm_path path;
     size_t tiles;

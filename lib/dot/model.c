@@ -1,7 +1,7 @@
 /* model.c -- the table of accumulation models, and models by name; see mpsim/dot.h.
  *
  * Sources: KM: Khattak, Mikaitis, Accurate models of NVIDIA tensor cores, arXiv 2512.07004, with
- * recorded outputs. MMA: Xie, Wang, Yang, Yang, MMA-Sim, arXiv 2511.10909. DS: DeepSeek-V3 technical
+ * recorded outputs. H200: that device's own answers, data/gpu. MMA: Xie, Wang, Yang, Yang, MMA-Sim, arXiv 2511.10909. DS: DeepSeek-V3 technical
  * report, arXiv 2412.19437, 3.3. W: Wang et al., Training deep neural networks with 8-bit floating
  * point numbers, NeurIPS 2018. Floors are those of KM's models; Turing's are by their formula,
  * emin - (F - 18), where no number is given; Volta's in binary32 and those of fp8 in fp16 are MMA's: their
@@ -124,26 +124,28 @@ static const row rows[] = {
     CORE("ada", "fp8-fp16", "mma.m16n8k32", F8, 16, 13, -20, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR,
          "KM (RTX 1000 Ada), MMA"),
 
+    /* Beside the instructions on an H200: random bits, six kinds of numbers, every probe (data/gpu). */
     CORE("hopper", "fp16-fp32", "mma.m16n8k16, wgmma.k16", "fp16", 16, 25, -133, "binary32", RZ, "binary32", VECTORS,
-         CORNERS ONE "; that wgmma gives the same bits", "KM (H100), MMA"),
-    CORE("hopper", "fp16-fp16", "mma.m16n8k16, wgmma.k16", "fp16", 16, 25, -21, "fp16", RN, "fp16", VECTORS,
-         CORNERS FLOOR ONE HALF "; that wgmma gives the same bits", "KM (H100), MMA"),
+         NULL, "KM (H100), MMA, H200"),
+    CORE("hopper", "fp16-fp16", "mma.m16n8k16, wgmma.k16", "fp16", 16, 25, -21, "fp16", RN, "fp16", VECTORS, NULL,
+         "KM (H100), MMA, H200"),
     CORE("hopper", "bf16-fp32", "mma.m16n8k16, wgmma.k16", "bf16", 16, 25, -133, "binary32", RZ, "binary32", VECTORS,
-         CORNERS LOW ONE "; that wgmma gives the same bits", "KM (H100), MMA"),
-    CORE("hopper", "tf32-fp32", "mma.m16n8k8, wgmma.k8", "tf32", 8, 25, -133, "binary32", RZ, "binary32", VECTORS,
-         CORNERS LOW ONE "; that wgmma gives the same bits; products 5 to 8 of an addition", "KM (H100), MMA"),
-    CORE("hopper", "k4-tf32-fp32", "mma.m16n8k4", "tf32", 4, 25, -133, "binary32", RZ, "binary32", VECTORS,
-         CORNERS LOW ONE, "KM (H100), MMA"),
-    CORE("hopper", "wgmma-fp8-fp32", "wgmma.k32", F8, 32, 13, NONE, "e8m13", RZ, "binary32", VECTORS,
-         CORNERS ONE "; an addend other than 0", "KM (H100, c = 0), MMA"),
-    CORE("hopper", "wgmma-fp8-fp16", "wgmma.k32", F8, 32, 13, -21, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR, "MMA"),
+         NULL, "KM (H100), MMA, H200"),
+    CORE("hopper", "tf32-fp32", "mma.m16n8k8, wgmma.k8", "tf32", 8, 25, -133, "binary32", RZ, "binary32", VECTORS, NULL,
+         "KM (H100), MMA, H200"),
+    CORE("hopper", "k4-tf32-fp32", "mma.m16n8k4", "tf32", 4, 25, -133, "binary32", RZ, "binary32", VECTORS, NULL,
+         "KM (H100), MMA, H200"),
+    CORE("hopper", "wgmma-fp8-fp32", "wgmma.k32", F8, 32, 13, NONE, "e8m13", RZ, "binary32", VECTORS, NULL,
+         "KM (H100, c = 0), MMA, H200"),
+    CORE("hopper", "wgmma-fp8-fp16", "wgmma.k32", F8, 32, 13, -21, "fp16", RN, "fp16", VECTORS, NULL, "MMA, H200"),
     CHUNKED("hopper", "wgmma-fp8-promoted", "wgmma.k32, sums moved to fp32 registers every 128", F8, 32, 13, NONE, OWN,
-            "e8m13", RZ, 128, SEQUENTIAL, "binary32", REPORTED, NO_BITS, "DS; CUTLASS: mma_promotion_interval 4"),
+            "e8m13", RZ, 128, SEQUENTIAL, "binary32", VECTORS, NULL,
+            "DS; CUTLASS: mma_promotion_interval 4; a kernel of mpsim's on an H200"),
     CHUNKED("hopper", "mma-fp8-fp32", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -133, FP16,
-            "binary32", RZ, 32, QUADS, "binary32", REPORTED, NO_BITS, "KM (B200 in fp32, H100 in fp16), compiled code"),
+            "binary32", RZ, 32, QUADS, "binary32", VECTORS, NULL,
+            "KM (B200 in fp32, H100 in fp16), compiled code, H200"),
     CHUNKED("hopper", "mma-fp8-fp16", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -21, FP16,
-            "fp16", RN, 32, QUADS, "fp16", VECTORS, CORNERS FLOOR HALF "; operands of two formats",
-            "KM (H100), compiled code"),
+            "fp16", RN, 32, QUADS, "fp16", VECTORS, NULL, "KM (H100), compiled code, H200"),
     DOUBLE("hopper", "mma.m16n8k4, m16n8k8, m16n8k16"),
 
     CORE("blackwell", "fp16-fp32", "mma.m16n8k16, tcgen05.mma k16", "fp16", 16, 25, -133, "binary32", RZ, "binary32",
