@@ -25,8 +25,8 @@ speed       70  45  GPU --only speed
 training    50  35  GPU --only training --skip fp8 --skip gpt
 fp8         35  25  GPU --only fp8 --skip gpt --skip checks --skip speed
 gpt         75  50  GPU --only gpt
-pytorch     90  80  PYTHON data/record/ask_device.py --device cuda --total LIMIT TRACES --output-dir TO/pytorch
-amp         30  25  PYTHON data/record/train_amp_mlp.py --device cuda TO/amp
+pytorch     90  50  PYTHON data/record/ask_device.py --device cuda --jobs 5 --total LIMIT TRACES --output-dir TO/pytorch
+amp         30  20  PYTHON data/record/train_amp_mlp.py --device cuda TO/amp
 memcheck    50  40  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny
 racecheck   50  40  SANITIZER --tool racecheck --error-exitcode 9 GPU --one-process --tiny --only gpt-fp8
 PARTS

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ask a device questions that PyTorch alone can answer: each in a process and a time of its own.
 
-    python3 ask_device.py --device cuda --output-dir OUT            all questions, in the order of QUESTIONS
+    python3 ask_device.py --device cuda --output-dir OUT --jobs 4   all questions, in the order of QUESTIONS, four at once
     python3 ask_device.py --device cpu --quick --output-dir OUT casts products
 
 A question is a module of the folder device/ with ask(session); README.md there says what its answers hold. OUT gets
@@ -19,9 +19,10 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Seconds on a device, importing torch and making a context included: 600 in all.
+# Seconds on a device, importing torch and making a context included (six or so).
 QUESTIONS = {"casts": 30, "functions": 40, "reductions": 40, "optimizers": 60, "autocast": 40, "products": 140,
-             "scaled": 70, "attention": 60, "training": 90, "division": 30}
+             "scaled": 70, "attention": 60, "training": 90, "division": 30, "depth": 40, "fused": 30, "pointwise": 30,
+             "matrices": 30}
 
 
 def arguments():
@@ -32,6 +33,7 @@ def arguments():
     ap.add_argument("--quick", action="store_true", help="few and small cases")
     ap.add_argument("--limit", type=float, help="seconds for each question, instead of its own")
     ap.add_argument("--total", type=float, default=600, help="seconds for all")
+    ap.add_argument("--jobs", type=int, default=1, help="questions at once; no answer is a time")
     ap.add_argument("--traces", help="what `training` compares with: a folder made by device/traces.sh")
     ap.add_argument("--modules", default=os.path.join(HERE, "device"), help="where the modules are")
     ap.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)  # the process of one question
@@ -82,21 +84,32 @@ def end(process):
     process.wait()
 
 
-def ask(a, question, seconds):
-    """State and exit status."""
-    options = ["--device", a.device, "--output-dir", a.output_dir, "--modules", a.modules, "--inside"]
-    options += ["--quick"] if a.quick else []
-    options += ["--traces", a.traces] if a.traces else []
-    with open(os.path.join(a.output_dir, question + ".log"), "wb") as log:
-        process = subprocess.Popen([sys.executable, os.path.abspath(__file__), question] + options, stdout=log,
-                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
-        try:
-            status = process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
+class Asked:
+    """A question's process, and until when it may run."""
+
+    def __init__(self, a, question, limit):
+        self.question, self.limit, self.began = question, limit, time.monotonic()
+        self.process = None
+        if limit <= 0:
+            return
+        options = ["--device", a.device, "--output-dir", a.output_dir, "--modules", a.modules, "--inside"]
+        options += ["--quick"] if a.quick else []
+        options += ["--traces", a.traces] if a.traces else []
+        with open(os.path.join(a.output_dir, question + ".log"), "wb") as log:
+            self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), question] + options, stdout=log,
+                                            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def state(self):
+        """None while it runs, else state and exit status; then all that it started has ended, too."""
+        if not self.process:
+            return "no time left", None
+        status = self.process.poll()
+        if status is None and time.monotonic() - self.began < self.limit:
+            return None
+        end(self.process)
+        if status is None:
             return "out of time", None
-        finally:
-            end(process)
-    return {0: "done", 77: "skipped"}.get(status, "crashed" if status < 0 else "failed"), status
+        return {0: "done", 77: "skipped"}.get(status, "crashed" if status < 0 else "failed"), status
 
 
 def old_manifest(a):
@@ -119,6 +132,28 @@ def write_manifest(a, manifest):
     os.replace(path + ".part", path)
 
 
+def ask_all(a, told):
+    """Questions in their order, `jobs` at once; told(asked, state, status) of each that has ended."""
+    began, waiting, running = time.monotonic(), list(a.questions), []
+    try:
+        while waiting or running:
+            while waiting and len(running) < a.jobs:
+                question = waiting.pop(0)
+                limit = a.limit or QUESTIONS.get(question, 60)
+                running.append(Asked(a, question, min(limit, a.total - (time.monotonic() - began))))
+            ended = [(asked, asked.state()) for asked in running]
+            for asked, state in ended:
+                if state:
+                    running.remove(asked)
+                    told(asked, *state)
+            if all(state is None for _, state in ended):
+                time.sleep(0.05)
+    finally:
+        for asked in running:
+            if asked.process:
+                end(asked.process)
+
+
 def main():
     a = arguments()
     if a.inside:
@@ -126,23 +161,24 @@ def main():
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through the `finally` above
     os.makedirs(a.output_dir, exist_ok=True)
-    began, manifest = time.monotonic(), old_manifest(a)
+    manifest = old_manifest(a)
     for question in a.questions:
         path = os.path.join(a.output_dir, question + ".ndjson")
         if os.path.exists(path):                 # of an earlier call
             os.remove(path)
-        limit, started = a.limit or QUESTIONS.get(question, 60), time.monotonic()
-        limit = min(limit, a.total - (started - began))
-        state, status = ask(a, question, limit) if limit > 0 else ("no time left", None)
-        seconds = time.monotonic() - started
-        head, count = answers_of(path)
+
+    def told(asked, state, status):
+        seconds = time.monotonic() - asked.began
+        head, count = answers_of(os.path.join(a.output_dir, asked.question + ".ndjson"))
         for key in ("device", "kind", "torch", "cuda", "driver", "capability", "triton"):
             if key in head:
                 manifest.setdefault(key, head[key])
-        manifest["questions"][question] = {"state": state, "status": status, "limit": round(limit, 1),
-                                           "seconds": round(seconds, 1), "answers": count}
+        manifest["questions"][asked.question] = {"state": state, "status": status, "limit": round(asked.limit, 1),
+                                                 "seconds": round(seconds, 1), "answers": count}
         write_manifest(a, manifest)
-        print(f"{question}: {state}, {count} answers, {seconds:.1f} s", flush=True)
+        print(f"{asked.question}: {state}, {count} answers, {seconds:.1f} s", flush=True)
+
+    ask_all(a, told)
     sys.exit(any(manifest["questions"][q]["state"] not in ("done", "skipped") for q in a.questions))
 
 

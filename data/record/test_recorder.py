@@ -19,8 +19,8 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_ as imported_before, clip_grad_value_ as value_imported_before
 from torch.utils.checkpoint import checkpoint
-from mpsim import record as mpsim_recorder
-from mpsim.record import Recorder, safetensors_header, save_safetensors
+from recorder import module as mpsim_recorder
+from recorder import Recorder, safetensors_header, save_safetensors
 import train_replay_cases
 
 ALL = ("weight", "wgrad", "act", "out", "agrad", "dgrad")

@@ -19,7 +19,7 @@ from deterministic import ieee_sqrt, setup  # noqa: E402
 # the last bit; that of the AVX2 code is correctly rounded
 os.environ["MKL_CBWR"] = "AVX2"
 import torch  # noqa: E402
-from mpsim.record import save_safetensors  # noqa: E402
+from recorder import save_safetensors  # noqa: E402
 
 SEED, BATCH, STEPS = 20240603, 32, 24
 GROWTH, BACKOFF, INTERVAL = 2.0, 0.5, 6

@@ -10,7 +10,7 @@ import math
 
 from deterministic import setup
 import torch
-from mpsim.record import Recorder
+from recorder import Recorder
 
 SEED, BATCH, T, DIM, HEADS, LAYERS = 20240502, 3, 20, 32, 2, 2
 LR, BETAS, EPS, DECAY = 2e-3, (0.9, 0.99), 1e-8, 0.01

@@ -8,7 +8,7 @@ import argparse
 from deterministic import setup
 import torch
 from sklearn.datasets import load_digits
-from mpsim.record import Recorder
+from recorder import Recorder
 
 SEED, BATCH, LR, MOMENTUM, LAST = 20240501, 32, 0.1, 0.9, 20000
 STEPS = (1, 120, 500, 2000, 6000, 19999, 20000)

@@ -28,7 +28,7 @@ if REPEATABLE:                                   # before torch
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import decoder  # noqa: E402
-from mpsim.record import Recorder  # noqa: E402
+from recorder import Recorder  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOW = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.bfloat16}
@@ -61,7 +61,7 @@ class Safetensors:
 def run_of(path):
     """The lines "key value" of a run, before its first plan."""
     with open(path, "rb") as f:
-        is_text = f.read(13) == b"mpsim-run/1"
+        is_text = f.read(12) == b"mpsim-run/1\n"
     if is_text:
         with open(path, encoding="utf-8") as f:
             text = f.read()

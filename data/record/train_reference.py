@@ -14,7 +14,7 @@ import os
 import numpy as np
 import torch
 from mpsim_random import words
-from mpsim.record import save_safetensors
+from recorder import save_safetensors
 from train_amp_mlp import digits
 
 SEED, BATCH, STEPS, TRAINING = 7, 24, 3, 1437

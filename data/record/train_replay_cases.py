@@ -15,7 +15,7 @@ from deterministic import ieee_sqrt, setup
 os.environ["MKL_CBWR"] = "AVX2"                           # as in train_amp_mlp.py
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
-from mpsim.record import Recorder  # noqa: E402
+from recorder import Recorder  # noqa: E402
 
 SEED, STEPS, BATCH, CLASSES, VOCABULARY, LENGTH, WIDTH = 20240704, 8, 12, 6, 11, 5, 12
 FORLOOP = {"foreach": False, "fused": False}

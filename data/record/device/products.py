@@ -21,13 +21,13 @@ KINDS = {"float16": ("float16", ""), "float16 wide": ("float16", "wide"), "float
 
 
 def kernels(function):
-    """Names of what ran on the device, or why they are not known."""
+    """Names of what ran on the device, without their parameters, or why they are not known."""
     try:
         from torch.profiler import ProfilerActivity, profile
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
             function()
             torch.cuda.synchronize()
-        return sorted({e.key for e in seen.key_averages() if e.device_type == torch.autograd.DeviceType.CUDA})
+        return sorted({e.key.split("(")[0] for e in seen.key_averages() if e.device_type == torch.autograd.DeviceType.CUDA})
     except Exception as e:                       # the answer is worth more than its kernel's name
         return [f"not known: {type(e).__name__}"]
 

@@ -17,15 +17,20 @@ LINE = re.compile(r"step (\d+): mpsim's loss (\S+); here (\S+) \(\S+\), with its
                   r"gradients apart by (\S+) \((.*?)\)")
 
 
-def compare(s, folder, policy):
-    command = [sys.executable, os.path.join(HERE, "..", "train_gpt.py"), "--device", s.device, "--autocast",
-               AUTOCAST[policy], "--run", os.path.join(folder, "run.txt"), "--compare", os.path.join(folder, "trace")]
-    result = subprocess.run(command, capture_output=True, text=True)
-    print(result.stdout, result.stderr, flush=True)
-    steps = [LINE.match(line).groups() for line in result.stdout.splitlines() if LINE.match(line)]
+def start(s, folder, policy):
+    return subprocess.Popen(
+        [sys.executable, os.path.join(HERE, "..", "train_gpt.py"), "--device", s.device, "--autocast",
+         AUTOCAST[policy], "--run", os.path.join(folder, "run.txt"), "--compare", os.path.join(folder, "trace")],
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def compare(process):
+    text, _ = process.communicate()
+    print(text, flush=True)
+    steps = [LINE.match(line).groups() for line in text.splitlines() if LINE.match(line)]
     if not steps:
-        raise RuntimeError(f"train_gpt.py: exit {result.returncode}, no step")
-    return {"within": result.returncode == 0,
+        raise RuntimeError(f"train_gpt.py: exit {process.returncode}, no step")
+    return {"within": process.returncode == 0,
             "steps": [{"step": int(n), "mpsim": float(a), "here": float(b), "with its weights": float(c),
                        "gradients": float(g), "worst": worst} for n, a, b, c, g, worst in steps]}
 
@@ -33,6 +38,7 @@ def compare(s, folder, policy):
 def ask(s):
     if not s.traces:
         raise Skipped("--traces was not given: nothing to compare with")
-    for run in sorted(os.listdir(s.traces)):
-        net, _, policy = run.partition("-")
-        s.try_answer(f"{net} {policy}", lambda: compare(s, os.path.join(s.traces, run), policy))
+    runs = [run.partition("-")[::2] + (run,) for run in sorted(os.listdir(s.traces))]
+    processes = [start(s, os.path.join(s.traces, run), policy) for _, policy, run in runs]  # all at once
+    for (net, policy, _), process in zip(runs, processes):
+        s.try_answer(f"{net} {policy}", lambda: compare(process))

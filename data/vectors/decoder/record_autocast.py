@@ -18,7 +18,7 @@ import torch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 import decoder  # noqa: E402
 import formula  # noqa: E402
-from mpsim.record import raw_bytes, save_safetensors  # noqa: E402
+from recorder import raw_bytes, save_safetensors  # noqa: E402
 
 SEED, BATCH = 7, 2
 SMALL = dict(depth=1, width=12, heads=3, context=5, vocabulary=20, hidden=16)

@@ -17,7 +17,7 @@ from deterministic import ieee_sqrt, setup  # noqa: E402
 import torch  # noqa: E402
 import decoder  # noqa: E402
 import formula  # noqa: E402
-from mpsim.record import save_safetensors  # noqa: E402
+from recorder import save_safetensors  # noqa: E402
 
 SEED, BATCH, STEPS, ACCUMULATE, WARMUP = 7, 3, 20, 2, 4
 LR, BETAS, EPS, DECAY, MAX_NORM, MIN_LR = 1e-2, (0.9, 0.95), 1e-8, 0.1, 1.0, 0.1

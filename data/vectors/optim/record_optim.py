@@ -149,7 +149,7 @@ def value(x):
 
 def main(outdir):
     import torch
-    from mpsim.record import save_safetensors
+    from recorder import save_safetensors
     results = {}
     for cap in CAPABILITIES:
         path = os.path.join(outdir, f"tmp-{cap}.pickle")
