@@ -111,6 +111,60 @@ static __device__ __forceinline__ void gpu_store(const gpu_format &f, void *p, s
     }
 }
 
+/* Four codes that follow one another, by one access; `quad` counts fours, p is aligned to their size. */
+template <class T>
+struct alignas(4 * sizeof(T)) gpu_four {
+    T v[4];
+};
+
+template <class T>
+static __device__ __forceinline__ void gpu_load_as(const void *p, size_t quad, uint32_t to[4])
+{
+    const gpu_four<T> v = static_cast<const gpu_four<T> *>(p)[quad];
+    GPU_UNROLL
+    for (int t = 0; t < 4; t++)
+        to[t] = v.v[t];
+}
+
+template <class T>
+static __device__ __forceinline__ void gpu_store_as(void *p, size_t quad, const uint32_t from[4])
+{
+    gpu_four<T> v;
+    GPU_UNROLL
+    for (int t = 0; t < 4; t++)
+        v.v[t] = (T)from[t];
+    static_cast<gpu_four<T> *>(p)[quad] = v;
+}
+
+static __device__ __forceinline__ void gpu_load_four(const gpu_format &f, const void *p, size_t quad, uint32_t to[4])
+{
+    switch (f.bytes) {
+    case 1:
+        return gpu_load_as<uint8_t>(p, quad, to);
+    case 2:
+        return gpu_load_as<uint16_t>(p, quad, to);
+    default:
+        gpu_load_as<uint32_t>(p, quad, to);
+    }
+}
+
+static __device__ __forceinline__ void gpu_store_four(const gpu_format &f, void *p, size_t quad, const uint32_t from[4])
+{
+    switch (f.bytes) {
+    case 1:
+        return gpu_store_as<uint8_t>(p, quad, from);
+    case 2:
+        return gpu_store_as<uint16_t>(p, quad, from);
+    default:
+        gpu_store_as<uint32_t>(p, quad, from);
+    }
+}
+
+static __device__ __forceinline__ int gpu_in_fours(const gpu_format &f, const void *p)
+{
+    return (uintptr_t)p % (4u * (unsigned)f.bytes) == 0;
+}
+
 /* ---- from codes ---- */
 
 static __device__ GPU_NOINLINE float gpu_decode_reference(const gpu_format &f, uint32_t code)
