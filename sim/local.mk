@@ -16,7 +16,7 @@ sim_libs = sim/libsim.a sim/libstat.a sim/libsim.a sim/libstat.a sim/libtrace.a 
 sim_libsim_a_SOURCES = \
   sim/advise/advise.h sim/advise/candidates.c sim/advise/candidates.h sim/advise/cmd.c sim/advise/data.c sim/advise/gate.c \
   sim/advise/gate.h sim/advise/hold.c sim/advise/judge.c sim/advise/measure.c sim/advise/policyfile.c sim/advise/reason.c \
-  sim/advise/report.c sim/advise/stall.c \
+  sim/advise/report.c sim/advise/run.c sim/advise/sentences.c sim/advise/stall.c \
   sim/array/need.c sim/array/need.h sim/attention/cmd.c sim/attention/generate.c sim/attention/generate.h \
   sim/attention/heads.c sim/attention/heads.h sim/attention/measure.c sim/attention/measure.h sim/attention/report.c \
   sim/attention/report.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
