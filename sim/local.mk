@@ -92,10 +92,13 @@ sim_libsim_a_SOURCES = \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/testimony.c sim/scaler/testimony.h \
   sim/scaler/track.c sim/scaler/track.h sim/scaler/traininglog.c sim/scaler/traininglog.h \
   sim/scaler/wide.c sim/scaler/wide.h sim/scaler/words.c sim/scaler/words.h \
+  sim/page/cmd.c sim/page/figures.c sim/page/history.c sim/page/html.c sim/page/html.h sim/page/inputs.c sim/page/look.c sim/page/look.h \
+  sim/page/measure.c sim/page/page.c sim/page/page.h sim/page/provenance.c sim/page/summary.c sim/page/svg.c sim/page/svg.h sim/page/tables.c \
   sim/stat/bytes.c sim/stat/bytes.h \
   sim/stat/cmd.c sim/stat/cmd.h \
   sim/stat/form.c sim/stat/form.h sim/stat/pack.c sim/stat/pack.h sim/stat/part.c sim/stat/part.h \
   sim/stat/shard.c sim/stat/shard.h \
+  sim/text/sha256.c sim/text/sha256.h \
   sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c \
   sim/train/decoder.c sim/train/decoder.h sim/train/decodertable.c sim/train/decodertable.h \
   sim/train/describe.c sim/train/describe.h sim/train/device.c sim/train/device.h \
