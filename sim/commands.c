@@ -23,6 +23,8 @@ const command commands[] = {
      COMMAND_DATA},
     {"advise", "TRACE...", "Which format, loss scale and recipe a recorded run bears, and why", cmd_advise,
      COMMAND_DATA},
+    {"report", "TRACE...", "One page for a browser: verdicts, tables, figures, advice of a recorded run", cmd_report,
+     COMMAND_DATA | COMMAND_GNUPLOT},
     {"plot", "FIGURE REPORT...", "Draw a figure from a report of another command", cmd_plot,
      COMMAND_DATA | COMMAND_FOLDERS | COMMAND_GNUPLOT},
     {"verify", "[GROUP...]", "Compare with MPFR, NVIDIA's headers, recorded hardware, a GPU", cmd_verify, COMMAND_DATA},

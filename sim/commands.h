@@ -19,6 +19,7 @@ int cmd_attention(const command *self, int argc, char **argv);
 int cmd_mismatch(const command *self, int argc, char **argv);
 int cmd_replay(const command *self, int argc, char **argv);
 int cmd_advise(const command *self, int argc, char **argv);
+int cmd_report(const command *self, int argc, char **argv);
 int cmd_memory(const command *self, int argc, char **argv);
 int cmd_scaler(const command *self, int argc, char **argv);
 int cmd_log(const command *self, int argc, char **argv);

@@ -16,7 +16,7 @@ sim_libs = sim/libsim.a sim/libstat.a sim/libsim.a sim/libstat.a sim/libtrace.a 
 sim_libsim_a_SOURCES = \
   sim/advise/advise.h sim/advise/candidates.c sim/advise/candidates.h sim/advise/cmd.c sim/advise/data.c sim/advise/gate.c \
   sim/advise/gate.h sim/advise/hold.c sim/advise/judge.c sim/advise/measure.c sim/advise/policyfile.c sim/advise/reason.c \
-  sim/advise/report.c sim/advise/stall.c \
+  sim/advise/report.c sim/advise/run.c sim/advise/sentences.c sim/advise/stall.c \
   sim/array/need.c sim/array/need.h sim/attention/cmd.c sim/attention/generate.c sim/attention/generate.h \
   sim/attention/heads.c sim/attention/heads.h sim/attention/measure.c sim/attention/measure.h sim/attention/report.c \
   sim/attention/report.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
@@ -92,10 +92,13 @@ sim_libsim_a_SOURCES = \
   sim/scaler/table.c sim/scaler/table.h sim/scaler/testimony.c sim/scaler/testimony.h \
   sim/scaler/track.c sim/scaler/track.h sim/scaler/traininglog.c sim/scaler/traininglog.h \
   sim/scaler/wide.c sim/scaler/wide.h sim/scaler/words.c sim/scaler/words.h \
+  sim/page/cmd.c sim/page/figures.c sim/page/history.c sim/page/html.c sim/page/html.h sim/page/inputs.c sim/page/look.c sim/page/look.h \
+  sim/page/measure.c sim/page/page.c sim/page/page.h sim/page/provenance.c sim/page/summary.c sim/page/svg.c sim/page/svg.h sim/page/tables.c \
   sim/stat/bytes.c sim/stat/bytes.h \
   sim/stat/cmd.c sim/stat/cmd.h \
   sim/stat/form.c sim/stat/form.h sim/stat/pack.c sim/stat/pack.h sim/stat/part.c sim/stat/part.h \
   sim/stat/shard.c sim/stat/shard.h \
+  sim/text/sha256.c sim/text/sha256.h \
   sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c \
   sim/train/decoder.c sim/train/decoder.h sim/train/decodertable.c sim/train/decodertable.h \
   sim/train/describe.c sim/train/describe.h sim/train/device.c sim/train/device.h \

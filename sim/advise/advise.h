@@ -129,6 +129,37 @@ typedef struct advise {
     advise_kept kept_choice, kept_scale, kept_recipe;
 } advise;
 
+/* Bounds and wishes as they stand on the command line; NULL or 0: not given. */
+typedef struct advise_words {
+    const char *formats, *compute;
+    const char *underflow, *overflow, *sqnr, *lost;
+    uint64_t hold_back;
+} advise_words;
+
+/* The rows of these options for a command's table; `o` is an advise_words variable. */
+#define ADVISE_BOUND_ROWS(o)                                                                                       \
+    {0, "max-underflow", OPTION_STRING, &(o).underflow, "SHARE", "of a tensor that may become zero (default 1%)"}, \
+        {0,                                                                                                        \
+         "max-overflow",                                                                                           \
+         OPTION_STRING,                                                                                            \
+         &(o).overflow,                                                                                            \
+         "SHARE",                                                                                                  \
+         "of a tensor that may become Inf or NaN (default 0)"},                                                    \
+        {0, "min-sqnr", OPTION_STRING, &(o).sqnr, "DB", "signal to quantisation noise, at least (default 25dB)"},  \
+    {                                                                                                              \
+        0, "max-lost", OPTION_STRING, &(o).lost, "SHARE",                                                          \
+            "of updates that bf16 weights may lose before masters are advised (default 10%)"                       \
+    }
+#define ADVISE_COMPUTE_ROW(o)                                             \
+    {                                                                     \
+        0, "compute", OPTION_STRING, &(o).compute, "bf16|fp16",           \
+            "of the layers (default: bf16, unless more tensors fit fp16)" \
+    }
+
+/* run.c: advise_begin -- *a, which is all zeros, with what the words say. advise_run -- all the work: measure, judge, hold back,
+ * replay. Both 0, or an exit code after a message; advise_clear in any case. */
+int advise_begin(advise *a, const advise_words *words);
+int advise_run(advise *a, input *in);
 void advise_clear(advise *a);
 
 /* measure.c: 0, or an exit code after a message. */
@@ -148,6 +179,28 @@ const char *advise_reason(char *out, size_t size, const advise *a, const advise_
 const char *advise_step(char out[32], const char *before, int64_t step); /* " at step 7", or "" */
 const char *advise_scale_reason(char *out, size_t size, const advise *a, const advise_tensor *t);
 const char *advise_lr(char out[32], double lr);
+
+/* What a sentence of the advice is about. */
+typedef enum advise_topic {
+    ADVISE_WEIGHTS,
+    ADVISE_COMPUTE,
+    ADVISE_RECIPE,
+    ADVISE_SCALE,
+    ADVISE_BYTES,
+    ADVISE_TOPICS
+} advise_topic;
+
+/* sentences.c: advise_sentences -- tell the advice, one sentence or more a topic, in their order. advise_notes -- what a reader must
+ * know about it: what was left out, what was lost before. advise_accumulates -- whether tensors of a kind take up updates
+ * from step to step: that a format holds them once does not say that it can keep them. advise_kept_in -- what a tensor is to be
+ * kept in, wider than the rest, and why; NULL: nothing. */
+void advise_sentences(const advise *a, void (*tell)(void *context, advise_topic topic, const char *text),
+                      void *context);
+void advise_notes(const advise *a, void (*tell)(void *context, const char *text), void *context);
+int advise_accumulates(const char *kind);
+double advise_recorded_bytes(const advise_tensor *t);
+double advise_narrowest_bytes(const advise *a, const advise_tensor *t);
+const char *advise_kept_in(char *why, size_t size, const advise *a, const advise_tensor *t);
 
 /* report.c, data.c */
 void advise_print(const advise *a, int tensors, FILE *to);

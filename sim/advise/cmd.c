@@ -33,86 +33,13 @@ static const char more[] =
     "  mpsim advise -q --fail-if 'binary32>0,unscaled>1%' trace/    in a test of one's own\n";
 
 typedef struct options {
-    const char *formats, *compute, *policy;
-    const char *underflow, *overflow, *sqnr, *lost;
-    uint64_t hold_back;
+    advise_words words;
+    const char *policy;
     int tensors;
     option_list fail_if;
     input_options from;
     report_options form;
 } options;
-
-void advise_clear(advise *a)
-{
-    for (size_t i = 0; i < a->n_tensors; i++) {
-        free(a->tensors[i].name);
-        free(a->tensors[i].layer);
-    }
-    for (size_t i = 0; i < a->n_layers; i++)
-        free(a->layers[i].name);
-    nameindex_clear(&a->names);
-    nameindex_clear(&a->layer_names);
-    free(a->tensors);
-    free(a->layers);
-    free(a->held);
-}
-
-/* ---- the command line ---- */
-
-/* A number without the unit that may follow it: 0, or an exit code after a message. */
-static int read_number(double *x, const char *option, const char *typed, const char *unit, const char *example)
-{
-    char text[64];
-    if (!typed)
-        return 0;
-    size_t n = strlen(typed);
-    const size_t length = strlen(unit);
-    if (n > length && strcmp(typed + n - length, unit) == 0)
-        n -= length;
-    while (n > 0 && typed[n - 1] == ' ')
-        n--;
-    snprintf(text, sizeof text, "%.*s", (int)(n < sizeof text ? n : 0), typed);
-    return parse_number(x, text) == 0
-               ? 0
-               : fail(EXIT_USAGE, "advise: --%s: '%s' is not a number, as %s", option, typed, example);
-}
-
-/* "0.1%", or a share, "0.001". */
-static int read_share(double *x, const char *option, const char *typed)
-{
-    const size_t n = typed ? strlen(typed) : 0;
-    const int code = read_number(x, option, typed, "%", "0.1%");
-    if (code || !typed)
-        return code;
-    *x /= typed[n - 1] == '%' ? 100 : 1;
-    return *x >= 0 && *x <= 1 ? 0
-                              : fail(EXIT_USAGE, "advise: --%s: '%s' is not a share from 0 to 100%%", option, typed);
-}
-
-static int check_compute(const advise *a)
-{
-    if (!a->compute)
-        return 0;
-    if (strcmp(a->compute, "bf16") != 0 && strcmp(a->compute, "fp16") != 0)
-        return fail(EXIT_USAGE, "advise: --compute is bf16 or fp16, not '%s'", a->compute);
-    return candidates_find(&a->candidates, a->compute) >= 0
-               ? 0
-               : fail(EXIT_USAGE, "advise: --compute %s: -f leaves it out", a->compute);
-}
-
-static int resolve(advise *a, const options *o)
-{
-    int code = candidates_make(&a->candidates, o->formats);
-    a->bounds = (advise_bounds){.underflow = 0.01, .sqnr = 25, .lost = 0.1};
-    a->hold_back = o->hold_back;
-    a->compute = o->compute;
-    if (code || (code = read_share(&a->bounds.underflow, "max-underflow", o->underflow)) ||
-        (code = read_share(&a->bounds.overflow, "max-overflow", o->overflow)) ||
-        (code = read_share(&a->bounds.lost, "max-lost", o->lost)) ||
-        (code = read_number(&a->bounds.sqnr, "min-sqnr", o->sqnr, "dB", "25dB")) || (code = check_compute(a)))
-        return code;
-    return a->hold_back == 1 ? fail(EXIT_USAGE, "advise: --hold-back 1 would hold all steps back: 2 or more") : 0;
-}
 
 /* ---- what is written ---- */
 
@@ -155,17 +82,15 @@ static int write_all(const advise *a, const input *in, const options *o, report_
     return held && !code ? output_keep(held) : code;
 }
 
+static void tell_note(void *context, const char *text)
+{
+    (void)context;
+    note("%s", text);
+}
+
 static void tell(const advise *a, const input *in)
 {
-    uint64_t broken = 0;
-    for (size_t i = 0; i < a->n_tensors; i++)
-        broken += a->tensors[i].broken > 0;
-    if (a->left_out)
-        note("%llu tensors without floating-point numbers left out", (unsigned long long)a->left_out);
-    if (broken)
-        note("gradients with Inf or NaN are left out: of %llu tensors, in some steps", (unsigned long long)broken);
-    if (a->low_stored)
-        note("gradients were recorded in %s: what that had lost is not seen", a->low_stored);
+    advise_notes(a, tell_note, NULL);
     input_note_empty(in->first_empty, in->empty);
 }
 
@@ -183,11 +108,8 @@ static int work(advise *a, const options *o, report_style style, const gate *g, 
         code = output_check(o->policy);
     if (!code && o->policy && is_same_output(o->policy, o->form.path ? o->form.path : "-"))
         code = fail(EXIT_USAGE, "advise: --policy-out and --output are the same: say where each goes");
-    if (!code && !(code = advise_measure(a, &in))) {
-        advise_judge(a);
-        advise_hold(a);
-        code = advise_find_stall(a, &in);
-    }
+    if (!code)
+        code = advise_run(a, &in);
     if (!code)
         code = write_all(a, &in, o, style);
     if (!code) {
@@ -208,7 +130,7 @@ static int run(const options *o, char **operands, int n)
         code = fail(EXIT_USAGE, "advise: --tensors goes with text: JSON and CSV have every tensor");
     if (!code && n == 0)
         code = fail(EXIT_USAGE, "advise: no trace given; try 'mpsim advise --help'");
-    if (!code && !(code = resolve(&a, o)) && !(code = gate_make(&g, &o->fail_if)) &&
+    if (!code && !(code = advise_begin(&a, &o->words)) && !(code = gate_make(&g, &o->fail_if)) &&
         !(code = report_options_threads(&o->form, "advise"))) {
         code = work(&a, o, style, &g, operands, n);
     }
@@ -222,17 +144,12 @@ int cmd_advise(const command *self, int argc, char **argv)
     int first;
     const option_row rows[] = {
         {0, "Bounds", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "max-underflow", OPTION_STRING, &o.underflow, "SHARE", "of a tensor that may become zero (default 1%)"},
-        {0, "max-overflow", OPTION_STRING, &o.overflow, "SHARE", "of a tensor that may become Inf or NaN (default 0)"},
-        {0, "min-sqnr", OPTION_STRING, &o.sqnr, "DB", "signal to quantisation noise, at least (default 25dB)"},
-        {0, "max-lost", OPTION_STRING, &o.lost, "SHARE",
-         "of updates that bf16 weights may lose before masters are advised (default 10%)"},
+        ADVISE_BOUND_ROWS(o.words),
         {0, "What is tried", OPTION_HEADING, NULL, NULL, NULL},
-        {'f', "format", OPTION_STRING, &o.formats, "LIST",
+        {'f', "format", OPTION_STRING, &o.words.formats, "LIST",
          "formats and recipes (default nvfp4,e4m3,e5m2,mxfp8,blockwise,bf16,fp16)"},
-        {0, "compute", OPTION_STRING, &o.compute, "bf16|fp16",
-         "of the layers (default: bf16, unless more tensors fit fp16)"},
-        {0, "hold-back", OPTION_COUNT, &o.hold_back, "K",
+        ADVISE_COMPUTE_ROW(o.words),
+        {0, "hold-back", OPTION_COUNT, &o.words.hold_back, "K",
          "every K-th step is held back: the advice does not know it, and is judged there"},
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),

@@ -135,11 +135,12 @@ static int allow_output(int rules, const char *path, unsigned traits)
     return bad;
 }
 
-/* Nobody else's files in TMPDIR; where there can be no folder of its own, TMPDIR, so that errors are what they are without. */
-static int allow_temporary(int rules)
+/* Nobody else's files in TMPDIR; where there can be no folder of its own, TMPDIR, so that errors are what they are without. Figures
+ * are drawn in folders there. */
+static int allow_temporary(int rules, unsigned traits)
 {
     const char *own = temporary_own_folder();
-    const unsigned all = OF_OUTPUTS | SANDBOX_READ;
+    const unsigned all = OF_OUTPUTS | SANDBOX_READ | (traits & COMMAND_GNUPLOT ? SANDBOX_FOLDERS : 0);
     return own ? sandbox_allow(rules, own, all) || sandbox_allow(rules, unnamed_place(), SANDBOX_EMPTY)
                : sandbox_allow(rules, unnamed_place(), all);
 }
@@ -185,8 +186,8 @@ static int allow_option(int rules, const option_row *o, unsigned traits)
 
 static int allow_all(int rules, const command *c, const option_row *table, char *const *operands, int n)
 {
-    int bad = allow_machine(rules) || allow_temporary(rules) || (c->traits & COMMAND_DATA && allow_data(rules)) ||
-              (c->traits & COMMAND_GNUPLOT && allow_gnuplot(rules));
+    int bad = allow_machine(rules) || allow_temporary(rules, c->traits) ||
+              (c->traits & COMMAND_DATA && allow_data(rules)) || (c->traits & COMMAND_GNUPLOT && allow_gnuplot(rules));
     for (int i = 0; i < n && !bad; i++)
         bad = allow_input(rules, operands[i]);
     for (const option_row *o = table; o->name && !bad; o++)

@@ -212,17 +212,38 @@ static int drawing_begin(drawing *w, const plot_files *f)
     return 0;
 }
 
+static void name_of_program(char program[4096])
+{
+    const char *wish = getenv("MPSIM_GNUPLOT");
+    snprintf(program, 4096, "%s", wish && *wish ? wish : "gnuplot");
+}
+
+/* Whether what was to be run was not there. */
+static int is_missing(int error, int status)
+{
+    return error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
+}
+
+int plot_has_gnuplot(void)
+{
+    char message[MESSAGE_SIZE], program[4096], version[] = "--version";
+    char *argv[] = {program, version, NULL};
+    int status = 0;
+    name_of_program(program);
+    const int error = run(argv, message, &status);
+    return !is_missing(error, status);
+}
+
 /* Run gnuplot and look at what it left. */
 static int drawing_run(const drawing *w, const plot_files *f, int *use)
 {
-    const char *wish = getenv("MPSIM_GNUPLOT");
     char message[MESSAGE_SIZE] = "", line[300], program[4096];
     char d_flag[] = "-d", e_flag[] = "-e"; /* -d: no settings of the user or the host */
     char *argv[] = {program, d_flag, e_flag, w->settings, w->script, NULL};
     int status = 0;
-    snprintf(program, sizeof program, "%s", wish && *wish ? wish : "gnuplot");
+    name_of_program(program);
     const int error = run(argv, message, &status);
-    *use = error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
+    *use = is_missing(error, status);
     if (*use)
         return fail(EXIT_IO, "%s: not found, but %s.gp and %s.dat are written: install gnuplot or set MPSIM_GNUPLOT",
                     program, f->prefix, f->prefix);

@@ -12,5 +12,8 @@ typedef struct plot_files {
  * figures: there is no gnuplot, or it says what is wrong with them. */
 int plot_gnuplot(const plot_files *f, int *use);
 
+/* plot_has_gnuplot -- whether there is a gnuplot that can be run. */
+int plot_has_gnuplot(void);
+
 enum { PLOT_TYPES = 4 };
 extern const char *const plot_suffixes[PLOT_TYPES]; /* "pdf", ...: bit i of `types` */

@@ -372,3 +372,17 @@ int tally_tell(tally *r)
     const int code = conditions_tell(&r->conditions);
     return !code && r->failed ? EXIT_PARTIAL : code;
 }
+
+void tally_sums(const tally *r, void (*visit)(void *context, const group_label *label, const group *g), void *context)
+{
+    const group_label total = {.level = "total", .step = -1};
+    for (size_t i = 0; i < r->kinds.count; i++) {
+        const group_label l = kind_label(r, i);
+        visit(context, &l, &r->kinds.items[i].g);
+    }
+    for (size_t i = 0; i < r->steps.count; i++) {
+        const group_label l = step_label(r, i);
+        visit(context, &l, &r->steps.items[i].g);
+    }
+    visit(context, &total, &r->total);
+}

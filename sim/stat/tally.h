@@ -70,3 +70,6 @@ void tally_failed(tally *t);
  * tally_tell -- once it is delivered: notes, and what the conditions say. The exit code. */
 int tally_end(tally *t, int code, const char *names);
 int tally_tell(tally *t);
+
+/* tally_sums -- after tally_end: those of the kinds, of the steps and of all, in the order of the report. */
+void tally_sums(const tally *t, void (*visit)(void *context, const group_label *label, const group *g), void *context);

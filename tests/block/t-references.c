@@ -5,7 +5,7 @@
  * generator, its results digests (record_references.py says of what). Sides are no multiples of the
  * blocks but where the line says pad=no. Smaller cases with all their numbers: t-recorded.c. */
 #include "support/recorded.h"
-#include "support/sha256.h"
+#include "sim/text/sha256.h"
 #include "support/support.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "support/extent.h"
 #include "support/mmset.h"
 #include "support/recorded.h"
-#include "support/sha256.h"
+#include "sim/text/sha256.h"
 #include "support/support.h"
 
 #include <stdio.h>

@@ -17,7 +17,7 @@
 #include <mpsim/isa.h>
 #include <mpsim/round.h>
 
-#include "support/sha256.h"
+#include "sim/text/sha256.h"
 #include "support/support.h"
 
 #include <stdio.h>

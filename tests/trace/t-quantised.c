@@ -3,7 +3,7 @@
  * recognised; and the bad inputs. */
 #include "sim/trace/impl.h"
 #include "support/badfile.h"
-#include "support/sha256.h"
+#include "sim/text/sha256.h"
 #include "support/support.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * libraries gave (recorded/record.py, recorded/digests.tsv). */
 #include "config.h"
 #include "support/badfile.h"
-#include "support/sha256.h"
+#include "sim/text/sha256.h"
 #include "support/support.h"
 
 #include <inttypes.h>

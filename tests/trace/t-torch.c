@@ -6,7 +6,7 @@
  * MPSIM_CHECKPOINTS names a folder of others, with such a list in digests.txt or digests-published.txt. */
 #include "sim/trace/impl.h"
 #include "support/badfile.h"
-#include "support/sha256.h"
+#include "sim/text/sha256.h"
 #include "support/support.h"
 
 #include <stdlib.h>

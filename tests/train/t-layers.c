@@ -2,7 +2,7 @@
  * the reference code of TransformerEngine, torchao, DeepGEMM and DeepSeek-V3 (data/vectors/blocks/layers.txt,
  * record_layers.py): codes, scales and values of activations, weights and gradients by rows and columns. */
 #include "sim/train/policy.h"
-#include "support/sha256.h"
+#include "sim/text/sha256.h"
 #include "support/trainruns.h"
 
 #include <stdio.h>

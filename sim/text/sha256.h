@@ -1,4 +1,4 @@
-/* sha256.h -- SHA-256 (FIPS 180-4), for the fingerprints of t-golden.c. */
+/* sha256.h -- SHA-256 (FIPS 180-4): digests that sha256sum gives, too. */
 #pragma once
 
 #include <stddef.h>

@@ -1,0 +1,101 @@
+/* cmd.c -- mpsim report: one page that tells what casts do to a recorded run, for a browser. */
+#include "../cli/output.h"
+#include "../commands.h"
+#include "page.h"
+
+#include <string.h>
+
+static const char more[] =
+    "The page opens with verdicts: which formats lose what, the loss scales that keep gradients, whether\n"
+    "weights in bf16 stall, each with the numbers behind it. Then tables by kind, by step and of every\n"
+    "tensor, which sort by a click or a key on their titles; figures as SVG; the loss scaler over the\n"
+    "steps; the advice as a policy; and where each number comes from, with commands that give it again.\n"
+    "\n"
+    "It is one file that loads nothing from elsewhere, of less than 5 MB however many tensors there are, in\n"
+    "light or dark as the browser is. Its numbers are those of mpsim stat, advise and scaler; figures are\n"
+    "drawn by gnuplot, as those of mpsim plot, and left out with a word where there is none. The same\n"
+    "files give the same page; a date stands in it where SOURCE_DATE_EPOCH is set, which is that date.\n"
+    "\n"
+    "Without --scale the casts are those of the numbers as recorded, and in fp16 also at the loss scale\n"
+    "that is advised.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim report trace/ -o report.html            then open it in a browser\n"
+    "  mpsim report -f fp16,bf16,nvfp4,mxfp4 -k wgrad,agrad trace/ -o gradients.html\n"
+    "  mpsim report --min-sqnr 20dB --title 'run 7, 124M' trace/ -o report.html\n";
+
+/* The files are read several times. */
+static int check_files(const input *in)
+{
+    for (size_t i = 0; i < in->tree.count; i++)
+        if (!input_is_file(in->tree.paths[i]))
+            return fail(EXIT_USAGE,
+                        "report: '%s' can be read once only, and files are read several times: store it in a file",
+                        in->tree.paths[i]);
+    return 0;
+}
+
+static int write_page(const page *p)
+{
+    output out;
+    const int code = output_open(&out, p->options->form.path);
+    if (code)
+        return code;
+    page_write(p, out.file);
+    return output_close(&out);
+}
+
+static int work(page *p)
+{
+    const page_options *o = p->options;
+    int code = p->n_operands ? report_options_threads(&o->form, "report")
+                             : fail(EXIT_USAGE, "report: no trace given; try 'mpsim report --help'");
+    if (!code)
+        code = input_open(&p->in, "report", &o->settings.from, p->operands, p->n_operands);
+    p->in.needs_kinds = 1;
+    if (!code && !(code = output_check(o->form.path)) && !(code = check_files(&p->in)) && !(code = page_measure(p)) &&
+        !(code = page_find_history(p)) && !(code = page_draw(p)) && !(code = page_digest(p)))
+        code = write_page(p);
+    if (!code)
+        input_note_empty(p->in.first_empty, p->in.empty);
+    return code;
+}
+
+int cmd_report(const command *self, int argc, char **argv)
+{
+    page_options o = {.settings = {.from = {.names_files = 1}}, .argc = argc, .argv = argv};
+    int first;
+    const option_row rows[] = {
+        {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
+        {'f', "format", OPTION_STRING, &o.settings.to.formats, "LIST",
+         "formats and block recipes, as stat's (default fp16,bf16,e4m3,e5m2,mxfp8,nvfp4)"},
+        {'s', "scale", OPTION_STRING, &o.settings.to.scales, "LIST",
+         "loss scales that multiply gradients first, as stat's (default: 1, and what is advised)"},
+        {0, "scale-kinds", OPTION_LIST, &o.settings.scaled, "LIST",
+         "the kinds that the scale multiplies (default agrad,dgrad,wgrad), or all"},
+        TARGET_OPTION_ROWS(o.settings.to),
+        {0, "Bounds", OPTION_HEADING, NULL, NULL, NULL},
+        ADVISE_BOUND_ROWS(o.words),
+        ADVISE_COMPUTE_ROW(o.words),
+        {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
+        INPUT_OPTION_ROWS(o.settings.from),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "title", OPTION_STRING, &o.title, "TEXT", "of the page (default: the name of the trace)"},
+        {0, "no-figures", OPTION_FLAG, &o.no_figures, NULL, "tables alone"},
+        {0, "no-digests", OPTION_FLAG, &o.no_digests, NULL,
+         "no SHA-256 of the files, which takes a reading of all of them"},
+        OUTPUT_OPTION_ROW(o.form),
+        THREADS_OPTION_ROW(o.form, ""),
+        QUIET_OPTION_ROW(o.form, "notes"),
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, rows, argc, argv, &first, more);
+    if (code < 0) {
+        page p = {.options = &o, .operands = argv + first, .n_operands = argc - first};
+        if (o.form.quiet)
+            note_quiet();
+        code = work(&p);
+        page_clear(&p);
+    }
+    stat_settings_clear(&o.settings);
+    return code;
+}

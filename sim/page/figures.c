@@ -1,0 +1,272 @@
+/* figures.c -- the figures of a page: `plot` draws them from the reports of `stat` and `scaler`; see page.h. */
+#include "page.h"
+
+#include "../array/need.h"
+#include "../cli/confine.h"
+#include "../plot/figures.h"
+#include "../plot/gnuplot.h"
+#include "../scaler/json.h"
+#include "../text/words.h"
+#include "../trace/textfile.h"
+#include "../trace/unnamed.h"
+#include "svg.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FORMATS_MOST = 20, SCALES_MOST = 5, BYTES_MOST = 768 * 1024, FILE_MOST = 1 << 26 };
+static const double inches = 6.5;
+
+/* Which report a figure is of, and what it needs. */
+typedef enum source { OF_STAT, OF_SCALER } source;
+
+/* Casts of the data as recorded, and no more than a figure shows. */
+static int has_targets(const page *p)
+{
+    int recorded = p->targets.count == 0;
+    for (size_t i = 0; i < p->targets.scales && p->targets.count; i++)
+        recorded |= p->targets.items[i].rounding.scale == 1;
+    return recorded && p->targets.formats + p->targets.blocks.count <= FORMATS_MOST;
+}
+
+static int has_formats(const page *p)
+{
+    return p->targets.formats > 0 && p->targets.formats <= FORMATS_MOST && p->targets.scales <= SCALES_MOST;
+}
+
+static int has_many(const page *p)
+{
+    return has_targets(p) && p->sums.total.tensors > 1;
+}
+
+/* Several steps, and no more layers than a figure has rows. */
+static int has_layers(const page *p)
+{
+    nameindex layers = {NULL};
+    char **names = need_memory(p->n_tensors + 1, sizeof *names);
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_tensors && n <= PLOT_ROWS_MAX; i++) {
+        names[n] = plot_layer_name(p->tensors[i].name, *p->tensors[i].kind ? p->tensors[i].kind : NULL);
+        if (nameindex_find(&layers, names[n]) < 0) {
+            nameindex_add(&layers, names[n], n);
+            n++;
+        } else {
+            free(names[n]);
+        }
+    }
+    const int few = n <= PLOT_ROWS_MAX;
+    nameindex_clear(&layers);
+    while (n)
+        free(names[--n]);
+    free(names);
+    return few && page_has_steps(p) && has_targets(p);
+}
+
+static int has_history(const page *p)
+{
+    return p->has_history;
+}
+
+static const struct row {
+    const char *name; /* of `plot` */
+    source of;
+    int (*is)(const page *p);
+    const char *title, *shows, *caption; /* `shows`: for those who do not see it; the table that has its numbers */
+} rows[PAGE_FIGURES] = {
+    {"sqnr", OF_STAT, has_targets, "Error of each format, by kind of tensor",
+     "A table of colours: signal to quantisation noise of each format for each kind of tensor; its numbers are in the table "
+     "By kind.",
+     "Signal to quantisation noise in decibels, casts as recorded (no loss scale): the stronger the shade, the lower. A line under a "
+     "number is the share of elements that become zero, Inf or NaN, of which the number says little. "},
+    {"ruler", OF_STAT, has_formats, "Ranges of tensors and of formats",
+     "Bars over powers of two: from the smallest to the largest magnitude of each kind of tensor, above those of the formats; the "
+     "numbers are in the table What the kinds hold.",
+     "Magnitudes, from the smallest to the largest that is not zero, a mark at the root mean square. What lies left of a format's bar "
+     "becomes zero in it, what lies right of it is too large. "},
+    {"ranking", OF_STAT, has_many, "Formats by their error, tensor by tensor",
+     "Dots and lines: the median, middle half and range over all tensors and steps of each format's signal to quantisation "
+     "noise, and of what is lost; the worst of each tensor is in the table Tensor by tensor.",
+     "Each tensor of each step counts once: a dot is the median, the thick line the middle half, the thin one the range. "},
+    {"heatmap", OF_STAT, has_layers, "What becomes zero, layer by step",
+     "A grid of layers and steps: the share of elements that the first format makes zero; the worst step of each tensor is in the table "
+     "Tensor by tensor.",
+     "The share of elements that become zero, the worst tensor of each layer; a cross: some overflow, too. "},
+    {"lossscale", OF_SCALER, has_history, "Loss scale",
+     "A stair: the loss scale over the steps, with a mark at each step that is skipped; the numbers are in the table Loss scale "
+     "over the steps.",
+     "The scale that the loss scaler sets for each recorded step; a mark: the step is skipped. "},
+};
+
+/* ---- files ---- */
+
+int page_begin_files(page *p, FILE **to)
+{
+    *to = NULL;
+    if (p->options->no_figures) {
+        p->no_figures = "they were not asked for (--no-figures)";
+        return 0;
+    }
+    if (!plot_has_gnuplot())
+        p->no_figures = "gnuplot, which draws them, was not found where the page was made";
+    if (p->no_figures) {
+        note("no figures: %s", p->no_figures);
+        return 0;
+    }
+    p->folder = confined() ? unnamed_place() : temporary_own_folder();
+    if (!p->folder)
+        return fail(EXIT_IO, "%s: %s", unnamed_place(), text_error(errno));
+    p->stat_path = need_format("%s/stat.json", p->folder);
+    p->scaler_path = need_format("%s/scaler.json", p->folder);
+    temporary_expect(&p->stat_file, p->stat_path);
+    temporary_expect(&p->scaler_file, p->scaler_path);
+    *to = fopen(p->stat_path, "we");
+    return *to ? 0 : fail(EXIT_IO, "%s: %s", p->stat_path, text_error(errno));
+}
+
+void page_clear_files(page *p)
+{
+    if (p->stat_path) {
+        temporary_remove(&p->stat_file);
+        temporary_remove(&p->scaler_file);
+    }
+    for (int i = 0; i < PAGE_FIGURES; i++)
+        free(p->svg[i]);
+    free(p->stat_path);
+    free(p->scaler_path);
+}
+
+static int write_scaler(const page *p)
+{
+    FILE *to = fopen(p->scaler_path, "we");
+    if (!to)
+        return fail(EXIT_IO, "%s: %s", p->scaler_path, text_error(errno));
+    errno = 0;
+    scaler_report_json(to, &p->scaler_report);
+    const int bad = ferror(to), late = fclose(to);
+    return bad || late ? fail(EXIT_IO, "%s: %s", p->scaler_path, text_error(errno ? errno : EIO)) : 0;
+}
+
+/* ---- drawing ---- */
+
+static const plot_figure *find(const char *name)
+{
+    const plot_figure *f = plot_figures;
+    while (strcmp(f->name, name) != 0)
+        f++;
+    return f;
+}
+
+/* The drawing that lies at `path`, as a part of the page. */
+static int take(page *p, int i, const char *path)
+{
+    char prefix[16];
+    trace_error error;
+    char *drawn = text_file_whole(path, FILE_MOST, NULL, &error);
+    if (!drawn)
+        return fail(error.exit, "%s", error.text);
+    snprintf(prefix, sizeof prefix, "f%d-", i + 1);
+    char *svg = svg_inline(drawn, prefix, rows[i].shows);
+    free(drawn);
+    if (!svg)
+        return fail(EXIT_IO, "report: gnuplot drew a %s that is no SVG", rows[i].name);
+    if (strlen(svg) <= BYTES_MOST)
+        p->svg[i] = svg;
+    else
+        free(svg);
+    return 0;
+}
+
+static int draw(page *p, int i, plot_input *in, char *prefix)
+{
+    static const char *const suffixes[] = {"dat", "gp", "svg"};
+    const plot_selection all = {.by = strcmp(rows[i].name, "heatmap") == 0 ? "layer" : NULL};
+    const plot_request r = {.prefix = prefix, .types = PLOT_SVG, .width = inches, .selection = &all};
+    const plot_figure *f = find(rows[i].name);
+    temporary files[3];
+    char *paths[3];
+    for (int k = 0; k < 3; k++) {
+        paths[k] = need_format("%s.%s", prefix, suffixes[k]);
+        temporary_expect(&files[k], paths[k]);
+    }
+    int code = f->read(in, &all);
+    if (!code)
+        code = plot_draw(f, in, &r);
+    if (!code)
+        code = take(p, i, paths[2]);
+    for (int k = 2; k >= 0; k--) {
+        temporary_remove(&files[k]);
+        free(paths[k]);
+    }
+    return code;
+}
+
+/* All figures of one report. */
+static int draw_all(page *p, source of, const char *path, const char *made_by)
+{
+    plot_report report;
+    int code = plot_report_load(&report, path, made_by, "the page");
+    for (int i = 0; i < PAGE_FIGURES && !code; i++) {
+        plot_input in;
+        if (rows[i].of != of || !rows[i].is(p))
+            continue;
+        memset(&in, 0, sizeof in);
+        in.report = report;
+        char *prefix = need_format("%s/figure-%d", p->folder, i + 1);
+        code = draw(p, i, &in, prefix);
+        free(prefix);
+        memset(&in.report, 0, sizeof in.report);
+        plot_input_clear(&in);
+    }
+    plot_report_clear(&report);
+    return code;
+}
+
+int page_draw(page *p)
+{
+    int code = 0;
+    if (p->no_figures)
+        return 0;
+    code = draw_all(p, OF_STAT, p->stat_path, "stat");
+    if (!code && p->has_history && !(code = write_scaler(p)))
+        code = draw_all(p, OF_SCALER, p->scaler_path, "scaler");
+    return code;
+}
+
+/* ---- the section ---- */
+
+static void put_figure(const page *p, int i, FILE *to)
+{
+    const struct row *f = &rows[i];
+    if (p->svg[i]) {
+        fprintf(to, "<figure id=\"figure-%s\">\n<div class=\"scroll drawing\" role=\"region\" aria-label=\"", f->name);
+        html_text(to, f->title);
+        fprintf(to, "\" tabindex=\"0\">%s</div>\n<figcaption><b>", p->svg[i]);
+        html_text(to, f->title);
+        fputs(".</b> ", to);
+        html_text(to, f->caption);
+    } else {
+        fputs("<figure>\n<figcaption><b>", to);
+        html_text(to, f->title);
+        fputs(".</b> Left out: the drawing would make the page too large. ", to);
+    }
+    fprintf(to, "Again: <code>mpsim plot %s %s</code></figcaption>\n</figure>\n", f->name,
+            strcmp(f->name, "heatmap") == 0 ? "--by layer stat.json"
+            : f->of == OF_STAT              ? "stat.json"
+                                            : "scaler.json");
+}
+
+void page_figures(const page *p, FILE *to)
+{
+    fputs("<section aria-labelledby=\"figures\">\n<h2 id=\"figures\">Figures</h2>\n", to);
+    if (p->no_figures) {
+        fputs("<p class=\"note\">There are no figures: ", to);
+        html_text(to, p->no_figures);
+        fputs(". The tables have all numbers.</p>\n", to);
+    }
+    for (int i = 0; i < PAGE_FIGURES && !p->no_figures; i++)
+        if (rows[i].is(p))
+            put_figure(p, i, to);
+    fputs("</section>\n", to);
+}

@@ -1,0 +1,116 @@
+/* history.c -- what a loss scaler does over the recorded gradients: the scaler of the run itself, where its files name one, else
+ * PyTorch's; see page.h. */
+#include "page.h"
+
+#include "../array/need.h"
+#include "../scaler/spec.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BY_STEP = 40, ROWS_MOST = 2000 };
+
+/* As `mpsim scaler` does: weight gradients, where nothing else is asked for. */
+static int open_input(page *p)
+{
+    static const char *gradients[] = {"wgrad"};
+    p->scaler_from = *p->in.options;
+    if (!p->scaler_from.wanted.match.count && !p->scaler_from.wanted.kinds.count)
+        p->scaler_from.wanted.kinds = (option_list){.items = gradients, .count = 1};
+    return input_open(&p->scaler_in, "report", &p->scaler_from, p->operands, p->n_operands);
+}
+
+int page_find_history(page *p)
+{
+    char spec[STATE_SPEC] = "torch";
+    scalerrun *r = &p->scaler;
+    if (!p->advice.has_gradients || !page_has_steps(p))
+        return 0;
+    int code = mpsim_format_parse(&r->format, "fp16") == MPSIM_OK ? open_input(p) : EXIT_DATA;
+    if (code)
+        return code;
+    r->in = &p->scaler_in;
+    r->repeat = 1;
+    const int own = scalerrun_own(&p->scaler_in, spec, sizeof spec);
+    if ((code = scalerspec_add_list(r, spec)))
+        return code;
+    for (size_t i = 0; i < r->count; i++)
+        r->tracks[i].by_step = p->scaler_in.tree.count <= BY_STEP;
+    if ((code = scalerrun_trace(r)))
+        return code;
+    p->scaler_report = (scaler_report){.run = r, .format = r->format.name, .own = own};
+    p->has_history = 1;
+    return 0;
+}
+
+void page_clear_history(page *p)
+{
+    for (size_t i = 0; i < p->scaler.count; i++)
+        track_clear(&p->scaler.tracks[i]);
+    free(p->scaler.tracks);
+    scalerrun_clear(&p->scaler);
+    input_close(&p->scaler_in);
+}
+
+/* ---- the section ---- */
+
+static void put_row(const page *p, html_table *t, const track *k, const span *s)
+{
+    char text[256], a[32];
+    const recorded_step *step = k->by_step ? scalerrun_step(&p->scaler, s->from) : NULL;
+    if (s->from == s->to)
+        html_cell(t, "%" PRId64, s->from);
+    else
+        html_cell(t, "%" PRId64 "-%" PRId64, s->from, s->to);
+    html_cell(t, "%s", text_scale(a, s->scale));
+    html_cell(t, "%s", step && !isnan(step->scale) ? text_scale(a, step->scale) : "");
+    html_cell(t, "%s", events_text(text, sizeof text, k, s));
+    html_cell(t, "%s", s->loss.elements ? page_percent(a, (double)s->loss.lost / (double)s->loss.elements) : "");
+    html_cell(t, "%s", text_count(a, s->loss.overflowed));
+    html_cell(t, "%s", text_count(a, s->loss.not_finite));
+    html_cell(t, "%s", isnan(s->fits) ? "" : isinf(s->fits) ? "any" : s->fits == 0 ? "none" : text_scale(a, s->fits));
+    html_cell(t, "%s", step ? step->worst : "");
+}
+
+void page_history(const page *p, FILE *to)
+{
+    char text[1024], a[32], b[32];
+    html_table t;
+    fputs("<section aria-labelledby=\"scaler\">\n<h2 id=\"scaler\">Loss scaler</h2>\n", to);
+    if (!p->has_history) {
+        fputs(
+            "<p>Not known: that needs weight gradients of several steps, and files that say of which step they are.</p>\n"
+            "</section>\n",
+            to);
+        return;
+    }
+    const track *k = &p->scaler.tracks[0];
+    fputs("<p>", to);
+    html_print(to, "%s replayed over the recorded gradients in fp16%s: ", k->label,
+               p->scaler_report.own ? ", the run's own scaler," : ", since the files name no scaler of their own,");
+    const verdict v = scaler_verdict(&p->scaler_report, k, text, sizeof text);
+    fputs("<b>", to);
+    html_text(to, verdict_name(v));
+    fputs("</b>. ", to);
+    html_print(to, "%s It starts at %s.", text, text_scale(a, k->begin));
+    html_print(to, " Of %s recorded steps it skips %s; at the end the scale is ", text_count(a, k->steps),
+               text_count(b, k->skipped));
+    html_print(to, "%s.", text_scale(a, k->last));
+    fputs(
+        "</p>\n<p class=\"note\">Steps that were not recorded do not count: those that were are taken as if they followed each "
+        "other. Lost: elements that are not zero and become zero; fits: the largest power of two without an overflow.",
+        to);
+    fputs("</p>\n", to);
+    const size_t rows = k->count < ROWS_MOST ? k->count : ROWS_MOST;
+    html_table_begin(&t, to, "scales", "Loss scale over the steps",
+                     ">step|>scale|>recorded scale|<what happens|>lost, %|>overflowed|>Inf, NaN|>fits|<largest in",
+                     rows);
+    for (size_t i = 0; i < rows; i++)
+        put_row(p, &t, k, &k->spans[i]);
+    html_table_end(&t);
+    if (rows < k->count)
+        html_print(to, "%zu more rows: mpsim scaler --all.", k->count - rows);
+    fputs("</section>\n", to);
+}

@@ -1,0 +1,35 @@
+/* html.h -- HTML that nothing from a file can break: text, and tables that sort. */
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* html_text -- a text as a reader sees it: made safe by escape_text, and then for HTML, in elements and in attributes in double quotes. */
+void html_text(FILE *to, const char *text);
+/* html_print -- the same of a format. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void html_print(FILE *to, const char *format, ...);
+
+/* A table. Columns as one string, as table_new's: titles between '|', '<' before those of texts, '>' before those of numbers.
+ * A title of "GROUP/NAME" stands under GROUP, which neighbours may share. The first column names the row. */
+typedef struct html_table {
+    FILE *to;
+    const char *columns;
+    size_t n, at; /* columns; cells of the row */
+    uint64_t rows;
+    unsigned long long texts; /* columns of texts: bit i */
+} html_table;
+
+enum { HTML_COLUMNS_MOST = 64, HTML_PAGE_ROWS = 200 };
+
+/* html_table_begin -- `id` is of the page's own, `caption` text. Of a table of more than HTML_PAGE_ROWS the others wait for a
+ * button; `rows` is how many there will be. */
+void html_table_begin(html_table *t, FILE *to, const char *id, const char *caption, const char *columns, uint64_t rows);
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void html_cell(html_table *t, const char *format, ...); /* the next; rows fill up by themselves */
+void html_mark_cell(html_table *t, const char *mark, const char *text); /* in the colour of a class of the page's own */
+void html_table_end(html_table *t);

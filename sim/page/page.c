@@ -1,0 +1,128 @@
+/* page.c -- the page from its first byte to its last; see page.h. It is HTML and XML at once, so that any reader of either can
+ * check it. */
+#include "page.h"
+
+#include "../text/sha256.h"
+#include "../text/words.h"
+#include "look.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- style and script, which the page's own policy names by their digests: nothing else runs in it ---- */
+
+static const char script_begin[] = "/*<![CDATA[*/\n", script_end[] = "/*]]>*/";
+
+static void put_lines(FILE *to, const char *const *lines)
+{
+    fputs(script_begin, to);
+    for (; *lines; lines++)
+        fprintf(to, "%s\n", *lines);
+    fputs(script_end, to);
+}
+
+/* The digest of what put_lines writes, in base 64. */
+static void put_digest(FILE *to, const char *const *lines)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    sha256 s;
+    char hex[65];
+    unsigned bytes[33] = {0};
+    sha256_init(&s);
+    sha256_add(&s, script_begin, strlen(script_begin));
+    for (; *lines; lines++) {
+        sha256_add(&s, *lines, strlen(*lines));
+        sha256_add(&s, "\n", 1);
+    }
+    sha256_add(&s, script_end, strlen(script_end));
+    sha256_hex(&s, hex);
+    for (size_t i = 0; i < 32; i++)
+        sscanf(hex + 2 * i, "%2x", &bytes[i]);
+    fputs("'sha256-", to);
+    for (size_t i = 0; i < 33; i += 3) {
+        const unsigned three = bytes[i] << 16 | bytes[i + 1] << 8 | (i + 2 < 33 ? bytes[i + 2] : 0);
+        for (int k = 3; k >= 0; k--)
+            fputc(i == 30 && k == 0 ? '=' : digits[three >> (6 * k) & 63], to);
+    }
+    fputc('\'', to);
+}
+
+/* ---- head and frame ---- */
+
+/* What the page is about, where nothing else is said: the last part of the first operand. */
+static void put_title(const page *p, FILE *to)
+{
+    char name[256];
+    if (p->options->title) {
+        html_text(to, p->options->title);
+        return;
+    }
+    snprintf(name, sizeof name, "%s", p->operands[0]);
+    for (size_t n = strlen(name); n > 1 && name[n - 1] == '/'; n--)
+        name[n - 1] = '\0';
+    const char *slash = strrchr(name, '/');
+    html_print(to, "Numerics of %s%s", slash && slash[1] ? slash + 1 : name, p->n_operands > 1 ? " and others" : "");
+}
+
+static void put_head(const page *p, FILE *to)
+{
+    fputs(
+        "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; form-action 'none'; "
+        "style-src ",
+        to);
+    put_digest(to, look_style);
+    fputs("; script-src ", to);
+    put_digest(to, look_script);
+    fprintf(to, "\"/>\n<meta name=\"generator\" content=\"mpsim %s\"/>\n<title>", mpsim_version());
+    put_title(p, to);
+    fputs("</title>\n<style>", to);
+    put_lines(to, look_style);
+    fputs("</style>\n</head>\n", to);
+}
+
+static void put_lead(const page *p, FILE *to)
+{
+    const advise *a = &p->advice;
+    char n[32], e[32], s[32];
+    fputs("<p class=\"lead\">", to);
+    html_print(to, "%s tensor%s, %s elements", text_count(n, p->n_tensors), text_plural(p->n_tensors),
+               text_count(e, p->sums.total.stats.count));
+    if (page_has_steps(p))
+        html_print(to, ", %s steps from %" PRId64 " to %" PRId64, text_count(s, a->steps), a->first_step, a->last_step);
+    else if (!a->no_step)
+        html_print(to, ", step %" PRId64, a->last_step);
+    fputs("</p>\n", to);
+}
+
+void page_write(const page *p, FILE *to)
+{
+    static const struct {
+        const char *id, *title;
+    } parts[] = {{"summary", "In short"},      {"advice", "Advice"},
+                 {"kinds", "By kind"},         {"steps", "By step"},
+                 {"figures", "Figures"},       {"scaler", "Loss scaler"},
+                 {"each", "Tensor by tensor"}, {"provenance", "Where the numbers come from"}};
+    put_head(p, to);
+    fputs("<body>\n<a class=\"skip\" href=\"#summary\">To the verdicts</a>\n<header>\n<h1>", to);
+    put_title(p, to);
+    fputs("</h1>\n", to);
+    put_lead(p, to);
+    fputs("<nav aria-label=\"Sections\">\n<ul>\n", to);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(parts[i].id, "steps") != 0 || p->sums.steps.count > 1)
+            fprintf(to, "<li><a href=\"#%s\">%s</a></li>\n", parts[i].id, parts[i].title);
+    fputs("</ul>\n</nav>\n</header>\n<main>\n", to);
+    page_summary(p, to);
+    page_advice(p, to);
+    page_kinds(p, to);
+    page_steps(p, to);
+    page_figures(p, to);
+    page_history(p, to);
+    page_put_tensors(p, to);
+    page_provenance(p, to);
+    fputs("</main>\n<p id=\"status\" class=\"vh\" role=\"status\"></p>\n<script>", to);
+    put_lines(to, look_script);
+    fputs("</script>\n</body>\n</html>\n", to);
+}

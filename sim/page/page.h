@@ -1,0 +1,121 @@
+/* page.h -- what the files of this folder share: what was measured of a trace, and the page that tells it.
+ *
+ * measure.c runs `stat` and `advise`, history.c `scaler`, figures.c `plot`; the others write what these found, each a section
+ * of the page. */
+#pragma once
+
+#include "../advise/advise.h"
+#include "../cli/reportoptions.h"
+#include "../scaler/report.h"
+#include "../stat/tally.h"
+#include "../trace/temporary.h"
+#include "html.h"
+
+/* A cast of which the page has columns: to a format at a scale, or under a block recipe. */
+typedef struct page_column {
+    char label[96]; /* "fp16", "fp16 at 2^17", "mxfp8" */
+    size_t cast;    /* of the targets; SIZE_MAX: none  */
+    size_t block;   /* of the recipes; SIZE_MAX: none  */
+    int overflows;  /* it does, of some tensor         */
+    uint64_t within;
+} page_column;
+
+/* What a cast does to a tensor, in its worst steps. */
+typedef struct page_loss {
+    advise_worst underflow, overflow, sqnr; /* shares of its elements, decibels */
+    int within;                             /* the bounds, in every step        */
+} page_loss;
+
+typedef struct page_tensor {
+    char *name; /* first: nameindex_item */
+    const char *kind;
+    uint64_t count, steps;
+    uint64_t nan, inf;       /* of all steps         */
+    int64_t first_bad;       /* step; -1             */
+    double zero, amin, amax; /* zero: the most, a share */
+    page_loss *losses;       /* one for each column  */
+} page_tensor;
+
+/* A file that was read. */
+typedef struct page_file {
+    uint64_t bytes;
+    char digest[65]; /* SHA-256; "" where none was taken */
+} page_file;
+
+enum { PAGE_FIGURES = 5 };
+
+typedef struct page_options {
+    advise_words words;
+    stat_settings settings;
+    report_options form;
+    const char *title;
+    int no_figures, no_digests;
+    int argc; /* the command line */
+    char **argv;
+} page_options;
+
+typedef struct page {
+    const page_options *options;
+    char **operands;
+    int n_operands;
+    input in;
+    stat_settings settings; /* the user's, completed */
+    char formats[64], scales[32];
+    char *rules; /* for names, as text */
+    target_list targets;
+    tally sums;
+    advise advice;
+    page_column *columns;
+    size_t n_columns;
+    page_tensor *tensors;
+    size_t n_tensors;
+    nameindex names;
+    page_file *files;
+    int cut_columns; /* casts that only the report of stat has */
+    /* history.c */
+    int has_history;
+    scalerrun scaler;
+    scaler_report scaler_report;
+    input scaler_in;
+    input_options scaler_from;
+    /* figures.c */
+    const char *folder; /* of what is written on the way; removed at the end */
+    temporary stat_file, scaler_file;
+    char *stat_path, *scaler_path;
+    char *svg[PAGE_FIGURES]; /* as they stand in the page; NULL: not drawn */
+    const char *no_figures;  /* why there are none; or NULL */
+} page;
+
+/* All that return an int: 0, or an exit code after a message. */
+
+/* measure.c */
+int page_measure(page *p);
+void page_clear(page *p);
+/* page_shows -- whether target i is one that a reader wants to see. page_has_steps -- whether the files say of which steps they
+ * are, and there are several. */
+int page_shows(const page *p, size_t i);
+int page_has_steps(const page *p);
+/* history.c -- the loss scaler over the recorded gradients, where there are several steps with gradients. */
+int page_find_history(page *p);
+void page_clear_history(page *p);
+/* inputs.c -- sizes and digests of the files. */
+int page_digest(page *p);
+/* figures.c -- page_begin_files: the folder and the files in it that figures are drawn from. */
+int page_begin_files(page *p, FILE **to);
+int page_draw(page *p);
+void page_clear_files(page *p);
+
+/* page.c: all of it; the sections, in their order. */
+void page_write(const page *p, FILE *to);
+void page_summary(const page *p, FILE *to);
+void page_kinds(const page *p, FILE *to);
+void page_steps(const page *p, FILE *to);
+void page_put_tensors(const page *p, FILE *to);
+void page_advice(const page *p, FILE *to);
+void page_history(const page *p, FILE *to);
+void page_figures(const page *p, FILE *to);
+void page_provenance(const page *p, FILE *to);
+
+/* page_percent, page_db -- cells: a share in per cent, decibels; "–" of NaN. */
+const char *page_percent(char out[32], double share);
+const char *page_db(char out[32], double sqnr);

@@ -1,0 +1,268 @@
+/* summary.c -- the page's verdicts: what a reader wants to know first, each with the numbers that decided it; see page.h. */
+#include "page.h"
+
+#include "../text/words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How a verdict is marked: in words and in colour. */
+typedef enum mark { MARK_GOOD, MARK_MIND, MARK_BAD, MARK_OPEN } mark;
+static const struct {
+    const char *class, *word;
+} marks[] = {{"good", "ok"}, {"mind", "partly"}, {"bad", "problem"}, {"open", "note"}};
+
+static void put_mark(FILE *to, mark m)
+{
+    fprintf(to, "<span class=\"mark %s\">%s</span>", marks[m].class, marks[m].word);
+}
+
+/* A verdict: its subject, then a sentence, which the caller writes and ends by end_item. */
+static void begin_item(FILE *to, mark m, const char *subject)
+{
+    fputs("<li>", to);
+    put_mark(to, m);
+    fputs("<div><b>", to);
+    html_text(to, subject);
+    fputs("</b> ", to);
+}
+
+static void end_item(FILE *to)
+{
+    fputs("</div></li>\n", to);
+}
+
+static void put_link(FILE *to, const char *id, const char *text)
+{
+    fprintf(to, " <a href=\"#%s\">%s</a>", id, text);
+}
+
+/* ---- what was recorded ---- */
+
+static void put_broken(const page *p, FILE *to)
+{
+    const page_tensor *first = NULL;
+    char n[32], at[32];
+    uint64_t broken = 0;
+    for (size_t i = 0; i < p->n_tensors; i++) {
+        const page_tensor *t = &p->tensors[i];
+        if (t->nan + t->inf == 0)
+            continue;
+        broken++;
+        if (!first || t->first_bad < first->first_bad)
+            first = t;
+    }
+    begin_item(to, broken ? MARK_BAD : MARK_GOOD, "NaN and Inf.");
+    if (broken)
+        html_print(to, "%s of %zu tensors hold NaN or Inf, first %.300s%s.", text_count(n, broken), p->n_tensors,
+                   first->name, advise_step(at, " at ", first->first_bad));
+    else
+        html_print(to, "No tensor holds NaN or Inf.");
+    end_item(to);
+}
+
+/* ---- formats ---- */
+
+/* A kind and the share of its elements that a cast loses. */
+typedef struct kind_loss {
+    const page *p;
+    const page_column *c;
+    const char *kind;
+    double share; /* becomes zero, or too large */
+} kind_loss;
+
+static void see_kind(void *context, const group_label *l, const group *g)
+{
+    kind_loss *k = context;
+    const page *p = k->p;
+    uint64_t lost = 0, of = g->stats.count;
+    if (strcmp(l->level, "kind") != 0)
+        return;
+    if (k->c->block != SIZE_MAX) {
+        lost = g->blocks[k->c->block].stats.underflow + g->blocks[k->c->block].stats.saturated;
+        of = g->blocks[k->c->block].elements;
+    } else {
+        mpsim_counts c = g->unscaled[k->c->cast / p->targets.scales].counts;
+        lost = c.underflow + c.overflow;
+        c = g->casts[k->c->cast].counts;
+        lost += c.underflow + c.overflow;
+    }
+    const double share = of ? (double)lost / (double)of : 0;
+    if (share > k->share) {
+        k->share = share;
+        k->kind = l->kind ? l->kind : "tensors without a kind";
+    }
+}
+
+/* The tensor that a cast does most harm to: the lowest SQNR of those that break the bounds. */
+static const page_tensor *worst_of(const page *p, size_t column)
+{
+    const page_tensor *worst = NULL;
+    for (size_t i = 0; i < p->n_tensors; i++) {
+        const page_tensor *t = &p->tensors[i];
+        const page_loss *l = &t->losses[column], *w = worst ? &worst->losses[column] : NULL;
+        if (!l->within && !isnan(l->sqnr.value) && (!w || l->sqnr.value < w->sqnr.value))
+            worst = t;
+    }
+    return worst;
+}
+
+static mark mark_of(const page *p, const page_column *c)
+{
+    return c->within == p->n_tensors ? MARK_GOOD : 2 * c->within >= p->n_tensors ? MARK_MIND : MARK_BAD;
+}
+
+static const char *fits_word(const page *p, const page_column *c)
+{
+    return c->within == p->n_tensors ? "all" : 2 * c->within >= p->n_tensors ? "most" : c->within ? "few" : "none";
+}
+
+/* All formats in a sentence. */
+static void put_all_formats(const page *p, FILE *to)
+{
+    int all = 0, most = 0;
+    char n[32];
+    for (size_t i = 0; i < p->n_columns; i++) {
+        all |= mark_of(p, &p->columns[i]) == MARK_GOOD;
+        most |= mark_of(p, &p->columns[i]) == MARK_MIND;
+    }
+    begin_item(to, all ? MARK_GOOD : most ? MARK_MIND : MARK_BAD, "Formats.");
+    html_print(to, "Of %s tensor%s are within the bounds in every step: ", text_count(n, p->n_tensors),
+               text_plural(p->n_tensors));
+    for (size_t i = 0; i < p->n_columns; i++) {
+        const page_column *c = &p->columns[i];
+        html_print(to, "%s%s in %s", i ? ", " : "", c->within ? text_count(n, c->within) : "none", c->label);
+    }
+    fputs(".", to);
+    put_link(to, "formats", "What each loses");
+    end_item(to);
+}
+
+static void put_worst(const page *p, html_table *t, size_t column)
+{
+    char a[32], at[32];
+    const page_tensor *w = worst_of(p, column);
+    const page_loss *l = w ? &w->losses[column] : NULL;
+    if (!w) {
+        html_cell(t, "%s", "");
+        return;
+    }
+    const char *zero = l->underflow.value > 0 ? page_percent(a, l->underflow.value) : NULL;
+    char db[32];
+    html_cell(t, "%.300s: SQNR %s dB%s%s%s%s", w->name, page_db(db, l->sqnr.value),
+              advise_step(at, " at ", l->sqnr.step), zero ? ", up to " : "", zero ? zero : "",
+              zero ? " % become zero" : "");
+}
+
+static void put_formats(const page *p, FILE *to)
+{
+    html_table t;
+    char n[32], a[32];
+    html_table_begin(&t, to, "formats", "Formats: what each one keeps and loses",
+                     "<format|<fits|>tensors within the bounds|<loses most of|>of it lost, %|<worst tensor",
+                     p->n_columns);
+    for (size_t i = 0; i < p->n_columns; i++) {
+        const page_column *c = &p->columns[i];
+        kind_loss k = {.p = p, .c = c, .kind = ""};
+        tally_sums(&p->sums, see_kind, &k);
+        html_cell(&t, "%s", c->label);
+        html_mark_cell(&t, marks[mark_of(p, c)].class, fits_word(p, c));
+        html_cell(&t, "%s of %zu", text_count(n, c->within), p->n_tensors);
+        html_cell(&t, "%s", k.kind);
+        html_cell(&t, "%s", page_percent(a, k.share));
+        put_worst(p, &t, i);
+    }
+    html_table_end(&t);
+    const advise_bounds *b = &p->advice.bounds;
+    fputs("<p class=\"note\">", to);
+    html_print(
+        to,
+        "Within the bounds: in every step at most %.3g %% of a tensor's elements become zero (bf16: any, since those are "
+        "below 2^-134), at most %.3g %% overflow, and SQNR is at least %.3g dB. Lost: zero, or beyond the largest number. ",
+        100 * b->underflow, 100 * b->overflow, b->sqnr);
+    html_print(
+        to,
+        "These are casts of the numbers as recorded, gradients times the loss scale where the name says so; e4m3 and e5m2 "
+        "have no scale here, while the advice tries them with one for each tensor.");
+    fputs("</p>\n", to);
+}
+
+/* ---- the advice ---- */
+
+typedef struct telling {
+    const page *p;
+    FILE *to;
+} telling;
+
+static mark mark_of_topic(const advise *a, advise_topic topic)
+{
+    switch (topic) {
+    case ADVISE_WEIGHTS:
+        return a->stall.unknown ? MARK_OPEN : a->stall.keep ? MARK_BAD : MARK_GOOD;
+    case ADVISE_COMPUTE:
+        for (size_t i = 0; i < a->n_layers; i++)
+            if (a->layers[i].kept)
+                return MARK_MIND;
+        return MARK_GOOD;
+    case ADVISE_RECIPE:
+        return !a->recipe ? MARK_OPEN : a->fitting_layers < a->operand_layers ? MARK_MIND : MARK_GOOD;
+    case ADVISE_SCALE:
+        return !a->gradients || a->bad_scale  ? MARK_OPEN
+               : a->scale_low > a->scale_high ? MARK_BAD
+               : a->scale_fits < a->gradients ? MARK_MIND
+                                              : MARK_GOOD;
+    default:
+        return MARK_OPEN;
+    }
+}
+
+static void put_sentence(void *context, advise_topic topic, const char *text)
+{
+    static const struct {
+        const char *subject, *id, *link;
+    } topics[ADVISE_TOPICS] = {
+        {"Weights", NULL, NULL},
+        {"Compute", NULL, NULL},
+        {"FP8, FP4", "wider", "What stays wider"},
+        {"Loss scale", "tensors", "Scales of each gradient"},
+        {"Bytes", NULL, NULL},
+    };
+    const telling *t = context;
+    const char *colon = strchr(text, ':'), *subject = topics[topic].subject;
+    const size_t n = strlen(subject);
+    char title[32];
+    begin_item(t->to, mark_of_topic(&t->p->advice, topic), strcat(strcpy(title, subject), "."));
+    /* what the sentence begins with is the subject already */
+    const char *rest = colon && strncmp(text, subject, n) == 0 && topic != ADVISE_COMPUTE
+                           ? colon + 1 + strspn(colon + 1, " ")
+                           : text;
+    if (*rest >= 'a' && *rest <= 'z' && topic != ADVISE_RECIPE)
+        fputc(*rest++ - 'a' + 'A', t->to);
+    html_text(t->to, rest);
+    if (topics[topic].id)
+        put_link(t->to, topics[topic].id, topics[topic].link);
+    end_item(t->to);
+}
+
+static void put_note(void *context, const char *text)
+{
+    const telling *t = context;
+    begin_item(t->to, MARK_OPEN, "Mind.");
+    html_text(t->to, text);
+    end_item(t->to);
+}
+
+void page_summary(const page *p, FILE *to)
+{
+    telling t = {p, to};
+    fputs("<section aria-labelledby=\"summary\">\n<h2 id=\"summary\">In short</h2>\n<ul class=\"verdicts\">\n", to);
+    put_broken(p, to);
+    put_all_formats(p, to);
+    advise_sentences(&p->advice, put_sentence, &t);
+    advise_notes(&p->advice, put_note, &t);
+    fputs("</ul>\n", to);
+    put_formats(p, to);
+    fputs("</section>\n", to);
+}

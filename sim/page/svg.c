@@ -1,0 +1,278 @@
+/* svg.c -- see svg.h. */
+#include "svg.h"
+
+#include "../array/need.h"
+#include "html.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEEP = 32 };
+
+typedef struct drawing {
+    FILE *to;
+    const char *prefix, *label;
+    char name[DEEP][24]; /* of the open elements */
+    char *begin[DEEP];   /* it waits: where nothing follows but its end, both are left out; NULL: it is written */
+    int depth, dropped;  /* dropped: at this depth and below all is left out; 0: nothing is */
+    int root;            /* the first element was met */
+} drawing;
+
+static int is_listed(const char *const *list, const char *word, size_t n)
+{
+    for (; *list; list++)
+        if (strlen(*list) == n && strncmp(*list, word, n) == 0)
+            return 1;
+    return 0;
+}
+
+static int is_shape(const char *name, size_t n)
+{
+    static const char *const known[] = {"svg",   "g",       "defs",     "path",    "rect", "circle",
+                                        "line",  "polygon", "polyline", "ellipse", "use",  "text",
+                                        "tspan", "pattern", "clipPath", NULL};
+    return is_listed(known, name, n);
+}
+
+static int is_attribute(const char *name, size_t n)
+{
+    static const char *const known[] = {"d",
+                                        "x",
+                                        "y",
+                                        "dx",
+                                        "dy",
+                                        "x1",
+                                        "y1",
+                                        "x2",
+                                        "y2",
+                                        "cx",
+                                        "cy",
+                                        "r",
+                                        "rx",
+                                        "ry",
+                                        "width",
+                                        "height",
+                                        "points",
+                                        "transform",
+                                        "fill",
+                                        "fill-opacity",
+                                        "fill-rule",
+                                        "stroke",
+                                        "stroke-width",
+                                        "stroke-dasharray",
+                                        "stroke-opacity",
+                                        "stroke-linecap",
+                                        "stroke-linejoin",
+                                        "color",
+                                        "opacity",
+                                        "font-family",
+                                        "font-size",
+                                        "font-weight",
+                                        "font-style",
+                                        "text-anchor",
+                                        "viewBox",
+                                        "patternUnits",
+                                        "clip-path",
+                                        "clipPathUnits",
+                                        "shape-rendering",
+                                        NULL};
+    return is_listed(known, name, n);
+}
+
+/* ---- attributes ---- */
+
+/* A value without blanks side by side; what refers to an id of the drawing gets the prefix. */
+static void put_value(FILE *to, const char *value, size_t n, const char *prefix)
+{
+    char last = ' ';
+    for (size_t i = 0; i < n; i++) {
+        const char c = isspace((unsigned char)value[i]) ? ' ' : value[i];
+        const int is_blank = c == ' ' && (last == ' ' || last == '(' || last == ',' || i + 1 == n);
+        if (n - i > 5 && strncmp(value + i, "url(#", 5) == 0) {
+            fprintf(to, "url(#%s", prefix);
+            i += 4;
+        } else if (c == '"') {
+            fputs("&quot;", to);
+        } else if (c != '<' && c != '>' && !is_blank) {
+            fputc(c, to);
+        }
+        last = c;
+    }
+}
+
+/* What every pen of gnuplot says, and SVG without it, too. */
+static int is_usual(const char *name, size_t n, const char *value, size_t length)
+{
+    return (n == 14 && strncmp(name, "stroke-linecap", n) == 0 && length == 4 && strncmp(value, "butt", 4) == 0) ||
+           (n == 15 && strncmp(name, "stroke-linejoin", n) == 0 && length == 5 && strncmp(value, "miter", 5) == 0);
+}
+
+static void put_attribute(const drawing *w, FILE *to, const char *name, size_t n, const char *value, size_t length)
+{
+    const int is_id = n == 2 && strncmp(name, "id", 2) == 0;
+    const int is_use = (n == 10 && strncmp(name, "xlink:href", n) == 0) || (n == 4 && strncmp(name, "href", n) == 0);
+    if (is_id || (is_use && length && *value == '#')) {
+        fprintf(to, is_id ? " id=\"%s" : " href=\"#%s", w->prefix);
+        put_value(to, value + !is_id, length - !is_id, w->prefix);
+        fputc('"', to);
+    } else if (is_attribute(name, n) && !is_usual(name, n, value, length) && !memmem(value, length, ":", 1) &&
+               (!memmem(value, length, "url(", 4) || memmem(value, length, "url(#", 5))) {
+        fprintf(to, " %.*s=\"", (int)n, name);
+        put_value(to, value, length, w->prefix);
+        fputc('"', to);
+    }
+}
+
+/* All attributes of a begin: behind them, or NULL. */
+static const char *put_attributes(const drawing *w, FILE *to, const char *s)
+{
+    for (;;) {
+        s += strspn(s, " \t\r\n");
+        if (*s == '>' || *s == '/')
+            return s;
+        const char *name = s;
+        const size_t n = strcspn(s, " \t\r\n=/><\"'");
+        s += n;
+        s += strspn(s, " \t\r\n");
+        if (!n || *s++ != '=')
+            return NULL;
+        s += strspn(s, " \t\r\n");
+        const char quote = *s++;
+        const char *end = quote == '"' || quote == '\'' ? strchr(s, quote) : NULL;
+        if (!end)
+            return NULL;
+        if (w->depth > 1 || (n == 7 && strncmp(name, "viewBox", n) == 0)) /* of <svg> itself its place alone */
+            put_attribute(w, to, name, n, s, (size_t)(end - s));
+        s = end + 1;
+    }
+}
+
+/* ---- elements ---- */
+
+static void put_waiting(drawing *w)
+{
+    for (int i = 0; i < w->depth; i++)
+        if (w->begin[i]) {
+            fputs(w->begin[i], w->to);
+            fputc('>', w->to);
+            free(w->begin[i]);
+            w->begin[i] = NULL;
+        }
+}
+
+static void end_element(drawing *w)
+{
+    w->depth--;
+    if (w->dropped > w->depth)
+        w->dropped = 0;
+    else if (w->dropped)
+        return;
+    else if (w->begin[w->depth] && strcmp(w->name[w->depth], "g") == 0)
+        free(w->begin[w->depth]); /* nothing in it */
+    else if (w->begin[w->depth]) {
+        char *own = w->begin[w->depth];
+        w->begin[w->depth] = NULL;
+        put_waiting(w);
+        fprintf(w->to, "%s/>", own);
+        free(own);
+    } else
+        fprintf(w->to, "</%s>\n", w->name[w->depth]);
+    w->begin[w->depth] = NULL;
+}
+
+/* A begin, at its '<': behind it, or NULL. */
+static const char *begin_element(drawing *w, const char *s)
+{
+    const char *name = ++s;
+    const size_t n = strcspn(s, " \t\r\n/><");
+    char *text = NULL;
+    size_t size = 0;
+    if (!n || n >= sizeof w->name[0] || w->depth == DEEP)
+        return NULL;
+    snprintf(w->name[w->depth], sizeof w->name[0], "%.*s", (int)n, name);
+    if (!w->root && strcmp(w->name[0], "svg") != 0)
+        return NULL;
+    FILE *to = need(open_memstream(&text, &size));
+    fprintf(to, "<%s", w->name[w->depth]);
+    if (!w->root) {
+        fputs(" role=\"img\" aria-label=\"", to);
+        html_text(to, w->label);
+        fputc('"', to);
+    }
+    w->root = 1;
+    w->depth++;
+    if (!w->dropped && !is_shape(name, n))
+        w->dropped = w->depth;
+    s = put_attributes(w, to, s + n);
+    fclose(to);
+    w->begin[w->depth - 1] = need(text);
+    if (w->dropped || !s) {
+        free(text);
+        w->begin[w->depth - 1] = NULL;
+    }
+    if (s && *s == '/') {
+        end_element(w);
+        s++;
+    }
+    return s && *s == '>' ? s + 1 : NULL;
+}
+
+/* What stands between elements; only texts have any. */
+static const char *put_text(drawing *w, const char *s)
+{
+    const size_t n = strcspn(s, "<");
+    const char *in = w->depth ? w->name[w->depth - 1] : "";
+    if (w->dropped || (strcmp(in, "text") != 0 && strcmp(in, "tspan") != 0))
+        return s + n;
+    put_waiting(w);
+    for (size_t i = 0; i < n; i++) {
+        const char *rest = s + i;
+        const size_t word = strspn(rest + (*rest == '&'), "#abcdefghijklmnopqrstuvwxyz0123456789");
+        if (*rest == '&' && !(word && rest[word + 1] == ';'))
+            fputs("&amp;", w->to);
+        else if (*rest == '>')
+            fputs("&gt;", w->to);
+        else
+            fputc(*rest, w->to);
+    }
+    return s + n;
+}
+
+static const char *put_next(drawing *w, const char *s)
+{
+    if (*s != '<')
+        return put_text(w, s);
+    if (s[1] == '?' || s[1] == '!') {
+        const char *close = s[1] == '?' ? "?>" : strncmp(s, "<!--", 4) == 0 ? "-->" : ">";
+        const char *end = strstr(s, close);
+        return end ? end + strlen(close) : NULL;
+    }
+    if (s[1] != '/')
+        return begin_element(w, s);
+    const char *end = strchr(s, '>');
+    const size_t n = strcspn(s + 2, " \t\r\n>");
+    if (!end || !w->depth || strlen(w->name[w->depth - 1]) != n || strncmp(w->name[w->depth - 1], s + 2, n) != 0)
+        return NULL;
+    end_element(w);
+    return end + 1;
+}
+
+char *svg_inline(const char *drawn, const char *prefix, const char *label)
+{
+    char *text = NULL;
+    size_t size = 0;
+    drawing w = {.to = need(open_memstream(&text, &size)), .prefix = prefix, .label = label};
+    const char *s = drawn;
+    while (s && *s && !(w.root && w.depth == 0))
+        s = put_next(&w, s);
+    const int bad = !s || !w.root || w.depth;
+    for (int i = 0; i < DEEP; i++)
+        free(w.begin[i]);
+    if (fclose(w.to) != 0)
+        need(NULL);
+    if (!bad)
+        return text;
+    free(text);
+    return NULL;
+}

@@ -1,0 +1,408 @@
+/* tables.c -- the numbers of a page: of kinds, steps and tensors, and what the advice rests on; see page.h. */
+#include "page.h"
+
+#include "../array/need.h"
+#include "../stat/blockreport.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- cells ---- */
+
+const char *page_percent(char out[32], double share)
+{
+    const double x = 100 * share;
+    if (isnan(x))
+        strcpy(out, "–");
+    else if (x == 0)
+        strcpy(out, "0");
+    else if (x < 0.001)
+        strcpy(out, "<0.001");
+    else if (x < 100 && x >= 99.95)
+        snprintf(out, 32, "%s", x > 99.999 ? ">99.999" : "99.99");
+    else
+        snprintf(out, 32, "%.3g", x);
+    return out;
+}
+
+const char *page_db(char out[32], double sqnr)
+{
+    if (isnan(sqnr))
+        strcpy(out, "–");
+    else if (isinf(sqnr))
+        strcpy(out, sqnr > 0 ? "exact" : "-inf");
+    else
+        snprintf(out, 32, "%.1f", sqnr);
+    return out;
+}
+
+static void cell_share(html_table *t, uint64_t part, uint64_t whole)
+{
+    char a[32];
+    html_cell(t, "%s", page_percent(a, whole ? (double)part / (double)whole : 0));
+}
+
+static void cell_number(html_table *t, double x)
+{
+    char a[32];
+    html_cell(t, "%s", x == 0 ? "–" : text_number(a, x));
+}
+
+/* ---- kinds and steps: what they hold, what casts lose ---- */
+
+typedef struct showing {
+    const page *p;
+    html_table t;
+    const char *level;
+} showing;
+
+static int is_shown(const showing *s, const group_label *l)
+{
+    return strcmp(l->level, s->level) == 0 || strcmp(l->level, "total") == 0;
+}
+
+static const char *name_of(char out[32], const group_label *l)
+{
+    if (strcmp(l->level, "step") == 0 && l->step >= 0)
+        snprintf(out, 32, "%" PRId64, l->step);
+    else
+        snprintf(out, 32, "%s", strcmp(l->level, "total") == 0 ? "all" : l->kind ? l->kind : "(none)");
+    return out;
+}
+
+static void put_held(void *context, const group_label *l, const group *g)
+{
+    showing *s = context;
+    char a[32];
+    const mpsim_stats *x = &g->stats;
+    if (!is_shown(s, l))
+        return;
+    html_cell(&s->t, "%s", name_of(a, l));
+    html_cell(&s->t, "%s", text_count(a, g->tensors));
+    html_cell(&s->t, "%s", text_count(a, x->count));
+    cell_share(&s->t, x->zero, x->count);
+    html_cell(&s->t, "%s", text_count(a, x->nan + x->inf));
+    cell_number(&s->t, x->amin);
+    cell_number(&s->t, x->amax);
+    html_cell(&s->t, "%s", text_number(a, mpsim_stats_mean(x)));
+    html_cell(&s->t, "%s", text_number(a, mpsim_stats_l2(x)));
+}
+
+static void put_loss(showing *s, const char *name, const char *format, const char *scale, const mpsim_cast_stats *c,
+                     uint64_t underflow, uint64_t overflow, uint64_t count, double sqnr)
+{
+    char a[32];
+    html_cell(&s->t, "%s", name);
+    html_cell(&s->t, "%s", format);
+    html_cell(&s->t, "%s", scale);
+    cell_share(&s->t, underflow, count);
+    cell_share(&s->t, c->counts.subnormal, count);
+    cell_share(&s->t, overflow, count);
+    cell_share(&s->t, c->counts.inexact, count);
+    html_cell(&s->t, "%s", page_db(a, sqnr));
+    html_cell(&s->t, "%s", c->compared ? text_number(a, c->max_rel_err) : "–");
+}
+
+static void put_losses(void *context, const group_label *l, const group *g)
+{
+    showing *s = context;
+    const block_list *blocks = &s->p->targets.blocks;
+    char name[32], scale[32], label[96];
+    if (!is_shown(s, l))
+        return;
+    name_of(name, l);
+    for (size_t i = 0; i < group_casts(g); i++) {
+        group_cast c;
+        if (group_casts(g) == s->p->targets.count && !page_shows(s->p, i))
+            continue;
+        group_cast_at(g, &s->p->targets, i, &c);
+        put_loss(s, name, c.to->label, text_scale(scale, c.scale), &c.stats, c.stats.counts.underflow,
+                 c.stats.counts.overflow, g->stats.count, mpsim_cast_stats_sqnr_db(&c.stats, &g->stats));
+    }
+    for (size_t i = 0; i < g->n_blocks; i++) {
+        const block_sums *b = &g->blocks[i];
+        const block_target *to = &blocks->items[i];
+        if (!block_shows(blocks, g, i))
+            continue;
+        snprintf(label, sizeof label, to->axis == BLOCK_ROWS ? "%s" : "%s %s", to->label, block_axis_name(to->axis));
+        put_loss(s, name, label, "", &b->stats.casts, b->stats.underflow, b->stats.saturated, b->elements,
+                 block_sqnr_db(b, g));
+    }
+}
+
+static void put_level(const page *p, FILE *to, const char *level, const char *held, const char *lost)
+{
+    showing s = {.p = p, .level = level};
+    char columns[256], id[32], caption[64];
+    const int is_step = strcmp(level, "step") == 0;
+    const uint64_t groups = is_step ? p->sums.steps.count : p->sums.kinds.count;
+    snprintf(columns, sizeof columns, "%c%s|>tensors|>elements|>zero, %%|>NaN, Inf|>amin|>amax|>mean|>l2 norm",
+             is_step ? '>' : '<', level);
+    snprintf(id, sizeof id, "%ss-held", level);
+    snprintf(caption, sizeof caption, "What the %ss hold", level);
+    html_table_begin(&s.t, to, id, held ? held : caption, columns, groups + 1);
+    tally_sums(&p->sums, put_held, &s);
+    html_table_end(&s.t);
+    snprintf(
+        columns, sizeof columns,
+        "%c%s|<format|>scale|>become zero, %%|>subnormal, %%|>too large, %%|>inexact, %%|>SQNR, dB|>max rel. error",
+        is_step ? '>' : '<', level);
+    snprintf(id, sizeof id, "%ss-lost", level);
+    html_table_begin(&s.t, to, id, lost, columns, (groups + 1) * (p->targets.count + p->targets.blocks.count));
+    tally_sums(&p->sums, put_losses, &s);
+    html_table_end(&s.t);
+}
+
+void page_kinds(const page *p, FILE *to)
+{
+    fputs(
+        "<section aria-labelledby=\"kinds\">\n<h2 id=\"kinds\">By kind</h2>\n"
+        "<p class=\"note\">amin, amax: the smallest magnitude that is not zero and the largest. Too large: beyond the largest number, "
+        "whether it becomes infinite, NaN or that number. Shares are of all elements. A loss scale multiplies gradients alone; the "
+        "others are cast with the scale 1, and a row of all kinds has both.</p>\n",
+        to);
+    put_level(p, to, "kind", NULL, "What casts lose, by kind");
+    fputs("</section>\n", to);
+}
+
+void page_steps(const page *p, FILE *to)
+{
+    if (p->sums.steps.count < 2)
+        return;
+    fputs("<section aria-labelledby=\"steps\">\n<h2 id=\"steps\">By step</h2>\n", to);
+    put_level(p, to, "step", NULL, "What casts lose, by step");
+    fputs("</section>\n", to);
+}
+
+/* ---- tensors ---- */
+
+/* So many bytes of rows, so that the page stays below 5 MB. */
+enum { TENSOR_BYTES = 3500000 };
+
+static const advise_tensor *advised(const page *p, const page_tensor *t)
+{
+    const ptrdiff_t i = nameindex_find(&p->advice.names, t->name);
+    return i < 0 ? NULL : &p->advice.tensors[i];
+}
+
+static char *tensor_columns(const page *p)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = need(open_memstream(&text, &size));
+    fputs("<tensor|<kind|>elements|>steps|>zero, %|>NaN, Inf|>amin|>amax|<advice/narrowest|<advice/not narrower, since|"
+          "<advice/fp16 scales",
+          to);
+    for (size_t i = 0; i < p->n_columns; i++) {
+        char *label = need_text(p->columns[i].label);
+        for (char *s = label; *s; s++) /* a slash is the table's own */
+            if (*s == '/')
+                *s = ' ';
+        fprintf(to, "|>%s/zero, %%", label);
+        if (p->columns[i].overflows)
+            fprintf(to, "|>%s/too large, %%", label);
+        fprintf(to, "|>%s/SQNR, dB", label);
+        free(label);
+    }
+    fclose(to);
+    return need(text);
+}
+
+static void put_advice_cells(const page *p, html_table *out, const page_tensor *t)
+{
+    const advise *a = &p->advice;
+    const advise_tensor *x = advised(p, t);
+    char reason[160] = "";
+    html_cell(out, "%s", x && x->steps ? a->candidates.items[x->choice].name : "not known");
+    if (x && x->steps && x->choice)
+        html_cell(out, "%s: %s", a->candidates.items[x->choice - 1].name,
+                  advise_reason(reason, sizeof reason, a, x, x->choice - 1));
+    else
+        html_cell(out, "%s", x && !x->steps ? "Inf or NaN in every step" : "");
+    if (x && x->gradient && x->scales && x->steps && !a->bad_scale)
+        html_cell(out, "2^%d to 2^%d", x->low.exponent, x->high.exponent);
+    else
+        html_cell(out, "%s", x && x->gradient && !a->bad_scale ? "none" : "");
+}
+
+static void put_tensor(const page *p, html_table *out, const page_tensor *t)
+{
+    char a[32];
+    html_cell(out, "%s", t->name);
+    html_cell(out, "%s", t->kind);
+    html_cell(out, "%s", text_count(a, t->count));
+    html_cell(out, "%s", text_count(a, t->steps));
+    html_cell(out, "%s", page_percent(a, t->zero));
+    html_cell(out, "%s", text_count(a, t->nan + t->inf));
+    cell_number(out, t->amin);
+    cell_number(out, t->amax);
+    put_advice_cells(p, out, t);
+    for (size_t i = 0; i < p->n_columns; i++) {
+        const page_loss *l = &t->losses[i];
+        html_cell(out, "%s", page_percent(a, l->underflow.value));
+        if (p->columns[i].overflows)
+            html_cell(out, "%s", page_percent(a, l->overflow.value));
+        html_cell(out, "%s", page_db(a, l->sqnr.value));
+    }
+}
+
+/* Rows in two turns where not all have room: first of what some format does harm to, fp16 or bf16 most of all. */
+static int is_first(const page *p, const page_tensor *t)
+{
+    const advise_tensor *x = advised(p, t);
+    return t->nan + t->inf > 0 || !x || x->choice + 2 >= p->advice.candidates.count;
+}
+
+static size_t put_rows(const page *p, html_table *out, FILE *rows, const size_t *size, int turn)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_tensors; i++) {
+        const page_tensor *t = &p->tensors[i];
+        fflush(rows);
+        if ((turn < 2 && is_first(p, t) != !turn) || *size > TENSOR_BYTES)
+            continue;
+        put_tensor(p, out, t);
+        n++;
+    }
+    return n;
+}
+
+void page_put_tensors(const page *p, FILE *to)
+{
+    char *columns = tensor_columns(p), *text = NULL, count[32], left[32];
+    size_t size = 0;
+    html_table t;
+    fputs("<section aria-labelledby=\"each\">\n<h2 id=\"each\">Tensor by tensor</h2>\n", to);
+    FILE *rows = need(open_memstream(&text, &size));
+    html_table_begin(&t, rows, "tensors",
+                     "Each tensor over all its steps: extremes, advice, and each format's worst step", columns,
+                     p->n_tensors);
+    size_t n = put_rows(p, &t, rows, &size, 2);
+    if (n < p->n_tensors) { /* once more, the important ones first */
+        fclose(rows);
+        free(text);
+        text = NULL;
+        size = 0;
+        rows = need(open_memstream(&text, &size));
+        html_table_begin(&t, rows, "tensors",
+                         "Tensors over all their steps: extremes, advice, and each format's worst step", columns,
+                         p->n_tensors);
+        n = put_rows(p, &t, rows, &size, 0);
+        n += put_rows(p, &t, rows, &size, 1);
+    }
+    html_table_end(&t);
+    fclose(rows);
+    if (n < p->n_tensors) {
+        fputs("<p class=\"note\">", to);
+        html_print(
+            to,
+            "Of %s tensors %s have no row here, since the page would become too large: first come those with NaN or Inf and those "
+            "that fit no format of less than 16 bits. mpsim stat --json and mpsim advise --json have all.",
+            text_count(count, p->n_tensors), text_count(left, p->n_tensors - n));
+        fputs("</p>\n", to);
+    }
+    if (p->cut_columns)
+        fputs("<p class=\"note\">Of each format the first scale alone; mpsim stat --json has all.</p>\n", to);
+    fwrite(text, 1, size, to);
+    free(text);
+    free(columns);
+    fputs("</section>\n", to);
+}
+
+/* ---- what the advice rests on ---- */
+
+static void put_wider(const page *p, FILE *to)
+{
+    const advise *a = &p->advice;
+    html_table t;
+    char why[400];
+    size_t n = 0;
+    for (size_t i = 0; i < a->n_tensors; i++)
+        n += advise_kept_in(why, sizeof why, a, &a->tensors[i]) != NULL;
+    if (!n) {
+        fputs("<p id=\"wider\">No tensor has to be kept wider than the rest.</p>\n", to);
+        return;
+    }
+    html_table_begin(&t, to, "wider", "To be kept wider", "<tensor|<keep in|<why", n);
+    for (size_t i = 0; i < a->n_tensors; i++) {
+        const char *in = advise_kept_in(why, sizeof why, a, &a->tensors[i]);
+        if (!in)
+            continue;
+        html_cell(&t, "%s", a->tensors[i].name);
+        html_cell(&t, "%s", in);
+        html_cell(&t, "%s", why);
+    }
+    html_table_end(&t);
+}
+
+static void put_kind(const page *p, html_table *out, const char *kind)
+{
+    const advise *a = &p->advice;
+    uint64_t tensors = 0, elements = 0, fits[CANDIDATES_MOST] = {0};
+    char n[32];
+    for (size_t i = 0; i < a->n_tensors; i++) {
+        const advise_tensor *t = &a->tensors[i];
+        if (strcmp(t->kind, kind) != 0 || !t->steps)
+            continue;
+        tensors++;
+        elements += t->count;
+        for (size_t c = 0; c < a->candidates.count; c++)
+            fits[c] += t->fits >> c & 1;
+    }
+    html_cell(out, "%s", *kind ? kind : "(none)");
+    html_cell(out, "%s", text_count(n, tensors));
+    html_cell(out, "%s", text_count(n, elements));
+    for (size_t c = 0; c + 1 < a->candidates.count; c++)
+        html_cell(out, "%s", text_count(n, fits[c]));
+}
+
+static void put_fits(const page *p, FILE *to)
+{
+    const advise *a = &p->advice;
+    html_table t;
+    char columns[256];
+    size_t n = (size_t)snprintf(columns, sizeof columns, "<kind|>tensors|>elements");
+    for (size_t c = 0; c + 1 < a->candidates.count; c++)
+        n += (size_t)snprintf(columns + n, sizeof columns - n, "|>%s", a->candidates.items[c].name);
+    html_table_begin(&t, to, "fits", "Tensors that fit each format in every step, by kind", columns,
+                     p->sums.kinds.count);
+    for (size_t i = 0; i < a->n_tensors; i++) {
+        size_t k = 0;
+        while (k < i && !(a->tensors[k].steps && strcmp(a->tensors[k].kind, a->tensors[i].kind) == 0))
+            k++;
+        if (k == i && a->tensors[i].steps)
+            put_kind(p, &t, a->tensors[i].kind);
+    }
+    html_table_end(&t);
+    fputs(
+        "<p class=\"note\">Here e4m3 and e5m2 have one scale a tensor, blockwise one for tiles of 128, and gradients in fp16 any loss scale. "
+        "Weights, masters and moments: of a copy; where they take up updates, a format that holds them may lose these.</p>\n",
+        to);
+}
+
+void page_advice(const page *p, FILE *to)
+{
+    char *text = NULL;
+    size_t size = 0;
+    fputs("<section aria-labelledby=\"advice\">\n<h2 id=\"advice\">Advice</h2>\n", to);
+    put_wider(p, to);
+    put_fits(p, to);
+    FILE *out = need(open_memstream(&text, &size));
+    advise_write_policy(&p->advice, out);
+    fclose(out);
+    fputs(
+        "<h3 id=\"policy\">As a policy</h3>\n<p>For <code>mpsim replay -P</code> and <code>mpsim train -P</code>.</p>\n<pre tabindex=\"0\">",
+        to);
+    for (char *s = need(text), *end; *s; s = end) { /* lines are lines, the rest is text */
+        end = s + strcspn(s, "\n");
+        const int more = *end != '\0';
+        *end = '\0';
+        html_text(to, s);
+        fputs(more ? "\n" : "", to);
+        end += more;
+    }
+    fputs("</pre>\n</section>\n", to);
+    free(text);
+}
