@@ -23,7 +23,7 @@ quiet='--disable-pip-version-check --no-input -q'
 pip="$python -m pip --python $dir/env/bin/python $quiet"
 "$python" -m venv --without-pip "$dir/env" >"$dir/log" 2>&1 || skip "$python has no venv: $(tail -n 1 "$dir/log")"
 # what the tests need beside NumPy and pytest, with PEERS=1
-peers='ml_dtypes torch gfloat mypy jax pandas polars matplotlib'
+peers='ml_dtypes torch gfloat mypy jax pandas polars matplotlib mmaemu==0.1.0'
 if $pip install --no-compile --retries 1 --timeout 15 numpy pytest jsonschema ${PEERS:+$peers} "$wheel" >"$dir/log" 2>&1; then
     echo "check-python: NumPy, pytest and jsonschema from the package index"
 else # offline, or an older pip: what the machine has

@@ -65,12 +65,9 @@ static uint64_t round_trait(walk *w, const mpsim_rounded *p, mpsim_number x, int
         x.sign = 1;
     if (traits & MPSIM_TRAIT_FLUSH_SUMS && mpsim_scalar_tiny(&p->format, &p->rounding, x, random) & MPSIM_TINY_AFTER)
         x = mpsim_number_make(x.sign, 0, 0);
-    const uint64_t code = mpsim_scalar_encode(&p->format, &p->rounding, p->rounding.mode, x, random, &flags);
-    const int is_negative = x.sign && !mpsim_has_sign(&p->format); /* an overflow of another kind */
-    if (traits & MPSIM_TRAIT_OVERFLOW && flags & MPSIM_FLAG_OVERFLOW && !is_negative &&
-        p->rounding.overflow != MPSIM_OVERFLOW_MAX)
-        return mpsim_scalar_infinite(&p->format, &p->rounding, x.sign);
-    return code;
+    return traits & MPSIM_TRAIT_OVERFLOW
+               ? mpsim_round_to_infinity(p, x, random)
+               : mpsim_scalar_encode(&p->format, &p->rounding, p->rounding.mode, x, random, &flags);
 }
 
 /* x as it is read: a subnormal number of f is a zero if the model has that trait. */

@@ -286,20 +286,9 @@ static int order_is_valid(const mpsim_model *m)
     }
 }
 
-/* Whether the traits mean something at a place, and are judged there (tests/dot): hardware has them in binary32, and
- * rounds to one of its modes. */
-static int traits_fit(unsigned traits, const mpsim_rounded *p)
-{
-    return (!(traits & MPSIM_TRAIT_OVERFLOW) || mpsim_format_same(&p->format, &mpsim_binary32)) &&
-           (!(traits & MPSIM_TRAIT_FLUSH_SUMS) || !mpsim_is_stochastic(p->rounding.mode));
-}
-
 static int traits_are_valid(const mpsim_model *m)
 {
     if (m->traits > MPSIM_TRAITS || (m->traits && is_fused(m)))
-        return 0;
-    if (!traits_fit(m->traits, &m->product) || !traits_fit(m->traits, &m->accumulator) ||
-        !traits_fit(m->traits, &m->outer))
         return 0;
     return !(m->traits & MPSIM_TRAIT_FILLED) ||
            (m->chunk != 0 && m->chunk <= MPSIM_FUSED_QUADS && m->length == 0 &&

@@ -155,17 +155,22 @@ static inline MPSIM_HD size_t mpsim_fused_quads(size_t i, size_t chunk)
     return 4 * (j / 2) + j % 2 + (i < half ? 0 : 2);
 }
 
-/* The code of an aligned sum: rounded once; an overflow is an infinity in every mode, and a zero +0. */
-static inline MPSIM_HD uint64_t mpsim_fused_round(const mpsim_rounded *to, mpsim_number sum, uint32_t random)
+/* x rounded once, where an overflow is an infinity in every mode but with the choice MAX. A negative number where there
+ * is no sign is an overflow of another kind. */
+static inline MPSIM_HD uint64_t mpsim_round_to_infinity(const mpsim_rounded *to, mpsim_number x, uint32_t random)
 {
     unsigned flags;
-    const uint64_t code = mpsim_scalar_encode(&to->format, &to->rounding, to->rounding.mode, sum, random, &flags);
-    if (!mpsim_has_sign(&to->format)) {
-        if (sum.sign && to->rounding.negative != MPSIM_NEGATIVE_ABS)
-            return code; /* a negative number is an overflow of another kind there */
-        sum.sign = 0;
-    }
-    if (flags & MPSIM_FLAG_OVERFLOW && to->rounding.overflow != MPSIM_OVERFLOW_MAX)
-        return mpsim_scalar_infinite(&to->format, &to->rounding, sum.sign);
+    const uint64_t code = mpsim_scalar_encode(&to->format, &to->rounding, to->rounding.mode, x, random, &flags);
+    const int is_signed = mpsim_has_sign(&to->format);
+    if (!(flags & MPSIM_FLAG_OVERFLOW) || to->rounding.overflow == MPSIM_OVERFLOW_MAX ||
+        (x.sign && !is_signed && to->rounding.negative != MPSIM_NEGATIVE_ABS))
+        return code;
+    return mpsim_scalar_infinite(&to->format, &to->rounding, x.sign && is_signed);
+}
+
+/* The code of an aligned sum: a zero is +0. */
+static inline MPSIM_HD uint64_t mpsim_fused_round(const mpsim_rounded *to, mpsim_number sum, uint32_t random)
+{
+    const uint64_t code = mpsim_round_to_infinity(to, sum, random);
     return mpsim_scalar_classify(&to->format, code) == MPSIM_CLASS_ZERO ? 0 : code;
 }

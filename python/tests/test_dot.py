@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import peer, same_numbers
+from conftest import counted, peer, same_numbers
 
 import mpsim
 
@@ -53,6 +53,65 @@ def test_formats_of_dtypes():
     assert same_numbers(mpsim.gemm(halves, halves.T, model="exact"), mpsim.gemm(A, A.T, model="exact"))
 
 
+def in_parts(a, b, scales, chain, parts, out):
+    """torch._scaled_mm by its description: chains of the tensor core by `gemm`, the rest by NumPy."""
+    depth = a.shape[1]
+    each = -(-(-(-depth // 128)) // parts) * 128
+    total = np.float32(0)
+    for first in range(0, parts * each, each):
+        part = np.zeros((len(a), len(b)), np.float32)
+        for k in range(first, min(first + each, depth), chain or each):
+            end = min(k + (chain or each), first + each, depth)
+            part = part + mpsim.gemm(a[:, k:end], b[:, k:end], model="hopper-wgmma-fp8-fp32", format="e4m3", transpose_b=True)
+        total = part if first == 0 else total + part
+    alpha = np.float32(scales[0]) * np.float32(scales[1])
+    return mpsim.round(total * alpha, out)
+
+
+@pytest.mark.parametrize("depth", [70, 300, 1000])
+@pytest.mark.parametrize("words, chain, parts, out", [
+    ("fast:S=1", 0, 1, "bf16"), ("slow:S=1:out=fp16", 128, 1, "fp16"), ("fast:S=3:out=binary32", 0, 3, "binary32"),
+    ("Hopper:S=2:contiguous", 128, 2, "bf16")])
+def test_scaled_mm_is_chains_and_roundings(depth, words, chain, parts, out):
+    a, b = (mpsim.round(RNG.standard_normal((n, depth)).astype(np.float32), "e4m3") for n in (5, 7))
+    scales = np.float32(0.37), np.float32(0.0123)
+    like = "torch-scaled-mm:" + words
+    d = mpsim.scaled_mm(a, b.T, *scales, like=like, format="e4m3")
+    assert d.dtype == np.float32 and np.array_equal(d, in_parts(a, b, scales, chain, parts, out))
+    assert np.array_equal(mpsim.scaled_mm(a.T, b, *map(float, scales), like=like, format="e4m3", transpose_a=True,
+                                          transpose_b=True), d)
+
+
+def test_scaled_mm_of_torch():
+    """Operands as torch._scaled_mm takes them; and a scale of the result, zero too."""
+    torch = peer("torch")
+    a, b = (torch.from_numpy(x).to(torch.float8_e4m3fn) for x in (A, B))
+    scale = torch.tensor(0.5)
+    like = "torch-scaled-mm:fast:S=1:out=e4m3"
+    d = mpsim.scaled_mm(a, b.t(), scale, scale, like=like)
+    assert isinstance(d, torch.Tensor) and d.shape == (9, 9)
+    y = mpsim.scaled_mm(A, B.T, 0.25, like="torch-scaled-mm:fast:S=1:out=binary32", format="e4m3")
+    assert np.array_equal(d.numpy(), mpsim.round(y, "e4m3"))
+    twice, none = (mpsim.scaled_mm(a, b.t(), scale, scale, like=like, scale_result=s).numpy() for s in (2.0, 0.0))
+    assert np.array_equal(twice, mpsim.round(2 * y, "e4m3")) and not none.any()
+
+
+def test_scaled_mm_as_mmaemu():
+    mmaemu, torch = peer("mmaemu"), peer("torch")
+    done = 0
+    for arch, fast, parts, order in (("hopper", True, 1, "contiguous"), ("hopper", False, 3, "contiguous"),
+                                     ("ada", True, 2, "serial"), ("ada", False, 4, "pairwise")):
+        a, b = (torch.from_numpy(RNG.standard_normal((n, 640)).astype(np.float32)).to(torch.float8_e4m3fn)
+                for n in (32, 48))
+        theirs = mmaemu.scaled_mm(a, b.t(), torch.tensor(0.7), torch.tensor(0.3), out_dtype=torch.bfloat16,
+                                  use_fast_accum=fast, profile=arch, splitk=1 if parts == 1 else (parts, order))
+        words = f"torch-scaled-mm:{arch}:{'fast' if fast else 'slow'}:S={parts}:{order}"
+        ours = mpsim.scaled_mm(a, b.t(), 0.7, 0.3, like=words)
+        assert np.array_equal(ours.numpy(), theirs.float().numpy())
+        done += ours.numel()
+    counted("mmaemu", "results of scaled_mm", done)
+
+
 def test_random_bits():
     sr = "fma:bf16:round=sr"
     a, b, c = (mpsim.gemm(A, B.T, model=sr, seed=s) for s in (1, 1, 2))
@@ -75,6 +134,14 @@ def test_empty():
     (lambda: mpsim.dot([1.0], [1.0], "fma\0"), "NUL character"),
     (lambda: mpsim.dot([1.0], [1.0], c="1"), "c: expected a number, found str"),
     (lambda: mpsim.dot([1.0], [1.0], "fma:fp16:round=sr", seed=-1), "seed: expected an integer"),
+    (lambda: mpsim.scaled_mm(A, B.T, like="torch-scaled-mm", format="e4m3"), "expected S=N"),
+    (lambda: mpsim.scaled_mm(A, B.T, like="torch-scaled:S=1", format="e4m3"), "did you mean 'torch-scaled-mm'?"),
+    (lambda: mpsim.scaled_mm(A, B.T, like="torch-scaled-mm:S=0", format="e4m3"), "the words are hopper"),
+    (lambda: mpsim.scaled_mm(A, B.T, like=1, format="e4m3"), "the name of a product, found int"),
+    (lambda: mpsim.scaled_mm(A, B, like="torch-scaled-mm:S=1", format="e4m3"), "scaled_mm: expected matrices of m x k"),
+    (lambda: mpsim.scaled_mm(A, B.T, like="torch-scaled-mm:S=1"), "cannot take binary32 and binary32"),
+    (lambda: mpsim.scaled_mm(A, B.T, "1", like="torch-scaled-mm:S=1", format="e4m3"), "scale_a: expected a number"),
+    (lambda: mpsim.scaled_mm(A, B.T, like="torch-scaled-mm:S=1", format="e4m3", scale_result=2), "in e4m3 or e5m2, found bf16"),
     (lambda: mpsim.dot(np.ones(2), np.ones(2), "hopper-wgmma-fp8-fp32"), "cannot take binary64 and binary64"),
 ])
 def test_refusals(call, words):

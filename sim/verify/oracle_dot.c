@@ -289,12 +289,11 @@ static void round_sum(oracle_rounded *out, const exact *x, const oracle_format *
     out->kind = out->magnitude > of->max ? ORACLE_IS_BEYOND : ORACLE_IS_FINITE;
 }
 
-/* The code of the sum under way, rounded at a place of the model. An exact zero has the sign
- * `negative_zero`. In a fused addition an overflow is an infinity in every mode, and a zero is +0. */
-static uint64_t round_code(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *rounding,
-                           int negative_zero, int fused)
+/* The code of the sum under way. An exact zero has the sign `negative_zero`; with `to_infinity` an overflow is an
+ * infinity in every mode. */
+static uint64_t code_of(const exact *x, const oracle_format *of, const mpsim_rounding *rounding, uint32_t random,
+                        int negative_zero, int to_infinity)
 {
-    const uint32_t random = draw(w, rounding);
     mpsim_rounding r = *rounding;
     oracle_rounded in = {.kind = ORACLE_IS_FINITE, .exact = 1};
     if (x->kind == NOT_A_NUMBER) {
@@ -313,24 +312,35 @@ static uint64_t round_code(work *w, const exact *x, const oracle_format *of, con
         in.negative = mpz_sgn(sum) < 0;
         in.nonzero = 1;
         round_sum(&in, x, of, &r, random);
-        if (fused && in.kind == ORACLE_IS_BEYOND)
+        if (to_infinity && in.kind == ORACLE_IS_BEYOND)
             r.mode = MPSIM_ROUND_NEAREST_AWAY; /* as if it rounded to infinity */
     }
     unsigned flags;
-    const uint64_t code = oracle_finish(of, &r, &in, &flags);
+    return oracle_finish(of, &r, &in, &flags);
+}
+
+/* The same with the next random word. In a fused addition an overflow is an infinity in every mode, and a zero is +0. */
+static uint64_t round_code(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *r, int negative_zero,
+                           int fused)
+{
+    const uint64_t code = code_of(x, of, r, draw(w, r), negative_zero, fused);
     const int minus_zero = of->zeros == 2 && code == (uint64_t)1 << (of->bits - 1);
     return fused && minus_zero ? 0 : code;
 }
 
 /* An exact sum of zero: terms of one sign keep it, else +0, or -0 in mode DOWN. */
+static int is_negative_zero(const exact *x, const mpsim_rounding *r)
+{
+    return x->minus && !x->plus ? 1 : x->plus && !x->minus ? 0 : r->mode == MPSIM_ROUND_DOWN;
+}
+
 static uint64_t round_added(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *r)
 {
-    const int negative_zero = x->minus && !x->plus ? 1 : x->plus && !x->minus ? 0 : r->mode == MPSIM_ROUND_DOWN;
-    return round_code(w, x, of, r, negative_zero, 0);
+    return round_code(w, x, of, r, is_negative_zero(x, r), 0);
 }
 
 /* Does |sum| stay below the smallest normal number of the format even where there are smaller ones? */
-static int is_tiny(const exact *x, const oracle_format *of, const mpsim_rounding *r)
+static int is_tiny(const exact *x, const oracle_format *of, const mpsim_rounding *r, uint32_t random)
 {
     static mpz_t saved;
     static int there;
@@ -343,42 +353,28 @@ static int is_tiny(const exact *x, const oracle_format *of, const mpsim_rounding
     there = 1;
     mpz_set(saved, sum);
     lower.emin -= 4;
-    round_sum(&out, x, &lower, r, 0);
+    round_sum(&out, x, &lower, r, random);
     mpz_set(sum, saved);
     return out.magnitude < ldexp(1, of->emin);
 }
 
 /* A place before the result: here the traits of dot.h show. */
-static double place(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *rounding)
+static double place(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *r)
 {
     const unsigned traits = w->om->model->traits;
-    mpsim_rounding r = *rounding;
+    const uint32_t random = draw(w, r);
     exact y = *x;
     if (traits & MPSIM_TRAIT_NAN_MINUS && y.kind == NO_VALUE) {
         y.kind = NOT_A_NUMBER;
         y.negative = 1;
         y.payload = 0;
     }
-    if (traits & MPSIM_TRAIT_FLUSH_SUMS && is_tiny(x, of, &r)) {
+    if (traits & MPSIM_TRAIT_FLUSH_SUMS && is_tiny(x, of, r, random)) {
         y.minus = mpz_sgn(sum) < 0;
         y.plus = !y.minus;
         mpz_set_ui(sum, 0);
     }
-    if (traits & MPSIM_TRAIT_OVERFLOW && y.kind == NUMBER && mpz_sgn(sum) != 0) {
-        const exact before = y;
-        oracle_rounded out = {.negative = mpz_sgn(sum) < 0};
-        static mpz_t saved;
-        static int there;
-        if (!there)
-            mpz_init(saved);
-        there = 1;
-        mpz_set(saved, sum);
-        round_sum(&out, &before, of, &r, 0);
-        mpz_set(sum, saved);
-        if (out.kind == ORACLE_IS_BEYOND)
-            r.mode = MPSIM_ROUND_NEAREST_AWAY;
-    }
-    return oracle_decode(of, round_added(w, &y, of, &r));
+    return oracle_decode(of, code_of(&y, of, r, random, is_negative_zero(&y, r), !!(traits & MPSIM_TRAIT_OVERFLOW)));
 }
 
 static double add(work *w, double x, double y, const oracle_format *of, const mpsim_rounding *r)

@@ -5,6 +5,7 @@
 #include "support/support.h"
 
 #include <mpsim/dot.h>
+#include <mpsim/rng.h>
 #include <gmp.h>
 #include <mpfr.h>
 #include <stdio.h>
@@ -189,6 +190,41 @@ START_TEST(any_models)
 }
 END_TEST
 
+/* An overflow is an infinity in every mode also where the magnitude of a negative number is rounded. */
+START_TEST(bug_20261126_overflow_of_a_magnitude)
+{
+    const mpsim_format *f = mpsim_format_find("fp16");
+    const uint16_t a = 0xfbff, b = 0x7bff; /* -65504, 65504 */
+    mpsim_model m;
+    uint64_t d = 0;
+    ck_assert(mpsim_model_parse(&m, "fma:round=toward-zero") == MPSIM_OK);
+    ck_assert(mpsim_format_parse(&m.accumulator.format, "e4m4:unsigned") == MPSIM_OK);
+    m.accumulator.rounding.negative = MPSIM_NEGATIVE_ABS;
+    m.traits = MPSIM_TRAIT_OVERFLOW;
+    ck_assert(mpsim_dot(&m, f, &a, f, &b, 1, 0, NULL, &d) == MPSIM_OK);
+    ck_assert_uint_eq(d, 0x7f800000);
+}
+END_TEST
+
+/* Halfway between the two largest numbers below the smallest normal one, if there were a bit more, the random bit decides
+ * whether a sum is tiny. */
+START_TEST(flushed_sums_are_random)
+{
+    const mpsim_format *f = mpsim_format_find("binary32");
+    const float a = 0x1p-14f - 0x1p-26f, one = 1;
+    mpsim_model m;
+    mpsim_rng rng = {.seed = 5, .stream = 7};
+    ck_assert(mpsim_model_parse(&m, "fma:fp16:round=sra:1") == MPSIM_OK);
+    m.traits = MPSIM_TRAIT_FLUSH_SUMS;
+    for (rng.index = 0; rng.index < 64; rng.index++) {
+        const uint32_t word = mpsim_rng_word(rng.seed, rng.stream, rng.index);
+        uint64_t d = 1;
+        ck_assert(mpsim_dot(&m, f, &a, f, &one, 1, 0, &rng, &d) == MPSIM_OK);
+        ck_assert_uint_eq(d, word >> 31 ? 0x400 : 0);
+    }
+}
+END_TEST
+
 /* ---- the exact model by GMP alone --------------------------------------------------------- */
 
 START_TEST(exact_sums)
@@ -296,6 +332,8 @@ int main(void)
     tcase_add_test(t, every_row);
     tcase_add_test(t, typed_models);
     tcase_add_test(t, any_models);
+    tcase_add_test(t, bug_20261126_overflow_of_a_magnitude);
+    tcase_add_test(t, flushed_sums_are_random);
     tcase_add_test(t, exact_sums);
     tcase_add_test(t, long_sums);
     tcase_add_test(t, wrong_arguments);

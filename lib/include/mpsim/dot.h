@@ -105,14 +105,12 @@ enum {
     MPSIM_TRAIT_FLUSH_OPERANDS = 1, /* a subnormal operand is read as zero of its sign            */
     MPSIM_TRAIT_FLUSH_SUMS = 2,     /* so is an accumulator, c too; and what a product, an addition or outer
                                    gives becomes zero of its sign where it is tiny: smaller than the
-                                   smallest normal number also when it is rounded with unbounded
-                                   exponent range (MPSIM_TINY_AFTER in round.h). Not where roundings
-                                   are stochastic                                                */
+                                   smallest normal number also when it is rounded, by the same random
+                                   bits, with unbounded exponent range (MPSIM_TINY_AFTER in round.h) */
     MPSIM_TRAIT_FILLED = 4,         /* of chunks, PAIRWISE or EXACT: t is made of the products alone, without a
                                    first +0; a short chunk is filled up with products that are +0 */
     MPSIM_TRAIT_OVERFLOW = 8,       /* what overflows becomes infinity in every mode (unless the overflow
-                                   choice is MPSIM_OVERFLOW_MAX); in binary32 alone: products, accumulator
-                                   and outer sum are                                             */
+                                   choice is MPSIM_OVERFLOW_MAX)                                 */
     MPSIM_TRAIT_NAN_MINUS = 16,     /* the NaN of an operation without a value has its sign set       */
     MPSIM_TRAIT_PLUS_ZERO = 32,     /* where subnormal numbers are read as zeros, these and -0 are +0  */
     MPSIM_TRAITS = 63

@@ -7,6 +7,7 @@ reports on tensors: those of the mpsim program, over the same library. doc/pytho
     mpsim.round(x, "e4m3")                      an array of x's kind
     mpsim.quantize(x, "nvfp4").values
     mpsim.gemm(a, b, model="hopper-wgmma-fp8-fp32")
+    mpsim.scaled_mm(a, b, scale_a, scale_b, like="torch-scaled-mm:S=1")
     mpsim.open("model.safetensors")["wgrad:fc1"][:10]
     print(mpsim.stat(x, formats=["fp16", "e4m3"], scales=[1, 2**16]))
     with mpsim.watch(model, optimizer, every=100, formats=["fp16"], out="run.jsonl"): ...
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._blocks import RECIPES as recipes, Quantized, quantize
 from ._cast import MODES as modes, PRESETS as presets, decode, encode, round
-from ._dot import MODELS as models, dot, gemm
+from ._dot import MODELS as models, dot, gemm, scaled_mm
 from ._error import Error, FileError, InputError
 from ._formats import Format, formats
 from ._library import lib as _lib
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __version__: str = _lib.mpsim_version().decode()
 __all__ = ["Error", "File", "FileError", "Tensor", "open", "Format", "InputError", "Quantized", "Report", "Scaler", "Step", "decode", "diff", "dot",
            "encode", "events", "formats", "gemm", "memory", "models", "modes", "presets", "quantize", "recipes", "replay",
-           "round", "scalers", "stat", "watch"]
+           "round", "scaled_mm", "scalers", "stat", "watch"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,8 @@
-"""Dot products and matrix products as hardware and software add them."""
+"""Dot products and matrix products as hardware and software add them, and torch._scaled_mm's whole."""
 from __future__ import annotations
 
 import functools
-from ctypes import addressof, byref, c_uint64, pointer as to
+from ctypes import addressof, byref, c_float, c_uint64, pointer as to
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from ._arrays import F32, F64, Given, address, of_any, pointer
 from ._error import InputError, name_of, real_of, unknown
 from ._formats import Format, find
-from ._library import ENOTFOUND, ERANGE, STOCHASTIC, CFormat, CMatrix, CModel, check, lib, text
+from ._library import ENOTFOUND, ERANGE, STOCHASTIC, CFormat, CMatrix, CModel, CScaledMM, check, lib, text
 from ._cast import encode, words_of
 
 
@@ -123,12 +123,7 @@ def gemm(a: Any, b: Any, c: Any = None, model: str = "fma", *, format: Union[str
     """
     m, result, stochastic = model_of(model)
     p, q = Operand(a, format, "gemm"), Operand(b, format, "gemm")
-    if p.codes.ndim != 2 or q.codes.ndim != 2:
-        raise InputError(f"gemm: expected two matrices, found shapes {p.codes.shape} and {q.codes.shape}")
-    rows, depth = p.codes.shape[::-1] if transpose_a else p.codes.shape
-    depth_b, columns = q.codes.shape[::-1] if transpose_b else q.codes.shape
-    if depth != depth_b:
-        raise InputError(f"gemm: expected matrices of m x k and k x n, found {rows} x {depth} and {depth_b} x {columns}")
+    rows, columns, depth = _sizes(p, q, "gemm", transpose_a, transpose_b)
     left, right = p.matrix(transpose_a), q.matrix(transpose_b)
     rng = byref(words_of(seed, stream, index)) if stochastic else None
     start: Optional[CMatrix] = None
@@ -143,3 +138,65 @@ def gemm(a: Any, b: Any, c: Any = None, model: str = "fma", *, format: Union[str
     if status:
         _refused(status, "gemm", model, p, q)
     return p.given.give(_result(d, result))
+
+
+def _sizes(p: Operand, q: Operand, what: str, transpose_a: bool, transpose_b: bool) -> tuple[int, int, int]:
+    """Rows, columns and depth of a product."""
+    if p.codes.ndim != 2 or q.codes.ndim != 2:
+        raise InputError(f"{what}: expected two matrices, found shapes {p.codes.shape} and {q.codes.shape}")
+    rows, depth = p.codes.shape[::-1] if transpose_a else p.codes.shape
+    depth_b, columns = q.codes.shape[::-1] if transpose_b else q.codes.shape
+    if depth != depth_b:
+        raise InputError(
+            f"{what}: expected matrices of m x k and k x n, found {rows} x {depth} and {depth_b} x {columns}")
+    return rows, columns, depth
+
+
+@functools.lru_cache(maxsize=256)
+def _like(like: str, as_bytes: bytes) -> tuple[CScaledMM, Format]:
+    """A product of a library, and the format of its results."""
+    product = CScaledMM()
+    status = lib.mpsim_scaled_mm_parse(byref(product), as_bytes)
+    if status == ENOTFOUND:
+        raise unknown("product", like, ("torch-scaled-mm",))
+    if status:
+        raise InputError(f"product '{like}': a word is none, comes twice or does not fit the others; the words are hopper, "
+                         "ada; fast, slow; S=N; contiguous, serial, pairwise; out=FORMAT")
+    if product.parts == 0:
+        raise InputError(f"product '{like}': expected S=N, the number of parts that K is cut into; S=1 where cuBLASLt "
+                         f"has no workspace")
+    return product, Format(CFormat.from_buffer_copy(product.out))
+
+
+def scaled_mm(a: Any, b: Any, scale_a: float = 1.0, scale_b: float = 1.0, *, like: str,
+              scale_result: Optional[float] = None, format: Union[str, Format, None] = None, transpose_a: bool = False,
+              transpose_b: bool = False) -> Any:
+    """`a @ b * (scale_a * scale_b)` of fp8 operands as `torch._scaled_mm`, and so cuBLASLt, computes it, whole.
+
+    a, b, format, transpose_a, transpose_b: as of `gemm`, in e4m3 or e5m2.
+    scale_a, scale_b: what the numbers of a and b are multiplied by to be those that they stand for, as float32.
+    like: "torch-scaled-mm" with words: hopper or ada; fast or slow (use_fast_accum); S=N, the parts that K is cut into,
+        which must be said; serial or pairwise; out=bf16, fp16, binary32, e4m3 or e5m2 (out_dtype). doc/dot.md.
+    scale_result: what results in e4m3 and e5m2 are multiplied by before they are rounded.
+    The result is of a's kind, as float32.
+
+    >>> a = np.full((1, 4096), 0.3, np.float32)
+    >>> [mpsim.scaled_mm(a, a.T, like=f"torch-scaled-mm:{how}:S=1", format="e4m3").item() for how in ("fast", "slow")]
+    [386.0, 400.0]
+    """
+    product, out = _like(like, name_of(like, "product"))
+    p, q = Operand(a, format, "scaled_mm"), Operand(b, format, "scaled_mm")
+    rows, columns, depth = _sizes(p, q, "scaled_mm", transpose_a, transpose_b)
+    left, right = p.matrix(transpose_a), q.matrix(transpose_b)
+    of_result: Optional[c_float] = None
+    if scale_result is not None:
+        if out.bits != 8:
+            raise InputError(f"scaled_mm: expected scale_result with results in e4m3 or e5m2, found {out}")
+        of_result = c_float(real_of(scale_result, "scale_result"))
+    d = np.empty((rows, columns), out.code_dtype)
+    status = lib.mpsim_scaled_mm_run(product, rows, columns, depth, byref(left), byref(right), real_of(scale_a, "scale_a"),
+                                     real_of(scale_b, "scale_b"), None if of_result is None else byref(of_result),
+                                     pointer(d), None)
+    if status:
+        _refused(status, "scaled_mm", like, p, q)
+    return p.given.give(_result(d, out))

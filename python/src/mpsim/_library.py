@@ -72,6 +72,11 @@ class CMatrix(ctypes.Structure):
     _fields_ = [("format", c_void_p), ("codes", c_void_p), ("stride", c_size_t), ("transposed", c_int)]
 
 
+class CScaledMM(ctypes.Structure):
+    _fields_ = [("name", c_char * 96), ("model", CModel), ("fast", c_uint8), ("order", c_uint8), ("parts", c_uint32),
+                ("out", CFormat)]
+
+
 class CScalerConfig(ctypes.Structure):
     _fields_ = [("name", c_char * 24)] + [(name, c_uint8) for name in (
         "dynamic", "skip", "growth_rule", "refill", "arithmetic", "guard", "floor_rule", "order", "unscale",
@@ -101,6 +106,7 @@ class CPreset(ctypes.Structure):  # its beginning: presets are only pointed to
 STRUCTURES = {
     "mpsim_format": CFormat, "mpsim_rounding": CRounding, "mpsim_rng": CRng, "mpsim_loop": CLoop, "mpsim_block_recipe": CRecipe,
     "mpsim_blocks": CBlocks, "mpsim_rounded": CRounded, "mpsim_model": CModel, "mpsim_matrix": CMatrix,
+    "mpsim_scaled_mm": CScaledMM,
     "mpsim_scaler_config": CScalerConfig, "mpsim_scaler_type": CScalerType, "mpsim_scaler": CScaler,
     "mpsim_scaler_result": CScalerResult,
 }
@@ -146,6 +152,9 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "dot": (c_int, [POINTER(CModel), F, Bytes, F, Bytes, c_size_t, c_uint64, c_void_p, POINTER(c_uint64)]),
     "gemm": (c_int, [POINTER(CModel), c_size_t, c_size_t, c_size_t, POINTER(CMatrix), POINTER(CMatrix),
                      POINTER(CMatrix), Bytes, c_size_t, c_void_p, c_void_p]),
+    "scaled_mm_parse": (c_int, [POINTER(CScaledMM), c_char_p]),
+    "scaled_mm_run": (c_int, [POINTER(CScaledMM), c_size_t, c_size_t, c_size_t, POINTER(CMatrix), POINTER(CMatrix), c_float,
+                              c_float, POINTER(c_float), Bytes, c_void_p]),
     "scaler_count": (c_size_t, []),
     "scaler_at": (POINTER(CScalerType), [c_size_t]),
     "scaler_parse": (c_int, [POINTER(CScalerConfig), c_char_p]),
