@@ -215,11 +215,11 @@ static int run_steps(sequence *s)
     if (!has_common_step(a, b))
         return fail(EXIT_DATA, "diff: A and B have no step in common");
     for (size_t i = 0, k = 0; (i < a->n_steps || k < b->n_steps) && !code;) {
-        const int64_t x = i < a->n_steps ? a->steps[i].step : INT64_MAX,
-                      y = k < b->n_steps ? b->steps[k].step : INT64_MAX;
-        code = x == y ? run_step(s, i, k) : missing_step(s, x < y, x < y ? x : y);
-        i += x <= y;
-        k += y <= x;
+        const int x = i < a->n_steps, y = k < b->n_steps;
+        const int c = x && y ? (a->steps[i].step > b->steps[k].step) - (a->steps[i].step < b->steps[k].step) : y - x;
+        code = c == 0 ? run_step(s, i, k) : missing_step(s, c < 0, c < 0 ? a->steps[i].step : b->steps[k].step);
+        i += c <= 0;
+        k += c >= 0;
     }
     return code;
 }

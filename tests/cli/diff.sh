@@ -41,6 +41,13 @@ fresh
 edit 09 '1s/"F32"/"I32"/'
 run 1 diff "$adam" "$dir/b" && has 'numbers on one side only$' && has '^I32 in B\|F32 in A, I32 in B'
 ok $? "bug_20261122_integers_against_numbers"
+for side in c/step_000001 c/step_9223372036854775807 d/step_000001 d/step_000002; do
+    mkdir -p "$dir/$side" && cp "$dir/w.npy" "$dir/$side/weight.npy"
+done
+run 1 diff "$dir/c" "$dir/d" && has '^Differ: 0 of 1 tensor and 2 steps, first step 2: only in B$' && has '^ *9223372036854775807  all  *missing$' &&
+    run 1 diff "$dir/d" "$dir/c" && has 'first step 2: missing in B$' && has '^ *9223372036854775807  all  *extra$'
+ok $? "bug_20261126_the_last_step_that_there_can_be"
+rm -r "$dir/c" "$dir/d"
 run 2 diff - - && has 'cannot be both' err; ok $? "standard input twice"
 fresh
 file=$dir/b/step_000017/$name

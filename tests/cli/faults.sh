@@ -16,7 +16,7 @@ TMPDIR=$dir/run/tmp
 export MPSIM_POLICIES OMP_NUM_THREADS TMPDIR
 mkdir -p "$dir/in" "$dir/run/tmp" && cd "$dir/in" || exit 99
 if ! [ "$fail" ] || ! LD_PRELOAD=$fail MPSIM_FAIL_COUNT=count "$program" formats fp16 >out 2>&1 || ! [ -s count ]; then
-    echo "1..0 # SKIP no library that lets calls fail"
+    echo "1..0 # SKIP no library that lets calls fail: $(head -n 1 out 2>&1)"
     exit 0
 fi
 
