@@ -1,6 +1,8 @@
 # cuda.mk -- what both builds of the CUDA sources share, Autotools' (local.mk) and that of device.mk.
 cuda_sources = gpu/checks/arith.cu gpu/checks/convert.cu gpu/checks/device.cu gpu/checks/mma.cu \
   gpu/kernels/engine.cu gpu/kernels/gemm.cu gpu/speed/speed.cu
+# libmpsim-cuda.
+cuda_stats_sources = gpu/stats/stats.cu
 # wgmma is an instruction of one target alone.
 cuda_wgmma_sources = gpu/checks/wgmma.cu gpu/kernels/gemm_wgmma.cu
 cuda_wgmma_codes = -gencode arch=compute_90a,code=sm_90a

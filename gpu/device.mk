@@ -3,6 +3,8 @@
 #   make -f gpu/device.mk build      build gpu/build/mpsim-gpu, by all cores unless -j says otherwise
 #   make -f gpu/device.mk            and run everything, write data/gpu/<device>-<date>.json
 #   make -f gpu/device.mk QUICK=1    a thousandth of the inputs, no record
+#   make -f gpu/device.mk cuda       build gpu/build/libmpsim-cuda.so (mpsim/cuda.h), which needs no other library of ours,
+#                                    and gpu/build/mpsim-gpu-statistics, which judges and times it
 #
 # In the top directory, where the program is run, too. It needs GNU make, a C compiler and nvcc (CUDA 12.8 or
 # newer); variables: CC, CFLAGS, NVCC, NVCCFLAGS ("-O2 -lineinfo": lines for profilers and compute-sanitizer, four
@@ -13,14 +15,14 @@ endif
 NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc)
 CFLAGS ?= -O2
 B = gpu/build
-cflags = -std=c17 -ffp-contract=off -fno-fast-math -Wall -Wextra -I$(B) -Ilib/include \
+cflags = -std=c17 -fPIC -ffp-contract=off -fno-fast-math -Wall -Wextra -I$(B) -Ilib/include \
   -Idata/digits -Idata/text -D_GNU_SOURCE -DGPU_RUNS_DIR='"gpu/runs"' $(CFLAGS)
 include gpu/cuda.mk
 # The device at hand; others: ARCHS='-gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89'.
 ARCHS ?= -gencode arch=compute_90,code=sm_90
 NVCCFLAGS ?= -O2
 # Code for devices is packed: the program travels.
-nvccflags = -std=c++17 -Ilib/include -Xfatbin -compress-all $(NVCCFLAGS) $(cuda_fp_flags)
+nvccflags = -std=c++17 -Xcompiler -fPIC -Ilib/include -Xfatbin -compress-all $(NVCCFLAGS) $(cuda_fp_flags)
 # What ptxas says of X.o is in X.o.ptxas.
 nvcc = sh gpu/nvcc-wrap.sh $@.ptxas $(NVCC)
 # The library, with its vector kernels on x86; the trainer, which is the CPU's side of trainings; threads for it.
@@ -34,23 +36,34 @@ unfit = %/avx2.c %/avx512.c %/fma.c
 else
 unfit = %/avx2.c %/avx512.c %/fma.c %/neon.c
 endif
-host = $(filter-out $(unfit),$(wildcard lib/*/*.c lib/*/*/*.c gpu/*/*.c))
+host = $(filter-out $(unfit) gpu/stats/%,$(wildcard lib/*/*.c lib/*/*/*.c gpu/*/*.c))
 cuda_objects = $(cuda_sources:%=$(B)/%.o)
 cuda_wgmma_objects = $(cuda_wgmma_sources:%=$(B)/%.o)
 objects = $(host:%.c=$(B)/%.o) $(cuda_objects) $(cuda_wgmma_objects)
-headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh lib/*/*.h lib/*/*/*.h data/digits/*.inc data/text/*.inc)
+stats_objects = $(B)/gpu/stats/plan.o $(cuda_stats_sources:%=$(B)/%.o)
+library = $(patsubst %.c,$(B)/%.o,$(filter lib/base/% lib/format/% lib/round/% lib/stats/%,$(host)))
+headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh gpu/include/mpsim/*.h lib/include/*/*.h lib/*/*.h lib/*/*/*.h data/digits/*.inc data/text/*.inc)
 
 record: build
 	@status=0; \
 	if [ -n "$(QUICK)" ]; then $(B)/mpsim-gpu --quick || status=$$?; \
 	else $(B)/mpsim-gpu --output-dir data/gpu || status=$$?; fi; \
 	if [ $$status -eq 77 ]; then exit 0; else exit $$status; fi
-build: $(B)/mpsim-gpu
+build: $(B)/mpsim-gpu cuda
+cuda: $(B)/libmpsim-cuda.so $(B)/mpsim-gpu-statistics
 
 $(B)/mpsim-gpu: $(objects)
 	$(NVCC) -o $@ $(objects) -lm -ldl -lpthread
 	@sh gpu/ptxas.sh serialised $(cuda_wgmma_objects:%=%.ptxas) || \
 	  echo "device.mk: the same bits, but wgmma slower than it can be"
+# Of the library what is needed, and not for others to see.
+$(B)/libmpsim.a: $(library)
+	rm -f $@
+	$(AR) cr $@ $(library)
+$(B)/libmpsim-cuda.so: $(stats_objects) $(B)/libmpsim.a
+	$(NVCC) -shared -o $@ $(stats_objects) $(B)/libmpsim.a -lm -Xlinker --exclude-libs,ALL -Xlinker -soname,libmpsim-cuda.so.0
+$(B)/mpsim-gpu-statistics: $(stats_objects) $(B)/gpu/stats/check.cu.o $(B)/gpu/stats/main.o $(B)/libmpsim.a
+	$(NVCC) -o $@ $^ -lm
 # The library asks config.h for its version and for its vector kernels.
 $(B)/config.h: configure.ac
 	@mkdir -p $(B)
@@ -69,4 +82,4 @@ $(B)/%.cu.o: %.cu $(headers) $(B)/config.h
 	$(nvcc) $(nvccflags) $(codes) -c -o $@ $<
 clean:
 	rm -rf $(B)
-.PHONY: record build clean
+.PHONY: record build cuda clean

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLES = 4 };
+enum { TABLES = 4, BLOCK = 1024 };
 
 static size_t codes_of(const mpsim_format *f)
 {
@@ -74,25 +74,38 @@ mpsim_status mpsim_code_counts_add(mpsim_code_counts *c, mpsim_cells *m, const m
     return MPSIM_OK;
 }
 
+/* Codes from `first` on, each as often as its weight says; those of one sign ascend. */
+static void add_weighted(mpsim_cells *m, const mpsim_format *f, size_t first, const uint64_t *weights, size_t n)
+{
+    uint32_t words[BLOCK];
+    uint64_t w[BLOCK];
+    size_t there = 0;
+    for (size_t i = 0; i < n; i++)
+        if (weights[i]) {
+            words[there] = mpsim_bits_f32(mpsim_number_to_f32(mpsim_scalar_unpack(f, first + i)));
+            w[there++] = weights[i];
+        }
+    mpsim_cells_add_weighted(m, words, w, there);
+}
+
+void mpsim_cells_add_codes(mpsim_cells *m, const mpsim_format *f, const uint64_t *weights)
+{
+    for (size_t code = 0; code < codes_of(f); code += BLOCK)
+        add_weighted(m, f, code, weights + code, codes_of(f) - code < BLOCK ? codes_of(f) - code : BLOCK);
+}
+
 void mpsim_code_counts_settle(mpsim_code_counts *c, mpsim_cells *m)
 {
-    enum { BLOCK = 1024 };
-    uint32_t words[BLOCK];
     uint64_t weights[BLOCK];
     const size_t size = c->n ? codes_of(&c->format) : 0;
-    size_t n = 0;
-    for (size_t code = 0; code < size; code++) {
-        uint64_t w = 0;
-        for (size_t t = 0; t < TABLES; t++)
-            w += c->counts[t * size + code];
-        if (w) {
-            words[n] = mpsim_bits_f32(mpsim_number_to_f32(mpsim_scalar_unpack(&c->format, code)));
-            weights[n++] = w;
+    for (size_t code = 0; code < size; code += BLOCK) {
+        const size_t n = size - code < BLOCK ? size - code : BLOCK;
+        for (size_t i = 0; i < n; i++) {
+            weights[i] = 0;
+            for (size_t t = 0; t < TABLES; t++)
+                weights[i] += c->counts[t * size + code + i];
         }
-        if (n == BLOCK || (n && code == size - 1)) {
-            mpsim_cells_add_weighted(m, words, weights, n);
-            n = 0;
-        }
+        add_weighted(m, &c->format, code, weights, n);
     }
     mpsim_code_counts_forget(c);
 }

@@ -18,3 +18,6 @@ mpsim_status mpsim_code_counts_add(mpsim_code_counts *c, mpsim_cells *m, const m
 /* What was counted goes to the cells. */
 void mpsim_code_counts_settle(mpsim_code_counts *c, mpsim_cells *m);
 void mpsim_code_counts_forget(mpsim_code_counts *c);
+
+/* Add the elements of an array of which is known how often each of the 2^bits codes occurs. */
+void mpsim_cells_add_codes(mpsim_cells *m, const mpsim_format *f, const uint64_t *weights);

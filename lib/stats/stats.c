@@ -80,19 +80,23 @@ void mpsim_histogram_init(mpsim_histogram *h)
     memset(h, 0, sizeof *h);
 }
 
+void mpsim_histogram_repeat(mpsim_histogram *h, double x, uint64_t times)
+{
+    const mpsim_number v = mpsim_number_f64(x);
+    if (v.kind == MPSIM_NUMBER_NAN)
+        h->nan += times;
+    else if (v.kind == MPSIM_NUMBER_INF)
+        h->inf += times;
+    else if (v.hi == 0)
+        h->zero += times;
+    else
+        h->bin[v.exp - MPSIM_HISTOGRAM_MIN] += times;
+}
+
 void mpsim_histogram_add(mpsim_histogram *h, const double *x, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        const mpsim_number v = mpsim_number_f64(x[i]);
-        if (v.kind == MPSIM_NUMBER_NAN)
-            h->nan++;
-        else if (v.kind == MPSIM_NUMBER_INF)
-            h->inf++;
-        else if (v.hi == 0)
-            h->zero++;
-        else
-            h->bin[v.exp - MPSIM_HISTOGRAM_MIN]++;
-    }
+    for (size_t i = 0; i < n; i++)
+        mpsim_histogram_repeat(h, x[i], 1);
 }
 
 void mpsim_histogram_merge(mpsim_histogram *to, const mpsim_histogram *from)

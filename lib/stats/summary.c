@@ -347,6 +347,12 @@ mpsim_status mpsim_summary_add_f64(mpsim_summary *s, const mpsim_rng *rng, const
     return MPSIM_OK;
 }
 
+/* Whether its numbers are binary32 numbers. */
+static int is_narrow(const mpsim_format *f)
+{
+    return mpsim_format_max(f) <= (double)FLT_MAX && f->mbits <= 23 && mpsim_format_min_positive(f) >= 0x1p-149;
+}
+
 mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *rng, const void *codes,
                                      size_t n)
 {
@@ -356,8 +362,7 @@ mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, co
     const mpsim_cell_loops *loops = mpsim_cells_loops();
     if (f->bits == 32 && mpsim_format_same(f, mpsim_format_find("binary32")))
         return add_binary32(s, rng, codes, n);
-    const int narrow = loops && mpsim_format_max(f) <= (double)FLT_MAX && f->mbits <= 23 &&
-                       mpsim_format_min_positive(f) >= 0x1p-149;
+    const int narrow = loops && is_narrow(f);
     if (narrow && f->bits <= 16 && n >= COUNTED)
         status = mpsim_code_counts_add(&s->codes, &s->cells, f, codes, n);
     else if (narrow)
@@ -365,6 +370,57 @@ mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, co
     if (status == MPSIM_OK)
         add_plain(s, f, rng, codes, n, !narrow);
     return status;
+}
+
+/* What a cast does to `times` elements x: what it does to one, doubled. */
+static void repeat_cast(mpsim_summary *s, size_t i, double x, uint64_t times)
+{
+    const mpsim_cast_stats before = s->results[i];
+    mpsim_cast_stats one, twice;
+    mpsim_cast_stats_init(&s->results[i]);
+    add_cast(s, i, NULL, &x, 1);
+    one = s->results[i];
+    s->results[i] = before;
+    for (; times; times >>= 1) {
+        if (times & 1)
+            mpsim_cast_stats_merge(&s->results[i], &one);
+        twice = one;
+        mpsim_cast_stats_merge(&one, &twice);
+    }
+}
+
+/* The same of the array. */
+static void repeat_array(mpsim_summary *s, double x, uint64_t times)
+{
+    mpsim_stats one = {0}, twice;
+    mpsim_stats_add(&one, &x, 1);
+    s->plain = 1;
+    for (uint64_t left = times; left; left >>= 1) {
+        if (left & 1)
+            mpsim_stats_merge(&s->stats, &one);
+        twice = one;
+        mpsim_stats_merge(&one, &twice);
+    }
+    if (s->want & MPSIM_SUMMARY_HISTOGRAM)
+        mpsim_histogram_repeat(&s->histogram, x, times);
+}
+
+mpsim_status mpsim_summary_add_counts(mpsim_summary *s, const mpsim_format *f, const uint64_t *counts)
+{
+    if (!s || !s->begun || !counts || s->n_stochastic || mpsim_format_check(f) != MPSIM_OK || f->bits > 16)
+        return MPSIM_EINVAL;
+    const int cells = mpsim_cells_loops() && is_narrow(f);
+    if (cells)
+        mpsim_cells_add_codes(&s->cells, f, counts);
+    const size_t n = cells ? s->n_others : s->n_casts;
+    for (uint64_t code = 0; code >> f->bits == 0 && (!cells || n); code++) {
+        const double x = mpsim_decode(f, code);
+        if (counts[code] && !cells)
+            repeat_array(s, x, counts[code]);
+        for (size_t k = 0; k < n && counts[code]; k++)
+            repeat_cast(s, cells ? s->others[k] : k, x, counts[code]);
+    }
+    return MPSIM_OK;
 }
 
 /* ---- merging and reading ---- */

@@ -59,6 +59,7 @@ static const int warpSize = 32;
 #define __any_sync(mask, p) (gpu_host_ballot(__FILE__, __LINE__, mask, p) != 0)
 #define __all_sync(mask, p) (gpu_host_ballot(__FILE__, __LINE__, mask, !(p)) == 0)
 #define __reduce_add_sync(mask, v) gpu_host_reduce_add(__FILE__, __LINE__, mask, v)
+#define __reduce_max_sync(mask, v) gpu_host_reduce_max(__FILE__, __LINE__, mask, v)
 #define __threadfence() ((void)0)
 #define __threadfence_block() ((void)0)
 
@@ -139,6 +140,15 @@ static inline unsigned gpu_host_reduce_add(const char *file, int line, unsigned 
     return sum;
 }
 
+static inline unsigned gpu_host_reduce_max(const char *file, int line, unsigned mask, unsigned v)
+{
+    unsigned all[32] = {0}, most = 0;
+    gpu_host_gather(file, line, mask, v, all);
+    for (unsigned i = 0; i < 32; i++)
+        most = all[i] > most ? all[i] : most;
+    return most;
+}
+
 /* ---- atomics: one thread runs at a time ---- */
 
 #define GPU_HOST_ATOMIC(name, expression)                                                       \
@@ -180,6 +190,30 @@ static inline unsigned __float_as_uint(float x)
 static inline float __uint_as_float(unsigned x)
 {
     return gpu_host_bits<float>(x);
+}
+static inline double __longlong_as_double(long long x)
+{
+    return gpu_host_bits<double>(x);
+}
+static inline long long __double_as_longlong(double x)
+{
+    return gpu_host_bits<long long>(x);
+}
+static inline double __hiloint2double(int hi, int lo)
+{
+    return gpu_host_bits<double>(uint64_t(unsigned(hi)) << 32 | unsigned(lo));
+}
+static inline int __double2hiint(double x)
+{
+    return int(gpu_host_bits<uint64_t>(x) >> 32);
+}
+static inline long long __double2ll_rn(double x)
+{
+    return llrint(x);
+}
+static inline double __fma_rn(double a, double b, double c)
+{
+    return fma(a, b, c);
 }
 static inline float __fadd_rn(float a, float b)
 {

@@ -73,6 +73,7 @@ enum cudaError_t {
     cudaErrorMemoryAllocation = 2,
     cudaErrorInvalidConfiguration = 9,
     cudaErrorNoDevice = 100,
+    cudaErrorNotReady = 600,
     cudaErrorLaunchFailure = 719
 };
 
@@ -483,4 +484,5 @@ static inline void gpu_host_launch(const char *name, void (*kernel)(P...), dim3 
         grid, block, shared, [](void *p) { (*static_cast<decltype(call) *>(p))(); }, &call);
 }
 
+#define GPU_LAUNCH_ON(stream, ...) ((void)(stream), GPU_LAUNCH(__VA_ARGS__))
 #define GPU_LAUNCH(kernel, grid, block, shared, ...) gpu_host_launch(#kernel, kernel, grid, block, shared, __VA_ARGS__)

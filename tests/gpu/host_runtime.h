@@ -27,6 +27,11 @@ static inline cudaError_t cudaGetDeviceCount(int *n)
     *n = 1;
     return cudaSuccess;
 }
+static inline cudaError_t cudaGetDevice(int *device)
+{
+    *device = 0;
+    return cudaSuccess;
+}
 static inline cudaError_t cudaSetDevice(int)
 {
     return cudaSuccess;
@@ -93,6 +98,18 @@ static inline int gpu_host_is_device(const void *p, size_t bytes)
         if (q >= m.base + GPU_HOST_GUARD && q + bytes <= m.base + GPU_HOST_GUARD + m.bytes)
             return 1;
     return bytes == 0;
+}
+
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
+struct cudaPointerAttributes {
+    cudaMemoryType type;
+    int device;
+};
+static inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p)
+{
+    a->device = 0;
+    a->type = gpu_host_is_device(p, 1) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+    return cudaSuccess;
 }
 
 static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
@@ -177,6 +194,26 @@ static inline cudaError_t cudaEventCreate(cudaEvent_t *e)
 {
     *e = static_cast<cudaEvent_t>(calloc(1, sizeof **e));
     return *e ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+enum { cudaStreamNonBlocking = 1 };
+static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
+{
+    *s = nullptr;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamDestroy(cudaStream_t)
+{
+    return cudaSuccess;
+}
+
+enum { cudaEventDisableTiming = 2 };
+static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
+{
+    return cudaEventCreate(e);
+}
+static inline cudaError_t cudaEventQuery(cudaEvent_t)
+{
+    return cudaSuccess;
 }
 static inline cudaError_t cudaEventDestroy(cudaEvent_t e)
 {

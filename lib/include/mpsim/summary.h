@@ -53,6 +53,12 @@ MPSIM_API mpsim_status mpsim_summary_add_f64(mpsim_summary *s, const mpsim_rng *
 MPSIM_API mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, const mpsim_rng *rng,
                                                const void *codes, size_t n);
 
+/* mpsim_summary_add_counts -- add elements of which is known how often each code occurs: counts[code] of code, for all
+ * 2^f->bits of them; f has at most 16 bits.
+ *
+ * MPSIM_EINVAL as above, if f has more, or if a cast is stochastic: it depends on the places of elements. MPSIM_ENOMEM. */
+MPSIM_API mpsim_status mpsim_summary_add_counts(mpsim_summary *s, const mpsim_format *f, const uint64_t *counts);
+
 /* mpsim_summary_merge -- to += from, which says the same as before. MPSIM_EINVAL unless both began
  * with the same casts and wishes. */
 MPSIM_API mpsim_status mpsim_summary_merge(mpsim_summary *to, mpsim_summary *from);

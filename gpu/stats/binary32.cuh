@@ -1,0 +1,491 @@
+/* binary32.cuh -- statistics of binary32 elements in one pass: state.h says what comes of it.
+ *
+ * A warp takes 512 elements at a time, 16 a thread. They are summed in binary64, exactly: all numbers of a
+ * window are multiples of one unit, from 2^(E - WINDOW) to below 2^(E + 1), so that DEPTH chunks of them add up
+ * below 2^53 units. Of squares the part that is a multiple of a larger unit is rounded off into one sum, what is
+ * left into another, by
+ *
+ *     high' = fma(x, x, high)       rounded to the unit of `high`, which stays in its binade
+ *     low  += fma(x, x, -(high' - high))
+ *
+ * where both differences are exact. x less x rounded to a format is exact, too: (x + M) - M rounds to a multiple of
+ * the unit of M = 1.5 * 2^(52 + exponent of the unit), to nearest, and in ties both neighbours are as far. Then
+ * sums of windows become integers. What no window holds (numbers far smaller than their neighbours, subnormal
+ * ones) is added by integers, one by one; what is zero, infinite or NaN adds nothing. No sum depends on the order. */
+#pragma once
+
+#include "../kernels/cuda.cuh"
+#include "plan.h"
+
+namespace stats {
+
+enum {
+    LANE = 16,         /* elements of a thread in a chunk                              */
+    CHUNK = 32 * LANE, /* of a warp                                                    */
+    DEPTH = 8,         /* chunks that a window takes: 128 elements of a thread         */
+    ROUNDS = 16,       /* windows whose sums, as integers of all threads, fit 64 bits  */
+    WINDOW = 21,       /* binades below that of the largest number                     */
+    SLACK = 6,         /* binades that the largest numbers may fall before it moves    */
+    LOWEST = 24,       /* the lowest window: its E, biased                             */
+    THREADS = 256,
+    CASTS = 4 /* of a launch */
+};
+
+typedef unsigned long long u64;
+typedef long long i64;
+
+typedef stats_cast cast;
+
+struct job {
+    const unsigned char *x;
+    u64 n, head, full; /* head: elements before the first that is aligned to 16 bytes; full: chunks from there on */
+    i64 stride;        /* bytes */
+    u64 *states;
+    unsigned words, replicas;
+    int base, histogram; /* base: the array, too */
+    unsigned first;      /* cast */
+    stats::cast casts[CASTS];
+};
+
+__device__ inline double power(int e)
+{
+    return __longlong_as_double(i64(1023 + e) << 52);
+}
+
+/* ---- exact sums in memory ---- */
+
+__device__ inline void add_limb(u64 *limb, u64 v, int negative)
+{
+    if (v)
+        atomicAdd(limb, negative ? 0 - v : v);
+}
+
+/* (hi, lo) * 2^exp, less than 2^128 */
+__device__ inline void add_wide(u64 *limbs, u64 hi, u64 lo, int exp, int negative)
+{
+    const unsigned at = unsigned(exp - STATE_LOWEST), shift = at % 32;
+    u64 *limb = limbs + at / 32;
+    const u64 top = shift ? hi >> (64 - shift) : 0;
+    const u64 mid = shift ? (hi << shift | lo >> (64 - shift)) : hi, low = lo << shift;
+    add_limb(limb, low & 0xffffffffu, negative);
+    add_limb(limb + 1, low >> 32, negative);
+    add_limb(limb + 2, mid & 0xffffffffu, negative);
+    if (mid >> 32 | top) {
+        add_limb(limb + 3, mid >> 32, negative);
+        add_limb(limb + 4, top, negative);
+    }
+}
+
+__device__ inline void add_integer(u64 *limbs, i64 v, int exp)
+{
+    add_wide(limbs, 0, v < 0 ? 0 - u64(v) : u64(v), exp, v < 0);
+}
+
+/* The square of a finite number. */
+__device__ inline void add_square(u64 *limbs, double d)
+{
+    const u64 u = u64(__double_as_longlong(d));
+    const int biased = int(u >> 52 & 2047);
+    const u64 m = (u & 0xfffffffffffffull) | (u64(1) << 52);
+    const u64 a = m >> 32, b = m & 0xffffffffu; /* a below 2^21 */
+    const u64 cross = 2 * a * b, low = b * b + (cross << 32);
+    if (biased) /* numbers here are far above the least of binary64 */
+        add_wide(limbs, a * a + (cross >> 32) + (low < b * b), low, 2 * (biased - 1075), 0);
+}
+
+__device__ inline void raise_ratio(u64 *to, double ratio)
+{
+    if (ratio > 0) /* positive numbers are ordered as their bits */
+        atomicMax(to, u64(__double_as_longlong(ratio)));
+}
+
+/* ---- elements that no window holds ---- */
+
+/* What a cast does to a number of significand sig in [2^23, 2^24), times 2^(key - 150). */
+__device__ inline void add_alone(u64 *to, const cast &c, unsigned a, unsigned sig, int key)
+{
+    double error, of = double(sig) * power(key - 150);
+    if (a >= c.over) {
+        atomicAdd(to + STATE_INEXACT, u64(1));
+        atomicAdd(to + STATE_OVERFLOW, u64(1));
+        if (!c.saturates) {
+            atomicAdd(to + STATE_LEFT, u64(1));
+            add_wide(to + STATE_LEFT_SQUARES, 0, u64(sig) * sig, 2 * (key - 150), 0);
+            return;
+        }
+        error = of - c.largest;
+    } else if (a < c.least) {
+        atomicAdd(to + STATE_INEXACT, u64(1));
+        atomicAdd(to + STATE_UNDERFLOW, u64(1));
+        error = of;
+    } else {
+        const int drop = c.drop + (key < c.floor ? c.floor - key : 0);
+        if (a < c.normal)
+            atomicAdd(to + STATE_SUBNORMAL, u64(1));
+        if (drop <= 0)
+            return;
+        const unsigned unit = 1u << drop, rest = sig & (unit - 1); /* at most 25 bits: else it is below `least` */
+        const unsigned distance = !c.truncates && rest > unit / 2 ? unit - rest : rest;
+        if (distance == 0)
+            return;
+        atomicAdd(to + STATE_INEXACT, u64(1));
+        error = double(distance) * power(key - 150);
+    }
+    add_square(to + STATE_ERRORS, error);
+    raise_ratio(to + STATE_RATIO, error / of);
+}
+
+__device__ GPU_NOINLINE void add_element(const job &j, u64 *state, unsigned u, int n_casts)
+{
+    const unsigned a = u & 0x7fffffffu;
+    if (a >= 0x7f800000u) {
+        if (j.base)
+            atomicAdd(state + (a > 0x7f800000u ? STATE_NAN : STATE_INF), u64(1));
+        return;
+    }
+    int key = int(a >> 23);
+    unsigned sig = (a & 0x7fffffu) | (key ? 0x800000u : 0);
+    key += key == 0;
+    while (sig < 0x800000u) {
+        sig <<= 1;
+        key--;
+    }
+    if (j.base) {
+        add_integer(state + STATE_SUM, u >> 31 ? -i64(sig) : i64(sig), key - 150);
+        add_wide(state + STATE_SQUARES, 0, u64(sig) * sig, 2 * (key - 150), 0);
+        if (j.histogram)
+            atomicAdd(state + STATE_HISTOGRAM + (key - 127 + 149), u64(1));
+    }
+    for (int c = 0; c < n_casts; c++)
+        add_alone(state + STATE_CASTS + (j.first + unsigned(c)) * STATE_CAST, j.casts[c], a, sig, key);
+}
+
+/* ---- elements in windows ---- */
+
+/* A sum of squares, or of two of them. */
+struct pair {
+    double high, low;
+};
+
+__device__ inline void add(pair &s, double x)
+{
+    const double high = __fma_rn(x, x, s.high), part = high - s.high;
+    s.low += __fma_rn(x, x, -part);
+    s.high = high;
+}
+
+template <int N>
+struct sums {
+    double sum;
+    pair squares, errors[N ? N : 1], left[N ? N : 1];
+};
+
+template <int N>
+struct counts {
+    unsigned inexact[N ? N : 1], underflow[N ? N : 1], small[N ? N : 1], overflow[N ? N : 1];
+    double ratio[N ? N : 1];
+};
+
+/* Exponents of a window: of the number that the sums of squares begin with, and of the units. */
+struct window {
+    int top; /* E, biased by 127; 0: none yet */
+    __device__ int start() const
+    {
+        return 2 * (top - 127) + 11;
+    }
+    __device__ int unit() const
+    {
+        return top - 127 - WINDOW - 23;
+    }
+    __device__ int high() const
+    {
+        return start() - 52;
+    }
+    __device__ int low() const
+    {
+        return 2 * unit();
+    }
+};
+
+template <int N>
+__device__ inline void begin(sums<N> &s, const window &w)
+{
+    const pair start = {1.5 * power(w.start()), 0};
+    s.sum = 0;
+    s.squares = start;
+    GPU_UNROLL for (int c = 0; c < N; c++)
+        s.errors[c] = s.left[c] = start;
+}
+
+__device__ inline i64 integer(double x, int unit)
+{
+    return __double2ll_rn(x * power(-unit));
+}
+
+/* The sums of a window, added to the thread's integers. */
+template <int N>
+__device__ inline void settle(sums<N> &s, const window &w, i64 *column)
+{
+    const double start = 1.5 * power(w.start());
+    column[0] += integer(s.sum, w.unit());
+    column[THREADS] += integer(s.squares.high - start, w.high());
+    column[2 * THREADS] += integer(s.squares.low, w.low());
+    GPU_UNROLL for (int c = 0; c < N; c++) {
+        i64 *const at = column + (3 + 4 * c) * THREADS;
+        at[0] += integer(s.errors[c].high - start, w.high());
+        at[THREADS] += integer(s.errors[c].low, w.low());
+        at[2 * THREADS] += integer(s.left[c].high - start, w.high());
+        at[3 * THREADS] += integer(s.left[c].low, w.low());
+    }
+    begin(s, w);
+}
+
+/* One integer of every thread of the warp, added to limbs. */
+__device__ inline void put(i64 *at, u64 *limbs, int exp)
+{
+    i64 v = *at;
+    *at = 0;
+    GPU_UNROLL for (int k = 16; k; k /= 2)
+        v += __shfl_xor_sync(0xffffffffu, v, k);
+    if (threadIdx.x % 32 == 0 && v)
+        add_integer(limbs, v, exp);
+}
+
+/* The integers of the warp, in memory. */
+template <int N>
+__device__ GPU_NOINLINE void publish(const job &j, u64 *state, const window &w, i64 *column)
+{
+    if (j.base) {
+        put(column, state + STATE_SUM, w.unit());
+        put(column + THREADS, state + STATE_SQUARES, w.high());
+        put(column + 2 * THREADS, state + STATE_SQUARES, w.low());
+    }
+    for (int c = 0; c < N; c++) {
+        u64 *const to = state + STATE_CASTS + (j.first + unsigned(c)) * STATE_CAST;
+        i64 *const at = column + (3 + 4 * c) * THREADS;
+        put(at, to + STATE_ERRORS, w.high());
+        put(at + THREADS, to + STATE_ERRORS, w.low());
+        put(at + 2 * THREADS, to + STATE_LEFT_SQUARES, w.high());
+        put(at + 3 * THREADS, to + STATE_LEFT_SQUARES, w.low());
+    }
+}
+
+__device__ inline unsigned load(const unsigned char *p)
+{
+    if ((size_t(p) & 3) == 0)
+        return *reinterpret_cast<const unsigned *>(p);
+    return unsigned(p[0]) | unsigned(p[1]) << 8 | unsigned(p[2]) << 16 | unsigned(p[3]) << 24;
+}
+
+/* The thread's elements of a chunk; how many of them there are. Others are zeros. */
+__device__ inline int take(const job &j, u64 chunk, unsigned lane, unsigned *u)
+{
+    if (chunk < j.full) {
+        const uint4 *p = reinterpret_cast<const uint4 *>(j.x + 4 * (j.head + chunk * CHUNK)) + lane;
+        GPU_UNROLL for (int k = 0; k < LANE / 4; k++) {
+            const uint4 v = __ldcs(p + 32 * k);
+            u[4 * k] = v.x;
+            u[4 * k + 1] = v.y;
+            u[4 * k + 2] = v.z;
+            u[4 * k + 3] = v.w;
+        }
+        return LANE;
+    }
+    /* before the first full chunk, and behind the last */
+    int found = 0;
+    GPU_UNROLL for (int k = 0; k < LANE; k++) {
+        u64 i = (chunk - j.full) * CHUNK + unsigned(k) * 32 + lane;
+        i += i < j.head ? 0 : j.full * CHUNK;
+        u[k] = i < j.n ? load(j.x + i64(i) * j.stride) : 0;
+        found += i < j.n;
+    }
+    return found;
+}
+
+/* A number x of a window, under a cast; `rare`: some of the chunk overflow, or the cast does not round to nearest,
+ * or flushes. u is x as a word. */
+template <int N>
+__device__ inline void cast_one(const cast &c, int i, unsigned u, double x, int rare, sums<N> &s, counts<N> &n)
+{
+    const unsigned a = u & 0x7fffffffu, below = a - 1;
+    const int own = int(a >> 3) & 0x0ff00000;
+    const double m = __hiloint2double((own > c.floor_word ? own : c.floor_word) + c.unit_word, 0);
+    double error = x - ((x + m) - m);
+    if (rare) {
+        const double magnitude = fabs(x);
+        if (c.truncates) {
+            error = magnitude - ((magnitude + m) - m);
+            if (error < 0) /* M's unit */
+                error += __hiloint2double((__double2hiint(m) & 0x7ff00000) - (52 << 20), 0);
+        }
+        if (c.flushes && a < c.least)
+            error = x;
+        if (a >= c.over) {
+            n.overflow[i]++;
+            error = 0;
+            if (c.saturates) {
+                error = magnitude - c.largest;
+                n.inexact[i] += error == 0;
+            } else {
+                n.inexact[i]++;
+                add(s.left[i], x);
+            }
+        }
+    }
+    n.inexact[i] += error != 0;
+    n.underflow[i] += below < c.least - 1;
+    n.small[i] += below < c.normal - 1;
+    add(s.errors[i], error);
+    /* error / |x| > ratio, exactly: the sign of what is rounded once */
+    if (__fma_rn(n.ratio[i], fabs(x), -fabs(error)) < 0) {
+        const double ratio = fabs(error) / fabs(x);
+        if (ratio > n.ratio[i])
+            n.ratio[i] = ratio;
+    }
+}
+
+template <int N>
+__device__ inline void put_counts(const job &j, u64 *state, const counts<N> &n)
+{
+    for (int c = 0; c < N; c++) {
+        u64 *const to = state + STATE_CASTS + (j.first + unsigned(c)) * STATE_CAST;
+        const unsigned inexact = __reduce_add_sync(0xffffffffu, n.inexact[c]);
+        const unsigned under = __reduce_add_sync(0xffffffffu, n.underflow[c]);
+        const unsigned small = __reduce_add_sync(0xffffffffu, n.small[c]);
+        const unsigned over = __reduce_add_sync(0xffffffffu, n.overflow[c]);
+        u64 ratio = u64(__double_as_longlong(n.ratio[c]));
+        GPU_UNROLL for (int k = 16; k; k /= 2)
+        {
+            const u64 other = __shfl_xor_sync(0xffffffffu, ratio, k);
+            ratio = other > ratio ? other : ratio;
+        }
+        if (threadIdx.x % 32)
+            continue;
+        add_limb(to + STATE_INEXACT, inexact, 0);
+        add_limb(to + STATE_UNDERFLOW, under, 0);
+        add_limb(to + STATE_SUBNORMAL, small - under, 0);
+        add_limb(to + STATE_OVERFLOW, over, 0);
+        add_limb(to + STATE_LEFT, j.casts[c].saturates ? 0 : over, 0);
+        if (ratio)
+            atomicMax(to + STATE_RATIO, ratio);
+    }
+}
+
+/* N casts, from j.first on; threads hold 3 + 4 N integers each in shared memory. */
+template <int N>
+GPU_KERNEL void __launch_bounds__(THREADS) binary32(GPU_CONSTANT(job) j)
+{
+    GPU_DYNAMIC_SHARED(i64, integers);
+    GPU_SHARED(unsigned, bins, [256]);
+    const unsigned lane = threadIdx.x % 32, warps = gridDim.x * (THREADS / 32);
+    const u64 chunks = j.full + (j.n - j.full * CHUNK + CHUNK - 1) / CHUNK;
+    u64 *const state = j.states + u64(blockIdx.x % j.replicas) * j.words;
+    i64 *const column = integers + threadIdx.x;
+    window w = {0};
+    sums<N> s = {};
+    counts<N> n;
+    unsigned zero = 0, largest = 0, least = ~0u;
+    int depth = 0, rounds = 0;
+    for (int k = 0; k < 3 + 4 * N; k++)
+        column[k * THREADS] = 0;
+    GPU_UNROLL for (int c = 0; c < N; c++)
+        n.inexact[c] = n.underflow[c] = n.small[c] = n.overflow[c] = 0, n.ratio[c] = 0;
+    bins[threadIdx.x] = 0;
+    __syncthreads();
+    for (u64 chunk = blockIdx.x * (THREADS / 32) + threadIdx.x / 32; chunk < chunks; chunk += warps) {
+        unsigned u[LANE], most = 0, slow = 0;
+        zero -= LANE - unsigned(take(j, chunk, lane, u));
+        GPU_UNROLL for (int k = 0; k < LANE; k++) {
+            const unsigned a = u[k] & 0x7fffffffu, finite = a < 0x7f800000u ? a : 0;
+            most = finite > most ? finite : most;
+            least = a - 1 < least ? a - 1 : least;
+            zero += a == 0;
+        }
+        largest = most > largest ? most : largest;
+        most = __reduce_max_sync(0xffffffffu, most);
+        const int key = int(most >> 23);
+        if (depth == DEPTH || key > w.top || (key + SLACK < w.top && w.top > LOWEST)) {
+            const int top = key > w.top || key + SLACK < w.top ? (key + 1 > LOWEST ? key + 1 : +LOWEST) : w.top;
+            if (w.top) {
+                settle(s, w, column);
+                rounds++;
+                if (rounds == ROUNDS || top != w.top) {
+                    publish<N>(j, state, w, column);
+                    rounds = 0;
+                }
+            }
+            w.top = top;
+            depth = 0;
+            begin(s, w);
+        }
+        depth++;
+        const int low = w.top - WINDOW;
+        const unsigned from = low < 1 ? 0x00800000u : unsigned(low) << 23;
+        int rare[N ? N : 1];
+        GPU_UNROLL for (int c = 0; c < N; c++)
+            rare[c] = most >= j.casts[c].over || j.casts[c].truncates || j.casts[c].flushes;
+        /* what saturates needs units that the window has */
+        int fine = 1;
+        GPU_UNROLL for (int c = 0; c < N; c++)
+            fine &= most < j.casts[c].over || !j.casts[c].saturates || j.casts[c].largest_exp >= w.unit();
+        GPU_UNROLL for (int k = 0; k < LANE; k++) {
+            const unsigned a = u[k] & 0x7fffffffu;
+            const int inside = a - from < 0x7f800000u - from && fine;
+            slow |= unsigned(!inside && a) << k;
+            const unsigned v = inside ? u[k] : 0;
+            const double x = double(__uint_as_float(v));
+            if (j.base) {
+                s.sum += x;
+                add(s.squares, x);
+                if (j.histogram && v)
+                    atomicAdd(&bins[(v >> 23) & 255], 1u);
+            }
+            GPU_UNROLL for (int c = 0; c < N; c++)
+                cast_one<N>(j.casts[c], c, v, x, rare[c], s, n);
+        }
+        if (slow)
+            for (int k = 0; k < LANE; k++)
+                if (slow >> k & 1)
+                    add_element(j, state, u[k], N);
+        __syncwarp();
+    }
+    if (w.top) {
+        settle(s, w, column);
+        publish<N>(j, state, w, column);
+    }
+    put_counts<N>(j, state, n);
+    if (!j.base)
+        return;
+    /* the zeros of a warp may be fewer than what others lack: modulo 2^32, signed */
+    const int zeros = int(__reduce_add_sync(0xffffffffu, zero));
+    const unsigned max = __reduce_max_sync(0xffffffffu, largest);
+    const unsigned min = ~__reduce_max_sync(0xffffffffu, ~least);
+    if (lane == 0) {
+        if (zeros)
+            atomicAdd(state + STATE_ZERO, u64(i64(zeros)));
+        if (max)
+            atomicMax(state + STATE_MAX, u64(max));
+        if (min < 0x7f7fffffu)
+            atomicMax(state + STATE_UNMIN, u64(0xffffffffu - (min + 1)));
+    }
+    __syncthreads();
+    if (j.histogram && threadIdx.x && threadIdx.x < 255)
+        add_limb(state + STATE_HISTOGRAM + threadIdx.x - 127 + 149, bins[threadIdx.x], 0);
+}
+
+/* All replicas, in the first. */
+GPU_KERNEL void gather(u64 *states, unsigned words, unsigned replicas)
+{
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x) {
+        const int maximum = i == STATE_MAX || i == STATE_UNMIN ||
+                            (i >= STATE_CASTS && (i - STATE_CASTS) % STATE_CAST == STATE_RATIO);
+        u64 v = states[i];
+        for (unsigned r = 1; r < replicas; r++) {
+            const u64 other = states[u64(r) * words + i];
+            v = maximum ? (other > v ? other : v) : v + other;
+        }
+        states[i] = v;
+    }
+}
+
+} // namespace stats

@@ -1,0 +1,33 @@
+/* plan.h -- from casts to what the kernel of binary32 elements needs, and back from what it counted. Plain C; not of
+ * the device. */
+#pragma once
+
+#include "state.h"
+
+#include <mpsim/summary.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A cast to nearest or toward zero with a power of two as a scale; what lib/stats/target.h says of it. */
+typedef struct stats_cast {
+    unsigned least, normal, over;
+    int drop, floor;
+    int floor_word, unit_word; /* of M (binary32.cuh): the larger of x's exponent and the first, plus the second, is its
+                                  upper word */
+    int truncates, flushes, saturates;
+    int largest_exp; /* of the lowest bit of `largest` */
+    double largest;
+} stats_cast;
+
+/* 0: it is no such cast. */
+int stats_plan(stats_cast *to, const mpsim_cast *cast);
+
+/* What n elements came to, added to the accumulators. */
+void stats_read(const unsigned long long *state, uint64_t n, unsigned want, size_t n_casts, mpsim_stats *stats,
+                mpsim_histogram *histogram, mpsim_cast_stats *casts);
+
+#ifdef __cplusplus
+}
+#endif

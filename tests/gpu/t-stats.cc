@@ -1,0 +1,11 @@
+/* t-stats.cc -- statistics of libmpsim-cuda, its kernels on a CPU, beside those of libmpsim. */
+#include "tap.h"
+
+#include "../../gpu/stats/check.h"
+
+int main()
+{
+    const stats_check_plan plan = {0, 0, 0, stdout, NULL};
+    OK(stats_check(&plan) == 0, "arrays of five types are counted as by the CPU's library");
+    return tap_end();
+}
