@@ -42,7 +42,7 @@ ok $? "all parts"
 ok $? "the most valuable first"
 has "^asked: --only wgmma --skip speed --output /.*/session/wgmma.json$" &&
     has "^asked: --tool racecheck --error-exitcode 9 $dir/program --one-process --tiny --only gpt-fp8 --output " &&
-    has '^asked: data/record/ask_device.py --device cuda --total [0-9]* --output-dir /.*/session/pytorch$'
+    has '^asked: data/record/ask_device.py --device cuda --jobs 5 --total [0-9]* .*--output-dir /.*/session/pytorch$'
 ok $? "what each part asks"
 [ "$(ls -A "$dir/to")" = session.tar.gz ]
 ok $? "one file is left"
@@ -52,7 +52,7 @@ cp "$dir/session/summary.txt" "$dir/out"
 has '^wgmma  *exit 0    *[0-9]* s (at most 45, thought to take 20)$' && [ "$(wc -l <"$dir/out")" -eq 13 ]
 ok $? "the summary has the time of each part"
 
-session pytorch && has '^asked: .* --total 5[0-9][0-9] --output-dir ' && has '^pytorch .*(at most 5[0-9][0-9],'
+session pytorch && has '^asked: .* --total 5[0-9][0-9] .*--output-dir ' && has '^pytorch .*(at most 5[0-9][0-9],'
 ok $? "a single part has all the time"
 TEST_DIFFERS=gpt TEST_CUT=probes
 export TEST_DIFFERS TEST_CUT

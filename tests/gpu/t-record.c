@@ -111,8 +111,6 @@ static int replay_check(const json_t *o, size_t i, int sm, int quick, char *why)
     gpu_check c;
     mpsim_model m;
     const char *name = text(o, "name"), *status = text(o, "status");
-    if (!gpu_check_name(i) || strcmp(name, gpu_check_name(i)) != 0)
-        return complain(why, name, "not the check of this place");
     const int found = gpu_check_at(&c, i, sm, quick);
     if (strcmp(status, "done") != 0)
         return replay_unanswered(o, name, why);
@@ -238,12 +236,17 @@ static int replay(const json_t *root, const char *folder, char *why)
     *why = 0;
     if (strcmp(text(root, "schema"), "mpsim.gpu/1") != 0 || quick < GPU_RUN_FULL || quick > GPU_RUN_TINY)
         return complain(why, "record", "not of schema mpsim.gpu/1");
-    while (gpu_check_name(n))
-        n++;
-    if (json_array_size(checks) != n || json_array_size(probes) != gpu_probe_count())
-        return complain(why, "record", "other checks or probes than those of this version");
-    for (size_t i = 0; i < n; i++)
-        bad += replay_check(json_array_get(checks, i), i, sm, quick, why);
+    if (json_array_size(checks) == 0 || json_array_size(probes) != gpu_probe_count())
+        return complain(why, "record", "no checks, or other probes than those of this version");
+    /* checks that came later are not in it; the others keep their order */
+    for (size_t i = 0; i < json_array_size(checks); i++) {
+        const json_t *o = json_array_get(checks, i);
+        while (gpu_check_name(n) && strcmp(text(o, "name"), gpu_check_name(n)) != 0)
+            n++;
+        if (!gpu_check_name(n))
+            return complain(why, text(o, "name"), "no check of this version, or not in its place");
+        bad += replay_check(o, n++, sm, quick, why);
+    }
     for (size_t i = 0; i < json_array_size(probes); i++)
         bad += replay_probe(json_array_get(probes, i), i, sm, why);
     const json_t *trainings = json_object_get(root, "training"); /* older records have none */
