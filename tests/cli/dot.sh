@@ -76,7 +76,7 @@ run 0 formats --models --json 'hopper-*' && has '"mpsim.models/1"' && has '"unco
 run 0 formats --models --csv hopper-fp16-fp32:F=24 && has ',none,'; ok $? "a row with changes has no evidence"
 run 0 formats --models --csv exact fma:bf16 && [ "$(wc -l <"$dir/out")" -eq 3 ]; ok $? "formats --models --csv"
 
-# ---- stream-K: one worker cuts nothing; 4 of one tile are split-K of 4
+# ---- stream-K: one worker cuts nothing; 4 of one tile are split-K of 4 (every bit: tests/sim/t-dot-split)
 rel() { sed 's/.*"rel_err": \([^,]*\),.*/\1/' "$1"; }
 run 0 dot --ndjson -f bf16 -K 512 --rows 20 -M fma && cp "$dir/out" "$dir/whole" && run 0 dot --ndjson -f bf16 -K 512 --rows 20 -M fma --stream-k 1,8x8x32 &&
     [ "$(rel "$dir/out")" = "$(rel "$dir/whole")" ]; ok $? "--stream-k 1"
