@@ -7,16 +7,16 @@
 set datafile missing # NaN interrupts a line
 
 # ---- styles of curves: colour, dashes and marker change together; 8, 5 and 10 of them ----
-colors = 'vermilion blue black green purple orange sky dark'
+colors = 'vermilion blue ink green purple orange sky dark'
 dashes = '1 (7,3) (9,2,2,2) (3,2) (9,2,2,2,2,2)'
 markers = '7 4 9 12 5 6 13 10 11 8' # filled and open by turns
 set style line 10 lc rgb dark dt (2, 3) lw 1 # unit roundoffs
 do for [c = 1:n_curves] {
-    ink = value(word(colors, (c - 1) % 8 + 1))
+    stroke = value(word(colors, (c - 1) % 8 + 1))
     dashed = word(dashes, (c - 1) % 5 + 1)
     mark = word(markers, (c - 1) % 10 + 1)
-    eval sprintf('set style line %d lc rgb %d dt %s lw 2', 10 + c, ink, dashed)
-    eval sprintf('set style line %d lc rgb %d dt 1 lw 1 pt %s ps 0.7', 30 + c, ink, mark)
+    eval sprintf('set style line %d lc rgb %d dt %s lw 2', 10 + c, stroke, dashed)
+    eval sprintf('set style line %d lc rgb %d dt 1 lw 1 pt %s ps 0.7', 30 + c, stroke, mark)
 }
 
 # ---- layout, inches ----
@@ -116,29 +116,28 @@ y_step = max(1, ceil(0.16 / per_decade))
 
 do for [type in types] {
     eval terminal(type, width, height)
-    set output figure.'.'.type
     set multiplot
-    unset key; unset border
+    unset key; set border 0 lc rgb ink
     set lmargin at screen left / width
     set rmargin at screen 1 - right / width
     set tmargin at screen 1 - top / height
     set bmargin at screen (bottom + key_height) / height
     set xrange [0:width - left - right]
     set yrange [0:plot_height]
-    set xtics out nomirror scale 0.5 font small_font
+    set xtics out nomirror scale 0.5 font small_font tc rgb ink
     set xtics ('' -1)
     if (last_power - first_power >= 1) {
         do for [p = first_power:last_power] {
-            if ((last_power - p) % k_step == 0) { set xtics add (k_label(p) x(2.0 ** p)) }
+            if ((last_power - p) % k_step == 0) { set xtics add (shown(k_label(p)) x(2.0 ** p)) }
         }
     } else {
         set xtics add (sprintf('%.0f', k_low) x(k_low), sprintf('%.0f', k_high) x(k_high))
     }
-    set ytics out nomirror scale 0.5 font small_font
+    set ytics out nomirror scale 0.5 font small_font tc rgb ink
     set ytics ('' -1)
     do for [p = y_low:y_high] {
         if ((y_high - p) % y_step == 0) {
-            set ytics add ('10'.raised(p) decade(p))
+            set ytics add (shown('10'.raised(p)) decade(p))
             set arrow from 0, decade(p) to plot_width, decade(p) nohead back lc rgb shade lw 1
         }
     }
@@ -152,15 +151,15 @@ do for [type in types] {
         set object 2 rectangle from 0, plot_height - inf_height to plot_width, plot_height back \
             fillcolor rgb faint fillstyle solid 1 noborder
     }
-    set arrow from 0, base to 0, ceiling nohead lw 1
-    set arrow from 0, 0 to plot_width, 0 nohead lw 1
+    set arrow from 0, base to 0, ceiling nohead lc rgb ink lw 1
+    set arrow from 0, 0 to plot_width, 0 nohead lc rgb ink lw 1
     if (strlen(title)) {
-        set label 1 title center at screen 0.5, screen 1 - 0.13 / height noenhanced \
-            font normal_font
+        set label 1 shown(title) center at screen 0.5, screen 1 - 0.13 / height noenhanced \
+            font normal_font tc rgb ink
     }
-    set label 2 y_label center rotate by 90 font normal_font \
+    set label 2 shown(y_label) center rotate by 90 font normal_font tc rgb ink \
         at screen 0.09 / width, screen (bottom + key_height + base + axis_height / 2) / height
-    set label 3 'length K of the dot product' center font normal_font \
+    set label 3 'length K of the dot product' center font normal_font tc rgb ink \
         at first plot_width / 2, screen (key_height + 0.10) / height
 
     # ---- labels beside the plot ----
@@ -170,9 +169,9 @@ do for [type in types] {
         }
         if (direct || !curve[i]) {
             start = curve[i] ? end_x[i] + 0.06 : plot_width
-            ink = curve[i] ? 30 + curve[i] : 10
-            set arrow from start, end_y[i] to plot_width + leader - 0.06, place[i] nohead ls ink
-            set label caption[i] left at plot_width + leader - 0.02, place[i] font small_font
+            stroke = curve[i] ? 30 + curve[i] : 10
+            set arrow from start, end_y[i] to plot_width + leader - 0.06, place[i] nohead ls stroke
+            set label shown(caption[i]) left at plot_width + leader - 0.02, place[i] font small_font tc rgb ink
         }
     }
 
@@ -197,7 +196,7 @@ do for [type in types] {
                 set arrow from key_x(i), key_y(i) to key_x(i) + sample, key_y(i) nohead \
                     ls 10
             }
-            set label 100 + entry[i] curve[i] ? caption[i] : 'unit roundoff' left font small_font \
+            set label 100 + entry[i] shown(curve[i] ? caption[i] : 'unit roundoff') left font small_font tc rgb ink \
                 at key_x(i) + sample + 0.06, key_y(i)
         }
         plot for [i = 1:n_labels] data index 'labels' every ::(i - 1)::(i - 1) \

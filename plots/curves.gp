@@ -12,7 +12,7 @@ stats data using (name[int($1)] = stringcolumn(2), 0) nooutput
 do for [i = 1:series] { longest = max(longest, strlen(name[i])) }
 right = longest * character_width + 0.5
 height = max(2.3, 0.145 * series + 0.6)
-colors = 'black vermilion blue green purple orange sky dark'
+colors = 'ink vermilion blue green purple orange sky dark'
 dashes = '1 (7,3) (9,2,2,2) (3,2) (9,2,2,2,2,2)'
 markers = '7 4 9 12 5 6 13 8'
 do for [c = 1:series] {
@@ -21,7 +21,6 @@ do for [c = 1:series] {
                  word(markers, (c - 1) % 8 + 1))
 }
 eval terminal('png', width, height)
-set output figure.'.png'
 set border 3 lw 1
 set lmargin at screen 0.5 / width
 set rmargin at screen 1 - right / width

@@ -17,7 +17,6 @@ outside(v) = v < low || v > high
 left = longest * character_width + 0.12
 height = 0.165 * rows + 0.52
 eval terminal('png', width, height)
-set output figure.'.png'
 unset key
 unset border
 set lmargin at screen left / width

@@ -43,7 +43,7 @@ top = title_height + key_height
 table_left = width > 4.5 ? left : 0.08
 table_width = width - right - table_left
 swatch = 0.24
-character = 0.048 # of figures, dots, slashes and blanks
+character = 0.053 # of figures, dots, slashes and blanks
 cell = 0.10 + max(share_length, name_length) * character
 names_width = swatch + 0.08 + scale_length * character
 heading_width = strlen(heading) * character
@@ -89,7 +89,6 @@ key_y = title_height + 0.08
 
 do for [type in types] {
     eval terminal(type, width, height)
-    set output figure.'.'.type
     set multiplot
     set lmargin at screen left / width
     set rmargin at screen 1 - right / width
@@ -102,20 +101,20 @@ do for [type in types] {
     set bmargin at screen at_y(top + lanes_height - 0.02)
     set yrange [-0.5:n_formats - 0.5]
     if (strlen(title)) {
-        set label 1 title center at screen 0.5, screen at_y(0.13) noenhanced font normal_font
+        set label 1 shown(title) center at screen 0.5, screen at_y(0.13) noenhanced font normal_font tc rgb ink
     }
     if (strlen(note)) {
-        set label 2 note left at screen at_x(table_left), screen at_y(key_y) font small_font
+        set label 2 shown(note) left at screen at_x(table_left), screen at_y(key_y) font small_font tc rgb ink
     }
     set object 1 rectangle from screen at_x(key_x), screen at_y(key_y - 0.036) \
         to screen at_x(key_x + 0.16), screen at_y(key_y + 0.036) \
         fillcolor rgb pale fillstyle solid 1 border lc rgb dark lw 1
     set label 3 'subnormal' left at screen at_x(key_x + 0.21), screen at_y(key_y) \
-        font small_font
+        font small_font tc rgb ink
     set object 2 rectangle from screen at_x(key_x + 0.83), screen at_y(key_y - 0.036) \
         to screen at_x(key_x + 0.99), screen at_y(key_y + 0.036) \
         fillcolor rgb dark fillstyle solid 1 border lc rgb dark lw 1
-    set label 4 'normal' left at screen at_x(key_x + 1.04), screen at_y(key_y) font small_font
+    set label 4 'normal' left at screen at_x(key_x + 1.04), screen at_y(key_y) font small_font tc rgb ink
     plot data index 'formats' \
             using (clip($2)):1:(clip($2)):(clip($3)):($1 - 0.24):($1 + 0.24) \
             with boxxyerror lc rgb pale lw 1 fill solid 1 border lc rgb dark, \
@@ -125,25 +124,25 @@ do for [type in types] {
             with vectors head filled size screen 0.05 / width, 30 lc rgb dark lw 1, \
         '' index 'formats' using ($4 > x_high ? x_high : outside):1:(0.07 * unit):(0) \
             with vectors head filled size screen 0.05 / width, 30 lc rgb dark lw 1, \
-        '' index 'formats' using (x_low - 0.12 * unit):1:(stringcolumn(6)) \
-            with labels right noenhanced font small_font
+        '' index 'formats' using (x_low - 0.12 * unit):1:(plotted(stringcolumn(6))) \
+            with labels right noenhanced font small_font tc rgb ink
     unset label; unset object
 
     # ---- the data ----
-    set border 2 lw 1
+    set border 2 lw 1 lc rgb ink
     set tmargin at screen at_y(top + lanes_height)
     set bmargin at screen at_y(top + lanes_height + plot_height)
     set yrange [y_low:y_high]
     if (logscale) { set logscale y; set format y '%g' }
-    set ytics out nomirror scale 0.5 font small_font
-    set xtics out nomirror scale 0.5 font small_font tick * ceil(x_low / tick), tick, x_high
-    set arrow 1 from x_low, base to x_high, base nohead lw 1 front
-    set arrow 2 from x_min, base to side(-1) + 1.5 * bar, base nohead lw 1 front
-    if (n_right) { set arrow 3 from side(1) - 1.5 * bar, base to x_max, base nohead lw 1 front }
-    set label 1 'share of elements (%)' center rotate by 90 font normal_font \
+    set ytics out nomirror scale 0.5 font small_font tc rgb ink
+    set xtics out nomirror scale 0.5 font small_font tc rgb ink tick * ceil(x_low / tick), tick, x_high
+    set arrow 1 from x_low, base to x_high, base nohead lc rgb ink lw 1 front
+    set arrow 2 from x_min, base to side(-1) + 1.5 * bar, base nohead lc rgb ink lw 1 front
+    if (n_right) { set arrow 3 from side(1) - 1.5 * bar, base to x_max, base nohead lc rgb ink lw 1 front }
+    set label 1 shown('share of elements (%)') center rotate by 90 font normal_font tc rgb ink \
         at screen at_x(0.09), screen at_y(top + lanes_height + plot_height / 2)
-    set label 2 x_label center font normal_font at screen at_x(label_x), screen label_y
-    set label 3 tail_text left font small_font at first x_low, screen label_y
+    set label 2 shown(x_label) center font normal_font tc rgb ink at screen at_x(label_x), screen label_y
+    set label 3 shown(tail_text) left font small_font tc rgb ink at first x_low, screen label_y
     plot data index 'formats' every ::0::0 \
             using (clip($2)):(base):(clip($2)):(clip($3)):(base):(y_high) \
             with boxxyerror lc rgb faint fill solid 1 noborder, \
@@ -162,11 +161,11 @@ do for [type in types] {
         '' index 'special' \
             using ($3 > y_cut ? side($1) - bar : outside):(0.84 * y_cut):(2 * bar): \
                   (0.04 * y_cut) \
-            with vectors nohead lc rgb white lw 4, \
-        '' index 'special' using (side($1)):(cut($3)):(percent($3)) \
-            with labels center offset character 0, 0.6 noenhanced font small_font, \
-        '' index 'special' using (side($1)):(base):(stringcolumn(4)) \
-            with labels center offset character 0, -1.15 noenhanced font small_font
+            with vectors nohead lc rgb paper lw 4, \
+        '' index 'special' using (side($1)):(cut($3)):(plotted(percent($3))) \
+            with labels center offset character 0, 0.6 noenhanced font small_font tc rgb ink, \
+        '' index 'special' using (side($1)):(base):(plotted(stringcolumn(4))) \
+            with labels center offset character 0, -1.15 noenhanced font small_font tc rgb ink
     unset label; unset arrow; unset border; unset xtics; unset ytics
     # A plot of its own: gnuplot 5.4 stumbles over a plot with an empty iteration.
     if (n_scales > 1) {
@@ -179,9 +178,9 @@ do for [type in types] {
     set lmargin at screen 0; set rmargin at screen 1
     set bmargin at screen 0; set tmargin at screen legend_height / height
     set xrange [0:width]; set yrange [legend_height:0]
-    set label 1 heading left font small_font at table_left, cell_y(0, header - !beside)
+    set label 1 shown(heading) left font small_font tc rgb ink at table_left, cell_y(0, header - !beside)
     if (first_row) {
-        set label 2 'recorded' left font small_font \
+        set label 2 'recorded' left font small_font tc rgb ink \
             at table_left + swatch + 0.08, 0.5 * line_height
     }
     do for [g = 0:first_row ? 0 : groups - 1] {
@@ -196,15 +195,15 @@ do for [type in types] {
         }
     }
     plot for [f = 0:n_formats - 1] data index 'formats' every ::f::f \
-            using (cell_x(f)):(cell_y(f, header)):(stringcolumn(6)) \
-            with labels right noenhanced font small_font, \
+            using (cell_x(f)):(cell_y(f, header)):(plotted(stringcolumn(6))) \
+            with labels right noenhanced font small_font tc rgb ink, \
         for [g = 0:groups - 1] '' index 'scales' every ::first_row \
-            using (table_left + swatch + 0.08):(cell_y(g * per_row, $1)):(scale_name($2)) \
-            with labels left noenhanced font small_font, \
+            using (table_left + swatch + 0.08):(cell_y(g * per_row, $1)):(plotted(scale_name($2))) \
+            with labels left noenhanced font small_font tc rgb ink, \
         for [f = 0:n_formats - 1] '' index 'scales' every ::first_row \
             using (cell_x(f)):(cell_y(f, $1)): \
-                  (shares(column(4 + 2 * f), column(5 + 2 * f))) \
-            with labels right noenhanced font small_font
+                  (plotted(shares(column(4 + 2 * f), column(5 + 2 * f)))) \
+            with labels right noenhanced font small_font tc rgb ink
     unset label; unset arrow; unset object
     unset multiplot
     unset output

@@ -4,8 +4,8 @@
 
 # ---- layout, inches ----
 width = real(width)
-left = 0.10 + max(0.3, name_length * character_width)
-right = 0.10; gap = 0.16
+left = 0.14 + max(0.3, name_length * character_width)
+right = 0.10; gap = 0.24
 panel_width = (width - left - right - (n_panels - 1) * gap) / n_panels
 row_height = 0.145
 top = (strlen(title) ? 0.26 : 0.04) + 0.20
@@ -28,14 +28,13 @@ value_text(p, v) = !logarithmic[p] ? sprintf('%.10g', v) : v >= -2 && v <= 2 ? s
 
 do for [type in types] {
     eval terminal(type, width, height)
-    set output figure.'.'.type
     set multiplot
     unset key; unset border; unset xtics; unset ytics
     set lmargin at screen 0; set rmargin at screen 1
     set bmargin at screen 0; set tmargin at screen 1
     set xrange [0:width]; set yrange [0:height]
     if (strlen(title)) {
-        set label title center at width / 2, height - 0.13 noenhanced font normal_font
+        set label shown(title) center at width / 2, height - 0.13 noenhanced font normal_font tc rgb ink
     }
     floor_y = bottom; head = height - top
     do for [r = 0:n_rows - 1] {
@@ -43,34 +42,34 @@ do for [type in types] {
                 back fillcolor rgb faint fillstyle solid 1 noborder }
     }
     do for [p = 1:n_panels] {
-        set label heading[p] center at base(p) + panel_width / 2, head + 0.10 font small_font
-        set arrow from base(p), floor_y to base(p) + panel_width, floor_y nohead lw 1
-        if (zero[p]) { set label '0' center at base(p) + band / 2, floor_y - 0.10 font small_font }
-        if (infinite[p]) { set label '∞' center at base(p) + panel_width - band / 2, floor_y - 0.10 font small_font }
+        set label shown(heading[p]) center at base(p) + panel_width / 2, head + 0.10 font small_font tc rgb ink
+        set arrow from base(p), floor_y to base(p) + panel_width, floor_y nohead lc rgb ink lw 1
+        if (zero[p]) { set label '0' center at base(p) + band / 2, floor_y - 0.10 font small_font tc rgb ink }
+        if (infinite[p]) { set label shown('∞') center at base(p) + panel_width - band / 2, floor_y - 0.10 font small_font tc rgb ink }
         do for [k = int(ceil(low[p] / x_step(p) - 1e-9)):int(floor(high[p] / x_step(p) + 1e-9))] {
             at = x(p, k * x_step(p))
             set arrow from at, floor_y to at, head nohead back lc rgb shade lw 1
             apart = band / 2 + (0.5 * strlen(value_text(p, k * x_step(p))) + 1) * character_width # from 0, or no error
             if ((at - base(p) > apart || !zero[p]) && (base(p) + panel_width - at > apart || !infinite[p])) {
-                set label value_text(p, k * x_step(p)) center at at, floor_y - 0.10 font small_font
+                set label shown(value_text(p, k * x_step(p))) center at at, floor_y - 0.10 font small_font tc rgb ink
             }
         }
     }
     note_y = notes * line_height
     do for [what in 'words note axes'] {
         if (strlen(value(what))) {
-            set label value(what) left at 0.08, note_y - 0.06 font small_font
+            set label shown(value(what)) left at 0.08, note_y - 0.06 font small_font tc rgb ink
             note_y = note_y - line_height
         }
     }
-    plot data index 'rows' using (left - 0.06):(y($1)):(stringcolumn(2)) with labels right noenhanced font small_font
+    plot data index 'rows' using (left - 0.06):(y($1)):(plotted(stringcolumn(2))) with labels right noenhanced font small_font tc rgb ink
     unset label; unset arrow; unset object
     do for [p = 1:n_panels] {
         if (!any[p]) { continue }
         block = sprintf('panel %d: %s%s', p, heading[p], logarithmic[p] ? ', log10' : '')
         plot for [once = 1:spread] data index block using (x(p, $2)):(y($1)):(x(p, $6) - x(p, $2)):(0) with vectors nohead lc rgb middle lw 1.5, \
             for [once = 1:spread] '' index block using (x(p, $3)):(y($1)):(x(p, $5) - x(p, $3)):(0) with vectors nohead lc rgb blue lw 5, \
-            '' index block using (x(p, $4)):(y($1)):($7 > 0 ? 6 : 7) with points pt variable ps 0.9 lc rgb black
+            '' index block using (x(p, $4)):(y($1)):($7 > 0 ? 6 : 7) with points pt variable ps 0.9 lc rgb ink
     }
     unset multiplot
     unset output

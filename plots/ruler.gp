@@ -6,7 +6,7 @@
 
 # ---- layout, inches ----
 right = 0.14
-left = 0.10 + max(0.3, name_length * character_width)
+left = 0.14 + max(0.3, name_length * character_width)
 if (left > 0.42 * width) { left = 0.42 * width }
 plot_width = width - left - right
 unit = (x_high - x_low) / plot_width # binades per inch
@@ -16,7 +16,7 @@ bottom_of_formats = n_formats * format_height + 0.02
 plot_height = bottom_of_formats + between + n_ranges * range_height + 0.04
 top = (strlen(title) ? 0.24 : 0.05) + 0.36
 axis_height = 0.42
-legend_height = (strlen(note) ? 3 : 2) * line_height + 0.05
+legend_height = (strlen(note) ? 4 : 3) * line_height + 0.05
 height = top + plot_height + axis_height + legend_height
 at_y(inches) = 1 - inches / height # screen coordinate, from the top
 
@@ -33,32 +33,31 @@ decades = decades > 5 ? 10 * ceil(decades / 10.0) : decades > 2 ? 5 : decades
 
 do for [type in types] {
     eval terminal(type, width, height)
-    set output figure.'.'.type
     set multiplot
     set lmargin at screen left / width
     set rmargin at screen 1 - right / width
     set tmargin at screen at_y(top)
     set bmargin at screen at_y(top + plot_height)
     unset key
-    set border 5 lw 1
+    set border 5 lw 1 lc rgb ink
     set xrange [x_low:x_high]
     set yrange [plot_height:0]
     unset ytics
-    set xtics out nomirror scale 0.5 font small_font tick * ceil(x_low / tick), tick, x_high
+    set xtics out nomirror scale 0.5 font small_font tc rgb ink tick * ceil(x_low / tick), tick, x_high
     set x2range [x_low:x_high]
-    set x2tics out scale 0.5 font small_font offset 0, -0.3
+    set x2tics out scale 0.5 font small_font tc rgb ink offset 0, -0.3
     set x2tics ('1' 0)
     do for [k = decades * ceil(x_low / decade / decades):floor(x_high / decade):decades] {
-        set x2tics add (decimal(k) k * decade)
+        set x2tics add (shown(decimal(k)) k * decade)
     }
     set grid x2tics lc rgb shade lw 1 dt 1
     set grid back
     if (strlen(title)) {
-        set label 1 title center at screen 0.5, screen at_y(0.13) noenhanced font normal_font
+        set label 1 shown(title) center at screen 0.5, screen at_y(0.13) noenhanced font normal_font tc rgb ink
     }
-    set label 2 'magnitude |x|' center font normal_font \
+    set label 2 shown('magnitude |x|') center font normal_font tc rgb ink \
         at graph 0.5, screen at_y(top - 0.30)
-    set label 3 'log₂ |x|' center font normal_font \
+    set label 3 shown('log₂ |x|') center font normal_font tc rgb ink \
         at graph 0.5, screen at_y(height - legend_height - 0.12)
     set arrow 1 from graph 0, first bottom_of_formats + between / 2 \
         to graph 1, first bottom_of_formats + between / 2 nohead lc rgb middle lw 1
@@ -70,24 +69,24 @@ do for [type in types] {
             with boxxyerror lc rgb dark lw 1 fill solid 1 border lc rgb dark, \
         '' index 'formats' \
             using (inside(($2 + $4) / 2, stringcolumn(5))):(format_y($1) + 0.125): \
-                  (stringcolumn(5)) \
-            with labels center noenhanced font small_font, \
-        '' index 'formats' using (x_low):(format_y($1)):(stringcolumn(6)) \
-            with labels right offset character -0.8, 0 noenhanced font small_font, \
+                  (plotted(stringcolumn(5))) \
+            with labels center noenhanced font small_font tc rgb ink, \
+        '' index 'formats' using (x_low):(format_y($1)):(plotted(stringcolumn(6))) \
+            with labels right offset character -0.8, 0 noenhanced font small_font tc rgb ink, \
         '' index 'ranges' using 2:(range_y($1)):($4 - $2):(0) \
             with vectors nohead lc rgb blue lw 3, \
         '' index 'ranges' using 2:(range_y($1) - 0.035):(0):(0.07) \
             with vectors nohead lc rgb blue lw 2, \
         '' index 'ranges' using 4:(range_y($1) - 0.035):(0):(0.07) \
             with vectors nohead lc rgb blue lw 2, \
-        '' index 'ranges' using 3:(range_y($1)) with points pt 7 ps 0.8 lc rgb white, \
-        '' index 'ranges' using 3:(range_y($1)) with points pt 7 ps 0.55 lc rgb black, \
+        '' index 'ranges' using 3:(range_y($1)) with points pt 7 ps 0.8 lc rgb paper, \
+        '' index 'ranges' using 3:(range_y($1)) with points pt 7 ps 0.55 lc rgb ink, \
         '' index 'ranges' \
-            using ($2 == $2 ? NaN : (x_low + x_high) / 2):(range_y($1)): \
+            using ($2 == $2 ? 2 * x_low - x_high : (x_low + x_high) / 2):(range_y($1)): \
                   ('no non-zero elements') \
             with labels center noenhanced font small_font textcolor rgb middle, \
-        '' index 'ranges' using (x_low):(range_y($1)):(stringcolumn(7)) \
-            with labels right offset character -0.8, 0 noenhanced font small_font
+        '' index 'ranges' using (x_low):(range_y($1)):(plotted(stringcolumn(7))) \
+            with labels right offset character -0.8, 0 noenhanced font small_font tc rgb ink
     unset label; unset arrow; unset grid; unset x2tics
 
     # ---- legend ----
@@ -95,24 +94,24 @@ do for [type in types] {
     set lmargin at screen 0; set rmargin at screen 1
     set bmargin at screen 0; set tmargin at screen legend_height / height
     set xrange [0:width]; set yrange [legend_height:0]
-    row_1 = 0.5 * line_height; row_2 = 1.5 * line_height
+    row_1 = 0.5 * line_height; row_2 = 2.5 * line_height
     set object 1 rectangle from 0.10, row_1 - 0.045 to 0.30, row_1 + 0.045 \
         fillcolor rgb pale fillstyle solid 1 border lc rgb dark lw 1
-    set label 1 'subnormal' at 0.36, row_1 left font small_font
+    set label 1 'subnormal' at 0.36, row_1 left font small_font tc rgb ink
     set object 2 rectangle from 0.98, row_1 - 0.045 to 1.18, row_1 + 0.045 \
         fillcolor rgb dark fillstyle solid 1 border lc rgb dark lw 1
-    set label 2 'normal' at 1.24, row_1 left font small_font
-    set label 3 'text: least | least normal | largest' at 1.66, row_1 left font small_font
+    set label 2 'normal' at 1.24, row_1 left font small_font tc rgb ink
+    set label 3 shown('text: least | least normal | largest') at 0.36, 1.5 * line_height left font small_font tc rgb ink
     set arrow 1 from 0.10, row_2 to 0.30, row_2 nohead lc rgb blue lw 3
     set arrow 2 from 0.10, row_2 - 0.035 to 0.10, row_2 + 0.035 nohead lc rgb blue lw 2
     set arrow 3 from 0.30, row_2 - 0.035 to 0.30, row_2 + 0.035 nohead lc rgb blue lw 2
-    set label 4 'least, root mean square and largest non-zero |x|' at 0.36, row_2 left \
-        font small_font
-    if (strlen(note)) { set label 5 note at 0.36, 2.5 * line_height left font small_font }
+    set label 4 shown('least, root mean square and largest non-zero |x|') at 0.36, row_2 left \
+        font small_font tc rgb ink
+    if (strlen(note)) { set label 5 shown(note) at 0.36, 3.5 * line_height left font small_font tc rgb ink }
     plot data index 'formats' every ::0::0 using (0.24):(row_2) \
-            with points pt 7 ps 0.8 lc rgb white, \
+            with points pt 7 ps 0.8 lc rgb paper, \
         '' index 'formats' every ::0::0 using (0.24):(row_2) \
-            with points pt 7 ps 0.55 lc rgb black
+            with points pt 7 ps 0.55 lc rgb ink
     unset label; unset arrow; unset object
     unset multiplot
     unset output

@@ -45,38 +45,37 @@ if (strlen(mark)) { caption[entries] = mark }
 
 do for [type in types] {
     eval terminal(type, width, height)
-    set output figure.'.'.type
     set multiplot
     unset key; unset border; unset xtics; unset ytics
     set lmargin at screen 0; set rmargin at screen 1
     set bmargin at screen 0; set tmargin at screen 1
     set xrange [0:width]; set yrange [0:height]
     if (strlen(title)) {
-        set label title center at width / 2, height - 0.13 noenhanced font normal_font
+        set label shown(title) center at width / 2, height - 0.13 noenhanced font normal_font tc rgb ink
     }
-    set label axis.(block > 1 ? sprintf(' (a point: %s of %d steps)', joined, block) : '') center \
-        at left + plot_width / 2, bottom - 0.28 font normal_font
+    set label shown(axis.(block > 1 ? sprintf(' (a point: %s of %d steps)', joined, block) : '')) center \
+        at left + plot_width / 2, bottom - 0.28 font normal_font tc rgb ink
     do for [p = 1:n_panels] {
-        set label (p == 1 ? heading_1 : heading_2) left at left, base(p) + panel_height + 0.09 font normal_font
-        set arrow from left, base(p) to left + plot_width, base(p) nohead lw 1
-        set arrow from left, base(p) to left, base(p) + panel_height nohead lw 1
+        set label shown(p == 1 ? heading_1 : heading_2) left at left, base(p) + panel_height + 0.09 font normal_font tc rgb ink
+        set arrow from left, base(p) to left + plot_width, base(p) nohead lc rgb ink lw 1
+        set arrow from left, base(p) to left, base(p) + panel_height nohead lc rgb ink lw 1
         do for [k = int(ceil(low(p) / y_step(p) - 1e-9)):int(floor(high(p) / y_step(p) + 1e-9))] {
             at = y(p, k * y_step(p))
             set arrow from left, at to left + plot_width, at nohead back lc rgb shade lw 1
-            set label value_text(k * y_step(p)) right at left - 0.05, at font small_font
+            set label shown(value_text(k * y_step(p))) right at left - 0.05, at font small_font tc rgb ink
         }
         do for [k = int(ceil(x_low / x_step)):int(floor(x_high / x_step))] {
-            set arrow from x(k * x_step), base(p) to x(k * x_step), base(p) - 0.035 nohead lw 1
-            if (p == n_panels) { set label sprintf('%.10g', k * x_step) center at x(k * x_step), bottom - 0.10 font small_font }
+            set arrow from x(k * x_step), base(p) to x(k * x_step), base(p) - 0.035 nohead lc rgb ink lw 1
+            if (p == n_panels) { set label shown(sprintf('%.10g', k * x_step)) center at x(k * x_step), bottom - 0.10 font small_font tc rgb ink }
         }
     }
-    if (x_low == 1 && x_step > 1) { set label '1' center at x(1), bottom - 0.10 font small_font }
+    if (x_low == 1 && x_step > 1) { set label '1' center at x(1), bottom - 0.10 font small_font tc rgb ink }
     do for [i = 1:entries] {
         if (i <= n_curves) {
             set arrow from key_x(i), key_y(i) to key_x(i) + sample, key_y(i) nohead ls 10 + i
         }
-        set label '' at key_x(i) + sample / 2, key_y(i) point ls (i <= n_curves ? 40 + i : 101)
-        set label caption[i] left at key_x(i) + sample + 0.06, key_y(i) noenhanced font small_font
+        set label '' at key_x(i) + sample / 2, key_y(i) tc rgb ink point ls (i <= n_curves ? 40 + i : 101)
+        set label shown(caption[i]) left at key_x(i) + sample + 0.06, key_y(i) noenhanced font small_font tc rgb ink
     }
 
     # ---- curves: where they coincide, the gaps of a later one show an earlier one ----

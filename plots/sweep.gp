@@ -6,19 +6,19 @@
 set datafile missing # NaN interrupts a line
 
 # ---- styles of curves: colour and marker change together; 8 and 10 of them ----
-colors = 'vermilion blue black green purple orange sky dark'
+colors = 'vermilion blue ink green purple orange sky dark'
 markers = '7 4 9 12 5 6 13 10 11 8' # filled and open by turns
 do for [c = 1:n_curves] {
-    ink = value(word(colors, (c - 1) % 8 + 1))
+    stroke = value(word(colors, (c - 1) % 8 + 1))
     mark = word(markers, (c - 1) % 10 + 1)
-    eval sprintf('set style line %d lc rgb %d dt 1 lw 2', 10 + c, ink)
-    eval sprintf('set style line %d lc rgb %d dt (8,4) lw 1.6', 30 + c, ink)
-    eval sprintf('set style line %d lc rgb %d dt 1 lw 1 pt %s ps 0.6', 50 + c, ink, mark)
+    eval sprintf('set style line %d lc rgb %d dt 1 lw 2', 10 + c, stroke)
+    eval sprintf('set style line %d lc rgb %d dt (8,4) lw 1.6', 30 + c, stroke)
+    eval sprintf('set style line %d lc rgb %d dt 1 lw 1 pt %s ps 0.6', 50 + c, stroke, mark)
 }
-set style line 1 lc rgb black dt 1 lw 2
-set style line 2 lc rgb black dt (8,4) lw 1.6
+set style line 1 lc rgb ink dt 1 lw 2
+set style line 2 lc rgb ink dt (8,4) lw 1.6
 set style line 3 lc rgb dark dt (3,4) lw 1
-window = 0xCFE8DD # pale green, and pale grey in print
+window = is_dark ? 0x1E4034 : 0xCFE8DD # pale green, and pale grey in print; dark green
 
 # ---- layout, inches: columns of cells, a cell for each format ----
 left = 0.52; right = 0.08; between = 0.16
@@ -91,14 +91,13 @@ power_name(p) = p == 0 ? '1' : p > 0 ? sprintf('%d', 10 ** p) : p > -4 ? sprintf
 
 do for [type in types] {
     eval terminal(type, width, height)
-    set output figure.'.'.type
     set multiplot
     unset key; unset border; unset xtics; unset ytics
     set lmargin at screen 0; set rmargin at screen 1
     set bmargin at screen 0; set tmargin at screen 1
     set xrange [0:width]; set yrange [0:height]
     if (strlen(title)) {
-        set label 1 title center at width / 2.0, height - 0.13 noenhanced font normal_font
+        set label 1 shown(title) center at width / 2.0, height - 0.13 noenhanced font normal_font tc rgb ink
     }
     array safe_from[n_formats]; array safe_to[n_formats]; array name[n_formats]; array says[n_formats]
     stats data index 'windows' using \
@@ -123,7 +122,7 @@ do for [type in types] {
             y = axis_y(f, p)
             set arrow from l, y to r, y nohead back lc rgb shade lw 1
             if (l < left + 0.01 && (2 - p) % decade_step == 0) {
-                set label power_name(p) right at l - 0.05, y font small_font
+                set label shown(power_name(p)) right at l - 0.05, y font small_font tc rgb ink
             }
         }
         if (limit > 0) {
@@ -134,41 +133,41 @@ do for [type in types] {
             y = db_y(f, k * db_step)
             set arrow from l, y to r, y nohead back lc rgb shade lw 1
             if (l < left + 0.01) {
-                set label sprintf('%g', k * db_step) right at l - 0.05, y font small_font
+                set label shown(sprintf('%g', k * db_step)) right at l - 0.05, y font small_font tc rgb ink
             }
         }
         if (l < left + 0.01) {
-            set label '0' right at l - 0.05, b + zero_height / 2 font small_font
-            if (exact) { set label 'exact' right at l - 0.05, exact_y(f) font small_font }
-            set label 'elements (%)' center rotate by 90 font small_font \
+            set label '0' right at l - 0.05, b + zero_height / 2 font small_font tc rgb ink
+            if (exact) { set label 'exact' right at l - 0.05, exact_y(f) font small_font tc rgb ink }
+            set label shown('elements (%)') center rotate by 90 font small_font tc rgb ink \
                 at 0.09, (axis_y(f, y_low) + t) / 2
-            set label 'SQNR (dB)' center rotate by 90 font small_font at 0.09, q + sqnr_height / 2
+            set label shown('SQNR (dB)') center rotate by 90 font small_font tc rgb ink at 0.09, q + sqnr_height / 2
         }
         if (!has_sqnr && !exact) {
             set label 'nothing to compare' center at l + plot_width / 2, q + sqnr_height / 2 \
                 font small_font textcolor rgb middle
         }
-        set arrow from l, b + zero_height + zero_gap to l, t nohead lw 1
-        set arrow from l, q to l, q + sqnr_height - exact_height nohead lw 1
-        set arrow from l, b to r, b nohead lw 1
-        set arrow from l, q to r, q nohead lw 1
+        set arrow from l, b + zero_height + zero_gap to l, t nohead lc rgb ink lw 1
+        set arrow from l, q to l, q + sqnr_height - exact_height nohead lc rgb ink lw 1
+        set arrow from l, b to r, b nohead lc rgb ink lw 1
+        set arrow from l, q to r, q nohead lc rgb ink lw 1
         do for [k = 0:ticks] {
             at = x(f, first_tick + k * tick)
-            set arrow from at, q to at, q - 0.035 nohead lw 1
-            set arrow from at, b to at, b - 0.035 nohead lw 1
+            set arrow from at, q to at, q - 0.035 nohead lc rgb ink lw 1
+            set arrow from at, b to at, b - 0.035 nohead lc rgb ink lw 1
             if (is_last(f)) {
-                set label scale_name(first_tick + k * tick) center at at, q - 0.10 \
-                    font small_font
+                set label shown(scale_name(first_tick + k * tick)) center at at, q - 0.10 \
+                    font small_font tc rgb ink
             }
         }
         if (is_last(f)) {
-            set label 'loss scale' center at l + plot_width / 2, q - 0.24 font normal_font
+            set label 'loss scale' center at l + plot_width / 2, q - 0.24 font normal_font tc rgb ink
         }
-        set label name[f] left at l, t + (heading_lines - 1) * 0.125 + 0.08 font normal_font noenhanced
+        set label shown(name[f]) left at l, t + (heading_lines - 1) * 0.125 + 0.08 font normal_font tc rgb ink noenhanced
         if (heading_lines == 1) {
-            set label says[f] right at r, t + 0.08 font small_font
+            set label shown(says[f]) right at r, t + 0.08 font small_font tc rgb ink
         } else {
-            set label says[f] left at l, t + 0.08 font small_font
+            set label shown(says[f]) left at l, t + 0.08 font small_font tc rgb ink
         }
     }
 
@@ -182,10 +181,10 @@ do for [type in types] {
             set object rectangle from key_x[i], key_y(i) - 0.05 to key_x[i] + sample, key_y(i) + 0.05 \
                 fillcolor rgb window fillstyle solid 1 noborder
         }
-        set label caption[i] left at key_x[i] + sample + 0.06, key_y(i) font small_font noenhanced
+        set label shown(caption[i]) left at key_x[i] + sample + 0.06, key_y(i) font small_font tc rgb ink noenhanced
     }
     if (strlen(note)) {
-        set label note left at 0.08, key_height - (key_rows + 0.5) * line_height font small_font
+        set label shown(note) left at 0.08, key_height - (key_rows + 0.5) * line_height font small_font tc rgb ink
     }
     plot for [i = 1:n_curves] data index 'curves' every ::0::0 \
         using (key_x[i] + sample / 2):(key_y(i)) with points ls 50 + i

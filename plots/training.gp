@@ -10,8 +10,8 @@ do for [c = 1:n_runs] {
     eval sprintf('set style line %d lc rgb %d dt 1 lw 3 pt 2 ps 1.3', 70 + c, curve_ink(c))
     eval sprintf('set style line %d lc rgb %d dt (1,4) lw 1', 130 + c, curve_ink(c))
 }
-set style line 200 lc rgb black dt 1 lw 1 pt 11 ps 0.8 # skipped
-set style line 201 lc rgb black dt 1 lw 3 pt 2 ps 1.3  # diverged
+set style line 200 lc rgb ink dt 1 lw 1 pt 11 ps 0.8 # skipped
+set style line 201 lc rgb ink dt 1 lw 3 pt 2 ps 1.3  # diverged
 n_scaled = words(scaled)
 
 # ---- layout, inches ----
@@ -129,9 +129,8 @@ spacing = max(1, n_points / 9) # between markers of a curve
 
 do for [type in types] {
     eval terminal(type, width, height)
-    set output figure.'.'.type
     set multiplot
-    unset key; unset border
+    unset key; set border 0 lc rgb ink
     set lmargin at screen left / width
     set rmargin at screen 1 - right / width
     set tmargin at screen 1 - top / height
@@ -139,26 +138,26 @@ do for [type in types] {
     set xrange [0:width - left - right]
     set yrange [0:plot_height]
     if (strlen(title)) {
-        set label 1 title center at screen 0.5, screen 1 - 0.13 / height noenhanced \
-            font normal_font
+        set label 1 shown(title) center at screen 0.5, screen 1 - 0.13 / height noenhanced \
+            font normal_font tc rgb ink
     }
-    set label 2 'step'.(block > 1 ? sprintf(' (a point: mean of %d steps)', block) : '') center \
-        font normal_font at first plot_width / 2, screen (key_height + 0.10) / height
-    set label 3 'training loss' left font normal_font at 0, plot_height + 0.09
-    set xtics out nomirror scale 0.5 font small_font
+    set label 2 shown('step'.(block > 1 ? sprintf(' (a point: mean of %d steps)', block) : '')) center \
+        font normal_font tc rgb ink at first plot_width / 2, screen (key_height + 0.10) / height
+    set label 3 'training loss' left font normal_font tc rgb ink at 0, plot_height + 0.09
+    set xtics out nomirror scale 0.5 font small_font tc rgb ink
     set xtics ('' -1)
     do for [k = int(ceil(x_low / x_step)):int(floor(x_high / x_step))] {
         set xtics add (sprintf('%.10g', k * x_step) x(k * x_step))
     }
     if (x_low == 1) { set xtics add ('1' x(1)) }
-    set ytics out nomirror scale 0.5 font small_font
+    set ytics out nomirror scale 0.5 font small_font tc rgb ink
     set ytics ('' -1)
     if (loss_log) {
         do for [p = int(floor(y_low)):int(floor(y_high))] {
             do for [m in mantissas] {
                 at = p + log10(real(m))
                 if (at >= y_low && at <= y_high && p % decade_step == 0) {
-                    set ytics add (power(int(m), p) loss_base + (at - y_low) * per_loss)
+                    set ytics add (shown(power(int(m), p)) loss_base + (at - y_low) * per_loss)
                     set arrow from 0, loss_base + (at - y_low) * per_loss \
                         to plot_width, loss_base + (at - y_low) * per_loss \
                         nohead back lc rgb shade lw 1
@@ -168,34 +167,34 @@ do for [type in types] {
     } else {
         do for [k = int(ceil(y_low / loss_step - 1e-9)):int(floor(y_high / loss_step))] {
             at = loss_base + (k * loss_step - y_low) * per_loss
-            set ytics add (number(k * loss_step) at)
+            set ytics add (shown(number(k * loss_step)) at)
             if (at > loss_base) {
                 set arrow from 0, at to plot_width, at nohead back lc rgb shade lw 1
             }
         }
     }
-    set arrow from 0, loss_base to 0, loss_base + loss_height nohead lw 1
-    set arrow from 0, loss_base to plot_width, loss_base nohead lw 1
+    set arrow from 0, loss_base to 0, loss_base + loss_height nohead lc rgb ink lw 1
+    set arrow from 0, loss_base to plot_width, loss_base nohead lc rgb ink lw 1
     if (n_scaled) {
-        set label 4 'loss scale' left font normal_font \
+        set label 4 'loss scale' left font normal_font tc rgb ink \
             at 0, scale_base + small_height + 0.09
         do for [k = 0:int(scale_span / scale_step)] {
             p = scale_high - k * scale_step
-            set ytics add ('2'.raised(int(p)) scale_y(p))
+            set ytics add (shown('2'.raised(int(p))) scale_y(p))
             set arrow from 0, scale_y(p) to plot_width, scale_y(p) nohead back lc rgb shade lw 1
         }
-        set arrow from 0, scale_base to 0, scale_base + small_height nohead lw 1
-        set arrow from 0, scale_base to plot_width, scale_base nohead lw 1
+        set arrow from 0, scale_base to 0, scale_base + small_height nohead lc rgb ink lw 1
+        set arrow from 0, scale_base to plot_width, scale_base nohead lc rgb ink lw 1
     }
     if (lost_high > 0) {
-        set label 5 lost_label left font normal_font at 0, lost_base + small_height + 0.09
+        set label 5 shown(lost_label) left font normal_font tc rgb ink at 0, lost_base + small_height + 0.09
         do for [k = 0:int(lost_high / lost_step + 1e-9)] {
-            set ytics add (number(k * lost_step) lost_y(k * lost_step))
+            set ytics add (shown(number(k * lost_step)) lost_y(k * lost_step))
             set arrow from 0, lost_y(k * lost_step) to plot_width, lost_y(k * lost_step) \
                 nohead back lc rgb shade lw 1
         }
-        set arrow from 0, lost_base to 0, lost_base + small_height nohead lw 1
-        set arrow from 0, lost_base to plot_width, lost_base nohead lw 1
+        set arrow from 0, lost_base to 0, lost_base + small_height nohead lc rgb ink lw 1
+        set arrow from 0, lost_base to plot_width, lost_base nohead lc rgb ink lw 1
     }
 
     # ---- labels beside the plot ----
@@ -203,7 +202,7 @@ do for [type in types] {
         do for [i = 1:n_runs] {
             set arrow from end_x[i] + 0.06, end_y[i] to plot_width + leader - 0.06, place[i] \
                 nohead ls (ended[i] ? 130 : 40) + i
-            set label caption[i] left at plot_width + leader - 0.02, place[i] font small_font
+            set label shown(caption[i]) left at plot_width + leader - 0.02, place[i] font small_font tc rgb ink
         }
     }
 
@@ -244,7 +243,7 @@ do for [type in types] {
             if (i <= n_runs) {
                 set arrow from key_x(i), key_y(i) to key_x(i) + sample, key_y(i) nohead ls 10 + i
             }
-            set label i caption[i] left font small_font at key_x(i) + sample_of(i) + 0.06, key_y(i)
+            set label i shown(caption[i]) left font small_font tc rgb ink at key_x(i) + sample_of(i) + 0.06, key_y(i)
         }
         plot for [i = first_entry:last_entry] data index 'ends' every ::0::0 \
             using (key_x(i) + sample_of(i) / 2):(key_y(i)) with points \

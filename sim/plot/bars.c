@@ -9,8 +9,7 @@ enum { NAME_SHOWN = 34 };
 
 static size_t name_label(const plot_request *r)
 {
-    const double characters = (0.38 * r->width - 0.10) / 0.0525;
-    return characters < NAME_SHOWN ? (size_t)characters : NAME_SHOWN;
+    return plot_fit(0.38 * r->width - 0.14, NAME_SHOWN);
 }
 
 static double most_bytes(const plot_ledger *l)

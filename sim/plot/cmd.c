@@ -6,6 +6,7 @@
 #include "../cli/textfile.h"
 #include "figures.h"
 #include "gnuplot.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +31,8 @@ static const char more[] =
     "  training      training loss over the steps, the loss scale with skipped steps, and what\n"
     "                rounding loses, a curve for each policy; of several reports, for each\n"
     "                policy and report\n"
-    "  lossscale     loss scales over the steps, with skipped steps, a stair for each scaler or policy: of mpsim scaler,\n"
-    "                log, train or replay\n"
+    "  lossscale     loss scales over the steps, with skipped steps, a stair for each scaler or policy, and the norm of\n"
+    "                the gradients where it is known: of mpsim scaler, log, train or replay\n"
     "  updates       share of the weight updates that are lost over the steps, a curve for each policy\n"
     "  amax          largest magnitude of tensors over the steps, and the FP8 scales of a replay\n"
     "  memory        bytes by component, a bar for each policy; of mpsim memory\n"
@@ -100,19 +101,19 @@ static int parse_types(unsigned *types, const char *list)
         const size_t n = strcspn(s, ",");
         int known = 0;
         for (int i = 0; i < PLOT_TYPES; i++)
-            if (strlen(plot_suffixes[i]) == n && strncmp(s, plot_suffixes[i], n) == 0) {
+            if (strlen(plot_types[i]) == n && strncmp(s, plot_types[i], n) == 0) {
                 *types |= 1u << i;
                 known = 1;
             }
         if (!known)
-            return fail(EXIT_USAGE, "plot: --type: '%.*s' is not one of pdf, png, svg, txt", (int)n, s);
+            return fail(EXIT_USAGE, "plot: --type: '%.*s' is not one of pdf, png, svg, txt, cairolatex", (int)n, s);
         s = s[n] ? s + n + 1 : NULL;
     }
     return 0;
 }
 
-/* The prefix of the files; a folder (with its slash) gets the figure's name. */
-static int make_prefix(char **prefix, const char *wanted, const char *figure)
+/* The prefix of the files; a folder (with its slash) gets the figure's name. LaTeX reads the last part of it. */
+static int make_prefix(char **prefix, const char *wanted, const char *figure, unsigned types)
 {
     const char *text = wanted ? wanted : figure;
     const size_t n = strlen(text);
@@ -123,6 +124,12 @@ static int make_prefix(char **prefix, const char *wanted, const char *figure)
     strcpy(*prefix, text);
     if (n == 0 || text[n - 1] == '/')
         strcpy(*prefix + n, figure);
+    const char *base = plot_base(*prefix);
+    const size_t fine = strspn(base, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.+-_");
+    if (types & PLOT_LATEX && base[fine])
+        return fail(EXIT_USAGE,
+                    "plot: --output: '%s' is not a name that LaTeX reads: letters, digits and . + - _ are expected",
+                    base);
     return 0;
 }
 
@@ -245,8 +252,11 @@ int cmd_plot(const command *self, int argc, char **argv)
         {'o', "output", OPTION_OUTPUT, &wanted, "PREFIX",
          "what the names of the files begin with (default: the figure's name)"},
         {0, "type", OPTION_STRING, &types, "LIST",
-         "of pdf, png, svg and txt, drawn with characters (default: pdf,png,svg)"},
+         "of pdf, png, svg, txt, drawn with characters, and cairolatex: PREFIX-latex.tex, to \\input, with its picture "
+         "PREFIX-latex.pdf (default: pdf,png,svg)"},
+        {0, "terminal", OPTION_STRING, &types, "LIST", "the same as --type, in gnuplot's word"},
         {0, "preview", OPTION_FLAG, &preview, NULL, "draw with characters, and print that, too"},
+        {0, "dark", OPTION_FLAG, &r.dark, NULL, "light on a dark ground, for slides and dark pages"},
         {0, "title", OPTION_STRING, &r.title, "TEXT", "above the figure (default: none)"},
         {0, "venue", OPTION_STRING, &venue, "NAME",
          "width for a paper: aaai, acm, aistats, cvpr, eccv, iclr, icml, ieee, jmlr, neurips, "
@@ -267,7 +277,7 @@ int cmd_plot(const command *self, int argc, char **argv)
             code = parse_types(&r.types, types ? types : preview ? "txt" : "pdf,png,svg");
         r.types |= preview ? PLOT_TXT : 0;
         if (!code)
-            code = make_prefix(&prefix, wanted, figure->name);
+            code = make_prefix(&prefix, wanted, figure->name, r.types);
         r.prefix = prefix;
         if (!code)
             code = draw(figure, argv + first + 1, argc - first - 1, &r);

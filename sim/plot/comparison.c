@@ -11,8 +11,7 @@ enum { NAME_SHOWN = 30 };
 /* Characters of a name beside the plot. */
 static size_t name_label(const plot_request *r)
 {
-    const double characters = (0.36 * r->width - 0.10) / 0.0525;
-    return characters < NAME_SHOWN ? (size_t)characters : NAME_SHOWN;
+    return plot_fit(0.40 * r->width - 0.14, NAME_SHOWN);
 }
 
 /* Finite ones as far as a figure goes: a report may say anything. */

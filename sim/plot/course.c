@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const plot_course_kind lossscale = {{"loss scale", NULL}, 0, 1, "skipped step", 0},
+static const plot_course_kind lossscale = {{"loss scale", "gradient norm"}, 0, 1, "skipped step", 0},
                               updates = {{"weight updates lost (%)", NULL}, 1, 0, "", 1},
                               amaxes = {{"largest magnitude", "FP8 scale"}, 0, 2, "a stale scale saturates", 2};
 
@@ -64,8 +64,10 @@ typedef struct reading {
     plot_curve_of_steps *curve; /* NULL: each tensor has its own */
     numbering numbers;          /* of scalers */
     int lacks_index;
-    double line;   /* of a log: where the steps of the line begin that was read last */
-    uint64_t step; /* of amaxes: the one that is read; of scalers: how many came before */
+    double line;        /* of a log: where the steps of the line begin that was read last */
+    uint64_t step;      /* of amaxes: the one that is read; of scalers: how many came before */
+    plot_moment *norms; /* of a log, in its order: a step, and the norm in the second panel */
+    size_t n_norms, at_norm;
 } reading;
 
 static int has_event(const json_t *item, const char *event)
@@ -92,6 +94,16 @@ static int get_scale(const plot_courses *c, const json_t *item, const char *key,
     return 0;
 }
 
+/* NaN: nothing has measured it, or it is 0 or infinite. */
+static int get_norm(const plot_courses *c, const json_t *item, double *norm)
+{
+    const json_t *v = json_object_get(item, "norm");
+    if (v && (!plot_is_number(v, norm) || *norm < 0))
+        return plot_wrong_member(c->report, "norm", "a norm");
+    *norm = v ? log2_of(*norm) : (double)NAN;
+    return 0;
+}
+
 /* A number of a member that may be null. */
 static int has_number(const json_t *item, const char *key, double *x)
 {
@@ -111,6 +123,38 @@ static int find_numbers(void *context, const json_t *item)
     if (!has_number(item, "index", &x))
         p->lacks_index = 1;
     return 0;
+}
+
+static int read_norm(void *context, const json_t *item)
+{
+    reading *p = context;
+    plot_moment m = {.values = {(double)NAN}};
+    uint64_t step;
+    int code = plot_get_count(p->c->report, item, "step", &step);
+    code = code ? code : get_norm(p->c, item, &m.values[1]);
+    if (code || isnan(m.values[1]))
+        return code;
+    m.step = (double)step;
+    need_room(&p->norms, p->n_norms, sizeof *p->norms);
+    p->norms[p->n_norms++] = m;
+    return 0;
+}
+
+/* Where norms of the log are among the steps of equal scale and outcome that were read last: from the step of the last moment
+ * to `to`. */
+static int add_norms(reading *p, double to)
+{
+    const double from = p->curve->moments[p->curve->n - 1].step, scale = p->curve->moments[p->curve->n - 1].values[0];
+    int code = 0;
+    for (; !code && p->at_norm < p->n_norms && p->norms[p->at_norm].step <= to; p->at_norm++) {
+        const plot_moment *norm = &p->norms[p->at_norm];
+        plot_moment *last = &p->curve->moments[p->curve->n - 1];
+        if (norm->step >= from && norm->step == last->step)
+            last->values[1] = norm->values[1];
+        else if (norm->step > last->step)
+            code = add_moment(p->c, p->curve, (plot_moment){norm->step, {scale, norm->values[1]}, 0});
+    }
+    return code;
 }
 
 /* Steps of equal scale and outcome. */
@@ -142,6 +186,8 @@ static int read_trajectory(void *context, const json_t *item)
         p->curve->n--;
     code = add_moment(p->c, p->curve, (plot_moment){from, {scale, (double)NAN}, has_event(item, "skip")});
     if (!code)
+        code = add_norms(p, to);
+    if (!code)
         code = add_moment(p->c, p->curve, (plot_moment){fmax(from, to) + 1, {next, (double)NAN}, 0});
     p->step = (uint64_t)fmax(from, to);
     return code;
@@ -151,11 +197,12 @@ static int read_scale(void *context, const json_t *item)
 {
     reading *p = context;
     uint64_t step;
-    double scale = 0;
+    double scale = 0, norm = 0;
     int code = plot_get_count(p->c->report, item, "step", &step);
     code = code ? code : get_scale(p->c, item, "scale", &scale);
+    code = code ? code : get_norm(p->c, item, &norm);
     const int skipped = json_is_true(json_object_get(item, "skipped")) || has_event(item, "skip");
-    return code ? code : add_moment(p->c, p->curve, (plot_moment){(double)step, {scale, (double)NAN}, skipped});
+    return code ? code : add_moment(p->c, p->curve, (plot_moment){(double)step, {scale, norm}, skipped});
 }
 
 /* ---- updates ---- */
@@ -262,8 +309,13 @@ static int read_run(plot_courses *c, const json_t *run, size_t layout, const plo
     if (!code && visit == read_trajectory) {
         code = plot_each(c->report, steps, layouts[layout].steps, find_numbers, &p);
         p.numbers = p.numbers == BY_INDEX && p.lacks_index ? BY_ORDER : p.numbers;
+        const json_t *norms = json_object_get(json_object_get(c->report->json, "log"), "norms");
+        if (!code && norms && p.numbers == BY_STEP && strcmp(name, "recorded") == 0)
+            code = plot_each(c->report, norms, "norms", read_norm, &p);
     }
-    return code ? code : plot_each(c->report, steps, layouts[layout].steps, visit, &p);
+    code = code ? code : plot_each(c->report, steps, layouts[layout].steps, visit, &p);
+    free(p.norms);
+    return code;
 }
 
 /* `visit` sees each step of each run. */

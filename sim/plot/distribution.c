@@ -12,8 +12,7 @@ static const double TAIL = 0.2; /* per cent */
 /* Characters of a recipe's name: what leaves room for the scales and the table. */
 static size_t lane_label(const plot_request *r)
 {
-    const double characters = (0.34 * r->width - 0.10) / 0.0525;
-    return characters < NAME_SHOWN ? (size_t)characters : NAME_SHOWN;
+    return plot_fit(0.34 * r->width - 0.14, NAME_SHOWN);
 }
 
 static double percent(uint64_t n, uint64_t of)

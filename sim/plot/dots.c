@@ -9,8 +9,7 @@ enum { NAME_SHOWN = 36, DECADES = 8 };
 
 static size_t name_label(const plot_request *r)
 {
-    const double characters = (0.38 * r->width - 0.10) / 0.0525;
-    return characters < NAME_SHOWN ? (size_t)characters : NAME_SHOWN;
+    return plot_fit(0.38 * r->width - 0.14, NAME_SHOWN);
 }
 
 /* On the panel's axis; infinite: no error, minus infinite: 0 on a logarithmic one. */

@@ -47,8 +47,7 @@ enum { LABEL_MAX = 30, HISTOGRAM_LABEL = 16 };
 
 static size_t ruler_label(const plot_request *r)
 {
-    const double characters = (0.42 * r->width - 0.10) / 0.0525;
-    return characters < LABEL_MAX ? (size_t)characters : LABEL_MAX;
+    return plot_fit(0.42 * r->width - 0.14, LABEL_MAX);
 }
 
 static size_t longest_format(const plot_data *d)

@@ -7,6 +7,7 @@
 #include "../text/words.h"
 #include "../trace/temporary.h"
 #include "../trace/whole.h"
+#include "plot.h"
 #include "text.h"
 
 #include <errno.h>
@@ -19,7 +20,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const char *const plot_suffixes[PLOT_TYPES] = {"pdf", "png", "svg", "txt"};
+const char *const plot_types[PLOT_TYPES] = {"pdf", "png", "svg", "txt", "cairolatex"};
+
+const plot_drawn plot_files_drawn[PLOT_DRAWN] = {
+    {PLOT_PDF, ".pdf", "%%EOF"}, {PLOT_PNG, ".png", "IEND\xae\x42\x60\x82"}, {PLOT_SVG, ".svg", "</svg>"},
+    {PLOT_TXT, ".txt", " "},     {PLOT_LATEX, "-latex.tex", "\\endgroup"},   {PLOT_LATEX, "-latex.pdf", "%%EOF"},
+};
 
 enum { MESSAGE_SIZE = 4096 };
 
@@ -84,7 +90,7 @@ static int run(char *const argv[], char *message, int *status)
 
 /* gnuplot prints the statement, a mark under it, then `"FILE" line N: message`. The first
  * such line that is no warning, or the first one with letters; FILE with the name that it will have. */
-static void first_message(char *line, size_t size, char *message, const plot_files *f)
+static void first_message(char *line, size_t size, char *message, const char *script, const char *prefix)
 {
     const char *best = NULL, *any = NULL;
     char *rest;
@@ -94,18 +100,16 @@ static void first_message(char *line, size_t size, char *message, const plot_fil
         if (!best && strstr(s, " line ") && strstr(s, ": ") && !strstr(s, ": warning:"))
             best = s + strspn(s, " \t");
     }
-    const char *said = best ? best : any ? any : "no message", *name = strstr(said, f->script);
-    char *named = name ? need_format("%.*s%s.gp%s", (int)(name - said), said, f->prefix, name + strlen(f->script))
-                       : NULL;
+    const char *said = best ? best : any ? any : "no message", *name = strstr(said, script);
+    char *named = name ? need_format("%.*s%s.gp%s", (int)(name - said), said, prefix, name + strlen(script)) : NULL;
     escape_text(line, size, named ? named : said);
     free(named);
 }
 
 /* Whether a figure ends as its kind does: gnuplot says nothing of a full disk. -1 and errno if it cannot be read. */
-static int is_whole(const char *path, int type)
+static int is_whole(const char *path, const char *end)
 {
-    static const char *const ends[PLOT_TYPES] = {"%%EOF", "IEND\xae\x42\x60\x82", "</svg>", " "};
-    const size_t n = strlen(ends[type]);
+    const size_t n = strlen(end);
     char last[16];
     struct stat st;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -119,7 +123,7 @@ static int is_whole(const char *path, int type)
         return -1;
     while (got && (last[got - 1] == '\n' || last[got - 1] == '\r'))
         got--;
-    return got >= (ssize_t)n && memcmp(last + got - n, ends[type], n) == 0;
+    return got >= (ssize_t)n && memcmp(last + got - n, end, n) == 0;
 }
 
 /* cairo before 1.17 writes the time of day into a PDF where it can be blanked out. 0, or -1 and errno. */
@@ -162,16 +166,16 @@ static int remove_date(const char *path)
 typedef struct drawing {
     char *directory;                              /* beside the figures: where gnuplot puts them first */
     char *script, *settings;                      /* arguments of gnuplot                              */
-    char *drawn[PLOT_TYPES], *wanted[PLOT_TYPES]; /* first and final names; NULL: not this type        */
-    temporary folder, figures[PLOT_TYPES];
+    char *drawn[PLOT_DRAWN], *wanted[PLOT_DRAWN]; /* first and final names; NULL: not this file        */
+    temporary folder, figures[PLOT_DRAWN];
 } drawing;
 
 static void drawing_clear(drawing *w)
 {
-    for (int i = 0; i < PLOT_TYPES; i++)
+    for (int i = 0; i < PLOT_DRAWN; i++)
         temporary_remove(&w->figures[i]); /* what was not renamed */
     temporary_remove(&w->folder);
-    for (int i = 0; i < PLOT_TYPES; i++) {
+    for (int i = 0; i < PLOT_DRAWN; i++) {
         free(w->drawn[i]);
         free(w->wanted[i]);
     }
@@ -186,27 +190,30 @@ static const char *here(const char *path)
     return strchr("./", path[0]) ? "" : "./";
 }
 
-/* All names; the directory is made. -1 after a message. */
+/* All names; the directory is made, which gnuplot goes to: a figure for LaTeX has the name of its picture as gnuplot was told it.
+ * -1 after a message. */
 static int drawing_begin(drawing *w, const plot_files *f)
 {
     const char *prefix = f->prefix;
     memset(w, 0, sizeof *w);
     w->directory = need_format("%s%s.XXXXXX", here(prefix), prefix);
-    w->script = need_format("%s%s", here(f->script), f->script);
     if (temporary_folder(&w->folder, w->directory))
         return fail(EXIT_IO, "%s: %s", w->directory, text_error(errno));
-    char *data = need_format("%s%s", here(f->data), f->data);
-    char *figure = need_format("%s/%s", w->directory, plot_base(prefix));
-    char *quoted[2] = {plot_quote(figure), plot_quote(data)};
-    w->settings = need_format("figure = %s; data = %s", quoted[0], quoted[1]);
-    for (int i = 0; i < PLOT_TYPES; i++)
-        if (f->types & 1u << i) {
-            w->drawn[i] = need_format("%s.%s", figure, plot_suffixes[i]);
-            w->wanted[i] = need_format("%s.%s", prefix, plot_suffixes[i]);
+    w->script = realpath(f->script, NULL);
+    char *data = w->script ? realpath(f->data, NULL) : NULL;
+    if (!data)
+        return fail(EXIT_IO, "%s: %s", f->script, text_error(errno));
+    char *figure = need_format("./%s", plot_base(prefix));
+    char *quoted[3] = {plot_quote(w->directory), plot_quote(figure), plot_quote(data)};
+    w->settings = need_format("cd %s; figure = %s; data = %s", quoted[0], quoted[1], quoted[2]);
+    for (int i = 0; i < PLOT_DRAWN; i++)
+        if (f->types & plot_files_drawn[i].type) {
+            w->drawn[i] = need_format("%s/%s%s", w->directory, plot_base(prefix), plot_files_drawn[i].suffix);
+            w->wanted[i] = need_format("%s%s", prefix, plot_files_drawn[i].suffix);
             temporary_expect(&w->figures[i], w->drawn[i]);
         }
-    free(quoted[0]);
-    free(quoted[1]);
+    for (int i = 0; i < 3; i++)
+        free(quoted[i]);
     free(figure);
     free(data);
     return 0;
@@ -249,21 +256,21 @@ static int drawing_run(const drawing *w, const plot_files *f, int *use)
                     program, f->prefix, f->prefix);
     if (error)
         return fail(EXIT_IO, "%s: %s", program, text_error(error));
-    first_message(line, sizeof line, message, f);
+    first_message(line, sizeof line, message, w->script, f->prefix);
     if (!WIFEXITED(status))
         return fail(EXIT_IO, "%s: killed by signal %d: %s", program, WTERMSIG(status), line);
     *use = WEXITSTATUS(status) != 0;
     if (*use)
         return fail(EXIT_IO, "%s: failed: %s", program, line);
-    for (int i = 0; i < PLOT_TYPES; i++) {
-        const int whole = w->drawn[i] ? is_whole(w->drawn[i], i) : 1;
+    for (int i = 0; i < PLOT_DRAWN; i++) {
+        const int whole = w->drawn[i] ? is_whole(w->drawn[i], plot_files_drawn[i].end) : 1;
+        const char *kind = strrchr(plot_files_drawn[i].suffix, '.') + 1;
         if (whole < 0 && errno != ENOENT)
             return fail(EXIT_IO, "%s: %s", w->drawn[i], text_error(errno));
         if (whole < 0)
-            return fail(EXIT_IO, "%s: drew no %s: %s", program, plot_suffixes[i], line);
+            return fail(EXIT_IO, "%s: drew no %s: %s", program, kind, line);
         if (!whole)
-            return fail(EXIT_IO, "%s: the %s is not complete, the disk may be full: %s", program, plot_suffixes[i],
-                        line);
+            return fail(EXIT_IO, "%s: the %s is not complete, the disk may be full: %s", program, kind, line);
     }
     return EXIT_OK;
 }
@@ -275,9 +282,11 @@ int plot_gnuplot(const plot_files *f, int *use)
     *use = 0;
     if (drawing_begin(&w, f) == 0) {
         code = drawing_run(&w, f, use);
-        if (code == EXIT_OK && w.drawn[0] && remove_date(w.drawn[0]) != 0)
-            code = fail(EXIT_IO, "%s: %s", w.drawn[0], text_error(errno));
-        for (int i = 0; i < PLOT_TYPES; i++)
+        for (int i = 0; i < PLOT_DRAWN; i++)
+            if (code == EXIT_OK && w.drawn[i] && strcmp(plot_files_drawn[i].end, "%%EOF") == 0 &&
+                remove_date(w.drawn[i]) != 0)
+                code = fail(EXIT_IO, "%s: %s", w.drawn[i], text_error(errno));
+        for (int i = 0; i < PLOT_DRAWN; i++)
             if (code == EXIT_OK && w.drawn[i] && temporary_keep(&w.figures[i], w.wanted[i]) != 0)
                 code = fail(EXIT_IO, "%s: %s", w.wanted[i], text_error(errno));
     }

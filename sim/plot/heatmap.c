@@ -12,8 +12,7 @@ enum { NAME_MAX_SHOWN = 36 };
 /* Characters of a row's name: what leaves room for the cells. */
 static size_t row_label(const plot_request *r)
 {
-    const double characters = (0.40 * r->width - 0.10) / 0.0525;
-    return characters < NAME_MAX_SHOWN ? (size_t)characters : NAME_MAX_SHOWN;
+    return plot_fit(0.40 * r->width - 0.14, NAME_MAX_SHOWN);
 }
 
 /* "7", "7-12", or "" of files without a step */

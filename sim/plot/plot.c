@@ -124,7 +124,7 @@ static void put_script(FILE *to, const plot_figure *figure, const plot_input *in
     fputs("# To draw it again, in this folder: gnuplot ", to);
     plot_put_comment(to, base);
     fputs(".gp   (gnuplot 5.4 or later)\n\n# ---- variables ----\n"
-          "# figures are written to this name with .pdf, .png, .svg, .txt; data are read from that\n",
+          "# figures are written to this name with .pdf, .png, .svg, .txt, -latex.tex; data are read from that\n",
           to);
     fprintf(to, "if (!exists('figure')) figure = './'.%s\n", quoted);
     fprintf(to, "if (!exists('data')) data = './'.%s.'.dat'\n", quoted);
@@ -132,10 +132,11 @@ static void put_script(FILE *to, const plot_figure *figure, const plot_input *in
     const char *space = "";
     for (int i = 0; i < PLOT_TYPES; i++)
         if (r->types & 1u << i) {
-            fprintf(to, "%s%s", space, plot_suffixes[i]);
+            fprintf(to, "%s%s", space, plot_types[i]);
             space = " ";
         }
-    fprintf(to, "'\ntitle = %s\nwidth = %.6g # inches\n", title, r->width);
+    fprintf(to, "'\ntitle = %s\nwidth = %.6g # inches\nis_dark = %d # 1: light on a dark ground\n", title, r->width,
+            r->dark);
     figure->put_variables(to, in, r);
     fprintf(to, "\n%s\n%s", t->style, t->figure);
     free(title);
@@ -198,15 +199,15 @@ static int draw_files(const plot_request *r, outfile *held[2])
 /* What is written replaces no input, and nothing is written twice. */
 static int check_outputs(const plot_request *r)
 {
-    const char *suffixes[2 + PLOT_TYPES] = {"dat", "gp"};
-    char *paths[2 + PLOT_TYPES] = {NULL};
+    const char *suffixes[2 + PLOT_DRAWN] = {".dat", ".gp"};
+    char *paths[2 + PLOT_DRAWN] = {NULL};
     size_t n = 2;
     int code = 0;
-    for (int i = 0; i < PLOT_TYPES; i++)
-        if (r->types & 1u << i)
-            suffixes[n++] = plot_suffixes[i];
+    for (int i = 0; i < PLOT_DRAWN; i++)
+        if (r->types & plot_files_drawn[i].type)
+            suffixes[n++] = plot_files_drawn[i].suffix;
     for (size_t i = 0; i < n && !code; i++) {
-        paths[i] = need_format("%s.%s", r->prefix, suffixes[i]);
+        paths[i] = need_format("%s%s", r->prefix, suffixes[i]);
         code = output_check(paths[i]);
         for (size_t k = 0; k < i && !code; k++)
             if (output_is_same(paths[k], paths[i]))

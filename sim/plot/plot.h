@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-enum { PLOT_PDF = 1, PLOT_PNG = 2, PLOT_SVG = 4, PLOT_TXT = 8 };
+enum { PLOT_PDF = 1, PLOT_PNG = 2, PLOT_SVG = 4, PLOT_TXT = 8, PLOT_LATEX = 16 };
 
 typedef struct plot_request {
     const char *prefix; /* of the files to write */
@@ -21,6 +21,7 @@ typedef struct plot_request {
     unsigned types;     /* PLOT_PDF | ...        */
     double width;       /* inches                */
     int log;            /* histogram: log y axis */
+    int dark;           /* light on a dark ground */
     const plot_selection *selection;
 } plot_request;
 

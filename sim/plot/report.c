@@ -129,7 +129,7 @@ static int check_schema(const plot_report *r, const char *verbs, const char *fig
 /* Take over the text of a report. */
 static int read_text(plot_report *r, char *text, size_t n)
 {
-    static const char *const lists[] = {"tensors", "kinds", "steps", "results", "trajectory", NULL};
+    static const char *const lists[] = {"tensors", "kinds", "steps", "results", "trajectory", "norms", NULL};
     skim *own = need_memory(1, sizeof *own);
     r->texts = need_memory(1, sizeof *r->texts);
     r->texts[r->n_texts++] = own;

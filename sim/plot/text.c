@@ -9,6 +9,7 @@
 #include "../array/need.h"
 #include "../text/escape.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,13 @@ size_t plot_characters(const char *text)
     for (size_t n; next(&s, &n), n;)
         length++;
     return length;
+}
+
+/* The width of a character is that of style.gp. */
+size_t plot_fit(double inches, size_t most)
+{
+    const double characters = inches / 0.0583;
+    return characters < (double)most ? (size_t)fmax(characters, 1) : most;
 }
 
 /* At most n characters, the middle replaced by "…"; `size` > 4 n + 4. */

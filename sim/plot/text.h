@@ -15,6 +15,9 @@ enum { PLOT_LABEL_MAX = 64 };
 /* plot_characters -- how many characters a text has, as it is shown. */
 size_t plot_characters(const char *text);
 
+/* plot_fit -- how many characters of the small font fit in so many inches, `most` at most. */
+size_t plot_fit(double inches, size_t most);
+
 void plot_put_data(FILE *to, const char *text);            /* "text" for data */
 void plot_put_label(FILE *to, const char *text, size_t n); /* the same, shortened to n characters */
 

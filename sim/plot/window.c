@@ -15,8 +15,7 @@ enum { FORMAT_LABEL = 24, TEXT = 160 };
 /* Characters of the name of a curve: what a line of the key holds. */
 static size_t curve_label(const plot_request *r)
 {
-    const double characters = (r->width - 0.5) / 0.0525;
-    return characters < PLOT_LABEL_MAX ? (size_t)characters : PLOT_LABEL_MAX;
+    return plot_fit(r->width - 0.5, PLOT_LABEL_MAX);
 }
 
 /* ---- words ---- */

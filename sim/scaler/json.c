@@ -107,6 +107,20 @@ static json_t *track_json(const scaler_report *r, const track *t)
     return v;
 }
 
+/* The finite ones of which the step is told. */
+static json_t *norms_json(const training_log *l)
+{
+    json_t *all = json_array();
+    series norms;
+    series_find(&norms, l, SERIES_NORM);
+    for (size_t i = 0; i < norms.n; i++)
+        if (norms.at[i].step >= 0)
+            json_array_append_new(all, json_pack("{s:I, s:o}", "step", (json_int_t)norms.at[i].step, "norm",
+                                                 json_of_double(norms.at[i].value)));
+    series_clear(&norms);
+    return all;
+}
+
 static json_t *log_json(const scaler_report *r)
 {
     const training_log *l = r->log;
@@ -147,6 +161,7 @@ static json_t *log_json(const scaler_report *r)
     json_object_set_new(v, "restarts", json_of_count(l->restarts));
     json_object_set_new(v, "jumps", jumps);
     json_object_set_new(v, "matches", matches);
+    json_object_set_new(v, "norms", norms_json(l));
     return v;
 }
 
