@@ -55,7 +55,7 @@ static const char more[] =
     "  mpsim dot -f bf16 -K 16384 -M hopper-bf16-fp32 --split-k 6 --workspace bf16\n"
     "  mpsim dot -f e4m3 -s amax -K 4096 -M exact --like torch-scaled-mm:hopper:slow:S=1\n"
     "  mpsim dot --blocks nvfp4 -K 4096                 fp4 as Blackwell multiplies it, and as bf16 numbers\n"
-    "  mpsim dot --reduce --a 'wgrad:*' data/amp-mlp/*/step_00002?/rank_00000.safetensors   an all-reduce\n"
+    "  mpsim dot --reduce --a 'wgrad:*' data/amp-mlp/*/step_00002[0-4]/rank_00000.safetensors   an all-reduce\n"
     "  mpsim dot -f fp16 --a 0x3c00,0x4000 --b 1,2^-14 --c 0x1p-24 -M hopper-fp16-fp32 --steps\n";
 
 static const char default_models[] = "exact,pairwise,fma,volta-*,ampere-*,ada-*,hopper-*,blackwell-*";

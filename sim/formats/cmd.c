@@ -27,8 +27,8 @@ static const char more[] = "A NAME is one of the table or an alias of it (half, 
                            "  mpsim formats --positions 8192 bf16 fp16   position ids cast to a narrow format\n"
                            "  mpsim formats --check 465 e4m3 e4m3@cuda\n"
                            "  mpsim formats e5m7:fn --json      a format of your own\n"
-                           "  mpsim formats --models 'hopper-*' how tensor cores of that kind add\n"
-                           "  mpsim formats --recipes 'mxfp8:*' the block recipes of that kind\n";
+                           "  mpsim formats --models 'hopper-*'  how tensor cores of that kind add\n"
+                           "  mpsim formats --recipes 'mxfp8:*'  the block recipes of that kind\n";
 
 static const char *const nan_names[] = {"none", "top", "-0"};
 static const char *const zero_names[] = {"+-0", "0", "none"};

@@ -171,15 +171,21 @@ static void print_groups(FILE *to, const trace *t)
     }
 }
 
-/* An optimizer's own file knows its parameters by number. */
+/* Whether an optimizer's own file knows a tensor's parameter by its number alone. In a name of ours, KIND:FQN, a number is a
+ * module of a torch.nn.Sequential. */
+static int is_numbered(const trace_tensor *x)
+{
+    const size_t n = x->kind ? strlen(x->kind) : 0;
+    return n && x->fqn[0] && strspn(x->fqn, "0123456789") == strlen(x->fqn) &&
+           !(strncmp(x->name, x->kind, n) == 0 && x->name[n] == ':');
+}
+
 static void print_numbered(FILE *to, const trace *t)
 {
     char n[32];
     uint64_t numbered = 0;
-    for (size_t i = 0; i < trace_count(t); i++) {
-        const trace_tensor *x = trace_at(t, i);
-        numbered += x->kind && x->fqn[0] && strspn(x->fqn, "0123456789") == strlen(x->fqn);
-    }
+    for (size_t i = 0; i < trace_count(t); i++)
+        numbered += is_numbered(trace_at(t, i)) ? 1 : 0;
     if (!numbered)
         return;
     fprintf(

@@ -89,6 +89,7 @@ run 3 stat -f fp16 "$dir/checkpoint-7/evil.bin" "$train" && has 'keep-going goes
 run 0 info "$MPSIM_SRCDIR/tests/trace/recorded/optimizer.pt" && has "state/3/exp_avg_sq  opt.v:3 " &&
     has "^  numbered: 8 tensors are of parameters whose names this file does not have.*; group 0 has 0 to 1, group 1 2 to 3\$"
 ok $? "moments without names"
+run 0 info "$MPSIM_SRCDIR/data/record/recipes/pytorch" && has ' agrad:2 ' && ! has numbered; ok $? "bug_20261126: modules of a Sequential are no numbered parameters"
 mkdir "$dir/zarr" && echo '{}' >"$dir/zarr/.zarray" && echo 0 >"$dir/zarr/0.0"
 run 3 stat "$dir/zarr" && has 'holds no file of tensors: it is a Zarr array, which is not read' err; ok $? "a folder of Zarr is called one"
 

@@ -1,0 +1,64 @@
+#!/bin/sh
+# recorders.sh -- doc/recorders.md: each recipe is the script of data/record/recipes, to the letter; what the scripts wrote is
+# read as it was meant, and replayed; the recipe for CUDA C writes a trace, with stand-ins for a device.
+set -u
+: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "$MPSIM_SRCDIR/tests/cli/common.sh"
+LC_ALL=C
+export LC_ALL
+MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
+export MPSIM_POLICIES
+recipes=$MPSIM_SRCDIR/data/record/recipes
+page=$MPSIM_SRCDIR/doc/recorders.md
+
+# ---- the page and the scripts ----
+# recipe NAME: the indented lines that begin with the one that names the script
+recipe() {
+    awk -v first="^    (#|/[*]) $1[ :]" '
+        $0 ~ first { on = 1 }
+        on && /^$/ { blank++; next }
+        on && !/^    / { exit }
+        on { for (; blank > 0; blank--) print ""; print substr($0, 5) }' "$page"
+}
+scripts=$(cd "$recipes" && echo with_*)
+for script in $scripts; do
+    recipe "$script" >"$dir/recipe"
+    diff "$recipes/$script" "$dir/recipe" >"$dir/out" 2>"$dir/err"; ok $? "$script is that of the page"
+done
+[ "$(echo "$scripts" | wc -w)" -eq "$(grep -c '^    \(#\|/[*]\) with_[a-z]*\.' "$page")" ]; ok $? "the page has no other"
+
+# ---- what they wrote ----
+# read NAME KINDS ELEMENTS OF: its kinds, the elements of weights in two steps, how many of how many numbers replay finds different
+read_back() {
+    run 0 stat --csv --level kind --counts -f fp16 "$recipes/$1" && [ "$(cut -d, -f4 "$dir/out" | sed 1d | sort | tr '\n' ' ')" = "$2 " ]; ok $? "$1: $2"
+    run 0 info --csv -k weight "$recipes/$1" && [ "$(awk -F, 'NR > 1 { n += $(NF - 1) } END { print n }' "$dir/out")" = "$3" ]; ok $? "$1: $3 elements of weights"
+    run 0 replay -P fp32 "$recipes/$1" && has "^record     $4 carried weights, moments and masters differ"; ok $? "$1: $4 carried numbers differ from the record"
+    run 0 scaler "$recipes/$1"; ok $? "$1: scaler"
+}
+all='act agrad opt.m opt.v weight wgrad'
+read_back pytorch "$all" 116 '0 of 174'
+read_back lightning "$all" 116 '0 of 174'
+read_back trainer 'opt.m opt.v weight wgrad' 664 '0 of 996'
+read_back jax "$all" 116 '58 of 174' # in another order than optax
+# scaled gradients of the recorded AMP run: the loss scale is known
+run 0 info -v "$recipes/pytorch/step_000002" && has 'mpsim.loss_scale = 1024$' && has 'mpsim.grads_scaled = true$' && has 'agrad:2 .*fp16'
+ok $? "pytorch: scaled gradients, and by what"
+
+# ---- CUDA C ----
+if command -v "${CC:-cc}" >/dev/null; then
+    mkdir "$dir/include" "$dir/trace"
+    cat >"$dir/include/cuda_runtime.h" <<'END'
+#include <stdlib.h>
+#include <string.h>
+enum { cudaSuccess, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
+static int cudaMalloc(void **at, size_t n) { return (*at = malloc(n)) ? cudaSuccess : 2; }
+static int cudaMemcpy(void *to, const void *from, size_t n, int way) { (void)way; memcpy(to, from, n); return cudaSuccess; }
+END
+    "${CC:-cc}" -x c -Wall -Wextra -Werror -I"$dir/include" -o "$dir/with_cuda" "$recipes/with_cuda.cu" >"$dir/out" 2>"$dir/err" &&
+        "$dir/with_cuda" "$dir/trace" && run 0 info -v "$dir/trace" && has 'mpsim.loss_scale = 1024$' && has '^  wgrad:fc1.weight .*\[8, 4\]' && has ', step 1$' &&
+        run 0 stat --json -f fp16 "$dir/trace" && has '"amax": 0.016383999958634377'; ok $? "CUDA C: a trace, with stand-ins for a device"
+else
+    ok 0 "CUDA C # SKIP no C compiler"
+fi
+finish
