@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import mpsim
-from mpsim import _cuda, _statistics
+from mpsim import _cuda, _statistics, _watch
 
 FOUR = ["fp16", "bf16", "e4m3", "e5m2"]
 
@@ -102,7 +102,7 @@ def copying(function, *args, **keywords):
 def check_watch(say):
     bad = 0
     for autocast in (False, True):
-        for kinds in (mpsim._watch.KINDS, mpsim._watch.ALL_KINDS):
+        for kinds in (_watch.KINDS, _watch.ALL_KINDS):
             watching = {"every": 2, "formats": FOUR, "kinds": kinds, "updates": ["bf16", "fp16", "e4m3"]}
             args = 64, 2, 96, 5
             plain, _ = training(*args, autocast=autocast)

@@ -115,7 +115,7 @@ def _fill(to: CArray, name: str, x: Any, kept: list[Any]) -> None:
 def _there(x: Any) -> Optional[_cuda.Lying]:
     """An array that libmpsim-cuda may count where it lies; None: as any other."""
     lying = _cuda.of_any(x)
-    return lying if lying and lying.format.name in STORED and _cuda.library() else None
+    return lying if lying and lying.format.name in STORED and lying.format.bits <= 32 and _cuda.library() else None
 
 
 def _here(x: Any) -> Any:
@@ -130,7 +130,7 @@ def _ask_there(arrays: Mapping[str, Any], words: Sequence[str]) -> Optional[Answ
     given = (CArray * len(arrays))()
     for to, there, (name, x) in zip(given, lying, arrays.items()):
         if there is None:
-            _fill(to, name, np.ascontiguousarray(as_stored(x, name)[0]) if hasattr(x, "shape") else x, kept)
+            _fill(to, name, np.ascontiguousarray(as_stored(_here(x), name)[0]), kept)
             continue
         shape = (c_uint64 * len(there.shape))(*there.shape)
         to.name, to.format, to.data = _name(name), ctypes.addressof(there.format.c), there.address or None

@@ -251,7 +251,7 @@ class Watch(Recorder):
         if kind not in self.of_step:
             self.of_step[kind] = Tally(self.targets, tally.scaled)
         self.lines.append(line)
-        there = of_tensor(t) if t.is_cuda else None
+        there = of_tensor(t)
         counter = self.targets.counter(there, tally.scaled) if there else None
         if there and counter:
             self.waiting.append((line, tally, counter, counter.count(there)))
