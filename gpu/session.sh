@@ -12,21 +12,23 @@
 # Exit: 0: all parts were run and agree; 1: one differs, failed or is missing; 2: usage; 4: DIR cannot be written.
 set -u
 
-# Parts: name, seconds it may take, seconds it is thought to take (no device has run them yet: estimates), command.
-# GPU: mpsim-gpu, its record named by the part; SANITIZER: compute-sanitizer; TO: the folder of results; LIMIT: ten seconds
+# Parts: name, seconds it may take, seconds it is thought to take (on an H200 beside 16 processors), command.
+# GPU: mpsim-gpu, its record named by the part; STATISTICS: mpsim-gpu-statistics; SANITIZER: compute-sanitizer; TO: the folder of results; LIMIT: ten seconds
 # less than the part may take; TRACES: mpsim's trainings, if data/record/device/traces.sh has written them to gpu/build/traces.
 list() {
     cat <<'PARTS'
-machine      5   2  nvidia-smi -q
-checks      75  40  GPU --only checks --skip wgmma
-wgmma       45  20  GPU --only wgmma --skip speed
-probes      15   5  GPU --only probes
-speed       70  45  GPU --only speed
-training    50  35  GPU --only training --skip fp8 --skip gpt
-fp8         35  25  GPU --only fp8 --skip gpt --skip checks --skip speed
-gpt         75  50  GPU --only gpt
+machine      5   1  nvidia-smi -q
+checks      40   7  GPU --only checks --skip wgmma
+wgmma       30   3  GPU --only wgmma --skip speed
+probes      15   1  GPU --only probes
+speed       60  10  GPU --only speed
+statistics  45  30  STATISTICS
+watch       40  25  PYTHON python/cuda_check.py --quick --output TO/watch.json
+training    60  40  GPU --only training --skip fp8 --skip gpt
+fp8         35  16  GPU --only fp8 --skip gpt --skip checks --skip speed
+gpt        100  73  GPU --only gpt
 pytorch     90  50  PYTHON data/record/ask_device.py --device cuda --jobs 5 --total LIMIT TRACES --output-dir TO/pytorch
-amp         30  20  PYTHON data/record/train_amp_mlp.py --device cuda TO/amp
+amp         25  15  PYTHON data/record/train_amp_mlp.py --device cuda TO/amp
 memcheck    50  40  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny
 racecheck   50  40  SANITIZER --tool racecheck --error-exitcode 9 GPU --one-process --tiny --only gpt-fp8
 PARTS
@@ -62,7 +64,9 @@ find_sanitizer() {
     done
     echo compute-sanitizer
 }
-: "${MPSIM_GPU:=gpu/build/mpsim-gpu}" "${PYTHON:=python3}" "${SANITIZER:=$(find_sanitizer)}"
+: "${MPSIM_CUDA:=$PWD/gpu/build/libmpsim-cuda.so}" # of the part `watch`, which needs the package mpsim, too
+export MPSIM_CUDA
+: "${MPSIM_GPU:=gpu/build/mpsim-gpu}" "${STATISTICS:=gpu/build/mpsim-gpu-statistics}" "${PYTHON:=python3}" "${SANITIZER:=$(find_sanitizer)}"
 
 mkdir -p "$out" && work=$(mktemp -d) && mkdir "$work/session" || exit 4
 to=$work/session
@@ -80,8 +84,8 @@ traces='/^TRACES$/d'
 # The words of a part's command, one a line.
 command_of() {
     list | awk -v name="$1" '$1 == name { for (i = 4; i <= NF; i++) print $i }' |
-        sed "s|^TO/|$to/|; s|^LIMIT\$|$((limit - 10))|; s|^PYTHON\$|$PYTHON|; $traces; s|^SANITIZER\$|$SANITIZER|; s|^GPU\$|$MPSIM_GPU|"
-    case $(list | grep "^$1 ") in *" GPU "*) printf '%s\n' --output "$to/$1.json" ;; esac
+        sed "s|^TO/|$to/|; s|^LIMIT\$|$((limit - 10))|; s|^PYTHON\$|$PYTHON|; $traces; s|^SANITIZER\$|$SANITIZER|; s|^GPU\$|$MPSIM_GPU|; s|^STATISTICS\$|$STATISTICS|"
+    case $(list | grep "^$1 ") in *" GPU "* | *" STATISTICS") printf '%s\n' --output "$to/$1.json" ;; esac
 }
 
 # part NAME: its output in NAME.txt, its line in the summary. $status: its exit status.

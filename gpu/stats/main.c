@@ -1,4 +1,4 @@
-/* main.c -- mpsim-gpu-statistics [--quick] [--output FILE]: libmpsim-cuda judged on a device (check.h). Exit: 0; 1: something
+/* main.c -- mpsim-gpu-statistics [--quick] [--untimed] [--output FILE]: libmpsim-cuda judged on a device (check.h). Exit: 0; 1: something
  * differs; 2: usage; 4: the device or the file failed. */
 #include "check.h"
 
@@ -10,6 +10,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) {
             plan.largest = plan.timed = 4000000;
+        } else if (strcmp(argv[i], "--untimed") == 0) {
+            plan.timed = 0;
         } else if (strcmp(argv[i], "--output") == 0 && i + 1 < argc) {
             plan.json = fopen(argv[++i], "w");
             if (!plan.json) {
@@ -17,7 +19,7 @@ int main(int argc, char **argv)
                 return 4;
             }
         } else {
-            fprintf(stderr, "usage: mpsim-gpu-statistics [--quick] [--output FILE]\n");
+            fprintf(stderr, "usage: mpsim-gpu-statistics [--quick] [--untimed] [--output FILE]\n");
             return 2;
         }
     }

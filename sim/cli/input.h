@@ -8,6 +8,7 @@
 #include "twice.h"
 
 #include <jansson.h>
+#include <mpsim/report.h>
 
 typedef struct input_options {
     wanted_words wanted;
@@ -42,6 +43,8 @@ typedef struct input {
     int n_operands;
     const trace_array *arrays; /* instead of files */
     size_t n_arrays;
+    mpsim_count *count; /* of the arrays, whose elements are elsewhere; or NULL */
+    void *count_context;
     trace_error *refused; /* what failed before any file was opened: the first `n_refused` of them */
     size_t n_refused;
     input_maps maps;

@@ -36,6 +36,9 @@ typedef struct question {
     const char *const *paths;
     const mpsim_array *arrays;
     size_t n;
+    mpsim_count *count; /* of the arrays, whose elements are elsewhere; or NULL */
+    void *count_context;
+    mpsim_status counted; /* what it said that was not MPSIM_OK */
 } question;
 
 /* ---- errors ---- */
@@ -155,12 +158,26 @@ static uint64_t bytes_of_arrays(const question *q)
     return sum;
 }
 
-static int open_input(input *in, const question *q)
+/* Its status is kept. */
+static mpsim_status count_array(void *context, size_t array, const mpsim_cast *casts, size_t n, unsigned want,
+                                mpsim_stats *stats, mpsim_histogram *histogram, mpsim_cast_stats *results)
+{
+    question *q = context;
+    if (q->counted == MPSIM_OK)
+        q->counted = q->count(q->count_context, array, casts, n, want, stats, histogram, results);
+    return q->counted;
+}
+
+static int open_input(input *in, question *q)
 {
     if (q->arrays)
         host_expect(bytes_of_arrays(q));
-    return q->arrays ? input_open_arrays(in, "stat", &q->settings.from, q->arrays, q->n)
-                     : input_open(in, "stat", &q->settings.from, (char **)(uintptr_t)q->paths, (int)q->n);
+    const int code = q->arrays
+                         ? input_open_arrays(in, "stat", &q->settings.from, q->arrays, q->n)
+                         : input_open(in, "stat", &q->settings.from, (char **)(uintptr_t)q->paths, (int)q->n);
+    in->count = q->count ? count_array : NULL;
+    in->count_context = q;
+    return code;
 }
 
 /* Both forms, each into memory. 0, or EXIT_IO. */
@@ -204,7 +221,16 @@ static int write_report(mpsim_report *r, tally *t, input *in, const stat_setting
     return code;
 }
 
-static int run(mpsim_report *r, const question *q)
+/* Recipes need elements. */
+static int has_elements(question *q, const target_list *targets)
+{
+    if (!q->count || !targets->blocks.count)
+        return 0;
+    q->counted = MPSIM_EUNAVAILABLE;
+    return fail(CALL_USAGE, "stat: recipes need the elements of arrays, which are counted elsewhere");
+}
+
+static int run(mpsim_report *r, question *q)
 {
     target_list targets = {0};
     input in = {0};
@@ -212,7 +238,7 @@ static int run(mpsim_report *r, const question *q)
     stat_settings known = q->settings;
     char *rules = NULL;
     int code = stat_settings_targets(&q->settings, &targets, "stat");
-    if (!code && !(code = tally_init(&t, &known, &q->fail_if, &targets)) && !(code = open_input(&in, q)) &&
+    if (!code && !(code = has_elements(q, &targets)) && !(code = tally_init(&t, &known, &q->fail_if, &targets)) && !(code = open_input(&in, q)) &&
         !(code = stat_settings_names(&known, &q->settings, &in, &rules)) &&
         !(code = write_report(r, &t, &in, &known, q)))
         r->code = tally_tell(&t);
@@ -229,10 +255,12 @@ static int run(mpsim_report *r, const question *q)
 static unsigned threads_for(const question *q)
 {
     enum { SMALL = 4 << 20 };
+    if (q->count)
+        return 1;
     return q->threads ? (unsigned)q->threads : q->arrays && bytes_of_arrays(q) <= SMALL ? 1 : 0;
 }
 
-static mpsim_status answer(mpsim_report **to, const question *q, mpsim_progress *progress, void *context, char *error,
+static mpsim_status answer(mpsim_report **to, question *q, mpsim_progress *progress, void *context, char *error,
                            size_t size)
 {
     mpsim_report *r = calloc(1, sizeof *r);
@@ -246,7 +274,9 @@ static mpsim_status answer(mpsim_report **to, const question *q, mpsim_progress 
     const int code = run(r, q);
     call_end(&r->call);
     if (code || r->call.stopped || atomic_load(&r->call.no_memory)) {
-        const mpsim_status status = status_of(&r->call, code, error, size);
+        mpsim_status status = status_of(&r->call, code, error, size);
+        if (q->counted != MPSIM_OK && status != MPSIM_ENOMEM)
+            status = q->counted;
         mpsim_report_free(r);
         return status;
     }
@@ -289,19 +319,32 @@ mpsim_status mpsim_stat_files(mpsim_report **r, const char *const *paths, size_t
                : say(MPSIM_EINVAL, error, size, "stat: no path given, or a text that is NULL");
 }
 
-mpsim_status mpsim_stat_arrays(mpsim_report **r, const mpsim_array *arrays, size_t n, const mpsim_option *options,
-                               size_t n_options, mpsim_progress *progress, void *context, char *error, size_t size)
+static mpsim_status stat_arrays(mpsim_report **r, question *q, const mpsim_option *options, size_t n_options,
+                                mpsim_progress *progress, void *context, char *error, size_t size)
 {
     static const mpsim_array none;
-    question q = {.arrays = n ? arrays : &none, .n = n};
     if (!r)
         return MPSIM_EINVAL;
     *r = NULL;
-    int all = q.arrays && are_given(options, n_options);
-    for (size_t i = 0; i < n && all; i++)
-        all = !arrays[i].dimensions || arrays[i].shape;
-    return all ? ask(r, &q, options, n_options, progress, context, error, size)
+    q->arrays = q->n ? q->arrays : &none;
+    int all = q->arrays && are_given(options, n_options);
+    for (size_t i = 0; i < q->n && all; i++)
+        all = !q->arrays[i].dimensions || q->arrays[i].shape;
+    return all ? ask(r, q, options, n_options, progress, context, error, size)
                : say(MPSIM_EINVAL, error, size, "stat: an array, a shape or a text is NULL");
+}
+
+mpsim_status mpsim_stat_arrays(mpsim_report **r, const mpsim_array *arrays, size_t n, const mpsim_option *options,
+                               size_t n_options, mpsim_progress *progress, void *context, char *error, size_t size)
+{
+    return stat_arrays(r, &(question){.arrays = arrays, .n = n}, options, n_options, progress, context, error, size);
+}
+
+mpsim_status mpsim_stat_counted(mpsim_report **r, const mpsim_array *arrays, size_t n, const mpsim_option *options,
+                                size_t n_options, mpsim_count *count, void *context, char *error, size_t size)
+{
+    return stat_arrays(r, &(question){.arrays = arrays, .n = n, .count = count, .count_context = context}, options,
+                       n_options, NULL, NULL, error, size);
 }
 
 void mpsim_report_free(mpsim_report *r)

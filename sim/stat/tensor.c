@@ -47,6 +47,8 @@ struct tensorstat {
     item *items;
     pass_queue queue;
     const atomic_int *asked; /* or NULL */
+    mpsim_count *count;      /* of arrays whose elements are elsewhere; or NULL */
+    void *count_context;
 };
 
 /* A tensor, or a piece of one, on its way: on one lane, or on all. */
@@ -69,6 +71,12 @@ void tensorstat_ask(tensorstat *s, const atomic_int *asked)
     s->asked = asked;
 }
 
+void tensorstat_count(tensorstat *s, mpsim_count *count, void *context)
+{
+    s->count = count;
+    s->count_context = context;
+}
+
 static int is_asked(const tensorstat *s)
 {
     return s->asked && *s->asked;
@@ -85,8 +93,11 @@ static void cut(const tensorstat *s, item *it, uint64_t counted)
 
 /* ---- a tensor ---- */
 
+/* A tensor whose casts are known. */
+typedef mpsim_status with_casts(void *context, const mpsim_cast *casts, size_t n, unsigned want);
+
 /* The casts of a tensor: the targets, or the formats with the scale 1. */
-static mpsim_status begin(const tensorstat *s, mpsim_summary *summary, const item *it)
+static mpsim_status give_casts(const tensorstat *s, const item *it, with_casts *to, void *context)
 {
     enum { FEW = 64 };
     mpsim_cast few[FEW], *casts = few;
@@ -101,19 +112,34 @@ static mpsim_status begin(const tensorstat *s, mpsim_summary *summary, const ite
         casts[i] = (mpsim_cast){.format = &t->format, .rounding = target_rounding(t, source)};
         casts[i].rounding.scale = it->of.scaled ? t->rounding.scale : 1;
     }
-    const mpsim_status status = mpsim_summary_begin(summary, casts, n, s->want);
+    const mpsim_status status = to(context, casts, n, s->want);
     if (casts != few)
         free(casts);
     return status;
+}
+
+static mpsim_status begin_summary(void *context, const mpsim_cast *casts, size_t n, unsigned want)
+{
+    return mpsim_summary_begin(context, casts, n, want);
+}
+
+static mpsim_status begin(const tensorstat *s, mpsim_summary *summary, const item *it)
+{
+    return give_casts(s, it, begin_summary, summary);
+}
+
+static void begin_group(item *it)
+{
+    group_reset(&it->g);
+    it->g.tensors = 1;
+    it->g.scaled = it->of.scaled != 0;
 }
 
 static int finish(mpsim_summary *summary, item *it)
 {
     group *g = &it->g;
     size_t n;
-    group_reset(g);
-    g->tensors = 1;
-    g->scaled = it->of.scaled != 0;
+    begin_group(it);
     if (mpsim_summary_read(summary, &g->stats, g->histogram, group_own(g, &n)) != MPSIM_OK)
         return trace_no_memory(it->of.t, &it->error);
     return 0;
@@ -224,6 +250,28 @@ static int run_blocks(work *w)
     return code;
 }
 
+/* Where its elements are. */
+static mpsim_status count_there(void *context, const mpsim_cast *casts, size_t n, unsigned want)
+{
+    const work *w = context;
+    group *g = &w->it->g;
+    size_t own;
+    mpsim_cast_stats *results = group_own(g, &own);
+    return w->s->count(w->s->count_context, trace_array_number(w->it->of.t, w->it->of.i), casts, n, want, &g->stats,
+                       g->histogram, results);
+}
+
+static int run_counted(work *w)
+{
+    begin_group(w->it);
+    const mpsim_status status = trace_at(w->it->of.t, w->it->of.i)->quantised
+                                    ? MPSIM_EUNAVAILABLE
+                                    : give_casts(w->s, w->it, count_there, w);
+    return status == MPSIM_OK       ? 0
+           : status == MPSIM_ENOMEM ? trace_no_memory(w->it->of.t, &w->it->error)
+                                    : trace_error_say(&w->it->error, EXIT_IO, "counting: %s", mpsim_status_string(status));
+}
+
 static int read_all(work *w)
 {
     const item *it = w->it;
@@ -278,7 +326,7 @@ static void run_item(void *context, int k, int on)
               .piece = PIECE / mpsim_format_code_bytes(f)};
     for (int i = 0; i < w.n_lanes; i++)
         w.lanes[i].used = 0;
-    it->failed = run_tensor(&w);
+    it->failed = s->count ? run_counted(&w) : run_tensor(&w);
     blockrun_free(w.run);
 }
 

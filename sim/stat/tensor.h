@@ -4,6 +4,7 @@
 #include "../trace/trace.h"
 #include "group.h"
 
+#include <mpsim/report.h>
 #include <stdatomic.h>
 
 /* n elements of tensor i of t from element `first` on. */
@@ -38,6 +39,10 @@ void tensorstat_free(tensorstat *s); /* accepts NULL; what waits is forgotten */
 /* tensorstat_ask -- once *asked is the number of a signal, the work ends as soon as may be: what was read is told
  * (of.n: how many elements), the rest is not, and the functions below give 128 and the number. */
 void tensorstat_ask(tensorstat *s, const atomic_int *asked);
+
+/* tensorstat_count -- the elements of arrays in memory are elsewhere: `count` is asked instead, by the thread that puts or flushes. Not with
+ * recipes. */
+void tensorstat_count(tensorstat *s, mpsim_count *count, void *context);
 
 /* tensorstat_put -- account for a piece, whose trace stays open until it is told of; for all of the tensor where
  * the trace is not flat. 0, or what `told` gave. */

@@ -156,6 +156,8 @@ int walk(input *in, const stat_settings *settings, const target_list *targets, c
     w.stat = tensorstat_new(targets, settings->to.seed, want, &told, &w);
     if (!w.stat)
         return EXIT_IO;
+    if (in->count)
+        tensorstat_count(w.stat, in->count, in->count_context);
     watch(&w);
     const int code = input_each_open(in, of ? of->first : 0, of ? of->last : in->tree.count, visit_files, &w);
     host_ask(NULL);

@@ -160,6 +160,11 @@ static int array_codes(const trace *t, const trace_entry *e, uint64_t first, voi
     return 0;
 }
 
+size_t trace_array_number(const trace *t, size_t i)
+{
+    return (size_t)t->entries[i].at;
+}
+
 static const trace_layout_type layout_arrays = {.name = "arrays", .codes = array_codes};
 
 trace *trace_of_arrays(const char *path, const trace_array *arrays, size_t n, const trace_options *options,

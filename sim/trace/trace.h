@@ -89,6 +89,7 @@ void trace_close(trace *t); /* accepts NULL */
  * called as the tensors of a safetensors file at `path` are, and nothing of a file is read. Raw elements and other options of
  * single files say nothing here. */
 typedef struct mpsim_array trace_array;
+size_t trace_array_number(const trace *t, size_t i); /* which of them tensor i is */
 trace *trace_of_arrays(const char *path, const trace_array *arrays, size_t n, const trace_options *options,
                        trace_error *error);
 

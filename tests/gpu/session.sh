@@ -25,8 +25,8 @@ chmod +x "$dir/program"
 mkdir "$dir/bin"
 printf '#!/bin/sh\necho a device\n' >"$dir/bin/nvidia-smi"
 chmod +x "$dir/bin/nvidia-smi"
-MPSIM_GPU=$dir/program PYTHON=$dir/program SANITIZER=$dir/program PATH=$dir/bin:$PATH
-export MPSIM_GPU PYTHON SANITIZER PATH
+MPSIM_GPU=$dir/program STATISTICS=$dir/program PYTHON=$dir/program SANITIZER=$dir/program PATH=$dir/bin:$PATH
+export MPSIM_GPU STATISTICS PYTHON SANITIZER PATH
 session() {
     rm -rf "$dir/to" "$dir/session"
     sh "$MPSIM_SRCDIR/gpu/session.sh" --output-dir "$dir/to" "$@" >"$dir/out" 2>"$dir/err"
@@ -38,7 +38,7 @@ session() {
 session all && has '^nothing is missing$'
 ok $? "all parts"
 [ "$(sed -n 's/^== \([a-z0-9]*\): .*/\1/p' "$dir/out" | tr '\n' ' ')" = \
-    "machine checks wgmma probes speed training fp8 gpt pytorch amp memcheck racecheck " ]
+    "machine checks wgmma probes speed statistics watch training fp8 gpt pytorch amp memcheck racecheck " ]
 ok $? "the most valuable first"
 has "^asked: --only wgmma --skip speed --output /.*/session/wgmma.json$" &&
     has "^asked: --tool racecheck --error-exitcode 9 $dir/program --one-process --tiny --only gpt-fp8 --output " &&
@@ -49,7 +49,7 @@ ok $? "one file is left"
 (cd "$dir/session" && ls -d checks.json checks.txt gpt.json machine.txt pytorch speed.json summary.txt) >"$dir/out" 2>&1
 ok $? "it holds records, folders and what was printed"
 cp "$dir/session/summary.txt" "$dir/out"
-has '^wgmma  *exit 0    *[0-9]* s (at most 45, thought to take 20)$' && [ "$(wc -l <"$dir/out")" -eq 13 ]
+has '^wgmma  *exit 0    *[0-9]* s (at most 30, thought to take 3)$' && [ "$(wc -l <"$dir/out")" -eq 15 ]
 ok $? "the summary has the time of each part"
 
 session pytorch && has '^asked: .* --total 5[0-9][0-9] .*--output-dir ' && has '^pytorch .*(at most 5[0-9][0-9],'

@@ -9,6 +9,7 @@
 #ifndef MPSIM_REPORT_H
 #define MPSIM_REPORT_H
 
+#include <mpsim/summary.h>
 #include <mpsim/trace.h>
 
 MPSIM_BEGIN
@@ -52,6 +53,18 @@ MPSIM_API mpsim_status mpsim_stat_files(mpsim_report **r, const char *const *pat
 MPSIM_API mpsim_status mpsim_stat_arrays(mpsim_report **r, const mpsim_array *arrays, size_t n,
                                          const mpsim_option *options, size_t n_options, mpsim_progress *progress,
                                          void *context, char *error, size_t size);
+
+/* mpsim_stat_counted -- the same of arrays whose elements this process cannot read, as those in a device's memory (mpsim/cuda.h):
+ * `data` is not looked at, but where there are elements it is not NULL, and `count` is called once for each array, by the thread that has called:
+ * to add what number `array` holds, and what the casts do to it, to accumulators, as mpsim_summary_read after
+ * mpsim_summary_begin (histogram: NULL unless wanted). Its status other than MPSIM_OK ends the call with it.
+ *
+ * MPSIM_EUNAVAILABLE: recipes and transforms are asked for, which need the elements. */
+typedef mpsim_status mpsim_count(void *context, size_t array, const mpsim_cast *casts, size_t n, unsigned want,
+                                 mpsim_stats *stats, mpsim_histogram *histogram, mpsim_cast_stats *results);
+MPSIM_API mpsim_status mpsim_stat_counted(mpsim_report **r, const mpsim_array *arrays, size_t n,
+                                          const mpsim_option *options, size_t n_options, mpsim_count *count,
+                                          void *context, char *error, size_t size);
 
 /* mpsim_report_free -- accepts NULL. What the others return belongs to the report. */
 MPSIM_API void mpsim_report_free(mpsim_report *r);

@@ -167,7 +167,7 @@ for _name, (_restype, _argtypes) in _PROTOTYPES.items():
     _function = getattr(lib, "mpsim_" + _name)
     _function.restype, _function.argtypes = _restype, _argtypes
 
-OK, EINVAL, ENOTFOUND, ERANGE, ENOMEM = range(5)
+OK, EINVAL, ENOTFOUND, ERANGE, ENOMEM, EUNAVAILABLE = range(6)
 STOCHASTIC = 6  # the first mode that needs random bits: MPSIM_ROUND_STOCHASTIC_A
 
 

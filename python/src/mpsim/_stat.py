@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
 import threading
-from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
 
+from . import _cuda
 from ._arrays import F64, of_any
 from ._error import Error, FileError, InputError
 from ._formats import find
-from ._library import EINVAL, ENOMEM, ENOTFOUND
+from ._library import EINVAL, ENOMEM, ENOTFOUND, EUNAVAILABLE, OK, lib
 from ._open import EDATA, EIO, LINE, COption
 from ._open import library as of_files
 from ._options import path_of
+from ._statistics import CCast
 
 # the dtypes of safetensors, by format
 STORED = {"binary64": "F64", "binary32": "F32", "fp16": "F16", "bf16": "BF16", "e4m3": "F8_E4M3", "e5m2": "F8_E5M2",
@@ -34,6 +37,7 @@ class CArray(ctypes.Structure):
 
 STRUCTURES = {"mpsim_array": CArray}
 PROGRESS = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
+COUNT = CFUNCTYPE(c_int, c_void_p, c_size_t, c_void_p, c_size_t, c_uint, c_void_p, c_void_p, c_void_p)
 LARGE = 1 << 20  # bytes of arrays: from here a thread works, so that signals are handled meanwhile
 PAUSE = 0.05     # seconds between two looks at how far it is
 KEPT = 4         # objects that an array is while it is read
@@ -46,6 +50,8 @@ def library() -> Any:
     prototypes: dict[str, tuple[Any, list[Any]]] = {
         "stat_files": (c_int, [POINTER(c_void_p), POINTER(c_char_p), c_size_t, *question]),
         "stat_arrays": (c_int, [POINTER(c_void_p), POINTER(CArray), c_size_t, *question]),
+        "stat_counted": (c_int, [POINTER(c_void_p), POINTER(CArray), c_size_t, POINTER(COption), c_size_t, COUNT, c_void_p, c_char_p,
+                                 c_size_t]),
         "report_free": (None, [c_void_p]), "report_json": (c_void_p, [c_void_p, POINTER(c_size_t)]),
         "report_text": (c_void_p, [c_void_p, POINTER(c_size_t)]), "report_note": (c_char_p, [c_void_p, c_size_t]),
         "report_code": (c_int, [c_void_p])}
@@ -81,21 +87,97 @@ def as_stored(x: Any, name: str) -> tuple[Any, str]:
 FORMATS = {dtype: format for format, dtype in STORED.items()}
 
 
+def _name(name: str) -> bytes:
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"expected a name of Unicode, found {name!r}") from None
+    if b"\0" in encoded:
+        raise InputError(f"expected a name without a zero byte, found {name!r}")
+    return encoded
+
+
 def _fill(to: CArray, name: str, x: Any, kept: list[Any]) -> None:
     a, dtype = as_stored(x, name)
     a = np.asarray(a)
-    try:
-        to.name = name.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"expected a name of Unicode, found {name!r}") from None
-    if "\0" in name:
-        raise InputError(f"expected a name without a zero byte, found {name!r}")
+    to.name = _name(name)
     format = find(FORMATS[dtype])
     n = a.ndim
     shape, strides = (c_uint64 * n)(*a.shape), (c_int64 * n)(*a.strides)
     to.format, to.data, to.dimensions = ctypes.addressof(format.c), a.ctypes.data if a.size else None, n
     to.shape, to.strides = shape, strides
     kept += [a, format, shape, strides]
+
+
+# ---- arrays on a device
+
+
+def _there(x: Any) -> Optional[_cuda.Lying]:
+    """An array that libmpsim-cuda may count where it lies; None: as any other."""
+    lying = _cuda.of_any(x)
+    return lying if lying and lying.format.name in STORED and lying.format.bits <= 32 and _cuda.library() else None
+
+
+def _here(x: Any) -> Any:
+    """A tensor of torch on a device, copied to memory; all else as it is."""
+    return x.cpu() if _cuda.of_any(x) and hasattr(x, "cpu") else x
+
+
+def _ask_there(arrays: Mapping[str, Any], words: Sequence[str]) -> Optional[Answer]:
+    """The report of arrays of which a device holds some, which counts them. None: it cannot count all that is asked."""
+    kept: list[Any] = []
+    lying = [_there(x) for x in arrays.values()]
+    given = (CArray * len(arrays))()
+    for to, there, (name, x) in zip(given, lying, arrays.items()):
+        if there is None:
+            _fill(to, name, np.ascontiguousarray(as_stored(_here(x), name)[0]), kept)
+            continue
+        shape = (c_uint64 * len(there.shape))(*there.shape)
+        to.name, to.format, to.data = _name(name), ctypes.addressof(there.format.c), there.address or None
+        to.dimensions, to.shape = len(shape), shape
+        kept.append(shape)
+    counters: dict[tuple[int, bytes, int], _cuda.Counter] = {}
+    raised: list[BaseException] = []
+
+    def count(context: Any, i: int, casts: Any, n: int, want: int, *to: Any) -> int:
+        try:
+            there = lying[i]
+            if there is None:
+                return _count_here(given[i], casts, n, want, to)
+            key = there.device, ctypes.string_at(casts, n * ctypes.sizeof(CCast)) if n else b"", want
+            if key not in counters:
+                counters[key] = _cuda.Counter(casts, n, want, there.device)
+            if not counters[key].can(there.format):
+                return EUNAVAILABLE
+            counters[key].read(counters[key].count(there), *to)
+            return OK
+        except BaseException as error:  # ctypes would print it
+            raised.append(error)
+            return EIO
+
+    report, line, options = c_void_p(), ctypes.create_string_buffer(LINE), _options(words)
+    try:
+        status = library().mpsim_stat_counted(byref(report), given, len(given), options, len(words), COUNT(count), None, line, LINE)
+        if raised:
+            raise raised[0]
+        if status == EUNAVAILABLE:
+            return None
+        if status:
+            _refuse(status, line.value.decode(errors="replace"))
+        return Answer(report)
+    finally:
+        library().mpsim_report_free(report)
+
+
+def _count_here(a: CArray, casts: Any, n: int, want: int, to: Any) -> int:
+    """An array in memory, beside others that are not; one element behind the other."""
+    summary = lib.mpsim_summary_new()
+    try:
+        return (lib.mpsim_summary_begin(summary, casts, n, want)
+                or lib.mpsim_summary_add_codes(summary, a.format, None, a.data, math.prod(a.shape[:a.dimensions]))
+                or lib.mpsim_summary_read(summary, *to)) if summary else ENOMEM
+    finally:
+        lib.mpsim_summary_free(summary)
 
 
 # ---- the call
@@ -171,6 +253,11 @@ def ask(inputs: Sequence[Any], words: Sequence[str], are_paths: bool,
         function = library().mpsim_stat_files
     else:
         arrays = named(inputs[0])
+        if any(_there(x) for x in arrays.values()):
+            answer = _ask_there(arrays, words)
+            if answer:
+                return answer
+            arrays = {name: _here(x) for name, x in arrays.items()}
         given = (CArray * len(arrays))()
         for to, (name, x) in zip(given, arrays.items()):
             _fill(to, name, x, kept)

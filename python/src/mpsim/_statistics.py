@@ -19,6 +19,8 @@ import numpy as np
 
 from ._blocks import recipe_of
 from ._cast import plan_of
+from ._cuda import Counter, Lying
+from ._cuda import library as cuda
 from ._error import InputError
 from ._formats import Format
 from ._library import PROGRAM, STRUCTURES, CBlocks, CRounding, check, lib
@@ -104,6 +106,7 @@ class Targets:
         if any(transform for _, (_, transform) in self.recipes):
             raise InputError("recipes with a Hadamard transform are not for statistics in place: record the tensors and use stat")
         self.casts = {scaled: self._casts(scaled) for scaled in (True, False)}
+        self.counters: dict[tuple[int, bool], Counter] = {}  # by device, and whether scaled
         self.summaries: list[int] = []
         self.pool: Optional[ThreadPoolExecutor] = None
         self.parallel(1)
@@ -116,6 +119,16 @@ class Targets:
         if threads > 1:
             self.pool = ThreadPoolExecutor(threads - 1)
         self.threads = threads
+
+    def counter(self, x: Lying, scaled: bool) -> Optional[Counter]:
+        """What counts elements where they lie, on a device; None if nothing does."""
+        if self.recipes or not cuda():
+            return None
+        key = x.device, scaled
+        if key not in self.counters:
+            self.counters[key] = Counter(self.casts[scaled], len(self.casts[scaled]), ERRORS, x.device)
+        counter = self.counters[key]
+        return counter if counter.can(x.format) else None
 
     def which(self, kind: Optional[str]) -> bool:
         """Whether tensors of a kind are multiplied by the scales."""
@@ -188,6 +201,11 @@ class Tally:
             if n and single:
                 check(lib.mpsim_block_quantize(recipe, ctypes.cast(single, lib.mpsim_block_quantize.argtypes[1]),
                                                n // width, width, -1.0, 1.0, None, out, None), f"recipe '{name}'")
+
+    def read(self, counter: Counter, counted: Any) -> None:
+        """Add what a counter has counted of a tensor."""
+        counter.read(counted, byref(self.stats), None, self.casts)
+        self.tensors += 1
 
     def record(self) -> dict[str, Any]:
         """The members of a record of stat, from "count" on."""

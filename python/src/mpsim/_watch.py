@@ -13,6 +13,7 @@ import torch
 from . import _advice
 from ._arrays import pointer
 from ._cast import plan_of
+from ._cuda import dense, of_tensor
 from ._error import InputError
 from ._formats import of_dtype
 from ._library import check, lib
@@ -23,6 +24,8 @@ from .record import watch as listen
 KINDS = ("weight", "wgrad", "act", "agrad")
 ALL_KINDS = (*KINDS, "out", "dgrad", "opt")  # opt: opt.m, opt.v, opt.vmax
 CHUNK = 1 << 15
+CASTS = {"bf16": torch.bfloat16, "fp16": torch.float16}
+WAITING = 64  # tensors that devices count at once; each has up to 256 KiB there and here
 NO_FLOATS = "its input is no floating-point tensor"  # embeddings': a remark that warns nobody
 STATES = sorted(set(STATE.values()))
 FORMATS = {dtype: of_dtype(str(dtype)[6:]) for dtype in DTYPES}
@@ -95,6 +98,7 @@ class Watch(Recorder):
         self.lines: list[dict[str, Any]] = []
         self.by_kind: dict[str, Tally] = {}
         self.of_step: dict[str, Tally] = {}
+        self.waiting: list[tuple[dict[str, Any], Tally, Any, Any]] = []  # lines of tensors that devices are counting
         self.done: set[int] = set()
         self.took: set[int] = set()
         self.before: dict[int, list[tuple[str, Any, Any]]] = {}
@@ -124,7 +128,9 @@ class Watch(Recorder):
 
     def _drop(self) -> None:
         super()._drop()
-        self.of_step, self.lines, self.before, self.took = {}, [], {}, set()
+        for _, _, counter, counted in self.waiting:
+            counter.drop(counted)
+        self.of_step, self.lines, self.waiting, self.before, self.took = {}, [], [], {}, set()
         if not self.closed:
             listen(self)  # of skipped steps GradScaler alone tells
 
@@ -240,17 +246,35 @@ class Watch(Recorder):
     def _receive(self, key: str, kind: str, t: Any) -> None:
         self.tensors[key] = True
         dtype, shape = t.dtype, list(t.shape)
-        t = t if t.is_cpu else t.cpu()
-        if not t.is_contiguous() and (self.targets.recipes or not dense(t)):
-            t = t.contiguous()
-        wide = t.float() if self.targets.recipes and t.dtype != torch.float32 else t
+        line = {"level": "tensor", "file": "-", "name": key, "kind": kind, "step": self.step, "dtype": DTYPES[dtype], "shape": shape}
         tally = Tally(self.targets, self.targets.which(kind))
-        tally.add(t.data_ptr(), t.numel(), FORMATS[t.dtype], t.shape[-1] if t.dim() else 1, wide.data_ptr())
-        self.lines.append({"level": "tensor", "file": "-", "name": key, "kind": kind, "step": self.step,
-                           "dtype": DTYPES[dtype], "shape": shape, **tally.record()})
         if kind not in self.of_step:
             self.of_step[kind] = Tally(self.targets, tally.scaled)
-        self.of_step[kind].merge(tally)
+        self.lines.append(line)
+        there = of_tensor(t)
+        counter = self.targets.counter(there, tally.scaled) if there else None
+        if there and counter:
+            self.waiting.append((line, tally, counter, counter.count(there)))
+            if len(self.waiting) == WAITING:
+                self._collect()
+            return
+        t = t if t.is_cpu else t.cpu()
+        if not t.is_contiguous() and (self.targets.recipes or not dense(t.shape, t.stride())):
+            t = t.contiguous()
+        wide = t.float() if self.targets.recipes and t.dtype != torch.float32 else t
+        tally.add(t.data_ptr(), t.numel(), FORMATS[t.dtype], t.shape[-1] if t.dim() else 1, wide.data_ptr())
+        self._counted(line, tally)
+
+    def _counted(self, line: dict[str, Any], tally: Tally) -> None:
+        line.update(tally.record())
+        self.of_step[line["kind"]].merge(tally)
+
+    def _collect(self) -> None:
+        """What devices have counted so far."""
+        waiting, self.waiting = self.waiting, []
+        for line, tally, counter, counted in waiting:
+            tally.read(counter, counted)
+            self._counted(line, tally)
 
     def _on_input(self, mod: Any, name: str, args: Any, kwargs: Any) -> Any:
         return super()._on_input(mod, name, args, kwargs) if self._inner()[0].training else None
@@ -268,7 +292,7 @@ class Watch(Recorder):
                 line: dict[str, Any] = {"level": "update", "name": name, "step": self.step, "dtype": DTYPES[p.dtype],
                                         "count": p.numel()}
                 if p.dtype is torch.float32:
-                    counted = {label: lost_updates(old.cpu(), new.cpu().contiguous(), label) for label in self.updates}
+                    counted = {label: lost_updates(old, new, label) for label in self.updates}
                     line["moved"] = max(moved for moved, _ in counted.values())
                     line["formats"] = [{"format": label, "lost": lost} for label, (_, lost) in counted.items()]
                 else:
@@ -305,6 +329,7 @@ class Watch(Recorder):
         if not self.fired and not self.took:  # it has begun, and nothing was trained
             return self._drop()
         self._note_modules()
+        self._collect()
         new = sorted(set(self.missing.items()) - self.said)
         self.said.update(new)
         self.seen += 1
@@ -403,20 +428,15 @@ class Watch(Recorder):
         return _advice.sentences(self)
 
 
-def dense(t: Any) -> bool:
-    """Whether the elements fill memory without gaps, in whatever order: counts do not depend on it."""
-    end = 1
-    for stride, size in sorted(zip(t.stride(), t.shape)):
-        if size != 1 and stride != end:
-            return False
-        end *= size
-    return True
-
-
 def lost_updates(old: Any, new: Any, label: str) -> tuple[int, int]:
     """Of two contiguous binary32 tensors the elements that differ, and how many of these a weight kept in a format would
     not have moved: the weight, rounded, and the same movement added to it in binary32 and rounded."""
-    old, new = old.reshape(-1).numpy(), new.reshape(-1).numpy()
+    if old.is_cuda and label in CASTS:  # these casts are PyTorch's, to the bit
+        kept = old.to(CASTS[label]).to(old.dtype)
+        then = (kept + (new - old)).to(CASTS[label]).to(old.dtype)
+        moves = old != new
+        return int(moves.sum()), int((moves & (then == kept)).sum())
+    old, new = old.cpu().reshape(-1).numpy(), new.cpu().contiguous().reshape(-1).numpy()
     plan = plan_of(label, None, 1.0, None, None, False, False, "binary32")
     kept, then = np.empty(CHUNK, np.float32), np.empty(CHUNK, np.float32)  # stay in the cache
     moved = lost = 0
@@ -451,7 +471,8 @@ def watch(model: torch.nn.Module, optimizer: Any, every: int = 100, formats: Uni
     inspect: a section of an nvdlfw-inspect file as a dict, instead of kinds, modules and every: the steps that it says.
 
     Gradients are those before unscaling and clipping, as the last backward() has left them. Training changes by no bit.
-    Tensors on a device are copied to memory. What cannot be watched (modules inside torch.compile, parameters of FSDP1)
+    Tensors on a CUDA device are counted there if libmpsim-cuda is found (MPSIM_CUDA names it), else copied to memory, as
+    are binary64 tensors and all of them under recipes. What cannot be watched (modules inside torch.compile, parameters of FSDP1)
     is named, in a warning and in the file.
 
     >>> model = torch.nn.Linear(4, 2); optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

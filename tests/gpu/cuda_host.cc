@@ -1,0 +1,9 @@
+/* cuda_host.cc -- libmpsim-cuda as a library whose device is a CPU (tests/gpu/host.h), for tests of what loads it: memory there
+ * comes from mpsim_test_memory. */
+#include "../../gpu/stats/stats.cu"
+
+extern "C" MPSIM_API void *mpsim_test_memory(size_t bytes)
+{
+    void *p = nullptr;
+    return cudaMalloc(&p, bytes) == cudaSuccess ? p : nullptr;
+}
