@@ -23,12 +23,12 @@
 #define WHICH_NAN "; which NaN"
 
 INSTRUCTION("avx512", "bf16-fp32", "vdpbf16ps", "bf16", FMA, ODD_FIRST, 0, 0, FLUSH | MPSIM_TRAIT_NAN_MINUS, RN,
-            PAYLOAD, VECTORS, "CPUs of Intel, whose manual says the same", "AMD Zen 5 (data/cpu); SDM"),
+            PAYLOAD, VECTORS, NULL, "AMD Zen 5, two Xeons (data/cpu); SDM"),
     INSTRUCTION("amx", "bf16-fp32", "tdpbf16ps", "bf16", FMA, LANES, 2, 32, FLUSH | MPSIM_TRAIT_NAN_MINUS, RN, PAYLOAD,
-                MANUAL, NO_CPU WHICH_NAN, "SDM; tiles of 32 products, for others: chunk="),
+                VECTORS, NULL, "a Xeon (data/cpu); SDM; tiles of 32 products, for others: chunk="),
     INSTRUCTION("amx", "fp16-fp32", "tdpfp16ps", "fp16", FMA, LANES, 2, 32,
-                MPSIM_TRAIT_FLUSH_SUMS | MPSIM_TRAIT_NAN_MINUS, RN, PAYLOAD, MANUAL, NO_CPU WHICH_NAN,
-                "SDM; tiles of 32 products, for others: chunk="),
+                MPSIM_TRAIT_FLUSH_SUMS | MPSIM_TRAIT_NAN_MINUS, RN, PAYLOAD, VECTORS, NULL,
+                "a Xeon (data/cpu); SDM; tiles of 32 products, for others: chunk="),
     INSTRUCTION("amx", "fp8-fp32", "tdpbf8ps, tdpbhf8ps, tdphbf8ps, tdphf8ps", F8, EXACT, SEQUENTIAL, 0, 64,
                 MPSIM_TRAIT_FLUSH_SUMS | MPSIM_TRAIT_NAN_MINUS, RN, PAYLOAD, MANUAL,
                 NO_CPU "; public descriptions disagree: an earlier one has sums of single products" WHICH_NAN

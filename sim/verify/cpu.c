@@ -67,22 +67,31 @@ int cpu_case_make(cpu_case *x, const cpu_instruction *t, uint64_t seed, uint64_t
     if (mpsim_format_parse(&x->operand, t->operand) != MPSIM_OK ||
         mpsim_format_parse(&x->result, t->result) != MPSIM_OK)
         return 0;
-    x->lanes = t->lanes;
+    x->results = cpu_results(t);
     x->products = t->products;
-    for (size_t i = 0; i < t->lanes; i++) {
+    for (size_t i = 0; i < t->lanes || i < t->rows; i++) {
         kinds_fill(&x->operand, a, &x->operand, b, t->products, &x->result, kind, &state);
         for (size_t k = 0; k < t->products; k++) {
             if (!t->model && t->op == MPSIM_OP_CONVERT)
                 a[k] = near_middle(&x->operand, &x->result, a[k], kinds_word(&state));
-            put(&x->operand, x->a, i * t->products + k, a[k]);
-            put(&x->operand, x->b, i * t->products + k, b[k]);
+            if (!t->rows || i < t->rows)
+                put(&x->operand, x->a, i * t->products + k, a[k]);
+            if (i < t->lanes)
+                put(&x->operand, x->b, i * t->products + k, b[k]);
         }
-        put(&x->result, x->d, i, kinds_addend(&x->result, kind, &state));
+        if (!t->rows)
+            put(&x->result, x->d, i, kinds_addend(&x->result, kind, &state));
+    }
+    for (size_t i = 0; i < x->results; i++) {
+        x->a_of[i] = t->rows ? i / t->lanes : i;
+        x->b_of[i] = i % t->lanes;
+        if (t->rows)
+            put(&x->result, x->d, i, kinds_addend(&x->result, kind, &state));
     }
     return 1;
 }
 
-/* Lane i by an operation. */
+/* Result i by an operation. */
 static uint64_t operation(const cpu_case *x, const cpu_instruction *t, size_t i)
 {
     mpsim_arith o;
@@ -102,9 +111,9 @@ int cpu_case_expect(const cpu_case *x, const cpu_instruction *t, uint64_t *d)
     const size_t bytes = mpsim_format_code_bytes(&x->operand) * x->products;
     if (t->model && mpsim_model_parse(&m, t->model) != MPSIM_OK)
         return 0;
-    for (size_t i = 0; i < x->lanes; i++) {
+    for (size_t i = 0; i < x->results; i++) {
         uint64_t code = 0;
-        const char *a = (const char *)x->a + i * bytes, *b = (const char *)x->b + i * bytes;
+        const char *a = (const char *)x->a + x->a_of[i] * bytes, *b = (const char *)x->b + x->b_of[i] * bytes;
         if (!t->model)
             code = operation(x, t, i);
         else if (mpsim_dot(&m, &x->operand, a, &x->operand, b, x->products, cpu_code(&x->result, x->d, i), NULL,
@@ -122,17 +131,16 @@ int cpu_case_same(const cpu_case *x, const cpu_instruction *t, const void *got, 
                       mpsim_classify(&x->result, w) == MPSIM_CLASS_NAN);
 }
 
-static void describe(char *out, size_t size, const cpu_case *x, size_t lane, uint64_t n, const void *got,
-                     const void *want)
+static void describe(char *out, size_t size, const cpu_case *x, size_t i, uint64_t n, const void *got, const void *want)
 {
-    int used = snprintf(out, size, "case %" PRIu64 " (%s), lane %zu: ", n, kinds_name((int)(n % KINDS)), lane);
+    int used = snprintf(out, size, "case %" PRIu64 " (%s), lane %zu: ", n, kinds_name((int)(n % KINDS)), i);
     for (size_t k = 0; k < x->products && used > 0 && (size_t)used < size; k++)
         used += snprintf(out + used, size - (size_t)used, "%s0x%" PRIx64 " 0x%" PRIx64, k ? ", " : "",
-                         cpu_code(&x->operand, x->a, lane * x->products + k),
-                         cpu_code(&x->operand, x->b, lane * x->products + k));
+                         cpu_code(&x->operand, x->a, x->a_of[i] * x->products + k),
+                         cpu_code(&x->operand, x->b, x->b_of[i] * x->products + k));
     if (used > 0 && (size_t)used < size)
         snprintf(out + used, size - (size_t)used, "; 0x%" PRIx64 ": the CPU gives 0x%" PRIx64 ", mpsim 0x%" PRIx64,
-                 cpu_code(&x->result, x->d, lane), cpu_code(&x->result, got, lane), cpu_code(&x->result, want, lane));
+                 cpu_code(&x->result, x->d, i), cpu_code(&x->result, got, i), cpu_code(&x->result, want, i));
 }
 
 int cpu_compare(const cpu_instruction *t, uint64_t seed, uint64_t first, uint64_t n, cpu_result *r)
@@ -144,11 +152,11 @@ int cpu_compare(const cpu_instruction *t, uint64_t seed, uint64_t first, uint64_
             return 0;
         memcpy(got, x.d, sizeof got);
         t->execute(got, x.a, x.b);
-        for (size_t i = 0; i < x.lanes; i++)
+        for (size_t i = 0; i < x.results; i++)
             if (!cpu_case_same(&x, t, got, want, i) && r->mismatches++ == 0)
                 describe(r->first, sizeof r->first, &x, i, number, got, want);
-        r->compared += x.lanes;
-        r->digest += mpsim_digest(&x.result, got, x.lanes, number * x.lanes);
+        r->compared += x.results;
+        r->digest += mpsim_digest(&x.result, got, x.results, number * x.results);
     }
     return 1;
 }
@@ -159,20 +167,22 @@ void cpu_record_head(FILE *to, const char *cpu)
 {
     fprintf(to, "mpsim-cpu/1\ncpu\t%s\n", cpu);
     fputs(
-        "# name, feature, what computes it, mode, operand, result, traits, lanes, products; digest of the first results"
-        " with seed 1;\n# all that were compared: seed, results, digest, mismatches. Then what the first cases gave.\n",
+        "# name, feature, what computes it, mode, operand, result, traits, lanes (of a tile rows x columns), products;"
+        " digest of the first\n# results with seed 1; all that were compared: seed, results, digest, mismatches. Then what"
+        " the first cases gave.\n",
         to);
 }
 
 void cpu_record(FILE *to, const cpu_instruction *t, uint64_t seed, const cpu_result *r)
 {
     cpu_result brief = {0};
-    cpu_compare(t, CPU_RECORD_SEED, 0, CPU_RECORD_RESULTS / t->lanes, &brief);
-    fprintf(to, "row\t%s\t%s\t%s\t%s\t%s\t%s\t%u\t%zu\t%zu\t%016" PRIx64, t->name, t->feature,
-            t->model ? t->model : mpsim_op_name(t->op), mpsim_round_mode_name(t->mode), t->operand, t->result,
-            t->traits, t->lanes, t->products, brief.digest);
-    fprintf(to, "\t%" PRIu64 "\t%" PRIu64 "\t%016" PRIx64 "\t%" PRIu64 "\n", seed, r->compared, r->digest,
-            r->mismatches);
+    cpu_compare(t, CPU_RECORD_SEED, 0, CPU_RECORD_RESULTS / cpu_results(t), &brief);
+    fprintf(to, "row\t%s\t%s\t%s\t%s\t%s\t%s\t%u\t", t->name, t->feature, t->model ? t->model : mpsim_op_name(t->op),
+            mpsim_round_mode_name(t->mode), t->operand, t->result, t->traits);
+    if (t->rows)
+        fprintf(to, "%zux", t->rows);
+    fprintf(to, "%zu\t%zu\t%016" PRIx64 "\t%" PRIu64 "\t%" PRIu64 "\t%016" PRIx64 "\t%" PRIu64 "\n", t->lanes,
+            t->products, brief.digest, seed, r->compared, r->digest, r->mismatches);
     for (uint64_t n = 0; n < CPU_RECORD_CASES; n++) {
         cpu_case x;
         uint64_t d[CPU_LANES];
@@ -180,7 +190,7 @@ void cpu_record(FILE *to, const cpu_instruction *t, uint64_t seed, const cpu_res
             return;
         memcpy(d, x.d, sizeof d);
         t->execute(d, x.a, x.b);
-        for (size_t i = 0; i < x.lanes; i++)
+        for (size_t i = 0; i < x.results && i < CPU_RECORD_CODES; i++)
             fprintf(to, "%s%" PRIx64, i ? " " : "case\t", cpu_code(&x.result, d, i));
         fputc('\n', to);
     }

@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { CPU_LANES = 32, CPU_PRODUCTS = 4 }; /* most elements of a register, products of an element */
+/* The most results of a case, products of a result, bytes of the operands of a case: those of tiles. */
+enum { CPU_LANES = 256, CPU_PRODUCTS = 64, CPU_BYTES = 1024 };
 
 typedef enum cpu_trait {
     CPU_FLUSH_INPUT = 1, /* subnormal operands count as zeros                                      */
@@ -28,11 +29,18 @@ typedef struct cpu_instruction {
     mpsim_round_mode mode;
     const char *operand, *result; /* formats: of a and b; of d                                      */
     unsigned traits;
-    size_t lanes, products;
-    int (*here)(void); /* this machine has it                                                       */
-    /* NULL: it is named alone, mpsim cannot run it. d[i] for the lanes: what stands in a and b, `products` codes a lane, and in d */
+    size_t rows, lanes, products; /* a register has `lanes` results, each with operands of its own (rows = 0); a tile
+                                     rows x lanes, of every row of a by every column of b           */
+    int (*here)(void);            /* this machine has it                                            */
+    /* d = what a and b give with d; packed codes, `products` for each row of a, column of b or lane. NULL in records */
     void (*execute)(void *d, const void *a, const void *b);
 } cpu_instruction;
+
+/* cpu_results -- of one case. */
+static inline size_t cpu_results(const cpu_instruction *t)
+{
+    return t->rows ? t->rows * t->lanes : t->lanes;
+}
 
 /* cpu_instruction_at -- those that are known for this kind of machine; NULL past the end. */
 const cpu_instruction *cpu_instruction_at(size_t i);
@@ -40,11 +48,12 @@ const cpu_instruction *cpu_instruction_at(size_t i);
 /* cpu_words -- this CPU: maker, family and model as CPUID or MIDR have them, and its name. */
 void cpu_words(char *out, size_t size);
 
-/* Case number n: operands of all lanes, packed, and what is in d before. */
+/* Case number n: all operands, packed, and what is in d before. */
 typedef struct cpu_case {
     mpsim_format operand, result;
-    size_t lanes, products;
-    uint64_t a[CPU_LANES * CPU_PRODUCTS], b[CPU_LANES * CPU_PRODUCTS], d[CPU_LANES]; /* packed codes */
+    size_t results, products;
+    size_t a_of[CPU_LANES], b_of[CPU_LANES];                   /* the operands of a result */
+    uint64_t a[CPU_BYTES / 8], b[CPU_BYTES / 8], d[CPU_LANES]; /* packed codes             */
 } cpu_case;
 
 /* cpu_case_make -- 0 if the row has a format that is none. The kind is n modulo 9 (kinds.h). */
@@ -53,7 +62,7 @@ int cpu_case_make(cpu_case *x, const cpu_instruction *t, uint64_t seed, uint64_t
 /* cpu_case_expect -- what the library gives, packed as d. 0 if the model is none. */
 int cpu_case_expect(const cpu_case *x, const cpu_instruction *t, uint64_t *d);
 
-/* cpu_case_same -- whether two results of lane i are the same, by the traits. */
+/* cpu_case_same -- whether two results number i are the same, by the traits. */
 int cpu_case_same(const cpu_case *x, const cpu_instruction *t, const void *got, const void *want, size_t i);
 
 /* cpu_code -- code number i of packed ones. */
@@ -65,8 +74,8 @@ typedef struct cpu_result {
 } cpu_result;
 
 /* cpu_record_head, cpu_record -- a record of what a CPU gave (data/cpu): which CPU, and a row that is here with what
- * came of it. cpu_record does the first cases again. */
-enum { CPU_RECORD_CASES = 18, CPU_RECORD_RESULTS = 20000, CPU_RECORD_SEED = 1 };
+ * came of it. cpu_record does the first cases again, and writes at most CPU_RECORD_CODES results of a case. */
+enum { CPU_RECORD_CASES = 18, CPU_RECORD_CODES = 32, CPU_RECORD_RESULTS = 20000, CPU_RECORD_SEED = 1 };
 void cpu_record_head(FILE *to, const char *cpu);
 void cpu_record(FILE *to, const cpu_instruction *t, uint64_t seed, const cpu_result *r);
 

@@ -151,14 +151,14 @@ static void fmla(void *d, const void *a, const void *b)
 
 /* ---- the table; all registers have four elements of binary32 ---- */
 
-#define MODEL(name, feature, model, operand, products, traits, here, execute)                                         \
-    {                                                                                                                 \
-        name, feature, model, MPSIM_OP_FMA, MPSIM_ROUND_NEAREST_EVEN, operand, "binary32", traits, 4, products, here, \
-            execute                                                                                                   \
-    }
-#define OPERATION(name, feature, op, operand, result, traits, here, execute)                                       \
+#define MODEL(name, feature, model, operand, products, traits, here, execute)                                      \
     {                                                                                                              \
-        name, feature, NULL, MPSIM_OP_##op, MPSIM_ROUND_NEAREST_EVEN, operand, result, traits, 4, 1, here, execute \
+        name, feature, model, MPSIM_OP_FMA, MPSIM_ROUND_NEAREST_EVEN, operand, "binary32", traits, 0, 4, products, \
+            here, execute                                                                                          \
+    }
+#define OPERATION(name, feature, op, operand, result, traits, here, execute)                                          \
+    {                                                                                                                 \
+        name, feature, NULL, MPSIM_OP_##op, MPSIM_ROUND_NEAREST_EVEN, operand, result, traits, 0, 4, 1, here, execute \
     }
 
 static const cpu_instruction instructions[] = {

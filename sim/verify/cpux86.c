@@ -6,12 +6,18 @@
 #include <immintrin.h>
 #include <stdio.h>
 #include <string.h>
+#if defined __x86_64__ && defined __linux__
+#define HAVE_TILES
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 #define FOR(features) __attribute__((target(features))) static
 
 /* ---- what is here ---- */
 
-enum { YMM = 0x6, ZMM = 0xe6 }; /* registers that the operating system saves, as XCR0 has them */
+enum { YMM = 0x6, ZMM = 0xe6, TILES = 0x60000 }; /* registers that the operating system saves, as XCR0 has them */
 
 typedef enum leaf { LEAF_1_C, LEAF_7_B, LEAF_7_D, LEAF_71_A } leaf;
 
@@ -53,23 +59,6 @@ static int has_fma(void)
 static int has_avx512_fp16(void)
 {
     return has_avx512() && has(LEAF_7_D, 23, ZMM);
-}
-
-/* AMX: its rows are named, not run, since nobody has tried code that configures tiles. */
-static int has_amx_bf16(void)
-{
-    return has(LEAF_7_D, 22, 0);
-}
-
-static int has_amx_fp16(void)
-{
-    return has(LEAF_71_A, 21, 0);
-}
-
-static int has_amx_fp8(void)
-{
-    unsigned a, b, c, d;
-    return has(LEAF_7_D, 24, 0) && __get_cpuid_count(0x1e, 1, &a, &b, &c, &d) && a >> 4 & 1;
 }
 
 /* ---- AVX512-BF16 ---- */
@@ -190,6 +179,25 @@ TWO(vsubph, "vsubph")
 TWO(vmulph, "vmulph")
 TWO(vdivph, "vdivph")
 
+#define SCALAR(name, instruction)                                                     \
+    FOR(FP16) void name(void *d, const void *a, const void *b)                        \
+    {                                                                                 \
+        uint16_t code[3];                                                             \
+        memcpy(&code[0], a, 2);                                                       \
+        memcpy(&code[1], b, 2);                                                       \
+        memcpy(&code[2], d, 2);                                                       \
+        const __m128i x = _mm_cvtsi32_si128(code[0]), y = _mm_cvtsi32_si128(code[1]); \
+        __m128i s = _mm_cvtsi32_si128(code[2]);                                       \
+        __asm__(instruction " %2, %1, %0" : "+v"(s) : "v"(x), "v"(y));                \
+        code[2] = (uint16_t)_mm_cvtsi128_si32(s);                                     \
+        memcpy(d, &code[2], 2);                                                       \
+    }
+SCALAR(vaddsh, "vaddsh")
+SCALAR(vsubsh, "vsubsh")
+SCALAR(vmulsh, "vmulsh")
+SCALAR(vdivsh, "vdivsh")
+SCALAR(vfmadd231sh, "vfmadd231sh")
+
 FOR(FP16) void vsqrtph(void *d, const void *a, const void *b)
 {
     const __m512i x = _mm512_loadu_si512(a);
@@ -227,17 +235,133 @@ FOR(FP16) void vcvtps2phx(void *d, const void *a, const void *b)
 #define HAVE_FP16
 #endif
 
+/* ---- AMX: tiles. In bytes, since assemblers know few of the instructions; d, a, b are tmm0, tmm1, tmm2 ---- */
+
+#ifdef HAVE_TILES
+typedef struct shape {
+    size_t rows, columns, width; /* d is rows x columns, a is rows x width, b is width x columns, of 4 bytes */
+} shape;
+
+/* What LDTILECFG reads. */
+typedef struct configuration {
+    uint8_t palette, start, zero[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} configuration;
+
+#define LOAD(reg, from, bytes) \
+    __asm__ volatile(".byte 0xc4, 0xe2, 0x7b, 0x4b, " reg ", 0x08" ::"a"(from), "c"(bytes) : "memory")
+#define TILE_0 "0x04"
+#define TILE_1 "0x0c"
+#define TILE_2 "0x14"
+
+static inline void load_tiles(shape s, const void *d, const void *a, const void *b)
+{
+    configuration c = {.palette = 1};
+    uint32_t pairs[16][16]; /* b as a tile has it: row i has number i of 4 bytes of every column */
+    for (size_t i = 0; i < s.width; i++)
+        for (size_t j = 0; j < s.columns; j++)
+            memcpy(&pairs[i][j], (const char *)b + 4 * (j * s.width + i), 4);
+    c.rows[0] = c.rows[1] = (uint8_t)s.rows;
+    c.rows[2] = (uint8_t)s.width;
+    c.row_bytes[0] = c.row_bytes[2] = (uint16_t)(4 * s.columns);
+    c.row_bytes[1] = (uint16_t)(4 * s.width);
+    __asm__ volatile(".byte 0xc4, 0xe2, 0x78, 0x49, 0x00" ::"a"(&c) : "memory"); /* ldtilecfg (%rax) */
+    LOAD(TILE_0, d, 4 * s.columns);                                              /* tileloadd (%rax,%rcx,1), %tmm0 */
+    LOAD(TILE_1, a, 4 * s.width);
+    LOAD(TILE_2, pairs, sizeof pairs[0]);
+}
+
+static inline void store_tile(shape s, void *d)
+{
+    __asm__ volatile(".byte 0xc4, 0xe2, 0x7a, 0x4b, 0x04, 0x08" ::"a"(d), "c"(4 * s.columns) : "memory");
+    __asm__ volatile(".byte 0xc4, 0xe2, 0x78, 0x49, 0xc0" ::: "memory"); /* tilerelease */
+}
+
+#define TILED(name, code, rows, columns, width)                \
+    static void name(void *d, const void *a, const void *b)    \
+    {                                                          \
+        const shape s = {rows, columns, width};                \
+        load_tiles(s, d, a, b);                                \
+        __asm__ volatile(".byte " code ", 0xc1" ::: "memory"); \
+        store_tile(s, d);                                      \
+    }
+#define TDPBF16PS "0xc4, 0xe2, 0x6a, 0x5c"
+#define TDPFP16PS "0xc4, 0xe2, 0x6b, 0x5c"
+#define TDPBF8PS "0xc4, 0xe5, 0x68, 0xfd"
+#define TDPHF8PS "0xc4, 0xe5, 0x69, 0xfd"
+TILED(tdpbf16ps, TDPBF16PS, 16, 16, 16)
+TILED(tdpbf16ps_two, TDPBF16PS, 16, 16, 1)
+TILED(tdpbf16ps_odd, TDPBF16PS, 5, 7, 7)
+TILED(tdpfp16ps, TDPFP16PS, 16, 16, 16)
+TILED(tdpfp16ps_two, TDPFP16PS, 16, 16, 1)
+TILED(tdpfp16ps_odd, TDPFP16PS, 5, 7, 7)
+TILED(tdpbf8ps, TDPBF8PS, 16, 16, 16)
+TILED(tdpbf8ps_four, TDPBF8PS, 16, 16, 1)
+TILED(tdphf8ps, TDPHF8PS, 16, 16, 16)
+TILED(tdphf8ps_four, TDPHF8PS, 16, 16, 1)
+
+/* With rounding toward zero: the instruction is to ask MXCSR for nothing. */
+#define TILED_MXCSR(name, instruction)                      \
+    static void name(void *d, const void *a, const void *b) \
+    {                                                       \
+        const unsigned before = _mm_getcsr();               \
+        _mm_setcsr(0x1f80 | 0x6000);                        \
+        instruction(d, a, b);                               \
+        _mm_setcsr(before);                                 \
+    }
+TILED_MXCSR(tdpbf16ps_mxcsr, tdpbf16ps)
+TILED_MXCSR(tdpfp16ps_mxcsr, tdpfp16ps)
+
+/* The kernel lets a process use tiles when asked; its threads inherit that. */
+static int tiles_allowed(void)
+{
+    enum { REQUEST = 0x1023, TILE_DATA = 18 };
+    return has(LEAF_7_D, 24, TILES) && syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+}
+
+/* Whether the instruction can be executed: another process tries. Virtual machines have CPUs that execute what their
+ * CPUID leaves out. */
+static int executes(void (*execute)(void *d, const void *a, const void *b))
+{
+    int status;
+    if (!tiles_allowed())
+        return 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        static uint32_t d[256], a[256], b[256];
+        execute(d, a, b);
+        _exit(0);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
+}
+
+#define TRIED(name, instruction)               \
+    static int name(void)                      \
+    {                                          \
+        static int known;                      \
+        if (!known)                            \
+            known = 1 + executes(instruction); \
+        return known - 1;                      \
+    }
+TRIED(has_amx_bf16, tdpbf16ps)
+TRIED(has_amx_fp16, tdpfp16ps)
+TRIED(has_amx_fp8, tdpbf8ps)
+#endif
+
 /* ---- the table ---- */
 
 #define RN MPSIM_ROUND_NEAREST_EVEN
 
-#define MODEL(name, feature, model, operand, lanes, products, here, execute)                           \
-    {                                                                                                  \
-        name, feature, model, MPSIM_OP_FMA, RN, operand, "binary32", 0, lanes, products, here, execute \
+#define TILE(name, feature, model, operand, rows, lanes, products, here, execute)                            \
+    {                                                                                                        \
+        name, feature, model, MPSIM_OP_FMA, RN, operand, "binary32", 0, rows, lanes, products, here, execute \
     }
-#define OPERATION(name, feature, op, mode, operand, result, traits, lanes, here, execute)          \
-    {                                                                                              \
-        name, feature, NULL, MPSIM_OP_##op, mode, operand, result, traits, lanes, 1, here, execute \
+#define MODEL(name, feature, model, operand, lanes, products, here, execute) \
+    TILE(name, feature, model, operand, 0, lanes, products, here, execute)
+#define OPERATION(name, feature, op, mode, operand, result, traits, lanes, here, execute)             \
+    {                                                                                                 \
+        name, feature, NULL, MPSIM_OP_##op, mode, operand, result, traits, 0, lanes, 1, here, execute \
     }
 
 static const cpu_instruction instructions[] = {
@@ -264,9 +388,22 @@ static const cpu_instruction instructions[] = {
     OPERATION("vfmadd231ps ymm", "FMA", FMA, RN, "binary32", "binary32", CPU_NAN_MINUS, 8, has_fma, vfmadd231ps_ymm),
     OPERATION("vfmadd231ps zmm", "AVX512F", FMA, RN, "binary32", "binary32", CPU_NAN_MINUS, 16, has_avx512,
               vfmadd231ps_zmm),
-    MODEL("tdpbf16ps", "AMX_BF16", "amx-bf16-fp32", "bf16", 1, 32, has_amx_bf16, NULL),
-    MODEL("tdpfp16ps", "AMX_FP16", "amx-fp16-fp32", "fp16", 1, 32, has_amx_fp16, NULL),
-    MODEL("tdpbf8ps and others", "AMX_FP8", "amx-fp8-fp32", "e5m2", 1, 64, has_amx_fp8, NULL),
+#ifdef HAVE_TILES
+    TILE("tdpbf16ps", "AMX_BF16", "amx-bf16-fp32", "bf16", 16, 16, 32, has_amx_bf16, tdpbf16ps),
+    TILE("tdpbf16ps, two products", "AMX_BF16", "amx-bf16-fp32", "bf16", 16, 16, 2, has_amx_bf16, tdpbf16ps_two),
+    TILE("tdpbf16ps, 14 products", "AMX_BF16", "amx-bf16-fp32", "bf16", 5, 7, 14, has_amx_bf16, tdpbf16ps_odd),
+    TILE("tdpbf16ps, MXCSR toward zero", "AMX_BF16", "amx-bf16-fp32", "bf16", 16, 16, 32, has_amx_bf16,
+         tdpbf16ps_mxcsr),
+    TILE("tdpfp16ps", "AMX_FP16", "amx-fp16-fp32", "fp16", 16, 16, 32, has_amx_fp16, tdpfp16ps),
+    TILE("tdpfp16ps, two products", "AMX_FP16", "amx-fp16-fp32", "fp16", 16, 16, 2, has_amx_fp16, tdpfp16ps_two),
+    TILE("tdpfp16ps, 14 products", "AMX_FP16", "amx-fp16-fp32", "fp16", 5, 7, 14, has_amx_fp16, tdpfp16ps_odd),
+    TILE("tdpfp16ps, MXCSR toward zero", "AMX_FP16", "amx-fp16-fp32", "fp16", 16, 16, 32, has_amx_fp16,
+         tdpfp16ps_mxcsr),
+    TILE("tdpbf8ps", "AMX_FP8", "amx-fp8-fp32", "e5m2", 16, 16, 64, has_amx_fp8, tdpbf8ps),
+    TILE("tdpbf8ps, four products", "AMX_FP8", "amx-fp8-fp32", "e5m2", 16, 16, 4, has_amx_fp8, tdpbf8ps_four),
+    TILE("tdphf8ps", "AMX_FP8", "amx-fp8-fp32", "e4m3", 16, 16, 64, has_amx_fp8, tdphf8ps),
+    TILE("tdphf8ps, four products", "AMX_FP8", "amx-fp8-fp32", "e4m3", 16, 16, 4, has_amx_fp8, tdphf8ps_four),
+#endif
 #ifdef HAVE_FP16
     OPERATION("vaddph zmm", "AVX512_FP16", ADD, RN, "fp16", "fp16", CPU_NAN_MINUS, 32, has_avx512_fp16, vaddph),
     OPERATION("vsubph zmm", "AVX512_FP16", SUB, RN, "fp16", "fp16", CPU_NAN_MINUS, 32, has_avx512_fp16, vsubph),
@@ -275,6 +412,11 @@ static const cpu_instruction instructions[] = {
     OPERATION("vsqrtph zmm", "AVX512_FP16", SQRT, RN, "fp16", "fp16", CPU_NAN_MINUS, 32, has_avx512_fp16, vsqrtph),
     OPERATION("vfmadd231ph zmm", "AVX512_FP16", FMA, RN, "fp16", "fp16", CPU_NAN_MINUS, 32, has_avx512_fp16,
               vfmadd231ph),
+    OPERATION("vaddsh", "AVX512_FP16", ADD, RN, "fp16", "fp16", CPU_NAN_MINUS, 1, has_avx512_fp16, vaddsh),
+    OPERATION("vsubsh", "AVX512_FP16", SUB, RN, "fp16", "fp16", CPU_NAN_MINUS, 1, has_avx512_fp16, vsubsh),
+    OPERATION("vmulsh", "AVX512_FP16", MUL, RN, "fp16", "fp16", CPU_NAN_MINUS, 1, has_avx512_fp16, vmulsh),
+    OPERATION("vdivsh", "AVX512_FP16", DIV, RN, "fp16", "fp16", CPU_NAN_MINUS, 1, has_avx512_fp16, vdivsh),
+    OPERATION("vfmadd231sh", "AVX512_FP16", FMA, RN, "fp16", "fp16", CPU_NAN_MINUS, 1, has_avx512_fp16, vfmadd231sh),
     OPERATION("vcvtph2psx zmm", "AVX512_FP16", CONVERT, RN, "fp16", "binary32", 0, 16, has_avx512_fp16, vcvtph2psx),
     OPERATION("vcvtps2phx zmm", "AVX512_FP16", CONVERT, RN, "binary32", "fp16", 0, 16, has_avx512_fp16, vcvtps2phx),
 #endif

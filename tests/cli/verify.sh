@@ -68,7 +68,7 @@ fi
 turns 3 together
 if { run 0 verify cpu --record "$dir/record" && has ' 0 mismatches'; } || nothing verify cpu; then r=0; else r=1; fi
 ok $r "instructions of this CPU: every bit, or none that is known"
-! has 'not there' || has '^cpu .*skipped: not there: this CPU lacks '; ok $? "what it lacks is named"
+! has 'not there' || has '^cpu .*skipped: not there: this machine lacks '; ok $? "what it lacks is named"
 [ ! -s "$dir/record" ] || { [ "$(head -n 1 "$dir/record")" = mpsim-cpu/1 ] && [ "$(grep -c '^row' "$dir/record")" -eq "$(grep -c '^cpu .* digest ' "$dir/out")" ]; }; ok $? "--record: a row for each"
 run 2 verify mpfr --record "$dir/none" && has 'group cpu' err && [ ! -e "$dir/none" ]; ok $? "--record without its group"
 

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Record what torch gives for products of bfloat16 matrices on a CPU: digests, and the first results.
+"""Record what torch gives for products of bfloat16 or float16 matrices on a CPU: digests, and the first results.
 
     pip install torch numpy
-    ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 python3 record_onednn.py >amd-zen5.txt
+    ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 python3 record_onednn.py bf16 >amd-zen5.txt
+    ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX python3 record_onednn.py bf16 >intel-amx.txt
+    ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX python3 record_onednn.py bf16 cut >intel-amx-cut.txt
+    ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 python3 record_onednn.py fp16 >intel-fp16.txt
 
 See README.md.  The operands are a formula, so that a test can make them again (tests/dot/t-onednn.c).
 """
+import sys
+
 import numpy as np
 import torch
 
@@ -21,16 +26,20 @@ def words(seed, n):
     return z ^ z >> np.uint64(31)
 
 
-def codes(w):
-    """Numbers of bfloat16 from 2^-3 to 2^3, of both signs."""
-    return ((w & np.uint64(0x807F)) | (np.uint64(124) + (w >> np.uint64(20)) % np.uint64(6)) << np.uint64(7)).astype(np.uint16)
+FORMATS = {"bf16": (torch.bfloat16, 7, 124), "fp16": (torch.float16, 10, 12)}   # fraction bits, exponent field of 2^-3
 
 
-def operands(m, n, k):
+def codes(w, fraction, low):
+    """Numbers from 2^-3 to 2^3, of both signs."""
+    kept = np.uint64(0x8000 | (1 << fraction) - 1)
+    return ((w & kept) | (np.uint64(low) + (w >> np.uint64(20)) % np.uint64(6)) << np.uint64(fraction)).astype(np.uint16)
+
+
+def operands(m, n, k, fraction, low):
     """Products of the second half of K are the opposites of those of the first, at other places: what is left
     of a sum is its roundings, so that another order shows in nearly every result."""
     w = words(m << 40 | n << 20 | k, (m + n) * k)
-    a, b = codes(w[:m * k]).reshape(m, k), codes(w[m * k:]).reshape(k, n)
+    a, b = codes(w[:m * k], fraction, low).reshape(m, k), codes(w[m * k:], fraction, low).reshape(k, n)
     half, step = k // 2, 7
     while np.gcd(step, k) != 1:
         step += 2
@@ -39,8 +48,8 @@ def operands(m, n, k):
     return np.ascontiguousarray(a[:, place]), np.ascontiguousarray(b[place])
 
 
-def tensor(x):
-    return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16)
+def tensor(x, dtype):
+    return torch.from_numpy(x.view(np.int16)).view(dtype)
 
 
 def digest(c):
@@ -60,23 +69,27 @@ CALLS = {  # layout of the operands as the library sees them
 SHAPES = [(16, 16, 32), (17, 33, 65), (33, 17, 127), (8, 100, 511), (64, 64, 512), (20, 24, 513), (5, 40, 600), (31, 18, 1023),
           (32, 32, 1024), (24, 16, 1500), (16, 16, 2500), (3, 64, 4095)]
 VECTORS = [(1, 300, 100), (1, 64, 1500), (200, 1, 31), (150, 1, 600), (90, 1, 2048)]
+CUT = [(48, 64, 500), (65, 96, 512), (64, 65, 768), (64, 130, 1000), (33, 64, 1280), (24, 16, 1500), (48, 64, 2048),
+       (64, 96, 2048), (16, 16, 2500), (200, 8, 3000), (33, 64, 3000), (31, 130, 4096)]  # where AMX sums cut the depth
 
 
-def main():
+def main(name="bf16", which=""):
+    dtype, fraction, low = FORMATS[name]
+    shapes, all_threads = (CUT, (1, 2, 4)) if which == "cut" else (SHAPES + VECTORS, (1, 2))
     print("mpsim-onednn/1")
     print(f"# torch {torch.__version__}; {[x for x in torch.__config__.show().splitlines() if 'MKL-DNN' in x][0].strip()}")
     print("# call, threads, rows, columns, depth, digest, the first results")
-    for threads in (1, 2):
+    for threads in all_threads:
         torch.set_num_threads(threads)
-        for m, n, k in SHAPES + VECTORS:
-            a, b = operands(m, n, k)
-            for name, call in CALLS.items():
-                if (m, n, k) in VECTORS and name == "left-transposed":
+        for m, n, k in shapes:
+            a, b = (tensor(x, dtype) for x in operands(m, n, k, fraction, low))
+            for call, product in CALLS.items():
+                if (m, n, k) in VECTORS and call == "left-transposed":
                     continue
-                c = call(tensor(a), tensor(b)).contiguous().view(torch.int16).numpy().view(np.uint16)
+                c = product(a, b).contiguous().view(torch.int16).numpy().view(np.uint16)
                 first = " ".join(f"{x:04x}" for x in c.reshape(-1)[:6])
-                print(f"{name} {threads} {m} {n} {k} {digest(c):016x} {first}")
+                print(f"{call} {threads} {m} {n} {k} {digest(c):016x} {first}")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
