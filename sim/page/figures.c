@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FORMATS_MOST = 20, SCALES_MOST = 5, BYTES_MOST = 768 * 1024, FILE_MOST = 1 << 26 };
+enum { FORMATS_MOST = 20, SCALES_MOST = 5, BYTES_MOST = 256 * 1024, FILE_MOST = 1 << 26 };
 static const double inches = 6.5;
 
 /* Which report a figure is of, and what it needs. */
@@ -240,7 +240,7 @@ static void put_figure(const page *p, int i, FILE *to)
 {
     const struct row *f = &rows[i];
     if (p->svg[i]) {
-        fprintf(to, "<figure id=\"figure-%s\">\n<div class=\"scroll drawing\" role=\"region\" aria-label=\"", f->name);
+        fprintf(to, "<figure id=\"figure-%s\">\n<div class=\"scroll drawing\" role=\"group\" aria-label=\"", f->name);
         html_text(to, f->title);
         fprintf(to, "\" tabindex=\"0\">%s</div>\n<figcaption><b>", p->svg[i]);
         html_text(to, f->title);

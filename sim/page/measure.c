@@ -15,7 +15,7 @@ enum { COLUMNS_MOST = 12 };
 
 /* ---- what tensors are cast to ---- */
 
-/* Without other wishes: as recorded, and at the loss scale that is advised. */
+/* Without other wishes: as recorded, and at the loss scale that is advised, where gradients were recorded without one. */
 static int make_settings(page *p)
 {
     const advise *a = &p->advice;
@@ -24,7 +24,7 @@ static int make_settings(page *p)
     p->settings.histogram = 0;
     if (!p->settings.to.formats)
         p->settings.to.formats = strcpy(p->formats, usual_formats);
-    if (!p->settings.to.scales && a->scale_low <= a->scale_high && a->gradients && a->scale != 0) {
+    if (!p->settings.to.scales && !a->scaled && a->scale_low <= a->scale_high && a->gradients && a->scale != 0) {
         snprintf(p->scales, sizeof p->scales, "1,2^%d", a->scale);
         p->settings.to.scales = p->scales;
     }
@@ -33,6 +33,10 @@ static int make_settings(page *p)
 
 static void add_column(page *p, size_t cast, size_t block, const char *label)
 {
+    if (p->n_columns == COLUMNS_MOST) {
+        p->cut_columns = 1;
+        return;
+    }
     page_column *c = &p->columns[p->n_columns++];
     *c = (page_column){.cast = cast, .block = block};
     snprintf(c->label, sizeof c->label, "%s", label);

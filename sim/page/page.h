@@ -110,7 +110,7 @@ void page_write(const page *p, FILE *to);
 void page_summary(const page *p, FILE *to);
 void page_kinds(const page *p, FILE *to);
 void page_steps(const page *p, FILE *to);
-void page_put_tensors(const page *p, FILE *to);
+void page_put_tensors(const page *p, FILE *to, size_t room); /* bytes */
 void page_advice(const page *p, FILE *to);
 void page_history(const page *p, FILE *to);
 void page_figures(const page *p, FILE *to);
