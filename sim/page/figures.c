@@ -125,6 +125,13 @@ int page_begin_files(page *p, FILE **to)
     return *to ? 0 : fail(EXIT_IO, "%s: %s", p->stat_path, text_error(errno));
 }
 
+int page_end_file(const page *p, FILE *to)
+{
+    errno = 0;
+    const int bad = to ? ferror(to) : 0, late = to ? fclose(to) : 0;
+    return bad || late ? fail(EXIT_IO, "%s: %s", p->stat_path, text_error(errno ? errno : EIO)) : 0;
+}
+
 void page_clear_files(page *p)
 {
     if (p->stat_path) {
@@ -170,7 +177,7 @@ static int take(page *p, int i, const char *path)
     char *svg = svg_inline(drawn, prefix, rows[i].shows);
     free(drawn);
     if (!svg)
-        return fail(EXIT_IO, "report: gnuplot drew a %s that is no SVG", rows[i].name);
+        return fail(EXIT_IO, "report: what gnuplot drew of %s is not an SVG", rows[i].name);
     if (strlen(svg) <= BYTES_MOST)
         p->svg[i] = svg;
     else

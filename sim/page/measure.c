@@ -5,7 +5,6 @@
 #include "../stat/blockreport.h"
 #include "../stat/walk.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,22 +217,14 @@ static void count_within(page *p)
             p->columns[i].within += p->tensors[k].losses[i].within != 0;
 }
 
-int page_measure(page *p)
+int page_measure(page *p, FILE *to)
 {
-    FILE *to = NULL;
     int code = advise_begin(&p->advice, &p->options->words);
     if (!code)
         code = advise_run(&p->advice, &p->in);
     if (!code && !(code = make_settings(p))) {
         make_columns(p);
-        code = page_begin_files(p, &to);
-    }
-    if (!code)
         code = measure_casts(p, to);
-    if (to) {
-        const int bad = ferror(to), late = fclose(to);
-        if (!code && (bad || late))
-            code = fail(EXIT_IO, "%s: %s", p->stat_path, strerror(errno ? errno : EIO));
     }
     if (!code)
         count_within(p);
@@ -245,7 +236,7 @@ int page_has_steps(const page *p)
     return !p->advice.no_step && p->advice.steps > 1;
 }
 
-void page_clear(page *p)
+void page_clear_measured(page *p)
 {
     for (size_t i = 0; i < p->n_tensors; i++) {
         free(p->tensors[i].name);
@@ -259,7 +250,5 @@ void page_clear(page *p)
     tally_clear(&p->sums);
     target_list_clear(&p->targets);
     advise_clear(&p->advice);
-    page_clear_history(p);
-    page_clear_files(p);
     input_close(&p->in);
 }
