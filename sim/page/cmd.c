@@ -45,6 +45,17 @@ static int write_page(const page *p)
     return output_close(&out);
 }
 
+static int measure(page *p)
+{
+    FILE *to;
+    int code = page_begin_files(p, &to);
+    if (code)
+        return code;
+    code = page_measure(p, to);
+    const int failed = page_end_file(p, to);
+    return code ? code : failed;
+}
+
 static int work(page *p)
 {
     const page_options *o = p->options;
@@ -53,7 +64,7 @@ static int work(page *p)
     if (!code)
         code = input_open(&p->in, "report", &o->settings.from, p->operands, p->n_operands);
     p->in.needs_kinds = 1;
-    if (!code && !(code = output_check(o->form.path)) && !(code = check_files(&p->in)) && !(code = page_measure(p)) &&
+    if (!code && !(code = output_check(o->form.path)) && !(code = check_files(&p->in)) && !(code = measure(p)) &&
         !(code = page_find_history(p)) && !(code = page_draw(p)) && !(code = page_digest(p)))
         code = write_page(p);
     if (!code)
@@ -94,7 +105,9 @@ int cmd_report(const command *self, int argc, char **argv)
         if (o.form.quiet)
             note_quiet();
         code = work(&p);
-        page_clear(&p);
+        page_clear_files(&p);
+        page_clear_history(&p);
+        page_clear_measured(&p);
     }
     stat_settings_clear(&o.settings);
     return code;

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FORMATS_MOST = 20, SCALES_MOST = 5, BYTES_MOST = 768 * 1024, FILE_MOST = 1 << 26 };
+enum { FORMATS_MOST = 20, SCALES_MOST = 5, BYTES_MOST = 256 * 1024, FILE_MOST = 1 << 26 };
 static const double inches = 6.5;
 
 /* Which report a figure is of, and what it needs. */
@@ -125,6 +125,13 @@ int page_begin_files(page *p, FILE **to)
     return *to ? 0 : fail(EXIT_IO, "%s: %s", p->stat_path, text_error(errno));
 }
 
+int page_end_file(const page *p, FILE *to)
+{
+    errno = 0;
+    const int bad = to ? ferror(to) : 0, late = to ? fclose(to) : 0;
+    return bad || late ? fail(EXIT_IO, "%s: %s", p->stat_path, text_error(errno ? errno : EIO)) : 0;
+}
+
 void page_clear_files(page *p)
 {
     if (p->stat_path) {
@@ -170,7 +177,7 @@ static int take(page *p, int i, const char *path)
     char *svg = svg_inline(drawn, prefix, rows[i].shows);
     free(drawn);
     if (!svg)
-        return fail(EXIT_IO, "report: gnuplot drew a %s that is no SVG", rows[i].name);
+        return fail(EXIT_IO, "report: what gnuplot drew of %s is not an SVG", rows[i].name);
     if (strlen(svg) <= BYTES_MOST)
         p->svg[i] = svg;
     else
@@ -240,7 +247,7 @@ static void put_figure(const page *p, int i, FILE *to)
 {
     const struct row *f = &rows[i];
     if (p->svg[i]) {
-        fprintf(to, "<figure id=\"figure-%s\">\n<div class=\"scroll drawing\" role=\"region\" aria-label=\"", f->name);
+        fprintf(to, "<figure id=\"figure-%s\">\n<div class=\"scroll drawing\" role=\"group\" aria-label=\"", f->name);
         html_text(to, f->title);
         fprintf(to, "\" tabindex=\"0\">%s</div>\n<figcaption><b>", p->svg[i]);
         html_text(to, f->title);

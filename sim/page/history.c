@@ -87,16 +87,16 @@ void page_history(const page *p, FILE *to)
         return;
     }
     const track *k = &p->scaler.tracks[0];
-    fputs("<p>", to);
-    html_print(to, "%s replayed over the recorded gradients in fp16%s: ", k->label,
-               p->scaler_report.own ? ", the run's own scaler," : ", since the files name no scaler of their own,");
     const verdict v = scaler_verdict(&p->scaler_report, k, text, sizeof text);
+    fputs("<p>", to);
+    html_print(to, "%s, replayed over the recorded gradients in fp16 (%s): ", k->label,
+               p->scaler_report.own ? "the run's own scaler" : "the files name no scaler of their own");
     fputs("<b>", to);
     html_text(to, verdict_name(v));
     fputs("</b>. ", to);
-    html_print(to, "%s It starts at %s.", text, text_scale(a, k->begin));
-    html_print(to, " Of %s recorded steps it skips %s; at the end the scale is ", text_count(a, k->steps),
-               text_count(b, k->skipped));
+    html_print(to, "%c%s ", *text >= 'a' && *text <= 'z' ? *text - 'a' + 'A' : *text, *text ? text + 1 : "");
+    html_print(to, "It starts at %s, skips ", text_scale(a, k->begin));
+    html_print(to, "%s of %s recorded steps, and ends at ", text_count(a, k->skipped), text_count(b, k->steps));
     html_print(to, "%s.", text_scale(a, k->last));
     fputs(
         "</p>\n<p class=\"note\">Steps that were not recorded do not count: those that were are taken as if they followed each "
@@ -105,8 +105,7 @@ void page_history(const page *p, FILE *to)
     fputs("</p>\n", to);
     const size_t rows = k->count < ROWS_MOST ? k->count : ROWS_MOST;
     html_table_begin(&t, to, "scales", "Loss scale over the steps",
-                     ">step|>scale|>recorded scale|<what happens|>lost, %|>overflowed|>Inf, NaN|>fits|<largest in",
-                     rows);
+                     ">step|>scale|>recorded scale|<what happens|>lost, %|>overflowed|>Inf, NaN|>fits|<largest in");
     for (size_t i = 0; i < rows; i++)
         put_row(p, &t, k, &k->spans[i]);
     html_table_end(&t);

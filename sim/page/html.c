@@ -130,13 +130,13 @@ static void put_titles(html_table *t)
     fputs("</tr>\n", t->to);
 }
 
-void html_table_begin(html_table *t, FILE *to, const char *id, const char *caption, const char *columns, uint64_t rows)
+void html_table_begin(html_table *t, FILE *to, const char *id, const char *caption, const char *columns)
 {
     *t = (html_table){.to = to, .columns = columns};
     fprintf(to,
-            "<div class=\"scroll\" role=\"region\" aria-labelledby=\"%s-caption\" tabindex=\"0\">\n"
-            "<table id=\"%s\"%s>\n<caption id=\"%s-caption\">",
-            id, id, rows > HTML_PAGE_ROWS ? " class=\"long\"" : "", id);
+            "<div class=\"scroll\" role=\"group\" aria-labelledby=\"%s-caption\" tabindex=\"0\">\n"
+            "<table id=\"%s\">\n<caption id=\"%s-caption\">",
+            id, id, id);
     html_text(to, caption);
     fputs("</caption>\n<thead>\n", to);
     put_groups(t);
@@ -148,6 +148,8 @@ static void begin_cell(html_table *t)
 {
     t->at = t->at == t->n ? 0 : t->at;
     t->rows += t->at == 0;
+    if (t->at == 0 && t->rows == HTML_PAGE_ROWS + 1)
+        fputs("\n</tbody>\n<tbody class=\"rest\">", t->to);
     fputs(t->at == 0 ? "\n<tr><th scope=\"row\">" : t->texts >> t->at & 1 ? "<td class=\"t\">" : "<td>", t->to);
 }
 

@@ -24,9 +24,8 @@ typedef struct html_table {
 
 enum { HTML_COLUMNS_MOST = 64, HTML_PAGE_ROWS = 200 };
 
-/* html_table_begin -- `id` is of the page's own, `caption` text. Of a table of more than HTML_PAGE_ROWS the others wait for a
- * button; `rows` is how many there will be. */
-void html_table_begin(html_table *t, FILE *to, const char *id, const char *caption, const char *columns, uint64_t rows);
+/* html_table_begin -- `id` is of the page's own, `caption` text. Rows after HTML_PAGE_ROWS wait for a button, where a script runs. */
+void html_table_begin(html_table *t, FILE *to, const char *id, const char *caption, const char *columns);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif

@@ -5,7 +5,6 @@
 #include "../stat/blockreport.h"
 #include "../stat/walk.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@ enum { COLUMNS_MOST = 12 };
 
 /* ---- what tensors are cast to ---- */
 
-/* Without other wishes: as recorded, and at the loss scale that is advised. */
+/* Without other wishes: as recorded, and at the loss scale that is advised, where gradients were recorded without one. */
 static int make_settings(page *p)
 {
     const advise *a = &p->advice;
@@ -24,7 +23,7 @@ static int make_settings(page *p)
     p->settings.histogram = 0;
     if (!p->settings.to.formats)
         p->settings.to.formats = strcpy(p->formats, usual_formats);
-    if (!p->settings.to.scales && a->scale_low <= a->scale_high && a->gradients && a->scale != 0) {
+    if (!p->settings.to.scales && !a->scaled && a->scale_low <= a->scale_high && a->gradients && a->scale != 0) {
         snprintf(p->scales, sizeof p->scales, "1,2^%d", a->scale);
         p->settings.to.scales = p->scales;
     }
@@ -33,6 +32,10 @@ static int make_settings(page *p)
 
 static void add_column(page *p, size_t cast, size_t block, const char *label)
 {
+    if (p->n_columns == COLUMNS_MOST) {
+        p->cut_columns = 1;
+        return;
+    }
     page_column *c = &p->columns[p->n_columns++];
     *c = (page_column){.cast = cast, .block = block};
     snprintf(c->label, sizeof c->label, "%s", label);
@@ -214,22 +217,14 @@ static void count_within(page *p)
             p->columns[i].within += p->tensors[k].losses[i].within != 0;
 }
 
-int page_measure(page *p)
+int page_measure(page *p, FILE *to)
 {
-    FILE *to = NULL;
     int code = advise_begin(&p->advice, &p->options->words);
     if (!code)
         code = advise_run(&p->advice, &p->in);
     if (!code && !(code = make_settings(p))) {
         make_columns(p);
-        code = page_begin_files(p, &to);
-    }
-    if (!code)
         code = measure_casts(p, to);
-    if (to) {
-        const int bad = ferror(to), late = fclose(to);
-        if (!code && (bad || late))
-            code = fail(EXIT_IO, "%s: %s", p->stat_path, strerror(errno ? errno : EIO));
     }
     if (!code)
         count_within(p);
@@ -241,7 +236,7 @@ int page_has_steps(const page *p)
     return !p->advice.no_step && p->advice.steps > 1;
 }
 
-void page_clear(page *p)
+void page_clear_measured(page *p)
 {
     for (size_t i = 0; i < p->n_tensors; i++) {
         free(p->tensors[i].name);
@@ -255,7 +250,5 @@ void page_clear(page *p)
     tally_clear(&p->sums);
     target_list_clear(&p->targets);
     advise_clear(&p->advice);
-    page_clear_history(p);
-    page_clear_files(p);
     input_close(&p->in);
 }

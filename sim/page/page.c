@@ -2,12 +2,16 @@
  * check it. */
 #include "page.h"
 
+#include "../array/need.h"
 #include "../text/sha256.h"
 #include "../text/words.h"
 #include "look.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { PAGE_BYTES = 4900000 };
 
 /* ---- style and script, which the page's own policy names by their digests: nothing else runs in it ---- */
 
@@ -67,7 +71,7 @@ static void put_title(const page *p, FILE *to)
 static void put_head(const page *p, FILE *to)
 {
     fputs(
-        "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; form-action 'none'; "
         "style-src ",
@@ -96,14 +100,15 @@ static void put_lead(const page *p, FILE *to)
     fputs("</p>\n", to);
 }
 
-void page_write(const page *p, FILE *to)
+static const struct {
+    const char *id, *title;
+} parts[] = {{"summary", "In short"},      {"advice", "Advice"},
+             {"kinds", "By kind"},         {"steps", "By step"},
+             {"figures", "Figures"},       {"scaler", "Loss scaler"},
+             {"each", "Tensor by tensor"}, {"provenance", "Where the numbers come from"}};
+
+static void put_before(const page *p, FILE *to)
 {
-    static const struct {
-        const char *id, *title;
-    } parts[] = {{"summary", "In short"},      {"advice", "Advice"},
-                 {"kinds", "By kind"},         {"steps", "By step"},
-                 {"figures", "Figures"},       {"scaler", "Loss scaler"},
-                 {"each", "Tensor by tensor"}, {"provenance", "Where the numbers come from"}};
     put_head(p, to);
     fputs("<body>\n<a class=\"skip\" href=\"#summary\">To the verdicts</a>\n<header>\n<h1>", to);
     put_title(p, to);
@@ -120,9 +125,31 @@ void page_write(const page *p, FILE *to)
     page_steps(p, to);
     page_figures(p, to);
     page_history(p, to);
-    page_put_tensors(p, to);
+}
+
+static void put_after(const page *p, FILE *to)
+{
     page_provenance(p, to);
     fputs("</main>\n<p id=\"status\" class=\"vh\" role=\"status\"></p>\n<script>", to);
     put_lines(to, look_script);
     fputs("</script>\n</body>\n</html>\n", to);
+}
+
+/* What is long in a page are its tensors: they get the room that all others leave. */
+void page_write(const page *p, FILE *to)
+{
+    char *texts[2] = {NULL, NULL};
+    size_t sizes[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        FILE *f = need(open_memstream(&texts[i], &sizes[i]));
+        (i ? put_after : put_before)(p, f);
+        fclose(f);
+        (void)need(texts[i]);
+    }
+    const size_t others = sizes[0] + sizes[1];
+    fwrite(texts[0], 1, sizes[0], to);
+    page_put_tensors(p, to, others < PAGE_BYTES ? PAGE_BYTES - others : 0);
+    fwrite(texts[1], 1, sizes[1], to);
+    free(texts[0]);
+    free(texts[1]);
 }

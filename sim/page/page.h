@@ -89,8 +89,8 @@ typedef struct page {
 /* All that return an int: 0, or an exit code after a message. */
 
 /* measure.c */
-int page_measure(page *p);
-void page_clear(page *p);
+int page_measure(page *p, FILE *to); /* the report of stat goes there, too; NULL: nowhere */
+void page_clear_measured(page *p);
 /* page_shows -- whether target i is one that a reader wants to see. page_has_steps -- whether the files say of which steps they
  * are, and there are several. */
 int page_shows(const page *p, size_t i);
@@ -100,8 +100,10 @@ int page_find_history(page *p);
 void page_clear_history(page *p);
 /* inputs.c -- sizes and digests of the files. */
 int page_digest(page *p);
-/* figures.c -- page_begin_files: the folder and the files in it that figures are drawn from. */
+/* figures.c -- page_begin_files: the files that figures are drawn from, that of stat open, or NULL where there will be no figures;
+ * page_end_file closes it. */
 int page_begin_files(page *p, FILE **to);
+int page_end_file(const page *p, FILE *to);
 int page_draw(page *p);
 void page_clear_files(page *p);
 
@@ -110,7 +112,7 @@ void page_write(const page *p, FILE *to);
 void page_summary(const page *p, FILE *to);
 void page_kinds(const page *p, FILE *to);
 void page_steps(const page *p, FILE *to);
-void page_put_tensors(const page *p, FILE *to);
+void page_put_tensors(const page *p, FILE *to, size_t room); /* bytes */
 void page_advice(const page *p, FILE *to);
 void page_history(const page *p, FILE *to);
 void page_figures(const page *p, FILE *to);

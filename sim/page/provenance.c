@@ -100,8 +100,7 @@ static void put_sources(FILE *to)
         {"Loss scaler", "scaler.json", "scalers: spans, verdict"},
     };
     html_table t;
-    html_table_begin(&t, to, "sources", "Which numbers come from where", "<section|<report|<members",
-                     sizeof rows / sizeof *rows);
+    html_table_begin(&t, to, "sources", "Which numbers come from where", "<section|<report|<members");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t k = 0; k < 3; k++)
             html_cell(&t, "%s", rows[i][k]);
@@ -115,7 +114,7 @@ static void put_files(const page *p, FILE *to)
     html_table t;
     char bytes[32], n[32];
     const size_t all = p->in.tree.count, rows = all < FILES_MOST ? all : FILES_MOST;
-    html_table_begin(&t, to, "files", "Files", "<file|>bytes|<SHA-256", rows);
+    html_table_begin(&t, to, "files", "Files", "<file|>bytes|<SHA-256");
     for (size_t i = 0; i < rows; i++) {
         html_cell(&t, "%s", p->in.tree.paths[i]);
         html_cell(&t, "%s", text_count(bytes, p->files[i].bytes));

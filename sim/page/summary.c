@@ -54,12 +54,12 @@ static void put_broken(const page *p, FILE *to)
         if (!first || t->first_bad < first->first_bad)
             first = t;
     }
-    begin_item(to, broken ? MARK_BAD : MARK_GOOD, "NaN and Inf.");
+    begin_item(to, broken ? MARK_BAD : MARK_GOOD, "NaN and Inf:");
     if (broken)
-        html_print(to, "%s of %zu tensors hold NaN or Inf, first %.300s%s.", text_count(n, broken), p->n_tensors,
-                   first->name, advise_step(at, " at ", first->first_bad));
+        html_print(to, "%s of %zu tensors hold some, first %.300s%s.", text_count(n, broken), p->n_tensors, first->name,
+                   advise_step(at, " at ", first->first_bad));
     else
-        html_print(to, "No tensor holds NaN or Inf.");
+        html_print(to, "no tensor holds any.");
     end_item(to);
 }
 
@@ -128,8 +128,8 @@ static void put_all_formats(const page *p, FILE *to)
         all |= mark_of(p, &p->columns[i]) == MARK_GOOD;
         most |= mark_of(p, &p->columns[i]) == MARK_MIND;
     }
-    begin_item(to, all ? MARK_GOOD : most ? MARK_MIND : MARK_BAD, "Formats.");
-    html_print(to, "Of %s tensor%s are within the bounds in every step: ", text_count(n, p->n_tensors),
+    begin_item(to, all ? MARK_GOOD : most ? MARK_MIND : MARK_BAD, "Formats:");
+    html_print(to, "of %s tensor%s are within the bounds in every step: ", text_count(n, p->n_tensors),
                text_plural(p->n_tensors));
     for (size_t i = 0; i < p->n_columns; i++) {
         const page_column *c = &p->columns[i];
@@ -161,8 +161,7 @@ static void put_formats(const page *p, FILE *to)
     html_table t;
     char n[32], a[32];
     html_table_begin(&t, to, "formats", "Formats: what each one keeps and loses",
-                     "<format|<fits|>tensors within the bounds|<loses most of|>of it lost, %|<worst tensor",
-                     p->n_columns);
+                     "<format|<fits|>tensors within the bounds|<loses most of|>of it lost, %|<worst tensor");
     for (size_t i = 0; i < p->n_columns; i++) {
         const page_column *c = &p->columns[i];
         kind_loss k = {.p = p, .c = c, .kind = ""};
@@ -221,27 +220,24 @@ static mark mark_of_topic(const advise *a, advise_topic topic)
 static void put_sentence(void *context, advise_topic topic, const char *text)
 {
     static const struct {
-        const char *subject, *id, *link;
+        const char *subject, *id, *link; /* what the sentence begins with; a table that has more of it */
     } topics[ADVISE_TOPICS] = {
-        {"Weights", NULL, NULL},
-        {"Compute", NULL, NULL},
-        {"FP8, FP4", "wider", "What stays wider"},
+        {"Weights:", NULL, NULL},
+        {"Compute ", NULL, NULL},
+        {"FP8, FP4:", "wider", "What stays wider"},
         {"Loss scale", "tensors", "Scales of each gradient"},
-        {"Bytes", NULL, NULL},
+        {"Bytes:", NULL, NULL},
     };
     const telling *t = context;
-    const char *colon = strchr(text, ':'), *subject = topics[topic].subject;
-    const size_t n = strlen(subject);
-    char title[32];
-    begin_item(t->to, mark_of_topic(&t->p->advice, topic), strcat(strcpy(title, subject), "."));
-    /* what the sentence begins with is the subject already */
-    const char *rest = colon && strncmp(text, subject, n) == 0 && topic != ADVISE_COMPUTE
-                           ? colon + 1 + strspn(colon + 1, " ")
-                           : text;
-    if (*rest >= 'a' && *rest <= 'z' && topic != ADVISE_RECIPE)
-        fputc(*rest++ - 'a' + 'A', t->to);
-    html_text(t->to, rest);
-    if (topics[topic].id)
+    const char *subject = topics[topic].subject, *colon = strchr(text, ':');
+    size_t n = strncmp(text, subject, strlen(subject)) == 0 ? strlen(subject) : 0;
+    char title[64] = "";
+    if (topic == ADVISE_SCALE && n && colon && (size_t)(colon - text) < sizeof title - 1)
+        n = (size_t)(colon - text) + 1; /* "Loss scale, for fp16:" */
+    snprintf(title, sizeof title, "%.*s", (int)n, text);
+    begin_item(t->to, mark_of_topic(&t->p->advice, topic), title);
+    html_text(t->to, text + n + strspn(text + n, " "));
+    if (topics[topic].id && mark_of_topic(&t->p->advice, topic) != MARK_OPEN)
         put_link(t->to, topics[topic].id, topics[topic].link);
     end_item(t->to);
 }
@@ -249,7 +245,7 @@ static void put_sentence(void *context, advise_topic topic, const char *text)
 static void put_note(void *context, const char *text)
 {
     const telling *t = context;
-    begin_item(t->to, MARK_OPEN, "Mind.");
+    begin_item(t->to, MARK_OPEN, "Note:");
     html_text(t->to, text);
     end_item(t->to);
 }
@@ -262,6 +258,11 @@ void page_summary(const page *p, FILE *to)
     put_all_formats(p, to);
     advise_sentences(&p->advice, put_sentence, &t);
     advise_notes(&p->advice, put_note, &t);
+    if (p->advice.scaled)
+        put_note(
+            &t,
+            "gradients were recorded multiplied by their loss scale: the advice is for what they are without it, the tables "
+            "show them as recorded");
     fputs("</ul>\n", to);
     put_formats(p, to);
     fputs("</section>\n", to);

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Rows of a table but that of tensors, so that the page stays below 5 MB. */
+enum { ROWS_MOST = 1000 };
+
 /* ---- cells ---- */
 
 const char *page_percent(char out[32], double share)
@@ -56,11 +59,14 @@ typedef struct showing {
     const page *p;
     html_table t;
     const char *level;
+    uint64_t left; /* rows without room */
 } showing;
 
-static int is_shown(const showing *s, const group_label *l)
+static int is_shown(showing *s, const group_label *l)
 {
-    return strcmp(l->level, s->level) == 0 || strcmp(l->level, "total") == 0;
+    const int is = strcmp(l->level, s->level) == 0 || strcmp(l->level, "total") == 0;
+    s->left += is && s->t.rows >= ROWS_MOST;
+    return is && s->t.rows < ROWS_MOST;
 }
 
 static const char *name_of(char out[32], const group_label *l)
@@ -132,27 +138,39 @@ static void put_losses(void *context, const group_label *l, const group *g)
     }
 }
 
-static void put_level(const page *p, FILE *to, const char *level, const char *held, const char *lost)
+/* A table of what is seen, and how many rows of it have no room. */
+static void put_table(showing *s, FILE *to, const char *id, const char *caption, const char *columns,
+                      void (*put)(void *context, const group_label *l, const group *g))
+{
+    char n[32];
+    s->left = 0;
+    html_table_begin(&s->t, to, id, caption, columns);
+    tally_sums(&s->p->sums, put, s);
+    html_table_end(&s->t);
+    if (s->left) {
+        fputs("<p class=\"note\">", to);
+        html_print(to, "and %s more rows, which are in mpsim stat --json.", text_count(n, s->left));
+        fputs("</p>\n", to);
+    }
+}
+
+static void put_level(const page *p, FILE *to, const char *level)
 {
     showing s = {.p = p, .level = level};
     char columns[256], id[32], caption[64];
-    const int is_step = strcmp(level, "step") == 0;
-    const uint64_t groups = is_step ? p->sums.steps.count : p->sums.kinds.count;
-    snprintf(columns, sizeof columns, "%c%s|>tensors|>elements|>zero, %%|>NaN, Inf|>amin|>amax|>mean|>l2 norm",
-             is_step ? '>' : '<', level);
+    const char sign = strcmp(level, "step") == 0 ? '>' : '<';
+    snprintf(columns, sizeof columns, "%c%s|>tensors|>elements|>zero, %%|>NaN, Inf|>amin|>amax|>mean|>l2 norm", sign,
+             level);
     snprintf(id, sizeof id, "%ss-held", level);
     snprintf(caption, sizeof caption, "What the %ss hold", level);
-    html_table_begin(&s.t, to, id, held ? held : caption, columns, groups + 1);
-    tally_sums(&p->sums, put_held, &s);
-    html_table_end(&s.t);
+    put_table(&s, to, id, caption, columns, put_held);
     snprintf(
         columns, sizeof columns,
         "%c%s|<format|>scale|>become zero, %%|>subnormal, %%|>too large, %%|>inexact, %%|>SQNR, dB|>max rel. error",
-        is_step ? '>' : '<', level);
+        sign, level);
     snprintf(id, sizeof id, "%ss-lost", level);
-    html_table_begin(&s.t, to, id, lost, columns, (groups + 1) * (p->targets.count + p->targets.blocks.count));
-    tally_sums(&p->sums, put_losses, &s);
-    html_table_end(&s.t);
+    snprintf(caption, sizeof caption, "What casts lose, by %s", level);
+    put_table(&s, to, id, caption, columns, put_losses);
 }
 
 void page_kinds(const page *p, FILE *to)
@@ -163,7 +181,7 @@ void page_kinds(const page *p, FILE *to)
         "whether it becomes infinite, NaN or that number. Shares are of all elements. A loss scale multiplies gradients alone; the "
         "others are cast with the scale 1, and a row of all kinds has both.</p>\n",
         to);
-    put_level(p, to, "kind", NULL, "What casts lose, by kind");
+    put_level(p, to, "kind");
     fputs("</section>\n", to);
 }
 
@@ -172,14 +190,11 @@ void page_steps(const page *p, FILE *to)
     if (p->sums.steps.count < 2)
         return;
     fputs("<section aria-labelledby=\"steps\">\n<h2 id=\"steps\">By step</h2>\n", to);
-    put_level(p, to, "step", NULL, "What casts lose, by step");
+    put_level(p, to, "step");
     fputs("</section>\n", to);
 }
 
 /* ---- tensors ---- */
-
-/* So many bytes of rows, so that the page stays below 5 MB. */
-enum { TENSOR_BYTES = 3500000 };
 
 static const advise_tensor *advised(const page *p, const page_tensor *t)
 {
@@ -192,9 +207,7 @@ static char *tensor_columns(const page *p)
     char *text = NULL;
     size_t size = 0;
     FILE *to = need(open_memstream(&text, &size));
-    fputs("<tensor|<kind|>elements|>steps|>zero, %|>NaN, Inf|>amin|>amax|<advice/narrowest|<advice/not narrower, since|"
-          "<advice/fp16 scales",
-          to);
+    fputs("<tensor|<kind|<narrowest that fits|<fp16 scales|>elements|>steps|>zero, %|>NaN, Inf|>amin|>amax", to);
     for (size_t i = 0; i < p->n_columns; i++) {
         char *label = need_text(p->columns[i].label);
         for (char *s = label; *s; s++) /* a slash is the table's own */
@@ -206,39 +219,45 @@ static char *tensor_columns(const page *p)
         fprintf(to, "|>%s/SQNR, dB", label);
         free(label);
     }
+    fputs("|<not narrower, since", to);
     fclose(to);
     return need(text);
 }
 
-static void put_advice_cells(const page *p, html_table *out, const page_tensor *t)
+static void put_advised(const page *p, html_table *out, const advise_tensor *x)
 {
     const advise *a = &p->advice;
-    const advise_tensor *x = advised(p, t);
-    char reason[160] = "";
     html_cell(out, "%s", x && x->steps ? a->candidates.items[x->choice].name : "not known");
-    if (x && x->steps && x->choice)
-        html_cell(out, "%s: %s", a->candidates.items[x->choice - 1].name,
-                  advise_reason(reason, sizeof reason, a, x, x->choice - 1));
-    else
-        html_cell(out, "%s", x && !x->steps ? "Inf or NaN in every step" : "");
     if (x && x->gradient && x->scales && x->steps && !a->bad_scale)
         html_cell(out, "2^%d to 2^%d", x->low.exponent, x->high.exponent);
     else
         html_cell(out, "%s", x && x->gradient && !a->bad_scale ? "none" : "");
 }
 
+static void put_reason(const page *p, html_table *out, const advise_tensor *x)
+{
+    const advise *a = &p->advice;
+    char reason[160];
+    if (x && x->steps && x->choice)
+        html_cell(out, "%s: %s", a->candidates.items[x->choice - 1].name,
+                  advise_reason(reason, sizeof reason, a, x, x->choice - 1));
+    else
+        html_cell(out, "%s", x && !x->steps ? "Inf or NaN in every step" : "");
+}
+
 static void put_tensor(const page *p, html_table *out, const page_tensor *t)
 {
+    const advise_tensor *x = advised(p, t);
     char a[32];
     html_cell(out, "%s", t->name);
     html_cell(out, "%s", t->kind);
+    put_advised(p, out, x);
     html_cell(out, "%s", text_count(a, t->count));
     html_cell(out, "%s", text_count(a, t->steps));
     html_cell(out, "%s", page_percent(a, t->zero));
     html_cell(out, "%s", text_count(a, t->nan + t->inf));
     cell_number(out, t->amin);
     cell_number(out, t->amax);
-    put_advice_cells(p, out, t);
     for (size_t i = 0; i < p->n_columns; i++) {
         const page_loss *l = &t->losses[i];
         html_cell(out, "%s", page_percent(a, l->underflow.value));
@@ -246,6 +265,7 @@ static void put_tensor(const page *p, html_table *out, const page_tensor *t)
             html_cell(out, "%s", page_percent(a, l->overflow.value));
         html_cell(out, "%s", page_db(a, l->sqnr.value));
     }
+    put_reason(p, out, x);
 }
 
 /* Rows in two turns where not all have room: first of what some format does harm to, fp16 or bf16 most of all. */
@@ -255,13 +275,13 @@ static int is_first(const page *p, const page_tensor *t)
     return t->nan + t->inf > 0 || !x || x->choice + 2 >= p->advice.candidates.count;
 }
 
-static size_t put_rows(const page *p, html_table *out, FILE *rows, const size_t *size, int turn)
+static size_t put_rows(const page *p, html_table *out, FILE *rows, const size_t *size, size_t room, int turn)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->n_tensors; i++) {
         const page_tensor *t = &p->tensors[i];
         fflush(rows);
-        if ((turn < 2 && is_first(p, t) != !turn) || *size > TENSOR_BYTES)
+        if ((turn < 2 && is_first(p, t) != !turn) || *size > room)
             continue;
         put_tensor(p, out, t);
         n++;
@@ -269,31 +289,32 @@ static size_t put_rows(const page *p, html_table *out, FILE *rows, const size_t 
     return n;
 }
 
-void page_put_tensors(const page *p, FILE *to)
+/* The table in so many bytes, or a little more: *text, with how many rows. */
+static size_t make_tensors(const page *p, const char *columns, size_t room, char **text)
+{
+    static const char caption[] = "Each tensor over all its steps: extremes, advice, and each format's worst step";
+    size_t n = 0, size = 0;
+    for (int turn = 2; turn >= 0 && n < p->n_tensors; turn -= 2) { /* all; else the important ones first */
+        html_table t;
+        free(*text);
+        *text = NULL;
+        FILE *to = need(open_memstream(text, &size));
+        html_table_begin(&t, to, "tensors", caption, columns);
+        t.texts = 0; /* the style knows which of its columns are texts: 40 bytes a row */
+        n = put_rows(p, &t, to, &size, room, turn);
+        n += turn ? 0 : put_rows(p, &t, to, &size, room, 1);
+        html_table_end(&t);
+        fclose(to);
+        (void)need(*text);
+    }
+    return n;
+}
+
+void page_put_tensors(const page *p, FILE *to, size_t room)
 {
     char *columns = tensor_columns(p), *text = NULL, count[32], left[32];
-    size_t size = 0;
-    html_table t;
+    const size_t n = make_tensors(p, columns, room, &text);
     fputs("<section aria-labelledby=\"each\">\n<h2 id=\"each\">Tensor by tensor</h2>\n", to);
-    FILE *rows = need(open_memstream(&text, &size));
-    html_table_begin(&t, rows, "tensors",
-                     "Each tensor over all its steps: extremes, advice, and each format's worst step", columns,
-                     p->n_tensors);
-    size_t n = put_rows(p, &t, rows, &size, 2);
-    if (n < p->n_tensors) { /* once more, the important ones first */
-        fclose(rows);
-        free(text);
-        text = NULL;
-        size = 0;
-        rows = need(open_memstream(&text, &size));
-        html_table_begin(&t, rows, "tensors",
-                         "Tensors over all their steps: extremes, advice, and each format's worst step", columns,
-                         p->n_tensors);
-        n = put_rows(p, &t, rows, &size, 0);
-        n += put_rows(p, &t, rows, &size, 1);
-    }
-    html_table_end(&t);
-    fclose(rows);
     if (n < p->n_tensors) {
         fputs("<p class=\"note\">", to);
         html_print(
@@ -304,8 +325,8 @@ void page_put_tensors(const page *p, FILE *to)
         fputs("</p>\n", to);
     }
     if (p->cut_columns)
-        fputs("<p class=\"note\">Of each format the first scale alone; mpsim stat --json has all.</p>\n", to);
-    fwrite(text, 1, size, to);
+        fputs("<p class=\"note\">Some casts have no columns here; mpsim stat --json has all.</p>\n", to);
+    fputs(text, to);
     free(text);
     free(columns);
     fputs("</section>\n", to);
@@ -325,16 +346,18 @@ static void put_wider(const page *p, FILE *to)
         fputs("<p id=\"wider\">No tensor has to be kept wider than the rest.</p>\n", to);
         return;
     }
-    html_table_begin(&t, to, "wider", "To be kept wider", "<tensor|<keep in|<why", n);
+    html_table_begin(&t, to, "wider", "To be kept wider", "<tensor|<keep in|<why");
     for (size_t i = 0; i < a->n_tensors; i++) {
         const char *in = advise_kept_in(why, sizeof why, a, &a->tensors[i]);
-        if (!in)
+        if (!in || t.rows == ROWS_MOST)
             continue;
         html_cell(&t, "%s", a->tensors[i].name);
         html_cell(&t, "%s", in);
         html_cell(&t, "%s", why);
     }
     html_table_end(&t);
+    if (n > ROWS_MOST)
+        fprintf(to, "<p class=\"note\">and %zu more: mpsim advise --tensors lists all.</p>\n", n - ROWS_MOST);
 }
 
 static void put_kind(const page *p, html_table *out, const char *kind)
@@ -366,8 +389,7 @@ static void put_fits(const page *p, FILE *to)
     size_t n = (size_t)snprintf(columns, sizeof columns, "<kind|>tensors|>elements");
     for (size_t c = 0; c + 1 < a->candidates.count; c++)
         n += (size_t)snprintf(columns + n, sizeof columns - n, "|>%s", a->candidates.items[c].name);
-    html_table_begin(&t, to, "fits", "Tensors that fit each format in every step, by kind", columns,
-                     p->sums.kinds.count);
+    html_table_begin(&t, to, "fits", "Tensors that fit each format in every step, by kind", columns);
     for (size_t i = 0; i < a->n_tensors; i++) {
         size_t k = 0;
         while (k < i && !(a->tensors[k].steps && strcmp(a->tensors[k].kind, a->tensors[i].kind) == 0))

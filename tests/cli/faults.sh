@@ -212,6 +212,7 @@ mismatch -a fma -b hopper-bf16-fp32,split=2 --hidden $trace --hidden-name weight
 diff --logprob -k weight $trace $trace
 advise --hold-back 2 -o out $top/data/amp-mlp/adam/step_000007/rank_00000.safetensors $top/data/amp-mlp/adam/step_000008/rank_00000.safetensors
 +advise --policy-out policy $top/data/amp-mlp/adam/step_000007/rank_00000.safetensors
+report --no-figures -o out $top/data/amp-mlp/adam/step_000007/rank_00000.safetensors $top/data/amp-mlp/adam/step_000008/rank_00000.safetensors
 formats --positions 300 bf16
 dot -f e4m3 --a 1,2,3 --b 1,2,3 --c 1 -M exact,pairwise,hopper-mma-fp8-fp32 --steps
 dot -f e4m3 --a 1,2,3 --b 1,2,3 -M fma,hopper-mma-fp8-fp32 --steps --json

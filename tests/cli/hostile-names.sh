@@ -69,6 +69,7 @@ for form in '' --tensors --csv --json; do
     try "advise $form" advise $form --policy-out "$dir/advised.yaml" "$f"
     clean "$dir/advised.yaml" && run 0 memory --params 9 -P "$dir/advised.yaml"; ok $? "advise $form: its policy"
 done
+try "report" report --no-figures "$dir/run"
 try "cast" cast -f bf16 -o "$dir/cast.safetensors" "$f"
 try "cast, an output of such a name" cast -f bf16 -o "$dir/$(printf 'o\033\342\200\256').safetensors" "$f"
 try "dot" dot --a 'weight:*' --b 'act:*' "$f"
@@ -77,7 +78,7 @@ try "attention: which tensor" attention --q '*' --k '*' --v '*' "$f"
 try "mismatch" mismatch -a fma -b fma --hidden "$f" --hidden-name 'act:*' --head "$f" --head-name 'weight:*'
 try "mismatch: which tokens" mismatch -a fma -b fma --tokens "$f"
 try "dot: which tensor" dot --a '*' --b '*' "$f"
-for c in stat info replay advise dot 'attention --q a --k a --v a' 'mismatch -a fma -b fma --tokens' "memory -P fp32" verify 'train --run' 'train --resume' 'plot ruler' 'scaler --log' 'train -P' 'replay -P' 'cast -f bf16 -o x'; do
+for c in stat info replay advise report dot 'attention --q a --k a --v a' 'mismatch -a fma -b fma --tokens' "memory -P fp32" verify 'train --run' 'train --resume' 'plot ruler' 'scaler --log' 'train -P' 'replay -P' 'cast -f bf16 -o x'; do
     # shellcheck disable=SC2086 # words
     try "$c: no such file" $c "$(printf 'none\033[2J\302\205\342\200\256\n')"
 done

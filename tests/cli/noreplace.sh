@@ -85,6 +85,7 @@ trace scaler --adaptive -o OUT trace
 trace replay -P fp32 -o OUT trace
 trace advise -o OUT trace
 trace advise --policy-out OUT trace
+trace report --no-figures -o OUT trace
 policy replay -P policy -o OUT ../made/trace
 policy replay -P fp32 -P policy -o OUT ../made/trace
 policy train -P policy --width 8 --steps 2 -o OUT

@@ -254,6 +254,7 @@ scaler --pattern @FILE
 scaler --pattern 1,0 --state-in FILE
 replay -P fp32 FILE
 advise FILE
+report FILE
 train -P FILE
 train --run FILE
 train --resume FILE
