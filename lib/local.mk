@@ -49,7 +49,7 @@ lib_libmpsim_a_SOURCES = \
   lib/layer/activation.c lib/layer/attention.c lib/layer/attention64.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/functions.c \
   lib/layer/functions.h lib/layer/kernel/functions.h lib/layer/kernel/kernel.c \
   lib/layer/kernel/kernel.h lib/layer/layer.c lib/layer/normal.c lib/layer/rownorm.c \
-  lib/layer/rows.h lib/layer/scalar.h lib/layer/shared.h lib/layer/tile.c lib/layer/transformer.h \
+  lib/layer/rows.h lib/layer/scalar.h lib/layer/seen.h lib/layer/shared.h lib/layer/tile.c lib/layer/transformer.h \
   lib/optim/adafactor.c lib/optim/adafactor64.c lib/optim/aten.c lib/optim/aten.h lib/optim/expand.c lib/optim/expand.h \
   lib/optim/fused.c lib/optim/gradient.c lib/optim/kernel/fused.h lib/optim/kernel/generic.c \
   lib/optim/kernel/gradient.h lib/optim/kernel/kernel.c lib/optim/kernel/kernel.h \

@@ -6,12 +6,12 @@
 
 #include "kernel/kernel.h"
 #include "rows.h"
+#include "seen.h"
 #include "transformer.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-static const mpsim_math *const binary32 = &mpsim_rows_binary32;
 enum { ROWS_A_TASK = 16, CHUNK = 64, DEFAULT_TILE = 128 };
 
 void mpsim_attention_init(mpsim_attention *a, size_t dim)
@@ -24,6 +24,7 @@ void mpsim_attention_init(mpsim_attention *a, size_t dim)
     a->p_scale = 1;
     a->scale = (float)(1 / sqrt((double)(dim ? dim : 1)));
     a->tile = DEFAULT_TILE;
+    a->left = a->right = SIZE_MAX;
 }
 
 /* ---- numbers of a format, as codes and as binary32 ---- */
@@ -57,49 +58,54 @@ typedef struct work {
     const mpsim_pool *pool;
     const mpsim_layer_kernels *kernels;
     numbers s, p, o;
-    mpsim_math o_math, y_math;
+    mpsim_math s_math, o_math, y_math; /* of the softmax, of O, of y */
     mpsim_rounding nearest;
-    float back; /* 1 / p_scale */
-    float *x;   /* of the tile: scores, exponentials, P in turn */
+    float back;  /* 1 / p_scale */
+    float log2e; /* with exp2: of x, scale log2 e */
+    float *x;    /* of the tile: scores, exponentials, P in turn */
     float *sums;
     unsigned char *s_codes, *p_codes, *o_codes;
     row *rows;
     mpsim_attention_counts *counts; /* of a task each */
-    size_t first, n, from;          /* the tile: its keys, the first row that sees one */
+    size_t first, n, from, to;      /* the tile: its keys, the rows that it has */
     float *y, *lse;                 /* results */
     uint8_t *flags;
 } work;
 
-static size_t seen_of_tile(const work *w, size_t i)
+static mpsim_keys seen_of_tile(const work *w, size_t i)
 {
-    const size_t behind = i + w->shape->keys - w->shape->queries - w->first + 1; /* i is not before w->from */
-    return w->a->causal && behind < w->n ? behind : w->n;
+    return mpsim_keys_of_tile(mpsim_keys_of(w->a, w->shape, i), w->first, w->n);
 }
 
 static int sees_any(const work *w, size_t i)
 {
-    return w->shape->keys > 0 && (!w->a->causal || i + w->shape->keys >= w->shape->queries);
+    return mpsim_keys_any(w->a, w->shape, i, mpsim_keys_of(w->a, w->shape, i), 0);
 }
 
-/* task(w, i) for rows from `from` on, on the threads. */
+static int sees_any_of_tile(const work *w, size_t i)
+{
+    return mpsim_keys_any(w->a, w->shape, i, seen_of_tile(w, i), w->first);
+}
+
+/* task(w, i) for rows from `from` to `to` - 1, on the threads. */
 typedef struct rows_job {
     work *w;
-    size_t from;
+    size_t from, to;
     void (*task)(work *w, size_t i, mpsim_attention_counts *c);
 } rows_job;
 
 static void some_rows(size_t t, void *context)
 {
     const rows_job *j = context;
-    const size_t first = j->from + t * ROWS_A_TASK, left = j->w->shape->queries - first;
+    const size_t first = j->from + t * ROWS_A_TASK, left = j->to - first;
     for (size_t i = 0; i < ROWS_A_TASK && i < left; i++)
         j->task(j->w, first + i, &j->w->counts[t]);
 }
 
-static void each_row(work *w, size_t from, void (*task)(work *, size_t, mpsim_attention_counts *))
+static void each_row(work *w, size_t from, size_t to, void (*task)(work *, size_t, mpsim_attention_counts *))
 {
-    rows_job j = {w, from, task};
-    const size_t n = from < w->shape->queries ? (w->shape->queries - from - 1) / ROWS_A_TASK + 1 : 0;
+    rows_job j = {w, from, to, task};
+    const size_t n = from < to ? (to - from - 1) / ROWS_A_TASK + 1 : 0;
     if (w->pool && n > 1) {
         w->pool->run(w->pool->self, n, some_rows, &j);
         return;
@@ -110,73 +116,113 @@ static void each_row(work *w, size_t from, void (*task)(work *, size_t, mpsim_at
 
 /* ---- a row of a tile ---- */
 
+/* A row of scores of a tile, in turn x, exponentials and P: those between k.from and k.to that are not masked. */
+typedef struct seen_row {
+    float *x;
+    size_t i;
+    mpsim_keys k;
+} seen_row;
+
+static int masked(const work *w, const seen_row *s, size_t j)
+{
+    return mpsim_key_masked(w->a, w->shape, s->i, w->first + j);
+}
+
 /* x of the scores; the largest. */
-static float scores(const work *w, float *x, const void *codes, size_t n)
+static inline float scores(const work *w, const mpsim_math *m, const seen_row *s, const void *codes)
 {
     float most = -INFINITY;
-    mpsim_decode_array_f32(w->s.format, x, codes, w->n);
-    for (size_t j = 0; j < n; j++) {
-        x[j] = mpsim_causal_x(binary32, w->a->scale, x[j]);
-        most = mpsim_softmax_max(most, x[j]);
+    mpsim_decode_array_f32(w->s.format, s->x, codes, w->n);
+    for (size_t j = s->k.from; j < s->k.to; j++) {
+        s->x[j] = w->a->exp2 ? mpsim_math_round(m, s->x[j]) : mpsim_causal_x(m, w->a->scale, s->x[j]);
+        if (!masked(w, s, j))
+            most = mpsim_softmax_max(most, s->x[j]);
     }
     return most;
 }
 
-static size_t from_on(const float *x, size_t n, float least)
+static size_t from_on(const work *w, const seen_row *s, float least)
 {
     size_t found = 0;
-    for (size_t j = 0; j < n; j++)
-        found += x[j] >= least;
+    for (size_t j = s->k.from; j < s->k.to; j++)
+        found += s->x[j] >= least && !masked(w, s, j);
     return found;
 }
 
 /* How often the largest x of the whole row is there. */
-static void note_ties(row *r, const float *x, size_t n, float most)
+static void note_ties(const work *w, row *r, const seen_row *s, float most)
 {
     if (most > r->top || r->ties == 0) {
         r->top = most;
         r->ties = 0;
     }
     if (most == r->top)
-        r->ties += from_on(x, n, most);
+        r->ties += from_on(w, s, most);
 }
 
 /* The largest number, moved where it repeats. */
-static float moved(const work *w, row *r, const float *x, size_t n, float most)
+static inline float moved(const work *w, const mpsim_math *m, row *r, const seen_row *s, float most)
 {
-    if (!(w->a->beta > 0) || from_on(x, n, mpsim_f32_sub(most, w->a->margin)) < 2 || most == 0)
+    if (!(w->a->beta > 0) || most == 0 || from_on(w, s, mpsim_math_sub(m, most, w->a->margin)) < 2)
         return most;
     r->moved = 1;
-    return most > 0 ? mpsim_f32_mul(w->a->beta, most) : 0.0f;
+    return most > 0 ? mpsim_math_mul(m, w->a->beta, most) : 0.0f;
 }
 
-/* The sum over n numbers of a row. */
-static float sum_of(const float *x, size_t n, float factor)
+/* What exp or exp2 is asked of a number x, with the row's number r; and of the largest one before. */
+static inline float exponent_of(const work *w, const mpsim_math *m, float x, float r)
+{
+    return w->a->exp2 ? mpsim_math_round(m, mpsim_f32_fma(x, w->log2e, -mpsim_math_mul(m, r, w->log2e)))
+                      : mpsim_math_sub(m, x, r);
+}
+
+static inline float factor_of(const work *w, const mpsim_math *m, float max, float r)
+{
+    const float less = mpsim_math_sub(m, max, r);
+    return mpsim_math_round(m, w->a->exp2 ? mpsim_exp2_f32(mpsim_math_mul(m, less, w->log2e)) : mpsim_exp_f32(less));
+}
+
+/* The exponentials; +0 of keys that it does not see. */
+static inline void exponentials(const work *w, const mpsim_math *m, const seen_row *s, float r)
+{
+    float *const x = s->x;
+    const mpsim_keys k = s->k;
+    for (size_t j = k.from; j < k.to; j++)
+        x[j] = exponent_of(w, m, x[j], r);
+    (w->a->exp2 ? w->kernels->exp2 : w->kernels->exp)(x + k.from, x + k.from, k.to - k.from);
+    mpsim_rows_round(m, x + k.from, k.to - k.from);
+    for (size_t j = 0; j < w->n; j++)
+        if (j < k.from || j >= k.to || masked(w, s, j))
+            x[j] = 0;
+}
+
+/* The sum over the numbers of a row, each times factor. */
+static inline float sum_of(const work *w, const mpsim_math *m, const float *x, float factor)
 {
     mpsim_lanes a = {{0}};
     float term[MPSIM_LANES_ROW];
-    for (size_t j = 0; j < n; j += MPSIM_LANES_ROW) {
-        const size_t width = mpsim_rows_width(n, j);
+    for (size_t j = 0; j < w->n; j += MPSIM_LANES_ROW) {
+        const size_t width = mpsim_rows_width(w->n, j);
         for (size_t t = 0; t < width; t++)
-            term[t] = mpsim_f32_mul(x[j + t], factor);
-        mpsim_lanes_add(binary32, &a, term, width);
+            term[t] = mpsim_math_mul(m, x[j + t], factor);
+        mpsim_lanes_add(m, &a, term, width);
     }
-    return mpsim_lanes_sum(binary32, &a);
+    return mpsim_lanes_sum(m, &a);
 }
 
 /* P, as a code and as a number in x. */
-static void probabilities(const work *w, float *x, void *codes, size_t n, mpsim_attention_counts *c)
+static void probabilities(const work *w, const seen_row *s, void *codes, mpsim_attention_counts *c)
 {
-    for (size_t j = 0; j < n; j++)
+    float *const x = s->x;
+    for (size_t j = 0; j < w->n; j++)
         x[j] = mpsim_f32_mul(x[j], w->a->p_scale);
-    for (size_t j = n; j < w->n; j++)
-        x[j] = 0;
     mpsim_encode_array_f32(w->p.format, &w->a->p.rounding, NULL, codes, x, w->n, NULL);
     mpsim_decode_array_f32(w->p.format, x, codes, w->n);
-    c->elements += n;
-    for (size_t j = 0; j < n; j++) {
-        c->p_zero += x[j] == 0;
-        c->p_one += x[j] == w->a->p_scale;
+    for (size_t j = s->k.from; j < s->k.to; j++) {
+        const int seen = !masked(w, s, j);
+        c->elements += (uint64_t)seen;
+        c->p_zero += seen && x[j] == 0;
+        c->p_one += seen && x[j] == w->a->p_scale;
     }
 }
 
@@ -190,23 +236,26 @@ static void rescale(const work *w, size_t i, float a)
         mpsim_encode_array_f32(w->o.format, &w->nearest, NULL, w->o_codes + i * size * w->o.bytes, o, size, NULL);
 }
 
-static void softmax_row(work *w, size_t i, mpsim_attention_counts *c)
+static inline void row_of_tile(work *w, const mpsim_math *m, size_t i, mpsim_attention_counts *c)
 {
-    const size_t at = i * w->n, n = seen_of_tile(w, i);
-    float *const x = w->x + at;
+    const size_t at = i * w->n;
+    const seen_row s = {w->x + at, i, seen_of_tile(w, i)};
     row *const r = &w->rows[i];
-    const float most = scores(w, x, w->s_codes + at * w->s.bytes, n);
-    note_ties(r, x, n, most);
-    const float max = mpsim_softmax_max(r->max, moved(w, r, x, n, most)), middle = mpsim_tile_r(max);
-    const float a = mpsim_tile_exp(r->max, middle);
-    for (size_t j = 0; j < n; j++)
-        x[j] = mpsim_f32_sub(x[j], middle);
-    w->kernels->exp(x, x, n);
-    const float plain = sum_of(x, n, 1);
-    probabilities(w, x, w->p_codes + at * w->p.bytes, n, c);
-    r->sum = mpsim_tile_sum(r->sum, a, w->a->sum_rounded ? sum_of(x, n, w->back) : plain);
+    const float most = scores(w, m, &s, w->s_codes + at * w->s.bytes);
+    note_ties(w, r, &s, most);
+    const float max = mpsim_softmax_max(r->max, moved(w, m, r, &s, most)), middle = mpsim_tile_r(max);
+    const float a = factor_of(w, m, r->max, middle);
+    exponentials(w, m, &s, middle);
+    const float plain = sum_of(w, m, s.x, 1);
+    probabilities(w, &s, w->p_codes + at * w->p.bytes, c);
+    r->sum = mpsim_math_add(m, mpsim_math_mul(m, r->sum, a), w->a->sum_rounded ? sum_of(w, m, s.x, w->back) : plain);
     r->max = max;
     rescale(w, i, a);
+}
+
+static void softmax_row(work *w, size_t i, mpsim_attention_counts *c)
+{
+    MPSIM_ROWS_BY_MATH(&w->s_math, m, row_of_tile(w, m, i, c));
 }
 
 /* What a tile gave, taken into O: joined it is O. */
@@ -247,7 +296,7 @@ static mpsim_rng stream(const work *w, size_t which)
 
 static mpsim_status multiply_scores(work *w)
 {
-    const size_t rows = w->shape->queries - w->from;
+    const size_t rows = w->to - w->from;
     const mpsim_matrix q = from_row(w->q, w->from, 0), k = from_row(w->k, w->first, 1);
     const mpsim_rng rng = stream(w, 0);
     return mpsim_gemm(w->a->scores, rows, w->n, w->shape->dim, &q, &k, NULL, w->s_codes + w->from * w->n * w->s.bytes,
@@ -256,7 +305,7 @@ static mpsim_status multiply_scores(work *w)
 
 static mpsim_status multiply_context(work *w)
 {
-    const size_t rows = w->shape->queries - w->from, size = w->shape->size;
+    const size_t rows = w->to - w->from, size = w->shape->size;
     unsigned char *const o = w->o_codes + w->from * size * w->o.bytes;
     const mpsim_matrix p = {w->p.format, w->p_codes + w->from * w->n * w->p.bytes, w->n, 0};
     const mpsim_matrix v = from_row(w->v, w->first, 0), c = {w->o.format, o, size, 0};
@@ -267,19 +316,23 @@ static mpsim_status multiply_context(work *w)
 
 static mpsim_status tile(work *w, size_t first, size_t n)
 {
-    const size_t queries = w->shape->queries, keys = w->shape->keys;
     w->first = first;
     w->n = n;
-    w->from = w->a->causal && first + queries > keys ? first + queries - keys : 0;
-    if (w->from >= queries)
+    w->from = 0;
+    w->to = w->shape->queries;
+    while (w->from < w->to && !sees_any_of_tile(w, w->from))
+        w->from++;
+    while (w->from < w->to && !sees_any_of_tile(w, w->to - 1))
+        w->to--;
+    if (w->from == w->to)
         return MPSIM_OK;
     mpsim_status s = multiply_scores(w);
     if (s != MPSIM_OK)
         return s;
-    each_row(w, w->from, softmax_row);
+    each_row(w, w->from, w->to, softmax_row);
     s = multiply_context(w);
     if (s == MPSIM_OK && (w->a->separate || !w->o.plain))
-        each_row(w, w->from, take_row);
+        each_row(w, w->from, w->to, take_row);
     return s;
 }
 
@@ -310,7 +363,7 @@ static void end_row(work *w, size_t i, mpsim_attention_counts *c)
                                   : mpsim_tile_y(o[j], w->back, r->sum);
     mpsim_rows_round(&w->y_math, y, size);
     if (w->lse)
-        w->lse[i] = mpsim_tile_lse(r->max, r->sum);
+        w->lse[i] = mpsim_tile_lse(w->a->exp2 ? mpsim_f32_mul(r->max, w->a->scale) : r->max, r->sum);
     if (w->flags)
         w->flags[i] = r->ties > 1;
     c->rows++;
@@ -353,7 +406,7 @@ static mpsim_status check(work *w)
         mpsim_rounding_check(&a->p.rounding) != MPSIM_OK || mpsim_format_check(&a->p.format) != MPSIM_OK ||
         a->p.rounding.mode >= MPSIM_ROUND_STOCHASTIC_A || a->p.rounding.scale != 1 || !(a->p_scale > 0) ||
         !isfinite(a->p_scale) || !isfinite(a->scale) || (a->beta != 0 && !(a->beta > 1)) || !isfinite(a->beta) ||
-        !(a->margin >= 0))
+        !(a->margin >= 0) || (a->exp2 && !(a->scale > 0)))
         return MPSIM_EINVAL;
     mpsim_status s = mpsim_math_init(&w->y_math, a->f);
     if (s == MPSIM_OK)
@@ -362,6 +415,10 @@ static mpsim_status check(work *w)
         s = check_format(&a->context->result.format);
     if (s == MPSIM_OK)
         s = check_format(&a->scores->result.format);
+    if (s == MPSIM_OK && a->softmax)
+        s = check_format(a->softmax);
+    if (s == MPSIM_OK)
+        s = mpsim_math_init(&w->s_math, a->softmax);
     return s == MPSIM_OK ? check_format(&a->p.format) : s;
 }
 
@@ -424,13 +481,14 @@ static mpsim_status run(work *w, mpsim_attention_counts *counts)
     w->p = numbers_of(&w->a->p.format);
     w->o = numbers_of(&w->a->context->result.format);
     w->back = mpsim_f32_div(1.0f, w->a->p_scale);
+    w->log2e = (float)((double)w->a->scale * 0x1.71547652b82fep+0);
     w->kernels = mpsim_layer_kernels_active();
     mpsim_rounding_init(&w->nearest, MPSIM_ROUND_NEAREST_EVEN);
     mpsim_status s = allocate(w);
     if (s == MPSIM_OK)
         s = tiles(w);
     if (s == MPSIM_OK) {
-        each_row(w, 0, end_row);
+        each_row(w, 0, w->shape->queries, end_row);
         for (size_t t = 0; counts && t < w->shape->queries / ROWS_A_TASK + 1; t++)
             add_counts(counts, &w->counts[t]);
     }

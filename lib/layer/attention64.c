@@ -1,5 +1,5 @@
 /* attention64.c -- attention in binary64, not tiled; see mpsim/attention.h. */
-#include <mpsim/attention.h>
+#include "seen.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,39 +13,30 @@ typedef struct job {
     size_t first;      /* of these rows */
 } job;
 
-static size_t seen(const job *j, size_t i)
-{
-    const size_t keys = j->shape->keys, queries = j->shape->queries;
-    if (!j->a->causal)
-        return keys;
-    return i + keys < queries ? 0 : i + keys - queries + 1 < keys ? i + keys - queries + 1 : keys;
-}
-
-/* The exponentials of a row, over its largest score; their sum. */
-static double exponentials(double *s, double scale, size_t n)
-{
-    double most = -INFINITY, sum = 0;
-    for (size_t k = 0; k < n; k++) {
-        s[k] *= scale;
-        most = s[k] > most || s[k] != s[k] ? s[k] : most;
-    }
-    for (size_t k = 0; k < n; k++)
-        sum += s[k] = exp(s[k] - most);
-    return sum;
-}
-
+/* Row `at` of those whose scores are there: its exponentials over its largest score and their products with V. */
 static void do_row(size_t at, void *context)
 {
     const job *j = context;
-    const size_t i = j->first + at, n = seen(j, i), size = j->shape->size;
+    const size_t i = j->first + at, size = j->shape->size;
+    const mpsim_keys seen = mpsim_keys_of(j->a, j->shape, i);
     double *const s = j->s + at * j->shape->keys, *const y = j->y + i * size;
-    const double sum = exponentials(s, (double)j->a->scale, n);
+    double most = -INFINITY, sum = 0;
     for (size_t c = 0; c < size; c++)
         y[c] = 0;
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = seen.from; k < seen.to; k++) {
+        s[k] *= (double)j->a->scale;
+        if (!mpsim_key_masked(j->a, j->shape, i, k))
+            most = s[k] > most || s[k] != s[k] ? s[k] : most;
+    }
+    for (size_t k = seen.from; k < seen.to; k++) {
+        if (mpsim_key_masked(j->a, j->shape, i, k))
+            continue;
+        const double e = exp(s[k] - most);
+        sum += e;
         for (size_t c = 0; c < size; c++)
-            y[c] += s[k] * j->v[k * size + c];
-    for (size_t c = 0; n && c < size; c++)
+            y[c] += e * j->v[k * size + c];
+    }
+    for (size_t c = 0; mpsim_keys_any(j->a, j->shape, i, seen, 0) && c < size; c++)
         y[c] /= sum;
 }
 

@@ -24,6 +24,11 @@ float mpsim_exp(float x)
     return mpsim_exp_f32(x);
 }
 
+float mpsim_exp2(float x)
+{
+    return mpsim_exp2_f32(x);
+}
+
 float mpsim_log(float x)
 {
     return mpsim_log_f32(x);

@@ -73,6 +73,8 @@ typedef struct mpsim_pair {
 /* ln 2 = hi + lo + 2^-44: products of hi and integers up to 2^8 are exact. */
 #define MPSIM_LN2_HI 0x1.62e4p-1f
 #define MPSIM_LN2_LO 0x1.7f7d1cp-20f
+#define MPSIM_LN2 0x1.62e43p-1f /* the nearest number */
+#define MPSIM_LN2_REST -0x1.05c61p-29f
 
 /* hi + x; |hi| >= |x| or hi = 0: the sum of the result's parts is exact (Dekker, 1971). */
 static inline MPSIM_HD mpsim_pair mpsim_pair_sum(float hi, float x)
@@ -161,6 +163,30 @@ static inline MPSIM_HD float mpsim_exp_f32(float x)
     if (x != x)
         return mpsim_f32_add(x, x);
     const mpsim_exp_argument a = mpsim_exp_reduce(x);
+    return mpsim_exp_scale(mpsim_exp_reduced(a.r, a.tail), a.n);
+}
+
+/* x ln 2 = n ln 2 + r + tail, n the nearest integer to x; |x| <= 150. */
+static inline MPSIM_HD mpsim_exp_argument mpsim_exp2_reduce(float x)
+{
+    mpsim_exp_argument a;
+    const float big = mpsim_f32_add(x, 0x1.8p+23f);
+    const float f = mpsim_f32_sub(x, mpsim_f32_sub(big, 0x1.8p+23f)); /* exact */
+    a.r = mpsim_f32_mul(f, MPSIM_LN2);
+    a.tail = mpsim_f32_fma(f, MPSIM_LN2_REST, mpsim_f32_fma(f, MPSIM_LN2, -a.r));
+    a.n = (int32_t)(mpsim_bits_f32(big) - 0x4b400000u);
+    return a;
+}
+
+static inline MPSIM_HD float mpsim_exp2_f32(float x)
+{
+    if (x >= 128.0f)
+        return mpsim_f32_bits(0x7f800000u);
+    if (x < -150.0f)
+        return 0.0f;
+    if (x != x)
+        return mpsim_f32_add(x, x);
+    const mpsim_exp_argument a = mpsim_exp2_reduce(x);
     return mpsim_exp_scale(mpsim_exp_reduced(a.r, a.tail), a.n);
 }
 

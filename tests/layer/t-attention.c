@@ -118,46 +118,92 @@ static float larger(float a, float b)
     return a > b ? a : b;
 }
 
-static float largest(const head *h, const float *x, size_t n, walk *w)
+/* Whether query i sees key j. */
+static int sees(const head *h, size_t i, size_t j)
+{
+    const long at = (long)j - ((long)i + (long)h->shape.keys - (long)h->shape.queries);
+    const mpsim_attention *a = h->a;
+    if (at > 0 && (a->causal || (a->right != SIZE_MAX && at > (long)a->right)))
+        return 0;
+    if (at < 0 && a->left != SIZE_MAX && -at > (long)a->left)
+        return 0;
+    return !a->mask || a->mask[i * h->shape.keys + j] != 0;
+}
+
+static int sees_tile(const head *h, size_t i, size_t first, size_t width)
+{
+    int any = 0;
+    for (size_t j = first; j < first + width; j++)
+        any |= sees(h, i, j);
+    return any;
+}
+
+/* Whether a query at i or before, and one at i or behind see a key of the tile. */
+static int takes_part(const head *h, size_t i, size_t first, size_t width)
+{
+    int before = 0, behind = 0;
+    for (size_t r = 0; r <= i; r++)
+        before |= sees_tile(h, r, first, width);
+    for (size_t r = i; r < h->shape.queries; r++)
+        behind |= sees_tile(h, r, first, width);
+    return before && behind;
+}
+
+/* The largest of n numbers x, moved where it repeats. */
+static float largest(const head *h, const oracle_format *sf, const float *x, size_t n, walk *w)
 {
     float most = -INFINITY;
     size_t near = 0;
     for (size_t j = 0; j < n; j++)
         most = larger(most, x[j]);
-    const float least = oracle_sub(f32(), most, h->a->margin);
+    const float least = oracle_sub(sf, most, h->a->margin);
     for (size_t j = 0; j < n; j++)
         near += x[j] >= least;
     if (h->a->beta == 0 || near < 2 || most == 0)
         return most;
     w->moved = 1;
-    return most > 0 ? oracle_mul(f32(), h->a->beta, most) : 0;
+    return most > 0 ? oracle_mul(sf, h->a->beta, most) : 0;
+}
+
+/* exp(x - r), or by powers of two. */
+static float exponential(const head *h, const oracle_format *sf, float x, float r, int of_max)
+{
+    const float l = (float)((double)h->a->scale * 1.4426950408889634);
+    if (!h->a->exp2)
+        return oracle_to(sf, (double)mpsim_exp(oracle_sub(sf, x, r)));
+    const float fused = oracle_to(sf, (double)fmaf(x, l, -oracle_mul(sf, r, l)));
+    return oracle_to(sf, (double)mpsim_exp2(of_max ? oracle_mul(sf, oracle_sub(sf, x, r), l) : fused));
 }
 
 static void want_tile(const head *h, walk *w, outcome *to, size_t i, size_t first, size_t width)
 {
     const product by = product_of(h->set);
-    const oracle_format *of = by.result, *pf = oracle_format_find(h->set->p);
+    const oracle_format *of = by.result, *pf = oracle_format_find(h->set->p),
+                        *sf = oracle_format_find(h->a->softmax ? h->a->softmax->name : NULL);
     const size_t dim = h->shape.dim, size = h->shape.size;
-    float x[KEYS], e[KEYS], p[KEYS], term[KEYS];
+    float x[KEYS], seen[KEYS], p[KEYS], term[KEYS];
     size_t n = 0;
-    for (; n < width && (!h->a->causal || first + n + h->shape.queries <= i + h->shape.keys); n++) {
-        const float s = dot(&by, 0, h->set->operand, h->q->x + i * dim, 1, h->set->operand, h->k->x + (first + n) * dim,
-                            1, dim);
-        w->all[w->seen++] = x[n] = oracle_mul(f32(), h->a->scale, s);
-    }
-    if (n == 0)
+    if (!takes_part(h, i, first, width))
         return;
-    const float m = larger(w->max, largest(h, x, n, w)), r = m == -INFINITY ? 0 : m;
-    const float a = mpsim_exp(oracle_sub(f32(), w->max, r)), back = oracle_div(f32(), 1, h->a->p_scale);
     for (size_t j = 0; j < width; j++) {
-        e[j] = j < n ? mpsim_exp(oracle_sub(f32(), x[j], r)) : 0;
-        p[j] = oracle_to(pf, (double)oracle_mul(f32(), e[j], h->a->p_scale));
-        term[j] = h->a->sum_rounded ? oracle_mul(f32(), p[j], back) : e[j];
-        to->counts.p_zero += j < n && p[j] == 0;
-        to->counts.p_one += j < n && p[j] == h->a->p_scale;
+        const float s = dot(&by, 0, h->set->operand, h->q->x + i * dim, 1, h->set->operand, h->k->x + (first + j) * dim,
+                            1, dim);
+        x[j] = h->a->exp2 ? oracle_to(sf, (double)s) : oracle_mul(sf, h->a->scale, s);
+        if (sees(h, i, first + j))
+            w->all[w->seen++] = seen[n++] = x[j];
+    }
+    const float m = larger(w->max, largest(h, sf, seen, n, w)), r = m == -INFINITY ? 0 : m;
+    const float a = exponential(h, sf, w->max, r, 1), back = oracle_div(f32(), 1, h->a->p_scale);
+    for (size_t j = 0; j < width; j++) {
+        const int there = sees(h, i, first + j);
+        const float e = there ? exponential(h, sf, x[j], r, 0) : 0;
+        p[j] = oracle_to(pf, (double)oracle_mul(f32(), e, h->a->p_scale));
+        term[j] = h->a->sum_rounded ? oracle_mul(sf, p[j], back) : e;
+        to->counts.p_zero += there && p[j] == 0;
+        to->counts.p_one += there && p[j] == h->a->p_scale;
     }
     to->counts.elements += n;
-    w->sum = oracle_add(f32(), oracle_mul(f32(), w->sum, a), oracle_sum(f32(), term, n, 1, 32));
+    w->sum = oracle_add(sf, oracle_mul(sf, w->sum, a), oracle_sum(sf, term, width, 1, 32));
     w->max = m;
     for (size_t c = 0; c < size; c++) {
         const float o = oracle_to(of, (double)oracle_mul(f32(), w->o[c], a));
@@ -184,7 +230,7 @@ static void want_row(const head *h, outcome *to, size_t i)
                                          : oracle_div(f32(), o, w.sum);
         to->y[i * size + c] = w.sum == 0 ? 0 : oracle_to(f, (double)y);
     }
-    to->lse[i] = oracle_add(f32(), w.max, mpsim_log(w.sum));
+    to->lse[i] = oracle_add(f32(), h->a->exp2 ? oracle_mul(f32(), w.max, h->a->scale) : w.max, mpsim_log(w.sum));
     float top = -INFINITY;
     size_t ties = 0;
     for (size_t j = 0; j < w.seen; j++)
@@ -217,6 +263,7 @@ static mpsim_status forward(const head *h, outcome *to, const mpsim_pool *thread
 
 static numbers q, k, v;
 static outcome got, want;
+static uint8_t mask[QUERIES * KEYS];
 
 static void compare(const head *h)
 {
@@ -272,6 +319,13 @@ START_TEST(as_the_formulas)
         a.beta = bits >> 6 & 1 ? 2.0f : 0.0f;
         a.margin = bits >> 7 & 1 ? 0.25f : 0;
         a.f = bits >> 8 & 1 ? mpsim_format_find("bf16") : NULL;
+        a.exp2 = bits >> 12 & 1;
+        a.softmax = bits >> 13 & 3 ? NULL : mpsim_format_find(bits >> 15 & 1 ? "bf16" : "fp16");
+        a.left = bits >> 16 & 1 ? SIZE_MAX : test_random(&state) % 30;
+        a.right = bits >> 17 & 1 ? SIZE_MAX : test_random(&state) % 30;
+        for (size_t j = 0; j < QUERIES * KEYS; j++)
+            mask[j] = (test_random(&state) >> 60) < 11;
+        a.mask = bits >> 18 & 3 ? NULL : mask;
         fill(&q, set->operand, QUERIES * DIM, bits >> 9 & 1 ? 1 : 4, &state);
         fill(&k, set->operand, KEYS * DIM, 1, &state);
         fill(&v, set->operand, KEYS * SIZE, 1, &state);
@@ -347,19 +401,20 @@ END_TEST
 static double mpfr_error(const head *h, size_t i, const double *y, double *bound)
 {
     const size_t dim = h->shape.dim, size = h->shape.size;
-    const size_t n = !h->a->causal                          ? h->shape.keys
-                     : i + h->shape.keys < h->shape.queries ? 0
-                                                            : i + h->shape.keys - h->shape.queries + 1;
+    size_t n = 0, key[KEYS];
     mpfr_t e[KEYS], term, sum, o, size_of_terms;
     double worst = 0, most = 0;
     mpfr_inits2(300, term, sum, o, size_of_terms, (mpfr_ptr)NULL);
     mpfr_set_zero(sum, 1);
+    for (size_t j = 0; j < h->shape.keys; j++)
+        if (sees(h, i, j))
+            key[n++] = j;
     for (size_t j = 0; j < n; j++) {
         mpfr_init2(e[j], 300);
         mpfr_set_zero(e[j], 1);
         for (size_t c = 0; c < dim; c++) {
             mpfr_set_d(term, (double)h->q->x[i * dim + c], MPFR_RNDN);
-            mpfr_mul_d(term, term, (double)h->k->x[j * dim + c], MPFR_RNDN);
+            mpfr_mul_d(term, term, (double)h->k->x[key[j] * dim + c], MPFR_RNDN);
             mpfr_add(e[j], e[j], term, MPFR_RNDN);
         }
         mpfr_mul_d(e[j], e[j], (double)h->a->scale, MPFR_RNDN);
@@ -371,7 +426,7 @@ static double mpfr_error(const head *h, size_t i, const double *y, double *bound
         mpfr_set_zero(o, 1);
         mpfr_set_zero(size_of_terms, 1);
         for (size_t j = 0; j < n; j++) {
-            mpfr_mul_d(term, e[j], (double)h->v->x[j * size + c], MPFR_RNDN);
+            mpfr_mul_d(term, e[j], (double)h->v->x[key[j] * size + c], MPFR_RNDN);
             mpfr_add(o, o, term, MPFR_RNDN);
             mpfr_abs(term, term, MPFR_RNDN);
             mpfr_add(size_of_terms, size_of_terms, term, MPFR_RNDN);
@@ -399,13 +454,19 @@ START_TEST(binary64_is_near)
     mpsim_model fma;
     double worst = 0, worst_tiled = 0, terms = 0;
     ck_assert_int_eq(mpsim_model_parse(&fma, "fma"), MPSIM_OK);
-    for (size_t round = 0; round < 4; round++) {
+    for (size_t round = 0; round < 6; round++) {
         mpsim_attention a;
         head h = {&a, {QUERIES, round == 3 ? QUERIES / 2 : KEYS, DIM, SIZE}, NULL, &q, &k, &v};
         mpsim_attention_init(&a, DIM);
         a.scores = a.context = &fma;
         a.causal = round % 2;
         a.tile = 16;
+        a.exp2 = round > 3;
+        a.left = round == 4 ? 9 : SIZE_MAX;
+        a.right = round == 4 ? 3 : SIZE_MAX;
+        for (size_t j = 0; j < QUERIES * KEYS; j++)
+            mask[j] = j % 3 < 2;
+        a.mask = round == 5 ? mask : NULL;
         fill(&q, "binary32", QUERIES * DIM, round == 2 ? 30 : 1, &state);
         fill(&k, "binary32", KEYS * DIM, 1, &state);
         fill(&v, "binary32", KEYS * SIZE, 1, &state);

@@ -1,4 +1,4 @@
-/* t-math.c -- mpsim_exp and mpsim_log against MPFR.
+/* t-math.c -- mpsim_exp, mpsim_exp2 and mpsim_log against MPFR.
  *
  * An error is counted in units of the last place of the exact result: 2^(max(e, -126) - 23) for
  * results from 2^e below 2^(e + 1). Samples are judged by MPFR alone. The long run goes through
@@ -24,9 +24,10 @@ typedef struct function {
 
 static const function functions[] = {
     {"exp", mpsim_exp, exp, mpfr_exp, -104.5f, 0x1.62e42ep+6f},
+    {"exp2", mpsim_exp2, exp2, mpfr_exp2, -150.5f, 0x1.fffffep+6f},
     {"log", mpsim_log, log, mpfr_log, FLT_TRUE_MIN, FLT_MAX},
 };
-enum { EXP, LOG };
+enum { EXP, EXP2, LOG };
 
 typedef struct worst {
     double error;
@@ -84,19 +85,20 @@ static void binade(const function *f, uint32_t sign, uint32_t exponent, size_t n
 
 START_TEST(exp_is_within_an_ulp)
 {
+    const function *f = &functions[_i];
     uint64_t state = test_seed();
     worst w = {0, 0};
     for (uint32_t e = 0; e <= 133; e++) {
         /* Below 2^-30 the result is 1 or a neighbour of it. */
         const size_t n = test_scaled(e < 97 ? 10 : e < 124 ? 300 : 2500);
-        binade(&functions[EXP], 0, e, n, &state, &w);
-        binade(&functions[EXP], UINT32_C(1) << 31, e, n, &state, &w);
+        binade(f, 0, e, n, &state, &w);
+        binade(f, UINT32_C(1) << 31, e, n, &state, &w);
     }
     for (size_t i = 0; i < test_scaled(8000); i++) { /* subnormal results */
         const double share = (double)(test_random(&state) >> 11) * 0x1p-53;
-        look(&functions[EXP], (float)(-87.3 - 16.9 * share), &w);
+        look(f, (float)(_i == EXP2 ? -126 - 24 * share : -87.3 - 16.9 * share), &w);
     }
-    report(&functions[EXP], &w, "samples");
+    report(f, &w, "samples");
 }
 END_TEST
 
@@ -123,6 +125,18 @@ static int positive_zero(float x)
 {
     return bits_of_f32(x) == 0;
 }
+
+START_TEST(special_values_of_exp2)
+{
+    for (int i = -149; i < 128; i++)
+        ck_assert(mpsim_exp2((float)i) == ldexpf(1, i));
+    ck_assert(mpsim_exp2(0.0f) == 1 && mpsim_exp2(-0.0f) == 1 && mpsim_exp2(FLT_TRUE_MIN) == 1);
+    ck_assert(positive_zero(mpsim_exp2(-INFINITY)) && positive_zero(mpsim_exp2(-150)));
+    ck_assert(mpsim_exp2(nextafterf(-150, 0)) == 0x1p-149f && positive_zero(mpsim_exp2(nextafterf(-150, -151))));
+    ck_assert(mpsim_exp2(INFINITY) == INFINITY && mpsim_exp2(128) == INFINITY && mpsim_exp2(FLT_MAX) == INFINITY);
+    ck_assert(isfinite(mpsim_exp2(functions[EXP2].highest)) && isnan(mpsim_exp2(f32_of_bits(0xffc00001))));
+}
+END_TEST
 
 START_TEST(special_values_of_exp)
 {
@@ -191,10 +205,12 @@ static void runs(const function *f, uint64_t state, float low, float high, size_
     }
 }
 
-START_TEST(both_are_monotonic)
+START_TEST(all_are_monotonic)
 {
     runs(&functions[EXP], test_seed() + 2, -104, 88.7f, test_scaled(2000));
     runs(&functions[EXP], test_seed() + 3, -1, 1, test_scaled(2000));
+    runs(&functions[EXP2], test_seed() + 5, -150, 128, test_scaled(2000));
+    runs(&functions[EXP2], test_seed() + 6, -1, 1, test_scaled(2000));
     runs(&functions[LOG], test_seed() + 4, 0.25f, 4, test_scaled(4000));
 }
 END_TEST
@@ -202,7 +218,7 @@ END_TEST
 /* One float of the long run. The exponential of x next to 0 is 1 to half an ulp. */
 static void sieve(const function *f, float x, float y, worst *w)
 {
-    if (f->ours == mpsim_exp && fabsf(x) < 0x1p-26f && y == 1)
+    if (f->ours != mpsim_log && fabsf(x) < 0x1p-26f && y == 1)
         return;
     const double reference = f->library((double)x);
     const double error = fabs((double)y - reference) / unit_of(reference);
@@ -239,13 +255,14 @@ int main(void)
 {
     TCase *of_exp = test_case("exp", 30), *of_log = test_case("log", 30);
     TCase *order = test_case("order", 30), *all = test_case("all", 3000);
-    tcase_add_test(of_exp, exp_is_within_an_ulp);
+    tcase_add_loop_test(of_exp, exp_is_within_an_ulp, EXP, LOG);
     tcase_add_test(of_exp, special_values_of_exp);
+    tcase_add_test(of_exp, special_values_of_exp2);
     tcase_add_test(of_exp, threshold_of_zero);
     tcase_add_test(of_log, log_is_within_an_ulp);
     tcase_add_test(of_log, special_values_of_log);
-    tcase_add_test(order, both_are_monotonic);
-    tcase_add_loop_test(all, every_argument, 0, 3);
+    tcase_add_test(order, all_are_monotonic);
+    tcase_add_loop_test(all, every_argument, 0, 2 * LOG + 1);
     TCase *const cases[] = {of_exp, of_log, order, all, NULL};
     return test_main("layer-math", cases);
 }

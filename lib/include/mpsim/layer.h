@@ -21,13 +21,14 @@
 
 MPSIM_BEGIN
 
-/* mpsim_exp, mpsim_log -- e^x and ln x in binary32, by integer operations, products, sums and fma
+/* mpsim_exp, mpsim_exp2, mpsim_log -- e^x, 2^x and ln x in binary32, by integer operations, products, sums and fma
  * only. Error below 1 ulp of the result, the largest one found stands in lib/README.md (gradual
- * underflow below 2^-126 included), and both are monotone. exp: exp(+-0) = 1, exp(-inf) = +0,
- * exp(inf) = inf, inf above 0x1.62e42ep+6, +0 below about -103.97. log: log(1) = +0, log(+-0) =
- * -inf, log(inf) = inf, NaN below zero; subnormal arguments are numbers like others. NaN gives
- * NaN. */
+ * underflow below 2^-126 included), and all are monotone. exp: exp(+-0) = 1, exp(-inf) = +0,
+ * exp(inf) = inf, inf above 0x1.62e42ep+6, +0 below about -103.97. exp2: the same, but inf from 128
+ * on and +0 up to -150. log: log(1) = +0, log(+-0) = -inf, log(inf) = inf, NaN below zero; subnormal
+ * arguments are numbers like others. NaN gives NaN. */
 MPSIM_API float mpsim_exp(float x);
+MPSIM_API float mpsim_exp2(float x);
 MPSIM_API float mpsim_log(float x);
 
 /* Lanes of a sum: a warp adds a row of a softmax, a block of threads everything longer. */

@@ -1,4 +1,4 @@
-/* functions.h -- exp, tanh, erf and sigmoid of the lanes of a vector: scalar.h and ../functions.h with all
+/* functions.h -- exp, exp2, tanh, erf and sigmoid of the lanes of a vector: scalar.h and ../functions.h with all
  * branches computed and one picked. log and cos are the scalar code, by this set's instructions. Included once by the unit of each instruction set, after its words. */
 #pragma once
 
@@ -139,6 +139,23 @@ V_INLINE vf32 vector_exp(vf32 x)
     return pick(far, other, y);
 }
 
+V_INLINE vargument exp2_reduce(vf32 x)
+{
+    const vf32 big = x + v_f32(0x1.8p+23f), f = x - (big - v_f32(0x1.8p+23f)), r = f * v_f32(MPSIM_LN2);
+    const vf32 tail = v_fma_f32(f, v_f32(MPSIM_LN2_REST), v_fma_f32(f, v_f32(MPSIM_LN2), -r));
+    return (vargument){r, tail, (vi32)((vu32)big - v_u32(0x4b400000u))};
+}
+
+V_INLINE vf32 vector_exp2(vf32 x)
+{
+    const m32 none = v_gt_f32(v_f32(-150.0f), x), large = v_gt_f32(x, v_f32(0x1.fffffep+6f));
+    const m32 far = m32_or(m32_or(large, none), is_nan(x));
+    const vargument e = exp2_reduce(pick(far, v_f32(0.0f), x));
+    const vf32 y = exp_scale(exp_reduced(e.r, e.tail), e.n);
+    const vf32 other = pick(large, v_f32(INFINITY), pick(none, v_f32(0.0f), x));
+    return pick(far, other, y);
+}
+
 /* ---- tanh ---- */
 
 V_INLINE vf32 tanh_near_zero(vf32 a)
@@ -255,6 +272,7 @@ V_INLINE void give(float *y, vf32 v, size_t n)
             give(y + i, vector_##name(take(x + i, n - i)), n - i);       \
     }
 ARRAY(exp)
+ARRAY(exp2)
 ARRAY(tanh)
 ARRAY(sigmoid)
 #undef ARRAY
@@ -301,6 +319,7 @@ static mpsim_number_counts V_NAME(count_numbers)(const float *x, size_t n)
 
 const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
     .exp = V_NAME(array_exp),
+    .exp2 = V_NAME(array_exp2),
     .tanh = V_NAME(array_tanh),
     .erf = V_NAME(array_erf),
     .sigmoid = V_NAME(array_sigmoid),

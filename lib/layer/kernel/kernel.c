@@ -13,6 +13,7 @@
             y[i] = mpsim_##name##_f32(x[i]);                     \
     }
 LOOP(exp)
+LOOP(exp2)
 LOOP(tanh)
 LOOP(erf)
 LOOP(sigmoid)
@@ -31,8 +32,8 @@ static mpsim_number_counts count(const float *x, size_t n)
     return c;
 }
 
-static const mpsim_layer_kernels scalar = {array_exp, array_tanh, array_erf, array_sigmoid,
-                                           array_log, array_cos,  count};
+static const mpsim_layer_kernels scalar = {array_exp,     array_exp2, array_tanh, array_erf,
+                                           array_sigmoid, array_log,  array_cos,  count};
 
 static const mpsim_layer_kernels *const kernels[MPSIM_ISAS] = {
     [MPSIM_ISA_SCALAR] = &scalar,

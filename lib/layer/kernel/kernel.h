@@ -1,4 +1,4 @@
-/* kernel.h -- exp, tanh, erf, sigmoid, log and cos of arrays in vectors, beside scalar.h and functions.h, which say
+/* kernel.h -- exp, exp2, tanh, erf, sigmoid, log and cos of arrays in vectors, beside scalar.h and functions.h, which say
  * what they are: the same operations in the same order, with the same bits, but for which NaN a NaN is.
  * Compiled once for each instruction set that has a fused multiply-add. */
 #pragma once
@@ -13,7 +13,7 @@ typedef void mpsim_layer_function(float *y, const float *x, size_t n);
 typedef mpsim_number_counts mpsim_count_function(const float *x, size_t n);
 
 typedef struct mpsim_layer_kernels {
-    mpsim_layer_function *exp, *tanh, *erf, *sigmoid, *log, *cos;
+    mpsim_layer_function *exp, *exp2, *tanh, *erf, *sigmoid, *log, *cos;
     mpsim_count_function *count;
 } mpsim_layer_kernels;
 
