@@ -124,7 +124,7 @@ static void add_kept(const walk *w, const kept *k, const char *layer)
     t.n = ledger_times(w->l, n, k->times);
     t.whole = ledger_times(w->l, all, k->times);
     if (b) {
-        t.bytes = n / (cols ? cols : 1) > UINT32_MAX ? 0 : mpsim_block_bytes(b, n / cols, cols);
+        t.bytes = n / cols > UINT32_MAX ? 0 : mpsim_block_bytes(b, n / cols, cols);
         w->l->overflow |= t.bytes == 0;
     } else {
         t.each = k->fixed ? k->fixed : mpsim_format_code_bytes(f);

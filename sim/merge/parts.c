@@ -85,12 +85,11 @@ static int check_head(const part_head *h, const part_head *first, const char *pa
 
 /* ---- reading ---- */
 
-static int add_section(parts *p, const section *s)
+static void add_section(parts *p, const section *s)
 {
     need_room(&p->sections, p->count, sizeof *p->sections);
     p->sections[p->count++] = *s;
     p->files += s->counted;
-    return 0;
 }
 
 /* One section, to its end. */
@@ -120,9 +119,7 @@ static int scan(parts *p, part_reader *r, const part_head *h, size_t source)
         section s = {.source = source};
         if (scan_section(r, &s, h->shards, &error))
             return fail(error.exit, "%s", error.text);
-        const int code = add_section(p, &s);
-        if (code)
-            return code;
+        add_section(p, &s);
     }
     if (part_has_more(r)) {
         part_damaged(r, "something follows the last section", &error);
