@@ -44,6 +44,7 @@ START_TEST(adam_variants)
 {
     static const char *const names[] = {"ieee",          "torch",
                                         "torch-foreach", "torch-capturable",
+                                        "torch-foreach-capturable",
                                         "torch-cpu",     "torch-cpu-default",
                                         "torch-fused-a", "torch-fused-b",
                                         "torch-fused-c", "apex",
