@@ -12,7 +12,7 @@ struct gpu_optim {
     int torch, adam, decoupled, amsgrad, nesterov, maximize, stochastic;
     int has_momentum, has_decay;
     int first;             /* SGD: the buffer becomes the gradient */
-    int reciprocal;        /* x / s is x * (1 / s)                 */
+    int reciprocal;        /* torch: correction2 is the reciprocal */
     float lr, decay, keep; /* decay: weight decay; keep: ieee: lr wd, torch: 1 - lr wd */
     float momentum, rest;  /* 1 - dampening                 */
     float beta1, beta2, rest1, rest2;
@@ -119,7 +119,7 @@ static __device__ __forceinline__ void torch_step(const gpu_optim &o, gpu_parame
     if (o.amsgrad)
         v = x->vmax = optim_larger(x->vmax, x->v);
     float d = torch_state(o, __fsqrt_rn(v));
-    d = torch_state(o, o.reciprocal ? __fmul_rn(d, __fdiv_rn(1, o.correction2)) : __fdiv_rn(d, o.correction2));
+    d = torch_state(o, o.reciprocal ? __fmul_rn(d, o.correction2) : __fdiv_rn(d, o.correction2));
     d = torch_state(o, __fadd_rn(d, o.eps));
     x->p = torch_param(o, __fmaf_rn(-o.correction1, __fdiv_rn(x->m, d), x->p));
 }
@@ -271,7 +271,8 @@ static inline int gpu_optim_set(gpu_optim *g, gpu_reference *r, const mpsim_opti
     g->rest1 = (float)(1 - o->beta1);
     g->rest2 = (float)(1 - o->beta2);
     g->correction1 = (float)(g->torch ? o->lr / (1 - power1) : 1 - power1);
-    g->correction2 = (float)(g->torch ? sqrt(1 - power2) : 1 - power2);
+    const double root = sqrt(1 - power2);
+    g->correction2 = (float)(!g->torch ? 1 - power2 : g->reciprocal ? 1 / root : root);
     g->eps = (float)o->eps;
     g->grad_scale = (float)o->grad_scale;
     r->lr = o->lr;

@@ -17,7 +17,7 @@ struct mpsim_op_rules {
     mpsim_op_kind lerp;    /* y = y + s (x - y), |s| < 0.5 */
     mpsim_op_kind addcmul; /* y = y + s a b                */
     mpsim_op_kind addcdiv; /* y = y + s a / b              */
-    int reciprocal;        /* x / s is x * (1 / s)         */
+    int reciprocal;        /* x / s is x * (1 / s), of which the reciprocal is binary64's */
     int scalars;           /* ROUND_*                      */
 };
 
@@ -196,8 +196,8 @@ void mpsim_op(mpsim_op_kind kind, float *y, const float *a, const float *b, floa
 
 /* ---- rules ---- */
 
-/* CUDA divides a tensor by a number as a product with its reciprocal (BinaryDivTrueKernel.cu), but
- * foreach by a list of numbers truly. On CPU, alpha and added numbers are rounded to the tensor's
+/* CUDA divides a tensor by a number as a product with its reciprocal, of binary64, but foreach by a list
+ * of numbers truly (recorded: data/vectors/device). On CPU, alpha and added numbers are rounded to the tensor's
  * format, in foreach the factors of mul, too (data/vectors/optim/README.md). */
 const mpsim_op_rules mpsim_rules_cuda_loop = {
     MPSIM_OP_ADD_CONTRACTED, MPSIM_OP_LERP_CUDA, MPSIM_OP_ADDCMUL_OUTER, MPSIM_OP_ADDCDIV_OUTER, 1, 0};
@@ -272,11 +272,10 @@ void mpsim_op_sqrt(const mpsim_ops *o, const mpsim_held *h, float *y, const floa
 
 void mpsim_op_div(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar)
 {
-    const float s = (float)scalar;
     if (o->rules->reciprocal)
-        mpsim_op(MPSIM_OP_SCALE, y, y, NULL, 1 / s, o->n);
+        mpsim_op(MPSIM_OP_SCALE, y, y, NULL, (float)(1 / scalar), o->n);
     else
-        mpsim_op(MPSIM_OP_DIVIDE, y, y, NULL, s, o->n);
+        mpsim_op(MPSIM_OP_DIVIDE, y, y, NULL, (float)scalar, o->n);
     mpsim_hold_array(h, y, o->n);
 }
 
@@ -352,9 +351,8 @@ static const float *adam_moments(const mpsim_optim_job *j, const mpsim_optim_blo
 static void numbers_adam(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 {
     x->kept = (float)(1 - j->o->lr * j->o->weight_decay);
-    x->root = (float)sqrt(1 - j->beta2.of_double);
-    if (j->row->kernel[MPSIM_OPTIM_ADAM] == MPSIM_STEP_ADAM_OPS_RECIPROCAL)
-        x->root = 1 / x->root;
+    const double root = sqrt(1 - j->beta2.of_double);
+    x->root = (float)(j->row->kernel[MPSIM_OPTIM_ADAM] == MPSIM_STEP_ADAM_OPS_RECIPROCAL ? 1 / root : root);
     x->step_size = (float)-(j->o->lr / (1 - j->beta1.of_double));
 }
 
@@ -385,17 +383,45 @@ static void numbers_capturable(const mpsim_optim_job *j, mpsim_optim_numbers *x)
     x->step_size = 1;
 }
 
+static void divide_held(const mpsim_optim_job *j, const mpsim_ops *x, float *d, float s)
+{
+    mpsim_op(MPSIM_OP_DIVIDE, d, d, NULL, s, x->n);
+    mpsim_hold_array(&j->state, d, x->n);
+}
+
 static void adam_capturable(const mpsim_optim_job *j, const mpsim_optim_block *b)
 {
     float d[MPSIM_OPTIM_BLOCK];
     const mpsim_ops x = ops_of(j, b);
     const float *v = adam_moments(j, b, &x);
     mpsim_op_sqrt(&x, &j->state, d, v);
-    mpsim_op(MPSIM_OP_DIVIDE, d, d, NULL, j->x.root, b->n);
-    mpsim_hold_array(&j->state, d, b->n);
-    mpsim_op(MPSIM_OP_SHIFT, d, d, NULL, j->x.eps, b->n);
-    mpsim_hold_array(&j->state, d, b->n);
+    divide_held(j, &x, d, j->x.root);
+    mpsim_op_add_scalar(&x, &j->state, d, (double)j->x.eps);
     mpsim_op_addcdiv(&x, &j->param, b->p, b->m, d, 1);
 }
 
 const mpsim_step mpsim_adam_capturable = {numbers_capturable, adam_capturable};
+
+/* foreach divides the whole denominator by minus the step size, which is the reciprocal of (beta1^t - 1) / lr;
+ * / lr is a product with the reciprocal. */
+static void numbers_capturable_list(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    const float bc1 = (float)j->beta1.of_float - 1, bc2 = -((float)j->beta2.of_float - 1);
+    x->kept = (float)(1 - j->o->lr * j->o->weight_decay);
+    x->root = mpsim_hold_one(&j->state, sqrtf(bc2));
+    x->step_size = mpsim_hold_one(&j->state, 1 / (bc1 * (float)(1 / j->o->lr)));
+}
+
+static void adam_capturable_list(const mpsim_optim_job *j, const mpsim_optim_block *b)
+{
+    float d[MPSIM_OPTIM_BLOCK];
+    const mpsim_ops x = ops_of(j, b);
+    const float *v = adam_moments(j, b, &x);
+    mpsim_op_sqrt(&x, &j->state, d, v);
+    divide_held(j, &x, d, j->x.root);
+    mpsim_op_add_scalar(&x, &j->state, d, j->o->eps);
+    divide_held(j, &x, d, j->x.step_size);
+    mpsim_op_addcdiv(&x, &j->param, b->p, b->m, d, 1);
+}
+
+const mpsim_step mpsim_adam_capturable_list = {numbers_capturable_list, adam_capturable_list};

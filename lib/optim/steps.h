@@ -222,7 +222,7 @@ void mpsim_op_add_scalar(const mpsim_ops *o, const mpsim_held *h, float *y, doub
 
 /* ---- the steps ---- */
 
-extern const mpsim_step mpsim_sgd_ops, mpsim_adam_ops, mpsim_adam_capturable;
+extern const mpsim_step mpsim_sgd_ops, mpsim_adam_ops, mpsim_adam_capturable, mpsim_adam_capturable_list;
 extern const mpsim_step mpsim_sgd_fused_double, mpsim_adam_fused_double;
 extern const mpsim_step mpsim_sgd_fused_float, mpsim_adam_fused_float;
 extern const mpsim_step mpsim_sgd_fused_cpu, mpsim_adam_fused_cpu;

@@ -22,6 +22,7 @@ enum {
     APEX = MPSIM_HAS_GRAD_SCALE | MPSIM_HAS_NESTEROV | MPSIM_HAS_DAMPENING
 };
 
+#define ON_DEVICE "recorded on an H200, torch 2.11.0: data/vectors/device"
 #define RECORDED "recorded, torch 2.15.0, MKL_CBWR=AVX2: data/vectors/optim"
 #define LION_PYTORCH "recorded, lion-pytorch 0.2.5, torch 2.15.0: data/vectors/optim-lion"
 #define OPTIMI "recorded, torch-optimi 0.3.3, torch 2.15.0: data/vectors/optim-lowp"
@@ -34,27 +35,28 @@ static const mpsim_optim_row rows[] = {
      .kernel = {MPSIM_STEP_SGD_IEEE, MPSIM_STEP_ADAM_IEEE}, .one_pass = 1,
      .step[SGD_STEP] = &mpsim_sgd_ieee, .step[ADAM_STEP] = &mpsim_adam_ieee, .step[LION_STEP] = &mpsim_lion_ieee,
      .tensor = mpsim_adafactor_step, .options = IEEE},
-    {.variant = {"torch", SGD | ADAM, NEAREST, MPSIM_OPTIM_DERIVED,
+    {.variant = {"torch", SGD | ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
                  "torch.optim for-loop on CUDA",
-                 "torch/optim/sgd.py 0316fdce, adam.py 63bb1015; Lerp.h 16f0e589, "
-                 "DeviceAddCmulCdiv.cuh 67685796, BinaryDivTrueKernel.cu 0f57f050",
-                 "contraction by the device compiler; added numbers of low-precision tensors"},
+                 ON_DEVICE, "nesterov, dampening, amsgrad and maximize"},
      .kernel = {MPSIM_STEP_SGD_OPS, MPSIM_STEP_ADAM_OPS_RECIPROCAL},
      .step[SGD_STEP] = &mpsim_sgd_ops, .step[ADAM_STEP] = &mpsim_adam_ops, .rules = &mpsim_rules_cuda_loop,
      .options = TORCH},
-    {.variant = {"torch-foreach", SGD | ADAM, NEAREST, MPSIM_OPTIM_DERIVED,
+    {.variant = {"torch-foreach", SGD | ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
                  "torch.optim foreach on CUDA",
-                 "torch/optim/sgd.py 0316fdce, adam.py 63bb1015; division by a list of numbers",
-                 "contraction by the device compiler; added numbers of low-precision tensors"},
+                 ON_DEVICE, "nesterov, dampening, amsgrad and maximize"},
      .kernel = {MPSIM_STEP_SGD_OPS, MPSIM_STEP_ADAM_OPS_CUDA},
      .step[SGD_STEP] = &mpsim_sgd_ops, .step[ADAM_STEP] = &mpsim_adam_ops, .rules = &mpsim_rules_cuda_list,
      .options = TORCH},
-    {.variant = {"torch-capturable", ADAM, NEAREST, MPSIM_OPTIM_OPEN,
+    {.variant = {"torch-capturable", ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
                  "torch.optim for-loop on CUDA, capturable",
-                 "torch/optim/adam.py, capturable branch",
-                 "powf of the device"},
+                 ON_DEVICE, "powf of the device beyond the fifth step; amsgrad and maximize"},
      .kernel = {MPSIM_STEP_NONE, MPSIM_STEP_ADAM_OPS_CUDA},
      .step[ADAM_STEP] = &mpsim_adam_capturable, .rules = &mpsim_rules_cuda_loop, .options = TORCH},
+    {.variant = {"torch-foreach-capturable", ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
+                 "torch.optim foreach on CUDA, capturable",
+                 ON_DEVICE, "powf of the device beyond the fifth step; amsgrad and maximize"},
+     .kernel = {MPSIM_STEP_NONE, MPSIM_STEP_NONE},
+     .step[ADAM_STEP] = &mpsim_adam_capturable_list, .rules = &mpsim_rules_cuda_loop, .options = TORCH},
     {.variant = {"torch-cpu", SGD | ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
                  "torch.optim for-loop on CPU with FMA",
                  RECORDED, NULL},

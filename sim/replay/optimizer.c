@@ -28,6 +28,7 @@ static const struct {
     {"foreach", DEVICE_CUDA, "torch-foreach", "torch-foreach"},
     {"fused", DEVICE_CUDA, "torch-fused-c", "torch-fused-c"},
     {"capturable", DEVICE_CUDA, "torch-capturable", "torch-capturable"},
+    {"foreach-capturable", DEVICE_CUDA, "torch-foreach-capturable", "torch-foreach-capturable"},
 };
 
 /* The binary64 kernels were torch's up to 2.9. */

@@ -11,7 +11,7 @@ START_TEST(table_and_names)
 {
     /* clang-format off */
     static const char *const names[] = {
-        "ieee", "torch", "torch-foreach", "torch-capturable", "torch-cpu", "torch-cpu-default",
+        "ieee", "torch", "torch-foreach", "torch-capturable", "torch-foreach-capturable", "torch-cpu", "torch-cpu-default",
         "torch-cpu-foreach", "torch-cpu-foreach-default", "torch-fused-a", "torch-fused-b",
         "torch-fused-c", "torch-fused-cpu", "torch-fused-cpu-default", "apex", "torchao",
         "torchao-cpu", "optimi", "optimi-cpu", "optimi-cpu-default", "optimi-cpu-foreach",

@@ -42,11 +42,17 @@ static void some_steps(const char *variant, mpsim_optim_algorithm a, float *p, d
  * a relative 1e-6. */
 START_TEST(adam_variants)
 {
-    static const char *const names[] = {"ieee",          "torch",
-                                        "torch-foreach", "torch-capturable",
-                                        "torch-cpu",     "torch-cpu-default",
-                                        "torch-fused-a", "torch-fused-b",
-                                        "torch-fused-c", "apex",
+    static const char *const names[] = {"ieee",
+                                        "torch",
+                                        "torch-foreach",
+                                        "torch-capturable",
+                                        "torch-foreach-capturable",
+                                        "torch-cpu",
+                                        "torch-cpu-default",
+                                        "torch-fused-a",
+                                        "torch-fused-b",
+                                        "torch-fused-c",
+                                        "apex",
                                         "torchao"};
     enum { NAMES = sizeof names / sizeof names[0] };
     static float p[NAMES][ELEMENTS];

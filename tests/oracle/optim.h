@@ -239,9 +239,7 @@ static inline void aten_adam_scalars(plan *q)
     const double bc1 = sub(B64, 1, power(B64, o->beta1, q->step));
     const double bc2 = sub(B64, 1, power(B64, o->beta2, q->step));
     q->value = scalar(q, OF_ADDCDIV, q->pf, -quo(B64, o->lr, bc1));
-    q->bc2s = scalar(q, OF_DIV, q->sf, root(B64, bc2));
-    if (!q->div)
-        q->bc2s = quo(B32, 1, q->bc2s);
+    q->bc2s = q->div ? scalar(q, OF_DIV, q->sf, root(B64, bc2)) : to(B32, quo(B64, 1, root(B64, bc2)));
 }
 
 static inline double aten_decayed(const plan *q, element *e)
@@ -345,6 +343,24 @@ static inline void capturable(const plan *q, element *e)
     const double r = aten_moments(q, e, aten_decayed(q, e));
     const double d = to(q->sf, add(B32, to(q->sf, quo(B32, r, q->bc2s)), q->eps));
     e->p = to(q->pf, add(B32, e->p, quo(B32, e->m, d)));
+}
+
+/* Capturable and foreach: minus the step size divides the denominator. */
+static inline void capturable_list_scalars(plan *q)
+{
+    const mpsim_optim *o = q->o;
+    aten_adam_scalars(q);
+    const double bc1 = sub(B32, power(B32, to(B32, o->beta1), q->step), 1);
+    const double bc2 = -sub(B32, power(B32, to(B32, o->beta2), q->step), 1);
+    q->bc2s = to(q->sf, root(B32, bc2));
+    q->value = to(q->sf, quo(B32, 1, mul(B32, bc1, to(B32, quo(B64, 1, o->lr)))));
+}
+
+static inline void capturable_list(const plan *q, element *e)
+{
+    const double r = aten_moments(q, e, aten_decayed(q, e));
+    const double d = to(q->sf, add(B32, to(q->sf, quo(B32, r, q->bc2s)), q->eps));
+    e->p = to(q->pf, add(B32, e->p, quo(B32, e->m, to(q->sf, quo(B32, d, q->value)))));
 }
 
 /* ------------------------------------------------------------------------------------ optimi */

@@ -422,6 +422,7 @@ static const sequence sequences[] = {
     {"torch", 1, ADAM_AND_SGD(1, 1, ATEN)},
     {"torch-foreach", 1, ADAM_AND_SGD(1, 1, ATEN)},
     {"torch-capturable", 0, ADAM(48, capturable_scalars, capturable)},
+    {"torch-foreach-capturable", 0, ADAM(1, capturable_list_scalars, capturable_list)},
     {"torch-cpu", 1, ADAM_AND_SGD(256, 8, ATEN)},
     {"torch-cpu-default", 1, ADAM_AND_SGD(256, 8, ATEN)},
     {"torch-cpu-foreach", 1, ADAM_AND_SGD(256, 8, ATEN)},

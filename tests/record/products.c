@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 16384, PARTS = 24, MOST_WAYS = 1024 };
+enum { MOST = 16384, CUTS = 96, MOST_WAYS = 1024 };
 
 /* ---- candidates ---- */
 
@@ -38,10 +38,16 @@ static int is_candidate(const mpsim_model *m, const char *arch, const mpsim_form
     return arch && strcmp(m->architecture, arch) == 0 && mpsim_model_accepts(m, a, b);
 }
 
-/* One way: a row; products a part, 0: all; what scales are applied to. */
+/* How the depth is cut. part: products a part, 0: all. tile: of the depth; where a part is no multiple of it, the
+ * rest is its first chunk (CUTLASS). turn: parts take chunks of so many by turns; 0: they are ranges. */
+typedef struct cut {
+    size_t part, tile, turn;
+} cut;
+
+/* One way: a row, a cut; what scales are applied to. */
 typedef struct way {
     mpsim_model m;
-    size_t part;
+    cut cut;
     int partial;            /* 1: parts are rounded to the result's 16 bits before they are added */
     int scales, contracted; /* SCALES_*: BEFORE: operands are multiplied, in binary32; of blocks: 1:
                                their sum by fma                                                   */
@@ -63,23 +69,49 @@ static void encode(const mpsim_format *f, unsigned char *codes, const float *x, 
         code_store(codes + i * mpsim_format_code_bytes(f), mpsim_format_code_bytes(f), device_encode(f, x[i]));
 }
 
-/* Products first to first + n - 1, from +0. */
-static float dot(const way *w, const element *e, size_t first, size_t n)
+/* Products first to first + n - 1, added to c. */
+static float dot_from(const way *w, const element *e, size_t first, size_t n, uint64_t c)
 {
     uint64_t d = 0;
     const mpsim_status s = mpsim_dot(&w->m, e->fa, e->ca + first * mpsim_format_code_bytes(e->fa), e->fb,
-                                     e->cb + first * mpsim_format_code_bytes(e->fb), n, 0, NULL, &d);
+                                     e->cb + first * mpsim_format_code_bytes(e->fb), n, c, NULL, &d);
     return s == MPSIM_OK ? (float)mpsim_decode(&w->m.result.format, d) : 0.0f / 0.0f;
+}
+
+static float dot(const way *w, const element *e, size_t first, size_t n)
+{
+    const size_t rest = w->cut.tile ? n % w->cut.tile : 0;
+    if (rest == 0 || rest == n)
+        return dot_from(w, e, first, n, 0);
+    const float c = dot_from(w, e, first, rest, 0);
+    return dot_from(w, e, first + rest, n - rest, device_encode(&w->m.result.format, c));
+}
+
+/* The chunks of each part side by side; a part keeps its size. */
+static const element *by_turns(const element *e, size_t turn, size_t parts)
+{
+    static element turned;
+    const size_t a = mpsim_format_code_bytes(e->fa), b = mpsim_format_code_bytes(e->fb);
+    size_t at = 0;
+    turned = *e;
+    for (size_t part = 0; part < parts; part++)
+        for (size_t k = part * turn; k < e->k; k += parts * turn, at += turn) {
+            memcpy(turned.ca + at * a, e->ca + k * a, turn * a);
+            memcpy(turned.cb + at * b, e->cb + k * b, turn * b);
+        }
+    return &turned;
 }
 
 /* All products; parts are added one after the other in binary32. */
 static float whole(const way *w, const element *e)
 {
-    if (w->part == 0)
+    const size_t part = w->cut.part;
+    if (part == 0)
         return dot(w, e, 0, e->k);
     float sum = 0;
-    for (size_t k = 0; k < e->k; k += w->part) {
-        const float one = dot(w, e, k, k + w->part < e->k ? w->part : e->k - k);
+    const element *x = w->cut.turn ? by_turns(e, w->cut.turn, e->k / part) : e;
+    for (size_t k = 0; k < e->k; k += part) {
+        const float one = dot(w, x, k, k + part < e->k ? part : e->k - k);
         sum = k == 0 ? one : sum + one;
         if (w->partial)
             sum = device_round(e->out, sum);
@@ -102,21 +134,57 @@ static float dot_of_scaled(const way *w, const element *e, float x, float y)
     return whole(w, &scaled);
 }
 
-/* Parts worth trying: powers of two, and the depth in 2 to 8 parts of whole 16s. */
-static size_t parts_of(size_t k, size_t *part)
+static void add_cut(cut *cuts, size_t *n, cut c, size_t k)
 {
-    size_t n = 0;
-    part[n++] = 0;
-    for (size_t p = 16; p < k && p <= 2048; p *= 2)
-        part[n++] = p;
-    for (size_t s = 2; s <= 8; s++) {
-        const size_t p = ((k + s - 1) / s + 15) / 16 * 16;
-        int known = p >= k;
-        for (size_t i = 0; i < n; i++)
-            known |= part[i] == p;
-        if (!known)
-            part[n++] = p;
+    if (c.part >= k || *n == CUTS)
+        return;
+    for (size_t i = 0; i < *n; i++)
+        if (cuts[i].part == c.part)
+            return;
+    cuts[(*n)++] = c;
+}
+
+/* Where kernels are not known: powers of two, and the depth in 2 to 8 parts of whole 16s. */
+static void guess_cuts(cut *cuts, size_t *n, size_t k)
+{
+    for (size_t p = 16; p <= 2048; p *= 2)
+        add_cut(cuts, n, (cut){.part = p}, k);
+    for (size_t s = 2; s <= 8; s++)
+        add_cut(cuts, n, (cut){.part = ((k + s - 1) / s + 15) / 16 * 16}, k);
+}
+
+/* What the names of kernels leave open is the number of parts. Of CUTLASS a name ends in the tile's depth and its
+ * stages, "_32x6_nt_align4"; nvjet's tiles are 64 deep; xmma's kernels take chunks of 8 by turns. */
+static size_t cuts_of(const json_t *c, size_t k, cut *cuts)
+{
+    static const struct kernel {
+        const char *mark;
+        size_t unit, turn;
+        int named; /* the tile's depth is in the name */
+    } known[] = {{"nvjet_", 64, 0, 0}, {"execute_split_k", 8, 8, 0}, {"cutlass_80_", 4, 0, 1}};
+    const json_t *names = json_object_get(c, "kernels");
+    size_t n = 1, tile = 0;
+    int divided = 0, waits = 0;
+    const struct kernel *of = NULL;
+    cuts[0] = (cut){.part = 0};
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        divided |= strstr(name, "split") != NULL;
+        waits |= strstr(name, "Memset") != NULL; /* of CUTLASS's semaphores: parts wait for their turn */
+        for (size_t j = 0; j < sizeof known / sizeof known[0]; j++)
+            if (strstr(name, known[j].mark)) {
+                const char *at = known[j].named ? strchr(name, 'x') : NULL;
+                of = &known[j];
+                if (at && (at = strchr(at, '_')))
+                    tile = strtoul(at + 1, NULL, 10);
+            }
     }
+    divided |= waits && of && of->named;
+    if (!names || (divided && !of))
+        guess_cuts(cuts, &n, k);
+    for (size_t s = 2; divided && of && s <= 64; s++)
+        if (!of->turn || k % (s * of->turn) == 0)
+            add_cut(cuts, &n, (cut){((k + s - 1) / s + of->unit - 1) / of->unit * of->unit, tile, of->turn}, k);
     return n;
 }
 
@@ -173,26 +241,27 @@ typedef struct candidates {
 
 static void add_row(candidates *all, const mpsim_model *m, const product *p, int partial)
 {
-    size_t part[PARTS];
-    const size_t n = parts_of(p->k, part);
+    cut cuts[CUTS];
+    const size_t n = cuts_of(p->c, p->k, cuts);
     for (size_t i = 0; i < n && all->n < MOST_WAYS; i++) {
-        way *w = &all->w[all->n];
-        *w = (way){.m = *m, .part = part[i], .partial = partial};
-        if (partial && part[i] == 0)
+        if (partial && cuts[i].part == 0)
             continue;
+        all->w[all->n] = (way){.m = *m, .cut = cuts[i], .partial = partial};
         all->out[all->n++] = 0;
     }
 }
 
-static void collect(candidates *all, const product *p, const char *arch, int partial)
+/* software: rows of no architecture. */
+static void collect(candidates *all, const product *p, const char *arch, int software)
 {
     mpsim_model m;
     all->n = 0;
-    for (size_t i = mpsim_model_count(); i-- > 0;) { /* software comes first in the table */
-        if (mpsim_model_at(&m, i) != MPSIM_OK || !is_candidate(&m, arch, p->operand, p->operand))
+    for (size_t i = mpsim_model_count(); i-- > 0;) {
+        if (mpsim_model_at(&m, i) != MPSIM_OK || !is_candidate(&m, arch, p->operand, p->operand) ||
+            (m.architecture == NULL) != software)
             continue;
         add_row(all, &m, p, 0);
-        if (partial)
+        if (p->out->bits == 16 && json_object_get(p->c, "kernels"))
             add_row(all, &m, p, 1);
     }
 }
@@ -217,10 +286,12 @@ static void judge(candidates *all, const product *p, float (*nearer)(float x))
 /* `how` follows the row's name. */
 static void name_way(const way *w, const char *how, device_fits *fits)
 {
-    if (w->part)
-        device_fit(fits, "%s in parts of %zu%s%s", w->m.name, w->part, w->partial ? " in 16 bits" : "", how);
-    else
-        device_fit(fits, "%s%s", w->m.name, how);
+    char text[80] = "";
+    if (w->cut.part)
+        snprintf(text, sizeof text, " in parts of %zu%s%s%s", w->cut.part, w->cut.turn ? " by turns of 8" : "",
+                 w->cut.tile && w->cut.part % w->cut.tile ? ", the rest of a tile first" : "",
+                 w->partial ? " in 16 bits" : "");
+    device_fit(fits, "%s%s%s", w->m.name, text, how);
 }
 
 static void name_fits(const candidates *all, const char *operands, device_fits *fits)
@@ -269,13 +340,14 @@ void device_products(const json_t *head, const json_t *c, char *answer)
         return;
     }
     const int rounds = strstr(device_text(c, "case"), "as tf32") != NULL;
-    for (size_t i = 0; i < 4; i++) {
-        if (operands_as[i].tf32 > rounds)
-            continue;
-        collect(&all, &p, architecture(head), strstr(device_text(c, "case"), "reduced") != NULL);
-        judge(&all, &p, operands_as[i].nearer);
-        name_fits(&all, operands_as[i].text, &fits);
-    }
+    for (int software = 0; software < 2 && fits.count == 0; software++)
+        for (size_t i = 0; i < 4; i++) {
+            if (operands_as[i].tf32 > rounds)
+                continue;
+            collect(&all, &p, architecture(head), software);
+            judge(&all, &p, operands_as[i].nearer);
+            name_fits(&all, operands_as[i].text, &fits);
+        }
     device_say_fits(answer, &fits);
     if (json_is_false(json_object_get(c, "again")))
         strncat(answer, "; not the same again", DEVICE_ANSWER - strlen(answer) - 1);
@@ -286,7 +358,7 @@ void device_play_products(json_t *c, const char *row, size_t part)
     static element e;
     char words[64 * 9 + 1] = "";
     product p;
-    way w = {.part = part};
+    way w = {.cut = {.part = part}};
     const size_t places = (size_t)json_integer_value(json_array_get(json_object_get(c, "places"), 0));
     device_need(read_product(c, &p) && places <= 64 && mpsim_model_parse(&w.m, row) == MPSIM_OK);
     for (size_t i = 0; i < places; i++) {
@@ -363,14 +435,14 @@ static void scaled_element(const scaled *s, size_t at, element *e)
 /* A row, with the depth in parts where scales are not those of blocks. */
 static void add_scaled(candidates *all, const mpsim_model *m, const scaled *s, int order)
 {
-    size_t part[PARTS] = {0};
+    cut cuts[CUTS] = {{0}};
     const int blocks = strstr(s->kind, "128") != NULL;
-    const size_t n = blocks ? 1 : parts_of(s->k, part);
+    const size_t n = blocks ? 1 : cuts_of(s->c, s->k, cuts);
     for (size_t i = 0; i < n; i++)
         for (int contracted = 0; contracted <= (blocks && order == SCALES_PRODUCT); contracted++) {
             if (all->n == MOST_WAYS)
                 return;
-            all->w[all->n] = (way){.m = *m, .part = part[i], .scales = order, .contracted = contracted};
+            all->w[all->n] = (way){.m = *m, .cut = cuts[i], .scales = order, .contracted = contracted};
             all->out[all->n++] = 0;
         }
 }

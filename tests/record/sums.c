@@ -87,12 +87,13 @@ static float by_threads(const float *x, size_t n, size_t threads, size_t blocks,
     return sum;
 }
 
-/* ATen's Reduce.cuh as we read it: up to 512 threads, neighbours by fours above 128 numbers, else four
- * numbers apart; more blocks where a thread would have 256 numbers, so many that it has 16 (a device of 132
- * multiprocessors takes 528 at most). No device has confirmed it. */
+/* ---- ATen's, for CUDA ---- */
+
+/* Reduce.cuh: up to 512 threads, neighbours by fours from 128 numbers on, else four numbers apart; more blocks where a
+ * thread would have 256 numbers, so many that it has 16 (a device of 132 multiprocessors takes 528 at most). */
 static float aten(const float *x, size_t n)
 {
-    const int vectors = n > 128;
+    const int vectors = n >= 128;
     size_t threads = 1;
     while (threads * 2 <= (vectors ? n / 4 : n) && threads < 512)
         threads *= 2;
@@ -100,7 +101,93 @@ static float aten(const float *x, size_t n)
     size_t blocks = each >= 256 ? (each + 15) / 16 : 1;
     if (blocks > 528)
         blocks = 528;
-    return by_threads(x, n, threads, blocks, 4, !vectors, 1);
+    return by_threads(x, n, threads, blocks, 4, !vectors, 0);
+}
+
+enum { THREADS = 512, CHUNK = 65536, WARP = 32 };
+
+/* BlockReduceSum: each warp, then the first one over what they left. */
+static float add_block(float s[THREADS])
+{
+    float warps[WARP] = {0};
+    for (size_t w = 0; w < THREADS / WARP; w++)
+        warps[w] = fold(s + w * WARP, WARP, 0);
+    return fold(warps, WARP, 0);
+}
+
+/* The norm of a list of one tensor, as clip_grad_norm_ takes it: chunks, each thread four sums of squares by FMA. */
+static float list_norm(const float *x, size_t n)
+{
+    float chunks[THREADS] = {0};
+    for (size_t first = 0; first < n; first += CHUNK) {
+        static float v[THREADS][4];
+        float s[THREADS];
+        memset(v, 0, sizeof v);
+        for (size_t i = 0; i < CHUNK && first + i < n; i++) {
+            float *to = n % 4 ? &v[i % THREADS][i / THREADS % 4] : &v[i / 4 % THREADS][i % 4];
+            *to = fmaf(x[first + i], x[first + i], *to);
+        }
+        for (size_t t = 0; t < THREADS; t++)
+            s[t] = v[t][0] + v[t][1] + v[t][2] + v[t][3];
+        chunks[first / CHUNK % THREADS] += add_block(s);
+    }
+    return sqrtf(add_block(chunks));
+}
+
+/* Welford's mean and sum of squared deviations. */
+typedef struct welford {
+    float mean, m2, count;
+} welford;
+
+/* reciprocal 1: of rows whose length is a multiple of 4, whose kernel multiplies by 1 / count. */
+static welford add_number(welford w, float x, int reciprocal)
+{
+    const float d = x - w.mean, count = w.count + 1;
+    const float mean = reciprocal ? fmaf(d, 1 / count, w.mean) : w.mean + d / count;
+    return (welford){mean, fmaf(d, x - mean, w.m2), count};
+}
+
+static welford combine(welford a, welford b, int reciprocal)
+{
+    const float d = reciprocal ? a.mean - b.mean : b.mean - a.mean, count = a.count + b.count;
+    if (reciprocal) {
+        const float coefficient = 1 / count, na = a.count * coefficient, nb = b.count * coefficient;
+        if (count == 0)
+            return (welford){0, 0, 0};
+        return (welford){fmaf(nb, b.mean, na * a.mean), fmaf(d * d * b.count, na, b.m2 + a.m2), count};
+    }
+    if (a.count == 0 || b.count == 0)
+        return a.count == 0 ? b : a;
+    const float share = b.count / count;
+    return (welford){fmaf(d, share, a.mean), fmaf(d * d * a.count, share, a.m2 + b.m2), count};
+}
+
+static welford fold_warp(welford *w, int reciprocal)
+{
+    for (size_t step = WARP / 2; step > 0; step /= 2)
+        for (size_t i = 0; i + step < WARP; i++)
+            w[i] = combine(w[i], w[i + step], reciprocal);
+    return w[0];
+}
+
+/* Of one row: 128 threads of four neighbours, their warps by halves; of other lengths 512 threads of one number. */
+static welford row_moments(const float *x, size_t n)
+{
+    static welford w[THREADS];
+    const int whole = n % 4 == 0;
+    const size_t threads = whole ? 128 : THREADS, group = whole ? 4 : 1;
+    welford warps[WARP] = {{0, 0, 0}};
+    memset(w, 0, sizeof w);
+    for (size_t i = 0; i < n; i++)
+        w[i / group % threads] = add_number(w[i / group % threads], x[i], whole);
+    for (size_t k = 0; k < threads / WARP; k++)
+        warps[k] = fold_warp(w + k * WARP, whole);
+    if (!whole)
+        return fold_warp(warps, 0);
+    for (size_t half = threads / WARP / 2; half > 0; half /= 2)
+        for (size_t k = 0; k < half; k++)
+            warps[k] = combine(warps[k], warps[k + half], 1);
+    return warps[0];
 }
 
 /* Orders that give `want` after `end`: what is done with the sum. */
@@ -213,6 +300,17 @@ static void layer_norm(const json_t *c, const char *type, const float *x, size_t
     free(one);
 }
 
+/* The same on a device: 1 / deviation is by the machine's approximate root there. */
+static void layer_norm_by_welford(const json_t *c, const float *x, size_t n, device_fits *fits)
+{
+    const welford w = row_moments(x, n);
+    const float variance = w.m2 / (float)n + 1e-5f;
+    const int64_t want = (int64_t)device_code(device_text(json_object_get(c, "rstd"), "d"), 0);
+    const int64_t apart = (int64_t)bits_of_f32((float)(1 / sqrt((double)variance))) - want;
+    if (bits_of_f32(w.mean) == device_code(device_text(json_object_get(c, "mean"), "d"), 0) && llabs(apart) <= 2)
+        device_fit(fits, "ATen's for CUDA, by Welford; 1 / deviation %d ulp from the nearest", (int)llabs(apart));
+}
+
 static void cross_entropy(const json_t *c, const mpsim_format *f, const float *x, size_t n, device_fits *fits)
 {
     float loss = 0;
@@ -220,6 +318,20 @@ static void cross_entropy(const json_t *c, const mpsim_format *f, const float *x
     const mpsim_status s = mpsim_softmax_xent(NULL, f, 1, n, x, &label, 1, &loss, NULL, NULL);
     if (s == MPSIM_OK && device_encode(f, loss) == device_code(device_text(c, "d"), 0))
         device_fit(fits, "mpsim's cross-entropy");
+}
+
+/* On a device: what its ATen does, of all streams. */
+static int is_atens(const json_t *c, const char *type, size_t n, int norm)
+{
+    const json_t *streams = json_object_get(c, "streams");
+    int equal = 1;
+    for (size_t i = 0; i < json_array_size(streams) && equal; i++) {
+        float *x = numbers((uint64_t)json_integer_value(json_array_get(streams, i)), type, n, 0);
+        const float y = norm ? list_norm(x, n) : aten(x, n);
+        equal = device_encode(device_format(type), y) == device_code(device_text(c, "d"), i);
+        free(x);
+    }
+    return equal;
 }
 
 /* Sums, or norms, of several streams, all of which an order must give. */
@@ -243,7 +355,7 @@ void device_reductions(const json_t *head, const json_t *c, char *answer)
     const size_t n = (size_t)device_integer(c, "n");
     const json_t *streams = json_object_get(c, "streams");
     const size_t codes = device_codes(device_text(c, "d"));
-    (void)head;
+    const int cuda = strcmp(device_text(head, "kind"), "cuda") == 0;
     if (sscanf(device_text(c, "case"), "%31s %31s", what, type) != 2 || !device_format(type) || n == 0 ||
         n > (size_t)1 << 24 || (codes > 0 && codes != json_array_size(streams))) {
         device_say(answer, "not understood");
@@ -251,10 +363,14 @@ void device_reductions(const json_t *head, const json_t *c, char *answer)
     }
     const int norm = strcmp(what, "norm") == 0;
     float *x = numbers((uint64_t)json_integer_value(json_array_get(streams, 0)), type, n, 0);
-    if (strcmp(what, "layer_norm") == 0)
-        layer_norm(c, type, x, n, &fits);
-    else if (strcmp(what, "cross_entropy") == 0)
+    if (strcmp(what, "cross_entropy") == 0)
         cross_entropy(c, device_format(type), x, n, &fits);
+    else if (strcmp(what, "layer_norm") == 0 && cuda)
+        layer_norm_by_welford(c, x, n, &fits);
+    else if (strcmp(what, "layer_norm") == 0)
+        layer_norm(c, type, x, n, &fits);
+    else if (cuda && is_atens(c, type, n, norm))
+        device_fit(&fits, "ATen's for CUDA");
     else
         sums(c, type, n, norm, &fits);
     free(x);

@@ -49,7 +49,7 @@ typedef struct answers {
 /* The cases of a question take turns, and so do the lines that are kept of them. */
 static int is_in_turn(size_t line)
 {
-    return getenv("MPSIM_GOLDEN_UPDATE") || test_in_part(line, 4);
+    return getenv("MPSIM_GOLDEN_UPDATE") || test_in_part(line, 16);
 }
 
 static void add_line(answers *a, const char *question, const char *name, const char *answer)

@@ -106,9 +106,10 @@ typedef struct mpsim_optim_variant {
 /* The table:
  *   ieee               textbook order, every operation rounded in binary32, no FMA
  *   torch              for-loop on CUDA: FMAs as ATen's kernels contract, x / scalar as a product
- *                      with the reciprocal
+ *                      with the reciprocal, formed in binary64
  *   torch-foreach      foreach on CUDA: true division by the list of scalars
- *   torch-capturable   step size folded into the denominator
+ *   torch-capturable   step size folded into the denominator's two numbers
+ *   torch-foreach-capturable   the denominator divided by the step size
  *   torch-cpu          for-loop on CPU with FMA (AVX2, AVX-512: the same bits)
  *   torch-cpu-default  the same without FMA
  *   torch-cpu-foreach, torch-cpu-foreach-default
