@@ -32,8 +32,9 @@ cell_colour(v, state) = state eq 'equal' ? faint : state eq 'apart' ? colour_of(
 # drawn with characters: · ░ ▒ ▓ █ from pale to dark, ! for NaN and Inf, × for what has the mark
 shade_text(v, state) = state eq 'equal' ? '·' : state eq 'broken' ? '!' : state eq 'apart' ? \
                        (dark_of(v) < 0.25 ? '░' : dark_of(v) < 0.5 ? '▒' : dark_of(v) < 0.75 ? '▓' : '█') : ' '
-cell_text(v, state, marked, type) = marked > 0 ? '×' : type eq 'txt' ? shade_text(v, state) : ' '
-mark_colour(v, state) = state eq 'apart' && dark_of(v) > 0.5 ? paper : ink
+sign = row_height >= 0.08 && cell >= 0.05 # room for one; red and blue are alike in grey
+cell_text(v, state, marked, type) = sign && state eq 'broken' ? '!' : marked > 0 ? '×' : type eq 'txt' ? shade_text(v, state) : ' '
+mark_colour(v, state) = state eq 'broken' ? black : state eq 'apart' && dark_of(v) > (is_dark ? 0.35 : 0.5) ? paper : ink
 value_text(v) = unit == 0 ? sprintf('%g', v) : unit == 1 ? (v == 0 ? '1' : '2'.raised(int(v))) : \
                 v < -2 ? '10'.raised(int(v)) : sprintf('%g', 10.0 ** v)
 tick_step = max(1, int(ceil(max(0.30, (step_length + 1) * character_width) / cell)))
@@ -66,7 +67,7 @@ do for [type in types] {
     shades = 64
     do for [i = 0:shades - 1] {
         set object 100 + i rectangle from bar_left + bar_width * i / shades, bar \
-            to bar_left + bar_width * (i + 1) / shades, bar + 0.08 \
+            to bar_left + bar_width, bar + 0.08 \
             fillcolor rgb colour_of((less_is_worse ? shades - 1 - i : i) / (shades - 1.0)) fillstyle solid 1 noborder
     }
     v_step = power_of_two((v_high - v_low) * 0.42 / bar_width)
@@ -96,6 +97,7 @@ do for [type in types] {
                 set object 2 + k rectangle from at, row_1 - 0.04 to at + 0.12, row_1 + 0.04 \
                     fillstyle empty border lc rgb orange lw 3
             }
+            if (k == 2 && sign) { set label '!' center at at + 0.06, row_1 font small_font tc rgb black }
             set label shown(words) left at at + 0.18, row_1 font small_font tc rgb ink
             at = at + 0.34 + strlen(words) * character_width
         }
@@ -110,7 +112,7 @@ do for [type in types] {
         plot for [once = 1:(type ne 'txt')] data index 'cells' using (x($1) + cell / 2):(y($2) + row_height / 2): \
                 (x($1)):(x($1 + 1)):(y($2)):(y($2) + row_height):(cell_colour($3, stringcolumn(4))) \
                 with boxxyerror lc rgb variable lw thin fillstyle solid 1 border rgb paper, \
-            data index 'cells' using (latex && $5 <= 0 ? -width : x($1) + cell / 2):(y($2) + row_height / 2):(plotted(cell_text($3, stringcolumn(4), $5, type))): \
+            data index 'cells' using (latex && cell_text($3, stringcolumn(4), $5, type) eq ' ' ? -width : x($1) + cell / 2):(y($2) + row_height / 2):(plotted(cell_text($3, stringcolumn(4), $5, type))): \
                 (mark_colour($3, stringcolumn(4))) with labels center font small_font textcolor rgb variable, \
             '' index 'rows' using (left - 0.06):(y($1) + row_height / 2):(int($1) % named == 0 ? plotted(stringcolumn(2)) : ' ') \
                 with labels right noenhanced font small_font tc rgb ink, \

@@ -221,7 +221,7 @@ ok "errors say what is not so: '%s' is not a format, not: is no format" "$(messa
 # ---- nothing that a tool left: files in the root that are not known; files of bytes outside data/ and tests/ ----
 known='[.](clang-format|editorconfig|gitignore)|(CONTRIBUTING|HACKING|NEWS|README|SECURITY)[.]md|CITATION[.]cff|Containerfile|COPYING|Makefile[.]am|bootstrap|configure[.]ac'
 strays() { # of the names on stdin
-    grep -v -E '^(data|tests)/|^plots/.*[.]png$' >"$dir/looked"
+    grep -v -E '^(data|tests)/|^(plots|doc/gallery)/.*[.]png$' >"$dir/looked"
     grep -v -e / "$dir/looked" | grep -v -x -E "$known"
     grep -e / "$dir/looked" | xargs grep -L -I '' | while read -r file; do [ ! -s "$file" ] || echo "$file holds bytes"; done
 }

@@ -109,13 +109,14 @@ void plot_put_courses(FILE *to, const plot_input *in, const plot_request *r)
 {
     const plot_courses *c = &in->courses;
     const double block = joined_steps(c, r->width);
+    const size_t label = plot_fit(r->width - 0.56, CURVE_LABEL);
     fputs("\n\n# names\n# 1 curve  2 label  3 name\n", to);
     plot_common common = {0};
     for (size_t i = 0; i < c->n; i++)
         plot_common_add(&common, c->items[i].name);
     for (size_t i = 0; i < c->n; i++) {
         fprintf(to, "%zu ", i + 1);
-        plot_put_label_of(to, c->items[i].name, CURVE_LABEL, &common);
+        plot_put_label_of(to, c->items[i].name, label, &common);
         fputc(' ', to);
         plot_put_data(to, c->items[i].name);
         fputc('\n', to);
@@ -163,5 +164,6 @@ void plot_put_courses_variables(FILE *to, const plot_input *in, const plot_reque
                 c->kind->stairs >> p & 1);
     }
     fprintf(to, "mark = '%s' # of marks; none: ''\n", put_marks(NULL, c, r->width) ? c->kind->mark : "");
-    fprintf(to, "name_length = %zu # characters\n", longest < CURVE_LABEL ? longest : CURVE_LABEL);
+    const size_t label = plot_fit(r->width - 0.56, CURVE_LABEL);
+    fprintf(to, "name_length = %zu # characters\n", longest < label ? longest : label);
 }
