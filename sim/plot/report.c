@@ -165,10 +165,7 @@ int plot_report_load(plot_report *r, const char *path, const char *verbs, const 
     if (code)
         return code;
     r->schema = json_string_value(json_object_get(r->json, "schema"));
-    const json_t *config = json_object_get(r->json, "config");
-    r->version = json_string_value(json_object_get(config, "mpsim"));
-    if (!r->version)
-        r->version = json_string_value(json_object_get(config, "version"));
+    r->version = json_string_value(json_object_get(r->json, "mpsim"));
     find_command(r, verbs);
     return check_schema(r, verbs, figure);
 }

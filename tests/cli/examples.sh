@@ -17,7 +17,7 @@ export MPSIM_POLICIES MPSIM_PLOTS
 mkdir "$dir/bin" "$dir/files"
 ln -s "$(realpath "$MPSIM")" "$dir/bin/mpsim"
 # clients of stores that are not here: what they would fetch
-printf '#!/bin/sh\nxz -c grads.safetensors\n' >"$dir/bin/aws"
+printf '#!/bin/sh\ngzip -c grads.safetensors\n' >"$dir/bin/aws"
 printf '#!/bin/sh\ncat grads.safetensors\n' >"$dir/bin/rclone"
 printf '#!/bin/sh\ntail -c 1048576 grads.safetensors\n' >"$dir/bin/curl"
 chmod +x "$dir"/bin/*
