@@ -138,7 +138,6 @@ static void put_kept(jsonout *o, const char *key, const advise *a, const advise_
 static void put_config(jsonout *o, const advise *a, const input *in)
 {
     jsonout_begin(o, "config", '{');
-    jsonout_text(o, "version", mpsim_version());
     jsonout_real(o, "max_underflow", a->bounds.underflow);
     jsonout_real(o, "max_overflow", a->bounds.overflow);
     jsonout_real(o, "min_sqnr_db", a->bounds.sqnr);
@@ -159,6 +158,7 @@ void advise_print_json(const advise *a, const input *in, FILE *to)
     jsonout o = {.to = to};
     jsonout_begin(&o, NULL, '{');
     jsonout_text(&o, "schema", "mpsim.advise/1");
+    jsonout_text(&o, "mpsim", mpsim_version());
     put_config(&o, a, in);
     jsonout_count(&o, "steps", a->steps - a->held_steps);
     jsonout_text(&o, "compute", a->compute);

@@ -104,7 +104,7 @@ void attention_report_begin(attention_report *r)
         print_softmax(r);
         break;
     case REPORT_JSON:
-        fprintf(r->to, "{\"schema\": \"mpsim.attention/1\",\n\"version\": \"%s\",\n\"config\": ", mpsim_version());
+        fprintf(r->to, "{\"schema\": \"mpsim.attention/1\",\n\"mpsim\": \"%s\",\n\"config\": ", mpsim_version());
         json_write(r->to, config_json(r));
         fputs(",\n\"results\": [", r->to);
         break;

@@ -88,12 +88,14 @@ static void print_row(table *t, const answer *a)
     table_cell(t, "%s", element_flags_text(flags, sizeof flags, a->flags));
 }
 
-static json_t *answer_json(const answer *a)
+static json_t *answer_json(const answer *a, char **typed)
 {
     char code[24];
-    json_t *v = json_object(), *operands = json_array(), *flags = json_array();
-    for (int i = 0; i < a->what->operands; i++)
+    json_t *v = json_object(), *operands = json_array(), *words = json_array(), *flags = json_array();
+    for (int i = 0; i < a->what->operands; i++) {
         json_array_append_new(operands, json_of_double(a->value[i]));
+        json_array_append_new(words, json_string(typed[i] + strspn(typed[i], " ")));
+    }
     for (const element_flag *f = element_flags; f->name; f++)
         if (a->flags & f->flag)
             json_array_append_new(flags, json_string(f->name));
@@ -102,6 +104,7 @@ static json_t *answer_json(const answer *a)
     json_object_set_new(v, "preset", json_string(a->t->preset));
     json_object_set_new(v, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)a->o.rounding.mode)));
     json_object_set_new(v, "operand_format", json_string(a->o.operand[0].name));
+    json_object_set_new(v, "typed", words);
     json_object_set_new(v, "operands", operands);
     json_object_set_new(v, "result", json_of_double(a->result));
     json_object_set_new(v, "code", json_string(element_code_text(code, &a->t->format, a->code)));
@@ -109,28 +112,39 @@ static json_t *answer_json(const answer *a)
     return v;
 }
 
-static void print_json(const answer *answers, size_t n, FILE *to)
+static void print_json(const answer *answers, size_t n, char **typed, FILE *to)
 {
     fputs("{\"schema\": \"mpsim.calc/1\",\n\"results\": [", to);
     for (size_t i = 0; i < n; i++) {
-        json_item(to, REPORT_JSON, i, answer_json(&answers[i]));
+        json_item(to, REPORT_JSON, i, answer_json(&answers[i], typed));
     }
     fputs("]}\n", to);
 }
 
-static void print_text(const answer *answers, size_t n, FILE *to)
+/* The operands that a format has not, as they were typed. */
+static void print_typed(const answer *answers, size_t n, char **typed, FILE *to)
+{
+    const char *mark = "\n* typed as ";
+    for (int k = 0; k < answers[0].what->operands; k++) {
+        int rounded = 0;
+        for (size_t i = 0; i < n; i++)
+            rounded |= answers[i].inexact[k];
+        if (rounded)
+            fprintf(to, "%s%s", mark, typed[k] + strspn(typed[k], " "));
+        mark = rounded ? ", " : mark;
+    }
+    if (mark[0] == ',')
+        fputs("; not a number of the operands' format, and rounded to it\n", to);
+}
+
+static void print_text(const answer *answers, size_t n, char **typed, FILE *to)
 {
     table *t = table_new("<format|>x|>y|>z|>result|<|<code|<flags");
     for (size_t i = 0; i < n; i++)
         print_row(t, &answers[i]);
     table_print(t, to, "");
     table_free(t);
-    for (size_t i = 0; i < n; i++)
-        for (int k = 0; k < answers[i].what->operands; k++)
-            if (answers[i].inexact[k]) {
-                fputs("\n* was not a number of the operands' format, and was rounded to it\n", to);
-                return;
-            }
+    print_typed(answers, n, typed, to);
 }
 
 /* ---- the command ---- */
@@ -196,7 +210,7 @@ static int calculate_numbers(const calculation *c, const target_list *targets, c
         return code;
     for (size_t i = 0; i < targets->count; i++)
         calculate(&answers[i], &targets->items[i], c, operands, x, seed);
-    (form->json ? print_json : print_text)(answers, targets->count, out.file);
+    (form->json ? print_json : print_text)(answers, targets->count, words, out.file);
     return output_close(&out);
 }
 

@@ -114,7 +114,7 @@ int explain_run(const explain_options *o)
     }
     e.to = out.file;
     if (o->json)
-        fprintf(e.to, "{\"schema\": \"mpsim.cast-explain/1\",\n\"version\": \"%s\",\n\"results\": [", mpsim_version());
+        fprintf(e.to, "{\"schema\": \"mpsim.cast-explain/1\",\n\"mpsim\": \"%s\",\n\"results\": [", mpsim_version());
     for (char *name = strtok_r(names, ",", &rest); name && !code; name = strtok_r(NULL, ",", &rest)) {
         cast_recipe recipe;
         code = recipe_parse(&recipe, name);

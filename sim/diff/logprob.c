@@ -173,10 +173,10 @@ static void write_end(const logprob *l)
 
 static void write_head(const logprob *l)
 {
-    fputs("{\"schema\": \"mpsim.logprob/1\", \"config\": ", l->to);
+    fprintf(l->to, "{\"schema\": \"mpsim.logprob/1\", \"mpsim\": \"%s\", \"config\": ", mpsim_version());
     json_write(l->to,
-               json_pack("{s:s,s:o,s:o,s:[o,o]}", "mpsim", mpsim_version(), "a", json_of_path(l->o->paths[0]), "b",
-                         json_of_path(l->o->paths[1]), "clip", json_of_double(l->o->low), json_of_double(l->o->high)));
+               json_pack("{s:o,s:o,s:[o,o]}", "a", json_of_path(l->o->paths[0]), "b", json_of_path(l->o->paths[1]),
+                         "clip", json_of_double(l->o->low), json_of_double(l->o->high)));
     fputs(",\n\"tensors\": [", l->to);
 }
 

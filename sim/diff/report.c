@@ -41,14 +41,14 @@ diffreport *diffreport_new(FILE *to, report_style style, const diffreport_head *
     if (style == REPORT_TEXT)
         r->rows = table_new(">step|<tensor|<verdict|>differ|>max ULP|>max rel|>SQNR (dB)");
     if (style == REPORT_JSON) {
-        fputs("{\"schema\": \"mpsim.diff/1\", \"config\": ", to);
+        fprintf(to, "{\"schema\": \"mpsim.diff/1\", \"mpsim\": \"%s\", \"config\": ", mpsim_version());
         json_t *match = json_array(), *kinds = json_array();
         for (size_t i = 0; i < head->match->count; i++)
             json_array_append_new(match, json_of_path(head->match->items[i]));
         for (size_t i = 0; i < head->kinds->count; i++)
             json_array_append_new(kinds, json_string(head->kinds->items[i]));
-        json_write(to, json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "mpsim", mpsim_version(), "a",
-                                 json_of_path(head->paths[0]), "b", json_of_path(head->paths[1]), "tolerance",
+        json_write(to, json_pack("{s:o,s:o,s:o,s:o,s:o}", "a", json_of_path(head->paths[0]), "b",
+                                 json_of_path(head->paths[1]), "tolerance",
                                  head->tolerance ? json_string(head->tolerance) : json_null(), "match", match, "kinds",
                                  kinds));
         fputs(",\n\"tensors\": [", to);

@@ -326,7 +326,7 @@ static void print_head(const pair *p)
         fputc('\n', p->to);
         break;
     case REPORT_JSON:
-        fprintf(p->to, "{\"schema\": \"mpsim.dot-pair/1\",\n\"version\": \"%s\",\n\"a\": ", mpsim_version());
+        fprintf(p->to, "{\"schema\": \"mpsim.dot-pair/1\",\n\"mpsim\": \"%s\",\n\"a\": ", mpsim_version());
         json_write(p->to, operand_json(o->fa, p->a, p->n));
         fputs(",\n\"b\": ", p->to);
         json_write(p->to, operand_json(o->fb, p->b, p->n));

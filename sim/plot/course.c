@@ -184,7 +184,7 @@ static int read_trajectory(void *context, const json_t *item)
         has_number(item, "to", &to);
     if (p->curve->n && p->curve->moments[p->curve->n - 1].step >= from) /* where the one before it led to */
         p->curve->n--;
-    code = add_moment(p->c, p->curve, (plot_moment){from, {scale, (double)NAN}, has_event(item, "skip")});
+    code = add_moment(p->c, p->curve, (plot_moment){from, {scale, (double)NAN}, has_event(item, "skipped")});
     if (!code)
         code = add_norms(p, to);
     if (!code)
@@ -201,7 +201,7 @@ static int read_scale(void *context, const json_t *item)
     int code = plot_get_count(p->c->report, item, "step", &step);
     code = code ? code : get_scale(p->c, item, "scale", &scale);
     code = code ? code : get_norm(p->c, item, &norm);
-    const int skipped = json_is_true(json_object_get(item, "skipped")) || has_event(item, "skip");
+    const int skipped = json_is_true(json_object_get(item, "skipped")) || has_event(item, "skipped");
     return code ? code : add_moment(p->c, p->curve, (plot_moment){(double)step, {scale, norm}, skipped});
 }
 

@@ -109,8 +109,8 @@ static json_t *config_json(const replay_options *o, const input *in)
     json_t *inputs = json_array();
     for (size_t i = 0; i < in->tree.count; i++)
         json_array_append_new(inputs, json_of_path(in->tree.paths[i]));
-    return json_pack("{s:s,s:s,s:o,s:b,s:o}", "version", mpsim_version(), "weights", weights[o->weights], "seed",
-                     json_of_count(o->seed), "references", o->references, "inputs", inputs);
+    return json_pack("{s:s,s:o,s:b,s:o}", "weights", weights[o->weights], "seed", json_of_count(o->seed), "references",
+                     o->references, "inputs", inputs);
 }
 
 /* A replay has no products, and of attention no scales. */
@@ -162,7 +162,7 @@ static int parse_weights(const char *text, replay_weights *w)
 static int check_request(const option_list *policies, int operands)
 {
     if (policies->count == 0)
-        return fail(EXIT_USAGE, "replay: which policy? --policy FILE; bundled ones are in data/policies");
+        return fail(EXIT_USAGE, "replay: which policy? --policy FILE, as pytorch-amp-fp16; see 'mpsim help policies'");
     for (size_t i = 0; i < policies->count && world_size() > 1; i++)
         if (strcmp(policies->items[i], "-") == 0)
             return fail(EXIT_USAGE, "replay: '-' can be read by one process only: give the policy in a file");
@@ -244,6 +244,7 @@ int cmd_replay(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(form, "mpsim.replay/1"),
         CSV_OPTION_ROW(form, ": a row per step, or with --tensors per tensor; of several policies, a row each"),
         OUTPUT_OPTION_ROW(form),
+        QUIET_OPTION_ROW(form, "notes"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
     };
     run r = {.totals = NULL};
@@ -251,6 +252,8 @@ int cmd_replay(const command *self, int argc, char **argv)
     if (code < 0 && list)
         code = policy_list_print(stdout);
     if (code < 0) {
+        if (form.quiet)
+            note_quiet();
         r.report.tensors = tensors;
         r.report.amp = amp;
         o.references = !no_reference;

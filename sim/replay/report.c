@@ -41,7 +41,7 @@ static const char *distance_text(char *out, double x)
 void replay_report_begin(replay_report *r, json_t *config)
 {
     if (r->style == REPORT_JSON) {
-        fputs("{\"schema\": \"mpsim.replay/1\",\n\"config\": ", r->file);
+        fprintf(r->file, "{\"schema\": \"mpsim.replay/1\",\n\"mpsim\": \"%s\",\n\"config\": ", mpsim_version());
         json_write(r->file, config);
         fputs(",\n\"policies\": [", r->file);
         return;

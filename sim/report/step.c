@@ -9,7 +9,7 @@ static const struct event {
 } events[] = {
     {MPSIM_SCALER_OVERFLOW, "overflow"},   {MPSIM_SCALER_SKIP, "skipped"},
     {MPSIM_SCALER_BACKOFF, "backoff"},     {MPSIM_SCALER_GROWTH, "growth"},
-    {MPSIM_SCALER_TOLERATED, "tolerated"}, {MPSIM_SCALER_FLOORED, "floor"},
+    {MPSIM_SCALER_TOLERATED, "tolerated"}, {MPSIM_SCALER_FLOORED, "floored"},
     {MPSIM_SCALER_CEILING, "ceiling"},     {MPSIM_SCALER_REFUSED, "refused"},
     {MPSIM_SCALER_RAISED, "raised"},       {0, NULL},
 };

@@ -402,12 +402,12 @@ static void report_json(FILE *to, const adaptive_run *r, const input *in)
         json_array_append_new(inputs, json_of_path(in->tree.paths[i]));
     for (size_t i = 0; i < r->count; i++)
         json_array_append_new(layers, row_json(&r->rows[i]));
-    json_object_set_new(config, "version", json_string(mpsim_version()));
     json_object_set_new(config, "inputs", inputs);
     json_object_set_new(config, "format", json_string("fp16"));
     json_object_set_new(config, "global_scale", json_of_double(global_scale));
     json_object_set_new(config, "failed_files", json_integer(in->failed));
     json_object_set_new(v, "schema", json_string("mpsim.adaptive/1"));
+    json_object_set_new(v, "mpsim", json_string(mpsim_version()));
     json_object_set_new(v, "config", config);
     json_object_set_new(v, "layers", layers);
     json_write(to, v);

@@ -1,26 +1,22 @@
 /* json.c -- see json.h. */
 #include "json.h"
 
+#include "../report/step.h"
 #include "table.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-/* Names of events, in JSON and CSV. */
+/* Names of what a log shows beside the scaler's own events, in JSON and CSV. */
 static const struct {
     unsigned bit;
     const char *name;
-} events[] = {
-    {MPSIM_SCALER_OVERFLOW, "overflow"},   {MPSIM_SCALER_SKIP, "skip"},
-    {MPSIM_SCALER_BACKOFF, "backoff"},     {MPSIM_SCALER_GROWTH, "growth"},
-    {MPSIM_SCALER_TOLERATED, "tolerated"}, {MPSIM_SCALER_FLOORED, "floored"},
-    {MPSIM_SCALER_CEILING, "ceiling"},     {MPSIM_SCALER_REFUSED, "refused"},
-    {MPSIM_SCALER_RAISED, "raised"},       {RECORDED_JUMP, "jump"},
-    {RECORDED_RESTART, "restart"},         {RECORDED_MIXED, "mixed"},
-    {RECORDED_INFERRED, "inferred"},       {RECORDED_GAP, "gap"},
+} seen[] = {
+    {RECORDED_JUMP, "jump"},         {RECORDED_RESTART, "restart"}, {RECORDED_MIXED, "mixed"},
+    {RECORDED_INFERRED, "inferred"}, {RECORDED_GAP, "gap"},
 };
-enum { EVENTS = sizeof events / sizeof events[0] };
+enum { SEEN = sizeof seen / sizeof seen[0] };
 
 static json_t *number_or_null(int64_t n)
 {
@@ -29,10 +25,10 @@ static json_t *number_or_null(int64_t n)
 
 static json_t *span_json(const track *t, const span *s)
 {
-    json_t *v = json_object(), *names = json_array();
-    for (int i = 0; i < EVENTS; i++)
-        if (s->events & events[i].bit)
-            json_array_append_new(names, json_string(events[i].name));
+    json_t *v = json_object(), *names = step_events_json(s->events);
+    for (int i = 0; i < SEEN; i++)
+        if (s->events & seen[i].bit)
+            json_array_append_new(names, json_string(seen[i].name));
     json_object_set_new(v, "from", number_or_null(s->from));
     json_object_set_new(v, "to", number_or_null(s->to));
     json_object_set_new(v, "index", t->unknown_steps ? json_null() : json_of_count(s->first));
@@ -211,7 +207,6 @@ static json_t *inputs_json(const scaler_report *r)
 void scaler_report_json(FILE *to, const scaler_report *r)
 {
     json_t *v = json_object(), *config = json_object(), *scalers = json_array();
-    json_object_set_new(config, "version", json_string(mpsim_version()));
     json_object_set_new(config, "input", json_string(r->log ? "log" : r->pattern ? "pattern" : "trace"));
     json_object_set_new(config, "inputs", inputs_json(r));
     if (r->pattern)
@@ -224,6 +219,7 @@ void scaler_report_json(FILE *to, const scaler_report *r)
         json_object_set_new(config, "failed_files", json_integer(r->run->in->failed));
     }
     json_object_set_new(v, "schema", json_string("mpsim.scaler/1"));
+    json_object_set_new(v, "mpsim", json_string(mpsim_version()));
     json_object_set_new(v, "config", config);
     if (r->log) {
         json_object_set_new(v, "log", log_json(r));
@@ -252,11 +248,11 @@ static void track_csv(FILE *to, const track *t)
 {
     for (size_t i = 0; i < t->count; i++) {
         const span *s = &t->spans[i];
-        char names[256] = "";
-        size_t n = 0;
-        for (int k = 0; k < EVENTS; k++)
-            if (s->events & events[k].bit)
-                n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? " " : "", events[k].name);
+        char names[256];
+        size_t n = strlen(step_events_text(names, sizeof names, "+", s->events));
+        for (int k = 0; k < SEEN; k++)
+            if (s->events & seen[k].bit)
+                n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? "+" : "", seen[k].name);
         csv_text(to, t->label);
         fputc(',', to);
         csv_optional(to, t->unknown_steps ? -1 : (int64_t)s->first);

@@ -318,14 +318,15 @@ static void put_head(const statreport *r, const stat_settings *settings, const c
         jsonout_begin(&o, NULL, '{');
         jsonout_text(&o, "schema", "mpsim.stat/1");
         jsonout_text(&o, "level", "config");
-        config_settings(&o, settings, targets, version, 1);
+        jsonout_text(&o, "mpsim", version);
+        config_settings(&o, settings, targets, 1);
         jsonout_end(&o, '}');
         fputc('\n', r->file);
         return;
     }
-    fputs("{\"schema\": \"mpsim.stat/1\",\n\"config\": ", r->file);
+    fprintf(r->file, "{\"schema\": \"mpsim.stat/1\",\n\"mpsim\": \"%s\",\n\"config\": ", version);
     jsonout_begin(&o, NULL, '{');
-    config_settings(&o, settings, targets, version, 0);
+    config_settings(&o, settings, targets, 0);
     jsonout_end(&o, '}');
     fputs(",\n\"formats\": ", r->file);
     config_formats(&o, NULL, targets);

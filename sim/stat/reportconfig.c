@@ -102,12 +102,11 @@ static void put_names(jsonout *o, const char *text)
     json_decref(v);
 }
 
-void config_settings(jsonout *o, const stat_settings *s, const target_list *targets, const char *version, int whole)
+void config_settings(jsonout *o, const stat_settings *s, const target_list *targets, int whole)
 {
     mpsim_rounding none;
     mpsim_rounding_init(&none, MPSIM_ROUND_NEAREST_EVEN);
     const mpsim_rounding *r = targets->count ? &targets->items[0].rounding : &none;
-    jsonout_text(o, "mpsim", version);
     if (whole)
         config_formats(o, "formats", targets);
     else

@@ -4,9 +4,9 @@
 #include "../report/jsonout.h"
 #include "settings.h"
 
-/* config_settings -- members of an object that is open, those of a report by the program's version `version`. `whole`: with
- * what config_formats and config_recipes write instead of the names. */
-void config_settings(jsonout *o, const stat_settings *s, const target_list *targets, const char *version, int whole);
+/* config_settings -- members of an object that is open. `whole`: with what config_formats and config_recipes write instead of
+ * the names. */
+void config_settings(jsonout *o, const stat_settings *s, const target_list *targets, int whole);
 /* config_formats, config_recipes -- what the names of formats, and of recipes, mean, so that the report can be read without
  * mpsim. */
 void config_formats(jsonout *o, const char *key, const target_list *l);

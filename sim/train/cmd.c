@@ -256,12 +256,11 @@ static int make_jobs(request *q, const option_list *paths)
 static json_t *config_json(const request *q)
 {
     const train_settings *s = &q->jobs[0].run.settings;
-    json_t *config = json_pack("{s:s,s:s,s:o,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:s,s:b}", "version", mpsim_version(),
-                               "net", s->net, "depth", json_of_count(s->depth), "width", json_of_count(s->width),
-                               "batchnorm", (int)s->batchnorm, "batch", json_of_count(s->batch), "steps",
-                               json_of_count(s->steps), "seed", json_of_count(s->seed), "gain", json_of_double(s->gain),
-                               "loss_factor", json_of_double(s->loss_factor), "math", s->math, "arch", s->arch, "tf32",
-                               (int)s->tf32);
+    json_t *config = json_pack("{s:s,s:o,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:s,s:b}", "net", s->net, "depth",
+                               json_of_count(s->depth), "width", json_of_count(s->width), "batchnorm",
+                               (int)s->batchnorm, "batch", json_of_count(s->batch), "steps", json_of_count(s->steps),
+                               "seed", json_of_count(s->seed), "gain", json_of_double(s->gain), "loss_factor",
+                               json_of_double(s->loss_factor), "math", s->math, "arch", s->arch, "tf32", (int)s->tf32);
     if (is_decoder(s))
         json_object_set_new(config, "decoder", train_decoder_json(s));
     return config;

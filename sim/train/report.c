@@ -244,7 +244,7 @@ static void csv_compare(const train_report *r, const train_job *jobs, const trai
 void train_report_begin(train_report *r, json_t *config)
 {
     if (r->style == REPORT_JSON) {
-        fputs("{\"schema\": \"mpsim.train/1\",\n\"config\": ", r->file);
+        fprintf(r->file, "{\"schema\": \"mpsim.train/1\",\n\"mpsim\": \"%s\",\n\"config\": ", mpsim_version());
         json_write(r->file, config);
         fputs(",\n\"runs\": [", r->file);
         return;

@@ -170,7 +170,6 @@ void verify_json(const verify *v, FILE *to)
     json_t *config = json_object(), *models = json_array(), *total = json_object();
     for (size_t i = 0; i < v->n_models; i++)
         json_array_append_new(models, json_string(v->models[i].name));
-    json_object_set_new(config, "mpsim", json_string(mpsim_version()));
     json_object_set_new(config, "thorough", json_boolean(v->thorough));
     json_object_set_new(config, "seed", json_of_count(v->seed));
     json_object_set_new(config, "vectors", v->vectors && v->vectors[0] ? json_of_path(v->vectors) : json_null());
@@ -179,7 +178,7 @@ void verify_json(const verify *v, FILE *to)
     json_object_set_new(total, "comparisons", json_of_count(s.comparisons));
     json_object_set_new(total, "rows", json_of_count(s.rows));
     json_object_set_new(total, "mismatches", json_of_count(s.mismatches));
-    fputs("{\"schema\": \"mpsim.verify/1\",\n\"config\": ", to);
+    fprintf(to, "{\"schema\": \"mpsim.verify/1\",\n\"mpsim\": \"%s\",\n\"config\": ", mpsim_version());
     json_write(to, config);
     fputs(",\n\"rows\": [", to);
     for (size_t i = 0; i < v->count; i++)

@@ -386,7 +386,7 @@ sed 's/"loss": [^,]*/"loss": 0.0/; s/"lost": [0-9]*/"lost": 0/g; s/"scale": [^,]
 plot training --type svg --column act -o tr far.json >out 2>err && drawn tr &&
     silent
 ok $? 'training: as far as numbers go'
-sed -n '1,6p' "$train" | sed '6s/,$/]}]}/' >single.json
+sed -n '1,7p' "$train" | sed '7s/,$/]}]}/' >single.json
 plot training --type svg -o tr single.json >out 2>err && drawn tr &&
     silent
 ok $? 'training: a single step'

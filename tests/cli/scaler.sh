@@ -177,7 +177,7 @@ put 1 '\0\0\200\072\0\0\200\272'
 put 2 '\0\0\200\077\0\0\0\0'
 put 10 '\0\0\200\047\0\0\200\072'
 run 0 scaler --dtype f32 -m '*' --csv "$dir"/raw/step_*/g.f32 && [ "$(sed -n 2p "$dir/out")" = 'torch,0,1,1,1,65536,65536,,2,0,0,0,33554432' ] &&
-    [ "$(sed -n 3p "$dir/out")" = 'torch,1,2,2,1,65536,32768,overflow skip backoff,2,0,1,0,32768' ] &&
+    [ "$(sed -n 3p "$dir/out")" = 'torch,1,2,2,1,65536,32768,overflow+skipped+backoff,2,0,1,0,32768' ] &&
     [ "$(sed -n 4p "$dir/out")" = 'torch,2,10,10,1,32768,32768,,2,1,0,0,33554432' ]
 ok $? "counts by hand: fits, overflow, lost; steps in natural order"
 put 11 '\0\0\200\177\0\0\200\072'
@@ -198,7 +198,7 @@ tensors() { # tensors FILE METADATA BYTES: a safetensors file of one gradient of
 scaled=',"mpsim.grads_scaled":"true","mpsim.loss_scale":"1024"'
 tensors "$dir/ranks/0.safetensors" "$scaled" '\0\0\200\104\0\0\0\0'
 tensors "$dir/ranks/1.safetensors" "$scaled" '\0\0\200\72\0\0\0\0'
-run 0 scaler --csv "$dir/ranks" && [ "$(sed -n 2p "$dir/out")" = 'torch,0,7,7,1,65536,32768,overflow skip backoff,4,0,1,0,32768' ]
+run 0 scaler --csv "$dir/ranks" && [ "$(sed -n 2p "$dir/out")" = 'torch,0,7,7,1,65536,32768,overflow+skipped+backoff,4,0,1,0,32768' ]
 ok $? "recorded scaled: unscaled first; the ranks of a step count together"
 run 0 scaler -s torch:init=1024 "$dir/ranks" && has 'divided by their mpsim.loss_scale' && has '^1 recorded step, 2 gradient tensors'; ok $? "and that is told"
 tensors "$dir/ranks/1.safetensors" ',"mpsim.grads_scaled":"true"' '\0\0\200\72\0\0\0\0'
@@ -365,7 +365,7 @@ for words in "-c all $trace" "-c torch,apex,megatron,deepspeed $trace" "-c all -
     ok $? "scaler ${words%% /*}: at most 100 columns"
 done
 run 0 scaler -c torch,deepspeed --pattern '1*60' && has '^  torch  *60  *60 ' && has '^  deepspeed  *18  *18 ' && has '^  floor reached: deepspeed$' && has '^  runaway: torch$'; ok $? "verdicts of several"
-run 0 scaler --json "$trace" && has '"config": {"version": "' && has '"inputs": \['; ok $? "JSON: version and inputs"
+run 0 scaler --json "$trace" && has '^{"schema": "mpsim.scaler/1", "mpsim": "[0-9.]*", "config": {' && has '"inputs": \['; ok $? "JSON: version and inputs"
 run 0 scaler --json --pattern "@$dir/own" && has "\"inputs\": \[\"$dir/own\"\]"; ok $? "JSON: a pattern's file"
 run 0 scaler --help && has 'Examples:' && [ "$(awk 'length > 100' "$dir/out" | wc -l)" -eq 0 ]; ok $? "help"
 finish

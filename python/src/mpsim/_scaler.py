@@ -9,13 +9,13 @@ from ._library import ENOTFOUND, CScaler, CScalerConfig, lib, text
 
 SCALERS = tuple(text(lib.mpsim_scaler_at(i).contents.config.name) for i in range(lib.mpsim_scaler_count()))
 # bit i is the event of that name, as reports of `mpsim scaler` call it
-EVENTS = ("overflow", "skip", "backoff", "growth", "tolerated", "floored", "ceiling", "refused", "raised")
+EVENTS = ("overflow", "skipped", "backoff", "growth", "tolerated", "floored", "ceiling", "refused", "raised")
 
 
 class Step(NamedTuple):
     """What a step did to a scaler.
 
-    events: names of what happened, of `mpsim.events`: "overflow", "skip", "backoff", "growth", ...
+    events: names of what happened, of `mpsim.events`: "overflow", "skipped", "backoff", "growth", ...
     scale: that the loss of the step was multiplied by.
     unscale: that its gradients are divided by.
     next: the scale of the next step.
@@ -36,7 +36,7 @@ class Scaler:
     >>> s.scale
     65536.0
     >>> s.update(True)
-    Step(events=('overflow', 'skip', 'backoff'), scale=65536.0, unscale=65536.0, next=32768.0)
+    Step(events=('overflow', 'skipped', 'backoff'), scale=65536.0, unscale=65536.0, next=32768.0)
     >>> s.update(False).events, s.update(False).events, s.scale
     ((), ('growth',), 65536.0)
     """
