@@ -277,21 +277,24 @@ __device__ inline unsigned load(const unsigned char *p)
     return unsigned(p[0]) | unsigned(p[1]) << 8 | unsigned(p[2]) << 16 | unsigned(p[3]) << 24;
 }
 
-/* Four elements of the thread, part k of a chunk; `there`: those that are there, a bit each. Others are zeros. */
-__device__ inline uint4 take(const job &j, u64 chunk, unsigned k, unsigned lane, unsigned &there)
+/* Four elements of the thread, part k of a full chunk. */
+__device__ inline uint4 take(const job &j, u64 chunk, unsigned k, unsigned lane)
 {
-    there = 15;
-    if (chunk < j.full)
-        return reinterpret_cast<const uint4 *>(j.x + 4 * (j.head + chunk * CHUNK))[32 * k + lane];
-    /* before the first full chunk, and behind the last */
-    unsigned u[4];
-    there = 0;
-    GPU_UNROLL for (unsigned m = 0; m < 4; m++) {
+    return reinterpret_cast<const uint4 *>(j.x + 4 * (j.head + chunk * CHUNK))[32 * k + lane];
+}
+
+/* Of what is before the first full chunk, and behind the last. *there: which there are, a bit each; others are zeros. */
+__device__ GPU_NOINLINE uint4 take_loose(const job &j, u64 chunk, unsigned k, unsigned lane, unsigned *there)
+{
+    unsigned u[4], found = 0;
+    GPU_UNROLL for (unsigned m = 0; m < 4; m++)
+    {
         u64 i = (chunk - j.full) * CHUNK + (4 * k + m) * 32 + lane;
         i += i < j.head ? 0 : j.full * CHUNK;
         u[m] = i < j.n ? load(j.x + i64(i) * j.stride) : 0;
-        there |= unsigned(i < j.n) << m;
+        found |= unsigned(i < j.n) << m;
     }
+    *there = found;
     return make_uint4(u[0], u[1], u[2], u[3]);
 }
 
@@ -382,14 +385,18 @@ __device__ inline unsigned add_four(const job &j, const uint4 &v, unsigned from,
         left |= unsigned(!inside && a) << k;
         u[k] = inside ? u[k] : 0;
         x[k] = double(__uint_as_float(u[k]));
-        if (j.base) {
+    }
+    if (j.base)
+        GPU_UNROLL for (int k = 0; k < 4; k++)
+        {
             s.sum += x[k];
             add(s.squares, x[k]);
-            if (j.histogram && u[k])
-                atomicAdd(&bins[u[k] >> 23 & 255], 1u);
         }
-    }
-    cast_four<N, RARE>(j, u, x, s, n);
+    if (j.histogram)
+        GPU_UNROLL for (int k = 0; k < 4; k++)
+            atomicAdd(&bins[u[k] >> 23 & 255], 1u); /* of zeros nothing is asked */
+    if constexpr (N > 0)
+        cast_four<N, RARE>(j, u, x, s, n);
     return left;
 }
 
@@ -425,7 +432,7 @@ struct seen {
     unsigned zero, largest, least; /* least: less 1 */
 };
 
-__device__ inline unsigned look(const uint4 &v, unsigned there, seen &of)
+__device__ inline unsigned look(const uint4 &v, seen &of)
 {
     const unsigned u[4] = {v.x, v.y, v.z, v.w};
     unsigned most = 0;
@@ -434,7 +441,7 @@ __device__ inline unsigned look(const uint4 &v, unsigned there, seen &of)
         const unsigned a = u[k] & 0x7fffffffu, finite = a < 0x7f800000u ? a : 0;
         most = finite > most ? finite : most;
         of.least = a - 1 < of.least ? a - 1 : of.least;
-        of.zero += a == 0 && (there >> k & 1);
+        of.zero += a == 0;
     }
     return most;
 }
@@ -442,7 +449,7 @@ __device__ inline unsigned look(const uint4 &v, unsigned there, seen &of)
 /* The array's numbers of a warp, in memory. */
 __device__ inline void put_seen(u64 *state, const seen &of)
 {
-    const unsigned zeros = __reduce_add_sync(0xffffffffu, of.zero);
+    const unsigned zeros = __reduce_add_sync(0xffffffffu, of.zero); /* modulo 2^32: what is not there was taken away */
     const unsigned max = __reduce_max_sync(0xffffffffu, of.largest);
     const unsigned min = ~__reduce_max_sync(0xffffffffu, ~of.least);
     if (threadIdx.x % 32)
@@ -494,11 +501,24 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
     __syncthreads();
     for (u64 chunk = blockIdx.x * (THREADS / 32) + threadIdx.x / 32; chunk < chunks; chunk += warps) {
         unsigned most = 0, there;
-        GPU_UNROLL for (unsigned k = 0; k < LANE / 4; k++)
-        {
-            const uint4 v = take(j, chunk, k, lane, there);
-            const unsigned m = look(v, there, of);
-            most = m > most ? m : most;
+        if (chunk < j.full) {
+            uint4 v[LANE / 4];
+            GPU_UNROLL for (unsigned k = 0; k < LANE / 4; k++)
+                v[k] = take(j, chunk, k, lane);
+            GPU_UNROLL for (unsigned k = 0; k < LANE / 4; k++)
+            {
+                const unsigned m = look(v[k], of);
+                most = m > most ? m : most;
+            }
+            if (chunk + warps < j.full && lane < 16)
+                GPU_PREFETCH(j.x + 4 * (j.head + (chunk + warps) * CHUNK + 32 * lane));
+        } else {
+            for (unsigned k = 0; k < LANE / 4; k++) {
+                const uint4 v = take_loose(j, chunk, k, lane, &there);
+                const unsigned m = look(v, of);
+                of.zero -= 4 - unsigned(__popc(there));
+                most = m > most ? m : most;
+            }
         }
         of.largest = most > of.largest ? most : of.largest;
         most = __reduce_max_sync(0xffffffffu, most);
@@ -522,7 +542,7 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
         const unsigned from = way == ALONE ? 0x7f800000u : low < 1 ? 0x00800000u : unsigned(low) << 23;
 #pragma unroll 1
         for (unsigned k = 0; k < LANE / 4; k++) {
-            const uint4 v = take(j, chunk, k, lane, there);
+            const uint4 v = chunk < j.full ? take(j, chunk, k, lane) : take_loose(j, chunk, k, lane, &there);
             const unsigned left =
                 way == USUAL ? add_four<N, 0>(j, v, from, bins, s, n) : add_four<N, 1>(j, v, from, bins, s, n);
             if (left)
@@ -537,9 +557,8 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
         publish<N>(j, state, w, column);
     }
     put_counts<N>(j, state, n);
-    if (!j.base)
-        return;
-    put_seen(state, of);
+    if (j.base)
+        put_seen(state, of);
     __syncthreads();
     if (j.histogram && threadIdx.x && threadIdx.x < 255)
         add_limb(state + STATE_HISTOGRAM + threadIdx.x - 127 + 149, bins[threadIdx.x], 0);
