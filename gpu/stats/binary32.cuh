@@ -17,6 +17,10 @@
 #include "../kernels/cuda.cuh"
 #include "plan.h"
 
+#ifdef __CUDACC__
+#pragma nv_diag_suppress 128 /* loops over no casts */
+#endif
+
 namespace stats {
 
 enum {
