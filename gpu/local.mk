@@ -8,7 +8,8 @@ gpu_libchecks_a_SOURCES = \
   gpu/checks/reference.h gpu/gpu.h gpu/program/record.c gpu/program/record.h
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
-EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh \
+EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_stats_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
+  gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh \
   gpu/train.h \
   gpu/checks/mma.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh \
   gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh \
@@ -56,7 +57,33 @@ dist_gpuruns_DATA = gpu/runs/list $(gpu_runs)
 mpsim_gpu_LDADD = gpu/libgpu.a gpu/libchecks.a $(train_libs) $(CUDA_LDFLAGS) $(CUDA_LIBS)
 mpsim_gpu_LINK = $(program_link)
 cuda_nvcc = $(NVCC)
+# libmpsim-cuda, which has what it needs of libmpsim; and what judges it.
+noinst_LIBRARIES += gpu/libstats.a
+cuda_stats_objects = $(cuda_stats_sources:.cu=.o) gpu/stats/check.o
+gpu_libstats_a_SOURCES = gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h
+gpu_libstats_a_CPPFLAGS = $(public_cppflags)
+gpu_libstats_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
+cuda_library = gpu/libmpsim-cuda.so.0
+cuda_library_parts = gpu/stats/stats.o gpu/libstats.a lib/libmpsim.a
+$(cuda_library): $(cuda_library_parts)
+	$(AM_V_CCLD)$(CC) $(AM_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmpsim-cuda.so.0 -Wl,--exclude-libs,ALL -o $@ \
+	  $(cuda_library_parts) $(CUDA_LDFLAGS) $(CUDA_LIBS) -lm
+mpsiminclude_HEADERS = gpu/include/mpsim/cuda.h
+noinst_PROGRAMS = mpsim-gpu-statistics
+mpsim_gpu_statistics_SOURCES = gpu/stats/main.c gpu/stats/check.h
+mpsim_gpu_statistics_CPPFLAGS = $(public_cppflags)
+mpsim_gpu_statistics_CFLAGS = $(product_cflags)
+mpsim_gpu_statistics_LDADD = gpu/stats/check.o $(cuda_library_parts) $(CUDA_LDFLAGS) $(CUDA_LIBS) -lm
+mpsim_gpu_statistics_LINK = $(program_link)
+cudaexecdir = $(libdir)
+cudaexec_DATA = $(cuda_library)
+install-exec-hook:
+	cd $(DESTDIR)$(libdir) && ln -sf libmpsim-cuda.so.0 libmpsim-cuda.so
+uninstall-hook:
+	rm -f $(DESTDIR)$(libdir)/libmpsim-cuda.so
 else
+cuda_stats_objects =
+cuda_library =
 cuda_objects =
 cuda_wgmma_objects =
 cuda_nvcc =
@@ -71,10 +98,11 @@ am__v_NVCC_1 =
 cuda_codes = $(CUDA_ARCHS)
 nvcc_compile = $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh --keep-ptx $(@:.o=.ptxas) $(NVCC) -std=c++17 $(public_cppflags) $(NVCCFLAGS) \
   $(cuda_fp_flags) -MMD -MP -MF $@.d -MT $@ -c -o $@
+$(cuda_stats_objects): NVCCFLAGS += --compiler-options=-fPIC
 $(cuda_wgmma_objects): cuda_codes = $(cuda_wgmma_codes)
 .cu.o:
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(cuda_codes) $<
-cuda_dependencies = $(cuda_objects:.o=.o.d) $(cuda_wgmma_objects:.o=.o.d)
+cuda_all = $(cuda_objects) $(cuda_wgmma_objects) $(cuda_stats_objects)
+cuda_dependencies = $(cuda_all:.o=.o.d)
 -include $(cuda_dependencies)
-MOSTLYCLEANFILES = $(cuda_objects) $(cuda_wgmma_objects) $(cuda_dependencies) $(cuda_objects:.o=.ptxas) $(cuda_wgmma_objects:.o=.ptxas) \
-  $(cuda_objects:.o=.*.ptx) $(cuda_wgmma_objects:.o=.*.ptx)
+MOSTLYCLEANFILES = $(cuda_all) $(cuda_dependencies) $(cuda_all:.o=.ptxas) $(cuda_all:.o=.*.ptx) $(cuda_library)

@@ -31,6 +31,7 @@
     extern __shared__ __align__(1024) unsigned char gpu_dynamic_shared[]; \
     type *const name = reinterpret_cast<type *>(gpu_dynamic_shared)
 #define GPU_NOINLINE __noinline__
+#define GPU_PREFETCH(p) asm volatile("prefetch.global.L2 [%0];" ::"l"(p))
 #define GPU_KERNEL [[maybe_unused]] static __global__
 #define GPU_UNROLL _Pragma("unroll")
 

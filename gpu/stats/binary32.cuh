@@ -17,6 +17,10 @@
 #include "../kernels/cuda.cuh"
 #include "plan.h"
 
+#ifdef __CUDACC__
+#pragma nv_diag_suppress 128 /* loops over no casts */
+#endif
+
 namespace stats {
 
 enum {
@@ -277,71 +281,127 @@ __device__ inline unsigned load(const unsigned char *p)
     return unsigned(p[0]) | unsigned(p[1]) << 8 | unsigned(p[2]) << 16 | unsigned(p[3]) << 24;
 }
 
-/* The thread's elements of a chunk; how many of them there are. Others are zeros. */
-__device__ inline int take(const job &j, u64 chunk, unsigned lane, unsigned *u)
+/* Four elements of the thread, part k of a full chunk. */
+__device__ inline uint4 take(const job &j, u64 chunk, unsigned k, unsigned lane)
 {
-    if (chunk < j.full) {
-        const uint4 *p = reinterpret_cast<const uint4 *>(j.x + 4 * (j.head + chunk * CHUNK)) + lane;
-        GPU_UNROLL for (int k = 0; k < LANE / 4; k++) {
-            const uint4 v = __ldcs(p + 32 * k);
-            u[4 * k] = v.x;
-            u[4 * k + 1] = v.y;
-            u[4 * k + 2] = v.z;
-            u[4 * k + 3] = v.w;
-        }
-        return LANE;
-    }
-    /* before the first full chunk, and behind the last */
-    int found = 0;
-    GPU_UNROLL for (int k = 0; k < LANE; k++) {
-        u64 i = (chunk - j.full) * CHUNK + unsigned(k) * 32 + lane;
-        i += i < j.head ? 0 : j.full * CHUNK;
-        u[k] = i < j.n ? load(j.x + i64(i) * j.stride) : 0;
-        found += i < j.n;
-    }
-    return found;
+    return reinterpret_cast<const uint4 *>(j.x + 4 * (j.head + chunk * CHUNK))[32 * k + lane];
 }
 
-/* A number x of a window, under a cast; `rare`: some of the chunk overflow, or the cast does not round to nearest,
- * or flushes. u is x as a word. */
-template <int N>
-__device__ inline void cast_one(const cast &c, int i, unsigned u, double x, int rare, sums<N> &s, counts<N> &n)
+/* Of what is before the first full chunk, and behind the last. *there: which there are, a bit each; others are zeros. */
+__device__ GPU_NOINLINE uint4 take_loose(const job &j, u64 chunk, unsigned k, unsigned lane, unsigned *there)
 {
-    const unsigned a = u & 0x7fffffffu, below = a - 1;
-    const int own = int(a >> 3) & 0x0ff00000;
+    unsigned u[4], found = 0;
+    GPU_UNROLL for (unsigned m = 0; m < 4; m++)
+    {
+        u64 i = (chunk - j.full) * CHUNK + (4 * k + m) * 32 + lane;
+        i += i < j.head ? 0 : j.full * CHUNK;
+        u[m] = i < j.n ? load(j.x + i64(i) * j.stride) : 0;
+        found |= unsigned(i < j.n) << m;
+    }
+    *there = found;
+    return make_uint4(u[0], u[1], u[2], u[3]);
+}
+
+/* What x, a number of a window, loses in a cast to nearest that does not flush it; u is x as a word. */
+__device__ inline double lost(const cast &c, unsigned u, double x)
+{
+    const int own = int(u >> 3) & 0x0ff00000;
     const double m = __hiloint2double((own > c.floor_word ? own : c.floor_word) + c.unit_word, 0);
-    double error = x - ((x + m) - m);
-    if (rare) {
-        const double magnitude = fabs(x);
-        if (c.truncates) {
-            error = magnitude - ((magnitude + m) - m);
-            if (error < 0) /* M's unit */
-                error += __hiloint2double((__double2hiint(m) & 0x7ff00000) - (52 << 20), 0);
+    return x - ((x + m) - m);
+}
+
+/* The same of every cast, what overflows counted as well. */
+template <int N>
+__device__ inline double lost_rarely(const cast &c, int i, unsigned u, double x, sums<N> &s, counts<N> &n)
+{
+    const unsigned a = u & 0x7fffffffu;
+    const double magnitude = fabs(x);
+    double error = lost(c, a, magnitude);
+    if (c.truncates && error < 0) { /* by M's unit too far */
+        const int own = int(a >> 3) & 0x0ff00000, word = (own > c.floor_word ? own : c.floor_word) + c.unit_word;
+        error += __hiloint2double((word & 0x7ff00000) - (52 << 20), 0);
+    }
+    if (c.flushes && a < c.least)
+        error = magnitude;
+    if (a >= c.over) {
+        n.overflow[i]++;
+        error = 0;
+        if (c.saturates) {
+            error = magnitude - c.largest;
+            n.inexact[i] += error == 0;
+        } else {
+            n.inexact[i]++;
+            add(s.left[i], x);
         }
-        if (c.flushes && a < c.least)
-            error = x;
-        if (a >= c.over) {
-            n.overflow[i]++;
-            error = 0;
-            if (c.saturates) {
-                error = magnitude - c.largest;
-                n.inexact[i] += error == 0;
-            } else {
-                n.inexact[i]++;
-                add(s.left[i], x);
+    }
+    return error;
+}
+
+/* Four numbers of a window under all casts. RARE: some of the chunk overflow, or a cast does not round to nearest, or
+ * flushes. */
+template <int N, int RARE>
+__device__ inline void cast_four(const job &j, const unsigned *u, const double *x, sums<N> &s, counts<N> &n)
+{
+    int larger = 0; /* negative: an error may be the largest */
+    GPU_UNROLL for (int i = 0; i < N; i++)
+    {
+        const cast &c = j.casts[i];
+        GPU_UNROLL for (int k = 0; k < 4; k++)
+        {
+            const unsigned below = (u[k] & 0x7fffffffu) - 1;
+            const double error = RARE ? lost_rarely(c, i, u[k], x[k], s, n) : lost(c, u[k], x[k]);
+            n.inexact[i] += error != 0;
+            n.underflow[i] += below < c.least - 1;
+            n.small[i] += below < c.normal - 1;
+            add(s.errors[i], error);
+            const double less = __fma_rn(n.ratio[i], fabs(x[k]), -fabs(error)); /* its sign is exact */
+            larger |= __double2hiint(less);
+            if (RARE && less < 0) {
+                const double ratio = fabs(error) / fabs(x[k]);
+                n.ratio[i] = ratio > n.ratio[i] ? ratio : n.ratio[i];
             }
         }
     }
-    n.inexact[i] += error != 0;
-    n.underflow[i] += below < c.least - 1;
-    n.small[i] += below < c.normal - 1;
-    add(s.errors[i], error);
-    /* error / |x| > ratio, exactly: the sign of what is rounded once */
-    if (__fma_rn(n.ratio[i], fabs(x), -fabs(error)) < 0) {
-        const double ratio = fabs(error) / fabs(x);
-        if (ratio > n.ratio[i])
-            n.ratio[i] = ratio;
+    if (RARE || larger >= 0)
+        return;
+    for (int k = 0; k < 4; k++) { /* without an index into registers */
+        const unsigned v = k == 0 ? u[0] : k == 1 ? u[1] : k == 2 ? u[2] : u[3];
+        const double y = double(__uint_as_float(v));
+        GPU_UNROLL for (int i = 0; i < N; i++)
+        {
+            const double error = lost(j.casts[i], v, y), ratio = v << 1 ? fabs(error) / fabs(y) : 0;
+            n.ratio[i] = ratio > n.ratio[i] ? ratio : n.ratio[i];
+        }
     }
+}
+
+/* Four elements: those of a window are summed; which are left. */
+template <int N, int RARE>
+__device__ inline unsigned add_four(const job &j, const uint4 &v, unsigned from, unsigned *bins, sums<N> &s,
+                                    counts<N> &n)
+{
+    unsigned u[4] = {v.x, v.y, v.z, v.w}, left = 0;
+    double x[4];
+    GPU_UNROLL for (int k = 0; k < 4; k++)
+    {
+        const unsigned a = u[k] & 0x7fffffffu;
+        const int inside = a - from < 0x7f800000u - from;
+        left |= unsigned(!inside && a) << k;
+        u[k] = inside ? u[k] : 0;
+        x[k] = double(__uint_as_float(u[k]));
+    }
+    if (j.base)
+        GPU_UNROLL for (int k = 0; k < 4; k++)
+        {
+            s.sum += x[k];
+            add(s.squares, x[k]);
+        }
+    if (j.histogram)
+        GPU_UNROLL for (int k = 0; k < 4; k++)
+            atomicAdd(&bins[u[k] >> 23 & 255], 1u); /* of zeros nothing is asked */
+    if constexpr (N > 0)
+        cast_four<N, RARE>(j, u, x, s, n);
+    return left;
 }
 
 template <int N>
@@ -371,9 +431,62 @@ __device__ inline void put_counts(const job &j, u64 *state, const counts<N> &n)
     }
 }
 
-/* N casts, from j.first on; threads hold 3 + 4 N integers each in shared memory. */
+/* Extremes and zeros of four elements. */
+struct seen {
+    unsigned zero, largest, least; /* least: less 1 */
+};
+
+__device__ inline unsigned look(const uint4 &v, seen &of)
+{
+    const unsigned u[4] = {v.x, v.y, v.z, v.w};
+    unsigned most = 0;
+    GPU_UNROLL for (int k = 0; k < 4; k++)
+    {
+        const unsigned a = u[k] & 0x7fffffffu, finite = a < 0x7f800000u ? a : 0;
+        most = finite > most ? finite : most;
+        of.least = a - 1 < of.least ? a - 1 : of.least;
+        of.zero += a == 0;
+    }
+    return most;
+}
+
+/* The array's numbers of a warp, in memory. */
+__device__ inline void put_seen(u64 *state, const seen &of)
+{
+    const unsigned zeros = __reduce_add_sync(0xffffffffu, of.zero); /* modulo 2^32: what is not there was taken away */
+    const unsigned max = __reduce_max_sync(0xffffffffu, of.largest);
+    const unsigned min = ~__reduce_max_sync(0xffffffffu, ~of.least);
+    if (threadIdx.x % 32)
+        return;
+    add_limb(state + STATE_ZERO, zeros, 0);
+    if (max)
+        atomicMax(state + STATE_MAX, u64(max));
+    if (min < 0x7f7fffffu)
+        atomicMax(state + STATE_UNMIN, u64(0xffffffffu - (min + 1)));
+}
+
+/* What a chunk asks for, its largest magnitude being `most`. */
+enum { USUAL, RARELY, ALONE };
+
 template <int N>
-GPU_KERNEL void __launch_bounds__(THREADS) binary32(GPU_CONSTANT(job) j)
+__device__ inline int way_of(const job &j, unsigned most, const window &w)
+{
+    int way = USUAL;
+    GPU_UNROLL for (int c = 0; c < N; c++)
+    {
+        const int over = most >= j.casts[c].over;
+        if (over || j.casts[c].truncates || j.casts[c].flushes)
+            way = way > RARELY ? way : +RARELY;
+        if (over && j.casts[c].saturates && j.casts[c].largest_exp < w.unit()) /* the window has no such units */
+            way = ALONE;
+    }
+    return way;
+}
+
+/* N casts, from j.first on; threads hold 3 + 4 N integers each in shared memory. A chunk is read twice, the second
+ * time from the cache. */
+template <int N>
+GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(job) j)
 {
     GPU_DYNAMIC_SHARED(i64, integers);
     GPU_SHARED(unsigned, bins, [256]);
@@ -383,33 +496,43 @@ GPU_KERNEL void __launch_bounds__(THREADS) binary32(GPU_CONSTANT(job) j)
     i64 *const column = integers + threadIdx.x;
     window w = {0};
     sums<N> s = {};
-    counts<N> n;
-    unsigned zero = 0, largest = 0, least = ~0u;
+    counts<N> n = {};
+    seen of = {0, 0, ~0u};
     int depth = 0, rounds = 0;
     for (int k = 0; k < 3 + 4 * N; k++)
         column[k * THREADS] = 0;
-    GPU_UNROLL for (int c = 0; c < N; c++)
-        n.inexact[c] = n.underflow[c] = n.small[c] = n.overflow[c] = 0, n.ratio[c] = 0;
     bins[threadIdx.x] = 0;
     __syncthreads();
     for (u64 chunk = blockIdx.x * (THREADS / 32) + threadIdx.x / 32; chunk < chunks; chunk += warps) {
-        unsigned u[LANE], most = 0, slow = 0;
-        zero -= LANE - unsigned(take(j, chunk, lane, u));
-        GPU_UNROLL for (int k = 0; k < LANE; k++) {
-            const unsigned a = u[k] & 0x7fffffffu, finite = a < 0x7f800000u ? a : 0;
-            most = finite > most ? finite : most;
-            least = a - 1 < least ? a - 1 : least;
-            zero += a == 0;
+        unsigned most = 0, there;
+        if (chunk < j.full) {
+            uint4 v[LANE / 4];
+            GPU_UNROLL for (unsigned k = 0; k < LANE / 4; k++)
+                v[k] = take(j, chunk, k, lane);
+            GPU_UNROLL for (unsigned k = 0; k < LANE / 4; k++)
+            {
+                const unsigned m = look(v[k], of);
+                most = m > most ? m : most;
+            }
+            if (chunk + warps < j.full && lane < 16)
+                GPU_PREFETCH(j.x + 4 * (j.head + (chunk + warps) * CHUNK + 32 * lane));
+        } else {
+            for (unsigned k = 0; k < LANE / 4; k++) {
+                const uint4 v = take_loose(j, chunk, k, lane, &there);
+                const unsigned m = look(v, of);
+                of.zero -= 4 - unsigned(__popc(there));
+                most = m > most ? m : most;
+            }
         }
-        largest = most > largest ? most : largest;
+        of.largest = most > of.largest ? most : of.largest;
         most = __reduce_max_sync(0xffffffffu, most);
         const int key = int(most >> 23);
-        if (depth == DEPTH || key > w.top || (key + SLACK < w.top && w.top > LOWEST)) {
-            const int top = key > w.top || key + SLACK < w.top ? (key + 1 > LOWEST ? key + 1 : +LOWEST) : w.top;
+        const int moves = key > w.top || (key + SLACK < w.top && w.top > LOWEST);
+        if (moves || depth == DEPTH) {
+            const int top = !moves ? w.top : key + 1 > LOWEST ? key + 1 : +LOWEST;
             if (w.top) {
                 settle(s, w, column);
-                rounds++;
-                if (rounds == ROUNDS || top != w.top) {
+                if (++rounds == ROUNDS || moves) {
                     publish<N>(j, state, w, column);
                     rounds = 0;
                 }
@@ -419,34 +542,18 @@ GPU_KERNEL void __launch_bounds__(THREADS) binary32(GPU_CONSTANT(job) j)
             begin(s, w);
         }
         depth++;
-        const int low = w.top - WINDOW;
-        const unsigned from = low < 1 ? 0x00800000u : unsigned(low) << 23;
-        int rare[N ? N : 1];
-        GPU_UNROLL for (int c = 0; c < N; c++)
-            rare[c] = most >= j.casts[c].over || j.casts[c].truncates || j.casts[c].flushes;
-        /* what saturates needs units that the window has */
-        int fine = 1;
-        GPU_UNROLL for (int c = 0; c < N; c++)
-            fine &= most < j.casts[c].over || !j.casts[c].saturates || j.casts[c].largest_exp >= w.unit();
-        GPU_UNROLL for (int k = 0; k < LANE; k++) {
-            const unsigned a = u[k] & 0x7fffffffu;
-            const int inside = a - from < 0x7f800000u - from && fine;
-            slow |= unsigned(!inside && a) << k;
-            const unsigned v = inside ? u[k] : 0;
-            const double x = double(__uint_as_float(v));
-            if (j.base) {
-                s.sum += x;
-                add(s.squares, x);
-                if (j.histogram && v)
-                    atomicAdd(&bins[(v >> 23) & 255], 1u);
-            }
-            GPU_UNROLL for (int c = 0; c < N; c++)
-                cast_one<N>(j.casts[c], c, v, x, rare[c], s, n);
+        const int low = w.top - WINDOW, way = way_of<N>(j, most, w);
+        const unsigned from = way == ALONE ? 0x7f800000u : low < 1 ? 0x00800000u : unsigned(low) << 23;
+#pragma unroll 1
+        for (unsigned k = 0; k < LANE / 4; k++) {
+            const uint4 v = chunk < j.full ? take(j, chunk, k, lane) : take_loose(j, chunk, k, lane, &there);
+            const unsigned left =
+                way == USUAL ? add_four<N, 0>(j, v, from, bins, s, n) : add_four<N, 1>(j, v, from, bins, s, n);
+            if (left)
+                for (unsigned m = 0; m < 4; m++)
+                    if (left >> m & 1)
+                        add_element(j, state, m == 0 ? v.x : m == 1 ? v.y : m == 2 ? v.z : v.w, N);
         }
-        if (slow)
-            for (int k = 0; k < LANE; k++)
-                if (slow >> k & 1)
-                    add_element(j, state, u[k], N);
         __syncwarp();
     }
     if (w.top) {
@@ -454,20 +561,8 @@ GPU_KERNEL void __launch_bounds__(THREADS) binary32(GPU_CONSTANT(job) j)
         publish<N>(j, state, w, column);
     }
     put_counts<N>(j, state, n);
-    if (!j.base)
-        return;
-    /* the zeros of a warp may be fewer than what others lack: modulo 2^32, signed */
-    const int zeros = int(__reduce_add_sync(0xffffffffu, zero));
-    const unsigned max = __reduce_max_sync(0xffffffffu, largest);
-    const unsigned min = ~__reduce_max_sync(0xffffffffu, ~least);
-    if (lane == 0) {
-        if (zeros)
-            atomicAdd(state + STATE_ZERO, u64(i64(zeros)));
-        if (max)
-            atomicMax(state + STATE_MAX, u64(max));
-        if (min < 0x7f7fffffu)
-            atomicMax(state + STATE_UNMIN, u64(0xffffffffu - (min + 1)));
-    }
+    if (j.base)
+        put_seen(state, of);
     __syncthreads();
     if (j.histogram && threadIdx.x && threadIdx.x < 255)
         add_limb(state + STATE_HISTOGRAM + threadIdx.x - 127 + 149, bins[threadIdx.x], 0);

@@ -264,7 +264,7 @@ static void count_binary32(const mpsim_cuda *c, mpsim_cuda_counted *k, const voi
     const unsigned blocks = unsigned(wanted < 1 << 20 ? wanted : 1 << 20);
     j.base = 1;
     j.histogram = (c->want & MPSIM_SUMMARY_HISTOGRAM) != 0;
-    for (size_t first = 0; (first == 0 || first < c->n) && blocks; first += stats::CASTS, j.base = 0) {
+    for (size_t first = 0; (first == 0 || first < c->n) && blocks; first += stats::CASTS, j.base = j.histogram = 0) {
         const size_t left = c->n - first, some = left < stats::CASTS ? left : +stats::CASTS;
         j.first = unsigned(first);
         for (size_t i = 0; i < some; i++)

@@ -33,6 +33,7 @@
 #define __forceinline__ inline /* not always: each of 60 kernels would have its copy of everything */
 #define __align__(n) __attribute__((aligned(n)))
 #define GPU_NOINLINE __attribute__((noinline))
+#define GPU_PREFETCH(p) ((void)(p))
 
 #include "host_fibers.h"
 #include "host_runtime.h"
@@ -182,6 +183,10 @@ static inline To gpu_host_bits(From x)
     To y;
     memcpy(&y, &x, sizeof y);
     return y;
+}
+static inline int __popc(unsigned x)
+{
+    return __builtin_popcount(x);
 }
 static inline unsigned __float_as_uint(float x)
 {

@@ -19,7 +19,7 @@ tests_gpu_libkernels_a_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_libkernels_a_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_gpu_libkernels_a_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
 kernel_tests = tests/gpu/t-blocks tests/gpu/t-decoder tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-launches \
-  tests/gpu/t-training tests/gpu/t-transformer
+  tests/gpu/t-stats tests/gpu/t-training tests/gpu/t-transformer
 tests_gpu_t_blocks_SOURCES = tests/gpu/t-blocks.cc
 tests_gpu_t_blocks_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_blocks_LDADD = $(kernel_libs)
@@ -35,6 +35,11 @@ tests_gpu_t_engine_LDADD = $(kernel_libs)
 tests_gpu_t_launches_SOURCES = tests/gpu/t-launches.cc
 tests_gpu_t_launches_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_launches_LDADD = $(kernel_libs)
+tests_gpu_t_stats_SOURCES = tests/gpu/t-stats.cc tests/gpu/stats_host.cc gpu/stats/plan.c
+tests_gpu_t_stats_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_t_stats_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
+tests_gpu_t_stats_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
+tests_gpu_t_stats_LDADD = $(kernel_libs)
 tests_gpu_t_training_SOURCES = tests/gpu/t-training.cc tests/gpu/steps.h
 tests_gpu_t_training_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_training_LDADD = $(kernel_libs)

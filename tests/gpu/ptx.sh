@@ -113,14 +113,15 @@ grep -q '^[ 	]*fence\.proxy\.async\.shared::cta;' "$dir/wgmma.ptx" && grep -q 'w
 ok $? "wgmma.cu fences and commits"
 # ---- products of training, and what is measured: operations rounded to nearest, in a fixed order ----
 rounded() { # rounded NAME FILE: nothing but rn, no approximation, no flushing, no atomic sums
-    { arithmetic "$2" | grep -v -E '^(add|sub|mul|div|fma|sqrt)\.rn\.f(32|64)$|^(setp|neg)\.'
+    { arithmetic "$2" | grep -v -E '^(add|sub|mul|div|fma|sqrt)\.rn\.f(32|64)$|^(setp|neg|abs)\.'
         grep -n -E '\.(ftz|approx)|(red|atom)\.[a-z.]*add\.[a-z.]*f' "$2"; } >"$dir/out"
     [ ! -s "$dir/out" ]
     ok $? "$1"
 }
 ptx gemm sm_90
 ptx speed sm_90
-for f in gemm speed; do
+ptx stats sm_90
+for f in gemm speed stats; do
     rounded "$f.cu: every operation is rounded to nearest, none is approximated" "$dir/$f.ptx"
 done
 awk '/\.entry/ { name = $0 } /[ \t]fma\./ && name !~ /gemm_fma/ { print name }' "$dir/gemm.ptx" | sort -u >"$dir/out"
