@@ -18,19 +18,19 @@ set -u
 list() {
     cat <<'PARTS'
 machine      5   1  nvidia-smi -q
-checks      40   7  GPU --only checks --skip wgmma
+checks      35   7  GPU --only checks --skip wgmma
 wgmma       30   3  GPU --only wgmma --skip speed
 probes      15   1  GPU --only probes
-speed       60  10  GPU --only speed
-statistics  45  30  STATISTICS
-watch       40  25  PYTHON python/cuda_check.py --quick --output TO/watch.json
+speed       45  10  GPU --only speed
+statistics  45  29  STATISTICS
+watch       35  12  PYTHON python/cuda_check.py --quick --output TO/watch.json
 training    60  40  GPU --only training --skip fp8 --skip gpt
 fp8         35  16  GPU --only fp8 --skip gpt --skip checks --skip speed
-gpt        100  73  GPU --only gpt
-pytorch     90  50  PYTHON data/record/ask_device.py --device cuda --jobs 5 --total LIMIT TRACES --output-dir TO/pytorch
-amp         25  15  PYTHON data/record/train_amp_mlp.py --device cuda TO/amp
-memcheck    50  40  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny
-racecheck   50  40  SANITIZER --tool racecheck --error-exitcode 9 GPU --one-process --tiny --only gpt-fp8
+gpt         95  73  GPU --only gpt
+pytorch     80  45  PYTHON data/record/ask_device.py --device cuda --jobs 5 --total LIMIT TRACES --output-dir TO/pytorch
+amp         25  20  PYTHON data/record/train_amp_mlp.py --device cuda TO/amp
+memcheck    40  20  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny
+racecheck   35  14  SANITIZER --tool racecheck --error-exitcode 9 GPU --one-process --tiny --only gpt-fp8
 PARTS
 }
 most=590 # seconds for all of it

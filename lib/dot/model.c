@@ -109,7 +109,7 @@ static const row rows[] = {
          CORNERS LOW ONE, "KM (A100), MMA"),
     CORE("ampere", "tf32-fp32", "mma.m16n8k8", "tf32", 4, 24, -132, "binary32", RZ, "binary32", VECTORS,
          CORNERS LOW ONE, "KM (A100), MMA"),
-    DOUBLE("ampere", "mma.m8n8k4"),
+    DOUBLE("ampere", "mma.m8n8k4", REPORTED, NO_DOUBLES, "MMA"),
 
     CORE("ada", "fp16-fp32", "mma.m16n8k16", "fp16", 8, 24, -132, "binary32", RZ, "binary32", VECTORS, CORNERS ONE,
          "KM (L40S), MMA"),
@@ -146,7 +146,7 @@ static const row rows[] = {
             "KM (B200 in fp32, H100 in fp16), compiled code, H200"),
     CHUNKED("hopper", "mma-fp8-fp16", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -21, FP16,
             "fp16", RN, 32, QUADS, "fp16", VECTORS, NULL, "KM (H100), compiled code, H200"),
-    DOUBLE("hopper", "mma.m16n8k4, m16n8k8, m16n8k16"),
+    DOUBLE("hopper", "mma.m16n8k4, m16n8k8, m16n8k16", VECTORS, "the bits of a NaN", "MMA, H200 (cuBLAS)"),
 
     CORE("blackwell", "fp16-fp32", "mma.m16n8k16, tcgen05.mma k16", "fp16", 16, 25, -133, "binary32", RZ, "binary32",
          REPORTED, NO_BITS, "KM (B200), MMA"),
@@ -167,7 +167,7 @@ static const row rows[] = {
     MX8("blackwell", "tcgen05-mxf8f6f4", "tcgen05.mma kind::mxf8f6f4 k32"),
     MX4("blackwell", "tcgen05-mxf4", "tcgen05.mma kind::mxf4, mxf4nvf4.block32 k64", 32, "e8m0"),
     MX4("blackwell", "tcgen05-mxf4nvf4", "tcgen05.mma kind::mxf4nvf4.block16 k64", 16, "e4m3 e8m0"),
-    DOUBLE("blackwell", "mma.m8n8k4"),
+    DOUBLE("blackwell", "mma.m8n8k4", REPORTED, NO_DOUBLES, "MMA"),
 
     CORE("rtx-blackwell", "fp16-fp32", "mma.m16n8k16", "fp16", 16, 25, -133, "binary32", RZ, "binary32", REPORTED,
          NO_BITS, "MMA"),

@@ -2,19 +2,19 @@
 #pragma once
 
 /* Operations that round to the format of the result, to nearest even. */
-#define PLAIN(arch, row_name, kind, how, n, instructions, formats, to_result, open, from)                  \
+#define PLAIN(arch, row_name, kind, how, n, instructions, formats, to_result, known, open, from)           \
     .name = arch "-" row_name, .addition = MPSIM_ADDITION_##kind, .order = MPSIM_ORDER_##how, .length = n, \
     .floor = NONE, .operand_emin = OWN, .product = {to_result, RN}, .accumulator = {to_result, RN},        \
     .outer = {to_result, RN}, .result = to_result, .architecture = arch, .instruction = instructions,      \
-    .operands = formats, .evidence = MPSIM_EVIDENCE_REPORTED, .unconfirmed = open, .source = from,         \
+    .operands = formats, .evidence = MPSIM_EVIDENCE_##known, .unconfirmed = open, .source = from,          \
     .nan = MPSIM_NANS_ONES
 
 /* binary64 on NVIDIA: a chain of fused multiply-adds. */
-#define DOUBLE(arch, instructions)                                                    \
-    {                                                                                 \
-        PLAIN(arch, "fp64", FMA, SEQUENTIAL, 0, instructions, "binary64", "binary64", \
-              "no outputs of this hardware compared; the bits of a NaN", "MMA")       \
+#define DOUBLE(arch, instructions, known, open, from)                                                    \
+    {                                                                                                    \
+        PLAIN(arch, "fp64", FMA, SEQUENTIAL, 0, instructions, "binary64", "binary64", known, open, from) \
     }
+#define NO_DOUBLES "no outputs of this hardware compared; the bits of a NaN"
 
 /* Without scales these compute as if all were 1. PTX calls e4m3 scales ue4m3: the sign is not used. */
 #define SCALES "no outputs of this hardware compared; " CORNERS FLOOR "; scales that are subnormal, zero or NaN"

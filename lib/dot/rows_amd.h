@@ -3,32 +3,33 @@
 #define NAN_BITS "; the bits of a NaN"
 
 /* binary32 and binary64: chains of fused multiply-adds. */
-#define CHAIN(arch, row_name, instructions, format)                                                                   \
-    {                                                                                                                 \
-        PLAIN(arch, row_name, FMA, SEQUENTIAL, 0, instructions, format, format, NONE_SEEN "the bits of a NaN", "MMA") \
+#define CHAIN(arch, row_name, instructions, format)                                       \
+    {                                                                                     \
+        PLAIN(arch, row_name, FMA, SEQUENTIAL, 0, instructions, format, format, REPORTED, \
+              NONE_SEEN "the bits of a NaN", "MMA")                                       \
     }
 
 /* CDNA1: n products and the accumulator, exactly, rounded once. */
-#define EXACT_SUM(row_name, instructions, operands, n)                                          \
-    {                                                                                           \
-        PLAIN("cdna1", row_name, EXACT, SEQUENTIAL, n, instructions, operands, "binary32",      \
-              NONE_SEEN "the sign of an exact zero (+0 here, as in MMA)" RANGE NAN_BITS, "MMA") \
+#define EXACT_SUM(row_name, instructions, operands, n)                                               \
+    {                                                                                                \
+        PLAIN("cdna1", row_name, EXACT, SEQUENTIAL, n, instructions, operands, "binary32", REPORTED, \
+              NONE_SEEN "the sign of an exact zero (+0 here, as in MMA)" RANGE NAN_BITS, "MMA")      \
     }
 
 /* CDNA2: products and sums of neighbours, each rounded, n products at a time; no subnormal numbers. */
-#define FLUSHED(row_name, instructions, operands, n)                                              \
-    {                                                                                             \
-        PLAIN("cdna2", row_name, MULADD, PAIRWISE, n, instructions, operands, "binary32",         \
-              NONE_SEEN "the sign of a zero (as in MMA here)" NAN_BITS, "MMA"),                   \
-            .traits = MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS | MPSIM_TRAIT_PLUS_ZERO \
+#define FLUSHED(row_name, instructions, operands, n)                                                \
+    {                                                                                               \
+        PLAIN("cdna2", row_name, MULADD, PAIRWISE, n, instructions, operands, "binary32", REPORTED, \
+              NONE_SEEN "the sign of a zero (as in MMA here)" NAN_BITS, "MMA"),                     \
+            .traits = MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS | MPSIM_TRAIT_PLUS_ZERO   \
     }
 
 /* CDNA3: in two stages. */
-#define STAGED_SUM(row_name, instructions, operands, n, sums, drops, open)                   \
-    {                                                                                        \
-        PLAIN("cdna3", row_name, STAGED, SEQUENTIAL, n, instructions, operands, "binary32",  \
-              NONE_SEEN "the sign of an exact zero (+0 here, as in MMA)" RANGE open, "MMA"), \
-            .fraction = 24, .ways = sums, .kept = 31, .drop = drops                          \
+#define STAGED_SUM(row_name, instructions, operands, n, sums, drops, open)                            \
+    {                                                                                                 \
+        PLAIN("cdna3", row_name, STAGED, SEQUENTIAL, n, instructions, operands, "binary32", REPORTED, \
+              NONE_SEEN "the sign of an exact zero (+0 here, as in MMA)" RANGE open, "MMA"),          \
+            .fraction = 24, .ways = sums, .kept = 31, .drop = drops                                   \
     }
 
 EXACT_SUM("fp16-fp32", "v_mfma_f32_*f16", "fp16", 4), EXACT_SUM("bf16-fp32", "v_mfma_f32_*bf16", "bf16", 2),
