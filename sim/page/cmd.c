@@ -74,7 +74,7 @@ static int work(page *p)
 
 int cmd_report(const command *self, int argc, char **argv)
 {
-    page_options o = {.settings = {.from = {.names_files = 1}}, .argc = argc, .argv = argv};
+    page_options o = {.settings = {.from = {.names_files = 1}}};
     int first;
     const option_row rows[] = {
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},

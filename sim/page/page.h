@@ -50,8 +50,6 @@ typedef struct page_options {
     report_options form;
     const char *title;
     int no_figures, no_digests;
-    int argc; /* the command line */
-    char **argv;
 } page_options;
 
 typedef struct page {
