@@ -3,7 +3,8 @@
 sim_cppflags = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 noinst_LIBRARIES += sim/libsim.a
 # Most leads to the loops of lib/; these are loops over elements.
-sim_loops = sim/diff/libsim_a-computed.$(OBJEXT) sim/diff/libsim_a-measure.$(OBJEXT) sim/diff/libsim_a-side.$(OBJEXT)
+sim_loops = sim/diff/libsim_a-computed.$(OBJEXT) sim/diff/libsim_a-measure.$(OBJEXT) sim/diff/libsim_a-side.$(OBJEXT) \
+  sim/text/libsim_a-sha256.$(OBJEXT)
 $(sim_loops): LIGHT_CFLAGS = $(OPT_CFLAGS)
 sim_libsim_a_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' \
   -DMPSIM_POLICIES_DIR='"$(policiesdir)"'

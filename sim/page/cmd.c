@@ -74,7 +74,7 @@ static int work(page *p)
 
 int cmd_report(const command *self, int argc, char **argv)
 {
-    page_options o = {.settings = {.from = {.names_files = 1}}, .argc = argc, .argv = argv};
+    page_options o = {.settings = {.from = {.names_files = 1}}};
     int first;
     const option_row rows[] = {
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
@@ -85,6 +85,10 @@ int cmd_report(const command *self, int argc, char **argv)
         {0, "scale-kinds", OPTION_LIST, &o.settings.scaled, "LIST",
          "the kinds that the scale multiplies (default agrad,dgrad,wgrad), or all"},
         TARGET_OPTION_ROWS(o.settings.to),
+        {0, "rht", OPTION_STRING, &o.settings.to.hadamard, "N",
+         "each recipe also with a Hadamard transform, as stat's"},
+        {0, "axis", OPTION_STRING, &o.settings.to.axis, "AXIS",
+         "recipes along rows (the last dimension; default), columns, or both"},
         {0, "Bounds", OPTION_HEADING, NULL, NULL, NULL},
         ADVISE_BOUND_ROWS(o.words),
         ADVISE_COMPUTE_ROW(o.words),

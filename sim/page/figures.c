@@ -2,7 +2,6 @@
 #include "page.h"
 
 #include "../array/need.h"
-#include "../cli/confine.h"
 #include "../plot/figures.h"
 #include "../plot/gnuplot.h"
 #include "../scaler/json.h"
@@ -114,7 +113,7 @@ int page_begin_files(page *p, FILE **to)
         note("no figures: %s", p->no_figures);
         return 0;
     }
-    p->folder = confined() ? unnamed_place() : temporary_own_folder();
+    p->folder = temporary_own_folder();
     if (!p->folder)
         return fail(EXIT_IO, "%s: %s", unnamed_place(), text_error(errno));
     p->stat_path = need_format("%s/stat.json", p->folder);

@@ -59,6 +59,19 @@ void html_print(FILE *to, const char *format, ...)
     va_end(args);
 }
 
+FILE *html_begin(char **text, size_t *size)
+{
+    *text = NULL;
+    *size = 0;
+    return need(open_memstream(text, size));
+}
+
+void html_end(FILE *to, char *const *text)
+{
+    const int bad = ferror(to), late = fclose(to);
+    (void)need(bad || late ? NULL : *text);
+}
+
 /* ---- tables ---- */
 
 /* A title: the text from `text` on, `n` bytes, without its sign; its group, `*group` bytes before it. */

@@ -12,6 +12,10 @@ __attribute__((format(printf, 2, 3)))
 #endif
 void html_print(FILE *to, const char *format, ...);
 
+/* html_begin, html_end -- a text in memory that grows as it is written; it is whole, or the program ends for want of memory. */
+FILE *html_begin(char **text, size_t *size);
+void html_end(FILE *to, char *const *text);
+
 /* A table. Columns as one string, as table_new's: titles between '|', '<' before those of texts, '>' before those of numbers.
  * A title of "GROUP/NAME" stands under GROUP, which neighbours may share. The first column names the row. */
 typedef struct html_table {

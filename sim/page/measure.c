@@ -14,19 +14,22 @@ enum { COLUMNS_MOST = 12 };
 
 /* ---- what tensors are cast to ---- */
 
-/* Without other wishes: as recorded, and at the loss scale that is advised, where gradients were recorded without one. */
+/* Without other wishes: as recorded, and at the loss scale that is advised, where gradients were recorded without one and some format
+ * takes a scale. */
 static int make_settings(page *p)
 {
     const advise *a = &p->advice;
     p->settings = p->options->settings;
     p->settings.from = *p->in.options;
-    p->settings.histogram = 0;
     if (!p->settings.to.formats)
-        p->settings.to.formats = strcpy(p->formats, usual_formats);
-    if (!p->settings.to.scales && !a->scaled && a->scale_low <= a->scale_high && a->gradients && a->scale != 0) {
-        snprintf(p->scales, sizeof p->scales, "1,2^%d", a->scale);
-        p->settings.to.scales = p->scales;
-    }
+        p->settings.to.formats = usual_formats;
+    const int code = stat_settings_targets(&p->settings, &p->targets, "report");
+    if (code || p->settings.to.scales || !p->targets.count || a->scaled || !a->gradients || !a->scale ||
+        a->scale_low > a->scale_high)
+        return code;
+    snprintf(p->scales, sizeof p->scales, "1,2^%d", a->scale);
+    p->settings.to.scales = p->scales;
+    target_list_clear(&p->targets);
     return stat_settings_targets(&p->settings, &p->targets, "report");
 }
 

@@ -2,7 +2,6 @@
  * check it. */
 #include "page.h"
 
-#include "../array/need.h"
 #include "../text/sha256.h"
 #include "../text/words.h"
 #include "look.h"
@@ -138,13 +137,12 @@ static void put_after(const page *p, FILE *to)
 /* What is long in a page are its tensors: they get the room that all others leave. */
 void page_write(const page *p, FILE *to)
 {
-    char *texts[2] = {NULL, NULL};
-    size_t sizes[2] = {0, 0};
+    char *texts[2];
+    size_t sizes[2];
     for (int i = 0; i < 2; i++) {
-        FILE *f = need(open_memstream(&texts[i], &sizes[i]));
+        FILE *f = html_begin(&texts[i], &sizes[i]);
         (i ? put_after : put_before)(p, f);
-        fclose(f);
-        (void)need(texts[i]);
+        html_end(f, &texts[i]);
     }
     const size_t others = sizes[0] + sizes[1];
     fwrite(texts[0], 1, sizes[0], to);

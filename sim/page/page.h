@@ -50,8 +50,6 @@ typedef struct page_options {
     report_options form;
     const char *title;
     int no_figures, no_digests;
-    int argc; /* the command line */
-    char **argv;
 } page_options;
 
 typedef struct page {
@@ -60,7 +58,7 @@ typedef struct page {
     int n_operands;
     input in;
     stat_settings settings; /* the user's, completed */
-    char formats[64], scales[32];
+    char scales[32];
     char *rules; /* for names, as text */
     target_list targets;
     tally sums;

@@ -59,22 +59,32 @@ static void put_operands(const page *p, FILE *to)
     fputs("</code></li>\n", to);
 }
 
-static void put_commands(const page *p, FILE *to)
+static void put_bounds(FILE *to, const advise_words *w)
 {
-    const advise_words *w = &p->options->words;
-    stat_settings files = {.from = p->options->settings.from};
-    fputs("<h3>Commands</h3>\n<ol class=\"commands\">\n<li>This page: <code>mpsim report", to);
-    for (int i = 1; i < p->options->argc; i++)
-        put_word(to, p->options->argv[i]);
-    fputs("</code></li>\n<li>What tensors hold and casts lose: <code>mpsim stat --json -o stat.json", to);
-    put_settings(to, &p->settings);
-    put_operands(p, to);
-    fputs("<li>Advice: <code>mpsim advise --json -o advise.json", to);
     put_option(to, "compute", w->compute);
     put_option(to, "max-underflow", w->underflow);
     put_option(to, "max-overflow", w->overflow);
     put_option(to, "min-sqnr", w->sqnr);
     put_option(to, "max-lost", w->lost);
+}
+
+/* Without what decides no number, as --threads and where the page went. */
+static void put_commands(const page *p, FILE *to)
+{
+    const page_options *o = p->options;
+    const stat_settings files = {.from = o->settings.from};
+    fputs("<h3>Commands</h3>\n<ol class=\"commands\">\n<li>This page: <code>mpsim report -o report.html", to);
+    put_option(to, "title", o->title);
+    fputs(o->no_figures ? " --no-figures" : "", to);
+    fputs(o->no_digests ? " --no-digests" : "", to);
+    put_bounds(to, &o->words);
+    put_settings(to, &o->settings);
+    put_operands(p, to);
+    fputs("<li>What tensors hold and casts lose: <code>mpsim stat --json -o stat.json", to);
+    put_settings(to, &p->settings);
+    put_operands(p, to);
+    fputs("<li>Advice: <code>mpsim advise --json -o advise.json", to);
+    put_bounds(to, &o->words);
     put_settings(to, &files);
     put_operands(p, to);
     if (p->has_history) {

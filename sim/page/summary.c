@@ -41,25 +41,45 @@ static void put_link(FILE *to, const char *id, const char *text)
 
 /* ---- what was recorded ---- */
 
+/* What is not finite may be meant: masked scores of an attention, gradients that a loss scale was too large for. */
+static mark mark_of_broken(const page *p, const page_tensor *t)
+{
+    const advise *a = &p->advice;
+    const ptrdiff_t i = nameindex_find(&a->names, t->name);
+    const int is_mask = strcmp(t->kind, "act") == 0 && !t->nan;
+    return is_mask ? MARK_OPEN : a->scaled && i >= 0 && a->tensors[i].gradient ? MARK_MIND : MARK_BAD;
+}
+
 static void put_broken(const page *p, FILE *to)
 {
+    static const char *const why[] = {
+        [MARK_MIND] = " All are gradients that were recorded scaled: the loss scaler skips such a step.",
+        [MARK_OPEN] = " All are Inf in activations, as a mask puts them into the scores of an attention.",
+        [MARK_GOOD] = "",
+        [MARK_BAD] = ""};
     const page_tensor *first = NULL;
-    char n[32], at[32];
-    uint64_t broken = 0;
+    mark worst = MARK_GOOD;
+    char n[32], k[32], at[32];
+    uint64_t nan = 0, inf = 0;
     for (size_t i = 0; i < p->n_tensors; i++) {
         const page_tensor *t = &p->tensors[i];
         if (t->nan + t->inf == 0)
             continue;
-        broken++;
+        const mark m = mark_of_broken(p, t);
+        worst = worst == MARK_GOOD || worst == m ? m : MARK_BAD;
+        nan += t->nan > 0;
+        inf += t->inf > 0;
         if (!first || t->first_bad < first->first_bad)
             first = t;
     }
-    begin_item(to, broken ? MARK_BAD : MARK_GOOD, "NaN and Inf:");
-    if (broken)
-        html_print(to, "%s of %zu tensors hold some, first %.300s%s.", text_count(n, broken), p->n_tensors, first->name,
-                   advise_step(at, " at ", first->first_bad));
-    else
+    begin_item(to, worst, "NaN and Inf:");
+    if (first) {
+        html_print(to, "of %zu tensors %s hold NaN and ", p->n_tensors, nan ? text_count(n, nan) : "none");
+        html_print(to, "%s Inf, first %.300s%s.%s", inf ? text_count(k, inf) : "none", first->name,
+                   advise_step(at, " at ", first->first_bad), why[worst]);
+    } else {
         html_print(to, "no tensor holds any.");
+    }
     end_item(to);
 }
 
@@ -223,7 +243,7 @@ static void put_sentence(void *context, advise_topic topic, const char *text)
         const char *subject, *id, *link; /* what the sentence begins with; a table that has more of it */
     } topics[ADVISE_TOPICS] = {
         {"Weights:", NULL, NULL},
-        {"Compute ", NULL, NULL},
+        {"Compute", NULL, NULL},
         {"FP8, FP4:", "wider", "What stays wider"},
         {"Loss scale", "tensors", "Scales of each gradient"},
         {"Bytes:", NULL, NULL},

@@ -193,7 +193,7 @@ static const char *begin_element(drawing *w, const char *s)
     snprintf(w->name[w->depth], sizeof w->name[0], "%.*s", (int)n, name);
     if (!w->root && strcmp(w->name[0], "svg") != 0)
         return NULL;
-    FILE *to = need(open_memstream(&text, &size));
+    FILE *to = html_begin(&text, &size);
     fprintf(to, "<%s", w->name[w->depth]);
     if (!w->root) {
         fputs(" role=\"img\" aria-label=\"", to);
@@ -205,8 +205,8 @@ static const char *begin_element(drawing *w, const char *s)
     if (!w->dropped && !is_shape(name, n))
         w->dropped = w->depth;
     s = put_attributes(w, to, s + n);
-    fclose(to);
-    w->begin[w->depth - 1] = need(text);
+    html_end(to, &text);
+    w->begin[w->depth - 1] = text;
     if (w->dropped || !s) {
         free(text);
         w->begin[w->depth - 1] = NULL;
@@ -262,15 +262,14 @@ char *svg_inline(const char *drawn, const char *prefix, const char *label)
 {
     char *text = NULL;
     size_t size = 0;
-    drawing w = {.to = need(open_memstream(&text, &size)), .prefix = prefix, .label = label};
+    drawing w = {.to = html_begin(&text, &size), .prefix = prefix, .label = label};
     const char *s = drawn;
     while (s && *s && !(w.root && w.depth == 0))
         s = put_next(&w, s);
     const int bad = !s || !w.root || w.depth;
     for (int i = 0; i < DEEP; i++)
         free(w.begin[i]);
-    if (fclose(w.to) != 0)
-        need(NULL);
+    html_end(w.to, &text);
     if (!bad)
         return text;
     free(text);

@@ -206,7 +206,7 @@ static char *tensor_columns(const page *p)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *to = need(open_memstream(&text, &size));
+    FILE *to = html_begin(&text, &size);
     fputs("<tensor|<kind|<narrowest that fits|<fp16 scales|>elements|>steps|>zero, %|>NaN, Inf|>amin|>amax", to);
     for (size_t i = 0; i < p->n_columns; i++) {
         char *label = need_text(p->columns[i].label);
@@ -220,8 +220,8 @@ static char *tensor_columns(const page *p)
         free(label);
     }
     fputs("|<not narrower, since", to);
-    fclose(to);
-    return need(text);
+    html_end(to, &text);
+    return text;
 }
 
 static void put_advised(const page *p, html_table *out, const advise_tensor *x)
@@ -297,15 +297,13 @@ static size_t make_tensors(const page *p, const char *columns, size_t room, char
     for (int turn = 2; turn >= 0 && n < p->n_tensors; turn -= 2) { /* all; else the important ones first */
         html_table t;
         free(*text);
-        *text = NULL;
-        FILE *to = need(open_memstream(text, &size));
+        FILE *to = html_begin(text, &size);
         html_table_begin(&t, to, "tensors", caption, columns);
         t.texts = 0; /* the style knows which of its columns are texts: 40 bytes a row */
         n = put_rows(p, &t, to, &size, room, turn);
         n += turn ? 0 : put_rows(p, &t, to, &size, room, 1);
         html_table_end(&t);
-        fclose(to);
-        (void)need(*text);
+        html_end(to, text);
     }
     return n;
 }
@@ -411,13 +409,13 @@ void page_advice(const page *p, FILE *to)
     fputs("<section aria-labelledby=\"advice\">\n<h2 id=\"advice\">Advice</h2>\n", to);
     put_wider(p, to);
     put_fits(p, to);
-    FILE *out = need(open_memstream(&text, &size));
+    FILE *out = html_begin(&text, &size);
     advise_write_policy(&p->advice, out);
-    fclose(out);
+    html_end(out, &text);
     fputs(
         "<h3 id=\"policy\">As a policy</h3>\n<p>For <code>mpsim replay -P</code> and <code>mpsim train -P</code>.</p>\n<pre tabindex=\"0\">",
         to);
-    for (char *s = need(text), *end; *s; s = end) { /* lines are lines, the rest is text */
+    for (char *s = text, *end; *s; s = end) { /* lines are lines, the rest is text */
         end = s + strcspn(s, "\n");
         const int more = *end != '\0';
         *end = '\0';

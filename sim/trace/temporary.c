@@ -219,6 +219,8 @@ static temporary own;
 
 const char *temporary_own_folder(void)
 {
+    if (own.path)
+        return own_path;
     if ((size_t)snprintf(own_path, NAME, "%s/mpsim-XXXXXX", unnamed_place()) >= NAME) {
         errno = ENAMETOOLONG;
         return NULL;

@@ -45,8 +45,8 @@ void temporary_remove(temporary *t);
 /* temporary_abandon -- remove all of it, and end the program that writes there: this one ends, too. */
 void temporary_abandon(void);
 
-/* temporary_own_folder -- make a folder in TMPDIR where files without a name (unnamed.h) are made from now on: its path, or NULL and errno, and nothing
- * has changed. It is removed with the rest of what is temporary, or by temporary_end, at the end of the program. */
+/* temporary_own_folder -- make a folder in TMPDIR, once, where files without a name (unnamed.h) are made from now on: its path, or NULL and errno, and
+ * nothing has changed. It is removed with the rest of what is temporary, or by temporary_end, at the end of the program. */
 const char *temporary_own_folder(void);
 void temporary_end(void);
 

@@ -128,7 +128,7 @@ else
 fi
 
 # ---- the same again
-run 0 report -q --no-figures --threads 1 -o few.html "$digits/step_000120" "$digits/step_020000" && mv few.html again && run 0 report -q --no-figures -o few.html "$digits/step_000120" "$digits/step_020000" && sed 's/ --threads 1//' again | cmp -s - few.html; ok $? "the same files give the same page on any number of threads"
+run 0 report -q --no-figures --threads 1 -o few.html "$digits/step_000120" "$digits/step_020000" && mv few.html again && run 0 report -q --no-figures -o few.html "$digits/step_000120" "$digits/step_020000" && cmp -s again few.html; ok $? "the same files give the same page on any number of threads"
 SOURCE_DATE_EPOCH=86400 "$MPSIM" report -q --no-figures -o dated.html "$digits/step_000001" && grep -q '<dt>Date</dt><dd>1970-01-02 00:00:00 UTC' dated.html && ! grep -q '<dt>Date' page.html; ok $? "a date where one is given"
 
 # ---- what it lacks it says

@@ -144,7 +144,7 @@ both "dot" 0 - dot -K 16 -M fma
 both "attention" 0 - attention -M fma --q act:fc1 --k weight:fc1.weight --v weight:fc1.weight -o o/report "$f"
 both "mismatch" 0 - mismatch -a fma -b exact --hidden "$f" --hidden-name act:fc1 --head "$f" --head-name weight:fc1.weight -o o/report
 both "advise" 0 - advise --policy-out o/policy -o o/report "$data/digits-cnn"
-both "report" 0 - report --no-figures -o o/report.html "$data/digits-cnn/step_000001"
+both "report" 0 - report -q -o o/report.html "$data/digits-cnn/step_000001"
 both "replay" 0 - replay -P pytorch-amp-fp16 "$data/digits-cnn"
 both "replay: a policy of a file" 0 - replay -P "$data/policies/fp32.yaml" --json -o o/report "$data/digits-cnn"
 echo '1,0,0' >pattern
