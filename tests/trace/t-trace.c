@@ -270,8 +270,8 @@ START_TEST(raw_files)
     o.raw_shape = huge;
     o.raw_rank = 2;
     bad_expect(16, "overflow", path, &o, 3, "the shape is too large");
-    const uint64_t rest[] = {2, TRACE_RAW_REST}, rests[] = {TRACE_RAW_REST, TRACE_RAW_REST}, odd[] = {TRACE_RAW_REST, 3},
-                   none[] = {0, TRACE_RAW_REST};
+    const uint64_t rest[] = {2, TRACE_RAW_REST}, rests[] = {TRACE_RAW_REST, TRACE_RAW_REST},
+                   odd[] = {TRACE_RAW_REST, 3}, none[] = {0, TRACE_RAW_REST};
     o.raw_shape = rest;
     t = trace_open(path, &o, &e);
     ck_assert(t && trace_at(t, 0)->shape[0] == 2 && trace_at(t, 0)->shape[1] == 2 && trace_at(t, 0)->count == 4);
