@@ -19,7 +19,7 @@ sim_libsim_a_SOURCES = \
   sim/advise/gate.h sim/advise/hold.c sim/advise/judge.c sim/advise/measure.c sim/advise/policyfile.c sim/advise/reason.c \
   sim/advise/report.c sim/advise/run.c sim/advise/sentences.c sim/advise/stall.c \
   sim/array/need.c sim/array/need.h sim/attention/cmd.c sim/attention/generate.c sim/attention/generate.h \
-  sim/attention/heads.c sim/attention/heads.h sim/attention/measure.c sim/attention/measure.h sim/attention/report.c \
+  sim/attention/heads.c sim/attention/heads.h sim/attention/mask.c sim/attention/mask.h sim/attention/measure.c sim/attention/measure.h sim/attention/report.c \
   sim/attention/report.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
   sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/contents.c \
   sim/cast/contents.h sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h \

@@ -64,6 +64,7 @@ dot -f e4m3 --a 1,2,3 --b 1,1,1 -M hopper-mma-fp8-fp32,exact --steps
 dot --reduce --wire fp16,bf16 --a 'wgrad:*' A/step_000010/rank_00000.safetensors A/step_000011/rank_00000.safetensors
 attention --tokens 16 --heads 1 -M fma,hopper-bf16-fp32
 attention --tokens 16 --heads 1 --values repeated --causal --cure 2 -M fma
+attention --tokens 16 --heads 1 --window 3,0 --exp2 --softmax-format bf16 -M fma
 memory --params 7B -P fp32 -P bf16-pure -P fp8-lm
 memory --params 1e9 -P pytorch-amp-fp16 --ranks 8 --zero 2
 verify cpu -q --threads 1

@@ -1,5 +1,6 @@
 /* cmd.c -- mpsim attention: attention in tiles under accumulation models, side by side. */
 #include "../array/need.h"
+#include "../cli/input.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
 #include "../cli/progress.h"
@@ -7,6 +8,7 @@
 #include "../commands.h"
 #include "../dot/models.h"
 #include "generate.h"
+#include "mask.h"
 #include "report.h"
 
 #include <math.h>
@@ -26,7 +28,8 @@ static const char more[] =
     "  P = exp(x - m), its sum added to the row's;  P times --p-scale is rounded to --p-format\n"
     "  O = O exp(m before - m), then O + P V by the model, whose result format is that of O\n"
     "\n"
-    "and in the end O / --p-scale / sum, rounded to --output-format.\n"
+    "and in the end O / --p-scale / sum, rounded to --output-format. With --exp2, as FlashAttention-2 and 3 do it,\n"
+    "x = S and P = exp2(x (scale log2 e) - m (scale log2 e)), the product and the difference rounded once.\n"
     "\n"
     "  rel. error, largest, bias  as in 'mpsim dot'; bias above 0: magnitudes are gained\n"
     "  lean         correlation of the error with the sign of the result: about 0 where roundings go either\n"
@@ -48,16 +51,20 @@ static const char default_models[] = "exact,fma,ampere-*,hopper-*";
 
 typedef struct options {
     const char *formats, *models, *scores, *p_format, *p_round, *p_scale, *scale, *output_format, *cure, *values;
+    const char *softmax_format, *window, *mask;
     const char *q, *k, *v;
     uint64_t tile, heads, kv_heads, tokens, queries, dim, seed;
-    int causal, reverse, separate, sum_rounded, reciprocal, tokens_first;
+    int causal, reverse, separate, sum_rounded, reciprocal, exp2, tokens_first;
+    input_options in;
     report_options form;
 } options;
 
 typedef struct run {
     const options *o;
     attention_heads h;
-    mpsim_format qk, value, output;
+    mpsim_format qk, value, softmax, output;
+    attention_mask mask;
+    wanted_form raw;
     mpsim_model scores;
     model_list models;
     mpsim_attention a;
@@ -148,6 +155,26 @@ static int parse_cure(run *r)
     return code;
 }
 
+/* "128" or "127,0": keys before and behind a query's own. */
+static int parse_window(run *r)
+{
+    const char *text = r->o->window;
+    unsigned long v[2];
+    int end = 0;
+    if (!text)
+        return 0;
+    const int n = sscanf(text, "%8lu%n,%8lu%n", &v[0], &end, &v[1], &end);
+    if (n < 1 || text[end] || v[0] > MOST_TOKENS || (n == 2 && v[1] > MOST_TOKENS))
+        return fail(
+            EXIT_USAGE,
+            "attention: --window: '%s' is not a number of keys on either side, or two, before and behind, of at "
+            "most 2^24 each",
+            text);
+    r->a.left = v[0];
+    r->a.right = n == 2 ? v[1] : v[0];
+    return 0;
+}
+
 static int parse_scores(run *r)
 {
     const char *name = r->o->scores ? r->o->scores : "exact";
@@ -198,10 +225,15 @@ static int parse(run *r)
     r->a.separate = (uint8_t)o->separate;
     r->a.sum_rounded = (uint8_t)o->sum_rounded;
     r->a.reciprocal = (uint8_t)o->reciprocal;
+    r->a.exp2 = (uint8_t)o->exp2;
     if (o->output_format && (code = parse_format(&r->output, "--output-format", o->output_format)))
         return code;
     r->a.f = o->output_format ? &r->output : NULL;
-    if ((code = parse_formats(r)) || (code = parse_p(r)) || (code = parse_cure(r)) || (code = parse_scores(r)))
+    if (o->softmax_format && (code = parse_format(&r->softmax, "--softmax-format", o->softmax_format)))
+        return code;
+    r->a.softmax = o->softmax_format ? &r->softmax : NULL;
+    if ((code = parse_window(r)) || (code = parse_formats(r)) || (code = parse_p(r)) || (code = parse_cure(r)) ||
+        (code = parse_scores(r)))
         return code;
     return parse_models(r);
 }
@@ -223,8 +255,8 @@ static int check(run *r, int files)
         return fail(EXIT_USAGE, "attention: %d files; expected Q, K and V, or one file, or none", files);
     if (files == 1 && !(o->q && o->k && o->v))
         return fail(EXIT_USAGE, "attention: with one file, --q, --k and --v name its tensors (mpsim info lists them)");
-    if (files == 0 && (o->q || o->k || o->v || o->tokens_first))
-        return fail(EXIT_USAGE, "attention: --q, --k, --v and --tokens-first need a file");
+    if (files == 0 && (o->q || o->k || o->v || o->tokens_first || o->in.wanted.dtype))
+        return fail(EXIT_USAGE, "attention: --q, --k, --v, --tokens-first and --dtype need a file");
     const int sizes = o->heads != unset || o->kv_heads != unset || o->tokens != unset || o->queries != unset ||
                       o->dim != unset;
     if (files && (o->values || sizes))
@@ -239,7 +271,8 @@ static int check(run *r, int files)
         return fail(EXIT_USAGE, "attention: --kv-heads: the heads are not a multiple of it");
     if (report_options_style(&r->style, &o->form, 0, "attention", "--json, --ndjson and --csv exclude each other"))
         return EXIT_USAGE;
-    return report_options_threads(&o->form, "attention");
+    const int code = input_raw_form(&r->raw, "attention", &o->in);
+    return code ? code : report_options_threads(&o->form, "attention");
 }
 
 static int make_heads(run *r, char **files, int n)
@@ -249,6 +282,7 @@ static int make_heads(run *r, char **files, int n)
                          (size_t)n,
                          {o->q, o->k, o->v},
                          o->tokens_first,
+                         &r->raw.options,
                          o->values ? o->values : "normal",
                          or_else(o->heads, 4),
                          0,
@@ -262,8 +296,11 @@ static int make_heads(run *r, char **files, int n)
     int code = heads_make(&r->h, &from);
     if (!code)
         code = heads_round(&r->h, &r->qk, &r->value);
+    if (!code && o->mask)
+        code = mask_read(&r->mask, o->mask, r->h.q.tokens, r->h.k.tokens);
     if (code)
         return code;
+    r->a.mask = r->mask.seen;
     r->a.scale = (float)(1 / sqrt((double)r->h.q.size));
     return o->scale ? parse_binary32(&r->a.scale, "--scale", o->scale, 0) : 0;
 }
@@ -276,6 +313,7 @@ static int report(run *r, FILE *to, const char *values)
     attention_exact exact = {NULL, 0};
     attention_result x;
     memset(&x, 0, sizeof x);
+    out.mask = r->o->mask ? r->mask.label : NULL;
     out.scores = r->own_scores ? NULL : r->scores.name;
     progress_steps("heads", heads_count(&r->h) * (r->models.count + 1));
     attention_report_begin(&out);
@@ -330,7 +368,14 @@ int cmd_attention(const command *self, int argc, char **argv)
         {0, "reverse", OPTION_FLAG, &o.reverse, NULL, "the last tile first, as FlashAttention-3 does"},
         {0, "causal", OPTION_FLAG, &o.causal, NULL,
          "a query sees the keys up to its own; the last query is that of the last key"},
+        {0, "window", OPTION_STRING, &o.window, "N[,M]",
+         "a query sees N keys before its own and M behind it, if they are there (default: all; M: as many as N)"},
+        {0, "mask", OPTION_INPUT, &o.mask, "FILE",
+         "[queries, keys], of any dtype: a query sees the keys whose element is not 0"},
         {0, "scale", OPTION_STRING, &o.scale, "X", "of the softmax (default 1 / sqrt(size))"},
+        {0, "exp2", OPTION_FLAG, &o.exp2, NULL, "by powers of two, as the kernels of FlashAttention"},
+        {0, "softmax-format", OPTION_STRING, &o.softmax_format, "FORMAT",
+         "every operation between the products is rounded to it: x, differences, exp, the sums (default binary32)"},
         {0, "p-format", OPTION_STRING, &o.p_format, "FORMAT",
          "format of P (default: that of V; binary32 for a wider one)"},
         {0, "p-scale", OPTION_STRING, &o.p_scale, "X", "P is multiplied by it before it is rounded (default 1)"},
@@ -350,6 +395,7 @@ int cmd_attention(const command *self, int argc, char **argv)
         {0, "v", OPTION_STRING, &o.v, "GLOB", "name of V in its file"},
         {0, "tokens-first", OPTION_FLAG, &o.tokens_first, NULL,
          "shapes are [tokens, heads, size], [batch, tokens, heads, size]"},
+        RAW_OPTION_ROWS(o.in),
         {0, "values", OPTION_STRING, &o.values, "HOW",
          "generated: normal (default); sink, a first key whose scores are 8 above the others; repeated, two equal keys whose "
          "scores are 16 above the others, and values of one sign in two thirds of the columns"},
@@ -372,6 +418,8 @@ int cmd_attention(const command *self, int argc, char **argv)
     run r = {.o = &o};
     const int end = execute(&r, argv + first, argc - first);
     heads_clear(&r.h);
+    mask_clear(&r.mask);
+    wanted_form_clear(&r.raw);
     model_list_clear(&r.models);
     return end;
 }

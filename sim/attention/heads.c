@@ -82,7 +82,7 @@ static int read_files(attention_heads *h, const heads_source *from)
     for (size_t i = 0; i < 3 && !code; i++) {
         if (i < from->n) { /* a file of its own, or the first of all three */
             trace_close(t);
-            t = trace_open(from->files[i], NULL, &error);
+            t = trace_open(from->files[i], from->raw, &error);
             code = t ? 0 : fail(error.exit, "%s", error.text);
         }
         code = code ? code : read_part(parts[i], t, from, i);

@@ -1,6 +1,8 @@
 /* heads.h -- the operands of attention: Q, K and V of some heads, generated or from files, rounded to their formats. */
 #pragma once
 
+#include "../trace/trace.h"
+
 #include <mpsim/mpsim.h>
 
 /* One of them: batch x heads x tokens x size numbers, in this order or, tokens first, batch x tokens x heads x size. */
@@ -25,7 +27,8 @@ typedef struct heads_source {
     size_t n;
     const char *names[3]; /* of the tensors; NULL: the only one */
     int tokens_first;
-    const char *values; /* generated: how, as heads_values_find knows */
+    const trace_options *raw; /* how files are read, or NULL */
+    const char *values;       /* generated: how, as heads_values_find knows */
     size_t heads, kv_heads, queries, keys, dim;
     uint64_t seed;
 } heads_source;

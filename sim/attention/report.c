@@ -39,6 +39,13 @@ static json_t *config_json(const attention_report *r)
     json_object_set_new(v, "softmax_scale", json_of_double((double)a->scale));
     json_object_set_new(v, "tile", json_of_count(tile_of(r)));
     json_object_set_new(v, "causal", json_boolean(a->causal));
+    json_object_set_new(v, "window",
+                        a->left == SIZE_MAX
+                            ? json_null()
+                            : json_pack("[o,o]", json_of_count(a->left), json_of_count(a->causal ? 0 : a->right)));
+    json_object_set_new(v, "mask", r->mask ? json_string(r->mask) : json_null());
+    json_object_set_new(v, "exp2", json_boolean(a->exp2));
+    json_object_set_new(v, "softmax_format", json_string(a->softmax ? a->softmax->name : "binary32"));
     json_object_set_new(v, "reverse", json_boolean(a->reverse));
     json_object_set_new(v, "p_format", json_string(a->p.format.name));
     json_object_set_new(v, "p_round", json_string(mpsim_round_mode_name((mpsim_round_mode)a->p.rounding.mode)));
@@ -69,6 +76,13 @@ static void print_softmax(const attention_report *r)
     fprintf(r->to, "scores by %s, times %.9g%s; tiles of %s key%s%s\n", r->scores ? r->scores : "each model",
             (double)a->scale, a->causal ? ", causal" : "", text_count(tile, tile_of(r)), text_plural(tile_of(r)),
             a->reverse ? ", the last first" : "");
+    if (a->left != SIZE_MAX)
+        fprintf(r->to, "a window of %zu keys before a query's own and %zu behind\n", a->left, a->causal ? 0 : a->right);
+    if (r->mask)
+        fprintf(r->to, "masked by %s\n", r->mask);
+    if (a->exp2 || a->softmax)
+        fprintf(r->to, "softmax%s in %s\n", a->exp2 ? " by powers of two," : "",
+                a->softmax ? a->softmax->name : "binary32");
     fprintf(r->to, "P in %s", a->p.format.name);
     if (a->p.rounding.mode != MPSIM_ROUND_NEAREST_EVEN)
         fprintf(r->to, " %s", mpsim_round_mode_name((mpsim_round_mode)a->p.rounding.mode));

@@ -12,6 +12,7 @@ typedef struct attention_report {
     const char *values;       /* generated: what; NULL: from files */
     uint64_t seed;
     const char *scores; /* the model of scores; NULL: that of each row */
+    const char *mask;   /* where it is from; NULL: there is none */
     size_t results;
     int repeated;    /* in some model a largest score did */
     dot_error worst; /* the largest error of all that is no small one */

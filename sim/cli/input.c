@@ -43,6 +43,12 @@ static int resolve_options(input *in)
     return wanted_resolve(&in->form, &in->options->wanted, &error) ? said(in->verb, &error) : 0;
 }
 
+int input_raw_form(wanted_form *f, const char *verb, const input_options *o)
+{
+    trace_error error;
+    return wanted_resolve(f, &o->wanted, &error) ? said(verb, &error) : 0;
+}
+
 /* ---- files ---- */
 
 typedef struct found {

@@ -26,6 +26,11 @@ void input_options_clear(input_options *o);
         letter, name, OPTION_##type, &(o).wanted.field, value, help \
     }
 #define INPUT_OPTION_ROWS(o) WANTED_OPTIONS(INPUT_OPTION_ROW, o)
+/* Of raw files alone, for commands that name tensors in their own way. */
+#define RAW_OPTION_ROWS(o) RAW_OPTIONS(INPUT_OPTION_ROW, o)
+
+/* input_raw_form -- *f, all zero, from these alone; wanted_form_clear in any case. 0, or an exit code after a message. */
+int input_raw_form(wanted_form *f, const char *verb, const input_options *o);
 
 /* For commands that take several files. */
 #define KEEP_GOING_OPTION_ROW(o)                                                                                    \

@@ -1,5 +1,6 @@
 /* cmd.c -- mpsim mismatch: log-probabilities of the same tokens under two arithmetics. */
 #include "../array/need.h"
+#include "../cli/input.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
@@ -33,6 +34,7 @@ static const char more[] =
 typedef struct options {
     const char *a, *b, *hidden, *head, *tokens, *hidden_name, *head_name, *tokens_name, *clip, *spread;
     uint64_t count, vocabulary, size, seed, worst;
+    input_options in;
     report_options form;
 } options;
 
@@ -40,6 +42,7 @@ typedef struct run {
     const options *o;
     arithmetic sides[2];
     mismatch_operands operands;
+    wanted_form raw;
     ratios r;
     report_style style;
     double spread;
@@ -65,6 +68,8 @@ static int check_source(const options *o)
         return fail(EXIT_USAGE, "mismatch: --hidden and --head go together");
     if (o->hidden && sizes)
         return fail(EXIT_USAGE, "mismatch: --count, --vocabulary, --size and --spread are for generated operands");
+    if (o->in.wanted.dtype && !o->hidden)
+        return fail(EXIT_USAGE, "mismatch: --dtype is for --hidden and --head");
     if ((o->hidden_name && !o->hidden) || (o->head_name && !o->head) || (o->tokens_name && !o->tokens))
         return fail(EXIT_USAGE, "mismatch: --hidden-name, --head-name and --tokens-name need their file");
     if (!is_count(o->count) || !is_count(o->vocabulary) || !is_count(o->size))
@@ -80,7 +85,7 @@ static int check(run *r, int operands)
         return fail(EXIT_USAGE, "mismatch: takes no operands: files are named by --hidden, --head and --tokens");
     if (!o->a || !o->b)
         return fail(EXIT_USAGE, "mismatch: -a and -b say how the two sides compute; try 'mpsim mismatch --help'");
-    if ((code = check_source(o)))
+    if ((code = check_source(o)) || (code = input_raw_form(&r->raw, "mismatch", &o->in)))
         return code;
     r->spread = 3;
     if (o->spread && (parse_number(&r->spread, o->spread) || !(r->spread > 0)))
@@ -134,6 +139,7 @@ static int work(run *r, int operands)
                                   o->hidden_name,
                                   o->head_name,
                                   o->tokens_name,
+                                  &r->raw.options,
                                   or_else(o->count, DEFAULT_COUNT),
                                   or_else(o->vocabulary, DEFAULT_WORDS),
                                   or_else(o->size, DEFAULT_SIZE),
@@ -166,6 +172,7 @@ int cmd_mismatch(const command *self, int argc, char **argv)
         {0, "hidden-name", OPTION_STRING, &o.hidden_name, "GLOB", "name of the tensor in its file"},
         {0, "head-name", OPTION_STRING, &o.head_name, "GLOB", "name of the tensor in its file"},
         {0, "tokens-name", OPTION_STRING, &o.tokens_name, "GLOB", "name of the tensor in its file"},
+        RAW_OPTION_ROWS(o.in),
         {0, "count", OPTION_COUNT, &o.count, "N", "generated: tokens (default 256)"},
         {0, "vocabulary", OPTION_COUNT, &o.vocabulary, "N", "generated: words (default 1000)"},
         {0, "size", OPTION_COUNT, &o.size, "N", "generated: numbers of a hidden state (default 256)"},
@@ -184,6 +191,7 @@ int cmd_mismatch(const command *self, int argc, char **argv)
     run r = {.o = &o};
     const int end = work(&r, argc - first);
     mismatch_operands_clear(&r.operands);
+    wanted_form_clear(&r.raw);
     ratios_clear(&r.r);
     return end;
 }

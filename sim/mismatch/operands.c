@@ -163,7 +163,7 @@ static int bad_shape(const char *what, const char *expected, const chosen *c)
 static int read_hidden(mismatch_operands *o, const mismatch_source *from)
 {
     chosen c;
-    int code = chosen_read(&c, "mismatch", from->hidden, from->hidden_name);
+    int code = chosen_read(&c, "mismatch", from->hidden, from->raw, from->hidden_name);
     if (!code && c.rank < 2)
         code = bad_shape("--hidden", "[tokens, size] or [sequences, tokens, size]", &c);
     if (!code) {
@@ -179,7 +179,7 @@ static int read_hidden(mismatch_operands *o, const mismatch_source *from)
 static int read_head(mismatch_operands *o, const mismatch_source *from)
 {
     chosen c;
-    int code = chosen_read(&c, "mismatch", from->head, from->head_name);
+    int code = chosen_read(&c, "mismatch", from->head, from->raw, from->head_name);
     if (!code && c.rank != 2)
         code = bad_shape("--head", "[vocabulary, size]", &c);
     if (!code && c.shape[1] != o->size)

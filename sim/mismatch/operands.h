@@ -6,6 +6,7 @@
 typedef struct mismatch_source {
     const char *hidden, *head, *tokens; /* files; all NULL: generated */
     const char *hidden_name, *head_name, *tokens_name;
+    const trace_options *raw;       /* how hidden and head are read, or NULL */
     size_t count, vocabulary, size; /* generated */
     double spread;
     uint64_t seed;

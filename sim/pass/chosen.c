@@ -85,11 +85,11 @@ int chosen_read_from(chosen *c, trace *t, const char *verb, const char *glob)
     return 0;
 }
 
-int chosen_read(chosen *c, const char *verb, const char *path, const char *glob)
+int chosen_read(chosen *c, const char *verb, const char *path, const trace_options *options, const char *glob)
 {
     trace_error error;
     memset(c, 0, sizeof *c);
-    trace *t = trace_open(path, NULL, &error);
+    trace *t = trace_open(path, options, &error);
     if (!t)
         return fail(error.exit, "%s", error.text);
     const int code = chosen_read_from(c, t, verb, glob);

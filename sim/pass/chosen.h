@@ -18,7 +18,7 @@ typedef struct chosen {
 int chosen_find(size_t *at, trace *t, const char *verb, const char *glob);
 
 /* chosen_read -- its numbers, which must all be finite and at least one. chosen_clear in any case. */
-int chosen_read(chosen *c, const char *verb, const char *path, const char *glob);
+int chosen_read(chosen *c, const char *verb, const char *path, const trace_options *options, const char *glob);
 /* chosen_read_from -- of a file that is open: standard input can be read once. */
 int chosen_read_from(chosen *c, trace *t, const char *verb, const char *glob);
 void chosen_clear(chosen *c);

@@ -59,10 +59,13 @@ typedef struct trace_tensor {
     const trace_quantised *quantised; /* NULL: it is stored as it is; else binary32, what codes and scales stand for */
 } trace_tensor;
 
+#define TRACE_RAW_REST UINT64_MAX
+
 typedef struct trace_options {
     const mpsim_format *raw_format; /* not NULL: read the file as raw elements of this format,
                                        little-endian, codes of 1, 2, 4 or 8 bytes                 */
-    const uint64_t *raw_shape;      /* raw: NULL and rank 0 mean one dimension, to the file's end */
+    const uint64_t *raw_shape;      /* raw: NULL and rank 0 mean one dimension, to the file's end; one of them
+                                       may be TRACE_RAW_REST: as many as the file has              */
     size_t raw_rank;
     uint64_t raw_offset; /* raw: bytes before the first element                        */
     int raw_big_endian;

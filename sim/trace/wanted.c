@@ -20,7 +20,7 @@ static int no_shape(const char *text, trace_error *error)
     return trace_error_say(error, TRACE_EXIT_USAGE, "--shape: '%s' is not a shape", text);
 }
 
-/* "2,3" as a shape. */
+/* "2,3" as a shape; a * for what the file has. */
 static int parse_shape(wanted_form *f, const char *text, trace_error *error)
 {
     size_t n = 0;
@@ -34,7 +34,10 @@ static int parse_shape(wanted_form *f, const char *text, trace_error *error)
             return no_shape(text, error);
         memcpy(word, p, length);
         word[length] = '\0';
-        if (parse_count(&f->shape[n++], word) != 0)
+        uint64_t *const side = &f->shape[n++];
+        if (strcmp(word, "*") == 0)
+            *side = TRACE_RAW_REST;
+        else if (parse_count(side, word) != 0 || *side == TRACE_RAW_REST)
             return no_shape(text, error);
         p += length;
         p += *p == ',' && p[1];

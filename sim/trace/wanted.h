@@ -15,6 +15,11 @@ typedef struct wanted_words {
 /* These options, one by one: ROW(of, LETTER, NAME, TYPE, FIELD, VALUE, HELP), where TYPE is LIST, STRING, COUNT or FLAG,
  * FIELD is of wanted_words, VALUE what its argument is called, and LETTER and HELP are the program's. */
 /* clang-format off */
+#define RAW_OPTIONS(ROW, of)                                                                                        \
+    ROW(of, 0, "dtype", STRING, dtype, "FORMAT", "the files are raw elements of this format, little-endian"),       \
+    ROW(of, 0, "shape", STRING, shape, "N,M...", "raw: shape; one may be *: as many as the file has (default: *)"), \
+    ROW(of, 0, "offset", COUNT, offset, "BYTES", "raw: bytes before the first element"),                            \
+    ROW(of, 0, "big-endian", FLAG, big_endian, NULL, "raw: elements are big-endian")
 #define WANTED_OPTIONS(ROW, of)                                                                                     \
     ROW(of, 'm', "match", LIST, match, "GLOB",                                                                      \
         "only tensors whose name matches, as 'wgrad:*' or '*attn*'; may be repeated"),                              \
@@ -24,10 +29,7 @@ typedef struct wanted_words {
     ROW(of, 0, "map", LIST, map, "RULE",                                                                            \
         "what names mean, as 'grad/(.*)=wgrad:\\1', or a file of such lines as @FILE; may be repeated; see "        \
         "doc/names.md"),                                                                                            \
-    ROW(of, 0, "dtype", STRING, dtype, "FORMAT", "the files are raw elements of this format, little-endian"),       \
-    ROW(of, 0, "shape", STRING, shape, "N,M...", "raw: shape (default: to the file's end)"),                        \
-    ROW(of, 0, "offset", COUNT, offset, "BYTES", "raw: bytes before the first element"),                            \
-    ROW(of, 0, "big-endian", FLAG, big_endian, NULL, "raw: elements are big-endian"),                               \
+    RAW_OPTIONS(ROW, of),                                                                                           \
     ROW(of, 0, "assume", STRING, assume, "V1=F,V2=F",                                                               \
         "npy: the formats of void elements of 1 and 2 bytes, as ml_dtypes writes them"),                            \
     ROW(of, 0, "as", STRING, as, "FORMAT",                                                                          \

@@ -62,6 +62,19 @@ run 0 attention -f e5m2,e4m3 --p-format e4m3 --p-round rtz --scores same -M hopp
 run 0 attention --csv --heads 6 --kv-heads 2 --tokens 20 --reciprocal --separate --output-format bf16 --scale 0.1 -M fma && [ "$(field fma rows)" = 120 ]
 ok $? "grouped heads"
 
+# ---- what a query sees, powers of two, a softmax in bf16
+run 0 attention --csv --tokens 20 --size 8 --window 0 -M exact -f bf16 && [ "$(field exact rel_err)" = 0 ] && [ "$(field exact p_one)" = 80 ] && [ "$(field exact elements)" = 80 ]
+ok $? "a window of its own key: the value of that key"
+run 0 attention --csv --tokens 9 --queries 7 --heads 1 --window 2,1 -M exact && [ "$(field exact elements)" = 27 ]; ok $? "a window of four keys at the edge" # 6 queries see 4, the last 3
+run 0 attention --csv --tokens 30 --queries 25 --window 40,0 -M fma && cp "$dir/out" "$dir/wide" && run 0 attention --csv --tokens 30 --queries 25 --causal -M fma && cmp -s "$dir/out" "$dir/wide"
+ok $? "a window that is wide enough, none behind: causal"
+run 0 attention --csv --tokens 30 --window 3 --causal -M fma && cp "$dir/out" "$dir/wide" && run 0 attention --csv --tokens 30 --window 3,0 -M fma && cmp -s "$dir/out" "$dir/wide"
+ok $? "causal in a window"
+run 0 attention --csv -M exact --p-format binary32 --exp2 && between "$(field exact rel_err)" 1e-9 5e-7; ok $? "--exp2: as near"
+run 0 attention --csv -M exact --p-format binary32 --softmax-format bf16 && between "$(field exact rel_err)" 1e-3 5e-2; ok $? "--softmax-format bf16: far"
+run 0 attention --json -M exact --exp2 --softmax-format bf16 --window 5,2 && has '"window": \[5, 2\]' && has '"exp2": true, "softmax_format": "bf16"' && has '"mask": null'; ok $? "told in JSON"
+run 0 attention -M exact --exp2 --softmax-format bf16 --window 5,2 && has '^softmax by powers of two, in bf16$' && has '^a window of 5 keys'; ok $? "told"
+
 # ---- files: [batch, heads, tokens, size] of binary32, of numbers that printf writes
 turns 1
 npy() { # npy FILE SHAPE NUMBER...: binary32 numbers of 0, 1, 2 and nan
@@ -90,6 +103,18 @@ ok $? "tokens first"
 npy q4 1,4,1,2 1 0 1 0 0 1 0 1
 npy k2 1,2,2,2 1 0 1 1 0 1 1 1
 run 0 attention --csv "$dir/q4.npy" "$dir/k2.npy" "$dir/k2.npy" -M exact && [ "$(field exact repeated)" = 4 ]; ok $? "which heads share which"
+# raw: behind the header of npy, the number of heads of each file from its size
+run 0 attention --csv -f binary32 --scale 1 --dtype binary32 --offset 128 --shape '*,3,2' "$dir/k.npy" "$dir/k.npy" "$dir/k.npy" -M exact && cut -d, -f1-16 "$dir/out" >"$dir/raw" &&
+    run 0 attention --csv -f binary32 --scale 1 "$dir/k.npy" "$dir/k.npy" "$dir/k.npy" -M exact && cut -d, -f1-16 "$dir/out" | cmp -s - "$dir/raw"; ok $? "raw files"
+npy m 2,3 1 2 0 0 0 1
+npy m3 3,2 1 2 0 0 0 1
+npy q2 2,2 1 0 0 2
+npy k3 3,2 1 2 1 1 0 1
+npy v3 3,1 1 2 0
+# query 0 sees keys 0 and 1, of equal scores: 3 / 2; query 1 key 2 alone: 0
+run 0 attention --csv -f binary32 --mask "$dir/m.npy" "$dir/q2.npy" "$dir/k3.npy" "$dir/v3.npy" -M exact && [ "$(field exact elements)" = 3 ] && [ "$(field exact rel_err)" = 0 ] &&
+    [ "$(field exact repeated)" = 1 ] && [ "$(field exact p_one)" = 3 ]; ok $? "a mask"
+run 3 attention --mask "$dir/m3.npy" "$dir/q2.npy" "$dir/k3.npy" "$dir/v3.npy" && has '\[queries, keys\] = \[2, 3\]' err; ok $? "a mask of another shape"
 run 0 attention -f bf16 --q act:fc1 --k weight:fc1.weight --v weight:fc1.weight "$real" && has '^Q  bf16, act:fc1: 1 head of 32 tokens, 64 numbers each'
 ok $? "tensors of one file"
 
@@ -112,7 +137,7 @@ run 3 attention -f e2m1 --q act:fc1 --k act:fc1 --v 'wgrad:no*' "$real"; ok $? "
 turns 3
 for words in 'q' 'q k' '--q a' '--cure 1' '--cure 2,-1' '--p-scale 0' '--p-format e4m3 --p-scale 512' '--p-format binary64' '--p-format e8m0' '--p-round sr' '--output-format fp61' '-M nothing' \
     '-M hopper-fp16-fp32' '-M fma:binary64' '--scores fma,exact' '--scores hopper-fp16-fp32' '--scores same -f fp16,bf16 -M hopper-bf16-fp32' '--heads 0' '--heads 4 --kv-heads 3' \
-    '--tokens 0' '--size 0' '--tile 2^25' '--values cauchy' '--json --csv' '--threads 5000' '-f bf16,' '--scale inf' '--scale 0'; do
+    '--tokens 0' '--size 0' '--tile 2^25' '--values cauchy' '--json --csv' '--threads 5000' '-f bf16,' '--scale inf' '--scale 0' '--window x' '--window 1,2,3' '--window -1' '--softmax-format binary64' '--dtype bf16' '--shape 2'; do
     # shellcheck disable=SC2086
     run 2 attention $words; ok $? "refused: $words"
 done

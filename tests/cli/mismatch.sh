@@ -75,6 +75,7 @@ npy whole '<f4' 2, $zero $one
 for tokens in short other whole; do
     run 0 mismatch -a fma -b exact,logits=bf16 "$@" --tokens "$dir/$tokens.npy" --csv && cmp -s "$dir/out" "$dir/csv"; ok $? "tokens: $tokens"
 done
+run 0 mismatch -a fma -b exact,logits=bf16 --dtype binary32 --offset 128 --shape '*,2' "$@" --tokens "$dir/t.npy" --csv && cmp -s "$dir/out" "$dir/csv"; ok $? "raw hidden states and weights"
 npy h3 '<f4' 2,1,2 $one $zero $zero $two
 run 0 mismatch -a fma -b fma --hidden "$dir/h3.npy" --head "$dir/w.npy" --json && has '"sequences": 2'; ok $? "two sequences"
 run 0 mismatch -a fma -b hopper-bf16-fp32 --hidden "$real" --hidden-name act:fc1 --head "$real" --head-name weight:fc1.weight && has '^H  act:fc1, 32 tokens of 64 numbers' &&

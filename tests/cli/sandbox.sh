@@ -141,7 +141,11 @@ both "stat --shard" 0 - stat --shard 1/1 -o o/part a.safetensors
 "$MPSIM" stat --shard 1/1 -o part a.safetensors 2>/dev/null
 both "merge" 0 - merge part
 both "dot" 0 - dot -K 16 -M fma
-both "attention" 0 - attention -M fma --q act:fc1 --k weight:fc1.weight --v weight:fc1.weight -o o/report "$f"
+{
+    printf '\223NUMPY\1\0\166\0%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (32, 32), }"
+    head -c 1024 /dev/zero
+} >mask.npy
+both "attention" 0 - attention -M fma --q act:fc1 --k weight:fc1.weight --v weight:fc1.weight --mask mask.npy -o o/report "$f"
 both "mismatch" 0 - mismatch -a fma -b exact --hidden "$f" --hidden-name act:fc1 --head "$f" --head-name weight:fc1.weight -o o/report
 both "advise" 0 - advise --policy-out o/policy -o o/report "$data/digits-cnn"
 both "report" 0 - report -q -o o/report.html "$data/digits-cnn/step_000001"

@@ -270,6 +270,18 @@ START_TEST(raw_files)
     o.raw_shape = huge;
     o.raw_rank = 2;
     bad_expect(16, "overflow", path, &o, 3, "the shape is too large");
+    const uint64_t rest[] = {2, TRACE_RAW_REST}, rests[] = {TRACE_RAW_REST, TRACE_RAW_REST},
+                   odd[] = {TRACE_RAW_REST, 3}, none[] = {0, TRACE_RAW_REST};
+    o.raw_shape = rest;
+    t = trace_open(path, &o, &e);
+    ck_assert(t && trace_at(t, 0)->shape[0] == 2 && trace_at(t, 0)->shape[1] == 2 && trace_at(t, 0)->count == 4);
+    trace_close(t);
+    o.raw_shape = rests;
+    bad_expect(16, "two rests", path, &o, 3, "the shape leaves more than one dimension to the file");
+    o.raw_shape = odd;
+    bad_expect(32, "no whole number", path, &o, 3, "the shape needs 6 bytes of fp16, there are 8");
+    o.raw_shape = none;
+    bad_expect(32, "rest beside nothing", path, &o, 3, "the shape needs 0 bytes of fp16, there are 8");
     o.raw_offset = 12;
     bad_expect(32, "offset", path, &o, 3, "the offset 12 is past the end");
 
