@@ -27,11 +27,14 @@ static float cast_source(const mpsim_format *f, size_t i)
     return (float)mpsim_decode(f, i);
 }
 
-/* What torch casts a NaN of 16 bits by way of: binary32, its payload kept. */
-static float nan_kept(const mpsim_format *f, size_t i, float x)
+/* What torch casts a NaN of 16 bits by way of: binary32, its payload kept; a device's instruction makes one NaN
+ * of those of fp16. */
+static float nan_kept(const mpsim_format *f, size_t i, float x, int cuda)
 {
     if (!isnan(x) || f->bits == 32)
         return x;
+    if (cuda && strcmp(f->name, "fp16") == 0)
+        return f32_of_bits(0x7fffffff);
     const uint32_t fraction = f->bits == 16 && strcmp(f->name, "bf16") == 0 ? 16 : 13;
     const uint32_t sign = (uint32_t)(i >> 15) << 31;
     return f32_of_bits(sign | 0x7f800000u | ((uint32_t)i << fraction & 0x007fffffu));
@@ -65,7 +68,7 @@ static uint64_t digested(const mpsim_format *f, uint64_t code)
 }
 
 static cast_result cast_by(const mpsim_preset *p, const mpsim_format *from, const mpsim_format *to, size_t n,
-                           const char *codes)
+                           const char *codes, int cuda)
 {
     cast_result s = {0, 0, 0, 0, 0, 0, ""};
     mpsim_rounding r;
@@ -77,7 +80,7 @@ static cast_result cast_by(const mpsim_preset *p, const mpsim_format *from, cons
     if (e8m0)
         r.mode = MPSIM_ROUND_NEAREST_AWAY;
     for (size_t i = 0; i < n; i++) {
-        const float x = nan_kept(from, i, cast_source(from, i));
+        const float x = nan_kept(from, i, cast_source(from, i), cuda);
         const uint64_t got = mpsim_encode_f32(to, &r, x, 0, NULL);
         s.digest += mpsim_mix(i, digested(to, got));
         if (isnan(x))
@@ -115,7 +118,7 @@ void device_casts(const json_t *head, const json_t *c, char *answer)
 {
     char from[32], to[32];
     device_fits f = {"", 0};
-    (void)head;
+    const int cuda = strcmp(device_text(head, "kind"), "cuda") == 0;
     if (sscanf(device_text(c, "case"), "%31s to %31s", from, to) != 2 || !device_format(from) || !device_format(to)) {
         device_say(answer, "not understood");
         return;
@@ -132,7 +135,7 @@ void device_casts(const json_t *head, const json_t *c, char *answer)
                          strcmp(p->name, "pytorch-2.12") == 0;
         if (!ours)
             continue;
-        const cast_result s = cast_by(p, device_format(from), device_format(to), n, device_text(c, "codes"));
+        const cast_result s = cast_by(p, device_format(from), device_format(to), n, device_text(c, "codes"), cuda);
         cast_facts(c, &s, p->name, &f, answer);
     }
     if (f.count)
@@ -224,8 +227,14 @@ void device_functions(const json_t *head, const json_t *c, char *answer)
         device_fit(&fits, "correct rounding");
     if (device_same_digest(c, "digest", known_digest(i, f, n, 0)))
         device_fit(&fits, "mpsim's %s", name);
+    const json_t *worst = json_array_get(json_object_get(c, "worst"), 0);
     if (fits.count)
         device_say_fits(answer, &fits);
+    else if ((size_t)device_integer(ulps, "0.5") == n)
+        device_say(answer, "fits correct rounding, as the device's own table says");
+    else if (json_is_number(json_array_get(worst, 2)))
+        device_say(answer, "none fits; %zu of %zu correctly rounded, at most %.3g ulp off",
+                   (size_t)device_integer(ulps, "0.5"), n, json_number_value(json_array_get(worst, 2)));
     else
         device_say(answer, "none fits; %zu of %zu correctly rounded", (size_t)device_integer(ulps, "0.5"), n);
 }
@@ -247,8 +256,8 @@ static void divide(const json_t *c, char *answer)
         device_say(answer, "none fits; %zu of %zu not the nearest", (size_t)device_integer(c, "not nearest"), n);
 }
 
-/* s = max |x| / 448, codes of x / s. */
-static void act_quant(const json_t *c, const char *type, char *answer)
+/* s = max |x| / 448, or times the reciprocal of 448, rounded; codes of x / s. 1: these are the case's. */
+static int is_act_quant(const json_t *c, const char *type, int reciprocal)
 {
     const mpsim_format *e4m3 = mpsim_format_find("e4m3");
     uint64_t codes = 0, scales = 0;
@@ -259,16 +268,22 @@ static void act_quant(const json_t *c, const char *type, char *answer)
             x[i] = device_number(type, -8, 4, 72, block * 128 + i);
             amax = fmaxf(amax, fabsf(x[i]));
         }
-        const float s = amax / 448;
+        const float s = reciprocal ? amax * (1.0f / 448) : amax / 448;
         scales += mpsim_mix(block, bits_of_f32(s));
         for (uint64_t i = 0; i < 128; i++)
             codes += mpsim_mix(block * 128 + i, device_encode(e4m3, x[i] / s));
     }
-    const int same_scales = device_same_digest(c, "scales", scales);
-    if (same_scales && device_same_digest(c, "codes", codes))
+    return device_same_digest(c, "scales", scales) && device_same_digest(c, "codes", codes);
+}
+
+static void act_quant(const json_t *c, const char *type, char *answer)
+{
+    if (is_act_quant(c, type, 0))
         device_say(answer, "fits IEEE's division: codes and scales");
+    else if (is_act_quant(c, type, 1))
+        device_say(answer, "fits IEEE's division of x / s, where s is a product with 1 / 448: codes and scales");
     else
-        device_say(answer, "none fits; scales %s", same_scales ? "equal" : "different");
+        device_say(answer, "none fits");
 }
 
 void device_division(const json_t *head, const json_t *c, char *answer)

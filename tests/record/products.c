@@ -50,7 +50,7 @@ typedef struct way {
     cut cut;
     int partial;            /* 1: parts are rounded to the result's 16 bits before they are added */
     int scales, contracted; /* SCALES_*: BEFORE: operands are multiplied, in binary32; of blocks: 1:
-                               their sum by fma                                                   */
+                               what is multiplied last, and their sum, by fma                     */
 } way;
 
 enum { SCALES_A_FIRST, SCALES_B_FIRST, SCALES_PRODUCT, SCALES_BEFORE, SCALES_ORDERS };
@@ -155,7 +155,7 @@ static void guess_cuts(cut *cuts, size_t *n, size_t k)
 
 /* What the names of kernels leave open is the number of parts. Of CUTLASS a name ends in the tile's depth and its
  * stages, "_32x6_nt_align4"; nvjet's tiles are 64 deep; xmma's kernels take chunks of 8 by turns. */
-static size_t cuts_of(const json_t *c, size_t k, cut *cuts)
+static size_t cuts_of(const json_t *c, size_t k, int guess, cut *cuts)
 {
     static const struct kernel {
         const char *mark;
@@ -180,7 +180,7 @@ static size_t cuts_of(const json_t *c, size_t k, cut *cuts)
             }
     }
     divided |= waits && of && of->named;
-    if (!names || (divided && !of))
+    if (guess || (divided && !of))
         guess_cuts(cuts, &n, k);
     for (size_t s = 2; divided && of && s <= 64; s++)
         if (!of->turn || k % (s * of->turn) == 0)
@@ -242,7 +242,7 @@ typedef struct candidates {
 static void add_row(candidates *all, const mpsim_model *m, const product *p, int partial)
 {
     cut cuts[CUTS];
-    const size_t n = cuts_of(p->c, p->k, cuts);
+    const size_t n = cuts_of(p->c, p->k, !json_object_get(p->c, "kernels"), cuts);
     for (size_t i = 0; i < n && all->n < MOST_WAYS; i++) {
         if (partial && cuts[i].part == 0)
             continue;
@@ -376,6 +376,7 @@ typedef struct scaled {
     size_t m, n, k;
     const char *forms[2], *kind;
     uint64_t streams[4];
+    int guess; /* at parts of the depth: no device's */
 } scaled;
 
 /* Scales of a block of the depth, in row and column. */
@@ -414,7 +415,10 @@ static float scaled_sum(const way *w, const scaled *s, const element *e, size_t 
     for (size_t block = 0; block < s->k / 128; block++) {
         const float one = dot(w, e, block * 128, 128);
         scales_at(s, row, column, block, &x, &y);
-        sum = w->contracted ? __builtin_fmaf(one, x * y, sum) : sum + apply(w, one, x, y);
+        sum = !w->contracted                ? sum + apply(w, one, x, y)
+              : w->scales == SCALES_PRODUCT ? __builtin_fmaf(one, x * y, sum)
+              : w->scales == SCALES_A_FIRST ? __builtin_fmaf(one * x, y, sum)
+                                            : __builtin_fmaf(one * y, x, sum);
     }
     return sum;
 }
@@ -437,9 +441,9 @@ static void add_scaled(candidates *all, const mpsim_model *m, const scaled *s, i
 {
     cut cuts[CUTS] = {{0}};
     const int blocks = strstr(s->kind, "128") != NULL;
-    const size_t n = blocks ? 1 : cuts_of(s->c, s->k, cuts);
+    const size_t n = blocks ? 1 : cuts_of(s->c, s->k, s->guess, cuts);
     for (size_t i = 0; i < n; i++)
-        for (int contracted = 0; contracted <= (blocks && order == SCALES_PRODUCT); contracted++) {
+        for (int contracted = 0; contracted <= blocks; contracted++) {
             if (all->n == MOST_WAYS)
                 return;
             all->w[all->n] = (way){.m = *m, .cut = cuts[i], .scales = order, .contracted = contracted};
@@ -447,13 +451,13 @@ static void add_scaled(candidates *all, const mpsim_model *m, const scaled *s, i
         }
 }
 
-static void collect_scaled(candidates *all, const scaled *s, const char *arch)
+static void collect_scaled(candidates *all, const scaled *s, const char *arch, int software)
 {
     mpsim_model m;
     const int blocks = strstr(s->kind, "128") != NULL, one = strcmp(s->kind, "one") == 0;
     all->n = 0;
-    for (size_t i = mpsim_model_count(); i-- > 0;) { /* software comes first in the table */
-        if (mpsim_model_at(&m, i) != MPSIM_OK ||
+    for (size_t i = mpsim_model_count(); i-- > 0;) {
+        if (mpsim_model_at(&m, i) != MPSIM_OK || (m.architecture == NULL) != software ||
             !is_candidate(&m, arch, device_format(s->forms[0]), device_format(s->forms[1])))
             continue;
         /* What multiplies first is software, and has no blocks. */
@@ -470,8 +474,10 @@ void device_scaled(const json_t *head, const json_t *c, char *answer)
     static candidates all;
     static element e;
     device_fits fits = {"", 0};
+    char how[80];
     const char *words = device_text(c, "d");
     scaled s = {.c = c,
+                .guess = strcmp(device_text(head, "kind"), "cuda") != 0,
                 .m = (size_t)device_integer(c, "m"),
                 .n = (size_t)device_integer(c, "n"),
                 .k = (size_t)device_integer(c, "k"),
@@ -487,21 +493,22 @@ void device_scaled(const json_t *head, const json_t *c, char *answer)
         return;
     }
     const mpsim_format *out = mpsim_format_find(strstr(device_text(c, "case"), " bfloat16 ") ? "bf16" : "binary32");
-    collect_scaled(&all, &s, architecture(head));
-    for (size_t i = 0; i < device_codes(words); i++) {
-        const size_t at = device_place(c, i);
-        scaled_element(&s, at, &e);
+    for (int software = 0; software < 2 && fits.count == 0; software++) {
+        collect_scaled(&all, &s, architecture(head), software);
+        for (size_t i = 0; i < device_codes(words); i++) {
+            const size_t at = device_place(c, i);
+            scaled_element(&s, at, &e);
+            for (size_t j = 0; j < all.n; j++)
+                if (!all.out[j])
+                    all.out[j] = device_encode(out, scaled_sum(&all.w[j], &s, &e, at / s.n, at % s.n)) !=
+                                 device_code(words, i);
+        }
         for (size_t j = 0; j < all.n; j++)
-            if (!all.out[j])
-                all.out[j] = device_encode(out, scaled_sum(&all.w[j], &s, &e, at / s.n, at % s.n)) !=
-                             device_code(words, i);
+            if (!all.out[j]) {
+                snprintf(how, sizeof how, "%s%s", strcmp(s.kind, "one") == 0 ? "" : orders[all.w[j].scales],
+                         all.w[j].contracted ? ", and fma" : "");
+                name_way(&all.w[j], how, &fits);
+            }
     }
-    for (size_t j = 0; j < all.n; j++)
-        if (!all.out[j])
-            name_way(&all.w[j],
-                     strcmp(s.kind, "one") == 0 ? ""
-                     : all.w[j].contracted      ? " by their product and fma"
-                                                : orders[all.w[j].scales],
-                     &fits);
     device_say_fits(answer, &fits);
 }

@@ -226,5 +226,8 @@ void device_training(const json_t *head, const json_t *c, char *answer)
         gradient = fmax(gradient, json_number_value(json_object_get(s, "gradients")));
     }
     device_say(answer, "%s: losses apart by %.1e, gradients by %.1e",
-               loss <= bounds[k].loss && gradient <= bounds[k].gradient ? "fits" : "none fits", loss, gradient);
+               gradient > bounds[k].gradient ? "none fits"
+               : loss <= bounds[k].loss      ? "fits"
+                                             : "fits in gradients alone",
+               loss, gradient);
 }
