@@ -48,7 +48,7 @@ part(v) = max(0.0, min(1.0, (v - v_low) / real(c_high - v_low)))
 colour_of(t) = mixed(much, is_dark ? 0x202C3E : 0xECF3F9, t) # from a dark blue to a light one; on a dark ground the reverse
 cell_colour(s) = s eq 'NaN' ? paper : s eq 'exact' ? faint : colour_of(part(real(s)))
 cell_text(s) = s eq 'NaN' ? '–' : s eq 'exact' ? '∞' : sprintf(decimals ? '%.1f' : '%.0f', real(s))
-text_colour(s) = s ne 'NaN' && s ne 'exact' && part(real(s)) < 0.4 ? paper : ink
+text_colour(s) = s ne 'NaN' && s ne 'exact' && part(real(s)) < (is_dark ? 0.6 : 0.4) ? paper : ink
 
 do for [type in types] {
     eval terminal(type, width, height)

@@ -97,7 +97,7 @@ terminal(type, w, h) = sprintf("latex = %d; ", type eq 'cairolatex'). ( \
                     sprintf(" fontscale %g linewidth 2.08 pointscale 2.08", 300 / 96.0).(is_dark ? ground : '') : \
     type eq 'txt' ? sprintf("set terminal dumb noenhanced size %d,%d", max(80, 24 * w), max(12, max(54, 16 * w) * h / w)) : \
     type eq 'cairolatex' ? sprintf("set terminal cairolatex pdf input colortext color size %g,%g font ',%g'", w, h, small_size). \
-                           " linewidth 1 header '\\fontsize{7}{8.4}\\selectfont'".(is_dark ? ground : '') : \
+                           " linewidth 1 pointscale 0.58 header '\\fontsize{7}{8.4}\\selectfont'".(is_dark ? ground : '') : \
     sprintf("set terminal svg noenhanced%s size %d,%d font '%s'", ground, \
             96 * w, 96 * h, normal_font). \
     sprintf(" fontscale %g linewidth %g", 96 / 72.0, 0.667)). \

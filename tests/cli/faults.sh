@@ -34,7 +34,7 @@ trace=$top/data/amp-mlp/adam/step_000001/rank_00000.safetensors
 } || exit 99
 cat >../gnuplot <<'SCRIPT'
 #!/bin/sh
-figure=$(echo "$3" | sed "s/figure = '\([^']*\)'.*/\1/")
+figure=$(echo "$3" | sed "s/cd '\([^']*\)'; figure = '[.]\/\([^']*\)'.*/\1\/\2/")
 echo %%EOF >"$figure.pdf" && printf 'IEND\256B`\202' >"$figure.png" && echo '</svg>' >"$figure.svg"
 SCRIPT
 chmod +x ../gnuplot

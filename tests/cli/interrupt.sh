@@ -22,7 +22,7 @@ dd if=/dev/zero of=../large bs=1 count=0 seek=2147483648 2>/dev/null || exit 99 
 # A gnuplot that draws and does not end, with a program of its own.
 cat >../gnuplot <<'SCRIPT'
 #!/bin/sh
-figure=$(echo "$3" | sed "s/figure = '\([^']*\)'.*/\1/")
+figure=$(echo "$3" | sed "s/cd '\([^']*\)'; figure = '[.]\/\([^']*\)'.*/\1\/\2/")
 (while :; do echo x >"$figure.svg"; done) &
 while :; do sleep 1; done
 SCRIPT

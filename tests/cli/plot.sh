@@ -417,6 +417,16 @@ ok $? 'lossscale: of a training log'
 plot lossscale --type svg -o ls "$train" >out 2>err && silent && says ls.svg pytorch-amp-fp16 2⁴ && ! grep -q 'fp32\|fp16-unscaled' ls.svg &&
     plot lossscale --type svg -m 'py*' -o ls replay.json >out 2>err && silent && says ls.svg 2¹⁶
 ok $? 'lossscale: runs of train and replay that have one'
+# a second panel has the norms, in binades, at the steps that tell them; what has none has one panel
+for i in 1 2 3 4 5 6; do
+    echo " iteration $i/ 9 | lm loss: 2.0E+00 | loss scale: $((i < 4 ? 8 : 4)).0 | grad norm: $((1 << i)).0 | number of skipped iterations: $((i == 3)) | number of nan iterations: 0 |"
+done >norms.log
+"$MPSIM" log --json -o log.json norms.log && plot lossscale --type svg -o ls log.json >out 2>err && silent && says ls.svg 'gradient norm' 2⁶ 2³ &&
+    awk '/^# curve/ { on = 1 } /^# marks/ { exit } on && /^[0-9]/ && $3 != "NaN" { printf "%s,%s,%s ", $1, $2, $3 }' ls.dat >got && [ "$(cat got)" = '1,3,1 2,3,2 3,3,3 4,3,4 5,2,5 6,2,6 ' ]
+ok $? 'lossscale: the norms of a log'
+"$MPSIM" train -q --json --steps 3 --clip 1e30 -P pytorch-amp-fp16 -o norms.json && plot lossscale --type svg -o ls norms.json >out 2>err && silent && says ls.svg 'gradient norm' &&
+    sed 's/"norm": [0-9]/"norm": -1/' norms.json >far.json && fails 3 '"norm" is missing or not a norm' lossscale -o bad far.json && plot lossscale --type svg -o ls "$train" && ! grep -q norm ls.svg
+ok $? 'lossscale: the norms of a training; what is none'
 plot updates --type svg --venue icml -o up replay.json >out 2>err && silent && says up.svg te-fp8-delayed 'weight updates lost (%)' &&
     "$MPSIM" replay --csv -P te-fp8-delayed "$top/data/digits-cnn/step_019999" "$top/data/digits-cnn/step_020000" 2>err | awk -F, '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } { printf "%d %.2f\n", $at["step"], 100 * $at["lost"] / $at["updates"] }' >wanted &&
