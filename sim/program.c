@@ -33,9 +33,27 @@ static const command *find(const program *p, const char *name)
     return NULL;
 }
 
+/* What others call a command, which is no slip of a finger. */
+static const char *other_word(const char *name)
+{
+    static const char *const words[][2] = {
+        {"round", "cast"},   {"quantize", "cast"},  {"quantise", "cast"},     {"convert", "cast"},
+        {"compare", "diff"}, {"show", "info"},      {"inspect", "info"},      {"analyze", "stat"},
+        {"analyse", "stat"}, {"simulate", "train"}, {"histogram", "plot"},    {"figure", "plot"},
+        {"matmul", "dot"},   {"gemm", "dot"},       {"version", "--version"}, {"-v", "--version"},
+        {"-V", "--version"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i][0], name) == 0)
+            return words[i][1];
+    return NULL;
+}
+
 static int unknown(const program *p, const char *name, int is_help)
 {
     suggestion s;
+    if (!is_help && other_word(name))
+        return fail(EXIT_USAGE, "'%s' is not a command: did you mean %s?", name, other_word(name));
     suggestion_init(&s, name);
     for (const command *c = p->commands; c->name; c++)
         suggestion_consider(&s, c->name);

@@ -178,7 +178,10 @@ static int check_options(const options *o, int operands)
     if (o->explain.from || o->explain.tensor_amax || o->explain.json)
         return fail(EXIT_USAGE, "cast: --from, --tensor-amax and --json go with --explain");
     if (!o->to.formats || !path || operands < 1)
-        return fail(EXIT_USAGE, "cast: needs --format, --output and a file, or a folder; try 'mpsim cast --help'");
+        return fail(EXIT_USAGE, "cast: %s; numbers of the command line are cast by --explain",
+                    operands < 1     ? "no file given"
+                    : !o->to.formats ? "to which format? --format NAME"
+                                     : "where to? --output FILE, or a folder");
     if (layout && strcmp(layout, "npy") != 0 && strcmp(layout, "safetensors") != 0)
         return fail(EXIT_USAGE, "cast: --to is 'safetensors' or 'npy', not '%s'", layout);
     if (!layout && (text_ends_with(path, ".npz") || text_ends_with(path, ".pt") || text_ends_with(path, ".bin")))

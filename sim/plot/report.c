@@ -156,8 +156,14 @@ int plot_report_load(plot_report *r, const char *path, const char *verbs, const 
     memset(r, 0, sizeof *r);
     r->path = path;
     find_command(r, verbs);
-    char *text = text_file_read(path, BYTES_MAX, NULL, &error);
+    size_t n;
+    char *text = text_file_read(path, BYTES_MAX, &n, &error);
     int code = text ? 0 : fail(error.exit, "%s", error.text);
+    if (!code && memchr(text, 0, n)) {
+        free(text);
+        code = fail(EXIT_DATA,
+                    "%s: not a report: figures are drawn from what another command writes, as mpsim stat --json", path);
+    }
     if (!code && lines_are(text, strlen(text)))
         code = join_lines(r, &text);
     if (!code)

@@ -162,7 +162,7 @@ static int parse_weights(const char *text, replay_weights *w)
 static int check_request(const option_list *policies, int operands)
 {
     if (policies->count == 0)
-        return fail(EXIT_USAGE, "replay: which policy? --policy FILE; bundled ones are in data/policies");
+        return fail(EXIT_USAGE, "replay: which policy? --policy FILE, as pytorch-amp-fp16; see 'mpsim help policies'");
     for (size_t i = 0; i < policies->count && world_size() > 1; i++)
         if (strcmp(policies->items[i], "-") == 0)
             return fail(EXIT_USAGE, "replay: '-' can be read by one process only: give the policy in a file");

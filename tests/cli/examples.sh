@@ -40,6 +40,8 @@ lm=$source/data/charlm/step_012000/rank_00000.safetensors
     cp -r "$source/data/digits-cnn" trace
     cp -r "$source/data/amp-mlp/sgd" run-a
     cp -r "$source/data/amp-mlp/adam" run-b
+    ln -s ../bin/mpsim mpsim
+    cp "$source/tests/trace/torch/torch-2.6.0/train.zip.pt" grads.pt
     for folder in data tests; do ln -s "$source/$folder" $folder; done
     cp "$lm" grads.safetensors
     for name in after new x; do cp "$lm" $name.safetensors; done
@@ -91,7 +93,7 @@ examples() {
 shown() {
     awk '
         /^    / && more { text = text "\n" substr($0, 5); more = /\\$/; if (!more) print text; next }
-        /^    (mpsim |[a-z]+ .*\| mpsim )/ { text = substr($0, 5); more = /\\$/; if (!more) print text; next }
+        /^    ((\.\/)?mpsim |[a-z]+ .*\| mpsim )/ { text = substr($0, 5); more = /\\$/; if (!more) print text; next }
         { more = 0 }' "$1" | awk '{ if (sub(/\\$/, "")) printf "%s", $0; else print }'
 }
 
@@ -127,7 +129,7 @@ for c in $commands; do
     [ -s "$dir/examples" ] && cmp -s "$dir/examples" "$dir/of-page"; ok $? "mpsim-$c.1 has the examples of --help"
     try "mpsim $c"
 done
-for page in doc/blocks.md doc/diff.md doc/dot.md doc/mismatch.md doc/scale.md doc/scaler.md doc/stat.md data/record/README.md; do
+for page in README.md doc/blocks.md doc/diff.md doc/dot.md doc/mismatch.md doc/scale.md doc/scaler.md doc/stat.md data/record/README.md; do
     turns 10 together
     due || { ok 1 "$page" && continue; }
     shown "$source/$page" >"$dir/examples"
@@ -135,7 +137,7 @@ for page in doc/blocks.md doc/diff.md doc/dot.md doc/mismatch.md doc/scale.md do
     try "$page"
 done
 turns 1
-pages=$(cd "$source" && grep -l '^    \(mpsim \|[a-z]* .*| mpsim \)' ./*.md doc/*.md doc/questions/*.md data/*.md data/*/README.md plots/*.md | sed 's,^\./,,')
+pages=$(cd "$source" && grep -l '^    \(\(\./\)\{0,1\}mpsim \|[a-z]* .*| mpsim \)' ./*.md doc/*.md doc/questions/*.md data/*.md data/*/README.md plots/*.md | sed 's,^\./,,')
 for page in $pages; do grep -q "^for page in \(.* \)\{0,1\}${page}[ ;]" "$0" || echo "$page"; done >"$dir/out"
 [ ! -s "$dir/out" ]; ok $? "no other page shows commands"
 finish

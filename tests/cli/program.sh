@@ -43,6 +43,7 @@ turns 1
 
 # ---- bad inputs ----
 turns 5
+run 2 round 0.1 && has "'round' is not a command: did you mean cast?" err && run 2 stats x && has 'did you mean stat?' err; ok $? "another word for a command"
 run 4 stat "$dir/none"; ok $? "missing file"
 : >"$dir/empty"; run 3 stat "$dir/empty"; ok $? "empty file"
 printf 'hello, tensor' >"$dir/text"; run 3 stat "$dir/text"; ok $? "a text file"

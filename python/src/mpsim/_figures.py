@@ -78,7 +78,8 @@ def number(x: Any) -> Any:
 def of_matplotlib(report: Any, figure: str, ax: Any) -> Any:
     """sweep: underflow and overflow over the scale; sqnr: bars. Of kinds of tensors."""
     if figure not in ("sweep", "sqnr"):
-        raise InputError(f"plot: expected sweep or sqnr without gnuplot, found {figure!r}")
+        raise InputError(f"plot: {figure!r} is drawn by gnuplot" + ("" if has_gnuplot() else ", which is not here (apt install gnuplot-nox)") +
+                         "; expected sweep or sqnr without gnuplot or on an axis of Matplotlib")
     if ax is None:
         import matplotlib.pyplot as plt
         ax = plt.subplots()[1]
