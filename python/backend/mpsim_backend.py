@@ -10,6 +10,7 @@ MPSIM_BUILD names another configured folder, MPSIM_LICENCES a folder with the li
 statically there (manylinux.sh).
 """
 import base64
+import gzip
 import hashlib
 import os
 import re
@@ -214,6 +215,17 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         return name
 
 
+def source_date():
+    """The date of what is packed, as make dist has it."""
+    if os.environ.get("SOURCE_DATE_EPOCH"):
+        return int(os.environ["SOURCE_DATE_EPOCH"])
+    try:
+        log = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return int(log.stdout)
+    except (OSError, ValueError):
+        return int((ROOT / "NEWS.md").stat().st_mtime)
+
+
 def build_sdist(sdist_directory, config_settings=None):
     """What `make dist` has, with a pyproject.toml at its root that points into python/."""
     base = "mpsim-" + version()
@@ -225,8 +237,15 @@ def build_sdist(sdist_directory, config_settings=None):
             project = (PYTHON / "pyproject.toml").read_text()
             (tree / "pyproject.toml").write_text(project.replace('["backend"]', '["python/backend"]'))
             (tree / "PKG-INFO").write_text(metadata())
-            with tarfile.open(Path(sdist_directory) / (base + ".tar.gz"), "w:gz") as tar:
-                tar.add(tree, base)
+            date = source_date()
+
+            def plain(member):  # nobody's, of no particular machine: the same bytes from the same files
+                member.mtime, member.uid, member.gid, member.uname, member.gname = date, 0, 0, "", ""
+                member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+                return member
+            with open(Path(sdist_directory) / (base + ".tar.gz"), "wb") as f, \
+                    gzip.GzipFile("", "wb", fileobj=f, mtime=date) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
+                tar.add(tree, base, filter=plain)
         finally:
             shutil.rmtree(tree)
     return base + ".tar.gz"

@@ -6,9 +6,12 @@
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
-CCACHE_DISABLE=1 # it would hand the first build's objects to the second
+# A ccache would hand the first build's objects to the second; CCACHE_NODIRECT=1 in the environment lets it, where equal preprocessed text and
+# arguments are enough.
+[ "${CCACHE_NODIRECT-}" ] || export CCACHE_DISABLE=1
+unset CCACHE_BASEDIR CCACHE_NOHASHDIR
 SOURCE_DATE_EPOCH=$(git -C "$source" log -1 --format=%ct)
-export CCACHE_DISABLE SOURCE_DATE_EPOCH
+export SOURCE_DATE_EPOCH
 unset MAKEFLAGS MFLAGS MAKELEVEL MPSIM_BUILD || true
 jobs=-j$(nproc)
 # build TREE BUILD OUT WORD...: the tree is there; all that is compared goes to OUT
