@@ -30,6 +30,7 @@ enum {
     ROUNDS = 16,       /* windows whose sums, as integers of all threads, fit 64 bits  */
     WINDOW = 21,       /* binades below that of the largest number                     */
     SLACK = 6,         /* binades that the largest numbers may fall before it moves    */
+    FEW = 8,           /* threads with numbers for the next window, below which it is not worth while */
     LOWEST = 24,       /* the lowest window: its E, biased                             */
     THREADS = 256,
     CASTS = 4 /* of a launch */
@@ -106,7 +107,7 @@ __device__ inline void raise_ratio(u64 *to, double ratio)
 /* ---- elements that no window holds ---- */
 
 /* What a cast does to a number of significand sig in [2^23, 2^24), times 2^(key - 150). */
-__device__ inline void add_alone(u64 *to, const cast &c, unsigned a, unsigned sig, int key)
+__device__ inline void cast_alone(u64 *to, const cast &c, unsigned a, unsigned sig, int key)
 {
     double error, of = double(sig) * power(key - 150);
     if (a >= c.over) {
@@ -142,11 +143,6 @@ __device__ inline void add_alone(u64 *to, const cast &c, unsigned a, unsigned si
 __device__ GPU_NOINLINE void add_element(const job &j, u64 *state, unsigned u, int n_casts)
 {
     const unsigned a = u & 0x7fffffffu;
-    if (a >= 0x7f800000u) {
-        if (j.base)
-            atomicAdd(state + (a > 0x7f800000u ? STATE_NAN : STATE_INF), u64(1));
-        return;
-    }
     int key = int(a >> 23);
     unsigned sig = (a & 0x7fffffu) | (key ? 0x800000u : 0);
     key += key == 0;
@@ -161,7 +157,7 @@ __device__ GPU_NOINLINE void add_element(const job &j, u64 *state, unsigned u, i
             atomicAdd(state + STATE_HISTOGRAM + (key - 127 + 149), u64(1));
     }
     for (int c = 0; c < n_casts; c++)
-        add_alone(state + STATE_CASTS + (j.first + unsigned(c)) * STATE_CAST, j.casts[c], a, sig, key);
+        cast_alone(state + STATE_CASTS + (j.first + unsigned(c)) * STATE_CAST, j.casts[c], a, sig, key);
 }
 
 /* ---- elements in windows ---- */
@@ -244,34 +240,28 @@ __device__ inline void settle(sums<N> &s, const window &w, i64 *column)
     begin(s, w);
 }
 
-/* One integer of every thread of the warp, added to limbs. */
-__device__ inline void put(i64 *at, u64 *limbs, int exp)
-{
-    i64 v = *at;
-    *at = 0;
-    GPU_UNROLL for (int k = 16; k; k /= 2)
-        v += __shfl_xor_sync(0xffffffffu, v, k);
-    if (threadIdx.x % 32 == 0 && v)
-        add_integer(limbs, v, exp);
-}
-
-/* The integers of the warp, in memory. */
+/* The integers of the warp, in memory: each sum by a lane of its own. */
 template <int N>
 __device__ GPU_NOINLINE void publish(const job &j, u64 *state, const window &w, i64 *column)
 {
-    if (j.base) {
-        put(column, state + STATE_SUM, w.unit());
-        put(column + THREADS, state + STATE_SQUARES, w.high());
-        put(column + 2 * THREADS, state + STATE_SQUARES, w.low());
+    const int lane = int(threadIdx.x % 32);
+    i64 mine = 0;
+    for (int k = 0; k < 3 + 4 * N; k++) {
+        i64 v = column[k * THREADS];
+        column[k * THREADS] = 0;
+        GPU_UNROLL for (int m = 16; m; m /= 2)
+            v += __shfl_xor_sync(0xffffffffu, v, m);
+        mine = lane == k ? v : mine;
     }
-    for (int c = 0; c < N; c++) {
-        u64 *const to = state + STATE_CASTS + (j.first + unsigned(c)) * STATE_CAST;
-        i64 *const at = column + (3 + 4 * c) * THREADS;
-        put(at, to + STATE_ERRORS, w.high());
-        put(at + THREADS, to + STATE_ERRORS, w.low());
-        put(at + 2 * THREADS, to + STATE_LEFT_SQUARES, w.high());
-        put(at + 3 * THREADS, to + STATE_LEFT_SQUARES, w.low());
-    }
+    if (mine == 0 || (lane < 3 && !j.base))
+        return;
+    const int of = (lane - 3) / 4, which = (lane - 3) % 4; /* of a cast: errors, left, high and low in turn */
+    u64 *const cast = state + STATE_CASTS + (j.first + unsigned(of)) * STATE_CAST;
+    u64 *const limbs = lane == 0   ? state + STATE_SUM
+                       : lane < 3  ? state + STATE_SQUARES
+                       : which < 2 ? cast + STATE_ERRORS
+                                   : cast + STATE_LEFT_SQUARES;
+    add_integer(limbs, mine, lane == 0 ? w.unit() : lane % 2 ? w.high() : w.low());
 }
 
 __device__ inline unsigned load(const unsigned char *p)
@@ -375,18 +365,18 @@ __device__ inline void cast_four(const job &j, const unsigned *u, const double *
     }
 }
 
-/* Four elements: those of a window are summed; which are left. */
+/* Four elements: those of a window, of magnitudes in [from, below), are summed. The largest magnitude that is smaller. */
 template <int N, int RARE>
-__device__ inline unsigned add_four(const job &j, const uint4 &v, unsigned from, unsigned *bins, sums<N> &s,
-                                    counts<N> &n)
+__device__ inline unsigned add_four(const job &j, const uint4 &v, unsigned from, unsigned below, unsigned *bins,
+                                    sums<N> &s, counts<N> &n)
 {
-    unsigned u[4] = {v.x, v.y, v.z, v.w}, left = 0;
+    unsigned u[4] = {v.x, v.y, v.z, v.w}, rest = 0;
     double x[4];
     GPU_UNROLL for (int k = 0; k < 4; k++)
     {
         const unsigned a = u[k] & 0x7fffffffu;
-        const int inside = a - from < 0x7f800000u - from;
-        left |= unsigned(!inside && a) << k;
+        const int inside = a - from < below - from;
+        rest = a < from && a > rest ? a : rest;
         u[k] = inside ? u[k] : 0;
         x[k] = double(__uint_as_float(u[k]));
     }
@@ -401,7 +391,7 @@ __device__ inline unsigned add_four(const job &j, const uint4 &v, unsigned from,
             atomicAdd(&bins[u[k] >> 23 & 255], 1u); /* of zeros nothing is asked */
     if constexpr (N > 0)
         cast_four<N, RARE>(j, u, x, s, n);
-    return left;
+    return rest;
 }
 
 template <int N>
@@ -431,22 +421,29 @@ __device__ inline void put_counts(const job &j, u64 *state, const counts<N> &n)
     }
 }
 
-/* Extremes and zeros of four elements. */
+/* Extremes of the elements of a thread, and what is no number to sum. */
 struct seen {
-    unsigned zero, largest, least; /* least: less 1 */
+    unsigned zero, inf, nan, largest, least; /* least: less 1 */
 };
 
 __device__ inline unsigned look(const uint4 &v, seen &of)
 {
     const unsigned u[4] = {v.x, v.y, v.z, v.w};
-    unsigned most = 0;
+    unsigned most = 0, any = 0;
     GPU_UNROLL for (int k = 0; k < 4; k++)
     {
         const unsigned a = u[k] & 0x7fffffffu, finite = a < 0x7f800000u ? a : 0;
         most = finite > most ? finite : most;
         of.least = a - 1 < of.least ? a - 1 : of.least;
         of.zero += a == 0;
+        any |= a;
     }
+    if (any >= 0x7f800000u) /* then perhaps one of them is */
+        GPU_UNROLL for (int k = 0; k < 4; k++)
+        {
+            of.inf += (u[k] & 0x7fffffffu) == 0x7f800000u;
+            of.nan += (u[k] & 0x7fffffffu) > 0x7f800000u;
+        }
     return most;
 }
 
@@ -454,15 +451,34 @@ __device__ inline unsigned look(const uint4 &v, seen &of)
 __device__ inline void put_seen(u64 *state, const seen &of)
 {
     const unsigned zeros = __reduce_add_sync(0xffffffffu, of.zero); /* modulo 2^32: what is not there was taken away */
+    const unsigned inf = __reduce_add_sync(0xffffffffu, of.inf), nan = __reduce_add_sync(0xffffffffu, of.nan);
     const unsigned max = __reduce_max_sync(0xffffffffu, of.largest);
     const unsigned min = ~__reduce_max_sync(0xffffffffu, ~of.least);
     if (threadIdx.x % 32)
         return;
     add_limb(state + STATE_ZERO, zeros, 0);
+    add_limb(state + STATE_INF, inf, 0);
+    add_limb(state + STATE_NAN, nan, 0);
     if (max)
         atomicMax(state + STATE_MAX, u64(max));
     if (min < 0x7f7fffffu)
         atomicMax(state + STATE_UNMIN, u64(0xffffffffu - (min + 1)));
+}
+
+/* The elements of a chunk whose magnitudes are below a bound, by integers. */
+template <int N>
+__device__ GPU_NOINLINE void add_alone(const job &j, u64 *state, u64 chunk, unsigned lane, unsigned below)
+{
+    for (unsigned k = 0; k < LANE / 4; k++) {
+        unsigned there;
+        const uint4 v = chunk < j.full ? take(j, chunk, k, lane) : take_loose(j, chunk, k, lane, &there);
+        for (unsigned m = 0; m < 4; m++) {
+            const unsigned u = m == 0 ? v.x : m == 1 ? v.y : m == 2 ? v.z : v.w, a = u & 0x7fffffffu;
+            if (a && a < below)
+                add_element(j, state, u, N);
+        }
+        __syncwarp();
+    }
 }
 
 /* What a chunk asks for, its largest magnitude being `most`. */
@@ -497,7 +513,7 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
     window w = {0};
     sums<N> s = {};
     counts<N> n = {};
-    seen of = {0, 0, ~0u};
+    seen of = {0, 0, 0, 0, ~0u};
     int depth = 0, rounds = 0;
     for (int k = 0; k < 3 + 4 * N; k++)
         column[k * THREADS] = 0;
@@ -526,35 +542,46 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
         }
         of.largest = most > of.largest ? most : of.largest;
         most = __reduce_max_sync(0xffffffffu, most);
-        const int key = int(most >> 23);
-        const int moves = key > w.top || (key + SLACK < w.top && w.top > LOWEST);
-        if (moves || depth == DEPTH) {
-            const int top = !moves ? w.top : key + 1 > LOWEST ? key + 1 : +LOWEST;
-            if (w.top) {
-                settle(s, w, column);
-                if (++rounds == ROUNDS || moves) {
-                    publish<N>(j, state, w, column);
-                    rounds = 0;
+        /* windows from the largest number down, as long as many elements are in the next; the others alone */
+        for (unsigned below = 0x7f800000u;;) {
+            const int key = int(most >> 23);
+            const int moves = key > w.top || (key + SLACK < w.top && w.top > LOWEST);
+            if (moves || depth == DEPTH) {
+                const int top = !moves ? w.top : key + 1 > LOWEST ? key + 1 : +LOWEST;
+                if (w.top) {
+                    settle(s, w, column);
+                    if (++rounds == ROUNDS || moves) {
+                        publish<N>(j, state, w, column);
+                        rounds = 0;
+                    }
+                }
+                w.top = top;
+                depth = 0;
+                begin(s, w);
+            }
+            depth++;
+            const int low = w.top - WINDOW, way = way_of<N>(j, most, w);
+            const unsigned from = low < 1 ? 0x00800000u : unsigned(low) << 23;
+            unsigned rest = most;
+            if (way != ALONE) {
+                rest = 0;
+#pragma unroll 1
+                for (unsigned k = 0; k < LANE / 4; k++) {
+                    const uint4 v = chunk < j.full ? take(j, chunk, k, lane) : take_loose(j, chunk, k, lane, &there);
+                    const unsigned r = way == USUAL ? add_four<N, 0>(j, v, from, below, bins, s, n)
+                                                    : add_four<N, 1>(j, v, from, below, bins, s, n);
+                    rest = r > rest ? r : rest;
                 }
             }
-            w.top = top;
-            depth = 0;
-            begin(s, w);
+            most = __reduce_max_sync(0xffffffffu, rest);
+            if (most == 0)
+                break;
+            if (way == ALONE || w.top == LOWEST || __popc(__ballot_sync(0xffffffffu, rest >= 0x00800000u)) < FEW) {
+                add_alone<N>(j, state, chunk, lane, way == ALONE ? below : from);
+                break;
+            }
+            below = from;
         }
-        depth++;
-        const int low = w.top - WINDOW, way = way_of<N>(j, most, w);
-        const unsigned from = way == ALONE ? 0x7f800000u : low < 1 ? 0x00800000u : unsigned(low) << 23;
-#pragma unroll 1
-        for (unsigned k = 0; k < LANE / 4; k++) {
-            const uint4 v = chunk < j.full ? take(j, chunk, k, lane) : take_loose(j, chunk, k, lane, &there);
-            const unsigned left =
-                way == USUAL ? add_four<N, 0>(j, v, from, bins, s, n) : add_four<N, 1>(j, v, from, bins, s, n);
-            if (left)
-                for (unsigned m = 0; m < 4; m++)
-                    if (left >> m & 1)
-                        add_element(j, state, m == 0 ? v.x : m == 1 ? v.y : m == 2 ? v.z : v.w, N);
-        }
-        __syncwarp();
     }
     if (w.top) {
         settle(s, w, column);

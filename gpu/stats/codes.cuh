@@ -1,8 +1,11 @@
 /* codes.cuh -- how often each code of an array occurs, of 16 bits or 8; two bytes that are neighbours count as one
  * code of 16 bits.
  *
- * A block keeps counters of 16 bits for all codes in shared memory. The thread whose addition brings one to 2^15 takes
- * as many away, into the table in memory; between two barriers a block adds at most 2^15, so none overflows. */
+ * A block keeps counters of 16 bits for all codes in shared memory, two in a word, and adds to them without a look at what is there. A
+ * counter that overflows makes the sum of all counters too small by 2^16, or by 2^16 - 1 where it adds to its neighbour, and nothing makes it larger. So if at the end
+ * the sum is what was added, no counter has overflowed; else the block counts once more, with care: the thread whose addition
+ * brings a counter to 2^15 takes as many away, into the table in memory, and between two barriers a block adds at most
+ * 2^15. Zeros, and what whole vectors of a warp hold, are counted apart. */
 #pragma once
 
 #include "../kernels/cuda.cuh"
@@ -29,32 +32,83 @@ struct codes_job {
     unsigned *table;
 };
 
-/* `n` more of a code. SHARED: counters are those of the block. */
-template <int SHARED>
-__device__ inline void count(unsigned *counters, unsigned *table, unsigned code, unsigned n)
+/* How codes are counted: in memory, for devices with little shared memory; in the block's counters, without and with care. */
+enum { IN_MEMORY, FAST, CAREFUL };
+
+/* What a thread counts apart. */
+struct apart {
+    unsigned zeros, code, times; /* times: of the code that a warp had last */
+    unsigned added;              /* to the counters */
+};
+
+/* One more of a code. */
+template <int HOW>
+__device__ inline void count(unsigned *counters, unsigned *table, unsigned code)
 {
-    if (!SHARED) {
-        atomicAdd(table + code, n);
+    if (HOW == IN_MEMORY) {
+        atomicAdd(table + code, 1u);
         return;
     }
-    const unsigned shift = code % 2 * 16;
-    const unsigned before = atomicAdd(counters + code / 2, n << shift) >> shift & 0xffffu;
-    if (before < HALF && before + n >= HALF) {
+    const unsigned one = (code & 1) * 0xffffu + 1;
+    if (HOW == FAST) {
+        atomicAdd(counters + code / 2, one);
+        return;
+    }
+    const unsigned shift = code % 2 * 16, before = atomicAdd(counters + code / 2, one) >> shift & 0xffffu;
+    if (before == HALF - 1) {
         atomicSub(counters + code / 2, unsigned(HALF) << shift);
         atomicAdd(table + code, unsigned(HALF));
     }
 }
 
-/* Two codes; how often both were zero is counted apart, since that may be most of an array. */
-template <int SHARED>
-__device__ inline void count_word(unsigned *counters, unsigned *table, unsigned word, unsigned &zeros)
+/* Two codes. */
+template <int HOW>
+__device__ inline void count_word(unsigned *counters, unsigned *table, unsigned word, apart &of)
 {
     const unsigned low = word & 0xffffu, high = word >> 16;
-    zeros += (low == 0) + (high == 0);
+    of.zeros += (low == 0) + (high == 0);
     if (low)
-        count<SHARED>(counters, table, low, 1);
+        count<HOW>(counters, table, low);
     if (high)
-        count<SHARED>(counters, table, high, 1);
+        count<HOW>(counters, table, high);
+}
+
+/* Of a word, bits that are set if one of its halves is zero. */
+__device__ inline unsigned has_zero(unsigned word)
+{
+    return (word - 0x00010001u) & ~word & 0x80008000u;
+}
+
+/* Eight codes. */
+template <int HOW>
+__device__ inline void count_vector(unsigned *counters, unsigned *table, const uint4 &v, apart &of)
+{
+    if (has_zero(v.x) | has_zero(v.y) | has_zero(v.z) | has_zero(v.w)) {
+        count_word<HOW>(counters, table, v.x, of);
+        count_word<HOW>(counters, table, v.y, of);
+        count_word<HOW>(counters, table, v.z, of);
+        count_word<HOW>(counters, table, v.w, of);
+        return;
+    }
+    const unsigned words[4] = {v.x, v.y, v.z, v.w};
+    GPU_UNROLL for (int k = 0; k < 4; k++)
+    {
+        count<HOW>(counters, table, words[k] & 0xffffu);
+        count<HOW>(counters, table, words[k] >> 16);
+    }
+}
+
+/* Eight codes of each thread of a warp are one and the same: its threads keep how many each has met. */
+__device__ inline void count_same(unsigned *table, unsigned word, apart &of)
+{
+    const unsigned code = word & 0xffffu;
+    if (code != of.code && of.times) {
+        if (threadIdx.x % 32 == 0)
+            atomicAdd(table + of.code, 32 * of.times);
+        of.times = 0;
+    }
+    of.code = code;
+    of.times += 8;
 }
 
 __device__ inline unsigned load_unit(const codes_job &j, unsigned long long i)
@@ -67,49 +121,46 @@ __device__ inline unsigned load_unit(const codes_job &j, unsigned long long i)
     return p[0] | unsigned(p[1]) << 8;
 }
 
-template <int SHARED>
-GPU_KERNEL void __launch_bounds__(CODES_THREADS) codes(GPU_CONSTANT(codes_job) j)
+/* All that a block has to count. */
+template <int HOW>
+__device__ inline void count_all(const codes_job &j, unsigned *counters, apart &of)
 {
-    GPU_DYNAMIC_SHARED(unsigned, counters);
-    const unsigned thread = threadIdx.x, lane = thread % 32;
+    const unsigned thread = threadIdx.x;
     const unsigned long long step = (unsigned long long)gridDim.x * CODES_THREADS;
     const uint4 *const vectors = reinterpret_cast<const uint4 *>(j.x + 2 * j.head);
-    unsigned zeros = 0;
-    for (unsigned i = thread; SHARED && i < CODES / 2; i += CODES_THREADS)
-        counters[i] = 0;
-    __syncthreads();
     uint4 v[VECTORS];
     const uint4 none = make_uint4(0, 0, 0, 0);
     unsigned long long at = blockIdx.x * CODES_THREADS * VECTORS;
-    GPU_UNROLL for (int k = 0; k < VECTORS; k++) {
+    GPU_UNROLL for (int k = 0; k < VECTORS; k++)
+    {
         const unsigned long long i = at + unsigned(k) * CODES_THREADS + thread;
         v[k] = i < j.full ? __ldcs(vectors + i) : none;
     }
     for (; at < j.full; at += step * VECTORS) {
         uint4 next[VECTORS];
-        GPU_UNROLL for (int k = 0; k < VECTORS; k++) {
+        GPU_UNROLL for (int k = 0; k < VECTORS; k++)
+        {
             const unsigned long long i = at + step * VECTORS + unsigned(k) * CODES_THREADS + thread;
             next[k] = i < j.full ? __ldcs(vectors + i) : none;
         }
-        GPU_UNROLL for (int k = 0; k < VECTORS; k++) {
+        GPU_UNROLL for (int k = 0; k < VECTORS; k++)
+        {
             const unsigned word = v[k].x, same = __shfl_sync(0xffffffffu, word, 0);
             const int there = at + unsigned(k) * CODES_THREADS + thread < j.full;
             const int equal = there && word == same && word == v[k].y && word == v[k].z && word == v[k].w &&
                               (word & 0xffffu) == word >> 16;
             if (__all_sync(0xffffffffu, equal)) {
-                if (lane == 0 && word)
-                    count<SHARED>(counters, j.table, word & 0xffffu, 256);
-                zeros += word ? 0 : 8;
+                if (HOW != CAREFUL) /* which the first time has counted */
+                    count_same(j.table, word, of);
             } else if (there) {
-                count_word<SHARED>(counters, j.table, v[k].x, zeros);
-                count_word<SHARED>(counters, j.table, v[k].y, zeros);
-                count_word<SHARED>(counters, j.table, v[k].z, zeros);
-                count_word<SHARED>(counters, j.table, v[k].w, zeros);
+                count_vector<HOW>(counters, j.table, v[k], of);
+                of.added += 8;
             }
         }
         GPU_UNROLL for (int k = 0; k < VECTORS; k++)
             v[k] = next[k];
-        __syncthreads();
+        if (HOW == CAREFUL)
+            __syncthreads();
     }
     /* units before and behind them */
     const unsigned long long rest = j.units - 8 * j.full;
@@ -117,18 +168,69 @@ GPU_KERNEL void __launch_bounds__(CODES_THREADS) codes(GPU_CONSTANT(codes_job) j
         const unsigned long long i = first + thread;
         if (i < rest) {
             const unsigned code = load_unit(j, i < j.head ? i : i + 8 * j.full);
-            zeros += code == 0;
+            of.zeros += code == 0;
+            of.added++;
             if (code)
-                count<SHARED>(counters, j.table, code, 1);
+                count<HOW>(counters, j.table, code);
         }
-        __syncthreads();
+        if (HOW == CAREFUL)
+            __syncthreads();
     }
-    zeros = __reduce_add_sync(0xffffffffu, zeros);
-    if (lane == 0 && zeros)
-        atomicAdd(j.table, zeros);
+}
+
+/* Whether the block's counters hold what its threads have added. */
+__device__ inline int is_whole(const unsigned *counters, const apart &of, unsigned *sum)
+{
+    unsigned mine = of.zeros - of.added; /* zeros are not in them */
+    if (threadIdx.x == 0)
+        *sum = 0;
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < CODES / 2; i += CODES_THREADS)
+        mine += (counters[i] & 0xffffu) + (counters[i] >> 16);
+    mine = __reduce_add_sync(0xffffffffu, mine);
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(sum, mine);
+    __syncthreads();
+    return *sum == 0;
+}
+
+__device__ inline void clear(unsigned *counters)
+{
+    for (unsigned i = threadIdx.x; i < CODES / 2; i += CODES_THREADS)
+        counters[i] = 0;
+    __syncthreads();
+}
+
+template <int SHARED>
+GPU_KERNEL void __launch_bounds__(CODES_THREADS) codes(GPU_CONSTANT(codes_job) j)
+{
+    GPU_DYNAMIC_SHARED(unsigned, counters);
+    GPU_SHARED(unsigned, sum, [1]);
+    const unsigned thread = threadIdx.x;
+    apart of = {0, 0, 0, 0};
+    if (SHARED) {
+        clear(counters);
+        count_all<FAST>(j, counters, of);
+        __syncthreads();
+        if (!is_whole(counters, of, sum)) {
+            __syncthreads();
+            clear(counters);
+            of.zeros = of.added = 0;
+            count_all<CAREFUL>(j, counters, of);
+            __syncthreads();
+        }
+    } else {
+        count_all<IN_MEMORY>(j, counters, of);
+    }
+    const unsigned zeros = __reduce_add_sync(0xffffffffu, of.zeros);
+    if (thread % 32 == 0) { /* all threads of a warp have counted the same apart */
+        if (zeros)
+            atomicAdd(j.table, zeros);
+        if (of.times)
+            atomicAdd(j.table + of.code, 32 * of.times);
+    }
     if (j.odd && blockIdx.x == 0 && thread == 0)
         atomicAdd(j.table + CODES + j.x[(long long)(2 * j.units) * j.stride], 1u);
-    __syncthreads();
     for (unsigned i = thread; SHARED && i < CODES / 2; i += CODES_THREADS) {
         const unsigned two = counters[i];
         if (two & 0xffffu)

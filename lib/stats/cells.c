@@ -129,12 +129,9 @@ void mpsim_cells_settle(mpsim_cells *m)
 /* ---- weights ---- */
 
 /* A zero, an infinity, a NaN, a subnormal number; or one of a binade that has to be left. */
-static void add_copies(mpsim_cells *m, const mpsim_target *t, uint32_t word, uint64_t weight)
+static void add_special(mpsim_cells *m, const mpsim_target *t, uint32_t word, uint64_t weight)
 {
-    uint32_t copies[MPSIM_CELL_BLOCK];
     const uint32_t key = word >> 23 & 255;
-    for (size_t i = 0; i < MPSIM_CELL_BLOCK; i++)
-        copies[i] = word;
     if (word << 1 == 0)
         m->zero += weight;
     else if (key == 255 && word << 9 == 0)
@@ -142,10 +139,7 @@ static void add_copies(mpsim_cells *m, const mpsim_target *t, uint32_t word, uin
     else if (key == 255)
         m->nan += weight;
     else
-        for (size_t n; weight; weight -= n) {
-            n = weight < MPSIM_CELL_BLOCK ? (size_t)weight : MPSIM_CELL_BLOCK;
-            m->leave(m->context, t, copies, n);
-        }
+        m->repeat(m->context, t, word, weight);
 }
 
 void mpsim_cells_add_weighted(mpsim_cells *m, const uint32_t *words, const uint64_t *weights, size_t n)
@@ -155,14 +149,14 @@ void mpsim_cells_add_weighted(mpsim_cells *m, const uint32_t *words, const uint6
         const mpsim_binade *b = &m->binades[key];
         next = i + 1;
         if (key == 0 || key == 255) {
-            add_copies(m, NULL, words[i], weights[i]);
+            add_special(m, NULL, words[i], weights[i]);
             continue;
         }
         while (next < n && words[next] >> 23 == words[i] >> 23)
             next++;
         for (size_t k = 0; k < m->n_targets && b->left; k++)
             for (size_t j = i; j < next && mpsim_target_leaves(&m->targets[k], (int)key); j++)
-                add_copies(m, &m->targets[k], words[j], weights[j]);
+                add_special(m, &m->targets[k], words[j], weights[j]);
         for (uint32_t k = 0; k < b->cells; k++) {
             mpsim_cell *c = mpsim_cells_of(m, key) + k;
             size_t end = i;

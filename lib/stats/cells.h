@@ -45,6 +45,8 @@ typedef struct mpsim_binade {
 /* Elements that cells cannot answer for: n words that were not added anywhere; of all casts if target
  * is NULL, otherwise those of its cast alone. */
 typedef void mpsim_cells_leave(void *context, const mpsim_target *target, const uint32_t *words, size_t n);
+/* The same of one word that occurs so often. */
+typedef void mpsim_cells_repeat(void *context, const mpsim_target *target, uint32_t word, uint64_t times);
 
 typedef struct mpsim_cells {
     mpsim_target *targets;
@@ -63,6 +65,7 @@ typedef struct mpsim_cells {
     size_t n_used;
     const mpsim_cell_loops *loops; /* that were used last */
     mpsim_cells_leave *leave;
+    mpsim_cells_repeat *repeat;
     void *context;
 } mpsim_cells;
 

@@ -224,3 +224,12 @@ double mpsim_sum_frexp(const mpsim_sum *s, int *exponent)
     ++*exponent;
     return f / 2;
 }
+
+void mpsim_sum_add_times(mpsim_sum *to, const mpsim_sum *s, uint64_t times)
+{
+    for (int i = s->first; i < s->end; i++) {
+        const int64_t v = s->limb[i];
+        const uint64_t magnitude = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+        mpsim_sum_add_integer(to, v < 0, mpsim_wide_product(magnitude, times), 32 * i + LOWEST);
+    }
+}

@@ -26,5 +26,8 @@ static inline mpsim_wide mpsim_wide_product(uint64_t a, uint64_t b)
     return p;
 }
 
+/* to += s, `times` times. Of s a few limbs are not zero. */
+void mpsim_sum_add_times(mpsim_sum *to, const mpsim_sum *s, uint64_t times);
+
 /* s += (-1)^sign * x * 2^exp, -2176 <= exp <= 1900 */
 void mpsim_sum_add_integer(mpsim_sum *s, int sign, mpsim_wide x, int exp);

@@ -135,6 +135,7 @@ static mpsim_status take_casts(mpsim_summary *s, const mpsim_cast *casts, size_t
 }
 
 static mpsim_cells_leave leave;
+static mpsim_cells_repeat repeat;
 
 mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *casts, size_t n, unsigned want)
 {
@@ -164,6 +165,7 @@ mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *casts, size
             return status;
         mpsim_bins_plan(&s->bins, &s->cells);
         s->cells.leave = leave;
+        s->cells.repeat = repeat;
         s->cells.context = s;
     }
     s->begun = 1;
@@ -173,16 +175,21 @@ mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *casts, size
 /* ---- the plain way ---- */
 
 /* What a cast does to n elements; its arguments were checked. */
-static void add_cast(mpsim_summary *s, size_t i, const mpsim_rng *rng, const double *x, size_t n)
+static void apply_cast(const mpsim_summary *s, size_t i, const mpsim_rng *rng, const double *x, size_t n,
+                       mpsim_cast_stats *to)
 {
     double y[BLOCK];
     const mpsim_cast *c = &s->casts[i];
-    mpsim_cast_stats *to = &s->results[i];
-    s->used[i] = 1;
     if (s->want & MPSIM_SUMMARY_ERRORS)
         (void)mpsim_cast_stats_add(to, c->format, &c->rounding, rng, x, n);
     else
         (void)mpsim_round_array_f64(c->format, &c->rounding, rng, y, x, n, &to->counts);
+}
+
+static void add_cast(mpsim_summary *s, size_t i, const mpsim_rng *rng, const double *x, size_t n)
+{
+    s->used[i] = 1;
+    apply_cast(s, i, rng, x, n, &s->results[i]);
 }
 
 /* x[i] * scale, rounded, of n <= BLOCK binary32 numbers. */
@@ -237,6 +244,55 @@ static void add_array(mpsim_summary *s, const double *x, size_t n)
     mpsim_stats_add(&s->stats, x, n);
     if (s->want & MPSIM_SUMMARY_HISTOGRAM)
         mpsim_histogram_add(&s->histogram, x, n);
+}
+
+/* What a cast does to `times` elements x: what it does to one, so many times. */
+static void repeat_cast(mpsim_summary *s, size_t i, double x, uint64_t times)
+{
+    mpsim_cast_stats one = {0}, *to = &s->results[i];
+    apply_cast(s, i, NULL, &x, 1, &one);
+    s->used[i] = 1;
+    to->counts.inexact += times * one.counts.inexact;
+    to->counts.underflow += times * one.counts.underflow;
+    to->counts.subnormal += times * one.counts.subnormal;
+    to->counts.overflow += times * one.counts.overflow;
+    to->counts.nan += times * one.counts.nan;
+    to->compared += times * one.compared;
+    to->max_rel_err = one.max_rel_err > to->max_rel_err ? one.max_rel_err : to->max_rel_err;
+    mpsim_sum_add_times(&to->sum_squared_error, &one.sum_squared_error, times);
+    mpsim_sum_add_times(&to->sum_squares_left_out, &one.sum_squares_left_out, times);
+}
+
+/* The same of the array. */
+static void repeat_array(mpsim_summary *s, double x, uint64_t times)
+{
+    mpsim_stats one = {0}, *to = &s->stats;
+    mpsim_stats_add(&one, &x, 1);
+    s->plain = 1;
+    to->count += times;
+    to->zero += times * one.zero;
+    to->nan += times * one.nan;
+    to->inf += times * one.inf;
+    to->amax = one.amax > to->amax ? one.amax : to->amax;
+    to->amin = one.amin != 0 && (to->amin == 0 || one.amin < to->amin) ? one.amin : to->amin;
+    mpsim_sum_add_times(&to->sum, &one.sum, times);
+    mpsim_sum_add_times(&to->sum_squares, &one.sum_squares, times);
+    if (s->want & MPSIM_SUMMARY_HISTOGRAM)
+        mpsim_histogram_repeat(&s->histogram, x, times);
+}
+
+/* What cells leave of which is known how often it occurs. */
+static void repeat(void *context, const mpsim_target *target, uint32_t word, uint64_t times)
+{
+    mpsim_summary *s = context;
+    const double x = (double)mpsim_f32_bits(word);
+    if (target) {
+        repeat_cast(s, target->index, x, times);
+        return;
+    }
+    repeat_array(s, x, times);
+    for (size_t k = 0; k < s->cells.n_targets; k++)
+        repeat_cast(s, s->cells.targets[k].index, x, times);
 }
 
 /* What cells leave. */
@@ -370,39 +426,6 @@ mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, co
     if (status == MPSIM_OK)
         add_plain(s, f, rng, codes, n, !narrow);
     return status;
-}
-
-/* What a cast does to `times` elements x: what it does to one, doubled. */
-static void repeat_cast(mpsim_summary *s, size_t i, double x, uint64_t times)
-{
-    const mpsim_cast_stats before = s->results[i];
-    mpsim_cast_stats one, twice;
-    mpsim_cast_stats_init(&s->results[i]);
-    add_cast(s, i, NULL, &x, 1);
-    one = s->results[i];
-    s->results[i] = before;
-    for (; times; times >>= 1) {
-        if (times & 1)
-            mpsim_cast_stats_merge(&s->results[i], &one);
-        twice = one;
-        mpsim_cast_stats_merge(&one, &twice);
-    }
-}
-
-/* The same of the array. */
-static void repeat_array(mpsim_summary *s, double x, uint64_t times)
-{
-    mpsim_stats one = {0}, twice;
-    mpsim_stats_add(&one, &x, 1);
-    s->plain = 1;
-    for (uint64_t left = times; left; left >>= 1) {
-        if (left & 1)
-            mpsim_stats_merge(&s->stats, &one);
-        twice = one;
-        mpsim_stats_merge(&one, &twice);
-    }
-    if (s->want & MPSIM_SUMMARY_HISTOGRAM)
-        mpsim_histogram_repeat(&s->histogram, x, times);
 }
 
 mpsim_status mpsim_summary_add_counts(mpsim_summary *s, const mpsim_format *f, const uint64_t *counts)

@@ -450,6 +450,69 @@ START_TEST(summaries_of_codes)
 }
 END_TEST
 
+/* Casts that do not depend on where an element stands. */
+static void without_random_bits(mpsim_cast *casts)
+{
+    for (size_t i = 0; i < CASTS; i++)
+        if (casts[i].rounding.mode >= MPSIM_ROUND_STOCHASTIC_A)
+            casts[i].rounding.mode = MPSIM_ROUND_UP;
+}
+
+static void add_counts(facts *f, mpsim_summary *s, const mpsim_cast *casts, size_t n_casts, const mpsim_format *format,
+                       const uint64_t *counts, const uint64_t *more)
+{
+    facts_init(f);
+    ck_assert(mpsim_summary_begin(s, casts, n_casts, ALL) == MPSIM_OK);
+    ck_assert(mpsim_summary_add_counts(s, format, counts) == MPSIM_OK);
+    ck_assert(!more || mpsim_summary_add_counts(s, format, more) == MPSIM_OK);
+    ck_assert(mpsim_summary_read(s, &f->stats, &f->histogram, f->casts) == MPSIM_OK);
+}
+
+/* Of few elements as of an array; of very many as of two parts. */
+START_TEST(summaries_of_counts)
+{
+    static uint64_t counts[65536], half[65536], other[65536];
+    uint64_t state = test_seed() + 400;
+    mpsim_summary *s = mpsim_summary_new();
+    mpsim_cast casts[CASTS];
+    for (size_t i = 0; i < mpsim_format_count(); i++) {
+        const mpsim_format *f = mpsim_format_at(i);
+        if (f->bits > 16) {
+            ck_assert(mpsim_summary_begin(s, casts, 0, ALL) == MPSIM_OK);
+            ck_assert_int_eq(mpsim_summary_add_counts(s, f, counts), MPSIM_EINVAL);
+            continue;
+        }
+        size_t n = 0;
+        (void)random_casts(casts, &state);
+        without_random_bits(casts);
+        memset(counts, 0, sizeof counts);
+        for (int k = 0; k < 200; k++)
+            counts[test_random(&state) >> (64 - f->bits)] = test_random(&state) % 6;
+        for (uint64_t code = 0; code >> f->bits == 0; code++)
+            for (uint64_t k = 0; k < counts[code]; k++)
+                wide[n++] = mpsim_decode(f, code);
+        facts_init(&want_facts);
+        judge(&want_facts, casts, CASTS, wide, n, 0);
+        for (int isa = 0; isa < test_isa_count(); isa++) {
+            if (!test_isa_use((size_t)isa) || (isa > 0 && !test_in_part(i + (uint64_t)isa, 1)))
+                continue;
+            add_counts(&got_facts, s, casts, CASTS, f, counts, NULL);
+            compare(&got_facts, &want_facts, casts, CASTS, f->name);
+        }
+        test_isa_use((size_t)0);
+        for (uint64_t code = 0; code >> f->bits == 0; code++) {
+            counts[code] = counts[code] ? test_random(&state) >> 24 : 0;
+            half[code] = counts[code] / 2;
+            other[code] = counts[code] - half[code];
+        }
+        add_counts(&got_facts, s, casts, 3, f, counts, NULL);
+        add_counts(&want_facts, s, casts, 3, f, half, other);
+        compare(&got_facts, &want_facts, casts, 3, f->name);
+    }
+    mpsim_summary_free(s);
+}
+END_TEST
+
 START_TEST(summaries_refuse_what_is_invalid)
 {
     mpsim_summary *a = mpsim_summary_new(), *b = mpsim_summary_new();
@@ -466,6 +529,7 @@ START_TEST(summaries_refuse_what_is_invalid)
     c = cast_of(mpsim_format_find("fp16"), MPSIM_ROUND_STOCHASTIC_A);
     ck_assert_int_eq(mpsim_summary_begin(a, &c, 1, ALL), MPSIM_OK);
     ck_assert_int_eq(mpsim_summary_add_f32(a, NULL, one, 1), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_summary_add_counts(a, mpsim_format_find("e4m3"), (uint64_t[256]){0}), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_summary_add_f32(a, &rng, NULL, 1), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_summary_add_f32(a, &rng, NULL, 0), MPSIM_OK);
     ck_assert_int_eq(mpsim_summary_add_codes(a, &bad, &rng, one, 1), MPSIM_EINVAL);
@@ -495,6 +559,7 @@ int main(void)
     tcase_add_test(all, largest_errors_that_grow);
     tcase_add_test(all, many_scales);
     tcase_add_test(all, summaries_of_codes);
+    tcase_add_test(all, summaries_of_counts);
     tcase_add_test(all, summaries_refuse_what_is_invalid);
     return test_main("summary", (TCase *const[]){all, NULL});
 }
