@@ -15,7 +15,7 @@ from ._watch import watch
 
 
 def _of_trainer() -> Any:
-    from transformers import TrainerCallback
+    from transformers import TrainerCallback  # type: ignore[import-not-found,unused-ignore]
 
     class TrainerWatch(TrainerCallback):  # type: ignore[misc,unused-ignore]
         """Watches what Hugging Face's Trainer trains; loss and norm that it logs go to the judge of `advice`."""
