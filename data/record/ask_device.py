@@ -21,7 +21,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Seconds on a device, importing torch and making a context included (six or so).
 QUESTIONS = {"casts": 30, "functions": 40, "reductions": 40, "optimizers": 60, "autocast": 40, "products": 140,
-             "scaled": 70, "attention": 60, "training": 90, "division": 30, "depth": 40, "fused": 30, "pointwise": 30,
+             "scaled": 70, "attention": 60, "training": 90, "division": 30, "fused": 30, "pointwise": 30,
              "matrices": 30, "doubles": 20}
 
 

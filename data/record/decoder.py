@@ -198,7 +198,9 @@ def initialise(model):
 
 
 def loss_of(model, tokens, labels):
+    """Of 16-bit logits in binary32, as mpsim's: under autocast CUDA would round log-probabilities to 16 bits."""
     logits = model(tokens)
+    logits = logits.float() if logits.element_size() == 2 else logits
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 

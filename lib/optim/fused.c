@@ -109,13 +109,20 @@ const mpsim_step mpsim_adam_fused_double = {numbers_fused_double, adam_fused_dou
 
 /* ---- fused CUDA kernels, generation C: binary32, moments by explicit FMAs ----
  *
- * Other products next to a sum are contracted by nvcc. For mom * buf + (1 - d) * g it is one of two
- * products that is rounded; nvcc 13.0 took the second one. */
+ * Other products next to a sum are contracted by nvcc, but not in all of the four elements that a thread has
+ * (recorded on an H200: data/vectors/device, fused). Of mom * buf + (1 - d) * g the first product is rounded. */
+
+/* Which of its thread's four an element is: lengths that are multiples of four are taken by fours, others 512 apart. */
+static inline size_t place_of(const mpsim_optim_job *j, const mpsim_optim_block *b, size_t i)
+{
+    return (j->n % 4 ? (b->at + i) / 512 : b->at + i) % 4;
+}
 
 static void numbers_sgd_float(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 {
     see_binary32(x);
     x->rest = 1 - (float)j->o->dampening;
+    x->uneven = x->divides;
 }
 
 static void sgd_fused_float(const mpsim_optim_job *j, const mpsim_optim_block *b)
@@ -129,10 +136,10 @@ static void sgd_fused_float(const mpsim_optim_job *j, const mpsim_optim_block *b
         if (wd != 0)
             g = fmaf(wd, p, g);
         if (momentum != 0) {
-            r.m[i] = j->step == 1 ? g : fmaf(momentum, b->m[i], rest * g);
+            r.m[i] = j->step == 1 ? g : fmaf(rest, g, momentum * b->m[i]);
             g = o->nesterov ? fmaf(momentum, r.m[i], g) : r.m[i];
         }
-        r.p[i] = fmaf(-lr, g, p);
+        r.p[i] = multiply_add(!j->x.divides || place_of(j, b, i) == 3, -lr, g, p);
     }
     store(j, b, &r);
 }
@@ -146,6 +153,13 @@ static void numbers_adam_float(const mpsim_optim_job *j, mpsim_optim_numbers *x)
     x->root = sqrtf(1 - (float)j->beta2.of_float);
     x->step_size = x->lr / x->bc1;
     x->decay = x->lr * x->wd;
+    x->uneven = x->decays && !j->traits->decoupled && (x->negates || !x->divides);
+}
+
+/* Whether the decay of an element is an FMA: with a scale of all, with maximize of none, else of all but the first. */
+static inline int contracts_decay(const mpsim_optim_job *j, const mpsim_optim_block *b, size_t i)
+{
+    return !j->x.uneven || (!j->x.negates && place_of(j, b, i) != 0);
 }
 
 static void adam_fused_float(const mpsim_optim_job *j, const mpsim_optim_block *b)
@@ -158,7 +172,7 @@ static void adam_fused_float(const mpsim_optim_job *j, const mpsim_optim_block *
         if (wd != 0 && j->traits->decoupled)
             p = fmaf(-decay, p, p);
         else if (wd != 0)
-            g = fmaf(p, wd, g);
+            g = multiply_add(contracts_decay(j, b, i), p, wd, g);
         r.m[i] = fmaf(b1, b->m[i], fmaf(-b1, g, g));
         r.v[i] = fmaf(b2, b->v[i], fmaf(-b2, g * g, g * g));
         const float v = second_moment(j, b, &r, i);
@@ -252,7 +266,8 @@ static void multiply_gradients(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 
 static void numbers_sgd_apex(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 {
-    numbers_sgd_float(j, x);
+    see_binary32(x);
+    x->rest = 1 - (float)j->o->dampening;
     multiply_gradients(j, x);
 }
 

@@ -202,7 +202,7 @@ static mpsim_step_function *kernel_of(const mpsim_optim_job *j)
 {
     const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
     const int exact = j->param.exact && j->state.exact && j->o->store != MPSIM_STORE_KAHAN;
-    return k && (exact || j->row->one_pass) ? k->step[j->row->kernel[j->traits->family]] : NULL;
+    return k && (exact || j->row->one_pass) && !j->x.uneven ? k->step[j->row->kernel[j->traits->family]] : NULL;
 }
 
 /* What all variants round alike, or most of them; the variant's own numbers. */
@@ -239,6 +239,7 @@ mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_o
                          .run = row->step[traits->family],
                          .arrays = mpsim_optim_arrays(o),
                          .step = step,
+                         .n = t->n,
                          .rng = rng,
                          .param = mpsim_hold(&o->param),
                          .state = mpsim_hold(&o->state),

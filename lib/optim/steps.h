@@ -54,6 +54,7 @@ typedef struct mpsim_optim_numbers {
     float grad_scale;
     uint8_t decays, has_momentum;         /* as the variant sees it, which rounds before it compares */
     uint8_t divides, multiplies, negates; /* a gradient, by grad_scale                           */
+    uint8_t uneven;                       /* 1: not all elements are contracted alike: no kernel */
 } mpsim_optim_numbers;
 
 /* A step: its numbers; one block, the reference; what kernel.h has for it. */
@@ -134,6 +135,7 @@ struct mpsim_optim_job {
     const mpsim_step *run; /* of the row, for the family; NULL: row->tensor                       */
     unsigned arrays;       /* mpsim_optim_arrays                                                  */
     uint64_t step;
+    size_t n; /* elements of the tensor */
     mpsim_held param, state;
     mpsim_optim_power beta1, beta2;
     mpsim_optim_numbers x;

@@ -17,6 +17,7 @@
 typedef struct element {
     double p, g, m, v, x, k;
     uint32_t random;
+    unsigned place; /* among the four of a thread of a fused kernel */
 } element;
 
 typedef struct plan plan;

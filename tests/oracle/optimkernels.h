@@ -53,8 +53,8 @@ static inline void fused_f64(const plan *q, element *e)
     fused_store(q, e, p, m, v, x);
 }
 
-/* Generation C: binary32, the lerps by explicit FMAs. Open: FMA of weight decay; where powf is
- * rounded; NaN in the maximum. */
+/* Generation C: binary32, the lerps by explicit FMAs. An FMA of decay: in AdamW open; in Adam not that of a thread's first
+ * element, but with a scale, and never with maximize. Open, too: where powf is rounded; NaN in the maximum. */
 static inline void fused_f32_scalars(plan *q)
 {
     const mpsim_optim *o = q->o;
@@ -84,7 +84,7 @@ static inline void fused_f32(const plan *q, element *e)
     if (decays(q) && decoupled(q))
         p = plus_product(B32, q->pick[0], p, -q->decay, p);
     else if (decays(q))
-        g = plus_product(B32, q->pick[0], g, p, q->wd);
+        g = plus_product(B32, !q->o->maximize && (q->o->grad_scale != 1 || e->place != 0), g, p, q->wd);
     const double m = fused(B32, q->b1, e->m, fused(B32, -q->b1, g, g));
     const double gg = mul(B32, g, g);
     const double v = fused(B32, q->b2, e->v, fused(B32, -q->b2, gg, gg));
@@ -141,7 +141,8 @@ static inline void kernel_sgd(const plan *q, element *e)
         e->m = to(q->sf, b);
         g = q->o->nesterov ? to(B32, plus_product(f, c != 0, g, q->mom, b)) : b;
     }
-    e->p = stored(q, to(B32, plus_product(f, c != 0, e->p, -q->lr, g)), e);
+    const int apart = strcmp(q->s->variant, "torch-fused-c") == 0 && q->o->grad_scale != 1 && e->place != 3;
+    e->p = stored(q, to(B32, plus_product(f, c != 0 && !apart, e->p, -q->lr, g)), e);
 }
 
 /* Fused on CPU, the vector body: bias corrections in binary64, the lerp by two branches. Open:

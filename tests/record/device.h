@@ -15,7 +15,7 @@ enum { DEVICE_ANSWER = 512 };
  * something that gives the same. */
 typedef void device_reader(const json_t *head, const json_t *c, char *answer);
 device_reader device_casts, device_functions, device_division, device_reductions, device_optimizers, device_products,
-    device_scaled, device_autocast, device_attention, device_training, device_doubles;
+    device_scaled, device_fused, device_autocast, device_attention, device_training, device_doubles;
 
 /* Puts into a case of products what a device would answer that multiplies by this row, the depth in
  * these parts (0: whole). */

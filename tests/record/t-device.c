@@ -23,7 +23,7 @@ static const struct question {
     {"autocast", device_autocast, "\"result\": \""}, {"products", device_products, "\"d\": \""},
     {"scaled", device_scaled, "\"d\": \""},          {"attention", device_attention, "\"d\": \""},
     {"training", device_training, "\"mpsim\": "},    {"division", device_division, "\"scales\": \""},
-    {"doubles", device_doubles, "\"d\": \""},
+    {"doubles", device_doubles, "\"d\": \""},        {"fused", device_fused, "\"m\": [\""},
 };
 enum { QUESTIONS = sizeof questions / sizeof questions[0], LINE = 1 << 17, FOLDERS = 64 };
 

@@ -226,7 +226,8 @@ typedef struct mpsim_optim_tensor {
  * MPSIM_EINVAL if mpsim_optim_check is not MPSIM_OK, or an array that is needed is NULL; nothing is
  * touched then. Equal for any split of the elements over calls, but for the variants with "-cpu"
  * that contract: their vector body (the largest multiple of 32 elements, 8 or 16 in the fused
- * kernel) and scalar tail differ, so that they need whole tensors, as one thread handles them. */
+ * kernel) and scalar tail differ, so that they need whole tensors, as one thread handles them; and for
+ * torch-fused-c, where the compiler contracts the four elements of a thread differently. */
 MPSIM_API mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t,
                                         const mpsim_rng *rng);
 

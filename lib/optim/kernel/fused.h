@@ -90,7 +90,7 @@ V_INLINE void adam_fused_double(const lanes *x, element *e)
 
 /* ---- binary32 ---- */
 
-/* Of torch's generation C and of Apex. */
+/* Of Apex. */
 V_INLINE void sgd_fused_float(const lanes *x, element *e)
 {
     if (x->decays)
