@@ -2,6 +2,7 @@
 EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backend/mpsim_backend.py python/bench.py \
   python/check.sh python/manylinux.sh python/nocrypto.sh python/sdist.sh python/stat_cost.py python/watch_cost.py \
   python/src/mpsim/__init__.py python/src/mpsim/__main__.py python/src/mpsim/_advice.py python/src/mpsim/_arrays.py \
+  python/cuda_check.py python/src/mpsim/_cuda.py python/tests/test_cuda.py \
   python/src/mpsim/_blocks.py python/src/mpsim/_cast.py python/src/mpsim/_dot.py python/src/mpsim/_error.py \
   python/src/mpsim/_figures.py python/src/mpsim/_formats.py python/src/mpsim/_library.py python/src/mpsim/_loops.py \
   python/src/mpsim/_open.py python/src/mpsim/_options.py \
@@ -37,12 +38,13 @@ python/libmpsim-trace.so.0: lib/libmpsim-trace.la
 	  $(trace_link) $$static $$closure 2>/dev/null || $(trace_link) $(trace_needs)
 # What the wheel has of the build, as make install lays it out.
 python_stage = python/stage
-python-stage: python/program python/libmpsim-trace.so.0 lib/libmpsim.la
+python-stage: python/program python/libmpsim-trace.so.0 lib/libmpsim.la $(cuda_library)
 	rm -rf $(python_stage)
 	$(MKDIR_P) $(python_stage)/bin $(python_stage)/lib $(python_stage)/share/mpsim/policies $(python_stage)/share/mpsim/plots
 	$(INSTALL_STRIP_PROGRAM) python/program $(python_stage)/bin/mpsim
 	$(INSTALL_STRIP_PROGRAM) lib/.libs/libmpsim.so.0 $(python_stage)/lib/libmpsim.so.0
 	$(INSTALL_STRIP_PROGRAM) python/libmpsim-trace.so.0 $(python_stage)/lib/libmpsim-trace.so.0
+	for f in $(cuda_library); do $(INSTALL_STRIP_PROGRAM) $$f $(python_stage)/lib; done
 	CC='$(CC)' sh $(srcdir)/python/nocrypto.sh ./mpsim $(python_stage)/lib
 	for f in $(dist_policies_DATA); do $(INSTALL_DATA) $(srcdir)/$$f $(python_stage)/share/mpsim/policies; done
 	for f in $(dist_plots_DATA); do $(INSTALL_DATA) $(srcdir)/$$f $(python_stage)/share/mpsim/plots; done
@@ -52,8 +54,19 @@ wheel: all
 	@rm -f python/dist/*.whl
 	@cd python/dist && MPSIM_BUILD=$(abs_builddir) PYTHONPATH=$(abs_srcdir)/python/backend \
 	  $(PYTHON) -B -c 'import mpsim_backend; print("python/dist/" + mpsim_backend.build_wheel("."))'
-check-python: wheel
-	@PYTHON='$(PYTHON)' sh $(srcdir)/python/check.sh $(srcdir) "$$(ls python/dist/*.whl)"
+# libmpsim-cuda with a CPU for a device, for tests.
+if HAVE_CXX
+python_cuda = tests/gpu/cuda-host.so
+$(python_cuda): tests/gpu/cuda_host.cc gpu/stats/stats.cu gpu/stats/plan.c gpu/stats/binary32.cuh gpu/stats/codes.cuh lib/libmpsim.a
+	$(CC) $(public_cppflags) $(product_cflags) -fPIC -c -o tests/gpu/cuda-plan.o $(srcdir)/gpu/stats/plan.c
+	$(CXX) $(kernel_cppflags) $(kernel_cxxflags) $(OPT_CXXFLAGS) -fPIC -fvisibility=hidden -shared -o $@ \
+	  $(srcdir)/tests/gpu/cuda_host.cc tests/gpu/cuda-plan.o lib/libmpsim.a -Wl,--exclude-libs,ALL -ldl -lm
+MOSTLYCLEANFILES += $(python_cuda)
+else
+python_cuda =
+endif
+check-python: wheel $(python_cuda)
+	@PYTHON='$(PYTHON)' MPSIM_TEST_CUDA=$(python_cuda:%=$(abs_builddir)/%) sh $(srcdir)/python/check.sh $(srcdir) "$$(ls python/dist/*.whl)"
 # make check-sdist: a source distribution, built from its own contents; minutes, in check-long.
 check-sdist: all
 	@PYTHON='$(PYTHON)' sh $(srcdir)/python/sdist.sh $(srcdir)

@@ -73,8 +73,8 @@ find tests -name '*.c' -print | xargs grep -o -h 'mpsim_[A-Za-z0-9_]*' | awk '!s
 ok "every public function is used by a test" "$(grep -v -x -F -f "$dir/used" "$dir/declared")"
 
 ok "headers begin with #pragma once, public ones with a guard" "$(
-    find lib/include -name '*.h' | xargs grep -L '^#ifndef MPSIM_'
-    find lib sim gpu tests -name '*.h' -o -name '*.cuh' | grep -v -e '^lib/include' -e '^tests/tree[.]' | # that of library.sh
+    find lib/include gpu/include -name '*.h' | xargs grep -L '^#ifndef MPSIM_'
+    find lib sim gpu tests -name '*.h' -o -name '*.cuh' | grep -v -e '^lib/include' -e '^gpu/include' -e '^tests/tree[.]' | # that of library.sh
         xargs grep -l '^#ifndef MPSIM_[A-Z0-9_]*_CUH*$\|^#ifndef MPSIM_[A-Z0-9_]*_H$')"
 
 # ---- who may include whom: the first line whose left side fits a file decides ----
@@ -89,6 +89,7 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/base/environment[.]h ^<(fenv|stdint|xmmintrin)[.]h>
 ^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|simd|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|simd|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
+^gpu/stats/plan[.]c        ^gpu/stats/|^lib/include/|^lib/stats/(target[.]h|loops/loops[.]h)|^<
 ^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/layer/(functions|transformer)[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<
 ^sim/array/               ^sim/array/|^<
 ^sim/text/                ^sim/(array|text)/|^<

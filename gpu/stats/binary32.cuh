@@ -21,7 +21,8 @@
 #pragma nv_diag_suppress 128 /* loops over no casts */
 #endif
 
-namespace stats {
+namespace stats
+{
 
 enum {
     LANE = 16,         /* elements of a thread in a chunk                              */
@@ -213,8 +214,7 @@ __device__ inline void begin(sums<N> &s, const window &w)
     const pair start = {1.5 * power(w.start()), 0};
     s.sum = 0;
     s.squares = start;
-    GPU_UNROLL for (int c = 0; c < N; c++)
-        s.errors[c] = s.left[c] = start;
+    GPU_UNROLL for (int c = 0; c < N; c++) s.errors[c] = s.left[c] = start;
 }
 
 __device__ inline i64 integer(double x, int unit)
@@ -230,7 +230,8 @@ __device__ inline void settle(sums<N> &s, const window &w, i64 *column)
     column[0] += integer(s.sum, w.unit());
     column[THREADS] += integer(s.squares.high - start, w.high());
     column[2 * THREADS] += integer(s.squares.low, w.low());
-    GPU_UNROLL for (int c = 0; c < N; c++) {
+    GPU_UNROLL for (int c = 0; c < N; c++)
+    {
         i64 *const at = column + (3 + 4 * c) * THREADS;
         at[0] += integer(s.errors[c].high - start, w.high());
         at[THREADS] += integer(s.errors[c].low, w.low());
@@ -249,8 +250,7 @@ __device__ GPU_NOINLINE void publish(const job &j, u64 *state, const window &w, 
     for (int k = 0; k < 3 + 4 * N; k++) {
         i64 v = column[k * THREADS];
         column[k * THREADS] = 0;
-        GPU_UNROLL for (int m = 16; m; m /= 2)
-            v += __shfl_xor_sync(0xffffffffu, v, m);
+        GPU_UNROLL for (int m = 16; m; m /= 2) v += __shfl_xor_sync(0xffffffffu, v, m);
         mine = lane == k ? v : mine;
     }
     if (mine == 0 || (lane < 3 && !j.base))
@@ -387,8 +387,7 @@ __device__ inline unsigned add_four(const job &j, const uint4 &v, unsigned from,
             add(s.squares, x[k]);
         }
     if (j.histogram)
-        GPU_UNROLL for (int k = 0; k < 4; k++)
-            atomicAdd(&bins[u[k] >> 23 & 255], 1u); /* of zeros nothing is asked */
+        GPU_UNROLL for (int k = 0; k < 4; k++) atomicAdd(&bins[u[k] >> 23 & 255], 1u); /* of zeros nothing is asked */
     if constexpr (N > 0)
         cast_four<N, RARE>(j, u, x, s, n);
     return rest;
@@ -523,8 +522,7 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
         unsigned most = 0, there;
         if (chunk < j.full) {
             uint4 v[LANE / 4];
-            GPU_UNROLL for (unsigned k = 0; k < LANE / 4; k++)
-                v[k] = take(j, chunk, k, lane);
+            GPU_UNROLL for (unsigned k = 0; k < LANE / 4; k++) v[k] = take(j, chunk, k, lane);
             GPU_UNROLL for (unsigned k = 0; k < LANE / 4; k++)
             {
                 const unsigned m = look(v[k], of);

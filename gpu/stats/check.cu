@@ -12,7 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-namespace {
+namespace
+{
 
 enum { MOST_CASTS = 8, PLAIN = 200000 };
 
@@ -54,7 +55,10 @@ const cast_set sets[] = {
       {"e4m3", rtz, 0x1p-6, 0, 2},
       {"e2m1", rne, 0x1p40, 1, 0},
       {"e3m2", rna, 0x1p-3, 1, 0}}},
-    {"tf32, binary32", 0, 3, {{"tf32", rne, 1, 0, 0}, {"binary32", rne, 0x1p90, 0, 0}, {"binary32", rne, 0x1p-100, 1, 1}}},
+    {"tf32, binary32",
+     0,
+     3,
+     {{"tf32", rne, 1, 0, 0}, {"binary32", rne, 0x1p90, 0, 0}, {"binary32", rne, 0x1p-100, 1, 1}}},
     {"any", 1, 3, {{"e4m3", rne, 3, 0, 0}, {"fp16", MPSIM_ROUND_UP, 1, 0, 0}, {"e8m0", rne, 1, 1, 0}}},
 };
 
@@ -100,10 +104,10 @@ float bell(uint64_t i)
 /* Magnitudes at which casts change, and their neighbours. */
 uint32_t special(uint64_t i)
 {
-    static const float at[] = {0,        0x1p-149f, 0x1p-126f, 0x1p-25f,   0x1p-24f, 0x1p-14f, 65504, 65520,    65536,
-                               0x1p-10f, 0x1p-9f,   0x1p-6f,   448,        464,      480,      57344, 61440,    0x1p-17f,
-                               0x1p-16f, 1,         1.5f,      0x1.fep127f, 0x1p127f, 0x1p-133f, 240,  0x1p-40f, 6,
-                               5,        0.25f,     0x1p26f,   0x1.8p-20f, 0x1p-148f};
+    static const float at[] = {0,     0x1p-149f, 0x1p-126f, 0x1p-25f, 0x1p-24f, 0x1p-14f,    65504,      65520,
+                               65536, 0x1p-10f,  0x1p-9f,   0x1p-6f,  448,      464,         480,        57344,
+                               61440, 0x1p-17f,  0x1p-16f,  1,        1.5f,     0x1.fep127f, 0x1p127f,   0x1p-133f,
+                               240,   0x1p-40f,  6,         5,        0.25f,    0x1p26f,     0x1.8p-20f, 0x1p-148f};
     const uint64_t r = mix(i);
     const uint32_t u = bits_of(at[r % (sizeof at / sizeof at[0])]);
     const uint32_t v = u + uint32_t(r >> 32) % 5 - 2;
@@ -111,8 +115,9 @@ uint32_t special(uint64_t i)
 }
 
 enum kind { BELL, WIDE, BITS, CONSTANT, ZEROS, RELU, OUTLIERS, TINY, NARROW, SPECIAL, LARGE, MOVING, TWO, KINDS };
-const char *const kinds[KINDS] = {"bell",     "all exponents", "all bits", "one number", "zeros",   "half zeros",
-                                  "outliers", "tiny",          "of bf16",  "thresholds", "too large", "moving", "two numbers"};
+const char *const kinds[KINDS] = {"bell",       "all exponents", "all bits",   "one number", "zeros",
+                                  "half zeros", "outliers",      "tiny",       "of bf16",    "thresholds",
+                                  "too large",  "moving",        "two numbers"};
 
 uint32_t word_of(int kind, uint64_t i)
 {
@@ -209,16 +214,16 @@ const char *compare(const facts *got, const facts *want, size_t n_casts)
         return "the histogram";
     for (size_t i = 0; i < n_casts; i++) {
         const mpsim_cast_stats *c = &got->casts[i], *d = &want->casts[i];
-        const char *what = memcmp(&c->counts, &d->counts, sizeof c->counts)                         ? "counts"
-                           : c->compared != d->compared                                             ? "compared"
-                           : !same_double(c->max_rel_err, d->max_rel_err)                           ? "largest error"
-                           : !same_sum(&c->sum_squared_error, &d->sum_squared_error)                ? "errors"
-                           : !same_sum(&c->sum_squares_left_out, &d->sum_squares_left_out)          ? "left out"
+        const char *what = memcmp(&c->counts, &d->counts, sizeof c->counts)                ? "counts"
+                           : c->compared != d->compared                                    ? "compared"
+                           : !same_double(c->max_rel_err, d->max_rel_err)                  ? "largest error"
+                           : !same_sum(&c->sum_squared_error, &d->sum_squared_error)       ? "errors"
+                           : !same_sum(&c->sum_squares_left_out, &d->sum_squares_left_out) ? "left out"
                            : !same_double(mpsim_cast_stats_sqnr_db(c, a), mpsim_cast_stats_sqnr_db(d, b)) ? "SQNR"
-                                                                                                    : NULL;
+                                                                                                          : NULL;
         if (what) {
-            snprintf(text, sizeof text, "cast %zu: %s: %llu %llu %llu %llu %.17g, expected %llu %llu %llu %llu %.17g", i, what,
-                     (unsigned long long)c->counts.inexact, (unsigned long long)c->counts.underflow,
+            snprintf(text, sizeof text, "cast %zu: %s: %llu %llu %llu %llu %.17g, expected %llu %llu %llu %llu %.17g",
+                     i, what, (unsigned long long)c->counts.inexact, (unsigned long long)c->counts.underflow,
                      (unsigned long long)c->counts.subnormal, (unsigned long long)c->counts.overflow, c->max_rel_err,
                      (unsigned long long)d->counts.inexact, (unsigned long long)d->counts.underflow,
                      (unsigned long long)d->counts.subnormal, (unsigned long long)d->counts.overflow, d->max_rel_err);
@@ -307,8 +312,8 @@ void ask(session *s, const question *q)
     mpsim_cuda_counted *k = NULL;
     if (s->broken || q->offset + q->n * gap + 64 > s->room)
         return;
-    mpsim_cuda *c = mpsim_cuda_new(
-        casts, n_casts, MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS | MPSIM_SUMMARY_HISTOGRAM, -1, why, sizeof why);
+    mpsim_cuda *c = mpsim_cuda_new(casts, n_casts, MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS | MPSIM_SUMMARY_HISTOGRAM,
+                                   -1, why, sizeof why);
     fill(s->host, f, q->kind, q->n);
     if (q->stride || q->offset) {
         unsigned char *laid = static_cast<unsigned char *>(malloc(q->offset + q->n * gap + 64));
@@ -356,7 +361,8 @@ void ask_all(session *s)
                 ask(s, &q);
             }
             /* another place, strides */
-            question q = {format, kind, 5000, turn % 6, int(turn % 16) / (turn % 3 ? width : 1) * (turn % 3 ? width : 1), 0};
+            question q = {
+                format, kind, 5000, turn % 6, int(turn % 16) / (turn % 3 ? width : 1) * (turn % 3 ? width : 1), 0};
             ask(s, &q);
             q.stride = turn % 2 ? 3 * width : -2 * width;
             q.set = (turn + 1) % 6;
@@ -367,7 +373,8 @@ void ask_all(session *s)
                 q.n = width == 1 ? 600001 : 200001;
             ask(s, &q);
             if (s->plan->largest > 100000 && (kind == BELL || kind == BITS || kind == MOVING)) {
-                q = {format, kind, kind == BELL ? s->plan->largest : s->plan->largest / 10, kind == BITS ? 5u : 4u, 0, 0};
+                q = {format, kind, kind == BELL ? s->plan->largest : s->plan->largest / 10, kind == BITS ? 5u : 4u,
+                     0,      0};
                 ask(s, &q);
             }
         }
@@ -441,8 +448,10 @@ void time_one(session *s, const timing *t, const timing *before, size_t n, doubl
             mpsim_cuda_drop(k);
             k = NULL;
         };
-        const double ms = median(s, [&] { count(n); }, drop);
-        const double small = median(s, [&] { count(4096); }, drop);
+        const double ms = median(
+            s, [&] { count(n); }, drop);
+        const double small = median(
+            s, [&] { count(4096); }, drop);
         count(n);
         while (!bad && !mpsim_cuda_ready(k)) {
         }
@@ -451,15 +460,17 @@ void time_one(session *s, const timing *t, const timing *before, size_t n, doubl
         const double read = 1e3 * (now() - from);
         const double rate = ms > 0 ? double(n * width) / ms * 1e3 : 0;
         if (!bad) {
-            fprintf(s->plan->to, "%-8s %-14s %-26s %9.3f ms  %7.1f GB/s  %5.1f %% of copy  4096: %.1f us  read: %.3f ms\n",
+            fprintf(s->plan->to,
+                    "%-8s %-14s %-26s %9.3f ms  %7.1f GB/s  %5.1f %% of copy  4096: %.1f us  read: %.3f ms\n",
                     t->format, kinds[t->kind], sets[t->set].name, ms, rate * 1e-9, copy > 0 ? 100 * rate / copy : 0,
                     1e3 * small, read);
             if (s->plan->json)
-                fprintf(s->plan->json,
-                        "%s\n    {\"format\": \"%s\", \"numbers\": \"%s\", \"casts\": \"%s\", \"elements\": %zu, \"ms\": %.6g, "
-                        "\"bytes_per_second\": %.6g, \"share_of_copy\": %.4g, \"ms_of_4096\": %.6g, \"ms_to_read\": %.6g}",
-                        *first ? "" : ",", t->format, kinds[t->kind], sets[t->set].name, n, ms, rate,
-                        copy > 0 ? rate / copy : 0, small, read);
+                fprintf(
+                    s->plan->json,
+                    "%s\n    {\"format\": \"%s\", \"numbers\": \"%s\", \"casts\": \"%s\", \"elements\": %zu, \"ms\": %.6g, "
+                    "\"bytes_per_second\": %.6g, \"share_of_copy\": %.4g, \"ms_of_4096\": %.6g, \"ms_to_read\": %.6g}",
+                    *first ? "" : ",", t->format, kinds[t->kind], sets[t->set].name, n, ms, rate,
+                    copy > 0 ? rate / copy : 0, small, read);
             *first = 0;
         }
     }
@@ -473,12 +484,12 @@ void time_one(session *s, const timing *t, const timing *before, size_t n, doubl
 void time_all(session *s)
 {
     static const timing rows[] = {
-        {"binary32", BELL, 0},    {"binary32", BELL, 1},  {"binary32", BELL, 2},  {"binary32", BELL, 3},
-        {"binary32", BELL, 4},    {"binary32", BELL, 5},  {"binary32", RELU, 4},  {"binary32", ZEROS, 4},
-        {"binary32", MOVING, 4},  {"binary32", WIDE, 4},  {"binary32", LARGE, 4}, {"binary32", TINY, 4},
-        {"binary32", NARROW, 4},  {"bf16", BELL, 4},      {"bf16", RELU, 4},      {"bf16", CONSTANT, 4}, {"bf16", TWO, 4},
-        {"bf16", BITS, 4},        {"fp16", BELL, 4},      {"e4m3", BELL, 4},      {"e4m3", BITS, 4},
-        {"e5m2", BELL, 4},
+        {"binary32", BELL, 0},   {"binary32", BELL, 1}, {"binary32", BELL, 2},  {"binary32", BELL, 3},
+        {"binary32", BELL, 4},   {"binary32", BELL, 5}, {"binary32", RELU, 4},  {"binary32", ZEROS, 4},
+        {"binary32", MOVING, 4}, {"binary32", WIDE, 4}, {"binary32", LARGE, 4}, {"binary32", TINY, 4},
+        {"binary32", NARROW, 4}, {"bf16", BELL, 4},     {"bf16", RELU, 4},      {"bf16", CONSTANT, 4},
+        {"bf16", TWO, 4},        {"bf16", BITS, 4},     {"fp16", BELL, 4},      {"e4m3", BELL, 4},
+        {"e4m3", BITS, 4},       {"e5m2", BELL, 4},
     };
     const size_t n = s->plan->timed;
     unsigned char *to = NULL;
@@ -517,7 +528,8 @@ int stats_check(const stats_check_plan *plan)
         return -1;
     }
     if (plan->json)
-        fprintf(plan->json, "{\n  \"schema\": \"mpsim.gpu-statistics/1\",\n  \"version\": \"%s\",\n  \"device\": \"%s\"",
+        fprintf(plan->json,
+                "{\n  \"schema\": \"mpsim.gpu-statistics/1\",\n  \"version\": \"%s\",\n  \"device\": \"%s\"",
                 mpsim_version(), p.name);
     ask_all(&s);
     fprintf(plan->to, "%u arrays compared, %u differ\n", s.compared, s.differing);

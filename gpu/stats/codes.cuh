@@ -10,7 +10,8 @@
 
 #include "../kernels/cuda.cuh"
 
-namespace stats {
+namespace stats
+{
 
 enum {
     CODES = 1 << 16,
@@ -157,8 +158,7 @@ __device__ inline void count_all(const codes_job &j, unsigned *counters, apart &
                 of.added += 8;
             }
         }
-        GPU_UNROLL for (int k = 0; k < VECTORS; k++)
-            v[k] = next[k];
+        GPU_UNROLL for (int k = 0; k < VECTORS; k++) v[k] = next[k];
         if (HOW == CAREFUL)
             __syncthreads();
     }

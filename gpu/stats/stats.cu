@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-namespace {
+namespace
+{
 
 enum { REPLICAS = 32, FEW_BLOCKS = 64 };
 
@@ -49,11 +50,12 @@ static int failed(mpsim_cuda *c, cudaError_t e, const char *what)
 {
     if (e == cudaSuccess)
         return 0;
-    snprintf(c->error, sizeof c->error, "%s: %s", what, cudaGetErrorString(e));
+    snprintf(c->error, sizeof c->error, "%s: %.200s", what, cudaGetErrorString(e));
     return 1;
 }
 
-namespace {
+namespace
+{
 
 /* The thread's device is c's as long as this is there. */
 struct on_device {
@@ -306,7 +308,8 @@ static void count_codes(const mpsim_cuda *c, mpsim_cuda_counted *k, const void *
         j.full = (j.units - j.head) / 8;
     }
     const uint64_t rest = j.units - 8 * j.full;
-    const uint64_t vectors = (j.full + stats::CODES_THREADS * stats::VECTORS - 1) / (stats::CODES_THREADS * stats::VECTORS);
+    const uint64_t vectors = (j.full + stats::CODES_THREADS * stats::VECTORS - 1) /
+                             (stats::CODES_THREADS * stats::VECTORS);
     const uint64_t loose = (rest + stats::CODES_THREADS - 1) / stats::CODES_THREADS;
     const uint64_t wanted = vectors > loose ? vectors : loose, most = unsigned(c->processors);
     const unsigned blocks = unsigned(wanted < 1 ? 1 : wanted < most ? wanted : most);
@@ -358,8 +361,7 @@ mpsim_status mpsim_cuda_count(mpsim_cuda *c, const mpsim_format *f, const void *
             count_codes(c, k, data, width, stride ? stride : width, on_stream);
         bad = failed(c, cudaGetLastError(), "a kernel");
     }
-    bad = bad ||
-          failed(c, cudaMemcpyAsync(k->host, k->device, k->here, cudaMemcpyDeviceToHost, on_stream), "a copy") ||
+    bad = bad || failed(c, cudaMemcpyAsync(k->host, k->device, k->here, cudaMemcpyDeviceToHost, on_stream), "a copy") ||
           failed(c, cudaEventRecord(k->done, on_stream), "an event");
     if (bad) {
         k->used = 0;

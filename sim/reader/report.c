@@ -172,9 +172,8 @@ static int open_input(input *in, question *q)
 {
     if (q->arrays)
         host_expect(bytes_of_arrays(q));
-    const int code = q->arrays
-                         ? input_open_arrays(in, "stat", &q->settings.from, q->arrays, q->n)
-                         : input_open(in, "stat", &q->settings.from, (char **)(uintptr_t)q->paths, (int)q->n);
+    const int code = q->arrays ? input_open_arrays(in, "stat", &q->settings.from, q->arrays, q->n)
+                               : input_open(in, "stat", &q->settings.from, (char **)(uintptr_t)q->paths, (int)q->n);
     in->count = q->count ? count_array : NULL;
     in->count_context = q;
     return code;
@@ -238,8 +237,8 @@ static int run(mpsim_report *r, question *q)
     stat_settings known = q->settings;
     char *rules = NULL;
     int code = stat_settings_targets(&q->settings, &targets, "stat");
-    if (!code && !(code = has_elements(q, &targets)) && !(code = tally_init(&t, &known, &q->fail_if, &targets)) && !(code = open_input(&in, q)) &&
-        !(code = stat_settings_names(&known, &q->settings, &in, &rules)) &&
+    if (!code && !(code = has_elements(q, &targets)) && !(code = tally_init(&t, &known, &q->fail_if, &targets)) &&
+        !(code = open_input(&in, q)) && !(code = stat_settings_names(&known, &q->settings, &in, &rules)) &&
         !(code = write_report(r, &t, &in, &known, q)))
         r->code = tally_tell(&t);
     tally_clear(&t);

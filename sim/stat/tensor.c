@@ -264,12 +264,12 @@ static mpsim_status count_there(void *context, const mpsim_cast *casts, size_t n
 static int run_counted(work *w)
 {
     begin_group(w->it);
-    const mpsim_status status = trace_at(w->it->of.t, w->it->of.i)->quantised
-                                    ? MPSIM_EUNAVAILABLE
-                                    : give_casts(w->s, w->it, count_there, w);
-    return status == MPSIM_OK       ? 0
-           : status == MPSIM_ENOMEM ? trace_no_memory(w->it->of.t, &w->it->error)
-                                    : trace_error_say(&w->it->error, EXIT_IO, "counting: %s", mpsim_status_string(status));
+    const mpsim_status status = trace_at(w->it->of.t, w->it->of.i)->quantised ? MPSIM_EUNAVAILABLE
+                                                                              : give_casts(w->s, w->it, count_there, w);
+    return status == MPSIM_OK ? 0
+           : status == MPSIM_ENOMEM
+               ? trace_no_memory(w->it->of.t, &w->it->error)
+               : trace_error_say(&w->it->error, EXIT_IO, "counting: %s", mpsim_status_string(status));
 }
 
 static int read_all(work *w)

@@ -66,4 +66,4 @@ tests_gpu_mpsim_gpu_host_CPPFLAGS = $(kernel_cppflags) -Dtrain_engine_cuda=test_
 tests_gpu_mpsim_gpu_host_LDADD = gpu/libchecks.a $(kernel_libs) -ldl
 tests_gpu_mpsim_gpu_host_LINK = $(CXXLINK) -rdynamic
 endif
-EXTRA_DIST += tests/gpu/standin-cublas.c
+EXTRA_DIST += tests/gpu/cuda_host.cc tests/gpu/standin-cublas.c

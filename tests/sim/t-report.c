@@ -243,8 +243,8 @@ static mpsim_status count_elsewhere(void *context, size_t array, const mpsim_cas
 
 START_TEST(arrays_counted_elsewhere_have_the_same_report)
 {
-    static const mpsim_status wanted[QUESTIONS] = {[2] = MPSIM_EUNAVAILABLE, [3] = MPSIM_EUNAVAILABLE,
-                                                   [4] = MPSIM_EINVAL, [6] = MPSIM_EUNAVAILABLE};
+    static const mpsim_status wanted[QUESTIONS] = {
+        [2] = MPSIM_EUNAVAILABLE, [3] = MPSIM_EUNAVAILABLE, [4] = MPSIM_EINVAL, [6] = MPSIM_EUNAVAILABLE};
     mpsim_array a[ARRAYS], blind[ARRAYS];
     char why[1024] = "";
     mpsim_report *r;

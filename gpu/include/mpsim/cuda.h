@@ -13,7 +13,7 @@
 
 MPSIM_BEGIN
 
-typedef struct mpsim_cuda mpsim_cuda;               /* casts, on one device; one thread at a time            */
+typedef struct mpsim_cuda mpsim_cuda;                 /* casts, on one device; one thread at a time            */
 typedef struct mpsim_cuda_counted mpsim_cuda_counted; /* what is counted, or was, of an array                   */
 
 /* mpsim_cuda_new -- n casts and what is wanted, as of mpsim_summary_begin, on a device (-1: the current one of this
