@@ -323,7 +323,7 @@ recorded: mpsim $(recorded_tests)
 	@{ for t in $(recorded_tests); do echo "== $$t"; \
 	  MPSIM_SRCDIR=$(abs_top_srcdir) CK_TAP_LOG_FILE_NAME=- CK_VERBOSITY=silent ./$$t | \
 	    grep -e '^#' -e '^not ok' | grep -v 'instruction set'; done; \
-	for t in sgd:autocast adam:autocast adamw:adamw half:half; do \
+	for t in sgd:autocast adam:autocast adamw:adamw half:half cuda/foreach-adamw:cuda/foreach cuda/fused-adamw:cuda/fused; do \
 	  echo "== mpsim replay, data/amp-mlp/$${t%:*}"; \
 	  ./mpsim replay -P $(srcdir)/data/amp-mlp/$${t#*:}.yaml $(srcdir)/data/amp-mlp/$${t%:*} | \
 	    sed -n 's/^record  */# /p'; done; \
