@@ -152,7 +152,8 @@ ok $? "markup, quotes, controls and bytes that are no UTF-8 in names are text"
 cat >drawer <<'END'
 #!/bin/sh
 [ "$1" = --version ] && exit
-figure=${3#*\'} figure=${figure%%\'*}
+cd "$(echo "$3" | sed "s/^cd '\([^']*\)'.*/\1/")" || exit
+figure=$(echo "$3" | sed "s/.*figure = '\([^']*\)'.*/\1/")
 cat >"$figure.svg" <<'SVG'
 <?xml version="1.0"?><!-- <b> --><svg width="9" height="9" viewBox="0 0 9 9" onload="alert(1)" xmlns:xlink="http://www.w3.org/1999/xlink">
 <script>alert(2)</script><style>*{fill:url(http://x)}</style><title>no</title><g onclick='x'><a href="http://x"><path d="M0 0"/></a></g>
