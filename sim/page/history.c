@@ -33,8 +33,8 @@ int page_find_history(page *p)
         return code;
     r->in = &p->scaler_in;
     r->repeat = 1;
-    const int own = scalerrun_own(&p->scaler_in, spec, sizeof spec);
-    if ((code = scalerspec_add_list(r, spec)))
+    int own;
+    if ((code = scalerrun_own(&p->scaler_in, spec, sizeof spec, &own)) || (code = scalerspec_add_list(r, spec)))
         return code;
     for (size_t i = 0; i < r->count; i++)
         r->tracks[i].by_step = p->scaler_in.tree.count <= BY_STEP;

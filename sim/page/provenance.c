@@ -107,7 +107,7 @@ static void put_sources(FILE *to)
         {"By kind, By step", "stat.json", "kinds, steps, total"},
         {"Tensor by tensor", "stat.json", "tensors: of all steps of a name the worst: most zero, lowest SQNR"},
         {"Tensor by tensor: advice", "advise.json", "tensors: narrowest, formats: why_not, fp16_scales"},
-        {"Loss scaler", "scaler.json", "scalers: spans, verdict"},
+        {"Loss scaler", "scaler.json", "scalers: trajectory, verdict, why"},
     };
     html_table t;
     html_table_begin(&t, to, "sources", "Which numbers come from where", "<section|<report|<members");

@@ -2,6 +2,7 @@
 #include "svg.h"
 
 #include "../array/need.h"
+#include "../text/escape.h"
 #include "html.h"
 
 #include <ctype.h>
@@ -94,7 +95,7 @@ static void put_value(FILE *to, const char *value, size_t n, const char *prefix)
             i += 4;
         } else if (c == '"') {
             fputs("&quot;", to);
-        } else if (c != '<' && c != '>' && !is_blank) {
+        } else if (c >= ' ' && c < 0x7f && c != '<' && c != '>' && c != '&' && !is_blank) {
             fputc(c, to);
         }
         last = c;
@@ -226,16 +227,19 @@ static const char *put_text(drawing *w, const char *s)
     if (w->dropped || (strcmp(in, "text") != 0 && strcmp(in, "tspan") != 0))
         return s + n;
     put_waiting(w);
-    for (size_t i = 0; i < n; i++) {
-        const char *rest = s + i;
-        const size_t word = strspn(rest + (*rest == '&'), "#abcdefghijklmnopqrstuvwxyz0123456789");
-        if (*rest == '&' && !(word && rest[word + 1] == ';'))
-            fputs("&amp;", w->to);
-        else if (*rest == '>')
-            fputs("&gt;", w->to);
-        else
-            fputc(*rest, w->to);
+    char *text = need_part(s, n);
+    for (const char *rest = text; *rest;) {
+        const size_t word = *rest == '&' ? strspn(rest + 1, "#abcdefghijklmnopqrstuvwxyz0123456789") : 0;
+        char unit[ESCAPE_UNIT];
+        if (word && rest[word + 1] == ';') { /* a character that is escaped already */
+            fprintf(w->to, "%.*s;", (int)word + 1, rest);
+            rest += word + 2;
+        } else {
+            rest += escape_next(unit, rest);
+            html_text(w->to, unit);
+        }
     }
+    free(text);
     return s + n;
 }
 

@@ -384,8 +384,9 @@ static int run_all(run *r, input_options *from, char **operands, int n)
         char own[STATE_SPEC] = "torch";
         if (!o->pattern && (code = open_trace(r, from, operands, n)))
             return code;
-        report.own = !o->pattern && scalerrun_own(&r->in, own, sizeof own) && !o->scalers.count && !o->compare.count &&
-                     !o->state_in;
+        if (!o->pattern && (code = scalerrun_own(&r->in, own, sizeof own, &report.own)))
+            return code;
+        report.own = report.own && !o->scalers.count && !o->compare.count && !o->state_in;
         if ((code = restore(r, own)))
             return code;
         if (o->state_out && r->scalers.count > 1)

@@ -86,14 +86,17 @@ static size_t add_key(char *spec, size_t n, size_t size, const trace *t, const c
     return n + (more > 0 ? (size_t)more : 0);
 }
 
-int scalerrun_own(input *in, char *spec, size_t size)
+int scalerrun_own(input *in, char *spec, size_t size, int *own)
 {
     trace_error error;
     const char *path = in->tree.count ? in->tree.paths[0] : NULL;
+    *own = 0;
     if (!path || !input_is_file(path))
         return 0;
     trace *t = input_trace_open(in, path, &error);
-    const char *name = t ? trace_metadata(t, "mpsim.scaler") : NULL;
+    if (!t) /* what may be passed over is told when its turn comes */
+        return in->options->keep_going || error.refused ? 0 : fail(error.exit, "%s", error.text);
+    const char *name = trace_metadata(t, "mpsim.scaler");
     const mpsim_scaler_type *row = name ? mpsim_scaler_find(name) : NULL;
     if (row) {
         const mpsim_scaler_config *c = &row->config;
@@ -107,7 +110,8 @@ int scalerrun_own(input *in, char *spec, size_t size)
             row = NULL;
     }
     trace_close(t);
-    return row != NULL;
+    *own = row != NULL;
+    return 0;
 }
 
 /* ---- measuring a step ---- */

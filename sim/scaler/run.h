@@ -70,9 +70,9 @@ void scalerrun_pattern(scalerrun *r, const char *text);
 int scalerrun_trace(scalerrun *r);
 void scalerrun_clear(scalerrun *r); /* what scalerrun_trace made; not the tracks */
 
-/* scalerrun_own -- the scaler that the metadata of the first file name (mpsim.scaler, _init,
- * _growth, _backoff, _interval), as mpsim_scaler_parse takes it. 1; 0 if they name none. */
-int scalerrun_own(input *in, char *spec, size_t size);
+/* scalerrun_own -- *own: whether the metadata of the first file name a scaler (mpsim.scaler, _init, _growth, _backoff,
+ * _interval), then in *spec as mpsim_scaler_parse takes it. 0, or an exit code after a message. */
+int scalerrun_own(input *in, char *spec, size_t size, int *own);
 
 /* scalerrun_recorded_scale -- what the gradients of a file were multiplied by, 1 if by nothing, and
  * the flags of r about it. 0, or -1 after a trace error. */

@@ -220,6 +220,7 @@ cast --explain 1,0.1 -f fp16,nvfp4
 cast --explain 1,0.1 -f fp16,nvfp4 --json
 memory -P fp32 -P te-mxfp8 $trace
 memory -P te-mxfp8 --json --layers 2 --hidden 8 --heads 2 --seq 4 --batch 3 --vocab 10
+scaler $trace
 scaler --compare torch,apex $trace
 scaler --log ../../in/log
 scaler --pattern 1,0 --state-in ../../in/state --state-out out

@@ -127,6 +127,16 @@ else
     ok 0 "digests of the files # SKIP no sha256sum"
 fi
 
+# the members that the page names are there
+run 0 stat -q --json -f fp16,mxfp8 "$digits/step_000120" && mv out stat.json && run 0 advise -q --json "$digits/step_000120" && mv out advise.json && run 0 scaler -q --json "$amp" && mv out scaler.json
+table sources page.html | cut -f 2,3 | while IFS="$(printf '\t')" read -r of members; do
+    for member in $(echo "$members" | grep -o '[a-z0-9_]*'); do
+        case $member in of | all | a | name | the | worst | most | zero | lowest | bounds | are | those | advise | json | steps | config) continue ;; esac
+        grep -q "\"$member\":" "$of" || echo "$of: $member"
+    done
+done >lost
+[ ! -s lost ]; ok $? "the members that the page names are in the reports"
+
 # ---- the same again
 run 0 report -q --no-figures --threads 1 -o few.html "$digits/step_000120" "$digits/step_020000" && mv few.html again && run 0 report -q --no-figures -o few.html "$digits/step_000120" "$digits/step_020000" && cmp -s again few.html; ok $? "the same files give the same page on any number of threads"
 SOURCE_DATE_EPOCH=86400 "$MPSIM" report -q --no-figures -o dated.html "$digits/step_000001" && grep -q '<dt>Date</dt><dd>1970-01-02 00:00:00 UTC' dated.html && ! grep -q '<dt>Date' page.html; ok $? "a date where one is given"
@@ -152,7 +162,8 @@ ok $? "markup, quotes, controls and bytes that are no UTF-8 in names are text"
 cat >drawer <<'END'
 #!/bin/sh
 [ "$1" = --version ] && exit
-figure=${3#*\'} figure=${figure%%\'*}
+cd "$(echo "$3" | sed "s/^cd '\([^']*\)'.*/\1/")" || exit
+figure=$(echo "$3" | sed "s/.*figure = '\([^']*\)'.*/\1/")
 cat >"$figure.svg" <<'SVG'
 <?xml version="1.0"?><!-- <b> --><svg width="9" height="9" viewBox="0 0 9 9" onload="alert(1)" xmlns:xlink="http://www.w3.org/1999/xlink">
 <script>alert(2)</script><style>*{fill:url(http://x)}</style><title>no</title><g onclick='x'><a href="http://x"><path d="M0 0"/></a></g>
