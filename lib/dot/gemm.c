@@ -1,5 +1,5 @@
-/* gemm.c -- matrix products: operands are unpacked once into panels, tiles of the result are
- * independent tasks; see mpsim/dot.h. */
+/* gemm.c -- matrix products: operands are unpacked once into panels, those of b a strip of columns after the other; tiles of
+ * the result are independent tasks; see mpsim/dot.h. */
 #include "../base/codes.h"
 #include "../base/environment.h"
 #include "dot.h"
@@ -290,6 +290,86 @@ static path *choose(job *g)
     return mpsim_exact_init(&g->exact, m, fa, fb, g->depth) ? mpsim_exact_rows : NULL;
 }
 
+/* ---- strips ---- */
+
+/* Columns whose panels are there at once: some 4 MiB, so that they are in a cache when rows meet them, but enough for the
+ * tasks of several threads. */
+enum { STRIP_ELEMENTS = 1 << 20, STRIP_LEAST = 256 };
+
+static size_t strip_of(const job *g)
+{
+    const size_t fits = STRIP_ELEMENTS / (g->depth ? g->depth : 1) / N * N,
+                 width = fits > STRIP_LEAST ? fits : STRIP_LEAST;
+    const int whole = !g->run || g->run == mpsim_scaledgroups_rows || g->scales_a || g->rng; /* by columns' numbers */
+    return whole || g->columns < 2 * width ? g->columns : width;
+}
+
+static mpsim_matrix from_column(const mpsim_matrix *x, size_t j)
+{
+    mpsim_matrix part = *x;
+    if (x->codes)
+        part.codes = (const unsigned char *)x->codes + mpsim_index_in(x, 0, j) * mpsim_format_code_bytes(x->format);
+    return part;
+}
+
+static void pack_columns(size_t panel, void *context)
+{
+    const job *g = (const job *)context;
+    pack((g->rows - 1) / N + 1 + panel, context);
+}
+
+/* Columns `first` to first + n - 1 of the job. */
+static mpsim_status strip(const job *whole, const mpsim_pool *pool, size_t first, size_t n)
+{
+    job g = *whole;
+    const size_t of_a = (g.rows - 1) / N + 1;
+    const mpsim_matrix b = from_column(g.b, first), c = g.c ? from_column(g.c, first) : b;
+    mpsim_status s = MPSIM_OK;
+    g.b = &b;
+    g.c = g.c ? &c : NULL;
+    g.d = (unsigned char *)g.d + first * mpsim_format_code_bytes(&g.m->result.format);
+    g.columns = g.lines_b.count = n;
+    g.lines_b.codes = b.codes;
+    g.panels = (n - 1) / N + 1;
+    if (g.run && first == 0)
+        pool->run(pool->self, of_a + g.panels, pack, &g);
+    else if (g.run)
+        pool->run(pool->self, g.panels, pack_columns, &g);
+    memset(g.failed, 0, g.panels * g.blocks);
+    pool->run(pool->self, g.panels * g.blocks, compute, &g);
+    for (size_t i = 0; i < g.panels * g.blocks; i++)
+        if (g.failed[i])
+            s = MPSIM_ENOMEM;
+    return s;
+}
+
+static mpsim_status in_strips(job *g, const mpsim_pool *pool)
+{
+    const size_t width = strip_of(g);
+    size_t tasks;
+    g->block_rows = g->run ? 32 : 1; /* the reference takes its time for a row */
+    g->blocks = (g->rows - 1) / g->block_rows + 1;
+    g->panels = (width - 1) / N + 1;
+    if (!product_fits(&tasks, g->panels, g->blocks))
+        return MPSIM_ENOMEM;
+    g->failed = (unsigned char *)malloc(tasks);
+    mpsim_status s = !g->failed ? MPSIM_ENOMEM : g->run ? new_panels(g) : MPSIM_OK;
+    if (s != MPSIM_OK) {
+        free(g->failed);
+        return s;
+    }
+    for (size_t j = 0; j < g->columns && s == MPSIM_OK; j += width)
+        s = strip(g, pool, j, g->columns - j < width ? g->columns - j : width);
+    if (g->run) {
+        free_panels(&g->panels_a);
+        free_panels(&g->panels_b);
+        free(g->scales);
+        mpsim_scaledgroups_free(g);
+    }
+    free(g->failed);
+    return s;
+}
+
 static mpsim_status multiply(const mpsim_model *m, size_t rows, size_t columns, size_t depth, const mpsim_matrix *a,
                              const mpsim_scales *sa, const mpsim_matrix *b, const mpsim_scales *sb,
                              const mpsim_matrix *c, void *d, size_t d_stride, const mpsim_rng *rng,
@@ -322,38 +402,8 @@ static mpsim_status multiply(const mpsim_model *m, size_t rows, size_t columns, 
              .d_stride = d_stride,
              .rng = rng,
              .loops = mpsim_loops_active()};
-    g.panels = (columns - 1) / N + 1;
-    if (!pool)
-        pool = &here;
     g.run = choose(&g);
-    g.block_rows = g.run ? 32 : 1; /* the reference takes its time for a row */
-    g.blocks = (rows - 1) / g.block_rows + 1;
-    size_t tasks;
-    if (!product_fits(&tasks, g.panels, g.blocks))
-        return MPSIM_ENOMEM;
-    g.failed = (unsigned char *)calloc(tasks, 1);
-    if (!g.failed)
-        return MPSIM_ENOMEM;
-    if (g.run) {
-        s = new_panels(&g);
-        if (s != MPSIM_OK) {
-            free(g.failed);
-            return s;
-        }
-        pool->run(pool->self, (rows - 1) / N + 1 + g.panels, pack, &g);
-    }
-    pool->run(pool->self, tasks, compute, &g);
-    for (size_t i = 0; i < tasks; i++)
-        if (g.failed[i])
-            s = MPSIM_ENOMEM;
-    if (g.run) {
-        free_panels(&g.panels_a);
-        free_panels(&g.panels_b);
-        free(g.scales);
-        mpsim_scaledgroups_free(&g);
-    }
-    free(g.failed);
-    return s;
+    return in_strips(&g, pool ? pool : &here);
 }
 
 mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth, const mpsim_matrix *a,

@@ -119,63 +119,55 @@ static void each_row(work *w, size_t from, size_t to, void (*task)(work *, size_
 /* A row of scores of a tile, in turn x, exponentials and P: those between k.from and k.to that are not masked. */
 typedef struct seen_row {
     float *x;
-    size_t i;
     mpsim_keys k;
+    const uint8_t *mask; /* of the keys of the tile; NULL: none is masked */
 } seen_row;
 
-static int masked(const work *w, const seen_row *s, size_t j)
-{
-    return mpsim_key_masked(w->a, w->shape, s->i, w->first + j);
-}
-
-/* x of the scores; the largest. */
+/* x of the scores, -infinity of masked ones; the largest. */
 static inline float scores(const work *w, const mpsim_math *m, const seen_row *s, const void *codes)
 {
-    float most = -INFINITY;
-    mpsim_decode_array_f32(w->s.format, s->x, codes, w->n);
-    for (size_t j = s->k.from; j < s->k.to; j++) {
-        s->x[j] = w->a->exp2 ? mpsim_math_round(m, s->x[j]) : mpsim_causal_x(m, w->a->scale, s->x[j]);
-        if (!masked(w, s, j))
-            most = mpsim_softmax_max(most, s->x[j]);
-    }
+    float most = -INFINITY, *const x = s->x;
+    mpsim_decode_array_f32(w->s.format, x, codes, w->n);
+    if (w->a->exp2)
+        mpsim_rows_round(m, x + s->k.from, s->k.to - s->k.from);
+    for (size_t j = s->k.from; j < s->k.to && !w->a->exp2; j++)
+        x[j] = mpsim_causal_x(m, w->a->scale, x[j]);
+    for (size_t j = s->k.from; j < s->k.to && s->mask; j++)
+        x[j] = s->mask[j] ? x[j] : -INFINITY;
+    for (size_t j = s->k.from; j < s->k.to; j++)
+        most = mpsim_softmax_max(most, x[j]);
     return most;
 }
 
-static size_t from_on(const work *w, const seen_row *s, float least)
+static size_t from_on(const seen_row *s, float least)
 {
     size_t found = 0;
     for (size_t j = s->k.from; j < s->k.to; j++)
-        found += s->x[j] >= least && !masked(w, s, j);
+        found += s->x[j] >= least && (!s->mask || s->mask[j]);
     return found;
 }
 
 /* How often the largest x of the whole row is there. */
-static void note_ties(const work *w, row *r, const seen_row *s, float most)
+static void note_ties(row *r, const seen_row *s, float most)
 {
     if (most > r->top || r->ties == 0) {
         r->top = most;
         r->ties = 0;
     }
     if (most == r->top)
-        r->ties += from_on(w, s, most);
+        r->ties += from_on(s, most);
 }
 
 /* The largest number, moved where it repeats. */
 static inline float moved(const work *w, const mpsim_math *m, row *r, const seen_row *s, float most)
 {
-    if (!(w->a->beta > 0) || most == 0 || from_on(w, s, mpsim_math_sub(m, most, w->a->margin)) < 2)
+    if (!(w->a->beta > 0) || most == 0 || from_on(s, mpsim_math_sub(m, most, w->a->margin)) < 2)
         return most;
     r->moved = 1;
     return most > 0 ? mpsim_math_mul(m, w->a->beta, most) : 0.0f;
 }
 
-/* What exp or exp2 is asked of a number x, with the row's number r; and of the largest one before. */
-static inline float exponent_of(const work *w, const mpsim_math *m, float x, float r)
-{
-    return w->a->exp2 ? mpsim_math_round(m, mpsim_f32_fma(x, w->log2e, -mpsim_math_mul(m, r, w->log2e)))
-                      : mpsim_math_sub(m, x, r);
-}
-
+/* a, by which what was summed before is multiplied. */
 static inline float factor_of(const work *w, const mpsim_math *m, float max, float r)
 {
     const float less = mpsim_math_sub(m, max, r);
@@ -185,15 +177,20 @@ static inline float factor_of(const work *w, const mpsim_math *m, float max, flo
 /* The exponentials; +0 of keys that it does not see. */
 static inline void exponentials(const work *w, const mpsim_math *m, const seen_row *s, float r)
 {
-    float *const x = s->x;
+    float *const x = s->x, most = mpsim_math_mul(m, r, w->log2e);
     const mpsim_keys k = s->k;
-    for (size_t j = k.from; j < k.to; j++)
-        x[j] = exponent_of(w, m, x[j], r);
+    for (size_t j = k.from; j < k.to && w->a->exp2; j++)
+        x[j] = mpsim_math_round(m, mpsim_f32_fma(x[j], w->log2e, -most));
+    for (size_t j = k.from; j < k.to && !w->a->exp2; j++)
+        x[j] = mpsim_math_sub(m, x[j], r);
     (w->a->exp2 ? w->kernels->exp2 : w->kernels->exp)(x + k.from, x + k.from, k.to - k.from);
     mpsim_rows_round(m, x + k.from, k.to - k.from);
-    for (size_t j = 0; j < w->n; j++)
-        if (j < k.from || j >= k.to || masked(w, s, j))
-            x[j] = 0;
+    for (size_t j = k.from; j < k.to && s->mask; j++)
+        x[j] = s->mask[j] ? x[j] : 0;
+    for (size_t j = 0; j < k.from; j++)
+        x[j] = 0;
+    for (size_t j = k.to; j < w->n; j++)
+        x[j] = 0;
 }
 
 /* The sum over the numbers of a row, each times factor. */
@@ -218,12 +215,18 @@ static void probabilities(const work *w, const seen_row *s, void *codes, mpsim_a
         x[j] = mpsim_f32_mul(x[j], w->a->p_scale);
     mpsim_encode_array_f32(w->p.format, &w->a->p.rounding, NULL, codes, x, w->n, NULL);
     mpsim_decode_array_f32(w->p.format, x, codes, w->n);
+    uint64_t seen = s->k.to - s->k.from, zero = 0, one = 0;
     for (size_t j = s->k.from; j < s->k.to; j++) {
-        const int seen = !masked(w, s, j);
-        c->elements += (uint64_t)seen;
-        c->p_zero += seen && x[j] == 0;
-        c->p_one += seen && x[j] == w->a->p_scale;
+        zero += x[j] == 0;
+        one += x[j] == w->a->p_scale;
     }
+    for (size_t j = s->k.from; j < s->k.to && s->mask; j++) {
+        seen -= !s->mask[j]; /* whose P is 0 */
+        zero -= !s->mask[j];
+    }
+    c->elements += seen;
+    c->p_zero += zero;
+    c->p_one += one;
 }
 
 static void rescale(const work *w, size_t i, float a)
@@ -239,10 +242,10 @@ static void rescale(const work *w, size_t i, float a)
 static inline void row_of_tile(work *w, const mpsim_math *m, size_t i, mpsim_attention_counts *c)
 {
     const size_t at = i * w->n;
-    const seen_row s = {w->x + at, i, seen_of_tile(w, i)};
+    const seen_row s = {w->x + at, seen_of_tile(w, i), w->a->mask ? w->a->mask + i * w->shape->keys + w->first : NULL};
     row *const r = &w->rows[i];
     const float most = scores(w, m, &s, w->s_codes + at * w->s.bytes);
-    note_ties(w, r, &s, most);
+    note_ties(r, &s, most);
     const float max = mpsim_softmax_max(r->max, moved(w, m, r, &s, most)), middle = mpsim_tile_r(max);
     const float a = factor_of(w, m, r->max, middle);
     exponentials(w, m, &s, middle);

@@ -632,6 +632,60 @@ START_TEST(rounding_of_the_machine)
 }
 END_TEST
 
+/* Integers up to 8: few codes of specials would make every result one of the reference. */
+static void some_numbers(const mpsim_format *f, void *codes, size_t n, uint64_t *seed)
+{
+    mpsim_rounding r;
+    double x[64];
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    for (size_t k = 0; k < n; k += COUNT(x)) {
+        const size_t some = n - k < COUNT(x) ? n - k : COUNT(x);
+        for (size_t i = 0; i < some; i++)
+            x[i] = (double)(test_random(seed) % 17) - 8;
+        mpsim_encode_array_f64(f, &r, NULL, (unsigned char *)codes + k * mpsim_format_code_bytes(f), x, some, NULL);
+    }
+}
+
+/* Wide and deep products are computed in strips of columns: as if their columns were products of their own. */
+START_TEST(strips_do_not_show)
+{
+    enum { ROWS = 2, COLUMNS = 900, DEPTH = 2600, FEW = 90 };
+    static const char *const models[][2] = {{"hopper-wgmma-fp8-fp32", "e4m3"},
+                                            {"fma", "bf16"},
+                                            {"fma:fp16", "e5m2"},
+                                            {"exact", "fp16"},
+                                            {"cdna3-fp16-fp32", "fp16"},
+                                            {"cdna3-fp64", "binary64"},
+                                            {"arm-bf16-fp32", "bf16"}};
+    static uint64_t a[ROWS * DEPTH], b[(size_t)COLUMNS * DEPTH], c[ROWS * COLUMNS], d[ROWS * COLUMNS],
+        want[ROWS * COLUMNS];
+    const mpsim_pool threads = {on_threads, NULL};
+    uint64_t seed = test_part_seed();
+    for (size_t i = 0; i < COUNT(models); i++) {
+        mpsim_model m;
+        ck_assert(mpsim_model_parse(&m, models[i][0]) == MPSIM_OK);
+        const mpsim_format *f = mpsim_format_find(models[i][1]), *to = &m.result.format;
+        const size_t bytes = mpsim_format_code_bytes(f), of_result = mpsim_format_code_bytes(to);
+        some_numbers(f, a, COUNT(a), &seed);
+        some_numbers(f, b, COUNT(b), &seed);
+        some_numbers(to, c, COUNT(c), &seed);
+        for (int turned = 0; turned < 2; turned++) {
+            const mpsim_matrix ma = {f, a, DEPTH, 0}, mb = {f, b, turned ? DEPTH : COLUMNS, turned},
+                               mc = {to, c, turned ? ROWS : COLUMNS, turned};
+            for (size_t j = 0; j < COLUMNS; j += FEW) {
+                mpsim_matrix pb = mb, pc = mc;
+                pb.codes = (unsigned char *)b + bytes * j * (turned ? DEPTH : 1);
+                pc.codes = (unsigned char *)c + of_result * j * (turned ? ROWS : 1);
+                ck_assert(mpsim_gemm(&m, ROWS, FEW, DEPTH, &ma, &pb, &pc, (unsigned char *)want + of_result * j,
+                                     COLUMNS, NULL, NULL) == MPSIM_OK);
+            }
+            ck_assert(mpsim_gemm(&m, ROWS, COLUMNS, DEPTH, &ma, &mb, &mc, d, COLUMNS, NULL, &threads) == MPSIM_OK);
+            ck_assert_msg(memcmp(d, want, of_result * ROWS * COLUMNS) == 0, "%s, turned: %d", m.name, turned);
+        }
+    }
+}
+END_TEST
+
 START_TEST(wrong_arguments)
 {
     mpsim_model m, bad;
@@ -766,6 +820,7 @@ int main(void)
     tcase_add_test(t, far_apart);
     tcase_add_test(t, accumulators_alone);
     tcase_add_test(t, rounding_of_the_machine);
+    tcase_add_test(t, strips_do_not_show);
     tcase_add_test(t, wrong_arguments);
     tcase_add_test(t, nothing_to_add);
     tcase_add_test(t, no_addend_is_zero);
