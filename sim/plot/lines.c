@@ -100,7 +100,10 @@ static int close_lists(builder *b)
 {
     int failed = 0;
     for (int i = 0; i < LISTS; i++)
-        failed |= b->to[i] && (ferror(b->to[i]) | fclose(b->to[i]));
+        if (b->to[i]) {
+            failed |= ferror(b->to[i]);
+            failed |= fclose(b->to[i]);
+        }
     return failed;
 }
 

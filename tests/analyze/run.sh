@@ -5,6 +5,8 @@
 set -u
 source=$(cd "$(dirname "$0")/../.." && pwd) build=$PWD
 cd "$source" || exit 2
+LC_ALL=C # messages as `known` has them
+export LC_ALL
 [ $# -gt 0 ] || set -- lib sim gpu/checks gpu/program
 found=$(mktemp)
 trap 'rm -f "$found"' EXIT
