@@ -15,7 +15,7 @@ enum { DEVICE_ANSWER = 512 };
  * something that gives the same. */
 typedef void device_reader(const json_t *head, const json_t *c, char *answer);
 device_reader device_casts, device_functions, device_division, device_reductions, device_optimizers, device_products,
-    device_scaled, device_fused, device_autocast, device_attention, device_training, device_doubles;
+    device_scaled, device_fused, device_pointwise, device_autocast, device_attention, device_training, device_doubles;
 
 /* Puts into a case of products what a device would answer that multiplies by this row, the depth in
  * these parts (0: whole). */
@@ -53,6 +53,9 @@ uint64_t device_word(uint64_t stream, uint64_t i);
 
 /* Place i of Session.sample, whose "places" are in the case. */
 size_t device_place(const json_t *c, size_t i);
+
+/* The norm of a list of one tensor, as ATen for CUDA adds it up. */
+float device_list_norm(const float *x, size_t n);
 
 /* x rounded to f to nearest. */
 float device_round(const mpsim_format *f, float x);

@@ -115,8 +115,8 @@ static float add_block(float s[THREADS])
     return fold(warps, WARP, 0);
 }
 
-/* The norm of a list of one tensor, as clip_grad_norm_ takes it: chunks, each thread four sums of squares by FMA. */
-static float list_norm(const float *x, size_t n)
+/* As clip_grad_norm_ takes it: chunks, each thread four sums of squares by FMA. */
+float device_list_norm(const float *x, size_t n)
 {
     float chunks[THREADS] = {0};
     for (size_t first = 0; first < n; first += CHUNK) {
@@ -327,7 +327,7 @@ static int is_atens(const json_t *c, const char *type, size_t n, int norm)
     int equal = 1;
     for (size_t i = 0; i < json_array_size(streams) && equal; i++) {
         float *x = numbers((uint64_t)json_integer_value(json_array_get(streams, i)), type, n, 0);
-        const float y = norm ? list_norm(x, n) : aten(x, n);
+        const float y = norm ? device_list_norm(x, n) : aten(x, n);
         equal = device_encode(device_format(type), y) == device_code(device_text(c, "d"), i);
         free(x);
     }

@@ -18,12 +18,19 @@ static const struct question {
     device_reader *read;
     const char *key; /* of a case: what the test damages, to see that it is found */
 } questions[] = {
-    {"casts", device_casts, "\"digest\": \""},       {"functions", device_functions, "\"digest\": \""},
-    {"reductions", device_reductions, "\"d\": \""},  {"optimizers", device_optimizers, "\"sample\": \""},
-    {"autocast", device_autocast, "\"result\": \""}, {"products", device_products, "\"d\": \""},
-    {"scaled", device_scaled, "\"d\": \""},          {"attention", device_attention, "\"d\": \""},
-    {"training", device_training, "\"mpsim\": "},    {"division", device_division, "\"scales\": \""},
-    {"doubles", device_doubles, "\"d\": \""},        {"fused", device_fused, "\"m\": [\""},
+    {"casts", device_casts, "\"digest\": \""},
+    {"functions", device_functions, "\"digest\": \""},
+    {"reductions", device_reductions, "\"d\": \""},
+    {"optimizers", device_optimizers, "\"sample\": \""},
+    {"autocast", device_autocast, "\"result\": \""},
+    {"products", device_products, "\"d\": \""},
+    {"scaled", device_scaled, "\"d\": \""},
+    {"attention", device_attention, "\"d\": \""},
+    {"training", device_training, "\"mpsim\": "},
+    {"division", device_division, "\"scales\": \""},
+    {"doubles", device_doubles, "\"d\": \""},
+    {"fused", device_fused, "\"m\": [\""},
+    {"pointwise", device_pointwise, "\"digest\": \""},
 };
 enum { QUESTIONS = sizeof questions / sizeof questions[0], LINE = 1 << 17, FOLDERS = 64 };
 

@@ -22,7 +22,7 @@ ALONE = {
     "lerp 0.1": lambda x, y, z, r: torch.lerp(x, y, 0.1), "lerp 0.9": lambda x, y, z, r: torch.lerp(x, y, 0.9),
     "sqrt": lambda x, y, z, r: torch.sqrt(r), "rsqrt": lambda x, y, z, r: torch.rsqrt(r),
     "reciprocal": lambda x, y, z, r: torch.reciprocal(r), "pow 0.5": lambda x, y, z, r: r ** 0.5,
-    "pow 2": lambda x, y, z, r: x ** 2, "pow 3": lambda x, y, z, r: x ** 3, "x y + z": lambda x, y, z, r: x * y + z,
+    "pow 2": lambda x, y, z, r: x ** 2, "pow 3": lambda x, y, z, r: x ** 3,
 }
 LISTS = {
     "add": lambda x, y, z, r: torch._foreach_add([x], [y], alpha=S),
