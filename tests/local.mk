@@ -271,7 +271,7 @@ EXTRA_DIST += tests/README.md tests/analyze/known tests/analyze/run.sh tests/ben
   tests/trace/record_models.py tests/trace/quantised \
   tests/trace/torch tests/bench/busy.sh tests/bench/scale.sh tests/bench/transformers.sh \
   tests/quant/layouts.safetensors \
-  tests/quant/record_layouts.py tests/quant/roundtrip.py tests/wide/cross.sh tests/wide/same.sh
+  tests/quant/record_layouts.py tests/quant/roundtrip.py tests/wide/cross.sh tests/wide/reproducible.sh tests/wide/same.sh
 
 # ---- what cppcheck and the analyzers of clang and gcc find that tests/analyze/known does not explain; half an hour
 analyze:
