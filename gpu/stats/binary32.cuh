@@ -184,7 +184,8 @@ struct sums {
 template <int N>
 struct counts {
     unsigned inexact[N ? N : 1], underflow[N ? N : 1], small[N ? N : 1], overflow[N ? N : 1];
-    double ratio[N ? N : 1];
+    double bound[N ? N : 1];
+    u64 *bounds; /* of the block, as bits */
 };
 
 /* Exponents of a window: of the number that the sums of squares begin with, and of the units. */
@@ -327,12 +328,29 @@ __device__ inline double lost_rarely(const cast &c, int i, unsigned u, double x,
     return error;
 }
 
+/* A relative error, if it is larger than those that the block has met. */
+template <int N>
+__device__ inline void raise_bound(counts<N> &n, int i, double error, double x)
+{
+    if (error == 0)
+        return;
+    const u64 above = u64(__double_as_longlong(fabs(error) / fabs(x))) + 1;
+    if (above > u64(__double_as_longlong(n.bound[i]))) {
+        n.bound[i] = __longlong_as_double(i64(above));
+        atomicMax(n.bounds + i, above);
+    }
+}
+
 /* Four numbers of a window under all casts. RARE: some of the chunk overflow, or a cast does not round to nearest, or
- * flushes. */
+ * flushes.
+ *
+ * A bound is the number of binary64 above the largest relative error. Two quotients of integers below 2^24 are as far
+ * apart as that, so what is larger than the bound is larger than the error, and what is not is not. Whether a quotient is
+ * larger the sign of an fma says exactly. In RARE ones integers have up to 53 bits, and the bound is a little lower. */
 template <int N, int RARE>
 __device__ inline void cast_four(const job &j, const unsigned *u, const double *x, sums<N> &s, counts<N> &n)
 {
-    int larger = 0; /* negative: an error may be the largest */
+    int larger = 0; /* negative: an error is the largest */
     GPU_UNROLL for (int i = 0; i < N; i++)
     {
         const cast &c = j.casts[i];
@@ -344,12 +362,11 @@ __device__ inline void cast_four(const job &j, const unsigned *u, const double *
             n.underflow[i] += below < c.least - 1;
             n.small[i] += below < c.normal - 1;
             add(s.errors[i], error);
-            const double less = __fma_rn(n.ratio[i], fabs(x[k]), -fabs(error)); /* its sign is exact */
+            const double bound = RARE ? n.bound[i] * (1 - 0x1p-50) : n.bound[i];
+            const double less = __fma_rn(bound, fabs(x[k]), -fabs(error));
             larger |= __double2hiint(less);
-            if (RARE && less < 0) {
-                const double ratio = fabs(error) / fabs(x[k]);
-                n.ratio[i] = ratio > n.ratio[i] ? ratio : n.ratio[i];
-            }
+            if (RARE && less < 0)
+                raise_bound(n, i, error, x[k]);
         }
     }
     if (RARE || larger >= 0)
@@ -357,11 +374,7 @@ __device__ inline void cast_four(const job &j, const unsigned *u, const double *
     for (int k = 0; k < 4; k++) { /* without an index into registers */
         const unsigned v = k == 0 ? u[0] : k == 1 ? u[1] : k == 2 ? u[2] : u[3];
         const double y = double(__uint_as_float(v));
-        GPU_UNROLL for (int i = 0; i < N; i++)
-        {
-            const double error = lost(j.casts[i], v, y), ratio = v << 1 ? fabs(error) / fabs(y) : 0;
-            n.ratio[i] = ratio > n.ratio[i] ? ratio : n.ratio[i];
-        }
+        GPU_UNROLL for (int i = 0; i < N; i++) raise_bound(n, i, lost(j.casts[i], v, y), y);
     }
 }
 
@@ -402,12 +415,6 @@ __device__ inline void put_counts(const job &j, u64 *state, const counts<N> &n)
         const unsigned under = __reduce_add_sync(0xffffffffu, n.underflow[c]);
         const unsigned small = __reduce_add_sync(0xffffffffu, n.small[c]);
         const unsigned over = __reduce_add_sync(0xffffffffu, n.overflow[c]);
-        u64 ratio = u64(__double_as_longlong(n.ratio[c]));
-        GPU_UNROLL for (int k = 16; k; k /= 2)
-        {
-            const u64 other = __shfl_xor_sync(0xffffffffu, ratio, k);
-            ratio = other > ratio ? other : ratio;
-        }
         if (threadIdx.x % 32)
             continue;
         add_limb(to + STATE_INEXACT, inexact, 0);
@@ -415,8 +422,6 @@ __device__ inline void put_counts(const job &j, u64 *state, const counts<N> &n)
         add_limb(to + STATE_SUBNORMAL, small - under, 0);
         add_limb(to + STATE_OVERFLOW, over, 0);
         add_limb(to + STATE_LEFT, j.casts[c].saturates ? 0 : over, 0);
-        if (ratio)
-            atomicMax(to + STATE_RATIO, ratio);
     }
 }
 
@@ -505,6 +510,7 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
 {
     GPU_DYNAMIC_SHARED(i64, integers);
     GPU_SHARED(unsigned, bins, [256]);
+    GPU_SHARED(u64, bounds, [CASTS]);
     const unsigned lane = threadIdx.x % 32, warps = gridDim.x * (THREADS / 32);
     const u64 chunks = j.full + (j.n - j.full * CHUNK + CHUNK - 1) / CHUNK;
     u64 *const state = j.states + u64(blockIdx.x % j.replicas) * j.words;
@@ -512,11 +518,14 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
     window w = {0};
     sums<N> s = {};
     counts<N> n = {};
+    n.bounds = bounds;
     seen of = {0, 0, 0, 0, ~0u};
     int depth = 0, rounds = 0;
     for (int k = 0; k < 3 + 4 * N; k++)
         column[k * THREADS] = 0;
     bins[threadIdx.x] = 0;
+    if (threadIdx.x < CASTS)
+        bounds[threadIdx.x] = 0;
     __syncthreads();
     for (u64 chunk = blockIdx.x * (THREADS / 32) + threadIdx.x / 32; chunk < chunks; chunk += warps) {
         unsigned most = 0, there;
@@ -538,6 +547,7 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
                 most = m > most ? m : most;
             }
         }
+        GPU_UNROLL for (int c = 0; c < N; c++) n.bound[c] = __longlong_as_double(i64(*(volatile u64 *)(bounds + c)));
         of.largest = most > of.largest ? most : of.largest;
         most = __reduce_max_sync(0xffffffffu, most);
         /* windows from the largest number down, as long as many elements are in the next; the others alone */
@@ -589,6 +599,8 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
     if (j.base)
         put_seen(state, of);
     __syncthreads();
+    if (threadIdx.x < N && bounds[threadIdx.x])
+        atomicMax(state + STATE_CASTS + (j.first + threadIdx.x) * STATE_CAST + STATE_RATIO, bounds[threadIdx.x] - 1);
     if (j.histogram && threadIdx.x && threadIdx.x < 255)
         add_limb(state + STATE_HISTOGRAM + threadIdx.x - 127 + 149, bins[threadIdx.x], 0);
 }

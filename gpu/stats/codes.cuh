@@ -38,7 +38,8 @@ enum { IN_MEMORY, FAST, CAREFUL };
 
 /* What a thread counts apart. */
 struct apart {
-    unsigned zeros, code, times; /* times: of the code that a warp had last */
+    unsigned zeros[4];    /* of each sign, or of the signs of two bytes */
+    unsigned code, times; /* times: of the code that a warp had last */
     unsigned added;              /* to the counters */
 };
 
@@ -62,36 +63,38 @@ __device__ inline void count(unsigned *counters, unsigned *table, unsigned code)
     }
 }
 
-/* Two codes. */
+/* One code, zero perhaps: zeros have no bits but those of `signs`. */
 template <int HOW>
-__device__ inline void count_word(unsigned *counters, unsigned *table, unsigned word, apart &of)
+__device__ inline void count_code(unsigned *counters, unsigned *table, unsigned code, unsigned signs, apart &of)
 {
-    const unsigned low = word & 0xffffu, high = word >> 16;
-    of.zeros += (low == 0) + (high == 0);
-    if (low)
-        count<HOW>(counters, table, low);
-    if (high)
-        count<HOW>(counters, table, high);
+    if (code & ~signs)
+        count<HOW>(counters, table, code);
+    of.zeros[0] += code == 0;
+    of.zeros[1] += code == 0x8000u;
+    of.zeros[2] += code == 0x80u && signs == 0x8080u;
+    of.zeros[3] += code == 0x8080u && signs == 0x8080u;
 }
 
 /* Of a word, bits that are set if one of its halves is zero. */
-__device__ inline unsigned has_zero(unsigned word)
+__device__ inline unsigned has_zero(unsigned word, unsigned signs)
 {
-    return (word - 0x00010001u) & ~word & 0x80008000u;
+    const unsigned magnitudes = word & ~(signs | signs << 16);
+    return (magnitudes - 0x00010001u) & ~magnitudes & 0x80008000u;
 }
 
 /* Eight codes. */
 template <int HOW>
-__device__ inline void count_vector(unsigned *counters, unsigned *table, const uint4 &v, apart &of)
+__device__ inline void count_vector(unsigned *counters, unsigned *table, const uint4 &v, unsigned signs, apart &of)
 {
-    if (has_zero(v.x) | has_zero(v.y) | has_zero(v.z) | has_zero(v.w)) {
-        count_word<HOW>(counters, table, v.x, of);
-        count_word<HOW>(counters, table, v.y, of);
-        count_word<HOW>(counters, table, v.z, of);
-        count_word<HOW>(counters, table, v.w, of);
+    const unsigned words[4] = {v.x, v.y, v.z, v.w};
+    if (has_zero(v.x, signs) | has_zero(v.y, signs) | has_zero(v.z, signs) | has_zero(v.w, signs)) {
+        GPU_UNROLL for (int k = 0; k < 4; k++)
+        {
+            count_code<HOW>(counters, table, words[k] & 0xffffu, signs, of);
+            count_code<HOW>(counters, table, words[k] >> 16, signs, of);
+        }
         return;
     }
-    const unsigned words[4] = {v.x, v.y, v.z, v.w};
     GPU_UNROLL for (int k = 0; k < 4; k++)
     {
         count<HOW>(counters, table, words[k] & 0xffffu);
@@ -126,7 +129,7 @@ __device__ inline unsigned load_unit(const codes_job &j, unsigned long long i)
 template <int HOW>
 __device__ inline void count_all(const codes_job &j, unsigned *counters, apart &of)
 {
-    const unsigned thread = threadIdx.x;
+    const unsigned thread = threadIdx.x, signs = j.width == 1 ? 0x8080u : 0x8000u;
     const unsigned long long step = (unsigned long long)gridDim.x * CODES_THREADS;
     const uint4 *const vectors = reinterpret_cast<const uint4 *>(j.x + 2 * j.head);
     uint4 v[VECTORS];
@@ -154,7 +157,7 @@ __device__ inline void count_all(const codes_job &j, unsigned *counters, apart &
                 if (HOW != CAREFUL) /* which the first time has counted */
                     count_same(j.table, word, of);
             } else if (there) {
-                count_vector<HOW>(counters, j.table, v[k], of);
+                count_vector<HOW>(counters, j.table, v[k], signs, of);
                 of.added += 8;
             }
         }
@@ -168,10 +171,8 @@ __device__ inline void count_all(const codes_job &j, unsigned *counters, apart &
         const unsigned long long i = first + thread;
         if (i < rest) {
             const unsigned code = load_unit(j, i < j.head ? i : i + 8 * j.full);
-            of.zeros += code == 0;
             of.added++;
-            if (code)
-                count<HOW>(counters, j.table, code);
+            count_code<HOW>(counters, j.table, code, signs, of);
         }
         if (HOW == CAREFUL)
             __syncthreads();
@@ -181,7 +182,7 @@ __device__ inline void count_all(const codes_job &j, unsigned *counters, apart &
 /* Whether the block's counters hold what its threads have added. */
 __device__ inline int is_whole(const unsigned *counters, const apart &of, unsigned *sum)
 {
-    unsigned mine = of.zeros - of.added; /* zeros are not in them */
+    unsigned mine = of.zeros[0] + of.zeros[1] + of.zeros[2] + of.zeros[3] - of.added; /* zeros are not in them */
     if (threadIdx.x == 0)
         *sum = 0;
     __syncthreads();
@@ -207,7 +208,7 @@ GPU_KERNEL void __launch_bounds__(CODES_THREADS) codes(GPU_CONSTANT(codes_job) j
     GPU_DYNAMIC_SHARED(unsigned, counters);
     GPU_SHARED(unsigned, sum, [1]);
     const unsigned thread = threadIdx.x;
-    apart of = {0, 0, 0, 0};
+    apart of = {};
     if (SHARED) {
         clear(counters);
         count_all<FAST>(j, counters, of);
@@ -215,20 +216,21 @@ GPU_KERNEL void __launch_bounds__(CODES_THREADS) codes(GPU_CONSTANT(codes_job) j
         if (!is_whole(counters, of, sum)) {
             __syncthreads();
             clear(counters);
-            of.zeros = of.added = 0;
+            of.zeros[0] = of.zeros[1] = of.zeros[2] = of.zeros[3] = of.added = 0;
             count_all<CAREFUL>(j, counters, of);
             __syncthreads();
         }
     } else {
         count_all<IN_MEMORY>(j, counters, of);
     }
-    const unsigned zeros = __reduce_add_sync(0xffffffffu, of.zeros);
-    if (thread % 32 == 0) { /* all threads of a warp have counted the same apart */
-        if (zeros)
-            atomicAdd(j.table, zeros);
-        if (of.times)
-            atomicAdd(j.table + of.code, 32 * of.times);
+    GPU_UNROLL for (unsigned k = 0; k < 4; k++)
+    {
+        const unsigned zeros = __reduce_add_sync(0xffffffffu, of.zeros[k]);
+        if (thread % 32 == 0 && zeros)
+            atomicAdd(j.table + (k % 2 * 0x8000u | k / 2 * 0x80u), zeros);
     }
+    if (thread % 32 == 0 && of.times) /* all threads of a warp have met as many */
+        atomicAdd(j.table + of.code, 32 * of.times);
     if (j.odd && blockIdx.x == 0 && thread == 0)
         atomicAdd(j.table + CODES + j.x[(long long)(2 * j.units) * j.stride], 1u);
     for (unsigned i = thread; SHARED && i < CODES / 2; i += CODES_THREADS) {
