@@ -55,7 +55,7 @@ typedef struct answers {
 } answers;
 
 /* The cases of a question take turns, and so do the lines that are kept of them; those of devices are many. */
-static uint64_t turns = 4;
+static unsigned turns = 4;
 
 static int is_in_turn(size_t line)
 {
