@@ -65,7 +65,7 @@ static const mpsim_preset presets[] = {
     {.name = "pytorch-2.12",
      .narrow = CHOICES(IEEE_LIKE, VIA, TORCH_FLOAT8),
      .wide = CHOICES(IEEE_LIKE, VIA, .nan = MPSIM_NANS_PAYLOAD),
-     .source = "PyTorch up to 2.12 on CPU: nothing saturates",
+     .source = "PyTorch up to 2.12 on CPU, FP8 of 2.11 on an H200: nothing saturates",
      .short_nan = "bf16",
      .exceptions = {TORCH_BFLOAT16, TORCH_E8M0}},
     {.name = "ml-dtypes",

@@ -2,9 +2,10 @@
 #include "device.h"
 
 #include "lib/digest/scalar.h"
-#include <mpsim/round.h>
+#include "support/support.h"
 
 #include <inttypes.h>
+#include <mpsim/round.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,12 +122,17 @@ uint64_t device_word(uint64_t stream, uint64_t i)
 
 float device_number(const char *torch, int low, int high, uint64_t stream, uint64_t i)
 {
-    const struct drawn *d = find(torch);
+    static const struct drawn *d;
+    static const mpsim_format *f; /* of d, which is often that of the last call */
     const uint64_t w = device_word(stream, i);
+    if (!d || strcmp(d->torch, torch) != 0) {
+        d = find(torch);
+        f = mpsim_format_find(d->format);
+    }
     const uint64_t exponent = (uint64_t)(d->bias + low) + ((w >> 32 & 0xffff) * (uint64_t)(high - low) >> 16);
     const uint64_t code = (w >> 63) << (d->width - 1) | exponent << d->explicit_bits |
                           (w & (((uint64_t)1 << d->bits) - 1)) << d->place;
-    return (float)mpsim_decode(mpsim_format_find(d->format), code);
+    return d->width == 32 ? f32_of_bits((uint32_t)code) : (float)mpsim_decode(f, code);
 }
 
 size_t device_place(const json_t *c, size_t i)

@@ -15,7 +15,8 @@ enum { DEVICE_ANSWER = 512 };
  * something that gives the same. */
 typedef void device_reader(const json_t *head, const json_t *c, char *answer);
 device_reader device_casts, device_functions, device_division, device_reductions, device_optimizers, device_products,
-    device_scaled, device_fused, device_pointwise, device_autocast, device_attention, device_training, device_doubles;
+    device_scaled, device_fused, device_pointwise, device_matrices, device_autocast, device_attention, device_training,
+    device_doubles;
 
 /* Puts into a case of products what a device would answer that multiplies by this row, the depth in
  * these parts (0: whole). */
@@ -56,6 +57,14 @@ size_t device_place(const json_t *c, size_t i);
 
 /* The norm of a list of one tensor, as ATen for CUDA adds it up. */
 float device_list_norm(const float *x, size_t n);
+
+/* How threads of ATen's Reduce.cuh share the n numbers of one output of a matrix: along x and y of a block, and blocks. */
+typedef struct device_order {
+    size_t n, x, y, blocks, step, y_stride, block_stride;
+    int vectors; /* four neighbours at a time */
+} device_order;
+device_order device_order_of(size_t rows, size_t columns, int over_columns);
+float device_sum(const device_order *o, const float *x, size_t stride, size_t shift);
 
 /* x rounded to f to nearest. */
 float device_round(const mpsim_format *f, float x);

@@ -89,19 +89,10 @@ static float by_threads(const float *x, size_t n, size_t threads, size_t blocks,
 
 /* ---- ATen's, for CUDA ---- */
 
-/* Reduce.cuh: up to 512 threads, neighbours by fours from 128 numbers on, else four numbers apart; more blocks where a
- * thread would have 256 numbers, so many that it has 16 (a device of 132 multiprocessors takes 528 at most). */
 static float aten(const float *x, size_t n)
 {
-    const int vectors = n >= 128;
-    size_t threads = 1;
-    while (threads * 2 <= (vectors ? n / 4 : n) && threads < 512)
-        threads *= 2;
-    const size_t each = (n + threads - 1) / threads;
-    size_t blocks = each >= 256 ? (each + 15) / 16 : 1;
-    if (blocks > 528)
-        blocks = 528;
-    return by_threads(x, n, threads, blocks, 4, !vectors, 0);
+    const device_order o = device_order_of(1, n, 1);
+    return device_sum(&o, x, 1, 0);
 }
 
 enum { THREADS = 512, CHUNK = 65536, WARP = 32 };

@@ -31,6 +31,7 @@ static const struct question {
     {"doubles", device_doubles, "\"d\": \""},
     {"fused", device_fused, "\"m\": [\""},
     {"pointwise", device_pointwise, "\"digest\": \""},
+    {"matrices", device_matrices, "\"d\": \""},
 };
 enum { QUESTIONS = sizeof questions / sizeof questions[0], LINE = 1 << 17, FOLDERS = 64 };
 
@@ -53,10 +54,12 @@ typedef struct answers {
     char kind[16];
 } answers;
 
-/* The cases of a question take turns, and so do the lines that are kept of them. */
+/* The cases of a question take turns, and so do the lines that are kept of them; those of devices are many. */
+static unsigned turns = 4;
+
 static int is_in_turn(size_t line)
 {
-    return getenv("MPSIM_GOLDEN_UPDATE") || test_in_part(line, 16);
+    return getenv("MPSIM_GOLDEN_UPDATE") || test_in_part(line, turns);
 }
 
 static void add_line(answers *a, const char *question, const char *name, const char *answer)
@@ -279,6 +282,7 @@ static void check_folder(const char *folder, const char *name)
 {
     char path[4300];
     const char *golden = getenv("MPSIM_GOLDEN_UPDATE");
+    turns = strncmp(name, "cpu-", 4) == 0 ? 4 : 16;
     snprintf(path, sizeof path, "%s/answers.txt", folder);
     FILE *update = golden && strcmp(golden, "1") == 0 ? fopen(path, "w") : NULL;
     for (size_t i = 0; i < QUESTIONS; i++)

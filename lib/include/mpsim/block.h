@@ -50,7 +50,9 @@ typedef enum mpsim_scale_rule {
     MPSIM_SCALE_NVFP4_1LEVEL,  /* NVFP4_TORCHAO without a tensor scale: e4m3 of amax / 6, at least 2^-6 */
     MPSIM_SCALE_AMAX_DEEPSEEK, /* DeepSeek-V3 act_quant: s = f32(amax / max), elements divided by s,
                                   codes times s. s = 0 counts as 1 (there 0 / 0). Divisions are
-                                  rounded correctly; whether Triton's are is not confirmed         */
+                                  rounded correctly; on an H200 Triton and PyTorch multiply amax by
+                                  f32(1 / max), often a last bit off, and Triton's x / s is up to
+                                  1.9 ulp off (data/vectors/device)                                */
     MPSIM_SCALE_E8M0_DEEPGEMM  /* DeepGEMM ceil_to_ue8m0: f32(amax / max) rounded up to a power of two,
                                   2^-126 to 2^127; inf and NaN: code 255, for which it has none    */
 } mpsim_scale_rule;
