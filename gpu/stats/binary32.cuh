@@ -18,7 +18,7 @@
 #include "plan.h"
 
 #ifdef __CUDACC__
-#pragma nv_diag_suppress 128 /* loops over no casts */
+#pragma nv_diag_suppress 128, 186 /* loops over no casts */
 #endif
 
 namespace stats
