@@ -18,7 +18,7 @@
 #include "plan.h"
 
 #ifdef __CUDACC__
-#pragma nv_diag_suppress 128 /* loops over no casts */
+#pragma nv_diag_suppress 128, 186 /* loops over no casts */
 #endif
 
 namespace stats
@@ -383,14 +383,14 @@ template <int N, int RARE>
 __device__ inline unsigned add_four(const job &j, const uint4 &v, unsigned from, unsigned below, unsigned *bins,
                                     sums<N> &s, counts<N> &n)
 {
-    unsigned u[4] = {v.x, v.y, v.z, v.w}, rest = 0;
+    unsigned u[4] = {v.x, v.y, v.z, v.w}, out = 0, rest = 0;
     double x[4];
     GPU_UNROLL for (int k = 0; k < 4; k++)
     {
         const unsigned a = u[k] & 0x7fffffffu;
-        const int inside = a - from < below - from;
-        rest = a < from && a > rest ? a : rest;
-        u[k] = inside ? u[k] : 0;
+        const unsigned inside = a - from < below - from ? u[k] : 0;
+        out |= inside ^ u[k];
+        u[k] = inside;
         x[k] = double(__uint_as_float(u[k]));
     }
     if (j.base)
@@ -403,6 +403,14 @@ __device__ inline unsigned add_four(const job &j, const uint4 &v, unsigned from,
         GPU_UNROLL for (int k = 0; k < 4; k++) atomicAdd(&bins[u[k] >> 23 & 255], 1u); /* of zeros nothing is asked */
     if constexpr (N > 0)
         cast_four<N, RARE>(j, u, x, s, n);
+    if (out << 1) {
+        const unsigned all[4] = {v.x, v.y, v.z, v.w};
+        GPU_UNROLL for (int k = 0; k < 4; k++)
+        {
+            const unsigned a = all[k] & 0x7fffffffu;
+            rest = a < from && a > rest ? a : rest;
+        }
+    }
     return rest;
 }
 
@@ -430,25 +438,38 @@ struct seen {
     unsigned zero, inf, nan, largest, least; /* least: less 1 */
 };
 
+/* The largest magnitude of four, infinite ones and NaNs among them. */
 __device__ inline unsigned look(const uint4 &v, seen &of)
 {
     const unsigned u[4] = {v.x, v.y, v.z, v.w};
-    unsigned most = 0, any = 0;
+    unsigned most = 0;
     GPU_UNROLL for (int k = 0; k < 4; k++)
     {
-        const unsigned a = u[k] & 0x7fffffffu, finite = a < 0x7f800000u ? a : 0;
-        most = finite > most ? finite : most;
+        const unsigned a = u[k] & 0x7fffffffu;
+        most = a > most ? a : most;
         of.least = a - 1 < of.least ? a - 1 : of.least;
         of.zero += a == 0;
-        any |= a;
     }
-    if (any >= 0x7f800000u) /* then perhaps one of them is */
-        GPU_UNROLL for (int k = 0; k < 4; k++)
-        {
-            of.inf += (u[k] & 0x7fffffffu) == 0x7f800000u;
-            of.nan += (u[k] & 0x7fffffffu) > 0x7f800000u;
-        }
     return most;
+}
+
+/* Of a chunk with infinities or NaNs: the largest finite magnitude, how many of them. */
+__device__ GPU_NOINLINE uint4 look_again(const job &j, u64 chunk, unsigned lane)
+{
+    unsigned most = 0, inf = 0, nan = 0;
+    for (unsigned k = 0; k < LANE / 4; k++) {
+        unsigned there;
+        const uint4 v = chunk < j.full ? take(j, chunk, k, lane) : take_loose(j, chunk, k, lane, &there);
+        const unsigned u[4] = {v.x, v.y, v.z, v.w};
+        GPU_UNROLL for (int m = 0; m < 4; m++)
+        {
+            const unsigned a = u[m] & 0x7fffffffu;
+            inf += a == 0x7f800000u;
+            nan += a > 0x7f800000u;
+            most = a < 0x7f800000u && a > most ? a : most;
+        }
+    }
+    return make_uint4(most, inf, nan, 0);
 }
 
 /* The array's numbers of a warp, in memory. */
@@ -546,6 +567,12 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
                 of.zero -= 4 - unsigned(__popc(there));
                 most = m > most ? m : most;
             }
+        }
+        if (most >= 0x7f800000u) {
+            const uint4 found = look_again(j, chunk, lane);
+            most = found.x;
+            of.inf += found.y;
+            of.nan += found.z;
         }
         GPU_UNROLL for (int c = 0; c < N; c++) n.bound[c] = __longlong_as_double(i64(*(volatile u64 *)(bounds + c)));
         of.largest = most > of.largest ? most : of.largest;

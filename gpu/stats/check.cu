@@ -280,7 +280,7 @@ struct session {
     unsigned char *host, *device;
     size_t room;
     cudaStream_t stream;
-    unsigned compared, differing;
+    unsigned asked, compared, differing;
     int broken;
 };
 
@@ -310,6 +310,8 @@ void ask(session *s, const question *q)
     const size_t n_casts = make_casts(casts, &sets[q->set]);
     char why[256] = "";
     mpsim_cuda_counted *k = NULL;
+    if (s->plan->due && !s->plan->due(s->asked++))
+        return;
     if (s->broken || q->offset + q->n * gap + 64 > s->room)
         return;
     mpsim_cuda *c = mpsim_cuda_new(casts, n_casts, MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS | MPSIM_SUMMARY_HISTOGRAM,

@@ -11,6 +11,7 @@ typedef struct stats_check_plan {
     size_t largest, timed;
     int repeat;
     FILE *to, *json;
+    int (*due)(unsigned question); /* whether it is asked; NULL: all are */
 } stats_check_plan;
 
 #ifdef __cplusplus

@@ -40,7 +40,7 @@ enum { IN_MEMORY, FAST, CAREFUL };
 struct apart {
     unsigned zeros[4];    /* of each sign, or of the signs of two bytes */
     unsigned code, times; /* times: of the code that a warp had last */
-    unsigned added;              /* to the counters */
+    unsigned added;       /* to the counters */
 };
 
 /* One more of a code. */

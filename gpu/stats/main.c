@@ -6,7 +6,7 @@
 
 int main(int argc, char **argv)
 {
-    stats_check_plan plan = {100000000, 100000000, 15, stdout, NULL};
+    stats_check_plan plan = {100000000, 100000000, 15, stdout, NULL, NULL};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) {
             plan.largest = plan.timed = 4000000;
