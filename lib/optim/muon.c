@@ -1,6 +1,7 @@
 /* muon.c -- see mpsim/muon.h. */
 #include <mpsim/gradient.h>
 #include <mpsim/muon.h>
+#include <mpsim/torchmm.h>
 
 #include "../base/transpose.h"
 #include "aten.h"
@@ -235,7 +236,7 @@ static mpsim_status model_of(mpsim_model *m, const iteration *t, const float *x,
     if (t->o->products != MPSIM_MUON_ONEDNN)
         return MPSIM_OK;
     const mpsim_status s = mpsim_model_parse(m, "avx512-bf16-fp32");
-    m->chunk = depth <= 512 ? 0 : depth > 1024 && !is_view ? 1024 : 512;
+    m->chunk = (uint32_t)mpsim_torch_mm_chunk(depth, is_view);
     return s;
 }
 
