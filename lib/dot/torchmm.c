@@ -114,8 +114,7 @@ static void add(float *x, const float *y, size_t n)
     mpsim_environment_restore(before);
 }
 
-/* How long tiles of AMX are if those of n products are equal; 32 if they cannot be. */
-static size_t equal_tile(size_t n)
+size_t mpsim_torch_mm_tile(size_t n)
 {
     const size_t tiles = (n + TILE - 1) / TILE;
     return n && n % (2 * tiles) == 0 ? n / tiles : TILE;
@@ -126,7 +125,7 @@ static mpsim_status sum_chunk(const product *g, size_t first, size_t end, float 
 {
     mpsim_matrix a = *g->a, b = *g->b;
     mpsim_model chain = g->chain;
-    const size_t equal = equal_tile(end - first);
+    const size_t equal = mpsim_torch_mm_tile(end - first);
     if (g->p->by == MPSIM_TORCH_MM_AMX && equal != TILE) {
         if (!g->p->tiles)
             return MPSIM_ERANGE;

@@ -48,6 +48,9 @@ MPSIM_API mpsim_status mpsim_torch_mm_parse(mpsim_torch_mm *p, const char *name)
 /* mpsim_torch_mm_chunk -- into chunks of how many products AVX512 cuts a depth; 0: it does not. */
 MPSIM_API size_t mpsim_torch_mm_chunk(size_t depth, int left_transposed);
 
+/* mpsim_torch_mm_tile -- how many products AMX's tiles of a chunk of n have if they are equal; 32 if they cannot be. */
+MPSIM_API size_t mpsim_torch_mm_tile(size_t n);
+
 /* mpsim_torch_mm_model -- the model of one chunk of operands of that format. MPSIM_ERANGE if it is not known. */
 MPSIM_API mpsim_status mpsim_torch_mm_model(mpsim_model *m, const mpsim_torch_mm *p, const mpsim_format *operands);
 
