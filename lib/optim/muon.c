@@ -1,6 +1,7 @@
 /* muon.c -- see mpsim/muon.h. */
 #include <mpsim/gradient.h>
 #include <mpsim/muon.h>
+#include <mpsim/torchmm.h>
 
 #include "../base/transpose.h"
 #include "aten.h"
@@ -50,7 +51,7 @@ mpsim_status mpsim_muon_check(const mpsim_muon *o)
     if (!(o->factor >= 0 && isfinite(o->factor)))
         return MPSIM_EINVAL;
     if (!row || !(o->momentum >= 0 && o->momentum <= 1) || o->steps > MOST_STEPS || o->form > MPSIM_MUON_KELLER ||
-        o->scale > MPSIM_MUON_NONE || o->products > MPSIM_MUON_ONEDNN || mpsim_model_check(&o->model))
+        o->scale > MPSIM_MUON_NONE || o->products > MPSIM_MUON_ONEDNN_AMX || mpsim_model_check(&o->model))
         return MPSIM_EINVAL;
     if (o->products && (o->form != MPSIM_MUON_TORCH || !mpsim_format_same(&o->format, mpsim_format_find("bf16"))))
         return MPSIM_EINVAL;
@@ -232,10 +233,15 @@ static mpsim_status model_of(mpsim_model *m, const iteration *t, const float *x,
 {
     const int is_view = t->by_columns && transposed && x == t->x;
     *m = t->o->model;
-    if (t->o->products != MPSIM_MUON_ONEDNN)
+    if (t->o->products < MPSIM_MUON_ONEDNN)
         return MPSIM_OK;
+    if (t->o->products == MPSIM_MUON_ONEDNN_AMX) {
+        const mpsim_status status = mpsim_model_parse(m, "amx-bf16-fp32");
+        m->chunk = is_view ? m->chunk : (uint32_t)mpsim_torch_mm_tile(depth);
+        return status;
+    }
     const mpsim_status s = mpsim_model_parse(m, "avx512-bf16-fp32");
-    m->chunk = depth <= 512 ? 0 : depth > 1024 && !is_view ? 1024 : 512;
+    m->chunk = (uint32_t)mpsim_torch_mm_chunk(depth, is_view);
     return s;
 }
 
@@ -244,7 +250,7 @@ static mpsim_status multiply(iteration *t, const float *x, const float *y, size_
 {
     const int small = t->m * columns * depth <= 4096; /* torch does not ask oneDNN */
     mpsim_model model;
-    if (t->o->products && (t->o->products != MPSIM_MUON_ONEDNN || small))
+    if (t->o->products && (t->o->products < MPSIM_MUON_ONEDNN || small))
         return multiply_as_aten(t, x, y, depth, columns, transposed);
     mpsim_status s = model_of(&model, t, x, depth, transposed);
     const mpsim_format *f = &t->o->format, *result = &model.result.format;

@@ -54,6 +54,7 @@ static const char more[] =
     "            data/digits-cnn/step_020000/rank_00000.safetensors   a weight gradient\n"
     "  mpsim dot -f bf16 -K 16384 -M hopper-bf16-fp32 --split-k 6 --workspace bf16\n"
     "  mpsim dot -f e4m3 -s amax -K 4096 -M exact --like torch-scaled-mm:hopper:slow:S=1\n"
+    "  mpsim dot -f bf16 -K 200,1024 -M exact --like torch-mm:amx:chunk=0\n"
     "  mpsim dot --blocks nvfp4 -K 4096                 fp4 as Blackwell multiplies it, and as bf16 numbers\n"
     "  mpsim dot --reduce --a 'wgrad:*' data/amp-mlp/*/step_00002[0-4]/rank_00000.safetensors   an all-reduce\n"
     "  mpsim dot -f fp16 --a 0x3c00,0x4000 --b 1,2^-14 --c 0x1p-24 -M hopper-fp16-fp32 --steps\n";
@@ -84,8 +85,7 @@ typedef struct run {
     int distribution, generated;
     dot_split split;
     mpsim_block_recipe recipe; /* with --blocks */
-    mpsim_scaled_mm like;
-    mpsim_model shown; /* as which `like` is reported */
+    like_product like;
 } run;
 
 /* ---- what the command line says ---- */
@@ -419,7 +419,7 @@ static int report(const run *r, FILE *to)
             zeros += exact[j] == 0;
         for (size_t j = 0; j < r->models.count + (r->o->like != NULL) && !status; j++) {
             const int like = j == r->models.count;
-            const mpsim_model *m = like ? &r->shown : &r->models.items[j];
+            const mpsim_model *m = like ? &r->like.shown : &r->models.items[j];
             dot_error e;
             status = like ? like_measure(&e, &r->like, &r->a, &r->b, r->depth[i], exact)
                           : dot_error_measure(&e, m, &r->split, &r->a, &r->b, r->depth[i], exact);
@@ -555,7 +555,8 @@ int cmd_dot(const command *self, int argc, char **argv)
          "split-k, stream-k: format in which the sums of the parts are kept, and in which they are added (default binary32)"},
         {0, "like", OPTION_STRING, &o.like, "NAME",
          "also a product as a library computes it, whole: torch-scaled-mm[:hopper|ada][:fast|slow]:S=N[:ORDER][:out=FORMAT], "
-         "with the scales of --scale as those of the tensors"},
+         "with the scales of --scale as those of the tensors; torch-mm:avx512[:left-transposed][:part=N] or "
+         "torch-mm:amx[:part=N][:chunk=N][:tiles=32|equal]: torch on a CPU, bf16 (avx512: fp16, too)"},
         {0, "blocks", OPTION_STRING, &o.blocks, "RECIPE",
          "operands in blocks along K instead of --format and --scale: mxfp8, mxfp6-e3m2, mxfp4, nvfp4, ... (mpsim formats "
          "--recipes). Models with scales of blocks take them as they are, those of bf16 multiply their numbers"},
@@ -611,7 +612,7 @@ int cmd_dot(const command *self, int argc, char **argv)
     if (o.blocks && (code = parse_blocks(&r.recipe, o.blocks)))
         return code;
     if ((code = model_list_make(&r.models, "dot", o.models, o.blocks ? NULL : &fa, &fb)) ||
-        (code = o.like ? like_parse(&r.like, &r.shown, o.like, &fa, &fb) : 0) ||
+        (code = o.like ? like_parse(&r.like, o.like, &fa, &fb) : 0) ||
         (code = make_operands(&r, argv + first, operands)) || (code = encode(&r, &r.a, &fa, scale)) ||
         (code = encode(&r, &r.b, &fb, scale)) || (code = o.blocks ? blocks_models(&r.models, &r.a, &r.b) : 0) ||
         (code = output_open(&out, o.form.path)))

@@ -11,7 +11,7 @@ static const char *const forms[] = {"torch", "keller", NULL};
 static const char *const scales[] = {"original", "match_rms_adamw", "spectral_unclamped", "none", NULL};
 
 /* What multiplies by ATen's kernels, as the variants with their instructions are called. */
-static const char *const kernels[] = {"", "torch-cpu-default", "torch-cpu", "torch-cpu-onednn"};
+static const char *const kernels[] = {"", "torch-cpu-default", "torch-cpu", "torch-cpu-onednn", "torch-cpu-onednn-amx"};
 
 /* The place of a value's word in a list, -1 after a message. */
 static int word_of(policy_reader *r, const yaml_item *item, const char *const *words)
@@ -35,7 +35,7 @@ static int set_model(policy_reader *r, const yaml_item *item, mpsim_muon *o)
     const char *word = NULL;
     if (value_text(r, "model", item->value, &word))
         return -1;
-    for (int i = MPSIM_MUON_ATEN; i <= MPSIM_MUON_ONEDNN; i++)
+    for (int i = MPSIM_MUON_ATEN; i <= MPSIM_MUON_ONEDNN_AMX; i++)
         if (strcmp(word, kernels[i]) == 0) {
             o->products = (uint8_t)i;
             return 0;
@@ -45,7 +45,7 @@ static int set_model(policy_reader *r, const yaml_item *item, mpsim_muon *o)
         return 0;
     return policy_bad(r, item->line,
                       "muon: model: '%.60s' is neither a model (mpsim formats --models), nor an architecture that "
-                      "multiplies %s, nor torch-cpu, torch-cpu-default or torch-cpu-onednn",
+                      "multiplies %s, nor torch-cpu, torch-cpu-default, torch-cpu-onednn or torch-cpu-onednn-amx",
                       word, o->format.name);
 }
 

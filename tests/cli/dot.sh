@@ -97,6 +97,13 @@ run 0 dot --csv -f e4m3 -s amax -K 2048 -M exact --like torch-scaled-mm:hopper:s
     between "$(field torch-scaled-mm:hopper:slow:S=2:out=binary32 6)" 1e-6 1e-2; ok $? "--like torch-scaled-mm"
 run 2 dot -f e4m3 --like torch-scaled-mm && has 'is not known here' err && run 2 dot -f e4m3 --like cublas && run 2 dot -f fp16 --like torch-scaled-mm:S=1 &&
     run 2 dot -f e4m3 --like torch-scaled-mm:S=1:fast:slow; ok $? "--like: parts that nobody said are not guessed"
+run 0 dot --csv -f bf16 -K 200 -M amx-bf16-fp32:result=bf16 --like torch-mm:amx &&
+    [ "$(field torch-mm:amx 5)" = "$(field amx-bf16-fp32:result=bf16 5)" ] && run 0 dot --csv -f fp16 -K 700 -M fma:chunk=512:result=fp16 --like torch-mm:avx512 &&
+    [ "$(field torch-mm:avx512 5)" = "$(field fma:chunk=512:result=fp16 5)" ]; ok $? "--like torch-mm: as the models of one chain and of chunks of 512"
+run 2 dot -f bf16 -K 255 --like torch-mm:amx && has "Say chunk=N" err && run 2 dot -f bf16 -K 60 --like torch-mm:amx && has "Say tiles=equal" err &&
+    run 2 dot -f bf16 -K 8 --like torch-mm:avx512 && has "4096" err && run 2 dot -f bf16 -K 64 --rows 1 --like torch-mm:avx512 && has "vector" err &&
+    run 2 dot -f fp16 --like torch-mm:amx && run 2 dot -f bf16 --like torch-mm:avx512:chunk=32 && run 2 dot -f bf16 --like torch-mm:amx:chunk=33 &&
+    run 2 dot -f bf16 --like torch-mm; ok $? "--like torch-mm: what is not known is not guessed"
 
 # ---- K in parts: 4000 ones in 8 parts of 500, which bf16 has; their sums are 1504 (a tie), 2000 (a tie), 2496, 2992,
 # 3488, 3984 there. In 13 parts of 308 and 304, which e4m3 has not: all become 320.

@@ -1,16 +1,19 @@
-/* t-onednn.c -- products of bfloat16 matrices as torch gave them on a CPU with AVX512-BF16 (data/vectors/onednn),
- * by the models that its README names. */
+/* t-onednn.c -- products of bf16 and fp16 matrices as torch gave them on CPUs with AVX512-BF16, AVX512-FP16 and AMX
+ * (data/vectors/onednn): those of two matrices as mpsim/torchmm.h computes them, those with a vector by the models that
+ * the README of the vectors names. */
 #include "sim/verify/kinds.h"
 #include "support/support.h"
 
 #include <mpsim/dot.h>
+#include <mpsim/torchmm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WHOLE = 32, LANES = 16 };
+enum { LANES = 16, DONE = 200 };
 
 typedef struct product {
+    const mpsim_format *format;
     char call[20];
     size_t m, n, k;
     unsigned threads;
@@ -18,9 +21,11 @@ typedef struct product {
     uint16_t *a, *b; /* m x k and k x n codes */
 } product;
 
-static uint16_t code_of(uint64_t w)
+/* From 2^-3 to 2^3, of both signs. */
+static uint16_t code_of(const mpsim_format *f, uint64_t w)
 {
-    return (uint16_t)((w & 0x807f) | (124 + (w >> 20) % 6) << 7);
+    const unsigned fraction = (unsigned)f->mbits, low = fraction == 7 ? 124 : 12;
+    return (uint16_t)((w & (0x8000 | ((1u << fraction) - 1))) | (low + (w >> 20) % 6) << fraction);
 }
 
 static size_t divisor(size_t a, size_t b)
@@ -37,9 +42,9 @@ static void make_operands(product *p)
     size_t step = 7;
     ck_assert(a && b);
     for (size_t i = 0; i < m * k; i++)
-        a[i] = code_of(kinds_word(&state));
+        a[i] = code_of(p->format, kinds_word(&state));
     for (size_t i = 0; i < k * n; i++)
-        b[i] = code_of(kinds_word(&state));
+        b[i] = code_of(p->format, kinds_word(&state));
     for (size_t i = 0; i < half; i++) {
         for (size_t r = 0; r < m; r++)
             a[r * k + half + i] = a[r * k + i];
@@ -60,16 +65,19 @@ static void make_operands(product *p)
     free(b);
 }
 
-/* A product with a vector whose matrix lies by its rows of products: 16 sums of pairs, over all products, that are
- * added by halves down to four and then to neighbours. With the operands in this order it is order=lanes. */
+/* A product with a vector whose matrix lies by its rows of products: 16 sums, of pairs (bf16) or of single products
+ * (fp16), over all of them, that are added by halves down to four and then to neighbours. With the operands in this order it is
+ * order=lanes. */
 static void put_in_lanes(product *p)
 {
     static const size_t lane[LANES] = {0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15};
-    const size_t k = p->k, whole = (k + WHOLE - 1) / WHOLE * WHOLE;
+    const size_t group = p->format->mbits == 7 ? 2 : 1, step = group * LANES;
+    const size_t k = p->k, whole = (k + step - 1) / step * step;
     uint16_t *a = calloc(p->m * whole, sizeof *a), *b = calloc(whole * p->n, sizeof *b);
     ck_assert(a && b);
     for (size_t i = 0; i < whole; i++) {
-        const size_t from = i / WHOLE * WHOLE + 2 * lane[i % LANES] + (i % WHOLE < LANES);
+        const size_t second = i % step < LANES; /* of a pair, which comes first */
+        const size_t from = i / step * step + group * lane[i % LANES] + (group == 2 ? second : 0);
         for (size_t r = 0; from < k && r < p->m; r++)
             a[r * whole + i] = p->a[r * k + from];
         if (from < k)
@@ -82,20 +90,15 @@ static void put_in_lanes(product *p)
     p->k = whole;
 }
 
-/* The model of a call, as the README of the vectors says. */
+/* The model of a product with a vector. */
 static void choose(char model[96], product *p)
 {
-    const int transposed = strcmp(p->call, "left-transposed") == 0, vector = p->m == 1 || p->n == 1;
-    const size_t chunk = p->k > 1024 && !transposed ? 1024 : 512;
-    if (vector && (p->n == 1 || strcmp(p->call, "linear") == 0)) {
+    if (p->n == 1 || strcmp(p->call, "linear") == 0) {
         put_in_lanes(p);
-        snprintf(model, 96, "avx512-bf16-fp32:order=lanes:L=16:chunk=%zu:result=bf16", p->k);
-    } else if (vector) {
-        snprintf(model, 96, "fma:result=bf16");
-    } else if (p->k > chunk) {
-        snprintf(model, 96, "avx512-bf16-fp32:chunk=%zu:result=bf16", chunk);
+        snprintf(model, 96, "%s:order=lanes:L=16:chunk=%zu:result=%s",
+                 p->format->mbits == 7 ? "avx512-bf16-fp32" : "fma", p->k, p->format->name);
     } else {
-        snprintf(model, 96, "avx512-bf16-fp32:result=bf16");
+        snprintf(model, 96, "fma:result=%s", p->format->name);
     }
 }
 
@@ -110,59 +113,212 @@ static uint64_t digest_of(const uint16_t *codes, size_t n)
 static uint64_t product_digest(const product *p, const char *model, uint16_t *d)
 {
     mpsim_model m;
-    const mpsim_format *f = mpsim_format_find("bf16");
+    const mpsim_format *f = p->format;
     const mpsim_matrix a = {f, p->a, p->k, 0}, b = {f, p->b, p->n, 0};
     ck_assert_msg(mpsim_model_parse(&m, model) == MPSIM_OK, "%s", model);
     ck_assert(mpsim_gemm(&m, p->m, p->n, p->k, &a, &b, NULL, d, p->n, NULL, NULL) == MPSIM_OK);
     return digest_of(d, p->m * p->n);
 }
 
-static void check_product(product *p, const char *line)
+static uint64_t matrices_digest(const product *p, const char *name, uint16_t *d)
 {
-    char model[96];
+    mpsim_torch_mm x;
+    const mpsim_matrix a = {p->format, p->a, p->k, 0}, b = {p->format, p->b, p->n, 0};
+    ck_assert_msg(mpsim_torch_mm_parse(&x, name) == MPSIM_OK, "%s", name);
+    ck_assert_msg(mpsim_torch_mm_run(&x, p->m, p->n, p->k, &a, &b, d, NULL) == MPSIM_OK, "%s", name);
+    return digest_of(d, p->m * p->n);
+}
+
+/* How torch cuts the depth where there is no simple rule: with AMX, and for several threads. Found by trying all lengths;
+ * what is not here is not cut. */
+static const struct cut {
+    const char *format, *calls; /* m: mm and bmm, l: linear, t: left-transposed */
+    unsigned threads;
+    size_t m, n, k;
+    unsigned part, chunk;
+    int tiles_32; /* where equal ones may be */
+} cuts[] = {
+    {"bf16", "ml", 1, 48, 64, 500, 0, 256, 0},     {"bf16", "ml", 2, 48, 64, 500, 0, 256, 0},
+    {"bf16", "ml", 4, 48, 64, 500, 0, 256, 0},     {"bf16", "ml", 1, 65, 96, 508, 0, 256, 0},
+    {"bf16", "ml", 2, 65, 96, 508, 0, 256, 0},     {"bf16", "l", 1, 64, 65, 760, 0, 384, 0},
+    {"bf16", "ml", 2, 64, 65, 760, 0, 384, 0},     {"bf16", "l", 4, 64, 65, 760, 0, 384, 0},
+    {"bf16", "l", 1, 64, 130, 1000, 0, 352, 0},    {"bf16", "m", 2, 64, 130, 1000, 0, 512, 0},
+    {"bf16", "l", 2, 64, 130, 1000, 512, 256, 0},  {"bf16", "ml", 1, 33, 64, 1270, 0, 448, 0},
+    {"bf16", "ml", 2, 33, 64, 1270, 640, 320, 0},  {"bf16", "ml", 4, 33, 64, 1270, 0, 320, 0},
+    {"bf16", "l", 2, 24, 16, 1500, 0, 768, 0},     {"bf16", "l", 4, 24, 16, 1500, 0, 384, 0},
+    {"bf16", "ml", 1, 48, 64, 2010, 0, 416, 0},    {"bf16", "ml", 2, 48, 64, 2010, 1056, 352, 0},
+    {"bf16", "ml", 4, 48, 64, 2010, 512, 256, 0},  {"bf16", "l", 1, 64, 96, 2010, 0, 416, 0},
+    {"bf16", "m", 2, 64, 96, 2010, 0, 1024, 0},    {"bf16", "l", 2, 64, 96, 2010, 1056, 352, 0},
+    {"bf16", "m", 4, 64, 96, 2010, 0, 672, 0},     {"bf16", "l", 4, 64, 96, 2010, 704, 352, 0},
+    {"bf16", "l", 2, 16, 16, 2500, 0, 1280, 0},    {"bf16", "l", 4, 16, 16, 2500, 0, 640, 0},
+    {"bf16", "t", 1, 200, 8, 3000, 2976, 1504, 0}, {"bf16", "t", 2, 200, 8, 3000, 2976, 1504, 0},
+    {"bf16", "ml", 1, 33, 64, 3000, 0, 512, 0},    {"bf16", "ml", 2, 33, 64, 3000, 1536, 512, 0},
+    {"bf16", "ml", 4, 33, 64, 3000, 768, 384, 0},  {"bf16", "m", 1, 31, 130, 4000, 0, 2016, 0},
+    {"bf16", "m", 4, 31, 130, 4000, 0, 1024, 0},   {"fp16", "t", 2, 16, 16, 2500, 1536, 0, 0},
+    {"fp16", "t", 2, 3, 64, 4095, 2048, 0, 0},     {"bf16", "ml", 1, 33, 64, 744, 0, 384, 0},
+    {"bf16", "ml", 2, 33, 64, 744, 0, 384, 0},     {"bf16", "ml", 4, 33, 64, 744, 0, 384, 0},
+    {"bf16", "m", 1, 18, 178, 240, 0, 0, 1},       {"bf16", "m", 2, 18, 178, 240, 0, 0, 1},
+};
+
+static void name_product(char name[96], const product *p, int amx)
+{
+    const char call = strcmp(p->call, "linear") == 0 ? 'l' : strcmp(p->call, "left-transposed") == 0 ? 't' : 'm';
+    unsigned part = 0, chunk = 0;
+    int equal = call != 't';
+    char parts[32] = "";
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        const struct cut *c = &cuts[i];
+        if (strchr(c->calls, call) && c->threads == p->threads && c->m == p->m && c->n == p->n && c->k == p->k &&
+            strcmp(c->format, p->format->name) == 0 && (amx || !c->chunk)) {
+            part = c->part;
+            chunk = c->chunk;
+            equal = !c->tiles_32;
+        }
+    }
+    if (part)
+        snprintf(parts, sizeof parts, ":part=%u", part);
+    if (amx)
+        snprintf(name, 96, "torch-mm:amx:chunk=%u%s:tiles=%s", chunk, parts, equal ? "equal" : "32");
+    else
+        snprintf(name, 96, "torch-mm:avx512%s%s", call == 't' ? ":left-transposed" : "", parts);
+}
+
+/* Products that were computed: others of the same operands and name have the same digest. */
+static struct done {
+    const mpsim_format *format;
+    size_t m, n, k;
+    char name[96];
+    uint64_t digest;
+} done[DONE];
+static size_t done_count;
+
+static const struct done *find_done(const product *p, const char *name)
+{
+    for (size_t i = 0; i < done_count; i++)
+        if (done[i].format == p->format && done[i].m == p->m && done[i].n == p->n && done[i].k == p->k &&
+            strcmp(done[i].name, name) == 0)
+            return &done[i];
+    return NULL;
+}
+
+static void check_product(product *p, int amx, const char *line)
+{
+    char name[96];
+    const int vector = p->m == 1 || p->n == 1;
+    name_product(name, p, amx);
+    const struct done *before = vector ? NULL : find_done(p, name);
+    if (before) {
+        ck_assert_msg(before->digest == p->digest, "%s gives another digest than recorded: %s", name, line);
+        return;
+    }
+    if (!vector && done_count < DONE) {
+        done[done_count] = (struct done){.format = p->format, .m = p->m, .n = p->n, .k = p->k, .digest = p->digest};
+        memcpy(done[done_count++].name, name, sizeof name);
+    }
     uint16_t *d = malloc(p->m * p->n * sizeof *d);
     ck_assert(d != NULL);
     make_operands(p);
-    choose(model, p);
+    if (vector)
+        choose(name, p);
+    const uint64_t digest = vector ? product_digest(p, name, d) : matrices_digest(p, name, d);
+    ck_assert_msg(digest == p->digest, "%s gives %04x %04x ..., recorded %s", name, d[0], d[1], line);
     /* orders that are near it are told apart; but at K = 1024, whose results in bf16 are
      * also those of single products */
-    if (p->k >= 600 && p->m > 1 && p->n > 1)
+    if (!vector && !amx && p->k >= 600 && p->format->mbits == 7)
         ck_assert(product_digest(p, "avx512-bf16-fp32:result=bf16", d) != p->digest &&
                   product_digest(p, "avx512-bf16-fp32:chunk=256:result=bf16", d) != p->digest &&
                   (p->k == 1024 || product_digest(p, "fma:chunk=512:result=bf16", d) != p->digest));
-    ck_assert_msg(product_digest(p, model, d) == p->digest, "%s gives %04x %04x ..., recorded %s", model, d[0], d[1],
-                  line);
+    static const char *const others[] = {"torch-mm:avx512", "torch-mm:amx:chunk=64:tiles=32",
+                                         "torch-mm:amx:chunk=0:tiles=32"};
+    for (size_t i = 0; !vector && amx && p->k >= 600 && i < 3; i++)
+        ck_assert_msg((i == 2 && strstr(name, "chunk=0:tiles")) || matrices_digest(p, others[i], d) != p->digest,
+                      "%s gives the same as %s: %s", others[i], name, line);
     free(d);
     free(p->a);
     free(p->b);
 }
 
+static const struct file {
+    const char *path, *format;
+    int amx;
+    unsigned turns;
+} files[] = {
+    {"data/vectors/onednn/amd-zen5.txt", "bf16", 0, 4},
+    {"data/vectors/onednn/intel-fp16.txt", "fp16", 0, 4},
+    {"data/vectors/onednn/intel-amx.txt", "bf16", 1, 4},
+    {"data/vectors/onednn/intel-amx-cut.txt", "bf16", 1, 12},
+};
+enum { FILES = sizeof files / sizeof files[0] };
+
 START_TEST(as_recorded)
 {
+    const struct file *from = &files[_i];
     char line[200];
     size_t n = 0;
-    FILE *file = fopen(test_source_path("data/vectors/onednn/amd-zen5.txt"), "r");
+    FILE *file = fopen(test_source_path(from->path), "r");
     ck_assert(file && fgets(line, sizeof line, file) && strcmp(line, "mpsim-onednn/1\n") == 0);
     while (fgets(line, sizeof line, file)) {
-        product p = {.k = 0};
+        product p = {.format = mpsim_format_find(from->format)};
         unsigned long long digest;
         if (line[0] == '#')
             continue;
         ck_assert(sscanf(line, "%19s %u %zu %zu %zu %llx", p.call, &p.threads, &p.m, &p.n, &p.k, &digest) == 6);
         p.digest = digest;
         n++;
-        if (p.k < 600 || test_in_part(n, 4))
-            check_product(&p, line);
+        if (p.k < 400 || test_in_part(n, from->turns))
+            check_product(&p, from->amx, line);
     }
     fclose(file);
     ck_assert_uint_gt(n, 100);
 }
 END_TEST
 
+START_TEST(words)
+{
+    static const char *const wrong[] = {"torch-mm",
+                                        "torch-mm:",
+                                        "torch-mm:avx512:amx",
+                                        "torch-mm:amx:amx",
+                                        "torch-mm:avx512:chunk=32",
+                                        "torch-mm:avx512:tiles=32",
+                                        "torch-mm:amx:left-transposed",
+                                        "torch-mm:amx:chunk=33",
+                                        "torch-mm:amx:part=0",
+                                        "torch-mm:amx:chunk=",
+                                        "torch-mm:amx:tiles=16",
+                                        "torch-mm:amx:chunk=32:chunk=32"};
+    const mpsim_format *bf16 = mpsim_format_find("bf16"), *fp16 = mpsim_format_find("fp16");
+    uint16_t code[4 * 300] = {0}, d[4];
+    const mpsim_matrix a = {bf16, code, 300, 0}, b = {bf16, code, 2, 0};
+    mpsim_torch_mm p, before;
+    mpsim_model m;
+    ck_assert(mpsim_torch_mm_parse(&p, "Torch-MM:AMX:part=1536:chunk=512:tiles=equal") == MPSIM_OK);
+    ck_assert(p.by == MPSIM_TORCH_MM_AMX && p.part == 1536 && p.chunk == 512 && p.cut &&
+              p.tiles == MPSIM_TORCH_MM_TILES_EQUAL);
+    before = p;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        ck_assert_msg(mpsim_torch_mm_parse(&p, wrong[i]) == MPSIM_EINVAL && memcmp(&p, &before, sizeof p) == 0, "%s",
+                      wrong[i]);
+    ck_assert(mpsim_torch_mm_parse(&p, "torch-scaled-mm") == MPSIM_ENOTFOUND);
+    ck_assert(mpsim_torch_mm_model(&m, &p, bf16) == MPSIM_OK && mpsim_torch_mm_model(&m, &p, fp16) == MPSIM_ERANGE);
+    ck_assert(mpsim_torch_mm_parse(&p, "torch-mm:avx512") == MPSIM_OK &&
+              mpsim_torch_mm_model(&m, &p, fp16) == MPSIM_OK &&
+              mpsim_torch_mm_model(&m, &p, mpsim_format_find("e4m3")) == MPSIM_ERANGE);
+    ck_assert(mpsim_torch_mm_chunk(512, 0) == 0 && mpsim_torch_mm_chunk(513, 0) == 512 &&
+              mpsim_torch_mm_chunk(1025, 0) == 1024 && mpsim_torch_mm_chunk(1025, 1) == 512);
+    /* shapes of which it is not known */
+    ck_assert(mpsim_torch_mm_parse(&p, "torch-mm:amx") == MPSIM_OK);
+    ck_assert(mpsim_torch_mm_run(&p, 1, 2, 300, &a, &b, d, NULL) == MPSIM_ERANGE);
+    ck_assert(mpsim_torch_mm_run(&p, 2, 2, 300, &a, &b, d, NULL) == MPSIM_ERANGE);
+    ck_assert(mpsim_torch_mm_run(&p, 2, 2, 300, &a, NULL, d, NULL) == MPSIM_EINVAL);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("onednn", 20);
-    tcase_add_test(t, as_recorded);
+    tcase_add_loop_test(t, as_recorded, 0, FILES);
+    tcase_add_test(t, words);
     TCase *const cases[] = {t, NULL};
     return test_main("onednn", cases);
 }

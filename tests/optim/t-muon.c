@@ -182,6 +182,33 @@ START_TEST(bug_20261125_products_of_cpus)
 }
 END_TEST
 
+/* The same with AMX (products-amx.safetensors): tiles that are equal, or of 32 products where X is a transposed view. */
+START_TEST(products_of_amx)
+{
+    static const char *const names[] = {"wide", "tall"}, *const tensors[] = {"y.onednn", "y.amx"};
+    recorded *file = recorded_open("data/vectors/optim-states/products-amx.safetensors");
+    mpsim_muon o;
+    mpsim_muon_init(&o, MPSIM_MUON_TORCH, mpsim_optim_variant_find("torch-cpu"));
+    for (size_t k = 0; k < 4; k++) {
+        size_t n = 0;
+        const trace_tensor *t = recorded_tensor(file, names[k / 2], "u");
+        const size_t rows = (size_t)t->shape[0], columns = (size_t)t->shape[1];
+        float *u = recorded_floats(file, names[k / 2], "u", &n), *y = malloc(n * sizeof *y);
+        float *want = recorded_floats(file, names[k / 2], tensors[k % 2], NULL);
+        ck_assert(u && y && want && n == rows * columns);
+        for (size_t by = 0; by < 2; by++) {
+            o.products = (uint8_t)(MPSIM_MUON_ONEDNN + by);
+            ck_assert_int_eq(mpsim_muon_orthogonalise(&o, y, u, rows, columns, NULL), MPSIM_OK);
+            ck_assert_uint_eq(different(y, want, n) != 0, by != k % 2);
+        }
+        free(want);
+        free(u);
+        free(y);
+    }
+    recorded_close(file);
+}
+END_TEST
+
 /* Every model that takes bf16: near to each other; a pool of threads changes nothing. */
 static void run_backwards(void *self, size_t n, void (*task)(size_t i, void *job), void *job)
 {
@@ -293,6 +320,7 @@ int main(void)
     tcase_add_test(t, torch_step_by_step);
     tcase_add_test(t, iterations);
     tcase_add_test(t, bug_20261125_products_of_cpus);
+    tcase_add_test(t, products_of_amx);
     tcase_add_test(t, models);
     tcase_add_loop_test(t, bug_20261122_keller_adds_eps, MPSIM_MUON_TORCH, MPSIM_MUON_KELLER + 1);
     tcase_add_test(t, arguments);

@@ -31,6 +31,7 @@
 #include <mpsim/stats.h>
 #include <mpsim/status.h>
 #include <mpsim/summary.h>
+#include <mpsim/torchmm.h>
 #include <mpsim/transformer.h>
 
 MPSIM_BEGIN

@@ -24,6 +24,8 @@
  *   2^-126 are rounded there once or twice, here twice. ONEDNN: as oneDNN 3.13 does for torch on CPUs with AVX512-BF16,
  *   chunks of 512 products (1024 where there are more than 1024, and X is no transposed view) by the model
  *   avx512-bf16-fp32; contracted as with AVX2; products of 16^3 multiply-adds at most by the kernels of AVX2.
+ *   ONEDNN_AMX: the same with AMX, by the model amx-bf16-fp32, tiles equal where X is no transposed view (mpsim/torchmm.h), depths not
+ *   cut: so oneDNN does below 255 in X X', A A and B X, and beyond in some shapes only.
  *   a, b, c as binary32. Then X, transposed back, is y. */
 #ifndef MPSIM_MUON_H
 #define MPSIM_MUON_H
@@ -49,7 +51,8 @@ typedef enum mpsim_muon_products {
     MPSIM_MUON_MODEL, /* by `model` */
     MPSIM_MUON_ATEN,
     MPSIM_MUON_ATEN_AVX2,
-    MPSIM_MUON_ONEDNN
+    MPSIM_MUON_ONEDNN,
+    MPSIM_MUON_ONEDNN_AMX
 } mpsim_muon_products;
 
 typedef struct mpsim_muon {

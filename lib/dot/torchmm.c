@@ -1,0 +1,197 @@
+/* torchmm.c -- see mpsim/torchmm.h. */
+#include "../base/environment.h"
+#include "../base/words.h"
+
+#include <mpsim/torchmm.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TILE = 32, UNCUT = 254, SMALL = 4096, SHORT = 512, LONG = 1024 };
+
+/* ---- by name ---- */
+
+static int parse_count(uint32_t *count, const char *text, size_t n)
+{
+    uint32_t v = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] < '0' || text[i] > '9' || v > 1 << 24)
+            return 0;
+        v = 10 * v + (uint32_t)(text[i] - '0');
+    }
+    *count = v;
+    return n > 0 && v % TILE == 0;
+}
+
+/* What the words have said. */
+typedef struct said {
+    int by, left_transposed, part, chunk, tiles;
+} said;
+
+static int take_word(mpsim_torch_mm *p, said *s, const char *text, size_t n)
+{
+    if (mpsim_same_word(text, n, "avx512"))
+        return !s->by++;
+    if (mpsim_same_word(text, n, "amx")) {
+        p->by = MPSIM_TORCH_MM_AMX;
+        return !s->by++;
+    }
+    if (mpsim_same_word(text, n, "left-transposed"))
+        return !s->left_transposed++;
+    if (mpsim_same_word(text, n, "tiles=32") || mpsim_same_word(text, n, "tiles=equal")) {
+        p->tiles = mpsim_same_word(text, n, "tiles=32") ? MPSIM_TORCH_MM_TILES_32 : MPSIM_TORCH_MM_TILES_EQUAL;
+        return !s->tiles++;
+    }
+    if (n > 5 && mpsim_same_word(text, 5, "part="))
+        return !s->part++ && parse_count(&p->part, text + 5, n - 5) && p->part > 0;
+    if (n > 6 && mpsim_same_word(text, 6, "chunk="))
+        return !s->chunk++ && parse_count(&p->chunk, text + 6, n - 6);
+    return 0;
+}
+
+mpsim_status mpsim_torch_mm_parse(mpsim_torch_mm *p, const char *name)
+{
+    mpsim_torch_mm x;
+    said s = {0};
+    if (!p || !name)
+        return MPSIM_EINVAL;
+    const size_t n = strcspn(name, ":");
+    if (!mpsim_same_word(name, n, "torch-mm"))
+        return MPSIM_ENOTFOUND;
+    if (strlen(name) >= sizeof x.name)
+        return MPSIM_EINVAL;
+    memset(&x, 0, sizeof x);
+    for (const char *at = name + n; *at;) {
+        const size_t word = strcspn(at + 1, ":");
+        if (!take_word(&x, &s, at + 1, word))
+            return MPSIM_EINVAL;
+        at += 1 + word;
+    }
+    x.left_transposed = (uint8_t)s.left_transposed;
+    x.cut = s.part || s.chunk;
+    if (!s.by || (x.by == MPSIM_TORCH_MM_AMX ? s.left_transposed : s.chunk || s.tiles))
+        return MPSIM_EINVAL;
+    memcpy(x.name, name, strlen(name) + 1);
+    *p = x;
+    return MPSIM_OK;
+}
+
+/* ---- the sums ---- */
+
+size_t mpsim_torch_mm_chunk(size_t depth, int left_transposed)
+{
+    return depth <= SHORT ? 0 : depth <= LONG || left_transposed ? SHORT : LONG;
+}
+
+mpsim_status mpsim_torch_mm_model(mpsim_model *m, const mpsim_torch_mm *p, const mpsim_format *operands)
+{
+    static const char *const models[][2] = {{"avx512-bf16-fp32", "fma"}, {"amx-bf16-fp32", NULL}};
+    const int fp16 = mpsim_format_same(operands, mpsim_format_find("fp16"));
+    if (!fp16 && !mpsim_format_same(operands, mpsim_format_find("bf16")))
+        return MPSIM_ERANGE;
+    return models[p->by][fp16] ? mpsim_model_parse(m, models[p->by][fp16]) : MPSIM_ERANGE;
+}
+
+typedef struct product {
+    const mpsim_torch_mm *p;
+    mpsim_model chain;
+    size_t rows, columns;
+    const mpsim_matrix *a, *b;
+    const mpsim_pool *pool;
+} product;
+
+static size_t least(size_t x, size_t y)
+{
+    return x < y ? x : y;
+}
+
+/* x += y, in the default environment. */
+static void add(float *x, const float *y, size_t n)
+{
+    const mpsim_environment before = mpsim_environment_default();
+    for (size_t i = 0; i < n; i++)
+        x[i] += y[i];
+    mpsim_environment_restore(before);
+}
+
+size_t mpsim_torch_mm_tile(size_t n)
+{
+    const size_t tiles = (n + TILE - 1) / TILE;
+    return n && n % (2 * tiles) == 0 ? n / tiles : TILE;
+}
+
+/* The sum of the products first to end - 1, one chunk. */
+static mpsim_status sum_chunk(const product *g, size_t first, size_t end, float *sum)
+{
+    mpsim_matrix a = *g->a, b = *g->b;
+    mpsim_model chain = g->chain;
+    const size_t equal = mpsim_torch_mm_tile(end - first);
+    if (g->p->by == MPSIM_TORCH_MM_AMX && equal != TILE) {
+        if (!g->p->tiles)
+            return MPSIM_ERANGE;
+        chain.chunk = (uint32_t)(g->p->tiles == MPSIM_TORCH_MM_TILES_EQUAL ? equal : TILE);
+    }
+    const size_t bytes = mpsim_format_code_bytes(a.format);
+    a.codes = (const char *)a.codes + bytes * first * (a.transposed ? a.stride : 1);
+    b.codes = (const char *)b.codes + bytes * first * (b.transposed ? 1 : b.stride);
+    return mpsim_gemm(&chain, g->rows, g->columns, end - first, &a, &b, NULL, sum, g->columns, NULL, g->pool);
+}
+
+/* The same in chunks, each but the last of `chunk`; `other` is for as many numbers as sum. */
+static mpsim_status sum_part(const product *g, size_t first, size_t end, size_t chunk, float *sum, float *other)
+{
+    const size_t n = g->rows * g->columns;
+    mpsim_status s = sum_chunk(g, first, least(first + chunk, end), sum);
+    for (size_t at = first + chunk; s == MPSIM_OK && at < end; at += chunk) {
+        s = sum_chunk(g, at, least(at + chunk, end), other);
+        if (s == MPSIM_OK)
+            add(sum, other, n);
+    }
+    return s;
+}
+
+/* All of it; memory for three times as many numbers, of which the first are the sum. */
+static mpsim_status sum_all(const product *g, size_t depth, float *memory)
+{
+    const mpsim_torch_mm *p = g->p;
+    const size_t n = g->rows * g->columns, part = p->part ? p->part : depth;
+    const size_t asked = p->by == MPSIM_TORCH_MM_AVX512 ? mpsim_torch_mm_chunk(depth, p->left_transposed) : p->chunk;
+    const size_t chunk = asked ? asked : part;
+    float *sum = memory, *own = memory + n, *other = memory + 2 * n;
+    mpsim_status s = sum_part(g, 0, least(part, depth), chunk, sum, other);
+    for (size_t at = part; s == MPSIM_OK && at < depth; at += part) {
+        s = sum_part(g, at, least(at + part, depth), chunk, own, other);
+        if (s == MPSIM_OK)
+            add(sum, own, n);
+    }
+    return s;
+}
+
+mpsim_status mpsim_torch_mm_run(const mpsim_torch_mm *p, size_t rows, size_t columns, size_t depth,
+                                const mpsim_matrix *a, const mpsim_matrix *b, void *d, const mpsim_pool *pool)
+{
+    product g = {.p = p, .rows = rows, .columns = columns, .a = a, .b = b, .pool = pool};
+    if (!p || p->by > MPSIM_TORCH_MM_AMX || p->tiles > MPSIM_TORCH_MM_TILES_EQUAL || p->part % TILE ||
+        p->chunk % TILE || !a || !b || !a->format || !b->format || !a->codes || !b->codes || !d)
+        return MPSIM_EINVAL;
+    if (!mpsim_format_same(a->format, b->format) || rows < 2 || columns < 2 ||
+        (rows <= SMALL && columns <= SMALL && depth <= SMALL && (uint64_t)rows * columns * depth <= SMALL) ||
+        (p->by == MPSIM_TORCH_MM_AMX && !p->cut && depth > UNCUT))
+        return MPSIM_ERANGE;
+    mpsim_status s = mpsim_torch_mm_model(&g.chain, p, a->format);
+    if (s != MPSIM_OK)
+        return s;
+    if (columns > SIZE_MAX / 16 / rows)
+        return MPSIM_ENOMEM;
+    float *memory = (float *)malloc(3 * rows * columns * sizeof *memory);
+    if (!memory)
+        return MPSIM_ENOMEM;
+    s = sum_all(&g, depth, memory);
+    if (s == MPSIM_OK) {
+        mpsim_rounding r;
+        mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+        s = mpsim_encode_array_f32(a->format, &r, NULL, d, memory, rows * columns, NULL);
+    }
+    free(memory);
+    return s;
+}
