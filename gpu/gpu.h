@@ -47,8 +47,8 @@ typedef struct gpu_result {
     uint64_t count, mismatches;
     uint64_t digest_all, digest_sample, digest_large; /* of the hardware's outputs                */
     uint64_t sample_end, sample_step, large_step;
-    uint64_t first;    /* index of the first mismatch                                            */
-    uint32_t kept;     /* some mismatches, in no order: index, and the hardware's output          */
+    uint64_t first; /* index of the first mismatch                                            */
+    uint32_t kept;  /* some mismatches, in no order: index, and the hardware's output          */
     uint64_t kept_index[GPU_KEPT];
     uint32_t kept_output[GPU_KEPT];
     int question;    /* 1: mismatches answer a question (which bits are below a tf32?)         */

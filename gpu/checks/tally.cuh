@@ -29,8 +29,7 @@ struct gpu_local {
     gpu_tally *tally;
     gpu_word mismatches, first, all, sample, large;
 
-    __device__ explicit gpu_local(gpu_tally *to)
-        : tally(to), mismatches(0), first(~0ull), all(0), sample(0), large(0)
+    __device__ explicit gpu_local(gpu_tally *to) : tally(to), mismatches(0), first(~0ull), all(0), sample(0), large(0)
     {
     }
 

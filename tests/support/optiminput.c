@@ -71,7 +71,7 @@ mpsim_optim_tensor tensor(arrays *a, const mpsim_optim *o, size_t first, size_t 
 element element_of(const arrays *a, size_t i, uint32_t random)
 {
     const element e = {(double)a->p[i], (double)a->g[i], (double)a->m[i], (double)a->v[i],
-                       (double)a->x[i], (double)a->k[i], random, 0};
+                       (double)a->x[i], (double)a->k[i], random,          0};
     return e;
 }
 
