@@ -306,6 +306,8 @@ START_TEST(words)
               mpsim_torch_mm_model(&m, &p, mpsim_format_find("e4m3")) == MPSIM_ERANGE);
     ck_assert(mpsim_torch_mm_chunk(512, 0) == 0 && mpsim_torch_mm_chunk(513, 0) == 512 &&
               mpsim_torch_mm_chunk(1025, 0) == 1024 && mpsim_torch_mm_chunk(1025, 1) == 512);
+    ck_assert(mpsim_torch_mm_tile(60) == 30 && mpsim_torch_mm_tile(64) == 32 && mpsim_torch_mm_tile(65) == 32 &&
+              mpsim_torch_mm_tile(44) == 22 && mpsim_torch_mm_tile(0) == 32 && mpsim_torch_mm_tile(7) == 32);
     /* shapes of which it is not known */
     ck_assert(mpsim_torch_mm_parse(&p, "torch-mm:amx") == MPSIM_OK);
     ck_assert(mpsim_torch_mm_run(&p, 1, 2, 300, &a, &b, d, NULL) == MPSIM_ERANGE);
