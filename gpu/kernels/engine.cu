@@ -278,8 +278,8 @@ static const train_ops cuda_ops = {
     .close = cuda_close,
 };
 
-/* The first device, if the code runs there: its compute capability as 90, else -1. */
-static int open_device(char *why, size_t size)
+/* The first device, if the code runs there: its compute capability as 90 and its name, else -1. */
+static int open_device(char name[256], char *why, size_t size)
 {
     int count = 0;
     cudaDeviceProp p;
@@ -303,13 +303,14 @@ static int open_device(char *why, size_t size)
         cudaGetLastError();
         return -1;
     }
+    snprintf(name, 256, "%s", p.name);
     return 10 * p.major + p.minor;
 }
 
 int train_engine_cuda(train_engine *e, char *why, size_t size)
 {
     memset(e, 0, sizeof *e);
-    const int sm = open_device(why, size);
+    const int sm = open_device(e->device, why, size);
     if (sm < 0)
         return -1;
     cuda_self *self = static_cast<cuda_self *>(calloc(1, sizeof *self));

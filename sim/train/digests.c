@@ -41,11 +41,16 @@ static int open_other(train_digests *d, const train_run *r)
     return code;
 }
 
-int train_digests_begin(train_digests *d, const train_run *r)
+int train_digests_begin(train_digests *d, const train_run *r, const char *device)
 {
+    char line[300];
     const int code = d->path ? open_other(d, r) : 0;
     if (!code && d->to && train_digests_head(&d->writer, d->to, r))
         return ferror(d->to) ? output_failed() : fail(EXIT_IO, "train: a temporary file: %s", text_error(errno));
+    if (!code && d->to && *device) {
+        snprintf(line, sizeof line, "device %s", device);
+        train_digests_comment(&d->writer, line);
+    }
     return code;
 }
 

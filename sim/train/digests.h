@@ -17,11 +17,11 @@ typedef struct train_digests {
     train_step_digests now; /* of the step at hand                                            */
 } train_digests;
 
-/* train_digests_begin -- write the head, open the other file and compare its run: 0, or an exit
- * code after a message. train_digests_finish -- write the last line.
+/* train_digests_begin -- write the head, which names the device unless it is "", open the other file and compare its
+ * run: 0, or an exit code after a message. train_digests_finish -- write the last line.
  * train_digests_step -- after a step: write, compare. 0, or an exit code after a message; a
  * difference is no error: it stands in d->difference. */
-int train_digests_begin(train_digests *d, const train_run *r);
+int train_digests_begin(train_digests *d, const train_run *r, const char *device);
 int train_digests_step(train_digests *d, train *t, const train_step *s);
 void train_digests_finish(train_digests *d);
 void train_digests_clear(train_digests *d);

@@ -356,6 +356,7 @@ struct train_engine {
     train_ops checked;    /* ops, unless somebody has put others before them */
     void *self;
     const mpsim_pool *pool; /* threads for the CPU, or NULL */
+    char device[256];       /* its name; "": the CPU */
     char error[256];
 };
 
