@@ -46,7 +46,12 @@ for figure in $figures; do
     if command -v pdflatex >/dev/null; then
         printf '\\documentclass{article}\\usepackage{graphicx,color}\\begin{document}\\input{harm-latex}\\end{document}\n' >page.tex
         pdflatex -halt-on-error -interaction=batchmode page.tex >out 2>err </dev/null && magic page.pdf 25504446
-        ok $? "$figure: pdflatex sets it"
+        status=$?
+        if [ $status -ne 0 ] && grep -q '^mktexpk: .* failed' err; then # without a home, or in a folder that TeX's scripts cannot name
+            echo "ok $((n += 1)) - $figure: pdflatex sets it # SKIP TeX cannot make a font here"
+        else
+            ok $status "$figure: pdflatex sets it"
+        fi
     fi
     rm -f harm* page*
     "$MPSIM" plot $figure --dark --type svg -o dark "$from" >out 2>err && silent && grep -q 'fill="#16181c"' dark.svg &&
