@@ -110,7 +110,7 @@ static int close_lists(builder *b)
 /* The first line as "config", and what a report has of it beside. */
 static void put_config(FILE *to, const char *line, size_t n)
 {
-    static const char *const members[] = {"schema", "formats", "recipes"};
+    static const char *const members[] = {"schema", "mpsim", "formats", "recipes"};
     char error[160];
     json_t *v = parsed(line, n, error);
     fprintf(to, "{\"config\": %.*s", (int)n, line);

@@ -391,8 +391,8 @@ plot training --type svg -o tr single.json >out 2>err && drawn tr &&
     silent
 ok $? 'training: a single step'
 {
-    sed -n '1,5p' "$train"
-    sed -n '6s/,$//p' "$train" | awk '{ for (i = 1; i <= 1000; i++) {
+    sed -n '1,6p' "$train"
+    sed -n '7s/,$//p' "$train" | awk '{ for (i = 1; i <= 1000; i++) {
         row = $0; sub(/"step": 1,/, "\"step\": " i ",", row); sub(/"loss": [^,]*/, "\"loss\": " i, row)
         print row (i < 1000 ? "," : "") } }'
     echo ']}]}'

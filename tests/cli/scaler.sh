@@ -246,7 +246,7 @@ run 0 scaler "$logs/megatron-interval.txt" && has '^1 interval holds several ste
 run 0 scaler "$logs/fairseq.txt" && has 'fairseq 3, names and values 2'; ok $? "fairseq"
 run 0 scaler "$logs/resume.txt" && has 'line 41: the steps begin again at 31' && has 'lost on resume' && has 'jumps 1 time'; ok $? "a resume that lost the state"
 run 0 scaler --json "$logs/resume.txt" && has '"jumps": \[{"line": 41, "step": 31, "from": 256.0, "to": 65536.0, "restart": true}\]'; ok $? "logs in JSON"
-run 0 scaler --csv "$logs/resume.txt" && has '^recorded,40,31,31,1,65536,65536,jump restart,'; ok $? "logs in CSV"
+run 0 scaler --csv "$logs/resume.txt" && has '^recorded,40,31,31,1,65536,65536,jump+restart,'; ok $? "logs in CSV"
 esc=$(printf '\033') # sed would take \033 as a \0 and 33
 for change in 's/$/\r/' "s/^/$esc[31m/;s/\$/$esc[0m/" 's/^/[rank0]: /'; do
     sed "$change" "$logs/apex.txt" >"$dir/changed.log"
