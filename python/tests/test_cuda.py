@@ -24,6 +24,25 @@ class There:
         self.__cuda_array_interface__ = {"typestr": x.dtype.str, "shape": x.shape, "data": (self.at, False), "version": 3, "strides": None}
 
 
+class Capsuled:
+    """The same by DLPack alone."""
+
+    def __init__(self, x):
+        self.there = There(x)
+        x = self.there.x
+        self.sizes = (ctypes.c_int64 * x.ndim)(*x.shape)
+        self.tensor = _cuda.DLTensor(self.there.at, 2, 0, x.ndim, 2, 8 * x.itemsize, 1, self.sizes, None, 0)
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def __dlpack__(self, stream=None):
+        assert stream == 1
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
 @pytest.fixture(autouse=True)
 def library(monkeypatch):
     monkeypatch.setenv("MPSIM_CUDA", PATH)
@@ -48,6 +67,11 @@ def test_reports_are_those_of_arrays_in_memory(options):
     got = mpsim.stat({k: There(x) for k, x in here.items()}, **options)
     want = mpsim.stat(here, **options)
     assert got.json == want.json if hasattr(got, "json") else str(got) == str(want)
+
+
+def test_capsules_are_taken():
+    here = arrays()
+    assert str(mpsim.stat({k: Capsuled(x) for k, x in here.items()}, format="fp16")) == str(mpsim.stat(here, format="fp16"))
 
 
 def test_some_arrays_are_in_memory():

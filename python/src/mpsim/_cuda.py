@@ -88,14 +88,47 @@ def of_tensor(t: Any) -> Optional[Lying]:
     return Lying(t.data_ptr(), t.numel(), format, t.device.index or 0, stream, tuple(t.shape), t)
 
 
+class DLTensor(ctypes.Structure):
+    """What a capsule of DLPack begins with (dlpack.h)."""
+
+    _fields_ = [("data", c_void_p), ("device_type", c_int), ("device", c_int), ("dimensions", c_int), ("code", ctypes.c_uint8),
+                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)),
+                ("offset", c_uint64)]
+
+
+DEVICES, LEGACY = (2, 13), 1                   # kDLCUDA, kDLCUDAManaged; the default stream
+CODES = {(2, 16): "float16", (2, 32): "float32", (4, 16): "bfloat16"}
+
+
+def of_capsule(x: Any) -> Optional[Lying]:
+    """An array on a CUDA device that DLPack gives (JAX's bf16, for one); its producer lets the default stream wait for it."""
+    try:
+        if x.__dlpack_device__()[0] not in DEVICES:
+            return None
+        capsule = x.__dlpack__(stream=LEGACY)
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+        return None
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = c_void_p, [ctypes.py_object, c_char_p]
+    t = DLTensor.from_address(get(capsule, b"dltensor"))
+    shape = tuple(t.shape[i] for i in range(t.dimensions))
+    format = of_dtype(CODES.get((t.code, t.bits), "")) if t.lanes == 1 else None
+    n = math.prod(shape)
+    if format is None or n > MOST or (t.strides and n and not dense(shape, t.strides[:t.dimensions])):
+        return None
+    return Lying((t.data or 0) + t.offset, n, format, t.device, 0, shape, (x, capsule))
+
+
 def of_any(x: Any) -> Optional[Lying]:
-    """An array on a CUDA device, of torch or of what has __cuda_array_interface__ (CuPy, Numba, JAX); None for all else."""
+    """An array on a CUDA device, of torch or of what has __cuda_array_interface__ (CuPy, Numba, JAX) or DLPack; None for all else."""
     if type(x).__module__.partition(".")[0] == "torch":
         return of_tensor(x) if hasattr(x, "data_ptr") else None
     try:
         has = getattr(x, "__cuda_array_interface__", None)
     except (AttributeError, RuntimeError, TypeError, ValueError):  # of arrays that are not there
         return None
+    if has is None:
+        return of_capsule(x) if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray) else None
     if not isinstance(has, dict) or has.get("mask") is not None:
         return None
     kind, shape, strides = np.dtype(has["typestr"]), tuple(has["shape"]), has.get("strides")
