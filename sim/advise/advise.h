@@ -198,8 +198,16 @@ void advise_sentences(const advise *a, void (*tell)(void *context, advise_topic 
                       void *context);
 void advise_notes(const advise *a, void (*tell)(void *context, const char *text), void *context);
 int advise_accumulates(const char *kind);
-double advise_recorded_bytes(const advise_tensor *t);
-double advise_narrowest_bytes(const advise *a, const advise_tensor *t);
+
+/* The tensors of a kind: how many, their elements, how many fit each candidate; bytes as recorded, and in the narrowest. */
+typedef struct advise_kind {
+    const char *kind;
+    uint64_t tensors, elements, fits[CANDIDATES_MOST];
+    double recorded, narrowest;
+} advise_kind;
+
+/* advise_kind_of -- those of tensor i's kind: 1 if it is the first of them that was looked at, else 0. */
+int advise_kind_of(advise_kind *k, const advise *a, size_t i);
 const char *advise_kept_in(char *why, size_t size, const advise *a, const advise_tensor *t);
 
 /* report.c, data.c */

@@ -14,41 +14,20 @@ enum { WIDTH = 100, FEW = 12, LINE = 1200 };
 /* ---- tables ---- */
 
 /* A kind: how many of its tensors fit each candidate. */
-static void print_kind(const advise *a, table *out, const char *kind)
+static void print_kind(const advise *a, table *out, const advise_kind *k)
 {
-    uint64_t tensors = 0, elements = 0, fits[CANDIDATES_MOST] = {0};
     size_t all = 0;
-    double before = 0, after = 0;
     char n[32];
-    for (size_t i = 0; i < a->n_tensors; i++) {
-        const advise_tensor *t = &a->tensors[i];
-        if (strcmp(t->kind, kind) != 0 || !t->steps)
-            continue;
-        tensors++;
-        elements += t->count;
-        before += advise_recorded_bytes(t);
-        after += advise_narrowest_bytes(a, t);
-        for (size_t c = 0; c < a->candidates.count; c++)
-            fits[c] += t->fits >> c & 1;
-    }
-    while (all + 1 < a->candidates.count && fits[all] < tensors)
+    while (all + 1 < a->candidates.count && k->fits[all] < k->tensors)
         all++;
-    table_cell(out, "%s", *kind ? kind : "-");
-    table_cell(out, "%s", text_count(n, tensors));
-    table_cell(out, "%s", text_count(n, elements));
+    table_cell(out, "%s", *k->kind ? k->kind : "-");
+    table_cell(out, "%s", text_count(n, k->tensors));
+    table_cell(out, "%s", text_count(n, k->elements));
     for (size_t c = 0; c + 1 < a->candidates.count; c++)
-        table_cell(out, "%s", text_count(n, fits[c]));
+        table_cell(out, "%s", text_count(n, k->fits[c]));
     table_cell(out, "%s", a->candidates.items[all].name);
-    table_cell(out, "%s", text_bytes(n, (uint64_t)before));
-    table_cell(out, "%s", advise_accumulates(kind) ? "" : text_bytes(n, (uint64_t)after));
-}
-
-static int is_first(const advise *a, size_t i)
-{
-    for (size_t j = 0; j < i; j++)
-        if (a->tensors[j].steps && strcmp(a->tensors[j].kind, a->tensors[i].kind) == 0)
-            return 0;
-    return a->tensors[i].steps > 0;
+    table_cell(out, "%s", text_bytes(n, (uint64_t)k->recorded));
+    table_cell(out, "%s", advise_accumulates(k->kind) ? "" : text_bytes(n, (uint64_t)k->narrowest));
 }
 
 static void print_kinds(const advise *a, FILE *to)
@@ -60,11 +39,13 @@ static void print_kinds(const advise *a, FILE *to)
     snprintf(columns + n, sizeof columns - n, "|<all fit|>recorded|>narrowest");
     table *out = table_new(columns);
     int copies = 0;
-    for (size_t i = 0; i < a->n_tensors; i++)
-        if (is_first(a, i)) {
-            print_kind(a, out, a->tensors[i].kind);
-            copies |= advise_accumulates(a->tensors[i].kind);
+    for (size_t i = 0; i < a->n_tensors; i++) {
+        advise_kind k;
+        if (advise_kind_of(&k, a, i)) {
+            print_kind(a, out, &k);
+            copies |= advise_accumulates(k.kind);
         }
+    }
     fputs("\nBy kind: tensors that fit each format in every step\n", to);
     table_print(out, to, "  ");
     table_free(out);

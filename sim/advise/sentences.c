@@ -33,15 +33,34 @@ int advise_accumulates(const char *kind)
     return strcmp(kind, "weight") == 0 || strcmp(kind, "master") == 0 || strncmp(kind, "opt.", 4) == 0;
 }
 
-double advise_recorded_bytes(const advise_tensor *t)
+static double recorded_bytes(const advise_tensor *t)
 {
     return (double)t->count * t->stored->bits / 8;
 }
 
-double advise_narrowest_bytes(const advise *a, const advise_tensor *t)
+static double narrowest_bytes(const advise *a, const advise_tensor *t)
 {
     const double bits = a->candidates.items[t->choice].bits;
     return (double)t->count * (bits < t->stored->bits ? bits : t->stored->bits) / 8;
+}
+
+int advise_kind_of(advise_kind *k, const advise *a, size_t i)
+{
+    *k = (advise_kind){.kind = a->tensors[i].kind};
+    for (size_t j = 0; j < a->n_tensors; j++) {
+        const advise_tensor *t = &a->tensors[j];
+        if (strcmp(t->kind, k->kind) != 0 || !t->steps)
+            continue;
+        if (j < i)
+            return 0;
+        k->tensors++;
+        k->elements += t->count;
+        k->recorded += recorded_bytes(t);
+        k->narrowest += narrowest_bytes(a, t);
+        for (size_t c = 0; c < a->candidates.count; c++)
+            k->fits[c] += t->fits >> c & 1;
+    }
+    return a->tensors[i].steps > 0;
 }
 
 static void say_weights(const advise *a, const listener *to)
@@ -181,8 +200,8 @@ static void say_saved(const advise *a, const listener *to)
     for (size_t i = 0; i < a->n_tensors; i++) {
         if (advise_accumulates(a->tensors[i].kind))
             continue;
-        before += advise_recorded_bytes(&a->tensors[i]);
-        after += advise_narrowest_bytes(a, &a->tensors[i]);
+        before += recorded_bytes(&a->tensors[i]);
+        after += narrowest_bytes(a, &a->tensors[i]);
     }
     if (before > 0)
         line(to, "Bytes: activations and gradients, %s as recorded, take %s in the narrowest format that fits each.",

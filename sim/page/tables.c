@@ -358,25 +358,14 @@ static void put_wider(const page *p, FILE *to)
         fprintf(to, "<p class=\"note\">and %zu more: mpsim advise --tensors lists all.</p>\n", n - ROWS_MOST);
 }
 
-static void put_kind(const page *p, html_table *out, const char *kind)
+static void put_kind(const advise *a, html_table *out, const advise_kind *k)
 {
-    const advise *a = &p->advice;
-    uint64_t tensors = 0, elements = 0, fits[CANDIDATES_MOST] = {0};
     char n[32];
-    for (size_t i = 0; i < a->n_tensors; i++) {
-        const advise_tensor *t = &a->tensors[i];
-        if (strcmp(t->kind, kind) != 0 || !t->steps)
-            continue;
-        tensors++;
-        elements += t->count;
-        for (size_t c = 0; c < a->candidates.count; c++)
-            fits[c] += t->fits >> c & 1;
-    }
-    html_cell(out, "%s", *kind ? kind : "(none)");
-    html_cell(out, "%s", text_count(n, tensors));
-    html_cell(out, "%s", text_count(n, elements));
+    html_cell(out, "%s", *k->kind ? k->kind : "(none)");
+    html_cell(out, "%s", text_count(n, k->tensors));
+    html_cell(out, "%s", text_count(n, k->elements));
     for (size_t c = 0; c + 1 < a->candidates.count; c++)
-        html_cell(out, "%s", text_count(n, fits[c]));
+        html_cell(out, "%s", text_count(n, k->fits[c]));
 }
 
 static void put_fits(const page *p, FILE *to)
@@ -389,11 +378,9 @@ static void put_fits(const page *p, FILE *to)
         n += (size_t)snprintf(columns + n, sizeof columns - n, "|>%s", a->candidates.items[c].name);
     html_table_begin(&t, to, "fits", "Tensors that fit each format in every step, by kind", columns);
     for (size_t i = 0; i < a->n_tensors; i++) {
-        size_t k = 0;
-        while (k < i && !(a->tensors[k].steps && strcmp(a->tensors[k].kind, a->tensors[i].kind) == 0))
-            k++;
-        if (k == i && a->tensors[i].steps)
-            put_kind(p, &t, a->tensors[i].kind);
+        advise_kind k;
+        if (advise_kind_of(&k, a, i))
+            put_kind(a, &t, &k);
     }
     html_table_end(&t);
     fputs(
