@@ -40,7 +40,9 @@ draw() { # draw LOGARITHMIC: 1 or 0
 # ---- exponents of gradients ----
 bins() { # bins TRACE KIND: the data of plot histogram
     "$MPSIM" stat -q --json --histogram -f fp16 -k "$2" -o "$out/report.json" "$data/$1"
-    MPSIM_GNUPLOT=none "$MPSIM" plot histogram --type svg -o "$out/bins" "$out/report.json" 2>/dev/null || [ $? -eq 4 ] # no gnuplot: the data are written
+    rm -f "$out/bins.dat" # without gnuplot the data are written, and a line says that there is none
+    MPSIM_GNUPLOT=none "$MPSIM" plot histogram --type svg -o "$out/bins" "$out/report.json" 2>"$out/bins.log" ||
+        [ -s "$out/bins.dat" ] || { cat "$out/bins.log" >&2 && exit 4; }
 }
 share() { # share FROM TO: per cent of all elements with 2^FROM <= |x| < 2^TO; share zero
     awk -v from="$1" -v to="${2-}" '/^# bins/ { block = "bins" } /^# special/ { block = "special" } /^# formats/ { block = "" }
@@ -122,5 +124,5 @@ row 'stochastic rounding of gradients' 2 "$(rank 'stochastic rounding')"
 row 'random Hadamard transforms' 3..4 "$(rank 'random Hadamard transforms')"
 row 'square blocks of weights' 3..4 "$(rank 'square blocks of weights')"
 draw 0
-rm -f "$out/report.json" "$out/bins.dat" "$out/bins.gp" "$out/normal.csv" "$out/scaler.csv"
+rm -f "$out/report.json" "$out/bins.dat" "$out/bins.gp" "$out/bins.log" "$out/normal.csv" "$out/scaler.csv"
 cat "$out/published.md"

@@ -225,10 +225,11 @@ static void name_of_program(char program[4096])
     snprintf(program, 4096, "%s", wish && *wish ? wish : "gnuplot");
 }
 
-/* Whether what was to be run was not there. */
+/* Whether what was to be run was not there. Of a name that is in no folder of PATH the system says EACCES, too: where one of
+ * the folders may not be entered. */
 static int is_missing(int error, int status)
 {
-    return error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
+    return error == ENOENT || error == EACCES || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
 }
 
 int plot_has_gnuplot(void)
@@ -252,8 +253,8 @@ static int drawing_run(const drawing *w, const plot_files *f, int *use)
     const int error = run(argv, message, &status);
     *use = is_missing(error, status);
     if (*use)
-        return fail(EXIT_IO, "%s: not found, but %s.gp and %s.dat are written: install gnuplot or set MPSIM_GNUPLOT",
-                    program, f->prefix, f->prefix);
+        return fail(EXIT_IO, "%s: %s, but %s.gp and %s.dat are written: install gnuplot or set MPSIM_GNUPLOT", program,
+                    error == EACCES ? "not found, or it may not be run" : "not found", f->prefix, f->prefix);
     if (error)
         return fail(EXIT_IO, "%s: %s", program, text_error(error));
     first_message(line, sizeof line, message, w->script, f->prefix);

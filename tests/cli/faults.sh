@@ -93,7 +93,7 @@ judge() {
         case $line in
         "mpsim: standard output: Interrupted system call" | "mpsim: train: a temporary file: Interrupted system call") ;; # stdio
         *"could not be written" | "mpsim: -"*) echo "not a line" ;;
-        "mpsim: "*"$4"* | "mpsim: "*"not found, but "*) [ "$3" != malloc ] || [ "${line%cannot write*}" = "$line" ] || echo "it is not the file" ;;
+        "mpsim: "*"$4"* | "mpsim: "*": not found, "*"but "*) [ "$3" != malloc ] || [ "${line%cannot write*}" = "$line" ] || echo "it is not the file" ;;
         *) echo "another reason" ;;
         esac
         diff -r -x stderr -x stdout "../old$2" ../run >../differ || may_stay "$2" "$3" || cat ../differ

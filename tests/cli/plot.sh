@@ -772,6 +772,10 @@ ok $? 'a figure that is cut off: older files stay'
 MPSIM_GNUPLOT=./not-there
 fails 4 'bad.gp and bad.dat are written' ruler -o bad "$report" && nothing bad && [ -s bad.dat ]
 ok $? 'no gnuplot: data and script are written'
+: >not-a-program && rm -f bad.dat
+MPSIM_GNUPLOT=./not-a-program
+fails 4 'not found, or it may not be run, but bad.gp and bad.dat are written' ruler -o bad "$report" && nothing bad && [ -s bad.dat ]
+ok $? 'a gnuplot that may not be run, as where a folder of PATH may not be entered: the same'
 unset MPSIM_GNUPLOT
 fails 4 'no-such-folder' ruler -o no-such-folder/x "$report"
 ok $? 'no such folder'
