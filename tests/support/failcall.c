@@ -1,9 +1,9 @@
 /* failcall.c -- loaded before glibc (LD_PRELOAD): a chosen call fails, of the program or of any library that it uses.
  *
- * MPSIM_FAIL=KIND with MPSIM_FAIL_AT=N: the N-th call of that kind after the libraries are loaded fails, and with MPSIM_FAIL_ON
- * all after it. MPSIM_FAIL_WITH: how, the name of an error (`failures`), or `short`: half of the bytes. MPSIM_FAIL_COUNT=FILE:
- * how many calls of each kind there were is written there, a line each. MPSIM_FAIL_ROOM=N: file systems say that they have N bytes
- * left.
+ * MPSIM_FAIL=KIND with MPSIM_FAIL_AT=N: the N-th call of that kind from the start of main on fails, and with MPSIM_FAIL_ON
+ * all after it; what a constructor calls, as NVIDIA's libcudart does, counts for nothing, since it could not say that it failed.
+ * MPSIM_FAIL_WITH: how, the name of an error (`failures`), or `short`: half of the bytes. MPSIM_FAIL_COUNT=FILE: how many calls
+ * of each kind there were is written there, a line each. MPSIM_FAIL_ROOM=N: file systems say that they have N bytes left.
  *
  * System calls are caught in the kernel: a filter (seccomp) sends those that glibc makes here as a signal, so that what stdio or
  * zlib write fails, too. What is written to standard error does not count. Where there are no such filters, or for another
@@ -357,7 +357,7 @@ static void catch_calls(void)
 }
 #endif
 
-__attribute__((constructor)) static void begin(void)
+static void begin(void)
 {
     const char *text = getenv("MPSIM_FAIL_AT"), *which = getenv("MPSIM_FAIL"), *how = getenv("MPSIM_FAIL_WITH");
     const char *file = getenv("MPSIM_FAIL_COUNT");
@@ -379,5 +379,27 @@ __attribute__((constructor)) static void begin(void)
     }
     catch_calls();
     counting = 1;
+}
+
+typedef int begun(int, char **, char **);
+typedef int loader(begun *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
+
+extern loader __libc_start_main;
+static begun *program;
+
+static int main_of_program(int argc, char **argv, char **environment)
+{
+    begin();
+    return program(argc, argv, environment);
+}
+
+/* What glibc starts a program by; the constructors of the program run in it, before main. */
+int __libc_start_main(begun *first, int argc, char **argv, void (*init)(void), void (*fini)(void), void (*end)(void),
+                      void *stack)
+{
+    loader *next;
+    *(void **)&next = dlsym(RTLD_NEXT, "__libc_start_main");
+    program = first;
+    return next(main_of_program, argc, argv, init, fini, end, stack);
 }
 #endif
