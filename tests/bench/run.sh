@@ -1,13 +1,9 @@
 #!/bin/sh
 # run.sh -- the benchmarks run: on few elements each prints a head, rows and the same rows as CSV. No speed is judged.
-set -u
-: "${MPSIM:?the program}" "${MPSIM_SRCDIR:?top of the sources}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 folder=$(dirname "$MPSIM")/tests/bench
 csv=$dir/bench.csv
-MPSIM_POLICIES=$(cd "$MPSIM_SRCDIR" && pwd)/data/policies
-export MPSIM_POLICIES
 
 for b in casts blocks arith stats files dot steps layers train; do
     rows=$([ -e "$csv" ] && wc -l <"$csv")

@@ -1,14 +1,8 @@
 #!/bin/sh
 # advise.sh -- mpsim advise: advice that is known because the numbers are made here, its policy replayed, bounds kept in steps held
 # back, gates, bad input.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
-MPSIM_POLICIES=$(cd "$MPSIM_SRCDIR" && pwd)/data/policies
-export MPSIM_POLICIES
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 digits=$MPSIM_SRCDIR/data/digits-cnn charlm=$MPSIM_SRCDIR/data/charlm amp=$MPSIM_SRCDIR/data/amp-mlp
 
 # file NAME METADATA TENSOR=HEX,HEX,...: vectors of binary32, as safetensors

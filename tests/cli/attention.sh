@@ -1,11 +1,7 @@
 #!/bin/sh
 # attention.sh -- mpsim attention: published failures and their cures on generated operands, files in every order, bad input.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 real=$MPSIM_SRCDIR/data/digits-cnn/step_020000/rank_00000.safetensors
 
 # field MODEL NAME: of the CSV report

@@ -1,10 +1,8 @@
 #!/bin/sh
 # blocks.sh -- stat under block recipes: words, forms of the report, conditions, shards and threads, what is interrupted,
 # what is no recipe or has no columns.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 step=$MPSIM_SRCDIR/data/charlm/step_000100
 cnn=$MPSIM_SRCDIR/data/digits-cnn/step_020000
 

@@ -1,11 +1,7 @@
 #!/bin/sh
 # calc.sh -- mpsim calc: known results, flags, presets, negative numbers, bad input.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 
 # gives NAME PATTERN WORD...: the row of the result has the pattern
 gives() {

@@ -1,10 +1,8 @@
 #!/bin/sh
 # cast.sh -- cast of whole files: any number of threads writes the same bytes, elements that stay binary32 on
 # their way are cast as those that go through binary64, and files that cannot be read or written leave nothing.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 
 # Tensors of several pieces: the bytes of traces, as if they were numbers; NaNs and subnormal ones among them.
 cat "$MPSIM_SRCDIR"/data/charlm/step_*/* "$MPSIM_SRCDIR"/data/digits-cnn/step_*/* | head -c 1600004 >"$dir/raw"

@@ -1,6 +1,12 @@
 # shellcheck shell=sh
-# common.sh -- what the tests of the program share: a folder of their own ($dir), lines of TAP.
+# common.sh -- what the tests of the program share: the program ($MPSIM) and the top of the sources ($top), from any folder; the
+# locale C; a folder of their own ($dir); lines of TAP.
+set -u
 : "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
+top=$(cd "$MPSIM_SRCDIR" && pwd) || exit 99
+case $MPSIM in */*) MPSIM=$(cd "${MPSIM%/*}" && pwd)/${MPSIM##*/} || exit 99 ;; esac
+MPSIM_SRCDIR=$top MPSIM_POLICIES=$top/data/policies MPSIM_PLOTS=$top/plots LC_ALL=C
+export MPSIM MPSIM_SRCDIR MPSIM_POLICIES MPSIM_PLOTS LC_ALL
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 99' HUP INT TERM

@@ -3,10 +3,8 @@
 # ml_dtypes (data/counts). Counts, amax and amin must be equal; mean, l2 and mse agree to 1e-14
 # (both sums are exact or fsum; the divisions and roots after them differ in rounding at most),
 # sqnr_db to 1e-11 dB (logarithms).
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 
 # shellcheck disable=SC2016 # fields of awk
 compare='

@@ -1,14 +1,8 @@
 #!/bin/sh
 # decoder.sh -- mpsim train with transformers: options and their errors, texts and files of tokens, reports,
 # traces that replay gives back, checkpoints that go on to the same bits.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
-MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
-export MPSIM_POLICIES
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 OMP_NUM_THREADS=1 # the runs are small
 export OMP_NUM_THREADS
 small='--depth 1 --width 16 --heads 2 --context 16 --batch 2 --steps 6 --every 6 --warmup 2 --validation 2'

@@ -1,13 +1,9 @@
 #!/bin/sh
 # deep.sh -- files nested a million deep, in every way that a pickle, JSON and YAML can be: one line says so, and no stack
 # is exhausted. Fuzzing does not find these: its inputs are short.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 levels=1000000
-LC_ALL=C
-export LC_ALL
 again() { # again N TEXT: the text so often
     yes "$(printf "$2")" | tr -d '\n' | head -c $(($1 * $(printf "$2" | wc -c)))
 }

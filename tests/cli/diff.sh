@@ -1,11 +1,7 @@
 #!/bin/sh
 # diff.sh -- mpsim diff: recorded traces that are equal, renamed, and with a difference put in.
-set -u
-: "${MPSIM:?the program}" "${MPSIM_SRCDIR:?top of the sources}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 adam=$MPSIM_SRCDIR/data/amp-mlp/adam
 name=rank_00000.safetensors
 

@@ -1,9 +1,7 @@
 #!/bin/sh
 # doc.sh -- the front page and doc/: every screen is what the program prints, every link leads somewhere.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 # shellcheck source=tests/cli/screens.sh
 . "$MPSIM_SRCDIR/tests/cli/screens.sh"
 
@@ -39,24 +37,24 @@ turns 1
 : >"$dir/out"
 : >"$dir/err"
 links=0
-for page in $(cd "$source" && ls README.md HACKING.md doc/*.md doc/questions/*.md); do
-    for link in $(cd "$source" && grep -o '](\([^)]*\))' "$page" | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^https*:'); do
+for page in $(cd "$top" && ls README.md HACKING.md doc/*.md doc/questions/*.md); do
+    for link in $(cd "$top" && grep -o '](\([^)]*\))' "$page" | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^https*:'); do
         links=$((links + 1))
-        (cd "$source" && [ -e "$(dirname "$page")/$link" ]) || echo "$page: $link" >>"$dir/err"
+        (cd "$top" && [ -e "$(dirname "$page")/$link" ]) || echo "$page: $link" >>"$dir/err"
     done
 done
 [ $links -ge 20 ] && [ ! -s "$dir/err" ]; ok $? "links lead to files"
 : >"$dir/err"
 paths=0
-for page in $(cd "$source" && ls README.md doc/*.md doc/questions/*.md); do
+for page in $(cd "$top" && ls README.md doc/*.md doc/questions/*.md); do
     # shellcheck disable=SC2016 # backquotes of the page
-    for path in $(cd "$source" && grep -o '`[a-z]*/[^` ]*`' "$page" | tr -d '`' | grep -E '^(data|doc|gpu|lib|plots|sim|tests)/'); do
+    for path in $(cd "$top" && grep -o '`[a-z]*/[^` ]*`' "$page" | tr -d '`' | grep -E '^(data|doc|gpu|lib|plots|sim|tests)/'); do
         paths=$((paths + 1))
         # shellcheck disable=SC2086 # a pattern
-        (cd "$source" && ls -d $path) >/dev/null 2>&1 || echo "$page: $path" >>"$dir/err"
+        (cd "$top" && ls -d $path) >/dev/null 2>&1 || echo "$page: $path" >>"$dir/err"
     done
 done
 [ $paths -ge 20 ] && [ ! -s "$dir/err" ]; ok $? "paths in the text exist"
 files=$("$MPSIM" --help | sed -n 's/^Files: \(.*\), raw, .*/\1/p')
-[ -n "$files" ] && grep -q "^\* Input files are $files, " "$source/doc/README.md"; ok $? "the files that help names are those of the overview"
+[ -n "$files" ] && grep -q "^\* Input files are $files, " "$top/doc/README.md"; ok $? "the files that help names are those of the overview"
 finish

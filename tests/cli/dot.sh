@@ -1,11 +1,7 @@
 #!/bin/sh
 # dot.sh -- mpsim dot and formats --models: published claims, known sums, selections, bad input.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 real=$MPSIM_SRCDIR/data/digits-cnn/step_020000/rank_00000.safetensors
 
 # field MODEL COLUMN: of the CSV report; columns: k,model,result_format,count,not_finite,

@@ -1,11 +1,7 @@
 #!/bin/sh
 # endless.sh -- what has no end, or never begins, where a file is expected: an error, and no hang.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 command -v timeout >/dev/null || { echo "1..0 # SKIP no timeout"; exit 0; }
 trace=$MPSIM_SRCDIR/data/digits-cnn/step_000001
 one=$(find "$trace" -name '*.safetensors' | head -n 1)

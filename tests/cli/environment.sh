@@ -1,11 +1,7 @@
 #!/bin/sh
 # environment.sh -- what a run is started in changes no result: rounding mode, flushing, instruction set.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
-export LC_ALL MPSIM_POLICIES
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 trace=$MPSIM_SRCDIR/data/digits-cnn
 unset MPSIM_ISA
 

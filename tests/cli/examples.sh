@@ -5,17 +5,10 @@
 # The files that examples name (trace/, model.safetensors, train.log, ...) are made here, in a folder of their own for each page.
 # Screens with their output are tests/cli/doc.sh's. A tenth of the pages a day. Of trainings that take minutes two steps are made,
 # all of them with MPSIM_TEST_EXPENSIVE=1.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
-source=$(realpath "$MPSIM_SRCDIR")
-MPSIM_POLICIES=$source/data/policies MPSIM_PLOTS=$source/plots
-export MPSIM_POLICIES MPSIM_PLOTS
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 mkdir "$dir/bin" "$dir/files"
-ln -s "$(realpath "$MPSIM")" "$dir/bin/mpsim"
+ln -s "$MPSIM" "$dir/bin/mpsim"
 # clients of stores that are not here: what they would fetch
 printf '#!/bin/sh\ngzip -c grads.safetensors\n' >"$dir/bin/aws"
 printf '#!/bin/sh\ncat grads.safetensors\n' >"$dir/bin/rclone"
@@ -34,18 +27,18 @@ npy() {
     header="{'descr': '$2', 'fortran_order': False, 'shape': ($3), }"
     { printf '\223NUMPY\1\0\166\0%s%*s\n' "$header" $((118 - ${#header} - 1)) '' && cat; } >"$1"
 }
-lm=$source/data/charlm/step_012000/rank_00000.safetensors
+lm=$top/data/charlm/step_012000/rank_00000.safetensors
 (
     cd "$dir/files" || exit
-    cp -r "$source/data/digits-cnn" trace
-    cp -r "$source/data/amp-mlp/sgd" run-a
-    cp -r "$source/data/amp-mlp/adam" run-b
+    cp -r "$top/data/digits-cnn" trace
+    cp -r "$top/data/amp-mlp/sgd" run-a
+    cp -r "$top/data/amp-mlp/adam" run-b
     ln -s ../bin/mpsim mpsim
-    cp "$source/tests/trace/torch/torch-2.6.0/train.zip.pt" grads.pt
-    for folder in data tests; do ln -s "$source/$folder" $folder; done
+    cp "$top/tests/trace/torch/torch-2.6.0/train.zip.pt" grads.pt
+    for folder in data tests; do ln -s "$top/$folder" $folder; done
     cp "$lm" grads.safetensors
     for name in after new x; do cp "$lm" $name.safetensors; done
-    for name in before old; do cp "$source/data/charlm/step_011999/rank_00000.safetensors" $name.safetensors; done
+    for name in before old; do cp "$top/data/charlm/step_011999/rank_00000.safetensors" $name.safetensors; done
     mpsim cast -q -f binary32 --only -m 'weight:*' -o master.safetensors "$lm"
     mpsim cast -q -f binary32 --only -m weight:blocks.0.fc1.weight -o weight.npy "$lm"
     for part in q k v; do mpsim cast -q -f binary32 --only -m act:blocks.0.fc1 -o $part.npy "$lm"; done
@@ -53,21 +46,21 @@ lm=$source/data/charlm/step_012000/rank_00000.safetensors
     mkdir model
     cp model.safetensors model/
     tail -c 1280 "$lm" | npy h.npy '<f4' 10,32
-    cp "$source/data/vectors/dot/volta.npz" dump.npz
+    cp "$top/data/vectors/dot/volta.npz" dump.npz
     { for token in 0 1 2 3 4 5 6 7 10 11; do printf "%b" "\\0$token\\0\\0\\0\\0\\0\\0\\0"; done; } | npy t.npy '<i8' 10,
     mpsim cast -q -f binary32 --only -m act:blocks.0.fc1 -o sampler.safetensors "$lm"
     mpsim cast -q -f bf16 --only -m act:blocks.0.fc1 -o trainer.safetensors "$lm"
     head -c 8388608 /dev/zero | gzip -1 >grads.bin.gz
     cp grads.bin.gz dump.bin.gz
-    cp "$source/data/policies/pytorch-amp-fp16.yaml" mine.yaml
-    cp "$source/tests/logs/megatron.txt" train.log
-    cp "$source/tests/logs/runs/bf16-seed1.txt" bf16.log
-    cp "$source/tests/logs/runs/fp8-seed1.txt" fp8.log
-    for seed in 1 2 3; do cp "$source/tests/logs/runs/bf16-seed$seed.txt" seed$seed.log; done
+    cp "$top/data/policies/pytorch-amp-fp16.yaml" mine.yaml
+    cp "$top/tests/logs/megatron.txt" train.log
+    cp "$top/tests/logs/runs/bf16-seed1.txt" bf16.log
+    cp "$top/tests/logs/runs/fp8-seed1.txt" fp8.log
+    for seed in 1 2 3; do cp "$top/tests/logs/runs/bf16-seed$seed.txt" seed$seed.log; done
     for run in a b; do awk -v run=$run 'BEGIN { print "step,loss,norm"; for (i = 1; i < 300; i++) print i "," 3 / i "," (run == "a" ? 1 : 1.1) }' >$run.csv; done
     echo 'ValueError: Attempting to unscale FP16 gradients.' >train.err
     yes 'All work and no play makes Jack a dull boy.' | head -n 400 >book.txt
-    ln -s "$source/data/vectors/dot" recorded
+    ln -s "$top/data/vectors/dot" recorded
 ) >"$dir/out" 2>"$dir/err"
 [ ! -s "$dir/err" ]; ok $? "the files that examples name"
 
@@ -132,12 +125,12 @@ done
 for page in README.md doc/blocks.md doc/diff.md doc/dot.md doc/mismatch.md doc/scale.md doc/scaler.md doc/stat.md data/record/README.md; do
     turns 10 together
     due || { ok 1 "$page" && continue; }
-    shown "$source/$page" >"$dir/examples"
+    shown "$top/$page" >"$dir/examples"
     [ -s "$dir/examples" ]; ok $? "$page: has commands"
     try "$page"
 done
 turns 1
-pages=$(cd "$source" && grep -l '^    \(\(\./\)\{0,1\}mpsim \|[a-z]* .*| mpsim \)' ./*.md doc/*.md doc/questions/*.md data/*.md data/*/README.md plots/*.md | sed 's,^\./,,')
+pages=$(cd "$top" && grep -l '^    \(\(\./\)\{0,1\}mpsim \|[a-z]* .*| mpsim \)' ./*.md doc/*.md doc/questions/*.md data/*.md data/*/README.md plots/*.md | sed 's,^\./,,')
 # gallery.sh runs those of gallery.md
 for page in $pages; do grep -q "^for page in \(.* \)\{0,1\}${page}[ ;]" "$0" || echo "$page"; done | grep -v "^doc/gallery.md$" >"$dir/out"
 [ ! -s "$dir/out" ]; ok $? "no other page shows commands"

@@ -1,11 +1,7 @@
 #!/bin/sh
 # experiments.sh -- what data/experiments claims of loss scaling and of masters, in shorter runs.
-set -u
-: "${MPSIM:?the program}" "${MPSIM_SRCDIR:?top of the sources}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
-export MPSIM_POLICIES
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 
 # of POLICY COLUMN: a number of the table of the last run
 of() {

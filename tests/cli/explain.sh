@@ -1,11 +1,7 @@
 #!/bin/sh
 # explain.sh -- mpsim explain: every row is found from a mangled paste of its message, and is the first that is told.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 
 # ---- every row ----
 "$MPSIM" explain --json >"$dir/all"

@@ -2,18 +2,14 @@
 # faults.sh -- whichever call fails, of the system or for memory: exit code 4 with one line that says what failed, or what would
 # have been printed and written anyway. No crash, no file that is new or changed unless the exit code is 0, nothing temporary left.
 # In make check some faults, which take turns by day; all of them with MPSIM_TEST_EXPENSIVE=1 (make check-long).
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-build=$(cd "$(dirname "$MPSIM")" && pwd)
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
+build=${MPSIM%/*}
 fail=$(ls "$build"/tests/support/failcall.so 2>/dev/null)
-program=$build/$(basename "$MPSIM")
-top=$(cd "$MPSIM_SRCDIR" && pwd)
-MPSIM_POLICIES=$top/data/policies
+program=$MPSIM
 OMP_NUM_THREADS=1
 TMPDIR=$dir/run/tmp
-export MPSIM_POLICIES OMP_NUM_THREADS TMPDIR
+export OMP_NUM_THREADS TMPDIR
 mkdir -p "$dir/in" "$dir/run/tmp" && cd "$dir/in" || exit 99
 if ! [ "$fail" ] || ! LD_PRELOAD=$fail MPSIM_FAIL_COUNT=count "$program" formats fp16 >out 2>&1 || ! [ -s count ]; then
     echo "1..0 # SKIP no library that lets calls fail: $(head -n 1 out 2>&1)"

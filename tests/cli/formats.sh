@@ -1,12 +1,8 @@
 #!/bin/sh
 # formats.sh -- names of formats, presets and modes; numbers on the command line; formats --check;
 # mpsim info.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 trace=$MPSIM_SRCDIR/data/digits-cnn
 
 # row TEXT...: a line of the output has these words, blanks aside

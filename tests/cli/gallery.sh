@@ -1,13 +1,7 @@
 #!/bin/sh
 # gallery.sh -- doc/gallery.md: its tables are what plots/published.sh computes, and it shows every figure.
-set -u
-: "${MPSIM:?the program}" "${MPSIM_SRCDIR:?top of the sources}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-case $MPSIM in */*) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/${MPSIM##*/} ;; esac
-MPSIM_SRCDIR=$(cd "$MPSIM_SRCDIR" && pwd)
-MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies MPSIM_PLOTS=$MPSIM_SRCDIR/plots
-export MPSIM MPSIM_SRCDIR MPSIM_POLICIES MPSIM_PLOTS
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 page=$MPSIM_SRCDIR/doc/gallery.md
 
 MPSIM_GNUPLOT=none sh "$MPSIM_SRCDIR/plots/published.sh" "$dir/numbers" >"$dir/out" 2>"$dir/err"

@@ -1,12 +1,8 @@
 #!/bin/sh
 # hostile-names.sh -- names chosen to harm a terminal, a spreadsheet or a reader: shown escaped by every
 # command in every form; JSON gives them back.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 
 # little endian: FILE of 8 bytes of length and a header, then zeros and numbers
 safetensors() { # safetensors FILE HEADER BYTES-OF-DATA

@@ -1,20 +1,15 @@
 #!/bin/sh
 # interrupt.sh -- INT, TERM and HUP end every command that writes, within two seconds, and leave nothing temporary.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 if ! timeout --foreground 1 true 2>/dev/null; then
     echo "1..0 # SKIP no timeout of coreutils"
     exit 0
 fi
-MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/$(basename "$MPSIM")
-top=$(cd "$MPSIM_SRCDIR" && pwd)
 digits=$top/data/digits-cnn
-MPSIM_POLICIES=$top/data/policies
 TMPDIR=$dir/tmp
 OMP_NUM_THREADS=2
-export MPSIM_POLICIES TMPDIR OMP_NUM_THREADS
+export TMPDIR OMP_NUM_THREADS
 mkdir "$dir/tmp" "$dir/work" && cd "$dir/work" || exit 99
 "$MPSIM" stat --json --histogram -o ../report "$digits/step_000120" || exit 99
 dd if=/dev/zero of=../large bs=1 count=0 seek=2147483648 2>/dev/null || exit 99 # takes no room

@@ -2,20 +2,15 @@
 # killed.sh -- SIGKILL at any moment: a training goes on from its checkpoint to the same bytes, an older output is whole until the
 # new one is, and a shard that died is done again without the others. At a few moments in make check, at 200 of each with
 # MPSIM_TEST_EXPENSIVE=1 (make check-long).
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 if ! timeout -s KILL 1 true 2>/dev/null; then
     echo "1..0 # SKIP no timeout of coreutils"
     exit 0
 fi
-MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/$(basename "$MPSIM")
-top=$(cd "$MPSIM_SRCDIR" && pwd)
-MPSIM_POLICIES=$top/data/policies
 OMP_NUM_THREADS=1
 TMPDIR=$dir/tmp
-export MPSIM_POLICIES OMP_NUM_THREADS TMPDIR
+export OMP_NUM_THREADS TMPDIR
 mkdir "$dir/tmp" "$dir/work" && cd "$dir/work" || exit 99
 moments=2
 [ "${MPSIM_TEST_EXPENSIVE:-0}" = 1 ] && moments=200

@@ -1,11 +1,9 @@
 #!/bin/sh
 # library.sh -- libmpsim and libmpsim-trace as somebody else's program meets them: installed into a folder, found by pkg-config,
 # and their headers from C++ and CUDA.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-build=$(cd "$(dirname "$MPSIM")" && pwd)
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
+build=${MPSIM%/*}
 cc=$(command -v gcc || command -v cc) || { echo "1..0 # SKIP no C compiler"; exit 0; }
 compile() { "$@" >"$dir/out" 2>"$dir/err"; }
 tree=$(mktemp -d "$build/tests/tree.XXXXXX") || exit 99 # not in $dir: libtool installs into no folder with blanks in its name

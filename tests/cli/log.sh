@@ -1,13 +1,8 @@
 #!/bin/sh
 # log.sh -- mpsim log: runs side by side, whose gap is known because they are made here; one log, as mpsim scaler judges it.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 cd "$dir" || exit 99
-case $MPSIM in /*) ;; *) MPSIM=$OLDPWD/$MPSIM ;; esac
 
 # made FILE BATCHES SEED BIAS DRIFT: 200 steps; noise of 0.03 that the batches make, a tenth of it of the run's own
 made() {

@@ -1,12 +1,8 @@
 #!/bin/sh
 # logs.sh -- every log of data/logs is judged as a reader of its thread judges it (data/logs/cases.tsv), or "not
 # enough to tell" with what is missing; verdicts name their lines. A table: expected, given.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 logs=$MPSIM_SRCDIR/data/logs
 tab=$(printf '\t')
 grep -v '^#' "$logs/cases.tsv" >"$dir/cases"

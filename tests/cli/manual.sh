@@ -1,12 +1,8 @@
 #!/bin/sh
 # manual.sh -- --help in its forms: every command has a manual page with all of its options, every option of an example
 # exists, shells take the completions and complete by them; topics and suggestions.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 there() { command -v "$1" >/dev/null; }
 "$MPSIM" --help >"$dir/program"
 commands=$(sed -n '/^  formats/,/^$/s/^  \([a-z]*\) .*/\1/p' "$dir/program")

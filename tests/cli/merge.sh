@@ -1,10 +1,8 @@
 #!/bin/sh
 # merge.sh -- stat --shard and merge: the bytes, the errors and the exit code of one run over everything, for any
 # number of shards, in any order, merged at once or in steps; and what is said of parts that do not fit.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 data=$MPSIM_SRCDIR/data
 
 # ---- inputs of all layouts ----

@@ -1,11 +1,7 @@
 #!/bin/sh
 # mismatch.sh -- mpsim mismatch: a case by hand, the same log-probabilities by diff --logprob, files of every kind, bad input.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 real=$MPSIM_SRCDIR/data/digits-cnn/step_020000/rank_00000.safetensors
 
 # npy FILE DESCR SHAPE OCTAL...: an npy file of these bytes

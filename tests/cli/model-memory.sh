@@ -1,14 +1,8 @@
 #!/bin/sh
 # model-memory.sh -- mpsim memory: the table of doc/memory.md, files and transformers counted by hand, bad
 # input. (faults.sh is about allocations that fail.)
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
-MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
-export MPSIM_POLICIES
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 
 # bytes COMPONENT: of the CSV report, its terms together
 bytes() { awk -F, -v c="$1" '$3 == c { s += $4 } END { printf "%.0f", s }' "$dir/out"; }

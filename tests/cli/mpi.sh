@@ -1,9 +1,8 @@
 #!/bin/sh
 # mpi.sh -- mpsim-mpi on 2 and 3 ranks: the bytes and exit codes of mpsim; errors told once; ranks that die.
-set -u
-: "${MPSIM_SRCDIR:=.}" "${MPSIM_MPI:=./mpsim-mpi}" "${MPIRUN:=mpirun}"
+: "${MPSIM_MPI:=./mpsim-mpi}" "${MPIRUN:=mpirun}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 if [ ! -x "$MPSIM_MPI" ]; then
     echo "1..0 # SKIP configured without MPI"
     exit 0
@@ -18,11 +17,11 @@ OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_ov
 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_plm=isolated
 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_orte_execute_quiet=1
 OMPI_MCA_odls_base_sigkill_timeout=0 # Open MPI waits so long after every exit code but 0
-OMP_NUM_THREADS=1 LC_ALL=C MPSIM_POLICIES=
+OMP_NUM_THREADS=1
 ASAN_OPTIONS=detect_leaks=0 # MPI's own
 export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe \
     OMPI_MCA_hwloc_base_binding_policy OMPI_MCA_mpi_yield_when_idle OMPI_MCA_plm OMPI_MCA_btl \
-    OMPI_MCA_btl_vader_single_copy_mechanism OMPI_MCA_orte_execute_quiet OMPI_MCA_odls_base_sigkill_timeout OMP_NUM_THREADS LC_ALL MPSIM_POLICIES ASAN_OPTIONS
+    OMPI_MCA_btl_vader_single_copy_mechanism OMPI_MCA_orte_execute_quiet OMPI_MCA_odls_base_sigkill_timeout OMP_NUM_THREADS ASAN_OPTIONS
 start() { # start N PROGRAM ARGUMENT...: a minute at most
     due || return 1
     ranks=$1
@@ -34,11 +33,8 @@ if ! start 2 true >"$dir/out" 2>&1 </dev/null; then
     echo "1..0 # SKIP $MPIRUN starts no processes here: $(head -n 1 "$dir/out")"
     exit 0
 fi
-there() { (cd "$(dirname "$1")" && pwd); }
-MPSIM=$(there "$MPSIM")/$(basename "$MPSIM")
-MPSIM_MPI=$(there "$MPSIM_MPI")/$(basename "$MPSIM_MPI")
-data=$(there "$MPSIM_SRCDIR/data/README.md")
-MPSIM_POLICIES=$data/policies
+MPSIM_MPI=$(cd "$(dirname "$MPSIM_MPI")" && pwd)/$(basename "$MPSIM_MPI")
+data=$top/data
 cd "$dir" || exit 99
 
 # ours: what mpsim-mpi says on stderr, without what the starter of the job and the library say of a code or a death

@@ -1,15 +1,9 @@
 #!/bin/sh
 # names.sh -- names of other programs: kinds by convention and by --map, in every command that reads traces; the same
 # step in two forms; one unreadable file of several.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 data=$MPSIM_SRCDIR/data
-case $data in /*) ;; *) data=$PWD/$data ;; esac
-MPSIM_POLICIES=$data/policies
-export MPSIM_POLICIES
-case $MPSIM in */*) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/$(basename "$MPSIM") ;; esac
 
 # rename SCRIPT FROM TO: a safetensors file whose names sed has changed
 rename() {

@@ -1,14 +1,9 @@
 #!/bin/sh
 # noreplace.sh -- no output replaces an input, through any command, option, link or standard input.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/$(basename "$MPSIM")
-top=$(cd "$MPSIM_SRCDIR" && pwd)
-MPSIM_POLICIES=$top/data/policies
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 OMP_NUM_THREADS=1
-export MPSIM_POLICIES OMP_NUM_THREADS
+export OMP_NUM_THREADS
 run='--width 8 --depth 1 --batch 8 --steps 3'
 
 # ---- inputs of every sort, in $dir/made ----

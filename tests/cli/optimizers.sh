@@ -1,14 +1,8 @@
 #!/bin/sh
 # optimizers.sh -- mpsim replay with moments in few bits and with Muon: what the reports say of them, JSON, threads,
 # bad keys; trainings with them, which their replays repeat to the bit.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
-MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
-export MPSIM_POLICIES
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 charlm=$MPSIM_SRCDIR/data/charlm
 mlp=$MPSIM_SRCDIR/data/amp-mlp/adam
 

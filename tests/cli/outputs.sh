@@ -1,10 +1,8 @@
 #!/bin/sh
 # outputs.sh -- what is written where something is: a file keeps its mode, a symbolic link stays one, a device is written to
 # by everybody who may write to it.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 umask 022
 mode() { # mode FILE: as ls shows it
     # shellcheck disable=SC2012 # one name of our own

@@ -1,15 +1,10 @@
 #!/bin/sh
 # plot-large.sh -- reports much larger than a figure: no more memory than their text, plus a little; damage
 # inside them is found; what is too large is refused.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
-MPSIM_PLOTS=$MPSIM_SRCDIR/plots
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 MPSIM_GNUPLOT=$dir/none # the data tell
-export MPSIM_PLOTS MPSIM_GNUPLOT
+export MPSIM_GNUPLOT
 samples=$MPSIM_SRCDIR/tests/cli/reports
 
 # 5 to 12 MB each

@@ -1,9 +1,7 @@
 #!/bin/sh
 # plot-types.sh -- mpsim plot: figures for LaTeX, in which no name is a command, on a dark ground, and those that gnuplot leaves broken.
-set -u
-: "${MPSIM:?the program}" "${MPSIM_SRCDIR:?top of the sources}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 # shellcheck source=tests/cli/plotting.sh
 . "$MPSIM_SRCDIR/tests/cli/plotting.sh"
 

@@ -1,9 +1,7 @@
 #!/bin/sh
 # plot.sh -- mpsim plot: figures appear whole or not at all, names are inert, bad reports fail.
-set -u
-: "${MPSIM:?the program}" "${MPSIM_SRCDIR:?top of the sources}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 # shellcheck source=tests/cli/plotting.sh
 . "$MPSIM_SRCDIR/tests/cli/plotting.sh"
 plot() { # plot ARGUMENT...: mpsim plot

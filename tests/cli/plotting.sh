@@ -1,13 +1,8 @@
 # shellcheck shell=sh
-# plotting.sh -- what the tests of mpsim plot share, after common.sh: where they are, a report for each figure. They run in $dir.
+# plotting.sh -- what the tests of mpsim plot share, after common.sh: a report for each figure. They run in $dir.
 # gnuplot is asked for warnings below: in the locale C it has one of its own, of a sign that no figure has
 LC_ALL=C.UTF-8
 export LC_ALL
-MPSIM_PLOTS=$MPSIM_SRCDIR/plots
-export MPSIM_PLOTS
-case $MPSIM in */*) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/${MPSIM##*/} ;; esac
-case $MPSIM_SRCDIR in /*) ;; *) MPSIM_PLOTS=$(cd "$MPSIM_PLOTS" && pwd) ;; esac
-top=${MPSIM_PLOTS%/plots}
 report=$top/tests/cli/reports/report.json
 dot=$top/tests/cli/reports/dot.json
 train=$top/tests/cli/reports/train.json

@@ -1,11 +1,7 @@
 #!/bin/sh
 # program.sh -- the mpsim program: help, exit codes, error lines, output forms, determinism.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 trace=$MPSIM_SRCDIR/data/digits-cnn
 
 # ---- help, usage ----
@@ -224,14 +220,12 @@ due && "$MPSIM" stat --keep-going -q --fail-if inf -f fp16 "$dir/cut.safetensors
 # ---- an error about a file names it: every sort of bad file, to every option that takes one ----
 mkdir "$dir/bad" && (cd "$dir/bad" && : >empty.x && echo hello >text.x && head -c 100 "$f" >cut.x && printf '{"a":1}' >json.x &&
     mkdir dir.x && cp "$f" good.x)
-program=$(cd "$(dirname "$MPSIM")" && pwd)/$(basename "$MPSIM")
-top=$(cd "$MPSIM_SRCDIR" && pwd)
 while read -r words; do
     due || { ok 1 "$words" && continue; }
     unnamed=
     for bad in none empty text cut json dir good; do
         # shellcheck disable=SC2046 # words
-        (cd "$dir/bad" && MPSIM_POLICIES=$top/data/policies exec "$program" $(echo "$words" | sed "s,FILE,./$bad.x,g; s,OUT,./out,")) \
+        (cd "$dir/bad" && exec "$MPSIM" $(echo "$words" | sed "s,FILE,./$bad.x,g; s,OUT,./out,")) \
             >/dev/null 2>"$dir/err" </dev/null
         [ $? -le 1 ] || grep -q "$bad\.x" "$dir/err" || unnamed="$unnamed $bad"
     done

@@ -1,15 +1,10 @@
 #!/bin/sh
 # progress.sh -- the line of progress: on a terminal (played by script of util-linux), erased at the end, never elsewhere; and
 # stat that is interrupted: what it has, marked, exit code 130.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-top=$(cd "$MPSIM_SRCDIR" && pwd)
-MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/$(basename "$MPSIM")
-MPSIM_POLICIES=$top/data/policies
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 OMP_NUM_THREADS=1 # 32 GiB are not read in the seconds below
-export MPSIM_POLICIES OMP_NUM_THREADS
+export OMP_NUM_THREADS
 large=$dir/large
 dd if=/dev/zero of="$large" bs=1 count=0 seek=34359738368 2>/dev/null || exit 99 # takes no room
 small=$top/data/digits-cnn/step_000120/rank_00000.safetensors

@@ -2,10 +2,8 @@
 # quantised.sh -- cast under block recipes: any number of threads, and a pipe, give the same file; what is no matrix
 # stays; recipes that a layout has no place for, shapes that its blocks do not divide, words that do not go together: one
 # line, and nothing is written. The bytes: tests/quant.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 f=$(find "$MPSIM_SRCDIR/data/charlm" -name '*.safetensors' | sort | tail -n 1)
 cat "$MPSIM_SRCDIR"/data/charlm/step_*/* | head -c 737280 >"$dir/raw" # 384 x 480 numbers, NaNs among them
 head -c 589824 "$dir/raw" >"$dir/square" # 384 x 384

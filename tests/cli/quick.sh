@@ -1,12 +1,8 @@
 #!/bin/sh
 # quick.sh -- small files that were slow, or could be: each takes a bounded multiple of its bytes and of what is shown, on a
 # clock of CPU seconds that is far above it (HACKING.md, "Files"). Then what is unpacked is bounded by the room in TMPDIR.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 clock=4 # CPU seconds; all of these take less than half of one
 again() { # again N TEXT: the text so often; \377 stands for NUL
     yes "$(printf "$2")" | tr -d '\n' | head -c $(($1 * $(printf "$2" | wc -c))) | tr '\377' '\000'
@@ -134,7 +130,7 @@ quick 0 "msgpack: maps" info "$dir/flax.msgpack"
 
 turns 1
 # ---- what is unpacked: no more than TMPDIR has room for ----
-build=$(cd "$(dirname "$MPSIM")" && pwd)
+build=${MPSIM%/*}
 little=$build/tests/support/failcall.so
 room() { # room NAME ARGUMENT...: with 1 MB left, one line that names the place; with enough, none
     what=$1

@@ -1,14 +1,8 @@
 #!/bin/sh
 # recorders.sh -- doc/recorders.md: each recipe is the script of data/record/recipes, to the letter; what the scripts wrote is
 # read as it was meant, and replayed; the recipe for CUDA C writes a trace, with stand-ins for a device.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
-MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
-export MPSIM_POLICIES
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 recipes=$MPSIM_SRCDIR/data/record/recipes
 page=$MPSIM_SRCDIR/doc/recorders.md
 

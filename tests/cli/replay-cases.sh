@@ -2,12 +2,8 @@
 # replay-cases.sh -- mpsim replay of tiny recorded trainings (data/replay-cases), each with one thing to
 # get right: under a policy of a few lines, which says nothing of the optimizer and the clip, every carried
 # number is the recorded one. The table is printed: case, values compared, values that differ.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 cases=$MPSIM_SRCDIR/data/replay-cases
 
 # The policies, by precision: scalers as the recorded runs have them.

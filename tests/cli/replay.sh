@@ -1,14 +1,7 @@
 #!/bin/sh
 # replay.sh -- mpsim replay: its forms of output, exit codes, error lines, several policies.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
-top=$MPSIM_SRCDIR
-MPSIM_POLICIES=$top/data/policies
-export MPSIM_POLICIES
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 digits=$top/data/digits-cnn
 mlp=$top/data/amp-mlp
 

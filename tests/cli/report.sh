@@ -1,16 +1,8 @@
 #!/bin/sh
 # report.sh -- mpsim report: a page whose numbers are those of stat, advise and scaler, that loads nothing, that no name of a tensor and
 # no drawing breaks, of any size; in a browser where there is one.
-set -u
-: "${MPSIM:?the program}" "${MPSIM_SRCDIR:?top of the sources}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
-case $MPSIM in */*) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/${MPSIM##*/} ;; esac
-top=$(cd "$MPSIM_SRCDIR" && pwd)
-MPSIM_PLOTS=$top/plots MPSIM_POLICIES=$top/data/policies
-export MPSIM_PLOTS MPSIM_POLICIES
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 unset SOURCE_DATE_EPOCH
 digits=$top/data/digits-cnn amp=$top/data/amp-mlp/adam
 cd "$dir" || exit 99

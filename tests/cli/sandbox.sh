@@ -1,18 +1,13 @@
 #!/bin/sh
 # sandbox.sh -- every command inside the sandbox: over all kinds of operands and outputs it prints, writes and ends as without; and
 # the sandbox is closed where it is said to be. (What is refused inside: tests/sandbox/t-sandbox.c.)
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-build=$(cd "$(dirname "$MPSIM")" && pwd)
-MPSIM=$build/$(basename "$MPSIM")
-top=$(cd "$MPSIM_SRCDIR" && pwd)
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
+build=${MPSIM%/*}
 old=$build/tests/support/oldkernel
 data=$top/data
-MPSIM_POLICIES=$data/policies
 TMPDIR=$dir/tmp
-export MPSIM_POLICIES TMPDIR
+export TMPDIR
 mkdir "$TMPDIR" "$dir/work" && cd "$dir/work" || exit 99
 
 run 0 --version && has '^sandbox '; ok $? "--version tells"

@@ -1,12 +1,9 @@
 #!/bin/sh
 # scale.sh -- the scripts and lines of doc/scale.md, in the small: Slurm and GNU parallel with programs that play them, object
 # stores with a curl that reads files; the reports are those of one run.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-program=$(cd "$(dirname "$MPSIM")" && pwd)/$(basename "$MPSIM")
-top=$(cd "$MPSIM_SRCDIR" && pwd)
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
+program=$MPSIM
 trace=$top/data/digits-cnn
 mkdir "$dir/bin" "$dir/work" && cd "$dir/work" || exit 99
 printf '#!/bin/sh\nexec "%s" "$@"\n' "$program" >../bin/mpsim

@@ -1,11 +1,7 @@
 #!/bin/sh
 # scaler.sh -- mpsim scaler: published rates, scalers over patterns, traces and logs; bad input.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 trace=$MPSIM_SRCDIR/data/digits-cnn
 logs=$MPSIM_SRCDIR/tests/logs
 

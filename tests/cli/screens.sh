@@ -4,17 +4,11 @@
 # A screen is an indented line "$ COMMAND" (with its continuations) and the indented lines under it. It
 # runs in a folder that looks like the one where mpsim was built. A line "..." stands for one or more
 # lines that are left out; the others must be there, in one piece and in their order.
-# shellcheck disable=SC2154 # dir and n are of common.sh
-LC_ALL=C
-export LC_ALL
-source=$(realpath "$MPSIM_SRCDIR")
-program=$(realpath "$MPSIM")
-MPSIM_POLICIES=$source/data/policies
-export MPSIM_POLICIES
+# shellcheck disable=SC2154 # dir, n and top are of common.sh
 
 mkdir "$dir/build"
-for folder in data plots tests; do ln -s "$source/$folder" "$dir/build/$folder"; done
-printf '#!/bin/sh\nexec %s "$@"\n' "$program" >"$dir/build/mpsim"
+for folder in data plots tests; do ln -s "$top/$folder" "$dir/build/$folder"; done
+printf '#!/bin/sh\nexec %s "$@"\n' "$MPSIM" >"$dir/build/mpsim"
 chmod +x "$dir/build/mpsim"
 
 # screens PAGE: its screens, numbered: N.command and N.screen in $dir/screens; their lines in list
@@ -88,7 +82,7 @@ show() {
     command=$dir/screens/$1.command
     case $(cat "$command") in
     *./mpsim\ *) (cd "$dir/build" && sh "$command") ;;
-    'cc -o example '*) "${program%/*}/tests/example" ;; # built from the page
+    'cc -o example '*) "${MPSIM%/*}/tests/example" ;; # built from the page
     *) echo "no test knows this command" ;;
     esac >"$dir/out" 2>&1 </dev/null
     compare "$dir/screens/$1.screen" "$dir/out" >"$dir/err"
@@ -97,7 +91,7 @@ show() {
 
 # show_page PAGE [PATTERN WHY]: runs the screens of a page, a case each; a command with the pattern is skipped, for that reason
 show_page() {
-    screens "$source/$1"
+    screens "$top/$1"
     [ -s "$dir/screens/list" ]; ok $? "$1: has screens"
     while read -r number line; do
         if [ "${2-}" ] && grep -q "$2" "$dir/screens/$number.command"; then

@@ -1,10 +1,8 @@
 #!/bin/sh
 # stat.sh -- the report of stat does not depend on threads, on how elements are split over files, or on what
 # else is asked for: --counts leaves columns and keys out, and changes none of the others.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 data=$MPSIM_SRCDIR/data
 
 # same ARGUMENT...: one thread and several (2 and 7, in turn) give the same report

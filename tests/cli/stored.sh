@@ -1,9 +1,8 @@
 #!/bin/sh
 # stored.sh -- quantised checkpoints in the commands: what info says of them, the same numbers in stat whatever holds
 # them, on any threads and shards, in diff and cast, from pipes and packed files; --stored.
-set -u
 # shellcheck source=tests/cli/common.sh
-. "${MPSIM_SRCDIR:-.}/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 files=$MPSIM_SRCDIR/tests/trace/quantised
 
 line() { # line FILE N BYTES WAYS

@@ -1,9 +1,8 @@
 #!/bin/sh
 # torch.sh -- PyTorch's files in every command: as safetensors with the same tensors, from pipes and folders, on any
 # number of threads.
-set -u
 # shellcheck source=tests/cli/common.sh
-. "${MPSIM_SRCDIR:-.}/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 files=$MPSIM_SRCDIR/tests/trace/torch
 train=$files/torch-2.6.0/train.zip.pt
 

@@ -1,14 +1,8 @@
 #!/bin/sh
 # train.sh -- mpsim train: its forms of output, options and errors, several policies, traces that the
 # other commands read, checkpoints, digests, plans, interrupts.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
-MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
-export MPSIM_POLICIES
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 OMP_NUM_THREADS=1 # the runs are small
 export OMP_NUM_THREADS
 small='--width 12 --depth 1 --batch 16 --steps 10 --every 10'
@@ -139,7 +133,7 @@ run 0 replay -P pytorch-amp-fp16 "$dir/trace" && has '^record *0 of 18,200 carri
 run 0 scaler "$dir/trace" && has 'torch.amp.GradScaler, CUDA'; ok $? "scaler reads it"
 if gnuplot --version >/dev/null 2>&1; then
     due && "$MPSIM" stat --json -f fp16,e4m3 -o "$dir/stat.json" "$dir/trace" &&
-        MPSIM_PLOTS=$MPSIM_SRCDIR/plots "$MPSIM" plot ruler --type svg -o "$dir/ruler" "$dir/stat.json" >"$dir/out" 2>"$dir/err" &&
+        "$MPSIM" plot ruler --type svg -o "$dir/ruler" "$dir/stat.json" >"$dir/out" 2>"$dir/err" &&
         [ -s "$dir/ruler.svg" ]
     ok $? "stat and plot read it"
 fi

@@ -1,11 +1,7 @@
 #!/bin/sh
 # verify.sh -- mpsim verify: groups, replayed vectors, bad files, and that mismatches are found.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 recorded=${MPSIM_HWVECTORS:-$MPSIM_SRCDIR/../shared/hwvectors}
 unset MPSIM_HWVECTORS
 make=$(dirname "$MPSIM")/tests/support/mkvectors

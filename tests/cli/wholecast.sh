@@ -1,10 +1,8 @@
 #!/bin/sh
 # wholecast.sh -- what cast does not cast is copied as it is stored, whatever the layout: integers, what is not selected,
 # codes with their scales. A folder is cast file by file, and the index of its files is true.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 
 # safetensors FILE HEADER DATA: DATA as printf has it
 safetensors() {

@@ -1,12 +1,8 @@
 #!/bin/sh
 # written.sh -- the logs of tests/logs/written are judged as their author wrote down before (cases.tsv): the class, what
 # the report has to say, what it must never say.
-set -u
-: "${MPSIM_SRCDIR:=.}"
 # shellcheck source=tests/cli/common.sh
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
-LC_ALL=C
-export LC_ALL
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 logs=$MPSIM_SRCDIR/tests/logs/written
 tab=$(printf '\t')
 grep -v '^#' "$logs/cases.tsv" >"$dir/cases"

@@ -1,14 +1,13 @@
 #!/bin/sh
 # device.sh -- a thousandth of the checks on the device there is, a tenth of the trainings, speeds; the
 # record.
-set -u
-: "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 : "${MPSIM_GPU:=$(dirname "$MPSIM")/mpsim-gpu}"
 if [ ! -x "$MPSIM_GPU" ]; then
     echo "1..0 # SKIP built without CUDA"
     exit 0
 fi
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
 set -- --quick --runs "$MPSIM_SRCDIR/gpu/runs"
 "$MPSIM_GPU" "$@" --output "$dir/record.json" >"$dir/out" 2>"$dir/err"
 status=$?

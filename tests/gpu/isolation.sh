@@ -1,12 +1,9 @@
 #!/bin/sh
 # isolation.sh -- what a kernel that faults or hangs costs, in every part of mpsim-gpu: one row. The program
 # without a device (mpsim-gpu-host), whose kernels fault and hang on request (host_faults.h).
-set -u
-: "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 : "${MPSIM_GPU_HOST:=$(dirname "$MPSIM")/tests/gpu/mpsim-gpu-host}"
-MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
-export MPSIM_POLICIES
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
 if [ ! -x "$MPSIM_GPU_HOST" ]; then
     echo "1..0 # SKIP no C++ compiler"
     exit 0

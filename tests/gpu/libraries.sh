@@ -2,14 +2,13 @@
 # libraries.sh -- libraries of NVIDIA that mpsim-gpu looks for at run time, played by stand-ins: cuBLAS and
 # cublasLt, which compute what standin-cublas.c says, and NVML. The program's kernels run on a CPU
 # (mpsim-gpu-host), so the stand-ins read and write its memory.
-set -u
-: "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 : "${MPSIM_GPU_HOST:=$(dirname "$MPSIM")/tests/gpu/mpsim-gpu-host}"
 if [ ! -x "$MPSIM_GPU_HOST" ]; then
     echo "1..0 # SKIP no C++ compiler"
     exit 0
 fi
-. "$MPSIM_SRCDIR/tests/cli/common.sh" # dir
 
 library() { # library FILE: of a source on standard input
     # shellcheck disable=SC2086 # CC may be two words

@@ -1,13 +1,10 @@
 #!/bin/sh
 # program.sh -- mpsim-gpu as a whole, without a device: its kernels run on a CPU (mpsim-gpu-host, see
 # device_host.cc). Trainings in step, their digests, the record; the runs of gpu/runs.
-set -u
-: "${MPSIM:=mpsim}" "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 tests=$(dirname "$MPSIM")/tests
 : "${MPSIM_GPU_HOST:=$tests/gpu/mpsim-gpu-host}"
-MPSIM_POLICIES=$MPSIM_SRCDIR/data/policies
-export MPSIM_POLICIES
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
 runs=$MPSIM_SRCDIR/gpu/runs
 
 # ---- the runs are what mpsim train writes today ----

@@ -5,15 +5,14 @@
 #
 # Allowed approximations: __hdiv is made of rcp.approx.ftz.f32 (fp16) and div.approx.f32 (bf16), by
 # NVIDIA's headers; they stand in the kernels of 16-bit arithmetic and nowhere else.
-set -u
-: "${MPSIM_SRCDIR:=.}"
+# shellcheck source=tests/cli/common.sh
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 : "${MPSIM_NVCC_FLAGS:=-fmad=false -ftz=false -prec-div=true -prec-sqrt=true}"
 : "${NVCC=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}" # empty: built without CUDA
 if [ -z "$NVCC" ] || ! "$NVCC" --version >/dev/null 2>&1; then
     echo "1..0 # SKIP built without CUDA, or no nvcc"
     exit 0
 fi
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
 
 ptx() { # ptx FILE TARGET: $dir/FILE.ptx, kept by the build (gpu/nvcc-wrap.sh) where it has code for that target
     built=$(echo "$(dirname "$MPSIM")"/gpu/*/"$1.$2.ptx")

@@ -1,9 +1,8 @@
 #!/bin/sh
 # session.sh -- gpu/session.sh with programs that only say how they were called, fail or hang: parts, their order and
 # times, the archive, what is said to be missing.
-set -u
-: "${MPSIM_SRCDIR:=.}"
-. "$MPSIM_SRCDIR/tests/cli/common.sh"
+# shellcheck source=tests/cli/common.sh
+. "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 if ! command -v timeout >/dev/null; then
     echo "1..0 # SKIP no timeout"
     exit 0
