@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORM_MOST = 512, GAP_MOST = 240, PIECE_LEAST = 12, WORD_LEAST = 4 };
+enum { GAP_MOST = 240, PIECE_LEAST = 12, WORD_LEAST = 4 };
 
 /* ---- folding ---- */
 
@@ -42,47 +42,119 @@ static size_t fold(char *out, const char *text)
     return n;
 }
 
+/* ---- the messages, folded once ---- */
+
+typedef struct piece {
+    char *text;
+    size_t n;
+} piece;
+
+typedef struct pieces {
+    piece *items;
+    size_t count;
+} pieces;
+
+typedef struct known {
+    piece name;
+    pieces parts[MESSAGE_FORMS], /* the fixed parts of each form */
+        words[MESSAGE_FORMS];    /* its longer words in lower case, each with a blank before and behind it */
+} known;
+
+static void add(pieces *p, piece new)
+{
+    need_room(&p->items, p->count, sizeof *p->items);
+    p->items[p->count++] = new;
+}
+
+static piece folded(const char *text, size_t n)
+{
+    piece p = {need_part(text, n), 0};
+    p.n = fold(p.text, p.text);
+    return p;
+}
+
+static void add_parts(pieces *parts, const char *form)
+{
+    for (const char *end; form; form = end ? end + 3 : NULL) {
+        end = strstr(form, "...");
+        add(parts, folded(form, end ? (size_t)(end - form) : strlen(form)));
+    }
+}
+
+/* The words of a text in lower case, blanks between and around them. */
+static piece words_of(const char *text)
+{
+    piece words = {need_memory(strlen(text) + 3, 1), 0};
+    words.text[words.n++] = ' ';
+    for (; *text; text++)
+        words.text[words.n++] = isalnum((unsigned char)*text) ? (char)tolower((unsigned char)*text) : ' ';
+    words.text[words.n++] = ' ';
+    return words;
+}
+
+static void add_words(pieces *words, const char *form)
+{
+    const piece all = words_of(form);
+    size_t n;
+    for (const char *p = all.text; *(p += strspn(p, " ")); p += n) {
+        n = strcspn(p, " ");
+        if (n >= WORD_LEAST)
+            add(words, (piece){need_part(p - 1, n + 2), n + 2});
+    }
+    free(all.text);
+}
+
+/* Of each message, in their order. */
+static const known *known_messages(void)
+{
+    static known *all;
+    size_t n = 0;
+    if (all)
+        return all;
+    while (messages[n].name)
+        n++;
+    all = need_memory(n, sizeof *all);
+    for (size_t i = 0; i < n; i++) {
+        all[i].name = folded(messages[i].name, strlen(messages[i].name));
+        for (size_t k = 0; k < MESSAGE_FORMS && messages[i].forms[k]; k++) {
+            add_parts(&all[i].parts[k], messages[i].forms[k]);
+            add_words(&all[i].words[k], messages[i].forms[k]);
+        }
+    }
+    return all;
+}
+
 /* ---- a form in a text ---- */
 
-/* The next part of a form, folded; NULL after the last one. */
-static const char *next_part(const char *form, char part[FORM_MOST])
+static const char *find(const char *text, size_t n, const piece *p)
 {
-    char piece[FORM_MOST];
-    const char *end = strstr(form, "...");
-    const size_t n = end ? (size_t)(end - form) : strlen(form);
-    if (n >= sizeof piece)
-        return NULL;
-    memcpy(piece, form, n);
-    piece[n] = 0;
-    fold(part, piece);
-    return end ? end + 3 : NULL;
+    return n < p->n ? NULL : memmem(text, n, p->text, p->n);
 }
 
 /* Letters of a form whose first part stands at `text` and whose others follow, each at most GAP_MOST behind the one before; 0: they
  * do not. No further is looked: the first part may stand there a million times. */
-static size_t follow(const char *form, const char *text)
+static size_t follow(const pieces *form, const char *text, size_t n)
 {
-    char part[FORM_MOST];
     size_t score = 0;
-    while (form) {
-        form = next_part(form, part);
-        const size_t n = strlen(part);
-        const char *at = memmem(text, strnlen(text, score ? GAP_MOST + n : n), part, n);
+    for (size_t i = 0; i < form->count; i++) {
+        const piece *part = &form->items[i];
+        const size_t room = score ? GAP_MOST + part->n : part->n;
+        const char *at = find(text, n < room ? n : room, part);
         if (!at)
             return 0;
-        score += n;
-        text = at + n;
+        score += part->n;
+        n -= (size_t)(at - text) + part->n;
+        text = at + part->n;
     }
     return score;
 }
 
 /* The same from any place where its first part stands. */
-static size_t holds(const char *form, const char *text)
+static size_t holds(const pieces *form, const char *text, size_t n)
 {
-    char first[FORM_MOST];
-    next_part(form, first);
-    for (const char *at = strstr(text, first); at; at = strstr(at + 1, first)) {
-        const size_t score = follow(form, at);
+    const char *at = text, *end = text + n;
+    for (; at < end && (at = find(at, (size_t)(end - at), &form->items[0])); at++) {
+        const size_t score = follow(form, at, (size_t)(end - at));
         if (score)
             return score;
     }
@@ -90,26 +162,22 @@ static size_t holds(const char *form, const char *text)
 }
 
 /* Letters of a text that is a piece of one part; 0: it is not, or too short to tell. */
-static size_t is_piece(const char *form, const char *text, size_t n)
+static size_t is_piece(const pieces *form, const piece *text)
 {
-    char part[FORM_MOST];
-    while (form && n >= PIECE_LEAST) {
-        form = next_part(form, part);
-        if (strstr(part, text))
-            return n;
-    }
+    for (size_t i = 0; i < form->count && text->n >= PIECE_LEAST; i++)
+        if (find(form->items[i].text, form->items[i].n, text))
+            return text->n;
     return 0;
 }
 
-static size_t score_of(const message *m, const char *text, size_t n)
+static size_t score_of(const known *m, const piece *text)
 {
-    char name[FORM_MOST];
     size_t best = 0;
-    fold(name, m->name);
-    if (strcmp(name, text) == 0)
-        return n;
-    for (size_t i = 0; i < MESSAGE_FORMS && m->forms[i]; i++) {
-        const size_t whole = holds(m->forms[i], text), score = whole ? whole : is_piece(m->forms[i], text, n);
+    if (strcmp(m->name.text, text->text) == 0)
+        return text->n;
+    for (size_t i = 0; i < MESSAGE_FORMS && m->parts[i].count; i++) {
+        const size_t whole = holds(&m->parts[i], text->text, text->n),
+                     score = whole ? whole : is_piece(&m->parts[i], text);
         if (score > best)
             best = score;
     }
@@ -118,11 +186,11 @@ static size_t score_of(const message *m, const char *text, size_t n)
 
 size_t match_find(match found[MATCHES_MAX], const char *text)
 {
-    char *folded = need_memory(strlen(text) + 1, 1);
+    const known *all = known_messages();
+    const piece letters = folded(text, strlen(text));
     size_t n = 0;
-    const size_t length = fold(folded, text);
     for (const message *m = messages; m->name && n < MATCHES_MAX; m++) {
-        const match new = {m, score_of(m, folded, length)};
+        const match new = {m, score_of(&all[m - messages], &letters)};
         size_t at = n;
         if (!new.score)
             continue;
@@ -131,64 +199,35 @@ size_t match_find(match found[MATCHES_MAX], const char *text)
         found[at] = new;
         n++;
     }
-    free(folded);
+    free(letters.text);
     return n;
 }
 
 /* ---- the nearest ---- */
 
-/* The next word of a form, in lower case, a blank before and behind it; NULL after the last one. */
-static const char *next_word(const char *p, char word[FORM_MOST])
+/* Share of the longer words of a form that are among those of a text, in percent. */
+static size_t share_of(const pieces *form, const piece *words)
 {
-    size_t n = 0;
-    while (*p && !isalnum((unsigned char)*p))
-        p++;
-    word[n++] = ' ';
-    for (; isalnum((unsigned char)*p) && n < FORM_MOST - 2; p++)
-        word[n++] = (char)tolower((unsigned char)*p);
-    word[n++] = ' ';
-    word[n] = 0;
-    return n > 2 ? p : NULL;
-}
-
-/* The words of a text in lower case, blanks between and around them. */
-static char *words_of(const char *text)
-{
-    char *words = need_memory(strlen(text) + 3, 1), *out = words;
-    *out++ = ' ';
-    for (; *text; text++)
-        *out++ = isalnum((unsigned char)*text) ? (char)tolower((unsigned char)*text) : ' ';
-    *out++ = ' ';
-    *out = 0;
-    return words;
-}
-
-/* Share of the longer words of a form that are among `words`, in percent. */
-static size_t share_of(const char *form, const char *words)
-{
-    char word[FORM_MOST];
-    size_t all = 0, there = 0;
-    while ((form = next_word(form, word)))
-        if (strlen(word) >= WORD_LEAST + 2) {
-            all++;
-            there += strstr(words, word) != NULL;
-        }
-    return all ? 100 * there / all : 0;
+    size_t there = 0;
+    for (size_t i = 0; i < form->count; i++)
+        there += find(words->text, words->n, &form->items[i]) != NULL;
+    return form->count ? 100 * there / form->count : 0;
 }
 
 const message *match_nearest(const char *text)
 {
+    const known *all = known_messages();
     const message *nearest = NULL;
     size_t best = 50;
-    char *words = words_of(text);
+    const piece words = words_of(text);
     for (const message *m = messages; m->name; m++)
-        for (size_t i = 0; i < MESSAGE_FORMS && m->forms[i]; i++) {
-            const size_t share = share_of(m->forms[i], words);
+        for (size_t i = 0; i < MESSAGE_FORMS; i++) {
+            const size_t share = share_of(&all[m - messages].words[i], &words);
             if (share > best) {
                 best = share;
                 nearest = m;
             }
         }
-    free(words);
+    free(words.text);
     return nearest;
 }
