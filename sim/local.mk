@@ -200,7 +200,8 @@ sim_libsim_a_SOURCES += sim/verify/inputs.c sim/verify/inputs.h sim/verify/mpfr.
   sim/verify/mpfr_arith.c sim/verify/mpfr_dot.c sim/verify/mpfr_rows.h
 noinst_LIBRARIES += sim/liboracle.a
 sim_liboracle_a_SOURCES = sim/verify/oracle.c sim/verify/oracle.h sim/verify/oracle_arith.c \
-  sim/verify/oracle_arith.h sim/verify/oracle_dot.c sim/verify/oracle_dot.h
+  sim/verify/oracle_arith.h sim/verify/oracle_dot.c sim/verify/oracle_dot.h sim/verify/oracle_sum.c \
+  sim/verify/oracle_sum.h
 sim_liboracle_a_CPPFLAGS = $(sim_cppflags)
 sim_liboracle_a_CFLAGS = $(product_cflags)
 oracle_libs += sim/liboracle.a

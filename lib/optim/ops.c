@@ -331,8 +331,8 @@ static void sgd_ops(const mpsim_optim_job *j, const mpsim_optim_block *b)
 
 const mpsim_step mpsim_sgd_ops = {numbers_sgd, sgd_ops};
 
-/* Decay, moments; the array of which the root is taken. */
-static const float *adam_moments(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_ops *x)
+/* Decay, moments; in d the root of the second, or of the largest. */
+static void adam_root(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_ops *x, float *d)
 {
     float g[MPSIM_OPTIM_BLOCK];
     const mpsim_optim *o = j->o;
@@ -342,10 +342,9 @@ static const float *adam_moments(const mpsim_optim_job *j, const mpsim_optim_blo
     mpsim_op_lerp(x, &j->state, b->m, g, 1 - o->beta1);
     mpsim_op_mul(x, &j->state, b->v, o->beta2);
     mpsim_op_addcmul(x, &j->state, b->v, g, g, 1 - o->beta2);
-    if (!o->amsgrad)
-        return b->v;
-    mpsim_op(MPSIM_OP_LARGER, b->vmax, b->v, NULL, 0, b->n);
-    return b->vmax;
+    if (o->amsgrad)
+        mpsim_op(MPSIM_OP_LARGER, b->vmax, b->v, NULL, 0, b->n);
+    mpsim_op_sqrt(x, &j->state, d, o->amsgrad ? b->vmax : b->v);
 }
 
 static void numbers_adam(const mpsim_optim_job *j, mpsim_optim_numbers *x)
@@ -361,8 +360,7 @@ static void adam_ops(const mpsim_optim_job *j, const mpsim_optim_block *b)
     float d[MPSIM_OPTIM_BLOCK];
     const mpsim_ops x = ops_of(j, b);
     const double step_size = j->o->lr / (1 - j->beta1.of_double);
-    const float *v = adam_moments(j, b, &x);
-    mpsim_op_sqrt(&x, &j->state, d, v);
+    adam_root(j, b, &x, d);
     mpsim_op_div(&x, &j->state, d, sqrt(1 - j->beta2.of_double));
     mpsim_op_add_scalar(&x, &j->state, d, j->o->eps);
     mpsim_op_addcdiv(&x, &j->param, b->p, b->m, d, -step_size);
@@ -393,8 +391,7 @@ static void adam_capturable(const mpsim_optim_job *j, const mpsim_optim_block *b
 {
     float d[MPSIM_OPTIM_BLOCK];
     const mpsim_ops x = ops_of(j, b);
-    const float *v = adam_moments(j, b, &x);
-    mpsim_op_sqrt(&x, &j->state, d, v);
+    adam_root(j, b, &x, d);
     divide_held(j, &x, d, j->x.root);
     mpsim_op_add_scalar(&x, &j->state, d, (double)j->x.eps);
     mpsim_op_addcdiv(&x, &j->param, b->p, b->m, d, 1);
@@ -416,8 +413,7 @@ static void adam_capturable_list(const mpsim_optim_job *j, const mpsim_optim_blo
 {
     float d[MPSIM_OPTIM_BLOCK];
     const mpsim_ops x = ops_of(j, b);
-    const float *v = adam_moments(j, b, &x);
-    mpsim_op_sqrt(&x, &j->state, d, v);
+    adam_root(j, b, &x, d);
     divide_held(j, &x, d, j->x.root);
     mpsim_op_add_scalar(&x, &j->state, d, j->o->eps);
     divide_held(j, &x, d, j->x.step_size);

@@ -1,8 +1,8 @@
 /* oracle_dot.c -- see oracle_dot.h. */
 #include "oracle_dot.h"
+#include "oracle_sum.h"
 
 #include <assert.h>
-#include <gmp.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -60,129 +60,6 @@ int oracle_model_init(oracle_model *om, const mpsim_model *m)
     return known;
 }
 
-/* ---- exact sums --------------------------------------------------------------------------- */
-
-/* A sum under way: sum 2^unit, or what its special terms make of it. */
-typedef struct exact {
-    enum { NUMBER, INFINITE, NO_VALUE, NOT_A_NUMBER } kind;
-    int negative;     /* of an infinity or a NaN                             */
-    uint64_t payload; /* of a NaN                                            */
-    int plus, minus;  /* terms of that sign, zeros included                  */
-    long unit;
-} exact;
-
-static mpz_t sum;                    /* of the one sum that is under way      */
-static mpz_t term, rest, high, half; /* short-lived                           */
-
-static void begin(exact *x)
-{
-    static int done;
-    if (!done)
-        mpz_inits(sum, term, rest, high, half, (mpz_ptr)0);
-    done = 1;
-    *x = (exact){.kind = NUMBER};
-    mpz_set_ui(sum, 0);
-}
-
-/* The first NaN counts, also before an operation without a value: arith.h. */
-static void add_nan(exact *x, double nan)
-{
-    if (x->kind == NOT_A_NUMBER)
-        return;
-    uint64_t u;
-    memcpy(&u, &nan, sizeof u);
-    x->kind = NOT_A_NUMBER;
-    x->negative = (int)(u >> 63);
-    x->payload = u & 0xfffffffffffff;
-}
-
-static void add_invalid(exact *x)
-{
-    if (x->kind != NOT_A_NUMBER)
-        x->kind = NO_VALUE;
-}
-
-/* Exact sums and fused additions: which NaN it was does not count. */
-static void forget_nan(exact *x)
-{
-    if (x->kind == NOT_A_NUMBER)
-        x->kind = NO_VALUE;
-}
-
-static void add_infinity(exact *x, int negative)
-{
-    if (x->kind == INFINITE && x->negative != negative) {
-        add_invalid(x);
-    } else if (x->kind == NUMBER) {
-        x->kind = INFINITE;
-        x->negative = negative;
-    }
-}
-
-static void count_sign(exact *x, int negative)
-{
-    if (negative)
-        x->minus++;
-    else
-        x->plus++;
-}
-
-/* sum 2^unit += term 2^w; `term` is changed. */
-static void add_term(exact *x, long w)
-{
-    if (mpz_sgn(term) == 0)
-        return;
-    if (mpz_sgn(sum) == 0) {
-        x->unit = w;
-    } else if (w > x->unit) {
-        mpz_mul_2exp(term, term, (mp_bitcnt_t)(w - x->unit));
-    } else if (w < x->unit) {
-        mpz_mul_2exp(sum, sum, (mp_bitcnt_t)(x->unit - w));
-        x->unit = w;
-    }
-    mpz_add(sum, sum, term);
-}
-
-/* z = v 2^(53 - e), an integer, for a finite v; returns its unit e - 53. */
-static long set_double(mpz_ptr z, double v)
-{
-    int e;
-    mpz_set_d(z, ldexp(frexp(v, &e), 53));
-    return e - 53;
-}
-
-static void add_value(exact *x, double v)
-{
-    if (isnan(v)) {
-        add_nan(x, v);
-    } else if (isinf(v)) {
-        add_infinity(x, v < 0);
-    } else {
-        count_sign(x, !!signbit(v));
-        const long w = set_double(term, v);
-        add_term(x, w);
-    }
-}
-
-static void add_product(exact *x, double a, double b)
-{
-    const int negative = !!signbit(a) != !!signbit(b);
-    if (isnan(a) || isnan(b)) {
-        add_nan(x, isnan(a) ? a : b);
-    } else if (isinf(a) || isinf(b)) {
-        if (a == 0 || b == 0)
-            add_invalid(x);
-        else
-            add_infinity(x, negative);
-    } else {
-        count_sign(x, negative);
-        long w = set_double(rest, a);
-        w += set_double(term, b);
-        mpz_mul(term, term, rest);
-        add_term(x, w);
-    }
-}
-
 /* ---- rounding ----------------------------------------------------------------------------- */
 
 /* One dot product: its model, and how many random words it has taken. */
@@ -201,188 +78,46 @@ static uint32_t draw(work *w, const mpsim_rounding *r)
     return w->word(w->self, w->drawn++);
 }
 
-/* floor(rest 2^n / 2^shift), n <= 33: a number below 2^33. */
-static uint64_t fraction_bits(long shift, int n)
-{
-    mpz_mul_2exp(high, rest, (mp_bitcnt_t)n);
-    mpz_fdiv_q_2exp(high, high, (mp_bitcnt_t)shift);
-    return mpz_get_ui(high);
-}
-
-/* The integer nearest to rest 2^n / 2^shift, ties to even. */
-static uint64_t fraction_nearest(long shift, int n)
-{
-    const uint64_t twice = fraction_bits(shift, n + 1);
-    mpz_set_ui(half, 0);
-    mpz_mul_2exp(high, rest, (mp_bitcnt_t)n + 1);
-    mpz_fdiv_r_2exp(half, high, (mp_bitcnt_t)shift);
-    const uint64_t below = twice / 2;
-    if (twice % 2 == 0)
-        return below;
-    return mpz_sgn(half) != 0 || below % 2 ? below + 1 : below;
-}
-
-/* Is the code of the lower candidate odd? Codes ascend by one from number to number. */
-static int is_odd(const oracle_format *of, long e)
-{
-    if (of->precision > 1)
-        return mpz_odd_p(high) != 0;
-    return mpz_sgn(high) != 0 && ((e - of->emin + (of->zeros ? 1 : 0)) & 1);
-}
-
-/* Round |sum| 2^unit, which is not zero: round.h, first page. */
-static void round_sum(oracle_rounded *out, const exact *x, const oracle_format *of, const mpsim_rounding *r,
-                      uint32_t random)
-{
-    const int negative = out->negative && (of->is_signed || r->negative != MPSIM_NEGATIVE_ABS);
-    mpz_abs(sum, sum);
-    const long e = (long)mpz_sizeinbase(sum, 2) - 1 + x->unit;
-    const long q = (e > of->emin ? e : of->emin) - of->precision + 1;
-    long shift = q - x->unit;
-    if (shift < 0) {
-        mpz_mul_2exp(sum, sum, (mp_bitcnt_t)-shift);
-        shift = 0;
-    }
-    mpz_fdiv_q_2exp(high, sum, (mp_bitcnt_t)shift);
-    mpz_fdiv_r_2exp(rest, sum, (mp_bitcnt_t)shift);
-    double s = mpz_get_d(high); /* at most 53 bits */
-    const int odd = is_odd(of, e);
-    const int any = mpz_sgn(rest) != 0;
-    mpz_set_ui(half, 1); /* 2 rest against 2^shift */
-    mpz_mul_2exp(half, half, (mp_bitcnt_t)shift);
-    mpz_mul_2exp(term, rest, 1);
-    const int beside_half = mpz_cmp(term, half);
-    int away = 0;
-    switch (r->mode) {
-    case MPSIM_ROUND_NEAREST_EVEN:
-        away = beside_half > 0 || (beside_half == 0 && odd);
-        break;
-    case MPSIM_ROUND_NEAREST_AWAY:
-        away = beside_half >= 0;
-        break;
-    case MPSIM_ROUND_TOWARD_ZERO:
-        break;
-    case MPSIM_ROUND_UP:
-        away = any && !negative;
-        break;
-    case MPSIM_ROUND_DOWN:
-        away = any && negative;
-        break;
-    case MPSIM_ROUND_TO_ODD:
-        away = any && !odd;
-        break;
-    default: {
-        const int n = r->sr_bits;
-        const uint64_t top = (uint64_t)1 << n, bits = random >> (32 - n);
-        if (r->mode == MPSIM_ROUND_STOCHASTIC_A)
-            away = fraction_bits(shift, n) + bits >= top;
-        else if (r->mode == MPSIM_ROUND_STOCHASTIC_B)
-            away = fraction_bits(shift, n + 1) + 2 * bits + 1 >= 2 * top;
-        else
-            away = fraction_nearest(shift, n) + bits >= top;
-    }
-    }
-    if (away)
-        s += 1;
-    out->exact = !any;
-    out->magnitude = q > 1023 ? HUGE_VAL : ldexp(s, (int)q);
-    out->kind = out->magnitude > of->max ? ORACLE_IS_BEYOND : ORACLE_IS_FINITE;
-}
-
-/* The code of the sum under way. An exact zero has the sign `negative_zero`; with `to_infinity` an overflow is an
- * infinity in every mode. */
-static uint64_t code_of(const exact *x, const oracle_format *of, const mpsim_rounding *rounding, uint32_t random,
-                        int negative_zero, int to_infinity)
-{
-    mpsim_rounding r = *rounding;
-    oracle_rounded in = {.kind = ORACLE_IS_FINITE, .exact = 1};
-    if (x->kind == NOT_A_NUMBER) {
-        in.kind = ORACLE_IS_NAN;
-        in.negative = x->negative;
-        in.payload = x->payload;
-    } else if (x->kind == NO_VALUE) {
-        in.kind = ORACLE_IS_NAN;
-    } else if (x->kind == INFINITE) {
-        in.kind = ORACLE_IS_INF;
-        in.negative = x->negative;
-    } else if (mpz_sgn(sum) == 0) {
-        in.negative = negative_zero;
-        in.read_zero = 1;
-    } else {
-        in.negative = mpz_sgn(sum) < 0;
-        in.nonzero = 1;
-        round_sum(&in, x, of, &r, random);
-        if (to_infinity && in.kind == ORACLE_IS_BEYOND)
-            r.mode = MPSIM_ROUND_NEAREST_AWAY; /* as if it rounded to infinity */
-    }
-    unsigned flags;
-    return oracle_finish(of, &r, &in, &flags);
-}
-
 /* The same with the next random word. In a fused addition an overflow is an infinity in every mode, and a zero is +0. */
-static uint64_t round_code(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *r, int negative_zero,
-                           int fused)
+static uint64_t round_code(work *w, const oracle_exact *x, const oracle_format *of, const mpsim_rounding *r,
+                           int negative_zero, int fused)
 {
-    const uint64_t code = code_of(x, of, r, draw(w, r), negative_zero, fused);
+    const uint64_t code = oracle_code(x, of, r, draw(w, r), negative_zero, fused);
     const int minus_zero = of->zeros == 2 && code == (uint64_t)1 << (of->bits - 1);
     return fused && minus_zero ? 0 : code;
 }
 
-/* An exact sum of zero: terms of one sign keep it, else +0, or -0 in mode DOWN. */
-static int is_negative_zero(const exact *x, const mpsim_rounding *r)
+static uint64_t round_added(work *w, const oracle_exact *x, const oracle_format *of, const mpsim_rounding *r)
 {
-    return x->minus && !x->plus ? 1 : x->plus && !x->minus ? 0 : r->mode == MPSIM_ROUND_DOWN;
-}
-
-static uint64_t round_added(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *r)
-{
-    return round_code(w, x, of, r, is_negative_zero(x, r), 0);
-}
-
-/* Does |sum| stay below the smallest normal number of the format even where there are smaller ones? */
-static int is_tiny(const exact *x, const oracle_format *of, const mpsim_rounding *r, uint32_t random)
-{
-    static mpz_t saved;
-    static int there;
-    oracle_format lower = *of;
-    oracle_rounded out = {.negative = mpz_sgn(sum) < 0};
-    if (x->kind != NUMBER || mpz_sgn(sum) == 0)
-        return 0;
-    if (!there)
-        mpz_init(saved);
-    there = 1;
-    mpz_set(saved, sum);
-    lower.emin -= 4;
-    round_sum(&out, x, &lower, r, random);
-    mpz_set(sum, saved);
-    return out.magnitude < ldexp(1, of->emin);
+    return round_code(w, x, of, r, oracle_is_negative_zero(x, r), 0);
 }
 
 /* A place before the result: here the traits of dot.h show. */
-static double place(work *w, const exact *x, const oracle_format *of, const mpsim_rounding *r)
+static double place(work *w, const oracle_exact *x, const oracle_format *of, const mpsim_rounding *r)
 {
     const unsigned traits = w->om->model->traits;
     const uint32_t random = draw(w, r);
-    exact y = *x;
+    oracle_exact y = *x;
     if (traits & MPSIM_TRAIT_NAN_MINUS && y.kind == NO_VALUE) {
         y.kind = NOT_A_NUMBER;
         y.negative = 1;
         y.payload = 0;
     }
-    if (traits & MPSIM_TRAIT_FLUSH_SUMS && is_tiny(x, of, r, random)) {
-        y.minus = mpz_sgn(sum) < 0;
+    if (traits & MPSIM_TRAIT_FLUSH_SUMS && oracle_is_tiny(x, of, r, random)) {
+        y.minus = mpz_sgn(oracle_total) < 0;
         y.plus = !y.minus;
-        mpz_set_ui(sum, 0);
+        mpz_set_ui(oracle_total, 0);
     }
-    return oracle_decode(of, code_of(&y, of, r, random, is_negative_zero(&y, r), !!(traits & MPSIM_TRAIT_OVERFLOW)));
+    return oracle_decode(
+        of, oracle_code(&y, of, r, random, oracle_is_negative_zero(&y, r), !!(traits & MPSIM_TRAIT_OVERFLOW)));
 }
 
 static double add(work *w, double x, double y, const oracle_format *of, const mpsim_rounding *r)
 {
-    exact s;
-    begin(&s);
-    add_value(&s, x);
-    add_value(&s, y);
+    oracle_exact s;
+    oracle_begin(&s);
+    oracle_add(&s, x);
+    oracle_add(&s, y);
     return place(w, &s, of, r);
 }
 
@@ -420,35 +155,14 @@ static int bit_length(uint64_t s)
     return n;
 }
 
-/* sum += the term in units of 2^unit. */
-static void add_aligned(const fused_term *t, int alignment, long unit)
+/* oracle_total += the term in units of 2^unit. */
+static void add_term(const fused_term *t, int alignment, long unit)
 {
-    mpz_import(term, 1, 1, sizeof t->s, 0, 0, &t->s);
-    if (t->negative)
-        mpz_neg(term, term);
-    if (t->w >= unit) {
-        mpz_mul_2exp(term, term, (mp_bitcnt_t)(t->w - unit));
-    } else {
-        const mp_bitcnt_t shift = (mp_bitcnt_t)(unit - t->w);
-        if (alignment == MPSIM_ALIGN_TRUNCATE) {
-            mpz_tdiv_q_2exp(term, term, shift);
-        } else if (alignment == MPSIM_ALIGN_FLOOR) {
-            mpz_fdiv_q_2exp(term, term, shift);
-        } else { /* floor(x + 1/2), one less if that was a tie and is odd */
-            mpz_set_ui(half, 1);
-            mpz_mul_2exp(half, half, shift - 1);
-            mpz_add(term, term, half);
-            mpz_fdiv_r_2exp(rest, term, shift);
-            mpz_fdiv_q_2exp(term, term, shift);
-            if (mpz_sgn(rest) == 0 && mpz_odd_p(term))
-                mpz_sub_ui(term, term, 1);
-        }
-    }
-    mpz_add(sum, sum, term);
+    oracle_add_aligned(t->s, t->negative, t->w, alignment, unit);
 }
 
 /* The finite products order[0..n-1], of which those from `end` on are zero, as terms; others go to *special. */
-static size_t collect(work *w, fused_term *terms, exact *special, const oracle_format *fa, const double *a,
+static size_t collect(work *w, fused_term *terms, oracle_exact *special, const oracle_format *fa, const double *a,
                       const oracle_format *fb, const double *b, const size_t *order, size_t n, size_t end)
 {
     const mpsim_model *m = w->om->model;
@@ -458,7 +172,7 @@ static size_t collect(work *w, fused_term *terms, exact *special, const oracle_f
             continue;
         const double u = a[order[i]], v = b[order[i]];
         if (!isfinite(u) || !isfinite(v)) {
-            add_product(special, u, v);
+            oracle_add_product(special, u, v);
         } else if (u != 0 && v != 0) {
             const parts pu = take_apart(fa, u, m->operand_emin), pv = take_apart(fb, v, m->operand_emin);
             const int p = pu.p + pv.p;
@@ -474,10 +188,10 @@ static size_t collect(work *w, fused_term *terms, exact *special, const oracle_f
 }
 
 /* s as a term, if it is a finite number but zero: 1, else 0. */
-static size_t collect_addend(fused_term *t, exact *special, const oracle_format *fs, double s)
+static size_t collect_addend(fused_term *t, oracle_exact *special, const oracle_format *fs, double s)
 {
     if (!isfinite(s)) {
-        add_value(special, s);
+        oracle_add(special, s);
         return 0;
     }
     if (s == 0)
@@ -487,9 +201,9 @@ static size_t collect_addend(fused_term *t, exact *special, const oracle_format 
     return 1;
 }
 
-static double special_result(work *w, exact *special, int fused)
+static double special_result(work *w, oracle_exact *special, int fused)
 {
-    forget_nan(special);
+    oracle_forget_nan(special);
     return oracle_decode(w->om->accumulator,
                          round_code(w, special, w->om->accumulator, &w->om->model->accumulator.rounding, 0, fused));
 }
@@ -510,14 +224,14 @@ static size_t group_terms(work *w, fused_term *terms, size_t count, const oracle
     size_t found = 0;
     for (size_t i = 0; i < count; found++) {
         const size_t group = terms[i].k / m->group;
-        exact x;
-        begin(&x);
+        oracle_exact x;
+        oracle_begin(&x);
         for (; i < count && terms[i].k / m->group == group; i++)
-            add_aligned(&terms[i], MPSIM_ALIGN_TRUNCATE, base);
-        groups[found] = (fused_term){.w = base, .e = 0, .negative = mpz_sgn(sum) < 0};
-        assert(mpz_sizeinbase(sum, 2) <= 62);
-        mpz_abs(sum, sum);
-        groups[found].s = mpz_get_ui(sum);
+            add_term(&terms[i], MPSIM_ALIGN_TRUNCATE, base);
+        groups[found] = (fused_term){.w = base, .e = 0, .negative = mpz_sgn(oracle_total) < 0};
+        assert(mpz_sizeinbase(oracle_total, 2) <= 62);
+        mpz_abs(oracle_total, oracle_total);
+        groups[found].s = mpz_get_ui(oracle_total);
     }
     memcpy(terms, groups, found * sizeof groups[0]);
     return found;
@@ -530,8 +244,8 @@ static double fused_addition(work *w, const oracle_format *fa, const double *a, 
 {
     const mpsim_model *m = w->om->model;
     fused_term terms[257]; /* length is a byte */
-    exact x, special;
-    begin(&special);
+    oracle_exact x, special;
+    oracle_begin(&special);
     size_t count = collect(w, terms, &special, fa, a, fb, b, order, n, end);
     if (special.kind == NUMBER && m->addition == MPSIM_ADDITION_GROUPED)
         count = group_terms(w, terms, count, fa, fb);
@@ -539,11 +253,11 @@ static double fused_addition(work *w, const oracle_format *fa, const double *a, 
     if (special.kind != NUMBER)
         return special_result(w, &special, 1);
 
-    begin(&x);
+    oracle_begin(&x);
     if (count) {
         x.unit = largest_exponent(terms, count, m->floor == MPSIM_MODEL_NO_FLOOR ? LONG_MIN : m->floor) - m->fraction;
         for (size_t i = 0; i < count; i++)
-            add_aligned(&terms[i], m->alignment, x.unit);
+            add_term(&terms[i], m->alignment, x.unit);
     }
     return oracle_decode(w->om->accumulator, round_code(w, &x, w->om->accumulator, &m->accumulator.rounding, 0, 1));
 }
@@ -571,16 +285,16 @@ static double staged_addition(work *w, const oracle_format *fa, const double *a,
     const mpsim_model *m = w->om->model;
     const oracle_format *to = w->om->accumulator;
     fused_term terms[257];
-    exact x, special;
+    oracle_exact x, special;
     long e[2] = {LONG_MIN, LONG_MIN}, e_products = LONG_MIN;
     mpz_t sums[2], all;
     mpz_inits(sums[0], sums[1], all, (mpz_ptr)0);
-    begin(&special);
+    oracle_begin(&special);
     const size_t count = collect(w, terms, &special, fa, a, fb, b, order, n, n + order[0]);
     const size_t addend = collect_addend(&terms[count], &special, fs, s);
     for (size_t i = 0; i < count; i++)
         if (is_beyond(&terms[i], to))
-            add_infinity(&special, terms[i].negative);
+            oracle_add_infinity(&special, terms[i].negative);
     double result = 0;
     if (special.kind != NUMBER) {
         result = special_result(w, &special, 0);
@@ -590,11 +304,11 @@ static double staged_addition(work *w, const oracle_format *fa, const double *a,
         for (size_t i = 0; i < count; i++)
             if ((int)(terms[i].k % m->ways) == way && terms[i].e > e[way])
                 e[way] = terms[i].e;
-        begin(&x);
+        oracle_begin(&x);
         for (size_t i = 0; i < count; i++)
             if ((int)(terms[i].k % m->ways) == way)
-                add_aligned(&terms[i], MPSIM_ALIGN_TRUNCATE, e[way] - m->fraction);
-        mpz_set(sums[way], sum);
+                add_term(&terms[i], MPSIM_ALIGN_TRUNCATE, e[way] - m->fraction);
+        mpz_set(sums[way], oracle_total);
         e_products = e[way] > e_products ? e[way] : e_products;
     }
     for (int way = 0; way < m->ways; way++)
@@ -608,19 +322,20 @@ static double staged_addition(work *w, const oracle_format *fa, const double *a,
     if (e_products != LONG_MIN)
         floor_to(all, e_products - m->fraction, x.unit);
     if (addend && !(m->drop && e_s < largest - m->fraction - 1)) {
-        begin(&special);
-        add_aligned(&terms[count], MPSIM_ALIGN_FLOOR, largest - m->fraction);
-        floor_to(sum, largest - m->fraction, x.unit);
-        mpz_add(all, all, sum);
+        oracle_begin(&special);
+        add_term(&terms[count], MPSIM_ALIGN_FLOOR, largest - m->fraction);
+        floor_to(oracle_total, largest - m->fraction, x.unit);
+        mpz_add(all, all, oracle_total);
     }
     x.kind = NUMBER;
-    mpz_abs(sum, all);
-    const long own = (long)mpz_sizeinbase(sum, 2) - 1 + x.unit, last = (own > to->emin ? own : to->emin) - m->kept;
+    mpz_abs(oracle_total, all);
+    const long own = (long)mpz_sizeinbase(oracle_total, 2) - 1 + x.unit,
+               last = (own > to->emin ? own : to->emin) - m->kept;
     if (mpz_sgn(all) && last > x.unit) {
         floor_to(all, x.unit, last);
         x.unit = last;
     }
-    mpz_set(sum, all);
+    mpz_set(oracle_total, all);
     result = oracle_decode(to, round_code(w, &x, to, &m->accumulator.rounding, 0, 0));
 done:
     mpz_clears(sums[0], sums[1], all, (mpz_ptr)0);
@@ -646,9 +361,9 @@ static double pairwise_sum(work *w, const double *a, const double *b, size_t n, 
     double *p = malloc(n * sizeof *p);
     assert(p);
     for (size_t i = 0; i < n; i++) {
-        exact x;
-        begin(&x);
-        add_product(&x, i < end ? a[i] : 0, i < end ? b[i] : 0);
+        oracle_exact x;
+        oracle_begin(&x);
+        oracle_add_product(&x, i < end ? a[i] : 0, i < end ? b[i] : 0);
         p[i] = place(w, &x, w->om->product, &w->om->model->product.rounding);
     }
     const double y = neighbours_sum(w, p, n);
@@ -660,13 +375,13 @@ static double pairwise_sum(work *w, const double *a, const double *b, size_t n, 
 static double chain_step(work *w, double u, double v, double s)
 {
     const mpsim_model *m = w->om->model;
-    exact x;
-    begin(&x);
-    add_product(&x, u, v);
+    oracle_exact x;
+    oracle_begin(&x);
+    oracle_add_product(&x, u, v);
     if (m->addition == MPSIM_ADDITION_MULADD)
         return add(w, s, place(w, &x, w->om->product, &m->product.rounding), w->om->accumulator,
                    &m->accumulator.rounding);
-    add_value(&x, s);
+    oracle_add(&x, s);
     return place(w, &x, w->om->accumulator, &m->accumulator.rounding);
 }
 
@@ -714,17 +429,17 @@ static double additions(work *w, const oracle_format *fa, const double *a, const
     size_t *order = malloc(filled * sizeof *order);
     assert(order);
     set_order(order, filled, m->order);
-    exact x;
+    oracle_exact x;
     switch (m->addition) {
     case MPSIM_ADDITION_EXACT: /* in chunks; oracle_dot has the one without */
         for (size_t i = 0, all = alone ? m->chunk : n; i < all;) {
-            begin(&x);
+            oracle_begin(&x);
             if (!alone)
-                add_value(&x, s);
+                oracle_add(&x, s);
             for (size_t end = m->length && all - i > m->length ? i + m->length : all; i < end; i++)
-                add_product(&x, i < n ? a[i] : 0, i < n ? b[i] : 0);
-            forget_nan(&x);
-            if (m->length && x.kind == NUMBER && mpz_sgn(sum) == 0) { /* that zero is +0 */
+                oracle_add_product(&x, i < n ? a[i] : 0, i < n ? b[i] : 0);
+            oracle_forget_nan(&x);
+            if (m->length && x.kind == NUMBER && mpz_sgn(oracle_total) == 0) { /* that zero is +0 */
                 x.plus = 1;
                 x.minus = 0;
             }
@@ -788,13 +503,13 @@ uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint6
     }
     if (m->traits & MPSIM_TRAIT_FLUSH_SUMS && n > 0)
         s = flushed(m, om->result, s);
-    exact x;
-    begin(&x);
+    oracle_exact x;
+    oracle_begin(&x);
     if (m->addition == MPSIM_ADDITION_EXACT && !m->chunk && !m->length) {
-        add_value(&x, s);
+        oracle_add(&x, s);
         for (size_t k = 0; k < n; k++)
-            add_product(&x, u[k], v[k]);
-        forget_nan(&x);
+            oracle_add_product(&x, u[k], v[k]);
+        oracle_forget_nan(&x);
     } else {
         if (!m->chunk)
             s = additions(&w, fa, u, fb, v, n, &fs, s);
@@ -804,8 +519,8 @@ uint64_t oracle_dot(const oracle_model *om, const oracle_format *fa, const uint6
             const double t = additions(&w, fa, u + k, fb, v + k, some, &fs, 0);
             s = add(&w, s, t, om->outer, &m->outer.rounding);
         }
-        begin(&x);
-        add_value(&x, s);
+        oracle_begin(&x);
+        oracle_add(&x, s);
     }
     const uint64_t d = round_added(&w, &x, om->result, &m->result.rounding);
     free(u);

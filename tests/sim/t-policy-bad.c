@@ -1,0 +1,339 @@
+/* t-policy-bad.c -- what the keys of a policy file refuse, contradictions between keys, and files that are none. */
+#include "sim/policy/policy.h"
+#include "support/badfile.h"
+#include "support/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *write_bytes(const void *bytes, size_t n)
+{
+    blob b = {0};
+    blob_add(&b, bytes, n);
+    return bad_write("case.yaml", &b);
+}
+
+/* One line "PATH: line N: ... FRAGMENT ..." and exit code 3; line 0: no line. */
+static void refused(const void *bytes, size_t n, unsigned line, const char *fragment)
+{
+    policy p;
+    trace_error e = {0};
+    char start[4200];
+    const char *path = write_bytes(bytes, n);
+    const int code = policy_load(&p, path, 0, &e);
+    if (line)
+        snprintf(start, sizeof start, "%s: line %u: ", path, line);
+    else
+        snprintf(start, sizeof start, "%s: ", path);
+    ck_assert_msg(code == 3 && e.exit == 3, "code %d, %d (%s), wanted: %s", code, e.exit, e.text, fragment);
+    ck_assert_msg(strncmp(e.text, start, strlen(start)) == 0, "'%s' does not begin with '%s'", e.text, start);
+    ck_assert_msg(strstr(e.text + strlen(start), fragment) != NULL, "'%s' does not have '%s'", e.text, fragment);
+    for (const char *s = e.text; *s; s++)
+        ck_assert_msg((unsigned char)*s >= 0x20 && *s != 0x7f, "control character: %s", e.text);
+    ck_assert_ptr_null(p.plans);
+    ck_assert_ptr_null(p.patterns);
+    ck_assert_ptr_null(p.name);
+}
+
+/* clang-format off */
+static const struct {
+    const char *text;
+    unsigned line;
+    const char *fragment; /* of the error line */
+} bad[] = {
+    /* the file */
+    {"- precision: fp16\n", 1, "'key: value' pairs are needed"},
+    {"fp16\n", 1, "'key: value' pairs are needed"},
+    {"precision: fp16\n---\nprecision: bf16\n", 3, "a second document"},
+    {"precision: fp16\nclip: 1\nprecision: bf16\n", 3, "'precision' stands twice"},
+    {"clip: {max_norm: 1,\n  max_norm: 2}\n", 2, "'max_norm' stands twice"},
+    {"clip: 1\nnote: *a\n", 2, "not valid YAML: found undefined alias"},
+    {"opt_level: O2\nparams: fp32\n", 2, "params"},
+    {"opt_level: O0\nmaster_weights: false\nsteps_per_epoch: -3\n", 3, "steps_per_epoch"},
+    {"precision: bf16\nparams: bf16\nautocast: none\n", 2, "params"},
+    {"compute: bf16\n", 1, "compute"},
+    {"precision: fp16\nloss_scaling: 0\n", 2, "loss_scaling"},
+    {"optimizer: {lr: -1}\n", 1, "lr"},
+    {"optimizer: {betas: [2, -1]}\n", 1, "betas"},
+    {"optimizer: {betas: [0.9, 0.99], beta1: 0.5}\n", 1, "beta1"},
+    {"precision: bf16\nparams: bf16\noptimizer: {variant: torch, store: kahan}\n", 3, "variant"},
+    {"optimizer: {name: sgd, variant: torchao}\n", 1, "variant"},
+    {"optimizer: {name: adam, variant: apex, amsgrad: true}\n", 1, "amsgrad"},
+    {"optimizer: {name: sgd, nesterov: true, momentum: 0}\n", 1, "nesterov"},
+    {"optimizer: {name: sgd, amsgrad: true}\n", 1, "sgd has no amsgrad"},
+    {"loss_scaling: {scaler: torch, floor: 2^20}\n", 1, "floor"},
+    {"loss_scaling: {scaler: torch, growth: 0.5}\n", 1, "growth"},
+    {"clip: {rule: none, max_norm: 1}\n", 1, "max_norm"},
+    {"fp8: none\nfp8_recipe: delayed\n", 1, "fp8: none contradicts"},
+    {"fp8: hybrid\nfp8_recipe: deepseek\n", 1, "has no hybrid form"},
+    {"clip: &a [*a]\n", 1, "nested too deeply"},
+    {"clip: &a {<<: *a}\n", 1, "nested too deeply"},
+    {"optimizer: &o {lr: 1}\nclip: {<<: [*o, 1]}\n", 2, "<<: 'key: value' pairs are needed, or an alias of them"},
+    {"optimizer: &o {lr: -1}\n<<: {optimizer: *o, clip: 1}\n", 1, "lr"},
+    {"a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
+     "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d]\n", 1, "too many keys and values"},
+    {"a: &a {<<: {k: 1}}\nb: &b {<<: [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]}\nc: &c {<<: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]}\n"
+     "d: &d {<<: [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]}\ne: &e {<<: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]}\n"
+     "f: &f {<<: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]}\n", 1, "too many keys and values"},
+    {"? [a]\n: b\n", 1, "a key must be a word"},
+    {"\"a\\0b\": 1\n", 1, "a key must be a word"},
+    {"note: x\nprecision: \"a\\0b\"\n", 2, "a zero byte"},
+    {"clip:\n\tmax_norm: 1\n", 2, "not valid YAML"},
+    {"precision: fp16\n clip: 1\n", 2, "not valid YAML"},
+    {"clip: [1\n", 2, "not valid YAML"},
+    {"clip: 'abc\n", 2, "not valid YAML"},
+    {"%YAML 9.9\n---\na: 1\n", 1, "not valid YAML"},
+    {"note: \"\\ud800\"\n", 1, "not valid YAML"},
+    {"clip: [[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]\n", 1, "nested too deeply"}, /* 17 */
+    {"clip: [[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]\n", 1, "clip: a norm"},
+    {"\"a\\nb\\x1b\": 1\n", 1, "unknown key 'a\\nb\\x1b'"},
+    {"\"%s%n\": 1\n", 1, "unknown key '%s%n'"},
+    {"\"%s%n\": 1\n\"%s%n\": 1\n", 2, "'%s%n' stands twice"},
+    /* keys of the policy */
+    {"\npresision: fp16\n", 2, "unknown key 'presision': did you mean precision?"},
+    {"Precision: fp16\n", 1, "unknown key 'Precision'"},
+    {"step: 3\n", 1, "unknown key 'step'"},
+    {"epoch: 3\n", 1, "unknown key 'epoch'"},
+    {"<<: 3\n", 1, "<<: 'key: value' pairs are needed"},
+    {"name: [a]\n", 1, "name: one word"},
+    {"name: ''\n", 1, "name: one word"},
+    {"source: {}\n", 1, "source: one word"},
+    {"note:\n", 1, "note: one word"},
+    /* a policy that says nothing */
+    {"", 0, "no key is given: a policy is 'key: value' lines, as 'precision: bf16'"},
+    {"# precision: fp16\n\n", 0, "no key is given"},
+    {"{}\n", 0, "no key is given"},
+    {"name: x\n", 0, "no key of a training is given: a policy is 'key: value' lines, as 'precision: bf16'"},
+    {"name: x\nnote: y\n", 0, "no key of a training is given"},
+    {"schedule: []\n", 0, "no key of a training is given"},
+    {"name: x\nschedule:\n  - step: 5\n", 0, "no key of a training is given"},
+    {"---\n...\n", 2, "'key: value' pairs are needed here"},
+    {"null\n", 1, "'key: value' pairs are needed here"},
+    {"~\n", 1, "'key: value' pairs are needed here"},
+    {"[]\n", 1, "'key: value' pairs are needed here"},
+    {"policy: {}\n", 1, "policy: no key is given: 'key: value' lines are needed under it"},
+    {"precision: fp17\n", 1, "precision: 'fp17' is not one of no, fp32"},
+    {"precision: [fp16]\n", 1, "precision: one word"},
+    {"precision: \"\\x1b[31m\"\n", 1, "precision: '\\x1b[31m'"},
+    {"precision: O2\n", 1, "precision: 'O2'"},
+    {"opt_level: O4\n", 1, "opt_level: 'O4' is not one of O0, O1, O2, O3"},
+    {"opt_level: fp16\n", 1, "opt_level: 'fp16'"},
+    {"precision: fp61\nopt_level: O2\n", 1, "precision: 'fp61' is not one of"},
+    {"precision: fp16\nopt_level: O5\n", 2, "opt_level: 'O5' is not one of O0, O1, O2, O3"},
+    /* max_grad_norm, and the block of NeMo RL */
+    {"max_grad_norm: 0\n", 1, "clip: the largest norm must be above 0"},
+    {"max_grad_norm: [1]\n", 1, "max_grad_norm: a number is needed"},
+    {"clip: 1\nmax_grad_norm: 2\n", 2, "max_grad_norm contradicts clip of line 1"},
+    {"policy: fp16\n", 1, "unknown key 'policy'"},
+    {"policy:\n  precison: fp16\n", 2, "policy: unknown key 'precison': did you mean precision?"},
+    {"policy:\n  precision: fp61\n", 2, "precision: 'fp61' is not one of"},
+    {"policy: {max_grad_norm: -1}\n", 1, "clip: the largest norm"},
+    {"precision: fp16\npolicy:\n  precision: bfloat16\n", 3, "policy: precision stands beside the block, too"},
+    {"clip: 1\npolicy:\n  max_grad_norm: 1\n", 3, "policy: clip stands beside the block, too"},
+    {"policy:\n  max_grad_norm: ${policy.norm}\n", 2, "policy: '${policy.norm}' refers to nothing in the block"},
+    {"policy:\n  a: ${policy.a}\n  max_grad_norm: ${policy.a}\n", 2, "refers to nothing"},
+    {"policy:\n  optimizer: adam\n", 2, "policy: optimizer: 'key: value' pairs are needed"},
+    {"policy:\n  optimizer:\n    name: torch.optim.Rprop\n", 3, "optimizer: 'Rprop' is not one of"},
+    {"policy:\n  optimizer:\n    name: torch.optim.Adam\n    kwargs: {lrr: 1}\n", 4, "policy: unknown key 'optimizer.kwargs.lrr': did you mean lr?"},
+    {"policy:\n  megatron_cfg:\n    enabled: maybe\n", 3, "enabled: 'maybe' is neither true nor false"},
+    {"policy:\n  megatron_cfg: {fp8_cfg: {enabled: true, fp8_recipe: none}}\n", 2, "fp8_recipe: 'none' is not known"},
+    {"policy: {precision: float16}\nclipp: {}\n", 2, "unknown key 'clipp'"},
+    {"compute: fp17\n", 1, "compute: 'fp17' is not a format"},
+    {"compute: binary64\n", 1, "compute: binary64 is not a part of binary32"},
+    {"params: e8m0\n", 1, "params: e8m0 is not a part of binary32"},
+    {"params: []\n", 1, "params: one word"},
+    {"grads: int8\n", 1, "grads: 'int8' is not a format"},
+    {"precision: bf16\nmaster_weights: true\n", 2, "master_weights: the parameters are fp32 already"},
+    {"opt_level: O1\nmaster_weights: true\n", 2, "master_weights: the parameters are fp32 already"},
+    {"precision: fp16\nparams: fp16\nmaster_weights: split\n", 3, "master_weights: split needs bf16 parameters (params), not fp16"},
+    {"master_weights: split\n", 1, "master_weights: split needs bf16 parameters (params), not binary32"},
+    {"master_weights: 1\n", 1, "master_weights: '1' is neither true nor false"},
+    {"master_weights: [true]\n", 1, "master_weights: one word"},
+    {"autocast: O1\n", 1, "autocast: 'O1' is not one of none, all, torch, norms-fp32, batchnorm-fp32, megatron"},
+    {"autocast: {}\n", 1, "autocast: one word"},
+    {"opt_level: O2\nkeep_batchnorm_fp32: maybe\n", 2, "keep_batchnorm_fp32: 'maybe'"},
+    {"keep_batchnorm_fp32: true\n", 1, "keep_batchnorm_fp32: all parameters are fp32 already"},
+    {"opt_level: O1\nkeep_batchnorm_fp32: true\n", 2, "keep_batchnorm_fp32: all parameters are fp32 already"},
+    {"opt_level: O3\nautocast: all\nkeep_batchnorm_fp32: true\n", 3, "keep_batchnorm_fp32 contradicts autocast of line 2"},
+    {"keep_fp32: head\n", 1, "keep_fp32: a list of patterns"},
+    {"keep_fp32: {a: b}\n", 1, "keep_fp32: a list of patterns"},
+    {"keep_fp32:\n  - a\n  - [b]\n", 3, "keep_fp32: a pattern is one word"},
+    {"layer_kinds: [fc1]\n", 1, "layer_kinds: 'pattern: kind' pairs"},
+    {"layer_kinds:\n  fc1: dense\n", 2, "layer_kinds: 'dense' is not one of linear, conv"},
+    {"layer_kinds:\n  fc1: [linear]\n", 2, "layer_kinds: one word"},
+    /* loss_scaling */
+    {"loss_scaling: -1\n", 1, "loss_scaling: 'static:init=-1'"},
+    {"loss_scaling: 1e400\n", 1, "loss_scaling: '1e400'"},
+    {"loss_scaling: nan\n", 1, "loss_scaling: 'nan'"},
+    {"loss_scaling: true\n", 1, "loss_scaling: 'true'"},
+    {"loss_scaling: pytorch\n", 1, "loss_scaling: 'pytorch'"},
+    {"loss_scaling: torch:windw=3\n", 1, "loss_scaling: 'torch:windw=3'"},
+    {"loss_scaling:\n", 1, "loss_scaling: one word"},
+    {"loss_scaling: [torch]\n", 1, "loss_scaling: a scaler's name"},
+    {"loss_scaling: {window: 3}\n", 1, "loss_scaling: which scaler: key 'scaler' is missing"},
+    {"loss_scaling: {scaler: [torch]}\n", 1, "loss_scaling: one word"},
+    {"loss_scaling:\n  scaler: torch\n  windw: 3\n", 3, "loss_scaling: unknown key 'windw'"},
+    {"loss_scaling:\n  scaler: torch\n  growth_interval: 0\n", 3, "growth_interval: '0' is not possible"},
+    {"loss_scaling:\n  scaler: torch\n  init_scale: 0.1x\n", 3, "init_scale: '0.1x' is not possible"},
+    {"loss_scaling:\n  scaler: torch\n  init_scale: [1]\n", 3, "init_scale: one word"},
+    {"loss_scaling:\n  scaler: torch\n  init: 4\n  init_scale: 8\n", 4, "init_scale: '8' is not possible"},
+    {"loss_scaling:\n  scaler: torch\n  window: '3,init=5,init=6'\n", 3, "window"},
+    {"loss_scaling:\n  scaler: 1024\n  init: 4\n", 3, "init: '4' is not possible"},
+    /* optimizer */
+    {"optimizer: lamb\n", 1, "optimizer: 'lamb' is not one of sgd, adam, adamw, lion, adafactor, trace"},
+    {"optimizer: {name: lion, eps: 1e-8}\n", 1, "optimizer: lion has no eps"},
+    {"optimizer: {name: lion, variant: torch}\n", 1, "optimizer: variant torch has no lion"},
+    {"optimizer: {name: lion, d: 1}\n", 1, "optimizer: lion has no d"},
+    {"optimizer: {name: adafactor, betas: [0.9, 0.99]}\n", 1, "optimizer: adafactor has no betas"},
+    {"optimizer: {name: adafactor, d: 0.5}\n", 1, "optimizer: d: 0.5 is not possible"},
+    {"optimizer: {name: adafactor, beta2_decay: 0.8}\n", 1, "optimizer: beta2_decay: 0.8 is not possible"},
+    {"optimizer: {name: adafactor, states: coat}\n", 1, "optimizer: adafactor has moments of rows and columns: no states"},
+    {"optimizer: [adam]\n", 1, "optimizer: a name"},
+    {"optimizer: {}\nclip: x\n", 2, "clip: 'x'"},
+    {"optimizer:\n  nam: adam\n", 2, "optimizer: unknown key 'nam'"},
+    {"optimizer:\n  name: lamb\n", 2, "optimizer: 'lamb'"},
+    {"optimizer:\n  variant: torhc\n", 2, "variant: 'torhc' is not one of ieee, torch"},
+    {"optimizer:\n  variant: []\n", 2, "variant: the list is empty"},
+    {"optimizer:\n  variant: [ieee, ieee, ieee, ieee, ieee]\n", 2, "variant: too many"},
+    {"optimizer:\n  variant:\n    - ieee\n    - {}\n", 4, "variant: one word"},
+    {"optimizer:\n  store: random\n", 2, "store: 'random' is not one of nearest, stochastic, kahan"},
+    {"optimizer:\n  betas: 0.9\n", 2, "betas: two numbers"},
+    {"optimizer:\n  betas: [0.9]\n", 2, "betas: two numbers"},
+    {"optimizer:\n  betas: [0.9, x]\n", 2, "betas: 'x' is not a number"},
+    {"optimizer:\n  lr: fast\n", 2, "lr: 'fast' is not a number"},
+    {"optimizer:\n  eps: inf\n", 2, "eps: 'inf' is not a number"},
+    {"optimizer:\n  nesterov: 2\n", 2, "nesterov: '2' is neither"},
+    {"optimizer:\n  state: fp128\n", 2, "state: 'fp128' is not a format"},
+    {"optimizer:\n  state: binary64\n", 2, "state: binary64 is not a part of binary32"},
+    {"precision: bf16\noptimizer: {store: kahan, variant: optimi}\n", 2, "optimizer: store needs parameters in a lower precision"},
+    {"optimizer: {store: stochastic}\n", 1, "optimizer: store needs parameters in a lower precision"},
+    {"autocast: all\nparams: bf16\nmaster_weights: true\noptimizer: {variant: optimi, store: kahan}\n", 4, "optimizer: store kahan contradicts master_weights"},
+    {"autocast: all\nparams: bf16\nmaster_weights: split\noptimizer: {store: stochastic}\n", 4, "optimizer: store stochastic contradicts master_weights"},
+    /* clip */
+    {"clip: 0\n", 1, "clip: the largest norm must be above 0"},
+    {"clip: -1\n", 1, "clip: the largest norm must be above 0"},
+    {"clip: inf\n", 1, "clip: 'inf' is not a number"},
+    {"clip:\n", 1, "clip: one word or number"},
+    {"clip: [1]\n", 1, "clip: a norm, or rule and max_norm"},
+    {"clip: {}\n", 1, "clip: key 'max_norm' is missing"},
+    {"clip: {rule: torch}\n", 1, "clip: key 'max_norm' is missing"},
+    {"clip:\n  rule: value\n  max_norm: 1\n", 2, "clip: 'value' is not a rule"},
+    {"clip:\n  max_norm: 0\n", 2, "clip: the largest norm must be above 0"},
+    {"clip:\n  max_norm: 1\n  norm: l2\n", 3, "clip: norm: 'l2' is neither exact nor trace"},
+    {"clip:\n  max_norm: 1\n  type: 2\n", 3, "clip: unknown key 'type'"},
+    /* grad_reduce */
+    {"grad_reduce: none\n", 1, "grad_reduce: 'none' is not a format"},
+    {"grad_reduce: binary64\n", 1, "grad_reduce: binary64 is not"},
+    {"grad_reduce: [fp32]\n", 1, "grad_reduce: a format or"},
+    {"grad_reduce:\n  wire: fp61\n", 2, "wire: 'fp61' is not a format"},
+    {"grad_reduce:\n  accumulate: x\n", 2, "accumulate: 'x' is not a format"},
+    {"grad_reduce:\n  order: star\n", 2, "grad_reduce: order: 'star' is not one of sequential, ring, tree"},
+    {"grad_reduce:\n  average: mean\n", 2, "grad_reduce: average: 'mean' is not one of none, before, after"},
+    {"grad_reduce:\n  ranks: 8\n", 2, "grad_reduce: unknown key 'ranks'"},
+    /* fp8 */
+    {"fp8: e5m2\n", 1, "fp8: 'e5m2' is not one of hybrid, e4m3, none"},
+    {"fp8: [hybrid]\n", 1, "fp8: one word"},
+    {"precision: fp8\nfp8_recipe: none\n", 2, "fp8_recipe: 'none' is not known: delayed, current"},
+    {"precision: bf16\nfp8_amax_history_len: 4\n", 2, "fp8_amax_history_len: works on delayed scaling, which the policy does not have: precision is bf16"},
+    {"precision: mxfp8\nfp8_margin: 0\n", 2, "fp8_margin: works on delayed scaling, which the policy does not have: the recipe is mxfp8"},
+    {"fp8_recipe: current\nfp8_amax_compute_algo: max\n", 2, "fp8_amax_compute_algo: works on delayed scaling, which the policy does not have: the recipe is current"},
+    {"precision: fp8\nfp8_margin: 0.5\n", 2, "fp8_margin: an integer"},
+    {"precision: mxfp8\ndisable_rht: true\n", 2, "disable_rht: works on TransformerEngine's NVFP4 recipe"},
+    {"precision: nvfp4\nfp8_recipe: nvfp4:torchao\ndisable_2d_quantization: true\n", 3, "disable_2d_quantization: works on TransformerEngine's NVFP4 recipe"},
+    {"disable_stochastic_rounding: true\n", 1, "disable_stochastic_rounding: works on TransformerEngine's NVFP4 recipe"},
+    {"precision: mxfp8\nschedule:\n  - {step: 9, disable_rht: true}\n", 3, "disable_rht: works on TransformerEngine's NVFP4 recipe"},
+    {"precision: bf16\nschedule:\n  - {step: 9, first_last_layers_bf16: true}\n", 3, "first_last_layers_bf16: works on an FP8 recipe, and the policy has none"},
+    {"precision: nvfp4\nschedule:\n  - step: 9\n    num_layers_at_end_in_bf16: 1\n", 4, "num_layers_at_end_in_bf16: needs first_last_layers_bf16: true"},
+    {"precision: nvfp4\ndisable_rht: 16\n", 2, "disable_rht: '16' is neither true nor false"},
+    {"precision: bf16\nfirst_last_layers_bf16: true\n", 2, "first_last_layers_bf16: works on an FP8 recipe, and the policy has none"},
+    {"precision: nvfp4\nnum_layers_at_start_in_bf16: 1\n", 2, "num_layers_at_start_in_bf16: needs first_last_layers_bf16: true"},
+    {"precision: nvfp4\nfirst_last_layers_bf16: false\nnum_layers_at_end_in_bf16: 1\n", 3, "num_layers_at_end_in_bf16: needs first_last_layers_bf16: true"},
+    {"precision: nvfp4\nfirst_last_layers_bf16: true\nnum_layers_at_end_in_bf16: 101 %\n", 3, "num_layers_at_end_in_bf16: '101 %' is neither"},
+    {"precision: nvfp4\nfirst_last_layers_bf16: true\nnum_layers_at_end_in_bf16: -1\n", 3, "num_layers_at_end_in_bf16: '-1' is neither"},
+    {"precision: nvfp4\nfirst_last_layers_bf16: true\nnum_layers_at_end_in_bf16: 1 %%\n", 3, "num_layers_at_end_in_bf16: '1 %%' is neither"},
+    {"precision: nvfp4\nfirst_last_layers_bf16: true\nnum_layers_at_end_in_bf16: '%'\n", 3, "num_layers_at_end_in_bf16: '%' is neither"},
+    {"precision: mxfp8\nfp8_recipe: mxfp8:up\n", 2, "fp8_recipe: 'mxfp8:up' is not known: delayed, current"},
+    {"precision: fp8\nfp8_margin: 127\n", 2, "fp8_margin: an integer"},
+    {"precision: fp8\nfp8_margin: two\n", 2, "fp8_margin: 'two' is not a number"},
+    {"precision: fp8\nfp8_amax_history_len: 0\n", 2, "fp8_amax_history_len: 1 to 1048576"},
+    {"precision: fp8\nfp8_amax_history_len: 1048577\n", 2, "fp8_amax_history_len: 1 to 1048576"},
+    {"precision: fp8\nfp8_amax_history_len: -1\n", 2, "fp8_amax_history_len: '-1' is not"},
+    {"precision: fp8\nfp8_amax_history_len: 1.5\n", 2, "fp8_amax_history_len: '1.5' is not"},
+    {"precision: fp8\nfp8_amax_compute_algo: recent\n", 2, "fp8_amax_compute_algo: 'recent' is neither max nor most_recent"},
+    {"precision: bf16\nfp8_params: true\n", 2, "fp8_params: works on an FP8 recipe, and the policy has none"},
+    {"precision: fp8\nfp8_params: some\n", 2, "fp8_params: 'some' is neither"},
+    {"precision: bf16\nfp8_exclude: [head]\n", 2, "fp8_exclude: works on an FP8 recipe, and the policy has none"},
+    {"precision: fp8\nfp8_exclude: head\n", 2, "fp8_exclude: a list of patterns"},
+    /* schedule */
+    {"schedule: 3\n", 1, "schedule: a list of entries"},
+    {"schedule:\n", 1, "schedule: a list of entries"},
+    {"schedule: {step: 3}\n", 1, "schedule: a list of entries"},
+    {"schedule:\n  - 3\n", 2, "'key: value' pairs"},
+    {"schedule:\n  - precision: bf16\n", 2, "schedule: an entry needs either step or epoch"},
+    {"steps_per_epoch: 2\nschedule:\n  - {step: 3, epoch: 2}\n", 3, "schedule: an entry needs either step or epoch"},
+    {"schedule:\n  - epoch: 2\n", 2, "schedule: epoch needs the key steps_per_epoch"},
+    {"steps_per_epoch: 0\nschedule: [{epoch: 2}]\n", 1, "steps_per_epoch: 1 to"},
+    {"steps_per_epoch: ten\nschedule: [{epoch: 2}]\n", 1, "steps_per_epoch: 1 to"},
+    {"steps_per_epoch: 10\nschedule: [{epoch: 0}]\n", 2, "epoch"},
+    {"steps_per_epoch: 10\nschedule: [{epoch: 2.5}]\n", 2, "epoch: '2.5' is not"},
+    {"schedule: [{step: -1}]\n", 1, "step: '-1' is not"},
+    {"schedule: [{step: 18446744073709551616}]\n", 1, "step: '18446744073709551616'"},
+    {"schedule: [{step: 0}]\n", 1, "schedule: steps count from 1"},
+    {"schedule:\n  - step: 5\n  - step: 5\n", 3, "schedule: steps must increase"},
+    {"schedule:\n  - step: 5\n  - step: 4\n", 3, "schedule: steps must increase"},
+    {"steps_per_epoch: 10\nschedule:\n  - epoch: 2\n  - step: 11\n", 4, "schedule: steps must increase"},
+    {"schedule:\n  - step: 1\n    name: x\n", 3, "unknown key 'name' in an entry of the schedule"},
+    {"schedule:\n  - step: 1\n    schedule: []\n", 3, "unknown key 'schedule' in an entry of the schedule"},
+    {"schedule:\n  - step: 1\n    steps_per_epoch: 5\n", 3, "unknown key 'steps_per_epoch' in an entry"},
+    {"schedule:\n  - step: 1\n    precsion: x\n", 3, "did you mean precision?"},
+    {"schedule:\n  - step: 1\n    precision: x\n", 3, "precision: 'x' is not one of"},
+    {"autocast: all\nparams: bf16\noptimizer: {store: kahan, variant: optimi}\nschedule:\n  - {step: 5, precision: fp32}\n", 3, "optimizer: store needs parameters"},
+    {"precision: bf16\nschedule:\n  - {step: 5, fp8_margin: 1}\n", 3, "fp8_margin: works on delayed scaling"},
+};
+/* clang-format on */
+enum { BAD = sizeof bad / sizeof bad[0] };
+
+START_TEST(bad_keys)
+{
+    refused(bad[_i].text, strlen(bad[_i].text), bad[_i].line, bad[_i].fragment);
+}
+END_TEST
+
+/* Bytes that no text can hold, and size. */
+START_TEST(bad_files)
+{
+    enum { MIB = 1 << 20 };
+    char *big = malloc(2 * MIB);
+    policy p;
+    trace_error e = {0};
+    ck_assert_ptr_nonnull(big);
+    memset(big, 'x', 2 * MIB);
+    memcpy(big, "clip: 1\n#", 9);
+    refused(big, 2 * MIB, 0, "more than the 1048576 bytes");
+    refused(big, MIB + 1, 0, "more than the 1048576 bytes");
+    ck_assert_int_eq(policy_load(&p, write_bytes(big, MIB), 0, &e), 0);
+    policy_clear(&p);
+    free(big);
+    refused("precision: fp16\0\n", 17, 1, "not valid YAML");
+    refused("name: caf\xe9\n", 11, 1, "not valid YAML");
+    refused("a: 1\nname: caf\xe9\n", 16, 2, "not valid YAML");
+    refused("name: \x01\n", 8, 1, "not valid YAML");
+    /* UTF-16 with its mark is YAML, too */
+    const char *wide = write_bytes("\xff\xfe"
+                                   "c\0l\0i\0p\0:\0 \0"
+                                   "2\0",
+                                   16);
+    ck_assert_int_eq(policy_load(&p, wide, 0, &e), 0);
+    ck_assert(p.plans[0].max_norm == 2);
+    policy_clear(&p);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *all = test_case("refused", 20);
+    tcase_add_loop_test(all, bad_keys, 0, BAD);
+    tcase_add_test(all, bad_files);
+    return bad_main("policy-bad", (TCase *const[]){all, NULL});
+}
