@@ -207,7 +207,7 @@ EXTRA_LIBRARIES += tests/fuzz/libinput.a
 tests_fuzz_libinput_a_SOURCES = tests/fuzz/input.c tests/fuzz/input.h tests/fuzz/members.c tests/fuzz/members.h
 tests_fuzz_libinput_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZLIB_CFLAGS) -DFUZZ_STANDALONE
 fuzz_targets = \
-  tests/fuzz/fuzz-advise tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-explain tests/fuzz/fuzz-folder \
+  tests/fuzz/fuzz-advise tests/fuzz/fuzz-checkpoint tests/fuzz/fuzz-digests tests/fuzz/fuzz-drawing tests/fuzz/fuzz-explain tests/fuzz/fuzz-folder \
   tests/fuzz/fuzz-format tests/fuzz/fuzz-log tests/fuzz/fuzz-logs tests/fuzz/fuzz-model tests/fuzz/fuzz-names tests/fuzz/fuzz-operands \
   tests/fuzz/fuzz-pair tests/fuzz/fuzz-part tests/fuzz/fuzz-pattern tests/fuzz/fuzz-policy \
   tests/fuzz/fuzz-report tests/fuzz/fuzz-run tests/fuzz/fuzz-spec tests/fuzz/fuzz-state tests/fuzz/fuzz-text \
@@ -217,6 +217,7 @@ fuzz_ldadd = tests/fuzz/libinput.a $(sim_libs)
 tests_fuzz_fuzz_advise_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_checkpoint_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_digests_LDADD = $(fuzz_ldadd)
+tests_fuzz_fuzz_drawing_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_explain_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_folder_LDADD = $(fuzz_ldadd)
 tests_fuzz_fuzz_format_LDADD = $(fuzz_ldadd)

@@ -6,6 +6,7 @@
 #include "html.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,11 +21,12 @@ typedef struct drawing {
     int root;            /* the first element was met */
 } drawing;
 
-static int is_listed(const char *const *list, const char *word, size_t n)
+/* Where a word stands in a list, from 1 on; 0: nowhere. */
+static int place_in(const char *const *list, const char *word, size_t n)
 {
-    for (; *list; list++)
-        if (strlen(*list) == n && strncmp(*list, word, n) == 0)
-            return 1;
+    for (int i = 0; list[i]; i++)
+        if (strlen(list[i]) == n && strncmp(list[i], word, n) == 0)
+            return i + 1;
     return 0;
 }
 
@@ -33,10 +35,11 @@ static int is_shape(const char *name, size_t n)
     static const char *const known[] = {"svg",   "g",       "defs",     "path",    "rect", "circle",
                                         "line",  "polygon", "polyline", "ellipse", "use",  "text",
                                         "tspan", "pattern", "clipPath", NULL};
-    return is_listed(known, name, n);
+    return place_in(known, name, n) != 0;
 }
 
-static int is_attribute(const char *name, size_t n)
+/* A number for each attribute that is copied as it is. */
+static int attribute(const char *name, size_t n)
 {
     static const char *const known[] = {"d",
                                         "x",
@@ -78,7 +81,7 @@ static int is_attribute(const char *name, size_t n)
                                         "clipPathUnits",
                                         "shape-rendering",
                                         NULL};
-    return is_listed(known, name, n);
+    return place_in(known, name, n);
 }
 
 /* ---- attributes ---- */
@@ -93,13 +96,32 @@ static void put_value(FILE *to, const char *value, size_t n, const char *prefix)
         if (n - i > 5 && strncmp(value + i, "url(#", 5) == 0) {
             fprintf(to, "url(#%s", prefix);
             i += 4;
-        } else if (c == '"') {
-            fputs("&quot;", to);
-        } else if (c >= ' ' && c < 0x7f && c != '<' && c != '>' && c != '&' && !is_blank) {
+        } else if (!is_blank) {
             fputc(c, to);
         }
         last = c;
     }
+}
+
+/* Plain characters, which need no escape and begin none of CSS's, and as functions those that place and colour, or refer to an
+ * id of the drawing. */
+static int is_safe(const char *value, size_t n)
+{
+    static const char *const known[] = {"matrix", "translate", "scale", "rotate", "skewX", "skewY",
+                                        "rgb",    "rgba",      "hsl",   "hsla",   NULL};
+    size_t word = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char c = value[i];
+        if (isalpha((unsigned char)c))
+            continue;
+        if (!isspace((unsigned char)c) && !isdigit((unsigned char)c) && (!c || !strchr("#%'()+,-.;_", c)))
+            return 0;
+        if (c == '(' && !place_in(known, value + word, i - word) &&
+            (i - word != 3 || strncmp(value + word, "url(#", 5) != 0))
+            return 0;
+        word = i + 1;
+    }
+    return 1;
 }
 
 /* What every pen of gnuplot says, and SVG without it, too. */
@@ -109,25 +131,29 @@ static int is_usual(const char *name, size_t n, const char *value, size_t length
            (n == 15 && strncmp(name, "stroke-linejoin", n) == 0 && length == 5 && strncmp(value, "miter", 5) == 0);
 }
 
-static void put_attribute(const drawing *w, FILE *to, const char *name, size_t n, const char *value, size_t length)
+/* Unless there is one of its name already, which `put` has a bit for. */
+static void put_attribute(const drawing *w, FILE *to, const char *name, size_t n, const char *value, size_t length,
+                          uint64_t *put)
 {
-    const int is_id = n == 2 && strncmp(name, "id", 2) == 0;
-    const int is_use = (n == 10 && strncmp(name, "xlink:href", n) == 0) || (n == 4 && strncmp(name, "href", n) == 0);
-    if (is_id || (is_use && length && *value == '#')) {
-        fprintf(to, is_id ? " id=\"%s" : " href=\"#%s", w->prefix);
-        put_value(to, value + !is_id, length - !is_id, w->prefix);
-        fputc('"', to);
-    } else if (is_attribute(name, n) && !is_usual(name, n, value, length) && !memmem(value, length, ":", 1) &&
-               (!memmem(value, length, "url(", 4) || memmem(value, length, "url(#", 5))) {
+    static const char *const own[] = {"id", "href", "xlink:href", NULL};
+    const int which = place_in(own, name, n), refers = which > 1;
+    const uint64_t bit = (uint64_t)1 << (which ? 61 + refers : attribute(name, n));
+    if (bit == 1 || *put & bit || !is_safe(value, length) || is_usual(name, n, value, length) ||
+        (refers && *value != '#'))
+        return;
+    if (which)
+        fprintf(to, refers ? " href=\"#%s" : " id=\"%s", w->prefix);
+    else
         fprintf(to, " %.*s=\"", (int)n, name);
-        put_value(to, value, length, w->prefix);
-        fputc('"', to);
-    }
+    put_value(to, value + refers, length - (size_t)refers, w->prefix);
+    fputc('"', to);
+    *put |= bit;
 }
 
 /* All attributes of a begin: behind them, or NULL. */
 static const char *put_attributes(const drawing *w, FILE *to, const char *s)
 {
+    uint64_t put = 0;
     for (;;) {
         s += strspn(s, " \t\r\n");
         if (*s == '>' || *s == '/')
@@ -144,7 +170,7 @@ static const char *put_attributes(const drawing *w, FILE *to, const char *s)
         if (!end)
             return NULL;
         if (w->depth > 1 || (n == 7 && strncmp(name, "viewBox", n) == 0)) /* of <svg> itself its place alone */
-            put_attribute(w, to, name, n, s, (size_t)(end - s));
+            put_attribute(w, to, name, n, s, (size_t)(end - s), &put);
         s = end + 1;
     }
 }
@@ -219,6 +245,39 @@ static const char *begin_element(drawing *w, const char *s)
     return s && *s == '>' ? s + 1 : NULL;
 }
 
+static void put_code(char to[5], unsigned long c)
+{
+    const size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const unsigned first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    to[n] = 0;
+    for (size_t i = n; i-- > 1; c >>= 6)
+        to[i] = (char)(unsigned char)(0x80 | (c & 0x3f));
+    to[0] = (char)(unsigned char)(first[n] | c);
+}
+
+/* The character that a reference at '&' stands for, in UTF-8: bytes of the reference; 0: it is none. */
+static size_t read_reference(char to[5], const char *s)
+{
+    static const char *const names[] = {"amp", "lt", "gt", "quot", "apos", NULL}, means[] = " &<>\"'";
+    const size_t n = strcspn(++s, ";");
+    char *end;
+    if (s[n] != ';')
+        return 0;
+    if (*s == '#') {
+        const int is_hex = s[1] == 'x';
+        const unsigned long c = strtoul(s + 1 + is_hex, &end, is_hex ? 16 : 10);
+        if (!isxdigit((unsigned char)s[1 + is_hex]) || end != s + n || c == 0 || c > 0x10ffff)
+            return 0;
+        put_code(to, c);
+    } else {
+        const int i = place_in(names, s, n);
+        if (!i)
+            return 0;
+        put_code(to, (unsigned char)means[i]);
+    }
+    return n + 2;
+}
+
 /* What stands between elements; only texts have any. */
 static const char *put_text(drawing *w, const char *s)
 {
@@ -229,15 +288,10 @@ static const char *put_text(drawing *w, const char *s)
     put_waiting(w);
     char *text = need_part(s, n);
     for (const char *rest = text; *rest;) {
-        const size_t word = *rest == '&' ? strspn(rest + 1, "#abcdefghijklmnopqrstuvwxyz0123456789") : 0;
-        char unit[ESCAPE_UNIT];
-        if (word && rest[word + 1] == ';') { /* a character that is escaped already */
-            fprintf(w->to, "%.*s;", (int)word + 1, rest);
-            rest += word + 2;
-        } else {
-            rest += escape_next(unit, rest);
-            html_text(w->to, unit);
-        }
+        char unit[ESCAPE_UNIT], c[5];
+        const size_t known = *rest == '&' ? read_reference(c, rest) : 0; /* a character that is escaped already */
+        rest += known ? known : escape_next(unit, rest);
+        html_text(w->to, known ? c : unit);
     }
     free(text);
     return s + n;

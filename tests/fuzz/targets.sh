@@ -7,7 +7,7 @@ longest() {
     state) echo 512 ;;
     digests | explain) echo 1024 ;;
     log) echo 2048 ;;
-    names | policy | text | vectors) echo 2048 ;;
+    drawing | names | policy | text | vectors) echo 2048 ;;
     advise | folder | operands | pair | torch | trace) echo 65536 ;; # archives, of which a member may unpack to 1 MiB
     *) echo 8192 ;;
     esac
@@ -27,6 +27,7 @@ more() {
 words() {
     case $1 in
     checkpoint | run) echo lib/train/run/*.c lib/scaler/text.c lib/train/state.c ;;
+    drawing) echo sim/page/svg.c ;;
     explain) echo sim/explain/messages.c ;;
     folder) echo sim/trace/shards.c sim/trace/distcp.c sim/trace/zero*.c sim/trace/torchglobal.c sim/trace/torchfields.c ;;
     format) echo lib/format/format.c lib/block/table.c lib/round/preset.c sim/cli/target.c sim/cli/blocktarget.c ;;
