@@ -8,12 +8,16 @@ static unsigned add_sums(const job *g, float *s, const float *t)
 {
     unsigned redo = 0;
     if (g->native_outer) {
+        uint32_t beyond = 0;
         for (unsigned j = 0; j < N; j++) {
             s[j] += t[j];
-            redo |= (unsigned)((mpsim_bits_f32(s[j]) & 0x7fffffff) > 0x7f7fffff) << j;
+            beyond |= 0x7f7fffff - (mpsim_bits_f32(s[j]) & 0x7fffffff);
         }
-        for (unsigned j = 0; redo && j < N; j++)
-            s[j] = redo >> j & 1 ? 0 : s[j];
+        for (unsigned j = 0; beyond >> 31 && j < N; j++)
+            if ((mpsim_bits_f32(s[j]) & 0x7fffffff) > 0x7f7fffff) {
+                redo |= 1u << j;
+                s[j] = 0;
+            }
         return redo;
     }
     double d[N], u[N];

@@ -292,14 +292,12 @@ static path *choose(job *g)
 
 /* ---- strips ---- */
 
-/* Columns whose panels are there at once: some 4 MiB, so that they are in a cache when rows meet them, but enough for the
- * tasks of several threads. */
-enum { STRIP_ELEMENTS = 1 << 20, STRIP_LEAST = 256 };
-
-static size_t strip_of(const job *g)
+/* Columns whose panels are there at once, so that they are in a cache when rows meet them: some 0.5 MiB for one thread;
+ * for several 4 MiB, for them to have enough tasks. */
+static size_t strip_of(const job *g, int is_alone)
 {
-    const size_t fits = STRIP_ELEMENTS / (g->depth ? g->depth : 1) / N * N,
-                 width = fits > STRIP_LEAST ? fits : STRIP_LEAST;
+    const size_t elements = (size_t)1 << (is_alone ? 17 : 20), least = is_alone ? 64 : 256;
+    const size_t fits = elements / (g->depth ? g->depth : 1) / N * N, width = fits > least ? fits : least;
     const int whole = !g->run || g->run == mpsim_scaledgroups_rows || g->scales_a || g->rng; /* by columns' numbers */
     return whole || g->columns < 2 * width ? g->columns : width;
 }
@@ -345,7 +343,7 @@ static mpsim_status strip(const job *whole, const mpsim_pool *pool, size_t first
 
 static mpsim_status in_strips(job *g, const mpsim_pool *pool)
 {
-    const size_t width = strip_of(g);
+    const size_t width = strip_of(g, pool->run == run_here);
     size_t tasks;
     g->block_rows = g->run ? 32 : 1; /* the reference takes its time for a row */
     g->blocks = (g->rows - 1) / g->block_rows + 1;

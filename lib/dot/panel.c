@@ -232,43 +232,40 @@ static void put_range(const mpsim_panels *to, size_t l, int low, int high)
 
 /* ---- panels of binary32 values, whose codes have at most 32 bits ---- */
 
-/* n codes of a line from product k on or, across, of lines from l on; zeros after them. */
-static void gather(const mpsim_lines *x, const mpsim_panels *to, unsigned char *raw, size_t l, size_t k, size_t n,
-                   int across)
+enum { BLOCK = 64 /* rows of N codes that are decoded at once, but the last of a line */ };
+
+/* Where the codes of `count` products from k on are in a line, in bytes; SIZE_MAX beyond its end. */
+static void places_of(size_t *at, const mpsim_lines *x, const mpsim_panels *to, size_t k, size_t count)
 {
-    const size_t bytes = x->u.bytes, step = across ? x->line : x->next;
-    const unsigned char *p = (const unsigned char *)x->codes;
-    memset(raw, 0, N * bytes);
-    if (to->quads && !across) {
-        for (size_t i = 0; i < n; i++) {
-            const size_t from = source_of(to, k + i);
-            if (from < x->depth)
-                memcpy(raw + i * bytes, p + (l * x->line + from * x->next) * bytes, bytes);
-        }
-        return;
+    for (size_t i = 0; i < count; i++) {
+        const size_t from = source_of(to, k + i);
+        at[i] = from < x->depth ? from * x->next * x->u.bytes : SIZE_MAX;
     }
-    const size_t from = across ? source_of(to, k) : k;
-    if (from >= x->depth)
-        return;
-    if (!across && x->depth - from < n)
-        n = x->depth - from;
-    p += (l * x->line + from * x->next) * bytes;
-    if (step == 1)
-        memcpy(raw, p, n * bytes);
-    else if (bytes == 1)
-        for (size_t i = 0; i < n; i++)
-            raw[i] = p[i * step];
-    else if (bytes == 2)
-        for (size_t i = 0; i < n; i++)
-            memcpy(raw + 2 * i, p + 2 * i * step, 2);
-    else
-        for (size_t i = 0; i < n; i++)
-            memcpy(raw + 4 * i, p + 4 * i * step, 4);
 }
 
-/* N values and their exponents times powers of two, value j that of exponent scales[j]. Returns which have no
- * normal value then, as bits. */
-static unsigned scale_values(float *y, int16_t *e, const int16_t *scales)
+/* One code of each place to every `step`-th; `bytes` is a constant where this is inlined. */
+static inline void copy_codes(const size_t bytes, unsigned char *to, size_t step, const unsigned char *from,
+                              const size_t *at, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (at[i] != SIZE_MAX)
+            memcpy(to + i * step * bytes, from + at[i], bytes);
+}
+
+static void gather_line(unsigned char *to, size_t step, const mpsim_lines *x, size_t l, const size_t *at, size_t count)
+{
+    const unsigned char *from = (const unsigned char *)x->codes + l * x->line * x->u.bytes;
+    if (x->u.bytes == 1)
+        copy_codes(1, to, step, from, at, count);
+    else if (x->u.bytes == 2)
+        copy_codes(2, to, step, from, at, count);
+    else
+        copy_codes(4, to, step, from, at, count);
+}
+
+/* N values and their exponents, `step` apart, times powers of two, value j that of exponent scales[j]. Returns which
+ * have no normal value then, as bits. */
+static unsigned scale_values(float *y, int16_t *e, size_t step, const int16_t *scales)
 {
     unsigned special = 0;
     for (size_t j = 0; j < N; j++) {
@@ -277,8 +274,8 @@ static unsigned scale_values(float *y, int16_t *e, const int16_t *scales)
         const int is_zero = u << 1 == 0;
         special |= (unsigned)(by == MPSIM_SCALE_NAN || (!is_zero && (field < 1 || field > 254))) << j;
         y[j] = is_zero ? y[j] : mpsim_f32_bits((u & 0x807fffff) | (uint32_t)(field & 0xff) << 23);
-        if (e)
-            e[j] = (int16_t)(is_zero ? e[j] : e[j] + by);
+        if (e && !is_zero)
+            e[j * step] = (int16_t)(e[j * step] + by);
     }
     return special;
 }
@@ -292,8 +289,13 @@ static void flush_values(float *y, const mpsim_format *f)
     }
 }
 
-/* What comes after decoding: n of N values of a line from product k on, or, across, of lines from l on. */
-static unsigned adapt(const mpsim_lines *x, float *y, int16_t *e, size_t l, size_t k, size_t n, int across)
+static int adapts(const mpsim_lines *x)
+{
+    return x->flush || x->scales;
+}
+
+/* What comes after decoding: n of N values of a line from product k on or, across, of lines from l on. */
+static unsigned adapt(const mpsim_lines *x, float *y, int16_t *e, size_t step, size_t l, size_t k, size_t n, int across)
 {
     int16_t scales[N] = {0};
     if (x->flush)
@@ -302,30 +304,44 @@ static unsigned adapt(const mpsim_lines *x, float *y, int16_t *e, size_t l, size
         return 0;
     for (size_t j = 0; j < n; j++)
         scales[j] = x->scales[(across ? l + j : l) * x->blocks + k / x->block];
-    return scale_values(y, e, scales);
+    return scale_values(y, e, step, scales);
+}
+
+/* Codes of n products of line l from k on, side by side, and zeros up to `whole`. */
+static void gather_along(unsigned char *to, const mpsim_lines *x, const mpsim_panels *panels, size_t l, size_t k,
+                         size_t n, size_t whole)
+{
+    const size_t bytes = x->u.bytes, left = k < x->depth ? x->depth - k : 0, there = left < n ? left : n;
+    size_t places[BLOCK * N];
+    if (!panels->quads && x->next == 1) {
+        memcpy(to, (const unsigned char *)x->codes + (l * x->line + k) * bytes, there * bytes);
+        memset(to + there * bytes, 0, (whole - there) * bytes);
+        return;
+    }
+    memset(to, 0, whole * bytes);
+    places_of(places, x, panels, k, n);
+    gather_line(to, 1, x, l, places, n);
 }
 
 static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l)
 {
     unsigned special = 0;
-    for (size_t k = 0; k < to->padded; k += N) {
-        const size_t n = to->padded - k < N ? to->padded - k : N;
+    for (size_t k = 0; k < to->padded; k += BLOCK * N) {
+        const size_t n = to->padded - k < BLOCK * N ? to->padded - k : BLOCK * N, whole = n / N, rest = n % N;
         const size_t at = l * to->padded + k;
-        float *values = (float *)to->values + at;
-        int16_t *e = to->exponents ? to->exponents + at : NULL;
-        unsigned char raw[4 * N];
-        gather(x, to, raw, l, k, n, 0);
-        if (n == N) {
-            special |= x->decode(&x->u, values, e, to->lowest, raw);
-            special |= adapt(x, values, e, l, k, N, 0);
-        } else {
-            float y[N];
-            int16_t ey[N];
-            special |= x->decode(&x->u, y, ey, to->lowest, raw);
-            special |= adapt(x, y, ey, l, k, N, 0);
-            memcpy(values, y, n * sizeof y[0]);
+        unsigned char raw[4 * (BLOCK + 1) * N];
+        float *values = (float *)to->values + at, y[N];
+        int16_t *e = to->exponents ? to->exponents + at : NULL, ey[N];
+        gather_along(raw, x, to, l, k, n, (whole + 1) * N);
+        special |= x->decode(&x->u, values, e, 0, to->lowest, raw, whole);
+        for (size_t i = 0; adapts(x) && i < whole; i++)
+            special |= adapt(x, values + i * N, e ? e + i * N : NULL, 1, l, k + i * N, N, 0);
+        if (rest) {
+            special |= x->decode(&x->u, y, ey, 0, to->lowest, raw + whole * N * x->u.bytes, 1);
+            special |= adapt(x, y, ey, 1, l, k + whole * N, N, 0);
+            memcpy(values + whole * N, y, rest * sizeof y[0]);
             if (e)
-                memcpy(e, ey, n * sizeof ey[0]);
+                memcpy(e + whole * N, ey, rest * sizeof ey[0]);
         }
     }
     to->special[l] = special != 0;
@@ -333,17 +349,23 @@ static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l
 
 static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_t first, size_t n)
 {
+    size_t places[BLOCK];
     unsigned special = 0;
-    for (size_t k = 0; k < to->padded; k++) {
+    for (size_t k = 0; k < to->padded; k += BLOCK) {
+        const size_t count = to->padded - k < BLOCK ? to->padded - k : BLOCK;
         const size_t at = first * to->padded + k * N;
         float *values = (float *)to->values + at;
-        unsigned char raw[4 * N];
-        int16_t e[N];
-        gather(x, to, raw, first, k, n, 1);
-        special |= x->decode(&x->u, values, to->exponents ? e : NULL, to->lowest, raw);
-        special |= adapt(x, values, to->exponents ? e : NULL, first, k, n, 1);
-        if (to->exponents)
-            put_exponents(to, e, at, N);
+        int16_t *e = to->exponents ? to->exponents + at : NULL;
+        unsigned char raw[4 * BLOCK * N];
+        memset(raw, 0, count * N * x->u.bytes);
+        places_of(places, x, to, k, count);
+        for (size_t j = 0; j < n; j++)
+            gather_line(raw + j * x->u.bytes, N, x, first + j, places, count);
+        special |= x->decode(&x->u, values, e, to->pairs, to->lowest, raw, count);
+        for (size_t i = 0; adapts(x) && i < count; i++) {
+            int16_t *ei = !e ? NULL : to->pairs ? e + i / 2 * 2 * N + i % 2 : e + i * N;
+            special |= adapt(x, values + i * N, ei, to->pairs ? 2 : 1, first, k + i, n, 1);
+        }
     }
     for (size_t j = 0; j < N; j++)
         to->special[first + j] = special >> j & 1;

@@ -62,11 +62,12 @@ void mpsim_unpacker_init(mpsim_unpacker *u, const mpsim_format *f, int wide);
 unsigned mpsim_unpack_line(const mpsim_unpacker *u, void *values, const void *codes, size_t first, size_t stride,
                            size_t n);
 
-/* A decode function -- MPSIM_PANEL values from codes that stand side by side, for an unpacker that is
- * direct and not wide, and, unless e is NULL, their exponents as panels have them. Returns, as bits,
- * which are infinities or NaNs: they become +0. */
-typedef unsigned mpsim_decode_function(const mpsim_unpacker *u, float *values, int16_t *e, int lowest,
-                                       const void *codes);
+/* A decode function -- `rows` rows of MPSIM_PANEL values each from codes that stand side by side, for an unpacker that
+ * is direct and not wide, and, unless e is NULL, their exponents as panels have them: in their order, or, with `pairs`,
+ * as k_major lines in pairs, of an even number of rows. Returns, as bits, the places in a row where there are
+ * infinities or NaNs: they become +0. */
+typedef unsigned mpsim_decode_function(const mpsim_unpacker *u, float *values, int16_t *e, int pairs, int lowest,
+                                       const void *codes, size_t rows);
 
 /* An operand: rows of a or columns of b are lines of `depth` codes. */
 typedef struct mpsim_lines {

@@ -2,36 +2,87 @@
  * set, after its vectors (lib/simd). The operations are those of panel_decode.h: exact in every
  * environment. */
 
-/* V_LANES codes; returns which are special. */
-static ALWAYS_INLINE unsigned decode_lanes(const mpsim_unpacker *u, float *values, int16_t *e, int lowest, vu32 code)
+typedef struct decode_constants {
+    vu32 magnitude, normal, rebias, max_finite, negzero, is_signed;
+    vf32 unit;
+    vi32 lowest;
+    int shift, sign_shift;
+} decode_constants;
+
+static ALWAYS_INLINE decode_constants decode_constants_of(const mpsim_unpacker *u, int lowest)
 {
-    const vu32 m = code & v_u32((uint32_t)u->magnitude), bits = m << u->shift;
-    const vu32 negative = code >> u->sign_shift & v_u32((uint32_t)u->is_signed);
-    const vu32 one = v_u32(150u << 23); /* 2^23, | m: + m */
-    const m32 is_small = v_gt_u32(v_u32(u->same_bias ? 0 : 1u << 23), bits);
-    const m32 special = m32_or(v_gt_u32(m, v_u32((uint32_t)u->max_finite)),
-                               v_gt_u32(negative & v_u32((uint32_t)u->negzero), m));
-    const vf32 small = ((vf32)(one | v_keep_u32(is_small, m)) - (vf32)one) * v_f32((float)u->unit);
-    const vu32 value = v_keep_u32(
-        m32_not(special),
-        v_pick_u32(is_small, (vu32)small & v_u32(0x7fffffff), bits + v_u32((uint32_t)u->rebias)) | negative << 31);
-    v_store_u32(values, value);
-    if (e) {
-        const vi32 above = v_max_i32((vi32)((value << 1) >> 24) - v_i32(127), v_i32(lowest));
-        v_store_u16(e, v_pick_u32(v_eq_u32(value << 1, v_u32(0)), v_u32((uint32_t)MPSIM_EXPONENT_ZERO), (vu32)above));
-    }
-    return m32_bits(special);
+    return (decode_constants){.magnitude = v_u32((uint32_t)u->magnitude),
+                              .normal = v_u32(u->same_bias ? 0 : 1u << 23),
+                              .rebias = v_u32((uint32_t)u->rebias),
+                              .max_finite = v_u32((uint32_t)u->max_finite),
+                              .negzero = v_u32((uint32_t)u->negzero),
+                              .is_signed = v_u32((uint32_t)u->is_signed),
+                              .unit = v_f32((float)u->unit),
+                              .lowest = v_i32(lowest),
+                              .shift = u->shift,
+                              .sign_shift = u->sign_shift};
 }
 
-static unsigned decode(const mpsim_unpacker *u, float *values, int16_t *e, int lowest, const void *codes)
+/* Values, as bits, of V_LANES codes; *special |= which are none. */
+static ALWAYS_INLINE vu32 decode_lanes(const decode_constants *c, vu32 code, unsigned *special)
+{
+    const vu32 m = code & c->magnitude, bits = m << c->shift;
+    const vu32 negative = code >> c->sign_shift & c->is_signed;
+    const vu32 one = v_u32(150u << 23); /* 2^23, | m: + m */
+    const m32 is_small = v_gt_u32(c->normal, bits);
+    const m32 is_special = m32_or(v_gt_u32(m, c->max_finite), v_gt_u32(negative & c->negzero, m));
+    const vf32 small = ((vf32)(one | v_keep_u32(is_small, m)) - (vf32)one) * c->unit;
+    *special |= m32_bits(is_special);
+    return v_keep_u32(m32_not(is_special),
+                      v_pick_u32(is_small, (vu32)small & v_u32(0x7fffffff), bits + c->rebias) | negative << 31);
+}
+
+static ALWAYS_INLINE vu32 exponent_lanes(const decode_constants *c, vu32 value)
+{
+    const vi32 above = v_max_i32((vi32)((value << 1) >> 24) - v_i32(127), c->lowest);
+    return v_pick_u32(v_eq_u32(value << 1, v_u32(0)), v_u32((uint32_t)MPSIM_EXPONENT_ZERO), (vu32)above);
+}
+
+static ALWAYS_INLINE vu32 load_codes(const size_t bytes, const unsigned char *p)
+{
+    return bytes == 1 ? v_load_u8(p) : bytes == 2 ? v_load_u16(p) : v_load_u32(p);
+}
+
+/* `bytes` and `pairs` are constants where this is inlined. */
+static ALWAYS_INLINE unsigned decode_rows(const size_t bytes, const size_t pairs, const mpsim_unpacker *u,
+                                          float *values, int16_t *e, int lowest, const unsigned char *codes,
+                                          size_t rows)
+{
+    const decode_constants c = decode_constants_of(u, lowest);
+    unsigned all = 0;
+    for (size_t i = 0; i < rows; i += pairs)
+        for (unsigned j = 0; j < MPSIM_PANEL; j += V_LANES) {
+            const size_t at = i * MPSIM_PANEL + j;
+            unsigned special = 0;
+            const vu32 x = decode_lanes(&c, load_codes(bytes, codes + at * bytes), &special);
+            v_store_u32(values + at, x);
+            if (pairs == 2) {
+                const size_t next = at + MPSIM_PANEL;
+                const vu32 y = decode_lanes(&c, load_codes(bytes, codes + next * bytes), &special);
+                v_store_u32(values + next, y);
+                v_store_u32(e + at + j, (exponent_lanes(&c, x) & v_u32(0xffff)) | exponent_lanes(&c, y) << 16);
+            } else if (e) {
+                v_store_u16(e + at, exponent_lanes(&c, x));
+            }
+            all |= special << j;
+        }
+    return all;
+}
+
+static unsigned decode(const mpsim_unpacker *u, float *values, int16_t *e, int pairs, int lowest, const void *codes,
+                       size_t rows)
 {
     const unsigned char *p = (const unsigned char *)codes;
-    unsigned special = 0;
-    for (unsigned j = 0; j < MPSIM_PANEL; j += V_LANES) {
-        const vu32 code = u->bytes == 1   ? v_load_u8(p + j)
-                          : u->bytes == 2 ? v_load_u16(p + 2 * j)
-                                          : v_load_u32(p + 4 * j);
-        special |= decode_lanes(u, values + j, e ? e + j : NULL, lowest, code) << j;
-    }
-    return special;
+    if (u->bytes == 1)
+        return pairs ? decode_rows(1, 2, u, values, e, lowest, p, rows)
+                     : decode_rows(1, 1, u, values, e, lowest, p, rows);
+    if (u->bytes == 2)
+        return pairs ? decode_rows(2, 2, u, values, e, lowest, p, rows)
+                     : decode_rows(2, 1, u, values, e, lowest, p, rows);
+    return pairs ? decode_rows(4, 2, u, values, e, lowest, p, rows) : decode_rows(4, 1, u, values, e, lowest, p, rows);
 }
