@@ -82,6 +82,22 @@ run() {
     fi
 }
 
+# signalled SIGNAL SECONDS ENOUGH ARGUMENT...: the program, sent the signal after so many seconds: once, and nothing that it
+# started. Where ENOUGH, words of the shell, is not true of what it printed, a busy machine had not let it come so far: again,
+# with four times the seconds, and four times those. Its exit code.
+signalled() {
+    due || return 1
+    by=$1 seconds=$2 enough=$3
+    shift 3
+    for times in 1 4 16; do
+        after=$(awk "BEGIN { print $seconds * $times }")
+        timeout --foreground --preserve-status -s "$by" -k 20 "$after" "$MPSIM" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+        signalled_code=$?
+        ! eval "$enough" || break
+    done
+    return $signalled_code
+}
+
 # has TEXT [err]: a line of the output, or of the errors, has the pattern
 has() { grep -q -- "$1" "$dir/${2:-out}"; }
 

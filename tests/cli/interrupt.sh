@@ -29,7 +29,15 @@ left() {
     find ../tmp ! -path ../tmp
 }
 
-# ended SIGNAL CODE: it ended by that signal, or of itself; 137 is a KILL two seconds later
+# sent SIGNAL SECONDS ARGUMENT...: the program, sent the signal after so long. Then it has two seconds of processor time for each of
+# its two threads, however busy the machine is: longer, and it ends by XCPU, or by KILL if it sleeps. Its exit code.
+sent() {
+    by=$1 seconds=$2
+    shift 2
+    (ulimit -t 5 && exec timeout --foreground --preserve-status -s "$by" -k 60 "$seconds" "$MPSIM" "$@")
+}
+
+# ended SIGNAL CODE: it ended by that signal, or of itself
 ended() {
     case $1 in INT) by=130 ;; TERM) by=143 ;; *) by=129 ;; esac
     [ "$2" -eq 0 ] || [ "$2" -eq $by ]
@@ -50,7 +58,7 @@ while read -r seconds may words; do
             feeder=$!
         fi
         # shellcheck disable=SC2086 # words
-        timeout --foreground --preserve-status -s $signal -k 2 "$after" "$MPSIM" ${words#@} <$input >../out 2>../err
+        sent $signal "$after" ${words#@} <$input >../out 2>../err
         code=$?
         ended $signal $code || bad="$bad $signal-ended-with-$code"
         [ $input = /dev/null ] || { kill $feeder && wait $feeder; } 2>/dev/null
@@ -80,10 +88,11 @@ rm -rf ../work/* ../work/.[!.]*
 [ $? -eq 4 ] && grep -q '^mpsim: out: cannot write: ' ../err && [ -z "$(left none | tee -a ../err)" ]; ok $? "ulimit -f"
 
 # ---- figures: gnuplot ends, too, whatever it had begun ----
+MPSIM_GNUPLOT=$dir/gnuplot
+export MPSIM_GNUPLOT
 for signal in $(turn INT TERM HUP); do
     rm -rf ../work/* ../work/.[!.]*
-    MPSIM_GNUPLOT=$dir/gnuplot timeout --foreground --preserve-status -s $signal -k 2 0.3 "$MPSIM" plot histogram -o figure \
-        ../report >../out 2>../err
+    sent $signal 0.3 plot histogram -o figure ../report >../out 2>../err
     code=$?
     ended $signal $code && [ $code -ne 0 ] && [ -z "$(left 'figure\.(dat|gp)' | tee -a ../err)" ]; ok $? "plot: $signal"
 done
@@ -93,10 +102,10 @@ sleep 0.1
 # ---- a training: what is whole stays, under its name; nothing else ----
 for signal in $(turn INT TERM HUP); do
     rm -rf ../work/* ../work/.[!.]*
-    timeout --foreground --preserve-status -s $signal -k 2 0.3 "$MPSIM" train -P fp32 --width 32 --steps 1000000 --trace trace \
-        --trace-every 1 --checkpoint point --checkpoint-every 1 -q >../out 2>../err
+    sent $signal 0.3 train -P fp32 --width 32 --steps 1000000 --trace trace --trace-every 1 --checkpoint point \
+        --checkpoint-every 1 -q >../out 2>../err
     code=$?
-    [ $code -gt 128 ] && [ $code -ne 137 ] && [ -z "$(find . -name '*.tmp' | tee -a ../err)" ] &&
+    ended $signal $code && [ $code -ne 0 ] && [ -z "$(find . -name '*.tmp' | tee -a ../err)" ] &&
         { [ ! -e point ] || { "$MPSIM" info trace && "$MPSIM" info point; } >/dev/null; }
     ok $? "train: $signal"
 done

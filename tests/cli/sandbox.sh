@@ -100,7 +100,7 @@ both "a device" 3 - info /dev/null
 both "a damaged file, in a list" 5 - info --keep-going "$top/README.md" a.safetensors
 mkfifo fifo
 through() { # through COMMAND WORD...: a command with somebody who writes to the pipe, and waits for a reader already
-    timeout 10 sh -c 'exec 9>"$1"; cat "$2" >z.npy; cat "$3" >&9' sh fifo "$recorded/../quantised/packed.safetensors" a.safetensors &
+    timeout 60 sh -c 'exec 9>"$1"; cat "$2" >z.npy; cat "$3" >&9' sh fifo "$recorded/../quantised/packed.safetensors" a.safetensors &
     sleep 0.2
     "$@"
     code=$?
@@ -175,7 +175,7 @@ inside() { # inside WANT WORD...: what the kernel says of a process that waits f
     "$MPSIM" "$@" - <wait >/dev/null 2>&1 &
     exec 9>wait
     [ "$wanted" = 2 ] || sleep 0.2
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    for _ in $(seq 100); do
         grep -e '^Seccomp:' -e '^NoNewPrivs:' /proc/$!/status | tr -d '\n\t' >"$dir/out"
         has "Seccomp:$wanted\$" && break
         sleep 0.1
@@ -201,7 +201,7 @@ turns 1
 mkfifo wait
 "$MPSIM" info - <wait >/dev/null 2>&1 &
 exec 9>wait
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -n "$(ls "$TMPDIR")" ] && break; sleep 0.05; done
+for _ in $(seq 400); do [ -n "$(ls "$TMPDIR")" ] && break; sleep 0.05; done
 made=$(ls "$TMPDIR")
 kill -TERM $!
 wait $! 2>/dev/null

@@ -272,19 +272,11 @@ run 4 train --run "$dir/none"; ok $? "--run: no file"
 
 # ---- interrupts ----
 if timeout --foreground 1 true 2>/dev/null; then
-    # stopped SIGNAL SECONDS ARGUMENT...: --foreground: one signal, to the program alone; a second one would end it at once
-    stopped() {
-        due || return 1
-        signal=$1
-        after=$2
-        shift 2
-        timeout --foreground --preserve-status -s "$signal" -k 4 "$after" "$MPSIM" train "$@" --checkpoint "$dir/stopped" \
-            >"$dir/out" 2>"$dir/err"
-    }
     for row in INT:130 TERM:143 HUP:129; do
         turns 8 together
         rm -f "$dir/stopped"
-        stopped "${row%:*}" 0.5 -P fp32 --width 200 --steps 1000000 --every 1000000
+        signalled "${row%:*}" 0.5 "has 'interrupted at step [1-9]'" train -P fp32 --width 200 --steps 1000000 --every 1000000 \
+            --checkpoint "$dir/stopped"
         [ $? -eq "${row#*:}" ] && [ ! -s "$dir/err" ] && has '^status *interrupted at step [0-9]'; ok $? "SIG${row%:*}: what there is, ${row#*:}"
         run 0 info "$dir/stopped" && has ' step [1-9]'; ok $? "SIG${row%:*}: the checkpoint is saved"
     done
@@ -293,7 +285,7 @@ if timeout --foreground 1 true 2>/dev/null; then
     long='-P nemo-fp8-hybrid-max --net cnn --width 64 --depth 3 --batch 200 --batchnorm --arch exact'
     rm -f "$dir/stopped"
     # shellcheck disable=SC2086
-    stopped TERM 0.8 $long --steps 1000
+    signalled TERM 0.8 "has 'interrupted at step'" train $long --steps 1000 --checkpoint "$dir/stopped"
     [ $? -eq 143 ] && [ ! -s "$dir/err" ] && has '^status *interrupted at step [0-9]' && run 0 info "$dir/stopped"; ok $? "SIGTERM: in a long step"
     if has ' step 0$'; then # a machine of today
         # shellcheck disable=SC2086

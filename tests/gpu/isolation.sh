@@ -16,12 +16,12 @@ done
 "$MPSIM" train -P pytorch-amp-fp16 --net cnn --width 4 --depth 1 --batch 2 --steps 3 --write-run "$dir/runs/two.run"
 
 # Each part has its day; a fault in a training costs a row every day.
-asks() { # asks "fault NAME"|"hang NAME" CODE ARGUMENT...: a tiny run, four seconds an item; the record in $dir/out
+asks() { # asks "fault NAME"|"hang NAME" CODE ARGUMENT...: a tiny run, ten seconds an item; the record in $dir/out
     due || return 1
     what=$1 want=$2
     shift 2
     rm -f "$dir"/record*
-    MPSIM_TEST_KERNEL=$what "$MPSIM_GPU_HOST" --tiny --limit 4 --runs "$dir/runs" "$@" --output "$dir/record.json" \
+    MPSIM_TEST_KERNEL=$what "$MPSIM_GPU_HOST" --tiny --limit 10 --runs "$dir/runs" "$@" --output "$dir/record.json" \
         >"$dir/said" 2>"$dir/err" </dev/null
     [ $? -eq "$want" ] && mv "$dir/record.json" "$dir/out" && [ ! -e "$dir/record.json.part" ]
 }
@@ -40,7 +40,7 @@ lost=$(count '"status":"skipped","text":"not run: wgmma.k16 bf16-fp32 failed in 
 again && [ "$lost" -gt 3 ] && [ "$(count '"name":.*"status":"done"')" -eq $((all - lost - 1)) ]
 ok $? "its other checks are not tried, all others are done"
 asks "hang $w" 4 --only "checks wgmma" && [ "$(count '"status":"failed"')" -eq 1 ] &&
-    has '"name":"wgmma.k16 bf16-fp32 random","status":"failed","text":"a first look: hung: no answer within 4 s, its process was killed"' &&
+    has '"name":"wgmma.k16 bf16-fp32 random","status":"failed","text":"a first look: hung: no answer within 10 s, its process was killed"' &&
     [ "$(count '"name":.*"status":"done"')" -eq $((all - lost - 1)) ]
 ok $? "a hanging one: the same"
 asks "wrong mma_kernel mma.k16 bf16-fp32 inputs" 1 --only "mma.k16 bf16-fp32 normal" --skip wgmma && has '"mismatches":[1-9]' &&
@@ -76,7 +76,7 @@ for how in fault hang; do
         has '"run":"two","status":"failed","report":'
     ok $? "trainings: one run's $how costs that run"
 done
-has '"report":"behind 0 equal steps: hung: no answer within 4 s, its process was killed"'
+has '"report":"behind 0 equal steps: hung: no answer within 10 s, its process was killed"'
 ok $? "the report says how far it came"
 # ---- everything, in one run ----
 turns 6

@@ -6,6 +6,7 @@
 
 #include <train/parallel.h>
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -178,31 +179,41 @@ static void first_dozes(int i, void *context)
 
 START_TEST(waiting_sleeps)
 {
+    double least = 1;
     parallel_init(4);
-    const double began = cpu_seconds();
-    parallel_for(4, first_dozes, NULL);
-    doze(0.3); /* between two calls, too */
-    const double took = cpu_seconds() - began;
-    ck_assert_msg(took < 0.1, "%.3f s of CPU time went by while all threads slept", took);
+    for (int i = 0; i < 5 && least >= 0.1; i++) { /* a busy machine may count some of others' time */
+        const double began = cpu_seconds();
+        parallel_for(4, first_dozes, NULL);
+        doze(0.3); /* between two calls, too */
+        least = fmin(least, cpu_seconds() - began);
+    }
+    ck_assert_msg(least < 0.1, "%.3f s of CPU time went by while all threads slept", least);
 }
 END_TEST
 
-/* A long task is handed out at once, and two such go on side by side. */
-static void dozes(int i, void *context)
+/* A long task is handed out at once, and all go on side by side: each waits until all have come, or for as long as a busy
+ * machine could need. */
+static atomic_int come, met;
+
+static void meets(int i, void *context)
 {
     (void)i;
     (void)context;
-    doze(0.2);
+    atomic_fetch_add(&come, 1);
+    for (int k = 0; k < 1000 && atomic_load(&come) < 4; k++)
+        doze(0.01);
+    atomic_fetch_add(&met, atomic_load(&come) >= 4);
 }
 
 START_TEST(tasks_go_on_side_by_side)
 {
     parallel_init(4);
-    const double began = wall_seconds();
-    parallel_for(4, dozes, NULL);
-    parallel_for(4, dozes, NULL);
-    const double took = wall_seconds() - began;
-    ck_assert_msg(took < 1.2, "%.3f s instead of 0.4", took); /* one after the other: 1.6 */
+    for (int call = 0; call < 2; call++) {
+        atomic_store(&come, 0);
+        atomic_store(&met, 0);
+        parallel_for(4, meets, NULL);
+        ck_assert_int_eq(atomic_load(&met), 4);
+    }
 }
 END_TEST
 
