@@ -253,6 +253,8 @@ reports() { # names in C files, and those that have a file which says the same: 
     diff "$dir/named" "$dir/filed"
 }
 ok "every report that names a schema has it in doc/schema, and every schema a report" "$(reports .)"
+ok "every report says which version made it" "$(grep -L -E '^ *"mpsim": \{.*"type": "string"' doc/schema/mpsim.*.json
+    for file in doc/schema/mpsim.*.json; do tr -d ' \n' <"$file" | grep -q '"required":\["schema","mpsim",' || echo "$file: not required"; done)"
 mkdir -p "$dir/tree/sim/stat" "$dir/tree/doc/schema"
 echo '"mpsim.stat/1" "mpsim.stat/2" "mpsim.scaler-state/2"' >"$dir/tree/sim/stat/report.c"
 for name in stat.1 info.1; do echo '"schema": {"const": "mpsim.stat/1"}' >"$dir/tree/doc/schema/mpsim.$name.json"; done
