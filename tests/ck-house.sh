@@ -239,7 +239,7 @@ ok "a stray file is found" "$(cd "$dir/tree" && [ "$(printf '%s\n' default.profr
 ok "the oracle uses no function of the library" "$(grep -n -E \
     'mpsim_[a-z0-9_]+ *\(' sim/verify/oracle*.c | grep -v -E 'sizeof|/\*|:[0-9]+: \*')"
 # what tests/README.md lists: each is judged elsewhere, or looks up a row or data
-lent='rng_word|exp|log|sin|cos|tanh|erf|sigmoid|power|norm|clip_(factor|total|unscales)|scaler_(init|update)|amax'
+lent='rng_word|exp|exp2|log|sin|cos|tanh|erf|sigmoid|power|norm|clip_(factor|total|unscales)|scaler_(init|update)|amax'
 lent="$lent|delayed_(config_init|init|record|update)|block_(find|quantize)|decode|format_find|optim_variant_unscales"
 ok "the oracles of tests call what tests/README.md lists of the library" "$(grep -n -o -E \
     '(^|[^a-z0-9_])(mpsim|train)_[a-z0-9_]+ *\(' tests/oracle/*.[ch] | grep -v -E "[^a-z0-9_](mpsim_($lent)|train_digit) *\\($")"
@@ -253,6 +253,8 @@ reports() { # names in C files, and those that have a file which says the same: 
     diff "$dir/named" "$dir/filed"
 }
 ok "every report that names a schema has it in doc/schema, and every schema a report" "$(reports .)"
+ok "every report says which version made it" "$(grep -L -E '^ *"mpsim": \{.*"type": "string"' doc/schema/mpsim.*.json
+    for file in doc/schema/mpsim.*.json; do tr -d ' \n' <"$file" | grep -q '"required":\["schema","mpsim",' || echo "$file: not required"; done)"
 mkdir -p "$dir/tree/sim/stat" "$dir/tree/doc/schema"
 echo '"mpsim.stat/1" "mpsim.stat/2" "mpsim.scaler-state/2"' >"$dir/tree/sim/stat/report.c"
 for name in stat.1 info.1; do echo '"schema": {"const": "mpsim.stat/1"}' >"$dir/tree/doc/schema/mpsim.$name.json"; done

@@ -42,7 +42,8 @@ EXTRA_LIBRARIES += tests/libsupport.a
 support_libs += tests/libsupport.a
 tests_libsupport_a_CFLAGS = $(LIGHT_CFLAGS) $(test_cflags)
 tests_libsupport_a_SOURCES = \
-  tests/oracle/core.c tests/oracle/core.h tests/oracle/frameworks.c tests/oracle/frameworks.h \
+  tests/oracle/attention.c tests/oracle/attention.h tests/oracle/core.c tests/oracle/core.h \
+  tests/oracle/frameworks.c tests/oracle/frameworks.h \
   tests/oracle/layer.c tests/oracle/layer.h tests/oracle/replay.c tests/oracle/replay.h \
   tests/oracle/train.c tests/oracle/train.h tests/oracle/trainparts.c tests/oracle/trainparts.h \
   tests/oracle/trainupdate.c tests/support/allocations.h tests/support/badfile.c tests/support/badfile.h tests/support/badzip.c \

@@ -118,7 +118,8 @@ void attention_report_begin(attention_report *r)
         print_softmax(r);
         break;
     case REPORT_JSON:
-        fprintf(r->to, "{\"schema\": \"mpsim.attention/1\",\n\"mpsim\": \"%s\",\n\"config\": ", mpsim_version());
+        json_begin(r->to, "mpsim.attention/1");
+        fputs("\"config\": ", r->to);
         json_write(r->to, config_json(r));
         fputs(",\n\"results\": [", r->to);
         break;

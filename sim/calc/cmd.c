@@ -114,7 +114,8 @@ static json_t *answer_json(const answer *a, char **typed)
 
 static void print_json(const answer *answers, size_t n, char **typed, FILE *to)
 {
-    fputs("{\"schema\": \"mpsim.calc/1\",\n\"results\": [", to);
+    json_begin(to, "mpsim.calc/1");
+    fputs("\"results\": [", to);
     for (size_t i = 0; i < n; i++) {
         json_item(to, REPORT_JSON, i, answer_json(&answers[i], typed));
     }

@@ -113,8 +113,10 @@ int explain_run(const explain_options *o)
         return code;
     }
     e.to = out.file;
-    if (o->json)
-        fprintf(e.to, "{\"schema\": \"mpsim.cast-explain/1\",\n\"mpsim\": \"%s\",\n\"results\": [", mpsim_version());
+    if (o->json) {
+        json_begin(e.to, "mpsim.cast-explain/1");
+        fputs("\"results\": [", e.to);
+    }
     for (char *name = strtok_r(names, ",", &rest); name && !code; name = strtok_r(NULL, ",", &rest)) {
         cast_recipe recipe;
         code = recipe_parse(&recipe, name);

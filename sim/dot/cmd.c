@@ -300,7 +300,8 @@ static void print_head(const run *r, FILE *to)
         json_object_set_new(v, "b", operand_json(&r->b));
         json_object_set_new(v, "seed", r->generated ? json_of_count(r->o->seed) : json_null());
         put_split(v, r);
-        fprintf(to, "{\"schema\": \"mpsim.dot/1\",\n\"mpsim\": \"%s\",\n\"operands\": ", mpsim_version());
+        json_begin(to, "mpsim.dot/1");
+        fputs("\"operands\": ", to);
         json_write(to, v);
         fputs(",\n\"results\": [", to);
         break;

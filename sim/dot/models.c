@@ -410,7 +410,9 @@ void models_print(const model_list *l, report_style style, FILE *to)
 {
     if (style == REPORT_JSON || style == REPORT_NDJSON) {
         const int array = style == REPORT_JSON;
-        fputs(!array ? "" : "{\"schema\": \"mpsim.models/1\",\n\"models\": [", to);
+        if (array)
+            json_begin(to, "mpsim.models/1");
+        fputs(array ? "\"models\": [" : "", to);
         for (size_t i = 0; i < l->count; i++)
             json_item(to, style, i, model_json(&l->items[i]));
         fputs(array ? "]}\n" : "", to);

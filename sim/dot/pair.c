@@ -7,7 +7,6 @@
 #include "../cli/output.h"
 #include "../text/words.h"
 
-#include <mpsim/mpsim.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -326,7 +325,8 @@ static void print_head(const pair *p)
         fputc('\n', p->to);
         break;
     case REPORT_JSON:
-        fprintf(p->to, "{\"schema\": \"mpsim.dot-pair/1\",\n\"mpsim\": \"%s\",\n\"a\": ", mpsim_version());
+        json_begin(p->to, "mpsim.dot-pair/1");
+        fputs("\"a\": ", p->to);
         json_write(p->to, operand_json(o->fa, p->a, p->n));
         fputs(",\n\"b\": ", p->to);
         json_write(p->to, operand_json(o->fb, p->b, p->n));

@@ -199,10 +199,9 @@ static void begin(const reduce_output *o, const ranks *r)
     } else if (o->style == REPORT_CSV) {
         fputs("ranks,wire,accumulate,order,count,not_finite,max_rel_err,rel_err,bias,bits_lost\n", o->to);
     } else if (o->style == REPORT_JSON) {
-        fprintf(o->to,
-                "{\"schema\": \"mpsim.reduce/1\",\n\"mpsim\": \"%s\",\n\"ranks\": %zu,\n\"elements\": %zu,\n"
-                "\"left_out\": %zu,\n\"sums\": [",
-                mpsim_version(), r->n, r->elements, r->left_out);
+        json_begin(o->to, "mpsim.reduce/1");
+        fprintf(o->to, "\"ranks\": %zu,\n\"elements\": %zu,\n\"left_out\": %zu,\n\"sums\": [", r->n, r->elements,
+                r->left_out);
     }
 }
 

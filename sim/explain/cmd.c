@@ -90,7 +90,8 @@ static json_t *message_json(const message *m)
 
 static void print_json(FILE *to, const match *found, size_t n)
 {
-    fputs("{\"schema\": \"mpsim.explain/1\",\n\"found\": [", to);
+    json_begin(to, "mpsim.explain/1");
+    fputs("\"found\": [", to);
     for (size_t i = 0; i < n; i++) {
         json_item(to, REPORT_JSON, i, message_json(found[i].message));
     }

@@ -69,7 +69,8 @@ static void print_formats(const target_list *list, report_style style, FILE *to)
     const size_t n = list->count;
     char a[32], b[32], c[32], d[32];
     if (style == REPORT_JSON) {
-        fputs("{\"schema\": \"mpsim.formats/1\",\n\"formats\": [", to);
+        json_begin(to, "mpsim.formats/1");
+        fputs("\"formats\": [", to);
         for (size_t i = 0; i < n; i++) {
             json_item(to, style, i, format_json(&list->items[i].format));
         }
@@ -337,13 +338,14 @@ static void finding_row(const finding *v, table *t)
 /* What becomes of x in each target; *lost if it is lost in one. */
 static void print_check(double x, const target_list *list, uint64_t seed, report_style style, FILE *to, int *lost)
 {
-    static const char *const head[] = {[REPORT_JSON] = "{\"schema\": \"mpsim.check/1\",\n\"results\": [",
-                                       [REPORT_CSV] = "constant,format,code,value,rel_err,verdict,lost\n",
-                                       [REPORT_NDJSON] = "",
-                                       [REPORT_TEXT] = ""};
     table *t = table_new("<format|<becomes|>exact value|>relative error|<verdict");
     const char **notes = need_memory(list->count, sizeof *notes);
-    fputs(head[style], to);
+    if (style == REPORT_JSON) {
+        json_begin(to, "mpsim.check/1");
+        fputs("\"results\": [", to);
+    }
+    if (style == REPORT_CSV)
+        fputs("constant,format,code,value,rel_err,verdict,lost\n", to);
     for (size_t i = 0; i < list->count; i++) {
         const finding v = check_target(&list->items[i], x, seed);
         *lost |= v.lost;

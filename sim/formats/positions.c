@@ -96,7 +96,9 @@ static void print_csv(FILE *to, const loss *l, uint64_t n)
 static void print_json(uint64_t n, const target_list *list, report_style style, FILE *to)
 {
     const int lines = style == REPORT_NDJSON;
-    fputs(lines ? "" : "{\"schema\": \"mpsim.positions/1\",\n\"formats\": [", to);
+    if (!lines)
+        json_begin(to, "mpsim.positions/1");
+    fputs(lines ? "" : "\"formats\": [", to);
     for (size_t i = 0; i < list->count; i++) {
         const loss l = look(n, &list->items[i]);
         json_item(to, style, i, loss_json(&l, n));

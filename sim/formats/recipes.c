@@ -56,7 +56,9 @@ static void csv_row(const block_target *r, FILE *to)
 static void print_objects(const block_list *l, report_style style, FILE *to)
 {
     const int array = style == REPORT_JSON;
-    fputs(array ? "{\"schema\": \"mpsim.recipes/1\",\n\"recipes\": [" : "", to);
+    if (array)
+        json_begin(to, "mpsim.recipes/1");
+    fputs(array ? "\"recipes\": [" : "", to);
     for (size_t i = 0; i < l->count; i++) {
         jsonout o = {to, 0, 0};
         fputs(style == REPORT_NDJSON ? "" : i ? ",\n " : "\n ", to);

@@ -329,8 +329,10 @@ int cmd_info(const command *self, int argc, char **argv)
         goto done;
     c.to = out.file;
     c.summary = table_new("<file|<layout|>step|>tensors|>elements|<kinds");
-    if (c.style == REPORT_JSON)
-        fputs("{\"schema\": \"mpsim.info/1\",\n\"files\": [", c.to);
+    if (c.style == REPORT_JSON) {
+        json_begin(c.to, "mpsim.info/1");
+        fputs("\"files\": [", c.to);
+    }
     if (c.style == REPORT_CSV)
         fputs("file,name,kind,dtype,format,shape,count,offset\n", c.to);
     code = input_each(&in, visit_file, &c);

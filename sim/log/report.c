@@ -236,14 +236,13 @@ void log_report_json(FILE *to, const log_runs *r, const comparison *c)
 {
     static const char *const trends[] = {"none", "grows", "shrinks"};
     char text[1024];
-    json_t *v = json_object(), *runs = json_array(), *parts = json_array();
+    json_t *v = json_report("mpsim.log/1"), *runs = json_array(), *parts = json_array();
     for (size_t k = 0; k < r->count; k++)
         json_array_append_new(runs, run_json(&r->run[k], c->noise[k], c->ends[k]));
     for (size_t k = 0; k < PARTS; k++)
         if (c->parts[k].to > c->parts[k].from)
             json_array_append_new(parts, part_json(r, &c->parts[k]));
     words_of(text, sizeof text, r, c);
-    json_object_set_new(v, "schema", json_string("mpsim.log/1"));
     json_object_set_new(v, "of", json_string(r->what));
     json_object_set_new(v, "common", json_of_count(r->n));
     json_object_set_new(v, "by_order", json_boolean(r->by_order));

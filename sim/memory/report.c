@@ -194,7 +194,8 @@ static void print_json(const memory_report *r, FILE *to)
     json_object_set_new(v, "sequence_parallel", json_boolean(h->sequence_parallel));
     json_object_set_new(v, "recompute", json_string(recompute_words[h->recompute]));
     json_object_set_new(v, "activations", json_boolean(r->transformer != NULL));
-    fprintf(to, "{\"schema\": \"mpsim.memory/1\",\n\"mpsim\": \"%s\",\n\"model\": ", mpsim_version());
+    json_begin(to, "mpsim.memory/1");
+    fputs("\"model\": ", to);
     json_write(to, v);
     fputs(",\n\"policies\": [", to);
     for (size_t i = 0; i < r->count; i++) {

@@ -170,12 +170,10 @@ static void write_json(FILE *to, const mismatch_report *r)
 {
     const mismatch *m = r->m;
     const mismatch_token **list = by_distance(m);
-    json_t *v = json_object(), *worst = json_array();
+    json_t *v = json_report("mpsim.mismatch/1"), *worst = json_array();
     for (size_t i = 0; i < listed(r); i++)
         json_array_append_new(worst, token_json(m, list[i]));
     free(list);
-    json_object_set_new(v, "schema", json_string("mpsim.mismatch/1"));
-    json_object_set_new(v, "mpsim", json_string(mpsim_version()));
     json_object_set_new(v, "config", config_json(r));
     json_object_set_new(v, "a", error_json(&m->errors[0]));
     json_object_set_new(v, "b", error_json(&m->errors[1]));

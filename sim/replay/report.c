@@ -41,7 +41,8 @@ static const char *distance_text(char *out, double x)
 void replay_report_begin(replay_report *r, json_t *config)
 {
     if (r->style == REPORT_JSON) {
-        fprintf(r->file, "{\"schema\": \"mpsim.replay/1\",\n\"mpsim\": \"%s\",\n\"config\": ", mpsim_version());
+        json_begin(r->file, "mpsim.replay/1");
+        fputs("\"config\": ", r->file);
         json_write(r->file, config);
         fputs(",\n\"policies\": [", r->file);
         return;

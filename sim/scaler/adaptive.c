@@ -397,7 +397,8 @@ static json_t *row_json(const adaptive_row *row)
 
 static void report_json(FILE *to, const adaptive_run *r, const input *in)
 {
-    json_t *v = json_object(), *config = json_object(), *inputs = json_array(), *layers = json_array();
+    json_t *v = json_report("mpsim.adaptive/1"), *config = json_object(), *inputs = json_array(),
+           *layers = json_array();
     for (size_t i = 0; i < in->tree.count; i++)
         json_array_append_new(inputs, json_of_path(in->tree.paths[i]));
     for (size_t i = 0; i < r->count; i++)
@@ -406,8 +407,6 @@ static void report_json(FILE *to, const adaptive_run *r, const input *in)
     json_object_set_new(config, "format", json_string("fp16"));
     json_object_set_new(config, "global_scale", json_of_double(global_scale));
     json_object_set_new(config, "failed_files", json_integer(in->failed));
-    json_object_set_new(v, "schema", json_string("mpsim.adaptive/1"));
-    json_object_set_new(v, "mpsim", json_string(mpsim_version()));
     json_object_set_new(v, "config", config);
     json_object_set_new(v, "layers", layers);
     json_write(to, v);

@@ -206,7 +206,7 @@ static json_t *inputs_json(const scaler_report *r)
 
 void scaler_report_json(FILE *to, const scaler_report *r)
 {
-    json_t *v = json_object(), *config = json_object(), *scalers = json_array();
+    json_t *v = json_report("mpsim.scaler/1"), *config = json_object(), *scalers = json_array();
     json_object_set_new(config, "input", json_string(r->log ? "log" : r->pattern ? "pattern" : "trace"));
     json_object_set_new(config, "inputs", inputs_json(r));
     if (r->pattern)
@@ -218,8 +218,6 @@ void scaler_report_json(FILE *to, const scaler_report *r)
         json_object_set_new(config, "repeat", json_of_count(r->run->repeat));
         json_object_set_new(config, "failed_files", json_integer(r->run->in->failed));
     }
-    json_object_set_new(v, "schema", json_string("mpsim.scaler/1"));
-    json_object_set_new(v, "mpsim", json_string(mpsim_version()));
     json_object_set_new(v, "config", config);
     if (r->log) {
         json_object_set_new(v, "log", log_json(r));

@@ -183,10 +183,9 @@ static void list_csv(FILE *to)
 
 static void list_json(FILE *to)
 {
-    json_t *rows = json_array(), *v = json_object();
+    json_t *rows = json_array(), *v = json_report("mpsim.scalers/1");
     for (size_t i = 0; i < mpsim_scaler_count(); i++)
         json_array_append_new(rows, row_json(mpsim_scaler_at(i)));
-    json_object_set_new(v, "schema", json_string("mpsim.scalers/1"));
     json_object_set_new(v, "scalers", rows);
     json_write(to, v);
     fputc('\n', to);

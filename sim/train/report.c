@@ -244,7 +244,8 @@ static void csv_compare(const train_report *r, const train_job *jobs, const trai
 void train_report_begin(train_report *r, json_t *config)
 {
     if (r->style == REPORT_JSON) {
-        fprintf(r->file, "{\"schema\": \"mpsim.train/1\",\n\"mpsim\": \"%s\",\n\"config\": ", mpsim_version());
+        json_begin(r->file, "mpsim.train/1");
+        fputs("\"config\": ", r->file);
         json_write(r->file, config);
         fputs(",\n\"runs\": [", r->file);
         return;

@@ -7,7 +7,6 @@
 #include "groups.h"
 
 #include <inttypes.h>
-#include <mpsim/mpsim.h>
 #include <string.h>
 
 static const char *const status_names[] = {"done", "skipped", "failed"};
@@ -178,7 +177,8 @@ void verify_json(const verify *v, FILE *to)
     json_object_set_new(total, "comparisons", json_of_count(s.comparisons));
     json_object_set_new(total, "rows", json_of_count(s.rows));
     json_object_set_new(total, "mismatches", json_of_count(s.mismatches));
-    fprintf(to, "{\"schema\": \"mpsim.verify/1\",\n\"mpsim\": \"%s\",\n\"config\": ", mpsim_version());
+    json_begin(to, "mpsim.verify/1");
+    fputs("\"config\": ", to);
     json_write(to, config);
     fputs(",\n\"rows\": [", to);
     for (size_t i = 0; i < v->count; i++)

@@ -1,17 +1,17 @@
-/* t-attention.c -- attention in tiles: every bit as the formulas of mpsim/attention.h have it, loop by loop; the untiled
+/* t-attention.c -- attention in tiles: every bit as the formulas have it (oracle/attention.h); the untiled
  * definition; binary64 beside MPFR; what is counted. */
-#include "oracle/core.h"
+#include "oracle/attention.h"
+#include "oracle/layer.h"
 #include "support/layerinput.h"
 #include "support/support.h"
 
 #include <math.h>
 #include <mpfr.h>
-#include <mpsim/attention.h>
 #include <mpsim/layer.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { QUERIES = 40, KEYS = 70, DIM = 24, SIZE = 12 };
+enum { QUERIES = ORACLE_QUERIES, KEYS = ORACLE_KEYS, DIM = ORACLE_DIM, SIZE = ORACLE_SIZE };
 
 /* Numbers of a format: codes, and what they stand for. */
 typedef struct numbers {
@@ -45,19 +45,7 @@ static mpsim_matrix matrix(const numbers *n, size_t columns)
 
 /* ---- the formulas, operation by operation ---- */
 
-/* A product of the oracle: a tensor core or a chain of binary32, and its result's format. */
-typedef struct product {
-    const oracle_core *core;
-    const oracle_format *result;
-} product;
-
-static const oracle_core chain = {NULL, 0, 0, 1};
-
-typedef struct setting {
-    const char *model, *operand, *result, *p;
-} setting;
-
-static const setting settings[] = {
+static const oracle_products settings[] = {
     {"fma", "bf16", NULL, "bf16"},
     {"hopper-bf16-fp32", "bf16", NULL, "bf16"},
     {"hopper-bf16-fp32:result=bf16", "bf16", "bf16", "bf16"},
@@ -68,182 +56,12 @@ static const setting settings[] = {
 };
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
-static product product_of(const setting *s)
-{
-    char architecture[16] = {0};
-    memcpy(architecture, s->model, strcspn(s->model, "-:"));
-    return (product){strcmp(s->model, "fma") == 0 ? &chain : oracle_core_of(architecture, s->operand),
-                     oracle_format_find(s->result)};
-}
-
-static const oracle_format *f32(void)
-{
-    return oracle_format_find(NULL);
-}
-
-static float dot(const product *by, float from, const char *fa, const float *a, size_t stride_a, const char *fb,
-                 const float *b, size_t stride_b, size_t n)
-{
-    oracle_part pa[KEYS], pb[KEYS];
-    const oracle_format *oa = oracle_format_find(fa), *ob = oracle_format_find(fb);
-    for (size_t i = 0; i < n; i++) {
-        pa[i] = oracle_take_apart(oa, a[i * stride_a]);
-        pb[i] = oracle_take_apart(ob, b[i * stride_b]);
-    }
-    return oracle_to(by->result, (double)core_dot_from(by->core, from, oa->precision, pa, 1, ob->precision, pb, 1, n));
-}
-
-typedef struct outcome {
-    float y[QUERIES * SIZE], lse[QUERIES];
-    uint8_t flags[QUERIES];
-    mpsim_attention_counts counts;
-} outcome;
-
 typedef struct head {
     const mpsim_attention *a;
     mpsim_attention_shape shape;
-    const setting *set;
+    const oracle_products *set;
     const numbers *q, *k, *v;
 } head;
-
-/* A row of the oracle on its way. */
-typedef struct walk {
-    float max, sum, o[SIZE], all[KEYS];
-    size_t seen;
-    int moved;
-} walk;
-
-static float larger(float a, float b)
-{
-    return a > b ? a : b;
-}
-
-/* Whether query i sees key j. */
-static int sees(const head *h, size_t i, size_t j)
-{
-    const long at = (long)j - ((long)i + (long)h->shape.keys - (long)h->shape.queries);
-    const mpsim_attention *a = h->a;
-    if (at > 0 && (a->causal || (a->right != SIZE_MAX && at > (long)a->right)))
-        return 0;
-    if (at < 0 && a->left != SIZE_MAX && -at > (long)a->left)
-        return 0;
-    return !a->mask || a->mask[i * h->shape.keys + j] != 0;
-}
-
-static int sees_tile(const head *h, size_t i, size_t first, size_t width)
-{
-    int any = 0;
-    for (size_t j = first; j < first + width; j++)
-        any |= sees(h, i, j);
-    return any;
-}
-
-/* Whether a query at i or before, and one at i or behind see a key of the tile. */
-static int takes_part(const head *h, size_t i, size_t first, size_t width)
-{
-    int before = 0, behind = 0;
-    for (size_t r = 0; r <= i; r++)
-        before |= sees_tile(h, r, first, width);
-    for (size_t r = i; r < h->shape.queries; r++)
-        behind |= sees_tile(h, r, first, width);
-    return before && behind;
-}
-
-/* The largest of n numbers x, moved where it repeats. */
-static float largest(const head *h, const oracle_format *sf, const float *x, size_t n, walk *w)
-{
-    float most = -INFINITY;
-    size_t near = 0;
-    for (size_t j = 0; j < n; j++)
-        most = larger(most, x[j]);
-    const float least = oracle_sub(sf, most, h->a->margin);
-    for (size_t j = 0; j < n; j++)
-        near += x[j] >= least;
-    if (h->a->beta == 0 || near < 2 || most == 0)
-        return most;
-    w->moved = 1;
-    return most > 0 ? oracle_mul(sf, h->a->beta, most) : 0;
-}
-
-/* exp(x - r), or by powers of two. */
-static float exponential(const head *h, const oracle_format *sf, float x, float r, int of_max)
-{
-    const float l = (float)((double)h->a->scale * 1.4426950408889634);
-    if (!h->a->exp2)
-        return oracle_to(sf, (double)mpsim_exp(oracle_sub(sf, x, r)));
-    const float fused = oracle_to(sf, (double)fmaf(x, l, -oracle_mul(sf, r, l)));
-    return oracle_to(sf, (double)mpsim_exp2(of_max ? oracle_mul(sf, oracle_sub(sf, x, r), l) : fused));
-}
-
-static void want_tile(const head *h, walk *w, outcome *to, size_t i, size_t first, size_t width)
-{
-    const product by = product_of(h->set);
-    const oracle_format *of = by.result, *pf = oracle_format_find(h->set->p),
-                        *sf = oracle_format_find(h->a->softmax ? h->a->softmax->name : NULL);
-    const size_t dim = h->shape.dim, size = h->shape.size;
-    float x[KEYS], seen[KEYS], p[KEYS], term[KEYS];
-    size_t n = 0;
-    if (!takes_part(h, i, first, width))
-        return;
-    for (size_t j = 0; j < width; j++) {
-        const float s = dot(&by, 0, h->set->operand, h->q->x + i * dim, 1, h->set->operand, h->k->x + (first + j) * dim,
-                            1, dim);
-        x[j] = h->a->exp2 ? oracle_to(sf, (double)s) : oracle_mul(sf, h->a->scale, s);
-        if (sees(h, i, first + j))
-            w->all[w->seen++] = seen[n++] = x[j];
-    }
-    const float m = larger(w->max, largest(h, sf, seen, n, w)), r = m == -INFINITY ? 0 : m;
-    const float a = exponential(h, sf, w->max, r, 1), back = oracle_div(f32(), 1, h->a->p_scale);
-    for (size_t j = 0; j < width; j++) {
-        const int there = sees(h, i, first + j);
-        const float e = there ? exponential(h, sf, x[j], r, 0) : 0;
-        p[j] = oracle_to(pf, (double)oracle_mul(f32(), e, h->a->p_scale));
-        term[j] = h->a->sum_rounded ? oracle_mul(sf, p[j], back) : e;
-        to->counts.p_zero += there && p[j] == 0;
-        to->counts.p_one += there && p[j] == h->a->p_scale;
-    }
-    to->counts.elements += n;
-    w->sum = oracle_add(sf, oracle_mul(sf, w->sum, a), oracle_sum(sf, term, width, 1, 32));
-    w->max = m;
-    for (size_t c = 0; c < size; c++) {
-        const float o = oracle_to(of, (double)oracle_mul(f32(), w->o[c], a));
-        const float got = dot(&by, h->a->separate ? 0 : o, h->set->p, p, 1, h->set->operand, h->v->x + first * size + c,
-                              size, width);
-        w->o[c] = h->a->separate ? oracle_to(of, (double)oracle_add(f32(), o, got)) : got;
-    }
-}
-
-static void want_row(const head *h, outcome *to, size_t i)
-{
-    const size_t keys = h->shape.keys, width = h->a->tile && h->a->tile < keys ? h->a->tile : keys;
-    const size_t tiles = keys ? (keys - 1) / width + 1 : 0, size = h->shape.size;
-    walk w = {.max = -INFINITY};
-    for (size_t t = 0; t < tiles; t++) {
-        const size_t first = (h->a->reverse ? tiles - 1 - t : t) * width;
-        want_tile(h, &w, to, i, first, keys - first < width ? keys - first : width);
-    }
-    const float back = oracle_div(f32(), 1, h->a->p_scale);
-    const oracle_format *f = oracle_format_find(h->a->f ? h->a->f->name : NULL);
-    for (size_t c = 0; c < size; c++) {
-        const float o = oracle_mul(f32(), w.o[c], back);
-        const float y = h->a->reciprocal ? oracle_mul(f32(), o, oracle_div(f32(), 1, w.sum))
-                                         : oracle_div(f32(), o, w.sum);
-        to->y[i * size + c] = w.sum == 0 ? 0 : oracle_to(f, (double)y);
-    }
-    to->lse[i] = oracle_add(f32(), h->a->exp2 ? oracle_mul(f32(), w.max, h->a->scale) : w.max, mpsim_log(w.sum));
-    float top = -INFINITY;
-    size_t ties = 0;
-    for (size_t j = 0; j < w.seen; j++)
-        top = larger(top, w.all[j]);
-    for (size_t j = 0; j < w.seen; j++)
-        ties += w.all[j] == top;
-    to->flags[i] = ties > 1;
-    to->counts.rows++;
-    to->counts.masked += w.seen == 0;
-    to->counts.repeated += ties > 1;
-    to->counts.moved += (uint64_t)w.moved;
-    to->counts.vanished += w.seen > 0 && w.sum == 0;
-}
 
 /* Threads that are none, in an order of their own. */
 static void backwards(void *self, size_t n, void (*task)(size_t i, void *job), void *job)
@@ -254,7 +72,7 @@ static void backwards(void *self, size_t n, void (*task)(size_t i, void *job), v
 }
 static const mpsim_pool pool = {backwards, NULL};
 
-static mpsim_status forward(const head *h, outcome *to, const mpsim_pool *threads)
+static mpsim_status forward(const head *h, oracle_outcome *to, const mpsim_pool *threads)
 {
     const mpsim_matrix q = matrix(h->q, h->shape.dim), k = matrix(h->k, h->shape.dim), v = matrix(h->v, h->shape.size);
     memset(to, 0, sizeof *to);
@@ -262,14 +80,13 @@ static mpsim_status forward(const head *h, outcome *to, const mpsim_pool *thread
 }
 
 static numbers q, k, v;
-static outcome got, want;
+static oracle_outcome got, want;
 static uint8_t mask[QUERIES * KEYS];
 
 static void compare(const head *h)
 {
-    memset(&want, 0, sizeof want);
-    for (size_t i = 0; i < h->shape.queries; i++)
-        want_row(h, &want, i);
+    const oracle_head of = {h->a, h->shape, h->set, h->q->x, h->k->x, h->v->x};
+    oracle_attention(&of, &want);
     layer_equal("y", h->set->model, h->set->p, got.y, want.y, h->shape.queries * h->shape.size);
     layer_equal("lse", h->set->model, h->set->p, got.lse, want.lse, h->shape.queries);
     ck_assert_mem_eq(got.flags, want.flags, h->shape.queries);
@@ -293,7 +110,7 @@ START_TEST(as_the_formulas)
     mpsim_model scores, context;
     static const float scales[] = {1, 256, 0.75f, 64};
     for (size_t round = 0; round < SETTINGS * 5 + test_scaled(100); round++) {
-        const setting *set = &settings[round % SETTINGS];
+        const oracle_products *set = &settings[round % SETTINGS];
         mpsim_attention a;
         const uint64_t bits = test_random(&state);
         head h = {&a,
@@ -358,11 +175,11 @@ static void untiled_row(const head *h, size_t i, float *y)
         for (size_t c = 0; c < dim; c++)
             s += (double)h->q->x[i * dim + c] * (double)h->k->x[j * dim + c];
         x[j] = (float)s * h->a->scale;
-        m = larger(m, x[j]);
+        m = fmaxf(m, x[j]);
     }
     for (size_t j = 0; j < keys; j++)
         e[j] = mpsim_exp(x[j] - m);
-    const float z = oracle_sum(f32(), e, keys, 1, 32);
+    const float z = oracle_sum(oracle_format_find(NULL), e, keys, 1, 32);
     for (size_t c = 0; c < size; c++) {
         double o = 0; /* exact */
         for (size_t j = 0; j < keys; j++)
@@ -407,7 +224,7 @@ static double mpfr_error(const head *h, size_t i, const double *y, double *bound
     mpfr_inits2(300, term, sum, o, size_of_terms, (mpfr_ptr)NULL);
     mpfr_set_zero(sum, 1);
     for (size_t j = 0; j < h->shape.keys; j++)
-        if (sees(h, i, j))
+        if (oracle_sees(h->a, &h->shape, i, j))
             key[n++] = j;
     for (size_t j = 0; j < n; j++) {
         mpfr_init2(e[j], 300);
@@ -653,7 +470,7 @@ START_TEST(random_words)
     uint64_t state = test_seed();
     mpsim_attention a;
     mpsim_model m;
-    outcome other;
+    oracle_outcome other;
     const mpsim_rng rng = {1, 2, 3};
     by_hand(&a, &m, "fma:bf16:round=sr", "bf16");
     a.tile = 16;
