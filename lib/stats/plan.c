@@ -42,54 +42,41 @@ static void plan_target(mpsim_binade *b, const mpsim_target *t, uint32_t key, in
         b->left = 1;
 }
 
-/* Room for `more` more elements of a growing array. */
-static void *grow(void *p, size_t n, size_t more, size_t bytes)
-{
-    return realloc(p, (n + more + 1) * bytes);
-}
-
 /* The cells of a binade, after those that there are. */
-static int plan_cells(mpsim_cells *m, uint32_t key, const uint32_t *splits, uint32_t n)
+static void plan_cells(mpsim_cells *m, uint32_t key, const uint32_t *splits, uint32_t n)
 {
     mpsim_binade *b = &m->binades[key];
-    mpsim_cell *cells = grow(m->cells, m->n_cells, n + 1, sizeof *cells);
-    if (!cells)
-        return -1;
-    m->cells = cells;
     b->first_cell = (uint32_t)m->n_cells;
     b->cells = n + 1;
     for (uint32_t i = 0; i <= n; i++) {
-        mpsim_cell *c = &cells[m->n_cells++];
-        memset(c, 0, sizeof *c);
+        mpsim_cell *c = &m->cells[m->n_cells++];
+        c->n = 0;
         c->from = i == 0 ? key << 23 : splits[i - 1];
         c->below = i == n ? (key + 1) << 23 : splits[i];
     }
-    return 0;
 }
 
+/* Of three thresholds that a target has, each is a split or a cut of one binade. */
 static int plan_binades(mpsim_cells *m, int errors)
 {
     const size_t room = CASES * m->n_targets + 1;
     uint32_t *lists = malloc(2 * room * sizeof *lists), *splits = lists, *cuts = lists + room;
     size_t n_cuts = 0, n_reached = 0;
-    int failed = !lists;
-    for (uint32_t key = 1; key < KEYS && !failed; key++) {
+    m->cells = malloc((KEYS + room) * sizeof *m->cells);
+    m->cuts = malloc(room * sizeof *m->cuts);
+    for (uint32_t key = 1; key < KEYS && lists && m->cells && m->cuts; key++) {
         mpsim_binade *b = &m->binades[key];
         uint32_t n_splits = 0;
         for (size_t i = 0; i < m->n_targets; i++)
             plan_target(b, &m->targets[i], key, errors, splits, &n_splits, cuts);
-        uint32_t *all = grow(m->cuts, n_cuts, b->cuts, sizeof *all);
-        failed = !all || plan_cells(m, key, splits, n_splits);
-        m->cuts = all ? all : m->cuts;
-        if (failed)
-            break;
+        plan_cells(m, key, splits, n_splits);
         b->first_cut = (uint32_t)n_cuts;
-        memcpy(all + n_cuts, cuts, b->cuts * sizeof *cuts);
+        memcpy(m->cuts + n_cuts, cuts, b->cuts * sizeof *cuts);
         n_cuts += b->cuts;
         n_reached += (size_t)b->cuts * b->cells;
     }
+    m->reached = lists && m->cells && m->cuts ? malloc((n_reached + 1) * sizeof *m->reached) : NULL;
     free(lists);
-    m->reached = failed ? NULL : malloc((n_reached + 1) * sizeof *m->reached);
     if (!m->reached)
         return -1;
     uint64_t *at = m->reached;
