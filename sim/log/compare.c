@@ -1,6 +1,7 @@
 /* compare.c -- see compare.h. */
 #include "compare.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,18 +16,31 @@ static double student(size_t freedom)
     return freedom < sizeof table / sizeof table[0] ? table[freedom] : 1.96 + 2.4 / (double)freedom;
 }
 
+/* A number in units of 2^unit: its squares and sums are numbers, too. */
+static double value(const log_runs *r, size_t k, size_t i)
+{
+    return ldexp(r->run[k].at[i].value, -r->unit);
+}
+
+/* A result in such units as it is told; what is beyond the largest number is told as that. */
+static void tell(double *x, const log_runs *r)
+{
+    const double told = ldexp(*x, r->unit);
+    *x = isinf(told) && isfinite(*x) ? copysign(DBL_MAX, told) : told;
+}
+
 /* What the last run is compared with. */
 static double others(const log_runs *r, size_t i)
 {
     double sum = 0;
     for (size_t k = 0; k + 1 < r->count; k++)
-        sum += r->run[k].at[i].value;
+        sum += value(r, k, i);
     return sum / (double)(r->count - 1);
 }
 
 static double last(const log_runs *r, size_t i)
 {
-    return r->run[r->count - 1].at[i].value;
+    return value(r, r->count - 1, i);
 }
 
 static double gap_at(const log_runs *r, size_t i)
@@ -51,7 +65,7 @@ static double noise_of(const log_runs *r, size_t k, double (*of)(const log_runs 
     const size_t every = r->n / MOST + 1;
     size_t n = 0;
     for (size_t i = r->n / 2 + 1; i < r->n && n < MOST; i += every)
-        steps[n++] = of ? fabs(of(r, i) - of(r, i - 1)) : fabs(r->run[k].at[i].value - r->run[k].at[i - 1].value);
+        steps[n++] = of ? fabs(of(r, i) - of(r, i - 1)) : fabs(value(r, k, i) - value(r, k, i - 1));
     qsort(steps, n, sizeof *steps, by_size);
     return n ? steps[n / 2] / 0.954 : 0;
 }
@@ -61,7 +75,7 @@ static double moves_together(const log_runs *r)
 {
     double ab = 0, aa = 0, bb = 0;
     for (size_t i = r->n / 2 + 1; i < r->n; i++) {
-        const double a = r->run[0].at[i].value - r->run[0].at[i - 1].value, b = last(r, i) - last(r, i - 1);
+        const double a = value(r, 0, i) - value(r, 0, i - 1), b = last(r, i) - last(r, i - 1);
         ab += a * b;
         aa += a * a;
         bb += b * b;
@@ -144,7 +158,7 @@ static void find_spread(comparison *c, const log_runs *r)
     const size_t n = r->count - 1;
     for (size_t k = 0; k < r->count; k++)
         for (size_t i = p->from; i < p->to; i++)
-            c->ends[k] += r->run[k].at[i].value / (double)(p->to - p->from);
+            c->ends[k] += value(r, k, i) / (double)(p->to - p->from);
     for (size_t k = 0; k < n; k++)
         c->middle += c->ends[k] / (double)n;
     for (size_t k = 0; k < n; k++)
@@ -195,6 +209,13 @@ void log_compare(comparison *c, const log_runs *r)
     c->trend = r->n < ENOUGH_STEPS ? TREND_NONE : find_trend(c);
     find_spread(c, r);
     c->verdict = decide(c, r);
+    for (size_t k = 0; k < PARTS; k++) {
+        run_part *p = &c->parts[k];
+        tell(&p->a, r), tell(&p->b, r), tell(&p->gap, r), tell(&p->error, r);
+    }
+    for (size_t k = 0; k < r->count; k++)
+        tell(&c->noise[k], r), tell(&c->ends[k], r);
+    tell(&c->own, r), tell(&c->middle, r), tell(&c->spread, r), tell(&c->reach, r);
 }
 
 const char *run_verdict_name(run_verdict v)

@@ -6,6 +6,7 @@
 #include "../text/escape.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,18 @@ static void take_step(log_runs *r, int64_t step)
     r->n++;
 }
 
+static int unit_of(const log_runs *r)
+{
+    enum { FAR = 400 };
+    double most = 0;
+    int e;
+    for (size_t k = 0; k < r->count; k++)
+        for (size_t i = 0; i < r->n; i++)
+            most = fmax(most, fabs(r->run[k].at[i].value));
+    (void)frexp(most, &e);
+    return abs(e) > FAR ? e : 0;
+}
+
 static int match(log_runs *r)
 {
     const series *first = &r->run[0].all;
@@ -114,6 +127,7 @@ static int match(log_runs *r)
         r->run[k].at = need_memory(first->n, sizeof *first->at);
     for (size_t i = 0; i < first->n; i++)
         take_step(r, first->at[i].step);
+    r->unit = unit_of(r);
     return 0;
 }
 

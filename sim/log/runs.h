@@ -16,6 +16,7 @@ typedef struct log_runs {
     log_run run[RUNS_MAX];
     size_t count;
     size_t n;         /* common steps */
+    int unit;         /* 0; of numbers whose squares binary64 does not hold, the exponent of the largest */
     int by_order;     /* the lines carry no steps: the first with the first, the second with the second, ... */
     const char *what; /* "loss" */
 } log_runs;

@@ -48,6 +48,21 @@ run 0 log a.plain b.plain && has '^The lines carry no steps' && has 'at 200 comm
 { sed -n 1,150p a; sed -n 151,200p a | sed 's/loss: [0-9.]*/loss: nan/'; } >lost
 run 0 log a lost && has '^Verdict: one is lost' && has '50 lines Inf or NaN, first line 151'; ok $? "a run that is lost"
 
+# bug_20261126: sums and squares of losses near the ends of binary64 were infinite or 0, and what is apart had "no gap that shows"
+told() { # told LOG...: the verdict and its numbers that have no unit
+    run 0 log "$@" && ! has 'inf\|nan' && sed -n 's/ The gap.*//; /^  moves together/p; /^Verdict/p' out &&
+        sed -n '/^Verdict/,$p' out | tr -s ' \n' ' ' | grep -o '[0-9.]* times the noise.*\|further runs'
+}
+for exponent in e307 e-310; do
+    for run in a b fp8 far; do sed "s/loss: [0-9.]*/&$exponent/" $run >$run.$exponent; done
+    : >differing
+    for runs in 'a fp8' 'a far' 'a b far'; do
+        # shellcheck disable=SC2046,SC2086 # names
+        told $runs >want && told $(printf "%s.$exponent " $runs) >given && [ -s want ] && cmp -s want given || echo "$runs" >>differing
+    done
+    [ ! -s differing ]; ok $? "losses times 1$exponent have the verdict of the losses"
+done
+
 run 0 log a && has '^Verdict: nothing unusual' && cp out one && run 0 scaler --log a && cmp -s one out; ok $? "one log: as mpsim scaler judges it"
 run 0 log --json a && has '"schema": "mpsim.scaler/1"' && has '"class": "fine-steady"'; ok $? "the same as JSON"
 run 2 log; ok $? "no log"

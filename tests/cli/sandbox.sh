@@ -11,10 +11,11 @@ export TMPDIR
 mkdir "$TMPDIR" "$dir/work" && cd "$dir/work" || exit 99
 
 run 0 --version && has '^sandbox '; ok $? "--version tells"
+missing=
 for c in $(turn formats info cast stat) $(turn diff merge calc dot attention mismatch) $(turn replay advise report scaler explain log) $(turn train memory plot verify); do
-    run 0 "$c" --help && has '^      --sandbox  ' && has '^      --no-sandbox  ' || break
+    run 0 "$c" --help && has '^      --sandbox  ' && has '^      --no-sandbox  ' || missing="$missing $c"
 done
-ok $? "every --help tells"
+[ ! "$missing" ]; ok $? "every --help tells:$missing"
 
 # ---- where there is no such kernel ----
 f=$data/digits-cnn/step_000001/rank_00000.safetensors
