@@ -1,43 +1,44 @@
 /* dotsets.c -- inputs of sets of dot products for another emulator, and its results compared: see dotset.h.
  *
  *   dotsets inputs  FIRST COUNT MODEL FORMAT_A FORMAT_B K SEED [SCALE] > FILE
- *   dotsets compare FIRST COUNT MODEL FORMAT_A FORMAT_B K SEED [SCALE] < FILE
+ *   dotsets compare FIRST COUNT MODEL FORMAT_A FORMAT_B K SEED [SCALE] > PIPE < PIPE
  *
  * inputs: the codes of all a, all b, all scales of a, of b, and all c, each in the bytes of its format.
- * compare: the codes of all results; tells how many differ, from mpsim_dot and from mpsim_gemm, and the first.
+ * compare: the same, then reads the codes of all results, and tells how many differ, from mpsim_dot and from mpsim_gemm, and
+ * the first.
  * NANS=any in the environment: all NaNs are the same. */
 #include "dotset.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int inputs(const dot_set *s, uint64_t first, uint64_t count)
+/* COUNT cases, up to a whole block of them, or NULL without memory. */
+static dot_case *cases(const dot_set *s, uint64_t first, uint64_t count)
 {
-    static dot_case x;
-    const size_t q = dot_set_scales(s);
+    const uint64_t all = (count + DOT_SET_BLOCK - 1) / DOT_SET_BLOCK * DOT_SET_BLOCK;
+    dot_case *x = calloc(all + 1, sizeof *x);
+    for (uint64_t i = 0; x && i < all; i++)
+        dot_set_case(s, first + i, &x[i]);
+    return x;
+}
+
+static int inputs(const dot_set *s, const dot_case *x, uint64_t count)
+{
+    static const size_t at[] = {offsetof(dot_case, a), offsetof(dot_case, b), offsetof(dot_case, scales_a),
+                                offsetof(dot_case, scales_b), offsetof(dot_case, c)};
+    const size_t q = dot_set_scales(s), each[] = {s->k, s->k, q, q, 1};
     const mpsim_format *formats[] = {&s->fa, &s->fb, &s->scale, &s->scale, &s->m.result.format};
-    const uint64_t *codes[] = {x.a, x.b, x.scales_a, x.scales_b, &x.c};
-    const size_t each[] = {s->k, s->k, q, q, 1};
-    void *arrays[5];
+    uint64_t packed[DOT_SET_DEPTH];
     int bad = 0;
-    for (int k = 0; k < 5; k++) {
-        arrays[k] = malloc(count * each[k] * 8 + 1);
-        bad |= !arrays[k];
-    }
-    for (uint64_t i = 0; !bad && i < count; i++) {
-        dot_set_case(s, first + i, &x);
-        for (int k = 0; k < 5; k++)
-            if (each[k])
-                dot_pack(formats[k], arrays[k], i * each[k], codes[k], each[k]);
-    }
-    for (int k = 0; k < 5; k++) {
-        const size_t bytes = each[k] ? mpsim_format_code_bytes(formats[k]) : 0;
-        bad |= !bad && each[k] && fwrite(arrays[k], bytes, count * each[k], stdout) != count * each[k];
-        free(arrays[k]);
-    }
-    return bad;
+    for (int k = 0; k < 5; k++)
+        for (uint64_t i = 0; each[k] && i < count; i++) {
+            dot_pack(formats[k], packed, 0, (const uint64_t *)((const char *)&x[i] + at[k]), each[k]);
+            bad |= fwrite(packed, mpsim_format_code_bytes(formats[k]), each[k], stdout) != each[k];
+        }
+    return fflush(stdout) != 0 || bad;
 }
 
 static void show(const dot_set *s, const dot_case *x, uint64_t i, uint64_t got, uint64_t want)
@@ -52,18 +53,15 @@ static void show(const dot_set *s, const dot_case *x, uint64_t i, uint64_t got, 
     printf("\n");
 }
 
-static int compare(const dot_set *s, uint64_t first, uint64_t count)
+static int compare(const dot_set *s, const dot_case *x, uint64_t first, uint64_t count)
 {
-    static dot_case x[DOT_SET_BLOCK];
     const int any_nan = getenv("NANS") && strcmp(getenv("NANS"), "any") == 0;
     const size_t bytes = mpsim_format_code_bytes(&s->m.result.format);
     uint64_t wrong[2] = {0, 0}, dropped = 0, packed[DOT_SET_BLOCK] = {0}, got[DOT_SET_BLOCK];
-    for (uint64_t i = 0; i < count; i += DOT_SET_BLOCK) {
+    for (uint64_t i = 0; i < count; i += DOT_SET_BLOCK, x += DOT_SET_BLOCK) {
         const size_t n = count - i < DOT_SET_BLOCK ? (size_t)(count - i) : DOT_SET_BLOCK;
         if (fread(packed, bytes, n, stdin) != n)
             return 1;
-        for (size_t j = 0; j < DOT_SET_BLOCK; j++)
-            dot_set_case(s, first + i + j, &x[j]);
         dot_set_gemm(s, x, got);
         for (size_t j = 0; j < n; j++) {
             const uint64_t want = dot_unpack(&s->m.result.format, packed, j), one = dot_set_dot(s, &x[j]);
@@ -97,5 +95,8 @@ int main(int argc, char **argv)
         return 2;
     }
     const uint64_t first = strtoull(argv[2], NULL, 10), count = strtoull(argv[3], NULL, 10);
-    return strcmp(argv[1], "compare") == 0 ? compare(&s, first, count) : inputs(&s, first, count);
+    dot_case *x = cases(&s, first, count);
+    const int bad = !x || inputs(&s, x, count) || (strcmp(argv[1], "compare") == 0 && compare(&s, x, first, count));
+    free(x);
+    return bad;
 }

@@ -26,7 +26,7 @@ from mmasim.nv_ptx.sim import MMABlockScale, TCGen05MMABlockScale
 
 SEED = 20261126
 CASES = 10008  # of a family: 1112 of each kind
-CHUNK = 100000
+CHUNK = 50000
 F8, F6 = ("e4m3", "e5m2"), ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 FNUZ = ("e4m3fnuz", "e5m2fnuz")
 TORCH = {"fp16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32, "binary32": torch.float32,
@@ -138,20 +138,21 @@ def to_torch(codes, t, packed):
     return torch.from_numpy(codes.view(signed)).view(TORCH[t])
 
 
-def run(tool, verb, first, count, f, a, b, given=None):
+def start(tool, verb, first, count, f, a, b):
     model, _, _, _, k, scale = FAMILIES[f]
     words = [tool, verb, str(first), str(count), model, a, b, str(k), str(SEED)] + ([scale] if scale else [])
     env = dict(os.environ, NANS="any" if ANY_NAN.match(f) else "")
-    return subprocess.run(words, input=given, stdout=subprocess.PIPE, env=env, check=given is None)
+    return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
 
 
-def compute(tool, f, a, b, first, count):
-    """MMA-Sim's codes of these cases, the digest of their inputs, and the seconds that it took."""
+def compute(given, f, a, b, count):
+    """MMA-Sim's codes of the cases that can be read there, the digest of their inputs, and the seconds that it took."""
     _, _, result, make, k, scale = FAMILIES[f]
-    raw = run(tool, "inputs", first, count, f, a, b).stdout
     at, arrays = 0, []
     q = k // (16 if "nvf4" in f else 32) if scale else 0
-    for t, n in ((a, k), (b, k), (scale, q), (scale, q), (result, 1)):
+    codes = ((a, k), (b, k), (scale, q), (scale, q), (result, 1))
+    raw = given.read(sum(count * n * BYTES.get(t, 1) for t, n in codes))
+    for t, n in codes:
         if n == 0:
             arrays.append(None)
             continue
@@ -163,9 +164,9 @@ def compute(tool, f, a, b, first, count):
     x, y = to_torch(arrays[0], a, packed), to_torch(arrays[1], b, packed)
     c = to_torch(arrays[4], result, False)[:, 0]
     more = [to_torch(s, scale, False) for s in arrays[2:4]] if scale else []
-    start = time.process_time()
+    before = time.process_time()
     d = make(a, b, result).dpa(x, y, c, *more)
-    seconds = time.process_time() - start
+    seconds = time.process_time() - before
     size = BYTES[result]
     d = d.contiguous().view({2: torch.int16, 4: torch.int32, 8: torch.int64}[size]).numpy().view(INTEGER[size])
     return d, hashlib.sha256(raw).hexdigest(), seconds
@@ -178,7 +179,9 @@ def record(tool, path):
         each = -(-CASES // len(formats) // 9) * 9
         for a, b in formats:
             name = f if len(formats) == 1 else f"{f}.{a}.{b}"
-            d, digest, _ = compute(tool, f, a, b, 0, each)
+            inputs = start(tool, "inputs", 0, each, f, a, b)
+            d, digest, _ = compute(inputs.stdout, f, a, b, each)
+            assert inputs.wait() == 0
             first = known.setdefault(d.tobytes(), name)  # many architectures give the same results
             if first == name:
                 tensors[name + "/d"] = d
@@ -197,8 +200,9 @@ def compare(tool, count, pattern):
         for a, b in formats:
             for first in range(0, -(-count // len(formats)), CHUNK):
                 n = min(CHUNK, -(-count // len(formats)) - first)
-                d, _, s = compute(tool, f, a, b, 1000000 + first, n)
-                out = run(tool, "compare", 1000000 + first, n, f, a, b, d.tobytes()).stdout.decode()
+                mpsim = start(tool, "compare", 1000000 + first, n, f, a, b)
+                d, _, s = compute(mpsim.stdout, f, a, b, n)
+                out = mpsim.communicate(d.tobytes())[0].decode()
                 numbers = re.search(r"(\d+) cases, (\d+) differ from mpsim_dot, (\d+) from mpsim_gemm, (\d+) leave out",
                                     out)
                 done, seconds, dropped = done + int(numbers[1]), seconds + s, dropped + int(numbers[4])
