@@ -96,19 +96,7 @@ static const train_tensor *product_layer(train_build *b, size_t i, const train_t
 
 static const train_tensor *norm_layer(train_build *b, size_t i, const train_tensor *dy)
 {
-    const train_placement *l = &b->plan->layers[i];
-    const train_do *forward = b->layer[i];
-    dy = train_in_format(b, i, "agrad", dy, &l->format[TRAIN_AGRAD], &b->t->agrad);
-    train_do *d = train_add(b, WORK_NORM_BACK, i, "dgrad", dy->rows, dy->cols, &l->format[TRAIN_DGRAD]);
-    train_add_gradient(b, d, b->t->weight_of[i]);
-    train_add_gradient(b, d, b->t->bias_of[i]);
-    d->x = forward->x;
-    d->y = dy;
-    d->mean = forward->results[1].to;
-    d->inverse = forward->results[2].to;
-    d->weight = forward->weight;
-    d->counts = &b->t->agrad;
-    return d->results[0].to;
+    return train_norm_back(b, i, WORK_NORM_BACK, dy);
 }
 
 static const train_tensor *relu_layer(train_build *b, size_t i, const train_tensor *dy)

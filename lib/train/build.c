@@ -159,6 +159,24 @@ void train_add_gradient(train_build *b, train_do *d, int param)
     r->traced = 1;
 }
 
+const train_tensor *train_norm_back(train_build *b, size_t i, train_work work, const train_tensor *dy)
+{
+    const train_placement *l = &b->plan->layers[i];
+    const train_do *forward = b->layer[i];
+    dy = train_in_format(b, i, "agrad", dy, &l->format[TRAIN_AGRAD], &b->t->agrad);
+    train_do *d = train_add(b, work, i, "dgrad", dy->rows, dy->cols, &l->format[TRAIN_DGRAD]);
+    train_add_gradient(b, d, b->t->weight_of[i]);
+    if (b->t->bias_of[i] >= 0)
+        train_add_gradient(b, d, b->t->bias_of[i]);
+    d->x = forward->x;
+    d->y = dy;
+    d->mean = forward->results[1].to;
+    d->inverse = forward->results[2].to;
+    d->weight = forward->weight;
+    d->counts = &b->t->agrad;
+    return d->results[0].to;
+}
+
 const train_tensor *train_in_format(train_build *b, size_t layer, const char *kind, const train_tensor *x,
                                     const mpsim_format *f, train_counts *counts)
 {

@@ -297,6 +297,8 @@ const mpsim_format *train_element_format(train_build *b, const mpsim_block_recip
 /* x in format f under the name KIND:LAYER: x itself, or a cast. */
 const train_tensor *train_in_format(train_build *b, size_t layer, const char *kind, const train_tensor *x,
                                     const mpsim_format *f, train_counts *counts);
+/* Back through a normalisation, of a batch or of rows: the gradient of its input. */
+const train_tensor *train_norm_back(train_build *b, size_t layer, train_work work, const train_tensor *dy);
 /* How products read a tensor of a role. */
 typedef enum train_copy { COPY_NONE, COPY_TF32, COPY_TENSOR, COPY_BLOCKS, COPY_CODES, COPY_SCALED } train_copy;
 train_copy train_copy_kind(const train_build *b, size_t layer, train_role role);

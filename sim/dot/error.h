@@ -44,8 +44,8 @@ int dot_split_place(mpsim_format *f, const char *name);
 mpsim_status dot_results(double *d, const mpsim_model *m, const dot_split *split, const operand *a, const operand *b,
                          size_t depth);
 
-/* dot_error_compare -- the errors of n results d against the exact e. */
-void dot_error_compare(dot_error *of, const double *d, const double *e, size_t n, int precision);
+/* dot_error_compare -- the errors of n results d against the exact ones. */
+void dot_error_compare(dot_error *e, const double *d, const double *exact, size_t n, int precision);
 
 /* dot_error_measure -- the errors of a model over the same pairs. */
 int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split, const operand *a, const operand *b,

@@ -168,10 +168,7 @@ static int write_files(const plot_figure *figure, const plot_input *in, const pl
         put_origin(data.file, figure, in, r);
         figure->put_data(data.file, in, r);
         put_script(script.file, figure, in, r, t);
-        if (code)
-            output_abandon(&data);
-        else
-            code = output_hold(&data, &held[0]);
+        code = output_hold(&data, &held[0]);
         if (code)
             output_abandon(&script);
         else if ((code = output_hold(&script, &held[1])))

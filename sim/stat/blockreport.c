@@ -32,31 +32,36 @@ int block_left_out(const block_sums *b, const group *g)
     return b->stats.casts.compared + g->stats.nan + g->stats.inf < b->elements;
 }
 
-/* The bins of scales from the first that is not empty to the last. */
-static void scale_range(const mpsim_block_stats *s, int *first, int *end)
+/* The bins from the first that is not empty to the last. */
+static void range_of(const uint64_t *bins, int n, int *first, int *end)
 {
     *first = 0;
-    *end = MPSIM_SCALE_BINS;
-    while (*first < *end && s->scales[*first] == 0)
+    *end = n;
+    while (*first < *end && bins[*first] == 0)
         ++*first;
-    while (*end > *first && s->scales[*end - 1] == 0)
+    while (*end > *first && bins[*end - 1] == 0)
         --*end;
 }
 
 /* ---- JSON ---- */
 
-static void put_scales(jsonout *o, const mpsim_block_stats *s)
+void bins_put(jsonout *o, const uint64_t *bins, int n, int least)
 {
     int first, end;
-    scale_range(s, &first, &end);
+    range_of(bins, n, &first, &end);
+    jsonout_integer(o, "first", first == end ? 0 : first + least);
+    jsonout_begin(o, "counts", '[');
+    for (int i = first; i < end; i++)
+        jsonout_count(o, NULL, bins[i]);
+    jsonout_end(o, ']');
+}
+
+static void put_scales(jsonout *o, const mpsim_block_stats *s)
+{
     jsonout_begin(o, "scales", '{');
     jsonout_count(o, "zero", s->scale_zero);
     jsonout_count(o, "nonfinite", s->scale_nonfinite);
-    jsonout_integer(o, "first", first == end ? 0 : first + MPSIM_SCALE_MIN);
-    jsonout_begin(o, "counts", '[');
-    for (int i = first; i < end; i++)
-        jsonout_count(o, NULL, s->scales[i]);
-    jsonout_end(o, ']');
+    bins_put(o, s->scales, MPSIM_SCALE_BINS, MPSIM_SCALE_MIN);
     jsonout_end(o, '}');
 }
 
@@ -125,7 +130,7 @@ void block_csv_cells(FILE *to, const block_list *l, const group *g, int i)
     fprintf(to, ",%s", block_axis_name(l->items[i].axis));
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++)
         fprintf(to, ",%" PRIu64, counts[k]);
-    scale_range(s, &first, &end);
+    range_of(s->scales, MPSIM_SCALE_BINS, &first, &end);
     if (first == end)
         fputs(",,", to);
     else
@@ -151,7 +156,7 @@ static void text_part(table *t, uint64_t part, uint64_t whole)
 static void text_scales(table *t, const mpsim_block_stats *s)
 {
     int first, end;
-    scale_range(s, &first, &end);
+    range_of(s->scales, MPSIM_SCALE_BINS, &first, &end);
     if (first == end)
         table_cell(t, "-");
     else if (first + 1 == end)

@@ -16,6 +16,9 @@ int block_shows(const block_list *l, const group *g, size_t i);
 /* block_left_out -- whether SQNR leaves out finite elements, which NaN or infinities in their block made such. */
 int block_left_out(const block_sums *b, const group *g);
 
+/* JSON: members "first" and "counts" of n bins, the first of which is `least`, without those that are empty at either end. */
+void bins_put(jsonout *o, const uint64_t *bins, int n, int least);
+
 /* JSON: the list "blocks" of a group. `counts`: without what needs sums. */
 void block_group_put(jsonout *o, const block_list *l, const group *g, int counts);
 

@@ -39,20 +39,11 @@ static void put_cast(jsonout *o, const group_cast *k)
 /* Bins from the first to the last that is not empty. */
 static void put_histogram(jsonout *o, const mpsim_histogram *h)
 {
-    int first = 0, end = MPSIM_HISTOGRAM_BINS;
-    while (first < end && h->bin[first] == 0)
-        first++;
-    while (end > first && h->bin[end - 1] == 0)
-        end--;
     jsonout_begin(o, "histogram", '{');
     jsonout_count(o, "zero", h->zero);
     jsonout_count(o, "inf", h->inf);
     jsonout_count(o, "nan", h->nan);
-    jsonout_integer(o, "first", first == end ? 0 : first + MPSIM_HISTOGRAM_MIN);
-    jsonout_begin(o, "counts", '[');
-    for (int i = first; i < end; i++)
-        jsonout_count(o, NULL, h->bin[i]);
-    jsonout_end(o, ']');
+    bins_put(o, h->bin, MPSIM_HISTOGRAM_BINS, MPSIM_HISTOGRAM_MIN);
     jsonout_end(o, '}');
 }
 

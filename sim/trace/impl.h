@@ -203,6 +203,9 @@ ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset);
 /* trace_file_pread -- the same of the file of t, from byte `at` of its own on. */
 ssize_t trace_file_pread(const trace *t, void *p, size_t n, uint64_t at);
 
+/* trace_was_read -- whether a read of n bytes at `at`, which gave r, gave all of them: 0, or -1 after the error. */
+int trace_was_read(const trace *t, ssize_t r, size_t n, uint64_t at, trace_error *error);
+
 /* trace_width -- bytes of an element of an entry; 1 where several are packed into a byte: bytes are its elements then. */
 size_t trace_width(const trace_entry *e);
 

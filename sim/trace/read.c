@@ -32,15 +32,19 @@ ssize_t trace_file_pread(const trace *t, void *p, size_t n, uint64_t at)
     return trace_pread(t->fd, p, n, t->base + at);
 }
 
-static int file_bytes(const trace *t, void *p, size_t n, uint64_t at, trace_error *error)
+int trace_was_read(const trace *t, ssize_t r, size_t n, uint64_t at, trace_error *error)
 {
-    const ssize_t r = trace_file_pread(t, p, n, at);
     if (r < 0)
         return trace_error_io(error, t->path, at, "cannot read");
     if ((size_t)r < n)
         return trace_fail(t, error, at + (size_t)r,
                           "the file ends here, it has become shorter than its %" PRIu64 " bytes", t->size);
     return 0;
+}
+
+static int file_bytes(const trace *t, void *p, size_t n, uint64_t at, trace_error *error)
+{
+    return trace_was_read(t, trace_file_pread(t, p, n, at), n, at, error);
 }
 
 int trace_bytes(trace *t, void *p, size_t n, trace_error *error)

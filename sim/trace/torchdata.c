@@ -91,12 +91,7 @@ static int read_all(const trace *t, int spooled, void *p, size_t n, uint64_t at,
 {
     const torch_state *s = t->state;
     const ssize_t r = spooled ? trace_pread(s->spool, p, n, at) : trace_file_pread(t, p, n, at);
-    if (r < 0)
-        return trace_error_io(error, t->path, at, "cannot read");
-    if ((size_t)r < n)
-        return trace_fail(t, error, at + (size_t)r,
-                          "the file ends here, it has become shorter than its %" PRIu64 " bytes", t->size);
-    return 0;
+    return trace_was_read(t, r, n, at, error);
 }
 
 int torch_spool_begin(const trace *t, trace_error *error)

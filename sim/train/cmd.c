@@ -12,6 +12,7 @@
 #include "device.h"
 #include "policy.h"
 #include "report.h"
+#include "typed.h"
 #include "words.h"
 
 #include <errno.h>
@@ -389,16 +390,11 @@ static int train_all(request *q, train_report *report)
 
 static int check_belongs(const request *q)
 {
-    const struct {
-        int given;
-        const char *option;
-        int needed;
-        const char *needs;
-    } rows[] = {
-        {q->trace_every > 0, "trace-every", q->trace != NULL, "trace"},
-        {q->trace_steps != NULL, "trace-steps", q->trace != NULL, "trace"},
-        {q->checkpoint_every > 0, "checkpoint-every", q->checkpoint != NULL, "checkpoint"},
-        {q->digest_tensors, "digests-tensors", q->digests != NULL, "digests"},
+    const typed_need rows[] = {
+        {q->trace_every > 0, "trace-every", q->trace != NULL, "--trace"},
+        {q->trace_steps != NULL, "trace-steps", q->trace != NULL, "--trace"},
+        {q->checkpoint_every > 0, "checkpoint-every", q->checkpoint != NULL, "--checkpoint"},
+        {q->digest_tensors, "digests-tensors", q->digests != NULL, "--digests"},
     };
     const struct {
         const char *given, *option;
@@ -410,12 +406,10 @@ static int check_belongs(const request *q)
     for (size_t i = 0; q->write_run && i < sizeof of_runs / sizeof *of_runs; i++)
         if (of_runs[i].given)
             return fail(EXIT_USAGE, "train: --write-run trains nothing: --%s has no use", of_runs[i].option);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].given && !rows[i].needed)
-            return fail(EXIT_USAGE, "train: --%s goes with --%s", rows[i].option, rows[i].needs);
-    if (q->trace_every && q->trace_steps)
+    const int code = typed_needs(rows, sizeof rows / sizeof *rows);
+    if (!code && q->trace_every && q->trace_steps)
         return fail(EXIT_USAGE, "train: --trace-every and --trace-steps exclude each other");
-    return 0;
+    return code;
 }
 
 /* Nothing is written twice. */

@@ -90,12 +90,7 @@ static int exclude(int a, int b, const char *first, const char *second)
 
 static int read_numbers(const decoder_words *w, train_decoder *d)
 {
-    const struct {
-        const char *option, *text;
-        typed_type type;
-        double least, most;
-        void *to;
-    } rows[] = {
+    const typed_row rows[] = {
         {"heads", w->heads, TYPED_COUNT32, 1, TRAIN_MOST_WIDTH, &d->heads},
         {"kv-heads", w->kv_heads, TYPED_COUNT32, 1, TRAIN_MOST_WIDTH, &d->kv_heads},
         {"hidden", w->hidden, TYPED_COUNT32, 1, TRAIN_MOST_HIDDEN, &d->hidden},
@@ -109,10 +104,7 @@ static int read_numbers(const decoder_words *w, train_decoder *d)
         {"cooldown", w->cooldown, TYPED_COUNT, 0, TRAIN_MOST_SCHEDULE, &d->cooldown},
         {"min-lr", w->min_lr, TYPED_NUMBER, 0, 1, &d->min_lr},
     };
-    int code = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && !code; i++)
-        code = typed_number(rows[i].option, rows[i].text, rows[i].type, rows[i].least, rows[i].most, rows[i].to);
-    return code;
+    return typed_numbers(rows, sizeof rows / sizeof *rows);
 }
 
 static int read_choices(const decoder_words *w, train_decoder *d)
@@ -170,22 +162,14 @@ static int read_attention(const decoder_words *w, const train_settings *s, train
 
 static int check_needs(const decoder_words *w, const train_decoder *d)
 {
-    const struct {
-        int given;
-        const char *option;
-        int needed;
-        const char *needs;
-    } rows[] = {
+    const typed_need rows[] = {
         {w->accumulate_format != NULL, "accumulate-format", d->accumulate > 1, "--accumulate of at least 2"},
         {w->reduce != NULL, "reduce", d->ranks > 1, "--ranks of at least 2"},
         {w->wire != NULL, "wire", d->ranks > 1, "--ranks of at least 2"},
         {w->sum != NULL, "wire-sum", d->ranks > 1, "--ranks of at least 2"},
         {w->min_lr != NULL, "min-lr", d->decay != TRAIN_CONSTANT, "--schedule linear or cosine"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].given && !rows[i].needed)
-            return fail(EXIT_USAGE, "train: --%s goes with %s", rows[i].option, rows[i].needs);
-    return 0;
+    return typed_needs(rows, sizeof rows / sizeof *rows);
 }
 
 /* What follows from others where it is not given. */

@@ -69,20 +69,13 @@ table *decoder_rows(void)
     return table_new(">step|>loss|>validation|>perplexity|>lr|>scale|>skipped|>act|>agrad|>wgrad|>updates");
 }
 
-void decoder_row(table *t, const train_row *row)
+void decoder_cells(table *t, const train_row *row)
 {
     char text[64];
-    table_cell(t, "%" PRIu64, row->step.step + 1);
     table_cell(t, "%s", train_loss_text(text, row->loss));
     table_cell(t, "%s", train_loss_text(text, row->test_loss));
     table_cell(t, "%.5g", train_perplexity(row->test_loss));
     table_cell(t, "%.4g", row->step.lr);
-    table_cell(t, "%s", text_scale(text, row->step.scale));
-    table_cell(t, "%s", row->skipped ? text_count(text, row->skipped) : "");
-    table_share(t, row->act.lost, row->act.nonzero);
-    table_share(t, row->agrad.lost, row->agrad.nonzero);
-    table_share(t, row->wgrad.lost, row->wgrad.nonzero);
-    table_share(t, row->lost, row->updates);
 }
 
 void decoder_print_loss(FILE *f, const train_total *t, const train_run *r)

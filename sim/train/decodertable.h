@@ -4,11 +4,11 @@
 #include "report.h"
 
 /* The network and what it is trained on; the steps, their batches, ranks and schedule, without a line's end;
- * the table of steps; a row of it. */
+ * the table of steps; the cells of a row of it, between the step and the scale. */
 void decoder_print_network(FILE *f, const train_run *r);
 void decoder_print_steps(FILE *f, const train_run *r);
 table *decoder_rows(void);
-void decoder_row(table *t, const train_row *row);
+void decoder_cells(table *t, const train_row *row);
 /* After "loss ... at the end": the rest of the line, and perplexity and accuracy. */
 void decoder_print_loss(FILE *f, const train_total *t, const train_run *r);
 void decoder_print_operations(FILE *f, const train_job *j, const train_total *t);

@@ -131,15 +131,15 @@ void train_text_row(train_report *r, const train_row *row)
 {
     char text[64];
     table *t = r->rows;
-    if (is_decoder(&r->job->run.settings)) {
-        decoder_row(t, row);
-        return;
-    }
     table_cell(t, "%" PRIu64, row->step.step + 1);
-    table_cell(t, "%s", train_loss_text(text, row->loss));
-    table_cell(t, "%s", percent_text(text, row->accuracy));
-    table_cell(t, "%s", train_loss_text(text, row->test_loss));
-    table_cell(t, "%s", percent_text(text, row->test_accuracy));
+    if (is_decoder(&r->job->run.settings)) {
+        decoder_cells(t, row);
+    } else {
+        table_cell(t, "%s", train_loss_text(text, row->loss));
+        table_cell(t, "%s", percent_text(text, row->accuracy));
+        table_cell(t, "%s", train_loss_text(text, row->test_loss));
+        table_cell(t, "%s", percent_text(text, row->test_accuracy));
+    }
     table_cell(t, "%s", text_scale(text, row->step.scale));
     table_cell(t, "%s", row->skipped ? text_count(text, row->skipped) : "");
     table_share(t, row->act.lost, row->act.nonzero);

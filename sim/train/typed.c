@@ -31,6 +31,22 @@ int typed_number(const char *option, const char *text, typed_type type, double l
     return 0;
 }
 
+int typed_numbers(const typed_row *rows, size_t n)
+{
+    int code = 0;
+    for (const typed_row *r = rows; r < rows + n && !code; r++)
+        code = typed_number(r->option, r->text, r->type, r->least, r->most, r->to);
+    return code;
+}
+
+int typed_needs(const typed_need *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].given && !rows[i].met)
+            return fail(EXIT_USAGE, "train: --%s goes with %s", rows[i].option, rows[i].needs);
+    return 0;
+}
+
 int typed_word(const char *option, const char *text, const char *const *words, unsigned char *to)
 {
     char list[128] = "";

@@ -9,12 +9,7 @@
 
 static int read_numbers(const train_words *w, train_settings *s, train_overrides *o)
 {
-    const struct {
-        const char *option, *text;
-        typed_type type;
-        double least, most;
-        void *to;
-    } rows[] = {
+    const typed_row rows[] = {
         {"steps", w->steps, TYPED_COUNT, 1, 1e9, &s->steps},
         {"batch", w->batch, TYPED_COUNT32, 0, UINT32_MAX, &s->batch},
         {"seed", w->seed, TYPED_COUNT, 0, 0x1p63 - 1024, &s->seed},
@@ -30,10 +25,7 @@ static int read_numbers(const train_words *w, train_settings *s, train_overrides
         {"beta2", w->beta2, TYPED_NUMBER, 0, 1, &o->beta2},
         {"eps", w->eps, TYPED_NUMBER, 0, 1e6, &o->eps},
     };
-    int code = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && !code; i++)
-        code = typed_number(rows[i].option, rows[i].text, rows[i].type, rows[i].least, rows[i].most, rows[i].to);
-    return code;
+    return typed_numbers(rows, sizeof rows / sizeof *rows);
 }
 
 /* "1.0", "megatron:1.0", "none". */

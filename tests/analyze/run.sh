@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh [FOLDER...]: what analyzers say of the sources (default: lib sim gpu) and `known` does not explain; exit code 1 if
+# run.sh [FOLDER...]: what analyzers say of the sources (default: lib, sim and the C of gpu) and `known` does not explain; exit code 1 if
 # there is anything. cppcheck looks at all of them, clang's and gcc's analyzers at each file, where they are installed.
 # CPPFLAGS: what the libraries need. make analyze runs it in the build folder, whose config.h it reads.
 set -u
@@ -7,7 +7,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd) build=$PWD
 cd "$source" || exit 2
 LC_ALL=C # messages as `known` has them
 export LC_ALL
-[ $# -gt 0 ] || set -- lib sim gpu/checks gpu/program
+[ $# -gt 0 ] || set -- lib sim gpu/checks gpu/program gpu/speed gpu/stats
 found=$(mktemp)
 trap 'rm -f "$found"' EXIT
 includes="-I$build -Ilib/include -I. -Idata/digits -Idata/text"

@@ -91,24 +91,12 @@ static size_t add_from(const train_build *b, size_t i)
 
 const train_tensor *train_norm_backward(train_build *b, size_t i, const train_tensor *dy)
 {
-    const train_placement *l = place(b, i);
-    const train_do *forward = b->layer[i];
     const size_t add = add_from(b, i);
-    dy = train_in_format(b, i, "agrad", dy, &l->format[TRAIN_AGRAD], &b->t->agrad);
-    train_do *d = train_add(b, WORK_ROWNORM_BACK, i, "dgrad", dy->rows, dy->cols, &l->format[TRAIN_DGRAD]);
-    train_add_gradient(b, d, b->t->weight_of[i]);
-    if (b->t->bias_of[i] >= 0)
-        train_add_gradient(b, d, b->t->bias_of[i]);
-    d->x = forward->x;
-    d->y = dy;
-    d->mean = forward->results[1].to;
-    d->inverse = forward->results[2].to;
-    d->weight = forward->weight;
-    d->counts = &b->t->agrad;
+    const train_tensor *dx = train_norm_back(b, i, WORK_ROWNORM_BACK, dy);
     if (!add)
-        return d->results[0].to;
+        return dx;
     train_do *sum = train_add(b, WORK_ADD, add, "dgrad", dy->rows, dy->cols, &place(b, add)->format[TRAIN_DGRAD]);
-    sum->x = d->results[0].to;
+    sum->x = dx;
     sum->y = b->around[add];
     sum->counts = &b->t->agrad;
     return sum->results[0].to;
