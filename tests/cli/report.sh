@@ -136,8 +136,13 @@ SOURCE_DATE_EPOCH=86400 "$MPSIM" report -q --no-figures -o dated.html "$digits/s
 # ---- what it lacks it says
 MPSIM_GNUPLOT=$dir/none "$MPSIM" report -o bare.html "$digits/step_000001" >out 2>err && grep -q 'no figures: gnuplot' err && balanced bare.html && linked bare.html && grep -q 'There are no figures: gnuplot' bare.html && ! grep -q '<svg' bare.html; ok $? "without gnuplot: tables, and a word"
 run 0 report -q --no-figures --no-digests -o one.html "$digits/step_000001" && words one.html | grep -q 'Not known: that needs weight gradients of several steps' && grep -q 'not taken' one.html && ! grep -q 'id="steps"' one.html && linked one.html; ok $? "of one step: no history, no table of steps"
+run 2 report /dev/stdin && has "can be read once only" err; ok $? "what can be read once alone is refused"
 run 2 report && run 2 report -f nothing "$digits" && run 3 report -m nothing "$digits" && run 2 report --min-sqnr x "$digits"; ok $? "bad words fail"
 run 2 report -q -o "$digits/step_000001/rank_00000.safetensors" "$digits/step_000001/rank_00000.safetensors"; ok $? "no page replaces its trace"
+
+# ---- more casts than columns
+run 0 report -q --no-figures --no-digests -f fp16,e5m2,e4m3 -s 2^0..2^5 -o casts.html "$digits/step_000001" && grep -q 'Some casts have no columns here' casts.html &&
+    grep -A 3 '<table id="tensors">' casts.html | grep -q '>fp16</th><th scope="colgroup" colspan="2">e5m2</th><th scope="colgroup" colspan="2">e4m3</th><td' && balanced casts.html; ok $? "of 18 casts those at one scale have columns, and a note says so"
 
 # ---- names that are chosen to break it
 bad='</th></table><script>alert(1)</script>\u001b]0;x\u0007\"'"'"'&amp;&<b onclick=x>\u202e|/'
