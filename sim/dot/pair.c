@@ -7,7 +7,6 @@
 #include "../cli/output.h"
 #include "../text/words.h"
 
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
