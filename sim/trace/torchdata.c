@@ -171,7 +171,7 @@ static int damaged(const trace *t, const torch_section *section, trace_error *er
 static int make_ready(const trace *t, torch_section *section, trace_error *error)
 {
     torch_state *s = t->state;
-    unsigned char *buffer = malloc(CHUNK);
+    unsigned char *buffer = malloc(section->bytes < CHUNK ? (size_t)section->bytes + 1 : CHUNK);
     if (!buffer)
         return trace_no_memory(t, error);
     int result;

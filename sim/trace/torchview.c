@@ -224,7 +224,8 @@ static int fetch_strided(const trace *t, const trace_entry *entry, uint64_t firs
 {
     const torch_place *p = &((torch_state *)t->state)->places[entry->at];
     trace_error unused;
-    gather g = {t, p, &unused, malloc(WINDOW)};
+    const uint64_t bytes = ((torch_state *)t->state)->sections[p->section].bytes;
+    gather g = {t, p, &unused, malloc(bytes < WINDOW ? (size_t)bytes + 1 : WINDOW)};
     if (!g.window)
         return trace_no_memory(t, error);
     int failed = n * p->width < WORTH || fetch_ahead(&g, entry->tensor.count, first, codes, n);

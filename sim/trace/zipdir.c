@@ -149,18 +149,19 @@ static int find_directory(directory *d)
 static const unsigned char *take(directory *d, size_t n)
 {
     enum { WINDOW = 256 << 10 }; /* more than the longest entry */
-    if (!d->window && !(d->window = malloc(WINDOW))) {
-        trace_no_memory(d->t, d->error);
-        return NULL;
-    }
-    if (n > d->end - d->at) {
+    const uint64_t left = d->end - d->at;
+    const size_t room = left < WINDOW ? (size_t)left : WINDOW;
+    if (n > left) {
         trace_fail(d->t, d->error, d->at, "zip directory ends within an entry");
         return NULL;
     }
+    if (!d->window && !(d->window = malloc(room + 1))) { /* what is left later is less */
+        trace_no_memory(d->t, d->error);
+        return NULL;
+    }
     if (d->at < d->window_at || d->at + n > d->window_at + d->fill) {
-        const uint64_t left = d->end - d->at;
         d->window_at = d->at;
-        d->fill = left < WINDOW ? (size_t)left : WINDOW;
+        d->fill = room;
         if (read_at(d->t, d->window, d->fill, d->at, d->error)) {
             d->fill = 0;
             return NULL;

@@ -14,8 +14,10 @@ shift 3
 [ $# -gt 0 ] || set -- $(cd "$folder" && for f in fuzz-*; do [ -x "$f" ] && [ -f "$f" ] && echo "${f#fuzz-}"; done)
 failed=0
 # what is freed is kept for a while, to be caught when it is used: less of it than usual, for speed
-ASAN_OPTIONS=quarantine_size_mb=8:malloc_context_size=2:allocator_release_to_os_interval_ms=-1${ASAN_OPTIONS:+:$ASAN_OPTIONS}
-export ASAN_OPTIONS
+ASAN_OPTIONS=quarantine_size_mb=8:malloc_context_size=2:allocator_release_to_os_interval_ms=-1:clear_shadow_mmap_threshold=100000000${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+# what is packed is unpacked in memory, where there is such a place
+[ -n "${TMPDIR-}" ] || [ ! -w /dev/shm ] || TMPDIR=/dev/shm
+export ASAN_OPTIONS ${TMPDIR+TMPDIR}
 printf '%-11s %11s %8s %8s %9s %9s %9s\n' target executions findings edges features seconds exec/s
 for target; do
     mkdir -p "$folder/corpus/$target" "$folder/found"

@@ -331,12 +331,14 @@ static int read_run(reader *r, train_run *run)
     int code;
     if (read_settings(r, run))
         return -1;
-    run->plans = calloc(TRAIN_PLANS, sizeof *run->plans);
-    if (!run->plans)
-        return train_fail(r->error, "out of memory");
     while ((code = read_from(r, run, &from)) == 1) {
-        train_plan *p = &run->plans[run->n_plans];
+        train_plan *plans = realloc(run->plans, (run->n_plans + 1) * sizeof *plans);
+        if (!plans)
+            return train_fail(r->error, "out of memory");
+        train_plan *p = &plans[run->n_plans];
+        memset(p, 0, sizeof *p);
         p->from = from;
+        run->plans = plans;
         run->n_plans++;
         if (read_plan(r, run, p))
             return -1;
