@@ -105,11 +105,10 @@ static int has_name(const mpsim_format *f, const char *name)
 {
     if (is_word(f->name, name))
         return 1;
-    for (const char *p = f->aliases; *p;) {
-        if (is_word(p, name))
+    for (const char *p = f->aliases; p; p = strchr(p, ' ')) {
+        p += *p == ' ';
+        if (*p && is_word(p, name))
             return 1;
-        while (*p && *p++ != ' ')
-            ;
     }
     return 0;
 }

@@ -51,6 +51,9 @@ void suggestion_consider(suggestion *s, const char *candidate)
     enum { AT_MOST = 3 };
     char folded[sizeof s->word];
     fold_word(folded, sizeof folded, candidate);
+    const size_t own = strlen(s->word), other = strlen(folded);
+    if ((own > other ? own - other : other - own) > s->distance)
+        return; /* as many letters are to be inserted or deleted */
     const size_t d = distance(s->word, folded), n = strlen(s->text);
     if (d > s->distance || (d == s->distance && s->count == AT_MOST))
         return;

@@ -244,18 +244,23 @@ static int open_llama(llmc *f)
 
 /* ---- sizes from the size of the file ---- */
 
-/* The channels and layers of a GPT-2 for which fits(f, parameters) holds: how many choices there are, the last in f. */
-static int solve(llmc *f, uint64_t vocabulary, int (*fits)(llmc *f, uint64_t parameters, const void *context),
-                 const void *context)
+/* The channels and layers of a GPT-2 of `most` parameters or fewer for which fits(f, parameters) holds: how many choices there
+ * are, the last in f. */
+static int solve(llmc *f, uint64_t vocabulary, uint64_t most,
+                 int (*fits)(llmc *f, uint64_t parameters, const void *context), const void *context)
 {
     enum { CHANNELS_MAX = 16384, LAYERS_MAX = 256, STEP = 16 };
     int found = 0;
     for (uint64_t c = STEP; c <= CHANNELS_MAX; c += STEP)
-        for (uint64_t l = 1; l <= LAYERS_MAX; l++)
-            if (fits(f, c * (vocabulary + CONTEXT + 2) + l * (12 * c * c + 13 * c), context)) {
+        for (uint64_t l = 1; l <= LAYERS_MAX; l++) {
+            const uint64_t parameters = c * (vocabulary + CONTEXT + 2) + l * (12 * c * c + 13 * c);
+            if (parameters > most)
+                break;
+            if (fits(f, parameters, context)) {
                 found++;
                 set_sizes(f, c, l, vocabulary, CONTEXT);
             }
+        }
     return found;
 }
 
@@ -278,7 +283,7 @@ static int open_debug(llmc *f)
         add(f, "loss", "F32", NULL, 0))
         return -1;
     const uint64_t left = f->t->size - f->at, parameters = left / 4;
-    if (left % 4 || solve(f, vocabulary, is_equal, &parameters) != 1)
+    if (left % 4 || solve(f, vocabulary, parameters, is_equal, &parameters) != 1)
         return trace_fail(f->t, f->error, f->at,
                           "%" PRIu64 " bytes of gradients are not those of a GPT-2 with a "
                           "vocabulary of 50257 and a context of 1024, and the file does not say its sizes",
@@ -340,8 +345,8 @@ static int open_state(llmc *f)
         return bad_version(f, "an optimizer state of llm.c");
     if (say(f, "step", 10) || say(f, "num_processes", 2) || say(f, "process_rank", 3))
         return -1;
-    const int found = h[5] ? solve(f, VOCABULARY_PADDED, is_loader, &m)
-                           : solve(f, VOCABULARY_PADDED, is_equal, &parameters);
+    const int found = h[5] ? solve(f, VOCABULARY_PADDED, parameters, is_loader, &m)
+                           : solve(f, VOCABULARY_PADDED, parameters, is_equal, &parameters);
     if (h[5] && found != 1)
         return trace_fail(f->t, f->error, HEADER,
                           "the moments are followed by the state of a data loader, and their "
