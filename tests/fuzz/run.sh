@@ -12,14 +12,19 @@ shift 3
 . "$sources/tests/fuzz/targets.sh"
 
 [ $# -gt 0 ] || set -- $(cd "$folder" && for f in fuzz-*; do [ -x "$f" ] && [ -f "$f" ] && echo "${f#fuzz-}"; done)
-failed=0
+failed=0 before=0 after=0
 # what is freed is kept for a while, to be caught when it is used: less of it than usual, for speed
 ASAN_OPTIONS=quarantine_size_mb=8:malloc_context_size=2:allocator_release_to_os_interval_ms=-1:clear_shadow_mmap_threshold=100000000${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 # what is packed is unpacked in memory, where there is such a place
 [ -n "${TMPDIR-}" ] || [ ! -w /dev/shm ] || TMPDIR=/dev/shm
 export ASAN_OPTIONS ${TMPDIR+TMPDIR}
-printf '%-11s %11s %8s %8s %9s %9s %9s\n' target executions findings edges features seconds exec/s
+spent() { # spent VARIABLE: seconds of a processor that all runs took so far; `times` knows this shell alone, no subshell
+    times >"$folder/times"
+    eval "$1=$(awk 'NR == 2 { gsub(/m/, " "); gsub(/s/, ""); print 60 * $1 + $2 + 60 * $3 + $4 }' "$folder/times")"
+}
+printf '%-11s %11s %8s %8s %9s %9s %9s %9s\n' target executions findings edges features seconds 'CPU s' 'per CPU s'
 for target; do
+    spent before
     mkdir -p "$folder/corpus/$target" "$folder/found"
     log=$folder/$target.log
     dictionary "$target" >"$folder/$target.dict"
@@ -29,12 +34,14 @@ for target; do
         -close_fd_mask=3 ${FUZZ_OPTIONS-} -artifact_prefix="$folder/found/$target-" "$folder/corpus/$target" \
         "$sources/tests/fuzz/corpus/$target" $(more "$target") >"$log" 2>&1
     code=$?
+    spent after
     [ $code -eq 0 ] || failed=1
-    awk -v target="$target" -v code=$code '
+    awk -v target="$target" -v code=$code -v before="$before" -v after="$after" '
         / cov: / { for (i = 1; i < NF; i++) { if ($i == "cov:") edges = $(i + 1); if ($i == "ft:") features = $(i + 1) } }
         /^Done .* second/ { seconds = $(NF - 1) }
         /^stat::number_of_executed_units:/ { n = $2 }
-        END { printf "%-11s %11d %8d %8d %9d %9d %9d\n", target, n, code != 0, edges, features, seconds,
-                     n / (seconds > 0 ? seconds : 1) }' "$log"
+        END { cpu = after - before
+              printf "%-11s %11d %8d %8d %9d %9d %9.1f %9d\n", target, n, code != 0, edges, features, seconds, cpu,
+                     n / (cpu > 0 ? cpu : 1) }' "$log"
 done
 exit $failed
