@@ -1,5 +1,5 @@
 /* environment.h -- the default floating-point environment (nearest even, subnormal numbers kept,
- * no traps) while a fast path runs, and that of the caller afterwards, its flags included.
+ * no traps), or one that rounds toward zero, while a fast path runs, and that of the caller afterwards, its flags included.
  *
  * By the control register where it is known (a few cycles), else by fenv. The operations that count
  * on it are in functions of other units, called through pointers: none can move out from between. */
@@ -28,6 +28,14 @@ static inline mpsim_environment mpsim_environment_flushing(void)
     return before;
 }
 
+/* The default one, but rounding toward zero. */
+static inline mpsim_environment mpsim_environment_toward_zero(void)
+{
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(0x1f80 | 0x6000);
+    return before;
+}
+
 static inline void mpsim_environment_restore(mpsim_environment before)
 {
     _mm_setcsr(before);
@@ -41,13 +49,23 @@ typedef struct mpsim_environment {
     uint64_t control, flags;
 } mpsim_environment;
 
-static inline mpsim_environment mpsim_environment_default(void)
+static inline mpsim_environment mpsim_environment_set(uint64_t control)
 {
     mpsim_environment before;
     __asm__ volatile("mrs %0, fpcr" : "=r"(before.control));
     __asm__ volatile("mrs %0, fpsr" : "=r"(before.flags));
-    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)0));
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
     return before;
+}
+
+static inline mpsim_environment mpsim_environment_default(void)
+{
+    return mpsim_environment_set(0);
+}
+
+static inline mpsim_environment mpsim_environment_toward_zero(void)
+{
+    return mpsim_environment_set(0xc00000);
 }
 
 static inline void mpsim_environment_restore(mpsim_environment before)
@@ -69,6 +87,13 @@ static inline mpsim_environment mpsim_environment_default(void)
     fenv_t before;
     fegetenv(&before);
     fesetenv(FE_DFL_ENV);
+    return before;
+}
+
+static inline mpsim_environment mpsim_environment_toward_zero(void)
+{
+    const mpsim_environment before = mpsim_environment_default();
+    fesetround(FE_TOWARDZERO);
     return before;
 }
 

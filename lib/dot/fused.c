@@ -1,6 +1,8 @@
 /* fused.c -- the fast path of fused additions: rows of tiles; see tile.h. */
 #include "job.h"
 
+#include "../base/environment.h"
+
 /* ---- vectors ---- */
 
 /* s = outer(s + t), where all are finite; the columns, as bits, where the sum is not. */
@@ -31,21 +33,36 @@ static unsigned add_sums(const job *g, float *s, const float *t)
     return redo;
 }
 
+/* The products k to k + depth - 1 of n rows; see tile.h and cut.h. */
+static void additions(const job *g, size_t first, size_t n, size_t panel, size_t k, size_t depth, float *s,
+                      unsigned *redo)
+{
+    const float *a = (const float *)mpsim_row_values(g, first) + k;
+    const float *b = (const float *)mpsim_panel_values(g, panel) + k * N;
+    const int16_t *ea = g->panels_a.exponents + first * g->padded + k;
+    const int16_t *eb = g->panels_b.exponents + (panel * g->padded + k) * N;
+    if (!g->tile.cut) {
+        g->loops->fused(&g->tile, a, ea, g->padded, b, eb, s, n, depth, redo);
+        return;
+    }
+    const size_t words = g->panels_a.words, q = k / g->panels_a.length;
+    const mpsim_cut_operand of_a = {a, ea, g->panels_a.signs + first * words + q, g->padded, words};
+    const mpsim_cut_operand of_b = {b, eb, g->panels_b.signs + (panel * words + q) * N, 0, 0};
+    const mpsim_environment before = mpsim_environment_toward_zero();
+    g->loops->cut(&g->tile, &of_a, &of_b, s, n, depth, redo);
+    mpsim_environment_restore(before);
+}
+
 static void sums_in_vectors(const job *g, size_t first, size_t n, size_t panel, float *s, unsigned *redo)
 {
-    const float *a = (const float *)mpsim_row_values(g, first);
-    const float *b = (const float *)mpsim_panel_values(g, panel);
-    const int16_t *ea = g->panels_a.exponents + first * g->padded;
-    const int16_t *eb = g->panels_b.exponents + panel * g->padded * N;
     const size_t chunk = g->m->chunk;
     if (chunk == 0) {
-        g->loops->fused(&g->tile, a, ea, g->padded, b, eb, s, n, g->padded, redo);
+        additions(g, first, n, panel, 0, g->padded, s, redo);
         return;
     }
     for (size_t k = 0; k < g->padded; k += chunk) {
         float t[ROWS * N] = {0};
-        g->loops->fused(&g->tile, a + k, ea + k, g->padded, b + k * N, eb + k * N, t, n,
-                        g->padded - k < chunk ? g->padded - k : chunk, redo);
+        additions(g, first, n, panel, k, g->padded - k < chunk ? g->padded - k : chunk, t, redo);
         for (size_t r = 0; r < n; r++)
             redo[r] |= add_sums(g, s + r * N, t + r * N);
     }

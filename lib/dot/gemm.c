@@ -82,6 +82,7 @@ static void free_panels(mpsim_panels *p)
 {
     free(p->values);
     free(p->exponents);
+    free(p->signs);
     free(p->low);
     free(p->high);
     free(p->special);
@@ -93,13 +94,14 @@ static int allocate(const job *g, mpsim_panels *p, size_t lines)
     if (!product_fits(&n, lines, g->padded) || !product_fits(&bytes, n, g->real))
         return 0;
     const int fused = g->run == mpsim_fused_rows || (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_STAGED);
-    const int exact = g->run == mpsim_exact_rows;
+    const int exact = g->run == mpsim_exact_rows, cut = g->run == mpsim_fused_rows && g->tile.cut;
     p->values = malloc(bytes + 1);
     p->exponents = fused ? (int16_t *)malloc((n + 1) * sizeof(int16_t)) : NULL;
+    p->signs = cut ? (uint32_t *)malloc((lines * p->words + 1) * sizeof(uint32_t)) : NULL;
     p->low = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
     p->high = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
     p->special = (unsigned char *)malloc(lines);
-    return p->values && p->special && (!fused || p->exponents) && (!exact || (p->low && p->high));
+    return p->values && p->special && (!fused || p->exponents) && (!cut || p->signs) && (!exact || (p->low && p->high));
 }
 
 /* Everything about the operands that the fast paths need; memory for them. */
@@ -144,6 +146,12 @@ static mpsim_status new_panels(job *g)
                                  .k_major = 1,
                                  .pairs = pairs,
                                  .lowest = mpsim_tile_lowest(g->m, b->format)};
+    if (g->run == mpsim_fused_rows && g->tile.cut) {
+        g->panels_a.length = g->panels_b.length = g->m->length;
+        g->panels_a.words = g->panels_b.words = g->padded ? (g->padded - 1) / g->m->length + 1 : 0;
+        g->lines_a.mark = g->loops->mark_row;
+        g->lines_b.mark = g->loops->mark_columns;
+    }
     if (allocate(g, &g->panels_a, g->rows) && allocate(g, &g->panels_b, g->panels * N) && new_scales(g) == MPSIM_OK &&
         (g->run != mpsim_scaledgroups_rows || mpsim_scaledgroups_allocate(g)))
         return MPSIM_OK;
@@ -279,8 +287,10 @@ static path *choose(job *g)
         return mpsim_scaledgroups_rows;
     if (m->length && m->order != MPSIM_ORDER_LANES && m->addition < MPSIM_ADDITION_FUSED)
         return NULL;
-    if (mpsim_tile_init(&g->tile, m, fa, fb))
+    if (mpsim_tile_init(&g->tile, m, fa, fb)) {
+        g->tile.cut &= !g->scales_a;
         return !g->scales_a || takes_scales(g) ? mpsim_fused_rows : NULL;
+    }
     if (mpsim_chain_init(&g->chain, m, fa, fb))
         return mpsim_chain_rows;
     if (mpsim_rounded_init(&g->rounded, m, fa, fb))

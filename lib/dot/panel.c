@@ -333,39 +333,87 @@ static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l
         float *values = (float *)to->values + at, y[N];
         int16_t *e = to->exponents ? to->exponents + at : NULL, ey[N];
         gather_along(raw, x, to, l, k, n, (whole + 1) * N);
-        special |= x->decode(&x->u, values, e, 0, to->lowest, raw, whole);
+        special |= x->decode(&x->u, values, e, 0, to->lowest, raw, 0, whole);
         for (size_t i = 0; adapts(x) && i < whole; i++)
             special |= adapt(x, values + i * N, e ? e + i * N : NULL, 1, l, k + i * N, N, 0);
         if (rest) {
-            special |= x->decode(&x->u, y, ey, 0, to->lowest, raw + whole * N * x->u.bytes, 1);
+            special |= x->decode(&x->u, y, ey, 0, to->lowest, raw + whole * N * x->u.bytes, 0, 1);
             special |= adapt(x, y, ey, 1, l, k + whole * N, N, 0);
             memcpy(values + whole * N, y, rest * sizeof y[0]);
             if (e)
                 memcpy(e + whole * N, ey, rest * sizeof ey[0]);
         }
     }
+    for (size_t q = 0; x->mark && q < to->words; q++) {
+        const size_t k = q * to->length, left = to->padded - k;
+        x->mark((float *)to->values + l * to->padded + k, to->signs + l * to->words + q,
+                left < to->length ? left : to->length);
+    }
     to->special[l] = special != 0;
+}
+
+/* The codes in 4 bytes, the first in the low bits; `bytes` is a constant where this is inlined. */
+static inline uint32_t word_of(const size_t bytes, const unsigned char *p)
+{
+    uint16_t half[2];
+    memcpy(half, p, sizeof half);
+    return bytes == 2 ? half[0] | (uint32_t)half[1] << 16
+                      : p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* n bytes of a line to every N-th word, zeros in the last. */
+static inline void words_of(const size_t bytes, uint32_t *to, const unsigned char *from, size_t n)
+{
+    unsigned char rest[4] = {0};
+    for (size_t i = 0; i < n / 4; i++)
+        to[i * N] = word_of(bytes, from + 4 * i);
+    memcpy(rest, from + n / 4 * 4, n % 4);
+    if (n % 4)
+        to[n / 4 * N] = word_of(bytes, rest);
+}
+
+/* Codes of n lines from `first` on, of `count` products from k on, and zeros: those of a product side by side, or in
+ * words (see mpsim_decode_function). Returns whether they are. */
+static int gather_across(uint32_t *to, const mpsim_lines *x, const mpsim_panels *panels, size_t first, size_t n,
+                         size_t k, size_t count)
+{
+    const size_t bytes = x->u.bytes, left = k < x->depth ? x->depth - k : 0, there = left < count ? left : count;
+    const int words = !panels->quads && bytes < 4 && x->next == 1;
+    size_t places[BLOCK];
+    if (n < N || panels->quads || there < count)
+        memset(to, 0, (count * bytes + 3) / 4 * N * 4);
+    if (!words)
+        places_of(places, x, panels, k, count);
+    for (size_t j = 0; j < n; j++) {
+        const unsigned char *from = (const unsigned char *)x->codes + ((first + j) * x->line + k) * bytes;
+        if (!words)
+            gather_line((unsigned char *)to + j * bytes, N, x, first + j, places, count);
+        else if (bytes == 1)
+            words_of(1, to + j, from, there);
+        else
+            words_of(2, to + j, from, 2 * there);
+    }
+    return words;
 }
 
 static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_t first, size_t n)
 {
-    size_t places[BLOCK];
     unsigned special = 0;
     for (size_t k = 0; k < to->padded; k += BLOCK) {
         const size_t count = to->padded - k < BLOCK ? to->padded - k : BLOCK;
         const size_t at = first * to->padded + k * N;
         float *values = (float *)to->values + at;
         int16_t *e = to->exponents ? to->exponents + at : NULL;
-        unsigned char raw[4 * BLOCK * N];
-        memset(raw, 0, count * N * x->u.bytes);
-        places_of(places, x, to, k, count);
-        for (size_t j = 0; j < n; j++)
-            gather_line(raw + j * x->u.bytes, N, x, first + j, places, count);
-        special |= x->decode(&x->u, values, e, to->pairs, to->lowest, raw, count);
+        uint32_t raw[BLOCK * N];
+        const int words = gather_across(raw, x, to, first, n, k, count);
+        special |= x->decode(&x->u, values, e, to->pairs, to->lowest, raw, words, count);
         for (size_t i = 0; adapts(x) && i < count; i++) {
             int16_t *ei = !e ? NULL : to->pairs ? e + i / 2 * 2 * N + i % 2 : e + i * N;
             special |= adapt(x, values + i * N, ei, to->pairs ? 2 : 1, first, k + i, n, 1);
         }
+        for (size_t i = 0; x->mark && i < count; i += to->length)
+            x->mark(values + i * N, to->signs + first * to->words + (k + i) / to->length * N,
+                    count - i < to->length ? count - i : to->length);
     }
     for (size_t j = 0; j < N; j++)
         to->special[first + j] = special >> j & 1;

@@ -62,17 +62,23 @@ void mpsim_unpacker_init(mpsim_unpacker *u, const mpsim_format *f, int wide);
 unsigned mpsim_unpack_line(const mpsim_unpacker *u, void *values, const void *codes, size_t first, size_t stride,
                            size_t n);
 
-/* A decode function -- `rows` rows of MPSIM_PANEL values each from codes that stand side by side, for an unpacker that
- * is direct and not wide, and, unless e is NULL, their exponents as panels have them: in their order, or, with `pairs`,
- * as k_major lines in pairs, of an even number of rows. Returns, as bits, the places in a row where there are
+/* A decode function -- `rows` rows of MPSIM_PANEL values each, for an unpacker that is direct and not wide, and, unless e is
+ * NULL, their exponents as panels have them: in their order, or, with `pairs`, as k_major lines in pairs, of an even
+ * number of rows. The codes of a row stand side by side; or `words` of 32 bits do, of codes of less: a word has those of
+ * as many rows at one place, the first in its low bits. Returns, as bits, the places in a row where there are
  * infinities or NaNs: they become +0. */
 typedef unsigned mpsim_decode_function(const mpsim_unpacker *u, float *values, int16_t *e, int pairs, int lowest,
-                                       const void *codes, size_t rows);
+                                       const void *codes, int words, size_t rows);
+
+/* A mark function -- changes the values of an addition, n of a row or n rows of MPSIM_PANEL, as cut.h says, and gives their
+ * signs: a word, or one a column. */
+typedef void mpsim_mark_function(float *values, uint32_t *signs, size_t n);
 
 /* An operand: rows of a or columns of b are lines of `depth` codes. */
 typedef struct mpsim_lines {
     mpsim_unpacker u;
     mpsim_decode_function *decode;
+    mpsim_mark_function *mark; /* NULL: not wanted */
     const void *codes;
     size_t count, depth;
     size_t line, next; /* from a line to the next, from k to k + 1, in codes */
@@ -92,7 +98,10 @@ typedef struct mpsim_panels {
     size_t quads;  /* chunk of order QUADS, or 0: the products stand in their order        */
     int lowest;    /* exponents are not lower                                              */
     void *values;
-    int16_t *exponents;     /* NULL: not wanted; MPSIM_EXPONENT_ZERO for zeros              */
+    int16_t *exponents; /* NULL: not wanted; MPSIM_EXPONENT_ZERO for zeros              */
+    uint32_t *signs;    /* of the values that are marked, `words` of `length` products each: those of a line, or, of
+                               k_major lines, N side by side                                  */
+    size_t words, length;
     int16_t *low, *high;    /* by line: exponents of its least and largest number but zero; NULL
                                alike. A line of zeros has low > high. Wide values only      */
     unsigned char *special; /* by line: 1 if it has an infinity or a NaN                    */

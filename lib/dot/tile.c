@@ -1,5 +1,5 @@
 /* tile.c -- which models and operands tile.h can do. */
-#include "tile.h"
+#include "cut.h"
 
 int mpsim_tile_lowest(const mpsim_model *m, const mpsim_format *f)
 {
@@ -29,6 +29,19 @@ static int has_vectors(const mpsim_tile *t, const mpsim_model *m, const mpsim_fo
            mpsim_in_binary32(&m->result.format) && (m->chunk == 0 || mpsim_in_binary32(&m->outer.format)) &&
            m->chunk % 2 == 0 && m->length % 2 == 0 && t->floor <= MPSIM_TILE_HIGH &&
            acc->mbits <= (t->nearest ? 13 : 23);
+}
+
+int mpsim_cut_init(const mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
+{
+    const int high_a = mpsim_format_highest(fa), high_b = mpsim_format_highest(fb);
+    const int high = high_a > high_b ? high_a : high_b;
+    /* 32 terms and the sum of all are below 2^22 units; the products of zeros with the largest numbers less than one */
+    return !t->nearest && m->order == MPSIM_ORDER_SEQUENTIAL && MPSIM_CUT_LENGTH % m->length == 0 &&
+           m->chunk % m->length == 0 && t->fraction <= 14 && fa->mbits + fb->mbits + 2 <= 16 &&
+           t->lowest >= MPSIM_TILE_LOW && high - 60 < t->lowest - t->fraction &&
+           /* results are no smaller than a unit, and less than 2^24 */
+           t->emin <= t->lowest - t->fraction &&
+           mpsim_format_highest(&m->accumulator.format) > MPSIM_TILE_HIGH - t->fraction + 24;
 }
 
 int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
@@ -77,5 +90,6 @@ int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
     t->most = mpsim_bits_f64(mpsim_format_max(acc));
     t->vectors = has_vectors(t, m, fa, fb);
     t->wide &= !t->vectors;
+    t->cut = t->vectors && mpsim_cut_init(t, m, fa, fb);
     return 1;
 }

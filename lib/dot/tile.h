@@ -26,6 +26,7 @@ enum { MPSIM_TILE_LOW = -90, MPSIM_TILE_HIGH = 60 };
 
 typedef struct mpsim_tile {
     int vectors; /* exponents of a panel stand in pairs, accumulators are binary32 */
+    int cut;     /* vectors: by the chains of cut.h */
     int wide;    /* operands are binary64, not binary32                       */
     int length, fraction;
     int group;            /* products whose aligned sum fits in 31 bits                */

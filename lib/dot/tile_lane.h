@@ -45,7 +45,8 @@ static inline unsigned mpsim_tile_lane(const mpsim_tile *t, const float *a, cons
     const double down = mpsim_f64_bits((uint64_t)(1023 - t->fraction + e) << 52);
     int64_t sum = (int64_t)((double)*c * up);
     for (size_t k = 0; k < n; k++)
-        sum += (int64_t)((double)a[k] * (double)b[k * MPSIM_TILE] * up);
+        if (ea[k] + eb[2 * MPSIM_TILE * (k / 2) + k % 2] > MPSIM_EXPONENT_ZERO / 2) /* in cut.h zeros are numbers */
+            sum += (int64_t)((double)a[k] * (double)b[k * MPSIM_TILE] * up);
     const uint64_t u = sum ? mpsim_tile_round(t, mpsim_bits_f64((double)sum * down), &bad) : 0;
     *c = bad ? 0 : (float)mpsim_f64_bits(u);
     return bad;

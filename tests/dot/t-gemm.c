@@ -549,6 +549,48 @@ START_TEST(far_apart)
 }
 END_TEST
 
+/* Additions that keep few bits: operands that are zeros of both signs, the smallest, the largest and any other numbers,
+ * beside accumulators from the smallest to the largest; sums as large as they become. */
+START_TEST(few_bits)
+{
+    static const char *const models[] = {"hopper-wgmma-fp8-fp32",
+                                         "ada-fp8-fp32",
+                                         "hopper-wgmma-fp8-promoted",
+                                         "hopper-wgmma-fp8-fp32:F=14",
+                                         "hopper-wgmma-fp8-fp32:F=1",
+                                         "hopper-wgmma-fp8-fp32:L=8:acc=binary32",
+                                         "hopper-wgmma-fp8-fp32:L=16:chunk=48",
+                                         "hopper-wgmma-fp8-fp32:L=32:chunk=48",
+                                         "hopper-wgmma-fp8-fp32:floor=-5",
+                                         "hopper-wgmma-fp8-fp32:acc=e8m3:result=binary32"};
+    uint64_t seed = test_part_seed();
+    for (size_t i = 0; i < COUNT(models); i++) {
+        mpsim_model m;
+        mpsim_format list[16];
+        ck_assert(mpsim_model_parse(&m, models[i]) == MPSIM_OK);
+        const size_t n = dot_formats(&m, list, COUNT(list));
+        const size_t times = test_scaled(12);
+        for (size_t t = 0; t < times; t++) {
+            const uint64_t how = test_random(&seed);
+            problem p = new_problem(&m, &list[how % n], &list[(how >> 8) % n], 9, 20, 1 + (how >> 16) % 100, &seed);
+            fill(&p, t % 4 ? KIND_NORMAL : KIND_TINY, 0, &seed);
+            for (int b = 0; b < 2; b++) {
+                matrix *x = b ? &p.b : &p.a;
+                const uint64_t sign = (uint64_t)1 << 7, few[] = {0, 1, x->f.max_finite, x->f.max_finite};
+                for (size_t k = 0; k < x->rows * x->columns; k++) {
+                    const uint64_t u = test_random(&seed);
+                    if (u % 4 < (how >> 32) % 5)
+                        x->codes[k] = few[(how >> 40 & 1) + (u >> 8) % 3] | (u >> 16 & how >> 48 & 1 ? sign : 0);
+                }
+                lay_out(x);
+            }
+            check_problem(&p, &seed);
+            clear_problem(&p);
+        }
+    }
+}
+END_TEST
+
 /* Zero products beside an accumulator of any exponent: it stays as it is. */
 START_TEST(accumulators_alone)
 {
@@ -818,6 +860,7 @@ int main(void)
     tcase_add_test(t, limits_of_lanes);
     tcase_add_test(t, beyond_tensor_cores);
     tcase_add_test(t, far_apart);
+    tcase_add_test(t, few_bits);
     tcase_add_test(t, accumulators_alone);
     tcase_add_test(t, rounding_of_the_machine);
     tcase_add_test(t, strips_do_not_show);

@@ -43,27 +43,30 @@ static ALWAYS_INLINE vu32 exponent_lanes(const decode_constants *c, vu32 value)
     return v_pick_u32(v_eq_u32(value << 1, v_u32(0)), v_u32((uint32_t)MPSIM_EXPONENT_ZERO), (vu32)above);
 }
 
-static ALWAYS_INLINE vu32 load_codes(const size_t bytes, const unsigned char *p)
+/* V_LANES codes of row i from place j on; beyond those of `words` their bits mean nothing. */
+static ALWAYS_INLINE vu32 load_codes(const size_t bytes, const int words, const unsigned char *p, size_t i, size_t j)
 {
-    return bytes == 1 ? v_load_u8(p) : bytes == 2 ? v_load_u16(p) : v_load_u32(p);
+    const size_t at = i * MPSIM_PANEL + j, each = 4 / bytes;
+    if (words)
+        return v_load_u32(p + 4 * (i / each * MPSIM_PANEL + j)) >> (int)(8 * bytes * (i % each));
+    return bytes == 1 ? v_load_u8(p + at) : bytes == 2 ? v_load_u16(p + 2 * at) : v_load_u32(p + 4 * at);
 }
 
-/* `bytes` and `pairs` are constants where this is inlined. */
-static ALWAYS_INLINE unsigned decode_rows(const size_t bytes, const size_t pairs, const mpsim_unpacker *u,
-                                          float *values, int16_t *e, int lowest, const unsigned char *codes,
-                                          size_t rows)
+/* `bytes`, `words` and `pairs` are constants where this is inlined. */
+static ALWAYS_INLINE unsigned decode_rows(const size_t bytes, const int words, const size_t pairs,
+                                          const mpsim_unpacker *u, float *values, int16_t *e, int lowest,
+                                          const unsigned char *codes, size_t rows)
 {
     const decode_constants c = decode_constants_of(u, lowest);
     unsigned all = 0;
     for (size_t i = 0; i < rows; i += pairs)
         for (unsigned j = 0; j < MPSIM_PANEL; j += V_LANES) {
-            const size_t at = i * MPSIM_PANEL + j;
+            const size_t at = i * MPSIM_PANEL + j, next = at + MPSIM_PANEL;
             unsigned special = 0;
-            const vu32 x = decode_lanes(&c, load_codes(bytes, codes + at * bytes), &special);
+            const vu32 x = decode_lanes(&c, load_codes(bytes, words, codes, i, j), &special);
             v_store_u32(values + at, x);
             if (pairs == 2) {
-                const size_t next = at + MPSIM_PANEL;
-                const vu32 y = decode_lanes(&c, load_codes(bytes, codes + next * bytes), &special);
+                const vu32 y = decode_lanes(&c, load_codes(bytes, words, codes, i + 1, j), &special);
                 v_store_u32(values + next, y);
                 v_store_u32(e + at + j, (exponent_lanes(&c, x) & v_u32(0xffff)) | exponent_lanes(&c, y) << 16);
             } else if (e) {
@@ -74,15 +77,22 @@ static ALWAYS_INLINE unsigned decode_rows(const size_t bytes, const size_t pairs
     return all;
 }
 
-static unsigned decode(const mpsim_unpacker *u, float *values, int16_t *e, int pairs, int lowest, const void *codes,
-                       size_t rows)
+static ALWAYS_INLINE unsigned decode_some(const size_t bytes, const int words, const mpsim_unpacker *u, float *values,
+                                          int16_t *e, int pairs, int lowest, const void *codes, size_t rows)
 {
     const unsigned char *p = (const unsigned char *)codes;
+    return pairs ? decode_rows(bytes, words, 2, u, values, e, lowest, p, rows)
+                 : decode_rows(bytes, words, 1, u, values, e, lowest, p, rows);
+}
+
+static unsigned decode(const mpsim_unpacker *u, float *values, int16_t *e, int pairs, int lowest, const void *codes,
+                       int words, size_t rows)
+{
     if (u->bytes == 1)
-        return pairs ? decode_rows(1, 2, u, values, e, lowest, p, rows)
-                     : decode_rows(1, 1, u, values, e, lowest, p, rows);
+        return words ? decode_some(1, 1, u, values, e, pairs, lowest, codes, rows)
+                     : decode_some(1, 0, u, values, e, pairs, lowest, codes, rows);
     if (u->bytes == 2)
-        return pairs ? decode_rows(2, 2, u, values, e, lowest, p, rows)
-                     : decode_rows(2, 1, u, values, e, lowest, p, rows);
-    return pairs ? decode_rows(4, 2, u, values, e, lowest, p, rows) : decode_rows(4, 1, u, values, e, lowest, p, rows);
+        return words ? decode_some(2, 1, u, values, e, pairs, lowest, codes, rows)
+                     : decode_some(2, 0, u, values, e, pairs, lowest, codes, rows);
+    return decode_some(4, 0, u, values, e, pairs, lowest, codes, rows);
 }

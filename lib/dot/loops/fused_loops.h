@@ -103,6 +103,37 @@ static __attribute__((noinline)) unsigned do_alone(unsigned lanes, const mpsim_t
     return redo;
 }
 
+/* `to`, but for the lanes that are done alone, from c. */
+static ALWAYS_INLINE vf32 but_alone(unsigned alone, const mpsim_tile *t, const float *a, const int16_t *ea,
+                                    const float *b, const int16_t *eb, vf32 c, vf32 to, size_t n, unsigned column,
+                                    unsigned *redo)
+{
+    float from[V_LANES], lanes[V_LANES];
+    if (__builtin_expect(alone == 0, 1))
+        return to;
+    v_store_f32(from, c);
+    v_store_f32(lanes, to);
+    *redo |= do_alone(alone, t, a, ea, b, eb, from, n) << column;
+    for (int j = 0; j < V_LANES; j++)
+        lanes[j] = alone >> j & 1 ? from[j] : lanes[j];
+    return v_load_f32(lanes);
+}
+
+/* The largest exponents of n products for each of `rows` rows, of even k and of odd k side by side. */
+static ALWAYS_INLINE void largest_pairs(const size_t rows, vi16 *pairs, const int16_t *ea, size_t next,
+                                        const int16_t *eb, size_t n)
+{
+    UNROLL
+    for (size_t r = 0; r < rows; r++)
+        pairs[r] = v_i16(2 * MPSIM_EXPONENT_ZERO);
+    for (size_t k = 0; k < n; k += 2) {
+        const vi16 y = v_load_i16(eb + k * MPSIM_TILE);
+        UNROLL
+        for (size_t r = 0; r < rows; r++)
+            pairs[r] = v_max_i16(pairs[r], v_pair_i16(ea + r * next + k) + y);
+    }
+}
+
 /* One addition of n products to the accumulators of `rows` rows. What is no finite number becomes any integer,
  * whose sums may wrap: its exponent is trouble by itself. */
 static ALWAYS_INLINE void add_products(const int nearest, const size_t rows, const mpsim_tile *t,
@@ -113,15 +144,7 @@ static ALWAYS_INLINE void add_products(const int nearest, const size_t rows, con
     vi16 pairs[FUSED_ROWS];
     vi32 e[FUSED_ROWS], sum[FUSED_ROWS], total[FUSED_ROWS], trouble[FUSED_ROWS];
     vf32 up[FUSED_ROWS];
-    UNROLL
-    for (size_t r = 0; r < rows; r++)
-        pairs[r] = v_i16(2 * MPSIM_EXPONENT_ZERO);
-    for (size_t k = 0; k < n; k += 2) {
-        const vi16 y = v_load_i16(eb + k * MPSIM_TILE);
-        UNROLL
-        for (size_t r = 0; r < rows; r++)
-            pairs[r] = v_max_i16(pairs[r], v_pair_i16(ea + r * next + k) + y);
-    }
+    largest_pairs(rows, pairs, ea, next, eb, n);
     UNROLL
     for (size_t r = 0; r < rows; r++) {
         vi32 raw;
@@ -149,18 +172,8 @@ static ALWAYS_INLINE void add_products(const int nearest, const size_t rows, con
     UNROLL
     for (size_t r = 0; r < rows; r++) {
         const vf32 to = finish_lanes(nearest, constant, total[r], e[r], &trouble[r]);
-        const unsigned alone = m32_bits(v_top_u32((vu32)trouble[r]));
-        if (__builtin_expect(alone != 0, 0)) {
-            float from[V_LANES], lanes[V_LANES];
-            v_store_f32(from, c[r]);
-            v_store_f32(lanes, to);
-            redo[r] |= do_alone(alone, t, a + r * next, ea + r * next, b, eb, from, n) << column;
-            for (int j = 0; j < V_LANES; j++)
-                lanes[j] = alone >> j & 1 ? from[j] : lanes[j];
-            c[r] = v_load_f32(lanes);
-        } else {
-            c[r] = to;
-        }
+        c[r] = but_alone(m32_bits(v_top_u32((vu32)trouble[r])), t, a + r * next, ea + r * next, b, eb, c[r], to, n,
+                         column, &redo[r]);
     }
 }
 

@@ -14,14 +14,15 @@
 #include "decode_loops.h"
 #include "exact_loops.h"
 #include "fused_loops.h"
+#include "cut_loops.h"
 #include "scaledgroups_loops.h"
 #include "lanes_loops.h"
 #include "rounded_vectors.h"
 #include "group_loops.h"
 
-const mpsim_loops mpsim_loops_generic = {decode,    tile_generic, fused,       chain_generic, exact_generic,
-                                         slice,     slices,       rounded_f32, rounded_f64,   outer_f32,
-                                         outer_f64, lanes,        doubles,     scaledgroups,  groups};
+const mpsim_loops mpsim_loops_generic = {
+    decode,    tile_generic, fused, chain_generic, exact_generic, slice,  slices, rounded_f32, rounded_f64,
+    outer_f32, outer_f64,    lanes, doubles,       scaledgroups,  groups, cut,    mark_row,    mark_columns};
 
 static const mpsim_loops *const loops[MPSIM_ISAS] = {
     [MPSIM_ISA_SCALAR] = &mpsim_loops_generic, [MPSIM_ISA_GENERIC] = &mpsim_loops_generic,

@@ -208,15 +208,7 @@ static ALWAYS_INLINE void staged_addition(const int ways, const size_t rows, con
     vi16 pairs[LANES_ROWS];
     vi32 e[LANES_ROWS][2], sum[LANES_ROWS][2], trouble[LANES_ROWS];
     vf32 up[LANES_ROWS][2];
-    UNROLL
-    for (size_t r = 0; r < rows; r++)
-        pairs[r] = v_i16(2 * MPSIM_EXPONENT_ZERO);
-    for (size_t k = 0; k < n; k += 2) {
-        const vi16 y = v_load_i16(eb + k * MPSIM_TILE);
-        UNROLL
-        for (size_t r = 0; r < rows; r++)
-            pairs[r] = v_max_i16(pairs[r], v_pair_i16(ea + r * next + k) + y);
-    }
+    largest_pairs(rows, pairs, ea, next, eb, n);
     const vi32 least = v_i32(MPSIM_TILE_LOW), none = v_i32(MPSIM_EXPONENT_ZERO / 2),
                fraction = v_i32(p->staged.fraction);
     UNROLL

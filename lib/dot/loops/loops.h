@@ -4,6 +4,7 @@
  * Which one runs changes speed, never a bit. */
 #pragma once
 
+#include "../cut.h"
 #include "../exact.h"
 #include "../groups.h"
 #include "../scaledgroups.h"
@@ -28,6 +29,8 @@ typedef struct mpsim_loops {
     mpsim_doubles_function *doubles;
     mpsim_scaledgroups_function *scaledgroups;
     mpsim_group_function *groups;
+    mpsim_cut_function *cut;
+    mpsim_mark_function *mark_row, *mark_columns;
 } mpsim_loops;
 
 extern const mpsim_loops mpsim_loops_generic, mpsim_loops_avx2, mpsim_loops_avx512;
