@@ -40,7 +40,7 @@ int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa, co
     const int is_fma = m->addition == MPSIM_ADDITION_FMA;
     if ((!is_fma && m->addition != MPSIM_ADDITION_MULADD) || !mpsim_in_binary32(fa) || !mpsim_in_binary32(fb))
         return 0;
-    if (!mpsim_is_native(&m->accumulator) || !mpsim_is_native(&m->result) ||
+    if (!mpsim_is_native(&m->accumulator) || !mpsim_in_binary32(&m->result.format) ||
         (!is_fma && !mpsim_is_native(&m->product)) || (m->chunk != 0 && !mpsim_is_native(&m->outer)))
         return 0;
     if (m->traits || m->order > MPSIM_ORDER_PAIRWISE)

@@ -39,16 +39,8 @@ void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64
     } else {
         chain_sums(g, (const float *)mpsim_row_values(g, first), (const float *)mpsim_panel_values(g, panel), s, n);
     }
-    for (size_t r = 0; r < n; r++) {
-        uint32_t u[N], nan = 0;
-        memcpy(u, s + r * N, sizeof u);
-        for (int j = 0; j < N; j++) {
-            nan |= (0x7f800000 - (u[j] & 0x7fffffff)) >> 31;
-            codes[r][j] = u[j];
-        }
-        for (int j = 0; nan && j < N; j++)
-            redo[r] |= (unsigned)((u[j] & 0x7fffffff) > 0x7f800000) << j;
-    }
+    for (size_t r = 0; r < n; r++)
+        redo[r] |= mpsim_finish_row_f32(g, s + r * N, MPSIM_INFINITE_F32, codes[r]);
 }
 
 /* ---- in any format ---- */

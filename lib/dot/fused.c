@@ -71,19 +71,10 @@ static void sums_in_vectors(const job *g, size_t first, size_t n, size_t panel, 
 static void rows_in_vectors(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
     float s[ROWS * N];
-    double d[N];
     mpsim_start_rows_f32(g, first, n, panel, s, redo);
     sums_in_vectors(g, first, n, panel, s, redo);
-    for (size_t r = 0; r < n; r++) {
-        if (g->native_result) {
-            for (size_t j = 0; j < N; j++)
-                codes[r][j] = mpsim_bits_f32(s[r * N + j]);
-            continue;
-        }
-        for (size_t j = 0; j < N; j++)
-            d[j] = (double)s[r * N + j];
-        mpsim_pack_values(&g->result, codes[r], d);
-    }
+    for (size_t r = 0; r < n; r++)
+        redo[r] |= mpsim_finish_row_f32(g, s + r * N, MPSIM_LARGEST_F32, codes[r]);
 }
 
 /* ---- plain loops ---- */

@@ -27,3 +27,27 @@ void mpsim_start_rows_f32(const job *g, size_t first, size_t n, size_t panel, fl
             s[r * N + j] = (float)c[j];
     }
 }
+
+unsigned mpsim_finish_row_f32(const job *g, const float *s, uint32_t most, uint64_t *codes)
+{
+    uint32_t u[N], above = 0;
+    unsigned redo = 0;
+    memcpy(u, s, sizeof u);
+    for (size_t j = 0; j < N; j++)
+        above |= most - (u[j] & 0x7fffffff); /* the top bit */
+    for (size_t j = 0; above >> 31 && j < N; j++)
+        if ((u[j] & 0x7fffffff) > most) {
+            redo |= 1u << j;
+            u[j] = 0;
+        }
+    if (g->native_result) {
+        for (size_t j = 0; j < N; j++)
+            codes[j] = u[j];
+    } else {
+        double d[N];
+        for (size_t j = 0; j < N; j++)
+            d[j] = (double)mpsim_f32_bits(u[j]);
+        mpsim_pack_values(&g->result, codes, d);
+    }
+    return redo;
+}

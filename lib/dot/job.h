@@ -83,3 +83,9 @@ static inline size_t mpsim_panel_columns(const job *g, size_t panel)
 unsigned mpsim_start_row(const job *g, size_t i, size_t panel, double *c);
 /* mpsim_start_rows_f32 -- the same of n rows in binary32, which has the addends; N values of s a row. */
 void mpsim_start_rows_f32(const job *g, size_t first, size_t n, size_t panel, float *s, unsigned *redo);
+
+enum { MPSIM_LARGEST_F32 = 0x7f7fffff, MPSIM_INFINITE_F32 = 0x7f800000 };
+
+/* mpsim_finish_row_f32 -- the codes of a row's N sums. Returns the columns, as bits, whose magnitude is above `most` (one
+ * of the above); their codes mean nothing. */
+unsigned mpsim_finish_row_f32(const job *g, const float *s, uint32_t most, uint64_t *codes);

@@ -61,7 +61,7 @@ int mpsim_lanes_init(mpsim_lanes *p, const mpsim_model *m, const mpsim_format *f
         p->kind = MPSIM_LANES_DOUBLE;
         return fa->mbits <= 52 && fb->mbits <= 52;
     }
-    if (m->chunk || !mpsim_is_native(&m->result))
+    if (m->chunk || !mpsim_in_binary32(&m->result.format))
         return 0;
     if (m->addition == MPSIM_ADDITION_EXACT && m->length && !m->traits && mpsim_is_native(&m->accumulator)) {
         p->kind = MPSIM_LANES_EXACT;
@@ -171,8 +171,5 @@ void mpsim_lanes_rows(const job *g, size_t first, size_t n, size_t panel, uint64
     g->loops->lanes(&g->lanes, (const float *)mpsim_row_values(g, first), ea, g->padded,
                     (const float *)mpsim_panel_values(g, panel), eb, s, n, g->padded, redo);
     for (size_t r = 0; r < n; r++)
-        for (size_t j = 0; j < N; j++) {
-            codes[r][j] = mpsim_bits_f32(s[r * N + j]);
-            redo[r] |= (unsigned)((codes[r][j] & 0x7fffffff) >= 0x7f800000) << j;
-        }
+        redo[r] |= mpsim_finish_row_f32(g, s + r * N, MPSIM_LARGEST_F32, codes[r]);
 }

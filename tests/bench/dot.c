@@ -71,9 +71,21 @@ static void report(const char *kind, const product *p, const char *format, doubl
 /* ---- models ---- */
 
 /* Software models in other formats, beside the rows of the table. */
-static const char *const typed[] = {"sequential:bf16", "sequential:fp16", "sequential:e4m3", "pairwise:bf16",
-                                    "pairwise:fp16",   "pairwise:e4m3",   "fma:bf16",        "fma:fp16",
-                                    "fma:e4m3",        "chunked:fp16",    "chunked:bf16",    "sequential:product=bf16"};
+static const char *const typed[] = {"sequential:bf16",
+                                    "sequential:fp16",
+                                    "sequential:e4m3",
+                                    "pairwise:bf16",
+                                    "pairwise:fp16",
+                                    "pairwise:e4m3",
+                                    "fma:bf16",
+                                    "fma:fp16",
+                                    "fma:e4m3",
+                                    "chunked:fp16",
+                                    "chunked:bf16",
+                                    "sequential:product=bf16",
+                                    "amx-fp16-fp32:result=fp16",
+                                    "cdna2-fp16-fp32:result=fp16",
+                                    "fma:result=bf16"};
 
 static const char *const formats[] = {"fp16", "bf16", "tf32", "e4m3", "binary32", "e4m3fnuz", "binary64"};
 

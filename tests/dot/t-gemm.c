@@ -378,7 +378,10 @@ START_TEST(other_models)
         "cdna2-fp16-fp32:L=5", "cdna2-fp16-fp32:flush=none", "cdna3-fp16-fp32:kept=24", "cdna3-fp16-fp32:drop=1",
         "cdna3-fp16-fp32:F=20:L=16", "cdna3-fp8-fp32:ways=1", "cdna3-bf16-fp32:acc=bf16", "cdna3-fp16-fp32:chunk=16",
         "rtx-blackwell-mxf4:group=8:L=24", "rtx-blackwell-mxf4:F=20:floor=none", "rtx-blackwell-mxf4:chunk=64",
-        "rtx-blackwell-mxf4:align=floor", "rtx-blackwell-mxf8f6f4:F=13:acc=e8m13"};
+        "rtx-blackwell-mxf4:align=floor", "rtx-blackwell-mxf8f6f4:F=13:acc=e8m13",
+        "amx-bf16-fp32:result=bf16", "amx-fp16-fp32:result=fp16", "amx-fp16-fp32:result=e5m2:result-round=toward-zero",
+        "avx512-bf16-fp32:result=bf16", "fma:result=bf16", "pairwise:result=fp16:result-round=up", "fma:result=e8m0",
+        "cdna1-fp16-fp32:result=fp16", "cdna2-bf16-fp32:result=bf16", "cdna3-fp16-fp32:result=fp16:result-round=down"};
     uint64_t seed = test_seed() + 14;
     for (size_t i = 0; i < COUNT(typed) + test_scaled(150); i++) {
         mpsim_model m;
