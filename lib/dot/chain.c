@@ -22,7 +22,8 @@ static int instruction_init(int *kind, const mpsim_model *m, const mpsim_format 
 #ifdef __SSE2__
     const int flushes = MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS;
     if (m->addition != MPSIM_ADDITION_FMA || m->traits & ~(flushes | MPSIM_TRAIT_NAN_MINUS) ||
-        !(m->traits & MPSIM_TRAIT_FLUSH_SUMS) || !is_flushed(m, fa) || !is_flushed(m, fb))
+        !(m->traits & MPSIM_TRAIT_FLUSH_SUMS) || mpsim_emin(&m->result.format) < -126 || !is_flushed(m, fa) ||
+        !is_flushed(m, fb))
         return 0;
     *kind = m->order == MPSIM_ORDER_LANES ? MPSIM_CHAIN_LANES : MPSIM_CHAIN_ODD_FIRST;
     return m->order == MPSIM_ORDER_ODD_FIRST || (m->order == MPSIM_ORDER_LANES && m->length == 2);

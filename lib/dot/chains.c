@@ -4,6 +4,8 @@
 
 #include "../base/environment.h"
 
+#include <math.h>
+
 /* ---- in binary32 ---- */
 
 /* In a function of its own, which the environment cannot be moved past. */
@@ -28,11 +30,21 @@ static void chain_sums(const job *g, const float *a, const float *b, float *s, s
     }
 }
 
+/* The machine flushes numbers that are subnormal in binary32, not those that are in the format of c. */
+static void flush_addends(float *s, size_t rows, float least)
+{
+    for (size_t j = 0; j < rows * N; j++)
+        if (fabsf(s[j]) < least)
+            s[j] = copysignf(0, s[j]);
+}
+
 void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
     float s[ROWS * N];
     mpsim_start_rows_f32(g, first, n, panel, s, redo);
     if (mpsim_chain_flushes(g->chain)) {
+        if (!g->native_result && g->depth)
+            flush_addends(s, n, (float)mpsim_format_min_normal(&g->m->result.format));
         const mpsim_environment before = mpsim_environment_flushing();
         chain_sums(g, (const float *)mpsim_row_values(g, first), (const float *)mpsim_panel_values(g, panel), s, n);
         mpsim_environment_restore(before);

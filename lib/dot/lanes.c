@@ -4,6 +4,8 @@
 #include "../stats/sum.h"
 #include "binary32.h"
 
+#include <math.h>
+
 /* ---- the choice ---- */
 
 /* Operands and sums without subnormal numbers and -0. The rounding of a sum or a product that is exact below the
@@ -161,12 +163,14 @@ void mpsim_lanes_rows(const job *g, size_t first, size_t n, size_t panel, uint64
     }
     const int16_t *ea = g->panels_a.exponents ? g->panels_a.exponents + first * g->padded : NULL;
     const int16_t *eb = g->panels_b.exponents ? g->panels_b.exponents + panel * g->padded * N : NULL;
+    const double least = mpsim_format_min_normal(&g->m->result.format);
+    const int flushes = g->m->traits && g->depth;
     float s[ROWS * N];
     double c[N];
     for (size_t r = 0; r < n; r++) {
         redo[r] = mpsim_start_row(g, first + r, panel, c);
         for (size_t j = 0; j < N; j++)
-            s[r * N + j] = g->m->traits && g->depth && c[j] > -0x1p-126 && c[j] < 0x1p-126 ? 0 : (float)c[j];
+            s[r * N + j] = flushes && fabs(c[j]) < least ? 0 : (float)c[j];
     }
     g->loops->lanes(&g->lanes, (const float *)mpsim_row_values(g, first), ea, g->padded,
                     (const float *)mpsim_panel_values(g, panel), eb, s, n, g->padded, redo);
