@@ -93,7 +93,7 @@ static void put_value(FILE *to, const char *value, size_t n, const char *prefix)
     for (size_t i = 0; i < n; i++) {
         const char c = isspace((unsigned char)value[i]) ? ' ' : value[i];
         const int is_blank = c == ' ' && (last == ' ' || last == '(' || last == ',' || i + 1 == n);
-        if (n - i > 5 && strncmp(value + i, "url(#", 5) == 0) {
+        if (n - i >= 5 && strncmp(value + i, "url(#", 5) == 0) {
             fprintf(to, "url(#%s", prefix);
             i += 4;
         } else if (!is_blank) {
