@@ -631,6 +631,31 @@ static uint64_t one(const mpsim_format *f, double x)
     return mpsim_encode_f64(f, &r, x, 0, NULL);
 }
 
+/* Sums of AMX that are flushed to -0 stay so where one of the two lanes has a product more. */
+START_TEST(bug_20261126_lanes_of_odd_depth)
+{
+    uint64_t seed = test_seed() + 19;
+    mpsim_model m;
+    const mpsim_format *f = mpsim_format_find("bf16");
+    ck_assert(mpsim_model_parse(&m, "amx-bf16-fp32") == MPSIM_OK);
+    problem p = new_problem(&m, f, f, 9, 1, 3, &seed);
+    for (size_t k = 0; k < 27; k++)
+        p.a.codes[k] = one(f, 0x1p-70);
+    for (size_t k = 0; k < 3; k++)
+        p.b.codes[k] = one(f, -0x1p-70);
+    p.no_c = 0;
+    for (size_t i = 0; i < 9; i++)
+        p.c.codes[i] = 0x80000000;
+    lay_out(&p.a);
+    lay_out(&p.b);
+    lay_out(&p.c);
+    check_problem(&p, &seed);
+    for (size_t i = 0; i < 9; i++)
+        ck_assert_uint_eq(p.want[i], 0x80000000);
+    clear_problem(&p);
+}
+END_TEST
+
 /* The rounding mode of the machine changes nothing: every operation in binary is exact. */
 START_TEST(rounding_of_the_machine)
 {
@@ -865,6 +890,7 @@ int main(void)
     tcase_add_test(t, far_apart);
     tcase_add_test(t, few_bits);
     tcase_add_test(t, accumulators_alone);
+    tcase_add_test(t, bug_20261126_lanes_of_odd_depth);
     tcase_add_test(t, rounding_of_the_machine);
     tcase_add_test(t, strips_do_not_show);
     tcase_add_test(t, wrong_arguments);

@@ -97,16 +97,19 @@ static ALWAYS_INLINE void two_lanes(const size_t rows, const float *a, size_t ne
     for (size_t r = 0; r < rows; r++)
         for (size_t v = 0; v < VECTORS; v++)
             even[r][v] = odd[r][v] = SPLAT(0);
-    for (size_t k = 0; k < depth; k += 2)
+    for (size_t k = 0; k + 1 < depth; k += 2)
         for (size_t v = 0; v < VECTORS; v++) {
-            const int both = k + 1 < depth;
-            const VECTOR y = LOAD(b + k * MPSIM_PANEL + v * LANES);
-            const VECTOR z = both ? LOAD(b + (k + 1) * MPSIM_PANEL + v * LANES) : SPLAT(0);
+            const VECTOR y = LOAD(b + k * MPSIM_PANEL + v * LANES), z = LOAD(b + (k + 1) * MPSIM_PANEL + v * LANES);
             for (size_t r = 0; r < rows; r++) {
                 even[r][v] = FMA(SPLAT(a[r * next + k]), y, even[r][v]);
-                odd[r][v] = FMA(SPLAT(both ? a[r * next + k + 1] : 0), z, odd[r][v]);
+                odd[r][v] = FMA(SPLAT(a[r * next + k + 1]), z, odd[r][v]);
             }
         }
+    for (size_t v = 0; depth % 2 && v < VECTORS; v++) {
+        const VECTOR y = LOAD(b + (depth - 1) * MPSIM_PANEL + v * LANES);
+        for (size_t r = 0; r < rows; r++)
+            even[r][v] = FMA(SPLAT(a[r * next + depth - 1]), y, even[r][v]);
+    }
     for (size_t r = 0; r < rows; r++)
         for (size_t v = 0; v < VECTORS; v++)
             STORE(s + r * MPSIM_PANEL + v * LANES, ADD(even[r][v], odd[r][v]));
