@@ -1,6 +1,7 @@
 /* html.c -- see html.h. */
 #include "html.h"
 
+#include "../array/memory.h"
 #include "../array/need.h"
 #include "../text/escape.h"
 
@@ -63,7 +64,7 @@ FILE *html_begin(char **text, size_t *size)
 {
     *text = NULL;
     *size = 0;
-    return need(open_memstream(text, size));
+    return need(memory_open(text, size));
 }
 
 void html_end(FILE *to, char *const *text)

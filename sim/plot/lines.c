@@ -1,6 +1,7 @@
 /* lines.c -- see lines.h. */
 #include "lines.h"
 
+#include "../array/memory.h"
 #include "../cli/options.h"
 
 #include <jansson.h>
@@ -92,7 +93,7 @@ static int open_lists(builder *b)
     memset(b, 0, sizeof *b);
     int failed = 0;
     for (int i = 0; i < LISTS; i++)
-        failed |= !(b->to[i] = open_memstream(&b->text[i], &b->n[i]));
+        failed |= !(b->to[i] = memory_open(&b->text[i], &b->n[i]));
     return failed;
 }
 
@@ -127,7 +128,7 @@ static char *report_of(const builder *b, const char *text, size_t n)
 {
     char *report = NULL;
     size_t size;
-    FILE *to = open_memstream(&report, &size);
+    FILE *to = memory_open(&report, &size);
     if (!to)
         return NULL;
     put_config(to, text, line_length(text, n));

@@ -1,4 +1,5 @@
 /* report.c -- see mpsim/report.h: what sim/stat/cmd.c does, for a caller. */
+#include "../array/memory.h"
 #include "../cli/options.h"
 #include "../stat/tally.h"
 #include "../stat/walk.h"
@@ -184,7 +185,7 @@ static int open_forms(written *to, tally_form *forms, const question *q)
 {
     for (int i = 0; i < FORMS; i++) {
         forms[i] = (tally_form){.style = i == JSON ? REPORT_JSON : REPORT_TEXT, .tensors = q->tensors != 0};
-        forms[i].to = open_memstream(&to[i].bytes, &to[i].n);
+        forms[i].to = memory_open(&to[i].bytes, &to[i].n);
         if (!forms[i].to)
             return host_no_memory();
 #ifdef __GLIBC__

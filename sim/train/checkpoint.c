@@ -1,6 +1,7 @@
 /* checkpoint.c -- see checkpoint.h. */
 #include "checkpoint.h"
 
+#include "../array/memory.h"
 #include "../array/need.h"
 #include "../cli/options.h"
 #include "../trace/owndigests.h"
@@ -20,7 +21,7 @@ char *run_text(const train_run *r)
 {
     char *text = NULL;
     size_t n;
-    FILE *f = need(open_memstream(&text, &n));
+    FILE *f = need(memory_open(&text, &n));
     const int bad = train_run_write(r, f);
     return need(fclose(f) != 0 || bad ? NULL : text);
 }

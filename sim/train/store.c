@@ -1,6 +1,7 @@
 /* store.c -- see store.h. */
 #include "store.h"
 
+#include "../array/memory.h"
 #include "../array/need.h"
 #include "../cli/options.h"
 #include "../trace/owndigests.h"
@@ -107,7 +108,7 @@ char *stored_digests(const stored_list *l, const char *const (*metadata)[2], siz
     own_sum s = {0, 0};
     size_t n;
     char *text = NULL;
-    FILE *f = need(open_memstream(&text, &n));
+    FILE *f = need(memory_open(&text, &n));
     for (size_t i = 0; i < n_metadata; i++)
         own_sum_pair(&s, metadata[i][0], metadata[i][1]);
     for (size_t i = 0; i < l->count; i++) {
