@@ -77,10 +77,14 @@ wait "$process"
 tar -xzf "$dir/to/session.tar.gz" -C "$dir" && [ -f "$dir/session/probes.json" ] && [ -f "$dir/session/speed.json.part" ] &&
     [ "$(ls -A "$dir/to")" = session.tar.gz ]
 ok $? "ended by a signal: the archive has the parts before and what this one had found"
-sed 's/^most=590/most=3/' "$MPSIM_SRCDIR/gpu/session.sh" >"$dir/short.sh"
-rm -rf "$dir/session"
-sh "$dir/short.sh" --output-dir "$dir/to" speed >"$dir/out" 2>"$dir/err"
-[ $? -eq 1 ] && has '^speed  *exit 124 ' && has '^  speed: cut short by its time  *sh gpu/session.sh'
+for most in 3 8 30; do # where a busy machine takes a second to begin, there is no time left for a part
+    sed "s/^most=590/most=$most/" "$MPSIM_SRCDIR/gpu/session.sh" >"$dir/short.sh"
+    rm -rf "$dir/session"
+    sh "$dir/short.sh" --output-dir "$dir/to" speed >"$dir/out" 2>"$dir/err"
+    status=$?
+    has 'not begun: the time was over' || break
+done
+[ $status -eq 1 ] && has '^speed  *exit 124 ' && has '^  speed: cut short by its time  *sh gpu/session.sh'
 ok $? "a part that hangs is ended by its time"
 unset TEST_HANGS
 
