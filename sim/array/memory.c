@@ -1,57 +1,54 @@
 /* memory.c -- see memory.h. */
 #include "memory.h"
 
+#include "array.h"
 #include "lacking.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
 
 typedef struct kept {
+    array_bytes bytes;
     char **text;
-    size_t *n, room;
+    size_t *n;
 } kept;
 
 static ssize_t keep(void *of, const char *p, size_t n)
 {
     kept *k = of;
-    if (k->room - *k->n <= n) {
-        const size_t room = 2 * (*k->n + n) + 1;
-        char *more = realloc(*k->text, room);
-        if (!more) {
-            (void)host_no_memory();
-            return 0;
-        }
-        *k->text = more;
-        k->room = room;
-    }
-    memcpy(*k->text + *k->n, p, n);
-    *k->n += n;
-    (*k->text)[*k->n] = '\0';
-    return (ssize_t)n;
+    array_put(&k->bytes, p, n);
+    if (k->bytes.failed)
+        (void)host_no_memory();
+    return k->bytes.failed ? 0 : (ssize_t)n;
 }
 
-static int end(void *of)
+/* The text, with its end, is the caller's from now on. */
+static int hand_over(void *of)
 {
-    free(of);
-    return 0;
+    kept *k = of;
+    const int failed = keep(k, "", 1) == 0;
+    if (failed) {
+        free(k->bytes.p);
+    } else {
+        *k->text = (char *)k->bytes.p;
+        *k->n = k->bytes.n - 1;
+    }
+    free(k);
+    return failed ? -1 : 0;
 }
 
 FILE *memory_open(char **text, size_t *n)
 {
-    const cookie_io_functions_t calls = {.write = keep, .close = end};
-    kept *k = malloc(sizeof *k);
-    *n = 0;
-    *text = calloc(1, 1);
-    FILE *f = NULL;
-    if (k && *text) {
-        *k = (kept){text, n, 1};
-        f = fopencookie(k, "w", calls);
-    }
-    if (f)
-        return f;
-    free(k);
-    free(*text);
+    const cookie_io_functions_t calls = {.write = keep, .close = hand_over};
+    kept *k = array_zeros(1, sizeof *k);
     *text = NULL;
-    return NULL;
+    *n = 0;
+    if (!k)
+        return NULL;
+    k->text = text;
+    k->n = n;
+    FILE *f = fopencookie(k, "w", calls);
+    if (!f)
+        free(k);
+    return f;
 }

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* memory_open -- as open_memstream: the text, which is the caller's, and its length are there when the stream is closed. Where
- * memory is lacking the stream has an error and fclose fails: glibc's own may lose what one fprintf gives and not say
- * so. NULL if it cannot begin. */
+/* memory_open -- as open_memstream: the text, which is the caller's, and its length are there when the stream is closed, not before.
+ * Where memory is lacking the stream has an error, fclose fails and the text is NULL: glibc's own may lose what one
+ * fprintf gives and not say so. NULL if it cannot begin. */
 FILE *memory_open(char **text, size_t *n);
