@@ -11,28 +11,16 @@
 
 #include <xmmintrin.h>
 
+enum { MPSIM_CAN_FLUSH = 1 };
+
+#ifdef __x86_64__
+
 typedef unsigned mpsim_environment;
 
-static inline mpsim_environment mpsim_environment_default(void)
+static inline mpsim_environment mpsim_environment_set(unsigned control)
 {
     const unsigned before = _mm_getcsr();
-    _mm_setcsr(0x1f80);
-    return before;
-}
-
-/* The default one, but with subnormal operands read as zeros and tiny results made zeros. x86 alone. */
-static inline mpsim_environment mpsim_environment_flushing(void)
-{
-    const unsigned before = _mm_getcsr();
-    _mm_setcsr(0x1f80 | 0x8040);
-    return before;
-}
-
-/* The default one, but rounding toward zero. */
-static inline mpsim_environment mpsim_environment_toward_zero(void)
-{
-    const unsigned before = _mm_getcsr();
-    _mm_setcsr(0x1f80 | 0x6000);
+    _mm_setcsr(control);
     return before;
 }
 
@@ -41,9 +29,54 @@ static inline void mpsim_environment_restore(mpsim_environment before)
     _mm_setcsr(before);
 }
 
+#else
+
+/* i386: functions of its C library (sqrt of what has no root) compute in the x87, which has traps and flags of its own. */
+typedef struct mpsim_environment {
+    unsigned control;
+    uint32_t x87[7];
+} mpsim_environment;
+
+#define MPSIM_X87 "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)"
+
+static inline mpsim_environment mpsim_environment_set(unsigned control)
+{
+    mpsim_environment before;
+    __asm__ volatile("fnstenv %0\n\tfninit" : "=m"(before.x87) : : MPSIM_X87);
+    before.control = _mm_getcsr();
+    _mm_setcsr(control);
+    return before;
+}
+
+static inline void mpsim_environment_restore(mpsim_environment before)
+{
+    _mm_setcsr(before.control);
+    __asm__ volatile("fldenv %0" : : "m"(before.x87) : MPSIM_X87);
+}
+
+#endif
+
+static inline mpsim_environment mpsim_environment_default(void)
+{
+    return mpsim_environment_set(0x1f80);
+}
+
+/* The default one, but with subnormal operands read as zeros and tiny results made zeros. */
+static inline mpsim_environment mpsim_environment_flushing(void)
+{
+    return mpsim_environment_set(0x1f80 | 0x8040);
+}
+
+/* The default one, but rounding toward zero. */
+static inline mpsim_environment mpsim_environment_toward_zero(void)
+{
+    return mpsim_environment_set(0x1f80 | 0x6000);
+}
+
 #elif defined __aarch64__
 
-#define mpsim_environment_flushing mpsim_environment_default /* nothing asks for it: see lib/dot/chain.c */
+enum { MPSIM_CAN_FLUSH = 0 }; /* nothing asks for it: see lib/dot/chain.c */
+#define mpsim_environment_flushing mpsim_environment_default
 
 typedef struct mpsim_environment {
     uint64_t control, flags;
@@ -78,6 +111,7 @@ static inline void mpsim_environment_restore(mpsim_environment before)
 
 #include <fenv.h>
 
+enum { MPSIM_CAN_FLUSH = 0 };
 #define mpsim_environment_flushing mpsim_environment_default
 
 typedef fenv_t mpsim_environment;

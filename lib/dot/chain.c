@@ -1,6 +1,7 @@
 /* chain.c -- see chain.h. */
 #include "chain.h"
 
+#include "../base/environment.h"
 #include "binary32.h"
 
 int mpsim_is_native(const mpsim_rounded *p)
@@ -19,21 +20,13 @@ static int is_flushed(const mpsim_model *m, const mpsim_format *f)
 /* Chains of instructions: they flush their sums, and which NaN comes of it the reference says. */
 static int instruction_init(int *kind, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
-#ifdef __SSE2__
     const int flushes = MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS;
-    if (m->addition != MPSIM_ADDITION_FMA || m->traits & ~(flushes | MPSIM_TRAIT_NAN_MINUS) ||
+    if (!MPSIM_CAN_FLUSH || m->addition != MPSIM_ADDITION_FMA || m->traits & ~(flushes | MPSIM_TRAIT_NAN_MINUS) ||
         !(m->traits & MPSIM_TRAIT_FLUSH_SUMS) || mpsim_emin(&m->result.format) < -126 || !is_flushed(m, fa) ||
         !is_flushed(m, fb))
         return 0;
     *kind = m->order == MPSIM_ORDER_LANES ? MPSIM_CHAIN_LANES : MPSIM_CHAIN_ODD_FIRST;
     return m->order == MPSIM_ORDER_ODD_FIRST || (m->order == MPSIM_ORDER_LANES && m->length == 2);
-#else
-    (void)kind;
-    (void)m;
-    (void)fa;
-    (void)fb;
-    return 0;
-#endif
 }
 
 int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)

@@ -231,7 +231,7 @@ static size_t group_terms(work *w, fused_term *terms, size_t count, const oracle
         groups[found] = (fused_term){.w = base, .e = 0, .negative = mpz_sgn(oracle_total) < 0};
         assert(mpz_sizeinbase(oracle_total, 2) <= 62);
         mpz_abs(oracle_total, oracle_total);
-        groups[found].s = mpz_get_ui(oracle_total);
+        groups[found].s = oracle_integer(oracle_total);
     }
     memcpy(terms, groups, found * sizeof groups[0]);
     return found;

@@ -1,6 +1,7 @@
 /* oracle_sum.c -- see oracle_sum.h. */
 #include "oracle_sum.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -8,6 +9,14 @@
 
 mpz_t oracle_total;
 static mpz_t term, rest, high, half; /* short-lived */
+
+uint64_t oracle_integer(const mpz_t z)
+{
+    uint64_t x = 0;
+    assert(mpz_sgn(z) >= 0 && mpz_sizeinbase(z, 2) <= 64);
+    mpz_export(&x, NULL, 1, sizeof x, 0, 0, z);
+    return x;
+}
 
 void oracle_begin(oracle_exact *x)
 {
@@ -150,7 +159,7 @@ static uint64_t fraction_bits(long shift, int n)
 {
     mpz_mul_2exp(high, rest, (mp_bitcnt_t)n);
     mpz_fdiv_q_2exp(high, high, (mp_bitcnt_t)shift);
-    return mpz_get_ui(high);
+    return oracle_integer(high);
 }
 
 /* The integer nearest to rest 2^n / 2^shift, ties to even. */

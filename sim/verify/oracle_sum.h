@@ -20,6 +20,8 @@ typedef struct oracle_exact {
 
 extern mpz_t oracle_total; /* of the one sum that is under way */
 
+uint64_t oracle_integer(const mpz_t z); /* below 2^64: mpz_get_ui gives what fits in a long */
+
 void oracle_begin(oracle_exact *x); /* zero, of no terms */
 void oracle_add(oracle_exact *x, double v);
 void oracle_add_product(oracle_exact *x, double a, double b);

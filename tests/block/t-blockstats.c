@@ -4,6 +4,7 @@
 #include "oracle/block.h"
 #include "support/blockcompare.h"
 #include "support/blockinput.h"
+#include "support/plainsummary.h"
 #include "support/support.h"
 
 #include <gmp.h>
@@ -160,18 +161,11 @@ static void judge(judged *j, const row *r, float amax, size_t rows, size_t cols,
 static int same_sum(const mpsim_sum *s, const mpq_t want)
 {
     mpq_t got;
-    mpz_t limb;
     mpq_init(got);
-    mpz_init(limb);
-    for (int i = MPSIM_SUM_LIMBS - 1; i >= 0; i--) {
-        mpz_mul_2exp(mpq_numref(got), mpq_numref(got), 32);
-        mpz_set_si(limb, (long)s->limb[i]);
-        mpz_add(mpq_numref(got), mpq_numref(got), limb);
-    }
+    plain_sum(mpq_numref(got), s);
     mpq_div_2exp(got, got, 2176);
     const int same = mpq_equal(got, want);
     mpq_clear(got);
-    mpz_clear(limb);
     return same;
 }
 

@@ -20,6 +20,16 @@ static uint16_t nearest_away(uint32_t bits)
     return (uint16_t)((y | (bits & 0x80000000u)) >> 16);
 }
 
+/* What a function returns: i386 does that in the x87, in which a signalling NaN becomes quiet. */
+static uint32_t returned(uint32_t bits)
+{
+#if defined(__i386__)
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return bits | 0x400000;
+#endif
+    return bits;
+}
+
 /* Whether splitting and joining the master is right; the codes of NaN and infinity are only
  * lossless. */
 static int split_is_right(uint32_t bits)
@@ -28,7 +38,7 @@ static int split_is_right(uint32_t bits)
     int16_t rest = 0;
     mpsim_master_split(&model, &rest, f32_of_bits(bits));
     const uint32_t upper = bits >> 16, low = bits & 0xffff;
-    return bits_of_f32(mpsim_master_join(model, rest)) == bits && (uint16_t)rest == low &&
+    return bits_of_f32(mpsim_master_join(model, rest)) == returned(bits) && (uint16_t)rest == low &&
            model == (uint16_t)(upper + (low >= 0x8000)) &&
            ((bits & 0x7f800000u) == 0x7f800000u || model == nearest_away(bits));
 }

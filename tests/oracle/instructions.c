@@ -56,7 +56,9 @@ static uint64_t in_units(const mpz_t z, int e, mode how)
     mpz_abs(m, z);
     mpz_fdiv_r_2exp(rest, m, (mp_bitcnt_t)e);
     mpz_fdiv_q_2exp(m, m, (mp_bitcnt_t)e);
-    uint64_t s = mpz_get_ui(m);
+    uint64_t s = 0;
+    assert(mpz_sizeinbase(m, 2) <= 64);
+    mpz_export(&s, NULL, 1, sizeof s, 0, 0, m);
     mpz_set_ui(half, 1);
     mpz_mul_2exp(half, half, (mp_bitcnt_t)(e > 0 ? e - 1 : 0));
     const int beside = mpz_cmp(rest, half);

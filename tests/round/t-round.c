@@ -168,7 +168,7 @@ static void numbers(tally *t, const mpsim_format *f, const oracle_format *of)
     /* Every number of the 16-bit rows; of typed formats so wide, a sample. */
     const int row = mpsim_format_find(of->name) != NULL;
     cases_numbers(&c, of, 1, row ? all_or_some(of) : 2500);
-    compare_in_turn(t, f, of, &c, 1, of->bits);
+    compare_in_turn(t, f, of, &c, 1, (size_t)of->bits);
     c.n = 0;
     cases_edges(&c, of, 1, 1);
     compare_modes(t, f, of, &c, 1);
@@ -241,7 +241,7 @@ static void scales(tally *t, const mpsim_format *f, const oracle_format *of)
     cases c;
     cases_init(&c, 32);
     for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
-        if (test_in_whole_part(k + of->bits, 3))
+        if (test_in_whole_part(k + (size_t)of->bits, 3))
             cases_numbers(&c, of, factors[k], 40);
         cases_edges(&c, of, factors[k], 1);
         cases_sweep(&c, of, 30, test_seed() + k);
@@ -279,7 +279,7 @@ static void one_choice(tally *t, const mpsim_format *f, const oracle_format *of)
     for (int m = 0; m < MPSIM_ROUND_MODES; m++)
         for (int k = 0; k < 19; k++) {
             mpsim_rounding r = rounding(m);
-            if (m != MPSIM_ROUND_NEAREST_EVEN && !test_in_part((size_t)(m + k) + of->bits, 1))
+            if (m != MPSIM_ROUND_NEAREST_EVEN && !test_in_part((size_t)(m + k) + (size_t)of->bits, 1))
                 continue;
             switch (k) {
             case 0:
@@ -351,7 +351,7 @@ static void presets(tally *t, const mpsim_format *f, const oracle_format *of)
             if (k >= 2 && !preset->exceptions[k - 2].format)
                 continue;
             for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
-                if (m != MPSIM_ROUND_NEAREST_EVEN && !test_in_part(p + (size_t)(m + k) + of->bits, 1))
+                if (m != MPSIM_ROUND_NEAREST_EVEN && !test_in_part(p + (size_t)(m + k) + (size_t)of->bits, 1))
                     continue;
                 mpsim_rounding r = k == 0 ? preset->narrow : k == 1 ? preset->wide : preset->exceptions[k - 2].rounding;
                 r.mode = (uint8_t)m;

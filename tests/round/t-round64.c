@@ -81,7 +81,7 @@ static void numbers(tally *t, const mpsim_format *f, const oracle_format *of)
     cases_init(&c, 64);
     /* 16-bit formats: an eighth of the numbers; t-round.c takes all of them. */
     cases_numbers(&c, of, 1, of->bits <= 13 ? 5000 : of->bits <= 16 ? 4096 : test_scaled(1500));
-    compare_in_turn(t, f, of, &c, 1, of->bits);
+    compare_in_turn(t, f, of, &c, 1, (size_t)of->bits);
     c.n = 0;
     cases_edges(&c, of, 1, 1);
     compare_modes(t, f, of, &c, 1);
@@ -132,7 +132,7 @@ static void scales(tally *t, const mpsim_format *f, const oracle_format *of)
     cases c;
     cases_init(&c, 64);
     for (size_t k = 0; k < sizeof factors / sizeof factors[0]; k++) {
-        if (test_in_whole_part(k + of->bits, 3))
+        if (test_in_whole_part(k + (size_t)of->bits, 3))
             cases_numbers(&c, of, factors[k], 12);
         cases_edges(&c, of, factors[k], 1);
         cases_sweep(&c, of, 60, test_seed() + k);

@@ -25,7 +25,7 @@ static unsigned char *lines(const mpsim_format *f, size_t count, size_t k, int k
     unsigned char *codes = malloc(count * k + 1);
     uint64_t *x = malloc((k + 1) * sizeof *x), *y = malloc((k + 1) * sizeof *y);
     for (size_t i = 0; codes && x && y && i < count; i++) {
-        uint64_t state = seed + (i << 32);
+        uint64_t state = seed + ((uint64_t)i << 32);
         kinds_fill(f, x, f, y, k, binary32, kind, &state);
         for (size_t j = 0; j < k; j++)
             codes[i * k + j] = (unsigned char)x[j];

@@ -57,23 +57,26 @@ static void total(mpz_t z, const bins *b, int square, uint64_t times)
                 mpz_neg(t, t);
             mpz_add(z, z, t);
         }
-    mpz_set_ui(t, times >> 32);
-    mpz_mul_2exp(t, t, 32);
-    mpz_add_ui(t, t, times & 0xffffffffu);
+    mpz_import(t, 1, 1, sizeof times, 0, 0, &times);
     mpz_mul(z, z, t);
     mpz_clear(t);
 }
 
-static void of_limbs(mpz_t z, const mpsim_sum *s)
+void plain_sum(mpz_t z, const mpsim_sum *s)
 {
+    mpz_t limb;
+    mpz_init(limb);
     mpz_set_ui(z, 0);
     for (int i = MPSIM_SUM_LIMBS; i-- > 0;) {
+        const uint64_t size = s->limb[i] < 0 ? -(uint64_t)s->limb[i] : (uint64_t)s->limb[i]; /* a long may have 32 bits */
+        mpz_import(limb, 1, 1, sizeof size, 0, 0, &size);
         mpz_mul_2exp(z, z, 32);
-        if (s->limb[i] >= 0)
-            mpz_add_ui(z, z, (unsigned long)s->limb[i]);
+        if (s->limb[i] < 0)
+            mpz_sub(z, z, limb);
         else
-            mpz_sub_ui(z, z, -(unsigned long)s->limb[i]);
+            mpz_add(z, z, limb);
     }
+    mpz_clear(limb);
 }
 
 /* ---- by the definitions ---- */
@@ -185,8 +188,8 @@ static int sum_differs(const char *what, const mpz_t want, const mpsim_sum *befo
 {
     mpz_t a, b;
     mpz_inits(a, b, (mpz_ptr)0);
-    of_limbs(a, after);
-    of_limbs(b, before);
+    plain_sum(a, after);
+    plain_sum(b, before);
     mpz_sub(a, a, b);
     const int wrong = mpz_cmp(a, want) != 0;
     if (wrong) {

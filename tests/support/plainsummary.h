@@ -29,6 +29,9 @@ typedef struct plain_summary {
     plain_cast cast[PLAIN_CASTS];
 } plain_summary;
 
+/* plain_sum -- a sum of the library as such an integer. */
+void plain_sum(mpz_t z, const mpsim_sum *s);
+
 void plain_init(plain_summary *p);
 
 /* plain_set -- the summary of x[0..n) for n_casts casts, `times` times over; element i takes the word rng->index + i

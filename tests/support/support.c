@@ -41,13 +41,6 @@ uint64_t bits_of_f64(double x)
     return u;
 }
 
-float f32_of_bits(uint32_t u)
-{
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
 uint64_t code_load(const void *p, size_t bytes)
 {
     uint8_t c8;
@@ -89,13 +82,6 @@ uint32_t narrowed(double x)
         return bits_of_f32((float)x);
     const uint64_t u = bits_of_f64(x);
     return (uint32_t)(u >> 63) << 31 | 0x7f800000 | ((uint32_t)(u >> 29) & 0x7fffff);
-}
-
-double f64_of_bits(uint64_t u)
-{
-    double x;
-    memcpy(&x, &u, sizeof x);
-    return x;
 }
 
 /* Timeouts are there to end what hangs, not to measure: a loaded machine or a sanitizer must not

@@ -9,6 +9,7 @@
 #include <check.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Check writes each assertion that holds to a file, to name the last one before a crash: that cost more than most
  * tests do. A debugger names it, too. */
@@ -21,10 +22,23 @@ void test_normal_pair(uint64_t *state, double *x); /* two deviates of a unit nor
 /* Bits and values. */
 uint32_t bits_of_f32(float x);
 uint64_t bits_of_f64(double x);
-float f32_of_bits(uint32_t u);
-double f64_of_bits(uint64_t u);
 uint32_t narrowed(
     double x); /* the bits of a value that binary32 has, a NaN's too, with the leading ones of its payload */
+
+/* Inline always: i386 returns numbers in the x87, in which a signalling NaN becomes quiet. */
+__attribute__((always_inline)) static inline float f32_of_bits(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+__attribute__((always_inline)) static inline double f64_of_bits(uint64_t u)
+{
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
 
 /* A code in an array, as an unsigned integer of 1, 2, 4 or 8 bytes at any address. */
 uint64_t code_load(const void *p, size_t bytes);

@@ -106,7 +106,7 @@ START_TEST(more_tasks_than_an_int_of_calls)
     atomic_llong sum = 0;
     parallel_init(3);
     parallel_pool.run(parallel_pool.self, n, count_size, &sum);
-    ck_assert_int_eq(atomic_load(&sum), (long long)(n * (n - 1) / 2));
+    ck_assert_int_eq(atomic_load(&sum), (long long)n * (long long)(n - 1) / 2);
 }
 END_TEST
 

@@ -73,5 +73,5 @@ else
     tests=$(printf 'tests/%s ' "$@")
 fi
 # An emulator is slow, and its memory counts.
-CK_TIMEOUT_MULTIPLIER=20 make -k check WARN_CFLAGS= LOG_COMPILER="$emulator" TESTS="$tests" check_PROGRAMS="$tests" || failed=1
+CK_TIMEOUT_MULTIPLIER=20 make -k check WARN_CFLAGS="-Wall -Wextra -Werror" LOG_COMPILER="$emulator" TESTS="$tests" check_PROGRAMS="$tests" || failed=1
 exit $failed

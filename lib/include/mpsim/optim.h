@@ -246,7 +246,8 @@ MPSIM_API double mpsim_optim_correction(const mpsim_optim *o, double beta, uint6
  * remaining bits (TransformerEngine's store_param_remainders): the bf16 code is the upper half,
  * plus one if the lower half, as int16, is negative, so it is the master rounded to nearest, ties
  * away from zero. Lossless for every bit pattern; the code of a NaN whose payload lies in the lower half
- * may be one of an infinity or a zero, as in TransformerEngine. */
+ * may be one of an infinity or a zero, as in TransformerEngine. (i386 returns numbers in the x87, in which
+ * a signalling NaN becomes quiet.) */
 MPSIM_API void mpsim_master_split(uint16_t *model, int16_t *remainder, float master);
 MPSIM_API float mpsim_master_join(uint16_t model, int16_t remainder);
 
