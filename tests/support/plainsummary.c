@@ -68,7 +68,8 @@ void plain_sum(mpz_t z, const mpsim_sum *s)
     mpz_init(limb);
     mpz_set_ui(z, 0);
     for (int i = MPSIM_SUM_LIMBS; i-- > 0;) {
-        const uint64_t size = s->limb[i] < 0 ? -(uint64_t)s->limb[i] : (uint64_t)s->limb[i]; /* a long may have 32 bits */
+        const uint64_t size = s->limb[i] < 0 ? -(uint64_t)s->limb[i]
+                                             : (uint64_t)s->limb[i]; /* a long may have 32 bits */
         mpz_import(limb, 1, 1, sizeof size, 0, 0, &size);
         mpz_mul_2exp(z, z, 32);
         if (s->limb[i] < 0)
