@@ -19,6 +19,8 @@ static ssize_t keep(void *of, const char *p, size_t n)
     array_put(&k->bytes, p, n);
     if (k->bytes.failed)
         (void)host_no_memory();
+    else
+        *k->n = k->bytes.n;
     return k->bytes.failed ? 0 : (ssize_t)n;
 }
 
@@ -31,7 +33,7 @@ static int hand_over(void *of)
         free(k->bytes.p);
     } else {
         *k->text = (char *)k->bytes.p;
-        *k->n = k->bytes.n - 1;
+        *k->n = k->bytes.n - 1; /* without the end */
     }
     free(k);
     return failed ? -1 : 0;

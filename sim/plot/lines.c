@@ -9,16 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The lists of a report and the level of their records; of the total there is one. */
+/* The lists of a report and the level of their records. */
 static const struct {
     const char *level, *member;
-} lists[] = {{"tensor", "tensors"}, {"kind", "kinds"}, {"step", "steps"}, {"total", "total"}};
-enum { LISTS = 4, TOTAL = 3 };
+} lists[] = {{"tensor", "tensors"}, {"kind", "kinds"}, {"step", "steps"}};
+enum { LISTS = 3 };
 
 typedef struct builder {
     char *text[LISTS]; /* records with commas between */
-    size_t n[LISTS];
+    size_t n[LISTS], records[LISTS];
     FILE *to[LISTS];
+    const char *total; /* the last line that is one, or NULL */
+    size_t total_length;
 } builder;
 
 static json_t *parsed(const char *line, size_t n, char error[160])
@@ -60,11 +62,13 @@ static int add_line(builder *b, const char *line, size_t n, char error[160])
         return -1;
     for (int i = 0; i < LISTS; i++)
         if (is_level(v, lists[i].level)) {
-            if (i == TOTAL)
-                rewind(b->to[i]);
-            fputs(i != TOTAL && ftell(b->to[i]) > 0 ? ",\n" : "", b->to[i]);
+            fputs(b->records[i]++ ? ",\n" : "", b->to[i]);
             fwrite(line, 1, n, b->to[i]);
         }
+    if (is_level(v, "total")) {
+        b->total = line;
+        b->total_length = n;
+    }
     json_decref(v);
     return 0;
 }
@@ -134,7 +138,9 @@ static char *report_of(const builder *b, const char *text, size_t n)
     put_config(to, text, line_length(text, n));
     for (int i = 0; i < LISTS; i++)
         if (b->n[i] || i == 0)
-            fprintf(to, i == TOTAL ? ",\n\"%s\": %s" : ",\n\"%s\": [%s]", lists[i].member, b->text[i]);
+            fprintf(to, ",\n\"%s\": [%s]", lists[i].member, b->text[i]);
+    if (b->total)
+        fprintf(to, ",\n\"total\": %.*s", (int)b->total_length, b->total);
     fputs("}\n", to);
     const int failed = ferror(to);
     if (fclose(to) || failed) {

@@ -549,6 +549,7 @@ fails 3 'made without --histogram' histogram -o bad without.json && nothing bad
 ok $? 'a report without histogram'
 plot ruler --type svg -o ok without.json >out 2>err && [ -s ok.svg ]
 ok $? 'a report without histogram is enough for the ruler'
+turns 1
 # JSON lines are the same report, whatever else is among them; a training that was killed leaves a line cut off
 "$MPSIM" stat --ndjson -q -s 1,2^16 -f fp16,mxfp8 -o lines.jsonl "$top/data/digits-cnn/step_000001" &&
     "$MPSIM" stat --json -q -s 1,2^16 -f fp16,mxfp8 -o lines.json "$top/data/digits-cnn/step_000001" &&
@@ -557,6 +558,7 @@ ok $? 'a report without histogram is enough for the ruler'
     "$MPSIM" plot sqnr --type svg -o lines more.jsonl >out 2>err &&
     sed 's/lines.json /more.jsonl /' whole.dat | cmp -s - lines.dat && has 'is cut off' err
 ok $? 'JSON lines are the report that they are'
+turns 8
 sed '3i {"level":' lines.jsonl >more.jsonl
 fails 3 'line 3: not JSON' sqnr -o lines more.jsonl
 ok $? 'a line that is none'

@@ -1,5 +1,6 @@
 /* t-textfile.c -- texts in memory: files, pipes with and without a writer, what has no end, what is no
- * file. */
+ * file; texts that are written there. */
+#include "sim/array/memory.h"
 #include "sim/cli/textfile.h"
 #include "support/badfile.h"
 #include "support/support.h"
@@ -118,6 +119,23 @@ START_TEST(standard_input)
 }
 END_TEST
 
+START_TEST(written)
+{
+    char *text = NULL;
+    size_t n = 1;
+    FILE *to = memory_open(&text, &n);
+    ck_assert(to && n == 0);
+    for (size_t i = 0; i < 10000; i++) {
+        ck_assert(fprintf(to, "%04zu\n", i) == 5);
+        if (i % 1000 == 7)
+            ck_assert(fflush(to) == 0 && n == 5 * (i + 1));
+    }
+    ck_assert(fclose(to) == 0 && n == 50000 && strlen(text) == n);
+    ck_assert(strncmp(text, "0000\n0001\n", 10) == 0 && strcmp(text + n - 5, "9999\n") == 0);
+    free(text);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("texts", 20);
@@ -125,6 +143,7 @@ int main(void)
     tcase_add_test(t, files);
     tcase_add_test(t, pipes);
     tcase_add_test(t, standard_input);
+    tcase_add_test(t, written);
     TCase *const cases[] = {t, NULL};
     return bad_main("textfile", cases);
 }
