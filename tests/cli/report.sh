@@ -178,13 +178,14 @@ MPSIM_GNUPLOT=$dir/worse "$MPSIM" report -q -o worse.html "$digits/step_000001" 
 [ $? -eq 4 ] && one_line && [ ! -e worse.html ]; ok $? "what is no drawing fails"
 
 # ---- very many tensors
-many() { # many FILE N: each of two numbers
-    awk -v n="$2" 'BEGIN {
+many() { # many FILE N [WORD]: each of two numbers; names of 1,500 bytes and more, where the word is repeated
+    awk -v n="$2" -v word="${3-}" 'BEGIN {
+        while (length(word) > 0 && length(word) < 1500) word = word word
         split("weight wgrad agrad act opt.m", kind, " ")
         h = "{\"__metadata__\":{\"mpsim.step\":\"1\"}"
         for (i = 0; i < n; i++)
-            h = h sprintf(",\"%s:model.layers.%d.block%d.mlp.projection.weight\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[%d,%d]}",
-                kind[i % 5 + 1], i / 50, i / 5 % 10, 4 * i, 4 * i + 4)
+            h = h sprintf(",\"%s:model.layers.%d.block%d.mlp.projection%s.weight\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[%d,%d]}",
+                kind[i % 5 + 1], i / 50, i / 5 % 10, word, 4 * i, 4 * i + 4)
         print h "}"
     }' >header
     size=$(wc -c <header)
@@ -196,6 +197,9 @@ turns 10
 due && many many 10000
 run 0 report -q --no-digests -o many.html many && balanced many.html && [ "$(wc -c <many.html)" -lt 5000000 ] && [ "$(table tensors many.html | wc -l)" = 10000 ] && grep -q '<tbody class="rest">' many.html; ok $? "10,000 tensors: all of them, below 5 MB"
 turns 1
+due && many long 2000 0123456789
+run 0 report -q --no-digests --no-figures -o long.html long && balanced long.html && [ "$(wc -c <long.html)" -lt 5000000 ] && grep -q 'Of 2,000 tensors [0-9]* have no row here' long.html
+ok $? "names that are long: rows are left out, below 5 MB, and it is said"
 
 # ---- a browser
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
