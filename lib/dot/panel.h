@@ -62,6 +62,9 @@ void mpsim_unpacker_init(mpsim_unpacker *u, const mpsim_format *f, int wide);
 unsigned mpsim_unpack_line(const mpsim_unpacker *u, void *values, const void *codes, size_t first, size_t stride,
                            size_t n);
 
+/* Of two int16 side by side the first is the high half of their word of 32 bits. */
+enum { MPSIM_FIRST_IS_HIGH = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
+
 /* A decode function -- `rows` rows of MPSIM_PANEL values each, for an unpacker that is direct and not wide, and, unless e is
  * NULL, their exponents as panels have them: in their order, or, with `pairs`, as k_major lines in pairs, of an even
  * number of rows. The codes of a row stand side by side; or `words` of 32 bits do, of codes of less: a word has those of

@@ -67,8 +67,8 @@ static ALWAYS_INLINE vu32 count_bits(vu32 x)
 /* The larger exponents of the pairs, and of c. */
 static ALWAYS_INLINE vi32 largest_exponent(vi16 pairs, vf32 c)
 {
-    const vi32 even = (vi32)pairs << 16 >> 16, odd = (vi32)pairs >> 16;
-    return v_max_i32(v_max_i32(even, odd), (vi32)(((vu32)c << 1) >> 24) - v_i32(127));
+    const vi32 low = (vi32)pairs << 16 >> 16, high = (vi32)pairs >> 16;
+    return v_max_i32(v_max_i32(low, high), (vi32)(((vu32)c << 1) >> 24) - v_i32(127));
 }
 
 /* One addition of n products to the accumulators of `rows` rows; V_LANES columns from `column` on. */

@@ -43,6 +43,13 @@ static ALWAYS_INLINE vu32 exponent_lanes(const decode_constants *c, vu32 value)
     return v_pick_u32(v_eq_u32(value << 1, v_u32(0)), v_u32((uint32_t)MPSIM_EXPONENT_ZERO), (vu32)above);
 }
 
+/* a[0] b[0] a[1] b[1] ..., 16 bits each, as they stand in memory. */
+static ALWAYS_INLINE vu32 side_by_side(vu32 a, vu32 b)
+{
+    const vu32 low = MPSIM_FIRST_IS_HIGH ? b : a, high = MPSIM_FIRST_IS_HIGH ? a : b;
+    return (low & v_u32(0xffff)) | high << 16;
+}
+
 /* V_LANES codes of row i from place j on; beyond those of `words` their bits mean nothing. */
 static ALWAYS_INLINE vu32 load_codes(const size_t bytes, const int words, const unsigned char *p, size_t i, size_t j)
 {
@@ -68,7 +75,7 @@ static ALWAYS_INLINE unsigned decode_rows(const size_t bytes, const int words, c
             if (pairs == 2) {
                 const vu32 y = decode_lanes(&c, load_codes(bytes, words, codes, i + 1, j), &special);
                 v_store_u32(values + next, y);
-                v_store_u32(e + at + j, (exponent_lanes(&c, x) & v_u32(0xffff)) | exponent_lanes(&c, y) << 16);
+                v_store_u32(e + at + j, side_by_side(exponent_lanes(&c, x), exponent_lanes(&c, y)));
             } else if (e) {
                 v_store_u16(e + at, exponent_lanes(&c, x));
             }

@@ -56,11 +56,11 @@ static ALWAYS_INLINE fused_constants constants_of(const mpsim_tile *t)
 /* The larger exponents of the pairs, and of c; *raw without the floor. */
 static ALWAYS_INLINE vi32 alignment(const fused_constants *k, vi16 pairs, vf32 c, vi32 *raw)
 {
-    const vi32 even = (vi32)pairs << 16 >> 16, odd = (vi32)pairs >> 16;
+    const vi32 low = (vi32)pairs << 16 >> 16, high = (vi32)pairs >> 16;
     const vu32 field = ((vu32)c << 1) >> 24;
     const m32 is_zero = v_eq_u32((vu32)c << 1, v_u32(0));
     const vi32 of_c = v_max_i32((vi32)field - v_i32(127), k->emin);
-    *raw = v_max_i32(v_max_i32(even, odd), (vi32)v_pick_u32(is_zero, v_u32((uint32_t)MPSIM_EXPONENT_ZERO), (vu32)of_c));
+    *raw = v_max_i32(v_max_i32(low, high), (vi32)v_pick_u32(is_zero, v_u32((uint32_t)MPSIM_EXPONENT_ZERO), (vu32)of_c));
     return v_max_i32(*raw, k->floor);
 }
 

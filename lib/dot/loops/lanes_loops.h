@@ -213,8 +213,8 @@ static ALWAYS_INLINE void staged_addition(const int ways, const size_t rows, con
                fraction = v_i32(p->staged.fraction);
     UNROLL
     for (size_t r = 0; r < rows; r++) {
-        e[r][0] = (vi32)pairs[r] << 16 >> 16;
-        e[r][1] = (vi32)pairs[r] >> 16;
+        e[r][MPSIM_FIRST_IS_HIGH] = (vi32)pairs[r] << 16 >> 16;
+        e[r][!MPSIM_FIRST_IS_HIGH] = (vi32)pairs[r] >> 16;
         if (ways == 1)
             e[r][0] = v_max_i32(e[r][0], e[r][1]);
         trouble[r] = v_i32(0);
