@@ -6,6 +6,7 @@
 #include "../stat/blockreport.h"
 #include "../stat/walk.h"
 #include "../text/json.h"
+#include "../text/words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -162,9 +163,9 @@ static int make_targets(measuring *m, char formats[512], char scales[64])
     }
     m->first = SCALE_LOW - most;
     snprintf(scales, 64, "2^%d..2^%d", m->first, SCALE_HIGH - least);
-    size_t n = (size_t)snprintf(formats, 512, "%s,%s", scalars[FP16], scalars[BF16]);
+    snprintf(formats, 512, "%s,%s", scalars[FP16], scalars[BF16]);
     for (size_t i = 0; i < l->n_casts; i++)
-        n += (size_t)snprintf(formats + n, 512 - n, ",%s", l->casts[i]);
+        text_add(formats, 512, ",%s", l->casts[i]);
     m->settings.to.formats = formats;
     m->settings.to.scales = scales;
     return stat_settings_targets(&m->settings, &m->targets, "advise");

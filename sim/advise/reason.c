@@ -2,6 +2,7 @@
 #include "advise.h"
 
 #include "../report/report.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -73,7 +74,7 @@ const char *advise_scale_reason(char *out, size_t size, const advise *a, const a
         if (fp16 >= 0)
             advise_reason(reason, sizeof reason, a, t, (size_t)fp16);
         snprintf(out, size, "no scale%s", *reason ? ": " : " fits every step");
-        snprintf(out + strlen(out), size - strlen(out), "%s", reason);
+        text_add(out, size, "%s", reason);
     }
     return out;
 }

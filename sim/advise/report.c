@@ -32,11 +32,10 @@ static void print_kind(const advise *a, table *out, const advise_kind *k)
 
 static void print_kinds(const advise *a, FILE *to)
 {
-    char columns[256];
-    size_t n = (size_t)snprintf(columns, sizeof columns, "<kind|>tensors|>elements");
+    char columns[256] = "<kind|>tensors|>elements";
     for (size_t c = 0; c + 1 < a->candidates.count; c++)
-        n += (size_t)snprintf(columns + n, sizeof columns - n, "|>%s", a->candidates.items[c].name);
-    snprintf(columns + n, sizeof columns - n, "|<all fit|>recorded|>narrowest");
+        text_add(columns, sizeof columns, "|>%s", a->candidates.items[c].name);
+    text_add(columns, sizeof columns, "|<all fit|>recorded|>narrowest");
     table *out = table_new(columns);
     int copies = 0;
     for (size_t i = 0; i < a->n_tensors; i++) {

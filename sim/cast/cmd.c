@@ -123,7 +123,7 @@ static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
     if (!quant_layout_find(layout)) {
         char all[256] = "";
         for (size_t i = 0; quant_layout_at(i); i++)
-            snprintf(all + strlen(all), sizeof all - strlen(all), "%s %s", i ? "," : "", quant_layout_at(i)->layout);
+            text_add(all, sizeof all, "%s %s", i ? "," : "", quant_layout_at(i)->layout);
         return fail(EXIT_USAGE, "cast: --quantised: '%s' is not a layout; there are%s", layout, all);
     }
     if (r->transform && !o->widen && strcmp(layout, "plain") != 0)

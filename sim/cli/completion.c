@@ -1,6 +1,8 @@
 /* completion.c -- see completion.h. */
 #include "completion.h"
 
+#include "../text/words.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -255,7 +257,7 @@ static void bash_program_head(const program *p)
 {
     char names[1024] = "help";
     for (const command *c = p->commands; c->name; c++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", c->name);
+        text_add(names, sizeof names, " %s", c->name);
     printf(bash_head, names);
 }
 

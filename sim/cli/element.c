@@ -4,6 +4,7 @@
 #include "options.h"
 
 #include "../array/need.h"
+#include "../text/words.h"
 
 #include <mpsim/arith.h>
 
@@ -105,11 +106,10 @@ unsigned element_ieee_underflow(unsigned flags, unsigned tiny)
 
 const char *element_flags_text(char *out, size_t size, unsigned flags)
 {
-    size_t n = 0;
     out[0] = '\0';
-    for (const element_flag *f = element_flags; f->name && n < size; f++)
+    for (const element_flag *f = element_flags; f->name; f++)
         if (flags & f->flag)
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "", f->name);
+            text_add(out, size, "%s%s", *out ? ", " : "", f->name);
     return out;
 }
 

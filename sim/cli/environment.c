@@ -1,6 +1,7 @@
 /* environment.c -- see environment.h. */
 #include "environment.h"
 
+#include "../text/words.h"
 #include "options.h"
 
 #include <fenv.h>
@@ -26,7 +27,6 @@ int environment_isa(void)
 {
     const char *wanted = getenv("MPSIM_ISA");
     char known[128] = "";
-    size_t n = 0;
     if (!wanted || !*wanted)
         return 0;
     const mpsim_status status = mpsim_isa_use(wanted);
@@ -34,7 +34,7 @@ int environment_isa(void)
         return 0;
     if (status == MPSIM_EUNAVAILABLE)
         return fail(EXIT_USAGE, "MPSIM_ISA: this machine has no %s", wanted);
-    for (size_t i = 0; mpsim_isa_at(i) && n < sizeof known; i++)
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", mpsim_isa_at(i));
+    for (size_t i = 0; mpsim_isa_at(i); i++)
+        text_add(known, sizeof known, "%s%s", i ? ", " : "", mpsim_isa_at(i));
     return fail(EXIT_USAGE, "MPSIM_ISA: '%s' is not one of %s", wanted, known);
 }

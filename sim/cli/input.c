@@ -491,10 +491,9 @@ json_t *json_of_path(const char *path)
 
 const char *shape_text(char *out, size_t size, const trace_tensor *t)
 {
-    size_t n = (size_t)snprintf(out, size, "[");
-    for (size_t i = 0; i < t->rank && n < size; i++)
-        n += (size_t)snprintf(out + n, size - n, "%s%" PRIu64, i ? ", " : "", t->shape[i]);
-    if (n < size)
-        snprintf(out + n, size - n, "]");
+    snprintf(out, size, "[");
+    for (size_t i = 0; i < t->rank; i++)
+        text_add(out, size, "%s%" PRIu64, i ? ", " : "", t->shape[i]);
+    text_add(out, size, "]");
     return out;
 }

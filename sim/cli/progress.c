@@ -2,6 +2,7 @@
 #include "progress.h"
 
 #include "../report/report.h"
+#include "../text/words.h"
 #include "../trace/temporary.h"
 #include "../trace/trace.h"
 #include "world.h"
@@ -61,19 +62,6 @@ static const char *duration(char out[32], double seconds)
     return out;
 }
 
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
-static void
-append(char line[LINE], const char *words, ...)
-{
-    const size_t n = strlen(line);
-    va_list arguments;
-    va_start(arguments, words);
-    vsnprintf(line + n, LINE - n, words, arguments);
-    va_end(arguments);
-}
-
 /* "1.2 GiB of 16.0 GiB, 7 %, 2.1 GiB a second, 7 s left" */
 static void append_numbers(char line[LINE], uint64_t n, uint64_t all, double seconds)
 {
@@ -81,23 +69,23 @@ static void append_numbers(char line[LINE], uint64_t n, uint64_t all, double sec
     const double rate = (double)n / seconds;
     const char *between = unit ? " " : "", *what = unit ? unit : "";
     if (n <= all && all > 0)
-        append(line, "%s of %s%s%s, %d %%", amount(a, n), amount(b, all), between, what,
-               (int)(100.0 * (double)n / (double)all));
+        text_add(line, LINE, "%s of %s%s%s, %d %%", amount(a, n), amount(b, all), between, what,
+                 (int)(100.0 * (double)n / (double)all));
     else
-        append(line, "%s%s%s", amount(a, n), unit ? " " : " read", what);
+        text_add(line, LINE, "%s%s%s", amount(a, n), unit ? " " : " read", what);
     if (unit && rate < 100)
-        append(line, ", %.3g a second", rate);
+        text_add(line, LINE, ", %.3g a second", rate);
     else
-        append(line, ", %s a second", amount(a, (uint64_t)rate));
+        text_add(line, LINE, ", %s a second", amount(a, (uint64_t)rate));
     if (n <= all && n > 0)
-        append(line, ", %s left", duration(b, (double)(all - n) / rate));
+        text_add(line, LINE, ", %s left", duration(b, (double)(all - n) / rate));
 }
 
 static void write_line(long long at)
 {
     char line[LINE] = "";
     const uint64_t n = atomic_load(&done), all = atomic_load(&total);
-    append(line, "%s%s", said, said[0] && (n || all) ? ": " : "");
+    text_add(line, LINE, "%s%s", said, said[0] && (n || all) ? ": " : "");
     if (n || all)
         append_numbers(line, n, all, (double)(at - began) / 1e9);
     struct winsize size;

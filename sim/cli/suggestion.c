@@ -1,6 +1,8 @@
 /* suggestion.c -- see suggestion.h. */
 #include "suggestion.h"
 
+#include "../text/words.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,15 +56,15 @@ void suggestion_consider(suggestion *s, const char *candidate)
     const size_t own = strlen(s->word), other = strlen(folded);
     if ((own > other ? own - other : other - own) > s->distance)
         return; /* as many letters are to be inserted or deleted */
-    const size_t d = distance(s->word, folded), n = strlen(s->text);
+    const size_t d = distance(s->word, folded);
     if (d > s->distance || (d == s->distance && s->count == AT_MOST))
         return;
-    if (d < s->distance)
+    if (d < s->distance) {
         s->count = 0;
+        s->text[0] = '\0';
+    }
     s->distance = d;
-    snprintf(s->text + (s->count ? n : 0), sizeof s->text - (s->count ? n : 0), "%s%s", s->count ? " or " : "",
-             candidate);
-    s->count++;
+    text_add(s->text, sizeof s->text, "%s%s", s->count++ ? " or " : "", candidate);
 }
 
 const char *suggestion_end(suggestion *s, const char *otherwise)

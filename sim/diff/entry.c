@@ -1,6 +1,8 @@
 /* entry.c -- see entry.h. */
 #include "entry.h"
 
+#include "../text/words.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -210,9 +212,8 @@ static void print_pairs(FILE *to, const char *title, const json_t *list)
 {
     enum { MOST = 9 };
     char text[1024] = "", a[32], b[32];
-    size_t n = 0;
     const size_t size = json_array_size(list), each = (size + MOST - 1) / MOST;
-    for (size_t i = 0; i < size && n < sizeof text; i += each) {
+    for (size_t i = 0; i < size; i += each) {
         uint64_t sum = 0;
         const double first = number_of(json_array_get(json_array_get(list, i), 0));
         for (size_t k = i; k < i + each && k < size; k++)
@@ -221,9 +222,9 @@ static void print_pairs(FILE *to, const char *title, const json_t *list)
             text_scale(a, first);
         else
             snprintf(a, sizeof a, "%.0f", first);
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s: %s", n ? ", " : "", a, text_count(b, sum));
+        text_add(text, sizeof text, "%s%s: %s", *text ? ", " : "", a, text_count(b, sum));
     }
-    if (n)
+    if (*text)
         text_wrapped(to, title, text);
 }
 

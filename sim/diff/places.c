@@ -141,11 +141,10 @@ int places_moved(verdict_case *c, finding *f, trace_error *error)
 
 static const char *shape_words(char out[96], const side_tensor *t)
 {
-    size_t n = (size_t)snprintf(out, 96, "[");
-    for (size_t i = 0; i < t->rank && n < 96; i++)
-        n += (size_t)snprintf(out + n, 96 - n, "%s%llu", i ? ", " : "", (unsigned long long)t->shape[i]);
-    if (n < 96)
-        snprintf(out + n, 96 - n, "]");
+    snprintf(out, 96, "[");
+    for (size_t i = 0; i < t->rank; i++)
+        text_add(out, 96, "%s%llu", i ? ", " : "", (unsigned long long)t->shape[i]);
+    text_add(out, 96, "]");
     return out;
 }
 

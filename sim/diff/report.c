@@ -174,11 +174,11 @@ static const char *names_note(char out[512], const diffreport *r, int which)
             first = &s->files[i];
     if (!first)
         return NULL;
-    int k = snprintf(out, 512, "%c: %.300s is of step %" PRId64 " by its metadata, of step %" PRId64 " by its name",
-                     which ? 'B' : 'A', first->below[0] ? first->below : first->path, first->said.step,
-                     first->said.named);
-    k += n > 1 ? snprintf(out + k, 512 - (size_t)k, ", and %zu more files disagree", n - 1) : 0;
-    snprintf(out + k, 512 - (size_t)k, "; the metadata count");
+    snprintf(out, 512, "%c: %.300s is of step %" PRId64 " by its metadata, of step %" PRId64 " by its name",
+             which ? 'B' : 'A', first->below[0] ? first->below : first->path, first->said.step, first->said.named);
+    if (n > 1)
+        text_add(out, 512, ", and %zu more files disagree", n - 1);
+    text_add(out, 512, "; the metadata count");
     return out;
 }
 

@@ -2,6 +2,7 @@
 #include "verdict.h"
 
 #include "../report/report.h"
+#include "../text/words.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -59,10 +60,9 @@ void finding_init(finding *f, verdict v)
 
 void finding_say(finding *f, const char *text, ...)
 {
-    const size_t n = strlen(f->evidence);
     va_list args;
     va_start(args, text);
-    vsnprintf(f->evidence + n, sizeof f->evidence - n, text, args);
+    text_add_list(f->evidence, sizeof f->evidence, text, args);
     va_end(args);
 }
 

@@ -148,7 +148,7 @@ static char *joined(char **words, int n)
         room += strlen(words[i]) + 1;
     char *text = need_memory(room, 1), *at = text;
     for (int i = 0; i < n; i++)
-        at += snprintf(at, room - (size_t)(at - text), "%s%s", i ? " " : "", words[i]);
+        at = stpcpy(stpcpy(at, i ? " " : ""), words[i]);
     return text;
 }
 

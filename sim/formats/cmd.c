@@ -372,12 +372,12 @@ static void print_check(double x, const target_list *list, uint64_t seed, report
 /* Texts as one list "a,b,c", allocated; `next` gives them one by one, then NULL. */
 static char *join(const char *(*next)(const void *from, size_t i), const void *from)
 {
-    size_t size = 1, n = 0;
+    size_t size = 1;
     for (size_t i = 0; next(from, i); i++)
         size += strlen(next(from, i)) + 1;
-    char *list = need_memory(size, 1);
+    char *list = need_memory(size, 1), *at = list;
     for (size_t i = 0; next(from, i); i++)
-        n += (size_t)snprintf(list + n, size - n, "%s%s", i ? "," : "", next(from, i));
+        at = stpcpy(stpcpy(at, i ? "," : ""), next(from, i));
     return list;
 }
 

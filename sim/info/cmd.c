@@ -103,12 +103,11 @@ static json_t *tensor_json(const trace_tensor *t, const trace_scale_stats *scale
 static void add_summary_row(table *rows, const trace *t, const selection *s)
 {
     char path[1024], tensors[32], elements[32], step[32] = "", kinds[256] = "";
-    size_t n = 0;
     if (trace_step(t) >= 0)
         snprintf(step, sizeof step, "%" PRId64, trace_step(t));
     for (int i = 0; i < KINDS_MAX; i++)
-        if (s->kinds[i] && n < sizeof kinds)
-            n += (size_t)snprintf(kinds + n, sizeof kinds - n, "%s%s", n ? " " : "", s->kinds[i]);
+        if (s->kinds[i])
+            text_add(kinds, sizeof kinds, "%s%s", *kinds ? " " : "", s->kinds[i]);
     table_cell(rows, "%s", escape_text(path, sizeof path, trace_path(t)));
     table_cell(rows, "%s", trace_layout(t));
     table_cell(rows, "%s", step);

@@ -24,17 +24,16 @@ static void no_cells(table *rows, int n)
 }
 
 /* "4,096 zero", " NaN", ... behind what stands there already. */
-static void add_odd(char *text, size_t size, size_t *n, uint64_t count, const char *what)
+static void add_odd(char *text, size_t size, uint64_t count, const char *what)
 {
     char number[32];
-    if (count && *n < size)
-        *n += (size_t)snprintf(text + *n, size - *n, "%s%s %s", *n ? ", " : "", text_count(number, count), what);
+    if (count)
+        text_add(text, size, "%s%s %s", *text ? ", " : "", text_count(number, count), what);
 }
 
 void quantised_cells(table *rows, const trace_quantised *q, const trace_scale_stats *scales)
 {
     char text[128] = "", number[32];
-    size_t n = 0;
     if (!q) {
         no_cells(rows, CELLS);
         return;
@@ -53,12 +52,12 @@ void quantised_cells(table *rows, const trace_quantised *q, const trace_scale_st
     table_cell(rows, "%s", text_count(number, scales->count));
     table_cell(rows, "%s", text_number(number, scales->least));
     table_cell(rows, "%s", text_number(number, scales->largest));
-    add_odd(text, sizeof text, &n, scales->least_codes, "least");
-    add_odd(text, sizeof text, &n, scales->largest_codes, "largest");
-    add_odd(text, sizeof text, &n, scales->zeros, "zero");
-    add_odd(text, sizeof text, &n, scales->nonfinite, "not finite");
-    add_odd(text, sizeof text, &n, scales->negative, "negative");
-    table_cell(rows, "%s", n ? text : "-");
+    add_odd(text, sizeof text, scales->least_codes, "least");
+    add_odd(text, sizeof text, scales->largest_codes, "largest");
+    add_odd(text, sizeof text, scales->zeros, "zero");
+    add_odd(text, sizeof text, scales->nonfinite, "not finite");
+    add_odd(text, sizeof text, scales->negative, "negative");
+    table_cell(rows, "%s", *text ? text : "-");
 }
 
 /* "torchao by metadata, ...": each pair once. */

@@ -4,6 +4,7 @@
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../policy/list.h"
+#include "../text/words.h"
 #include "report.h"
 
 #include <inttypes.h>
@@ -51,8 +52,7 @@ static int find_word(const char *option, const char *typed, const char *const wo
     int i = 0;
     char list[64] = "";
     while (typed && words[i] && strcmp(words[i], typed) != 0) {
-        const size_t n = strlen(list);
-        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", words[i]);
+        text_add(list, sizeof list, "%s%s", i ? ", " : "", words[i]);
         i++;
     }
     if (typed && !words[i])

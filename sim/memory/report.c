@@ -26,14 +26,13 @@ static void print_head(const memory_report *r, FILE *to)
     const count_setting *h = r->how;
     char text[1024], number[32], buffers[32], elements[32];
     const shape *m = r->shape;
-    int n = snprintf(text, sizeof text, "%s parameters, %s", text_count(number, m->parameters), r->source);
+    snprintf(text, sizeof text, "%s parameters, %s", text_count(number, m->parameters), r->source);
     if (m->buffers)
-        n += snprintf(text + n, sizeof text - (size_t)n,
-                      ", %s tensor%s of %s element%s left out, which %s not parameters",
-                      text_count(buffers, m->buffers), text_plural(m->buffers), text_count(elements, m->left_out),
-                      text_plural(m->left_out), m->buffers == 1 ? "is" : "are");
+        text_add(text, sizeof text, ", %s tensor%s of %s element%s left out, which %s not parameters",
+                 text_count(buffers, m->buffers), text_plural(m->buffers), text_count(elements, m->left_out),
+                 text_plural(m->left_out), m->buffers == 1 ? "is" : "are");
     if (m->packed)
-        snprintf(text + n, sizeof text - (size_t)n, " or, %s of them, packed codes, whose parameters are not counted",
+        text_add(text, sizeof text, " or, %s of them, packed codes, whose parameters are not counted",
                  text_count(buffers, m->packed));
     text_wrapped(to, "model      ", text);
     if (h->tensor_parallel > 1)

@@ -3,6 +3,7 @@
 
 #include "../array/need.h"
 #include "../cli/progress.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -185,15 +186,14 @@ void parts_clear(parts *p)
 int parts_complete(const parts *p)
 {
     char list[200] = "";
-    size_t n = 0;
     uint64_t next = 1, missing = 0;
     for (size_t i = 0; i <= p->count; i++) {
         const uint64_t k = i < p->count ? p->sections[i].k : p->head.shards + 1;
-        if (k > next && n + 50 < sizeof list)
-            n += (size_t)snprintf(list + n, sizeof list - n, k == next + 1 ? "%s%" PRIu64 : "%s%" PRIu64 " to %" PRIu64,
-                                  n ? ", " : "", next, k - 1);
-        else if (k > next && list[n - 1] != '.')
-            n += (size_t)snprintf(list + n, sizeof list - n, ", ...");
+        if (k > next && strlen(list) + 50 < sizeof list)
+            text_add(list, sizeof list, k == next + 1 ? "%s%" PRIu64 : "%s%" PRIu64 " to %" PRIu64, *list ? ", " : "",
+                     next, k - 1);
+        else if (k > next && list[strlen(list) - 1] != '.')
+            text_add(list, sizeof list, ", ...");
         missing += k - next;
         next = k + 1;
     }

@@ -3,6 +3,7 @@
 
 #include "../array/need.h"
 #include "../stat/blockreport.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -372,10 +373,9 @@ static void put_fits(const page *p, FILE *to)
 {
     const advise *a = &p->advice;
     html_table t;
-    char columns[256];
-    size_t n = (size_t)snprintf(columns, sizeof columns, "<kind|>tensors|>elements");
+    char columns[256] = "<kind|>tensors|>elements";
     for (size_t c = 0; c + 1 < a->candidates.count; c++)
-        n += (size_t)snprintf(columns + n, sizeof columns - n, "|>%s", a->candidates.items[c].name);
+        text_add(columns, sizeof columns, "|>%s", a->candidates.items[c].name);
     html_table_begin(&t, to, "fits", "Tensors that fit each format in every step, by kind", columns);
     for (size_t i = 0; i < a->n_tensors; i++) {
         advise_kind k;

@@ -3,6 +3,7 @@
 
 #include "../array/array.h"
 #include "../cli/options.h"
+#include "../text/words.h"
 #include "elements.h"
 
 #include <fnmatch.h>
@@ -105,11 +106,9 @@ void chosen_clear(chosen *c)
 
 const char *chosen_shape(char *out, size_t size, const chosen *c)
 {
-    size_t n = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < c->rank && n < size; i++)
-        n += (size_t)snprintf(out + n, size - n, "%s%" PRIu64, i ? ", " : "[", c->shape[i]);
-    if (n < size)
-        snprintf(out + n, size - n, c->rank ? "]" : "[]");
+    snprintf(out, size, "[");
+    for (size_t i = 0; i < c->rank; i++)
+        text_add(out, size, "%s%" PRIu64, i ? ", " : "", c->shape[i]);
+    text_add(out, size, "]");
     return out;
 }

@@ -4,6 +4,7 @@
 #include "../cli/options.h"
 #include "../cli/output.h"
 #include "../cli/textfile.h"
+#include "../text/words.h"
 #include "figures.h"
 #include "gnuplot.h"
 #include "text.h"
@@ -88,9 +89,8 @@ static int parse_width(double *width, const char *venue, const char *span)
             return 0;
         }
     char known[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof venues / sizeof venues[0] && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", venues[i].name);
+    for (size_t i = 0; i < sizeof venues / sizeof venues[0]; i++)
+        text_add(known, sizeof known, "%s%s", i ? ", " : "", venues[i].name);
     return fail(EXIT_USAGE, "plot: --venue: '%s' is not one of %s", venue, known);
 }
 
@@ -144,9 +144,8 @@ static const plot_figure *find_figure(const char *name)
 static int unknown_figure(const char *name)
 {
     char known[256] = "";
-    size_t used = 0;
-    for (const plot_figure *f = plot_figures; f->name && used < sizeof known; f++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", f->name);
+    for (const plot_figure *f = plot_figures; f->name; f++)
+        text_add(known, sizeof known, "%s%s", *known ? ", " : "", f->name);
     return fail(EXIT_USAGE, "plot: '%s' is not a figure: %s", name, known);
 }
 

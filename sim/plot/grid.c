@@ -2,6 +2,7 @@
 #include "grid.h"
 
 #include "../array/need.h"
+#include "../text/words.h"
 #include "noise.h"
 
 #include <math.h>
@@ -25,14 +26,13 @@ static const double LOST_MARKED = 0.01;
 static int choose_measure(plot_grid *g, const plot_selection *s)
 {
     char known[96] = "";
-    size_t used = 0;
     for (size_t i = 0; i < MEASURES; i++)
         if (strcmp(measures[i].command, g->report->command) == 0) {
             if (!s->column || strcmp(measures[i].name, s->column) == 0) {
                 g->measure = &measures[i];
                 return 0;
             }
-            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", measures[i].name);
+            text_add(known, sizeof known, "%s%s", *known ? ", " : "", measures[i].name);
         }
     return fail(EXIT_USAGE, "plot: --column: '%s' is not one of %s", s->column, known);
 }

@@ -148,7 +148,7 @@ static void put_script(FILE *to, const plot_figure *figure, const plot_input *in
 static int open_beside(output *o, char **path, const char *prefix, const char *suffix)
 {
     *path = need_memory(strlen(prefix) + strlen(suffix) + 1, 1);
-    strcat(strcpy(*path, prefix), suffix);
+    strcpy(stpcpy(*path, prefix), suffix);
     return output_open(o, *path);
 }
 

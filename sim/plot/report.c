@@ -3,6 +3,7 @@
 
 #include "../array/need.h"
 #include "../cli/textfile.h"
+#include "../text/words.h"
 #include "lines.h"
 
 #include <fnmatch.h>
@@ -101,10 +102,9 @@ static void find_command(plot_report *r, const char *verbs)
 /* "mpsim train or mpsim replay" */
 static void name_commands(char *to, size_t size, const char *verbs, const char *suffix)
 {
-    size_t used = 0;
-    for (const char *at = verbs; at && used < size; at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL)
-        used += (size_t)snprintf(to + used, size - used, "%smpsim %.*s%s", used ? " or " : "", (int)strcspn(at, " "),
-                                 at, suffix);
+    *to = '\0';
+    for (const char *at = verbs; at; at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL)
+        text_add(to, size, "%smpsim %.*s%s", *to ? " or " : "", (int)strcspn(at, " "), at, suffix);
 }
 
 static int check_schema(const plot_report *r, const char *verbs, const char *figure)

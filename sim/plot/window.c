@@ -35,7 +35,7 @@ static void scale_name(char text[64], double scale)
     snprintf(plain, sizeof plain, "%d", power - 1);
     strcpy(text, "2");
     for (const char *p = plain; *p; p++)
-        strcat(text, *p == '-' ? "\xe2\x81\xbb" : digits[*p - '0']); /* ⁻ */
+        text_add(text, 64, "%s", *p == '-' ? "\xe2\x81\xbb" : digits[*p - '0']); /* ⁻ */
 }
 
 /* What the figure says of the scales of a format. */

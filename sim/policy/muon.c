@@ -1,6 +1,7 @@
 /* muon.c -- see muon.h. */
 #include "muon.h"
 
+#include "../text/words.h"
 #include "plan.h"
 
 #include <stdio.h>
@@ -21,10 +22,9 @@ static int word_of(policy_reader *r, const yaml_item *item, const char *const *w
     if (value_text(r, item->key, item->value, &word))
         return -1;
     for (int i = 0; words[i]; i++) {
-        const size_t n = strlen(list);
         if (strcasecmp(words[i], word) == 0)
             return i;
-        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", words[i]);
+        text_add(list, sizeof list, "%s%s", i ? ", " : "", words[i]);
     }
     return policy_bad(r, item->line, "muon: %s: '%.60s' is not one of %s", item->key, word, list);
 }

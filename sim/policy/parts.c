@@ -5,6 +5,7 @@
 
 #include "../cli/options.h"
 #include "../cli/scalerword.h"
+#include "../text/words.h"
 
 #include <float.h>
 #include <math.h>
@@ -109,7 +110,6 @@ int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scale
     for (size_t i = 0; i < v->count; i++) {
         const yaml_item *item = &v->items[i];
         const char *text = NULL, *key = NULL;
-        const size_t n = strlen(spec);
         if (item->value == name)
             continue;
         if (strcmp(item->key, "loss_scale") == 0) { /* DeepSpeed: 0 is dynamic */
@@ -126,8 +126,8 @@ int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scale
             return policy_bad(r, item->line, "loss_scaling: unknown key '%.60s'", item->key);
         if (value_text(r, item->key, item->value, &text))
             return -1;
-        snprintf(spec + n, sizeof spec - n, "%c%s%s%.60s", strchr(spec, ':') ? ',' : ':', key,
-                 strchr(key, '=') ? "" : "=", text);
+        text_add(spec, sizeof spec, "%c%s%s%.60s", strchr(spec, ':') ? ',' : ':', key, strchr(key, '=') ? "" : "=",
+                 text);
         const char *why = scaler_read(c, spec);
         if (why)
             return policy_bad(r, item->line, "loss_scaling: %.60s: '%.60s' is not possible: %s", item->key, text, why);
@@ -166,10 +166,8 @@ static int add_variant(policy_reader *r, const yaml_value *v, plan_optimizer *o)
         return 0;
     }
     char list[512] = "";
-    for (size_t i = 0; i < mpsim_optim_variant_count(); i++) {
-        const size_t n = strlen(list);
-        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", mpsim_optim_variant_at(i)->name);
-    }
+    for (size_t i = 0; i < mpsim_optim_variant_count(); i++)
+        text_add(list, sizeof list, "%s%s", i ? ", " : "", mpsim_optim_variant_at(i)->name);
     return found ? policy_bad(r, v->line, "variant: too many")
                  : policy_bad(r, v->line, "variant: '%.60s' is not one of %s", word, list);
 }
@@ -208,10 +206,8 @@ static int set_states(policy_reader *r, const yaml_value *v, plan_optimizer *o)
     if (value_text(r, "states", v, &word))
         return -1;
     o->states = mpsim_states_find(word);
-    for (size_t i = 0; i < mpsim_states_count(); i++) {
-        const size_t n = strlen(list);
-        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", mpsim_states_at(i)->name);
-    }
+    for (size_t i = 0; i < mpsim_states_count(); i++)
+        text_add(list, sizeof list, "%s%s", i ? ", " : "", mpsim_states_at(i)->name);
     return o->states ? 0 : policy_bad(r, v->line, "states: '%.60s' is not one of %s", word, list);
 }
 

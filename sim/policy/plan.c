@@ -1,6 +1,8 @@
 /* plan.c -- see plan.h. */
 #include "plan.h"
 
+#include "../text/words.h"
+
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
@@ -181,13 +183,13 @@ int plan_is_muon(const plan *p, layer_kind k, const char *layer, uint64_t rank)
 
 const char *plan_optimizers(char *out, size_t size, const char *last)
 {
-    size_t n = 0;
-    for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS && n < size; a++)
-        n += (size_t)snprintf(out + n, size - n, "%s%s",
-                              a == 0                           ? ""
-                              : a + 1 < MPSIM_OPTIM_ALGORITHMS ? ", "
-                                                               : last,
-                              mpsim_optim_traits_of(a)->name);
+    *out = '\0';
+    for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
+        text_add(out, size, "%s%s",
+                 a == 0                           ? ""
+                 : a + 1 < MPSIM_OPTIM_ALGORITHMS ? ", "
+                                                  : last,
+                 mpsim_optim_traits_of(a)->name);
     return out;
 }
 
@@ -200,18 +202,16 @@ const mpsim_optim_variant *policy_variant(const plan_optimizer *c, int algorithm
 }
 
 /* What the plan leaves out of NVFP4's recipe; which layers it keeps. */
-static int describe_blocks(const plan *p, char *out, size_t size)
+static void describe_blocks(const plan *p, char *out, size_t size)
 {
     static const char *const words[] = {"", " without RHT", " without 2D scales", " without stochastic rounding"};
     char start[32], end[32];
     if (!p->recipe)
-        return 0;
-    int n = snprintf(out, size, "%s%s%s", words[p->without_rht], words[2 * p->without_2d], words[3 * p->without_sr]);
-    if (p->ends_kept && (size_t)n < size)
-        n += snprintf(out + n, size - (size_t)n, ", first %s and last %s layers in %s",
-                      count_text(&p->at_start, start, sizeof start), count_text(&p->at_end, end, sizeof end),
-                      p->compute.name);
-    return n;
+        return;
+    text_add(out, size, "%s%s%s", words[p->without_rht], words[2 * p->without_2d], words[3 * p->without_sr]);
+    if (p->ends_kept)
+        text_add(out, size, ", first %s and last %s layers in %s", count_text(&p->at_start, start, sizeof start),
+                 count_text(&p->at_end, end, sizeof end), p->compute.name);
 }
 
 const char *plan_describe(const plan *p, char *out, size_t size)
@@ -219,28 +219,27 @@ const char *plan_describe(const plan *p, char *out, size_t size)
     static const char *const masters[] = {"", ", fp32 master", ", split master"};
     static const char *const stores[] = {"", ", stochastic rounding", ", Kahan"};
     static const char *const orders[] = {"sequence", "a ring", "a tree"};
-    int n = snprintf(out, size, "precision %s: compute %s, autocast %s, parameters %s%s%s, gradients %s, scaler %s",
-                     p->precision, p->compute.name, p->autocast->name, p->params.name, masters[p->master],
-                     stores[p->optimizer.store], p->grads.name, p->scaler.name);
-    if (p->recipe && (size_t)n < size)
-        n += snprintf(out + n, size - (size_t)n, ", %s%s", p->recipe->name,
-                      !p->recipe->agrad_hybrid ? ""
-                      : p->fp8_e4m3            ? " e4m3"
-                                               : " hybrid");
-    if (p->fp8_attention && (size_t)n < size)
-        n += snprintf(out + n, size - (size_t)n, ", attention too");
-    if ((size_t)n < size)
-        n += describe_blocks(p, out + n, size - (size_t)n);
-    if (p->reduce_given && (size_t)n < size)
-        n += snprintf(out + n, size - (size_t)n, ", ranks added in %s%s%s", orders[p->reduce.order], " over a wire of ",
-                      p->reduce.wire.name);
-    if (p->reduce_given && strcmp(p->reduce.wire.name, p->reduce.accumulator.name) != 0 && (size_t)n < size)
-        n += snprintf(out + n, size - (size_t)n, " with sums in %s", p->reduce.accumulator.name);
-    if (p->optimizer.has_muon && (size_t)n < size)
-        n += snprintf(out + n, size - (size_t)n, ", matrices by muon");
-    if (p->optimizer.states && (size_t)n < size)
-        n += snprintf(out + n, size - (size_t)n, ", moments %s", p->optimizer.states->name);
-    if (p->clip != MPSIM_CLIP_NONE && (size_t)n < size)
-        snprintf(out + n, size - (size_t)n, ", clip %g (%s)", p->max_norm, mpsim_clip_name(p->clip));
+    snprintf(out, size, "precision %s: compute %s, autocast %s, parameters %s%s%s, gradients %s, scaler %s",
+             p->precision, p->compute.name, p->autocast->name, p->params.name, masters[p->master],
+             stores[p->optimizer.store], p->grads.name, p->scaler.name);
+    if (p->recipe)
+        text_add(out, size, ", %s%s", p->recipe->name,
+                 !p->recipe->agrad_hybrid ? ""
+                 : p->fp8_e4m3            ? " e4m3"
+                                          : " hybrid");
+    if (p->fp8_attention)
+        text_add(out, size, ", attention too");
+    describe_blocks(p, out, size);
+    if (p->reduce_given)
+        text_add(out, size, ", ranks added in %s%s%s", orders[p->reduce.order], " over a wire of ",
+                 p->reduce.wire.name);
+    if (p->reduce_given && strcmp(p->reduce.wire.name, p->reduce.accumulator.name) != 0)
+        text_add(out, size, " with sums in %s", p->reduce.accumulator.name);
+    if (p->optimizer.has_muon)
+        text_add(out, size, ", matrices by muon");
+    if (p->optimizer.states)
+        text_add(out, size, ", moments %s", p->optimizer.states->name);
+    if (p->clip != MPSIM_CLIP_NONE)
+        text_add(out, size, ", clip %g (%s)", p->max_norm, mpsim_clip_name(p->clip));
     return out;
 }

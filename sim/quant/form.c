@@ -4,6 +4,8 @@
  * that the sources call reciprocals (scale_inv) are what codes are multiplied by all the same. */
 #include "quant.h"
 
+#include "../text/words.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -208,15 +210,15 @@ static void say_what(const quant_form *f, char *why, size_t size)
 {
     const char *layout = f->layout;
     char rows[16], cols[16];
-    size_t n = (size_t)snprintf(why, size, "%s holds", layout);
-    for (int first = 1; f < forms + FORMS && strcmp(f->layout, layout) == 0 && n < size; f++, first = 0) {
+    snprintf(why, size, "%s holds", layout);
+    for (int first = 1; f < forms + FORMS && strcmp(f->layout, layout) == 0; f++, first = 0) {
         if (f->view || (!first && same_numbers(f, f - 1)))
             continue;
         side_name(rows, sizeof rows, f->block_rows);
         side_name(cols, sizeof cols, f->block_cols);
-        n += (size_t)snprintf(why + n, size - n, "%s %s with %s scales in blocks of %sx%s", first ? "" : ",",
-                              strcmp(f->elements, "*") == 0 ? "any" : f->elements,
-                              strcmp(f->scale, "*") == 0 ? "any" : f->scale, rows, cols);
+        text_add(why, size, "%s %s with %s scales in blocks of %sx%s", first ? "" : ",",
+                 strcmp(f->elements, "*") == 0 ? "any" : f->elements, strcmp(f->scale, "*") == 0 ? "any" : f->scale,
+                 rows, cols);
     }
 }
 

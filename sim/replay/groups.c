@@ -3,6 +3,7 @@
 
 #include "../array/need.h"
 #include "../policy/muon.h"
+#include "../text/words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -228,12 +229,11 @@ static void say_ungrouped(replay *r)
     size_t n = 0;
     for (size_t i = 0; i < r->n_parameters; i++) {
         const parameter *p = &r->parameters[i];
-        const size_t at = strlen(list);
         if (p->group >= 0 || !p->ranks)
             continue;
         n++;
         if (n <= 3)
-            snprintf(list + at, sizeof list - at, "%s%.50s", n > 1 ? ", " : "", p->name);
+            text_add(list, sizeof list, "%s%.50s", n > 1 ? ", " : "", p->name);
     }
     if (n)
         replay_say(r, NOTE_UNGROUPED,

@@ -6,6 +6,7 @@
 
 #include "../array/array.h"
 #include "../array/need.h"
+#include "../text/words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -74,12 +75,10 @@ void replay_say_muon(replay *r, const parameter *p)
                    {"weight decay", o.weight_decay, s->weight_decay},
                    {"eps", o.eps, s->eps}};
     char text[280] = "";
-    for (size_t i = 0; s->by_muon && i < sizeof numbers / sizeof *numbers; i++) {
-        const size_t n = strlen(text);
+    for (size_t i = 0; s->by_muon && i < sizeof numbers / sizeof *numbers; i++)
         if (!isnan(numbers[i].recorded) && numbers[i].own != numbers[i].recorded)
-            snprintf(text + n, sizeof text - n, "%s%s %.9g (recorded %.9g)", n ? ", " : "muon's ", numbers[i].word,
+            text_add(text, sizeof text, "%s%s %.9g (recorded %.9g)", *text ? ", " : "muon's ", numbers[i].word,
                      numbers[i].own, numbers[i].recorded);
-    }
     if (text[0])
         replay_say(r, NOTE_MUON, "%s", text);
     if (o.products == MPSIM_MUON_ONEDNN)

@@ -3,6 +3,7 @@
 #include "state.h"
 
 #include "../array/need.h"
+#include "../text/words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -167,16 +168,14 @@ typedef struct word_list {
 
 static void add_number(word_list *l, const char *word, double own, double recorded)
 {
-    const size_t n = strlen(l->text);
     if (!isnan(own) && !isnan(recorded) && own != recorded)
-        snprintf(l->text + n, sizeof l->text - n, "%s%s %.9g (recorded %.9g)", n ? ", " : "", word, own, recorded);
+        text_add(l->text, sizeof l->text, "%s%s %.9g (recorded %.9g)", *l->text ? ", " : "", word, own, recorded);
 }
 
 static void add_word(word_list *l, const char *word, const char *own, const char *recorded)
 {
-    const size_t n = strlen(l->text);
     if (own && recorded && strcmp(own, recorded) != 0)
-        snprintf(l->text + n, sizeof l->text - n, "%s%s %s (recorded %s)", n ? ", " : "", word, own, recorded);
+        text_add(l->text, sizeof l->text, "%s%s %s (recorded %s)", *l->text ? ", " : "", word, own, recorded);
 }
 
 static void add_flag(word_list *l, const char *word, int own, int recorded)

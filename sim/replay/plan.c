@@ -2,6 +2,8 @@
  * framework would refuse; see state.h. */
 #include "state.h"
 
+#include "../text/words.h"
+
 #include <fnmatch.h>
 #include <string.h>
 
@@ -50,10 +52,10 @@ static void list_unmatched(const replay *r, const char *key, const policy_patter
         if (fits_a_layer(r, glob))
             continue;
         if (size - n < sizeof escaped + 32) {
-            snprintf(out + n, size - n, ", ...");
+            text_add(out, size, ", ...");
             return;
         }
-        snprintf(out + n, size - n, "%s%s '%s'",
+        text_add(out, size, "%s%s '%s'",
                  n && first ? "; "
                  : first    ? ""
                             : ",",

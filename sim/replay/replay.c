@@ -389,16 +389,15 @@ static void say_not_recorded(replay *r, const trace *t)
     enum { SHOWN = 4, LONGEST = 60 };
     const char *text = trace_metadata(t, "mpsim.not_recorded");
     char list[SHOWN * (LONGEST + 2) + 8] = "";
-    size_t n = 0, at = 0;
+    size_t n = 0;
     while (text && *text) {
         const size_t length = strcspn(text, ",");
         if (n++ < SHOWN)
-            at += (size_t)snprintf(list + at, sizeof list - at, "%s%.*s", at ? ", " : "",
-                                   (int)(length < LONGEST ? length : LONGEST), text);
+            text_add(list, sizeof list, "%s%.*s", *list ? ", " : "", (int)(length < LONGEST ? length : LONGEST), text);
         text += length + (text[length] == ',');
     }
     if (n > SHOWN)
-        snprintf(list + at, sizeof list - at, ", ...");
+        text_add(list, sizeof list, ", ...");
     if (n)
         replay_say(r, NOTE_NOT_RECORDED, "%s", list);
 }

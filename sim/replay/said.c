@@ -46,12 +46,10 @@ static void text_settings(FILE *to, const replay_total *t)
 static void text_skips(FILE *to, const replay_total *t)
 {
     char line[1024] = "";
-    size_t n = 0;
-    for (size_t k = 0; k < t->n_optimizers && n < sizeof line; k++)
-        n += (size_t)snprintf(line + n, sizeof line - n, "%s%" PRIu64,
-                              k ? ", " : "of the optimizers, each by itself: ", t->optimizer_skips[k]);
-    if (t->n_optimizers && n < sizeof line)
-        snprintf(line + n, sizeof line - n, " of %" PRIu64 " steps", t->steps);
+    for (size_t k = 0; k < t->n_optimizers; k++)
+        text_add(line, sizeof line, "%s%" PRIu64,
+                 k ? ", " : "of the optimizers, each by itself: ", t->optimizer_skips[k]);
+    text_add(line, sizeof line, " of %" PRIu64 " steps", t->steps);
     if (t->n_optimizers)
         text_wrapped(to, "skipped    ", line);
 }
@@ -181,17 +179,17 @@ static void text_lost_in_the_mean(FILE *to, const replay_total *t)
 {
     enum { SHOWN = 3 };
     char line[512] = "lost in the mean: ", name[256];
-    size_t n = 0, at = strlen(line);
+    size_t n = 0;
     for (size_t i = 0; i < t->n_moved; i++) {
         const replay_moved *m = &t->moved[i];
         if (!replay_lost_in_the_mean(&m->sum))
             continue;
         if (n++ < SHOWN)
-            at += (size_t)snprintf(line + at, sizeof line - at, "%s%.60s moves %.0f %%", n > 1 ? ", " : "",
-                                   escape_text(name, sizeof name, m->name), 100 * replay_moved_share(&m->sum));
+            text_add(line, sizeof line, "%s%.60s moves %.0f %%", n > 1 ? ", " : "",
+                     escape_text(name, sizeof name, m->name), 100 * replay_moved_share(&m->sum));
     }
     if (n > SHOWN)
-        snprintf(line + at, sizeof line - at, ", and %zu more", n - SHOWN);
+        text_add(line, sizeof line, ", and %zu more", n - SHOWN);
     if (n)
         text_wrapped(to, "           ", line);
 }

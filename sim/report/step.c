@@ -1,6 +1,8 @@
 /* step.c -- see step.h. */
 #include "step.h"
 
+#include "../text/words.h"
+
 /* ---- events ---- */
 
 static const struct event {
@@ -16,11 +18,10 @@ static const struct event {
 
 const char *step_events_text(char *out, size_t size, const char *between, unsigned set)
 {
-    size_t n = 0;
     out[0] = '\0';
     for (size_t i = 0; events[i].word; i++)
         if (set & events[i].bit)
-            n += (size_t)snprintf(out + n, n < size ? size - n : 0, "%s%s", n ? between : "", events[i].word);
+            text_add(out, size, "%s%s", *out ? between : "", events[i].word);
     return out;
 }
 

@@ -2,6 +2,7 @@
 #include "json.h"
 
 #include "../report/step.h"
+#include "../text/words.h"
 #include "table.h"
 
 #include <inttypes.h>
@@ -247,10 +248,10 @@ static void track_csv(FILE *to, const track *t)
     for (size_t i = 0; i < t->count; i++) {
         const span *s = &t->spans[i];
         char names[256];
-        size_t n = strlen(step_events_text(names, sizeof names, "+", s->events));
+        step_events_text(names, sizeof names, "+", s->events);
         for (int k = 0; k < SEEN; k++)
             if (s->events & seen[k].bit)
-                n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? "+" : "", seen[k].name);
+                text_add(names, sizeof names, "%s%s", *names ? "+" : "", seen[k].name);
         csv_text(to, t->label);
         fputc(',', to);
         csv_optional(to, t->unknown_steps ? -1 : (int64_t)s->first);

@@ -53,10 +53,10 @@ static int name_at(const char *p, size_t length)
 static int unknown(const char **reason, const char *found, size_t n)
 {
     static char message[200];
-    size_t used = (size_t)snprintf(message, sizeof message, "'%.*s%s' is not one of", n < 40 ? (int)n : 40, found,
-                                   found[n] && n <= 40 ? "}" : "");
-    for (int i = 0; i < PARTS && used < sizeof message; i++)
-        used += (size_t)snprintf(message + used, sizeof message - used, "%s {%s}", i ? "," : "", names[i]);
+    snprintf(message, sizeof message, "'%.*s%s' is not one of", n < 40 ? (int)n : 40, found,
+             found[n] && n <= 40 ? "}" : "");
+    for (int i = 0; i < PARTS; i++)
+        text_add(message, sizeof message, "%s {%s}", i ? "," : "", names[i]);
     *reason = message;
     return -1;
 }

@@ -1,6 +1,8 @@
 /* logtable.c -- see logtable.h. */
 #include "logtable.h"
 
+#include "../text/words.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -117,17 +119,18 @@ static int is_header(log_table *t, const char *text)
 
 const char *log_table_line(log_table *t, const char *text, char out[LOG_WIDTH + 1])
 {
-    size_t n = 0, k = 0;
+    size_t k = 0;
     if (is_header(t, text))
         return NULL;
+    out[0] = '\0';
     const char *p = text + (t->between == '|' ? strspn(text, " |") : 0);
     for (; p && k < t->columns; k++) {
         const cell c = next_cell(&p, t->between);
-        if (n + c.n + LOG_COLUMN + 4 > LOG_WIDTH || (k == 0 && t->between == ' ' && !is_value(c)))
+        if (strlen(out) + c.n + LOG_COLUMN + 4 > LOG_WIDTH || (k == 0 && t->between == ' ' && !is_value(c)))
             return NULL;
         if (is_value(c))
-            n += (size_t)snprintf(out + n, LOG_WIDTH - n, "%s%s: %.*s", n ? "  " : "", t->names[k], (int)c.n, c.p);
+            text_add(out, LOG_WIDTH, "%s%s: %.*s", *out ? "  " : "", t->names[k], (int)c.n, c.p);
     }
     const int rest = p && t->between != ' ' && p[strspn(p, " ")]; /* more cells than names */
-    return t->columns && k == t->columns && n && !rest ? out : NULL;
+    return t->columns && k == t->columns && *out && !rest ? out : NULL;
 }

@@ -4,6 +4,7 @@
 #include "../array/need.h"
 #include "../cli/steps.h"
 #include "../report/report.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -74,16 +75,14 @@ const recorded_step *scalerrun_step(const scalerrun *r, int64_t number)
 }
 
 /* Append "KEY=VALUE" if the metadata have a value, and another one than the row has. */
-static size_t add_key(char *spec, size_t n, size_t size, const trace *t, const char *name, const char *key,
-                      double usual)
+static int add_key(char *spec, size_t size, const trace *t, const char *name, const char *key, double usual)
 {
     char value[32];
     double x;
     const char *text = trace_metadata(t, name);
-    if (!text || parse_number(&x, text) || x == usual || n >= size)
-        return n;
-    const int more = snprintf(spec + n, size - n, "%c%s=%s", strchr(spec, ':') ? ',' : ':', key, text_scale(value, x));
-    return n + (more > 0 ? (size_t)more : 0);
+    if (!text || parse_number(&x, text) || x == usual)
+        return 0;
+    return text_add(spec, size, "%c%s=%s", strchr(spec, ':') ? ',' : ':', key, text_scale(value, x));
 }
 
 int scalerrun_own(input *in, char *spec, size_t size, int *own)
@@ -101,12 +100,12 @@ int scalerrun_own(input *in, char *spec, size_t size, int *own)
     if (row) {
         const mpsim_scaler_config *c = &row->config;
         mpsim_scaler_config parsed;
-        size_t n = (size_t)snprintf(spec, size, "%s", c->name);
-        n = add_key(spec, n, size, t, "mpsim.scaler_init", "init", c->init);
-        n = add_key(spec, n, size, t, "mpsim.scaler_growth", "growth", c->growth);
-        n = add_key(spec, n, size, t, "mpsim.scaler_backoff", "backoff", c->backoff);
-        n = add_key(spec, n, size, t, "mpsim.scaler_interval", "window", (double)c->window);
-        if (n >= size || mpsim_scaler_parse(&parsed, spec) != MPSIM_OK)
+        snprintf(spec, size, "%s", c->name);
+        if (add_key(spec, size, t, "mpsim.scaler_init", "init", c->init) ||
+            add_key(spec, size, t, "mpsim.scaler_growth", "growth", c->growth) ||
+            add_key(spec, size, t, "mpsim.scaler_backoff", "backoff", c->backoff) ||
+            add_key(spec, size, t, "mpsim.scaler_interval", "window", (double)c->window) ||
+            mpsim_scaler_parse(&parsed, spec) != MPSIM_OK)
             row = NULL;
     }
     trace_close(t);

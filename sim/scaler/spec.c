@@ -139,7 +139,7 @@ int scalerstate_write(const char *path, const track *t)
     if (code)
         return code;
     mpsim_scaler_save(&t->scaler, state, sizeof state);
-    const int n = snprintf(text, sizeof text, "%s%s\n%s\n", state_head, t->label, state);
-    fprintf(out.file, "%s%s%016" PRIx64 "\n", text, state_end, mpsim_digest_bytes(text, (size_t)n, 0));
+    snprintf(text, sizeof text, "%s%s\n%s\n", state_head, t->label, state);
+    fprintf(out.file, "%s%s%016" PRIx64 "\n", text, state_end, mpsim_digest_bytes(text, strlen(text), 0));
     return output_close(&out);
 }

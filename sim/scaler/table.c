@@ -54,26 +54,26 @@ json_t *scaler_config_json(const mpsim_scaler_config *c)
 }
 
 /* When the scale grows, in words. */
-static int growth_text(char *out, size_t size, const mpsim_scaler_config *c)
+static void growth_text(char *out, size_t size, const mpsim_scaler_config *c)
 {
     char factor[32], window[32];
-    return snprintf(out, size, "x %s %s %s clean steps%s", text_scale(factor, c->growth),
-                    c->growth_rule == MPSIM_GROWTH_INTERVAL ? "on the clean step after" : "after",
-                    text_count(window, c->window),
-                    c->growth_rule == MPSIM_GROWTH_MULTIPLE ? " since the last overflow" : "");
+    text_add(out, size, "x %s %s %s clean steps%s", text_scale(factor, c->growth),
+             c->growth_rule == MPSIM_GROWTH_INTERVAL ? "on the clean step after" : "after",
+             text_count(window, c->window), c->growth_rule == MPSIM_GROWTH_MULTIPLE ? " since the last overflow" : "");
 }
 
-static int bounds_text(char *out, size_t size, const mpsim_scaler_config *c)
+static void bounds_text(char *out, size_t size, const mpsim_scaler_config *c)
 {
     static const char *const at_floor[] = {"", ", an overflow there is an error", ", backing off to it is an error"};
     char a[32], b[32];
-    int n = c->floor > 0 ? snprintf(out, size, "; floor %s%s", text_scale(a, c->floor), at_floor[c->floor_rule])
-                         : snprintf(out, size, "; no floor");
+    if (c->floor > 0)
+        text_add(out, size, "; floor %s%s", text_scale(a, c->floor), at_floor[c->floor_rule]);
+    else
+        text_add(out, size, "; no floor");
     if (isfinite(c->ceiling))
-        n += snprintf(out + n, size - (size_t)n, ", ceiling %s", text_scale(b, c->ceiling));
+        text_add(out, size, ", ceiling %s", text_scale(b, c->ceiling));
     else if (c->guard)
-        n += snprintf(out + n, size - (size_t)n, ", never infinite");
-    return n;
+        text_add(out, size, ", never infinite");
 }
 
 const char *scaler_config_text(char *out, size_t size, const mpsim_scaler_config *c)
@@ -84,21 +84,19 @@ const char *scaler_config_text(char *out, size_t size, const mpsim_scaler_config
                  c->skip ? "skipped" : "taken");
         return out;
     }
-    int n = snprintf(out, size, "starts at %s, ", text_scale(a, c->init));
-    n += growth_text(out + n, size - (size_t)n, c);
-    n += snprintf(out + n, size - (size_t)n, ", x %s on an overflow", text_scale(b, c->backoff));
-    n += bounds_text(out + n, size - (size_t)n, c);
+    snprintf(out, size, "starts at %s, ", text_scale(a, c->init));
+    growth_text(out, size, c);
+    text_add(out, size, ", x %s on an overflow", text_scale(b, c->backoff));
+    bounds_text(out, size, c);
     if (c->hysteresis > 1)
-        n += snprintf(out + n, size - (size_t)n,
-                      "; overflow %" PRIu32 " backs off, those before are tolerated (refilled: %s)", c->hysteresis,
-                      refill_text(refill, c));
+        text_add(out, size, "; overflow %" PRIu32 " backs off, those before are tolerated (refilled: %s)",
+                 c->hysteresis, refill_text(refill, c));
     if (c->tolerance > 0)
-        n += snprintf(out + n, size - (size_t)n, "; tolerates a share below %s of overflows",
-                      text_number(a, c->tolerance));
+        text_add(out, size, "; tolerates a share below %s of overflows", text_number(a, c->tolerance));
     if (c->check == MPSIM_CHECK_NORM)
-        n += snprintf(out + n, size - (size_t)n, "; tests the norm");
+        text_add(out, size, "; tests the norm");
     if (c->order == MPSIM_UPDATE_BEFORE_UNSCALE)
-        snprintf(out + n, size - (size_t)n, "; unscales with the new scale");
+        text_add(out, size, "; unscales with the new scale");
     return out;
 }
 

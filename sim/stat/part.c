@@ -22,14 +22,13 @@ enum { VERSION = 2, VERSION_WITHOUT_RECIPES = 1, FRAME = 5, RANK_MOST = 64 };
 
 const char *part_describe(char *out, size_t size, const mpsim_format *f, const mpsim_rounding *r)
 {
-    int n = snprintf(
-        out, size,
-        "%s: bits %d exponent %d significand %d bias %d inf %d nan %d zero %d max 0x%" PRIx64 " nan code 0x%" PRIx64,
-        f->name, f->bits, f->ebits, f->mbits, f->bias, f->inf, f->nan, f->zero, f->max_finite, f->nan_code);
-    if (r && n > 0 && (size_t)n < size)
-        snprintf(out + n, size - (size_t)n,
-                 "; mode %d random %d overflow %d infinity %d %d nan %d %d negative %d zero %d flush %d %d", r->mode,
-                 r->sr_bits, r->overflow, r->infinity, r->no_inf, r->nan, r->no_nan, r->negative, r->no_zero,
+    snprintf(out, size,
+             "%s: bits %d exponent %d significand %d bias %d inf %d nan %d zero %d max 0x%" PRIx64
+             " nan code 0x%" PRIx64,
+             f->name, f->bits, f->ebits, f->mbits, f->bias, f->inf, f->nan, f->zero, f->max_finite, f->nan_code);
+    if (r)
+        text_add(out, size, "; mode %d random %d overflow %d infinity %d %d nan %d %d negative %d zero %d flush %d %d",
+                 r->mode, r->sr_bits, r->overflow, r->infinity, r->no_inf, r->nan, r->no_nan, r->negative, r->no_zero,
                  r->flush_input, r->flush_output);
     return out;
 }

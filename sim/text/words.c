@@ -4,6 +4,22 @@
 #include <errno.h>
 #include <string.h>
 
+int text_add_list(char *text, size_t size, const char *format, va_list values)
+{
+    const size_t n = strnlen(text, size);
+    const int more = n < size ? vsnprintf(text + n, size - n, format, values) : -1;
+    return more >= 0 && (size_t)more < size - n ? 0 : -1;
+}
+
+int text_add(char *text, size_t size, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    const int bad = text_add_list(text, size, format, values);
+    va_end(values);
+    return bad;
+}
+
 void text_wrap(FILE *to, int at, int width, const char *between, const char *text)
 {
     const int mark = (int)strlen(between) - 1, indent = at; /* mark: what of `between` stays in its line */

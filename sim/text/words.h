@@ -1,8 +1,18 @@
-/* words.h -- words in lines of a width, their plurals and their ends; errors of the system in words; brackets of patterns. */
+/* words.h -- words in lines of a width, their plurals and their ends; texts that grow in a fixed array; errors of the
+ * system in words; brackets of patterns. */
 #pragma once
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/* text_add -- adds to the text in `size` bytes what they have room for, and leaves out the rest. 0, or -1 if something was
+ * left out. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+int text_add(char *text, size_t size, const char *format, ...);
+int text_add_list(char *text, size_t size, const char *format, va_list values);
 
 /* text_wrap -- text in lines of at most `width` columns, broken at " " or, if `between` says so, at ", ", whose comma
  * stays. The first line begins where the cursor is, at column `at`, and the others behind as many blanks; the last one is

@@ -10,6 +10,7 @@
 #include "gguf.h"
 
 #include "../quant/ggml.h"
+#include "../text/words.h"
 #include "quantised.h"
 
 #include <inttypes.h>
@@ -74,11 +75,10 @@ static int read_blocks(const trace *t, const trace_entry *e, uint64_t first, voi
 /* The first, and the types of all. */
 static void say_unread(trace *t, const trace_tensor *x)
 {
-    const size_t n = strlen(t->unread);
-    if (n == 0)
+    if (!*t->unread)
         snprintf(t->unread, sizeof t->unread, "'%.250s', and what is like it: blocks of %s", x->name, x->dtype);
     else if (!strstr(strstr(t->unread, "blocks of"), x->dtype))
-        snprintf(t->unread + n, sizeof t->unread - n, ", %s", x->dtype);
+        text_add(t->unread, sizeof t->unread, ", %s", x->dtype);
 }
 
 /* A tensor of blocks as the numbers that they stand for. */

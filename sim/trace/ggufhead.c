@@ -168,7 +168,6 @@ static char *array_text(gguf *g)
 {
     char text[SHOWN * 32], one[32];
     uint64_t type, n;
-    size_t used = 0;
     const uint64_t at = g->at;
     if (gguf_number(g, 4, &type) || gguf_number(g, 8, &n))
         return NULL;
@@ -182,13 +181,13 @@ static char *array_text(gguf *g)
         if (skip_array(g, type, n))
             return NULL;
     } else {
-        used = (size_t)snprintf(text, sizeof text, "[");
+        strcpy(text, "[");
         for (uint64_t i = 0; i < n; i++) {
             if (number_text(g, type, one, sizeof one))
                 return NULL;
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "", one);
+            text_add(text, sizeof text, "%s%s", i ? ", " : "", one);
         }
-        snprintf(text + used, sizeof text - used, "]");
+        text_add(text, sizeof text, "]");
     }
     char *s = trace_string(g->t, text, strlen(text));
     if (!s)

@@ -8,6 +8,8 @@
  * Source: the reference manual of HDF5 1.10. */
 #include "hdf5.h"
 
+#include "../text/words.h"
+
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +93,7 @@ static herr_t link_of_group(hid_t id, const char *name, const H5L_info_t *info, 
     if (length + n + 2 > sizeof h->path)
         return trace_fail(h->t, h->error, TRACE_NO_OFFSET, "'%s': a path of more than %zu bytes", h->path,
                           sizeof h->path);
-    snprintf(h->path + length, sizeof h->path - length, "%s%s", length ? "/" : "", name);
+    text_add(h->path, sizeof h->path, "%s%s", length ? "/" : "", name);
     if (info->type != H5L_TYPE_HARD) {
         bad = hdf5_keep(h, NULL,
                         info->type == H5L_TYPE_SOFT       ? "soft link, not followed"

@@ -3,6 +3,8 @@
  * Strings as they are, numbers as they print, up to 16 of them as "[1, 2]"; of all else what it is. */
 #include "hdf5.h"
 
+#include "../text/words.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +55,7 @@ static int number_value(hdf5 *h, hid_t attribute, hid_t type, size_t n, int is_a
         uint64_t u[SHOWN];
         double d[SHOWN];
     } v;
-    char text[SHOWN * 32];
-    size_t used = 0;
+    char text[SHOWN * 32] = "";
     const int is_float = H5Tget_class(type) == H5T_FLOAT, is_signed = !is_float && H5Tget_sign(type) == H5T_SGN_2;
     const int digits = is_float && H5Tget_size(type) <= 4 ? 9 : 17;
     const hid_t memory = is_float ? H5T_NATIVE_DOUBLE : is_signed ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT64;
@@ -63,13 +64,13 @@ static int number_value(hdf5 *h, hid_t attribute, hid_t type, size_t n, int is_a
     for (size_t i = 0; i < n; i++) {
         const char *before = i ? ", " : is_array ? "[" : "";
         if (is_float)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*g", before, digits, v.d[i]);
+            text_add(text, sizeof text, "%s%.*g", before, digits, v.d[i]);
         else if (is_signed)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%" PRId64, before, v.i[i]);
+            text_add(text, sizeof text, "%s%" PRId64, before, v.i[i]);
         else
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%" PRIu64, before, v.u[i]);
+            text_add(text, sizeof text, "%s%" PRIu64, before, v.u[i]);
     }
-    snprintf(text + used, sizeof text - used, "%s", is_array ? "]" : "");
+    text_add(text, sizeof text, "%s", is_array ? "]" : "");
     return hdf5_keep(h, name, text) ? -1 : 1;
 }
 

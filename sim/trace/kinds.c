@@ -29,13 +29,11 @@ static int say_frameworks(trace *t, const frameworks *f)
     size_t n = 1;
     for (size_t i = 0; i < f->count; i++)
         n += strlen(f->names[i]) + 2;
-    char *text = f->count ? trace_alloc(t, n) : NULL;
+    char *text = f->count ? trace_alloc(t, n) : NULL, *at = text;
     if (f->count && !text)
         return -1;
-    for (size_t i = 0; i < f->count; i++) {
-        strcpy(i ? strchr(text, '\0') : text, i ? ", " : "");
-        strcat(text, f->names[i]);
-    }
+    for (size_t i = 0; i < f->count; i++)
+        at = stpcpy(stpcpy(at, i ? ", " : ""), f->names[i]);
     t->convention = text;
     return 0;
 }

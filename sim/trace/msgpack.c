@@ -6,6 +6,8 @@
  * Sources: the specification of MessagePack; flax/serialization.py (flax 0.10). */
 #include "bytewalk.h"
 
+#include "../text/words.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -194,8 +196,18 @@ static int take_extension(flax *x, const token *k)
     return walk_skip(&x->w, x->end, k->n);
 }
 
+/* Behind the path a name, or if there is none a number. */
+static int enter(flax *x, uint64_t at, const char *name, uint64_t number)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRIu64, number);
+    if (text_add(x->path, sizeof x->path, "%s%s", *x->path ? "/" : "", name ? name : digits))
+        return trace_fail(x->t, x->w.error, at, "the path of a key has more than %d bytes", PATH_MAX_BYTES);
+    return 0;
+}
+
 /* The key of a member, behind the path. */
-static int take_key(flax *x, size_t length)
+static int take_key(flax *x)
 {
     token k;
     if (next(x, x->end, &k))
@@ -206,11 +218,7 @@ static int take_key(flax *x, size_t length)
         return trace_fail(x->t, x->w.error, at, "a key below '%s' is neither text nor a number", x->path);
     if (k.kind == TEXT && !key)
         return -1;
-    const int n = key ? snprintf(x->path + length, sizeof x->path - length, "%s%s", length ? "/" : "", key)
-                      : snprintf(x->path + length, sizeof x->path - length, "%s%" PRIu64, length ? "/" : "", k.n);
-    return n >= 0 && (size_t)n < sizeof x->path - length
-               ? 0
-               : trace_fail(x->t, x->w.error, at, "the path of a key has more than %d bytes", PATH_MAX_BYTES);
+    return enter(x, at, key, k.n);
 }
 
 static int take_value(flax *x, int depth)
@@ -228,9 +236,7 @@ static int take_value(flax *x, int depth)
     if (k.kind != MAP && k.kind != LIST)
         return k.kind == NIL ? 0 : take_leaf(x, &k);
     for (uint64_t i = 0; i < k.n; i++) {
-        if (k.kind == MAP
-                ? take_key(x, length)
-                : (snprintf(x->path + length, sizeof x->path - length, "%s%" PRIu64, length ? "/" : "", i), 0))
+        if (k.kind == MAP ? take_key(x) : enter(x, x->w.at, NULL, i))
             return -1;
         if (take_value(x, depth + 1))
             return -1;

@@ -81,14 +81,13 @@ static int leave_out(trace *t, const char *name, const trace_error *error)
 {
     npz *z = t->state;
     char shown[256];
-    const size_t used = strlen(z->left);
     const char *dtype = strstr(error->text, "dtype '");
     if (z->n_left++ == 0)
         z->first = *error;
     t->count--;
-    if (used < sizeof z->left - 300)
-        snprintf(z->left + used, sizeof z->left - used, "%s%s (%s)", used ? ", " : "",
-                 escape_text(shown, sizeof shown, name), dtype ? dtype : "a structured dtype");
+    if (strlen(z->left) < sizeof z->left - 300)
+        text_add(z->left, sizeof z->left, "%s%s (%s)", *z->left ? ", " : "", escape_text(shown, sizeof shown, name),
+                 dtype ? dtype : "a structured dtype");
     return 0;
 }
 

@@ -202,8 +202,7 @@ static int find_words(quantised_finder *f, uint32_t codes, quantised *q)
     if (say(f, codes, q, &p, (const uint64_t[]){p.outs, p.ins}, 2, kinds[p.kind].type, e[scales].tensor.format->name) <
         0)
         return -1;
-    f->name[strlen(f->name) - strlen(own)] = '\0'; /* "weight" is shorter */
-    strcat(f->name, "weight");
+    strcpy(f->name + strlen(f->name) - strlen(own), "weight"); /* which is shorter */
     return 1;
 }
 

@@ -8,6 +8,8 @@
  * may be codes, none of which is of the layout that the user said, is an error too; one without any is as it is. */
 #include "packed.h"
 
+#include "../text/words.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -368,7 +370,6 @@ int trace_quantised_word(const char *word, char *why, size_t size)
 {
     quantised_finder f = {.t = NULL};
     const quant_form *form;
-    size_t n = 0;
     if (strcmp(word, parts_word) == 0)
         return 0;
     split_word(&f, word);
@@ -380,10 +381,9 @@ int trace_quantised_word(const char *word, char *why, size_t size)
         snprintf(why, size, "'%.64s' is not a format of elements", f.element);
         return -1;
     }
-    n += (size_t)snprintf(why, size, "'%.64s' is not one of %s", word, parts_word);
-    for (size_t i = 0; (form = quant_layout_at(i)) && n < size; i++)
-        n += (size_t)snprintf(why + n, size - n, " %s", form->layout);
-    if (n < size)
-        snprintf(why + n, size - n, "%s", packed_words());
+    snprintf(why, size, "'%.64s' is not one of %s", word, parts_word);
+    for (size_t i = 0; (form = quant_layout_at(i)); i++)
+        text_add(why, size, " %s", form->layout);
+    text_add(why, size, "%s", packed_words());
     return -1;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* A long path keeps its end, and leaves room for the message. */
-static int put_path(char *out, size_t size, const char *path)
+static void put_path(char *out, size_t size, const char *path)
 {
     char shown[480];
     const size_t length = strlen(path), keep = 300;
@@ -16,14 +16,7 @@ static int put_path(char *out, size_t size, const char *path)
     const char *tail = cut ? path + length - keep : path;
     while (cut && ((unsigned char)*tail & 0xc0) == 0x80)
         tail++;
-    return snprintf(out, size, "%s%s: ", cut ? "..." : "", escape_text(shown, sizeof shown, tail));
-}
-
-/* Behind a message, what an errno says. */
-static void add_errno(char *raw, size_t size, int number)
-{
-    const size_t n = strlen(raw);
-    snprintf(raw + n, size - n, "%s%s", n ? ": " : "", text_error(number));
+    text_add(out, size, "%s%s: ", cut ? "..." : "", escape_text(shown, sizeof shown, tail));
 }
 
 /* path: NULL, the message says what it is about. number: an errno, or 0. */
@@ -34,25 +27,21 @@ static int error_set(trace_error *error, int exit_code, const char *path, uint64
         return -1;
     error->exit = exit_code;
 
-    char raw[1024], *out = error->text;
-    size_t left = sizeof error->text;
-    int n = path ? put_path(out, left, path) : 0;
-    out += n, left -= (size_t)n;
-    if (member) {
-        char name[160];
-        n = snprintf(out, left, "member '%s': ", escape_text(name, sizeof name, member));
-        out += n, left -= (size_t)n;
-    }
-    if (offset != TRACE_NO_OFFSET) {
-        n = snprintf(out, left, "offset %" PRIu64 ": ", offset);
-        out += n, left -= (size_t)n;
-    }
+    enum { SIZE = sizeof error->text };
+    char raw[1024], name[160];
+    error->text[0] = '\0';
+    if (path)
+        put_path(error->text, SIZE, path);
+    if (member)
+        text_add(error->text, SIZE, "member '%s': ", escape_text(name, sizeof name, member));
+    if (offset != TRACE_NO_OFFSET)
+        text_add(error->text, SIZE, "offset %" PRIu64 ": ", offset);
     vsnprintf(raw, sizeof raw, message, ap);
     if (number)
-        add_errno(raw, sizeof raw, number);
+        text_add(raw, sizeof raw, "%s%s", *raw ? ": " : "", text_error(number));
     error->memory = number == ENOMEM;
     error->refused = strncmp(raw, "refused: ", 9) == 0;
-    escape_text(out, left, raw);
+    escape_text(strchr(error->text, '\0'), SIZE - strlen(error->text), raw);
     return -1;
 }
 

@@ -5,6 +5,8 @@
  * known are, too, whatever refers to them. */
 #include "torch.h"
 
+#include "../text/words.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +41,11 @@ static void spend(uint64_t *left, uint64_t n)
 /* Adds to a list of names for a note, while there is room. */
 static void note(char *list, size_t size, uint64_t *n, const char *name)
 {
-    const size_t used = strlen(list), more = strlen(name) + 2;
     if (strstr(list, name))
         return;
     ++*n;
-    if (used + more < size)
-        snprintf(list + used, size - used, "%s%s", used ? ", " : "", name);
+    if (strlen(list) + strlen(name) + 2 < size)
+        text_add(list, size, "%s%s", *list ? ", " : "", name);
 }
 
 static int add_metadata(torch_walker *w, const char *key, const char *value)

@@ -103,15 +103,11 @@ static const char *millions(char *out, uint64_t n)
 void decoder_print_operations(FILE *f, const train_job *j, const train_total *t)
 {
     train_operations o;
-    char text[4096], number[32];
-    size_t n = 0;
+    char text[4096] = "", number[32];
     train_operations_count(&o, &j->run, train_last_plan(&j->run, t));
-    text[0] = '\0';
-    for (size_t i = 0; i < o.count && n < sizeof text; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %s", i ? ", " : "", o.rows[i].name,
-                              millions(number, o.rows[i].n));
-    if (n < sizeof text)
-        snprintf(text + n, sizeof text - n, " multiply-adds");
+    for (size_t i = 0; i < o.count; i++)
+        text_add(text, sizeof text, "%s%s %s", i ? ", " : "", o.rows[i].name, millions(number, o.rows[i].n));
+    text_add(text, sizeof text, " multiply-adds");
     text_wrapped(f, "a step     ", text);
 }
 

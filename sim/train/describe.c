@@ -52,12 +52,11 @@ static void add_product(char *out, size_t size, const train_settings *s, const m
 {
     mpsim_model m;
     char line[TRAIN_ERROR], text[256];
-    const size_t n = strlen(out);
     if (!a || !b || train_model(s, a, b, &m, line))
         return;
     snprintf(text, sizeof text, "%s x %s: %s", a->name, b->name, m.name);
     if (!strstr(out, text))
-        snprintf(out + n, size - n, "%s%s", n ? ", " : "", text);
+        text_add(out, size, "%s%s", *out ? ", " : "", text);
 }
 
 const char *train_products_text(char *out, size_t size, const train_run *r)
@@ -85,16 +84,15 @@ const char *train_products_text(char *out, size_t size, const train_run *r)
 
 const char *train_clip_text(char *out, size_t size, const train_run *r)
 {
-    size_t n = 0;
     out[0] = '\0';
-    for (size_t i = 0; i < r->n_plans && n < size; i++) {
+    for (size_t i = 0; i < r->n_plans; i++) {
         const train_plan *t = &r->plans[i], *before = i ? t - 1 : NULL;
         if (before && before->clip == t->clip && (t->clip == MPSIM_CLIP_NONE || before->max_norm == t->max_norm))
             continue;
         if (t->clip == MPSIM_CLIP_NONE)
-            n += (size_t)snprintf(out + n, size - n, "%snone", i ? ", " : "");
+            text_add(out, size, "%snone", i ? ", " : "");
         else
-            n += (size_t)snprintf(out + n, size - n, "%s%g (%s)", i ? ", " : "", t->max_norm, mpsim_clip_name(t->clip));
+            text_add(out, size, "%s%g (%s)", i ? ", " : "", t->max_norm, mpsim_clip_name(t->clip));
     }
     return out;
 }
@@ -126,16 +124,14 @@ const char *train_decoder_text(char *out, size_t size, const train_settings *s)
 {
     const train_decoder *d = &s->decoder;
     const train_decoder_words w = train_decoder_say(d);
-    int n = snprintf(out, size, "%s: %" PRIu32 " block%s of width %" PRIu32 ", %" PRIu32 " head%s of %" PRIu32, s->net,
-                     s->depth, text_plural(s->depth), s->width, d->heads, text_plural(d->heads), s->width / d->heads);
-    if (d->kv_heads != d->heads && (size_t)n < size)
-        n += snprintf(out + n, size - (size_t)n, " with keys and values of %" PRIu32, d->kv_heads);
-    if ((size_t)n < size)
-        n += snprintf(out + n, size - (size_t)n, ", %s to %" PRIu32 ", %s, %s positions, %s, %s head", w.activation,
-                      d->hidden, w.norm, d->rotary ? "rotary" : "learned", d->biases ? "biases" : "no biases",
-                      d->tied ? "tied" : "own");
-    if (d->tile && (size_t)n < size)
-        snprintf(out + n, size - (size_t)n, ", attention in tiles of %" PRIu32, d->tile);
+    snprintf(out, size, "%s: %" PRIu32 " block%s of width %" PRIu32 ", %" PRIu32 " head%s of %" PRIu32, s->net,
+             s->depth, text_plural(s->depth), s->width, d->heads, text_plural(d->heads), s->width / d->heads);
+    if (d->kv_heads != d->heads)
+        text_add(out, size, " with keys and values of %" PRIu32, d->kv_heads);
+    text_add(out, size, ", %s to %" PRIu32 ", %s, %s positions, %s, %s head", w.activation, d->hidden, w.norm,
+             d->rotary ? "rotary" : "learned", d->biases ? "biases" : "no biases", d->tied ? "tied" : "own");
+    if (d->tile)
+        text_add(out, size, ", attention in tiles of %" PRIu32, d->tile);
     return out;
 }
 

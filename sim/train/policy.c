@@ -5,6 +5,7 @@
 
 #include "../array/need.h"
 #include "../cli/options.h"
+#include "../text/words.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -378,9 +379,8 @@ int train_run_of_policy(train_run *r, const policy *p, const train_settings *s, 
 
 static void add_note(char *out, size_t size, const char *line)
 {
-    const size_t n = strlen(out);
-    if (!strstr(out, line) && n + strlen(line) + 2 <= size)
-        snprintf(out + n, size - n, "%s\n", line);
+    if (!strstr(out, line) && strlen(out) + strlen(line) + 2 <= size)
+        text_add(out, size, "%s\n", line);
 }
 
 static int fits_a_layer(const train_run *r, const char *glob)

@@ -21,19 +21,17 @@ static const char *percent_text(char *out, double x)
 
 static void print_layers(FILE *f, const train_run *r)
 {
-    char text[2048];
-    size_t n = 0;
-    text[0] = '\0';
+    char text[2048] = "";
     if (is_decoder(&r->settings)) {
         decoder_print_network(f, r);
         return;
     }
-    for (size_t i = 0; i < r->n_layers && n < sizeof text; i++) {
+    for (size_t i = 0; i < r->n_layers; i++) {
         const train_layer *l = &r->layers[i];
         const int sized = l->type == TRAIN_LINEAR || l->type == TRAIN_CONV;
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? ", " : "", l->name);
-        if (sized && n < sizeof text)
-            n += (size_t)snprintf(text + n, sizeof text - n, " %" PRIu32 " to %" PRIu32, l->inputs, l->outputs);
+        text_add(text, sizeof text, "%s%s", i ? ", " : "", l->name);
+        if (sized)
+            text_add(text, sizeof text, " %" PRIu32 " to %" PRIu32, l->inputs, l->outputs);
     }
     text_wrapped(f, "network    ", text);
 }

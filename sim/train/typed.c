@@ -2,6 +2,7 @@
 #include "typed.h"
 
 #include "../cli/options.h"
+#include "../text/words.h"
 
 #include <mpsim/mpsim.h>
 
@@ -53,12 +54,11 @@ int typed_word(const char *option, const char *text, const char *const *words, u
     if (!text)
         return 0;
     for (unsigned i = 0; words[i]; i++) {
-        const size_t n = strlen(list);
         if (strcmp(words[i], text) == 0) {
             *to = (unsigned char)i;
             return 0;
         }
-        snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", words[i]);
+        text_add(list, sizeof list, "%s%s", i ? ", " : "", words[i]);
     }
     return fail(EXIT_USAGE, "train: --%s: '%s' is not one of %s", option, text, list);
 }

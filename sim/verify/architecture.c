@@ -1,6 +1,8 @@
 /* architecture.c -- see architecture.h. */
 #include "architecture.h"
 
+#include "../text/words.h"
+
 #include <ctype.h>
 #include <mpsim/dot.h>
 #include <stdio.h>
@@ -80,10 +82,10 @@ static const char *architecture_at(size_t i)
 const char *architecture_list(void)
 {
     static char text[200];
-    size_t n = 0;
     const char *name;
-    for (size_t i = 0; (name = architecture_at(i)) && n < sizeof text; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? ", " : "", name);
+    text[0] = '\0';
+    for (size_t i = 0; (name = architecture_at(i)); i++)
+        text_add(text, sizeof text, "%s%s", i ? ", " : "", name);
     return text;
 }
 

@@ -75,11 +75,9 @@ static int parse_models(model_list *models, const option_list *names)
     size_t size = 1;
     for (size_t i = 0; i < names->count; i++)
         size += strlen(names->items[i]) + 1;
-    char *all = need_memory(1, size);
-    for (size_t i = 0; i < names->count; i++) {
-        strcat(all, i ? "," : "");
-        strcat(all, names->items[i]);
-    }
+    char *all = need_memory(1, size), *at = all;
+    for (size_t i = 0; i < names->count; i++)
+        at = stpcpy(stpcpy(at, i ? "," : ""), names->items[i]);
     const int code = names->count ? model_list_make(models, "verify", all, NULL, NULL) : 0;
     free(all);
     return code;

@@ -1,6 +1,7 @@
 /* cpu.c -- see cpu.h. */
 #include "cpu.h"
 
+#include "../text/words.h"
 #include "kinds.h"
 
 #include <inttypes.h>
@@ -133,14 +134,13 @@ int cpu_case_same(const cpu_case *x, const cpu_instruction *t, const void *got, 
 
 static void describe(char *out, size_t size, const cpu_case *x, size_t i, uint64_t n, const void *got, const void *want)
 {
-    int used = snprintf(out, size, "case %" PRIu64 " (%s), lane %zu: ", n, kinds_name((int)(n % KINDS)), i);
-    for (size_t k = 0; k < x->products && used > 0 && (size_t)used < size; k++)
-        used += snprintf(out + used, size - (size_t)used, "%s0x%" PRIx64 " 0x%" PRIx64, k ? ", " : "",
-                         cpu_code(&x->operand, x->a, x->a_of[i] * x->products + k),
-                         cpu_code(&x->operand, x->b, x->b_of[i] * x->products + k));
-    if (used > 0 && (size_t)used < size)
-        snprintf(out + used, size - (size_t)used, "; 0x%" PRIx64 ": the CPU gives 0x%" PRIx64 ", mpsim 0x%" PRIx64,
-                 cpu_code(&x->result, x->d, i), cpu_code(&x->result, got, i), cpu_code(&x->result, want, i));
+    snprintf(out, size, "case %" PRIu64 " (%s), lane %zu: ", n, kinds_name((int)(n % KINDS)), i);
+    for (size_t k = 0; k < x->products; k++)
+        text_add(out, size, "%s0x%" PRIx64 " 0x%" PRIx64, k ? ", " : "",
+                 cpu_code(&x->operand, x->a, x->a_of[i] * x->products + k),
+                 cpu_code(&x->operand, x->b, x->b_of[i] * x->products + k));
+    text_add(out, size, "; 0x%" PRIx64 ": the CPU gives 0x%" PRIx64 ", mpsim 0x%" PRIx64, cpu_code(&x->result, x->d, i),
+             cpu_code(&x->result, got, i), cpu_code(&x->result, want, i));
 }
 
 int cpu_compare(const cpu_instruction *t, uint64_t seed, uint64_t first, uint64_t n, cpu_result *r)

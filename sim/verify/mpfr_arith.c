@@ -1,5 +1,6 @@
 /* mpfr_arith.c -- verify: operations in and between formats, against GNU MPFR's own. */
 #include "../cli/progress.h"
+#include "../text/words.h"
 #include "inputs.h"
 #include "mpfr_rows.h"
 #include "oracle_arith.h"
@@ -45,10 +46,9 @@ static void report(verify_row *row, const operation *p, const uint64_t code[3], 
                    uint64_t want, unsigned want_flags)
 {
     char text[300] = "", flags[48] = "";
-    size_t n = 0;
     for (int i = 0; i < mpsim_op_operands(p->lib.op); i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s 0x%" PRIx64 " (%a)", i ? ", " : "",
-                              p->lib.operand[i].name, code[i], oracle_decode(p->oracle.operand[i], code[i]));
+        text_add(text, sizeof text, "%s%s 0x%" PRIx64 " (%a)", i ? ", " : "", p->lib.operand[i].name, code[i],
+                 oracle_decode(p->oracle.operand[i], code[i]));
     if (want_flags != got_flags)
         snprintf(flags, sizeof flags, "; flags 0x%x, MPFR 0x%x", got_flags, want_flags);
     verify_differs(row, "%s of %s to %s, %s: 0x%" PRIx64 " (%a), MPFR 0x%" PRIx64 " (%a)%s", mpsim_op_name(p->lib.op),

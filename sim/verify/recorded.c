@@ -12,6 +12,7 @@
 #include "../array/need.h"
 #include "../cli/options.h"
 #include "../cli/progress.h"
+#include "../text/words.h"
 
 #include <train/parallel.h>
 
@@ -130,9 +131,8 @@ static verify_row *add_row(verify *v, const vector_set *s, const candidate *c)
 /* Add " or NAME" to a list, or count what no longer fits. */
 static void add_name(char *names, size_t size, const char *name, int *left_out)
 {
-    const size_t n = strlen(names);
-    if (n + strlen(name) + 24 < size)
-        snprintf(names + n, size - n, "%s%s", n ? " or " : "", name);
+    if (strlen(names) + strlen(name) + 24 < size)
+        text_add(names, size, "%s%s", *names ? " or " : "", name);
     else
         ++*left_out;
 }
@@ -178,8 +178,7 @@ static void replay_set(verify *v, const vector_set *s, const char *architecture)
             continue;
         if (c.mismatches == 0) {
             fitting++;
-            const size_t n = strlen(names);
-            snprintf(names + n, sizeof names - n, "%s%s", n ? " or " : "", c.m.name);
+            text_add(names, sizeof names, "%s%s", *names ? " or " : "", c.m.name);
             all_without_c &= c.without_c;
         }
         if (!found || c.mismatches < best.mismatches)

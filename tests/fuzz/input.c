@@ -113,6 +113,23 @@ void must_be_line(const char *text)
     must_be_shown(text, strlen(text));
 }
 
+static char room[4096];
+static size_t room_size;
+enum { UNTOUCHED = 0x5a };
+
+char *short_room(size_t size)
+{
+    room_size = size;
+    return memset(room, UNTOUCHED, sizeof room);
+}
+
+void must_be_short(void)
+{
+    must(memchr(room, '\0', room_size) != NULL);
+    for (size_t i = room_size; i < sizeof room; i++)
+        must(room[i] == UNTOUCHED);
+}
+
 #ifdef __GLIBC__ /* where stderr may be another file for a while */
 
 static FILE *messages, *standard;

@@ -30,6 +30,11 @@ char *input_with_digest(const uint8_t *data, size_t n, const char *before, size_
 /* must_be_line -- the text is one line that a terminal can be shown, and is not empty. */
 void must_be_line(const char *text);
 
+/* short_room -- `size` bytes for a text that may need more. must_be_short -- one is in them, which ends, and nothing behind
+ * them was written. */
+char *short_room(size_t size);
+void must_be_short(void);
+
 /* messages_begin, messages_check -- around what prints messages: each must be a line "mpsim: ..."; after an
  * exit code (2, 3 or 4) there is exactly one that is no note, after 0 there is none. */
 void messages_begin(void);

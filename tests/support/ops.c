@@ -1,6 +1,7 @@
 /* ops.c -- see ops.h. */
 #include "ops.h"
 
+#include "sim/text/words.h"
 #include "support.h"
 
 #include <assert.h>
@@ -158,17 +159,16 @@ static void differ(tally *t, const operation *p, uint64_t a, uint64_t b, uint64_
     const uint64_t codes_[] = {a, b, c};
     if (t->wrong++)
         return;
-    int n = snprintf(t->first, sizeof t->first,
-                     "%s -> %s, %s sr_bits=%d overflow=%d infinity=%d no_inf=%d nan=%d "
-                     "no_nan=%d negative=%d no_zero=%d flush_input=%d flush_output=%d "
-                     "flush_below=%a seed=%" PRIu64 ":",
-                     op_name(o->op), o->result->name, mode_name(r->mode), r->sr_bits, r->overflow, r->infinity,
-                     r->no_inf, r->nan, r->no_nan, r->negative, r->no_zero, r->flush_input, r->flush_output,
-                     r->flush_below, test_seed());
+    snprintf(t->first, sizeof t->first,
+             "%s -> %s, %s sr_bits=%d overflow=%d infinity=%d no_inf=%d nan=%d "
+             "no_nan=%d negative=%d no_zero=%d flush_input=%d flush_output=%d "
+             "flush_below=%a seed=%" PRIu64 ":",
+             op_name(o->op), o->result->name, mode_name(r->mode), r->sr_bits, r->overflow, r->infinity, r->no_inf,
+             r->nan, r->no_nan, r->negative, r->no_zero, r->flush_input, r->flush_output, r->flush_below, test_seed());
     for (int i = 0; i < op_operands(o->op); i++)
-        n += snprintf(t->first + n, sizeof t->first - (size_t)n, " %s 0x%" PRIx64 " (%a)", o->operand[i]->name,
-                      codes_[i], oracle_decode(o->operand[i], codes_[i]));
-    snprintf(t->first + n, sizeof t->first - (size_t)n,
+        text_add(t->first, sizeof t->first, " %s 0x%" PRIx64 " (%a)", o->operand[i]->name, codes_[i],
+                 oracle_decode(o->operand[i], codes_[i]));
+    text_add(t->first, sizeof t->first,
              " random=0x%08" PRIx32 ": expected 0x%" PRIx64 " (%a) flags 0x%x, got 0x%" PRIx64 " flags 0x%x", random,
              want, oracle_decode(o->result, want), want_flags, got, got_flags);
 }

@@ -84,6 +84,14 @@ START_TEST(bad_msgpack)
     }
     bad_expect(ITEM, "path", bad_write("path.msgpack", &long_path), NULL, 3,
                "the path of a key has more than 4096 bytes");
+    blob long_list = {0};
+    for (int i = 0; i < 16; i++) { /* 16 * 256 - 1 bytes, of which a list then asks for two more */
+        blob_add(&long_list, (const unsigned char *)"\x81\xd9\xff", 3);
+        blob_fill(&long_list, 'k', 255);
+    }
+    blob_add(&long_list, (const unsigned char *)"\x91\x01", 2);
+    bad_expect(ITEM, "path", bad_write("list.msgpack", &long_list), NULL, 3,
+               "the path of a key has more than 4096 bytes");
 }
 END_TEST
 
