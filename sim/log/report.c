@@ -122,18 +122,18 @@ static void print_partings(FILE *to, const log_runs *r, const comparison *c)
 }
 
 /* What the last quarter says. */
-static int gap_words(char *text, size_t size, const comparison *c)
+static void gap_words(char *text, size_t size, const comparison *c)
 {
     static const char *const trends[] = {", and does not change", ", and grows", ", and shrinks"};
     const run_part *p = &c->parts[PARTS - 1];
     const double noise = fmax(c->noise[0], c->noise[1]);
     char a[48], b[32];
-    int n = snprintf(text, size, "in the last quarter the gap is %s", gap_text(a, p->gap));
+    snprintf(text, size, "in the last quarter the gap is %s", gap_text(a, p->gap));
     if (isfinite(p->error))
-        n += snprintf(text + n, size - (size_t)n, " +/- %s", text_number(b, p->error));
+        text_append(text, size, " +/- %s", text_number(b, p->error));
     if (noise > 0)
-        n += snprintf(text + n, size - (size_t)n, ", %.2g times the noise of a step", fabs(p->gap) / noise);
-    return n + snprintf(text + n, size - (size_t)n, "%s.", c->verdict == RUNS_NO_GAP ? "" : trends[c->trend]);
+        text_append(text, size, ", %.2g times the noise of a step", fabs(p->gap) / noise);
+    text_append(text, size, "%s.", c->verdict == RUNS_NO_GAP ? "" : trends[c->trend]);
 }
 
 static void spread_words(char *text, size_t size, const log_runs *r, const comparison *c)
@@ -167,11 +167,9 @@ static void words_of(char *text, size_t size, const log_runs *r, const compariso
     case RUNS_OUTSIDE:
         spread_words(text, size, r, c);
         break;
-    default: {
-        const int n = gap_words(text, size, c);
-        snprintf(text + n, size - (size_t)n, "%s",
-                 c->verdict == RUNS_NO_GAP ? " That is no gap that these steps show." : seeds);
-    }
+    default:
+        gap_words(text, size, c);
+        text_append(text, size, "%s", c->verdict == RUNS_NO_GAP ? " That is no gap that these steps show." : seeds);
     }
 }
 

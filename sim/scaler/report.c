@@ -16,7 +16,6 @@ enum { HEAD_ROWS = 24, TAIL_ROWS = 12 };
 static void add_trace_text(const scaler_report *r, const track *t, verdict v, char *text, size_t size)
 {
     const recorded_step *bad = NULL, *tight = NULL;
-    const size_t n = strlen(text);
     char a[32], b[32];
     for (size_t i = 0; i < r->run->n_steps; i++) {
         const recorded_step *s = &r->run->steps[i];
@@ -26,12 +25,11 @@ static void add_trace_text(const scaler_report *r, const track *t, verdict v, ch
             tight = s;
     }
     if (bad && t->not_finite_steps)
-        snprintf(text + n, size - n, " Inf or NaN first stand in step %" PRId64 ", in %s.", t->first_not_finite,
-                 bad->worst);
+        text_append(text, size, " Inf or NaN first stand in step %" PRId64 ", in %s.", t->first_not_finite, bad->worst);
     else if (tight && v != VERDICT_CLEAN)
-        snprintf(text + n, size - n, " %s fit a scale of %s; the largest gradient is %s, in %s.",
-                 r->run->bad_steps ? "As far as is recorded, all steps" : "All recorded steps",
-                 text_scale(a, tight->fits), text_number(b, tight->amax), tight->worst);
+        text_append(text, size, " %s fit a scale of %s; the largest gradient is %s, in %s.",
+                    r->run->bad_steps ? "As far as is recorded, all steps" : "All recorded steps",
+                    text_scale(a, tight->fits), text_number(b, tight->amax), tight->worst);
 }
 
 /* What a log says besides. */
@@ -39,20 +37,19 @@ static void add_log_text(const scaler_report *r, verdict v, char *text, size_t s
 {
     const training_log *l = r->log;
     const char *what = l->lost_as == VALUE_INF ? "infinite" : l->lost_as == VALUE_GONE ? "left out" : "NaN";
-    size_t n = strlen(text), jumps = 0;
+    size_t jumps = 0;
     char a[32];
     if (l->lost_since)
-        snprintf(text + n, size - n, " The loss is %s from line %" PRIu64 " on.", what, l->lost);
+        text_append(text, size, " The loss is %s from line %" PRIu64 " on.", what, l->lost);
     else if (l->lost_lines)
-        snprintf(text + n, size - n, " In %s line%s the loss is %s.", text_count(a, l->lost_lines),
-                 text_plural(l->lost_lines), what);
-    n = strlen(text);
+        text_append(text, size, " In %s line%s the loss is %s.", text_count(a, l->lost_lines),
+                    text_plural(l->lost_lines), what);
     for (size_t i = 0; i < l->n_jumps; i++)
         jumps += !l->jumps[i].gap;
     if (jumps && v != VERDICT_RESUMED)
-        snprintf(text + n, size - n,
-                 " But the scale jumps %s time%s without an overflow or growth: see what the log does not explain.",
-                 text_count(a, jumps), text_plural(jumps));
+        text_append(text, size,
+                    " But the scale jumps %s time%s without an overflow or growth: see what the log does not explain.",
+                    text_count(a, jumps), text_plural(jumps));
 }
 
 verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_t size)
@@ -411,17 +408,15 @@ static void print_several(FILE *to, const scaler_report *r)
 
 static void print_jump(FILE *to, const log_jump *j)
 {
-    char a[32], b[32], where[64], text[256];
-    int n = 0;
+    char a[32], b[32], where[64], text[256] = "";
     snprintf(where, sizeof where, "  line %" PRIu64 ": ", j->line);
     if (j->restart)
-        n = snprintf(text, sizeof text, "the steps begin again at %" PRId64 ", and ", j->step);
+        snprintf(text, sizeof text, "the steps begin again at %" PRId64 ", and ", j->step);
     else if (j->step >= 0)
-        n = snprintf(text, sizeof text, "at step %" PRId64 " ", j->step);
-    snprintf(text + n, sizeof text - (size_t)n, "the scale is %s where it was %s%s", text_scale(a, j->to),
-             text_scale(b, j->from),
-             j->restart ? ": the scaler's state was lost on resume."
-                        : ", and no line tells why: a new start without the scaler's state, or lines are missing.");
+        snprintf(text, sizeof text, "at step %" PRId64 " ", j->step);
+    text_append(text, sizeof text, "the scale is %s where it was %s%s", text_scale(a, j->to), text_scale(b, j->from),
+                j->restart ? ": the scaler's state was lost on resume."
+                           : ", and no line tells why: a new start without the scaler's state, or lines are missing.");
     scaler_print_wrapped(to, where, text);
 }
 

@@ -43,26 +43,26 @@ static void low_text(const track *t, char *text, size_t size)
     const mpsim_scaler_config *c = &t->scaler.config;
     const double ratio = wanted(t) / t->last, times = ceil(log(ratio) / log(c->growth));
     char a[32], b[32], d[32], e[32];
-    const int n = snprintf(text, size,
-                           "the scale is stuck at %s, %.0f powers of two below %s, which %s. Small gradients become "
-                           "zero meanwhile.",
-                           text_scale(a, t->last), log2(ratio), text_scale(b, wanted(t)),
-                           t->clean_fits == wanted(t) ? "fits" : "it began with");
+    snprintf(text, size,
+             "the scale is stuck at %s, %.0f powers of two below %s, which %s. Small gradients become "
+             "zero meanwhile.",
+             text_scale(a, t->last), log2(ratio), text_scale(b, wanted(t)),
+             t->clean_fits == wanted(t) ? "fits" : "it began with");
     if (t->last >= c->ceiling)
-        snprintf(text + n, size - (size_t)n, " At fault is its ceiling: it never comes back.");
+        text_append(text, size, " At fault is its ceiling: it never comes back.");
     else if (!(c->growth > 1))
-        snprintf(text + n, size - (size_t)n, " At fault is its growth, a factor of %s: it never comes back.",
-                 text_number(d, c->growth));
+        text_append(text, size, " At fault is its growth, a factor of %s: it never comes back.",
+                    text_number(d, c->growth));
     else if (t->last >= t->begin)
-        snprintf(text + n, size - (size_t)n,
-                 " At fault is the first scale, %s: with a growth after %s clean steps the way up takes %s steps.",
-                 text_scale(a, t->begin), text_count(d, c->window),
-                 text_count(e, (uint64_t)fmin(times * (double)c->window, 1e18)));
+        text_append(text, size,
+                    " At fault is the first scale, %s: with a growth after %s clean steps the way up takes %s steps.",
+                    text_scale(a, t->begin), text_count(d, c->window),
+                    text_count(e, (uint64_t)fmin(times * (double)c->window, 1e18)));
     else
-        snprintf(text + n, size - (size_t)n,
-                 " At fault are the window and %s: with a growth after %s clean steps the way back takes %s steps.",
-                 c->floor > 0 ? "a low floor" : "the missing floor", text_count(d, c->window),
-                 text_count(e, (uint64_t)fmin(times * (double)c->window, 1e18)));
+        text_append(text, size,
+                    " At fault are the window and %s: with a growth after %s clean steps the way back takes %s steps.",
+                    c->floor > 0 ? "a low floor" : "the missing floor", text_count(d, c->window),
+                    text_count(e, (uint64_t)fmin(times * (double)c->window, 1e18)));
 }
 
 void stuck_text(const track *t, char *text, size_t size)

@@ -282,7 +282,6 @@ static void resumed_text(const facts *f, char *text, size_t size)
 static void spikes_text(const facts *f, char *text, size_t size)
 {
     char a[32], b[32], c[32];
-    int n;
     if (facts_isolated(f)) {
         snprintf(text, size,
                  "%s of %s steps overflow and are skipped, one at a time, and the scale is constant at %s: it is too "
@@ -291,14 +290,14 @@ static void spikes_text(const facts *f, char *text, size_t size)
         return;
     }
     if (f->spikes)
-        n = snprintf(text, size,
-                     "%s of %s groups of overflows come where the scale had not grown before: "
-                     "gradients spike, or some steps hold Inf or NaN.",
-                     text_count(a, f->spikes), text_count(b, f->e.count));
+        snprintf(text, size,
+                 "%s of %s groups of overflows come where the scale had not grown before: "
+                 "gradients spike, or some steps hold Inf or NaN.",
+                 text_count(a, f->spikes), text_count(b, f->e.count));
     else
-        n = snprintf(text, size, "steps overflow now and then, and the run goes on.");
+        snprintf(text, size, "steps overflow now and then, and the run goes on.");
     if (f->e.tail_steps == 0 && f->e.tail_lines == 0)
-        snprintf(text + n, size - (size_t)n, " The last step overflows, too: what follows is not known.");
+        text_append(text, size, " The last step overflows, too: what follows is not known.");
 }
 
 static void startup_text(const facts *f, char *text, size_t size)
@@ -357,7 +356,7 @@ static void find_text(const log_judgement *j, const facts *f, char *text, size_t
     if (j->by_health && j->verdict == health_verdict(f->found)) {
         const char *const well = facts_scaleless(f) ? "" : " The loss scale alone would look better.";
         health_text(&f->health, f->found, text, size);
-        snprintf(text + strlen(text), size - strlen(text), "%s", well);
+        text_append(text, size, "%s", well);
         return;
     }
     switch (j->verdict) {

@@ -251,15 +251,15 @@ static void steady_text(const track *t, char *text, size_t size)
 {
     char a[32], b[32], share[32];
     const int often = !t->unknown_steps && t->skipped > t->steps / 50;
-    const int n = snprintf(text, size,
-                           "after the start overflows come only where the scale has grown: %s of "
-                           "%s growth%s led to one. This is what a dynamic scaler does all the time",
-                           text_count(a, t->after_growth), text_count(b, t->growths), text_plural(t->growths));
+    snprintf(text, size,
+             "after the start overflows come only where the scale has grown: %s of "
+             "%s growth%s led to one. This is what a dynamic scaler does all the time",
+             text_count(a, t->after_growth), text_count(b, t->growths), text_plural(t->growths));
     if (t->unknown_steps)
-        snprintf(text + n, size - (size_t)n, ".");
+        text_append(text, size, ".");
     else
-        snprintf(text + n, size - (size_t)n, "; it skips %s of the steps.%s", text_share(share, t->skipped, t->steps),
-                 often ? " A longer window would skip fewer." : "");
+        text_append(text, size, "; it skips %s of the steps.%s", text_share(share, t->skipped, t->steps),
+                    often ? " A longer window would skip fewer." : "");
 }
 
 static void floor_text(const track *t, char *text, size_t size)

@@ -2,6 +2,7 @@
 #include "words.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
 void text_wrap(FILE *to, int at, int width, const char *between, const char *text)
@@ -26,6 +27,15 @@ void text_beside(FILE *to, int at, int column, int width, const char *text)
     }
     fprintf(to, "%*s", column - at, "");
     text_wrap(to, column, width, " ", text);
+}
+
+void text_append(char *text, size_t size, const char *format, ...)
+{
+    const size_t n = strlen(text);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text + n, size - n, format, values);
+    va_end(values);
 }
 
 const char *text_plural(uint64_t n)

@@ -1,6 +1,7 @@
 /* words.h -- words in lines of a width, their plurals and their ends; errors of the system in words; brackets of patterns. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -12,6 +13,9 @@ void text_wrap(FILE *to, int at, int width, const char *between, const char *tex
 /* text_beside -- text in a column from `column` to `width`, the cursor being at column `at`, behind what it is about:
  * beside that, or under it where it is too long. */
 void text_beside(FILE *to, int at, int column, int width, const char *text);
+
+/* text_append -- behind what the text says; cut off where its memory, `size` bytes, ends. */
+__attribute__((format(printf, 3, 4))) void text_append(char *text, size_t size, const char *format, ...);
 
 /* text_plural -- "" for one, else "s". */
 const char *text_plural(uint64_t n);

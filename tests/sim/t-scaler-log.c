@@ -4,6 +4,7 @@
 #include "sim/scaler/logline.h"
 #include "sim/scaler/match.h"
 #include "sim/scaler/pattern.h"
+#include "sim/scaler/spec.h"
 #include "sim/scaler/traininglog.h"
 #include "support/support.h"
 
@@ -649,6 +650,31 @@ START_TEST(patterns)
 }
 END_TEST
 
+/* The second sentence of a verdict went beyond a buffer that the first had filled. */
+START_TEST(bug_20261126_verdicts_are_cut)
+{
+    static const char *const played[] = {"((.x)*2 1*3)*4", "0*3000,1,0*3000,1"};
+    for (size_t i = 0; i < sizeof played / sizeof played[0]; i++) {
+        scalerrun r = {0};
+        ck_assert_int_eq(scalerspec_add_list(&r, "torch,deepspeed,fairseq,static"), 0);
+        scalerrun_pattern(&r, played[i]);
+        for (size_t k = 0; k < r.count; k++) {
+            char whole[1024], cut[1024];
+            track_verdict(&r.tracks[k], whole, sizeof whole);
+            for (size_t size = 1; size <= strlen(whole) + 1; size++) {
+                memset(cut, '#', sizeof cut);
+                track_verdict(&r.tracks[k], cut, size);
+                ck_assert_msg(strlen(cut) == size - 1 && memcmp(cut, whole, size - 1) == 0, "%s, %zu", cut, size);
+                for (size_t j = size; j < sizeof cut; j++)
+                    ck_assert_msg(cut[j] == '#', "%s, %zu: byte %zu", whole, size, j);
+            }
+            track_clear(&r.tracks[k]);
+        }
+        free(r.tracks);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("lines", 20), *logs = test_case("logs", 20);
@@ -669,6 +695,7 @@ int main(void)
     tcase_add_test(logs, lines_have_the_numbers_of_an_editor);
     tcase_add_test(logs, bad_logs);
     tcase_add_test(logs, patterns);
+    tcase_add_test(logs, bug_20261126_verdicts_are_cut);
     TCase *const cases[] = {t, logs, NULL};
     return test_main("scaler-log", cases);
 }
