@@ -70,8 +70,10 @@ static inline mpsim_number mpsim_grouped_sum(const mpsim_grouped *p, const mpsim
     const int unit = largest - p->fused.fraction;
     int64_t total = mpsim_fused_accumulator(&p->fused, s, unit);
     for (int i = 0; i < groups; i++) {
-        const int64_t t = terms[i].any ? terms[i].sum : 0;
-        total += mpsim_fused_align(p->fused.alignment, t < 0, t < 0 ? (uint64_t)-t : (uint64_t)t, terms[i].w - unit);
+        const int64_t t = terms[i].sum;
+        if (terms[i].any) /* zeros have no place, however large their scales */
+            total += mpsim_fused_align(p->fused.alignment, t < 0, t < 0 ? (uint64_t)-t : (uint64_t)t,
+                                       terms[i].w - unit);
     }
     return mpsim_number_make(total < 0, total < 0 ? (uint64_t)-total : (uint64_t)total, unit);
 }

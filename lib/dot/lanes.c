@@ -108,11 +108,12 @@ unsigned mpsim_lanes_exact(const float *a, const float *b, float *c, size_t n)
     return round_lane(x, c);
 }
 
-/* A value, with its exponent e, as a term of a format with `bits` explicit significand bits. */
+/* A value, with its exponent e, as a term of a format with `bits` explicit significand bits; what is not finite as a NaN. */
 static mpsim_term term_of(float x, int e, int bits)
 {
-    mpsim_term t = {MPSIM_NUMBER_FINITE, mpsim_bits_f32(x) >> 31 != 0, 0, 0};
-    if (x != 0) {
+    const int is_finite = isfinite(x);
+    mpsim_term t = {is_finite ? MPSIM_NUMBER_FINITE : MPSIM_NUMBER_NAN, mpsim_bits_f32(x) >> 31 != 0, 0, 0};
+    if (x != 0 && is_finite) {
         const double up = mpsim_f64_bits((uint64_t)(1023 + bits - e) << 52);
         const double s = (double)x * up;
         t.s = (uint64_t)(s < 0 ? -s : s);
@@ -125,7 +126,7 @@ unsigned mpsim_lanes_staged(const mpsim_lanes *p, const float *a, const int16_t 
                             float *c, size_t n)
 {
     mpsim_term x[MPSIM_FUSED_LENGTH], y[MPSIM_FUSED_LENGTH];
-    unsigned flags;
+    unsigned flags = 0;
     for (size_t k = 0; k < n; k++) {
         x[k] = term_of(a[k], ea[k], p->bits_a);
         y[k] = term_of(b[k * MPSIM_PANEL], eb[2 * MPSIM_TILE * (k / 2) + k % 2], p->bits_b);

@@ -29,6 +29,15 @@ static inline int mpsim_tile_exponent(const mpsim_tile *t, double c)
     return c == 0 ? MPSIM_EXPONENT_ZERO : e > t->emin ? e : t->emin;
 }
 
+/* Adds x toward zero to *sum. 0 where it is no number, or too large for one of a few hundred. */
+static inline int mpsim_tile_take(double x, int64_t *sum)
+{
+    if (!(x > -0x1p53 && x < 0x1p53))
+        return 0;
+    *sum += (int64_t)x;
+    return 1;
+}
+
 /* *c after an addition of n products a[k] b[k MPSIM_TILE], their exponents ea[k] and eb[2 MPSIM_TILE (k / 2)
  * + k % 2]. Returns whether the reference must do this column. */
 static inline unsigned mpsim_tile_lane(const mpsim_tile *t, const float *a, const int16_t *ea, const float *b,
@@ -43,10 +52,15 @@ static inline unsigned mpsim_tile_lane(const mpsim_tile *t, const float *a, cons
     }
     const double up = mpsim_f64_bits((uint64_t)(1023 + t->fraction - e) << 52);
     const double down = mpsim_f64_bits((uint64_t)(1023 - t->fraction + e) << 52);
-    int64_t sum = (int64_t)((double)*c * up);
+    int64_t sum = 0;
+    int fits = mpsim_tile_take((double)*c * up, &sum);
     for (size_t k = 0; k < n; k++)
         if (ea[k] + eb[2 * MPSIM_TILE * (k / 2) + k % 2] > MPSIM_EXPONENT_ZERO / 2) /* in cut.h zeros are numbers */
-            sum += (int64_t)((double)a[k] * (double)b[k * MPSIM_TILE] * up);
+            fits &= mpsim_tile_take((double)a[k] * (double)b[k * MPSIM_TILE] * up, &sum);
+    if (!fits) { /* an infinity or a NaN */
+        *c = 0;
+        return 1;
+    }
     const uint64_t u = sum ? mpsim_tile_round(t, mpsim_bits_f64((double)sum * down), &bad) : 0;
     *c = bad ? 0 : (float)mpsim_f64_bits(u);
     return bad;

@@ -56,10 +56,12 @@ print(writer *w, const char *format, ...)
     put(w, text, n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
+enum { DIGITS = 17 }; /* that any number needs */
+
 /* As a decimal of so many digits, zeros at its end left out; whether that is the number. */
 static int is_decimal(char *text, size_t size, int digits, double d)
 {
-    snprintf(text, size, "%.*g", digits, d);
+    snprintf(text, size, "%.*g", digits < DIGITS ? digits : DIGITS, d);
     return d != d || strtod(text, NULL) == d;
 }
 
@@ -68,7 +70,7 @@ static int is_decimal(char *text, size_t size, int digits, double d)
 static int digits_of(char *text, size_t size, double d)
 {
     const int normal = isnormal(d);
-    int low = normal ? 15 : 1, high = 17;
+    int low = normal ? 15 : 1, high = DIGITS;
     while (low < high) {
         const int middle = normal ? low : (low + high) / 2;
         if (is_decimal(text, size, middle, d))

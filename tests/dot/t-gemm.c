@@ -656,6 +656,34 @@ START_TEST(bug_20261126_lanes_of_odd_depth)
 }
 END_TEST
 
+/* An infinity or a NaN is the smallest integer in a vector lane, which is computed again, and the accumulator is added. */
+START_TEST(bug_20261126_lanes_that_wrap)
+{
+    uint64_t seed = test_seed() + 20;
+    mpsim_model m;
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++) {
+        mpsim_format list[16];
+        if (m.addition != MPSIM_ADDITION_STAGED)
+            continue;
+        for (size_t n = dot_formats(&m, list, COUNT(list)); n-- > 0;) {
+            problem p = new_problem(&m, &list[n], &list[n], 4, 16, (size_t)m.length, &seed);
+            for (size_t k = 0; k < p.rows * p.depth; k++)
+                p.a.codes[k] = one(&list[n], k % p.depth ? 0 : k ? HUGE_VAL : (double)NAN);
+            for (size_t k = 0; k < p.columns * p.depth; k++)
+                p.b.codes[k] = one(&list[n], 1);
+            p.no_c = 0;
+            for (size_t k = 0; k < p.rows * p.columns; k++)
+                p.c.codes[k] = one(&m.result.format, -0x1p110);
+            lay_out(&p.a);
+            lay_out(&p.b);
+            lay_out(&p.c);
+            check_problem(&p, &seed);
+            clear_problem(&p);
+        }
+    }
+}
+END_TEST
+
 /* The rounding mode of the machine changes nothing: every operation in binary is exact. */
 START_TEST(rounding_of_the_machine)
 {
@@ -891,6 +919,7 @@ int main(void)
     tcase_add_test(t, few_bits);
     tcase_add_test(t, accumulators_alone);
     tcase_add_test(t, bug_20261126_lanes_of_odd_depth);
+    tcase_add_test(t, bug_20261126_lanes_that_wrap);
     tcase_add_test(t, rounding_of_the_machine);
     tcase_add_test(t, strips_do_not_show);
     tcase_add_test(t, wrong_arguments);

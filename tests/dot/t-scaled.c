@@ -148,6 +148,21 @@ START_TEST(by_hand)
 }
 END_TEST
 
+/* Zeros are 0 beside 1 1 = 1, although their scales, 2^127 each, would carry a bit out of any integer. */
+START_TEST(bug_20261126_zeros_with_large_scales)
+{
+    const mpsim_format *e2m1 = mpsim_format_find("e2m1"), *e8m0 = mpsim_format_find("e8m0");
+    uint8_t x[64] = {0}, s[2] = {254, 127};
+    const mpsim_scales scales = {e8m0, s, 0};
+    mpsim_model m;
+    uint64_t d;
+    x[32] = 2;
+    ck_assert(mpsim_model_parse(&m, "rtx-blackwell-mxf4") == MPSIM_OK);
+    ck_assert(mpsim_dot_scaled(&m, e2m1, x, &scales, e2m1, x, &scales, 64, 0, NULL, &d) == MPSIM_OK);
+    ck_assert_uint_eq(d, 0x3f800000);
+}
+END_TEST
+
 START_TEST(wrong_arguments)
 {
     mpsim_model m, plain;
@@ -186,6 +201,7 @@ int main(void)
     tcase_add_test(t, every_element);
     tcase_add_test(t, scales_of_one);
     tcase_add_test(t, by_hand);
+    tcase_add_test(t, bug_20261126_zeros_with_large_scales);
     tcase_add_test(t, wrong_arguments);
     TCase *const cases[] = {t, NULL};
     return test_main("scaled", cases);

@@ -169,7 +169,7 @@ static ALWAYS_INLINE vf32 staged_finish(const mpsim_lanes *p, vi32 t, vi32 e, vf
     if (p->staged.drop)
         whole_c = (vi32)v_keep_u32(m32_not(v_gt_i32(d_c, v_i32(fraction + 1))), (vu32)whole_c);
     const vi32 sum = (vi32)v_keep_u32(m32_not(no_sum), (vu32)t);
-    const vi32 high = v_sar_i32(sum, (vu32)d) + whole_c;
+    const vi32 high = (vi32)((vu32)v_sar_i32(sum, (vu32)d) + (vu32)whole_c); /* a lane that is redone may wrap */
     const m32 is_near = v_gt_i32(v_i32(lower + 1), d);
     const vu32 up = v_shl_u32((vu32)sum, v_keep_u32(is_near, (vu32)(v_i32(lower) - d)));
     const vu32 down = (vu32)v_sar_i32(sum, v_keep_u32(m32_not(is_near), (vu32)(d - v_i32(lower))));

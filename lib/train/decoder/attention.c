@@ -285,7 +285,7 @@ static train_tiles *new_tiles(train_build *b, train_do *d, size_t tile)
 static void borrow_tile(train_build *b, train_tiles *t, train_tile_use use, const mpsim_format *f)
 {
     for (size_t k = 0; k < t->at_once; k++) {
-        char name[24];
+        char name[40];
         snprintf(name, sizeof name, "tile.%d.%zu", (int)use, k);
         borrow_named(b, name, &t->own[k][use], rows_of_heads(b), t->tile, f, 0);
     }
