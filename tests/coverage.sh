@@ -7,8 +7,10 @@ set -eu
 sources=$(cd "$1" && pwd -P)/
 counts=$(mktemp)
 trap 'rm -f "$counts"' EXIT
+# The sources' names begin at their top (-ffile-prefix-map where the build folder is another).
+build=$(pwd -P)
 # shellcheck disable=SC2086 # words
-find lib sim -name '*.gcno' -exec ${GCOV:-gcov} -t {} + 2>/dev/null |
+(cd "$sources" && find "$build/lib" "$build/sim" -name '*.gcno' -exec ${GCOV:-gcov} -t {} + 2>/dev/null) |
     awk -F : -v top="$sources" '
         { count = $1; line = $2; gsub(/[ *]/, "", count); gsub(/ /, "", line) }
         line == 0 && $3 == "Source" { file = $4; if (index(file, top) == 1) file = substr(file, length(top) + 1); sub(/^(\.\.?\/)+/, "", file) }

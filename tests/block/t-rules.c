@@ -137,9 +137,9 @@ START_TEST(grids_and_bytes)
         ck_assert_int_eq(mpsim_block_divides(b), 0);
     }
     const mpsim_block_recipe *b = mpsim_block_find("mxfp8");
-    const size_t most = SIZE_MAX; /* of 32 bits or 64: bytes have 64 */
-    ck_assert(mpsim_block_bytes(b, most, most) == UINT64_MAX);
-    ck_assert(mpsim_block_bytes(b, 1, most) == (most < UINT64_MAX ? (uint64_t)most + most / 32 + 1 : UINT64_MAX));
+    const uint64_t most = SIZE_MAX; /* of 32 bits or 64: bytes have 64 */
+    ck_assert(mpsim_block_bytes(b, SIZE_MAX, SIZE_MAX) == UINT64_MAX);
+    ck_assert(mpsim_block_bytes(b, 1, SIZE_MAX) == (most < UINT64_MAX ? most + most / 32 + 1 : UINT64_MAX));
     ck_assert(mpsim_block_bytes(b, 1, SIZE_MAX / 2) == SIZE_MAX / 2 + SIZE_MAX / 64 + 1);
     ck_assert_int_eq(mpsim_block_divides(mpsim_block_find("deepseek-1x128")), 1);
     ck_assert_int_eq(mpsim_block_divides(mpsim_block_find("deepseek-128x128")), 1);

@@ -185,6 +185,10 @@ refused "a shard twice" "parts/again: shard 2 of 3 is also in .*parts/2" "$p/1" 
 refused "the same part twice" "parts/1: shard 1 of 3 is also in .*parts/1" "$p/1" "$p/2" "$p/3" "$p/1"
 refused "one missing" "merge: shard 2 of 3 is missing" "$p/1" "$p/3"
 refused "two missing" "merge: shards 1 to 2 of 3 are missing" "$p/3"
+for k in 1 2 3 4 5 6 7 8 9; do "$MPSIM" stat --shard ${k}00001/1000000 -o "$p/far$k" "$trace"; done
+refused "many missing" "merge: shards 1 to 100000, 100002 to 200000, .*, \.\.\. of 1000000 are missing" "$p"/far?
+run 0 merge -q -o "$dir/quiet" "$p/1" "$p/2" "$p/3" && [ ! -s "$dir/err" ] && run 0 merge -o "$dir/loud" "$p/1" "$p/2" "$p/3" && cmp -s "$dir/quiet" "$dir/loud"
+ok $? "-q"
 "$MPSIM" merge --partial -o "$p/some" "$p/3" "$p/1"
 refused "a shard twice, in a larger part" "shard 3 of 3 is also in" "$p/some" "$p/2" "$p/3"
 code=0
@@ -223,6 +227,7 @@ other() { # other NAME PATTERN ARGUMENT...: a part of other options than $p/1
 other "another scale" "other options: --scale 1,2^11, which is 1,2^10 in .*parts/1" --shard 2/3 -s 1,2^11 "$trace"
 other "an option more" "other options: with --seed 3, which .*parts/1 is without" --shard 2/3 -s 1,2^10 --seed 3 "$trace"
 other "an option less" "other options: without --scale 1,2^10, which .*parts/1 is with" --shard 2/3 "$trace"
+other "an option for another" "other options: with --preset cuda, which .*parts/1 is without" --shard 2/3 -p cuda "$trace"
 other "another selection" "other options: with --match a\\*" --shard 2/3 -s 1,2^10 -m 'a*' "$trace"
 other "another number of shards" "of 4 shards, .*parts/1 of 3" --shard 2/4 -s 1,2^10 "$trace"
 other "another file" "other inputs: 1 files of [0-9]* bytes, in .*parts/1 1 of" --shard 2/3 -s 1,2^10 "$data/digits-cnn/step_000100"

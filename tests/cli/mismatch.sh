@@ -88,6 +88,7 @@ npy negative '<i4' 2, '\0\0\0\0' '\377\377\377\377'
 npy three '<i4' 3, '\0\0\0\0' '\0\0\0\0' '\0\0\0\0'
 npy part '<f4' 2, $third $one
 npy flags '|b1' 2, '\0' '\1'
+npy deep '<f4' 1,1,1,1,1,1,1,1,1 $one
 fortran=True npy columns '<i4' 2,1 '\0\0\0\0' '\1\0\0\0'
 refused() { # refused CODE TEXT WORD...: with fma on both sides
     code=$1 text=$2
@@ -103,6 +104,9 @@ refused 3 'the tensor is empty' --hidden "$dir/none.npy" --head "$w"
 refused 3 'token 1 is 3: expected 0 to 2' --hidden "$h" --head "$w" --tokens "$dir/beyond.npy"
 refused 3 'token 1 is -1: expected 0 to 2' --hidden "$h" --head "$w" --tokens "$dir/negative.npy"
 refused 3 'token 0 is 0.333333: expected 0 to 2' --hidden "$h" --head "$w" --tokens "$dir/part.npy"
+refused 3 'no tensor of floating-point numbers' --hidden "$h" --head "$dir/negative.npy"
+refused 3 'i4 is not a floating-point dtype' --hidden "$h" --head "$dir/negative.npy" --head-name '*'
+refused 3 '9 dimensions, more than 8' --hidden "$h" --head "$dir/deep.npy"
 refused 3 '3 tokens; the hidden states are of 2' --hidden "$h" --head "$w" --tokens "$dir/three.npy"
 refused 3 'the tokens are not integers but |b1' --hidden "$h" --head "$w" --tokens "$dir/flags.npy"
 refused 3 'column-major tokens are not read' --hidden "$h" --head "$w" --tokens "$dir/columns.npy"

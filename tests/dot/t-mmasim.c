@@ -37,10 +37,9 @@ static void load(recorded_dots *x, recorded *r, size_t i)
     ck_assert_msg(!wrong, "%s: %s", x->name, wrong);
     x->any_nan = strcmp(fact(facts, "nan", "", nan), "any") == 0;
     fact(facts, "inputs", "", x->digest);
-    size_t bytes = 0;
-    x->d = recorded_bytes(r, fact(facts, "results", x->name, results), "d", &bytes);
+    x->d = recorded_codes(r, fact(facts, "results", x->name, results), "d",
+                          mpsim_format_code_bytes(&x->s.m.result.format), &x->n);
     ck_assert_msg(x->d, "%s: no results", x->name);
-    x->n = bytes / mpsim_format_code_bytes(&x->s.m.result.format);
 }
 
 static uint64_t result(const recorded_dots *x, size_t i)

@@ -3,6 +3,7 @@
 #include "support/mmset.h"
 #include "support/recorded.h"
 #include "sim/text/sha256.h"
+#include "support/dotcases.h"
 #include "support/support.h"
 
 #include <stdio.h>
@@ -47,7 +48,7 @@ START_TEST(every_recorded_product)
         const char *facts = recorded_facts(r, recorded_case(r, i));
         char name[100], text[100], scale_a[40], scale_b[40], scale_result[40], inputs[80], *words[7];
         mm_set s;
-        size_t bytes = 0;
+        size_t n = 0;
         if (!test_in_part(i, 2))
             continue;
         const mpsim_scaled_mm p = parsed(recorded_text(facts, "name", "", name, sizeof name));
@@ -59,12 +60,13 @@ START_TEST(every_recorded_product)
         ck_assert(mm_set_parse(&s, words) == NULL);
         mm_set_fill(&s);
         check_inputs(&s, recorded_text(facts, "inputs", "", inputs, sizeof inputs));
-        unsigned char *want = recorded_bytes(r, recorded_case(r, i), "d", &bytes), *d = malloc(bytes + 1);
+        const size_t each = mpsim_format_code_bytes(&p.out);
+        unsigned char *want = recorded_codes(r, recorded_case(r, i), "d", each, &n), *d = malloc(n * each + 1);
         ck_assert(want && d);
-        ck_assert_uint_eq(bytes, s.m * s.n * mpsim_format_code_bytes(&p.out));
+        ck_assert_uint_eq(n, s.m * s.n);
         ck_assert(mm_set_run(&s, &p, strtof(scale_a, NULL), strtof(scale_b, NULL),
                              scale_result[0] ? scale_result : NULL, d) == MPSIM_OK);
-        ck_assert_msg(memcmp(d, want, bytes) == 0, "case %s, %s", recorded_case(r, i), name);
+        ck_assert_msg(memcmp(d, want, n * each) == 0, "case %s, %s", recorded_case(r, i), name);
         free(want);
         free(d);
         mm_set_clear(&s);
@@ -84,7 +86,7 @@ static uint64_t one(const char *name, const uint8_t *a, const uint8_t *b, float 
     const mpsim_matrix ma = {f, a, K, 0}, mb = {f, b, 1, 0};
     uint64_t d = 0;
     ck_assert(mpsim_scaled_mm_run(&p, 1, 1, K, &ma, &mb, scale_a, scale_b, scale_result, &d, NULL) == MPSIM_OK);
-    return d;
+    return dot_unpack(&p.out, &d, 0);
 }
 
 START_TEST(chains_and_parts)

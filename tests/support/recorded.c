@@ -182,6 +182,16 @@ unsigned char *recorded_bytes(recorded *r, const char *case_name, const char *na
     return y;
 }
 
+unsigned char *recorded_codes(recorded *r, const char *case_name, const char *name, size_t each, size_t *n)
+{
+    size_t bytes = 0;
+    unsigned char *codes = recorded_bytes(r, case_name, name, &bytes);
+    *n = bytes / each;
+    if (codes)
+        trace_to_little_endian(codes, each, *n); /* and back */
+    return codes;
+}
+
 int recorded_same(float a, float b)
 {
     return bits_of_f32(a) == bits_of_f32(b) || (isnan(a) && isnan(b));

@@ -38,6 +38,8 @@ float *recorded_floats(recorded *r, const char *case_name, const char *name, siz
 
 /* Its bytes as they stand in the file, for any dtype: *bytes of them. To be freed. */
 unsigned char *recorded_bytes(recorded *r, const char *case_name, const char *name, size_t *bytes);
+/* The same as n codes of `each` bytes in the byte order of this machine. */
+unsigned char *recorded_codes(recorded *r, const char *case_name, const char *name, size_t each, size_t *n);
 
 /* recorded_same -- whether two values are the same number: equal bits, or both NaN. */
 int recorded_same(float a, float b);
