@@ -270,9 +270,9 @@ static unsigned scale_values(float *y, int16_t *e, size_t step, const int16_t *s
     unsigned special = 0;
     for (size_t j = 0; j < N; j++) {
         const uint32_t u = mpsim_bits_f32(y[j]);
-        const int by = scales[j], field = (int)(u >> 23 & 0xff) + by;
-        const int is_zero = u << 1 == 0;
-        special |= (unsigned)(by == MPSIM_SCALE_NAN || (!is_zero && (field < 1 || field > 254))) << j;
+        const int is_nan = scales[j] == MPSIM_SCALE_NAN, is_zero = u << 1 == 0;
+        const int by = is_nan ? 0 : scales[j], field = (int)(u >> 23 & 0xff) + by;
+        special |= (unsigned)(is_nan || (!is_zero && (field < 1 || field > 254))) << j;
         y[j] = is_zero ? y[j] : mpsim_f32_bits((u & 0x807fffff) | (uint32_t)(field & 0xff) << 23);
         if (e && !is_zero)
             e[j * step] = (int16_t)(e[j * step] + by);

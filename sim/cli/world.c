@@ -68,7 +68,7 @@ static void say_kept(int code)
 {
     if (kept_bytes && code == EXIT_IO && ranks->rank)
         fprintf(stderr, "%.*s (%s)\n", (int)(kept_bytes - 1), kept, ranks->place);
-    else
+    else if (kept_bytes)
         fwrite(kept, 1, kept_bytes, stderr);
     kept_bytes = 0;
 }
