@@ -3,7 +3,7 @@
  * Sources: SDM: Intel, Software Developer's Manual, volume 2, the instruction's page. ISE: Intel,
  * Instruction Set Extensions Programming Reference, as the x86 emulator Bochs reads it and compared it
  * with Intel's SDE. ARM: Arm, Architecture Reference Manual, shared pseudo-code (BFDotAdd, BFMulH,
- * FPMulAddH), as qemu-user computes it. What was compared with hardware: data/cpu. */
+ * FPMulAddH, FPDotAdd), as qemu-user computes it. What was compared with hardware: data/cpu. */
 
 #define FLUSH (MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS)
 
@@ -36,15 +36,16 @@ INSTRUCTION("avx512", "bf16-fp32", "vdpbf16ps", "bf16", FMA, ODD_FIRST, 0, 0, FL
                 "ISE; tiles of 64 products, for others: chunk="),
 
     INSTRUCTION("arm", "bf16-fp32", "bfdot, bfmmla, bfmopa", "bf16", MULADD, PAIRWISE, 0, 2,
-                FLUSH | MPSIM_TRAIT_FILLED | MPSIM_TRAIT_OVERFLOW, MPSIM_ROUND_TO_ODD, POSITIVE, MANUAL,
-                AN_EMULATOR "; bfmopa", "ARM, FPCR.EBF = 0"),
+                FLUSH | MPSIM_TRAIT_FILLED | MPSIM_TRAIT_OVERFLOW, MPSIM_ROUND_TO_ODD, POSITIVE, MANUAL, AN_EMULATOR,
+                "ARM, FPCR.EBF = 0"),
     INSTRUCTION("arm", "ebf16-fp32", "bfdot, bfmmla, bfmopa with FEAT_EBF16", "bf16", EXACT, SEQUENTIAL, 0, 2,
-                MPSIM_TRAIT_FILLED, RN, POSITIVE, MANUAL, AN_EMULATOR "; bfmopa" WHICH_NAN,
-                "ARM, FPCR.EBF = 1, FZ = 0"),
+                MPSIM_TRAIT_FILLED, RN, POSITIVE, MANUAL, AN_EMULATOR WHICH_NAN, "ARM, FPCR.EBF = 1, FZ = 0"),
     INSTRUCTION("arm", "bfmlal-fp32", "bfmlalb, bfmlalt", "bf16", FMA, SEQUENTIAL, 0, 0, 0, RN, PAYLOAD, MANUAL,
                 AN_EMULATOR WHICH_NAN "; signalling NaNs come first", "ARM, FPCR.FZ = 0"),
     INSTRUCTION("arm", "fmlal-fp32", "fmlal, fmlal2", "fp16", FMA, SEQUENTIAL, 0, 0, 0, RN, PAYLOAD, MANUAL,
                 AN_EMULATOR WHICH_NAN "; signalling NaNs come first", "ARM, FPCR.FZ = FZ16 = 0"),
+    INSTRUCTION("arm", "fp16-fp32", "fmopa of SME", "fp16", EXACT, SEQUENTIAL, 0, 2, MPSIM_TRAIT_FILLED, RN, POSITIVE,
+                MANUAL, AN_EMULATOR, "ARM, FPCR.FZ = FZ16 = 0"),
 
 #undef FLUSH
 #undef INSTRUCTION

@@ -1,17 +1,18 @@
 /* torchmm.c -- see mpsim/torchmm.h. */
 #include "../base/environment.h"
 #include "../base/words.h"
+#include "onednn.h"
 
 #include <mpsim/torchmm.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { TILE = 32, UNCUT = 254, SMALL = 4096, SHORT = 512, LONG = 1024 };
+enum { TILE = 32, UNCUT = 254, SMALL = 4096, SHORT = 512, LONG = 1024, THREADS = 256 };
 
 /* ---- by name ---- */
 
-static int parse_count(uint32_t *count, const char *text, size_t n)
+static int parse_count(uint32_t *count, const char *text, size_t n, uint32_t unit)
 {
     uint32_t v = 0;
     for (size_t i = 0; i < n; i++) {
@@ -20,12 +21,12 @@ static int parse_count(uint32_t *count, const char *text, size_t n)
         v = 10 * v + (uint32_t)(text[i] - '0');
     }
     *count = v;
-    return n > 0 && v % TILE == 0;
+    return n > 0 && v % unit == 0;
 }
 
 /* What the words have said. */
 typedef struct said {
-    int by, left_transposed, part, chunk, tiles;
+    int by, left_transposed, right_transposed, threads, part, chunk, tiles;
 } said;
 
 static int take_word(mpsim_torch_mm *p, said *s, const char *text, size_t n)
@@ -38,15 +39,28 @@ static int take_word(mpsim_torch_mm *p, said *s, const char *text, size_t n)
     }
     if (mpsim_same_word(text, n, "left-transposed"))
         return !s->left_transposed++;
+    if (mpsim_same_word(text, n, "right-transposed"))
+        return !s->right_transposed++;
+    if (n > 8 && mpsim_same_word(text, 8, "threads="))
+        return !s->threads++ && parse_count(&p->threads, text + 8, n - 8, 1) && p->threads - 1 < THREADS;
     if (mpsim_same_word(text, n, "tiles=32") || mpsim_same_word(text, n, "tiles=equal")) {
         p->tiles = mpsim_same_word(text, n, "tiles=32") ? MPSIM_TORCH_MM_TILES_32 : MPSIM_TORCH_MM_TILES_EQUAL;
         return !s->tiles++;
     }
     if (n > 5 && mpsim_same_word(text, 5, "part="))
-        return !s->part++ && parse_count(&p->part, text + 5, n - 5) && p->part > 0;
+        return !s->part++ && parse_count(&p->part, text + 5, n - 5, TILE) && p->part > 0;
     if (n > 6 && mpsim_same_word(text, 6, "chunk="))
-        return !s->chunk++ && parse_count(&p->chunk, text + 6, n - 6);
+        return !s->chunk++ && parse_count(&p->chunk, text + 6, n - 6, TILE);
     return 0;
+}
+
+/* How the operands lie matters to the rule, which `threads` asks for instead of saying what it gives. */
+static int words_fit(const mpsim_torch_mm *p, const said *s)
+{
+    const int amx = p->by == MPSIM_TORCH_MM_AMX;
+    if (s->threads)
+        return !p->cut && !s->tiles;
+    return !s->right_transposed && (amx ? !s->left_transposed : !s->chunk && !s->tiles);
 }
 
 mpsim_status mpsim_torch_mm_parse(mpsim_torch_mm *p, const char *name)
@@ -68,8 +82,9 @@ mpsim_status mpsim_torch_mm_parse(mpsim_torch_mm *p, const char *name)
         at += 1 + word;
     }
     x.left_transposed = (uint8_t)s.left_transposed;
+    x.right_transposed = (uint8_t)s.right_transposed;
     x.cut = s.part || s.chunk;
-    if (!s.by || (x.by == MPSIM_TORCH_MM_AMX ? s.left_transposed : s.chunk || s.tiles))
+    if (!s.by || !words_fit(&x, &s))
         return MPSIM_EINVAL;
     memcpy(x.name, name, strlen(name) + 1);
     *p = x;
@@ -93,7 +108,9 @@ mpsim_status mpsim_torch_mm_model(mpsim_model *m, const mpsim_torch_mm *p, const
 }
 
 typedef struct product {
-    const mpsim_torch_mm *p;
+    mpsim_onednn_cuts cuts;
+    mpsim_torch_mm_tiles tiles; /* of a chain of AMX */
+    int amx;
     mpsim_model chain;
     size_t rows, columns;
     const mpsim_matrix *a, *b;
@@ -126,10 +143,10 @@ static mpsim_status sum_chunk(const product *g, size_t first, size_t end, float 
     mpsim_matrix a = *g->a, b = *g->b;
     mpsim_model chain = g->chain;
     const size_t equal = mpsim_torch_mm_tile(end - first);
-    if (g->p->by == MPSIM_TORCH_MM_AMX && equal != TILE) {
-        if (!g->p->tiles)
+    if (g->amx && equal != TILE) {
+        if (!g->tiles)
             return MPSIM_ERANGE;
-        chain.chunk = (uint32_t)(g->p->tiles == MPSIM_TORCH_MM_TILES_EQUAL ? equal : TILE);
+        chain.chunk = (uint32_t)(g->tiles == MPSIM_TORCH_MM_TILES_EQUAL ? equal : TILE);
     }
     const size_t bytes = mpsim_format_code_bytes(a.format);
     a.codes = (const char *)a.codes + bytes * first * (a.transposed ? a.stride : 1);
@@ -137,14 +154,15 @@ static mpsim_status sum_chunk(const product *g, size_t first, size_t end, float 
     return mpsim_gemm(&chain, g->rows, g->columns, end - first, &a, &b, NULL, sum, g->columns, NULL, g->pool);
 }
 
-/* The same in chunks, each but the last of `chunk`; `other` is for as many numbers as sum. */
-static mpsim_status sum_part(const product *g, size_t first, size_t end, size_t chunk, float *sum, float *other)
+/* The sum of the products first to end - 1 in chunks; `other` is for as many numbers as sum. */
+static mpsim_status sum_part(const product *g, size_t first, size_t end, size_t depth, float *sum, float *other)
 {
-    const size_t n = g->rows * g->columns;
-    mpsim_status s = sum_chunk(g, first, least(first + chunk, end), sum);
-    for (size_t at = first + chunk; s == MPSIM_OK && at < end; at += chunk) {
-        s = sum_chunk(g, at, least(at + chunk, end), other);
-        if (s == MPSIM_OK)
+    const size_t n = g->rows * g->columns, rest = g->cuts.apart && end == depth ? depth % TILE : 0;
+    mpsim_status s = MPSIM_OK;
+    for (size_t at = first, next = 0; s == MPSIM_OK && at < end; at = next) {
+        next = least(at + (size_t)g->cuts.chunk, at < end - rest ? end - rest : end);
+        s = sum_chunk(g, at, next, at == first ? sum : other);
+        if (s == MPSIM_OK && at != first)
             add(sum, other, n);
     }
     return s;
@@ -153,32 +171,70 @@ static mpsim_status sum_part(const product *g, size_t first, size_t end, size_t 
 /* All of it; memory for three times as many numbers, of which the first are the sum. */
 static mpsim_status sum_all(const product *g, size_t depth, float *memory)
 {
-    const mpsim_torch_mm *p = g->p;
-    const size_t n = g->rows * g->columns, part = p->part ? p->part : depth;
-    const size_t asked = p->by == MPSIM_TORCH_MM_AVX512 ? mpsim_torch_mm_chunk(depth, p->left_transposed) : p->chunk;
-    const size_t chunk = asked ? asked : part;
+    const size_t n = g->rows * g->columns, piece = (size_t)g->cuts.piece, parts = (size_t)g->cuts.parts;
+    const size_t pieces = (depth + piece - 1) / piece;
     float *sum = memory, *own = memory + n, *other = memory + 2 * n;
-    mpsim_status s = sum_part(g, 0, least(part, depth), chunk, sum, other);
-    for (size_t at = part; s == MPSIM_OK && at < depth; at += part) {
-        s = sum_part(g, at, least(at + part, depth), chunk, own, other);
-        if (s == MPSIM_OK)
+    mpsim_status s = MPSIM_OK;
+    for (size_t i = 0, at = 0, end = 0; s == MPSIM_OK && at < depth; i++, at = end) {
+        end = least(at + (pieces / parts + (i < pieces % parts)) * piece, depth);
+        s = sum_part(g, at, end, depth, i ? own : sum, other);
+        if (s == MPSIM_OK && i)
             add(sum, own, n);
     }
     return s;
 }
 
+/* The cuts as they were said. */
+static mpsim_onednn_cuts cuts_said(const mpsim_torch_mm *p, size_t depth)
+{
+    const size_t piece = p->part ? p->part : depth ? depth : 1;
+    const size_t asked = p->by == MPSIM_TORCH_MM_AVX512 ? mpsim_torch_mm_chunk(depth, p->left_transposed) : p->chunk;
+    return (mpsim_onednn_cuts){.parts = (int64_t)((depth + piece - 1) / piece),
+                               .piece = (int64_t)piece,
+                               .chunk = (int64_t)(asked ? asked : piece)};
+}
+
+/* How the depth is cut, and which instruction sums it. */
+static void set_cuts(product *g, const mpsim_torch_mm *p, size_t depth, const mpsim_format *operands)
+{
+    const mpsim_onednn_shape shape = {.rows = (int64_t)g->rows,
+                                      .columns = (int64_t)g->columns,
+                                      .depth = (int64_t)depth,
+                                      .threads = p->threads,
+                                      .left_transposed = p->left_transposed,
+                                      .right_transposed = p->right_transposed,
+                                      .bf16 = mpsim_format_same(operands, mpsim_format_find("bf16"))};
+    g->amx = p->by == MPSIM_TORCH_MM_AMX;
+    g->tiles = (mpsim_torch_mm_tiles)p->tiles;
+    if (!p->threads) {
+        g->cuts = cuts_said(p, depth);
+    } else if (!g->amx) {
+        mpsim_onednn_avx512(&g->cuts, &shape);
+    } else {
+        mpsim_onednn_amx(&g->cuts, &shape);
+        g->tiles = g->cuts.equal ? MPSIM_TORCH_MM_TILES_EQUAL : MPSIM_TORCH_MM_TILES_32;
+        g->amx = !g->cuts.avx512;
+    }
+}
+
 mpsim_status mpsim_torch_mm_run(const mpsim_torch_mm *p, size_t rows, size_t columns, size_t depth,
                                 const mpsim_matrix *a, const mpsim_matrix *b, void *d, const mpsim_pool *pool)
 {
-    product g = {.p = p, .rows = rows, .columns = columns, .a = a, .b = b, .pool = pool};
+    product g = {.rows = rows, .columns = columns, .a = a, .b = b, .pool = pool};
     if (!p || p->by > MPSIM_TORCH_MM_AMX || p->tiles > MPSIM_TORCH_MM_TILES_EQUAL || p->part % TILE ||
-        p->chunk % TILE || !a || !b || !a->format || !b->format || !a->codes || !b->codes || !d)
+        p->chunk % TILE || p->threads > THREADS || !a || !b || !a->format || !b->format || !a->codes || !b->codes || !d)
         return MPSIM_EINVAL;
     if (!mpsim_format_same(a->format, b->format) || rows < 2 || columns < 2 ||
         (rows <= SMALL && columns <= SMALL && depth <= SMALL && (uint64_t)rows * columns * depth <= SMALL) ||
-        (p->by == MPSIM_TORCH_MM_AMX && !p->cut && depth > UNCUT))
+        (p->by == MPSIM_TORCH_MM_AMX && !p->cut && !p->threads && depth > UNCUT))
         return MPSIM_ERANGE;
-    mpsim_status s = mpsim_torch_mm_model(&g.chain, p, a->format);
+    mpsim_torch_mm by = *p;
+    mpsim_status s = mpsim_torch_mm_model(&g.chain, &by, a->format);
+    if (s != MPSIM_OK)
+        return s;
+    set_cuts(&g, p, depth, a->format);
+    by.by = g.amx ? MPSIM_TORCH_MM_AMX : MPSIM_TORCH_MM_AVX512;
+    s = mpsim_torch_mm_model(&g.chain, &by, a->format);
     if (s != MPSIM_OK)
         return s;
     if (columns > SIZE_MAX / 16 / rows)

@@ -54,7 +54,7 @@ static const char more[] =
     "            data/digits-cnn/step_020000/rank_00000.safetensors   a weight gradient\n"
     "  mpsim dot -f bf16 -K 16384 -M hopper-bf16-fp32 --split-k 6 --workspace bf16\n"
     "  mpsim dot -f e4m3 -s amax -K 4096 -M exact --like torch-scaled-mm:hopper:slow:S=1\n"
-    "  mpsim dot -f bf16 -K 200,1024 -M exact --like torch-mm:amx:chunk=0\n"
+    "  mpsim dot -f bf16 -K 1024,3000 -M exact --rows 64 --columns 96 --like torch-mm:amx:threads=8:right-transposed\n"
     "  mpsim dot --blocks nvfp4 -K 4096                 fp4 as Blackwell multiplies it, and as bf16 numbers\n"
     "  mpsim dot --reduce --a 'wgrad:*' data/amp-mlp/*/step_00002[0-4]/rank_00000.safetensors   an all-reduce\n"
     "  mpsim dot -f fp16 --a 0x3c00,0x4000 --b 1,2^-14 --c 0x1p-24 -M hopper-fp16-fp32 --steps\n";
@@ -556,8 +556,9 @@ int cmd_dot(const command *self, int argc, char **argv)
          "split-k, stream-k: format in which the sums of the parts are kept, and in which they are added (default binary32)"},
         {0, "like", OPTION_STRING, &o.like, "NAME",
          "also a product as a library computes it, whole: torch-scaled-mm[:hopper|ada][:fast|slow]:S=N[:ORDER][:out=FORMAT], "
-         "with the scales of --scale as those of the tensors; torch-mm:avx512[:left-transposed][:part=N] or "
-         "torch-mm:amx[:part=N][:chunk=N][:tiles=32|equal]: torch on a CPU, bf16 (avx512: fp16, too)"},
+         "with the scales of --scale as those of the tensors; torch-mm:amx|avx512:threads=N[:left-transposed][:right-transposed]: torch on "
+         "a CPU, bf16 (avx512: fp16, too), right-transposed as a linear layer's weight; instead of threads=N part=N, of amx chunk=N and "
+         "tiles=32|equal, where K is cut otherwise"},
         {0, "blocks", OPTION_STRING, &o.blocks, "RECIPE",
          "operands in blocks along K instead of --format and --scale: mxfp8, mxfp6-e3m2, mxfp4, nvfp4, ... (mpsim formats "
          "--recipes). Models with scales of blocks take them as they are, those of bf16 multiply their numbers"},

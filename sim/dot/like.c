@@ -42,7 +42,8 @@ static int parse_torch(like_product *l, const char *name, const mpsim_format *fa
         return fail(
             EXIT_USAGE,
             "dot: --like: '%s': a word that is not known, that comes twice or does not fit the others; the words are avx512 or amx; "
-            "left-transposed (avx512); part=N; chunk=N, tiles=32, tiles=equal (amx), N a multiple of 32",
+            "threads=N, at most 256, left-transposed, right-transposed; without threads part=N, of amx chunk=N, tiles=32, "
+            "tiles=equal, N a multiple of 32",
             name);
     if (!mpsim_format_same(fa, fb) || mpsim_torch_mm_model(&l->shown, p, fa) != MPSIM_OK)
         return fail(EXIT_USAGE, "dot: --like: '%s' does not take %s and %s but %s", name, fa->name, fb->name,
@@ -74,11 +75,10 @@ static int failed(const like_product *p, const operand *a, const operand *b, siz
     if (s == MPSIM_ERANGE && p->cpu)
         return fail(
             EXIT_USAGE,
-            "dot: '%s': how oneDNN cuts a K of %zu with AMX is not known here: it depends on shape, layout, threads "
-            "and caches. Say %s",
+            "dot: '%s': how oneDNN cuts a K of %zu with AMX depends on shape, layout, threads and caches. Say threads=N, "
+            "and left-transposed, right-transposed for operands that lie so: by oneDNN's rule; or %s",
             p->shown.name, depth,
-            p->torch.cut || depth < 255 ? "tiles=equal, or tiles=32"
-                                        : "chunk=N, and part=N with several threads; chunk=0: not at all");
+            p->torch.cut || depth < 255 ? "tiles=equal, or tiles=32" : "chunk=N, and part=N; chunk=0: not at all");
     return fail(EXIT_IO, "dot: '%s': %s", p->shown.name, mpsim_status_string(s));
 }
 

@@ -1,6 +1,6 @@
 /* cpuarm.c -- instructions of 64-bit Arm CPUs; see cpu.h. Each function is compiled for its instruction set alone,
- * and runs where the kernel says that the CPU has it. Default FPCR: nearest even, nothing flushed, NaNs kept; bfdot
- * and bfmmla do not ask it. */
+ * and runs where the kernel says that the CPU has it. Default FPCR: nearest even, nothing flushed, NaNs kept; bfdot,
+ * bfmmla and bfmopa do not ask it, but for EBF. */
 #include "cpu.h"
 
 #include <arm_neon.h>
@@ -28,6 +28,16 @@ static int has_ebf16(void)
     __asm__ volatile("mrs %0, fpcr" : "=r"(after));
     __asm__ volatile("msr fpcr, %0" : : "r"(before));
     return has_bf16() && after & EBF;
+}
+
+static int has_sme(void)
+{
+    return getauxval(AT_HWCAP2) >> 23 & 1;
+}
+
+static int has_sme_ebf16(void)
+{
+    return has_sme() && has_ebf16();
 }
 
 static int has_fhm(void)
@@ -95,14 +105,50 @@ FOR(BF16) void bfcvtn(void *d, const void *a, const void *b)
     vst1_u16(d, r);
 }
 
-FOR(BF16) void bfdot_ebf(void *d, const void *a, const void *b)
-{
-    uint64_t before;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(before));
-    __asm__ volatile("msr fpcr, %0" : : "r"(before | EBF));
-    bfdot(d, a, b);
-    __asm__ volatile("msr fpcr, %0" : : "r"(before));
-}
+/* The same with FPCR.EBF set. */
+#define WITH_EBF(name)                                            \
+    static void name##_ebf(void *d, const void *a, const void *b) \
+    {                                                             \
+        uint64_t before;                                          \
+        __asm__ volatile("mrs %0, fpcr" : "=r"(before));          \
+        __asm__ volatile("msr fpcr, %0" : : "r"(before | EBF));   \
+        name(d, a, b);                                            \
+        __asm__ volatile("msr fpcr, %0" : : "r"(before));         \
+    }
+WITH_EBF(bfdot)
+WITH_EBF(bfmmla)
+
+/* ---- FEAT_SME: tiles of 4 x 4 results, the smallest there are; of larger ones the first four rows and columns. The
+ * words are instructions, since few assemblers know them. Entering and leaving clears all vector registers. ---- */
+
+#define STRING(x) #x
+#define INST(word) ".inst " STRING(word) "\n\t"
+#define ROW(load_or_store) INST(load_or_store) "add %0, %0, #16\n\t" /* of za0, number w12 + the last bits, at x0 */
+
+#define OUTER(name, word)                                                                                              \
+    static void name(void *d, const void *a, const void *b)                                                            \
+    {                                                                                                                  \
+        register void *to __asm__("x0") = d;                                                                           \
+        register const void *x __asm__("x1") = a, *y __asm__("x2") = b;                                                \
+        __asm__ volatile(INST(0xd503477f)   /* smstart */                                                              \
+                         INST(0x2558e100)   /* ptrue p0.h, vl8 */                                                      \
+                         INST(0x2598e081)   /* ptrue p1.s, vl4 */                                                      \
+                         INST(0xa4a0a020)   /* ld1h {z0.h}, p0/z, [x1] */                                              \
+                         INST(0xa4a0a041)   /* ld1h {z1.h}, p0/z, [x2] */                                              \
+                         "mov w12, wzr\n\t" /* ld1w {za0h.s[w12, 0]}, p1/z, [x0] */                                    \
+                         ROW(0xe09f0400) ROW(0xe09f0401) ROW(0xe09f0402) ROW(0xe09f0403)                               \
+                             INST(word)        /* on za0.s, p0/m, p0/m, z0.h, z1.h */                                  \
+                         "sub %0, %0, #64\n\t" /* st1w {za0h.s[w12, 0]}, p1, [x0] */                                   \
+                         ROW(0xe0bf0400) ROW(0xe0bf0401) ROW(0xe0bf0402) ROW(0xe0bf0403) INST(0xd503467f) /* smstop */ \
+                         : "+r"(to)                                                                                    \
+                         : "r"(x), "r"(y)                                                                              \
+                         : "memory", "x12", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11",  \
+                           "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24",  \
+                           "v25", "v26", "v27", "v28", "v29", "v30", "v31");                                           \
+    }
+OUTER(bfmopa, 0x81810000)
+OUTER(fmopa, 0x81a10000)
+WITH_EBF(bfmopa)
 
 /* ---- FEAT_FHM ---- */
 
@@ -149,7 +195,7 @@ static void fmla(void *d, const void *a, const void *b)
     vst1q_f32(d, s);
 }
 
-/* ---- the table; all registers have four elements of binary32 ---- */
+/* ---- the table; all registers have four elements of binary32, tiles four of them ---- */
 
 #define MODEL(name, feature, model, operand, products, traits, here, execute)                                      \
     {                                                                                                              \
@@ -161,10 +207,19 @@ static void fmla(void *d, const void *a, const void *b)
         name, feature, NULL, MPSIM_OP_##op, MPSIM_ROUND_NEAREST_EVEN, operand, result, traits, 0, 4, 1, here, execute \
     }
 
+#define TILE(name, feature, model, operand, here, execute)                                                           \
+    {                                                                                                                \
+        name, feature, model, MPSIM_OP_FMA, MPSIM_ROUND_NEAREST_EVEN, operand, "binary32", 0, 4, 4, 2, here, execute \
+    }
+
 static const cpu_instruction instructions[] = {
     MODEL("bfdot", "FEAT_BF16", "arm-bf16-fp32", "bf16", 2, 0, has_bf16, bfdot),
     MODEL("bfmmla", "FEAT_BF16", "arm-bf16-fp32", "bf16", 4, 0, has_bf16, bfmmla),
     MODEL("bfdot, FPCR.EBF", "FEAT_EBF16", "arm-ebf16-fp32", "bf16", 2, CPU_ANY_NAN, has_ebf16, bfdot_ebf),
+    MODEL("bfmmla, FPCR.EBF", "FEAT_EBF16", "arm-ebf16-fp32", "bf16", 4, CPU_ANY_NAN, has_ebf16, bfmmla_ebf),
+    TILE("bfmopa", "FEAT_SME", "arm-bf16-fp32", "bf16", has_sme, bfmopa),
+    TILE("bfmopa, FPCR.EBF", "FEAT_SME, FEAT_EBF16", "arm-ebf16-fp32", "bf16", has_sme_ebf16, bfmopa_ebf),
+    TILE("fmopa", "FEAT_SME", "arm-fp16-fp32", "fp16", has_sme, fmopa),
     MODEL("bfmlalb", "FEAT_BF16", "arm-bfmlal-fp32", "bf16", 1, CPU_ANY_NAN, has_bf16, bfmlalb),
     MODEL("bfmlalt", "FEAT_BF16", "arm-bfmlal-fp32", "bf16", 1, CPU_ANY_NAN, has_bf16, bfmlalt),
     MODEL("fmlal", "FEAT_FHM", "arm-fmlal-fp32", "fp16", 1, CPU_ANY_NAN, has_fhm, fmlal),

@@ -147,6 +147,11 @@ START_TEST(one_rule_changed)
         {"data/cpu/qemu-10.0.2-arm.txt", "bfdot", "arm-bf16-fp32:flush=none"},
         {"data/cpu/qemu-10.0.2-arm.txt", "bfdot", "avx512-bf16-fp32"},
         {"data/cpu/qemu-10.0.2-arm.txt", "bfmmla", "arm-bf16-fp32:chunk=4"},
+        {"data/cpu/qemu-10.0.2-arm.txt", "bfmmla, FPCR.EBF", "arm-ebf16-fp32:chunk=4"},
+        {"data/cpu/qemu-10.0.2-arm.txt", "bfmopa", "arm-ebf16-fp32"},
+        {"data/cpu/qemu-10.0.2-arm.txt", "bfmopa, FPCR.EBF", "arm-bf16-fp32"},
+        {"data/cpu/qemu-10.0.2-arm.txt", "fmopa", "arm-fmlal-fp32"},
+        {"data/cpu/qemu-10.0.2-arm.txt", "fmopa", "arm-fp16-fp32:round=toward-zero"},
     };
     for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i++) {
         const size_t n = load(rows, changed[i].file);

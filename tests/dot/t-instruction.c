@@ -25,6 +25,7 @@ static const struct instruction {
     {"arm-ebf16-fp32", "bf16", "bf16", 2, instruction_bfdot_ebf, 0},
     {"arm-bfmlal-fp32", "bf16", "bf16", 1, instruction_fmlal, 0},
     {"arm-fmlal-fp32", "fp16", "fp16", 1, instruction_fmlal, 0},
+    {"arm-fp16-fp32", "fp16", "fp16", 2, instruction_bfdot_ebf, 0}, /* the same sum */
 };
 enum { INSTRUCTIONS = sizeof instructions / sizeof instructions[0] };
 

@@ -197,6 +197,7 @@ START_TEST(instructions)
         {"arm-ebf16-fp32", "bf16", MPSIM_ADDITION_EXACT, MPSIM_ORDER_SEQUENTIAL, 0, 2, 4, RN, 1},
         {"arm-bfmlal-fp32", "bf16", MPSIM_ADDITION_FMA, MPSIM_ORDER_SEQUENTIAL, 0, 0, 0, RN, 2},
         {"arm-fmlal-fp32", "fp16", MPSIM_ADDITION_FMA, MPSIM_ORDER_SEQUENTIAL, 0, 0, 0, RN, 2},
+        {"arm-fp16-fp32", "fp16", MPSIM_ADDITION_EXACT, MPSIM_ORDER_SEQUENTIAL, 0, 2, 4, RN, 1},
     };
     mpsim_model m;
     size_t count = 0;

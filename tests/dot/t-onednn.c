@@ -129,58 +129,12 @@ static uint64_t matrices_digest(const product *p, const char *name, uint16_t *d)
     return digest_of(d, p->m * p->n);
 }
 
-/* How torch cuts the depth where there is no simple rule: with AMX, and for several threads. Found by trying all lengths;
- * what is not here is not cut. */
-static const struct cut {
-    const char *format, *calls; /* m: mm and bmm, l: linear, t: left-transposed */
-    unsigned threads;
-    size_t m, n, k;
-    unsigned part, chunk;
-    int tiles_32; /* where equal ones may be */
-} cuts[] = {
-    {"bf16", "ml", 1, 48, 64, 500, 0, 256, 0},     {"bf16", "ml", 2, 48, 64, 500, 0, 256, 0},
-    {"bf16", "ml", 4, 48, 64, 500, 0, 256, 0},     {"bf16", "ml", 1, 65, 96, 508, 0, 256, 0},
-    {"bf16", "ml", 2, 65, 96, 508, 0, 256, 0},     {"bf16", "l", 1, 64, 65, 760, 0, 384, 0},
-    {"bf16", "ml", 2, 64, 65, 760, 0, 384, 0},     {"bf16", "l", 4, 64, 65, 760, 0, 384, 0},
-    {"bf16", "l", 1, 64, 130, 1000, 0, 352, 0},    {"bf16", "m", 2, 64, 130, 1000, 0, 512, 0},
-    {"bf16", "l", 2, 64, 130, 1000, 512, 256, 0},  {"bf16", "ml", 1, 33, 64, 1270, 0, 448, 0},
-    {"bf16", "ml", 2, 33, 64, 1270, 640, 320, 0},  {"bf16", "ml", 4, 33, 64, 1270, 0, 320, 0},
-    {"bf16", "l", 2, 24, 16, 1500, 0, 768, 0},     {"bf16", "l", 4, 24, 16, 1500, 0, 384, 0},
-    {"bf16", "ml", 1, 48, 64, 2010, 0, 416, 0},    {"bf16", "ml", 2, 48, 64, 2010, 1056, 352, 0},
-    {"bf16", "ml", 4, 48, 64, 2010, 512, 256, 0},  {"bf16", "l", 1, 64, 96, 2010, 0, 416, 0},
-    {"bf16", "m", 2, 64, 96, 2010, 0, 1024, 0},    {"bf16", "l", 2, 64, 96, 2010, 1056, 352, 0},
-    {"bf16", "m", 4, 64, 96, 2010, 0, 672, 0},     {"bf16", "l", 4, 64, 96, 2010, 704, 352, 0},
-    {"bf16", "l", 2, 16, 16, 2500, 0, 1280, 0},    {"bf16", "l", 4, 16, 16, 2500, 0, 640, 0},
-    {"bf16", "t", 1, 200, 8, 3000, 2976, 1504, 0}, {"bf16", "t", 2, 200, 8, 3000, 2976, 1504, 0},
-    {"bf16", "ml", 1, 33, 64, 3000, 0, 512, 0},    {"bf16", "ml", 2, 33, 64, 3000, 1536, 512, 0},
-    {"bf16", "ml", 4, 33, 64, 3000, 768, 384, 0},  {"bf16", "m", 1, 31, 130, 4000, 0, 2016, 0},
-    {"bf16", "m", 4, 31, 130, 4000, 0, 1024, 0},   {"fp16", "t", 2, 16, 16, 2500, 1536, 0, 0},
-    {"fp16", "t", 2, 3, 64, 4095, 2048, 0, 0},     {"bf16", "ml", 1, 33, 64, 744, 0, 384, 0},
-    {"bf16", "ml", 2, 33, 64, 744, 0, 384, 0},     {"bf16", "ml", 4, 33, 64, 744, 0, 384, 0},
-    {"bf16", "m", 1, 18, 178, 240, 0, 0, 1},       {"bf16", "m", 2, 18, 178, 240, 0, 0, 1},
-};
-
+/* What mpsim_torch_mm_run is told: that many threads, and how the operands lie. */
 static void name_product(char name[96], const product *p, int amx)
 {
-    const char call = strcmp(p->call, "linear") == 0 ? 'l' : strcmp(p->call, "left-transposed") == 0 ? 't' : 'm';
-    unsigned part = 0, chunk = 0;
-    int equal = call != 't';
-    char parts[32] = "";
-    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
-        const struct cut *c = &cuts[i];
-        if (strchr(c->calls, call) && c->threads == p->threads && c->m == p->m && c->n == p->n && c->k == p->k &&
-            strcmp(c->format, p->format->name) == 0 && (amx || !c->chunk)) {
-            part = c->part;
-            chunk = c->chunk;
-            equal = !c->tiles_32;
-        }
-    }
-    if (part)
-        snprintf(parts, sizeof parts, ":part=%u", part);
-    if (amx)
-        snprintf(name, 96, "torch-mm:amx:chunk=%u%s:tiles=%s", chunk, parts, equal ? "equal" : "32");
-    else
-        snprintf(name, 96, "torch-mm:avx512%s%s", call == 't' ? ":left-transposed" : "", parts);
+    const int left = strcmp(p->call, "left-transposed") == 0, both = strcmp(p->call, "both-transposed") == 0;
+    snprintf(name, 96, "torch-mm:%s:threads=%u%s%s", amx ? "amx" : "avx512", p->threads,
+             left || both ? ":left-transposed" : "", both || strcmp(p->call, "linear") == 0 ? ":right-transposed" : "");
 }
 
 /* Products that were computed: others of the same operands and name have the same digest. */
@@ -200,6 +154,8 @@ static const struct done *find_done(const product *p, const char *name)
             return &done[i];
     return NULL;
 }
+
+static size_t cut; /* products with AMX that are told from those of one chain */
 
 static void check_product(product *p, int amx, const char *line)
 {
@@ -228,11 +184,12 @@ static void check_product(product *p, int amx, const char *line)
         ck_assert(product_digest(p, "avx512-bf16-fp32:result=bf16", d) != p->digest &&
                   product_digest(p, "avx512-bf16-fp32:chunk=256:result=bf16", d) != p->digest &&
                   (p->k == 1024 || product_digest(p, "fma:chunk=512:result=bf16", d) != p->digest));
-    static const char *const others[] = {"torch-mm:avx512", "torch-mm:amx:chunk=64:tiles=32",
-                                         "torch-mm:amx:chunk=0:tiles=32"};
-    for (size_t i = 0; !vector && amx && p->k >= 600 && i < 3; i++)
-        ck_assert_msg((i == 2 && strstr(name, "chunk=0:tiles")) || matrices_digest(p, others[i], d) != p->digest,
-                      "%s gives the same as %s: %s", others[i], name, line);
+    static const char *const others[] = {"torch-mm:avx512", "torch-mm:amx:chunk=64:tiles=32"};
+    for (size_t i = 0; !vector && amx && p->k >= 600 && p->m * p->n > 500 && i < 2; i++)
+        ck_assert_msg(matrices_digest(p, others[i], d) != p->digest, "%s gives the same as %s: %s", others[i], name,
+                      line);
+    if (!vector && amx && p->k > 254)
+        cut += matrices_digest(p, "torch-mm:amx:chunk=0:tiles=32", d) != p->digest;
     free(d);
     free(p->a);
     free(p->b);
@@ -241,12 +198,13 @@ static void check_product(product *p, int amx, const char *line)
 static const struct file {
     const char *path, *format;
     int amx;
-    unsigned turns;
+    unsigned turns, least; /* of products that are cut */
 } files[] = {
-    {"data/vectors/onednn/amd-zen5.txt", "bf16", 0, 4},
-    {"data/vectors/onednn/intel-fp16.txt", "fp16", 0, 4},
-    {"data/vectors/onednn/intel-amx.txt", "bf16", 1, 4},
-    {"data/vectors/onednn/intel-amx-cut.txt", "bf16", 1, 12},
+    {"data/vectors/onednn/amd-zen5.txt", "bf16", 0, 4, 0},
+    {"data/vectors/onednn/intel-fp16.txt", "fp16", 0, 4, 0},
+    {"data/vectors/onednn/intel-amx.txt", "bf16", 1, 4, 0},
+    {"data/vectors/onednn/intel-amx-cut.txt", "bf16", 1, 12, 0},
+    {"data/vectors/onednn/intel-amx-rule.txt", "bf16", 1, 1, 8},
 };
 enum { FILES = sizeof files / sizeof files[0] };
 
@@ -270,6 +228,53 @@ START_TEST(as_recorded)
     }
     fclose(file);
     ck_assert_uint_gt(n, 100);
+    ck_assert_uint_ge(cut, from->least);
+}
+END_TEST
+
+/* Lengths that are said, found by trying all (find_cuts.py): what was recorded. */
+START_TEST(said)
+{
+    static const struct {
+        const char *call, *words;
+        unsigned threads;
+        size_t m, n, k;
+    } cases[] = {
+        {"mm", "amx:chunk=256:tiles=32", 1, 48, 64, 500},
+        {"linear", "amx:chunk=384:tiles=equal", 2, 64, 65, 760},
+        {"mm", "amx:chunk=0:tiles=equal", 1, 64, 65, 760},
+        {"mm", "amx:part=640:chunk=320:tiles=equal", 2, 33, 64, 1270},
+        {"linear", "amx:part=512:chunk=256:tiles=equal", 4, 48, 64, 2010},
+        {"left-transposed", "amx:part=2976:chunk=1504:tiles=32", 1, 200, 8, 3000},
+        {"mm", "amx:chunk=0:tiles=32", 1, 18, 178, 240},
+    };
+    char line[200];
+    FILE *file = fopen(test_source_path("data/vectors/onednn/intel-amx-cut.txt"), "r");
+    size_t found = 0;
+    ck_assert(file != NULL);
+    while (fgets(line, sizeof line, file)) {
+        product p = {.format = mpsim_format_find("bf16")};
+        unsigned long long digest;
+        if (sscanf(line, "%19s %u %zu %zu %zu %llx", p.call, &p.threads, &p.m, &p.n, &p.k, &digest) != 6)
+            continue;
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+            if (strcmp(cases[i].call, p.call) != 0 || cases[i].threads != p.threads || cases[i].m != p.m ||
+                cases[i].n != p.n || cases[i].k != p.k)
+                continue;
+            char name[96];
+            uint16_t *d = malloc(p.m * p.n * sizeof *d);
+            ck_assert(d != NULL);
+            snprintf(name, sizeof name, "torch-mm:%s", cases[i].words);
+            make_operands(&p);
+            ck_assert_msg(matrices_digest(&p, name, d) == digest, "%s, %s: another digest than recorded", name, line);
+            free(d);
+            free(p.a);
+            free(p.b);
+            found++;
+        }
+    }
+    fclose(file);
+    ck_assert_uint_eq(found, sizeof cases / sizeof cases[0]);
 }
 END_TEST
 
@@ -286,6 +291,15 @@ START_TEST(words)
                                         "torch-mm:amx:part=0",
                                         "torch-mm:amx:chunk=",
                                         "torch-mm:amx:tiles=16",
+                                        "torch-mm:amx:right-transposed",
+                                        "torch-mm:avx512:right-transposed",
+                                        "torch-mm:amx:threads=0",
+                                        "torch-mm:amx:threads=257",
+                                        "torch-mm:amx:threads=",
+                                        "torch-mm:amx:threads=2:threads=2",
+                                        "torch-mm:amx:threads=2:chunk=32",
+                                        "torch-mm:amx:threads=2:tiles=32",
+                                        "torch-mm:avx512:threads=2:part=32",
                                         "torch-mm:amx:chunk=32:chunk=32"};
     const mpsim_format *bf16 = mpsim_format_find("bf16"), *fp16 = mpsim_format_find("fp16");
     uint16_t code[4 * 300] = {0}, d[4];
@@ -296,6 +310,9 @@ START_TEST(words)
     ck_assert(p.by == MPSIM_TORCH_MM_AMX && p.part == 1536 && p.chunk == 512 && p.cut &&
               p.tiles == MPSIM_TORCH_MM_TILES_EQUAL);
     before = p;
+    ck_assert(mpsim_torch_mm_parse(&p, "torch-mm:amx:threads=256:Left-Transposed:right-transposed") == MPSIM_OK);
+    ck_assert(p.threads == 256 && p.left_transposed && p.right_transposed && !p.cut);
+    p = before;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_msg(mpsim_torch_mm_parse(&p, wrong[i]) == MPSIM_EINVAL && memcmp(&p, &before, sizeof p) == 0, "%s",
                       wrong[i]);
@@ -320,6 +337,7 @@ int main(void)
 {
     TCase *t = test_case("onednn", 20);
     tcase_add_loop_test(t, as_recorded, 0, FILES);
+    tcase_add_test(t, said);
     tcase_add_test(t, words);
     TCase *const cases[] = {t, NULL};
     return test_main("onednn", cases);

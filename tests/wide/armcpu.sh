@@ -1,7 +1,7 @@
 #!/bin/sh
 # armcpu.sh [RESULTS [FILE WORDS]] -- what qemu-user makes of Arm's instructions beside the models: by hand, from the top of the
-# source tree, with aarch64-linux-gnu-gcc and qemu-aarch64. qemu follows the pseudo-code of Arm's manual; it is no
-# hardware.
+# source tree, with aarch64-linux-gnu-gcc and qemu-aarch64 (7.1 knows SME, 9.2 FPCR.EBF). qemu follows the pseudo-code
+# of Arm's manual; it is no hardware.
 set -eu
 cc=${CROSS_CC:-aarch64-linux-gnu-gcc}
 emulator=${EMULATOR:-qemu-aarch64 -cpu max}

@@ -73,7 +73,7 @@ def main(threads, *shape):
         shapes = [tuple(map(int, shape))]
     for m, n, k in shapes:
         a, b = operands(m, n, k, fraction, low)
-        for call, multiply in CALLS.items():
+        for call, multiply in list(CALLS.items())[:4]:
             got = multiply(tensor(a, dtype), tensor(b, dtype)).contiguous().view(torch.int16).numpy()
             print(call, threads, m, n, k, search(a, b, got), flush=True)
 

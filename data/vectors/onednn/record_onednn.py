@@ -5,10 +5,12 @@
     ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 python3 record_onednn.py bf16 >amd-zen5.txt
     ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX python3 record_onednn.py bf16 >intel-amx.txt
     ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX python3 record_onednn.py bf16 cut >intel-amx-cut.txt
+    ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX python3 record_onednn.py bf16 rule >intel-amx-rule.txt
     ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 python3 record_onednn.py fp16 >intel-fp16.txt
 
 See README.md.  The operands are a formula, so that a test can make them again (tests/dot/t-onednn.c).
 """
+import random
 import sys
 
 import numpy as np
@@ -65,6 +67,7 @@ CALLS = {  # layout of the operands as the library sees them
     "linear": lambda a, b: torch.nn.functional.linear(a, b.t().contiguous()),
     "left-transposed": lambda a, b: a.t().contiguous().t() @ b,
     "bmm": lambda a, b: torch.bmm(a[None], b[None])[0],
+    "both-transposed": lambda a, b: a.t().contiguous().t() @ b.t().contiguous().t(),  # of `rule` alone
 }
 SHAPES = [(16, 16, 32), (17, 33, 65), (33, 17, 127), (8, 100, 511), (64, 64, 512), (20, 24, 513), (5, 40, 600), (31, 18, 1023),
           (32, 32, 1024), (24, 16, 1500), (16, 16, 2500), (3, 64, 4095)]
@@ -74,22 +77,42 @@ CUT = [(48, 64, 500), (65, 96, 508), (64, 65, 760), (64, 130, 1000), (33, 64, 12
        (24, 86, 60), (45, 21, 180), (18, 178, 240), (52, 38, 140), (33, 64, 744)]  # or may have tiles of fewer than 32 products
 
 
+def of_rule():
+    """Random shapes of 4097 to 2^23 multiply-adds; most are cut."""
+    pick = random.Random(1)
+    while True:
+        m, n = (pick.randint(*pick.choice([(2, 32), (33, 80), (33, 80), (33, 200)])) for _ in range(2))
+        k = pick.choice([pick.randint(3, 4000), *(2 * pick.randint(200, 2000) for _ in range(5)), 32 * pick.randint(13, 125)])
+        if 4096 < m * n * k <= 1 << 23 and k % 256:  # halves of a power of two would cancel each other
+            yield (m, n, k), pick.choice(list(CALLS))
+
+
+def products(which):
+    """Threads, shape, call."""
+    if which == "rule":
+        drawn = of_rule()
+        for threads in 1, 2, 3, 4, 8, 16, 32:
+            yield from ((threads, *next(drawn)) for _ in range(40))
+        return
+    shapes, all_threads = (CUT, (1, 2, 4)) if which == "cut" else (SHAPES + VECTORS, (1, 2))
+    for threads in all_threads:
+        for shape in shapes:
+            for call in list(CALLS)[:4]:
+                if shape not in VECTORS or call != "left-transposed":
+                    yield threads, shape, call
+
+
 def main(name="bf16", which=""):
     dtype, fraction, low = FORMATS[name]
-    shapes, all_threads = (CUT, (1, 2, 4)) if which == "cut" else (SHAPES + VECTORS, (1, 2))
     print("mpsim-onednn/1")
     print(f"# torch {torch.__version__}; {[x for x in torch.__config__.show().splitlines() if 'MKL-DNN' in x][0].strip()}")
     print("# call, threads, rows, columns, depth, digest, the first results")
-    for threads in all_threads:
+    for threads, (m, n, k), call in products(which):
         torch.set_num_threads(threads)
-        for m, n, k in shapes:
-            a, b = (tensor(x, dtype) for x in operands(m, n, k, fraction, low))
-            for call, product in CALLS.items():
-                if (m, n, k) in VECTORS and call == "left-transposed":
-                    continue
-                c = product(a, b).contiguous().view(torch.int16).numpy().view(np.uint16)
-                first = " ".join(f"{x:04x}" for x in c.reshape(-1)[:6])
-                print(f"{call} {threads} {m} {n} {k} {digest(c):016x} {first}")
+        a, b = (tensor(x, dtype) for x in operands(m, n, k, fraction, low))
+        c = CALLS[call](a, b).contiguous().view(torch.int16).numpy().view(np.uint16)
+        first = " ".join(f"{x:04x}" for x in c.reshape(-1)[:6])
+        print(f"{call} {threads} {m} {n} {k} {digest(c):016x} {first}")
 
 
 if __name__ == "__main__":
