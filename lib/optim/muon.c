@@ -3,6 +3,7 @@
 #include <mpsim/muon.h>
 #include <mpsim/torchmm.h>
 
+#include "../base/codes.h"
 #include "../base/transpose.h"
 #include "aten.h"
 #include "steps.h"
@@ -264,11 +265,8 @@ static mpsim_status multiply(iteration *t, const float *x, const float *y, size_
     s = mpsim_gemm(&model, t->m, columns, depth, &a, &b, NULL, t->product, columns, NULL, t->pool);
     if (s || held.exact)
         return s;
-    for (size_t i = n; i-- > 0;) { /* codes are not wider than values: from the end */
-        uint64_t code = 0;
-        memcpy(&code, (const char *)t->product + i * bytes, bytes);
-        t->product[i] = (float)mpsim_decode(result, code);
-    }
+    for (size_t i = n; i-- > 0;) /* codes are not wider than values: from the end */
+        t->product[i] = (float)mpsim_decode(result, mpsim_code_load(t->product, bytes, i));
     return MPSIM_OK;
 }
 

@@ -111,7 +111,7 @@ static const char *check_model(const mpsim_model *m, const char *format, uint64_
         *state = *state * 6364136223846793005u + 1442695040888963407u;
         const double x = ldexp((double)(int64_t)*state, -62);
         const uint64_t code = mpsim_encode_f64(f, &nearest, x, 0, NULL);
-        memcpy((char *)(k < PRODUCTS ? a : b) + (size_t)(k % PRODUCTS) * bytes, &code, bytes);
+        code_store((char *)(k < PRODUCTS ? a : b) + (size_t)(k % PRODUCTS) * bytes, bytes, code);
     }
     if (mpsim_dot_steps(m, f, a, f, b, PRODUCTS, 0, NULL, &d, keep, &r) != MPSIM_OK ||
         mpsim_dot(m, f, a, f, b, PRODUCTS, 0, NULL, &again) != MPSIM_OK || d != again)

@@ -211,11 +211,8 @@ static void compare_rows(const uint64_t *shape, size_t rank, unsigned width)
         const unsigned char *codes = (const unsigned char *)room;
         n = count - first < 100 ? count - first : 100;
         ck_assert(elements_codes(&e, first, room, (size_t)n, &error) == 0);
-        for (uint64_t i = 0; i < n; i++) {
-            uint64_t code = 0;
-            memcpy(&code, codes + i * width, width);
-            wrong += code != (stored_at(shape, rank, first + i) & mask);
-        }
+        for (uint64_t i = 0; i < n; i++)
+            wrong += code_load(codes + i * width, width) != (stored_at(shape, rank, first + i) & mask);
         if (first == 300)
             ck_assert_int_eq(elements_load(&e, &error), count <= (8 << 20) / width);
     }
