@@ -31,16 +31,21 @@ static void mark_columns(float *values, uint32_t *signs, size_t n)
 
 static void mark_row(float *values, uint32_t *signs, size_t n)
 {
-    *signs = 0;
-    for (size_t k = 0; k < n; k += V_LANES) {
-        const size_t some = n - k < V_LANES ? n - k : V_LANES;
-        uint32_t lanes[V_LANES] = {0};
-        memcpy(lanes, values + k, some * sizeof lanes[0]);
-        const vu32 u = v_load_u32(lanes);
-        *signs |= m32_bits(v_top_u32(u)) << k;
-        v_store_u32(lanes, marked(u, 0));
-        memcpy(values + k, lanes, some * sizeof lanes[0]);
+    uint32_t last[V_LANES] = {0}, bits = 0;
+    size_t k = 0;
+    for (; k + V_LANES <= n; k += V_LANES) {
+        const vu32 u = v_load_u32(values + k);
+        bits |= m32_bits(v_top_u32(u)) << k;
+        v_store_u32(values + k, marked(u, 0));
     }
+    if (k < n) {
+        memcpy(last, values + k, (n - k) * sizeof last[0]);
+        const vu32 u = v_load_u32(last);
+        bits |= m32_bits(v_top_u32(u)) << k;
+        v_store_u32(last, marked(u, 0));
+        memcpy(values + k, last, (n - k) * sizeof last[0]);
+    }
+    *signs = bits;
 }
 
 /* ---- chains ---- */
