@@ -20,7 +20,7 @@ static void do_row(size_t at, void *context)
     const size_t i = j->first + at, size = j->shape->size;
     const mpsim_keys seen = mpsim_keys_of(j->a, j->shape, i);
     double *const s = j->s + at * j->shape->keys, *const y = j->y + i * size;
-    double most = -INFINITY, sum = 0;
+    double most = -HUGE_VAL, sum = 0;
     for (size_t c = 0; c < size; c++)
         y[c] = 0;
     for (size_t k = seen.from; k < seen.to; k++) {

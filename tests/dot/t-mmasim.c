@@ -3,6 +3,7 @@
 #include "support/extent.h"
 #include "support/recorded.h"
 #include "sim/text/sha256.h"
+#include "sim/trace/trace.h"
 #include "support/support.h"
 
 #include <stdio.h>
@@ -118,6 +119,7 @@ START_TEST(same_inputs)
                 uint64_t packed[DOT_SET_DEPTH];
                 if (n)
                     dot_pack(f, packed, 0, codes, n);
+                trace_to_little_endian((unsigned char *)packed, bytes, n);
                 sha256_add(&digest, packed, n * bytes);
             }
         sha256_hex(&digest, hex);

@@ -147,10 +147,15 @@ static const quant_form *form_of(const char *type, const char *element)
     ck_abort_msg("no form for %s", type);
 }
 
+/* Of a code as it stands in a file. */
 static float number_of(const char *format, const void *code)
 {
     const mpsim_format *f = mpsim_format_find(format);
-    return (float)mpsim_decode(f, code_load(code, mpsim_format_code_bytes(f)));
+    const size_t bytes = mpsim_format_code_bytes(f);
+    unsigned char own[8];
+    memcpy(own, code, bytes);
+    trace_to_little_endian(own, bytes, 1); /* and back */
+    return (float)mpsim_decode(f, code_load(own, bytes));
 }
 
 static float bfloat16(float x)

@@ -164,9 +164,10 @@ static void put_parts(const parts *to, const quant_geometry *g, const cast_recip
             const uint64_t i = bi * g->block_rows, j = bj * g->block_cols;
             const uint64_t l = columns ? j : i, k = columns ? i : j;
             const uint64_t from = l / block_lines * w->across + k / block_codes, at = quant_scale_at(g, bi, bj);
-            if (scale_bytes(g, r) == 4)
+            if (scale_bytes(g, r) == 4) {
                 memcpy(to->bytes + to->scales + 4 * at, &w->inverses[from], 4);
-            else
+                trace_to_little_endian(to->bytes + to->scales + 4 * at, 4, 1);
+            } else
                 to->bytes[to->scales + at] = w->scale_codes[from];
         }
     free(line);
@@ -248,6 +249,7 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
     q.to = open_writer(path, n * sizeof *values);
     ck_assert(values && tiles_run(&q, &error) == 0);
     read_back(path, q.to, values, n * sizeof *values);
+    trace_to_little_endian((unsigned char *)values, sizeof *values, n); /* and back */
     for (uint64_t i = 0; i < all[c].rows; i++)
         for (uint64_t j = 0; j < all[c].cols && !r->transform; j++) {
             const float v = w.values[all[c].columns ? j * all[c].rows + i : i * all[c].cols + j];

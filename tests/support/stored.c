@@ -1,6 +1,7 @@
 /* stored.c -- see stored.h. */
 #include "stored.h"
 
+#include "sim/trace/trace.h"
 #include "support.h"
 
 #include <stdio.h>
@@ -17,7 +18,8 @@ stored_file stored_open(const char *path)
     const size_t n = fread(s.bytes, 1, MOST, f);
     fclose(f);
     ck_assert(n > 8 && n < MOST);
-    const uint64_t length = code_load(s.bytes, 8);
+    uint64_t length = code_load(s.bytes, 8);
+    trace_to_little_endian((unsigned char *)&length, sizeof length, 1); /* and back */
     ck_assert(length < n - 8);
     s.header = json_loadb((char *)s.bytes + 8, (size_t)length, 0, NULL);
     s.data = s.bytes + 8 + length;

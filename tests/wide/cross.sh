@@ -61,7 +61,8 @@ fi
 
 # ---- tests ----
 failed=0
-"$program" verify | tail -n 1
+"$program" verify >verify.txt || failed=1
+grep ' comparisons in ' verify.txt || failed=1
 MPSIM_SRCDIR=$source sh "$source/tests/wide/same.sh" "${MPSIM:-$source/mpsim}" "$program" || failed=1
 [ $# -gt 0 ] || set -- base/t-env digest/t-digest quant/t-form quant/t-layout quant/t-tiles quant/t-written round/t-golden \
     trace/t-codes trace/t-gguf trace/t-llmc trace/t-npy trace/t-npz trace/t-parts trace/t-pickle trace/t-quantised \
