@@ -56,13 +56,15 @@ typedef double vf64 __attribute__((vector_size(16)));
 typedef vi32 m32;
 typedef vi64 m64;
 
-/* Lanes of a, numbered from 0, and b, from 4; of little-endian 64-bit lanes the even ones are the lower
- * halves (lib/round/kernel/kernel.c: other machines use the reference). */
+/* Lanes of a, numbered from 0, and b, from 4. */
 #ifdef __clang__
 #define V_SHUFFLE(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
 #else
 #define V_SHUFFLE(a, b, i, j, k, l) __builtin_shuffle(a, b, (vu32){i, j, k, l})
 #endif
+
+/* The lower half of lane i of 64 bits, as a lane of 32. */
+#define V_LOWER(i) (2 * (i) + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__))
 
 /* ---- loads and stores ---- */
 
@@ -220,10 +222,13 @@ V_INLINE vu64 v_mul_odd_u32(vu32 a, vu32 b)
 
 V_INLINE vu32 v_high_words(vu64 even, vu64 odd)
 {
-    return (vu32)V_SHUFFLE((vu32)(even >> 32), (vu32)(odd >> 32), 0, 4, 2, 6);
+    return (vu32)V_SHUFFLE((vu32)(even >> 32), (vu32)(odd >> 32), V_LOWER(0), V_LOWER(2), V_LOWER(1), V_LOWER(3));
 }
 
-V_INLINE vu32 v_low_words(vu64 even, vu64 odd) { return (vu32)V_SHUFFLE((vu32)even, (vu32)odd, 0, 4, 2, 6); }
+V_INLINE vu32 v_low_words(vu64 even, vu64 odd)
+{
+    return (vu32)V_SHUFFLE((vu32)even, (vu32)odd, V_LOWER(0), V_LOWER(2), V_LOWER(1), V_LOWER(3));
+}
 #endif
 
 V_INLINE uint64_t v_sum_u64(vu64 a) { return a[0] + a[1]; }
@@ -271,7 +276,10 @@ V_INLINE vf64 v_first_f64(vf32 a) { return (vf64){(double)a[0], (double)a[1]}; }
 V_INLINE vf64 v_last_f64(vf32 a) { return (vf64){(double)a[2], (double)a[3]}; }
 
 #ifndef V_NEON
-V_INLINE vu32 v_narrow_u32(vu64 first, vu64 last) { return (vu32)V_SHUFFLE((vu32)first, (vu32)last, 0, 2, 4, 6); }
+V_INLINE vu32 v_narrow_u32(vu64 first, vu64 last)
+{
+    return (vu32)V_SHUFFLE((vu32)first, (vu32)last, V_LOWER(0), V_LOWER(1), V_LOWER(2), V_LOWER(3));
+}
 #endif
 
 V_INLINE vf32 v_narrow_f32(vf64 first, vf64 last)

@@ -138,7 +138,10 @@ static void block_text(const quantised *q, size_t k, FILE *to)
         table_cell(t, "%.9g", mpsim_decode(q->f, q->codes[i]));
         table_cell(t, "%.9g", (double)q->values[i]);
         table_cell(t, "%.3g", error);
-        table_cell(t, x != 0 && isfinite(x) ? "%.3g" : "", x != 0 ? error / x + 0.0 : 0);
+        if (x != 0 && isfinite(x))
+            table_cell(t, "%.3g", error / x + 0.0);
+        else
+            table_cell(t, "%s", "");
         table_cell(t, "%s", remark(q, i));
     }
     table_print(t, to, "  ");

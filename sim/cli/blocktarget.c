@@ -48,7 +48,7 @@ static int add(block_list *l, block_target *t, const char *axis, const char *wor
     for (size_t i = 0; i < l->count; i++)
         if (strcmp(l->items[i].label, t->label) == 0)
             return fail(EXIT_USAGE, "%s: recipe '%s' is there twice", verb, word);
-    for (int a = first; a <= (int)last; a++) {
+    for (int a = (int)first; a <= (int)last; a++) {
         if (array_room(&l->items, l->count, sizeof *l->items))
             return host_no_memory();
         t->axis = (block_axis)a;

@@ -99,8 +99,8 @@ static int has_same_shape(const side_tensor *x, const side_tensor *y)
 
 static int compare_step(logprob *l, size_t i, size_t k)
 {
-    side_group a = {NULL}, b = {NULL};
-    match_list pairs = {NULL};
+    side_group a = {0}, b = {0};
+    match_list pairs = {0};
     int code = side_load(&a, l->sides[0], i);
     if (!code)
         code = side_load(&b, l->sides[1], k);

@@ -10,7 +10,7 @@ int tolerance_parse(tolerance *t, const char *text, const char *verb)
 {
     static const struct {
         const char *unit;
-        int by;
+        unsigned by;
     } units[] = {{"ulps", TOLERANCE_ULP}, {"ulp", TOLERANCE_ULP}, {"dB", TOLERANCE_SQNR}, {"", TOLERANCE_RELATIVE}};
     char number[64];
     t->by = TOLERANCE_NONE;

@@ -130,7 +130,10 @@ static void term_row(steps *t, const mpsim_dot_step *s, size_t i)
     const int cut = s->aligned && exact && ldexp((double)q, s->unit) != x;
     t->cut |= cut;
     table_cell(r, "%s", is_product ? "  term" : "  accumulator");
-    table_cell(r, is_product ? "%zu" : "", is_product ? s->places[i] : 0);
+    if (is_product)
+        table_cell(r, "%zu", s->places[i]);
+    else
+        table_cell(r, "%s", "");
     for (int side = 0; side < 2; side++)
         if (is_product)
             table_cell(r, "%.9g", (side ? t->p->b : t->p->a)[s->places[i]].value);

@@ -12,7 +12,7 @@ enum { BLOCKS = 4 };
 /* Two-sided 95 % of Student's t. */
 static double student(size_t freedom)
 {
-    static const double table[] = {INFINITY, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
+    static const double table[] = {HUGE_VAL, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
     return freedom < sizeof table / sizeof table[0] ? table[freedom] : 1.96 + 2.4 / (double)freedom;
 }
 

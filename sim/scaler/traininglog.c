@@ -146,7 +146,7 @@ static void adopt_step(log_line_place *at, log_line *l, const log_entry *last)
 static void count_lost(training_log *log, value_kind as)
 {
     if (!log->lost_lines++) {
-        log->lost_as = as;
+        log->lost_as = (int)as;
         log->lost_first = log->line;
     }
     log->lost_last = log->line;

@@ -80,9 +80,9 @@ START_TEST(every_number_of_8_bits)
         for (uint64_t code = 0; code >> format->bits == 0; code++)
             for (int mode = 0; mode < MODES; mode++) {
                 const uint32_t random = (uint32_t)test_random(&state);
-                check_code(f, format, of, format, of, mode, code, random);
+                check_code((mpsim_function)f, format, of, format, of, mode, code, random);
                 if (test_in_part(code + (uint64_t)(mode + f), 3))
-                    check_code(f, format, of, wide, owide, mode, code, random);
+                    check_code((mpsim_function)f, format, of, wide, owide, mode, code, random);
             }
 }
 END_TEST
@@ -152,7 +152,7 @@ START_TEST(edges_of_binary32)
             for (int negative = 0; negative < 2; negative++)
                 for (int mode = 0; mode < MODES; mode++)
                     for (int f = 0; f < MPSIM_FUNCTIONS; f++)
-                        check_code(f, format, of, format, of, mode,
+                        check_code((mpsim_function)f, format, of, format, of, mode,
                                    (uint32_t)(bits_of_f32(at[i]) + (uint32_t)d) ^ (uint32_t)negative << 31,
                                    0x80000000u);
 }
@@ -219,8 +219,8 @@ START_TEST(edges_of_binary64)
     /* clang-format on */
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         for (int f = 0; f < MPSIM_FUNCTIONS; f++) {
-            check_binary64(f, at[i]);
-            check_binary64(f, -at[i]);
+            check_binary64((mpsim_function)f, at[i]);
+            check_binary64((mpsim_function)f, -at[i]);
         }
 }
 END_TEST
@@ -248,7 +248,7 @@ START_TEST(names)
     mpsim_function f;
     ck_assert(mpsim_function_parse(&f, "TANH") == MPSIM_OK && f == MPSIM_FUNCTION_TANH);
     for (int i = 0; i < MPSIM_FUNCTIONS; i++)
-        ck_assert(mpsim_function_parse(&f, mpsim_function_name(i)) == MPSIM_OK && (int)f == i);
+        ck_assert(mpsim_function_parse(&f, mpsim_function_name((mpsim_function)i)) == MPSIM_OK && (int)f == i);
     ck_assert(mpsim_function_parse(&f, "sqrt") == MPSIM_ENOTFOUND);
     ck_assert(mpsim_function_parse(NULL, "exp") == MPSIM_EINVAL && mpsim_function_parse(&f, NULL) == MPSIM_EINVAL);
     ck_assert_ptr_null(mpsim_function_name(MPSIM_FUNCTIONS));

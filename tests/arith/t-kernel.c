@@ -89,7 +89,7 @@ static void fill(const mpsim_arith *o, void *const x[3], uint64_t *random)
             a = minus ? 0 : v, b = minus ? v : -v, c = -a * b;
             break;
         case 3:
-            b = -nextafterf((float)v, 2), c = -nextafterf((float)(a * b), 2);
+            b = -(double)nextafterf((float)v, 2), c = -(double)nextafterf((float)(a * b), 2);
             break;
         case 4: /* below, above and at the ends of the result's range */
             a = ldexp(a, ilogb(minus ? mpsim_format_max(&o->result) : mpsim_format_min_positive(&o->result)));

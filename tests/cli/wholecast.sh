@@ -19,6 +19,14 @@ holds() { # holds FILE TEXT...
     for text in "$@"; do grep -qF -- "$text" "$dir/out" || { echo "no $text" >"$dir/err"; return 1; }; done
 }
 
+# ---- a packed file, in which no element can be found by its place
+real=$MPSIM_SRCDIR/data/digits-cnn/step_020000/rank_00000.safetensors
+gzip -c "$real" >"$dir/packed.safetensors.gz"
+run 0 cast -f e4m3 -m 'weight:*' -o "$dir/plain.safetensors" "$real" &&
+    run 0 cast -f e4m3 -m 'weight:*' -o "$dir/unpacked.safetensors" "$dir/packed.safetensors.gz" &&
+    has '33 tensors of 91,972 elements copied$' && cmp -s "$dir/plain.safetensors" "$dir/unpacked.safetensors"
+ok $? "packed: cast and copied as they come"
+
 model="$dir/model.safetensors"
 safetensors "$model" '{"w":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},"ids":{"dtype":"I64","shape":[1],"data_offsets":[8,16]},"c":{"dtype":"C64","shape":[1],"data_offsets":[16,24]},"b":{"dtype":"BF16","shape":[1],"data_offsets":[24,26]},"m":{"dtype":"BOOL","shape":[2],"data_offsets":[26,28]},"p":{"dtype":"F4","shape":[4],"data_offsets":[28,30]}}' \
     '\000\000\200\077\000\000\000\300\001\002\003\004\005\006\007\010\021\022\023\024\025\026\027\030\200\077\001\000\041\042'

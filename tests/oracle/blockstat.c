@@ -305,7 +305,7 @@ void judge_blocks(judged *j, const judged_recipe *r, const float *x, const float
 double judged_mse(const judged *j)
 {
     if (j->compared == 0)
-        return NAN;
+        return (double)NAN;
     mpfr_t sum;
     mpfr_init2(sum, 53);
     mpfr_set_q(sum, j->errors, MPFR_RNDN);
@@ -317,7 +317,7 @@ double judged_mse(const judged *j)
 double judged_sqnr_db(const judged *j)
 {
     if (j->compared == 0)
-        return NAN;
+        return (double)NAN;
     mpfr_t a, b;
     mpfr_inits2(200, a, b, (mpfr_ptr)NULL);
     mpfr_set_q(a, j->squares, MPFR_RNDN);

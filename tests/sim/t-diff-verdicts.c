@@ -73,7 +73,7 @@ static void fp8(sample *s)
     for (size_t i = 0; i < s->n; i++)
         most = fmaxf(most, fabsf(s->x[i]));
     for (size_t i = 0; i < s->n; i++)
-        s->x[i] = as("e4m3", MPSIM_ROUND_NEAREST_EVEN, s->x[i], 448 / most) / (448 / most);
+        s->x[i] = as("e4m3", MPSIM_ROUND_NEAREST_EVEN, s->x[i], (double)(448 / most)) / (448 / most);
 }
 static void wipe(sample *s)
 {

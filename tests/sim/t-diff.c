@@ -247,8 +247,9 @@ END_TEST
 /* Fits by hand: e4m3 has steps of 1/8 from 1 on. */
 START_TEST(fits)
 {
-    const double x[4] = {1.05, 1.07, 1.25, 500}, nearest[4] = {1, 1.125, 1.25, NAN}, zero[4] = {1, 1, 1.25, 448},
-                 neither[4] = {1.25, 1, 1.25, 448}, mixed[4] = {1.125, 1, 1.25, NAN};
+    const double x[4] = {1.05, 1.07, 1.25, 500}, nearest[4] = {1, 1.125, 1.25, (double)NAN},
+                 zero[4] = {1, 1, 1.25, 448}, neither[4] = {1.25, 1, 1.25, 448},
+                 mixed[4] = {1.125, 1, 1.25, (double)NAN};
     const fit_question q = {.format = *mpsim_format_find("e4m3"), .scale = 1};
     fit f = {0};
     fit_add(&f, &q, x, nearest, 4);

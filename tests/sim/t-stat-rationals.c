@@ -158,7 +158,7 @@ static void same_digits(tally *t, const char *what, const json_t *in, const char
 
 static double tolerance_of(power s, double db)
 {
-    return fmax(2 * (nextafter(fabs(db), INFINITY) - fabs(db)), decibels[s]);
+    return fmax(2 * (nextafter(fabs(db), HUGE_VAL) - fabs(db)), decibels[s]);
 }
 
 static void same_scales(tally *t, const char *what, const json_t *in, const judged *j)

@@ -74,7 +74,7 @@ typedef struct replay {
 
 static size_t fact(const replay *r, const char *key)
 {
-    const double x = recorded_number(r->facts, key, NAN);
+    const double x = recorded_number(r->facts, key, (double)NAN);
     ck_assert_msg(x >= 0, "%s: %s is missing", r->facts, key);
     return (size_t)x;
 }
@@ -423,7 +423,7 @@ static void replay_causal(replay *r)
 {
     const size_t cols = fact(r, "cols");
     train_tensor p = output(r, "y", cols), s = input(r, "x", 0, cols);
-    OK(ops->causal(&engine, NULL, (float)recorded_number(r->facts, "scale", NAN), &p, &s, NULL));
+    OK(ops->causal(&engine, NULL, (float)recorded_number(r->facts, "scale", (double)NAN), &p, &s, NULL));
     compare(r, SOFTMAX, &p, "y");
     drop(&s);
 }
@@ -432,7 +432,7 @@ static void replay_causal_backward(replay *r)
 {
     const size_t cols = fact(r, "cols");
     train_tensor ds = output(r, "y", cols), p = input(r, "p", 0, cols), dp = input(r, "dy", 0, cols);
-    OK(ops->causal_backward(&engine, NULL, (float)recorded_number(r->facts, "scale", NAN), &ds, &dp, &p, NULL));
+    OK(ops->causal_backward(&engine, NULL, (float)recorded_number(r->facts, "scale", (double)NAN), &ds, &dp, &p, NULL));
     compare(r, SOFTMAX_BACK, &ds, "y");
     drop(&p);
     drop(&dp);
@@ -491,8 +491,9 @@ static void replay_loss(replay *r)
     train_tensor dx = output(r, "y", cols), x = input(r, "x", 0, cols);
     float *want = values(r, "loss", &n, NULL), loss = 0;
     ck_assert_uint_eq(indices(r, "labels", labels, COUNT(labels)), x.rows);
-    OK(ops->softmax_xent(&engine, &dx, &x, labels, (float)(recorded_number(r->facts, "scale", NAN) / (double)x.rows),
-                         NULL, &loss, NULL, NULL));
+    OK(ops->softmax_xent(&engine, &dx, &x, labels,
+                         (float)(recorded_number(r->facts, "scale", (double)NAN) / (double)x.rows), NULL, &loss, NULL,
+                         NULL));
     compare(r, LOGITS, &dx, "y");
     judge(r, LOSS, format("binary32"), &loss, want, 1);
     free(want);

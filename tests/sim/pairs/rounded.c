@@ -44,14 +44,15 @@ static void truncated(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a, (void)random;
     for (size_t i = 0; i < b->n; i++)
-        b->x[i] = f32_of_bits(bits_of_f32((float)b->x[i]) & 0xffff0000u);
+        b->x[i] = (double)f32_of_bits(bits_of_f32((float)b->x[i]) & 0xffff0000u);
 }
 
 static void stochastic(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
     for (size_t i = 0; i < b->n; i++)
-        b->x[i] = f32_of_bits((bits_of_f32((float)b->x[i]) + (uint32_t)(test_random(random) & 0xffff)) & 0xffff0000u);
+        b->x[i] = (double)f32_of_bits((bits_of_f32((float)b->x[i]) + (uint32_t)(test_random(random) & 0xffff)) &
+                                      0xffff0000u);
 }
 
 static double largest(const double *x, size_t n)
@@ -178,7 +179,7 @@ static void few_bf16(pair_tensor *a, pair_tensor *b, uint64_t *random)
 static void one_last_bit(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a, (void)random;
-    b->x[1000] = f32_of_bits(bits_of_f32((float)b->x[1000]) ^ 1);
+    b->x[1000] = (double)f32_of_bits(bits_of_f32((float)b->x[1000]) ^ 1);
 }
 
 static void rope_bf16(pair_tensor *a, pair_tensor *b, uint64_t *random)
