@@ -121,6 +121,7 @@ static void load(recording *c, recorded *r, const char *name)
     ck_assert(c->blocks > 0 && bytes % c->blocks == 0);
     c->scale_bytes = c->recipe.rule == MPSIM_SCALE_AMAX_TORCHAO ? sizeof(float) : 1;
     c->repeats = bytes / c->scale_bytes / c->blocks;
+    trace_to_little_endian(c->scale, c->scale_bytes, bytes / c->scale_bytes); /* and back */
     c->amax = tensor_amax(r, c);
 }
 

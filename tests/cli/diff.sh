@@ -102,14 +102,14 @@ run 1 diff -k opt.m "$adam" "$MPSIM_SRCDIR/data/amp-mlp/sgd" && has 'B = A \* 10
 
 # ---- constants: what rounds to what is said, whichever side ----
 tenth='\315\314\314\075'
-for n in 1 2; do
+for count in 1 2; do
     # shellcheck disable=SC2059 # octal bytes
-    printf "$tenth$tenth" | head -c $((4 * n)) >"$dir/constant.raw"
+    printf "$tenth$tenth" | head -c $((4 * count)) >"$dir/constant.raw"
     for format in fp32 bf16; do
-        "$MPSIM" cast -q --dtype binary32 --shape $n -f $format -o "$dir/$format.safetensors" "$dir/constant.raw"
+        "$MPSIM" cast -q --dtype binary32 --shape $count -f $format -o "$dir/$format.safetensors" "$dir/constant.raw"
     done
     run 1 diff "$dir/fp32.safetensors" "$dir/bf16.safetensors" && has 'B is A rounded to bf16' &&
-        run 1 diff "$dir/bf16.safetensors" "$dir/fp32.safetensors" && has 'A is B rounded to bf16'; ok $? "constants of $n elements, rounded"
+        run 1 diff "$dir/bf16.safetensors" "$dir/fp32.safetensors" && has 'A is B rounded to bf16'; ok $? "constants of $count elements, rounded"
 done
 
 # ---- log-probabilities: -1 -2 (padding), -0.5 -1 -2 against -1 -1.5 (padding), -0.5 -1 -3 ----
