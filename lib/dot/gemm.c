@@ -266,12 +266,20 @@ static void run_here(void *self, size_t n, void (*task)(size_t i, void *job), vo
         task(i, context);
 }
 
+static size_t one_thread(void *self)
+{
+    (void)self;
+    return 1;
+}
+
 /* A matrix of the given size: a stride that holds a row, codes if there are any. */
 static int is_matrix(const mpsim_matrix *x, size_t rows, size_t columns)
 {
     const size_t across = x->transposed ? rows : columns, lines = x->transposed ? columns : rows;
     return rows == 0 || columns == 0 || (x->codes && (lines == 1 || x->stride >= across));
 }
+
+enum { FEW = 2000 }; /* products for fewer of which the chains of cut.h are not worth what they need before them */
 
 /* The fast path for this product, or NULL. */
 static path *choose(job *g)
@@ -288,7 +296,7 @@ static path *choose(job *g)
     if (m->length && m->order != MPSIM_ORDER_LANES && m->addition < MPSIM_ADDITION_FUSED)
         return NULL;
     if (mpsim_tile_init(&g->tile, m, fa, fb)) {
-        g->tile.cut &= !g->scales_a;
+        g->tile.cut &= !g->scales_a && (double)g->rows * (double)g->columns * (double)g->depth >= FEW;
         return !g->scales_a || takes_scales(g) ? mpsim_fused_rows : NULL;
     }
     if (mpsim_chain_init(&g->chain, m, fa, fb))
@@ -353,7 +361,7 @@ static mpsim_status strip(const job *whole, const mpsim_pool *pool, size_t first
 
 static mpsim_status in_strips(job *g, const mpsim_pool *pool)
 {
-    const size_t width = strip_of(g, pool->run == run_here);
+    const size_t width = strip_of(g, pool->threads && pool->threads(pool->self) == 1);
     size_t tasks;
     g->block_rows = g->run ? 32 : 1; /* the reference takes its time for a row */
     g->blocks = (g->rows - 1) / g->block_rows + 1;
@@ -383,7 +391,7 @@ static mpsim_status multiply(const mpsim_model *m, size_t rows, size_t columns, 
                              const mpsim_matrix *c, void *d, size_t d_stride, const mpsim_rng *rng,
                              const mpsim_pool *pool)
 {
-    static const mpsim_pool here = {run_here, NULL};
+    static const mpsim_pool here = {run_here, NULL, one_thread};
     if (!a || !b)
         return MPSIM_EINVAL;
     mpsim_status s = mpsim_dot_check(m, a->format, b->format, rng);

@@ -319,4 +319,10 @@ static void lend(void *unused, size_t n, void (*task)(size_t i, void *job), void
         run_all((uintptr_t)task, (int)((n - 1) / l.share + 1), run_share, &l);
 }
 
-const mpsim_pool parallel_pool = {lend, NULL};
+static size_t lent_threads(void *unused)
+{
+    (void)unused;
+    return (size_t)parallel_threads();
+}
+
+const mpsim_pool parallel_pool = {lend, NULL, lent_threads};

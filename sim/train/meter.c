@@ -60,6 +60,12 @@ static void lend(void *self, size_t n, void (*task)(size_t i, void *job), void *
     m->threads->run(m->threads->self, n, run_task, &l);
 }
 
+static size_t lent_threads(void *self)
+{
+    const mpsim_pool *threads = ((train_meter *)self)->threads;
+    return threads->threads ? threads->threads(threads->self) : 2;
+}
+
 /* ---- measuring ---- */
 
 /* Rows of each matrix of a stack that a product takes. */
@@ -100,7 +106,7 @@ int train_meter_open(train_meter *m, train_opener device, const mpsim_pool *thre
 {
     memset(m, 0, sizeof *m);
     m->threads = threads;
-    m->pool = (mpsim_pool){lend, m};
+    m->pool = (mpsim_pool){lend, m, lent_threads};
     m->asked = asked;
     snprintf(why, size, "out of memory");
     if (device ? device(&m->engine, why, size) : train_engine_cpu(&m->engine, &m->pool))

@@ -1,272 +1,18 @@
 /* t-gemm.c -- matrix products: every element is what mpsim_dot gives, whatever the shape, the
  * layout, the instruction set and the threads. */
 #include "support/dotcases.h"
+#include "support/products.h"
 #include "support/support.h"
 
 #include <fenv.h>
 #include <math.h>
 #include <mpsim/dot.h>
 #include <mpsim/isa.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define COUNT(x) (sizeof(x) / sizeof(x)[0])
-
-/* ---- threads ------------------------------------------------------------------------------ */
-
-typedef struct job {
-    void (*task)(size_t i, void *job);
-    void *of;
-    size_t n;
-    atomic_size_t next;
-} job;
-
-static void in_random_order(void *self, size_t n, void (*task)(size_t i, void *job), void *of)
-{
-    uint64_t *seed = self;
-    size_t *order = malloc((n + 1) * sizeof *order);
-    ck_assert(order);
-    for (size_t i = 0; i < n; i++)
-        order[i] = i;
-    for (size_t i = n; i > 1; i--) {
-        const size_t j = (size_t)(test_random(seed) % i), x = order[i - 1];
-        order[i - 1] = order[j];
-        order[j] = x;
-    }
-    for (size_t i = 0; i < n; i++)
-        task(order[i], of);
-    free(order);
-}
-
-static void *worker(void *self)
-{
-    job *j = self;
-    for (size_t i; (i = atomic_fetch_add(&j->next, 1)) < j->n;)
-        j->task(i, j->of);
-    return NULL;
-}
-
-static void on_threads(void *self, size_t n, void (*task)(size_t i, void *job), void *of)
-{
-    pthread_t threads[3];
-    job j = {.task = task, .of = of, .n = n};
-    (void)self;
-    atomic_init(&j.next, 0);
-    for (size_t i = 0; i < COUNT(threads); i++)
-        ck_assert(pthread_create(&threads[i], NULL, worker, &j) == 0);
-    for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_join(threads[i], NULL);
-}
-
-/* ---- problems ----------------------------------------------------------------------------- */
-
-/* A matrix of codes, row-major, and where it lies in memory. */
-typedef struct matrix {
-    mpsim_format f;
-    size_t rows, columns, stride;
-    int transposed;
-    uint64_t *codes;
-    unsigned char *memory;
-} matrix;
-
-static void set_up(matrix *x, const mpsim_format *f, size_t rows, size_t columns, size_t gap, int transposed)
-{
-    x->f = *f;
-    x->rows = rows;
-    x->columns = columns;
-    x->stride = (transposed ? rows : columns) + gap;
-    x->transposed = transposed;
-    const size_t lines = transposed ? columns : rows;
-    x->codes = calloc(rows * columns + 1, sizeof *x->codes);
-    x->memory = malloc(lines * x->stride * 8 + 16);
-    ck_assert(x->codes && x->memory);
-    memset(x->memory, 0xff, lines * x->stride * 8 + 16); /* NaNs in the gaps */
-}
-
-static void lay_out(matrix *x)
-{
-    for (size_t i = 0; i < x->rows; i++)
-        for (size_t j = 0; j < x->columns; j++)
-            dot_pack(&x->f, x->memory + 1, x->transposed ? j * x->stride + i : i * x->stride + j,
-                     &x->codes[i * x->columns + j], 1);
-}
-
-static mpsim_matrix view(const matrix *x)
-{
-    return (mpsim_matrix){&x->f, x->memory + 1, x->stride, x->transposed};
-}
-
-static void clear(matrix *x)
-{
-    free(x->codes);
-    free(x->memory);
-}
-
-typedef struct problem {
-    const mpsim_model *m;
-    size_t rows, columns, depth;
-    matrix a, b, c;
-    int no_c;
-    mpsim_rng rng;
-    uint64_t *want;
-} problem;
-
-/* Numbers of the kind for the products a[i][k] b[k][j]; with few = 1 only two elements are. */
-static void fill(problem *p, int kind, int few, uint64_t *seed)
-{
-    const mpsim_format *fr = &p->m->result.format;
-    const size_t na = p->rows * p->depth, nb = p->depth * p->columns;
-    const size_t n = na > nb ? na : nb;
-    uint64_t *x = calloc(n + 1, sizeof *x), *y = calloc(n + 1, sizeof *y);
-    ck_assert(x && y);
-    kinds_fill(&p->a.f, x, &p->b.f, y, n, fr, few || kind == KIND_CANCEL ? KIND_NORMAL : kind, seed);
-    memcpy(p->a.codes, x, na * sizeof *x);
-    memcpy(p->b.codes, y, nb * sizeof *y);
-    if (few && n) {
-        kinds_fill(&p->a.f, x, &p->b.f, y, 2, fr, KIND_BITS, seed);
-        kinds_fill(&p->a.f, x, &p->b.f, y, 1, fr, kind, seed);
-        if (na)
-            p->a.codes[test_random(seed) % na] = x[0];
-        if (nb)
-            p->b.codes[test_random(seed) % nb] = y[test_random(seed) % 2];
-    }
-    if (kind == KIND_CANCEL && mpsim_format_is_signed(&p->b.f))
-        for (size_t k = 1; k < p->depth; k += 2) { /* opposite products, side by side */
-            for (size_t i = 0; i < p->rows; i++)
-                p->a.codes[i * p->depth + k] = p->a.codes[i * p->depth + k - 1];
-            for (size_t j = 0; j < p->columns; j++)
-                p->b.codes[k * p->columns + j] = p->b.codes[(k - 1) * p->columns + j] ^ (uint64_t)1
-                                                                                            << (p->b.f.bits - 1);
-        }
-    for (size_t i = 0; i < p->rows * p->columns; i++)
-        p->c.codes[i] = p->no_c ? 0 : kinds_addend(fr, few ? KIND_NORMAL : kind, seed);
-    free(x);
-    free(y);
-    lay_out(&p->a);
-    lay_out(&p->b);
-    lay_out(&p->c);
-}
-
-static problem new_problem(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb, size_t rows,
-                           size_t columns, size_t depth, uint64_t *seed)
-{
-    const uint64_t u = test_random(seed);
-    problem p = {.m = m, .rows = rows, .columns = columns, .depth = depth};
-    set_up(&p.a, fa, rows, depth, u & 1 ? u >> 8 & 3 : 0, u >> 1 & 1);
-    set_up(&p.b, fb, depth, columns, u >> 2 & 1 ? u >> 10 & 3 : 0, u >> 3 & 1);
-    set_up(&p.c, &m->result.format, rows, columns, u >> 4 & 1 ? u >> 12 & 3 : 0, u >> 5 & 1);
-    /* mpsim_dot takes a code for c: in a format without zero it cannot say what no c is */
-    p.no_c = (u >> 16) % 8 == 0 && m->result.format.zero != MPSIM_ZERO_NONE;
-    p.rng = (mpsim_rng){test_random(seed), test_random(seed), test_random(seed)};
-    p.want = malloc((rows * columns + 1) * sizeof *p.want);
-    ck_assert(p.want);
-    return p;
-}
-
-static void clear_problem(problem *p)
-{
-    clear(&p->a);
-    clear(&p->b);
-    clear(&p->c);
-    free(p->want);
-}
-
-/* The dot products one by one. */
-static void solve(problem *p)
-{
-    unsigned char *row = malloc(p->depth * 8 + 1), *column = malloc(p->depth * 8 + 1);
-    uint64_t *x = malloc(p->depth * sizeof *x + 1);
-    ck_assert(row && column && x);
-    for (size_t i = 0; i < p->rows; i++)
-        for (size_t j = 0; j < p->columns; j++) {
-            mpsim_rng rng = p->rng;
-            rng.index += ((uint64_t)i * p->columns + j) << 32;
-            for (size_t k = 0; k < p->depth; k++)
-                x[k] = p->b.codes[k * p->columns + j];
-            dot_pack(&p->a.f, row, 0, p->a.codes + i * p->depth, p->depth);
-            dot_pack(&p->b.f, column, 0, x, p->depth);
-            ck_assert(mpsim_dot(p->m, &p->a.f, row, &p->b.f, column, p->depth, p->c.codes[i * p->columns + j], &rng,
-                                &p->want[i * p->columns + j]) == MPSIM_OK);
-        }
-    free(row);
-    free(column);
-    free(x);
-}
-
-static const char *describe(const problem *p, const char *with)
-{
-    static char text[800];
-    const mpsim_model *m = p->m;
-    snprintf(text, sizeof text,
-             "%s (addition %d L=%d F=%d floor=%d chunk=%u acc=%s mode %d result=%s), %s%s x %s%s, "
-             "%zu x %zu x %zu, %s%s, %s",
-             m->name, m->addition, m->length, m->fraction, m->floor, m->chunk, m->accumulator.format.name,
-             m->accumulator.rounding.mode, m->result.format.name, p->a.f.name, p->a.transposed ? "^T" : "", p->b.f.name,
-             p->b.transposed ? "^T" : "", p->rows, p->columns, p->depth,
-             p->no_c           ? "no c"
-             : p->c.transposed ? "c^T"
-                               : "c",
-             with, mpsim_isa_active());
-    return text;
-}
-
-/* Run it and compare; in_place: d is c. Whatever lies between the rows of d must stay. */
-static void check_once(const problem *p, const mpsim_pool *pool, int in_place, const char *with)
-{
-    const mpsim_format *f = &p->m->result.format;
-    const size_t stride = in_place ? p->c.stride : p->columns + p->rng.seed % 3;
-    const size_t bytes = p->rows * stride * 8 + 16, width = mpsim_format_code_bytes(f);
-    unsigned char *d = malloc(bytes), *expected = malloc(bytes);
-    ck_assert(d && expected);
-    memset(d, 0xff, bytes);
-    if (in_place)
-        memcpy(d + 1, p->c.memory + 1, p->rows * stride * width);
-    memcpy(expected, d, bytes);
-    for (size_t i = 0; i < p->rows; i++)
-        dot_pack(f, expected + 1, i * stride, p->want + i * p->columns, p->columns);
-    const mpsim_matrix a = view(&p->a), b = view(&p->b);
-    mpsim_matrix c = view(&p->c);
-    if (in_place)
-        c.codes = d + 1;
-    const mpsim_status s = mpsim_gemm(p->m, p->rows, p->columns, p->depth, &a, &b, p->no_c ? NULL : &c, d + 1, stride,
-                                      &p->rng, pool);
-    ck_assert_msg(s == MPSIM_OK, "%s: %s", describe(p, with), mpsim_status_string(s));
-    if (memcmp(d, expected, bytes) != 0) {
-        for (size_t i = 0; i < p->rows; i++)
-            for (size_t j = 0; j < p->columns; j++) {
-                const uint64_t got = dot_unpack(f, d + 1, i * stride + j);
-                ck_assert_msg(got == p->want[i * p->columns + j], "%s: element %zu, %zu is %llx, the dot product %llx",
-                              describe(p, with), i, j, (unsigned long long)got,
-                              (unsigned long long)p->want[i * p->columns + j]);
-            }
-        ck_abort_msg("%s: writes between the rows", describe(p, with));
-    }
-    free(d);
-    free(expected);
-}
-
-static void check_problem(problem *p, uint64_t *seed)
-{
-    const mpsim_pool random = {in_random_order, seed}, threads = {on_threads, NULL};
-    solve(p);
-    for (size_t i = 0; mpsim_isa_at(i); i++) {
-        if (mpsim_isa_use(mpsim_isa_at(i)) != MPSIM_OK)
-            continue;
-        check_once(p, NULL, 0, "");
-        check_once(p, &random, 0, ", random order");
-        if (!p->no_c && !p->c.transposed)
-            check_once(p, i % 2 ? &random : NULL, 1, ", in place");
-    }
-    if (test_random(seed) % 8 == 0)
-        check_once(p, &threads, 0, ", threads");
-    if (mpsim_isa_at(0))
-        mpsim_isa_use(mpsim_isa_at(0));
-}
-
-/* ---- tests -------------------------------------------------------------------------------- */
 
 static const size_t shapes[][3] = {{1, 1, 1},    {1, 1, 16},   {1, 19, 33}, {21, 1, 17},  {7, 9, 33},
                                    {17, 40, 65}, {2, 3, 0},    {8, 8, 32},  {5, 16, 31},  {4, 17, 64},
@@ -284,15 +30,15 @@ START_TEST(every_row)
         for (size_t t = 0; t < times; t++) {
             const size_t *shape = shapes[t % COUNT(shapes)];
             const uint64_t u = test_random(&seed);
-            problem p = new_problem(&m, &list[u % n], &list[(u >> 16) % n], shape[0], shape[1], shape[2], &seed);
+            product p = product_new(&m, &list[u % n], &list[(u >> 16) % n], shape[0], shape[1], shape[2], &seed);
             /* Around 1 is where a fast path works: half of the cases; few others among them. */
             const int kind = (int)((u >> 32) % (2 * KINDS));
             if (kind >= KINDS)
-                fill(&p, KIND_NORMAL, 0, &seed);
+                product_fill(&p, KIND_NORMAL, 0, &seed);
             else
-                fill(&p, kind, (int)(u >> 40 & 1), &seed);
-            check_problem(&p, &seed);
-            clear_problem(&p);
+                product_fill(&p, kind, (int)(u >> 40 & 1), &seed);
+            product_check(&p, &seed);
+            product_clear(&p);
         }
     }
 }
@@ -316,11 +62,11 @@ START_TEST(every_kind)
                     continue;
                 if (!test_in_part(pair + (size_t)kind + i, 1))
                     continue;
-                problem p = new_problem(&m, &list[pair % n], &list[pair / n], 1 + (u >> 8) % 9, 1 + (u >> 16) % 35,
+                product p = product_new(&m, &list[pair % n], &list[pair / n], 1 + (u >> 8) % 9, 1 + (u >> 16) % 35,
                                         1 + (u >> 24) % 70, &seed);
-                fill(&p, kind / 2, kind % 2, &seed);
-                check_problem(&p, &seed);
-                clear_problem(&p);
+                product_fill(&p, kind / 2, kind % 2, &seed);
+                product_check(&p, &seed);
+                product_clear(&p);
             }
     }
 }
@@ -347,10 +93,10 @@ START_TEST(large)
         mpsim_format list[16];
         ck_assert(mpsim_model_parse(&m, models[i]) == MPSIM_OK);
         const size_t n = dot_formats(&m, list, COUNT(list));
-        problem p = new_problem(&m, &list[i % n], &list[(i + 1) % n], 71, 133, 160, &seed);
-        fill(&p, i % 2 ? KIND_NORMAL : KIND_SPECIAL, i % 2 == 0, &seed);
-        check_problem(&p, &seed);
-        clear_problem(&p);
+        product p = product_new(&m, &list[i % n], &list[(i + 1) % n], 71, 133, 160, &seed);
+        product_fill(&p, i % 2 ? KIND_NORMAL : KIND_SPECIAL, i % 2 == 0, &seed);
+        product_check(&p, &seed);
+        product_clear(&p);
     }
 }
 END_TEST
@@ -400,11 +146,11 @@ START_TEST(other_models)
             }
             if (!dot_can(&m, &fa, &fb))
                 continue;
-            problem p = new_problem(&m, &fa, &fb, 1 + (u >> 16) % 5, 1 + (u >> 24) % 20,
+            product p = product_new(&m, &fa, &fb, 1 + (u >> 16) % 5, 1 + (u >> 24) % 20,
                                     1 + (u >> 32) % 66, &seed);
-            fill(&p, (int)((u >> 40) % KINDS), (int)(u >> 50 & 1), &seed);
-            check_problem(&p, &seed);
-            clear_problem(&p);
+            product_fill(&p, (int)((u >> 40) % KINDS), (int)(u >> 50 & 1), &seed);
+            product_check(&p, &seed);
+            product_clear(&p);
         }
     }
     /* clang-format on */
@@ -450,8 +196,8 @@ START_TEST(limits_of_lanes)
         mpsim_rounding_init(&r, MPSIM_ROUND_TOWARD_ZERO);
         ck_assert(mpsim_model_parse(&m, models[i % COUNT(models)]) == MPSIM_OK);
         const size_t n = dot_formats(&m, list, COUNT(list));
-        problem p = new_problem(&m, &list[i % n], &list[(i + i / 7) % n], 5, 20, 50, &seed);
-        fill(&p, KIND_NORMAL, 0, &seed);
+        product p = product_new(&m, &list[i % n], &list[(i + i / 7) % n], 5, 20, 50, &seed);
+        product_fill(&p, KIND_NORMAL, 0, &seed);
         const int middle = middles[test_random(&seed) % COUNT(middles)];
         const int spread = (int)(test_random(&seed) % 12), full = test_random(&seed) % 3 == 0;
         for (size_t k = 0; k < p.rows * p.depth + p.depth * p.columns; k++) {
@@ -464,10 +210,10 @@ START_TEST(limits_of_lanes)
             (of_a ? p.a.codes : p.b.codes)[at] = mpsim_encode_f64(
                 of_a ? &p.a.f : &p.b.f, &r, u >> 32 & 15 ? (u >> 33 & 1 && !full ? -x : x) : 0, 0, NULL);
         }
-        lay_out(&p.a);
-        lay_out(&p.b);
-        check_problem(&p, &seed);
-        clear_problem(&p);
+        product_lay_out(&p.a);
+        product_lay_out(&p.b);
+        product_check(&p, &seed);
+        product_clear(&p);
     }
 }
 END_TEST
@@ -505,10 +251,10 @@ START_TEST(beyond_tensor_cores)
         }
         const mpsim_format fa = a_layout(2, 10, 24, 1, &seed), fb = a_layout(2, 10, 24, 1, &seed);
         strcpy(m.name, "no row");
-        problem p = new_problem(&m, &fa, &fb, 1 + (u >> 50) % 3, 1 + (u >> 53) % 20, 1 + (u >> 57) % 40, &seed);
-        fill(&p, (int)(test_random(&seed) % KINDS), (int)(u >> 63), &seed);
-        check_problem(&p, &seed);
-        clear_problem(&p);
+        product p = product_new(&m, &fa, &fb, 1 + (u >> 50) % 3, 1 + (u >> 53) % 20, 1 + (u >> 57) % 40, &seed);
+        product_fill(&p, (int)(test_random(&seed) % KINDS), (int)(u >> 63), &seed);
+        product_check(&p, &seed);
+        product_clear(&p);
     }
 }
 END_TEST
@@ -536,18 +282,18 @@ START_TEST(far_apart)
         ck_assert(mpsim_model_parse(&m, cases[i].model) == MPSIM_OK);
         ck_assert(mpsim_format_parse(&fa, cases[i].fa) == MPSIM_OK);
         ck_assert(mpsim_format_parse(&fb, cases[i].fb) == MPSIM_OK);
-        problem p = new_problem(&m, &fa, &fb, 1, 1, 2, &seed);
+        product p = product_new(&m, &fa, &fb, 1, 1, 2, &seed);
         for (size_t k = 0; k < 2; k++) {
             p.a.codes[k] = mpsim_encode_f64(&fa, &r, cases[i].a[k], 0, NULL);
             p.b.codes[k] = mpsim_encode_f64(&fb, &r, cases[i].b[k], 0, NULL);
         }
         p.no_c = 0;
         p.c.codes[0] = mpsim_encode_f64(&m.result.format, &r, cases[i].c, 0, NULL);
-        lay_out(&p.a);
-        lay_out(&p.b);
-        lay_out(&p.c);
-        check_problem(&p, &seed);
-        clear_problem(&p);
+        product_lay_out(&p.a);
+        product_lay_out(&p.b);
+        product_lay_out(&p.c);
+        product_check(&p, &seed);
+        product_clear(&p);
     }
 }
 END_TEST
@@ -575,20 +321,20 @@ START_TEST(few_bits)
         const size_t times = test_scaled(12);
         for (size_t t = 0; t < times; t++) {
             const uint64_t how = test_random(&seed);
-            problem p = new_problem(&m, &list[how % n], &list[(how >> 8) % n], 9, 20, 1 + (how >> 16) % 100, &seed);
-            fill(&p, t % 4 ? KIND_NORMAL : KIND_TINY, 0, &seed);
+            product p = product_new(&m, &list[how % n], &list[(how >> 8) % n], 9, 20, 1 + (how >> 16) % 100, &seed);
+            product_fill(&p, t % 4 ? KIND_NORMAL : KIND_TINY, 0, &seed);
             for (int b = 0; b < 2; b++) {
-                matrix *x = b ? &p.b : &p.a;
+                product_matrix *x = b ? &p.b : &p.a;
                 const uint64_t sign = (uint64_t)1 << 7, few[] = {0, 1, x->f.max_finite, x->f.max_finite};
                 for (size_t k = 0; k < x->rows * x->columns; k++) {
                     const uint64_t u = test_random(&seed);
                     if (u % 4 < (how >> 32) % 5)
                         x->codes[k] = few[(how >> 40 & 1) + (u >> 8) % 3] | (u >> 16 & how >> 48 & 1 ? sign : 0);
                 }
-                lay_out(x);
+                product_lay_out(x);
             }
-            check_problem(&p, &seed);
-            clear_problem(&p);
+            product_check(&p, &seed);
+            product_clear(&p);
         }
     }
 }
@@ -606,25 +352,25 @@ START_TEST(accumulators_alone)
         mpsim_format list[4];
         ck_assert(mpsim_model_parse(&m, models[i]) == MPSIM_OK);
         dot_formats(&m, list, COUNT(list));
-        problem p = new_problem(&m, &list[0], &list[0], 2, 255, 3, &seed);
+        product p = product_new(&m, &list[0], &list[0], 2, 255, 3, &seed);
         p.no_c = 0;
         for (size_t j = 0; j < 255; j++) { /* of the second row: one bit more, negative */
             p.c.codes[j] = (uint64_t)j << 23;
             p.c.codes[255 + j] = 0x80400000 | (uint64_t)j << 23;
         }
         p.a.codes[0] = p.a.codes[3] = 1; /* the smallest number; b is zero */
-        lay_out(&p.a);
-        lay_out(&p.b);
-        lay_out(&p.c);
-        check_problem(&p, &seed);
+        product_lay_out(&p.a);
+        product_lay_out(&p.b);
+        product_lay_out(&p.c);
+        product_check(&p, &seed);
         for (size_t j = 1; j < 510; j++) /* -133 - 25 and -2^-127: the bounds leave it alone */
             ck_assert_uint_eq(p.want[j], p.c.codes[j]);
-        clear_problem(&p);
+        product_clear(&p);
     }
 }
 END_TEST
 
-static uint64_t one(const mpsim_format *f, double x)
+static uint64_t code_of(const mpsim_format *f, double x)
 {
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
@@ -638,21 +384,21 @@ START_TEST(bug_20261126_lanes_of_odd_depth)
     mpsim_model m;
     const mpsim_format *f = mpsim_format_find("bf16");
     ck_assert(mpsim_model_parse(&m, "amx-bf16-fp32") == MPSIM_OK);
-    problem p = new_problem(&m, f, f, 9, 1, 3, &seed);
+    product p = product_new(&m, f, f, 9, 1, 3, &seed);
     for (size_t k = 0; k < 27; k++)
-        p.a.codes[k] = one(f, 0x1p-70);
+        p.a.codes[k] = code_of(f, 0x1p-70);
     for (size_t k = 0; k < 3; k++)
-        p.b.codes[k] = one(f, -0x1p-70);
+        p.b.codes[k] = code_of(f, -0x1p-70);
     p.no_c = 0;
     for (size_t i = 0; i < 9; i++)
         p.c.codes[i] = 0x80000000;
-    lay_out(&p.a);
-    lay_out(&p.b);
-    lay_out(&p.c);
-    check_problem(&p, &seed);
+    product_lay_out(&p.a);
+    product_lay_out(&p.b);
+    product_lay_out(&p.c);
+    product_check(&p, &seed);
     for (size_t i = 0; i < 9; i++)
         ck_assert_uint_eq(p.want[i], 0x80000000);
-    clear_problem(&p);
+    product_clear(&p);
 }
 END_TEST
 
@@ -705,27 +451,27 @@ START_TEST(rounding_of_the_machine)
         mpsim_format list[16];
         ck_assert(mpsim_model_at(&m, i) == MPSIM_OK);
         const size_t n = dot_formats(&m, list, COUNT(list));
-        problem p = new_problem(&m, &list[i % n], &list[(i + 1) % n], 3, 18, 40, &seed);
-        fill(&p, i % 3 ? KIND_CANCEL : KIND_ZEROS, 0, &seed);
+        product p = product_new(&m, &list[i % n], &list[(i + 1) % n], 3, 18, 40, &seed);
+        product_fill(&p, i % 3 ? KIND_CANCEL : KIND_ZEROS, 0, &seed);
         /* Sums of exactly zero: row 1 is -1 + 1, in the last addition, row 2 is 0. */
         memset(p.a.codes + p.depth, 0, 2 * p.depth * sizeof *p.a.codes);
-        p.a.codes[2 * p.depth - 1] = one(&p.a.f, 1);
+        p.a.codes[2 * p.depth - 1] = code_of(&p.a.f, 1);
         for (size_t j = 0; j < p.columns; j++) {
-            p.b.codes[(p.depth - 1) * p.columns + j] = one(&p.b.f, 1);
-            p.c.codes[p.columns + j] = one(&p.c.f, -1);
+            p.b.codes[(p.depth - 1) * p.columns + j] = code_of(&p.b.f, 1);
+            p.c.codes[p.columns + j] = code_of(&p.c.f, -1);
             p.c.codes[2 * p.columns + j] = 0;
         }
         p.no_c = 0;
-        lay_out(&p.a);
-        lay_out(&p.b);
-        lay_out(&p.c);
-        solve(&p);
+        product_lay_out(&p.a);
+        product_lay_out(&p.b);
+        product_lay_out(&p.c);
+        product_solve(&p);
         for (size_t k = 0; k < COUNT(modes); k++) {
             ck_assert(fesetround(modes[k]) == 0);
-            check_once(&p, NULL, 0, ", another rounding mode");
+            product_check_once(&p, NULL, 0, ", another rounding mode");
             fesetround(FE_TONEAREST);
         }
-        clear_problem(&p);
+        product_clear(&p);
     }
 }
 END_TEST
@@ -744,6 +490,12 @@ static void some_numbers(const mpsim_format *f, void *codes, size_t n, uint64_t 
     }
 }
 
+static size_t one(void *self)
+{
+    (void)self;
+    return 1;
+}
+
 /* Wide and deep products are computed in strips of columns: as if their columns were products of their own. */
 START_TEST(strips_do_not_show)
 {
@@ -757,7 +509,7 @@ START_TEST(strips_do_not_show)
                                             {"arm-bf16-fp32", "bf16"}};
     static uint64_t a[ROWS * DEPTH], b[(size_t)COLUMNS * DEPTH], c[ROWS * COLUMNS], d[ROWS * COLUMNS],
         want[ROWS * COLUMNS];
-    const mpsim_pool threads = {on_threads, NULL};
+    const mpsim_pool pools[] = {{.run = product_on_threads}, {.run = product_on_threads, .threads = one}};
     uint64_t seed = test_part_seed();
     for (size_t i = 0; i < COUNT(models); i++) {
         mpsim_model m;
@@ -777,8 +529,11 @@ START_TEST(strips_do_not_show)
                 ck_assert(mpsim_gemm(&m, ROWS, FEW, DEPTH, &ma, &pb, &pc, (unsigned char *)want + of_result * j,
                                      COLUMNS, NULL, NULL) == MPSIM_OK);
             }
-            ck_assert(mpsim_gemm(&m, ROWS, COLUMNS, DEPTH, &ma, &mb, &mc, d, COLUMNS, NULL, &threads) == MPSIM_OK);
-            ck_assert_msg(memcmp(d, want, of_result * ROWS * COLUMNS) == 0, "%s, turned: %d", m.name, turned);
+            for (size_t k = 0; k < COUNT(pools); k++) {
+                ck_assert(mpsim_gemm(&m, ROWS, COLUMNS, DEPTH, &ma, &mb, &mc, d, COLUMNS, NULL, &pools[k]) == MPSIM_OK);
+                ck_assert_msg(memcmp(d, want, of_result * ROWS * COLUMNS) == 0, "%s, turned: %d, pool %zu", m.name,
+                              turned, k);
+            }
         }
     }
 }

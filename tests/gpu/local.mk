@@ -18,7 +18,8 @@ tests_gpu_libkernels_a_SOURCES = \
 tests_gpu_libkernels_a_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_libkernels_a_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_gpu_libkernels_a_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
-kernel_tests = tests/gpu/t-blocks tests/gpu/t-decoder tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-launches \
+kernel_tests = tests/gpu/t-blocks tests/gpu/t-decoder tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-engine-products \
+  tests/gpu/t-launches \
   tests/gpu/t-stats tests/gpu/t-training tests/gpu/t-transformer
 tests_gpu_t_blocks_SOURCES = tests/gpu/t-blocks.cc
 tests_gpu_t_blocks_CPPFLAGS = $(kernel_cppflags)
@@ -32,6 +33,9 @@ tests_gpu_t_host_LDADD = $(kernel_libs)
 tests_gpu_t_engine_SOURCES = tests/gpu/t-engine.cc tests/gpu/pairs.h
 tests_gpu_t_engine_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_engine_LDADD = $(kernel_libs)
+tests_gpu_t_engine_products_SOURCES = tests/gpu/t-engine-products.cc tests/gpu/pairs.h
+tests_gpu_t_engine_products_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_t_engine_products_LDADD = $(kernel_libs)
 tests_gpu_t_launches_SOURCES = tests/gpu/t-launches.cc
 tests_gpu_t_launches_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_launches_LDADD = $(kernel_libs)

@@ -70,7 +70,7 @@ static void backwards(void *self, size_t n, void (*task)(size_t i, void *job), v
     while (n-- > 0)
         task(n, job);
 }
-static const mpsim_pool pool = {backwards, NULL};
+static const mpsim_pool pool = {.run = backwards};
 
 static mpsim_status forward(const head *h, oracle_outcome *to, const mpsim_pool *threads)
 {

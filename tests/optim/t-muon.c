@@ -222,7 +222,7 @@ START_TEST(models)
     enum { ROWS = 20, COLUMNS = 50, N = ROWS * COLUMNS };
     static const char *const names[] = {
         "exact", "fma", "sequential", "pairwise", "hopper-bf16-fp32", "fma:bf16", "blackwell-bf16-fp32"};
-    const mpsim_pool pool = {run_backwards, NULL};
+    const mpsim_pool pool = {.run = run_backwards};
     uint64_t random = test_seed();
     float u[N], y[N], z[N], first[N];
     mpsim_muon o;

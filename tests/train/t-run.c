@@ -37,7 +37,7 @@ static void run_threads(void *self, size_t n, void (*task)(size_t i, void *job),
 
 START_TEST(same_bits_again_and_on_threads)
 {
-    const mpsim_pool pool = {run_threads, NULL};
+    const mpsim_pool pool = {.run = run_threads};
     train_engine e[3];
     train_run r;
     train *t[3];

@@ -296,10 +296,11 @@ typedef struct mpsim_matrix {
 } mpsim_matrix;
 
 /* Threads that the caller lends: run calls task(i, job) for 0 <= i < n, in any order, on any
- * threads, and returns when all have returned. */
+ * threads, and returns when all have returned. How many threads there may be decides how work is cut, no result. */
 typedef struct mpsim_pool {
     void (*run)(void *self, size_t n, void (*task)(size_t i, void *job), void *job);
     void *self;
+    size_t (*threads)(void *self); /* NULL: more than one */
 } mpsim_pool;
 
 /* mpsim_gemm -- d[i][j] = c[i][j] + sum over k of a[i][k] b[k][j], each by the model.
