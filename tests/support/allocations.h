@@ -2,14 +2,14 @@
  * be taken over CAN_FAIL is defined. */
 #pragma once
 
-#include "badfile.h"
+#include "sanitized.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-#if defined(__GLIBC__) && !BAD_SANITIZED && !defined(__SANITIZE_THREAD__)
+#if defined(__GLIBC__) && !SANITIZED_MEMORY && !SANITIZED_THREADS
 #define CAN_FAIL 1
 static atomic_long until; /* allocations until one fails; 0: none */
 static atomic_long live;  /* that were not freed */

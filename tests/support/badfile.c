@@ -1,5 +1,6 @@
 /* badfile.c -- see badfile.h. */
 #include "badfile.h"
+#include "sanitized.h"
 #include "support.h"
 
 #include <dirent.h>
@@ -208,7 +209,7 @@ void bad_measure(void (*work)(const void *context), const void *context, long *k
 /* Under a sanitizer or valgrind the figures are theirs. */
 static int limits_hold(void)
 {
-    return !BAD_SANITIZED && !test_under_valgrind();
+    return !SANITIZED_MEMORY && !test_under_valgrind();
 }
 
 void bad_within_limits(const char *what, void (*work)(const void *context), const void *context, double header_mib)

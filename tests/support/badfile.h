@@ -10,18 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Memory cannot be measured under a sanitizer, and time means little. */
-#if defined(__SANITIZE_ADDRESS__)
-#define BAD_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define BAD_SANITIZED 1
-#endif
-#endif
-#ifndef BAD_SANITIZED
-#define BAD_SANITIZED 0
-#endif
-
 /* What NumPy calls binary32 as it lies in memory here. */
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define BAD_FLOAT ">f4"

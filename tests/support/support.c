@@ -1,5 +1,6 @@
 /* support.c -- see support.h. */
 #include "support.h"
+#include "sanitized.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -88,11 +89,7 @@ uint32_t narrowed(double x)
  * trip them. */
 TCase *test_case(const char *name, double timeout)
 {
-#ifdef __SANITIZE_ADDRESS__
-    const double slow = 20;
-#else
-    const double slow = 4;
-#endif
+    const double slow = SANITIZED_MEMORY || SANITIZED_THREADS ? 20 : 4;
     TCase *t = tcase_create(name);
     const double m = test_multiplier();
     tcase_set_timeout(t, timeout * slow * (m > 1 ? m : 1));

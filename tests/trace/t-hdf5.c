@@ -2,6 +2,7 @@
  * pipes. What h5py and Keras wrote is the matter of t-recorded.c. Skipped where HDF5 was left out. */
 #include "config.h"
 #include "support/badfile.h"
+#include "support/sanitized.h"
 #include "support/support.h"
 
 #ifdef HAVE_HDF5
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#if BAD_SANITIZED
+#if SANITIZED_MEMORY
 /* HDF5 1.10.8 loses memory on some damaged files, and on chunks that are packed and found by a fixed array. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)

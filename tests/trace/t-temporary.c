@@ -2,6 +2,7 @@
 #include "sim/trace/temporary.h"
 #include "sim/trace/unnamed.h"
 #include "support/badfile.h"
+#include "support/sanitized.h"
 #include "support/support.h"
 
 #include <dirent.h>
@@ -14,20 +15,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-/* ThreadSanitizer has handlers of its own, which block all signals, so that raise() in ours is too late: the process exits with
- * 128 + N instead. And a handler waits there for a call that is known to block, which waitpid is not (gcc 12): a
- * program that only the handler ends is waited for without an end. */
-#if defined(__SANITIZE_THREAD__)
-#define THREAD_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREAD_SANITIZED 1
-#endif
-#endif
-#ifndef THREAD_SANITIZED
-#define THREAD_SANITIZED 0
-#endif
 
 static const int signals[3] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -203,17 +190,25 @@ START_TEST(programs_end_first)
 }
 END_TEST
 
+/* ThreadSanitizer has handlers of its own, which block all signals, so that raise() in ours is too late: the process exits with
+ * 128 + N instead. And a handler waits there for a call that is known to block, which waitpid is not (gcc 12): a
+ * program that only the handler ends is waited for without an end. */
+static void add_all(TCase *c)
+{
+    tcase_add_test(c, ignored_signals_stay_ignored);
+    if (SANITIZED_THREADS) {
+        puts("# left out under ThreadSanitizer, which has handlers of its own: the tests of what a signal ends");
+        return;
+    }
+    tcase_add_test(c, signals_at_any_moment);
+    tcase_add_test(c, the_first_may_be_asked_for);
+    tcase_add_test(c, programs_end_first);
+}
+
 int main(void)
 {
     TCase *c = test_case("temporary", 60);
-    tcase_add_test(c, ignored_signals_stay_ignored);
-    if (THREAD_SANITIZED) {
-        puts("# left out under ThreadSanitizer, which has handlers of its own: the tests of what a signal ends");
-    } else {
-        tcase_add_test(c, signals_at_any_moment);
-        tcase_add_test(c, the_first_may_be_asked_for);
-        tcase_add_test(c, programs_end_first);
-    }
+    add_all(c);
     TCase *const cases[] = {c, NULL};
     return bad_main("temporary", cases);
 }
