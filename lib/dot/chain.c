@@ -10,16 +10,18 @@ int mpsim_is_native(const mpsim_rounded *p)
            r->overflow == MPSIM_OVERFLOW_INF && r->infinity == MPSIM_INFINITY_KEEP && !r->flush_output;
 }
 
+/* ---- chains of instructions: they flush their sums, and which NaN comes of it the reference says ---- */
+
+#ifdef __SSE2__
+
 /* No subnormal number of f is one of binary32, or it is flushed. */
 static int is_flushed(const mpsim_model *m, const mpsim_format *f)
 {
     return m->traits & MPSIM_TRAIT_FLUSH_OPERANDS ? mpsim_emin(f) == -126 : mpsim_format_last_bit(f) >= -126;
 }
 
-/* Chains of instructions: they flush their sums, and which NaN comes of it the reference says. */
 static int instruction_init(int *kind, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
-#ifdef __SSE2__
     const int flushes = MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS;
     if (m->addition != MPSIM_ADDITION_FMA || m->traits & ~(flushes | MPSIM_TRAIT_NAN_MINUS) ||
         !(m->traits & MPSIM_TRAIT_FLUSH_SUMS) || mpsim_emin(&m->result.format) < -126 || !is_flushed(m, fa) ||
@@ -27,14 +29,22 @@ static int instruction_init(int *kind, const mpsim_model *m, const mpsim_format 
         return 0;
     *kind = m->order == MPSIM_ORDER_LANES ? MPSIM_CHAIN_LANES : MPSIM_CHAIN_ODD_FIRST;
     return m->order == MPSIM_ORDER_ODD_FIRST || (m->order == MPSIM_ORDER_LANES && m->length == 2);
+}
+
 #else
+
+static int instruction_init(int *kind, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
+{
     (void)kind;
     (void)m;
     (void)fa;
     (void)fb;
     return 0;
-#endif
 }
+
+#endif
+
+/* ---- the choice ---- */
 
 int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
