@@ -4,6 +4,7 @@
 #   HOST             packages of this machine
 #   i686-linux-gnu   gcc-i686-linux-gnu                          32 bits
 #   s390x-linux-gnu  gcc-s390x-linux-gnu qemu-user-static        the other byte order
+#   aarch64-linux-gnu  gcc-aarch64-linux-gnu qemu-user-static    NEON, another floating-point environment
 #
 # The libraries of HOST are fetched by apt into FOLDER/root; nothing is installed and no package of this machine is touched.
 # Then: configure and make without a warning, mpsim verify, same.sh against the mpsim of this machine (MPSIM, as built in
@@ -20,7 +21,8 @@ emulator=
 case $host in
 i686-*) machine=i386 triplet=i386-linux-gnu ;;
 s390x-*) machine=s390x triplet=$host emulator="qemu-s390x-static -L $root" ;;
-*) echo "cross.sh: HOST is i686-linux-gnu or s390x-linux-gnu, not $host" >&2; exit 2 ;;
+aarch64-*) machine=arm64 triplet=$host emulator="qemu-aarch64-static -L $root" ;;
+*) echo "cross.sh: HOST is i686-linux-gnu, s390x-linux-gnu or aarch64-linux-gnu, not $host" >&2; exit 2 ;;
 esac
 
 # ---- libraries ----
