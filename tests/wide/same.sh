@@ -83,6 +83,14 @@ try cast -f e4m3,mxfp4 --explain 0.3,449,-1e-9
 try calc --json add 1.1 2.2
 try calc --json exp 1.5
 try calc -f fp16 -r src:4 fma 1.1 3.3 -7
+# the same in arrays
+try cast --only -f bf16 -m weight:fc1.weight -o out-one.safetensors "$last/rank_00000.safetensors"
+for op in 'mul out-one.safetensors out-one.safetensors' 'sqrt out-one.safetensors' 'fma out-one.safetensors out-one.safetensors out-one.safetensors'; do
+    for how in 'fp16' 'binary64' 'e4m3 -r src:8'; do
+        # shellcheck disable=SC2086 # words
+        try calc $op --operands bf16 -f $how -o out-op.safetensors
+    done
+done
 try dot --json -f e4m3 -K 512 -M all
 try dot --json -f fp16 -K 64,1024 --values normal
 # models in vectors of their own, products as libraries make them, blocks, workers, every addition of a sum
