@@ -412,19 +412,19 @@ START_TEST(bug_20261126_lanes_that_wrap)
         if (m.addition != MPSIM_ADDITION_STAGED)
             continue;
         for (size_t n = dot_formats(&m, list, COUNT(list)); n-- > 0;) {
-            problem p = new_problem(&m, &list[n], &list[n], 4, 16, (size_t)m.length, &seed);
+            product p = product_new(&m, &list[n], &list[n], 4, 16, (size_t)m.length, &seed);
             for (size_t k = 0; k < p.rows * p.depth; k++)
-                p.a.codes[k] = one(&list[n], k % p.depth ? 0 : k ? HUGE_VAL : (double)NAN);
+                p.a.codes[k] = code_of(&list[n], k % p.depth ? 0 : k ? HUGE_VAL : (double)NAN);
             for (size_t k = 0; k < p.columns * p.depth; k++)
-                p.b.codes[k] = one(&list[n], 1);
+                p.b.codes[k] = code_of(&list[n], 1);
             p.no_c = 0;
             for (size_t k = 0; k < p.rows * p.columns; k++)
-                p.c.codes[k] = one(&m.result.format, -0x1p110);
-            lay_out(&p.a);
-            lay_out(&p.b);
-            lay_out(&p.c);
-            check_problem(&p, &seed);
-            clear_problem(&p);
+                p.c.codes[k] = code_of(&m.result.format, -0x1p110);
+            product_lay_out(&p.a);
+            product_lay_out(&p.b);
+            product_lay_out(&p.c);
+            product_check(&p, &seed);
+            product_clear(&p);
         }
     }
 }
