@@ -96,8 +96,9 @@ run 2 dot -f e4m3 --like torch-scaled-mm && has 'is not known here' err && run 2
 run 0 dot --csv -f bf16 -K 200 -M amx-bf16-fp32:result=bf16 --like torch-mm:amx &&
     [ "$(field torch-mm:amx 5)" = "$(field amx-bf16-fp32:result=bf16 5)" ] && run 0 dot --csv -f fp16 -K 700 -M fma:chunk=512:result=fp16 --like torch-mm:avx512 &&
     [ "$(field torch-mm:avx512 5)" = "$(field fma:chunk=512:result=fp16 5)" ]; ok $? "--like torch-mm: as the models of one chain and of chunks of 512"
-run 0 dot --csv -f bf16 -K 1270 --rows 33 --columns 64 -M exact --like torch-mm:amx:threads=2 && cp out two && run 0 dot --csv -f bf16 -K 1270 --rows 33 --columns 64 -M exact --like torch-mm:amx:part=640:chunk=320:tiles=32 &&
-    sed 's/:threads=2/:part=640:chunk=320:tiles=32/' two | cmp -s - out; ok $? "--like torch-mm: threads=N cuts as was recorded"
+run 0 dot --csv -f bf16 -K 1270 --rows 33 --columns 64 -M exact --like torch-mm:amx:threads=2 && mv "$dir/out" "$dir/two" &&
+    run 0 dot --csv -f bf16 -K 1270 --rows 33 --columns 64 -M exact --like torch-mm:amx:part=640:chunk=320:tiles=32 &&
+    sed 's/:threads=2/:part=640:chunk=320:tiles=32/' "$dir/two" | cmp -s - "$dir/out"; ok $? "--like torch-mm: threads=N cuts as was recorded"
 run 2 dot -f bf16 -K 255 --like torch-mm:amx && has "or chunk=N" err && run 2 dot -f bf16 -K 60 --like torch-mm:amx && has "or tiles=equal" err &&
     run 2 dot -f bf16 -K 8 --like torch-mm:avx512 && has "4096" err && run 2 dot -f bf16 -K 64 --rows 1 --like torch-mm:avx512 && has "vector" err &&
     run 2 dot -f fp16 --like torch-mm:amx && run 2 dot -f bf16 --like torch-mm:avx512:chunk=32 && run 2 dot -f bf16 --like torch-mm:amx:chunk=33 &&

@@ -35,19 +35,20 @@ typedef enum mpsim_torch_mm_tiles {
 } mpsim_torch_mm_tiles;
 
 typedef struct mpsim_torch_mm {
-    char name[96];            /* as it was given                                  */
-    uint8_t by;               /* mpsim_torch_mm_by                                */
-    uint8_t left_transposed;  /* how the left operand lies in torch                */
-    uint8_t right_transposed; /* and the right one, as the weight of linear does */
-    uint8_t tiles;            /* AMX: mpsim_torch_mm_tiles */
-    uint8_t cut;              /* it was said how the depth is cut */
-    uint32_t part, chunk;     /* multiples of 32, chunk of AMX alone; 0: all */
+    char name[96];            /* as it was given                                        */
+    uint8_t by;               /* mpsim_torch_mm_by                                      */
+    uint8_t left_transposed;  /* how the left operand lies in torch                     */
+    uint8_t right_transposed; /* and the right one, as the weight of linear does        */
+    uint8_t tiles;            /* AMX: mpsim_torch_mm_tiles                              */
+    uint8_t cut;              /* it was said how the depth is cut                       */
+    uint32_t part, chunk;     /* multiples of 32, chunk of AMX alone; 0: all            */
     uint32_t threads;         /* of torch, at most 256: cut by the rule; 0: as was said */
 } mpsim_torch_mm;
 
-/* mpsim_torch_mm_parse -- "torch-mm:avx512[:left-transposed][:part=N]", "torch-mm:amx[:part=N][:chunk=N][:tiles=32|equal]" or, by the
- * rule, "torch-mm:avx512|amx:threads=N[:left-transposed][:right-transposed]", any letter case; chunk=0: not cut. MPSIM_ENOTFOUND for another name, MPSIM_EINVAL for a word that is none, comes twice or does
- * not fit; *p is untouched then. */
+/* mpsim_torch_mm_parse -- "torch-mm:avx512[:left-transposed][:part=N]", "torch-mm:amx[:part=N][:chunk=N][:tiles=32|equal]"
+ * or, by the rule, "torch-mm:avx512|amx:threads=N[:left-transposed][:right-transposed]", any letter case; chunk=0: not cut.
+ * MPSIM_ENOTFOUND for another name, MPSIM_EINVAL for a word that is none, comes twice or does not fit; *p is untouched
+ * then. */
 MPSIM_API mpsim_status mpsim_torch_mm_parse(mpsim_torch_mm *p, const char *name);
 
 /* mpsim_torch_mm_chunk -- into chunks of how many products AVX512 cuts a depth; 0: it does not. */
@@ -61,8 +62,9 @@ MPSIM_API mpsim_status mpsim_torch_mm_model(mpsim_model *m, const mpsim_torch_mm
 
 /* mpsim_torch_mm_run -- d = a b, rows x columns codes of the operands' format, row-major without gaps.
  *
- * MPSIM_EINVAL for what is inconsistent, MPSIM_ERANGE for formats of operands and shapes of which it is not known (see
- * above; AMX without threads, from a depth of 255 on, if p->cut is 0, and for a chunk whose tiles may be equal if p->tiles is 0), MPSIM_ENOMEM. d is untouched then. */
+ * MPSIM_EINVAL for what is inconsistent, MPSIM_ENOMEM, MPSIM_ERANGE for formats of operands and shapes of which it is not
+ * known (see above): with AMX and without threads from a depth of 255 on if p->cut is 0, and for a chunk whose tiles may be
+ * equal if p->tiles is 0. d is untouched then. */
 MPSIM_API mpsim_status mpsim_torch_mm_run(const mpsim_torch_mm *p, size_t rows, size_t columns, size_t depth,
                                           const mpsim_matrix *a, const mpsim_matrix *b, void *d,
                                           const mpsim_pool *pool);
