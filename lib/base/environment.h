@@ -11,8 +11,6 @@
 
 #include <xmmintrin.h>
 
-enum { MPSIM_CAN_FLUSH = 1 };
-
 #ifdef __x86_64__
 
 typedef unsigned mpsim_environment;
@@ -75,8 +73,7 @@ static inline mpsim_environment mpsim_environment_toward_zero(void)
 
 #elif defined __aarch64__
 
-enum { MPSIM_CAN_FLUSH = 0 }; /* nothing asks for it: see lib/dot/chain.c */
-#define mpsim_environment_flushing mpsim_environment_default
+#define mpsim_environment_flushing mpsim_environment_default /* none: see lib/dot/chain.c */
 
 typedef struct mpsim_environment {
     uint64_t control, flags;
@@ -111,7 +108,6 @@ static inline void mpsim_environment_restore(mpsim_environment before)
 
 #include <fenv.h>
 
-enum { MPSIM_CAN_FLUSH = 0 };
 #define mpsim_environment_flushing mpsim_environment_default
 
 typedef fenv_t mpsim_environment;

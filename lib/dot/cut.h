@@ -32,6 +32,9 @@ typedef struct mpsim_cut_operand {
 /* mpsim_cut_init -- whether this path can do what vectors can (t->vectors). */
 int mpsim_cut_init(const mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb);
 
+/* A probe function, in that environment -- whether the machine rounds as it is told; valgrind's does not. */
+typedef int mpsim_cut_probe(void);
+
 /* A cut function -- all additions over `depth` products for `rows` rows, as mpsim_fused_function. */
 typedef void mpsim_cut_function(const mpsim_tile *t, const mpsim_cut_operand *a, const mpsim_cut_operand *b, float *c,
                                 size_t rows, size_t depth, unsigned *redo);

@@ -281,6 +281,14 @@ static int is_matrix(const mpsim_matrix *x, size_t rows, size_t columns)
 
 enum { FEW = 2000 }; /* products for fewer of which the chains of cut.h are not worth what they need before them */
 
+static int machine_cuts(const job *g)
+{
+    const mpsim_environment before = mpsim_environment_toward_zero();
+    const int does = g->loops->cuts();
+    mpsim_environment_restore(before);
+    return does;
+}
+
 /* The fast path for this product, or NULL. */
 static path *choose(job *g)
 {
@@ -296,7 +304,8 @@ static path *choose(job *g)
     if (m->length && m->order != MPSIM_ORDER_LANES && m->addition < MPSIM_ADDITION_FUSED)
         return NULL;
     if (mpsim_tile_init(&g->tile, m, fa, fb)) {
-        g->tile.cut &= !g->scales_a && (double)g->rows * (double)g->columns * (double)g->depth >= FEW;
+        g->tile.cut = g->tile.cut && !g->scales_a && (double)g->rows * (double)g->columns * (double)g->depth >= FEW &&
+                      machine_cuts(g);
         return !g->scales_a || takes_scales(g) ? mpsim_fused_rows : NULL;
     }
     if (mpsim_chain_init(&g->chain, m, fa, fb))

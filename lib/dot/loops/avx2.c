@@ -26,6 +26,6 @@
 #include "rounded_vectors.h"
 #include "group_loops.h"
 
-const mpsim_loops mpsim_loops_avx2 = {decode,  tile_avx2,    fused,       chain_avx2, exact_avx2, slice,
-                                      slices,  rounded_f32,  rounded_f64, outer_f32,  outer_f64,  lanes,
-                                      doubles, scaledgroups, groups,      cut,        mark_row,   mark_columns};
+const mpsim_loops mpsim_loops_avx2 = {
+    decode,    tile_avx2, fused,   chain_avx2,   exact_avx2, slice, slices, rounded_f32, rounded_f64, outer_f32,
+    outer_f64, lanes,     doubles, scaledgroups, groups,     cut,   cuts,   mark_row,    mark_columns};

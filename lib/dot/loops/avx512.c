@@ -26,6 +26,6 @@
 #include "rounded_vectors.h"
 #include "group_loops.h"
 
-const mpsim_loops mpsim_loops_avx512 = {decode,  tile_avx512,  fused,       chain_avx512, exact_avx512, slice,
-                                        slices,  rounded_f32,  rounded_f64, outer_f32,    outer_f64,    lanes,
-                                        doubles, scaledgroups, groups,      cut,          mark_row,     mark_columns};
+const mpsim_loops mpsim_loops_avx512 = {
+    decode,    tile_avx512, fused,   chain_avx512, exact_avx512, slice, slices, rounded_f32, rounded_f64, outer_f32,
+    outer_f64, lanes,       doubles, scaledgroups, groups,       cut,   cuts,   mark_row,    mark_columns};

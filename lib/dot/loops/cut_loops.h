@@ -60,6 +60,14 @@ static ALWAYS_INLINE vf32 cut_step(vf32 x, vf32 y, vf32 s)
 #endif
 }
 
+static int cuts(void)
+{
+    volatile float x = 1.5F, s = 0x1p24F; /* whose sum is nearer to 2^24 + 2 */
+    float sum[V_LANES];
+    v_store_f32(sum, cut_step(v_f32(x), v_f32(1), v_f32(s)));
+    return sum[0] == 0x1p24F;
+}
+
 static ALWAYS_INLINE vu32 count_bits(vu32 x)
 {
     x = x - (x >> 1 & v_u32(0x55555555));

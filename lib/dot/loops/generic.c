@@ -21,8 +21,8 @@
 #include "group_loops.h"
 
 const mpsim_loops mpsim_loops_generic = {
-    decode,    tile_generic, fused, chain_generic, exact_generic, slice,  slices, rounded_f32, rounded_f64,
-    outer_f32, outer_f64,    lanes, doubles,       scaledgroups,  groups, cut,    mark_row,    mark_columns};
+    decode,    tile_generic, fused,   chain_generic, exact_generic, slice, slices, rounded_f32, rounded_f64, outer_f32,
+    outer_f64, lanes,        doubles, scaledgroups,  groups,        cut,   cuts,   mark_row,    mark_columns};
 
 static const mpsim_loops *const loops[MPSIM_ISAS] = {
     [MPSIM_ISA_SCALAR] = &mpsim_loops_generic, [MPSIM_ISA_GENERIC] = &mpsim_loops_generic,

@@ -30,6 +30,7 @@ typedef struct mpsim_loops {
     mpsim_scaledgroups_function *scaledgroups;
     mpsim_group_function *groups;
     mpsim_cut_function *cut;
+    mpsim_cut_probe *cuts;
     mpsim_mark_function *mark_row, *mark_columns;
 } mpsim_loops;
 
