@@ -128,7 +128,7 @@ static void scale_blocks(const work *w, group *g, const span *s)
 {
     const mpsim_block_work *r = &w->reference;
     const mpsim_block_scales to = {g->factor, g->inverse, g->code};
-    memset(g->amax, 0, s->n * sizeof *g->amax);
+    memset(g->amax, 0, (s->n + 15) / 16 * 16 * sizeof *g->amax);
     memset(g->left, 0, s->n);
     for (size_t i = s->top; i < s->top + s->h; i++)
         amax_row(w, g->amax, r->x + i * r->cols + s->left, s->width, s->n, r->rule->drops_nan && !w->account);

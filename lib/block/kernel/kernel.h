@@ -36,7 +36,7 @@ typedef struct mpsim_block_kernel {
                             not of FP4 by random bits */
 } mpsim_block_kernel;
 
-/* Scales of n blocks, a number each; all arrays have room up to the next multiple of 16. */
+/* Scales of n blocks, a number each; all arrays have room up to the next multiple of 16, where amax has numbers, too. */
 typedef struct mpsim_block_scales {
     float *factor, *inverse;
     uint8_t *code;
