@@ -45,6 +45,19 @@ static void digest_bf16(char hex[17], const float *v)
     digest_bytes(hex, bytes, sizeof bytes);
 }
 
+/* Of binary32 numbers, four bytes each, the lowest first. */
+static void digest_binary32(char hex[17], const float *v, size_t n)
+{
+    static uint8_t bytes[4 * SCALES];
+    for (size_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, &v[i], sizeof u);
+        for (int k = 0; k < 4; k++)
+            bytes[4 * i + (size_t)k] = (uint8_t)(u >> 8 * k);
+    }
+    digest_bytes(hex, bytes, 4 * n);
+}
+
 /* ---- an operand ---- */
 
 /* FNV-1a of the eight bytes of the step and of the name. */
@@ -96,7 +109,10 @@ static void digest_codes(digests *d, const mpsim_block_recipe *r, const float *x
     ck_assert_int_eq(mpsim_block_quantize(r, x, SIDE, SIDE, -1, 1, &rng, &out, NULL), MPSIM_OK);
     mpsim_block_grid(r, SIDE, SIDE, &rows, &cols);
     digest_bytes(d->codes, codes, sizeof codes);
-    digest_bytes(d->scales, binary32 ? (const void *)factors : scales, rows * cols * (binary32 ? sizeof *factors : 1));
+    if (binary32)
+        digest_binary32(d->scales, factors, rows * cols);
+    else
+        digest_bytes(d->scales, scales, rows * cols);
 }
 
 /* What the product reads: bf16 numbers, or those of codes, which are multiplied by their factors here. */
