@@ -210,8 +210,7 @@ START_TEST(limits_of_lanes)
             (of_a ? p.a.codes : p.b.codes)[at] = mpsim_encode_f64(
                 of_a ? &p.a.f : &p.b.f, &r, u >> 32 & 15 ? (u >> 33 & 1 && !full ? -x : x) : 0, 0, NULL);
         }
-        product_lay_out(&p.a);
-        product_lay_out(&p.b);
+        product_lay_out(&p);
         product_check(&p, &seed);
         product_clear(&p);
     }
@@ -289,9 +288,7 @@ START_TEST(far_apart)
         }
         p.no_c = 0;
         p.c.codes[0] = mpsim_encode_f64(&m.result.format, &r, cases[i].c, 0, NULL);
-        product_lay_out(&p.a);
-        product_lay_out(&p.b);
-        product_lay_out(&p.c);
+        product_lay_out(&p);
         product_check(&p, &seed);
         product_clear(&p);
     }
@@ -331,8 +328,8 @@ START_TEST(few_bits)
                     if (u % 4 < (how >> 32) % 5)
                         x->codes[k] = few[(how >> 40 & 1) + (u >> 8) % 3] | (u >> 16 & how >> 48 & 1 ? sign : 0);
                 }
-                product_lay_out(x);
             }
+            product_lay_out(&p);
             product_check(&p, &seed);
             product_clear(&p);
         }
@@ -359,9 +356,7 @@ START_TEST(accumulators_alone)
             p.c.codes[255 + j] = 0x80400000 | (uint64_t)j << 23;
         }
         p.a.codes[0] = p.a.codes[3] = 1; /* the smallest number; b is zero */
-        product_lay_out(&p.a);
-        product_lay_out(&p.b);
-        product_lay_out(&p.c);
+        product_lay_out(&p);
         product_check(&p, &seed);
         for (size_t j = 1; j < 510; j++) /* -133 - 25 and -2^-127: the bounds leave it alone */
             ck_assert_uint_eq(p.want[j], p.c.codes[j]);
@@ -392,9 +387,7 @@ START_TEST(bug_20261126_lanes_of_odd_depth)
     p.no_c = 0;
     for (size_t i = 0; i < 9; i++)
         p.c.codes[i] = 0x80000000;
-    product_lay_out(&p.a);
-    product_lay_out(&p.b);
-    product_lay_out(&p.c);
+    product_lay_out(&p);
     product_check(&p, &seed);
     for (size_t i = 0; i < 9; i++)
         ck_assert_uint_eq(p.want[i], 0x80000000);
@@ -420,9 +413,7 @@ START_TEST(bug_20261126_lanes_that_wrap)
             p.no_c = 0;
             for (size_t k = 0; k < p.rows * p.columns; k++)
                 p.c.codes[k] = code_of(&m.result.format, -0x1p110);
-            product_lay_out(&p.a);
-            product_lay_out(&p.b);
-            product_lay_out(&p.c);
+            product_lay_out(&p);
             product_check(&p, &seed);
             product_clear(&p);
         }
@@ -462,9 +453,7 @@ START_TEST(rounding_of_the_machine)
             p.c.codes[2 * p.columns + j] = 0;
         }
         p.no_c = 0;
-        product_lay_out(&p.a);
-        product_lay_out(&p.b);
-        product_lay_out(&p.c);
+        product_lay_out(&p);
         product_solve(&p);
         for (size_t k = 0; k < COUNT(modes); k++) {
             ck_assert(fesetround(modes[k]) == 0);

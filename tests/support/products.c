@@ -73,12 +73,19 @@ static void set_up(product_matrix *x, const mpsim_format *f, size_t rows, size_t
     memset(x->memory, 0xff, lines * x->stride * 8 + 16); /* NaNs in the gaps */
 }
 
-void product_lay_out(product_matrix *x)
+static void lay_out(product_matrix *x)
 {
     for (size_t i = 0; i < x->rows; i++)
         for (size_t j = 0; j < x->columns; j++)
             dot_pack(&x->f, x->memory + 1, x->transposed ? j * x->stride + i : i * x->stride + j,
                      &x->codes[i * x->columns + j], 1);
+}
+
+void product_lay_out(product *p)
+{
+    lay_out(&p->a);
+    lay_out(&p->b);
+    lay_out(&p->c);
 }
 
 mpsim_matrix product_view(const product_matrix *x)
@@ -123,9 +130,7 @@ void product_fill(product *p, int kind, int few, uint64_t *seed)
         p->c.codes[i] = p->no_c ? 0 : kinds_addend(fr, few ? KIND_NORMAL : kind, seed);
     free(x);
     free(y);
-    product_lay_out(&p->a);
-    product_lay_out(&p->b);
-    product_lay_out(&p->c);
+    product_lay_out(p);
 }
 
 product product_new(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb, size_t rows, size_t columns,

@@ -37,8 +37,8 @@ void product_check(product *p, uint64_t *seed);
 /* product_check_once -- run it and compare; in_place: d is c. Whatever lies between the rows of d must stay. */
 void product_check_once(const product *p, const mpsim_pool *pool, int in_place, const char *with);
 
-/* product_lay_out -- codes that were changed, into memory; product_view: that matrix for the library. */
-void product_lay_out(product_matrix *x);
+/* product_lay_out -- codes that were changed, into memory; product_view: a matrix for the library. */
+void product_lay_out(product *p);
 mpsim_matrix product_view(const product_matrix *x);
 
 /* product_on_threads -- run of a pool of three threads. */
