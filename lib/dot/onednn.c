@@ -79,16 +79,11 @@ static int is_worth_it(const plan *p)
            !(p->k_threads > 1 && p->k < LEAST_DEPTH) && !(p->n_threads > 1 && mpsim_whole(p->n, WIDE) < least_columns);
 }
 
-static int fills_equal_tiles(int64_t n)
-{
-    const int64_t tiles = mpsim_up(n, MPSIM_ONEDNN_TILE);
-    return n % (2 * tiles) == 0;
-}
-
 static int pads_tiles(int64_t depth, int64_t block)
 {
     const int64_t rest = depth % block;
-    return depth % MPSIM_ONEDNN_TILE != 0 && !(fills_equal_tiles(block) && (rest == 0 || fills_equal_tiles(rest)));
+    return depth % MPSIM_ONEDNN_TILE != 0 &&
+           !(mpsim_fills_equal_tiles(block) && (rest == 0 || mpsim_fills_equal_tiles(rest)));
 }
 
 /* ---- bytes ---- */

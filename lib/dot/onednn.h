@@ -24,7 +24,7 @@ typedef struct mpsim_onednn_cuts {
     int avx512; /* too small for AMX: a chain of AVX512's                         */
 } mpsim_onednn_cuts;
 
-/* mpsim_onednn_amx, mpsim_onednn_avx512 -- the cuts of products of more than one row and column. */
+/* mpsim_onednn_amx, mpsim_onednn_avx512 -- the cuts of products of more than one row and column, and a depth of at least one. */
 void mpsim_onednn_amx(mpsim_onednn_cuts *c, const mpsim_onednn_shape *s);
 void mpsim_onednn_avx512(mpsim_onednn_cuts *c, const mpsim_onednn_shape *s);
 
@@ -54,4 +54,10 @@ static inline int64_t mpsim_least(int64_t a, int64_t b)
 static inline int64_t mpsim_most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
+}
+
+/* Whether n products, at least one, can be divided among their tiles equally, an even number to each. */
+static inline int mpsim_fills_equal_tiles(int64_t n)
+{
+    return n % (2 * mpsim_up(n, MPSIM_ONEDNN_TILE)) == 0;
 }

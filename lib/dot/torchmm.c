@@ -134,7 +134,7 @@ static void add(float *x, const float *y, size_t n)
 size_t mpsim_torch_mm_tile(size_t n)
 {
     const size_t tiles = (n + TILE - 1) / TILE;
-    return n && n % (2 * tiles) == 0 ? n / tiles : TILE;
+    return n && mpsim_fills_equal_tiles((int64_t)n) ? n / tiles : TILE;
 }
 
 /* The sum of the products first to end - 1, one chunk. */
@@ -206,7 +206,7 @@ static void set_cuts(product *g, const mpsim_torch_mm *p, size_t depth, const mp
                                       .bf16 = mpsim_format_same(operands, mpsim_format_find("bf16"))};
     g->amx = p->by == MPSIM_TORCH_MM_AMX;
     g->tiles = (mpsim_torch_mm_tiles)p->tiles;
-    if (!p->threads) {
+    if (!p->threads || !depth) {
         g->cuts = cuts_said(p, depth);
     } else if (!g->amx) {
         mpsim_onednn_avx512(&g->cuts, &shape);
@@ -220,6 +220,7 @@ static void set_cuts(product *g, const mpsim_torch_mm *p, size_t depth, const mp
 mpsim_status mpsim_torch_mm_run(const mpsim_torch_mm *p, size_t rows, size_t columns, size_t depth,
                                 const mpsim_matrix *a, const mpsim_matrix *b, void *d, const mpsim_pool *pool)
 {
+    static const mpsim_torch_mm avx512 = {.by = MPSIM_TORCH_MM_AVX512};
     product g = {.rows = rows, .columns = columns, .a = a, .b = b, .pool = pool};
     if (!p || p->by > MPSIM_TORCH_MM_AMX || p->tiles > MPSIM_TORCH_MM_TILES_EQUAL || p->part % TILE ||
         p->chunk % TILE || p->threads > THREADS || !a || !b || !a->format || !b->format || !a->codes || !b->codes || !d)
@@ -228,18 +229,15 @@ mpsim_status mpsim_torch_mm_run(const mpsim_torch_mm *p, size_t rows, size_t col
         (rows <= SMALL && columns <= SMALL && depth <= SMALL && (uint64_t)rows * columns * depth <= SMALL) ||
         (p->by == MPSIM_TORCH_MM_AMX && !p->cut && !p->threads && depth > UNCUT))
         return MPSIM_ERANGE;
-    mpsim_torch_mm by = *p;
-    mpsim_status s = mpsim_torch_mm_model(&g.chain, &by, a->format);
+    mpsim_status s = mpsim_torch_mm_model(&g.chain, p, a->format);
     if (s != MPSIM_OK)
         return s;
     set_cuts(&g, p, depth, a->format);
-    by.by = g.amx ? MPSIM_TORCH_MM_AMX : MPSIM_TORCH_MM_AVX512;
-    s = mpsim_torch_mm_model(&g.chain, &by, a->format);
-    if (s != MPSIM_OK)
+    if (g.cuts.avx512 && (s = mpsim_torch_mm_model(&g.chain, &avx512, a->format)) != MPSIM_OK)
         return s;
     if (columns > SIZE_MAX / 16 / rows)
         return MPSIM_ENOMEM;
-    float *memory = (float *)malloc(3 * rows * columns * sizeof *memory);
+    float *memory = (float *)calloc(3 * rows * columns, sizeof *memory); /* a sum of no products is +0 */
     if (!memory)
         return MPSIM_ENOMEM;
     s = sum_all(&g, depth, memory);

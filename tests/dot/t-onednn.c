@@ -278,6 +278,31 @@ START_TEST(said)
 }
 END_TEST
 
+/* A sum of no products is +0, however it is cut. */
+START_TEST(no_depth)
+{
+    static const char *const names[] = {"torch-mm:avx512",
+                                        "torch-mm:avx512:part=64",
+                                        "torch-mm:avx512:threads=3:left-transposed",
+                                        "torch-mm:amx",
+                                        "torch-mm:amx:threads=1",
+                                        "torch-mm:amx:threads=8:right-transposed",
+                                        "torch-mm:amx:threads=8:left-transposed"};
+    enum { ROWS = 5000 }; /* fewer are not oneDNN's */
+    static uint16_t code[2], d[2 * ROWS];
+    const mpsim_format *bf16 = mpsim_format_find("bf16");
+    const mpsim_matrix a = {bf16, code, 1, 0}, b = {bf16, code, 2, 0};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        mpsim_torch_mm p;
+        memset(d, 0xff, sizeof d);
+        ck_assert(mpsim_torch_mm_parse(&p, names[i]) == MPSIM_OK);
+        ck_assert_msg(mpsim_torch_mm_run(&p, ROWS, 2, 0, &a, &b, d, NULL) == MPSIM_OK, "%s", names[i]);
+        for (size_t k = 0; k < 2 * ROWS; k++)
+            ck_assert_msg(d[k] == 0, "%s: %04x", names[i], d[k]);
+    }
+}
+END_TEST
+
 START_TEST(words)
 {
     static const char *const wrong[] = {"torch-mm",
@@ -338,6 +363,7 @@ int main(void)
     TCase *t = test_case("onednn", 20);
     tcase_add_loop_test(t, as_recorded, 0, FILES);
     tcase_add_test(t, said);
+    tcase_add_test(t, no_depth);
     tcase_add_test(t, words);
     TCase *const cases[] = {t, NULL};
     return test_main("onednn", cases);
