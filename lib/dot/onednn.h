@@ -61,3 +61,9 @@ static inline int mpsim_fills_equal_tiles(int64_t n)
 {
     return n % (2 * mpsim_up(n, MPSIM_ONEDNN_TILE)) == 0;
 }
+
+/* Into chunks of how many products AVX512 cuts a depth; 0: it does not. */
+static inline int64_t mpsim_onednn_chunk(int64_t depth, int left_transposed)
+{
+    return depth <= 512 ? 0 : depth <= 1024 || left_transposed ? 512 : 1024;
+}

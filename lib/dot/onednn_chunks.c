@@ -4,8 +4,6 @@
 
 #include "../base/environment.h"
 
-#include <mpsim/torchmm.h>
-
 #include <math.h>
 
 /* ---- AMX ---- */
@@ -210,8 +208,7 @@ static int64_t threads_of_depth(const mpsim_onednn_shape *s, int64_t chunk)
 void mpsim_onednn_avx512(mpsim_onednn_cuts *c, const mpsim_onednn_shape *s)
 {
     const mpsim_environment before = mpsim_environment_default();
-    const int64_t cut = (int64_t)mpsim_torch_mm_chunk((size_t)s->depth, s->left_transposed),
-                  chunk = cut ? cut : s->depth;
+    const int64_t cut = mpsim_onednn_chunk(s->depth, s->left_transposed), chunk = cut ? cut : s->depth;
     *c = (mpsim_onednn_cuts){.parts = threads_of_depth(s, chunk), .piece = chunk, .chunk = chunk};
     mpsim_environment_restore(before);
 }

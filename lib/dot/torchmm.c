@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TILE = 32, UNCUT = 254, SMALL = 4096, SHORT = 512, LONG = 1024, THREADS = 256 };
+enum { TILE = 32, UNCUT = 254, SMALL = 4096, THREADS = 256 };
 
 /* ---- by name ---- */
 
@@ -95,7 +95,7 @@ mpsim_status mpsim_torch_mm_parse(mpsim_torch_mm *p, const char *name)
 
 size_t mpsim_torch_mm_chunk(size_t depth, int left_transposed)
 {
-    return depth <= SHORT ? 0 : depth <= LONG || left_transposed ? SHORT : LONG;
+    return (size_t)mpsim_onednn_chunk((int64_t)depth, left_transposed);
 }
 
 mpsim_status mpsim_torch_mm_model(mpsim_model *m, const mpsim_torch_mm *p, const mpsim_format *operands)
