@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum {
+    END_MAGIC = 0x06054b50, /* "PK\5\6": compared with every place at the end of a file, so as a number */
     END_BYTES = 22,
     END64_BYTES = 56,
     LOCATOR_BYTES = 20,
@@ -72,7 +73,7 @@ static int check_end(const trace *t, trace_error *error)
     if (read_at(t, tail, n, base, error))
         goto done;
     for (size_t i = 0; i + END_BYTES <= n; i++)
-        if (memcmp(tail + i, "PK\5\6", 4) == 0 && i + END_BYTES + le16(tail + i + 20) == n) {
+        if (le32(tail + i) == END_MAGIC && i + END_BYTES + le16(tail + i + 20) == n) {
             if (found) {
                 trace_fail(t, error, base + i, "two end records of a zip directory");
                 goto done;

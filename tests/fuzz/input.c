@@ -3,10 +3,12 @@
 
 #include <inttypes.h>
 #include <mpsim/digest.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 void must(int true_always)
@@ -22,6 +24,8 @@ typedef struct file {
     int fd; /* 0: not made yet */
 } file;
 
+enum { FILE_MOST = 4 << 20 };
+
 static file files[INPUT_FILES];
 
 static void remove_files(void)
@@ -30,9 +34,20 @@ static void remove_files(void)
         unlink(files[i].path);
 }
 
+/* A packed file of some KiB may unpack to 64 MiB before its ratio counts: a tenth of a second. Beyond 4 MiB there is no room here. */
+static void limit_files(void)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0) {
+        most.rlim_cur = FILE_MOST;
+        must(setrlimit(RLIMIT_FSIZE, &most) == 0 && signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    }
+}
+
 static void make_file(file *f)
 {
     const char *dir = getenv("TMPDIR");
+    limit_files();
 #ifdef MFD_CLOEXEC
     f->fd = memfd_create("mpsim-fuzz", MFD_CLOEXEC);
     snprintf(f->path, sizeof f->path, "/proc/self/fd/%d", f->fd);
@@ -77,13 +92,18 @@ char *input_text(const uint8_t *data, size_t n)
 
 void input_pieces(const uint8_t *data, size_t n, void (*visit)(const uint8_t *piece, size_t n))
 {
+#ifdef FUZZ_STANDALONE
+    size_t left = SIZE_MAX;
+#else
+    size_t left = INPUT_PIECES;
+#endif
     size_t at = 0, end;
     do {
         const uint8_t *zero = at < n ? memchr(data + at, 0, n - at) : NULL;
         end = zero ? (size_t)(zero - data) : n;
         visit(data + at, end - at);
         at = end + 1;
-    } while (end < n);
+    } while (end < n && --left);
 }
 
 char *input_with_digest(const uint8_t *data, size_t n, const char *before, size_t *size)

@@ -20,7 +20,9 @@ const char *input_path_of(size_t which, const uint8_t *data, size_t n);
 /* input_text -- the bytes and a zero, on the heap, with nothing behind; to be freed. */
 char *input_text(const uint8_t *data, size_t n);
 
-/* input_pieces -- visit is called for each piece of the bytes, which zero bytes part: many small texts are one input. */
+/* input_pieces -- visit is called for each piece of the bytes, which zero bytes part: many small texts are one input. A fuzzer
+ * goes no further than INPUT_PIECES of them, since inputs of the same length with more take many times as long. */
+enum { INPUT_PIECES = 8 };
 void input_pieces(const uint8_t *data, size_t n, void (*visit)(const uint8_t *piece, size_t n));
 
 /* input_with_digest -- the bytes, a new line if they do not end in one, and a line of `before` and their digest

@@ -29,14 +29,18 @@ for target; do
     log=$folder/$target.log
     dictionary "$target" >"$folder/$target.dict"
     [ -s "$folder/$target.dict" ] || echo '"\x00"' >"$folder/$target.dict" # an empty one is an error
+    # Inputs that take long are changed less often. A target limits the size of its files, so that another process writes the log.
     # shellcheck disable=SC2046,SC2086 # words
-    "$folder/fuzz-$target" -runs="$runs" -max_len=$(longest "$target") -dict="$folder/$target.dict" -timeout=5 -rss_limit_mb=2048 -print_final_stats=1 \
-        -close_fd_mask=3 ${FUZZ_OPTIONS-} -artifact_prefix="$folder/found/$target-" "$folder/corpus/$target" \
-        "$sources/tests/fuzz/corpus/$target" $(more "$target") >"$log" 2>&1
-    code=$?
+    {
+        "$folder/fuzz-$target" -runs="$runs" -max_len=$(longest "$target") -dict="$folder/$target.dict" -timeout=5 -rss_limit_mb=2048 \
+            -print_final_stats=1 -close_fd_mask=3 -entropic_scale_per_exec_time=1 ${FUZZ_OPTIONS-} -artifact_prefix="$folder/found/$target-" \
+            "$folder/corpus/$target" "$sources/tests/fuzz/corpus/$target" $(more "$target") 2>&1
+        echo "run.sh: exit code $?"
+    } | cat >"$log"
+    code=$(sed -n 's/^run.sh: exit code //p' "$log")
     spent after
-    [ $code -eq 0 ] || failed=1
-    awk -v target="$target" -v code=$code -v before="$before" -v after="$after" '
+    [ "$code" = 0 ] || failed=1
+    awk -v target="$target" -v code="$code" -v before="$before" -v after="$after" '
         / cov: / { for (i = 1; i < NF; i++) { if ($i == "cov:") edges = $(i + 1); if ($i == "ft:") features = $(i + 1) } }
         /^Done .* second/ { seconds = $(NF - 1) }
         /^stat::number_of_executed_units:/ { n = $2 }
