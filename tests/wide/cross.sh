@@ -75,6 +75,7 @@ if [ "$1" = all ]; then
 else
     tests=$(printf 'tests/%s ' "$@")
 fi
-# An emulator is slow, and its memory counts.
-CK_TIMEOUT_MULTIPLIER=20 make -k check WARN_CFLAGS="-Wall -Wextra -Werror" LOG_COMPILER="$emulator" TESTS="$tests" check_PROGRAMS="$tests" || failed=1
+# An emulator is slow, and its memory counts; a test that runs the program must run it there, too.
+CK_TIMEOUT_MULTIPLIER=20 make -k check WARN_CFLAGS="-Wall -Wextra -Werror" TESTS_ENVIRONMENT="MPSIM=$program" LOG_COMPILER="$emulator" \
+    TESTS="$tests" check_PROGRAMS="$tests" || failed=1
 exit $failed
