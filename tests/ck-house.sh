@@ -145,6 +145,8 @@ ok "threads are the business of lib/train/parallel.c" "$(grep -l -r --include='*
 ok "YAML, archives, HDF5 and JSON: a library, a place" "$(grep -n -r --include='*.[ch]' -E '^#include <(yaml|zip|zlib|archive|hdf5|jansson)\.h>' lib sim gpu |
     grep -v -e '^sim/policy/yaml\.c:.*yaml' -e '^sim/trace/[a-z]*\.[ch]:.*\(zip\|jansson\)' -e '^sim/[a-z]*/[a-z]*\.[ch]:.*jansson' \
         -e '^sim/trace/stream[a-z]*\.c:.*\(zlib\|archive\)' -e '^sim/trace/hdf5\.h:.*hdf5')"
+ok "texts in memory tell what they lack: no open_memstream, whose fprintf may be lost without an error" "$(grep -n -r --include='*.c' \
+    'open_memstream(' lib sim gpu)"
 ok "texts grow by text_add: in sim no snprintf writes behind a length" "$(grep -n -r --include='*.[ch]' -E \
     'snprintf\([^,]* \+ [^,]*, [^,]* - |snprintf\(&|\+= [^;]*snprintf\(' sim | grep -v '^sim/text/words\.c:')"
 ok "MPI is the business of sim/mpi/main.c" "$(grep -l -r --include='*.[ch]' -E '^#include <mpi\.h>|[^a-z]MPI_' lib sim gpu |

@@ -80,13 +80,29 @@ put(train_digest_writer *w, const char *format, ...)
     fputs(text, w->to);
 }
 
+/* The run as text, to be freed; NULL: no memory. Into memory of a given size, since glibc's open_memstream may lose what one
+ * fprintf gives where it lacks memory, and not say so. */
+static char *run_text(const train_run *r)
+{
+    enum { FIRST = 1 << 16, MOST = 1 << 28 };
+    for (size_t size = FIRST; size <= MOST; size *= 4) {
+        char *text = malloc(size);
+        FILE *f = text ? fmemopen(text, size, "w") : NULL;
+        const int bad = !f || train_run_write(r, f) != 0;
+        if (f && fclose(f) == 0 && !bad && strnlen(text, size) < size - 1)
+            return text;
+        free(text);
+        if (!f)
+            return NULL;
+    }
+    return NULL;
+}
+
 int train_digests_head(train_digest_writer *w, FILE *to, const train_run *r)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *run = open_memstream(&text, &size);
-    int begins = 1, bad = !run || train_run_write(r, run) != 0;
-    bad |= run && fclose(run) != 0;
+    char *text = run_text(r);
+    int begins = 1;
+    const int bad = !text;
     *w = (train_digest_writer){.to = to};
     if (!bad)
         put(w, "%s\n# step, bits of the loss, digest of the step; then of tensors\n", schema);

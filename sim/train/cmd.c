@@ -1,4 +1,5 @@
 /* cmd.c -- mpsim train: training, emulated. */
+#include "../array/memory.h"
 #include "../array/need.h"
 #include "../commands.h"
 #include "../cli/output.h"
@@ -184,10 +185,10 @@ static void note_unscaled(const request *q)
 {
     char *names = NULL;
     size_t n;
-    FILE *f = q->words.scaler ? open_memstream(&names, &n) : NULL;
-    for (size_t i = 0; f && i < q->policies.count; i++)
+    FILE *f = q->words.scaler ? memory_open(&names, &n) : NULL;
+    for (size_t i = 0, several = 0; f && i < q->policies.count; i++)
         if (!train_policy_scales(&q->policies.items[i]))
-            fprintf(f, "%s%s", ftell(f) > 0 ? ", " : "", q->policies.items[i].name);
+            fprintf(f, "%s%s", several++ ? ", " : "", q->policies.items[i].name);
     if (f && fclose(f) == 0 && n)
         note("--loss-scaling: no loss scale to replace, left as it is: %s", names);
     free(names);
