@@ -6,8 +6,8 @@ longest() {
     format | model | pattern | spec) echo 256 ;;
     state) echo 512 ;;
     digests | explain) echo 1024 ;;
-    log) echo 2048 ;;
-    drawing | names | policy | text | vectors) echo 2048 ;;
+    logs) echo 4096 ;; # two of them
+    drawing | log | names | policy | text | vectors) echo 2048 ;;
     advise | folder | operands | pair | torch | trace) echo 65536 ;; # archives, of which a member may unpack to 1 MiB
     *) echo 8192 ;;
     esac
