@@ -94,11 +94,6 @@ static void tell(const advise *a, const input *in)
     input_note_empty(in->first_empty, in->empty);
 }
 
-static int is_same_output(const char *a, const char *b)
-{
-    return (strcmp(a, "-") == 0 && strcmp(b, "-") == 0) || output_is_same(a, b);
-}
-
 static int work(advise *a, const options *o, report_style style, const gate *g, char **operands, int n)
 {
     input in = {0};
@@ -106,8 +101,9 @@ static int work(advise *a, const options *o, report_style style, const gate *g, 
     in.needs_kinds = 1;
     if (!code && !(code = output_check(o->form.path)) && o->policy)
         code = output_check(o->policy);
-    if (!code && o->policy && is_same_output(o->policy, o->form.path ? o->form.path : "-"))
-        code = fail(EXIT_USAGE, "advise: --policy-out and --output are the same: say where each goes");
+    const output_named written[] = {{"--policy-out", o->policy}, {"the report", o->form.path ? o->form.path : "-"}};
+    if (!code)
+        code = output_apart("advise", written, sizeof written / sizeof *written);
     if (!code)
         code = advise_run(a, &in);
     if (!code)

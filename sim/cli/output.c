@@ -174,12 +174,18 @@ static const char *split(const char *path, char *folder, size_t size)
     return slash ? slash + 1 : path;
 }
 
-int output_is_same(const char *a, const char *b)
+/* Whether standard output leads to the file at a path, which then must not be replaced. */
+static int leads_to(const char *path)
+{
+    struct stat x, y;
+    return fstat(STDOUT_FILENO, &x) == 0 && S_ISREG(x.st_mode) && stat(path, &y) == 0 && is_same_file(&x, &y);
+}
+
+/* Paths of what would be replaced: files, or places for them. */
+static int is_same_target(const char *a, const char *b)
 {
     char folder_a[4096], folder_b[4096];
     struct stat x, y;
-    if (!a || !b || strcmp(a, "-") == 0 || strcmp(b, "-") == 0)
-        return 0;
     const int exists = stat(a, &x) == 0;
     if ((stat(b, &y) == 0) != exists)
         return 0;
@@ -188,6 +194,31 @@ int output_is_same(const char *a, const char *b)
     const char *name_a = split(a, folder_a, sizeof folder_a);
     const char *name_b = split(b, folder_b, sizeof folder_b);
     return strcmp(name_a, name_b) == 0 && stat(folder_a, &x) == 0 && stat(folder_b, &y) == 0 && is_same_file(&x, &y);
+}
+
+int output_is_same(const char *a, const char *b)
+{
+    int direct_a, direct_b;
+    if (!a || !b)
+        return 0;
+    const int fd_a = outfile_descriptor(a), fd_b = outfile_descriptor(b);
+    if (fd_a >= 0 || fd_b >= 0)
+        return fd_a == fd_b || (fd_a == STDOUT_FILENO && leads_to(b)) || (fd_b == STDOUT_FILENO && leads_to(a));
+    char *target_a = outfile_target(a, &direct_a), *target_b = outfile_target(b, &direct_b);
+    const int same = target_a && target_b && is_same_target(target_a, target_b);
+    free(target_a);
+    free(target_b);
+    return same;
+}
+
+int output_apart(const char *self, const output_named *of, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = i + 1; k < n; k++)
+            if (output_is_same(of[i].path, of[k].path))
+                return fail(EXIT_USAGE, "%s: %s and %s go to one place, '%s': say where each goes", self, of[i].what,
+                            of[k].what, outfile_descriptor(of[i].path) == STDOUT_FILENO ? "-" : of[i].path);
+    return 0;
 }
 
 void output_abandon(output *o)

@@ -32,7 +32,13 @@ int output_failed(void);
 /* output_check -- say early what would fail late: what is written replaces no input, and no folder. 0,
  * or an exit code after a message. output_open does it, too. */
 int output_check(const char *path);
-/* output_is_same -- whether two outputs are one file, that exists or not. */
+/* output_is_same -- whether two outputs (NULL: none; "-": standard output) are one file, that exists or not, or both standard
+ * output, or one of them replaces the file that standard output leads to. */
 int output_is_same(const char *a, const char *b);
+/* output_apart -- the outputs of a command, by their options: 0, or an exit code after a message that two are the same. */
+typedef struct output_named {
+    const char *what, *path; /* path: NULL: none */
+} output_named;
+int output_apart(const char *self, const output_named *of, size_t n);
 /* output_abandon -- forget what was written. */
 void output_abandon(output *o);

@@ -3,10 +3,28 @@
 
 #include <string.h>
 
+int block_in_rows(const trace_tensor *x)
+{
+    int long_axes = 0;
+    for (size_t k = 0; k + 1 < x->rank; k++)
+        long_axes += x->shape[k] > 1;
+    return long_axes > 1 && elements_by_columns(x);
+}
+
+uint64_t block_stored(const trace_tensor *x, uint64_t i)
+{
+    uint64_t at = 0, step = x->count;
+    for (size_t k = x->rank; k-- > 0; i /= x->shape[k]) {
+        step /= x->shape[k];
+        at += i % x->shape[k] * step;
+    }
+    return at;
+}
+
 block_matrix block_matrix_of(const trace_tensor *x)
 {
     const uint64_t last = x->rank ? x->shape[x->rank - 1] : 1, others = last ? x->count / last : 0;
-    const int transposed = x->fortran && x->rank > 1;
+    const int transposed = x->fortran && x->rank > 1 && !block_in_rows(x);
     return (block_matrix){.rows = transposed ? last : others,
                           .cols = transposed ? others : last,
                           .transposed = transposed,

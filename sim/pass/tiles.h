@@ -1,7 +1,7 @@
 /* tiles.h -- how a tensor is worked through under block recipes: as a matrix, in tiles that hold whole blocks.
  *
  * Its elements lie in the matrix of all dimensions but the last, and the last; those of a column-major tensor in the
- * transposed one. A tile is a rectangle of it whose sides are multiples of those of all blocks, but at the edges. Recipes whose
+ * transposed one, if its rows have one order only; else they are copied row by row (block_in_rows). A tile is a rectangle of it whose sides are multiples of those of all blocks, but at the edges. Recipes whose
  * blocks have no small common multiple are worked through one after the other, in passes. Nothing that is computed
  * depends on the tiles. */
 #pragma once
@@ -16,6 +16,11 @@ typedef struct block_matrix {
 } block_matrix;
 
 block_matrix block_matrix_of(const trace_tensor *x);
+
+/* block_in_rows -- whether a tensor is worked through as ELEMENTS_ROWS has it: a column-major one of several dimensions before
+ * the last, whose rows lie in another order. block_stored -- where element i of these rows lies in the file. */
+int block_in_rows(const trace_tensor *x);
+uint64_t block_stored(const trace_tensor *x, uint64_t i);
 
 /* Elements in a matrix: a rectangle. */
 typedef struct block_part {

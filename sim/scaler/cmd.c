@@ -343,12 +343,8 @@ static int check_outputs(const options *o)
     inputs_add_path(o->state_in);
     inputs_renew(o->state_in, o->state_out);
     const int code = check_written(o);
-    if (code || !o->state_out)
-        return code;
-    const int both_standard = strcmp(o->state_out, "-") == 0 && (!o->form.path || strcmp(o->form.path, "-") == 0);
-    return both_standard || output_is_same(o->form.path, o->state_out)
-               ? fail(EXIT_USAGE, "scaler: the report and --state-out need two places")
-               : 0;
+    const output_named written[] = {{"--state-out", o->state_out}, {"the report", o->form.path ? o->form.path : "-"}};
+    return code ? code : output_apart("scaler", written, sizeof written / sizeof *written);
 }
 
 static void write_report(run *r, const scaler_report *report)

@@ -21,6 +21,7 @@ struct blockrun {
     const block_list *list;
     blockrun_of of;
     elements from;
+    int scattered; /* elements have random bits by their places in the file, which are not those in `from` */
     block_views views;
     phase *looks, *passes; /* the phases: those that look, those that quantise */
     size_t n_looks, n_passes;
@@ -141,10 +142,20 @@ static int plan(blockrun *r, trace_error *error)
     return 0;
 }
 
+static int has_random_bits(const target_list *targets)
+{
+    int any = 0;
+    for (size_t i = 0; i < targets->count; i++)
+        any |= targets->items[i].rounding.mode >= MPSIM_ROUND_STOCHASTIC_A;
+    return any;
+}
+
 blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const atomic_int *asked, trace_error *error)
 {
     const block_list *l = &targets->blocks;
-    const block_matrix m = block_matrix_of(trace_at(of->t, of->i));
+    const trace_tensor *x = trace_at(of->t, of->i);
+    const block_matrix m = block_matrix_of(x);
+    const elements_order order = block_in_rows(x) ? ELEMENTS_ROWS : ELEMENTS_STORED;
     blockrun *r = array_zeros(1, sizeof *r);
     if (!r) {
         trace_no_memory(of->t, error);
@@ -152,12 +163,13 @@ blockrun *blockrun_new(const blockrun_of *of, const target_list *targets, const 
     }
     r->list = l;
     r->of = *of;
+    r->scattered = block_in_rows(x) && has_random_bits(targets);
     r->looks = array_zeros(l->count, sizeof *r->looks);
     r->passes = array_zeros(l->count, sizeof *r->passes);
     r->pass_of = array_zeros(l->count, sizeof *r->pass_of);
     if (block_views_make(&r->views, l, &m, of->seed, of->stream) || !r->looks || !r->passes || !r->pass_of)
         trace_no_memory(of->t, error);
-    else if (!plan(r, error) && elements_open(&r->from, of->t, of->i, ELEMENTS_STORED, asked, error) == 0)
+    else if (!plan(r, error) && elements_open(&r->from, of->t, of->i, order, asked, error) == 0)
         return r;
     blockrun_free(r);
     return NULL;
@@ -218,10 +230,17 @@ typedef struct told {
 static int tell(void *context, uint64_t first, const void *codes, size_t n, trace_error *error)
 {
     const told *to = context;
-    const mpsim_rng rng = {to->of->of.seed, to->of->of.stream, first};
-    return mpsim_summary_add_codes(to->summary, to->of->from.format, &rng, codes, n) != MPSIM_OK
-               ? trace_no_memory(to->of->of.t, error)
-               : 0;
+    const elements *from = &to->of->from;
+    const size_t most = to->of->scattered ? 1 : n;
+    mpsim_rng rng = {to->of->of.seed, to->of->of.stream, first};
+    for (size_t i = 0; i < n; i += most) {
+        if (to->of->scattered)
+            rng.index = block_stored(trace_at(from->t, from->i), first + i);
+        if (mpsim_summary_add_codes(to->summary, from->format, &rng, (const char *)codes + i * from->width, most) !=
+            MPSIM_OK)
+            return trace_no_memory(from->t, error);
+    }
+    return 0;
 }
 
 int blockrun_tile(blockrun *r, int k, uint64_t tile, blocklane *l, const blocktile_how *how, uint64_t *n,

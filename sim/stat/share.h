@@ -5,8 +5,8 @@
  * of the first and the last of which it may share the elements with others: of a file's s bytes those from a to
  * b - 1 stand for the bytes floor(a D / s) to floor(b D / s) - 1 of the D bytes that the elements of its selected
  * tensors take, one behind the other. An element belongs to the shard that has its first byte, a tensor without
- * elements to that of the byte behind it, and a member of an archive, which is read from its beginning only, as a
- * whole to that of its first byte. A file without bytes belongs to the shard of the byte behind it; what is behind
+ * elements to that of the byte behind it, and as a whole to that of its first byte a member of an archive, which is read
+ * from its beginning only, and under block recipes a tensor that is copied in another order first. A file without bytes belongs to the shard of the byte behind it; what is behind
  * the end belongs to the last. */
 #pragma once
 

@@ -68,6 +68,12 @@ static uint64_t selected_bytes(const walker *w, const trace *t)
     return sum;
 }
 
+/* What can be read from its beginning only, and what is copied first in another order. */
+static int is_whole(const walker *w, const trace *t, const trace_tensor *x)
+{
+    return !trace_is_flat(t) || (w->blocks->count && block_in_rows(x));
+}
+
 /* Pieces under block recipes begin and end between blocks: 1, or 0 where nothing is left. */
 static int align(const walker *w, const trace_tensor *x, tensorstat_piece *p)
 {
@@ -93,7 +99,7 @@ static int put_tensors(walker *w, const input_file *f)
         tensorstat_piece piece = {
             .t = f->t, .i = i, .ordinal = ordinal++, .scaled = stat_is_scaled(w->settings, x->kind), .n = x->count};
         if (!w->share ||
-            (share_cut_tensor(&cut, at, x->count, width_of(x), !trace_is_flat(f->t), &piece.first, &piece.n) &&
+            (share_cut_tensor(&cut, at, x->count, width_of(x), is_whole(w, f->t, x), &piece.first, &piece.n) &&
              align(w, x, &piece)))
             code = tensorstat_put(w->stat, &piece);
         at += x->count * width_of(x);

@@ -117,7 +117,7 @@ static int bad(const archive *a, const char *name, const char *why)
 static int place(const archive *a, const char *name, trace_entry *e, const zip_member *m, const json_t *meta,
                  unsigned bits)
 {
-    const int64_t offset = whole(json_object_get(meta, "storage_offset"));
+    const int64_t offset = e->bytes ? whole(json_object_get(meta, "storage_offset")) : 0;
     if (m->method != 0)
         return bad(a, name, "its member is packed: torch stores it");
     if (zip_check_local(a->t, m, a->error))

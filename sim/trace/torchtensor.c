@@ -78,12 +78,13 @@ static int add_place(trace *t, const trace_options *options, trace_entry *e, con
                                              .rank = (uint8_t)rank,
                                              .flip = v->flip != 0,
                                              .beyond = (uint8_t)trace_shows(t, options, e->bytes),
-                                             .first = v->storage.first + v->offset * v->width,
+                                             .first = v->storage.first + (e->bytes ? v->offset * v->width : 0),
                                              .size = rank ? kept : NULL};
     return 0;
 }
 
-/* Whether all elements of a view are within its storage. */
+/* Whether all elements of a view are within its storage. One without elements may begin anywhere: torch writes such views of
+ * every second row or the like behind the end, and reads them. */
 static int check_view(const trace *t, const char *name, const torch_view *v, uint64_t count, trace_error *error)
 {
     uint64_t last;
@@ -92,7 +93,7 @@ static int check_view(const trace *t, const char *name, const torch_view *v, uin
         return trace_fail(t, error, TRACE_NO_OFFSET,
                           "tensor '%.200s': a storage of %" PRIu64 " bytes does not hold whole elements of %s", name,
                           v->storage.bytes, v->dtype);
-    if (v->offset > room)
+    if (count && v->offset > room)
         return trace_fail(t, error, TRACE_NO_OFFSET,
                           "tensor '%.200s' begins at element %" PRIu64 " of a storage of %" PRIu64, name, v->offset,
                           room);

@@ -416,16 +416,12 @@ static int check_belongs(const request *q)
 /* Nothing is written twice. */
 static int check_outputs(const request *q)
 {
-    const char *const written[] = {q->form.path, q->digests, q->checkpoint, q->write_run};
-    const size_t n = sizeof written / sizeof *written;
-    if (q->digests && strcmp(q->digests, "-") == 0 && (!q->form.path || strcmp(q->form.path, "-") == 0))
-        return fail(EXIT_USAGE, "train: --digests -: the report is on standard output, too; "
-                                "--output puts it elsewhere");
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = i + 1; k < n; k++)
-            if (output_is_same(written[i], written[k]))
-                return fail(EXIT_USAGE, "train: '%s' would be written twice", written[i]);
-    return 0;
+    const output_named written[] = {{"--write-run", q->write_run},
+                                    {"--digests", q->digests},
+                                    {"--checkpoint", q->checkpoint},
+                                    {"--trace", q->trace},
+                                    {"the report", q->form.path ? q->form.path : q->write_run ? NULL : "-"}};
+    return output_apart("train", written, sizeof written / sizeof *written);
 }
 
 /* What is written is not what is read, but for a checkpoint that goes on. */

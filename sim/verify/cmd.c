@@ -197,7 +197,9 @@ int cmd_verify(const command *self, int argc, char **argv)
         code = fail(EXIT_USAGE, "verify: --record goes with the group cpu");
         goto done;
     }
-    if ((code = output_open(&out, form.path)))
+    const output_named written[] = {{"--record", record}, {"the report", form.path ? form.path : "-"}};
+    if ((code = output_apart("verify", written, sizeof written / sizeof *written)) ||
+        (code = output_open(&out, form.path)))
         goto done;
     if (record && (code = output_open(&to_record, record))) {
         output_abandon(&out);

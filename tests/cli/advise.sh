@@ -129,8 +129,8 @@ done <<'TABLE'
 2 is.not.a.number --fail-if lost>x grads
 2 exclude.each.other --json --csv grads
 2 goes.with.text --json --tensors grads
-2 are.the.same --policy-out x -o x grads
-2 are.the.same --policy-out - grads
+2 one.place --policy-out x -o x grads
+2 one.place --policy-out - grads
 2 input --policy-out grads grads
 2 once.only -
 4 cannot.open none

@@ -150,6 +150,35 @@ turns 1
 "$MPSIM" replay -P policies -o policies/b.yaml trace >../out 2>../err
 [ $? -eq 2 ] && cmp -s policies/b.yaml "$top/data/policies/fp32.yaml"; ok $? "a file of a folder of policies"
 
+# ---- no output of a command replaces another ----
+# apart WORD...: refused in one line, and nothing is written
+apart() {
+    "$MPSIM" "$@" >../out 2>../err
+    [ $? -eq 2 ] && [ "$(wc -l <../err)" -eq 1 ] && grep -q 'go to one place' ../err && [ ! -s ../out ] && [ ! -e out ]
+}
+while read -r words; do
+    due || { ok 1 "two outputs: $words" && continue; }
+    clean && ln -s middle other && ln -s out middle && ln -s "$dir/work" here && bad=
+    # shellcheck disable=SC2086 # words
+    for name in out ./out other here/out here/middle; do
+        apart $words "$name" -o out || bad="$bad $name"
+    done
+    # shellcheck disable=SC2086 # words
+    apart $words /dev/stdout -o - && apart $words - || bad="$bad -"
+    # shellcheck disable=SC2086 # words
+    "$MPSIM" $words out >out 2>../err
+    [ $? -eq 2 ] && grep -q 'go to one place' ../err && [ ! -s out ] || bad="$bad standard output"
+    [ -z "$bad" ]; ok $? "two outputs: $words$bad"
+done <<'TABLE'
+advise ../made/trace --policy-out
+scaler -s torch --pattern 1,0 --state-out
+train -q --run ../made/plan --checkpoint
+train -q --run ../made/plan --digests
+verify cpu -q --record
+TABLE
+turns 1
+clean && apart train -q --run ../made/plan --trace out --checkpoint ./out; ok $? "two outputs: a folder and a file"
+
 # ---- figures: every file that belongs to one, the report and the templates ----
 turns 4
 for suffix in dat gp pdf png svg; do

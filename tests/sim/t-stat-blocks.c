@@ -127,7 +127,18 @@ static void matrix_free(matrix *m)
     free(m->stored);
 }
 
-/* The tensor as rows; `columns`: first index last. A tensor in Fortran's order is stored so. */
+/* Where element k of the file stands in rows: Fortran's order has the first index fastest, rows the last. */
+static size_t place_of(const trace_tensor *x, size_t k)
+{
+    size_t index[RANK] = {0}, at = 0;
+    for (size_t d = 0; d < x->rank && x->fortran; k /= (size_t)x->shape[d++])
+        index[d] = k % (size_t)x->shape[d];
+    for (size_t d = 0; d < x->rank && x->fortran; d++)
+        at = at * (size_t)x->shape[d] + index[d];
+    return x->fortran ? at : k;
+}
+
+/* The tensor as rows. */
 static matrix matrix_of(trace *t, size_t i)
 {
     const trace_tensor *x = trace_at(t, i);
@@ -142,7 +153,7 @@ static matrix matrix_of(trace *t, size_t i)
     mpsim_sum_init(&m.left_out);
     mpsim_sum_init(&m.squares);
     for (size_t k = 0; k < got; k++) {
-        const size_t at = x->fortran ? k % rows * cols + k / rows : k;
+        const size_t at = place_of(x, k);
         m.x[at] = (float)v[k];
         m.stored[at] = v[k];
         if (isfinite(v[k]))
@@ -451,26 +462,54 @@ START_TEST(odd_blocks)
 }
 END_TEST
 
+/* Tensors in Fortran's order, and one that is not. */
+static const struct {
+    const char *order, *shape;
+    size_t count;
+} ordered[] = {{"True", "100, 70", 7000},     {"False", "70, 1100", 77000},     {"True", "700, 90", 63000},
+               {"True", "6, 5, 33", 990},     {"True", "3, 1, 40, 70", 8400},   {"True", "1, 130, 1, 37", 4810},
+               {"False", "2, 3, 4, 35", 840}, {"True", "12, 17, 20, 20", 81600}};
+enum { ORDERED = sizeof ordered / sizeof *ordered }; /* at most 8: an archive of badzip.h */
+
+static blob ordered_array(size_t i, uint64_t *state)
+{
+    char dict[160];
+    blob payload = {0};
+    snprintf(dict, sizeof dict, "{'descr': '<f4', 'fortran_order': %s, 'shape': (%s), }", ordered[i].order,
+             ordered[i].shape);
+    for (size_t k = 0; k < ordered[i].count; k++)
+        blob_int(&payload, bits_of_f32((float)any_number(state, 1)), 4);
+    blob npy = bad_npy(1, dict, payload.data, payload.n);
+    blob_clear(&payload);
+    return npy;
+}
+
+/* Files, which are read from any place, in runs, too. */
+START_TEST(tensors_by_columns)
+{
+    uint64_t state = test_seed();
+    for (size_t i = 0; i < ORDERED; i++) {
+        blob b = ordered_array(i, &state);
+        const char *path = bad_write("blocks.npy", &b);
+        blob_clear(&b);
+        check_targets(path, &(target_options){.formats = "mxfp8,nvfp4:sr,nvfp4:2d,e4m3/row,e4m3/3x5", .axis = "both"});
+    }
+}
+END_TEST
+
 /* Members of an archive, which are read in order: small, large, and column by column. */
 START_TEST(tensors_in_order)
 {
     archive a = {0};
-    const char *const names[] = {"a.npy", "b.npy", "c.npy"};
-    const size_t rows[] = {100, 70, 700}, cols[] = {70, 1100, 90};
-    blob data[3] = {{0}, {0}, {0}};
+    char names[ORDERED][8];
+    blob data[ORDERED];
     uint64_t state = test_seed();
-    for (int i = 0; i < 3; i++) {
-        char dict[160];
-        blob payload = {0};
-        snprintf(dict, sizeof dict, "{'descr': '<f4', 'fortran_order': %s, 'shape': (%zu, %zu), }",
-                 i == 1 ? "False" : "True", rows[i], cols[i]);
-        for (size_t k = 0; k < rows[i] * cols[i]; k++)
-            blob_int(&payload, bits_of_f32((float)any_number(&state, 1)), 4);
-        data[i] = bad_npy(1, dict, payload.data, payload.n);
-        blob_clear(&payload);
+    for (size_t i = 0; i < ORDERED; i++) {
+        snprintf(names[i], sizeof names[i], "%c.npy", 'a' + (int)i);
+        data[i] = ordered_array(i, &state);
         archive_member(&a, names[i], &data[i], 0);
     }
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < ORDERED; i++) {
         archive_central(&a, i, names[i], &data[i], 0);
         blob_clear(&data[i]);
     }
@@ -486,6 +525,7 @@ int main(void)
     tcase_add_test(c, blocks_of_tensors);
     tcase_add_test(c, scales_of_rows_and_tensors);
     tcase_add_test(c, odd_blocks);
+    tcase_add_test(c, tensors_by_columns);
     tcase_add_test(c, tensors_in_order);
     TCase *const cases[] = {c, NULL};
     return bad_main("stat-blocks", cases);

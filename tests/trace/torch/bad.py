@@ -153,6 +153,7 @@ put('storage_two_types.pt', ptzip(doc(dic(('a', tensor()), ('b', tensor(st='IntS
 put('offset_beyond.pt', ptzip(one(off=1), {'0': F4}), REF + 'elements beyond the storage')
 put('offset_negative.pt', ptzip(one(off=-1), {'0': F4}), REF + 'offset below 0')
 put('offset_huge.pt', ptzip(one(off=(1 << 63) - 1), {'0': F4}), REF + 'offset beyond the storage')
+put('offset_beyond_empty.pt', ptzip(one(off=9, size=(2, 0), stride=(1, 1)), {'0': F4}), 'good (0 elements): torch reads it')
 put('offset_2_64.pt', ptzip(one(off=1 << 64), {'0': F4}), REF + 'offset of more than 64 bits')
 put('stride_beyond.pt', ptzip(one(stride=(2,)), {'0': F4}), REF + 'elements beyond the storage')
 put('stride_negative.pt', ptzip(one(off=3, stride=(-1,)), {'0': F4}), REF + 'negative stride')
