@@ -119,8 +119,11 @@ static const char *architectures(const mpsim_format *a, const mpsim_format *b, c
         last = m.architecture;
         if (a && mpsim_model_for(&found, last, a, b, fp32))
             continue;
-        const int k = snprintf(out + n, size - n, "%s%s", n ? ", " : "", last);
-        n = n + (size_t)k < size ? n + (size_t)k : size - 1;
+        const size_t before = n, k = (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "", last);
+        if ((n += k) >= size) { /* no part of a name */
+            out[before] = 0;
+            break;
+        }
     }
     return out[0] ? out : "none";
 }
@@ -147,7 +150,7 @@ static int has_scales(const char *architecture)
 static int software_model(const char *name, mpsim_model *m, char *error)
 {
     const mpsim_format *fp32 = mpsim_format_find("binary32");
-    char text[96], known[96];
+    char text[96], known[128];
     if (strcmp(name, "fp32-sequential") == 0)
         name = "sequential";
     if (mpsim_model_parse(m, name))
@@ -166,7 +169,7 @@ static int software_model(const char *name, mpsim_model *m, char *error)
 int train_model(const train_settings *s, const mpsim_format *a, const mpsim_format *b, mpsim_model *m, char *error)
 {
     const mpsim_format *fp32 = mpsim_format_find("binary32");
-    char known[96], arch[64];
+    char known[128], arch[64];
     const int scaled = train_is_scaled(s, arch);
     if (scaled && !has_scales(arch))
         return train_fail(

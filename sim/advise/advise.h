@@ -98,6 +98,7 @@ typedef struct advise_kept {
 } advise_kept;
 
 typedef struct advise {
+    const char *verb; /* the command, for messages */
     candidate_list candidates;
     advise_bounds bounds;
     uint64_t hold_back;
@@ -156,9 +157,9 @@ typedef struct advise_words {
             "of the layers (default: bf16, unless more tensors fit fp16)" \
     }
 
-/* run.c: advise_begin -- *a, which is all zeros, with what the words say. advise_run -- all the work: measure, judge, hold back,
- * replay. Both 0, or an exit code after a message; advise_clear in any case. */
-int advise_begin(advise *a, const advise_words *words);
+/* run.c: advise_begin -- *a, which is all zeros, with what the words say; messages begin with `verb`. advise_run -- all the
+ * work: measure, judge, hold back, replay. Both 0, or an exit code after a message; advise_clear in any case. */
+int advise_begin(advise *a, const char *verb, const advise_words *words);
 int advise_run(advise *a, input *in);
 void advise_clear(advise *a);
 

@@ -126,7 +126,7 @@ static int run(const options *o, char **operands, int n)
         code = fail(EXIT_USAGE, "advise: --tensors goes with text: JSON and CSV have every tensor");
     if (!code && n == 0)
         code = fail(EXIT_USAGE, "advise: no trace given; try 'mpsim advise --help'");
-    if (!code && !(code = advise_begin(&a, &o->words)) && !(code = gate_make(&g, &o->fail_if)) &&
+    if (!code && !(code = advise_begin(&a, "advise", &o->words)) && !(code = gate_make(&g, &o->fail_if)) &&
         !(code = report_options_threads(&o->form, "advise"))) {
         code = work(&a, o, style, &g, operands, n);
     }

@@ -129,9 +129,8 @@ static int look_at_files(measuring *m, input *in)
     for (size_t i = 0; i < in->tree.count; i++)
         a->once |= !input_is_file(in->tree.paths[i]);
     if (a->once)
-        return fail(EXIT_USAGE,
-                    "advise: '%s' can be read once only, and files are read several times: store it in a file",
-                    in->tree.paths[0]);
+        return fail(EXIT_USAGE, "%s: '%s' can be read once only, and files are read several times: store it in a file",
+                    a->verb, in->tree.paths[0]);
     int code = input_order_steps(in, &steps);
     if (code)
         return code;
@@ -144,8 +143,8 @@ static int look_at_files(measuring *m, input *in)
     free(steps);
     count_steps(m);
     if (!code && a->hold_back && (a->steps < 2 || a->held_steps == 0))
-        code = fail(EXIT_DATA, "advise: --hold-back %llu: the trace has %llu step%s, so that none would be held back",
-                    (unsigned long long)a->hold_back, (unsigned long long)a->steps, a->steps == 1 ? "" : "s");
+        code = fail(EXIT_DATA, "%s: --hold-back %llu: the trace has %llu step%s, so that none would be held back",
+                    a->verb, (unsigned long long)a->hold_back, (unsigned long long)a->steps, a->steps == 1 ? "" : "s");
     return code;
 }
 
@@ -168,7 +167,7 @@ static int make_targets(measuring *m, char formats[512], char scales[64])
         text_add(formats, 512, ",%s", l->casts[i]);
     m->settings.to.formats = formats;
     m->settings.to.scales = scales;
-    return stat_settings_targets(&m->settings, &m->targets, "advise");
+    return stat_settings_targets(&m->settings, &m->targets, m->a->verb);
 }
 
 /* ---- a tensor ---- */
@@ -417,7 +416,7 @@ int advise_measure(advise *a, input *in)
     for (size_t i = 0; i < a->n_tensors; i++)
         measured += a->tensors[i].steps;
     if (!code && measured == 0)
-        code = fail(EXIT_DATA, "advise: %s: no tensor of finite floating-point numbers is selected",
+        code = fail(EXIT_DATA, "%s: %s: no tensor of finite floating-point numbers is selected", a->verb,
                     input_names(in, names, sizeof names));
     target_list_clear(&m.targets);
     free(m.files);

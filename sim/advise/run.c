@@ -22,7 +22,8 @@ void advise_clear(advise *a)
 /* ---- the bounds ---- */
 
 /* A number without the unit that may follow it: 0, or an exit code after a message. */
-static int read_number(double *x, const char *option, const char *typed, const char *unit, const char *example)
+static int read_number(const advise *a, double *x, const char *option, const char *typed, const char *unit,
+                       const char *example)
 {
     char text[64];
     if (!typed)
@@ -36,19 +37,20 @@ static int read_number(double *x, const char *option, const char *typed, const c
     snprintf(text, sizeof text, "%.*s", (int)(n < sizeof text ? n : 0), typed);
     return parse_number(x, text) == 0
                ? 0
-               : fail(EXIT_USAGE, "advise: --%s: '%s' is not a number, as %s", option, typed, example);
+               : fail(EXIT_USAGE, "%s: --%s: '%s' is not a number, as %s", a->verb, option, typed, example);
 }
 
 /* "0.1%", or a share, "0.001". */
-static int read_share(double *x, const char *option, const char *typed)
+static int read_share(const advise *a, double *x, const char *option, const char *typed)
 {
     const size_t n = typed ? strlen(typed) : 0;
-    const int code = read_number(x, option, typed, "%", "0.1%");
+    const int code = read_number(a, x, option, typed, "%", "0.1%");
     if (code || !typed)
         return code;
     *x /= typed[n - 1] == '%' ? 100 : 1;
-    return *x >= 0 && *x <= 1 ? 0
-                              : fail(EXIT_USAGE, "advise: --%s: '%s' is not a share from 0 to 100%%", option, typed);
+    return *x >= 0 && *x <= 1
+               ? 0
+               : fail(EXIT_USAGE, "%s: --%s: '%s' is not a share from 0 to 100%%", a->verb, option, typed);
 }
 
 static int check_compute(const advise *a)
@@ -56,24 +58,25 @@ static int check_compute(const advise *a)
     if (!a->compute)
         return 0;
     if (strcmp(a->compute, "bf16") != 0 && strcmp(a->compute, "fp16") != 0)
-        return fail(EXIT_USAGE, "advise: --compute is bf16 or fp16, not '%s'", a->compute);
+        return fail(EXIT_USAGE, "%s: --compute is bf16 or fp16, not '%s'", a->verb, a->compute);
     return candidates_find(&a->candidates, a->compute) >= 0
                ? 0
-               : fail(EXIT_USAGE, "advise: --compute %s: -f leaves it out", a->compute);
+               : fail(EXIT_USAGE, "%s: --compute %s: -f leaves it out", a->verb, a->compute);
 }
 
-int advise_begin(advise *a, const advise_words *o)
+int advise_begin(advise *a, const char *verb, const advise_words *o)
 {
     int code = candidates_make(&a->candidates, o->formats);
+    a->verb = verb;
     a->bounds = (advise_bounds){.underflow = 0.01, .sqnr = 25, .lost = 0.1};
     a->hold_back = o->hold_back;
     a->compute = o->compute;
-    if (code || (code = read_share(&a->bounds.underflow, "max-underflow", o->underflow)) ||
-        (code = read_share(&a->bounds.overflow, "max-overflow", o->overflow)) ||
-        (code = read_share(&a->bounds.lost, "max-lost", o->lost)) ||
-        (code = read_number(&a->bounds.sqnr, "min-sqnr", o->sqnr, "dB", "25dB")) || (code = check_compute(a)))
+    if (code || (code = read_share(a, &a->bounds.underflow, "max-underflow", o->underflow)) ||
+        (code = read_share(a, &a->bounds.overflow, "max-overflow", o->overflow)) ||
+        (code = read_share(a, &a->bounds.lost, "max-lost", o->lost)) ||
+        (code = read_number(a, &a->bounds.sqnr, "min-sqnr", o->sqnr, "dB", "25dB")) || (code = check_compute(a)))
         return code;
-    return a->hold_back == 1 ? fail(EXIT_USAGE, "advise: --hold-back 1 would hold all steps back: 2 or more") : 0;
+    return a->hold_back == 1 ? fail(EXIT_USAGE, "%s: --hold-back 1 would hold all steps back: 2 or more", a->verb) : 0;
 }
 
 /* ---- the work ---- */

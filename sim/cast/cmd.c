@@ -96,6 +96,8 @@ static int find_recipe(const options *o, cast_recipe *r)
     int code = recipe_parse(r, o->to.formats);
     if (code || !o->transform)
         return code;
+    if (o->transform != 16 && o->transform != 32 && o->transform != 64 && o->transform != 128)
+        return fail(EXIT_USAGE, "cast: --rht is 16, 32, 64 or 128, not %" PRIu64, o->transform);
     if (r->transform && r->transform != o->transform)
         return fail(EXIT_USAGE, "cast: %s and --rht %" PRIu64 " contradict each other", r->block.name, o->transform);
     if (snprintf(text, sizeof text, "%s:rht%" PRIu64, r->block.name, o->transform) >= (int)sizeof text)

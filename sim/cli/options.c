@@ -31,8 +31,15 @@ static int set_count(const command *c, const option_row *o, const char *text)
                 c->name, o->name, text);
 }
 
+static int names_file(option_type type)
+{
+    return type == OPTION_INPUT || type == OPTION_OUTPUT || type == OPTION_INPUTS;
+}
+
 static int set(const command *c, const option_row *o, const char *text)
 {
+    if (names_file(o->type) && !*text) /* a variable of a script that was not set */
+        return fail(EXIT_USAGE, "%s: --%s is empty", c->name, o->name);
     switch (o->type) {
     case OPTION_FLAG:
         *(int *)o->value = 1;
@@ -143,6 +150,9 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
             return code;
     }
     *first = optind;
+    for (int i = optind; i < argc && !(c->traits & COMMAND_WORDS); i++)
+        if (!*argv[i])
+            return fail(EXIT_USAGE, "%s: operand %d is empty", c->name, i - optind + 1);
     char why[256];
     return confine(c, table, argv + optind, argc - optind, wish, why, sizeof why)
                ? fail(EXIT_USAGE, "%s: --sandbox: %s", c->name, why)

@@ -46,7 +46,8 @@ enum {
     COMMAND_CONFINED = 1 << 0, /* in a sandbox if nothing else is said     */
     COMMAND_DATA = 1 << 1,     /* reads policies, templates, vectors of the program's own */
     COMMAND_FOLDERS = 1 << 2,  /* makes folders for its outputs            */
-    COMMAND_GNUPLOT = 1 << 3   /* runs gnuplot                             */
+    COMMAND_GNUPLOT = 1 << 3,  /* runs gnuplot                             */
+    COMMAND_WORDS = 1 << 4     /* its operands are no files: they may be empty */
 };
 
 typedef struct command command;

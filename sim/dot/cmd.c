@@ -504,10 +504,11 @@ static int dot_of_numbers(const run *r, const mpsim_format *fa, const mpsim_form
 
 static int parse_blocks(mpsim_block_recipe *recipe, const char *text)
 {
-    char error[200] = "no such recipe: see mpsim formats --recipes";
+    char error[200];
     unsigned transform;
     if (mpsim_block_parse(recipe, &transform, text, error, sizeof error) != MPSIM_OK)
-        return fail(EXIT_USAGE, "dot: --blocks: '%s': %s", text, error);
+        return fail(EXIT_USAGE, "dot: --blocks: '%s': %s", text,
+                    *error ? error : "no such recipe: see mpsim formats --recipes");
     return transform ? fail(EXIT_USAGE, "dot: --blocks: '%s': no transforms here", text) : 0;
 }
 

@@ -122,6 +122,8 @@ static int add_matching(model_list *l, const char *verb, const char *pattern, co
 int model_list_make(model_list *l, const char *verb, const char *names, const mpsim_format *fa, const mpsim_format *fb)
 {
     memset(l, 0, sizeof *l);
+    if (!*names)
+        return fail(EXIT_USAGE, "%s: no model named", verb);
     while (*names) {
         const size_t n = strcspn(names, ",");
         char *name = need_part(names, n);
@@ -132,11 +134,8 @@ int model_list_make(model_list *l, const char *verb, const char *names, const mp
             return status;
         names += n + (names[n] == ',');
     }
-    if (l->count == 0 && fa)
-        return fail(EXIT_USAGE, "%s: none of the models takes %s and %s", verb, fa->name, fb->name);
-    if (l->count == 0)
-        return fail(EXIT_USAGE, "%s: no model named", verb);
-    return 0;
+    return l->count == 0 && fa ? fail(EXIT_USAGE, "%s: none of the models takes %s and %s", verb, fa->name, fb->name)
+                               : 0;
 }
 
 void model_list_clear(model_list *l)

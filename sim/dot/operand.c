@@ -101,6 +101,13 @@ static int read_columns(operand *o, trace *t, trace_error *error)
     return bad ? fail(error->exit, "%s", error->text) : 0;
 }
 
+/* What is wrong with a tensor of a file; one without a name is called as the file. */
+static int bad_tensor(const trace *t, size_t at, const operand *o, const char *why)
+{
+    return *trace_at(t, at)->name ? fail(EXIT_DATA, "dot: %s: %s: %s", trace_path(t), o->label, why)
+                                  : fail(EXIT_DATA, "dot: %s: %s", trace_path(t), why);
+}
+
 static int read_rows(operand *o, trace *t, size_t at, operand_layout layout, size_t max_rows)
 {
     const trace_tensor *tensor = trace_at(t, at);
@@ -113,10 +120,9 @@ static int read_rows(operand *o, trace *t, size_t at, operand_layout layout, siz
         *(is_row ? &rows : &depth) *= tensor->shape[i];
     }
     if (tensor->fortran && tensor->rank > 1)
-        return fail(EXIT_DATA, "dot: %s: %s: column-major arrays are not read here: save it in C order", trace_path(t),
-                    o->label);
+        return bad_tensor(t, at, o, "column-major arrays are not read here: save it in C order");
     if (tensor->count == 0)
-        return fail(EXIT_DATA, "dot: %s: %s: the tensor is empty", trace_path(t), o->label);
+        return bad_tensor(t, at, o, "the tensor is empty");
     o->all_rows = rows;
     int status = allocate(o, rows < max_rows ? rows : max_rows, depth);
     if (status)
@@ -128,9 +134,12 @@ static int read_rows(operand *o, trace *t, size_t at, operand_layout layout, siz
     else if (read_values(o->x, o->rows * o->depth, t, &error))
         status = fail(error.exit, "%s", error.text);
     for (size_t i = 0; !status && i < o->rows * o->depth; i++)
-        if (!isfinite(o->x[i]))
-            status = fail(EXIT_DATA, "dot: %s: %s: row %zu, product %zu is not finite: there is no exact sum",
-                          trace_path(t), o->label, i / o->depth, i % o->depth);
+        if (!isfinite(o->x[i])) {
+            char why[96];
+            snprintf(why, sizeof why, "row %zu, product %zu is not finite: there is no exact sum", i / o->depth,
+                     i % o->depth);
+            status = bad_tensor(t, at, o, why);
+        }
     return status;
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS_MOST = 15 };
+enum { DIGITS_MOST = 16 };
 static const uint64_t most = 1000000000000000; /* 10^15 */
 
 /* ---- a number of parameters ---- */

@@ -222,7 +222,7 @@ static void count_within(page *p)
 
 int page_measure(page *p, FILE *to)
 {
-    int code = advise_begin(&p->advice, &p->options->words);
+    int code = advise_begin(&p->advice, "report", &p->options->words);
     if (!code)
         code = advise_run(&p->advice, &p->in);
     if (!code && !(code = make_settings(p))) {

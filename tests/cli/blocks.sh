@@ -112,6 +112,12 @@ dd if=/dev/zero bs=1000 count=400 2>/dev/null | tr '\000' '\123' >"$dir/raw" && 
 same raw --ndjson -f 'mxfp8,e4m3/row,e4m3/tensor' --dtype bf16 "$dir/raw"; ok $? "one line that shards divide"
 head -c 420000 "$dir/raw" >"$dir/matrix"
 same matrix --json -f 'mxfp8,nvfp4,e4m3/3x7,e4m3/5x40' --axis columns --dtype bf16 --shape 700,300 "$dir/matrix"; ok $? "a matrix that shards divide between blocks"
+mkdir "$dir/columns"
+for i in 1 2; do
+    header="{'descr': '<f2', 'fortran_order': True, 'shape': ($((6 + i)), 20, 150), }"
+    { printf '\223NUMPY\001\000v\000%-117s\n' "$header" && tail -c $((6000 * (6 + i))) "$dir/raw"; } >"$dir/columns/$i.npy"
+done
+same columns --json -f 'fp16,mxfp8,nvfp4:2d,e4m3/3x7,nvfp4:sr' -r sra --axis both "$dir/columns"; ok $? "column-major tensors of three dimensions, whole in a shard"
 turns 1
 "$MPSIM" stat --shard 1/2 -f mxfp8 -o "$dir/part.1" "$cnn" && [ "$(head -n 1 "$dir/part.1")" = mpsim-part/2 ] &&
     "$MPSIM" stat --shard 1/2 -f fp16 -o "$dir/part.2" "$cnn" && [ "$(head -n 1 "$dir/part.2")" = mpsim-part/1 ]; ok $? "parts with recipes are version 2, others 1"

@@ -87,7 +87,8 @@ max=$(field rtx-blackwell-mxf8f6f4 6)
 between "$max" 1e-8 2e-6 && between "$(field hopper-bf16-fp32 6)" 1e-8 2e-6; ok $? "--blocks mxfp8: with scales, and as bf16 numbers ($max)"
 run 0 dot --csv --blocks nvfp4 -K 2048 -M exact,rtx-blackwell-mxf4nvf4 && [ "$(field rtx-blackwell-mxf4nvf4 6)" = 0 ] &&
     run 0 dot --json --blocks nvfp4 -K 64 && has '"blocks": {"elements": 16, "scales": "e4m3"}'; ok $? "--blocks nvfp4: exact"
-run 2 dot --blocks te-current && has 'no codes of scales' err && run 2 dot --blocks mxfp9 && run 2 dot --blocks mxfp8 --scale amax &&
+run 2 dot -M '' && has ': no model named' err; ok $? "no model"
+run 2 dot --blocks te-current && has 'no codes of scales' err && run 2 dot --blocks mxfp9 && has 'no such recipe' err && run 2 dot --blocks mxfp8 --scale amax &&
     run 2 dot --blocks nvfp4 -M hopper-fp16-fp32 -K 64 && run 2 dot --blocks nvfp4 -K 1000 --split-k 3 -M rtx-blackwell-mxf4nvf4; ok $? "--blocks: what does not fit"
 run 0 dot --csv -f e4m3 -s amax -K 2048 -M exact --like torch-scaled-mm:hopper:slow:S=2:out=binary32 &&
     between "$(field torch-scaled-mm:hopper:slow:S=2:out=binary32 6)" 1e-6 1e-2; ok $? "--like torch-scaled-mm"

@@ -101,6 +101,8 @@ run 2 help nothing && has "'nothing' is neither a command nor a topic: see 'mpsi
 run 2 help recipies && has 'did you mean recipes?' err; ok $? "a topic with a letter too many"
 run 2 stat --formt fp16 x && has 'stat: --formt is not an option: did you mean --format?' err; ok $? "an option with a letter too few"
 run 2 stat --fprmat=fp16 x && has 'stat: --fprmat=fp16 is not an option: did you mean --format?' err; ok $? "an option with its value"
+run 2 stat x '' && has '^mpsim: stat: operand 2 is empty$' err && run 2 stat x -o '' && has '^mpsim: stat: --output is empty$' err &&
+    run 2 replay -P '' x && has '^mpsim: replay: --policy is empty$' err; ok $? "a name that is empty: where"
 run 2 stat --zzzzz x && has "stat: --zzzzz is not an option; try 'mpsim stat --help'" err; ok $? "an option that is like none"
 run 4 replay -P pytorch-amp-fp61 "$MPSIM_SRCDIR/data/amp-mlp" && has 'did you mean pytorch-amp-fp16?' err; ok $? "a policy with letters swapped"
 run 2 stat --help=word && has "stat: --help is alone or man, bash, zsh or fish, not 'word'" err; ok $? "a form that there is not"

@@ -173,7 +173,7 @@ llama="--hidden 4096 --heads 32 --seq 4096 --batch 1 --activation swiglu --posit
 
 # ---- how numbers are written
 for words in '7e9=28000000000' '7B=28000000000' '1.3B=5200000000' '125M=500000000' '0.5k=2000' '2^33=34359738368' '1Gi=4294967296' \
-    '1e15=4000000000000000'; do
+    '1e15=4000000000000000' '1000000000000000=4000000000000000'; do
     memory --params "${words%=*}" -P fp32 --optimizer sgd && is "weights=${words#*=}"; ok $? "--params ${words%=*}"
 done
 run 0 memory --params 7B -P fp32 -P bf16-pure --json && has '"mpsim.memory/1"' && has '"total": 112000000000' && has '"formula": "bf16: 2 x 7,000,000,000"'

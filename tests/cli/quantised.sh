@@ -101,6 +101,8 @@ run 0 cast --explain 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1 -f mxfp8:rceil:rht && has '
     run 2 cast --explain 1 -f mxfp8:up && has '"up" is not a word of this recipe; its words are floor even' err
 ok $? "--explain knows the words of recipes"
 
+run 2 cast -f mxfp8 --rht 17 -o "$dir/none" "$f" && has '^mpsim: cast: --rht is 16, 32, 64 or 128, not 17$' err; ok $? "--rht: what there is"
+
 # Nothing is written.
 turns 4
 for words in '2 -f mxfp8 --quantised gpt-oss' '2 -f nvfp4 --quantised deepseek' '2 -f mxfp8 --quantised torchao --axis columns' \

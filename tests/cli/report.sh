@@ -137,7 +137,8 @@ SOURCE_DATE_EPOCH=86400 "$MPSIM" report -q --no-figures -o dated.html "$digits/s
 MPSIM_GNUPLOT=$dir/none "$MPSIM" report -o bare.html "$digits/step_000001" >out 2>err && grep -q 'no figures: gnuplot' err && balanced bare.html && linked bare.html && grep -q 'There are no figures: gnuplot' bare.html && ! grep -q '<svg' bare.html; ok $? "without gnuplot: tables, and a word"
 run 0 report -q --no-figures --no-digests -o one.html "$digits/step_000001" && words one.html | grep -q 'Not known: that needs weight gradients of several steps' && grep -q 'not taken' one.html && ! grep -q 'id="steps"' one.html && linked one.html; ok $? "of one step: no history, no table of steps"
 run 2 report /dev/stdin && has "can be read once only" err; ok $? "what can be read once alone is refused"
-run 2 report && run 2 report -f nothing "$digits" && run 3 report -m nothing "$digits" && run 2 report --min-sqnr x "$digits"; ok $? "bad words fail"
+run 2 report && run 2 report -f nothing "$digits" && run 3 report -m nothing "$digits" && has '^mpsim: report: ' err &&
+    run 2 report --min-sqnr x "$digits" && has '^mpsim: report: --min-sqnr' err; ok $? "bad words fail, by the name of this command"
 run 2 report -q -o "$digits/step_000001/rank_00000.safetensors" "$digits/step_000001/rank_00000.safetensors"; ok $? "no page replaces its trace"
 
 # ---- more casts than columns

@@ -529,7 +529,10 @@ START_TEST(models)
     expect_model("fp32-sequential", "bf16", "bf16", "sequential");
     expect_model("fma:bf16", "bf16", "bf16", "fma:bf16:result=binary32");
     expect_model("hopper-wgmma-fp8-promoted", "e4m3", "e4m3", "hopper-wgmma-fp8-promoted");
-    expect_model("kepler", "fp16", "fp16", "arch 'kepler': neither an architecture (volta, ");
+    expect_model(
+        "kepler", "fp16", "fp16",
+        "arch 'kepler': neither an architecture (volta, turing, ampere, ada, hopper, blackwell, rtx-blackwell, "
+        "cdna1, cdna2, cdna3, avx512, amx, arm) nor a model (exact, fma, ");
 }
 END_TEST
 
