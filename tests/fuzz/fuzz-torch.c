@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STORAGES = 4, STORAGE = 96, PIECE = 50, WHOLE = 1 << 16, MEMBERS = STORAGES + 1 };
+enum { STORAGES = 4, STORAGE = 96, PIECE = 50, WHOLE = 1 << 16, MEMBERS = STORAGES + 1, LOOKED_UP = 100 };
 
 static void check(const trace_error *e)
 {
@@ -63,7 +63,7 @@ static void read_all(const char *path)
         return;
     }
     for (size_t i = 0; trace_metadata_key(t, i); i++)
-        must(trace_metadata(t, trace_metadata_key(t, i)) != NULL);
+        must(trace_metadata_value(t, i) && (i >= LOOKED_UP || trace_metadata(t, trace_metadata_key(t, i))));
     for (size_t i = 0; t->type->codes && i < trace_count(t) && i < 20; i++)
         read_some(t, &t->entries[i]);
     trace_close(t);

@@ -12,7 +12,10 @@ const char *__lsan_default_suppressions(void)
 }
 #endif
 
-enum { ELEMENTS = 1 << 16 }; /* of a tensor: one element may stand for very many */
+enum {
+    ELEMENTS = 1 << 16, /* of a tensor: one element may stand for very many */
+    LOOKED_UP = 100     /* keys of metadata: a file may have tens of thousands, and each is looked for from the first on */
+};
 
 static void check(const trace_error *e)
 {
@@ -31,7 +34,7 @@ static int read_all(const char *path, const trace_options *options)
         return 0;
     }
     for (size_t i = 0; trace_metadata_key(t, i); i++)
-        must(trace_metadata(t, trace_metadata_key(t, i)) != NULL);
+        must(trace_metadata_value(t, i) && (i >= LOOKED_UP || trace_metadata(t, trace_metadata_key(t, i))));
     /* an index names other files, which are not there: one that is read has none */
     must(trace_step(t) >= -1 && trace_size(t) > 0 && (!trace_has_index(t) || trace_count(t) == 0));
     for (int i = 0; i < 3; i++) {
