@@ -8,6 +8,7 @@
 #include "../array/need.h"
 #include "../cli/options.h"
 #include "../cli/textfile.h"
+#include "../trace/trace.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -395,6 +396,29 @@ static int read_series(training_log *l, int fd, const char *path, const char *by
     return got < 0 ? fail(error.exit, "%s", error.text) : 0;
 }
 
+/* Whether the first n bytes of a file are no text: of each ten more than one is a control character that texts do
+ * not have, or no UTF-8. NULs are passed over: UTF-16 has them, and files with holes. */
+static int is_binary(const char *bytes, size_t n)
+{
+    size_t characters = 0, other = 0, length;
+    if (n >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0))
+        return 0;
+    for (size_t i = 0; i < n; i += length) {
+        const unsigned char c = (unsigned char)bytes[i];
+        length = 1;
+        if (c >= 0x80) {
+            const size_t more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
+            while (c >= 0xc2 && length <= more && i + length < n && ((unsigned char)bytes[i + length] & 0xc0) == 0x80)
+                length++;
+            other += length != more + 1 && i + more < n;
+        } else {
+            other += (c && c < ' ' && !strchr("\a\b\t\n\v\f\r\x1b", c)) || c == 0x7f;
+        }
+        characters += c != 0;
+    }
+    return other > characters / 10;
+}
+
 static int read_bytes(training_log *l, const char *path, const char *name)
 {
     static char bytes[1 << 16];
@@ -407,6 +431,14 @@ static int read_bytes(training_log *l, const char *path, const char *name)
     for (int first = 1; !stop; first = 0) {
         if ((n = text_file_next(fd, path, bytes, sizeof bytes, first, &error)) <= 0)
             break;
+        if (first && (trace_is_events(bytes, (size_t)n) || is_binary(bytes, (size_t)n))) {
+            const int events = trace_is_events(bytes, (size_t)n);
+            if (fd > STDIN_FILENO)
+                close(fd);
+            return fail(EXIT_DATA, "%s: offset 0: not a text log but %s", name,
+                        events ? "an event file of TensorBoard, which is not read: export its scalars as CSV"
+                               : "a binary file");
+        }
         if (first && log_series_begins(bytes, (size_t)n)) {
             const int code = read_series(l, fd, path, bytes, (size_t)n);
             if (fd > STDIN_FILENO)
