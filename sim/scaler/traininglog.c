@@ -396,27 +396,19 @@ static int read_series(training_log *l, int fd, const char *path, const char *by
     return got < 0 ? fail(error.exit, "%s", error.text) : 0;
 }
 
-/* Whether the first n bytes of a file are no text: of each ten more than one is a control character that texts do
- * not have, or no UTF-8. NULs are passed over: UTF-16 has them, and files with holes. */
+/* Whether the first n bytes of a file are no text: more than two and one of fifty are control characters that texts do
+ * not have. NULs are passed over, since UTF-16 and files with holes have them, and what is no ASCII, in whatever encoding it is. */
 static int is_binary(const char *bytes, size_t n)
 {
-    size_t characters = 0, other = 0, length;
+    size_t characters = 0, controls = 0;
     if (n >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0))
         return 0;
-    for (size_t i = 0; i < n; i += length) {
+    for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char)bytes[i];
-        length = 1;
-        if (c >= 0x80) {
-            const size_t more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
-            while (c >= 0xc2 && length <= more && i + length < n && ((unsigned char)bytes[i + length] & 0xc0) == 0x80)
-                length++;
-            other += length != more + 1 && i + more < n;
-        } else {
-            other += (c && c < ' ' && !strchr("\a\b\t\n\v\f\r\x1b", c)) || c == 0x7f;
-        }
+        controls += (c && c < ' ' && !strchr("\a\b\t\n\v\f\r\x1b", c)) || c == 0x7f;
         characters += c != 0;
     }
-    return other > characters / 10;
+    return controls > 2 + characters / 50;
 }
 
 static int read_bytes(training_log *l, const char *path, const char *name)

@@ -86,4 +86,6 @@ tail -c +40 events >binary
 run 3 log binary && has 'offset 0: not a text log but a binary file$' err; ok $? "the same without its beginning: a binary file"
 sed 's/loss/perte \xe9/; s/$/ \x1b[0m/' a >latin1
 run 0 log latin1; ok $? "a log in Latin-1 with colours is text"
+gbk=$(printf '\265\332\322\273\302\326\321\265\301\267\264\363\304\243\320\315') && sed "s/^/$gbk$gbk$gbk /" a >gbk
+run 0 log gbk; ok $? "a log in GBK, most of which is not ASCII, is text"
 finish
