@@ -20,7 +20,7 @@ static int push_global(machine *m, const char *module, size_t module_bytes, cons
 {
     char text[GLOBAL_BYTES];
     if (module_bytes + name_bytes + 2 > sizeof text || memchr(module, 0, module_bytes) || memchr(name, 0, name_bytes))
-        return machine_bad(m, "the name of a global");
+        return machine_bad(m, "the name of a global is too long, or holds a NUL");
     memcpy(text, module, module_bytes);
     text[module_bytes] = '.';
     memcpy(text + module_bytes + 1, name, name_bytes);
@@ -72,12 +72,12 @@ int op_global(machine *m, uint64_t u, int arg)
     if (input_line(&m->in, &s, &at, &n))
         return -1;
     if (!s || n > sizeof copy)
-        return machine_bad(m, "the name of a global");
+        return machine_bad(m, "the name of a global is too long");
     memcpy(copy, s, (size_t)n);
     if (input_line(&m->in, &s, &at, &k))
         return -1;
     if (!s)
-        return machine_bad(m, "the name of a global");
+        return machine_bad(m, "the name of a global is too long");
     if (push_global(m, copy, (size_t)n, s, (size_t)k))
         return -1;
     if (!arg)

@@ -8,6 +8,7 @@
 #include "../array/need.h"
 #include "../cli/options.h"
 #include "../cli/textfile.h"
+#include "../trace/trace.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -395,6 +396,21 @@ static int read_series(training_log *l, int fd, const char *path, const char *by
     return got < 0 ? fail(error.exit, "%s", error.text) : 0;
 }
 
+/* Whether the first n bytes of a file are no text: more than two and one of fifty are control characters that texts do
+ * not have. NULs are passed over, since UTF-16 and files with holes have them, and what is no ASCII, in whatever encoding it is. */
+static int is_binary(const char *bytes, size_t n)
+{
+    size_t characters = 0, controls = 0;
+    if (n >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0))
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)bytes[i];
+        controls += (c && c < ' ' && !strchr("\a\b\t\n\v\f\r\x1b", c)) || c == 0x7f;
+        characters += c != 0;
+    }
+    return controls > 2 + characters / 50;
+}
+
 static int read_bytes(training_log *l, const char *path, const char *name)
 {
     static char bytes[1 << 16];
@@ -407,6 +423,14 @@ static int read_bytes(training_log *l, const char *path, const char *name)
     for (int first = 1; !stop; first = 0) {
         if ((n = text_file_next(fd, path, bytes, sizeof bytes, first, &error)) <= 0)
             break;
+        if (first && (trace_is_events(bytes, (size_t)n) || is_binary(bytes, (size_t)n))) {
+            const int events = trace_is_events(bytes, (size_t)n);
+            if (fd > STDIN_FILENO)
+                close(fd);
+            return fail(EXIT_DATA, "%s: offset 0: not a text log but %s", name,
+                        events ? "an event file of TensorBoard, which is not read: export its scalars as CSV"
+                               : "a binary file");
+        }
         if (first && log_series_begins(bytes, (size_t)n)) {
             const int code = read_series(l, fd, path, bytes, (size_t)n);
             if (fd > STDIN_FILENO)

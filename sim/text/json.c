@@ -2,6 +2,7 @@
 #include "json.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 json_t *json_text(const char *text, size_t n, size_t flags, json_error_t *e, int *no_memory)
 {
@@ -13,6 +14,8 @@ json_t *json_text(const char *text, size_t n, size_t flags, json_error_t *e, int
     if (!v &&
         (errno == ENOMEM || json_error_code(e ? e : &own) == json_error_out_of_memory || !(e ? e : &own)->text[0]))
         *no_memory = 1;
+    if (!v && json_error_code(e ? e : &own) == json_error_null_character) /* jansson's words are of its flags */
+        snprintf((e ? e : &own)->text, JSON_ERROR_TEXT_LENGTH - 1, "a string holds \\u0000");
     errno = number;
     return v;
 }

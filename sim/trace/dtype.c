@@ -143,7 +143,7 @@ static int npy_kind(trace *t, char kind, unsigned long size, const char *descr, 
         for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
             if (refused[i].kind == kind && not_numbers(t))
                 return trace_fail(t, error, at, "dtype '%s' %s", descr, refused[i].what);
-        if (kind == 'f' && not_numbers(t))
+        if (kind == 'f' && (size == 10 || size == 12 || size == 16) && not_numbers(t))
             return trace_fail(t, error, at,
                               "dtype '%s' is a long double, whose layout depends on the machine: save it as '<f8'",
                               descr);

@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { DIMENSIONS = 4, ALIGNMENT = 32, INFO_MIN = 8 + 4 + 4 + 8 };
+enum { DIMENSIONS = 4, ALIGNMENT = 32, INFO_MIN = 8 + 4 + 4 + 8, PAIR_MIN = 8 + 4 + 1, NEWEST = 3 };
 
 typedef struct ggml_type {
     uint32_t code;
@@ -182,7 +182,7 @@ static int check_places(gguf *g)
     if (t->count)
         twice = trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &failed);
     if (twice)
-        return trace_fail(t, g->error, TRACE_NO_OFFSET, "two tensors have the name '%s'", *twice);
+        return trace_fail(t, g->error, trace_entry_named(twice)->at, "two tensors have the name '%s'", *twice);
     if (!failed && t->n_metadata)
         twice = trace_duplicate(t->metadata, t->n_metadata, 2 * sizeof *t->metadata, &failed);
     if (!failed && twice)
@@ -215,12 +215,14 @@ static int check_places(gguf *g)
 
 static int check_version(gguf *g)
 {
-    uint64_t version;
-    if (gguf_skip(g, 4) || gguf_number(g, 4, &version))
+    uint64_t version, said;
+    if (gguf_skip(g, 4) || gguf_number(g, 4, &said))
         return -1;
+    version = said;
     if ((version & 0xffff) == 0) {
-        g->big = 1;
         version = (version >> 24 & 0xff) | (version >> 8 & 0xff00); /* what the two low bytes are then */
+        g->big = version <= NEWEST;
+        version = g->big ? version : said;
     }
     if (version == 2 || version == 3)
         return 0;
@@ -236,6 +238,8 @@ static int open_gguf(trace *t, const trace_options *options, trace_error *error)
         return -1;
     if (tensors > (t->size - g.at) / INFO_MIN)
         return trace_fail(t, error, 8, "%" PRIu64 " tensors, but the file has %" PRIu64 " bytes", tensors, t->size);
+    if (pairs > (t->size - g.at) / PAIR_MIN)
+        return trace_fail(t, error, 16, "%" PRIu64 " keys, but the file has %" PRIu64 " bytes", pairs, t->size);
     for (uint64_t i = 0; i < pairs; i++)
         if (gguf_pair(&g))
             return -1;

@@ -156,6 +156,10 @@ static int skip_array(gguf *g, uint64_t type, uint64_t n)
 {
     if (type != TYPE_STRING)
         return n > g->t->size ? must_have(g, n, "an array") : gguf_skip(g, n * types[type].bytes);
+    if (n > (g->t->size - g->at) / 8) /* each has a length */
+        return trace_fail(g->t, g->error, g->at - 8,
+                          "an array of %" PRIu64 " strings does not fit the %" PRIu64 " bytes left", n,
+                          g->t->size - g->at);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t length;
         if (gguf_number(g, 8, &length) || must_have(g, length, "a string") || gguf_skip(g, length))
@@ -206,12 +210,13 @@ static char *string_value(gguf *g)
 }
 
 /* The alignment is a uint32 and a power of two. */
-static int take_alignment(gguf *g, uint64_t type, const char *text)
+static int take_alignment(gguf *g, uint64_t type, uint64_t at, const char *text)
 {
     const uint64_t u = strtoull(text, NULL, 10);
-    if (type != 4 || u == 0 || (u & (u - 1)))
-        return trace_fail(g->t, g->error, TRACE_NO_OFFSET, "general.alignment is %s, not a power of two (uint32)",
-                          text);
+    if (type != 4)
+        return trace_fail(g->t, g->error, at, "general.alignment is of type %s, not uint32", types[type].name);
+    if (u == 0 || (u & (u - 1)))
+        return trace_fail(g->t, g->error, at, "general.alignment is %s, not a power of two", text);
     g->alignment = u;
     return 0;
 }
@@ -233,7 +238,7 @@ int gguf_pair(gguf *g)
         value = array_text(g);
     else if (number_text(g, type, text, sizeof text) == 0 && !(value = trace_string(g->t, text, strlen(text))))
         return trace_no_memory(g->t, g->error);
-    if (!value || (strcmp(key, "general.alignment") == 0 && take_alignment(g, type, value)))
+    if (!value || (strcmp(key, "general.alignment") == 0 && take_alignment(g, type, at, value)))
         return -1;
     return trace_add_metadata(g->t, key, value, g->error);
 }

@@ -191,6 +191,11 @@ int trace_add_metadata(trace *t, const char *key, const char *value, trace_error
 int trace_order(trace *t);
 void trace_memory_clear(trace *t);
 
+/* trace_entry_named -- the entry whose tensor.name is at that place. */
+static inline const trace_entry *trace_entry_named(const char *const *name)
+{
+    return (const trace_entry *)(const void *)((const char *)name - offsetof(trace_entry, tensor.name));
+}
 /* trace_duplicate -- the later one of two equal strings, or NULL; *failed: no memory. */
 const char *const *trace_duplicate(const char *const *strings, size_t n, size_t stride, int *failed);
 
@@ -265,7 +270,7 @@ int trace_onnx_begins(const unsigned char *head, size_t n);
 /* npyheader.c */
 typedef struct npy_header {
     char descr[64];
-    uint64_t descr_at; /* offset in the header's text */
+    uint64_t descr_at, shape_at; /* offsets in the header's text */
     int fortran;
     uint64_t shape[TRACE_RANK_MAX];
     size_t rank;
@@ -314,6 +319,8 @@ void unzip_close(trace_unzip *z); /* accepts NULL */
 /* unzip_failed -- an error from libzip's last one in an archive. */
 int unzip_failed(const trace *t, trace_unzip *z, const char *what, trace_error *error);
 trace_unzipped *unzip_member(const trace *t, trace_unzip *z, uint64_t index, trace_error *error);
+/* unzip_name -- the name of a member, for messages; NULL: it has none. */
+const char *unzip_name(trace_unzip *z, uint64_t index);
 /* unzip_bytes -- the next n bytes of a member, which is to have them; `at` is for messages. */
 int unzip_bytes(const trace *t, trace_unzipped *file, void *p, size_t n, uint64_t at, trace_error *error);
 /* unzip_end -- whether the member ends here, with the right CRC. */

@@ -183,6 +183,7 @@ static const char *what_name(const char *path)
         {"zarr.json", "the description of a Zarr array or group" SAVE},
         {".zarray", "the description of a Zarr array" SAVE},
         {".zgroup", "the description of a Zarr group" SAVE},
+        {"*.tfevents.*", "an event file of TensorBoard, which is not read: export its scalars as CSV"},
         {"_METADATA", "the description of a checkpoint of Orbax" SAVE},
     };
     const char *slash = strrchr(path, '/');
@@ -190,6 +191,16 @@ static const char *what_name(const char *path)
         if (fnmatch(rows[i].name, slash ? slash + 1 : path, 0) == 0)
             return rows[i].what;
     return NULL;
+}
+
+/* Record: length, CRC, event: wall time and "brain.Event:2", whatever CRCs and lengths are. */
+#define EVENTS_AT 23
+#define EVENTS_MAGIC "brain.Event:"
+
+int trace_is_events(const void *head, size_t n)
+{
+    return n >= EVENTS_AT + strlen(EVENTS_MAGIC) &&
+           memcmp((const char *)head + EVENTS_AT, EVENTS_MAGIC, strlen(EVENTS_MAGIC)) == 0;
 }
 
 static const char not_one[] = "not a " TRACE_LAYOUTS(" or ") " file";
@@ -210,6 +221,7 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n, tr
         {4, "TFL3", "a TensorFlow Lite model: save its weights as npz or safetensors"},
         {0, "\x0c\xdb\x3a\x2a", "the manifest of an OCDBT database" SAVE},
         {0, "\x0c\xdb\x20\xde", "a part of an OCDBT database" SAVE},
+        {EVENTS_AT, EVENTS_MAGIC, "an event file of TensorBoard, which is not read: export its scalars as CSV"},
         {0, "PAR1", "a Parquet file"},
         {0, "ARROW1", "an Arrow file"},
         {0, "%PDF", "a PDF document"},

@@ -23,7 +23,7 @@ static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t 
     if (trace_npy_dtype(t, h.descr, at + h.descr_at, options, x, &bits, error))
         return -1;
     if (trace_shape_bytes(h.shape, h.rank, bits, &x->count, &entry->bytes))
-        return trace_fail(t, error, at, "the shape is too large");
+        return trace_fail(t, error, at + h.shape_at, "the shape is too large");
     uint64_t *shape = trace_alloc(t, h.rank * sizeof *shape);
     if (!shape)
         return trace_no_memory(t, error);

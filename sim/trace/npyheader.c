@@ -130,22 +130,26 @@ static int item(cursor *c, npy_header *h, unsigned *seen)
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
     char key[32];
     unsigned k = 0;
+    (void)peek(c);
+    const size_t at = c->at;
     if (string(c, key, sizeof key))
         return -1;
     while (k < 3 && strcmp(key, keys[k]) != 0)
         k++;
-    if (k == 3)
-        return fail(c, "a key other than descr, fortran_order and shape");
-    if (*seen & 1u << k)
-        return fail(c, "a key that occurs twice");
+    if (k == 3 || *seen & 1u << k) {
+        c->at = at;
+        return fail(c, k == 3 ? "a key other than descr, fortran_order and shape" : "a key that occurs twice");
+    }
     *seen |= 1u << k;
     if (!accept(c, ':'))
         return fail(c, "':' expected");
     if (k == 1)
         return boolean(c, &h->fortran);
-    if (k == 2)
-        return tuple(c, h);
     const char ch = peek(c);
+    if (k == 2) {
+        h->shape_at = c->at;
+        return tuple(c, h);
+    }
     if (ch == '[' || ch == '(' || ch == '{')
         return fail(c, "a structured dtype, which is not supported: save each field");
     h->descr_at = c->at;

@@ -160,6 +160,9 @@ int trace_npz_open(trace *t, const zip_member *members, size_t n, const trace_op
     npz *z = calloc(1, sizeof *z);
     if (!(t->state = z))
         return trace_no_memory(t, error);
+    for (size_t i = 0; i < n; i++)
+        if (zip_check_local(t, &members[i], error))
+            return -1;
     if (!(z->zip = unzip_open(t, error)))
         return -1;
     if ((uint64_t)zip_get_num_entries(z->zip, 0) != n)

@@ -24,8 +24,12 @@ enum {
 static int metadata(json_cursor *c)
 {
     char ch;
-    if (cursor_expect(c, "{", NULL))
+    if (cursor_more(c))
         return -1;
+    if (c->text[c->at] != '{')
+        return trace_fail(c->t, c->error, cursor_offset(c), "%s is not valid: an object as __metadata__ expected",
+                          c->what);
+    c->at++;
     cursor_skip_space(c);
     if (c->at < c->n && c->text[c->at] == '}') {
         c->at++;
@@ -195,17 +199,14 @@ static int check_all(trace *t, uint64_t data, trace_error *error)
     const char *const *twice = NULL;
     if (t->count)
         twice = trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &failed);
-    if (twice) {
-        const trace_entry *e =
-            (const trace_entry *)(const void *)((const char *)twice - offsetof(trace_entry, tensor.name));
-        return trace_fail(t, error, e->at, "two tensors have the name '%s'", *twice);
-    }
+    if (twice)
+        return trace_fail(t, error, trace_entry_named(twice)->at, "two tensors have the name '%s'", *twice);
     if (!failed && t->n_metadata)
         twice = trace_duplicate(t->metadata, t->n_metadata, 2 * sizeof *t->metadata, &failed);
     if (failed)
         return trace_no_memory(t, error);
     if (twice)
-        return trace_fail(t, error, 8, "key '%s' occurs twice in __metadata__", *twice);
+        return trace_fail(t, error, 8 + (uint64_t)(*twice - t->text), "key '%s' occurs twice in __metadata__", *twice);
 
     if (trace_order(t))
         return trace_no_memory(t, error);

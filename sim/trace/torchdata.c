@@ -119,11 +119,14 @@ int torch_spool(const trace *t, const void *p, size_t n, trace_error *error)
 enum { CHUNK = 256 << 10 };
 
 /* libzip compares the CRC. */
-static int unpack(const trace *t, torch_section *section, unsigned char *buffer, trace_error *error)
+static int unpack(const trace *whole, torch_section *section, unsigned char *buffer, trace_error *error)
 {
-    torch_state *s = t->state;
+    torch_state *s = whole->state;
+    trace named = *whole; /* errors say which member it was */
+    const trace *t = &named;
     if (torch_spool_begin(t, error) || (!s->unzip && !(s->unzip = unzip_open(t, error))))
         return -1;
+    named.member = unzip_name(s->unzip, section->index);
     const uint64_t room = unnamed_room(s->spool);
     if (section->bytes > room)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,

@@ -45,7 +45,7 @@ static int read_storage(trace *t, uint32_t section, uint64_t *at, torch_key *key
     *at += 8;
     if (n != key->storage.bytes / width)
         return trace_fail(t, error, base + *at - 8,
-                          "storage '%.200s' has %" PRIu64 " elements, the pickle says %" PRIu64, key->key, n,
+                          "storage '%.200s' has %" PRId64 " elements, the pickle says %" PRIu64, key->key, (int64_t)n,
                           key->storage.bytes / width);
     if (key->storage.bytes > from.bytes - *at)
         return trace_fail(t, error, base + *at, "storage '%.200s' of %" PRIu64 " bytes reaches past the end", key->key,

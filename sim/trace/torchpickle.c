@@ -95,7 +95,9 @@ static int read_id(const trace *t, const pickle *p, pickle_ref r, torch_key *key
         key->storage.dtype = dtype;
     }
     if (!(key->key = pickle_text(p, pickle_item(p, id, 2), &key->n)))
-        return trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage is not a string");
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage is not a string, or a very long one");
+    if (strlen(key->key) != key->n)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage, '%.200s', holds a NUL", key->key);
     const int64_t width = key->storage.dtype ? key->storage.dtype->bytes : 1;
     if (pickle_int(p, pickle_item(p, id, 4), &numel) || numel < 0 || numel > INT64_MAX / width)
         return trace_fail(t, error, TRACE_NO_OFFSET, "the size of storage '%.200s' is not a possible one", key->key);
@@ -162,7 +164,7 @@ int torch_storage_of(trace *t, const torch_tree *tree, pickle_ref r, torch_stora
         return -1;
     const torch_key *key = torch_find_key(tree, id.key, id.n);
     if (!key || !key->known)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "the pickle names no storage '%.200s'", id.key);
+        return trace_fail(t, error, TRACE_NO_OFFSET, "storage '%.200s' of a tensor is not in the file", id.key);
     *storage = key->storage;
     storage->dtype = id.storage.dtype;
     const pickle_ref view = pickle_item(p, pickle_persistent(p, r), 5);

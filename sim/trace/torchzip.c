@@ -70,7 +70,7 @@ static int short_text(const archive *a, const char *name, char *out, size_t size
         torch_bytes(a->t, section, out, (size_t)m->size, 0, a->error))
         return -1;
     out[m->size] = 0;
-    return 0;
+    return strlen(out) == m->size ? 0 : trace_fail(a->t, a->error, m->offset, "member '%s' holds a NUL", name);
 }
 
 static int is_big_endian(const archive *a, int *big)
@@ -89,7 +89,7 @@ static int find_storages(const archive *a, torch_tree *tree, int big)
     trace *t = a->t;
     for (size_t i = 0; i < tree->n_keys; i++) {
         torch_key *key = &tree->keys[i];
-        const zip_member *m = strlen(key->key) == key->n ? member(a, "data/", key->key) : NULL;
+        const zip_member *m = member(a, "data/", key->key);
         if (!m)
             return trace_fail(t, a->error, TRACE_NO_OFFSET, "storage '%.200s' is not in the archive", key->key);
         if (m->size != key->storage.bytes)

@@ -65,6 +65,11 @@ int unzip_failed(const trace *t, trace_unzip *z, const char *what, trace_error *
     return failed(t, zip_get_error(z), what, error);
 }
 
+const char *unzip_name(trace_unzip *z, uint64_t index)
+{
+    return zip_get_name(z, index, ZIP_FL_ENC_RAW);
+}
+
 trace_unzipped *unzip_member(const trace *t, trace_unzip *z, uint64_t index, trace_error *error)
 {
     zip_file_t *file = zip_fopen_index(z, index, 0);

@@ -198,11 +198,11 @@ static int zip64_fields(const unsigned char *extra, size_t n, uint64_t *const fi
 }
 
 /* Where the data of a member end, by its local header. */
-static int find_end(const directory *d, zip_member *m, unsigned flags)
+static int find_end(const directory *d, zip_member *m, unsigned flags, uint64_t at)
 {
     unsigned char p[LOCAL_BYTES];
     if (m->offset > d->end || d->end - m->offset < LOCAL_BYTES)
-        return trace_fail(d->t, d->error, m->offset, "a zip member begins past the directory");
+        return trace_fail(d->t, d->error, at, "a zip member begins past the directory's end, at %" PRIu64, m->offset);
     if (read_at(d->t, p, sizeof p, m->offset, d->error))
         return -1;
     if (memcmp(p, "PK\3\4", 4) != 0)
@@ -255,7 +255,7 @@ static int entry(directory *d, zip_member *m)
         return trace_fail(d->t, d->error, at,
                           "a zip member of %" PRIu64 " bytes claims to unpack to %" PRIu64 ": more than %d to 1",
                           m->packed, m->size, RATIO_MAX);
-    return find_end(d, m, flags);
+    return find_end(d, m, flags, at);
 }
 
 static int compare_offsets(const void *pa, const void *pb)
@@ -326,7 +326,9 @@ int zip_check_local(const trace *t, const zip_member *m, trace_error *error)
     int same = le16(p + 26) == n && memcmp(p + LOCAL_BYTES, m->name, n) == 0;
     for (int i = 0; i < 3; i++)
         same &= said[i] == is[i] || (later && said[i] == 0) || (i && said[i] == 0xffffffff);
-    return same ? 0
-                : trace_fail(t, error, m->offset,
-                             "the zip archive is not consistent: local headers contradict the directory");
+    return same
+               ? 0
+               : trace_fail(t, error, m->offset,
+                            "the zip archive is not consistent: the local header of '%.200s' contradicts the directory",
+                            m->name);
 }

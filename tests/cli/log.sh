@@ -74,4 +74,18 @@ sed 's/^step /step 1000/' a >later
 run 3 log a later && has 'no step of it is in' err; ok $? "no common step"
 printf 'step 1 reward: 2\n' >reward
 run 3 log a reward && has 'reward: no loss in 1 lines' err; ok $? "a log without losses"
+
+# ---- what is not text is not judged ----
+{
+    printf '\030\0\0\0\0\0\0\0\243\177\113\042\011\0\0\0\0\0\0\360\077\032\015brain.Event:2\0\0\0\0'
+    for k in 1 2 3 4 5 6 7; do printf '\037\0\0\0\0\0\0\0\336\255\276\357\011\0\0\0\0\0\0\0\100\020\00%s\052\015\012\013\012\004loss\025\0\0\0\077\1\2\3\4' $k; done
+} >events
+run 3 log events && has 'offset 0: not a text log but an event file of TensorBoard, which is not read: export its scalars as CSV$' err &&
+    [ "$(wc -l <err)" -eq 1 ] && run 3 scaler --log events && has 'an event file of TensorBoard' err; ok $? "bug_20261126_events_of_tensorboard"
+tail -c +40 events >binary
+run 3 log binary && has 'offset 0: not a text log but a binary file$' err; ok $? "the same without its beginning: a binary file"
+sed 's/loss/perte \xe9/; s/$/ \x1b[0m/' a >latin1
+run 0 log latin1; ok $? "a log in Latin-1 with colours is text"
+gbk=$(printf '\265\332\322\273\302\326\321\265\301\267\264\363\304\243\320\315') && sed "s/^/$gbk$gbk$gbk /" a >gbk
+run 0 log gbk; ok $? "a log in GBK, most of which is not ASCII, is text"
 finish

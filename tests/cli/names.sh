@@ -184,6 +184,7 @@ done <<'TABLE'
 \357\273\277 [1, 2, 3, 4]|JSON
 <?xml version="1.0"?><a/>|XML
 a line of text\nand another, gr\303\274n\n|text
+\030\0\0\0\0\0\0\0\243\177\113\042\011\0\0\0\0\0\0\360\077\032\015brain.Event:2\0|an event file of TensorBoard, which is not read: export its scalars as CSV
 \034\000\000\000TFL3\024\000\040\000|a TensorFlow Lite model
 TABLE
 printf 'a line\377 that is no text' >"$dir/other.pt"

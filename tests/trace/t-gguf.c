@@ -119,8 +119,9 @@ START_TEST(item_52_counts)
     for (size_t i = 0; i < 3; i++) {
         blob b = head(counts[i], 0);
         refused(&b, " tensors, but the file has 24 bytes");
-        b = head(0, counts[i]);
-        refused(&b, "a number needs 8 bytes, but 0 are left");
+        b = head(0, counts[i]); /* told before a tensor is taken for a key */
+        blob_fill(&b, 'x', 100);
+        refused(&b, " keys, but the file has 124 bytes");
         b = head(0, 1); /* a key, a string, the elements of an array */
         blob_int(&b, counts[i], 8);
         blob_fill(&b, 'x', 30);
@@ -136,7 +137,10 @@ START_TEST(item_52_counts)
             blob_int(&b, 9, 4);
             blob_int(&b, type, 4);
             blob_int(&b, counts[i], 8);
-            refused(&b, type == 9 ? "arrays in an array" : "needs ");
+            blob_fill(&b, 0, 7);
+            refused(&b, type == 9   ? "arrays in an array"
+                        : type == 8 ? "strings does not fit the 7 bytes left"
+                                    : "needs ");
         }
     }
 }
@@ -160,8 +164,8 @@ START_TEST(item_52_types_and_versions)
         info(&b, "a", types[i] == 13 ? 4 : types[i], 1, 0);
         refused(&b, "of tensor 'a' is not known");
     }
-    static const uint32_t versions[] = {0, 1, 4, 0x01000000, 0x04000000, 0x00030000};
-    for (size_t i = 0; i < 6; i++) {
+    static const uint32_t versions[] = {0, 1, 4, 0x01000000, 0x04000000, 0x00030000, 0x80000000};
+    for (size_t i = 0; i < 7; i++) {
         blob b = head(0, 0);
         blob_set(&b, 4, versions[i], 4);
         refused(&b, "is not known");
@@ -174,7 +178,7 @@ START_TEST(item_52_types_and_versions)
     }
     blob b = two(); /* an int32 */
     blob_set(&b, 24 + 8 + 17, 5, 4);
-    refused(&b, "not a power of two (uint32)");
+    refused(&b, "offset 49: general.alignment is of type int32, not uint32");
 }
 END_TEST
 

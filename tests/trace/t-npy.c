@@ -66,7 +66,9 @@ static const row rows[] = {
     {30, "time span", DICT("'<m8[s]'", "(1,)"), 8, "holds time spans"},
     {30, "complex", DICT("'<c8'", "(1,)"), 8, "holds complex numbers"},
     {30, "long double", DICT("'<f16'", "(1,)"), 16, "long double"},
-    {30, "odd float", DICT("'<f3'", "(1,)"), 3, "long double"},
+    {30, "long double of x87", DICT("'<f10'", "(1,)"), 10, "long double"},
+    {30, "odd float", DICT("'<f3'", "(1,)"), 3, "dtype '<f3' is not known"},
+    {30, "no float", DICT("'<f0'", "(1,)"), 0, "dtype '<f0' is not known"},
     {30, "opaque", DICT("'|V5'", "(1,)"), 5, "does not say what it holds"},
     {30, "unknown", DICT("'<x4'", "(1,)"), 4, "dtype '<x4' is not known"},
     {30, "name", DICT("'float9'", "(1,)"), 4, "dtype 'float9' is not known"},
@@ -108,6 +110,23 @@ static blob good(void)
     const float x[2] = {1, 2};
     return bad_npy(1, DICT("'<f4'", "(2,)"), x, sizeof x);
 }
+
+/* The offset of what is wrong, not of what follows it. */
+START_TEST(bug_20261126_offsets_in_the_header)
+{
+    static const struct {
+        const char *dict, *fragment;
+    } cases[] = {
+        {"{'descr': '<f4', 'x': 1}", "offset 27: npy header is not valid: a key other than"},
+        {"{'descr': '<f4',  'descr': '<f4'}", "offset 28: npy header is not valid: a key that occurs twice"},
+        {DICT("'<f4'", "(9223372036854775807, 2)"), "offset 60: the shape is too large"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        blob b = bad_npy(1, cases[i].dict, "", 0);
+        bad_expect(28, cases[i].fragment, bad_write("offset.npy", &b), NULL, 3, cases[i].fragment);
+    }
+}
+END_TEST
 
 START_TEST(item_26_magic_and_version)
 {
@@ -316,6 +335,7 @@ int main(void)
 {
     TCase *c = test_case("npy", 60);
     tcase_add_test(c, every_row_of_the_list);
+    tcase_add_test(c, bug_20261126_offsets_in_the_header);
     tcase_add_test(c, item_26_magic_and_version);
     tcase_add_test(c, item_27_header_length);
     tcase_add_test(c, item_28_newline_and_bombs);

@@ -141,6 +141,7 @@ put('quadratic_names.pt', ptzip(doc(tensor() + b'q\x000}(' + b''.join(u('n%05d' 
 # ---- 43: storages and shapes --------------------------------------------------------------------------------------------
 def one(**k): return doc(dic(('w', tensor(**k))))
 put('storage_missing.pt', ptzip(one(key='1'), {'0': F4}), REF + 'no entry data/1')
+put('storage_key_nul.pt', ptzip(one(key='0\0'), {'0': F4}), REF + 'a key with a NUL')
 put('storage_key_path.pt', ptzip(one(key='../../etc/passwd'), {'0': F4}), REF + 'no such entry')
 put('storage_short.pt', ptzip(one(), {'0': F4[:15]}), REF + 'entry of 15 bytes, 4 float32 need 16')
 put('storage_long.pt', ptzip(one(), {'0': F4 + b'\0'}), REF + 'entry of 17 bytes, 4 float32 need 16')
@@ -182,6 +183,7 @@ put('byteorder_big.pt', ptzip(GOOD, {'0': struct.pack('>4f', 1, 2, 3, 4)}, order
 put('byteorder_garbage.pt', ptzip(GOOD, {'0': F4}, order=b'middle'), REF + 'byteorder "middle"')
 put('byteorder_empty.pt', ptzip(GOOD, {'0': F4}, order=b''), REF + 'byteorder ""')
 put('byteorder_long.pt', ptzip(GOOD, {'0': F4}, order=b'l' * 5000), REF + 'byteorder')
+put('byteorder_nul.pt', ptzip(GOOD, {'0': F4}, order=b'big\0'), REF + 'byteorder "big" and a NUL, which torch refuses')
 put('byteorder_none.pt', ptzip(GOOD, {'0': F4}, order=None), 'good: little endian as in older files; w = 1 2 3 4')
 put('version_garbage.pt', ptzip(GOOD, {'0': F4}, version=b'zzz'), 'exit 3 or a note')
 
@@ -299,6 +301,13 @@ def deflated():
     return out.getvalue()
 put('zip_deflate_bomb.pt', deflated(), REF + 'data/0 is 16 MiB, 4 float32 need 16 bytes; not inflated for that')
 put('zip_deflate_pkl_bomb.pt', (lambda o: (lambda z: (z.writestr('archive/data.pkl', b'\x80\x02' + b'N0' * (40 << 20)), z.close(), o.getvalue())[2])(zipfile.ZipFile(o, 'w', zipfile.ZIP_DEFLATED)))(io.BytesIO()), REF + 'data.pkl above 64 MiB (80 MiB), or its opcodes; memory bounded')
+def deflated_damage():
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, 'w', zipfile.ZIP_DEFLATED, compresslevel=0) as z:
+        for n, b in (('data.pkl', GOOD), ('data/0', F4), ('version', b'3\n')): z.writestr(zipfile.ZipInfo('archive/' + n, (1980, 1, 1, 0, 0, 0)), b, zipfile.ZIP_DEFLATED, 0)
+    b = out.getvalue()
+    return flip(b, b.index(F4))
+put('zip_deflate_damage.pt', deflated_damage(), REF + 'wrong CRC; which member it was is said')
 # ---- 46: kept but skipped -----------------------------------------------------------------------------------------------
 put('quantized_te.pt', ptzip(doc(dic(('high_precision', tensor()), ('quantized', g('transformer_engine.pytorch.tensor.float8_tensor', 'Float8Tensor') + b')\x81}b'))), {'0': F4}), 'high_precision is read, quantized skipped with a note, exit 0 (or 5); not executed')
 put('unknown_class_beside.pt', ptzip(doc(dic(('w', tensor()), ('x', g('mymodule', 'Config') + b')\x81}' + b'(' + u('lr') + b'G?\xb9\x99\x99\x99\x99\x99\x9a' + b'ub'))), {'0': F4}), 'either refused: global mymodule.Config (exit 3), or w read and x skipped with a note: the same decision as for namespace.* of the good files; nothing executed')
