@@ -520,10 +520,12 @@ int main(void)
     tcase_add_test(t, large_arrays_are_divided);
     tcase_add_test(t, each_error_has_its_status_and_the_next_call_is_as_before);
     tcase_add_test(t, threads_ask_side_by_side);
-    tcase_add_test(t, the_thread_keeps_its_environment);
+    if (!test_under_valgrind())
+        tcase_add_test(t, the_thread_keeps_its_environment);
     tcase_add_test(t, the_caller_is_asked_and_may_stop);
 #ifdef CAN_FAIL
-    tcase_add_loop_test(t, each_allocation_that_fails_is_said, 0, QUESTIONS);
+    if (!test_under_valgrind())
+        tcase_add_loop_test(t, each_allocation_that_fails_is_said, 0, QUESTIONS);
 #endif
     TCase *const cases[] = {t, NULL};
     return bad_main("report", cases);
