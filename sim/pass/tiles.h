@@ -1,9 +1,9 @@
 /* tiles.h -- how a tensor is worked through under block recipes: as a matrix, in tiles that hold whole blocks.
  *
  * Its elements lie in the matrix of all dimensions but the last, and the last; those of a column-major tensor in the
- * transposed one, if its rows have one order only; else they are copied row by row (block_in_rows). A tile is a rectangle of it whose sides are multiples of those of all blocks, but at the edges. Recipes whose
- * blocks have no small common multiple are worked through one after the other, in passes. Nothing that is computed
- * depends on the tiles. */
+ * transposed one, if its rows have one order only; else they are copied row by row (block_in_rows). A tile is a rectangle of it
+ * whose sides are multiples of those of all blocks, but at the edges. Recipes whose blocks have no small common multiple are
+ * worked through one after the other, in passes. Nothing that is computed depends on the tiles. */
 #pragma once
 
 #include "../cli/target.h"

@@ -6,8 +6,8 @@
  * b - 1 stand for the bytes floor(a D / s) to floor(b D / s) - 1 of the D bytes that the elements of its selected
  * tensors take, one behind the other. An element belongs to the shard that has its first byte, a tensor without
  * elements to that of the byte behind it, and as a whole to that of its first byte a member of an archive, which is read
- * from its beginning only, and under block recipes a tensor that is copied in another order first. A file without bytes belongs to the shard of the byte behind it; what is behind
- * the end belongs to the last. */
+ * from its beginning only, and under block recipes a tensor that is copied in another order first. A file without bytes
+ * belongs to the shard of the byte behind it; what is behind the end belongs to the last. */
 #pragma once
 
 #include <stddef.h>

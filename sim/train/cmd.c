@@ -420,7 +420,9 @@ static int check_outputs(const request *q)
                                     {"--digests", q->digests},
                                     {"--checkpoint", q->checkpoint},
                                     {"--trace", q->trace},
-                                    {"the report", q->form.path ? q->form.path : q->write_run ? NULL : "-"}};
+                                    {"the report", q->form.path   ? q->form.path
+                                                   : q->write_run ? NULL
+                                                                  : "-"}};
     return output_apart("train", written, sizeof written / sizeof *written);
 }
 

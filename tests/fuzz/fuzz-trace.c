@@ -14,7 +14,7 @@ const char *__lsan_default_suppressions(void)
 
 enum {
     ELEMENTS = 1 << 16, /* of a tensor: one element may stand for very many */
-    LOOKED_UP = 100     /* keys of metadata: a file may have tens of thousands, and each is looked for from the first on */
+    LOOKED_UP = 100 /* keys of metadata: a file may have tens of thousands, and each is looked for from the first on */
 };
 
 static void check(const trace_error *e)

@@ -61,7 +61,8 @@ static size_t safetensors(uint8_t *p, size_t n, size_t most)
     uint8_t *behind = malloc(data + 1);
     must(behind != NULL);
     memcpy(behind, p + HEADER + length, data);
-    const size_t changed = room ? plain(p + HEADER, length, room) : 0; /* libFuzzer writes a byte even where there is no room */
+    const size_t changed = room ? plain(p + HEADER, length, room)
+                                : 0; /* libFuzzer writes a byte even where there is no room */
     memcpy(p + HEADER + changed, behind, data);
     free(behind);
     for (int i = 0; i < HEADER; i++)
