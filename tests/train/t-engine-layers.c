@@ -287,7 +287,7 @@ START_TEST(test_batchnorm)
     train_tensor x = any("fp16", rows, cols, 0), w = any("binary32", 1, cols, 0);
     train_tensor bias = any("binary32", 1, cols, 0), mean = make(fp32, 1, cols, NULL);
     train_tensor inverse = make(fp32, 1, cols, NULL), y = make(out, rows, cols, NULL);
-    train_tensor run_mean = any("binary32", 1, cols, 0), run_var = make(fp32, 1, cols, mean_);
+    train_tensor run_mean = any("binary32", 1, cols, 0), run_var = make(fp32, 1, cols, NULL);
     const float ones[] = {1, 1, 1, 1, 1};
     OK(ops->put(&engine, &run_var, ones));
     const float *v = get(&x), *wv = get(&w), *bv = get(&bias), *old = get(&run_mean);
