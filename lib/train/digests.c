@@ -102,18 +102,18 @@ int train_digests_head(train_digest_writer *w, FILE *to, const train_run *r)
 {
     char *text = run_text(r);
     int begins = 1;
-    const int bad = !text;
     *w = (train_digest_writer){.to = to};
-    if (!bad)
-        put(w, "%s\n# step, bits of the loss, digest of the step; then of tensors\n", schema);
-    for (const char *p = text; p && *p && !bad;) { /* in parts that `put` takes */
+    if (!text)
+        return -1;
+    put(w, "%s\n# step, bits of the loss, digest of the step; then of tensors\n", schema);
+    for (const char *p = text; *p;) { /* in parts that `put` takes */
         const size_t line = strcspn(p, "\n"), n = p[line] ? line + 1 : line, part = n < 511 ? n : 511;
         put(w, "%s%.*s", begins ? run_prefix : "", (int)part, p);
         begins = part == n;
         p += part;
     }
     free(text);
-    return bad || ferror(to) ? -1 : 0;
+    return ferror(to) ? -1 : 0;
 }
 
 void train_digests_comment(train_digest_writer *w, const char *text)

@@ -411,6 +411,12 @@ static int is_binary(const char *bytes, size_t n)
     return controls > 2 + characters / 50;
 }
 
+/* What the first n bytes of a file show that it is; NULL: text. */
+static const char *other_than_text(const char *bytes, size_t n)
+{
+    return trace_is_events(bytes, n) ? TRACE_EVENTS : is_binary(bytes, n) ? "a binary file" : NULL;
+}
+
 static int read_bytes(training_log *l, const char *path, const char *name)
 {
     static char bytes[1 << 16];
@@ -423,13 +429,11 @@ static int read_bytes(training_log *l, const char *path, const char *name)
     for (int first = 1; !stop; first = 0) {
         if ((n = text_file_next(fd, path, bytes, sizeof bytes, first, &error)) <= 0)
             break;
-        if (first && (trace_is_events(bytes, (size_t)n) || is_binary(bytes, (size_t)n))) {
-            const int events = trace_is_events(bytes, (size_t)n);
+        const char *what = first ? other_than_text(bytes, (size_t)n) : NULL;
+        if (what) {
             if (fd > STDIN_FILENO)
                 close(fd);
-            return fail(EXIT_DATA, "%s: offset 0: not a text log but %s", name,
-                        events ? "an event file of TensorBoard, which is not read: export its scalars as CSV"
-                               : "a binary file");
+            return fail(EXIT_DATA, "%s: offset 0: not a text log but %s", name, what);
         }
         if (first && log_series_begins(bytes, (size_t)n)) {
             const int code = read_series(l, fd, path, bytes, (size_t)n);

@@ -183,7 +183,7 @@ static const char *what_name(const char *path)
         {"zarr.json", "the description of a Zarr array or group" SAVE},
         {".zarray", "the description of a Zarr array" SAVE},
         {".zgroup", "the description of a Zarr group" SAVE},
-        {"*.tfevents.*", "an event file of TensorBoard, which is not read: export its scalars as CSV"},
+        {"*.tfevents.*", TRACE_EVENTS},
         {"_METADATA", "the description of a checkpoint of Orbax" SAVE},
     };
     const char *slash = strrchr(path, '/');
@@ -221,7 +221,7 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n, tr
         {4, "TFL3", "a TensorFlow Lite model: save its weights as npz or safetensors"},
         {0, "\x0c\xdb\x3a\x2a", "the manifest of an OCDBT database" SAVE},
         {0, "\x0c\xdb\x20\xde", "a part of an OCDBT database" SAVE},
-        {EVENTS_AT, EVENTS_MAGIC, "an event file of TensorBoard, which is not read: export its scalars as CSV"},
+        {EVENTS_AT, EVENTS_MAGIC, TRACE_EVENTS},
         {0, "PAR1", "a Parquet file"},
         {0, "ARROW1", "an Arrow file"},
         {0, "%PDF", "a PDF document"},

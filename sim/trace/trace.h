@@ -204,7 +204,8 @@ int trace_tree_bytes(const char *path, uint64_t *bytes);
 void trace_tree_sort(trace_tree *tree);
 void trace_tree_clear(trace_tree *tree);
 
-/* trace_is_events -- whether n bytes begin an event file of TensorBoard, which no command reads. */
+/* trace_is_events -- whether n bytes begin an event file of TensorBoard, which no command reads: TRACE_EVENTS, in messages. */
+#define TRACE_EVENTS "an event file of TensorBoard, which is not read: export its scalars as CSV"
 int trace_is_events(const void *head, size_t n);
 /* trace_probe -- 1 if the file's first bytes look like a supported layout (or if
  * options->raw_format is set). Does not open FIFOs or devices. */
