@@ -19,7 +19,7 @@ static argument argument_of(const option_row *o)
 {
     if (!o->argument)
         return ARGUMENT_NONE;
-    if (o->type == OPTION_INPUT || o->type == OPTION_INPUTS || o->type == OPTION_OUTPUT)
+    if (option_is_path(o->type))
         return ARGUMENT_FILE;
     if (strchr(o->argument, '|'))
         return ARGUMENT_CHOICE;

@@ -31,14 +31,9 @@ static int set_count(const command *c, const option_row *o, const char *text)
                 c->name, o->name, text);
 }
 
-static int names_file(option_type type)
-{
-    return type == OPTION_INPUT || type == OPTION_OUTPUT || type == OPTION_INPUTS;
-}
-
 static int set(const command *c, const option_row *o, const char *text)
 {
-    if (names_file(o->type) && !*text) /* a variable of a script that was not set */
+    if (option_is_path(o->type) && !*text) /* a variable of a script that was not set */
         return fail(EXIT_USAGE, "%s: --%s is empty", c->name, o->name);
     switch (o->type) {
     case OPTION_FLAG:

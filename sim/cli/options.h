@@ -32,6 +32,12 @@ typedef enum option_type {
     OPTION_HEADING /* a heading in the help; no option                                   */
 } option_type;
 
+/* option_is_path -- whether an option's argument is the path of a file. */
+static inline int option_is_path(option_type type)
+{
+    return type == OPTION_INPUT || type == OPTION_INPUTS || type == OPTION_OUTPUT;
+}
+
 typedef struct option_row {
     char letter; /* or 0 */
     const char *name;
