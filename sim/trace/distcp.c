@@ -160,15 +160,16 @@ static int read_sizes(const checkpoint *c, pickle_ref r, uint64_t *out, size_t *
 {
     const pickle_ref list = size_tuple(c, r);
     const pickle_type type = pickle_type_of(c->p, list);
+    const size_t count = type == PICKLE_TUPLE || type == PICKLE_LIST ? pickle_count(c->p, list) : TRACE_RANK_MAX + 1;
     int64_t x;
-    if ((type != PICKLE_TUPLE && type != PICKLE_LIST) || pickle_count(c->p, list) > TRACE_RANK_MAX)
+    if (count > TRACE_RANK_MAX)
         return -1;
-    *n = pickle_count(c->p, list);
-    for (size_t i = 0; i < *n; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (pickle_int(c->p, pickle_item(c->p, list, i), &x) || x < 0)
             return -1;
         out[i] = (uint64_t)x;
     }
+    *n = count;
     return 0;
 }
 
