@@ -37,7 +37,7 @@ static int failed_temporary(void)
 static int check(const shards *s, const stat_form *form)
 {
     tally t;
-    const int code = tally_init(&t, s->settings, &form->fail_if, &s->targets);
+    const int code = tally_init(&t, "stat", s->settings, &form->fail_if, &s->targets);
     tally_clear(&t);
     return code ? code : output_check(form->out.path);
 }

@@ -198,7 +198,7 @@ static int measure_casts(page *p, FILE *to)
     char names[600];
     tally_form form = {.style = REPORT_JSON, .to = to};
     stat_settings known = p->settings;
-    int code = tally_init(&p->sums, &p->settings, &none, &p->targets);
+    int code = tally_init(&p->sums, "report", &p->settings, &none, &p->targets);
     if (!code)
         code = stat_settings_names(&known, &p->settings, &p->in, &p->rules);
     if (code)

@@ -238,8 +238,9 @@ static int run(mpsim_report *r, question *q)
     stat_settings known = q->settings;
     char *rules = NULL;
     int code = stat_settings_targets(&q->settings, &targets, "stat");
-    if (!code && !(code = has_elements(q, &targets)) && !(code = tally_init(&t, &known, &q->fail_if, &targets)) &&
-        !(code = open_input(&in, q)) && !(code = stat_settings_names(&known, &q->settings, &in, &rules)) &&
+    if (!code && !(code = has_elements(q, &targets)) &&
+        !(code = tally_init(&t, "stat", &known, &q->fail_if, &targets)) && !(code = open_input(&in, q)) &&
+        !(code = stat_settings_names(&known, &q->settings, &in, &rules)) &&
         !(code = write_report(r, &t, &in, &known, q)))
         r->code = tally_tell(&t);
     tally_clear(&t);

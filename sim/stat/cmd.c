@@ -82,7 +82,7 @@ int stat_files(const stat_settings *settings, const stat_form *form, char **oper
     stat_settings known = *settings;
     char names[600], *rules = NULL;
     int code = stat_settings_targets(settings, &targets, "stat");
-    if (!code && !(code = tally_init(&t, &known, &form->fail_if, &targets)) &&
+    if (!code && !(code = tally_init(&t, "stat", &known, &form->fail_if, &targets)) &&
         !(code = input_open(&in, "stat", &settings->from, operands, n))) {
         code = stat_settings_names(&known, settings, &in, &rules);
         t.failed = in.failed;

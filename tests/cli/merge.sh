@@ -59,7 +59,7 @@ whole() {
     "$MPSIM" stat $form "$@" >"$dir/whole" 2>"$dir/whole.err" </dev/null
     echo $? >"$dir/whole.code"
     unread "$dir/whole.err" >"$dir/unread"
-    grep -v ': note: .*: not read: ' "$dir/whole.err" >"$dir/whole.told" || :
+    grep -v ': note: .*: not read: ' "$dir/whole.err" | sed 's/^mpsim: stat: --fail-if/mpsim: merge: --fail-if/' >"$dir/whole.told" || :
 }
 # merges FORM PART...: the same is said by merge
 merges() {
@@ -277,6 +277,6 @@ run 3 info "$p/2" && has "parts/2: .*a part of a report: see mpsim merge" err
 ok $? "info knows a part"
 run 0 merge --list "$p/2" "$p/some" && has "parts/2: shard 2 of 3, mpsim .* --scale 1,2^10 " && has "parts/some: shards 1, 3 of 3"
 ok $? "merge --list"
-run 2 merge --fail-if nothing "$p/1" "$p/2" "$p/3" && has "'nothing' is not a condition" err
+run 2 merge --fail-if nothing "$p/1" "$p/2" "$p/3" && has '^mpsim: merge: --fail-if: .nothing. is not a condition' err
 ok $? "a condition that is none"
 finish
