@@ -250,7 +250,7 @@ static void run(work *w)
     const size_t most = width < BATCH ? BATCH / width : 1, whole = r->cols / width;
     size_t grid_rows, grid_cols;
     mpsim_block_grid(r->recipe, r->rows, r->cols, &grid_rows, &grid_cols);
-    for (size_t i = 0; i < grid_rows; i++) {
+    for (size_t i = 0; grid_cols > 0 && i < grid_rows; i++) {
         span s = {.top = i * height, .width = width};
         s.h = r->rows - s.top < height ? r->rows - s.top : height;
         for (size_t j = 0; j < whole; j += s.n) {

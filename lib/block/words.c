@@ -325,8 +325,8 @@ static int put_name(parser *p)
 
 mpsim_status mpsim_block_parse(mpsim_block_recipe *b, unsigned *transform, const char *text, char *error, size_t size)
 {
-    parser p = {.error = {.text = error, .size = size}};
-    if (size > 0)
+    parser p = {.error = {.text = error, .size = error ? size : 0}};
+    if (p.error.size > 0)
         error[0] = 0;
     size_t n = text ? strlen(text) : 0;
     if (!b || !transform || !text)

@@ -332,6 +332,7 @@ static mpsim_number additions(walk *w, size_t first, size_t n, mpsim_number s, i
 {
     const mpsim_model *m = w->m;
     const int is_quads = m->order == MPSIM_ORDER_QUADS, is_grouped = m->addition == MPSIM_ADDITION_GROUPED;
+    const int least = m->addition == MPSIM_ADDITION_FUSED ? m->operand_emin : MPSIM_MODEL_OWN_EMIN;
     const size_t total = is_quads ? m->chunk : n;
     mpsim_term a[MPSIM_FUSED_LENGTH], b[MPSIM_FUSED_LENGTH];
     size_t places[MPSIM_FUSED_LENGTH];
@@ -341,8 +342,8 @@ static mpsim_number additions(walk *w, size_t first, size_t n, mpsim_number s, i
             const size_t k = is_quads ? mpsim_fused_quads(j, m->chunk) : j;
             if (k >= n)
                 continue; /* a zero that fills up a chunk */
-            a[terms] = mpsim_scalar_term(w->a.format, m->operand_emin, code_at(&w->a, first + k));
-            b[terms] = mpsim_scalar_term(w->b.format, m->operand_emin, code_at(&w->b, first + k));
+            a[terms] = mpsim_scalar_term(w->a.format, least, code_at(&w->a, first + k));
+            b[terms] = mpsim_scalar_term(w->b.format, least, code_at(&w->b, first + k));
             if (w->scales_a.format && !is_grouped) {
                 a[terms] = scaled(a[terms], scale_at(w, &w->scales_a, first + k));
                 b[terms] = scaled(b[terms], scale_at(w, &w->scales_b, first + k));

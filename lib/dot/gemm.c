@@ -2,6 +2,7 @@
  * the result are independent tasks; see mpsim/dot.h. */
 #include "../base/codes.h"
 #include "../base/environment.h"
+#include "../base/matrix.h"
 #include "dot.h"
 #include "job.h"
 #include "scalar.h"
@@ -272,13 +273,6 @@ static size_t one_thread(void *self)
     return 1;
 }
 
-/* A matrix of the given size: a stride that holds a row, codes if there are any. */
-static int is_matrix(const mpsim_matrix *x, size_t rows, size_t columns)
-{
-    const size_t across = x->transposed ? rows : columns, lines = x->transposed ? columns : rows;
-    return rows == 0 || columns == 0 || (x->codes && (lines == 1 || x->stride >= across));
-}
-
 enum { FEW = 2000 }; /* products for fewer of which the chains of cut.h are not worth what they need before them */
 
 static int machine_cuts(const job *g)
@@ -407,9 +401,10 @@ static mpsim_status multiply(const mpsim_model *m, size_t rows, size_t columns, 
     if (s != MPSIM_OK)
         return s;
     const mpsim_matrix to = {&m->result.format, d, d_stride, 0};
-    if (!is_matrix(a, rows, depth) || !is_matrix(b, depth, columns) || !is_matrix(&to, rows, columns))
+    if (!mpsim_is_matrix(a, rows, depth) || !mpsim_is_matrix(b, depth, columns) ||
+        !mpsim_is_matrix(&to, rows, columns) || !mpsim_is_pool(pool))
         return MPSIM_EINVAL;
-    if (c && (!c->format || !mpsim_format_same(c->format, &m->result.format) || !is_matrix(c, rows, columns)))
+    if (c && (!c->format || !mpsim_format_same(c->format, &m->result.format) || !mpsim_is_matrix(c, rows, columns)))
         return MPSIM_EINVAL;
     if (rows == 0 || columns == 0)
         return MPSIM_OK;

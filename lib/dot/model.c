@@ -337,6 +337,8 @@ static int has_word(const char *list, const char *word)
 
 int mpsim_model_accepts(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
+    if (!m || !fa || !fb)
+        return 0;
     return !m->operands || (has_word(m->operands, fa->name) && has_word(m->operands, fb->name));
 }
 

@@ -1,5 +1,6 @@
 /* scaledmm.c -- see mpsim/scaledmm.h. */
 #include "../base/environment.h"
+#include "../base/matrix.h"
 #include "../base/words.h"
 #include "../round/scalar.h"
 
@@ -7,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { CHAIN = 128, TILE = 64, TILE_CONTIGUOUS = 128 };
+enum { CHAIN = 128, TILE = 64, TILE_CONTIGUOUS = 128, PARTS = 1 << 20 /* at most */ };
 
 /* ---- by name ---- */
 
@@ -53,7 +54,7 @@ static int parse_parts(uint32_t *parts, const char *text, size_t n)
         v = 10 * v + (uint32_t)(text[i] - '0');
     }
     *parts = v;
-    return n > 0 && v > 0 && v <= 1 << 20;
+    return n > 0 && v > 0 && v <= PARTS;
 }
 
 /* One word of n letters: 1, or 0 where it is none or was said. */
@@ -228,7 +229,7 @@ static mpsim_status epilogue(const mpsim_scaled_mm *p, float *sum, size_t n, flo
 
 static int is_valid(const mpsim_scaled_mm *p)
 {
-    return p && p->parts > 0 && p->order < ORDERS && p->fast <= 1 && is_out(&p->out) &&
+    return p && p->parts > 0 && p->parts <= PARTS && p->order < ORDERS && p->fast <= 1 && is_out(&p->out) &&
            mpsim_model_check(&p->model) == MPSIM_OK && p->model.chunk == 0 && p->model.result.format.bits == 32;
 }
 
@@ -249,8 +250,9 @@ mpsim_status mpsim_scaled_mm_run(const mpsim_scaled_mm *p, size_t rows, size_t c
                                  const mpsim_matrix *a, const mpsim_matrix *b, float scale_a, float scale_b,
                                  const float *scale_result, void *d, const mpsim_pool *pool)
 {
-    if (!is_valid(p) || !a || !b || !a->format || !b->format ||
-        (rows && columns && (!d || (depth && (!a->codes || !b->codes)))))
+    if (!is_valid(p) || !a || !b || mpsim_format_check(a->format) || mpsim_format_check(b->format) ||
+        !mpsim_is_matrix(a, rows, depth) || !mpsim_is_matrix(b, depth, columns) || (rows && columns && !d) ||
+        !mpsim_is_pool(pool))
         return MPSIM_EINVAL;
     if (!mpsim_model_accepts(&p->model, a->format, b->format) || a->format->bits != 8 || b->format->bits != 8)
         return MPSIM_ERANGE;

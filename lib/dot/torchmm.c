@@ -1,5 +1,6 @@
 /* torchmm.c -- see mpsim/torchmm.h. */
 #include "../base/environment.h"
+#include "../base/matrix.h"
 #include "../base/words.h"
 #include "onednn.h"
 
@@ -95,12 +96,15 @@ mpsim_status mpsim_torch_mm_parse(mpsim_torch_mm *p, const char *name)
 
 size_t mpsim_torch_mm_chunk(size_t depth, int left_transposed)
 {
-    return (size_t)mpsim_onednn_chunk((int64_t)depth, left_transposed);
+    enum { MORE = 1025 }; /* than makes a difference */
+    return (size_t)mpsim_onednn_chunk(depth < MORE ? (int64_t)depth : MORE, left_transposed);
 }
 
 mpsim_status mpsim_torch_mm_model(mpsim_model *m, const mpsim_torch_mm *p, const mpsim_format *operands)
 {
     static const char *const models[][2] = {{"avx512-bf16-fp32", "fma"}, {"amx-bf16-fp32", NULL}};
+    if (!m || !p || p->by > MPSIM_TORCH_MM_AMX || mpsim_format_check(operands))
+        return MPSIM_EINVAL;
     const int fp16 = mpsim_format_same(operands, mpsim_format_find("fp16"));
     if (!fp16 && !mpsim_format_same(operands, mpsim_format_find("bf16")))
         return MPSIM_ERANGE;
@@ -133,8 +137,8 @@ static void add(float *x, const float *y, size_t n)
 
 size_t mpsim_torch_mm_tile(size_t n)
 {
-    const size_t tiles = (n + TILE - 1) / TILE;
-    return n && mpsim_fills_equal_tiles((int64_t)n) ? n / tiles : TILE;
+    const size_t tiles = n / TILE + (n % TILE != 0);
+    return n && n < SIZE_MAX / 2 && mpsim_fills_equal_tiles((int64_t)n) ? n / tiles : TILE;
 }
 
 /* The sum of the products first to end - 1, one chunk. */
@@ -223,7 +227,9 @@ mpsim_status mpsim_torch_mm_run(const mpsim_torch_mm *p, size_t rows, size_t col
     static const mpsim_torch_mm avx512 = {.by = MPSIM_TORCH_MM_AVX512};
     product g = {.rows = rows, .columns = columns, .a = a, .b = b, .pool = pool};
     if (!p || p->by > MPSIM_TORCH_MM_AMX || p->tiles > MPSIM_TORCH_MM_TILES_EQUAL || p->part % TILE ||
-        p->chunk % TILE || p->threads > THREADS || !a || !b || !a->format || !b->format || !a->codes || !b->codes || !d)
+        p->chunk % TILE || p->threads > THREADS || !a || !b || mpsim_format_check(a->format) ||
+        mpsim_format_check(b->format) || !mpsim_is_matrix(a, rows, depth) || !mpsim_is_matrix(b, depth, columns) ||
+        !d || !mpsim_is_pool(pool))
         return MPSIM_EINVAL;
     if (!mpsim_format_same(a->format, b->format) || rows < 2 || columns < 2 ||
         (rows <= SMALL && columns <= SMALL && depth <= SMALL && (uint64_t)rows * columns * depth <= SMALL) ||

@@ -4,6 +4,7 @@
 #include <mpsim/attention.h>
 #include <mpsim/layer.h>
 
+#include "../base/matrix.h"
 #include "kernel/kernel.h"
 #include "rows.h"
 #include "seen.h"
@@ -427,7 +428,7 @@ static mpsim_status check(work *w)
 
 static int lacks(const mpsim_matrix *m, size_t rows, size_t columns)
 {
-    return !m || !m->format || (rows && columns && (!m->codes || m->stride < (m->transposed ? rows : columns)));
+    return !m || mpsim_format_check(m->format) != MPSIM_OK || !mpsim_is_matrix(m, rows, columns);
 }
 
 static mpsim_status check_operands(const mpsim_attention_shape *shape, const mpsim_matrix *q, const mpsim_matrix *k,
@@ -435,9 +436,6 @@ static mpsim_status check_operands(const mpsim_attention_shape *shape, const mps
 {
     if (lacks(q, shape->queries, shape->dim) || lacks(k, shape->keys, shape->dim) ||
         lacks(v, shape->keys, shape->size) || (!y && shape->queries && shape->size))
-        return MPSIM_EINVAL;
-    if (mpsim_format_check(q->format) != MPSIM_OK || mpsim_format_check(k->format) != MPSIM_OK ||
-        mpsim_format_check(v->format) != MPSIM_OK)
         return MPSIM_EINVAL;
     return MPSIM_OK;
 }
@@ -505,11 +503,11 @@ mpsim_status mpsim_attention_forward(const mpsim_attention *a, const mpsim_atten
                                      const mpsim_pool *pool)
 {
     work w = {.a = a, .shape = shape, .q = q, .k = k, .v = v, .rng = rng, .pool = pool, .y = y, .lse = lse};
-    if (!a || !shape || !a->scores || !a->context)
+    if (!a || !shape || !a->scores || !a->context || !mpsim_is_pool(pool))
         return MPSIM_EINVAL;
     w.flags = flags;
     mpsim_status s = check(&w);
     if (s == MPSIM_OK)
         s = check_operands(shape, q, k, v, y);
-    return s == MPSIM_OK ? run(&w, counts) : s;
+    return s == MPSIM_OK && shape->queries > 0 ? run(&w, counts) : s;
 }

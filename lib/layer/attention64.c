@@ -1,4 +1,5 @@
 /* attention64.c -- attention in binary64, not tiled; see mpsim/attention.h. */
+#include "../base/matrix.h"
 #include "seen.h"
 
 #include <math.h>
@@ -45,7 +46,8 @@ static mpsim_status some_rows(job *j, size_t n, const mpsim_model *exact, const 
 {
     const size_t step = q->transposed ? 1 : q->stride;
     mpsim_matrix rows = *q, columns = *k;
-    rows.codes = (const unsigned char *)q->codes + j->first * step * mpsim_format_code_bytes(q->format);
+    if (j->shape->dim > 0)
+        rows.codes = (const unsigned char *)q->codes + j->first * step * mpsim_format_code_bytes(q->format);
     columns.transposed = !k->transposed;
     const mpsim_status s = mpsim_gemm(exact, n, j->shape->keys, j->shape->dim, &rows, &columns, NULL, j->s,
                                       j->shape->keys, NULL, pool);
@@ -70,8 +72,7 @@ static void decode_rows(double *to, const mpsim_matrix *m, size_t rows, size_t c
 
 static int lacks(const mpsim_matrix *m, size_t rows, size_t columns)
 {
-    return !m || !m->format || mpsim_format_check(m->format) != MPSIM_OK ||
-           (rows && columns && (!m->codes || m->stride < (m->transposed ? rows : columns)));
+    return !m || mpsim_format_check(m->format) != MPSIM_OK || !mpsim_is_matrix(m, rows, columns);
 }
 
 static double *memory(size_t n, size_t m)
@@ -85,8 +86,10 @@ mpsim_status mpsim_attention_exact(const mpsim_attention *a, const mpsim_attenti
     mpsim_model exact;
     if (!a || !shape || !isfinite(a->scale) || lacks(q, shape->queries, shape->dim) ||
         lacks(k, shape->keys, shape->dim) || lacks(v, shape->keys, shape->size) ||
-        (!y && shape->queries && shape->size))
+        (!y && shape->queries && shape->size) || !mpsim_is_pool(pool))
         return MPSIM_EINVAL;
+    if (shape->queries == 0 || shape->size == 0)
+        return MPSIM_OK;
     job j = {a, shape, memory(ROWS, shape->keys), memory(shape->keys, shape->size), y, 0};
     mpsim_status s = mpsim_model_parse(&exact, "exact:binary64");
     if (!j.s || !j.v)

@@ -196,7 +196,7 @@ mpsim_status mpsim_batchnorm_inference(const mpsim_batchnorm *b, float *y, const
         return s;
     if (b->rows > 0 && b->channels > 0 && (!y || !x))
         return MPSIM_EINVAL;
-    for (size_t at = 0; at < b->channels; at += WIDTH) {
+    for (size_t at = 0; b->rows > 0 && at < b->channels; at += WIDTH) {
         part p = part_at(&j, at);
         float var[WIDTH];
         load(&j, &p, p.weight, weight);

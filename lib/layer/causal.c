@@ -8,6 +8,7 @@
 typedef struct job {
     mpsim_math m, out;
     float scale;
+    size_t matrices; /* 0 where they have no rows */
     const mpsim_layer_kernels *kernels;
 } job;
 
@@ -19,6 +20,7 @@ static mpsim_status start(job *j, const mpsim_causal *c, const void *const *need
     const mpsim_status s = mpsim_layer_begin(&j->m, c->math, &j->out, c->f, any, needed, n);
     if (s != MPSIM_OK)
         return s;
+    j->matrices = any ? c->matrices : 0;
     j->kernels = mpsim_layer_kernels_active();
     j->scale = mpsim_math_round(&j->m, c->scale);
     return MPSIM_OK;
@@ -52,7 +54,7 @@ mpsim_status mpsim_causal_softmax(const mpsim_causal *c, float *p, const float *
     const mpsim_status status = start(&j, c, MPSIM_NEEDED(p, s));
     if (status != MPSIM_OK)
         return status;
-    for (size_t b = 0; b < c->matrices; b++)
+    for (size_t b = 0; b < j.matrices; b++)
         for (size_t i = 0; i < c->length; i++) {
             const size_t at = (b * c->length + i) * c->length;
             MPSIM_ROWS_BY_MATH(&j.m, m, softmax_row(&j, m, p + at, s + at, i + 1, c->length));
@@ -83,7 +85,7 @@ mpsim_status mpsim_causal_softmax_backward(const mpsim_causal *c, float *ds, con
     const mpsim_status s = start(&j, c, MPSIM_NEEDED(ds, dp, p));
     if (s != MPSIM_OK)
         return s;
-    for (size_t b = 0; b < c->matrices; b++)
+    for (size_t b = 0; b < j.matrices; b++)
         for (size_t i = 0; i < c->length; i++) {
             const size_t at = (b * c->length + i) * c->length;
             MPSIM_ROWS_BY_MATH(&j.m, m, backward_row(&j, m, ds + at, dp + at, p + at, i + 1, c->length));

@@ -95,7 +95,7 @@ mpsim_status mpsim_causal_tile_forward(const mpsim_causal_tile *t, float *p, flo
     mpsim_math out;
     const void *const room = t && t->size > 0 ? o : (const void *)max;
     const mpsim_status status = start(&out, t, (needs){{p, s, s}, {room, max, sum}});
-    for (size_t b = 0; status == MPSIM_OK && b < t->c.matrices; b++)
+    for (size_t b = 0; status == MPSIM_OK && t->first < t->c.length && b < t->c.matrices; b++)
         for (size_t i = t->first; i < t->c.length; i++) {
             const place w = place_of(t, b, i);
             forward_row(t, &out, w, p + w.at, o + w.row * t->size, max + w.row, sum + w.row, s + w.at);
@@ -155,7 +155,7 @@ mpsim_status mpsim_causal_tile_again(const mpsim_causal_tile *t, float *p, const
 {
     mpsim_math out;
     const mpsim_status status = start(&out, t, (needs){{p, s, s}, {lse, lse, lse}});
-    for (size_t b = 0; status == MPSIM_OK && b < t->c.matrices; b++)
+    for (size_t b = 0; status == MPSIM_OK && t->first < t->c.length && b < t->c.matrices; b++)
         for (size_t i = t->first; i < t->c.length; i++) {
             const place w = place_of(t, b, i);
             differences(p + w.at, s + w.at, t->c.scale, lse[w.row], w.n);
@@ -184,7 +184,7 @@ mpsim_status mpsim_causal_tile_backward(const mpsim_causal_tile *t, float *ds, c
 {
     mpsim_math out;
     const mpsim_status status = start(&out, t, (needs){{ds, dp, s}, {lse, d, d}});
-    for (size_t b = 0; status == MPSIM_OK && b < t->c.matrices; b++)
+    for (size_t b = 0; status == MPSIM_OK && t->first < t->c.length && b < t->c.matrices; b++)
         for (size_t i = t->first; i < t->c.length; i++) {
             const place w = place_of(t, b, i);
             backward_row(t, ds + w.at, dp + w.at, s + w.at, lse[w.row], d[w.row], w.n);

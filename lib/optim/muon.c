@@ -4,6 +4,7 @@
 #include <mpsim/torchmm.h>
 
 #include "../base/codes.h"
+#include "../base/matrix.h"
 #include "../base/transpose.h"
 #include "aten.h"
 #include "steps.h"
@@ -44,6 +45,8 @@ static int is_narrow(const mpsim_format *f)
 mpsim_status mpsim_muon_check(const mpsim_muon *o)
 {
     enum { MOST_STEPS = 99 };
+    if (!o)
+        return MPSIM_EINVAL;
     const double not_negative[] = {o->lr, o->weight_decay, o->eps}, any[] = {o->a, o->b, o->c};
     const mpsim_optim_row *row = mpsim_optim_row_of(o->variant);
     for (size_t i = 0; i < 3; i++)
@@ -360,7 +363,7 @@ mpsim_status mpsim_muon_orthogonalise(const mpsim_muon *o, float *y, const float
     mpsim_status s = mpsim_muon_check(o);
     if (s || rows == 0 || columns == 0)
         return s;
-    if (!y || !u)
+    if (!y || !u || !mpsim_is_pool(pool))
         return MPSIM_EINVAL;
     iteration t = {.o = o,
                    .h = mpsim_hold(&o->format),

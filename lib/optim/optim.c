@@ -120,12 +120,6 @@ static int has_arrays(const mpsim_optim *o, const mpsim_optim_tensor *t)
            (t->vmax || !(arrays & MPSIM_OPTIM_VMAX)) && (t->kahan || o->store != MPSIM_STORE_KAHAN);
 }
 
-/* Whether n elements are whole matrices, for those who factor moments. */
-static int has_matrices(const mpsim_optim *o, size_t n)
-{
-    return !mpsim_optim_traits_of(o->algorithm)->factors || !o->rows || (o->cols && n % (o->rows * o->cols) == 0);
-}
-
 static float *from(float *x, size_t i)
 {
     return x ? x + i : NULL;
@@ -229,7 +223,7 @@ static void find_numbers(mpsim_optim_job *j)
 mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t, const mpsim_rng *rng)
 {
     if (mpsim_optim_check(o) != MPSIM_OK || step == 0 || !t || !has_arrays(o, t) ||
-        (o->store == MPSIM_STORE_STOCHASTIC && !rng) || !has_matrices(o, t->n))
+        (o->store == MPSIM_STORE_STOCHASTIC && !rng) || !mpsim_optim_fits(o, t->n))
         return MPSIM_EINVAL;
     const mpsim_optim_row *const row = mpsim_optim_row_of(o->variant);
     const mpsim_optim_traits *const traits = mpsim_optim_traits_of(o->algorithm);
@@ -247,7 +241,8 @@ mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_o
                          .beta2 = power_of(o, o->beta2, step)};
     find_numbers(&j);
     if (traits->factors) {
-        row->tensor(&j, t);
+        if (t->n > 0)
+            row->tensor(&j, t);
         return MPSIM_OK;
     }
     mpsim_step_function *const kernel = kernel_of(&j);

@@ -62,7 +62,7 @@ static void update(const mpsim_reference *r, const mpsim_reference_arrays *a, si
 mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *param, const double *grad, double *m,
                                    double *v, double *vmax, size_t n)
 {
-    if (mpsim_optim_check(o) != MPSIM_OK || step == 0)
+    if (mpsim_optim_check(o) != MPSIM_OK || step == 0 || !mpsim_optim_fits(o, n))
         return MPSIM_EINVAL;
     const unsigned arrays = mpsim_optim_arrays(o);
     const int has_m = arrays & MPSIM_OPTIM_M, has_v = arrays & MPSIM_OPTIM_V, has_vmax = arrays & MPSIM_OPTIM_VMAX;
@@ -77,7 +77,7 @@ mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *
                                .arrays = arrays,
                                .decoupled = t->decoupled,
                                .family = t->family};
-    if (families[t->family].tensor) {
+    if (families[t->family].tensor && n > 0) {
         const mpsim_reference_arrays a = {param, m, v, vmax, grad};
         families[t->family].tensor(&r, &a, n);
         return MPSIM_OK;

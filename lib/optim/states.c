@@ -75,7 +75,11 @@ uint64_t mpsim_state_blocks(const mpsim_state *s, uint64_t n)
 uint64_t mpsim_state_bytes(const mpsim_state *s, uint64_t n)
 {
     const uint64_t map = s->rule == MPSIM_STATE_MAP && !s->shared ? (uint64_t)4 << s->bits : 0;
-    return (s->bits == 4 ? n / 2 + n % 2 : n * (s->bits / 8u)) + 4u * s->numbers * mpsim_state_blocks(s, n) + map;
+    const uint64_t whole = s->bits / 8u, blocks = mpsim_state_blocks(s, n), room = UINT64_MAX - map;
+    if (whole && n > room / whole)
+        return UINT64_MAX;
+    const uint64_t codes = s->bits == 4 ? n / 2 + n % 2 : n * whole;
+    return blocks > (room - codes) / (4u * s->numbers) ? UINT64_MAX : codes + 4u * s->numbers * blocks + map;
 }
 
 /* ---- what optimizers keep ---- */

@@ -123,6 +123,9 @@ typedef struct mpsim_optim_row {
 /* The row of a variant of the table, NULL if it is not one of them. */
 const mpsim_optim_row *mpsim_optim_row_of(const mpsim_optim_variant *v);
 
+/* mpsim_optim_fits -- whether n elements are whole matrices, for an algorithm that factors moments. */
+int mpsim_optim_fits(const mpsim_optim *o, size_t n);
+
 /* beta^t, for beta in binary64 and for beta rounded to binary32 first, both in binary64. */
 typedef struct mpsim_optim_power {
     double of_double, of_float;

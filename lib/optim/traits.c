@@ -78,7 +78,15 @@ uint64_t mpsim_optim_elements(const mpsim_optim *o, unsigned array, uint64_t n)
         return 0;
     if (!mpsim_optim_traits_of(o->algorithm)->factors)
         return n;
-    return !o->rows ? (array == MPSIM_OPTIM_V ? n : 0) : n / (array == MPSIM_OPTIM_M ? o->cols : o->rows);
+    const size_t of_one = array == MPSIM_OPTIM_M ? o->cols : o->rows;
+    return !o->rows || !o->cols ? (array == MPSIM_OPTIM_V ? n : 0) : n / of_one;
+}
+
+int mpsim_optim_fits(const mpsim_optim *o, size_t n)
+{
+    if (n == 0 || !mpsim_optim_traits_of(o->algorithm)->factors || (o->rows == 0 && o->cols == 0))
+        return 1;
+    return o->rows && o->cols && n % o->cols == 0 && n / o->cols % o->rows == 0;
 }
 
 /* ---- settings ---- */
@@ -104,7 +112,7 @@ const char *mpsim_optim_setting_name(mpsim_optim_setting s)
 
 int mpsim_optim_has(int algorithm, mpsim_optim_setting s)
 {
-    return mpsim_optim_traits_of(algorithm)->settings >> s & 1;
+    return (unsigned)s < MPSIM_OPTIM_SETTINGS && mpsim_optim_traits_of(algorithm)->settings >> s & 1;
 }
 
 static const size_t numbers[MPSIM_OPTIM_NUMBERS] = {[MPSIM_OPTIM_LR] = offsetof(mpsim_optim, lr),

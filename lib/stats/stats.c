@@ -171,6 +171,8 @@ mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f, co
     enum { BLOCK = 512 };
     double q[BLOCK];
     mpsim_rng at = rng ? *rng : (mpsim_rng){0, 0, 0};
+    if (!c)
+        return MPSIM_EINVAL;
     for (size_t i = 0; i < n || i == 0; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
         const mpsim_status s = mpsim_round_array_f64(f, r, rng ? &at : NULL, q, x ? x + i : x, m, &c->counts);

@@ -77,6 +77,21 @@ START_TEST(refusals)
 END_TEST
 
 /* Any output may be missing; the others do not change. Statistics are added to. */
+/* Rows of no columns are not gone through. */
+START_TEST(bug_20261126_rows_of_nothing)
+{
+    for (size_t i = 0; i < mpsim_block_count(); i++) {
+        const mpsim_rng rng = {1, 2, 3};
+        const mpsim_blocks none = {0};
+        float tensor_scale;
+        ck_assert_int_eq(mpsim_block_quantize(mpsim_block_at(i), NULL, SIZE_MAX, 0, -1, 1, &rng, &none, &tensor_scale),
+                         MPSIM_OK);
+        ck_assert_int_eq(mpsim_block_quantize(mpsim_block_at(i), NULL, 0, SIZE_MAX, -1, 1, &rng, &none, &tensor_scale),
+                         MPSIM_OK);
+    }
+}
+END_TEST
+
 START_TEST(missing_outputs)
 {
     static float x[5 * 70];
@@ -127,6 +142,7 @@ int main(void)
     TCase *const t = test_case("outputs", 20);
     tcase_add_test(t, refusals);
     tcase_add_test(t, missing_outputs);
+    tcase_add_test(t, bug_20261126_rows_of_nothing);
     TCase *const cases[] = {t, NULL};
     return test_main("block-outputs", cases);
 }

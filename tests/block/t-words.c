@@ -165,6 +165,7 @@ START_TEST(refusals)
     ck_assert_int_eq(mpsim_block_parse(NULL, &transform, "mxfp8", NULL, 0), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_block_parse(&b, NULL, "mxfp8", NULL, 0), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_block_parse(&b, &transform, NULL, NULL, 0), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_block_parse(&b, &transform, "mxfp8:what", NULL, 64), MPSIM_EINVAL);
 }
 END_TEST
 

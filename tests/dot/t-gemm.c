@@ -601,6 +601,22 @@ START_TEST(wrong_arguments)
     bad = m;
     bad.accumulator.rounding.mode = MPSIM_ROUND_STOCHASTIC_C;
     REFUSED(MPSIM_EINVAL, &bad, 4, 5, 6, &a, &b, &c, d, 5, NULL, NULL); /* no rng */
+    const mpsim_pool no_threads = {NULL, NULL, NULL};
+    REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &b, &c, d, 5, NULL, &no_threads);
+    /* strides whose last row is beyond what memory has */
+    static const size_t strides[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX / 2 + 1, SIZE_MAX / 4 + 1};
+    for (size_t i = 0; i < sizeof strides / sizeof strides[0]; i++) {
+        y = a;
+        y.stride = strides[i];
+        REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &y, &b, &c, d, 5, NULL, NULL);
+        y = b;
+        y.stride = strides[i];
+        REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &y, &c, d, 5, NULL, NULL);
+        y = c;
+        y.stride = strides[i];
+        REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &b, &y, d, 5, NULL, NULL);
+        REFUSED(MPSIM_EINVAL, &m, 4, 5, 6, &a, &b, &c, d, strides[i], NULL, NULL);
+    }
 #undef REFUSED
 }
 END_TEST

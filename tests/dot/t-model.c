@@ -515,6 +515,8 @@ START_TEST(operands)
     ck_assert(!mpsim_model_accepts(&m, format("fp16"), format("e4m3")));
     ck_assert(!mpsim_model_accepts(&m, format("e4m3fnuz"), format("e4m3fnuz")));
     ck_assert(!mpsim_model_accepts(&m, format("e3m4"), format("e4m3")));
+    ck_assert(!mpsim_model_accepts(&m, NULL, format("e4m3")) && !mpsim_model_accepts(&m, format("e4m3"), NULL));
+    ck_assert(!mpsim_model_accepts(NULL, format("e4m3"), format("e4m3")));
     m = parsed("blackwell-tcgen05-fp8-fp32");
     ck_assert(mpsim_model_accepts(&m, format("e2m1"), format("e5m2")));
     m = parsed("fma");

@@ -355,6 +355,19 @@ START_TEST(words)
     ck_assert(mpsim_torch_mm_run(&p, 1, 2, 300, &a, &b, d, NULL) == MPSIM_ERANGE);
     ck_assert(mpsim_torch_mm_run(&p, 2, 2, 300, &a, &b, d, NULL) == MPSIM_ERANGE);
     ck_assert(mpsim_torch_mm_run(&p, 2, 2, 300, &a, NULL, d, NULL) == MPSIM_EINVAL);
+    /* what is none: instructions, formats, strides, threads; numbers next to the largest */
+    ck_assert(mpsim_torch_mm_model(NULL, &p, fp16) == MPSIM_EINVAL &&
+              mpsim_torch_mm_model(&m, NULL, fp16) == MPSIM_EINVAL &&
+              mpsim_torch_mm_model(&m, &p, NULL) == MPSIM_EINVAL);
+    p.by = 2;
+    ck_assert(mpsim_torch_mm_model(&m, &p, fp16) == MPSIM_EINVAL);
+    ck_assert(mpsim_torch_mm_parse(&p, "torch-mm:avx512:part=32") == MPSIM_OK);
+    const mpsim_matrix narrow = {a.format, a.codes, 32, 0}; /* as long as a part */
+    const mpsim_pool no_threads = {NULL, NULL, NULL};
+    ck_assert(mpsim_torch_mm_run(&p, 2, 4096, 33, &narrow, &b, d, NULL) == MPSIM_EINVAL);
+    ck_assert(mpsim_torch_mm_run(&p, 2, 2, 300, &a, &b, d, &no_threads) != MPSIM_OK);
+    for (size_t n = SIZE_MAX; n > SIZE_MAX - 100; n--)
+        ck_assert(mpsim_torch_mm_tile(n) <= 32 && mpsim_torch_mm_chunk(n, 0) == 1024);
 }
 END_TEST
 

@@ -163,6 +163,23 @@ START_TEST(bug_20261126_zeros_with_large_scales)
 }
 END_TEST
 
+/* The smallest exponent of operands is one of FUSED additions: GROUPED ones shifted subnormal numbers by it. */
+START_TEST(bug_20261126_exponents_of_groups)
+{
+    mpsim_model m, other;
+    const mpsim_format *f = mpsim_format_find("e2m1"), *e4m3 = mpsim_format_find("e4m3");
+    const uint8_t x[16] = {1, 9, 2, 1, 1, 7, 1, 1, 1, 3, 1, 1, 1, 1, 1, 1}, one = 0x38;
+    const mpsim_scales s = {e4m3, &one, 1};
+    ck_assert(mpsim_model_for_blocks(&m, "rtx-blackwell", f, f, 16, e4m3) == MPSIM_OK);
+    other = m;
+    other.operand_emin = -20;
+    uint64_t d = 0, e = 1;
+    ck_assert(mpsim_dot_scaled(&m, f, x, &s, f, x, &s, 16, 0, NULL, &d) == MPSIM_OK);
+    ck_assert(mpsim_dot_scaled(&other, f, x, &s, f, x, &s, 16, 0, NULL, &e) == MPSIM_OK);
+    ck_assert_uint_eq(d, e);
+}
+END_TEST
+
 START_TEST(wrong_arguments)
 {
     mpsim_model m, plain;
@@ -202,6 +219,7 @@ int main(void)
     tcase_add_test(t, scales_of_one);
     tcase_add_test(t, by_hand);
     tcase_add_test(t, bug_20261126_zeros_with_large_scales);
+    tcase_add_test(t, bug_20261126_exponents_of_groups);
     tcase_add_test(t, wrong_arguments);
     TCase *const cases[] = {t, NULL};
     return test_main("scaled", cases);

@@ -164,6 +164,14 @@ START_TEST(names)
     p = parsed("torch-scaled-mm:S=1");
     ck_assert(mpsim_scaled_mm_run(&p, 1, 1, 2, &m, &h, 1, 1, NULL, &d, NULL) == MPSIM_ERANGE);
     ck_assert(mpsim_scaled_mm_run(&p, 1, 1, 2, NULL, &m, 1, 1, NULL, &d, NULL) == MPSIM_EINVAL);
+    /* one that would take for ever; a stride that is less than a row, also where rows are gathered */
+    const mpsim_matrix narrow = {m.format, x, 1, 0};
+    const mpsim_pool no_threads = {NULL, NULL, NULL};
+    p.parts = UINT32_MAX;
+    ck_assert(mpsim_scaled_mm_run(&p, 1, 1, 2, &m, &m, 1, 1, NULL, &d, NULL) == MPSIM_EINVAL);
+    p = parsed("torch-scaled-mm:ada:S=2");
+    ck_assert(mpsim_scaled_mm_run(&p, 2, 1, 2, &narrow, &m, 1, 1, NULL, &d, NULL) == MPSIM_EINVAL);
+    ck_assert(mpsim_scaled_mm_run(&p, 1, 1, 2, &m, &m, 1, 1, NULL, &d, &no_threads) == MPSIM_EINVAL);
     ck_assert_uint_eq(d, 7);
 }
 END_TEST

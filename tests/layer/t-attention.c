@@ -540,6 +540,30 @@ START_TEST(refused)
     ck_assert_int_eq(mpsim_attention_exact(&a, &one, &x, &narrow, &x, y, NULL), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_attention_exact(&a, &one, &x, &x, &x, NULL, NULL), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_attention_exact(NULL, &one, &x, &x, &x, y, NULL), MPSIM_EINVAL);
+    const mpsim_pool no_threads = {NULL, NULL, NULL};
+    ck_assert_int_eq(mpsim_attention_forward(&a, &one, &x, &x, &x, got.y, NULL, NULL, NULL, NULL, &no_threads),
+                     MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_attention_exact(&a, &one, &x, &x, &x, y, &no_threads), MPSIM_EINVAL);
+    x.stride = SIZE_MAX;
+    ck_assert_int_eq(mpsim_attention_forward(&a, &one, &x, &x, &x, got.y, NULL, NULL, NULL, NULL, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_attention_exact(&a, &one, &x, &x, &x, y, NULL), MPSIM_EINVAL);
+}
+END_TEST
+
+/* Where there are no results there is nothing to do, however many keys there are. */
+START_TEST(bug_20261126_no_results)
+{
+    mpsim_model m;
+    mpsim_attention a;
+    double y = 7;
+    by_hand(&a, &m, "fma", "bf16");
+    const mpsim_matrix none = {mpsim_format_find("bf16"), NULL, 0, 0};
+    const mpsim_attention_shape no_queries = {0, SIZE_MAX, 0, 0}, no_size = {SIZE_MAX, SIZE_MAX, 0, 0};
+    ck_assert_int_eq(mpsim_attention_forward(&a, &no_queries, &none, &none, &none, NULL, NULL, NULL, NULL, NULL, NULL),
+                     MPSIM_OK);
+    ck_assert_int_eq(mpsim_attention_exact(&a, &no_queries, &none, &none, &none, NULL, NULL), MPSIM_OK);
+    ck_assert_int_eq(mpsim_attention_exact(&a, &no_size, &none, &none, &none, &y, NULL), MPSIM_OK);
+    ck_assert(y == 7);
 }
 END_TEST
 
@@ -555,6 +579,7 @@ int main(void)
     tcase_add_test(t, any_strides);
     tcase_add_test(t, random_words);
     tcase_add_test(t, refused);
+    tcase_add_test(t, bug_20261126_no_results);
     TCase *const cases[] = {t, NULL};
     return test_main("layer/t-attention", cases);
 }

@@ -273,6 +273,9 @@ START_TEST(errors_touch_nothing)
         b.f = NULL;
         ck_assert_int_eq(calls[i].run(&b, 0, out), MPSIM_OK);
     }
+    const mpsim_batchnorm no_rows = {0, SIZE_MAX, 1e-5f, 0.1f, NULL, NULL}; /* nothing is read, either */
+    float one[1] = {9};
+    ck_assert_int_eq(mpsim_batchnorm_inference(&no_rows, one, one, one, one, one, one), MPSIM_OK);
 }
 END_TEST
 

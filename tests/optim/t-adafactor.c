@@ -297,6 +297,36 @@ static const struct {
 } files[] = {{"data/vectors/optim-adafactor/adafactor.safetensors", "torch-cpu-adafactor"},
              {"data/vectors/optim-adafactor/adafactor-default.safetensors", "torch-cpu-adafactor-default"}};
 
+/* Rows and columns whose product wraps, or of which one is 0: a step divided by the product, and the reference, which did not
+ * ask, read and wrote what was not there. */
+START_TEST(bug_20261126_matrices_that_are_none)
+{
+    static const size_t sizes[][2] = {{(size_t)1 << (sizeof(size_t) * 4), (size_t)1 << (sizeof(size_t) * 4)},
+                                      {SIZE_MAX / 2 + 1, 2},
+                                      {SIZE_MAX / 2 + 2, 2},
+                                      {SIZE_MAX, SIZE_MAX},
+                                      {4, 4},
+                                      {0, 3},
+                                      {3, 0}};
+    static tensors t = {.n = 2};
+    double p[2] = {1, 2}, g[2] = {1, 1}, m[2] = {0}, v[2] = {0};
+    mpsim_optim o;
+    mpsim_optim_init(&o, MPSIM_OPTIM_ADAFACTOR, mpsim_optim_variant_find("ieee"));
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        mpsim_optim_tensor a = arrays_of(&t);
+        o.rows = sizes[i][0];
+        o.cols = sizes[i][1];
+        ck_assert_int_eq(mpsim_optim_step(&o, 1, &a, NULL), MPSIM_EINVAL);
+        ck_assert_int_eq(mpsim_optim_reference(&o, 1, p, g, m, v, NULL, 2), MPSIM_EINVAL);
+        a.n = 0;
+        ck_assert_int_eq(mpsim_optim_step(&o, 1, &a, NULL), MPSIM_OK);
+        ck_assert_int_eq(mpsim_optim_reference(&o, 1, p, g, m, v, NULL, 0), MPSIM_OK);
+        ck_assert(mpsim_optim_elements(&o, MPSIM_OPTIM_M, 0) == 0 && mpsim_optim_elements(&o, MPSIM_OPTIM_V, 0) == 0);
+    }
+    ck_assert(p[0] == 1 && p[1] == 2 && m[0] == 0 && v[0] == 0);
+}
+END_TEST
+
 START_TEST(steps_of_torch)
 {
     tally t[2] = {{0, 0, 0}, {0, 0, 0}};
@@ -320,6 +350,7 @@ int main(void)
     tcase_add_test(t, bits_are_the_sequence_of_operations);
     tcase_add_test(t, the_reference_is_near);
     tcase_add_test(t, parts_of_matrices_are_refused);
+    tcase_add_test(t, bug_20261126_matrices_that_are_none);
     tcase_add_loop_test(t, steps_of_torch, 0, 2);
     TCase *const cases[] = {t, NULL};
     return test_main("optim-adafactor", cases);

@@ -9,6 +9,9 @@
 
 START_TEST(table_and_names)
 {
+    for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
+        ck_assert(!mpsim_optim_has(a, MPSIM_OPTIM_SETTINGS) && !mpsim_optim_has(a, (mpsim_optim_setting)99) &&
+                  !mpsim_optim_has(a, (mpsim_optim_setting)-1));
     /* clang-format off */
     static const char *const names[] = {
         "ieee", "torch", "torch-foreach", "torch-capturable", "torch-foreach-capturable", "torch-cpu", "torch-cpu-default",

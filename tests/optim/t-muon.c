@@ -301,6 +301,13 @@ START_TEST(arguments)
     o = good;
     ck_assert_int_eq(mpsim_model_parse(&o.model, "hopper-fp16-fp32"), MPSIM_OK);
     ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_ERANGE); /* bf16 operands */
+    const mpsim_pool no_threads = {NULL, NULL, NULL};
+    ck_assert_int_eq(mpsim_muon_orthogonalise(&good, x, x, 2, 2, &no_threads), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_muon_check(NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_muon_momentum(NULL, x, x, x, 4), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_muon_orthogonalise(NULL, x, x, 2, 2, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_muon_apply(NULL, x, x, 2, 2), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_muon_reference(NULL, NULL, NULL, 2, 2), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_muon_momentum(&good, NULL, x, x, 4), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_muon_orthogonalise(&good, NULL, x, 2, 2, NULL), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_muon_orthogonalise(&good, NULL, NULL, 0, 2, NULL), MPSIM_OK);

@@ -297,6 +297,15 @@ START_TEST(tables)
         ck_assert_int_eq(mpsim_state_quantise(s, NULL, 1, NULL, NULL, NULL), MPSIM_EINVAL);
         ck_assert_int_eq(mpsim_state_values(s, NULL, NULL, 1, NULL), MPSIM_EINVAL);
     }
+    /* bytes of no array that there can be */
+    for (size_t i = 0; i < mpsim_state_count(); i++) {
+        const mpsim_state *s = mpsim_state_at(i);
+        const uint64_t most = s->bits == 16 ? UINT64_MAX / 2 : s->bits == 8 ? UINT64_MAX : 0;
+        for (uint64_t n = most; n && n > most - 100; n--)
+            ck_assert_msg(mpsim_state_bytes(s, n) >= (s->bits == 8 ? n : 2 * n), "%s: %llu", s->name,
+                          (unsigned long long)n);
+        ck_assert(s->bits < 8 || mpsim_state_bytes(s, UINT64_MAX) == UINT64_MAX);
+    }
     const mpsim_state copy = *mpsim_state_at(0);
     ck_assert_int_eq(mpsim_state_quantise(&copy, NULL, 0, NULL, NULL, NULL), MPSIM_EINVAL);
     ck_assert_ptr_null(mpsim_state_at(mpsim_state_count()));

@@ -519,6 +519,7 @@ START_TEST(cast_errors_leave_the_accumulator_alone)
     before = c;
     bad.max_finite = 0x7f;
     ck_assert_int_eq(mpsim_cast_stats_add(&c, &bad, &r, NULL, x, 2), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_cast_stats_add(NULL, f, &r, NULL, x, 2), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_cast_stats_add(&c, NULL, &r, NULL, x, 2), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_cast_stats_add(&c, f, NULL, NULL, x, 2), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_cast_stats_add(&c, f, &r, NULL, NULL, 2), MPSIM_EINVAL);

@@ -55,9 +55,9 @@ static int sums_fit(range x, range y, int bits)
 
 /* Whether the nearest number of so many bits will do: it is the exact one, or far from every number
  * that a deterministic mode asks for. */
-static int is_enough(const mpsim_arith *o, int bits)
+static int is_enough(const mpsim_arith *o, int operands, int bits)
 {
-    const range a = range_of(&o->operand[0]), b = range_of(&o->operand[1]);
+    const range a = range_of(&o->operand[0]), b = range_of(&o->operand[operands > 1]);
     const int stochastic = mpsim_is_stochastic(o->rounding.mode), p = o->result.mbits + 1;
     switch (o->op) {
     case MPSIM_OP_ADD:
@@ -96,9 +96,9 @@ static int is_narrow(const mpsim_arith *o, int operands)
     case MPSIM_OP_FMA:
         return is_normal_f32(product(a, b));
     case MPSIM_OP_DIV:
-        return is_normal_f32(quotient) && is_enough(o, BINARY32);
+        return is_normal_f32(quotient) && is_enough(o, operands, BINARY32);
     case MPSIM_OP_SQRT:
-        return is_enough(o, BINARY32);
+        return is_enough(o, operands, BINARY32);
     default:
         return 1;
     }
@@ -166,7 +166,7 @@ mpsim_arith_function *mpsim_arith_kernel_init(mpsim_arith_kernel *k, const mpsim
             return NULL;
     k->op = o->op;
     k->lane_bits = is_narrow(o, operands) ? 32 : 64;
-    k->enough = is_enough(o, k->lane_bits == 32 ? BINARY32 : BINARY64);
+    k->enough = is_enough(o, operands, k->lane_bits == 32 ? BINARY32 : BINARY64);
     k->mode = r->mode;
     k->sr_bits = mpsim_is_stochastic(r->mode) ? r->sr_bits : 32;
     if (mpsim_is_stochastic(r->mode) && !k->enough && o->result.mbits + 1 + r->sr_bits + 2 > BINARY64)

@@ -98,7 +98,8 @@ MPSIM_API const mpsim_block_recipe *mpsim_block_find(const char *name);
  * b->name is the text in one spelling: "mxfp6-e3m2:ceil:rht16", words in the order of this list. *transform
  * is 0 or the size of the groups of mpsim_hadamard_groups. MPSIM_ENOTFOUND if NAME is not in the
  * table and has no '/', as names of formats; MPSIM_EINVAL, and in `error` one line without a full stop
- * that says why, for what else is wrong. *b and *transform are touched by MPSIM_OK only. */
+ * that says why, for what else is wrong (`size` bytes, may be NULL; a longer line is cut). *b and *transform are touched
+ * by MPSIM_OK only. */
 MPSIM_API mpsim_status mpsim_block_parse(mpsim_block_recipe *b, unsigned *transform, const char *text, char *error,
                                          size_t size);
 

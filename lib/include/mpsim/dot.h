@@ -210,7 +210,7 @@ MPSIM_API mpsim_status mpsim_model_parse(mpsim_model *m, const char *name);
  * easily from a row: all four places must be valid, also those that the model does not use. */
 MPSIM_API mpsim_status mpsim_model_check(const mpsim_model *m);
 
-/* mpsim_model_accepts -- whether `operands` has both formats: what the hardware of a row takes. The
+/* mpsim_model_accepts -- whether `operands` has both formats: what the hardware of a row takes (0 for NULL). The
  * functions below compute with any operands, if the model can: FUSED and STAGED need at most 60
  * and 48 explicit significand bits in both together, GROUPED sums that fit 60 bits. */
 MPSIM_API int mpsim_model_accepts(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb);
@@ -316,7 +316,8 @@ typedef struct mpsim_pool {
  * mpsim_dot gives. Fused additions with tensor-core formats (6 to 10 bytes of memory for an element
  * of an operand), chains, trees and chunks of formats of up to 50 bits where every place rounds to
  * nearest even (4 or 8), exact sums (8) and the additions of every tensor core of the table have fast paths. Errors as
- * mpsim_dot; MPSIM_EINVAL also if a stride is too small or c has another format; MPSIM_ENOMEM also
+ * mpsim_dot; MPSIM_EINVAL also if a stride is too small, or larger than memory can be, c has another format, or
+ * pool->run is NULL; MPSIM_ENOMEM also
  * on the fast path, and for pairwise sums. After an error other than MPSIM_ENOMEM d is untouched. */
 MPSIM_API mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth,
                                   const mpsim_matrix *a, const mpsim_matrix *b, const mpsim_matrix *c, void *d,

@@ -83,7 +83,7 @@ typedef struct mpsim_clip {
 MPSIM_API mpsim_clip mpsim_clip_factor(mpsim_clip_rule rule, const mpsim_format *f, double norm, double max_norm,
                                        double scale);
 
-/* mpsim_scale_array -- y[i] = x[i] * factor, in binary32, rounded to f (NULL: binary32). */
+/* mpsim_scale_array -- y[i] = x[i] * factor, in binary32, rounded to f (NULL: binary32); y may be x. */
 MPSIM_API void mpsim_scale_array(const mpsim_format *f, float *y, const float *x, size_t n, float factor);
 
 /* Sums of gradients over ranks. */

@@ -4,7 +4,20 @@
  * and matrix products and digests give the same bits in any: operations and products set the default one where they compute in
  * floating point, and put the caller's back. The other headers say that they need the
  * default one, as a thread begins with: round to nearest, subnormal numbers neither flushed nor read as
- * zero (fesetenv(FE_DFL_ENV) restores it). */
+ * zero (fesetenv(FE_DFL_ENV) restores it).
+ *
+ * Where a header says nothing else, everywhere:
+ *
+ *   pointers   A function that returns mpsim_status gives MPSIM_EINVAL for one that is needed and NULL, and for a
+ *              description (format, rounding, model, ...) that its _check function refuses. Others ask nothing: what
+ *              they are given is valid. Functions that find something by name or by number give NULL for what is not
+ *              there. An array of 0 elements may be NULL.
+ *   arrays     hold what their sizes say. Results overlap neither operands nor each other; "y may be x" means the
+ *              same place. float, double and integers are aligned as C asks; codes need not be.
+ *   indices    of random words count modulo 2^64.
+ *   threads    All may call at once, each with results of its own: nothing is kept between calls but the choice of
+ *              mpsim_isa_use.
+ *   names      are bytes; letter case is that of ASCII, in any locale. */
 #ifndef MPSIM_H
 #define MPSIM_H
 

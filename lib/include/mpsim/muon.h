@@ -85,7 +85,7 @@ MPSIM_API double mpsim_muon_factor(const mpsim_muon *o, size_t rows, size_t colu
 
 /* mpsim_muon_momentum -- the first line of a step: b, and u, which may be g, not b. mpsim_muon_orthogonalise -- y from
  * u, which may be the same array. mpsim_muon_apply -- the last one: p from y, which KELLER scales. MPSIM_EINVAL if
- * mpsim_muon_check is not MPSIM_OK or an array is NULL; MPSIM_ENOMEM. */
+ * mpsim_muon_check is not MPSIM_OK or an array is NULL; MPSIM_ENOMEM. Results are untouched then. */
 MPSIM_API mpsim_status mpsim_muon_momentum(const mpsim_muon *o, float *b, float *u, const float *g, size_t n);
 MPSIM_API mpsim_status mpsim_muon_orthogonalise(const mpsim_muon *o, float *y, const float *u, size_t rows,
                                                 size_t columns, const mpsim_pool *pool);

@@ -73,7 +73,7 @@ typedef struct mpsim_optim_traits {
 
 /* mpsim_optim_traits_of -- its row; one with nothing, and no name, for what is no algorithm. */
 MPSIM_API const mpsim_optim_traits *mpsim_optim_traits_of(int algorithm);
-/* mpsim_optim_has -- whether an algorithm has a setting. */
+/* mpsim_optim_has -- whether an algorithm has a setting; 0 for what is none of either. */
 MPSIM_API int mpsim_optim_has(int algorithm, mpsim_optim_setting s);
 
 /* How a new parameter is stored in its format. */
@@ -178,8 +178,8 @@ typedef struct mpsim_optim {
     mpsim_format state;          /* of momentum buffer and moments                                        */
 } mpsim_optim;
 
-/* mpsim_optim_value, mpsim_optim_set -- a setting; flags are 0 and 1. mpsim_optim_arrays -- the arrays that a step needs: a set
- * of MPSIM_OPTIM_M, V and VMAX. */
+/* mpsim_optim_value, mpsim_optim_set -- a setting; flags are 0 and 1 (any x but 0). mpsim_optim_arrays -- the arrays that
+ * a step needs: a set of MPSIM_OPTIM_M, V and VMAX. */
 MPSIM_API double mpsim_optim_value(const mpsim_optim *o, mpsim_optim_setting s);
 MPSIM_API void mpsim_optim_set(mpsim_optim *o, mpsim_optim_setting s, double x);
 MPSIM_API unsigned mpsim_optim_arrays(const mpsim_optim *o);
@@ -223,8 +223,9 @@ typedef struct mpsim_optim_tensor {
  * Moments and the denominator are numbers of o->state, everything else of o->param; torch itself
  * has one format for both where it works operation by operation.
  *
- * MPSIM_EINVAL if mpsim_optim_check is not MPSIM_OK, or an array that is needed is NULL; nothing is
- * touched then. Equal for any split of the elements over calls, but for the variants with "-cpu"
+ * MPSIM_EINVAL if mpsim_optim_check is not MPSIM_OK, the step is 0, an array that is needed is NULL, or n elements
+ * are not matrices of rows x cols (Adafactor: one or more, whole); nothing is touched then.
+ * Equal for any split of the elements over calls, but for the variants with "-cpu"
  * that contract: their vector body (the largest multiple of 32 elements, 8 or 16 in the fused
  * kernel) and scalar tail differ, so that they need whole tensors, as one thread handles them; and for
  * torch-fused-c, where the compiler contracts the four elements of a thread differently. */
@@ -232,7 +233,7 @@ MPSIM_API mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, con
                                         const mpsim_rng *rng);
 
 /* mpsim_optim_reference -- the same step in binary64 throughout, in the order of ieee, whatever the
- * variant: what a run in lower precision is compared with. Arrays as above, NULL alike. */
+ * variant: what a run in lower precision is compared with. Arrays as above, NULL and errors alike. */
 MPSIM_API mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *param, const double *grad,
                                              double *m, double *v, double *vmax, size_t n);
 

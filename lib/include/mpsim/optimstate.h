@@ -105,7 +105,8 @@ MPSIM_API const mpsim_states *mpsim_states_find(const char *name);
 /* mpsim_states_apply -- whether an array of n elements is quantised under these. */
 MPSIM_API int mpsim_states_apply(const mpsim_states *s, const mpsim_state *array, uint64_t n);
 
-/* mpsim_state_bytes -- codes, numbers and, unless it is shared, the map of n elements. */
+/* mpsim_state_bytes -- codes, numbers and, unless it is shared, the map of n elements; UINT64_MAX if they are more than
+ * that. */
 MPSIM_API uint64_t mpsim_state_bytes(const mpsim_state *s, uint64_t n);
 
 MPSIM_END

@@ -66,7 +66,7 @@ MPSIM_API mpsim_status mpsim_stat_counted(mpsim_report **r, const mpsim_array *a
                                           const mpsim_option *options, size_t n_options, mpsim_count *count,
                                           void *context, char *error, size_t size);
 
-/* mpsim_report_free -- accepts NULL. What the others return belongs to the report. */
+/* mpsim_report_free -- accepts NULL, which the others do not. What they return belongs to the report. */
 MPSIM_API void mpsim_report_free(mpsim_report *r);
 
 /* mpsim_report_json -- what the program writes with --json (schema mpsim.stat/1), mpsim_report_text: without; *n bytes (may be NULL), and a zero

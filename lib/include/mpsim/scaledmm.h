@@ -34,7 +34,7 @@ typedef struct mpsim_scaled_mm {
     mpsim_model model; /* of a chain: a row of fp8 with a binary32 result        */
     uint8_t fast;      /* 1: fast accumulation; 0: chains of 128                 */
     uint8_t order;     /* mpsim_split_order                                      */
-    uint32_t parts;    /* S; 0: not known                                        */
+    uint32_t parts;    /* S, at most 2^20; 0: not known                          */
     mpsim_format out;  /* binary32, bf16, fp16, e4m3 or e5m2                     */
 } mpsim_scaled_mm;
 

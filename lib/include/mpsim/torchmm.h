@@ -57,7 +57,8 @@ MPSIM_API size_t mpsim_torch_mm_chunk(size_t depth, int left_transposed);
 /* mpsim_torch_mm_tile -- how many products AMX's tiles of a chunk of n have if they are equal; 32 if they cannot be. */
 MPSIM_API size_t mpsim_torch_mm_tile(size_t n);
 
-/* mpsim_torch_mm_model -- the model of one chunk of operands of that format. MPSIM_ERANGE if it is not known. */
+/* mpsim_torch_mm_model -- the model of one chunk of operands of that format. MPSIM_ERANGE if it is not known,
+ * MPSIM_EINVAL for a p->by that is none. */
 MPSIM_API mpsim_status mpsim_torch_mm_model(mpsim_model *m, const mpsim_torch_mm *p, const mpsim_format *operands);
 
 /* mpsim_torch_mm_run -- d = a b, rows x columns codes of the operands' format, row-major without gaps.

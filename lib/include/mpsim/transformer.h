@@ -80,7 +80,8 @@ MPSIM_API mpsim_status mpsim_rownorm_forward(const mpsim_rownorm *r, float *y, f
  *   RMS                      c = sum(g * h) / n;  dx = inverse * (g - (h * c))
  *   dweight = sum over rows of dy * h;  dbias = sum over rows of dy
  *
- * Each may be NULL: not wanted. dweight and dbias are left in `math`; +0 without rows. mean of RMS may be NULL. */
+ * Each may be NULL: not wanted. dweight and dbias are left in `math`; +0 without rows; they overlap no input. mean of
+ * RMS may be NULL. */
 MPSIM_API mpsim_status mpsim_rownorm_backward(const mpsim_rownorm *r, float *dx, float *dweight, float *dbias,
                                               const float *dy, const float *x, const float *mean, const float *inverse,
                                               const float *weight);

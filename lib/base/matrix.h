@@ -1,0 +1,21 @@
+/* matrix.h -- what is asked of a matrix in memory, and of threads, that a caller gives. */
+#pragma once
+
+#include <mpsim/dot.h>
+
+/* A matrix of the given size in a valid format: codes if there are any, a stride that holds a line, and no code beyond
+ * what memory can hold. */
+static inline int mpsim_is_matrix(const mpsim_matrix *x, size_t rows, size_t columns)
+{
+    const size_t across = x->transposed ? rows : columns, lines = x->transposed ? columns : rows;
+    if (rows == 0 || columns == 0)
+        return 1;
+    const size_t most = SIZE_MAX / mpsim_format_code_bytes(x->format);
+    return x->codes && across <= most &&
+           (lines == 1 || (x->stride >= across && x->stride <= (most - across) / (lines - 1)));
+}
+
+static inline int mpsim_is_pool(const mpsim_pool *pool)
+{
+    return !pool || pool->run;
+}
