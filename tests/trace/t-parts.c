@@ -318,6 +318,15 @@ END_TEST
 
 /* ---- torch.distributed.checkpoint ---- */
 
+/* An offset that begins with a number and goes on with none kept its length, but no numbers: a crash. */
+START_TEST(bug_20261126_offsets_that_are_no_numbers)
+{
+    copy_folder("d", "shards");
+    change("d/.metadata", "offset\x94h\"K\0K\0\x86", "offset\x94h\"K\0h\0\x86", 14);
+    expect("an offset", "d", "chunk 0 of tensor 'columns' is in no file");
+}
+END_TEST
+
 START_TEST(distributed_checkpoints_that_are_not_whole)
 {
     copy_folder("d", "shards");
@@ -426,6 +435,7 @@ int main(void)
     tcase_add_test(bad, zero_checkpoints_that_are_not_whole);
     tcase_add_test(bad, zero_checkpoints_mixed);
     tcase_add_test(bad, zero_shapes_that_lie);
+    tcase_add_test(bad, bug_20261126_offsets_that_are_no_numbers);
     tcase_add_test(bad, distributed_checkpoints_that_are_not_whole);
     tcase_add_test(bad, a_chunk_of_another_shape);
     tcase_add_test(bad, chunks_that_lie);
