@@ -52,7 +52,7 @@ python-stage: python/program python/libmpsim-trace.so.0 lib/libmpsim.la $(cuda_l
 wheel: all
 	@$(MKDIR_P) python/dist
 	@rm -f python/dist/*.whl
-	@cd python/dist && MPSIM_BUILD=$(abs_builddir) PYTHONPATH=$(abs_srcdir)/python/backend \
+	@cd python/dist && MPSIM_BUILD="$(abs_builddir)" PYTHONPATH="$(abs_srcdir)/python/backend" \
 	  $(PYTHON) -B -c 'import mpsim_backend; print("python/dist/" + mpsim_backend.build_wheel("."))'
 # libmpsim-cuda with a CPU for a device, for tests.
 if HAVE_CXX
@@ -66,7 +66,7 @@ else
 python_cuda =
 endif
 check-python: wheel $(python_cuda)
-	@PYTHON='$(PYTHON)' MPSIM_TEST_CUDA=$(python_cuda:%=$(abs_builddir)/%) sh $(srcdir)/python/check.sh $(srcdir) "$$(ls python/dist/*.whl)"
+	@PYTHON='$(PYTHON)' MPSIM_TEST_CUDA="$(python_cuda:%=$(abs_builddir)/%)" sh $(srcdir)/python/check.sh $(srcdir) "$$(ls python/dist/*.whl)"
 # make check-sdist: a source distribution, built from its own contents; minutes, in check-long.
 check-sdist: all
 	@PYTHON='$(PYTHON)' sh $(srcdir)/python/sdist.sh $(srcdir)

@@ -263,6 +263,8 @@ mkdir -p "$dir/tree/sim/stat" "$dir/tree/doc/schema"
 echo '"mpsim.stat/1" "mpsim.stat/2" "mpsim.scaler-state/2"' >"$dir/tree/sim/stat/report.c"
 for name in stat.1 info.1; do echo '"schema": {"const": "mpsim.stat/1"}' >"$dir/tree/doc/schema/mpsim.$name.json"; done
 ok "a report without a schema is found, and a schema that says another name" "$([ "$(reports "$dir/tree" | grep -c '^[<>] ')" -eq 2 ] || echo none)"
+ok "folders in recipes of make are in quotes: one may have a space" "$(grep -nE '(^|[^"=])\$\(abs_[a-z_]*builddir\)|[^%]=\$\(abs_' \
+    Makefile.am ./*/local.mk)"
 ok "NEWS.md names the version" "$(v=$("$MPSIM" --version | cut -d' ' -f2)
     grep -q "^## $v" NEWS.md || echo "no section for $v")"
 

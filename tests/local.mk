@@ -8,10 +8,10 @@ SH_LOG_DRIVER = $(LOG_DRIVER)
 AM_TESTS_ENVIRONMENT = \
   CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=silent; MPSIM_TEST_EAGER=1; export MPSIM_TEST_EAGER; \
   MPSIM_TEST_MULTIPLIER=$${MPSIM_TEST_MULTIPLIER-0.2}; export MPSIM_TEST_MULTIPLIER; \
-  MPSIM=$(abs_top_builddir)/mpsim; MPSIM_SRCDIR=$(abs_top_srcdir); \
-  MPSIM_PLOTS=$(abs_top_srcdir)/plots; \
-  MPSIM_MPI=$(abs_top_builddir)/mpsim-mpi; MPIRUN='$(MPIRUN)'; export MPSIM_MPI MPIRUN; \
-  MPSIM_GPU=$(abs_top_builddir)/mpsim-gpu; NVCC='$(cuda_nvcc)'; MPSIM_NVCC_FLAGS='$(cuda_fp_flags)'; \
+  MPSIM="$(abs_top_builddir)/mpsim"; MPSIM_SRCDIR="$(abs_top_srcdir)"; \
+  MPSIM_PLOTS="$(abs_top_srcdir)/plots"; \
+  MPSIM_MPI="$(abs_top_builddir)/mpsim-mpi"; MPIRUN='$(MPIRUN)'; export MPSIM_MPI MPIRUN; \
+  MPSIM_GPU="$(abs_top_builddir)/mpsim-gpu"; NVCC='$(cuda_nvcc)'; MPSIM_NVCC_FLAGS='$(cuda_fp_flags)'; \
   export CK_TAP_LOG_FILE_NAME CK_VERBOSITY MPSIM MPSIM_SRCDIR MPSIM_PLOTS MPSIM_GPU NVCC MPSIM_NVCC_FLAGS;
 
 AM_CPPFLAGS = $(public_cppflags) -I$(top_srcdir) -I$(top_srcdir)/tests -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
@@ -291,11 +291,11 @@ check-long: $(check_PROGRAMS) mpsim
 	./tests/round/x-sweep
 	./tests/round/x-cast
 	./tests/arith/x-arith
-	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR=$(abs_top_srcdir) ./tests/train/t-digests
-	MPSIM_TEST_EXPENSIVE=1 MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) MPSIM_PLOTS=$(abs_top_srcdir)/plots \
+	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR="$(abs_top_srcdir)" ./tests/train/t-digests
+	MPSIM_TEST_EXPENSIVE=1 MPSIM="$(abs_top_builddir)/mpsim" MPSIM_SRCDIR="$(abs_top_srcdir)" MPSIM_PLOTS="$(abs_top_srcdir)/plots" \
 	  $(SHELL) $(top_srcdir)/tests/cli/faults.sh
-	MPSIM_TEST_EXPENSIVE=1 MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(SHELL) $(top_srcdir)/tests/cli/killed.sh
-	MPSIM_TEST_PART=all MPSIM=$(abs_top_builddir)/mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(SHELL) $(top_srcdir)/tests/cli/questions.sh
+	MPSIM_TEST_EXPENSIVE=1 MPSIM="$(abs_top_builddir)/mpsim" MPSIM_SRCDIR="$(abs_top_srcdir)" $(SHELL) $(top_srcdir)/tests/cli/killed.sh
+	MPSIM_TEST_PART=all MPSIM="$(abs_top_builddir)/mpsim" MPSIM_SRCDIR="$(abs_top_srcdir)" $(SHELL) $(top_srcdir)/tests/cli/questions.sh
 	@if test -z "$(FUZZ_CC)"; then echo "no fuzzing: no clang with libFuzzer was found"; \
 	else FUZZ_OPTIONS="-max_total_time=$(FUZZ_SECONDS) $$FUZZ_OPTIONS" $(MAKE) $(AM_MAKEFLAGS) fuzz FUZZ_RUNS=-1; fi
 	$(MAKE) $(AM_MAKEFLAGS) check-sdist
@@ -323,14 +323,14 @@ recorded_tests = tests/scaler/t-recorded tests/optim/t-gradient-recorded tests/o
   tests/optim/t-muon
 recorded: mpsim $(recorded_tests)
 	@{ for t in $(recorded_tests); do echo "== $$t"; \
-	  MPSIM_SRCDIR=$(abs_top_srcdir) CK_TAP_LOG_FILE_NAME=- CK_VERBOSITY=silent ./$$t | \
+	  MPSIM_SRCDIR="$(abs_top_srcdir)" CK_TAP_LOG_FILE_NAME=- CK_VERBOSITY=silent ./$$t | \
 	    grep -e '^#' -e '^not ok' | grep -v 'instruction set'; done; \
 	for t in sgd:autocast adam:autocast adamw:adamw half:half cuda/foreach-adamw:cuda/foreach cuda/fused-adamw:cuda/fused; do \
 	  echo "== mpsim replay, data/amp-mlp/$${t%:*}"; \
 	  ./mpsim replay -P $(srcdir)/data/amp-mlp/$${t#*:}.yaml $(srcdir)/data/amp-mlp/$${t%:*} | \
 	    sed -n 's/^record  */# /p'; done; \
 	echo "== mpsim replay, data/replay-cases"; \
-	MPSIM_TEST_PART=all MPSIM=./mpsim MPSIM_SRCDIR=$(abs_top_srcdir) $(srcdir)/tests/cli/replay-cases.sh | \
+	MPSIM_TEST_PART=all MPSIM=./mpsim MPSIM_SRCDIR="$(abs_top_srcdir)" $(srcdir)/tests/cli/replay-cases.sh | \
 	  grep -e '^#' -e '^not ok'; } | \
 	  awk '{ print } / runs,/ { for (i = 2; i <= NF; i++) if ($$i == "runs,") n = $$(i - 1); \
 	      if (/^# torch-/) torch += n; else others += n } \
@@ -377,22 +377,22 @@ tests_bench_train_LDADD = $(bench_sim_ldadd)
 bench: $(benchmarks)
 	@rm -f bench.csv
 	@for b in $(benchmarks); do \
-	  MPSIM_POLICIES=$(abs_srcdir)/data/policies ./$$b --csv bench.csv || exit 1; done
+	  MPSIM_POLICIES="$(abs_srcdir)/data/policies" ./$$b --csv bench.csv || exit 1; done
 	@echo "The same as CSV: bench.csv"
 bench-quick: $(benchmarks)
 	@rm -f bench-quick.csv
 	@for b in $(benchmarks); do \
-	  MPSIM_POLICIES=$(abs_srcdir)/data/policies ./$$b --quick --csv bench-quick.csv || exit 1; done
+	  MPSIM_POLICIES="$(abs_srcdir)/data/policies" ./$$b --quick --csv bench-quick.csv || exit 1; done
 	@echo "The same as CSV: bench-quick.csv"
 # mpsim-mpi against the number of ranks and the size of a trace
 bench-scale: mpsim
 	@MPSIM=./mpsim sh $(srcdir)/tests/bench/scale.sh
 bench-transformers: mpsim
-	@MPSIM=./mpsim MPSIM_POLICIES=$(abs_srcdir)/data/policies sh $(srcdir)/tests/bench/transformers.sh
+	@MPSIM=./mpsim MPSIM_POLICIES="$(abs_srcdir)/data/policies" sh $(srcdir)/tests/bench/transformers.sh
 bench-busy: mpsim
-	@MPSIM=./mpsim MPSIM_SRCDIR=$(abs_srcdir) sh $(srcdir)/tests/bench/busy.sh
+	@MPSIM=./mpsim MPSIM_SRCDIR="$(abs_srcdir)" sh $(srcdir)/tests/bench/busy.sh
 bench-mpi: $(bin_PROGRAMS)
-	@MPSIM=$(abs_builddir)/mpsim MPSIM_MPI=$(abs_builddir)/mpsim-mpi MPIRUN='$(MPIRUN)' \
-	  MPSIM_POLICIES=$(abs_srcdir)/data/policies sh $(srcdir)/tests/bench/mpi.sh
+	@MPSIM="$(abs_builddir)/mpsim" MPSIM_MPI="$(abs_builddir)/mpsim-mpi" MPIRUN='$(MPIRUN)' \
+	  MPSIM_POLICIES="$(abs_srcdir)/data/policies" sh $(srcdir)/tests/bench/mpi.sh
 CLEANFILES += bench.csv bench-quick.csv
 .PHONY: bench bench-busy bench-mpi bench-quick bench-scale bench-transformers

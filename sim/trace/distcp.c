@@ -156,14 +156,15 @@ static pickle_ref size_tuple(const checkpoint *c, pickle_ref r)
     return is_class(c, r, "Size") ? pickle_item(c->p, pickle_args(c->p, r), 0) : r;
 }
 
+/* Natural numbers into out, how many into n: of anything else n stays as it was. */
 static int read_sizes(const checkpoint *c, pickle_ref r, uint64_t *out, size_t *n)
 {
     const pickle_ref list = size_tuple(c, r);
     const pickle_type type = pickle_type_of(c->p, list);
-    const size_t count = type == PICKLE_TUPLE || type == PICKLE_LIST ? pickle_count(c->p, list) : TRACE_RANK_MAX + 1;
     int64_t x;
-    if (count > TRACE_RANK_MAX)
+    if ((type != PICKLE_TUPLE && type != PICKLE_LIST) || pickle_count(c->p, list) > TRACE_RANK_MAX)
         return -1;
+    const size_t count = pickle_count(c->p, list);
     for (size_t i = 0; i < count; i++) {
         if (pickle_int(c->p, pickle_item(c->p, list, i), &x) || x < 0)
             return -1;

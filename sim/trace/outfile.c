@@ -117,11 +117,14 @@ char *outfile_target(const char *path, int *direct)
     return target;
 }
 
-/* The mode of the file that is replaced. */
+/* The mode of the file that is replaced, setuid and setgid only where the new file is the same user's, or group's. */
 static int take_mode(const outfile *o)
 {
-    struct stat st;
-    return stat(o->target, &st) == 0 ? fchmod(o->fd, st.st_mode & 07777) : 0;
+    struct stat old, new;
+    if (stat(o->target, &old) != 0 || fstat(o->fd, &new) != 0)
+        return 0;
+    const mode_t other = (old.st_uid == new.st_uid ? 0 : S_ISUID) | (old.st_gid == new.st_gid ? 0 : S_ISGID);
+    return fchmod(o->fd, old.st_mode & 07777 & ~other);
 }
 
 static int open_fd(outfile *o)

@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-enum { TORCH_NESTED_MAX = 4, TORCH_DEPTH_MAX = 100, TORCH_NAME_MAX = 64 << 10 };
+enum { TORCH_NESTED_MAX = 4, TORCH_DEPTH_MAX = 100, TORCH_NAME_MAX = 64 << 10, TORCH_VALUE_MAX = 1000 };
 
 /* ---- bytes (torchdata.c) ---- */
 
@@ -208,6 +208,7 @@ typedef struct torch_walker {
     torch_storage *storages; /* of nested files, each read once: by value           */
     uint32_t *storage_of;    /* from 1 on; NULL: there was none yet                 */
     size_t n_storages;
+    char made[TORCH_GLOBAL_MAX], text[TORCH_VALUE_MAX]; /* room for a moment: a frame is one of a hundred */
 } torch_walker;
 
 /* An error about the tensor at the path; always -1. */

@@ -22,7 +22,6 @@ enum {
     TEXTS_OF_BYTES = 4,
     TEXTS_LEAST = 1 << 20, /* likewise of all values that become text    */
     METADATA_MAX = 100000, /* pairs                                                            */
-    VALUE_MAX = 1000,      /* bytes of a text among them                                       */
     LIST_MAX = 1000,       /* scalars of a list that are metadata each                         */
     ON_THE_WAY = 1,
     SEEN = 2 /* marks of a value                                                 */
@@ -62,14 +61,13 @@ static int add_metadata(torch_walker *w, const char *key, const char *value)
 
 static int scalar(torch_walker *w, pickle_ref r)
 {
-    char text[VALUE_MAX];
     if (*w->texts == 0) {
         ((torch_state *)w->t->state)->n_dropped++;
         return 0;
     }
-    torch_text(w->tree->p, r, text, sizeof text);
-    spend(w->texts, strlen(text));
-    return add_metadata(w, w->path, text);
+    torch_text(w->tree->p, r, w->text, sizeof w->text);
+    spend(w->texts, strlen(w->text));
+    return add_metadata(w, w->path, w->text);
 }
 
 /* ---- the path ---- */
@@ -241,10 +239,9 @@ static int walk_data(torch_walker *w, pickle_ref r, int known, const char *name,
     if (!known && (names = torch_fields(name)))
         return walk_arguments(w, names, pickle_args(p, r), NULL, depth);
     if (!known && pickle_use_of(p, r) == PICKLE_CALLED) {
-        char text[VALUE_MAX];
-        snprintf(text, sizeof text, "%s (%s)", w->path, name);
+        snprintf(w->text, sizeof w->text, "%s (%s)", w->path, name);
         if (pickle_count(p, pickle_args(p, r)) > 1) /* more than an enumeration has */
-            note(s->skipped, sizeof s->skipped, &s->n_skipped, text);
+            note(s->skipped, sizeof s->skipped, &s->n_skipped, w->text);
         if (scalar(w, r))
             return -1;
     } else if (!known && walk_items(w, pickle_args(p, r), depth)) {
@@ -285,9 +282,8 @@ static int add_array(torch_walker *w, pickle_ref r)
     const int result = torch_add_array(w->t, w->options, w->tree, w->path, r, w->error);
     if (result <= 0)
         return result;
-    char text[VALUE_MAX];
-    snprintf(text, sizeof text, "%s (an array of no numbers)", w->path);
-    note(s->skipped, sizeof s->skipped, &s->n_skipped, text);
+    snprintf(w->text, sizeof w->text, "%s (an array of no numbers)", w->path);
+    note(s->skipped, sizeof s->skipped, &s->n_skipped, w->text);
     return 0;
 }
 
@@ -341,8 +337,7 @@ static int from_type(torch_walker *w, pickle_ref args, int depth)
 static int walk_object(torch_walker *w, pickle_ref r, int depth)
 {
     const pickle *p = w->tree->p;
-    char name[TORCH_GLOBAL_MAX];
-    const char *made = torch_callable(p, pickle_callable(p, r), name, sizeof name);
+    const char *made = torch_callable(p, pickle_callable(p, r), w->made, sizeof w->made);
     const torch_global *g = torch_global_find(made);
     if (!g)
         return walk_data(w, r, 0, made ? made : "?", depth);
@@ -437,7 +432,7 @@ static int walk_nested(torch_walker *w, pickle_ref r, int depth)
 static int add_notes(torch_walker *w)
 {
     const torch_state *s = w->t->state;
-    char text[VALUE_MAX];
+    char text[TORCH_VALUE_MAX];
     int failed = 0;
     if (s->n_classes) {
         snprintf(text, sizeof text, "objects of these classes are read as data: %s", s->classes);

@@ -4,21 +4,26 @@
 # shellcheck source=tests/cli/common.sh
 . "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 levels=1000000
+stack=256
 again() { # again N TEXT: the text so often
     yes "$(printf "$2")" | tr -d '\n' | head -c $(($1 * $(printf "$2" | wc -c)))
 }
 deep() { # deep FILE: refused for its depth, on a small stack
-    (ulimit -s 1024 && exec "$MPSIM" info "$dir/$1") >"$dir/out" 2>"$dir/err" </dev/null
+    (ulimit -s $stack && exec "$MPSIM" info "$dir/$1") >"$dir/out" 2>"$dir/err" </dev/null
     [ $? -eq 3 ] && has 'nested deeper than 100$' err && [ "$(wc -l <"$dir/err")" -eq 1 ]
     ok $? "$1"
 }
 passed() { # passed FILE: read to its end, it has no tensors
-    (ulimit -s 1024 && exec "$MPSIM" info "$dir/$1") >"$dir/out" 2>"$dir/err" </dev/null
+    (ulimit -s $stack && exec "$MPSIM" info "$dir/$1") >"$dir/out" 2>"$dir/err" </dev/null
     [ $? -eq 0 ] && has ' 0 tensors'
     ok $? "$1"
 }
 
 begin='\200\002'
+{ printf "${begin}cmodule\nClass\nq\001"; again $levels 'h\001'; printf N; again $levels '\205R'; printf .; } >"$dir/called"
+passed called # what a class outside the table is called with is not looked into
+{ printf "${begin}cmodule\nClass\nq\001"; again $levels 'h\001'; printf N; again $levels '\205\201'; printf .; } >"$dir/objects"
+deep objects
 { printf "$begin"; again $levels ']'; again $((levels - 1)) a; printf .; } >"$dir/lists"
 deep lists
 { printf "${begin}N"; again $levels '\205'; printf .; } >"$dir/tuples"
@@ -40,12 +45,12 @@ passed frozen-sets
 again $levels '[' >"$dir/index.safetensors.index.json"
 { printf '\340\223\004\000\000\000\000\000'; again 60000 '{"a":'; } >"$dir/header.safetensors"
 for f in index.safetensors.index.json header.safetensors; do
-    (ulimit -s 1024 && exec "$MPSIM" info "$dir/$f") >"$dir/out" 2>"$dir/err" && [ "$(wc -l <"$dir/err")" -eq 1 ]
+    (ulimit -s $stack && exec "$MPSIM" info "$dir/$f") >"$dir/out" 2>"$dir/err" && [ "$(wc -l <"$dir/err")" -eq 1 ]
     [ $? -ne 0 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && ! has ' -- ' err
     ok $? "JSON: $f"
 done
 again $levels '[' >"$dir/policy.yaml"
-(ulimit -s 1024 && exec "$MPSIM" train -P "$dir/policy.yaml") >"$dir/out" 2>"$dir/err"
+(ulimit -s $stack && exec "$MPSIM" train -P "$dir/policy.yaml") >"$dir/out" 2>"$dir/err"
 [ $? -eq 3 ] && has 'nested too deeply' err
 ok $? "YAML"
 finish

@@ -11,6 +11,12 @@ mode() { # mode FILE: as ls shows it
 echo old >"$dir/file" && chmod 600 "$dir/file"
 run 0 formats -o "$dir/file" fp16 && [ "$(mode "$dir/file")" = -rw------- ] && grep -q '^fp16' "$dir/file"
 ok $? "the mode of a file that is replaced"
+if [ "$(id -u)" -eq 0 ] && chown 65534:65534 "$dir/file" 2>"$dir/err"; then
+    chmod 6755 "$dir/file" && run 0 formats -o "$dir/file" fp16 && [ "$(mode "$dir/file")" = -rwxr-xr-x ]
+    ok $? "a file of another user: whoever writes it gives no rights of his own away"
+else
+    echo "ok $((n += 1)) - a file of another user # SKIP root alone has such"
+fi
 run 0 formats -o "$dir/new" fp16 && [ "$(mode "$dir/new")" = -rw-r--r-- ]; ok $? "that of a new file follows the umask"
 chmod 640 "$dir/file" && mkdir "$dir/folder" && ln -s ../file "$dir/folder/link" && ln -s link "$dir/folder/second" &&
     run 0 formats -o "$dir/folder/second" bf16 && [ -h "$dir/folder/link" ] && [ -h "$dir/folder/second" ] &&

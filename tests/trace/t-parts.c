@@ -318,6 +318,35 @@ END_TEST
 
 /* ---- torch.distributed.checkpoint ---- */
 
+/* An offset that begins with a number and goes on with none kept its length, but no numbers: a crash. */
+START_TEST(bug_20261126_offsets_that_are_no_numbers)
+{
+    copy_folder("d", "shards");
+    change("d/.metadata", "offset\x94h\"K\0K\0\x86", "offset\x94h\"K\0h\0\x86", 14);
+    expect("an offset", "d", "chunk 0 of tensor 'columns' is in no file");
+}
+END_TEST
+
+/* The size of the first chunk of 'columns', (6, 3) of (6, 10), one of four. */
+START_TEST(distributed_chunks_that_do_not_fit)
+{
+    static const char size[] = "sizes\x94h\"K\6K\3\x86";
+    static const struct {
+        const char *into, *expected;
+    } rows[] = {
+        {"sizes\x94h\"K\6K\2\x86", "the pieces of tensor 'columns' have 54 of its 60 elements"},
+        {"sizes\x94h\"K\6K\4\x86", "two pieces of tensor 'columns' overlap"},
+        {"sizes\x94h\"K\7K\3\x86", "a piece of tensor 'columns' goes beyond its shape"},
+        {"sizes\x94h\"K\6h\0\x86", "chunk 0 of tensor 'columns' has no offsets and sizes of 2 dimensions"},
+    };
+    for (size_t i = 0; i < 4; i++) {
+        copy_folder("d", "shards");
+        change("d/.metadata", size, rows[i].into, sizeof size - 1);
+        expect("a size", "d", rows[i].expected);
+    }
+}
+END_TEST
+
 START_TEST(distributed_checkpoints_that_are_not_whole)
 {
     copy_folder("d", "shards");
@@ -429,6 +458,8 @@ int main(void)
     tcase_add_test(bad, zero_checkpoints_that_are_not_whole);
     tcase_add_test(bad, zero_checkpoints_mixed);
     tcase_add_test(bad, zero_shapes_that_lie);
+    tcase_add_test(bad, bug_20261126_offsets_that_are_no_numbers);
+    tcase_add_test(bad, distributed_chunks_that_do_not_fit);
     tcase_add_test(bad, distributed_checkpoints_that_are_not_whole);
     tcase_add_test(bad, a_chunk_of_another_shape);
     tcase_add_test(bad, chunks_that_lie);
