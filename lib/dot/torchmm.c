@@ -11,6 +11,8 @@
 
 enum { TILE = 32, UNCUT = 254, SMALL = 4096, THREADS = 256 };
 
+static const uint64_t most = (uint64_t)1 << 47; /* products, so that the numbers of the rule fit 63 bits */
+
 /* ---- by name ---- */
 
 static int parse_count(uint32_t *count, const char *text, size_t n, uint32_t unit)
@@ -233,6 +235,7 @@ mpsim_status mpsim_torch_mm_run(const mpsim_torch_mm *p, size_t rows, size_t col
         return MPSIM_EINVAL;
     if (!mpsim_format_same(a->format, b->format) || rows < 2 || columns < 2 ||
         (rows <= SMALL && columns <= SMALL && depth <= SMALL && (uint64_t)rows * columns * depth <= SMALL) ||
+        (p->threads && depth && rows > most / columns / depth) ||
         (p->by == MPSIM_TORCH_MM_AMX && !p->cut && !p->threads && depth > UNCUT))
         return MPSIM_ERANGE;
     mpsim_status s = mpsim_torch_mm_model(&g.chain, p, a->format);

@@ -69,13 +69,13 @@ static int is_count(measure m)
 
 /* ---- reading ---- */
 
-static int unknown(const char *command, const char *name)
+static int unknown(const char *verb, const char *name)
 {
     suggestion s;
     suggestion_init(&s, name);
     for (int i = 0; i < MEASURES; i++)
         suggestion_consider(&s, measures[i].name);
-    return fail(EXIT_USAGE, "%s: --fail-if: '%s' is not a condition%s", command, name,
+    return fail(EXIT_USAGE, "%s: --fail-if: '%s' is not a condition%s", verb, name,
                 suggestion_end(&s, ": nan, inf, zero, amax, amin, underflow, subnormal, overflow, "
                                    "saturated, inexact, sqnr, mse, max_rel_err, spoilt, saturated_blocks, "
                                    "lost_blocks, nonfinite_blocks"));
@@ -95,20 +95,20 @@ static const char *read_level(condition *c, const char *text)
 }
 
 /* ">1%" behind the name. */
-static int read_limit(const char *command, condition *c, const char *text)
+static int read_limit(const char *verb, condition *c, const char *text)
 {
     const int bad = limit_read(&c->than, &text);
     if (bad == LIMIT_NO_COMPARISON)
-        return fail(EXIT_USAGE, "%s: --fail-if: '%s': > < >= or <= and a value are needed", command, c->text);
+        return fail(EXIT_USAGE, "%s: --fail-if: '%s': > < >= or <= and a value are needed", verb, c->text);
     if (bad)
-        return fail(EXIT_USAGE, "%s: --fail-if: '%s': '%s' is not a number", command, c->text, text);
+        return fail(EXIT_USAGE, "%s: --fail-if: '%s': '%s' is not a number", verb, c->text, text);
     if (c->than.per_cent && !is_count(c->what))
-        return fail(EXIT_USAGE, "%s: --fail-if: '%s': %s is not a share of the elements", command, c->text,
+        return fail(EXIT_USAGE, "%s: --fail-if: '%s': %s is not a share of the elements", verb, c->text,
                     measures[c->what].name);
     return 0;
 }
 
-static int read_condition(const char *command, condition *c)
+static int read_condition(const char *verb, condition *c)
 {
     char name[64];
     const char *text = read_level(c, c->text);
@@ -118,26 +118,25 @@ static int read_condition(const char *command, condition *c)
     while (m < MEASURES && strcmp(measures[m].name, name) != 0)
         m++;
     if (m == MEASURES)
-        return unknown(command, name);
+        return unknown(verb, name);
     c->what = (measure)m;
     text += n;
     text += strspn(text, " ");
     if (*text)
-        return read_limit(command, c, text);
+        return read_limit(verb, c, text);
     return is_count(c->what) ? 0
-                             : fail(EXIT_USAGE, "%s: --fail-if: '%s' needs a value, as %s%s", command, c->text, name,
+                             : fail(EXIT_USAGE, "%s: --fail-if: '%s' needs a value, as %s%s", verb, c->text, name,
                                     c->what == SQNR ? "<20" : ">1e-3");
 }
 
-int conditions_make(conditions *g, const char *command, const option_list *words, const target_list *targets,
-                    int counts)
+int conditions_make(conditions *g, const char *verb, const option_list *words, const target_list *targets, int counts)
 {
     size_t n = 0;
     for (size_t i = 0; i < words->count; i++)
         for (const char *p = words->items[i]; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
             n++;
     memset(g, 0, sizeof *g);
-    g->command = command;
+    g->verb = verb;
     g->targets = targets;
     g->items = array_zeros(n, sizeof *g->items);
     if (!g->items)
@@ -151,15 +150,15 @@ int conditions_make(conditions *g, const char *command, const option_list *words
             if (!c->text)
                 return host_no_memory();
             g->count++;
-            const int code = read_condition(command, c);
+            const int code = read_condition(verb, c);
             if (code)
                 return code;
             if (counts && measures[c->what].kind == CAST_NUMBER)
-                return fail(EXIT_USAGE, "%s: --fail-if: '%s': --counts leaves %s out", command, c->text,
+                return fail(EXIT_USAGE, "%s: --fail-if: '%s': --counts leaves %s out", verb, c->text,
                             measures[c->what].name);
             if (measures[c->what].kind == BLOCK_COUNT && targets->blocks.count == 0)
-                return fail(EXIT_USAGE, "%s: --fail-if: '%s': %s is of block recipes, and none is given", command,
-                            c->text, measures[c->what].name);
+                return fail(EXIT_USAGE, "%s: --fail-if: '%s': %s is of block recipes, and none is given", verb, c->text,
+                            measures[c->what].name);
             p = comma ? comma + 1 : NULL;
         }
     return 0;
@@ -343,7 +342,7 @@ int conditions_tell(const conditions *g)
             continue;
         if (c->times > 1)
             snprintf(more, sizeof more, ", the worst of %s", text_count(n, c->times));
-        code = fail(EXIT_CHECK, "%s: --fail-if %s: %s%s", g->command, c->text, c->where, more);
+        code = fail(EXIT_CHECK, "%s: --fail-if %s: %s%s", g->verb, c->text, c->where, more);
     }
     return code;
 }

@@ -6,7 +6,7 @@
 typedef struct condition condition;
 
 typedef struct conditions {
-    const char *command; /* that messages begin with */
+    const char *verb; /* that messages begin with */
     const target_list *targets;
     condition *items;
     size_t count;
@@ -14,9 +14,8 @@ typedef struct conditions {
 
 /* conditions_make -- conditions as typed, separated by commas: [LEVEL:]NAME[OP VALUE[%]], LEVEL one of
  * tensor (if none is given), kind, step, total. With `counts` no errors of casts are known. 0, or an
- * exit code after a message that begins with `command`. It and `targets` must outlive them. */
-int conditions_make(conditions *g, const char *command, const option_list *words, const target_list *targets,
-                    int counts);
+ * exit code after a message that begins with `verb`. It and `targets` must outlive them. */
+int conditions_make(conditions *g, const char *verb, const option_list *words, const target_list *targets, int counts);
 void conditions_clear(conditions *g);
 
 /* conditions_judge -- judge a group by the conditions of its level. */

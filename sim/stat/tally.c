@@ -273,13 +273,13 @@ static void report_text(const tally *r, tally_form *f)
 
 /* ---- from begin to end ---- */
 
-int tally_init(tally *r, const char *command, const stat_settings *settings, const option_list *fail_if,
+int tally_init(tally *r, const char *verb, const stat_settings *settings, const option_list *fail_if,
                const target_list *targets)
 {
     memset(r, 0, sizeof *r);
     r->settings = settings;
     r->targets = targets;
-    const int code = conditions_make(&r->conditions, command, fail_if, targets, settings->counts);
+    const int code = conditions_make(&r->conditions, verb, fail_if, targets, settings->counts);
     return code ? code : group_init(&r->total, targets, settings->histogram);
 }
 

@@ -52,9 +52,9 @@ typedef struct stat_place {
     const trace_tensor *tensor;
 } stat_place;
 
-/* tally_init -- everything is zero. fail_if: conditions; messages of them begin with `command`. It, `settings` and `targets` must
- * outlive it. 0, or an exit code after a message; tally_clear in any case. */
-int tally_init(tally *t, const char *command, const stat_settings *settings, const option_list *fail_if,
+/* tally_init -- everything is zero. fail_if: conditions; messages of them begin with `verb`. It, `settings` and
+ * `targets` must outlive it. 0, or an exit code after a message; tally_clear in any case. */
+int tally_init(tally *t, const char *verb, const stat_settings *settings, const option_list *fail_if,
                const target_list *targets);
 void tally_clear(tally *t);
 

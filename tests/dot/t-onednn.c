@@ -355,6 +355,10 @@ START_TEST(words)
     ck_assert(mpsim_torch_mm_run(&p, 1, 2, 300, &a, &b, d, NULL) == MPSIM_ERANGE);
     ck_assert(mpsim_torch_mm_run(&p, 2, 2, 300, &a, &b, d, NULL) == MPSIM_ERANGE);
     ck_assert(mpsim_torch_mm_run(&p, 2, 2, 300, &a, NULL, d, NULL) == MPSIM_EINVAL);
+    const size_t deep = (size_t)((uint64_t)1 << 46); /* 0 on 32 bits: nothing to sum */
+    const mpsim_matrix left = {a.format, a.codes, deep, 0}, right = {a.format, a.codes, deep, 1};
+    ck_assert(mpsim_torch_mm_parse(&p, "torch-mm:amx:threads=4") == MPSIM_OK);
+    ck_assert(deep == 0 || mpsim_torch_mm_run(&p, 2, 2, deep, &left, &right, d, NULL) == MPSIM_ERANGE);
     /* what is none: instructions, formats, strides, threads; numbers next to the largest */
     ck_assert(mpsim_torch_mm_model(NULL, &p, fp16) == MPSIM_EINVAL &&
               mpsim_torch_mm_model(&m, NULL, fp16) == MPSIM_EINVAL &&

@@ -64,8 +64,8 @@ MPSIM_API mpsim_status mpsim_torch_mm_model(mpsim_model *m, const mpsim_torch_mm
 /* mpsim_torch_mm_run -- d = a b, rows x columns codes of the operands' format, row-major without gaps.
  *
  * MPSIM_EINVAL for what is inconsistent, MPSIM_ENOMEM, MPSIM_ERANGE for formats of operands and shapes of which it is not
- * known (see above): with AMX and without threads from a depth of 255 on if p->cut is 0, and for a chunk whose tiles may be
- * equal if p->tiles is 0. d is untouched then. */
+ * known (see above): with AMX and without threads from a depth of 255 on if p->cut is 0, for a chunk whose tiles may be
+ * equal if p->tiles is 0, and by the rule for more than 2^47 products. d is untouched then. */
 MPSIM_API mpsim_status mpsim_torch_mm_run(const mpsim_torch_mm *p, size_t rows, size_t columns, size_t depth,
                                           const mpsim_matrix *a, const mpsim_matrix *b, void *d,
                                           const mpsim_pool *pool);
