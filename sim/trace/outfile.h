@@ -7,7 +7,8 @@ typedef struct outfile outfile;
 
 /* outfile_open -- begin to write a file under a temporary name beside `path`. "-" and /dev/stdout are standard
  * output, /dev/stderr is standard error, whoever may open them; a device or pipe is written to directly; of a symbolic link the target is
- * replaced; what replaces a file has its mode. NULL on failure, or if it is an input. */
+ * replaced; what replaces a file has its mode and its access control list, no other attributes. NULL on failure, or if it is an
+ * input. */
 outfile *outfile_open(const char *path, trace_error *error);
 int outfile_write(outfile *o, const void *p, size_t n, trace_error *error);
 /* outfile_has_places -- whether bytes may be written at any place: it is a file under a temporary name. */
