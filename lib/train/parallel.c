@@ -14,8 +14,8 @@
 
 enum { MOST = 1024 };
 
-/* The least stack of a thread: several times what the deepest task takes (an optimizer step of the CPU engine 240 KiB, the reader of a
- * file that is opened within a pass 130 KiB). musl gives 128 KiB unless asked, macOS 512, and glibc what `ulimit -s` says. */
+/* The least stack of a thread: several times what the deepest tasks take, some 100 KiB (frames of 70 at most, and files that are opened
+ * within a pass). musl gives 128 KiB unless asked, macOS 512, and glibc what `ulimit -s` says. */
 enum { STACK = 1 << 20 };
 
 /* Nanoseconds of work for which another thread is woken: several times what that costs. */

@@ -325,7 +325,7 @@ static void use_stack(int i, void *context)
         room[at - 1] = (unsigned char)i;
 }
 
-/* Where threads have little stack unless they ask for more, as on musl: optimizer steps take 240 KiB. */
+/* Where threads have little stack unless they ask for more, as on musl: optimizer steps took 240 KiB. */
 START_TEST(bug_20261126_small_stacks)
 {
 #ifdef __GLIBC__
