@@ -28,6 +28,17 @@ ok $? "a link to what is not there yet"
 ln -s circle "$dir/circle" && run 4 formats -o "$dir/circle" bf16 && has 'circle: .*symbolic links' err && [ -h "$dir/circle" ]
 ok $? "a circle of links"
 
+# ---- a figure, which gnuplot draws
+cat >"$dir/gnuplot" <<'SCRIPT'
+#!/bin/sh
+figure=$(echo "$3" | sed "s/cd '\([^']*\)'; figure = '[.]\/\([^']*\)'.*/\1\/\2/")
+echo '</svg>' >"$figure.svg"
+SCRIPT
+chmod +x "$dir/gnuplot" && echo old >"$dir/f.svg" && chmod 600 "$dir/f.svg"
+MPSIM_GNUPLOT=$dir/gnuplot "$MPSIM" plot sqnr --by layer --type svg -o "$dir/f" "$top/tests/cli/reports/blocks.json" >"$dir/out" 2>"$dir/err" &&
+    grep -q svg "$dir/f.svg" && [ "$(mode "$dir/f.svg")" = -rw------- ]
+ok $? "the mode of a figure"
+
 # ---- other names of the file that is replaced, and what it has beside its mode
 echo old >"$dir/one" && ln "$dir/one" "$dir/other" && run 0 formats -o "$dir/one" fp16 && grep -q '^fp16' "$dir/one" &&
     [ "$(cat "$dir/other")" = old ]
