@@ -318,7 +318,7 @@ int mpsim_format_same(const mpsim_format *a, const mpsim_format *b)
 
 mpsim_status mpsim_format_check(const mpsim_format *f)
 {
-    if (!f || f->ebits < 1 || f->ebits > 11 || f->mbits > 52)
+    if (!f || f->ebits < 1 || f->ebits > 11 || f->mbits > 52 || !memchr(f->name, '\0', sizeof f->name))
         return MPSIM_EINVAL;
     const int magnitude = f->ebits + f->mbits;
     if ((f->bits != magnitude && f->bits != magnitude + 1) || f->bits < 2 || f->inf > 1 || f->nan > MPSIM_NAN_NEGZERO ||

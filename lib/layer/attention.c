@@ -509,5 +509,7 @@ mpsim_status mpsim_attention_forward(const mpsim_attention *a, const mpsim_atten
     mpsim_status s = check(&w);
     if (s == MPSIM_OK)
         s = check_operands(shape, q, k, v, y);
+    if (s == MPSIM_OK && shape->queries && !shape->dim && !shape->size && shape->keys > INT32_MAX) /* in no memory */
+        s = MPSIM_ERANGE;
     return s == MPSIM_OK && shape->queries > 0 ? run(&w, counts) : s;
 }

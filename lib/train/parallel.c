@@ -14,6 +14,10 @@
 
 enum { MOST = 1024 };
 
+/* The least stack of a thread: several times what the deepest tasks take, some 100 KiB (frames of 70 at most, and files that are opened
+ * within a pass). musl gives 128 KiB unless asked, macOS 512, and glibc what `ulimit -s` says. */
+enum { STACK = 1 << 20 };
+
 /* Nanoseconds of work for which another thread is woken: several times what that costs. */
 enum { WORTH = 50000 };
 
@@ -105,15 +109,20 @@ static void *worker(void *its)
     return NULL;
 }
 
-static int start_worker(parallel_team *t, const pthread_attr_t *detached)
+static int start_worker(parallel_team *t, pthread_attr_t *how)
 {
     sigset_t all, before;
     pthread_t ignored;
-    if (t == &common)
-        return pthread_create(&ignored, detached, worker, t);
+    size_t stack;
+    if (pthread_attr_getstacksize(how, &stack) == 0 && stack < STACK)
+        pthread_attr_setstacksize(how, STACK);
+    if (t == &common) {
+        pthread_attr_setdetachstate(how, PTHREAD_CREATE_DETACHED);
+        return pthread_create(&ignored, how, worker, t);
+    }
     sigfillset(&all); /* signals are for the threads that the process has made itself */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int bad = pthread_create(&t->members[t->started], NULL, worker, t);
+    const int bad = pthread_create(&t->members[t->started], how, worker, t);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return bad;
 }
@@ -121,13 +130,12 @@ static int start_worker(parallel_team *t, const pthread_attr_t *detached)
 /* Threads that cannot be made are done without. The lock is held. */
 static void start_workers(parallel_team *t, int n)
 {
-    pthread_attr_t detached;
-    if (t->started >= n || pthread_attr_init(&detached))
+    pthread_attr_t how;
+    if (t->started >= n || pthread_attr_init(&how))
         return;
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    while (t->started < n && start_worker(t, &detached) == 0)
+    while (t->started < n && start_worker(t, &how) == 0)
         t->started++;
-    pthread_attr_destroy(&detached);
+    pthread_attr_destroy(&how);
 }
 
 /* Tasks from `first` on, by all threads. */

@@ -183,7 +183,7 @@ int input_is_file(const char *path)
 {
     struct stat st;
     return strcmp(path, "-") != 0 &&
-           (stat(path, &st) != 0 || S_ISREG(st.st_mode)); /* if stat fails, opening says why */
+           (stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)); /* if stat fails, opening says why */
 }
 
 /* Bytes of a file, 0 if it is not a regular one. */

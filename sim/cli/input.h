@@ -78,8 +78,8 @@ void input_close(input *in);
  * (which may be NULL). Else 0. */
 int input_check_kinds(const char *verb, const char *option, const option_list *kinds, const char *other);
 
-/* input_is_file -- whether a path is a regular file, which can be read as often as needed; standard
- * input ("-") and pipes are not. */
+/* input_is_file -- whether a path is a regular file, or a folder whose files are one trace, which can be read as often as
+ * needed; standard input ("-") and pipes are not. */
 int input_is_file(const char *path);
 
 /* input_trace_open -- one of its files; NULL with *error filled. */

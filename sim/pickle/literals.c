@@ -114,15 +114,21 @@ int op_bytes(machine *m, uint64_t u, int arg)
 int op_text_line(machine *m, uint64_t u, int arg)
 {
     (void)u;
-    char out[2 * PICKLE_TEXT_MAX + 1];
+    char few[1024];
     const char *s;
     uint64_t at, n;
     if (input_line(&m->in, &s, &at, &n))
         return -1;
     if (!s)
         return machine_push(m, tree_value(m->p, (uint64_t)(TEXT_AT + arg) | at << 8, n));
+    char *const out = 2 * n < sizeof few ? few : malloc(2 * (size_t)n + 1);
+    if (!out)
+        return machine_push(m, PICKLE_ABSENT); /* that there is no memory */
     const long length = input_unescape((pickle_coding)arg, s, (size_t)n, out);
-    if (length < 0)
-        return machine_bad(m, "a line is not a string");
-    return machine_push(m, tree_text(m->p, arg == PICKLE_QUOTED ? TEXT_BYTES : PICKLE_TEXT, out, (size_t)length));
+    const int bad = length < 0 ? machine_bad(m, "a line is not a string")
+                               : machine_push(m, tree_text(m->p, arg == PICKLE_QUOTED ? TEXT_BYTES : PICKLE_TEXT, out,
+                                                           (size_t)length));
+    if (out != few)
+        free(out);
+    return bad;
 }

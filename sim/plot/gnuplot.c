@@ -5,6 +5,7 @@
 #include "../cli/options.h"
 #include "../text/escape.h"
 #include "../text/words.h"
+#include "../trace/outfile.h"
 #include "../trace/temporary.h"
 #include "../trace/whole.h"
 #include "plot.h"
@@ -288,7 +289,8 @@ int plot_gnuplot(const plot_files *f, int *use)
                 remove_date(w.drawn[i]) != 0)
                 code = fail(EXIT_IO, "%s: %s", w.drawn[i], text_error(errno));
         for (int i = 0; i < PLOT_DRAWN; i++)
-            if (code == EXIT_OK && w.drawn[i] && temporary_keep(&w.figures[i], w.wanted[i]) != 0)
+            if (code == EXIT_OK && w.drawn[i] &&
+                (outfile_take_rights(w.wanted[i], w.drawn[i]) || temporary_keep(&w.figures[i], w.wanted[i]) != 0))
                 code = fail(EXIT_IO, "%s: %s", w.wanted[i], text_error(errno));
     }
     drawing_clear(&w);

@@ -116,24 +116,24 @@ static void put_run(unsigned char *to, const unsigned char *from, int64_t stride
 }
 
 /* The place of element `first`: in each dimension, and its bytes from the first. */
-static int64_t find_place(const trace_array *a, uint64_t first, uint64_t place[TRACE_RANK_MAX])
+static uint64_t find_place(const trace_array *a, uint64_t first, uint64_t place[TRACE_RANK_MAX])
 {
-    int64_t at = 0;
+    uint64_t at = 0; /* modulo 2^64: strides of dimensions of 1 may be anything */
     for (size_t k = a->dimensions; k-- > 0; first /= a->shape[k]) {
         place[k] = first % a->shape[k];
-        at += (int64_t)place[k] * a->strides[k];
+        at += place[k] * (uint64_t)a->strides[k];
     }
     return at;
 }
 
 /* On by n along the last dimension, at whose end the others go on. */
-static int64_t step_on(const trace_array *a, uint64_t place[TRACE_RANK_MAX], int64_t at, size_t n)
+static uint64_t step_on(const trace_array *a, uint64_t place[TRACE_RANK_MAX], uint64_t at, size_t n)
 {
     size_t k = a->dimensions - 1;
     place[k] += n;
-    at += (int64_t)n * a->strides[k];
+    at += n * (uint64_t)a->strides[k];
     for (; k > 0 && place[k] == a->shape[k]; k--) {
-        at += a->strides[k - 1] - (int64_t)a->shape[k] * a->strides[k];
+        at += (uint64_t)a->strides[k - 1] - a->shape[k] * (uint64_t)a->strides[k];
         place[k] = 0;
         place[k - 1]++;
     }
@@ -147,14 +147,16 @@ static int array_codes(const trace *t, const trace_entry *e, uint64_t first, voi
     uint64_t place[TRACE_RANK_MAX];
     unsigned char *to = codes;
     (void)error;
-    if (n == 0 || a->dimensions == 0 || is_dense(a, width)) {
+    if (n == 0)
+        return 0;
+    if (a->dimensions == 0 || is_dense(a, width)) {
         memcpy(to, (const unsigned char *)a->data + first * width, n * width);
         return 0;
     }
-    int64_t at = find_place(a, first, place);
+    uint64_t at = find_place(a, first, place);
     for (size_t m; n; n -= m, to += m * width) {
         m = a->shape[last] - place[last] < n ? (size_t)(a->shape[last] - place[last]) : n;
-        put_run(to, (const unsigned char *)a->data + at, a->strides[last], m, width);
+        put_run(to, (const unsigned char *)a->data + (int64_t)at, a->strides[last], m, width);
         at = step_on(a, place, at, m);
     }
     return 0;

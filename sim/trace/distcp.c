@@ -56,6 +56,7 @@ typedef struct checkpoint {
     pickle_ref paths; /* planner_data */
     named *names;     /* its texts, by name and row */
     size_t n_names, looked;
+    char *joined; /* of a path: TORCH_NAME_MAX */
 } checkpoint;
 
 #if defined(__GNUC__)
@@ -315,7 +316,7 @@ static int read_names(checkpoint *c, pickle_ref root)
 {
     c->paths = field(c, root, "planner_data");
     const size_t n = pickle_type_of(c->p, c->paths) == PICKLE_DICT ? pickle_count(c->p, c->paths) : 0;
-    if (!(c->names = malloc((n + 1) * sizeof *c->names)))
+    if (!(c->names = malloc((n + 1) * sizeof *c->names)) || !(c->joined = malloc(TORCH_NAME_MAX)))
         return trace_no_memory(c->t, c->error);
     for (size_t i = 0; i < n; i++) {
         size_t bytes;
@@ -344,7 +345,7 @@ static pickle_ref path_of(const checkpoint *c, const char *name)
 static const char *tensor_name(checkpoint *c, const char *name)
 {
     const pickle_ref path = path_of(c, name);
-    char joined[TORCH_NAME_MAX], text[64];
+    char *const joined = c->joined, text[64];
     size_t used = 0;
     const size_t levels = pickle_type_of(c->p, path) == PICKLE_TUPLE ? pickle_count(c->p, path) : 0;
     if (levels > LEVELS_MAX)
@@ -360,7 +361,7 @@ static const char *tensor_name(checkpoint *c, const char *name)
             n = (size_t)snprintf(text, sizeof text, "%" PRId64, number);
             s = text;
         }
-        if (strlen(s) != n || used + n + 2 > sizeof joined)
+        if (strlen(s) != n || used + n + 2 > TORCH_NAME_MAX)
             return trace_string(c->t, name, strlen(name));
         joined[used] = '/';
         used += i > 0;
@@ -467,6 +468,7 @@ static int open_distcp(trace *t, const trace_options *options, trace_error *erro
     free(c.chunks);
     free(c.files);
     free(c.names);
+    free(c.joined);
     return result;
 }
 

@@ -80,12 +80,15 @@ const char *trace_npy_descr(const mpsim_format *f)
 
 int trace_shape_bytes(const uint64_t *shape, size_t rank, unsigned bits, uint64_t *count, uint64_t *bytes)
 {
-    uint64_t n = 1;
+    uint64_t n = 1; /* as if dimensions of 0 were 1: what overflows does not hang on their place */
+    int none = 0;
     for (size_t i = 0; i < rank; i++) {
         if (shape[i] && n > UINT64_MAX / shape[i])
             return -1;
-        n *= shape[i];
+        n *= shape[i] ? shape[i] : 1;
+        none |= shape[i] == 0;
     }
+    n = none ? 0 : n;
     if (n > UINT64_MAX / 64)
         return -1;
     *count = n;

@@ -226,8 +226,8 @@ int trace_bytes(trace *t, void *p, size_t n, trace_error *error);
 
 /* dtype.c */
 
-/* trace_shape_bytes -- count and size of a shape with `bits` per element; -1 if the product
- * overflows, -2 if the size is not a whole number of bytes. */
+/* trace_shape_bytes -- count and size of a shape with `bits` per element; -1 if the product overflows, for which
+ * dimensions of 0 count as 1 (as in NumPy: no product of some of them overflows), -2 if the size is not a whole number of bytes. */
 int trace_shape_bytes(const uint64_t *shape, size_t rank, unsigned bits, uint64_t *count, uint64_t *bytes);
 
 typedef struct trace_dtype {

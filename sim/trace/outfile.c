@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#ifdef __linux__
+#include <sys/xattr.h>
+#endif
 #include <time.h>
 #include <unistd.h>
 
@@ -117,14 +120,115 @@ char *outfile_target(const char *path, int *direct)
     return target;
 }
 
+/* ---- rights ---- */
+
+/* The access control list of a file, as the kernel has it; no bytes: there is none, the mode says all. */
+typedef struct rights {
+    unsigned char *list;
+    size_t n;
+} rights;
+
+#ifdef __linux__
+static const char list_name[] = "system.posix_acl_access";
+
+static int no_list(void)
+{
+    return errno == ENODATA || errno == ENOTSUP || errno == ENOSYS;
+}
+
+/* Of a path, or of a descriptor where that is NULL. 0, or -1 with errno. */
+static int read_rights(rights *r, const char *path, int fd)
+{
+    *r = (rights){NULL, 0};
+    ssize_t n = path ? getxattr(path, list_name, NULL, 0) : fgetxattr(fd, list_name, NULL, 0);
+    if (n <= 0)
+        return n == 0 || no_list() ? 0 : -1;
+    if (!(r->list = malloc((size_t)n)))
+        return -1;
+    n = path ? getxattr(path, list_name, r->list, (size_t)n) : fgetxattr(fd, list_name, r->list, (size_t)n);
+    r->n = n > 0 ? (size_t)n : 0;
+    return n >= 0 || no_list() ? 0 : -1;
+}
+
+static int write_rights(int fd, const rights *r)
+{
+    return r->n ? fsetxattr(fd, list_name, r->list, r->n, 0) : fremovexattr(fd, list_name);
+}
+
+/* What the group of the file may do, of which the mode has the most that anybody in the list may: version 2 of a list is 4 bytes of
+ * it, then entries of tag, rights and number, little-endian, with a group (4) and a mask (16). */
+static mode_t group_rights(const rights *r)
+{
+    unsigned group = 0, mask = 7;
+    for (size_t i = 4; i + 8 <= r->n; i += 8) {
+        group = r->list[i] == 4 ? r->list[i + 2] : group;
+        mask = r->list[i] == 16 ? r->list[i + 2] : mask;
+    }
+    return (mode_t)(group & mask & 7) << 3;
+}
+#else
+static int read_rights(rights *r, const char *path, int fd)
+{
+    (void)path;
+    (void)fd;
+    *r = (rights){NULL, 0};
+    return 0;
+}
+
+static int write_rights(int fd, const rights *r)
+{
+    (void)fd;
+    (void)r;
+    return 0;
+}
+
+static mode_t group_rights(const rights *r)
+{
+    (void)r;
+    return 0;
+}
+#endif
+
+/* The list of the file that is replaced: a new file has that of its folder. Where it cannot be written (in the sandbox) nobody
+ * gets more than before. */
+static int take_list(int fd, const rights *old, const rights *new, mode_t mode)
+{
+    if (old->n == new->n && (!old->n || memcmp(old->list, new->list, old->n) == 0))
+        return 0;
+    if (write_rights(fd, old) == 0)
+        return 0;
+    if (errno != EPERM && errno != ENOTSUP && errno != ENOSYS)
+        return -1;
+    return fchmod(fd, (mode & ~(mode_t)070) | (new->n ? 0 : group_rights(old)));
+}
+
 /* The mode of the file that is replaced, setuid and setgid only where the new file is the same user's, or group's. */
-static int take_mode(const outfile *o)
+static int take_rights(const char *target, int fd)
 {
     struct stat old, new;
-    if (stat(o->target, &old) != 0 || fstat(o->fd, &new) != 0)
+    rights before, after = {NULL, 0};
+    if (stat(target, &old) != 0 || fstat(fd, &new) != 0)
         return 0;
     const mode_t other = (old.st_uid == new.st_uid ? 0 : S_ISUID) | (old.st_gid == new.st_gid ? 0 : S_ISGID);
-    return fchmod(o->fd, old.st_mode & 07777 & ~other);
+    const mode_t mode = old.st_mode & 07777 & ~other;
+    const int bad = read_rights(&before, target, -1) || fchmod(fd, mode) || read_rights(&after, NULL, fd) ||
+                    take_list(fd, &before, &after, mode);
+    const int why = errno;
+    free(before.list);
+    free(after.list);
+    errno = why;
+    return bad ? -1 : 0;
+}
+
+int outfile_take_rights(const char *target, const char *file)
+{
+    const int fd = open(file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    const int bad = take_rights(target, fd), why = errno;
+    close(fd);
+    errno = why;
+    return bad;
 }
 
 static int open_fd(outfile *o)
@@ -143,7 +247,7 @@ static int open_fd(outfile *o)
     }
     if (!o->target || create_beside(o))
         return -1;
-    if (take_mode(o)) {
+    if (take_rights(o->target, o->fd)) {
         const int why = errno;
         close(o->fd);
         temporary_remove(&o->file);

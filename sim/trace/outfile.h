@@ -7,7 +7,8 @@ typedef struct outfile outfile;
 
 /* outfile_open -- begin to write a file under a temporary name beside `path`. "-" and /dev/stdout are standard
  * output, /dev/stderr is standard error, whoever may open them; a device or pipe is written to directly; of a symbolic link the target is
- * replaced; what replaces a file has its mode. NULL on failure, or if it is an input. */
+ * replaced; what replaces a file has its mode and its access control list, no other attributes. NULL on failure, or if it is an
+ * input. */
 outfile *outfile_open(const char *path, trace_error *error);
 int outfile_write(outfile *o, const void *p, size_t n, trace_error *error);
 /* outfile_has_places -- whether bytes may be written at any place: it is a file under a temporary name. */
@@ -25,6 +26,10 @@ void outfile_abandon(outfile *o); /* accepts NULL: removes the temporary file */
 
 const char *outfile_path(const outfile *o);
 const char *outfile_name(const outfile *o);
+
+/* outfile_take_rights -- give a file, which is to be renamed to `target`, mode and access control list of what is there, if anything
+ * is. 0, or -1 with errno. */
+int outfile_take_rights(const char *target, const char *file);
 
 /* outfile_descriptor -- that of "-", /dev/stdout and /dev/stderr; -1 for others. */
 int outfile_descriptor(const char *path);

@@ -9,7 +9,7 @@
 
 enum {
     COMPARED_MAX = 100000000, /* pairs of pieces that are compared for an overlap */
-    BUFFER = 64 << 10
+    BUFFER = 32 << 10
 };
 
 /* A run of elements, or a box: its corner and sizes follow each other. begin and end: the first element and past

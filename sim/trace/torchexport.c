@@ -87,15 +87,18 @@ static int shape_of(const json_t *meta, uint64_t *shape, size_t *rank, int *foll
     *follows = json_array_size(strides) == *rank;
     if (!json_is_array(sizes) || *rank > TRACE_RANK_MAX)
         return -1;
-    uint64_t stride = 1;
+    uint64_t stride = 1; /* what is too large trace_shape_bytes refuses */
+    int none = 0;
     for (size_t i = *rank; i-- > 0;) {
         const int64_t size = whole(json_array_get(sizes, i)), step = whole(json_array_get(strides, i));
-        if (size < 0 || (size && stride > UINT64_MAX / (uint64_t)size))
+        if (size < 0)
             return -1;
         *follows &= size == 1 || (step >= 0 && (uint64_t)step == stride);
         shape[i] = (uint64_t)size;
         stride *= (uint64_t)size;
+        none |= size == 0;
     }
+    *follows |= none; /* nothing follows nothing */
     return 0;
 }
 

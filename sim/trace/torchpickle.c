@@ -176,7 +176,7 @@ int torch_storage_of(trace *t, const torch_tree *tree, pickle_ref r, torch_stora
 /* Decodes n bytes at `from` of a section, or in memory, into the spool. */
 static int decode(trace *t, const pickle_bytes *data, uint32_t section, trace_error *error)
 {
-    enum { CHUNK = 64 << 10 };
+    enum { CHUNK = 8 << 10 };
     char in[CHUNK], out[CHUNK];
     size_t have = 0, used;
     uint64_t done = 0;

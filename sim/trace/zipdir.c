@@ -317,13 +317,21 @@ done:
 /* Bit 3: the sizes and the CRC follow the data, and may be 0 here. */
 int zip_check_local(const trace *t, const zip_member *m, trace_error *error)
 {
-    unsigned char p[LOCAL_BYTES + UINT16_MAX];
-    const size_t n = strlen(m->name);
-    if (read_at(t, p, LOCAL_BYTES + n, m->offset, error))
+    enum { WINDOW = 4096 };
+    unsigned char p[LOCAL_BYTES + WINDOW];
+    const size_t n = strlen(m->name), begin = n < WINDOW ? n : WINDOW;
+    if (read_at(t, p, LOCAL_BYTES + begin, m->offset, error))
         return -1;
     const int later = le16(p + 6) & 1u << 3;
     const uint64_t said[] = {le32(p + 14), le32(p + 18), le32(p + 22)}, is[] = {m->crc, m->packed, m->size};
-    int same = le16(p + 26) == n && memcmp(p + LOCAL_BYTES, m->name, n) == 0;
+    int same = le16(p + 26) == n && memcmp(p + LOCAL_BYTES, m->name, begin) == 0;
+    for (size_t at = begin, some; at < n && same;
+         at += some) { /* names are at most 64 KiB, of which threads have few */
+        some = n - at < WINDOW ? n - at : WINDOW;
+        if (read_at(t, p, some, m->offset + LOCAL_BYTES + at, error))
+            return -1;
+        same = memcmp(p, m->name + at, some) == 0;
+    }
     for (int i = 0; i < 3; i++)
         same &= said[i] == is[i] || (later && said[i] == 0) || (i && said[i] == 0xffffffff);
     return same

@@ -135,4 +135,6 @@ done <<'TABLE'
 2 once.only -
 4 cannot.open none
 TABLE
+run 0 advise "$top/tests/trace/recorded/fsdp" && has '^8 tensors'
+ok $? "a folder that is one trace can be read as often as needed"
 finish

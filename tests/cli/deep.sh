@@ -8,9 +8,22 @@ stack=256
 again() { # again N TEXT: the text so often
     yes "$(printf "$2")" | tr -d '\n' | head -c $(($1 * $(printf "$2" | wc -c)))
 }
-deep() { # deep FILE: refused for its depth, on a small stack
-    (ulimit -s $stack && exec "$MPSIM" info "$dir/$1") >"$dir/out" 2>"$dir/err" </dev/null
-    [ $? -eq 3 ] && has 'nested deeper than 100$' err && [ "$(wc -l <"$dir/err")" -eq 1 ]
+# small FILE: each command that reads one, on a small stack; its exit code and its line
+small() {
+    file=$dir/$1
+    for command in info stat cast; do
+        case $command in
+        info) set -- ;;
+        stat) set -- -f mxfp8,fp16 ;;
+        cast) set -- -f fp16 -o "$dir/cast.safetensors" ;;
+        esac
+        (ulimit -s $stack && exec "$MPSIM" $command "$@" "$file") >"$dir/out" 2>"$dir/err" </dev/null
+        echo $? "$(grep -c '' "$dir/err")" "$(sed 's/.*: //' "$dir/err")"
+    done
+}
+deep() { # deep FILE [WORDS]: refused for its depth
+    words=${2-nested deeper than 100}
+    [ "$(small "$1" | grep -c "^3 1 .*$words")" -eq 3 ]
     ok $? "$1"
 }
 passed() { # passed FILE: read to its end, it has no tensors
@@ -41,6 +54,26 @@ deep states
 passed sets
 { printf '\200\004'; again $levels '('; again $levels '\221'; printf .; } >"$dir/frozen-sets"
 passed frozen-sets
+{ printf '\201\241a'; again $levels '\201\241a'; printf '\001'; } >"$dir/maps.msgpack"
+deep maps.msgpack 'maps are nested deeper than '
+# a list of weights as torch.export writes it: a zip archive of one member, whose sizes are typed
+bytes4() { printf "\\$(printf %o $(($1 % 256)))\\$(printf %o $(($1 / 256 % 256)))\\$(printf %o $(($1 / 65536 % 256)))\\$(printf %o $(($1 / 16777216)))"; }
+member=data/weights/model_weights_config.json
+zip() { # zip FILE: $dir/FILE.pt2 has it as that member; CRCs are not compared
+    size=$(wc -c <"$dir/$1")
+    {
+        printf 'PK\003\004\024\000\000\000\000\000\000\000\041\000\000\000\000\000' && bytes4 "$size" && bytes4 "$size"
+        printf '\046\000\000\000%s' $member && cat "$dir/$1"
+        printf 'PK\001\002\024\000\024\000\000\000\000\000\000\000\041\000\000\000\000\000' && bytes4 "$size" && bytes4 "$size"
+        printf '\046\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000%s' $member
+        printf 'PK\005\006\000\000\000\000\001\000\001\000' && bytes4 84 && bytes4 $((68 + size)) && printf '\000\000'
+    } >"$dir/$1.pt2"
+}
+{ printf '{"config":{"w":'; again $levels '{"tensor_meta":'; } >"$dir/weights" && zip weights
+deep weights.pt2 'the list of weights is not JSON with a config'
+# as deep as JSON may be, so that all of it is built, and freed
+{ printf '{"config":{"w":{"path_name":"w0","tensor_meta":'; again 497 '['; again 497 ']'; printf '}}}'; } >"$dir/nest" && zip nest
+deep nest.pt2 'its member is not in the archive'
 
 again $levels '[' >"$dir/index.safetensors.index.json"
 { printf '\340\223\004\000\000\000\000\000'; again 60000 '{"a":'; } >"$dir/header.safetensors"
@@ -49,6 +82,8 @@ for f in index.safetensors.index.json header.safetensors; do
     [ $? -ne 0 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && ! has ' -- ' err
     ok $? "JSON: $f"
 done
+has 'not valid JSON: nested deeper than 500' err
+ok $? "JSON: less than jansson takes, whose stack is too large for threads"
 again $levels '[' >"$dir/policy.yaml"
 (ulimit -s $stack && exec "$MPSIM" train -P "$dir/policy.yaml") >"$dir/out" 2>"$dir/err"
 [ $? -eq 3 ] && has 'nested too deeply' err

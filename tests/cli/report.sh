@@ -136,6 +136,8 @@ SOURCE_DATE_EPOCH=86400 "$MPSIM" report -q --no-figures -o dated.html "$digits/s
 # ---- what it lacks it says
 MPSIM_GNUPLOT=$dir/none "$MPSIM" report -o bare.html "$digits/step_000001" >out 2>err && grep -q 'no figures: gnuplot' err && balanced bare.html && linked bare.html && grep -q 'There are no figures: gnuplot' bare.html && ! grep -q '<svg' bare.html; ok $? "without gnuplot: tables, and a word"
 run 0 report -q --no-figures --no-digests -o one.html "$digits/step_000001" && words one.html | grep -q 'Not known: that needs weight gradients of several steps' && grep -q 'not taken' one.html && ! grep -q 'id="steps"' one.html && linked one.html; ok $? "of one step: no history, no table of steps"
+run 0 report -q --no-figures -o folder.html "$top/tests/trace/recorded/fsdp" && grep -q '8 tensors' folder.html
+ok $? "a folder that is one trace"
 run 2 report /dev/stdin && has "can be read once only" err; ok $? "what can be read once alone is refused"
 run 2 report && run 2 report -f nothing "$digits" && run 3 report -m nothing "$digits" && has '^mpsim: report: ' err &&
     run 2 report --min-sqnr x "$digits" && has '^mpsim: report: --min-sqnr' err; ok $? "bad words fail, by the name of this command"

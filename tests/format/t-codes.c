@@ -381,6 +381,9 @@ START_TEST(decoding_an_array_checks_its_arguments)
     ck_assert_int_eq(mpsim_decode_array(f, y, NULL, 2), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_decode_array(NULL, y, codes, 2), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_decode_array(&broken, y, codes, 2), MPSIM_EINVAL);
+    broken = *f;
+    memset(broken.name, 'x', sizeof broken.name); /* was read past its end */
+    ck_assert_int_eq(mpsim_decode_array(&broken, y, codes, 2), MPSIM_EINVAL);
     ck_assert(y[0] == 1 && y[1] == 2);
 }
 END_TEST

@@ -567,6 +567,25 @@ START_TEST(bug_20261126_no_results)
 }
 END_TEST
 
+/* Keys of no numbers take no memory, but time: as many as there may be were gone through. */
+START_TEST(bug_20261126_keys_of_no_numbers)
+{
+    mpsim_model m;
+    mpsim_attention a;
+    float lse = 7;
+    by_hand(&a, &m, "fma", "bf16");
+    const mpsim_matrix none = {mpsim_format_find("bf16"), NULL, 0, 0};
+    mpsim_attention_shape shape = {1, SIZE_MAX, 0, 0};
+    ck_assert_int_eq(mpsim_attention_forward(&a, &shape, &none, &none, &none, NULL, &lse, NULL, NULL, NULL, NULL),
+                     MPSIM_ERANGE);
+    ck_assert(lse == 7);
+    shape.keys = 1000;
+    ck_assert_int_eq(mpsim_attention_forward(&a, &shape, &none, &none, &none, NULL, &lse, NULL, NULL, NULL, NULL),
+                     MPSIM_OK);
+    ck_assert(lse == mpsim_log(1000));
+}
+END_TEST
+
 int main(void)
 {
     TCase *const t = test_case("attention", 30);
@@ -580,6 +599,7 @@ int main(void)
     tcase_add_test(t, random_words);
     tcase_add_test(t, refused);
     tcase_add_test(t, bug_20261126_no_results);
+    tcase_add_test(t, bug_20261126_keys_of_no_numbers);
     TCase *const cases[] = {t, NULL};
     return test_main("layer/t-attention", cases);
 }

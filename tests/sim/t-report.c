@@ -359,6 +359,13 @@ START_TEST(each_error_has_its_status_and_the_next_call_is_as_before)
     expect(a, 1, NULL, MPSIM_EINVAL, "array 'wgrad:a' has no elements, and a shape that has some");
     a[0].format = NULL;
     expect(a, 1, NULL, MPSIM_EINVAL, "array 'wgrad:a' has no format");
+    static const uint64_t huge[3][3] = {
+        {UINT64_MAX, UINT64_MAX, 0}, {UINT64_MAX, 0, UINT64_MAX}, {0, UINT64_MAX, UINT64_MAX}};
+    static const int64_t strides[3] = {INT64_MAX, INT64_MIN, 0};
+    for (size_t i = 0; i < 6; i++) { /* where the 0 stands makes no difference */
+        a[0] = (mpsim_array){"a", mpsim_format_find("fp16"), NULL, huge[i / 2], i % 2 ? strides : NULL, 3};
+        expect(a, 1, NULL, MPSIM_EINVAL, "array 'a' is larger than memory can be");
+    }
     expect(NULL, 0, NULL, MPSIM_EDATA, "no tensor of floating-point numbers");
     expect(NULL, 1, NULL, MPSIM_EINVAL, "is NULL");
     const char *const path = "/no/such";

@@ -51,6 +51,8 @@ static const row rows[] = {
     {29, "2^64", DICT("'<f4'", "(18446744073709551616,)"), 4, "more than 64 bits"},
     {29, "product", DICT("'<f4'", "(4294967296, 4294967296)"), 4, "the shape is too large"},
     {29, "size", DICT("'<f4'", "(18446744073709551615,)"), 4, "the shape is too large"},
+    {29, "0, then product", DICT("'<f4'", "(0, 4294967296, 4294967296)"), 0, "the shape is too large"},
+    {29, "product, then 0", DICT("'<f4'", "(4294967296, 4294967296, 0)"), 0, "the shape is too large"},
     {29, "two commas", DICT("'<f4'", "(1,,)"), 4, "a number expected"},
     {29, "only a comma", DICT("'<f4'", "(,)"), 4, "a number expected"},
     {29, "no comma", DICT("'<f4'", "(1 1)"), 4, "',' or ')' expected"},

@@ -75,6 +75,7 @@ static const row rows[] = {
     {15, "leading zero", "{\"a\":" F32("[01]", "[0,4]") "}", 4, "not valid JSON"},
     {16, "product", "{\"a\":" F32("[4294967296,4294967296]", "[0,0]") "}", 0, "shape of tensor 'a' is too large"},
     {16, "product, then 0", "{\"a\":" F32("[4294967296,4294967296,0]", "[0,0]") "}", 0, "too large"},
+    {16, "0, then product", "{\"a\":" F32("[0,4294967296,4294967296]", "[0,0]") "}", 0, "too large"},
     {16, "size", "{\"a\":" F32("[9223372036854775807]", "[0,0]") "}", 0, "too large"},
     {18, "BEGIN > END", "{\"a\":" F32("[1]", "[4,0]") "}", 4, "begins at 4, after its end at 0"},
     {18, "END > file", "{\"a\":" F32("[2]", "[0,8]") "}", 4, "ends at 8, but there are 4 bytes"},

@@ -5,7 +5,7 @@
  * (tests/trace/torch/README.md).
  * MPSIM_CHECKPOINTS names a folder of others, with such a list in digests.txt or digests-published.txt. */
 #include "sim/trace/impl.h"
-#include "support/badfile.h"
+#include "support/badzip.h"
 #include "sim/text/sha256.h"
 #include "support/support.h"
 
@@ -280,6 +280,48 @@ START_TEST(damage)
 }
 END_TEST
 
+/* ---- torch.export ---- */
+
+static const char *write_export(const char *sizes, const char *strides)
+{
+    blob weight = {0}, config = {0};
+    archive a = {0};
+    blob_fill(&weight, 0, 8);
+    blob_text(
+        &config,
+        "{\"config\":{\"w\":{\"path_name\":\"w0\",\"use_pickle\":false,\"tensor_meta\":{\"dtype\":7,\"sizes\":[%s],"
+        "\"strides\":[%s],\"storage_offset\":{\"as_int\":0}}}}}",
+        sizes, strides);
+    static const char *const names[] = {"m/data/weights/w0", "m/data/weights/model_weights_config.json"};
+    archive_member(&a, names[0], &weight, 0);
+    archive_member(&a, names[1], &config, 0);
+    archive_central(&a, 0, names[0], &weight, 0);
+    archive_central(&a, 1, names[1], &config, 0);
+    archive_end(&a);
+    blob_clear(&weight);
+    blob_clear(&config);
+    return bad_write("w.pt2", &a.b);
+}
+
+#define INT(n) "{\"as_int\":" #n "}"
+
+/* A tensor without elements has the strides that it would have with them, so it was said not to lie in rows; and a
+ * shape was too large or not by the place of its 0. */
+START_TEST(bug_20261126_exported_without_elements)
+{
+    trace_error error;
+    trace *t = trace_open(write_export(INT(2) "," INT(0) "," INT(3), INT(3) "," INT(3) "," INT(1)), NULL, &error);
+    ck_assert_msg(t != NULL, "%s", t ? "" : error.text);
+    ck_assert(trace_count(t) == 1 && trace_at(t, 0)->format && trace_at(t, 0)->count == 0);
+    ck_assert_str_eq(trace_at(t, 0)->dtype, "F32");
+    trace_close(t);
+    bad_expect(0, "0, then product", write_export(INT(0) "," INT(8589934592) "," INT(8589934592), "0,0,0"), NULL, 3,
+               "its shape is too large");
+    bad_expect(0, "product, then 0", write_export(INT(8589934592) "," INT(8589934592) "," INT(0), "0,0,0"), NULL, 3,
+               "its shape is too large");
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = test_case("torch", 120);
@@ -288,6 +330,7 @@ int main(void)
     tcase_add_test(c, items_39_to_47);
     tcase_add_test(c, large_pickles);
     tcase_add_test(c, damage);
+    tcase_add_test(c, bug_20261126_exported_without_elements);
     TCase *const cases[] = {c, NULL};
     return bad_main("torch files", cases);
 }

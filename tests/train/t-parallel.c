@@ -311,12 +311,55 @@ START_TEST(quotas)
 }
 END_TEST
 
+/* ---- stacks ---- */
+
+/* Both tasks at once, so that one of them is another thread's. */
+static void use_stack(int i, void *context)
+{
+    atomic_int *here = context;
+    volatile unsigned char room[600 << 10];
+    atomic_fetch_add(here, 1);
+    while (atomic_load(here) < 2)
+        doze(0.001);
+    for (size_t at = sizeof room; at > 0; at -= 1024)
+        room[at - 1] = (unsigned char)i;
+}
+
+/* Where threads have little stack unless they ask for more, as on musl: optimizer steps took 240 KiB. */
+START_TEST(bug_20261126_small_stacks)
+{
+#ifdef __GLIBC__
+    pthread_attr_t before, small;
+    ck_assert(pthread_getattr_default_np(&before) == 0 && pthread_attr_init(&small) == 0);
+    ck_assert(pthread_attr_setstacksize(&small, 128 << 10) == 0 && pthread_setattr_default_np(&small) == 0);
+#endif
+    parallel_team *const teams[] = {NULL, parallel_team_new(2, NULL, NULL)};
+    parallel_init(2);
+    parallel_eager(1);
+    for (int i = 0; i < 2; i++) {
+        atomic_int here = 0;
+        parallel_team_use(teams[i]);
+        parallel_for(2, use_stack, &here);
+        ck_assert_int_eq(atomic_load(&here), 2);
+    }
+    parallel_team_use(NULL);
+    parallel_team_free(teams[1]);
+    parallel_eager(0);
+#ifdef __GLIBC__
+    ck_assert(pthread_setattr_default_np(&before) == 0);
+    pthread_attr_destroy(&small);
+    pthread_attr_destroy(&before);
+#endif
+}
+END_TEST
+
 int main(void)
 {
     TCase *all = test_case("all", 20);
     tcase_add_test(all, every_task_once);
     tcase_add_test(all, more_tasks_than_an_int_of_calls);
     tcase_add_test(all, nested);
+    tcase_add_test(all, bug_20261126_small_stacks);
     tcase_add_test(all, two_callers);
     tcase_add_test(all, waiting_sleeps);
     tcase_add_test(all, tasks_go_on_side_by_side);

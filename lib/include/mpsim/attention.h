@@ -89,8 +89,9 @@ typedef struct mpsim_attention_counts {
  *   pool     threads, or NULL; they change no bit
  *
  * MPSIM_EINVAL if a setting or format is invalid (with exp2 a scale that is not above 0, too) or a needed pointer is NULL,
- * MPSIM_ERANGE if S, O, P, y or `softmax` has numbers that binary32 has not, S, O, P or `softmax` has no 0, or a model cannot
- * take its operands, MPSIM_ENOMEM. Outputs are untouched then. */
+ * MPSIM_ERANGE if S, O, P, y or `softmax` has numbers that binary32 has not, S, O, P or `softmax` has no 0, a model cannot
+ * take its operands, or there are more than 2^31 - 1 keys of no numbers (dim and size 0), MPSIM_ENOMEM. Outputs are untouched
+ * then. */
 MPSIM_API mpsim_status mpsim_attention_forward(const mpsim_attention *a, const mpsim_attention_shape *shape,
                                                const mpsim_matrix *q, const mpsim_matrix *k, const mpsim_matrix *v,
                                                float *y, float *lse, uint8_t *flags, mpsim_attention_counts *counts,

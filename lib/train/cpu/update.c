@@ -54,8 +54,8 @@ static float *optional(const train_tensor *x)
     return x ? cpu_values(x) : NULL;
 }
 
-/* Elements whose step is also taken in binary64 at a time: they stay in the cache. */
-enum { SOME = 4096 };
+/* Elements of a piece; those whose step is also taken in binary64 at a time, for which a thread's stack has room. */
+enum { SOME = 4096, AT_ONCE = 512 };
 
 typedef struct update {
     const mpsim_optim *o;
@@ -133,9 +133,9 @@ static mpsim_status step_elements(update *u, size_t piece, size_t first, size_t 
 
 static mpsim_status some_elements(update *u, size_t piece, size_t first, size_t n)
 {
-    double param[SOME], grad[SOME], m[SOME], v[SOME], vmax[SOME];
-    float before[SOME], kahan[SOME];
-    unsigned char moves[SOME];
+    double param[AT_ONCE], grad[AT_ONCE], m[AT_ONCE], v[AT_ONCE], vmax[AT_ONCE];
+    float before[AT_ONCE], kahan[AT_ONCE];
+    unsigned char moves[AT_ONCE];
     const room w = {param, grad, m, v, vmax, before, kahan, moves};
     return step_elements(u, piece, first, n, &w);
 }
@@ -156,7 +156,7 @@ static mpsim_status all_elements(update *u)
 static void some_pieces(void *job, size_t piece, size_t first, size_t n)
 {
     update *u = job;
-    const size_t most = u->counting ? SOME : n;
+    const size_t most = u->counting ? AT_ONCE : n;
     for (size_t i = 0; i < n && !u->status[piece]; i += most)
         u->status[piece] = some_elements(u, piece, first + i, n - i < most ? n - i : most);
 }
