@@ -90,14 +90,21 @@ rm -rf ../work/* ../work/.[!.]*
 # ---- figures: gnuplot ends, too, whatever it had begun ----
 MPSIM_GNUPLOT=$dir/gnuplot
 export MPSIM_GNUPLOT
-for signal in $(turn INT TERM HUP); do
+signals=$(turn INT TERM HUP)
+case $(sed -n 's/^SAN_CFLAGS = //p' "${MPSIM%/*}/Makefile" 2>/dev/null) in
+*thread*) # its handlers wait until waitpid has returned (tests/trace/t-temporary.c)
+    ok 0 "plot # SKIP ThreadSanitizer"
+    signals=
+    ;;
+esac
+for signal in $signals; do
     rm -rf ../work/* ../work/.[!.]*
     sent $signal 0.3 plot histogram -o figure ../report >../out 2>../err
     code=$?
     ended $signal $code && [ $code -ne 0 ] && [ -z "$(left 'figure\.(dat|gp)' | tee -a ../err)" ]; ok $? "plot: $signal"
+    sleep 0.1
+    [ -z "$(left 'figure\.(dat|gp)' | tee -a ../err)" ]; ok $? "plot: nothing comes back after $signal"
 done
-sleep 0.1
-[ -z "$(left 'figure\.(dat|gp)' | tee -a ../err)" ]; ok $? "plot: nothing comes back"
 
 # ---- a training: what is whole stays, under its name; nothing else ----
 for signal in $(turn INT TERM HUP); do

@@ -15,7 +15,7 @@ shift 3
 readers='sim/(trace|pickle|quant|merge|explain|log|policy)/|sim/scaler/(log|reader|pattern|spec|words|track|traininglog|series)'
 readers=$readers'|sim/plot/(skim|report|data|runs|scaled|targets|sweep|grid|course|ledger|ranges|noise|select)\.c|sim/stat/(part|bytes)'
 readers=$readers'|sim/train/(checkpoint|digests|owndigests|text|store)|sim/verify/vectors|sim/page/svg|lib/train/run/|lib/scaler/text|sim/cli/t'
-others='sim/trace/(writer|outfile|hdf5|temporary|unnamed|copy|inputs|maps|wanted)|sim/explain/(cmd|messages)|sim/(merge|log)/cmd|sim/cli/twice|sim/(log|merge)/report|sim/quant/pack|sim/train/store|\.h$'
+others='sim/policy/list|sim/trace/(arrays|writer|outfile|hdf5|temporary|unnamed|copy|inputs|maps|wanted)|sim/explain/(cmd|messages)|sim/(merge|log)/cmd|sim/cli/twice|sim/(log|merge)/report|sim/quant/pack|sim/train/store|\.h$'
 
 tool() { # tool NAME: the compiler's own
     # shellcheck disable=SC2086 # words

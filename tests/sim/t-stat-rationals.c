@@ -8,6 +8,7 @@
  * which the transform keeps but for its roundings; to 1e-3 dB where some of it is not finite, and not
  * at all where that is because the transform left binary32's range. */
 #include "oracle/blockstat.h"
+#include "support/badfile.h"
 #include "support/support.h"
 
 #include <jansson.h>
@@ -87,13 +88,16 @@ static void write_subject(const char *path, const subject *s, const float *x)
     const int length = snprintf(head, sizeof head,
                                 "{\"w.weight\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[0,%zu]}}", shape,
                                 n * sizeof *x);
-    const uint64_t size = (uint64_t)length;
+    blob b = {0};
+    blob_int(&b, (uint64_t)length, 8);
+    blob_add(&b, head, (size_t)length);
+    for (size_t i = 0; i < n; i++)
+        blob_int(&b, bits_of_f32(x[i]), 4);
     FILE *f = fopen(path, "wb");
     ck_assert(f != NULL);
-    ck_assert_uint_eq(fwrite(&size, sizeof size, 1, f), 1);
-    ck_assert_uint_eq(fwrite(head, size, 1, f), 1);
-    ck_assert_uint_eq(fwrite(x, sizeof *x, n, f), n);
+    ck_assert_uint_eq(fwrite(b.data, b.n, 1, f), 1);
     ck_assert_int_eq(fclose(f), 0);
+    blob_clear(&b);
 }
 
 static json_t *stat_of(const char *path)

@@ -250,7 +250,7 @@ START_TEST(weights_are_those_before_the_step)
             ck_assert_int_eq(trace_read(t, x, 1024, &got, &error), 0);
             ck_assert_uint_eq(got, s->count);
             for (size_t j = 0; j < got; j++)
-                ck_assert_double_eq(x[j], mpsim_decode(s->format, code_load(s->codes + 2 * j, 2)));
+                ck_assert_double_eq(x[j], mpsim_decode(s->format, s->codes[2 * j] | s->codes[2 * j + 1] << 8));
         }
         stored_clear(&k.list);
         trace_close(t);

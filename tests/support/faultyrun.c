@@ -278,12 +278,17 @@ static void write_step(const run *r, const char *directory, const recorded_as *a
     ck_assert_msg(w != NULL, "%s", error.text);
     for (size_t i = 0; i < n; i++) {
         const float *x = data[as->reversed ? n - 1 - i : i];
-        double wide[MOST];
-        for (size_t k = 0; k < tensors[i].count; k++)
-            wide[k] = (double)x[k];
-        ck_assert_msg(trace_writer_data(w, as->wide ? (const void *)wide : x,
-                                        tensors[i].count * (as->wide ? sizeof *wide : sizeof *x), &error) == 0,
-                      "%s", error.text);
+        const size_t bytes = as->wide ? sizeof(double) : sizeof *x, count = tensors[i].count;
+        union {
+            double wide[MOST];
+            unsigned char codes[MOST * sizeof(double)];
+        } to;
+        if (!as->wide)
+            memcpy(to.codes, x, count * bytes);
+        for (size_t k = 0; as->wide && k < count; k++)
+            to.wide[k] = (double)x[k];
+        trace_to_little_endian(to.codes, bytes, count);
+        ck_assert_msg(trace_writer_data(w, to.codes, count * bytes, &error) == 0, "%s", error.text);
     }
     ck_assert_msg(trace_writer_finish(w, &error) == 0, "%s", error.text);
 }

@@ -149,6 +149,7 @@ void made_end(void)
     ck_assert_msg(w != NULL, "%s", error.text);
     for (size_t i = 0; i < made.n; i++) {
         const size_t size = made.tensor[i].format->bits == 24 ? 4 : 2;
+        trace_to_little_endian(made.tensor[i].data, size, made.tensor[i].n);
         ck_assert_msg(!trace_writer_data(w, made.tensor[i].data, made.tensor[i].n * size, &error), "%s", error.text);
     }
     ck_assert_msg(!trace_writer_finish(w, &error), "%s", error.text);

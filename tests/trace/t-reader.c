@@ -186,11 +186,9 @@ static const char *write_npz(void)
         blob payload = {0};
         char dict[128];
         for (int i = 0; i < 6000; i++) {
-            const double x = i * 0.5;
-            if (k == 0)
-                blob_add(&payload, &x, sizeof x);
-            else
-                blob_int(&payload, k == 1 ? (uint64_t)i & 1 : (uint64_t)i, k == 1 ? 1 : 2);
+            const uint64_t numbers[] = {bits_of_f64(i * 0.5), (uint64_t)i & 1, (uint64_t)i};
+            static const unsigned bytes[] = {8, 1, 2};
+            blob_int(&payload, numbers[k], bytes[k]);
         }
         snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': %s, 'shape': (60, 100), }", dtypes[k],
                  k == 2 ? "True" : "False");
@@ -446,7 +444,11 @@ START_TEST(binary32_is_rounded_to_nearest)
 {
     const double wide[3] = {1 + DBL_EPSILON, -1 - DBL_EPSILON, 0.1};
     float x[3];
-    blob b = bad_npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", wide, sizeof wide);
+    blob codes = {0};
+    for (size_t i = 0; i < 3; i++)
+        blob_int(&codes, bits_of_f64(wide[i]), 8);
+    blob b = bad_npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", codes.data, codes.n);
+    blob_clear(&codes);
     mpsim_reader *r = open_file(bad_write("wide.npy", &b), NULL, 0);
     ck_assert(fesetround(FE_UPWARD) == 0);
     ck_assert_int_eq(mpsim_reader_f32(r, 0, 0, 3, x, NULL, 0), MPSIM_OK);
