@@ -174,7 +174,7 @@ typedef struct drawing {
 static void drawing_clear(drawing *w)
 {
     for (int i = 0; i < PLOT_DRAWN; i++)
-        temporary_remove(&w->figures[i]); /* what was not renamed */
+        temporary_remove(&w->figures[i]); /* what gnuplot drew */
     temporary_remove(&w->folder);
     for (int i = 0; i < PLOT_DRAWN; i++) {
         free(w->drawn[i]);
@@ -243,6 +243,32 @@ int plot_has_gnuplot(void)
     return !is_missing(error, status);
 }
 
+/* A figure that was drawn to its place, as any other output. */
+static int put_figure(const char *wanted, const char *drawn)
+{
+    trace_error error;
+    unsigned char bytes[16 << 10];
+    ssize_t n = -1;
+    outfile *o = outfile_open(wanted, &error);
+    if (!o)
+        return fail(error.exit, "%s", error.text);
+    const int fd = open(drawn, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    while (fd >= 0 && ((n = read(fd, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)))
+        if (n > 0 && outfile_write(o, bytes, (size_t)n, &error)) {
+            close(fd);
+            outfile_abandon(o);
+            return fail(error.exit, "%s", error.text);
+        }
+    const int why = errno;
+    if (fd >= 0)
+        close(fd);
+    if (n < 0) {
+        outfile_abandon(o);
+        return fail(EXIT_IO, "%s: %s", drawn, text_error(why));
+    }
+    return outfile_close(o, &error) ? fail(error.exit, "%s", error.text) : EXIT_OK;
+}
+
 /* Run gnuplot and look at what it left. */
 static int drawing_run(const drawing *w, const plot_files *f, int *use)
 {
@@ -289,9 +315,8 @@ int plot_gnuplot(const plot_files *f, int *use)
                 remove_date(w.drawn[i]) != 0)
                 code = fail(EXIT_IO, "%s: %s", w.drawn[i], text_error(errno));
         for (int i = 0; i < PLOT_DRAWN; i++)
-            if (code == EXIT_OK && w.drawn[i] &&
-                (outfile_take_rights(w.wanted[i], w.drawn[i]) || temporary_keep(&w.figures[i], w.wanted[i]) != 0))
-                code = fail(EXIT_IO, "%s: %s", w.wanted[i], text_error(errno));
+            if (code == EXIT_OK && w.drawn[i])
+                code = put_figure(w.wanted[i], w.drawn[i]);
     }
     drawing_clear(&w);
     return code;

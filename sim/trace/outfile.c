@@ -220,17 +220,6 @@ static int take_rights(const char *target, int fd)
     return bad ? -1 : 0;
 }
 
-int outfile_take_rights(const char *target, const char *file)
-{
-    const int fd = open(file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    const int bad = take_rights(target, fd), why = errno;
-    close(fd);
-    errno = why;
-    return bad;
-}
-
 static int open_fd(outfile *o)
 {
     int direct;

@@ -27,10 +27,6 @@ void outfile_abandon(outfile *o); /* accepts NULL: removes the temporary file */
 const char *outfile_path(const outfile *o);
 const char *outfile_name(const outfile *o);
 
-/* outfile_take_rights -- give a file, which is to be renamed to `target`, mode and access control list of what is there, if anything
- * is. 0, or -1 with errno. */
-int outfile_take_rights(const char *target, const char *file);
-
 /* outfile_descriptor -- that of "-", /dev/stdout and /dev/stderr; -1 for others. */
 int outfile_descriptor(const char *path);
 /* outfile_target -- what outfile_open would replace at `path`, through symbolic links, although nothing may be there:

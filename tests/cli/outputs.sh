@@ -38,6 +38,9 @@ chmod +x "$dir/gnuplot" && echo old >"$dir/f.svg" && chmod 600 "$dir/f.svg"
 MPSIM_GNUPLOT=$dir/gnuplot "$MPSIM" plot sqnr --by layer --type svg -o "$dir/f" "$top/tests/cli/reports/blocks.json" >"$dir/out" 2>"$dir/err" &&
     grep -q svg "$dir/f.svg" && [ "$(mode "$dir/f.svg")" = -rw------- ]
 ok $? "the mode of a figure"
+echo old >"$dir/behind.svg" && ln -s behind.svg "$dir/l.svg"
+MPSIM_GNUPLOT=$dir/gnuplot "$MPSIM" plot sqnr --by layer --type svg -o "$dir/l" "$top/tests/cli/reports/blocks.json" >"$dir/out" 2>"$dir/err" &&
+    [ -h "$dir/l.svg" ] && cmp -s "$dir/f.svg" "$dir/behind.svg"; ok $? "plot: a figure behind a symbolic link"
 
 # ---- other names of the file that is replaced, and what it has beside its mode
 echo old >"$dir/one" && ln "$dir/one" "$dir/other" && run 0 formats -o "$dir/one" fp16 && grep -q '^fp16' "$dir/one" &&
