@@ -61,7 +61,7 @@ static int merge_operands(const options *o, char **operands, int n)
     if (!code)
         code = o->list      ? merge_list(sources, (size_t)n, path)
                : o->partial ? merge_part(sources, (size_t)n, path)
-                            : merge_report(sources, (size_t)n, &o->form);
+                            : merge_report("merge", sources, (size_t)n, &o->form);
     for (int i = 0; i < n; i++)
         free((void *)(uintptr_t)sources[i].bytes);
     free(sources);

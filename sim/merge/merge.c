@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-int merge_report(const part_source *sources, size_t n, const stat_form *form)
+int merge_report(const char *verb, const part_source *sources, size_t n, const stat_form *form)
 {
     parts p;
     stat_settings settings = {0};
@@ -17,7 +17,7 @@ int merge_report(const part_source *sources, size_t n, const stat_form *form)
     char names[600], *first = NULL;
     int code = parts_read(&p, sources, n);
     if (!code && !(code = parts_complete(&p)) && !(code = parts_settings(&p, &settings, &targets)) &&
-        !(code = tally_init(&t, "merge", &settings, &form->fail_if, &targets)) &&
+        !(code = tally_init(&t, verb, &settings, &form->fail_if, &targets)) &&
         !(code = stat_output_begin(&to, form, &t, (size_t)p.files, p.head.version))) {
         code = join_parts(&p, &targets, settings.histogram, &t, &first);
         code = stat_output_end(&to, &t, code, files_names(first ? first : "", (size_t)p.files, names, sizeof names));

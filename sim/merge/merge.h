@@ -9,9 +9,9 @@
 #include "../stat/form.h"
 #include "../stat/part.h"
 
-/* merge_report -- the report of `form`, and what its --fail-if says: the exit code that stat would have. Errors of
- * parts are EXIT_DATA after a message that names the part. */
-int merge_report(const part_source *sources, size_t n, const stat_form *form);
+/* merge_report -- the report of `form`, and what its --fail-if says: the exit code that stat would have. Its messages
+ * begin with `verb`. Errors of parts are EXIT_DATA after a message that names the part. */
+int merge_report(const char *verb, const part_source *sources, size_t n, const stat_form *form);
 
 /* merge_part -- one part that has all the shards of these, some of which may be missing still, to the output
  * `path`. 0, or an exit code after a message. */

@@ -89,7 +89,7 @@ static int collect(shards *s, const stat_form *form, FILE *mine, FILE *all)
     errno = 0;
     if (fflush(all) != 0 || ferror(all))
         return failed_temporary();
-    return merge_report(&everything, 1, form);
+    return merge_report("stat", &everything, 1, form);
 }
 
 static int stat_ranks(const stat_settings *settings, const stat_form *form, char **operands, int n)
