@@ -53,7 +53,7 @@ static void merge(const uint8_t *data, size_t n)
         return;
     const stat_form form = {.out.path = "/dev/null", .style = styles[n % 4], .tensors = 1};
     messages_begin();
-    const int merged = merge_report(source, count, &form);
+    const int merged = merge_report("merge", source, count, &form);
     must(merged >= 0 && merged <= 5 && merged != 1);
     must(merge_list(source, count, "/dev/null") == 0 && merge_part(source, count, "/dev/null") == 0);
 }

@@ -326,7 +326,7 @@ static int said(char *text, size_t size, int (*call)(const part_source *), const
 static int report_two(const part_source *sources)
 {
     const stat_form form = {.out.path = "/dev/null"};
-    return merge_report(sources, 2, &form);
+    return merge_report("merge", sources, 2, &form);
 }
 
 /* Part k of 2 of a bundled trace, in memory, and what `change` makes of its head. */
