@@ -15,6 +15,12 @@ static inline int mpsim_is_matrix(const mpsim_matrix *x, size_t rows, size_t col
            (lines == 1 || (x->stride >= across && x->stride <= (most - across) / (lines - 1)));
 }
 
+/* The same of a matrix whose format nothing has been asked of yet; NULL is none. */
+static inline int mpsim_is_operand(const mpsim_matrix *x, size_t rows, size_t columns)
+{
+    return x && mpsim_format_check(x->format) == MPSIM_OK && mpsim_is_matrix(x, rows, columns);
+}
+
 static inline int mpsim_is_pool(const mpsim_pool *pool)
 {
     return !pool || pool->run;

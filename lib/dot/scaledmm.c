@@ -250,9 +250,8 @@ mpsim_status mpsim_scaled_mm_run(const mpsim_scaled_mm *p, size_t rows, size_t c
                                  const mpsim_matrix *a, const mpsim_matrix *b, float scale_a, float scale_b,
                                  const float *scale_result, void *d, const mpsim_pool *pool)
 {
-    if (!is_valid(p) || !a || !b || mpsim_format_check(a->format) || mpsim_format_check(b->format) ||
-        !mpsim_is_matrix(a, rows, depth) || !mpsim_is_matrix(b, depth, columns) || (rows && columns && !d) ||
-        !mpsim_is_pool(pool))
+    if (!is_valid(p) || !mpsim_is_operand(a, rows, depth) || !mpsim_is_operand(b, depth, columns) ||
+        (rows && columns && !d) || !mpsim_is_pool(pool))
         return MPSIM_EINVAL;
     if (!mpsim_model_accepts(&p->model, a->format, b->format) || a->format->bits != 8 || b->format->bits != 8)
         return MPSIM_ERANGE;

@@ -229,9 +229,8 @@ mpsim_status mpsim_torch_mm_run(const mpsim_torch_mm *p, size_t rows, size_t col
     static const mpsim_torch_mm avx512 = {.by = MPSIM_TORCH_MM_AVX512};
     product g = {.rows = rows, .columns = columns, .a = a, .b = b, .pool = pool};
     if (!p || p->by > MPSIM_TORCH_MM_AMX || p->tiles > MPSIM_TORCH_MM_TILES_EQUAL || p->part % TILE ||
-        p->chunk % TILE || p->threads > THREADS || !a || !b || mpsim_format_check(a->format) ||
-        mpsim_format_check(b->format) || !mpsim_is_matrix(a, rows, depth) || !mpsim_is_matrix(b, depth, columns) ||
-        !d || !mpsim_is_pool(pool))
+        p->chunk % TILE || p->threads > THREADS || !mpsim_is_operand(a, rows, depth) ||
+        !mpsim_is_operand(b, depth, columns) || !d || !mpsim_is_pool(pool))
         return MPSIM_EINVAL;
     if (!mpsim_format_same(a->format, b->format) || rows < 2 || columns < 2 ||
         (rows <= SMALL && columns <= SMALL && depth <= SMALL && (uint64_t)rows * columns * depth <= SMALL) ||

@@ -426,16 +426,11 @@ static mpsim_status check(work *w)
     return s == MPSIM_OK ? check_format(&a->p.format) : s;
 }
 
-static int lacks(const mpsim_matrix *m, size_t rows, size_t columns)
-{
-    return !m || mpsim_format_check(m->format) != MPSIM_OK || !mpsim_is_matrix(m, rows, columns);
-}
-
 static mpsim_status check_operands(const mpsim_attention_shape *shape, const mpsim_matrix *q, const mpsim_matrix *k,
                                    const mpsim_matrix *v, const void *y)
 {
-    if (lacks(q, shape->queries, shape->dim) || lacks(k, shape->keys, shape->dim) ||
-        lacks(v, shape->keys, shape->size) || (!y && shape->queries && shape->size))
+    if (!mpsim_is_operand(q, shape->queries, shape->dim) || !mpsim_is_operand(k, shape->keys, shape->dim) ||
+        !mpsim_is_operand(v, shape->keys, shape->size) || (!y && shape->queries && shape->size))
         return MPSIM_EINVAL;
     return MPSIM_OK;
 }

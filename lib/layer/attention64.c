@@ -70,11 +70,6 @@ static void decode_rows(double *to, const mpsim_matrix *m, size_t rows, size_t c
                            columns);
 }
 
-static int lacks(const mpsim_matrix *m, size_t rows, size_t columns)
-{
-    return !m || mpsim_format_check(m->format) != MPSIM_OK || !mpsim_is_matrix(m, rows, columns);
-}
-
 static double *memory(size_t n, size_t m)
 {
     return m && n > SIZE_MAX / sizeof(double) / m ? NULL : malloc((n && m ? n * m : 1) * sizeof(double));
@@ -84,8 +79,8 @@ mpsim_status mpsim_attention_exact(const mpsim_attention *a, const mpsim_attenti
                                    const mpsim_matrix *k, const mpsim_matrix *v, double *y, const mpsim_pool *pool)
 {
     mpsim_model exact;
-    if (!a || !shape || !isfinite(a->scale) || lacks(q, shape->queries, shape->dim) ||
-        lacks(k, shape->keys, shape->dim) || lacks(v, shape->keys, shape->size) ||
+    if (!a || !shape || !isfinite(a->scale) || !mpsim_is_operand(q, shape->queries, shape->dim) ||
+        !mpsim_is_operand(k, shape->keys, shape->dim) || !mpsim_is_operand(v, shape->keys, shape->size) ||
         (!y && shape->queries && shape->size) || !mpsim_is_pool(pool))
         return MPSIM_EINVAL;
     if (shape->queries == 0 || shape->size == 0)
