@@ -109,17 +109,12 @@ static void *worker(void *its)
     return NULL;
 }
 
-static int start_worker(parallel_team *t, pthread_attr_t *how)
+static int start_worker(parallel_team *t, const pthread_attr_t *how)
 {
     sigset_t all, before;
     pthread_t ignored;
-    size_t stack;
-    if (pthread_attr_getstacksize(how, &stack) == 0 && stack < STACK)
-        pthread_attr_setstacksize(how, STACK);
-    if (t == &common) {
-        pthread_attr_setdetachstate(how, PTHREAD_CREATE_DETACHED);
+    if (t == &common)
         return pthread_create(&ignored, how, worker, t);
-    }
     sigfillset(&all); /* signals are for the threads that the process has made itself */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int bad = pthread_create(&t->members[t->started], how, worker, t);
@@ -131,8 +126,13 @@ static int start_worker(parallel_team *t, pthread_attr_t *how)
 static void start_workers(parallel_team *t, int n)
 {
     pthread_attr_t how;
+    size_t stack;
     if (t->started >= n || pthread_attr_init(&how))
         return;
+    if (pthread_attr_getstacksize(&how, &stack) == 0 && stack < STACK)
+        pthread_attr_setstacksize(&how, STACK);
+    if (t == &common)
+        pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
     while (t->started < n && start_worker(t, &how) == 0)
         t->started++;
     pthread_attr_destroy(&how);
