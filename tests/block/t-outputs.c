@@ -76,7 +76,6 @@ START_TEST(refusals)
 }
 END_TEST
 
-/* Any output may be missing; the others do not change. Statistics are added to. */
 /* Rows of no columns are not gone through. */
 START_TEST(bug_20261126_rows_of_nothing)
 {
@@ -92,6 +91,7 @@ START_TEST(bug_20261126_rows_of_nothing)
 }
 END_TEST
 
+/* Any output may be missing; the others do not change. Statistics are added to. */
 START_TEST(missing_outputs)
 {
     static float x[5 * 70];

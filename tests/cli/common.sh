@@ -15,6 +15,9 @@ failed=0
 # a machine that lacks the instruction set of make check-isa
 case ${MPSIM_ISA:+$("$MPSIM" --version 2>&1)} in *'this machine has no'*) echo "1..0 # SKIP no $MPSIM_ISA"; exit 0 ;; esac
 
+# sanitizers: the flags of those that the program is built with, if any
+sanitizers() { sed -n 's/^SAN_CFLAGS = //p' "${MPSIM%/*}/Makefile" 2>/dev/null; }
+
 # ---- turns: what does not run every day. MPSIM_TEST_PART, else the number of today, says which part runs; all parts run
 # with MPSIM_TEST_PART=all, or MPSIM_TEST_EXPENSIVE=1 (make check-wide)
 part=${MPSIM_TEST_PART:-$(($(date +%s) / 86400))} all_parts=

@@ -91,7 +91,7 @@ rm -rf ../work/* ../work/.[!.]*
 MPSIM_GNUPLOT=$dir/gnuplot
 export MPSIM_GNUPLOT
 signals=$(turn INT TERM HUP)
-case $(sed -n 's/^SAN_CFLAGS = //p' "${MPSIM%/*}/Makefile" 2>/dev/null) in
+case $(sanitizers) in
 *thread*) # its handlers wait until waitpid has returned (tests/trace/t-temporary.c)
     ok 0 "plot # SKIP ThreadSanitizer"
     signals=

@@ -31,8 +31,7 @@ example() { # example PAGE [NAME]: its program of that name, and what that print
 }
 example README.md
 # sanitizers are no part of what others link
-case $(sed -n 's/^SAN_CFLAGS = //p' "$build/Makefile") in ?*) sanitized=yes ;; *) sanitized= ;; esac
-if [ -n "$sanitized" ] || ! command -v pkg-config >/dev/null; then
+if [ -n "$(sanitizers)" ] || ! command -v pkg-config >/dev/null; then
     ok 0 "the example of the README # SKIP sanitizers, or no pkg-config"
 else
     PKG_CONFIG_PATH=$tree/lib/pkgconfig
