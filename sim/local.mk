@@ -80,19 +80,25 @@ sim_libsim_a_SOURCES = \
   sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/report/report.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \
   sim/sandbox/sandbox.h sim/report/step.c sim/report/step.h sim/scaler/adaptive.c \
-  sim/scaler/adaptive.h sim/scaler/cmd.c sim/scaler/episode.c sim/scaler/episode.h \
-  sim/scaler/facts.c sim/scaler/facts.h sim/scaler/json.c sim/scaler/json.h sim/scaler/judge.c \
-  sim/scaler/judge.h sim/scaler/logline.c sim/scaler/logline.h sim/scaler/lognote.c \
-  sim/scaler/lognote.h sim/scaler/logpattern.c sim/scaler/logpattern.h sim/scaler/logwalk.c \
-  sim/scaler/logwalk.h sim/scaler/logseries.c sim/scaler/logseries.h sim/scaler/logtable.c \
-  sim/scaler/logtable.h sim/scaler/metric.c sim/scaler/metric.h sim/scaler/health.c sim/scaler/health.h sim/scaler/series.c \
-  sim/scaler/series.h sim/scaler/healthtext.c sim/scaler/healthtext.h sim/scaler/stuck.c sim/scaler/stuck.h \
-  sim/scaler/match.c sim/scaler/match.h sim/scaler/pattern.c \
-  sim/scaler/pattern.h sim/scaler/reader.c sim/scaler/reader.h sim/scaler/report.c \
+  sim/scaler/adaptive.h sim/scaler/cmd.c \
+  sim/scaler/json.c sim/scaler/json.h \
+  sim/scaler/pattern.c \
+  sim/scaler/pattern.h sim/scaler/report.c \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
-  sim/scaler/table.c sim/scaler/table.h sim/scaler/testimony.c sim/scaler/testimony.h \
-  sim/scaler/track.c sim/scaler/track.h sim/scaler/traininglog.c sim/scaler/traininglog.h \
-  sim/scaler/wide.c sim/scaler/wide.h sim/scaler/words.c sim/scaler/words.h \
+  sim/scaler/table.c sim/scaler/table.h \
+  sim/scaler/wide.c sim/scaler/wide.h \
+  sim/traininglog/episode.c sim/traininglog/episode.h sim/traininglog/facts.c sim/traininglog/facts.h \
+  sim/traininglog/health.c sim/traininglog/health.h sim/traininglog/healthtext.c \
+  sim/traininglog/healthtext.h sim/traininglog/judge.c sim/traininglog/judge.h sim/traininglog/logline.c \
+  sim/traininglog/logline.h sim/traininglog/lognote.c sim/traininglog/lognote.h \
+  sim/traininglog/logpattern.c sim/traininglog/logpattern.h sim/traininglog/logseries.c \
+  sim/traininglog/logseries.h sim/traininglog/logtable.c sim/traininglog/logtable.h \
+  sim/traininglog/logwalk.c sim/traininglog/logwalk.h sim/traininglog/match.c sim/traininglog/match.h \
+  sim/traininglog/metric.c sim/traininglog/metric.h sim/traininglog/reader.c sim/traininglog/reader.h \
+  sim/traininglog/series.c sim/traininglog/series.h sim/traininglog/stuck.c sim/traininglog/stuck.h \
+  sim/traininglog/testimony.c sim/traininglog/testimony.h sim/traininglog/track.c sim/traininglog/track.h \
+  sim/traininglog/traininglog.c sim/traininglog/traininglog.h sim/traininglog/words.c \
+  sim/traininglog/words.h \
   sim/page/cmd.c sim/page/figures.c sim/page/history.c sim/page/html.c sim/page/html.h sim/page/inputs.c sim/page/look.c sim/page/look.h \
   sim/page/measure.c sim/page/page.c sim/page/page.h sim/page/provenance.c sim/page/summary.c sim/page/svg.c sim/page/svg.h sim/page/tables.c \
   sim/stat/bytes.c sim/stat/bytes.h \

@@ -1,7 +1,7 @@
 /* runs.h -- the same number of several training logs, at the steps that all of them tell. */
 #pragma once
 
-#include "../scaler/series.h"
+#include "../traininglog/series.h"
 
 enum { RUNS_MAX = 64 };
 

@@ -1,10 +1,10 @@
 /* report.h -- the report of mpsim scaler, for people; for programs: json.h. */
 #pragma once
 
-#include "judge.h"
-#include "match.h"
+#include "../traininglog/judge.h"
+#include "../traininglog/match.h"
 #include "run.h"
-#include "traininglog.h"
+#include "../traininglog/traininglog.h"
 
 typedef struct scaler_report {
     const scalerrun *run;

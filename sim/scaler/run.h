@@ -3,7 +3,7 @@
 
 #include "../cli/input.h"
 #include "pattern.h"
-#include "track.h"
+#include "../traininglog/track.h"
 #include "wide.h"
 
 #include <mpsim/mpsim.h>

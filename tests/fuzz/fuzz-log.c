@@ -1,8 +1,8 @@
 /* fuzz-log.c -- training logs (mpsim scaler --log), also with lines of the user's own: any bytes are a log
  * with a verdict and its evidence, or none. */
 #include "input.h"
-#include "sim/scaler/judge.h"
-#include "sim/scaler/match.h"
+#include "sim/traininglog/judge.h"
+#include "sim/traininglog/match.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* t-scaler-judge.c -- verdicts on logs: what may be called fine, and what may not; lines of guides and
  * scripts, of a terminal, of a pattern of one's own; hostile logs. */
-#include "sim/scaler/judge.h"
+#include "sim/traininglog/judge.h"
 #include "support/support.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
 /* t-scaler-log.c -- lines of training logs: what they say, and that hostile ones do no harm; logs
  * as recorded tracks, their jumps, and whose rules reproduce them; patterns. */
-#include "sim/scaler/judge.h"
-#include "sim/scaler/logline.h"
-#include "sim/scaler/match.h"
+#include "sim/traininglog/judge.h"
+#include "sim/traininglog/logline.h"
+#include "sim/traininglog/match.h"
 #include "sim/scaler/pattern.h"
-#include "sim/scaler/traininglog.h"
+#include "sim/traininglog/traininglog.h"
 #include "support/support.h"
 
 #include <math.h>
