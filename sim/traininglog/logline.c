@@ -195,6 +195,7 @@ static int is_average(const log_line *l, const char *line, const char *value)
 static int parse_values(log_line *l, const char *line)
 {
     static const char *const skips[] = {"skipped", "overflow", "found_inf", "skip", NULL};
+    static const char *const trackers[] = {"growth tracker", "growth_tracker", "_growth_tracker", NULL};
     const char *value = named_scale(line), *skip = NULL;
     double x = 0;
     l->step = words_integer_of(line, step_words);
@@ -219,6 +220,7 @@ static int parse_values(log_line *l, const char *line)
     l->dialect = LOG_VALUES;
     l->taken_only = words_find(line, "num_updates") != NULL;
     l->what = LOG_STATUS;
+    l->tracker = words_integer_of(line, trackers);
     if (skip) {
         l->what |= LOG_SKIPS;
         l->skipped = (uint64_t)words_say_yes(skip);
@@ -228,7 +230,7 @@ static int parse_values(log_line *l, const char *line)
 
 static int parse_lower(log_line *l, const char *line)
 {
-    *l = (log_line){.step = -1, .rank = -1, .rule = -1, .before = (double)NAN, .after = (double)NAN};
+    *l = (log_line){.step = -1, .rank = -1, .tracker = -1, .rule = -1, .before = (double)NAN, .after = (double)NAN};
     if (!parse_rule(l, line) && !parse_megatron(l, line) && !parse_values(l, line))
         return 0;
     l->rank = rank_of(line);

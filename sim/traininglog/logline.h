@@ -49,6 +49,7 @@ typedef struct log_line {
     double before;  /* the scale before and after the change; NaN: not said */
     double after;
     uint64_t skipped;
+    int64_t tracker; /* clean steps since the scale last changed, as torch's GradScaler counts them; -1 */
     int rule;        /* which fixed phrase it was; -1: none                     */
     int bad;         /* a number is missing, or is no scale (nan, -1, 1e999)    */
     value_kind loss; /* of the training loss: left to the caller                */

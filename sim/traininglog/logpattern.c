@@ -170,8 +170,13 @@ static void take_note(log_note *n, const own_pattern *own, const regmatch_t *at,
 static void take_line(log_line *l, const own_pattern *own, const regmatch_t *at, const char *line)
 {
     char value[VALUE];
-    *l =
-        (log_line){.dialect = LOG_OWN, .step = -1, .rank = -1, .rule = -1, .before = (double)NAN, .after = (double)NAN};
+    *l = (log_line){.dialect = LOG_OWN,
+                    .step = -1,
+                    .rank = -1,
+                    .tracker = -1,
+                    .rule = -1,
+                    .before = (double)NAN,
+                    .after = (double)NAN};
     take_scale(l, &l->before, value_of(value, own, PART_BEFORE, at, line));
     take_scale(l, &l->after, value_of(value, own, PART_AFTER, at, line));
     l->what = own->group[PART_AFTER] || !own->group[PART_SCALE] ? LOG_OVERFLOW : LOG_STATUS;

@@ -5,9 +5,10 @@
 
 #include <math.h>
 
-/* What needs no explanation: growth by 2^SILENT that no line tells, a skipped step that divides the
- * scale by 2^STEEP. TOLERATED overflows in a row that change nothing are no floor. */
-enum { SILENT = 2, STEEP = 4, TOLERATED = 3 };
+/* What needs no explanation: growth by 2^SILENT that no line tells, and by one power for each WINDOW steps, the shortest
+ * that frameworks have; a skipped step that divides the scale by 2^STEEP. TOLERATED overflows in a row that change
+ * nothing are no floor. */
+enum { SILENT = 2, WINDOW = 500, STEEP = 4, TOLERATED = 3 };
 
 /* ---- before or after the step ---- */
 
@@ -42,13 +43,15 @@ static unsigned add_jump(training_log *l, const log_entry *e, double from, doubl
 /* Where the walk over the entries stands. */
 typedef struct walk {
     training_log *log;
-    double scale;   /* in force; NaN at first */
-    int64_t step;   /* the last one; -1       */
-    unsigned extra; /* RECORDED_RESTART after one */
-    unsigned held;  /* overflows in a row that left the scale as it was */
-    uint64_t loose; /* overflows without a number since the last line with one: steps of its own
+    double scale;    /* in force; NaN at first */
+    int64_t step;    /* the last one; -1       */
+    unsigned extra;  /* RECORDED_RESTART after one */
+    unsigned held;   /* overflows in a row that left the scale as it was */
+    uint64_t loose;  /* overflows without a number since the last line with one: steps of its own
                        interval, if it counts all */
-    uint64_t mute;  /* overflows that told no scale, not yet recorded */
+    uint64_t mute;   /* overflows that told no scale, not yet recorded */
+    double told;     /* the scale after the last growth that a line without a number told; 0 */
+    int64_t tracker; /* of the last line; -1 */
 } walk;
 
 /* Overflows of which the scale was not told: the next one that is told is after them. */
@@ -72,6 +75,13 @@ static void record(walk *w, int64_t from, int64_t to, uint64_t n, unsigned event
         w->step = to;
 }
 
+/* Whether the scale may have grown so far in n steps without an overflow: a line told it, or it takes no explanation. */
+static int may_grow(const walk *w, double scale, uint64_t n)
+{
+    const double powers = log2(scale / w->scale);
+    return scale <= w->told || powers <= SILENT || powers * WINDOW <= (double)n;
+}
+
 /* The scale is `scale` after n clean steps (0: their number is unknown): by growth that no line
  * tells, somewhere among them, or by a jump. */
 static void arrive(walk *w, const log_entry *e, double scale, uint64_t n)
@@ -85,13 +95,15 @@ static void arrive(walk *w, const log_entry *e, double scale, uint64_t n)
             record(w, first, last, n, 0, w->scale);
         return;
     }
-    if (w->extra & RECORDED_RESTART ? ratio != 1 : ratio < 1 || ratio > 1 << SILENT) {
+    if (w->extra & RECORDED_RESTART ? ratio != 1 : ratio < 1 || !may_grow(w, scale, n)) {
         w->extra |= add_jump(w->log, e, w->scale, scale, (w->extra & RECORDED_RESTART) != 0);
         w->scale = scale;
         if (n)
             record(w, first, last, n, 0, scale);
     } else if (ratio > 1) {
-        const unsigned inferred = n == 1 ? 0 : RECORDED_INFERRED;
+        const unsigned inferred = n == 1 || scale <= w->told ? 0 : RECORDED_INFERRED;
+        for (; n > 1 && scale > 2 * w->scale && scale <= w->told; n--) /* each was told, but not at which step */
+            record(w, -1, -1, 1, MPSIM_SCALER_GROWTH, 2 * w->scale);
         record(w, first, last, n ? n : 1, MPSIM_SCALER_GROWTH | inferred, scale);
     } else if (n) {
         record(w, first, last, n, 0, scale);
@@ -147,6 +159,7 @@ static void walk_event(walk *w, const log_entry *e)
         after = before / 2; /* "Attempted loss scale: 8", and no more */
     if (isnan(after) || l->what & LOG_STOP)
         after = before;
+    w->told = l->what & LOG_GROWTH ? fmax(w->told, after) : w->told;
     if (l->what & LOG_GROWTH && l->step < 0 && w->step >= 0)
         return; /* the next step with a number tells between which steps it was */
     w->log->recorded.unknown_steps |= l->step < 0 && !w->log->numbered;
@@ -161,6 +174,7 @@ static void walk_event(walk *w, const log_entry *e)
     else
         events |= l->what & LOG_TOLERATED ? MPSIM_SCALER_TOLERATED : held(w, after);
     record(w, l->step, l->step, 1, events, after);
+    w->told = l->what & LOG_OVERFLOW ? 0 : w->told;
 }
 
 /* Overflows in a row, of which the scale before and after is known: it halves as late as it can. */
@@ -243,6 +257,23 @@ static void walk_rest(walk *w, const log_entry *e, double scale, uint64_t n, uin
         walk_quiet(w, e, n, scale, told);
 }
 
+/* A tracker that has begun again beside the same scale: that has grown and come down, `tracker` of the n steps ago. */
+static uint64_t walk_reset(walk *w, const log_entry *e, double scale, uint64_t n)
+{
+    const log_line *l = &e->said;
+    const unsigned down = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP | MPSIM_SCALER_BACKOFF | RECORDED_INFERRED;
+    const int reset = l->tracker >= 0 && l->tracker < w->tracker && scale == w->scale && l->skipped == 0;
+    const int64_t first = w->step + 1, at = l->step - l->tracker; /* of the overflow */
+    w->tracker = e->tracker;
+    if (!reset)
+        return n;
+    const int known = l->step >= 0 && w->step >= 0 && at > first;
+    record(w, known ? first : -1, known ? at - 1 : -1, known ? (uint64_t)(at - first) : 1,
+           MPSIM_SCALER_GROWTH | RECORDED_INFERRED, 2 * scale);
+    record(w, known ? at : -1, known ? at : -1, 1, down, scale);
+    return known ? (uint64_t)l->tracker : n;
+}
+
 static void walk_status(walk *w, const log_entry *e, double scale)
 {
     const log_line *l = &e->said;
@@ -259,6 +290,7 @@ static void walk_status(walk *w, const log_entry *e, double scale)
         skipped = skipped < w->mute ? w->mute : skipped;
     }
     w->loose = w->mute = 0;
+    n = walk_reset(w, e, scale, n);
     if (isnan(w->scale) && !skipped) /* before a skipped step it is not known */
         w->scale = scale;
     n = n < skipped ? skipped : n;
@@ -315,7 +347,7 @@ static void explain_jumps(training_log *l)
 void log_walk(training_log *l)
 {
     find_convention(l);
-    walk w = {.log = l, .scale = (double)NAN, .step = -1};
+    walk w = {.log = l, .scale = (double)NAN, .step = -1, .tracker = -1};
     for (size_t i = 0; i < l->count; i++) {
         const log_entry *e = &l->entries[i];
         l->recorded.line = e->line;

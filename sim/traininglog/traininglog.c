@@ -56,7 +56,7 @@ static void add_line(const training_log *log, log_entry *e)
 static int is_more_of(const log_entry *e, const log_line *l)
 {
     return e->said.what == l->what && l->what & LOG_STATUS && e->said.skipped == 0 && l->skipped == 0 &&
-           e->said.after == l->after && e->said.dialect == l->dialect &&
+           e->said.after == l->after && e->said.dialect == l->dialect && l->tracker >= e->tracker &&
            (l->step < 0 ? e->to < 0 : e->to >= 0 && l->step > e->to);
 }
 
@@ -96,6 +96,7 @@ static void add_entry(training_log *log, const log_line *l)
                                              .last_seq = log->seq,
                                              .said = *l,
                                              .to = l->step,
+                                             .tracker = l->tracker,
                                              .n = 1,
                                              .rules = l->rule >= 0 ? 1u << l->rule : 0};
 }
@@ -245,6 +246,7 @@ static void take_scale_line(training_log *log, log_line *l, const char *text)
         log->repeats++;
     } else if (last && is_more_of(last, l)) {
         last->to = l->step;
+        last->tracker = l->tracker;
         add_line(log, last);
         last->n++;
     } else if (log->count == ENTRIES_MAX)

@@ -22,9 +22,10 @@ enum {
 typedef struct log_entry {
     uint64_t line, last_line, seq, last_seq;
     log_line said;
-    int64_t to;     /* the last step of lines that say the same                      */
-    uint64_t n;     /* lines that say the same                                       */
-    unsigned rules; /* of the phrases that told this event                           */
+    int64_t to;      /* the last step of lines that say the same                      */
+    int64_t tracker; /* of the last of them                                          */
+    uint64_t n;      /* lines that say the same                                       */
+    unsigned rules;  /* of the phrases that told this event                           */
 } log_entry;
 
 typedef struct log_jump {
@@ -44,6 +45,13 @@ typedef struct log_line_place {
     int64_t base, last; /* what it is counted from; the step of the last scale     */
 } log_line_place;
 
+/* Scales that ranks tell otherwise at the same step: the first place. */
+typedef struct log_apart {
+    uint64_t lines, line; /* how many; the first of them; 0: the ranks agree */
+    int64_t step, rank, other;
+    double scale, other_scale;
+} log_apart;
+
 typedef struct training_log {
     log_entry *entries;
     size_t count;
@@ -54,6 +62,9 @@ typedef struct training_log {
                                   end in a carriage return                       */
     uint64_t recognised[LOG_DIALECTS], total; /* lines                                  */
     uint64_t other_ranks, other_scalers, bad, repeats, averages;
+    log_apart apart;
+    char unread[256]; /* names of numbers that many lines tell and nothing reads, ", " between; so many */
+    size_t n_unread;
     uint64_t other_lost;  /* lines of other ranks with a loss that is not finite       */
     int unterminated;     /* the line has no end: it may be cut in a number            */
     int last_bad;         /* the last line about a scale could not be read             */

@@ -426,6 +426,31 @@ START_TEST(jumps_are_found)
                  "Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to 128.0\n");
     ck_assert(l.n_jumps == 1 && l.jumps[0].from == 32768 && l.jumps[0].to == 256);
     training_log_clear(&l);
+    read_log(&l, "step 1 scale 1024\nstep 5000 scale 65536\n"); /* six growths in 4,999 steps */
+    ck_assert(l.n_jumps == 0 && l.recorded.growths == 1);
+    training_log_clear(&l);
+}
+END_TEST
+
+/* Growths that lines tell one by one, and those that a tracker shows which begins again at the same scale. */
+START_TEST(growths_that_are_told)
+{
+    static training_log l;
+    read_log(&l, "Grad overflow on iteration 145\nReducing dynamic loss scale from 128.0 to 64.0\n"
+                 "Increasing dynamic loss scale from 64.0 to 128.0\nIncreasing dynamic loss scale from 128.0 to 256.0\n"
+                 "Increasing dynamic loss scale from 256.0 to 512.0\n"
+                 "Grad overflow on iteration 482\nReducing dynamic loss scale from 512.0 to 256.0\n");
+    ck_assert(l.n_jumps == 0 && l.recorded.growths == 3 && l.recorded.overflows == 2 && l.recorded.last == 256);
+    training_log_clear(&l);
+    read_log(&l, "step 10\n[AMP Stats] Scale: 65536.0, Growth tracker: 1500\n"
+                 "step 20\n[AMP Stats] Scale: 65536.0, Growth tracker: 3\n");
+    ck_assert(l.recorded.growths == 1 && l.recorded.overflows == 1 && l.recorded.steps == 20);
+    ck_assert(l.recorded.spans[2].from == 17 && l.recorded.spans[2].events & MPSIM_SCALER_OVERFLOW);
+    training_log_clear(&l);
+    read_log(&l, "step 10\n[AMP Stats] Scale: 65536.0, Growth tracker: 1500\n"
+                 "step 20\n[AMP Stats] Scale: 131072.0, Growth tracker: 3\n");
+    ck_assert(l.recorded.growths == 1 && l.recorded.overflows == 0);
+    training_log_clear(&l);
 }
 END_TEST
 
@@ -661,6 +686,7 @@ int main(void)
     tcase_add_test(t, random_bytes_do_no_harm);
     tcase_add_test(logs, scalers_reproduce_their_logs);
     tcase_add_test(logs, jumps_are_found);
+    tcase_add_test(logs, growths_that_are_told);
     tcase_add_test(logs, ranks_count_once);
     tcase_add_test(logs, verdicts_on_short_tails);
     tcase_add_test(logs, falls_that_are_no_jumps);
