@@ -66,9 +66,10 @@ static const mpsim_format *output_format(const plain_options *p, int widen)
     const mpsim_format *f = &p->to->format;
     if (widen)
         return widened(f);
-    if (p->npy ? trace_npy_descr(f) != NULL : trace_safetensors_dtype(f) != NULL)
+    const int safetensors = trace_safetensors_dtype(f) || trace_packed_dtype(f), npy = trace_npy_descr(f) != NULL;
+    if (p->npy ? npy : safetensors)
         return f;
-    const int other = p->npy ? trace_safetensors_dtype(f) != NULL : trace_npy_descr(f) != NULL;
+    const int other = p->npy ? safetensors : npy;
     fail(EXIT_USAGE, "cast: %s has no dtype in %s files: use --widen%s", f->name, p->npy ? "npy" : "safetensors",
          !other   ? ""
          : p->npy ? ", or write safetensors"

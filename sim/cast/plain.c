@@ -59,9 +59,10 @@ static void count_bare(job *j, const trace_tensor *x)
         j->codes++;
 }
 
-static size_t width_of(const job *j, const content *c)
+/* Bits of an element in the file; packed ones come last. */
+static uint64_t bits_of(const job *j, const content *c)
 {
-    return c->copied ? c->copy.width : mpsim_format_code_bytes(j->c.out);
+    return c->copied ? c->copy.packed ? trace_code_bits(c->copy.packed) : 8 * c->copy.width : trace_code_bits(j->c.out);
 }
 
 static void add(job *j, const trace *t, const content *c)
@@ -79,12 +80,12 @@ static void add(job *j, const trace *t, const content *c)
 
 static int set_order(job *j, const trace *t)
 {
-    enum { WIDEST = 8 };
+    static const uint64_t bits[] = {64, 32, 16, 8, 6, 4};
     j->order = need_memory(j->all.n + 1, sizeof *j->order);
     j->tensors = need_memory(j->all.n + 1, sizeof *j->tensors);
-    for (size_t bytes = WIDEST; bytes > 0; bytes /= 2)
+    for (size_t k = 0; k < sizeof bits / sizeof bits[0]; k++)
         for (size_t i = 0; i < j->all.n; i++)
-            if (width_of(j, &j->all.items[i]) == bytes)
+            if (bits_of(j, &j->all.items[i]) == bits[k])
                 add(j, t, &j->all.items[i]);
     return 0;
 }
@@ -153,9 +154,8 @@ static void note_bare(const job *j)
 int plain_file(const plain_options *o, uint64_t seed, const input *in, trace *t, const char *file, const char *path)
 {
     char name[512];
-    job j = {.o = o,
-             .path = path,
-             .c = {.to = o->to, .out = o->out, .seed = seed, .row_major = !o->npy, .counted = o->summary}};
+    job j = {
+        .o = o, .path = path, .c = {.to = o->to, .out = o->out, .seed = seed, .npy = o->npy, .counted = o->summary}};
     int code = 0;
     contents_of(&j.all, in, t, file, o->only);
     for (size_t i = 0; i < trace_count(t); i++)

@@ -95,14 +95,26 @@ static int choose_form(const quantise_options *o, const quant_form **f)
     return 0;
 }
 
-/* A tensor of the contents, and its parts in the layout. */
-static int add(job *j, const content *c, const quant_form *f)
+/* A tensor that stays as it is, and whose codes share bytes, is copied: safetensors has it as it lies. */
+static void copy_packed(const job *j, content *c)
 {
+    trace_copy copies[TRACE_COPIES];
+    const trace_tensor *x = trace_at(j->t, c->index);
+    if (!j->o->npy && !x->quantised && is_kept(j->o, x) && trace_packed_dtype(x->format) &&
+        trace_copies(j->t, c->index, copies) == 1)
+        c->copy = copies[0];
+}
+
+/* A tensor of the contents, and its parts in the layout. */
+static int add(job *j, content *c, const quant_form *f)
+{
+    if (!c->copied)
+        copy_packed(j, c);
     quantised *q = &j->q[j->n++];
     const trace_tensor *x = c->copied ? &c->copy.tensor : trace_at(j->t, c->index);
     *q = (quantised){.index = c->index,
                      .x = x,
-                     .copy = c->copied ? &c->copy : NULL,
+                     .copy = c->copied || c->copy.packed ? &c->copy : NULL,
                      .kept = !c->copied && is_kept(j->o, x),
                      .has = {1, 0, 0}};
     q->name = x->name[0] == '\0' && !j->o->npy ? "tensor" : x->name; /* an npy or raw file has no names */
@@ -135,6 +147,10 @@ static trace_tensor part_of(const job *j, const quantised *q, quant_part p)
     trace_tensor x = *q->x;
     x.fortran = 0;
     if (!q->g) {
+        x.name = q->name;
+        if (q->copy)
+            x = q->copy->tensor;
+        x.fortran = 0;
         x.name = q->name;
         x.format = q->kept || q->copy ? x.format : mpsim_format_find("binary32");
         return x;

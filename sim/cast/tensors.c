@@ -24,11 +24,12 @@ typedef struct lane {
 typedef struct item {
     size_t index;
     const trace_tensor *x;
-    const trace_copy *copy;  /* NULL: it is cast                                */
-    uint64_t stream, count;  /* count: of elements, or of units of what is copied */
-    size_t width;            /* bytes of one as it is written                   */
-    const converter *how;    /* NULL: it is copied                              */
-    uint64_t before, pieces; /* bytes and pieces of those before it             */
+    const trace_copy *copy;     /* NULL: it is cast                                */
+    uint64_t stream, count;     /* count: of elements, or of units of what is copied */
+    size_t width;               /* bytes of one as it is written, a byte where several share one */
+    const mpsim_format *packed; /* what is written has codes of it that share bytes; else NULL   */
+    const converter *how;       /* NULL: it is copied                              */
+    uint64_t before, pieces;    /* bytes and pieces of those before it             */
 } item;
 
 typedef struct work {
@@ -77,8 +78,15 @@ static void plan_one(work *k, item *at, const content *c)
     at->width = c->copied ? c->copy.width : mpsim_format_code_bytes(k->c->out);
     if (c->copied)
         return;
+    at->packed = k->c->npy || !trace_packed_dtype(k->c->out) ? NULL : k->c->out;
     at->stream = tensor_stream(k->t, x);
     at->how = find_converter(k, x->format);
+}
+
+/* Where element or unit n of an item is written, from its begin on: of packed codes n is a multiple of four, or the end. */
+static uint64_t bytes_before(const item *at, uint64_t n)
+{
+    return at->packed ? (n * trace_code_bits(at->packed) + 7) / 8 : n * at->width;
 }
 
 static void plan(work *k, const content *all, size_t n)
@@ -89,7 +97,7 @@ static void plan(work *k, const content *all, size_t n)
         plan_one(k, &k->items[i], &all[i]);
         k->items[i].before = before;
         k->items[i].pieces = pieces;
-        before += k->items[i].count * k->items[i].width;
+        before += bytes_before(&k->items[i], k->items[i].count);
         pieces += (k->items[i].count + PIECE - 1) / PIECE;
     }
     k->items[n] = (item){.before = before, .pieces = pieces};
@@ -114,10 +122,17 @@ static void clear(work *k)
 
 /* ---- pieces ---- */
 
-static int put(const work *k, uint64_t at, const void *bytes, size_t n, trace_error *error)
+static int put_bytes(const work *k, uint64_t at, const void *bytes, size_t n, trace_error *error)
 {
     return trace_writer_has_places(k->w) ? trace_writer_data_at(k->w, at, bytes, n, error)
                                          : trace_writer_data(k->w, bytes, n, error);
+}
+
+/* n elements or units of an item from `first` on, packed where they are codes that share bytes. */
+static int put(const work *k, const item *at, uint64_t first, unsigned char *codes, size_t n, trace_error *error)
+{
+    const size_t bytes = at->packed ? trace_pack(at->packed, codes, codes, n) : n * at->width;
+    return put_bytes(k, at->before + bytes_before(at, first), codes, bytes, error);
 }
 
 /* What lane l has read, from element `first` of an item, is cast and written, or written as it is. */
@@ -129,7 +144,7 @@ static int convert(const work *k, const item *at, uint64_t first, lane *l, size_
         converter_run(at->how, &rng, to, l->in, n, k->c->counted ? &l->counts : NULL);
     else if (k->whole)
         memcpy(to, l->in, n * at->width);
-    return k->whole ? 0 : put(k, at->before + first * at->width, to, n * at->width, error);
+    return k->whole ? 0 : put(k, at, first, to, n, error);
 }
 
 /* The item that has a piece. */
@@ -206,7 +221,7 @@ static int run_in_order(work *k)
 
 static int is_reordered(const work *k, size_t i)
 {
-    return k->c->row_major && i < k->n && elements_by_columns(k->items[i].x);
+    return !k->c->npy && i < k->n && elements_by_columns(k->items[i].x);
 }
 
 static int run_reordered(work *k)
@@ -219,7 +234,7 @@ static int run_reordered(work *k)
     k->whole = NULL;
     if (!result) {
         elements_in_rows(rows, whole, at->x, bytes);
-        result = put(k, at->before, rows, n * bytes, k->error);
+        result = put(k, at, 0, rows, n, k->error);
     }
     free(whole);
     free(rows);

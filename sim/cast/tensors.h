@@ -8,7 +8,7 @@ typedef struct caster {
     const target *to;
     const mpsim_format *out; /* what is written: the target's format, or a wider one */
     uint64_t seed;
-    int row_major;       /* the output is, whatever the tensors are */
+    int npy;             /* column-major tensors stay so; a byte for each code of few bits */
     int counted;         /* counts are wanted                       */
     mpsim_counts counts; /* of what was written                     */
 } caster;

@@ -18,8 +18,9 @@ static const struct {
 /* The dtype of safetensors that holds the elements of a tensor bit for bit; NULL: none does. */
 static const char *dtype_of(const trace_tensor *x)
 {
+    const char *plain = x->format ? trace_safetensors_dtype(x->format) : NULL;
     if (x->format)
-        return trace_safetensors_dtype(x->format);
+        return plain ? plain : trace_packed_dtype(x->format);
     const trace_dtype *own = trace_dtype_find(x->dtype);
     const char *dtype = x->dtype + (x->dtype[0] && strchr("<>|=", x->dtype[0]));
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !own; i++)
@@ -34,6 +35,11 @@ static void describe(const trace *t, size_t entry, trace_copy *c)
     *c = (trace_copy){.tensor = e->tensor, .entry = entry, .width = trace_width(e)};
     c->units = e->tensor.format ? e->tensor.count : e->bytes / c->width;
     c->tensor.dtype = e->tensor.format || !t->type->only_numbers ? dtype_of(&e->tensor) : NULL;
+    c->packed = trace_packed_dtype(e->tensor.format) ? e->tensor.format : NULL;
+    if (c->packed) {
+        c->units = (c->units * trace_code_bits(c->packed) + 7) / 8;
+        c->tensor.format = NULL;
+    }
 }
 
 size_t trace_copies(const trace *t, size_t i, trace_copy *to)
@@ -52,10 +58,36 @@ size_t trace_copies(const trace *t, size_t i, trace_copy *to)
     return to[0].tensor.dtype ? 1 : 0;
 }
 
+/* Bytes of packed codes, whatever lies in the file: four codes are two or three of them. */
+static int copy_packed(const trace *t, const trace_copy *c, uint64_t first, unsigned char *to, size_t n,
+                       trace_error *error)
+{
+    enum { GROUP = 4, CODES = 16 << 10 };
+    unsigned char codes[CODES], bytes[CODES];
+    const trace_entry *e = &t->entries[c->entry];
+    const size_t group = GROUP * trace_code_bits(c->packed) / 8;
+    while (n) {
+        const uint64_t code = first / group * GROUP, left = e->tensor.count - code;
+        const size_t skip = first % group, m = left < CODES ? (size_t)left : CODES;
+        if (trace_stored(t, e, code, codes, m, error))
+            return -1;
+        const size_t made = trace_pack(c->packed, bytes, codes, m) - skip, taken = made < n ? made : n;
+        memcpy(to, bytes + skip, taken);
+        first += taken;
+        to += taken;
+        n -= taken;
+    }
+    return 0;
+}
+
 int trace_copy_units(trace *t, const trace_copy *c, uint64_t first, void *units, size_t n, trace_error *error)
 {
     const trace_entry *e = &t->entries[c->entry];
     size_t got;
+    if (first > c->units || n > c->units - first)
+        return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' has no such elements", e->tensor.name);
+    if (c->packed)
+        return copy_packed(t, c, first, units, n, error);
     if (trace_is_flat(t)
             ? trace_stored(t, e, first, units, n, error)
             : (first == 0 && trace_select_stored(t, c->entry, error)) || trace_read_codes(t, units, n, &got, error))

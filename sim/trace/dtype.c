@@ -18,9 +18,9 @@ static const trace_dtype dtypes[] = {
     {.name = "F8_E8M0",     .bits =  8, .format = "e8m0"},
     {.name = "F8_E4M3FNUZ", .bits =  8, .format = "e4m3fnuz"},
     {.name = "F8_E5M2FNUZ", .bits =  8, .format = "e5m2fnuz"},
-    {.name = "F6_E2M3",     .bits =  6}, /* packed: listed, not read */
-    {.name = "F6_E3M2",     .bits =  6},
-    {.name = "F4",          .bits =  4},
+    {.name = "F6_E2M3",     .bits =  6, .format = "e2m3"},
+    {.name = "F6_E3M2",     .bits =  6, .format = "e3m2"},
+    {.name = "F4",          .bits =  4, .format = "e2m1"},
     {.name = "C64",         .bits = 64},
     {.name = "I64",         .bits = 64},
     {.name = "U64",         .bits = 64},
@@ -61,12 +61,43 @@ static int is_format(const mpsim_format *f, const char *name)
     return row && (row == f || strcmp(row->name, f->name) == 0);
 }
 
-const char *trace_safetensors_dtype(const mpsim_format *f)
+quant_packing trace_dtype_packing(const trace_dtype *d)
+{
+    return d->bits == 4 ? QUANT_NIBBLES : d->bits == 6 ? QUANT_SIXES : QUANT_BYTES;
+}
+
+/* The row of a format. */
+static const trace_dtype *dtype_of(const mpsim_format *f)
 {
     for (size_t i = 0; f && i < DTYPES; i++)
         if (is_format(f, dtypes[i].format))
-            return dtypes[i].name;
+            return &dtypes[i];
     return NULL;
+}
+
+const char *trace_safetensors_dtype(const mpsim_format *f)
+{
+    const trace_dtype *d = dtype_of(f);
+    return d && d->bits >= 8 ? d->name : NULL;
+}
+
+const char *trace_packed_dtype(const mpsim_format *f)
+{
+    const trace_dtype *d = dtype_of(f);
+    return d && d->bits < 8 ? d->name : NULL;
+}
+
+uint64_t trace_code_bits(const mpsim_format *f)
+{
+    const trace_dtype *d = dtype_of(f);
+    return d ? d->bits : 8 * mpsim_format_code_bytes(f);
+}
+
+size_t trace_pack(const mpsim_format *f, unsigned char *to, const unsigned char *codes, size_t n)
+{
+    const quant_packing p = trace_dtype_packing(dtype_of(f));
+    quant_pack(p, to, codes, n);
+    return (size_t)quant_packed(p, n);
 }
 
 const char *trace_npy_descr(const mpsim_format *f)

@@ -13,6 +13,7 @@
  * parts.c and partsource.c, which open these files through functions that trace.c gives them (trace_others). */
 #pragma once
 
+#include "../quant/quant.h"
 #include "trace.h"
 
 #include <mpsim/format.h>
@@ -40,8 +41,9 @@ enum {
 
 typedef struct trace_entry {
     trace_tensor tensor;
-    uint64_t at;    /* safetensors: offset of the key, for messages; npz: index of the member */
-    uint64_t bytes; /* of all elements                                                        */
+    uint64_t at;           /* safetensors: offset of the key, for messages; npz: index of the member */
+    uint64_t bytes;        /* of all elements                                                        */
+    quant_packing packing; /* of a format whose codes are packed into these bytes; readers give a byte to each */
 } trace_entry;
 
 typedef struct trace_layout_type {
@@ -237,6 +239,8 @@ typedef struct trace_dtype {
 } trace_dtype;
 
 const trace_dtype *trace_dtype_find(const char *name);
+/* trace_dtype_packing -- how its elements share bytes: the first in the lowest bits. */
+quant_packing trace_dtype_packing(const trace_dtype *d);
 /* trace_dtype_format -- the format of its elements, NULL if they are not read: integers are where the options say. */
 const mpsim_format *trace_dtype_format(const trace_dtype *d, const trace_options *options);
 

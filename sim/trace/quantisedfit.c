@@ -64,8 +64,8 @@ const char *quantised_dtype(const quant_form *form, quant_part p, const trace_en
         char word[16];
         snprintf(word, sizeof word, "%.*s", (int)n, list);
         const trace_dtype *d = trace_dtype_find(word);
-        if (d && (d->format ? has && strcmp(mpsim_format_find(d->format)->name, has->name) == 0
-                            : is_called(e->tensor.dtype, d->name)))
+        if (d && (d->format && has ? strcmp(mpsim_format_find(d->format)->name, has->name) == 0
+                                   : is_called(e->tensor.dtype, d->name)))
             return d->name;
         list += n;
     }
@@ -75,7 +75,7 @@ const char *quantised_dtype(const quant_form *form, quant_part p, const trace_en
 /* Whether the last side of codes counts their bytes. */
 static int is_packed(const trace_entry *e)
 {
-    return e->bytes == e->tensor.count;
+    return e->bytes == e->tensor.count && (!e->tensor.format || e->tensor.format->bits == 8);
 }
 
 /* ---- a row ---- */

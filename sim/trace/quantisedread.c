@@ -172,10 +172,18 @@ static void unpack(const reader *r, unsigned char *codes, const unsigned char *b
     quant_unpack(r->q->form->packing, codes + first, bytes, n - first);
 }
 
+/* Whether the file's reader has unpacked the codes already: they are numbers of a format, as in F4 of safetensors. */
+static int is_unpacked(const reader *r)
+{
+    return r->q->form->packing != QUANT_BYTES && part(r, QUANT_CODES)->tensor.format;
+}
+
 /* Codes [first, first + n) of stored line `line`, through r->bytes. */
 static int fetch_run(reader *r, uint64_t line, uint64_t first, size_t n, unsigned char *codes)
 {
     const quant_packing p = r->q->form->packing;
+    if (is_unpacked(r))
+        return trace_stored(r->t, part(r, QUANT_CODES), line * r->g.line_codes + first, codes, n, r->error);
     const size_t skip = p == QUANT_BYTES ? 0 : first % 4;
     const uint64_t at = line * r->g.line_bytes + quant_packed(p, first - skip);
     if (trace_stored(r->t, part(r, QUANT_CODES), at, r->bytes, (size_t)quant_packed(p, skip + n), r->error))
@@ -188,6 +196,8 @@ static int fetch_run(reader *r, uint64_t line, uint64_t first, size_t n, unsigne
 static int fetch_lines(reader *r, uint64_t line, size_t n, unsigned char *codes)
 {
     const size_t bytes = (size_t)r->g.line_bytes, each = (size_t)r->g.line_codes;
+    if (is_unpacked(r))
+        return trace_stored(r->t, part(r, QUANT_CODES), line * each, codes, n * each, r->error);
     if (trace_stored(r->t, part(r, QUANT_CODES), line * bytes, r->bytes, n * bytes, r->error))
         return -1;
     for (size_t i = 0; i < n; i++)

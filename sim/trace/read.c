@@ -62,21 +62,48 @@ size_t trace_width(const trace_entry *e)
     return width == 0 ? 1 : width < SIZE_MAX ? (size_t)width : SIZE_MAX;
 }
 
+/* n units of an entry, as they lie in the file: elements, or bytes that several elements share. */
+static int entry_units(const trace *t, const trace_entry *e, uint64_t first, void *units, size_t n, trace_error *error)
+{
+    const size_t width = trace_width(e);
+    if (t->type->codes)
+        return t->type->codes(t, e, first, units, n, error);
+    return file_bytes(t, units, n * width, e->tensor.offset + first * width, error);
+}
+
+/* n codes of an entry that are packed: groups of four are whole bytes, and the first may begin within one. */
+static int packed_codes(const trace *t, const trace_entry *e, uint64_t first, unsigned char *codes, size_t n,
+                        trace_error *error)
+{
+    enum { GROUP = 4, CODES = 32 << 10 };
+    unsigned char bytes[CODES], group[GROUP];
+    while (n) {
+        const size_t skip = first % GROUP, most = skip ? GROUP - skip : CODES, m = n < most ? n : most;
+        const uint64_t begin = quant_packed(e->packing, first - skip), end = quant_packed(e->packing, first + m);
+        if (entry_units(t, e, begin, bytes, (size_t)(end - begin), error))
+            return -1;
+        quant_unpack(e->packing, skip ? group : codes, bytes, skip + m);
+        if (skip)
+            memcpy(codes, group + skip, m);
+        first += m;
+        codes += m;
+        n -= m;
+    }
+    return 0;
+}
+
 /* n elements of an entry from element `first`, which are to be there, in the byte order of the entry. */
 static int entry_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
 {
-    const size_t width = trace_width(e);
     if (e->tensor.quantised)
         return t->quantised(t, e, first, codes, n, error);
-    if (t->type->codes)
-        return t->type->codes(t, e, first, codes, n, error);
-    return file_bytes(t, codes, n * width, e->tensor.offset + first * width, error);
+    return e->packing ? packed_codes(t, e, first, codes, n, error) : entry_units(t, e, first, codes, n, error);
 }
 
 /* The same of the next elements of the selected tensor. */
 static int next_codes(trace *t, void *codes, size_t n, trace_error *error)
 {
-    if (t->type->codes || t->current->tensor.quantised)
+    if (t->type->codes || t->current->tensor.quantised || t->current->packing)
         return entry_codes(t, t->current, t->done, codes, n, error);
     return trace_bytes(t, codes, n * trace_width(t->current), error);
 }
@@ -212,7 +239,7 @@ int trace_read_bytes(trace *t, void *bytes, size_t n, trace_error *error)
     if (!t->current)
         return trace_fail(t, error, TRACE_NO_OFFSET, "no tensor is selected");
     const size_t width = mpsim_format_code_bytes(t->current->tensor.format);
-    const uint64_t left = t->current->bytes - t->done * width;
+    const uint64_t left = (t->current->tensor.count - t->done) * width;
     if (n % width || n > left)
         return trace_fail(t, error, TRACE_NO_OFFSET, "only %llu bytes are left of the tensor",
                           (unsigned long long)left);

@@ -21,11 +21,24 @@ enum {
     STRING_MAX = 16 << 20 /* bytes of one metadata string                       */
 };
 
+/* null is what the reference reader takes for none. */
+static int is_null(json_cursor *c)
+{
+    static const char word[] = "null";
+    const size_t n = sizeof word - 1;
+    if (c->n - c->at < n || memcmp(c->text + c->at, word, n) != 0)
+        return 0;
+    c->at += n;
+    return 1;
+}
+
 static int metadata(json_cursor *c)
 {
     char ch;
     if (cursor_more(c))
         return -1;
+    if (is_null(c))
+        return 0;
     if (c->text[c->at] != '{')
         return trace_fail(c->t, c->error, cursor_offset(c), "%s is not valid: an object as __metadata__ expected",
                           c->what);
@@ -126,7 +139,8 @@ static int describe(json_cursor *c, const trace_description *from, trace_entry *
     x->shape = copy;
     x->dtype = d->name;
     x->format = trace_dtype_format(d, c->options);
-    if (x->format && mpsim_format_code_bytes(x->format) * 8 != d->bits)
+    e->packing = x->format ? trace_dtype_packing(d) : QUANT_BYTES;
+    if (x->format && d->bits >= 8 && mpsim_format_code_bytes(x->format) * 8 != d->bits)
         return trace_fail(t, c->error, e->at, "elements of dtype %s cannot be codes of %s", d->name, x->format->name);
     x->offset = range[0];
     e->bytes = bytes;

@@ -269,7 +269,8 @@ typedef struct trace_copy {
     trace_tensor tensor; /* for trace_writer_safetensors: its dtype is one of safetensors            */
     size_t width;        /* bytes of a unit: an element, or a byte where several elements share one  */
     uint64_t units;
-    size_t entry; /* where it is in the trace */
+    size_t entry;               /* where it is in the trace */
+    const mpsim_format *packed; /* of codes that share bytes; else NULL */
 } trace_copy;
 /* trace_copies -- of tensor i: how many there are; 0: safetensors has no dtype for it. Where it has none for codes or
  * scales, the numbers that they stand for are copied. */
@@ -286,6 +287,12 @@ typedef struct trace_writer trace_writer;
 /* The safetensors dtype of a format ("BF16", "F8_E4M3"), or NULL if there is none or if it
  * packs several elements into a byte. */
 const char *trace_safetensors_dtype(const mpsim_format *f);
+/* That of a format whose codes it packs ("F4", "F6_E2M3"), or NULL: a writer gets bytes that trace_pack made. trace_code_bits -- of
+ * an element in the file. trace_pack -- n codes, a byte each, as bytes of the file: how many. A run of codes that is not the last
+ * is a multiple of four. */
+const char *trace_packed_dtype(const mpsim_format *f);
+uint64_t trace_code_bits(const mpsim_format *f);
+size_t trace_pack(const mpsim_format *f, unsigned char *to, const unsigned char *codes, size_t n);
 
 /* The npy descr of a format: "<f2", "<f4", "<f8"; "|V1" for 8-bit and "<V2" for bfloat16
  * codes as ml_dtypes writes them; NULL for others. */
@@ -293,7 +300,7 @@ const char *trace_npy_descr(const mpsim_format *f);
 
 /* trace_writer_safetensors -- tensors (name, format, shape, rank, count are used; without a format dtype, which is
  * one of safetensors) are laid out in the given order; then trace_writer_data is called with their
- * bytes, back to back, little-endian codes, row-major. The header is padded with spaces so that data starts
+ * bytes, back to back, little-endian codes (packed ones: trace_pack), row-major. The header is padded with spaces so that data starts
  * at a multiple of 8. metadata: n_metadata pairs key, value. */
 trace_writer *trace_writer_safetensors(const char *path, const trace_tensor *tensors, size_t n,
                                        const char *const (*metadata)[2], size_t n_metadata, trace_error *error);

@@ -59,13 +59,20 @@ static void put_shape(array_bytes *t, const trace_tensor *x, const char *separat
         print(t, "%s%" PRIu64, i ? separator : "", x->shape[i]);
 }
 
-/* Size of a tensor's codes; -1 and an error if there is none. */
-static int tensor_bytes(const char *path, const trace_tensor *x, uint64_t *bytes, trace_error *error)
+/* Size of a tensor's codes, of so many bits each; -1 and an error if there is none. */
+static int tensor_bytes(const char *path, const trace_tensor *x, unsigned code_bits, uint64_t *bytes,
+                        trace_error *error)
 {
     uint64_t count;
     const trace_dtype *d = x->format || !x->dtype ? NULL : trace_dtype_find(x->dtype);
-    const unsigned bits = d ? d->bits : x->format ? (unsigned)mpsim_format_code_bytes(x->format) * 8 : 8;
-    if (x->rank > TRACE_RANK_MAX || trace_shape_bytes(x->shape, x->rank, bits, &count, bytes))
+    const unsigned bits = d ? d->bits : x->format ? code_bits : 8;
+    const int bad = x->rank > TRACE_RANK_MAX ? -1 : trace_shape_bytes(x->shape, x->rank, bits, &count, bytes);
+    if (bad == -2)
+        return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
+                               "tensor '%s': %" PRIu64 " elements of %u bits do not end on a byte, as safetensors "
+                               "demands: write npy, or wider numbers",
+                               x->name, count, bits);
+    if (bad)
         return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET,
                                "the shape of tensor '%s' is too large to write", x->name);
     return 0;
@@ -100,7 +107,9 @@ static int not_utf8(const char *path, const char *name, trace_error *error)
 static int put_tensor(array_bytes *t, const char *path, const trace_tensor *x, uint64_t *end, trace_error *error)
 {
     uint64_t bytes;
-    const char *dtype = x->format                                ? trace_safetensors_dtype(x->format)
+    const char *plain = x->format ? trace_safetensors_dtype(x->format) : NULL;
+    const char *dtype = plain                                    ? plain
+                        : x->format                              ? trace_packed_dtype(x->format)
                         : x->dtype && trace_dtype_find(x->dtype) ? x->dtype
                                                                  : NULL;
     if (!dtype)
@@ -109,7 +118,7 @@ static int put_tensor(array_bytes *t, const char *path, const trace_tensor *x, u
                                x->format  ? x->format->name
                                : x->dtype ? x->dtype
                                           : "it");
-    if (tensor_bytes(path, x, &bytes, error))
+    if (tensor_bytes(path, x, x->format ? (unsigned)trace_code_bits(x->format) : 0, &bytes, error))
         return -1;
     if (bytes > UINT64_MAX / 2 - *end)
         return trace_error_set(error, TRACE_EXIT_DATA, path, TRACE_NO_OFFSET, "the tensors are too large for one file");
@@ -203,7 +212,7 @@ trace_writer *trace_writer_npy(const char *path, const trace_tensor *x, trace_er
                                    : "it");
         return NULL;
     }
-    if (tensor_bytes(path, x, &bytes, error))
+    if (tensor_bytes(path, x, 8 * (unsigned)mpsim_format_code_bytes(x->format), &bytes, error))
         return NULL;
     array_put(&t, "\x93NUMPY\1\0\0\0", 10);
     print(&t, "{'descr': '%s', 'fortran_order': %s, 'shape': (", descr, x->fortran ? "True" : "False");

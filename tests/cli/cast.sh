@@ -52,6 +52,18 @@ run 0 cast -f e4m3 --dtype binary32 -o "$dir/a.safetensors" "$dir/raw" && awk '/
     "$dir/out" >"$dir/stat" && cmp "$dir/cast" "$dir/stat" >"$dir/out"
 ok $? "the counts of a cast are those of stat"
 
+# codes that share bytes: the numbers of --widen, in as many bits as they have; a copy has the same bytes
+for to in e2m1 e2m3 e3m2; do
+    same -f $to "$dir/file" && run 0 cast -q -f $to --widen -o "$dir/wide.safetensors" "$dir/file" && run 1 diff "$dir/one.safetensors" "$dir/wide.safetensors" && has "^all values are equal, as $to in A and as binary32 in B" &&
+        run 0 cast -q -f bf16 -m nothing -o "$dir/copy.safetensors" "$dir/one.safetensors" &&
+        tail -c 4096 "$dir/copy.safetensors" >"$dir/a" && tail -c 4096 "$dir/one.safetensors" | cmp - "$dir/a" >"$dir/out" &&
+        run 0 cast -q -f mxfp8 --keep 'opt*' -o "$dir/copy.safetensors" "$dir/one.safetensors" && run 0 diff -m 'opt.m:*' "$dir/one.safetensors" "$dir/copy.safetensors" && has '^Equal'
+    ok $? "packed: $to"
+done
+head -c 12 "$dir/raw" >"$dir/three"
+run 3 cast -f e2m1 --dtype binary32 -o "$dir/none" "$dir/three" && has 'tensor .tensor.: 3 elements of 4 bits do not end on a byte' err && [ ! -e "$dir/none" ]
+ok $? "packed: what does not end on a byte"
+
 run 3 cast -f e4m3 --dtype binary32 --offset 1600005 -o "$dir/none" "$dir/raw" && [ ! -e "$dir/none" ]
 ok $? "nothing is written of what cannot be read"
 if [ -e /dev/full ]; then

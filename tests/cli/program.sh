@@ -113,7 +113,7 @@ due && "$MPSIM" stat --csv "$dir/c2.safetensors" | cut -d, -f3- >"$dir/a"
 due && "$MPSIM" stat --csv "$dir/c.safetensors" | cut -d, -f3- >"$dir/b"
 cmp -s "$dir/a" "$dir/b"; ok $? "cast, widen, cast: the same tensors"
 turns 5
-run 2 cast -f e2m1 -o "$dir/x.safetensors" "$f" && has '--widen' err; ok $? "no dtype for e2m1: the message names --widen"
+run 2 cast -f e3m4 -o "$dir/x.safetensors" "$f" && has '--widen' err; ok $? "no dtype for e3m4: the message names --widen"
 run 2 cast -f e4m3 -o "$dir/x.npy" "$f"; ok $? "many tensors do not fit npy"
 turns 1
 run 0 cast -f fp16 -m 'weight:fc2.weight' -o "$dir/x.npy" "$f" && run 0 info "$dir/x.npy" && has '<f2'; ok $? "one tensor as npy"

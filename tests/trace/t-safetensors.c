@@ -50,7 +50,6 @@ static const row rows[] = {
     {11, "metadata key twice", "{\"__metadata__\":{\"k\":\"1\",\"l\":\"\",\"k\":\"1\"}}", 0, "offset 40: key 'k' occurs twice"},
     {12, "metadata number", "{\"__metadata__\":{\"step\":1}}", 0, "a string as value in __metadata__ expected"},
     {12, "metadata object", "{\"__metadata__\":{\"step\":{}}}", 0, "a string as value"},
-    {12, "metadata null", "{\"__metadata__\":null}", 0, "offset 24: header is not valid: an object as __metadata__ expected"},
     {12, "metadata list", "{\"__metadata__\":[]}", 0, "offset 24: header is not valid: an object as __metadata__ expected"},
     {22, "NUL in metadata", "{\"__metadata__\":{\"a\\u0000\":\"\"}}", 0, "a string holds \\u0000"},
     {12, "metadata key", "{\"__metadata__\":{1:\"\"}}", 0, "a string as key of __metadata__"},
@@ -103,6 +102,9 @@ static const row rows[] = {
     {23, "low surrogate", "{\"\\udc00x\":" F32("[1]", "[0,4]") "}", 4, "invalid Unicode"},
     {23, "surrogate in UTF-8", "{\"\xed\xa0\x80\":" F32("[1]", "[0,4]") "}", 4, "unable to decode"},
     {23, "pair", "{\"\\ud83d\\ude00\":" F32("[1]", "[0,4]") "}", 4, NULL},
+    {58, "metadata null", "{\"__metadata__\": null ,\"a\":" F32("[1]", "[0,4]") "}", 4, NULL},
+    {58, "metadata nul", "{\"__metadata__\":nul,\"a\":" F32("[1]", "[0,4]") "}", 4, "an object as __metadata__ expected"},
+    {58, "metadata null twice", "{\"__metadata__\":null,\"__metadata__\":null}", 0, "occurs twice"},
     {58, "no tensor", "{}", 0, NULL},
     {58, "no tensor, metadata", "{\"__metadata__\":{\"k\":\"v\"}}", 0, NULL},
     {58, "empty", "{\"a\":" F32("[0,9223372036854775807]", "[0,0]") "}", 0, NULL},
@@ -430,9 +432,9 @@ static const struct {
     {"F8_E8M0", "e8m0", 8, 0x80, 2},
     {"F8_E4M3FNUZ", "e4m3fnuz", 8, 0x7f, 240},
     {"F8_E5M2FNUZ", "e5m2fnuz", 8, 0x40, 1},
-    {"F6_E2M3", NULL, 6, 0, 0},
-    {"F6_E3M2", NULL, 6, 0, 0},
-    {"F4", NULL, 4, 0, 0},
+    {"F6_E2M3", "e2m3", 6, 0, 0}, /* all 0: the next test has others */
+    {"F6_E3M2", "e3m2", 6, 0, 0},
+    {"F4", "e2m1", 4, 0, 0},
     {"C64", NULL, 64, 0, 0},
     {"I64", NULL, 64, 0, 0},
     {"U64", NULL, 64, 0, 0},
@@ -474,6 +476,44 @@ START_TEST(every_dtype_is_listed_and_numbers_are_read)
             ck_assert_ptr_nonnull(strstr(e.text, "does not hold floating-point numbers"));
         }
         trace_close(t);
+    }
+}
+END_TEST
+
+/* Codes that share bytes, the first in the lowest bits, from any place: more than one buffer of the reader. */
+START_TEST(bug_20261127_packed_codes_are_read)
+{
+    static const struct {
+        const char *dtype;
+        unsigned bits;
+    } packed[] = {{"F4", 4}, {"F6_E2M3", 6}, {"F6_E3M2", 6}};
+    enum { N = 100000 };
+    for (size_t i = 0; i < sizeof packed / sizeof packed[0]; i++) {
+        const unsigned bits = packed[i].bits, bytes = N * bits / 8;
+        static const size_t at[] = {0, 1, 2, 3, 5, 32767, 32768, 65535, N - 1};
+        unsigned char *data = calloc(bytes, 1), *codes = malloc(N), some[40];
+        char header[200];
+        trace_error e;
+        size_t got;
+        for (size_t k = 0; k < N; k++)
+            for (unsigned b = 0; b < bits; b++)
+                data[(k * bits + b) / 8] |= (unsigned char)(((k * 2654435761u >> 7) >> b & 1) << (k * bits + b) % 8);
+        snprintf(header, sizeof header, "{\"a\":" T("%s", "[100,1000]", "[0,%u]") "}", packed[i].dtype, bytes);
+        blob b = bad_safetensors(header, 0);
+        blob_add(&b, data, bytes);
+        trace *t = trace_open(bad_write("packed.safetensors", &b), NULL, &e);
+        ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
+        ck_assert(trace_select(t, 0, &e) == 0 && trace_read_codes(t, codes, N, &got, &e) == 0 && got == N);
+        for (size_t k = 0; k < N; k++)
+            ck_assert_uint_eq(codes[k], (k * 2654435761u >> 7) & ((1u << bits) - 1));
+        for (size_t k = 0; k < sizeof at / sizeof at[0]; k++) {
+            const size_t n = N - at[k] < sizeof some ? N - at[k] : sizeof some;
+            ck_assert(trace_codes(t, 0, at[k], some, n, &e) == 0 && memcmp(some, codes + at[k], n) == 0);
+        }
+        ck_assert(trace_codes(t, 0, N - 1, some, 2, &e) != 0);
+        trace_close(t);
+        free(data);
+        free(codes);
     }
 }
 END_TEST
@@ -602,6 +642,7 @@ int main(void)
     tcase_add_test(c, spellings_of_a_tensor);
     tcase_add_test(c, item_25_file_shrinks_while_it_is_read);
     tcase_add_test(c, every_dtype_is_listed_and_numbers_are_read);
+    tcase_add_test(c, bug_20261127_packed_codes_are_read);
     tcase_add_test(c, integers_may_be_codes);
     tcase_add_test(c, item_58_shapes_order_and_alignment);
     tcase_add_test(c, item_58_nan_and_infinity);

@@ -89,14 +89,17 @@ START_TEST(every_dtype_round_trips)
 {
     for (size_t i = 0; i < mpsim_format_count(); i++) {
         const mpsim_format *f = mpsim_format_at(i);
-        const char *dtype = trace_safetensors_dtype(f), *descr = trace_npy_descr(f);
+        const char *packed = trace_packed_dtype(f), *descr = trace_npy_descr(f);
+        const char *dtype = packed ? packed : trace_safetensors_dtype(f);
         const trace_options assume = {.assume_v1 = f->bits <= 8 ? f : NULL, .assume_v2 = mpsim_format_find("bf16")};
         const unsigned char zeros[8] = {0};
         const size_t width = mpsim_format_code_bytes(f);
-        trace_tensor x = {.name = "x", .format = f, .count = 1};
+        const uint64_t four = 4;
+        trace_tensor x = {.name = "x", .format = f, .shape = &four, .rank = packed != NULL, .count = packed ? 4 : 1};
         mpsim_format copy = *f;
         trace_error e;
-        ck_assert(trace_safetensors_dtype(&copy) == dtype && trace_npy_descr(&copy) == descr);
+        ck_assert((packed ? trace_packed_dtype : trace_safetensors_dtype)(&copy) == dtype &&
+                  trace_npy_descr(&copy) == descr);
         for (int npy = 0; npy < 2; npy++) {
             const char *path = bad_path("dtype");
             trace_writer *w = npy ? trace_writer_npy(path, &x, &e) : trace_writer_safetensors(path, &x, 1, NULL, 0, &e);
@@ -105,7 +108,8 @@ START_TEST(every_dtype_round_trips)
                 ck_assert(e.exit == 3 && strstr(e.text, f->name));
                 continue;
             }
-            ck_assert(trace_writer_data(w, zeros, width, &e) == 0 && trace_writer_finish(w, &e) == 0);
+            const size_t bytes = packed && !npy ? 4 * (size_t)trace_code_bits(f) / 8 : (size_t)x.count * width;
+            ck_assert(trace_writer_data(w, zeros, bytes, &e) == 0 && trace_writer_finish(w, &e) == 0);
             trace *t = trace_open(path, &assume, &e);
             ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
             ck_assert_ptr_eq(trace_at(t, 0)->format, f);
@@ -117,6 +121,13 @@ START_TEST(every_dtype_round_trips)
     ck_assert_str_eq(trace_npy_descr(mpsim_format_find("bf16")), "<V2");
     ck_assert_str_eq(trace_npy_descr(mpsim_format_find("e5m2")), "|V1");
     ck_assert_ptr_null(trace_safetensors_dtype(mpsim_format_find("e2m1")));
+    ck_assert_str_eq(trace_packed_dtype(mpsim_format_find("e2m1")), "F4");
+    ck_assert_ptr_null(trace_packed_dtype(mpsim_format_find("e4m3")));
+    const uint64_t odd = 3;
+    trace_error e;
+    const trace_tensor x = {.name = "x", .format = mpsim_format_find("e2m1"), .shape = &odd, .rank = 1, .count = 3};
+    ck_assert_ptr_null(trace_writer_safetensors(bad_path("odd"), &x, 1, NULL, 0, &e));
+    ck_assert(strstr(e.text, "3 elements of 4 bits do not end on a byte") && e.exit == 3);
     ck_assert_ptr_null(trace_safetensors_dtype(NULL));
     ck_assert_ptr_null(trace_npy_descr(NULL));
 }
@@ -164,7 +175,7 @@ START_TEST(what_cannot_be_written_is_refused)
     const trace_tensor same[] = {tensor("a", "fp16", NULL, 0, 1), tensor("a", "fp16", NULL, 0, 1)};
     const trace_tensor reserved = tensor("__metadata__", "fp16", NULL, 0, 1);
     const trace_tensor latin = tensor("\xe4", "fp16", NULL, 0, 1);
-    const trace_tensor packed = tensor("x", "e2m1", NULL, 0, 1);
+    const trace_tensor packed = tensor("x", "e3m4", NULL, 0, 1);
     const trace_tensor large = tensor("x", "fp16", huge, 2, 0);
     const trace_tensor many[] = {tensor("x", "binary64", half, 1, half[0]), tensor("y", "binary64", half, 1, half[0]),
                                  tensor("z", "binary64", half, 1, half[0]), tensor("u", "binary64", half, 1, half[0]),
@@ -177,7 +188,7 @@ START_TEST(what_cannot_be_written_is_refused)
     refuse(same, 2, NULL, 0, "the name 'a' cannot be written");
     refuse(&reserved, 1, NULL, 0, "the name '__metadata__' cannot be written");
     refuse(&latin, 1, NULL, 0, "'\\xe4' is not UTF-8");
-    refuse(&packed, 1, NULL, 0, "no dtype for e2m1");
+    refuse(&packed, 1, NULL, 0, "no dtype for e3m4");
     refuse(&none, 1, NULL, 0, "no dtype for complex128");
     refuse(&large, 1, NULL, 0, "too large to write");
     refuse(many, 9, NULL, 0, "too large for one file");

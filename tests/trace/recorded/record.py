@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Files of tensors as the libraries and programs of their formats write them, and the digests of what they hold.
 
-    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 h5py==3.16.0 keras==3.15.1 scipy jax flax onnx torch
+    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 safetensors==0.8.0 h5py==3.16.0 keras==3.15.1 scipy jax flax onnx torch
     git clone https://github.com/karpathy/llm.c         # the writers of train_gpt2.py and train_llama3.py are run
     PYTHONPATH=llm.c venv/bin/python tests/trace/recorded/record.py tests/trace/recorded
 
-writes the files and digests.tsv: file, tensor, dtype, shape, SHA-256 of its codes, little-endian, or "-" where elements
+(names of writers behind the folder, as onnx_file, write those files alone) writes the files and digests.tsv: file, tensor, dtype, shape, SHA-256 of its codes, little-endian, or "-" where elements
 are not read. Files whose name ends in .xz are packed by xz -9. torch itself is needed by export_file alone: the other writers ask of a tensor
 what NumPy can do, through the stand-in below.
 """
@@ -104,6 +104,22 @@ def gguf_file(folder, name, big):
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
     w.close()
+
+
+# ---- safetensors ----
+
+def safetensors_file(folder):
+    """F4, which the library calls float4_e2m1fn_x2: two of ml_dtypes' float4_e2m1fn in a byte, the first in the low half, as torch has
+    them. It takes the shape of the bytes and writes that of the elements."""
+    from safetensors import TensorSpec, serialize_file
+    rng = np.random.default_rng(7)
+    name = "f4.safetensors"
+    arrays = {"w": rng.standard_normal((6, 10)).astype(ml_dtypes.float4_e2m1fn), "v": np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn)}
+    packed = {k: (x.view(np.uint8)[..., ::2] & 15) | (x.view(np.uint8)[..., 1::2] << 4) for k, x in arrays.items()}
+    serialize_file({k: TensorSpec(dtype="float4_e2m1fn_x2", shape=b.shape, data_ptr=b.ctypes.data, data_len=b.nbytes)
+                    for k, b in packed.items()}, os.path.join(folder, name), metadata=None)
+    for key in "v", "w":
+        row(name, key, "F4", arrays[key].shape, arrays[key].view(np.uint8) & 15)
 
 
 # ---- Flax, ONNX ----
@@ -455,20 +471,24 @@ def optimizer_state(folder, name, processes, masters, shuffle):
         row(file, "loader", "U8", (8 + 12 + 8 + 20 + 2520,), None)
 
 
-def main(folder):
+def gguf_files(folder):
     gguf_file(folder, "little.gguf", False)
     gguf_file(folder, "big.gguf", True)
-    flax_file(folder)
-    onnx_file(folder)
-    jax_file(folder)
-    export_file(folder)
-    optimizer_file(folder)
-    hdf5_files(folder)
-    keras_file(folder)
-    llmc_files(folder)
-    with open(os.path.join(folder, "digests.tsv"), "w", encoding="utf-8") as f:
-        f.write("\n".join(rows) + "\n")
+
+
+WRITERS = (gguf_files, safetensors_file, flax_file, onnx_file, jax_file, export_file, optimizer_file, hdf5_files, keras_file, llmc_files)
+
+
+def main(folder, *names):
+    for writer in WRITERS:
+        if not names or writer.__name__ in names:
+            writer(folder)
+    digests = os.path.join(folder, "digests.tsv")
+    written = {r.split("\t")[0] for r in rows}
+    kept = [r for r in open(digests, encoding="utf-8").read().splitlines() if names and r.split("\t")[0] not in written]
+    with open(digests, "w", encoding="utf-8") as f:
+        f.write("\n".join(kept + rows) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
