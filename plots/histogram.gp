@@ -135,7 +135,7 @@ do for [type in types] {
     set yrange [y_low:y_high]
     if (logscale) { set logscale y; set format y '%g' }
     set ytics out nomirror scale 0.5 font small_font tc rgb ink
-    set xtics out nomirror scale 0.5 font small_font tc rgb ink tick * ceil(x_low / tick), tick, x_high
+    set xtics out nomirror scale 0.5 font small_font tc rgb ink tick * ceil(real(x_low) / tick), tick, x_high
     set arrow 1 from x_low, base to x_high, base nohead lc rgb ink lw 1 front
     set arrow 2 from x_min, base to side(-1) + 1.5 * bar, base nohead lc rgb ink lw 1 front
     if (n_right) { set arrow 3 from side(1) - 1.5 * bar, base to x_max, base nohead lc rgb ink lw 1 front }

@@ -39,7 +39,7 @@ do for [type in types] {
     }
     set label shown(unit) center at left + plot_width / 2, bottom - 0.26 font normal_font tc rgb ink
     set arrow from left, bottom to left + plot_width, bottom nohead lc rgb ink lw 1
-    do for [k = 0:int(floor(x_high / x_step + 1e-9))] {
+    do for [k = 0:int(floor(real(x_high) / x_step + 1e-9))] {
         set arrow from x(k * x_step), bottom to x(k * x_step), height - top nohead back lc rgb shade lw 1
         set label shown(sprintf('%.10g', k * x_step)) center at x(k * x_step), bottom - 0.10 font small_font tc rgb ink
     }

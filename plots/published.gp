@@ -33,7 +33,7 @@ do for [type in types] {
     set arrow from left, floor_y to left + plot_width, floor_y nohead lc rgb ink lw 1
     set label 'difference' right at width - 0.10, height - 0.13 font small_font tc rgb ink
     set label shown(unit) center at left + plot_width / 2, floor_y - 0.27 font normal_font tc rgb ink
-    do for [k = int(ceil(least / step - 1e-9)):int(floor(most / step + 1e-9))] {
+    do for [k = int(ceil(real(least) / step - 1e-9)):int(floor(real(most) / step + 1e-9))] {
         value = logarithmic ? 10.0 ** (k * step) : k * step
         set arrow from x(value), floor_y to x(value), height - 0.26 nohead back lc rgb shade lw 1
         set label sprintf('%.10g', value) center at x(value), floor_y - 0.10 font small_font tc rgb ink

@@ -46,7 +46,7 @@ do for [type in types] {
         set arrow from base(p), floor_y to base(p) + panel_width, floor_y nohead lc rgb ink lw 1
         if (zero[p]) { set label '0' center at base(p) + band / 2, floor_y - 0.10 font small_font tc rgb ink }
         if (infinite[p]) { set label shown('∞') center at base(p) + panel_width - band / 2, floor_y - 0.10 font small_font tc rgb ink }
-        do for [k = int(ceil(low[p] / x_step(p) - 1e-9)):int(floor(high[p] / x_step(p) + 1e-9))] {
+        do for [k = int(ceil(real(low[p]) / x_step(p) - 1e-9)):int(floor(real(high[p]) / x_step(p) + 1e-9))] {
             at = x(p, k * x_step(p))
             set arrow from at, floor_y to at, head nohead back lc rgb shade lw 1
             apart = band / 2 + (0.5 * strlen(value_text(p, k * x_step(p))) + 1) * character_width # from 0, or no error

@@ -43,11 +43,11 @@ do for [type in types] {
     set xrange [x_low:x_high]
     set yrange [plot_height:0]
     unset ytics
-    set xtics out nomirror scale 0.5 font small_font tc rgb ink tick * ceil(x_low / tick), tick, x_high
+    set xtics out nomirror scale 0.5 font small_font tc rgb ink tick * ceil(real(x_low) / tick), tick, x_high
     set x2range [x_low:x_high]
     set x2tics out scale 0.5 font small_font tc rgb ink offset 0, -0.3
     set x2tics ('1' 0)
-    do for [k = decades * ceil(x_low / decade / decades):floor(x_high / decade):decades] {
+    do for [k = decades * ceil(real(x_low) / decade / decades):floor(real(x_high) / decade):decades] {
         set x2tics add (shown(decimal(k)) k * decade)
     }
     set grid x2tics lc rgb shade lw 1 dt 1

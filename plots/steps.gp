@@ -59,12 +59,12 @@ do for [type in types] {
         set label shown(p == 1 ? heading_1 : heading_2) left at left, base(p) + panel_height + 0.09 font normal_font tc rgb ink
         set arrow from left, base(p) to left + plot_width, base(p) nohead lc rgb ink lw 1
         set arrow from left, base(p) to left, base(p) + panel_height nohead lc rgb ink lw 1
-        do for [k = int(ceil(low(p) / y_step(p) - 1e-9)):int(floor(high(p) / y_step(p) + 1e-9))] {
+        do for [k = int(ceil(real(low(p)) / y_step(p) - 1e-9)):int(floor(real(high(p)) / y_step(p) + 1e-9))] {
             at = y(p, k * y_step(p))
             set arrow from left, at to left + plot_width, at nohead back lc rgb shade lw 1
             set label shown(value_text(k * y_step(p))) right at left - 0.05, at font small_font tc rgb ink
         }
-        do for [k = int(ceil(x_low / x_step)):int(floor(x_high / x_step))] {
+        do for [k = int(ceil(real(x_low) / x_step)):int(floor(real(x_high) / x_step))] {
             set arrow from x(k * x_step), base(p) to x(k * x_step), base(p) - 0.035 nohead lc rgb ink lw 1
             if (p == n_panels) { set label shown(sprintf('%.10g', k * x_step)) center at x(k * x_step), bottom - 0.10 font small_font tc rgb ink }
         }

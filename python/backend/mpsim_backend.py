@@ -66,7 +66,10 @@ def metadata():
 def run(*words, cwd):
     """A command whose output goes where pip shows it; the last lines of it are the error's."""
     print("+", shlex.join(map(str, words)), flush=True)
-    done = subprocess.run(list(map(str, words)), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        done = subprocess.run(list(map(str, words)), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except FileNotFoundError:
+        raise SystemExit("mpsim: %s is not installed: ./bootstrap in %s installs what the build needs" % (words[0], ROOT)) from None
     if done.returncode:
         sys.stderr.write(done.stdout.decode(errors="replace")[-4000:])
         raise SystemExit("mpsim: '%s' failed in %s" % (shlex.join(map(str, words)), cwd))

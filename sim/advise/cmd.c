@@ -1,4 +1,4 @@
-/* cmd.c -- mpsim advise: formats, loss scale and recipe that a recorded run bears. */
+/* cmd.c -- mpsim advise: formats, loss scale and recipe that a recorded run tolerates. */
 #include "advise.h"
 
 #include "../cli/output.h"

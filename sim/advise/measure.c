@@ -137,7 +137,9 @@ static int look_at_files(measuring *m, input *in)
     a->files = in->tree.count;
     m->files = need_memory(in->tree.count + 1, sizeof *m->files);
     a->has_optimizer = 1; /* unless a file lacks it */
+    in->headers = 1;
     code = input_each(in, look, m);
+    in->headers = 0;
     for (size_t i = 0; i < m->n_files; i++)
         m->files[i].step = steps[i].step;
     free(steps);

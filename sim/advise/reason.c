@@ -68,7 +68,7 @@ const char *advise_scale_reason(char *out, size_t size, const advise *a, const a
     char low[32], high[32], reason[160] = "";
     const int fp16 = candidates_find(&a->candidates, "fp16");
     if (t->scales || t->low.exponent > t->high.exponent)
-        snprintf(out, size, "needs 2^%d%s, bears no more than 2^%d%s", t->low.exponent,
+        snprintf(out, size, "needs 2^%d%s, tolerates no more than 2^%d%s", t->low.exponent,
                  advise_step(low, " at ", t->low.step), t->high.exponent, advise_step(high, " at ", t->high.step));
     else {
         if (fp16 >= 0)

@@ -73,12 +73,13 @@ static void say_weights(const advise *a, const listener *to)
     }
     snprintf(bound, sizeof bound, "%.3g %%", 100 * a->bounds.lost);
     if (s->no_lr)
-        snprintf(more, sizeof more, "; from which learning rate on is not known: %s", s->no_lr);
+        snprintf(more, sizeof more, "; the learning rate that would be large enough is not known: %s", s->no_lr);
     else if (!isnan(s->enough) && s->upwards)
-        snprintf(more, sizeof more, "; no more than %s only from lr %s, %s times as large", bound,
-                 advise_lr(enough, s->enough), text_scale(times, s->enough / s->lr));
+        snprintf(more, sizeof more, "; a learning rate %s times as large (%s) would be needed to lose no more than %s",
+                 text_scale(times, s->enough / s->lr), advise_lr(enough, s->enough), bound);
     else if (!isnan(s->enough))
-        snprintf(more, sizeof more, "; no more than %s down to lr %s", bound, advise_lr(enough, s->enough));
+        snprintf(more, sizeof more, "; the learning rate may fall to %s before more than %s are lost",
+                 advise_lr(enough, s->enough), bound);
     if (s->keep)
         line(to,
              "Weights: keep fp32 masters, or round updates stochastically or with Kahan's compensation: in bf16 alone "
@@ -182,7 +183,7 @@ static void say_scale(const advise *a, const listener *to)
             snprintf(least, sizeof least, "; %.200s needs 2^%d%s", l->name, l->low.exponent,
                      advise_step(low, " at ", l->low.step));
         if (a->bears_least < a->n_tensors && h->high.step >= 0 && h->high.exponent < SCALE_HIGH)
-            snprintf(most, sizeof most, "; %.200s bears no more than 2^%d%s", h->name, h->high.exponent,
+            snprintf(most, sizeof most, "; %.200s tolerates no more than 2^%d%s", h->name, h->high.exponent,
                      advise_step(high, " at ", h->high.step));
         line(to,
              "Loss scale, for fp16: 2^%d (2^%d to 2^%d%s) keeps %" PRIu64 " of %" PRIu64

@@ -6,6 +6,7 @@
 #include "tiles.h"
 
 #include "../array/need.h"
+#include "../cli/host.h"
 #include "../pass/pass.h"
 #include "../pass/amax.h"
 #include "convert.h"
@@ -215,6 +216,7 @@ static int first_pass(work *k, trace_error *error)
     const mpsim_rng rng = {0};
     const float zero = 0;
     k->looks = 1;
+    host_again(k->q->rows * k->q->cols * k->q->from->width);
     if (run(k, error))
         return -1;
     k->looks = 0;

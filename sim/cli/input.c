@@ -197,11 +197,11 @@ int input_open(input *in, const char *verb, const input_options *o, char **opera
 {
     *in = (input){.verb = verb, .options = o};
     const int code = look_for(in, operands, n);
-    uint64_t bytes = 0;
     for (size_t i = 0; i < in->tree.count && !code; i++)
-        bytes += bytes_of(in->tree.paths[i]);
-    if (bytes)
-        host_expect(bytes);
+        in->bytes += bytes_of(in->tree.paths[i]);
+    if (in->bytes)
+        host_expect(in->bytes);
+    in->planned = 1;
     return code;
 }
 
@@ -375,9 +375,24 @@ static void tell(input *in)
     in->unknown = 0;
 }
 
+void input_plan(input *in, uint64_t passes)
+{
+    if (passes > in->planned && in->bytes)
+        host_again((passes - in->planned) * in->bytes);
+    in->planned = passes > in->planned ? passes : in->planned;
+}
+
+/* What progress has counted of earlier passes. A pass that is not planned reads all bytes once more. */
+static uint64_t begin_pass(input *in)
+{
+    if (!in->headers)
+        input_plan(in, ++in->passes);
+    return in->passes ? (in->passes - 1) * in->bytes : 0;
+}
+
 int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void *context)
 {
-    uint64_t done = 0;
+    uint64_t done = begin_pass(in);
     for (size_t i = 0; i < in->tree.count; i++) {
         trace_error error;
         trace *t = input_trace_open(in, in->tree.paths[i], &error);
@@ -387,7 +402,9 @@ int input_each(input *in, int (*visit)(input *in, trace *t, void *context), void
         trace_close(t);
         if (code)
             return code;
-        host_reach(done += bytes_of(in->tree.paths[i]));
+        done += bytes_of(in->tree.paths[i]);
+        if (!in->headers)
+            host_reach(done);
     }
     tell(in);
     return 0;
@@ -443,7 +460,7 @@ int input_each_open(input *in, size_t first, size_t end,
 {
     opening o = {.in = in, .first = first};
     size_t n;
-    uint64_t done = 0;
+    uint64_t done = begin_pass(in);
     for (; o.first < end; o.first += n) {
         n = count_together(in, o.first, end);
         parallel_for((int)n, open_one, &o);

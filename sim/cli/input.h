@@ -62,6 +62,10 @@ typedef struct input {
     uint64_t unknown, unknown_elements; /* of numbers, that --kind leaves out since they have no kind */
     int said_transform, said_not_read;  /* once, of the first of its files                           */
     int looked;                         /* all files have been looked at, and what they hold twice   */
+    int headers;                        /* the next visits read headers alone: progress does not count them */
+    uint64_t bytes;                     /* of all files, as progress expects them */
+    uint64_t passes;                    /* over all elements, this one included */
+    uint64_t planned;                   /* of these, how many progress expects already */
 } input;
 
 /* input_open -- resolve options and operands (at least one). Paths are in natural order,
@@ -73,6 +77,9 @@ int input_open_arrays(input *in, const char *verb, const input_options *o, const
  * input_each_open has come to it. */
 int input_list(input *in, const char *verb, const input_options *o, char **operands, int n);
 void input_close(input *in);
+
+/* input_plan -- progress expects so many passes over all files, from the beginning; input_open plans one. */
+void input_plan(input *in, uint64_t passes);
 
 /* input_check_kinds -- EXIT_USAGE after a message if a word of the list is no kind, nor `other`
  * (which may be NULL). Else 0. */

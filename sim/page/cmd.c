@@ -20,7 +20,7 @@ static const char more[] =
     "that is advised.\n"
     "\n"
     "Examples:\n"
-    "  mpsim report trace/ -o report.html            then open it in a browser\n"
+    "  mpsim report trace/                           then open report.html in a browser\n"
     "  mpsim report -f fp16,bf16,nvfp4,mxfp4 -k wgrad,agrad trace/ -o gradients.html\n"
     "  mpsim report --min-sqnr 20dB --title 'run 7, 124M' trace/ -o report.html\n";
 
@@ -38,11 +38,14 @@ static int check_files(const input *in)
 static int write_page(const page *p)
 {
     output out;
-    const int code = output_open(&out, p->options->form.path);
+    int code = output_open(&out, p->options->form.path);
     if (code)
         return code;
     page_write(p, out.file);
-    return output_close(&out);
+    code = output_close(&out);
+    if (!code && p->options->unnamed)
+        note("report: the page is %s: open it in a browser", p->options->form.path);
+    return code;
 }
 
 static int measure(page *p)
@@ -64,6 +67,8 @@ static int work(page *p)
     if (!code)
         code = input_open(&p->in, "report", &o->settings.from, p->operands, p->n_operands);
     p->in.needs_kinds = 1;
+    if (!code)
+        input_plan(&p->in, o->no_digests ? 2 : 3); /* stat, advise, digests */
     if (!code && !(code = output_check(o->form.path)) && !(code = check_files(&p->in)) && !(code = measure(p)) &&
         !(code = page_find_history(p)) && !(code = page_draw(p)) && !(code = page_digest(p)))
         code = write_page(p);
@@ -99,11 +104,15 @@ int cmd_report(const command *self, int argc, char **argv)
         {0, "no-figures", OPTION_FLAG, &o.no_figures, NULL, "tables alone"},
         {0, "no-digests", OPTION_FLAG, &o.no_digests, NULL,
          "no SHA-256 of the files, which takes a reading of all of them"},
-        OUTPUT_OPTION_ROW(o.form),
+        {'o', "output", OPTION_OUTPUT, &o.form.path, "FILE",
+         "write the page to FILE (default report.html; - is standard output)"},
         THREADS_OPTION_ROW(o.form, ""),
         QUIET_OPTION_ROW(o.form, "notes"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, rows, argc, argv, &first, more);
+    o.unnamed = !o.form.path;
+    if (o.unnamed)
+        o.form.path = "report.html";
     if (code < 0) {
         page p = {.options = &o, .operands = argv + first, .n_operands = argc - first};
         if (o.form.quiet)

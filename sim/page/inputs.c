@@ -2,6 +2,7 @@
 #include "page.h"
 
 #include "../array/need.h"
+#include "../cli/progress.h"
 #include "../text/sha256.h"
 #include "../text/words.h"
 #include "../trace/whole.h"
@@ -32,6 +33,7 @@ static int digest_file(page_file *f, const char *path, unsigned char *bytes, int
     while (fd >= 0 && n >= 0 && !no_digest && (n = whole_read_at(fd, bytes, AT_ONCE, f->bytes)) > 0) {
         sha256_add(&s, bytes, (size_t)n);
         f->bytes += (uint64_t)n;
+        progress_add((uint64_t)n);
     }
     const int why = errno;
     if (fd >= 0)

@@ -54,6 +54,8 @@ const char *const look_style[] = {
     "tbody tr:last-child>*{border-bottom:0}",
     "tr[hidden]{display:none}",
     ".vh{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}",
+    ".scroll:has(#formats){width:auto}",
+    "#formats{width:100%}#formats tbody :is(th,.t):not(:last-child){white-space:nowrap}#formats .t:last-child{max-width:none;min-width:14rem}",
     "figure{margin:1.75rem 0}",
     ".drawing svg{display:block;width:100%;min-width:34rem;max-width:46rem;height:auto;background:#fff}",
     "dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1.25rem;margin:1rem 0}",
@@ -62,7 +64,8 @@ const char *const look_style[] = {
     "@media (max-width:40rem){body{padding:1rem .85rem 3rem}.verdicts li{flex-direction:column;gap:.15rem}.verdicts li div{flex:none}dl{grid-template-columns:1fr}dt{margin-top:.4rem}tbody th{max-width:45vw}tbody .t{max-width:16rem}.scroll:has(table){max-height:80vh}}",
     "@media (scripting:enabled){table:not(.all)>tbody.rest{display:none}}",
     "@media (scripting:none){th button{cursor:auto}}",
-    "@media print{.scroll:has(table){max-height:none;overflow:visible}.tools,nav{display:none}table{font-size:.6rem}}",
+    "@page{size:A4 landscape;margin:10mm}",
+    "@media print{body{max-width:none;padding:0}.scroll:has(table){width:auto;max-height:none;overflow:visible}.tools,nav{display:none}thead,caption,tbody th,thead tr:last-child th:first-child{position:static}table{font-size:.6rem}table#tensors{width:100%;font-size:6px}#tensors :is(th,td){padding:1px 2px;white-space:normal;overflow-wrap:normal;min-width:0}#tensors tbody :is(th,td:last-child){overflow-wrap:anywhere}#tensors th button{white-space:normal;padding:0}#tensors th button::after{display:none}.drawing svg{max-width:38rem}figure,tr{break-inside:avoid}}",
     NULL};
 
 const char *const look_script[] = {

@@ -50,6 +50,7 @@ typedef struct page_options {
     report_options form;
     const char *title;
     int no_figures, no_digests;
+    int unnamed; /* no name of the page was given */
 } page_options;
 
 typedef struct page {
@@ -85,6 +86,10 @@ typedef struct page {
 } page;
 
 /* All that return an int: 0, or an exit code after a message. */
+
+/* tables.c: the name of one of the advice's formats on the page. The advice gives e4m3 and e5m2 one scale a tensor,
+ * the casts on the page do not. */
+const char *page_candidate(char out[32], const candidate *c);
 
 /* measure.c */
 int page_measure(page *p, FILE *to); /* the report of stat goes there, too; NULL: nowhere */

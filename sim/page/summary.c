@@ -181,7 +181,7 @@ static void put_formats(const page *p, FILE *to)
     html_table t;
     char n[32], a[32];
     html_table_begin(&t, to, "formats", "Formats: what each one keeps and loses",
-                     "<format|<fits|>tensors within the bounds|<loses most of|>of it lost, %|<worst tensor");
+                     "<format|<fits|>within bounds|<loses most of|>of it lost, %|<worst tensor");
     for (size_t i = 0; i < p->n_columns; i++) {
         const page_column *c = &p->columns[i];
         kind_loss k = {.p = p, .c = c, .kind = ""};
@@ -203,8 +203,8 @@ static void put_formats(const page *p, FILE *to)
         100 * b->underflow, 100 * b->overflow, b->sqnr);
     html_print(
         to,
-        "These are casts of the numbers as recorded, gradients times the loss scale where the name says so; e4m3 and e5m2 "
-        "have no scale here, while the advice tries them with one for each tensor.");
+        "These are casts of the numbers as recorded; gradients are multiplied by the loss scale that the name of the format gives. "
+        "The advice also tries scaled e4m3 and scaled e5m2, which have one scale for each tensor.");
     fputs("</p>\n", to);
 }
 

@@ -197,6 +197,13 @@ void page_steps(const page *p, FILE *to)
 
 /* ---- tensors ---- */
 
+const char *page_candidate(char out[32], const candidate *c)
+{
+    const int scaled = c->casts[ROLE_ACT] && mpsim_format_find(c->name);
+    snprintf(out, 32, "%s%s", scaled ? "scaled " : "", c->name);
+    return out;
+}
+
 static const advise_tensor *advised(const page *p, const page_tensor *t)
 {
     const ptrdiff_t i = nameindex_find(&p->advice.names, t->name);
@@ -228,7 +235,8 @@ static char *tensor_columns(const page *p)
 static void put_advised(const page *p, html_table *out, const advise_tensor *x)
 {
     const advise *a = &p->advice;
-    html_cell(out, "%s", x && x->steps ? a->candidates.items[x->choice].name : "not known");
+    char name[32];
+    html_cell(out, "%s", x && x->steps ? page_candidate(name, &a->candidates.items[x->choice]) : "not known");
     if (x && x->gradient && x->scales && x->steps && !a->bad_scale)
         html_cell(out, "2^%d to 2^%d", x->low.exponent, x->high.exponent);
     else
@@ -238,9 +246,9 @@ static void put_advised(const page *p, html_table *out, const advise_tensor *x)
 static void put_reason(const page *p, html_table *out, const advise_tensor *x)
 {
     const advise *a = &p->advice;
-    char reason[160];
+    char reason[160], name[32];
     if (x && x->steps && x->choice)
-        html_cell(out, "%s: %s", a->candidates.items[x->choice - 1].name,
+        html_cell(out, "%s: %s", page_candidate(name, &a->candidates.items[x->choice - 1]),
                   advise_reason(reason, sizeof reason, a, x, x->choice - 1));
     else
         html_cell(out, "%s", x && !x->steps ? "Inf or NaN in every step" : "");
@@ -373,9 +381,9 @@ static void put_fits(const page *p, FILE *to)
 {
     const advise *a = &p->advice;
     html_table t;
-    char columns[256] = "<kind|>tensors|>elements";
+    char columns[256] = "<kind|>tensors|>elements", name[32];
     for (size_t c = 0; c + 1 < a->candidates.count; c++)
-        text_add(columns, sizeof columns, "|>%s", a->candidates.items[c].name);
+        text_add(columns, sizeof columns, "|>%s", page_candidate(name, &a->candidates.items[c]));
     html_table_begin(&t, to, "fits", "Tensors that fit each format in every step, by kind", columns);
     for (size_t i = 0; i < a->n_tensors; i++) {
         advise_kind k;
@@ -384,8 +392,9 @@ static void put_fits(const page *p, FILE *to)
     }
     html_table_end(&t);
     fputs(
-        "<p class=\"note\">Here e4m3 and e5m2 have one scale a tensor, blockwise one for tiles of 128, and gradients in fp16 any loss scale. "
-        "Weights, masters and moments: of a copy; where they take up updates, a format that holds them may lose these.</p>\n",
+        "<p class=\"note\">Scaled e4m3 and scaled e5m2 have one scale for each tensor, blockwise one for each tile of 128 elements. Gradients in "
+        "fp16 may have any loss scale. Weights, masters and moments are judged as copies: where they accumulate updates, a format "
+        "that holds their values may still lose the updates.</p>\n",
         to);
 }
 

@@ -473,6 +473,9 @@ ok $? 'attention: models; tiles of two reports'
 sed 's/"rel_err": [^,]*/"rel_err": 0.0/; s/"max_rel_err": [^,]*/"max_rel_err": 1e308/; s/"not_finite": 0/"not_finite": 3/; s/"bias": [^,]*/"bias": "NaN"/' attention.json >far.json
 plot attention --type svg -o at far.json >out 2>err && drawn at && silent && says at.svg 0 'exact, 3 NaN, Inf'
 ok $? 'attention: as far as numbers go'
+sed 's/"rel_err": [^,]*/"rel_err": 3e-8/; s/"max_rel_err": [^,]*/"max_rel_err": 3e-8/; s/"bias": [^,]*/"bias": 3e-8/' attention.json | sed '0,/"rel_err": 3e-8/s//"rel_err": 5e-3/' >ticks.json
+plot attention --type svg --venue icml -o at ticks.json >out 2>err && drawn at && silent && says at.svg '10⁻⁴' && ! grep -q '<text>1</text>' at.svg
+ok $? 'bug_20261127_a_tick_stood_at_one_beyond_the_axis'
 bad_run memory memory.json 's/"bytes": 4000000/"bytes": -1/g' '"bytes" is missing or not a count'
 bad_run memory memory.json 's/"policies"/"x"/' '"policies" is missing or not an array'
 bad_run attention attention.json 's/"rel_err"/"x"/' '"rel_err" is missing or not a number'

@@ -25,6 +25,10 @@ if timeout --foreground 1 true 2>/dev/null; then
     [ $? -eq 130 ] && has ' of 16.0 GiB, [0-9]* %, .* a second, .* left' err; ok $? "stat --shard: the bytes of the shard"
     signalled INT 1.6 "has ' left' err" stat -f te-current --dtype fp32 --shape 65536,131072 "$large" --progress=always
     [ $? -eq 130 ] && has ' of 64.0 GiB, [0-9]* %, .* a second, .* left' err; ok $? "stat: what is read twice counts twice"
+    signalled INT 1.6 "has ' left' err" report --no-figures --no-digests -f fp16 -o "$dir/page" --dtype fp32 --shape 65536,131072 "$large" --progress=always
+    [ $? -eq 130 ] && has ' of 96.0 GiB, [0-9]* %, .* a second, .* left' err; ok $? "report: statistics are a reading, advice with scales of tensors two"
+    signalled INT 1.6 "has ' left' err" cast -f nvfp4 -o "$dir/cast" --dtype fp32 --shape 65536,131072 "$large" --progress=always
+    [ $? -eq 130 ] && has ' of 64.0 GiB, [0-9]* %, .* a second, .* left' err; ok $? "cast: the amax of the tensor takes a reading of its own"
     signalled INT 1.6 : cast -f fp16 -q --dtype fp32 -o "$dir/cast" "$large" --progress=always
     [ $? -eq 130 ] && ! has . err && [ ! -e "$dir/cast" ]; ok $? "-q is quiet, and cast ends as before"
     signalled INT 1.6 "has ' steps, ' err" train -P fp32 --width 32 --steps 100000000 --progress=always
