@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import mpsim
-from mpsim import _cuda, _statistics, _watch
+from mpsim import _cuda, _statistics, _watch, _watching
 
 FOUR = ["fp16", "bf16", "e4m3", "e5m2"]
 

@@ -24,6 +24,7 @@ from recorder import Recorder, safetensors_header, save_safetensors
 import train_replay_cases
 
 ALL = ("weight", "wgrad", "act", "out", "agrad", "dgrad")
+HALF = torch.float16 if hasattr(torch.amp, "GradScaler") else torch.bfloat16  # of autocast on a CPU before torch 2.3
 TYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
 
 
@@ -89,7 +90,7 @@ def train(model, data, opt=None, rec=None, scaler=None, steps=4, between=None, a
         if rec:
             rec.begin(step)
         for _ in range(micro):
-            with torch.autocast("cpu", torch.float16, enabled=scaler is not None):
+            with torch.autocast("cpu", HALF, enabled=scaler is not None):
                 loss = (call or model)(data()).float().square().mean()
             (scaler.scale(loss) if scaler else loss).backward()
         if between:

@@ -38,9 +38,10 @@ def test_structures(tmp_path):
 
 @pytest.mark.parametrize("module", ["_formats", "_cast", "_blocks", "_dot", "_scaler", "_reports", "_watch"])
 def test_docstrings(module):
+    extra = {"np": np, "mpsim": mpsim}
     if module == "_watch":
-        pytest.importorskip("torch")
-    failed, tried = doctest.testmod(importlib.import_module("mpsim." + module), extraglobs={"np": np, "mpsim": mpsim})
+        extra["torch"] = pytest.importorskip("torch")
+    failed, tried = doctest.testmod(importlib.import_module("mpsim." + module), extraglobs=extra)
     assert tried and not failed
 
 
@@ -74,11 +75,18 @@ def test_the_walk_through(tmp_path, monkeypatch):
 
 def test_everything_public_is_described():
     for name in mpsim.__all__:
-        if name == "watch" and importlib.util.find_spec("torch") is None:
-            continue
         thing = getattr(mpsim, name)
         if callable(thing):
             assert thing.__doc__ and len(thing.__doc__) > 40, name
+
+
+def test_all_names_without_torch():
+    """dir() has every name, and `import *` loads nothing that needs torch."""
+    script = ("import sys; sys.modules['torch'] = None\nfrom mpsim import *\nimport mpsim\n"
+              "assert {*mpsim.__all__, 'callbacks', 'record'} <= {*dir(mpsim)} and watch is mpsim.watch\n"
+              "try:\n    watch(None, None)\nexcept mpsim.Error as error:\n    print(error)")
+    said = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True).stdout.decode()
+    assert said.startswith("watch: needs PyTorch from 1.13 on: ") and said.count("\n") == 1
 
 
 def test_import_is_quick():

@@ -25,22 +25,23 @@ from ._open import File, Tensor, open
 from ._program import Report
 from ._reports import diff, memory, replay, stat
 from ._scaler import EVENTS as events, SCALERS as scalers, Scaler, Step
+from ._watch import watch
 
 if TYPE_CHECKING:
     from . import callbacks as callbacks, record as record
-    from ._watch import watch as watch
 
 __version__: str = _lib.mpsim_version().decode()
-__all__ = ["Error", "File", "FileError", "Tensor", "open", "Format", "InputError", "Quantized", "Report", "Scaler", "Step", "decode", "diff", "dot",
-           "encode", "events", "formats", "gemm", "memory", "models", "modes", "presets", "quantize", "recipes", "replay",
-           "round", "scaled_mm", "scalers", "stat", "watch"]
+__all__ = ["Error", "File", "FileError", "Format", "InputError", "Quantized", "Report", "Scaler", "Step", "Tensor", "decode", "diff",
+           "dot", "encode", "events", "formats", "gemm", "memory", "models", "modes", "open", "presets", "quantize", "recipes",
+           "replay", "round", "scaled_mm", "scalers", "stat", "watch"]
+_LATER = ("callbacks", "record")  # need torch, and are loaded when they are asked for
 
 
 def __getattr__(name: str) -> Any:
-    """What needs torch is loaded when it is asked for: watch, callbacks and record."""
-    if name == "watch":
-        from ._watch import watch
-        return watch
-    if name in ("callbacks", "record"):
+    if name in _LATER:
         return importlib.import_module("mpsim." + name)
     raise AttributeError(f"module 'mpsim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_LATER, *(name for name in globals() if name.startswith("__"))})

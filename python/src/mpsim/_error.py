@@ -44,6 +44,17 @@ def real_of(value: Any, name: str) -> float:
         raise InputError(f"{name}: expected a number that binary64 has, found a larger one") from None
 
 
+def whole_of(value: Any, name: str, least: int = 0) -> int:
+    """An integer from `least` on."""
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        try:
+            if int(value) >= least:
+                return int(value)
+        except (TypeError, ValueError):  # of an array with several elements
+            pass
+    raise InputError(f"{name}: expected an integer from {least} on, found {value!r:.60}")
+
+
 def unknown(what: str, name: object, names: Iterable[str]) -> InputError:
     """The error for a name that is none, with the nearest one that is."""
     near = difflib.get_close_matches(str(name).lower(), list(names), 1)

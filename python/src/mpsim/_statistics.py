@@ -120,6 +120,12 @@ class Targets:
             self.pool = ThreadPoolExecutor(threads - 1)
         self.threads = threads
 
+    def end(self) -> None:
+        """Let the threads go: what was counted stays, and more is counted by one."""
+        if self.pool:
+            self.pool.shutdown()
+        self.pool, self.threads = None, 1
+
     def counter(self, x: Lying, scaled: bool) -> Optional[Counter]:
         """What counts elements where they lie, on a device; None if nothing does."""
         if self.recipes or not cuda():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Record the tensors of a PyTorch training step as an mpsim-trace/1 directory.
 
-Needs only torch and the standard library, and can be copied beside a training as a file.  Use in your own loop:
+Needs only torch, from 1.13 on, and the standard library, and can be copied beside a training as a file.  Use in your own loop:
 
     from mpsim.record import Recorder
 
@@ -23,6 +23,7 @@ before unscale_(), clipping and the update, whichever call comes first.  data/re
 of mpsim's sources says what is recorded, and what is not; nothing here changes the training.
 """
 import atexit
+import contextlib
 import ctypes
 import functools
 import inspect
@@ -32,6 +33,7 @@ import os
 import re
 import struct
 import sys
+import types
 import warnings
 import weakref
 
@@ -44,6 +46,8 @@ PREFIXES = re.compile(r"(^|\.)(_orig_mod|_checkpoint_wrapped_module|_fsdp_wrappe
 # whose lines a warning is not about: ours, where this is the package's, and torch's
 INSIDE = (os.path.join(os.path.dirname(__file__), "") if __package__ else __file__, os.path.join(os.path.dirname(torch.__file__), ""))
 NO_SETTING = {"params", "foreach", "fused", "differentiable", "initial_lr"}
+WITH_KWARGS = "with_kwargs" in inspect.signature(torch.nn.Module.register_forward_pre_hook).parameters  # torch 2.0
+INERT = contextlib.nullcontext().__exit__        # takes anything, does nothing, and is Python's own
 
 
 class Full(Exception):
@@ -115,7 +119,9 @@ def floats(values):
 
 def in_backward():
     """True in a forward pass which activation checkpointing runs again."""
-    return getattr(torch._C, "_current_graph_task_id", lambda: -1)() != -1
+    if hasattr(torch._C, "_current_graph_task_id"):
+        return torch._C._current_graph_task_id() != -1
+    return BACKWARD.depth > 0                    # before torch 2.0
 
 
 def is_compiling():
@@ -146,8 +152,10 @@ def guarded(method):
             self._warn(f"recording ends, the training goes on: {self.written} bytes are written, "
                        f"and more than max_bytes={self.max_bytes} would be")
         except Exception as e:  # whatever it is
+            reason = f"{type(e).__name__}: {e}"
+            self._lost(reason)
             self._drop()
-            self._warn(f"a step was not recorded, the training goes on: {type(e).__name__}: {e}", key="failed")
+            self._warn("a step was not recorded, the training goes on: " + reason, key="failed")
         return None
     return call
 
@@ -156,6 +164,7 @@ def guarded(method):
 
 ACTIVE = []                                      # the recorders which have a step at hand
 PATCHED = {}                                     # (owner, name): what was there, what is there now
+BACKWARD = types.SimpleNamespace(depth=0)        # calls of backward() that are running, while a step is recorded
 
 
 def tell(method, *args):
@@ -170,9 +179,11 @@ def listed(parameters):
 def watch_backward(old):
     def call(*args, **kwargs):
         tell("_on_backward", 1)
+        BACKWARD.depth += 1
         try:
             return old(*args, **kwargs)
         finally:
+            BACKWARD.depth -= 1
             tell("_on_backward", -1)
     return call
 
@@ -203,6 +214,7 @@ def watch_clip_norm(old):
     def call(parameters, max_norm, norm_type=2.0, *args, **kwargs):
         parameters = listed(parameters)
         tell("_on_norm", norm_type)
+        tell("_before_clip", parameters)
         norm = old(parameters, max_norm, norm_type, *args, **kwargs)
         tell("_on_clip", "norm", parameters, max_norm, norm, kwargs.get("foreach"))
         return norm
@@ -254,7 +266,8 @@ def watched(scaler):
         yield owner, "clip_grad_value_", watch_clip_value
         if not hasattr(parts, "_clip_grads_with_norm_"):  # before torch 2.6
             yield owner, "clip_grad_norm_", watch_clip_norm
-    for owner in {torch.amp.GradScaler, type(scaler)} - {type(None)}:
+    general = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler  # of both, and before torch 2.3
+    for owner in {general, type(scaler)} - {type(None)}:
         for name, make in (("scale", watch_scale), ("unscale_", watch_unscale), ("step", watch_scaler_step)):
             if name in owner.__dict__:
                 yield owner, name, make
@@ -278,6 +291,86 @@ def unwatch(rec):
         if owner.__dict__.get(name) is new:      # else others have replaced it once more: ours stays, idle
             setattr(owner, name, old)
             del PATCHED[owner, name]
+
+
+def autocast_dtype():
+    """What autocast computes in where it is in force; None: it is not."""
+    try:
+        return next((torch.get_autocast_dtype(d) for d in ("cpu", "cuda") if torch.is_autocast_enabled(d)), None)
+    except (AttributeError, TypeError):          # before torch 2.4
+        return (torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else
+                torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None)
+
+
+# ---- hooks ----
+
+class Hook:
+    """A hook of one module. Copies of the module (an EMA's), and what torch.save() writes of it, have one instead that
+    does nothing and needs none of this file."""
+
+    def __init__(self, module, call):
+        self.module, self.call = weakref.ref(module), call
+
+    def __call__(self, module, *args):
+        return self.call(module, *args) if module is self.module() else None
+
+    def __deepcopy__(self, memo):
+        return INERT
+
+    def __reduce__(self):
+        return getattr, (contextlib.nullcontext(), "__exit__")
+
+
+class Stepping:
+    """A call before and one after each step of an optimizer whose torch, before 2.0, has no hooks for it. Its step() is
+    replaced once, by one that makes all such calls."""
+
+    def __init__(self, opt, before, after):
+        self.opt, self.calls, self.mine = weakref.ref(opt), getattr(opt.step, "mpsim_calls", None), (before, after)
+        if self.calls is None:
+            self.calls = []
+            opt.step = types.MethodType(self.replaced(opt.step, self.calls), opt)
+        self.calls.append(self.mine)
+
+    @staticmethod
+    def replaced(old, calls):
+        @functools.wraps(old)
+        def step(opt, *args, **kwargs):
+            now, given = list(calls), ((opt, *args), kwargs)
+            for before, _ in now:
+                given = before(opt, *given) or given
+            result = old(*given[0][1:], **given[1])
+            for _, after in now:
+                after(opt, *given)
+            return result
+        step.mpsim_calls, step.mpsim_old = calls, old
+        return step
+
+    def remove(self):
+        if self.mine in self.calls:
+            self.calls.remove(self.mine)
+        opt = self.opt()
+        now = vars(opt).get("step") if opt is not None else None
+        if not self.calls and getattr(now, "mpsim_calls", None) is self.calls and now.__func__ is not now.mpsim_old:
+            if getattr(now.mpsim_old, "__func__", None) is getattr(type(opt), "step", None):
+                del opt.step
+            else:
+                opt.step = now.mpsim_old         # a scheduler's
+
+
+def on_step(opt, before, after):
+    """Handles of calls before and after each step of an optimizer; none where it has no place for them."""
+    if hasattr(opt, "register_step_post_hook"):
+        return [opt.register_step_pre_hook(before), opt.register_step_post_hook(after)]
+    return [Stepping(opt, before, after)] if isinstance(opt, torch.optim.Optimizer) else []
+
+
+def all_names(model):
+    """Each name of each parameter, of shared ones several."""
+    for prefix, module in model.named_modules(remove_duplicate=False):
+        for name, p in module._parameters.items():
+            if p is not None:
+                yield (prefix + "." if prefix else "") + name, p
 
 
 # ---- what a parameter group is ----
@@ -353,11 +446,7 @@ class Recorder:
                 opt = self.opts[k] = opt.optimizer      # Accelerate's, Lightning's
             known = not any(state.get("momentum_buffer") is not None for state in opt.state.values())
             self.taken[id(opt)] = 0 if known else None
-            if hasattr(opt, "register_step_post_hook"):
-                opt.register_step_pre_hook(self._step_begins)
-                opt.register_step_post_hook(lambda opt, args, kwargs: self._after_step(opt))
-        me = weakref.ref(self)
-        atexit.register(lambda: me() and me().close())
+        self._listen()
 
     def __enter__(self):
         return self
@@ -375,6 +464,9 @@ class Recorder:
         if self.step == step and not self.captured:
             return                               # a further micro-batch
         self._finish()
+        if self.at_exit is None:                 # after close(): which steps there were in between is not known
+            self._listen()
+            self.taken = dict.fromkeys(self.taken)
         if not self.stopped and self.wanted(step):
             self._drop()
             self.step = step
@@ -414,8 +506,26 @@ class Recorder:
         self._finish()
 
     def close(self):
-        """Write what is still to be written."""
+        """Write what is still to be written; nothing stays on the model or the optimizers."""
         self._finish()
+        self._leave()
+
+    def _listen(self):
+        """Hooks on the optimizers, and the end of the program."""
+        me = weakref.ref(self)
+        self.at_exit = lambda: me() and me().close()
+        atexit.register(self.at_exit)
+        self.on_steps = [on_step(opt, self._step_begins, lambda opt, args, kwargs: self._after_step(opt)) for opt in self.opts]
+        self.sees_steps = all(self.on_steps)     # of each optimizer
+
+    def _leave(self):
+        for handle in (h for handles in self.on_steps for h in handles):
+            handle.remove()
+        atexit.unregister(self.at_exit)
+        self.on_steps, self.at_exit = [], None
+
+    def _lost(self, reason):
+        """The step at hand is lost."""
 
     def _drop(self):
         for h in self.handles:
@@ -465,9 +575,7 @@ class Recorder:
 
     @guarded
     def _install(self):
-        for device in ("cuda", "cpu"):
-            if torch.is_autocast_enabled(device):
-                self.autocast = torch.get_autocast_dtype(device)
+        self.autocast = autocast_dtype()
         parallel = type(self.model).__name__ == "DataParallel"
         for name, mod, leaf, compiled in self._candidates():
             if not self.kinds & {"act", "out", "agrad", "dgrad"}:
@@ -483,10 +591,13 @@ class Recorder:
     def _hook(self, mod, name):
         self.hooked[name] = mod
         out = "out" in self.kinds or bool(self.out_modules and re.fullmatch(self.out_modules, name))
+
+        def before(m, args, kwargs=None):
+            given = self._on_input(m, name, args, kwargs or {})
+            return given if given is None or WITH_KWARGS else given[0]
         self.handles += [
-            mod.register_forward_pre_hook(lambda m, args, kwargs: self._on_input(m, name, args, kwargs),
-                                          with_kwargs=True),
-            mod.register_forward_hook(lambda m, args, output: self._on_output(name, out, output))]
+            mod.register_forward_pre_hook(Hook(mod, before), **({"with_kwargs": True} if WITH_KWARGS else {})),
+            mod.register_forward_hook(Hook(mod, lambda m, args, output: self._on_output(name, out, output)))]
 
     def _miss(self, name, what, reason):
         self.missing[f"{name} ({what if isinstance(what, str) else type(what).__name__})"] = reason
@@ -533,7 +644,8 @@ class Recorder:
             if "act" in self.kinds:              # here, as the module may change it in place
                 self._add("act", name, (args, kwargs))
                 if not floats((args, kwargs)):
-                    self._miss(name, mod, "its input is no floating-point tensor")
+                    self._miss(name, mod, "its input is no floating-point tensor" if args or WITH_KWARGS else
+                               "its inputs are keywords, which hooks have from torch 2.0 on")
         if "dgrad" not in self.kinds or not torch.is_grad_enabled():
             return None
         views = {}                               # one tensor given twice stays one tensor
@@ -621,6 +733,12 @@ class Recorder:
             self.found_inf[id(optimizer)] = int(found > 0)
         self.stepped.add(id(optimizer))
         self._finish_if_ready()
+
+    @guarded
+    def _before_clip(self, parameters):
+        whose = {id(p) for p in parameters if p.grad is not None}
+        if whose & (set().union(*(self._params(o) for o in self.opts)) or {id(p) for p in self._names()}):
+            self._capture()
 
     @guarded
     def _on_clip(self, kind, parameters, limit, norm, foreach):
@@ -883,7 +1001,7 @@ class Recorder:
             meta.update(self._clip_meta() or {})
             done = all(id(opt) in self.stepped for opt in self.opts)
             found = max(self.found_inf.values(), default=None)
-            seen = all(hasattr(opt, "register_step_post_hook") for opt in self.opts)
+            seen = self.sees_steps
             if found is not None:
                 meta.update(found_inf=found)
             if found is not None or seen:
@@ -893,8 +1011,7 @@ class Recorder:
             meta.update(accumulation=self.accumulation or max(self.backwards, 1))
         inner = self._inner()[0]
         first = self._names()
-        tied = {clean(n): first[p]
-                for n, p in inner.named_parameters(remove_duplicate=False)}
+        tied = {clean(n): first[p] for n, p in all_names(inner)}
         tied = {n: p for n, p in tied.items() if n != p}
         if tied:
             meta["tied"] = json.dumps(tied, sort_keys=True, separators=(",", ":"))
@@ -904,7 +1021,9 @@ class Recorder:
         if device.type == "cuda":
             meta.update(device=torch.cuda.get_device_name(device), cuda=torch.version.cuda)
         elif device.type == "cpu":
-            meta["cpu_capability"] = torch.backends.cpu.get_cpu_capability().lower()
+            capability = getattr(getattr(torch.backends, "cpu", None), "get_cpu_capability", None)
+            if capability:                       # torch 2.0
+                meta["cpu_capability"] = capability().lower()
             meta["ieee_roots"] = str(ieee_roots()).lower()
             if os.environ.get("MKL_CBWR"):
                 meta["mkl_cbwr"] = os.environ["MKL_CBWR"]
