@@ -89,7 +89,8 @@ sim_libsim_a_SOURCES = \
   sim/scaler/wide.c sim/scaler/wide.h \
   sim/traininglog/episode.c sim/traininglog/episode.h sim/traininglog/facts.c sim/traininglog/facts.h \
   sim/traininglog/health.c sim/traininglog/health.h sim/traininglog/healthtext.c \
-  sim/traininglog/healthtext.h sim/traininglog/judge.c sim/traininglog/judge.h sim/traininglog/logline.c \
+  sim/traininglog/healthtext.h sim/traininglog/judge.c sim/traininglog/judge.h sim/traininglog/field.c sim/traininglog/field.h \
+  sim/traininglog/shape.c sim/traininglog/shape.h sim/traininglog/source.c sim/traininglog/source.h sim/traininglog/logtext.c sim/traininglog/logtext.h sim/traininglog/logline.c \
   sim/traininglog/logline.h sim/traininglog/lognote.c sim/traininglog/lognote.h \
   sim/traininglog/logpattern.c sim/traininglog/logpattern.h sim/traininglog/logseries.c \
   sim/traininglog/logseries.h sim/traininglog/logtable.c sim/traininglog/logtable.h \

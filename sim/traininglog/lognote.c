@@ -137,6 +137,18 @@ static named name_at(const char *line, const char *p)
     return n;
 }
 
+/* Whether a name says that its number is a setting, or another number about losses: loss_weight, best_loss, loss_scale. */
+static int is_of_setting(const char *name)
+{
+    static const char *const words[] = {"scal",     "best",   "weight", "coef",   "lambda", "every",
+                                        "interval", "window", "thresh", "factor", "patien", "smooth",
+                                        "balance",  "_fn",    "_type",  "alpha",  "beta",   NULL};
+    for (size_t i = 0; words[i]; i++)
+        if (strstr(name, words[i]))
+            return 1;
+    return 0;
+}
+
 /* Whether a name is one of an evaluation: val/loss, eval_loss, test_loss. */
 static int is_of_evaluation(const char *name)
 {
@@ -151,8 +163,7 @@ static value_kind other_loss(const char *line, int evaluation, double *x)
     for (const char *p = line; (p = strstr(p, "loss")) != NULL;) {
         const named n = name_at(line, p);
         double value;
-        const int other = strstr(n.name, "scal") || strstr(n.name, "best") ||
-                          strncmp(words_skip_marks(n.end), "scal", 4) == 0;
+        const int other = is_of_setting(n.name) || strncmp(words_skip_marks(n.end), "scal", 4) == 0;
         const int part = p > line && isalpha((unsigned char)p[-1]) && !strstr(n.name, "entropyloss");
         const value_kind v = other || part || !is_of_evaluation(n.name) != !evaluation ? VALUE_UNSAID
                                                                                        : words_value(n.end, &value);
@@ -214,21 +225,28 @@ static value_kind loss_of(const char *line, double *x)
     return v == VALUE_UNSAID ? other_loss(line, 0, x) : v;
 }
 
-int log_note_parse(log_note *n, const char *text)
+static void to_lower(char line[WIDTH + 1], const char *text)
 {
-    static const char *const lost[] = {"number of nan iterations", NULL};
-    char line[WIDTH + 1];
     size_t length = 0;
     for (; text[length] && length < WIDTH; length++)
         line[length] = (char)tolower((unsigned char)text[length]);
     line[length] = 0;
+}
+
+int log_note_parse(log_note *n, const char *text, const char *settings)
+{
+    static const char *const lost[] = {"number of nan iterations", NULL};
+    char line[WIDTH + 1];
+    to_lower(line, settings);
+    const double starts = starts_at(line);
+    to_lower(line, text);
     *n = (log_note){.step = -1, .of = -1, .about = -1, .epoch = -1, .marks = marks_of(line)};
     n->loss = loss_of(line, &n->loss_value);
     n->aside = is_aside(line);
     n->norm = words_value_of(line, norm_words, &n->norm_value);
     n->validation = other_loss(line, 1, &n->validation_value);
     n->skipped = skipped_in_all(line);
-    n->starts = starts_at(line);
+    n->starts = starts;
     n->timed = strstr(line, "elapsed time per iteration") != NULL;
     if (words_integer_of(line, lost) > 0 && n->loss == VALUE_UNSAID)
         n->loss = VALUE_NAN;

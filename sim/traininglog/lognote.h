@@ -33,8 +33,9 @@ typedef struct log_note {
     double starts;    /* the first scale, of the run's settings; NaN: unsaid  */
 } log_note;
 
-/* log_note_parse -- 1 and *n if the line says any of it; n->line is left to the caller. */
-int log_note_parse(log_note *n, const char *text);
+/* log_note_parse -- 1 and *n if the line says any of it; n->line is left to the caller. `settings`: the line before numbers that are no
+ * measurements were masked. */
+int log_note_parse(log_note *n, const char *text, const char *settings);
 
 /* Notes in the order of their lines, NOTES_MAX of them at most: of more every second is dropped, as
  * often as it takes, but for those of what is not finite, of which MANY are kept. */

@@ -45,7 +45,7 @@ static int take_text(scan *s, char out[NAME])
 static int take_value(scan *s, char out[VALUE])
 {
     skip_blanks(s);
-    const size_t n = strcspn(s->p, ",} \t\r\n");
+    const size_t n = strcspn(s->p, ",}] \t\r\n");
     if (n == 0 || n >= VALUE)
         return 0;
     memcpy(out, s->p, n);
@@ -73,6 +73,46 @@ static int take_series(scan *s, const char *name, int (*visit)(const char *, uin
     return take(s, '}') ? 0 : -1;
 }
 
+/* What a number of TensorBoard is, by the name of the file, run-NAME-tag-train_loss.json. */
+static void name_of_tag(char name[NAME], const char *tag)
+{
+    snprintf(name, NAME, "%.*s", tag ? (int)strcspn(tag, ".") : 0, tag ? tag : "");
+    if (!*name)
+        snprintf(name, NAME, "loss");
+    char *mark = strncmp(name, "train_", 6) == 0 || strncmp(name, "val_", 4) == 0 ? strchr(name, '_') : NULL;
+    if (mark)
+        *mark = '/';
+}
+
+/* [wall time, step, value], as TensorBoard's download has them; -1: damaged. */
+static int take_point(scan *s, const char *name, int (*visit)(const char *, uint64_t, void *), void *context)
+{
+    char wall[VALUE], step[VALUE], value[VALUE], line[NAME + 3 * VALUE];
+    if (!take(s, '[') || !take_value(s, wall) || !take(s, ',') || !take_value(s, step) || !take(s, ',') ||
+        !take_value(s, value) || !take(s, ']'))
+        return -1;
+    snprintf(line, sizeof line, "step: %s  %s: %s", step, name, value);
+    return visit(line, s->line, context);
+}
+
+static int points(scan *s, const char *tag, int (*visit)(const char *, uint64_t, void *), void *context)
+{
+    char name[NAME];
+    int stop = 0;
+    name_of_tag(name, tag);
+    do
+        stop = take_point(s, name, visit, context);
+    while (!stop && take(s, ','));
+    return stop;
+}
+
+static int begins_points(scan s)
+{
+    char value[VALUE];
+    return take(&s, '[') && take(&s, '[') && take_value(&s, value) && take(&s, ',') &&
+           strspn(value, "0123456789.e+") == strlen(value);
+}
+
 int log_series_begins(const char *bytes, size_t n)
 {
     char begin[1024], name[NAME], step[NAME];
@@ -80,14 +120,21 @@ int log_series_begins(const char *bytes, size_t n)
     const size_t most = n < sizeof begin - 1 ? n : sizeof begin - 1;
     memcpy(begin, bytes, most);
     begin[most] = 0;
+    if (begins_points(s))
+        return 1;
     return take(&s, '{') && take_text(&s, name) && take(&s, ':') && take(&s, '{') && take_text(&s, step) &&
            take(&s, ':') && step[0] && strspn(step, "0123456789") == strlen(step);
 }
 
-int log_series_lines(const char *text, int (*visit)(const char *line, uint64_t number, void *context), void *context)
+int log_series_lines(const char *text, const char *tag, int (*visit)(const char *line, uint64_t number, void *context),
+                     void *context)
 {
     scan s = {text, 1};
     char name[NAME];
+    if (begins_points(s) && take(&s, '[')) {
+        const int stop = points(&s, tag, visit, context);
+        return stop < 0 ? 0 : stop;
+    }
     if (!take(&s, '{'))
         return 0;
     do {

@@ -4,6 +4,7 @@
 #include "../array/need.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = 8192 };
@@ -68,4 +69,13 @@ void metric_values_take(metric_values *all, const char *text, uint64_t line, int
         need_room(&all->at, all->count, sizeof *all->at);
         all->at[all->count++] = v;
     }
+}
+
+int metric_is_in(const char *text)
+{
+    metric_values some = {.count = 0};
+    metric_values_take(&some, text, 0, -1);
+    const int found = some.count > 0;
+    free(some.at);
+    return found;
 }

@@ -42,3 +42,5 @@ typedef struct metric_values {
 
 /* metric_values_take -- those of a line. */
 void metric_values_take(metric_values *all, const char *text, uint64_t line, int64_t step);
+/* metric_is_in -- whether a line has one. */
+int metric_is_in(const char *text);

@@ -1,20 +1,17 @@
 /* traininglog.c -- see traininglog.h. */
 #include "traininglog.h"
 
-#include "logseries.h"
+#include "logtext.h"
 #include "logwalk.h"
 
-#include "../array/array.h"
 #include "../array/need.h"
 #include "../cli/options.h"
-#include "../cli/textfile.h"
-#include "../trace/trace.h"
+#include "../text/escape.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* RECENT: how far back a line of another process, which comes late, may lie. */
 enum { ENTRIES_MAX = 1 << 20, RECENT = 8 };
@@ -258,15 +255,23 @@ static void take_scale_line(training_log *log, log_line *l, const char *text)
     log->numbered |= l->what & LOG_STATUS && l->step >= 0;
 }
 
-/* A line, or a part of one that is about one event. */
-static int take_part(training_log *log, const char *line)
+/* Whether the rank of a line is another than that of the first lines. */
+static int is_other_rank(const training_log *log, const log_line *l)
 {
-    char row[LOG_WIDTH + 1];
+    return l->rank != log->rank && l->rank >= 0 && log->rank >= 0;
+}
+
+/* A part of the log; `masked`, as it is measured. */
+static int take_part(void *context, const log_part *p, const char *text, const char *masked)
+{
+    training_log *log = context;
     log_line l;
     log_note n;
-    const char *values = log_table_line(&log->table, line, row), *text = values ? values : line;
-    const int noted = log_note_parse(&n, text);
-    const int found = (log->own && log_pattern_match(log->own, &l, &n, text)) || log_line_parse(&l, text);
+    log->line = p->line;
+    log->seq = p->seq;
+    log->unterminated = p->cut;
+    const int noted = log_note_parse(&n, masked, text);
+    const int found = (log->own && log_pattern_match(log->own, &l, &n, text)) || log_line_parse(&l, masked);
     if (noted)
         follow_place(&log->place, &n);
     log->about = n.step >= 0 ? n.step : log->about;
@@ -277,7 +282,7 @@ static int take_part(training_log *log, const char *line)
             log->rank = l.rank;
             log->scaler = l.scaler;
         }
-        if (l.rank != log->rank && l.rank >= 0 && log->rank >= 0) {
+        if (is_other_rank(log, &l)) {
             log->other_ranks++;
             log->other_lost += n.loss > VALUE_FINITE;
             return log->full;
@@ -290,38 +295,27 @@ static int take_part(training_log *log, const char *line)
     }
     if (noted || found)
         take_note(log, &n);
-    metric_values_take(&log->metrics, text, log->line, log->about);
+    metric_values_take(&log->metrics, masked, log->line, log->about);
     log->has_value |= log->metrics.count > 0;
     if (found)
-        take_scale_line(log, &l, text);
+        take_scale_line(log, &l, masked);
     return log->full;
 }
 
-/* A line of which it is known that the next does not go on where it was cut. */
-static int take_line(training_log *log, char *text)
+/* Whether a line has a number that is read. */
+static int is_measuring(const char *text)
 {
-    while (*text && !log->full) {
-        const size_t n = log_line_length(text);
-        const char next = text[n];
-        text[n] = 0;
-        if (take_part(log, text))
-            break;
-        text[n] = next;
-        text += n;
-    }
-    return log->full;
+    log_line l;
+    log_note n;
+    (void)log_note_parse(&n, text, text);
+    return n.loss || n.norm || n.validation || (log_line_parse(&l, text) && l.what & LOG_STATUS) || metric_is_in(text);
 }
 
-static int visit_line(const char *line, void *context)
+/* Whether a line tells an overflow, or a growth, in a fixed phrase. */
+static int is_event(const char *text)
 {
-    training_log *log = context;
-    if (!line[strspn(line, " ")] || (log->held[0] && log_line_join(log->held, line)))
-        return 0;
-    const int stop = take_line(log, log->held);
-    memcpy(log->held, line, strlen(line) + 1);
-    log->line = log->reader.ends + 1;
-    log->seq++;
-    return stop;
+    log_line l;
+    return log_line_parse(&l, text) && l.rule >= 0;
 }
 
 /* ---- several ranks that say the same without a number ---- */
@@ -367,97 +361,6 @@ static void drop_copies(training_log *l)
     l->count = kept;
 }
 
-/* ---- files ---- */
-
-/* A line of a file that is one series after another. */
-static int visit_series(const char *line, uint64_t number, void *context)
-{
-    training_log *log = context;
-    log->line = number;
-    log->seq++;
-    return take_part(log, line);
-}
-
-/* The whole of such a file, of which the first n bytes are read. 0, or an exit code. */
-static int read_series(training_log *l, int fd, const char *path, const char *bytes, size_t n)
-{
-    enum { MOST = 1 << 28 };
-    static char more[1 << 16];
-    array_bytes all = {NULL, 0, 0, 0};
-    trace_error error;
-    ssize_t got;
-    array_put(&all, bytes, n);
-    while ((got = text_file_next(fd, path, more, sizeof more, 0, &error)) > 0 && !all.failed && all.n < MOST)
-        array_put(&all, more, (size_t)got);
-    array_put(&all, "", 1);
-    (void)need(all.failed ? NULL : l);
-    if (got >= 0)
-        (void)log_series_lines((const char *)all.p, visit_series, l);
-    l->reader.lines = l->seq;
-    free(all.p);
-    return got < 0 ? fail(error.exit, "%s", error.text) : 0;
-}
-
-/* Whether the first n bytes of a file are no text: more than two and one of fifty are control characters that texts do
- * not have. NULs are passed over, since UTF-16 and files with holes have them, and what is no ASCII, in whatever encoding it is. */
-static int is_binary(const char *bytes, size_t n)
-{
-    size_t characters = 0, controls = 0;
-    if (n >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0))
-        return 0;
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char c = (unsigned char)bytes[i];
-        controls += (c && c < ' ' && !strchr("\a\b\t\n\v\f\r\x1b", c)) || c == 0x7f;
-        characters += c != 0;
-    }
-    return controls > 2 + characters / 50;
-}
-
-/* What the first n bytes of a file show that it is; NULL: text. */
-static const char *other_than_text(const char *bytes, size_t n)
-{
-    return trace_is_events(bytes, n) ? TRACE_EVENTS : is_binary(bytes, n) ? "a binary file" : NULL;
-}
-
-static int read_bytes(training_log *l, const char *path, const char *name)
-{
-    static char bytes[1 << 16];
-    trace_error error;
-    const int fd = text_file_open(path, &error);
-    ssize_t n = -1;
-    int stop = 0, endless = 0;
-    if (fd < 0)
-        return fail(error.exit, "%s", error.text);
-    for (int first = 1; !stop; first = 0) {
-        if ((n = text_file_next(fd, path, bytes, sizeof bytes, first, &error)) <= 0)
-            break;
-        const char *what = first ? other_than_text(bytes, (size_t)n) : NULL;
-        if (what) {
-            if (fd > STDIN_FILENO)
-                close(fd);
-            return fail(EXIT_DATA, "%s: offset 0: not a text log but %s", name, what);
-        }
-        if (first && log_series_begins(bytes, (size_t)n)) {
-            const int code = read_series(l, fd, path, bytes, (size_t)n);
-            if (fd > STDIN_FILENO)
-                close(fd);
-            return code;
-        }
-        if (!(stop = log_reader_bytes(&l->reader, bytes, (size_t)n, visit_line, l)))
-            endless = stop = l->reader.since > LOG_ENDLESS;
-    }
-    const int unterminated = l->reader.n > 0;
-    if (!stop && !log_reader_end(&l->reader, visit_line, l)) {
-        l->unterminated = unterminated;
-        (void)take_line(l, l->held);
-    }
-    if (fd > STDIN_FILENO)
-        close(fd);
-    return n < 0     ? fail(error.exit, "%s", error.text)
-           : endless ? fail(EXIT_DATA, "%s: no log: %d MiB without the end of a line", name, LOG_ENDLESS >> 20)
-                     : 0;
-}
-
 int training_log_read(training_log *l, const char *path, const log_pattern *own)
 {
     char name[512];
@@ -466,10 +369,13 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
     l->epoch = -1;
     l->last_step = -1;
     l->about = -1;
-    l->table.tag = strstr(path, "-tag-") ? strstr(path, "-tag-") + 5 : NULL;
     l->place = (log_line_place){.of = -1, .step = -1};
     escape_text(name, sizeof name, strcmp(path, "-") == 0 ? "standard input" : path);
-    const int code = read_bytes(l, path, name);
+    log_text *t = need_memory(1, sizeof *t);
+    *t = (log_text){
+        .reader = &l->reader, .measures = is_measuring, .is_event = is_event, .visit = take_part, .context = l};
+    const int code = log_text_read(t, path, name);
+    free(t);
     const mpsim_scaler_config *any = &mpsim_scaler_find("static")->config;
     if (code)
         return code;

@@ -4,7 +4,6 @@
 #include "logline.h"
 #include "lognote.h"
 #include "logpattern.h"
-#include "logtable.h"
 #include "metric.h"
 #include "track.h"
 
@@ -57,7 +56,6 @@ typedef struct training_log {
     size_t count;
     log_reader reader;
     const log_pattern *own;                   /* the user's, or NULL                            */
-    char held[LOG_WIDTH + 1];                 /* the last line, which the next may go on with   */
     uint64_t line, seq;                       /* its number; its number without empty ones, and with those that
                                   end in a carriage return                       */
     uint64_t recognised[LOG_DIALECTS], total; /* lines                                  */
@@ -78,7 +76,6 @@ typedef struct training_log {
     int lost_since, lost_as;                     /* 1: no line since then tells another; VALUE_NAN or VALUE_INF    */
     log_notes notes;                             /* loss, norm, where the run stands                          */
     metric_values metrics;                       /* of reinforcement learning                                 */
-    log_table table;                             /* whose rows are lines                                      */
     int64_t about;                               /* the last step that a line told; -1                        */
     double epoch;                                /* the last one; -1                                          */
     int64_t last_step, step_base;                /* the last step; what steps of an epoch are counted from */

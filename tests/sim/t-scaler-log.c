@@ -171,7 +171,7 @@ START_TEST(losses)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         log_note n;
-        (void)log_note_parse(&n, rows[i].text);
+        (void)log_note_parse(&n, rows[i].text, rows[i].text);
         ck_assert_msg(n.loss == rows[i].loss, "%s: %d", rows[i].text, (int)n.loss);
     }
 }
