@@ -100,7 +100,8 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/sandbox/             ^sim/sandbox/|^config[.]h|^<
 ^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<
 ^sim/cli/confine[.]c       ^sim/(cli|sandbox|trace)/|^<
-^sim/cli/                 ^sim/(array|cli|report|text|trace)/|^lib/include/|^config[.]h|^<
+^sim/exact/               ^sim/(exact|text)/|^lib/include/mpsim/|^<
+^sim/cli/                 ^sim/(array|cli|exact|report|text|trace)/|^lib/include/|^config[.]h|^<
 ^sim/traininglog/          ^sim/(array|cli|report|text|trace|traininglog)/|^lib/include/|^config[.]h|^<
 ^sim/policy/yaml[.]c      ^sim/(array|policy|cli|trace)/|^<
 ^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<

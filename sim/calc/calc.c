@@ -1,7 +1,7 @@
 /* calc.c -- what an operation is; see calc.h. */
 #include "calc.h"
 
-#include "../cli/element.h"
+#include "../text/option.h"
 
 int calculation_parse(calculation *c, const char *word)
 {
@@ -15,26 +15,42 @@ int calculation_parse(calculation *c, const char *word)
     return 0;
 }
 
-void calculation_arith(const calculation *c, const target *t, const mpsim_format *operands, mpsim_arith *o,
-                       mpsim_rounding *nearest)
+const mpsim_format *operand_format(const operand_formats *f, const target *result)
 {
-    mpsim_arith_init(o, c->op, operands ? operands : &t->format, MPSIM_ROUND_NEAREST_EVEN);
-    o->result = t->format;
-    o->rounding = t->rounding;
-    *nearest = t->rounding; /* the choices of the preset, too */
-    nearest->mode = MPSIM_ROUND_NEAREST_EVEN;
+    return f->same ? &result->format : f->format;
 }
 
-int operand_number(double *x, const char *word)
+mpsim_rounding calculation_nearest(const target *t)
 {
-    return number_parse(x, word + (word[0] == ' '));
+    mpsim_rounding nearest = t->rounding; /* the choices of the preset, too */
+    nearest.mode = MPSIM_ROUND_NEAREST_EVEN;
+    nearest.via_binary32 = 0;
+    nearest.flush_input = 0;
+    return nearest;
+}
+
+int calculation_flushes(const target *t, const exact_number *x, const mpsim_format *f)
+{
+    return t->rounding.flush_input && exact_is_below(x, mpsim_format_min_normal(f));
+}
+
+int operand_is_number(const char *word)
+{
+    exact_number x;
+    const char *text = word + (word[0] == ' ');
+    return exact_is_code(text) || exact_parse(&x, text) == 0;
+}
+
+int operand_value(exact_number *x, const operand_formats *f, const char *word)
+{
+    const element_kind kind = {.codes = f->codes, .ask = "--operands FORMAT"};
+    return element_read(x, "calc", "operands", &kind, word + (word[0] == ' '));
 }
 
 const char *operand_file(char *const *words, int n)
 {
-    double x;
     for (int i = 0; i < n; i++)
-        if (operand_number(&x, words[i]))
+        if (!operand_is_number(words[i]))
             return words[i];
     return NULL;
 }

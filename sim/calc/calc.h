@@ -1,6 +1,7 @@
 /* calc.h -- what an operation of mpsim calc is (calc.c), and its operands that are files (files.c). */
 #pragma once
 
+#include "../cli/element.h"
 #include "../cli/target.h"
 
 #include <mpsim/function.h>
@@ -13,17 +14,29 @@ typedef struct calculation {
     mpsim_function function;
 } calculation;
 
+/* What the command line says of operands. */
+typedef struct operand_formats {
+    const mpsim_format *format; /* of --operands, which all are rounded to first; NULL: they stay as they are */
+    const mpsim_format *codes;  /* of which 0x3c00 is a code; NULL: no format is known */
+    int same;                   /* --operands same: the format of each result          */
+} operand_formats;
+
+/* operand_format -- the format that operands of a result are rounded to, or NULL. */
+const mpsim_format *operand_format(const operand_formats *f, const target *result);
+
 /* calculation_parse -- a word. 0, or -1. */
 int calculation_parse(calculation *c, const char *word);
 
-/* calculation_arith -- how its result is rounded: operands of a format (NULL: that of the target), which are rounded to
- * it by *nearest first. */
-void calculation_arith(const calculation *c, const target *t, const mpsim_format *operands, mpsim_arith *o,
-                       mpsim_rounding *nearest);
+/* calculation_nearest -- how operands are rounded to --operands: the choices of the target, to nearest even. */
+mpsim_rounding calculation_nearest(const target *t);
 
-/* operand_number -- a number of binary64, inf or nan; a blank before it hides a negative one from the parser of options.
- * 0, or -1. */
-int operand_number(double *x, const char *word);
+/* calculation_flushes -- whether the target reads the number as zero: --flush-inputs, and it is subnormal in f. */
+int calculation_flushes(const target *t, const exact_number *x, const mpsim_format *f);
+
+/* operand_is_number -- whether a word is a number, or meant as one; a blank before it hides a negative one from the
+ * parser of options. operand_value -- that number, or the value of a code. 0, or an exit code after a message. */
+int operand_is_number(const char *word);
+int operand_value(exact_number *x, const operand_formats *f, const char *word);
 
 /* operand_file -- the first of the operands that is no number, and so is a file; NULL: all are numbers. */
 const char *operand_file(char *const *words, int n);
@@ -32,5 +45,5 @@ const char *operand_file(char *const *words, int n);
  * meets. The tensors are those of the first file; a tensor of another file has the same name and shape, or is, as that
  * of the first, the only one. Written to `path`, safetensors or npy by its name, in the format of the target. 0, or an
  * exit code after a message. */
-int calculate_files(const calculation *c, const target *t, const mpsim_format *operands, uint64_t seed,
-                    char *const *words, const char *path);
+int calculate_files(const calculation *c, const target *t, const operand_formats *f, uint64_t seed, char *const *words,
+                    const char *path);

@@ -10,76 +10,134 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char more[] =
-    "OP is convert, add, sub, mul, div, sqrt, fma (x y + z), exp, log (natural) or tanh. Each operand\n"
-    "is rounded to the operands' format first, to nearest even; a star marks one that was not a number\n"
-    "of it. The exact result is then rounded once: exp, log and tanh, too, are correctly rounded, which\n"
-    "those of a framework or a GPU need not be.\n"
+    "OP is convert, add, sub, mul, div, sqrt, fma (x y + z), exp, log (natural) or tanh. An operand is\n"
+    "the decimal as it is typed: 0.1 is one tenth. The exact result is rounded once. --operands FORMAT\n"
+    "rounds each operand to a format first, to nearest even, as a tensor of that format would have it;\n"
+    "a star marks an operand that this changed.\n"
+    "exp, log and tanh take the number of binary64 that is nearest to the operand; their results, too,\n"
+    "are correctly rounded, which those of a framework or a GPU need not be.\n"
     "\n"
-    "Operands that are no numbers are files of tensors: the operation is done on each element, and\n"
-    "-o FILE (safetensors, or npy) gets the result. A number meets every element. Tensors of several\n"
-    "files meet by their names; their shapes are equal.\n"
+    "0x3c00, without a point or a p, is a code: of --operands, else of the format of the result, if -f\n"
+    "names one format. 0x1p-24 is a number.\n"
+    "\n"
+    "Operands that are no numbers are files of tensors: the operation is done on each element as it is\n"
+    "stored, and -o FILE (safetensors, or npy) gets the result. A number meets every element. Tensors\n"
+    "of several files meet by their names; their shapes are equal.\n"
     "\n"
     "Examples:\n"
     "  mpsim calc div 1 3 -f fp16,bf16,e4m3\n"
     "  mpsim calc fma 0x1.eacp+7 0x1.3f4p+4 0x1.c04p+14 -f fp16\n"
     "  mpsim calc add 448 32 -f e4m3@cuda,e4m3@ocp          what an overflow becomes\n"
     "  mpsim calc exp 11.1 -f fp16,bf16,binary64\n"
+    "  mpsim calc mul 0x3c01 0x3c01 -f fp16                 two codes of fp16\n"
+    "  mpsim calc add 1 0.001 --operands same -f bf16,fp16  of two bf16 numbers, of two fp16 numbers\n"
     "  mpsim calc mul 3 5 --operands e2m1 -f e4m3,fp16 -r toward-zero\n"
     "  mpsim calc sub after.safetensors before.safetensors -f bf16 -o moved.safetensors\n";
 
 static const char default_formats[] = "binary32,tf32,fp16,bf16,e4m3,e5m2";
 
+/* The operands as they were typed. */
+typedef struct given {
+    exact_number x[3];
+    char **words;
+    operand_formats formats;
+} given;
+
 typedef struct answer {
     const target *t;
     const calculation *what;
-    mpsim_arith o;
-    uint64_t operand[3], code;
+    const mpsim_format *operands; /* of --operands, of a function else binary64; NULL: as they were typed */
+    uint64_t code;
     double value[3], result;
-    int inexact[3]; /* the operand was rounded */
+    int rounded[3]; /* the operand, to that format */
     unsigned flags;
 } answer;
 
-static unsigned ieee_underflow(const answer *a, uint32_t random)
+/* Operands of a format: their codes, and what they were rounded to. */
+static void round_operands(answer *a, uint64_t codes[3], const given *g)
 {
-    const unsigned tiny = mpsim_arith_tiny(&a->o, a->operand[0], a->operand[1], a->operand[2], random);
-    return element_ieee_underflow(a->flags, tiny);
+    const mpsim_rounding nearest = calculation_nearest(a->t);
+    for (int i = 0; i < a->what->operands; i++) {
+        unsigned flags = 0;
+        codes[i] = exact_encode(a->operands, &nearest, &g->x[i], 0, &flags, NULL);
+        a->value[i] = mpsim_decode(a->operands, codes[i]);
+        a->rounded[i] = (flags & MPSIM_FLAG_INEXACT) != 0 ||
+                        !(a->value[i] == g->x[i].nearest || (isnan(a->value[i]) && isnan(g->x[i].nearest)));
+    }
 }
 
-static void calculate(answer *a, const target *t, const calculation *c, const mpsim_format *operands, const double *x,
-                      uint64_t seed)
+/* The operation on codes of the operands' format. */
+static unsigned apply_to_codes(answer *a, const uint64_t x[3], uint32_t random)
 {
-    const mpsim_format *f = operands ? operands : &t->format;
-    mpsim_rounding nearest;
-    calculation_arith(c, t, operands, &a->o, &nearest);
-    a->t = t;
-    a->what = c;
-    for (int i = 0; i < 3; i++) {
-        a->operand[i] = mpsim_encode_f64(f, &nearest, x[i], 0, NULL);
-        a->value[i] = mpsim_decode(f, a->operand[i]);
-        a->inexact[i] = !(a->value[i] == x[i] || (isnan(x[i]) && isnan(a->value[i])));
+    const mpsim_format *f = &a->t->format;
+    mpsim_arith o;
+    if (a->what->is_function) {
+        a->code = mpsim_function_apply(a->what->function, a->operands, f, &a->t->rounding, x[0], random, &a->flags);
+        return 0;
     }
+    mpsim_arith_init(&o, a->what->op, a->operands, MPSIM_ROUND_NEAREST_EVEN);
+    o.result = *f;
+    o.rounding = a->t->rounding;
+    a->code = mpsim_arith_apply(&o, x[0], x[1], x[2], random, &a->flags);
+    return mpsim_arith_tiny(&o, x[0], x[1], x[2], random);
+}
+
+/* The operation on what was typed. */
+static unsigned apply_to_typed(answer *a, const given *g, uint32_t random)
+{
+    const exact_number *x[3] = {&g->x[0], &g->x[1], &g->x[2]};
+    exact_number zero[3];
+    unsigned tiny;
+    for (int i = 0; i < a->what->operands; i++) {
+        a->value[i] = g->x[i].nearest;
+        const int code = exact_is_code(g->words[i]);
+        if (!calculation_flushes(a->t, x[i], code ? g->formats.codes : &a->t->format))
+            continue;
+        exact_of(&zero[i], copysign(0, x[i]->nearest));
+        x[i] = &zero[i];
+    }
+    a->code = exact_apply(a->what->op, &a->t->format, &a->t->rounding, x, random, &a->flags, &tiny);
+    return tiny;
+}
+
+static void calculate(answer *a, const target *t, const calculation *c, const given *g, uint64_t seed)
+{
+    uint64_t codes[3] = {0, 0, 0};
     const uint32_t random = mpsim_rng_word(seed, 0, 0);
-    a->code = c->is_function
-                  ? mpsim_function_apply(c->function, f, &t->format, &a->o.rounding, a->operand[0], random, &a->flags)
-                  : mpsim_arith_apply(&a->o, a->operand[0], a->operand[1], a->operand[2], random, &a->flags);
-    if (!c->is_function)
-        a->flags |= ieee_underflow(a, random);
+    *a = (answer){.t = t, .what = c, .operands = operand_format(&g->formats, t)};
+    if (!a->operands && c->is_function)
+        a->operands = mpsim_format_find("binary64");
+    if (a->operands)
+        round_operands(a, codes, g);
+    const unsigned tiny = a->operands ? apply_to_codes(a, codes, random) : apply_to_typed(a, g, random);
+    a->flags |= element_ieee_underflow(a->flags, tiny);
     a->result = mpsim_decode(&t->format, a->code);
 }
 
 /* ---- reports ---- */
 
+/* Nine digits; of what was typed as many more as tell it from other numbers. */
+static const char *value_text(char out[32], double x, int rounded)
+{
+    int digits = 9;
+    do
+        snprintf(out, 32, "%.*g", digits, x);
+    while (!rounded && digits++ < 17 && strtod(out, NULL) != x);
+    return out;
+}
+
 static void print_row(table *t, const answer *a)
 {
-    char code[24], flags[192];
+    char code[24], flags[192], value[32];
     const int operands = a->what->operands;
     table_cell(t, "%s", a->t->label);
     for (int i = 0; i < 3; i++)
         if (i < operands)
-            table_cell(t, "%.9g%s", a->value[i], a->inexact[i] ? "*" : "");
+            table_cell(t, "%s%s", value_text(value, a->value[i], a->rounded[i]), a->rounded[i] ? "*" : "");
         else
             table_cell(t, "%s", "");
     table_cell(t, "%.17g", a->result);
@@ -88,13 +146,15 @@ static void print_row(table *t, const answer *a)
     table_cell(t, "%s", element_flags_text(flags, sizeof flags, a->flags));
 }
 
-static json_t *answer_json(const answer *a, char **typed)
+static json_t *answer_json(const answer *a, const given *g)
 {
     char code[24];
     json_t *v = json_object(), *operands = json_array(), *words = json_array(), *flags = json_array();
+    json_t *codes = json_array();
     for (int i = 0; i < a->what->operands; i++) {
         json_array_append_new(operands, json_of_double(a->value[i]));
-        json_array_append_new(words, json_string(typed[i] + strspn(typed[i], " ")));
+        json_array_append_new(words, json_string(g->words[i]));
+        json_array_append_new(codes, exact_is_code(g->words[i]) ? json_string(g->formats.codes->name) : json_null());
     }
     for (const element_flag *f = element_flags; f->name; f++)
         if (a->flags & f->flag)
@@ -102,9 +162,10 @@ static json_t *answer_json(const answer *a, char **typed)
     json_object_set_new(v, "operation", json_string(a->what->name));
     json_object_set_new(v, "format", json_string(a->t->format.name));
     json_object_set_new(v, "preset", json_string(a->t->preset));
-    json_object_set_new(v, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)a->o.rounding.mode)));
-    json_object_set_new(v, "operand_format", json_string(a->o.operand[0].name));
+    json_object_set_new(v, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)a->t->rounding.mode)));
+    json_object_set_new(v, "operand_format", a->operands ? json_string(a->operands->name) : json_null());
     json_object_set_new(v, "typed", words);
+    json_object_set_new(v, "code_of", codes);
     json_object_set_new(v, "operands", operands);
     json_object_set_new(v, "result", json_of_double(a->result));
     json_object_set_new(v, "code", json_string(element_code_text(code, &a->t->format, a->code)));
@@ -112,40 +173,59 @@ static json_t *answer_json(const answer *a, char **typed)
     return v;
 }
 
-static void print_json(const answer *answers, size_t n, char **typed, FILE *to)
+static void print_json(const answer *answers, size_t n, const given *g, FILE *to)
 {
     json_begin(to, "mpsim.calc/1");
     fputs("\"results\": [", to);
     for (size_t i = 0; i < n; i++) {
-        json_item(to, REPORT_JSON, i, answer_json(&answers[i], typed));
+        json_item(to, REPORT_JSON, i, answer_json(&answers[i], g));
     }
     fputs("]}\n", to);
 }
 
-/* The operands that a format has not, as they were typed. */
-static void print_typed(const answer *answers, size_t n, char **typed, FILE *to)
+/* What codes stand for. */
+static void print_codes(const answer *a, const given *g, FILE *to)
+{
+    const char *before = "\n";
+    for (int k = 0; k < a->what->operands; k++)
+        if (exact_is_code(g->words[k])) {
+            fprintf(to, "%s%s is the code of %.9g in %s\n", before, g->words[k], g->x[k].nearest,
+                    g->formats.codes->name);
+            before = "";
+        }
+}
+
+/* The operands that are marked by a star, as they were typed. */
+static void print_rounded(const answer *answers, size_t n, const given *g, FILE *to)
 {
     const char *mark = "\n* typed as ";
     for (int k = 0; k < answers[0].what->operands; k++) {
         int rounded = 0;
         for (size_t i = 0; i < n; i++)
-            rounded |= answers[i].inexact[k];
+            rounded |= answers[i].rounded[k];
         if (rounded)
-            fprintf(to, "%s%s", mark, typed[k] + strspn(typed[k], " "));
+            fprintf(to, "%s%s", mark, g->words[k]);
         mark = rounded ? ", " : mark;
     }
-    if (mark[0] == ',')
-        fputs("; not a number of the operands' format, and rounded to it\n", to);
+    if (mark[0] != ',')
+        return;
+    if (g->formats.same)
+        fputs("; rounded to the format of the result first (--operands same)\n", to);
+    else if (g->formats.format)
+        fprintf(to, "; rounded to %s first (--operands)\n", g->formats.format->name);
+    else
+        fprintf(to, "; %s takes the nearest number of binary64\n", answers[0].what->name);
 }
 
-static void print_text(const answer *answers, size_t n, char **typed, FILE *to)
+static void print_text(const answer *answers, size_t n, const given *g, FILE *to)
 {
     table *t = table_new("<format|>x|>y|>z|>result|<|<code|<flags");
     for (size_t i = 0; i < n; i++)
         print_row(t, &answers[i]);
     table_print(t, to, "");
     table_free(t);
-    print_typed(answers, n, typed, to);
+    print_codes(&answers[0], g, to);
+    print_rounded(answers, n, g, to);
 }
 
 /* ---- the command ---- */
@@ -188,31 +268,58 @@ static int check_files(const report_options *form, const char *formats, const ch
 {
     if (!form->path)
         return fail(EXIT_USAGE,
-                    "calc: '%s' is not a number of binary64, inf or nan; the result of a file is a file: --output FILE",
+                    "calc: '%s' is not a number of the range of binary64, inf or nan; the result of a file is a file: "
+                    "--output FILE",
                     file);
     if (form->json)
         return fail(EXIT_USAGE, "calc: --json is for numbers; the result of a file is a file");
     return formats ? 0 : fail(EXIT_USAGE, one_format);
 }
 
+/* The numbers; without the blanks that hid them. */
+static int read_operands(given *g, const calculation *c)
+{
+    int code = 0;
+    for (int i = 0; i < c->operands && !code; i++) {
+        g->words[i] += strspn(g->words[i], " ");
+        code = operand_value(&g->x[i], &g->formats, g->words[i]);
+    }
+    return code;
+}
+
 /* All formats side by side. */
-static int calculate_numbers(const calculation *c, const target_list *targets, const mpsim_format *operands,
+static int calculate_numbers(const calculation *c, const target_list *targets, const operand_formats *formats,
                              char **words, uint64_t seed, const report_options *form)
 {
     static answer answers[FORMATS_MOST];
-    double x[3] = {0, 0, 0};
+    static given g;
     output out;
+    g.words = words;
+    g.formats = *formats;
     if (targets->count > FORMATS_MOST)
         return fail(EXIT_USAGE, "calc: at most %d formats", FORMATS_MOST);
-    for (int i = 0; i < c->operands; i++)
-        (void)operand_number(&x[i], words[i]);
-    const int code = output_open(&out, form->path);
-    if (code)
+    int code = read_operands(&g, c);
+    if (code || (code = output_open(&out, form->path)))
         return code;
     for (size_t i = 0; i < targets->count; i++)
-        calculate(&answers[i], &targets->items[i], c, operands, x, seed);
-    (form->json ? print_json : print_text)(answers, targets->count, words, out.file);
+        calculate(&answers[i], &targets->items[i], c, &g, seed);
+    (form->json ? print_json : print_text)(answers, targets->count, &g, out.file);
     return output_close(&out);
+}
+
+/* What --operands and -f say of operands. */
+static int choose_formats(operand_formats *f, mpsim_format *codes, const char *operands, const target_list *targets,
+                          int named)
+{
+    const int same = operands && strcmp(operands, "same") == 0;
+    *f = (operand_formats){NULL, NULL, same};
+    if (operands && !same && mpsim_format_parse(codes, operands) != MPSIM_OK)
+        return fail(EXIT_USAGE, "calc: --operands: '%s' is not a format, nor the word same", operands);
+    if (operands && !same)
+        f->format = codes;
+    if (f->format || (named && target_list_one_format(codes, targets)))
+        f->codes = codes;
+    return 0;
 }
 
 int cmd_calc(const command *self, int argc, char **argv)
@@ -223,8 +330,10 @@ int cmd_calc(const command *self, int argc, char **argv)
     int first;
     const option_row table_of_options[] = {
         {'f', "format", OPTION_STRING, &to.formats, "LIST",
-         "formats of the result, and of the operands; NAME@PRESET (default: six common ones)"},
-        {0, "operands", OPTION_STRING, &operands, "FORMAT", "format of the operands instead"},
+         "formats of the result; NAME@PRESET (default: six common ones)"},
+        {0, "operands", OPTION_STRING, &operands, "FORMAT",
+         "round the operands to this format first; 0x3c00 is a code of it; same: to the format of each result (default: as "
+         "typed, or as stored in a file; a code is one of the only format in -f)"},
         TARGET_OPTION_ROWS(to),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(form, "mpsim.calc/1"),
@@ -239,21 +348,21 @@ int cmd_calc(const command *self, int argc, char **argv)
     if (code >= 0)
         return code;
     calculation what;
-    mpsim_format f;
+    mpsim_format codes;
+    operand_formats formats;
     target_list targets = {0};
     if (first == argc || calculation_parse(&what, argv[first]))
         return fail(EXIT_USAGE, "calc: the operation is convert, add, sub, mul, div, sqrt, fma, exp, log or tanh%s%s",
                     first < argc ? ", not " : "", first < argc ? argv[first] : "");
-    if (operands && mpsim_format_parse(&f, operands) != MPSIM_OK)
-        return fail(EXIT_USAGE, "calc: --operands: '%s' is not a format", operands);
-    char **given = argv + first + 1;
+    char **operand_words = argv + first + 1;
     const int n = argc - first - 1;
-    const char *const file = operand_file(given, n);
+    const char *const file = operand_file(operand_words, n);
     if (!(code = check_operands(&what, n)) && !(code = file ? check_files(&form, to.formats, file) : 0) &&
         !(code = target_list_make(&targets, &to, "calc", default_formats)) &&
-        !(code = file && targets.count != 1 ? fail(EXIT_USAGE, one_format) : 0))
-        code = file ? calculate_files(&what, &targets.items[0], operands ? &f : NULL, to.seed, given, form.path)
-                    : calculate_numbers(&what, &targets, operands ? &f : NULL, given, to.seed, &form);
+        !(code = file && targets.count != 1 ? fail(EXIT_USAGE, one_format) : 0) &&
+        !(code = choose_formats(&formats, &codes, operands, &targets, to.formats != NULL)))
+        code = file ? calculate_files(&what, &targets.items[0], &formats, to.seed, operand_words, form.path)
+                    : calculate_numbers(&what, &targets, &formats, operand_words, to.seed, &form);
     target_list_clear(&targets);
     return code;
 }

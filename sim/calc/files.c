@@ -10,6 +10,7 @@
 #include "../text/words.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,16 +19,22 @@ enum { PIECE = 1 << 16, OPERANDS = 3 }; /* elements that are worked on at once *
 /* One operand: a file, of which a tensor is at hand, or a number. */
 typedef struct operand {
     trace *t; /* NULL: a number */
-    double number;
+    exact_number number;
+    uint64_t
+        around[2]; /* of a number that is no number of its format: the codes on both sides of it; else twice its own */
     elements e;
     size_t *partners;     /* of a file: its tensor for each of the result */
-    unsigned char *codes; /* a piece, in the operands' format */
+    unsigned char *codes; /* a piece, in the operand's format */
 } operand;
 
 typedef struct job {
     const calculation *what;
+    const target *to;
+    const operand_formats *formats;
+    const mpsim_format *rounded; /* the format that operands are rounded to first, or NULL */
     mpsim_arith o;
-    mpsim_rounding nearest;
+    mpsim_rounding nearest; /* into --operands */
+    int between;            /* a number lies between two of its format: elements are calculated one by one */
     uint64_t seed;
     operand operands[OPERANDS];
     const operand *first; /* the first file */
@@ -42,15 +49,37 @@ typedef struct job {
 
 /* ---- what is to be done ---- */
 
+/* A number: in the format of --operands, else in binary64, if it is one of it. */
+static int open_number(job *j, int i, const char *word)
+{
+    operand *x = &j->operands[i];
+    mpsim_format *f = &j->o.operand[i];
+    const int code = operand_value(&x->number, j->formats, word);
+    if (code)
+        return code;
+    if (calculation_flushes(j->to, &x->number, &j->o.result))
+        exact_of(&x->number, copysign(0, x->number.nearest));
+    *f = j->rounded ? *j->rounded : *mpsim_format_find("binary64");
+    mpsim_rounding down = j->nearest;
+    if (!j->rounded)
+        down.mode = MPSIM_ROUND_TOWARD_ZERO;
+    x->around[0] = exact_encode(f, &down, &x->number, 0, NULL, NULL);
+    x->around[1] = x->around[0] + !(j->rounded || exact_is_binary64(&x->number));
+    j->between |= x->around[0] != x->around[1];
+    for (size_t k = 0; k < PIECE; k++)
+        element_put_code(x->codes, mpsim_format_code_bytes(f), k, x->around[0]);
+    return 0;
+}
+
 static int open_operands(job *j, char *const *words)
 {
     for (int i = 0; i < j->what->operands; i++) {
         operand *x = &j->operands[i];
         x->codes = need_memory(PIECE * sizeof(uint64_t), 1);
-        if (operand_number(&x->number, words[i]) == 0) {
-            uint64_t code = mpsim_encode_f64(&j->o.operand[0], &j->nearest, x->number, 0, NULL);
-            for (size_t k = 0; k < PIECE; k++)
-                element_put_code(x->codes, mpsim_format_code_bytes(&j->o.operand[0]), k, code);
+        if (operand_is_number(words[i])) {
+            const int code = open_number(j, i, words[i]);
+            if (code)
+                return code;
             continue;
         }
         x->t = trace_open(words[i], NULL, &j->error);
@@ -124,7 +153,7 @@ static trace_writer *open_writer(job *j, const char *path)
     const size_t n = strlen(path);
     const int npy = n > 4 && strcmp(path + n - 4, ".npy") == 0;
     const char *const metadata[][2] = {{"mpsim.calc.operation", j->what->name},
-                                       {"mpsim.calc.operands", j->o.operand[0].name},
+                                       {"mpsim.calc.operands", j->rounded ? j->rounded->name : "as given"},
                                        {"mpsim.calc.format", j->o.result.name},
                                        {"mpsim.calc.version", mpsim_version()}};
     if (!(npy ? trace_npy_descr(&j->o.result) : trace_safetensors_dtype(&j->o.result))) {
@@ -148,24 +177,67 @@ static trace_writer *open_writer(job *j, const char *path)
 
 static int read_piece(job *j, operand *x, uint64_t first, size_t n)
 {
+    const mpsim_format *f = j->rounded;
     if (!x->t)
         return 0;
-    if (elements_codes(&x->e, first, j->stored, n, &j->error))
+    if (elements_codes(&x->e, first, f ? j->stored : x->codes, n, &j->error))
         return -1;
+    if (!f)
+        return 0;
     (void)mpsim_decode_array(x->e.format, j->values, j->stored, n);
-    (void)mpsim_encode_array_f64(&j->o.operand[0], &j->nearest, NULL, x->codes, j->values, n, NULL);
+    (void)mpsim_encode_array_f64(f, &j->nearest, NULL, x->codes, j->values, n, NULL);
     return 0;
 }
 
-/* A function has no arrays: one element after the other, with the random words that an array would take. */
-static void apply_function(job *j, const mpsim_rng *rng, size_t n)
+/* The element as it is, with the number that was typed. */
+static uint64_t apply_exact(const job *j, const uint64_t codes[OPERANDS], uint32_t random, unsigned *flags)
+{
+    exact_number x[OPERANDS];
+    const exact_number *operands[OPERANDS];
+    for (int i = 0; i < OPERANDS; i++) {
+        const operand *o = &j->operands[i];
+        operands[i] = o->t ? &x[i] : &o->number;
+        if (i >= j->what->operands || !o->t)
+            continue;
+        exact_of(&x[i], mpsim_decode(&j->o.operand[i], codes[i]));
+        if (calculation_flushes(j->to, &x[i], &j->o.operand[i]))
+            exact_of(&x[i], copysign(0, x[i].nearest));
+    }
+    return exact_apply(j->what->op, &j->o.result, &j->o.rounding, operands, random, flags, NULL);
+}
+
+/* With a number between two of binary64. An operation rises or falls with each operand, so that the result lies between
+ * those with the numbers around it: where these are the same, with the same flags, it is that. */
+static uint64_t apply_between(const job *j, size_t k, uint32_t random, unsigned *flags)
+{
+    uint64_t codes[OPERANDS] = {0, 0, 0}, first = 0;
+    unsigned first_flags = 0;
+    for (unsigned corner = 0; corner < 1u << j->what->operands; corner++) {
+        for (int i = 0; i < j->what->operands; i++)
+            codes[i] = j->operands[i].t
+                           ? element_code(j->operands[i].codes, mpsim_format_code_bytes(&j->o.operand[i]), k)
+                           : j->operands[i].around[corner >> i & 1];
+        const uint64_t code = mpsim_arith_apply(&j->o, codes[0], codes[1], codes[2], random, flags);
+        if (corner > 0 && (code != first || *flags != first_flags))
+            return apply_exact(j, codes, random, flags);
+        first = code;
+        first_flags = *flags;
+    }
+    return first;
+}
+
+/* What has no function of arrays: one element after the other, with the random words that an array would take. */
+static void apply_one_by_one(job *j, const mpsim_rng *rng, size_t n)
 {
     const size_t from = mpsim_format_code_bytes(&j->o.operand[0]), to = mpsim_format_code_bytes(&j->o.result);
     for (size_t k = 0; k < n; k++) {
         unsigned flags;
-        const uint64_t code = mpsim_function_apply(j->what->function, &j->o.operand[0], &j->o.result, &j->o.rounding,
-                                                   element_code(j->operands[0].codes, from, k),
-                                                   mpsim_rng_word(rng->seed, rng->stream, rng->index + k), &flags);
+        const uint32_t random = mpsim_rng_word(rng->seed, rng->stream, rng->index + k);
+        const uint64_t code = j->what->is_function
+                                  ? mpsim_function_apply(j->what->function, &j->o.operand[0], &j->o.result,
+                                                         &j->o.rounding, element_code(j->operands[0].codes, from, k),
+                                                         random, &flags)
+                                  : apply_between(j, k, random, &flags);
         element_put_code(j->result, to, k, code);
         j->counts.inexact += (flags & MPSIM_FLAG_INEXACT) != 0;
         j->counts.underflow += (flags & MPSIM_FLAG_UNDERFLOW) != 0;
@@ -185,8 +257,8 @@ static int write_tensor(job *j, size_t k, trace_writer *w)
         for (int i = 0; i < j->what->operands; i++)
             if (read_piece(j, &j->operands[i], rng.index, (size_t)n))
                 return -1;
-        if (j->what->is_function)
-            apply_function(j, &rng, (size_t)n);
+        if (j->what->is_function || j->between)
+            apply_one_by_one(j, &rng, (size_t)n);
         else
             (void)mpsim_arith_array(&j->o, &rng, j->result, j->operands[0].codes, j->operands[1].codes,
                                     j->operands[2].codes, (size_t)n, &j->counts);
@@ -203,8 +275,11 @@ static int visit_tensor(job *j, size_t k, trace_writer *w)
     int bad = 0, opened = 0;
     for (; opened < j->what->operands && !bad; opened++) {
         operand *x = &j->operands[opened];
-        if (x->t)
-            bad = elements_open(&x->e, x->t, x->partners[k], ELEMENTS_ROWS, NULL, &j->error);
+        if (!x->t)
+            continue;
+        bad = elements_open(&x->e, x->t, x->partners[k], ELEMENTS_ROWS, NULL, &j->error);
+        if (!bad)
+            j->o.operand[opened] = j->rounded ? *j->rounded : *x->e.format;
     }
     bad = bad || write_tensor(j, k, w);
     while (opened > 0)
@@ -241,11 +316,17 @@ static void print_summary(const job *j, const target *t, const char *path)
     report_counts(stdout, &j->counts, j->elements);
 }
 
-int calculate_files(const calculation *c, const target *t, const mpsim_format *operands, uint64_t seed,
-                    char *const *words, const char *path)
+int calculate_files(const calculation *c, const target *t, const operand_formats *f, uint64_t seed, char *const *words,
+                    const char *path)
 {
-    job j = {.what = c, .seed = seed};
-    calculation_arith(c, t, operands, &j.o, &j.nearest);
+    job j = {.what = c,
+             .to = t,
+             .formats = f,
+             .rounded = operand_format(f, t),
+             .seed = seed,
+             .nearest = calculation_nearest(t)};
+    mpsim_arith_init(&j.o, c->op, &t->format, MPSIM_ROUND_NEAREST_EVEN);
+    j.o.rounding = t->rounding;
     int code = open_operands(&j, words);
     if (!code && !(code = output_check(path)) && !(code = choose(&j)) && !(code = write_all(&j, path)))
         print_summary(&j, t, path);

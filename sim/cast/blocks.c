@@ -152,7 +152,7 @@ void explain_blocks_text(const explain_blocks *b, FILE *to)
 {
     const mpsim_block_recipe *r = &b->recipe->block;
     quantised q;
-    int rounded = 0;
+    int rounded = 0, codes = 0;
     quantise(&q, b);
     fprintf(to, "%s: %s ", r->name, r->element);
     if (r->block_rows && r->block_cols)
@@ -167,10 +167,14 @@ void explain_blocks_text(const explain_blocks *b, FILE *to)
         fprintf(to, "  tensor     scale %.9g, beside those of the blocks\n", (double)q.tensor);
     for (size_t k = 0; k < q.blocks; k++)
         block_text(&q, k, to);
-    for (size_t i = 0; i < b->n; i++)
+    for (size_t i = 0; i < b->n; i++) {
         rounded |= b->x[i].rounded;
+        codes |= b->x[i].is_code;
+    }
     if (rounded)
-        fputs("\n  * was no number of the format that it is cast from, and was rounded to it\n", to);
+        fprintf(to, "\n  * was no number of %s, and was rounded to it first\n", b->from->name);
+    if (codes)
+        fprintf(to, "\n  codes were taken for codes of %s\n", b->from->name);
     clear(&q);
 }
 
@@ -181,6 +185,7 @@ static json_t *block_json(const quantised *q, size_t k)
     const size_t first = k * q->width, end = first + q->width < q->b->n ? first + q->width : q->b->n;
     for (size_t i = first; i < end; i++) {
         json_t *e = json_object();
+        json_object_set_new(e, "typed", json_string(q->b->x[i].typed));
         json_object_set_new(e, "x", json_of_double((double)q->x[i]));
         json_object_set_new(e, "scaled", json_of_double(scaled_element(q, i)));
         json_object_set_new(e, "code", json_string(element_code_text(code, q->f, q->codes[i])));
@@ -208,6 +213,7 @@ json_t *explain_blocks_json(const explain_blocks *b)
     for (size_t k = 0; k < q.blocks; k++)
         json_array_append_new(blocks, block_json(&q, k));
     json_object_set_new(v, "recipe", json_string(b->recipe->block.name));
+    json_object_set_new(v, "from", json_string(b->from->name));
     json_object_set_new(v, "element_format", json_string(b->recipe->block.element));
     if (b->recipe->transform)
         json_object_set_new(v, "transform", json_integer(b->recipe->transform));

@@ -311,9 +311,10 @@ int cmd_cast(const command *self, int argc, char **argv)
          "tensors to leave as they are; what is not a matrix stays so anyway; may be repeated"},
         {0, "Numbers instead of a file", OPTION_HEADING, NULL, NULL, NULL},
         {0, "explain", OPTION_STRING, &o.explain.numbers, "X[,X...]",
-         "say what becomes of these; -f may name several formats and block recipes"},
+         "say what becomes of these numbers and codes; -f may name several formats and block recipes"},
         {0, "from", OPTION_STRING, &o.explain.from, "FORMAT",
-         "they are of this format (default: binary64, of recipes binary32)"},
+         "they are numbers of this format, rounded to it first, and 0x3c00 is a code of it (default: as typed, for recipes rounded to "
+         "binary32; a code is one of the only format in -f)"},
         {0, "tensor-amax", OPTION_STRING, &o.explain.tensor_amax, "A",
          "of NVFP4: the largest magnitude of their tensor (default: theirs)"},
         JSON_OPTION_ROW(o.explain, "mpsim.cast-explain/1"),

@@ -5,22 +5,46 @@
 #include "../cli/output.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int parse_from(mpsim_format *f, const char *name, const char *otherwise)
-{
-    if (mpsim_format_parse(f, name ? name : otherwise) != MPSIM_OK)
-        return fail(EXIT_USAGE, "cast: --from: '%s' is not a format", name);
-    return 0;
-}
 
 typedef struct explaining {
     const explain_options *o;
     FILE *to;
-    int any; /* something was written */
+    int any;            /* something was written              */
+    mpsim_format from;  /* of --from                          */
+    mpsim_format codes; /* of codes: that, or the only format */
+    element_kind kind;
 } explaining;
+
+/* Whether the names are one format, under whatever presets. */
+static int is_one_format(mpsim_format *f, const char *names)
+{
+    char name[64];
+    size_t n = 0;
+    for (const char *s = names; *s; s += *s == ',') {
+        mpsim_format next;
+        const size_t length = strcspn(s, ",");
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(s, ",@"), s);
+        if (mpsim_format_parse(&next, name) != MPSIM_OK || (n++ && !mpsim_format_same(f, &next)))
+            return 0;
+        *f = next;
+        s += length;
+    }
+    return n > 0;
+}
+
+static int choose_formats(explaining *e)
+{
+    const char *from = e->o->from;
+    if (from && mpsim_format_parse(&e->from, from) != MPSIM_OK)
+        return fail(EXIT_USAGE, "cast: --from: '%s' is not a format", from);
+    e->codes = e->from;
+    e->kind = (element_kind){.format = from ? &e->from : NULL, .ask = "--from FORMAT"};
+    if (from || is_one_format(&e->codes, e->o->to.formats))
+        e->kind.codes = &e->codes;
+    return 0;
+}
 
 static void begin(explaining *e)
 {
@@ -35,10 +59,18 @@ static void begin(explaining *e)
 
 static int parse_amax(explain_blocks *b, const explain_options *o, const cast_recipe *r)
 {
-    double amax = -1;
-    if (o->tensor_amax && !r->tensor_scale)
+    static const element_kind magnitude = {NULL, NULL, MPSIM_ROUND_NEAREST_EVEN, NULL};
+    exact_number x;
+    b->amax = -1;
+    if (!o->tensor_amax)
+        return 0;
+    if (!r->tensor_scale)
         return fail(EXIT_USAGE, "cast: --tensor-amax is for recipes of NVFP4");
-    if (o->tensor_amax && (parse_number(&amax, o->tensor_amax) || !(amax >= 0 && amax <= (double)FLT_MAX)))
+    const int code = element_read(&x, "cast", "--tensor-amax", &magnitude, o->tensor_amax);
+    if (code)
+        return code;
+    const double amax = x.nearest;
+    if (!(amax >= 0 && amax <= (double)FLT_MAX))
         return fail(EXIT_USAGE, "cast: --tensor-amax: '%s' is not a magnitude of binary32", o->tensor_amax);
     b->amax = (float)amax;
     return 0;
@@ -48,16 +80,17 @@ static int explain_recipe(explaining *e, cast_recipe *r)
 {
     explain_blocks b = {.recipe = r, .seed = e->o->to.seed};
     const mpsim_format *binary32 = mpsim_format_find("binary32");
-    mpsim_format from;
+    element_kind kind = e->kind;
     element *x = NULL;
     int code;
-    if ((code = recipe_options(r, &e->o->to)) || (code = parse_amax(&b, e->o, r)) ||
-        (code = parse_from(&from, e->o->from, "binary32")))
+    if ((code = recipe_options(r, &e->o->to)) || (code = parse_amax(&b, e->o, r)))
         return code;
-    if (from.mbits > binary32->mbits || mpsim_format_max(&from) > mpsim_format_max(binary32))
-        return fail(EXIT_USAGE, "cast: --from: recipes take numbers of binary32, and %s has others", from.name);
-    if ((code = element_list(&x, &b.n, "cast", "--explain", &from, e->o->numbers)))
+    kind.format = kind.format ? kind.format : binary32;
+    if (!format_is_narrow(kind.format))
+        return fail(EXIT_USAGE, "cast: --from: recipes take numbers of binary32, and %s has others", kind.format->name);
+    if ((code = element_list(&x, &b.n, "cast", "--explain", &kind, e->o->numbers)))
         return code;
+    b.from = kind.format;
     b.x = x;
     begin(e);
     if (e->o->json)
@@ -74,20 +107,20 @@ static int explain_format(explaining *e, const char *name)
 {
     target_options to = e->o->to;
     target_list targets = {0};
-    mpsim_format from;
+    const mpsim_format *from = e->kind.format;
     element *x = NULL;
     size_t n = 0;
     int code;
     to.formats = name;
     if (e->o->tensor_amax)
         return fail(EXIT_USAGE, "cast: --tensor-amax is for recipes of NVFP4");
-    if (!(code = target_list_make(&targets, &to, "cast", NULL)) && !(code = parse_from(&from, e->o->from, "binary64")))
-        code = element_list(&x, &n, "cast", "--explain", &from, e->o->numbers);
+    if (!(code = target_list_make(&targets, &to, "cast", NULL)))
+        code = element_list(&x, &n, "cast", "--explain", &e->kind, e->o->numbers);
     for (size_t i = 0; i < targets.count && !code; i++) {
         target one = targets.items[i];
-        one.rounding = target_rounding(&targets.items[i], &from);
+        one.rounding = target_rounding(&targets.items[i], from ? from : mpsim_format_find("binary64"));
         for (size_t k = 0; k < n; k++) {
-            const explain_number number = {&one, &x[k], k, to.seed};
+            const explain_number number = {&one, &x[k], from, e->kind.codes, k, to.seed};
             begin(e);
             if (e->o->json)
                 json_write(e->to, explain_number_json(&number));
@@ -107,8 +140,8 @@ int explain_run(const explain_options *o)
     explaining e = {.o = o};
     output out;
     char *names = need_text(o->to.formats), *rest = NULL;
-    int code = output_open(&out, o->path);
-    if (code) {
+    int code = choose_formats(&e);
+    if (code || (code = output_open(&out, o->path))) {
         free(names);
         return code;
     }

@@ -9,7 +9,7 @@
 
 typedef struct explain_options {
     const char *numbers;     /* "0.1,0x3f800000"                                          */
-    const char *from;        /* their format; NULL: binary64, and binary32 of recipes     */
+    const char *from;        /* their format; NULL: as they are typed, of recipes binary32 */
     const char *tensor_amax; /* of NVFP4: of the tensor that the block is of; NULL: its own */
     target_options to;       /* formats may be names of block recipes                    */
     const char *path;
@@ -23,6 +23,8 @@ int explain_run(const explain_options *o);
 typedef struct explain_number {
     const target *to;
     const element *x;
+    const mpsim_format *from;  /* which numbers are rounded to first, or NULL */
+    const mpsim_format *codes; /* of codes; NULL: there are none */
     uint64_t index, seed;
 } explain_number;
 
@@ -33,6 +35,7 @@ json_t *explain_number_json(const explain_number *n);
 typedef struct explain_blocks {
     const cast_recipe *recipe;
     const element *x;
+    const mpsim_format *from; /* which numbers are rounded to first */
     size_t n;
     float amax;
     uint64_t seed;

@@ -5,62 +5,102 @@
 #include <math.h>
 #include <string.h>
 
-/* X = |x scale|; q, S and nu as in mpsim/round.h. */
+/* X = |x scale|; q, S and nu as in mpsim/round.h. Where binary64 does not hold a number, the nearest one stands for it. */
 typedef struct choice {
     mpsim_rounding r;
     double scaled; /* x scale                                                          */
-    double read;   /* x as the route of the preset reads it: by way of binary32        */
     int about;     /* it is not a number of binary64, but near it                      */
+    double read;   /* x as the route of the preset reads it: by way of binary32        */
     int finite;    /* not zero, not Inf, not NaN: the rest holds                       */
     int q;
     double s, nu;        /* S and nu                                                         */
+    int half;            /* the sign of nu - 1/2                                             */
     double below, above; /* S 2^q and (S + 1) 2^q, with the sign of x                        */
     int away;            /* the candidate away from zero was taken                           */
+    double error;        /* of the result                                                    */
     uint32_t random;
     uint64_t code;
     double value;
     unsigned flags;
 } choice;
 
-static double read_by_route(const mpsim_rounding *r, double x)
+/* x as a preset reads it. */
+static void read_by_route(exact_number *read, const mpsim_rounding *r, const exact_number *x)
 {
+    const mpsim_format *binary32 = mpsim_format_find("binary32");
     mpsim_rounding to;
-    double read = x;
     mpsim_rounding_init(&to, MPSIM_ROUND_NEAREST_EVEN);
+    *read = *x;
     if (r->via_binary32)
-        (void)mpsim_round_array_f64(mpsim_format_find("binary32"), &to, NULL, &read, &x, 1, NULL);
-    return read;
+        exact_of(read, mpsim_decode(binary32, exact_encode(binary32, &to, x, 0, NULL, NULL)));
+}
+
+static void times(exact_number *scaled, const exact_number *x, double by)
+{
+    exact_number scale;
+    exact_of(&scale, by);
+    *scaled = *x;
+    if (!x->special)
+        exact_combine(scaled, MPSIM_OP_MUL, x, &scale);
+}
+
+/* The candidates around a magnitude that is not zero. Toward zero no binade and no whole number is passed by. */
+static void find_candidates(choice *c, const mpsim_format *f, exact_number *magnitude)
+{
+    const mpsim_format *binary64 = mpsim_format_find("binary64");
+    const int emin = (f->zero == MPSIM_ZERO_NONE ? 0 : 1) - f->bias;
+    exact_number part, nu;
+    mpsim_rounding toward;
+    int e;
+    mpsim_rounding_init(&toward, MPSIM_ROUND_TOWARD_ZERO);
+    const double cut = mpsim_decode(binary64, exact_encode(binary64, &toward, magnitude, 0, NULL, NULL));
+    (void)frexp(cut, &e);
+    c->q = (e - 1 > emin ? e - 1 : emin) - f->mbits;
+    c->s = floor(ldexp(cut, -c->q));
+    exact_of(&part, ldexp(c->s, c->q));
+    exact_combine(&nu, MPSIM_OP_SUB, magnitude, &part);
+    nu.power -= c->q;
+    exact_of(&part, 0.5);
+    exact_combine(magnitude, MPSIM_OP_SUB, &nu, &part);
+    c->half = magnitude->top.n ? magnitude->negative ? -1 : 1 : 0;
+    c->nu = ldexp(nu.nearest, -c->q);
 }
 
 static void choose(choice *c, const explain_number *n)
 {
     const mpsim_format *f = &n->to->format;
-    const double x = n->x->value;
+    exact_number x, read, scaled, result;
+    unsigned tiny;
     memset(c, 0, sizeof *c);
+    element_exact(&x, n->x);
     c->r = n->to->rounding;
     c->random = mpsim_rng_word(n->seed, 0, n->index);
-    c->code = mpsim_encode_f64(f, &c->r, x, c->random, &c->flags);
-    c->flags |= element_ieee_underflow(c->flags, mpsim_tiny_f64(f, &c->r, x, c->random));
+    c->code = exact_encode(f, &c->r, &x, c->random, &c->flags, &tiny);
+    c->flags |= element_ieee_underflow(c->flags, tiny);
     c->value = mpsim_decode(f, c->code);
-    c->scaled = x * c->r.scale;
-    c->about = isfinite(c->scaled) && fma(x, c->r.scale, -c->scaled) != 0;
-    c->read = read_by_route(&c->r, x);
-    const double magnitude = fabs(c->read * c->r.scale);
-    c->finite = isfinite(magnitude) && magnitude != 0;
+    times(&scaled, &x, c->r.scale);
+    c->scaled = scaled.nearest;
+    c->about = !exact_is_binary64(&scaled);
+    if (!scaled.special && isfinite(c->value)) {
+        exact_of(&result, c->value);
+        exact_combine(&read, MPSIM_OP_SUB, &result, &scaled);
+        c->error = read.nearest;
+    } else {
+        c->error = c->value - c->scaled;
+    }
+    read_by_route(&read, &c->r, &x);
+    c->read = read.nearest;
+    times(&scaled, &read, c->r.scale);
+    c->finite = !scaled.special && scaled.top.n;
     if (!c->finite)
         return;
-    const int emin = (f->zero == MPSIM_ZERO_NONE ? 0 : 1) - f->bias;
-    int e;
-    (void)frexp(magnitude, &e);
-    c->q = (e - 1 > emin ? e - 1 : emin) - f->mbits;
-    const double units = ldexp(magnitude, -c->q);
-    c->s = floor(units);
-    c->nu = units - c->s;
-    c->below = copysign(ldexp(c->s, c->q), x);
-    c->above = copysign(ldexp(c->s + 1, c->q), x);
     mpsim_rounding toward = c->r; /* the result toward zero, with the same choices otherwise */
     toward.mode = MPSIM_ROUND_TOWARD_ZERO;
-    c->away = c->nu > 0 && c->code != mpsim_encode_f64(f, &toward, x, 0, NULL);
+    scaled.negative = 0;
+    find_candidates(c, f, &scaled);
+    c->below = copysign(ldexp(c->s, c->q), x.nearest);
+    c->above = copysign(ldexp(c->s + 1, c->q), x.nearest);
+    c->away = c->nu > 0 && c->code != exact_encode(f, &toward, &x, 0, NULL, NULL);
     if (c->flags & MPSIM_FLAG_OVERFLOW && fabs(c->below) <= mpsim_format_max(f))
         c->away = 1; /* to a number that there is not */
 }
@@ -90,12 +130,12 @@ static const char *decision(char *out, size_t size, const choice *c)
         snprintf(out, size, "random bits %" PRIu32 " of 2^%d: %s", n < 32 ? c->random >> (32 - n) : c->random, n, side);
     else if (c->r.mode > MPSIM_ROUND_NEAREST_AWAY)
         snprintf(out, size, "%s", side);
-    else if (c->r.by_field && c->away && c->nu < 0.5)
+    else if (c->r.by_field && c->away && c->half < 0)
         snprintf(out, size, "by the exponent field of a subnormal number: %s", side);
-    else if (c->nu == 0.5)
+    else if (c->half == 0)
         snprintf(out, size, "a tie: %s%s", side, c->r.mode == MPSIM_ROUND_NEAREST_EVEN ? ", to the even code" : "");
     else
-        snprintf(out, size, "%s the middle: %s", c->nu < 0.5 ? "below" : "above", side);
+        snprintf(out, size, "%s the middle: %s", c->half < 0 ? "below" : "above", side);
     return out;
 }
 
@@ -111,35 +151,49 @@ static void print_candidate(FILE *to, const char *what, const mpsim_format *f, d
             mpsim_decode(f, u) == x ? element_code_text(code, f, u) : "no number", x, x);
 }
 
+/* What was typed, where that is not what is cast. */
+static void print_given(const explain_number *n, FILE *to)
+{
+    const element *x = n->x;
+    if (x->is_code)
+        fprintf(to, "  given      %s, a code of %s\n", x->typed, n->codes->name);
+    else if (x->rounded)
+        fprintf(to, "  given      %s, no number of the format that it is cast from, %s: rounded to it\n", x->typed,
+                n->from->name);
+}
+
 void explain_number_text(const explain_number *n, FILE *to)
 {
     const mpsim_format *f = &n->to->format;
     char text[192], beyond[128], code[24], scale[32];
     choice c;
     choose(&c, n);
-    fprintf(to, "%.17g as %s", n->x->value, n->to->label);
+    if (n->x->is_code || n->x->rounded)
+        fprintf(to, "%.17g as %s", n->x->value, n->to->label);
+    else
+        fprintf(to, "%s as %s", n->x->typed, n->to->label);
     if (c.r.scale != 1)
         fprintf(to, ", times %s %s %.17g", text_scale(scale, c.r.scale), c.about ? "about" : "=", c.scaled);
     fputc('\n', to);
-    if (n->x->rounded)
-        fprintf(to, "  given      %.17g, no number of the format that it is cast from\n", n->x->given);
+    print_given(n, to);
     if (c.read != n->x->value && !isnan(c.read))
         fprintf(to, "  read as    %.17g, by way of binary32\n", c.read);
     if (c.finite && c.nu != 0) {
         print_candidate(to, "below", f, c.below);
         print_candidate(to, "above", f, c.above);
         // all digits where fewer would show a tie that is none
-        fprintf(to, "  between    %s%.*g of the way, in magnitude, in units of 2^%d\n", c.about ? "about " : "",
-                c.nu != 0.5 && fabs(c.nu - 0.5) < 1e-9 ? 17 : 9, c.nu, c.q);
+        fprintf(to, "  between    %s%.*g of the way, in magnitude, in units of 2^%d\n",
+                c.nu != 0.5 || !c.half ? ""
+                : c.half < 0           ? "less than "
+                                       : "more than ",
+                c.half && fabs(c.nu - 0.5) < 1e-9 ? 17 : 9, c.nu, c.q);
     }
     fprintf(to, "  rounding   %s: %s%s\n", mpsim_round_mode_name((mpsim_round_mode)c.r.mode),
             decision(text, sizeof text, &c), overflow(beyond, sizeof beyond, &c, f));
     fprintf(to, "  result     %-10s  %.17g  %a\n", element_code_text(code, f, c.code), c.value, c.value);
-    if (c.finite && isfinite(c.value)) {
-        const double error = c.value - c.scaled;
-        fprintf(to, "  error      %s%.9g, relative %.3g, %.3g units\n", c.about ? "about " : "", error,
-                error / c.scaled, fabs(ldexp(error, -c.q)));
-    }
+    if (c.finite && isfinite(c.value))
+        fprintf(to, "  error      %.9g, relative %.3g, %.3g units\n", c.error, c.error / c.scaled,
+                fabs(ldexp(c.error, -c.q)));
     if (element_flags_text(text, sizeof text, c.flags)[0])
         fprintf(to, "  flags      %s\n", text);
 }
@@ -154,6 +208,9 @@ json_t *explain_number_json(const explain_number *n)
     for (const element_flag *flag = element_flags; flag->name; flag++)
         if (c.flags & flag->flag)
             json_array_append_new(flags, json_string(flag->name));
+    json_object_set_new(v, "typed", json_string(n->x->typed));
+    json_object_set_new(v, "code_of", n->x->is_code ? json_string(n->codes->name) : json_null());
+    json_object_set_new(v, "from", n->from ? json_string(n->from->name) : json_null());
     json_object_set_new(v, "x", json_of_double(n->x->value));
     json_object_set_new(v, "given", json_of_double(n->x->given));
     json_object_set_new(v, "format", json_string(f->name));
@@ -170,7 +227,7 @@ json_t *explain_number_json(const explain_number *n)
     json_object_set_new(v, "decision", json_string(text));
     json_object_set_new(v, "code", json_string(element_code_text(text, f, c.code)));
     json_object_set_new(v, "value", json_of_double(c.value));
-    json_object_set_new(v, "error", json_of_double(c.value - c.scaled));
+    json_object_set_new(v, "error", json_of_double(c.error));
     json_object_set_new(v, "flags", flags);
     return v;
 }

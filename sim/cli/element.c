@@ -4,6 +4,7 @@
 #include "options.h"
 
 #include "../array/need.h"
+#include "../text/option.h"
 #include "../text/words.h"
 
 #include <mpsim/arith.h>
@@ -14,70 +15,91 @@
 #include <stdlib.h>
 #include <string.h>
 
-int number_parse(double *x, const char *text)
+static int no_number(const char *verb, const char *option, const char *text, int status)
 {
-    const char *magnitude = text + (*text == '-' || *text == '+');
-    const double sign = *text == '-' ? -1 : 1;
-    if (strcmp(magnitude, "inf") == 0)
-        *x = sign * (double)INFINITY;
-    else if (strcmp(magnitude, "nan") == 0)
-        *x = copysign((double)NAN, sign);
-    else
-        return parse_number(x, text) ? -1 : 0;
+    if (strlen(text) > EXACT_LONGEST)
+        return fail(EXIT_USAGE, "%s: %s: a number of more than %d characters", verb, option, EXACT_LONGEST);
+    return fail(EXIT_USAGE, "%s: %s: '%s' is %s", verb, option, text,
+                status == NUMBER_RANGE ? "outside the range of binary64"
+                                       : "neither a number, inf or nan, nor a code as 0x3c00");
+}
+
+/* The code of a text that exact_is_code takes for one. */
+static int read_code(uint64_t *code, const char *verb, const char *option, const element_kind *kind, const char *text)
+{
+    const char *digits = text + 2 + strspn(text + 2, "0");
+    const mpsim_format *f = kind->codes;
+    if (*text == '-' || *text == '+')
+        return fail(EXIT_USAGE, "%s: %s: '%s': a code has no sign, and a number is written %sp0", verb, option, text,
+                    text);
+    if (!f)
+        return fail(EXIT_USAGE, "%s: %s: '%s' is a code%s%s; the number is written %sp0", verb, option, text,
+                    kind->ask ? ", and its format is not known: name it by " : "", kind->ask ? kind->ask : "", text);
+    *code = strlen(digits) <= 16 ? strtoull(text, NULL, 16) : 0;
+    if (strlen(digits) > 16 || (f->bits < 64 && *code >> f->bits != 0))
+        return fail(EXIT_USAGE, "%s: %s: '%s' is not a code of %s, which has %d bits", verb, option, text, f->name,
+                    f->bits);
     return 0;
 }
 
-static int is_code(const char *text)
+int element_read(exact_number *x, const char *verb, const char *option, const element_kind *kind, const char *text)
 {
-    return text[0] == '0' && (text[1] == 'x' || text[1] == 'X') && text[2] &&
-           strspn(text + 2, "0123456789abcdefABCDEF") == strlen(text + 2);
-}
-
-int element_parse(element *e, const char *verb, const char *option, const mpsim_format *f, const char *text)
-{
-    memset(e, 0, sizeof *e);
-    e->is_code = is_code(text);
-    if (e->is_code) {
-        const char *digits = text + 2 + strspn(text + 2, "0");
-        e->code = strlen(digits) <= 16 ? strtoull(text, NULL, 16) : 0;
-        if (strlen(digits) > 16 || (f->bits < 64 && e->code >> f->bits != 0))
-            return fail(EXIT_USAGE, "%s: %s: '%s' is not a code of %s, which has %d bits", verb, option, text, f->name,
-                        f->bits);
-    } else {
-        mpsim_rounding r;
-        mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-        if (number_parse(&e->given, text))
-            return fail(EXIT_USAGE, "%s: %s: '%s' is neither a number of binary64, inf or nan, nor a code as 0x3c00",
-                        verb, option, text);
-        e->code = mpsim_encode_f64(f, &r, e->given, 0, NULL);
+    uint64_t u;
+    if (exact_is_code(text)) {
+        const int code = read_code(&u, verb, option, kind, text);
+        if (!code)
+            exact_of(x, mpsim_decode(kind->codes, u));
+        return code;
     }
-    e->value = mpsim_decode(f, e->code);
-    if (e->is_code)
-        e->given = e->value;
-    e->rounded = !(e->value == e->given || (isnan(e->value) && isnan(e->given)));
+    const int status = exact_parse(x, text);
+    return status ? no_number(verb, option, text, status) : 0;
+}
+
+int element_parse(element *e, const char *verb, const char *option, const element_kind *kind, const char *text)
+{
+    exact_number x;
+    unsigned flags = 0;
+    mpsim_rounding r;
+    const int code = element_read(&x, verb, option, kind, text);
+    if (code)
+        return code;
+    *e = (element){.typed = text, .value = x.nearest, .given = x.nearest, .is_code = exact_is_code(text)};
+    if (!kind->format)
+        return 0;
+    mpsim_rounding_init(&r, kind->mode);
+    e->code = exact_encode(kind->format, &r, &x, 0, &flags, NULL);
+    if (e->is_code && mpsim_format_same(kind->format, kind->codes))
+        (void)read_code(&e->code, verb, option, kind, text); /* also that of a NaN */
+    e->value = mpsim_decode(kind->format, e->code);
+    e->rounded = (flags & MPSIM_FLAG_INEXACT) != 0 || (isinf(e->given) && !isinf(e->value)) ||
+                 (isnan(e->given) && !isnan(e->value));
     return 0;
 }
 
-int element_list(element **list, size_t *n, const char *verb, const char *option, const mpsim_format *f,
+void element_exact(exact_number *x, const element *e)
+{
+    if (e->is_code || e->rounded || exact_parse(x, e->typed))
+        exact_of(x, e->value);
+}
+
+int element_list(element **list, size_t *n, const char *verb, const char *option, const element_kind *kind,
                  const char *text)
 {
     size_t room = 1;
-    char word[64];
     for (const char *s = text; *s; s++)
         room += *s == ',';
     *n = 0;
     *list = NULL;
     if (room > ELEMENTS_MOST)
         return fail(EXIT_USAGE, "%s: %s: at most %d numbers", verb, option, ELEMENTS_MOST);
-    element *items = need_memory(room, sizeof *items);
+    element *items = need_memory(room * sizeof *items + strlen(text) + 1, 1);
+    char *word = strcpy((char *)(items + room), text), *comma = word;
     int code = 0;
-    for (const char *s = text; !code; s++) {
-        const size_t length = strcspn(s, ",");
-        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word), s);
-        code = element_parse(&items[(*n)++], verb, option, f, word);
-        s += length;
-        if (!*s)
-            break;
+    for (; comma && !code; word = comma + 1) {
+        comma = strchr(word, ',');
+        if (comma)
+            *comma = '\0';
+        code = element_parse(&items[(*n)++], verb, option, kind, word);
     }
     *list = code ? NULL : items;
     if (code)

@@ -1,28 +1,40 @@
 /* element.h -- numbers as a command line has them: "0x3c00,1.5,0x1p-3,-inf". */
 #pragma once
 
+#include "../exact/exact.h"
+
 #include <mpsim/format.h>
 #include <stddef.h>
 #include <string.h>
 
+/* What elements are. */
+typedef struct element_kind {
+    const mpsim_format *format; /* they are rounded to it; NULL: they stay as they were typed */
+    const mpsim_format *codes;  /* of which 0x3c00 is a code; NULL: no format is known, and codes are refused */
+    mpsim_round_mode mode;      /* of the rounding to the format */
+    const char *ask;            /* what would say of which format codes are: "--from FORMAT"; NULL: nothing */
+} element_kind;
+
 typedef struct element {
-    uint64_t code;
-    double value; /* of the code                                      */
-    double given; /* what was typed; the value, if it was a code      */
-    int rounded;  /* given is not a number of the format              */
+    const char *typed; /* the text; element_list has its own copy */
+    uint64_t code;     /* of the format that elements are rounded to */
+    double value;      /* of the code; without a format the number of binary64 nearest to what was typed */
+    double given;      /* the number of binary64 nearest to what was typed; of a code its value */
+    int rounded;       /* the value is not what was typed */
     int is_code;
 } element;
 
-/* number_parse -- a number of binary64, as parse_number, or inf or nan, with a sign. 0, or -1. */
-int number_parse(double *x, const char *text);
+/* element_read -- the exact number of a text: of a code its value. 0, or an exit code after a message that begins
+ * with "VERB: OPTION: ". */
+int element_read(exact_number *x, const char *verb, const char *option, const element_kind *kind, const char *text);
 
-/* element_parse -- one: 0x and hexadecimal digits are a code of f, all else a number, rounded to f to nearest
- * even. 0, or an exit code after a message that begins with "VERB: OPTION: ". */
-int element_parse(element *e, const char *verb, const char *option, const mpsim_format *f, const char *text);
+/* element_parse -- one. element_exact -- what is rounded: the number as it was typed, or the value of the code. */
+int element_parse(element *e, const char *verb, const char *option, const element_kind *kind, const char *text);
+void element_exact(exact_number *x, const element *e);
 
 /* element_list -- several, separated by commas, at most ELEMENTS_MOST; *list is to be freed. */
 enum { ELEMENTS_MOST = 1 << 16 };
-int element_list(element **list, size_t *n, const char *verb, const char *option, const mpsim_format *f,
+int element_list(element **list, size_t *n, const char *verb, const char *option, const element_kind *kind,
                  const char *text);
 
 /* What happened in a rounding, by name: MPSIM_FLAG_* of round.h and arith.h, and IEEE 754's own underflow, tiny

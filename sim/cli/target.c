@@ -351,6 +351,17 @@ void target_list_clear(target_list *l)
     memset(l, 0, sizeof *l);
 }
 
+int target_list_one_format(mpsim_format *f, const target_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (!mpsim_format_same(&l->items[0].format, &l->items[i].format))
+            return 0;
+    if (!l->count || l->blocks.count)
+        return 0;
+    *f = l->items[0].format;
+    return 1;
+}
+
 mpsim_rounding target_rounding(const target *t, const mpsim_format *source)
 {
     mpsim_rounding r = t->rounding, of_source;

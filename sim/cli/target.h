@@ -69,6 +69,9 @@ typedef struct target_list {
 int target_list_make(target_list *l, const target_options *o, const char *verb, const char *default_formats);
 void target_list_clear(target_list *l);
 
+/* target_list_one_format -- whether all targets are of one format, under whatever presets, and without recipes; *f is it. */
+int target_list_one_format(mpsim_format *f, const target_list *l);
+
 /* target_of_format -- the first target of format f, of l->formats; the others of it differ in their scales. */
 const target *target_of_format(const target_list *l, size_t f);
 

@@ -32,18 +32,6 @@ typedef struct steps {
 
 /* ---- numbers of the command line ---- */
 
-/* Operands that were typed as numbers, to nearest even so far, by the mode. */
-static void round_again(element *e, size_t n, const mpsim_format *f, mpsim_round_mode mode)
-{
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, mode);
-    for (size_t i = 0; i < n; i++)
-        if (e[i].rounded) {
-            e[i].code = mpsim_encode_f64(f, &r, e[i].given, 0, NULL);
-            e[i].value = mpsim_decode(f, e[i].code);
-        }
-}
-
 static unsigned char *codes_of(const mpsim_format *f, const element *e, size_t n)
 {
     const size_t bytes = mpsim_format_code_bytes(f);
@@ -59,7 +47,8 @@ static int parse_addend(pair *p)
     const model_list *m = p->models;
     for (size_t i = 0; i < m->count; i++) {
         const mpsim_format *f = &m->items[i].result.format;
-        const int code = element_parse(&p->c[i], "dot", "--c", f, p->o->c ? p->o->c : "0");
+        const element_kind of_c = {.format = f, .codes = f};
+        const int code = element_parse(&p->c[i], "dot", "--c", &of_c, p->o->c ? p->o->c : "0");
         if (code)
             return code;
         if (p->c[i].is_code && !mpsim_format_same(f, &m->items[0].result.format))
@@ -74,15 +63,15 @@ static int parse_addend(pair *p)
 static int parse(pair *p)
 {
     const pair_options *o = p->o;
+    const element_kind of_a = {.format = o->fa, .codes = o->fa, .mode = o->mode};
+    const element_kind of_b = {.format = o->fb, .codes = o->fb, .mode = o->mode};
     int code;
     p->c = need_memory(p->models->count, sizeof *p->c);
-    if ((code = element_list(&p->a, &p->n, "dot", "--a", o->fa, o->a)) ||
-        (code = element_list(&p->b, &p->n_b, "dot", "--b", o->fb, o->b)) || (code = parse_addend(p)))
+    if ((code = element_list(&p->a, &p->n, "dot", "--a", &of_a, o->a)) ||
+        (code = element_list(&p->b, &p->n_b, "dot", "--b", &of_b, o->b)) || (code = parse_addend(p)))
         return code;
     if (p->n != p->n_b)
         return fail(EXIT_USAGE, "dot: --a has %zu number%s and --b %zu", p->n, text_plural(p->n), p->n_b);
-    round_again(p->a, p->n, o->fa, o->mode);
-    round_again(p->b, p->n, o->fb, o->mode);
     p->codes_a = codes_of(o->fa, p->a, p->n);
     p->codes_b = codes_of(o->fb, p->b, p->n);
     return 0;
@@ -300,6 +289,23 @@ static void print_row(const pair *p, table *t, size_t i, uint64_t d)
     table_cell(t, "%a", x);
 }
 
+/* What codes were taken for. */
+static void print_codes(const pair *p)
+{
+    size_t a = 0, b = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        a += (size_t)p->a[i].is_code;
+        b += (size_t)p->b[i].is_code;
+    }
+    if (a)
+        fprintf(p->to, "codes in --a are codes of %s\n", p->o->fa->name);
+    if (b)
+        fprintf(p->to, "codes in --b are codes of %s\n", p->o->fb->name);
+    if (p->c[0].is_code)
+        fprintf(p->to, "c = %s is %.9g, a code of %s\n", p->o->c, p->c[0].value,
+                p->models->items[0].result.format.name);
+}
+
 /* What was rounded on the way in. */
 static void print_rounded(const pair *p)
 {
@@ -323,6 +329,7 @@ static void print_head(const pair *p)
     case REPORT_TEXT:
         fprintf(p->to, "%zu product%s of %s and %s, c = %s\n", p->n, text_plural(p->n), o->fa->name, o->fb->name,
                 o->c ? o->c : "0");
+        print_codes(p);
         print_rounded(p);
         fputc('\n', p->to);
         break;

@@ -1,6 +1,7 @@
 /* cmd.c -- mpsim formats: the table of formats, presets, modes; lint of a constant. */
 #include "../array/need.h"
 #include "../commands.h"
+#include "../cli/element.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
@@ -281,32 +282,59 @@ static int judge(const mpsim_format *f, double x, double y, unsigned flags)
     return flags & MPSIM_FLAG_INEXACT ? ROUNDED : EXACT;
 }
 
-static finding check_target(const target *t, double x, uint64_t seed)
+/* The constant of --check. */
+typedef struct constant {
+    const char *typed;
+    int is_code;
+    mpsim_format codes; /* of a code                        */
+    mpsim_format from;  /* of --from                        */
+    exact_number x;     /* what is rounded                  */
+    int rounded;        /* to the format of --from, by that */
+    uint64_t seed;
+} constant;
+
+/* |y - x| / |x|; x is finite. NaN: there is none. */
+static double relative_error(const exact_number *x, double y)
+{
+    exact_number value, error, relative;
+    if (!isfinite(y))
+        return (double)NAN;
+    exact_of(&value, y);
+    exact_combine(&error, MPSIM_OP_SUB, &value, x);
+    if (error.top.n == 0 || x->top.n == 0)
+        return error.top.n == 0 ? 0 : (double)NAN;
+    exact_combine(&relative, MPSIM_OP_DIV, &error, x);
+    return fabs(relative.nearest);
+}
+
+static finding check_target(const target *t, const constant *c)
 {
     const mpsim_format *f = &t->format;
     const mpsim_rounding r = target_rounding(t, mpsim_format_find("binary64"));
     unsigned flags;
-    const uint64_t code = mpsim_encode_f64(f, &r, x, mpsim_rng_word(seed, 0, 0), &flags);
+    const uint64_t code = exact_encode(f, &r, &c->x, mpsim_rng_word(c->seed, 0, 0), &flags, NULL);
     finding v = {.label = t->label, .y = mpsim_decode(f, code), .choice = open_choice(t, flags)};
-    const int verdict = judge(f, x, v.y, flags);
+    const int verdict = judge(f, c->x.nearest, v.y, flags);
     v.lost = verdict < LOSSES;
-    v.error = v.y == x ? 0 : x != 0 && isfinite(v.y) ? fabs(v.y - x) / fabs(x) : (double)NAN;
+    v.error = relative_error(&c->x, v.y);
     exact_text(v.value, sizeof v.value, v.y);
     snprintf(v.code, sizeof v.code, "0x%0*" PRIx64, (f->bits + 3) / 4, code);
     snprintf(v.verdict, sizeof v.verdict, verdicts[verdict], v.value);
     return v;
 }
 
-static json_t *finding_json(const finding *v, double x)
+static json_t *finding_json(const finding *v, const constant *c)
 {
     json_t *o = json_object();
-    json_object_set_new(o, "constant", json_of_double(x));
+    json_object_set_new(o, "constant", json_of_double(c->x.nearest));
     json_object_set_new(o, "format", json_string(v->label));
     json_object_set_new(o, "code", json_string(v->code));
     json_object_set_new(o, "value", json_of_double(v->y));
     json_object_set_new(o, "rel_err", isnan(v->error) ? json_null() : json_of_double(v->error));
     json_object_set_new(o, "verdict", json_string(v->verdict));
     json_object_set_new(o, "lost", json_boolean(v->lost));
+    json_object_set_new(o, "typed", json_string(c->typed));
+    json_object_set_new(o, "code_of", c->is_code ? json_string(c->codes.name) : json_null());
     return o;
 }
 
@@ -335,8 +363,19 @@ static void finding_row(const finding *v, table *t)
     table_cell(t, "%s", v->verdict);
 }
 
-/* What becomes of x in each target; *lost if it is lost in one. */
-static void print_check(double x, const target_list *list, uint64_t seed, report_style style, FILE *to, int *lost)
+/* What the constant is, where that is not what was typed. */
+static void print_constant(const constant *c, FILE *to)
+{
+    char value[32];
+    exact_text(value, sizeof value, c->x.nearest);
+    if (c->is_code)
+        fprintf(to, "%s is the code of %s in %s\n\n", c->typed, value, c->codes.name);
+    else if (c->rounded)
+        fprintf(to, "%s is %s in %s (--from)\n\n", c->typed, value, c->from.name);
+}
+
+/* What becomes of the constant in each target; *lost if it is lost in one. */
+static void print_check(const constant *c, const target_list *list, report_style style, FILE *to, int *lost)
 {
     table *t = table_new("<format|<becomes|>exact value|>relative error|<verdict");
     const char **notes = need_memory(list->count, sizeof *notes);
@@ -344,18 +383,20 @@ static void print_check(double x, const target_list *list, uint64_t seed, report
         json_begin(to, "mpsim.check/1");
         fputs("\"results\": [", to);
     }
+    if (style == REPORT_TEXT)
+        print_constant(c, to);
     if (style == REPORT_CSV)
         fputs("constant,format,code,value,rel_err,verdict,lost\n", to);
     for (size_t i = 0; i < list->count; i++) {
-        const finding v = check_target(&list->items[i], x, seed);
+        const finding v = check_target(&list->items[i], c);
         *lost |= v.lost;
         notes[i] = v.choice;
         if (style == REPORT_TEXT)
             finding_row(&v, t);
         else if (style == REPORT_CSV)
-            finding_csv(&v, x, to);
+            finding_csv(&v, c->x.nearest, to);
         else
-            json_item(to, style, i, finding_json(&v, x));
+            json_item(to, style, i, finding_json(&v, c));
     }
     if (style == REPORT_JSON)
         fputs("]}\n", to);
@@ -417,13 +458,27 @@ static int has_rounding(const target_options *o)
     return o->round || o->preset || o->overflow || o->flush_output || o->flush_input || o->seed;
 }
 
-static int parse_constant(double *x, const char *text)
+/* What --check and --from say, beside formats of which a code may be. */
+static int parse_constant(constant *c, const char *text, const char *from, const target_list *list)
 {
-    const int status = parse_number(x, text);
-    if (status == 0)
-        return 0;
-    return fail(EXIT_USAGE, "formats: --check: '%s' is %s", text,
-                status == NUMBER_RANGE ? "outside the range of binary64" : "not a finite number");
+    element_kind kind = {.format = from ? &c->from : NULL, .codes = &c->codes, .ask = "--from FORMAT"};
+    element e;
+    if (from && mpsim_format_parse(&c->from, from) != MPSIM_OK)
+        return fail(EXIT_USAGE, "formats: --from: '%s' is not a format", from);
+    if (from)
+        c->codes = c->from;
+    else if (!target_list_one_format(&c->codes, list))
+        kind.codes = NULL;
+    const int code = element_parse(&e, "formats", "--check", &kind, text);
+    if (code)
+        return code;
+    element_exact(&c->x, &e);
+    c->typed = text;
+    c->is_code = e.is_code;
+    c->rounded = e.rounded;
+    return isfinite(e.given) && isfinite(e.value)
+               ? 0
+               : fail(EXIT_USAGE, "formats: --check: '%s' is not a finite number", text);
 }
 
 /* --models: those that the operands name, or all. */
@@ -462,9 +517,9 @@ static int list_recipes(char **operands, const char *path, report_style style)
 int cmd_formats(const command *self, int argc, char **argv)
 {
     int presets = 0, modes = 0, models = 0, recipes = 0, lost = 0, first;
-    const char *check = NULL;
+    const char *check = NULL, *from = NULL;
     uint64_t positions = 0;
-    double x = 0;
+    constant x = {0};
     target_options to = {0};
     report_options form = {0};
     report_style style;
@@ -476,10 +531,13 @@ int cmd_formats(const command *self, int argc, char **argv)
         {0, "recipes", OPTION_FLAG, &recipes, NULL,
          "list block recipes, of stat and cast; a NAME is a recipe then, or one with :*"},
         {0, "check", OPTION_STRING, &check, "X",
-         "what becomes of the constant X; exit code 1 if it is lost in one of the formats"},
+         "what becomes of the constant X, a number or a code; exit code 1 if it is lost in one of the formats"},
         {0, "positions", OPTION_COUNT, &positions, "N",
          "what formats do to positions 0 to N - 1 and to their rotary angles"},
         {0, "How --check rounds", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "from", OPTION_STRING, &from, "FORMAT",
+         "X is a number of this format, rounded to it first, and 0x3c00 is a code of it (default: as typed; a code is one of "
+         "the only format)"},
         TARGET_OPTION_ROWS(to),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(
@@ -507,10 +565,8 @@ int cmd_formats(const command *self, int argc, char **argv)
         return list_recipes(argv + first, form.path, style);
     if (lists && (style != REPORT_TEXT || first < argc))
         return fail(EXIT_USAGE, "formats: --presets and --modes take no names, and are text only");
-    if (!check && has_rounding(&to))
+    if (!check && (has_rounding(&to) || from))
         return fail(EXIT_USAGE, "formats: options of rounding go with --check");
-    if (check && (code = parse_constant(&x, check)))
-        return code;
 
     target_list list = {0};
     output out;
@@ -518,6 +574,9 @@ int cmd_formats(const command *self, int argc, char **argv)
     for (size_t i = 0; !code && !check && i < list.count; i++)
         if (strchr(list.items[i].label, '@'))
             code = fail(EXIT_USAGE, "formats: '%s': presets go with --check", list.items[i].label);
+    x.seed = to.seed;
+    if (!code && check)
+        code = parse_constant(&x, check, from, &list);
     if (code || (code = output_open(&out, form.path)))
         goto done;
     if (presets)
@@ -525,7 +584,7 @@ int cmd_formats(const command *self, int argc, char **argv)
     else if (modes)
         print_modes(out.file);
     else if (check)
-        print_check(x, &list, to.seed, style, out.file, &lost);
+        print_check(&x, &list, style, out.file, &lost);
     else if (positions)
         positions_print(positions, &list, style, out.file);
     else

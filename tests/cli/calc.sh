@@ -26,9 +26,39 @@ gives "underflow" ' 0 .*underflow, inexact, IEEE underflow$' mul 2^-14 2^-14 -f 
 gives "subnormal" 'subnormal' mul 2^-14 0.5 -f fp16
 gives "IEEE underflow: subnormal and inexact" 'subnormal, inexact, IEEE underflow$' mul 2^-14 0x1.ffcp-1 -f fp16 -r toward-zero
 gives "none where it is exact" '0x0200 *subnormal$' mul 2^-14 0.5 -f fp16
-gives "tiny before rounding only" '0x0400 *inexact, IEEE underflow (tiny before rounding only)$' convert 0x1.fffp-15 --operands binary32 -f fp16
+gives "tiny before rounding only" '0x0400 *inexact, IEEE underflow (tiny before rounding only)$' convert 0x1.fffp-15 -f fp16
 gives "modes" '0x2a *inexact$' div 1 3 -f e4m3 -r down
-gives "convert" ' 0.10009765625 \|0.0999755859375 ' convert 0.1 -f fp16
+gives "convert" ' 0.0999755859375 ' convert 0.1 -f fp16
+# ---- a typed number is the decimal, rounded once, by the operation: 258 and 260, 1 and 1.0078125 are neighbours in bf16
+gives "259 toward zero" '^bf16 *259 *258 .*0x4381 *inexact$' convert 259 -f bf16 -r rtz
+gives "1.001 up" '^bf16 *1.001 *1.0078125 .*inexact$' convert 1.001 -f bf16 -r up
+gives "1e5 overflows" ' inf .*overflow, inexact$' convert 1e5 -f fp16
+gives "1e-9 underflows" ' 0 .*underflow, inexact, IEEE underflow$' convert 1e-9 -f fp16
+gives "a tie and a little, in the 28th digit" '0x3c01 *inexact$' convert 1.000488281250000000000000001 -f fp16
+gives "without it" '0x3c00 *inexact$' convert 1.00048828125 -f fp16
+gives "one tenth is more than 0x1.9999999999999p-4" '0x3fb9999999999999 *inexact$' convert 0.1 -f binary64 -r rtz
+gives "a product of decimals" ' 0.01 .*0x3f847ae147ae147b *inexact$' mul 0.1 0.1 -f binary64 # 0.1 * 0.1 in binary64 is one more
+gives "what cancels" ' -5.551115123125783e-18 ' sub 0.1 0x1.999999999999ap-4 -f binary64
+gives "a root" ' 1.4142135623730951 .*0x3ff6a09e667f3bcd *inexact$' sqrt 2.0000000000000000000001 -f binary64
+gives "--operands rounds first" '^bf16 *260[*] *260 .*0x4382$' convert 259 --operands bf16 -f bf16 -r rtz
+has '^[*] typed as 259; rounded to bf16 first (--operands)$'; ok $? "and says so"
+run 0 calc mul 10000 0x1p1 --operands same -f bf16,fp16 && has '^bf16 *9984[*] *2 *19968 ' && has '^fp16 *10000 *2 *20000 ' &&
+    has 'rounded to the format of the result first (--operands same)$'; ok $? "--operands same"
+gives "exp takes binary64" '^fp16 *0.1[*] ' exp 0.1 -f fp16
+has '^[*] typed as 0.1; exp takes the nearest number of binary64$'; ok $? "and says so, too"
+gives "inputs that are subnormal in the format of the result are flushed" '^fp16 *1e-05 *1 *0 ' mul 1e-5 1 -f fp16 --flush-inputs
+# ---- 0x without a point or a p is a code
+gives "codes of the only format" '^fp16 *1 *2 *3 ' add 0x3c00 0x4000 -f fp16
+has '^0x3c00 is the code of 1 in fp16$' && has '^0x4000 is the code of 2 in fp16$'; ok $? "what they were taken for is said"
+gives "of --operands" '^e4m3 *1 *2 *3 ' add 0x3c00 2 -f e4m3,bf16 --operands fp16
+gives "of one format under two presets" '^e4m3@cuda *448 *32 *448 ' add 0x7e 32 -f e4m3@cuda,e4m3@ocp
+gives "a hexadecimal float is a number" '^fp16 *1.5 *2 *3.5 ' add 0x1.8 0x2p0 -f fp16
+gives "a function of a code" '^bf16 *1 *2.71875 ' exp 0x3f80 -f bf16
+run 0 calc add 0x3c00 0.1 --json -f fp16 && has '"code_of": \["fp16", null\]' && has '"operand_format": null' && has '"typed": \["0x3c00", "0.1"\]'; ok $? "codes in JSON"
+for words in 'add 0x3c00 1' 'add 0x3c00 1 -f fp16,bf16' 'add -0x3c00 1 -f fp16' 'add 0x10000 1 -f fp16' 'add 1 0x1ff -f bf16 --operands e4m3'; do
+    # shellcheck disable=SC2086 # a line is several words
+    run 2 calc $words && has ' code' err; ok $? "calc $words: usage error"
+done
 gives "all common formats" '^e5m2 *2 *2 *4 .*0x44$' add 2 2
 # log 2 = 0.693147180559945309417..., e = 2.718281828459045235...; tanh 0.5 = 0.46211715726000975850
 gives "log 2 in binary64" '0x1.62e42fefa39efp-1 *0x3fe62e42fefa39ef *inexact$' log 2 -f binary64
@@ -77,7 +107,16 @@ done | tr '\n' ' ' >"$dir/codes"
 words "$dir/c.npy" 2 | sed 's/^ //' | cmp - "$dir/codes" >"$dir/err" 2>&1; ok $? "files: every element is what numbers give"
 run 0 calc fma "$dir/a.npy" -0.3 "$dir/columns.npy" -f fp16 --operands binary32 -r up -o "$dir/d.npy" && cmp "$dir/c.npy" "$dir/d.npy" >"$dir/err" 2>&1
 ok $? "files: one that is stored by columns meets one by rows"
-run 0 calc exp "$dir/a.npy" -f e5m2 -o "$dir/e.npy" && [ "$(words "$dir/e.npy" 1)" = ' 41 36 4d 3c 7c 00 ' ]; ok $? "files: a function"
+# 0.3 and 0.1 lie between numbers of binary64: elements as stored, decimals as typed, rounded once
+for options in '4 -f binary32' '2 -f fp16 -r up' '8 -f binary64 -r rtz' '2 -f bf16 --operands bf16'; do
+    # shellcheck disable=SC2086 # words
+    run 0 calc fma "$dir/a.npy" 0.3 0.1 ${options#? } -o "$dir/c.npy" && words "$dir/c.npy" ${options%% *} | sed 's/^ //' >"$dir/got" &&
+        for x in 0x1.000002p0 -1 0x1.921fb6p+1 0x1p-149 0x1.fffffep127 -inf; do
+            run 0 calc fma $x 0.3 0.1 ${options#? } --json && sed -n 's/.*"code": "0x\([0-9a-f]*\)".*/\1/p' "$dir/out"
+        done | tr '\n' ' ' | cmp - "$dir/got" >"$dir/err" 2>&1
+    ok $? "files: decimals, $options"
+done
+run 0 calc exp "$dir/a.npy" -f e5m2 -o "$dir/e.npy" && [ "$(words "$dir/e.npy" 1)" = ' 41 36 4e 3c 7c 00 ' ]; ok $? "files: a function, of elements as they are stored" # e^pi = 23.14
 step=$MPSIM_SRCDIR/data/charlm/step_000100
 one=$(ls "$step"/* | head -n 1)
 for options in '-f bf16' '-f fp16 -r sr --seed 5' '-f e4m3@cuda'; do

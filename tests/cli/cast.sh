@@ -93,6 +93,19 @@ run 0 cast --explain 1.5,nan,inf,-0 -f fp16 --json && has '"mpsim.cast-explain/1
 run 0 cast --explain 0x3f80,1.01 --from bf16 -f fp16 && has '^1 as fp16' && has 'given  *1.01, no number of the format'; ok $? "--from: codes of bf16"
 run 0 cast --explain 1 -f fp16 -s 2^4,3 && has '^1 as fp16, times 2^4 = 16$' && has '^1 as fp16, times 3 = 3$'; ok $? "scales"
 run 0 cast --explain 1.1 -f bf16 -r sr:8 --seed 5 && has 'random bits [0-9]* of 2^8: '; ok $? "stochastic rounding: its bits"
+# 0x2e66 is a code of fp16, of --from or the only format of -f; of recipes and of two formats it needs --from
+run 0 cast --explain 0x2e66 -f fp16 && has '^0.0999755859375 as fp16$' && has '^  given  *0x2e66, a code of fp16$' && has 'exact$'; ok $? "a code of the only format"
+run 0 cast --explain 0x2e66 --from fp16 -f e4m3,bf16 && has '^  given  *0x2e66, a code of fp16$' && has '^0.0999755859375 as bf16$'; ok $? "of --from"
+run 0 cast --explain 0x3f80,0x1.8 --from bf16 -f mxfp8 && has 'codes were taken for codes of bf16' && has '^  1  *1.5 '; ok $? "a recipe"
+for words in '0x2e66 -f fp16,bf16' '0x2e66 -f mxfp8' '0x2e66 -f fp16,mxfp8' '-0x2e66 -f fp16' '1 -f nvfp4 --tensor-amax 0x40'; do
+    # shellcheck disable=SC2086 # words
+    run 2 cast --explain $words && has ' a code' err; ok $? "cast --explain $words: no format for a code"
+done
+# a decimal is rounded once: 1 + 2^-11 is a tie of fp16, and a little more is above it
+run 0 cast --explain 1.000488281250000000000000001,1.00048828125 -f fp16 && has 'more than 0.5 of the way' && has 'above the middle: away from zero$' && has 'a tie: toward zero' &&
+    has '^1.000488281250000000000000001 as fp16$'; ok $? "a decimal beside a tie"
+run 0 cast --explain 1.000488281250000000000000001 --from binary64 -f fp16 && has 'a tie: toward zero' && has ' rounded to it$'; ok $? "and with --from"
+run 0 cast --explain 0.1 -f binary64 --json && has '"flags": \["inexact"\]' && has '"error": 5.55' && has '"typed": "0.1"'; ok $? "one tenth in binary64"
 # MXFP8: 6 / 448 rounded up is 2^-6, code 121; 0.1 2^6 = 6.4 is 6.5 = 0x4d in E4M3, -3 2^6 = -192 = 0xf4
 run 0 cast --explain 0.1,-3,6 -f mxfp8 && has '^  amax  *6$' && has '^  scale  *e8m0 0x79 = 0.015625$' && has '0x4d  *6.5  *0.1015625 ' &&
     has '0xf4  *-192  *-3 '; ok $? "a block of mxfp8"

@@ -184,6 +184,8 @@ run 0 dot -f e4m3 --a 1,-1,2^-9 --b 1,1,0x1p-5 -M exact --csv && has ',0x3880000
 # c + 2048 in fp16 is 2048 for c = 1, and 2052 for c = 3 (ties to even)
 run 0 dot -f fp16 --a 2048 --b 1 --c 1 -M sequential:fp16 --csv && has ',fp16,0x6800,2048$'; ok $? "an addend: 2048 + 1"
 run 0 dot -f fp16 --a 2048 --b 1 --c 0x4200 -M sequential:fp16 --csv && has ',fp16,0x6802,2052$'; ok $? "an addend by code: 2048 + 3"
+run 0 dot -f fp16,bf16 --a 0x3c00,2 --b 0x3f80,1 -M exact && has '^codes in --a are codes of fp16$' && has '^codes in --b are codes of bf16$'; ok $? "what codes are taken for"
+run 0 dot -f fp16 --a 1.000488281250000000000000001 --b 1 -M exact && has '  1.0009765625  '; ok $? "a decimal is rounded once"
 run 0 dot -f fp16 --a inf --b 0 -M exact,fma --csv && [ "$(grep -c 'nan$' "$dir/out")" -eq 2 ]; ok $? "inf times 0"
 run 0 dot -f fp16 --a 0.1 --b 1 -M exact && has '^1 operand was no number of the format'; ok $? "what is rounded on the way in is said"
 run 0 dot -f fp16 --a 1 --b 1 --c 0x1p-25 -M hopper-fp16-fp16 && has '^c is 0 in fp16$'; ok $? "c, too"

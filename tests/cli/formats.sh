@@ -161,7 +161,7 @@ checked 0 65504 fp16 0x7bff 0 exact,no
 checked 1 65520 fp16 0x7c00 '' 'LOST: overflows to infinity,yes'
 checked 1 -65520 fp16@saturate 0xfbff 0.0002442002442002442 'LOST: saturates at -65504,yes'
 checked 0 2^-24 fp16 0x0001 0 'exact (subnormal),no'
-checked 0 1e-7 fp16 0x0002 0.19209289550781256 'subnormal: precision is lost,no'
+checked 0 1e-7 fp16 0x0002 0.1920928955078125 'subnormal: precision is lost,no'
 checked 1 1e-8 fp16 0x0000 1 'LOST: underflows to zero,yes'
 checked 1 -1 e8m0 0xff '' '"LOST: negative, the format is unsigned",yes'
 checked 1 -1 e8m0@cuda 0x7f 2 '"LOST: negative, the format is unsigned",yes'
@@ -171,7 +171,7 @@ checked 1 0 e8m0 0x00 '' 'LOST: the format has no zero,yes'
 checked 1 -0 e8m0 0xff '' 'LOST: the format has no zero,yes'
 checked 0 -0 fp16 0x8000 0 exact,no
 checked 1 1e-300 e8m0@ml-dtypes 0xff '' 'LOST: below the smallest number,yes' # 0 in binary32 on the way
-checked 0 5e-39 e8m0 0x00 0.17549435082228756 rounded,no
+checked 0 5e-39 e8m0 0x00 0.17549435082228751 rounded,no
 checked 0 2**16 bf16 0x4780 0 exact,no
 run 1 formats --check 1e-7 --flush-subnormals fp16 && has 'LOST: underflows'; ok $? "--check --flush-subnormals"
 run 0 formats --check 1.0005 -r up fp16 && has ' 0x3c01 '; ok $? "--check --round"
@@ -179,12 +179,24 @@ checked 0 0x1.0020000000001p+0 fp16@pytorch 0x3c00 0.00048804294777962643 rounde
 checked 0 3 e8m0@pytorch 0x81 0.33333333333333331 rounded,no
 run 0 formats --check 3 e8m0 tf32 && has '^e8m0: OCP MX 1.0 leaves the rounding open' && ! has '^tf32:'; ok $? "--check: what a specification leaves open"
 run 0 formats --check 3 e8m0@cuda && ! has '^e8m0:' && run 0 formats --check 2049 tf32 -r rna && ! has '^tf32:'; ok $? "not where one has chosen"
+# ---- codes, and decimals that are no numbers of binary64
+checked 0 0x7e e4m3 0x7e 0 exact,no
+checked 0 0x1p-24 fp16 0x0001 0 'exact (subnormal),no'
+checked 0 1.000488281250000000000000001 fp16 0x3c01 0.0004880429477794046 rounded,no # a tie, and a little
+checked 0 0.1 binary64 0x3fb999999999999a 5.5511151231257827e-17 rounded,no
+run 0 formats --check 0x7e e4m3@cuda e4m3 && row 0x7e is the code of 448 in e4m3; ok $? "--check: what a code is taken for"
+run 1 formats --check 0x7e --from e4m3 e5m2 e2m1 --ndjson && has '"constant": 448.0' && has '"code_of": "e4m3"'; ok $? "--check --from: a code"
+run 0 formats --check 0.1 --from bf16 fp16 && row 0.1 is 0.10009765625 in bf16 '(--from)' && row fp16 0x2e68 0.10009765625 0 exact; ok $? "--check --from: a number"
+for words in '--check 0x7e' '--check 0x7e e4m3 e5m2' '--check 0x1ff e4m3' '--check -0x7e e4m3' '--check 0x7e --from fp61 e4m3' '--from fp16 e4m3' '--check nan fp16'; do
+    # shellcheck disable=SC2086 # a line is several words
+    run 2 formats $words; ok $? "formats $words: usage error"
+done
 run 1 formats --check 500 -p cuda e4m3 && has ' 0x7e '; ok $? "--check --preset"
 run 1 formats --check 500 -p cuda e4m3@ieee && has ' 0x7f '; ok $? "--check: the format's own preset wins"
 run 1 formats --check 500 --overflow saturate e4m3 && has ' 0x7e '; ok $? "--check --overflow"
 run 0 formats --check 1.0005 -r sr --seed 1 fp16 && cp "$dir/out" "$dir/sr" && run 0 formats --check 1.0005 -r sr --seed 1 fp16 && cmp -s "$dir/out" "$dir/sr"; ok $? "--check --seed"
-run 1 formats --check 500 fp16 e4m3 --json && has '"schema": "mpsim.check/1"' && has '"constant": 500.0, "format": "e4m3", "code": "0x7f", "value": "NaN", "rel_err": null, "verdict": "LOST: overflows to NaN", "lost": true}'; ok $? "--check --json"
-run 1 formats --check 500 fp16 e4m3 --ndjson && [ "$(wc -l <"$dir/out")" -eq 2 ] && has '^{"constant": 500.0, "format": "fp16", "code": "0x5fd0", "value": 500.0, "rel_err": 0.0, "verdict": "exact", "lost": false}$'; ok $? "--check --ndjson"
+run 1 formats --check 500 fp16 e4m3 --json && has '"schema": "mpsim.check/1"' && has '"constant": 500.0, "format": "e4m3", "code": "0x7f", "value": "NaN", "rel_err": null, "verdict": "LOST: overflows to NaN", "lost": true, "typed": "500", "code_of": null}'; ok $? "--check --json"
+run 1 formats --check 500 fp16 e4m3 --ndjson && [ "$(wc -l <"$dir/out")" -eq 2 ] && has '^{"constant": 500.0, "format": "fp16", "code": "0x5fd0", "value": 500.0, "rel_err": 0.0, "verdict": "exact", "lost": false, "typed": "500", "code_of": null}$'; ok $? "--check --ndjson"
 run 1 formats --check 500 fp16 e4m3 --csv && [ "$(head -n 1 "$dir/out")" = constant,format,code,value,rel_err,verdict,lost ]; ok $? "--check --csv"
 
 # ---- formats: lists ----
