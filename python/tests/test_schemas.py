@@ -57,12 +57,13 @@ diff A/step_000010 A/step_000011
 diff --logprob T/p.npy T/q.npy
 mismatch -a hopper-bf16-fp32,softmax=bf16 -b fma,split=2 --count 4 --size 32 --vocabulary 50
 dot -f bf16 -K 8,16 -M fma,exact
+dot -f tf32 -K 8 -M fma --above 0.5 --absolute
 dot -f fp16 -K 100 -M fma --split-k 3
 dot -f bf16 -K 64 -M fma --stream-k 4,16x16x32 --workspace bf16
 dot --blocks nvfp4 -K 64
 dot -f e4m3 --a 1,2,3 --b 1,1,1 -M hopper-mma-fp8-fp32,exact --steps
 dot --reduce --wire fp16,bf16 --a 'wgrad:*' A/step_000010/rank_00000.safetensors A/step_000011/rank_00000.safetensors
-attention --tokens 16 --heads 1 -M fma,hopper-bf16-fp32
+attention --tokens 16 --heads 1 -M fma,hopper-bf16-fp32 --above 0.1
 attention --tokens 16 --heads 1 --values repeated --causal --cure 2 -M fma
 attention --tokens 16 --heads 1 --window 3,0 --exp2 --softmax-format bf16 -M fma
 memory --params 7B -P fp32 -P bf16-pure -P fp8-lm

@@ -18,8 +18,8 @@
 static const char more[] =
     "Q, K and V are [tokens, size], [heads, tokens, size] or [batch, heads, tokens, size], one file each, or one\n"
     "file with --q, --k and --v; K and V may have fewer heads, each for as many of Q. Without a file they are\n"
-    "generated. They are rounded to --format, to nearest even, first; errors are against softmax(scale Q K^T) V of the\n"
-    "rounded numbers in binary64, from exact scores.\n"
+    "generated. They are rounded to --format, to nearest even, first. Errors are measured against softmax(scale Q K^T) V in\n"
+    "binary64, from exact scores: of the numbers as given, and of the numbers as rounded (once, if the format has all).\n"
     "\n"
     "For each tile of keys, in binary32 but where a model or a format says otherwise (every operation:\n"
     "lib/include/mpsim/attention.h, doc/attention.md):\n"
@@ -31,7 +31,7 @@ static const char more[] =
     "and in the end O / --p-scale / sum, rounded to --output-format. With --exp2, as FlashAttention-2 and 3 do it,\n"
     "x = S and P = exp2(x (scale log2 e) - m (scale log2 e)), the product and the difference rounded once.\n"
     "\n"
-    "  rel. error, largest, bias  as in 'mpsim dot'; bias above 0: magnitudes are gained\n"
+    "  rel. error, largest, bias  as in 'mpsim dot', and with --absolute as there; bias above 0: magnitudes are gained\n"
     "  lean         correlation of the error with the sign of the result: about 0 where roundings go either\n"
     "               way as often, 1 where all of them go away from zero, -1 toward it\n"
     "  mean error   of results of one sign: the mean of (d - exact), over the mean of |exact|\n"
@@ -56,6 +56,7 @@ typedef struct options {
     uint64_t tile, heads, kv_heads, tokens, queries, dim, seed;
     int causal, reverse, separate, sum_rounded, reciprocal, exp2, tokens_first;
     input_options in;
+    distance_options distance;
     report_options form;
 } options;
 
@@ -70,6 +71,7 @@ typedef struct run {
     mpsim_attention a;
     report_style style;
     int own_scores; /* each model's */
+    double above;
 } run;
 
 enum { MOST_TOKENS = 1 << 24, MOST_HEADS = 1 << 16, DEFAULT_HEADS = 4 };
@@ -271,7 +273,8 @@ static int check(run *r, int files)
         return fail(EXIT_USAGE, "attention: --kv-heads: the heads are not a multiple of it");
     if (report_options_style(&r->style, &o->form, 0, "attention", "--json, --ndjson and --csv exclude each other"))
         return EXIT_USAGE;
-    const int code = input_raw_form(&r->raw, "attention", &o->in);
+    int code = distance_above(&r->above, "attention", o->distance.above);
+    code = code ? code : input_raw_form(&r->raw, "attention", &o->in);
     return code ? code : report_options_threads(&o->form, "attention");
 }
 
@@ -310,12 +313,14 @@ static int make_heads(run *r, char **files, int n)
 static int report(run *r, FILE *to, const char *values)
 {
     attention_report out = {.to = to, .style = r->style, .h = &r->h, .a = &r->a, .values = values, .seed = r->o->seed};
-    attention_exact exact = {NULL, 0};
+    attention_exact exact = {.above = r->above};
     attention_result x;
     memset(&x, 0, sizeof x);
     out.mask = r->o->mask ? r->mask.label : NULL;
     out.scores = r->own_scores ? NULL : r->scores.name;
-    progress_steps("heads", heads_count(&r->h) * (r->models.count + 1));
+    out.absolute = r->o->distance.absolute;
+    out.above = r->above;
+    progress_steps("heads", heads_count(&r->h) * (r->models.count + (heads_exact(&r->h) ? 1 : 2)));
     attention_report_begin(&out);
     int code = attention_exactly(&exact, &r->a, &r->h);
     for (size_t i = 0; i < r->models.count && !code; i++) {
@@ -326,7 +331,7 @@ static int report(run *r, FILE *to, const char *values)
             attention_report_add(&out, r->a.context, &x);
     }
     attention_report_end(&out, &x);
-    free(exact.y);
+    attention_exact_clear(&exact);
     return code;
 }
 
@@ -405,6 +410,8 @@ int cmd_attention(const command *self, int argc, char **argv)
         {0, "tokens", OPTION_COUNT, &o.tokens, "N", "generated: tokens of K and V (default 256)"},
         {0, "queries", OPTION_COUNT, &o.queries, "N", "generated: tokens of Q (default: as many)"},
         {0, "size", OPTION_COUNT, &o.dim, "N", "generated: numbers a token (default 64)"},
+        {0, "Errors", OPTION_HEADING, NULL, NULL, NULL},
+        DISTANCE_OPTION_ROWS(o.distance),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(o.form, "mpsim.attention/1"),
         NDJSON_OPTION_ROW(o.form, "model"),

@@ -138,6 +138,7 @@ static int round_part(heads_part *p, const mpsim_format *f)
     p->format = *f;
     p->codes = need_memory(n, mpsim_format_code_bytes(f));
     mpsim_encode_array_f64(f, &r, NULL, p->codes, p->x, n, &p->counts);
+    p->exact = p->counts.inexact == 0 && p->counts.underflow == 0;
     if (p->counts.overflow)
         return fail(EXIT_DATA, "attention: %s: %llu of %zu elements are beyond %s, whose largest number is %g",
                     p->label, (unsigned long long)p->counts.overflow, n, f->name, mpsim_format_max(f));
@@ -150,6 +151,24 @@ int heads_round(attention_heads *h, const mpsim_format *qk, const mpsim_format *
     if ((code = round_part(&h->q, qk)) || (code = round_part(&h->k, qk)))
         return code;
     return round_part(&h->v, v);
+}
+
+int heads_exact(const attention_heads *h)
+{
+    return h->q.exact && h->k.exact && h->v.exact;
+}
+
+attention_heads heads_given(const attention_heads *h, pieces *p)
+{
+    attention_heads given = *h;
+    pieces_make(p, h->q.x, numbers_of(&h->q), h->k.x, numbers_of(&h->k));
+    given.q.format = given.k.format = p->format;
+    given.q.size = given.k.size = h->q.size * p->each;
+    given.q.codes = p->a;
+    given.k.codes = p->b;
+    given.v.format = *mpsim_format_find("binary64");
+    given.v.codes = (unsigned char *)h->v.x;
+    return given;
 }
 
 static void clear_part(heads_part *p)

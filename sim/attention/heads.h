@@ -1,6 +1,7 @@
 /* heads.h -- the operands of attention: Q, K and V of some heads, generated or from files, rounded to their formats. */
 #pragma once
 
+#include "../dot/pieces.h"
 #include "../trace/trace.h"
 
 #include <mpsim/mpsim.h>
@@ -13,6 +14,7 @@ typedef struct heads_part {
     mpsim_format format;
     unsigned char *codes; /* NULL before heads_round */
     mpsim_counts counts;
+    int exact;       /* its format has all its numbers */
     char label[256]; /* its name, or how it was generated, for people */
 } heads_part;
 
@@ -37,6 +39,11 @@ typedef struct heads_source {
 int heads_make(attention_heads *h, const heads_source *from);
 int heads_round(attention_heads *h, const mpsim_format *qk, const mpsim_format *v);
 void heads_clear(attention_heads *h);
+
+/* heads_exact -- whether the formats have all numbers as they were given. heads_given: the heads before they were rounded, in numbers
+ * of which the exact scores and values are the same (p is to be cleared, and h to outlive them). */
+int heads_exact(const attention_heads *h);
+attention_heads heads_given(const attention_heads *h, pieces *p);
 
 /* What there is of one head of Q in all batches, i < heads_count, as matrices. */
 size_t heads_count(const attention_heads *h);

@@ -26,19 +26,38 @@ static int failed(mpsim_status s, const mpsim_attention *a)
     return fail(EXIT_IO, "attention: model '%s': %s", a->context->name, mpsim_status_string(s));
 }
 
-int attention_exactly(attention_exact *to, const mpsim_attention *a, const attention_heads *h)
+static mpsim_status all_heads(double *y, const mpsim_attention *a, const attention_heads *h)
 {
     const mpsim_attention_shape shape = shape_of(h);
-    const size_t n = shape.queries * shape.size;
     mpsim_status s = MPSIM_OK;
-    to->n = n * heads_count(h);
-    to->y = need_memory(to->n, sizeof *to->y);
     for (size_t i = 0; i < heads_count(h) && s == MPSIM_OK; i++) {
         const mpsim_matrix q = heads_query(h, i), k = heads_key(h, i), v = heads_value(h, i);
-        s = mpsim_attention_exact(a, &shape, &q, &k, &v, to->y + i * n, &parallel_pool);
+        s = mpsim_attention_exact(a, &shape, &q, &k, &v, y + i * shape.queries * shape.size, &parallel_pool);
         progress_add(1);
     }
+    return s;
+}
+
+int attention_exactly(attention_exact *to, const mpsim_attention *a, const attention_heads *h)
+{
+    to->n = h->q.tokens * h->v.size * heads_count(h);
+    to->given = to->rounded = need_memory(to->n, sizeof *to->rounded);
+    mpsim_status s = all_heads(to->rounded, a, h);
+    if (s == MPSIM_OK && !heads_exact(h)) {
+        pieces p;
+        const attention_heads given = heads_given(h, &p);
+        to->given = need_memory(to->n, sizeof *to->given);
+        s = all_heads(to->given, a, &given);
+        pieces_clear(&p);
+    }
     return s == MPSIM_OK ? 0 : failed(s, a);
+}
+
+void attention_exact_clear(attention_exact *x)
+{
+    free(x->given == x->rounded ? NULL : x->given);
+    free(x->rounded);
+    memset(x, 0, sizeof *x);
 }
 
 /* ---- errors by the sign of the result ---- */
@@ -132,8 +151,9 @@ int attention_measure(attention_result *to, const mpsim_attention *a, const atte
     memset(to, 0, sizeof *to);
     const mpsim_status s = run(d, repeats, &to->counts, a, h, seed);
     if (s == MPSIM_OK) {
-        dot_error_compare(&to->error, d, exact->y, exact->n, a->context->result.format.mbits + 1);
-        add_signs(to, d, exact->y, exact->n, h->v.size, repeats);
+        const dot_truth truth = {exact->given, exact->rounded, {1, 1}, exact->above};
+        dot_error_compare(&to->error, d, &truth, exact->n, a->context->result.format.mbits + 1);
+        add_signs(to, d, exact->rounded, exact->n, h->v.size, repeats);
     }
     free(repeats);
     free(d);

@@ -20,10 +20,14 @@ typedef struct attention_result {
     attention_signs signs[2][2]; /* [1: rows that repeat][ATTENTION_...] */
 } attention_result;
 
+/* Exact results of all heads, queries x size each. */
 typedef struct attention_exact {
-    double *y; /* of all heads: queries x size each */
+    double *given, *rounded; /* of the operands as given, and as rounded; one array if that is the same */
     size_t n;
+    double above; /* --above, distance.h */
 } attention_exact;
+
+void attention_exact_clear(attention_exact *x);
 
 /* Each 0, or an exit code after a message. The models of `a` are set. */
 int attention_exactly(attention_exact *to, const mpsim_attention *a, const attention_heads *h);

@@ -56,6 +56,7 @@ static json_t *config_json(const attention_report *r)
     json_object_set_new(v, "output_format", json_string(output_name(a)));
     json_object_set_new(v, "cure", a->beta > 0 ? json_of_double((double)a->beta) : json_null());
     json_object_set_new(v, "cure_margin", json_of_double((double)a->margin));
+    json_object_set_new(v, "above", distance_bound_json(r->above));
     return v;
 }
 
@@ -99,14 +100,25 @@ static void print_softmax(const attention_report *r)
 static void csv_head(FILE *to)
 {
     fputs("model,accumulator,results,not_finite,max_rel_err,rel_err,bias,lean,rows,masked,repeated,moved,vanished,"
-          "elements,p_zero,p_one,q,k,v,p_format,p_scale,tile\n",
+          "elements,p_zero,p_one,q,k,v,p_format,p_scale,tile",
           to);
+    distance_csv_head(to);
+    fputc('\n', to);
+}
+
+static table *new_rows(const attention_report *r)
+{
+    char given[160], rounded[160], columns[512];
+    snprintf(columns, sizeof columns,
+             "<model|<O|>compared%s%s|>lean|>P = 0|>P = 1|>repeats|>moved|>vanished|>not finite",
+             distance_columns(given, sizeof given, r->absolute, "operands as given"),
+             distance_columns(rounded, sizeof rounded, r->absolute, heads_exact(r->h) ? NULL : "operands as rounded"));
+    return table_new(columns);
 }
 
 void attention_report_begin(attention_report *r)
 {
-    r->rows =
-        table_new("<model|<O|>rel. error|>largest|>bias|>lean|>P = 0|>P = 1|>repeats|>moved|>vanished|>not finite");
+    r->rows = new_rows(r);
     r->signs = table_new("<model|<rows|<results|>count|>mean error|>away from 0");
     switch (r->style) {
     case REPORT_TEXT:
@@ -174,12 +186,13 @@ static json_t *result_json(const attention_report *r, const mpsim_model *m, cons
     json_object_set_new(v, "accumulator", json_string(m->result.format.name));
     json_object_set_new(v, "results", json_of_count(x->error.count));
     json_object_set_new(v, "not_finite", json_of_count(x->error.not_finite));
-    json_object_set_new(v, "max_rel_err", json_of_double(x->error.max_rel));
-    json_object_set_new(v, "rel_err", json_of_double(x->error.rel));
-    json_object_set_new(v, "bias", json_of_double(x->error.bias));
+    json_object_set_new(v, "max_rel_err", json_of_double(x->error.rounded.max_rel));
+    json_object_set_new(v, "rel_err", json_of_double(x->error.rounded.rel));
+    json_object_set_new(v, "bias", json_of_double(x->error.rounded.bias));
     json_object_set_new(v, "lean", json_of_double(x->lean));
     put_counts(v, &x->counts);
     json_object_set_new(v, "errors", errors_json(x));
+    distance_put(v, &x->error);
     if (r->style == REPORT_NDJSON) /* each line stands alone */
         json_object_set_new(v, "config", config_json(r));
     return v;
@@ -191,9 +204,9 @@ static void print_result(attention_report *r, const mpsim_model *m, const attent
     const int none = x->error.not_finite == x->error.count;
     table_cell(r->rows, "%s", m->name);
     table_cell(r->rows, "%s", m->result.format.name);
-    table_cell(r->rows, none ? "nan" : "%.2e", x->error.rel);
-    table_cell(r->rows, none ? "nan" : "%.2e", x->error.max_rel);
-    table_cell(r->rows, none ? "nan" : "%+.1e", x->error.bias);
+    distance_compared(r->rows, &x->error.given, r->above);
+    distance_cells(r->rows, x->error.same ? NULL : &x->error.given, r->absolute);
+    distance_cells(r->rows, &x->error.rounded, r->absolute);
     table_cell(r->rows, none ? "nan" : "%+.2f", x->lean);
     table_share(r->rows, x->counts.p_zero, x->counts.elements);
     table_share(r->rows, x->counts.p_one, x->counts.elements);
@@ -218,7 +231,7 @@ static void print_result(attention_report *r, const mpsim_model *m, const attent
 static void csv_result(const attention_report *r, const mpsim_model *m, const attention_result *x)
 {
     const mpsim_attention_counts *c = &x->counts;
-    const double numbers[] = {x->error.max_rel, x->error.rel, x->error.bias, x->lean};
+    const double numbers[] = {x->error.rounded.max_rel, x->error.rounded.rel, x->error.rounded.bias, x->lean};
     const uint64_t counts[] = {c->rows,     c->masked,   c->repeated, c->moved,
                                c->vanished, c->elements, c->p_zero,   c->p_one};
     csv_text(r->to, m->name);
@@ -238,7 +251,9 @@ static void csv_result(const attention_report *r, const mpsim_model *m, const at
     }
     fputc(',', r->to);
     csv_double(r->to, (double)r->a->p_scale);
-    fprintf(r->to, ",%zu\n", tile_of(r));
+    fprintf(r->to, ",%zu", tile_of(r));
+    distance_csv(r->to, &x->error);
+    fputc('\n', r->to);
 }
 
 void attention_report_add(attention_report *r, const mpsim_model *m, const attention_result *x)
@@ -257,8 +272,9 @@ void attention_report_add(attention_report *r, const mpsim_model *m, const atten
     }
     r->results++;
     r->repeated |= x->counts.repeated > 0;
-    if (x->error.not_finite < x->error.count && x->error.max_rel >= 0.25 && x->error.max_rel > r->worst.max_rel)
-        r->worst = x->error;
+    if (!x->error.same)
+        distance_worse(&r->given, &x->error.given);
+    distance_worse(&r->rounded, &x->error.rounded);
 }
 
 /* ---- the end ---- */
@@ -282,11 +298,8 @@ void attention_report_end(attention_report *r, const attention_result *last)
     if (r->style == REPORT_TEXT) {
         print_counts(r, &last->counts);
         table_print(r->rows, r->to, "");
-        if (r->worst.max_rel > 0 && r->worst.cancelled < 0.1)
-            fprintf(r->to,
-                    "\nThe largest error of %.2e is of a result that cancels to %.1e of the typical one (root mean "
-                    "square).\n",
-                    r->worst.max_rel, r->worst.cancelled);
+        distance_note(r->to, &r->given, "As given the", "");
+        distance_note(r->to, &r->rounded, "The", heads_exact(r->h) ? "" : ", as rounded");
         if (r->repeated) {
             fputs("\nErrors by the sign of the result, where the largest score repeats and elsewhere:\n\n", r->to);
             table_print(r->signs, r->to, "");

@@ -1,7 +1,7 @@
 /* report.h -- what mpsim attention prints. */
 #pragma once
 
-#include "../report/report.h"
+#include "../dot/distancereport.h"
 #include "measure.h"
 
 typedef struct attention_report {
@@ -13,9 +13,11 @@ typedef struct attention_report {
     uint64_t seed;
     const char *scores; /* the model of scores; NULL: that of each row */
     const char *mask;   /* where it is from; NULL: there is none */
+    int absolute;       /* --absolute */
+    double above;       /* --above    */
     size_t results;
-    int repeated;    /* in some model a largest score did */
-    dot_error worst; /* the largest error of all that is no small one */
+    int repeated;                /* in some model a largest score did */
+    dot_distance given, rounded; /* the largest errors of all that are no small ones */
     table *rows, *signs;
 } attention_report;
 

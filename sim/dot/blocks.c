@@ -34,8 +34,10 @@ int operand_quantise(operand *o, const mpsim_block_recipe *recipe)
     float *x = need_memory(n, sizeof *x), tensor_scale = 1;
     mpsim_block_grid(recipe, o->rows, o->depth, &grid_rows, &grid_cols);
     uint8_t *codes = need_memory(grid_rows * grid_cols, 1);
+    o->exact = 1;
     for (size_t i = 0; i < n; i++) {
         x[i] = (float)o->x[i];
+        o->exact &= (double)x[i] == o->x[i];
         o->nonzero += o->x[i] != 0;
     }
     (void)mpsim_format_parse(&o->format, recipe->element);
@@ -52,6 +54,7 @@ int operand_quantise(operand *o, const mpsim_block_recipe *recipe)
     for (size_t i = 0; i < o->rows; i++)
         memcpy(o->scales + i * grid_cols, codes + i / each * grid_cols, grid_cols);
     o->scale = 1 / (double)tensor_scale;
+    o->exact &= o->counts.inexact == 0;
     free(codes);
     free(x);
     if (s != MPSIM_OK)

@@ -7,6 +7,7 @@
 #include "../cli/reportoptions.h"
 #include "../text/words.h"
 #include "blocks.h"
+#include "distancereport.h"
 #include "error.h"
 #include "like.h"
 #include "models.h"
@@ -14,19 +15,27 @@
 #include "reduce.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char more[] =
     "Every row of A meets every row of B: A is rows x K, B is columns x K, as weights of a linear\n"
-    "layer are stored. With one file both tensors are in it. Operands are rounded to --format, to\n"
-    "nearest even or by --operand-round, first; errors are against the exact sum of the rounded products.\n"
+    "layer are stored. With one file both tensors are in it. Operands are rounded to --format first, to nearest even\n"
+    "or by --operand-round. Errors d - exact are measured twice: against the exact sums of the products of the operands\n"
+    "as given (before rounding), and against those of the operands as rounded. The first include what rounding the\n"
+    "operands costs, the second are the errors of the sums alone. If the format has all operands, both are the same and\n"
+    "the table has them once.\n"
     "\n"
-    "  rel. error   ||d - exact|| / ||exact|| over all results (largest: of a single one)\n"
+    "  rel. error   ||d - exact|| / ||exact|| over all results (largest: |d - exact| / |exact| of a single one)\n"
     "  bias         (sum |d| - sum |exact|) / sum |exact|: below 0, magnitudes are lost\n"
-    "  bits lost    p + log2(rel. error), p the significand bits of the result; at least 0. Like rel. error it is\n"
-    "               of all results together: a single one that cancels may be all wrong beside 0.0 bits\n"
+    "  bits lost    p + log2(rel. error), p the significand bits of the result; at least 0; of the operands as\n"
+    "               rounded. Like rel. error it is of all results together: a single one that cancels may be all\n"
+    "               wrong beside 0.0 bits\n"
     "  not finite   results that are Inf or NaN; the errors are those of the others\n"
+    "\n"
+    "With --absolute the table has the largest |d - exact|, RMSE (the root of the mean square of d - exact), the mean of\n"
+    "|d - exact| and the mean of d - exact instead, without the scales of --scale.\n"
     "\n"
     "With --a and --b and no file, both are numbers: one dot product, with the addend --c, its bits under\n"
     "each model, and with --steps every addition on the way. A number is decimal, hexadecimal (0x1p-3),\n"
@@ -56,6 +65,7 @@ static const char more[] =
     "  mpsim dot -f e4m3 -s amax -K 4096 -M exact --like torch-scaled-mm:hopper:slow:S=1\n"
     "  mpsim dot -f bf16 -K 1024,3000 -M exact --rows 64 --columns 96 --like torch-mm:amx:threads=8:right-transposed\n"
     "  mpsim dot --blocks nvfp4 -K 4096                 fp4 as Blackwell multiplies it, and as bf16 numbers\n"
+    "  mpsim dot -f tf32 -K 64 --rows 64 --columns 64 --operand-round rtz -M ampere-tf32-fp32   what truncated operands cost\n"
     "  mpsim dot --reduce --a 'wgrad:*' data/amp-mlp/*/step_00002[0-4]/rank_00000.safetensors   an all-reduce\n"
     "  mpsim dot -f fp16 --a 0x3c00,0x4000 --b 1,2^-14 --c 0x1p-24 -M hopper-fp16-fp32 --steps\n";
 
@@ -71,6 +81,7 @@ typedef struct options {
         *blocks, *stream_k;
     uint64_t rows, columns, seed, split_k;
     int flatten, transpose_a, transpose_b, steps, reduce;
+    distance_options distance;
     report_options form;
 } options;
 
@@ -86,6 +97,7 @@ typedef struct run {
     dot_split split;
     mpsim_block_recipe recipe; /* with --blocks */
     like_product like;
+    double above;
 } run;
 
 /* ---- what the command line says ---- */
@@ -261,6 +273,7 @@ static json_t *operand_json(const operand *o)
 
 static void put_split(json_t *v, const run *r)
 {
+    json_object_set_new(v, "above", distance_bound_json(r->above));
     if (r->split.workers)
         json_object_set_new(v, "stream",
                             json_pack("{s:o,s:[o,o,o],s:s,s:s}", "workers", json_of_count(r->split.workers), "tile",
@@ -309,6 +322,7 @@ static void print_head(const run *r, FILE *to)
         fputs("k,model,result_format,count,not_finite,max_rel_err,rel_err,bias,bits_lost,first,"
               "a_format,a,a_scale,b_format,b,b_scale,seed",
               to);
+        distance_csv_head(to);
         fputs(r->split.parts > 1 ? ",split_k,workspace,workspace_sum\n" : "\n", to);
         break;
     case REPORT_NDJSON:
@@ -324,11 +338,12 @@ static json_t *row_json(const run *r, size_t k, const mpsim_model *m, const dot_
     json_object_set_new(v, "result_format", json_string(m->result.format.name));
     json_object_set_new(v, "count", json_of_count(e->count));
     json_object_set_new(v, "not_finite", json_of_count(e->not_finite));
-    json_object_set_new(v, "max_rel_err", json_of_double(e->max_rel));
-    json_object_set_new(v, "rel_err", json_of_double(e->rel));
-    json_object_set_new(v, "bias", json_of_double(e->bias));
+    json_object_set_new(v, "max_rel_err", json_of_double(e->rounded.max_rel));
+    json_object_set_new(v, "rel_err", json_of_double(e->rounded.rel));
+    json_object_set_new(v, "bias", json_of_double(e->rounded.bias));
     json_object_set_new(v, "bits_lost", json_of_double(e->bits_lost));
     json_object_set_new(v, "first", json_of_double(e->first));
+    distance_put(v, e);
     if (r->style == REPORT_NDJSON) { /* each line stands alone */
         json_object_set_new(v, "a", operand_json(&r->a));
         json_object_set_new(v, "b", operand_json(&r->b));
@@ -351,11 +366,10 @@ static void print_row(const run *r, table *t, size_t k, const mpsim_model *m, co
         table_cell(t, "%.9g", e->first);
     else
         table_cell(t, "%s", "");
-    const int none = e->not_finite == e->count; /* nothing to measure */
-    table_cell(t, none ? "nan" : "%.2e", e->rel);
-    table_cell(t, none ? "nan" : "%.2e", e->max_rel);
-    table_cell(t, none ? "nan" : "%+.1e", e->bias);
-    table_cell(t, none ? "nan" : "%.1f", e->bits_lost);
+    distance_compared(t, &e->given, r->above);
+    distance_cells(t, e->same ? NULL : &e->given, r->o->distance.absolute);
+    distance_cells(t, &e->rounded, r->o->distance.absolute);
+    table_cell(t, isnan(e->bits_lost) ? "nan" : "%.1f", e->bits_lost);
     table_cell(t, "%s", e->not_finite ? text_count(text, e->not_finite) : "");
 }
 
@@ -386,7 +400,7 @@ static void report_row(const run *r, FILE *to, table *t, size_t row, size_t k, c
         fputc(',', to);
         csv_text(to, m->result.format.name);
         fprintf(to, ",%" PRIu64 ",%" PRIu64, e->count, e->not_finite);
-        const double numbers[] = {e->max_rel, e->rel, e->bias, e->bits_lost, e->first};
+        const double numbers[] = {e->rounded.max_rel, e->rounded.rel, e->rounded.bias, e->bits_lost, e->first};
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
             fputc(',', to);
             csv_double(to, numbers[i]);
@@ -397,6 +411,7 @@ static void report_row(const run *r, FILE *to, table *t, size_t row, size_t k, c
             fprintf(to, ",%" PRIu64, r->o->seed);
         else
             fputc(',', to);
+        distance_csv(to, e);
         if (r->split.parts > 1)
             fprintf(to, ",%zu,%s,%s", r->split.parts, r->split.workspace.name, r->split.sum.name);
         fputc('\n', to);
@@ -404,49 +419,94 @@ static void report_row(const run *r, FILE *to, table *t, size_t row, size_t k, c
     }
 }
 
+/* What is seen on the way through all results. */
+typedef struct seen {
+    size_t rows;
+    uint64_t not_finite, zeros;
+    dot_distance given, rounded; /* the worst */
+} seen;
+
+static table *new_table(const run *r)
+{
+    char given[160], rounded[160], columns[512];
+    const int absolute = r->o->distance.absolute, same = r->a.exact && r->b.exact;
+    snprintf(columns, sizeof columns, ">K|<model|<result|>value|>compared%s%s|>bits lost|>not finite",
+             distance_columns(given, sizeof given, absolute, "operands as given"),
+             distance_columns(rounded, sizeof rounded, absolute, same ? NULL : "operands as rounded"));
+    return table_new(columns);
+}
+
+static int measure_row(dot_error *e, const run *r, size_t k, size_t j, const dot_truth *truth)
+{
+    return j == r->models.count ? like_measure(e, &r->like, &r->a, &r->b, k, truth)
+                                : dot_error_measure(e, &r->models.items[j], &r->split, &r->a, &r->b, k, truth);
+}
+
+/* All models over the first k products. */
+static int report_depth(const run *r, FILE *to, table *t, seen *s, size_t k, const dot_truth *truth)
+{
+    int status = 0;
+    for (size_t j = 0; j < r->models.count + (r->o->like != NULL) && !status; j++) {
+        dot_error e;
+        status = measure_row(&e, r, k, j, truth);
+        progress_add(1);
+        if (status)
+            break;
+        s->not_finite += e.not_finite;
+        if (!e.same)
+            distance_worse(&s->given, &e.given);
+        distance_worse(&s->rounded, &e.rounded);
+        report_row(r, to, t, s->rows++, k, j == r->models.count ? &r->like.shown : &r->models.items[j], &e);
+    }
+    return status;
+}
+
+static int report_depths(const run *r, FILE *to, table *t, seen *s)
+{
+    const size_t n = r->a.rows * r->b.rows;
+    const int same = r->a.exact && r->b.exact;
+    double *rounded = need_memory(n, sizeof *rounded), *given = same ? rounded : need_memory(n, sizeof *given);
+    const dot_truth truth = {given, rounded, {r->a.scale, r->b.scale}, r->above};
+    int status = 0;
+    for (size_t i = 0; i < r->depths && !status; i++) {
+        if (!(status = dot_exact(rounded, &r->a, &r->b, r->depth[i])) && !same)
+            status = dot_exact_given(given, &r->a, &r->b, r->depth[i]);
+        for (size_t j = 0; !status && j < n; j++)
+            s->zeros += rounded[j] == 0;
+        if (!status)
+            status = report_depth(r, to, t, s, r->depth[i], &truth);
+    }
+    free(same ? NULL : given);
+    free(rounded);
+    return status;
+}
+
+static void print_notes(const run *r, FILE *to, const seen *s)
+{
+    if (s->not_finite)
+        fputs("\nThe errors leave out results that are not finite.\n", to);
+    distance_note(to, &s->given, "As given the", "");
+    distance_note(to, &s->rounded, "The",
+                  r->a.exact && r->b.exact ? ";\nrel. error and bits lost are of all results together"
+                                           : ", as rounded;\nrel. error and bits lost are of all results together");
+    if (s->zeros == r->depths * r->a.rows * r->b.rows)
+        fputs("\nAll exact results are zero: there is nothing to lose.\n", to);
+}
+
 static int report(const run *r, FILE *to)
 {
-    double *exact = need_memory(r->a.rows * r->b.rows, sizeof *exact);
-    uint64_t not_finite = 0, zeros = 0;
-    dot_error worst = {.max_rel = 0}; /* of those that are no small error of a result */
-    table *t = table_new(">K|<model|<result|>value|>rel. error|>largest|>bias|>bits lost|>not finite");
-    size_t rows = 0;
-    int status = 0;
+    table *t = new_table(r);
+    seen s = {0};
     print_head(r, to);
     progress_steps("sums", r->depths * (r->models.count + (r->o->like != NULL)));
-    for (size_t i = 0; i < r->depths && !status; i++) {
-        status = dot_exact(exact, &r->a, &r->b, r->depth[i]);
-        for (size_t j = 0; !status && j < r->a.rows * r->b.rows; j++)
-            zeros += exact[j] == 0;
-        for (size_t j = 0; j < r->models.count + (r->o->like != NULL) && !status; j++) {
-            const int like = j == r->models.count;
-            const mpsim_model *m = like ? &r->like.shown : &r->models.items[j];
-            dot_error e;
-            status = like ? like_measure(&e, &r->like, &r->a, &r->b, r->depth[i], exact)
-                          : dot_error_measure(&e, m, &r->split, &r->a, &r->b, r->depth[i], exact);
-            progress_add(1);
-            not_finite += status ? 0 : e.not_finite;
-            if (!status && e.not_finite < e.count && e.max_rel >= 0.25 && e.max_rel > worst.max_rel)
-                worst = e;
-            if (!status)
-                report_row(r, to, t, rows++, r->depth[i], m, &e);
-        }
-    }
-    if (!status && r->style == REPORT_TEXT)
+    const int status = report_depths(r, to, t, &s);
+    if (!status && r->style == REPORT_TEXT) {
         table_print(t, to, "");
+        print_notes(r, to, &s);
+    }
     if (r->style == REPORT_JSON)
         fputs("]}\n", to);
-    if (!status && r->style == REPORT_TEXT && not_finite)
-        fputs("\nThe errors leave out results that are not finite.\n", to);
-    if (!status && r->style == REPORT_TEXT && worst.max_rel > 0 && worst.cancelled < 0.1)
-        fprintf(to,
-                "\nThe largest error of %.2e is of a result that cancels to %.1e of the typical one (root mean "
-                "square);\nrel. error and bits lost are of all results together.\n",
-                worst.max_rel, worst.cancelled);
-    if (!status && r->style == REPORT_TEXT && zeros == r->depths * r->a.rows * r->b.rows)
-        fputs("\nAll exact results are zero: there is nothing to lose.\n", to);
     table_free(t);
-    free(exact);
     return status;
 }
 
@@ -478,6 +538,8 @@ static int check(run *r, int operands)
         return fail(EXIT_USAGE, "dot: --like goes with tensors, and with S=N instead of --split-k");
     if (operands == 0 && o->a && o->split_k > 1)
         return fail(EXIT_USAGE, "dot: --split-k does not go with numbers");
+    if (operands == 0 && o->a && (o->distance.absolute || o->distance.above))
+        return fail(EXIT_USAGE, "dot: --absolute and --above do not go with numbers");
     if (o->steps && o->form.csv)
         return fail(EXIT_USAGE, "dot: --steps is text or JSON");
     if (operands > 0 && o->distribution)
@@ -526,9 +588,18 @@ static int reduce(run *r, char **files, int n)
         return fail(EXIT_USAGE, "dot: --wire goes with --reduce");
     if (n < 2)
         return fail(EXIT_USAGE, "dot: --reduce takes the files of two ranks or more");
-    if (report_options_style(&r->style, &o->form, 0, "dot", "--json, --ndjson and --csv exclude each other"))
+    if (report_options_style(&r->style, &o->form, 0, "dot", "--json, --ndjson and --csv exclude each other") ||
+        distance_above(&r->above, "dot", o->distance.above))
         return EXIT_USAGE;
-    return reduce_report(files, (size_t)n, o->a, o->wire ? o->wire : "binary32,bf16,fp16", r->style, o->form.path);
+    const reduce_options how = {.files = files,
+                                .ranks = (size_t)n,
+                                .glob = o->a,
+                                .wires = o->wire ? o->wire : "binary32,bf16,fp16",
+                                .absolute = o->distance.absolute,
+                                .above = r->above,
+                                .style = r->style,
+                                .path = o->form.path};
+    return reduce_report(&how);
 }
 
 int cmd_dot(const command *self, int argc, char **argv)
@@ -583,6 +654,8 @@ int cmd_dot(const command *self, int argc, char **argv)
         {0, "operand-round", OPTION_STRING, &o.operand_round, "MODE",
          "how operands are rounded to the format (default nearest-even; rna: cvt.rna.tf32; rtz: bits that a "
          "tensor core drops)"},
+        {0, "Errors", OPTION_HEADING, NULL, NULL, NULL},
+        DISTANCE_OPTION_ROWS(o.distance),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(o.form, "mpsim.dot/1; of numbers mpsim.dot-pair/1"),
         NDJSON_OPTION_ROW(o.form, "line"),
@@ -602,7 +675,8 @@ int cmd_dot(const command *self, int argc, char **argv)
     double scale;
     output out;
     if ((code = check(&r, operands)) || (code = parse_formats(&fa, &fb, o.formats)) || (code = parse_split(&r)) ||
-        (code = parse_scale(&scale, o.scale)) || (code = parse_mode(&r.mode, o.operand_round)))
+        (code = parse_scale(&scale, o.scale)) || (code = parse_mode(&r.mode, o.operand_round)) ||
+        (code = distance_above(&r.above, "dot", o.distance.above)))
         return code;
     if (operands == 0 && o.a)
         return dot_of_numbers(&r, &fa, &fb);

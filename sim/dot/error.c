@@ -1,14 +1,13 @@
 /* error.c -- see error.h. */
 #include "error.h"
 
-#include "blocks.h"
-
 #include "../array/need.h"
 #include "../cli/options.h"
+#include "blocks.h"
+#include "pieces.h"
 
 #include <train/parallel.h>
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,59 +151,38 @@ int dot_exact(double *exact, const operand *a, const operand *b, size_t depth)
     return s == MPSIM_OK ? 0 : failed(&truth, a, b, s);
 }
 
-/* a / b of two exact sums, whose values may lie beyond binary64; 0 if a is zero. */
-static double ratio(const mpsim_sum *a, const mpsim_sum *b)
+/* An operand in pieces instead of rounded. */
+static operand in_pieces(const operand *o, const pieces *p, void *codes)
 {
-    int ea, eb;
-    const double fa = mpsim_sum_frexp(a, &ea), fb = mpsim_sum_frexp(b, &eb);
-    return fa == 0 ? 0 : ldexp(fa / fb, ea - eb);
+    operand whole = *o;
+    whole.format = p->format;
+    whole.depth *= p->each;
+    whole.codes = codes;
+    whole.block = 0;
+    return whole;
 }
 
-void dot_error_compare(dot_error *e, const double *d, const double *exact, size_t n, int precision)
+int dot_exact_given(double *exact, const operand *a, const operand *b, size_t depth)
 {
-    mpsim_sum errors, squares, magnitudes, gained;
-    mpsim_sum_init(&errors);
-    mpsim_sum_init(&squares);
-    mpsim_sum_init(&magnitudes);
-    mpsim_sum_init(&gained);
-    e->count = n;
-    for (size_t i = 0; i < n; i++) {
-        if (!isfinite(d[i]) || !isfinite(exact[i])) {
-            e->not_finite++;
-            continue;
-        }
-        const double error = d[i] - exact[i];
-        if (exact[i] != 0 && fabs(error / exact[i]) > e->max_rel) {
-            e->max_rel = fabs(error / exact[i]);
-            e->cancelled = fabs(exact[i]);
-        }
-        mpsim_sum_add_square(&errors, error);
-        mpsim_sum_add_square(&squares, exact[i]);
-        mpsim_sum_add(&magnitudes, fabs(exact[i]));
-        mpsim_sum_add(&gained, fabs(d[i]));
-        mpsim_sum_add(&gained, -fabs(exact[i]));
-    }
-    if (e->not_finite == n && n > 0) {
-        e->max_rel = e->rel = e->bias = e->bits_lost = (double)NAN;
-        return;
-    }
-    e->rel = sqrt(ratio(&errors, &squares));
-    const double typical = sqrt(mpsim_sum_value(&squares) / (double)(n - e->not_finite));
-    e->cancelled = typical > 0 ? e->cancelled / typical : 0;
-    e->bias = ratio(&gained, &magnitudes);
-    e->bits_lost = e->rel > 0 ? precision + log2(e->rel) : 0;
-    e->bits_lost = e->bits_lost < 0 ? 0 : e->bits_lost > precision ? precision : e->bits_lost;
+    pieces p;
+    pieces_make(&p, a->x, a->rows * a->depth, b->x, b->rows * b->depth);
+    const operand x = in_pieces(a, &p, p.a), y = in_pieces(b, &p, p.b);
+    const int code = dot_exact(exact, &x, &y, depth * p.each);
+    for (size_t i = 0; i < a->rows * b->rows; i++)
+        exact[i] = exact[i] * a->scale * b->scale;
+    pieces_clear(&p);
+    return code;
 }
 
 int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split, const operand *a, const operand *b,
-                      size_t depth, const double *exact)
+                      size_t depth, const dot_truth *truth)
 {
     const size_t n = a->rows * b->rows;
     double *d = need_memory(n, sizeof *d);
     memset(e, 0, sizeof *e);
     const mpsim_status s = dot_results(d, m, split, a, b, depth);
     if (s == MPSIM_OK) {
-        dot_error_compare(e, d, exact, n, m->result.format.mbits + 1);
+        dot_error_compare(e, d, truth, n, m->result.format.mbits + 1);
         e->first = n ? d[0] / (a->scale * b->scale) : 0;
     }
     free(d);

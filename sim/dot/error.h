@@ -1,28 +1,14 @@
 /* error.h -- how far the results of a model are from the exact ones. */
 #pragma once
 
+#include "distance.h"
 #include "operand.h"
 
-/* With d the results and e the exact values of the same rounded operands:
- *
- *   max_rel    largest |d - e| / |e| (over results with e not zero)
- *   rel        ||d - e|| / ||e||, Euclidean norms over all results
- *   bias       sum (|d| - |e|) / sum |e|: negative where magnitudes are lost
- *   bits_lost  p + log2(rel), at least 0 and at most p: significand bits of the result that are wrong
- *              beyond what rounding it costs; p is the precision of the result
- *   not_finite results that are infinite or NaN (or whose exact value is beyond binary64), left out of
- *              the others; if all are, those are NaN */
-typedef struct dot_error {
-    uint64_t count, not_finite;
-    double max_rel, rel, bias, bits_lost;
-    double cancelled; /* |e| of the result of max_rel, to the root mean square of all e */
-    double first;     /* the first result, the scales taken out */
-} dot_error;
-
 /* dot_exact -- exact[i * b->rows + j] = the exact dot product of row i of a and row j of b, of the
- * first `depth` products, rounded once to binary64. Both functions use all threads and return 0,
- * or an exit code after a message. */
+ * first `depth` products, rounded once to binary64; dot_exact_given: of the numbers before they were rounded, times both scales. The
+ * functions use all threads and return 0, or an exit code after a message. */
 int dot_exact(double *exact, const operand *a, const operand *b, size_t depth);
+int dot_exact_given(double *exact, const operand *a, const operand *b, size_t depth);
 
 /* K in parts, one after the other, as split-K kernels cut it: part p of S is the products from p ceil(K / S) on. Each
  * is summed by the model from +0 and rounded to the workspace; in their order they are added, each sum rounded to
@@ -44,9 +30,6 @@ int dot_split_place(mpsim_format *f, const char *name);
 mpsim_status dot_results(double *d, const mpsim_model *m, const dot_split *split, const operand *a, const operand *b,
                          size_t depth);
 
-/* dot_error_compare -- the errors of n results d against the exact ones. */
-void dot_error_compare(dot_error *e, const double *d, const double *exact, size_t n, int precision);
-
 /* dot_error_measure -- the errors of a model over the same pairs. */
 int dot_error_measure(dot_error *e, const mpsim_model *m, const dot_split *split, const operand *a, const operand *b,
-                      size_t depth, const double *exact);
+                      size_t depth, const dot_truth *truth);

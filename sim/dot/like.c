@@ -82,30 +82,49 @@ static int failed(const like_product *p, const operand *a, const operand *b, siz
     return fail(EXIT_IO, "dot: '%s': %s", p->shown.name, mpsim_status_string(s));
 }
 
-int like_measure(dot_error *e, const like_product *p, const operand *a, const operand *b, size_t depth,
-                 const double *exact)
+/* Exact results without the scales of the operands. */
+static double *unscaled(const double *exact, const operand *a, const operand *b)
+{
+    const size_t n = a->rows * b->rows;
+    double *to = need_memory(n, sizeof *to);
+    for (size_t i = 0; i < n; i++)
+        to[i] = exact[i] / a->scale / b->scale;
+    return to;
+}
+
+static mpsim_status multiply(double *d, const like_product *p, const operand *a, const operand *b, size_t depth)
 {
     const mpsim_format *out = &p->shown.result.format;
     const mpsim_matrix ma = {&a->format, a->codes, a->depth, 0}, mb = {&b->format, b->codes, b->depth, 1};
     const size_t n = a->rows * b->rows;
-    double *d = need_memory(n, sizeof *d), *want = need_memory(n, sizeof *want);
     void *codes = need_memory(n, mpsim_format_code_bytes(out));
-    memset(e, 0, sizeof *e);
     mpsim_status s = p->cpu ? mpsim_torch_mm_run(&p->torch, a->rows, b->rows, depth, &ma, &mb, codes, &parallel_pool)
                             : mpsim_scaled_mm_run(&p->scaled, a->rows, b->rows, depth, &ma, &mb, (float)(1 / a->scale),
                                                   (float)(1 / b->scale), NULL, codes, &parallel_pool);
     if (s == MPSIM_OK)
         s = mpsim_decode_array(out, d, codes, n);
-    for (size_t i = 0; i < n; i++) {
-        want[i] = exact[i] / a->scale / b->scale;
-        d[i] = s == MPSIM_OK && p->cpu ? d[i] / a->scale / b->scale : d[i];
-    }
+    for (size_t i = 0; i < n && p->cpu; i++)
+        d[i] = d[i] / a->scale / b->scale;
+    free(codes);
+    return s;
+}
+
+int like_measure(dot_error *e, const like_product *p, const operand *a, const operand *b, size_t depth,
+                 const dot_truth *truth)
+{
+    const size_t n = a->rows * b->rows;
+    const int same = truth->given == truth->rounded;
+    double *d = need_memory(n, sizeof *d), *rounded = unscaled(truth->rounded, a, b);
+    double *given = same ? rounded : unscaled(truth->given, a, b);
+    memset(e, 0, sizeof *e);
+    const mpsim_status s = multiply(d, p, a, b, depth);
     if (s == MPSIM_OK) {
-        dot_error_compare(e, d, want, n, out->mbits + 1);
+        const dot_truth plain = {given, rounded, {1, 1}, truth->above};
+        dot_error_compare(e, d, &plain, n, p->shown.result.format.mbits + 1);
         e->first = n ? d[0] : 0;
     }
-    free(codes);
-    free(want);
+    free(same ? NULL : given);
+    free(rounded);
     free(d);
     return s == MPSIM_OK ? 0 : failed(p, a, b, depth, s);
 }

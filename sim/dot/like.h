@@ -19,4 +19,4 @@ int like_parse(like_product *p, const char *name, const mpsim_format *fa, const 
 
 /* like_measure -- its errors over all pairs of rows, the scales of the operands taken out. */
 int like_measure(dot_error *e, const like_product *p, const operand *a, const operand *b, size_t depth,
-                 const double *exact);
+                 const dot_truth *truth);

@@ -191,6 +191,7 @@ int operand_encode(operand *o, const mpsim_format *f, mpsim_round_mode mode, dou
     o->codes = need_memory(n, mpsim_format_code_bytes(f));
     if (mpsim_encode_array_f64(f, &r, NULL, o->codes, o->x, n, &o->counts) != MPSIM_OK)
         return fail(EXIT_USAGE, "dot: the scale is not a positive finite number");
+    o->exact = o->counts.inexact == 0 && o->counts.underflow == 0;
     if (o->counts.overflow)
         return fail(EXIT_DATA, "dot: %s: %llu of %zu elements overflow %s: scale them (--scale amax)", o->label,
                     (unsigned long long)o->counts.overflow, n, f->name);

@@ -14,6 +14,7 @@ typedef struct operand {
     uint64_t nonzero;     /* elements that are not zero, before rounding               */
     unsigned char *codes; /* NULL before operand_encode                                */
     mpsim_counts counts;
+    int exact;       /* it has all the numbers as they were given */
     char label[256]; /* what it is, for people                                    */
     /* in blocks (blocks.h): elements of a block, 0: none; a scale code for each block of each row; the numbers, without
      * the tensor's scale, as bf16 */

@@ -3,7 +3,17 @@
 
 #include "../report/report.h"
 
-/* reduce_report -- each file is a rank: tensors of the first file whose names match `glob` (NULL: all) are added over
- * all files, in each of the wire formats of a list with commas, in each order, and in both accumulators; written to
- * `path` (NULL: standard output). 0, or an exit code after a message. */
-int reduce_report(char **files, size_t n, const char *glob, const char *wires, report_style style, const char *path);
+/* Each file is a rank: tensors of the first file whose names match `glob` (NULL: all) are added over all files, in each of the
+ * wire formats of a list with commas, in each order, and in both accumulators. */
+typedef struct reduce_options {
+    char **files;
+    size_t ranks;
+    const char *glob, *wires;
+    int absolute; /* distancereport.h */
+    double above;
+    report_style style;
+    const char *path; /* NULL: standard output */
+} reduce_options;
+
+/* reduce_report -- 0, or an exit code after a message. */
+int reduce_report(const reduce_options *o);

@@ -15,7 +15,8 @@ typedef enum report_style { REPORT_TEXT, REPORT_JSON, REPORT_NDJSON, REPORT_CSV 
 typedef struct table table;
 
 /* table_new -- columns as one string: titles separated by '|', a leading '<' aligns left, '>'
- * right: "<tensor|>count". NULL without memory (array/lacking.h): a table without rows, which prints nothing. */
+ * right: "<tensor|>count". "TITLE\nTITLE": the first stands on a line above, over this column and those
+ * behind it. NULL without memory (array/lacking.h): a table without rows, which prints nothing. */
 table *table_new(const char *columns);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))

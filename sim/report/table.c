@@ -15,11 +15,22 @@ enum { COLUMNS_MAX = 32 };
 
 struct table {
     char *titles[COLUMNS_MAX];
+    char *above[COLUMNS_MAX]; /* the line above the titles, or NULL */
     int left[COLUMNS_MAX];
     int columns;
     char **cells;
     size_t count;
 };
+
+/* Column c, as it is written from `text` on, of n bytes: 0, or -1 without memory. */
+static int set_title(table *t, int c, const char *text, size_t n)
+{
+    const char *line = memchr(text, '\n', n);
+    const size_t above = line ? (size_t)(line - text) : 0;
+    t->above[c] = line ? strndup(text, above) : NULL;
+    t->titles[c] = line ? strndup(line + 1, n - above - 1) : strndup(text, n);
+    return t->titles[c] && (!line || t->above[c]) ? 0 : -1;
+}
 
 table *table_new(const char *columns)
 {
@@ -28,7 +39,7 @@ table *table_new(const char *columns)
     while (!lacking && *columns && t->columns < COLUMNS_MAX) {
         t->left[t->columns] = *columns++ == '<';
         const size_t n = strcspn(columns, "|");
-        lacking = !(t->titles[t->columns++] = strndup(columns, n));
+        lacking = set_title(t, t->columns++, columns, n);
         columns += n + (columns[n] == '|');
     }
     if (!lacking)
@@ -103,6 +114,22 @@ static void print_row(const table *t, char *const *cells, const int *widths, FIL
     fputc('\n', to);
 }
 
+/* The line above the titles, if a column with text in its cells has one; it begins where the column does. */
+static void print_above(const table *t, const int *widths, FILE *to, const char *indent)
+{
+    int at = 0, written = 0, any = 0;
+    for (int c = 0; c < t->columns; c++) {
+        if (widths[c] > 0 && t->above[c]) {
+            fprintf(to, "%s%*s%s", any ? "" : indent, at - written, "", t->above[c]);
+            written = at + width(t->above[c]);
+            any = 1;
+        }
+        at += widths[c] > 0 ? widths[c] + 2 : 0;
+    }
+    if (any)
+        fputc('\n', to);
+}
+
 void table_print(const table *t, FILE *to, const char *indent)
 {
     int widths[COLUMNS_MAX] = {0};
@@ -116,6 +143,7 @@ void table_print(const table *t, FILE *to, const char *indent)
     for (int c = 0; c < t->columns; c++)
         if (widths[c] > 0 && width(t->titles[c]) > widths[c])
             widths[c] = width(t->titles[c]);
+    print_above(t, widths, to, indent);
     for (size_t row = 0; row <= t->count / (size_t)t->columns; row++) {
         char *const *cells = row == 0 ? t->titles : t->cells + (row - 1) * (size_t)t->columns;
         fputs(indent, to);
@@ -127,8 +155,10 @@ void table_free(table *t)
 {
     if (!t)
         return;
-    for (int c = 0; c < t->columns; c++)
+    for (int c = 0; c < t->columns; c++) {
         free(t->titles[c]);
+        free(t->above[c]);
+    }
     for (size_t i = 0; i < t->count; i++)
         free(t->cells[i]);
     free(t->cells);

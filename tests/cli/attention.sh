@@ -114,6 +114,15 @@ run 3 attention --mask "$dir/m3.npy" "$dir/q2.npy" "$dir/k3.npy" "$dir/v3.npy" &
 run 0 attention -f bf16 --q act:fc1 --k weight:fc1.weight --v weight:fc1.weight "$real" && has '^Q  bf16, act:fc1: 1 head of 32 tokens, 64 numbers each'
 ok $? "tensors of one file"
 
+# ---- against the operands as given: 2^-12 beside 1, which bf16 has not, and a format that has all
+run 0 attention --csv -M exact -f bf16 && between "$(field exact given_rel_err)" 1e-3 1e-2 && between "$(field exact rounded_rel_err)" 5e-4 2e-3 &&
+    [ "$(field exact rounded_rel_err)" = "$(field exact rel_err)" ] && between "$(field exact given_rmse)" 1e-4 1e-3 && [ "$(field exact compared)" = 65536 ]
+ok $? "bug_20261127_errors_of_rounded_operands: attention"
+run 0 attention -M exact && has '^ *operands as given  *operands as rounded$' && run 0 attention -M exact --absolute --above 0.1 && has 'compared .*RMSE'; ok $? "told in text"
+run 0 attention -M exact "$dir/q.npy" "$dir/k.npy" "$dir/v.npy" && ! has 'operands as' && run 0 attention --csv -M exact "$dir/q.npy" "$dir/k.npy" "$dir/v.npy" &&
+    [ "$(field exact given_rel_err)" = "$(field exact rel_err)" ]; ok $? "operands that the format has: once"
+run 2 attention --above -1; ok $? "--above below 0"
+
 # ---- bad input
 npy narrow 1,1,3,1 1 2 0
 npy few 1,1,2,2 1 2 1 1

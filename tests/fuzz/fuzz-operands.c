@@ -21,7 +21,7 @@ static int compute_attention(const attention_heads *h)
 {
     mpsim_model m;
     mpsim_attention a;
-    attention_exact exact = {NULL, 0};
+    attention_exact exact = {.above = -1};
     attention_result x;
     must(mpsim_model_parse(&m, "hopper-bf16-fp32:result=bf16") == MPSIM_OK);
     mpsim_attention_init(&a, h->q.size);
@@ -34,7 +34,7 @@ static int compute_attention(const attention_heads *h)
     if (!code && !(code = attention_measure(&x, &a, h, &exact, 1)))
         must(x.counts.rows == h->q.batch * h->q.heads * h->q.tokens && x.error.count == exact.n &&
              x.counts.p_zero + x.counts.p_one <= x.counts.elements && fabs(x.lean) <= 1 + 1e-9);
-    free(exact.y);
+    attention_exact_clear(&exact);
     return code;
 }
 
