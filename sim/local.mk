@@ -34,7 +34,7 @@ sim_libsim_a_SOURCES = \
   sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/steps.c sim/cli/steps.h \
   sim/cli/textfile.c sim/cli/textfile.h \
   sim/cli/world.c sim/cli/world.h sim/commands.c sim/commands.h \
-  sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/computed.c sim/diff/computed.h \
+  sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/bytes.c sim/diff/bytes.h sim/diff/computed.c sim/diff/computed.h \
   sim/diff/constants.c sim/diff/constants.h sim/diff/dropout.c sim/diff/dropout.h sim/diff/entry.c \
   sim/diff/entry.h sim/diff/fit.c sim/diff/fit.h sim/diff/line.c sim/diff/line.h sim/diff/lines.c \
   sim/diff/lines.h sim/diff/logprob.c sim/diff/logprob.h sim/diff/parts.c sim/diff/parts.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
@@ -151,7 +151,7 @@ sim_libtrace_a_SOURCES = \
   sim/trace/torchquantised.c sim/trace/torchrebuild.c sim/trace/torchtensor.c sim/trace/torchtext.c \
   sim/trace/torchtree.c sim/trace/torchview.c sim/trace/torchzip.c sim/trace/trace.c sim/trace/trace.h \
   sim/trace/tree.c sim/trace/unnamed.c sim/trace/unnamed.h sim/trace/unzip.c sim/trace/wanted.c sim/trace/wanted.h \
-  sim/trace/weights.c sim/trace/weights.h sim/trace/whole.c sim/trace/whole.h sim/trace/writer.c sim/trace/zero.c \
+  sim/trace/unread.c sim/trace/weights.c sim/trace/weights.h sim/trace/whole.c sim/trace/whole.h sim/trace/writer.c sim/trace/zero.c \
   sim/trace/zero.h sim/trace/zeroname.c sim/trace/zeroname.h sim/trace/zerotensor.c sim/trace/zip.c \
   sim/trace/zipdir.c
 

@@ -15,12 +15,15 @@ static const char more[] =
     "are listed. Verdicts: 'equal', or for each tensor dtype, reshaped, codes, step-shifted, step-skipped,\n"
     "scalar, constant, flipped-bit, byte-order, reinterpreted, negated, signs, scaled, offset, affine,\n"
     "rounded, computed, zeroed, dropout, clipped, transposed, reversed, shifted, permuted, resized,\n"
-    "non-finite, sum-order, partial, corrupted, close, related, unrelated, missing, extra (doc/diff.md).\n"
+    "non-finite, sum-order, partial, corrupted, close, related, unrelated, integers, bytes, missing, extra,\n"
+    "incomparable, not-compared (doc/diff.md).\n"
     "Tensors are matched by name, then by kind and parameter, by name but for what is in front of it, by\n"
     "content, and by shape; names that differ are no difference.\n"
     "\n"
-    "ULPs are steps between neighbouring numbers of the narrower of the two formats. Relative errors\n"
-    "are of the larger magnitude. Exit code: 0 equal, or within the tolerance; 1 they differ.\n"
+    "Tensors without floating-point numbers are compared by their integers, and tensors whose numbers are not\n"
+    "read by their bytes. ULPs are steps between neighbouring numbers of the narrower of the two formats.\n"
+    "Relative errors are of the larger magnitude. Exit code: 0 equal, or within the tolerance; 1 they differ;\n"
+    "5 equal in what was compared, and the data of other tensors are not there; 3 nothing can be compared.\n"
     "\n"
     "With --logprob A are log-probabilities of a sampler and B those of a trainer: d = B - A, the ratio of\n"
     "probabilities is exp(d), that of a sequence their product. Zeros at the end of a row are padding.\n"
@@ -37,6 +40,13 @@ typedef struct options {
     const char *tolerance, *clip;
     int tensors, logprob;
 } options;
+
+static int nothing_compared(const diffreport *r, int failed)
+{
+    const int code = failed ? EXIT_PARTIAL : EXIT_DATA;
+    return diffreport_unseen(r) ? fail(code, "diff: no tensor can be compared: %s", diffreport_first_unseen(r))
+                                : fail(code, "diff: no tensor is selected, or left");
+}
 
 static int compare(side sides[2], const options *o, report_style style, output *out, char **operands)
 {
@@ -56,8 +66,7 @@ static int compare(side sides[2], const options *o, report_style style, output *
     }
     const int failed = sides[0].in.failed + sides[1].in.failed;
     if (!code && diffreport_compared(r) == 0 && (diffreport_differing(r) == 0 || failed))
-        code = fail(failed ? EXIT_PARTIAL : EXIT_DATA,
-                    "diff: no tensor of floating-point numbers is selected, or left");
+        code = nothing_compared(r, failed);
     if (!code) {
         diffreport_end(r, failed);
         code = output_close(out);
@@ -65,7 +74,10 @@ static int compare(side sides[2], const options *o, report_style style, output *
         output_abandon(out);
     }
     if (!code)
-        code = failed ? EXIT_PARTIAL : diffreport_differing(r) ? EXIT_CHECK : EXIT_OK;
+        code = failed                    ? EXIT_PARTIAL
+               : diffreport_differing(r) ? EXIT_CHECK
+               : diffreport_unseen(r)    ? EXIT_PARTIAL
+                                         : EXIT_OK;
     diffreport_free(r);
     return code;
 }

@@ -1,6 +1,7 @@
 /* compare.c -- see compare.h. */
 #include "compare.h"
 
+#include "bytes.h"
 #include "computed.h"
 #include "constants.h"
 #include "dropout.h"
@@ -43,19 +44,13 @@ static void one_side(comparison *c, int has)
     finding_say(&c->found, "%s has no such tensor, and none of other name like it", has ? "A" : "B");
 }
 
-static void no_numbers(comparison *c)
+static void one_has_numbers(comparison *c)
 {
     const side_tensor *x = c->c.tensors[0], *y = c->c.tensors[1];
-    const char *shapes = has_same_shape(x, y) ? "" : ", and other shapes";
-    if (!x->format && !y->format) {
-        finding_init(&c->found, VERDICT_NOT_NUMBERS);
-        finding_say(&c->found, "%s in A, %s in B: no floating-point numbers%s", x->dtype, y->dtype, shapes);
-    } else {
-        finding_init(&c->found, VERDICT_INCOMPARABLE);
-        finding_say(&c->found,
-                    "%s in A, %s in B: floating-point numbers in %s only%s; --as reads integers as codes of a format",
-                    x->dtype, y->dtype, x->format ? "A" : "B", shapes);
-    }
+    finding_init(&c->found, VERDICT_INCOMPARABLE);
+    finding_say(&c->found,
+                "%s in A, %s in B: floating-point numbers in %s only%s; --as reads integers as codes of a format",
+                x->dtype, y->dtype, x->format ? "A" : "B", has_same_shape(x, y) ? "" : ", and other shapes");
 }
 
 void compare_begin(comparison *c, int lanes)
@@ -68,8 +63,12 @@ void compare_begin(comparison *c, int lanes)
         one_side(c, y != NULL);
         return;
     }
+    if (!x->format && !y->format) {
+        c->failed = bytes_compare(k, &c->found, &c->error);
+        return;
+    }
     if (!x->format || !y->format) {
-        no_numbers(c);
+        one_has_numbers(c);
         return;
     }
     memset(&k->walk, 0, sizeof k->walk);
@@ -141,6 +140,8 @@ static void judge_equal(comparison *c)
         }
         finding_init(&c->found, VERDICT_RESHAPED);
         finding_say(&c->found, "all codes are equal, in the shape %s in A and %s in B", shape[0], shape[1]);
+    } else if (x->quantised && y->quantised) {
+        c->failed = bytes_codes(&c->c, &c->found, &c->error);
     }
 }
 
@@ -203,7 +204,7 @@ int compare_differs(verdict v, const tolerance *within)
     switch (v) {
     case VERDICT_EQUAL:
     case VERDICT_TOLERATED:
-    case VERDICT_NOT_NUMBERS:
+    case VERDICT_NOT_COMPARED:
     case VERDICT_UNREADABLE:
         return 0;
     case VERDICT_DTYPE:

@@ -24,8 +24,10 @@ struct diffreport {
     const tolerance *within;
     int all, sorted;
     uint64_t tensors, elements, equal, tolerated, differ, missing, extra, renamed, other_how[MATCH_SHAPE + 1];
-    uint64_t not_numbers, missing_steps, verdicts[VERDICTS];
-    json_t *first; /* the entry of the first that differs, or NULL */
+    uint64_t not_numbers, not_compared, missing_steps, verdicts[VERDICTS];
+    char unseen[640]; /* the first that was not compared, and why     */
+    json_t *unread;   /* all of them                                  */
+    json_t *first;    /* the entry of the first that differs, or NULL */
     table *rows;
     uint64_t unlisted;
     step_sum *steps;
@@ -38,6 +40,7 @@ diffreport *diffreport_new(FILE *to, report_style style, const diffreport_head *
 {
     diffreport *r = need_memory(1, sizeof *r);
     *r = (diffreport){.to = to, .style = style, .head = head, .within = within, .all = all};
+    r->unread = json_array();
     if (style == REPORT_TEXT)
         r->rows = table_new(">step|<tensor|<verdict|>differ|>max ULP|>max rel|>SQNR (dB)");
     if (style == REPORT_JSON) {
@@ -63,6 +66,7 @@ void diffreport_free(diffreport *r)
     if (!r)
         return;
     json_decref(r->first);
+    json_decref(r->unread);
     table_free(r->rows);
     free(r->steps);
     free(r);
@@ -71,6 +75,16 @@ void diffreport_free(diffreport *r)
 uint64_t diffreport_compared(const diffreport *r)
 {
     return r->tensors;
+}
+
+uint64_t diffreport_unseen(const diffreport *r)
+{
+    return r->not_compared;
+}
+
+const char *diffreport_first_unseen(const diffreport *r)
+{
+    return r->unseen;
 }
 
 uint64_t diffreport_differing(const diffreport *r)
@@ -90,6 +104,21 @@ static void add_step(diffreport *r, int64_t step, int differs)
     r->steps[r->n_steps - 1].differ += differs != 0;
 }
 
+static void say_unseen(diffreport *r, const sequence_entry *e)
+{
+    char name[256];
+    snprintf(r->unseen, sizeof r->unseen, "'%s' of %.60s (%.250s)", escape_text(name, sizeof name, e->tensors[0]->name),
+             e->tensors[0]->dtype, e->compared->found.evidence);
+}
+
+static void add_unread(diffreport *r, const sequence_entry *e)
+{
+    if (r->not_compared++ == 0)
+        say_unseen(r, e);
+    json_array_append_new(r->unread, json_pack("{s:s,s:s,s:s}", "name", e->tensors[0]->name, "dtype",
+                                               e->tensors[0]->dtype, "reason", e->compared->found.evidence));
+}
+
 static void count(diffreport *r, const sequence_entry *e, verdict v)
 {
     r->verdicts[v]++;
@@ -98,9 +127,13 @@ static void count(diffreport *r, const sequence_entry *e, verdict v)
         return;
     r->missing += v == VERDICT_MISSING;
     r->extra += v == VERDICT_EXTRA;
-    r->not_numbers += v == VERDICT_NOT_NUMBERS;
-    if (!e->tensors[0] || !e->tensors[1] || v == VERDICT_NOT_NUMBERS)
+    if (!e->tensors[0] || !e->tensors[1])
         return;
+    r->not_numbers += !e->tensors[0]->format && !e->tensors[1]->format;
+    if (v == VERDICT_NOT_COMPARED) {
+        add_unread(r, e);
+        return;
+    }
     r->tensors++;
     r->elements += e->tensors[1]->count;
     r->equal += v == VERDICT_EQUAL;
@@ -212,11 +245,17 @@ static json_t *counts_json(const diffreport *r)
     const struct {
         const char *key;
         uint64_t n;
-    } counts[] = {{"tensors", r->tensors}, {"elements", r->elements},
-                  {"equal", r->equal},     {"tolerated", r->tolerated},
-                  {"differ", r->differ},   {"missing", r->missing},
-                  {"extra", r->extra},     {"missing_steps", r->missing_steps},
-                  {"renamed", r->renamed}, {"not_numbers", r->not_numbers}};
+    } counts[] = {{"tensors", r->tensors},
+                  {"elements", r->elements},
+                  {"equal", r->equal},
+                  {"tolerated", r->tolerated},
+                  {"differ", r->differ},
+                  {"missing", r->missing},
+                  {"extra", r->extra},
+                  {"missing_steps", r->missing_steps},
+                  {"renamed", r->renamed},
+                  {"not_numbers", r->not_numbers},
+                  {"not_compared", r->not_compared}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         json_object_set_new(v, counts[i].key, json_of_count(counts[i].n));
     for (int i = 0; i < VERDICTS; i++)
@@ -245,9 +284,15 @@ static void end_json(diffreport *r, int failed)
     json_write(r->to, counts_json(r));
     fputs(",\n\"notes\": ", r->to);
     json_write(r->to, notes_json(r));
-    fprintf(r->to, ",\n\"failed\": %d,\n\"equal\": %s,\n\"verdict\": ", failed, r->first ? "false" : "true");
+    fputs(",\n\"unread\": ", r->to);
+    json_write(r->to, json_incref(r->unread));
+    fprintf(r->to, ",\n\"failed\": %d,\n\"equal\": %s,\n\"verdict\": ", failed,
+            r->first || r->not_compared ? "false" : "true");
     const char *word = json_string_value(json_object_get(r->first, "verdict"));
-    json_write(r->to, json_string(word ? word : r->tolerated ? "tolerated" : "equal"));
+    json_write(r->to, json_string(word              ? word
+                                  : r->not_compared ? "equal-in-part"
+                                  : r->tolerated    ? "tolerated"
+                                                    : "equal"));
     fputs(",\n\"first\": ", r->to);
     json_write(r->to, r->first ? json_incref(r->first) : json_null());
     fputs("\n}\n", r->to);
@@ -255,14 +300,27 @@ static void end_json(diffreport *r, int failed)
 
 /* ---- the end: text ---- */
 
+/* What was not compared: of which nobody can say that it is equal. */
+static void print_unseen(const diffreport *r)
+{
+    char a[32], text[900];
+    if (!r->not_compared)
+        return;
+    snprintf(text, sizeof text, "%s tensor%s not compared: %s%s", text_count(a, r->not_compared),
+             r->not_compared == 1 ? " was" : "s were", r->unseen, r->not_compared > 1 ? " and others" : "");
+    text_wrapped(r->to, "", text);
+}
+
 static void print_verdict(const diffreport *r)
 {
     char a[32], b[32], name[512];
     const char *title = json_string_value(json_object_get(r->first, "title"));
     const json_t *step = json_object_get(r->first, "step");
     if (!r->first) {
-        fprintf(r->to, "Equal%s: %s tensor%s, %s elements\n", r->tolerated ? " within the tolerance" : "",
-                text_count(a, r->tensors), text_plural(r->tensors), text_count(b, r->elements));
+        fprintf(r->to, "Equal%s%s: %s tensor%s, %s elements\n", r->not_compared ? " in what was compared" : "",
+                r->tolerated ? " within the tolerance" : "", text_count(a, r->tensors), text_plural(r->tensors),
+                text_count(b, r->elements));
+        print_unseen(r);
         return;
     }
     const char *shown = json_string_value(json_object_get(r->first, "name"));
@@ -318,8 +376,11 @@ static void print_compared(const diffreport *r, int failed)
     for (int i = MATCH_KIND; i <= MATCH_SHAPE; i++)
         if (r->other_how[i])
             fprintf(r->to, "%s of other names in A and B, matched %s\n", text_count(a, r->other_how[i]), how[i]);
-    if (r->not_numbers)
-        fprintf(r->to, "%s not compared: no floating-point numbers\n", text_count(a, r->not_numbers));
+    if (r->not_numbers > r->not_compared)
+        fprintf(r->to, "%s without floating-point numbers, compared by their integers or bytes\n",
+                text_count(a, r->not_numbers - r->not_compared));
+    if (r->first)
+        print_unseen(r);
     if (failed)
         fprintf(r->to, "%d could not be read\n", failed);
 }

@@ -26,4 +26,7 @@ void diffreport_end(diffreport *r, int failed);
 
 /* Of what was told: tensors that were compared; that differ, missing ones and steps included. */
 uint64_t diffreport_compared(const diffreport *r);
+/* Those that could not be compared; the first of them, and why. */
+uint64_t diffreport_unseen(const diffreport *r);
+const char *diffreport_first_unseen(const diffreport *r);
 uint64_t diffreport_differing(const diffreport *r);

@@ -148,6 +148,7 @@ static void copy_tensor(side *s, side_tensor *to, side_file *f, const trace_tens
                         .kind = kind,
                         .format = format,
                         .fortran = x->fortran,
+                        .quantised = x->quantised != NULL,
                         .count = x->count,
                         .rank = x->rank,
                         .memory = memory};
@@ -169,6 +170,20 @@ static void add_tensor(side_group *g, side_file *f, size_t index, const trace_te
     g->n++;
 }
 
+/* Parts of quantised tensors that no number is read from: their bytes are compared. */
+static void add_loose(side_group *g, side_file *f, const trace *t)
+{
+    const trace_tensor *x;
+    for (size_t i = 0; (x = trace_loose(t, i, &i)); i++) {
+        char *name = need_format("%s (stored)", x->name);
+        const trace_tensor part = {
+            .name = name, .dtype = x->dtype, .shape = x->shape, .rank = x->rank, .count = x->count, .fqn = name};
+        if (input_selects(&g->of->in, &part))
+            add_tensor(g, f, i, &part);
+        free(name);
+    }
+}
+
 static int load_file(side_group *g, side_file *f)
 {
     trace_error error;
@@ -181,6 +196,7 @@ static int load_file(side_group *g, side_file *f)
     for (size_t i = 0; i < trace_count(t); i++)
         if (input_selects(&g->of->in, trace_at(t, i)))
             add_tensor(g, f, i, trace_at(t, i));
+    add_loose(g, f, t);
     return 0;
 }
 

@@ -46,7 +46,7 @@ typedef struct side_tensor {
     const char *kind, *fqn; /* kind: static, or NULL; fqn: the name without it              */
     const char *dtype;
     const mpsim_format *format; /* NULL: no floating-point numbers; lives as long as the side */
-    int fortran;
+    int fortran, quantised;
     uint64_t *shape, count;
     size_t rank;
     size_t at[3]; /* what order.c sorts by: phase and places in it                */

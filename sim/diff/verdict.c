@@ -43,10 +43,12 @@ const verdict_word verdict_words[VERDICTS] = {
     [VERDICT_CLOSE] = {"close", "near, in no way that is known"},
     [VERDICT_RELATED] = {"related", "related, in no way that is known"},
     [VERDICT_UNRELATED] = {"unrelated", "other numbers, no relation is known"},
+    [VERDICT_INTEGERS] = {"integers", "other integers"},
+    [VERDICT_BYTES] = {"bytes", "other bytes, whose numbers are not read"},
     [VERDICT_MISSING] = {"missing", "missing in B"},
     [VERDICT_EXTRA] = {"extra", "only in B"},
     [VERDICT_INCOMPARABLE] = {"incomparable", "numbers on one side only"},
-    [VERDICT_NOT_NUMBERS] = {"not-numbers", "not compared"},
+    [VERDICT_NOT_COMPARED] = {"not-compared", "not compared"},
     [VERDICT_UNREADABLE] = {"unreadable", "could not be read"},
 };
 

@@ -40,10 +40,12 @@ typedef enum verdict {
     VERDICT_CLOSE,     /* no pattern is known, but the numbers are near       */
     VERDICT_RELATED,   /* nor are they near, but they go up and down together */
     VERDICT_UNRELATED,
+    VERDICT_INTEGERS,     /* integers, some of which differ                */
+    VERDICT_BYTES,        /* numbers that are not read, whose bytes differ */
     VERDICT_MISSING,      /* not in B                                      */
     VERDICT_EXTRA,        /* not in A                                      */
     VERDICT_INCOMPARABLE, /* numbers on one side, integers or the like on the other */
-    VERDICT_NOT_NUMBERS,  /* not compared: integers and the like on both   */
+    VERDICT_NOT_COMPARED, /* neither numbers nor bytes can be read         */
     VERDICT_UNREADABLE,   /* with --keep-going                             */
     VERDICTS
 } verdict;

@@ -85,7 +85,7 @@ static int get_difference(const plot_grid *g, const json_t *item, plot_cell *cel
     const char *verdict = NULL, *key = g->measure->unit == PLOT_DECIBELS ? "sqnr_db" : "max_ulp";
     double x = 0;
     int code = plot_get_string(g->report, item, "verdict", &verdict);
-    if (code || strcmp(verdict, "not-numbers") == 0 || strcmp(verdict, "unreadable") == 0)
+    if (code || strcmp(verdict, "not-compared") == 0 || strcmp(verdict, "unreadable") == 0)
         return code;
     if (!json_object_get(item, "differ")) {
         cell->marked = strcmp(verdict, "equal") != 0 && strcmp(verdict, "dtype") != 0 &&

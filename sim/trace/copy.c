@@ -15,8 +15,7 @@ static const struct {
     {"u4", "U32"},     {"u2", "U16"},     {"u1", "U8"},     {"b1", "BOOL"},
 };
 
-/* The dtype of safetensors that holds the elements of a tensor bit for bit; NULL: none does. */
-static const char *dtype_of(const trace_tensor *x)
+const char *trace_copy_dtype(const trace_tensor *x)
 {
     const char *plain = x->format ? trace_safetensors_dtype(x->format) : NULL;
     if (x->format)
@@ -29,17 +28,49 @@ static const char *dtype_of(const trace_tensor *x)
     return own ? own->name : NULL;
 }
 
+int trace_integers(const trace_tensor *x, int *is_signed)
+{
+    static const char *const words[] = {"I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "BOOL"};
+    const char *dtype = x->format ? NULL : trace_copy_dtype(x);
+    for (size_t i = 0; dtype && i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(words[i], dtype) == 0) {
+            *is_signed = dtype[0] == 'I';
+            return 1;
+        }
+    return 0;
+}
+
 static void describe(const trace *t, size_t entry, trace_copy *c)
 {
     const trace_entry *e = &t->entries[entry];
     *c = (trace_copy){.tensor = e->tensor, .entry = entry, .width = trace_width(e)};
     c->units = e->tensor.format ? e->tensor.count : e->bytes / c->width;
-    c->tensor.dtype = e->tensor.format || !t->type->only_numbers ? dtype_of(&e->tensor) : NULL;
+    c->tensor.dtype = e->tensor.format || !(t->type->only_numbers || e->nowhere || e->coded)
+                          ? trace_copy_dtype(&e->tensor)
+                          : NULL;
     c->packed = trace_packed_dtype(e->tensor.format) ? e->tensor.format : NULL;
     if (c->packed) {
         c->units = (c->units * trace_code_bits(c->packed) + 7) / 8;
         c->tensor.format = NULL;
     }
+}
+
+/* The bytes of an entry: in units where these have a byte order, or are not one run of the file. */
+static int describe_stored(const trace *t, size_t entry, trace_copy *c)
+{
+    const trace_entry *e = &t->entries[entry];
+    int is_signed;
+    if (e->nowhere || (!e->tensor.format && t->type->only_numbers))
+        return 0;
+    describe(t, entry, c);
+    c->tensor.dtype = e->tensor.dtype;
+    c->raw = e->tensor.quantised || e->coded ||
+             !(e->tensor.format || t->type->codes || trace_integers(&e->tensor, &is_signed));
+    if (c->raw) {
+        c->width = 1;
+        c->units = e->tensor.quantised ? e->tensor.quantised->bytes : e->bytes;
+    }
+    return 1;
 }
 
 size_t trace_copies(const trace *t, size_t i, trace_copy *to)
@@ -80,6 +111,34 @@ static int copy_packed(const trace *t, const trace_copy *c, uint64_t first, unsi
     return 0;
 }
 
+size_t trace_stored_as(const trace *t, size_t i, trace_copy *to)
+{
+    const quantised *q = (const quantised *)(const void *)t->entries[i].tensor.quantised;
+    size_t n = 0;
+    for (int p = 0; p < QUANTISED_PARTS && q; p++)
+        if (q->parts[p] != QUANTISED_ABSENT && !describe_stored(t, q->parts[p], &to[n++]))
+            return 0;
+    return n ? n : describe_stored(t, i, &to[0]) ? 1 : 0;
+}
+
+const trace_tensor *trace_loose(const trace *t, size_t i, size_t *at)
+{
+    for (i = i < t->count ? t->count : i; i < t->count + t->hidden; i++)
+        if (t->entries[i].loose) {
+            *at = i;
+            return &t->entries[i].tensor;
+        }
+    return NULL;
+}
+
+/* The next bytes of an entry, as they lie. */
+static int raw_bytes(trace *t, const trace_copy *c, uint64_t first, void *bytes, size_t n, trace_error *error)
+{
+    if ((first == 0 && trace_select_stored(t, c->entry, error)) || trace_bytes(t, bytes, n, error))
+        return -1;
+    return first + n == c->units && t->type->finish ? t->type->finish(t, error) : 0;
+}
+
 int trace_copy_units(trace *t, const trace_copy *c, uint64_t first, void *units, size_t n, trace_error *error)
 {
     const trace_entry *e = &t->entries[c->entry];
@@ -88,6 +147,8 @@ int trace_copy_units(trace *t, const trace_copy *c, uint64_t first, void *units,
         return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' has no such elements", e->tensor.name);
     if (c->packed)
         return copy_packed(t, c, first, units, n, error);
+    if (c->raw)
+        return raw_bytes(t, c, first, units, n, error);
     if (trace_is_flat(t)
             ? trace_stored(t, e, first, units, n, error)
             : (first == 0 && trace_select_stored(t, c->entry, error)) || trace_read_codes(t, units, n, &got, error))

@@ -87,8 +87,10 @@ static int take_blocks(gguf *g, trace_entry *e)
     trace_tensor *x = &e->tensor;
     const ggml_form *f = ggml_form_find(x->dtype);
     quantised *q = f ? trace_alloc(g->t, sizeof *q) : NULL;
-    if (!f && e->bytes != x->count && strchr(x->dtype, 'Q'))
+    if (!f && e->bytes != x->count && strchr(x->dtype, 'Q')) {
         say_unread(g->t, x);
+        x->unread = "blocks that are not decoded";
+    }
     if (!f || !q)
         return f ? trace_no_memory(g->t, g->error) : 0;
     *q = (quantised){.said = {.layout = "gguf",

@@ -44,6 +44,9 @@ typedef struct trace_entry {
     uint64_t at;           /* safetensors: offset of the key, for messages; npz: index of the member */
     uint64_t bytes;        /* of all elements                                                        */
     quant_packing packing; /* of a format whose codes are packed into these bytes; readers give a byte to each */
+    uint8_t nowhere;       /* the file does not hold its elements, or does not say where            */
+    uint8_t coded;         /* its bytes are not its elements one behind the other: they can be compared alone */
+    uint8_t loose;         /* a part of a quantised tensor that is read from other parts             */
 } trace_entry;
 
 typedef struct trace_layout_type {
@@ -92,6 +95,7 @@ struct trace {
     const trace_layout_type *type;
     trace_entry *entries;
     size_t count, room;    /* behind the first `count` entries: parts of quantised tensors (quantised.c) */
+    size_t hidden;         /* how many those are                                       */
     const char **metadata; /* key, value, key, value, ... */
     size_t n_metadata, metadata_room;
     int64_t step;
@@ -163,6 +167,11 @@ int trace_is_index(const unsigned char *head, size_t n);
 /* trace_shards -- visit the names of the files of an index, while it returns 0; what is no index has none. What the last visit
  * returned; -1 and ENOMEM without memory. */
 int trace_shards(const char *path, int (*visit)(void *context, const char *file), void *context);
+
+/* unread.c */
+
+/* trace_find_unread -- why the numbers of a tensor are not read, of all tensors whose kinds are known. */
+void trace_find_unread(trace *t);
 
 /* quantised.c with quantisedhint.c and quantisedread.c */
 

@@ -7,6 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An array of texts, objects, dates: refused, but an archive lists it, and its bytes can be compared. Always -1. */
+static int no_numbers(trace *t, const npy_header *h, const char *dtype, uint64_t at, uint64_t size, trace_entry *entry,
+                      trace_error *error)
+{
+    trace_tensor *x = &entry->tensor;
+    uint64_t bytes, *shape = trace_alloc(t, h->rank * sizeof *shape);
+    t->not_numbers = 0;
+    if (!shape)
+        return trace_no_memory(t, error);
+    if (trace_shape_bytes(h->shape, h->rank, 8, &x->count, &bytes))
+        return -1;
+    t->not_numbers = 1;
+    memcpy(shape, h->shape, h->rank * sizeof *shape);
+    x->dtype = dtype;
+    x->shape = shape;
+    x->rank = h->rank;
+    x->offset = at;
+    entry->bytes = size - at;
+    entry->coded = 1;
+    return -1;
+}
+
 /* The dict; `at` is where it begins. */
 static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t size, const trace_options *options,
                     trace_entry *entry, trace_error *error)
@@ -19,9 +41,11 @@ static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t 
     if (why)
         t->not_numbers = strncmp(why, "a structured dtype", 18) == 0;
     if (why)
-        return trace_fail(t, error, at + bad, "npy header is not valid: %s", why);
+        trace_fail(t, error, at + bad, "npy header is not valid: %s", why);
+    if (why)
+        return t->not_numbers ? no_numbers(t, &(npy_header){.rank = 0}, "structured", at + n, size, entry, error) : -1;
     if (trace_npy_dtype(t, h.descr, at + h.descr_at, options, x, &bits, error))
-        return -1;
+        return t->not_numbers ? no_numbers(t, &h, x->dtype, at + n, size, entry, error) : -1;
     if (trace_shape_bytes(h.shape, h.rank, bits, &x->count, &entry->bytes))
         return trace_fail(t, error, at + h.shape_at, "the shape is too large");
     uint64_t *shape = trace_alloc(t, h.rank * sizeof *shape);

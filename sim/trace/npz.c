@@ -76,19 +76,17 @@ static const char *utf8_name(zip_t *z, uint64_t index)
     return n ? raw : zip_get_name(z, index, ZIP_FL_ENC_GUESS);
 }
 
-/* A member that holds texts, objects or dates (scipy.sparse.save_npz writes one) is named, and the others are read. */
-static int leave_out(trace *t, const char *name, const trace_error *error)
+/* A member that holds texts, objects or dates (scipy.sparse.save_npz writes one) is noted, and the others are read. */
+static void note_member(trace *t, const char *name, const trace_error *error)
 {
     npz *z = t->state;
     char shown[256];
     const char *dtype = strstr(error->text, "dtype '");
     if (z->n_left++ == 0)
         z->first = *error;
-    t->count--;
     if (strlen(z->left) < sizeof z->left - 300)
         text_add(z->left, sizeof z->left, "%s%s (%s)", *z->left ? ", " : "", escape_text(shown, sizeof shown, name),
                  dtype ? dtype : "a structured dtype");
-    return 0;
 }
 
 /* One member becomes a tensor. *budget is what all headers together may take, because a
@@ -130,7 +128,7 @@ static int add_member(trace *t, const zip_member *m, const trace_options *option
                           "the headers of the members are together above the cap of %" PRIu64 " bytes", t->max_header);
     *budget -= header;
     if (bad)
-        return leave_out(t, name, error);
+        note_member(t, name, error);
     name[n - 4] = 0;
     e->tensor.name = name;
     e->at = m->index;
@@ -144,7 +142,7 @@ static int say_left(trace *t, trace_error *error)
     char text[1200];
     if (z->n_left == 0)
         return 0;
-    if (t->count == 0) {
+    if (t->count == z->n_left) {
         *error = z->first;
         return -1;
     }

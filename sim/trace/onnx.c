@@ -11,7 +11,7 @@
 
 /* The fields that are looked at. */
 /* clang-format off */
-enum { VERSION = 1, GRAPH = 7, OPSET = 8, INITIALIZER = 5, SIDES = 1, TYPE = 2, FLOATS = 4, NAME = 8, RAW = 9, DOUBLES = 10, PLACE = 14 };
+enum { VERSION = 1, GRAPH = 7, OPSET = 8, INITIALIZER = 5, SIDES = 1, TYPE = 2, FLOATS = 4, INT32S = 5, TEXTS = 6, INT64S = 7, NAME = 8, RAW = 9, DOUBLES = 10, UINT64S = 11, PLACE = 14 };
 /* clang-format on */
 enum { FLOAT = 1, DOUBLE = 11, EXTERNAL = 1 };
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
@@ -57,6 +57,7 @@ typedef struct tensor {
     uint64_t sides[TRACE_RANK_MAX];
     size_t rank;
     uint64_t type, begin, bytes; /* of the data, where they lie as they are */
+    uint64_t coded, end;         /* what holds them in another way          */
     int has_data, external;
 } tensor;
 
@@ -102,8 +103,8 @@ static int take_sides(bytewalk *w, tensor *x, const field *f)
     return 0;
 }
 
-/* Data that lie as they are; pieces of a repeated field are not put together. */
-static int take_data(bytewalk *w, tensor *x, const field *f)
+/* Data that lie as they are; pieces of a repeated field are not put together. The field begins at `before`. */
+static int take_data(bytewalk *w, tensor *x, const field *f, uint64_t before)
 {
     const int lies = f->wire == BYTES && (f->number == RAW || (f->number == FLOATS && x->type == FLOAT) ||
                                           (f->number == DOUBLES && x->type == DOUBLE));
@@ -113,7 +114,22 @@ static int take_data(bytewalk *w, tensor *x, const field *f)
         x->bytes = f->value;
     } else if (lies && f->value) {
         return trace_fail(w->t, w->error, w->at, "a tensor with data in two pieces");
+    } else if (f->number == FLOATS || f->number == INT32S || f->number == TEXTS || f->number == INT64S ||
+               f->number == DOUBLES || f->number == UINT64S) {
+        x->coded = x->end ? x->coded : before;
+        x->end = f->end;
     }
+    return 0;
+}
+
+/* Data that are not read: their bytes can be compared where they are in this file. */
+static int unread(trace_entry *e, const tensor *x)
+{
+    e->tensor.unread = x->external ? "its data are in a file beside the model" : "its data are varints, or packed";
+    e->nowhere = x->external || !(x->has_data || x->end);
+    e->coded = 1;
+    e->at = x->has_data ? x->begin : x->coded;
+    e->bytes = x->external ? 0 : x->has_data ? x->bytes : x->end - x->coded;
     return 0;
 }
 
@@ -140,7 +156,7 @@ static int add_tensor(bytewalk *w, const trace_options *options, const tensor *x
     if (!d || (!x->has_data && bytes)) {
         snprintf(t->unread, sizeof t->unread, "'%.250s' of %s, and what is like it: its data %s", name, e->tensor.dtype,
                  x->external ? "are in a file beside the model" : "are varints, or packed");
-        return 0;
+        return unread(e, x);
     }
     if (bytes != x->bytes)
         return trace_fail(t, w->error, x->begin,
@@ -181,7 +197,8 @@ static int take_tensor(bytewalk *w, const trace_options *options, uint64_t end)
     if (find_type(w, end, &x))
         return -1;
     while (w->at < end) {
-        if (next(w, end, &f) || (f.number == SIDES && take_sides(w, &x, &f)) || take_data(w, &x, &f))
+        const uint64_t before = w->at;
+        if (next(w, end, &f) || (f.number == SIDES && take_sides(w, &x, &f)) || take_data(w, &x, &f, before))
             return -1;
         if (f.number == NAME && f.wire == BYTES && !(name = walk_text(w, f.end, f.value)))
             return -1;
@@ -223,7 +240,15 @@ static int open_onnx(trace *t, const trace_options *options, trace_error *error)
     return failed || trace_order(t) ? trace_no_memory(t, error) : 0;
 }
 
-const trace_layout_type trace_layout_onnx = {.name = "onnx", .open = open_onnx};
+/* Data in another form stand elsewhere than at the offset of their tensor. */
+static int start_onnx(trace *t, const trace_entry *entry, trace_error *error)
+{
+    (void)error;
+    t->at = entry->coded ? entry->at : entry->tensor.offset;
+    return 0;
+}
+
+const trace_layout_type trace_layout_onnx = {.name = "onnx", .open = open_onnx, .start = start_onnx};
 
 /* ir_version (2 to 127; 1 was never released, and is how a SavedModel of TensorFlow begins), then one of the fields that
  * follow it: names and versions of who wrote it, the graph, opsets. */

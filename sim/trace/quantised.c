@@ -254,17 +254,22 @@ static int arrange(quantised_finder *f)
     for (size_t i = 0; i < n; i++)
         if (f->hidden[i]) {
             to[i] = (uint32_t)end;
-            all[end++] = t->entries[i];
+            all[end] = t->entries[i];
+            all[end++].loose = 1;
         }
     for (size_t i = 0; i < n; i++)
         for (int p = 0; f->made[i] && p < QUANTISED_PARTS; p++) {
             uint32_t *part = &f->made[i]->parts[p];
-            *part = *part == QUANTISED_ABSENT ? *part : to[*part];
+            if (*part == QUANTISED_ABSENT)
+                continue;
+            *part = to[*part];
+            all[*part].loose = 0;
         }
     free(to);
     free(t->entries);
     t->entries = all;
     t->count = seen;
+    t->hidden = end - seen;
     t->quantised = quantised_codes;
     t->room = n + f->n_made;
     return 0;

@@ -175,8 +175,11 @@ static int add_file(trace *t, index_map *m, size_t low, size_t high, uint64_t *b
         row->found = 1;
         *bytes += from->entries[i].bytes;
         trace_entry *e = parts_tensor(t, row->name, x, error);
-        if (e)
+        if (e) {
             e->bytes = from->entries[i].bytes;
+            e->nowhere = from->entries[i].nowhere;
+            e->tensor.unread = x->unread;
+        }
         result = e && !parts_run(t, source, (uint32_t)i, 0, 0, x->count, error) ? parts_whole(t, error) : -1;
     }
     const char *key;

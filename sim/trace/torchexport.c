@@ -156,11 +156,12 @@ static int add_weight(archive *a, const char *name, const json_t *v)
         return bad(a, name, "its shape is too large");
     if (!d || !follows || json_is_true(json_object_get(v, "use_pickle"))) {
         e->bytes = 0;
+        e->nowhere = 1;
+        e->tensor.unread = d && follows ? "it is pickled"
+                           : d          ? "its elements do not follow each other in rows"
+                                        : "its dtype is not known";
         e->tensor.dtype = "unread";
-        snprintf(a->t->unread, sizeof a->t->unread, "'%.250s', and what is like it: %s", name,
-                 d && follows ? "it is pickled"
-                 : d          ? "its elements do not follow each other in rows"
-                              : "its dtype is not known");
+        snprintf(a->t->unread, sizeof a->t->unread, "'%.250s', and what is like it: %s", name, e->tensor.unread);
         return 0;
     }
     e->tensor.format = trace_dtype_format(d, a->options);

@@ -129,6 +129,8 @@ int torch_add(trace *t, const trace_options *options, const char *name, const to
     e->at = UINT64_MAX;
     if (v->nowhere) {
         s->no_numbers++;
+        e->nowhere = 1;
+        x->unread = "the file does not hold its elements";
         return 0;
     }
     x->format = torch_format(options, v->dtype, v->format);

@@ -104,6 +104,7 @@ trace *trace_finish(trace *t, const trace_options *options, int failed, trace_er
         trace_close(t);
         return NULL;
     }
+    trace_find_unread(t);
     t->step = trace_find_step(t);
     snprintf(t->label, sizeof t->label, "%s (%s)", t->type->name, t->packing ? t->packing : "");
     return t;

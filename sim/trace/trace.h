@@ -57,6 +57,9 @@ typedef struct trace_tensor {
     int big_endian;
     int fortran;                      /* column-major; elements are read in storage order all the same  */
     const trace_quantised *quantised; /* NULL: it is stored as it is; else binary32, what codes and scales stand for */
+    const char
+        *unread; /* why its numbers are not read: "integers", "complex numbers"; NULL: they are, or it has none */
+    int unseen;  /* unread, and it may hold floating-point numbers or packed weights                           */
 } trace_tensor;
 
 #define TRACE_RAW_REST UINT64_MAX
@@ -271,12 +274,24 @@ typedef struct trace_copy {
     uint64_t units;
     size_t entry;               /* where it is in the trace */
     const mpsim_format *packed; /* of codes that share bytes; else NULL */
+    int raw;                    /* bytes as they lie in the file, in order */
 } trace_copy;
-/* trace_copies -- of tensor i: how many there are; 0: safetensors has no dtype for it. Where it has none for codes or
- * scales, the numbers that they stand for are copied. */
+/* trace_copies -- of tensor i: how many there are; 0: safetensors has no dtype for it, or the file has no elements of it.
+ * Where it has none for codes or scales, the numbers that they stand for are copied. */
 size_t trace_copies(const trace *t, size_t i, trace_copy *to);
+/* trace_stored_as -- the same for who compares bytes, whatever dtypes safetensors has, and never numbers that codes stand
+ * for; of an i from trace_count on, the parts of quantised tensors that no tensor is read from. 0: the file has no
+ * elements of it. */
+size_t trace_stored_as(const trace *t, size_t i, trace_copy *to);
+/* trace_loose -- such a part: the first from `i` on, whose number is in *at; NULL: there is none. */
+const trace_tensor *trace_loose(const trace *t, size_t i, size_t *at);
+/* trace_copy_dtype -- the dtype of safetensors that holds the elements of a tensor bit for bit, whatever its file calls it;
+ * NULL: none does. */
+const char *trace_copy_dtype(const trace_tensor *x);
+/* trace_integers -- whether the elements are integers or truth values, of 1, 2, 4 or 8 bytes; *is_signed. */
+int trace_integers(const trace_tensor *x, int *is_signed);
 /* trace_copy_units -- n units from `first` on, little-endian; in order from 0, up to the last one, where the trace is not
- * flat. 0, or -1 with *error filled. */
+ * flat or the copy is `raw`. 0, or -1 with *error filled. */
 int trace_copy_units(trace *t, const trace_copy *c, uint64_t first, void *units, size_t n, trace_error *error);
 
 /* Writers. A file is written under a temporary name beside it and renamed when complete, so

@@ -169,9 +169,13 @@ static int add_weight(zero_checkpoint *c, uint32_t source, const trace *from, si
     char *full = weight ? trace_alloc(c->t, size) : trace_string(c->t, x->name, strlen(x->name));
     if (full && weight)
         snprintf(full, size, "weight:%s", name);
-    return parts_tensor(c->t, full, x, c->error) && !parts_run(c->t, source, (uint32_t)i, 0, 0, x->count, c->error)
-               ? parts_whole(c->t, c->error)
-               : -1;
+    trace_entry *e = parts_tensor(c->t, full, x, c->error);
+    if (e) {
+        e->bytes = from->entries[i].bytes;
+        e->nowhere = from->entries[i].nowhere;
+        e->tensor.unread = x->unread;
+    }
+    return e && !parts_run(c->t, source, (uint32_t)i, 0, 0, x->count, c->error) ? parts_whole(c->t, c->error) : -1;
 }
 
 static int read_model(zero_checkpoint *c)

@@ -141,6 +141,31 @@ for threads in 2 5; do
     cmp "$dir/one" "$dir/out" >"$dir/err" 2>&1; ok $? "$threads threads"
 done
 
+# ---- tensors that are not read as numbers ----
+st() { # st NAME HEADER BYTES: a safetensors file
+    head=$2
+    printf "\\$(printf %03o $((${#head} % 256)))\\$(printf %03o $((${#head} / 256)))\\0\\0\\0\\0\\0\\0%s" "$head" >"$dir/$1"
+    printf '%b' "$3" >>"$dir/$1"
+}
+head='{"n":{"dtype":"I64","shape":[2],"data_offsets":[0,16]},"z":{"dtype":"C64","shape":[1],"data_offsets":[16,24]}}'
+st ia.safetensors "$head" '\07\0\0\0\0\0\0\0\0376\0377\0377\0377\0377\0377\0377\0377ABCDEFGH'
+st ib.safetensors "$head" '\07\0\0\0\0\0\0\0\0377\0377\0377\0377\0377\0377\0377\0377ABCDEFGH'
+st ic.safetensors "$head" '\07\0\0\0\0\0\0\0\0376\0377\0377\0377\0377\0377\0377\0377ABCDEFGI'
+run 0 diff "$dir/ia.safetensors" "$dir/ia.safetensors" && has '^Equal: 2 tensors' && has '^2 without floating-point numbers, compared by' &&
+    run 1 diff "$dir/ia.safetensors" "$dir/ib.safetensors" && has 'first n: other integers$' && has '^1 of 2 integers differ, the first at 1: -2 in A, -1 in B$' &&
+    run 1 diff "$dir/ia.safetensors" "$dir/ic.safetensors" && has 'first z: other bytes, whose numbers are not read$' &&
+    has '^1 of 8 bytes differ, the first at 7: 0x48 in A, 0x49 in B$' && json "$dir/ia.safetensors" "$dir/ic.safetensors"
+[ $? -eq 1 ] && first '"verdict": "bytes"' && has '"not_numbers": 2, "not_compared": 0'
+ok $? "integers and complex numbers differ"
+# ONNX: w of two floats, and v whose data are in a file that is not there
+onnx() { printf '\010\010\072\061\052\021\010\002\020\001\102\001w\112\010\0\0\200?\0\0\0@\052\034\010\002\020\001\102\001v\160\001\152\021\012\010location\022\005v.bin\102\002\020\021'; }
+onnx >"$dir/a.onnx" && onnx >"$dir/b.onnx"
+"$MPSIM" diff "$dir/a.onnx" "$dir/b.onnx" >"$dir/out" 2>"$dir/err"
+[ $? -eq 5 ] && has '^Equal in what was compared: 1 tensor, 2 elements$' && has "^1 tensor was not compared: 'v' of FLOAT (A: its data" && { json "$dir/a.onnx" "$dir/b.onnx" || [ $? -eq 5 ]; } &&
+    has '^"equal": false,$' && has '^"verdict": "equal-in-part",$' && has '^"unread": \[{"name": "v", "dtype": "FLOAT", "reason": "A: its data' &&
+    run 3 diff -m v "$dir/a.onnx" "$dir/b.onnx" && has "no tensor can be compared: 'v' of FLOAT" err
+ok $? "bug_20261127_equal_in_what_was_compared"
+
 # ---- what is refused ----
 run 2 diff "$adam" && has 'takes two files or folders' err; ok $? "one operand"
 run 2 diff --tolerance 4x "$adam" "$adam" && has '4ulp, 1e-3 (relative), 60dB' err; ok $? "a tolerance of no unit"
