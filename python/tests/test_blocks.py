@@ -91,7 +91,31 @@ def test_random_bits(matrix):
     assert np.array_equal(a, b) and not np.array_equal(a, c)
 
 
+@pytest.mark.parametrize("recipe", ["mxfp8", "nvfp4", "mxfp8:rht32", "mxfp8:rht16", "e4m3/row"])
+@pytest.mark.parametrize("axis", [-1, -2, 0, 1])
+def test_dequantize(recipe, axis, matrix):
+    """The array again, after a transform transformed back; by rows and columns, also where groups do not end with rows."""
+    for x in (matrix, matrix[:40, :70]):
+        q = mpsim.quantize(x, recipe, axis=axis)
+        named = mpsim.quantize(x, recipe, axis="rows" if axis in (-1, 1) else "columns")
+        assert np.array_equal(q.codes, named.codes) and q.shape == x.shape and np.array_equal(np.asarray(q), q.dequantize())
+        assert np.abs(q.dequantize() - x).max() < np.abs(x).max() * (0.3 if recipe == "nvfp4" else 0.1)
+        if ":" not in recipe:
+            assert np.array_equal(q.dequantize(), q.values)
+    assert np.asarray(q, np.float64).dtype == np.float64 and np.linalg.norm(q - x) < np.linalg.norm(x)
+
+
+def test_dequantize_of_torch(matrix):
+    torch = peer("torch")
+    q = mpsim.quantize(torch.from_numpy(matrix), "mxfp8:rht32", axis="columns")
+    assert isinstance(q.dequantize(), torch.Tensor)
+    assert np.array_equal(q.dequantize().numpy(), mpsim.quantize(matrix, "mxfp8:rht32", axis="columns").dequantize())
+
+
 @pytest.mark.parametrize("call, words", [
+    (lambda: mpsim.quantize([[[1.0]]], "mxfp8", axis=0), "axis: expected -1, the last dimension, or of a matrix -2, found 0 for 3 dimensions"),
+    (lambda: mpsim.quantize([1.0], "mxfp8", axis=1), "found 1 for 1 dimensions"),
+    (lambda: mpsim.quantize([1.0], "mxfp8", axis=-1.0), "axis is 'rows' or 'columns'"),
     (lambda: mpsim.quantize([1.0], "mxfp9"), "unknown block recipe 'mxfp9'; did you mean 'mxfp"),
     (lambda: mpsim.quantize([1.0], "mxfp8:foo"), "block recipe 'mxfp8:foo': "),
     (lambda: mpsim.quantize(1.0, "mxfp8"), "at least one dimension"),

@@ -110,6 +110,13 @@ def test_refusals(call, words):
     assert isinstance(error.value, mpsim.Error) and isinstance(error.value, ValueError)
 
 
+def test_within_takes_names():
+    f = mpsim.formats["e4m3"]
+    assert f.within("fp16") and f.within(mpsim.formats["bf16"]) and not f.within("e5m2")
+    with pytest.raises(mpsim.InputError, match="unknown format 'x'"):
+        f.within("x")
+
+
 def test_formats_are_the_same_for_all():
     """One object serves all who ask: it cannot be changed. Unknown names are unknown to get, too."""
     f = mpsim.formats["e4m3"]

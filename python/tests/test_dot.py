@@ -142,12 +142,28 @@ def test_empty():
     (lambda: mpsim.scaled_mm(A, B.T, like="torch-scaled-mm:S=1"), "cannot take binary32 and binary32"),
     (lambda: mpsim.scaled_mm(A, B.T, "1", like="torch-scaled-mm:S=1", format="e4m3"), "scale_a: expected a number"),
     (lambda: mpsim.scaled_mm(A, B.T, like="torch-scaled-mm:S=1", format="e4m3", scale_result=2), "in e4m3 or e5m2, found bf16"),
-    (lambda: mpsim.dot(np.ones(2), np.ones(2), "hopper-wgmma-fp8-fp32"), "cannot take binary64 and binary64"),
+    (lambda: mpsim.dot(np.ones(2), np.ones(2), "hopper-wgmma-fp8-fp32"), "multiplies e4m3, e5m2, found binary64 and binary64; format='e4m3' rounds"),
+    (lambda: mpsim.gemm(A, B.T, model="hopper-wgmma-fp8-fp32"), "gemm: model 'hopper-wgmma-fp8-fp32' multiplies e4m3, e5m2, found binary32"),
+    (lambda: mpsim.gemm(A, B.T, model="hopper-wgmma-fp8-fp32", format="fp16"), "found fp16 and fp16; format='e4m3' rounds both to nearest even"),
+    (lambda: mpsim.dot(A[0], B[0], "hopper-wgmma-fp8-fp32:F=20"), "found binary32 and binary32"),
+    (lambda: mpsim.gemm(A, B.T, model="hopper-bf16-fp32"), "mpsim.round(x, 'bf16', MODE)"),
 ])
 def test_refusals(call, words):
     with pytest.raises(mpsim.InputError) as error:
         call()
     assert words in str(error.value)
+
+
+def test_rows_take_their_formats_alone():
+    """Whatever a row of the table multiplies; operands of e4m3 in binary32 are refused by all that do not have binary32."""
+    for name in mpsim.models:
+        def call(format):
+            return mpsim.gemm(A[:2], B[:2].T, model=name, format=format)
+        try:
+            call(None)
+        except mpsim.InputError as error:
+            first = str(error).split("format='")[1].split("'")[0]
+            assert call(first).shape == (2, 2), name
 
 
 def test_the_first_value_has_a_sign():

@@ -106,10 +106,57 @@ def test_small_calls_are_quick():
     assert best < 100e-6
 
 
-def test_types():
+@pytest.fixture(scope="module")
+def mypy_cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("mypy")
+
+
+def test_types(mypy_cache):
     if importlib.util.find_spec("mypy") is None or not SOURCES:
         pytest.skip("mypy is not installed, or MPSIM_SRCDIR names no checkout")
     folder = os.path.join(SOURCES, "python", "src", "mpsim")
-    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull, folder],
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", mypy_cache, folder],
                           stdout=subprocess.PIPE, cwd="/")
     assert done.returncode == 0, done.stdout.decode()
+
+
+USE = """
+import numpy as np
+import mpsim
+
+class Tensor:  # as torch's and JAX's
+    device = "cpu"
+    def __dlpack__(self) -> object: ...
+
+x, t = np.ones(3, np.float32), Tensor()
+rng = mpsim.Random(1)
+reveal_type(mpsim.round(1.5, "e4m3", "sr", rng=rng))  # float
+reveal_type(mpsim.round(x, "e4m3", out=x))  # numpy.ndarray[Any, numpy.dtype[numpy.floating[Any]]]
+reveal_type(mpsim.round([1.0], "e4m3"))  # numpy.ndarray[Any, numpy.dtype[numpy.floating[Any]]]
+reveal_type(mpsim.round(t, "e4m3"))  # use.Tensor
+reveal_type(mpsim.encode(x, "e4m3"))  # numpy.ndarray[Any, numpy.dtype[numpy.unsignedinteger[Any]]]
+reveal_type(mpsim.encode(1.5, "e4m3"))  # int
+reveal_type(mpsim.decode(b"ab", "e4m3"))  # numpy.ndarray[Any, numpy.dtype[numpy.floating[Any]]]
+reveal_type(mpsim.decode(3, "e4m3"))  # float
+reveal_type(mpsim.gemm(t, t, format="e4m3"))  # use.Tensor
+reveal_type(mpsim.scaled_mm(x, x, like="torch-scaled-mm:S=1"))  # numpy.ndarray[Any, numpy.dtype[numpy.floating[Any]]]
+reveal_type(mpsim.quantize(t, "mxfp4", axis=-1).dequantize())  # use.Tensor
+reveal_type(mpsim.quantize(x, "mxfp4").shape)  # tuple[int, ...]
+mpsim.round(x, "e4m3", overflow="wrap")  # error
+mpsim.quantize(x, "mxfp4", axis="up")  # error
+mpsim.round(x, "e4m3", sed=1)  # error
+"""
+
+
+def test_types_of_results(tmp_path, mypy_cache):
+    """mypy knows what comes out, and what is no argument."""
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("mypy is not installed")
+    (tmp_path / "use.py").write_text(USE)
+    done = subprocess.run([sys.executable, "-m", "mypy", "--no-pretty", "--cache-dir", mypy_cache, "use.py"], cwd=tmp_path, stdout=subprocess.PIPE)
+    said = done.stdout.decode()
+    for number, line in enumerate(USE.splitlines(), 1):
+        _, mark, wanted = line.partition("  # ")
+        if mark and line.startswith(("reveal", "mpsim.")):
+            found = [each for each in said.splitlines() if each.startswith(f"use.py:{number}: ")]
+            assert any(f'"{wanted}"' in each or wanted == "error" and ": error: " in each for each in found), (line, found)

@@ -184,7 +184,31 @@ def test_memory(program):
     assert str(r) + "\n" == program("memory", *words).decode()
 
 
+def test_advise(program, trace):
+    steps = [os.path.join(trace, f"step_{step:06d}") for step in (1, 120)]
+    r = mpsim.advise(steps, formats=["fp16", "mxfp8"], max_underflow="2%")
+    words = ["--format=fp16,mxfp8", "--max-underflow=2%"]
+    assert r.to_json() == program("advise", "--json", *words, *steps) and r["schema"].startswith("mpsim.advise/")
+    assert str(r) + "\n" == program("advise", *words, *steps).decode()
+
+
+def test_report(program, trace, tmp_path):
+    step = os.path.join(trace, "step_000001")
+    page = mpsim.report(step, formats=["fp16"], scales=[1, 1024])
+    program("report", "--format=fp16", "--scale=1,1024", "-o", tmp_path / "theirs.html", step)
+    page.save(tmp_path / "ours.html")
+    assert (tmp_path / "ours.html").read_text() == page.html == (tmp_path / "theirs.html").read_text()
+    assert page.html.lower().startswith("<!doctype html>") and "<iframe" in page._repr_html_() and page.exit_code == 0
+    with pytest.raises(mpsim.FileError, match="cannot write"):
+        page.save(tmp_path / "none" / "x.html")
+    with pytest.raises(mpsim.InputError, match="no option 'output'"):
+        mpsim.report(step, output="x.html")
+
+
 @pytest.mark.parametrize("call, kind, words", [
+    (lambda: mpsim.report("/no/such/file"), mpsim.FileError, "/no/such/file"),
+    (lambda: mpsim.report({"a": [1.0]}), mpsim.InputError, "expected a path, found dict"),
+    (lambda: mpsim.stat([1.0], progress=3), mpsim.InputError, "progress: expected a function"),
     (lambda: mpsim.stat("/no/such/file"), mpsim.FileError, "/no/such/file"),
     (lambda: mpsim.stat(os.path.abspath(__file__)), mpsim.InputError, "test_reports.py"),
     (lambda: mpsim.stat([1.0], no_such=3), mpsim.InputError, "--no-such"),

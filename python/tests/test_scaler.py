@@ -1,5 +1,7 @@
 """Loss scalers stepped by hand, beside the program's replay of a pattern."""
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -40,6 +42,22 @@ def test_state():
     for overflow in ("no", np.ones(2), None):
         with pytest.raises(mpsim.InputError, match="overflow: expected a number"):
             s.update(overflow)
+
+
+def test_checkpoints():
+    """Pickled, copied, and as a dict that torch.save or JSON takes."""
+    s = mpsim.Scaler("torch:init=2^10,window=3")
+    for overflow in (True, False, False):
+        s.update(overflow)
+    t = mpsim.Scaler("torch:init=2^10,window=3")
+    t.load_state_dict(json.loads(json.dumps(s.state_dict())))
+    for other in (pickle.loads(pickle.dumps(s)), copy.deepcopy(s), t):
+        assert other.save() == s.save() and other.spec == s.spec
+    assert [each.update(False).events for each in (s, t)] == [("growth",)] * 2
+    for state, words in (({"spec": "torch", "state": s.save()}, "found one of 'torch'"), ({"scale": 1.0}, "as state_dict"), (None, "found None"),
+                         ({"spec": s.spec, "state": "x"}, "as save")):
+        with pytest.raises(mpsim.InputError, match=words):
+            t.load_state_dict(state)
 
 
 @pytest.mark.parametrize("spec, words", [("trch", "did you mean 'torch'"), ("torch:foo=1", "an unknown name, key"),

@@ -22,8 +22,9 @@ from ._error import Error, FileError, InputError
 from ._formats import Format, formats
 from ._library import lib as _lib
 from ._open import File, Tensor, open
-from ._program import Report
-from ._reports import diff, memory, replay, stat
+from ._program import Page, Report
+from ._random import Random
+from ._reports import advise, diff, memory, replay, report, stat
 from ._scaler import EVENTS as events, SCALERS as scalers, Scaler, Step
 from ._watch import watch
 
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     from . import callbacks as callbacks, record as record
 
 __version__: str = _lib.mpsim_version().decode()
-__all__ = ["Error", "File", "FileError", "Format", "InputError", "Quantized", "Report", "Scaler", "Step", "Tensor", "decode", "diff",
-           "dot", "encode", "events", "formats", "gemm", "memory", "models", "modes", "open", "presets", "quantize", "recipes",
-           "replay", "round", "scaled_mm", "scalers", "stat", "watch"]
+__all__ = ["Error", "File", "FileError", "Format", "InputError", "Page", "Quantized", "Random", "Report", "Scaler", "Step", "Tensor", "advise",
+           "decode", "diff", "dot", "encode", "events", "formats", "gemm", "memory", "models", "modes", "open", "presets", "quantize",
+           "recipes", "replay", "report", "round", "scaled_mm", "scalers", "stat", "watch"]
 _LATER = ("callbacks", "record")  # need torch, and are loaded when they are asked for
 
 

@@ -168,7 +168,7 @@ def of_any(x: Any, what: str) -> Given:
             raise InputError(f"{what}: expected a number that float64 has, found {x}")
         return Given(np.array(value), find("binary64"), "number", F64, False)
     module = type(x).__module__.partition(".")[0]
-    if module == "torch":
+    if module == "torch" and sys.modules["torch"].is_tensor(x):
         return _tensor(x, what)
     if isinstance(x, (memoryview, array, ctypes.Array)):
         return of_array(np.asarray(x), what)
@@ -190,3 +190,34 @@ def of_any(x: Any, what: str) -> Given:
         except (TypeError, ValueError, RuntimeError, BufferError) as error:
             raise InputError(f"{what}: expected an array in the CPU's memory: {_line(error)}") from None
     raise InputError(f"{what}: expected an array of NumPy, torch or JAX, or numbers, found {type(x).__name__}")
+
+
+def room_of(out: Any, given: Given, shape: tuple[int, ...], dtype: Any) -> Optional[Any]:
+    """Where the elements of the user's `out` lie, if results of this shape and dtype go there as they are."""
+    a = out
+    if given.kind == "torch" and type(out).__module__.partition(".")[0] == "torch" and out.is_cpu and not out.requires_grad:
+        try:
+            a = out.numpy()
+        except (TypeError, RuntimeError):  # no dtype of NumPy, or no elements
+            return None
+    elif given.kind != "numpy":
+        return None
+    return a if isinstance(a, np.ndarray) and a.dtype == dtype and a.shape == shape and a.flags.writeable else None
+
+
+def put(out: Any, result: Any) -> Any:
+    """A result copied into the user's `out`, which has to be like it."""
+    like = isinstance(result, np.ndarray) and isinstance(out, np.ndarray) or type(out).__module__.partition(".")[0] == "torch" == type(
+        result).__module__.partition(".")[0]
+    if not like or out.shape != result.shape or out.dtype != result.dtype:
+        what = f"{type(result).__name__} of {result.dtype}, shape {tuple(result.shape)}" if hasattr(result, "shape") else "no out= for a number"
+        found = f"{type(out).__name__}" + (f" of {out.dtype}, shape {tuple(out.shape)}" if hasattr(out, "dtype") else "")
+        raise InputError(f"out: expected {what}, as the result is, found {found}")
+    try:
+        if isinstance(out, np.ndarray):
+            np.copyto(out, result)
+        else:
+            out.copy_(result)
+    except (ValueError, RuntimeError) as error:  # read-only, or a leaf with a gradient
+        raise InputError(f"out: expected an array that can be written: {_line(error)}") from None
+    return out

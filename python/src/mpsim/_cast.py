@@ -3,15 +3,22 @@ from __future__ import annotations
 
 import functools
 from ctypes import byref, c_int, c_uint8
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union, overload
 
 import numpy as np
 
-from ._arrays import F32, F64, Given, of_any, pointer
-from ._error import InputError, name_of, real_of, unknown
+from ._arrays import F32, F64, Given, of_any, pointer, put, room_of
+from ._error import InputError, flag_of, name_of, real_of, shown, unknown
 from ._formats import Format, find
-from ._library import STOCHASTIC, CRng, CRounding, at, check, lib, text
+from ._library import STOCHASTIC, CRounding, at, check, lib, text
 from ._loops import ENCODE, ROUND, Loops
+from ._random import Random, words_of
+from ._typing import Mode, Overflow, T
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._typing import Array, Casting, Codes, Floats, Listed
 
 NDARRAY = np.ndarray
 WITH_WORDS = {(False, True): lib.mpsim_round_array_f32, (False, False): lib.mpsim_round_array_f64,
@@ -55,9 +62,9 @@ def plan_of(name: Union[str, Format], mode: Optional[str], scale: float, preset:
         set_mode(r, mode)
     if overflow is not None:
         if overflow not in ("inf", "saturate"):
-            raise InputError(f"overflow is 'inf' or 'saturate', not {overflow!r}")
+            raise InputError(f"overflow is 'inf' or 'saturate', not {shown(overflow)}")
         r.overflow = int(overflow == "saturate")
-    r.flush_output, r.flush_input = bool(flush_subnormals), bool(flush_inputs)
+    r.flush_output, r.flush_input = flag_of(flush_subnormals, "flush_subnormals"), flag_of(flush_inputs, "flush_inputs")
     if flush_inputs:
         r.flush_below = find(source).min_normal
     r.scale = real_of(scale, "scale")
@@ -72,7 +79,8 @@ def _unhashable(error: TypeError, **given: Any) -> Exception:
         try:
             hash(value)
         except TypeError:
-            return InputError(f"{name}: expected a {'number' if name == 'scale' else 'name'}, found {type(value).__name__}")
+            what = "a number" if name == "scale" else "True or False" if name.startswith("flush") else "a name"
+            return InputError(f"{name}: expected {what}, found {type(value).__name__}")
     return error
 
 
@@ -94,9 +102,20 @@ def loops_of(to_codes: bool, name: Union[str, Format], mode: Optional[str], scal
     return Loops(loops)
 
 
-def round(x: Any, format: Union[str, Format], mode: Optional[str] = None, *, scale: float = 1.0, seed: int = 0,
-          stream: int = 0, index: int = 0, preset: Optional[str] = None, overflow: Optional[str] = None,
-          flush_subnormals: bool = False, flush_inputs: bool = False) -> Any:
+@overload
+def round(x: float, format: Union[str, Format], mode: Optional[Mode] = None, **how: Unpack[Casting]) -> float: ...
+@overload
+def round(x: np.generic, format: Union[str, Format], mode: Optional[Mode] = None, **how: Unpack[Casting]) -> np.floating[Any]: ...
+@overload
+def round(x: Listed, format: Union[str, Format], mode: Optional[Mode] = None, *, out: Optional[Array] = None,
+          **how: Unpack[Casting]) -> Floats: ...
+@overload
+def round(x: T, format: Union[str, Format], mode: Optional[Mode] = None, *, out: Optional[T] = None, **how: Unpack[Casting]) -> T: ...
+
+
+def round(x: Any, format: Union[str, Format], mode: Optional[Mode] = None, *, scale: float = 1.0, rng: Optional[Random] = None,
+          seed: Optional[int] = None, stream: Optional[int] = None, index: Optional[int] = None, preset: Optional[str] = None,
+          overflow: Optional[Overflow] = None, flush_subnormals: bool = False, flush_inputs: bool = False, out: Any = None) -> Any:
     """`x * scale` rounded once to a format; the result is not divided by the scale again.
 
     x: numbers of any shape, in an array of NumPy, ml_dtypes, torch or JAX, a list or a number. Where a number of the
@@ -105,10 +124,12 @@ def round(x: Any, format: Union[str, Format], mode: Optional[str] = None, *, sca
     mode: "nearest-even" (default, or the preset's), "nearest-away", "toward-zero", "up", "down", "to-odd", or
         "stochastic-a", "-b", "-c", with ":N" of N random bits.
     scale: x is multiplied by it first, exactly; any positive number.
-    seed, stream, index: element i takes the random word of index + i in that stream.
+    rng: an `mpsim.Random`, which gives stochastic modes new random words at each call.
+    seed, stream, index: or their address: element i takes the word of index + i in that stream, the same at each call.
     preset: what overflow, infinity and NaN become, as a framework or device does it: see `mpsim.presets`.
     overflow: "inf" or "saturate", instead of the preset's.
     flush_subnormals, flush_inputs: subnormal results, or subnormal inputs of x's dtype, become zero.
+    out: an array of the result's kind, shape and dtype, which gets the result and is returned; it may be x.
 
     >>> mpsim.round(np.array([0.3, 300.0, 500.0], np.float32), "e4m3")
     array([  0.3125, 288.    ,      nan], dtype=float32)
@@ -117,12 +138,24 @@ def round(x: Any, format: Union[str, Format], mode: Optional[str] = None, *, sca
     >>> mpsim.round([1.1] * 6, "e4m3", "stochastic-c", seed=7)
     array([1.125, 1.125, 1.   , 1.   , 1.125, 1.125])
     """
-    return _cast(x, False, format, mode, scale, seed, stream, index, preset, overflow, flush_subnormals, flush_inputs)
+    return _cast(x, False, format, mode, scale, (rng, seed, stream, index), preset, overflow, flush_subnormals, flush_inputs, out)
 
 
-def encode(x: Any, format: Union[str, Format], mode: Optional[str] = None, *, scale: float = 1.0, seed: int = 0,
-           stream: int = 0, index: int = 0, preset: Optional[str] = None, overflow: Optional[str] = None,
-           flush_subnormals: bool = False, flush_inputs: bool = False) -> Any:
+@overload
+def encode(x: float, format: Union[str, Format], mode: Optional[Mode] = None, **how: Unpack[Casting]) -> int: ...
+@overload
+def encode(x: np.generic, format: Union[str, Format], mode: Optional[Mode] = None,
+           **how: Unpack[Casting]) -> np.unsignedinteger[Any]: ...
+@overload
+def encode(x: Listed, format: Union[str, Format], mode: Optional[Mode] = None, *, out: Optional[Array] = None,
+           **how: Unpack[Casting]) -> Codes: ...
+@overload
+def encode(x: T, format: Union[str, Format], mode: Optional[Mode] = None, *, out: Optional[T] = None, **how: Unpack[Casting]) -> T: ...
+
+
+def encode(x: Any, format: Union[str, Format], mode: Optional[Mode] = None, *, scale: float = 1.0, rng: Optional[Random] = None,
+           seed: Optional[int] = None, stream: Optional[int] = None, index: Optional[int] = None, preset: Optional[str] = None,
+           overflow: Optional[Overflow] = None, flush_subnormals: bool = False, flush_inputs: bool = False, out: Any = None) -> Any:
     """The codes of `x * scale` rounded to a format: unsigned integers of 8, 16, 32 or 64 bits, in the shape of x.
 
     The arguments are those of `round`. A code narrower than its integer lies in its low bits.
@@ -130,45 +163,49 @@ def encode(x: Any, format: Union[str, Format], mode: Optional[str] = None, *, sc
     >>> mpsim.encode(np.array([1.0, -448.0, 0.001], np.float32), "e4m3")
     array([ 56, 254,   1], dtype=uint8)
     """
-    return _cast(x, True, format, mode, scale, seed, stream, index, preset, overflow, flush_subnormals, flush_inputs)
+    return _cast(x, True, format, mode, scale, (rng, seed, stream, index), preset, overflow, flush_subnormals, flush_inputs, out)
 
 
-def _cast(x: Any, to_codes: bool, format: Union[str, Format], mode: Optional[str], scale: float, seed: int, stream: int,
-          index: int, preset: Optional[str], overflow: Optional[str], flush_subnormals: bool, flush_inputs: bool) -> Any:
+def _cast(x: Any, to_codes: bool, format: Union[str, Format], mode: Optional[str], scale: float, words: tuple[Any, Any, Any, Any],
+          preset: Optional[str], overflow: Optional[str], flush_subnormals: bool, flush_inputs: bool, out: Any) -> Any:
     """round and encode. What is common comes first, straight: arrays of float32 or float64 without gaps."""
     try:
         if type(x) is NDARRAY and ((dtype := x.dtype) is F32 or dtype is F64) and x.ndim and x.flags.forc:
             loops = loops_of(to_codes, format, mode, scale, preset, overflow, flush_subnormals, flush_inputs, None)
             if loops is not None:
-                return loops.call(x)
+                if out is None:
+                    return loops.call(x)
+                if type(out) is NDARRAY and out.dtype is loops.result_of(dtype) and out.shape == x.shape and out.flags.writeable:
+                    return loops.call(x, out)
         given = of_any(x, "encode" if to_codes else "round")
         source = given.format.name if given.format else "binary64"
         loops = loops_of(to_codes, format, mode, scale, preset, overflow, flush_subnormals, flush_inputs, source)
         plan = plan_of(format, mode, scale, preset, overflow, flush_subnormals, flush_inputs, source)
     except TypeError as error:
-        raise _unhashable(error, format=format, mode=mode, scale=scale, preset=preset, overflow=overflow) from None
+        raise _unhashable(error, format=format, mode=mode, scale=scale, preset=preset, overflow=overflow,
+                          flush_subnormals=flush_subnormals, flush_inputs=flush_inputs) from None
     a = given.floats("encode" if to_codes else "round")
-    y = _with_words(a, to_codes, plan, seed, stream, index) if loops is None else np.asarray(loops.call(a))
-    return given.give(y) if to_codes else given.give_values(y, plan.format)
+    if loops is None:
+        y = _with_words(a, to_codes, plan, words)
+    else:
+        as_they_are = to_codes or not given.raw and given.array.dtype in (F32, F64)  # else of the user's narrower dtype
+        room = room_of(out, given, a.shape, loops.result_of(a.dtype)) if out is not None and as_they_are else None
+        y = np.asarray(loops.call(a, room))
+        if room is not None:
+            return out
+    result = given.give(y) if to_codes else given.give_values(y, plan.format)
+    return result if out is None else put(out, result)
 
 
-def _with_words(a: Any, to_codes: bool, plan: Plan, seed: int, stream: int, index: int) -> Any:
+def _with_words(a: Any, to_codes: bool, plan: Plan, words: tuple[Any, Any, Any, Any]) -> Any:
     """A contiguous array cast with random words."""
     single = a.dtype is F32
     if single and not plan.single and not to_codes:
         a, single = a.astype(F64), False
+    rng = words_of(*words, a.size)
     y: Any = np.empty(a.shape, plan.code_dtype if to_codes else a.dtype)
-    check(WITH_WORDS[to_codes, single](plan.f, plan.r, byref(words_of(seed, stream, index)), pointer(y), pointer(a), a.size, None),
-          "cast")
+    check(WITH_WORDS[to_codes, single](plan.f, plan.r, byref(rng), pointer(y), pointer(a), a.size, None), "cast")
     return y
-
-
-def words_of(seed: int, stream: int, index: int) -> CRng:
-    """Where random words come from."""
-    for name, value in (("seed", seed), ("stream", stream), ("index", index)):
-        if not hasattr(value, "__index__") or not 0 <= int(value) < 2**64:
-            raise InputError(f"{name}: expected an integer from 0 to 2^64 - 1, found {value!r}")
-    return CRng(int(seed), int(stream), int(index))
 
 
 def _codes(given: Given, format: Format) -> Any:
@@ -203,12 +240,23 @@ def _integers(codes: Any) -> Any:
     return array
 
 
-def decode(codes: Any, format: Union[str, Format, None] = None) -> Any:
+@overload
+def decode(codes: int, format: Union[str, Format]) -> float: ...
+@overload
+def decode(codes: np.generic, format: Union[str, Format, None] = None) -> np.floating[Any]: ...
+@overload
+def decode(codes: Union[Listed, bytes, bytearray], format: Union[str, Format, None] = None, *, out: Optional[Array] = None) -> Floats: ...
+@overload
+def decode(codes: T, format: Union[str, Format, None] = None, *, out: Optional[T] = None) -> T: ...
+
+
+def decode(codes: Any, format: Union[str, Format, None] = None, *, out: Any = None) -> Any:
     """The values of codes, exactly: float32, or float64 where that has not all numbers of the format.
 
     codes: integers of any shape, bytes, or an array of a dtype that has the format's codes (float8_e4m3fn of ml_dtypes or
         torch, as its bits); torch and JAX give theirs back.
     format: its name; may be left out where the dtype says it.
+    out: as of `round`.
 
     >>> mpsim.decode(np.array([56, 254, 1, 127], np.uint8), "e4m3")
     array([ 1.000000e+00, -4.480000e+02,  1.953125e-03,           nan],
@@ -217,12 +265,15 @@ def decode(codes: Any, format: Union[str, Format, None] = None) -> Any:
     if type(codes) is NDARRAY and format is not None and codes.ndim and codes.flags.forc:  # the common case
         f = find(format)
         if codes.dtype is f.code_dtype and f.bits == 8 * codes.itemsize:
-            return f.decoder()(codes)
+            if out is None:
+                return f.decoder()(codes)
+            if type(out) is NDARRAY and out.dtype is f.value_dtype and out.shape == codes.shape and out.flags.writeable:
+                return f.decoder()(codes, out)
     given = of_any(_integers(codes) if isinstance(codes, (float, int, list, tuple, range, bytes, bytearray)) else codes, "decode")
     if isinstance(codes, int):
         given.kind = "number"
     if format is None and given.format is None:
         raise InputError("decode: expected the name of a format beside integers")
     f = find(given.format if format is None else format)  # type: ignore[arg-type]
-    c = _codes(given, f)
-    return given.give(f.values_of(c))
+    result = given.give(f.values_of(_codes(given, f)))
+    return result if out is None else put(out, result)

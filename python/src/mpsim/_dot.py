@@ -3,15 +3,24 @@ from __future__ import annotations
 
 import functools
 from ctypes import addressof, byref, c_float, c_uint64, pointer as to
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union, overload
 
 import numpy as np
 
-from ._arrays import F32, F64, Given, address, of_any, pointer
-from ._error import InputError, name_of, real_of, unknown
+from ._arrays import F32, F64, Given, address, of_any, pointer, put
+from ._error import InputError, flag_of, name_of, real_of, unknown
 from ._formats import Format, find
 from ._library import ENOTFOUND, ERANGE, STOCHASTIC, CFormat, CMatrix, CModel, CScaledMM, check, lib, text
-from ._cast import encode, words_of
+from ._cast import encode
+from ._random import Random, words_of
+from ._typing import T
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._typing import Adding, Array, Floats, Listed
+
+ROUNDINGS = 2**32  # random words that lie between those of two elements
 
 
 def _names() -> tuple[str, ...]:
@@ -73,21 +82,31 @@ def _result(codes: Any, format: Format) -> Any:
     return format.values_of(codes)
 
 
+def _judge(what: str, name: str, model: CModel, p: Operand, q: Operand) -> None:
+    """Operands that the hardware of a row takes: others are rounded only if that is asked for."""
+    if lib.mpsim_model_accepts(model, p.format.c, q.format.c):
+        return
+    taken = text(model.operands).split()
+    raise InputError(f"{what}: model '{name}' multiplies {', '.join(taken)}, found {p.format} and {q.format}; format='{taken[0]}' rounds both "
+                     f"to nearest even; for another rounding call mpsim.round(x, '{taken[0]}', MODE) first")
+
+
 def _refused(status: int, what: str, model: str, a: Operand, b: Operand) -> None:
     if status == ERANGE:
         raise InputError(f"{what}: model '{model}' cannot take {a.format} and {b.format}")
     check(status, what)
 
 
-def dot(a: Any, b: Any, model: str = "fma", *, c: float = 0.0, format: Union[str, Format, None] = None,
-        seed: int = 0, stream: int = 0, index: int = 0) -> float:
+def dot(a: Any, b: Any, model: str = "fma", *, c: float = 0.0, format: Union[str, Format, None] = None, rng: Optional[Random] = None,
+        seed: Optional[int] = None, stream: Optional[int] = None, index: Optional[int] = None) -> float:
     """`c` + the sum of a[i] * b[i] under an accumulation model, as a float.
 
     a, b: one-dimensional arrays of one length, of any kinds. Their formats are those of their dtypes, or:
-    format: both are rounded to it first, to nearest even.
+    format: both are rounded to it first, to nearest even. The row of a tensor core takes the formats of its hardware alone, and
+        others are refused.
     model: a name of `mpsim.models`, or with changes: "fma:bf16", "hopper-wgmma-fp8-fp32:F=25"; doc/dot.md.
     c: the first value of the accumulator, rounded to the format of the result.
-    seed, stream, index: random bits of models that round stochastically, as of `round`.
+    rng, or seed, stream, index: random bits of models that round stochastically, as of `round`.
 
     >>> a, b = [1.0, -1.0, 0.001953125], [1.0, 1.0, 0.03125]
     >>> [mpsim.dot(a, b, m, format="e4m3") for m in ("exact", "hopper-wgmma-fp8-fp32")]
@@ -98,23 +117,31 @@ def dot(a: Any, b: Any, model: str = "fma", *, c: float = 0.0, format: Union[str
     if p.codes.ndim != 1 or p.codes.shape != q.codes.shape:
         raise InputError(f"dot: expected two arrays of one dimension and one length, found shapes "
                          f"{p.codes.shape} and {q.codes.shape}")
+    _judge("dot", model, m, p, q)
     d = c_uint64()
-    rng = byref(words_of(seed, stream, index)) if stochastic else None
+    words = byref(words_of(rng, seed, stream, index, ROUNDINGS)) if stochastic else None
     start = encode(real_of(c, "c"), result)
     status = lib.mpsim_dot(m, p.format.c, pointer(p.codes), q.format.c, pointer(q.codes), p.codes.size, start,
-                           rng, d)
+                           words, d)
     if status:
         _refused(status, "dot", model, p, q)
     return float(lib.mpsim_decode(result.c, d))
 
 
+@overload
+def gemm(a: Listed, b: Any, c: Any = None, model: str = "fma", *, out: Optional[Array] = None, **how: Unpack[Adding]) -> Floats: ...
+@overload
+def gemm(a: T, b: Any, c: Any = None, model: str = "fma", *, out: Optional[T] = None, **how: Unpack[Adding]) -> T: ...
+
+
 def gemm(a: Any, b: Any, c: Any = None, model: str = "fma", *, format: Union[str, Format, None] = None,
-         transpose_a: bool = False, transpose_b: bool = False, seed: int = 0, stream: int = 0, index: int = 0) -> Any:
+         transpose_a: bool = False, transpose_b: bool = False, rng: Optional[Random] = None, seed: Optional[int] = None,
+         stream: Optional[int] = None, index: Optional[int] = None, out: Any = None) -> Any:
     """The matrix product `a @ b + c`, each element a dot product under an accumulation model.
 
     a: m x k, or k x m with transpose_a. b: k x n, or n x k with transpose_b. c: m x n, or None for zeros.
     Formats, model and random bits as of `dot`; c is rounded to the format of the result. The result is m x n, of a's
-    kind (NumPy, torch, JAX), as float32, or float64 where that has not all numbers of the format.
+    kind (NumPy, torch, JAX), as float32, or float64 where that has not all numbers of the format. out: as of `round`.
 
     >>> a = np.ones((2, 64), np.float32)
     >>> mpsim.gemm(a, a, model="hopper-wgmma-fp8-fp32", format="e4m3", transpose_b=True)
@@ -122,10 +149,12 @@ def gemm(a: Any, b: Any, c: Any = None, model: str = "fma", *, format: Union[str
            [64., 64.]], dtype=float32)
     """
     m, result, stochastic = model_of(model)
+    transpose_a, transpose_b = flag_of(transpose_a, "transpose_a"), flag_of(transpose_b, "transpose_b")
     p, q = Operand(a, format, "gemm"), Operand(b, format, "gemm")
     rows, columns, depth = _sizes(p, q, "gemm", transpose_a, transpose_b)
+    _judge("gemm", model, m, p, q)
     left, right = p.matrix(transpose_a), q.matrix(transpose_b)
-    rng = byref(words_of(seed, stream, index)) if stochastic else None
+    words = byref(words_of(rng, seed, stream, index, ROUNDINGS * rows * columns)) if stochastic else None
     start: Optional[CMatrix] = None
     if c is not None:
         first = encode(of_any(c, "gemm").floats("gemm"), result)
@@ -134,10 +163,11 @@ def gemm(a: Any, b: Any, c: Any = None, model: str = "fma", *, format: Union[str
         start = CMatrix(addressof(result.c), address(first), columns, 0)
     d = np.empty((rows, columns), result.code_dtype)
     status = lib.mpsim_gemm(m, rows, columns, depth, byref(left), byref(right), start and to(start),
-                            pointer(d), columns, rng, None)
+                            pointer(d), columns, words, None)
     if status:
         _refused(status, "gemm", model, p, q)
-    return p.given.give(_result(d, result))
+    product = p.given.give(_result(d, result))
+    return product if out is None else put(out, product)
 
 
 def _sizes(p: Operand, q: Operand, what: str, transpose_a: bool, transpose_b: bool) -> tuple[int, int, int]:
@@ -168,9 +198,19 @@ def _like(like: str, as_bytes: bytes) -> tuple[CScaledMM, Format]:
     return product, Format(CFormat.from_buffer_copy(product.out))
 
 
-def scaled_mm(a: Any, b: Any, scale_a: float = 1.0, scale_b: float = 1.0, *, like: str,
+@overload
+def scaled_mm(a: Listed, b: Any, scale_a: float = 1.0, scale_b: float = 1.0, *, like: str, scale_result: Optional[float] = None,
+              format: Union[str, Format, None] = None, transpose_a: bool = False, transpose_b: bool = False,
+              out: Optional[Array] = None) -> Floats: ...
+@overload
+def scaled_mm(a: T, b: Any, scale_a: Any = 1.0, scale_b: Any = 1.0, *, like: str, scale_result: Optional[float] = None,
+              format: Union[str, Format, None] = None, transpose_a: bool = False, transpose_b: bool = False,
+              out: Optional[T] = None) -> T: ...
+
+
+def scaled_mm(a: Any, b: Any, scale_a: Any = 1.0, scale_b: Any = 1.0, *, like: str,
               scale_result: Optional[float] = None, format: Union[str, Format, None] = None, transpose_a: bool = False,
-              transpose_b: bool = False) -> Any:
+              transpose_b: bool = False, out: Any = None) -> Any:
     """`a @ b * (scale_a * scale_b)` of fp8 operands as `torch._scaled_mm`, and so cuBLASLt, computes it, whole.
 
     a, b, format, transpose_a, transpose_b: as of `gemm`, in e4m3 or e5m2.
@@ -178,25 +218,27 @@ def scaled_mm(a: Any, b: Any, scale_a: float = 1.0, scale_b: float = 1.0, *, lik
     like: "torch-scaled-mm" with words: hopper or ada; fast or slow (use_fast_accum); S=N, the parts that K is cut into,
         which must be said; serial or pairwise; out=bf16, fp16, binary32, e4m3 or e5m2 (out_dtype). doc/dot.md.
     scale_result: what results in e4m3 and e5m2 are multiplied by before they are rounded.
-    The result is of a's kind, as float32.
+    The result is of a's kind, as float32. out: as of `round`.
 
     >>> a = np.full((1, 4096), 0.3, np.float32)
     >>> [mpsim.scaled_mm(a, a.T, like=f"torch-scaled-mm:{how}:S=1", format="e4m3").item() for how in ("fast", "slow")]
     [386.0, 400.0]
     """
-    product, out = _like(like, name_of(like, "product"))
+    product, kept = _like(like, name_of(like, "product"))
+    transpose_a, transpose_b = flag_of(transpose_a, "transpose_a"), flag_of(transpose_b, "transpose_b")
     p, q = Operand(a, format, "scaled_mm"), Operand(b, format, "scaled_mm")
     rows, columns, depth = _sizes(p, q, "scaled_mm", transpose_a, transpose_b)
     left, right = p.matrix(transpose_a), q.matrix(transpose_b)
     of_result: Optional[c_float] = None
     if scale_result is not None:
-        if out.bits != 8:
-            raise InputError(f"scaled_mm: expected scale_result with results in e4m3 or e5m2, found {out}")
+        if kept.bits != 8:
+            raise InputError(f"scaled_mm: expected scale_result with results in e4m3 or e5m2, found {kept}")
         of_result = c_float(real_of(scale_result, "scale_result"))
-    d = np.empty((rows, columns), out.code_dtype)
+    d = np.empty((rows, columns), kept.code_dtype)
     status = lib.mpsim_scaled_mm_run(product, rows, columns, depth, byref(left), byref(right), real_of(scale_a, "scale_a"),
                                      real_of(scale_b, "scale_b"), None if of_result is None else byref(of_result),
                                      pointer(d), None)
     if status:
         _refused(status, "scaled_mm", like, p, q)
-    return p.given.give(_result(d, out))
+    result = p.given.give(_result(d, kept))
+    return result if out is None else put(out, result)

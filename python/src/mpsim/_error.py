@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, Iterable
+import operator
+from typing import Any, Iterable, Optional
 
 
 class Error(Exception):
@@ -38,21 +39,42 @@ def real_of(value: Any, name: str) -> float:
         if isinstance(value, (str, bytes, bytearray)):
             raise TypeError
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         raise InputError(f"{name}: expected a number, found {type(value).__name__}") from None
     except OverflowError:
         raise InputError(f"{name}: expected a number that binary64 has, found a larger one") from None
 
 
+def shown(value: object) -> str:
+    """A value in an error's line: one line, and short."""
+    try:
+        return " ".join(repr(value).split())[:60]
+    except Exception:  # whatever a foreign object does
+        return type(value).__name__
+
+
+def integer_of(value: Any) -> Optional[int]:
+    """An integer of Python, NumPy or torch; None for what is none."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def flag_of(value: Any, name: str) -> bool:
+    """True or False, of Python or NumPy, or 1 or 0."""
+    number = int(value) if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_") else integer_of(value)
+    if number not in (0, 1):
+        raise InputError(f"{name}: expected True or False, found {shown(value)}")
+    return bool(number)
+
+
 def whole_of(value: Any, name: str, least: int = 0) -> int:
     """An integer from `least` on."""
-    if hasattr(value, "__index__") and not isinstance(value, bool):
-        try:
-            if int(value) >= least:
-                return int(value)
-        except (TypeError, ValueError):  # of an array with several elements
-            pass
-    raise InputError(f"{name}: expected an integer from {least} on, found {value!r:.60}")
+    number = integer_of(value)
+    if number is None or number < least:
+        raise InputError(f"{name}: expected an integer from {least} on, found {shown(value)}")
+    return number
 
 
 def unknown(what: str, name: object, names: Iterable[str]) -> InputError:

@@ -67,13 +67,13 @@ class Format:
             raise AttributeError(f"{self!r}: {name} cannot be changed")
         object.__setattr__(self, name, value)
 
-    def within(self, other: Format) -> bool:
-        """Whether each number of this format is one of the other, too.
+    def within(self, other: Union[str, Format]) -> bool:
+        """Whether each number of this format is one of the other, too, which is a format or the name of one.
 
         >>> mpsim.formats["e4m3"].within(mpsim.formats["fp16"]), mpsim.formats["bf16"].within(mpsim.formats["fp16"])
         (True, False)
         """
-        return _within(self.c, other.c)
+        return _within(self.c, find(other).c)
 
     @property
     def codes(self) -> np.ndarray[Any, Any]:
@@ -134,7 +134,7 @@ def _of_struct(name: bytes) -> CFormat:
 
 def _refused(name: str) -> InputError:
     """What the program says of a name that is no format."""
-    command = [PROGRAM, "formats", "--", name]
+    command = [PROGRAM, "formats", "--", name.encode("utf-8", "replace").decode()]
     line = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE).stderr.decode(errors="replace")
     return InputError(line.strip().replace("mpsim: formats: ", "") or f"unknown format '{name}'")
 

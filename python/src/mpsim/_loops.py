@@ -46,7 +46,7 @@ MAKE = _maker()
 class Loops:
     """A ufunc of one loop for each type of source, and what it points to: it must not outlive this object."""
 
-    __slots__ = ("call", "_loops", "_functions", "_data", "_types")
+    __slots__ = ("call", "results", "_loops", "_functions", "_data", "_types")
 
     def __init__(self, loops: Sequence[tuple[int, Any, Any, CFormat, Optional[CRounding]]]) -> None:
         """loops: kind, dtype of the elements, dtype of the results, format, rounding."""
@@ -57,5 +57,10 @@ class Loops:
         self._functions = (c_void_p * n)(*[RUN] * n)
         self._data = (c_void_p * n)(*map(addressof, self._loops))
         self._types = bytes(dtype.num for _, given, result, _, _ in loops for dtype in (given, result))
+        self.results = {np.dtype(given): np.dtype(result) for _, given, result, _, _ in loops}
         self.call: Any = MAKE(addressof(self._functions), addressof(self._data), self._types, n, 1, 1, NO_IDENTITY, NAME, DOC,
                               0)  # one operand, one result
+
+    def result_of(self, dtype: Any) -> Any:
+        """The dtype of results of an array; of one that has no loop of its own, as the widest has."""
+        return self.results.get(dtype) or list(self.results.values())[-1]

@@ -14,34 +14,51 @@ def is_path(x: Any) -> bool:
     return isinstance(x, (str, os.PathLike))
 
 
+def word_of(text: str, what: str) -> str:
+    """A word of the command line: what an operating system can say."""
+    if "\0" in text:
+        raise InputError(f"expected {what}, found one with a NUL character: {text!r}")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise InputError(f"expected {what}, found one that no file system can say: {text!a}") from None
+    return text
+
+
 def path_of(x: Any) -> str:
     """A path as text, without NUL, which would end it there."""
     if not is_path(x):
         raise InputError(f"expected a path, found {type(x).__name__}")
-    path = os.fsdecode(x)
-    if "\0" in path:
-        raise InputError(f"expected a path, found one with a NUL character: {path!r}")
-    return path
+    path = os.fspath(x)
+    return word_of(path if isinstance(path, str) else os.fsdecode(path), "a path")
+
+
+def text_of(value: Any) -> str:
+    """An option's value as the program reads it."""
+    return os.fsdecode(value) if is_path(value) else str(value)
+
+
+def items_of(value: Any) -> Any:
+    """The values of an option: several as a list, one as it is."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        return value
+    try:
+        return list(value)
+    except TypeError:  # an array without dimensions
+        return str(value)
 
 
 def options_of(options: Mapping[str, Any]) -> list[str]:
     """Options of the program from keywords: fail_if=["nan"] is --fail-if=nan, histogram=True is --histogram."""
     words = []
-    for key, value in options.items():
-        name = "--" + key.replace("_", "-")
+    for key, given in options.items():
+        name, value = "--" + key.replace("_", "-"), items_of(given)
         if value is None or value is False:
             continue
-        if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
-            value = list(value)
         if value is True:
             words.append(name)
         elif isinstance(value, list) and key in REPEATED:
-            words.extend(f"{name}={os.fspath(each)}" for each in value)
-        elif isinstance(value, list):
-            words.append(f"{name}={','.join(str(each) for each in value)}")
+            words.extend(f"{name}={text_of(each)}" for each in value)
         else:
-            words.append(f"{name}={os.fspath(value) if is_path(value) else value}")
-    for word in words:
-        if "\0" in word:
-            raise InputError(f"expected options without NUL characters, found {word!r}")
-    return words
+            words.append(f"{name}={','.join(map(text_of, value)) if isinstance(value, list) else text_of(value)}")
+    return [word_of(word, "options without NUL characters" if "\0" in word else "options") for word in words]

@@ -161,3 +161,36 @@ def of_program(command: str, words: Sequence[str], inputs: Sequence[Any]) -> Rep
 def of_answer(answer: Answer) -> Report:
     """The report that the library gave."""
     return Report(answer.json, answer.lines, answer.code, lambda: answer.table)
+
+
+class Page:
+    """A page for a browser, of `mpsim report`: a notebook shows it, `save` writes it.
+
+    html: its text, which needs nothing else.
+    notes: the program's lines on standard error. exit_code: of the program, 5 where files failed.
+    """
+
+    def __init__(self, html: str, notes: list[str], exit_code: int) -> None:
+        self.html, self.notes, self.exit_code = html, notes, exit_code
+
+    def save(self, path: Any) -> None:
+        try:
+            with open(path_of(path), "w", encoding="utf-8") as f:
+                f.write(self.html)
+        except OSError as error:
+            raise FileError(f"{os.fspath(path)}: cannot write: {error.strerror}") from None
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html.escape(self.html)}" style="width: 100%; height: 48em; border: 0"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"<mpsim.Page: {len(self.html)} characters of HTML>"
+
+
+def page_of(command: str, words: Sequence[str], paths: Sequence[Any]) -> Page:
+    """What a command writes as a page."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "page.html")
+        _, lines, code = run([command, *words, f"--output={path}", "--", *map(path_of, paths)], [])
+        with open(path, encoding="utf-8") as f:
+            return Page(f.read(), lines, code)

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional, Sequence, Union
 
-from ._error import InputError
+from ._error import InputError, flag_of
 from ._options import is_path, options_of
-from ._program import Report, as_list, of_answer, of_program
+from ._program import Page, Report, as_list, of_answer, of_program, page_of
 from ._stat import ask
 
 
@@ -40,8 +40,10 @@ def stat(x: Any, formats: Union[str, Sequence[str], None] = None, scales: Union[
     >>> [(f["scale"], f["underflow"]) for f in r["total"]["formats"]]
     [(1.0, 1), (1024.0, 0)]
     """
+    if progress is not None and not callable(progress):
+        raise InputError(f"stat: progress: expected a function, found {type(progress).__name__}")
     inputs, words = as_list(x), _words("stat", {"format": formats, "scale": scales, **options})
-    if sandbox:
+    if flag_of(sandbox, "sandbox"):
         return of_program("stat", ["--sandbox", *words], inputs)
     return of_answer(ask(inputs, words, is_path(inputs[0]), progress))
 
@@ -72,6 +74,30 @@ def replay(traces: Any, policies: Union[str, Sequence[str], None] = None, **opti
     Runs the program, as `diff` does.
     """
     return _report("replay", as_list(traces), {"policy": [policies] if isinstance(policies, str) else policies, **options})
+
+
+def advise(traces: Any, formats: Union[str, Sequence[str], None] = None, **options: Any) -> Report:
+    """Which formats, loss scale and recipe a recorded run tolerates: `mpsim advise`.
+
+    traces: a path or a list of paths of recorded steps.
+    formats: formats and block recipes that are tried.
+    options: those of `mpsim advise`, with _ for -: max_underflow="1%", hold_back=2, fail_if="lost>50%".
+
+    Runs the program, as `diff` does; printed, the advice in sentences.
+    """
+    return _report("advise", as_list(traces), {"format": formats, **options})
+
+
+def report(traces: Any, formats: Union[str, Sequence[str], None] = None, scales: Union[float, str, Sequence[Any], None] = None,
+           **options: Any) -> Page:
+    """A page for a browser on a recorded run: verdicts, tables, figures, advice: `mpsim report`.
+
+    traces: a path or a list of paths of recorded steps. formats, scales: as of `stat`.
+    options: those of `mpsim report`, with _ for -.
+
+    Runs the program, as `diff` does. A notebook shows the page; `mpsim.report("trace").save("trace.html")` writes it.
+    """
+    return page_of("report", _words("report", {"format": formats, "scale": scales, **options}), as_list(traces))
 
 
 def memory(files: Any = None, policies: Union[str, Sequence[str], None] = None, *, params: Optional[int] = None,

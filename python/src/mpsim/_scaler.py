@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from ctypes import byref, create_string_buffer
-from typing import NamedTuple
+from typing import Any, Mapping, NamedTuple
 
-from ._error import InputError, name_of, real_of, unknown
+from ._error import InputError, name_of, real_of, shown, unknown
 from ._library import ENOTFOUND, CScaler, CScalerConfig, lib, text
 
 SCALERS = tuple(text(lib.mpsim_scaler_at(i).contents.config.name) for i in range(lib.mpsim_scaler_count()))
@@ -86,8 +86,31 @@ class Scaler:
 
     def load(self, state: str) -> None:
         """Go on from a saved state of a scaler of the same spec."""
-        if not isinstance(state, str) or "\0" in state or lib.mpsim_scaler_load(self._ref, state.encode()):
-            raise InputError(f"expected a state of scaler '{self.spec}', as save() gives it, found {state!r:.60}")
+        if not isinstance(state, str) or "\0" in state or lib.mpsim_scaler_load(self._ref, state.encode("utf-8", "replace")):
+            raise InputError(f"expected a state of scaler '{self.spec}', as save() gives it, found {shown(state)}")
+
+    def state_dict(self) -> dict[str, str]:
+        """The same as a dict, for checkpoints: its spec and its state.
+
+        >>> s = mpsim.Scaler("torch"); _ = s.update(True); t = mpsim.Scaler("torch"); t.load_state_dict(s.state_dict()); t.scale
+        32768.0
+        """
+        return {"spec": self.spec, "state": self.save()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state_dict` of a scaler of the same spec."""
+        if not isinstance(state, Mapping) or set(state) != {"spec", "state"}:
+            raise InputError(f"expected a state of scaler '{self.spec}', as state_dict() gives it, found {shown(state)}")
+        if state["spec"] != self.spec:
+            raise InputError(f"expected a state of scaler '{self.spec}', found one of {shown(state['spec'])}")
+        self.load(state["state"])
+
+    def __getstate__(self) -> dict[str, str]:
+        return self.state_dict()
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__init__(state["spec"])  # type: ignore[misc]
+        self.load_state_dict(state)
 
     def __repr__(self) -> str:
         return f"<mpsim.Scaler {self.spec}: scale {self.scale:g}, step {self.step}>"
