@@ -138,10 +138,10 @@ sim_libtrace_a_SOURCES = \
   sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/impl.h sim/trace/inputs.c sim/trace/inputs.h \
   sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/kinds.c sim/trace/kinds.h sim/trace/layout.c sim/trace/llmc.c \
   sim/trace/maps.c sim/trace/maps.h sim/trace/memory.c sim/trace/msgpack.c sim/trace/namemap.c sim/trace/namemap.h \
-  sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/onnx.c sim/trace/order.c \
+  sim/trace/names.c sim/trace/npy.c sim/trace/npyheader.c sim/trace/npz.c sim/trace/onnx.c sim/trace/onnx.h sim/trace/onnxdata.c sim/trace/onnxtensor.c sim/trace/order.c \
   sim/trace/order.h sim/trace/outfile.c sim/trace/outfile.h sim/trace/owndigests.c sim/trace/owndigests.h \
   sim/trace/packed.h sim/trace/packedfit.c sim/trace/packedread.c sim/trace/parameters.c sim/trace/parts.c \
-  sim/trace/parts.h sim/trace/partsource.c sim/trace/partsource.h sim/trace/plainentry.c sim/trace/quantised.c \
+  sim/trace/parts.h sim/trace/partsource.c sim/trace/partsource.h sim/trace/plainentry.c sim/trace/protowalk.c sim/trace/protowalk.h sim/trace/quantised.c \
   sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h sim/trace/quantisedhint.c \
   sim/trace/quantisedread.c sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/shards.c \
   sim/trace/source.c sim/trace/stream.c sim/trace/stream.h sim/trace/streamgzip.c sim/trace/temporary.c \

@@ -94,7 +94,7 @@ static int allow_input(int rules, const char *path)
     const char *slash = strrchr(path, '/');
     if (strcmp(path, "-") == 0)
         return 0;
-    int bad = sandbox_allow_read(rules, path, trace_probe_index(path)) || allow_maps(rules, path);
+    int bad = sandbox_allow_read(rules, path, trace_names_others(path)) || allow_maps(rules, path);
     for (size_t i = 0; trace_beside[i] && !bad; i++)
         bad = allow_name(rules, path, slash ? (size_t)(slash - path) + 1 : 0, trace_beside[i]);
     return bad;

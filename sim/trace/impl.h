@@ -90,6 +90,7 @@ struct trace {
     uint64_t max_header;
     const char *packing; /* "gzip": the file is packed, and fd is what it unpacks to; or NULL */
     uint64_t packed;     /* bytes of it then                                        */
+    uint64_t beside;     /* bytes of other files that its tensors lie in            */
     uint64_t shown;      /* bytes of the tensors that trace_shows has been told of  */
     char label[64];      /* of trace_layout, if it is packed                                  */
     const trace_layout_type *type;
@@ -279,6 +280,8 @@ int trace_llmc_begins(const unsigned char *head, size_t n);
 /* msgpack.c, onnx.c: the like */
 int trace_msgpack_begins(const unsigned char *head, size_t n);
 int trace_onnx_begins(const unsigned char *head, size_t n);
+/* trace_core_ml -- what a file is that begins as a model of Core ML, which is protobuf, too; NULL: it does not. */
+const char *trace_core_ml(const unsigned char *head, size_t n);
 
 /* npyheader.c */
 typedef struct npy_header {

@@ -239,6 +239,8 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n, tr
         if (n >= others[i].at + strlen(others[i].magic) &&
             memcmp(head + others[i].at, others[i].magic, strlen(others[i].magic)) == 0)
             return trace_fail(t, error, 0, "%s but %s", not_one, others[i].what);
+    if (trace_core_ml(head, n))
+        return trace_fail(t, error, 0, "%s but %s", not_one, trace_core_ml(head, n));
     const char *named = what_name(t->path);
     if (named)
         return trace_fail(t, error, 0, "%s but %s", not_one, named);
@@ -274,7 +276,7 @@ static int is_known(int fd, const unsigned char *head, size_t n)
     return got < 0 || trace_layout_of(inside, (size_t)got) || stream_of(inside, (size_t)got);
 }
 
-int trace_probe_index(const char *path)
+int trace_names_others(const char *path)
 {
     unsigned char head[TRACE_HEAD];
     struct stat st;
@@ -284,7 +286,7 @@ int trace_probe_index(const char *path)
     const ssize_t n = fd < 0 ? 0 : trace_pread(fd, head, sizeof head, 0);
     if (fd >= 0)
         close(fd);
-    return n > 0 && trace_is_index(head, (size_t)n);
+    return n > 0 && (trace_is_index(head, (size_t)n) || trace_onnx_begins(head, (size_t)n));
 }
 
 int trace_probe(const char *path, const trace_options *options)

@@ -78,7 +78,8 @@ uint64_t trace_ratio(const trace_options *options)
 int trace_shows(trace *t, const trace_options *options, uint64_t bytes)
 {
     t->shown = bytes < UINT64_MAX - t->shown ? t->shown + bytes : UINT64_MAX;
-    return t->shown > TRACE_SHOWN_FREE && t->shown / trace_ratio(options) > (t->packing ? t->packed : t->size);
+    return t->shown > TRACE_SHOWN_FREE &&
+           t->shown / trace_ratio(options) > (t->packing ? t->packed : t->size) + t->beside;
 }
 
 trace_entry *trace_add(trace *t, trace_error *error)

@@ -1,259 +1,282 @@
-/* onnx.c -- the initialisers of an ONNX model: a protobuf message, of which as much is walked through as leads to them.
+/* onnx.c -- the weights of an ONNX model: a protobuf message, of which as much is walked through as leads to them.
  *
- * ModelProto 7: GraphProto 5: TensorProto, whose fields are 1 sides, 2 type, 4 float_data, 8 name, 9 raw_data, 10
- * double_data, 13 and 14 for data in another file. Numbers are read where they lie as they are: raw_data, and packed floats and
- * doubles of their own type. Numbers as varints (int32_data), of other files and of less than a byte are listed.
- * Sources: onnx/onnx.proto (ONNX 1.18), the encoding of protobuf. */
-#include "bytewalk.h"
+ * Weights are initialisers of graphs, and tensors that are attributes of nodes: a Constant has its value so. Graphs are attributes, too
+ * (of If, Loop, Scan), and functions have nodes. A weight of the main graph is called as there: an initialiser by its name, the value of
+ * a Constant by its output. Others have what leads to them in front, joined by '/': nodes (by their first output), attributes.
+ * Sources: onnx/onnx.proto (ONNX 1.18). */
+#include "onnx.h"
+
+#include "../text/words.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* The fields that are looked at. */
+/* The fields that are looked at, by message. */
 /* clang-format off */
-enum { VERSION = 1, GRAPH = 7, OPSET = 8, INITIALIZER = 5, SIDES = 1, TYPE = 2, FLOATS = 4, INT32S = 5, TEXTS = 6, INT64S = 7, NAME = 8, RAW = 9, DOUBLES = 10, UINT64S = 11, PLACE = 14 };
+enum { MODEL_VERSION = 1, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_TRAINING = 20, MODEL_FUNCTIONS = 25, MODEL_LAST = 99 };
+enum { GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, GRAPH_SPARSE = 15, FUNCTION_NAME = 1, FUNCTION_NODE = 7 };
+enum { NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP = 4, NODE_ATTRIBUTE = 5 };
+enum { VALUE_NAME = 1, VALUE_FLOAT = 2, VALUE_INT = 3, VALUE_TENSOR = 5, VALUE_GRAPH = 6, VALUE_FLOATS = 7, VALUE_INTS = 8,
+       VALUE_TENSORS = 10, VALUE_GRAPHS = 11, VALUE_SPARSE = 22, VALUE_SPARSES = 23 };
 /* clang-format on */
-enum { FLOAT = 1, DOUBLE = 11, EXTERNAL = 1 };
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+enum { DEPTH_MAX = 64 };
 
-/* By data_type: the name, and that of safetensors for what is read. */
-static const struct {
-    const char *name, *dtype;
-} types[] = {
-    {"UNDEFINED", NULL},
-    {"FLOAT", "F32"},
-    {"UINT8", "U8"},
-    {"INT8", "I8"},
-    {"UINT16", "U16"},
-    {"INT16", "I16"},
-    {"INT32", "I32"},
-    {"INT64", "I64"},
-    {"STRING", NULL},
-    {"BOOL", "BOOL"},
-    {"FLOAT16", "F16"},
-    {"DOUBLE", "F64"},
-    {"UINT32", "U32"},
-    {"UINT64", "U64"},
-    {"COMPLEX64", "C64"},
-    {"COMPLEX128", NULL},
-    {"BFLOAT16", "BF16"},
-    {"FLOAT8E4M3FN", "F8_E4M3"},
-    {"FLOAT8E4M3FNUZ", "F8_E4M3FNUZ"},
-    {"FLOAT8E5M2", "F8_E5M2"},
-    {"FLOAT8E5M2FNUZ", "F8_E5M2FNUZ"},
-    {"UINT4", NULL},
-    {"INT4", NULL},
-    {"FLOAT4E2M1", NULL},
-    {"FLOAT8E8M0", "F8_E8M0"},
-};
+static const char core_ml[] = "a Core ML model, which is not read: save its weights as npz or safetensors";
 
-typedef struct field {
-    uint64_t number, value; /* value: of a varint; or the bytes of what follows */
-    unsigned wire;
-    uint64_t end; /* of it */
-} field;
+static int take_graph(onnx *x, uint64_t end, int depth);
 
-typedef struct tensor {
-    uint64_t sides[TRACE_RANK_MAX];
-    size_t rank;
-    uint64_t type, begin, bytes; /* of the data, where they lie as they are */
-    uint64_t coded, end;         /* what holds them in another way          */
-    int has_data, external;
-} tensor;
-
-/* The next field before `end`, whose content is not read yet, but that of a varint. */
-static int next(bytewalk *w, uint64_t end, field *f)
+static int no_memory(const onnx *x)
 {
-    uint64_t key;
-    if (walk_varint(w, end, &key))
-        return -1;
-    f->number = key >> 3;
-    f->wire = key & 7;
-    f->value = f->wire == FIXED64 ? 8 : f->wire == FIXED32 ? 4 : 0;
-    if (f->wire != FIXED64 && f->wire != FIXED32 && f->wire != VARINT && f->wire != BYTES)
-        return trace_fail(w->t, w->error, w->at, "field %" PRIu64 " has wire type %u, which ONNX does not use",
-                          f->number, f->wire);
-    if ((f->wire == VARINT || f->wire == BYTES) && walk_varint(w, end, &f->value))
-        return -1;
-    const uint64_t n = f->wire == VARINT ? 0 : f->value;
-    if (n > end - w->at)
-        return trace_fail(w->t, w->error, w->at, "field %" PRIu64 " of %" PRIu64 " bytes ends past its message",
-                          f->number, n);
-    f->end = w->at + n;
-    return 0;
+    return trace_no_memory(x->t, x->w.error);
 }
 
-static int add_side(bytewalk *w, tensor *x, uint64_t side)
+/* Behind the path a name. */
+static int enter(onnx *x, const char *name)
 {
-    if (x->rank == TRACE_RANK_MAX || side > INT64_MAX)
-        return trace_fail(w->t, w->error, w->at, "a side of %" PRIu64 ", or more than %d of them", side,
-                          TRACE_RANK_MAX);
-    x->sides[x->rank++] = side;
-    return 0;
-}
-
-static int take_sides(bytewalk *w, tensor *x, const field *f)
-{
-    uint64_t side;
-    if (f->wire == VARINT)
-        return add_side(w, x, f->value);
-    while (w->at < f->end)
-        if (walk_varint(w, f->end, &side) || add_side(w, x, side))
-            return -1;
-    return 0;
-}
-
-/* Data that lie as they are; pieces of a repeated field are not put together. The field begins at `before`. */
-static int take_data(bytewalk *w, tensor *x, const field *f, uint64_t before)
-{
-    const int lies = f->wire == BYTES && (f->number == RAW || (f->number == FLOATS && x->type == FLOAT) ||
-                                          (f->number == DOUBLES && x->type == DOUBLE));
-    if (lies && f->value && !x->has_data) {
-        x->has_data = 1;
-        x->begin = w->at;
-        x->bytes = f->value;
-    } else if (lies && f->value) {
-        return trace_fail(w->t, w->error, w->at, "a tensor with data in two pieces");
-    } else if (f->number == FLOATS || f->number == INT32S || f->number == TEXTS || f->number == INT64S ||
-               f->number == DOUBLES || f->number == UINT64S) {
-        x->coded = x->end ? x->coded : before;
-        x->end = f->end;
-    }
-    return 0;
-}
-
-/* Data that are not read: their bytes can be compared where they are in this file. */
-static int unread(trace_entry *e, const tensor *x)
-{
-    e->tensor.unread = x->external ? "its data are in a file beside the model" : "its data are varints, or packed";
-    e->nowhere = x->external || !(x->has_data || x->end);
-    e->coded = 1;
-    e->at = x->has_data ? x->begin : x->coded;
-    e->bytes = x->external ? 0 : x->has_data ? x->bytes : x->end - x->coded;
-    return 0;
-}
-
-/* The tensor, once all of its fields are seen. */
-static int add_tensor(bytewalk *w, const trace_options *options, const tensor *x, const char *name)
-{
-    trace *t = w->t;
-    uint64_t bytes;
-    const size_t n = sizeof types / sizeof types[0];
-    const char *dtype = x->type < n ? types[x->type].dtype : NULL;
-    const trace_dtype *d = dtype && (x->has_data || !x->external) ? trace_dtype_find(dtype) : NULL;
-    trace_entry *e = trace_add(t, w->error);
-    uint64_t *shape = trace_alloc(t, x->rank * sizeof *shape);
-    if (!e || !shape)
-        return e ? trace_no_memory(t, w->error) : -1;
-    memcpy(shape, x->sides, x->rank * sizeof *shape);
-    e->tensor = (trace_tensor){.name = name,
-                               .dtype = x->type < n ? types[x->type].name : "unknown",
-                               .shape = shape,
-                               .rank = x->rank,
-                               .offset = x->begin};
-    if (trace_shape_bytes(shape, x->rank, d ? d->bits : 8, &e->tensor.count, &bytes))
-        return trace_fail(t, w->error, w->at, "the shape of tensor '%s' is too large", name);
-    if (!d || (!x->has_data && bytes)) {
-        snprintf(t->unread, sizeof t->unread, "'%.250s' of %s, and what is like it: its data %s", name, e->tensor.dtype,
-                 x->external ? "are in a file beside the model" : "are varints, or packed");
-        return unread(e, x);
-    }
-    if (bytes != x->bytes)
-        return trace_fail(t, w->error, x->begin,
-                          "tensor '%s' has %" PRIu64 " bytes, and not the %" PRIu64 " of its shape", name, x->bytes,
-                          bytes);
-    e->bytes = bytes;
-    e->tensor.dtype = d->name;
-    e->tensor.format = trace_dtype_format(d, options);
-    return e->tensor.format && mpsim_format_code_bytes(e->tensor.format) * 8 != d->bits
-               ? trace_fail(t, w->error, x->begin, "elements of dtype %s cannot be codes of %s", d->name,
-                            e->tensor.format->name)
+    return text_add(x->path, sizeof x->path, "%s%s", *x->path ? "/" : "", name)
+               ? trace_fail(x->t, x->w.error, x->w.at, "the path of a graph has more than %d bytes", ONNX_PATH)
                : 0;
 }
 
-/* Its type is asked for twice, since it may stand behind the data. */
-static int find_type(bytewalk *w, uint64_t end, tensor *x)
+/* The same of a field of the message that ends at `end`, which may stand anywhere in it: *found, and w->at is as it was. */
+static int enter_text(onnx *x, uint64_t end, uint64_t number, int *found)
 {
-    const uint64_t begin = w->at;
-    field f;
-    while (w->at < end) {
-        if (next(w, end, &f))
-            return -1;
-        if (f.number == TYPE && f.wire == VARINT)
-            x->type = f.value;
-        if (f.number == PLACE && f.wire == VARINT)
-            x->external = f.value == EXTERNAL;
-        w->at = f.end;
-    }
-    w->at = begin;
-    return 0;
-}
-
-static int take_tensor(bytewalk *w, const trace_options *options, uint64_t end)
-{
-    tensor x = {.rank = 0};
-    const char *name = "";
-    field f;
-    if (find_type(w, end, &x))
+    char name[ONNX_PATH];
+    if (onnx_text(x, end, number, name, sizeof name))
         return -1;
-    while (w->at < end) {
-        const uint64_t before = w->at;
-        if (next(w, end, &f) || (f.number == SIDES && take_sides(w, &x, &f)) || take_data(w, &x, &f, before))
-            return -1;
-        if (f.number == NAME && f.wire == BYTES && !(name = walk_text(w, f.end, f.value)))
-            return -1;
-        w->at = f.end;
-    }
-    return add_tensor(w, options, &x, name);
+    *found = *name != '\0';
+    return *found ? enter(x, name) : 0;
 }
 
-/* All initialisers of a graph. */
-static int take_graph(bytewalk *w, const trace_options *options, uint64_t end)
+/* ---- attributes ---- */
+
+/* Fields of an attribute whose content has weights: what they are, and whether there may be many. */
+static const struct {
+    uint8_t field, many, graph, sparse;
+} weights[] = {
+    {VALUE_TENSOR, 0, 0, 0}, {VALUE_GRAPH, 0, 1, 0},  {VALUE_TENSORS, 1, 0, 0},
+    {VALUE_GRAPHS, 1, 1, 0}, {VALUE_SPARSE, 0, 0, 1}, {VALUE_SPARSES, 1, 0, 1},
+};
+
+/* A field of an attribute, below its path; `number` is that of a repeated one. */
+static int take_weight(onnx *x, const proto_field *f, uint64_t *number, size_t row, int depth)
 {
-    field f;
-    while (w->at < end) {
-        if (next(w, end, &f) || (f.number == INITIALIZER && f.wire == BYTES && take_tensor(w, options, f.end)))
-            return -1;
-        w->at = f.end;
+    char digits[24];
+    const size_t length = strlen(x->path);
+    snprintf(digits, sizeof digits, "%" PRIu64, *number);
+    if (weights[row].many && enter(x, digits))
+        return -1;
+    *number += weights[row].many;
+    const char *name = weights[row].graph ? "" : onnx_name(x, "");
+    const int bad = !name                 ? no_memory(x)
+                    : weights[row].graph  ? take_graph(x, f->end, depth + 1)
+                    : weights[row].sparse ? onnx_sparse(x, f->end, name)
+                                          : onnx_tensor(x, f->end, name);
+    x->path[length] = '\0';
+    return bad;
+}
+
+/* The numbers of a Constant that are no tensor. */
+static int take_numbers(onnx *x, uint64_t end)
+{
+    static const struct {
+        uint8_t field, is_float, rank;
+        const char *attribute;
+    } rows[] = {{VALUE_FLOAT, 1, 0, "value_float"},
+                {VALUE_INT, 0, 0, "value_int"},
+                {VALUE_FLOATS, 1, 1, "value_floats"},
+                {VALUE_INTS, 0, 1, "value_ints"}};
+    char own[16];
+    if (onnx_text(x, end, VALUE_NAME, own, sizeof own))
+        return -1;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const uint64_t begin = x->w.at;
+        const int is = strcmp(own, rows[i].attribute) == 0;
+        const char *name = is ? onnx_name(x, "") : NULL;
+        if (is && (!name || onnx_numbers(x, end, rows[i].field, rows[i].is_float, rows[i].rank, name)))
+            return name ? -1 : no_memory(x);
+        x->w.at = begin;
     }
     return 0;
 }
 
-static int open_onnx(trace *t, const trace_options *options, trace_error *error)
+/* What is in an attribute is called as it, but for the value of a Constant, which is called as the node. */
+static int take_attribute(onnx *x, uint64_t end, int constant, int depth)
 {
-    bytewalk w = {.t = t, .error = error};
-    int failed = 0, ends = 0;
-    field f;
-    while (w.at < t->size) {
-        if (next(&w, t->size, &f) || (f.number == GRAPH && f.wire == BYTES && take_graph(&w, options, f.end)))
+    const size_t length = strlen(x->path);
+    uint64_t number = 0;
+    int found;
+    proto_field f;
+    if (constant ? take_numbers(x, end) : enter_text(x, end, VALUE_NAME, &found))
+        return -1;
+    for (; x->w.at < end; x->w.at = f.end) {
+        if (proto_next(&x->w, end, &f))
             return -1;
-        ends |= f.number == OPSET || (f.number == VERSION && f.value < 3);
-        w.at = f.end;
+        for (size_t i = 0; i < sizeof weights / sizeof weights[0] && f.wire == PROTO_BYTES; i++)
+            if (weights[i].field == f.number && take_weight(x, &f, &number, i, depth))
+                return -1;
+    }
+    x->path[length] = '\0';
+    return 0;
+}
+
+/* ---- nodes and graphs ---- */
+
+/* A node is called by its first output, which is another one for each node of a graph; by its name where it has none. */
+static int name_node(onnx *x, uint64_t end, int *constant)
+{
+    char op[16];
+    int found;
+    if (onnx_text(x, end, NODE_OP, op, sizeof op) || enter_text(x, end, NODE_OUTPUT, &found) ||
+        (!found && enter_text(x, end, NODE_NAME, &found)))
+        return -1;
+    *constant = strcmp(op, "Constant") == 0;
+    return 0;
+}
+
+static int take_node(onnx *x, uint64_t end, int depth)
+{
+    const size_t length = strlen(x->path);
+    const uint64_t begin = x->w.at;
+    int constant = -1;
+    proto_field f;
+    for (; x->w.at < end; x->w.at = f.end) {
+        if (proto_next(&x->w, end, &f))
+            return -1;
+        if (f.number != NODE_ATTRIBUTE || f.wire != PROTO_BYTES)
+            continue;
+        const uint64_t at = x->w.at;
+        x->w.at = begin;
+        if (constant < 0 && name_node(x, end, &constant))
+            return -1;
+        x->w.at = at;
+        if (take_attribute(x, f.end, constant, depth))
+            return -1;
+    }
+    x->path[length] = '\0';
+    return 0;
+}
+
+/* The nodes of a graph or of a function. */
+static int take_content(onnx *x, uint64_t end, uint64_t nodes, int depth)
+{
+    proto_field f;
+    for (; x->w.at < end; x->w.at = f.end) {
+        if (proto_next(&x->w, end, &f))
+            return -1;
+        const uint64_t number = f.wire == PROTO_BYTES ? f.number : 0;
+        const int graph = nodes == GRAPH_NODE;
+        if ((number == nodes && take_node(x, f.end, depth)) ||
+            (graph && number == GRAPH_INITIALIZER && onnx_tensor(x, f.end, NULL)) ||
+            (graph && number == GRAPH_SPARSE && onnx_sparse(x, f.end, NULL)))
+            return -1;
+    }
+    return 0;
+}
+
+static int take_graph(onnx *x, uint64_t end, int depth)
+{
+    return depth > DEPTH_MAX ? trace_fail(x->t, x->w.error, x->w.at, "graphs are nested deeper than %d", DEPTH_MAX)
+                             : take_content(x, end, GRAPH_NODE, depth);
+}
+
+static int take_function(onnx *x, uint64_t end)
+{
+    int found;
+    const int bad = enter_text(x, end, FUNCTION_NAME, &found) || take_content(x, end, FUNCTION_NODE, 1);
+    x->path[0] = '\0';
+    return bad;
+}
+
+/* A training has graphs as its fields 1 and 2. */
+static int take_training(onnx *x, uint64_t end)
+{
+    proto_field f;
+    for (; x->w.at < end; x->w.at = f.end) {
+        if (proto_next(&x->w, end, &f))
+            return -1;
+        if ((f.number == 1 || f.number == 2) && f.wire == PROTO_BYTES &&
+            (enter(x, f.number == 1 ? "initialization" : "algorithm") || take_graph(x, f.end, 1)))
+            return -1;
+        x->path[0] = '\0';
+    }
+    return 0;
+}
+
+static int take_model(onnx *x, const proto_field *f)
+{
+    if (f->number > MODEL_LAST)
+        return trace_fail(x->t, x->w.error, TRACE_NO_OFFSET, "is %s", core_ml);
+    const uint64_t number = f->wire == PROTO_BYTES ? f->number : 0;
+    return number == MODEL_GRAPH       ? take_graph(x, f->end, 1)
+           : number == MODEL_TRAINING  ? take_training(x, f->end)
+           : number == MODEL_FUNCTIONS ? take_function(x, f->end)
+                                       : 0;
+}
+
+/* All of the file. */
+static int walk(onnx *x)
+{
+    trace *t = x->t;
+    int failed = 0, ends = 0;
+    proto_field f;
+    for (; x->w.at < t->size; x->w.at = f.end) {
+        if (proto_next(&x->w, t->size, &f) || take_model(x, &f))
+            return -1;
+        ends |= f.number == MODEL_OPSET || (f.number == MODEL_VERSION && f.value < 3);
     }
     if (!ends)
-        return trace_fail(t, error, t->size, "the model has no opset, which stands at its end: the file is cut off");
+        return trace_fail(t, x->w.error, t->size,
+                          "the model has no opset, which stands at its end: the file is cut off");
     const char *const *twice = t->count
                                    ? trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &failed)
                                    : NULL;
     if (twice)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "two initialisers have the name '%s'", *twice);
-    return failed || trace_order(t) ? trace_no_memory(t, error) : 0;
+        return trace_fail(t, x->w.error, TRACE_NO_OFFSET, "two tensors have the name '%s'", *twice);
+    return failed ? no_memory(x) : onnx_decoded(x) || onnx_outside(t, x->options, x->w.error) ? -1 : 0;
 }
 
-/* Data in another form stand elsewhere than at the offset of their tensor. */
-static int start_onnx(trace *t, const trace_entry *entry, trace_error *error)
+static int open_onnx(trace *t, const trace_options *options, trace_error *error)
 {
-    (void)error;
-    t->at = entry->coded ? entry->at : entry->tensor.offset;
-    return 0;
+    onnx *x = onnx_data_begin(t, error) ? NULL : calloc(1, sizeof *x);
+    if (!x)
+        return t->state ? trace_no_memory(t, error) : -1;
+    x->t = x->w.t = t;
+    x->w.error = error;
+    x->options = options;
+    const int bad = walk(x);
+    free(x);
+    return bad;
 }
 
-const trace_layout_type trace_layout_onnx = {.name = "onnx", .open = open_onnx, .start = start_onnx};
+const trace_layout_type trace_layout_onnx = {
+    .name = "onnx", .open = open_onnx, .codes = onnx_codes, .close = onnx_data_close, .file = onnx_file};
+
+/* ---- the first bytes ---- */
+
+/* A field of type BYTES behind the version that begins a model: where its content is; 0: there is none. */
+static size_t second_field(const unsigned char *head, size_t n)
+{
+    size_t at = 3;
+    if (n < 5 || head[0] != 0x08 || head[1] == 0 || head[1] >= 0x80)
+        return 0;
+    while (at < n && head[at] & 0x80)
+        at++;
+    return at + 1 < n ? at + 1 : 0;
+}
+
+/* Its second field is the name of a program in ONNX, and a message in Core ML: inputs, or functions. */
+const char *trace_core_ml(const unsigned char *head, size_t n)
+{
+    const size_t at = second_field(head, n);
+    return at && head[2] == 0x12 && (head[at] == 0x0a || head[at] == 0xa2) ? core_ml : NULL;
+}
 
 /* ir_version (2 to 127; 1 was never released, and is how a SavedModel of TensorFlow begins), then one of the fields that
  * follow it: names and versions of who wrote it, the graph, opsets. */
 int trace_onnx_begins(const unsigned char *head, size_t n)
 {
     return n > 4 && head[0] == 0x08 && head[1] > 1 && head[1] < 0x80 && head[2] &&
-           strchr("\x12\x1a\x22\x28\x32\x3a\x42", head[2]);
+           strchr("\x12\x1a\x22\x28\x32\x3a\x42", head[2]) && !trace_core_ml(head, n);
 }

@@ -214,8 +214,8 @@ int trace_is_events(const void *head, size_t n);
  * options->raw_format is set). Does not open FIFOs or devices. */
 int trace_probe(const char *path, const trace_options *options);
 
-/* trace_probe_index -- whether a regular file begins as an index of shards, which are beside it. */
-int trace_probe_index(const char *path);
+/* trace_names_others -- whether a regular file begins as one that names files beside it: an index of shards, or a model of ONNX. */
+int trace_names_others(const char *path);
 /* trace_beside -- names of files beside one of tensors that are read with it, which tell how it is quantised; NULL ends them. */
 extern const char *const trace_beside[];
 

@@ -88,6 +88,8 @@ cd .. && rm -rf run/o
 both "a snapshot of links" 0 - info -v hub/snapshots/x/
 both "an index of links" 0 - stat "$index"
 both "an index by another name" 0 - info hub/snapshots/x/odd-name
+mkdir -p onnx && cp "$recorded"/types.onnx onnx/ && ln -s "$recorded"/types.onnx.data onnx/types.onnx.data
+both "ONNX with data beside it, a link" 0 - stat onnx/types.onnx
 both "FSDP" 0 - stat -f fp16 "$recorded/fsdp"
 both "torch" 0 - info "$top/tests/trace/torch/torch-2.6.0/train.zip.pt"
 both "packed" 0 - stat -f fp16 a.gz

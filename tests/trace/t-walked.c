@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ITEM = 61 };
 
@@ -117,7 +118,7 @@ START_TEST(bad_onnx)
               "\x08\x01\x10\x01\x4a\x04"
               "1234\x4a\x04"
               "1234"),
-        "data in two pieces");
+        "raw data in two pieces");
     BAD(MODEL("\x15", "\x13",
               "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x10\x01\x4a\x04"
               "1234"),
@@ -135,12 +136,256 @@ START_TEST(bad_onnx)
               "\x08\x01\x10\x01\x4a\x04"
               "1234") "\x2a\x0a\x08\x01\x10\x01\x4a\x04"
                       "1234\x42\x00",
-        "two initialisers have the name ''");
+        "two tensors have the name ''");
 #undef BAD
     blob ranks = {0};
     blob_add(&ranks, (const unsigned char *)"\x08\x0a\x3a\x4a\x2a\x48\x0a\x46", 8);
     blob_fill(&ranks, 1, 70);
     bad_expect(ITEM, "sides", bad_write("sides.onnx", &ranks), NULL, 3, "more than 64 of them");
+}
+END_TEST
+
+/* Messages made by hand. */
+
+static void put_varint(blob *b, uint64_t u)
+{
+    for (; u > 127; u >>= 7)
+        blob_int(b, (u & 127) | 128, 1);
+    blob_int(b, u, 1);
+}
+
+static void put_field(blob *b, unsigned number, const void *bytes, size_t n)
+{
+    put_varint(b, number << 3 | 2);
+    put_varint(b, n);
+    blob_add(b, bytes, n);
+}
+
+static void put_text(blob *b, unsigned number, const char *text)
+{
+    put_field(b, number, text, strlen(text));
+}
+
+static void put_blob(blob *b, unsigned number, blob *content)
+{
+    put_field(b, number, content->data, content->n);
+    blob_clear(content);
+}
+
+static void put_pair(blob *b, const char *key, const char *value)
+{
+    blob pair = {0};
+    put_text(&pair, 1, key);
+    put_text(&pair, 2, value);
+    put_blob(b, 13, &pair);
+}
+
+/* Two floats called `name` in another file; what is NULL is not said. */
+static blob external(const char *name, const char *location, const char *offset, const char *length)
+{
+    blob b = {0};
+    blob_add(&b, (const unsigned char *)"\x08\x02\x10\x01\x70\x01", 6);
+    put_text(&b, 8, name);
+    if (location)
+        put_pair(&b, "location", location);
+    if (offset)
+        put_pair(&b, "offset", offset);
+    if (length)
+        put_pair(&b, "length", length);
+    put_pair(&b, "checksum", "0123456789012345678901234567890123456789");
+    return b;
+}
+
+static const char *write_model(const char *name, blob *graph)
+{
+    blob model = {0};
+    blob_add(&model, (const unsigned char *)"\x08\x0a", 2);
+    put_blob(&model, 7, graph);
+    blob_add(&model, (const unsigned char *)"\x42\x02\x10\x14", 4);
+    return bad_write(name, &model);
+}
+
+/* What a file of 16 bytes beside the model makes of a tensor. */
+static const struct {
+    const char *location, *offset, *length, *refused, *unread;
+} outside[] = {
+    {"data.bin", NULL, NULL, NULL, NULL},
+    {"./data.bin", "4", "8", NULL, NULL},
+    {"data.bin", "8", NULL, NULL, NULL},
+    {"data.bin", "9", NULL, "needs 8 bytes from 9 on of 'data.bin', which has 16", NULL},
+    {"data.bin", "9223372036854775807", NULL, "is no offset or length", NULL},
+    {"data.bin", "-1", NULL, "'-1' is no offset or length", NULL},
+    {"data.bin", "0", "4", "has 4 bytes in 'data.bin', and not the 8 of its shape", NULL},
+    {"data.bin/x", NULL, NULL, NULL, "is not there"},
+    {"nothing.bin", NULL, NULL, NULL, "its data are in 'nothing.bin', which is not there"},
+    {"/etc/passwd", NULL, NULL, "which is not below the folder of the model", NULL},
+    {"../data.bin", NULL, NULL, "which is not below the folder of the model", NULL},
+    {"a/../data.bin", NULL, NULL, "which is not below the folder of the model", NULL},
+    {"a/..", NULL, NULL, "which is not below the folder of the model", NULL},
+    {"", NULL, NULL, "which is not below the folder of the model", NULL},
+    {NULL, NULL, NULL, "does not say which file", NULL},
+    {".", NULL, NULL, "tensor 'w': its data are in '.', which is a directory", NULL},
+};
+
+START_TEST(bug_20261127_onnx_data_beside_the_model)
+{
+    blob data = {0};
+    trace_error e;
+    for (int i = 0; i < 4; i++)
+        blob_int(&data, 0x3f800000u + (unsigned)i * 0x800000u, 4); /* 1, 2, 4, 8 */
+    bad_write("data.bin", &data);
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+        blob graph = {0}, w = external("w", outside[i].location, outside[i].offset, outside[i].length);
+        put_blob(&graph, 5, &w);
+        const char *path = write_model("outside.onnx", &graph);
+        if (outside[i].refused) {
+            bad_expect(ITEM, "outside", path, NULL, 3, outside[i].refused);
+            continue;
+        }
+        trace *t = trace_open(path, NULL, &e);
+        ck_assert_msg(t != NULL, "%zu: %s", i, e.text);
+        ck_assert_uint_eq(trace_count(t), 1);
+        const char *note = trace_unread_note(t);
+        ck_assert(outside[i].unread ? note && strstr(note, outside[i].unread) : !note);
+        double v[3] = {0};
+        size_t got = 0;
+        const int bad = trace_select(t, 0, &e) || trace_read(t, v, 3, &got, &e);
+        const double first = outside[i].offset && *outside[i].offset == '8' ? 4 : outside[i].offset ? 2 : 1;
+        ck_assert_msg(bad == (outside[i].unread != NULL) && (bad || (got == 2 && v[0] == first)), "%zu: %g", i, v[0]);
+        trace_copy copy[TRACE_COPIES];
+        ck_assert_uint_eq(trace_copies(t, 0, copy), !bad);
+        trace_close(t);
+    }
+}
+END_TEST
+
+/* The same bytes again and again: a model of a few bytes is not to say more than --max-ratio times its files. */
+START_TEST(onnx_shows_no_more_than_the_ratio)
+{
+    enum { BIG = 65 << 20 };
+    blob graph = {0};
+    char side[16] = "\x08\x00\x10\x01\x70\x01";
+    trace_error e;
+    for (int i = 0; i < 3; i++) {
+        blob w = {0};
+        char name[2] = {(char)('a' + i), 0};
+        blob_add(&w, (const unsigned char *)"\x08", 1);
+        put_varint(&w, BIG / 4);
+        blob_add(&w, (const unsigned char *)side + 2, 4);
+        put_text(&w, 8, name);
+        put_pair(&w, "location", "sparse.bin");
+        put_blob(&graph, 5, &w);
+    }
+    const char *path = write_model("shown.onnx", &graph);
+    FILE *f = fopen(bad_path("sparse.bin"), "w");
+    ck_assert(f && ftruncate(fileno(f), BIG) == 0 && fclose(f) == 0);
+    const trace_options twice = {.max_ratio = 2}, more = {.max_ratio = 3};
+    ck_assert_ptr_null(trace_open(path, &twice, &e));
+    ck_assert_msg(strstr(e.text, "show more than 2 times the bytes of the files"), "%s", e.text);
+    trace *t = trace_open(path, &more, &e);
+    ck_assert(t && trace_count(t) == 3);
+    trace_close(t);
+}
+END_TEST
+
+/* A file that takes the place of the one that was there. */
+START_TEST(onnx_data_stay_the_same_file)
+{
+    blob data = {0}, graph = {0}, w = external("w", "place.bin", NULL, NULL);
+    trace_error e;
+    double v[2];
+    size_t got;
+    blob_fill(&data, 1, 8);
+    const char *place = bad_write("place.bin", &data);
+    char other[4400];
+    snprintf(other, sizeof other, "%s.new", place);
+    put_blob(&graph, 5, &w);
+    trace *t = trace_open(write_model("place.onnx", &graph), NULL, &e);
+    ck_assert(t && trace_select(t, 0, &e) == 0 && trace_read(t, v, 2, &got, &e) == 0 && got == 2);
+    FILE *f = fopen(other, "w");
+    ck_assert(f && fwrite("12345678", 8, 1, f) == 1 && fclose(f) == 0 && rename(other, place) == 0);
+    ck_assert(trace_select(t, 0, &e) == 0 && trace_read(t, v, 2, &got, &e) != 0);
+    ck_assert_msg(strstr(e.text, "place.bin: has changed since the model was opened"), "%s", e.text);
+    trace_close(t);
+}
+END_TEST
+
+/* Graphs in graphs, and their names. */
+START_TEST(onnx_nesting_has_an_end)
+{
+    for (int depth = 60; depth <= 70; depth += 10) {
+        blob graph = {0};
+        for (int i = 0; i < depth; i++) {
+            blob node = {0}, attribute = {0}, outer = {0};
+            put_text(&attribute, 1, "body");
+            put_blob(&attribute, 6, &graph);
+            put_text(&node, 2, "n");
+            put_blob(&node, 5, &attribute);
+            put_blob(&outer, 1, &node);
+            graph = outer;
+        }
+        const char *path = write_model("deep.onnx", &graph);
+        if (depth > 64)
+            bad_expect(ITEM, "depth", path, NULL, 3, "graphs are nested deeper than 64");
+        else
+            ck_assert(!bad_read(path, NULL).failed);
+    }
+    char name[3000];
+    blob graph = {0};
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    for (int i = 0; i < 2; i++) {
+        blob node = {0}, attribute = {0}, outer = {0};
+        put_text(&attribute, 1, "body");
+        put_blob(&attribute, 6, &graph);
+        put_text(&node, 2, name);
+        put_blob(&node, 5, &attribute);
+        put_blob(&outer, 1, &node);
+        graph = outer;
+    }
+    bad_expect(ITEM, "path", write_model("long.onnx", &graph), NULL, 3, "the path of a graph has more than 4096 bytes");
+}
+END_TEST
+
+/* Numbers written one by one, packed and not, of an unlucky size; an attribute of a Constant without a number. */
+START_TEST(onnx_numbers_in_pieces)
+{
+    blob graph = {0}, w = {0}, node = {0}, attribute = {0};
+    trace_error e;
+    double v[4];
+    size_t got;
+    blob_add(&w, (const unsigned char *)"\x08\x03\x25\0\0\x80\x3f\x22\x08\0\0\0\x40\0\0\x40\x40\x10\x01", 19);
+    put_text(&w, 8, "w");
+    put_blob(&graph, 5, &w);
+    put_text(&attribute, 1, "value_float");
+    put_text(&node, 2, "zero");
+    put_text(&node, 4, "Constant");
+    put_blob(&node, 5, &attribute);
+    put_blob(&graph, 1, &node);
+    trace *t = trace_open(write_model("pieces.onnx", &graph), NULL, &e);
+    ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
+    ck_assert(trace_select(t, 0, &e) == 0 && trace_read(t, v, 4, &got, &e) == 0 && got == 3 && v[0] == 1 && v[2] == 3);
+    ck_assert(trace_select(t, 1, &e) == 0 && trace_read(t, v, 4, &got, &e) == 0 && got == 1 && v[0] == 0);
+    ck_assert_str_eq(trace_at(t, 1)->name, "zero");
+    trace_close(t);
+#define BAD(text, fragment) refused("bad.onnx", text, sizeof text - 1, fragment)
+    BAD(MODEL("\x0d", "\x0b", "\x08\x01\x10\x0a\x2a\x05\x01\x02\x03\x04\x80") "\x42\x00", "are needed");
+    BAD(MODEL("\x0a", "\x08", "\x08\x02\x10\x0a\x2a\x02\x01\x80") "\x42\x00", "are needed");
+    BAD(MODEL("\x0a", "\x08", "\x08\x03\x10\x0a\x2a\x02\x01\x02") "\x42\x00", "has 4 bytes, and not the 6");
+#undef BAD
+}
+END_TEST
+
+START_TEST(core_ml_is_no_onnx)
+{
+#define BAD(text, fragment) refused("model.mlmodel", text, sizeof text - 1, fragment)
+    BAD("\x08\x04\x12\x07\x0a\x05\x0a\x01xxxxxx\xa2\x1f\x00", "but a Core ML model, which is not read");
+    BAD("\x08\x09\x12\x80\x01\xa2\x01\x05\x0a\x01xxxxxx", "but a Core ML model, which is not read");
+    BAD("\x08\x04\x12\x01x\xa2\x1f\x00\x00", "is a Core ML model, which is not read");
+#undef BAD
+    blob good = {0};
+    blob_add(&good, (const unsigned char *)"\x08\x04\x12\x07pytorch\x42\x00", 13);
+    ck_assert(!bad_read(bad_write("model.onnx", &good), NULL).failed);
 }
 END_TEST
 
@@ -162,6 +407,7 @@ START_TEST(any_damage_is_read_or_refused)
 {
     damage("flax.msgpack");
     damage("model.onnx");
+    damage("graphs.onnx");
 }
 END_TEST
 
@@ -170,6 +416,12 @@ int main(void)
     TCase *all = test_case("walked", 60);
     tcase_add_test(all, bad_msgpack);
     tcase_add_test(all, bad_onnx);
+    tcase_add_test(all, bug_20261127_onnx_data_beside_the_model);
+    tcase_add_test(all, onnx_shows_no_more_than_the_ratio);
+    tcase_add_test(all, onnx_data_stay_the_same_file);
+    tcase_add_test(all, onnx_nesting_has_an_end);
+    tcase_add_test(all, onnx_numbers_in_pieces);
+    tcase_add_test(all, core_ml_is_no_onnx);
     tcase_add_test(all, any_damage_is_read_or_refused);
     TCase *const cases[] = {all, NULL};
     return bad_main("walked", cases);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Files of tensors as the libraries and programs of their formats write them, and the digests of what they hold.
 
-    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 safetensors==0.8.0 h5py==3.16.0 keras==3.15.1 scipy jax flax onnx torch
+    python3 -m venv venv && venv/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 gguf==0.19.0 safetensors==0.8.0 h5py==3.16.0 keras==3.15.1 scipy jax flax onnx==1.23.2 torch
     git clone https://github.com/karpathy/llm.c         # the writers of train_gpt2.py and train_llama3.py are run
     PYTHONPATH=llm.c venv/bin/python tests/trace/recorded/record.py tests/trace/recorded
 
@@ -156,9 +156,91 @@ def onnx_file(folder):
                               [value("y", TensorProto.FLOAT, [1, 3])], initializers)
     name = "model.onnx"
     onnx.save(helper.make_model(graph, producer_name="record"), os.path.join(folder, name))
-    for key, dtype, x in (("varints", "FLOAT16", None), ("w", "F32", w), ("b", "F32", b), ("h", "F16", h), ("i", "I64", None), ("d", "F64", d),
-                          ("e", "F8_E4M3", e4m3.view(np.uint8))):
-        row(name, key, dtype, (2,) if key == "varints" else (5,) if key == "i" else x.shape, x)
+    for key, dtype, x in (("w", "F32", w), ("b", "F32", b), ("h", "F16", h), ("varints", "F16", np.array([1, 2], np.float16)), ("i", "I64", None),
+                          ("d", "F64", d), ("e", "F8_E4M3", e4m3.view(np.uint8))):
+        row(name, key, dtype, (5,) if key == "i" else x.shape, x)
+
+
+def onnx_graphs(folder):
+    """Weights that are no initialisers of the main graph: values of Constants, in every form; those of If, Loop and functions."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    rng = np.random.default_rng(8)
+    numbers = lambda *shape: rng.standard_normal(shape).astype(np.float32)
+    w = {k: numbers(2, 3) for k in ("tensor", "inner", "then/weight", "deep/weight", "body", "of_function", "list/0", "list/1")}
+    node, value = helper.make_node, helper.make_tensor_value_info
+    tensor = lambda k, name="t": numpy_helper.from_array(w[k], name)
+    out = [value("o", TensorProto.FLOAT, [2, 3])]
+    deep = helper.make_graph([node("Identity", ["weight"], ["o"])], "deep", [], out, [numpy_helper.from_array(w["deep/weight"], "weight")])
+    then = helper.make_graph([node("Constant", [], ["c"], value=tensor("inner")), node("If", ["p"], ["o"], then_branch=deep, else_branch=deep)],
+                             "then", [], out, [numpy_helper.from_array(w["then/weight"], "weight")])
+    body = helper.make_graph([node("Constant", [], ["v"], value=tensor("body")), node("Identity", ["c_in"], ["c_out"])], "body",
+                             [value("n", TensorProto.INT64, []), value("c_in", TensorProto.BOOL, [])],
+                             [value("c_out", TensorProto.BOOL, []), value("v", TensorProto.FLOAT, [2, 3])])
+    nodes = [node("Constant", [], ["tensor"], value=tensor("tensor")), node("Constant", [], ["one"], value_float=1.5),
+             node("Constant", [], ["some"], value_floats=[1.0, 2.0, -3.0]), node("Constant", [], ["int"], value_int=-7),
+             node("Constant", [], ["ints"], value_ints=[1, -1, 300]), node("Constant", [], ["text"], value_string=b"x"),
+             node("Constant", [], ["sparse"], sparse_value=helper.make_sparse_tensor(
+                 helper.make_tensor("sv", TensorProto.FLOAT, [2], [4.0, 5.0]), helper.make_tensor("si", TensorProto.INT64, [2], [0, 5]), [2, 3])),
+             node("If", ["p"], ["if_out"], name="named", then_branch=then, else_branch=deep), node("Loop", ["", "p"], ["loop_out"], body=body),
+             node("Own", [], ["own"], domain="test", weights=[tensor("list/0"), tensor("list/1")], pads=[0, 1], alpha=0.5)]
+    graph = helper.make_graph(nodes, "g", [value("p", TensorProto.BOOL, [])], [value("if_out", TensorProto.FLOAT, [2, 3])])
+    function = helper.make_function("test", "F", [], ["o"], [node("Constant", [], ["o"], value=tensor("of_function"))], [helper.make_opsetid("", 20)])
+    name = "graphs.onnx"
+    onnx.save(helper.make_model(graph, producer_name="record"), os.path.join(folder, name))
+    calls = helper.make_graph([node("F", [], ["o"], domain="test")], "g", [], out)
+    onnx.save(helper.make_model(calls, producer_name="record", functions=[function]), os.path.join(folder, "function.onnx"))
+    f4 = lambda *x: np.array(x, np.float32)
+    for key, dtype, x in (("tensor", "F32", w["tensor"]), ("one", "F32", np.float32(1.5)), ("some", "F32", f4(1, 2, -3)), ("int", "I64", ()), ("ints", "I64", (3,)),
+                          ("sparse", "F32", f4(4, 5)), ("sparse/indices", "I64", (2,)),
+                          # attributes stand in the order of their names
+                          ("if_out/else_branch/weight", "F32", w["deep/weight"]), ("if_out/then_branch/c", "F32", w["inner"]),
+                          ("if_out/then_branch/o/else_branch/weight", "F32", w["deep/weight"]), ("if_out/then_branch/o/then_branch/weight", "F32", w["deep/weight"]),
+                          ("if_out/then_branch/weight", "F32", w["then/weight"]), ("loop_out/body/v", "F32", w["body"]),
+                          ("own/weights/0", "F32", w["list/0"]), ("own/weights/1", "F32", w["list/1"])):
+        row(name, key, dtype, x if dtype == "I64" else x.shape, None if dtype == "I64" else x)
+    row("function.onnx", "F/o", "F32", (2, 3), w["of_function"])
+
+
+def onnx_types(folder):
+    """Every type of elements: raw, as numbers, and in a file beside the model; of less than a byte an odd number of them."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    from onnx.external_data_helper import set_external_data
+    read = {"FLOAT": "F32", "DOUBLE": "F64", "FLOAT16": "F16", "BFLOAT16": "BF16", "FLOAT8E4M3FN": "F8_E4M3", "FLOAT8E4M3FNUZ": "F8_E4M3FNUZ",
+            "FLOAT8E5M2": "F8_E5M2", "FLOAT8E5M2FNUZ": "F8_E5M2FNUZ", "FLOAT8E8M0": "F8_E8M0", "FLOAT4E2M1": "F4", "FLOAT6E2M3": "F6_E2M3", "FLOAT6E3M2": "F6_E3M2"}
+    listed = {"UINT8": "U8", "INT8": "I8", "UINT16": "U16", "INT16": "I16", "INT32": "I32", "INT64": "I64", "UINT32": "U32", "UINT64": "U64",
+              "BOOL": "BOOL", "COMPLEX64": "C64"}
+    name, data, made, lines = "types.onnx", bytearray(b"head"), [], []
+    for kind, number in sorted(TensorProto.DataType.items(), key=lambda item: item[1]):
+        if kind in ("UNDEFINED", "STRING"):
+            continue
+        dtype = helper.tensor_dtype_to_np_dtype(number)
+        x = (np.array([1, 2, 4, 0.5, 1]) if kind == "FLOAT8E8M0" else np.array([0, 1, 1, 0, 1]) if kind.startswith(("U", "BOOL"))
+             else np.array([-1, 0, 1, -1.5, 2]) if kind in read else np.array([-1, 0, 1, -2, 1])).astype(dtype)
+        for form in "numbers", "raw", "beside":
+            t = helper.make_tensor(kind + "." + form, number, [5], x)
+            if form != "numbers":  # from_array packs elements of less than a byte
+                t = numpy_helper.from_array(x, kind + "." + form)
+                raw = t.raw_data
+            if form == "beside":
+                set_external_data(t, "types.onnx.data", offset=len(data), length=len(raw))
+                t.ClearField("raw_data")
+                data += raw
+            made.append(t)
+            codes = None
+            if kind in read:
+                width = dtype.itemsize
+                codes = x.view(np.uint8 if width == 1 else np.uint16 if width == 2 else x.dtype)
+                codes = codes & {"FLOAT4": 15, "FLOAT6": 63}[kind[:6]] if kind[:6] in ("FLOAT4", "FLOAT6") else codes
+            lines.append((t.name, read.get(kind) or listed.get(kind) or kind, codes))
+    made.append(helper.make_tensor("STRING", TensorProto.STRING, [2], [b"a", b"bc"]))
+    lines.append(("STRING", "STRING", None))
+    graph = helper.make_graph([], "g", [], [], made)
+    open(os.path.join(folder, name), "wb").write(helper.make_model(graph, producer_name="record").SerializeToString())
+    open(os.path.join(folder, name + ".data"), "wb").write(data)
+    for key, dtype, codes in lines:
+        row(name, key, dtype, (2,) if key == "STRING" else (5,), codes)
 
 
 # ---- JAX ----
@@ -476,7 +558,7 @@ def gguf_files(folder):
     gguf_file(folder, "big.gguf", True)
 
 
-WRITERS = (gguf_files, safetensors_file, flax_file, onnx_file, jax_file, export_file, optimizer_file, hdf5_files, keras_file, llmc_files)
+WRITERS = (gguf_files, safetensors_file, flax_file, onnx_file, onnx_graphs, onnx_types, jax_file, export_file, optimizer_file, hdf5_files, keras_file, llmc_files)
 
 
 def main(folder, *names):
