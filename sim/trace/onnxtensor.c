@@ -121,7 +121,7 @@ static int take_number(onnx *x, const char *text, uint64_t *u)
     *u = 0;
     for (const char *s = text; *s; s++) {
         if (*s < '0' || *s > '9' || *u > (INT64_MAX - 9) / 10)
-            return trace_fail(x->t, x->w.error, x->w.at, "'%s' is no offset or length of external data", text);
+            return trace_fail(x->t, x->w.error, x->w.at, "'%s' is not an offset or a length of external data", text);
         *u = *u * 10 + (uint64_t)(*s - '0');
     }
     return 0;
