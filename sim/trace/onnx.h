@@ -54,4 +54,4 @@ int onnx_outside(trace *t, const trace_options *options, trace_error *error);
 int onnx_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error);
 const char *onnx_file(const trace *t, const trace_entry *e);
 /* onnx_unread -- the tensor is listed, and this is why its elements are not read. */
-void onnx_unread(trace *t, trace_entry *e, const char *why);
+int onnx_unread(trace *t, trace_entry *e, const char *why, trace_error *error);

@@ -243,10 +243,8 @@ int onnx_outside(trace *t, const trace_options *options, trace_error *error)
             return trace_fail(t, error, TRACE_NO_OFFSET,
                               "tensor '%s': its data are in '%.200s', which is not below the folder of the model",
                               t->entries[r->entry].tensor.name, r->location);
-        for (size_t k = 0; piped && k < n; k++)
-            onnx_unread(t, &t->entries[r[k].entry],
-                        "its data are in a file beside the model, which has no folder here");
-        if (!piped && take_file(t, r, n, error))
+        if (piped ? unread_all(t, r, n, "its data are in a file beside the model, which has no folder here", error)
+                  : take_file(t, r, n, error))
             return -1;
     }
     free(d->references);

@@ -168,7 +168,7 @@ static int take_data(onnx *x, tensor *s, const proto_field *f)
 static int is_data(uint64_t number)
 {
     return number == FLOATS || number == INTS || number == LONGS || number == RAW || number == DOUBLES ||
-           number == UNSIGNED;
+           number == UNSIGNED || number == TEXTS;
 }
 
 static int take_field(onnx *x, tensor *s, const proto_field *f)
@@ -206,7 +206,7 @@ static int put_number(onnx *x, uint64_t u, size_t n)
     return onnx_decode(x, bytes, n);
 }
 
-/* The content of a packed field, or of a fixed one, as it is. */
+/* The content of a packed field, of a fixed one or of a text, as it is. */
 static int put_bytes(onnx *x, uint64_t n)
 {
     unsigned char bytes[512];
@@ -219,12 +219,14 @@ static int put_bytes(onnx *x, uint64_t n)
     return 0;
 }
 
-/* A field of numbers, `width` bytes each as they are decoded; 0: they have a fixed size. */
+/* A field of numbers, `width` bytes each as they are decoded; 0: they have a fixed size, or are texts, behind their length. */
 static int put_field(onnx *x, const proto_field *f, size_t width)
 {
     uint64_t u;
     if (!width)
-        return f->wire == PROTO_VARINT ? 0 : put_bytes(x, f->value);
+        return f->wire == PROTO_VARINT                            ? 0
+               : f->number == TEXTS && put_number(x, f->value, 8) ? -1
+                                                                  : put_bytes(x, f->value);
     if (f->wire == PROTO_VARINT)
         return put_number(x, f->value, width);
     while (f->wire == PROTO_BYTES && x->w.at < f->end)
@@ -249,10 +251,10 @@ static int decode(onnx *x, uint64_t begin, uint64_t end, uint64_t number, size_t
 /* Where the data of a tensor lie, which may mean to decode them. */
 static int find_data(onnx *x, uint64_t begin, uint64_t end, tensor *s)
 {
-    const int fixed = s->is && (s->is->field == FLOATS || s->is->field == DOUBLES);
+    const int fixed = s->is && (s->is->field == FLOATS || s->is->field == DOUBLES || s->is->field == TEXTS);
     if (s->raws || !s->is || !s->pieces || s->external)
         return 0;
-    if (fixed && s->pieces == 1 && s->first == s->is->field && s->first_wire != PROTO_VARINT) {
+    if (fixed && s->is->field != TEXTS && s->pieces == 1 && s->first == s->is->field && s->first_wire != PROTO_VARINT) {
         s->bytes = s->first_bytes;
         return 0;
     }
@@ -303,10 +305,12 @@ static int add_tensor(onnx *x, const tensor *s)
     if (set_shape(x, e, s))
         return -1;
     if (!s->is || !s->is->field)
-        return onnx_unread(t, e, "its type is not known"), 0;
-    e->nowhere = !s->is->bits; /* texts */
-    if (e->nowhere)
+        return onnx_unread(t, e, "its type is not known", x->w.error);
+    if (s->is->field == TEXTS) { /* as they are decoded, for who compares them */
+        e->bytes = s->bytes;
+        e->nowhere = !s->bytes;
         return 0;
+    }
     if (s->external && !s->location)
         return trace_fail(t, x->w.error, x->w.at, "tensor '%s' does not say which file its data are in", s->name);
     if (set_format(x, e, s))
@@ -314,7 +318,7 @@ static int add_tensor(onnx *x, const tensor *s)
     if (s->external)
         return onnx_external(t, t->count - 1, s->location, s->offset, s->length, x->w.error);
     if (!s->raws && !s->pieces && e->bytes)
-        return onnx_unread(t, e, "the model does not hold its data"), 0;
+        return onnx_unread(t, e, "the model does not hold its data", x->w.error);
     return s->bytes == e->bytes ? 0
                                 : trace_fail(t, x->w.error, s->begin,
                                              "tensor '%s' has %" PRIu64 " bytes, and not the %" PRIu64 " of its shape",
