@@ -161,9 +161,9 @@ ok $? "integers and complex numbers differ"
 onnx() { printf '\010\010\072\061\052\021\010\002\020\001\102\001w\112\010\0\0\200?\0\0\0@\052\034\010\002\020\001\102\001v\160\001\152\021\012\010location\022\005v.bin\102\002\020\021'; }
 onnx >"$dir/a.onnx" && onnx >"$dir/b.onnx"
 "$MPSIM" diff "$dir/a.onnx" "$dir/b.onnx" >"$dir/out" 2>"$dir/err"
-[ $? -eq 5 ] && has '^Equal in what was compared: 1 tensor, 2 elements$' && has "^1 tensor was not compared: 'v' of FLOAT (A: its data" && { json "$dir/a.onnx" "$dir/b.onnx" || [ $? -eq 5 ]; } &&
+[ $? -eq 5 ] && has '^Equal in what was compared: 1 tensor, 2 elements$' && has "^1 tensor was not compared: 'v' of F32 (A: its data" && { json "$dir/a.onnx" "$dir/b.onnx" || [ $? -eq 5 ]; } &&
     has '^"equal": false,$' && has '^"verdict": "equal-in-part",$' && has '^"unread": \[{"name": "v", "dtype": "FLOAT", "reason": "A: its data' &&
-    run 3 diff -m v "$dir/a.onnx" "$dir/b.onnx" && has "no tensor can be compared: 'v' of FLOAT" err
+    run 3 diff -m v "$dir/a.onnx" "$dir/b.onnx" && has "no tensor can be compared: 'v' of F32" err
 ok $? "bug_20261127_equal_in_what_was_compared"
 
 # ---- what is refused ----
