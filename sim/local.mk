@@ -143,7 +143,7 @@ sim_libtrace_a_SOURCES = \
   sim/trace/packed.h sim/trace/packedfit.c sim/trace/packedread.c sim/trace/parameters.c sim/trace/parts.c \
   sim/trace/parts.h sim/trace/partsource.c sim/trace/partsource.h sim/trace/plainentry.c sim/trace/protowalk.c sim/trace/protowalk.h sim/trace/quantised.c \
   sim/trace/quantised.h sim/trace/quantisedfit.c sim/trace/quantisedfit.h sim/trace/quantisedhint.c \
-  sim/trace/quantisedread.c sim/trace/raw.c sim/trace/read.c sim/trace/safetensors.c sim/trace/shards.c \
+  sim/trace/quantisedread.c sim/trace/raw.c sim/trace/read.c sim/trace/roundoff.c sim/trace/roundoff.h sim/trace/safetensors.c sim/trace/shards.c \
   sim/trace/source.c sim/trace/stream.c sim/trace/stream.h sim/trace/streamgzip.c sim/trace/temporary.c \
   sim/trace/temporary.h sim/trace/text.c sim/trace/textfile.c sim/trace/textfile.h sim/trace/torch.c \
   sim/trace/torch.h sim/trace/torchdata.c sim/trace/torchdtype.c sim/trace/torchexport.c sim/trace/torchfields.c \

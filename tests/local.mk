@@ -95,7 +95,7 @@ unit_tests = \
   tests/stats/t-summary tests/trace/t-names tests/trace/t-npy tests/trace/t-npz \
   tests/trace/t-safetensors tests/trace/t-temporary tests/trace/t-codes tests/trace/t-torch \
   tests/trace/t-trace tests/trace/t-writer tests/trace/t-zipdir tests/trace/t-recorded \
-  tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 tests/trace/t-quantised tests/trace/t-walked \
+  tests/trace/t-stream tests/trace/t-gguf tests/trace/t-llmc tests/trace/t-hdf5 tests/trace/t-quantised tests/trace/t-roundoff tests/trace/t-walked \
   tests/trace/t-conventions tests/trace/t-parts tests/trace/t-reader tests/trace/t-pickle \
   tests/train/t-decoder-autocast tests/train/t-accumulate tests/train/t-decoder-run \
   tests/train/t-decoder-torch \

@@ -40,6 +40,9 @@ typedef struct advise_tensor {
     const mpsim_format *stored;
     uint64_t steps, broken; /* measured; left out, since gradients hold Inf or NaN */
     uint64_t nonfinite;     /* Inf and NaN, most of a step: of those that are no gradients */
+    uint64_t roundoff;      /* elements that are nothing but rounding, most of a step; they are left out */
+    uint64_t rounding;      /* steps in which it holds nothing else */
+    int evidence;           /* how that is known: trace_roundoff_evidence */
     unsigned fits;          /* bit c: candidate c, in every step */
     advise_evidence of[CANDIDATES_MOST];
     uint64_t scales; /* of a gradient: those that keep fp16 within the bounds, in every step */
@@ -112,10 +115,13 @@ typedef struct advise {
     size_t n_held;
     uint64_t steps, held_steps, files; /* distinct; files without a step are one */
     int64_t first_step, last_step;
-    uint64_t left_out;      /* tensors without numbers */
-    int bad_scale;          /* gradients are scaled by what is no power of two: no window */
-    int scaled;             /* recorded gradients were scaled */
-    const char *low_stored; /* a format narrower than binary32 in which gradients were recorded; or NULL */
+    uint64_t left_out;         /* tensors without numbers */
+    int bad_scale;             /* gradients are scaled by what is no power of two: no window */
+    int scaled;                /* recorded gradients were scaled */
+    int unsaid;                /* a file with gradients does not say whether they are scaled */
+    int wider;                 /* a gradient, which of a file that does not say it has a number that fp16 has not */
+    uint64_t gradient_numbers; /* of such files, that are not 0 */
+    const char *low_stored;    /* a format narrower than binary32 in which gradients were recorded; or NULL */
     int has_optimizer, has_weights, has_gradients, once, no_step;
     /* the advice */
     const char *compute; /* "bf16", "fp16", "binary32" */
@@ -163,8 +169,10 @@ int advise_begin(advise *a, const char *verb, const advise_words *words);
 int advise_run(advise *a, input *in);
 void advise_clear(advise *a);
 
-/* measure.c: 0, or an exit code after a message. */
+/* measure.c: 0, or an exit code after a message. advise_must_ask -- whether gradients look as a scaled backward pass leaves them, and
+ * no file says by what. */
 int advise_measure(advise *a, input *in);
+int advise_must_ask(const advise *a);
 /* judge.c */
 void advise_judge(advise *a);
 /* stall.c: whether bf16 weights need masters. 0, or an exit code after a message. */
@@ -192,12 +200,13 @@ typedef enum advise_topic {
 } advise_topic;
 
 /* sentences.c: advise_sentences -- tell the advice, one sentence or more a topic, in their order. advise_notes -- what a reader must
- * know about it: what was left out, what was lost before. advise_accumulates -- whether tensors of a kind take up updates
+ * know about it: what was left out, what was lost before. advise_note_roundoff -- one more note: what is no gradient, the first by name. advise_accumulates -- whether tensors of a kind take up updates
  * from step to step: that a format holds them once does not say that it can keep them. advise_kept_in -- what a tensor is to be
  * kept in, wider than the rest, and why; NULL: nothing. */
 void advise_sentences(const advise *a, void (*tell)(void *context, advise_topic topic, const char *text),
                       void *context);
 void advise_notes(const advise *a, void (*tell)(void *context, const char *text), void *context);
+void advise_note_roundoff(const advise *a, void (*tell)(void *context, const char *text), void *context);
 int advise_accumulates(const char *kind);
 
 /* The tensors of a kind: how many, their elements, how many fit each candidate; bytes as recorded, and in the narrowest. */

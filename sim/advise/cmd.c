@@ -149,6 +149,7 @@ int cmd_advise(const command *self, int argc, char **argv)
          "every K-th step is held back: the advice does not know it, and is judged there"},
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
+        LOSS_SCALE_OPTION_ROW(o.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "fail-if", OPTION_LIST, &o.fail_if, "LIST",
          "exit code 1 after the report where one of these holds, as 'lost>10%,unscaled'; see below"},

@@ -3,6 +3,7 @@
 
 #include "../report/jsonout.h"
 #include "../report/report.h"
+#include "../trace/roundoff.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -66,6 +67,8 @@ static void put_tensor(jsonout *o, const advise *a, const advise_tensor *t)
     jsonout_text(o, "recorded", t->stored->name);
     jsonout_count(o, "steps", t->steps);
     jsonout_count(o, "steps_left_out", t->broken);
+    jsonout_count(o, "roundoff", t->roundoff);
+    jsonout_text(o, "roundoff_evidence", t->roundoff ? trace_roundoff_evidence(t->evidence) : NULL);
     jsonout_text(o, "narrowest", t->steps ? a->candidates.items[t->choice].name : NULL);
     jsonout_real(o, "bits", a->candidates.items[t->choice].bits);
     put_window(o, "fp16_scales", t->gradient && t->scales && !a->bad_scale && t->steps, t->low.exponent,

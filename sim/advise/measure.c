@@ -16,6 +16,7 @@ enum { FP16, BF16, SCALARS }; /* the order of the scalar formats that are asked 
 static const char *const scalars[SCALARS] = {"fp16", "bf16"};
 
 typedef struct one_file {
+    int unsaid;   /* nothing says whether its gradients are scaled */
     int exponent; /* of the loss scale that gradients were recorded with; UNKNOWN: it is no power of two */
     int held;
     int64_t step;
@@ -100,6 +101,7 @@ static int look(input *in, trace *t, void *context)
     f->exponent = scale_of(t);
     a->bad_scale |= f->exponent == UNKNOWN_EXPONENT;
     a->scaled |= f->exponent != 0;
+    f->unsaid = !trace_metadata(t, "mpsim.grads_scaled") && !trace_metadata(t, "mpsim.loss_scale");
     a->has_optimizer &= has_optimizer(t);
     see_kinds(a, in, t);
     return 0;
@@ -272,6 +274,17 @@ static void find(const measuring *m, const advise_tensor *t, const group *g, int
     }
 }
 
+/* Whether all gradients whose scale nobody says are numbers of fp16, as a backward pass in fp16 leaves them. */
+static void see_unsaid(const measuring *m, const group *g, const one_file *file)
+{
+    advise *a = m->a;
+    if (!file->unsaid)
+        return;
+    a->unsaid = 1;
+    a->gradient_numbers += g->stats.count - g->stats.zero;
+    a->wider |= scalar_cast(m, g, FP16, 0)->counts.inexact > 0;
+}
+
 /* ---- where it is kept ---- */
 
 static advise_layer *layer_of(advise *a, const char *name)
@@ -364,7 +377,7 @@ static int told_tensor(void *context, const stat_place *place, const walk_piece 
     const trace_tensor *x = place->tensor;
     const one_file *file = &m->files[piece->file];
     found f;
-    if (!g || g->stats.count == 0) {
+    if (!g || g->stats.count + g->roundoff == 0) {
         a->left_out++;
         return 0;
     }
@@ -374,11 +387,21 @@ static int told_tensor(void *context, const stat_place *place, const walk_piece 
         describe(a, t, x, stat_is_scaled(&m->settings, place->kind));
     t->count = x->count > t->count ? x->count : t->count;
     const uint64_t bad = g->stats.nan + g->stats.inf;
+    if (g->roundoff > t->roundoff) {
+        t->roundoff = g->roundoff;
+        t->evidence = x->roundoff_evidence;
+    }
+    if (g->stats.count == g->stats.zero && g->roundoff) {
+        t->rounding++;
+        return 0;
+    }
     if (t->gradient && bad) {
         t->broken++;
         return 0;
     }
     t->nonfinite = bad > t->nonfinite ? bad : t->nonfinite;
+    if (t->gradient)
+        see_unsaid(m, g, file);
     if (t->gradient && x->format->bits < 32)
         a->low_stored = x->format->name;
     find(m, t, g, file->exponent, &f);
@@ -403,20 +426,28 @@ static int told_failed(void *context, uint64_t i, const trace_error *error)
     return 0;
 }
 
+int advise_must_ask(const advise *a)
+{
+    enum { FEW = 64 }; /* numbers that fp16 has by chance */
+    return a->unsaid && !a->wider && a->gradient_numbers >= FEW;
+}
+
 int advise_measure(advise *a, input *in)
 {
     static const walk_sink sink = {told_file, told_tensor, told_failed, NULL};
     char formats[512], scales[64], names[600];
     measuring m = {.a = a};
     m.settings.from = *in->options;
+    m.settings.without_roundoff = 1;
     int code = look_at_files(&m, in);
     if (!code)
         code = make_targets(&m, formats, scales);
     if (!code)
         code = walk(in, &m.settings, &m.targets, NULL, &sink, &m);
+    a->bad_scale |= advise_must_ask(a);
     uint64_t measured = 0;
     for (size_t i = 0; i < a->n_tensors; i++)
-        measured += a->tensors[i].steps;
+        measured += a->tensors[i].steps + a->tensors[i].rounding;
     if (!code && measured == 0)
         code = fail(EXIT_DATA, "%s: %s: no tensor of finite floating-point numbers is selected", a->verb,
                     input_names(in, names, sizeof names));

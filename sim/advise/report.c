@@ -4,6 +4,7 @@
 #include "../report/report.h"
 #include "../text/escape.h"
 #include "../text/words.h"
+#include "../trace/roundoff.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -78,6 +79,31 @@ static void print_wider(const advise *a, int all, FILE *to)
     table_free(out);
 }
 
+/* ---- what is no gradient ---- */
+
+static void print_roundoff(const advise *a, int all, FILE *to)
+{
+    table *out = table_new("<tensor|>elements|>round-off|<how it is known");
+    char n[32], m[32];
+    size_t rows = 0;
+    for (size_t i = 0; i < a->n_tensors; i++) {
+        const advise_tensor *t = &a->tensors[i];
+        if (!t->roundoff || (rows++ >= FEW && !all))
+            continue;
+        table_cell(out, "%s", t->name);
+        table_cell(out, "%s", text_count(n, t->count));
+        table_cell(out, "%s", text_count(m, t->roundoff));
+        table_cell(out, "%s", trace_roundoff_evidence(t->evidence));
+    }
+    if (rows) {
+        fputs("\nNo gradients, but what rounding left of sums that are 0 mathematically: left out above\n", to);
+        table_print(out, to, "  ");
+    }
+    if (rows > FEW && !all)
+        fprintf(to, "  and %zu more (--tensors lists all)\n", rows - FEW);
+    table_free(out);
+}
+
 /* ---- every tensor ---- */
 
 static void worst_cell(table *out, const advise_worst *w, int decibels)
@@ -103,7 +129,7 @@ static void print_tensor(const advise *a, table *out, const advise_tensor *t)
     table_cell(out, "%s", t->steps ? a->candidates.items[t->choice].name : "not known");
     if (!t->steps) {
         table_cell(out, "%s", ""), table_cell(out, "%s", ""), table_cell(out, "%s", "");
-        table_cell(out, "Inf or NaN in every step");
+        table_cell(out, t->rounding ? "round-off in every step" : "Inf or NaN in every step");
         table_cell(out, "%s", "");
         return;
     }
@@ -199,6 +225,7 @@ void advise_print(const advise *a, int tensors, FILE *to)
     print_head(a, to);
     advise_sentences(a, number, &lines);
     print_wider(a, tensors, to);
+    print_roundoff(a, tensors, to);
     print_kinds(a, to);
     if (tensors)
         print_tensors(a, to);

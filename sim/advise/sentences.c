@@ -172,6 +172,11 @@ static void say_scale(const advise *a, const listener *to)
     char low[32], high[32], least[300] = "", most[300] = "", out[480];
     if (!a->gradients)
         line(to, "Loss scale: not known: the trace has no gradients.");
+    else if (advise_must_ask(a))
+        line(to,
+             "Loss scale: not known: all gradients are numbers of fp16, as a backward pass in fp16 leaves them before "
+             "they are unscaled, and the files do not say the loss scale. Give it as --loss-scale S: S is "
+             "scaler.get_scale(), or 1 if the run had no scaler.");
     else if (a->bad_scale)
         line(to,
              "Loss scale: not known: gradients were recorded with a scale that is no power of two, or is not said.");
@@ -191,6 +196,10 @@ static void say_scale(const advise *a, const listener *to)
              a->scale, a->scale_low, a->scale_high,
              a->scale_low == SCALE_LOW || a->scale_high == SCALE_HIGH ? ", an end of what is tried" : "", a->scale_fits,
              a->gradients, least, most, left_out(out, sizeof out, a));
+        if (a->unsaid)
+            line(to,
+                 "The files do not say whether these gradients are unscaled; they are taken as unscaled. If they were "
+                 "saved between GradScaler's backward and unscale_, give the scale as --loss-scale S.");
     }
 }
 
@@ -254,6 +263,26 @@ void advise_sentences(const advise *a, void (*tell)(void *context, advise_topic 
         const listener to = {tell, context, t};
         topics[t](a, &to);
     }
+}
+
+void advise_note_roundoff(const advise *a, void (*tell)(void *context, const char *text), void *context)
+{
+    char text[400], x[32], y[32];
+    uint64_t tensors = 0;
+    const advise_tensor *first = NULL;
+    for (size_t i = a->n_tensors; i-- > 0;)
+        if (a->tensors[i].roundoff) {
+            first = &a->tensors[i];
+            tensors++;
+        }
+    if (!first)
+        return;
+    snprintf(
+        text, sizeof text,
+        "%s of the %s elements of %.200s%s are nothing but what rounding left of sums that are 0 mathematically: left out",
+        text_count(x, first->roundoff), text_count(y, first->count), first->name,
+        tensors > 1 ? ", and elements of other tensors," : "");
+    tell(context, text);
 }
 
 void advise_notes(const advise *a, void (*tell)(void *context, const char *text), void *context)

@@ -26,6 +26,7 @@ void input_options_clear(input_options *o);
         letter, name, OPTION_##type, &(o).wanted.field, value, help \
     }
 #define INPUT_OPTION_ROWS(o) WANTED_OPTIONS(INPUT_OPTION_ROW, o)
+#define LOSS_SCALE_OPTION_ROW(o) LOSS_SCALE_OPTION(INPUT_OPTION_ROW, o)
 /* Of raw files alone, for commands that name tensors in their own way. */
 #define RAW_OPTION_ROWS(o) RAW_OPTIONS(INPUT_OPTION_ROW, o)
 

@@ -99,6 +99,7 @@ int cmd_report(const command *self, int argc, char **argv)
         ADVISE_COMPUTE_ROW(o.words),
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.settings.from),
+        LOSS_SCALE_OPTION_ROW(o.settings.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "title", OPTION_STRING, &o.title, "TEXT", "of the page (default: the name of the trace)"},
         {0, "no-figures", OPTION_FLAG, &o.no_figures, NULL, "tables alone"},

@@ -21,6 +21,7 @@ static int make_settings(page *p)
     const advise *a = &p->advice;
     p->settings = p->options->settings;
     p->settings.from = *p->in.options;
+    p->settings.without_roundoff = 1;
     if (!p->settings.to.formats)
         p->settings.to.formats = usual_formats;
     const int code = stat_settings_targets(&p->settings, &p->targets, "report");

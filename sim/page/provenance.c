@@ -45,7 +45,8 @@ static void put_settings(FILE *to, const stat_settings *s)
     for (size_t i = 0; stat_settings_word(s, i, &w); i++) {
         const char *value = stat_word_value(&w);
         const int is_flag = strcmp(value, "1") == 0 &&
-                            (strcmp(w.name, "big-endian") == 0 || strncmp(w.name, "flush-", 6) == 0);
+                            (strcmp(w.name, "big-endian") == 0 || strcmp(w.name, "without-roundoff") == 0 ||
+                             strncmp(w.name, "flush-", 6) == 0);
         put_option(to, w.name, is_flag ? NULL : value);
         if (is_flag)
             fprintf(to, " --%s", w.name);
@@ -73,12 +74,14 @@ static void put_commands(const page *p, FILE *to)
 {
     const page_options *o = p->options;
     const stat_settings files = {.from = o->settings.from};
+    const char *scale = o->settings.from.wanted.loss_scale;
     fputs("<h3>Commands</h3>\n<ol class=\"commands\">\n<li>This page: <code>mpsim report -o report.html", to);
     put_option(to, "title", o->title);
     fputs(o->no_figures ? " --no-figures" : "", to);
     fputs(o->no_digests ? " --no-digests" : "", to);
     put_bounds(to, &o->words);
     put_settings(to, &o->settings);
+    put_option(to, "loss-scale", scale);
     put_operands(p, to);
     fputs("<li>What tensors hold and casts lose: <code>mpsim stat --json -o stat.json", to);
     put_settings(to, &p->settings);
@@ -86,10 +89,12 @@ static void put_commands(const page *p, FILE *to)
     fputs("<li>Advice: <code>mpsim advise --json -o advise.json", to);
     put_bounds(to, &o->words);
     put_settings(to, &files);
+    put_option(to, "loss-scale", scale);
     put_operands(p, to);
     if (p->has_history) {
         fputs("<li>Loss scaler: <code>mpsim scaler --json -o scaler.json", to);
         put_settings(to, &files);
+        put_option(to, "loss-scale", scale);
         put_operands(p, to);
     }
     fputs("</ol>\n", to);

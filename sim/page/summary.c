@@ -278,6 +278,7 @@ void page_summary(const page *p, FILE *to)
     put_all_formats(p, to);
     advise_sentences(&p->advice, put_sentence, &t);
     advise_notes(&p->advice, put_note, &t);
+    advise_note_roundoff(&p->advice, put_note, &t);
     if (p->advice.scaled)
         put_note(
             &t,

@@ -251,7 +251,10 @@ static void put_reason(const page *p, html_table *out, const advise_tensor *x)
         html_cell(out, "%s: %s", page_candidate(name, &a->candidates.items[x->choice - 1]),
                   advise_reason(reason, sizeof reason, a, x, x->choice - 1));
     else
-        html_cell(out, "%s", x && !x->steps ? "Inf or NaN in every step" : "");
+        html_cell(out, "%s",
+                  !x || x->steps ? ""
+                  : x->rounding  ? "round-off in every step"
+                                 : "Inf or NaN in every step");
 }
 
 static void put_tensor(const page *p, html_table *out, const page_tensor *t)

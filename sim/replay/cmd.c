@@ -237,6 +237,7 @@ int cmd_replay(const command *self, int argc, char **argv)
         {0, "seed", OPTION_COUNT, &o.seed, "N", "seed of stochastic rounding (default 0)"},
         {0, "Input", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(io),
+        LOSS_SCALE_OPTION_ROW(io),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "tensors", OPTION_FLAG, &tensors, NULL, "every tensor, not only those that lose most"},
         {0, "amp", OPTION_FLAG, &amp, NULL,

@@ -463,6 +463,7 @@ int cmd_scaler(const command *self, int argc, char **argv)
          "what all gradients are rounded to, nearest-even (default: fp16; binary32 what the run had in it)"},
         {0, "repeat", OPTION_COUNT, &o.repeat, "N", "the recorded steps N times over"},
         INPUT_OPTION_ROWS(from),
+        LOSS_SCALE_OPTION_ROW(from),
         KEEP_GOING_OPTION_ROW(from),
         {0, "State", OPTION_HEADING, NULL, NULL, NULL},
         {0, "state-in", OPTION_INPUT, &o.state_in, "FILE", "go on from a saved state"},

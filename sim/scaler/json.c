@@ -215,6 +215,7 @@ void scaler_report_json(FILE *to, const scaler_report *r)
     if (!r->log && !r->pattern) {
         json_object_set_new(config, "format", json_string(r->format));
         json_object_set_new(config, "binary32_tensors", json_of_count(r->run->in_wide));
+        json_object_set_new(config, "roundoff", json_of_count(r->run->roundoff));
         json_object_set_new(config, "binary32_names", wide_json(&r->run->wide));
         json_object_set_new(config, "repeat", json_of_count(r->run->repeat));
         json_object_set_new(config, "failed_files", json_integer(r->run->in->failed));

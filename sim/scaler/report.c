@@ -145,11 +145,20 @@ static void print_trace_head(FILE *to, const scaler_report *r)
     if (run->unscaled)
         fprintf(to, "Gradients recorded scaled were divided by their mpsim.loss_scale%s.\n",
                 run->inexact ? ", not always a power of two: rounded to binary64" : "");
+    if (run->unsaid)
+        scaler_print_wrapped(
+            to, "",
+            "The files do not say whether gradients are unscaled; they are taken as unscaled. If they were saved "
+            "between GradScaler's backward and unscale_, give the scale as --loss-scale S.");
     if (run->bad_steps)
         fprintf(to,
                 "%s step%s recorded with Inf or NaN: an overflow at the recorded scale and above "
                 "it; below it\nis not known, and taken as none.\n",
                 text_count(a, run->bad_steps), run->bad_steps == 1 ? " was" : "s were");
+    if (run->roundoff)
+        fprintf(to, "%s element%s, the first in %s, %s nothing but rounding and not counted as lost.\n",
+                text_count(a, run->roundoff), text_plural(run->roundoff), run->first_rounded,
+                run->roundoff == 1 ? "is" : "are");
     if (run->narrow && !run->unscaled)
         fputs("Some tensors were recorded in a format as narrow as fp16: what became zero or Inf "
               "then cannot be\nseen.\n",

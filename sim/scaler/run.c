@@ -4,6 +4,7 @@
 #include "../array/need.h"
 #include "../cli/steps.h"
 #include "../report/report.h"
+#include "../trace/roundoff.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -211,6 +212,7 @@ int scalerrun_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_
     const char *text = trace_metadata(t, "mpsim.loss_scale");
     int e;
     *scale = 1;
+    r->unsaid |= !scaled && !text;
     if (!scaled || (strcmp(scaled, "true") != 0 && strcmp(scaled, "1") != 0))
         return 0;
     if (!text || parse_number(scale, text) || !(*scale > 0))
@@ -232,12 +234,30 @@ static void take_found(reading *g, const trace *t)
         g->step->limit = fmin(g->step->limit, g->divisor);
 }
 
+/* Elements of selected gradients that are no gradients, of a step that is read for the first time. */
+static int find_roundoff(reading *g, trace *t, trace_error *error)
+{
+    scalerrun *r = g->run;
+    uint64_t bytes;
+    if (trace_find_roundoff(t, &bytes, error))
+        return -1;
+    for (size_t i = 0; i < trace_count(t) && g->first; i++) {
+        const trace_tensor *x = trace_at(t, i);
+        if (!x->roundoff || !input_selects(r->in, x))
+            continue;
+        if (!r->first_rounded[0])
+            escape_text(r->first_rounded, sizeof r->first_rounded, x->name);
+        r->roundoff += x->roundoff;
+    }
+    return 0;
+}
+
 static int read_file(reading *g, trace *t, trace_error *error)
 {
     scalerrun *r = g->run;
     const char *scaled = trace_metadata(t, "mpsim.grads_scaled");
     g->path = trace_path(t);
-    if (scalerrun_recorded_scale(r, t, &g->divisor, error))
+    if (scalerrun_recorded_scale(r, t, &g->divisor, error) || find_roundoff(g, t, error))
         return -1;
     if (g->first && scaled && g->divisor != 1)
         g->step->scale = g->divisor;

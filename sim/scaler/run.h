@@ -53,9 +53,12 @@ typedef struct scalerrun {
     uint64_t bad_steps;         /* with Inf or NaN that may be of the scale they were recorded at  */
     uint64_t tensors, left_out; /* of the first pass; left_out: not floating-point          */
     uint64_t in_wide;           /* of the tensors: rounded to binary32                      */
-    int unscaled, inexact;      /* files whose gradients were recorded scaled; not by 2^N    */
-    int twice;                  /* two files of one step have the same rank: several runs?   */
-    int narrow;                 /* tensors recorded in a format with the range of fp16       */
+    uint64_t roundoff; /* elements that are nothing but rounding, in all steps; the first tensor that has some */
+    char first_rounded[128];
+    int unsaid;            /* files of gradients that do not say whether they were recorded scaled */
+    int unscaled, inexact; /* files whose gradients were recorded scaled; not by 2^N    */
+    int twice;             /* two files of one step have the same rank: several runs?   */
+    int narrow;            /* tensors recorded in a format with the range of fp16       */
     /* after every step of the first track, or NULL */
     void (*told)(const track *t, int64_t number, const mpsim_scaler_result *r, void *context);
     void *context;

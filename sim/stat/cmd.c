@@ -170,6 +170,8 @@ int stat_command(const command *self, int argc, char **argv, stat_work *files)
          "counts, amax and amin alone, which is faster: no mean, l2, SQNR, MSE and max rel err"},
         {0, "histogram", OPTION_FLAG, &s.histogram, NULL,
          "add histograms of floor(log2 |x|) (JSON); mpsim plot draws them"},
+        {0, "without-roundoff", OPTION_FLAG, &s.without_roundoff, NULL,
+         "leave out elements of gradients that are nothing but rounding, as advise does (doc/advise.md)"},
         JSON_OPTION_ROW(f.out, "mpsim.stat/1"),
         NDJSON_OPTION_ROW(f.out, "line, as they come"),
         CSV_OPTION_ROW(f.out, ": a row per tensor, format and scale; see --level"),
@@ -181,8 +183,11 @@ int stat_command(const command *self, int argc, char **argv, stat_work *files)
     if (code < 0) {
         if (f.out.quiet)
             note_quiet();
-        if (!(code = shard ? 0 : stat_form_check(&f, "stat", s.histogram, rule)) &&
-            !(code = report_options_threads(&f.out, "stat")))
+        if (s.without_roundoff && (shard || world_size() > 1))
+            code = fail(EXIT_USAGE,
+                        "stat: --without-roundoff is for one process: a share of a tensor does not show it");
+        else if (!(code = shard ? 0 : stat_form_check(&f, "stat", s.histogram, rule)) &&
+                 !(code = report_options_threads(&f.out, "stat")))
             code = shard ? stat_shard(&s, &f, shard, argv + first, argc - first)
                          : files(&s, &f, argv + first, argc - first);
     }

@@ -24,7 +24,7 @@ int group_init(group *g, const target_list *targets, int histogram)
 
 void group_reset(group *g)
 {
-    g->tensors = g->scaled = 0;
+    g->tensors = g->scaled = g->roundoff = 0;
     mpsim_stats_init(&g->stats);
     if (g->histogram)
         mpsim_histogram_init(g->histogram);
@@ -42,6 +42,7 @@ void group_merge(group *to, const group *from)
 {
     to->tensors += from->tensors;
     to->scaled += from->scaled;
+    to->roundoff += from->roundoff;
     mpsim_stats_merge(&to->stats, &from->stats);
     if (to->histogram)
         mpsim_histogram_merge(to->histogram, from->histogram);

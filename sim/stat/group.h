@@ -16,6 +16,8 @@ typedef struct block_sums {
 typedef struct group {
     uint64_t tensors;
     uint64_t scaled; /* of them: multiplied by the scale of the target */
+    uint64_t
+        roundoff; /* elements that were left out, as nothing but rounding (trace/roundoff.h); 0 unless that is asked for */
     mpsim_stats stats;
     mpsim_histogram *histogram; /* NULL if not asked for              */
     mpsim_cast_stats *casts;    /* of those that are scaled, one for each target      */

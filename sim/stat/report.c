@@ -78,6 +78,8 @@ static void put_group(jsonout *o, const statreport *r, const group_label *l, con
     jsonout_count(o, "zero", s->zero);
     jsonout_count(o, "nan", s->nan);
     jsonout_count(o, "inf", s->inf);
+    if (r->roundoff)
+        jsonout_count(o, "roundoff", g->roundoff);
     jsonout_real(o, "amax", s->amax);
     jsonout_real(o, "amin", s->amin);
     if (!r->counts) {
@@ -338,6 +340,7 @@ void statreport_begin(statreport *r, FILE *to, report_style style, const target_
     r->style = style;
     r->targets = targets;
     r->counts = counts;
+    r->roundoff = settings->without_roundoff;
     if (style == REPORT_CSV) {
         fputs(counts ? csv_header_of_counts : csv_header, to);
         if (targets->blocks.count)

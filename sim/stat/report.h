@@ -19,6 +19,7 @@ typedef struct statreport {
     report_style style;
     const target_list *targets;
     int counts;        /* counts, amax and amin alone */
+    int roundoff;      /* how many elements were left out is told */
     size_t in_list;    /* JSON: entries of the open list so far */
     int partial;       /* not 0: the report is of what was read before it was interrupted */
     const char *title; /* text: the open section and its tables */

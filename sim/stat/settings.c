@@ -124,6 +124,7 @@ static const struct {
     {"keep-going", OPTION_FLAG, offsetof(stat_settings, from.keep_going)},
     {"counts", OPTION_FLAG, offsetof(stat_settings, counts)},
     {"histogram", OPTION_FLAG, offsetof(stat_settings, histogram)},
+    {"without-roundoff", OPTION_FLAG, offsetof(stat_settings, without_roundoff)},
     {"rht", OPTION_STRING, offsetof(stat_settings, to.hadamard)},
     {"axis", OPTION_STRING, offsetof(stat_settings, to.axis)},
 };

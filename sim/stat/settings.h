@@ -10,7 +10,8 @@ typedef struct stat_settings {
     input_options from;
     option_list scaled; /* kinds that the scale multiplies */
     int histogram, counts;
-    const char *names; /* the rules for names that are in force as JSON text; or NULL */
+    int without_roundoff; /* elements that are nothing but rounding count as not there (trace/roundoff.h) */
+    const char *names;    /* the rules for names that are in force as JSON text; or NULL */
 } stat_settings;
 
 /* stat_settings_targets -- what tensors are cast to, checked with the rest of the settings. 0, or an exit

@@ -126,6 +126,13 @@ static int lacks_columns(const group *of, const block_list *l)
     return 0;
 }
 
+/* The first is named. */
+static void see_roundoff(tally *r, const trace_tensor *x, const group *of)
+{
+    if (of->roundoff && r->rounded++ == 0)
+        escape_text(r->first_rounded, sizeof r->first_rounded, x->name);
+}
+
 int tally_tensor(tally *r, const stat_place *place, const group *of)
 {
     if (!of) {
@@ -140,6 +147,7 @@ int tally_tensor(tally *r, const stat_place *place, const group *of)
     group_merge(at_step, of);
     group_merge(&r->total, of);
     r->lines += (uint64_t)lacks_columns(of, &r->targets->blocks);
+    see_roundoff(r, place->tensor, of);
     report_tensor(r, place, of);
     return 0;
 }
@@ -211,6 +219,25 @@ static void print_scaled(FILE *to, const tally *r)
         fprintf(to, "%s.\n", n[0] ? " (see --scale-kinds)" : "");
 }
 
+/* Whether all gradients are numbers of fp16: a cast to it without a scale changes none. */
+static int are_of_fp16(const tally *r)
+{
+    enum { CHANCE = 64 };
+    for (size_t i = 0; i < r->kinds.count; i++) {
+        const group *g = &r->kinds.items[i].g;
+        if (!r->kinds.items[i].kind || strcmp(r->kinds.items[i].kind, "wgrad") != 0 ||
+            g->stats.count < CHANCE + g->stats.zero)
+            continue;
+        for (size_t k = 0; k < group_casts(g); k++) {
+            group_cast c;
+            group_cast_at(g, r->targets, k, &c);
+            if (c.scale == 1 && strcmp(c.to->label, "fp16") == 0)
+                return c.stats.counts.inexact == 0;
+        }
+    }
+    return 0;
+}
+
 static void print_head(FILE *to, const tally *r)
 {
     char a[32], b[32], c[32], d[32], e[64] = "";
@@ -233,6 +260,11 @@ static void print_head(FILE *to, const tally *r)
                 text_plural((uint64_t)r->failed), r->failed == 1 ? "is" : "are");
     fputs("Shares are of all elements.\n", to);
     print_scaled(to, r);
+    if (are_of_fp16(r))
+        fputs(
+            "All weight gradients are numbers of fp16, as GradScaler's backward leaves them before unscale_: if a loss scale\n"
+            "multiplied them, these numbers are those of scaled gradients (mpsim advise --loss-scale).\n",
+            to);
 }
 
 /* The first line of a report that was interrupted, and the last. */
@@ -363,6 +395,10 @@ int tally_tell(tally *r)
     if (r->left_out)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", r->left_out, text_plural(r->left_out));
     input_note_empty(r->first_empty, r->empty);
+    if (r->rounded)
+        note("%" PRIu64 " element%s of %" PRIu64 " tensor%s nothing but rounding and left out; the first tensor is %s",
+             r->total.roundoff, text_plural(r->total.roundoff), r->rounded, r->rounded == 1 ? " are" : "s are",
+             r->first_rounded);
     if (r->lines)
         note("%" PRIu64 " tensor%s of one dimension, without columns, left out of what is along columns", r->lines,
              text_plural(r->lines));

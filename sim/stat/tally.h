@@ -37,11 +37,13 @@ typedef struct tally {
     int partial;              /* the exit code of a report that was interrupted; or 0 */
     uint64_t files, left_out; /* left_out: selected tensors that are not floating-point */
     uint64_t broken;          /* tensors with NaN or Inf                                */
-    uint64_t lines;           /* of one dimension, where recipes are along columns      */
-    size_t all;               /* files that there are                                   */
-    uint64_t cut;             /* tensors of which a part was read                       */
-    int failed;               /* files                                                  */
-    uint64_t empty;           /* files of no tensors; the first of them                 */
+    uint64_t rounded;         /* tensors of which elements are left out as round-off; the first of them */
+    char first_rounded[256];
+    uint64_t lines; /* of one dimension, where recipes are along columns      */
+    size_t all;     /* files that there are                                   */
+    uint64_t cut;   /* tensors of which a part was read                       */
+    int failed;     /* files                                                  */
+    uint64_t empty; /* files of no tensors; the first of them                 */
     char first_empty[512];
 } tally;
 

@@ -8,6 +8,7 @@
 #include "../array/array.h"
 #include "../cli/stream.h"
 #include "../pass/pass.h"
+#include "../trace/roundoff.h"
 #include "blocks.h"
 
 #include <stdatomic.h>
@@ -294,6 +295,20 @@ static int merge(work *w)
     return finish(w->lanes[0].summary, it);
 }
 
+/* Of zeros that stand for round-off nothing is known. */
+static void leave_out_roundoff(item *it)
+{
+    group *g = &it->g;
+    const uint64_t n = trace_roundoff(it->of.t, it->of.i, it->of.first, it->of.n);
+    g->roundoff = n;
+    g->stats.count -= n;
+    g->stats.zero -= n;
+    if (g->histogram)
+        g->histogram->zero -= n;
+    for (size_t i = 0; i < g->n_blocks; i++)
+        g->blocks[i].elements -= g->blocks[i].elements ? n : 0;
+}
+
 static int run_tensor(work *w)
 {
     item *it = w->it;
@@ -308,6 +323,7 @@ static int run_tensor(work *w)
             blocklane_take(w->lanes[i].blocks, &it->g);
     if (w->run)
         blockrun_end(w->run, &it->g, it->of.n);
+    leave_out_roundoff(it);
     return 0;
 }
 

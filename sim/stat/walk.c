@@ -2,6 +2,7 @@
 #include "walk.h"
 
 #include "../pass/tiles.h"
+#include "../trace/roundoff.h"
 #include "tensor.h"
 
 typedef struct walker {
@@ -107,6 +108,17 @@ static int put_tensors(walker *w, const input_file *f)
     return code;
 }
 
+/* Before any of its tensors is read: 0, or -1 with the error of the file. */
+static int find_roundoff(const walker *w, input_file *f)
+{
+    uint64_t bytes = 0;
+    if (!f->t || !w->settings->without_roundoff || w->in->count) /* elements that are elsewhere are not read */
+        return 0;
+    const int failed = trace_find_roundoff(f->t, &bytes, &f->error);
+    host_again(bytes);
+    return failed;
+}
+
 /* How far a shard is: not all that it has need be read. */
 static void reach(const share *s, size_t next)
 {
@@ -123,9 +135,9 @@ static int visit_files(input *in, input_file *files, size_t n, void *context)
     if (w->once)
         host_ask(&w->asked);
     for (size_t i = 0; i < n && !code; i++) {
-        code = tensorstat_put_file(w->stat, files[i].t, files[i].i,
-                                   files[i].t || files[i].other ? NULL : &files[i].error);
-        if (files[i].t && !code)
+        const int failed = find_roundoff(w, &files[i]) || (!files[i].t && !files[i].other);
+        code = tensorstat_put_file(w->stat, files[i].t, files[i].i, failed ? &files[i].error : NULL);
+        if (files[i].t && !failed && !code)
             code = put_tensors(w, &files[i]);
     }
     if (!code)

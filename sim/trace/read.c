@@ -160,6 +160,15 @@ static void to_host(const trace *t, const trace_entry *e, void *codes, size_t n)
         swap_bytes(codes, trace_width(e), n);
 }
 
+/* Of n codes of an entry from element `first` on those that are round-off (roundoff.c) become zeros. */
+static void zero_roundoff(const trace_entry *e, uint64_t first, void *codes, size_t n)
+{
+    const size_t width = e->roundoff ? trace_width(e) : 0;
+    for (size_t k = 0; e->roundoff && k < n; k++)
+        if (e->roundoff[first + k])
+            memset((char *)codes + k * width, 0, width);
+}
+
 int trace_stored(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
 {
     const uint64_t count = e->tensor.format ? e->tensor.count : e->bytes / trace_width(e);
@@ -181,6 +190,7 @@ int trace_read_codes(trace *t, void *codes, size_t n, size_t *got, trace_error *
     if (next_codes(t, codes, m, error))
         goto fail;
     to_host(t, t->current, codes, m);
+    zero_roundoff(t->current, t->done, codes, m);
     t->done += m;
     if (t->done == x->count && !t->finished) {
         t->finished = 1;
@@ -231,6 +241,7 @@ int trace_codes(const trace *t, size_t i, uint64_t first, void *codes, size_t n,
     if (entry_codes(t, e, first, codes, n, error))
         return -1;
     to_host(t, e, codes, n);
+    zero_roundoff(e, first, codes, n);
     return 0;
 }
 

@@ -110,13 +110,36 @@ trace *trace_finish(trace *t, const trace_options *options, int failed, trace_er
     return t;
 }
 
+/* What the caller knows, as if the file said it. */
+static int add_loss_scale(trace *t, const char *scale, trace_error *error)
+{
+    const char *said = trace_metadata(t, "mpsim.grads_scaled");
+    if (said)
+        return trace_error_set(error, TRACE_EXIT_USAGE, t->path, TRACE_NO_OFFSET,
+                               "--loss-scale is for files that do not say it: here mpsim.grads_scaled is '%s'", said);
+    char *copy = trace_string(t, scale, strlen(scale));
+    if (!copy)
+        return trace_no_memory(t, error);
+    for (size_t i = 0; i < t->n_metadata; i++)
+        if (strcmp(t->metadata[2 * i], "mpsim.loss_scale") == 0)
+            t->metadata[2 * i] = "";
+    return trace_add_metadata(t, "mpsim.grads_scaled", "true", error) ||
+                   trace_add_metadata(t, "mpsim.loss_scale", copy, error)
+               ? -1
+               : 0;
+}
+
 trace *trace_open(const char *path, const trace_options *options, trace_error *error)
 {
     trace_options o = {0};
     if (options)
         o = *options;
     trace *t = trace_new(path, &o, error);
-    return t ? trace_finish(t, &o, own_formats(t, &o, error) || open_whole(t, &o, error), error) : NULL;
+    return t ? trace_finish(t, &o,
+                            own_formats(t, &o, error) || open_whole(t, &o, error) ||
+                                (o.loss_scale && add_loss_scale(t, o.loss_scale, error)),
+                            error)
+             : NULL;
 }
 
 static trace *open_part(const char *path, uint64_t at, uint64_t bytes, const trace_options *options, trace_error *error)

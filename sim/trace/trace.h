@@ -58,8 +58,10 @@ typedef struct trace_tensor {
     int fortran;                      /* column-major; elements are read in storage order all the same  */
     const trace_quantised *quantised; /* NULL: it is stored as it is; else binary32, what codes and scales stand for */
     const char
-        *unread; /* why its numbers are not read: "integers", "complex numbers"; NULL: they are, or it has none */
-    int unseen;  /* unread, and it may hold floating-point numbers or packed weights                           */
+        *unread;       /* why its numbers are not read: "integers", "complex numbers"; NULL: they are, or it has none */
+    int unseen;        /* unread, and it may hold floating-point numbers or packed weights                           */
+    uint64_t roundoff; /* elements that are nothing but rounding, and read as zeros: see roundoff.h     */
+    int roundoff_evidence; /* how that is known                                                            */
 } trace_tensor;
 
 #define TRACE_RAW_REST UINT64_MAX
@@ -79,6 +81,8 @@ typedef struct trace_options {
     uint64_t max_header;           /* cap on a header in bytes; 0: 16 MiB                        */
     uint64_t max_ratio;            /* how many times its size a packed file may unpack to, beyond
                                        64 MiB; 0: 1000                                            */
+    const char *loss_scale;        /* what gradients were multiplied by, of a file that does not say it; or NULL: as the
+                                      metadata mpsim.grads_scaled and mpsim.loss_scale (data/record/README.md) */
     const struct namemap *map;     /* what names mean, before all conventions (namemap.h); or NULL */
     const char *quantised;         /* codes with scales are one tensor: NULL where that is evident; "parts": never;
                                        "LAYOUT" or "LAYOUT:ELEMENT": in this layout (trace_quantised_word) */

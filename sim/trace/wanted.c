@@ -119,6 +119,11 @@ int wanted_resolve(wanted_form *f, const wanted_words *w, trace_error *error)
     if (parse_raw(f, w, error) || (w->assume && parse_assume(f, w->assume, error)) ||
         (w->as && parse_as(f, w->as, error)))
         return -1;
+    double scale;
+    f->options.loss_scale = w->loss_scale;
+    if (w->loss_scale && (parse_number(&scale, w->loss_scale) || !(scale > 0 && scale < 0x1p128)))
+        return trace_error_say(error, TRACE_EXIT_USAGE, "--loss-scale: '%s' is not a scale, as 65536 or 2^16",
+                               w->loss_scale);
     if (w->stored && trace_quantised_word(w->stored, why, sizeof why))
         return trace_error_say(error, TRACE_EXIT_USAGE, "--stored: %s", why);
     return wanted_check_kinds("kind", &w->kinds, NULL, error);

@@ -7,7 +7,7 @@
 /* The words; all zero: every tensor, of files as they are. */
 typedef struct wanted_words {
     option_list match, kinds, map;
-    const char *dtype, *shape, *assume, *as, *stored;
+    const char *dtype, *shape, *assume, *as, *stored, *loss_scale;
     uint64_t offset, max_header, max_ratio;
     int big_endian;
 } wanted_words;
@@ -40,6 +40,11 @@ typedef struct wanted_words {
     ROW(of, 0, "max-header", COUNT, max_header, "BYTES", "cap on a file's header (default 16Mi)"),                  \
     ROW(of, 0, "max-ratio", COUNT, max_ratio, "N",                                                                  \
         "how many times its size a packed file may unpack to (default 1000; 64 MiB at least)")
+/* For who asks what gradients were multiplied by. */
+#define LOSS_SCALE_OPTION(ROW, of)                                                                                  \
+    ROW(of, 0, "loss-scale", STRING, loss_scale, "S",                                                               \
+        "gradients in the files were multiplied by S, as GradScaler's backward leaves them before unscale_; of "    \
+        "files that do not say it")
 /* clang-format on */
 
 void wanted_clear(wanted_words *w); /* the lists */

@@ -47,6 +47,29 @@ run 0 advise --max-underflow 25% --csv "$dir/grads" && [ "$(column scale_low wgr
 file apart '"mpsim.step":"1"' wgrad:a=3f800000,3f800000 wgrad:b=30800000,30800000 wgrad:c=47000000,47000000 wgrad:d=2b800000,2b800000
 run 0 advise "$dir/apart" && says 'keeps [12] of 4 gradients' && says '; not wgrad'; ok $? "no scale for all: which is left out, and why"
 
+# ---- round-off is no gradient: the key part of qkv.bias is 0 mathematically, and asked for 2^16
+run 0 advise --json "$charlm" && has '"loss_scale": {"window": {"low_exponent": 7, "high_exponent": 18}' && [ "$(grep -o '"roundoff": 32,' "$dir/out" | wc -l)" = 2 ] && has '"roundoff_evidence": "the recorded terms'; ok $? "bug_20261127: what rounding left asks for no loss scale"
+run 0 advise "$charlm" && says 'wgrad:blocks.1.attn.qkv.bias 96 32 the recorded terms'; ok $? "it is counted apart, and named"
+run 0 advise --json "$digits" && ! has '"roundoff": [1-9]'; ok $? "gradients that are small are gradients"
+run 0 advise "$charlm" -m 'wgrad:blocks.0.attn.qkv.bias' && has 'round-off' && run 0 stat -q --json --without-roundoff -f fp16 -m wgrad:blocks.1.attn.qkv.bias "$charlm/step_000100" && has '"count": 64, "zero": 0, "nan": 0, "inf": 0, "roundoff": 32' && ! has '"underflow": [1-9]'; ok $? "stat leaves it out, where it is asked to"
+run 2 stat --without-roundoff --shard 1/2 "$charlm"; ok $? "not of a shard"
+run 0 scaler --json "$charlm" && has '"roundoff": 311'; ok $? "scaler does not count it as lost"
+# the bias before a normalisation, which has no gradient at all, without its terms: 2^-30 beside weights of 1
+file norm '"mpsim.step":"7"' wgrad:conv.bias=30800000,b0900000,30a00000,b0b00000 wgrad:conv.weight=3f800000,bf800000,3f900000,3fa00000 wgrad:fc.bias=3a800000,3a900000
+run 0 advise "$dir/norm" && says 'wgrad:conv.bias 4 4 a guess from the gradient of the weight' && says 'keeps 2 of 2 gradients'; ok $? "a bias before BatchNorm is no gradient"
+
+# ---- scaled gradients: 96 numbers of fp16, which 2^-16 makes numbers that fp16 has not
+halves() { awk -v f="$1" 'BEGIN { for (i = 1; i <= 96; i++) printf "%s%s%02x0000", (i > 1 ? "," : ""), f, 128 + i }'; }
+file backward '"mpsim.step":"7"' "wgrad:fc.weight=$(halves 3a),33800000,b4400000"
+file unscaled '"mpsim.step":"7"' "wgrad:fc.weight=$(halves 32),2b800000,ac400000"
+run 0 advise "$dir/backward" && says 'Loss scale: not known: all gradients are numbers of fp16' && says 'Give it as --loss-scale S'; ok $? "bug_20261127: gradients that a backward pass in fp16 left scaled: asked for the scale"
+run 0 advise --loss-scale 2^16 --csv "$dir/backward" && low=$(column scale_low wgrad:fc.weight) && run 0 advise --csv "$dir/unscaled" && [ "$low" = "$(column scale_low wgrad:fc.weight)" ] && [ "$low" -gt 8 ]; ok $? "which --loss-scale says: the window of unscaled gradients"
+run 0 advise "$dir/unscaled" && says 'The files do not say whether these gradients are unscaled' && run 0 scaler "$dir/unscaled" && says 'files do not say whether gradients are unscaled'; ok $? "that gradients are unscaled is said to be taken for granted"
+run 0 scaler --loss-scale 65536 "$dir/backward" && says 'were divided by their mpsim.loss_scale' && run 0 stat "$dir/backward" && says 'All weight gradients are numbers of fp16'; ok $? "scaler divides, stat warns"
+run 2 advise --loss-scale 0 "$dir/backward"; ok $? "0 is no scale"
+run 2 advise --loss-scale 8 "$dir/scaled" && has 'mpsim.grads_scaled is' err; ok $? "nor what a file says itself"
+run 0 advise "$charlm" && ! says 'do not say'; ok $? "recorded traces say it"
+
 # ---- the narrowest format
 file acts '"mpsim.step":"3"' act:three=3f800000,40000000,40400000 act:far=3f800000,0da24260 act:fine=3f807fff,0da24260
 run 0 advise --csv "$dir/acts" && [ "$(column narrowest act:three)" = nvfp4 ]; ok $? "1, 2, 3 are numbers of e2m1"

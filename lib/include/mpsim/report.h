@@ -39,6 +39,7 @@ typedef int mpsim_progress(void *context, uint64_t done, uint64_t total);
  *
  *   format, scale, scale-kinds, round, preset, overflow, flush-subnormals, flush-inputs, seed, rht, axis    what to cast to
  *   counts, histogram    fewer sums; more
+ *   without-roundoff     without elements of gradients that are nothing but rounding
  *   fail-if              conditions, which mpsim_report_code tells
  *   tensors              the text lists every tensor
  *   threads              at most so many; else as many as processors are free, and one where the work is small
