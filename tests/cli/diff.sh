@@ -162,7 +162,7 @@ onnx() { printf '\010\010\072\061\052\021\010\002\020\001\102\001w\112\010\0\0\2
 onnx >"$dir/a.onnx" && onnx >"$dir/b.onnx"
 "$MPSIM" diff "$dir/a.onnx" "$dir/b.onnx" >"$dir/out" 2>"$dir/err"
 [ $? -eq 5 ] && has '^Equal in what was compared: 1 tensor, 2 elements$' && has "^1 tensor was not compared: 'v' of F32 (A: its data" && { json "$dir/a.onnx" "$dir/b.onnx" || [ $? -eq 5 ]; } &&
-    has '^"equal": false,$' && has '^"verdict": "equal-in-part",$' && has '^"unread": \[{"name": "v", "dtype": "FLOAT", "reason": "A: its data' &&
+    has '^"equal": false,$' && has '^"verdict": "equal-in-part",$' && has '^"unread": \[{"name": "v", "dtype": "F32", "reason": "A: its data' &&
     run 3 diff -m v "$dir/a.onnx" "$dir/b.onnx" && has "no tensor can be compared: 'v' of F32" err
 ok $? "bug_20261127_equal_in_what_was_compared"
 
