@@ -1,5 +1,6 @@
 # python/ -- the Python package over the shared library: doc/python.md. Nothing of it is built by make.
-EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backend/mpsim_backend.py python/bench.py \
+EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backend/mpsim_backend.py \
+  python/backend/licences/GPL-3 python/backend/licences/LGPL-3 python/bench.py \
   python/check.sh python/manylinux.sh python/nocrypto.sh python/sdist.sh python/stat_cost.py python/watch_cost.py \
   python/src/mpsim/__init__.py python/src/mpsim/__main__.py python/src/mpsim/_advice.py python/src/mpsim/_arrays.py \
   python/cuda_check.py python/src/mpsim/_cuda.py python/tests/test_cuda.py \

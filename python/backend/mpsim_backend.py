@@ -32,15 +32,27 @@ Metadata-Version: 2.1
 Name: mpsim
 Version: {version}
 Summary: Low-precision numbers, bit for bit: casts, block formats, tensor-core sums, loss scalers, reports on tensors
-License: Apache-2.0
+License: {licence}
 Requires-Python: >=3.9
 Requires-Dist: numpy
+Classifier: License :: OSI Approved :: Apache Software License
+Classifier: License :: OSI Approved :: BSD License
+Classifier: License :: OSI Approved :: GNU Lesser General Public License v3 or later (LGPLv3+)
+Classifier: License :: OSI Approved :: MIT License
+Classifier: License :: OSI Approved :: zlib/libpng License
 Classifier: Operating System :: POSIX :: Linux
 Classifier: Programming Language :: Python :: 3
 Classifier: Typing :: Typed
 Description-Content-Type: text/markdown
 
 """
+# What wheels bundle, and its licence: by how the names of libraries begin. Debian's copyright files have the texts of all but
+# these two, which add_licences() takes from the folder licences.
+BUNDLED = {"libgmp": ("GMP", "LGPL-3.0-or-later OR GPL-2.0-or-later"), "libmpfr": ("MPFR", "LGPL-3.0-or-later"),
+           "libjansson": ("jansson", "MIT"), "libyaml": ("libyaml", "MIT"), "libzip": ("libzip", "BSD-3-Clause"),
+           "libarchive": ("libarchive", "BSD-2-Clause"), "libz": ("zlib", "Zlib"), "libbz2": ("bzip2", "bzip2-1.0.6"),
+           "liblz4": ("lz4", "BSD-2-Clause"), "liblzma": ("liblzma", "public domain"), "libzstd": ("zstd", "BSD-3-Clause OR GPL-2.0-only"),
+           "libhdf5": ("HDF5", "BSD-3-Clause"), "libsz": ("libaec", "BSD-2-Clause"), "libaec": ("libaec", "BSD-2-Clause")}
 # The command: the program itself takes the place of the interpreter, which has imported nothing. pip writes its own
 # first line.
 COMMAND = """\
@@ -59,8 +71,14 @@ def version():
     return re.search(r"AC_INIT\(\[mpsim\], \[([^]]+)\]\)", (ROOT / "configure.ac").read_text()).group(1)
 
 
+def licence():
+    """All licences in a line: ours, and those of what a wheel has bundled, whose texts lie in its folder licenses."""
+    named = dict.fromkeys("%s (%s)" % each for each in BUNDLED.values())
+    return "Apache-2.0; wheels bundle " + ", ".join(named) + ", as far as the build needs them"
+
+
 def metadata():
-    return METADATA.format(version=version()) + (ROOT / "doc" / "python.md").read_text()
+    return METADATA.format(version=version(), licence=licence()) + (ROOT / "doc" / "python.md").read_text()
 
 
 def run(*words, cwd):
@@ -168,21 +186,29 @@ def add_installed(wheel, info, stage, build):
     for f in sorted(stage.rglob("*")):
         if f.is_file():
             wheel.add("mpsim/_install/%s" % f.relative_to(stage).as_posix(), f.read_bytes(), f == program)
-    licences = {}
     for name, path in sorted(needed.items()):
         wheel.add("mpsim/_install/lib/" + name, path.read_bytes())
     # statically, or in a changed copy (nocrypto.sh)
     linked = {n: p for n, p in libraries_of(build / "mpsim").items() if n.startswith(("libarchive", "libzip"))}
-    for name, path in {**needed, **linked}.items():
+    add_licences(wheel, info, {**needed, **linked})
+    return [program, *own, *needed.values()]
+
+
+def add_licences(wheel, info, libraries):
+    """The texts of our licence and of those of what is bundled."""
+    licences = {"COPYING": ROOT / "COPYING"}
+    for name, path in libraries.items():
         found = licence_of(path)
         if found:
             licences[found[0]] = found[1]
+        if name.startswith(("libgmp", "libmpfr")):  # whose copyright files refer to them
+            licences.update((text.name, text) for text in (PYTHON / "backend" / "licences").iterdir())
+        if not name.startswith(tuple(BUNDLED)):
+            print("mpsim: the licence of %s is not in METADATA: BUNDLED of mpsim_backend.py has no row for it" % name)
     if os.environ.get("MPSIM_LICENCES"):  # of what was linked statically, a file for each
         licences.update((text.name, text) for text in Path(os.environ["MPSIM_LICENCES"]).iterdir())
     for package, text in sorted(licences.items()):
         wheel.add("%s/licenses/%s" % (info, package), text.read_bytes())
-    wheel.add(info + "/licenses/COPYING", (ROOT / "COPYING").read_bytes())
-    return [program, *own, *needed.values()]
 
 
 def wheel_text(tag):

@@ -1,6 +1,7 @@
 """The structures of ctypes beside the headers, and what Python sees of the package."""
 import ctypes
 import doctest
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -78,6 +79,24 @@ def test_everything_public_is_described():
         thing = getattr(mpsim, name)
         if callable(thing):
             assert thing.__doc__ and len(thing.__doc__) > 40, name
+
+
+def test_licences():
+    """METADATA names the licence of each library in the wheel; the texts of those that refer to another's are there."""
+    try:
+        package = importlib.metadata.distribution("mpsim")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the package is not installed")
+    named, texts = package.metadata["License"], {f.name: f.read_text() for f in package.files if "licenses" in f.parts}
+    bundled = [f.name for f in package.files if f.parts[:3] == ("mpsim", "_install", "lib") and not f.name.startswith(("libmpsim", "libnocryp"))]
+    ours = {"libgmp": "GMP (LGPL-3.0-or-later", "libmpfr": "MPFR (LGPL-3.0-or-later", "libjansson": "jansson (MIT", "libyaml": "libyaml (MIT",
+            "libzip": "libzip (BSD", "libz.": "zlib (Zlib", "libbz2": "bzip2 (", "liblz4": "lz4 (BSD", "liblzma": "liblzma (", "libzstd": "zstd (BSD",
+            "libarchive": "libarchive (BSD", "libhdf5": "HDF5 (BSD", "libsz": "libaec (BSD", "libaec": "libaec (BSD"}
+    assert named.startswith("Apache-2.0; ") and "Version 2.0" in texts["COPYING"]
+    for name in bundled:
+        assert any(name.startswith(begin) and words in named for begin, words in ours.items()), name
+    if any(name.startswith(("libgmp", "libmpfr")) for name in bundled):
+        assert "GNU LESSER GENERAL PUBLIC LICENSE" in texts["LGPL-3"] and "GNU GENERAL PUBLIC LICENSE" in texts["GPL-3"]
 
 
 def test_all_names_without_torch():
