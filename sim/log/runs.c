@@ -18,10 +18,13 @@ static int find_series(log_run *run, const char *what)
     for (size_t i = 0; i < 3; i++)
         if (strcmp(what, names[i]) == 0)
             return series_find(&run->all, run->log, (series_of)i), 0;
-    for (unsigned i = 0; i < metric_count; i++)
-        if (strcmp(what, metrics[i].name) == 0)
+    const metric_values *m = &run->log->metrics;
+    for (unsigned i = 0; i < m->n_names; i++)
+        if (strcmp(what, m->names[i].name) == 0 || strcmp(what, m->names[i].name + m->names[i].shown) == 0)
             return series_metric(&run->all, run->log, i), 0;
-    return -1;
+    double limit;
+    run->all.name = what;
+    return metric_kind_of(what, &limit) <= METRIC_ENTROPY ? 0 : -1;
 }
 
 static int read_run(log_run *run, const char *path, const char *what)

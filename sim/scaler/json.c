@@ -118,6 +118,26 @@ static json_t *norms_json(const training_log *l)
     return all;
 }
 
+/* The first step at which two ranks tell other numbers. */
+static json_t *apart_json(const log_apart *a)
+{
+    return a->lines == 0 ? json_null()
+                         : json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "lines", (json_int_t)a->lines, "line",
+                                     (json_int_t)a->line, "step", (json_int_t)a->step, "rank", (json_int_t)a->rank,
+                                     "other_rank", (json_int_t)a->other, "value", json_of_double(a->scale),
+                                     "other_value", json_of_double(a->other_scale));
+}
+
+/* Names of the numbers that were not read. */
+static json_t *unread_json(const training_log *l)
+{
+    json_t *all = json_array();
+    const char *name;
+    for (size_t i = 0; (name = metric_unread(&l->metrics, i)) != NULL; i++)
+        json_array_append_new(all, json_string(name));
+    return all;
+}
+
 static json_t *log_json(const scaler_report *r)
 {
     const training_log *l = r->log;
@@ -153,6 +173,9 @@ static json_t *log_json(const scaler_report *r)
     json_object_set_new(v, "without_scale", json_of_count(l->bad));
     json_object_set_new(v, "averages", json_of_count(l->averages));
     json_object_set_new(v, "cut", json_of_count(l->reader.cut));
+    json_object_set_new(v, "unread", unread_json(l));
+    json_object_set_new(v, "scales_apart", apart_json(&l->apart));
+    json_object_set_new(v, "losses_apart", apart_json(&l->losses_apart));
     json_object_set_new(v, "loss_not_finite", json_of_count(l->lost_lines));
     json_object_set_new(v, "loss_not_finite_since", l->lost_since ? json_of_count(l->lost) : json_null());
     json_object_set_new(v, "restarts", json_of_count(l->restarts));

@@ -174,6 +174,28 @@ static void print_trace_head(FILE *to, const scaler_report *r)
     fputs("Only the recorded gradients count here; what overflows inside the backward pass does not show.\n", to);
 }
 
+/* The numbers of the lines whose names say nothing. */
+static void print_unread(FILE *to, const training_log *l)
+{
+    char text[sizeof l->unread + 80];
+    if (l->n_unread == 0)
+        return;
+    snprintf(text, sizeof text, "%zu number%s not read, as %s not known: %s", l->n_unread,
+             l->n_unread == 1 ? " was" : "s were", l->n_unread == 1 ? "its name is" : "their names are", l->unread);
+    text_wrap(to, 0, 96, " ", text);
+}
+
+static void print_apart(FILE *to, const log_apart *a, const char *what)
+{
+    char x[32], y[32], n[32];
+    if (a->lines)
+        fprintf(to,
+                "The %s differs between ranks: at step %" PRId64 " it is %s on rank %" PRId64
+                ", and %s on rank %" PRId64 " (line %" PRIu64 "); so in %s line%s.\n",
+                what, a->step, text_number(x, a->scale), a->rank, text_number(y, a->other_scale), a->other, a->line,
+                text_count(n, a->lines), text_plural(a->lines));
+}
+
 static void print_log_head(FILE *to, const scaler_report *r)
 {
     const training_log *l = r->log;
@@ -476,6 +498,9 @@ void scaler_report_text(FILE *to, const scaler_report *r)
     char a[32];
     if (r->log) {
         print_log_head(to, r);
+        print_apart(to, &r->log->apart, "loss scale");
+        print_apart(to, &r->log->losses_apart, "loss");
+        print_unread(to, r->log);
         if (r->log->recorded.steps) {
             print_trajectory(to, r, &r->log->recorded);
             print_totals(to, &r->log->recorded, r->log->mixed != 0);

@@ -1,8 +1,6 @@
 /* health.c -- see health.h. */
 #include "health.h"
 
-#include <assert.h>
-
 /* A loss rises, and jumps, from this factor on; a norm jumps from NORM on. A KL counts where it grows by GROWS, too.
  * LEAST: values of a metric that is judged. SEVERAL: finite norms that make the others exceptions. */
 static const double rise = 1.2, jump = 1.3;
@@ -10,14 +8,13 @@ enum { NORM = 10, GROWS = 10, LEAST = 4, SEVERAL = 10 };
 
 void health_find(health *h, const training_log *l)
 {
-    *h = (health){.learns = 0};
-    assert(metric_count <= HEALTH_METRICS);
+    *h = (health){.metrics = &l->metrics};
     series_find(&h->loss, l, SERIES_LOSS);
     series_find(&h->norm, l, SERIES_NORM);
     series_find(&h->validation, l, SERIES_VALIDATION);
-    for (unsigned i = 0; i < metric_count; i++) {
+    for (unsigned i = 0; i < l->metrics.n_names; i++) {
         series_metric(&h->more[i], l, i);
-        h->learns |= h->more[i].n || h->more[i].lost;
+        h->learns |= l->metrics.names[i].kind <= METRIC_REWARD;
     }
 }
 
@@ -26,7 +23,7 @@ void health_clear(health *h)
     series_clear(&h->loss);
     series_clear(&h->norm);
     series_clear(&h->validation);
-    for (unsigned i = 0; i < metric_count; i++)
+    for (unsigned i = 0; i < h->metrics->n_names; i++)
         series_clear(&h->more[i]);
 }
 
@@ -66,11 +63,11 @@ static health_finding by_metrics(health *h)
     static const health_finding found[] = {
         [METRIC_GAP] = HEALTH_GAP, [METRIC_KL] = HEALTH_KL, [METRIC_CLIP] = HEALTH_CLIP};
     for (unsigned kind = METRIC_GAP; kind <= METRIC_CLIP; kind++)
-        for (unsigned i = 0; i < metric_count; i++) {
+        for (unsigned i = 0; i < h->metrics->n_names; i++) {
             const series *s = &h->more[i];
-            if (metrics[i].kind != (metric_kind)kind)
+            if (h->metrics->names[i].kind != (metric_kind)kind)
                 continue;
-            const double limit = metrics[i].limit;
+            const double limit = h->metrics->names[i].limit;
             const int bad = kind == METRIC_KL ? series_rises(s, GROWS, &h->low, &h->high) && h->high.value > limit
                                               : is_beyond(s, limit, &h->high);
             if (bad || s->lost > s->n) {
@@ -107,7 +104,7 @@ static health_finding by_course(health *h)
     if (h->norm_jumps.n || h->loss_jumps.n)
         return HEALTH_JUMPS;
     size_t most = h->loss.n > h->norm.n ? h->loss.n : h->norm.n;
-    for (unsigned i = 0; i < metric_count; i++)
+    for (unsigned i = 0; i < h->metrics->n_names; i++)
         most = h->more[i].n > most ? h->more[i].n : most;
     return most >= HEALTH_ENOUGH ? HEALTH_WELL : HEALTH_UNKNOWN;
 }

@@ -5,7 +5,7 @@
 #include "series.h"
 
 /* ENOUGH: lines that a judgement needs; FLAT: equal ones that are no chance. */
-enum { HEALTH_ENOUGH = 5, HEALTH_FLAT = 10, HEALTH_METRICS = 32 };
+enum { HEALTH_ENOUGH = 5, HEALTH_FLAT = 10, HEALTH_METRICS = METRIC_NAMES };
 
 typedef enum health_finding {
     HEALTH_UNKNOWN,     /* too few lines */
@@ -23,8 +23,9 @@ typedef enum health_finding {
 } health_finding;
 
 typedef struct health {
+    const metric_values *metrics;
     series loss, norm, validation;
-    series more[HEALTH_METRICS]; /* of the table of metrics, in its order */
+    series more[HEALTH_METRICS]; /* of the names of the log, in their order */
     int learns;                  /* by reinforcement: the loss is no measure */
     /* what was found */
     health_finding found;

@@ -251,10 +251,6 @@ static void say_rise(const speaker *to, const health *h)
 void health_evidence(const health *h, health_say to_say, void *context)
 {
     const speaker to = {to_say, context};
-    static const char *const kinds[] = {[METRIC_GAP] = "trainer and sampler",
-                                        [METRIC_KL] = "KL",
-                                        [METRIC_CLIP] = "clipped",
-                                        [METRIC_REWARD] = "reward"};
     const series *all[] = {&h->loss, &h->norm, &h->validation};
     for (size_t i = 0; i < 3; i++) {
         say_lost(&to, all[i]);
@@ -264,10 +260,10 @@ void health_evidence(const health *h, health_say to_say, void *context)
     if (h->found == HEALTH_JUMPS)
         say_jump(&to, &h->norm, h->norm_jumps.n, h->norm_jumps.largest);
     say_jump(&to, &h->loss, h->loss_jumps.n, h->loss_jumps.largest);
-    for (unsigned i = 0; i < metric_count; i++) {
+    for (unsigned i = 0; i < h->metrics->n_names; i++) {
         series named = h->more[i];
         char name[96];
-        snprintf(name, sizeof name, "%s (%s)", metrics[i].name, kinds[metrics[i].kind]);
+        snprintf(name, sizeof name, "%s (%s)", h->more[i].name, metric_kind_name(h->metrics->names[i].kind));
         named.name = name;
         say_lost(&to, &named);
         say_course(&to, &named);

@@ -201,6 +201,8 @@ static int parse_values(log_line *l, const char *line)
     l->step = words_integer_of(line, step_words);
     for (size_t i = 0; skips[i] && !skip; i++)
         skip = words_find(line, skips[i]);
+    if (skip && strncmp(skip, " steps", 6) == 0) /* of all steps: a note */
+        skip = NULL;
     if (!value && is_of_training(l, line, skip))
         value = plain_scale(line);
     if (!value)
@@ -380,6 +382,13 @@ size_t log_line_length(const char *text)
             return (size_t)(next - line);
     }
     return strlen(line);
+}
+
+int64_t log_line_rank(const char *text)
+{
+    char line[LOG_WIDTH + 1];
+    to_lower(line, text);
+    return rank_of(line);
 }
 
 static int is_odd(double scale)

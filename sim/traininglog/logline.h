@@ -69,6 +69,9 @@ size_t log_line_length(const char *text);
  * LOG_WIDTH + 1, is both. */
 int log_line_join(char *a, const char *b);
 
+/* log_line_rank -- the rank that printed a line; -1: it does not say. */
+int64_t log_line_rank(const char *text);
+
 const char *log_dialect_name(log_dialect d);
 
 /* log_dialect_grown -- whether the scale is above all that the framework starts at. */

@@ -12,8 +12,9 @@
 enum { WIDTH = 8192 };
 
 static const char *const loss_words[] = {
-    "loss",       "train_loss",         "training_loss", "lm_loss",         "total_loss",
-    "loss_value", "reduced_train_loss", "loss_step",     "train_loss_step", NULL};
+    "loss",      "train_loss",      "training_loss", "lm_loss", "total_loss", "loss_value", "reduced_train_loss",
+    "loss_step", "train_loss_step", "trl",           NULL};
+static const char *const llmc_words[] = {"tel", NULL};
 static const char *const norm_words[] = {
     "grad_norm",           "grad norm",     "gnorm",      "gradnorm",        "gradient norm",
     "grad-norm",           "gradient_norm", "total_norm", "total_grad_norm", "global_norm",
@@ -40,6 +41,12 @@ static const struct {
     {"gradient norm is not finite", NULL, NOTE_LOST_NORM},
     {"gradients are not finite", NULL, NOTE_LOST_NORM},
     {"non-finite gradient norm", NULL, NOTE_LOST_NORM},
+    {"nan detected in gradients", NULL, NOTE_LOST_NORM | NOTE_TENSOR},
+    {"inf detected in gradients", NULL, NOTE_LOST_NORM | NOTE_TENSOR},
+    {"nan in gradients", NULL, NOTE_LOST_NORM | NOTE_TENSOR},
+    {"inf in gradients", NULL, NOTE_LOST_NORM | NOTE_TENSOR},
+    {"nan detected in loss", NULL, NOTE_LOST},
+    {"nan detected in parameters", NULL, NOTE_LOST},
     {"no checkpoint found", NULL, NOTE_FRESH},
     {"will start from random", NULL, NOTE_FRESH},
     {"training from scratch", NULL, NOTE_FRESH},
@@ -96,8 +103,27 @@ static double starts_at(const char *line)
     return (double)NAN;
 }
 
+/* "[1, 100] loss: 2.1", epoch and batch, as the tutorials of PyTorch print them. */
+static int take_brackets(log_note *n, const char *line)
+{
+    int64_t epoch, batch;
+    const char *p = line + strspn(line, " "), *comma = *p == '[' ? strchr(p, ',') : NULL;
+    if (!comma || (epoch = words_integer(p)) < 0 || (batch = words_integer(comma + 1)) < 0 ||
+        p[1 + strspn(p + 1, "0123456789, ")] != ']')
+        return 0;
+    n->epoch = (double)epoch;
+    n->batch = batch;
+    return 1;
+}
+
 static void take_position(log_note *n, const char *line)
 {
+    if (take_brackets(n, line))
+        return;
+    if (strncmp(line, "s:", 2) == 0 && (n->step = words_integer(line + 2)) >= 0) { /* llm.c */
+        n->worded = 1;
+        return;
+    }
     int64_t at, of;
     const char *global = words_find(line, "global iter"); /* behind fractions of inner loops */
     const int fraction = words_fraction(global ? global : line, &at, &of);
@@ -113,9 +139,12 @@ static void take_position(log_note *n, const char *line)
         n->epoch = -1;
 }
 
-/* DeepSpeed's "step=20, skipped=3, lr=[...], mom=[...]". */
+/* DeepSpeed's "step=20, skipped=3, lr=[...], mom=[...]", "Skipped Steps: 3". */
 static int64_t skipped_in_all(const char *line)
 {
+    static const char *const words[] = {"skipped_steps", "total_skipped", NULL};
+    if (words_integer_of(line, words) >= 0)
+        return words_integer_of(line, words);
     const char *p = words_after(line, "step=");
     p = p ? p + strspn(p, "0123456789, ") : NULL;
     return p && strncmp(p, "skipped=", 8) == 0 ? words_integer(p + 8) : -1;
@@ -233,6 +262,14 @@ static void to_lower(char line[WIDTH + 1], const char *text)
     line[length] = 0;
 }
 
+/* Make one word of a phrase, whose parts have other meanings. */
+static void join_words(char *line, const char *phrase)
+{
+    char *p = strstr(line, phrase);
+    if (p)
+        *strchr(p, ' ') = '_';
+}
+
 int log_note_parse(log_note *n, const char *text, const char *settings)
 {
     static const char *const lost[] = {"number of nan iterations", NULL};
@@ -240,11 +277,14 @@ int log_note_parse(log_note *n, const char *text, const char *settings)
     to_lower(line, settings);
     const double starts = starts_at(line);
     to_lower(line, text);
-    *n = (log_note){.step = -1, .of = -1, .about = -1, .epoch = -1, .marks = marks_of(line)};
+    join_words(line, "skipped steps");
+    *n = (log_note){.step = -1, .batch = -1, .of = -1, .about = -1, .epoch = -1, .marks = marks_of(line)};
     n->loss = loss_of(line, &n->loss_value);
     n->aside = is_aside(line);
     n->norm = words_value_of(line, norm_words, &n->norm_value);
     n->validation = other_loss(line, 1, &n->validation_value);
+    if (n->validation == VALUE_UNSAID)
+        n->validation = words_value_of(line, llmc_words, &n->validation_value);
     n->skipped = skipped_in_all(line);
     n->starts = starts;
     n->timed = strstr(line, "elapsed time per iteration") != NULL;

@@ -7,12 +7,13 @@
 #include <stddef.h>
 
 enum {
-    NOTE_RESUMED = 1,   /* the run goes on from a checkpoint                    */
-    NOTE_FRESH = 2,     /* there is none: the run begins                        */
-    NOTE_ENDED = 4,     /* an error ends the run                                */
-    NOTE_LOADED = 16,   /* a checkpoint was loaded: the run's, or a first model */
-    NOTE_LOST = 8,      /* a message that the loss, or a tensor, is Inf or NaN  */
-    NOTE_LOST_NORM = 32 /* a message that the norm of the gradients is        */
+    NOTE_RESUMED = 1,    /* the run goes on from a checkpoint                    */
+    NOTE_FRESH = 2,      /* there is none: the run begins                        */
+    NOTE_ENDED = 4,      /* an error ends the run                                */
+    NOTE_LOADED = 16,    /* a checkpoint was loaded: the run's, or a first model */
+    NOTE_LOST = 8,       /* a message that the loss, or a tensor, is Inf or NaN  */
+    NOTE_LOST_NORM = 32, /* a message that the norm of the gradients is        */
+    NOTE_TENSOR = 128    /* such a message of one tensor: several are of one step */
 };
 
 typedef struct log_note {
@@ -25,6 +26,7 @@ typedef struct log_note {
     double validation_value;
     int64_t step, of; /* where the run stands, of how many; -1: not said      */
     int64_t about;    /* the step that the line is about: its own, or the last that a line told; -1 */
+    int64_t batch;    /* of "[2, 100] loss: 1.9", the batch of an epoch; -1       */
     int worded;       /* by a word for steps, not only by a bar               */
     int per_epoch;    /* .step begins again with every epoch                  */
     double epoch;     /* -1                                                   */

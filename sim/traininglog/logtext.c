@@ -51,6 +51,40 @@ static void find_source(log_text *t)
     }
 }
 
+/* ---- lines that are printed twice ---- */
+
+/* Whether one is the end of the other: a handler may put a time before it. */
+static int are_copies(const char *a, const char *b)
+{
+    const size_t n = strlen(a), m = strlen(b);
+    return n < m ? strcmp(a, b + m - n) == 0 : strcmp(a + n - m, b) == 0;
+}
+
+/* Where all lines that measure something stand twice, by tee or by two handlers, the second ones go. */
+static void find_copies(log_text *t)
+{
+    enum { PAIRS = 3 };
+    size_t pairs = 0, differ = 0;
+    log_part *before = NULL, *last = NULL; /* the last of a pair, the first of the one that is open */
+    for (size_t i = 0; i < t->count; i++) {
+        log_part *p = &t->parts[i];
+        if (p->kind == SOURCE_CODE || !log_shapes_is_live(&t->shapes, text_of(t, i)))
+            continue;
+        if (last && !are_copies((const char *)t->bytes.p + last->at, text_of(t, i)))
+            return;
+        differ += !last && before && !are_copies((const char *)t->bytes.p + before->at, text_of(t, i));
+        pairs += last != NULL;
+        before = last ? p : before;
+        last = last ? NULL : p;
+        p->copy = !last;
+    }
+    if (last || pairs < PAIRS || 2 * differ < pairs)
+        return;
+    for (size_t i = 0; i < t->count; i++)
+        if (t->parts[i].copy)
+            t->parts[i].kind = SOURCE_COPY;
+}
+
 static int visit_part(log_text *t, const log_part *p, const char *text)
 {
     char masked[LOG_WIDTH + 1];
@@ -70,8 +104,9 @@ static int flush(log_text *t)
     for (size_t i = 0; i < t->count; i++)
         if (t->parts[i].kind != SOURCE_CODE)
             log_shapes_see(&t->shapes, text_of(t, i), t->measures);
+    find_copies(t);
     for (size_t i = 0; i < t->count && !stop; i++)
-        if (t->parts[i].kind != SOURCE_CODE)
+        if (t->parts[i].kind != SOURCE_CODE && t->parts[i].kind != SOURCE_COPY)
             stop = visit_part(t, &t->parts[i], text_of(t, i));
     t->bytes.n = t->count = 0;
     return stop;

@@ -77,7 +77,7 @@ void series_find(series *s, const training_log *l, series_of what)
 
 void series_metric(series *s, const training_log *l, unsigned which)
 {
-    *s = (series){.name = metrics[which].name};
+    *s = (series){.name = l->metrics.names[which].name + l->metrics.names[which].shown};
     for (size_t i = 0; i < l->metrics.count; i++) {
         const metric_value *v = &l->metrics.at[i];
         if (v->metric == which)

@@ -99,6 +99,14 @@ static int begins(const log_shapes *s, const fields *f, unsigned traits)
     return is_live(s, traits, 0) && (traits & MEASURES || place);
 }
 
+int log_shapes_is_live(const log_shapes *s, const char *line)
+{
+    fields f;
+    fields_find(&f, line);
+    const unsigned traits = traits_of(s->rows, s->rows_size, f.shape);
+    return is_live(s, traits, 1) && traits & MEASURES;
+}
+
 void log_shapes_mask(const log_shapes *s, char *line, int *begun, int setting)
 {
     fields f;

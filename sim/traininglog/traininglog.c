@@ -7,6 +7,7 @@
 #include "../array/need.h"
 #include "../cli/options.h"
 #include "../text/escape.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -162,7 +163,9 @@ static void count_lost_norm(training_log *log, log_note *n)
     log_note *last = log->notes.count ? &log->notes.at[log->notes.count - 1] : NULL;
     if (n->norm <= VALUE_FINITE)
         return;
-    if (last && last->norm > VALUE_FINITE && last->marks & NOTE_LOST_NORM)
+    if (last && n->marks & last->marks & NOTE_TENSOR)
+        n->norm = VALUE_UNSAID;
+    else if (last && last->norm > VALUE_FINITE && last->marks & NOTE_LOST_NORM)
         last->norm = VALUE_UNSAID;
     else if (last && last->norm > VALUE_FINITE && n->marks & NOTE_LOST_NORM)
         n->norm = VALUE_UNSAID;
@@ -255,10 +258,92 @@ static void take_scale_line(training_log *log, log_line *l, const char *text)
     log->numbered |= l->what & LOG_STATUS && l->step >= 0;
 }
 
-/* Whether the rank of a line is another than that of the first lines. */
-static int is_other_rank(const training_log *log, const log_line *l)
+/* ---- ranks ---- */
+
+static void compare_ranks(log_apart *apart, const log_rank_line *first, const log_rank_line *line, double x, double y)
 {
-    return l->rank != log->rank && l->rank >= 0 && log->rank >= 0;
+    if (isnan(x) || isnan(y) || x == y)
+        return;
+    if (!apart->lines++)
+        *apart = (log_apart){1, line->line, line->step, first->rank, line->rank, x, y};
+}
+
+/* What a rank tells of a step, beside what the rank that counts has told of that step, or the other way round. */
+static void follow_ranks(training_log *log, const log_line *l, const log_note *n, int64_t rank)
+{
+    const int status = l && l->what & LOG_STATUS && !l->bad && !l->average;
+    const log_rank_line new = {.line = log->line,
+                               .step = n->step,
+                               .rank = rank,
+                               .scale = status ? l->after : (double)NAN,
+                               .loss = n->loss == VALUE_FINITE ? n->loss_value : (double)NAN};
+    if (rank < 0 || n->step < 0)
+        return;
+    for (uint64_t i = 0; i < RANK_LINES && i < log->n_rank_lines; i++) {
+        const log_rank_line *old = &log->rank_lines[i];
+        if (old->step != new.step || (old->rank == log->rank) == (rank == log->rank))
+            continue;
+        compare_ranks(&log->apart, old, &new, old->scale, new.scale);
+        compare_ranks(&log->losses_apart, old, &new, old->loss, new.loss);
+    }
+    log->rank_lines[log->n_rank_lines++ % RANK_LINES] = new;
+}
+
+/* ---- parts of the log ---- */
+
+/* Whether both are the same finite number, or unsaid. */
+static int same_value(value_kind a, double x, value_kind b, double y)
+{
+    return a == b && (a == VALUE_UNSAID || (a == VALUE_FINITE && x == y));
+}
+
+/* Whether the note before says the same of the same step, and no other line stands between, as where two handlers print each
+ * line, or several processes without their rank. */
+static int is_doubled(training_log *log, const log_note *n)
+{
+    const log_note *old = log->notes.count ? &log->notes.at[log->notes.count - 1] : NULL;
+    const uint64_t told = log->told;
+    log->told = log->seq;
+    return old && told + 1 >= log->seq && n->step >= 0 && old->step == n->step && old->epoch == n->epoch &&
+           old->marks == n->marks && (n->loss || n->norm || n->validation) &&
+           same_value(old->loss, old->loss_value, n->loss, n->loss_value) &&
+           same_value(old->norm, old->norm_value, n->norm, n->norm_value) &&
+           same_value(old->validation, old->validation_value, n->validation, n->validation_value);
+}
+
+/* Of a line of another rank what ends or resumes the run counts. */
+static int take_other_rank(training_log *log, const log_note *n, int found)
+{
+    log_note marks = {.marks = n->marks,
+                      .step = -1,
+                      .batch = -1,
+                      .of = -1,
+                      .about = -1,
+                      .epoch = -1,
+                      .skipped = -1,
+                      .starts = (double)NAN};
+    log->other_ranks += found || n->loss || n->norm;
+    log->other_lost += n->loss > VALUE_FINITE;
+    if (marks.marks)
+        take_note(log, &marks);
+    return log->full;
+}
+
+/* A line about a loss scale: its step. */
+static void place_line(training_log *log, log_line *l, log_note *n)
+{
+    if (log->total == 1)
+        log->scaler = l->scaler;
+    number_steps(log, l, n);
+    adopt_step(&log->place, l, log->count ? &log->entries[log->count - 1] : NULL);
+    if (is_loss_gone(log, l, n))
+        n->loss = VALUE_GONE;
+    if (n->skipped >= 0 && l->what == LOG_STATUS) { /* as many as since the last line that tells how many in all */
+        l->what |= log->skipped >= 0 ? LOG_SKIPS : 0;
+        l->skipped = log->skipped >= 0 && n->skipped > log->skipped ? (uint64_t)(n->skipped - log->skipped) : 0;
+        log->skipped = n->skipped;
+    }
+    l->loss = n->loss;
 }
 
 /* A part of the log; `masked`, as it is measured. */
@@ -272,30 +357,32 @@ static int take_part(void *context, const log_part *p, const char *text, const c
     log->unterminated = p->cut;
     const int noted = log_note_parse(&n, masked, text);
     const int found = (log->own && log_pattern_match(log->own, &l, &n, text)) || log_line_parse(&l, masked);
-    if (noted)
-        follow_place(&log->place, &n);
-    log->about = n.step >= 0 ? n.step : log->about;
+    const int64_t rank = found && l.rank >= 0 ? l.rank : log_line_rank(masked);
+    if (log->rank < 0 && (found || noted))
+        log->rank = rank;
     if (found) {
         log->total++;
         log->recognised[l.dialect]++;
-        if (log->total == 1) {
-            log->rank = l.rank;
-            log->scaler = l.scaler;
-        }
-        if (is_other_rank(log, &l)) {
-            log->other_ranks++;
-            log->other_lost += n.loss > VALUE_FINITE;
-            return log->full;
-        }
-        number_steps(log, &l, &n);
-        adopt_step(&log->place, &l, log->count ? &log->entries[log->count - 1] : NULL);
-        if (is_loss_gone(log, &l, &n))
-            n.loss = VALUE_GONE;
-        l.loss = n.loss;
     }
-    if (noted || found)
+    follow_ranks(log, found ? &l : NULL, &n, rank);
+    if (rank >= 0 && rank != log->rank)
+        return take_other_rank(log, &n, found);
+    if (noted)
+        follow_place(&log->place, &n);
+    log->about = n.step >= 0 ? n.step : log->about;
+    if (n.batch >= 0) {
+        log_line at = {.step = n.batch};
+        number_steps(log, &at, &n);
+        log->about = at.step;
+    }
+    if (found)
+        place_line(log, &l, &n);
+    const int doubled = (noted || found) && is_doubled(log, &n);
+    log->doubled += (uint64_t)doubled;
+    if ((noted || found) && !doubled)
         take_note(log, &n);
-    metric_values_take(&log->metrics, masked, log->line, log->about);
+    if ((!found || l.rule < 0) && !doubled)
+        metric_values_take(&log->metrics, masked, log->line, log->about);
     log->has_value |= log->metrics.count > 0;
     if (found)
         take_scale_line(log, &l, masked);
@@ -361,6 +448,13 @@ static void drop_copies(training_log *l)
     l->count = kept;
 }
 
+static void name_unread(training_log *l)
+{
+    const char *name;
+    for (l->n_unread = 0; (name = metric_unread(&l->metrics, l->n_unread)) != NULL; l->n_unread++)
+        text_add(l->unread, sizeof l->unread, "%s%s", l->n_unread ? ", " : "", name);
+}
+
 int training_log_read(training_log *l, const char *path, const log_pattern *own)
 {
     char name[512];
@@ -369,6 +463,8 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
     l->epoch = -1;
     l->last_step = -1;
     l->about = -1;
+    l->rank = -1;
+    l->skipped = -1;
     l->place = (log_line_place){.of = -1, .step = -1};
     escape_text(name, sizeof name, strcmp(path, "-") == 0 ? "standard input" : path);
     log_text *t = need_memory(1, sizeof *t);
@@ -386,6 +482,8 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
                     "and your own with --log-pattern",
                     name, l->reader.lines);
     drop_copies(l);
+    metric_values_sort(&l->metrics);
+    name_unread(l);
     (void)track_init(&l->recorded, "recorded", any); /* a row of the table is valid */
     l->recorded.recorded = 1;
     l->recorded.least = (double)INFINITY;

@@ -44,11 +44,20 @@ typedef struct log_line_place {
     int64_t base, last; /* what it is counted from; the step of the last scale     */
 } log_line_place;
 
-/* Scales that ranks tell otherwise at the same step: the first place. */
+/* What a rank told of a step, to compare others with. */
+typedef struct log_rank_line {
+    uint64_t line;
+    int64_t step, rank;
+    double scale, loss; /* NaN: not told */
+} log_rank_line;
+
+enum { RANK_LINES = 64 };
+
+/* Scales, or losses, that ranks tell otherwise at the same step: the first place. */
 typedef struct log_apart {
     uint64_t lines, line; /* how many; the first of them; 0: the ranks agree */
     int64_t step, rank, other;
-    double scale, other_scale;
+    double scale, other_scale; /* of the rank that came first, of the one in that line */
 } log_apart;
 
 typedef struct training_log {
@@ -60,7 +69,12 @@ typedef struct training_log {
                                   end in a carriage return                       */
     uint64_t recognised[LOG_DIALECTS], total; /* lines                                  */
     uint64_t other_ranks, other_scalers, bad, repeats, averages;
-    log_apart apart;
+    log_apart apart, losses_apart;        /* of scales; of losses, where each rank has batches of its own */
+    log_rank_line rank_lines[RANK_LINES]; /* the last of those with a step and a rank */
+    uint64_t n_rank_lines;
+    int64_t skipped;  /* steps in all, by the last line with a scale that tells them; -1 */
+    uint64_t told;    /* .seq of the last line that told a note */
+    uint64_t doubled; /* lines that say again what one before says of the same step */
     char unread[256]; /* names of numbers that many lines tell and nothing reads, ", " between; so many */
     size_t n_unread;
     uint64_t other_lost;  /* lines of other ranks with a loss that is not finite       */
