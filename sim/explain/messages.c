@@ -249,6 +249,23 @@ const message messages[] = {
      "Scale the learning rate with the batch, warm up, clip; look at loss_dict for the term that is NaN; compute that loss in "
      "fp32.",
      "pytorch-amp-fp16", {"mpsim log FILE", "mpsim stat -f fp16 -k act TRACE"}},
+    {"script-overflow", "scripts and guides",
+     {"Gradient overflow detected, skipping update", "Overflow detected, skipping step"},
+     "training loops of guides to mixed precision, which print it where the scaled gradients hold Inf or NaN; found so in copies of several",
+     "The scaled gradients of this step hold Inf or NaN, so that the optimizer does not step; a dynamic loss scale comes down.",
+     "At the start the first scale is too large for these gradients; later now and then the scale has grown to its limit. In step after step, "
+     "or where the scale is down at 1, Inf or NaN comes from the forward pass or the data.",
+     "Nothing, if it is a few steps at the start or one in some thousand. Log the scale beside the step: mpsim judges the log by it. If it goes on, "
+     "look for the first tensor that is not finite.",
+     "pytorch-amp-fp16", {"mpsim scaler --log FILE", "mpsim scaler --pattern '1*3,0*100' -s torch"}},
+    {"script-nan-gradients", "scripts and guides",
+     {"NaN detected in gradients of ...", "Inf detected in gradients of ..."},
+     "loops over named_parameters() with isnan(param.grad).any(); found so in copies of several",
+     "The gradient of the named parameter holds NaN, or Inf.",
+     "With a GradScaler before unscale_() and step(): an overflow of the scaled gradients, which the scaler skips. Without one, or in step after "
+     "step: the forward pass, the loss or a division makes it; all parameters before that place are told.",
+     "Ask after unscale_(), and skip the step. Of many names the one closest to the loss is the first to look at: mpsim stat on recorded gradients.",
+     "pytorch-amp-fp16", {"mpsim log FILE", "mpsim stat -k wgrad TRACE"}},
     {"loss-stopping", "DETR, MAE, torchvision's references", {"Loss is ..., stopping training"},
      "train_one_epoch in the engines of DETR, DeiT, MAE and torchvision's detection references",
      "The loss was NaN or Inf before the backward pass: no loss scaler is involved yet, and the script ends.",
