@@ -2,6 +2,7 @@
 #include "../array/need.h"
 #include "../cli/input.h"
 #include "../cli/options.h"
+#include "../cli/target.h"
 #include "../cli/output.h"
 #include "../cli/progress.h"
 #include "../cli/reportoptions.h"
@@ -91,7 +92,11 @@ static int fits_binary32(const mpsim_format *f)
 
 static int parse_format(mpsim_format *f, const char *option, const char *text)
 {
-    if (mpsim_format_parse(f, text) == MPSIM_OK && fits_binary32(f))
+    char where[64];
+    snprintf(where, sizeof where, "attention: %s", option);
+    if (format_read(f, where, text))
+        return EXIT_USAGE;
+    if (fits_binary32(f))
         return 0;
     return fail(EXIT_USAGE,
                 "attention: %s: '%s' is not a format whose numbers are all numbers of binary32, 0 among them", option,
@@ -103,10 +108,14 @@ static int parse_formats(run *r)
     const char *text = r->o->formats;
     const size_t n = strcspn(text, ",");
     char *first = need_part(text, n);
-    const int bad = mpsim_format_parse(&r->qk, first) != MPSIM_OK ||
-                    mpsim_format_parse(&r->value, text[n] ? text + n + 1 : text) != MPSIM_OK;
+    const char *second = text[n] ? text + n + 1 : text;
+    int code;
+    if (strchr(second, ','))
+        code = fail(EXIT_USAGE, "attention: --format: '%s': one format, or two: of Q and K, and of V", text);
+    else if (!(code = format_read(&r->qk, "attention: --format", first)))
+        code = format_read(&r->value, "attention: --format", second);
     free(first);
-    return bad ? fail(EXIT_USAGE, "attention: --format: '%s' is not a format, or two: of Q and K, and of V", text) : 0;
+    return code;
 }
 
 static int parse_binary32(float *to, const char *option, const char *text, double least)

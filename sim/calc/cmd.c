@@ -313,8 +313,8 @@ static int choose_formats(operand_formats *f, mpsim_format *codes, const char *o
 {
     const int same = operands && strcmp(operands, "same") == 0;
     *f = (operand_formats){NULL, NULL, same};
-    if (operands && !same && mpsim_format_parse(codes, operands) != MPSIM_OK)
-        return fail(EXIT_USAGE, "calc: --operands: '%s' is not a format, nor the word same", operands);
+    if (operands && !same && format_read(codes, "calc: --operands", operands))
+        return EXIT_USAGE;
     if (operands && !same)
         f->format = codes;
     if (f->format || (named && target_list_one_format(codes, targets)))

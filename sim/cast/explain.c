@@ -37,8 +37,8 @@ static int is_one_format(mpsim_format *f, const char *names)
 static int choose_formats(explaining *e)
 {
     const char *from = e->o->from;
-    if (from && mpsim_format_parse(&e->from, from) != MPSIM_OK)
-        return fail(EXIT_USAGE, "cast: --from: '%s' is not a format", from);
+    if (from && format_read(&e->from, "cast: --from", from))
+        return EXIT_USAGE;
     e->codes = e->from;
     e->kind = (element_kind){.format = from ? &e->from : NULL, .ask = "--from FORMAT"};
     if (from || is_one_format(&e->codes, e->o->to.formats))

@@ -159,6 +159,16 @@ static int bad_format(const char *verb, const char *name, mpsim_status status, i
     return fail(EXIT_USAGE, "%s: format '%s': %s", verb, name, why);
 }
 
+int format_read(mpsim_format *f, const char *where, const char *name)
+{
+    const mpsim_status status = mpsim_format_parse(f, name);
+    if (status == MPSIM_OK)
+        return 0;
+    if (strchr(name, '@'))
+        return fail(EXIT_USAGE, "%s: '%s': no presets here, as in @cuda", where, name);
+    return *name ? bad_format(where, name, status, 0) : fail(EXIT_USAGE, "%s: an empty name", where);
+}
+
 static int unknown_preset(const char *verb, const char *name)
 {
     suggestion s;

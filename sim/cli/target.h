@@ -69,6 +69,10 @@ typedef struct target_list {
 int target_list_make(target_list *l, const target_options *o, const char *verb, const char *default_formats);
 void target_list_clear(target_list *l);
 
+/* format_read -- the format of a name, without a preset. 0, or EXIT_USAGE after a message that says what there is instead:
+ * "WHERE: fp8 is e4m3 or e5m2: name one". */
+int format_read(mpsim_format *f, const char *where, const char *name);
+
 /* target_list_one_format -- whether all targets are of one format, under whatever presets, and without recipes; *f is it. */
 int target_list_one_format(mpsim_format *f, const target_list *l);
 

@@ -2,6 +2,7 @@
 #include "../array/need.h"
 #include "../commands.h"
 #include "../cli/options.h"
+#include "../cli/target.h"
 #include "../cli/output.h"
 #include "../cli/progress.h"
 #include "../cli/reportoptions.h"
@@ -107,10 +108,11 @@ static int parse_formats(mpsim_format *fa, mpsim_format *fb, const char *text)
     const size_t n = strcspn(text, ",");
     char *first = need_part(text, n);
     const char *second = text[n] ? text + n + 1 : text;
-    int status = 0;
-    if (mpsim_format_parse(fa, first) != MPSIM_OK || mpsim_format_parse(fb, second) != MPSIM_OK)
-        status = fail(EXIT_USAGE, "dot: --format: '%s' is not a format, or two for A and B%s", text,
-                      strchr(text, '@') ? " (no presets here)" : "");
+    int status;
+    if (strchr(second, ','))
+        status = fail(EXIT_USAGE, "dot: --format: '%s': one format, or two for A and B", text);
+    else if (!(status = format_read(fa, "dot: --format", first)))
+        status = format_read(fb, "dot: --format", second);
     free(first);
     return status;
 }

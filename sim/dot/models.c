@@ -30,7 +30,10 @@ static int not_found(const char *verb, const char *name)
                         verb, name);
         suggestion_consider(&s, m.name);
     }
-    return fail(EXIT_USAGE, "%s: no model '%s'%s", verb, name, suggestion_end(&s, "; see mpsim formats --models"));
+    const char *near = suggestion_end(&s, "; see mpsim formats --models");
+    if (s.kin_count > 1)
+        return fail(EXIT_USAGE, "%s: no model '%s'%s The pattern '%s*' takes all that begin so", verb, name, near, row);
+    return fail(EXIT_USAGE, "%s: no model '%s'%s", verb, name, near);
 }
 
 /* Cut ":KEY=..." out of a name where it stands once: 1, else 0. */
@@ -56,6 +59,8 @@ static const char *order_reason(const char *name)
     const int quads = strstr(name, ":order=quads") != NULL;
     const int odd_first = strstr(name, ":order=odd-first") != NULL, lanes = strstr(name, ":order=lanes") != NULL;
     const int chunk = cut_change(plain, ":chunk="), order = cut_change(plain, ":order=");
+    if (lanes)
+        (void)cut_change(plain, ":L=");
     if ((!chunk && !order) || mpsim_model_parse(&m, plain) != MPSIM_OK)
         return NULL;
     if (pairwise && m.addition != MPSIM_ADDITION_MULADD)
@@ -63,13 +68,47 @@ static const char *order_reason(const char *name)
     if (odd_first && m.addition != MPSIM_ADDITION_FMA && m.addition != MPSIM_ADDITION_MULADD)
         return "order=odd-first is for fma and muladd models only";
     if (lanes)
-        return "order=lanes is for fma and muladd models in chunks: it needs chunk=N";
+        return "order=lanes is for fma and muladd models, with chunk= and L=, as in order=lanes:chunk=64:L=8: chunks of 64 products, "
+               "summed in 8 lanes";
     if (quads && m.addition != MPSIM_ADDITION_FUSED)
         return "order=quads is for models of tensor cores only";
     if (quads || (!order && m.order == MPSIM_ORDER_QUADS))
         return "order=quads is an order within chunks: it needs chunk=N, a multiple of 4 up to 4096; "
                "without chunks say order=sequential";
     return NULL;
+}
+
+/* The keys of changes, as mpsim/dot.h lists them. */
+static const char changes[] =
+    " acc product outer result round product-round outer-round result-round chunk order flush F L ways kept drop group "
+    "floor operand-emin align normalised ";
+
+/* Whether the change of n characters at `at` is all that is wrong with a name. */
+static int spoils(const char *name, const char *at, int n)
+{
+    char without[256];
+    mpsim_model m;
+    snprintf(without, sizeof without, "%.*s%s", (int)(at - 1 - name), name, at + n);
+    return mpsim_model_parse(&m, without) == MPSIM_OK;
+}
+
+static int bad_change(const char *verb, const char *name)
+{
+    char key[64];
+    const char *spoiler = NULL;
+    for (const char *at = strchr(name, ':'); at; at = strchr(at, ':')) {
+        const int n = (int)strcspn(++at, ":");
+        snprintf(key, sizeof key, " %.*s ", (int)strcspn(at, ":="), at);
+        if (memchr(at, '=', (size_t)n) && !strstr(changes, key))
+            return fail(EXIT_USAGE, "%s: model '%s': '%.*s' is not a change; the changes are%.*s", verb, name, n, at,
+                        (int)strlen(changes) - 1, changes);
+        spoiler = spoils(name, at, n) ? at : spoiler;
+    }
+    if (spoiler)
+        return fail(EXIT_USAGE, "%s: model '%s': '%.*s' comes twice, is out of range or has no effect in this model",
+                    verb, name, (int)strcspn(spoiler, ":"), spoiler);
+    return fail(EXIT_USAGE, "%s: model '%s': its changes do not go together, or are out of range; the changes are%.*s",
+                verb, name, (int)strlen(changes) - 1, changes);
 }
 
 static int add_one(model_list *l, const char *verb, const char *name, const mpsim_format *fa, const mpsim_format *fb)
@@ -87,10 +126,7 @@ static int add_one(model_list *l, const char *verb, const char *name, const mpsi
         why = order_reason(name);
         if (why)
             return fail(EXIT_USAGE, "%s: model '%s': %s", verb, name, why);
-        return fail(EXIT_USAGE,
-                    "%s: model '%s': a change is not known, comes twice, is out of range or has "
-                    "no effect here (see mpsim dot --help)",
-                    verb, name);
+        return bad_change(verb, name);
     }
     if (fa && !mpsim_model_accepts(&m, fa, fb))
         return fail(EXIT_USAGE, "%s: model '%s' does not take %s and %s but %s", verb, name, fa->name, fb->name,

@@ -6,6 +6,7 @@
 #include "../cli/options.h"
 #include "../cli/output.h"
 #include "../cli/progress.h"
+#include "../cli/target.h"
 #include "../pass/elements.h"
 #include "../text/words.h"
 #include "distancereport.h"
@@ -372,8 +373,7 @@ static int report_wires(reduce_output *o, const ranks *r, const char *wires)
         const size_t n = strcspn(wires, ",");
         char *name = need_part(wires, n);
         mpsim_format wire;
-        if (mpsim_format_parse(&wire, name) != MPSIM_OK)
-            code = fail(EXIT_USAGE, "dot: --wire: '%s' is not a format", name);
+        code = format_read(&wire, "dot: --wire", name);
         free(name);
         if (!code)
             code = report_sums(o, r, &wire, &wire);

@@ -463,8 +463,8 @@ static int parse_constant(constant *c, const char *text, const char *from, const
 {
     element_kind kind = {.format = from ? &c->from : NULL, .codes = &c->codes, .ask = "--from FORMAT"};
     element e;
-    if (from && mpsim_format_parse(&c->from, from) != MPSIM_OK)
-        return fail(EXIT_USAGE, "formats: --from: '%s' is not a format", from);
+    if (from && format_read(&c->from, "formats: --from", from))
+        return EXIT_USAGE;
     if (from)
         c->codes = c->from;
     else if (!target_list_one_format(&c->codes, list))

@@ -144,9 +144,13 @@ static const plot_figure *find_figure(const char *name)
 static int unknown_figure(const char *name)
 {
     char known[256] = "";
-    for (const plot_figure *f = plot_figures; f->name; f++)
-        text_add(known, sizeof known, "%s%s", *known ? ", " : "", f->name);
-    return fail(EXIT_USAGE, "plot: '%s' is not a figure: %s", name, known);
+    suggestion s;
+    suggestion_init(&s, name);
+    for (const plot_figure *f = plot_figures; f->name; f++) {
+        suggestion_consider(&s, f->name);
+        text_add(known, sizeof known, "%s%s", f == plot_figures ? ": " : ", ", f->name);
+    }
+    return fail(EXIT_USAGE, "plot: '%s' is not a figure%s", name, suggestion_end(&s, known));
 }
 
 /* An option that a figure would silently ignore is an error. */

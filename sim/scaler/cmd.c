@@ -3,6 +3,7 @@
 #include "../commands.h"
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
+#include "../cli/target.h"
 #include "../cli/textfile.h"
 #include "../trace/inputs.h"
 #include "adaptive.h"
@@ -188,11 +189,10 @@ static int parse_target(run *r)
     const char *name = r->o->format ? r->o->format : "fp16";
     r->scalers.given = r->o->format != NULL;
     mpsim_rounding rounding;
-    if (mpsim_format_parse(&r->scalers.format, name) != MPSIM_OK)
-        return fail(EXIT_USAGE, "scaler: --format: '%s' is not a format%s", name,
-                    strchr(name, '@')   ? " (no presets here)"
-                    : strchr(name, ',') ? " (one only)"
-                                        : "");
+    if (strchr(name, ','))
+        return fail(EXIT_USAGE, "scaler: --format: '%s': one format only", name);
+    if (format_read(&r->scalers.format, "scaler: --format", name))
+        return EXIT_USAGE;
     mpsim_rounding_init(&rounding, MPSIM_ROUND_NEAREST_EVEN);
     const double beyond = mpsim_decode(&r->scalers.format,
                                        mpsim_encode_f64(&r->scalers.format, &rounding, (double)INFINITY, 0, NULL));

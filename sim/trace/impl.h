@@ -291,6 +291,7 @@ typedef struct npy_header {
     int fortran;
     uint64_t shape[TRACE_RANK_MAX];
     size_t rank;
+    char holds[56]; /* the format that our writer names behind the dict, where the descr is bytes: "# mpsim: bf16" */
 } npy_header;
 
 /* npy_header_parse -- the text of a header; NULL, or why not, with *at. */

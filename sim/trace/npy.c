@@ -29,6 +29,25 @@ static int no_numbers(trace *t, const npy_header *h, const char *dtype, uint64_t
     return -1;
 }
 
+/* What elements of V1 and V2 are, where our writer said so and the caller says nothing. */
+static int assume(trace *t, trace_options *o, const npy_header *h, uint64_t at, trace_error *error)
+{
+    const mpsim_format *f = mpsim_format_find(h->holds);
+    if (!h->holds[0])
+        return 0;
+    if (!f) {
+        mpsim_format *own = trace_alloc(t, sizeof *own);
+        if (!own)
+            return trace_no_memory(t, error);
+        if (mpsim_format_parse(own, h->holds) != MPSIM_OK)
+            return trace_fail(t, error, at, "npy header is not valid: '# mpsim: %s' names no format", h->holds);
+        f = own;
+    }
+    o->assume_v1 = o->assume_v1 ? o->assume_v1 : f;
+    o->assume_v2 = o->assume_v2 ? o->assume_v2 : f;
+    return 0;
+}
+
 /* The dict; `at` is where it begins. */
 static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t size, const trace_options *options,
                     trace_entry *entry, trace_error *error)
@@ -44,7 +63,10 @@ static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t 
         trace_fail(t, error, at + bad, "npy header is not valid: %s", why);
     if (why)
         return t->not_numbers ? no_numbers(t, &(npy_header){.rank = 0}, "structured", at + n, size, entry, error) : -1;
-    if (trace_npy_dtype(t, h.descr, at + h.descr_at, options, x, &bits, error))
+    trace_options said = *options;
+    if (assume(t, &said, &h, at, error))
+        return -1;
+    if (trace_npy_dtype(t, h.descr, at + h.descr_at, &said, x, &bits, error))
         return t->not_numbers ? no_numbers(t, &h, x->dtype, at + n, size, entry, error) : -1;
     if (trace_shape_bytes(h.shape, h.rank, bits, &x->count, &entry->bytes))
         return trace_fail(t, error, at + h.shape_at, "the shape is too large");

@@ -2,7 +2,7 @@
  *
  * Only the literals that numpy writes are understood: one dict of strings, True or False,
  * and a flat tuple of natural numbers, with any spacing, either quote and optional trailing
- * commas. Nothing nests, so nothing recurses. */
+ * commas, and behind the dict the comment of our own writer. Nothing nests, so nothing recurses. */
 #include "impl.h"
 
 #include <string.h>
@@ -174,6 +174,17 @@ static int dict(cursor *c, npy_header *h)
     return 0;
 }
 
+/* A comment of Python, which numpy passes over: "# mpsim: bf16". */
+static void holds(cursor *c, npy_header *h)
+{
+    static const char mark[] = "# mpsim: ";
+    size_t n = 0;
+    if (peek(c) != '#' || !word(c, mark))
+        return;
+    while (c->at < c->n && c->text[c->at] > ' ' && n + 1 < sizeof h->holds)
+        h->holds[n++] = c->text[c->at++];
+}
+
 const char *npy_header_parse(npy_header *h, const char *text, size_t n, size_t *at)
 {
     cursor c = {.text = text, .n = n};
@@ -181,8 +192,10 @@ const char *npy_header_parse(npy_header *h, const char *text, size_t n, size_t *
     if (n == 0 || text[n - 1] != '\n') {
         c.at = n;
         fail(&c, "no newline at its end");
-    } else if (dict(&c, h) == 0 && (peek(&c) || c.at != n)) {
-        fail(&c, "something follows the dict");
+    } else if (dict(&c, h) == 0) {
+        holds(&c, h);
+        if (peek(&c) || c.at != n)
+            fail(&c, "something follows the dict");
     }
     *at = c.at;
     return c.why;

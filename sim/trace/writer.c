@@ -218,6 +218,8 @@ trace_writer *trace_writer_npy(const char *path, const trace_tensor *x, trace_er
     print(&t, "{'descr': '%s', 'fortran_order': %s, 'shape': (", descr, x->fortran ? "True" : "False");
     put_shape(&t, x, ", ");
     print(&t, "%s), }", x->rank == 1 ? "," : "");
+    if (descr[1] == 'V') /* bytes for numpy, which passes over a comment */
+        print(&t, " # mpsim: %s", x->format->name);
     while (!t.failed && t.n % 64 != 63)
         array_put(&t, " ", 1);
     array_put(&t, "\n", 1);

@@ -133,6 +133,8 @@ for recipe in $list; do
 done >"$dir/bad"
 [ "$(echo "$list" | wc -w)" -ge 36 ] && [ ! -s "$dir/bad" ]; ok $? "every recipe"
 run 0 cast --explain 1 -f fp16,mxfp4 --json -o "$dir/explained.json" && grep -q '"recipe": "mxfp4"' "$dir/explained.json"; ok $? "a format and a recipe, into a file"
+run 0 cast -q -f bf16 -m act:fc1 -o "$dir/own.npy" "$MPSIM_SRCDIR/data/digits-cnn/step_000120" && run 0 info "$dir/own.npy" && has '<V2 *bf16 ' &&
+    run 0 diff "$dir/own.npy" "$dir/own.npy"; ok $? "an npy file of bf16 that cast wrote needs no --assume"
 printf '\223NUMPY\001\000\166\000%-117s\n\000\000\200\077' "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}" >"$dir/one.npy"
 run 0 cast -f e2m1 -o "$dir/e2m1.npy" "$dir/one.npy" && has 'add .view(ml_dtypes.float4_e2m1fn)' && run 0 cast -f e3m2 -o "$dir/e3m2.npy" "$dir/one.npy" &&
     has 'ml_dtypes.float6_e3m2fn)' && run 0 cast -f binary8p3se -o "$dir/p3.npy" "$dir/one.npy" && has 'ml_dtypes has no such type'

@@ -186,6 +186,16 @@ for words in '-M nothing' '-M fma:fp61' '-M exact:F=3' '-M hopper-bf16-fp32' '-f
     # shellcheck disable=SC2086 # a line is several words
     run 2 dot $words; ok $? "dot $words: usage error"
 done
+run 2 dot -M hopper && has "did you mean hopper-bf16-fp32, hopper-fp16-fp16, hopper-fp16-fp32 or [0-9]* others? The pattern 'hopper[*]'" err; ok $? "what begins so"
+run 2 dot -f fp8 && has 'fp8 is e4m3 or e5m2: name one$' err && run 2 dot -f fp16,fp61 && has 'did you mean fp64 or fp16' err; ok $? "a format that is none: what there is"
+run 2 dot -f fp16 -M fma:fp16:order=lanes:L=8 && has 'as in order=lanes:chunk=64:L=8' err && run 0 dot -f fp16 -K 64 -M fma:fp16:order=lanes:chunk=64:L=8; ok $? "order=lanes: what it needs"
+run 2 dot -f fp16 -M fma:lane=8 && has "'lane=8' is not a change; the changes are acc product " err && run 2 dot -f fp16 -M fma:acc=fp16:chunk=-8 && has "'chunk=-8' comes twice, is out of range" err
+ok $? "a change that is none, and one that does not fit"
+run 2 dot -f fp16 -M fma:nothing=8
+for key in $(sed -n '/^static const change changes/,/^};/s/^    {"\([A-Za-z-][A-Za-z-]*\)".*/\1/p' "$MPSIM_SRCDIR/lib/dot/model.c"); do
+    grep -q " $key\( \|$\)" "$dir/err" || echo "$key"
+done >"$dir/keys"
+[ ! -s "$dir/keys" ]; ok $? "the changes that are listed are those of the library"
 run 2 dot -M hoper-fp16-fp32 && has 'did you mean hopper-fp16-fp32' err; ok $? "a misspelt model"
 run 3 dot --a 'no*' --b 'no*' "$real"; ok $? "no such tensor"
 run 2 dot --a '*' --b '*' "$real" && has 'choose one' err; ok $? "more than one tensor"

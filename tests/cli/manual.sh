@@ -104,6 +104,8 @@ run 2 stat --fprmat=fp16 x && has 'stat: --fprmat=fp16 is not an option: did you
 run 2 stat x '' && has '^mpsim: stat: operand 2 is empty$' err && run 2 stat x -o '' && has '^mpsim: stat: --output is empty$' err &&
     run 2 replay -P '' x && has '^mpsim: replay: --policy is empty$' err; ok $? "a name that is empty: where"
 run 2 stat --zzzzz x && has "stat: --zzzzz is not an option; try 'mpsim stat --help'" err; ok $? "an option that is like none"
+run 4 replay -P fp16 "$MPSIM_SRCDIR/data/amp-mlp" && has 'did you mean fp16-static, fp16-unscaled, deepspeed-fp16 or [0-9]* others?$' err; ok $? "a policy by its beginning"
+run 2 plot histgram x && has "did you mean histogram?$" err && run 2 plot nothing x && has 'is not a figure: histogram, ruler' err; ok $? "a figure with a letter too few"
 run 4 replay -P pytorch-amp-fp61 "$MPSIM_SRCDIR/data/amp-mlp" && has 'did you mean pytorch-amp-fp16?' err; ok $? "a policy with letters swapped"
 run 2 stat --help=word && has "stat: --help is alone or man, bash, zsh or fish, not 'word'" err; ok $? "a form that there is not"
 run 2 --help=word && has "^mpsim: --help is alone or man" err; ok $? "nor of the program"

@@ -107,6 +107,39 @@ START_TEST(every_row_of_the_list)
 }
 END_TEST
 
+/* What mpsim writes as bytes it reads back: a comment behind the dict, which numpy passes over, names the format. */
+START_TEST(bug_20261127_own_bytes_need_no_option)
+{
+    static const struct {
+        const char *dict, *format, *fragment;
+        size_t bytes;
+    } cases[] = {
+        {DICT("'<V2'", "(1,)") " # mpsim: bf16", "bf16", NULL, 2},
+        {DICT("'|V1'", "(1,)") " # mpsim: e4m3  ", "e4m3", NULL, 1},
+        {DICT("'|V1'", "(1,)") " # mpsim: binary8p3se", "binary8p3se", NULL, 1},
+        {DICT("'<V2'", "(1,)") " # mpsim: e4m3", NULL, "cannot be codes of e4m3", 2},
+        {DICT("'<V2'", "(1,)") " # mpsim: fp99", NULL, "'# mpsim: fp99' names no format", 2},
+        {DICT("'<V2'", "(1,)") " # mpsim: bf16 x", NULL, "something follows the dict", 2},
+        {DICT("'<V2'", "(1,)") " # bf16", NULL, "something follows the dict", 2},
+        {DICT("'<V2'", "(1,)") " # mpsim: ", NULL, "does not say what it holds", 2},
+    };
+    static const char zeros[2];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        blob b = bad_npy(1, cases[i].dict, zeros, cases[i].bytes);
+        const char *path = bad_write("own.npy", &b);
+        trace_error e;
+        if (cases[i].fragment) {
+            bad_expect(31, cases[i].fragment, path, NULL, 3, cases[i].fragment);
+            continue;
+        }
+        trace *t = trace_open(path, NULL, &e);
+        ck_assert_msg(t != NULL, "%s", e.text);
+        ck_assert_str_eq(trace_at(t, 0)->format->name, cases[i].format);
+        trace_close(t);
+    }
+}
+END_TEST
+
 static blob good(void)
 {
     const float x[2] = {1, 2};
@@ -336,6 +369,7 @@ END_TEST
 int main(void)
 {
     TCase *c = test_case("npy", 60);
+    tcase_add_test(c, bug_20261127_own_bytes_need_no_option);
     tcase_add_test(c, every_row_of_the_list);
     tcase_add_test(c, bug_20261126_offsets_in_the_header);
     tcase_add_test(c, item_26_magic_and_version);
