@@ -24,6 +24,10 @@ dist_policies_DATA += \
   data/policies/mxfp8-rceil.yaml data/policies/muon-bf16.yaml \
   data/policies/nemo-bf16-mixed.yaml \
   data/policies/nemo-fp16-mixed.yaml \
+  data/policies/nemo-fp16-fp8-blockwise.yaml \
+  data/policies/nemo-fp16-fp8-current.yaml \
+  data/policies/nemo-fp16-fp8-delayed.yaml \
+  data/policies/nemo-fp16-mxfp8.yaml \
   data/policies/nemo-fp8-e4m3-max.yaml \
   data/policies/nemo-fp8-e4m3-recent.yaml \
   data/policies/nemo-fp8-hybrid-max.yaml \

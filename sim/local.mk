@@ -65,7 +65,7 @@ sim_libsim_a_SOURCES = \
   sim/plot/sweep.h sim/plot/targets.c sim/plot/targets.h sim/plot/text.c sim/plot/text.h \
   sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h sim/policy/blocks.c \
   sim/policy/blocks.h sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h \
-  sim/policy/muon.c sim/policy/muon.h sim/policy/nemo.c sim/policy/nemo.h sim/policy/parts.c \
+  sim/policy/muon.c sim/policy/muon.h sim/policy/gather.c sim/policy/gather.h sim/policy/scaling.c sim/policy/tree.c sim/policy/tree.h sim/policy/nemo.c sim/policy/nemo.h sim/policy/parts.c \
   sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h \
   sim/policy/table.c sim/policy/table.h sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
   sim/policy/yaml.h sim/program.c sim/program.h \

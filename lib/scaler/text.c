@@ -96,13 +96,26 @@ static size_t take_digits(digits *d, const char *text, size_t n)
     return i;
 }
 
+/* How long the beginning of a power of two is: "2^", or as Python writes it "2**", "2.**", "2.0**"; 0: the text is none. */
+static size_t power_of_two(const char *text, size_t n)
+{
+    size_t i = n > 0 && text[0] == '2';
+    if (i && n > 1 && text[1] == '^')
+        return 2;
+    if (i && i < n && text[i] == '.')
+        for (i++; i < n && text[i] == '0'; i++)
+            ;
+    return i && i + 1 < n && text[i] == '*' && text[i + 1] == '*' ? i + 2 : 0;
+}
+
 /* A number that is all of the n characters: decimal, hexadecimal, or 2^N. MPSIM_EINVAL if it is
  * none, MPSIM_ERANGE if binary64 has no such finite number, or only 0 for what is not 0. */
 static mpsim_status parse_number(double *x, const char *text, size_t n)
 {
     int64_t power = 0;
-    if (n > 2 && text[0] == '2' && text[1] == '^') {
-        if (!parse_exponent(&power, text + 2, n - 2))
+    const size_t start = power_of_two(text, n);
+    if (start) {
+        if (!parse_exponent(&power, text + start, n - start))
             return MPSIM_EINVAL;
         if (power < -1074 || power > 1023)
             return MPSIM_ERANGE;

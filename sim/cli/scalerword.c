@@ -34,11 +34,42 @@ static int is_bad_init(const char *spec)
     return 0;
 }
 
+/* What a framework itself refuses, as its source says: torch/amp/grad_scaler.py @0202916b asserts growth_factor > 1 and
+ * backoff_factor < 1; megatron/core/optimizer/grad_scaler.py @d98e8a64 that, and 0 < min_scale <= initial_scale. Apex, DeepSpeed, Keras,
+ * tf.keras and fairseq take any factor. */
+static const struct limits {
+    const char *name;
+    int floor; /* the smallest scale is checked, too */
+} limited[] = {{"torch", 0}, {"torch-cpu", 0}, {"megatron", 1}};
+
+/* Why the framework does not take the factors, or NULL. */
+static const char *refusal(const mpsim_scaler_config *c, int floor)
+{
+    if (!(c->growth > 1))
+        return floor ? "Megatron asserts that the growth factor is above 1"
+                     : "torch asserts that the growth factor is above 1";
+    if (!(c->backoff < 1))
+        return floor ? "Megatron asserts that the backoff factor is below 1"
+                     : "torch asserts that the backoff factor is below 1";
+    if (floor && !(c->floor > 0 && c->floor <= c->init))
+        return "Megatron asserts that the smallest scale is above 0 and at most the initial one";
+    return NULL;
+}
+
+/* Why the framework of the row does not take the settings, or NULL. */
+static const char *refused(const mpsim_scaler_config *c)
+{
+    for (size_t i = 0; i < sizeof limited / sizeof limited[0]; i++)
+        if (c->dynamic && strcmp(c->name, limited[i].name) == 0)
+            return refusal(c, limited[i].floor);
+    return NULL;
+}
+
 const char *scaler_read(mpsim_scaler_config *c, const char *spec)
 {
     const mpsim_status s = mpsim_scaler_parse(c, spec);
     if (s == MPSIM_OK)
-        return is_scale(c->init) ? NULL : no_scale;
+        return is_scale(c->init) ? refused(c) : no_scale;
     return is_bad_init(spec)      ? no_scale
            : s == MPSIM_ENOTFOUND ? "an unknown key or word"
            : s == MPSIM_ERANGE    ? "a value outside its domain"

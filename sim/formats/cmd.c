@@ -34,9 +34,17 @@ static const char more[] = "A NAME is one of the table or an alias of it (half, 
 static const char *const nan_names[] = {"none", "top", "-0"};
 static const char *const zero_names[] = {"+-0", "0", "none"};
 
+/* Decimal digits of a normal number: its significand bits, the leading one included, times log10 2; to hundredths, so that no C library
+ * differs. */
+static double decimal_digits(const mpsim_format *f)
+{
+    return (double)((30103LL * (f->mbits + 1) + 500) / 1000) / 100;
+}
+
 static json_t *format_json(const mpsim_format *f)
 {
     char max[24], nan[24];
+    const double digits = decimal_digits(f);
     snprintf(max, sizeof max, "0x%" PRIx64, f->max_finite);
     snprintf(nan, sizeof nan, "0x%" PRIx64, f->nan_code);
     json_t *v = json_object();
@@ -45,6 +53,7 @@ static json_t *format_json(const mpsim_format *f)
     json_object_set_new(v, "bits", json_integer(f->bits));
     json_object_set_new(v, "exponent_bits", json_integer(f->ebits));
     json_object_set_new(v, "significand_bits", json_integer(f->mbits));
+    json_object_set_new(v, "decimal_digits", json_of_double(digits));
     json_object_set_new(v, "bias", json_integer(f->bias));
     json_object_set_new(v, "signed", json_boolean(mpsim_format_is_signed(f)));
     json_object_set_new(v, "inf", json_boolean(f->inf));
@@ -63,7 +72,7 @@ static json_t *format_json(const mpsim_format *f)
 /* ---- the table ---- */
 
 static const char text_columns[] =
-    "<format|>bits|>e|>m|>bias|<inf|<nan|<zero|>max|>min normal|>min positive|>epsilon|<source";
+    "<format|>bits|>e|>m|>digits|>bias|<inf|<nan|<zero|>max|>min normal|>min positive|>epsilon|<source";
 
 static void print_formats(const target_list *list, report_style style, FILE *to)
 {
@@ -80,7 +89,7 @@ static void print_formats(const target_list *list, report_style style, FILE *to)
     }
     if (style == REPORT_CSV)
         fputs("name,bits,exponent_bits,significand_bits,bias,inf,nan,zero,max,min_normal,"
-              "min_positive,epsilon,source,signed,max_finite_code\n",
+              "min_positive,epsilon,source,signed,max_finite_code,decimal_digits\n",
               to);
     table *t = style == REPORT_TEXT ? table_new(text_columns) : NULL;
     for (size_t i = 0; i < n; i++) {
@@ -94,12 +103,14 @@ static void print_formats(const target_list *list, report_style style, FILE *to)
             fprintf(to, ",%d,%d,%d,%d,%s,%s,%s,%.17g,%.17g,%.17g,%.17g,", f->bits, f->ebits, f->mbits, f->bias,
                     f->inf ? "yes" : "no", nan_names[f->nan], zero_names[f->zero], max, normal, least, epsilon);
             csv_text(to, f->source);
-            fprintf(to, ",%s,0x%" PRIx64 "\n", mpsim_format_is_signed(f) ? "yes" : "no", f->max_finite);
+            fprintf(to, ",%s,0x%" PRIx64 ",", mpsim_format_is_signed(f) ? "yes" : "no", f->max_finite);
+            fprintf(to, "%.2f\n", decimal_digits(f));
         } else {
             table_cell(t, "%s", f->name);
             table_cell(t, "%d", f->bits);
             table_cell(t, "%d", f->ebits);
             table_cell(t, "%d", f->mbits);
+            table_cell(t, "%.1f", decimal_digits(f));
             table_cell(t, "%d", f->bias);
             table_cell(t, "%s", f->inf ? "yes" : "no");
             table_cell(t, "%s", nan_names[f->nan]);

@@ -5,6 +5,7 @@
 
 #include "../array/need.h"
 #include "../cli/options.h"
+#include "../text/words.h"
 #include "blocks.h"
 #include "parts.h"
 
@@ -105,6 +106,7 @@ static int take_precision(policy_draft *d, const yaml_value *v)
     plan *p = d->plan;
     if (v && value_text(&d->r, d->name, v, &word))
         return -1;
+    word += strncmp(word, "torch.", 6) == 0 ? 6 : 0;
     const precision_row *row = precision_find(word, level);
     if (!row)
         return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word, precision_words(level));
@@ -124,7 +126,20 @@ static int set_opt_level(policy_draft *d, const yaml_value *v)
     return v ? take_precision(d, v) : 0;
 }
 
-/* Guides print precision beside opt_level: the level says more, and counts. */
+/* An opt level with bf16 as its half precision: what the level keeps in fp16 is bf16, and nothing is scaled. */
+static void take_bf16(policy_draft *d)
+{
+    const mpsim_format *bf16 = mpsim_format_find("bf16");
+    plan *p = d->plan;
+    mpsim_format *const formats[] = {&p->compute, &p->params, &p->grads};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(formats[i]->name, "fp16") == 0)
+            *formats[i] = *bf16;
+    mpsim_scaler_parse(&p->scaler, "none");
+    text_add(p->precision, sizeof p->precision, " bf16");
+}
+
+/* Guides print precision beside opt_level: the level says more, and counts; but bf16 is what it lowers to. */
 static int set_precision(policy_draft *d, const yaml_value *v)
 {
     const char *word = NULL;
@@ -134,14 +149,35 @@ static int set_precision(policy_draft *d, const yaml_value *v)
         return 0;
     if (value_text(&d->r, d->name, v, &word))
         return -1;
-    if (!precision_find(word, 0))
+    const precision_row *row = precision_find(word, 0);
+    if (!row)
         return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word, precision_words(0));
+    if (strcmp(row->compute, "bf16") == 0 && !row->recipe && strcmp(d->plan->compute.name, "fp16") == 0) {
+        take_bf16(d);
+        return 0;
+    }
     policy_remark(&d->r, d->at, "precision %.40s does not count beside opt_level %s of line %u", word,
                   d->plan->precision, d->line[KEY_OPT_LEVEL]);
     return 0;
 }
 
 /* ---- formats ---- */
+
+/* FSDP's MixedPrecision: all of a module is computed in param_dtype, from binary32 shards. The scaler stays that of the precision. */
+static int set_param_dtype(policy_draft *d, const yaml_value *v)
+{
+    plan *p = d->plan;
+    if (!v)
+        return 0;
+    if (value_format(&d->r, d->name, v, &p->params))
+        return -1;
+    p->compute = p->grads = p->params;
+    p->autocast = autocast_find(p->params.mbits == 23 ? "none" : "all");
+    p->master = p->params.mbits == 23 ? TRAIN_NO_MASTER : TRAIN_MASTER;
+    if (!d->value[KEY_PRECISION] && !d->value[KEY_OPT_LEVEL])
+        snprintf(p->precision, sizeof p->precision, "param_dtype %s", p->params.name);
+    return 0;
+}
 
 static int is_fp32(const mpsim_format *f)
 {
@@ -159,7 +195,7 @@ static int set_compute(policy_draft *d, const yaml_value *v)
 
 static int set_params(policy_draft *d, const yaml_value *v)
 {
-    d->plan->params_given = v || d->value[KEY_OPT_LEVEL];
+    d->plan->params_given = v || d->value[KEY_OPT_LEVEL] || d->value[KEY_PARAM_DTYPE];
     return v ? value_format(&d->r, d->name, v, &d->plan->params) : 0;
 }
 
@@ -445,9 +481,25 @@ static int set_optimizer(policy_draft *d, const yaml_value *v)
     return resolve_optimizer(&d->r, v, &d->plan->optimizer);
 }
 
+/* The words of frameworks for clip have 0 for none. */
+static int is_zero(const policy_draft *d, const yaml_value *v)
+{
+    double x = 1;
+    return v && v->type == YAML_TEXT && strcmp(d->name, "clip") != 0 && parse_number(&x, v->text) == 0 && x == 0;
+}
+
 static int set_clip(policy_draft *d, const yaml_value *v)
 {
-    return resolve_clip(&d->r, v, d->plan);
+    const int none = is_zero(d, v), code = resolve_clip(&d->r, none ? NULL : v, d->plan);
+    d->plan->clip_given = v != NULL;
+    return code;
+}
+
+/* Whether the clip is there and switched off. */
+static int is_off(const policy_draft *d)
+{
+    const yaml_value *clip = d->value[KEY_CLIP];
+    return clip && clip->type == YAML_TEXT && d->plan->clip == MPSIM_CLIP_NONE;
 }
 
 /* The word of NeMo RL and of trainers for the norm of clip. */
@@ -457,12 +509,24 @@ static int set_max_grad_norm(policy_draft *d, const yaml_value *v)
         return 0;
     if (v->type != YAML_TEXT)
         return policy_bad(&d->r, d->at, "max_grad_norm: a number is needed");
+    if (is_off(d)) {
+        policy_remark(&d->r, d->at, "max_grad_norm %.40s does not count: %s of line %u turns the clip off", v->text,
+                      d->said[KEY_CLIP], d->line[KEY_CLIP]);
+        return 0;
+    }
     return contradicts(d, KEY_CLIP, "clip") || resolve_clip(&d->r, v, d->plan) ? -1 : 0;
+}
+
+/* FSDP's reduce_dtype may be None: the gradients' own. */
+static int is_none(const policy_draft *d, const yaml_value *v)
+{
+    return strcmp(d->name, "reduce_dtype") == 0 && v->type == YAML_TEXT &&
+           (strcasecmp(v->text, "null") == 0 || strcasecmp(v->text, "none") == 0);
 }
 
 static int set_reduce(policy_draft *d, const yaml_value *v)
 {
-    return resolve_reduce(&d->r, v, d->plan);
+    return resolve_reduce(&d->r, v && is_none(d, v) ? NULL : v, d->plan);
 }
 
 /* Whether the optimizer's way of storing has a use in the whole plan. */
@@ -500,6 +564,7 @@ static const struct key_row {
     /* formats: plan.compute, params, grads, autocast, master */
     [KEY_OPT_LEVEL] = {"opt_level", set_opt_level, PLAN_KEY | ANEW},
     [KEY_PRECISION] = {"precision", set_precision, PLAN_KEY | ANEW},
+    [KEY_PARAM_DTYPE] = {"param_dtype", set_param_dtype, PLAN_KEY | ANEW},
     [KEY_COMPUTE] = {"compute", set_compute, PLAN_KEY | ANEW},
     [KEY_PARAMS] = {"params", set_params, PLAN_KEY | ANEW},
     [KEY_GRADS] = {"grads", set_grads, PLAN_KEY | ANEW},
@@ -532,6 +597,20 @@ static const struct key_row {
     [KEY_GRAD_REDUCE] = {"grad_reduce", set_reduce, PLAN_KEY},
 };
 
+/* Other words for keys, as frameworks and guides print them. */
+static const struct key_word {
+    const char *name;
+    policy_key key;
+} key_words[] = {
+    {"mixed_precision", KEY_PRECISION}, /* accelerate, Hugging Face         */
+    {"policy", KEY_PRECISION},          /* Keras; a map is NeMo RL's block  */
+    {"amp_opt_level", KEY_OPT_LEVEL},   /* fairseq, Detectron and others    */
+    {"gradient_clipping", KEY_CLIP},    /* DeepSpeed                        */
+    {"gradient_clip_val", KEY_CLIP},    /* Lightning                        */
+    {"reduce_dtype", KEY_GRAD_REDUCE},  /* FSDP                             */
+};
+enum { KEY_WORDS = sizeof key_words / sizeof *key_words };
+
 static unsigned scope_of(unsigned entry)
 {
     return entry ? ENTRY_KEY : FILE_KEY;
@@ -542,6 +621,9 @@ static int find_key(const char *name, unsigned entry)
     for (int k = 0; k < POLICY_KEYS; k++)
         if ((keys[k].scope & scope_of(entry)) && strcmp(keys[k].name, name) == 0)
             return k;
+    for (int i = 0; i < KEY_WORDS; i++)
+        if (strcmp(key_words[i].name, name) == 0)
+            return (int)key_words[i].key;
     return -1;
 }
 
@@ -554,7 +636,7 @@ int keys_mean(const char *name)
             return 1;
         suggestion_consider(&s, keys[k].name);
     }
-    return s.count > 0;
+    return s.count > 0 || find_key(name, 1) >= 0;
 }
 
 static int unknown_key(policy_draft *d, const yaml_item *item, unsigned entry)
@@ -565,6 +647,8 @@ static int unknown_key(policy_draft *d, const yaml_item *item, unsigned entry)
     for (int k = 0; k < POLICY_KEYS; k++)
         if (keys[k].scope & scope_of(entry))
             suggestion_consider(&s, keys[k].name);
+    for (int i = 0; i < KEY_WORDS; i++)
+        suggestion_consider(&s, key_words[i].name);
     const char *hint = suggestion_end(&s, "");
     return policy_bad(&d->r, item->line, "unknown key '%s'%s%s", escape_text(escaped, sizeof escaped, item->key),
                       entry ? " in an entry of the schedule" : "", hint);
@@ -572,10 +656,11 @@ static int unknown_key(policy_draft *d, const yaml_item *item, unsigned entry)
 
 static int gives_precision(const yaml_value *map)
 {
-    for (size_t i = 0; i < map->count; i++)
-        if (strcmp(map->items[i].key, keys[KEY_PRECISION].name) == 0 ||
-            strcmp(map->items[i].key, keys[KEY_OPT_LEVEL].name) == 0)
+    for (size_t i = 0; i < map->count; i++) {
+        const int k = find_key(map->items[i].key, 1);
+        if (k == KEY_PRECISION || k == KEY_OPT_LEVEL)
             return 1;
+    }
     return 0;
 }
 
@@ -589,6 +674,23 @@ static void forget(policy_draft *d, int new_precision)
         }
 }
 
+/* One key of a map: item i. */
+static int read_key(policy_draft *d, const yaml_value *map, size_t i, unsigned entry)
+{
+    const yaml_item *item = &map->items[i];
+    const int k = find_key(item->key, entry);
+    if (k < 0)
+        return unknown_key(d, item, entry);
+    for (size_t before = 0; before < i; before++)
+        if (find_key(map->items[before].key, entry) == k)
+            return policy_bad(&d->r, item->line, "%s and %s of line %u are one key", item->key, map->items[before].key,
+                              map->items[before].line);
+    d->value[k] = item->value;
+    d->line[k] = item->line;
+    d->said[k] = item->key;
+    return 0;
+}
+
 int keys_read(policy_draft *d, const yaml_value *map, unsigned entry)
 {
     d->entry = entry;
@@ -596,13 +698,9 @@ int keys_read(policy_draft *d, const yaml_value *map, unsigned entry)
         return policy_bad(&d->r, map->line, "'key: value' pairs are needed here");
     if (entry)
         forget(d, gives_precision(map));
-    for (size_t i = 0; i < map->count; i++) {
-        const int k = find_key(map->items[i].key, entry);
-        if (k < 0)
-            return unknown_key(d, &map->items[i], entry);
-        d->value[k] = map->items[i].value;
-        d->line[k] = map->items[i].line;
-    }
+    for (size_t i = 0; i < map->count; i++)
+        if (read_key(d, map, i, entry))
+            return -1;
     return 0;
 }
 
@@ -612,7 +710,7 @@ int keys_apply(policy_draft *d, plan *p)
     d->plan = p;
     for (int k = 0; k < POLICY_KEYS; k++) {
         d->key = (policy_key)k;
-        d->name = keys[k].name;
+        d->name = d->value[k] ? d->said[k] : keys[k].name;
         d->at = d->line[k];
         if ((keys[k].scope & scope_of(d->entry)) && keys[k].set(d, d->value[k]))
             return -1;

@@ -15,6 +15,7 @@ typedef enum policy_key {
     KEY_EPOCH,
     KEY_OPT_LEVEL,
     KEY_PRECISION,
+    KEY_PARAM_DTYPE,
     KEY_COMPUTE,
     KEY_PARAMS,
     KEY_GRADS,
@@ -52,14 +53,15 @@ typedef struct policy_draft {
     uint64_t epoch; /* steps of one, unless steps_per_epoch says it; 0: not known */
     /* what the file has given so far: an entry of a schedule inherits */
     const yaml_value *value[POLICY_KEYS];
-    unsigned line[POLICY_KEYS]; /* 0: not given */
+    unsigned line[POLICY_KEYS];    /* 0: not given */
+    const char *said[POLICY_KEYS]; /* the word that gave it: the key's name or another one */
     /* lists of patterns that have been read, and what from */
     const policy_patterns *patterns[POLICY_KEYS];
     const yaml_value *patterns_of[POLICY_KEYS];
     /* the key at hand */
     policy_key key;
-    const char *name;
-    unsigned at; /* its line; 0: not given */
+    const char *name; /* as the file says it */
+    unsigned at;      /* its line; 0: not given */
     /* the plan under construction */
     plan *plan;
     unsigned entry; /* line of the schedule's entry, 0: of the policy itself */

@@ -7,6 +7,7 @@
 #include "nemo.h"
 
 #include "keys.h"
+#include "tree.h"
 
 #include "../array/need.h"
 #include "../cli/options.h"
@@ -27,35 +28,6 @@ typedef struct unfolding {
 
 /* ---- trees ---- */
 
-static const yaml_item *find(const yaml_value *map, const char *key)
-{
-    for (size_t i = 0; map && map->type == YAML_MAP && i < map->count; i++)
-        if (strcmp(map->items[i].key, key) == 0)
-            return &map->items[i];
-    return NULL;
-}
-
-static yaml_value *new_value(yaml_type type, unsigned line, const char *text)
-{
-    yaml_value *v = need_memory(1, sizeof *v);
-    v->type = type;
-    v->line = line;
-    v->text = text ? need_text(text) : NULL;
-    return v;
-}
-
-/* Add an item; v is taken over. */
-static void add(yaml_value *to, const char *key, yaml_value *v)
-{
-    to->items = need_more(to->items, to->count + 1, sizeof *to->items);
-    to->items[to->count++] = (yaml_item){key ? need_text(key) : NULL, v->line, v};
-}
-
-static void add_text(yaml_value *to, unsigned line, const char *key, const char *text)
-{
-    add(to, key, new_value(YAML_TEXT, line, text));
-}
-
 /* The value itself, or what "${policy.KEY.KEY}" refers to. */
 static const yaml_value *resolve(unfolding *u, const yaml_value *v)
 {
@@ -68,7 +40,7 @@ static const yaml_value *resolve(unfolding *u, const yaml_value *v)
             char key[64];
             const size_t n = strcspn(p, ".}");
             snprintf(key, sizeof key, "%.*s", (int)(n < sizeof key ? n : 0), p);
-            const yaml_item *item = find(at, key);
+            const yaml_item *item = tree_find(at, key);
             at = item ? item->value : NULL;
             p += n + (p[n] == '.');
         }
@@ -85,34 +57,24 @@ static int is_null(const yaml_value *v)
     return v->type == YAML_TEXT && (!v->text[0] || strcmp(v->text, "~") == 0 || strcasecmp(v->text, "null") == 0);
 }
 
-static yaml_value *copy(const yaml_value *v)
-{
-    yaml_value *c = new_value(v->type, v->line, v->text);
-    for (size_t i = 0; i < v->count; i++) {
-        add(c, v->items[i].key, copy(v->items[i].value));
-        c->items[i].line = v->items[i].line;
-    }
-    return c;
-}
-
 /* A key of the block under a policy's name; null is as if it were not there. */
 static int add_copy(unfolding *u, yaml_value *to, const char *key, const yaml_value *from)
 {
     const yaml_value *v = resolve(u, from);
     if (!v)
         return -1;
-    if (to == u->file && find(to, key))
+    if (to == u->file && tree_find(to, key))
         return policy_bad(u->r, from->line, "policy: %s stands beside the block, too", key);
     if (!is_null(v))
-        add(to, key, copy(v));
+        tree_add(to, key, tree_copy(v));
     return 0;
 }
 
 /* What the worker does where the file does not say it itself. */
 static void add_default(unfolding *u, const char *key, const char *text)
 {
-    if (!find(u->file, key))
-        add_text(u->file, u->line, key, text);
+    if (!tree_find(u->file, key))
+        tree_add_text(u->file, u->line, key, text);
 }
 
 /* ---- what is of no use ---- */
@@ -156,7 +118,7 @@ static int take(unfolding *u, const char *prefix, const yaml_value *map, const w
 /* The map of a key, or NULL: absent or null. */
 static int map_of(unfolding *u, const yaml_value *in, const char *key, const yaml_value **map)
 {
-    const yaml_item *item = find(in, key);
+    const yaml_item *item = tree_find(in, key);
     *map = NULL;
     if (!item || is_null(item->value))
         return 0;
@@ -169,7 +131,7 @@ static int map_of(unfolding *u, const yaml_value *in, const char *key, const yam
 /* *yes: enabled of a map, or `otherwise` where it does not say so. */
 static int is_enabled(unfolding *u, const yaml_value *map, int otherwise, int *yes)
 {
-    const yaml_item *item = find(map, "enabled");
+    const yaml_item *item = tree_find(map, "enabled");
     *yes = otherwise;
     return item ? value_bool(u->r, "enabled", item->value, yes) : 0;
 }
@@ -183,12 +145,12 @@ static int set_clip(unfolding *u, const yaml_value *norm)
         return -1;
     if (!v || is_null(v))
         return 0;
-    if (find(u->file, "clip"))
+    if (tree_find(u->file, "clip"))
         return policy_bad(u->r, norm->line, "policy: clip stands beside the block, too");
-    yaml_value *clip = new_value(YAML_MAP, norm->line, NULL);
-    add_text(clip, norm->line, "rule", u->megatron ? "megatron" : "megatron-float");
-    add(clip, "max_norm", copy(v));
-    add(u->file, "clip", clip);
+    yaml_value *clip = tree_new(YAML_MAP, norm->line, NULL);
+    tree_add_text(clip, norm->line, "rule", u->megatron ? "megatron" : "megatron-float");
+    tree_add(clip, "max_norm", tree_copy(v));
+    tree_add(u->file, "clip", clip);
     return 0;
 }
 
@@ -207,7 +169,7 @@ static int set_dtensor_optimizer(unfolding *u, const yaml_value *from, yaml_valu
                                      {"maximize", "maximize"},
                                      {"foreach", NULL},
                                      {"fused", NULL}};
-    const yaml_item *name = find(from, "name"), *item;
+    const yaml_item *name = tree_find(from, "name"), *item;
     const yaml_value *kwargs;
     const char *text = "trace";
     int foreach = 0, fused = 0;
@@ -215,12 +177,12 @@ static int set_dtensor_optimizer(unfolding *u, const yaml_value *from, yaml_valu
         (name && value_text(u->r, "optimizer", name->value, &text)))
         return -1;
     const char *dot = strrchr(text, '.');
-    add_text(to, name ? name->line : u->line, "name", dot ? dot + 1 : text);
+    tree_add_text(to, name ? name->line : u->line, "name", dot ? dot + 1 : text);
     if ((kwargs && TAKE(u, "optimizer.kwargs.", kwargs, arguments, to)) ||
-        ((item = find(kwargs, "foreach")) && value_bool(u->r, "foreach", item->value, &foreach)) ||
-        ((item = find(kwargs, "fused")) && value_bool(u->r, "fused", item->value, &fused)))
+        ((item = tree_find(kwargs, "foreach")) && value_bool(u->r, "foreach", item->value, &foreach)) ||
+        ((item = tree_find(kwargs, "fused")) && value_bool(u->r, "fused", item->value, &fused)))
         return -1;
-    add_text(to, u->line, "variant", fused ? "torch-fused-c" : foreach ? "torch-foreach" : "torch");
+    tree_add_text(to, u->line, "variant", fused ? "torch-fused-c" : foreach ? "torch-foreach" : "torch");
     return 0;
 }
 
@@ -243,16 +205,16 @@ static int set_megatron_optimizer(unfolding *u, const yaml_value *from, yaml_val
                                {"adam_beta2", NULL},
                                {"adam_eps", NULL},
                                {"sgd_momentum", "momentum"}};
-    const yaml_item *name = find(from, "optimizer"), *clip = find(from, "clip_grad");
+    const yaml_item *name = tree_find(from, "optimizer"), *clip = tree_find(from, "clip_grad");
     const char *text = "trace";
     if (name && value_text(u->r, "optimizer", name->value, &text))
         return -1;
     const int is_sgd = strcasecmp(text, "sgd") == 0;
-    add_text(to, name ? name->line : u->line, "name", strcasecmp(text, "adam") ? text : "adamw");
+    tree_add_text(to, name ? name->line : u->line, "name", strcasecmp(text, "adam") ? text : "adamw");
     if (take(u, "megatron_cfg.optimizer.", from, is_sgd ? sgd : both, sizeof both / sizeof *both, to))
         return -1;
-    add_text(to, u->line, "variant", "apex");
-    return clip && !find(u->block, "max_grad_norm") ? set_clip(u, clip->value) : 0;
+    tree_add_text(to, u->line, "variant", "apex");
+    return clip && !tree_find(u->block, "max_grad_norm") ? set_clip(u, clip->value) : 0;
 }
 
 static int set_optimizer(unfolding *u, const yaml_value *megatron)
@@ -260,16 +222,16 @@ static int set_optimizer(unfolding *u, const yaml_value *megatron)
     const yaml_value *from;
     if (map_of(u, u->megatron ? megatron : u->block, "optimizer", &from))
         return -1;
-    if (u->megatron && find(u->block, "optimizer"))
+    if (u->megatron && tree_find(u->block, "optimizer"))
         ignore(u, "", "optimizer (Megatron's counts)");
-    if (find(u->file, "optimizer"))
+    if (tree_find(u->file, "optimizer"))
         return from ? policy_bad(u->r, from->line, "policy: optimizer stands beside the block, too") : 0;
-    yaml_value *to = new_value(YAML_MAP, u->line, NULL);
-    add(u->file, "optimizer", to);
+    yaml_value *to = tree_new(YAML_MAP, u->line, NULL);
+    tree_add(u->file, "optimizer", to);
     if (from)
         return u->megatron ? set_megatron_optimizer(u, from, to) : set_dtensor_optimizer(u, from, to);
-    add_text(to, u->line, "name", "trace");
-    add_text(to, u->line, "variant", u->megatron ? "apex" : "torch");
+    tree_add_text(to, u->line, "name", "trace");
+    tree_add_text(to, u->line, "variant", u->megatron ? "apex" : "torch");
     return 0;
 }
 
@@ -284,7 +246,7 @@ static int set_fp8(unfolding *u, const yaml_value *from)
         ignore(u, "", "fp8_cfg (not enabled)");
         return 0;
     }
-    if (!find(from, "enabled"))
+    if (!tree_find(from, "enabled"))
         policy_remark(u->r, from->line, "fp8_cfg is taken as enabled; NeMo RL needs enabled: true");
     return TAKE(u, "fp8_cfg.", from, words, u->file);
 }
@@ -299,12 +261,18 @@ static int set_worker(unfolding *u, const char *precision, const yaml_value *meg
     const yaml_item *item;
     int wide = 0;
     if (map_of(u, megatron, "distributed_data_parallel_config", &ddp) ||
-        ((item = find(ddp, "grad_reduce_in_fp32")) && value_bool(u->r, "grad_reduce_in_fp32", item->value, &wide)))
+        ((item = tree_find(ddp, "grad_reduce_in_fp32")) && value_bool(u->r, "grad_reduce_in_fp32", item->value, &wide)))
         return -1;
     const char *low = fp32 ? "fp32" : fp16 ? "fp16" : "bf16", *reduced = u->megatron && !wide ? low : "fp32";
     add_default(u, "grad_reduce", reduced);
     if (!fp32)
         add_default(u, "autocast", "megatron");
+    if (fp16 && !u->megatron && !tree_find(u->file, "loss_scaling"))
+        policy_remark(
+            u->r, u->line,
+            "precision %.40s: NeMo RL's guide promises a loss scaler, but its DTensor worker has none, so none is "
+            "taken here; loss_scaling: torch beside the block has one",
+            precision);
     add_default(u, "loss_scaling", fp16 && u->megatron ? "megatron" : "none");
     if (u->megatron && !fp32) {
         add_default(u, "params", low);
@@ -314,17 +282,38 @@ static int set_worker(unfolding *u, const char *precision, const yaml_value *meg
     return 0;
 }
 
+/* gradient_clipping of the block: false turns the clip off, a number is its norm; true leaves it to max_grad_norm. */
+static int clipping(unfolding *u, const yaml_item **norm)
+{
+    const yaml_item *item = tree_find(u->block, "gradient_clipping");
+    double x = 1;
+    int yes = 0;
+    if (!item || is_null(item->value))
+        return 0;
+    if (item->value->type == YAML_TEXT && parse_number(&x, item->value->text) == 0) {
+        *norm = item;
+        yes = x != 0;
+    } else if (value_bool(u->r, "gradient_clipping", item->value, &yes)) {
+        return -1;
+    }
+    if (yes)
+        return 0;
+    if (*norm && *norm != item)
+        policy_remark(u->r, (*norm)->line,
+                      "max_grad_norm does not count: gradient_clipping of line %u turns the clip off", item->line);
+    *norm = NULL;
+    add_default(u, "clip", "none");
+    return 0;
+}
+
 static int unfold(unfolding *u)
 {
-    static const word words[] = {{"precision", "precision"},
-                                 {"max_grad_norm", NULL},
-                                 {"optimizer", NULL},
-                                 {"megatron_cfg", NULL},
-                                 {"fp8_cfg", NULL}};
+    static const word words[] = {{"precision", "precision"}, {"max_grad_norm", NULL}, {"gradient_clipping", NULL},
+                                 {"optimizer", NULL},        {"megatron_cfg", NULL},  {"fp8_cfg", NULL}};
     static const word megatron_words[] = {
         {"enabled", NULL}, {"optimizer", NULL}, {"fp8_cfg", NULL}, {"distributed_data_parallel_config", NULL}};
     const yaml_value *megatron, *fp8, *inner;
-    const yaml_item *norm = find(u->block, "max_grad_norm"), *precision = find(u->block, "precision");
+    const yaml_item *norm = tree_find(u->block, "max_grad_norm"), *precision = tree_find(u->block, "precision");
     const char *text = "bfloat16";
     if (map_of(u, u->block, "megatron_cfg", &megatron) || map_of(u, u->block, "fp8_cfg", &fp8) ||
         map_of(u, megatron, "fp8_cfg", &inner) || is_enabled(u, megatron, megatron != NULL, &u->megatron) ||
@@ -334,7 +323,7 @@ static int unfold(unfolding *u)
         return -1;
     if (!precision)
         add_default(u, "precision", text);
-    if (set_clip(u, norm ? norm->value : NULL) ||
+    if (clipping(u, &norm) || set_clip(u, norm ? norm->value : NULL) ||
         (u->megatron && TAKE(u, "megatron_cfg.", megatron, megatron_words, u->file)))
         return -1;
     if (megatron && !u->megatron)
@@ -397,7 +386,7 @@ static void drop_sections(unfolding *u)
 
 int nemo_unfold(policy_reader *r, yaml_value *file)
 {
-    const yaml_item *item = find(file, "policy");
+    const yaml_item *item = tree_find(file, "policy");
     unfolding u = {.r = r, .file = file};
     if (!item || item->value->type != YAML_MAP)
         return 0;

@@ -4,7 +4,6 @@
 #include "muon.h"
 
 #include "../cli/options.h"
-#include "../cli/scalerword.h"
 #include "../text/words.h"
 
 #include <float.h>
@@ -12,128 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-/* ---- loss_scaling ---- */
-
-/* What frameworks call the parameters of their scalers, and ours. */
-static const struct scaler_word {
-    const char *word, *key;
-} scaler_words[] = {
-    {"init", "init"},
-    {"init_scale", "init"},              /* torch                                     */
-    {"initial_scale", "init"},           /* Keras                                     */
-    {"initial_loss_scale", "init"},      /* Megatron                                  */
-    {"fp16_initial_loss_scale", "init"}, /* NeMo                                      */
-    {"initial_scale_power", "init=2^"},  /* DeepSpeed                                 */
-    {"growth", "growth"},
-    {"growth_factor", "growth"},
-    {"backoff", "backoff"},
-    {"backoff_factor", "backoff"},
-    {"window", "window"},
-    {"growth_interval", "window"},
-    {"dynamic_growth_steps", "window"}, /* Keras                                     */
-    {"loss_scale_window", "window"},    /* DeepSpeed, Megatron, NeMo                 */
-    {"hysteresis", "hysteresis"},
-    {"floor", "floor"},
-    {"min_loss_scale", "floor"},
-    {"ceiling", "ceiling"},
-    {"max_loss_scale", "ceiling"}, /* Apex                                      */
-    {"tolerance", "tolerance"},
-    {"threshold", "threshold"},
-    {"skip", "skip"},
-    {"refill", "refill"},
-    {"growth_rule", "growth-rule"},
-    {"floor_rule", "floor-rule"},
-    {"order", "order"},
-    {"unscale", "unscale"},
-    {"arithmetic", "arithmetic"},
-    {"check", "check"},
-    {"guard", "guard"},
-};
-
-/* What no framework accepts, or what cannot work. */
-static int check_scaler(policy_reader *r, unsigned line, const mpsim_scaler_config *c)
-{
-    if (c->dynamic && !(c->growth > 1))
-        return policy_bad(r, line, "loss_scaling: growth must be above 1");
-    if (c->dynamic && !(c->backoff < 1))
-        return policy_bad(r, line, "loss_scaling: backoff must be below 1");
-    if (c->dynamic && (c->floor > c->init || c->ceiling < c->init))
-        return policy_bad(r, line, "loss_scaling: the initial scale must lie between floor and ceiling");
-    return 0;
-}
-
-static int parse_scaler(policy_reader *r, unsigned line, const char *spec, mpsim_scaler_config *c)
-{
-    const char *why = scaler_read(c, spec);
-    if (!why)
-        return 0;
-    return policy_bad(r, line, "loss_scaling: '%.100s' is not a scaler: %s; see 'mpsim scaler --list'", spec, why);
-}
-
-/* The scaler that a word stands for: a row, "dynamic", or the constant scale itself. */
-static int scaler_word(policy_reader *r, const yaml_value *v, int apex, char *spec, size_t size)
-{
-    const char *word = NULL;
-    double x;
-    if (value_text(r, "loss_scaling", v, &word))
-        return -1;
-    if (strcasecmp(word, "dynamic") == 0)
-        word = apex ? "apex" : "torch";
-    else if (strcasecmp(word, "false") == 0 || strcasecmp(word, "no") == 0)
-        word = "none";
-    if (parse_number(&x, word) == 0)
-        snprintf(spec, size, "static:init=%.100s", word);
-    else
-        snprintf(spec, size, "%.150s", word);
-    return 0;
-}
-
-int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scaler_config *c)
-{
-    char spec[1024] = "";
-    const yaml_value *name = NULL;
-    if (v->type == YAML_TEXT) {
-        if (scaler_word(r, v, apex, spec, sizeof spec) || parse_scaler(r, v->line, spec, c))
-            return -1;
-        return check_scaler(r, v->line, c);
-    }
-    if (v->type != YAML_MAP)
-        return policy_bad(r, v->line, "loss_scaling: a scaler's name or 'key: value' pairs are needed");
-    for (size_t i = 0; i < v->count; i++)
-        if (strcmp(v->items[i].key, "scaler") == 0)
-            name = v->items[i].value;
-    if (!name)
-        return policy_bad(r, v->line, "loss_scaling: which scaler: key 'scaler' is missing");
-    if (scaler_word(r, name, apex, spec, sizeof spec))
-        return -1;
-    for (size_t i = 0; i < v->count; i++) {
-        const yaml_item *item = &v->items[i];
-        const char *text = NULL, *key = NULL;
-        if (item->value == name)
-            continue;
-        if (strcmp(item->key, "loss_scale") == 0) { /* DeepSpeed: 0 is dynamic */
-            if (item->value->type == YAML_TEXT && strcmp(item->value->text, "0") == 0)
-                continue;
-            return policy_bad(r, item->line,
-                              "loss_scaling: loss_scale: only 0 (dynamic); a constant scale "
-                              "is loss_scaling: NUMBER; DeepSpeed's, which skips, deepspeed-static:NUMBER");
-        }
-        for (size_t k = 0; k < sizeof scaler_words / sizeof *scaler_words; k++)
-            if (strcmp(scaler_words[k].word, item->key) == 0)
-                key = scaler_words[k].key;
-        if (!key)
-            return policy_bad(r, item->line, "loss_scaling: unknown key '%.60s'", item->key);
-        if (value_text(r, item->key, item->value, &text))
-            return -1;
-        text_add(spec, sizeof spec, "%c%s%s%.60s", strchr(spec, ':') ? ',' : ':', key, strchr(key, '=') ? "" : "=",
-                 text);
-        const char *why = scaler_read(c, spec);
-        if (why)
-            return policy_bad(r, item->line, "loss_scaling: %.60s: '%.60s' is not possible: %s", item->key, text, why);
-    }
-    return parse_scaler(r, v->line, spec, c) ? -1 : check_scaler(r, v->line, c);
-}
 
 /* ---- optimizer ---- */
 

@@ -214,6 +214,18 @@ static void describe_blocks(const plan *p, char *out, size_t size)
                  count_text(&p->at_end, end, sizeof end), p->compute.name);
 }
 
+const char *plan_amax_algorithm(const plan *p)
+{
+    return p->delayed.algorithm == MPSIM_AMAX_MAX ? "max" : "most_recent";
+}
+
+/* What decides the scales of delayed scaling. */
+static void describe_delayed(const plan *p, char *out, size_t size)
+{
+    text_add(out, size, ", FP8 margin %d, history %" PRIu32 ", amax %s", p->delayed.margin, p->delayed.history,
+             plan_amax_algorithm(p));
+}
+
 const char *plan_describe(const plan *p, char *out, size_t size)
 {
     static const char *const masters[] = {"", ", fp32 master", ", split master"};
@@ -230,6 +242,8 @@ const char *plan_describe(const plan *p, char *out, size_t size)
     if (p->fp8_attention)
         text_add(out, size, ", attention too");
     describe_blocks(p, out, size);
+    if (p->recipe && p->recipe->delayed)
+        describe_delayed(p, out, size);
     if (p->reduce_given)
         text_add(out, size, ", ranks added in %s%s%s", orders[p->reduce.order], " over a wire of ",
                  p->reduce.wire.name);

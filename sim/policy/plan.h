@@ -139,5 +139,8 @@ const char *plan_optimizers(char *out, size_t size, const char *last);
  * says, or NULL. */
 const mpsim_optim_variant *policy_variant(const plan_optimizer *c, int algorithm);
 
+/* plan_amax_algorithm -- of delayed scaling: max, most_recent. */
+const char *plan_amax_algorithm(const plan *p);
+
 /* plan_describe -- one line: "fp16 autocast=torch, fp32 parameters, scaler torch, ...". */
 const char *plan_describe(const plan *p, char *out, size_t size);

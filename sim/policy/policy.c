@@ -1,4 +1,5 @@
 /* policy.c -- see policy.h: files and schedules. */
+#include "gather.h"
 #include "keys.h"
 #include "nemo.h"
 
@@ -162,6 +163,8 @@ int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_err
                         at, nearest(&s, path, at));
     } else {
         yaml_value *tree = tree_load(p->path, error);
+        if (tree)
+            gather_scaling(tree);
         code = tree && nemo_unfold(&d.r, tree) == 0 ? read_plans(&d, tree) : -1;
         tree_free(tree);
     }

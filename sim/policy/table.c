@@ -22,6 +22,7 @@ static const precision_row precisions[] = {
     {"fp16", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, TRAIN_NO_MASTER},
     {"float16", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, TRAIN_NO_MASTER},
     {"16-mixed", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, TRAIN_NO_MASTER},
+    {"fp16-mixed", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, TRAIN_NO_MASTER}, /* NeMo's guide */
     {"mixed_float16", "fp16", FP32, "fp16", "norms-fp32", "keras", NULL, NULL, TRAIN_NO_MASTER},
     {"bf16", "bf16", FP32, "bf16", "torch", "none", NULL, NULL, TRAIN_NO_MASTER},
     {"bfloat16", "bf16", FP32, "bf16", "torch", "none", NULL, NULL, TRAIN_NO_MASTER},
@@ -54,7 +55,7 @@ const char *precision_words(int opt_level)
 {
     return opt_level ? "O0, O1, O2, O3"
                      : "no, fp32, fp16, bf16, fp8, mxfp8, mxfp6, mxfp4, nvfp4, 32, 16-mixed, "
-                       "bf16-mixed, float32, float16, bfloat16, mixed_float16, mixed_bfloat16";
+                       "fp16-mixed, bf16-mixed, float32, float16, bfloat16, mixed_float16, mixed_bfloat16";
 }
 
 /* ---- autocast ---- */

@@ -81,6 +81,7 @@ int value_format(policy_reader *r, const char *key, const yaml_value *v, mpsim_f
     const char *text = NULL;
     if (value_text(r, key, v, &text))
         return -1;
+    text += strncmp(text, "torch.", 6) == 0 ? 6 : 0;
     if (mpsim_format_parse(f, text))
         return policy_bad(r, v->line, "%s: '%.60s' is not a format", key, text);
     if (f->mbits > 23 || mpsim_format_max(f) > 0x1.fffffep127 || mpsim_format_min_positive(f) < 0x1p-149 ||

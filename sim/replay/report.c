@@ -74,16 +74,30 @@ static void text_policy(replay_report *r, const policy *p)
                                 : ">step|>scale|<events|>act|>agrad|>wgrad|>stale|>updates|>from fp32|>from f64");
 }
 
+/* What decides the scales of delayed scaling; null: the plan has no such recipe. */
+static json_t *delayed_json(const plan *p)
+{
+    return p->recipe && p->recipe->delayed
+               ? json_pack("{s:i,s:o,s:s}", "margin", (int)p->delayed.margin, "history",
+                           json_of_count(p->delayed.history), "algorithm", plan_amax_algorithm(p))
+               : json_null();
+}
+
+static json_t *plan_json(const plan *p)
+{
+    char line[512];
+    return json_pack("{s:o,s:s,s:o}", "from", json_of_count(p->from), "plan", plan_describe(p, line, sizeof line),
+                     "delayed_scaling", delayed_json(p));
+}
+
 void replay_report_policy(replay_report *r, const policy *p)
 {
     r->entries = 0;
     if (r->style == REPORT_JSON) {
         fputs(r->policies ? ",\n{" : "\n{", r->file);
         json_t *plans = json_array();
-        char line[512];
         for (size_t i = 0; i < p->count; i++)
-            json_array_append_new(plans, json_pack("{s:o,s:s}", "from", json_of_count(p->plans[i].from), "plan",
-                                                   plan_describe(&p->plans[i], line, sizeof line)));
+            json_array_append_new(plans, plan_json(&p->plans[i]));
         fputs("\"policy\": ", r->file);
         json_write(r->file, json_pack("{s:s,s:o,s:s?,s:s?,s:o}", "name", p->name, "file", json_of_path(p->path),
                                       "source", p->source, "note", p->note, "plans", plans));

@@ -8,14 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the text begins with "2^" or "2**"; *power is the integer after it, held to what a
+/* Whether the text begins with "2^" or, as Python writes it, "2**", "2.**", "2.0**"; *power is the integer after it, held to what a
  * long holds. NUMBER_BAD if there is none. 1: no power. */
 static int parse_power(long *power, const char *text)
 {
     char *end;
-    if (text[0] != '2' || (text[1] != '^' && strncmp(text + 1, "**", 2) != 0))
+    const char *p = text + 1;
+    if (text[0] != '2')
         return 1;
-    const char *p = text + (text[1] == '^' ? 2 : 3);
+    p += *p == '.' ? 1 + strspn(p + 1, "0") : 0;
+    if (text[1] != '^' && strncmp(p, "**", 2) != 0)
+        return 1;
+    p += *p == '^' ? 1 : 2;
     const size_t sign = *p == '-' || *p == '+';
     *power = strtol(p, &end, 10);
     return p[sign] < '0' || p[sign] > '9' || *end ? NUMBER_BAD : 0;

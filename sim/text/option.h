@@ -20,7 +20,7 @@ int option_list_has(const option_list *l, const char *word);
  * NUMBER_RANGE if it is one that the type does not hold.
  *
  * parse_count   decimal, also with leading zeros, or hexadecimal (0x10), with a unit (10k, 2M,
- *               1Ki); or a power of two (2^20, 2**20)
+ *               1Ki); or a power of two (2^20, 2**20, 2.0**20)
  * parse_number  decimal, hexadecimal (0x1p-3), or a power of two; finite. Beyond the largest
  *               number and what is not zero but would be read as 0 are out of range. */
 enum { NUMBER_BAD = -1, NUMBER_RANGE = -2 };

@@ -211,12 +211,12 @@ static void print_speed(FILE *f, const train_total *t)
 {
     const double millions = 1e-6 * (double)t->products;
     if (!isnan(t->tokens_per_second))
-        fprintf(f, "speed      %.4g tokens a second\n", t->tokens_per_second);
+        fprintf(f, "speed      of the emulator: %.4g tokens a second\n", t->tokens_per_second);
     if (!isnan(t->ms_per_step)) {
-        fprintf(f, "speed      %.3g ms a step, median\n", t->ms_per_step);
+        fprintf(f, "speed      of the emulator: %.3g ms a step, median\n", t->ms_per_step);
         return;
     }
-    fprintf(f, "speed      %.1f million multiply-adds in products", millions);
+    fprintf(f, "speed      of the emulator: %.1f million multiply-adds", millions);
     if (t->product_seconds > 0)
         fprintf(f, ", %.1f a second and core", millions / t->product_seconds);
     if (t->seconds > 0)

@@ -200,7 +200,9 @@ run 1 formats --check 500 fp16 e4m3 --ndjson && [ "$(wc -l <"$dir/out")" -eq 2 ]
 run 1 formats --check 500 fp16 e4m3 --csv && [ "$(head -n 1 "$dir/out")" = constant,format,code,value,rel_err,verdict,lost ]; ok $? "--check --csv"
 
 # ---- formats: lists ----
-run 0 formats --csv && [ "$(head -n 1 "$dir/out" | cut -d, -f13-)" = source,signed,max_finite_code ] && has '^e8m0,.*,no,0xfe$' && has '^e4m3,.*,yes,0x7e$'; ok $? "csv: signed, max_finite_code"
+run 0 formats --csv && [ "$(head -n 1 "$dir/out" | cut -d, -f13-)" = source,signed,max_finite_code,decimal_digits ] && has '^e8m0,.*,no,0xfe,0.30$' && has '^e4m3,.*,yes,0x7e,1.20$' &&
+    has '^bf16,.*,2.41$' && has '^fp16,.*,3.31$' && has '^binary32,.*,7.22$'; ok $? "csv: signed, max_finite_code, decimal_digits"
+run 0 formats bf16 && has ' digits ' && has '^bf16  *16  8  7  *2.4  *127 ' && run 0 formats --json binary64 && has '"decimal_digits": 15.9'; ok $? "decimal digits"
 run 0 formats --presets && grep '^ml-dtypes' "$dir/out" | grep -q 'zero of the other sign' && ! grep '^ieee' "$dir/out" | grep -q 'zero of'; ok $? "presets: ml-dtypes is not ieee"
 for words in '--presets fp16' '--modes fp16' '--presets --json' '--presets --modes' '--check 1 --modes' '-r up fp16' '-p cuda' '--seed 1' 'e4m3@cuda'; do
     # shellcheck disable=SC2086 # words

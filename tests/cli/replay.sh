@@ -110,7 +110,9 @@ has '"schema": "mpsim.replay/1"' && has '"name": "pytorch-amp-fp16"' && has '"na
 has '"bytes": {"weights": 14728, "master": 0, "gradients": 14728, "state": 14728, "activations": 67584}'
 ok $? "JSON: bytes"
 run 0 replay -P apex-O3 --json "$mlp/half" && json; ok $? "JSON: with weights that are not finite"
-run 0 replay -P nemo-fp8-hybrid-max --json --no-reference "$digits" && json; ok $? "JSON: FP8"
+run 0 replay -P nemo-fp8-hybrid-max --json --no-reference "$digits" && json && has '"delayed_scaling": {"margin": 0, "history": 1024, "algorithm": "max"}'; ok $? "JSON: FP8"
+run 0 replay -P nemo-fp8-hybrid-recent "$digits/step_000001" && has 'FP8 margin 0, history 1, amax most_recent' && run 0 replay -P bf16-pure --json "$digits/step_000001" &&
+    has '"delayed_scaling": null'; ok $? "what decides the scales of delayed scaling"
 
 run 0 replay -P "$dir/own.yaml" --json "$mlp/adam" && json; ok $? "JSON: what differs from the record"
 has '"groups": \[{"name": "adam", "variant": "torch-cpu", "lr": 0.003' && has '"equal_to_record": false' &&

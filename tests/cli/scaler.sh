@@ -81,6 +81,10 @@ for word in 0 -1 inf nan 1e-300 1e39 2^-150 2^128; do
     ok $? "init_scale: $word"
 done
 run 0 scaler -s torch:init=2^-149 --pattern 0 && run 0 scaler -s apex:init=2^127 --pattern 0; ok $? "the smallest and a large initial scale"
+run 2 scaler -s torch:backoff=1.5 --pattern 1 && has 'torch asserts that the backoff factor is below 1' err && run 2 scaler -s torch-cpu:growth=1 --pattern 1 &&
+    run 2 scaler -s megatron:backoff=1 --pattern 1 && has 'Megatron asserts' err && run 2 scaler -s megatron:floor=0 --pattern 1 &&
+    run 0 scaler -s apex:backoff=1.5 --pattern 1; ok $? "factors that the framework itself refuses"
+run 0 scaler -s 'torch:init=2**15' --pattern '0*3' && has ' 2^15 '; ok $? "2**15 is 2^15"
 run 2 scaler -s torch:init=1,window=0 --pattern 1 && ! has 'initial' err; ok $? "another key is not blamed on the initial scale"
 run 0 scaler --pattern '(0*30,1*3)*4' -s megatron:window=10 --amp && cp "$dir/out" "$dir/amp.log" && run 0 scaler --log "$dir/amp.log" -s megatron:window=10 -s torch:window=10 &&
     grep -q '^  megatron:window=10 *24 of 24$' "$dir/out" && has 'step 31: recorded'

@@ -59,6 +59,9 @@ typedef struct spelling {
 static const spelling good[] = {
     {"torch", "torch", AT(init), 0, 65536},
     {"TORCH:init=2^10", "torch", AT(init), 0, 1024},
+    {"torch:init=2**15", "torch", AT(init), 0, 32768},
+    {"torch:init=2.**-3", "torch", AT(init), 0, 0.125},
+    {"torch:init=2.0**16,window=2**4", "torch", AT(init), 0, 65536},
     {"torch_cpu:window=500", "torch-cpu", AT(window), 3, 500},
     {"Megatron:hysteresis=3", "megatron", AT(hysteresis), 2, 3},
     {"static:1024", "static", AT(init), 0, 1024},
@@ -184,6 +187,8 @@ static const struct {
     {"torch:init=0x", MPSIM_EINVAL},
     {"torch:init=1e", MPSIM_EINVAL},
     {"torch:init=2^", MPSIM_EINVAL},
+    {"torch:init=2**", MPSIM_EINVAL},
+    {"torch:init=2.5**2", MPSIM_EINVAL},
     {"torch:init=2^x", MPSIM_EINVAL},
     {"torch:init=1.2.3", MPSIM_EINVAL},
     {"torch:window=abc", MPSIM_EINVAL},

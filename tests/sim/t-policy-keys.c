@@ -109,7 +109,24 @@ static const row good[] = {
     {"clip: none\n", 1, "scaler none"},
     {"max_grad_norm: 1.0\n", 1, "clip 1 (torch)"},
     {"max_grad_norm: null\n", 1, "scaler none"},
-    {"schedule:\n  - step: 1\n    precision: bf16\n    opt_level: O1\n", 2, "O1: compute fp16, autocast torch"},
+    {"schedule:\n  - step: 1\n    precision: bf16\n    opt_level: O1\n", 2, "O1 bf16: compute bf16, autocast torch"},
+    /* words that frameworks and guides print */
+    {"precision: fp16-mixed\n", 1, "compute fp16, autocast torch, parameters binary32, gradients fp16, scaler torch"},
+    {"mixed_precision: fp16\n", 1, "fp16: compute fp16, autocast torch"},
+    {"mixed_precision: torch.bfloat16\n", 1, "bfloat16: compute bf16, autocast torch"},
+    {"policy: mixed_float16\n", 1, "mixed_float16: compute fp16, autocast norms-fp32"},
+    {"amp_opt_level: O2\n", 1, "O2: compute fp16, autocast batchnorm-fp32"},
+    {"opt_level: O1\nprecision: bf16-mixed\n", 1, "O1 bf16: compute bf16, autocast torch, parameters binary32, gradients bf16, scaler none"},
+    {"amp_opt_level: O2\nmixed_precision: bf16\n", 1, "O2 bf16: compute bf16, autocast batchnorm-fp32, parameters bf16, fp32 master, gradients bf16, scaler none"},
+    {"opt_level: O2\nprecision: bf16\nloss_scaling: 128\n", 1, "gradients bf16, scaler static"},
+    {"param_dtype: torch.bfloat16\nreduce_dtype: torch.float32\n", 1, "param_dtype bf16: compute bf16, autocast all, parameters bf16, fp32 master, gradients bf16, scaler none, ranks added in a ring over a wire of binary32"},
+    {"param_dtype: bf16\nreduce_dtype: null\n", 1, "parameters bf16, fp32 master, gradients bf16, scaler none"},
+    {"precision: fp16\nparam_dtype: float16\n", 1, "fp16: compute fp16, autocast all, parameters fp16, fp32 master, gradients fp16, scaler torch"},
+    {"param_dtype: float32\n", 1, "param_dtype binary32: compute binary32, autocast none, parameters binary32, gradients binary32"},
+    {"gradient_clipping: 0.5\n", 1, "clip 0.5 (torch)"},
+    {"gradient_clip_val: 0.5\n", 1, "clip 0.5 (torch)"},
+    {"precision: fp8\nfp8_margin: 2\nfp8_amax_history_len: 16\nfp8_amax_compute_algo: most_recent\n", 1, "delayed hybrid, FP8 margin 2, history 16, amax most_recent"},
+    {"precision: fp16\nschedule:\n  - step: 5\n    mixed_precision: bf16\n", 2, "bf16: compute bf16, autocast torch, parameters binary32, gradients bf16, scaler none"},
     {"precision: fp16\nopt_level: O2\n", 1, "O2: compute fp16, autocast batchnorm-fp32, parameters fp16, fp32 master, gradients fp16, scaler apex"},
     {"policy:\n  precision: bfloat16\n  max_grad_norm: 1.0\n", 1, "bfloat16: compute bf16, autocast megatron, parameters binary32, gradients bf16, scaler none, ranks added in a ring over a wire of binary32, clip 1 (megatron-float)"},
     {"policy:\n  precision: float16\n", 1, "float16: compute fp16, autocast megatron, parameters binary32, gradients fp16, scaler none, ranks"},
@@ -345,8 +362,11 @@ START_TEST(remarks)
 {
     policy p;
     char text[1024];
-    load(&p, "opt_level: O1\nprecision: bf16\n");
-    ck_assert_str_eq(p.remarks, "line 2: precision bf16 does not count beside opt_level O1 of line 1");
+    load(&p, "opt_level: O1\nprecision: fp32\n");
+    ck_assert_str_eq(p.remarks, "line 2: precision fp32 does not count beside opt_level O1 of line 1");
+    policy_clear(&p);
+    load(&p, "opt_level: O1\nprecision: bf16\n"); /* bf16 is what the level lowers to */
+    ck_assert_ptr_null(p.remarks);
     policy_clear(&p);
     load(&p, "precision: bf16\nclip: 1\n");
     ck_assert_ptr_null(p.remarks);
@@ -383,12 +403,73 @@ START_TEST(remarks)
 }
 END_TEST
 
+/* Settings of a scaler that stand one by one; powers of two as Python writes them; a constant scale that skips. */
+START_TEST(gathered)
+{
+    policy p;
+    load(
+        &p,
+        "precision: fp16\ngrad_scaler_init_scale: 2**15\ngrad_scaler_growth_factor: 1.5\ngrad_scaler_backoff_factor: 0.25\n"
+        "grad_scaler_growth_interval: 100\ngrad_scaler_enabled: True\n");
+    const mpsim_scaler_config *c = &p.plans[0].scaler;
+    ck_assert(strcmp(c->name, "torch") == 0 && c->init == 32768 && c->growth == 1.5 && c->backoff == 0.25 &&
+              c->window == 100);
+    policy_clear(&p);
+    load(&p, "precision: fp16\ngrad_scaler_init_scale: 2.**4\ngrad_scaler_enabled: false\n");
+    ck_assert_str_eq(p.plans[0].scaler.name, "none");
+    policy_clear(&p);
+    load(&p, "precision: fp16\nloss_scaling: deepspeed\nscale_factor: 4\n");
+    ck_assert(strcmp(c->name, "deepspeed") == 0 && c->growth == 4 && c->backoff == 0.25);
+    policy_clear(&p);
+    load(&p, "precision: fp16\nloss_scaling: 2**10\nskip: true\n");
+    ck_assert(strcmp(c->name, "static") == 0 && c->init == 1024 && c->skip == 1 && !c->dynamic);
+    policy_clear(&p);
+    load(&p, "precision: fp16\nloss_scaling: {loss_scale: 128, skip: yes}\n");
+    ck_assert(strcmp(c->name, "static") == 0 && c->init == 128 && c->skip == 1);
+    policy_clear(&p);
+    load(&p, "precision: fp16\nloss_scaling: {scaler: apex, scale_window: 7, min_scale: 2, init_scale: 2.0**8}\n");
+    ck_assert(strcmp(c->name, "apex") == 0 && c->window == 7 && c->floor == 2 && c->init == 256);
+    policy_clear(&p);
+    load(&p, "precision: no\nschedule:\n  - step: 3\n    precision: fp16\n    grad_scaler_init_scale: 8\n");
+    ck_assert(p.count == 2 && p.plans[1].scaler.init == 8);
+    policy_clear(&p);
+}
+END_TEST
+
+/* A clip that is there and off, also beside a norm; NeMo RL's block with fp16, whose worker has no scaler. */
+START_TEST(off)
+{
+    static const char *const texts[] = {
+        "precision: bf16\ngradient_clipping: False\nmax_grad_norm: 1.0\n",
+        "max_grad_norm: 1.0\ngradient_clipping: 0.0\n", "gradient_clip_val: 0\n",
+        "policy: {precision: bfloat16, max_grad_norm: 1.0, gradient_clipping: False}\n"};
+    policy p;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        load(&p, texts[i]);
+        ck_assert_msg(p.plans[0].clip == MPSIM_CLIP_NONE && p.plans[0].clip_given, "%s", texts[i]);
+        policy_clear(&p);
+    }
+    load(&p, "policy: {precision: bfloat16, gradient_clipping: 0.5}\n");
+    ck_assert(p.plans[0].clip == MPSIM_CLIP_MEGATRON_FLOAT && p.plans[0].max_norm == 0.5);
+    policy_clear(&p);
+    load(&p, "policy: {precision: float16}\n");
+    ck_assert(p.remarks && strstr(p.remarks, "its DTensor worker has none"));
+    ck_assert_str_eq(p.plans[0].scaler.name, "none");
+    policy_clear(&p);
+    load(&p, "loss_scaling: torch\npolicy: {precision: float16}\n");
+    ck_assert(!p.remarks && strcmp(p.plans[0].scaler.name, "torch") == 0);
+    policy_clear(&p);
+}
+END_TEST
+
 int main(void)
 {
     TCase *keys = test_case("keys", 20), *values = test_case("values", 20);
     tcase_add_loop_test(keys, good_keys, 0, GOOD);
     tcase_add_test(keys, files);
     tcase_add_test(keys, remarks);
+    tcase_add_test(keys, gathered);
+    tcase_add_test(keys, off);
     tcase_add_test(values, scaler_words);
     tcase_add_test(values, optimizer_keys);
     tcase_add_test(values, clip_and_reduce);

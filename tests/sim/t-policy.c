@@ -65,6 +65,7 @@ typedef struct want {
 #define NO_CLIP MPSIM_CLIP_NONE, 0
 #define MEGATRON_CLIP MPSIM_CLIP_MEGATRON, 1
 #define MEGATRON_BF16 "bf16", "bf16", F32, "megatron", TRAIN_MASTER, NO_SCALER
+#define MEGATRON_FP16 "fp16", "fp16", "fp16", "megatron", TRAIN_MASTER, MEGATRON_SCALER
 #define NEAREST MPSIM_STORE_NEAREST, NULL
 #define BF16_SR \
     "bf16", "bf16", "bf16", "all", TRAIN_NO_MASTER, NO_SCALER, NO_FP8, NO_CLIP, NULL, "torchao", MPSIM_STORE_STOCHASTIC
@@ -83,6 +84,10 @@ static const want wants[] = {
     {"nemo-fp8-hybrid-max", 0, MEGATRON_BF16, "delayed", 0, 1024, MAX, MEGATRON_CLIP, F32, "apex", NEAREST},
     {"nemo-fp8-e4m3-recent", 0, MEGATRON_BF16, "delayed", 1, 1, RECENT, MEGATRON_CLIP, F32, "apex", NEAREST},
     {"nemo-fp8-e4m3-max", 0, MEGATRON_BF16, "delayed", 1, 1024, MAX, MEGATRON_CLIP, F32, "apex", NEAREST},
+    {"nemo-fp16-fp8-delayed", 0, MEGATRON_FP16, "delayed", 0, 1024, MAX, MEGATRON_CLIP, "fp16", "apex", NEAREST},
+    {"nemo-fp16-fp8-current", 0, MEGATRON_FP16, "tensorwise", 0, 0, 0, MEGATRON_CLIP, "fp16", "apex", NEAREST},
+    {"nemo-fp16-fp8-blockwise", 0, MEGATRON_FP16, "blockwise", 0, 0, 0, MEGATRON_CLIP, "fp16", "apex", NEAREST},
+    {"nemo-fp16-mxfp8", 0, MEGATRON_FP16, "mxfp8", 0, 0, 0, MEGATRON_CLIP, "fp16", "apex", NEAREST},
     {"apex-O0", 0, F32, F32, F32, "none", TRAIN_NO_MASTER, CONSTANT_1, NO_FP8, NO_CLIP, NULL, "apex", NEAREST},
     {"apex-O1", 0, "fp16", F32, "fp16", "torch", TRAIN_NO_MASTER, APEX_SCALER, NO_FP8, NO_CLIP, NULL, "apex", NEAREST},
     {"apex-O2", 0, "fp16", "fp16", "fp16", "batchnorm-fp32", TRAIN_MASTER, APEX_SCALER, NO_FP8, NO_CLIP, NULL, "apex", NEAREST},

@@ -109,7 +109,7 @@ MPSIM_API const mpsim_scaler_type *mpsim_scaler_find(const char *name);
 
 /* mpsim_scaler_parse -- a row, with changes: "torch", "torch:init=2^10,window=500".
  *
- * Keys: init growth backoff window hysteresis floor ceiling tolerance threshold (numbers; 2^N,
+ * Keys: init growth backoff window hysteresis floor ceiling tolerance threshold (numbers; 2^N or 2**N,
  * decimal or C99 hexadecimal; ceiling may be "inf"), skip dynamic guard (0 or 1), refill
  * (clean, growth, backoff, joined by '+', or never), growth-rule (counter interval multiple),
  * floor-rule (clamp raise stop), order (after-step before-step before-unscale), unscale (reciprocal
