@@ -6,7 +6,7 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/cuda_check.py python/src/mpsim/_cuda.py python/tests/test_cuda.py \
   python/src/mpsim/_blocks.py python/src/mpsim/_cast.py python/src/mpsim/_dot.py python/src/mpsim/_error.py \
   python/src/mpsim/_figures.py python/src/mpsim/_formats.py python/src/mpsim/_inspect.py python/src/mpsim/_library.py \
-  python/src/mpsim/_lines.py python/src/mpsim/_loops.py \
+  python/src/mpsim/_lines.py python/src/mpsim/_loops.py python/src/mpsim/_numbers.py \
   python/src/mpsim/_open.py python/src/mpsim/_options.py \
   python/src/mpsim/_program.py python/src/mpsim/_random.py python/src/mpsim/_reports.py python/src/mpsim/_scaler.py python/src/mpsim/_stat.py python/src/mpsim/_statistics.py \
   python/src/mpsim/_typing.py python/src/mpsim/_updates.py python/src/mpsim/_watch.py python/src/mpsim/_watching.py python/src/mpsim/callbacks.py python/src/mpsim/py.typed python/src/mpsim/record.py \

@@ -112,7 +112,7 @@ def test_as_recorded(case, tmp_path, program):
         return {(r["level"], r.get("name", r.get("kind")), r.get("step")): {
             k: v for k, v in r.items() if k not in ("file", "loss_scale", "grad_norm")} for r in records[1:]}
     mine, reference = by_name(ours), by_name(theirs)
-    extra = {key for key in mine if key[0] in ("update", "scaler")}
+    extra = {key for key in mine if key[0] in ("update", "scaler") or key[0] == "note" and scaled}
     # the clip begins before the second optimizer's step, so do the gradients of both: the order is the recorder's
     assert set(mine) - extra == set(reference)
     for key in reference:
@@ -437,6 +437,26 @@ def test_memory_does_not_grow():
             kept = vars(w.gradients)
             sizes.append(len(pickle.dumps({k: v for k, v in kept.items() if k != "targets"})))
     assert sizes[1] < 1.5 * sizes[0]
+
+
+def test_numbers_take_bytes_a_step():
+    """Of names that come later or not in each step, of steps in any order, NaN among them."""
+    import sys
+    model = network()
+    w = mpsim.watch(model, adam(model))
+    for step in (5, 3, 9):
+        w.note_at(step, {"loss": step / 2})
+    w.note_at(3, {"grad_norm": torch.tensor(2.0)})
+    w.note_at(7, {"loss": float("nan")})
+    assert {k: v for k, v in w.numbers.items() if k != 7} == {3: {"loss": 1.5, "grad_norm": 2.0}, 5: {"loss": 2.5}, 9: {"loss": 4.5}}
+    assert w.numbers[7]["loss"] != w.numbers[7]["loss"] and len(w.numbers) == 4 and 4 not in w.numbers
+    for step in range(10_000):
+        w.note_at(step, {"loss": 1.0})
+    assert sum(sys.getsizeof(c.numbers) + sys.getsizeof(c.known) for c in w.numbers.columns.values()) < 250_000
+    for call in (lambda: w.note(loss="x"), lambda: w.note_at("3", {})):
+        with pytest.raises(mpsim.InputError):
+            call()
+    w.close()
 
 
 def test_copies_of_the_model(tmp_path):

@@ -50,7 +50,7 @@ class Gradients:
 
     def add(self, line: dict[str, Any], scale: Optional[float], skipped: bool) -> None:
         """The record of a tensor in a step. scale: the scaler's, if there is one."""
-        self.scaled |= scale is not None
+        self.scaled |= (scale or 1.0) != 1.0
         factor, broken = scale or 1.0, line["nan"] + line["inf"]
         if broken:
             self.broken[skipped].setdefault(line["name"], line["step"])
@@ -118,7 +118,7 @@ def losing(w: Any) -> list[str]:
             lost = w.gradients.worst.get((label, word), {})
             worst = sorted(lost, key=lambda n: -lost[n][0])
             if worst:
-                at = at_scales([scale for _, scale in lost.values()], w.gradients.scaled and w.gradients.factors() != [1.0])
+                at = at_scales([scale for _, scale in lost.values()], w.gradients.scaled)
                 said.append(f"Gradients {word} in {find(label.partition('@')[0]).name}{at}, tensor by tensor: "
                             f"{listed([f'{n} ({percent(lost[n][0])})' for n in worst])}.")
     return said

@@ -10,9 +10,10 @@ import torch
 
 from ._advice import Gradients, sentences
 from ._cuda import dense, of_tensor
-from ._error import InputError
+from ._error import InputError, real_of, whole_of
 from ._formats import of_dtype
 from ._lines import Lines
+from ._numbers import Numbers
 from ._statistics import Tally, Targets
 from ._updates import lost_updates
 from .record import DTYPES, STATE, Recorder, guarded, in_backward, is_sharded, unwatch
@@ -61,7 +62,7 @@ class Watch(Recorder):
         self.took: set[int] = set()
         self.before: dict[int, list[tuple[str, Any, Any]]] = {}
         self.history = array("d"), array("b")  # of each step the loss scale, and whether it was skipped
-        self.numbers: dict[int, dict[str, float]] = {}  # loss and norm, by step
+        self.numbers = Numbers()  # loss and norm, by step
         self.remarks: list[str] = []
         self.seen = 0  # watched steps
         self.gradients = Gradients(targets)
@@ -194,6 +195,11 @@ class Watch(Recorder):
     def _params_of(self, opt: Any) -> Iterable[Any]:
         return [p for g in opt.param_groups for p in g["params"]]
 
+    def _skipped(self) -> bool:
+        """Whether the scaler has skipped the step at hand."""
+        told = self.step is not None and len(self.history[1]) > self.step - self.first
+        return told and bool(self.history[1][-1])
+
     def _stepped(self, opt: Any, skipped: bool) -> None:
         if self.closed:
             return
@@ -292,7 +298,7 @@ class Watch(Recorder):
 
     def note_at(self, step: int, numbers: dict[str, Any]) -> None:
         """The same of another step."""
-        self.numbers.setdefault(step, {}).update({k: float(v) for k, v in numbers.items()})
+        self.numbers.note(whole_of(step, "note_at: step"), {k: real_of(v, f"note: {k}") for k, v in numbers.items()})
 
     def _miss(self, name: str, what: Any, reason: str) -> None:
         if reason == "not called or compiled":
@@ -319,6 +325,9 @@ class Watch(Recorder):
         whole = self._whole(tallies)
         scale = {"loss_scale": self.history[0][-1]} if self.history[0] and self.history[0][-1] else {}
         numbers = {**scale, **self.numbers.get(self.step, {})}
+        if numbers.get("loss_scale", 1.0) != 1.0 and not self.gradients.scaled:
+            lines.append({"level": "note", "step": self.step, "text": "gradients have a loss scale in them, loss_scale of each step: "
+                          "scales multiply it"})
         lines.append({"level": "step", "step": self.step, "tensors": whole.tensors, **whole.record(), **numbers})
         for kind, tally in tallies.items():
             if kind not in self.by_kind:
@@ -326,7 +335,7 @@ class Watch(Recorder):
             self.by_kind[kind].merge(tally)
         for line in lines:
             if line["level"] == "tensor" and line["kind"] in GRADIENTS:
-                self.gradients.add(line, numbers.get("loss_scale"), bool(self.history[1] and self.history[1][-1]))
+                self.gradients.add(line, numbers.get("loss_scale"), self._skipped())
         flat = self._flat(lines, tallies) if self.log else {}
         self._drop()
         self._write(lines)
