@@ -129,6 +129,13 @@ for at in 300 2000 5000 $((size - 300)); do
     run 3 merge "$dir/part.1" "$dir/part.3" || bad=1
 done; ok $bad "damaged parts"
 
+# ---- saturated: beyond the largest number after rounding. 448 is the largest of E4M3; 451.2 and 464, a tie, round to it, 465 does not
+header="{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1), }"
+for row in '\232\231\341\103 0 0' '\000\000\350\103 0 0' '\000\200\350\103 1 1'; do # 451.2, 464, 465
+    { printf '\223NUMPY\001\000v\000%-117s\n' "$header"; printf '%b' "$(printf '%s' "${row%% *}" | sed 's/\\/\\0/g')"; } >"$dir/one.npy"
+    run 0 stat --json -f mxfp8:floor "$dir/one.npy" && has "\"overflow\": ${row##* }," && has "\"saturated_blocks\": ${row##* }," && has '"inexact": 1'
+    ok $? "what saturates: ${row#* }"
+done
 # ---- interrupted ----
 if timeout --foreground 1 true 2>/dev/null; then
     mkdir "$dir/sparse" && truncate -s 40960000000 "$dir/sparse/raw"

@@ -16,7 +16,7 @@ typedef struct mpsim_block_stats {
     mpsim_cast_stats casts; /* elements, as mpsim_blocks.casts                              */
     /* Finite elements. casts counts them by their codes, and what is spoilt as an overflow. */
     uint64_t underflow;        /* other than 0, they stand for 0 (also by a scale of 0)        */
-    uint64_t saturated;        /* beyond the largest number; they stand for a finite one, not 0 */
+    uint64_t saturated;        /* rounded, beyond the largest number; they stand for a finite one, not 0 */
     uint64_t spoilt;           /* they stand for NaN or infinity, by another element or the scale */
     uint64_t blocks;           /* all, those at the edges included                             */
     uint64_t zero_blocks;      /* every element is zero                                        */
