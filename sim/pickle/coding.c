@@ -39,9 +39,7 @@ long pickle_decode(pickle_coding coding, const char *s, size_t n, int last, char
 {
     size_t to = 0;
     *used = 0;
-    if (coding == PICKLE_PLAIN || coding == PICKLE_QUOTED) { /* long literals of Python 2 are not read */
-        if (coding == PICKLE_QUOTED)
-            return -1;
+    if (coding == PICKLE_PLAIN) {
         memcpy(out, s, n);
         *used = n;
         return (long)n;
@@ -49,8 +47,10 @@ long pickle_decode(pickle_coding coding, const char *s, size_t n, int last, char
     while (*used < n) {
         const unsigned char *from = (const unsigned char *)s + *used;
         unsigned char c;
-        const int k = coding == PICKLE_UTF8 ? from_utf8(from, n - *used, &c) : from_escape(from, n - *used, &c);
-        if (k < 0 || (k == 0 && last && (coding == PICKLE_UTF8 || n - *used > 1)))
+        const int k = coding == PICKLE_UTF8     ? from_utf8(from, n - *used, &c)
+                      : coding == PICKLE_QUOTED ? input_quoted((const char *)from, n - *used, last, &c)
+                                                : from_escape(from, n - *used, &c);
+        if (k < 0 || (k == 0 && last && (coding != PICKLE_ESCAPED || n - *used > 1)))
             return -1;
         if (k == 0 && !last)
             break;

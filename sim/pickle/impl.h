@@ -79,6 +79,12 @@ int input_skip(input *in, uint64_t n);
  * (*text, not terminated; else NULL). */
 int input_line(input *in, const char **text, uint64_t *at, uint64_t *n);
 
+/* input_peek -- the byte at a place that was passed already. */
+int input_peek(const input *in, uint64_t at, unsigned char *c);
+
+/* input_quoted -- the first byte of what is between the quotes of a literal: how many of n characters write it; 0: more are needed,
+ * which of the last piece is an error. */
+int input_quoted(const char *s, size_t n, int last, unsigned char *c);
 /* input_unescape -- s, coded, as UTF-8 (ESCAPED) or bytes (QUOTED), into out of 2 n + 1 bytes; the length, or
  * -1 if it is not a literal. */
 long input_unescape(pickle_coding coding, const char *s, size_t n, char *out);

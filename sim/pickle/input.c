@@ -117,6 +117,15 @@ int input_line(input *in, const char **text, uint64_t *at, uint64_t *n)
     return input_skip(in, *n + 1);
 }
 
+int input_peek(const input *in, uint64_t at, unsigned char *c)
+{
+    if (in->source->read(in->source->context, c, 1, at) == 1)
+        return 0;
+    in->error->what = PICKLE_CANNOT_READ;
+    in->error->at = at;
+    return -1;
+}
+
 /* ---- literals ---- */
 
 static int hex(const char *s, size_t n, uint32_t *u)
@@ -164,37 +173,53 @@ static long unescape_unicode(const char *s, size_t n, char *out)
     return (long)to;
 }
 
+/* Digits of an octal escape. */
+static size_t octal(const char *s, size_t n, unsigned char *c)
+{
+    size_t k = 0;
+    for (*c = 0; k < 3 && k < n && s[k] >= '0' && s[k] <= '7'; k++)
+        *c = (unsigned char)(*c * 8 + (s[k] - '0'));
+    return k;
+}
+
+int input_quoted(const char *s, size_t n, int last, unsigned char *c)
+{
+    static const char plain[] = "\\\\''\"\"n\nr\rt\ta\ab\bf\fv\v";
+    uint32_t code;
+    *c = (unsigned char)s[0];
+    if (s[0] != '\\')
+        return 1;
+    if (n < 2)
+        return 0;
+    for (const char *row = plain; *row; row += 2)
+        if (*row == s[1]) {
+            *c = (unsigned char)row[1];
+            return 2;
+        }
+    if (n < 4 && !last && (s[1] == 'x' || (s[1] >= '0' && s[1] <= '7')))
+        return 0;
+    if (s[1] == 'x' && n > 3 && hex(s + 2, 2, &code) == 0) {
+        *c = (unsigned char)code;
+        return 4;
+    }
+    const size_t digits = octal(s + 1, n - 1, c);
+    if (!digits)
+        *c = '\\'; /* Python leaves what it does not know */
+    return 1 + (int)digits;
+}
+
 /* A string literal of Python 2: 'it\'s' or "so\n". */
 static long unquote(const char *s, size_t n, char *out)
 {
-    static const char plain[] = "\\\\''\"\"n\nr\rt\ta\ab\bf\fv\v";
     size_t to = 0;
+    unsigned char c;
+    int k;
     if (n < 2 || (s[0] != '\'' && s[0] != '"') || s[n - 1] != s[0])
         return -1;
-    for (size_t i = 1; i < n - 1;) {
-        uint32_t c = 0;
-        if (s[i] != '\\') {
-            out[to++] = s[i++];
-            continue;
-        }
-        if (++i == n - 1)
+    for (size_t i = 1; i < n - 1; i += (size_t)k) {
+        if (!(k = input_quoted(s + i, n - 1 - i, 1, &c)))
             return -1;
-        const char *row = plain;
-        while (*row && *row != s[i])
-            row += 2;
-        if (*row) {
-            out[to++] = row[1];
-            i++;
-        } else if (s[i] == 'x' && n - 1 - i > 2 && hex(s + i + 1, 2, &c) == 0) {
-            out[to++] = (char)c;
-            i += 3;
-        } else if (s[i] >= '0' && s[i] <= '7') {
-            for (int k = 0; k < 3 && i < n - 1 && s[i] >= '0' && s[i] <= '7'; k++, i++)
-                c = c * 8 + (uint32_t)(s[i] - '0');
-            out[to++] = (char)c;
-        } else { /* Python leaves what it does not know */
-            out[to++] = '\\';
-        }
+        out[to++] = (char)c;
     }
     return (long)to;
 }

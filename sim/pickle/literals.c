@@ -110,6 +110,20 @@ int op_bytes(machine *m, uint64_t u, int arg)
     return input_skip(&m->in, u) || machine_push(m, tree_value(m->p, PICKLE_BYTES | at << 8, u)) ? -1 : 0;
 }
 
+/* A long line that stays where it is: of a literal what is between its quotes. */
+static int push_long_line(machine *m, pickle_coding coding, uint64_t at, uint64_t n)
+{
+    unsigned char first = 0, end = 1;
+    const int quoted = coding == PICKLE_QUOTED;
+    if (quoted && (input_peek(&m->in, at, &first) || input_peek(&m->in, at + n - 1, &end)))
+        return -1;
+    if (quoted && (first != end || (first != '\'' && first != '"')))
+        return machine_bad(m, "a line is not a string");
+    at += (uint64_t)quoted;
+    n -= 2 * (uint64_t)quoted;
+    return machine_push(m, tree_value(m->p, (uint64_t)(TEXT_AT + coding) | at << 8, n));
+}
+
 /* UNICODE and STRING of protocol 0; arg: their coding. */
 int op_text_line(machine *m, uint64_t u, int arg)
 {
@@ -120,7 +134,7 @@ int op_text_line(machine *m, uint64_t u, int arg)
     if (input_line(&m->in, &s, &at, &n))
         return -1;
     if (!s)
-        return machine_push(m, tree_value(m->p, (uint64_t)(TEXT_AT + arg) | at << 8, n));
+        return push_long_line(m, (pickle_coding)arg, at, n);
     char *const out = 2 * n < sizeof few ? few : malloc(2 * (size_t)n + 1);
     if (!out)
         return machine_push(m, PICKLE_ABSENT); /* that there is no memory */

@@ -94,7 +94,7 @@ typedef enum pickle_coding {
     PICKLE_PLAIN,   /* the bytes themselves                                                          */
     PICKLE_UTF8,    /* text, also what stands for bytes: each a character below U+0100               */
     PICKLE_ESCAPED, /* Latin-1 with \uHHHH and \UHHHHHHHH                                            */
-    PICKLE_QUOTED   /* a string literal of Python with its quotes                                    */
+    PICKLE_QUOTED   /* a string literal of Python, what is between its quotes                        */
 } pickle_coding;
 typedef struct pickle_bytes {
     const char *memory; /* NULL: in the source                                                       */

@@ -3,6 +3,8 @@
 #include "sim/pickle/pickle.h"
 #include "support/support.h"
 
+#include <stdlib.h>
+
 #include <string.h>
 
 /* [None, True, False, -5, 300, 2**40, 2**70, -2**70, 2.5, 't\u00e4\0xt', b'bytes', (1, 2, 3), {1: 'a', 'b': [7]}, {9},
@@ -234,6 +236,29 @@ START_TEST(what_python_2_wrote)
 }
 END_TEST
 
+/* A literal that is too long to be kept in memory: where it lies, without its quotes. */
+START_TEST(bug_20261127_long_literals_of_python_2)
+{
+    enum { N = 100000 };
+    char *line = malloc(N + 3);
+    pickle_error e;
+    memset(line, 'x', N);
+    memcpy(line, "S'", 2);
+    memcpy(line + N, "'\n.", 3);
+    pickle *p = read_bytes(line, N + 3, NULL, &e);
+    pickle_bytes data;
+    ck_assert_msg(p != NULL, "%s", p ? "" : e.text);
+    ck_assert(pickle_data(p, pickle_root(p), &data) == 0 && !data.memory);
+    ck_assert(data.at == 2 && data.n == N - 2 && data.coding == PICKLE_QUOTED);
+    pickle_free(p);
+    line[1] = '"';
+    ck_assert(!read_bytes(line, N + 3, NULL, &e) && strstr(e.text, "not a string"));
+    line[1] = line[N] = 'x';
+    ck_assert(!read_bytes(line, N + 3, NULL, &e) && strstr(e.text, "not a string"));
+    free(line);
+}
+END_TEST
+
 /* Elements that lie in a text: Latin-1 in UTF-8, in escapes of protocol 0, in any cut. */
 START_TEST(bytes_in_texts)
 {
@@ -254,7 +279,11 @@ START_TEST(bytes_in_texts)
         {PICKLE_ESCAPED, "\\U00000041", -1, ""},
         {PICKLE_ESCAPED, "\\u00", -1, ""},
         {PICKLE_PLAIN, "a\\u", 3, "a\\u"},
-        {PICKLE_QUOTED, "'a'", -1, ""},
+        {PICKLE_QUOTED, "it's\\'", 5, "it's'"},
+        {PICKLE_QUOTED, "\\t\\x41\\101\\18\\\\\\q\\xg", 11, "\tAA\0018\\\\q\\xg"},
+        {PICKLE_QUOTED, "\\377\\1", 2, "\377\1"},
+        {PICKLE_QUOTED, "\\x4", 3, "\\x4"},
+        {PICKLE_QUOTED, "a\\", -1, ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const size_t n = strlen(rows[i].text);
@@ -304,6 +333,7 @@ int main(void)
     tcase_add_loop_test(c, every_type_in_every_protocol, 0, n);
     tcase_add_loop_test(c, every_prefix_is_refused, 0, n);
     tcase_add_test(c, what_python_2_wrote);
+    tcase_add_test(c, bug_20261127_long_literals_of_python_2);
     tcase_add_test(c, bytes_in_texts);
     tcase_add_test(c, what_rules_refuse);
     TCase *const cases[] = {c, NULL};

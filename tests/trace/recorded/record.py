@@ -257,6 +257,22 @@ def jax_file(folder):
         row(name, key, dtype, (3,) if x is None else x.shape, x)
 
 
+def python2_file(folder):
+    """What Python 2 wrote by protocol 0: elements as a literal of Python, here of more than 32,768 characters; Python 3 judges it."""
+    import pickle
+    x = np.random.default_rng(9).standard_normal(2900).astype("<f4")
+    quoted = '"' if b"'" in x.tobytes() and b'"' not in x.tobytes() else "'"
+    plain = {9: "\\t", 10: "\\n", 13: "\\r", 92: "\\\\", ord(quoted): "\\" + quoted}
+    literal = quoted + "".join(plain.get(c, chr(c) if 32 <= c < 127 else f"\\x{c:02x}") for c in x.tobytes()) + quoted
+    text = (f"(dp0\nS'w'\np1\ncnumpy.core.multiarray\n_reconstruct\np2\n(cnumpy\nndarray\np3\n(I0\ntp4\nS'b'\np5\ntp6\nRp7\n(I1\n(I{x.size}\ntp8\n"
+            f"cnumpy\ndtype\np9\n(S'f4'\np10\nI0\nI1\ntp11\nRp12\n(I3\nS'<'\np13\nNNNI-1\nI-1\nI0\ntp14\nbI00\nS{literal}\np15\ntp16\nbs.")
+    name = "python2.pkl"
+    assert pickle.loads(text.encode("latin1"), encoding="latin1")["w"].tobytes() == x.tobytes()
+    with open(os.path.join(folder, name), "wb") as f:
+        f.write(text.encode("latin1"))
+    row(name, "w", "float32", x.shape, x)
+
+
 # ---- torch.export ----
 
 def hide_folders(path):
@@ -558,7 +574,7 @@ def gguf_files(folder):
     gguf_file(folder, "big.gguf", True)
 
 
-WRITERS = (gguf_files, safetensors_file, flax_file, onnx_file, onnx_graphs, onnx_types, jax_file, export_file, optimizer_file, hdf5_files, keras_file, llmc_files)
+WRITERS = (gguf_files, safetensors_file, flax_file, onnx_file, onnx_graphs, onnx_types, jax_file, python2_file, export_file, optimizer_file, hdf5_files, keras_file, llmc_files)
 
 
 def main(folder, *names):
