@@ -4,7 +4,6 @@
 #include "support/support.h"
 
 #include <stdlib.h>
-
 #include <string.h>
 
 /* [None, True, False, -5, 300, 2**40, 2**70, -2**70, 2.5, 't\u00e4\0xt', b'bytes', (1, 2, 3), {1: 'a', 'b': [7]}, {9},
