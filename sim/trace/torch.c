@@ -6,9 +6,10 @@
 
 static int finish(trace *t, const trace_options *options, torch_tree *tree, int failed, trace_error *error)
 {
-    failed = failed || torch_walk(t, options, tree, error);
+    torch_walker *w = failed ? NULL : torch_walk_begin(t, options, error);
+    failed = torch_walk_end(w, torch_walk(w, "", tree));
     torch_tree_clear(t, tree);
-    return failed ? -1 : 0;
+    return failed;
 }
 
 int trace_torch_open(trace *t, const zip_member *members, size_t n, const trace_options *options, trace_error *error)
@@ -17,6 +18,13 @@ int trace_torch_open(trace *t, const zip_member *members, size_t n, const trace_
     if (!torch_state_new(t, error))
         return -1;
     return finish(t, options, &tree, torch_open_zip(t, members, n, &tree, error), error);
+}
+
+int trace_torch_package_open(trace *t, const zip_member *members, size_t n, const trace_options *options,
+                             trace_error *error)
+{
+    torch_walker *w = torch_state_new(t, error) ? torch_walk_begin(t, options, error) : NULL;
+    return torch_walk_end(w, w && torch_open_package(w, members, n));
 }
 
 static int open_pickle(trace *t, const trace_options *options, trace_error *error)

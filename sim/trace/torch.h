@@ -219,7 +219,11 @@ int torch_rebuild(torch_walker *w, const torch_global *g, pickle_ref args);
 int torch_rebuild_storage(torch_walker *w, pickle_ref r);
 
 /* ---- trees (torchtree.c) ---- */
-int torch_walk(trace *t, const trace_options *options, torch_tree *tree, trace_error *error);
+/* torch_walk -- the tensors and values of a tree, of several one after the other, below a path ("": none). torch_walk_end frees the
+ * walker, and tells a failure or a name that occurs twice. Both take NULL, what there is without memory, for a failure. */
+torch_walker *torch_walk_begin(trace *t, const trace_options *options, trace_error *error);
+int torch_walk(torch_walker *w, const char *path, torch_tree *tree);
+int torch_walk_end(torch_walker *w, int failed);
 
 /* ---- named tuples (torchfields.c) ---- */
 /* torch_fields -- the names of the fields of such a class, up to NULL; NULL: it is not known. */
@@ -245,3 +249,5 @@ int torch_open_nested(trace *t, const torch_tree *from, pickle_ref r, torch_tree
 
 /* torchzip.c */
 int torch_open_zip(trace *t, const zip_member *members, size_t n, torch_tree *tree, trace_error *error);
+/* torch_open_package -- of an archive of torch.package all pickles, walked through. */
+int torch_open_package(torch_walker *w, const zip_member *members, size_t n);

@@ -75,8 +75,25 @@ torch_key *torch_find_key(const torch_tree *tree, const char *key, size_t n)
     return tree->n_keys ? bsearch(&wanted, tree->keys, tree->n_keys, sizeof wanted, compare_keys) : NULL;
 }
 
+/* The key of a storage: a text, or, in archives of torch.package, a number. */
+static int read_key(trace *t, const pickle *p, pickle_ref r, torch_key *key, trace_error *error)
+{
+    int64_t number;
+    char digits[24];
+    if (pickle_type_of(p, r) == PICKLE_INT && pickle_int(p, r, &number) == 0) {
+        key->n = (size_t)snprintf(digits, sizeof digits, "%" PRId64, number);
+        key->key = trace_string(t, digits, key->n);
+        return key->key ? 0 : trace_no_memory(t, error);
+    }
+    if (!(key->key = pickle_text(p, r, &key->n)))
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage is not a string, or a very long one");
+    return strlen(key->key) == key->n
+               ? 0
+               : trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage, '%.200s', holds a NUL", key->key);
+}
+
 /* What a persistent id says of a storage: its key, dtype and bytes. */
-static int read_id(const trace *t, const pickle *p, pickle_ref r, torch_key *key, trace_error *error)
+static int read_id(trace *t, const pickle *p, pickle_ref r, torch_key *key, trace_error *error)
 {
     const pickle_ref id = pickle_persistent(p, r), class = pickle_item(p, id, 1);
     const char *name = pickle_type_of(p, class) == PICKLE_GLOBAL ? pickle_global(p, class) : NULL;
@@ -94,10 +111,8 @@ static int read_id(const trace *t, const pickle *p, pickle_ref r, torch_key *key
                               name ? name : "another value");
         key->storage.dtype = dtype;
     }
-    if (!(key->key = pickle_text(p, pickle_item(p, id, 2), &key->n)))
-        return trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage is not a string, or a very long one");
-    if (strlen(key->key) != key->n)
-        return trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage, '%.200s', holds a NUL", key->key);
+    if (read_key(t, p, pickle_item(p, id, 2), key, error))
+        return -1;
     const int64_t width = key->storage.dtype ? key->storage.dtype->bytes : 1;
     if (pickle_int(p, pickle_item(p, id, 4), &numel) || numel < 0 || numel > INT64_MAX / width)
         return trace_fail(t, error, TRACE_NO_OFFSET, "the size of storage '%.200s' is not a possible one", key->key);

@@ -458,20 +458,54 @@ static int add_notes(torch_walker *w)
     return failed;
 }
 
-int torch_walk(trace *t, const trace_options *options, torch_tree *tree, trace_error *error)
+/* What is spent on all trees of a file. */
+typedef struct way {
+    torch_walker w;
+    uint64_t steps, texts;
+} way;
+
+torch_walker *torch_walk_begin(trace *t, const trace_options *options, trace_error *error)
 {
-    uint64_t steps = STEPS_LEAST, texts = TEXTS_LEAST;
-    int no_memory = 0;
-    torch_walker w = {.t = t, .options = options, .tree = tree, .error = error, .steps = &steps, .texts = &texts};
-    if (!(w.path = calloc(TORCH_NAME_MAX, 1)))
-        return trace_no_memory(t, error);
-    int failed = walk_tree(&w, tree, 0) || add_notes(&w);
-    free(w.path);
-    if (failed)
+    way *all = calloc(1, sizeof *all);
+    char *path = calloc(TORCH_NAME_MAX, 1);
+    if (!all || !path) {
+        free(all);
+        free(path);
+        trace_no_memory(t, error);
+        return NULL;
+    }
+    *all = (way){.steps = STEPS_LEAST, .texts = TEXTS_LEAST};
+    all->w = (torch_walker){
+        .t = t, .options = options, .error = error, .path = path, .steps = &all->steps, .texts = &all->texts};
+    return &all->w;
+}
+
+int torch_walk(torch_walker *w, const char *path, torch_tree *tree)
+{
+    if (!w)
         return -1;
-    const char *const *twice =
-        t->count ? trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &no_memory) : NULL;
+    w->path_bytes = (size_t)snprintf(w->path, TORCH_NAME_MAX, "%s", path);
+    if (w->path_bytes >= TORCH_NAME_MAX)
+        return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the name of a pickle has more than %d bytes",
+                          TORCH_NAME_MAX);
+    return walk_tree(w, tree, *path != 0);
+}
+
+int torch_walk_end(torch_walker *w, int failed)
+{
+    int no_memory = 0;
+    if (!w)
+        return -1;
+    trace *t = w->t;
+    failed = failed || add_notes(w);
+    const char *const *twice = !failed && t->count ? trace_duplicate(&t->entries[0].tensor.name, t->count,
+                                                                     sizeof *t->entries, &no_memory)
+                                                   : NULL;
     if (no_memory)
-        return trace_no_memory(t, error);
-    return twice ? trace_fail(t, error, TRACE_NO_OFFSET, "two tensors have the name '%.200s'", *twice) : 0;
+        failed = trace_no_memory(t, w->error);
+    if (twice)
+        failed = trace_fail(t, w->error, TRACE_NO_OFFSET, "two tensors have the name '%.200s'", *twice);
+    free(w->path);
+    free(w); /* which begins what it is a part of */
+    return failed ? -1 : 0;
 }

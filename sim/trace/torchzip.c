@@ -1,6 +1,8 @@
 /* torchzip.c -- the zip archive that torch.save writes since 1.6: data.pkl, and a stored member for each storage.
- * Members are found in the directory of the archive, under whatever folder data.pkl is in.
- * Sources: torch/serialization.py (_save, _load) and caffe2/serialize/inline_container.cc of PyTorch 2.6.0. */
+ * Members are found in the directory of the archive, under whatever folder data.pkl is in. An archive of torch.package has any number of
+ * pickles, which share the storages.
+ * Sources: torch/serialization.py (_save, _load), torch/package/package_exporter.py and caffe2/serialize/inline_container.cc of PyTorch
+ * 2.6.0. */
 #include "torch.h"
 
 #include <inttypes.h>
@@ -13,6 +15,7 @@ typedef struct archive {
     size_t n;
     const char *root; /* the folder of data.pkl, with its '/' */
     size_t root_bytes;
+    const char *before, *behind; /* the key of a storage, below the root */
     trace_error *error;
 } archive;
 
@@ -28,13 +31,19 @@ static int compare_name(const void *name, const void *pb)
     return strcmp(name, (*b)->name);
 }
 
-static const zip_member *member(const archive *a, const char *folder, const char *name)
+static const zip_member *named(const archive *a, const char *before, const char *name, const char *behind)
 {
     char full[4096];
-    if ((size_t)snprintf(full, sizeof full, "%.*s%s%s", (int)a->root_bytes, a->root, folder, name) >= sizeof full)
+    if ((size_t)snprintf(full, sizeof full, "%.*s%s%s%s", (int)a->root_bytes, a->root, before, name, behind) >=
+        sizeof full)
         return NULL;
     const zip_member **m = bsearch(full, a->by_name, a->n, sizeof *a->by_name, compare_name);
     return m ? *m : NULL;
+}
+
+static const zip_member *member(const archive *a, const char *name)
+{
+    return named(a, "", name, "");
 }
 
 /* The section of a member. A stored one that was saved without a CRC is believed. */
@@ -59,7 +68,7 @@ static int section_of(const archive *a, const zip_member *m, uint32_t *section)
 /* A short member as text; absent: "". */
 static int short_text(const archive *a, const char *name, char *out, size_t size)
 {
-    const zip_member *m = member(a, "", name);
+    const zip_member *m = member(a, name);
     uint32_t section;
     out[0] = 0;
     if (!m)
@@ -89,7 +98,7 @@ static int find_storages(const archive *a, torch_tree *tree, int big)
     trace *t = a->t;
     for (size_t i = 0; i < tree->n_keys; i++) {
         torch_key *key = &tree->keys[i];
-        const zip_member *m = member(a, "data/", key->key);
+        const zip_member *m = named(a, a->before, key->key, a->behind);
         if (!m)
             return trace_fail(t, a->error, TRACE_NO_OFFSET, "storage '%.200s' is not in the archive", key->key);
         if (m->size != key->storage.bytes)
@@ -110,15 +119,23 @@ static int is_pickle(const char *name)
     return strcmp(base ? base + 1 : name, "data.pkl") == 0;
 }
 
-/* Whether names are all different, and one of them that of the pickle. */
+/* Whether names are all different, in whose order the members are then. */
+static int sort_members(archive *a)
+{
+    qsort(a->by_name, a->n, sizeof *a->by_name, compare_members);
+    for (size_t i = 1; i < a->n; i++)
+        if (strcmp(a->by_name[i]->name, a->by_name[i - 1]->name) == 0)
+            return trace_fail(a->t, a->error, a->by_name[i]->offset, "two members have the name '%.200s'",
+                              a->by_name[i]->name);
+    return 0;
+}
+
+/* Whether one of the names is that of the pickle. */
 static int find_root(archive *a)
 {
     const zip_member *found = NULL;
-    qsort(a->by_name, a->n, sizeof *a->by_name, compare_members);
     for (size_t i = 0; i < a->n; i++) {
         const zip_member *m = a->by_name[i];
-        if (i && strcmp(m->name, a->by_name[i - 1]->name) == 0)
-            return trace_fail(a->t, a->error, m->offset, "two members have the name '%.200s'", m->name);
         if (is_pickle(m->name) && found)
             return trace_fail(a->t, a->error, m->offset, "two pickles, '%.200s' and '%.200s'", found->name, m->name);
         if (is_pickle(m->name))
@@ -129,37 +146,137 @@ static int find_root(archive *a)
     return 0;
 }
 
-static int open_members(archive *a, torch_tree *tree)
+/* The tree of a pickle, with its storages. */
+static int open_pickle(const archive *a, const zip_member *m, torch_tree *tree, int big)
 {
-    char version[64];
-    uint32_t section;
-    int big;
     trace *t = a->t;
-    if (find_root(a) || is_big_endian(a, &big) || short_text(a, "version", version, sizeof version))
-        return -1;
-    if (version[strspn(version, "0123456789\r\n ")])
-        return trace_fail(t, a->error, TRACE_NO_OFFSET, "version '%s' is not a number", version);
-    const zip_member *m = member(a, "", "data.pkl");
-    if (!m)
-        return trace_fail(t, a->error, TRACE_NO_OFFSET, "the name of the pickle is too long");
+    uint32_t section;
     if (m->method && m->size > t->max_header)
         return trace_fail(t, a->error, m->offset, "the pickle has %" PRIu64 " bytes, above the cap of %" PRIu64,
                           m->size, t->max_header);
-    ((torch_state *)t->state)->script = member(a, "", "constants.pkl") != NULL;
     return section_of(a, m, &section) || torch_pickle(t, tree, section, 0, a->error) || torch_keys(t, tree, a->error) ||
                    find_storages(a, tree, big)
                ? -1
                : 0;
 }
 
-int torch_open_zip(trace *t, const zip_member *members, size_t n, torch_tree *tree, trace_error *error)
+static int open_members(archive *a, torch_tree *tree)
 {
-    archive a = {.t = t, .by_name = malloc(n * sizeof *a.by_name), .n = n, .error = error};
-    if (!a.by_name)
+    char version[64];
+    int big;
+    trace *t = a->t;
+    if (sort_members(a) || find_root(a) || is_big_endian(a, &big) || short_text(a, "version", version, sizeof version))
+        return -1;
+    if (version[strspn(version, "0123456789\r\n ")])
+        return trace_fail(t, a->error, TRACE_NO_OFFSET, "version '%s' is not a number", version);
+    const zip_member *m = member(a, "data.pkl");
+    if (!m)
+        return trace_fail(t, a->error, TRACE_NO_OFFSET, "the name of the pickle is too long");
+    ((torch_state *)t->state)->script = member(a, "constants.pkl") != NULL;
+    return open_pickle(a, m, tree, big);
+}
+
+static int archive_begin(archive *a, trace *t, const zip_member *members, size_t n, trace_error *error)
+{
+    *a = (archive){.t = t, .by_name = malloc(n * sizeof *a->by_name), .n = n, .error = error};
+    if (!a->by_name)
         return trace_no_memory(t, error);
     for (size_t i = 0; i < n; i++)
-        a.by_name[i] = &members[i];
+        a->by_name[i] = &members[i];
+    return 0;
+}
+
+int torch_open_zip(trace *t, const zip_member *members, size_t n, torch_tree *tree, trace_error *error)
+{
+    archive a;
+    if (archive_begin(&a, t, members, n, error))
+        return -1;
+    a.before = "data/";
+    a.behind = "";
     const int failed = open_members(&a, tree);
+    free(a.by_name);
+    return failed;
+}
+
+/* ---- torch.package ---- */
+
+#define PACKAGE_DATA ".data/"
+
+static size_t data_folder(const zip_member *m, const char *name)
+{
+    const size_t n = strlen(m->name), k = strlen(name);
+    return n > k && m->name[n - k - 1] == '/' && strcmp(m->name + n - k, name) == 0 ? n - k : 0;
+}
+
+size_t trace_torch_package(const zip_member *members, size_t n)
+{
+    size_t version = 0, modules = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t v = data_folder(&members[i], PACKAGE_DATA "version");
+        const size_t m = data_folder(&members[i], PACKAGE_DATA "extern_modules");
+        version = v ? v : version;
+        modules = m ? m : modules;
+    }
+    return modules && version == modules ? version : 0;
+}
+
+/* Resources may be anything: pickles begin with their protocol. One that is packed is known by its name. */
+static int is_resource(const archive *a, const zip_member *m, int *is)
+{
+    unsigned char head[2] = {0};
+    const char *dot = strrchr(m->name, '.');
+    *is = 0;
+    if (strncmp(m->name, a->root, a->root_bytes) != 0 ||
+        strncmp(m->name + a->root_bytes, PACKAGE_DATA, strlen(PACKAGE_DATA)) == 0 || m->size < sizeof head)
+        return 0;
+    if (!m->method && (zip_check_local(a->t, m, a->error) ||
+                       trace_was_read(a->t, trace_file_pread(a->t, head, sizeof head, m->end - m->packed), sizeof head,
+                                      m->end - m->packed, a->error)))
+        return -1;
+    *is = m->method ? dot && strcmp(dot, ".pkl") == 0 : head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
+    return 0;
+}
+
+/* The tensors of a pickle are below its name, if there is another one. */
+static int walk_resource(torch_walker *w, const archive *a, const zip_member *m, int alone)
+{
+    torch_tree tree = {0};
+    a->t->member = m->name;
+    const int failed = open_pickle(a, m, &tree, 0) || torch_walk(w, alone ? "" : m->name + a->root_bytes, &tree) ? -1
+                                                                                                                 : 0;
+    a->t->member = NULL;
+    torch_tree_clear(a->t, &tree);
+    return failed;
+}
+
+static int walk_resources(torch_walker *w, archive *a)
+{
+    size_t n = 0;
+    int is;
+    if (sort_members(a))
+        return -1;
+    for (size_t i = 0; i < a->n; i++) {
+        if (is_resource(a, a->by_name[i], &is))
+            return -1;
+        n += is != 0;
+    }
+    for (size_t i = 0; i < a->n; i++)
+        if (is_resource(a, a->by_name[i], &is) || (is && walk_resource(w, a, a->by_name[i], n == 1)))
+            return -1;
+    return 0;
+}
+
+int torch_open_package(torch_walker *w, const zip_member *members, size_t n)
+{
+    archive a;
+    if (archive_begin(&a, w->t, members, n, w->error))
+        return -1;
+    a.before = PACKAGE_DATA;
+    a.behind = ".storage";
+    a.root_bytes = trace_torch_package(members, n);
+    for (size_t i = 0; i < n && !a.root; i++)
+        a.root = data_folder(&members[i], PACKAGE_DATA "version") ? members[i].name : NULL;
+    const int failed = walk_resources(w, &a);
     free(a.by_name);
     return failed;
 }

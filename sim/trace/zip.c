@@ -44,10 +44,12 @@ static int open_members(trace *t, const zip_member *members, size_t n, const tra
     const zip_member *weights = find(members, n, "model.weights.h5"), *exported = trace_torch_exported(members, n);
     if (weights && find(members, n, "config.json"))
         return open_keras(t, weights, options, error);
-    t->type = exported                       ? &trace_layout_torch_export
-              : find(members, n, "data.pkl") ? &trace_layout_torch
-                                             : &trace_layout_npz;
+    const int package = !exported && trace_torch_package(members, n);
+    t->type = exported                                  ? &trace_layout_torch_export
+              : package || find(members, n, "data.pkl") ? &trace_layout_torch
+                                                        : &trace_layout_npz;
     return exported                         ? trace_torch_export_open(t, members, n, exported, options, error)
+           : package                        ? trace_torch_package_open(t, members, n, options, error)
            : t->type == &trace_layout_torch ? trace_torch_open(t, members, n, options, error)
                                             : trace_npz_open(t, members, n, options, error);
 }

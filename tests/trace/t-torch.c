@@ -322,6 +322,90 @@ START_TEST(bug_20261126_exported_without_elements)
 }
 END_TEST
 
+/* ---- torch.package ---- */
+
+/* {"w": a tensor of two floats in a storage whose key is a number, of so many elements} */
+#define PICKLED(key, elements)                                                                                \
+    "\x80\x03}X\x01\0\0\0wctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nK" key \
+    "X\x03\0\0\0cpuK" elements "tQK\0K\x02\x85K\x01\x85\x89}tRs."
+
+typedef struct package_member {
+    const char *name, *bytes;
+    size_t n;
+} package_member;
+
+static const char *write_package(const package_member *members, size_t n)
+{
+    archive a = {0};
+    blob data[8] = {{0}};
+    for (size_t i = 0; i < n; i++) {
+        blob_add(&data[i], members[i].bytes, members[i].n);
+        archive_member(&a, members[i].name, &data[i], 0);
+    }
+    for (size_t i = 0; i < n; i++) {
+        archive_central(&a, i, members[i].name, &data[i], 0);
+        blob_clear(&data[i]);
+    }
+    archive_end(&a);
+    return bad_write("package.pt", &a.b);
+}
+
+#define MEMBER(name, bytes)           \
+    {                                 \
+        name, bytes, sizeof bytes - 1 \
+    }
+
+START_TEST(bug_20261127_packages)
+{
+    trace_error e;
+    package_member all[] = {MEMBER("p/.data/0.storage", "12345678"),
+                            MEMBER("p/m/a.pkl", PICKLED("\0", "\x02")),
+                            MEMBER("p/m/text", "\x80"),
+                            MEMBER("p/.data/extern_modules", "torch"),
+                            MEMBER("p/.data/version", "6\n"),
+                            MEMBER("q/.data/version", "6\n")};
+    trace *t = trace_open(write_package(all, 5), NULL, &e);
+    ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
+    ck_assert(trace_count(t) == 1 && trace_at(t, 0)->count == 2);
+    ck_assert_str_eq(trace_at(t, 0)->name, "w");
+    trace_close(t);
+    const package_member pickles[] = {
+        MEMBER("p/m/a.pkl", PICKLED("\1", "\x02")), MEMBER("p/m/a.pkl", PICKLED("\0", "\x03")),
+        MEMBER("p/m/a", "\x80\3cposix\nsystem\n(X\1\0\0\0xtR."), MEMBER("p/m/a", "\x80\x03}")};
+    static const char *const why[] = {"member 'p/m/a.pkl': storage '1' is not in the archive",
+                                      "has 8 bytes, the pickle says 12", "member 'p/m/a': offset", "the pickle ends"};
+    for (size_t i = 0; i < sizeof pickles / sizeof pickles[0]; i++) {
+        all[1] = pickles[i];
+        bad_expect(0, why[i], write_package(all, 5), NULL, 3, why[i]);
+    }
+    all[4] = all[5]; /* the two members are in different folders: no package */
+    bad_expect(0, "two folders", write_package(all, 5), NULL, 3, "no member is a data.pkl");
+}
+END_TEST
+
+/* What is spent on one pickle that leads to the same values again and again is spent for all. */
+START_TEST(many_pickles_have_one_bound)
+{
+    enum { DEEP = 20 };
+    char bytes[200] = "\x80\x02]", name[8][16];
+    size_t n = 3;
+    package_member all[8] = {MEMBER("p/.data/extern_modules", ""), MEMBER("p/.data/version", "6\n")};
+    for (int i = 0; i < DEEP; i++) { /* x = [x, x] */
+        bytes[n++] = 'q';
+        bytes[n++] = (char)i;
+        bytes[n++] = 'h';
+        bytes[n++] = (char)i;
+        bytes[n++] = (char)0x86;
+    }
+    bytes[n++] = '.';
+    for (size_t i = 2; i < 8; i++) {
+        snprintf(name[i], sizeof name[i], "p/m/%zu.pkl", i);
+        all[i] = (package_member){name[i], bytes, n};
+    }
+    bad_expect(0, "many", write_package(all, 8), NULL, 3, "the pickle leads to the same values again and again");
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = test_case("torch", 120);
@@ -331,6 +415,8 @@ int main(void)
     tcase_add_test(c, large_pickles);
     tcase_add_test(c, damage);
     tcase_add_test(c, bug_20261126_exported_without_elements);
+    tcase_add_test(c, bug_20261127_packages);
+    tcase_add_test(c, many_pickles_have_one_bound);
     TCase *const cases[] = {c, NULL};
     return bad_main("torch files", cases);
 }

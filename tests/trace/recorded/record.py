@@ -335,6 +335,28 @@ def optimizer_file(folder):
             row(name, f"state/{number}/{key}", "float32", x.shape, x.numpy())
 
 
+def package_files(folder):
+    """torch.package: pickles beside modules and texts, which share storages; and an archive with one pickle."""
+    import torch
+    from torch.package import PackageExporter
+    torch.manual_seed(3)
+    w, h, i = torch.randn(3, 4), torch.randn(5).bfloat16(), torch.arange(4)
+    two = {"models/one.pkl": {"w": w, "turned": w.t()[1:], "i": i}, "models/two.pkl": [torch.nn.Parameter(w), {"h": h}]}
+    for name, pickles in ("package.pt", two), ("package-one.pt", {"models/one.pkl": two["models/one.pkl"]}):
+        with PackageExporter(os.path.join(folder, name)) as e:
+            for path, x in pickles.items():
+                e.save_pickle(*path.split("/"), x)
+            e.save_text("notes", "note.txt", "text")
+            e.save_source_string("module", "x = 1")
+        below = "models/one.pkl/" if len(pickles) > 1 else ""
+        row(name, below + "w", "float32", (3, 4), w.numpy())
+        row(name, below + "turned", "float32", (3, 3), w.t()[1:].contiguous().numpy())
+        row(name, below + "i", "int64", (4,), None)
+        if below:
+            row(name, "models/two.pkl/0", "float32", (3, 4), w.numpy())
+            row(name, "models/two.pkl/1/h", "bfloat16", (5,), h.view(torch.int16).numpy().view(np.uint16))
+
+
 # ---- HDF5 ----
 
 def hdf5_files(folder):
@@ -574,7 +596,7 @@ def gguf_files(folder):
     gguf_file(folder, "big.gguf", True)
 
 
-WRITERS = (gguf_files, safetensors_file, flax_file, onnx_file, onnx_graphs, onnx_types, jax_file, python2_file, export_file, optimizer_file, hdf5_files, keras_file, llmc_files)
+WRITERS = (gguf_files, safetensors_file, flax_file, onnx_file, onnx_graphs, onnx_types, jax_file, python2_file, export_file, optimizer_file, package_files, hdf5_files, keras_file, llmc_files)
 
 
 def main(folder, *names):
