@@ -162,7 +162,7 @@ sim_libstat_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS)
 sim_libstat_a_SOURCES = \
   sim/array/lacking.h sim/array/memory.c sim/array/memory.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/host.h sim/cli/input.c sim/cli/input.h sim/cli/scalelist.c \
   sim/cli/scalelist.h sim/cli/stream.c sim/cli/stream.h sim/cli/suggestion.c sim/cli/suggestion.h \
-  sim/cli/target.c sim/cli/target.h sim/cli/twice.c sim/cli/twice.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
+  sim/cli/target.c sim/cli/target.h sim/cli/twice.c sim/cli/twice.h sim/cli/unread.c sim/cli/unread.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
   sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/report/csv.c sim/report/jsonout.c \
   sim/report/jsonout.h sim/report/short.c sim/report/table.c sim/stat/blockquant.c sim/stat/blockquant.h sim/stat/blockreport.c \
   sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h sim/stat/blockviews.c sim/stat/blockviews.h \

@@ -98,7 +98,7 @@ static int work(advise *a, const options *o, report_style style, const gate *g, 
 {
     input in = {0};
     int code = input_open(&in, "advise", &o->from, operands, n);
-    in.needs_kinds = 1;
+    in.needs_kinds = in.lists_unread = 1;
     if (!code && !(code = output_check(o->form.path)) && o->policy)
         code = output_check(o->policy);
     const output_named written[] = {{"--policy-out", o->policy}, {"the report", o->form.path ? o->form.path : "-"}};
@@ -111,6 +111,8 @@ static int work(advise *a, const options *o, report_style style, const gate *g, 
     if (!code) {
         tell(a, &in);
         code = gate_tell(g, a);
+        const int unseen = g->count ? unread_gate(&in.unread, "advise") : 0;
+        code = code ? code : unseen;
     }
     input_close(&in);
     return code;

@@ -174,6 +174,7 @@ void advise_print_json(const advise *a, const input *in, FILE *to)
     for (size_t i = 0; i < a->n_tensors; i++)
         put_tensor(&o, a, &a->tensors[i]);
     jsonout_end(&o, ']');
+    unread_put(&o, &in->unread);
     if (a->hold_back) {
         jsonout_begin(&o, "held_back", '{');
         jsonout_count(&o, "steps", a->held_steps);

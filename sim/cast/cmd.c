@@ -212,6 +212,7 @@ typedef struct job {
     recipe_job recipe;
     int is_recipe, summary;
     folder to; /* path NULL: a file */
+    contents_unseen unseen;
 } job;
 
 static int write_one(void *context, const input *in, trace *t, const char *file, const char *path)
@@ -245,8 +246,12 @@ static int cast_files(job *j, char **operands, int n)
     } else if (!code) {
         code = output_check(j->o->path);
     }
+    j->plain.unseen = j->recipe.o.unseen = &j->unseen;
     if (!code)
         code = input_each(&in, visit, j);
+    if (!code && j->unseen.n)
+        code = fail(EXIT_PARTIAL, "cast: the output lacks %" PRIu64 " tensor%s: %s%s", j->unseen.n,
+                    text_plural(j->unseen.n), j->unseen.first, j->unseen.n > 1 ? " and others" : "");
     input_close(&in);
     return code;
 }

@@ -9,13 +9,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whether the file lists a tensor and does not hold its data. */
+static int is_nowhere(const trace *t, size_t i)
+{
+    trace_copy copies[TRACE_COPIES];
+    return trace_at(t, i)->unread && trace_stored_as(t, i, copies) == 0;
+}
+
+/* A tensor that the output lacks, and should have. */
+static void see_unwritten(contents *c, const trace_tensor *x, int nowhere)
+{
+    char name[256];
+    if (c->unwritten++ == 0) {
+        c->first_unwritten = x;
+        c->nowhere = nowhere;
+    }
+    if (x->unseen && c->unseen && c->unseen->n++ == 0)
+        snprintf(c->unseen->first, sizeof c->unseen->first, "'%s' of %.60s (%.250s)",
+                 escape_text(name, sizeof name, x->name), x->dtype, x->unread);
+}
+
 static void copy_all(contents *c, const trace *t, size_t i)
 {
     trace_copy copies[TRACE_COPIES];
     const size_t n = trace_copies(t, i, copies);
     const trace_tensor *x = trace_at(t, i);
     if (n == 0) {
-        c->first_unwritten = c->unwritten++ ? c->first_unwritten : x;
+        see_unwritten(c, x, is_nowhere(t, i));
         return;
     }
     c->copies++;
@@ -31,9 +51,9 @@ static void leave_out(contents *c, const trace_tensor *x, int selected)
     c->unselected_elements += selected ? 0 : x->count;
 }
 
-void contents_of(contents *c, const input *in, const trace *t, const char *file, int only)
+void contents_of(contents *c, contents_unseen *unseen, const input *in, const trace *t, const char *file, int only)
 {
-    *c = (contents){.items = need_memory(TRACE_COPIES * trace_count(t), sizeof *c->items)};
+    *c = (contents){.items = need_memory(TRACE_COPIES * trace_count(t), sizeof *c->items), .unseen = unseen};
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *x = trace_at(t, i);
         const int selected = input_selects(in, x);
@@ -41,6 +61,8 @@ void contents_of(contents *c, const input *in, const trace *t, const char *file,
             continue;
         if (selected && x->format)
             c->items[c->n++] = (content){.index = i};
+        else if (only && selected && x->unseen && is_nowhere(t, i))
+            see_unwritten(c, x, 1);
         else if (only)
             leave_out(c, x, selected);
         else
@@ -60,9 +82,10 @@ void contents_note(const contents *c)
     if (c->no_numbers)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", c->no_numbers, text_plural(c->no_numbers));
     if (c->unwritten)
-        note("%" PRIu64 " tensor%s left out, for which safetensors has no dtype, as '%s' of dtype %s", c->unwritten,
-             text_plural(c->unwritten), escape_text(name, sizeof name, c->first_unwritten->name),
-             c->first_unwritten->dtype);
+        note("%" PRIu64 " tensor%s left out, for which %s, as '%s' of dtype %s%s%s", c->unwritten,
+             text_plural(c->unwritten), c->nowhere ? "there are no data" : "safetensors has no dtype",
+             escape_text(name, sizeof name, c->first_unwritten->name), c->first_unwritten->dtype,
+             c->nowhere ? ": " : "", c->nowhere ? c->first_unwritten->unread : "");
 }
 
 static void print_some(uint64_t tensors, uint64_t elements, const char *what)

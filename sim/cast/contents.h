@@ -9,6 +9,12 @@ typedef struct content {
     trace_copy copy;
 } content;
 
+/* Tensors of all files that are not written, and may hold floating-point numbers or packed weights; the first of them. */
+typedef struct contents_unseen {
+    uint64_t n;
+    char first[640];
+} contents_unseen;
+
 typedef struct contents {
     content *items; /* in the order of the trace */
     size_t n;
@@ -16,13 +22,15 @@ typedef struct contents {
     uint64_t copied_elements;
     uint64_t unselected, unselected_elements; /* with `only`: what --match or --kind leaves out        */
     uint64_t no_numbers;                      /* with `only`: selected, without floating-point numbers */
-    uint64_t unwritten;                       /* no dtype of safetensors holds them                    */
+    uint64_t unwritten;                       /* no dtype of safetensors holds them, or they have no data */
     const trace_tensor *first_unwritten;      /* of the trace                                          */
+    int nowhere;                              /* the file has no data of it                            */
+    contents_unseen *unseen;                  /* or NULL                                               */
 } contents;
 
 /* contents_of -- of a file, or with `file` (not NULL) of what a trace of several files has in that one (trace_file_of).
  * Without `only` what is not selected, or holds no floating-point numbers, is copied. */
-void contents_of(contents *c, const input *in, const trace *t, const char *file, int only);
+void contents_of(contents *c, contents_unseen *unseen, const input *in, const trace *t, const char *file, int only);
 void contents_clear(contents *c);
 
 /* contents_note -- what was left out. */

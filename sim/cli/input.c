@@ -262,6 +262,7 @@ void input_close(input *in)
     maps_clear(&in->maps);
     twice_clear(&in->twice);
     wanted_form_clear(&in->form);
+    unread_clear(&in->unread);
     free(in->refused);
     in->refused = NULL;
     in->n_refused = 0;
@@ -339,6 +340,13 @@ int input_selects(const input *in, const trace_tensor *t)
     return wanted_selects(&in->options->wanted, t);
 }
 
+void input_see_unread(input *in, const trace *t)
+{
+    for (size_t i = 0; i < trace_count(t) && in->lists_unread; i++)
+        if (input_selects(in, trace_at(t, i)) && unread_add(&in->unread, trace_path(t), trace_at(t, i)))
+            return;
+}
+
 /* What is looked at once, while files are first read. */
 static void look(input *in, const trace *t)
 {
@@ -346,6 +354,7 @@ static void look(input *in, const trace *t)
     twice_see(&in->twice, t);
     if (in->folders && trace_count(t) == 0 && in->empty++ == 0)
         escape_text(in->first_empty, sizeof in->first_empty, trace_path(t));
+    input_see_unread(in, t);
     for (size_t i = 0; i < trace_count(t) && w->kinds.count; i++) {
         const trace_tensor *x = trace_at(t, i);
         if (x->kind || !x->format || !wanted_matches(w, x))
@@ -365,6 +374,7 @@ void input_note_empty(const char *first, uint64_t n)
 
 static void tell(input *in)
 {
+    unread_settle(&in->unread);
     twice_tell(&in->twice);
     if (!in->looked && !in->options->names_files)
         input_note_empty(in->first_empty, in->empty);

@@ -6,6 +6,7 @@
 #include "../trace/wanted.h"
 #include "options.h"
 #include "twice.h"
+#include "unread.h"
 
 #include <jansson.h>
 #include <mpsim/report.h>
@@ -62,11 +63,13 @@ typedef struct input {
     int needs_kinds;                    /* the command is lost where two tensors would be the same   */
     uint64_t unknown, unknown_elements; /* of numbers, that --kind leaves out since they have no kind */
     int said_transform, said_not_read;  /* once, of the first of its files                           */
-    int looked;                         /* all files have been looked at, and what they hold twice   */
-    int headers;                        /* the next visits read headers alone: progress does not count them */
-    uint64_t bytes;                     /* of all files, as progress expects them */
-    uint64_t passes;                    /* over all elements, this one included */
-    uint64_t planned;                   /* of these, how many progress expects already */
+    int lists_unread;                   /* what is selected and not read is wanted in `unread`       */
+    unread_list unread;
+    int looked;       /* all files have been looked at, and what they hold twice   */
+    int headers;      /* the next visits read headers alone: progress does not count them */
+    uint64_t bytes;   /* of all files, as progress expects them */
+    uint64_t passes;  /* over all elements, this one included */
+    uint64_t planned; /* of these, how many progress expects already */
 } input;
 
 /* input_open -- resolve options and operands (at least one). Paths are in natural order,
@@ -95,6 +98,9 @@ trace *input_trace_open(input *in, const char *path, trace_error *error);
 
 /* input_selects -- whether --match and --kind let a tensor through. */
 int input_selects(const input *in, const trace_tensor *t);
+
+/* input_see_unread -- what of a file is selected and not read, to in->unread, if the command wants that. */
+void input_see_unread(input *in, const trace *t);
 
 /* input_each -- call visit for every file in turn, opened; the file is closed afterwards.
  * visit returns 0 to go on, or an exit code to stop with; trace errors are to be reported by

@@ -46,6 +46,7 @@ static int look_at(input *in, file_step *f, int *stays)
     f->said.named = trace_step_of_path(t);
     f->said.rank = rank_of(t);
     twice_see(&in->twice, t);
+    input_see_unread(in, t);
     trace_close(t);
     return 0;
 }
@@ -84,6 +85,7 @@ int input_order_steps(input *in, input_step **steps)
     free(files);
     in->looked = 1;
     twice_tell(&in->twice);
+    unread_settle(&in->unread);
     if (code) {
         free(*steps);
         *steps = NULL;

@@ -95,6 +95,10 @@ static json_t *tensor_json(const trace_tensor *t, const trace_scale_stats *scale
     json_object_set_new(v, "offset", json_of_count(t->offset));
     json_object_set_new(v, "big_endian", json_boolean(t->big_endian));
     json_object_set_new(v, "fortran", json_boolean(t->fortran));
+    if (t->unread) {
+        json_object_set_new(v, "unread", json_string(t->unread));
+        json_object_set_new(v, "unseen", json_boolean(t->unseen));
+    }
     if (t->quantised)
         json_object_set_new(v, "quantised", quantised_json(t->quantised, scales));
     return v;

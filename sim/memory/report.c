@@ -200,7 +200,9 @@ static void print_json(const memory_report *r, FILE *to)
     for (size_t i = 0; i < r->count; i++) {
         json_item(to, REPORT_JSON, i, case_json(&r->cases[i]));
     }
-    fputs("]}\n", to);
+    fputs("],\n\"unread\": ", to);
+    json_write(to, unread_json(&r->shape->unread));
+    fputs("}\n", to);
 }
 
 static void csv_row(FILE *to, const memory_case *c, const char *component, const char *formula, uint64_t bytes)

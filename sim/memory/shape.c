@@ -251,8 +251,10 @@ int shape_of_files(shape *s, const input_options *o, char **files, int n)
     reading r = {.s = s};
     *s = (shape){.tensor_parallel = 1};
     int code = input_open(&in, "memory", o, files, n);
-    for (; !code && r.pass < 2; r.pass++)
+    for (; !code && r.pass < 2; r.pass++) {
+        in.lists_unread = r.pass == 0;
         code = input_each(&in, visit_file, &r);
+    }
     if (!code && s->parameters == 0)
         code = fail(EXIT_DATA, "memory: no parameters are selected%s",
                     s->packed ? ": weights are packed in integers; give the model before it was quantised" : "");
@@ -260,6 +262,8 @@ int shape_of_files(shape *s, const input_options *o, char **files, int n)
         code = fail(EXIT_DATA, "memory: more than 10^15 parameters");
     if (!code)
         name_layers(&r);
+    s->unread = in.unread;
+    in.unread = (unread_list){.count = 0};
     nameindex_clear(&r.seen);
     input_close(&in);
     return code;
@@ -271,6 +275,7 @@ void shape_clear(shape *s)
         free(s->names[i]);
     free(s->names);
     free(s->tensors);
+    unread_clear(&s->unread);
     *s = (shape){0};
 }
 

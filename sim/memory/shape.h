@@ -34,6 +34,7 @@ typedef struct shape {
     size_t count, buffers; /* buffers: tensors that are no parameters                  */
     uint64_t left_out;     /* their elements                                           */
     size_t packed;         /* of them the codes of packed weights, which have no numbers */
+    unread_list unread;    /* tensors of files without numbers, and why                 */
 } shape;
 
 /* shape_parse_count -- "7e9", "7B", "1.3e9", "125M", "2^33": a whole number of at most 10^15. 0, or -1. */

@@ -69,8 +69,8 @@ static int check_head(const part_head *h, const part_head *first, const char *pa
     if (strcmp(h->version, first->version) != 0)
         return refuse(part, "written by mpsim %.60s, %.300s by %.60s", h->version, other, first->version);
     if (h->recipes != first->recipes)
-        return refuse(part, "of mpsim-part/%d, %.300s of mpsim-part/%d", h->recipes ? 2 : 1, other,
-                      first->recipes ? 2 : 1);
+        return refuse(part, "of mpsim-part/%d, %.300s of mpsim-part/%d", h->recipes ? 4 : 3, other,
+                      first->recipes ? 4 : 3);
     if ((code = check_words(&h->words, &first->words, part, other)) ||
         (code = check_formats(&h->formats, &first->formats, part, other)))
         return code;

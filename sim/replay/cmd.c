@@ -210,7 +210,8 @@ static int replay_operands(run *r, const option_list *policies, const input_opti
         code = check_once(r, operands, n);
     if (!code)
         code = input_open(&in, "replay", io, operands, n);
-    in.needs_kinds = 1;
+    in.needs_kinds = in.lists_unread = 1;
+    r->report.unread = &in.unread;
     if (!code)
         code = order_input(&in, path);
     if (!code)

@@ -364,7 +364,10 @@ void replay_report_abandon(replay_report *r)
 
 int replay_report_end(replay_report *r)
 {
-    if (r->style == REPORT_JSON)
-        fputs("\n]}\n", r->file);
+    if (r->style == REPORT_JSON) {
+        fputs("\n],\n\"unread\": ", r->file);
+        json_write(r->file, unread_json(r->unread));
+        fputs("}\n", r->file);
+    }
     return ferror(r->file) ? -1 : 0;
 }

@@ -15,6 +15,7 @@ typedef struct replay_report {
     table *steps;    /* text: the table under construction        */
     int policies;    /* JSON: entries so far                      */
     int entries;
+    const unread_list *unread; /* JSON: of the operands */
 } replay_report;
 
 void replay_report_begin(replay_report *r, json_t *config);

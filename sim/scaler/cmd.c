@@ -213,6 +213,7 @@ static int open_trace(run *r, input_options *from, char **operands, int n)
     r->scalers.repeat = r->o->repeat ? r->o->repeat : 1;
     if (code || (code = input_open(&r->in, "scaler", from, operands, n)) || (code = check_written(r->o)))
         return code;
+    r->in.lists_unread = 1;
     return 0;
 }
 

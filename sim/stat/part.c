@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static const char magic[] = "mpsim-part/";
-enum { VERSION = 2, VERSION_WITHOUT_RECIPES = 1, FRAME = 5, RANK_MOST = 64 };
+enum { VERSION = 4, VERSION_WITHOUT_RECIPES = 3, VERSION_WITH_UNREAD = 3, FRAME = 5, RANK_MOST = 64 };
 
 /* ---- the head ---- */
 
@@ -171,6 +171,10 @@ void part_write_tensor(part_writer *w, const stat_place *place, const walk_piece
     bytes_put_count(b, piece->first);
     bytes_put_count(b, piece->n);
     bytes_put_count(b, of ? 1 + (uint64_t)(of->scaled != 0) : 0);
+    if (!of) {
+        bytes_put_text(b, x->unread ? x->unread : "");
+        bytes_put_count(b, x->unseen != 0);
+    }
     put_record(w, 'T');
     for (int row = 0; of && row < PACK_ROWS; row++)
         for (size_t i = 0; i < pack_count(row, of); i++) {
@@ -345,7 +349,7 @@ int part_read_head(part_reader *r, part_head *h, trace_error *error)
         return part_damaged(r, "it does not begin with a head", error);
     h->memory = r->record.p; /* the texts stay */
     r->record = (struct part_buffer){NULL, 0};
-    h->recipes = r->version > VERSION_WITHOUT_RECIPES;
+    h->recipes = r->version % 2 == 0;
     h->sections = take_number(&t, SHARDS_MOST);
     h->shards = take_number(&t, SHARDS_MOST);
     h->version = take_text(&t);
@@ -381,7 +385,15 @@ static void take_file(taker *t, part_record *x)
     t->bad |= (size_t)(t->end - t->p) != 8 * x->seen;
 }
 
-static void take_tensor(taker *t, part_record *x)
+/* Why a tensor was not read. What an older part does not say may be that its numbers were not seen. */
+static void take_unread(taker *t, part_record *x, unsigned version)
+{
+    const char *said = version < VERSION_WITH_UNREAD ? "its part does not say why" : take_text(t);
+    x->tensor.unseen = version < VERSION_WITH_UNREAD || take_number(t, 1);
+    x->tensor.unread = *said ? said : NULL;
+}
+
+static void take_tensor(taker *t, part_record *x, unsigned version)
 {
     x->piece.ordinal = take_count(t);
     x->tensor.name = take_text(t);
@@ -397,6 +409,10 @@ static void take_tensor(taker *t, part_record *x)
     const uint64_t numbers = take_number(t, 2);
     x->numbers = numbers > 0;
     x->scaled = numbers > 1;
+    x->tensor.unread = NULL;
+    x->tensor.unseen = 0;
+    if (!x->numbers)
+        take_unread(t, x, version);
 }
 
 int part_next(part_reader *r, part_record *x, trace_error *error)
@@ -422,7 +438,7 @@ int part_next(part_reader *r, part_record *x, trace_error *error)
         x->message = take_text(t);
         break;
     case 'T':
-        take_tensor(t, x);
+        take_tensor(t, x, r->version);
         break;
     case 'Z':
         x->counted = take_count(t);

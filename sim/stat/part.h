@@ -1,6 +1,6 @@
-/* part.h -- parts of a report: the file format mpsim-part/1, written and read, in files or in memory.
+/* part.h -- parts of a report: the file format mpsim-part/3, written and read, in files or in memory.
  *
- * A part is the line "mpsim-part/1" (2 where there are block recipes), a head and sections, all of them records: a tag of one byte, the length of
+ * A part is the line "mpsim-part/3" (4 where there are block recipes), a head and sections, all of them records: a tag of one byte, the length of
  * what follows (4 bytes, little-endian), and that; numbers and texts as bytes.h has them. The head says what was
  * asked for, of what, and how many sections follow. A section is what one shard found, in the order of the files:
  *
@@ -8,12 +8,12 @@
  *   'F'  a file is open: its place among all, its path, its step, how many of its tensors are selected; and where it
  *        is counted what tells that another file is the same step in another form (twice_look)
  *   'T'  a tensor, or a piece of one: name, dtype, kind, shape, elements; if it has numbers, the records of
- *        pack.h follow
+ *        pack.h follow, else why they were not read (1 and 2, which are read, too: not said)
  *   'O'  a file is no file of tensors: its place
  *   'X'  a file failed (or, place 0, what stands for files): its place and one, its path, exit code and message
  *   'Z'  ends it: how many files were counted, and a digest of all bytes of the section before that
  *
- * The digest of the head stands at its end. Whoever adds a record, or a field, makes it version 3.
+ * The digest of the head stands at its end. Whoever adds a record, or a field, makes it version 5.
  *
  * What is here holds no global state: writers and readers may be used by several threads, each its own. */
 #pragma once
@@ -43,7 +43,7 @@ typedef struct part_head {
     const char *first;             /* the first path                                    */
     part_pairs words;              /* the settings: stat_settings_word                  */
     part_pairs formats;            /* what their formats and roundings are              */
-    int recipes;                   /* whether there are block recipes: mpsim-part/2     */
+    int recipes;                   /* whether there are block recipes: mpsim-part/4     */
     void *memory;                  /* where all the texts are; NULL: with the caller    */
 } part_head;
 

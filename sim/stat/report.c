@@ -447,7 +447,7 @@ void statreport_list_broken(statreport *r, uint64_t left_out)
     statreport_list_drop(r);
 }
 
-void statreport_total(statreport *r, const group *g, int failed)
+void statreport_total(statreport *r, const group *g, int failed, const unread_list *unread)
 {
     const group_label l = {.level = "total", .step = -1};
     if (r->style == REPORT_TEXT || r->style == REPORT_CSV) {
@@ -462,6 +462,7 @@ void statreport_total(statreport *r, const group *g, int failed)
         jsonout_text(&o, "level", "total");
     put_group(&o, r, &l, g);
     jsonout_integer(&o, "failed_files", failed);
+    unread_put(&o, unread);
     if (r->partial && lines)
         jsonout_boolean(&o, "partial", 1);
     jsonout_end(&o, '}');

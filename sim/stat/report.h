@@ -1,6 +1,7 @@
 /* report.h -- writing the results of stat, schema mpsim.stat/1. */
 #pragma once
 
+#include "../cli/unread.h"
 #include "../report/report.h"
 #include "../trace/trace.h"
 #include "group.h"
@@ -43,8 +44,8 @@ void statreport_list_drop(statreport *r); /* text: without printing it */
 void statreport_list_broken(statreport *r, uint64_t left_out);
 /* statreport_is_broken -- whether a group holds NaN or Inf. */
 int statreport_is_broken(const group *g);
-/* `failed`: files that failed, with --keep-going */
-void statreport_total(statreport *r, const group *g, int failed);
+/* `failed`: files that failed, with --keep-going; `unread`: for JSON */
+void statreport_total(statreport *r, const group *g, int failed, const unread_list *unread);
 /* What says that the report is partial: JSON, a key of its own; NDJSON, a key of the total; CSV, a last row of the
  * level "partial". */
 void statreport_end(statreport *r);

@@ -137,7 +137,7 @@ int tally_tensor(tally *r, const stat_place *place, const group *of)
 {
     if (!of) {
         r->left_out++;
-        return 0;
+        return unread_add(&r->unread, place->path, place->tensor);
     }
     group *kind = find_group(r, &r->kinds, place->kind, 0);
     group *at_step = find_group(r, &r->steps, NULL, place->step);
@@ -258,6 +258,7 @@ static void print_head(FILE *to, const tally *r)
     if (r->failed)
         fprintf(to, "%d file%s failed and %s not, or not wholly, in these numbers\n", r->failed,
                 text_plural((uint64_t)r->failed), r->failed == 1 ? "is" : "are");
+    unread_print(to, &r->unread);
     fputs("Shares are of all elements.\n", to);
     print_scaled(to, r);
     if (are_of_fp16(r))
@@ -299,7 +300,7 @@ static void report_text(const tally *r, tally_form *f)
     } else {
         statreport_list(&f->report, "total", "In total");
     }
-    statreport_total(&f->report, &r->total, r->failed);
+    statreport_total(&f->report, &r->total, r->failed, &r->unread);
     statreport_list_end(&f->report);
 }
 
@@ -321,6 +322,7 @@ void tally_clear(tally *r)
     group_clear(&r->total);
     clear_groups(&r->kinds);
     clear_groups(&r->steps);
+    unread_clear(&r->unread);
 }
 
 void tally_begin(tally *r, tally_form *forms, size_t n, size_t files, const char *version)
@@ -344,7 +346,7 @@ static void report_data(const tally *r, tally_form *f)
     report_steps(r, f);
     statreport_list_end(&f->report);
     if (wants(f, "total"))
-        statreport_total(&f->report, &r->total, r->failed);
+        statreport_total(&f->report, &r->total, r->failed, &r->unread);
     statreport_end(&f->report);
 }
 
@@ -374,6 +376,7 @@ static int has_sums(const tally *r, const char *names)
 int tally_end(tally *r, int code, const char *names)
 {
     r->partial = code > 128 ? code : 0;
+    unread_settle(&r->unread);
     if (code == r->partial)
         code = has_sums(r, names);
     if (!code)
@@ -388,6 +391,12 @@ int tally_end(tally *r, int code, const char *names)
             report_data(r, f);
     }
     return code;
+}
+
+/* A gate that could not look at all numbers does not pass. */
+static int gate_unseen(const tally *r)
+{
+    return r->conditions.count ? unread_gate(&r->unread, r->conditions.verb) : 0;
 }
 
 int tally_tell(tally *r)
@@ -406,8 +415,8 @@ int tally_tell(tally *r)
         note("stat: interrupted: the report is partial");
         return r->partial;
     }
-    const int code = conditions_tell(&r->conditions);
-    return !code && r->failed ? EXIT_PARTIAL : code;
+    const int code = conditions_tell(&r->conditions), unseen = gate_unseen(r);
+    return code ? code : r->failed ? EXIT_PARTIAL : unseen;
 }
 
 void tally_sums(const tally *r, void (*visit)(void *context, const group_label *label, const group *g), void *context)

@@ -3,6 +3,7 @@
  * order, and so get the same bytes. */
 #pragma once
 
+#include "../cli/unread.h"
 #include "conditions.h"
 #include "group.h"
 #include "report.h"
@@ -36,6 +37,7 @@ typedef struct tally {
     int show_file;
     int partial;              /* the exit code of a report that was interrupted; or 0 */
     uint64_t files, left_out; /* left_out: selected tensors that are not floating-point */
+    unread_list unread;       /* those, and why                                         */
     uint64_t broken;          /* tensors with NaN or Inf                                */
     uint64_t rounded;         /* tensors of which elements are left out as round-off; the first of them */
     char first_rounded[256];

@@ -239,8 +239,8 @@ truncate -s +8 "$dir/sizes/two" && "$MPSIM" stat --shard 3/3 -o "$dir/parts.size
 "$MPSIM" stat --shard 3/3 -o "$dir/parts.sizes/3" -m nothing "$dir/sizes" 2>"$dir/err"
 run 3 merge "$dir/parts.sizes/1" "$dir/parts.sizes/2" "$dir/parts.sizes/3" && has "sizes/3: other" err
 ok $? "a file that changed its size"
-sed '1s,/1$,/3,' "$p/2" >"$p/newer"
-refused "a newer version" "parts/newer: mpsim-part/3: a newer version" "$p/1" "$p/newer" "$p/3"
+sed '1s,/3$,/5,' "$p/2" >"$p/newer"
+refused "a newer version" "parts/newer: mpsim-part/5: a newer version" "$p/1" "$p/newer" "$p/3"
 refused "no part" "rank_00000.safetensors: not a part of a report" "$p/1" "$trace/rank_00000.safetensors"
 run 4 merge "$p/1" "$p/nothing" && has "parts/nothing: " err
 ok $? "a part that is not there"

@@ -1,0 +1,156 @@
+/* unread.c -- see unread.h. A run has the same tensors in each step: equal ones are put together whenever the list has become
+ * twice as long. */
+#include "unread.h"
+
+#include "../array/array.h"
+#include "../report/report.h"
+#include "../text/words.h"
+#include "options.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FULL = 1024 };
+
+/* ---- equal ones ---- */
+
+static int compare_items(const void *pa, const void *pb)
+{
+    const unread_item *a = pa, *b = pb;
+    int c = strcmp(a->name, b->name);
+    c = c ? c : strcmp(a->dtype, b->dtype);
+    c = c ? c : strcmp(a->reason, b->reason);
+    return c ? c : (a->at > b->at) - (a->at < b->at);
+}
+
+static int compare_places(const void *pa, const void *pb)
+{
+    const unread_item *a = pa, *b = pb;
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+static int same(const unread_item *a, const unread_item *b)
+{
+    return strcmp(a->name, b->name) == 0 && strcmp(a->dtype, b->dtype) == 0 && strcmp(a->reason, b->reason) == 0;
+}
+
+void unread_settle(unread_list *l)
+{
+    size_t n = 0;
+    if (l->count)
+        qsort(l->items, l->count, sizeof *l->items, compare_items);
+    for (size_t i = 0; i < l->count; i++) {
+        if (n && same(&l->items[n - 1], &l->items[i])) {
+            l->items[n - 1].tensors += l->items[i].tensors;
+            free(l->items[i].name);
+        } else {
+            l->items[n++] = l->items[i];
+        }
+    }
+    l->count = n;
+    if (n)
+        qsort(l->items, n, sizeof *l->items, compare_places);
+    l->full = 2 * n < FULL ? FULL : 2 * n;
+}
+
+/* ---- adding ---- */
+
+/* The four texts in one piece of memory, which begins with the name; NULL without memory. */
+static char *copy_texts(unread_item *item, const char *const texts[4])
+{
+    char **const to[4] = {&item->name, &item->dtype, &item->reason, &item->file};
+    size_t n = 0;
+    for (int i = 0; i < 4; i++)
+        n += strlen(texts[i]) + 1;
+    char *at = malloc(n);
+    for (int i = 0; i < 4 && at; i++) {
+        *to[i] = i ? at : (item->name = at);
+        at = stpcpy(at, texts[i]) + 1;
+    }
+    return item->name;
+}
+
+static void say_first(unread_list *l, const unread_item *x)
+{
+    char name[256], dtype[80];
+    snprintf(l->first, sizeof l->first, "'%s' of %s (%.250s)",
+             escape_text(name, sizeof name, x->name[0] ? x->name : x->file), escape_text(dtype, sizeof dtype, x->dtype),
+             x->reason);
+}
+
+int unread_add(unread_list *l, const char *file, const trace_tensor *x)
+{
+    const char *const texts[4] = {x->name, x->dtype, x->unread, file};
+    unread_item item = {.name = NULL, .tensors = 1, .at = l->tensors, .unseen = x->unseen};
+    if (!x->unread)
+        return 0;
+    if (l->count && l->count >= (l->full ? l->full : FULL))
+        unread_settle(l);
+    if (!copy_texts(&item, texts) || array_room(&l->items, l->count, sizeof *l->items)) {
+        free(item.name);
+        return host_no_memory();
+    }
+    l->tensors++;
+    if (item.unseen && l->unseen++ == 0)
+        say_first(l, &item);
+    l->items[l->count++] = item;
+    return 0;
+}
+
+void unread_clear(unread_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free(l->items[i].name);
+    free(l->items);
+    *l = (unread_list){.count = 0};
+}
+
+/* ---- reports ---- */
+
+void unread_put(jsonout *o, const unread_list *l)
+{
+    jsonout_begin(o, "unread", '[');
+    for (size_t i = 0; i < l->count; i++) {
+        const unread_item *x = &l->items[i];
+        jsonout_begin(o, NULL, '{');
+        jsonout_text(o, "name", x->name);
+        jsonout_text(o, "dtype", x->dtype);
+        jsonout_text(o, "reason", x->reason);
+        jsonout_text(o, "file", x->file);
+        jsonout_count(o, "tensors", x->tensors);
+        jsonout_boolean(o, "unseen", x->unseen);
+        jsonout_end(o, '}');
+    }
+    jsonout_end(o, ']');
+}
+
+json_t *unread_json(const unread_list *l)
+{
+    json_t *list = json_array();
+    char file[4096];
+    for (size_t i = 0; i < l->count; i++) {
+        const unread_item *x = &l->items[i];
+        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s,s:I,s:b}", "name", x->name, "dtype", x->dtype, "reason",
+                                              x->reason, "file", escape_text(file, sizeof file, x->file), "tensors",
+                                              (json_int_t)x->tensors, "unseen", x->unseen));
+    }
+    return list;
+}
+
+void unread_print(FILE *to, const unread_list *l)
+{
+    char n[32];
+    if (l->unseen)
+        fprintf(to, "%s tensor%s that may hold numbers %s not read: %s%s\n", text_count(n, l->unseen),
+                text_plural(l->unseen), l->unseen == 1 ? "is" : "are", l->first, l->unseen > 1 ? " and others" : "");
+}
+
+int unread_gate(const unread_list *l, const char *verb)
+{
+    char n[32];
+    return l->unseen
+               ? fail(EXIT_PARTIAL, "%s: --fail-if could not look at %s tensor%s: %s%s", verb, text_count(n, l->unseen),
+                      text_plural(l->unseen), l->first, l->unseen > 1 ? " and others" : "")
+               : 0;
+}
