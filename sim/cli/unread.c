@@ -125,7 +125,7 @@ void unread_put(jsonout *o, const unread_list *l)
     jsonout_end(o, ']');
 }
 
-json_t *unread_json(const unread_list *l)
+json_t *unread_list_json(const unread_list *l)
 {
     json_t *list = json_array();
     char file[4096];

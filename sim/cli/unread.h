@@ -27,9 +27,9 @@ void unread_clear(unread_list *l);
 /* unread_settle -- once all are added: equal ones become one, in the order in which they came. */
 void unread_settle(unread_list *l);
 
-/* unread_put -- a settled list as the member "unread" of an object; unread_json: as a tree, for jansson. */
+/* unread_put -- a settled list as the member "unread" of an object; unread_list_json: as a tree, for jansson. */
 void unread_put(jsonout *o, const unread_list *l);
-json_t *unread_json(const unread_list *l);
+json_t *unread_list_json(const unread_list *l);
 
 /* unread_print -- a line of text, if something is unseen. */
 void unread_print(FILE *to, const unread_list *l);

@@ -201,7 +201,7 @@ static void print_json(const memory_report *r, FILE *to)
         json_item(to, REPORT_JSON, i, case_json(&r->cases[i]));
     }
     fputs("],\n\"unread\": ", to);
-    json_write(to, unread_json(&r->shape->unread));
+    json_write(to, unread_list_json(&r->shape->unread));
     fputs("}\n", to);
 }
 

@@ -366,7 +366,7 @@ int replay_report_end(replay_report *r)
 {
     if (r->style == REPORT_JSON) {
         fputs("\n],\n\"unread\": ", r->file);
-        json_write(r->file, unread_json(r->unread));
+        json_write(r->file, unread_list_json(r->unread));
         fputs("}\n", r->file);
     }
     return ferror(r->file) ? -1 : 0;

@@ -255,7 +255,7 @@ void scaler_report_json(FILE *to, const scaler_report *r)
     }
     json_object_set_new(v, "scalers", scalers);
     if (!r->log && !r->pattern)
-        json_object_set_new(v, "unread", unread_json(&r->run->in->unread));
+        json_object_set_new(v, "unread", unread_list_json(&r->run->in->unread));
     json_write(to, v);
     fputc('\n', to);
 }
