@@ -4,6 +4,8 @@
 Each case is trained twice, with the recorder and without it; all weights must be the same bits.
 """
 import contextlib
+import copy
+import io
 import json
 import os
 import resource
@@ -830,6 +832,33 @@ def test_two_recorders():
             assert (meta["grads_scaled"], meta.get("scaler")) == (("true", "torch"), ("false", None))[k], meta
             assert "grad_norm" in meta and meta["accumulation"] == "1" and "not_recorded" not in meta, meta
     assert torch.autograd.backward is before and not mpsim_recorder.PATCHED
+
+
+def test_saved_and_copied():
+    """A model is saved and copied while a step is recorded; what a copy computes is not the model's; close() leaves nothing."""
+    setup(3)
+    model = mlp()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    with folder() as d, warned(0):
+        rec = Recorder(model, d, every=1, optimizer=opt)
+        rec.begin(1)
+        average, saved = copy.deepcopy(model), io.BytesIO()
+        torch.save(model, saved)
+        average(torch.randn(50, 8)).sum().backward()
+        model(floats()).sum().backward()
+        rec.end()
+        opt.step()
+        rec.close()
+        tensors, _ = at(d, 1)
+        assert tensors["act:0"].shape == (4, 8) and "act:0.1" not in tensors
+        assert not getattr(opt, "_optimizer_step_post_hooks", None) and "step" not in vars(opt)
+        rec.begin(2)                             # and goes on, if it is asked to
+        model(floats()).sum().backward()
+        rec.end()
+        opt.step()
+        assert steps_of(d) == [1, 2]
+        rec.close()
+    assert b"mpsim" not in saved.getvalue()
 
 
 def test_nothing_stays():

@@ -139,7 +139,7 @@ def test_empty():
     (lambda: mpsim.scaled_mm(A, B.T, like="torch-scaled-mm:S=0", format="e4m3"), "the words are hopper"),
     (lambda: mpsim.scaled_mm(A, B.T, like=1, format="e4m3"), "the name of a product, found int"),
     (lambda: mpsim.scaled_mm(A, B, like="torch-scaled-mm:S=1", format="e4m3"), "scaled_mm: expected matrices of m x k"),
-    (lambda: mpsim.scaled_mm(A, B.T, like="torch-scaled-mm:S=1"), "cannot take binary32 and binary32"),
+    (lambda: mpsim.scaled_mm(A, B.T, like="torch-scaled-mm:S=1"), "cannot take binary32 and binary32; format='e4m3' rounds both"),
     (lambda: mpsim.scaled_mm(A, B.T, "1", like="torch-scaled-mm:S=1", format="e4m3"), "scale_a: expected a number"),
     (lambda: mpsim.scaled_mm(A, B.T, like="torch-scaled-mm:S=1", format="e4m3", scale_result=2), "in e4m3 or e5m2, found bf16"),
     (lambda: mpsim.dot(np.ones(2), np.ones(2), "hopper-wgmma-fp8-fp32"), "multiplies e4m3, e5m2, found binary64 and binary64; format='e4m3' rounds"),

@@ -66,3 +66,17 @@ def test_empty_columns():
     for shape in ((0, 4), (3, 0), (0, 0)):
         q = mpsim.quantize(np.zeros(shape, np.float32), "mxfp8", axis="columns")
         assert q.shape == q.values.shape == q.dequantize().shape == shape
+
+
+def test_reports_and_files(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((3, 4), np.float32))
+    report, file = mpsim.stat(np.float32([1e-8, 1.0]), formats="fp16", scales=[1, 1024]), mpsim.open(tmp_path / "a.npy")
+    page = mpsim.Page("", [], 0)
+    for x in (3, 1.5, b"x", [], {}, object(), np.ones(2), "\ud800", "a\0", {1}):
+        for call in (lambda: report.plot(x), lambda: report.plot("sweep", venue=x), lambda: page.save(x), lambda: file.select(step=x)):
+            try:
+                call()
+            except mpsim.Error as error:
+                assert "\n" not in str(error)
+        with pytest.raises(mpsim.InputError, match="axis of Matplotlib"):
+            report.plot("sweep", ax=x)

@@ -365,6 +365,7 @@ def test_advice_knows_the_scaler():
         said = "\n".join(w.advice())
         assert words in said and "skipped are left out" in said and ("Smaller ones were not counted" in said) == ("2^0" in scales)
         assert "NaN or Inf in gradients of 1 watched step, which the scaler skipped, first of step 2" in said
+        assert "underflow in" not in said  # at 2^16, which they had
     with mpsim.watch(model, opt, every=1, scales=[2**-30, 2**-29]) as w:
         scaler.scale((model(torch.ones(1, 8)) * 2.0**-30).sum()).backward()
         opt.step()

@@ -38,7 +38,7 @@ class Gradients:
     """
 
     def __init__(self, targets: Any) -> None:
-        self.targets, self.least = targets, min(targets.scales)
+        self.targets, self.own = targets, 1.0 if 1.0 in targets.scales else min(targets.scales)  # own: under which worst is
         self.of_casts = targets.of(True)
         # by label and "underflow" or "overflow", by tensor: the largest share, and under which loss scale
         self.worst: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
@@ -65,7 +65,7 @@ class Gradients:
             counts[1][i] += cast["underflow"]
             counts[2][i] += cast["overflow"]
         for cast in line["formats"]:
-            if cast["scale"] != self.least or not line["count"]:
+            if cast["scale"] != self.own or not line["count"]:
                 continue
             for key, least in (("underflow", SHARE), ("overflow", 0)):
                 share = cast[key] / line["count"]
@@ -111,7 +111,7 @@ def at_scales(scales: list[float], scaled: bool) -> str:
 
 
 def losing(w: Any) -> list[str]:
-    """For each format the gradients that lose more than a share, at the smallest of the scales."""
+    """For each format the gradients that lose more than a share: as they are, or at the smallest of the scales."""
     said = []
     for label in w.targets.labels:
         for word in ("underflow", "overflow"):

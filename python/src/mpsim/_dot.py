@@ -93,7 +93,8 @@ def _judge(what: str, name: str, model: CModel, p: Operand, q: Operand) -> None:
 
 def _refused(status: int, what: str, model: str, a: Operand, b: Operand) -> None:
     if status == ERANGE:
-        raise InputError(f"{what}: model '{model}' cannot take {a.format} and {b.format}")
+        hint = "; format='e4m3' rounds both to nearest even" if what == "scaled_mm" else ""
+        raise InputError(f"{what}: model '{model}' cannot take {a.format} and {b.format}{hint}")
     check(status, what)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 from ._error import Error, FileError, InputError
 from ._library import PROGRAM
-from ._options import options_of
+from ._options import options_of, path_of, word_of
 
 
 class Figure:
@@ -23,14 +23,15 @@ class Figure:
 
     def save(self, path: Any) -> None:
         """Write it as the name says: .pdf, .png, .svg, or .gp, a script of gnuplot that stands alone beside .dat."""
-        suffix = os.path.splitext(os.fspath(path))[1]
+        name = path_of(path)
+        suffix = os.path.splitext(name)[1]
         if suffix not in self._files:
-            raise InputError(f"expected a name in {', '.join(sorted(self._files))}, found {os.fspath(path)!r}")
+            raise InputError(f"expected a name in {', '.join(sorted(self._files))}, found {name!r}")
         try:
-            with open(path, "wb") as f:
+            with open(name, "wb") as f:
                 f.write(self._files[suffix])
         except OSError as error:
-            raise FileError(f"{os.fspath(path)}: cannot write: {error.strerror}") from None
+            raise FileError(f"{name}: cannot write: {error.strerror}") from None
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -105,6 +106,11 @@ def of_matplotlib(report: Any, figure: str, ax: Any) -> Any:
 
 
 def plot(report: Any, raw: bytes, figure: str, ax: Optional[Any], options: dict[str, Any]) -> Any:
+    if not isinstance(figure, str):
+        raise InputError(f"plot: expected the name of a figure, found {type(figure).__name__}")
+    if ax is not None and not (hasattr(ax, "plot") and hasattr(ax, "barh")):
+        raise InputError(f"plot: ax: expected an axis of Matplotlib, found {type(ax).__name__}")
+    word_of(figure, "the name of a figure")
     if ax is None and has_gnuplot():
         return of_program(raw, figure, options)
     return of_matplotlib(report, figure, ax)

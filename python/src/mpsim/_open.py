@@ -270,6 +270,9 @@ class File(Mapping[str, Tensor]):
         unknown = [name for name in what if name not in ("name", "kind", "fqn", "step", "rank", "stored", "file", "layout")]
         if unknown:
             raise InputError(f"select: expected name, kind, fqn, step, rank, stored, file or layout, found {unknown[0]!r}")
+        for name, value in what.items():
+            if value is not None and not isinstance(value, (str, int, np.integer)):
+                raise InputError(f"select: {name}: expected a name or a number, found {type(value).__name__}")
         return File(self._reader, [t for t in self.tensors if all(getattr(t, k) == v for k, v in what.items())], self.notes)
 
     def close(self) -> None:
