@@ -5,15 +5,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Noise is that of the second half: at first the loss falls faster than it varies. BLOCKS: a part is cut into so many
- * for the error of its mean, since neighbouring steps are not independent. */
-enum { BLOCKS = 4 };
+/* Noise is that of the second half: at first the loss falls faster than it varies. */
 
-/* Two-sided 95 % of Student's t. */
-static double student(size_t freedom)
+/* Two-sided 95 % of Student's t; between whole degrees of freedom by a power. */
+static double student(double freedom)
 {
     static const double table[] = {HUGE_VAL, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
-    return freedom < sizeof table / sizeof table[0] ? table[freedom] : 1.96 + 2.4 / (double)freedom;
+    enum { LAST = sizeof table / sizeof table[0] - 1 };
+    if (freedom >= LAST)
+        return 1.96 + 2.4 / freedom;
+    const size_t i = freedom < 1 ? 1 : (size_t)freedom;
+    return freedom < 1 ? table[1] : table[i] * pow(table[i + 1] / table[i], freedom - (double)i);
 }
 
 /* A number in units of 2^unit: its squares and sums are numbers, too. */
@@ -56,8 +58,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The standard deviation of one value that the steps between neighbours show, by their median, which a trend and single
- * jumps leave alone: of normal numbers the median of |x - y| is 0.954 of it. `of` gives the value at a step. */
+/* The median of the moves between neighbours, which a trend and single jumps leave alone, over 0.954: for normal noise that is the
+ * standard deviation of one value. `of` gives the value at a step. */
 static double noise_of(const log_runs *r, size_t k, double (*of)(const log_runs *, size_t))
 {
     enum { MOST = 4096 };
@@ -93,16 +95,84 @@ static double mean_gap(const log_runs *r, size_t from, size_t to)
     return sum / (double)(to - from);
 }
 
-/* How far the mean gap of a part is known, with 95 %, by those of its blocks. */
-static double error_of(const log_runs *r, const run_part *p)
+/* What the gaps of neighbouring steps have in common, in the parts but the first, without their trend. */
+typedef struct relation {
+    double near;  /* the correlation of a gap with the next one                 */
+    double share; /* the variance of the mean of a part, of that of one gap     */
+    double error; /* of the mean of a part: its standard deviation              */
+} relation;
+
+/* Squares around the mean of a part are too small by that much. */
+static double correction(double share)
 {
-    const size_t n = p->to - p->from, blocks = n < BLOCKS ? n : BLOCKS;
-    double squares = 0;
-    for (size_t k = 0; k < blocks; k++) {
-        const double d = mean_gap(r, p->from + k * n / blocks, p->from + (k + 1) * n / blocks) - p->gap;
-        squares += d * d;
+    const double most = 5;
+    return fmin(1 / (1 - share), most);
+}
+
+/* The variance of the mean of n numbers, of which each goes on from the one before by the factor r, of that of one of them. */
+static double share_of_mean(double r, size_t n)
+{
+    double sum = 1, power = r;
+    for (size_t k = 1; k < n && power > 1e-12; k++, power *= r)
+        sum += 2 * (1 - (double)k / (double)n) * power;
+    return sum / (double)n;
+}
+
+/* The correlation of which n numbers around their own mean show `seen`: less, since the mean follows them. */
+static double unbiased(double seen, size_t n)
+{
+    enum { TURNS = 30 };
+    const double most = 0.9995;
+    double r = fmin(fmax(seen, 0), most);
+    for (int i = 0; i < TURNS; i++) {
+        const double share = share_of_mean(r, n);
+        const double shows = (r * (double)(n - 1) / (double)n - share) / (1 - share);
+        r = fmin(fmax(r + (seen - shows) / 2, 0), most);
     }
-    return blocks > 1 ? student(blocks - 1) * sqrt(squares / (double)(blocks - 1) / (double)blocks) : (double)INFINITY;
+    return r;
+}
+
+/* What is left of values from `from` on without their trend: their slope by least squares. */
+static double slope_of(const log_runs *r, size_t from, double (*of)(const log_runs *, size_t))
+{
+    const double n = (double)(r->n - from), middle = (n - 1) / 2;
+    double products = 0;
+    for (size_t i = from; i < r->n; i++)
+        products += ((double)(i - from) - middle) * of(r, i);
+    return n > 1 ? products * 12 / (n * (n * n - 1)) : 0;
+}
+
+static void find_relation(relation *x, const log_runs *r, const run_part parts[PARTS])
+{
+    const size_t length = (r->n - parts[1].from) / (PARTS - 1);
+    const double slope = slope_of(r, parts[1].from, gap_at);
+    double squares = 0, products = 0;
+    for (size_t k = 1; k < PARTS; k++) {
+        const double middle = (double)(parts[k].to - parts[k].from - 1) / 2;
+        double before = 0;
+        for (size_t i = parts[k].from; i < parts[k].to; i++) {
+            const double d = gap_at(r, i) - parts[k].gap - slope * ((double)(i - parts[k].from) - middle);
+            squares += d * d;
+            products += d * before;
+            before = d;
+        }
+    }
+    x->near = length > 1 && squares > 0 ? unbiased(products / squares, length) : 0;
+    x->share = length > 1 ? share_of_mean(x->near, length) : 1;
+    x->error = r->n > parts[1].from ? sqrt(squares / (double)(r->n - parts[1].from) * correction(x->share) * x->share)
+                                    : 0;
+}
+
+/* How far the mean gap of a part is known, with 95 %: as that of 1 / share independent ones. In the first part gaps vary more, as the
+ * loss falls. */
+static double error_of(const log_runs *r, const run_part *p, const relation *x)
+{
+    const size_t n = p->to - p->from;
+    double squares = 0;
+    for (size_t i = p->from; i < p->to; i++)
+        squares += (gap_at(r, i) - p->gap) * (gap_at(r, i) - p->gap);
+    const double own = p->from ? 0 : sqrt(squares / (double)n * correction(x->share) * x->share);
+    return n < 2 ? (double)INFINITY : student(fmax(1 / x->share - 1, 2)) * fmax(own, x->error);
 }
 
 static void find_part(run_part *p, const log_runs *r, size_t k)
@@ -115,7 +185,6 @@ static void find_part(run_part *p, const log_runs *r, size_t k)
         p->b += last(r, i) / (double)(p->to - p->from);
     }
     p->gap = mean_gap(r, p->from, p->to);
-    p->error = error_of(r, p);
 }
 
 /* ---- where they part ---- */
@@ -164,7 +233,7 @@ static void find_spread(comparison *c, const log_runs *r)
     for (size_t k = 0; k < n; k++)
         c->spread += (c->ends[k] - c->middle) * (c->ends[k] - c->middle);
     c->spread = n > 1 ? sqrt(c->spread / (double)(n - 1)) : (double)NAN;
-    c->reach = n > 1 ? student(n - 1) * c->spread * sqrt(1 + 1 / (double)n) : (double)NAN;
+    c->reach = n > 1 ? student((double)(n - 1)) * c->spread * sqrt(1 + 1 / (double)n) : (double)NAN;
 }
 
 /* ---- the verdict ---- */
@@ -180,6 +249,30 @@ static int is_lost(const log_runs *r)
     return lost && well;
 }
 
+static double first_run(const log_runs *r, size_t i)
+{
+    return value(r, 0, i);
+}
+
+/* Whether the last run is far from the first to the end, as one that diverges: by three times what the first varies, and longer than
+ * neighbouring steps depend on each other. */
+static int is_gone(const comparison *c, const log_runs *r)
+{
+    enum { LAST = 8, TIMES = 3 };
+    const size_t half = r->n / 2;
+    const double slope = slope_of(r, half, first_run), end = gap_at(r, r->n - 1);
+    double mean = 0, squares = 0;
+    for (size_t i = half; i < r->n; i++)
+        mean += (first_run(r, i) - slope * (double)i) / (double)(r->n - half);
+    for (size_t i = half; i < r->n; i++)
+        squares += pow(first_run(r, i) - slope * (double)i - mean, 2);
+    const double limit = TIMES * fmax(sqrt(squares / (double)(r->n - half)), c->noise[0]);
+    for (size_t i = r->n - r->n / LAST; i < r->n; i++)
+        if (!(fabs(gap_at(r, i)) > limit) || gap_at(r, i) * end < 0)
+            return 0;
+    return 1;
+}
+
 static run_verdict decide(const comparison *c, const log_runs *r)
 {
     const run_part *end = &c->parts[PARTS - 1];
@@ -191,6 +284,8 @@ static run_verdict decide(const comparison *c, const log_runs *r)
         return RUNS_FEW;
     if (r->count > 2)
         return fabs(c->ends[r->count - 1] - c->middle) <= c->reach ? RUNS_WITHIN : RUNS_OUTSIDE;
+    if (is_gone(c, r))
+        return RUNS_APART;
     if (!(fabs(end->gap) > end->error))
         return RUNS_NO_GAP;
     return fabs(end->gap) <= fmax(c->noise[0], c->noise[1]) ? RUNS_SMALL : RUNS_APART;
@@ -201,6 +296,11 @@ void log_compare(comparison *c, const log_runs *r)
     *c = (comparison){.first = first_difference(r)};
     for (size_t k = 0; k < PARTS; k++)
         find_part(&c->parts[k], r, k);
+    relation x;
+    find_relation(&x, r, c->parts);
+    for (size_t k = 0; k < PARTS; k++)
+        c->parts[k].error = error_of(r, &c->parts[k], &x);
+    c->near = x.near;
     for (size_t k = 0; k < r->count; k++)
         c->noise[k] = noise_of(r, k, NULL);
     c->own = noise_of(r, 0, gap_at);

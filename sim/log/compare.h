@@ -28,8 +28,9 @@ typedef enum run_trend { TREND_NONE, TREND_GROWS, TREND_SHRINKS } run_trend;
 
 typedef struct comparison {
     run_part parts[PARTS];
-    double noise[RUNS_MAX]; /* from one step to the next, a standard deviation */
+    double noise[RUNS_MAX]; /* of a step: the median of the moves from one to the next, over 0.954 */
     double own;             /* the same of the gap                             */
+    double near;            /* correlation of the gap with that of the next step, without its mean and trend */
     double together;        /* correlation of what the runs do from step to step; NaN: not known */
     size_t first;           /* the first step that differs; .n: none           */
     size_t apart;           /* from which the gap stays beyond the noise; .n: none */

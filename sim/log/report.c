@@ -250,6 +250,7 @@ void log_report_json(FILE *to, const log_runs *r, const comparison *c)
     json_object_set_new(v, "apart_from", step_json(r, c->apart));
     json_object_set_new(v, "moves_together", json_of_double(c->together));
     json_object_set_new(v, "gap_noise", json_of_double(c->own));
+    json_object_set_new(v, "gap_correlation", json_of_double(c->near));
     json_object_set_new(v, "trend", json_string(trends[c->trend]));
     json_object_set_new(v, "spread", json_of_double(c->spread));
     json_object_set_new(v, "reach", json_of_double(c->reach));
