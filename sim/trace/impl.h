@@ -325,9 +325,8 @@ int trace_npz_open(trace *t, const zip_member *members, size_t n, const trace_op
 int trace_torch_open(trace *t, const zip_member *members, size_t n, const trace_options *options, trace_error *error);
 int trace_torch_package_open(trace *t, const zip_member *members, size_t n, const trace_options *options,
                              trace_error *error);
-/* torchzip.c: trace_torch_package -- how many bytes of its members' names are the folder of an archive of torch.package, with its '/'; 0: it
- * is none. */
-size_t trace_torch_package(const zip_member *members, size_t n);
+/* torchzip.c: trace_torch_package -- the member that makes an archive one of torch.package, in the folder of its data, or NULL. */
+const zip_member *trace_torch_package(const zip_member *members, size_t n);
 
 /* torchexport.c: trace_torch_exported -- the member that lists the weights of an exported program, or NULL. */
 const zip_member *trace_torch_exported(const zip_member *members, size_t n);

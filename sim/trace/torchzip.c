@@ -202,22 +202,30 @@ int torch_open_zip(trace *t, const zip_member *members, size_t n, torch_tree *tr
 
 #define PACKAGE_DATA ".data/"
 
-static size_t data_folder(const zip_member *m, const char *name)
+#define PACKAGE_VERSION PACKAGE_DATA "version"
+#define PACKAGE_MODULES PACKAGE_DATA "extern_modules"
+
+/* The last member of such a name in any folder. */
+static const zip_member *in_any_folder(const zip_member *members, size_t n, const char *name)
 {
-    const size_t n = strlen(m->name), k = strlen(name);
-    return n > k && m->name[n - k - 1] == '/' && strcmp(m->name + n - k, name) == 0 ? n - k : 0;
+    const size_t k = strlen(name);
+    for (size_t i = n; i-- > 0;) {
+        const size_t length = strlen(members[i].name);
+        if (length > k && members[i].name[length - k - 1] == '/' && strcmp(members[i].name + length - k, name) == 0)
+            return &members[i];
+    }
+    return NULL;
 }
 
-size_t trace_torch_package(const zip_member *members, size_t n)
+const zip_member *trace_torch_package(const zip_member *members, size_t n)
 {
-    size_t version = 0, modules = 0;
-    for (size_t i = 0; i < n; i++) {
-        const size_t v = data_folder(&members[i], PACKAGE_DATA "version");
-        const size_t m = data_folder(&members[i], PACKAGE_DATA "extern_modules");
-        version = v ? v : version;
-        modules = m ? m : modules;
-    }
-    return modules && version == modules ? version : 0;
+    const zip_member *version = in_any_folder(members, n, PACKAGE_VERSION);
+    const zip_member *modules = in_any_folder(members, n, PACKAGE_MODULES);
+    const size_t root = version ? strlen(version->name) - strlen(PACKAGE_VERSION) : 0;
+    return modules && root && root == strlen(modules->name) - strlen(PACKAGE_MODULES) &&
+                   memcmp(version->name, modules->name, root) == 0
+               ? version
+               : NULL;
 }
 
 /* Resources may be anything: pickles begin with their protocol. One that is packed is known by its name. */
@@ -273,9 +281,8 @@ int torch_open_package(torch_walker *w, const zip_member *members, size_t n)
         return -1;
     a.before = PACKAGE_DATA;
     a.behind = ".storage";
-    a.root_bytes = trace_torch_package(members, n);
-    for (size_t i = 0; i < n && !a.root; i++)
-        a.root = data_folder(&members[i], PACKAGE_DATA "version") ? members[i].name : NULL;
+    a.root = trace_torch_package(members, n)->name;
+    a.root_bytes = strlen(a.root) - strlen(PACKAGE_VERSION);
     const int failed = walk_resources(w, &a);
     free(a.by_name);
     return failed;

@@ -44,7 +44,7 @@ static int open_members(trace *t, const zip_member *members, size_t n, const tra
     const zip_member *weights = find(members, n, "model.weights.h5"), *exported = trace_torch_exported(members, n);
     if (weights && find(members, n, "config.json"))
         return open_keras(t, weights, options, error);
-    const int package = !exported && trace_torch_package(members, n);
+    const int package = !exported && trace_torch_package(members, n) != NULL;
     t->type = exported                                  ? &trace_layout_torch_export
               : package || find(members, n, "data.pkl") ? &trace_layout_torch
                                                         : &trace_layout_npz;
