@@ -11,7 +11,7 @@
 train_unscaling train_unscaling_of(const train_rules *r, double scale)
 {
     train_unscaling u = {.before = scale, .in_optimizer = 1};
-    if (mpsim_clip_unscales(r->clip)) {
+    if (mpsim_clip_unscales(r->clip) || r->clip_scaled) {
         u.before = 1;
     } else if (mpsim_optim_variant_unscales(r->variant) && r->clip == MPSIM_CLIP_NONE) {
         u.before = 1;
@@ -38,16 +38,24 @@ static int is_torch(mpsim_clip_rule rule)
 
 static int clip(const train_rules *r, const train_gradients *g, double scale, double norm, train_readied *out)
 {
-    const int unscales = mpsim_clip_unscales(r->clip);
+    const int scaled = mpsim_clip_unscales(r->clip) || r->clip_scaled; /* the gradients at hand are */
     const mpsim_format *f = common_format(g);
     const int code = g->norm(g->context, is_torch(r->clip), g->norms);
     if (code)
         return code;
-    const double total = isnan(norm) ? mpsim_clip_total(r->clip, f, g->norms, g->n) : norm * (unscales ? scale : 1);
-    const mpsim_clip c = mpsim_clip_factor(r->clip, f, total, r->max_norm, scale);
-    out->norm = unscales ? total / scale : total;
+    const double total = isnan(norm) ? mpsim_clip_total(r->clip, f, g->norms, g->n) : norm * (scaled ? scale : 1);
+    const mpsim_clip c = mpsim_clip_factor(r->clip, f, total, r->max_norm, r->clip_scaled ? 1 : scale);
+    out->norm = scaled ? total / scale : total;
     out->clipped = c.clipped;
     return c.apply ? g->scale(g->context, (float)c.factor) : 0;
+}
+
+/* Clipped as they are, scaled, and unscaled then. */
+static int clip_then_unscale(const train_rules *r, const train_gradients *g, double scale, double norm,
+                             train_readied *out)
+{
+    const int code = clip(r, g, scale, norm, out);
+    return code || scale == 1 ? code : g->scale(g->context, (float)(1 / scale));
 }
 
 int train_ready(const train_rules *r, const train_gradients *g, double scale, double unscaled, double norm,
@@ -56,7 +64,9 @@ int train_ready(const train_rules *r, const train_gradients *g, double scale, do
     const train_unscaling u = train_unscaling_of(r, scale);
     *out = (train_readied){.norm = (double)NAN, .in_optimizer = u.in_optimizer};
     const int code = u.before != unscaled ? g->unscale(g->context, r->unscale, u.before) : 0;
-    return code || r->clip == MPSIM_CLIP_NONE ? code : clip(r, g, scale, norm, out);
+    if (code || r->clip == MPSIM_CLIP_NONE)
+        return code;
+    return (r->clip_scaled ? clip_then_unscale : clip)(r, g, scale, norm, out);
 }
 
 const char train_norm_name[] = "norm of all gradients";

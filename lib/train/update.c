@@ -195,7 +195,8 @@ static int move(train *t, const train_rules *rules, double scale, double unscale
 int train_apply(train *t, train_step *out, char *error)
 {
     const train_plan *p = t->plan;
-    const train_rules rules = {(mpsim_unscale_rule)p->scaler.unscale, p->clip, p->max_norm, p->optimizer.variant};
+    const train_rules rules = {(mpsim_unscale_rule)p->scaler.unscale, p->clip, p->max_norm, p->optimizer.variant,
+                               (int)p->clip_scaled};
     const double unscaled = train_unscaling_of(&rules, t->scaler.scale).before;
     const char *cause;
     int found;

@@ -281,6 +281,9 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
                                   "clip: '%.60s' is not a rule: torch, torch-cpu, apex, "
                                   "megatron, megatron-float, deepspeed, deepspeed-zero, fairseq, none",
                                   word);
+        } else if (strcmp(item->key, "before_unscale") == 0) {
+            if (value_bool(r, "before_unscale", item->value, &p->clip_scaled))
+                return -1;
         } else if (strcmp(item->key, "norm") == 0) {
             if (value_text(r, "norm", item->value, &word))
                 return -1;
@@ -296,6 +299,9 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
         return policy_bad(r, line_of(v, "max_norm"), "clip: max_norm contradicts rule none");
     if (p->clip != MPSIM_CLIP_NONE && !(p->max_norm > 0))
         return policy_bad(r, v->line, "clip: key 'max_norm' is missing");
+    if (p->clip_scaled && (p->clip == MPSIM_CLIP_NONE || mpsim_clip_unscales(p->clip)))
+        return policy_bad(r, line_of(v, "before_unscale"), "clip: before_unscale needs a rule that does not unscale: not %s",
+                          mpsim_clip_name(p->clip));
     return 0;
 }
 

@@ -254,6 +254,7 @@ const char *plan_describe(const plan *p, char *out, size_t size)
     if (p->optimizer.states)
         text_add(out, size, ", moments %s", p->optimizer.states->name);
     if (p->clip != MPSIM_CLIP_NONE)
-        text_add(out, size, ", clip %g (%s)", p->max_norm, mpsim_clip_name(p->clip));
+        text_add(out, size, ", clip %g (%s%s)", p->max_norm, mpsim_clip_name(p->clip),
+                 p->clip_scaled ? ", before unscaling" : "");
     return out;
 }

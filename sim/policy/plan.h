@@ -73,6 +73,7 @@ typedef struct plan {
     plan_optimizer optimizer;
     mpsim_clip_rule clip;
     double max_norm;
+    int clip_scaled;   /* clipped before unscaling: clip's before_unscale                     */
     int clip_given;    /* the policy speaks of clipping; else the trace's counts in a replay  */
     int recorded_norm; /* the norm that the trace says (mpsim.grad_norm), not our own         */
     int norm_given;    /* the policy says which; else the trace's where gradients are its own */

@@ -161,7 +161,7 @@ static int find_norm(replay *r, const train_rules *rules, gradients *g, double s
         *norm = r->record.grad_norm;
         return 0;
     }
-    if (!mpsim_clip_unscales(rules->clip)) {
+    if (!mpsim_clip_unscales(rules->clip) && !rules->clip_scaled) {
         *done = train_unscaling_of(rules, scale).before;
         unscale(g, rules->unscale, *done);
         code = replay_cpu_norm(r, g->list, g->n, norm);
@@ -205,7 +205,8 @@ static int moves(const replay *r, const parameter *p)
 int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
 {
     const plan *pl = r->plan;
-    const train_rules rules = {(mpsim_unscale_rule)pl->scaler.unscale, r->out.clip, r->out.max_norm, variant_of(r)};
+    const train_rules rules = {(mpsim_unscale_rule)pl->scaler.unscale, r->out.clip, r->out.max_norm, variant_of(r),
+                               !r->out.recorded_clip && pl->clip_scaled};
     gradients all = {need_memory(r->n_parameters, sizeof *all.list), 0};
     train_gradients g = {&all,     0,       need_memory(r->n_parameters, sizeof *g.norms), format_of, unscale,
                          norms_of, scale_by};

@@ -45,6 +45,7 @@ const char *train_plan_text(char *out, size_t size, const train_job *j, size_t i
     shown.scaler = t->scaler;
     shown.clip = t->clip;
     shown.max_norm = t->max_norm;
+    shown.clip_scaled = (int)t->clip_scaled;
     return plan_describe(&shown, out, size);
 }
 
@@ -87,12 +88,14 @@ const char *train_clip_text(char *out, size_t size, const train_run *r)
     out[0] = '\0';
     for (size_t i = 0; i < r->n_plans; i++) {
         const train_plan *t = &r->plans[i], *before = i ? t - 1 : NULL;
-        if (before && before->clip == t->clip && (t->clip == MPSIM_CLIP_NONE || before->max_norm == t->max_norm))
+        if (before && before->clip == t->clip && before->clip_scaled == t->clip_scaled &&
+            (t->clip == MPSIM_CLIP_NONE || before->max_norm == t->max_norm))
             continue;
         if (t->clip == MPSIM_CLIP_NONE)
             text_add(out, size, "%snone", i ? ", " : "");
         else
-            text_add(out, size, "%s%g (%s)", i ? ", " : "", t->max_norm, mpsim_clip_name(t->clip));
+            text_add(out, size, "%s%g (%s%s)", i ? ", " : "", t->max_norm, mpsim_clip_name(t->clip),
+                     t->clip_scaled ? ", before unscaling" : "");
     }
     return out;
 }

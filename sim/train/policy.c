@@ -289,6 +289,7 @@ static int set_clip(const plan *p, const train_overrides *v, const struct networ
 {
     t->clip = p->clip;
     t->max_norm = p->max_norm;
+    t->clip_scaled = (uint32_t)p->clip_scaled;
     if (!p->clip_given && n->max_norm > 0) {
         t->clip = MPSIM_CLIP_TORCH;
         t->max_norm = n->max_norm;
@@ -300,6 +301,10 @@ static int set_clip(const plan *p, const train_overrides *v, const struct networ
         if (t->clip == MPSIM_CLIP_NONE && !v->clip_rule)
             t->clip = MPSIM_CLIP_TORCH;
     }
+    if (t->clip == MPSIM_CLIP_NONE)
+        t->clip_scaled = 0;
+    if (t->clip_scaled && mpsim_clip_unscales(t->clip))
+        return bad(error, "clip: rule %s unscales itself, so before_unscale has no meaning", mpsim_clip_name(t->clip));
     if (t->clip != MPSIM_CLIP_NONE && !(t->max_norm > 0))
         return bad(error, "clip: the largest norm must be above 0");
     return 0;

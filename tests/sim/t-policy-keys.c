@@ -139,6 +139,7 @@ static const row good[] = {
     {"policy: {precision: bfloat16, fp8_cfg: {enabled: true, fp8: e4m3, fp8_recipe: blockwise, fp8_param: false}}\n", 1, ", blockwise"},
     {"policy:\n  megatron_cfg: {enabled: true, fp8_cfg: {enabled: false, fp8: e4m3, fp8_recipe: blockwise}}\n", 1, "scaler none, ranks added in a ring over a wire of bf16"},
     {"clip: {max_norm: 2}\n", 1, "clip 2 (torch)"},
+    {"precision: fp16\nclip: {max_norm: 2, before_unscale: true}\n", 1, "clip 2 (torch, before unscaling)"},
     {"clip: {rule: megatron-float, max_norm: 2, norm: trace}\n", 1, "clip 2 (megatron-float)"},
     {"clip: {rule: none}\n", 1, "scaler none"},
     {"precision: bf16\nparams: bf16\noptimizer: {store: kahan, variant: optimi}\n", 1, "parameters bf16, Kahan"},

@@ -88,6 +88,7 @@ static void any_plan(train_plan *p, size_t layers, uint64_t *s)
     any_optimizer(&p->optimizer, s);
     p->clip = (mpsim_clip_rule)(test_random(s) % MPSIM_CLIP_RULES);
     p->max_norm = any_number(s);
+    p->clip_scaled = p->clip != MPSIM_CLIP_NONE && !mpsim_clip_unscales(p->clip) && test_random(s) % 2;
     p->delayed = (int)(test_random(s) % 2);
     mpsim_delayed_config_init(&p->history, mpsim_format_find("e4m3"));
     p->history.history = (uint32_t)(1 + test_random(s) % 2000);
@@ -226,7 +227,7 @@ static void same_plan(const train_plan *a, const train_plan *b, size_t layers)
               o->amsgrad == p->amsgrad && o->maximize == p->maximize && o->lr == p->lr && o->momentum == p->momentum &&
               o->dampening == p->dampening && o->weight_decay == p->weight_decay && o->beta1 == p->beta1 &&
               o->beta2 == p->beta2 && o->eps == p->eps);
-    ck_assert(a->clip == b->clip && a->max_norm == b->max_norm && a->delayed == b->delayed);
+    ck_assert(a->clip == b->clip && a->max_norm == b->max_norm && a->clip_scaled == b->clip_scaled && a->delayed == b->delayed);
     ck_assert(a->history.history == b->history.history && a->history.margin == b->history.margin &&
               a->history.algorithm == b->history.algorithm && a->history.variant == b->history.variant);
 }

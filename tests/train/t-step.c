@@ -349,6 +349,45 @@ START_TEST(clipped)
 }
 END_TEST
 
+/* Clipped before they are unscaled, gradients of a scale of 2^10 are cut to a 2^10-th of what is allowed, and each is the scaled one times
+ * the factor of all, rounded, over the scale. */
+START_TEST(clipped_before_unscaling)
+{
+    const recipe_of_run c = {
+        .net = "mlp", .low = "binary32", .optimizer = "sgd", .clip = "torch", .scaler = "static:init=1024"};
+    static const char *const names[] = {"fc1.weight", "fc2.weight", "head.weight", "fc1.bias", "fc2.bias", "head.bias"};
+    train_engine e;
+    train_run r;
+    make_run(&r, &c);
+    r.plans[0].max_norm = 0.2;
+    r.plans[0].clip_scaled = 1;
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    for (int i = 0; i < 5; i++) {
+        const train_step s = next(t);
+        const float factor = 0.2f * (1 / ((float)(s.norm * 1024) + 1e-6f)); /* as torch divides by a tensor */
+        double before = 0, after = 0;
+        for (int k = 0; k < 6; k++) {
+            char wgrad[64], grad[64];
+            size_t n;
+            snprintf(wgrad, sizeof wgrad, "wgrad:%s", names[k]);
+            snprintf(grad, sizeof grad, "grad:%s", names[k]);
+            float *x = values_of(t, wgrad, &n), *y = values_of(t, grad, &n);
+            for (size_t j = 0; j < n; j++) {
+                before += (double)x[j] * (double)x[j];
+                after += (double)y[j] * (double)y[j];
+                ck_assert(y[j] == x[j] * factor * 0x1p-10f);
+            }
+            free(x);
+            free(y);
+        }
+        ck_assert(s.clipped && fabs(sqrt(before) / 1024 - s.norm) < 1e-6 * s.norm);
+        ck_assert(fabs(sqrt(after) - 0.2 / 1024) < 1e-5 * 0.2 / 1024);
+    }
+    end(t, &e, &r);
+}
+END_TEST
+
 /* The stream of a parameter in step N, written out; the update from its gradient, done again. */
 START_TEST(stochastic_stores)
 {
@@ -533,6 +572,7 @@ int main(void)
     tcase_add_test(rules, new_plan_keeps_the_scaler);
     tcase_add_test(rules, fused_unscales);
     tcase_add_test(rules, clipped);
+    tcase_add_test(rules, clipped_before_unscaling);
     tcase_add_test(rules, stochastic_stores);
     tcase_add_test(rules, split_master);
     tcase_add_test(rules, delayed_scales);

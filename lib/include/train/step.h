@@ -57,6 +57,8 @@ typedef struct train_rules {
     mpsim_clip_rule clip;
     double max_norm; /* of clip, unless it is NONE */
     const mpsim_optim_variant *variant;
+    int clip_scaled; /* gradients are clipped before they are unscaled: a common mistake, by which they become as many times too small
+                        as the scale is large. Not of rules that unscale */
 } train_rules;
 
 /* Who divides by S: one of these is S, the other 1; both are 1 where the factor of clipping contains

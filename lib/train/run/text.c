@@ -37,7 +37,8 @@ static void write_plan(const train_run *r, const train_plan *p, FILE *f)
     fprintf(f, "\noptimizer %s variant=%s", mpsim_optim_name((mpsim_optim_algorithm)p->optimizer.algorithm),
             p->optimizer.variant->name);
     write_pairs(f, &train_optim_fields, &p->optimizer, ' ');
-    fprintf(f, "\nclip %s max=%a\nfp8 delayed=%d", mpsim_clip_name(p->clip), p->max_norm, p->delayed != 0);
+    fprintf(f, "\nclip %s max=%a%s\nfp8 delayed=%d", mpsim_clip_name(p->clip), p->max_norm,
+            p->clip_scaled ? " scaled=1" : "", p->delayed != 0);
     write_pairs(f, &train_history_fields, &p->history, ' ');
     fputc('\n', f);
     for (size_t i = 0; i < r->n_layers; i++) {
@@ -204,8 +205,9 @@ static int read_optimizer(reader *r, train_plan *p)
 
 static int read_clip(reader *r, train_plan *p)
 {
-    static const train_field field = {"max", F64, offsetof(train_plan, max_norm), 0, NULL};
-    static const train_fields fields = {&field, 1};
+    static const train_field list[] = {{"max", F64, offsetof(train_plan, max_norm), 0, NULL},
+                                       {"scaled", DEPTH, offsetof(train_plan, clip_scaled), 0, NULL}};
+    static const train_fields fields = {list, 2};
     const char *name = due(r, "clip");
     if (!name)
         return -1;
@@ -213,6 +215,8 @@ static int read_clip(reader *r, train_plan *p)
         return bad(r, "not a rule:", name);
     if (read_pairs(r, &fields, p))
         return -1;
+    if (p->clip_scaled > 1 || (p->clip_scaled && (p->clip == MPSIM_CLIP_NONE || mpsim_clip_unscales(p->clip))))
+        return bad(r, "scaled is 1, of a rule that does not unscale", NULL);
     return p->clip != MPSIM_CLIP_NONE && !(p->max_norm > 0) ? bad(r, "max is not above 0", NULL) : 0;
 }
 
