@@ -300,8 +300,8 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
     if (p->clip != MPSIM_CLIP_NONE && !(p->max_norm > 0))
         return policy_bad(r, v->line, "clip: key 'max_norm' is missing");
     if (p->clip_scaled && (p->clip == MPSIM_CLIP_NONE || mpsim_clip_unscales(p->clip)))
-        return policy_bad(r, line_of(v, "before_unscale"), "clip: before_unscale needs a rule that does not unscale: not %s",
-                          mpsim_clip_name(p->clip));
+        return policy_bad(r, line_of(v, "before_unscale"),
+                          "clip: before_unscale needs a rule that does not unscale: not %s", mpsim_clip_name(p->clip));
     return 0;
 }
 

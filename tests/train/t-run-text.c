@@ -227,7 +227,8 @@ static void same_plan(const train_plan *a, const train_plan *b, size_t layers)
               o->amsgrad == p->amsgrad && o->maximize == p->maximize && o->lr == p->lr && o->momentum == p->momentum &&
               o->dampening == p->dampening && o->weight_decay == p->weight_decay && o->beta1 == p->beta1 &&
               o->beta2 == p->beta2 && o->eps == p->eps);
-    ck_assert(a->clip == b->clip && a->max_norm == b->max_norm && a->clip_scaled == b->clip_scaled && a->delayed == b->delayed);
+    ck_assert(a->clip == b->clip && a->max_norm == b->max_norm && a->clip_scaled == b->clip_scaled &&
+              a->delayed == b->delayed);
     ck_assert(a->history.history == b->history.history && a->history.margin == b->history.margin &&
               a->history.algorithm == b->history.algorithm && a->history.variant == b->history.variant);
 }

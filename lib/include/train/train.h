@@ -322,7 +322,7 @@ typedef struct train_plan {
     mpsim_muon muon;       /* of layers that say so                                         */
     mpsim_clip_rule clip;
     double max_norm;
-    uint32_t clip_scaled; /* 1: clipped before unscaling, train/step.h */
+    uint32_t clip_scaled;         /* 1: clipped before unscaling, train/step.h */
     int delayed;                  /* 1: FP8 scales are those of older steps, by `history`: recipes
                                     with one scale a tensor run by MPSIM_SCALE_GIVEN              */
     mpsim_delayed_config history; /* fp8_max is set by the trainer                                */
