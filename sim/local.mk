@@ -88,19 +88,20 @@ sim_libsim_a_SOURCES = \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
   sim/scaler/table.c sim/scaler/table.h \
   sim/scaler/wide.c sim/scaler/wide.h \
-  sim/traininglog/episode.c sim/traininglog/episode.h sim/traininglog/facts.c sim/traininglog/facts.h \
-  sim/traininglog/health.c sim/traininglog/health.h sim/traininglog/healthtext.c \
-  sim/traininglog/healthtext.h sim/traininglog/judge.c sim/traininglog/judge.h sim/traininglog/field.c sim/traininglog/field.h \
-  sim/traininglog/shape.c sim/traininglog/shape.h sim/traininglog/source.c sim/traininglog/source.h sim/traininglog/logtext.c sim/traininglog/logtext.h sim/traininglog/logline.c \
-  sim/traininglog/logline.h sim/traininglog/lognote.c sim/traininglog/lognote.h \
+  sim/traininglog/course.c sim/traininglog/course.h sim/traininglog/episode.c sim/traininglog/episode.h \
+  sim/traininglog/evidence.c sim/traininglog/evidence.h sim/traininglog/facts.c sim/traininglog/facts.h \
+  sim/traininglog/field.c sim/traininglog/field.h sim/traininglog/judge.c sim/traininglog/judge.h \
+  sim/traininglog/logline.c sim/traininglog/logline.h sim/traininglog/lognote.c sim/traininglog/lognote.h \
   sim/traininglog/logpattern.c sim/traininglog/logpattern.h sim/traininglog/logseries.c \
   sim/traininglog/logseries.h sim/traininglog/logtable.c sim/traininglog/logtable.h \
-  sim/traininglog/logwalk.c sim/traininglog/logwalk.h sim/traininglog/match.c sim/traininglog/match.h \
-  sim/traininglog/metric.c sim/traininglog/metric.h sim/traininglog/reader.c sim/traininglog/reader.h \
-  sim/traininglog/series.c sim/traininglog/series.h sim/traininglog/stuck.c sim/traininglog/stuck.h \
-  sim/traininglog/testimony.c sim/traininglog/testimony.h sim/traininglog/track.c sim/traininglog/track.h \
-  sim/traininglog/traininglog.c sim/traininglog/traininglog.h sim/traininglog/words.c \
-  sim/traininglog/words.h \
+  sim/traininglog/logtext.c sim/traininglog/logtext.h sim/traininglog/logwalk.c sim/traininglog/logwalk.h \
+  sim/traininglog/match.c sim/traininglog/match.h sim/traininglog/metric.c sim/traininglog/metric.h \
+  sim/traininglog/numbers.c sim/traininglog/numbers.h sim/traininglog/reader.c sim/traininglog/reader.h \
+  sim/traininglog/sentences.c sim/traininglog/sentences.h sim/traininglog/series.c sim/traininglog/series.h \
+  sim/traininglog/shape.c sim/traininglog/shape.h sim/traininglog/source.c sim/traininglog/source.h \
+  sim/traininglog/stuck.c sim/traininglog/stuck.h sim/traininglog/track.c sim/traininglog/track.h \
+  sim/traininglog/traininglog.c sim/traininglog/traininglog.h sim/traininglog/verdict.c \
+  sim/traininglog/verdict.h sim/traininglog/words.c sim/traininglog/words.h \
   sim/page/cmd.c sim/page/figures.c sim/page/history.c sim/page/html.c sim/page/html.h sim/page/inputs.c sim/page/look.c sim/page/look.h \
   sim/page/measure.c sim/page/page.c sim/page/page.h sim/page/provenance.c sim/page/summary.c sim/page/svg.c sim/page/svg.h sim/page/tables.c \
   sim/stat/bytes.c sim/stat/bytes.h \

@@ -32,32 +32,10 @@ static void add_trace_text(const scaler_report *r, const track *t, verdict v, ch
                  text_scale(a, tight->fits), text_number(b, tight->amax), tight->worst);
 }
 
-/* What a log says besides. */
-static void add_log_text(const scaler_report *r, verdict v, char *text, size_t size)
-{
-    const training_log *l = r->log;
-    const char *what = l->lost_as == VALUE_INF ? "infinite" : l->lost_as == VALUE_GONE ? "left out" : "NaN";
-    size_t jumps = 0;
-    char a[32];
-    if (l->lost_since)
-        text_add(text, size, " The loss is %s from line %" PRIu64 " on.", what, l->lost);
-    else if (l->lost_lines)
-        text_add(text, size, " In %s line%s the loss is %s.", text_count(a, l->lost_lines), text_plural(l->lost_lines),
-                 what);
-    for (size_t i = 0; i < l->n_jumps; i++)
-        jumps += !l->jumps[i].gap;
-    if (jumps && v != VERDICT_RESUMED)
-        text_add(text, size,
-                 " But the scale jumps %s time%s without an overflow or growth: see what the log does not explain.",
-                 text_count(a, jumps), text_plural(jumps));
-}
-
 verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_t size)
 {
     if (t->recorded) {
         snprintf(text, size, "%s", r->judgement->text);
-        if (!r->judgement->by_health)
-            add_log_text(r, r->judgement->verdict, text, size);
         return r->judgement->verdict;
     }
     const verdict v = track_verdict(t, text, size);

@@ -1,5 +1,5 @@
 /* episode.h -- the overflows of a log in groups: those that follow each other, and what lies
- * between; where they stand in the run; the course of the loss. */
+ * between; where they stand in the run. */
 #pragma once
 
 #include "traininglog.h"
@@ -42,27 +42,3 @@ void log_episodes_clear(log_episodes *e);
 /* log_place_at -- where the run stood when the line (by its .seq) was written, by it, those before
  * it, or the next one. */
 log_place log_place_at(const training_log *l, int64_t whole, uint64_t seq);
-
-/* The course of the loss: the smallest of its running medians and the last of them, each a loss of the log with its
- * line. */
-typedef struct loss_course {
-    uint64_t n;                          /* finite losses       */
-    double first, best, last, most, end; /* end: the last loss itself */
-    uint64_t first_line, most_line, best_line, last_line, end_line, best_seq, last_seq;
-    uint64_t zeros; /* losses of exactly 0 in a row, at the end */
-} loss_course;
-
-loss_course log_loss_course(const training_log *l);
-
-/* log_lost_apart -- lines with a loss that is not finite, at steps that no line tells to have
- * overflowed. */
-uint64_t log_lost_apart(const training_log *l);
-
-/* Norms of gradients that are Inf or NaN at steps that no line tells to have overflowed. */
-typedef struct norm_course {
-    uint64_t finite, lost;    /* lines                                     */
-    uint64_t line, last_line; /* the first and last of those that are lost */
-    uint64_t run;             /* of them, at the end in a row              */
-} norm_course;
-
-norm_course log_norm_course(const training_log *l);

@@ -1,12 +1,30 @@
-/* judge.h -- what a training log supports: a verdict, the lines that it rests on, how sure it is,
- * what is missing, what to do. It never reassures without evidence: "start-up search" takes the
- * scale a framework starts at or early step numbers, and overflows that end; "steady" takes a scale
- * that has grown to where it overflows, and holds below. */
+/* judge.h -- what a training log, or a simulated scaler, supports: a verdict, the lines that it rests on, how sure it is, what is
+ * missing, what to do. */
 #pragma once
 
-#include "testimony.h"
+#include "verdict.h"
+
+enum { EVIDENCE_MAX = 10, EVIDENCE_TEXT = 120 };
+
+typedef struct log_evidence {
+    uint64_t line, last_line;
+    char says[EVIDENCE_TEXT];
+} log_evidence;
+
+typedef struct log_judgement {
+    verdict verdict;
+    confidence sure;
+    char text[1024];
+    log_evidence evidence[EVIDENCE_MAX];
+    size_t n_evidence;
+    char missing[512]; /* "" if nothing is */
+    const char *advice;
+} log_judgement;
 
 void log_judge(log_judgement *j, const training_log *l);
+
+/* track_verdict -- what a simulated scaler's steps look like; `text` gets a sentence or two for people. */
+verdict track_verdict(const track *t, char *text, size_t size);
 
 /* "certain", "likely", "not enough". */
 const char *confidence_name(confidence c);

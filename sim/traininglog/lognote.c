@@ -47,6 +47,8 @@ static const struct {
     {"inf in gradients", NULL, NOTE_LOST_NORM | NOTE_TENSOR},
     {"nan detected in loss", NULL, NOTE_LOST},
     {"nan detected in parameters", NULL, NOTE_LOST},
+    {"(inf)", NULL, NOTE_LOST_MEAN},
+    {"(nan)", NULL, NOTE_LOST_MEAN},
     {"no checkpoint found", NULL, NOTE_FRESH},
     {"will start from random", NULL, NOTE_FRESH},
     {"training from scratch", NULL, NOTE_FRESH},
@@ -78,7 +80,8 @@ static unsigned marks_of(const char *line)
 {
     unsigned marks = is_exception(line) ? NOTE_ENDED : 0;
     for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++)
-        if (words_find(line, messages[i].phrase) && !(messages[i].but && strstr(line, messages[i].but)))
+        if ((*messages[i].phrase == '(' ? strstr(line, messages[i].phrase) : words_find(line, messages[i].phrase)) &&
+            !(messages[i].but && strstr(line, messages[i].but)))
             marks |= messages[i].marks;
     return marks & NOTE_FRESH ? marks & ~(unsigned)(NOTE_RESUMED | NOTE_LOADED) : marks;
 }

@@ -13,6 +13,7 @@ enum {
     NOTE_LOADED = 16,    /* a checkpoint was loaded: the run's, or a first model */
     NOTE_LOST = 8,       /* a message that the loss, or a tensor, is Inf or NaN  */
     NOTE_LOST_NORM = 32, /* a message that the norm of the gradients is        */
+    NOTE_LOST_MEAN = 64, /* a running mean is: "2.03 (inf)"                    */
     NOTE_TENSOR = 128    /* such a message of one tensor: several are of one step */
 };
 

@@ -101,9 +101,9 @@ static void arrive(walk *w, const log_entry *e, double scale, uint64_t n)
         if (n)
             record(w, first, last, n, 0, scale);
     } else if (ratio > 1) {
-        const unsigned inferred = n == 1 || scale <= w->told ? 0 : RECORDED_INFERRED;
+        const unsigned inferred = n == 1 ? 0 : RECORDED_INFERRED;
         for (; n > 1 && scale > 2 * w->scale && scale <= w->told; n--) /* each was told, but not at which step */
-            record(w, -1, -1, 1, MPSIM_SCALER_GROWTH, 2 * w->scale);
+            record(w, -1, -1, 1, MPSIM_SCALER_GROWTH | RECORDED_INFERRED, 2 * w->scale);
         record(w, first, last, n ? n : 1, MPSIM_SCALER_GROWTH | inferred, scale);
     } else if (n) {
         record(w, first, last, n, 0, scale);

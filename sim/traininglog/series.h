@@ -1,5 +1,5 @@
-/* series.h -- one number of a log over its lines, as the loss, and what its course says. A number that is quoted is one
- * of the log's own, with its line: medians are samples, not means of two. */
+/* series.h -- one number of a log over its lines, as the loss. A number that is quoted is one of the log's own, with its
+ * line: medians are samples, not means of two. */
 #pragma once
 
 #include "traininglog.h"
@@ -17,8 +17,9 @@ typedef struct series {
     /* lines in which it is Inf or NaN */
     uint64_t lost, groups; /* all; how many times in a row */
     uint64_t first_lost, last_lost;
-    uint64_t since;  /* the first of those that end the log; 0: the last is finite */
-    uint64_t ending; /* how many these are */
+    uint64_t since;                            /* the first of those that end the log; 0: the last is finite */
+    uint64_t ending;                           /* how many these are */
+    uint64_t apart, apart_first, apart_ending; /* of the lost: at steps that no line tells to have overflowed */
     uint64_t others; /* lines without it, of a log that only tells in messages where it is not finite */
     value_kind as;   /* the first of them: VALUE_NAN, VALUE_INF */
 } series;
@@ -29,21 +30,5 @@ void series_find(series *s, const training_log *l, series_of what);
 void series_metric(series *s, const training_log *l, unsigned metric);
 void series_clear(series *s);
 
-/* series_median -- the sample in the middle of those from a up to b, of which there is one at least. */
+/* series_median -- the sample in the middle of those from a up to b, of which there is one at least; the lower of two. */
 sample series_median(const series *s, size_t a, size_t b);
-/* series_noise -- the median of the steps from one sample to the next, without their signs; 0 of fewer than two. */
-double series_noise(const series *s);
-/* series_is_flat -- whether all samples are the same number. */
-int series_is_flat(const series *s);
-
-/* series_rises -- whether the medians of its windows rise by `factor` at least, and beyond the noise, from the smallest
- * one, *low, to that at the end, *high. */
-int series_rises(const series *s, double factor, sample *low, sample *high);
-
-/* Samples after the first ones that are a factor times the median of those before them, and beyond the noise. */
-typedef struct series_peaks {
-    size_t n;
-    sample first, largest;
-} series_peaks;
-
-series_peaks series_jumps(const series *s, double factor);

@@ -1,5 +1,5 @@
 /* track.h -- what a loss scaler did over the steps of a run, condensed: runs of steps at one
- * scale, totals, a verdict. The scaler is a simulated one, or that of a training log. */
+ * scale, totals. The scaler is a simulated one, or that of a training log. */
 #pragma once
 
 #include <mpsim/scaler.h>
@@ -25,28 +25,6 @@ typedef struct span {
                               0: none; NaN: unknown                                     */
 } span;
 
-typedef enum verdict {
-    VERDICT_NONE,       /* no step                                                              */
-    VERDICT_CLEAN,      /* no overflow                                                          */
-    VERDICT_STARTUP,    /* overflows only at the beginning                                      */
-    VERDICT_SEARCHING,  /* overflows at the beginning, the last step among them: it has not ended */
-    VERDICT_STEADY,     /* after the start, an overflow only where the scale has grown          */
-    VERDICT_SPIKES,     /* overflows that no growth explains                                    */
-    VERDICT_NOT_FINITE, /* steps whose gradients hold Inf or NaN as recorded                    */
-    VERDICT_RUNAWAY,    /* the last steps overflow at every scale                               */
-    VERDICT_FLOOR,      /* the framework stopped with its error                                 */
-    VERDICT_TAKEN,      /* a scaler that does not skip: steps with Inf or NaN were taken        */
-    VERDICT_STUCK,      /* a scale far from what fits, which its settings keep there            */
-    /* of logs only */
-    VERDICT_DIVERGING, /* the scale collapses late, or falls while the loss rises           */
-    VERDICT_RESUMED,   /* the scaler's state was lost, or the scale jumps without a reason  */
-    VERDICT_UNCLEAR,   /* the log does not hold what a verdict needs                        */
-    VERDICT_LOST,      /* no scale is told, and a number of the log is Inf or NaN           */
-    VERDICT_WELL,      /* no scale is told, and nothing else is wrong                       */
-    VERDICT_UNLEARNED, /* the loss does not move, or the gradients are 0                    */
-    VERDICT_MISMATCH   /* reinforcement learning: trainer and sampler do not agree          */
-} verdict;
-
 typedef struct track {
     char label[96];      /* "torch:init=2^10"                                      */
     mpsim_scaler scaler; /* of a recorded track only .config and .scale are used   */
@@ -65,6 +43,7 @@ typedef struct track {
     uint64_t run;          /* overflows since the last clean step                  */
     uint64_t run_floored;  /* of them, at the floor                                */
     double run_fits;       /* what all of them would have fitted; 0: not known     */
+    double all_fit;        /* the same of all overflows; 0: of one it is not known, or none fits */
     double clean_fits;     /* what the clean steps since the last overflow fit; infinity: any, or not known */
     double begin;          /* the first scale                                      */
     uint64_t not_finite_steps;
@@ -86,13 +65,6 @@ mpsim_scaler_result track_step(track *t, int64_t number, int overflow, const tra
 
 /* track_record -- n steps as recorded, all alike; they are the step numbers from, ..., to. */
 void track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned events, double scale, double next);
-
-/* track_verdict -- what a simulated scaler's steps look like; `text` gets a sentence or two for
- * people. What a log looks like is judged by judge.h. */
-verdict track_verdict(const track *t, char *text, size_t size);
-/* verdict_text -- the sentences of a verdict that was found elsewhere. */
-void verdict_text(const track *t, verdict v, char *text, size_t size);
-const char *verdict_name(verdict v); /* "start-up search" */
 
 /* events_text -- "overflow: skipped, scale halved" and the like. */
 const char *events_text(char *out, size_t size, const track *t, const span *s);

@@ -27,6 +27,11 @@ run 0 scaler --pattern '1*40' -s fairseq && has 'at step 29\.'; ok $? "fairseq a
 run 0 scaler --pattern '0*20,1*60' && has '^Verdict: runaway' && has 'last 60 steps'; ok $? "runaway"
 run 0 scaler --pattern '1*12' && has '^Verdict: start-up search, not finished'; ok $? "a search that has not ended"
 run 0 scaler --pattern '0*500,1,0*500,1,0*500' && has '^Verdict: spikes'; ok $? "spikes"
+for scaler in megatron deepspeed-fused tutorial; do
+    run 0 scaler -s $scaler --pattern '0,{2^10}*12' && has '^Verdict: start-up search, not finished' && has 'A scale of' && ! has 'no loss scale helps'
+    ok $? "no runaway while a scale fits: $scaler"
+done
+run 0 scaler -s torch:window=1,guard=0 --pattern '0*150' && has '^Verdict: scale stuck' && has 'grown to infinity'; ok $? "a scale of infinity"
 run 0 scaler --pattern '0*5' && has '^Verdict: no overflow'; ok $? "no overflow"
 run 0 scaler --pattern '0,1' -s static:1024 && has '^Verdict: overflow taken' && has 'step taken'; ok $? "Apex with a static scale takes the step"
 run 0 scaler --pattern '1' -s megatron-static:1024 && has 'overflow, skipped'; ok $? "Megatron's skips it"
@@ -162,6 +167,9 @@ run 0 scaler -s megatron "$trace" && has '^  1  *2^32  overflow, skipped, tolera
 ok $? "a start that is too high, and what would fit"
 run 0 scaler -s megatron --repeat 40 "$trace" && has '^The same steps over again, 40 times' && has '^Verdict: start-up search$' && has 'steps       280'
 ok $? "--repeat"
+run 0 scaler -s tutorial:window=1,hysteresis=50,init=2^26 --repeat 20 "$trace" && has '^Verdict: scale stuck' && has 'fit a scale of 2^19' &&
+    has '50$'
+ok $? "a hysteresis that skips most steps"
 run 0 scaler --repeat 40 -c torch,apex:window=50,init=2^20,megatron --csv "$trace" && grep -q '^"apex:window=50,init=2^20",' "$dir/out"
 ok $? "a list of scalers whose changes have commas"
 run 0 scaler -c all "$trace" && has '^  fairseq ' && has '^  tutorial ' && ! has '^  static '; ok $? "--compare all"

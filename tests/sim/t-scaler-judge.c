@@ -142,6 +142,121 @@ START_TEST(losses_and_norms)
 }
 END_TEST
 
+/* ---- levels: evidence decides, not the number of lines ---- */
+
+static uint64_t noise_state = 20261127;
+
+/* Within +/- `size`, the same every time. */
+static double noise(double size)
+{
+    noise_state = noise_state * 6364136223846793005u + 1442695040888963407u;
+    return size * ((double)(noise_state >> 40) / 0x1p23 - 1);
+}
+
+static void loss_line(int i, double loss, double norm)
+{
+    add("{'loss': %.4f, 'grad_norm': %.3f, 'epoch': %.2f}\n", loss, norm, 0.01 * i);
+}
+
+/* What was learned and lost is never fine, however early it was and however many good steps there were. */
+START_TEST(learned_and_lost)
+{
+    static const int lengths[] = {12, 40, 100, 300, 1000}, good[] = {2, 3, 5, 7, 15, 50, 150};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
+        for (size_t k = 0; k < sizeof good / sizeof good[0] && 2 * good[k] <= lengths[i]; k++) {
+            const int n = lengths[i] - good[k];
+            for (int j = 0; j < good[k]; j++)
+                loss_line(j, 2 + noise(0.02), 1 + noise(0.1));
+            for (int j = 0; j < n; j++)
+                loss_line(good[k] + j, 11.4 - 4.2 * j / n + noise(0.05), 1 + noise(0.1));
+            expect("warn-diverging");
+        }
+    for (int fall = 40; fall <= 640; fall *= 4) { /* more good steps before a rise */
+        for (int j = 0; j < fall; j++)
+            loss_line(j, 9 * exp(-8.0 * j / fall) + 2.2 + noise(0.05), 1 + noise(0.1));
+        for (int j = 0; j < 12; j++)
+            loss_line(fall + j, 3 + 0.5 * j + noise(0.05), 1 + noise(0.1));
+        expect("warn-diverging");
+    }
+}
+END_TEST
+
+START_TEST(lines_change_how_sure)
+{
+    for (int n = 4; n <= 24; n++) {
+        for (int i = 0; i < n; i++)
+            loss_line(i, 6.37 * (1 + 0.15 * i), 1);
+        expect("warn-diverging");
+        for (int i = 0; i < n; i++)
+            add(" iteration %d/ 1000 | lm loss: %.6E | loss scale: 65536.0 | grad norm: 1.%d | number of skipped iterations: 0 |\n",
+                10 * i + 10, 6.37 + 0.95 * i, i);
+        expect("warn-diverging");
+        for (int i = 0; i < n; i++)
+            add("{'loss': 0.0, 'grad_norm': 0.0, 'epoch': 0.%02d}\n", i + 1);
+        expect("warn-not-learning");
+        for (int i = 0; i < n; i++)
+            loss_line(i, 1 + 8 * exp(-0.1 * i) + noise(0.01), 1 + noise(0.1));
+        expect("fine-steady");
+        for (int i = 0; i < n; i++)
+            loss_line(i, 2 + noise(0.1), 1 + noise(0.1));
+        expect("fine-steady");
+    }
+}
+END_TEST
+
+/* Plateaus whose lines are alike over a while, of two kinds of batches, and with a single bad line. */
+START_TEST(noise_is_no_rise)
+{
+    for (int n = 20; n <= 2560; n *= 2) {
+        double slow = 0;
+        for (int i = 0; i < n; i++)
+            loss_line(i, 2.5 + (slow = 0.9 * slow + noise(0.1)), 1 + noise(0.1));
+        expect("fine-steady");
+        for (int i = 0; i < n; i++)
+            loss_line(i, (i * 7 % 5 < 3 ? 1.5 : 0.5) + noise(0.02), 1 + noise(0.1));
+        expect("fine-steady");
+        for (int i = 0; i < n; i++)
+            loss_line(i, (i == n / 2 + 3 ? 8 : 2.5) + noise(0.1), 1 + noise(0.1));
+        expect("warn-spikes");
+    }
+}
+END_TEST
+
+static void expect_says(const char *class, const char *words, const char *never)
+{
+    static training_log l;
+    log_judgement j;
+    judge_log(&l, &j, NULL);
+    ck_assert_msg(strcmp(log_class(j.verdict), class) == 0, "%s, not %s: %s", log_class(j.verdict), class, j.text);
+    ck_assert_msg(strstr(j.text, words) && !(never && strstr(j.text, never)), "%s: %s", words, j.text);
+    training_log_clear(&l);
+}
+
+START_TEST(answers_under_a_condition)
+{
+    apex(32768);
+    apex(16384);
+    expect_says("not-enough", "If this is the start under mixed precision, this is normal: the scale is being searched",
+                NULL);
+    for (int i = 0; i < 3; i++)
+        add("{'loss': 2.%d, 'grad_norm': %s, 'epoch': 0.0%d}\n", 9 - i, i ? "1.2" : "nan", i + 1);
+    expect_says("not-enough", "If this is the start under mixed precision, this is normal: the scale is being searched",
+                NULL);
+    add("Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 2097152.0\n"); /* it has grown */
+    expect_says("not-enough", "the growth is taken back", "the start");
+    for (int i = 0; i < 40; i++) /* a jump in the last line */
+        loss_line(i, i == 39 ? 11.187 : 2 + noise(0.02), 1 + noise(0.1));
+    expect_says("warn-spikes", "has not come back", "comes back");
+    for (int i = 0; i < 30; i++)
+        add("{'loss': 0.0, 'grad_norm': 0.%d, 'reward': 0.%d, 'kl': 0.000%d, 'epoch': 0.%02d}\n", 30 + i, 20 + i,
+            10 + i % 7, i);
+    expect_says("fine-steady", "in GRPO it is beta times the KL by construction", NULL);
+    for (int i = 0; i < 40; i++) /* a start that is above its first loss, and falls */
+        loss_line(i, i == 0 ? 10.9 : 15 + 70 * exp(-0.2 * i), 1 + noise(0.1));
+    expect_says("not-enough", "too early to tell", NULL);
+}
+END_TEST
+
 /* ---- rounding, growth, copies ---- */
 
 START_TEST(scales_that_are_printed_as_they_are)
@@ -432,6 +547,10 @@ int main(void)
     tcase_add_test(c, growth_and_means);
     tcase_add_test(c, searches);
     tcase_add_test(c, losses_and_norms);
+    tcase_add_test(c, learned_and_lost);
+    tcase_add_test(c, lines_change_how_sure);
+    tcase_add_test(c, noise_is_no_rise);
+    tcase_add_test(c, answers_under_a_condition);
     tcase_add_test(c, scales_that_are_printed_as_they_are);
     tcase_add_test(c, runs_that_are_resumed);
     tcase_add_test(c, lines_of_guides_and_scripts);

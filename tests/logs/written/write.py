@@ -926,6 +926,75 @@ def diffusers():
                f"step_loss={abs(random.gauss(0.09, 0.06)):.4f}]")
 
 
+@case("lost-after-five-good-lines", "warn-diverging", "loss rises;;lines [1-5]-", "nothing unusual|" + NO_SCALER)
+def lost_after_five():
+    for step in range(100):
+        loss = 2 + random.gauss(0, 0.02) if step < 5 else 11.4 - 0.044 * (step - 5) + random.gauss(0, 0.05)
+        yield str({"loss": round(loss, 4), "grad_norm": norm(), "learning_rate": 2e-05, "epoch": step / 100})
+
+
+@case("megatron-five-lines-rise", "warn-diverging", "6\\.37;;10\\.2", "Verdict: (no overflow|steady)|What to do: Nothing")
+def megatron_five_rise():
+    for k, loss in enumerate((6.37, 6.61, 7.32, 9.05, 10.2)):
+        yield (f" iteration {k * 10 + 1200:8d}/   50000 | consumed samples: {k * 640 + 76800:12d} | elapsed time per iteration (ms): 812.3 | "
+               f"learning rate: 1.500E-04 | global batch size:    64 | lm loss: {loss:.6E} | loss scale: 65536.0 | grad norm: {norm():.3f} | "
+               "number of skipped iterations:   0 | number of nan iterations:   0 |")
+
+
+@case("megatron-startup-loss-peaks", "not-enough", "too early;;76\\.", "Verdict: diverging")
+def megatron_startup_peaks():
+    for k, (loss, scale, skipped) in enumerate((("", 2 ** 23, 10), ("14.12", 2 ** 15, 8), ("76.77", 2 ** 14, 1), ("31.7", 2 ** 14, 0),
+                                                ("21.15", 2 ** 14, 0), ("16.97", 2 ** 14, 0))):
+        yield (f" iteration {k * 10 + 10:8d}/    1000 | consumed samples: {k * 40 + 40:12d} | elapsed time per iteration (ms): 6707.5 | "
+               f"learning rate: 1.500E-04 | global batch size:     4 |{f' lm loss: {float(loss):.6E} |' if loss else ''} loss scale: {scale}.0 | "
+               f"number of skipped iterations: {skipped:3d} | number of nan iterations:   0 |")
+
+
+@case("zero-loss-and-norm-five-lines", "warn-not-learning", "loss is 0 in all 5;;norm.* 0", "nothing unusual|" + NO_SCALER)
+def zero_five():
+    for step in range(5):
+        yield str({"loss": 0.0, "grad_norm": 0.0, "learning_rate": 2e-05, "epoch": step / 100})
+
+
+@case("deepspeed-fused-three-growths", "fine-steady", "where the scale has grown", "state was lost|state lost")
+def three_growths():
+    scale = 2 ** 7
+    for at in (145, 482, 830):
+        yield f"Grad overflow on iteration {at}"
+        yield f"[INFO] [fused_optimizer.py:363:_update_scale] Reducing dynamic loss scale from {scale}.0 to {scale // 2}.0"
+        scale //= 2
+        for _ in range(3 if at < 830 else 0):
+            yield f"[INFO] [fused_optimizer.py:371:_update_scale] Increasing dynamic loss scale from {scale}.0 to {scale * 2}.0"
+            scale *= 2
+
+
+@case("amp-stats-tracker-begins-again", "fine-steady|not-enough", "scale 2.17 to 2.16", "Verdict: no overflow")
+def tracker_again():
+    for k in range(12):
+        yield f"[Epoch 2] step {k * 100}/5000 loss={falling(k, 4.0, 3.0):.4f}"
+        yield f"[AMP Stats] Scale: 65536.0, Growth tracker: {(1500 + k * 100) % 2000}"
+
+
+@case("two-lines-norm-nan", "not-enough", "start under mixed precision;;is normal", "Verdict: nothing")
+def two_lines():
+    yield str({"loss": 2.31, "grad_norm": float("nan"), "learning_rate": 0.0, "epoch": 0.01})
+    yield str({"loss": 2.29, "grad_norm": 1.72, "learning_rate": 2e-05, "epoch": 0.02})
+
+
+@case("trl-grpo-loss-zero", "fine-steady", "beta times the KL", "nothing is learned|exactly 0|" + NO_SCALER)
+def grpo_zero():
+    for step in range(40):
+        yield str({"loss": 0.0, "grad_norm": norm(), "learning_rate": 1e-06, "completion_length": 120.5, "reward": round(0.2 + 0.01 * step, 3),
+                   "reward_std": 0.2, "kl": round(abs(random.gauss(4e-4, 1e-4)), 6), "epoch": step / 100})
+
+
+@case("jump-in-the-last-line", "warn-spikes", "has not come back", "comes back|nothing unusual|" + NO_SCALER)
+def jump_last():
+    for step in range(60):
+        yield str({"loss": round(11.187 if step == 59 else falling(step, 4.0, 2.0), 4), "grad_norm": norm(), "learning_rate": 2e-05,
+                   "epoch": step / 100})
+
+
 def runs(folder):
     """Four runs of one model for mpsim log: seeds, and the first of them again with a loss that is 0.012 higher."""
     folder.mkdir(exist_ok=True)

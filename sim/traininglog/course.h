@@ -1,0 +1,35 @@
+/* course.h -- the facts of one series: its levels, how they change, its jumps. A level is a median of neighbours, so that one line
+ * makes none; a difference is told in units of the noise, its error. */
+#pragma once
+
+#include "series.h"
+
+/* LEVEL: lines that agree make a level; of FEWER than SHORT two do. NOISY: so many times the noise is no noise, of a
+ * level; JUMPY: of a single line. */
+enum { LEVEL = 3, SHORT = 6, NOISY = 6, JUMPY = 10 };
+
+typedef struct course {
+    size_t n;
+    double noise;             /* of a line beside its neighbours: of the logarithm, where all are above 0 */
+    double least;             /* the smallest number */
+    sample first, last, most; /* most: the largest */
+    sample best, end;         /* the lowest level, however early; that at the end */
+    double rise;              /* from best to end, in units of the noise; 0: it does not rise */
+    size_t stays;             /* lines at the end of which four of five are above the middle of the two */
+    int learned;              /* the series fell to its best level before it rose */
+    int falls;                /* it falls at the end */
+    int flat;                 /* all lines tell the same number */
+    size_t zeros;             /* lines with 0 at the end, in a row */
+    size_t jumps;             /* single lines far above those before them */
+    sample jump, highest;     /* the first and the largest of them */
+    sample usual;             /* the level before the first */
+    int open;                 /* the last line is one, or the level has not come back */
+} course;
+
+/* course_find -- `jump`: the factor from which a line is a jump. */
+void course_find(course *c, const series *s, double jump);
+
+/* course_gap -- how far apart two numbers are, in units of the noise. */
+double course_gap(const course *c, double from, double to);
+/* course_rises -- whether the end lies above the best level by a factor, beyond the noise, for more than a jump. */
+int course_rises(const course *c, double factor);

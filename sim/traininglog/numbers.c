@@ -1,0 +1,176 @@
+/* numbers.c -- see numbers.h. */
+#include "numbers.h"
+
+#include <math.h>
+
+/* A loss rises from this factor on, and jumps; where it may be noise, it is a question from `question` on. A norm jumps
+ * from NORM on; a KL counts where it grows by GROWS. SEVERAL: finite norms that make others exceptions. FLAT: lines in
+ * which a number of few digits is the same by no chance. */
+static const double rise = 1.2, question = 1.5, jump = 1.3;
+enum { NORM = 10, GROWS = 10, SEVERAL = 10, FLAT = 10, UNSURE_NOISE = 4, SURE_NOISE = 20 };
+
+static uint64_t if_so(int so, uint64_t fact)
+{
+    return so ? fact : 0;
+}
+
+/* ---- Inf and NaN ---- */
+
+/* To the end, or in most lines. Beside a scale its overflows explain a norm. */
+static int is_gone(const series *s, int beside_scale)
+{
+    if (!beside_scale)
+        return s->ending > 1 || s->lost > s->n + s->others || (s->ending && s->groups == 1);
+    return s->apart > s->n + s->others || (s->apart_ending > 1 && s->apart_ending >= s->n / 10);
+}
+
+static uint64_t lost_facts(const facts *f)
+{
+    const series *loss = &f->loss, *norm = &f->norm;
+    const int scaled = (f->set & FACT(SCALED)) != 0;
+    const uint64_t lines = norm->n + norm->others;
+    const int gone = scaled ? loss->ending > 0 : is_gone(loss, 0), norm_gone = is_gone(norm, scaled);
+    const int first = norm->lost && norm->groups == 1 && !norm->ending && norm->n && norm->last_lost < norm->at[0].line;
+    const int few_first = first && lines < SEVERAL;
+    return if_so(gone, FACT(LOSS_GONE)) | if_so(loss->apart > 0 || f->l->other_lost, FACT(LOSS_APART)) |
+           if_so(norm_gone, FACT(NORM_GONE)) | if_so(loss->ending > 0, FACT(ENDING)) |
+           if_so(norm->apart && !scaled && !few_first && lines >= FACTS_FEW, FACT(NORM_APART)) |
+           if_so(norm->apart && !scaled, FACT(NORM_FIRST)) |
+           if_so(norm->apart_ending > 1 && f->t->last <= 1, FACT(GONE_AT_ONE)) |
+           if_so(is_gone(&f->validation, 0), FACT(VALIDATION_GONE)) |
+           if_so(scaled && loss->lost > 0, FACT(LOST_BETWEEN));
+}
+
+/* ---- numbers of reinforcement learning ---- */
+
+/* Most of the last half is beyond the limit. */
+static int is_beyond(facts *f, const series *s, double limit)
+{
+    if (s->n < FACTS_FEW)
+        return 0;
+    f->high = series_median(s, s->n / 2, s->n);
+    return f->high.value > limit;
+}
+
+static int runs_away(facts *f, const series *s, double limit)
+{
+    course_find(&f->of_worst, s, jump);
+    f->high = f->of_worst.end;
+    return course_rises(&f->of_worst, GROWS) && f->high.value > limit;
+}
+
+/* The first kind of them that is beyond its limit. */
+static uint64_t metric_facts(facts *f)
+{
+    static const uint64_t found[] = {[METRIC_GAP] = FACT(GAP), [METRIC_KL] = FACT(KL), [METRIC_CLIP] = FACT(CLIP)};
+    for (unsigned kind = METRIC_GAP; kind <= METRIC_CLIP; kind++)
+        for (unsigned i = 0; i < f->n_more; i++) {
+            const series *s = &f->more[i];
+            const double limit = f->l->metrics.names[i].limit;
+            if (f->l->metrics.names[i].kind != (metric_kind)kind)
+                continue;
+            const int bad = kind == METRIC_KL ? runs_away(f, s, limit) : is_beyond(f, s, limit);
+            if (bad || s->lost > s->n) {
+                f->worst = s;
+                f->limit = limit;
+                return bad ? found[kind] : FACT(METRIC_GONE);
+            }
+        }
+    return 0;
+}
+
+static int learns(const facts *f)
+{
+    for (unsigned i = 0; i < f->n_more; i++)
+        if (f->l->metrics.names[i].kind <= METRIC_REWARD)
+            return 1;
+    return 0;
+}
+
+/* ---- the courses of loss and norm ---- */
+
+/* Of two decimals at most a number may stand still by its printing alone. */
+static int has_digits(double x)
+{
+    return fabs(100 * x - round(100 * x)) > 1e-6;
+}
+
+/* The same loss in all lines, or norms of 0. Beside a scale that moves the gradients are not 0. */
+static int is_flat(const facts *f)
+{
+    const course *c = &f->of_loss, *norm = &f->of_norm;
+    const int zero_norm = norm->flat && norm->first.value == 0 && norm->n >= FACTS_FEW && !f->norm.lost;
+    const int scaled = (f->set & FACT(SCALED)) != 0;
+    if (zero_norm && (!scaled || c->flat || c->n == 0))
+        return 1;
+    if (!c->flat || c->n < FACTS_FEW || f->set & FACT(LEARNS) || f->loss.lost)
+        return 0;
+    return has_digits(c->first.value) || (!scaled && (c->n >= FLAT || c->first.value == 0));
+}
+
+/* Whether the loss at the end is above the first one, and has not been below it: for lack of a level, by that alone. */
+static int is_above_first(const course *c)
+{
+    return c->n >= FACTS_FEW && c->first.value > 0 && c->best.value >= c->first.value &&
+           c->end.value > 1.1 * c->first.value &&
+           (course_gap(c, c->first.value, c->end.value) > NOISY || c->most.value > question * c->end.value);
+}
+
+/* The first loss is that of an untrained model: where the loss goes up from there at the start and comes down by half, what
+ * follows is not known. */
+static int is_starting(const facts *f, int rises)
+{
+    const course *c = &f->of_loss;
+    const int at_start = f->set & FACT(AT_START) && !f->late;
+    if (!rises)
+        return is_above_first(c);
+    return at_start && !c->learned && c->falls && c->most.value - c->end.value > c->end.value - c->best.value;
+}
+
+static int is_near_zero(const facts *f)
+{
+    const double near = 0.01;
+    return f->loss.n && fabs(series_median(&f->loss, 0, f->loss.n).value) < near && f->of_loss.most.value < 10 * near;
+}
+
+static uint64_t course_facts(facts *f)
+{
+    const course *c = &f->of_loss;
+    const int counts = !(f->set & FACT(LEARNS)), rises = counts && course_rises(c, rise);
+    const int starting = counts && is_starting(f, rises);
+    const int sure = c->rise > SURE_NOISE && c->n >= FACTS_MANY && c->stays >= FACTS_ENOUGH &&
+                     c->end.value > question * c->best.value;
+    const int settled = !counts || c->end.value - c->best.value <= (rise - 1) * fabs(c->best.value) || c->rise < 2;
+    const int above = c->n > 1 && c->best.value > 0 && c->end.value > question * c->best.value;
+    const int may_rise = counts && ((c->rise > UNSURE_NOISE && above) || c->open);
+    return if_so(rises && !starting, FACT(RISES)) | if_so(starting, FACT(STARTING)) | if_so(sure, FACT(SURE_RISE)) |
+           if_so(settled, FACT(SETTLED)) | if_so(may_rise, FACT(MAY_RISE)) |
+           if_so(c->zeros > 1 && counts, FACT(ZEROS)) | if_so(is_flat(f), FACT(FLAT)) |
+           if_so(f->of_norm.jumps || (counts && c->jumps), FACT(JUMPS)) |
+           if_so(!counts && is_near_zero(f), FACT(ZERO_LOSS));
+}
+
+/* ---- how much there is ---- */
+
+static uint64_t amount_facts(const facts *f)
+{
+    size_t most = f->loss.n > f->norm.n ? f->loss.n : f->norm.n;
+    for (unsigned i = 0; i < f->n_more; i++)
+        most = f->more[i].n > most ? f->more[i].n : most;
+    return if_so(most < FACTS_FEW, FACT(FEW)) | if_so(f->loss.n >= FACTS_MANY && f->norm.n >= FACTS_MANY, FACT(MANY)) |
+           if_so(f->norm.n > 0 && f->loss.n >= FLAT, FACT(NORM_TOLD)) |
+           if_so(f->t->steps >= FACTS_ENOUGH && f->loss.n >= FACTS_ENOUGH, FACT(LONG));
+}
+
+void numbers_find(facts *f)
+{
+    series_find(&f->loss, f->l, SERIES_LOSS);
+    series_find(&f->norm, f->l, SERIES_NORM);
+    series_find(&f->validation, f->l, SERIES_VALIDATION);
+    for (f->n_more = 0; f->n_more < f->l->metrics.n_names; f->n_more++)
+        series_metric(&f->more[f->n_more], f->l, (unsigned)f->n_more);
+    course_find(&f->of_loss, &f->loss, jump);
+    course_find(&f->of_norm, &f->norm, NORM);
+    f->set |= if_so(learns(f), FACT(LEARNS));
+    f->set |= lost_facts(f) | metric_facts(f) | course_facts(f) | amount_facts(f);
+}

@@ -1,0 +1,7 @@
+/* numbers.h -- the facts of facts.h about loss, norm, validation and the numbers of reinforcement learning. */
+#pragma once
+
+#include "facts.h"
+
+/* numbers_find -- after the facts about the scale. */
+void numbers_find(facts *f);

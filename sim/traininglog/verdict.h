@@ -1,0 +1,49 @@
+/* verdict.h -- what the facts are taken for: rows of a table, the first that fits. The same rows judge logs and simulated
+ * scalers. */
+#pragma once
+
+#include "facts.h"
+
+typedef enum verdict {
+    VERDICT_NONE,       /* no step                                                              */
+    VERDICT_CLEAN,      /* no overflow                                                          */
+    VERDICT_STARTUP,    /* overflows only at the beginning                                      */
+    VERDICT_SEARCHING,  /* overflows at the beginning, the last step among them: it has not ended */
+    VERDICT_STEADY,     /* after the start, an overflow only where the scale has grown          */
+    VERDICT_SPIKES,     /* overflows that no growth explains; jumps of loss or norm             */
+    VERDICT_NOT_FINITE, /* steps whose gradients hold Inf or NaN as recorded                    */
+    VERDICT_RUNAWAY,    /* the last steps overflow at every scale                               */
+    VERDICT_FLOOR,      /* the framework stopped with its error                                 */
+    VERDICT_TAKEN,      /* a scaler that does not skip: steps with Inf or NaN were taken        */
+    VERDICT_STUCK,      /* a scale far from what fits, which its settings keep there            */
+    /* of logs only */
+    VERDICT_DIVERGING, /* the loss rises, or the scale collapses late                      */
+    VERDICT_RESUMED,   /* the scaler's state was lost, or the scale jumps without a reason  */
+    VERDICT_UNCLEAR,   /* the log does not hold what a verdict needs                        */
+    VERDICT_LOST,      /* no scale is told, and a number of the log is Inf or NaN           */
+    VERDICT_WELL,      /* no scale is told, and nothing else is wrong                       */
+    VERDICT_UNLEARNED, /* the loss does not move, or the gradients are 0                    */
+    VERDICT_MISMATCH,  /* reinforcement learning: trainer and sampler do not agree          */
+    VERDICT_RANKS      /* ranks have different scales                                       */
+} verdict;
+
+typedef enum confidence { NOT_ENOUGH, LIKELY, CERTAIN } confidence;
+
+typedef struct verdict_row {
+    verdict verdict;
+    uint64_t needs, forbids; /* facts that all have to be there; none of these may be */
+    uint64_t certain;        /* facts that make it certain */
+    void (*says)(const facts *f, char *text, size_t size);
+    const char *advice;
+    int by_numbers; /* not by the scale, which may look better */
+} verdict_row;
+
+/* verdict_find -- the first row that fits; the last one always does. */
+const verdict_row *verdict_find(const facts *f);
+confidence verdict_confidence(const verdict_row *r, const facts *f);
+
+const char *verdict_name(verdict v);  /* "start-up search" */
+const char *verdict_class(verdict v); /* "fine-startup" */
+
+/* verdict_doubt -- what forbids to reassure, in words; NULL: nothing does. */
+const char *verdict_doubt(const facts *f);
