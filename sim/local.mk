@@ -134,7 +134,7 @@ sim_libtrace_a_SOURCES = \
   sim/pickle/pickle.h sim/pickle/tree.c sim/quant/describe.c sim/quant/describe.h sim/quant/form.c \
   sim/quant/geometry.c sim/quant/ggml.c sim/quant/ggml.h sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
   sim/text/escape.c sim/text/escape.h sim/text/filekind.c sim/text/filekind.h sim/text/json.c sim/text/json.h sim/text/option.c sim/text/option.h \
-  sim/text/words.c sim/text/words.h sim/trace/arrays.c sim/trace/bytewalk.c sim/trace/bytewalk.h sim/trace/convention.c \
+  sim/text/words.c sim/text/words.h sim/trace/arrays.c sim/trace/bytewalk.c sim/trace/bytewalk.h sim/trace/chunks.c sim/trace/chunks.h sim/trace/convention.c \
   sim/trace/convention.h sim/trace/copy.c sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
   sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/impl.h sim/trace/inputs.c sim/trace/inputs.h \
   sim/trace/jsontext.c sim/trace/jsontext.h sim/trace/kinds.c sim/trace/kinds.h sim/trace/layout.c sim/trace/llmc.c \

@@ -1,10 +1,11 @@
 /* msgpack.c -- checkpoints of Flax: one MessagePack map of maps, whose leaves are arrays.
  *
  * An array is an extension of type 1: a packed triple of shape, name of the dtype, bytes in C order; of type 3: the same, a
- * scalar. Lists are maps with "0", "1", ... for keys. An array above 1 GiB is a map of its pieces, which are arrays here. Names
+ * scalar. Lists are maps with "0", "1", ... for keys. An array above 1 GiB is a map of its pieces (chunks.h), which are joined. Names
  * are the paths of keys, joined by '/'; numbers and texts on the way are metadata.
  * Sources: the specification of MessagePack; flax/serialization.py (flax 0.10). */
 #include "bytewalk.h"
+#include "chunks.h"
 
 #include "../text/words.h"
 
@@ -224,7 +225,8 @@ static int take_key(flax *x)
 static int take_value(flax *x, int depth)
 {
     token k;
-    const size_t length = strlen(x->path);
+    const size_t length = strlen(x->path), entries = x->t->count, pairs = x->t->n_metadata;
+    int chunked = 0;
     if (depth > DEPTH_MAX)
         return trace_fail(x->t, x->w.error, x->w.at, "maps are nested deeper than %d", DEPTH_MAX);
     if (next(x, x->end, &k))
@@ -238,11 +240,12 @@ static int take_value(flax *x, int depth)
     for (uint64_t i = 0; i < k.n; i++) {
         if (k.kind == MAP ? take_key(x) : enter(x, x->w.at, NULL, i))
             return -1;
+        chunked |= strcmp(x->path + length + (length != 0), CHUNKS_KEY) == 0;
         if (take_value(x, depth + 1))
             return -1;
         x->path[length] = '\0';
     }
-    return 0;
+    return chunked ? chunks_join(x->t, x->path, entries, pairs, x->w.error) : 0;
 }
 
 static int open_msgpack(trace *t, const trace_options *options, trace_error *error)
@@ -261,7 +264,8 @@ static int open_msgpack(trace *t, const trace_options *options, trace_error *err
     return failed || trace_order(t) ? trace_no_memory(t, error) : 0;
 }
 
-const trace_layout_type trace_layout_msgpack = {.name = "msgpack", .open = open_msgpack};
+const trace_layout_type trace_layout_msgpack = {
+    .name = "msgpack", .open = open_msgpack, .codes = chunks_codes, .close = chunks_close};
 
 /* A map whose first key is text. */
 int trace_msgpack_begins(const unsigned char *head, size_t n)

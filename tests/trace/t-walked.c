@@ -96,6 +96,73 @@ START_TEST(bad_msgpack)
 }
 END_TEST
 
+/* {"a": {KEY: true, "shape": {...}, "chunks": {...}}}; a piece has one float, or is of int8. */
+#define CHUNKED(shape, chunks)                                     \
+    "\x81\xa1"                                                     \
+    "a\x83\xb9__msgpack_chunked_array__\xc3\xa5shape" shape "\xa6" \
+    "chunks" chunks
+#define PIECE(key, bytes)                     \
+    "\xa1" key "\xc7\x11\x01\x93\x91\x01\xa7" \
+    "float32\xc4\x04" bytes
+#define BYTE_PIECE(key)                       \
+    "\xa1" key "\xc7\x0b\x01\x93\x91\x01\xa4" \
+    "int8\xc4\x01x"
+
+START_TEST(bug_20261127_arrays_in_pieces)
+{
+    static const char good[] = CHUNKED("\x81\xa1"
+                                       "0\x02",
+                                       "\x82" PIECE("1", "\0\0\0\x40") PIECE("0", "\0\0\x80\x3f"));
+    blob b = {0};
+    trace_error e;
+    double v[3];
+    size_t got;
+    blob_add(&b, good, sizeof good - 1);
+    trace *t = trace_open(bad_write("chunks.msgpack", &b), NULL, &e);
+    ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
+    ck_assert(trace_count(t) == 1 && strcmp(trace_at(t, 0)->name, "a") == 0 && !trace_metadata_key(t, 0));
+    ck_assert(trace_select(t, 0, &e) == 0 && trace_read(t, v, 3, &got, &e) == 0 && got == 2 && v[0] == 1 && v[1] == 2);
+    trace_close(t);
+#define BAD(text, fragment) refused("bad.msgpack", text, sizeof text - 1, "array 'a' in pieces: " fragment)
+    BAD(CHUNKED("\x81\xa1"
+                "0\x03",
+                "\x82" PIECE("0", "1234") PIECE("1", "1234")),
+        "they do not have the elements");
+    BAD(CHUNKED("\x81\xa1"
+                "0\x02",
+                "\x82" PIECE("0", "1234") PIECE("2", "1234")),
+        "its pieces are not numbered");
+    BAD(CHUNKED("\x81\xa1"
+                "0\x02",
+                "\x82" PIECE("0", "1234") PIECE("0", "1234")),
+        "its pieces are not numbered");
+    BAD(CHUNKED("\x81\xa1"
+                "0\x02",
+                "\x82" PIECE("0", "1234") BYTE_PIECE("1")),
+        "its pieces are of different dtypes");
+    BAD(CHUNKED("\x81\xa1"
+                "1\x02",
+                "\x81" PIECE("0", "1234")),
+        "a side of its shape is missing");
+    BAD(CHUNKED("\x82\xa1"
+                "0\x01\xa1"
+                "0\x01",
+                "\x81" PIECE("0", "1234")),
+        "a side of its shape is not");
+    BAD(CHUNKED("\x81\xa1"
+                "0\xff",
+                "\x81" PIECE("0", "1234")),
+        "a side of its shape is not");
+    BAD(CHUNKED("\x80", "\x80"), "there is none");
+    BAD(CHUNKED("\x82\xa1"
+                "0\xcf\x80\0\0\0\0\0\0\0\xa1"
+                "1\x02",
+                "\x81" PIECE("0", "1234")),
+        "they do not have the elements");
+#undef BAD
+}
+END_TEST
+
 /* ir_version, then a graph with one initialiser of these fields. */
 #define MODEL(n, m, fields) "\x08\x0a\x3a" n "\x2a" m fields
 
@@ -406,6 +473,7 @@ static void damage(const char *file)
 START_TEST(any_damage_is_read_or_refused)
 {
     damage("flax.msgpack");
+    damage("chunks.msgpack");
     damage("model.onnx");
     damage("graphs.onnx");
 }
@@ -416,6 +484,7 @@ int main(void)
     TCase *all = test_case("walked", 60);
     tcase_add_test(all, bad_msgpack);
     tcase_add_test(all, bad_onnx);
+    tcase_add_test(all, bug_20261127_arrays_in_pieces);
     tcase_add_test(all, bug_20261127_onnx_data_beside_the_model);
     tcase_add_test(all, onnx_shows_no_more_than_the_ratio);
     tcase_add_test(all, onnx_data_stay_the_same_file);

@@ -139,6 +139,23 @@ def flax_file(folder):
         row(name, key, dtype, () if x is None else x.shape, x)
 
 
+def flax_chunks(folder):
+    """Arrays above 1 GiB are written in pieces: here those above 16 bytes are."""
+    from flax import serialization
+    rng = np.random.default_rng(10)
+    w, b, long = rng.standard_normal((3, 5)).astype(np.float32), rng.standard_normal(13).astype(ml_dtypes.bfloat16), np.arange(101, dtype=np.float16)
+    tree = {"params": {"b": b, "long": long, "small": np.ones(2, np.float32), "w": w}, "ids": np.arange(9), "step": 7}
+    serialization.MAX_CHUNK_SIZE = 16
+    name, written = "chunks.msgpack", serialization.msgpack_serialize(serialization.to_state_dict(tree))
+    with open(os.path.join(folder, name), "wb") as f:
+        f.write(written)
+    back = serialization.msgpack_restore(written)
+    assert np.array_equal(back["params"]["w"], w) and np.array_equal(back["params"]["long"], long)
+    for key, dtype, x in (("ids", "int64", None), ("params/b", "bfloat16", b.view(np.uint16)), ("params/long", "float16", long), ("params/small", "float32", np.ones(2, np.float32)),
+                          ("params/w", "float32", w)):
+        row(name, key, dtype, (9,) if x is None else x.shape, x)
+
+
 def onnx_file(folder):
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -596,7 +613,7 @@ def gguf_files(folder):
     gguf_file(folder, "big.gguf", True)
 
 
-WRITERS = (gguf_files, safetensors_file, flax_file, onnx_file, onnx_graphs, onnx_types, jax_file, python2_file, export_file, optimizer_file, package_files, hdf5_files, keras_file, llmc_files)
+WRITERS = (gguf_files, safetensors_file, flax_file, flax_chunks, onnx_file, onnx_graphs, onnx_types, jax_file, python2_file, export_file, optimizer_file, package_files, hdf5_files, keras_file, llmc_files)
 
 
 def main(folder, *names):
