@@ -512,6 +512,25 @@ def test_a_closed_watch_leaves_nothing():
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_schedulers_without_hooks_of_torch_2(first, monkeypatch, recwarn):
+    """A scheduler replaces step(), too, before or after: both count on, and the last of ours goes."""
+    monkeypatch.setattr(record, "on_step", lambda *of: [record.Stepping(*of)])
+    model = nn.Linear(4, 2)
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(opt, 2) if first else None
+    with mpsim.watch(model, opt, every=1) as w:
+        scheduler = scheduler or torch.optim.lr_scheduler.StepLR(opt, 2)
+        for _ in range(4):
+            model(torch.ones(1, 4)).sum().backward()
+            opt.step()
+            scheduler.step()
+    opt.step()
+    scheduler.step()
+    assert w.seen == w.count == 4 and opt.param_groups[0]["lr"] == pytest.approx(1e-3) and not getattr(opt.step, "mpsim_calls", None)
+    assert not [each for each in recwarn if "lr_scheduler" in str(each.message)]
+
+
 def test_a_lost_step_is_noted(tmp_path, recwarn):
     """Under vmap tensors have no elements in memory: the step is lost, and the file says so."""
     func = pytest.importorskip("torch.func")

@@ -351,11 +351,11 @@ class Stepping:
             self.calls.remove(self.mine)
         opt = self.opt()
         now = vars(opt).get("step") if opt is not None else None
-        if not self.calls and getattr(now, "mpsim_calls", None) is self.calls and now.__func__ is not now.mpsim_old:
+        if not self.calls and isinstance(now, types.MethodType) and getattr(now, "mpsim_calls", None) is self.calls:
             if getattr(now.mpsim_old, "__func__", None) is getattr(type(opt), "step", None):
                 del opt.step
             else:
-                opt.step = now.mpsim_old         # a scheduler's
+                opt.step = now.mpsim_old         # a scheduler's; one that came later calls ours, which does nothing more
 
 
 def on_step(opt, before, after):
