@@ -399,7 +399,7 @@ class Watch(Recorder):
         whole = self._whole(self.by_kind)
         self._write([{"level": "kind", "kind": kind, "tensors": tally.tensors, **tally.record()}
                      for kind, tally in self.by_kind.items()]
-                    + [{"level": "total", "tensors": whole.tensors, **whole.record(), "failed_files": 0}])
+                    + [{"level": "total", "tensors": whole.tensors, **whole.record(), "failed_files": 0, "unread": []}])
         if self.file:
             self.file.close()
 
