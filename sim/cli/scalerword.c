@@ -35,8 +35,8 @@ static int is_bad_init(const char *spec)
 }
 
 /* What a framework itself refuses, as its source says: torch/amp/grad_scaler.py @0202916b asserts growth_factor > 1 and
- * backoff_factor < 1; megatron/core/optimizer/grad_scaler.py @d98e8a64 that, and 0 < min_scale <= initial_scale. Apex, DeepSpeed, Keras,
- * tf.keras and fairseq take any factor. */
+ * backoff_factor < 1; megatron/core/optimizer/grad_scaler.py @d98e8a64 that, and 0 < min_scale <= initial_scale. Apex, DeepSpeed and
+ * fairseq assert nothing; the factors of Keras and tf.keras are constants, so that any other is a scaler of the user's own. */
 static const struct limits {
     const char *name;
     int floor; /* the smallest scale is checked, too */

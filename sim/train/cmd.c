@@ -56,7 +56,7 @@ static const char more[] =
     "activations   bytes: what the forward pass keeps for the backward pass\n"
     "multiplies    multiply-adds of matrix products by the formats of their operands, forward and\n"
     "              back: what a device would spend; operands of recipes have the recipe's name\n"
-    "speed         of this emulator, not of the training on its hardware: the only line that differs between two runs\n"
+    "speed         of the emulator, not of the training on its hardware: the only line that differs between two runs\n"
     "\n"
     "By SIGINT, SIGTERM and SIGHUP a run ends with the step at hand, or without it if that takes\n"
     "long, saves its checkpoint, reports what there is, and exits with 130, 143 or 129. All of\n"

@@ -139,6 +139,8 @@ void decoder_compare_results(train_report *r, const train_job *jobs, const train
             "back\nperplexity: e to the validation loss; ",
             totals[0].tail, text_plural(totals[0].tail));
     fputs("skipped: steps without an update; scale: the next loss scale\n", r->file);
+    if (!isnan(totals[0].ms_per_step))
+        fputs("ms/step, tokens/s: of the emulator, not of the training on its hardware\n", r->file);
 }
 
 void decoder_print_lost(FILE *f)
