@@ -340,8 +340,16 @@ int input_selects(const input *in, const trace_tensor *t)
     return wanted_selects(&in->options->wanted, t);
 }
 
-void input_see_unread(input *in, const trace *t)
+/* Whether --kind leaves out a tensor of numbers since it has none. */
+static int lacks_kind(const wanted_words *w, const trace_tensor *x)
 {
+    return w->kinds.count && !x->kind && x->format && wanted_matches(w, x);
+}
+
+void input_see(input *in, const trace *t)
+{
+    for (size_t i = 0; i < trace_count(t); i++)
+        in->without_kind += (uint64_t)lacks_kind(&in->options->wanted, trace_at(t, i));
     for (size_t i = 0; i < trace_count(t) && in->lists_unread; i++)
         if (input_selects(in, trace_at(t, i)) && unread_add(&in->unread, trace_path(t), trace_at(t, i)))
             return;
@@ -354,14 +362,12 @@ static void look(input *in, const trace *t)
     twice_see(&in->twice, t);
     if (in->folders && trace_count(t) == 0 && in->empty++ == 0)
         escape_text(in->first_empty, sizeof in->first_empty, trace_path(t));
-    input_see_unread(in, t);
-    for (size_t i = 0; i < trace_count(t) && w->kinds.count; i++) {
-        const trace_tensor *x = trace_at(t, i);
-        if (x->kind || !x->format || !wanted_matches(w, x))
-            continue;
-        in->unknown++;
-        in->unknown_elements += x->count;
-    }
+    input_see(in, t);
+    for (size_t i = 0; i < trace_count(t); i++)
+        if (lacks_kind(w, trace_at(t, i))) {
+            in->unknown++;
+            in->unknown_elements += trace_at(t, i)->count;
+        }
 }
 
 void input_note_empty(const char *first, uint64_t n)
@@ -370,6 +376,14 @@ void input_note_empty(const char *first, uint64_t n)
         note("passed over, since they hold no tensors: %s and %" PRIu64 " more", first, n - 1);
     else if (n)
         note("passed over, since it holds no tensors: %s", first);
+}
+
+const char *input_first_kind(const input *in, char kind[16])
+{
+    const option_list *kinds = &in->options->wanted.kinds;
+    const char *first = kinds->count ? kinds->items[0] : "KIND";
+    snprintf(kind, 16, "%.*s", (int)strcspn(first, ","), first);
+    return kind;
 }
 
 static void tell(input *in)

@@ -62,6 +62,7 @@ typedef struct input {
     char first_empty[512];
     int needs_kinds;                    /* the command is lost where two tensors would be the same   */
     uint64_t unknown, unknown_elements; /* of numbers, that --kind leaves out since they have no kind */
+    uint64_t without_kind;              /* how many those are in all files                            */
     int said_transform, said_not_read;  /* once, of the first of its files                           */
     int lists_unread;                   /* what is selected and not read is wanted in `unread`       */
     unread_list unread;
@@ -99,8 +100,11 @@ trace *input_trace_open(input *in, const char *path, trace_error *error);
 /* input_selects -- whether --match and --kind let a tensor through. */
 int input_selects(const input *in, const trace_tensor *t);
 
-/* input_see_unread -- what of a file is selected and not read, to in->unread, if the command wants that. */
-void input_see_unread(input *in, const trace *t);
+/* input_first_kind -- the first kind that --kind asks for; "KIND" where it asks for none. Returns kind. */
+const char *input_first_kind(const input *in, char kind[16]);
+
+/* input_see -- what of a file has no kind; and what is selected and not read, to in->unread, if the command wants that. */
+void input_see(input *in, const trace *t);
 
 /* input_each -- call visit for every file in turn, opened; the file is closed afterwards.
  * visit returns 0 to go on, or an exit code to stop with; trace errors are to be reported by

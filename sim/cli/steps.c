@@ -46,7 +46,7 @@ static int look_at(input *in, file_step *f, int *stays)
     f->said.named = trace_step_of_path(t);
     f->said.rank = rank_of(t);
     twice_see(&in->twice, t);
-    input_see_unread(in, t);
+    input_see(in, t);
     trace_close(t);
     return 0;
 }

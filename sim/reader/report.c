@@ -212,6 +212,7 @@ static int write_report(mpsim_report *r, tally *t, input *in, const stat_setting
     char names[600];
     int code = open_forms(r->forms, forms, q);
     t->failed = in->failed;
+    t->in = in;
     if (!code) {
         tally_begin(t, forms, FORMS, in->tree.count, mpsim_version());
         code = walk(in, settings, t->targets, NULL, &sink, t);

@@ -438,9 +438,22 @@ static int check_repeat(const scalerrun *r)
                : 0;
 }
 
+/* No gradient is selected: why. */
+static int no_gradient(const scalerrun *r)
+{
+    char names[600], kind[16], n[32];
+    const int code = r->in->failed ? EXIT_PARTIAL : EXIT_DATA;
+    input_names(r->in, names, sizeof names);
+    if (r->in->without_kind && !r->left_out)
+        return fail(code, "scaler: %s: no gradient is selected: %s tensor%s no kind; --map %s says what they are",
+                    names, text_count(n, r->in->without_kind), r->in->without_kind == 1 ? " has" : "s have",
+                    input_first_kind(r->in, kind));
+    return fail(code, "scaler: %s: no gradient is selected: name tensors with --match or --kind%s", names,
+                r->left_out ? " (what is selected is not floating-point)" : "");
+}
+
 int scalerrun_trace(scalerrun *r)
 {
-    char names[600];
     reading g = {.run = r};
     int norm = 0;
     for (size_t k = 0; k < r->count; k++)
@@ -462,10 +475,7 @@ int scalerrun_trace(scalerrun *r)
     free(g.wanted);
     free(g.norms);
     if (!code && r->tensors == 0)
-        code = fail(r->in->failed ? EXIT_PARTIAL : EXIT_DATA,
-                    "scaler: %s: no gradient is selected: name tensors with --match or --kind%s",
-                    input_names(r->in, names, sizeof names),
-                    r->left_out ? " (what is selected is not floating-point)" : "");
+        code = no_gradient(r);
     return code;
 }
 

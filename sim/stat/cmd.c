@@ -87,6 +87,7 @@ int stat_files(const stat_settings *settings, const stat_form *form, char **oper
         !(code = input_open(&in, "stat", &settings->from, operands, n))) {
         code = stat_settings_names(&known, settings, &in, &rules);
         t.failed = in.failed;
+        t.in = &in;
         if (!code && !(code = stat_output_begin(&to, form, &t, in.tree.count, mpsim_version()))) {
             code = walk(&in, settings, &targets, NULL, &sink, &t);
             code = stat_output_end(&to, &t, code, input_names(&in, names, sizeof names));

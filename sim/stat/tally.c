@@ -363,13 +363,25 @@ static void report_all_text(const tally *r, tally_form *f)
     }
 }
 
+/* What can be done where no tensor is selected, since none has a kind; "". */
+static const char *kind_hint(const tally *r, char hint[128])
+{
+    char kind[16], n[32];
+    hint[0] = '\0';
+    if (r->in && r->in->without_kind && !r->left_out)
+        snprintf(hint, 128, ": %s tensor%s no kind; --map %s says what they are", text_count(n, r->in->without_kind),
+                 r->in->without_kind == 1 ? " has" : "s have", input_first_kind(r->in, kind));
+    return hint;
+}
+
 static int has_sums(const tally *r, const char *names)
 {
+    char hint[128];
     if (r->total.tensors == 0 && r->partial)
         return fail(r->partial, "stat: %s: interrupted before a tensor was read", names);
     if (r->total.tensors == 0)
-        return fail(r->failed ? EXIT_PARTIAL : EXIT_DATA, "stat: %s: no tensor of floating-point numbers %s", names,
-                    r->left_out || r->failed ? "is left" : "is selected");
+        return fail(r->failed ? EXIT_PARTIAL : EXIT_DATA, "stat: %s: no tensor of floating-point numbers %s%s", names,
+                    r->left_out || r->failed ? "is left" : "is selected", kind_hint(r, hint));
     return 0;
 }
 

@@ -41,11 +41,12 @@ typedef struct tally {
     uint64_t broken;          /* tensors with NaN or Inf                                */
     uint64_t rounded;         /* tensors of which elements are left out as round-off; the first of them */
     char first_rounded[256];
-    uint64_t lines; /* of one dimension, where recipes are along columns      */
-    size_t all;     /* files that there are                                   */
-    uint64_t cut;   /* tensors of which a part was read                       */
-    int failed;     /* files                                                  */
-    uint64_t empty; /* files of no tensors; the first of them                 */
+    uint64_t lines;  /* of one dimension, where recipes are along columns      */
+    size_t all;      /* files that there are                                   */
+    uint64_t cut;    /* tensors of which a part was read                       */
+    int failed;      /* files                                                  */
+    const input *in; /* what is selected; NULL: it is not known */
+    uint64_t empty;  /* files of no tensors; the first of them                 */
     char first_empty[512];
 } tally;
 

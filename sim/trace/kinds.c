@@ -4,6 +4,8 @@
 
 #include "namemap.h"
 
+#include "../text/words.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +75,29 @@ static int map_all(trace *t, const trace_options *o, kinds_source *from, framewo
     if (used)
         see_framework(seen, namemap_label(o->map));
     return 0;
+}
+
+/* The counter of an optimizer's state. */
+static int is_step(const trace_tensor *x)
+{
+    return x->count == 1 && text_ends_with(x->name, "/step");
+}
+
+/* By the rule that is a kind alone: what has none yet, of numbers. */
+static void map_rest(trace *t, const trace_options *o, const kinds_source *from, frameworks *seen)
+{
+    const char *kind = namemap_rest(o->map);
+    int used = 0;
+    for (size_t i = 0; kind && i < t->count; i++) {
+        trace_tensor *x = &t->entries[i].tensor;
+        if (x->kind || !x->format || from[i].mapped || is_step(x))
+            continue;
+        x->kind = kind;
+        x->fqn = x->name;
+        used = 1;
+    }
+    if (used)
+        see_framework(seen, namemap_label(o->map));
 }
 
 static int find_conventions(trace *t, kinds_source *from, frameworks *seen)
@@ -201,6 +226,8 @@ int trace_find_kinds(trace *t, const trace_options *o, trace_error *error)
         unwrap_module(t, from);
         bad = bad || kinds_find_partners(t, from);
     }
+    if (!bad && o->map)
+        map_rest(t, o, from, &seen);
     bad = bad || say_frameworks(t, &seen);
     free(from);
     if (bad)

@@ -17,6 +17,7 @@ typedef struct rule {
     regex_t regex;
     const char *kind; /* NULL: none       */
     const char *fqn;  /* points into text */
+    int rest;         /* a kind alone: of names that have none otherwise; it has no regex */
 } rule;
 
 struct namemap {
@@ -40,7 +41,8 @@ void namemap_free(namemap *m)
     if (!m)
         return;
     for (size_t i = 0; i < m->count; i++) {
-        regfree(&m->rules[i].regex);
+        if (!m->rules[i].rest)
+            regfree(&m->rules[i].regex);
         free(m->rules[i].text);
     }
     free(m->rules);
@@ -164,8 +166,13 @@ static int parse(rule *r, char error[200])
 {
     size_t groups;
     char *equal = strrchr(r->text, '=');
+    r->kind = equal ? NULL : trace_kind_named(r->text, strlen(r->text));
+    r->rest = r->kind != NULL;
+    if (r->rest)
+        return 0;
     if (!equal || equal == r->text)
-        return wrong(error, equal ? 0 : strlen(r->text), "expected REGEX=KIND:NAME, as 'grad/(.*)=wgrad:\\1'");
+        return wrong(error, equal ? 0 : strlen(r->text),
+                     "expected REGEX=KIND:NAME, as 'grad/(.*)=wgrad:\\1', or a kind, as wgrad");
     const size_t n = (size_t)(equal - r->text);
     return check_regex(r->text, n, &groups, error) || parse_meaning(r, equal + 1, error) ||
                    (r->kind && check_fqn(r, groups, error)) || compile(r, n, error)
@@ -220,6 +227,14 @@ static size_t write_fqn(const rule *r, const char *name, const regmatch_t *taken
     return n;
 }
 
+const char *namemap_rest(const namemap *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (m->rules[i].rest)
+            return m->rules[i].kind;
+    return NULL;
+}
+
 int namemap_find(const namemap *m, trace *t, const char *name, const char **kind, const char **fqn)
 {
     regmatch_t taken[GROUPS + 1];
@@ -227,6 +242,8 @@ int namemap_find(const namemap *m, trace *t, const char *name, const char **kind
         return 0;
     for (size_t i = 0; i < m->count; i++) {
         const rule *r = &m->rules[i];
+        if (r->rest)
+            continue;
         const int code = regexec(&r->regex, name, GROUPS + 1, taken, 0);
         if (code == REG_ESPACE)
             return -1;

@@ -1,7 +1,8 @@
 /* namemap.h -- rules of the user that say what names mean: REGEX=KIND:FQN.
  *
  * REGEX is a POSIX extended regular expression that the whole name must fit, KIND a word of the vocabulary, FQN a text in
- * which \1 to \9 stand for what the parentheses took. REGEX=none: no kind. The first rule that fits counts. A map may come
+ * which \1 to \9 stand for what the parentheses took. REGEX=none: no kind. The first rule that fits counts. A KIND alone is that of
+ * tensors of numbers to which neither a rule nor a convention gives one. A map may come
  * with a trace, which is untrusted: back references, braces, what is repeated twice (a++), and a repeated group that repeats
  * or chooses within, which would take time or memory without bounds, are refused; so are rules beyond NAMEMAP_RULES, and texts beyond
  * NAMEMAP_LONGEST. */
@@ -30,6 +31,9 @@ int namemap_add(namemap *m, const char *rule, size_t n, char error[200]);
 
 /* namemap_join -- the rules of `other` after those of m. 0, or -1: no memory, or too many. */
 int namemap_join(namemap *m, const namemap *other);
+
+/* namemap_rest -- the kind of what has none otherwise; NULL: no rule says it. */
+const char *namemap_rest(const namemap *m);
 
 /* namemap_find -- the kind (NULL: none) and the fqn of a name, which live as long as t. 1; 0 if no rule fits; -1: no
  * memory. From several threads at once. */

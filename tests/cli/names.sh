@@ -190,6 +190,23 @@ TABLE
 printf 'a line\377 that is no text' >"$dir/other.pt"
 run 3 info "$dir/other.pt" && has 'as safetensors: header length' err; ok $? "and one that is nothing known"
 
+# ---- a kind alone: {n: p.grad for n, p in model.named_parameters()}, and a checkpoint that calls its optimizer "opt"
+st() { # st NAME HEADER BYTES: a safetensors file of so many zeros
+    printf "\\$(printf %03o $((${#2} % 256)))\\$(printf %03o $((${#2} / 256)))\\0\\0\\0\\0\\0\\0%s" "$2" >"$dir/$1"
+    head -c "$3" /dev/zero >>"$dir/$1"
+}
+st bare.safetensors '{"fc1.weight":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"fc1.bias":{"dtype":"F32","shape":[2],"data_offsets":[16,24]}}' 24
+st opt.safetensors '{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"n":{"dtype":"I64","shape":[],"data_offsets":[8,16]},"opt/state/0/exp_avg":{"dtype":"F32","shape":[2],"data_offsets":[16,24]},"opt/state/0/step":{"dtype":"F32","shape":[],"data_offsets":[24,28]}}' 28
+for command in 'stat -q -k wgrad' scaler; do
+    # shellcheck disable=SC2086 # words
+    run 3 $command "$dir/bare.safetensors" && has '2 tensors have no kind; --map wgrad says what they are$' err &&
+        run 0 $command --map wgrad "$dir/bare.safetensors" && has '2 gradient tensors, 6 elements\|wgrad  *2  *6 '
+    ok $? "bug_20261127_a_file_of_gradients_by_bare_names: $command"
+done
+run 0 info --map wgrad "$dir/opt.safetensors" && has '^  w  *wgrad:w ' && has '^  n  *-  *I64 ' && has '^  opt/state/0/exp_avg  *opt.m:0 ' && has '^  opt/state/0/step  *-  *F32 '
+ok $? "a kind alone is that of tensors without one; moments under \"opt\""
+run 2 info --map grad "$dir/opt.safetensors" && has 'or a kind, as wgrad$' err; ok $? "a word that is no kind"
+
 # ---- one unreadable file of several ----
 mkdir "$dir/cut"
 cp "$dir/short/step_000001/rank_00000.safetensors" "$dir/cut/a.safetensors"
