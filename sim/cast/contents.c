@@ -20,10 +20,8 @@ static int is_nowhere(const trace *t, size_t i)
 static void see_unwritten(contents *c, const trace_tensor *x, int nowhere)
 {
     char name[256];
-    if (c->unwritten++ == 0) {
-        c->first_unwritten = x;
-        c->nowhere = nowhere;
-    }
+    if (c->unwritten[nowhere]++ == 0)
+        c->first_unwritten[nowhere] = x;
     if (x->unseen && c->unseen && c->unseen->n++ == 0)
         snprintf(c->unseen->first, sizeof c->unseen->first, "'%s' of %.60s (%.250s)",
                  escape_text(name, sizeof name, x->name), x->dtype, x->unread);
@@ -81,11 +79,14 @@ void contents_note(const contents *c)
     char name[512];
     if (c->no_numbers)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", c->no_numbers, text_plural(c->no_numbers));
-    if (c->unwritten)
-        note("%" PRIu64 " tensor%s left out, for which %s, as '%s' of dtype %s%s%s", c->unwritten,
-             text_plural(c->unwritten), c->nowhere ? "there are no data" : "safetensors has no dtype",
-             escape_text(name, sizeof name, c->first_unwritten->name), c->first_unwritten->dtype,
-             c->nowhere ? ": " : "", c->nowhere ? c->first_unwritten->unread : "");
+    for (int nowhere = 0; nowhere < 2; nowhere++) {
+        const uint64_t n = c->unwritten[nowhere];
+        const trace_tensor *x = c->first_unwritten[nowhere];
+        if (n)
+            note("%" PRIu64 " tensor%s left out, for which %s, as '%s' of dtype %s%s%s", n, text_plural(n),
+                 nowhere ? "there are no data" : "safetensors has no dtype", escape_text(name, sizeof name, x->name),
+                 x->dtype, nowhere ? ": " : "", nowhere ? x->unread : "");
+    }
 }
 
 static void print_some(uint64_t tensors, uint64_t elements, const char *what)

@@ -22,9 +22,8 @@ typedef struct contents {
     uint64_t copied_elements;
     uint64_t unselected, unselected_elements; /* with `only`: what --match or --kind leaves out        */
     uint64_t no_numbers;                      /* with `only`: selected, without floating-point numbers */
-    uint64_t unwritten;                       /* no dtype of safetensors holds them, or they have no data */
-    const trace_tensor *first_unwritten;      /* of the trace                                          */
-    int nowhere;                              /* the file has no data of it                            */
+    uint64_t unwritten[2];                    /* no dtype of safetensors holds them; the file has no data of them */
+    const trace_tensor *first_unwritten[2];   /* of the trace                                          */
     contents_unseen *unseen;                  /* or NULL                                               */
 } contents;
 
