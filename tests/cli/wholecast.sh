@@ -78,10 +78,14 @@ ok $? "bug_20261127: weights of ONNX that are no initialisers are not dropped"
 cp "$recorded/types.onnx" "$dir/alone.onnx"
 run 3 cast -f bf16 -m nothing -o "$out" "$recorded/types.onnx" && has "tensor 'FLOAT6E2M3.numbers': 5 elements of 6 bits do not end on a byte" err
 ok $? "five codes of six bits cannot be copied, and the error says so"
-run 5 cast -f bf16 -m 'FLOAT[46]*' -o "$out" "$recorded/types.onnx" && has '9 tensors, 45 elements as bf16; 57 tensors of 285 elements copied$' &&
+partial() { # partial ARGUMENTS...: a cast that says what the output lacks
+    "$MPSIM" cast -f bf16 -m 'FLOAT[46]*' -o "$out" "$@" >"$dir/out" 2>"$dir/err"
+    [ $? -eq 5 ]
+}
+partial "$recorded/types.onnx" && has '9 tensors, 45 elements as bf16; 57 tensors of 285 elements copied$' &&
     has "note: 16 tensors left out, for which safetensors has no dtype, as 'COMPLEX128.numbers' of dtype COMPLEX128" err && ! has 'there are no data' err &&
     run 0 diff -m 'FLOAT8*' -m 'FLOAT16*' "$recorded/types.onnx" "$out" && has '^Equal: 18 tensors' &&
-    run 5 cast -f bf16 -m 'FLOAT[46]*' -o "$out" "$dir/alone.onnx" && has "note: 27 tensors left out, for which there are no data, as 'FLOAT.beside' of dtype F32: its data are in 'types.onnx.data', which is not there" err &&
+    partial "$dir/alone.onnx" && has "note: 27 tensors left out, for which there are no data, as 'FLOAT.beside' of dtype F32: its data are in 'types.onnx.data', which is not there" err &&
     has "note: 11 tensors left out, for which safetensors has no dtype" err
 ok $? "bug_20261127: ONNX, every type: what is left out, and why"
 
