@@ -28,6 +28,8 @@ static int is_word(char c)
 static size_t lost_at(const char *p)
 {
     static const char *const words[] = {"nan", "infinity", "inf"};
+    if (!strchr("nNiI", *p) || !*p)
+        return 0;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         const size_t n = strlen(words[i]);
         if (strncasecmp(p, words[i], n) == 0 && !is_word(p[n]))
@@ -81,7 +83,8 @@ static int ends_in(const char *p, size_t n, const char *const *words)
         n--;
     for (; *words; words++) {
         const size_t length = strlen(*words);
-        if (n >= length && strncasecmp(p + n - length, *words, length) == 0)
+        if (n >= length && tolower((unsigned char)p[n - length]) == **words &&
+            strncasecmp(p + n - length, *words, length) == 0)
             return 1;
     }
     return 0;
@@ -102,12 +105,18 @@ static unsigned traits_of(const char *line, const char *from, const char *p, con
            (ends_in(from, n, places) ? FIELD_PLACE : 0) | (lost_at(p) ? FIELD_LOST : 0);
 }
 
+/* Whether a character is a blank, a sign, or may be of a bar. */
+static int is_blank(char c)
+{
+    return c == ' ' || c == '#' || c == '-' || c == '>' || c == '.' || c == '+' || c == '|';
+}
+
 /* A text without its case, blanks and bars. */
 static uint64_t hash_of(uint64_t hash, const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const char c = (char)tolower((unsigned char)p[i]);
-        if (!strchr(" #->.+|", c))
+        if (!is_blank(c))
             hash = mix(hash, &c, 1);
     }
     return hash;

@@ -68,7 +68,7 @@ static void find_copies(log_text *t)
     log_part *before = NULL, *last = NULL; /* the last of a pair, the first of the one that is open */
     for (size_t i = 0; i < t->count; i++) {
         log_part *p = &t->parts[i];
-        if (p->kind == SOURCE_CODE || !log_shapes_is_live(&t->shapes, text_of(t, i)))
+        if (p->kind == SOURCE_CODE || !log_shapes_is_live(&t->shapes, p->shape))
             continue;
         if (last && !are_copies((const char *)t->bytes.p + last->at, text_of(t, i)))
             return;
@@ -88,6 +88,8 @@ static void find_copies(log_text *t)
 static int visit_part(log_text *t, const log_part *p, const char *text)
 {
     char masked[LOG_WIDTH + 1];
+    if (t->begun && log_shapes_is_live(&t->shapes, p->shape)) /* most lines */
+        return t->visit(t->context, p, text, text);
     const int event = t->is_event(text);
     memcpy(masked, text, strlen(text) + 1);
     t->begun |= event;
@@ -103,7 +105,7 @@ static int flush(log_text *t)
     find_source(t);
     for (size_t i = 0; i < t->count; i++)
         if (t->parts[i].kind != SOURCE_CODE)
-            log_shapes_see(&t->shapes, text_of(t, i), t->measures);
+            t->parts[i].shape = log_shapes_see(&t->shapes, text_of(t, i), t->measures);
     find_copies(t);
     for (size_t i = 0; i < t->count && !stop; i++)
         if (t->parts[i].kind != SOURCE_CODE && t->parts[i].kind != SOURCE_COPY)

@@ -16,6 +16,7 @@ typedef struct log_part {
     size_t at;
     int cut; /* it has no end: it may be cut in a number */
     source_kind kind;
+    uint64_t shape;
     int copy; /* it would be the second of two */
 } log_part;
 

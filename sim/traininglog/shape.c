@@ -64,24 +64,25 @@ static void mark_keys(log_shapes *s, const fields *f, unsigned traits)
     }
 }
 
-void log_shapes_see(log_shapes *s, const char *line, int (*measures)(const char *line))
+uint64_t log_shapes_see(log_shapes *s, const char *line, int (*measures)(const char *line))
 {
     fields f;
     fields_find(&f, line);
     shape_row *row = f.count ? row_for(&s->rows, &s->rows_count, &s->rows_size, f.shape) : NULL;
     if (!row)
-        return;
+        return f.shape;
     if (row->count == 1)
         row->values = f.values;
     const unsigned before = row->traits;
     row->traits |= row->values != f.values ? VARIES : row->count >= MANY ? REPEATS : 0;
     if (row->traits == before)
-        return;
+        return f.shape;
     if (!(row->traits & ASKED))
         row->traits |= ASKED | (measures(line) ? MEASURES : 0);
     mark_keys(s, &f, row->traits);
     if (row->traits & MEASURES)
         s->measured |= row->traits & VARIES ? VARIES : REPEATS;
+    return f.shape;
 }
 
 /* What makes a line, or a name, one of a step. */
@@ -99,11 +100,9 @@ static int begins(const log_shapes *s, const fields *f, unsigned traits)
     return is_live(s, traits, 0) && (traits & MEASURES || place);
 }
 
-int log_shapes_is_live(const log_shapes *s, const char *line)
+int log_shapes_is_live(const log_shapes *s, uint64_t shape)
 {
-    fields f;
-    fields_find(&f, line);
-    const unsigned traits = traits_of(s->rows, s->rows_size, f.shape);
+    const unsigned traits = traits_of(s->rows, s->rows_size, shape);
     return is_live(s, traits, 1) && traits & MEASURES;
 }
 

@@ -11,11 +11,11 @@ typedef struct log_shapes {
     int measured; /* a line of a shape that repeats has a measurement */
 } log_shapes;
 
-/* log_shapes_see -- count a line. `measures` says whether a line has a measurement: asked once for a shape. */
-void log_shapes_see(log_shapes *s, const char *line, int (*measures)(const char *line));
+/* log_shapes_see -- count a line: its shape. `measures` says whether a line has a measurement: asked once for a shape. */
+uint64_t log_shapes_see(log_shapes *s, const char *line, int (*measures)(const char *line));
 
 /* log_shapes_is_live -- whether lines of that shape come again and measure something. */
-int log_shapes_is_live(const log_shapes *s, const char *line);
+int log_shapes_is_live(const log_shapes *s, uint64_t shape);
 
 /* log_shapes_mask -- blank the numbers of a line that are no measurements. *begun: a line came that belongs to a step, or tells an
  * event; before it settings repeat, too. `setting`: the form of the line says that it is one. */

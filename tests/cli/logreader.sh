@@ -70,6 +70,10 @@ for kind in well rises nan spike; do
     form hf <numbers | sed p >other && [ "$(verdict other)" = "$want" ] || echo "tee of hf: $(verdict other)" >>differing
     cp differing out
     [ ! -s differing ]; ok $? "$kind: the same numbers in seven forms and printed twice have one verdict"
+    # every second line, and the one with the jump
+    awk 'NR % 2 == 0 || NR == 45' plain >other
+    [ "$("$MPSIM" log other | grep ^Verdict)" = "$("$MPSIM" log plain | grep ^Verdict)" ]
+    ok $? "$kind: half of the lines have the same verdict"
 done
 
 numbers well >numbers
