@@ -100,11 +100,12 @@ typedef struct part {
 
 typedef void part_function(const part *p, float *x, float *y, const float *z);
 
-static void each_part(const mpsim_muon *o, part_function *run, float *x, float *y, const float *z, size_t n)
+/* view: an operand's elements are not one behind the other, which a CPU's vectors do not take: all is tail. */
+static void each_part(const mpsim_muon *o, part_function *run, float *x, float *y, const float *z, size_t n, int view)
 {
     const mpsim_optim_row *row = mpsim_optim_row_of(o->variant);
     part p = {o, mpsim_hold(&o->param), {.rules = row->rules}};
-    const size_t multiple = row->body[p.param.exact ? 0 : 1], body = multiple ? n - n % multiple : 0;
+    const size_t multiple = view ? 0 : row->body[p.param.exact ? 0 : 1], body = multiple ? n - n % multiple : 0;
     for (size_t i = 0; i < n; i += p.ops.n) {
         const size_t end = i < body ? body : n;
         p.ops.n = end - i < MPSIM_OPTIM_BLOCK ? end - i : MPSIM_OPTIM_BLOCK;
@@ -128,7 +129,7 @@ mpsim_status mpsim_muon_momentum(const mpsim_muon *o, float *b, float *u, const 
     const mpsim_status s = mpsim_muon_check(o);
     if (s || (n > 0 && (!b || !u || !g)))
         return s ? s : MPSIM_EINVAL;
-    each_part(o, momentum_part, b, u, g, n);
+    each_part(o, momentum_part, b, u, g, n, 0);
     return MPSIM_OK;
 }
 
@@ -159,7 +160,7 @@ mpsim_status mpsim_muon_apply(const mpsim_muon *o, float *p, float *y, size_t ro
         mpsim_op(MPSIM_OP_SCALE, y, y, NULL, (float)factor, n);
         mpsim_hold_array(&h, y, n);
     }
-    each_part(&a.o, apply_part, p, NULL, y, n);
+    each_part(&a.o, apply_part, p, NULL, y, n, rows > columns && columns > 1); /* y was transposed back */
     return MPSIM_OK;
 }
 

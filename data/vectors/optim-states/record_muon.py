@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Record Muon: torch.optim.Muon, and Newton and Schulz's iteration of both of its forms.
 
-    python3 record_muon.py .          (writes muon.safetensors)
+    python3 record_muon.py .          (writes muon.safetensors, muon-bf16.safetensors)
 
 Recorded with torch 2.15.0 on CPU. Products of torch's CPU libraries add in an order of their own, so here they are
 exact sums rounded to float32 once (float64 holds them), which is model `exact`; all else is torch's: momentum, norm,
@@ -94,5 +94,29 @@ def record(directory):
     save(f"{directory}/muon.safetensors", out, meta)
 
 
+def record_bf16(directory):
+    """Parameters of bfloat16: where the update is a transposed view, torch adds it by scalars."""
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(SEED + 1)
+    iterate = muon._zeropower_via_newtonschulz
+    muon._zeropower_via_newtonschulz = lambda u, *rest: iterate(u.as_subclass(Exact), *rest).as_subclass(torch.Tensor)
+    out, meta = {}, {"mpsim.recorder": "data/vectors/optim-states/record_muon.py",
+                     "mpsim.framework": "torch " + torch.__version__.split("+")[0]}
+    for name, (rows, columns) in {"wide": (16, 24), "tall": (24, 16), "column": (40, 1), "odd": (37, 13)}.items():
+        p = torch.nn.Parameter(torch.from_numpy(rng.normal(size=(rows, columns)) * 0.1).bfloat16())
+        opt = torch.optim.Muon([p], lr=0.02, weight_decay=0.1, momentum=0.95, nesterov=True)
+        meta[name] = f"rows={rows} columns={columns} lr=0.02 weight_decay=0.1 momentum=0.95 nesterov=1 scale=original param=bf16"
+        out[f"{name}/p.0"] = p.detach().float().numpy().copy()
+        for t in range(1, STEPS + 1):
+            p.grad = torch.from_numpy(rng.normal(size=(rows, columns)) * 10.0 ** rng.uniform(-3, 0)).bfloat16()
+            out[f"{name}/g.{t}"] = p.grad.float().numpy().copy()
+            opt.step()
+            out[f"{name}/p.{t}"] = p.detach().float().numpy().copy()
+            out[f"{name}/m.{t}"] = opt.state[p]["momentum_buffer"].float().numpy().copy()
+    muon._zeropower_via_newtonschulz = iterate
+    save(f"{directory}/muon-bf16.safetensors", out, meta)
+
+
 if __name__ == "__main__":
     record(sys.argv[1])
+    record_bf16(sys.argv[1])

@@ -9,12 +9,15 @@
  *   y = orthogonalise(u)
  *   TORCH:   p = p (1 - lr weight_decay);  p = p + (-lr s) y
  *   KELLER:  y = y s;  p = p (1 - lr weight_decay);  p = p + (-lr) y
+ *   where rows > columns, y is a transposed view: the last sum is that of the variant's scalar tail, p = [p + [[-lr s] y]] with
+ *   parameters of bf16 and the CPU's variants
  *   s: sqrt(max(1, rows / columns)) ORIGINAL, 0.2 sqrt(max(rows, columns)) MATCH_RMS_ADAMW,
  *      sqrt(rows / columns) SPECTRAL, 1 NONE; in binary64
  *
  * orthogonalise: X = u rounded to `format`; transposed if rows > columns; then, [] being one rounding to
  * `format` and sums, products and quotients inside it binary32, each rounded,
- *   n = [norm of X], by mpsim_norm;  TORCH: n = max(n, [eps]);  KELLER: n = [n + [eps]];  X = [X / n]
+ *   n = [norm of X], by mpsim_norm (an exact sum; torch's is one of binary32 in an order of its own, which decides where the norm is next to the
+ *   middle between two numbers of `format`: of 4,000 matrices in bf16 one had the other of them);  TORCH: n = max(n, [eps]);  KELLER: n = [n + [eps]];  X = [X / n]
  *   `steps` times, P(M, N) being the product of the matrices by `model`, from +0:
  *     A = [P(X, X')]
  *     TORCH:   B = [c P(A, A) + b A];          X = [P(B, X) + a X]
