@@ -46,7 +46,7 @@ sim_libsim_a_SOURCES = \
   sim/dot/blocks.c sim/dot/blocks.h sim/dot/cmd.c sim/dot/distance.c sim/dot/distance.h sim/dot/distancereport.c sim/dot/distancereport.h sim/dot/error.c sim/dot/error.h sim/dot/like.c sim/dot/like.h sim/dot/models.c sim/dot/models.h sim/dot/operand.c \
   sim/dot/operand.h sim/dot/pieces.c sim/dot/pieces.h sim/dot/pair.c sim/dot/pair.h sim/dot/reduce.c sim/dot/reduce.h sim/formats/cmd.c sim/formats/positions.c sim/formats/positions.h \
   sim/formats/recipes.c sim/formats/recipes.h sim/info/cmd.c \
-  sim/info/quantised.c sim/info/quantised.h sim/memory/activations.c sim/memory/cmd.c \
+  sim/info/quantised.c sim/info/quantised.h sim/memory/activations.c sim/memory/cmd.c sim/memory/config.c sim/memory/config.h sim/memory/family.c sim/memory/family.h \
   sim/memory/count.h sim/memory/ledger.c sim/memory/ledger.h sim/memory/optimizer.c \
   sim/memory/optimizer.h sim/memory/parameters.c sim/memory/report.c sim/memory/report.h \
   sim/memory/shape.c sim/memory/shape.h sim/merge/cmd.c sim/merge/join.c sim/merge/join.h \
@@ -66,7 +66,7 @@ sim_libsim_a_SOURCES = \
   sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h sim/policy/blocks.c \
   sim/policy/blocks.h sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h \
   sim/policy/muon.c sim/policy/muon.h sim/policy/gather.c sim/policy/gather.h sim/policy/scaling.c sim/policy/tree.c sim/policy/tree.h sim/policy/nemo.c sim/policy/nemo.h sim/policy/parts.c \
-  sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h \
+  sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h sim/policy/unmatched.c sim/policy/unmatched.h \
   sim/policy/table.c sim/policy/table.h sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
   sim/policy/yaml.h sim/program.c sim/program.h \
   sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \

@@ -34,7 +34,7 @@ typedef struct kept {
 } kept;
 
 static const kept of_layer[] = {
-    {"input of norm1", "norm1", LAYER_NORM, TRAIN_ACT, SBH, 1, 0, 0, 0, 0, ALWAYS},
+    {"input of ln1", "ln1", LAYER_NORM, TRAIN_ACT, SBH, 1, 0, 0, 0, 0, ALWAYS},
     {"input of qkv", "attn.qkv", LAYER_LINEAR, TRAIN_ACT, SBH, 1, 0, 1, 0, 0, ALWAYS},
     {"queries", "attn.qkv", LAYER_LINEAR, TRAIN_OUT, SBH, 1, 0, 0, 0, 1, ALWAYS},
     {"keys and values", "attn.qkv", LAYER_LINEAR, TRAIN_OUT, SBK, 2, 0, 0, 0, 1, ALWAYS},
@@ -44,16 +44,16 @@ static const kept of_layer[] = {
     {"logarithms of sums", "attn.softmax", LAYER_SOFTMAX, TRAIN_OUT, ASB, 1, 4, 0, 0, 1, WITH_FLASH},
     {"input of proj", "attn.proj", LAYER_LINEAR, TRAIN_ACT, SBH, 1, 0, 1, 0, 1, ALWAYS},
     {"mask of dropout", "attn.proj", LAYER_LINEAR, TRAIN_OUT, SBH, 1, 1, 0, 1, 0, ALWAYS},
-    {"input of norm2", "norm2", LAYER_NORM, TRAIN_ACT, SBH, 1, 0, 0, 0, 0, ALWAYS},
-    {"input of fc1", "mlp.fc1", LAYER_LINEAR, TRAIN_ACT, SBH, 1, 0, 1, 0, 0, ALWAYS},
-    {"input of GELU", "mlp.gelu", LAYER_OTHER, TRAIN_ACT, SBF, 1, 0, 0, 0, 1, OF_GELU},
-    {"gates and values", "mlp.swiglu", LAYER_OTHER, TRAIN_ACT, SBF, 2, 0, 0, 0, 1, OF_SWIGLU},
-    {"input of fc2", "mlp.fc2", LAYER_LINEAR, TRAIN_ACT, SBF, 1, 0, 1, 0, 1, ALWAYS},
-    {"mask of dropout", "mlp.fc2", LAYER_LINEAR, TRAIN_OUT, SBH, 1, 1, 0, 1, 0, ALWAYS},
+    {"input of ln2", "ln2", LAYER_NORM, TRAIN_ACT, SBH, 1, 0, 0, 0, 0, ALWAYS},
+    {"input of fc", "mlp.fc", LAYER_LINEAR, TRAIN_ACT, SBH, 1, 0, 1, 0, 0, ALWAYS},
+    {"input of GELU", "mlp.act", LAYER_OTHER, TRAIN_ACT, SBF, 1, 0, 0, 0, 1, OF_GELU},
+    {"gates and values", "mlp.act", LAYER_OTHER, TRAIN_ACT, SBF, 2, 0, 0, 0, 1, OF_SWIGLU},
+    {"input of proj of the MLP", "mlp.proj", LAYER_LINEAR, TRAIN_ACT, SBF, 1, 0, 1, 0, 1, ALWAYS},
+    {"mask of dropout", "mlp.proj", LAYER_LINEAR, TRAIN_OUT, SBH, 1, 1, 0, 1, 0, ALWAYS},
 };
 static const kept outside[] = {
-    {"mask of embedding's dropout", "embed.tok", LAYER_EMBEDDING, TRAIN_OUT, SBH, 1, 1, 0, 1, 0, ALWAYS},
-    {"input of last norm", "norm", LAYER_NORM, TRAIN_ACT, SBH, 1, 0, 0, 0, 0, ALWAYS},
+    {"mask of embedding's dropout", "wte", LAYER_EMBEDDING, TRAIN_OUT, SBH, 1, 1, 0, 1, 0, ALWAYS},
+    {"input of last norm", "lnf", LAYER_NORM, TRAIN_ACT, SBH, 1, 0, 0, 0, 0, ALWAYS},
     {"input of output layer", "head", LAYER_LINEAR, TRAIN_ACT, SBH, 1, 0, 1, 0, 0, ALWAYS},
     {"logits", "loss", LAYER_LOSS, TRAIN_ACT, SBV, 1, 0, 0, 0, 1, ALWAYS},
 };
@@ -146,7 +146,7 @@ void count_activations(ledger *l, const shape_transformer *t, const plan *p, con
     char layer[64];
     for (uint64_t i = 0; i < t->layers; i++)
         for (size_t k = 0; k < n; k++) {
-            snprintf(layer, sizeof layer, "layers.%llu.%s", (unsigned long long)i, rows[k].layer);
+            snprintf(layer, sizeof layer, "h%llu.%s", (unsigned long long)i, rows[k].layer);
             add_kept(&w, &rows[k], layer);
         }
     for (size_t k = 0; k < sizeof outside / sizeof outside[0]; k++)

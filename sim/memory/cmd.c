@@ -4,7 +4,9 @@
 #include "../cli/output.h"
 #include "../cli/reportoptions.h"
 #include "../policy/list.h"
+#include "../policy/unmatched.h"
 #include "../text/words.h"
+#include "config.h"
 #include "report.h"
 
 #include <inttypes.h>
@@ -12,8 +14,8 @@
 #include <string.h>
 
 static const char more[] =
-    "The model is a number of parameters, what files hold (their directories are read, no elements), or a\n"
-    "transformer: its options also give the activations of a micro-batch, by Korthikanti et al. 2022.\n"
+    "The model is a number of parameters, what files hold (their directories are read, no elements), what a\n"
+    "config.json of Hugging Face describes, or a transformer: its options also give the activations of a micro-batch, by Korthikanti et al. 2022.\n"
     "N is a whole number as 7000000000, 7e9, 7B, 1.3B, 125M. A rank has ceil(n / ranks) elements of a\n"
     "parameter of n that is cut. Bytes are exact; GB are 10^9, GiB 2^30 bytes.\n"
     "\n"
@@ -25,6 +27,7 @@ static const char more[] =
     "  mpsim memory --params 7.5e9 -P deepspeed-fp16 --ranks 64 --zero 2\n"
     "  mpsim memory --params 7B -P pytorch-amp-fp16 -P megatron-bf16 -P te-mxfp8\n"
     "  mpsim memory -P bf16-pure --optimizer adamw8bit model.safetensors\n"
+    "  mpsim memory -P megatron-bf16 -P bf16-pure config.json\n"
     "  mpsim memory -P megatron-bf16 --layers 96 --hidden 12288 --heads 96 --seq 2048 --batch 1 \\\n"
     "               --vocab 51200 --tensor-parallel 8 --sequence-parallel --recompute selective\n"
     "  mpsim memory -P megatron-bf16 --layers 32 --hidden 4096 --heads 32 --seq 4096 --batch 1 --vocab 32000 \\\n"
@@ -167,6 +170,9 @@ static int check(options *o, int *transformer, int operands)
 
 static int make_shape(shape *s, const options *o, char **files, int n)
 {
+    int is = 0, code = n == 1 ? shape_of_config(s, files[0], &is) : 0;
+    if (is || code)
+        return code;
     if (n > 0)
         return shape_of_files(s, &o->from, files, n);
     if (!o->params)
@@ -219,6 +225,31 @@ static int count_case(memory_case *c, const policy *p, const options *o, const s
     return code;
 }
 
+static int fits_a_layer(const void *context, const char *glob)
+{
+    return shape_has_layer(context, glob);
+}
+
+/* Per cent are of what the plain policy fp32 takes. */
+static int count_cases(memory_case *cases, const policy_list *policies, const options *o, const shape *s,
+                       const shape_transformer *t)
+{
+    policy_list plain = {.steps_per_epoch = 1};
+    memory_case *fp32 = need_memory(1, sizeof *fp32);
+    int code = policy_list_add(&plain, "memory", "fp32");
+    if (!code)
+        code = count_case(fp32, &plain.items[0], o, s, t);
+    for (size_t i = 0; i < policies->count && !code; i++) {
+        code = count_case(&cases[i], &policies->items[i], o, s, t);
+        cases[i].fp32 = ledger_total(&fp32->bytes);
+        if (!s->counted_only)
+            policy_find_unmatched(&policies->items[i], fits_a_layer, s, cases[i].unmatched, sizeof cases[i].unmatched);
+    }
+    free(fp32);
+    policy_list_clear(&plain);
+    return code;
+}
+
 static int report(const options *o, const shape *s, const shape_transformer *t, char **files, int n, report_style style)
 {
     policy_list policies = {.steps_per_epoch = 1};
@@ -231,8 +262,8 @@ static int report(const options *o, const shape *s, const shape_transformer *t, 
                               : "one matrix of unknown shape",
              n ? escape_text(file, sizeof file, files[0]) : "", n > 1 ? " and others" : "");
     memory_case *cases = code ? NULL : need_memory(policies.count, sizeof *cases);
-    for (size_t i = 0; i < policies.count && !code; i++)
-        code = count_case(&cases[i], &policies.items[i], o, s, t);
+    if (!code)
+        code = count_cases(cases, &policies, o, s, t);
     if (!code && !(code = output_open(&out, o->form.path))) {
         const memory_report r = {s, t, &o->how, source, cases, policies.count};
         memory_print(&r, style, out.file);

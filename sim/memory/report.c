@@ -76,6 +76,24 @@ static void component_rows(table *t, const memory_report *r, const ledger *l, le
     }
 }
 
+static const char *of_fp32(char out[32], const memory_case *c)
+{
+    snprintf(out, 32, "%.4g %%", 100 * (double)ledger_total(&c->bytes) / (double)c->fp32);
+    return out;
+}
+
+static void print_unmatched(const memory_report *r, FILE *to)
+{
+    char line[700];
+    for (size_t i = 0; i < r->count; i++) {
+        if (!r->cases[i].unmatched[0])
+            continue;
+        snprintf(line, sizeof line, "%s%s%s", r->count > 1 ? r->cases[i].policy : "", r->count > 1 ? ": " : "",
+                 r->cases[i].unmatched);
+        text_wrapped(to, "patterns   fit no layer here: ", line);
+    }
+}
+
 static void print_case(const memory_report *r, FILE *to)
 {
     const memory_case *c = &r->cases[0];
@@ -93,7 +111,7 @@ static void print_case(const memory_report *r, FILE *to)
         component_rows(t, r, &c->bytes, (ledger_component)k);
     table_cell(t, "total");
     bytes_cells(t, ledger_total(&c->bytes), r->shape->parameters);
-    table_cell(t, "%s", "");
+    table_cell(t, "%s of what fp32 takes", of_fp32(line, c));
     table_print(t, to, "");
     table_free(t);
 }
@@ -101,7 +119,7 @@ static void print_case(const memory_report *r, FILE *to)
 static void print_cases(const memory_report *r, FILE *to)
 {
     table *t = table_new("<policy|<optimizer|>weights|>copies|>master|>gradients|>state|>activations|"
-                         ">all, GB|>GiB|>a parameter");
+                         ">all, GB|>GiB|>a parameter|>of fp32");
     char text[32];
     int copies = 0; // whether there are any
     fputc('\n', to);
@@ -121,6 +139,7 @@ static void print_cases(const memory_report *r, FILE *to)
         table_cell(t, "%s", giga(text, ledger_total(l), 1e9));
         table_cell(t, "%s", giga(text, ledger_total(l), 0x1p30));
         table_cell(t, "%.4g", (double)ledger_total(l) / (double)r->shape->parameters);
+        table_cell(t, "%s", of_fp32(text, &r->cases[i]));
     }
     table_print(t, to, "");
     table_free(t);
@@ -133,6 +152,9 @@ static void print_cases(const memory_report *r, FILE *to)
 static void print_notes(const memory_report *r, FILE *to)
 {
     fputc('\n', to);
+    print_unmatched(r, to);
+    if (r->shape->uncounted[0])
+        text_wrapped(to, "not counted: ", r->shape->uncounted);
     if (!r->transformer)
         fputs("without activations: --layers --hidden --heads --seq --batch --vocab describe a transformer\n", to);
     if (r->how->zero >= 3 && r->shape->counted_only)
@@ -178,6 +200,8 @@ static json_t *case_json(const memory_case *c)
     json_object_set_new(v, "optimizer", json_string(c->optimizer.name));
     json_object_set_new(v, "components", components);
     json_object_set_new(v, "total", json_of_count(ledger_total(&c->bytes)));
+    json_object_set_new(v, "of_fp32", json_real((double)ledger_total(&c->bytes) / (double)c->fp32));
+    json_object_set_new(v, "unmatched_patterns", json_string(c->unmatched));
     return v;
 }
 
@@ -193,6 +217,7 @@ static void print_json(const memory_report *r, FILE *to)
     json_object_set_new(v, "sequence_parallel", json_boolean(h->sequence_parallel));
     json_object_set_new(v, "recompute", json_string(recompute_words[h->recompute]));
     json_object_set_new(v, "activations", json_boolean(r->transformer != NULL));
+    json_object_set_new(v, "not_counted", json_string(r->shape->uncounted));
     json_begin(to, "mpsim.memory/1");
     fputs("\"model\": ", to);
     json_write(to, v);

@@ -14,6 +14,8 @@ typedef struct memory_case {
     char plan[1024];
     optimizer_row optimizer;
     ledger bytes;
+    char unmatched[512]; /* patterns of the policy that fit no layer */
+    uint64_t fp32;       /* what all takes under the policy fp32     */
 } memory_case;
 
 typedef struct memory_report {

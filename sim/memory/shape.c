@@ -5,6 +5,7 @@
 #include "../cli/names.h"
 #include "../trace/weights.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,13 +112,13 @@ static void visit_layer(const shape *s, uint64_t i, visitor *visit, void *contex
         const char *name;
         uint64_t rows, cols, bias;
     } pair[] = {
-        {"attn.qkv", qkv, h, qkv}, {"attn.proj", h, part(h, cut), h}, {"mlp.fc1", in, h, in}, {"mlp.fc2", h, f, h}};
+        {"attn.qkv", qkv, h, qkv}, {"attn.proj", h, part(h, cut), h}, {"mlp.fc", in, h, in}, {"mlp.proj", h, f, h}};
     for (int k = 0; k < 4; k++) {
         if (k % 2 == 0) {
-            snprintf(name, sizeof name, "layers.%llu.norm%d", (unsigned long long)i, k / 2 + 1);
+            snprintf(name, sizeof name, "h%llu.ln%d", (unsigned long long)i, k / 2 + 1);
             visit_norm(name, t, visit, context);
         }
-        snprintf(name, sizeof name, "layers.%llu.%s", (unsigned long long)i, pair[k].name);
+        snprintf(name, sizeof name, "h%llu.%s", (unsigned long long)i, pair[k].name);
         visit_matrix(name, NULL, pair[k].rows, pair[k].cols, visit, context);
         if (!t->no_biases)
             visit_vector(name, 2, pair[k].bias, visit, context);
@@ -128,13 +129,13 @@ static void visit_transformer(const shape *s, visitor *visit, void *context)
 {
     const shape_transformer *t = s->transformer;
     const uint64_t vocab = part(t->vocab, s->tensor_parallel);
-    visit_matrix("embed.tok", NULL, vocab, t->hidden, visit, context);
+    visit_matrix("wte", NULL, vocab, t->hidden, visit, context);
     if (t->positions)
-        visit_matrix("embed.pos", NULL, t->positions, t->hidden, visit, context);
+        visit_matrix("wpe", NULL, t->positions, t->hidden, visit, context);
     for (uint64_t i = 0; i < t->layers; i++)
         visit_layer(s, i, visit, context);
-    visit_norm("norm", t, visit, context);
-    visit_matrix("head", t->untied ? NULL : "embed.tok", vocab, t->hidden, visit, context);
+    visit_norm("lnf", t, visit, context);
+    visit_matrix("head", t->untied ? NULL : "wte", vocab, t->hidden, visit, context);
 }
 
 static void add_elements(const shape_tensor *t, void *context)
@@ -292,4 +293,39 @@ void shape_each(const shape *s, void (*visit)(const shape_tensor *t, void *conte
         for (size_t i = 0; i < s->count; i++)
             visit(&s->tensors[i], context);
     }
+}
+
+/* ---- names ---- */
+
+typedef struct looking {
+    const char *glob;
+    int found;
+} looking;
+
+static void look_for(const shape_tensor *t, void *context)
+{
+    looking *l = context;
+    l->found |= !l->found && fnmatch(l->glob, t->layer, 0) == 0;
+}
+
+/* As `train` names them. */
+static int has_layer_without_parameters(const shape_transformer *t, const char *glob)
+{
+    static const char *const names[] = {"attn.heads", "attn.scores", "attn.softmax", "attn.context",
+                                        "add1",       "add2",        "mlp.act"};
+    char layer[64];
+    int found = fnmatch(glob, "loss", 0) == 0;
+    for (uint64_t i = 0; i < t->layers && !found; i++)
+        for (size_t k = 0; k < sizeof names / sizeof *names && !found; k++) {
+            snprintf(layer, sizeof layer, "h%llu.%s", (unsigned long long)i, names[k]);
+            found = fnmatch(glob, layer, 0) == 0;
+        }
+    return found;
+}
+
+int shape_has_layer(const shape *s, const char *glob)
+{
+    looking l = {.glob = glob};
+    shape_each(s, look_for, &l);
+    return l.found || (s->transformer && has_layer_without_parameters(s->transformer, glob));
 }

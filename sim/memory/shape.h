@@ -6,7 +6,7 @@
 
 /* A parameter. */
 typedef struct shape_tensor {
-    const char *layer;   /* "layers.0.attn.qkv"                                              */
+    const char *layer;   /* "h0.attn.qkv"                                                    */
     int weight_rank;     /* of the layer's weight; -1: not known                             */
     int rank;            /* of itself; 0: its shape is not known                             */
     uint64_t n;          /* elements                                                         */
@@ -33,6 +33,7 @@ typedef struct shape {
     char **names;
     size_t count, buffers; /* buffers: tensors that are no parameters                  */
     uint64_t left_out;     /* their elements                                           */
+    char uncounted[256];   /* parts of a model of config.json that are not counted, by their keys */
     size_t packed;         /* of them the codes of packed weights, which have no numbers */
     unread_list unread;    /* tensors of files without numbers, and why                 */
 } shape;
@@ -46,6 +47,8 @@ int shape_of_files(shape *s, const input_options *o, char **files, int n);
 int shape_of_transformer(shape *s, const shape_transformer *t, uint64_t tensor_parallel);
 void shape_clear(shape *s);
 
+/* shape_has_layer -- whether a layer has such a name; of a transformer those without parameters, too. */
+int shape_has_layer(const shape *s, const char *glob);
 /* shape_each -- every parameter as a rank of the tensor parallel group has it; those of a layer follow
  * each other. An output layer that reads the embedding's is visited, too, with `of`. */
 void shape_each(const shape *s, void (*visit)(const shape_tensor *t, void *context), void *context);

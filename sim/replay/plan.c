@@ -2,7 +2,7 @@
  * framework would refuse; see state.h. */
 #include "state.h"
 
-#include "../text/words.h"
+#include "../policy/unmatched.h"
 
 #include <fnmatch.h>
 #include <string.h>
@@ -29,8 +29,9 @@ void replay_count_bytes(replay *r)
 
 /* ---- patterns that fit nothing ---- */
 
-static int fits_a_layer(const replay *r, const char *glob)
+static int fits_a_layer(const void *context, const char *glob)
 {
+    const replay *r = context;
     for (size_t i = 0; i < r->n_parameters; i++)
         if (fnmatch(glob, r->parameters[i].layer, 0) == 0)
             return 1;
@@ -42,42 +43,9 @@ static int fits_a_layer(const replay *r, const char *glob)
     return 0;
 }
 
-static void list_unmatched(const replay *r, const char *key, const policy_patterns *list, char *out, size_t size)
-{
-    int first = 1;
-    for (size_t i = 0; list && i < list->count; i++) {
-        const char *glob = list->items[i].glob;
-        const size_t n = strlen(out);
-        char escaped[128];
-        if (fits_a_layer(r, glob))
-            continue;
-        if (size - n < sizeof escaped + 32) {
-            text_add(out, size, ", ...");
-            return;
-        }
-        text_add(out, size, "%s%s '%s'",
-                 n && first ? "; "
-                 : first    ? ""
-                            : ",",
-                 first ? key : "", escape_text(escaped, sizeof escaped, glob));
-        first = 0;
-    }
-}
-
 void replay_find_unmatched(const replay *r, char *out, size_t size)
 {
-    out[0] = '\0';
-    for (size_t i = 0; i < r->policy->count; i++) {
-        const plan *p = &r->policy->plans[i], *before = i ? p - 1 : NULL;
-        if (!before || before->keep_fp32 != p->keep_fp32)
-            list_unmatched(r, "keep_fp32", p->keep_fp32, out, size);
-        if (!before || before->fp8_exclude != p->fp8_exclude)
-            list_unmatched(r, "fp8_exclude", p->fp8_exclude, out, size);
-        if (!before || before->muon_exclude != p->muon_exclude)
-            list_unmatched(r, "muon_exclude", p->muon_exclude, out, size);
-        if (!before || before->layer_kinds != p->layer_kinds)
-            list_unmatched(r, "layer_kinds", p->layer_kinds, out, size);
-    }
+    policy_find_unmatched(r->policy, fits_a_layer, r, out, size);
 }
 
 /* ---- what the framework would refuse ---- */

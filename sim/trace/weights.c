@@ -87,13 +87,16 @@ static const buffer buffers[] = {
     /* codebooks that follow a moving average: Encodec, Mimi */
     {"cluster_size", ANY, 0}, {"cluster_usage", ANY, 0}, {"embed_avg", ANY, 0}, {"embed_sum", ANY, 0},
     {"codebook.embed", ANY, 0}, {"inited", ANY, 0}, {"codebook.initialized", ANY, 0},
-    /* constants of one model: BART, Mask2Former, RT-DETR, FNet, MiniMax, Gemma 4, Phi 4, RADIO */
+    /* constants of one model: BART, Mask2Former, RT-DETR, FNet, MiniMax, Gemma 4, Phi 4, RADIO, SevenNet */
+    {"rescale_atomic_energy.shift", 1, 0}, {"rescale_atomic_energy.scale", 1, 0}, {"*_convolution.denominator", 1, 0},
     {"final_logits_bias", 2, 1}, {"empty_weight", 1, 0}, {"num_points_scale", ANY, 0}, {"n_points_scale", ANY, 0},
     {"dft_mat_hidden", ANY, 0}, {"dft_mat_seq", ANY, 0}, {"slope_rate", ANY, 0}, {"query_decay", ANY, 0},
     {"key_decay", ANY, 0}, {"diagonal_decay", ANY, 0}, {"layer_scalar", ANY, 0}, {"input_min", ANY, 0},
     {"input_max", ANY, 0}, {"output_min", ANY, 0}, {"output_max", ANY, 0}, {"std_bias", ANY, 0}, {"std_scale", ANY, 0},
     {"global_mean", ANY, 0}, {"global_invstd", ANY, 0}, {"norm_mean", ANY, 0}, {"norm_std", ANY, 0},
     {"latent_mean", ANY, 0}, {"latent_std", ANY, 0},
+    /* e3nn 0.6, which also has Wigner's 3j symbols, _w3j_1_1_2: below */
+    {"output_mask", 1, 0},
     /* beside codes: GPTQ and AWQ, MLX, bitsandbytes, compressed-tensors, modelopt, DeepSeek, gpt-oss, HQQ */
     {"scales", ANY, 0}, {"qzeros", ANY, 0}, {"g_idx", ANY, 0}, {"biases", ANY, 0}, {"SCB", ANY, 0},
     {"*absmax", ANY, 0}, {"*quant_map", ANY, 0}, {"weight_format", ANY, 0}, {"weight_shape", ANY, 0},
@@ -118,7 +121,9 @@ int weights_buffer(const weights_name *w)
         if (fits(w, b->words) && (b->rank == ANY || (size_t)b->rank == w->rank) && (!b->one || w->first_is_one))
             return 1;
     }
-    return strstr(w->fqn, ".quant_state.") != NULL; /* bitsandbytes: a name goes on behind it */
+    const size_t begin = last_word(w);
+    return begins_with(w->fqn + begin, w->n - begin, "_w3j_") ||
+           strstr(w->fqn, ".quant_state.") != NULL; /* bitsandbytes: a name goes on behind it */
 }
 
 /* ---- packed codes ---- */

@@ -43,6 +43,7 @@ lm=$top/data/charlm/step_012000/rank_00000.safetensors
     mpsim cast -q -f binary32 --only -m weight:blocks.0.fc1.weight -o weight.npy "$lm"
     for part in q k v; do mpsim cast -q -f binary32 --only -m act:blocks.0.fc1 -o $part.npy "$lm"; done
     safetensors model.safetensors '{"embed_tokens.weight":{"dtype":"F32","shape":[96,128],"data_offsets":[0,49152]},"fc.weight":{"dtype":"F32","shape":[128,128],"data_offsets":[49152,114688]},"lm_head.weight":{"dtype":"F32","shape":[96,32],"data_offsets":[114688,126976]}}' 126976
+    echo '{"model_type":"llama","hidden_size":8,"num_attention_heads":2,"num_hidden_layers":2,"vocab_size":16}' >config.json
     mkdir model
     cp model.safetensors model/
     tail -c 1280 "$lm" | npy h.npy '<f4' 10,32

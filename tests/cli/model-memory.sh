@@ -123,6 +123,47 @@ header="{\"__metadata__\":{\"format\":\"pt\"},\"l.qweight\":{\"dtype\":\"I32\",\
 { printf "\\$(printf '%03o' ${#header})\0\0\0\0\0\0\0"; printf '%s' "$header"; head -c 64 /dev/zero; } >"$dir/m/model.safetensors"
 run 3 memory -P fp32 "$dir/m/model.safetensors" && has 'packed in integers' err; ok $? "packed weights are not counted as if they were numbers"
 
+# ---- e3nn's buffers, and constants of SevenNet, are no parameters
+conv=0_convolution.convolution
+header="{$(tensor $conv.output_mask 64 0 128),$(tensor $conv._compiled_main_left_right._w3j_1_1_2 3,3,5 128 218),$(tensor rescale_atomic_energy.shift 89 218 396),$(
+    tensor 0_convolution.denominator 1 396 398),$(tensor 0_convolution.weight_nn.layer0.weight 8,16 398 654),$(tensor w3j.weight 4 654 662)}"
+{ safetensors | head -c $((8 + ${#header} + 662)); } >"$dir/e3nn.safetensors"
+memory -P fp32 "$dir/e3nn.safetensors" && is weights=528; ok $? "bug_20261127_e3nn: 132 of 331 numbers are parameters"
+
+# ---- config.json: as many parameters as transformers counts
+wrong=0
+models=0
+turns 3 together
+while IFS="$(printf '\t')" read -r name count json; do
+    due || break
+    printf '%s\n' "$json" >"$dir/config.json"
+    memory -P fp32 "$dir/config.json" && is weights=$((4 * count)) || { wrong=$((wrong + 1)); echo "# $name"; }
+    models=$((models + 1))
+done <"$MPSIM_SRCDIR/data/counts/transformers.tsv"
+[ "$wrong" -eq 0 ] && [ "$models" -ge 20 ]; ok $? "bug_20261127_config_json: $models models, $wrong with a wrong count"
+turns 1
+qwen='"model_type":"qwen2","hidden_size":896,"intermediate_size":4864,"num_hidden_layers":24,"num_attention_heads":14,"num_key_value_heads":2,"vocab_size":151936,"tie_word_embeddings":true'
+echo "{$qwen}" >"$dir/config.json"
+run 0 memory -P pytorch-amp-bf16 "$dir/config.json" && has '^model  *494,032,768 parameters'; ok $? "Qwen2.5-0.5B: 494,032,768"
+echo "{\"model_type\":\"some_vl\",\"text_config\":{$qwen},\"vision_config\":{\"hidden_size\":1280}}" >"$dir/config.json"
+run 0 memory -P fp32 "$dir/config.json" && has '494,032,768 parameters' && has '^not counted: vision_config$'; ok $? "of a model that sees the language model, and what is not counted"
+echo '{"model_type":"t5","d_model":512}' >"$dir/config.json"
+run 3 memory -P fp32 "$dir/config.json" && has "model_type 't5' is not among those" err; ok $? "an architecture that is not known"
+echo '{"model_type":"llama","hidden_size":4096,"num_attention_heads":32,"vocab_size":0,"num_hidden_layers":2}' >"$dir/config.json"
+run 3 memory -P fp32 "$dir/config.json" && has '"vocab_size" is missing, or no size' err; ok $? "a size that is missing"
+echo '{"model_type":"llama","hidden_size":4096,"num_attention_heads":32,"vocab_size":10,"num_hidden_layers":99999}' >"$dir/config.json"
+run 3 memory -P fp32 "$dir/config.json" && has '"num_hidden_layers" is' err; ok $? "or too large"
+echo '{"a":1}' >"$dir/config.json"
+run 3 memory -P fp32 "$dir/config.json"; ok $? "other JSON describes no model"
+
+# ---- names of layers are those of `train`; patterns that fit none are named
+printf 'name: keep\nprecision: bf16\nautocast: all\nparams: bf16\nkeep_fp32: [wte, wpe, embed.tok]\n' >"$dir/names.yaml"
+run 0 memory -P "$dir/names.yaml" --layers 2 --hidden 8 --heads 2 --seq 4 --batch 3 --vocab 10 && has "^patterns   fit no layer here: keep_fp32 'embed.tok'$" && has 'binary32: 4 x 112' && has 'bf16: 2 x 1,760'
+ok $? "bug_20261127: keep_fp32 [wte, wpe] keeps 80 + 32 in fp32, and what fits nothing is named"
+run 0 memory -P "$dir/names.yaml" --json --layers 2 --hidden 8 --heads 2 --seq 4 --batch 3 --vocab 10 && has "\"unmatched_patterns\": \"keep_fp32 'embed.tok'\""; ok $? "in JSON, too"
+run 0 memory -P "$dir/names.yaml" -P fp32 "$model" && has "^patterns   fit no layer here: keep: keep_fp32 'wte', 'wpe', 'embed.tok'$"; ok $? "of files, and which policy"
+run 0 memory -P fp32 -P bf16-pure "$model" && has ' of fp32$' && has '^bf16-pure .* 50 %$' && run 0 memory -P bf16-pure "$model" && has '^total .*50 % of what fp32 takes$'; ok $? "per cent of fp32"
+
 # ---- a transformer: 2 layers of h 8, 2 heads, s 4, b 3, v 10, f 32, by hand
 # embeddings 80 + 32; a layer: norms 32, qkv 192 + 24, proj 64 + 8, fc1 256 + 32, fc2 256 + 8 = 872; norm 16
 small="--layers 2 --hidden 8 --heads 2 --seq 4 --batch 3 --vocab 10"
