@@ -375,8 +375,12 @@ class Watch(Recorder):
     def _lost(self, reason: str) -> None:
         """The step at hand is lost: the file says so, too."""
         step = self.count + 1 if self.step is None else self.step
-        self.remarks.append(f"not watched: step {step}: {reason.splitlines()[0]}")
-        self._write([{"level": "note", "step": step, "text": self.remarks[-1]}])
+        cause = (reason.splitlines() or [""])[0]
+        text = f"not watched: step {step}: {cause}"
+        if ("lost", cause) not in self.said:  # else known, of an earlier step
+            self.said.add(("lost", cause))
+            self.remarks.append(text)
+        self._write([{"level": "note", "step": step, "text": text}])
 
     def _write(self, lines: list[dict[str, Any]]) -> None:
         """Append records; a disk that is full ends the file, never the training."""
