@@ -223,13 +223,16 @@ static void say_run(pairs *m, const train_recorder *r, uint64_t step, const trai
     say(m, "mpsim.grads_scaled", "true");
     say_optimizer(m, &p->optimizer, is_decoder(s) ? lr : p->optimizer.lr);
     say_moments(m, r->run, p, step - 1);
-    say(m, "mpsim.grad_clip", "%.17g", p->clip == MPSIM_CLIP_NONE ? 0 : p->max_norm);
+    if (!p->clip_scaled)
+        say(m, "mpsim.grad_clip", "%.17g", p->clip == MPSIM_CLIP_NONE ? 0 : p->max_norm);
     if (is_decoder(s))
         say_decoder(m, r, p, lr);
 }
 
 static void say_step(pairs *m, const train_step *s)
 {
+    if (s->plan->clip_scaled) /* of scaled gradients: what that allows those that are unscaled */
+        say(m, "mpsim.grad_clip", "%.17g", s->plan->max_norm / s->scale);
     say_number(m, "mpsim.loss_scale", s->scale);
     say_number(m, "mpsim.loss", (double)s->loss);
     say(m, "mpsim.found_inf", "%d", (s->events & MPSIM_SCALER_OVERFLOW) != 0);

@@ -86,6 +86,14 @@ train 0 -P pytorch-amp-fp16 --csv && rows 11 25; ok $? "CSV: a line per step"
 [ "$(column step | tr '\n' ' ')" = "$(seq 1 10 | tr '\n' ' ')" ] && [ "$(column scale | sort -u)" = 65536 ]; ok $? "CSV: steps, scales"
 train 0 -P fp32 -P bf16-pure --json && json && [ "$(grep -c '"policy": ' "$dir/out")" -eq 2 ]; ok $? "JSON: two policies"
 
+# ---- clipped before unscaling: the loss stays where it began, and a replay of the recording is the same to the bit
+turns 4
+printf 'precision: fp16\nloss_scaling: 1024\nclip: {max_norm: 0.5, before_unscale: true}\noptimizer: {name: sgd}\n' >"$dir/scaled.yaml"
+run 0 train -q -P "$dir/scaled.yaml" --net mlp --width 12 --depth 1 --batch 16 --steps 12 --threads 1 --trace "$dir/scaled" --trace-every 1 &&
+    has 'clip 0.5 (torch, before unscaling)' && has '^clipped  *12 of 12' && run 0 replay -P "$dir/scaled.yaml" "$dir/scaled" && has '^record  *0 of '
+ok $? "before_unscale: trained and replayed"
+turns 1
+
 # ---- several policies ----
 turns 8
 train 0 -P fp32 -P pytorch-amp-fp16 -P apex-O2 && ! has '^plan ' && ! has '^step'; ok $? "three policies: tables only"
