@@ -338,14 +338,6 @@ static int unwrap(char *out, const char *line)
     return changed;
 }
 
-static void to_lower(char out[LOG_WIDTH + 1], const char *text)
-{
-    size_t n = 0;
-    for (; text[n] && n < LOG_WIDTH; n++)
-        out[n] = (char)tolower((unsigned char)text[n]);
-    out[n] = 0;
-}
-
 int log_line_join(char *a, const char *b)
 {
     char first[LOG_WIDTH + 1], second[LOG_WIDTH + 1];
@@ -355,8 +347,8 @@ int log_line_join(char *a, const char *b)
     b += strspn(b, " ");
     if (n == 0 || !*b || n + strlen(b) + 1 > LOG_WIDTH)
         return 0;
-    to_lower(first, a);
-    to_lower(second, b);
+    words_lower(first, sizeof first, a);
+    words_lower(second, sizeof second, b);
     const int how = junction(first, n, second);
     if (how == APART)
         return 0;
@@ -374,7 +366,7 @@ size_t log_line_length(const char *text)
         "gradient overflow",           "overflow!",           "overflow occurs", "grad overflow on",
         "reducing dynamic loss scale", "overflow detected, ", "found inf or nan"};
     char line[LOG_WIDTH + 1];
-    to_lower(line, text);
+    words_lower(line, sizeof line, text);
     for (size_t i = 0; i < sizeof openings / sizeof openings[0]; i++) {
         const char *p = words_after(line, openings[i]);
         const char *next = p ? strstr(p, openings[i]) : NULL;
@@ -387,7 +379,7 @@ size_t log_line_length(const char *text)
 int64_t log_line_rank(const char *text)
 {
     char line[LOG_WIDTH + 1];
-    to_lower(line, text);
+    words_lower(line, sizeof line, text);
     return rank_of(line);
 }
 
@@ -399,7 +391,7 @@ static int is_odd(double scale)
 int log_line_parse(log_line *l, const char *text)
 {
     char line[LOG_WIDTH + 1], whole[LOG_WIDTH + 1];
-    to_lower(line, text);
+    words_lower(line, sizeof line, text);
     if (!strstr(line, "scal") && !strstr(line, "overflow") && !strstr(line, "skipping"))
         return 0;
     const int found = parse_lower(l, line);

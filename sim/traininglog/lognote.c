@@ -257,14 +257,6 @@ static value_kind loss_of(const char *line, double *x)
     return v == VALUE_UNSAID ? other_loss(line, 0, x) : v;
 }
 
-static void to_lower(char line[WIDTH + 1], const char *text)
-{
-    size_t length = 0;
-    for (; text[length] && length < WIDTH; length++)
-        line[length] = (char)tolower((unsigned char)text[length]);
-    line[length] = 0;
-}
-
 /* Make one word of a phrase, whose parts have other meanings. */
 static void join_words(char *line, const char *phrase)
 {
@@ -277,9 +269,9 @@ int log_note_parse(log_note *n, const char *text, const char *settings)
 {
     static const char *const lost[] = {"number of nan iterations", NULL};
     char line[WIDTH + 1];
-    to_lower(line, settings);
+    words_lower(line, sizeof line, settings);
     const double starts = starts_at(line);
-    to_lower(line, text);
+    words_lower(line, sizeof line, text);
     join_words(line, "skipped steps");
     *n = (log_note){.step = -1, .batch = -1, .of = -1, .about = -1, .epoch = -1, .marks = marks_of(line)};
     n->loss = loss_of(line, &n->loss_value);

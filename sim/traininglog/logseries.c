@@ -73,15 +73,12 @@ static int take_series(scan *s, const char *name, int (*visit)(const char *, uin
     return take(s, '}') ? 0 : -1;
 }
 
-/* What a number of TensorBoard is, by the name of the file, run-NAME-tag-train_loss.json. */
-static void name_of_tag(char name[NAME], const char *tag)
+void log_series_name(char *name, size_t size, const char *tag)
 {
-    snprintf(name, NAME, "%.*s", tag ? (int)strcspn(tag, ".") : 0, tag ? tag : "");
-    if (!*name)
-        snprintf(name, NAME, "loss");
-    char *mark = strncmp(name, "train_", 6) == 0 || strncmp(name, "val_", 4) == 0 ? strchr(name, '_') : NULL;
-    if (mark)
-        *mark = '/';
+    const char *known = tag && *tag ? tag : "loss";
+    snprintf(name, size, "%.*s", (int)strcspn(known, "."), known);
+    if (strncmp(name, "train_", 6) == 0 || strncmp(name, "val_", 4) == 0)
+        *strchr(name, '_') = '/';
 }
 
 /* [wall time, step, value], as TensorBoard's download has them; -1: damaged. */
@@ -99,7 +96,7 @@ static int points(scan *s, const char *tag, int (*visit)(const char *, uint64_t,
 {
     char name[NAME];
     int stop = 0;
-    name_of_tag(name, tag);
+    log_series_name(name, sizeof name, tag);
     do
         stop = take_point(s, name, visit, context);
     while (!stop && take(s, ','));

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* log_series_name -- what a number of TensorBoard is, by the name of its file, run-NAME-tag-train_loss.csv: `tag` is what follows
+ * "-tag-", or NULL. */
+void log_series_name(char *name, size_t size, const char *tag);
+
 /* log_series_begins -- whether a file that begins with these bytes is one. */
 int log_series_begins(const char *bytes, size_t n);
 

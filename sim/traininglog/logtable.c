@@ -1,6 +1,8 @@
 /* logtable.c -- see logtable.h. */
 #include "logtable.h"
 
+#include "logseries.h"
+
 #include "../text/words.h"
 
 #include <ctype.h>
@@ -63,13 +65,8 @@ static int is_value(cell c)
 static void name_value(log_table *t, const char *text)
 {
     static const char header[] = "Wall time,Step,Value";
-    char *name = t->names[2];
-    const char *tag = t->tag && *t->tag ? t->tag : "loss";
-    if (strncmp(text, header, sizeof header - 1) != 0 || t->columns != 3)
-        return;
-    snprintf(name, LOG_COLUMN, "%.*s", (int)strcspn(tag, "."), tag);
-    if (strncmp(name, "train_", 6) == 0 || strncmp(name, "val_", 4) == 0)
-        *strchr(name, '_') = '/';
+    if (strncmp(text, header, sizeof header - 1) == 0 && t->columns == 3)
+        log_series_name(t->names[2], LOG_COLUMN, t->tag);
 }
 
 /* Whether the names are those of a training: a loss, a norm, a loss scale beside another column. */

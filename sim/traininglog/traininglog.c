@@ -358,14 +358,15 @@ static int take_part(void *context, const log_part *p, const char *text, const c
     const int noted = log_note_parse(&n, masked, text);
     const int found = (log->own && log_pattern_match(log->own, &l, &n, text)) || log_line_parse(&l, masked);
     const int64_t rank = found && l.rank >= 0 ? l.rank : log_line_rank(masked);
-    if (log->rank < 0 && (found || noted))
-        log->rank = rank;
+    int64_t *counts = found && l.rule >= 0 ? &log->event_rank : &log->rank; /* events may be told by another one */
+    if (*counts < 0 && (found || noted))
+        *counts = rank;
     if (found) {
         log->total++;
         log->recognised[l.dialect]++;
     }
     follow_ranks(log, found ? &l : NULL, &n, rank);
-    if (rank >= 0 && rank != log->rank)
+    if (rank >= 0 && rank != *counts)
         return take_other_rank(log, &n, found);
     if (noted)
         follow_place(&log->place, &n);
@@ -463,7 +464,7 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
     l->epoch = -1;
     l->last_step = -1;
     l->about = -1;
-    l->rank = -1;
+    l->rank = l->event_rank = -1;
     l->skipped = -1;
     l->place = (log_line_place){.of = -1, .step = -1};
     escape_text(name, sizeof name, strcmp(path, "-") == 0 ? "standard input" : path);

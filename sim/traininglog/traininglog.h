@@ -77,11 +77,12 @@ typedef struct training_log {
     uint64_t doubled; /* lines that say again what one before says of the same step */
     char unread[256]; /* names of numbers that many lines tell and nothing reads, ", " between; so many */
     size_t n_unread;
-    uint64_t other_lost;  /* lines of other ranks with a loss that is not finite       */
-    int unterminated;     /* the line has no end: it may be cut in a number            */
-    int last_bad;         /* the last line about a scale could not be read             */
-    uint64_t unread_line; /* of an overflow whose scale could not be read; 0           */
-    int64_t rank, scaler;
+    uint64_t other_lost;       /* lines of other ranks with a loss that is not finite       */
+    int unterminated;          /* the line has no end: it may be cut in a number            */
+    int last_bad;              /* the last line about a scale could not be read             */
+    uint64_t unread_line;      /* of an overflow whose scale could not be read; 0           */
+    int64_t rank, scaler;      /* whose lines count */
+    int64_t event_rank;        /* whose messages about overflows and growth do */
     uint64_t copies;           /* every event was logged so many times, by as many ranks    */
     uint64_t lost, lost_lines; /* the first line of the last losses in a row that are NaN or infinite; how many
                                   there are in all, those before among them */

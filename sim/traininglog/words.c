@@ -8,6 +8,14 @@
 
 static const char digits[] = "0123456789";
 
+void words_lower(char *out, size_t size, const char *text)
+{
+    size_t n = 0;
+    for (; text[n] && n + 1 < size; n++)
+        out[n] = (char)tolower((unsigned char)text[n]);
+    out[n] = 0;
+}
+
 const char *words_after(const char *line, const char *phrase)
 {
     const char *p = strstr(line, phrase);

@@ -1,7 +1,11 @@
 /* words.h -- words and numbers in a line of a log. The line is in lower case and ends with 0. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
+
+/* words_lower -- a text in lower case, cut to `size`. */
+void words_lower(char *out, size_t size, const char *text);
 
 /* words_after -- behind the first place of a phrase; NULL. */
 const char *words_after(const char *line, const char *phrase);

@@ -124,6 +124,13 @@ ok $? "scales that differ between ranks are told"
 run 0 log --json ranks && has '"scales_apart": {"lines": 2, "line": 4, "step": 200, "rank": 0, "other_rank": 1, "value": 65536.0, "other_value": 32768.0}'; ok $? "and in JSON"
 sed 's/32768/65536/; s/ loss: [0-9.]*/ loss: 2.2/' ranks >agree && run 0 log agree && ! has 'between ranks'; ok $? "ranks that agree are not"
 
+cat >mixed <<'END'
+[2024-05-01 10:00:00,123] [INFO] [Rank 0] step=10, skipped=0, lr=[0.001], mom=[0.9]
+[deepspeed] OVERFLOW! Rank 3 Skipping step. Attempted loss scale: 65536, reducing to 32768
+[deepspeed] OVERFLOW! Rank 3 Skipping step. Attempted loss scale: 32768, reducing to 16384
+END
+run 0 log mixed && has 'overflows   2,'; ok $? "one rank tells the steps, another one the overflows: both count"
+
 # ---- other forms
 printf 's:0 tel:10.968871\ns:0 trl:10.965596\ns:1 trl:10.814037\ns:2 trl:10.543272\ns:3 trl:10.260427\ns:4 trl:9.960427\ns:5 trl:9.760427\n' >main.log
 run 0 log main.log && has 'the loss goes from 10.966 to 9.7604'; ok $? "llm.c"
