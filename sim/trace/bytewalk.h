@@ -1,5 +1,5 @@
 /* bytewalk.h -- a file walked through from its begin to its end, by small pieces: for layouts whose directory is all over
- * it (msgpack.c, onnx.c). Nothing is read beyond an end that the caller gives. */
+ * it (msgpack.c, onnx*.c). Nothing is read beyond an end that the caller gives. */
 #pragma once
 
 #include "impl.h"

@@ -2,7 +2,7 @@
  *
  * Calls go one way: trace.c opens a source (source.c), whose first bytes tell its layout
  * (layout.c); the layouts (safetensors.c with plainentry.c, npy.c, zip.c with zipdir.c, which is npz.c or torch*.c,
- * gguf.c with ggufhead.c, msgpack.c and onnx.c with bytewalk.c, llmc.c, hdf5*.c, raw.c) read through read.c, and all of them use dtype.c, memory.c and text.c.
+ * gguf.c with ggufhead.c, msgpack.c with chunks.c and onnx*.c with protowalk.c, both over bytewalk.c, llmc.c, hdf5*.c, raw.c) read through read.c, and all of them use dtype.c, memory.c and text.c.
  * What is packed (stream.c) is unpacked by the source.
  *
  * A layout is a const struct of functions. Its `open` reads the directory of tensors through

@@ -23,7 +23,7 @@ compile = $(FUZZ_CC) -std=c17 $(FP_CFLAGS) $(VIS_CFLAGS) $(compile_$(kind)) \
 # Comparisons are traced, which finds magic words and costs a third of the time, where no dictionary (dict/) has the words.
 compared_in = lib/dot/model lib/format/% lib/round/round lib/scaler/text lib/train/run/% sim/cli/t% sim/merge/% \
   sim/scaler/pattern sim/scaler/spec sim/traininglog/words sim/stat/bytes sim/stat/pa% sim/stat/settings sim/trace/layout \
-  sim/trace/llmc sim/trace/npyheader sim/trace/onnx sim/trace/msgpack sim/trace/zeroname sim/train/% sim/verify/vectors
+  sim/trace/llmc sim/trace/npyheader sim/trace/onnx% sim/trace/chunks sim/trace/msgpack sim/trace/zeroname sim/train/% sim/verify/vectors
 
 all: $(targets:%=$(out)/%)
 

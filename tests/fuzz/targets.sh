@@ -40,7 +40,7 @@ words() {
     report) echo sim/plot/*.c sim/report/*.c ;;
     torch) echo sim/trace/torch*.c sim/pickle/*.c ;;
     advise) echo sim/advise/*.c sim/policy/table.c sim/trace/safetensors.c sim/trace/dtype.c ;;
-    operands | pair | trace) echo sim/mismatch/arithmetic.c sim/trace/gguf*.c sim/trace/npy*.c sim/trace/onnx.c sim/trace/msgpack.c sim/trace/safetensors.c sim/trace/dtype.c sim/trace/packedfit.c \
+    operands | pair | trace) echo sim/mismatch/arithmetic.c sim/trace/gguf*.c sim/trace/npy*.c sim/trace/onnx*.c sim/trace/chunks.h sim/trace/msgpack.c sim/trace/safetensors.c sim/trace/dtype.c sim/trace/packedfit.c \
         sim/trace/quantisedhint.c sim/trace/torchexport.c sim/trace/hdf5*.c sim/quant/form.c ;;
     vectors) echo sim/verify/vectors.c sim/trace/npy*.c ;;
     esac
