@@ -126,7 +126,7 @@ static int measure(gguf *g, trace_entry *e, const ggml_type *type)
                           row, type->name);
     e->bytes = x->count / type->block * type->bytes;
     x->dtype = type->name;
-    x->big_endian = g->big;
+    x->big_endian = g->big != 0;
     const trace_dtype *plain = trace_dtype_find(type->name);
     x->format = plain ? trace_dtype_format(plain, g->options) : NULL;
     if (x->format && mpsim_format_code_bytes(x->format) != type->bytes)

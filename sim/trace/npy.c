@@ -76,7 +76,7 @@ static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t 
     memcpy(shape, h.shape, h.rank * sizeof *shape);
     x->shape = shape;
     x->rank = h.rank;
-    x->fortran = h.fortran;
+    x->fortran = h.fortran != 0;
     x->offset = at + n;
     if (entry->bytes != size - x->offset)
         return trace_fail(t, error, x->offset, "the header promises %" PRIu64 " bytes of data, there are %" PRIu64,

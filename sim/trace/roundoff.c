@@ -270,7 +270,7 @@ static int look_at(search *s, bias *b)
     if (read_tensor(s, b->e, &own, see_value, b) || measure(s, b))
         return -1;
     b->e->tensor.roundoff = mark(b);
-    b->e->tensor.roundoff_evidence = b->evidence;
+    b->e->tensor.roundoff_evidence = (uint8_t)b->evidence;
     if (b->e->tensor.roundoff)
         b->e->roundoff = b->marks;
     return 0;

@@ -52,16 +52,17 @@ typedef struct trace_tensor {
     const mpsim_format *format; /* NULL if the elements are not floating-point numbers            */
     const uint64_t *shape;      /* rank dimensions                                                */
     size_t rank;
-    uint64_t count;  /* product of the shape; 1 for rank 0                             */
-    uint64_t offset; /* of the first byte in the file (in the member, for npz)         */
-    int big_endian;
-    int fortran;                      /* column-major; elements are read in storage order all the same  */
+    uint64_t count;                   /* product of the shape; 1 for rank 0                             */
+    uint64_t offset;                  /* of the first byte in the file (in the member, for npz)         */
     const trace_quantised *quantised; /* NULL: it is stored as it is; else binary32, what codes and scales stand for */
     const char
         *unread;       /* why its numbers are not read: "integers", "complex numbers"; NULL: they are, or it has none */
-    int unseen;        /* unread, and it may hold floating-point numbers or packed weights                           */
     uint64_t roundoff; /* elements that are nothing but rounding, and read as zeros: see roundoff.h     */
-    int roundoff_evidence; /* how that is known                                                            */
+    /* there may be half a million of these: a byte each */
+    uint8_t big_endian;
+    uint8_t fortran;           /* column-major; elements are read in storage order all the same          */
+    uint8_t unseen;            /* unread, and it may hold floating-point numbers or packed weights       */
+    uint8_t roundoff_evidence; /* how that is known                                                      */
 } trace_tensor;
 
 #define TRACE_RAW_REST UINT64_MAX

@@ -76,14 +76,14 @@ static void judge(trace_tensor *x)
     const char *said = x->unread;
     const char *dtype = x->dtype + (x->dtype[0] && strchr("<>|=", x->dtype[0]));
     if (trace_integers(x, &is_signed) && strcmp(trace_copy_dtype(x), "BOOL") != 0) {
-        x->unseen = may_be_packed(x, trace_copy_dtype(x));
+        x->unseen = may_be_packed(x, trace_copy_dtype(x)) != 0;
         x->unread = x->unseen ? "integers that may be packed weights" : "integers";
     } else {
         const row *r = rows;
         const row *end = rows + sizeof rows / sizeof rows[0];
         while (r < end && !is_row(r, dtype))
             r++;
-        x->unseen = r < end ? r->unseen : 1;
+        x->unseen = r == end || r->unseen;
         x->unread = r < end ? r->reason : "elements of a dtype that is not known";
     }
     x->unread = said ? said : x->unread;
