@@ -10,11 +10,6 @@
  * MUCH_LOWER: a fall of the scale, in spite of growth, that a steady run does not have. */
 enum { EARLY = 1000, EARLY_ALWAYS = 100, RARE = 10, COLLAPSE = 4, ENDLESS = 10, MUCH_LOWER = 32 };
 
-static uint64_t if_so(int so, uint64_t fact)
-{
-    return so ? fact : 0;
-}
-
 const episode *facts_first(const facts *f)
 {
     return f->e.count ? &f->e.at[0] : NULL;

@@ -46,7 +46,7 @@ enum { FACTS_DEEP = 3, FACTS_ENOUGH = 5, FACTS_MANY = 20, FACTS_FEW = 4 };
     X(LOSS_APART)   /* at steps without an overflow, finite after; or on another rank */                        \
     X(NORM_GONE)                                                                                                \
     X(NORM_APART)                                                                                               \
-    X(NORM_FIRST) /* only before the first finite one, of few lines */                                          \
+    X(NORM_LOST) /* anywhere: without NORM_APART before the first finite one, of few lines */                   \
     X(VALIDATION_GONE)                                                                                          \
     X(METRIC_GONE)                                                                                              \
     X(GAP)       /* trainer and sampler differ */                                                               \
@@ -90,6 +90,11 @@ _Static_assert(FACTS_COUNT <= 64, "facts are bits of 64");
 
 /* FACT(SEARCH): the bit. */
 #define FACT(name) ((uint64_t)1 << FACT_##name##_AT)
+
+static inline uint64_t if_so(int so, uint64_t fact)
+{
+    return so ? fact : 0;
+}
 
 /* ---- numbers behind them ---- */
 

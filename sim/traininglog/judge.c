@@ -22,7 +22,7 @@ verdict track_verdict(const track *t, char *text, size_t size)
     facts f;
     stuck_facts(&f, t);
     const verdict_row *row = verdict_find(&f);
-    row->says(&f, text, size);
+    verdict_says(row, &f, text, size);
     return row->verdict;
 }
 
@@ -42,7 +42,7 @@ void log_judge(log_judgement *j, const training_log *l)
     facts_of_log(&f, l);
     const verdict_row *row = verdict_find(&f);
     *j = (log_judgement){.verdict = row->verdict, .sure = verdict_confidence(row, &f), .advice = row->advice};
-    row->says(&f, j->text, sizeof j->text);
+    verdict_says(row, &f, j->text, sizeof j->text);
     add_rest(j, &f, row);
     evidence_find(j, &f, row->by_numbers);
     evidence_miss(j, &f, row->by_numbers);

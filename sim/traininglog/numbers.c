@@ -9,11 +9,6 @@
 static const double rise = 1.2, question = 1.5, jump = 1.3;
 enum { NORM = 10, GROWS = 10, SEVERAL = 10, FLAT = 10, UNSURE_NOISE = 4, SURE_NOISE = 20 };
 
-static uint64_t if_so(int so, uint64_t fact)
-{
-    return so ? fact : 0;
-}
-
 /* ---- Inf and NaN ---- */
 
 /* To the end, or in most lines. Beside a scale its overflows explain a norm. */
@@ -35,7 +30,7 @@ static uint64_t lost_facts(const facts *f)
     return if_so(gone, FACT(LOSS_GONE)) | if_so(loss->apart > 0 || f->l->other_lost, FACT(LOSS_APART)) |
            if_so(norm_gone, FACT(NORM_GONE)) | if_so(loss->ending > 0, FACT(ENDING)) |
            if_so(norm->apart && !scaled && !few_first && lines >= FACTS_FEW, FACT(NORM_APART)) |
-           if_so(norm->apart && !scaled, FACT(NORM_FIRST)) |
+           if_so(norm->apart && !scaled, FACT(NORM_LOST)) |
            if_so(norm->apart_ending > 1 && f->t->last <= 1, FACT(GONE_AT_ONE)) |
            if_so(is_gone(&f->validation, 0), FACT(VALIDATION_GONE)) |
            if_so(scaled && loss->lost > 0, FACT(LOST_BETWEEN));

@@ -13,12 +13,6 @@ typedef char number[32];
 
 /* ---- the scale ---- */
 
-void says_nothing(const facts *f, char *text, size_t size)
-{
-    (void)f;
-    snprintf(text, size, "there is no step.");
-}
-
 void says_skips(const facts *f, char *text, size_t size)
 {
     number a, b;
@@ -53,14 +47,6 @@ void says_taken(const facts *f, char *text, size_t size)
     snprintf(text, size, "%s step%s with Inf or NaN in the gradients %s taken: the weights are lost.%s",
              text_count(a, t->taken), text_plural(t->taken), t->taken == 1 ? "is" : "are",
              stuck_fits(t) > 0 ? " A smaller scale fits: the constant one is at fault." : "");
-}
-
-void says_norm_taken(const facts *f, char *text, size_t size)
-{
-    (void)f;
-    snprintf(text, size,
-             "the norm of the gradients is NaN or Inf at steps that the log tells to have been taken: the weights "
-             "are lost.");
 }
 
 /* A scale that no overflow holds down, and how long it takes to come back up. */
@@ -305,12 +291,6 @@ void says_spikes(const facts *f, char *text, size_t size)
         snprintf(text, size, "steps overflow now and then, and the run goes on.");
     if (over && !(f->set & FACT(CONSTANT)))
         text_add(text, size, " The last step overflows, too: what follows is not known.");
-}
-
-void says_clean(const facts *f, char *text, size_t size)
-{
-    (void)f;
-    snprintf(text, size, "no step overflows at the scales in force.");
 }
 
 void says_startup(const facts *f, char *text, size_t size)

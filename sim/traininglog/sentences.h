@@ -3,39 +3,12 @@
 
 #include "facts.h"
 
-void says_nothing(const facts *f, char *text, size_t size);
-void says_skips(const facts *f, char *text, size_t size);
-void says_floor(const facts *f, char *text, size_t size);
-void says_taken(const facts *f, char *text, size_t size);
-void says_norm_taken(const facts *f, char *text, size_t size);
-void says_low(const facts *f, char *text, size_t size);
-void says_stuck(const facts *f, char *text, size_t size);
-void says_isolated(const facts *f, char *text, size_t size);
-void says_runaway(const facts *f, char *text, size_t size);
-void says_collapse(const facts *f, char *text, size_t size);
-void says_lost(const facts *f, char *text, size_t size);
-void says_apart(const facts *f, char *text, size_t size);
-void says_not_finite(const facts *f, char *text, size_t size);
-void says_ranks(const facts *f, char *text, size_t size);
-void says_resumed(const facts *f, char *text, size_t size);
-void says_validation(const facts *f, char *text, size_t size);
-void says_metric_lost(const facts *f, char *text, size_t size);
-void says_gap(const facts *f, char *text, size_t size);
-void says_kl(const facts *f, char *text, size_t size);
-void says_clip(const facts *f, char *text, size_t size);
-void says_flat(const facts *f, char *text, size_t size);
-void says_rise(const facts *f, char *text, size_t size);
-void says_starting(const facts *f, char *text, size_t size);
-void says_searching(const facts *f, char *text, size_t size);
-void says_spikes(const facts *f, char *text, size_t size);
-void says_jumps(const facts *f, char *text, size_t size);
-void says_clean(const facts *f, char *text, size_t size);
-void says_startup(const facts *f, char *text, size_t size);
-void says_steady(const facts *f, char *text, size_t size);
-void says_well(const facts *f, char *text, size_t size);
-void says_doubt(const facts *f, char *text, size_t size);
-void says_few(const facts *f, char *text, size_t size);
-void says_unclear(const facts *f, char *text, size_t size);
+typedef void says(const facts *f, char *text, size_t size);
+
+says says_skips, says_floor, says_taken, says_low, says_stuck, says_isolated, says_runaway, says_collapse;
+says says_lost, says_apart, says_not_finite, says_ranks, says_resumed, says_validation, says_metric_lost;
+says says_gap, says_kl, says_clip, says_flat, says_rise, says_starting, says_searching, says_spikes;
+says says_jumps, says_startup, says_steady, says_well, says_doubt, says_few, says_unclear;
 
 /* sentence_lost_as -- "NaN", "infinite". */
 const char *sentence_lost_as(const series *s);

@@ -9,11 +9,6 @@ enum { ENDLESS = 10, FLOORED = 3 };
 /* Ten powers of two: what is lost below is all that the mantissa of fp16 has. */
 static const double far_below = 0x1p-10;
 
-static uint64_t if_so(int so, uint64_t fact)
-{
-    return so ? fact : 0;
-}
-
 double stuck_wanted(const track *t)
 {
     return isfinite(t->clean_fits) && t->clean_fits > 0 ? t->clean_fits : t->begin;

@@ -143,17 +143,10 @@ static void adopt_step(log_line_place *at, log_line *l, const log_entry *last)
 }
 
 /* A line with a loss that is not finite. */
-static void count_lost(training_log *log, value_kind as)
+static void count_lost(training_log *log)
 {
-    if (!log->lost_lines++) {
-        log->lost_as = (int)as;
-        log->lost_first = log->line;
-    }
-    log->lost_last = log->line;
-    if (!log->lost_since) {
-        log->lost = log->line;
-        log->lost_groups++;
-    }
+    log->lost_lines++;
+    log->lost = log->lost_since ? log->lost : log->line;
     log->lost_since = 1;
 }
 
@@ -182,7 +175,7 @@ static void take_note(training_log *log, log_note *n)
     if (n->loss == VALUE_FINITE)
         log->lost_since = 0;
     else if (n->loss != VALUE_UNSAID)
-        count_lost(log, n->loss);
+        count_lost(log);
     log->has_value |= n->loss || n->norm || n->validation || n->skipped >= 0;
     count_lost_norm(log, n);
     log->lost_validations += n->validation > VALUE_FINITE;

@@ -86,14 +86,13 @@ typedef struct training_log {
     uint64_t copies;           /* every event was logged so many times, by as many ranks    */
     uint64_t lost, lost_lines; /* the first line of the last losses in a row that are NaN or infinite; how many
                                   there are in all, those before among them */
-    uint64_t lost_first, lost_last, lost_groups; /* the first and the last line of all; how many times in a row */
-    uint64_t lost_norms, lost_validations;       /* lines in which these are not finite               */
-    int lost_since, lost_as;                     /* 1: no line since then tells another; VALUE_NAN or VALUE_INF    */
-    log_notes notes;                             /* loss, norm, where the run stands                          */
-    metric_values metrics;                       /* of reinforcement learning                                 */
-    int64_t about;                               /* the last step that a line told; -1                        */
-    double epoch;                                /* the last one; -1                                          */
-    int64_t last_step, step_base;                /* the last step; what steps of an epoch are counted from */
+    uint64_t lost_norms, lost_validations; /* lines in which these are not finite               */
+    int lost_since;                        /* 1: no line since then tells another */
+    log_notes notes;                       /* loss, norm, where the run stands                          */
+    metric_values metrics;                 /* of reinforcement learning                                 */
+    int64_t about;                         /* the last step that a line told; -1                        */
+    double epoch;                          /* the last one; -1                                          */
+    int64_t last_step, step_base;          /* the last step; what steps of an epoch are counted from */
     log_line_place place;
     int has_loss, has_value; /* lines of Megatron had a loss; any had a loss or a norm   */
     double base;             /* the first scale; 0: none                                 */

@@ -35,11 +35,13 @@ typedef struct verdict_row {
     uint64_t certain;        /* facts that make it certain */
     void (*says)(const facts *f, char *text, size_t size);
     const char *advice;
-    int by_numbers; /* not by the scale, which may look better */
+    int by_numbers;   /* not by the scale, which may look better */
+    const char *text; /* where `says` is NULL: no number is in it */
 } verdict_row;
 
 /* verdict_find -- the first row that fits; the last one always does. */
 const verdict_row *verdict_find(const facts *f);
+void verdict_says(const verdict_row *r, const facts *f, char *text, size_t size);
 confidence verdict_confidence(const verdict_row *r, const facts *f);
 
 const char *verdict_name(verdict v);  /* "start-up search" */

@@ -10,6 +10,7 @@
 #include "sim/scaler/report.h"
 #include "sim/scaler/spec.h"
 #include "sim/scaler/table.h"
+#include "sim/traininglog/sentences.h"
 #include "sim/stat/part.h"
 #include "sim/text/words.h"
 #include "sim/train/describe.h"
@@ -148,18 +149,18 @@ END_TEST
 
 static void of_log(char *out, size_t size, const void *of)
 {
-    const scaler_report r = {.log = of,
-                             .judgement = &(log_judgement){.verdict = VERDICT_SPIKES, .text = "overflows come."}};
-    (void)scaler_verdict(&r, &(track){.recorded = 1}, out, size);
+    snprintf(out, size, "overflows come.");
+    sentence_rest(of, 1, 1, out, size);
 }
 
 START_TEST(logs)
 {
     log_jump jump = {.line = 7};
-    const training_log since = {.lost_since = 1, .lost = 1234567, .jumps = &jump, .n_jumps = 1};
-    const training_log some = {.lost_lines = 1234567, .lost_as = VALUE_INF};
-    check(&(row){"scaler_verdict of a log", of_log, &since});
-    check(&(row){"scaler_verdict of a log", of_log, &some});
+    const training_log l = {.jumps = &jump, .n_jumps = 1};
+    const facts since = {.l = &l, .loss = {.lost = 2, .ending = 2, .since = 1234567}};
+    const facts some = {.l = &l, .loss = {.lost = 1234567, .as = VALUE_INF}};
+    check(&(row){"what else a log tells", of_log, &since});
+    check(&(row){"what else a log tells", of_log, &some});
 }
 END_TEST
 

