@@ -91,14 +91,6 @@ static size_t width_of(const series *s)
     return s->n < 4 ? 1 : s->n < SHORT ? 2 : LEVEL;
 }
 
-static size_t index_of(const series *s, uint64_t line)
-{
-    size_t i = 0;
-    while (i + 1 < s->n && s->at[i].line < line)
-        i++;
-    return i;
-}
-
 /* Of two the upper one, where a level is to be low; series_median takes the lower one. */
 static sample low_level(const series *s, size_t i, size_t width)
 {
@@ -111,12 +103,15 @@ static void find_levels(course *c, const series *s)
     const size_t width = width_of(s);
     double before = c->first.value;
     c->best = c->end = series_median(s, s->n - width, s->n);
+    c->best_at = s->n - 1;
     for (size_t i = 0; i + width <= s->n; i++) {
         const sample x = low_level(s, i, width);
-        if ((i == 0 || x.value < c->best.value) && x.value != 0)
+        if ((i == 0 || x.value < c->best.value) && x.value != 0) {
             c->best = x;
+            c->best_at = i + width - 1;
+        }
     }
-    for (size_t i = 0, n = index_of(s, c->best.line); i < n; i++)
+    for (size_t i = 0; i < c->best_at; i++)
         before = fmax(before, s->at[i].value);
     c->learned = gap(c, c->best.value, before) > NOISY * c->noise && before - c->best.value > 0.2 * fabs(c->best.value);
 }
@@ -135,7 +130,7 @@ static int is_monotone(course *c, const series *s)
     c->best = s->at[i];
     c->end = s->at[s->n - 1];
     c->stays = s->n - i - 1;
-    c->rise = fmax(NOISY + 1, c->noise > 0 ? gap(c, c->best.value, c->end.value) / c->noise : 0);
+    c->rise = fmax(2 * NOISY, c->noise > 0 ? gap(c, c->best.value, c->end.value) / c->noise : 0);
     return 1;
 }
 
@@ -164,9 +159,9 @@ static int is_dip(const series *s, size_t best, double middle)
 static void find_rise(course *c, const series *s)
 {
     const double middle = c->best.value + (c->end.value - c->best.value) / 2;
-    if (is_monotone(c, s) || c->end.line <= c->best.line || !(c->end.value > c->best.value))
+    if (is_monotone(c, s) || !(c->end.value > c->best.value))
         return;
-    const size_t near = s->n / 8 > NEAR ? s->n / 8 : NEAR, at = index_of(s, c->best.line);
+    const size_t near = s->n / 8 > NEAR ? s->n / 8 : NEAR, at = c->best_at;
     c->stays = stays_above(s, s->n - at - 1, middle);
     if (c->stays == 0)
         return;
@@ -174,7 +169,9 @@ static void find_rise(course *c, const series *s)
     const size_t from = at > near ? at - near : 0, to = at + near < before ? at + near : before;
     const double noise = to >= from + MANY ? noise_of(c, s, from, to) : c->noise;
     const double rise = gap(c, c->best.value, series_median(s, before, s->n).value);
-    c->rise = !(rise > 0) ? 0 : noise > 0 ? rise / noise : (double)INFINITY;
+    const double error = (2 + sqrt((double)LEVEL / (double)c->stays)) /
+                         LEVEL; /* of a level of so many lines, and of the best */
+    c->rise = !(rise > 0) ? 0 : noise > 0 ? rise / (noise * error) : (double)INFINITY;
     if (c->stays < width_of(s) ||
         ((c->rise < 3 * NOISY || c->end.value < deep * c->best.value) && is_dip(s, at, middle)))
         c->rise = fmin(c->rise, NOISY);
@@ -240,6 +237,5 @@ double course_gap(const course *c, double from, double to)
 
 int course_rises(const course *c, double factor)
 {
-    const double least = c->best.value > 0 ? factor * c->best.value : c->best.value - (factor - 1) * c->best.value;
-    return c->n >= 4 && c->rise > NOISY && c->end.value > least;
+    return c->n >= 4 && c->rise > NOISY && c->end.value > c->best.value + (factor - 1) * fabs(c->best.value);
 }

@@ -14,6 +14,7 @@ typedef struct course {
     double least;             /* the smallest number */
     sample first, last, most; /* most: the largest */
     sample best, end;         /* the lowest level, however early; that at the end */
+    size_t best_at;           /* where the best level ends */
     double rise;              /* from best to end, in units of the noise; 0: it does not rise */
     size_t stays;             /* lines at the end of which four of five are above the middle of the two */
     int learned;              /* the series fell to its best level before it rose */

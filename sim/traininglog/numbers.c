@@ -7,7 +7,7 @@
  * from NORM on; a KL counts where it grows by GROWS. SEVERAL: finite norms that make others exceptions. FLAT: lines in
  * which a number of few digits is the same by no chance. */
 static const double rise = 1.2, question = 1.5, jump = 1.3;
-enum { NORM = 10, GROWS = 10, SEVERAL = 10, FLAT = 10, UNSURE_NOISE = 4, SURE_NOISE = 20 };
+enum { NORM = 10, GROWS = 10, SEVERAL = 10, FLAT = 10, UNSURE_NOISE = 5, SURE_NOISE = 20 };
 
 /* ---- Inf and NaN ---- */
 

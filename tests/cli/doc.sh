@@ -24,7 +24,7 @@ ok $? "gaps: pieces in their order, at least a line left out"
 # ---- the screens ----
 case " $(turn short short long) " in *long*) skip= ;; *) skip=te-nvfp4-without-rht ;; esac
 # What a page shows may need what it showed before: a page is run as a whole, README.md every day.
-for page in README.md doc/formats.md doc/names.md doc/stat.md doc/diff.md doc/scale.md doc/scaler.md doc/replay.md doc/advise.md \
+for page in README.md doc/formats.md doc/names.md doc/stat.md doc/diff.md doc/scale.md doc/scaler.md doc/log.md doc/replay.md doc/advise.md \
     doc/train.md doc/transformers.md doc/dot.md doc/attention.md doc/mismatch.md doc/memory.md doc/quantised.md doc/recorders.md doc/report.md; do
     turns 5 together
     [ $page != README.md ] || turns 1
