@@ -297,6 +297,16 @@ static void note_transform(input *in, const trace *t)
     }
 }
 
+/* Zeros that another version of a layout fits: said once. */
+static void note_zeros(input *in, const trace *t)
+{
+    char path[1024], text[1024];
+    if (in->said_zeros || !trace_zeros_note(t))
+        return;
+    in->said_zeros = 1;
+    note("%s: %s", escape_text(path, sizeof path, trace_path(t)), escape_text(text, sizeof text, trace_zeros_note(t)));
+}
+
 /* Members without numbers: said of the first file that has them. */
 static void note_not_read(input *in, const trace *t)
 {
@@ -324,6 +334,7 @@ static void note_file(input *in, const trace *t)
 {
     if (t) {
         note_transform(in, t);
+        note_zeros(in, t);
         note_not_read(in, t);
     }
 }

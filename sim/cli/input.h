@@ -60,11 +60,11 @@ typedef struct input {
     int folders;    /* all operands are directories, and what is in them is looked at */
     uint64_t empty; /* files of no tensors below them; the first of them */
     char first_empty[512];
-    int needs_kinds;                    /* the command is lost where two tensors would be the same   */
-    uint64_t unknown, unknown_elements; /* of numbers, that --kind leaves out since they have no kind */
-    uint64_t without_kind;              /* how many those are in all files                            */
-    int said_transform, said_not_read;  /* once, of the first of its files                           */
-    int lists_unread;                   /* what is selected and not read is wanted in `unread`       */
+    int needs_kinds;                               /* the command is lost where two tensors would be the same   */
+    uint64_t unknown, unknown_elements;            /* of numbers, that --kind leaves out since they have no kind */
+    uint64_t without_kind;                         /* how many those are in all files                            */
+    int said_transform, said_not_read, said_zeros; /* once, of the first of its files                           */
+    int lists_unread;                              /* what is selected and not read is wanted in `unread`       */
     unread_list unread;
     int looked;       /* all files have been looked at, and what they hold twice   */
     int headers;      /* the next visits read headers alone: progress does not count them */

@@ -14,7 +14,7 @@ static const char more[] =
     "backward pass. The first that differs is described, with a verdict and its evidence; the others\n"
     "are listed. Verdicts: 'equal', or for each tensor dtype, reshaped, codes, step-shifted, step-skipped,\n"
     "scalar, constant, flipped-bit, byte-order, reinterpreted, negated, signs, scaled, offset, affine,\n"
-    "rounded, computed, zeroed, dropout, clipped, transposed, reversed, shifted, permuted, resized,\n"
+    "quantised, rounded, computed, zeroed, dropout, clipped, transposed, reversed, shifted, permuted, resized,\n"
     "non-finite, sum-order, partial, corrupted, close, related, unrelated, integers, bytes, missing, extra,\n"
     "incomparable, not-compared (doc/diff.md).\n"
     "Tensors are matched by name, then by kind and parameter, by name but for what is in front of it, by\n"

@@ -11,6 +11,7 @@
 #include "parts.h"
 #include "patterns.h"
 #include "places.h"
+#include "recipe.h"
 #include "stale.h"
 
 #include "../array/need.h"
@@ -22,7 +23,8 @@
  * believed. The last always does. */
 /* clang-format off */
 static verdict_judge *const judges[] = {
-    stale_shifted,       stale_b,            pattern_codes,      constants_scalar,    constants_constant,
+    stale_shifted,       stale_b,            recipe_named,
+    pattern_codes,       constants_scalar,   constants_constant,
     pattern_flipped_bit, pattern_byte_order, pattern_reinterpreted, pattern_negated,  numbers_rounded_own,
     pattern_zeroed,      pattern_clipped,    numbers_scaled,     line_offset,         dropout_masks,
     numbers_rounded,     pattern_flipped_bits, places_moved,     pattern_non_finite,  parts_moved,

@@ -26,6 +26,7 @@ const verdict_word verdict_words[VERDICTS] = {
     [VERDICT_SCALED] = {"scaled", "a constant ratio"},
     [VERDICT_OFFSET] = {"offset", "a constant difference"},
     [VERDICT_AFFINE] = {"affine", "a scale and an offset"},
+    [VERDICT_QUANTISED] = {"quantised", "quantised as its file says"},
     [VERDICT_ROUNDED] = {"rounded", "one rounding apart"},
     [VERDICT_COMPUTED] = {"computed", "looks like computed in fewer bits"},
     [VERDICT_ZEROED] = {"zeroed", "zeros in place of numbers"},

@@ -22,7 +22,8 @@ typedef enum verdict {
     VERDICT_SIGNS, /* the same magnitudes, some signs differ        */
     VERDICT_SCALED,
     VERDICT_OFFSET,
-    VERDICT_AFFINE, /* a scale and an offset                         */
+    VERDICT_AFFINE,    /* a scale and an offset                         */
+    VERDICT_QUANTISED, /* by the recipe that a file names                */
     VERDICT_ROUNDED,
     VERDICT_COMPUTED, /* numbers of a narrower format, but no rounding of the other side */
     VERDICT_ZEROED,

@@ -104,6 +104,7 @@ struct trace {
     const char *convention; /* see trace_convention                                        */
     char clash[512];        /* see trace_clash                                             */
     char lone[512];         /* see trace_quantised_note                                    */
+    char zeros[512];        /* see trace_zeros_note                                        */
     char unread[512];       /* see trace_unread_note                                       */
     int not_numbers;        /* why the last npy header was refused: dates, texts, objects  */
     int (*quantised)(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,

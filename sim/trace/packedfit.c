@@ -141,6 +141,28 @@ static int config_says_v2(const trace *t, int *no_memory)
     return v2;
 }
 
+/* Version 1 stores a zero less one. Symmetric weights have half of the range as their zero: where that is stored, version 2 fits,
+ * or the writer forgot. */
+static void note_zeros(trace *t, const trace_entry *zeros, unsigned bits)
+{
+    enum { MOST = 256 };
+    const uint32_t half = bits == 2 ? 0xaaaaaaaau : bits == 4 ? 0x88888888u : bits == 8 ? 0x80808080u : 0;
+    uint32_t words[MOST];
+    trace_error unused;
+    const size_t n = zeros->tensor.count < MOST ? (size_t)zeros->tensor.count : MOST;
+    size_t same = 0;
+    if (t->zeros[0] || !half || !n || trace_stored(t, zeros, 0, words, n, &unused))
+        return;
+    while (same < n && words[same] == half)
+        same++;
+    if (same == n)
+        snprintf(
+            t->zeros, sizeof t->zeros,
+            "'%.250s' holds %u, which GPTQ's version 1 reads as the zero %u; version 2 fits symmetric weights: --stored "
+            "gptq-v2",
+            zeros->tensor.name, 1u << (bits - 1), (1u << (bits - 1)) + 1);
+}
+
 static int is_matrix(const trace_entry *e)
 {
     return e->tensor.rank == 2 && e->tensor.count > 0;
@@ -203,6 +225,8 @@ static int find_words(quantised_finder *f, uint32_t codes, quantised *q)
         0)
         return -1;
     strcpy(f->name + strlen(f->name) - strlen(own), "weight"); /* which is shorter */
+    if (p.kind == PACKED_GPTQ && !f->layout[0])
+        note_zeros(f->t, &e[zeros], p.bits);
     return 1;
 }
 

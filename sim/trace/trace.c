@@ -206,6 +206,11 @@ const char *trace_quantised_note(const trace *t)
     return t->lone[0] ? t->lone : NULL;
 }
 
+const char *trace_zeros_note(const trace *t)
+{
+    return t->zeros[0] ? t->zeros : NULL;
+}
+
 const char *trace_unread_note(const trace *t)
 {
     return t->unread[0] ? t->unread : NULL;

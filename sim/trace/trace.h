@@ -250,6 +250,9 @@ int trace_quantised_word(const char *word, char *why, size_t size);
  * NULL: there are none. */
 const char *trace_quantised_note(const trace *t);
 
+/* trace_zeros_note -- GPTQ's zeros that fit version 2 of its format, in a file that is read as version 1: a line; NULL: none. */
+const char *trace_zeros_note(const trace *t);
+
 /* trace_unread_note -- tensors of numbers whose elements are not read: a line that names one and says why; NULL: none. */
 const char *trace_unread_note(const trace *t);
 

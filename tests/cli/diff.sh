@@ -141,6 +141,14 @@ for threads in 2 5; do
     cmp "$dir/one" "$dir/out" >"$dir/err" 2>&1; ok $? "$threads threads"
 done
 
+# ---- the recipe that a file names ----
+for form in 'mxfp4' 'nvfp4' 'mxfp8:rceil --axis columns' 'mxfp4 --widen' 'mxfp8:even --quantised torchao'; do
+    # shellcheck disable=SC2086 # words
+    "$MPSIM" cast -q --only -m 'weight:fc1.weight' -f $form -o "$dir/q.safetensors" "$adam/step_000009/$name" 2>"$dir/err" &&
+    run 1 diff -m 'weight:fc1.weight*' "$adam/step_000009/$name" "$dir/q.safetensors" && has 'quantised as its file says$' && has "^B = ${form%% *}.*(A) \(exactly\|but for the last bits of its scales\)"
+    ok $? "bug_20261127_the_recipe_that_a_file_names: $form"
+done
+
 # ---- tensors that are not read as numbers ----
 st() { # st NAME HEADER BYTES: a safetensors file
     head=$2

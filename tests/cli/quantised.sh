@@ -131,4 +131,16 @@ if [ -e /dev/full ]; then
     run 4 cast -q -f mxfp8 -o /dev/full "$f"
     ok $? "a full disk"
 fi
+# GPTQ: zeros of 8 in a file that is read as version 1, and of 7
+gptq() { # gptq ZEROS: the octal byte of two of them
+    head='{"a.qweight":{"dtype":"I32","shape":[1,8],"data_offsets":[0,32]},"a.qzeros":{"dtype":"I32","shape":[1,1],"data_offsets":[32,36]},"a.scales":{"dtype":"F16","shape":[1,8],"data_offsets":[36,52]}}'
+    printf "\\$(printf %03o ${#head})\\0\\0\\0\\0\\0\\0\\0%s" "$head"
+    head -c 32 /dev/zero
+    printf "\\$1\\$1\\$1\\$1"
+    for _ in 1 2 3 4 5 6 7 8; do printf '\0\074'; done
+}
+gptq 210 >"$dir/v2.safetensors" && gptq 167 >"$dir/v1.safetensors"
+"$MPSIM" stat -f fp16 "$dir/v2.safetensors" >"$dir/out" 2>"$dir/err" && has "note: .*'a.qzeros' holds 8, which GPTQ's version 1 reads as the zero 9; version 2 fits symmetric weights: --stored gptq-v2$" err &&
+    run 0 stat -f fp16 --stored gptq-v2 "$dir/v2.safetensors" && run 0 stat -f fp16 "$dir/v1.safetensors"
+ok $? "bug_20261127_zeros_of_8_fit_version_2"
 finish

@@ -6,6 +6,7 @@
 #include "support/extent.h"
 #include "support/support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ enum { EACH = 60 }; /* bytes at random of a file, beside the first and the last 
 
 typedef struct outcome_of {
     int differs, compared, not_compared;
+    verdict verdict; /* the last */
 } outcome_of;
 
 static int tell(void *context, const sequence_entry *e)
@@ -27,13 +29,14 @@ static int tell(void *context, const sequence_entry *e)
     o->differs += compare_differs(v, &none);
     o->not_compared += v == VERDICT_NOT_COMPARED;
     o->compared++;
+    o->verdict = v;
     return 0;
 }
 
 /* Two operands; what cannot be read differs. */
 static outcome_of diff(const char *a, const char *b)
 {
-    outcome_of o = {0, 0, 0};
+    outcome_of o = {0, 0, 0, VERDICT_EQUAL};
     side sides[2];
     tolerance none;
     input_options options = {.keep_going = 0};
@@ -353,6 +356,71 @@ START_TEST(initialisers_that_are_not_read)
 }
 END_TEST
 
+/* ---- the recipe that a file names is tried first ---- */
+
+/* A GGUF file of one tensor of Q8_0, of n numbers. */
+static blob q8_0(const float *x, size_t n)
+{
+    enum { BLOCK = 32 };
+    const mpsim_format *half = mpsim_format_find("fp16");
+    mpsim_rounding r;
+    blob b = {NULL, 0, 0};
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    blob_text(&b, "GGUF");
+    blob_int(&b, 3, 4);
+    blob_int(&b, 1, 8);
+    blob_int(&b, 0, 8);
+    blob_int(&b, 1, 8);
+    blob_text(&b, "w");
+    blob_int(&b, 1, 4);
+    blob_int(&b, n, 8);
+    blob_int(&b, 8, 4);
+    blob_int(&b, 0, 8);
+    blob_fill(&b, 0, (32 - b.n % 32) % 32);
+    for (size_t i = 0; i < n; i += BLOCK) {
+        float amax = 0;
+        for (size_t k = 0; k < BLOCK; k++)
+            amax = fmaxf(amax, fabsf(x[i + k]));
+        const float d = amax / 127;
+        blob_int(&b, mpsim_encode_f64(half, &r, (double)d, 0, NULL), 2);
+        for (size_t k = 0; k < BLOCK; k++)
+            blob_int(&b, (uint64_t)(int64_t)roundf(x[i + k] / d) & 255, 1);
+    }
+    blob_fill(&b, 0, (32 - b.n % 32) % 32);
+    return b;
+}
+
+static blob plain(const float *x, size_t n)
+{
+    char header[128];
+    snprintf(header, sizeof header, "{\"w\":{\"dtype\":\"F32\",\"shape\":[%zu],\"data_offsets\":[0,%zu]}}", n, 4 * n);
+    blob b = bad_safetensors(header, 4 * n);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t code;
+        memcpy(&code, &x[i], 4);
+        blob_set(&b, b.n - 4 * n + 4 * i, code, 4);
+    }
+    return b;
+}
+
+START_TEST(quantised_as_the_file_says)
+{
+    enum { N = 640 };
+    float x[N], y[N];
+    uint64_t state = test_seed();
+    for (int i = 0; i < N; i++) {
+        x[i] = ((float)(test_random(&state) >> 40) - 0x1p23f) * 0x1p-20f;
+        y[i] = ((float)(test_random(&state) >> 40) - 0x1p23f) * 0x1p-20f;
+    }
+    blob q = q8_0(x, N), a = plain(x, N), b = plain(y, N);
+    const char *quantised = bad_write("q.gguf", &q), *from = bad_write("x.safetensors", &a),
+               *other = bad_write("y.safetensors", &b);
+    ck_assert_int_eq(diff(from, quantised).verdict, VERDICT_QUANTISED);
+    ck_assert_int_eq(diff(quantised, from).verdict, VERDICT_QUANTISED);
+    ck_assert_int_ne(diff(other, quantised).verdict, VERDICT_QUANTISED);
+}
+END_TEST
+
 int main(void)
 {
     TCase *bytes = tcase_create("bytes");
@@ -360,6 +428,7 @@ int main(void)
     tcase_add_test(bytes, any_byte_of_every_dtype);
     tcase_add_test(bytes, any_byte_of_members);
     tcase_add_test(bytes, orders_of_integers);
+    tcase_add_test(bytes, quantised_as_the_file_says);
     tcase_add_test(bytes, any_byte_of_blocks_that_are_not_decoded);
     tcase_add_test(bytes, initialisers_that_are_not_read);
     tcase_add_loop_test(bytes, any_byte_of_recorded_files, 0, 20);
