@@ -9,7 +9,7 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/src/mpsim/_lines.py python/src/mpsim/_loops.py python/src/mpsim/_numbers.py \
   python/src/mpsim/_open.py python/src/mpsim/_options.py \
   python/src/mpsim/_program.py python/src/mpsim/_random.py python/src/mpsim/_reports.py python/src/mpsim/_scaler.py python/src/mpsim/_stat.py python/src/mpsim/_statistics.py \
-  python/src/mpsim/_typing.py python/src/mpsim/_updates.py python/src/mpsim/_watch.py python/src/mpsim/_watching.py python/src/mpsim/callbacks.py python/src/mpsim/py.typed python/src/mpsim/record.py \
+  python/src/mpsim/_roundoff.py python/src/mpsim/_typing.py python/src/mpsim/_updates.py python/src/mpsim/_watch.py python/src/mpsim/_watching.py python/src/mpsim/callbacks.py python/src/mpsim/py.typed python/src/mpsim/record.py \
   python/src/mpsim/record.pyi \
   python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py python/tests/test_callbacks.py \
   python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_odd.py python/tests/test_open.py \

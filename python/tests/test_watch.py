@@ -29,6 +29,35 @@ class Block(nn.Module):
         return checkpoint(self.inside, x, use_reentrant=False) if self.again else self.inside(x)
 
 
+class Attention(nn.Module):
+    """Its keys' bias has no gradient: a softmax does not see what it adds. Nor has that of a layer before BatchNorm, and so that of the
+    values, which the rows of the softmax pass on as it is."""
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.mix, self.norm = nn.Linear(16, 48), nn.Linear(16, 16), nn.BatchNorm1d(16)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        y = torch.softmax(q @ k.transpose(1, 2) / 4, -1) @ v
+        return self.norm(self.mix(y).flatten(0, 1))
+
+
+def test_bug_20261127_roundoff_is_no_gradient():
+    torch.manual_seed(3)
+    model = Attention()
+    opt = torch.optim.SGD(model.parameters(), lr=0.01)
+    with mpsim.watch(model, opt, every=1, formats="fp16", scales="1..2^24", kinds=("wgrad",)) as w:
+        for _ in range(2):
+            opt.zero_grad()
+            x = torch.randn(8, 10, 16)
+            (1e-3 * (model(x) * torch.randn(80, 16)).sum()).backward()
+            opt.step()
+    said = " ".join(w.advice())
+    assert 20 <= w.gradients.rounded["wgrad:qkv.bias"] <= 32 and 10 <= w.gradients.rounded["wgrad:mix.bias"] <= 16
+    assert set(w.gradients.rounded) == {"wgrad:qkv.bias", "wgrad:mix.bias"}
+    assert "underflow in" not in said and "Loss scales from 1 to" in said and "nothing but rounding" in said and "wgrad:mix.bias" in said
+
+
 def network(again=False, dtype=torch.float32):
     torch.manual_seed(1)
     return nn.Sequential(nn.Linear(6, 8), Block(8, again), nn.Dropout(0.1), nn.Linear(8, 3)).to(dtype)

@@ -184,7 +184,7 @@ static int by_weight(search *s, bias *b, const trace_entry *e)
     layout rows, columns;
     const int has_rows = has_dimension(&rows, x, 0, b->n), has_columns = has_dimension(&columns, x, x->rank - 1, b->n);
     b->evidence = BY_WEIGHT;
-    b->most = 16 * of_sum(b);
+    b->most = 64 * of_sum(b);
     if (read_tensor(s, e, has_rows ? &rows : &columns, see_weight, b))
         return -1;
     if (!has_rows || !has_columns || x->rank < 2)

@@ -29,6 +29,13 @@ def listed(names: list[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
+def without(line: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """The record of a tensor's elements but for those of another record: counts are sums."""
+    formats = [{**cast, **{key: cast[key] - other[key] for key in ("underflow", "overflow")}}
+               for cast, other in zip(line["formats"], part["formats"])]
+    return {**line, "count": line["count"] - part["count"], "formats": formats}
+
+
 class Gradients:
     """What is remembered of gradients: of each tensor its worst, of each kind counts for each loss scale that a GradScaler
     had. Its size does not grow with the steps.
@@ -45,12 +52,17 @@ class Gradients:
         self.broken: dict[bool, dict[str, int]] = {False: {}, True: {}}  # whether the step was skipped; first step by tensor
         self.broken_steps: dict[bool, array[int]] = {False: array("q"), True: array("q")}
         self.scaled = False
+        self.rounded: dict[str, int] = {}  # by tensor: elements that are nothing but rounding, most of a step
         # by kind and scale of the scaler: elements, and of each cast what underflowed and what overflowed
         self.counts: dict[tuple[str, float], tuple[list[int], list[int], list[int]]] = {}
 
-    def add(self, line: dict[str, Any], scale: Optional[float], skipped: bool) -> None:
-        """The record of a tensor in a step. scale: the scaler's, if there is one."""
+    def add(self, line: dict[str, Any], scale: Optional[float], skipped: bool, rounded: Optional[dict[str, Any]] = None) -> None:
+        """The record of a tensor in a step. scale: the scaler's, if there is one. rounded: that of its elements which are nothing
+        but rounding; they count as not there."""
         self.scaled |= (scale or 1.0) != 1.0
+        if rounded:
+            self.rounded[line["name"]] = max(rounded["count"], self.rounded.get(line["name"], 0))
+            line = without(line, rounded)
         factor, broken = scale or 1.0, line["nan"] + line["inf"]
         if broken:
             self.broken[skipped].setdefault(line["name"], line["step"])
@@ -188,5 +200,13 @@ def stalled(w: Any) -> list[str]:
     return said
 
 
+def rounding(w: Any) -> list[str]:
+    """Elements that are no gradients."""
+    found = w.gradients.rounded
+    names = [f"{name} ({n})" for name, n in sorted(found.items())]
+    return [f"Left out as nothing but rounding of sums that are 0 mathematically, guessed from the gradients of their weights: elements "
+            f"of {listed(names)}."] if found else []
+
+
 def sentences(w: Any) -> list[str]:
-    return broken(w) + losing(w) + windows(w) + judged(w) + stalled(w)
+    return broken(w) + losing(w) + windows(w) + rounding(w) + judged(w) + stalled(w)

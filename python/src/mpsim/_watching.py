@@ -14,6 +14,7 @@ from ._error import InputError, real_of, whole_of
 from ._formats import of_dtype
 from ._lines import Lines
 from ._numbers import Numbers
+from ._roundoff import companion, roundoff
 from ._statistics import Tally, Targets
 from ._updates import lost_updates
 from .record import DTYPES, STATE, Recorder, guarded, in_backward, is_sharded, unwatch
@@ -66,6 +67,7 @@ class Watch(Recorder):
         self.remarks: list[str] = []
         self.seen = 0  # watched steps
         self.gradients = Gradients(targets)
+        self.rounded: dict[str, dict[str, Any]] = {}  # of the step at hand: the record of what is nothing but rounding, by tensor
         self.lost: dict[str, list[int]] = {}
         wanted = set(kinds) - {"opt"} | (set(STATES) if "opt" in kinds else set())
         super().__init__(model, os.devnull, every=every, optimizer=optimizer, kinds=wanted, modules=modules, scaler=scaler,
@@ -173,6 +175,7 @@ class Watch(Recorder):
         if any(type(m).__name__ == "FullyShardedDataParallel" for m in self.model.modules()):
             return self._miss("(model)", "FullyShardedDataParallel", "parameters are flat and sharded")
         names, kept = self._names(), []
+        by_name = {name: p for p, name in names.items()}
         with torch.no_grad():
             for p in self._params_of(opt):
                 name = names.get(p)
@@ -185,12 +188,24 @@ class Watch(Recorder):
                     self._miss(name, "Parameter", "no gradient in this step")
                 elif "wgrad" in self.kinds:
                     self._put("wgrad", name, p.grad)
+                    self._put_roundoff(name, p.grad, by_name)
                 for key, kind in STATE.items():
                     if kind in self.kinds and torch.is_tensor(opt.state.get(p, {}).get(key)):
                         self._put(kind, name, opt.state[p][key])
                 if self.updates and p.grad is not None and not is_sharded(p) and p.dtype in DTYPES:
                     kept.append((name, p, p.detach().clone(memory_format=torch.contiguous_format)))
         self.before[id(opt)] = kept
+
+    def _put_roundoff(self, name: str, grad: Any, by_name: dict[str, Any]) -> None:
+        """Elements that are no gradient, which the advice leaves out."""
+        weight = next((by_name[other] for other in companion(name) if other in by_name), None)
+        found = roundoff(grad, None if weight is None else weight.grad)
+        if found is None:
+            return
+        tally = Tally(self.targets, self.targets.which("wgrad"))
+        wide = found.float() if self.targets.recipes and found.dtype != torch.float32 else found
+        tally.add(found.data_ptr(), found.numel(), FORMATS[found.dtype], found.numel(), wide.data_ptr())
+        self.rounded[f"wgrad:{name}"] = tally.record()
 
     def _params_of(self, opt: Any) -> Iterable[Any]:
         return [p for g in opt.param_groups for p in g["params"]]
@@ -335,7 +350,8 @@ class Watch(Recorder):
             self.by_kind[kind].merge(tally)
         for line in lines:
             if line["level"] == "tensor" and line["kind"] in GRADIENTS:
-                self.gradients.add(line, numbers.get("loss_scale"), self._skipped())
+                self.gradients.add(line, numbers.get("loss_scale"), self._skipped(), self.rounded.get(line["name"]))
+        self.rounded = {}
         flat = self._flat(lines, tallies) if self.log else {}
         self._drop()
         self._write(lines)
