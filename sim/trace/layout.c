@@ -239,9 +239,9 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n, tr
         if (n >= others[i].at + strlen(others[i].magic) &&
             memcmp(head + others[i].at, others[i].magic, strlen(others[i].magic)) == 0)
             return trace_fail(t, error, 0, "%s but %s", not_one, others[i].what);
-    if (trace_core_ml(head, n))
-        return trace_fail(t, error, 0, "%s but %s", not_one, trace_core_ml(head, n));
     const char *named = what_name(t->path);
+    if (!named)
+        named = trace_core_ml(head, n);
     if (named)
         return trace_fail(t, error, 0, "%s but %s", not_one, named);
     if (t->size < 8)

@@ -39,8 +39,8 @@ static int read_speed(const char *path, double speed[3])
     int found = 0;
     FILE *f = fopen(path, "r");
     while (f && !found && fgets(line, sizeof line, f))
-        found = sscanf(line, "speed %lf million multiply-adds in products, %lf a second and core; %lf with", &speed[0],
-                       &speed[1], &speed[2]) == 3;
+        found = sscanf(line, "speed of the emulator: %lf million multiply-adds, %lf a second and core; %lf with",
+                       &speed[0], &speed[1], &speed[2]) == 3;
     if (f)
         fclose(f);
     return found;
