@@ -70,7 +70,7 @@ static double noise_of(const course *c, const series *s, size_t a, size_t b)
 {
     enum { MOST = 2 * BLOCKS * BLOCKS };
     double x[MOST + 1];
-    const size_t n = b - a, parts = n < MOST ? 1 : n / MOST;
+    const size_t n = b - a, parts = n < MOST ? 1 : BLOCKS;
     size_t k = 0;
     for (size_t part = 0; part < parts; part++) /* pieces of neighbours, from all over */
         for (size_t i = a + part * (n / parts), m = 0; m < MOST / parts && i < b && k <= MOST; i++, m++)

@@ -173,16 +173,20 @@ static void say_lost(log_judgement *j, const series *s)
 static void say_course(log_judgement *j, const series *s)
 {
     char a[32], b[32];
-    course c;
-    course_find(&c, s, 1);
-    if (s->n > 1 && c.flat)
-        say(j, c.first.line, c.last.line, "the %s is %s in %s lines", s->name, text_number(a, c.first.value),
-            text_count(b, s->n));
-    else if (s->n > 1)
-        say(j, c.first.line, c.last.line, "the %s goes from %s to %s", s->name, text_number(a, c.first.value),
-            text_number(b, c.last.value));
-    else if (s->n)
-        say(j, c.first.line, c.first.line, "the %s is %s", s->name, text_number(a, c.first.value));
+    if (s->n == 0)
+        return;
+    const sample first = s->at[0], last = s->at[s->n - 1];
+    size_t same = 1;
+    while (same < s->n && s->at[same].value == first.value)
+        same++;
+    if (s->n == 1)
+        say(j, first.line, first.line, "the %s is %s", s->name, text_number(a, first.value));
+    else if (same == s->n)
+        say(j, first.line, last.line, "the %s is %s in %s lines", s->name, text_number(a, first.value),
+            text_count(b, same));
+    else
+        say(j, first.line, last.line, "the %s goes from %s to %s", s->name, text_number(a, first.value),
+            text_number(b, last.value));
 }
 
 /* What the loss does between its first value and its last. */
