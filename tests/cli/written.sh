@@ -22,6 +22,7 @@ class() {
     'scale stuck') echo warn-stuck ;;
     'nothing is learned') echo warn-not-learning ;;
     'trainer and sampler differ') echo warn-mismatch ;;
+    'ranks differ') echo warn-ranks ;;
     *) echo "$name" ;;
     esac
 }

@@ -995,6 +995,21 @@ def jump_last():
                    "epoch": step / 100})
 
 
+@case("ranks-with-other-scales", "warn-ranks", "ranks have different scales;;rank 1;;line 4", "Verdict: (no overflow|steady)|What to do: Nothing")
+def ranks_apart():
+    for step in range(1, 13):
+        for rank in range(2):
+            scale = 65536 if rank == 0 or step == 1 else 32768
+            yield f"[rank{rank}] step {step * 100} loss: {falling(step, 2.6, 2.1):.4f} scale: {scale}.0 grad_norm: {norm():.3f}"
+
+
+@case("vllm-mismatch-grows", "warn-mismatch", "vllm_vs_local_logprob_diff_mean;;1\\.86", NO_SCALER)
+def vllm_grows():
+    for step in range(30):
+        yield str({"loss": round(random.gauss(0, 0.01), 4), "grad_norm": norm(), "reward": round(0.2 + 0.01 * step, 3),
+                   "sampling/vllm_vs_local_logprob_diff_mean": round(0.02 * 93 ** (step / 29), 4), "epoch": step / 100})
+
+
 def runs(folder):
     """Four runs of one model for mpsim log: seeds, and the first of them again with a loss that is 0.012 higher."""
     folder.mkdir(exist_ok=True)
