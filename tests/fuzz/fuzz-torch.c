@@ -64,7 +64,8 @@ static void read_all(const char *path)
     }
     for (size_t i = 0; trace_metadata_key(t, i); i++)
         must(trace_metadata_value(t, i) && (i >= LOOKED_UP || trace_metadata(t, trace_metadata_key(t, i))));
-    for (size_t i = 0; t->type->codes && i < trace_count(t) && i < 20; i++)
+    /* layouts of other files have elements of less than a byte */
+    for (size_t i = 0; t->type->codes && t->type->all_elements && i < trace_count(t) && i < 20; i++)
         read_some(t, &t->entries[i]);
     trace_close(t);
 }
