@@ -305,8 +305,14 @@ static void leave_out_roundoff(item *it)
     g->stats.zero -= n;
     if (g->histogram)
         g->histogram->zero -= n;
-    for (size_t i = 0; i < g->n_blocks; i++)
+    size_t casts;
+    mpsim_cast_stats *own = group_own(g, &casts);
+    for (size_t i = 0; i < casts; i++)
+        own[i].compared -= own[i].compared ? n : 0; /* 0: it is not counted */
+    for (size_t i = 0; i < g->n_blocks; i++) {
         g->blocks[i].elements -= g->blocks[i].elements ? n : 0;
+        g->blocks[i].stats.casts.compared -= g->blocks[i].stats.casts.compared ? n : 0;
+    }
 }
 
 static int run_tensor(work *w)

@@ -140,6 +140,9 @@ SOURCE_DATE_EPOCH=86400 "$MPSIM" report -q --no-figures -o dated.html "$digits/s
 # ---- what it lacks it says
 MPSIM_GNUPLOT=$dir/none "$MPSIM" report -o bare.html "$digits/step_000001" >out 2>err && grep -q 'no figures: gnuplot' err && balanced bare.html && linked bare.html && grep -q 'There are no figures: gnuplot' bare.html && ! grep -q '<svg' bare.html; ok $? "without gnuplot: tables, and a word"
 run 0 report -q --no-figures --no-digests -o one.html "$digits/step_000001" && words one.html | grep -q 'Not known: that needs weight gradients of several steps' && grep -q 'not taken' one.html && ! grep -q 'id="steps"' one.html && linked one.html; ok $? "of one step: no history, no table of steps"
+charlm=$top/data/charlm/step_000100
+run 0 report -q --no-figures --no-digests -o rounded.html "$charlm" && words rounded.html | grep -q '31 of the 96 elements of wgrad:blocks.0.attn.qkv.bias, and elements of other tensors, are nothing but what rounding left' && grep -q 'stat --json[^<]*--without-roundoff' rounded.html &&
+    run 0 stat -q --csv --without-roundoff -f fp16 -m 'wgrad:blocks.1.attn.qkv.bias' "$charlm" && grep -q 'F32,\[96\],64,0,.*,64$' out; ok $? "bug_20261127: round-off is named, and not in the numbers"
 run 0 report -q --no-figures -o folder.html "$top/tests/trace/recorded/fsdp" && grep -q '8 tensors' folder.html
 ok $? "a folder that is one trace"
 run 2 report /dev/stdin && has "can be read once only" err; ok $? "what can be read once alone is refused"
