@@ -72,7 +72,7 @@ static int begins_early(const facts *f)
 /* ---- overflows ---- */
 
 typedef struct sorted {
-    uint64_t search, probes, unknown;
+    uint64_t search, probes;
     double highest; /* scale at which a growth led to one */
     int begins;     /* the log begins with its first overflows */
 } sorted;
@@ -89,7 +89,7 @@ static void sort_episodes(facts *f, sorted *s)
         if (searching) {
             s->search++;
         } else if (i == 0 && s->begins && e->n <= FACTS_DEEP && !above) {
-            s->unknown++;
+            continue;
         } else if ((e->grown || above) && e->n <= FACTS_DEEP && !e->reset) {
             s->probes++;
             s->highest = fmax(s->highest, e->before);

@@ -85,9 +85,7 @@ static void count_overflows(track *t, const span *s)
     t->after_growth += t->grown;
     t->grown = 0;
     t->owed = s->events & MPSIM_SCALER_BACKOFF ? 0 : t->owed - owed;
-    if (!t->clean_seen || s->first < EARLY)
-        t->early += n - owed;
-    else
+    if (t->clean_seen && s->first >= EARLY) /* before that they are of the search */
         t->spikes += n - owed;
     t->run += n;
     t->run_fits = isnan(s->fits) ? 0 : fmin(t->run_fits, s->fits);

@@ -37,9 +37,8 @@ typedef struct track {
     int truncated; /* spans beyond the cap are only in the totals            */
     /* totals */
     uint64_t steps, overflows, skipped, taken, growths, backoffs, tolerated, refused, floored;
-    uint64_t early;        /* overflows of the start-up search                     */
     uint64_t after_growth; /* the first overflow after a growth                    */
-    uint64_t spikes;       /* neither                                              */
+    uint64_t spikes;       /* neither that nor of the start-up search              */
     uint64_t run;          /* overflows since the last clean step                  */
     uint64_t run_floored;  /* of them, at the floor                                */
     double run_fits;       /* what all of them would have fitted; 0: not known     */
