@@ -308,10 +308,11 @@ static void leave_out_roundoff(item *it)
     size_t casts;
     mpsim_cast_stats *own = group_own(g, &casts);
     for (size_t i = 0; i < casts; i++)
-        own[i].compared -= own[i].compared ? n : 0; /* 0: it is not counted */
+        own[i].compared -= own[i].compared < n ? own[i].compared : n; /* 0: it is not counted */
     for (size_t i = 0; i < g->n_blocks; i++) {
         g->blocks[i].elements -= g->blocks[i].elements ? n : 0;
-        g->blocks[i].stats.casts.compared -= g->blocks[i].stats.casts.compared ? n : 0;
+        mpsim_cast_stats *c = &g->blocks[i].stats.casts; /* what is in a block with NaN was not compared */
+        c->compared -= c->compared < n ? c->compared : n;
     }
 }
 
