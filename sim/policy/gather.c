@@ -10,9 +10,14 @@
 static const char *word_of(const char *key)
 {
     static const char start[] = "grad_scaler_";
+    static const char *const bare[] = {"scale_factor",  "skip",           /* GradScaler's arguments: */ "init_scale",
+                                       "growth_factor", "backoff_factor", "growth_interval"};
     if (strncmp(key, start, sizeof start - 1) == 0)
         return key + sizeof start - 1;
-    return strcmp(key, "scale_factor") == 0 || strcmp(key, "skip") == 0 ? key : NULL;
+    for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
+        if (strcmp(key, bare[i]) == 0)
+            return key;
+    return NULL;
 }
 
 /* The map of loss_scaling: it is made, or made from a scaler's name. */

@@ -184,10 +184,15 @@ static int is_fp32(const mpsim_format *f)
     return f->mbits == 23;
 }
 
+/* A level that lowers to fp16 lowers to bf16 where `compute` is bf16. */
 static int set_compute(policy_draft *d, const yaml_value *v)
 {
-    if (v && value_format(&d->r, d->name, v, &d->plan->compute))
+    mpsim_format compute = d->plan->compute;
+    if (v && value_format(&d->r, d->name, v, &compute))
         return -1;
+    if (d->value[KEY_OPT_LEVEL] && strcmp(d->plan->compute.name, "fp16") == 0 && strcmp(compute.name, "bf16") == 0)
+        take_bf16(d);
+    d->plan->compute = compute;
     if (v && !d->value[KEY_GRADS])
         d->plan->grads = d->plan->compute;
     return 0;
@@ -611,6 +616,26 @@ static const struct key_word {
 };
 enum { KEY_WORDS = sizeof key_words / sizeof *key_words };
 
+/* Keys of FSDP's MixedPrecision that change no number here, and why. */
+static const struct passed_over {
+    const char *name, *reason;
+} passed_over[] = {
+    {"buffer_dtype", "buffers are not rounded"},
+    {"cast_forward_inputs", "the inputs of a layer are rounded as the layer computes"},
+    {"cast_root_forward_inputs", "the inputs of a layer are rounded as the layer computes"},
+};
+
+/* Whether a key is one of these, which a note then says. */
+static int pass_over(policy_draft *d, const yaml_item *item)
+{
+    for (size_t i = 0; i < sizeof passed_over / sizeof *passed_over; i++)
+        if (strcmp(passed_over[i].name, item->key) == 0) {
+            policy_remark(&d->r, item->line, "%s does not count: %s", item->key, passed_over[i].reason);
+            return 1;
+        }
+    return 0;
+}
+
 static unsigned scope_of(unsigned entry)
 {
     return entry ? ENTRY_KEY : FILE_KEY;
@@ -680,7 +705,7 @@ static int read_key(policy_draft *d, const yaml_value *map, size_t i, unsigned e
     const yaml_item *item = &map->items[i];
     const int k = find_key(item->key, entry);
     if (k < 0)
-        return unknown_key(d, item, entry);
+        return pass_over(d, item) ? 0 : unknown_key(d, item, entry);
     for (size_t before = 0; before < i; before++)
         if (find_key(map->items[before].key, entry) == k)
             return policy_bad(&d->r, item->line, "%s and %s of line %u are one key", item->key, map->items[before].key,

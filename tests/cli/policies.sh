@@ -91,6 +91,7 @@ said() {
 said 'line 1: precision fp16 does not count beside opt_level O2 of line 2' 'precision: fp16\nopt_level: O2\n'
 said 'line 2: ignored in policy: model_name, train_global_batch_size$' '# a guide\npolicy:\n  model_name: m\n  train_global_batch_size: 512\n  precision: bfloat16\n  max_grad_norm: 1.0\n'
 said 'line 1: precision float16: NeMo RL.s guide promises a loss scaler, but its DTensor worker has none' 'policy:\n  precision: float16\n'
+said 'line 2: buffer_dtype does not count: buffers are not rounded$' 'param_dtype: bf16\nbuffer_dtype: bf16\n'
 said 'line 3: max_grad_norm 1.0 does not count: gradient_clipping of line 2 turns the clip off' 'precision: bf16\ngradient_clipping: False\nmax_grad_norm: 1.0\n'
 printf 'clipp: 1\n' | "$MPSIM" replay --policy - "$one" >"$dir/out" 2>"$dir/err"
 [ $? -eq 3 ] && has '^mpsim: -: line 1: unknown key' err; ok $? "refused from standard input"

@@ -119,6 +119,8 @@ static const row good[] = {
     {"opt_level: O1\nprecision: bf16-mixed\n", 1, "O1 bf16: compute bf16, autocast torch, parameters binary32, gradients bf16, scaler none"},
     {"amp_opt_level: O2\nmixed_precision: bf16\n", 1, "O2 bf16: compute bf16, autocast batchnorm-fp32, parameters bf16, fp32 master, gradients bf16, scaler none"},
     {"opt_level: O2\nprecision: bf16\nloss_scaling: 128\n", 1, "gradients bf16, scaler static"},
+    {"opt_level: O2\ncompute: bf16\n", 1, "O2 bf16: compute bf16, autocast batchnorm-fp32, parameters bf16, fp32 master, gradients bf16, scaler none"},
+    {"param_dtype: bf16\nbuffer_dtype: bf16\ncast_forward_inputs: true\n", 1, "parameters bf16, fp32 master, gradients bf16, scaler none"},
     {"param_dtype: torch.bfloat16\nreduce_dtype: torch.float32\n", 1, "param_dtype bf16: compute bf16, autocast all, parameters bf16, fp32 master, gradients bf16, scaler none, ranks added in a ring over a wire of binary32"},
     {"param_dtype: bf16\nreduce_dtype: null\n", 1, "parameters bf16, fp32 master, gradients bf16, scaler none"},
     {"precision: fp16\nparam_dtype: float16\n", 1, "fp16: compute fp16, autocast all, parameters fp16, fp32 master, gradients fp16, scaler torch"},
@@ -420,19 +422,29 @@ START_TEST(gathered)
     ck_assert_str_eq(p.plans[0].scaler.name, "none");
     policy_clear(&p);
     load(&p, "precision: fp16\nloss_scaling: deepspeed\nscale_factor: 4\n");
+    c = &p.plans[0].scaler;
     ck_assert(strcmp(c->name, "deepspeed") == 0 && c->growth == 4 && c->backoff == 0.25);
     policy_clear(&p);
     load(&p, "precision: fp16\nloss_scaling: 2**10\nskip: true\n");
+    c = &p.plans[0].scaler;
     ck_assert(strcmp(c->name, "static") == 0 && c->init == 1024 && c->skip == 1 && !c->dynamic);
     policy_clear(&p);
     load(&p, "precision: fp16\nloss_scaling: {loss_scale: 128, skip: yes}\n");
+    c = &p.plans[0].scaler;
     ck_assert(strcmp(c->name, "static") == 0 && c->init == 128 && c->skip == 1);
     policy_clear(&p);
     load(&p, "precision: fp16\nloss_scaling: {scaler: apex, scale_window: 7, min_scale: 2, init_scale: 2.0**8}\n");
+    c = &p.plans[0].scaler;
     ck_assert(strcmp(c->name, "apex") == 0 && c->window == 7 && c->floor == 2 && c->init == 256);
     policy_clear(&p);
     load(&p, "precision: no\nschedule:\n  - step: 3\n    precision: fp16\n    grad_scaler_init_scale: 8\n");
     ck_assert(p.count == 2 && p.plans[1].scaler.init == 8);
+    policy_clear(&p);
+    static const char *const bare = "precision: fp16\ninit_scale: 2**15\ngrowth_factor: 1.5\nbackoff_factor: 0.25\n"
+                                    "growth_interval: 100\n";
+    load(&p, bare);
+    ck_assert(p.plans[0].scaler.init == 0x1p15 && p.plans[0].scaler.growth == 1.5);
+    ck_assert(p.plans[0].scaler.backoff == 0.25 && p.plans[0].scaler.window == 100);
     policy_clear(&p);
 }
 END_TEST
