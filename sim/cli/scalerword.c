@@ -36,7 +36,7 @@ static int is_bad_init(const char *spec)
 
 /* What a framework itself refuses, as its source says: torch/amp/grad_scaler.py @0202916b asserts growth_factor > 1 and
  * backoff_factor < 1; megatron/core/optimizer/grad_scaler.py @d98e8a64 that, and 0 < min_scale <= initial_scale. Apex, DeepSpeed and
- * fairseq assert nothing; the factors of Keras and tf.keras are constants, so that any other is a scaler of the user's own. */
+ * fairseq assert nothing. The factors of Keras and tf.keras are constants of their source. */
 static const struct limits {
     const char *name;
     int floor; /* the smallest scale is checked, too */
@@ -62,7 +62,10 @@ static const char *refused(const mpsim_scaler_config *c)
     for (size_t i = 0; i < sizeof limited / sizeof limited[0]; i++)
         if (c->dynamic && strcmp(c->name, limited[i].name) == 0)
             return refusal(c, limited[i].floor);
-    return NULL;
+    const char *keras = strstr(c->name, "keras");
+    return keras && c->dynamic && (c->growth != 2 || c->backoff != 0.5)
+               ? "Keras doubles and halves the scale: its factors are constants"
+               : NULL;
 }
 
 const char *scaler_read(mpsim_scaler_config *c, const char *spec)

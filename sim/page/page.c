@@ -85,6 +85,17 @@ static void put_head(const page *p, FILE *to)
     fputs("</style>\n</head>\n", to);
 }
 
+static void put_unread(const unread_list *l, FILE *to)
+{
+    char n[32];
+    if (l->unseen == 0)
+        return;
+    fputs("<p>", to);
+    html_print(to, "%s tensor%s that may hold numbers %s not read: %s%s.", text_count(n, l->unseen),
+               text_plural(l->unseen), l->unseen == 1 ? "is" : "are", l->first, l->unseen > 1 ? " and others" : "");
+    fputs("</p>\n", to);
+}
+
 static void put_lead(const page *p, FILE *to)
 {
     const advise *a = &p->advice;
@@ -113,6 +124,7 @@ static void put_before(const page *p, FILE *to)
     put_title(p, to);
     fputs("</h1>\n", to);
     put_lead(p, to);
+    put_unread(&p->sums.unread, to);
     fputs("<nav aria-label=\"Sections\">\n<ul>\n", to);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strcmp(parts[i].id, "steps") != 0 || p->sums.steps.count > 1)

@@ -490,8 +490,10 @@ void scaler_report_text(FILE *to, const scaler_report *r)
     }
     if (r->pattern)
         fprintf(to, "%s steps of an overflow pattern\n", text_count(a, r->pattern_steps));
-    else
+    else {
         print_trace_head(to, r);
+        unread_print(to, &r->run->in->unread);
+    }
     if (r->several)
         print_several(to, r);
     else {

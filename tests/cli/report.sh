@@ -58,6 +58,10 @@ words() { tr '\n' ' ' <"$1" | sed 's/<[^>]*>//g; s/&#39;/'"'"'/g; s/&lt;/</g; s/
 has_gnuplot=$(gnuplot --version 2>/dev/null)
 mkdir here && (cd here && "$MPSIM" report --no-figures --no-digests "$digits/step_000001" >out 2>err) && grep -q 'report.html: open it in a browser' here/err && [ ! -s here/out ] && balanced here/report.html
 ok $? "without -o the page is report.html"
+header='{"wgrad:w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"wgrad:<b>":{"dtype":"C64","shape":[1],"data_offsets":[8,16]}}'
+# shellcheck disable=SC2059 # octal
+{ printf "\\$(printf %03o ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"; head -c 16 /dev/zero; } >complex.safetensors
+run 0 report -q --no-figures -o complex.html complex.safetensors && balanced complex.html && words complex.html | grep -q "1 tensor that may hold numbers is not read: 'wgrad:<b>' of C64 (complex numbers)."; ok $? "the page names what was not read"
 run 0 report -q --no-figures --no-digests -o - "$digits/step_000001" && cmp -s out here/report.html; ok $? "-o - writes the page to standard output"
 run 0 report -q -o page.html "$digits" && balanced page.html && alone page.html && linked page.html; ok $? "a page that is whole, loads nothing, and links to itself"
 [ "$(grep -c '<h1>' page.html)" = 1 ] && grep -q '<main>' page.html && grep -q '<nav aria-label=' page.html && grep -q '<html lang="en">' page.html &&

@@ -89,6 +89,12 @@ run 0 scaler -s torch:init=2^-149 --pattern 0 && run 0 scaler -s apex:init=2^127
 run 2 scaler -s torch:backoff=1.5 --pattern 1 && has 'torch asserts that the backoff factor is below 1' err && run 2 scaler -s torch-cpu:growth=1 --pattern 1 &&
     run 2 scaler -s megatron:backoff=1 --pattern 1 && has 'Megatron asserts' err && run 2 scaler -s megatron:floor=0 --pattern 1 &&
     run 0 scaler -s apex:backoff=1.5 --pattern 1; ok $? "factors that the framework itself refuses"
+run 2 scaler -s keras:growth=3 --pattern 1 && has 'Keras doubles and halves the scale' err && run 2 scaler -s tf-keras:backoff=0.25 --pattern 1 &&
+    run 0 scaler -s keras:window=5 --pattern 1; ok $? "factors that are constants of Keras"
+header='{"wgrad:w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"wgrad:z":{"dtype":"C64","shape":[1],"data_offsets":[8,16]}}'
+# shellcheck disable=SC2059 # octal
+{ printf "\\$(printf %03o ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"; head -c 16 /dev/zero; } >"$dir/complex.safetensors"
+run 0 scaler "$dir/complex.safetensors" && has "^1 tensor that may hold numbers is not read: 'wgrad:z' of C64 (complex numbers)$"; ok $? "a gradient that is not read is named"
 run 0 scaler -s 'torch:init=2**15' --pattern '0*3' && has ' 2^15 '; ok $? "2**15 is 2^15"
 run 2 scaler -s torch:init=1,window=0 --pattern 1 && ! has 'initial' err; ok $? "another key is not blamed on the initial scale"
 run 0 scaler --pattern '(0*30,1*3)*4' -s megatron:window=10 --amp && cp "$dir/out" "$dir/amp.log" && run 0 scaler --log "$dir/amp.log" -s megatron:window=10 -s torch:window=10 &&
