@@ -6,8 +6,8 @@
 
 /* BEFORE: lines that a jump is seen from. MANY: lines from which on the large steps count for the noise, too: fewer may be a
  * rise alone; so many make a noise of their own, NEAR a level. MONOTONE: lines that rise one after another, in a quarter of all at least.
- * BLOCKS: so many have a noise of their own, where lines that are near are alike. */
-enum { BEFORE = 9, MANY = 16, NEAR = 32, MONOTONE = 4, BLOCKS = 16 };
+ * SHORTER: fewer lines are compared one by one. BLOCKS: so many have a noise of their own, where lines that are near are alike. */
+enum { BEFORE = 9, MANY = 16, NEAR = 32, MONOTONE = 4, BLOCKS = 16, SHORTER = 12 };
 
 static int by_value(const void *a, const void *b)
 {
@@ -40,7 +40,7 @@ static double noise_of_steps(const double *x, size_t n)
     size_t k = 0;
     for (; k + 1 < n && k < MOST; k++) {
         steps[k] = fabs(x[k + 1] - x[k]);
-        bends[k] = k ? twice * fabs(x[k] - (x[k - 1] + x[k + 1]) / 2) : (double)INFINITY;
+        bends[k] = k && n > LEVEL ? twice * fabs(x[k] - (x[k - 1] + x[k + 1]) / 2) : (double)INFINITY;
     }
     if (k == 0)
         return 0;
@@ -116,6 +116,16 @@ static void find_levels(course *c, const series *s)
     c->learned = gap(c, c->best.value, before) > NOISY * c->noise && before - c->best.value > 0.2 * fabs(c->best.value);
 }
 
+/* Whether a single number is a dip: two lines before and two behind it are as high as the end. */
+static int is_single(const series *s, size_t i, double end)
+{
+    const double near = (end - s->at[i].value) / 2;
+    for (size_t k = i < 2 ? i : i - 2; k <= i + 2; k++)
+        if (i < 2 || k >= s->n || (k != i && fabs(s->at[k].value - end) >= near))
+            return 0;
+    return 1;
+}
+
 /* A series that rises line by line to its end, from its smallest line on: it has no noise but its own rise. */
 static int is_monotone(course *c, const series *s)
 {
@@ -125,7 +135,7 @@ static int is_monotone(course *c, const series *s)
     for (size_t k = 0; k < i; k++)
         if (s->at[k].value < s->at[i].value)
             return 0;
-    if (s->n - i < MONOTONE || 4 * (s->n - i) < s->n)
+    if (s->n - i < MONOTONE || 4 * (s->n - i) < s->n || is_single(s, i, s->at[s->n - 1].value))
         return 0;
     c->best = s->at[i];
     c->end = s->at[s->n - 1];
@@ -177,6 +187,20 @@ static void find_rise(course *c, const series *s)
         c->rise = fmin(c->rise, NOISY);
 }
 
+/* The lowest and the last of the numbers, and how often what lies between them was crossed: of few lines no noise is known. */
+static void find_ends(course *c, const series *s)
+{
+    const int few = s->n < SHORTER;
+    c->high = few ? c->last : c->end;
+    c->low = few || c->first.value < c->best.value ? c->first : c->best;
+    for (size_t i = 0; i < s->n && few; i++)
+        if (s->at[i].value < c->low.value && s->at[i].value != 0 && !is_single(s, i, c->high.value))
+            c->low = s->at[i];
+    const double middle = c->low.value + (c->high.value - c->low.value) / 2;
+    for (size_t i = 1; i < s->n; i++)
+        c->returns += s->at[i - 1].value > middle && s->at[i].value <= middle;
+}
+
 /* By the pairs of its last lines: most of them fall. */
 static int falls_at_end(const series *s)
 {
@@ -191,12 +215,30 @@ static int falls_at_end(const series *s)
     return 5 * down > 3 * pairs;
 }
 
+/* The noise that a line is compared with: of few lines that of the others, where it is the largest so far and the series
+ * comes back. */
+static double noise_beside(const course *c, const series *s, size_t i, double usual)
+{
+    const double top = s->at[i].value;
+    double x[MANY];
+    size_t n = 0;
+    int back = 0;
+    for (size_t k = 0; k < s->n && s->n < MANY; k++) {
+        if (k < i && s->at[k].value >= top)
+            return c->noise;
+        back |= k > i && s->at[k].value < (usual + top) / 2;
+        if (k != i)
+            x[n++] = measure(c, s->at[k].value);
+    }
+    return back && n > 2 ? fmin(c->noise, noise_of_steps(x, n)) : c->noise;
+}
+
 static void find_jumps(course *c, const series *s, double factor)
 {
-    for (size_t i = s->n / 10 > LEVEL ? s->n / 10 : LEVEL; i < s->n; i++) {
+    for (size_t i = s->n / 10 > 2 ? s->n / 10 : 2; i < s->n; i++) {
         const sample before = series_median(s, i > BEFORE ? i - BEFORE : 0, i), x = s->at[i];
         if (!(before.value > 0) || !(x.value > factor * before.value) ||
-            !(gap(c, before.value, x.value) > JUMPY * c->noise))
+            !(gap(c, before.value, x.value) > JUMPY * noise_beside(c, s, i, before.value)))
             continue;
         if (!c->jumps++) {
             c->jump = c->highest = x;
@@ -225,6 +267,9 @@ void course_find(course *c, const series *s, double jump)
     c->noise = noise_of(c, s, 0, s->n);
     find_levels(c, s);
     find_rise(c, s);
+    find_ends(c, s);
+    for (size_t i = 1; i < s->n; i++)
+        c->steep |= 2 * (s->at[i].value - s->at[i - 1].value) > c->most.value - c->best.value;
     c->falls = falls_at_end(s);
     find_jumps(c, s, jump);
 }
@@ -238,4 +283,11 @@ double course_gap(const course *c, double from, double to)
 int course_rises(const course *c, double factor)
 {
     return c->n >= 4 && c->rise > NOISY && c->end.value > c->best.value + (factor - 1) * fabs(c->best.value);
+}
+
+int course_may_rise(const course *c, double little, double factor, double much)
+{
+    const double rise = (c->high.value - c->low.value) / fabs(c->low.value);
+    const int in_noise = !(course_gap(c, c->low.value, c->high.value) > 2);
+    return c->n > 1 && c->returns < (rise > factor - 1 ? 2 : 1) && rise > (in_noise ? much : little) - 1;
 }

@@ -15,10 +15,13 @@ typedef struct course {
     sample first, last, most; /* most: the largest */
     sample best, end;         /* the lowest level, however early; that at the end */
     size_t best_at;           /* where the best level ends */
+    sample low, high;         /* the lowest number that was held, or the first; and the end: of few lines single ones */
+    size_t returns;           /* times that the series came down from as high to as low */
     double rise;              /* from best to end, in units of the noise; 0: it does not rise */
     size_t stays;             /* lines at the end of which four of five are above the middle of the two */
     int learned;              /* the series fell to its best level before it rose */
     int falls;                /* it falls at the end */
+    int steep;                /* one step makes half of the way from the best level up to the most */
     int flat;                 /* all lines tell the same number */
     size_t zeros;             /* lines with 0 at the end, in a row */
     size_t jumps;             /* single lines far above those before them */
@@ -34,3 +37,6 @@ void course_find(course *c, const series *s, double jump);
 double course_gap(const course *c, double from, double to);
 /* course_rises -- whether the end lies above the best level by a factor, beyond the noise, for more than a jump. */
 int course_rises(const course *c, double factor);
+/* course_may_rise -- whether it may: it ends above a number that was reached, and has not come back from such a height, or once
+ * where it is above by a factor; by more than `little`, within the noise by more than `much`. */
+int course_may_rise(const course *c, double little, double factor, double much);

@@ -102,7 +102,9 @@ static void extend(const log_episodes *e, const training_log *l, episode *at, co
     at->last_line = s->last_line;
     at->last_seq = s->last_seq;
     at->after = s->next;
-    at->floored += s->events & MPSIM_SCALER_FLOORED ? (int)fmin((double)s->steps, 1000) : 0;
+    at->floored += s->events & MPSIM_SCALER_FLOORED || (s->scale <= 1 && s->next == s->scale)
+                       ? (int)fmin((double)s->steps, 1000)
+                       : 0;
     at->inferred &= (s->events & RECORDED_INFERRED) != 0;
     at->last = log_place_at(l, e->whole, s->last_seq);
     if (s->to >= 0 && s->to > at->last.step)

@@ -194,9 +194,10 @@ static void say_levels(log_judgement *j, const facts *f)
 {
     const course *c = &f->of_loss;
     char a[32], b[32];
+    const sample low = f->set & FACT(RISES) ? c->best : c->low, high = f->set & FACT(RISES) ? c->end : c->high;
     if (f->set & (FACT(RISES) | FACT(MAY_RISE)))
-        say(j, c->best.line, c->end.line, "the loss rises from %s to %s", text_number(a, c->best.value),
-            text_number(b, c->end.value));
+        say(j, low.line, high.line, "the loss rises from %s to %s", text_number(a, low.value),
+            text_number(b, high.value));
     if (f->set & FACT(STARTING) ||
         (c->jumps == 0 && !(f->set & FACT(LEARNS)) && c->most.value > 10 * fmax(c->first.value, c->end.value)))
         say(j, c->most.line, c->most.line, "the loss is %s", text_number(a, c->most.value));

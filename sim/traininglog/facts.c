@@ -149,6 +149,8 @@ static int is_isolated(const facts *f)
     if (!(f->set & FACT(CONSTANT)) || f->set & (FACT(LOSS_GONE) | FACT(ENDING) | FACT(RISES) | FACT(TAKEN)) ||
         t->stop >= 0 || f->e.tail_steps == 0)
         return 0;
+    if (f->e.count == 1 && f->e.at[0].clean == 0 && f->early && t->last > 1)
+        return 0; /* the scale before it is not told: it may have come down */
     for (size_t i = 0; i < f->e.count; i++)
         if (f->e.at[i].n > FACTS_DEEP)
             return 0;
@@ -182,8 +184,9 @@ static int collapses(const facts *f)
     const int ends = (f->set & FACT(ENDS)) != 0;
     if (!last)
         return 0;
-    if ((f->t->last < f->t->most || !ends) && f->set & (FACT(RISES) | FACT(MAY_RISE)) && !(f->set & FACT(STARTING)) &&
-        f->of_loss.end.line + FACTS_DEEP >= last->line)
+    if ((f->t->last < f->t->most || !ends) &&
+        (f->set & FACT(RISES) || (f->set & FACT(MAY_RISE) && numbers_rise(&f->of_loss))) &&
+        !(f->set & FACT(STARTING)) && f->of_loss.end.line + FACTS_DEEP >= last->line)
         return 1;
     return !ends && last->n >= COLLAPSE && is_late(&last->first, last->seq);
 }

@@ -14,6 +14,9 @@ enum { WIDTH = 8192 };
 static const char *const loss_words[] = {
     "loss",      "train_loss",      "training_loss", "lm_loss", "total_loss", "loss_value", "reduced_train_loss",
     "loss_step", "train_loss_step", "trl",           NULL};
+/* Where no other loss is told. */
+static const char *const entropy_words[] = {
+    "cross_entropy", "cross-entropy", "crossentropy", "cross entropy", "xent", "nll", NULL};
 static const char *const llmc_words[] = {"tel", NULL};
 static const char *const norm_words[] = {
     "grad_norm",           "grad norm",     "gnorm",      "gradnorm",        "gradient norm",
@@ -257,6 +260,34 @@ static value_kind loss_of(const char *line, double *x)
     return v == VALUE_UNSAID ? other_loss(line, 0, x) : v;
 }
 
+/* Whether all parts of the last folder of a name are words of the norm of all gradients. */
+static int is_norm_of_all(const char *name)
+{
+    static const char words[] = " grad grads gradient gradients norm total global l2 avg mean raw unclipped train ";
+    const char *p = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+    char word[64];
+    if (!strstr(p, "grad") || !strstr(p, "norm"))
+        return 0;
+    for (size_t n; *p; p += n + (p[n] == '_')) {
+        n = strcspn(p, "_");
+        snprintf(word, sizeof word, " %.*s ", (int)n, p);
+        if (n == 0 || !strstr(words, word))
+            return 0;
+    }
+    return 1;
+}
+
+static value_kind norm_of(const char *line, double *x)
+{
+    value_kind v = words_value_of(line, norm_words, x);
+    for (const char *p = line; v == VALUE_UNSAID && (p = strstr(p, "norm")) != NULL;) {
+        const named n = name_at(line, p);
+        v = is_norm_of_all(n.name) ? words_value(n.end, x) : VALUE_UNSAID;
+        p = n.end;
+    }
+    return v;
+}
+
 /* Make one word of a phrase, whose parts have other meanings. */
 static void join_words(char *line, const char *phrase)
 {
@@ -276,7 +307,9 @@ int log_note_parse(log_note *n, const char *text, const char *settings)
     *n = (log_note){.step = -1, .batch = -1, .of = -1, .about = -1, .epoch = -1, .marks = marks_of(line)};
     n->loss = loss_of(line, &n->loss_value);
     n->aside = is_aside(line);
-    n->norm = words_value_of(line, norm_words, &n->norm_value);
+    if (n->loss == VALUE_UNSAID && (n->loss = words_value_of(line, entropy_words, &n->loss_value)) != VALUE_UNSAID)
+        n->aside = 1;
+    n->norm = norm_of(line, &n->norm_value);
     n->validation = other_loss(line, 1, &n->validation_value);
     if (n->validation == VALUE_UNSAID)
         n->validation = words_value_of(line, llmc_words, &n->validation_value);

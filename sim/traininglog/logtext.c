@@ -36,7 +36,7 @@ static size_t run_of(const log_text *t, size_t i, source_kind a, source_kind b)
 static void find_source(log_text *t)
 {
     for (size_t i = 0; i < t->count; i++)
-        t->parts[i].kind = source_kind_of(text_of(t, i));
+        t->parts[i].setting = (t->parts[i].kind = source_kind_of(text_of(t, i))) == SOURCE_SETTING;
     for (size_t i = 0, end; i<t->count; i = end> i ? end : i + 1) {
         end = run_of(t, i, SOURCE_MAYBE, SOURCE_SETTING);
         const int before = i > 0 && t->parts[i - 1].kind == SOURCE_CODE;
@@ -105,7 +105,7 @@ static int flush(log_text *t)
     find_source(t);
     for (size_t i = 0; i < t->count; i++)
         if (t->parts[i].kind != SOURCE_CODE)
-            t->parts[i].shape = log_shapes_see(&t->shapes, text_of(t, i), t->measures);
+            t->parts[i].shape = log_shapes_see(&t->shapes, text_of(t, i), t->parts[i].setting, t->measures);
     find_copies(t);
     for (size_t i = 0; i < t->count && !stop; i++)
         if (t->parts[i].kind != SOURCE_CODE && t->parts[i].kind != SOURCE_COPY)

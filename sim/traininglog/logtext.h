@@ -17,7 +17,8 @@ typedef struct log_part {
     int cut; /* it has no end: it may be cut in a number */
     source_kind kind;
     uint64_t shape;
-    int copy; /* it would be the second of two */
+    int setting; /* it looks like one */
+    int copy;    /* it would be the second of two */
 } log_part;
 
 typedef struct log_text log_text;

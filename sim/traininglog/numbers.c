@@ -6,7 +6,7 @@
 /* A loss rises from this factor on, and jumps; where it may be noise, it is a question from `question` on. A norm jumps
  * from NORM on; a KL counts where it grows by GROWS. SEVERAL: finite norms that make others exceptions. FLAT: lines in
  * which a number of few digits is the same by no chance. */
-static const double rise = 1.2, question = 1.5, jump = 1.3;
+static const double doubt = 1.1, rise = 1.2, question = 1.5, jump = 1.3;
 enum { NORM = 10, GROWS = 10, SEVERAL = 10, FLAT = 10, UNSURE_NOISE = 5, SURE_NOISE = 20 };
 
 /* ---- Inf and NaN ---- */
@@ -23,14 +23,16 @@ static uint64_t lost_facts(const facts *f)
 {
     const series *loss = &f->loss, *norm = &f->norm;
     const int scaled = (f->set & FACT(SCALED)) != 0;
-    const uint64_t lines = norm->n + norm->others;
-    const int gone = scaled ? loss->ending > 0 : is_gone(loss, 0), norm_gone = is_gone(norm, scaled);
+    const uint64_t lines = norm->n + norm->others + norm->lost;
+    const int zero = loss->n > 0 && loss->at[loss->n - 1].value == 0; /* it stands for NaN, beside one */
+    const int gone = scaled ? loss->ending > 0 : is_gone(loss, 0);
+    const int norm_gone = (lines >= FACTS_FEW || zero) && is_gone(norm, scaled);
     const int first = norm->lost && norm->groups == 1 && !norm->ending && norm->n && norm->last_lost < norm->at[0].line;
-    const int few_first = first && lines < SEVERAL;
+    const int few_first = (first || f->set & FACT(AT_START)) && lines < SEVERAL;
     return if_so(gone, FACT(LOSS_GONE)) | if_so(loss->apart > 0 || f->l->other_lost, FACT(LOSS_APART)) |
            if_so(norm_gone, FACT(NORM_GONE)) | if_so(loss->ending > 0, FACT(ENDING)) |
-           if_so(norm->apart && !scaled && !few_first && lines >= FACTS_FEW, FACT(NORM_APART)) |
-           if_so(norm->apart && !scaled, FACT(NORM_LOST)) |
+           if_so(norm->apart > 0 && !few_first && lines >= FACTS_FEW, FACT(NORM_APART)) |
+           if_so(norm->apart > 0, FACT(NORM_LOST)) |
            if_so(norm->apart_ending > 1 && f->t->last <= 1, FACT(GONE_AT_ONE)) |
            if_so(is_gone(&f->validation, 0), FACT(VALIDATION_GONE)) |
            if_so(scaled && loss->lost > 0, FACT(LOST_BETWEEN));
@@ -90,17 +92,17 @@ static int has_digits(double x)
     return fabs(100 * x - round(100 * x)) > 1e-6;
 }
 
-/* The same loss in all lines, or norms of 0. Beside a scale that moves the gradients are not 0. */
+/* The same loss in all lines, or norms of 0: where steps overflow the gradients are not 0. */
 static int is_flat(const facts *f)
 {
     const course *c = &f->of_loss, *norm = &f->of_norm;
     const int zero_norm = norm->flat && norm->first.value == 0 && norm->n >= FACTS_FEW && !f->norm.lost;
     const int scaled = (f->set & FACT(SCALED)) != 0;
-    if (zero_norm && (!scaled || c->flat || c->n == 0))
+    if (zero_norm && !(f->set & FACT(OVERFLOWS)))
         return 1;
     if (!c->flat || c->n < FACTS_FEW || f->set & FACT(LEARNS) || f->loss.lost)
         return 0;
-    return has_digits(c->first.value) || (!scaled && (c->n >= FLAT || c->first.value == 0));
+    return has_digits(c->first.value) || c->first.value == 0 || (!scaled && c->n >= FLAT);
 }
 
 /* Whether the loss at the end is above the first one, and has not been below it: for lack of a level, by that alone. */
@@ -112,14 +114,15 @@ static int is_above_first(const course *c)
 }
 
 /* The first loss is that of an untrained model: where the loss goes up from there at the start and comes down by half, what
- * follows is not known. */
+ * follows is not known; by a quarter, where it went up step by step and the log is known to begin with the run. */
 static int is_starting(const facts *f, int rises)
 {
     const course *c = &f->of_loss;
-    const int at_start = f->set & FACT(AT_START) && !f->late;
+    const int known = (f->set & FACT(AT_START)) != 0;
+    const double down = c->most.value - c->end.value, up = c->most.value - c->best.value;
     if (!rises)
         return is_above_first(c);
-    return at_start && !c->learned && c->falls && c->most.value - c->end.value > c->end.value - c->best.value;
+    return !f->late && !c->learned && c->falls && (known || !c->steep) && down > up / (known && !c->steep ? 4 : 2);
 }
 
 static int is_near_zero(const facts *f)
@@ -128,16 +131,23 @@ static int is_near_zero(const facts *f)
     return f->loss.n && fabs(series_median(&f->loss, 0, f->loss.n).value) < near && f->of_loss.most.value < 10 * near;
 }
 
+int numbers_rise(const course *c)
+{
+    return c->open ||
+           (c->n > 1 && c->rise > UNSURE_NOISE && c->best.value > 0 && c->end.value > question * c->best.value);
+}
+
 static uint64_t course_facts(facts *f)
 {
     const course *c = &f->of_loss;
-    const int counts = !(f->set & FACT(LEARNS)), rises = counts && course_rises(c, rise);
+    const int counts = !(f->set & FACT(LEARNS)),
+              rises = counts && course_rises(c, rise) && (c->rise > SURE_NOISE || course_rises(c, question));
     const int starting = counts && is_starting(f, rises);
     const int sure = c->rise > SURE_NOISE && c->n >= FACTS_MANY && c->stays >= FACTS_ENOUGH &&
                      c->end.value > question * c->best.value;
     const int settled = !counts || c->end.value - c->best.value <= (rise - 1) * fabs(c->best.value) || c->rise < 2;
-    const int above = c->n > 1 && c->best.value > 0 && c->end.value > question * c->best.value;
-    const int may_rise = counts && ((c->rise > UNSURE_NOISE && above) || c->open);
+    const int may_rise = counts && (course_may_rise(c, doubt, rise, question) ||
+                                    (c->rise > 2 * NOISY && course_rises(c, doubt)) || numbers_rise(c));
     return if_so(rises && !starting, FACT(RISES)) | if_so(starting, FACT(STARTING)) | if_so(sure, FACT(SURE_RISE)) |
            if_so(settled, FACT(SETTLED)) | if_so(may_rise, FACT(MAY_RISE)) |
            if_so(c->zeros > 1 && counts, FACT(ZEROS)) | if_so(is_flat(f), FACT(FLAT)) |

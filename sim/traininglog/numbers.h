@@ -5,3 +5,5 @@
 
 /* numbers_find -- after the facts about the scale. */
 void numbers_find(facts *f);
+/* numbers_rise -- a loss far above its best level, or one that has jumped and stays: with overflows a run that diverges. */
+int numbers_rise(const course *c);

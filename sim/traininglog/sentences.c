@@ -353,8 +353,8 @@ static void lost_text(const series *s, char *text, size_t size)
 {
     number a, b, c;
     if (s->n + s->others == 0)
-        snprintf(text, size, "the %s is %s in all %s lines that tell it.", s->name, sentence_lost_as(s),
-                 text_count(a, s->lost));
+        snprintf(text, size, "the %s is %s in all %s line%s that tell it.", s->name, sentence_lost_as(s),
+                 text_count(a, s->lost), text_plural(s->lost));
     else if (s->ending && s->groups == 1)
         snprintf(text, size, "the %s is %s from line %s on, in %s line%s.", s->name, sentence_lost_as(s),
                  text_count(a, s->since), text_count(b, s->ending), text_plural(s->ending));
@@ -463,6 +463,17 @@ void says_rise(const facts *f, char *text, size_t size)
              text_number(b, c->end.value));
 }
 
+void says_may_rise(const facts *f, char *text, size_t size)
+{
+    const course *c = &f->of_loss;
+    number a, b, d;
+    snprintf(
+        text, size,
+        "the loss is %s in line %s and %s at the end. If it stays there, or goes on, the run is lost; losses that vary so "
+        "much may look like this, too.",
+        text_number(a, c->low.value), text_count(d, c->low.line), text_number(b, c->high.value));
+}
+
 void says_starting(const facts *f, char *text, size_t size)
 {
     const course *c = &f->of_loss;
@@ -505,7 +516,7 @@ void says_doubt(const facts *f, char *text, size_t size)
 void says_few(const facts *f, char *text, size_t size)
 {
     const int lost = f->loss.lost || f->norm.lost;
-    number a, b;
+    number a, b, d;
     if (lost)
         snprintf(
             text, size,
@@ -513,6 +524,10 @@ void says_few(const facts *f, char *text, size_t size)
             "being searched, and such steps are skipped. If it goes on, or comes later, the run is lost.",
             lost_series(f)->name, sentence_lost_as(lost_series(f)), text_count(a, lost_series(f)->lost),
             text_count(b, lost_series(f)->lost + lost_series(f)->n));
+    else if (f->loss.n > 1)
+        snprintf(text, size, "the loss goes from %s to %s; %s lines are too few to tell more.",
+                 text_number(a, f->of_loss.first.value), text_number(b, f->of_loss.last.value),
+                 text_count(d, f->loss.n));
     else
         snprintf(text, size, "too few lines tell a loss or a norm of the gradients.");
 }

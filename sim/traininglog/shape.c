@@ -9,7 +9,7 @@
 /* MANY: as often a line stands that says the same of every step. */
 enum { MANY = 3, ROWS_MAX = 1 << 20 };
 
-enum { VARIES = 1, REPEATS = 2, MEASURES = 4, ASKED = 8 };
+enum { VARIES = 1, REPEATS = 2, MEASURES = 4, ASKED = 8, SETS = 16 };
 
 /* ---- tables of hashes ---- */
 
@@ -64,7 +64,15 @@ static void mark_keys(log_shapes *s, const fields *f, unsigned traits)
     }
 }
 
-uint64_t log_shapes_see(log_shapes *s, const char *line, int (*measures)(const char *line))
+static int has_place(const fields *f)
+{
+    unsigned place = 0;
+    for (size_t i = 0; i < f->count; i++)
+        place |= f->at[i].traits & FIELD_PLACE;
+    return place != 0;
+}
+
+uint64_t log_shapes_see(log_shapes *s, const char *line, int setting, int (*measures)(const char *line))
 {
     fields f;
     fields_find(&f, line);
@@ -73,6 +81,7 @@ uint64_t log_shapes_see(log_shapes *s, const char *line, int (*measures)(const c
         return f.shape;
     if (row->count == 1)
         row->values = f.values;
+    row->traits |= setting && !has_place(&f) ? SETS : 0;
     const unsigned before = row->traits;
     row->traits |= row->values != f.values ? VARIES : row->count >= MANY ? REPEATS : 0;
     if (row->traits == before)
@@ -82,22 +91,22 @@ uint64_t log_shapes_see(log_shapes *s, const char *line, int (*measures)(const c
     mark_keys(s, &f, row->traits);
     if (row->traits & MEASURES)
         s->measured |= row->traits & VARIES ? VARIES : REPEATS;
+    s->plain |= row->traits & MEASURES && row->traits & VARIES && !setting;
     return f.shape;
 }
 
-/* What makes a line, or a name, one of a step. */
+/* What makes a line, or a name, one of a step. Settings may stand twice before the steps, and otherwise each time. */
 static int is_live(const log_shapes *s, unsigned traits, int begun)
 {
+    if (traits & SETS && s->plain && !begun)
+        return 0;
     return traits & VARIES || (traits & REPEATS && (begun || !(s->measured & VARIES)));
 }
 
 /* Whether a line is one with which the steps begin. */
 static int begins(const log_shapes *s, const fields *f, unsigned traits)
 {
-    unsigned place = 0;
-    for (size_t i = 0; i < f->count; i++)
-        place |= f->at[i].traits & FIELD_PLACE;
-    return is_live(s, traits, 0) && (traits & MEASURES || place);
+    return is_live(s, traits, 0) && (traits & MEASURES || has_place(f));
 }
 
 int log_shapes_is_live(const log_shapes *s, uint64_t shape)

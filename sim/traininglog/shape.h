@@ -9,10 +9,11 @@ typedef struct log_shapes {
     struct shape_row *rows, *keys; /* tables of hashes: of lines, of the text before numbers */
     size_t rows_count, rows_size, keys_count, keys_size;
     int measured; /* a line of a shape that repeats has a measurement */
+    int plain;    /* and does not look like a setting */
 } log_shapes;
 
 /* log_shapes_see -- count a line: its shape. `measures` says whether a line has a measurement: asked once for a shape. */
-uint64_t log_shapes_see(log_shapes *s, const char *line, int (*measures)(const char *line));
+uint64_t log_shapes_see(log_shapes *s, const char *line, int setting, int (*measures)(const char *line));
 
 /* log_shapes_is_live -- whether lines of that shape come again and measure something. */
 int log_shapes_is_live(const log_shapes *s, uint64_t shape);

@@ -102,6 +102,8 @@ static int is_code(const char *p)
 /* Behind "[2024-01-05 10:00:00,124] [INFO] [config.py:1000:print] ". */
 static const char *skip_logger(const char *p)
 {
+    p += strspn(p, " ");
+    p += strchr("+-", *p) && p[1] == ' ' ? 1 : 0; /* of a diff, of a list */
     for (p += strspn(p, " "); *p == '[' && strchr(p, ']'); p += strspn(p, " "))
         p = strchr(p, ']') + 1;
     return p;

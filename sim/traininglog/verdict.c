@@ -49,7 +49,6 @@ static const struct {
     {FACT(UNREAD), "overflows whose scale cannot be read"},
     {FACT(BAD_LAST), "the last scale, which cannot be read"},
     {FACT(HIDDEN), "the rest of lines that are too long, which tell of scales"},
-    {FACT(MAY_RISE), "why the loss rises"},
     {FACT(ZEROS), "why the loss is exactly 0"},
     {FACT(LOST_MEAN), "the lines before, in which a number is Inf or NaN: its running mean is"},
     {FACT(DOWN_AT_ONE), "why the scale is down at 1"},
@@ -57,9 +56,9 @@ static const struct {
     {FACT(ENDED), "the error that ends the run"},
 };
 
-#define DOUBTS                                                                                       \
-    (FACT(UNREAD) | FACT(BAD_LAST) | FACT(HIDDEN) | FACT(MAY_RISE) | FACT(ZEROS) | FACT(LOST_MEAN) | \
-     FACT(DOWN_AT_ONE) | FACT(BELOW_ONE) | FACT(ENDED))
+#define DOUBTS                                                                                          \
+    (FACT(UNREAD) | FACT(BAD_LAST) | FACT(HIDDEN) | FACT(ZEROS) | FACT(LOST_MEAN) | FACT(DOWN_AT_ONE) | \
+     FACT(BELOW_ONE) | FACT(ENDED))
 
 const char *verdict_doubt(const facts *f)
 {
@@ -72,8 +71,9 @@ const char *verdict_doubt(const facts *f)
 /* ---- rows ---- */
 
 /* What forbids every verdict that reassures. */
-#define FINE \
-    (DOUBTS | FACT(STARTING) | FACT(RISES) | FACT(JUMPS) | FACT(FLAT) | FACT(RANKS) | FACT(STUCK) | FACT(NORM_LOST))
+#define FINE                                                                                                         \
+    (DOUBTS | FACT(MAY_RISE) | FACT(STARTING) | FACT(RISES) | FACT(JUMPS) | FACT(FLAT) | FACT(RANKS) | FACT(STUCK) | \
+     FACT(NORM_LOST))
 #define NEVER UINT64_MAX
 #define FIND_NAN "Find the first tensor with Inf or NaN (mpsim stat on recorded tensors): data, a division, "
 #define BACK "Go back to a checkpoint from before "
@@ -168,6 +168,9 @@ static const verdict_row rows[] = {
      0, NULL},
     {VERDICT_SEARCHING, FACT(SEARCH) | FACT(PLACED), FACT(ENDS), NEVER, says_searching, next_lines, 0, NULL},
     {VERDICT_SPIKES, FACT(JUMPS), 0, NEVER, says_jumps, batches, 1, NULL},
+    {VERDICT_UNCLEAR, FACT(MAY_RISE), 0, NEVER, says_may_rise,
+     "Look at the next lines: a loss that stays above what it had reached is lost; then go back to a checkpoint from before.",
+     1, NULL},
     /* what reassures */
     {VERDICT_STARTUP, FACT(SEARCH) | FACT(ENDS), FINE | FACT(UNSURE), FACT(SURE_SCALE) | FACT(READ), says_startup,
      "Nothing. A lower first scale would save the skipped steps.", 0, NULL},

@@ -180,7 +180,8 @@ int64_t words_integer_of(const char *line, const char *const *words)
     for (; *words; words++)
         for (const char *p = line; (p = words_find(p, *words)) != NULL;) {
             const int64_t v = words_integer(p);
-            if (v >= 0)
+            double x;
+            if (v >= 0 && !(words_number(p, &x) && x != floor(x))) /* "ms/batch 12.11" */
                 return v;
         }
     return -1;

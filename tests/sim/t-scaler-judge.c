@@ -232,6 +232,111 @@ static void expect_says(const char *class, const char *words, const char *never)
     training_log_clear(&l);
 }
 
+/* ---- few lines ---- */
+
+static void numbers_of(const char *list, const char *form)
+{
+    int i = 0;
+    for (const char *p = list; *p; p += strcspn(p, " "), p += strspn(p, " "))
+        add(form, i++, (int)strcspn(p, " "), p);
+}
+
+/* What was reached and lost in few lines is not called fine, nor diverging where a run of such noise looks the same. */
+START_TEST(few_lines_that_rise)
+{
+    static const char *const losses[] = {"2 5.5 4.5 5",
+                                         "0.5 1.3 1.1 1.2",
+                                         "0.1023 0.0998 0.55 1.02",
+                                         "2 2 4 3.4",
+                                         "3.117 3.006 3.682 6.434",
+                                         "3.044 2.959 4.067 6.373",
+                                         "6 4 2 4",
+                                         "6 4.4 2.8 3.6 5.2",
+                                         "6 4.67 3.33 2 3.33 4.67",
+                                         "0.467 0.988 1.059 0.911 1.035 0.968",
+                                         "5.77 5.53 11.29 11.31 9.36 11.27 9.53 9.25",
+                                         "3 6 12",
+                                         "1.112 0.98 1.1 1.13 1.13 1.32",
+                                         "1.453 1.406 1.415 1.42 1.45 1.47 1.5 1.49 1.53 1.55 1.58 1.57 1.6 1.631"};
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
+        numbers_of(losses[i], "step %d loss: %.*s grad_norm: 0.8\n");
+        expect_says("not-enough", "the end", NULL);
+        numbers_of(losses[i], "step %d loss: %.*s scale: 65536\n");
+        expect("not-enough");
+    }
+    numbers_of("3.01 2.99 9 3 3.02", "step %d loss: %.*s\n");
+    expect("warn-spikes");
+    numbers_of("0.8 0.75 80 0.82 0.79", "step %d loss: 3 grad_norm: %.*s\n");
+    expect("warn-spikes");
+    numbers_of("4 4.1 2 4 4.05 4.1", "step %d loss: %.*s grad_norm: 1\n"); /* a dip is no level */
+    expect("fine-steady");
+}
+END_TEST
+
+/* A start that rises step by step and still falls, whether the log tells steps or not; and one that has jumped. */
+START_TEST(starts_that_still_fall)
+{
+    static const char rises[] = "10.8 16.9 26.5 41.4 64.8 53.5 44.2 36.5 30.1 24.9";
+    numbers_of(rises, "{'loss': %3$.*2$s, 'grad_norm': 0.8, 'epoch': 0.%1$03d}\n");
+    expect_says("not-enough", "too early", NULL);
+    numbers_of("14.2 14.8 16 17 18.3 19.7 21 20.9 20.8 20.6 20.2 20 19.8 19.5 19.3 19 18.8 18.5 18.3 18.2",
+               "step %d loss: %.*s\n");
+    expect_says("not-enough", "too early", NULL);
+    numbers_of("2 2.01 2 11.4 11 10.6 10.2 9.8 9.4 9 8.6 8.2 7.8 7.4", "step %d loss: %.*s\n");
+    expect("warn-diverging");
+}
+END_TEST
+
+/* Norms: NaN of which no scale tells, in few lines of a start, and 0. */
+START_TEST(norms_in_few_lines)
+{
+    static const char *const forms[] = {"step 100%d loss: 2.9 grad_norm: %.*s\n",
+                                        "step 100%d loss: 2.9 scale: 65536 grad_norm: %.*s\n",
+                                        "step 100%d loss: 2.9 global_grad_norm: %.*s\n"};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        numbers_of("0.8 0.75 nan 0.82", forms[i]);
+        expect("warn-nonfinite");
+        numbers_of("0.0 0.0 0.0 0.0 0.0 0.0", forms[i]);
+        expect("warn-not-learning");
+    }
+    numbers_of("nan nan 1.2", "{'loss': 2.%d, 'grad_norm': %.*s, 'epoch': 0.001}\n");
+    expect_says("not-enough", "If this is the start under mixed precision", NULL);
+    numbers_of("inf", "{'loss': 2.%d, 'grad_norm': %.*s, 'epoch': 0.001}\n");
+    expect_says("not-enough", "If this is the start under mixed precision", NULL);
+    numbers_of("0.0 0.0 0.0 0.0 0.0", "| epoch 1 | %d/99 batches | ms/batch 12.11 | loss %.*s | gnorm 0.0\n");
+    expect("warn-not-learning");
+    numbers_of("3 3.3 3.6 3.9 4.2 4.5 4.8 5.1", "step %d cross_entropy: %.*s\n");
+    expect("warn-diverging");
+}
+END_TEST
+
+/* Settings that are printed twice with other values, as JSON, YAML and a diff. */
+START_TEST(settings_twice)
+{
+    static const char *const settings[] = {
+        "{\n  \"train_batch_size\": 256,\n  \"fp16\": {\n    \"loss_scale\": %d,\n    \"hysteresis\": 2\n  }\n}\n",
+        "loss_scale: %d\nmax_grad_norm: 1.0\nmodel:\n  norm_eps: 1e-5\n", "+    \"loss_scale\": %d,\n"};
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        add(settings[i], 0); /* the format is one of the table */
+        add(settings[i], 128);
+        numbers_of("3 2.8 2.65 2.5 2.42 2.3", "step %d loss: %.*s grad_norm: 0.8\n");
+        expect("fine-steady");
+    }
+}
+END_TEST
+
+START_TEST(first_steps_of_a_scaler)
+{
+    add("[AMP] step 1: scale 32768, growth_tracker 0, skipped Y\n"); /* as it is after the step */
+    for (int i = 2; i < 30; i++)
+        add("[AMP] step %d: scale 32768, growth_tracker %d, skipped n\n", i, i - 1);
+    expect("fine-startup");
+    for (int i = 1; i < 60; i++)
+        add("[AMP] step %d: scale %d, growth_tracker 0, skipped Y\n", i, i < 16 ? 65536 >> i : 1);
+    expect("warn-diverging");
+}
+END_TEST
+
 START_TEST(answers_under_a_condition)
 {
     apex(32768);
@@ -550,6 +655,11 @@ int main(void)
     tcase_add_test(c, learned_and_lost);
     tcase_add_test(c, lines_change_how_sure);
     tcase_add_test(c, noise_is_no_rise);
+    tcase_add_test(c, few_lines_that_rise);
+    tcase_add_test(c, starts_that_still_fall);
+    tcase_add_test(c, norms_in_few_lines);
+    tcase_add_test(c, settings_twice);
+    tcase_add_test(c, first_steps_of_a_scaler);
     tcase_add_test(c, answers_under_a_condition);
     tcase_add_test(c, scales_that_are_printed_as_they_are);
     tcase_add_test(c, runs_that_are_resumed);
