@@ -5,6 +5,7 @@
 #include "../cli/element.h"
 #include "../cli/output.h"
 #include "../cli/stream.h"
+#include "../cli/unread.h"
 #include "../pass/elements.h"
 #include "../report/report.h"
 #include "../text/words.h"
@@ -43,7 +44,8 @@ typedef struct job {
     mpsim_counts counts;
     trace_tensor *tensors; /* of the result */
     size_t n;
-    uint64_t elements, left_out;
+    uint64_t elements;
+    unread_list unread; /* of the first file: what the result lacks */
     trace_error error;
 } job;
 
@@ -129,7 +131,8 @@ static int choose(job *j)
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *a = trace_at(t, i);
         if (!a->format) {
-            j->left_out++;
+            if (unread_add(&j->unread, trace_path(t), a))
+                return EXIT_IO;
             continue;
         }
         for (int k = 0; k < j->what->operands; k++) {
@@ -309,11 +312,20 @@ static void print_summary(const job *j, const target *t, const char *path)
     char name[4096], n[32];
     if (strcmp(path, "-") == 0)
         return;
-    if (j->left_out)
-        note("%" PRIu64 " tensor%s without floating-point numbers left out", j->left_out, text_plural(j->left_out));
+    if (j->unread.tensors > j->unread.unseen)
+        note("%" PRIu64 " tensor%s without floating-point numbers left out", j->unread.tensors - j->unread.unseen,
+             text_plural(j->unread.tensors - j->unread.unseen));
     printf("%s: %s of %zu tensor%s, %s element%s, as %s\n", escape_text(name, sizeof name, path), j->what->name, j->n,
            text_plural(j->n), text_count(n, j->elements), text_plural(j->elements), t->label);
     report_counts(stdout, &j->counts, j->elements);
+}
+
+/* The result lacks tensors that may hold numbers: as cast says it. */
+static int lacks(const unread_list *l)
+{
+    return l->unseen ? fail(EXIT_PARTIAL, "calc: the output lacks %" PRIu64 " tensor%s: %s%s", l->unseen,
+                            text_plural(l->unseen), l->first, l->unseen > 1 ? " and others" : "")
+                     : 0;
 }
 
 int calculate_files(const calculation *c, const target *t, const operand_formats *f, uint64_t seed, char *const *words,
@@ -328,8 +340,11 @@ int calculate_files(const calculation *c, const target *t, const operand_formats
     mpsim_arith_init(&j.o, c->op, &t->format, MPSIM_ROUND_NEAREST_EVEN);
     j.o.rounding = t->rounding;
     int code = open_operands(&j, words);
-    if (!code && !(code = output_check(path)) && !(code = choose(&j)) && !(code = write_all(&j, path)))
+    if (!code && !(code = output_check(path)) && !(code = choose(&j)) && !(code = write_all(&j, path))) {
         print_summary(&j, t, path);
+        code = lacks(&j.unread);
+    }
+    unread_clear(&j.unread);
     for (int i = 0; i < OPERANDS; i++) {
         trace_close(j.operands[i].t);
         free(j.operands[i].codes);

@@ -7,6 +7,7 @@
 #include "../cli/output.h"
 #include "../cli/progress.h"
 #include "../cli/target.h"
+#include "../cli/unread.h"
 #include "../pass/elements.h"
 #include "../text/words.h"
 #include "distancereport.h"
@@ -24,7 +25,8 @@ typedef struct ranks {
     float **x;
     double **wide; /* of a rank with numbers that binary32 has not: as they were given; else NULL */
     size_t n, elements, tensors, left_out;
-    double *exact; /* sums of the numbers as given */
+    double *exact;      /* sums of the numbers as given */
+    unread_list unread; /* of the first file: named, and no numbers */
 } ranks;
 
 static const struct {
@@ -34,9 +36,14 @@ static const struct {
 
 /* ---- reading ---- */
 
+static int is_named(const trace_tensor *t, const char *glob)
+{
+    return !glob || fnmatch(glob, t->name, 0) == 0;
+}
+
 static int is_chosen(const trace_tensor *t, const char *glob)
 {
-    return t->format && (!glob || fnmatch(glob, t->name, 0) == 0);
+    return t->format && is_named(t, glob);
 }
 
 static const trace_tensor *find(const trace *t, const char *name, size_t *index)
@@ -110,7 +117,9 @@ static int count_elements(ranks *r, const trace *t, const char *glob)
         if (is_chosen(trace_at(t, i), glob)) {
             n += trace_at(t, i)->count;
             r->tensors++;
-        }
+        } else if (is_named(trace_at(t, i), glob) && unread_add(&r->unread, trace_path(t), trace_at(t, i)))
+            return EXIT_IO;
+    unread_settle(&r->unread);
     if (n >= SIZE_MAX / sizeof *r->exact)
         return fail(EXIT_IO, "dot: --reduce: out of memory for %" PRIu64 " numbers", n);
     r->elements = (size_t)n;
@@ -263,7 +272,9 @@ static void begin(const reduce_output *o, const ranks *r)
                 text_plural(r->elements), text_count(b, r->tensors), text_plural(r->tensors));
         if (r->left_out)
             fprintf(o->to, "; %s that are not finite on every rank are left out", text_count(c, r->left_out));
-        fputs("\n\n", o->to);
+        fputc('\n', o->to);
+        unread_print(o->to, &r->unread);
+        fputc('\n', o->to);
     } else if (o->style == REPORT_CSV) {
         fputs("ranks,wire,accumulate,order,count,not_finite,max_rel_err,rel_err,bias,bits_lost", o->to);
         distance_csv_head(o->to);
@@ -273,6 +284,8 @@ static void begin(const reduce_output *o, const ranks *r)
         fprintf(o->to, "\"ranks\": %zu,\n\"elements\": %zu,\n\"left_out\": %zu,\n\"above\": ", r->n, r->elements,
                 r->left_out);
         json_write(o->to, distance_bound_json(o->how->above));
+        fputs(",\n\"unread\": ", o->to);
+        json_write(o->to, unread_list_json(&r->unread));
         fputs(",\n\"sums\": [", o->to);
     }
 }
@@ -402,6 +415,7 @@ static void clear(ranks *r, size_t n)
     free(r->x);
     free(r->wide);
     free(r->exact);
+    unread_clear(&r->unread);
 }
 
 int reduce_report(const reduce_options *how)

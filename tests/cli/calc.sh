@@ -138,4 +138,9 @@ run 2 calc add "$dir/a.npy" 1 -f fp16 -o "$dir/a.npy" && has 'an input' err; ok 
 run 2 calc add "$one" 1 -f fp16 -o "$dir/x.npy" && has 'holds one array' err && [ ! -e "$dir/x.npy" ]; ok $? "files: npy holds one array"
 run 2 calc add "$dir/a.npy" 1 -f e2m1 -o "$dir/x" && has 'no dtype' err; ok $? "files: a format without a dtype"
 run 4 calc add "$dir/none.npy" 1 -f fp16 -o "$dir/x"; ok $? "files: no file"
+header='{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"z":{"dtype":"C64","shape":[1],"data_offsets":[8,16]}}'
+# shellcheck disable=SC2059 # octal
+{ printf "\\$(printf %03o ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"; head -c 16 /dev/zero; } >"$dir/complex.safetensors"
+"$MPSIM" calc add "$dir/complex.safetensors" 1 -f fp16 -o "$dir/c.safetensors" >"$dir/out" 2>"$dir/err"
+[ $? -eq 5 ] && one_line && has "^mpsim: calc: the output lacks 1 tensor: 'z' of C64 (complex numbers)$" err; ok $? "files: a result that lacks numbers is not whole"
 finish

@@ -163,6 +163,11 @@ run 0 dot --reduce --csv --wire bf16 "$@" && [ "$(grep -c '^300,bf16,' "$dir/out
     grep -q '^300,bf16,bf16,sequential,4095,0,0.1466' "$dir/out" && grep -q '^300,bf16,binary32,ring,4095,0,0,' "$dir/out" &&
     grep -q '^300,bf16,bf16,tree,4095,0,0,' "$dir/out"; ok $? "--reduce: 300 ranks of ones in bf16"
 amp=$MPSIM_SRCDIR/data/amp-mlp
+header='{"wgrad:w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"wgrad:z":{"dtype":"C64","shape":[1],"data_offsets":[8,16]}}'
+# shellcheck disable=SC2059 # octal
+{ printf "\\$(printf %03o ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"; head -c 16 /dev/zero; } >"$dir/complex.safetensors"
+run 0 dot --reduce "$dir/complex.safetensors" "$dir/complex.safetensors" && has "^1 tensor that may hold numbers is not read: 'wgrad:z' of C64 (complex numbers)$" &&
+    run 0 dot --reduce --json "$dir/complex.safetensors" "$dir/complex.safetensors" && has '"unread": .*"wgrad:z"'; ok $? "a reduction names what was not read"
 run 0 dot --reduce --a 'wgrad:*' "$amp"/*/step_00001?/rank_00000.safetensors && has '^40 ranks, 1,209 elements of 4 tensors; 1 that are not finite on every rank are left out$' &&
     has '^bf16 .*binary32 .*tree '; ok $? "--reduce: recorded gradients"
 run 0 dot --reduce --json --wire fp16 --a 'wgrad:*' "$amp"/*/step_00001?/rank_00000.safetensors && has '"mpsim.reduce/1"' && has '"ranks": 40'
