@@ -22,7 +22,7 @@ const command commands[] = {
      COMMAND_DATA | COMMAND_FOLDERS},
     {"memory", "[FILE...]", "Bytes of weights, gradients, optimizer state, activations under a policy", cmd_memory,
      COMMAND_DATA},
-    {"advise", "TRACE...", "Which format, loss scale and recipe a recorded run bears, and why", cmd_advise,
+    {"advise", "TRACE...", "Which format, loss scale and recipe a recorded run tolerates, and why", cmd_advise,
      COMMAND_DATA},
     {"report", "TRACE...", "One page for a browser: verdicts, tables, figures, advice of a recorded run", cmd_report,
      COMMAND_DATA | COMMAND_GNUPLOT},

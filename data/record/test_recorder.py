@@ -874,6 +874,21 @@ def test_nothing_stays():
     assert not any(m._forward_hooks or m._forward_pre_hooks or m._backward_hooks for m in model.modules())
 
 
+def test_misuse():
+    """What is no directory is refused at once, and a recorder whose begin() nobody called says why there is no trace."""
+    model = nn.Linear(2, 2)
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    try:
+        Recorder(model, opt, every=1)
+        raise AssertionError("an optimizer was taken as the directory")
+    except TypeError as error:
+        assert "SGD" in str(error)
+    with tempfile.TemporaryDirectory() as d, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        Recorder(model, d, every=1, optimizer=opt).close()
+        assert ["begin(step) was never called" in str(w.message) for w in said] == [True]
+
+
 def main():
     tests = {n.removeprefix("test_"): f for n, f in globals().items() if n.startswith("test_")}
     bad = 0

@@ -33,7 +33,7 @@ const char *const look_style[] = {
     ".scroll:has(table){width:fit-content;border:1px solid var(--line);border-radius:6px;max-height:36rem}",
     "table{width:max-content;border-collapse:separate;border-spacing:0;font-size:.86rem;line-height:1.35;overflow-wrap:normal;font-variant-numeric:tabular-nums}",
     "caption{position:sticky;left:0;text-align:left;font-weight:600;padding:.6rem .75rem .4rem;font-size:.94rem}",
-    "th,td{padding:.28rem .6rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}",
+    "th,td{padding:.28rem .5rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}",
     "tbody th,.t{text-align:left;font-weight:400}",
     "#tensors tbody td:is(:nth-child(-n+4),:last-child){text-align:left}",
     "tbody .t{white-space:normal;max-width:30rem;overflow-wrap:anywhere}",

@@ -184,7 +184,7 @@ def judged(w: Any) -> list[str]:
     if done.returncode not in (0, 1):
         return []
     row = json.loads(done.stdout)["scalers"][0]
-    advice = f" {row['advice']}" if row.get("advice") else ""
+    advice = f" What to do: {row['advice']}" if row.get("advice") else ""
     return [f"mpsim log: {row['verdict']}: {row['why']}{advice}"] if row.get("verdict") else []
 
 

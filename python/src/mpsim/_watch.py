@@ -30,7 +30,9 @@ def listed(value: Any, name: str) -> list[Any]:
 
 def pattern_of(modules: Any) -> str:
     try:
-        return re.compile(modules).pattern  # type: ignore[no-any-return]
+        pattern = re.compile(modules)
+        pattern.match("")  # one of bytes matches no name
+        return pattern.pattern  # type: ignore[no-any-return]
     except (re.error, TypeError) as error:
         raise InputError(f"watch: modules: expected a regular expression, found {modules!r}: {error}") from None
 

@@ -431,7 +431,7 @@ class Recorder:
         optimizer but its state, and nothing of the run, is said beyond meta."""
         if steps is None and not every:
             raise ValueError("say which steps are wanted: steps=, or every= (every=1: all)")
-        self.model, self.dir, self.meta = model, directory, dict(meta or {})
+        self.model, self.dir, self.meta = model, os.fspath(directory), dict(meta or {})
         self.steps, self.every, self.consecutive = None if steps is None else set(steps), every, consecutive
         self.opts = [] if optimizer is None else [*optimizer] if isinstance(optimizer, (list, tuple)) else [optimizer]
         self.rank, self.world, self.scaler, self.accumulation = rank, world, scaler, accumulation
@@ -439,7 +439,7 @@ class Recorder:
         self.masters, self.max_bytes, self.gather = masters and list(masters), max_bytes, gather
         self.guessed = False                     # whether the scaler is this optimizer's
         self.settings, self.written, self.stopped, self.said = settings, 0, False, set()
-        self.handles, self.taken = [], {}
+        self.handles, self.taken, self.begun = [], {}, False
         self._drop()
         for k, opt in enumerate(self.opts):
             while isinstance(getattr(opt, "optimizer", None), torch.optim.Optimizer):
@@ -461,6 +461,7 @@ class Recorder:
 
     def begin(self, step):
         """Call before the first forward pass of a step."""
+        self.begun = True
         if self.step == step and not self.captured:
             return                               # a further micro-batch
         self._finish()
@@ -507,6 +508,8 @@ class Recorder:
 
     def close(self):
         """Write what is still to be written; nothing stays on the model or the optimizers."""
+        if not self.begun:
+            self._warn("nothing is recorded: begin(step) was never called")
         self._finish()
         self._leave()
 
