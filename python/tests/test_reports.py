@@ -184,6 +184,13 @@ def test_memory(program):
     assert str(r) + "\n" == program("memory", *words).decode()
 
 
+@pytest.mark.parametrize("traces", [np.ones(3, np.float32), {"wgrad:w": np.ones(3, np.float32)}, 3, []])
+def test_commands_on_paths_refuse_arrays(traces):
+    for command in (mpsim.advise, mpsim.replay, mpsim.report):
+        with pytest.raises(mpsim.InputError, match="expected a path, found"):
+            command(traces)
+
+
 def test_advise(program, trace):
     steps = [os.path.join(trace, f"step_{step:06d}") for step in (1, 120)]
     r = mpsim.advise(steps, formats=["fp16", "mxfp8"], max_underflow="2%")

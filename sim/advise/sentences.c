@@ -167,6 +167,19 @@ static const char *left_out(char *out, size_t size, const advise *a)
     return out;
 }
 
+/* Names that tell no kind: the tensors may as well be weights. */
+static void say_guessed(const advise *a, const listener *to)
+{
+    uint64_t guessed = 0;
+    for (size_t i = 0; i < a->n_tensors; i++)
+        guessed += a->tensors[i].gradient && a->tensors[i].steps && !*a->tensors[i].kind;
+    if (guessed)
+        line(to,
+             "The names of %" PRIu64 " tensor%s do not say what the tensors are: they are taken as gradients. Say "
+             "--map wgrad if they are, --map weight if they are weights.",
+             guessed, guessed == 1 ? "" : "s");
+}
+
 static void say_scale(const advise *a, const listener *to)
 {
     char low[32], high[32], least[300] = "", most[300] = "", out[480];
@@ -200,6 +213,7 @@ static void say_scale(const advise *a, const listener *to)
             line(to,
                  "The files do not say whether these gradients are unscaled; they are taken as unscaled. If they were "
                  "saved between GradScaler's backward and unscale_, give the scale as --loss-scale S.");
+        say_guessed(a, to);
     }
 }
 
@@ -291,7 +305,8 @@ void advise_notes(const advise *a, void (*tell)(void *context, const char *text)
     uint64_t broken = 0;
     for (size_t i = 0; i < a->n_tensors; i++)
         broken += a->tensors[i].broken > 0;
-    snprintf(text, sizeof text, "%" PRIu64 " tensors without floating-point numbers left out", a->left_out);
+    snprintf(text, sizeof text, "%" PRIu64 " tensor%s without floating-point numbers left out", a->left_out,
+             a->left_out == 1 ? "" : "s");
     if (a->left_out)
         tell(context, text);
     snprintf(text, sizeof text, "gradients with Inf or NaN are left out: of %" PRIu64 " tensors, in some steps",

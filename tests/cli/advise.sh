@@ -66,6 +66,8 @@ run 0 advise "$dir/backward" && says 'Loss scale: not known: all gradients are n
 run 0 advise --loss-scale 2^16 --csv "$dir/backward" && low=$(column scale_low wgrad:fc.weight) && run 0 advise --csv "$dir/unscaled" && [ "$low" = "$(column scale_low wgrad:fc.weight)" ] && [ "$low" -gt 8 ]; ok $? "which --loss-scale says: the window of unscaled gradients"
 run 0 advise "$dir/unscaled" && says 'The files do not say whether these gradients are unscaled' && run 0 scaler "$dir/unscaled" && says 'files do not say whether gradients are unscaled'; ok $? "that gradients are unscaled is said to be taken for granted"
 run 0 scaler --loss-scale 65536 "$dir/backward" && says 'were divided by their mpsim.loss_scale' && run 0 stat "$dir/backward" && says 'All weight gradients are numbers of fp16'; ok $? "scaler divides, stat warns"
+file kindless '"mpsim.step":"7"' "fc.weight=$(halves 32),2b800000,ac400000"
+run 0 advise "$dir/kindless" && says 'names of 1 tensor do not say what the tensors are' && run 0 advise --map wgrad "$dir/kindless" && ! says 'do not say what the tensors are'; ok $? "that tensors without a kind are gradients is said to be taken for granted"
 run 2 advise --loss-scale 0 "$dir/backward"; ok $? "0 is no scale"
 run 2 advise --loss-scale 8 "$dir/scaled" && has 'mpsim.grads_scaled is' err; ok $? "nor what a file says itself"
 run 0 advise "$charlm" && ! says 'do not say'; ok $? "recorded traces say it"

@@ -149,6 +149,11 @@ def as_list(x: Any) -> list[Any]:
     return list(x) if isinstance(x, (list, tuple)) and x and all(is_path(each) for each in x) else [x]
 
 
+def paths_of(x: Any) -> list[str]:
+    """A path, or several: of commands that read files more than once."""
+    return list(map(path_of, as_list(x)))
+
+
 def of_program(command: str, words: Sequence[str], inputs: Sequence[Any]) -> Report:
     """The report of a command that runs. Its table is asked of the program when it is printed first: files are read again then; of
     arrays the copy that the program has read is kept until then."""
@@ -187,10 +192,10 @@ class Page:
         return f"<mpsim.Page: {len(self.html)} characters of HTML>"
 
 
-def page_of(command: str, words: Sequence[str], paths: Sequence[Any]) -> Page:
+def page_of(command: str, words: Sequence[str], paths: Sequence[str]) -> Page:
     """What a command writes as a page."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "page.html")
-        _, lines, code = run([command, *words, f"--output={path}", "--", *map(path_of, paths)], [])
+        _, lines, code = run([command, *words, f"--output={path}", "--", *paths], [])
         with open(path, encoding="utf-8") as f:
             return Page(f.read(), lines, code)

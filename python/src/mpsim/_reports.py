@@ -5,7 +5,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 from ._error import InputError, flag_of
 from ._options import is_path, options_of
-from ._program import Page, Report, as_list, of_answer, of_program, page_of
+from ._program import Page, Report, as_list, of_answer, of_program, page_of, paths_of
 from ._stat import ask
 
 
@@ -73,7 +73,7 @@ def replay(traces: Any, policies: Union[str, Sequence[str], None] = None, **opti
 
     Runs the program, as `diff` does.
     """
-    return _report("replay", as_list(traces), {"policy": [policies] if isinstance(policies, str) else policies, **options})
+    return _report("replay", paths_of(traces), {"policy": [policies] if isinstance(policies, str) else policies, **options})
 
 
 def advise(traces: Any, formats: Union[str, Sequence[str], None] = None, **options: Any) -> Report:
@@ -85,7 +85,7 @@ def advise(traces: Any, formats: Union[str, Sequence[str], None] = None, **optio
 
     Runs the program, as `diff` does; printed, the advice in sentences.
     """
-    return _report("advise", as_list(traces), {"format": formats, **options})
+    return _report("advise", paths_of(traces), {"format": formats, **options})
 
 
 def report(traces: Any, formats: Union[str, Sequence[str], None] = None, scales: Union[float, str, Sequence[Any], None] = None,
@@ -97,7 +97,7 @@ def report(traces: Any, formats: Union[str, Sequence[str], None] = None, scales:
 
     Runs the program, as `diff` does. A notebook shows the page; `mpsim.report("trace").save("trace.html")` writes it.
     """
-    return page_of("report", _words("report", {"format": formats, "scale": scales, **options}), as_list(traces))
+    return page_of("report", _words("report", {"format": formats, "scale": scales, **options}), paths_of(traces))
 
 
 def memory(files: Any = None, policies: Union[str, Sequence[str], None] = None, *, params: Optional[int] = None,
