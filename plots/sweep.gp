@@ -161,7 +161,7 @@ do for [type in types] {
             }
         }
         if (is_last(f)) {
-            set label 'loss scale' center at l + plot_width / 2, q - 0.24 font normal_font tc rgb ink
+            set label shown(axis) center at l + plot_width / 2, q - 0.24 font normal_font tc rgb ink
         }
         set label shown(name[f]) left at l, t + (heading_lines - 1) * 0.125 + 0.08 font normal_font tc rgb ink noenhanced
         if (heading_lines == 1) {

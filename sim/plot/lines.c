@@ -21,6 +21,7 @@ typedef struct builder {
     FILE *to[LISTS];
     const char *total; /* the last line that is one, or NULL */
     size_t total_length;
+    int scaled; /* a record of a loss scale that is not 1: gradients of mpsim.watch hold it */
 } builder;
 
 static json_t *parsed(const char *line, size_t n, char error[160])
@@ -69,6 +70,7 @@ static int add_line(builder *b, const char *line, size_t n, char error[160])
         b->total = line;
         b->total_length = n;
     }
+    b->scaled |= is_level(v, "scaler") && json_number_value(json_object_get(v, "scale")) != 1;
     json_decref(v);
     return 0;
 }
@@ -141,7 +143,7 @@ static char *report_of(const builder *b, const char *text, size_t n)
             fprintf(to, ",\n\"%s\": [%s]", lists[i].member, b->text[i]);
     if (b->total)
         fprintf(to, ",\n\"total\": %.*s", (int)b->total_length, b->total);
-    fputs("}\n", to);
+    fputs(b->scaled ? ",\n\"scaled\": true}\n" : "}\n", to);
     const int failed = ferror(to);
     if (fclose(to) || failed) {
         free(report);

@@ -163,6 +163,13 @@ static void put_note(FILE *to, const plot_scaled *s)
     fputs("'\n", to);
 }
 
+/* What the report's scales are: of gradients that hold a loss scale, a factor beside it. */
+static void put_axis(FILE *to, const plot_scaled *s)
+{
+    const int scaled = json_is_true(json_object_get(s->report->json, "scaled"));
+    fprintf(to, "axis = '%s'\n", scaled ? "factor on gradients that hold the loss scale" : "loss scale");
+}
+
 void plot_put_window_variables(FILE *to, const plot_input *in, const plot_request *r)
 {
     enum { DECADES = 6 };
@@ -195,5 +202,6 @@ void plot_put_window_variables(FILE *to, const plot_input *in, const plot_reques
     fprintf(to, "has_sqnr = %d; exact = %d # 1: some have an error, some have none\n", has_sqnr, exact);
     fprintf(to, "limit = %.6g # per cent of underflow in the safe window\n", s->limit);
     put_note(to, s);
+    put_axis(to, s);
     fprintf(to, "heading_length = %zu # characters\n", text_length);
 }

@@ -127,6 +127,9 @@ turns 1
         'loss scale' 'elements (%)' 'SQNR (dB)' 'safe: no overflow, underflow ≤ 1 %' 'overflow; SQNR of the rest' 2³² \
         'steps 1 to 20000 together' && silent
 ok $? 'sweep: what it says, and no warning of gnuplot'
+"$MPSIM" stat --quiet --ndjson -f fp16 -s 2^0..2^8 -o watched.jsonl "$trace" && echo '{"level": "scaler", "step": 1, "scale": 65536.0, "skipped": false}' >>watched.jsonl &&
+    plot sweep --type svg -o watched watched.jsonl >out 2>err && says watched.svg 'factor on gradients that hold the loss scale' && ! says watched.svg 'loss scale'
+ok $? 'sweep: gradients that hold a loss scale'
 # the data are the counts of the report, of gradients only: curve 1 is agrad, curve 2 wgrad
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     { f = $at["format"] == "fp16" ? 1 : $at["format"] == "bf16" ? 2 : 3; c = $at["kind"] == "agrad" ? 1 : $at["kind"] == "wgrad" ? 2 : 0 }
