@@ -119,8 +119,8 @@ typedef struct advise {
     int bad_scale;             /* gradients are scaled by what is no power of two: no window */
     int scaled;                /* recorded gradients were scaled */
     int unsaid;                /* a file with gradients does not say whether they are scaled */
-    int wider;                 /* a gradient, which of a file that does not say it has a number that fp16 has not */
     uint64_t gradient_numbers; /* of such files, that are not 0 */
+    uint64_t fp16_numbers;     /* of these, those of gradients that have numbers of fp16 alone */
     const char *low_stored;    /* a format narrower than binary32 in which gradients were recorded; or NULL */
     int has_optimizer, has_weights, has_gradients, once, no_step;
     /* the advice */

@@ -274,15 +274,17 @@ static void find(const measuring *m, const advise_tensor *t, const group *g, int
     }
 }
 
-/* Whether all gradients whose scale nobody says are numbers of fp16, as a backward pass in fp16 leaves them. */
+/* How many gradients whose scale nobody says are numbers of fp16 alone, as a backward pass in fp16 leaves those of its products;
+ * those of embeddings and norms are binary32. */
 static void see_unsaid(const measuring *m, const group *g, const one_file *file)
 {
     advise *a = m->a;
     if (!file->unsaid)
         return;
     a->unsaid = 1;
-    a->gradient_numbers += g->stats.count - g->stats.zero;
-    a->wider |= scalar_cast(m, g, FP16, 0)->counts.inexact > 0;
+    const uint64_t numbers = g->stats.count - g->stats.zero;
+    a->gradient_numbers += numbers;
+    a->fp16_numbers += scalar_cast(m, g, FP16, 0)->counts.inexact ? 0 : numbers;
 }
 
 /* ---- where it is kept ---- */
@@ -429,7 +431,7 @@ static int told_failed(void *context, uint64_t i, const trace_error *error)
 int advise_must_ask(const advise *a)
 {
     enum { FEW = 64 }; /* numbers that fp16 has by chance */
-    return a->unsaid && !a->wider && a->gradient_numbers >= FEW;
+    return a->unsaid && a->fp16_numbers >= FEW && a->fp16_numbers > a->gradient_numbers / 2;
 }
 
 int advise_measure(advise *a, input *in)

@@ -187,9 +187,10 @@ static void say_scale(const advise *a, const listener *to)
         line(to, "Loss scale: not known: the trace has no gradients.");
     else if (advise_must_ask(a))
         line(to,
-             "Loss scale: not known: all gradients are numbers of fp16, as a backward pass in fp16 leaves them before "
+             "Loss scale: not known: %s gradients are numbers of fp16, as a backward pass in fp16 leaves them before "
              "they are unscaled, and the files do not say the loss scale. Give it as --loss-scale S: S is "
-             "scaler.get_scale(), or 1 if the run had no scaler.");
+             "scaler.get_scale(), or 1 if the run had no scaler.",
+             a->fp16_numbers == a->gradient_numbers ? "all" : "most");
     else if (a->bad_scale)
         line(to,
              "Loss scale: not known: gradients were recorded with a scale that is no power of two, or is not said.");

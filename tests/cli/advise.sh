@@ -63,6 +63,8 @@ halves() { awk -v f="$1" 'BEGIN { for (i = 1; i <= 96; i++) printf "%s%s%02x0000
 file backward '"mpsim.step":"7"' "wgrad:fc.weight=$(halves 3a),33800000,b4400000"
 file unscaled '"mpsim.step":"7"' "wgrad:fc.weight=$(halves 32),2b800000,ac400000"
 run 0 advise "$dir/backward" && says 'Loss scale: not known: all gradients are numbers of fp16' && says 'Give it as --loss-scale S'; ok $? "bug_20261127: gradients that a backward pass in fp16 left scaled: asked for the scale"
+file norms '"mpsim.step":"7"' "wgrad:fc.weight=$(halves 3a),33800000,b4400000" wgrad:norm.weight=3f800001,bf800003
+run 0 advise "$dir/norms" && says 'Loss scale: not known: most gradients are numbers of fp16'; ok $? "as well where norms and embeddings, which autocast leaves in binary32, have others"
 run 0 advise --loss-scale 2^16 --csv "$dir/backward" && low=$(column scale_low wgrad:fc.weight) && run 0 advise --csv "$dir/unscaled" && [ "$low" = "$(column scale_low wgrad:fc.weight)" ] && [ "$low" -gt 8 ]; ok $? "which --loss-scale says: the window of unscaled gradients"
 run 0 advise "$dir/unscaled" && says 'The files do not say whether these gradients are unscaled' && run 0 scaler "$dir/unscaled" && says 'files do not say whether gradients are unscaled'; ok $? "that gradients are unscaled is said to be taken for granted"
 run 0 scaler --loss-scale 65536 "$dir/backward" && says 'were divided by their mpsim.loss_scale' && run 0 stat "$dir/backward" && says 'All weight gradients are numbers of fp16'; ok $? "scaler divides, stat warns"
