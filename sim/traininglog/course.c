@@ -235,7 +235,7 @@ static double noise_beside(const course *c, const series *s, size_t i, double us
 
 static void find_jumps(course *c, const series *s, double factor)
 {
-    for (size_t i = s->n / 10 > 2 ? s->n / 10 : 2; i < s->n; i++) {
+    for (size_t i = 2; i < s->n; i++) {
         const sample before = series_median(s, i > BEFORE ? i - BEFORE : 0, i), x = s->at[i];
         if (!(before.value > 0) || !(x.value > factor * before.value) ||
             !(gap(c, before.value, x.value) > JUMPY * noise_beside(c, s, i, before.value)))
@@ -289,5 +289,6 @@ int course_may_rise(const course *c, double little, double factor, double much)
 {
     const double rise = (c->high.value - c->low.value) / fabs(c->low.value);
     const int in_noise = !(course_gap(c, c->low.value, c->high.value) > 2);
-    return c->n > 1 && c->returns < (rise > factor - 1 ? 2 : 1) && rise > (in_noise ? much : little) - 1;
+    const double least = c->n < SHORT ? factor : in_noise ? much : little;
+    return c->n > 1 && c->returns < (rise > factor - 1 ? 2 : 1) && rise > least - 1;
 }

@@ -66,7 +66,7 @@ enum { FACTS_DEEP = 3, FACTS_ENOUGH = 5, FACTS_MANY = 20, FACTS_FEW = 4 };
     X(BAD_LAST)    /* the last scale cannot be read */                                                          \
     X(HIDDEN)      /* the rest of lines that are too long tells of scales */                                    \
     X(MAY_RISE)    /* the loss ends above what it reached, and nothing shows that this is noise */              \
-    X(ZEROS)       /* the loss is exactly 0 at the end */                                                       \
+    X(ZEROS)       /* the loss is exactly 0 at the end, or the same number all the time */                      \
     X(LOST_MEAN)   /* a running mean is not finite */                                                           \
     X(DOWN_AT_ONE) /* overflows, and the scale is down at 1 */                                                  \
     X(BELOW_ONE)   /* the scale is below 1 */                                                                   \

@@ -3,11 +3,11 @@
 
 #include <math.h>
 
-/* A loss rises from this factor on, and jumps; where it may be noise, it is a question from `question` on. A norm jumps
- * from NORM on; a KL counts where it grows by GROWS. SEVERAL: finite norms that make others exceptions. FLAT: lines in
- * which a number of few digits is the same by no chance. */
+/* A loss rises from this factor on, and jumps; where it may be noise, by `question`; from `doubt` on it is a question. A norm jumps
+ * from NORM on; a KL counts where it grows by GROWS. SEVERAL: finite norms that make others exceptions. RETURNS: a loss that fell more
+ * often from as high as its end varies so. FLAT: lines in which a number of few digits is the same by no chance. */
 static const double doubt = 1.1, rise = 1.2, question = 1.5, jump = 1.3;
-enum { NORM = 10, GROWS = 10, SEVERAL = 10, FLAT = 10, UNSURE_NOISE = 5, SURE_NOISE = 20 };
+enum { NORM = 10, GROWS = 10, SEVERAL = 10, FLAT = 10, UNSURE_NOISE = 5, SURE_NOISE = 20, RETURNS = 3 };
 
 /* ---- Inf and NaN ---- */
 
@@ -141,17 +141,18 @@ static uint64_t course_facts(facts *f)
 {
     const course *c = &f->of_loss;
     const int counts = !(f->set & FACT(LEARNS)),
-              rises = counts && course_rises(c, rise) && (c->rise > SURE_NOISE || course_rises(c, question));
+              rises = counts && course_rises(c, rise) &&
+                      (c->rise > SURE_NOISE || (course_rises(c, question) && c->returns <= RETURNS));
     const int starting = counts && is_starting(f, rises);
     const int sure = c->rise > SURE_NOISE && c->n >= FACTS_MANY && c->stays >= FACTS_ENOUGH &&
                      c->end.value > question * c->best.value;
     const int settled = !counts || c->end.value - c->best.value <= (rise - 1) * fabs(c->best.value) || c->rise < 2;
-    const int may_rise = counts && (course_may_rise(c, doubt, rise, question) ||
+    const int may_rise = counts && (course_may_rise(c, doubt, rise, question) || course_rises(c, rise) ||
                                     (c->rise > 2 * NOISY && course_rises(c, doubt)) || numbers_rise(c));
     return if_so(rises && !starting, FACT(RISES)) | if_so(starting, FACT(STARTING)) | if_so(sure, FACT(SURE_RISE)) |
            if_so(settled, FACT(SETTLED)) | if_so(may_rise, FACT(MAY_RISE)) |
-           if_so(c->zeros > 1 && counts, FACT(ZEROS)) | if_so(is_flat(f), FACT(FLAT)) |
-           if_so(f->of_norm.jumps || (counts && c->jumps), FACT(JUMPS)) |
+           if_so(counts && (c->zeros > 1 || (c->flat && c->n > 1 && !(f->set & FACT(SCALED)))), FACT(ZEROS)) |
+           if_so(is_flat(f), FACT(FLAT)) | if_so(f->of_norm.jumps || (counts && c->jumps), FACT(JUMPS)) |
            if_so(!counts && is_near_zero(f), FACT(ZERO_LOSS));
 }
 

@@ -194,11 +194,10 @@ void says_collapse(const facts *f, char *text, size_t size)
         snprintf(text, size, "overflows push the scale down to %s while the loss rises: the run diverges.",
                  text_scale(a, f->t->last));
     else
-        snprintf(
-            text, size,
-            "%s overflows in a row in the middle of the run, down to a scale of %s: no search and no growth explains "
-            "them.",
-            text_count(a, last->n), text_scale(b, f->t->last));
+        snprintf(text, size,
+                 "%s overflows in a row in the middle of the run%s%s: no search and no growth explains them.",
+                 text_count(a, last->n), isnan(f->t->last) ? ", at scales that are not told" : ", down to a scale of ",
+                 isnan(f->t->last) ? "" : text_scale(b, f->t->last));
 }
 
 void says_not_finite(const facts *f, char *text, size_t size)
@@ -499,9 +498,15 @@ void says_jumps(const facts *f, char *text, size_t size)
 
 void says_well(const facts *f, char *text, size_t size)
 {
-    snprintf(text, size, "nothing is Inf or NaN, nothing jumps, nothing runs away.%s",
+    const course *c = &f->of_loss;
+    const int level = c->n >= FACTS_FEW && !(f->set & FACT(LEARNS)) &&
+                      c->first.value - c->best.value < fabs(c->best.value) / 20;
+    snprintf(text, size, "nothing is Inf or NaN, nothing jumps, nothing runs away.%s%s",
              f->set & FACT(ZERO_LOSS) ? " A loss near 0 is no fault: in GRPO it is beta times the KL by construction."
-                                      : "");
+                                      : "",
+             level       ? " The loss neither falls nor rises: these lines do not show whether the model gets better."
+             : c->n == 0 ? " No loss was read."
+                         : "");
 }
 
 /* ---- what is not known ---- */

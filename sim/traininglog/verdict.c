@@ -49,7 +49,7 @@ static const struct {
     {FACT(UNREAD), "overflows whose scale cannot be read"},
     {FACT(BAD_LAST), "the last scale, which cannot be read"},
     {FACT(HIDDEN), "the rest of lines that are too long, which tell of scales"},
-    {FACT(ZEROS), "why the loss is exactly 0"},
+    {FACT(ZEROS), "why the loss is 0, or the same number all the time"},
     {FACT(LOST_MEAN), "the lines before, in which a number is Inf or NaN: its running mean is"},
     {FACT(DOWN_AT_ONE), "why the scale is down at 1"},
     {FACT(BELOW_ONE), "why the scale is below 1"},

@@ -268,6 +268,10 @@ START_TEST(few_lines_that_rise)
     expect("warn-spikes");
     numbers_of("0.8 0.75 80 0.82 0.79", "step %d loss: 3 grad_norm: %.*s\n");
     expect("warn-spikes");
+    numbers_of("8 5 3.5 5", "step %d loss: %.*s\n");
+    expect("not-enough");
+    numbers_of("-1.0 -1.0 -1.0 -1.0 -1.0", "step %d loss: %.*s\n"); /* a rank that has no loss */
+    expect("not-enough");
     numbers_of("4 4.1 2 4 4.05 4.1", "step %d loss: %.*s grad_norm: 1\n"); /* a dip is no level */
     expect("fine-steady");
 }
