@@ -104,7 +104,7 @@ static void stuck_high_text(const track *t, char *text, size_t size)
         text_plural(c->window));
     if (c->hysteresis > 1)
         text_add(text, size, ", and comes down only after %s overflows", text_count(a, c->hysteresis));
-    text_add(text, size, ". A longer window%s skips fewer.", c->hysteresis > 1 ? " and a smaller hysteresis" : "");
+    text_add(text, size, ". A longer window%s fewer.", c->hysteresis > 1 ? " and a smaller hysteresis skip" : " skips");
 }
 
 void says_stuck(const facts *f, char *text, size_t size)
