@@ -84,7 +84,8 @@ static void sort_episodes(facts *f, sorted *s)
     for (size_t i = 0; i < f->e.count; i++) {
         const episode *e = &f->e.at[i];
         const int above = i == 0 && isnan(f->declared) && log_dialect_grown(f->dialect, e->before); /* it has grown */
-        searching = searching && !is_late(&e->first, e->seq) && !e->grown && e->clean <= EARLY_ALWAYS &&
+        searching = searching && !is_late(&e->first, e->seq) && !e->grown &&
+                    e->clean <= (i || e->n <= FACTS_DEEP ? EARLY_ALWAYS : FACTS_MANY) &&
                     (i == 0 || is_early(&e->first));
         if (searching) {
             s->search++;

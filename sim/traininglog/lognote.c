@@ -187,7 +187,8 @@ static int is_of_setting(const char *name)
 /* Whether a name is one of an evaluation: val/loss, eval_loss, test_loss. */
 static int is_of_evaluation(const char *name)
 {
-    return strstr(name, "val") || strstr(name, "test");
+    const char *p = strstr(name, "val");
+    return (p && strncmp(p, "value", 5) != 0) || strstr(name, "test");
 }
 
 /* A loss by any other name: the names that hold the word, but for those of a loss scale; those of evaluations, or all

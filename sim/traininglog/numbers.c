@@ -105,14 +105,6 @@ static int is_flat(const facts *f)
     return has_digits(c->first.value) || c->first.value == 0 || (!scaled && c->n >= FLAT);
 }
 
-/* Whether the loss at the end is above the first one, and has not been below it: for lack of a level, by that alone. */
-static int is_above_first(const course *c)
-{
-    return c->n >= FACTS_FEW && c->first.value > 0 && c->best.value >= c->first.value &&
-           c->end.value > 1.1 * c->first.value &&
-           (course_gap(c, c->first.value, c->end.value) > NOISY || c->most.value > question * c->end.value);
-}
-
 /* The first loss is that of an untrained model: where the loss goes up from there at the start and comes down by half, what
  * follows is not known; by a quarter, where it went up step by step and the log is known to begin with the run. */
 static int is_starting(const facts *f, int rises)
@@ -120,8 +112,8 @@ static int is_starting(const facts *f, int rises)
     const course *c = &f->of_loss;
     const int known = (f->set & FACT(AT_START)) != 0;
     const double down = c->most.value - c->end.value, up = c->most.value - c->best.value;
-    if (!rises)
-        return is_above_first(c);
+    if (!rises) /* never below the first, and down from its height */
+        return c->low.line == c->first.line && c->most.value > question * c->high.value;
     return !f->late && !c->learned && c->falls && (known || !c->steep) && down > up / (known && !c->steep ? 4 : 2);
 }
 
@@ -143,12 +135,12 @@ static uint64_t course_facts(facts *f)
     const int counts = !(f->set & FACT(LEARNS)),
               rises = counts && course_rises(c, rise) &&
                       (c->rise > SURE_NOISE || (course_rises(c, question) && c->returns <= RETURNS));
-    const int starting = counts && is_starting(f, rises);
     const int sure = c->rise > SURE_NOISE && c->n >= FACTS_MANY && c->stays >= FACTS_ENOUGH &&
                      c->end.value > question * c->best.value;
     const int settled = !counts || c->end.value - c->best.value <= (rise - 1) * fabs(c->best.value) || c->rise < 2;
     const int may_rise = counts && (course_may_rise(c, doubt, rise, question) || course_rises(c, rise) ||
                                     (c->rise > 2 * NOISY && course_rises(c, doubt)) || numbers_rise(c));
+    const int starting = may_rise && is_starting(f, rises);
     return if_so(rises && !starting, FACT(RISES)) | if_so(starting, FACT(STARTING)) | if_so(sure, FACT(SURE_RISE)) |
            if_so(settled, FACT(SETTLED)) | if_so(may_rise, FACT(MAY_RISE)) |
            if_so(counts && (c->zeros > 1 || (c->flat && c->n > 1 && !(f->set & FACT(SCALED)))), FACT(ZEROS)) |

@@ -335,6 +335,16 @@ START_TEST(first_steps_of_a_scaler)
     for (int i = 2; i < 30; i++)
         add("[AMP] step %d: scale 32768, growth_tracker %d, skipped n\n", i, i - 1);
     expect("fine-startup");
+    for (int i = 1; i < 200; i++) /* a fall behind a hundred clean steps is no search */
+        add("[AMP] step %d: scale %d, growth_tracker %d, skipped %s\n", i,
+            i < 101   ? 65536
+            : i < 108 ? 32768 >> (i - 101)
+                      : 512,
+            i < 101   ? i
+            : i < 108 ? 0
+                      : i - 107,
+            i < 101 || i > 107 ? "n" : "Y");
+    expect("warn-spikes");
     for (int i = 1; i < 60; i++)
         add("[AMP] step %d: scale %d, growth_tracker 0, skipped Y\n", i, i < 16 ? 65536 >> i : 1);
     expect("warn-diverging");
