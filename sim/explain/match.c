@@ -218,7 +218,7 @@ const message *match_nearest(const char *text)
 {
     const known *all = known_messages();
     const message *nearest = NULL;
-    size_t best = 50;
+    size_t best = 60;
     const piece words = words_of(text);
     for (const message *m = messages; m->name; m++)
         for (size_t i = 0; i < MESSAGE_FORMS; i++) {

@@ -182,8 +182,10 @@ static void print_log_head(FILE *to, const scaler_report *r)
     if (l->metrics.truncated)
         fprintf(to, "%s: of KL, rewards and the like only the first %d values are judged.\n", name, METRICS_MAX);
     if (l->total == 0) {
-        fprintf(to, "%s: none of %s lines tells of a loss scale: judged by the other numbers.\n", name,
-                text_count(b, l->reader.lines));
+        fprintf(to, "%s: %s%s line%s of a loss scale: judged by the other numbers.\n", name,
+                l->reader.lines == 1 ? "the only" : "none of ",
+                l->reader.lines == 1 ? "" : text_count(b, l->reader.lines),
+                l->reader.lines == 1 ? " does not tell" : "s tells");
         return;
     }
     fprintf(to, "%s: %s of %s lines tell of the loss scale:", name, text_count(a, l->total),

@@ -125,6 +125,7 @@ static uint64_t hash_of(uint64_t hash, const char *p, size_t n)
 /* Where the name begins that ends the text, with the marks between it and its value. */
 static size_t name_at(const char *p, size_t n)
 {
+    n -= n > 1 && strchr("+-", p[n - 1]) && strchr(" :=\"'([|", p[n - 2]); /* the sign of the value */
     while (n && strchr(" :=\"'([|", p[n - 1]))
         n--;
     while (n && !strchr(",;|{}()[]\"'", p[n - 1]) && (p[n - 1] != ' ' || n < 2 || p[n - 2] != ' '))

@@ -89,9 +89,19 @@ static void take_scale(log_line *l, double *to, const char *line, const char *ph
     }
 }
 
+/* A step skipped by a threshold of the norm is no overflow, whatever the phrase says besides: the norm is told, and it is finite. */
+static int is_by_threshold(const char *line)
+{
+    static const char *const words[] = {"norm", "grad_norm", NULL};
+    double x;
+    return strstr(line, "skipping optimizer step") && words_value_of(line, words, &x) == VALUE_FINITE;
+}
+
 static int parse_rule(log_line *l, const char *line)
 {
     static const char *const scalers[] = {"loss scaler", NULL};
+    if (is_by_threshold(line))
+        return 0;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         const struct rule *r = &rules[i];
         const char *p = words_after(line, r->phrase[0]);

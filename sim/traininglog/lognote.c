@@ -122,6 +122,39 @@ static int take_brackets(log_note *n, const char *line)
     return 1;
 }
 
+/* The name that holds the letters from p on: letters, digits, marks within a name, folders of names. */
+typedef struct named {
+    const char *begin, *end;
+    char name[64];
+} named;
+
+static named name_at(const char *line, const char *p)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_/";
+    named n = {p, p + strspn(p, letters), ""};
+    while (n.begin > line && strchr(letters, n.begin[-1]))
+        n.begin--;
+    snprintf(n.name, sizeof n.name, "%.*s", (int)(n.end - n.begin), n.begin);
+    return n;
+}
+
+/* The number behind a word for steps, which is none behind a time: "ms/batch 12.11". */
+static int64_t step_of(const char *line)
+{
+    static const char *const times[] = {"ms/", "sec/", "secs/", "s/"};
+    for (const char *const *word = step_words; *word; word++)
+        for (const char *p = line; (p = words_find(p, *word)) != NULL;) {
+            const named n = name_at(line, p - 1);
+            int timed = 0;
+            for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+                timed |= strncmp(n.name, times[i], strlen(times[i])) == 0;
+            const int64_t v = timed ? -1 : words_integer(p);
+            if (v >= 0)
+                return v;
+        }
+    return -1;
+}
+
 static void take_position(log_note *n, const char *line)
 {
     if (take_brackets(n, line))
@@ -134,7 +167,7 @@ static void take_position(log_note *n, const char *line)
     const char *global = words_find(line, "global iter"); /* behind fractions of inner loops */
     const int fraction = words_fraction(global ? global : line, &at, &of);
     const char *epoch = words_find(line, "epoch");
-    n->step = words_integer_of(line, step_words);
+    n->step = step_of(line);
     n->worded = n->step >= 0;
     if (fraction && (n->step < 0 || n->step == at)) {
         n->per_epoch = n->step < 0 && (epoch || fraction > 1);
@@ -156,22 +189,6 @@ static int64_t skipped_in_all(const char *line)
     return p && strncmp(p, "skipped=", 8) == 0 ? words_integer(p + 8) : -1;
 }
 
-/* The name that holds the letters from p on: letters, digits, marks within a name, folders of names. */
-typedef struct named {
-    const char *begin, *end;
-    char name[64];
-} named;
-
-static named name_at(const char *line, const char *p)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_/";
-    named n = {p, p + strspn(p, letters), ""};
-    while (n.begin > line && strchr(letters, n.begin[-1]))
-        n.begin--;
-    snprintf(n.name, sizeof n.name, "%.*s", (int)(n.end - n.begin), n.begin);
-    return n;
-}
-
 /* Whether a name says that its number is a setting, or another number about losses: loss_weight, best_loss, loss_scale. */
 static int is_of_setting(const char *name)
 {
@@ -187,31 +204,69 @@ static int is_of_setting(const char *name)
 /* Whether a name is one of an evaluation: val/loss, eval_loss, test_loss. */
 static int is_of_evaluation(const char *name)
 {
-    const char *p = strstr(name, "val");
-    return (p && strncmp(p, "value", 5) != 0) || strstr(name, "test");
+    const char *p = strstr(name, "val"), *test = strstr(name, "test");
+    return (p && strncmp(p, "value", 5) != 0) || (test && (test == name || !isalpha((unsigned char)test[-1])));
+}
+
+/* Whether a loss is one beside that of the model: a critic's, a penalty, a balance of experts. */
+static int is_of_another(const char *name)
+{
+    static const char *const words[] = {"value", "critic", "vf_", "kl", "aux", NULL};
+    for (size_t i = 0; words[i]; i++)
+        if (strstr(name, words[i]))
+            return 1;
+    return strstr(name, "entropy") && !strstr(name, "cross");
+}
+
+/* Whether `word` at p ends what its name says: "closs" is a loss, "colossal" is none. */
+static int ends_there(const char *line, const char *p, const char *word)
+{
+    return p == line || !isalpha((unsigned char)p[-1]) || !isalpha((unsigned char)p[strlen(word)]);
 }
 
 /* A loss by any other name: the names that hold the word, but for those of a loss scale; those of evaluations, or all
- * others. One that is not finite counts first. */
-static value_kind other_loss(const char *line, int evaluation, double *x)
+ * others. One that is not finite counts first, and of finite ones none beside that of the model. */
+static value_kind other_loss_of(const char *line, const char *word, int evaluation, double *x)
 {
     value_kind found = VALUE_UNSAID;
-    for (const char *p = line; (p = strstr(p, "loss")) != NULL;) {
+    for (const char *p = line; (p = strstr(p, word)) != NULL;) {
         const named n = name_at(line, p);
         double value;
         const int other = is_of_setting(n.name) || strncmp(words_skip_marks(n.end), "scal", 4) == 0;
-        const int part = p > line && isalpha((unsigned char)p[-1]) && !strstr(n.name, "entropyloss");
-        const value_kind v = other || part || !is_of_evaluation(n.name) != !evaluation ? VALUE_UNSAID
-                                                                                       : words_value(n.end, &value);
+        const value_kind v = other || !ends_there(line, p, word) || !is_of_evaluation(n.name) != !evaluation
+                                 ? VALUE_UNSAID
+                                 : words_value(n.end, &value);
         if (v > VALUE_FINITE)
             return v;
-        if (v == VALUE_FINITE && found == VALUE_UNSAID) {
+        if (v == VALUE_FINITE && found == VALUE_UNSAID && !is_of_another(n.name)) {
             found = v;
             *x = value;
         }
         p = n.end;
     }
     return found;
+}
+
+static value_kind other_loss(const char *line, int evaluation, double *x)
+{
+    static const char *const words[] = {"loss", "objective", NULL};
+    value_kind found = VALUE_UNSAID;
+    for (size_t i = 0; words[i] && found == VALUE_UNSAID; i++)
+        found = other_loss_of(line, words[i], evaluation, x);
+    return found;
+}
+
+/* The number that stands before its name, between commas: "run, 11.8750 loss, ...". */
+static value_kind loss_before(const char *line, double *x)
+{
+    const char *behind = words_find(line, "loss");
+    const char *end = behind ? behind - strlen("loss") : line, *p = end;
+    if (p == line || p[-1] != ' ' || (*behind && *behind != ','))
+        return VALUE_UNSAID;
+    while (p > line && (p[-1] == ' ' || (p[-1] != ',' && p < end && p[-1] != ' ')) && p[-1] != ',')
+        p--;
+    const char *value = words_skip_marks(p);
+    return p > line && strcspn(value, " ") == (size_t)(end - 1 - value) ? words_value(value, x) : VALUE_UNSAID;
 }
 
 /* Whether the first loss of a line is that of an evaluation, or the mean of an epoch: such a word
@@ -232,9 +287,12 @@ static int is_aside(const char *line)
 /* What stands behind the word: a value, or "train: 1.2, val: 1.3". */
 static value_kind loss_behind(const char *p, double *x)
 {
-    static const char train[] = "train:";
+    static const char *const words[] = {"train:", "value:", NULL}; /* Megatron: "lm loss value: 6.5" */
     const char *const next = words_skip_marks(p);
-    return words_value(strncmp(next, train, sizeof train - 1) == 0 ? next + sizeof train - 1 : p, x);
+    for (size_t i = 0; words[i]; i++)
+        if (strncmp(next, words[i], strlen(words[i])) == 0)
+            return words_value(next + strlen(words[i]), x);
+    return words_value(p, x);
 }
 
 /* The loss by one of its usual names. */
@@ -258,7 +316,9 @@ static value_kind loss_of(const char *line, double *x)
     value_kind v = words_find(line, "v_num") ? words_value_of(line, logged, x) : VALUE_UNSAID;
     if (v == VALUE_UNSAID)
         v = plain_loss(line, x);
-    return v == VALUE_UNSAID ? other_loss(line, 0, x) : v;
+    if (v == VALUE_UNSAID)
+        v = other_loss(line, 0, x);
+    return v == VALUE_UNSAID ? loss_before(line, x) : v;
 }
 
 /* Whether all parts of the last folder of a name are words of the norm of all gradients. */
@@ -297,6 +357,12 @@ static void join_words(char *line, const char *phrase)
         *strchr(p, ' ') = '_';
 }
 
+/* The bar of Keras, whose losses are means: "12/99 [==>...] - ETA: 0:07 - loss: nan". */
+static int is_bar(const char *line)
+{
+    return strstr(line, " - loss: ") && (strstr(line, "] - ") || strstr(line, "/step - "));
+}
+
 int log_note_parse(log_note *n, const char *text, const char *settings)
 {
     static const char *const lost[] = {"number of nan iterations", NULL};
@@ -317,6 +383,10 @@ int log_note_parse(log_note *n, const char *text, const char *settings)
     n->skipped = skipped_in_all(line);
     n->starts = starts;
     n->timed = strstr(line, "elapsed time per iteration") != NULL;
+    if (n->loss > VALUE_FINITE && is_bar(line))
+        n->marks |= NOTE_BAR;
+    if (n->norm == VALUE_FINITE && strstr(line, "skipping optimizer step"))
+        n->marks |= NOTE_SKIPPED;
     if (words_integer_of(line, lost) > 0 && n->loss == VALUE_UNSAID)
         n->loss = VALUE_NAN;
     if (n->marks & NOTE_LOST && n->loss == VALUE_UNSAID)

@@ -14,6 +14,8 @@ enum {
     NOTE_LOST = 8,       /* a message that the loss, or a tensor, is Inf or NaN  */
     NOTE_LOST_NORM = 32, /* a message that the norm of the gradients is        */
     NOTE_LOST_MEAN = 64, /* a running mean is: "2.03 (inf)"                    */
+    NOTE_BAR = 512,      /* the loss is the mean of an epoch in a progress bar           */
+    NOTE_SKIPPED = 256,  /* a step is skipped, and its norm is finite: a threshold of the norm */
     NOTE_TENSOR = 128    /* such a message of one tensor: several are of one step */
 };
 

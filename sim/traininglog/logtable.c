@@ -72,11 +72,21 @@ static void name_value(log_table *t, const char *text)
 /* Whether the names are those of a training: a loss, a norm, a loss scale beside another column. */
 static int is_of_training(const char *text)
 {
-    static const char *const words[] = {"loss", "grad_norm", "grad norm", "scale", "Loss", "Value", NULL};
+    static const char *const words[] = {"loss", "grad_norm", "grad norm", "scale", "Loss", "Value", "gpu_mem", NULL};
     for (size_t i = 0; words[i]; i++)
         if (strstr(text, words[i]))
             return 1;
     return 0;
+}
+
+/* YOLOv5's columns of losses: box, obj, cls beside gpu_mem. */
+static void name_losses(log_table *t, const char *text)
+{
+    static const char *const words[] = {"box", "obj", "cls", NULL};
+    for (size_t k = 0; strstr(text, "gpu_mem") && k < t->columns; k++)
+        for (size_t i = 0; words[i]; i++)
+            if (strcmp(t->names[k], words[i]) == 0)
+                snprintf(t->names[k], LOG_COLUMN, "%s_loss", words[i]);
 }
 
 /* A header, with this between its columns. Names between blanks are a header only where they begin as Ultralytics'
@@ -99,6 +109,7 @@ static int take_header(log_table *t, const char *text, char between)
     if (new.columns < 2)
         return 0;
     name_value(&new, line);
+    name_losses(&new, line);
     *t = new;
     return 1;
 }

@@ -37,7 +37,11 @@ static const struct row {
     {{"clip", "frac ratio pct percent rate share"}, "grad norm =vf =val value critic", METRIC_CLIP, 0.3},
     {{"reward =score"}, "loss margin acc chosen reject", METRIC_REWARD, 0},
     {{"entropy"}, "coef cross loss_f", METRIC_ENTROPY, 0},
-    {{"loss crossent scal norm nll ppl perplex =bpb =bpc bits_per =trl =tel"}, "", METRIC_KNOWN, 0},
+    {{"loss"}, "scal crossent", METRIC_LOSS, 0},
+    {{"loss crossent cross_ent xent objective scal norm nll ppl perplex =bpb =bpc bits_per =trl =tel"},
+     "",
+     METRIC_KNOWN,
+     0},
     {{"step iter epoch batch =update num_update =it =s skip overflow tracker rank episode percent =gpu device worker =pid level seed"},
      "",
      METRIC_KNOWN,
@@ -97,10 +101,14 @@ metric_kind metric_kind_of(const char *name, double *limit)
 
 const char *metric_kind_name(metric_kind kind)
 {
-    static const char *const names[] = {
-        [METRIC_GAP] = "trainer and sampler", [METRIC_KL] = "KL",           [METRIC_CLIP] = "clipped",
-        [METRIC_REWARD] = "reward",           [METRIC_ENTROPY] = "entropy", [METRIC_KNOWN] = "known",
-        [METRIC_UNREAD] = "not read"};
+    static const char *const names[] = {[METRIC_GAP] = "trainer and sampler",
+                                        [METRIC_KL] = "KL",
+                                        [METRIC_CLIP] = "clipped",
+                                        [METRIC_REWARD] = "reward",
+                                        [METRIC_ENTROPY] = "entropy",
+                                        [METRIC_LOSS] = "loss",
+                                        [METRIC_KNOWN] = "known",
+                                        [METRIC_UNREAD] = "not read"};
     return names[kind];
 }
 
@@ -234,16 +242,16 @@ void metric_values_sort(metric_values *all)
 
 /* ---- what was not read ---- */
 
-static int is_unread(const metric_column *c)
+static int is_unread(const metric_column *c, int lossless)
 {
     enum { SEVERAL = 3 };
-    return c->kind == METRIC_UNREAD && c->lines >= SEVERAL && c->varies;
+    return (c->kind == METRIC_UNREAD || (c->kind == METRIC_LOSS && lossless)) && c->lines >= SEVERAL && c->varies;
 }
 
 const char *metric_unread(const metric_values *all, size_t i)
 {
     for (size_t k = 0; k < all->n_columns; k++)
-        if (is_unread(&all->columns[k]) && i-- == 0)
+        if (is_unread(&all->columns[k], all->lossless) && i-- == 0)
             return all->columns[k].text;
     return NULL;
 }

@@ -12,6 +12,7 @@ typedef enum metric_kind {
     METRIC_CLIP,    /* share of what the objective clips */
     METRIC_REWARD,  /* these four are numbers of reinforcement learning */
     METRIC_ENTROPY, /* fine-tuning tells it, too */
+    METRIC_LOSS,    /* losses, which are read elsewhere */
     METRIC_KNOWN, /* other numbers that say nothing of precision: times, memory, the learning rate; or read as loss, norm, place */
     METRIC_UNREAD /* no name that is known */
 } metric_kind;
@@ -49,6 +50,7 @@ typedef struct metric_values {
     size_t n_names;
     metric_value *at;
     size_t count;
+    int lossless;  /* no loss was read: names of losses are names of numbers that were not read */
     int truncated; /* more than METRICS_MAX */
     metric_column columns[METRIC_COLUMNS];
     size_t n_columns;

@@ -11,6 +11,15 @@
 
 typedef char number[32];
 
+/* Where a run of overflows has brought the scale; nothing where no line tells the scale. */
+static const char *down_to(char out[64], double scale, const char *text)
+{
+    out[0] = 0;
+    if (!isnan(scale))
+        snprintf(out, 64, ", down to a scale of %s", text);
+    return out;
+}
+
 /* ---- the scale ---- */
 
 void says_skips(const facts *f, char *text, size_t size)
@@ -162,6 +171,7 @@ void says_runaway(const facts *f, char *text, size_t size)
     static const char elsewhere[] =
         "Inf or NaN comes from somewhere else (data, forward pass, a division): no loss scale helps.";
     number a, b, c;
+    char down[64];
     if (t->recorded && t->least == t->most && t->most > 1)
         snprintf(
             text, size,
@@ -178,8 +188,8 @@ void says_runaway(const facts *f, char *text, size_t size)
         snprintf(text, size, "the scale is down to %s, far below what gradients need%s. %s", text_number(c, t->last),
                  t->recorded ? "" : ": every step overflowed on the way there", elsewhere);
     else
-        snprintf(text, size, "the last %s steps all overflow, down to a scale of %s. %s", text_count(a, t->run),
-                 text_number(c, t->last), elsewhere);
+        snprintf(text, size, "the last %s steps all overflow%s. %s", text_count(a, t->run),
+                 down_to(down, t->last, text_number(c, t->last)), elsewhere);
 }
 
 void says_collapse(const facts *f, char *text, size_t size)
@@ -242,12 +252,16 @@ void says_searching(const facts *f, char *text, size_t size)
 {
     const track *t = f->t;
     number a, b;
+    char down[64];
     if (t->run == t->steps && t->run_floored)
         snprintf(
             text, size,
             "every step overflows so far; the scale is %s, its floor, and comes down no further. A lower floor shows "
             "whether it is the scale or Inf and NaN from somewhere else.",
             text_scale(b, t->last));
+    else if (t->run == t->steps && isnan(t->last))
+        snprintf(text, size,
+                 "every step overflows so far, at scales that no line tells. Start lower, or give it more steps.");
     else if (t->run == t->steps)
         snprintf(
             text, size,
@@ -260,9 +274,9 @@ void says_searching(const facts *f, char *text, size_t size)
             "they go on, Inf or NaN comes from somewhere else.",
             text_scale(b, t->last));
     else
-        snprintf(text, size, "%s in %s overflow%s, down to a scale of %s: what follows is not known. ",
+        snprintf(text, size, "%s in %s overflow%s%s: what follows is not known. ",
                  t->recorded ? "the log ends" : "the steps end", t->run == 1 ? "an" : text_count(a, t->run),
-                 text_plural(t->run), text_scale(b, t->last));
+                 text_plural(t->run), down_to(down, t->last, text_scale(b, t->last)));
     if (t->run && t->run != t->steps && stuck_fits(t) > 0)
         text_add(text, size, "A scale of %s fits: the search goes on.", text_scale(a, stuck_fits(t)));
     else if (t->run && t->run != t->steps)
@@ -352,8 +366,8 @@ static void lost_text(const series *s, char *text, size_t size)
 {
     number a, b, c;
     if (s->n + s->others == 0)
-        snprintf(text, size, "the %s is %s in all %s line%s that tell it.", s->name, sentence_lost_as(s),
-                 text_count(a, s->lost), text_plural(s->lost));
+        snprintf(text, size, "the %s is %s in %s%s line%s that tell%s it.", s->name, sentence_lost_as(s),
+                 s->lost == 1 ? "the " : "all ", text_count(a, s->lost), text_plural(s->lost), s->lost == 1 ? "s" : "");
     else if (s->ending && s->groups == 1)
         snprintf(text, size, "the %s is %s from line %s on, in %s line%s.", s->name, sentence_lost_as(s),
                  text_count(a, s->since), text_count(b, s->ending), text_plural(s->ending));

@@ -64,6 +64,13 @@ static int has_other_losses(const training_log *l)
     return 0;
 }
 
+/* "validation loss at iteration 200 | lm loss value: 6.5": the loss of such a line is that on validation data. */
+static void add_validation(series *s, const log_note *n, int other, int apart)
+{
+    const int aside = other && n->aside && n->validation == VALUE_UNSAID;
+    add(s, n->line, n->about, aside ? n->loss : n->validation, aside ? n->loss_value : n->validation_value, apart);
+}
+
 /* Of long logs not all notes are kept, but those of what is not finite are counted. */
 static void count_all_lost(series *s, const training_log *l, series_of what)
 {
@@ -77,7 +84,7 @@ static void count_all_lost(series *s, const training_log *l, series_of what)
 void series_find(series *s, const training_log *l, series_of what)
 {
     static const char *const names[] = {"loss", "norm of the gradients", "loss on validation data"};
-    const int other = what == SERIES_LOSS && has_other_losses(l);
+    const int other = what != SERIES_NORM && has_other_losses(l);
     size_t at = 0;
     *s = (series){.name = names[what]};
     for (size_t i = 0; i < l->notes.count; i++) {
@@ -88,7 +95,7 @@ void series_find(series *s, const training_log *l, series_of what)
         else if (what == SERIES_NORM)
             add_norm(s, n, apart);
         else if (what == SERIES_VALIDATION)
-            add(s, n->line, n->about, n->validation, n->validation_value, apart);
+            add_validation(s, n, other, apart);
     }
     count_all_lost(s, l, what);
 }

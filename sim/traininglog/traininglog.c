@@ -445,6 +445,9 @@ static void drop_copies(training_log *l)
 static void name_unread(training_log *l)
 {
     const char *name;
+    l->metrics.lossless = 1;
+    for (size_t i = 0; i < l->notes.count; i++)
+        l->metrics.lossless &= !l->notes.at[i].loss && !l->notes.at[i].validation;
     for (l->n_unread = 0; (name = metric_unread(&l->metrics, l->n_unread)) != NULL; l->n_unread++)
         text_add(l->unread, sizeof l->unread, "%s%s", l->n_unread ? ", " : "", name);
 }
@@ -470,11 +473,11 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
     if (code)
         return code;
     if (!l->full && l->total == 0 && !l->has_value)
-        return fail(EXIT_DATA,
-                    "%s: no line about a loss scale, a loss or a norm in %" PRIu64 " lines: known are those of Apex, "
-                    "DeepSpeed, Megatron and fairseq, 'step 12 scale 65536 skipped 0', 'loss: 2.3', CSV with a header, "
-                    "and your own with --log-pattern",
-                    name, l->reader.lines);
+        return fail(
+            EXIT_DATA,
+            "%s: no line about a loss scale, a loss or a norm in %" PRIu64 " lines: known are those of Apex, "
+            "DeepSpeed, Megatron and fairseq, 'step 12 scale 65536 skipped 0', 'loss: 2.3', and CSV with a header",
+            name, l->reader.lines);
     drop_copies(l);
     metric_values_sort(&l->metrics);
     name_unread(l);

@@ -70,4 +70,5 @@ run 3 explain 'tried to unscale FP16 gradients twice, attempting' && has 'the ne
 ok $? "the nearest"
 run 3 explain ''; ok $? "nothing at all"
 run 2 explain --list x; ok $? "--list with a message"
+run 0 explain 'Batch 3: Invalid loss, terminating training' && has '^Keras' && run 0 explain 'NaN or Inf found in input tensor.' && has '^tensorboardX'; ok $? "Keras' and tensorboardX's"
 finish

@@ -144,4 +144,15 @@ printf 'Epoch 1 Loss: 2.31 Scale: 65536.0 Skipped Steps: 0\nEpoch 2 Loss: 2.1 Sc
 run 0 log skipped && has 'overflows   3, steps skipped 3'; ok $? "Skipped Steps counts all of them"
 { form plain <numbers | sed 20q; printf 'NaN detected in gradients of %s.weight\n' a b c; form plain <numbers | sed 1,20d; } >detected
 run 0 log detected && has '^Verdict: Inf or NaN' && has 'in 1 line the norm of the gradients is\|gradients is NaN in 1 line'; ok $? "NaN detected in the gradients of several tensors is one event"
+# ---- names, signs and forms
+# five FORMAT: five lines of awk's printf with the number of the line
+five() { awk -v form="$1\n" 'BEGIN { for (i = 1; i < 6; i++) printf form, i, i }' >five; }
+five "{'loss': 0.5%d, 'reward': -0.%d}" && run 0 scaler --log five && has 'reward (reward) goes from -0.1 to -0.5'; ok $? "a negative value in a dictionary keeps its sign"
+five 'step %d closs: %d.5' && run 0 scaler --log five && has 'loss goes from 1.5 to 5.5'; ok $? "closs is a loss"
+five 'step %d global_grad_norm: %d.5 loss: 2' && run 0 scaler --log five && has 'norm of the gradients goes from 1.5'; ok $? "global_grad_norm is a norm"
+five 'step %d value_loss: %d.5 policy_loss: 0.1' && run 0 scaler --log five && has 'the loss is 0.1 in 5 lines' && ! has validation; ok $? "a critic's loss is not the loss on validation data"
+five '%d 3.2 s run, 1%d.5 loss, 0.001 LR' && run 0 scaler --log five && has 'loss goes from 11.5 to 15.5'; ok $? "a value before its name"
+five 'validation loss at iteration %d00 | lm loss value: %d.5E+00 | lm loss PPL: 3.0E+02 |' && run 0 scaler --log five && has 'loss goes from 1.5 to 5.5'; ok $? "Megatron's losses on validation data"
+five 'step %d detected nan/inf gradient (norm=2.%d); skipping optimizer step.' && run 0 scaler --log five && has 'by a threshold' && ! has 'nan '; ok $? "a step that is skipped by a threshold is no overflow"
+five '| epoch   1 | %5d/ 9999 batches | ms/batch 12.11 | loss 0.0000 | gnorm 0.000%d' && run 0 scaler --log five && has 'loss is 0 in'; ok $? "a time for a batch is no step"
 finish

@@ -166,7 +166,8 @@ START_TEST(losses)
         {"loss=inf loss_scale=4", VALUE_INF},
         {"step 3 loss -2.5e1 loss_scale 4", VALUE_FINITE},
         {"loss: nano loss_scale 4", VALUE_UNSAID},
-        {"closs: nan loss_scale 4", VALUE_UNSAID},
+        {"closs: nan loss_scale 4", VALUE_NAN}, /* a loss by the end of its name */
+        {"colossal: nan loss_scale 4", VALUE_UNSAID},
         {"loss_scale nan", VALUE_UNSAID},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
