@@ -159,7 +159,7 @@ done
 # ONNX: w of two floats, and v whose data are in a file that is not there
 printf '\010\010\072\061\052\021\010\002\020\001\102\001w\112\010\0\0\200?\0\0\0@\052\034\010\002\020\001\102\001v\160\001\152\021\012\010location\022\005v.bin\102\002\020\021' >"$dir/v.onnx"
 "$MPSIM" cast -f bf16 -o "$dir/v.safetensors" "$dir/v.onnx" >"$dir/out" 2>"$dir/err"
-[ $? -eq 5 ] && has "1 tensor left out, for which there are no data, as 'v' of dtype FLOAT: its data" err && has "^mpsim: cast: the output lacks 1 tensor: 'v' of FLOAT" err
+[ $? -eq 5 ] && has "1 tensor left out, for which there are no data, as 'v' of dtype F32: its data" err && has "^mpsim: cast: the output lacks 1 tensor: 'v' of F32" err
 ok $? "bug_20261127_a_cast_lacks_tensors"
 "$MPSIM" cast -f bf16 --only -o "$dir/v.safetensors" "$dir/v.onnx" >"$dir/out" 2>"$dir/err"
 [ $? -eq 5 ] && has "1 tensor left out, for which there are no data" err
