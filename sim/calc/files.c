@@ -320,14 +320,6 @@ static void print_summary(const job *j, const target *t, const char *path)
     report_counts(stdout, &j->counts, j->elements);
 }
 
-/* The result lacks tensors that may hold numbers: as cast says it. */
-static int lacks(const unread_list *l)
-{
-    return l->unseen ? fail(EXIT_PARTIAL, "calc: the output lacks %" PRIu64 " tensor%s: %s%s", l->unseen,
-                            text_plural(l->unseen), l->first, l->unseen > 1 ? " and others" : "")
-                     : 0;
-}
-
 int calculate_files(const calculation *c, const target *t, const operand_formats *f, uint64_t seed, char *const *words,
                     const char *path)
 {
@@ -342,7 +334,7 @@ int calculate_files(const calculation *c, const target *t, const operand_formats
     int code = open_operands(&j, words);
     if (!code && !(code = output_check(path)) && !(code = choose(&j)) && !(code = write_all(&j, path))) {
         print_summary(&j, t, path);
-        code = lacks(&j.unread);
+        code = unread_lacks(&j.unread, "calc");
     }
     unread_clear(&j.unread);
     for (int i = 0; i < OPERANDS; i++) {

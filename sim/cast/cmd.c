@@ -212,7 +212,7 @@ typedef struct job {
     recipe_job recipe;
     int is_recipe, summary;
     folder to; /* path NULL: a file */
-    contents_unseen unseen;
+    unread_list lacks;
 } job;
 
 static int write_one(void *context, const input *in, trace *t, const char *file, const char *path)
@@ -246,12 +246,11 @@ static int cast_files(job *j, char **operands, int n)
     } else if (!code) {
         code = output_check(j->o->path);
     }
-    j->plain.unseen = j->recipe.o.unseen = &j->unseen;
+    j->plain.lacks = j->recipe.o.lacks = &j->lacks;
     if (!code)
         code = input_each(&in, visit, j);
-    if (!code && j->unseen.n)
-        code = fail(EXIT_PARTIAL, "cast: the output lacks %" PRIu64 " tensor%s: %s%s", j->unseen.n,
-                    text_plural(j->unseen.n), j->unseen.first, j->unseen.n > 1 ? " and others" : "");
+    code = code ? code : unread_lacks(&j->lacks, "cast");
+    unread_clear(&j->lacks);
     input_close(&in);
     return code;
 }

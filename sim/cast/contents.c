@@ -17,14 +17,13 @@ static int is_nowhere(const trace *t, size_t i)
 }
 
 /* A tensor that the output lacks, and should have. */
-static void see_unwritten(contents *c, const trace_tensor *x, int nowhere)
+static void see_unwritten(contents *c, const trace *t, size_t i, int nowhere)
 {
-    char name[256];
+    const trace_tensor *x = trace_at(t, i);
     if (c->unwritten[nowhere]++ == 0)
         c->first_unwritten[nowhere] = x;
-    if (x->unseen && c->unseen && c->unseen->n++ == 0)
-        snprintf(c->unseen->first, sizeof c->unseen->first, "'%s' of %.60s (%.250s)",
-                 escape_text(name, sizeof name, x->name), x->dtype, x->unread);
+    if (x->unseen && c->lacks)
+        (void)unread_add(c->lacks, trace_path(t), x); /* which ends the program without memory */
 }
 
 static void copy_all(contents *c, const trace *t, size_t i)
@@ -33,7 +32,7 @@ static void copy_all(contents *c, const trace *t, size_t i)
     const size_t n = trace_copies(t, i, copies);
     const trace_tensor *x = trace_at(t, i);
     if (n == 0) {
-        see_unwritten(c, x, is_nowhere(t, i));
+        see_unwritten(c, t, i, is_nowhere(t, i));
         return;
     }
     c->copies++;
@@ -49,9 +48,9 @@ static void leave_out(contents *c, const trace_tensor *x, int selected)
     c->unselected_elements += selected ? 0 : x->count;
 }
 
-void contents_of(contents *c, contents_unseen *unseen, const input *in, const trace *t, const char *file, int only)
+void contents_of(contents *c, unread_list *lacks, const input *in, const trace *t, const char *file, int only)
 {
-    *c = (contents){.items = need_memory(TRACE_COPIES * trace_count(t), sizeof *c->items), .unseen = unseen};
+    *c = (contents){.items = need_memory(TRACE_COPIES * trace_count(t), sizeof *c->items), .lacks = lacks};
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *x = trace_at(t, i);
         const int selected = input_selects(in, x);
@@ -60,7 +59,7 @@ void contents_of(contents *c, contents_unseen *unseen, const input *in, const tr
         if (selected && x->format)
             c->items[c->n++] = (content){.index = i};
         else if (only && selected && x->unseen && is_nowhere(t, i))
-            see_unwritten(c, x, 1);
+            see_unwritten(c, t, i, 1);
         else if (only)
             leave_out(c, x, selected);
         else

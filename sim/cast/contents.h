@@ -9,12 +9,6 @@ typedef struct content {
     trace_copy copy;
 } content;
 
-/* Tensors of all files that are not written, and may hold floating-point numbers or packed weights; the first of them. */
-typedef struct contents_unseen {
-    uint64_t n;
-    char first[640];
-} contents_unseen;
-
 typedef struct contents {
     content *items; /* in the order of the trace */
     size_t n;
@@ -24,12 +18,12 @@ typedef struct contents {
     uint64_t no_numbers;                      /* with `only`: selected, without floating-point numbers */
     uint64_t unwritten[2];                    /* no dtype of safetensors holds them; the file has no data of them */
     const trace_tensor *first_unwritten[2];   /* of the trace                                          */
-    contents_unseen *unseen;                  /* or NULL                                               */
+    unread_list *lacks;                       /* of all files: what is not written, and may hold numbers; or NULL */
 } contents;
 
 /* contents_of -- of a file, or with `file` (not NULL) of what a trace of several files has in that one (trace_file_of).
  * Without `only` what is not selected, or holds no floating-point numbers, is copied. */
-void contents_of(contents *c, contents_unseen *unseen, const input *in, const trace *t, const char *file, int only);
+void contents_of(contents *c, unread_list *lacks, const input *in, const trace *t, const char *file, int only);
 void contents_clear(contents *c);
 
 /* contents_note -- what was left out. */

@@ -157,7 +157,7 @@ int plain_file(const plain_options *o, uint64_t seed, const input *in, trace *t,
     job j = {
         .o = o, .path = path, .c = {.to = o->to, .out = o->out, .seed = seed, .npy = o->npy, .counted = o->summary}};
     int code = 0;
-    contents_of(&j.all, o->unseen, in, t, file, o->only);
+    contents_of(&j.all, o->lacks, in, t, file, o->only);
     for (size_t i = 0; i < trace_count(t); i++)
         count_bare(&j, trace_at(t, i));
     if (o->npy && j.all.n != 1)

@@ -10,7 +10,7 @@ typedef struct plain_options {
     const mpsim_format *out; /* of the elements that are written: the target's, or a wider one */
     int npy, only;           /* only: what is not selected is not copied                       */
     int summary;
-    contents_unseen *unseen; /* what is not written is told here */
+    unread_list *lacks; /* as in contents.h */
 } plain_options;
 
 /* plain_file -- the tensors of t that contents_of takes with this `file`, into `path`; notes, and the summary if it is

@@ -132,7 +132,7 @@ static int select_tensors(job *j, const input *in)
     int code = choose_form(j->o, &f);
     if (code)
         return code;
-    contents_of(&j->all, j->o->unseen, in, j->t, j->o->file, j->o->only);
+    contents_of(&j->all, j->o->lacks, in, j->t, j->o->file, j->o->only);
     j->q = need_memory(j->all.n, sizeof *j->q);
     for (size_t i = 0; i < j->all.n && !code; i++)
         code = add(j, &j->all.items[i], f);

@@ -16,7 +16,7 @@ typedef struct quantise_options {
     int may_be_none;  /* nothing to quantise is not an error     */
     const char *file; /* of contents_of                          */
     uint64_t seed;
-    contents_unseen *unseen;
+    unread_list *lacks;
     const option_list *keep; /* names of tensors that stay as they are, beside those that are no matrices */
 } quantise_options;
 

@@ -138,19 +138,39 @@ json_t *unread_list_json(const unread_list *l)
     return list;
 }
 
-void unread_print(FILE *to, const unread_list *l)
+static const char *others(const unread_list *l)
+{
+    return l->unseen > 1 ? " and others" : "";
+}
+
+const char *unread_sentence(char *out, size_t size, const unread_list *l)
 {
     char n[32];
-    if (l->unseen)
-        fprintf(to, "%s tensor%s that may hold numbers %s not read: %s%s\n", text_count(n, l->unseen),
-                text_plural(l->unseen), l->unseen == 1 ? "is" : "are", l->first, l->unseen > 1 ? " and others" : "");
+    if (l->unseen == 0)
+        return NULL;
+    snprintf(out, size, "%s tensor%s that may hold numbers %s not read: %s%s", text_count(n, l->unseen),
+             text_plural(l->unseen), l->unseen == 1 ? "is" : "are", l->first, others(l));
+    return out;
+}
+
+void unread_print(FILE *to, const unread_list *l)
+{
+    char text[UNREAD_SENTENCE];
+    if (unread_sentence(text, sizeof text, l))
+        fprintf(to, "%s\n", text);
 }
 
 int unread_gate(const unread_list *l, const char *verb)
 {
     char n[32];
-    return l->unseen
-               ? fail(EXIT_PARTIAL, "%s: --fail-if could not look at %s tensor%s: %s%s", verb, text_count(n, l->unseen),
-                      text_plural(l->unseen), l->first, l->unseen > 1 ? " and others" : "")
-               : 0;
+    return l->unseen ? fail(EXIT_PARTIAL, "%s: --fail-if could not look at %s tensor%s: %s%s", verb,
+                            text_count(n, l->unseen), text_plural(l->unseen), l->first, others(l))
+                     : 0;
+}
+
+int unread_lacks(const unread_list *l, const char *verb)
+{
+    return l->unseen ? fail(EXIT_PARTIAL, "%s: the output lacks %" PRIu64 " tensor%s: %s%s", verb, l->unseen,
+                            text_plural(l->unseen), l->first, others(l))
+                     : 0;
 }

@@ -20,6 +20,8 @@ typedef struct unread_list {
     char first[640]; /* the first that is unseen, and why */
 } unread_list;
 
+enum { UNREAD_SENTENCE = 800 }; /* room for a sentence about the first */
+
 /* unread_add -- a tensor of a file, if its numbers were not read; its texts are copied. 0, or an exit code after a message. */
 int unread_add(unread_list *l, const char *file, const trace_tensor *x);
 void unread_clear(unread_list *l);
@@ -31,7 +33,10 @@ void unread_settle(unread_list *l);
 void unread_put(jsonout *o, const unread_list *l);
 json_t *unread_list_json(const unread_list *l);
 
-/* unread_print -- a line of text, if something is unseen. */
+/* unread_sentence -- what is unseen, without a full stop; NULL if nothing is. unread_print -- the same as a line. */
+const char *unread_sentence(char *out, size_t size, const unread_list *l);
 void unread_print(FILE *to, const unread_list *l);
 /* unread_gate -- EXIT_PARTIAL after a message if something is unseen, for a command with conditions; else 0. */
 int unread_gate(const unread_list *l, const char *verb);
+/* unread_lacks -- the same for an output that does not hold what is unseen. */
+int unread_lacks(const unread_list *l, const char *verb);

@@ -87,12 +87,11 @@ static void put_head(const page *p, FILE *to)
 
 static void put_unread(const unread_list *l, FILE *to)
 {
-    char n[32];
-    if (l->unseen == 0)
+    char text[UNREAD_SENTENCE];
+    if (!unread_sentence(text, sizeof text, l))
         return;
     fputs("<p>", to);
-    html_print(to, "%s tensor%s that may hold numbers %s not read: %s%s.", text_count(n, l->unseen),
-               text_plural(l->unseen), l->unseen == 1 ? "is" : "are", l->first, l->unseen > 1 ? " and others" : "");
+    html_print(to, "%s.", text);
     fputs("</p>\n", to);
 }
 

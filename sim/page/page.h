@@ -87,10 +87,6 @@ typedef struct page {
 
 /* All that return an int: 0, or an exit code after a message. */
 
-/* tables.c: the name of one of the advice's formats on the page. The advice gives e4m3 and e5m2 one scale a tensor,
- * the casts on the page do not. */
-const char *page_candidate(char out[32], const candidate *c);
-
 /* measure.c */
 int page_measure(page *p, FILE *to); /* the report of stat goes there, too; NULL: nowhere */
 void page_clear_measured(page *p);

@@ -197,7 +197,9 @@ void page_steps(const page *p, FILE *to)
 
 /* ---- tensors ---- */
 
-const char *page_candidate(char out[32], const candidate *c)
+/* The name of one of the advice's formats on the page. The advice gives e4m3 and e5m2 one scale for each tensor, the casts on the
+ * page do not. */
+static const char *candidate_name(char out[32], const candidate *c)
 {
     const int scaled = c->casts[ROLE_ACT] && mpsim_format_find(c->name);
     snprintf(out, 32, "%s%s", scaled ? "scaled " : "", c->name);
@@ -236,7 +238,7 @@ static void put_advised(const page *p, html_table *out, const advise_tensor *x)
 {
     const advise *a = &p->advice;
     char name[32];
-    html_cell(out, "%s", x && x->steps ? page_candidate(name, &a->candidates.items[x->choice]) : "not known");
+    html_cell(out, "%s", x && x->steps ? candidate_name(name, &a->candidates.items[x->choice]) : "not known");
     if (x && x->gradient && x->scales && x->steps && !a->bad_scale)
         html_cell(out, "2^%d to 2^%d", x->low.exponent, x->high.exponent);
     else
@@ -248,7 +250,7 @@ static void put_reason(const page *p, html_table *out, const advise_tensor *x)
     const advise *a = &p->advice;
     char reason[160], name[32];
     if (x && x->steps && x->choice)
-        html_cell(out, "%s: %s", page_candidate(name, &a->candidates.items[x->choice - 1]),
+        html_cell(out, "%s: %s", candidate_name(name, &a->candidates.items[x->choice - 1]),
                   advise_reason(reason, sizeof reason, a, x, x->choice - 1));
     else
         html_cell(out, "%s",
@@ -386,7 +388,7 @@ static void put_fits(const page *p, FILE *to)
     html_table t;
     char columns[256] = "<kind|>tensors|>elements", name[32];
     for (size_t c = 0; c + 1 < a->candidates.count; c++)
-        text_add(columns, sizeof columns, "|>%s", page_candidate(name, &a->candidates.items[c]));
+        text_add(columns, sizeof columns, "|>%s", candidate_name(name, &a->candidates.items[c]));
     html_table_begin(&t, to, "fits", "Tensors that fit each format in every step, by kind", columns);
     for (size_t i = 0; i < a->n_tensors; i++) {
         advise_kind k;

@@ -274,7 +274,8 @@ void course_find(course *c, const series *s, double jump)
     find_jumps(c, s, jump);
 }
 
-double course_gap(const course *c, double from, double to)
+/* How far apart two numbers are, in units of the noise. */
+static double gap_in_noise(const course *c, double from, double to)
 {
     const double x = gap(c, from, to);
     return c->noise > 0 ? x / c->noise : x > 0 ? (double)INFINITY : 0;
@@ -288,7 +289,7 @@ int course_rises(const course *c, double factor)
 int course_may_rise(const course *c, double little, double factor, double much)
 {
     const double rise = (c->high.value - c->low.value) / fabs(c->low.value);
-    const int in_noise = !(course_gap(c, c->low.value, c->high.value) > 2);
+    const int in_noise = !(gap_in_noise(c, c->low.value, c->high.value) > 2);
     const double least = c->n < SHORT ? factor : in_noise ? much : little;
     return c->n > 1 && c->returns < (rise > factor - 1 ? 2 : 1) && rise > least - 1;
 }

@@ -33,8 +33,6 @@ typedef struct course {
 /* course_find -- `jump`: the factor from which a line is a jump. */
 void course_find(course *c, const series *s, double jump);
 
-/* course_gap -- how far apart two numbers are, in units of the noise. */
-double course_gap(const course *c, double from, double to);
 /* course_rises -- whether the end lies above the best level by a factor, beyond the noise, for more than a jump. */
 int course_rises(const course *c, double factor);
 /* course_may_rise -- whether it may: it ends above a number that was reached, and has not come back from such a height, or once

@@ -10,7 +10,7 @@
  * MUCH_LOWER: a fall of the scale, in spite of growth, that a steady run does not have. */
 enum { EARLY = 1000, EARLY_ALWAYS = 100, RARE = 10, COLLAPSE = 4, ENDLESS = 10, MUCH_LOWER = 32 };
 
-const episode *facts_first(const facts *f)
+static const episode *first_of(const facts *f)
 {
     return f->e.count ? &f->e.at[0] : NULL;
 }
@@ -205,7 +205,7 @@ static int is_far(const facts *f)
  * but not late, and not as a run that is resumed. */
 static int is_resumed(const facts *f)
 {
-    const episode *first = facts_first(f);
+    const episode *first = first_of(f);
     for (size_t i = 0; i < f->l->n_jumps; i++)
         if (!f->l->jumps[i].gap || (f->resumed && log_dialect_starts(f->dialect, f->l->jumps[i].to)))
             return 1;
@@ -257,7 +257,7 @@ static int is_scaleless(const facts *f)
 
 static uint64_t place_facts(facts *f)
 {
-    const episode *first = facts_first(f), *last = facts_last(f);
+    const episode *first = first_of(f), *last = facts_last(f);
     if (!first)
         return 0;
     const uint64_t enough = last->n < FACTS_ENOUGH ? last->n : FACTS_ENOUGH;

@@ -129,6 +129,5 @@ typedef struct facts {
 void facts_of_log(facts *f, const training_log *l);
 void facts_clear(facts *f);
 
-/* facts_first, facts_last -- the first and last overflows; NULL. */
-const episode *facts_first(const facts *f);
+/* facts_last -- the last overflows; NULL. */
 const episode *facts_last(const facts *f);
