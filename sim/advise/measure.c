@@ -391,7 +391,7 @@ static int told_tensor(void *context, const stat_place *place, const walk_piece 
     const uint64_t bad = g->stats.nan + g->stats.inf;
     if (g->roundoff > t->roundoff) {
         t->roundoff = g->roundoff;
-        t->evidence = x->roundoff_evidence;
+        t->evidence = x->roundoff->evidence;
     }
     if (g->stats.count == g->stats.zero && g->roundoff) {
         t->rounding++;

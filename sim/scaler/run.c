@@ -247,7 +247,7 @@ static int find_roundoff(reading *g, trace *t, trace_error *error)
             continue;
         if (!r->first_rounded[0])
             escape_text(r->first_rounded, sizeof r->first_rounded, x->name);
-        r->roundoff += x->roundoff;
+        r->roundoff += x->roundoff->count;
     }
     return 0;
 }

@@ -47,7 +47,6 @@ typedef struct trace_entry {
     uint8_t nowhere;       /* the file does not hold its elements, or does not say where            */
     uint8_t coded;         /* its bytes are not its elements one behind the other: they can be compared alone */
     uint8_t loose;         /* a part of a quantised tensor that is read from other parts             */
-    const unsigned char *roundoff; /* one for each element, 1: it is read as zero; NULL: none        */
 } trace_entry;
 
 typedef struct trace_layout_type {

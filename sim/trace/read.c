@@ -163,9 +163,10 @@ static void to_host(const trace *t, const trace_entry *e, void *codes, size_t n)
 /* Of n codes of an entry from element `first` on those that are round-off (roundoff.c) become zeros. */
 static void zero_roundoff(const trace_entry *e, uint64_t first, void *codes, size_t n)
 {
-    const size_t width = e->roundoff ? trace_width(e) : 0;
-    for (size_t k = 0; e->roundoff && k < n; k++)
-        if (e->roundoff[first + k])
+    const trace_rounded *r = e->tensor.roundoff;
+    const size_t width = r ? trace_width(e) : 0;
+    for (size_t k = 0; r && k < n; k++)
+        if (r->marks[first + k])
             memset((char *)codes + k * width, 0, width);
 }
 

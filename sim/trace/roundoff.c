@@ -269,10 +269,13 @@ static int look_at(search *s, bias *b)
     const layout own = {1, b->n};
     if (read_tensor(s, b->e, &own, see_value, b) || measure(s, b))
         return -1;
-    b->e->tensor.roundoff = mark(b);
-    b->e->tensor.roundoff_evidence = (uint8_t)b->evidence;
-    if (b->e->tensor.roundoff)
-        b->e->roundoff = b->marks;
+    const uint64_t n = mark(b);
+    trace_rounded *r = n ? trace_alloc(s->t, sizeof *r) : NULL;
+    if (n && !r)
+        return trace_no_memory(s->t, s->error);
+    if (r)
+        *r = (trace_rounded){n, b->evidence, b->marks};
+    b->e->tensor.roundoff = r;
     return 0;
 }
 
@@ -303,7 +306,7 @@ static int look_at_all(search *s)
             s->gradients[s->n++] = &t->entries[i];
     qsort(s->gradients, s->n, sizeof *s->gradients, by_name);
     for (size_t i = 0; i < t->count && !failed; i++)
-        if (is_bias(&t->entries[i].tensor) && !t->entries[i].roundoff)
+        if (is_bias(&t->entries[i].tensor) && !t->entries[i].tensor.roundoff)
             failed = look_at_bias(s, &t->entries[i]);
     return failed;
 }
@@ -336,10 +339,10 @@ int trace_find_roundoff(trace *t, uint64_t *bytes, trace_error *error)
 
 uint64_t trace_roundoff(const trace *t, size_t i, uint64_t first, uint64_t n)
 {
-    const trace_entry *e = &t->entries[i];
+    const trace_rounded *r = t->entries[i].tensor.roundoff;
     uint64_t sum = 0;
-    for (uint64_t k = 0; e->roundoff && k < n; k++)
-        sum += e->roundoff[first + k];
+    for (uint64_t k = 0; r && k < n; k++)
+        sum += r->marks[first + k];
     return sum;
 }
 

@@ -20,7 +20,7 @@
 #include "trace.h"
 
 /* trace_find_roundoff -- look for such elements in all tensors of a trace: from now on they are read as zeros, and counted
- * in trace_tensor.roundoff. *bytes: what was read for it. 0, or -1 with *error filled. Not while another thread reads. */
+ * in trace_tensor.roundoff->count. *bytes: what was read for it. 0, or -1 with *error filled. Not while another thread reads. */
 int trace_find_roundoff(trace *t, uint64_t *bytes, trace_error *error);
 
 /* trace_roundoff -- how many of n elements of tensor i from `first` on are round-off. */

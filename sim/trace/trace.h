@@ -43,6 +43,13 @@ typedef struct trace_quantised {
     uint64_t bytes;                  /* of all parts                                                 */
 } trace_quantised;
 
+/* Elements that are nothing but rounding, and read as zeros: see roundoff.h. */
+typedef struct trace_rounded {
+    uint64_t count;
+    int evidence;               /* how that is known: trace_roundoff_evidence */
+    const unsigned char *marks; /* one for each element of the tensor, 1: it is */
+} trace_rounded;
+
 /* One tensor of a file. All pointers belong to the trace and live until trace_close. */
 typedef struct trace_tensor {
     const char *name;           /* key, UTF-8, never NULL; "" for the array of an npy or raw file */
@@ -56,13 +63,12 @@ typedef struct trace_tensor {
     uint64_t offset;                  /* of the first byte in the file (in the member, for npz)         */
     const trace_quantised *quantised; /* NULL: it is stored as it is; else binary32, what codes and scales stand for */
     const char
-        *unread;       /* why its numbers are not read: "integers", "complex numbers"; NULL: they are, or it has none */
-    uint64_t roundoff; /* elements that are nothing but rounding, and read as zeros: see roundoff.h     */
+        *unread; /* why its numbers are not read: "integers", "complex numbers"; NULL: they are, or it has none */
+    const trace_rounded *roundoff; /* NULL: no element is known to be nothing but rounding            */
     /* there may be half a million of these: a byte each */
     uint8_t big_endian;
-    uint8_t fortran;           /* column-major; elements are read in storage order all the same          */
-    uint8_t unseen;            /* unread, and it may hold floating-point numbers or packed weights       */
-    uint8_t roundoff_evidence; /* how that is known                                                      */
+    uint8_t fortran; /* column-major; elements are read in storage order all the same          */
+    uint8_t unseen;  /* unread, and it may hold floating-point numbers or packed weights       */
 } trace_tensor;
 
 #define TRACE_RAW_REST UINT64_MAX

@@ -83,11 +83,11 @@ static uint64_t found(unsigned has, size_t first, double *values, int *evidence)
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++) {
         const trace_tensor *x = trace_at(t, i);
-        others += x->rank > 1 ? x->roundoff : 0;
+        others += x->rank > 1 && x->roundoff ? x->roundoff->count : 0;
         if (x->rank > 1)
             continue;
-        sum = x->roundoff;
-        *evidence = x->roundoff_evidence;
+        sum = x->roundoff ? x->roundoff->count : 0;
+        *evidence = x->roundoff ? x->roundoff->evidence : 0;
         ck_assert_uint_eq(trace_roundoff(t, i, 0, N), sum);
         ck_assert(first == N || trace_roundoff(t, i, first, sum) == sum);
         ck_assert(trace_select(t, i, &error) == 0 && trace_read(t, values, N, &got, &error) == 0 && got == N);
