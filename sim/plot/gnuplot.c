@@ -243,30 +243,38 @@ int plot_has_gnuplot(void)
     return !is_missing(error, status);
 }
 
-/* A figure that was drawn to its place, as any other output. */
-static int put_figure(const char *wanted, const char *drawn)
+/* The bytes of a figure that was drawn, into a file that waits under a temporary name. */
+static int copy_figure(outfile *to, const char *drawn, trace_error *error)
 {
-    trace_error error;
     unsigned char bytes[16 << 10];
     ssize_t n = -1;
-    outfile *o = outfile_open(wanted, &error);
-    if (!o)
-        return fail(error.exit, "%s", error.text);
+    int bad = 0;
     const int fd = open(drawn, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    while (fd >= 0 && ((n = read(fd, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)))
-        if (n > 0 && outfile_write(o, bytes, (size_t)n, &error)) {
-            close(fd);
-            outfile_abandon(o);
-            return fail(error.exit, "%s", error.text);
-        }
+    while (fd >= 0 && !bad && ((n = read(fd, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)))
+        bad = n > 0 && outfile_write(to, bytes, (size_t)n, error);
     const int why = errno;
     if (fd >= 0)
         close(fd);
-    if (n < 0) {
-        outfile_abandon(o);
-        return fail(EXIT_IO, "%s: %s", drawn, text_error(why));
-    }
-    return outfile_close(o, &error) ? fail(error.exit, "%s", error.text) : EXIT_OK;
+    return bad     ? -1
+           : n < 0 ? trace_error_set(error, EXIT_IO, drawn, UINT64_MAX, "%s", text_error(why))
+                   : outfile_finish(to, error);
+}
+
+/* The figures that were drawn to their places, as any other output: none of them where one cannot be written. */
+static int put_figures(const drawing *w)
+{
+    trace_error error;
+    outfile *held[PLOT_DRAWN] = {NULL};
+    int bad = 0;
+    for (int i = 0; i < PLOT_DRAWN && !bad; i++)
+        if (w->drawn[i])
+            bad = !(held[i] = outfile_open(w->wanted[i], &error)) || copy_figure(held[i], w->drawn[i], &error);
+    for (int i = 0; i < PLOT_DRAWN; i++)
+        if (bad)
+            outfile_abandon(held[i]);
+        else if (held[i])
+            bad = outfile_close(held[i], &error) != 0;
+    return bad ? fail(error.exit, "%s", error.text) : EXIT_OK;
 }
 
 /* Run gnuplot and look at what it left. */
@@ -314,9 +322,8 @@ int plot_gnuplot(const plot_files *f, int *use)
             if (code == EXIT_OK && w.drawn[i] && strcmp(plot_files_drawn[i].end, "%%EOF") == 0 &&
                 remove_date(w.drawn[i]) != 0)
                 code = fail(EXIT_IO, "%s: %s", w.drawn[i], text_error(errno));
-        for (int i = 0; i < PLOT_DRAWN; i++)
-            if (code == EXIT_OK && w.drawn[i])
-                code = put_figure(w.wanted[i], w.drawn[i]);
+        if (code == EXIT_OK)
+            code = put_figures(&w);
     }
     drawing_clear(&w);
     return code;
