@@ -1,6 +1,6 @@
 #!/bin/sh
 # session.sh -- gpu/session.sh with programs that only say how they were called, fail or hang: parts, their order and
-# times, the archive, what is said to be missing.
+# times, the archive and its pieces, which parts are listed as missing.
 # shellcheck source=tests/cli/common.sh
 . "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 if ! command -v timeout >/dev/null; then
@@ -16,6 +16,7 @@ case " $* " in
 *" ${TEST_DIFFERS:-none} "*) echo '{}' >"$last"; exit 1 ;;
 *" ${TEST_CUT:-none} "*) echo '{}' >"$last.part"; exit 4 ;;
 *" ${TEST_HANGS:-none} "*) echo '{}' >"$last.part"; exec sleep 60 ;;
+*" ${TEST_LARGE:-none} "*) head -c 3000000 /dev/urandom >"$last"; exit 0 ;;
 *" --output-dir "*) mkdir "$last" ;;
 *" --output "*) echo '{}' >"$last" ;;
 esac
@@ -26,19 +27,23 @@ printf '#!/bin/sh\necho a device\n' >"$dir/bin/nvidia-smi"
 chmod +x "$dir/bin/nvidia-smi"
 MPSIM_GPU=$dir/program STATISTICS=$dir/program PYTHON=$dir/program SANITIZER=$dir/program PATH=$dir/bin:$PATH
 export MPSIM_GPU STATISTICS PYTHON SANITIZER PATH
+script=$MPSIM_SRCDIR/gpu/session.sh
 session() {
     rm -rf "$dir/to" "$dir/session"
-    sh "$MPSIM_SRCDIR/gpu/session.sh" --output-dir "$dir/to" "$@" >"$dir/out" 2>"$dir/err"
+    sh "$script" --output-dir "$dir/to" "$@" >"$dir/out" 2>"$dir/err"
     status=$?
-    [ -f "$dir/to/session.tar.gz" ] && tar -xzf "$dir/to/session.tar.gz" -C "$dir"
+    [ -f "$dir/to/session.tar.gz" ] && cat "$dir"/to/session.tar.gz* | tar -xzf - -C "$dir"
     return $status
 }
 
 session all && has '^nothing is missing$'
 ok $? "all parts"
-[ "$(sed -n 's/^== \([a-z0-9]*\): .*/\1/p' "$dir/out" | tr '\n' ' ')" = \
-    "machine checks wgmma probes speed statistics watch training fp8 gpt pytorch amp memcheck racecheck " ]
-ok $? "the most valuable first"
+sh "$script" list >"$dir/list"
+parts=$(grep -v -e '^#' -e '^part ' -e '^all ' "$dir/list" | sed 's/ .*//')
+[ "$(sed -n 's/^== \([a-z0-9]*\): .*/\1/p' "$dir/out" | sort)" = "$(echo "$parts" | sort)" ]
+ok $? "each part once"
+[ "$(sed -n 's/^== \([a-z0-9]*\): .*/\1/p' "$dir/out" | grep -x -e machine -e checks -e gpt | tr '\n' ' ')" = "machine checks gpt " ]
+ok $? "in the order of the table"
 has "^asked: --only wgmma --skip speed --output /.*/session/wgmma.json$" &&
     has "^asked: --tool racecheck --error-exitcode 9 $dir/program --one-process --tiny --only gpt-fp8 --output " &&
     has '^asked: data/record/ask_device.py --device cuda --jobs 5 --total [0-9]* .*--output-dir /.*/session/pytorch$'
@@ -48,7 +53,7 @@ ok $? "one file is left"
 (cd "$dir/session" && ls -d checks.json checks.txt gpt.json machine.txt pytorch speed.json summary.txt) >"$dir/out" 2>&1
 ok $? "it holds records, folders and what was printed"
 cp "$dir/session/summary.txt" "$dir/out"
-has '^wgmma  *exit 0    *[0-9]* s (at most 30, thought to take 3)$' && [ "$(wc -l <"$dir/out")" -eq 15 ]
+has '^wgmma  *exit 0    *[0-9]* s (at most 30, thought to take 3)$' && [ "$(wc -l <"$dir/out")" -eq $(($(echo "$parts" | wc -l) + 1)) ]
 ok $? "the summary has the time of each part"
 
 session pytorch && has '^asked: .* --total 5[0-9][0-9] .*--output-dir ' && has '^pytorch .*(at most 5[0-9][0-9],'
@@ -88,13 +93,46 @@ done
 ok $? "a part that hangs is ended by its time"
 unset TEST_HANGS
 
-list=$(sed -n '/<<.PARTS/,/^PARTS/p' "$MPSIM_SRCDIR/gpu/session.sh" | sed '1d;$d')
-[ "$(echo "$list" | awk '{ s += $2 } END { print s }')" -le 590 ]
-ok $? "the times of all parts are ten minutes at most"
-sh "$MPSIM_SRCDIR/gpu/session.sh" all >"$dir/out" 2>"$dir/err"
+# ---- parts beside others: the next part begins before such a one has ended ----
+sed -i '2a case " $* " in *" ${TEST_WAITS:-none} "*) for _ in 1 2 3 4 5 6 7 8 9; do [ -e "${0%/*}/met" ] && break; sleep 0.3; done ;; *" --only checks "*) : >"${0%/*}/met" ;; esac' \
+    "$dir/program"
+TEST_WAITS=data/record/ask_device.py
+export TEST_WAITS
+session pytorch checks speed && [ -e "$dir/met" ] && cp "$dir/session/summary.txt" "$dir/out" &&
+    [ "$(sed 's/ .*//' "$dir/out" | tr '\n' ' ')" = "checks pytorch speed nothing " ]
+ok $? "a part that measures times waits for the one beside others"
+unset TEST_WAITS
+
+# ---- an archive in pieces; more than four are not kept ----
+script=$dir/short.sh
+sed 's/^piece=15728640/piece=1000000/' "$MPSIM_SRCDIR/gpu/session.sh" >"$script"
+TEST_LARGE=speed
+export TEST_LARGE
+session probes speed && [ "$(ls -A "$dir/to" | tr '\n' ' ')" = "session.tar.gz session.tar.gz.2 session.tar.gz.3 session.tar.gz.4 " ] &&
+    [ "$(wc -c <"$dir/session/speed.json")" -eq 3000000 ] && [ -f "$dir/session/probes.json" ]
+ok $? "a large archive is pieces that are put together again"
+sed 's/^piece=15728640/piece=700000/' "$MPSIM_SRCDIR/gpu/session.sh" >"$script"
+session probes speed
+[ -f "$dir/session/probes.json" ] && [ ! -e "$dir/session/speed.json" ] && has 'speed.json is left out: the archive would be too large$'
+ok $? "what does not fit is left out, with a word"
+unset TEST_LARGE
+script=$MPSIM_SRCDIR/gpu/session.sh
+
+# ---- the table ----
+cp "$dir/list" "$dir/out"
+has '^# no device has answered these$' && has '^gpt  *95 s  *73 s  -  *GPU --only gpt$' && has '590 s is the limit$'
+ok $? "list: the parts with their seconds"
+sed -n '/^    cat <<.PARTS/,/^PARTS/p' "$script" | sed '1d;$d' | grep -v '^#' >"$dir/out"
+! grep -v -E '^[a-z0-9-]+ +(-|timed|beside) +[0-9]+ +[0-9]+  [^ ]' "$dir/out"
+ok $? "each line has its five fields"
+[ "$(awk '$4 >= $3' "$dir/out" | wc -l)" -eq 0 ]
+ok $? "each part may take more than it is thought to"
+[ "$(awk '$2 != "beside" { s += $4 } END { print s }' "$dir/out")" -le 590 ]
+ok $? "what the parts are thought to take fits ten minutes"
+sh "$script" all >"$dir/out" 2>"$dir/err"
 [ $? -eq 2 ] && has usage err
 ok $? "usage"
-sh "$MPSIM_SRCDIR/gpu/session.sh" --output-dir "$dir/to" nonsense >"$dir/out" 2>"$dir/err"
-[ $? -eq 2 ] && has '^parts: machine checks ' err
+sh "$script" --output-dir "$dir/to" nonsense >"$dir/out" 2>"$dir/err"
+[ $? -eq 2 ] && has '^parts: machine ' err
 ok $? "a part that is not there: the list"
 finish
