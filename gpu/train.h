@@ -11,10 +11,11 @@ extern "C" {
  * the device's memory. 0, or -1 with one line in `why`: no device, or none that the code runs on
  * (compute capability 8.0 and later). Closed by train_engine_close.
  *
- * What it has not, operations say with -1: formats that are no subset of binary32, models of
- * products without a kernel (gpu_gemm_has), block recipes but per tensor (GIVEN, AMAX_TE) and by
- * blocks of a multiple of 32 columns (E8M0_TE, AMAX_TE) with FP8 elements to nearest, optimizer
- * variants but ieee, torch and torch-foreach. */
+ * What it lacks, operations say with -1: formats that are no subset of binary32; models of products
+ * without a kernel (gpu_gemm_has); block recipes whose rule of scales is not in the table of
+ * scale_rule_of (kernels/engine_quantize.cuh), or whose elements are neither FP8 to nearest nor
+ * NVFP4's; optimizers without `cuda` in lib/optim/traits.c; optimizer variants but ieee, torch and
+ * torch-foreach; Kahan sums of updates. */
 int train_engine_cuda(train_engine *e, char *why, size_t size);
 
 #ifdef __cplusplus

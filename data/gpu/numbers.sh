@@ -1,0 +1,256 @@
+#!/bin/sh
+# numbers.sh -- the lines of pages that say what devices answered, with every number counted from the records:
+#
+#   sh data/gpu/numbers.sh PAGE      the lines of this page, as data/gpu/README.md
+#   sh data/gpu/numbers.sh --pages   the pages that have such lines
+#
+# Records: data/gpu/*.json, *.digests, *.txt; answers of PyTorch: data/vectors/device/*/answers.txt. MPSIM_RECORDS is another data/gpu.
+# tests/gpu/numbers.sh compares the pages. A check or a training that several records have is counted once.
+set -u
+LC_ALL=C
+export LC_ALL
+top=$(cd "$(dirname "$0")/../.." && pwd) || exit 4
+pages='README.md data/gpu/README.md doc/dot.md doc/train.md data/vectors/device/README.md'
+case ${1-} in
+--pages) echo "$pages" | tr ' ' '\n' && exit 0 ;;
+esac
+case " $pages " in
+*" ${1:-none} "*) ;;
+*) echo "usage: $0 PAGE|--pages; pages: $pages" >&2 && exit 2 ;;
+esac
+records=${MPSIM_RECORDS:-$top/data/gpu}
+set -- "$1" "$records"/*.json "$records"/*.digests "$records"/*.txt "$top"/data/vectors/device/*/answers.txt
+page=$1
+shift
+for f in "$@"; do # patterns without a file
+    shift
+    [ ! -f "$f" ] || set -- "$@" "$f"
+done
+exec awk -v page="$page" '
+# ---- a line of a record: {"key":number,"key":"text",...} ----
+function value(key,    s) {
+    if (!match($0, "\"" key "\": ?")) return ""
+    s = substr($0, RSTART + RLENGTH)
+    if (s ~ /^"/) { s = substr(s, 2); sub(/".*/, "", s) } else sub(/[],}].*/, "", s)
+    return s
+}
+# ---- numbers as pages have them ----
+function grouped(n,    s, t) {
+    for (s = sprintf("%.0f", n); length(s) > 3; s = substr(s, 1, length(s) - 3)) t = "," substr(s, length(s) - 2) t
+    return s t
+}
+function large(n) { n += 0; return n >= 1e9 ? sprintf("%.3g billion", n / 1e9) : n >= 1e6 ? sprintf("%.3g million", n / 1e6) : grouped(n) }
+function percent(x) { return sprintf("%.0f %%", 100 * x) }
+function range(a, b) { return a == b ? a : a " to " b }
+function also(list, word) { return index(", " list ",", ", " word ",") ? list : list (list == "" ? "" : ", ") word }
+function day(date,    m) {
+    m = substr("January  February March    April    May      June     July     August   SeptemberOctober  November December ", \
+               9 * substr(date, 6, 2) - 8, 9)
+    sub(/ *$/, "", m)
+    return substr(date, 9, 2) + 0 " " m " " substr(date, 1, 4)
+}
+function power(n) { return sprintf("2^%d", log(n) / log(2) + 0.5) }
+function differing(n) { return n ? grouped(n) : "0" }
+
+# ---- records ----
+FNR == 1 {
+    file = FILENAME
+    sub(/.*\//, "", file)
+    kind = FILENAME ~ /answers\.txt$/ ? "answers" : FILENAME ~ /\.digests$/ ? "digests" : FILENAME ~ /\.txt$/ ? "log" : "record"
+    folder = FILENAME
+    sub(/\/[^\/]*$/, "", folder)
+    sub(/.*\//, "", folder)
+    part = file
+    sub(/\.[a-z]*$/, "", part)
+    name = part
+    sub(/-[a-z]*$/, "", name) # the device and the day
+    part = substr(part, length(name) + 2)
+}
+kind == "record" && value("schema") == "mpsim.gpu/1" {
+    if (value("quick") + 0) kind = "a quick one"
+    cuda = value("driver_cuda")
+    device = value("device")
+    short = device
+    sub(/^NVIDIA /, "", short)
+    devices = also(devices, short)
+    head = sprintf("%s (sm_%s, driver %s, CUDA %d.%d) on %s:", device, value("sm"), value("driver"), cuda / 1000, cuda % 1000 / 10, \
+                   day(value("date")))
+    if (!(head in seen)) { seen[head] = 1; heads = heads (heads == "" ? "" : "; ") head }
+    next
+}
+kind == "record" && value("schema") == "mpsim.gpu-statistics/2" { has_arrays = 1 }
+kind == "record" && /"array": ?"/ { arrays++; arrays_differ += value("status") != "equal" }
+kind == "record" && value("schema") == "mpsim.cuda-check/2" { has_watch = 1 }
+kind == "record" && /"question": ?"/ { questions++; questions_differ += value("status") != "equal" }
+kind == "log" && part ~ /^(memcheck|racecheck)/ && /ERROR SUMMARY: |RACECHECK SUMMARY: / {
+    n = $0
+    sub(/.*SUMMARY: /, "", n)
+    sanitizers++
+    errors[part] += n
+    has_log[part] = 1
+}
+
+function check_kind(s) {
+    return s ~ /^convert .* below$/ ? "below" : s ~ /^convert / ? "convert" : s ~ /^(add|sub|mul|div|fma|sqrt) / ? "arithmetic" : \
+        s ~ /^wgmma.* as mma.sync$/ ? "same" : s ~ /^mma\./ ? "mma" : s ~ /^wgmma\./ ? "wgmma" : "other"
+}
+kind == "record" && value("status") == "done" && value("count") != "" && !(("check " value("name")) in seen) {
+    what = value("name")
+    seen["check " what] = 1
+    k = check_kind(what)
+    checks[k]++
+    results[k] += value("count")
+    differ[k] += value("mismatches")
+    all_differ += value("question") == "true" ? 0 : value("mismatches")
+    split(what, word, " ")
+    if (k == "convert") { formats = also(formats, word[2]); operands = value("count") }
+    if (k == "arithmetic" && word[2] == "binary32") triples = value("count")
+    if (k == "arithmetic" && word[2] != "binary32" && word[1] != "fma") couples = value("count")
+    if (k == "other") others = also(others, what)
+    if (k == "mma" || k == "wgmma") { pair = word[1] " " word[2]; pairs[k] += !(pair in kinds); kinds[pair]++; each = value("count") }
+}
+kind == "record" && value("status") == "done" && /"instruction":/ && /"d":/ && !(("probe " value("id") value("instruction") \
+    value("operands") value("result")) in seen) {
+    seen["probe " value("id") value("instruction") value("operands") value("result")] = 1
+    probes++
+}
+kind == "record" && /"run":/ && value("status") ~ /^(equal|differs)$/ && !(("run " value("run")) in seen) {
+    seen["run " value("run")] = 1
+    trained = value("run")
+    nets = also(nets, substr(trained, 1, index(trained, "-") - 1))
+    ways = also(ways, substr(trained, index(trained, "-") + 1))
+    trainings++
+    steps += value("steps")
+    tensors += value("tensors")
+    trainings_differ += value("status") != "equal"
+    listed[value("digests")] = 1
+}
+kind == "digests" && /^[0-9]/ { digest_steps[file]++ }
+
+# ---- speeds: a row that has a rate; rates of libraries by operands ----
+kind == "record" && value("status") == "done" && value("seconds") + 0 > 0 && value("bytes") + value("flops") > 0 {
+    rows++
+    row[rows] = value("name")
+    of[rows] = value("name")
+    sub(/,.*/, "", of[rows])
+    path[rows] = substr(row[rows], length(of[rows]) + 3)
+    flops[rows] = value("flops") / value("seconds")
+    bytes[rows] = value("bytes") / value("seconds")
+    clock[rows] = value("sm_clock") + 0
+    capped[rows] = value("throttle_text") ~ /power cap/
+    library[rows] = path[rows] ~ /cublas|cuBLAS/
+    mode = library[rows] ? (path[rows] ~ /fast/ ? "fast" : path[rows] ~ /cublasLt/ ? "accurate" : "library") : ""
+    if (mode != "" && flops[rows] > best[of[rows], mode]) { best[of[rows], mode] = flops[rows]; best_clock[of[rows], mode] = clock[rows] }
+    if (bytes[rows] > 0 && row[rows] ~ /^copy/ && bytes[rows] > copy) copy = bytes[rows]
+}
+# Of the library: that which adds as the path does; of promoted sums both.
+function share(i, mode, words, per_clock,    r) {
+    r = flops[i] / best[of[i], mode]
+    return (per_clock ? percent(r * best_clock[of[i], mode] / clock[i]) : percent(r)) words
+}
+function shares(i, per_clock) {
+    if (best[of[i], "library"] > 0) return share(i, "library", "", per_clock)
+    if (best[of[i], "fast"] == 0 || best[of[i], "accurate"] == 0) return ""
+    if (library[i]) return share(i, path[i] ~ /fast/ ? "fast" : "accurate", "", per_clock)
+    if (path[i] ~ /promoted/) return share(i, "accurate", " of the accurate mode, ", per_clock) share(i, "fast", " of the fast one", per_clock)
+    return share(i, "fast", " of the fast mode", per_clock)
+}
+function speed_table(    i, least, most, held) {
+    print "| product | kernel | Tf/s | clock, MHz | of the library'\''s rate | of its rate per clock |"
+    print "|---|---|---|---|---|---|"
+    for (i = 1; i <= rows; i++)
+        if (flops[i] > 0) {
+            printf "| %s | %s | %.0f | %d | %s | %s |\n", of[i], path[i], flops[i] / 1e12, clock[i], shares(i, 0), shares(i, 1)
+            if (!least || clock[i] < least) least = clock[i]
+            if (clock[i] > most) most = clock[i]
+            held += capped[i]
+            products++
+        }
+    print ""
+    printf "The clock was %s MHz right behind the runs; in %d of these %d rows the power cap held it down.\n", range(least, most), held, products
+}
+function copies_of(pattern,    i, least, most) {
+    for (i = 1; i <= rows; i++)
+        if (bytes[i] > 0 && row[i] ~ pattern) {
+            if (!least || bytes[i] < least) least = bytes[i]
+            if (bytes[i] > most) most = bytes[i]
+        }
+    return range(sprintf("%.0f", 100 * least / copy), sprintf("%.0f", 100 * most / copy)) " %"
+}
+
+# ---- answers of PyTorch ----
+kind == "answers" && folder !~ /^cpu-/ {
+    question = $1
+    sub(/:$/, "", question)
+    asked[question]++
+    refused[question] += / refused: /
+    fitting[question] += /: fits /
+}
+
+# ---- pages ----
+function in_table(what, much, differs) { printf "| %s | %s | %s |\n", what, much, differs }
+function kept(has, n) { return has ? differing(n) : "no record is kept" }
+function log_row(tool, what) {
+    in_table("compute-sanitizer'\''s " tool " of " what, "", has_log[tool] ? differing(errors[tool]) " errors" : "no record is kept")
+}
+function page_of_records(    f, more, more_steps, pair, few, many) {
+    for (f in digest_steps) if (!(f in listed)) { more++; more_steps += digest_steps[f] }
+    for (pair in kinds) { if (!few || kinds[pair] < few) few = kinds[pair]; if (kinds[pair] > many) many = kinds[pair] }
+    print heads
+    print ""
+    in_table("what", "how much", "differs")
+    print "|---|---|---|"
+    in_table("conversions of binary32 to " formats " (`cvt`, " checks["convert"] " instructions): all " power(operands) " operands of each, NaN bits, too", \
+        large(results["convert"]) " results", differing(differ["convert"]))
+    in_table("the 13 bits below a tf32 after " checks["below"] " of these conversions, which are asked again", \
+        large(results["below"]) " results", differing(differ["below"]))
+    in_table("fp16 and bf16: add, sub, mul, div of all " power(couples) " pairs, " power(triples) " fma; " \
+        "binary32: add, sub, mul, fma, div, sqrt, " power(triples) " each", \
+        large(results["arithmetic"]) " results", differing(differ["arithmetic"]))
+    in_table("`mma.sync` beside its model: " pairs["mma"] " pairs of formats and depths, " range(few, many) " kinds of operands, " \
+        large(each) " results of each", large(results["mma"]) " results", differing(differ["mma"]))
+    in_table("`wgmma` beside its model: " pairs["wgmma"] " pairs, the same", large(results["wgmma"]) " results", differing(differ["wgmma"]))
+    in_table("`wgmma` beside `mma.sync`, the same operands: " checks["same"] " pairs", large(results["same"]) " results", differing(differ["same"]))
+    if (checks["other"]) in_table(others, large(results["other"]) " results", differing(differ["other"]))
+    in_table("probes of single instructions (`gpu/checks/probes.c`)", probes, "0 from the model rows: `t-record` repeats them")
+    in_table(trainings " trainings (`gpu/runs`: " nets "; " ways ")", grouped(steps) " steps, " grouped(tensors) " tensors, every bit", \
+        differing(trainings_differ))
+    in_table(more " trainings by `mpsim train --device cuda` (`more-*.digests`, to which the device'\''s name was added here)", \
+        grouped(more_steps) " steps, a digest of all tensors of each", "0: `t-digests` repeats them")
+    log_row("memcheck", "all checks and kernels")
+    log_row("racecheck", "`gpt-fp8`")
+    in_table("statistics of libmpsim-cuda (`mpsim-gpu-statistics`)", has_arrays ? grouped(arrays) " arrays" : "", kept(has_arrays, arrays_differ))
+    in_table("`mpsim.stat` and `mpsim.watch` of tensors on the device (`python/cuda_check.py`)", \
+        has_watch ? grouped(questions) " reports and trainings" : "", kept(has_watch, questions_differ))
+    print ""
+    printf "Conversions and operations are %s results, %s without the %d checks of bits that repeat a conversion; results of\n", \
+        large(results["convert"] + results["arithmetic"] + results["below"]), large(results["convert"] + results["arithmetic"]), checks["below"]
+    printf "tensor cores that a model gave, too, are %s.\n", large(results["mma"] + results["wgmma"])
+    print ""
+    speed_table()
+    printf "Of the copy'\''s %.0f GB/s casts reach %s, digests %s, quantisation %s.\n", copy / 1e9, copies_of("^cast"), copies_of("^digest"), \
+        copies_of("^quantize")
+}
+END {
+    verdict = all_differ + differ["same"] + trainings_differ
+    cores = results["mma"] + results["wgmma"]
+    if (page == "README.md") {
+        printf "* **CUDA.** An %s ran the kernels and the Hopper models: %s conversions and operations, %s results of\n", \
+            devices, large(results["convert"] + results["arithmetic"]), large(cores)
+        printf "  tensor cores and %d trainings, and %s ([data/gpu](data/gpu/README.md)).\n", trainings, \
+            verdict ? grouped(verdict) " differed" : "no bit differed"
+    }
+    if (page == "data/gpu/README.md") page_of_records()
+    if (page == "doc/dot.md") {
+        printf "of all sizes, sums that cancel, results below the normal range, ...), %s results of each: %s results, %s mismatches.\n", \
+            large(each), large(cores), differing(differ["mma"] + differ["wgmma"])
+        printf "%d probes of single questions (the sign of a zero sum, zero times a huge number, the floor, overflow, the bits of a NaN)\n", probes
+    }
+    if (page == "doc/train.md")
+        printf "| CUDA kernels | the CPU engine: %d trainings on an %s, %s steps, %s tensors, %s ([data/gpu](../data/gpu/README.md)); in the tests the kernels are executed on a CPU |\n", \
+            trainings, devices, grouped(steps), grouped(tensors), trainings_differ ? trainings_differ " differ" : "every bit"
+    if (page == "data/vectors/device/README.md") {
+        printf "Of %d products %d fit a way to multiply that the library has; of %d questions on `_scaled_mm` %d, and PyTorch refuses %d.\n", \
+            asked["products"], fitting["products"], asked["scaled"], fitting["scaled"], refused["scaled"]
+    }
+}' "$@"
