@@ -35,6 +35,8 @@ statistics  timed  45  29  STATISTICS
 watch       timed  35  12  PYTHON python/cuda_check.py --quick --output TO/watch.json
 memcheck    -      40  20  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny
 racecheck   -      35  14  SANITIZER --tool racecheck --error-exitcode 9 GPU --one-process --tiny --only gpt-fp8
+memcheck-statistics - 40 20 SANITIZER --tool memcheck --error-exitcode 9 STATISTICS --small --piece 1/4
+racecheck-statistics - 50 30 SANITIZER --tool racecheck --error-exitcode 9 STATISTICS --small --piece 1/8
 # an H200 answered these on 26 November 2026
 speed       timed  45  10  GPU --only speed
 pytorch     beside 80  45  PYTHON data/record/ask_device.py --device cuda --jobs 5 --total LIMIT TRACES --output-dir TO/pytorch
@@ -69,11 +71,11 @@ usage() {
 
 # The parts for people, and how long the calls last that ask all of them.
 show() {
-    echo "part        at most  thought  way     command"
+    echo "part                 at most  thought  way     command"
     table | awk -v most="$most" '
         /^#/ { print; next }
-        { at = index($0, $4 "  " $5) + length($4) + 2 # the command, as it is
-          printf "%-11s %5d s  %5d s  %-7s %s\n", $1, $3, $4, $2, substr($0, at); all += $4 }
+        { at = match($0, /[0-9] +[A-Za-z]/) + RLENGTH - 1 # the command, as it is
+          printf "%-20s %5d s  %5d s  %-7s %s\n", $1, $3, $4, $2, substr($0, at); all += $4 }
         $2 == "beside" { others += $4 }
         END { printf "all are thought to take %d s, of which %d s pass beside others; %d s is the limit\n", all, others, most }'
 }
@@ -162,7 +164,7 @@ part() {
     [ "$left" -lt "$limit" ] && limit=$left
     if [ "$limit" -lt 3 ]; then
         echo late >"$work/status/$name"
-        printf '%-11s not begun: the time was over\n' "$name" | tee -a "$summary"
+        printf '%-20s not begun: the time was over\n' "$name" | tee -a "$summary"
         return
     fi
     # a command's words hold no white space but in the paths of the environment
@@ -179,14 +181,14 @@ part() {
     status=$?
     echo $status >"$work/status/$name"
     tail -n 200 "$to/$name.txt"
-    printf '%-11s exit %-3s  %3d s (at most %d, thought to take %d)\n' "$name" "$status" \
+    printf '%-20s exit %-3s  %3d s (at most %d, thought to take %d)\n' "$name" "$status" \
         $(($(date +%s) - from)) "$limit" "$(field "$name" 4)" | tee -a "$summary"
 }
 
-# What an exit status leaves to be asked again, or nothing.
+# What an exit status leaves to be asked again, or nothing. 9: a sanitizer has found errors.
 missing() {
     case $2 in
-    0 | 1) [ ! -e "$to/$1.json.part" ] || echo "ended early" ;;
+    0 | 1 | 9) [ ! -e "$to/$1.json.part" ] || echo "ended early" ;;
     4) echo "something failed" ;;
     77) echo "no device" ;;
     124 | 137) echo "cut short by its time" ;;
@@ -198,7 +200,7 @@ missing() {
 
 # ---- all parts ----
 
-running= beside= # processes of parts; beside: of the one that others run beside
+running="" beside="" # processes of parts; beside: of the one that others run beside
 trap 'for p in $running $beside; do kill "$p" 2>/dev/null && wait "$p"; done; pack; rm -rf "$work"; exit 1' HUP INT TERM
 
 # finish PROCESS: wait for its end; the archive is written anew.

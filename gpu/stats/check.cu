@@ -4,7 +4,9 @@
 
 #include "../include/mpsim/cuda.h"
 #include "../kernels/cuda.cuh"
+#include "lib/digest/scalar.h"
 
+#include <inttypes.h>
 #include <mpsim/mpsim.h>
 
 #include <math.h>
@@ -233,6 +235,52 @@ const char *compare(const facts *got, const facts *want, size_t n_casts)
     return NULL;
 }
 
+/* A digest of what was counted, in which every bit has a part; without decibels, which depend on the C library. */
+struct facts_digest {
+    uint64_t words, sum;
+    void add(uint64_t word)
+    {
+        sum += mpsim_mix(words++, word);
+    }
+    void add(double x)
+    {
+        uint64_t u;
+        memcpy(&u, &x, sizeof u);
+        add(u);
+    }
+    void add(const mpsim_sum *x)
+    {
+        int e = 0;
+        add(mpsim_sum_frexp(x, &e));
+        add(uint64_t(e));
+    }
+    void add(const mpsim_cast_stats *c)
+    {
+        for (uint64_t n :
+             {c->counts.inexact, c->counts.underflow, c->counts.subnormal, c->counts.overflow, c->compared})
+            add(n);
+        add(c->max_rel_err);
+        add(&c->sum_squared_error);
+        add(&c->sum_squares_left_out);
+    }
+};
+
+uint64_t digest_of(const facts *f, size_t n_casts)
+{
+    facts_digest d = {0, 0};
+    for (uint64_t n : {f->stats.count, f->stats.zero, f->stats.nan, f->stats.inf})
+        d.add(n);
+    d.add(f->stats.amax);
+    d.add(f->stats.amin);
+    d.add(&f->stats.sum);
+    d.add(&f->stats.sum_squares);
+    for (uint64_t n : f->histogram.bin)
+        d.add(n);
+    for (size_t i = 0; i < n_casts; i++)
+        d.add(&f->casts[i]);
+    return d.sum;
+}
+
 void judge_plainly(facts *f, const mpsim_format *format, const mpsim_cast *casts, size_t n_casts,
                    const unsigned char *codes, size_t n)
 {
@@ -280,7 +328,7 @@ struct session {
     unsigned char *host, *device;
     size_t room;
     cudaStream_t stream;
-    unsigned asked, compared, differing;
+    unsigned asked, compared, differing, found; /* found: in the report of plan->record */
     int broken;
 };
 
@@ -288,6 +336,39 @@ void say(session *s, const question *q, const char *what)
 {
     fprintf(s->plan->to, "DIFFERENT: %s, %zu elements, %s, casts: %s, offset %d, stride %d: %s\n", q->format, q->n,
             kinds[q->kind], sets[q->set].name, q->offset, q->stride, what);
+}
+
+/* The array's line in a report, without its end: whether it is equal, and the digest of what was counted. */
+const char *line_of(const question *q)
+{
+    static char text[256];
+    snprintf(
+        text, sizeof text,
+        "{\"format\": \"%s\", \"numbers\": \"%s\", \"casts\": \"%s\", \"elements\": %zu, \"offset\": %d, \"stride\": %d, ",
+        q->format, kinds[q->kind], sets[q->set].name, q->n, q->offset, q->stride);
+    return text;
+}
+
+void report(session *s, const question *q, uint64_t digest, int equal)
+{
+    if (s->plan->json)
+        fprintf(s->plan->json, "%s\n    %s\"equal\": %s, \"digest\": \"%016" PRIx64 "\"}", s->compared ? "," : "",
+                line_of(q), equal ? "true" : "false", digest);
+}
+
+/* A report that has this array must have the digest of what the CPU counts. */
+void compare_record(session *s, const question *q, uint64_t digest)
+{
+    const char *line = line_of(q), *at = strstr(s->plan->record, line);
+    char end[64];
+    snprintf(end, sizeof end, "\"equal\": true, \"digest\": \"%016" PRIx64 "\"}", digest);
+    if (!at)
+        return;
+    s->found++;
+    if (strncmp(at + strlen(line), end, strlen(end)) != 0) {
+        say(s, q, "the report has another digest");
+        s->differing++;
+    }
 }
 
 /* The array as it lies, with gaps, behind `offset` bytes; the host has it without. */
@@ -310,7 +391,9 @@ void ask(session *s, const question *q)
     const size_t n_casts = make_casts(casts, &sets[q->set]);
     char why[256] = "";
     mpsim_cuda_counted *k = NULL;
-    if (s->plan->due && !s->plan->due(s->asked++))
+    const unsigned number = s->asked++;
+    if ((s->plan->due && !s->plan->due(number)) ||
+        (s->plan->pieces && number % s->plan->pieces != s->plan->piece % s->plan->pieces))
         return;
     if (s->broken || q->offset + q->n * gap + 64 > s->room)
         return;
@@ -343,7 +426,11 @@ void ask(session *s, const question *q)
         s->broken = 1;
     if (what)
         say(s, q, *what ? what : mpsim_status_string(status));
-    s->compared++;
+    if (status == MPSIM_OK)
+        report(s, q, digest_of(&got, n_casts), !what);
+    if (s->plan->record)
+        compare_record(s, q, digest_of(&want, n_casts));
+    s->compared += status == MPSIM_OK;
     s->differing += what != NULL;
     mpsim_cuda_free(c);
 }
@@ -527,14 +614,19 @@ int stats_check(const stats_check_plan *plan)
         cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking) != cudaSuccess) {
         fprintf(plan->to, "no device, or no memory\n");
         free(s.host);
-        return -1;
+        return STATS_CHECK_NO_DEVICE;
     }
     if (plan->json)
-        fprintf(plan->json,
-                "{\n  \"schema\": \"mpsim.gpu-statistics/1\",\n  \"version\": \"%s\",\n  \"device\": \"%s\"",
-                mpsim_version(), p.name);
+        fprintf(
+            plan->json,
+            "{\n  \"schema\": \"mpsim.gpu-statistics/1\",\n  \"version\": \"%s\",\n  \"device\": \"%s\",\n  \"arrays\": [",
+            mpsim_version(), p.name);
     ask_all(&s);
+    if (plan->json)
+        fprintf(plan->json, "\n  ]");
     fprintf(plan->to, "%u arrays compared, %u differ\n", s.compared, s.differing);
+    if (plan->record)
+        fprintf(plan->to, "%u arrays are in the report\n", s.found);
     if (plan->json)
         fprintf(plan->json, ",\n  \"compared\": %u,\n  \"differing\": %u", s.compared, s.differing);
     if (plan->timed && !s.broken)
@@ -544,5 +636,5 @@ int stats_check(const stats_check_plan *plan)
     (void)cudaFree(s.device);
     (void)cudaStreamDestroy(s.stream);
     free(s.host);
-    return s.broken ? -1 : int(s.differing);
+    return s.broken ? +STATS_CHECK_FAILED : int(s.differing);
 }

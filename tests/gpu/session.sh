@@ -40,9 +40,9 @@ session all && has '^nothing is missing$'
 ok $? "all parts"
 sh "$script" list >"$dir/list"
 parts=$(grep -v -e '^#' -e '^part ' -e '^all ' "$dir/list" | sed 's/ .*//')
-[ "$(sed -n 's/^== \([a-z0-9]*\): .*/\1/p' "$dir/out" | sort)" = "$(echo "$parts" | sort)" ]
+[ "$(sed -n 's/^== \([a-z0-9-]*\): .*/\1/p' "$dir/out" | sort)" = "$(echo "$parts" | sort)" ]
 ok $? "each part once"
-[ "$(sed -n 's/^== \([a-z0-9]*\): .*/\1/p' "$dir/out" | grep -x -e machine -e checks -e gpt | tr '\n' ' ')" = "machine checks gpt " ]
+[ "$(sed -n 's/^== \([a-z0-9-]*\): .*/\1/p' "$dir/out" | grep -x -e machine -e checks -e gpt | tr '\n' ' ')" = "machine checks gpt " ]
 ok $? "in the order of the table"
 has "^asked: --only wgmma --skip speed --output /.*/session/wgmma.json$" &&
     has "^asked: --tool racecheck --error-exitcode 9 $dir/program --one-process --tiny --only gpt-fp8 --output " &&
@@ -94,7 +94,7 @@ ok $? "a part that hangs is ended by its time"
 unset TEST_HANGS
 
 # ---- parts beside others: the next part begins before such a one has ended ----
-sed -i '2a case " $* " in *" ${TEST_WAITS:-none} "*) for _ in 1 2 3 4 5 6 7 8 9; do [ -e "${0%/*}/met" ] && break; sleep 0.3; done ;; *" --only checks "*) : >"${0%/*}/met" ;; esac' \
+sed -i '2a case " $* " in *" ${TEST_WAITS:-none} "*) for _ in 1 2 3 4 5 6 7 8 9; do [ -e "${0%/*}/met" ] && break; sleep 0.3; done; sleep 1 ;; *" --only checks "*) : >"${0%/*}/met" ;; esac' \
     "$dir/program"
 TEST_WAITS=data/record/ask_device.py
 export TEST_WAITS
@@ -123,7 +123,7 @@ cp "$dir/list" "$dir/out"
 has '^# no device has answered these$' && has '^gpt  *95 s  *73 s  -  *GPU --only gpt$' && has '590 s is the limit$'
 ok $? "list: the parts with their seconds"
 sed -n '/^    cat <<.PARTS/,/^PARTS/p' "$script" | sed '1d;$d' | grep -v '^#' >"$dir/out"
-! grep -v -E '^[a-z0-9-]+ +(-|timed|beside) +[0-9]+ +[0-9]+  [^ ]' "$dir/out"
+! grep -v -E '^[a-z0-9-]+ +(-|timed|beside) +[0-9]+ +[0-9]+ +[^ ]' "$dir/out"
 ok $? "each line has its five fields"
 [ "$(awk '$4 >= $3' "$dir/out" | wc -l)" -eq 0 ]
 ok $? "each part may take more than it is thought to"
