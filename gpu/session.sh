@@ -30,17 +30,18 @@ table() {
     cat <<'PARTS'
 # no device has answered these
 machine     -       5   1  nvidia-smi -q
+cvt         -      30   9  GPU --only cvt
 # an H200 answered these, but their logs are not kept
 statistics  timed  45  29  STATISTICS
 watch       timed  35  12  PYTHON python/cuda_check.py --quick --output TO/watch.json
-memcheck    -      40  20  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny
+memcheck    -      40  20  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny --skip cvt
 racecheck   -      35  14  SANITIZER --tool racecheck --error-exitcode 9 GPU --one-process --tiny --only gpt-fp8
 memcheck-statistics - 40 20 SANITIZER --tool memcheck --error-exitcode 9 STATISTICS --small --piece 1/4
 racecheck-statistics - 50 30 SANITIZER --tool racecheck --error-exitcode 9 STATISTICS --small --piece 1/8
 # an H200 answered these on 26 November 2026
 speed       timed  45  10  GPU --only speed
 pytorch     beside 80  45  PYTHON data/record/ask_device.py --device cuda --jobs 5 --total LIMIT TRACES --output-dir TO/pytorch
-checks      -      35   7  GPU --only checks --skip wgmma
+checks      -      35   7  GPU --only checks --skip wgmma --skip cvt
 wgmma       -      30   3  GPU --only wgmma --skip speed
 probes      -      15   1  GPU --only probes
 training    -      60  40  GPU --only training --skip fp8 --skip gpt

@@ -223,14 +223,75 @@ static inline MPSIM_HD void gpu_triple(const gpu_scalar *s, uint64_t i, uint32_t
     in[2] = t.z;
 }
 
-/* The operands of case i. EVERY: i times an odd number is each 32-bit word once, and any prefix of
- * it is spread over all of them. */
+/* A code, the other number of its pair, and its place there (1: the upper one). 17 bits of u. */
+static inline MPSIM_HD void gpu_code_case(const mpsim_format *f, uint32_t u, uint32_t in[3])
+{
+    const uint32_t mask = (uint32_t)((mpsim_magnitude_mask(f) << 1) | 1);
+    in[0] = u & mask;
+    in[1] = (f->bits == 8 ? u >> 8 : u * 0x85ebu >> 3) & mask;
+    in[2] = u >> 16 & 1;
+}
+
+/* A number of binary64, its lower word first: anything; around the range of the result; close to a number of the result
+ * or to the middle between two of them; zero and infinity. NaNs alone where these are asked. */
+static inline MPSIM_HD void gpu_wide_case(const gpu_scalar *s, uint64_t i, uint32_t in[3])
+{
+    const mpsim_format *to = &s->o.result;
+    const int keep = to->mbits + 1; /* bits behind the leading one that a number or a middle has */
+    const int least = mpsim_emin(to) - to->mbits - 3, range = to->bias - least + 6;
+    uint32_t w[4];
+    mpsim_rng_block(w, GPU_SEED, s->stream, i);
+    const uint32_t how = w[3] & 7;
+    const uint64_t random = (uint64_t)w[1] << 32 | w[0], sign = random & (uint64_t)1 << 63;
+    const uint64_t low = ((uint64_t)1 << (52 - keep)) - 1, ones = ((uint64_t)1 << 52) - 1;
+    uint64_t field = (uint64_t)(least + (int)(w[2] % (uint32_t)range) + 1023), fraction = random & ones;
+    if (s->asked == GPU_ASKED_OPEN) {
+        field = 0x7ff;
+        fraction = fraction >> (w[3] % 52);
+    } else if (how < 2) {
+        field = w[2] & 0x7ff;
+    } else if (how < 6) { /* the number itself, or the next one or two on either side */
+        fraction = ((random & ones & ~low) + (uint64_t)(w[3] >> 3 & 3) - (uint64_t)(w[3] >> 5 & 1)) & ones;
+    } else if (how == 7 && (w[3] >> 3 & 15) == 0) {
+        field = w[3] >> 7 & 1 ? 0x7ff : 0;
+        fraction = 0;
+    }
+    const uint64_t code = sign | field << 52 | fraction;
+    in[0] = (uint32_t)code;
+    in[1] = (uint32_t)(code >> 32);
+    in[2] = 0;
+}
+
+/* The exponent of a format's smallest number. */
+static inline MPSIM_HD int gpu_least_exponent(const mpsim_format *f)
+{
+    return mpsim_emin(f) - f->mbits;
+}
+
+/* binary32, 25 bits of u: all NaNs (and the infinities); negative numbers from -0 to minus the result's smallest. */
+static inline MPSIM_HD uint32_t gpu_open_case(const gpu_scalar *s, uint32_t u)
+{
+    const uint32_t n = u >> 1 & 0xffffff;
+    const int e = gpu_least_exponent(&s->o.result);
+    const uint32_t least = e >= -126 ? (uint32_t)(e + 127) << 23 : (uint32_t)1 << (e + 149);
+    return u & 1 ? 0x80000000u | (uint32_t)((uint64_t)n * (least + 1) >> 24)
+                 : n >> 23 << 31 | 0x7f800000u | (n & 0x7fffff);
+}
+
+/* The operands of case i. i times an odd number is each 32-bit word once, and any prefix of it is spread over all of
+ * them; so are its last 17 or 25 bits. */
 static inline MPSIM_HD void gpu_scalar_case(const gpu_scalar *s, uint64_t i, uint32_t in[3])
 {
     const uint32_t u = (uint32_t)i * 0x9e3779b1u;
     in[0] = in[1] = in[2] = u;
     if (s->inputs == GPU_INPUTS_TRIPLES) {
         gpu_triple(s, i, in);
+    } else if (s->inputs == GPU_INPUTS_CODES) {
+        gpu_code_case(&s->o.operand[0], u, in);
+    } else if (s->inputs == GPU_INPUTS_WIDE) {
+        gpu_wide_case(s, i, in);
+    } else if (s->inputs == GPU_INPUTS_OPEN) {
+        in[0] = gpu_open_case(s, u);
     } else if (s->o.operand[0].bits == 16) {
         in[0] = u >> 16;
         in[1] = u & 0xffff;

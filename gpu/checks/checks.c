@@ -73,6 +73,7 @@ static void fill_scalar(gpu_scalar *s, const scalar_row *r, size_t i)
     s->instruction = r->instruction;
     s->inputs = r->inputs;
     s->expected = r->expected;
+    s->unit = r->instruction >= GPU_ARITH_F16 ? GPU_UNIT_ARITH : GPU_UNIT_CONVERT;
     s->stream = i;
     s->o.op = (mpsim_op)r->op;
     s->o.result = *result;
@@ -256,23 +257,41 @@ static void set_sample(gpu_check *c, uint64_t least)
     c->sample_step = 17 * c->large_step;
 }
 
+static size_t count_dots(void)
+{
+    int instruction, distribution, same_as;
+    size_t n = 0;
+    while (find_dots(n, &instruction, &distribution, &same_as))
+        n++;
+    return n;
+}
+
+/* Conversions and arithmetic, then, behind the dot products, what came later. */
+static int fill_scalar_check(gpu_check *c, size_t i, int *log_count)
+{
+    if (i >= SCALARS)
+        return gpu_cvt_fill(c, i - SCALARS - count_dots(), log_count);
+    const scalar_row *r = &scalar_rows[i];
+    snprintf(c->name, sizeof c->name, "%s", r->name);
+    c->since = r->since;
+    c->question = r->question;
+    *log_count = r->log_count;
+    fill_scalar(&c->scalar, r, i);
+    return 1;
+}
+
 int gpu_check_at(gpu_check *c, size_t i, int sm, int quick)
 {
     memset(c, 0, sizeof *c);
-    if (i < SCALARS) {
-        const scalar_row *r = &scalar_rows[i];
-        snprintf(c->name, sizeof c->name, "%s", r->name);
-        c->since = r->since;
-        c->question = r->question;
-        c->count = (uint64_t)1 << (quick == GPU_RUN_TINY ? 12 : r->log_count - (quick ? 10 : 0));
-        fill_scalar(&c->scalar, r, i);
+    int instruction, distribution, same_as, log_count;
+    char name[48];
+    if (i < SCALARS || !find_dots(i - SCALARS, &instruction, &distribution, &same_as)) {
+        if (!fill_scalar_check(c, i, &log_count))
+            return 0;
+        c->count = (uint64_t)1 << (quick == GPU_RUN_TINY ? 12 : log_count - (quick ? 10 : 0));
         set_sample(c, 8192);
         return sm >= c->since ? 1 : -1;
     }
-    int instruction, distribution, same_as;
-    char name[48];
-    if (!find_dots(i - SCALARS, &instruction, &distribution, &same_as))
-        return 0;
     const gpu_instruction *in = &instructions[instruction];
     gpu_instruction_name(in, name, sizeof name);
     if (same_as < 0)
@@ -370,7 +389,9 @@ uint64_t gpu_check_reference(const gpu_check *c, uint64_t index)
         uint32_t in[3];
         uint64_t code;
         gpu_scalar_case(s, index, in);
-        return gpu_scalar_special(s, in, &code) ? code : mpsim_arith_apply(&s->o, in[0], in[1], in[2], 0, NULL);
+        if (!gpu_scalar_special(s, in, &code))
+            code = mpsim_arith_apply(&s->o, gpu_scalar_operand(s, in, 0), in[1], in[2], 0, NULL);
+        return gpu_scalar_is_asked(s, in, code) ? code : 0;
     }
     mpsim_model m;
     dot_case x;
@@ -432,7 +453,7 @@ void gpu_check_describe(const gpu_check *c, uint64_t index, uint64_t hardware, c
         uint32_t in[3];
         gpu_scalar_case(s, index, in);
         for (int i = 0; i < mpsim_op_operands(s->o.op); i++)
-            put_value(&t, names[i], &s->o.operand[i], in[i]);
+            put_value(&t, names[i], &s->o.operand[i], gpu_scalar_operand(s, in, i));
         put_value(&t, ": hardware", &s->o.result, hardware);
         put_value(&t, ", reference", &s->o.result, reference);
         return;

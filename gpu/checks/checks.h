@@ -14,9 +14,23 @@ extern "C" {
 /* ---- operations on scalars ---- */
 
 typedef enum gpu_inputs {
-    GPU_INPUTS_EVERY,  /* all codes of a format of 32 bits, or all pairs of codes of 16 bits      */
-    GPU_INPUTS_TRIPLES /* random and structured operands, see cases.h                             */
+    GPU_INPUTS_EVERY,   /* all codes of a format of 32 bits, or all pairs of codes of 16 bits      */
+    GPU_INPUTS_TRIPLES, /* random and structured operands, see cases.h                             */
+    GPU_INPUTS_CODES,   /* all codes of a format of 8 or 16 bits, in both places of a pair         */
+    GPU_INPUTS_WIDE,    /* random and structured numbers of binary64                               */
+    GPU_INPUTS_OPEN     /* binary32: NaNs, and negative numbers that the result has nothing for    */
 } gpu_inputs;
+
+/* Inputs whose results no text settles: they are left out of a check, and asked by a check of their own, whose
+ * mismatches answer a question. */
+enum {
+    GPU_OPEN_NANS = 1, /* a result that is NaN: its bits                                          */
+    GPU_OPEN_SMALL = 2 /* relu of -0, and of negative numbers that may round to -0: which zero    */
+};
+typedef enum gpu_asked { GPU_ASKED_SETTLED, GPU_ASKED_OPEN } gpu_asked;
+
+/* The kernels of operations on scalars. */
+typedef enum gpu_unit { GPU_UNIT_CONVERT, GPU_UNIT_ARITH, GPU_UNIT_CVT } gpu_unit;
 
 /* The hardware's instructions; the names of PTX. */
 enum {
@@ -47,6 +61,8 @@ typedef struct gpu_scalar {
     int instruction; /* GPU_CVT_*, GPU_ARITH_* */
     int inputs;      /* gpu_inputs */
     int expected;    /* gpu_expected */
+    int unit;        /* gpu_unit */
+    int open, asked; /* GPU_OPEN_*, gpu_asked: output 0 stands for what is left out */
     uint64_t stream; /* of random inputs */
     mpsim_arith o;   /* the reference: MPSIM_OP_CONVERT from binary32 for conversions */
 } gpu_scalar;
@@ -126,6 +142,10 @@ typedef struct gpu_check {
     gpu_scalar scalar;
     gpu_dots dots;
 } gpu_check;
+
+/* gpu_cvt_fill -- conversion i of conversions.h as a check, but for its sample: 1, or 0 past the end. log_count: of the
+ * inputs of a whole run. */
+int gpu_cvt_fill(gpu_check *c, size_t i, int *log_count);
 
 /* gpu_check_at -- check i for a device: 1; 0 past the end; -1 if the device has no such instruction
  * or there is no model of it (name and since are filled, sm = 0 always says so for dot products). */

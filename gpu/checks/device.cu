@@ -81,9 +81,10 @@ static uint64_t launch_outputs(const gpu_check *c)
 
 static cudaError_t launch(const gpu_check *c, const gpu_span *span, gpu_tally *tally)
 {
+    static cudaError_t (*const scalars[])(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally) = {
+        gpu_convert_launch, gpu_arith_launch, gpu_cvt_launch}; /* by gpu_unit */
     if (!c->is_dots)
-        return c->scalar.instruction >= GPU_ARITH_F16 ? gpu_arith_launch(&c->scalar, span, tally)
-                                                      : gpu_convert_launch(&c->scalar, span, tally);
+        return scalars[c->scalar.unit](&c->scalar, span, tally);
     return gpu_instruction_at(c->dots.instruction)->family == GPU_WGMMA
                ? gpu_wgmma_launch(&c->dots, span, tally, device.swap)
                : gpu_mma_launch(&c->dots, span, tally);

@@ -1,7 +1,7 @@
 /* reference.h -- what a check expects, from the integer reference; C17 and CUDA. */
 #pragma once
 
-#include "checks.h"
+#include "cases.h"
 #include "../../lib/dot/scalar.h"
 
 /* What a check expects that the library does not give: 1, and *code. */
@@ -12,11 +12,44 @@ static inline MPSIM_HD int gpu_scalar_special(const gpu_scalar *s, const uint32_
     return s->expected == GPU_ZERO || (s->expected == GPU_NANS_CUT && is_nan);
 }
 
-static inline MPSIM_HD uint64_t gpu_scalar_reference(const gpu_scalar *s, const uint32_t in[3])
+/* The code of operand k: two words of binary64. */
+static inline MPSIM_HD uint64_t gpu_scalar_operand(const gpu_scalar *s, const uint32_t in[3], int k)
+{
+    return s->o.operand[k].bits == 64 ? (uint64_t)in[1] << 32 | in[0] : in[k];
+}
+
+/* Whether no text settles the result, whose code is `code`. */
+static inline MPSIM_HD int gpu_scalar_is_open(const gpu_scalar *s, const uint32_t in[3], uint64_t code)
+{
+    const mpsim_number x = mpsim_scalar_unpack(&s->o.operand[0], gpu_scalar_operand(s, in, 0));
+    const int least = gpu_least_exponent(&s->o.result);
+    if (x.kind == MPSIM_NUMBER_NAN || mpsim_scalar_classify(&s->o.result, code) == MPSIM_CLASS_NAN)
+        return s->open & GPU_OPEN_NANS;
+    return s->open & GPU_OPEN_SMALL && x.kind == MPSIM_NUMBER_FINITE && x.sign &&
+           (x.hi == 0 || x.exp < least || (x.exp == least && x.hi == (uint64_t)1 << 63));
+}
+
+static inline MPSIM_HD int gpu_scalar_is_asked(const gpu_scalar *s, const uint32_t in[3], uint64_t code)
+{
+    return !s->open || (gpu_scalar_is_open(s, in, code) != 0) == (s->asked == GPU_ASKED_OPEN);
+}
+
+/* What is left out has no reference: GPU_NOT_ASKED. */
+#define GPU_NOT_ASKED (~(uint64_t)0)
+static inline MPSIM_HD uint64_t gpu_scalar_expected(const gpu_scalar *s, const uint32_t in[3])
 {
     unsigned flags;
     uint64_t code;
-    return gpu_scalar_special(s, in, &code) ? code : mpsim_scalar_arith(&s->o, in[0], in[1], in[2], 0, &flags);
+    if (!gpu_scalar_special(s, in, &code))
+        code = mpsim_scalar_arith(&s->o, gpu_scalar_operand(s, in, 0), in[1], in[2], 0, &flags);
+    return gpu_scalar_is_asked(s, in, code) ? code : GPU_NOT_ASKED;
+}
+
+/* The same as an output: 0 for what is left out. */
+static inline MPSIM_HD uint64_t gpu_scalar_reference(const gpu_scalar *s, const uint32_t in[3])
+{
+    const uint64_t code = gpu_scalar_expected(s, in);
+    return code == GPU_NOT_ASKED ? 0 : code;
 }
 
 /* c + the sum of a[k] b[k] by a model with fused additions, at most one chunk, of operands that fill
