@@ -31,6 +31,7 @@ table() {
 # no device has answered these
 machine     -       5   1  nvidia-smi -q
 cvt         -      30   9  GPU --only cvt
+memory      -      30   6  GPU --only memory
 # an H200 answered these, but their logs are not kept
 statistics  timed  45  29  STATISTICS
 watch       timed  35  12  PYTHON python/cuda_check.py --quick --output TO/watch.json
@@ -41,7 +42,7 @@ racecheck-statistics - 50 30 SANITIZER --tool racecheck --error-exitcode 9 STATI
 # an H200 answered these on 26 November 2026
 speed       timed  45  10  GPU --only speed
 pytorch     beside 80  45  PYTHON data/record/ask_device.py --device cuda --jobs 5 --total LIMIT TRACES --output-dir TO/pytorch
-checks      -      35   7  GPU --only checks --skip wgmma --skip cvt
+checks      -      35   7  GPU --only checks --skip wgmma --skip cvt --skip memory
 wgmma       -      30   3  GPU --only wgmma --skip speed
 probes      -      15   1  GPU --only probes
 training    -      60  40  GPU --only training --skip fp8 --skip gpt

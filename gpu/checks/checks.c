@@ -269,8 +269,10 @@ static size_t count_dots(void)
 /* Conversions and arithmetic, then, behind the dot products, what came later. */
 static int fill_scalar_check(gpu_check *c, size_t i, int *log_count)
 {
-    if (i >= SCALARS)
-        return gpu_cvt_fill(c, i - SCALARS - count_dots(), log_count);
+    if (i >= SCALARS) {
+        const size_t later = i - SCALARS - count_dots(), cvts = gpu_cvt_count();
+        return later < cvts ? gpu_cvt_fill(c, later, log_count) : gpu_reduction_fill(c, later - cvts, log_count);
+    }
     const scalar_row *r = &scalar_rows[i];
     snprintf(c->name, sizeof c->name, "%s", r->name);
     c->since = r->since;
@@ -389,7 +391,7 @@ uint64_t gpu_check_reference(const gpu_check *c, uint64_t index)
         uint32_t in[3];
         uint64_t code;
         gpu_scalar_case(s, index, in);
-        if (!gpu_scalar_special(s, in, &code))
+        if (!gpu_scalar_given(s, in, &code))
             code = mpsim_arith_apply(&s->o, gpu_scalar_operand(s, in, 0), in[1], in[2], 0, NULL);
         return gpu_scalar_is_asked(s, in, code) ? code : 0;
     }

@@ -24,13 +24,13 @@ typedef enum gpu_inputs {
 /* Inputs whose results no text settles: they are left out of a check, and asked by a check of their own, whose
  * mismatches answer a question. */
 enum {
-    GPU_OPEN_NANS = 1, /* a result that is NaN: its bits                                          */
+    GPU_OPEN_NANS = 1, /* a result that is NaN: its bits; min and max of a NaN, and of -0 and +0  */
     GPU_OPEN_SMALL = 2 /* relu of -0, and of negative numbers that may round to -0: which zero    */
 };
 typedef enum gpu_asked { GPU_ASKED_SETTLED, GPU_ASKED_OPEN } gpu_asked;
 
 /* The kernels of operations on scalars. */
-typedef enum gpu_unit { GPU_UNIT_CONVERT, GPU_UNIT_ARITH, GPU_UNIT_CVT } gpu_unit;
+typedef enum gpu_unit { GPU_UNIT_CONVERT, GPU_UNIT_ARITH, GPU_UNIT_CVT, GPU_UNIT_REDUCE } gpu_unit;
 
 /* The hardware's instructions; the names of PTX. */
 enum {
@@ -54,17 +54,20 @@ enum {
 typedef enum gpu_expected {
     GPU_ROUNDED,  /* what the library gives                                               */
     GPU_NANS_CUT, /* the same, but a NaN's leading bits, which may be those of an infinity */
-    GPU_ZERO      /* 0                                                                    */
+    GPU_ZERO,     /* 0                                                                    */
+    GPU_LESSER,   /* one of the two operands                                              */
+    GPU_GREATER
 } gpu_expected;
 
 typedef struct gpu_scalar {
-    int instruction; /* GPU_CVT_*, GPU_ARITH_* */
-    int inputs;      /* gpu_inputs */
-    int expected;    /* gpu_expected */
-    int unit;        /* gpu_unit */
-    int open, asked; /* GPU_OPEN_*, gpu_asked: output 0 stands for what is left out */
-    uint64_t stream; /* of random inputs */
-    mpsim_arith o;   /* the reference: MPSIM_OP_CONVERT from binary32 for conversions */
+    int instruction;         /* GPU_CVT_*, GPU_ARITH_* */
+    int inputs;              /* gpu_inputs */
+    int expected;            /* gpu_expected */
+    int unit;                /* gpu_unit */
+    int open, asked;         /* GPU_OPEN_*, gpu_asked: output 0 stands for what is left out */
+    int elements, is_shared; /* GPU_UNIT_REDUCE: what an instruction changes, and where */
+    uint64_t stream;         /* of random inputs */
+    mpsim_arith o;           /* the reference: MPSIM_OP_CONVERT from binary32 for conversions */
 } gpu_scalar;
 
 /* ---- dot products ---- */
@@ -146,6 +149,9 @@ typedef struct gpu_check {
 /* gpu_cvt_fill -- conversion i of conversions.h as a check, but for its sample: 1, or 0 past the end. log_count: of the
  * inputs of a whole run. */
 int gpu_cvt_fill(gpu_check *c, size_t i, int *log_count);
+size_t gpu_cvt_count(void);
+/* gpu_reduction_fill -- the same of reductions.h. */
+int gpu_reduction_fill(gpu_check *c, size_t i, int *log_count);
 
 /* gpu_check_at -- check i for a device: 1; 0 past the end; -1 if the device has no such instruction
  * or there is no model of it (name and since are filled, sm = 0 always says so for dot products). */

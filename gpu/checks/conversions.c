@@ -81,6 +81,14 @@ static void fill(gpu_check *c, size_t row, int asked, int *log_count)
                                        : ", small negatives");
 }
 
+size_t gpu_cvt_count(void)
+{
+    size_t n = GPU_CONVERSION_ROWS;
+    for (size_t row = 0; row < GPU_CONVERSION_ROWS; row++)
+        n += what_is_open(&rows[row]) != 0;
+    return n;
+}
+
 int gpu_cvt_fill(gpu_check *c, size_t i, int *log_count)
 {
     if (i < GPU_CONVERSION_ROWS) {

@@ -82,7 +82,7 @@ static uint64_t launch_outputs(const gpu_check *c)
 static cudaError_t launch(const gpu_check *c, const gpu_span *span, gpu_tally *tally)
 {
     static cudaError_t (*const scalars[])(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally) = {
-        gpu_convert_launch, gpu_arith_launch, gpu_cvt_launch}; /* by gpu_unit */
+        gpu_convert_launch, gpu_arith_launch, gpu_cvt_launch, gpu_reduce_launch}; /* by gpu_unit */
     if (!c->is_dots)
         return scalars[c->scalar.unit](&c->scalar, span, tally);
     return gpu_instruction_at(c->dots.instruction)->family == GPU_WGMMA

@@ -18,6 +18,42 @@ static inline MPSIM_HD uint64_t gpu_scalar_operand(const gpu_scalar *s, const ui
     return s->o.operand[k].bits == 64 ? (uint64_t)in[1] << 32 | in[0] : in[k];
 }
 
+static inline MPSIM_HD int gpu_scalar_chooses(const gpu_scalar *s)
+{
+    return s->expected == GPU_LESSER || s->expected == GPU_GREATER;
+}
+
+/* The lesser or the greater operand, as PTX's min and max have it: of a number and a NaN the number, a canonical NaN of
+ * two; -0 is less than +0. */
+static inline MPSIM_HD uint64_t gpu_scalar_choice(const gpu_scalar *s, const uint32_t in[3])
+{
+    const mpsim_format *f = &s->o.result;
+    const mpsim_number x = mpsim_scalar_unpack(f, in[0]), y = mpsim_scalar_unpack(f, in[1]);
+    int order = mpsim_number_compare(x, y);
+    if (x.kind == MPSIM_NUMBER_NAN && y.kind == MPSIM_NUMBER_NAN)
+        return mpsim_scalar_nan(f, &s->o.rounding, 0, 0);
+    if (order == MPSIM_UNORDERED)
+        return x.kind == MPSIM_NUMBER_NAN ? in[1] : in[0];
+    if (order == MPSIM_EQUAL)
+        order = y.sign - x.sign;
+    return (order <= 0) == (s->expected == GPU_LESSER) ? in[0] : in[1];
+}
+
+/* What is expected without arithmetic: 1, and *code. */
+static inline MPSIM_HD int gpu_scalar_given(const gpu_scalar *s, const uint32_t in[3], uint64_t *code)
+{
+    if (!gpu_scalar_chooses(s))
+        return gpu_scalar_special(s, in, code);
+    *code = gpu_scalar_choice(s, in);
+    return 1;
+}
+
+/* Whether no text settles the lesser and the greater of two operands. */
+static inline MPSIM_HD int gpu_choice_is_open(mpsim_number x, mpsim_number y)
+{
+    return y.kind == MPSIM_NUMBER_NAN || (mpsim_number_is_zero(x) && mpsim_number_is_zero(y) && x.sign != y.sign);
+}
+
 /* Whether no text settles the result, whose code is `code`. */
 static inline MPSIM_HD int gpu_scalar_is_open(const gpu_scalar *s, const uint32_t in[3], uint64_t code)
 {
@@ -25,6 +61,8 @@ static inline MPSIM_HD int gpu_scalar_is_open(const gpu_scalar *s, const uint32_
     const int least = gpu_least_exponent(&s->o.result);
     if (x.kind == MPSIM_NUMBER_NAN || mpsim_scalar_classify(&s->o.result, code) == MPSIM_CLASS_NAN)
         return s->open & GPU_OPEN_NANS;
+    if (gpu_scalar_chooses(s))
+        return gpu_choice_is_open(x, mpsim_scalar_unpack(&s->o.operand[1], in[1]));
     return s->open & GPU_OPEN_SMALL && x.kind == MPSIM_NUMBER_FINITE && x.sign &&
            (x.hi == 0 || x.exp < least || (x.exp == least && x.hi == (uint64_t)1 << 63));
 }
@@ -40,7 +78,7 @@ static inline MPSIM_HD uint64_t gpu_scalar_expected(const gpu_scalar *s, const u
 {
     unsigned flags;
     uint64_t code;
-    if (!gpu_scalar_special(s, in, &code))
+    if (!gpu_scalar_given(s, in, &code))
         code = mpsim_scalar_arith(&s->o, gpu_scalar_operand(s, in, 0), in[1], in[2], 0, &flags);
     return gpu_scalar_is_asked(s, in, code) ? code : GPU_NOT_ASKED;
 }

@@ -77,6 +77,7 @@ struct gpu_local {
 /* The launches, each asynchronous on the default stream. They return the error of the launch. */
 cudaError_t gpu_convert_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally);
 cudaError_t gpu_cvt_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally);
+cudaError_t gpu_reduce_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally);
 cudaError_t gpu_arith_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally);
 /* Spans of dot products hold whole tiles. `swap`: see wgmma.cu. */
 cudaError_t gpu_mma_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally);

@@ -122,6 +122,11 @@ cudaError_t gpu_cvt_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally 
     return answer_scalar("cvt_kernel", s, span, tally);
 }
 
+cudaError_t gpu_reduce_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally)
+{
+    return answer_scalar("reduce_kernel", s, span, tally);
+}
+
 cudaError_t gpu_arith_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally)
 {
     return answer_scalar("arith_kernel", s, span, tally);

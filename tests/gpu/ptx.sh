@@ -49,17 +49,17 @@ lists() { # lists NAME FILE INSTRUCTION...: each stands in the file
     ok $? "$name"
 }
 
-for f in convert cvt arith mma device; do
+for f in convert cvt reduce arith mma device; do
     ptx $f sm_90
 done
 ptx wgmma sm_90a
 
 # ---- no floating point but the instruction under test: so none in the integer reference ----
-for f in convert cvt mma wgmma device; do
+for f in convert cvt reduce mma wgmma device; do
     none "$f.cu computes nothing in floating point" "$(arithmetic "$dir/$f.ptx")"
 done
 none "no flushing to zero and no approximation outside arith.cu" \
-    "$(grep -n -E '\.(ftz|approx)' "$dir/convert.ptx" "$dir/cvt.ptx" "$dir/mma.ptx" "$dir/wgmma.ptx" "$dir/device.ptx")"
+    "$(grep -n -E '\.(ftz|approx)' "$dir/convert.ptx" "$dir/cvt.ptx" "$dir/reduce.ptx" "$dir/mma.ptx" "$dir/wgmma.ptx" "$dir/device.ptx")"
 
 # ---- arith.cu, kernel by kernel ----
 for k in hardware16 hardware_bf16 hardware32; do
@@ -90,9 +90,14 @@ done
 lists "convert.cu has every cvt" "$dir/convert.ptx" cvt.rn.f16.f32 cvt.rz.f16.f32 cvt.rn.bf16.f32 \
     cvt.rz.bf16.f32 cvt.rna.tf32.f32 cvt.rn.tf32.f32 cvt.rz.tf32.f32 cvt.rn.satfinite.e4m3x2.f32 \
     cvt.rn.satfinite.e5m2x2.f32
+rows() { # rows FILE.c: the first strings of the table that it makes of its list
+    "${CC:-cc}" -E "$MPSIM_SRCDIR/gpu/checks/$1" -I"$MPSIM_SRCDIR/lib/include" |
+        grep -o '{"[a-z][^,{]*\.[^,]*' | sed 's/[{"]//g; s/memory //; s/async\.bulk\./&global.shared::cta.bulk_group./; s/ //g'
+}
 # shellcheck disable=SC2046 # words
-lists "cvt.cu has every cvt of its list" "$dir/cvt.ptx" $("${CC:-cc}" -E "$MPSIM_SRCDIR/gpu/checks/conversions.c" \
-    -I"$MPSIM_SRCDIR/lib/include" | grep -o '{"cvt[^,]*' | tr -d '{" ')
+lists "cvt.cu has every cvt of its list" "$dir/cvt.ptx" $(rows conversions.c)
+# shellcheck disable=SC2046 # words
+lists "reduce.cu has every red, atom and cp.reduce of its list" "$dir/reduce.ptx" $(rows reductions.c)
 mma=mma.sync.aligned.m16n8
 lists "mma.cu has every mma.sync" "$dir/mma.ptx" \
     ${mma}k8.row.col.f32.f16.f16.f32 ${mma}k16.row.col.f32.f16.f16.f32 \

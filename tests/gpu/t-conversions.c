@@ -76,6 +76,26 @@ static const struct {
     {"cvt.rm.f32.f64", 0x00000001, 0xbff00000, 0xbf800001},
     {"cvt.rn.f16.f64", 0x00000001, 0x3ff00200, 0x3c01}, /* above the middle by 2^-52: binary32 would lose it */
     {"cvt.rn.bf16.f64", 0x00000001, 0x3ff01000, 0x3f81},
+    {"memory red.global.add.noftz.f16x2", 0x0001, 0x0002, 0x0003}, /* subnormal numbers stay */
+    {"memory red.global.add.noftz.f16x2", 0x6800, 0x3c00, 0x6800}, /* 2048 + 1: a tie */
+    {"memory red.global.add.noftz.f16x2", 0x6800, 0x3e00, 0x6801},
+    {"memory red.global.add.noftz.f16x2", 0x7bff, 0x4c00, 0x7c00},
+    {"memory red.global.add.noftz.f16x2", 0x8000, 0x8000, 0x8000},
+    {"memory red.global.add.noftz.f16x2", 0x7c00, 0xfc00, OUT},
+    {"memory red.global.add.noftz.f16x2, NaNs", 0x7c00, 0xfc00, 0x7fff},
+    {"memory red.global.add.f32", 0x00400000, 0x3f800000, 0x3f800000},
+    {"memory red.global.add.f32", 0x807fffff, 0x80000001, 0x80000000}, /* flushed, of its sign */
+    {"memory red.global.add.f32", 0x80800001, 0x00800000, 0x80000000}, /* so is a result */
+    {"memory red.shared.add.f32", 0x80800001, 0x00800000, 0x80000001},
+    {"memory cp.reduce.async.bulk.add.f32", 0x807fffff, 0x80000001, 0x80000000},
+    {"memory cp.reduce.async.bulk.add.noftz.bf16", 0x0001, 0x8003, 0x8002},
+    {"memory red.global.min.noftz.v8.f16", 0x0001, 0x8001, 0x8001},
+    {"memory red.global.max.noftz.v8.f16", 0xfc00, 0x8001, 0x8001},
+    {"memory red.global.max.noftz.v8.f16", 0xfc00, 0x7e00, OUT},
+    {"memory red.global.max.noftz.v8.f16", 0x8000, 0x0000, OUT},
+    {"memory red.global.max.noftz.v8.f16, NaNs", 0x8000, 0x0000, 0x0000},
+    {"memory red.global.min.noftz.v8.f16, NaNs", 0xfe00, 0x3c00, 0x3c00},
+    {"memory cp.reduce.async.bulk.min.bf16", 0xff80, 0x7f80, 0xff80},
 };
 
 static void test_numbers(void)
