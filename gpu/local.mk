@@ -22,7 +22,9 @@ EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_stats_sources) gpu/st
   gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_path.cuh gpu/kernels/gemm_wgmma.cuh \
   gpu/kernels/layers.cuh gpu/kernels/list.cuh gpu/kernels/lists.cuh gpu/kernels/optimizer.cuh \
   gpu/kernels/quantize.cuh gpu/kernels/rows.cuh gpu/kernels/squares.cuh gpu/kernels/sums.cuh gpu/kernels/tokens.cuh \
-  gpu/speed/measure.cuh gpu/speed/products.cuh gpu/speed/speed.h gpu/speed/tensors.cuh
+  gpu/speed/attention.cuh gpu/speed/layers.cuh gpu/speed/measure.cuh gpu/speed/products.cuh gpu/speed/speed.h gpu/speed/tensors.cuh \
+  gpu/speed/beside/heads.py gpu/speed/beside/layers.py gpu/speed/beside/multiply.py gpu/speed/beside/timing.py \
+  gpu/speed/beside/updates.py
 # Libraries of NVIDIA, looked for at run time.
 speed_libraries = gpu/speed/cublas.c gpu/speed/cublas.h gpu/speed/library.c gpu/speed/library.h \
   gpu/speed/nvml.c gpu/speed/nvml.h

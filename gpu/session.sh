@@ -32,6 +32,8 @@ table() {
 machine     -       5   1  nvidia-smi -q
 cvt         -      30   9  GPU --only cvt
 memory      -      30   6  GPU --only memory
+speed       timed  60  22  GPU --only speed
+beside      timed 110  55  PYTHON data/record/ask_device.py --device cuda --modules gpu/speed/beside --total LIMIT --output-dir TO/beside multiply heads layers updates
 # an H200 answered these, but their logs are not kept
 statistics  timed  45  29  STATISTICS
 watch       timed  35  12  PYTHON python/cuda_check.py --quick --output TO/watch.json
@@ -40,7 +42,6 @@ racecheck   -      35  14  SANITIZER --tool racecheck --error-exitcode 9 GPU --o
 memcheck-statistics - 40 20 SANITIZER --tool memcheck --error-exitcode 9 STATISTICS --small --piece 1/4
 racecheck-statistics - 50 30 SANITIZER --tool racecheck --error-exitcode 9 STATISTICS --small --piece 1/8
 # an H200 answered these on 26 November 2026
-speed       timed  45  10  GPU --only speed
 pytorch     beside 80  45  PYTHON data/record/ask_device.py --device cuda --jobs 5 --total LIMIT TRACES --output-dir TO/pytorch
 checks      -      35   7  GPU --only checks --skip wgmma --skip cvt --skip memory
 wgmma       -      30   3  GPU --only wgmma --skip speed

@@ -67,18 +67,18 @@ int gpu_print_probe(const gpu_probe *p, size_t i, int sm)
 
 void gpu_print_speeds_head(void)
 {
-    printf("%-46s %10s %12s %7s  %-9s\n", "speed", "ms", "", "share", "bits");
+    printf("%-52s %10s %12s %7s  %-9s\n", "speed", "ms", "", "share", "bits");
 }
 
 int gpu_print_speed(const gpu_speed_row *r)
 {
     static const char *const bits[] = {"-", "DIFFERENT", "equal"};
     if (r->status != GPU_DONE) {
-        printf("%-46s %s: %s\n", r->name, r->status == GPU_SKIPPED ? "skipped" : "FAILED", r->text);
+        printf("%-52s %s: %s\n", r->name, r->status == GPU_SKIPPED ? "skipped" : "FAILED", r->text);
         return r->status == GPU_SKIPPED ? GPU_AGREES : GPU_TROUBLE;
     }
     const double rate = r->seconds > 0 ? (r->bytes + r->flops) / r->seconds : 0;
-    printf("%-46s %10.3f %7.1f %s %6.1f%%  %-9s  %s", r->name, r->seconds * 1e3,
+    printf("%-52s %10.3f %7.1f %s %6.1f%%  %-9s  %s", r->name, r->seconds * 1e3,
            r->bytes > 0 ? rate * 1e-9 : rate * 1e-12, r->bytes > 0 ? "GB/s" : "Tf/s", r->share * 100,
            bits[r->checked + 1], r->text);
     if (r->differing)

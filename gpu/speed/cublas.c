@@ -11,9 +11,10 @@ enum {
     R_32F = 0,
     R_16F = 2,
     R_16BF = 14,
-    R_8F_E4M3 = 28,    /* cudaDataType     */
-    COMPUTE_32F = 68,  /* cublasComputeType_t */
-    ALGO_DEFAULT = -1, /* cublasGemmAlgo_t    */
+    R_8F_E4M3 = 28, /* cudaDataType     */
+    COMPUTE_32F = 68,
+    COMPUTE_32F_FAST_TF32 = 77, /* cublasComputeType_t */
+    ALGO_DEFAULT = -1,          /* cublasGemmAlgo_t    */
     DESC_TRANSA = 3,
     DESC_TRANSB = 4,
     DESC_FAST_ACCUM = 25,        /* cublasLtMatmulDescAttributes_t */
@@ -63,13 +64,26 @@ void gpu_cublas_close(gpu_cublas *b)
     memset(b, 0, sizeof *b);
 }
 
+static const struct {
+    const char *format;
+    int type, compute;
+} operand_types[] = {{"fp16", R_16F, COMPUTE_32F},
+                     {"bf16", R_16BF, COMPUTE_32F},
+                     {"tf32", R_32F, COMPUTE_32F_FAST_TF32},
+                     {"binary32", R_32F, COMPUTE_32F}};
+
 /* Columns first there: d^T = b^T a^T. */
-int gpu_cublas_gemm(const gpu_cublas *b, int n, int bf16, int b_transposed, const void *a, const void *x, void *d)
+int gpu_cublas_gemm(const gpu_cublas *b, int n, const char *format, int b_transposed, const void *a, const void *x,
+                    void *d)
 {
     const float one = 1, zero = 0;
-    const int type = bf16 ? R_16BF : R_16F;
+    size_t i = 0;
+    while (strcmp(operand_types[i].format, format) != 0)
+        if (++i == sizeof operand_types / sizeof *operand_types)
+            return GPU_CUBLAS_NOT_SUPPORTED;
+    const int type = operand_types[i].type;
     return b->gemm_ex(b->handle, b_transposed ? OP_T : OP_N, OP_N, n, n, n, &one, x, type, n, a, type, n, &zero, d,
-                      R_32F, n, COMPUTE_32F, ALGO_DEFAULT);
+                      R_32F, n, operand_types[i].compute, ALGO_DEFAULT);
 }
 
 /* ---- cublasLt ---- */

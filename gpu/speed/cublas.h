@@ -29,9 +29,10 @@ typedef struct gpu_cublas {
 int gpu_cublas_open(gpu_cublas *b, const char *name, char *why, size_t size);
 void gpu_cublas_close(gpu_cublas *b);
 
-/* gpu_cublas_gemm -- d = a b, row-major, n x n each; a and b in fp16 (bf16: 1), b as it is or
- * transposed, d in binary32. 0, or a status of cuBLAS. */
-int gpu_cublas_gemm(const gpu_cublas *b, int n, int bf16, int b_transposed, const void *a, const void *x, void *d);
+/* gpu_cublas_gemm -- d = a b, row-major, n x n each; a and b in a format ("fp16", "bf16", "tf32", whose numbers are
+ * those of binary32 words, "binary32"), b as it is or transposed, d in binary32. 0, or a status of cuBLAS. */
+int gpu_cublas_gemm(const gpu_cublas *b, int n, const char *format, int b_transposed, const void *a, const void *x,
+                    void *d);
 
 /* ---- cublasLt: products of e4m3 ---- */
 

@@ -57,6 +57,7 @@ __global__ void compare_kernel(const uint32_t *x, const uint32_t *y, size_t n, g
 
 struct session;
 struct tensor_case;
+struct layer_case;
 struct product_case;
 
 /* A row of the table: what it is, and how it is measured. */
@@ -65,6 +66,7 @@ struct item {
     double bytes, flops;
     void (*measure)(session *s, const item *it);
     const tensor_case *tensor;   /* of operations on tensors */
+    const layer_case *layer;     /* of operations of layers, optimizers and attention */
     const product_case *product; /* of products: operands, model, and which path or library */
     char model[96];
     gpu_gemm_path path;
@@ -142,6 +144,22 @@ int grid_of(session *s, void (*kernel)(T...), int threads)
     int n = 0;
     keep_error(s, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, kernel, threads, 0));
     return s->multiprocessors * (n > 0 ? n : 1);
+}
+
+/* ---- models ---- */
+
+const char *const architectures[] = {"ampere", "ada", "hopper", "blackwell", "rtx-blackwell"};
+
+/* The row of that kind ("bf16-fp32") that the device's products have, or NULL. */
+const char *model_of_device(const char *kind, int sm)
+{
+    static char name[96];
+    for (const char *arch : architectures) {
+        snprintf(name, sizeof name, "%s-%s", arch, kind);
+        if (gpu_gemm_has(name, sm))
+            return name;
+    }
+    return NULL;
 }
 
 /* ---- time ---- */

@@ -15,17 +15,32 @@ enum { DOTS = 64 };
 
 struct product_case {
     const char *format, *model, *more; /* more: what the model adds to a name */
+    int any, blocks; /* any: the model is the same for all architectures; blocks: factors for blocks of 128 of
+                                          the depth, of a for each row, of b for each 128 columns */
 };
 
 /* Codes of a bell for an n x n matrix; `seed` tells two matrices apart. Across: the same numbers,
  * transposed. */
-__global__ void fill_codes_kernel(void *x, size_t n, GPU_CONSTANT(gpu_format) f, uint64_t seed, int across)
+__global__ void fill_codes_kernel(void *x, size_t n, GPU_CONSTANT(gpu_format) f, uint64_t seed, int across, int shift)
 {
     GPU_FOR(i, n * n)
     {
         const uint64_t from = across ? i % n * n + i / n : i;
-        gpu_store(f, x, i, gpu_encode(f, GPU_NEAREST, __uint_as_float(input_bits(BELL, from + seed))).code);
+        gpu_store(f, x, i, gpu_encode(f, GPU_NEAREST, __uint_as_float(input_bits(BELL, from + seed))).code << shift);
     }
+}
+
+/* Factors of blocks: powers of two times 1 or 1.5, so that they are exact in any order of products. */
+__host__ __device__ inline float factor_of(uint64_t i, uint64_t seed)
+{
+    const uint32_t r = mix(i + seed);
+    return mpsim_f32_bits((124 + r % 5) << 23 | (r >> 8 & 1) << 22);
+}
+
+__global__ void fill_factors_kernel(float *x, size_t n, uint64_t seed)
+{
+    GPU_FOR(i, n)
+    x[i] = factor_of(i, seed);
 }
 
 /* ---- a product on the device ---- */
@@ -35,12 +50,28 @@ struct product {
     const mpsim_format *format;
     mpsim_model model;
     size_t n, bytes;        /* order; of a code */
+    int shift;              /* of codes in a word: tf32 for a library, 13 */
+    int blocks;             /* product_case.blocks */
     memory a, b, across, d; /* d = a b; across: b transposed */
+    memory a_factors, b_factors;
 };
+
+const uint64_t A_FACTORS = (uint64_t)1 << 42, B_FACTORS = (uint64_t)1 << 43;
 
 void fill_codes(product *x, const memory &m, const gpu_format &f, uint64_t seed, int across)
 {
-    GPU_LAUNCH(fill_codes_kernel, grid_of(x->s, fill_codes_kernel, 256), 256, 0, m.p, x->n, f, seed, across);
+    GPU_LAUNCH(fill_codes_kernel, grid_of(x->s, fill_codes_kernel, 256), 256, 0, m.p, x->n, f, seed, across, x->shift);
+}
+
+void fill_factors(product *x)
+{
+    const size_t blocks = x->n / GPU_GEMM_BLOCK;
+    x->a_factors.get(x->s, 4 * x->n * blocks);
+    x->b_factors.get(x->s, 4 * blocks * blocks);
+    if (x->s->error != cudaSuccess)
+        return;
+    GPU_LAUNCH(fill_factors_kernel, 64, 256, 0, static_cast<float *>(x->a_factors.p), x->n * blocks, A_FACTORS);
+    GPU_LAUNCH(fill_factors_kernel, 64, 256, 0, static_cast<float *>(x->b_factors.p), blocks * blocks, B_FACTORS);
 }
 
 /* 0, or -1: the row says why. */
@@ -52,6 +83,8 @@ int product_set(product *x, session *s, const item *it)
     x->n = n;
     x->format = mpsim_format_find(it->product->format);
     x->bytes = mpsim_format_code_bytes(x->format);
+    x->shift = it->library && strcmp(it->product->format, "tf32") == 0 ? 13 : 0;
+    x->blocks = it->product->blocks;
     if (mpsim_model_parse(&x->model, it->model) != MPSIM_OK || gpu_format_set(&g, x->format) != 0) {
         give_up(s, GPU_FAILED, "no such model");
         return -1;
@@ -65,9 +98,40 @@ int product_set(product *x, session *s, const item *it)
     fill_codes(x, x->a, g, (uint64_t)1 << 40, 0);
     fill_codes(x, x->b, g, (uint64_t)1 << 41, 0);
     fill_codes(x, x->across, g, (uint64_t)1 << 41, 1);
+    if (x->blocks)
+        fill_factors(x);
     keep_error(s, cudaMemset(x->d.p, 0xff, 4 * n * n));
     keep_error(s, cudaDeviceSynchronize());
     return s->error == cudaSuccess ? 0 : -1;
+}
+
+/* Words of a library back to codes. */
+void shift_back(const product *x, std::vector<unsigned char> *line)
+{
+    for (size_t i = 0; x->shift && i < line->size(); i += 4) {
+        uint32_t word;
+        memcpy(&word, line->data() + i, 4);
+        word >>= x->shift;
+        memcpy(line->data() + i, &word, 4);
+    }
+}
+
+/* The element of row r and column c, in the order of gemm.h: 0, or -1 if the model refuses. */
+int dot_of(const product *x, size_t r, size_t c, const unsigned char *row, const unsigned char *column, uint32_t *to)
+{
+    const size_t depth = x->blocks ? +GPU_GEMM_BLOCK : x->n, blocks = x->n / depth;
+    float s = 0;
+    for (size_t i = 0; i < blocks; i++) {
+        uint64_t sum;
+        const size_t at = i * depth * x->bytes;
+        if (mpsim_dot(&x->model, x->format, row + at, x->format, column + at, depth, 0, NULL, &sum) != MPSIM_OK)
+            return -1;
+        const float p = mpsim_f32_bits(static_cast<uint32_t>(sum));
+        const float a = factor_of(r * blocks + i, A_FACTORS), b = factor_of(c / GPU_GEMM_BLOCK * blocks + i, B_FACTORS);
+        s = x->blocks ? fmaf(a * b, p, s) : p;
+    }
+    *to = mpsim_bits_f32(s);
+    return 0;
 }
 
 /* Some elements of the result, and what mpsim_dot gives: 0, or -1 if the model refuses. */
@@ -77,16 +141,16 @@ int sample_dots(product *x, uint32_t got[DOTS], uint32_t want[DOTS])
     std::vector<unsigned char> row(line), column(line);
     for (uint64_t i = 0; i < DOTS; i++) {
         const size_t r = mix(7 * i) % n, c = mix(7 * i + 3) % n;
-        uint64_t sum;
         const unsigned char *a = static_cast<const unsigned char *>(x->a.p);
         const unsigned char *across = static_cast<const unsigned char *>(x->across.p);
         const uint32_t *d = static_cast<const uint32_t *>(x->d.p);
         keep_error(x->s, cudaMemcpy(row.data(), a + r * line, line, cudaMemcpyDeviceToHost));
         keep_error(x->s, cudaMemcpy(column.data(), across + c * line, line, cudaMemcpyDeviceToHost));
         keep_error(x->s, cudaMemcpy(&got[i], d + r * n + c, sizeof *got, cudaMemcpyDeviceToHost));
-        if (mpsim_dot(&x->model, x->format, row.data(), x->format, column.data(), n, 0, NULL, &sum) != MPSIM_OK)
+        shift_back(x, &row);
+        shift_back(x, &column);
+        if (dot_of(x, r, c, row.data(), column.data(), &want[i]))
             return -1;
-        want[i] = static_cast<uint32_t>(sum);
     }
     return 0;
 }
@@ -134,10 +198,9 @@ void measure_cublas(session *s, const item *it)
         give_up(s, GPU_SKIPPED, why);
         return;
     }
-    const int bf16 = strcmp(it->product->format, "bf16") == 0;
     measure_time(s, [&] {
         status = status ? status
-                        : gpu_cublas_gemm(&library, static_cast<int>(x.n), bf16, it->transposed, x.a.p,
+                        : gpu_cublas_gemm(&library, static_cast<int>(x.n), it->product->format, it->transposed, x.a.p,
                                           it->transposed ? x.across.p : x.b.p, x.d.p);
     });
     finish_library(&x, "cublasGemmEx", status, &library.library);
@@ -183,17 +246,21 @@ int launch_path(product *x, const item *it, void *d)
     p.format = mpsim_format_find("binary32");
     p.d = d;
     p.d_stride = x->n;
+    if (x->blocks) {
+        p.a_factors = gpu_factors{static_cast<const float *>(x->a_factors.p), 1, x->n / GPU_GEMM_BLOCK};
+        p.b_factors = gpu_factors{static_cast<const float *>(x->b_factors.p), GPU_GEMM_BLOCK, x->n / GPU_GEMM_BLOCK};
+    }
     if (gpu_gemm(&p, x->s->plan->sm, it->path, why, sizeof why) == 0)
         return 0;
     give_up(x->s, strncmp(why, "matrix product: ", 16) == 0 ? GPU_FAILED : GPU_SKIPPED, why);
     return -1;
 }
 
-/* The first path of the same model, or NULL: it is this one. */
+/* The first path of the same product, or NULL: it is this one. */
 const item *first_path(const session *s, size_t *at)
 {
     for (size_t i = 0; i < s->at; i++)
-        if (s->items[i].product && !s->items[i].library && strcmp(s->items[i].model, s->items[s->at].model) == 0)
+        if (s->items[i].product == s->items[s->at].product && !s->items[i].library)
             return *at = i, &s->items[i];
     return NULL;
 }
@@ -252,36 +319,55 @@ void set_share_of_libraries(session *s)
         s->row->share = rate_of(s->row) / best;
 }
 
-enum way_for { ALL, SIXTEEN_BITS, EIGHT_BITS }; /* formats */
+/* Formats of operands, a bit each. */
+enum { FP16 = 1, BF16 = 2, TF32 = 4, BINARY32 = 8, E4M3 = 16 };
+
+unsigned bit_of(const char *format)
+{
+    static const char *const names[] = {"fp16", "bf16", "tf32", "binary32", "e4m3"};
+    unsigned i = 0;
+    while (strcmp(names[i], format) != 0)
+        i++;
+    return 1u << i;
+}
 
 struct product_way {
     const char *name, *group;
-    way_for operands;
+    unsigned formats;
     void (*measure)(session *s, const item *it);
     gpu_gemm_path path;
     int transposed, fast;
 };
 
 const product_way product_ways[] = {
-    {"cuBLAS", "cuBLAS", SIXTEEN_BITS, measure_cublas, GPU_GEMM_AUTO, 0, 0},
-    {"cuBLAS, b transposed", "cuBLAS", SIXTEEN_BITS, measure_cublas, GPU_GEMM_AUTO, 1, 0},
-    {"cublasLt, b transposed", "cublasLt", EIGHT_BITS, measure_cublaslt, GPU_GEMM_AUTO, 1, 0},
-    {"cublasLt, fast, b transposed", "cublasLt", EIGHT_BITS, measure_cublaslt, GPU_GEMM_AUTO, 1, 1},
-    {"mma.sync", "mma.sync", SIXTEEN_BITS, measure_path, GPU_GEMM_FAST, 0, 0},
-    {"mma.sync, b transposed", "mma.sync", SIXTEEN_BITS, measure_path, GPU_GEMM_FAST, 1, 0},
-    {"wgmma, b transposed", "wgmma", ALL, measure_path, GPU_GEMM_WGMMA, 1, 0},
-    {"wgmma 128 x 256, b transposed", "wgmma 128 x 256", ALL, measure_path, GPU_GEMM_WIDE, 1, 0}};
+    {"cuBLAS", "cuBLAS", FP16 | BF16 | TF32 | BINARY32, measure_cublas, GPU_GEMM_AUTO, 0, 0},
+    {"cuBLAS, b transposed", "cuBLAS", FP16 | BF16 | TF32 | BINARY32, measure_cublas, GPU_GEMM_AUTO, 1, 0},
+    {"cublasLt, b transposed", "cublasLt", E4M3, measure_cublaslt, GPU_GEMM_AUTO, 1, 0},
+    {"cublasLt, fast, b transposed", "cublasLt", E4M3, measure_cublaslt, GPU_GEMM_AUTO, 1, 1},
+    {"fma", "fma", BINARY32, measure_path, GPU_GEMM_FMA, 0, 0},
+    {"fma, b transposed", "fma", BINARY32, measure_path, GPU_GEMM_FMA, 1, 0},
+    {"mma.sync", "mma.sync", TF32, measure_path, GPU_GEMM_MMA, 0, 0},
+    {"mma.sync, b transposed", "mma.sync", TF32, measure_path, GPU_GEMM_MMA, 1, 0},
+    {"mma.sync", "mma.sync", FP16 | BF16, measure_path, GPU_GEMM_FAST, 0, 0},
+    {"mma.sync, b transposed", "mma.sync", FP16 | BF16, measure_path, GPU_GEMM_FAST, 1, 0},
+    {"wgmma, b transposed", "wgmma", FP16 | BF16 | E4M3, measure_path, GPU_GEMM_WGMMA, 1, 0},
+    {"wgmma 128 x 256, b transposed", "wgmma 128 x 256", FP16 | BF16 | E4M3, measure_path, GPU_GEMM_WIDE, 1, 0}};
 
-/* The ways to compute one model's product; of libraries once for a format, which the first model has. */
+/* Whether there is such a row: libraries once for a format, which the first model has. */
+int has_way(const gpu_speed_plan *plan, const product_case *c, const product_way *w)
+{
+    const int is_wgmma = w->path == GPU_GEMM_WGMMA || w->path == GPU_GEMM_WIDE;
+    const int is_first = !c->more[0];
+    return (w->formats & bit_of(c->format)) != 0 && (!is_wgmma || plan->sm == 90) &&
+           (is_first || (w->measure == measure_path && w->path != GPU_GEMM_WIDE)); /* no such kernel */
+}
+
+/* The ways to compute one model's product. */
 void list_ways(item_list *list, const gpu_speed_plan *plan, const product_case *c, const char *model)
 {
-    const int bits = mpsim_format_find(c->format)->bits;
     const double n = static_cast<double>(plan->order);
     for (const product_way &w : product_ways) {
-        const int library = w.measure != measure_path;
-        const int is_wgmma = w.path == GPU_GEMM_WGMMA || w.path == GPU_GEMM_WIDE;
-        if ((w.operands != ALL && (w.operands == SIXTEEN_BITS) != (bits == 16)) || (is_wgmma && plan->sm != 90) ||
-            (c->more[0] && (library || w.path == GPU_GEMM_WIDE))) /* no such kernel */
+        if (!has_way(plan, c, &w))
             continue;
         item *it = add_item(list, "", w.measure);
         snprintf(it->name, sizeof it->name, "%.8s %zu^3, %.32s%.12s", c->format, plan->order, w.name, c->more);
@@ -290,7 +376,7 @@ void list_ways(item_list *list, const gpu_speed_plan *plan, const product_case *
         it->flops = 2 * n * n * n;
         it->product = c;
         it->path = w.path;
-        it->library = library;
+        it->library = w.measure != measure_path;
         it->transposed = w.transposed;
         it->fast = w.fast;
     }
@@ -298,18 +384,18 @@ void list_ways(item_list *list, const gpu_speed_plan *plan, const product_case *
 
 void list_products(item_list *list, const gpu_speed_plan *plan)
 {
-    static const product_case cases[] = {{"fp16", "fp16-fp32", ""},
-                                         {"bf16", "bf16-fp32", ""},
-                                         {"e4m3", "wgmma-fp8-fp32", ""},
-                                         {"e4m3", "wgmma-fp8-promoted", ", promoted"}};
-    static const char *const architectures[] = {"ampere", "ada", "hopper", "blackwell", "rtx-blackwell"};
-    for (const product_case &c : cases)
-        for (const char *arch : architectures) {
-            char model[96];
-            snprintf(model, sizeof model, "%s-%s", arch, c.model);
-            if (gpu_gemm_has(model, plan->sm))
-                list_ways(list, plan, &c, model);
-        }
+    static const product_case cases[] = {{"fp16", "fp16-fp32", "", 0, 0},
+                                         {"bf16", "bf16-fp32", "", 0, 0},
+                                         {"tf32", "tf32-fp32", "", 0, 0},
+                                         {"binary32", "fma", "", 1, 0},
+                                         {"e4m3", "wgmma-fp8-fp32", "", 0, 0},
+                                         {"e4m3", "wgmma-fp8-promoted", ", promoted", 0, 0},
+                                         {"e4m3", "wgmma-fp8-fp32", ", blocks", 0, 1}};
+    for (const product_case &c : cases) {
+        const char *model = c.any ? c.model : model_of_device(c.model, plan->sm);
+        if (model && (c.blocks ? gpu_gemm_has_factors(model, plan->sm) : gpu_gemm_has(model, plan->sm)))
+            list_ways(list, plan, &c, model);
+    }
 }
 
 } // namespace

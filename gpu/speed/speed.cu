@@ -1,6 +1,6 @@
 /* speed.cu -- see speed.h. */
+#include "attention.cuh"
 #include "products.cuh"
-#include "tensors.cuh"
 
 /* ---- the table ---- */
 
@@ -14,10 +14,14 @@ static int is_in_range(const gpu_speed_plan *plan)
 static void list_items(item_list *list, const gpu_speed_plan *plan)
 {
     list->n = 0;
-    if (is_in_range(plan) && plan->elements)
+    if (is_in_range(plan) && plan->elements) {
         list_tensors(list, plan);
+        list_layers(list, plan);
+    }
     if (is_in_range(plan) && plan->order)
         list_products(list, plan);
+    if (is_in_range(plan) && plan->order)
+        list_attention(list, plan);
 }
 
 static void begin_row(gpu_speed_row *r, const item *it, gpu_status status, const char *text)
@@ -71,6 +75,15 @@ static void close_session(session *s)
         gpu_nvml_close(s->nvml);
 }
 
+/* Of the libraries' products, or of the copy; attention has neither: see beside.py. */
+static void set_share(session *s, const item *it)
+{
+    if (it->product)
+        set_share_of_libraries(s);
+    else if (it->bytes > 0)
+        set_share_of_copy(s);
+}
+
 int gpu_speed_measure(gpu_speed_row *rows, size_t count, size_t i, const gpu_speed_plan *plan)
 {
     item_list list;
@@ -85,9 +98,7 @@ int gpu_speed_measure(gpu_speed_row *rows, size_t count, size_t i, const gpu_spe
     if (s.error == cudaSuccess)
         it->measure(&s, it);
     close_session(&s);
-    if (s.row->status == GPU_DONE && it->product)
-        set_share_of_libraries(&s);
-    else if (s.row->status == GPU_DONE)
-        set_share_of_copy(&s);
+    if (s.row->status == GPU_DONE)
+        set_share(&s, it);
     return s.row->status == GPU_FAILED ? -1 : 0;
 }

@@ -83,7 +83,8 @@ const tensor_case tensor_cases[] = {
     {"digest of binary32", "digest", "binary32", NULL, NULL, 4},
     {"digest of bf16", "digest", "bf16", NULL, NULL, 2},
     {"quantize bf16, one scale, e4m3", "quantize, one scale", "bf16", "e4m3", "te-current", 2 + 2 + 1},
-    {"quantize bf16, MXFP8, as bf16", "quantize, blocks", "bf16", "bf16", "mxfp8", 2 + 2}};
+    {"quantize bf16, MXFP8, as bf16", "quantize, blocks", "bf16", "bf16", "mxfp8", 2 + 2},
+    {"quantize bf16, NVFP4, as bf16", "quantize, NVFP4", "bf16", "bf16", "nvfp4", 2 + 2 + 2}};
 
 enum { COLUMNS = 1024, SAMPLE = 1 << 20 };
 
@@ -118,25 +119,34 @@ train_tensor tensor_of(const char *format, size_t rows)
     return t;
 }
 
-/* n elements: the numbers of the sample again and again, as sums with zeros. 0, or -1. */
-int fill_tensor(operands *o, const tensor_case *c, size_t n, size_t sample)
+/* A tensor whose first `rows` rows hold numbers from place `first` on, as often as it has rows: as sums with zeros. 0,
+ * or -1. */
+int make_repeated(train_engine *e, train_tensor *x, size_t rows, int kind, uint64_t first)
 {
-    const train_ops *ops = o->e.ops;
-    std::vector<float> values(sample);
+    std::vector<float> values(rows * x->cols);
     mpsim_rounding r;
-    train_tensor table = tensor_of(c->from, sample / COLUMNS);
-    o->x = tensor_of(c->from, n / COLUMNS);
-    o->y = tensor_of(c->to ? c->to : c->from, c->to ? n / COLUMNS : 1);
+    train_tensor table = *x;
+    table.rows = rows;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     r.overflow = MPSIM_OVERFLOW_MAX;
-    for (size_t i = 0; i < sample; i++)
-        values[i] = mpsim_f32_bits(input_bits(c->recipe ? BELL : UNIFORM_EXPONENTS, i));
-    mpsim_round_array_f32(table.format, &r, NULL, values.data(), values.data(), sample, NULL);
-    const int failed = ops->alloc(&o->e, &table) || ops->put(&o->e, &table, values.data()) ||
-                       ops->alloc(&o->e, &o->x) || ops->alloc(&o->e, &o->y) ||
-                       ops->add_rows(&o->e, &o->x, &o->x, &table, NULL);
-    ops->release(&o->e, &table);
+    for (size_t i = 0; i < values.size(); i++)
+        values[i] = mpsim_f32_bits(input_bits(kind, first + i));
+    mpsim_round_array_f32(table.format, &r, NULL, values.data(), values.data(), values.size(), NULL);
+    const int failed = e->ops->alloc(e, &table) || e->ops->put(e, &table, values.data()) || e->ops->alloc(e, x) ||
+                       e->ops->add_rows(e, x, x, &table, NULL);
+    e->ops->release(e, &table);
     return failed ? -1 : 0;
+}
+
+/* n elements: the numbers of the sample again and again. 0, or -1. */
+int fill_tensor(operands *o, const tensor_case *c, size_t n, size_t sample)
+{
+    o->x = tensor_of(c->from, n / COLUMNS);
+    o->y = tensor_of(c->to ? c->to : c->from, c->to ? n / COLUMNS : 1);
+    return make_repeated(&o->e, &o->x, sample / COLUMNS, c->recipe ? BELL : UNIFORM_EXPONENTS, 0) ||
+                   o->e.ops->alloc(&o->e, &o->y)
+               ? -1
+               : 0;
 }
 
 int operate(operands *o, const tensor_case *c)

@@ -4,7 +4,7 @@
 
 #include "../include/mpsim/cuda.h"
 #include "../kernels/cuda.cuh"
-#include "lib/digest/scalar.h"
+#include "../../lib/digest/scalar.h"
 
 #include <inttypes.h>
 #include <mpsim/mpsim.h>

@@ -34,11 +34,12 @@ speed() { # speed CODE ROWS [NAME=VALUE]...: the rows with that word in their na
 # ---- products ----
 : >"$dir/out"
 small='largest difference [0-9.]*e-0[6-9] of'
-for format in fp16 bf16 e4m3; do
-    turns 3 together
+for format in fp16 bf16 tf32 binary32 e4m3; do
+    turns 5 together
     speed 0 "$format 128^3"
     ok $? "rows beside the stand-ins"
     for row in 'fp16 128^3, cuBLAS' 'fp16 128^3, cuBLAS, b transposed' 'bf16 128^3, cuBLAS' 'bf16 128^3, cuBLAS, b transposed' \
+        'tf32 128^3, cuBLAS' 'tf32 128^3, cuBLAS, b transposed' 'binary32 128^3, cuBLAS' 'binary32 128^3, cuBLAS, b transposed' \
         'e4m3 128^3, cublasLt, b transposed'; do
         case $row in "$format "*) ;; *) continue ;; esac
         case $row in e4m3*) small='largest difference 0.000[0-9]* of' ;; esac # the model keeps 13 bits

@@ -24,6 +24,11 @@ static double element(const void *x, int type, int64_t i)
         memcpy(&narrow, (const char *)x + i, 1);
         return number(narrow, 4, 3);
     }
+    if (type == 0) { /* CUDA_R_32F */
+        float y;
+        memcpy(&y, (const char *)x + 4 * i, 4);
+        return (double)y;
+    }
     memcpy(&wide, (const char *)x + 2 * i, 2);
     return type == 2 ? number(wide, 5, 10) : number(wide, 8, 7); /* CUDA_R_16F, CUDA_R_16BF */
 }
@@ -61,7 +66,7 @@ int cublasGemmEx(void *handle, int op_a, int op_b, int m, int n, int k, const vo
                  int compute, int algorithm)
 {
     (void)handle, (void)alpha, (void)beta, (void)algorithm;
-    if (m != n || n != k || type_a != type_b || type_c != 0 || compute != 68)
+    if (m != n || n != k || type_a != type_b || type_c != 0 || (compute != 68 && (compute != 77 || type_a != 0)))
         return 7; /* CUBLAS_STATUS_INVALID_VALUE */
     multiply(a, op_a, lda, b, op_b, ldb, type_a, (float *)c, ldc, n, 1);
     return 0;

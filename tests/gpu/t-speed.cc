@@ -57,7 +57,7 @@ START_TEST(listed)
     gpu_speed_row rows[GPU_SPEED_ROWS], few[3];
     gpu_speed_plan plan = plan_of(1024, 128);
     const size_t n = gpu_speed_list(rows, GPU_SPEED_ROWS, &plan);
-    ck_assert_uint_eq(n, 2 + 8 + 6 + 6 + 4 + 1);
+    ck_assert_uint_eq(n, 2 + 9 + 8 + 6 + 6 + 4 + 4 + 4 + 1 + 1 + 2);
     for (size_t i = 0; i < n; i++) {
         ck_assert_msg(rows[i].status == GPU_SKIPPED && strcmp(rows[i].text, "not reached") == 0, "%s", rows[i].name);
         ck_assert_msg(rows[i].name[0] && rows[i].group[0], "row %zu", i);
@@ -68,7 +68,7 @@ START_TEST(listed)
     ck_assert_str_eq(rows[row_of(rows, n, "fp16 128^3, wgmma, b transposed")].group, "wgmma fp16");
     ck_assert_uint_eq(gpu_speed_list(few, 3, &plan), 3);
     plan.sm = 80;
-    ck_assert_uint_eq(gpu_speed_list(rows, GPU_SPEED_ROWS, &plan), 2 + 8 + 4 + 4);
+    ck_assert_uint_eq(gpu_speed_list(rows, GPU_SPEED_ROWS, &plan), 2 + 9 + 8 + 4 + 4 + 4 + 4 + 2);
     plan.elements = 1000;
     ck_assert_uint_eq(gpu_speed_list(rows, GPU_SPEED_ROWS, &plan), 0);
     plan.elements = (1 << 20) + 1024;
@@ -90,7 +90,8 @@ START_TEST(alone)
                               : rows[i].status == GPU_DONE && rows[i].checked == 1,
                       "%s: %s", rows[i].name, rows[i].text);
         if (rows[i].flops > 0 && !library)
-            ck_assert_msg(strstr(rows[i].text, "elements by mpsim_dot"), "%s", rows[i].text);
+            ck_assert_msg(strstr(rows[i].text, "elements by mpsim_dot") || strstr(rows[i].text, "of the first head"),
+                          "%s", rows[i].text);
         ck_assert_uint_eq(gpu_host.memory.size(), before);
     }
     ck_assert_int_eq(gpu_speed_measure(rows, n, n, &plan), -1);
@@ -134,10 +135,7 @@ START_TEST(shares)
         session s = {&plan, list.at, rows, i, &rows[i], 1, NULL, cudaSuccess};
         rows[i].status = GPU_DONE;
         rows[i].seconds = i == 1 ? 0.25 : strstr(rows[i].name, "fp16") ? 2 : 1;
-        if (rows[i].flops > 0)
-            set_share_of_libraries(&s);
-        else
-            set_share_of_copy(&s);
+        set_share(&s, &list.at[i]);
     }
     const double factor = rows[2].bytes / rows[1].bytes / 4;
     ck_assert(rows[0].share == 1 && rows[1].share == 1 && rows[2].share == factor / 2);
@@ -171,6 +169,33 @@ START_TEST(wrong_tensor)
         t->inverse = inverse;
         ck_assert_msg(tensor_matches(&o, &c, 1024) == 0, "%s", c.name);
         release(&o);
+    }
+}
+END_TEST
+
+/* The same of layers and attention: each is run in full, then a number of the result, or of what it is made from, is
+ * another. */
+START_TEST(wrong_layer)
+{
+    const gpu_speed_plan plan = plan_of(2048, 128);
+    item_list list;
+    list_items(&list, &plan);
+    for (size_t i = 0; i < list.n; i++) {
+        const layer_case *c = list.at[i].layer;
+        layer l = {};
+        char why[192];
+        if (!c)
+            continue;
+        ck_assert_int_eq(train_engine_cuda(&l.e, why, sizeof why), 0);
+        c->size(&l, &plan);
+        ck_assert_msg(c->make(&l, c) == 0 && c->run(&l) == 0, "%s: %s", c->name, l.e.error);
+        ck_assert_msg(layer_matches(&l, c) == 1, "%s", list.at[i].name);
+        std::vector<float> values(l.n);
+        ck_assert_int_eq(l.e.ops->get(&l.e, &l.t[0], values.data()), 0);
+        values[l.sample - 1] = values[l.sample - 1] == 0.5f ? 1.0f : 0.5f;
+        ck_assert_int_eq(l.e.ops->put(&l.e, &l.t[0], values.data()), 0);
+        ck_assert_msg(layer_matches(&l, c) == 0, "%s", list.at[i].name);
+        release_layer(&l);
     }
 }
 END_TEST
@@ -255,6 +280,7 @@ int main(void)
     tcase_add_test(c, paths);
     tcase_add_test(c, shares);
     tcase_add_test(c, wrong_tensor);
+    tcase_add_test(c, wrong_layer);
     tcase_add_test(c, failed);
     tcase_add_test(c, python);
     tcase_add_test(c, reasons);
