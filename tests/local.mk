@@ -168,7 +168,7 @@ programs_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 tests_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 
 # Those that spend their time in loops of their own.
-hot_objects = tests/gpu/t-record.$(OBJEXT) tests/record/elementwise.$(OBJEXT) tests/record/sums.$(OBJEXT) \
+hot_objects = tests/gpu/t-record.$(OBJEXT) tests/gpu/whole.$(OBJEXT) tests/record/elementwise.$(OBJEXT) tests/record/sums.$(OBJEXT) \
   tests/round/t-cast.$(OBJEXT) tests/dot/t-chain.$(OBJEXT) tests/train/t-gradients.$(OBJEXT)
 $(hot_objects): TEST_CFLAGS = $(OPT_CFLAGS)
 
@@ -293,6 +293,7 @@ check-long: $(check_PROGRAMS) mpsim
 	./tests/round/x-cast
 	./tests/arith/x-arith
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR="$(abs_top_srcdir)" ./tests/train/t-digests
+	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR="$(abs_top_srcdir)" ./tests/gpu/t-record
 	MPSIM_TEST_EXPENSIVE=1 MPSIM="$(abs_top_builddir)/mpsim" MPSIM_SRCDIR="$(abs_top_srcdir)" MPSIM_PLOTS="$(abs_top_srcdir)/plots" \
 	  $(SHELL) $(top_srcdir)/tests/cli/faults.sh
 	MPSIM_TEST_EXPENSIVE=1 MPSIM="$(abs_top_builddir)/mpsim" MPSIM_SRCDIR="$(abs_top_srcdir)" $(SHELL) $(top_srcdir)/tests/cli/killed.sh

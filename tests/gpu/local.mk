@@ -4,6 +4,10 @@ if HAVE_CHECK
 tests_gpu_t_in_step_SOURCES = \
   gpu/program/training.c gpu/program/training.h tests/gpu/t-in-step.c
 tests_gpu_t_in_step_CPPFLAGS = $(AM_CPPFLAGS)
+# records of devices: the program's, and what is kept beside them
+tests_gpu_t_record_SOURCES = \
+  tests/gpu/agree.c tests/gpu/agree.h tests/gpu/kept.c tests/gpu/kept.h tests/gpu/t-record.c tests/gpu/whole.c tests/gpu/whole.h
+
 endif
 if HAVE_CXX
 kernel_cppflags = $(public_cppflags) -I$(top_srcdir)/tests/gpu -I$(top_srcdir)/tests -D_GNU_SOURCE

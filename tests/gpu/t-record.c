@@ -1,9 +1,14 @@
 /* t-record.c -- records of CUDA devices (data/gpu), replayed on the CPU: every sample of every
  * check again from its inputs, by the public functions of the library, and every probe by its
- * model row. Trainings and speeds must be whole; train/t-digests repeats the trainings. The replay
- * itself is proven on records of a device that the reference plays. Arguments are records, too,
- * from whatever "device". TAP of its own, so that a missing record is a SKIP. */
+ * model row. Trainings and speeds must agree with themselves and with the files of digests; train/t-digests repeats the
+ * trainings. Each file has a digest (SHA256SUMS). The replay itself is proven on records of a device that the reference
+ * plays. Arguments are records, too, or folders of them, from whatever "device". TAP of its own, so that a missing
+ * record is a SKIP. */
 #include "support/support.h"
+
+#include "agree.h"
+#include "kept.h"
+#include "whole.h"
 
 #include "../../gpu/checks/cases.h"
 #include "../../gpu/checks/checks.h"
@@ -31,6 +36,14 @@ static void ok(int passed, const char *name, const char *why)
 }
 
 /* ---- digests on the CPU ---- */
+
+/* All outputs, some 40 CPU minutes, in make check-long; else a check of a quick instruction of tensor cores every two or three days, in
+ * a second or two. */
+static int whole_is_due(const gpu_check *c, size_t i)
+{
+    const int quick = c->is_dots && c->dots.k <= 8 && c->dots.distribution != GPU_RANDOM;
+    return test_expensive() || (quick && c->count > 4096 && test_in_part(i, 16));
+}
 
 enum { MOST_CHECKS = 512 };
 
@@ -70,13 +83,9 @@ static const digests *replayed(size_t i, const gpu_check *c, int sm, int quick)
 
 /* ---- replay: the number of entries that are not as they should be, the first one in `why` ---- */
 
-enum { WHY = 512 };
-
 static int complain(char *why, const char *name, const char *what)
 {
-    if (!*why)
-        snprintf(why, WHY, "%s: %s", name ? name : "?", what);
-    return 1;
+    return kept_complain(why, name, what);
 }
 
 static uint64_t number(const json_t *o, const char *key)
@@ -88,15 +97,6 @@ static const char *text(const json_t *o, const char *key)
 {
     const char *s = json_string_value(json_object_get(o, key));
     return s ? s : "";
-}
-
-/* What has no answer of the device: it says why. */
-static int replay_unanswered(const json_t *o, const char *name, char *why)
-{
-    const char *status = text(o, "status");
-    if (strcmp(status, "skipped") != 0 && strcmp(status, "failed") != 0)
-        return complain(why, name, "no status");
-    return *text(o, "text") ? 0 : complain(why, name, "without an answer and without a reason");
 }
 
 static int is_digest(const json_t *o, const char *key, uint64_t expected)
@@ -113,7 +113,7 @@ static int replay_check(const json_t *o, size_t i, int sm, int quick, char *why)
     const char *name = text(o, "name"), *status = text(o, "status");
     const int found = gpu_check_at(&c, i, sm, quick);
     if (strcmp(status, "done") != 0)
-        return replay_unanswered(o, name, why);
+        return agree_unanswered(o, name, why);
     if (found != 1)
         return complain(why, name, "done, on a device that cannot do it");
     if (number(o, "count") != c.count || number(o, "sample_end") != c.count ||
@@ -145,6 +145,12 @@ static int replay_check(const json_t *o, size_t i, int sm, int quick, char *why)
         return complain(why, name, "digest_large");
     if (c.count <= 4096 && !is_digest(o, "digest_all", d->all))
         return complain(why, name, "digest_all");
+    if (whole_is_due(&c, i)) {
+        printf("# %s: all %" PRIu64 " outputs\n", name, c.count);
+        if (!is_digest(o, "digest_all",
+                       whole_digest(&c, sm, test_expensive() ? (unsigned)sysconf(_SC_NPROCESSORS_ONLN) : 1)))
+            return complain(why, name, "digest_all, of all outputs");
+    }
     return 0;
 }
 
@@ -172,52 +178,10 @@ static int replay_probe(const json_t *o, size_t i, int sm, char *why)
         number(o, "c") != p.c)
         return complain(why, id, "other inputs than those of this version");
     if (strcmp(status, "done") != 0)
-        return replay_unanswered(o, id, why);
+        return agree_unanswered(o, id, why);
     if (gpu_probe_reference(&p, instruction, sm, &d) != 0)
         return complain(why, id, "answered, without a model");
     return number(o, "d") == d ? 0 : complain(why, id, "the model gives another answer");
-}
-
-/* ---- trainings and speeds: nothing to repeat here, but whole, and nothing went wrong ---- */
-
-/* What a training says of itself; `folder` is that of the record, NULL: not known. */
-static int replay_training(const json_t *o, const char *folder, char *why)
-{
-    const char *name = text(o, "run"), *status = text(o, "status"), *file = text(o, "digests");
-    const uint64_t steps = number(o, "steps"), equal = number(o, "compared");
-    const int has_report = text(o, "report")[0] != 0;
-    char path[4096];
-    if (!*name)
-        return complain(why, "training", "without a run");
-    if (strcmp(status, "skipped") == 0 || strcmp(status, "failed") == 0)
-        return has_report ? 0 : complain(why, name, "not trained, and no reason");
-    if (strcmp(status, "equal") != 0 && strcmp(status, "differs") != 0)
-        return complain(why, name, "no status");
-    /* a difference of its day: the digests are the device's, and judge today's library */
-    const int differs = *status == 'd';
-    if (steps == 0 || (differs ? equal >= steps || !has_report : equal != steps || has_report))
-        return complain(why, name, "steps and status do not fit");
-    if (number(o, "tensors") < equal || number(o, "skipped_steps") > steps || !*text(o, "arch"))
-        return complain(why, name, "tensors, skipped steps or architecture");
-    if (!*file || strchr(file, '/'))
-        return complain(why, name, "no file of digests");
-    snprintf(path, sizeof path, "%s/%s", folder ? folder : "", file);
-    if (folder && access(path, R_OK) != 0)
-        return complain(why, name, "its digests are not there");
-    return 0;
-}
-
-static int replay_speed(const json_t *o, char *why)
-{
-    const char *name = text(o, "name"), *bits = text(o, "bits");
-    const double seconds = json_number_value(json_object_get(o, "seconds"));
-    if (*name && strcmp(text(o, "status"), "done") != 0)
-        return seconds > 0 ? complain(why, name, "a time, without an answer") : replay_unanswered(o, name, why);
-    if (!*name || !(seconds > 0))
-        return complain(why, name, "no speed");
-    if ((strcmp(bits, "equal") != 0 && strcmp(bits, "unchecked") != 0) || number(o, "differing"))
-        return complain(why, name, "what was measured differs");
-    return 0;
 }
 
 /* The reference "plays", or a CPU executes the kernels: no witness of hardware. */
@@ -226,7 +190,8 @@ static int is_device(const char *name)
     return *name && !strstr(name, "CPU") && !strstr(name, "play") && !strstr(name, "executor");
 }
 
-static int replay(const json_t *root, const char *folder, char *why)
+/* beside: see agree_training. */
+static int replay(const json_t *root, const char *beside, char *why)
 {
     const json_t *checks = json_object_get(root, "checks");
     const json_t *probes = json_object_get(root, "probes");
@@ -252,9 +217,9 @@ static int replay(const json_t *root, const char *folder, char *why)
     const json_t *trainings = json_object_get(root, "training"); /* older records have none */
     const json_t *speeds = json_object_get(root, "speed");
     for (size_t i = 0; i < json_array_size(trainings); i++)
-        bad += replay_training(json_array_get(trainings, i), folder, why);
+        bad += agree_training(root, json_array_get(trainings, i), beside, why);
     for (size_t i = 0; i < json_array_size(speeds); i++)
-        bad += replay_speed(json_array_get(speeds, i), why);
+        bad += agree_speed(speeds, i, why);
     return bad;
 }
 
@@ -326,9 +291,15 @@ static const gpu_training trainings[] = {
 };
 /* clang-format on */
 static const gpu_speed_row speeds[] = {
-    {.name = "copy", .bytes = 2e9, .seconds = 1e-3, .checked = -1},
+    {.name = "copy", .bytes = 2e9, .seconds = 1e-3, .share = 1, .checked = -1},
     {.name = "fp16 4096^3, wgmma", .status = GPU_FAILED, .text = "hung", .checked = -1},
-    {.name = "fp16 4096^3, \"mma\"", .flops = 1e11, .seconds = 2e-3, .share = 0.4, .checked = 1, .compared = 1 << 24},
+    {.name = "fp16 4096^3, cuBLAS", .flops = 137438953472., .seconds = 8e-4, .share = 1, .checked = -1},
+    {.name = "fp16 4096^3, \"mma\"",
+     .flops = 137438953472.,
+     .seconds = 2e-3,
+     .share = 0.4,
+     .checked = 1,
+     .compared = 1 << 24},
 };
 
 /* The record of such a device, written and read. */
@@ -408,7 +379,8 @@ static void test_tampered(json_t *root)
                 flip_digit(o, hex[k]);
             else
                 flip_number(o, numbers[k - 3]);
-            if (replay(root, NULL, why) != 1 && !missed++)
+            *why = 0;
+            if (replay_check(o, i, 90, GPU_RUN_TINY, why) != 1 && !missed++)
                 snprintf(first, sizeof first, "check %zu, %s", i, k < 3 ? hex[k] : numbers[k - 3]);
             tried++;
             if (k < 3)
@@ -424,7 +396,8 @@ static void test_tampered(json_t *root)
             if (!test_in_part(i + (size_t)k, 8))
                 continue;
             flip_number(o, keys[k]);
-            if (replay(root, NULL, why) != 1 && !missed++)
+            *why = 0;
+            if (replay_probe(o, i, 90, why) != 1 && !missed++)
                 snprintf(first, sizeof first, "probe %zu, %s", i, keys[k]);
             tried++;
             flip_number(o, keys[k]);
@@ -465,9 +438,18 @@ static void test_tampered_trainings(json_t *root)
         {"speed", 1, "text", NULL},
         {"speed", 1, "status", "\"done\""},
         {"speed", 1, "status", NULL},
-        {"speed", 2, "bits", "\"different\""},
-        {"speed", 2, "bits", NULL},
-        {"speed", 2, "differing", "1"},
+        {"training", 0, "seconds", "0.1"},
+        {"training", 0, "tensors", "23501"},
+        {"speed", 0, "bytes", "0"},
+        {"speed", 0, "flops", "1"},
+        {"speed", 2, "share", "0.9"},
+        {"speed", 3, "flops", "147438953472"},
+        {"speed", 3, "bits", "\"different\""},
+        {"speed", 3, "bits", NULL},
+        {"speed", 3, "differing", "1"},
+        {"speed", 3, "share", "0.5"},
+        {"speed", 3, "share", "0"},
+        {"speed", 3, "seconds", "3e-3"},
         {"speed", 0, "status", "\"skipped\""}, /* with a time */
         {"speed", 0, "status", "\"odd\""},
     };
@@ -575,46 +557,218 @@ static void test_inputs(void)
        "distributions have the classes of numbers that they name", NULL);
 }
 
-/* A record; any: also of what is no device. */
-static void test_record(const char *folder, const char *file, int any)
+/* ---- folders ---- */
+
+/* What is told apart by its schema: the record of mpsim-gpu and the reports of two other programs. */
+enum { RECORD, STATISTICS, WATCH, LOG, KINDS };
+
+/* A file of JSON: its kind. any: also of what is no device. */
+static int test_json(const char *folder, const char *file, int any)
 {
-    char path[4096], name[512], why[WHY] = "";
+    char path[4096], beside[4096], name[512], why[WHY] = "";
     json_error_t error;
     snprintf(path, sizeof path, "%s/%s", folder, file);
+    snprintf(beside, sizeof beside, "%.*s", (int)(strlen(path) - strlen(".json")), path);
+    char *dash = strrchr(beside, '-');
+    if (dash && !strchr(dash, '/'))
+        *dash = 0;
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    const char *schema = text(root, "schema");
+    const int kind = strncmp(schema, "mpsim.gpu-statistics/", 21) == 0 ? STATISTICS
+                     : strncmp(schema, "mpsim.cuda-check/", 17) == 0   ? WATCH
+                                                                       : RECORD;
     snprintf(name, sizeof name, "the library repeats %.300s", file);
-    ok(root && replay(root, folder, why) == 0, name, root ? why : error.text);
+    ok(root && (kind == STATISTICS ? kept_statistics(root, why)
+                : kind == WATCH    ? kept_cuda_check(root, why)
+                                   : replay(root, beside, why)) == 0,
+       name, root ? why : error.text);
     snprintf(name, sizeof name, "%.300s: of a device", file);
     if (!any)
         ok(is_device(text(root, "device")), name, text(root, "device"));
     json_decref(root);
+    return kind;
+}
+
+static int test_log(const char *folder, const char *file)
+{
+    char path[4096], name[512], why[WHY] = "";
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    snprintf(name, sizeof name, "%.300s: the sanitizer found nothing", file);
+    ok(kept_log(path, why) == 0, name, why);
+    return LOG;
+}
+
+static int is_log(const char *file)
+{
+    return kept_ends(file, ".txt") && (strstr(file, "memcheck") || strstr(file, "racecheck"));
+}
+
+/* All records of a folder; how many of each kind. */
+static void test_folder(const char *folder, int any, int found[KINDS])
+{
+    char why[WHY] = "", name[512];
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        if (kept_ends(e->d_name, ".json"))
+            found[test_json(folder, e->d_name, any)]++;
+        else if (is_log(e->d_name))
+            found[test_log(folder, e->d_name)]++;
+    }
+    if (d)
+        closedir(d);
+    snprintf(name, sizeof name, "%.300s: each file has its digest", any ? "the folder" : strrchr(folder, '/') + 1);
+    ok(kept_sums(folder, why) == 0, name, why);
 }
 
 static void test_records(void)
 {
-    const char *folder = test_source_path("data/gpu");
+    static const char *const kinds[KINDS] = {"records", "statistics", "tensors of torch", "logs of sanitizers"};
+    int found[KINDS] = {0};
+    test_folder(test_source_path("data/gpu"), 0, found);
+    for (int i = 0; i < KINDS; i++)
+        if (!found[i])
+            printf("ok %d - %s of a device # SKIP waits for a device\n", ++plan, kinds[i]);
+}
+
+/* What devices answered through PyTorch: tests/record/t-device reads it. */
+static void test_answers(void)
+{
+    const char *folder = test_source_path("data/vectors/device");
+    char path[4096], name[512];
     DIR *d = opendir(folder);
-    int found = 0;
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
-        const size_t n = strlen(e->d_name);
-        if (n < 5 || strcmp(e->d_name + n - 5, ".json") != 0)
+        char why[WHY] = "";
+        if (strchr(e->d_name, '.') == e->d_name || kept_ends(e->d_name, ".md"))
             continue;
-        found++;
-        test_record(folder, e->d_name, 0);
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        snprintf(name, sizeof name, "%.300s: each file has its digest", e->d_name);
+        ok(kept_sums(path, why) == 0, name, why);
     }
     if (d)
         closedir(d);
-    if (!found)
-        printf("ok %d - records of devices # SKIP there is none in data/gpu\n", ++plan);
 }
 
-/* "FOLDER/FILE" */
+/* ---- a digit that changes in a device's record ---- */
+
+/* Numbers of a kind: the key of JSON before them, or the place in a file of digests. Each becomes another one: the digest of the file
+ * finds it. Files and keys take turns. */
+static void test_changed_digits(void)
+{
+    const char *folder = test_source_path("data/gpu");
+    char missed[WHY] = "";
+    int tried = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        size_t n;
+        uint64_t seen = 0;
+        if (!kept_ends(e->d_name, ".json") && !kept_ends(e->d_name, ".digests"))
+            continue;
+        char *bytes = kept_read(folder, e->d_name, &n);
+        for (size_t i = 1; bytes && i < n; i += 1 + seen % 97) {
+            if (bytes[i] < '0' || bytes[i] > '9' || !test_in_part(seen++, 40))
+                continue;
+            bytes[i] ^= 1;
+            tried++;
+            if (kept_has(folder, e->d_name, bytes, n))
+                kept_complain(missed, e->d_name, "a changed digit is not found");
+            bytes[i] ^= 1;
+        }
+        free(bytes);
+    }
+    if (d)
+        closedir(d);
+    printf("# %d digits changed\n", tried);
+    ok(tried > 0 && !missed[0], "a changed digit in any file of a device is found", missed);
+}
+
+/* A training whose record says something else than its file of digests. */
+static void test_changed_trainings(void)
+{
+    static const struct {
+        const char *key, *value;
+    } rows[] = {{"tensors", "23501"},   {"tensors", "24000"},
+                {"steps", "501"},       {"last_loss", "0.25"},
+                {"first_loss", "2.31"}, {"arch", "\"ada\""},
+                {"last_loss", "null"},  {"digests", "\"training-mlp-bf16.digests\""}};
+    static const char *const heads[] = {"device", "driver", "date"};
+    const char *folder = test_source_path("data/gpu"), *record = "nvidia-h200-2026-11-26-training.json";
+    char path[4096], beside[4096], why[WHY] = "", missed[WHY] = "";
+    snprintf(path, sizeof path, "%s/%s", folder, record);
+    snprintf(beside, sizeof beside, "%s/nvidia-h200-2026-11-26", folder);
+    json_t *root = json_load_file(path, 0, NULL), *o = json_array_get(json_object_get(root, "training"), 0);
+    if (!root || strcmp(text(o, "run"), "mlp-fp16") != 0)
+        snprintf(missed, sizeof missed, "no record");
+    for (size_t i = 0; !missed[0] && i < sizeof rows / sizeof *rows; i++) {
+        json_t *changed = json_deep_copy(o);
+        json_object_set_new(changed, rows[i].key, json_loads(rows[i].value, JSON_DECODE_ANY, NULL));
+        if (agree_training(root, o, beside, why) != 0 || agree_training(root, changed, beside, why) != 1)
+            snprintf(missed, sizeof missed, "%s %s: %.300s", rows[i].key, rows[i].value, why);
+        json_decref(changed);
+        *why = 0;
+    }
+    for (size_t i = 0; !missed[0] && i < 3; i++) {
+        json_t *other = json_deep_copy(root);
+        json_object_set_new(other, heads[i], json_string("another"));
+        if (agree_training(other, o, beside, why) != 1)
+            snprintf(missed, sizeof missed, "%s", heads[i]);
+        json_decref(other);
+    }
+    json_decref(root);
+    ok(!missed[0], "a training that is not that of its digests is found", missed);
+}
+
+/* Reports and logs that are damaged. */
+static void test_changed_reports(void)
+{
+    static const char statistics[] =
+        "{\"device\":\"D\",\"arrays\":[{\"format\":\"fp16\",\"numbers\":\"bell\",\"elements\":1,"
+        "\"equal\":true,\"digest\":\"0123456789abcdef\"}],\"compared\":1,\"differing\":0}";
+    static const char watch[] =
+        "{\"device\":\"D\",\"torch\":\"2\",\"date\":\"x\",\"questions\":[{\"question\":\"stat\","
+        "\"status\":\"equal\"}],\"stat_differing\":0,\"watch_differing\":0}";
+    static const struct {
+        int (*judge)(const json_t *root, char *why);
+        const char *all, *from, *to;
+    } rows[] = {
+        {kept_statistics, statistics, "", ""},
+        {kept_statistics, statistics, "compared\":1", "compared\":2"},
+        {kept_statistics, statistics, "ing\":0", "ing\":1"},
+        {kept_statistics, statistics, "true", "null"},
+        {kept_statistics, statistics, "89abcdef", "89abcde"},
+        {kept_statistics, statistics, "\"D\"", "\"\""},
+        {kept_cuda_check, watch, "", ""},
+        {kept_cuda_check, watch, "\"equal", "\"DIFFERENT"},
+        {kept_cuda_check, watch, "stat_differing\":0", "stat_differing\":1"},
+        {kept_cuda_check, watch, "\"x\"", "\"\""},
+    };
+    char missed[WHY] = "";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char changed[512], why[WHY] = "";
+        const char *at = strstr(rows[i].all, rows[i].from);
+        snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - rows[i].all), rows[i].all, rows[i].to,
+                 at + strlen(rows[i].from));
+        json_t *root = json_loads(changed, 0, NULL);
+        if (!root || (rows[i].judge(root, why) > 0) != (rows[i].from[0] != 0))
+            snprintf(missed, sizeof missed, "row %zu: %.300s", i, changed);
+        json_decref(root);
+    }
+    ok(!missed[0], "a report that is not whole, or has a difference, is found", missed);
+}
+
+/* "FOLDER/FILE", or a folder, from whatever device. */
 static void test_argument(char *path)
 {
+    DIR *d = opendir(path);
+    int found[KINDS] = {0};
     char *slash = strrchr(path, '/');
+    if (d) {
+        closedir(d);
+        test_folder(path, 1, found);
+        return;
+    }
     if (slash)
         *slash = 0;
-    test_record(slash ? path : ".", slash ? slash + 1 : path, 1);
+    test_json(slash ? path : ".", slash ? slash + 1 : path, 1);
 }
 
 int main(int argc, char **argv)
@@ -633,6 +787,10 @@ int main(int argc, char **argv)
         test_tampered_trainings(root);
         json_decref(root);
         test_records();
+        test_answers();
+        test_changed_digits();
+        test_changed_trainings();
+        test_changed_reports();
     }
     printf("1..%d\n", plan);
     return failures ? EXIT_FAILURE : EXIT_SUCCESS;
