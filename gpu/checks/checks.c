@@ -33,13 +33,13 @@ enum { RN = MPSIM_ROUND_NEAREST_EVEN, RZ = MPSIM_ROUND_TOWARD_ZERO, RNA = MPSIM_
         what " " format, GPU_ARITH_##F, 80, MPSIM_OP_##OP, format, format, RN, GPU_INPUTS_TRIPLES, 30, GPU_ROUNDED, 0 \
     }
 
-/* NaNs are compared bit by bit. What cvt.rna.tf32 does with a NaN, an H200 has told (data/gpu). */
+/* NaNs are compared bit by bit, those of cvt.rna.tf32, too: the rule is MPSIM_NANS_ONES_OR_CUT. */
 static const scalar_row scalar_rows[] = {
     CONVERT("fp16", RN_F16, 80, "fp16", RN, GPU_ROUNDED, 0),
     CONVERT("fp16 toward-zero", RZ_F16, 80, "fp16", RZ, GPU_ROUNDED, 0),
     CONVERT("bf16", RN_BF16, 80, "bf16", RN, GPU_ROUNDED, 0),
     CONVERT("bf16 toward-zero", RZ_BF16, 80, "bf16", RZ, GPU_ROUNDED, 0),
-    CONVERT("tf32 nearest-away", RNA_TF32, 80, "tf32", RNA, GPU_NANS_CUT, 0),
+    CONVERT("tf32 nearest-away", RNA_TF32, 80, "tf32", RNA, GPU_ROUNDED, 0),
     CONVERT("tf32", RN_TF32, 90, "tf32", RN, GPU_ROUNDED, 0),
     CONVERT("tf32 toward-zero", RZ_TF32, 90, "tf32", RZ, GPU_ROUNDED, 0),
     CONVERT("e4m3", RN_E4M3, 89, "e4m3", RN, GPU_ROUNDED, 0),

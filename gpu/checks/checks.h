@@ -52,10 +52,9 @@ enum {
 };
 
 typedef enum gpu_expected {
-    GPU_ROUNDED,  /* what the library gives                                               */
-    GPU_NANS_CUT, /* the same, but a NaN's leading bits, which may be those of an infinity */
-    GPU_ZERO,     /* 0                                                                    */
-    GPU_LESSER,   /* one of the two operands                                              */
+    GPU_ROUNDED, /* what the library gives  */
+    GPU_ZERO,    /* 0                       */
+    GPU_LESSER,  /* one of the two operands */
     GPU_GREATER
 } gpu_expected;
 

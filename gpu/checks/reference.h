@@ -4,14 +4,6 @@
 #include "cases.h"
 #include "../../lib/dot/scalar.h"
 
-/* What a check expects that the library does not give: 1, and *code. */
-static inline MPSIM_HD int gpu_scalar_special(const gpu_scalar *s, const uint32_t in[3], uint64_t *code)
-{
-    const int is_nan = (in[0] & 0x7fffffff) > 0x7f800000; /* of binary32 */
-    *code = s->expected == GPU_ZERO ? 0 : in[0] >> (32 - s->o.result.bits);
-    return s->expected == GPU_ZERO || (s->expected == GPU_NANS_CUT && is_nan);
-}
-
 /* The code of operand k: two words of binary64. */
 static inline MPSIM_HD uint64_t gpu_scalar_operand(const gpu_scalar *s, const uint32_t in[3], int k)
 {
@@ -42,10 +34,8 @@ static inline MPSIM_HD uint64_t gpu_scalar_choice(const gpu_scalar *s, const uin
 /* What is expected without arithmetic: 1, and *code. */
 static inline MPSIM_HD int gpu_scalar_given(const gpu_scalar *s, const uint32_t in[3], uint64_t *code)
 {
-    if (!gpu_scalar_chooses(s))
-        return gpu_scalar_special(s, in, code);
-    *code = gpu_scalar_choice(s, in);
-    return 1;
+    *code = gpu_scalar_chooses(s) ? gpu_scalar_choice(s, in) : 0;
+    return s->expected != GPU_ROUNDED;
 }
 
 /* Whether no text settles the lesser and the greater of two operands. */

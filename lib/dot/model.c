@@ -251,7 +251,7 @@ mpsim_status mpsim_model_at(mpsim_model *m, size_t i)
 static int place_is_valid(const mpsim_rounded *p)
 {
     return mpsim_format_check(&p->format) == MPSIM_OK && mpsim_rounding_check(&p->rounding) == MPSIM_OK &&
-           p->rounding.scale == 1 && !p->rounding.flush_input;
+           p->rounding.nan != MPSIM_NANS_ONES_OR_CUT && p->rounding.scale == 1 && !p->rounding.flush_input;
 }
 
 static int is_fused(const mpsim_model *m)

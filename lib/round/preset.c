@@ -2,7 +2,8 @@
  *
  * The presets named after software are checked against recorded casts of that software
  * (data/vectors/casts, tests/round/t-framework.c), those of CUDA against NVIDIA's headers
- * (tests/round/t-cudahdr.c). PyTorch and ml_dtypes convert binary64 to binary32 first (NumPy's fp16 does
+ * (tests/round/t-cudahdr.c), but for tf32: the headers have an instruction there, cvt.rna, whose NaNs a device
+ * answered (data/gpu, tests/round/x-tf32.c). PyTorch and ml_dtypes convert binary64 to binary32 first (NumPy's fp16 does
  * not); E8M0 is to nearest, halves up, there, and CUDA's constructor and ONNX round it up. A choice that is not named has the value of mpsim_rounding_init. */
 #include <mpsim/round.h>
 
@@ -17,6 +18,7 @@
 #define IEEE_LIKE .overflow = MPSIM_OVERFLOW_INF, .infinity = MPSIM_INFINITY_KEEP
 #define SATURATING .overflow = MPSIM_OVERFLOW_MAX, .infinity = MPSIM_INFINITY_MAX
 #define CUDA .nan = MPSIM_NANS_ONES, .negative = MPSIM_NEGATIVE_ABS
+#define CUDA_TF32 IEEE_LIKE, .nan = MPSIM_NANS_ONES_OR_CUT, .negative = MPSIM_NEGATIVE_ABS
 #define TORCH_FLOAT8 .nan = MPSIM_NANS_ONES_SIGNED, .negative = MPSIM_NEGATIVE_ABS
 #define VIA .via_binary32 = 1
 #define E8M0_NEAREST .mode = MPSIM_ROUND_NEAREST_AWAY, .by_field = 1
@@ -49,12 +51,12 @@ static const mpsim_preset presets[] = {
      .narrow = CHOICES(SATURATING, CUDA),
      .wide = CHOICES(IEEE_LIKE, CUDA),
      .source = "CUDA 13.0 headers, __NV_SATFINITE (cvt.rn.satfinite)",
-     .exceptions = {{"e8m0", CHOICES(SATURATING, CUDA, .mode = MPSIM_ROUND_UP)}}},
+     .exceptions = {{"e8m0", CHOICES(SATURATING, CUDA, .mode = MPSIM_ROUND_UP)}, {"tf32", CHOICES(CUDA_TF32)}}},
     {.name = "cuda-nosat",
      .narrow = CHOICES(IEEE_LIKE, CUDA),
      .wide = CHOICES(IEEE_LIKE, CUDA),
      .source = "CUDA 13.0 headers, __NV_NOSAT",
-     .exceptions = {{"e8m0", CHOICES(IEEE_LIKE, CUDA, .mode = MPSIM_ROUND_UP)}}},
+     .exceptions = {{"e8m0", CHOICES(IEEE_LIKE, CUDA, .mode = MPSIM_ROUND_UP)}, {"tf32", CHOICES(CUDA_TF32)}}},
     /* PyTorch: NaN as the vector code of contiguous tensors gives it. */
     {.name = "pytorch",
      .narrow = CHOICES(IEEE_LIKE, VIA, TORCH_FLOAT8),

@@ -23,7 +23,7 @@ void mpsim_rounding_init(mpsim_rounding *r, mpsim_round_mode mode)
 mpsim_status mpsim_rounding_check(const mpsim_rounding *r)
 {
     if (!r || r->mode >= MPSIM_ROUND_MODES || r->overflow > MPSIM_OVERFLOW_MAX || r->infinity > MPSIM_INFINITY_MAX ||
-        r->no_inf > MPSIM_NO_INF_MAX || r->nan > MPSIM_NANS_MINUS_ONES || r->no_nan > MPSIM_NO_NAN_ANTIZERO ||
+        r->no_inf > MPSIM_NO_INF_MAX || r->nan >= MPSIM_NAN_RULES || r->no_nan > MPSIM_NO_NAN_ANTIZERO ||
         r->negative > MPSIM_NEGATIVE_ABS || r->no_zero > MPSIM_NO_ZERO_NAN_MIN || r->flush_input > 1 ||
         r->flush_output > 1 || r->via_binary32 > 1 || r->by_field > 1)
         return MPSIM_EINVAL;
@@ -86,22 +86,29 @@ mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits, co
 /* ---- one element ---- */
 
 /* Of a subnormal number by its exponent field, see mpsim_rounding: whether it is read as 2^-126. */
-static int is_read_up(const mpsim_rounding *r, float x)
+static int is_read_up(const mpsim_rounding *r, uint32_t x)
 {
-    const uint32_t m = mpsim_bits_f32(x) & 0x7fffffffu;
+    const uint32_t m = x & 0x7fffffffu;
     if (!r->by_field || m == 0 || m > 0x7fffffu)
         return 0;
     return r->mode == MPSIM_ROUND_UP || (r->mode <= MPSIM_ROUND_NEAREST_AWAY && m > 0x400000u);
 }
 
+/* x as bits: the FPU of i386 makes signalling NaNs quiet where a float is copied. */
+static uint64_t encode_f32_bits(const mpsim_format *f, const mpsim_rounding *r, uint32_t x, uint32_t random,
+                                unsigned *flags)
+{
+    const int up = is_read_up(r, x);
+    const mpsim_number read = mpsim_number_of_f32_bits(up ? (x & 0x80000000u) | 0x800000u : x);
+    const uint64_t code = mpsim_scalar_encode_number(f, r, mpsim_number_f64(r->scale), read, -126, random, flags);
+    *flags |= up ? MPSIM_FLAG_INEXACT : 0;
+    return code;
+}
+
 uint64_t mpsim_encode_f32(const mpsim_format *f, const mpsim_rounding *r, float x, uint32_t random, unsigned *flags)
 {
-    unsigned ignored, *to = flags ? flags : &ignored;
-    const int up = is_read_up(r, x);
-    const float read = up ? mpsim_f32_bits((mpsim_bits_f32(x) & 0x80000000u) | 0x800000u) : x;
-    const uint64_t code = mpsim_scalar_encode_f32(f, r, mpsim_number_f64(r->scale), read, random, to);
-    *to |= up ? MPSIM_FLAG_INEXACT : 0;
-    return code;
+    unsigned ignored;
+    return encode_f32_bits(f, r, mpsim_bits_f32(x), random, flags ? flags : &ignored);
 }
 
 /* The binary32 number nearest to x, with the flags that differ from those of its own cast. */
@@ -172,11 +179,11 @@ static const void *element(const void *x, size_t i, size_t bytes)
 /* Element i by the reference: its code. */
 static uint64_t encode_one(const job *j, size_t i, uint32_t random, unsigned *flags)
 {
-    float v;
+    uint32_t v;
     double w;
     if (j->source == 4) {
         memcpy(&v, element(j->in, i, sizeof v), sizeof v);
-        return mpsim_encode_f32(j->f, j->r, v, random, flags);
+        return encode_f32_bits(j->f, j->r, v, random, flags);
     }
     memcpy(&w, element(j->in, i, sizeof w), sizeof w);
     return mpsim_encode_f64(j->f, j->r, w, random, flags);

@@ -206,10 +206,14 @@ static inline MPSIM_HD mpsim_number mpsim_number_native(int sign, int e, uint64_
     return x;
 }
 
+static inline MPSIM_HD mpsim_number mpsim_number_of_f32_bits(uint32_t u)
+{
+    return mpsim_number_native((int)(u >> 31), (int)(u >> 23 & 0xff), u & 0x7fffff, 23, 127);
+}
+
 static inline MPSIM_HD mpsim_number mpsim_number_f32(float v)
 {
-    const uint32_t u = mpsim_bits_f32(v);
-    return mpsim_number_native((int)(u >> 31), (int)(u >> 23 & 0xff), u & 0x7fffff, 23, 127);
+    return mpsim_number_of_f32_bits(mpsim_bits_f32(v));
 }
 
 static inline MPSIM_HD mpsim_number mpsim_number_f64(double v)
@@ -286,7 +290,21 @@ static inline MPSIM_HD uint64_t mpsim_scalar_max(const mpsim_format *f, int sign
     return f->max_finite | mpsim_sign_bit(f, sign);
 }
 
-/* The code for a NaN with the given sign and payload. */
+/* Whether a NaN is cut to its leading bits, see MPSIM_NANS_ONES_OR_CUT. */
+static inline MPSIM_HD int mpsim_cuts_nans(const mpsim_format *f, const mpsim_rounding *r)
+{
+    const uint64_t payloads = ((uint64_t)1 << f->mbits) - 1;
+    return r->nan == MPSIM_NANS_ONES_OR_CUT && r->mode == MPSIM_ROUND_NEAREST_AWAY && f->nan == MPSIM_NAN_TOP &&
+           f->inf && f->mbits > 0 && f->max_finite + 1 == (mpsim_magnitude_mask(f) ^ payloads);
+}
+
+/* Whether the code of a NaN depends on more than its sign. */
+static inline MPSIM_HD int mpsim_keeps_payloads(const mpsim_format *f, const mpsim_rounding *r)
+{
+    return f->nan == MPSIM_NAN_TOP && (r->nan == MPSIM_NANS_PAYLOAD || mpsim_cuts_nans(f, r));
+}
+
+/* The code for a NaN with the given sign and payload. A payload of 0 is that of no NaN which is read. */
 static inline MPSIM_HD uint64_t mpsim_scalar_nan(const mpsim_format *f, const mpsim_rounding *r, int sign,
                                                  uint64_t payload)
 {
@@ -308,6 +326,10 @@ static inline MPSIM_HD uint64_t mpsim_scalar_nan(const mpsim_format *f, const mp
         return mpsim_magnitude_mask(f) | mpsim_sign_bit(f, sign);
     case MPSIM_NANS_MINUS_ONES:
         return mpsim_magnitude_mask(f) | mpsim_sign_bit(f, 1);
+    case MPSIM_NANS_ONES_OR_CUT:
+        return payload && mpsim_cuts_nans(f, r)
+                   ? (f->max_finite + 1 + (payload >> (64 - f->mbits))) | mpsim_sign_bit(f, sign)
+                   : mpsim_magnitude_mask(f);
     case MPSIM_NANS_SIGNED:
     default:
         return f->nan_code | mpsim_sign_bit(f, sign);

@@ -42,6 +42,15 @@ def test_choices():
     assert mpsim.round(1.5, "binary64") == 1.5
 
 
+def test_nans_of_cuda_in_tf32():
+    """cvt.rna.tf32 keeps a NaN's sign and leading bits (data/gpu); other conversions make it canonical."""
+    x = np.array([0x7f800001, 0xff800001, 0xffc02001], np.uint32).view(np.float32)
+    assert mpsim.encode(x, "tf32", "nearest-away", preset="cuda").tolist() == [0x3fc00, 0x7fc00, 0x7fe01]
+    assert mpsim.encode(x[0], "tf32", "nearest-away", preset="cuda") == 0x3fc00
+    assert np.isposinf(mpsim.round(x[:1], "tf32", "nearest-away", preset="cuda"))
+    assert mpsim.encode(x, "tf32", preset="cuda").tolist() == [0x3ffff] * 3
+
+
 def test_stochastic_is_reproducible_and_splits():
     x = np.full(1000, 1.03, np.float32)
     whole = mpsim.round(x, "e4m3", "stochastic-c", seed=5)

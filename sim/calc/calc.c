@@ -29,6 +29,14 @@ mpsim_rounding calculation_nearest(const target *t)
     return nearest;
 }
 
+uint64_t operand_code(const mpsim_format *f, const mpsim_rounding *nearest, const exact_number *x, unsigned *flags)
+{
+    if (!x->nan_of || !mpsim_format_same(x->nan_of, f))
+        return exact_encode(f, nearest, x, 0, flags, NULL);
+    *flags = MPSIM_FLAG_NAN;
+    return x->nan;
+}
+
 int calculation_flushes(const target *t, const exact_number *x, const mpsim_format *f)
 {
     return t->rounding.flush_input && exact_is_below(x, mpsim_format_min_normal(f));

@@ -30,6 +30,9 @@ int calculation_parse(calculation *c, const char *word);
 /* calculation_nearest -- how operands are rounded to --operands: the choices of the target, to nearest even. */
 mpsim_rounding calculation_nearest(const target *t);
 
+/* operand_code -- x in the format of --operands: rounded so, but a NaN that was given as a code of it stays that code. */
+uint64_t operand_code(const mpsim_format *f, const mpsim_rounding *nearest, const exact_number *x, unsigned *flags);
+
 /* calculation_flushes -- whether the target reads the number as zero: --flush-inputs, and it is subnormal in f. */
 int calculation_flushes(const target *t, const exact_number *x, const mpsim_format *f);
 

@@ -63,7 +63,7 @@ static void round_operands(answer *a, uint64_t codes[3], const given *g)
     const mpsim_rounding nearest = calculation_nearest(a->t);
     for (int i = 0; i < a->what->operands; i++) {
         unsigned flags = 0;
-        codes[i] = exact_encode(a->operands, &nearest, &g->x[i], 0, &flags, NULL);
+        codes[i] = operand_code(a->operands, &nearest, &g->x[i], &flags);
         a->value[i] = mpsim_decode(a->operands, codes[i]);
         a->rounded[i] = (flags & MPSIM_FLAG_INEXACT) != 0 ||
                         !(a->value[i] == g->x[i].nearest || (isnan(a->value[i]) && isnan(g->x[i].nearest)));

@@ -61,11 +61,12 @@ static int open_number(job *j, int i, const char *word)
         return code;
     if (calculation_flushes(j->to, &x->number, &j->o.result))
         exact_of(&x->number, copysign(0, x->number.nearest));
-    *f = j->rounded ? *j->rounded : *mpsim_format_find("binary64");
+    unsigned flags;
+    *f = j->rounded ? *j->rounded : x->number.nan_of ? *x->number.nan_of : *mpsim_format_find("binary64");
     mpsim_rounding down = j->nearest;
     if (!j->rounded)
         down.mode = MPSIM_ROUND_TOWARD_ZERO;
-    x->around[0] = exact_encode(f, &down, &x->number, 0, NULL, NULL);
+    x->around[0] = operand_code(f, &down, &x->number, &flags);
     x->around[1] = x->around[0] + !(j->rounded || exact_is_binary64(&x->number));
     j->between |= x->around[0] != x->around[1];
     for (size_t k = 0; k < PIECE; k++)
@@ -178,6 +179,17 @@ static trace_writer *open_writer(job *j, const char *path)
 
 /* ---- elements ---- */
 
+/* What is of the format already is not rounded to it: a NaN stays the one that it is. */
+static void keep_nans(void *codes, const void *stored, const mpsim_format *f, size_t n)
+{
+    const size_t bytes = mpsim_format_code_bytes(f);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t code = element_code(stored, bytes, i);
+        if (mpsim_classify(f, code) == MPSIM_CLASS_NAN)
+            element_put_code(codes, bytes, i, code);
+    }
+}
+
 static int read_piece(job *j, operand *x, uint64_t first, size_t n)
 {
     const mpsim_format *f = j->rounded;
@@ -189,6 +201,8 @@ static int read_piece(job *j, operand *x, uint64_t first, size_t n)
         return 0;
     (void)mpsim_decode_array(x->e.format, j->values, j->stored, n);
     (void)mpsim_encode_array_f64(f, &j->nearest, NULL, x->codes, j->values, n, NULL);
+    if (mpsim_format_same(f, x->e.format))
+        keep_nans(x->codes, j->stored, f, n);
     return 0;
 }
 

@@ -48,7 +48,7 @@ int element_read(exact_number *x, const char *verb, const char *option, const el
     if (exact_is_code(text)) {
         const int code = read_code(&u, verb, option, kind, text);
         if (!code)
-            exact_of(x, mpsim_decode(kind->codes, u));
+            exact_of_code(x, kind->codes, u);
         return code;
     }
     const int status = exact_parse(x, text);
@@ -64,6 +64,8 @@ int element_parse(element *e, const char *verb, const char *option, const elemen
     if (code)
         return code;
     *e = (element){.typed = text, .value = x.nearest, .given = x.nearest, .is_code = exact_is_code(text)};
+    e->nan_of = x.nan_of;
+    e->code = x.nan_of ? x.nan : 0;
     if (!kind->format)
         return 0;
     mpsim_rounding_init(&r, kind->mode);
@@ -71,6 +73,7 @@ int element_parse(element *e, const char *verb, const char *option, const elemen
     if (e->is_code && mpsim_format_same(kind->format, kind->codes))
         (void)read_code(&e->code, verb, option, kind, text); /* also that of a NaN */
     e->value = mpsim_decode(kind->format, e->code);
+    e->nan_of = isnan(e->value) ? kind->format : NULL;
     e->rounded = (flags & MPSIM_FLAG_INEXACT) != 0 || (isinf(e->given) && !isinf(e->value)) ||
                  (isnan(e->given) && !isnan(e->value));
     return 0;
@@ -78,7 +81,9 @@ int element_parse(element *e, const char *verb, const char *option, const elemen
 
 void element_exact(exact_number *x, const element *e)
 {
-    if (e->is_code || e->rounded || exact_parse(x, e->typed))
+    if (e->nan_of)
+        exact_of_code(x, e->nan_of, e->code);
+    else if (e->is_code || e->rounded || exact_parse(x, e->typed))
         exact_of(x, e->value);
 }
 

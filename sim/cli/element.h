@@ -17,10 +17,11 @@ typedef struct element_kind {
 
 typedef struct element {
     const char *typed; /* the text; element_list has its own copy */
-    uint64_t code;     /* of the format that elements are rounded to */
-    double value;      /* of the code; without a format the number of binary64 nearest to what was typed */
-    double given;      /* the number of binary64 nearest to what was typed; of a code its value */
-    int rounded;       /* the value is not what was typed */
+    uint64_t code; /* of the format that elements are rounded to; without one that of a NaN that was given as a code */
+    const mpsim_format *nan_of; /* the format of `code` where it is a NaN, else NULL */
+    double value;               /* of the code; without a format the number of binary64 nearest to what was typed */
+    double given;               /* the number of binary64 nearest to what was typed; of a code its value */
+    int rounded;                /* the value is not what was typed */
     int is_code;
 } element;
 

@@ -21,6 +21,7 @@ static void reduce(exact_number *x)
 static void whole(exact_number *x, double value)
 {
     x->special = 0;
+    x->nan_of = NULL;
     x->negative = signbit(value) != 0;
     x->nearest = value;
     x->power = 0;
@@ -35,6 +36,14 @@ void exact_of(exact_number *x, double value)
     natural_set(&x->top, x->special ? 0 : (uint64_t)ldexp(frexp(fabs(value), &power), 53));
     x->power = x->special || value == 0 ? 0 : power - 53;
     reduce(x);
+}
+
+void exact_of_code(exact_number *x, const mpsim_format *f, uint64_t code)
+{
+    exact_of(x, mpsim_decode(f, code));
+    x->nan = code;
+    if (isnan(x->nearest))
+        x->nan_of = f;
 }
 
 static int digit(char c)
@@ -117,6 +126,7 @@ int exact_parse(exact_number *x, const char *text)
 static void product(exact_number *z, const exact_number *a, const exact_number *b)
 {
     z->special = 0;
+    z->nan_of = NULL;
     z->negative = a->negative ^ b->negative;
     z->power = a->power + b->power;
     natural_multiply(&z->top, &a->top, &b->top);
@@ -126,6 +136,7 @@ static void product(exact_number *z, const exact_number *a, const exact_number *
 static void quotient(exact_number *z, const exact_number *a, const exact_number *b)
 {
     z->special = 0;
+    z->nan_of = NULL;
     z->negative = a->negative ^ b->negative;
     z->power = a->power - b->power;
     natural_multiply(&z->top, &a->top, &b->bottom);
@@ -138,6 +149,7 @@ static void sum(exact_number *z, const exact_number *a, const exact_number *b, i
     natural other;
     const int negative = b->negative ^ minus;
     z->special = 0;
+    z->nan_of = NULL;
     z->power = a->power < b->power ? a->power : b->power;
     natural_multiply(&z->bottom, &a->bottom, &b->bottom);
     natural_multiply(&z->top, &a->top, &b->bottom);
@@ -244,21 +256,34 @@ static uint64_t binary64_code(double x)
     return u;
 }
 
-static uint64_t apply_binary64(mpsim_op op, const mpsim_format *result, const mpsim_rounding *r, const double x[3],
-                               uint32_t random, unsigned *flags, unsigned *tiny)
+/* On numbers of binary64, and on NaNs that were given as codes. */
+static uint64_t apply_nearest(mpsim_op op, const mpsim_format *result, const mpsim_rounding *r,
+                              const exact_number *const x[3], uint32_t random, unsigned *flags, unsigned *tiny)
 {
     mpsim_arith o;
-    uint64_t u[3];
+    uint64_t u[3] = {0, 0, 0};
     mpsim_arith_init(&o, op, mpsim_format_find("binary64"), MPSIM_ROUND_NEAREST_EVEN);
     o.result = *result;
     o.rounding = *r;
     o.rounding.scale = 1;
     o.rounding.flush_input = 0;
-    for (int i = 0; i < 3; i++)
-        u[i] = binary64_code(x[i]);
+    for (int i = 0; i < mpsim_op_operands(op); i++) {
+        u[i] = x[i]->nan_of ? x[i]->nan : binary64_code(x[i]->nearest);
+        if (x[i]->nan_of)
+            o.operand[i] = *x[i]->nan_of;
+    }
     if (tiny)
         *tiny = mpsim_arith_tiny(&o, u[0], u[1], u[2], random);
     return mpsim_arith_apply(&o, u[0], u[1], u[2], random, flags);
+}
+
+static uint64_t apply_binary64(mpsim_op op, const mpsim_format *result, const mpsim_rounding *r, const double x[3],
+                               uint32_t random, unsigned *flags, unsigned *tiny)
+{
+    exact_number y[3];
+    for (int i = 0; i < 3; i++)
+        whole(&y[i], x[i]);
+    return apply_nearest(op, result, r, (const exact_number *const[3]){&y[0], &y[1], &y[2]}, random, flags, tiny);
 }
 
 static uint64_t round_once(const mpsim_format *f, const mpsim_rounding *r, const exact_number *v, uint32_t random,
@@ -332,13 +357,10 @@ uint64_t exact_apply(mpsim_op op, const mpsim_format *result, const mpsim_roundi
 {
     exact_number z;
     int near = 1;
-    double x[3] = {0, 0, 0};
-    for (int i = 0; i < mpsim_op_operands(op); i++) {
+    for (int i = 0; i < mpsim_op_operands(op); i++)
         near &= exact_is_binary64(operands[i]);
-        x[i] = operands[i]->nearest;
-    }
     if (near || is_special(op, operands))
-        return apply_binary64(op, result, r, x, random, flags, tiny);
+        return apply_nearest(op, result, r, operands, random, flags, tiny);
     compute(&z, op, operands);
     return round_once(result, r, &z, random, flags, tiny);
 }
@@ -407,6 +429,8 @@ uint64_t exact_encode(const mpsim_format *f, const mpsim_rounding *r, const exac
     double read = x->nearest;
     flags = flags ? flags : &ignored[0];
     tiny = tiny ? tiny : &ignored[1];
+    if (x->nan_of)
+        return exact_apply(MPSIM_OP_CONVERT, f, r, (const exact_number *const[3]){x, x, x}, random, flags, tiny);
     const int flushed = r->flush_input && exact_is_below(x, r->flush_below > 0 ? r->flush_below : 0x1p-1022);
     if (r->via_binary32 && !exact_is_binary64(x))
         return encode_by_binary32(f, r, x, random, flags, tiny);

@@ -7,10 +7,13 @@
 #include <mpsim/arith.h>
 
 /* What a text stands for: (-1)^negative top / bottom 2^power; or, where it is special, an infinity or a NaN.
- * `nearest` is the number of binary64 that is nearest to it. */
+ * `nearest` is the number of binary64 that is nearest to it. A NaN that was given as a code keeps the code, because
+ * binary64 on its way through the machine is made quiet. */
 typedef struct exact_number {
     int special;
     int negative;
+    const mpsim_format *nan_of; /* the format of that code; NULL: no NaN, or none that was given as a code */
+    uint64_t nan;
     natural top, bottom;
     long power;
     double nearest;
@@ -26,9 +29,10 @@ int exact_parse(exact_number *x, const char *text);
 /* exact_is_code -- whether a text is 0x with hexadecimal digits alone, or that behind a sign: not a number but a code. */
 int exact_is_code(const char *text);
 
-/* exact_of -- the number x of binary64. exact_is_binary64 -- whether it is one. exact_is_below -- whether its magnitude
+/* exact_of -- the number x of binary64. exact_of_code -- the number of a code of f, which must outlive x. exact_is_binary64 -- whether it is one. exact_is_below -- whether its magnitude
  * is less than `bound`. */
 void exact_of(exact_number *x, double value);
+void exact_of_code(exact_number *x, const mpsim_format *f, uint64_t code);
 int exact_is_binary64(const exact_number *x);
 int exact_is_below(const exact_number *x, double bound);
 

@@ -139,8 +139,13 @@ static void print_choices(table *t, const char *preset, const char *formats, con
 {
     static const char *const overflow[] = {"Inf or NaN", "largest"};
     static const char *const infinity[] = {"Inf or NaN", "largest"};
-    static const char *const nan[] = {"sign kept",           "positive",          "payload kept", "all ones",
-                                      "all ones, sign kept", "all ones, negative"};
+    static const char *const nan[] = {"sign kept",
+                                      "positive",
+                                      "payload kept",
+                                      "all ones",
+                                      "all ones, sign kept",
+                                      "all ones, negative",
+                                      "all ones; nearest-away: leading bits"};
     table_cell(t, "%s", preset);
     table_cell(t, "%s", formats);
     table_cell(t, "%s",

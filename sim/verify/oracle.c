@@ -523,6 +523,10 @@ static uint64_t nan_code(const oracle_format *of, const mpsim_rounding *r, int n
         return with_sign(of, negative, ones);
     case MPSIM_NANS_MINUS_ONES:
         return with_sign(of, 1, ones);
+    case MPSIM_NANS_ONES_OR_CUT: /* the bits of the source from the top, where they can be an infinity's */
+        return r->mode != MPSIM_ROUND_NEAREST_AWAY || !payload || !of->inf || !t || of->inf != (ones & ~low_bits(t))
+                   ? ones
+                   : with_sign(of, negative, of->inf | payload >> (52 - t));
     case MPSIM_NANS_PAYLOAD: {
         /* top exponent, quiet bit, leading payload bits: if the format calls that a NaN */
         uint64_t code = (ones & ~low_bits(t)) | payload >> (52 - t);

@@ -20,6 +20,11 @@ gives "operands of another format, one of them rounded" '^fp16 *3  *4\* *12 ' mu
 gives "negative numbers are operands" '^fp16 *-1 *-2 *1 .*0x3c00$' sub -1 -2 -f fp16
 gives "the root of -1" 'nan *0x7e00 *invalid$' sqrt -1 -f fp16
 gives "1/0" ' inf .*0x7c00 *division by zero$' div 1 0 -f fp16
+# cvt.rna.tf32 keeps a NaN's sign and leading bits (data/gpu); a NaN without a payload is CUDA's canonical one
+gives "rna of a NaN to CUDA's tf32" ' inf  *inf  *0x3fc00$' convert 0x7f800001 --operands binary32 -f tf32@cuda -r rna
+gives "rna of a negative NaN" '-\{0,1\}nan  *-\{0,1\}nan  *0x7fe01$' convert 0xffc02001 --operands binary32 -f tf32@cuda -r rna
+gives "to nearest even it is canonical" ' nan  *nan  *0x3ffff$' convert 0xffc02001 --operands binary32 -f tf32@cuda
+gives "rna of inf - inf" ' 0x3ffff  *invalid$' sub inf inf -f tf32@cuda -r rna
 gives "inf - inf" ' nan .*invalid$' sub inf inf -f fp16
 gives "-inf * 0" ' nan .*invalid$' mul -inf 0 -f fp16
 gives "underflow" ' 0 .*underflow, inexact, IEEE underflow$' mul 2^-14 2^-14 -f fp16

@@ -84,6 +84,8 @@ ok $? "465 as e4m3: NaN, and saturated"
 run 0 cast --explain 2049,2051 -f fp16 && has 'a tie: toward zero, to the even code' && has 'a tie: away from zero, to the even code' &&
     has '^  result  *0x6800  *2048 ' && has '^  result  *0x6802  *2052 '; ok $? "ties"
 run 0 cast --explain 2049 -f fp16 -r rna && has 'a tie: away from zero$' && has '0x6801  *2050 '; ok $? "a tie to nearest away"
+run 0 cast --explain 0x7f800001,0xff806000 --from binary32 -f tf32@cuda -r rna && has '^  result  *0x3fc00  *inf ' && has '^  result  *0x7fc03  *-\{0,1\}nan '
+ok $? "bug_20261127_cuda_tf32_nan: cvt.rna cuts a NaN, to an infinity where no bit is left"
 run 0 cast --explain -2049 -f fp16 -r up && has 'up: toward zero$' && has '^  result  *0xe800  *-2048 '; ok $? "up, of a negative number"
 run 0 cast --explain 0x1p-25,0x1.8p-25 -f fp16 && has 'a tie: toward zero, to the even code' && has 'underflow, inexact, IEEE underflow' && has '0x0001'
 ok $? "half of the smallest number, and more"

@@ -486,7 +486,8 @@ START_TEST(checked)
     BAD(m.outer.format.mbits = 53);
     BAD(m.result.format.bits = 65);
     BAD(m.accumulator.rounding.mode = MPSIM_ROUND_MODES);
-    BAD(m.outer.rounding.nan = MPSIM_NANS_MINUS_ONES + 1);
+    BAD(m.outer.rounding.nan = MPSIM_NAN_RULES);
+    BAD(m.result.rounding.nan = MPSIM_NANS_ONES_OR_CUT);
     BAD(m.result.rounding.overflow = 2);
     BAD(m.accumulator.rounding.scale = 2);
     BAD(m.outer.rounding.scale = 0.5);

@@ -76,7 +76,7 @@ static mpsim_rounding any_rounding(uint64_t *seed, const mpsim_format *f, int mo
         r.overflow = v >> 16 & 1;
         r.infinity = v >> 17 & 1;
         r.no_inf = v >> 18 & 1;
-        r.nan = (uint8_t)((v >> 20) % 6);
+        r.nan = (uint8_t)((v >> 20) % MPSIM_NAN_RULES);
         r.no_nan = (uint8_t)((v >> 24) % 3);
         r.negative = (uint8_t)((v >> 28) % 3);
         r.no_zero = (uint8_t)((v >> 32) % 3);

@@ -2,8 +2,12 @@
  * zero of. See peers.h. */
 #include "support/peers.h"
 
+#include <mpsim/arith.h>
+#include <mpsim/isa.h>
+
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* NaN inputs that lost their payload, carried into the sign, or became infinity or zero. */
 START_TEST(nan_rows)
@@ -133,6 +137,92 @@ START_TEST(no_binary64_nan_becomes_a_number)
 }
 END_TEST
 
+/* cvt.rna.tf32 keeps a NaN's sign and its leading bits, which may be those of an infinity: an H200 said so for all
+ * 2^24 NaNs (data/gpu). Other conversions to tf32 make NaNs canonical. Arrays and numbers, all kernels. */
+static uint64_t cuda_tf32(uint32_t u, int mode)
+{
+    return mode == MPSIM_ROUND_NEAREST_AWAY ? u >> 13 : 0x3ffff;
+}
+
+static void compare_cuda_tf32(report *p, const mpsim_format *f, const mpsim_rounding *r, const uint32_t *u, size_t n)
+{
+    static uint32_t codes[2048];
+    static float x[2048], y[2048];
+    mpsim_counts counts = {0, 0, 0, 0, 0};
+    memcpy(x, u, n * sizeof *x);
+    ck_assert(mpsim_encode_array_f32(f, r, NULL, codes, x, n, n % 2 ? &counts : NULL) == MPSIM_OK &&
+              mpsim_round_array_f32(f, r, NULL, y, x, n, NULL) == MPSIM_OK && counts.nan == (n % 2 ? n : 0));
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t want = cuda_tf32(u[i], r->mode), one = mpsim_encode_f32(f, r, f32_of_bits(u[i]), 0, NULL);
+        const uint64_t value = bits_of_f64(mpsim_decode(f, want)),
+                       single = value >> 63 << 31 | 0x7f800000 | (value >> 29 & 0x7fffff);
+        if (codes[i] != want || bits_of_f32(y[i]) != single || (sizeof(void *) == 8 && one != want))
+            peers_note(p,
+                       "%s mode %d scale %a input %#010" PRIx32 ": expected %#" PRIx64 ", got %#" PRIx32 " %#" PRIx64
+                       " value %#" PRIx32,
+                       mpsim_isa_active(), r->mode, r->scale, u[i], want, codes[i], one, bits_of_f32(y[i]));
+    }
+}
+
+START_TEST(bug_20261127_cuda_tf32_nans)
+{
+    static const char *const presets[] = {"cuda", "cuda-nosat"};
+    static const double scales[] = {1, 3, 0x1p60, 0x1p300};
+    const mpsim_format *f = mpsim_format_find("tf32");
+    const char *active = mpsim_isa_active();
+    report p = {0};
+    static uint32_t u[2048];
+    for (size_t k = 0; mpsim_isa_at(k); k++)
+        for (int c = 0; c < 2 * 4 * MPSIM_ROUND_STOCHASTIC_A && mpsim_isa_use(mpsim_isa_at(k)) == MPSIM_OK; c++) {
+            mpsim_rounding r = rounding_of(presets[c & 1], f, c / 8);
+            r.scale = scales[c / 2 % 4];
+            for (size_t i = 0; i < 2048; i++) /* one bit of the payload, and all below or above it */
+                u[i] = (uint32_t)(i & 1) << 31 | 0x7f800000u |
+                       (i < 46   ? 1u << i / 2
+                        : i < 92 ? (2u << (i - 46) / 2) - 1
+                                 : (uint32_t)(i * 0x9e3779b1u) & 0x7fffff) |
+                       (i >= 92);
+            compare_cuda_tf32(&p, f, &r, u, 2048);
+            compare_cuda_tf32(&p, f, &r, u + 1, 77);
+        }
+    ck_assert(mpsim_isa_use(active) == MPSIM_OK);
+    ck_no_mismatch(&p);
+}
+END_TEST
+
+/* Of other formats: leading bits where these are a NaN's or an infinity's, else ones; never a number. A NaN that an
+ * operation makes has no payload: ones. */
+START_TEST(cut_nans_are_no_numbers)
+{
+    report p = {0};
+    for (size_t i = 0; i < mpsim_format_count(); i++) {
+        const mpsim_format *f = mpsim_format_at(i);
+        mpsim_rounding r = rounding_of("ieee", f, MPSIM_ROUND_NEAREST_AWAY), ones = r;
+        r.nan = MPSIM_NANS_ONES_OR_CUT;
+        ones.nan = MPSIM_NANS_ONES;
+        const int cut = f->nan == MPSIM_NAN_TOP && f->inf && f->mbits &&
+                        f->max_finite + 1 == (uint64_t)((1 << f->ebits) - 1) << f->mbits;
+        for (int bit = 0; bit < 52 && f->nan; bit++) {
+            const double x = f64_of_bits(UINT64_C(0xfff0000000000000) | UINT64_C(1) << bit);
+            const uint64_t code = mpsim_encode_f64(f, &r, x, 0, NULL),
+                           canonical = mpsim_encode_f64(f, &ones, x, 0, NULL);
+            const uint64_t kept = f->mbits + bit >= 52 ? (uint64_t)1 << (f->mbits + bit - 52) : 0;
+            const uint64_t sign = mpsim_format_is_signed(f) ? (uint64_t)1 << (f->bits - 1) : 0;
+            if (code != (cut ? (f->max_finite + 1 + kept) | sign : canonical))
+                peers_note(&p, "%s bit %d: got %#" PRIx64, f->name, bit, code);
+        }
+        mpsim_arith o;
+        mpsim_arith_init(&o, MPSIM_OP_SUB, f, MPSIM_ROUND_NEAREST_AWAY);
+        const uint64_t inf = f->max_finite + 1;
+        o.rounding = r;
+        const uint64_t made = mpsim_arith_apply(&o, inf, inf, 0, 0, NULL);
+        if (f->inf && mpsim_classify(f, made) != MPSIM_CLASS_NAN)
+            peers_note(&p, "%s: inf - inf is %#" PRIx64, f->name, made);
+    }
+    ck_no_mismatch(&p);
+}
+END_TEST
+
 /* E2M1, E2M3 and E3M2 have no NaN: the choice decides, nothing else. */
 START_TEST(formats_without_nan_follow_the_choice)
 {
@@ -170,6 +260,8 @@ int main(void)
     tcase_add_test(nan, nan_rows);
     tcase_add_test(nan, no_nan_becomes_a_number);
     tcase_add_test(nan, no_binary64_nan_becomes_a_number);
+    tcase_add_test(nan, bug_20261127_cuda_tf32_nans);
+    tcase_add_test(nan, cut_nans_are_no_numbers);
     tcase_add_test(nan, formats_without_nan_follow_the_choice);
     return test_main("nan", (TCase *const[]){nan, NULL});
 }

@@ -139,7 +139,7 @@ static void result_init(mpsim_arith_kernel *k, const mpsim_format *f, const mpsi
     k->sign_shift = k->is_unsigned ? k->lane_bits - 1 : mpsim_magnitude_bits(f);
     k->plain = f->zero == MPSIM_ZERO_SIGNED && !r->flush_output;
     k->flush = r->flush_output;
-    k->payloads = f->nan == MPSIM_NAN_TOP && r->nan == MPSIM_NANS_PAYLOAD;
+    k->payloads = mpsim_keeps_payloads(f, r);
     k->bytes = mpsim_format_code_bytes(f);
     k->max_finite = f->max_finite;
     for (int sign = 0; sign < 2; sign++) {

@@ -119,7 +119,7 @@ enum {
 /* A place where something is rounded: a format and how. */
 typedef struct mpsim_rounded {
     mpsim_format format;
-    mpsim_rounding rounding; /* scale 1, no flushed inputs */
+    mpsim_rounding rounding; /* scale 1, no flushed inputs, not MPSIM_NANS_ONES_OR_CUT: no payload reaches a sum */
 } mpsim_rounded;
 
 enum { MPSIM_MODEL_NO_FLOOR = -32768, MPSIM_MODEL_OWN_EMIN = 32767 };

@@ -68,7 +68,13 @@ typedef enum mpsim_nan_rule {
     MPSIM_NANS_PAYLOAD,     /* sign and leading payload bits kept, made quiet (F16C, Arm)      */
     MPSIM_NANS_ONES,        /* all exponent and significand bits set, sign clear (CUDA)        */
     MPSIM_NANS_ONES_SIGNED, /* the same with the input's sign (PyTorch float8)              */
-    MPSIM_NANS_MINUS_ONES   /* every bit set, the sign too (PyTorch bfloat16, vector code)  */
+    MPSIM_NANS_MINUS_ONES,  /* every bit set, the sign too (PyTorch bfloat16, vector code)  */
+    MPSIM_NANS_ONES_OR_CUT, /* as ONES; in the mode nearest-away a NaN keeps its sign and its
+                               leading payload bits, is not made quiet, and becomes an infinity
+                               where these bits are 0 (CUDA tf32: cvt.rna). The NaN of an
+                               operation without a value is ONES, and so is every NaN in a format
+                               whose infinity is not followed by all payloads                 */
+    MPSIM_NAN_RULES         /* number of rules                                                */
 } mpsim_nan_rule;
 
 /* What a NaN becomes in a format without NaN. */

@@ -174,7 +174,8 @@ V_INLINE vu32 cast_special(const mpsim_cast_constants *k, vu32 a, m32 negative, 
     const vu32 nan[2] = {v_u32((uint32_t)k->nan[0]), v_u32((uint32_t)k->nan[1])};
     const vu32 payload = a >> k->payload_shift & (uint32_t)k->payload;
     const m32 is_nan = v_gt_i32((vi32)a, v_i32(0x7f800000));
-    const vu32 specials = v_pick_u32(is_nan, cast_by(negative, nan) | payload, cast_by(negative, infinite));
+    const vu32 quiet = v_pick_u32(v_eq_u32(payload, v_u32(0)), v_u32(0), v_u32((uint32_t)k->quiet));
+    const vu32 specials = v_pick_u32(is_nan, cast_by(negative, nan) | payload | quiet, cast_by(negative, infinite));
     return v_pick_u32(special, specials, result);
 }
 

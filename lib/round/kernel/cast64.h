@@ -132,7 +132,8 @@ V_INLINE vu64 cast64_special(const mpsim_cast_constants *k, const cast64_lanes *
 {
     const m64 is_nan = v_gt_i64((vi64)l->a, (vi64)l->infinity);
     const vu64 payload = l->a >> k->payload_shift & k->payload;
-    const vu64 specials = v_pick_u64(is_nan, cast64_by(l->negative, k->nan) | payload,
+    const vu64 quiet = v_pick_u64(v_eq_u64(payload, v_u64(0)), v_u64(0), v_u64(k->quiet));
+    const vu64 specials = v_pick_u64(is_nan, cast64_by(l->negative, k->nan) | payload | quiet,
                                      cast64_by(l->negative, k->infinite));
     return v_pick_u64(l->special, specials, result);
 }

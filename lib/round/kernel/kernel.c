@@ -54,7 +54,9 @@ static void constants(mpsim_cast_constants *k, const mpsim_format *f, const mpsi
         k->small[sign] = as_result(k, f, small, wide);
         k->over[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, huge, 0, &flags), wide);
         k->infinite[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, infinite, 0, &flags), wide);
-        k->nan[sign] = as_result(k, f, mpsim_scalar_nan(f, r, sign, 0), wide);
+        const uint64_t nan = mpsim_cuts_nans(f, r) ? (f->max_finite + 1) | mpsim_sign_bit(f, sign)
+                                                   : mpsim_scalar_nan(f, r, sign, 0);
+        k->nan[sign] = as_result(k, f, nan, wide);
     }
     mpsim_scalar_encode(f, r, r->mode, mpsim_number_make(0, 0, 0), 0, &k->zero_flags);
     k->over_by_sign = k->over[1] != (k->over[0] | k->sign_bit) || (k->over[0] & k->sign_bit) != 0;
@@ -140,7 +142,8 @@ static void layout(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_r
     k->flat_values = !wide && emin == -126 && !k->no_zero;
     k->subnormal_values = emin - f->mbits < (wide ? -1022 : -126);
     k->below = zero_up_to(r, k->source) << (wide && k->source == 4 ? 29 : 0);
-    if (r->nan == MPSIM_NANS_PAYLOAD && f->nan == MPSIM_NAN_TOP) {
+    k->quiet = k->values && mpsim_cuts_nans(f, r) ? (uint64_t)1 << (fraction - 1) : 0;
+    if (mpsim_keeps_payloads(f, r)) {
         k->payload_shift = k->values ? 0 : k->drop;
         k->payload = (((uint64_t)1 << f->mbits) - 1) << (k->values ? k->drop : 0);
     }

@@ -109,6 +109,7 @@ typedef struct mpsim_cast_constants {
     uint64_t nan[2];      /* of a NaN, by sign, without its payload                         */
     uint64_t payload;     /* bits of the payload in the result                              */
     int payload_shift;    /* how far down they are                                          */
+    uint64_t quiet;       /* of a NaN that keeps a payload which is not 0                   */
     uint64_t negative;    /* of a negative number in an unsigned format                     */
     uint64_t least;       /* smallest positive value                                        */
     unsigned zero_flags;  /* of +0                                                          */
