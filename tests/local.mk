@@ -168,7 +168,7 @@ programs_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 tests_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 
 # Those that spend their time in loops of their own.
-hot_objects = tests/gpu/t-record.$(OBJEXT) tests/gpu/whole.$(OBJEXT) tests/gpu/x-conversions.$(OBJEXT) \
+hot_objects = tests/gpu/t-record.$(OBJEXT) tests/gpu/whole.$(OBJEXT) \
   tests/record/elementwise.$(OBJEXT) tests/record/sums.$(OBJEXT) \
   tests/round/t-cast.$(OBJEXT) tests/dot/t-chain.$(OBJEXT) tests/train/t-gradients.$(OBJEXT)
 $(hot_objects): TEST_CFLAGS = $(OPT_CFLAGS)
@@ -177,7 +177,7 @@ $(hot_objects): TEST_CFLAGS = $(OPT_CFLAGS)
 if HAVE_MPFR
 programs_all += tests/arith/x-arith tests/round/x-sweep
 endif
-programs_all += tests/gpu/x-conversions tests/round/x-cast
+programs_all += tests/round/x-cast
 endif
 
 # ---- the program of the front page, for tests/cli/doc.sh: the public headers and the library are all it needs
@@ -292,7 +292,6 @@ check-long: $(check_PROGRAMS) mpsim
 	@test -x tests/round/x-sweep || { echo "check-long needs MPFR and Check"; exit 1; }
 	./tests/round/x-sweep
 	./tests/round/x-cast
-	MPSIM_SRCDIR="$(abs_top_srcdir)" ./tests/gpu/x-conversions
 	./tests/arith/x-arith
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR="$(abs_top_srcdir)" ./tests/train/t-digests
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR="$(abs_top_srcdir)" ./tests/gpu/t-record

@@ -51,9 +51,18 @@ static void put_special(operands *x, const gpu_scalar *s, size_t n)
 {
     uint64_t code;
     for (size_t i = 0; s->expected != GPU_ROUNDED && i < n; i++) {
-        const uint32_t in[3] = {x->in[0][i]};
-        x->output[i] = gpu_scalar_special(s, in, &code) ? (uint32_t)code : x->output[i];
+        const uint32_t in[3] = {x->in[0][i], x->in[1][i]};
+        x->output[i] = gpu_scalar_given(s, in, &code) ? (uint32_t)code : x->output[i];
     }
+}
+
+/* The array function of the operation; conversions from binary32 by that of casts, which most users have. */
+static mpsim_status apply(operands *x, const gpu_scalar *s, size_t n)
+{
+    if (s->o.op == MPSIM_OP_CONVERT && strcmp(s->o.operand[0].name, "binary32") == 0)
+        return mpsim_encode_array_f32(&s->o.result, &s->o.rounding, NULL, x->result,
+                                      (const float *)(const void *)x->packed[0], n, NULL);
+    return mpsim_arith_array(&s->o, NULL, x->result, x->packed[0], x->packed[1], x->packed[2], n, NULL);
 }
 
 static uint64_t block_digest(operands *x, const gpu_scalar *s, uint64_t first, size_t n)
@@ -67,7 +76,7 @@ static uint64_t block_digest(operands *x, const gpu_scalar *s, uint64_t first, s
     }
     for (int k = 0; k < mpsim_op_operands(s->o.op); k++)
         pack(x->packed[k], bytes, x->in[k], n);
-    if (mpsim_arith_array(&s->o, NULL, x->result, x->packed[0], x->packed[1], x->packed[2], n, NULL) != MPSIM_OK)
+    if (apply(x, s, n) != MPSIM_OK)
         return 0;
     unpack(x->output, x->result, mpsim_format_code_bytes(&s->o.result), n);
     put_special(x, s, n);
