@@ -36,17 +36,22 @@ def laid_out(x, transposed):
     return x.t().contiguous().t() if transposed else x
 
 
+def allow(given):
+    """What a kind asks of cuBLAS, or allows."""
+    matmul = torch.backends.cuda.matmul
+    matmul.allow_tf32 = given == "tf32"
+    matmul.allow_fp16_reduced_precision_reduction = matmul.allow_bf16_reduced_precision_reduction = given == "reduced"
+    if given == "sums" or hasattr(matmul, "allow_fp16_accumulation"):
+        matmul.allow_fp16_accumulation = given == "sums"
+    return {"out_dtype": torch.float32} if given == "wide" else {}
+
+
 def multiply(s, kind, layout, shape):
     m, n, k = shape
     form, given = KINDS[kind]
-    allow = torch.backends.cuda.matmul
-    allow.allow_tf32 = given == "tf32"
-    allow.allow_fp16_reduced_precision_reduction = allow.allow_bf16_reduced_precision_reduction = given == "reduced"
-    if given == "sums" or hasattr(allow, "allow_fp16_accumulation"):
-        allow.allow_fp16_accumulation = given == "sums"
+    more = allow(given)
     a = laid_out(s.draw(form, (m, k), 40, -6, 4), layout[0] == "T")
     b = laid_out(s.draw(form, (k, n), 41, -6, 4), layout[1] == "T")
-    more = {"out_dtype": torch.float32} if given == "wide" else {}
     d = torch.mm(a, b, **more)
     facts = {"form": form, "out": str(d.dtype)[6:], "m": m, "n": n, "k": k, "streams": [40, 41], **s.sample(d, 64, 42),
              "digest": digest(d), "again": digest(torch.mm(a, b, **more)) == digest(d)}
