@@ -30,6 +30,7 @@ table() {
     cat <<'PARTS'
 # no device has answered these
 machine     -       5   1  nvidia-smi -q
+products    beside 70  35  PYTHON data/record/ask_device.py --device cuda --of multiplications --jobs 5 --total LIMIT --output-dir TO/products
 cvt         -      30   9  GPU --only cvt
 memory      -      30   6  GPU --only memory
 speed       timed  60  22  GPU --only speed
@@ -42,7 +43,7 @@ racecheck   -      35  14  SANITIZER --tool racecheck --error-exitcode 9 GPU --o
 memcheck-statistics - 40 20 SANITIZER --tool memcheck --error-exitcode 9 STATISTICS --small --piece 1/4
 racecheck-statistics - 50 30 SANITIZER --tool racecheck --error-exitcode 9 STATISTICS --small --piece 1/8
 # an H200 answered these on 26 November 2026
-pytorch     beside 80  45  PYTHON data/record/ask_device.py --device cuda --jobs 5 --total LIMIT TRACES --output-dir TO/pytorch
+pytorch     beside 80  45  PYTHON data/record/ask_device.py --device cuda --of first --jobs 5 --total LIMIT TRACES --output-dir TO/pytorch
 checks      -      35   7  GPU --only checks --skip wgmma --skip cvt --skip memory
 wgmma       -      30   3  GPU --only wgmma --skip speed
 probes      -      15   1  GPU --only probes

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ask a device questions that PyTorch alone can answer: each in a process and a time of its own.
 
-    python3 ask_device.py --device cuda --output-dir OUT --jobs 4   all questions, in the order of QUESTIONS, four at once
+    python3 ask_device.py --device cuda --output-dir OUT --jobs 4   all questions, in the order of LISTS, four at once
+    python3 ask_device.py --device cuda --output-dir OUT --jobs 4 --of multiplications
     python3 ask_device.py --device cpu --quick --output-dir OUT casts products
 
 A question is a module of the folder device/ with ask(session); README.md there says what its answers hold. OUT gets
@@ -19,15 +20,21 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Seconds on a device, importing torch and making a context included (six or so).
-QUESTIONS = {"casts": 30, "functions": 40, "reductions": 40, "optimizers": 60, "autocast": 40, "products": 140,
-             "scaled": 70, "attention": 60, "training": 90, "division": 30, "fused": 30, "pointwise": 30,
-             "matrices": 30, "doubles": 20}
+# Lists of questions, each with its most seconds on a device, importing torch and making a context included (six or so).
+LISTS = {"first": {"casts": 30, "functions": 40, "reductions": 40, "optimizers": 60, "autocast": 40, "products": 140,
+                   "scaled": 70, "attention": 60, "training": 90, "division": 30, "fused": 30, "pointwise": 30,
+                   "matrices": 30, "doubles": 20},
+         # Beside each other on an H100: 8 s for torch and the profiler, then 0.05 s a case (330 cases of `products` took 18 s on
+         # an H200), and 2 ms for each 2^22 numbers that are drawn: `models` draws 10^10.
+         "multiplications": {"models": 60, "convolutions": 60, "bias": 45, "batched": 45, "segments": 40, "models_fp8": 40,
+                             "grouped": 40, "integers": 30}}
+QUESTIONS = {name: seconds for of in LISTS.values() for name, seconds in of.items()}
 
 
 def arguments():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("questions", nargs="*", metavar="QUESTION", help="else all: " + " ".join(QUESTIONS))
+    ap.add_argument("--of", choices=LISTS, help="the questions of this list, instead of all")
     ap.add_argument("--device", default="cuda", choices=("cpu", "cuda"))
     ap.add_argument("--output-dir", required=True)
     ap.add_argument("--quick", action="store_true", help="few and small cases")
@@ -38,11 +45,13 @@ def arguments():
     ap.add_argument("--modules", default=os.path.join(HERE, "device"), help="where the modules are")
     ap.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)  # the process of one question
     a = ap.parse_args()
+    if a.of and a.questions:
+        ap.error("--of names all questions of a list")
     if not a.inside:
         known = [q for q in a.questions if os.path.exists(os.path.join(a.modules, q + ".py"))]
         if known != a.questions:
             ap.error("no such question: " + " ".join(sorted(set(a.questions) - set(known))))
-        a.questions = a.questions or list(QUESTIONS)
+        a.questions = a.questions or list(LISTS[a.of] if a.of else QUESTIONS)
     return a
 
 

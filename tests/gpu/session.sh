@@ -46,7 +46,7 @@ ok $? "each part once"
 ok $? "in the order of the table"
 has "^asked: --only wgmma --skip speed --output /.*/session/wgmma.json$" &&
     has "^asked: --tool racecheck --error-exitcode 9 $dir/program --one-process --tiny --only gpt-fp8 --output " &&
-    has '^asked: data/record/ask_device.py --device cuda --jobs 5 --total [0-9]* .*--output-dir /.*/session/pytorch$'
+    has '^asked: data/record/ask_device.py --device cuda --of first --jobs 5 --total [0-9]* .*--output-dir /.*/session/pytorch$'
 ok $? "what each part asks"
 [ "$(ls -A "$dir/to")" = session.tar.gz ]
 ok $? "one file is left"

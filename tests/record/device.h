@@ -16,11 +16,15 @@ enum { DEVICE_ANSWER = 512 };
 typedef void device_reader(const json_t *head, const json_t *c, char *answer);
 device_reader device_casts, device_functions, device_division, device_reductions, device_optimizers, device_products,
     device_scaled, device_fused, device_pointwise, device_matrices, device_autocast, device_attention, device_training,
-    device_doubles;
+    device_doubles, device_segments, device_batched, device_convolutions, device_grouped, device_integers;
 
 /* Puts into a case of products what a device would answer that multiplies by this row, the depth in
  * these parts (0: whole). */
 void device_play_products(json_t *c, const char *row, size_t part);
+
+/* Devices that rows play, for the readers of stacks and integers: the way is found, a changed digit, too. */
+typedef void device_ok(int passed, const char *format, const char *a, const char *b);
+void device_check_plays(device_ok *ok);
 
 /* Ends the program where there is no memory, or the library refuses what it must not. */
 void device_need(int given);

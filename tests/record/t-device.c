@@ -32,6 +32,14 @@ static const struct question {
     {"fused", device_fused, "\"m\": [\""},
     {"pointwise", device_pointwise, "\"digest\": \""},
     {"matrices", device_matrices, "\"d\": \""},
+    {"segments", device_segments, "\"d\": \""},
+    {"models", device_products, "\"d\": \""},
+    {"models_fp8", device_scaled, "\"d\": \""},
+    {"bias", device_batched, "\"d\": \""},
+    {"batched", device_batched, "\"d\": \""},
+    {"convolutions", device_convolutions, "\"d\": \""},
+    {"grouped", device_grouped, "\"d\": \""},
+    {"integers", device_integers, "\"d\": \""},
 };
 enum { QUESTIONS = sizeof questions / sizeof questions[0], LINE = 1 << 17, FOLDERS = 64 };
 
@@ -332,6 +340,7 @@ int main(int argc, char **argv)
         check_folder(test_source_path(path), found[i]);
     }
     check_played();
+    device_check_plays(ok);
     wait_for_devices(top, found, folders);
     printf("1..%d\n", plan);
     return failures > 0;

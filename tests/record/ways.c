@@ -53,9 +53,10 @@ static float dot_from(const way *w, const element *e, size_t first, size_t n, ui
 float ways_dot(const way *w, const element *e, size_t first, size_t n)
 {
     const size_t rest = w->cut.tile ? n % w->cut.tile : 0;
+    const uint64_t begin = first == 0 ? device_encode(&w->m.result.format, e->start) : 0;
     if (rest == 0 || rest == n)
-        return dot_from(w, e, first, n, 0);
-    const float c = dot_from(w, e, first, rest, 0);
+        return dot_from(w, e, first, n, begin);
+    const float c = dot_from(w, e, first, rest, begin);
     return dot_from(w, e, first + rest, n - rest, device_encode(&w->m.result.format, c));
 }
 
@@ -79,11 +80,11 @@ float ways_whole(const way *w, const element *e)
     const size_t part = w->cut.part;
     if (part == 0)
         return ways_dot(w, e, 0, e->k);
-    float sum = 0;
+    float sum = e->onto;
     const element *x = w->cut.turn ? by_turns(e, w->cut.turn, e->k / part) : e;
     for (size_t k = 0; k < e->k; k += part) {
         const float one = ways_dot(w, x, k, k + part < e->k ? part : e->k - k);
-        sum = k == 0 ? one : sum + one;
+        sum = k == 0 && e->onto == 0 ? one : sum + one;
         if (w->partial)
             sum = device_round(e->out, sum);
     }

@@ -7,7 +7,7 @@
 
 #include <mpsim/dot.h>
 
-enum { WAYS_DEPTH = 16384, WAYS_CUTS = 96, WAYS_MOST = 1024 };
+enum { WAYS_DEPTH = 32768, WAYS_CUTS = 96, WAYS_MOST = 1024 };
 
 /* How the depth is cut. part: products a part, 0: all. tile: of the depth; where a part is no multiple of it, the
  * rest is its first chunk (CUTLASS). turn: parts take chunks of so many by turns; 0: they are ranges. */
@@ -30,6 +30,7 @@ enum { SCALES_A_FIRST, SCALES_B_FIRST, SCALES_PRODUCT, SCALES_BEFORE, SCALES_ORD
 typedef struct element {
     const mpsim_format *fa, *fb, *out;
     size_t k;
+    float start, onto; /* what products are added to; what parts are added to */
     float a[WAYS_DEPTH], b[WAYS_DEPTH];
     unsigned char ca[WAYS_DEPTH * 4], cb[WAYS_DEPTH * 4];
 } element;
