@@ -24,7 +24,7 @@ EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_stats_sources) gpu/st
   gpu/kernels/quantize.cuh gpu/kernels/rows.cuh gpu/kernels/squares.cuh gpu/kernels/sums.cuh gpu/kernels/tokens.cuh \
   gpu/speed/attention.cuh gpu/speed/layers.cuh gpu/speed/measure.cuh gpu/speed/products.cuh gpu/speed/speed.h gpu/speed/tensors.cuh \
   gpu/speed/beside/heads.py gpu/speed/beside/layers.py gpu/speed/beside/multiply.py gpu/speed/beside/timing.py \
-  gpu/speed/beside/updates.py
+  gpu/speed/beside/updates.py gpu/speed/shares.py
 # Libraries of NVIDIA, looked for at run time.
 speed_libraries = gpu/speed/cublas.c gpu/speed/cublas.h gpu/speed/library.c gpu/speed/library.h \
   gpu/speed/nvml.c gpu/speed/nvml.h
