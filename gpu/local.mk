@@ -10,7 +10,7 @@ gpu_libchecks_a_SOURCES = \
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
 EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_stats_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
-  gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh \
+  gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh \
   gpu/train.h \
   gpu/checks/mma.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh \
   gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh \

@@ -60,8 +60,12 @@ most=590         # seconds for all of it
 piece=15728640   # bytes of an archive's piece, of which there are four
 : "${BUILD:=gpu/build}"
 : "${MPSIM_GPU:=$BUILD/mpsim-gpu}" "${STATISTICS:=$BUILD/mpsim-gpu-statistics}" "${PYTHON:=python3}"
-: "${MPSIM_CUDA:=$PWD/$BUILD/libmpsim-cuda.so}" # of the part `watch`, which needs the package mpsim, too
+: "${MPSIM_CUDA:=$PWD/$BUILD/libmpsim-cuda.so}" # of the part `watch`, which needs the package mpsim, too (pip install --target gpu/build/python ./python)
 export MPSIM_CUDA
+if [ -d "$BUILD/python" ]; then # the package, installed there
+    PYTHONPATH=$(cd "$BUILD/python" && pwd)${PYTHONPATH:+:$PYTHONPATH}
+    export PYTHONPATH
+fi
 
 field() { # field PART NUMBER: of its line
     list | awk -v name="$1" -v field="$2" '$1 == name { print $field }'

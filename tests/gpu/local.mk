@@ -73,5 +73,12 @@ tests_gpu_mpsim_gpu_host_SOURCES = tests/gpu/device_host.cc tests/gpu/speed_host
 tests_gpu_mpsim_gpu_host_CPPFLAGS = $(kernel_cppflags) -Dtrain_engine_cuda=test_engine_cuda
 tests_gpu_mpsim_gpu_host_LDADD = gpu/libchecks.a $(kernel_libs) -ldl
 tests_gpu_mpsim_gpu_host_LINK = $(CXXLINK) -rdynamic
+# mpsim-gpu-statistics on a CPU, for gpu/dry-run.sh.
+programs_all += tests/gpu/mpsim-gpu-statistics-host
+tests_gpu_mpsim_gpu_statistics_host_SOURCES = tests/gpu/stats_host.cc gpu/stats/main.c gpu/stats/plan.c
+tests_gpu_mpsim_gpu_statistics_host_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_mpsim_gpu_statistics_host_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
+tests_gpu_mpsim_gpu_statistics_host_LDADD = $(kernel_libs)
+tests_gpu_mpsim_gpu_statistics_host_LINK = $(CXXLINK)
 endif
 EXTRA_DIST += tests/gpu/cuda_host.cc tests/gpu/standin-cublas.c

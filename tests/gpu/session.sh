@@ -129,6 +129,18 @@ ok $? "each line has its five fields"
 ok $? "each part may take more than it is thought to"
 [ "$(awk '$2 != "beside" { s += $4 } END { print s }' "$dir/out")" -le 590 ]
 ok $? "what the parts are thought to take fits ten minutes"
+tests=$(dirname "$MPSIM")/tests
+if [ -x "$tests/gpu/mpsim-gpu-host" ] && [ -x "$tests/gpu/mpsim-gpu-statistics-host" ]; then
+    (
+        unset MPSIM_GPU STATISTICS PYTHON SANITIZER
+        HOSTS=$(cd "$tests/gpu" && pwd) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/mpsim
+        export HOSTS MPSIM
+        cd "$MPSIM_SRCDIR" && BUILD=none PYTHON=sh sh gpu/dry-run.sh machine statistics probes
+    ) >"$dir/out" 2>"$dir/err" && has '^  statistics  *exit 0 .*, 0 differ$' && has '^  probes  *exit 0 ' && has ' of 67108864$'
+    ok $? "a dry run of some parts in an empty folder (all: sh gpu/dry-run.sh)"
+else
+    echo "ok $((n += 1)) - a dry run # SKIP no C++ compiler"
+fi
 sh "$script" all >"$dir/out" 2>"$dir/err"
 [ $? -eq 2 ] && has usage err
 ok $? "usage"
