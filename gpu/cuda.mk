@@ -4,7 +4,7 @@ cuda_sources = gpu/checks/arith.cu gpu/checks/convert.cu gpu/checks/cvt.cu gpu/c
 # libmpsim-cuda.
 cuda_stats_sources = gpu/stats/stats.cu
 # wgmma is an instruction of one target alone.
-cuda_wgmma_sources = gpu/checks/wgmma.cu gpu/kernels/gemm_wgmma.cu
+cuda_wgmma_sources = gpu/checks/variants.cu gpu/checks/wgmma.cu gpu/kernels/gemm_wgmma.cu
 cuda_wgmma_codes = -gencode arch=compute_90a,code=sm_90a
 # The bits depend on these. Behind the flags of the user.
 cuda_fp_flags = -fmad=false -ftz=false -prec-div=true -prec-sqrt=true \

@@ -33,6 +33,7 @@ machine     -       5   1  nvidia-smi -q
 products    beside 70  35  PYTHON data/record/ask_device.py --device cuda --of multiplications --jobs 5 --total LIMIT --output-dir TO/products
 cvt         -      30   9  GPU --only cvt
 memory      -      30   6  GPU --only memory
+variants    -      45  12  GPU --only variant
 speed       timed  60  22  GPU --only speed
 beside      timed 110  55  PYTHON data/record/ask_device.py --device cuda --modules gpu/speed/beside --total LIMIT --output-dir TO/beside multiply heads layers updates
 # an H200 answered these, but their logs are not kept
@@ -45,7 +46,7 @@ racecheck-statistics - 50 30 SANITIZER --tool racecheck --error-exitcode 9 STATI
 # an H200 answered these on 26 November 2026
 pytorch     beside 80  45  PYTHON data/record/ask_device.py --device cuda --of first --jobs 5 --total LIMIT TRACES --output-dir TO/pytorch
 checks      -      35   7  GPU --only checks --skip wgmma --skip cvt --skip memory
-wgmma       -      30   3  GPU --only wgmma --skip speed
+wgmma       -      30   3  GPU --only wgmma --skip speed --skip variant
 probes      -      15   1  GPU --only probes
 training    -      60  40  GPU --only training --skip fp8 --skip gpt
 amp         beside 25  20  PYTHON data/record/train_amp_mlp.py --device cuda TO/amp

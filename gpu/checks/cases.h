@@ -300,13 +300,28 @@ static inline MPSIM_HD void gpu_scalar_case(const gpu_scalar *s, uint64_t i, uin
 
 /* ---- operands of dot products ---- */
 
-/* Output i is row and column of a tile: i = (tile * rows + row) * 8 + column. Every element of a
- * tile has a Philox block of its own: A from 0, B from 2048, C from 2304. */
-enum { GPU_SLOTS = 4096, GPU_SLOT_B = GPU_ROWS * GPU_DEPTH, GPU_SLOT_C = GPU_SLOT_B + GPU_COLUMNS * GPU_DEPTH };
+/* Output i is row and column of a tile: i = (tile * rows + row) * columns + column. Every element of a
+ * tile has a Philox block of its own: A from 0, B behind 64 lines of A, C behind the columns of B. */
+enum { GPU_SLOTS = 4096, GPU_SLOTS_OF_VARIANT = 1 << 18 };
+
+static inline MPSIM_HD int gpu_slot_b(const gpu_dots *j)
+{
+    return GPU_ROWS * j->depth;
+}
+
+static inline MPSIM_HD int gpu_slot_c(const gpu_dots *j)
+{
+    return gpu_slot_b(j) + j->columns * j->depth;
+}
+
+static inline MPSIM_HD uint64_t gpu_tile_outputs(const gpu_dots *j)
+{
+    return (uint64_t)(j->rows * j->columns);
+}
 
 static inline MPSIM_HD void gpu_words(const gpu_dots *j, uint64_t tile, int slot, uint32_t w[4])
 {
-    mpsim_rng_block(w, GPU_SEED, j->stream, tile * GPU_SLOTS + (uint64_t)slot);
+    mpsim_rng_block(w, GPU_SEED, j->stream, tile * j->slots + (uint64_t)slot);
 }
 
 /* The sum of four uniform numbers of 16 bits, about 0: a bell of width 37837; times 2^shift, rounded.
@@ -334,11 +349,11 @@ static inline MPSIM_HD uint32_t gpu_operand_cancel(const gpu_dots *j, uint64_t t
     const mpsim_format *f = is_b ? &j->b : &j->a;
     const int partner = gpu_partner(j, tile, k), base = k < partner ? k : partner;
     uint32_t w[4], own[4];
-    gpu_words(j, tile, first + line * GPU_DEPTH + base, w);
+    gpu_words(j, tile, first + line * j->depth + base, w);
     uint32_t code = gpu_code(f, (int)(w[1] & 1), f->bias - 2 + (int)(w[1] >> 1 & 3), w[0]);
     if (k == base)
         return code;
-    gpu_words(j, tile, first + line * GPU_DEPTH + k, own);
+    gpu_words(j, tile, first + line * j->depth + k, own);
     if ((own[0] & 7) == 0)
         code = gpu_neighbour(f, code, (int)(own[0] >> 3 & 1));
     return is_b ? code : code ^ (uint32_t)mpsim_sign_bit(f, 1);
@@ -379,14 +394,92 @@ static inline MPSIM_HD int gpu_is_deep(uint64_t tile)
     return (int)(tile >> 2 & 1);
 }
 
+/* ---- names, for the layouts of variants ----
+ *
+ * In a tile row r of A is not zero at one depth alone, (shift + r) mod k, where it is a digit or 1; B is 1
+ * or a digit everywhere. So an output is a digit of its row, of its column, or of the depth that the
+ * instruction took B from. Digits are below 8, numbers of every format. In two tiles of ten the addend
+ * is the name. The first tiles already have every depth. */
+enum { GPU_NAME_KINDS = 10, GPU_NAME_ROWS = 2, GPU_NAME_COLUMNS = 5, GPU_NAME_DEPTHS = 8, GPU_NAME_ADDENDS = 8 };
+
+static inline MPSIM_HD int gpu_named_depth(const gpu_dots *j, uint64_t tile, int row)
+{
+    const int turn = (int)(tile / GPU_NAME_KINDS);
+    const int shift = j->k > GPU_ROWS ? GPU_ROWS * turn % j->k + GPU_ROWS * turn / j->k : turn;
+    return (shift + row) % j->k;
+}
+
+/* Octal digit 2, 1, 0 of x for n = 0, 1, 2. */
+static inline MPSIM_HD uint32_t gpu_digit(int x, int n)
+{
+    return (uint32_t)(x >> (3 * (2 - n)) & 7);
+}
+
+static inline MPSIM_HD uint32_t gpu_name_value(const gpu_dots *j, uint64_t tile, int is_b, int line, int k)
+{
+    const int kind = (int)(tile % GPU_NAME_KINDS);
+    if (kind >= GPU_NAME_ADDENDS || (!is_b && k != gpu_named_depth(j, tile, line)))
+        return 0;
+    if (kind < GPU_NAME_ROWS)
+        return is_b ? 1 : gpu_digit(line, kind + 1);
+    if (kind < GPU_NAME_COLUMNS)
+        return is_b ? gpu_digit(line, kind - GPU_NAME_ROWS) : 1;
+    return is_b ? gpu_digit(k, kind - GPU_NAME_COLUMNS) : 1;
+}
+
+static inline MPSIM_HD uint32_t gpu_name_addend(const gpu_dots *j, uint64_t tile, int row, int column)
+{
+    const int kind = (int)(tile % GPU_NAME_KINDS);
+    const int named = kind == GPU_NAME_ADDENDS ? row : column;
+    return kind < GPU_NAME_ADDENDS ? 0 : gpu_integer(j, &j->sum.result.format, (uint32_t)named);
+}
+
+/* The output: a negated digit has a sign, a sum that is zero has none. */
+static inline MPSIM_HD uint32_t gpu_name_answer(const gpu_dots *j, uint64_t tile, int row, int column)
+{
+    const int kind = (int)(tile % GPU_NAME_KINDS), k = gpu_named_depth(j, tile, row);
+    if (kind >= GPU_NAME_ADDENDS)
+        return gpu_name_addend(j, tile, row, column);
+    const uint32_t digit = gpu_name_value(j, tile, 0, row, k) * gpu_name_value(j, tile, 1, column, k);
+    const int minus = digit && j->variant.negate_a != j->variant.negate_b;
+    return gpu_integer(j, &j->sum.result.format, digit) | (uint32_t)mpsim_sign_bit(&j->sum.result.format, minus);
+}
+
+/* The distribution of a tile. Long chains of random bits would be NaN everywhere. */
+static inline MPSIM_HD int gpu_distribution_of(const gpu_dots *j, uint64_t tile)
+{
+    const int turn = (int)(tile >> 3 & 7);
+    if (j->distribution != GPU_MIXED)
+        return j->distribution;
+    switch (turn) {
+    case 0:
+        return GPU_NORMAL;
+    case 1:
+        return GPU_CANCEL;
+    case 2:
+        return GPU_TINY;
+    case 3:
+        return GPU_RELU;
+    case 4:
+        return j->k > 64 ? GPU_WIDE : GPU_RANDOM;
+    case 5:
+        return j->a.bits == 19 ? GPU_DIRTY : GPU_CANCEL;
+    default:
+        return GPU_WIDE;
+    }
+}
+
 /* The element k of row `line` of A, or of column `line` of B. Tiles with tile mod 4 = 1 have A = 0
  * in TINY. */
 static inline MPSIM_HD uint32_t gpu_operand(const gpu_dots *j, uint64_t tile, int is_b, int line, int k)
 {
     const mpsim_format *f = is_b ? &j->b : &j->a;
-    const int first = is_b ? GPU_SLOT_B : 0;
+    const int first = is_b ? gpu_slot_b(j) : 0;
+    const int distribution = gpu_distribution_of(j, tile);
     uint32_t w[4];
-    switch (j->distribution) {
+    switch (distribution) {
+    case GPU_NAMES:
+        return gpu_integer(j, f, gpu_name_value(j, tile, is_b, line, k));
     case GPU_LAYOUT:
         return gpu_integer(j, f, gpu_layout_value(j, tile, is_b, line, k));
     case GPU_PROBE:
@@ -396,8 +489,8 @@ static inline MPSIM_HD uint32_t gpu_operand(const gpu_dots *j, uint64_t tile, in
     default:
         break;
     }
-    gpu_words(j, tile, first + line * GPU_DEPTH + k, w);
-    switch (j->distribution) {
+    gpu_words(j, tile, first + line * j->depth + k, w);
+    switch (distribution) {
     case GPU_NORMAL:
         return gpu_bell(j, f, w, -15, 0);
     case GPU_DIRTY:
@@ -428,26 +521,29 @@ static inline MPSIM_HD uint32_t gpu_operand(const gpu_dots *j, uint64_t tile, in
  * do. */
 static inline MPSIM_HD int gpu_without_addend(const gpu_dots *j, uint64_t tile)
 {
-    return j->distribution < GPU_DISTRIBUTIONS && (tile & 3) == 3;
+    return gpu_distribution_of(j, tile) < GPU_DISTRIBUTIONS && (tile & 3) == 3;
 }
 
 static inline MPSIM_HD uint32_t gpu_addend(const gpu_dots *j, uint64_t tile, int row, int column)
 {
     const mpsim_format *f = &j->sum.result.format;
+    const int distribution = gpu_distribution_of(j, tile);
     uint32_t w[4];
-    if (j->distribution == GPU_LAYOUT)
+    if (distribution == GPU_NAMES)
+        return gpu_name_addend(j, tile, row, column);
+    if (distribution == GPU_LAYOUT)
         return tile == (uint64_t)j->k ? gpu_layout_answer(j, row, column) : 0;
-    if (j->distribution == GPU_PROBE)
+    if (distribution == GPU_PROBE)
         return j->probe_c;
     if (gpu_without_addend(j, tile))
         return 0;
-    gpu_words(j, tile, GPU_SLOT_C + row * GPU_COLUMNS + column, w);
+    gpu_words(j, tile, gpu_slot_c(j) + row * j->columns + column, w);
     const int sign = (int)(w[1] & 1);
-    if (j->distribution == GPU_RANDOM)
+    if (distribution == GPU_RANDOM)
         return w[0] & (uint32_t)((mpsim_magnitude_mask(f) << 1) | 1);
-    if ((w[1] >> 1 & 7) == 0 || (j->distribution == GPU_TINY && gpu_is_deep(tile)))
+    if ((w[1] >> 1 & 7) == 0 || (distribution == GPU_TINY && gpu_is_deep(tile)))
         return (uint32_t)mpsim_sign_bit(f, sign);
-    switch (j->distribution) {
+    switch (distribution) {
     case GPU_WIDE:
         return w[1] >> 4 & 1 ? gpu_finite(f, w[0])
                              : gpu_code(f, sign, f->bias - 40 + (int)((w[1] >> 5 & 127) % 71), w[0]);

@@ -3,6 +3,7 @@
 
 #include "cases.h"
 #include "reference.h"
+#include "variants.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -182,6 +183,9 @@ int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution)
     j->same_as = -1;
     j->rows = in->rows;
     j->k = in->k;
+    j->columns = GPU_COLUMNS;
+    j->depth = GPU_DEPTH;
+    j->slots = GPU_SLOTS;
     j->distribution = distribution;
     j->stream = 1000 + (uint64_t)instruction * 16 + (uint64_t)distribution;
     j->a = *mpsim_format_find(in->a);
@@ -248,22 +252,27 @@ static int find_dots(size_t i, int *instruction, int *distribution, int *same_as
     return 1;
 }
 
+static size_t count_dots(void)
+{
+    size_t n = SAME;
+    for (int i = 0; i < INSTRUCTIONS; i++)
+        n += (size_t)(GPU_DISTRIBUTIONS - !is_tf32(&instructions[i]));
+    return n;
+}
+
 /* About `least` outputs of the sample, 17 times as many of the large one; odd steps, so that all
  * places of a tile take part. */
-static void set_sample(gpu_check *c, uint64_t least)
+void gpu_check_sample(gpu_check *c, uint64_t least)
 {
     const uint64_t step = c->count / (17 * least);
     c->large_step = step > 1 ? step | 1 : 1;
     c->sample_step = 17 * c->large_step;
 }
 
-static size_t count_dots(void)
+/* Conversions and reductions that came later: behind the dot products, and before variants. */
+static size_t count_later(void)
 {
-    int instruction, distribution, same_as;
-    size_t n = 0;
-    while (find_dots(n, &instruction, &distribution, &same_as))
-        n++;
-    return n;
+    return gpu_cvt_count() + gpu_reduction_count();
 }
 
 /* Conversions and arithmetic, then, behind the dot products, what came later. */
@@ -282,17 +291,24 @@ static int fill_scalar_check(gpu_check *c, size_t i, int *log_count)
     return 1;
 }
 
+static int scalar_check_at(gpu_check *c, size_t i, int sm, int quick)
+{
+    int log_count;
+    if (!fill_scalar_check(c, i, &log_count))
+        return 0;
+    c->count = (uint64_t)1 << (quick == GPU_RUN_TINY ? 12 : log_count - (quick ? 10 : 0));
+    gpu_check_sample(c, 8192);
+    return sm >= c->since ? 1 : -1;
+}
+
 int gpu_check_at(gpu_check *c, size_t i, int sm, int quick)
 {
     memset(c, 0, sizeof *c);
-    int instruction, distribution, same_as, log_count;
+    int instruction, distribution, same_as;
     char name[48];
     if (i < SCALARS || !find_dots(i - SCALARS, &instruction, &distribution, &same_as)) {
-        if (!fill_scalar_check(c, i, &log_count))
-            return 0;
-        c->count = (uint64_t)1 << (quick == GPU_RUN_TINY ? 12 : log_count - (quick ? 10 : 0));
-        set_sample(c, 8192);
-        return sm >= c->since ? 1 : -1;
+        const int found = scalar_check_at(c, i, sm, quick);
+        return found ? found : gpu_variant_check(c, i - SCALARS - count_dots() - count_later(), sm, quick);
     }
     const gpu_instruction *in = &instructions[instruction];
     gpu_instruction_name(in, name, sizeof name);
@@ -303,7 +319,7 @@ int gpu_check_at(gpu_check *c, size_t i, int sm, int quick)
     c->is_dots = 1;
     c->since = in->since;
     c->count = (uint64_t)1 << (quick == GPU_RUN_TINY ? 10 : quick ? 14 : 24);
-    set_sample(c, 1024);
+    gpu_check_sample(c, 1024);
     if (gpu_dots_fill(&c->dots, sm, instruction, distribution) != 0)
         return -1;
     c->dots.same_as = same_as;
@@ -326,14 +342,14 @@ void gpu_check_group(size_t i, char *to, size_t size)
 /* ---- the CPU's answer ---- */
 
 typedef struct dot_case {
-    uint32_t a[GPU_DEPTH], b[GPU_DEPTH], c;
+    uint32_t a[GPU_MOST_DEPTH], b[GPU_MOST_DEPTH], c;
 } dot_case;
 
 static void fill_dot(dot_case *x, const gpu_dots *j, uint64_t index)
 {
-    const uint64_t tile = index / (uint64_t)(j->rows * GPU_COLUMNS);
-    const int place = (int)(index % (uint64_t)(j->rows * GPU_COLUMNS));
-    const int row = place / GPU_COLUMNS, column = place % GPU_COLUMNS;
+    const uint64_t tile = index / gpu_tile_outputs(j);
+    const int place = (int)(index % gpu_tile_outputs(j));
+    const int row = place / j->columns, column = place % j->columns;
     for (int k = 0; k < j->k; k++) {
         x->a[k] = gpu_operand(j, tile, 0, row, k);
         x->b[k] = gpu_operand(j, tile, 1, column, k);
@@ -341,28 +357,26 @@ static void fill_dot(dot_case *x, const gpu_dots *j, uint64_t index)
     x->c = gpu_addend(j, tile, row, column);
 }
 
-/* Codes as arrays of mpsim_format_code_bytes each. */
-static void pack(void *to, const mpsim_format *f, const uint32_t *codes, int n)
+/* Codes as arrays of mpsim_format_code_bytes each, with the other sign if `negated`. */
+static void pack(void *to, const mpsim_format *f, const uint32_t *codes, int n, int negated)
 {
     const size_t bytes = mpsim_format_code_bytes(f);
     for (int i = 0; i < n; i++) {
-        const uint8_t byte = (uint8_t)codes[i];
-        const uint16_t half = (uint16_t)codes[i];
-        const void *from = bytes == 1   ? (const void *)&byte
-                           : bytes == 2 ? (const void *)&half
-                                        : (const void *)&codes[i];
+        const uint32_t code = codes[i] ^ (uint32_t)mpsim_sign_bit(f, negated);
+        const uint8_t byte = (uint8_t)code;
+        const uint16_t half = (uint16_t)code;
+        const void *from = bytes == 1 ? (const void *)&byte : bytes == 2 ? (const void *)&half : (const void *)&code;
         memcpy((char *)to + (size_t)i * bytes, from, bytes);
     }
 }
 
-static uint64_t model_dot(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb, const dot_case *x,
-                          int k)
+static uint64_t model_dot(const mpsim_model *m, const gpu_dots *j, const dot_case *x)
 {
-    uint32_t a[GPU_DEPTH], b[GPU_DEPTH];
+    uint32_t a[GPU_MOST_DEPTH], b[GPU_MOST_DEPTH];
     uint64_t d = 0;
-    pack(a, fa, x->a, k);
-    pack(b, fb, x->b, k);
-    return mpsim_dot(m, fa, a, fb, b, (size_t)k, x->c, NULL, &d) == MPSIM_OK ? d : ~(uint64_t)0;
+    pack(a, &j->a, x->a, j->k, j->variant.negate_a);
+    pack(b, &j->b, x->b, j->k, j->variant.negate_b);
+    return mpsim_dot(m, &j->a, a, &j->b, b, (size_t)j->k, x->c, NULL, &d) == MPSIM_OK ? d : ~(uint64_t)0;
 }
 
 /* The model that was copied into the sum. */
@@ -399,7 +413,7 @@ uint64_t gpu_check_reference(const gpu_check *c, uint64_t index)
     dot_case x;
     model_of_sum(&m, &c->dots);
     fill_dot(&x, &c->dots, index);
-    return model_dot(&m, &c->dots.a, &c->dots.b, &x, c->dots.k);
+    return model_dot(&m, &c->dots, &x);
 }
 
 /* ---- words ---- */
@@ -490,13 +504,18 @@ int gpu_probe_reference(const gpu_probe *p, int instruction, int sm, uint32_t *d
 {
     const gpu_instruction *in = &instructions[instruction];
     mpsim_model m;
+    gpu_dots j;
     dot_case x;
     if (gpu_model(&m, sm, in) != 0)
         return -1;
+    memset(&j, 0, sizeof j);
+    j.a = *mpsim_format_find(in->a);
+    j.b = *mpsim_format_find(in->b);
+    j.k = in->k;
     memset(&x, 0, sizeof x);
-    memcpy(x.a, p->a, sizeof x.a);
-    memcpy(x.b, p->b, sizeof x.b);
+    memcpy(x.a, p->a, sizeof p->a);
+    memcpy(x.b, p->b, sizeof p->b);
     x.c = p->c;
-    *d = (uint32_t)model_dot(&m, mpsim_format_find(in->a), mpsim_format_find(in->b), &x, in->k);
+    *d = (uint32_t)model_dot(&m, &j, &x);
     return 0;
 }

@@ -82,10 +82,13 @@ typedef enum gpu_distribution {
     GPU_DIRTY,  /* tf32 only: NORMAL, with the 13 bits below the format set at random             */
     GPU_DISTRIBUTIONS,
     GPU_LAYOUT, /* small integers that name row and column                                        */
-    GPU_PROBE   /* one given dot product, everywhere                                              */
+    GPU_PROBE,  /* one given dot product, everywhere                                              */
+    GPU_MIXED,  /* variants: one of the first, by tile                                            */
+    GPU_NAMES   /* variants: digits that name row, column or depth, see cases.h                   */
 } gpu_distribution;
 
-enum { GPU_COLUMNS = 8, GPU_ROWS = 64, GPU_DEPTH = 32 }; /* n of every tile; most rows, products */
+enum { GPU_COLUMNS = 8, GPU_ROWS = 64, GPU_DEPTH = 32 }; /* n of tiles but of variants; most rows, products */
+enum { GPU_MOST_COLUMNS = 256, GPU_MOST_DEPTH = 512 };   /* of variants */
 
 /* The fields of a model with fused additions that a device needs. */
 typedef struct gpu_sum_model {
@@ -94,10 +97,23 @@ typedef struct gpu_sum_model {
     mpsim_rounded accumulator, outer, result;
 } gpu_sum_model;
 
+/* What an instruction is given beside its operands, see variants.h; chain 0: not a variant. */
+typedef struct gpu_variant {
+    int form;       /* which kernel */
+    int chain;      /* instructions that add to the same sums, one after the other */
+    int swizzle;    /* bytes: 0, 32, 64, 128 */
+    int registers;  /* A is in registers */
+    int mn_a, mn_b; /* not K-major but M-, N-major ("transposed") */
+    int negate_a, negate_b;
+} gpu_variant;
+
 typedef struct gpu_dots {
-    int instruction; /* index of gpu_instruction_at */
-    int same_as;     /* another instruction that must give the same bits, or -1: the model */
-    int rows, k;     /* of a tile */
+    int instruction;    /* index of gpu_instruction_at */
+    int same_as;        /* another instruction that must give the same bits, or -1: the model */
+    int rows, k;        /* of a tile */
+    int columns, depth; /* of a tile; places of a line among the inputs, at least k */
+    uint64_t slots;     /* of a tile */
+    gpu_variant variant;
     int distribution;
     uint64_t stream;
     mpsim_format a, b;
@@ -151,10 +167,14 @@ int gpu_cvt_fill(gpu_check *c, size_t i, int *log_count);
 size_t gpu_cvt_count(void);
 /* gpu_reduction_fill -- the same of reductions.h. */
 int gpu_reduction_fill(gpu_check *c, size_t i, int *log_count);
+size_t gpu_reduction_count(void);
 
 /* gpu_check_at -- check i for a device: 1; 0 past the end; -1 if the device has no such instruction
  * or there is no model of it (name and since are filled, sm = 0 always says so for dot products). */
 int gpu_check_at(gpu_check *c, size_t i, int sm, int quick);
+
+/* gpu_check_sample -- the steps of a check with about `least` outputs in its sample. */
+void gpu_check_sample(gpu_check *c, uint64_t least);
 
 /* gpu_check_group -- the instruction that check i asks: of dot products its name, else that of the check. */
 void gpu_check_group(size_t i, char *to, size_t size);

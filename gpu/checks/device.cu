@@ -73,10 +73,11 @@ int gpu_open(gpu_device *d, char *why, size_t size)
 
 /* ---- launches ---- */
 
-/* Outputs of a launch: about a second, for devices whose displays have a watchdog. */
+/* Outputs of a launch: about a second, for devices whose displays have a watchdog; of dot products whole tiles. */
 static uint64_t launch_outputs(const gpu_check *c)
 {
-    return (uint64_t)1 << (c->is_dots ? 22 : 28);
+    const uint64_t tile = c->is_dots ? gpu_tile_outputs(&c->dots) : 1;
+    return ((uint64_t)1 << (c->is_dots ? 22 : 28)) / tile * tile;
 }
 
 static cudaError_t launch(const gpu_check *c, const gpu_span *span, gpu_tally *tally)
@@ -85,6 +86,8 @@ static cudaError_t launch(const gpu_check *c, const gpu_span *span, gpu_tally *t
         gpu_convert_launch, gpu_arith_launch, gpu_cvt_launch, gpu_reduce_launch}; /* by gpu_unit */
     if (!c->is_dots)
         return scalars[c->scalar.unit](&c->scalar, span, tally);
+    if (c->dots.variant.chain)
+        return gpu_variant_launch(&c->dots, span, tally, device.swap);
     return gpu_instruction_at(c->dots.instruction)->family == GPU_WGMMA
                ? gpu_wgmma_launch(&c->dots, span, tally, device.swap)
                : gpu_mma_launch(&c->dots, span, tally);
@@ -130,38 +133,65 @@ static cudaError_t run_few(const gpu_check *c, uint64_t first, uint64_t n, uint3
     return e;
 }
 
-enum { TILE = GPU_ROWS * GPU_COLUMNS }; /* outputs of the largest tile */
+enum { TILE = GPU_ROWS * GPU_MOST_COLUMNS }; /* outputs of the largest tile */
+static uint32_t tile_out[TILE];
 
-/* ---- is the device's layout of operands the one of mma.cuh and wgmma.cu? ---- */
+/* ---- is the device's layout of operands the one of mma.cuh, wgmma.cu and packing.h? ---- */
+
+/* Of a check the tiles of small integers; of a variant's first look those in which every depth has its turn. */
+static uint64_t layout_outputs(const gpu_check *c)
+{
+    const gpu_dots *j = &c->dots;
+    const uint64_t few = j->k > GPU_ROWS ? (uint64_t)(j->k / GPU_ROWS) : 1;
+    if (!j->variant.chain)
+        return (uint64_t)(j->k + 1) * gpu_tile_outputs(j);
+    return GPU_NAME_KINDS * (c->count > gpu_tile_outputs(j) ? (uint64_t)j->k : few) * gpu_tile_outputs(j);
+}
 
 static cudaError_t layout_mismatches(const gpu_check *c, gpu_tally *t)
 {
     gpu_check layout = *c;
-    layout.dots.distribution = GPU_LAYOUT;
+    layout.dots.distribution = c->dots.variant.chain ? GPU_NAMES : GPU_LAYOUT;
     layout.dots.same_as = -1;
-    return run(&layout, 0, (uint64_t)(c->dots.k + 1) * (uint64_t)(c->dots.rows * GPU_COLUMNS), NULL, t);
+    return run(&layout, 0, layout_outputs(c), NULL, t);
+}
+
+/* What a wrong small integer names, of variants: "; in row 3, column 5 ...". */
+static void say_name(const gpu_dots *j, const gpu_tally *t, char *text, size_t size)
+{
+    static const char *const kinds[] = {"row",   "row",   "column", "column", "column",
+                                        "depth", "depth", "depth",  "addend", "addend"};
+    const uint64_t index = t->kept_index[0], tile = index / gpu_tile_outputs(j), at = index % gpu_tile_outputs(j);
+    const int row = (int)at / j->columns, column = (int)at % j->columns;
+    if (j->variant.chain && t->kept)
+        snprintf(text, size, "; as at row %d, column %d, whose %s (depth %d) is 0x%x, not 0x%x", row, column,
+                 kinds[tile % GPU_NAME_KINDS], gpu_named_depth(j, tile, row), t->kept_output[0],
+                 gpu_name_answer(j, tile, row, column));
 }
 
 static cudaError_t check_layout(const gpu_check *c, char *text, size_t size)
 {
     const gpu_instruction *in = gpu_instruction_at(c->dots.instruction);
     gpu_tally t;
+    char name[160] = "";
     text[0] = 0;
     cudaError_t e = layout_mismatches(c, &t);
     if (e == cudaSuccess && t.mismatches && in->family == GPU_WGMMA) {
-        const unsigned long long before = t.mismatches;
+        const gpu_tally before = t;
         device.swap = !device.swap;
         e = layout_mismatches(c, &t);
         if (e != cudaSuccess || t.mismatches) {
             device.swap = !device.swap;
-            t.mismatches = before;
+            t = before;
         }
     }
-    if (e == cudaSuccess && t.mismatches)
+    if (e == cudaSuccess && t.mismatches) {
+        say_name(&c->dots, &t, name, sizeof name);
         snprintf(text, size,
-                 "layout: %llu of %d small integers are in the wrong place (%s %s*%s-%s): nothing is "
+                 "layout: %llu of %llu small integers are in the wrong place (%s %s*%s-%s)%s: nothing is "
                  "said about the arithmetic",
-                 t.mismatches, (c->dots.k + 1) * c->dots.rows * GPU_COLUMNS, in->name, in->a, in->b, in->d);
+                 t.mismatches, (unsigned long long)layout_outputs(c), in->name, in->a, in->b, in->d, name);
+    }
     return e;
 }
 
@@ -193,12 +223,11 @@ static void say_error(char *text, size_t size, cudaError_t e)
 /* The first mismatch once more, to see the output. */
 static void describe(const gpu_check *c, gpu_result *r)
 {
-    uint32_t out[TILE];
     gpu_tally t;
-    const uint64_t tile = c->is_dots ? (uint64_t)(c->dots.rows * GPU_COLUMNS) : 1;
-    const cudaError_t e = run_few(c, r->first / tile * tile, tile, out, &t);
+    const uint64_t tile = c->is_dots ? gpu_tile_outputs(&c->dots) : 1;
+    const cudaError_t e = run_few(c, r->first / tile * tile, tile, tile_out, &t);
     if (e == cudaSuccess)
-        gpu_check_describe(c, r->first, out[r->first % tile], r->text, sizeof r->text);
+        gpu_check_describe(c, r->first, tile_out[r->first % tile], r->text, sizeof r->text);
     else
         snprintf(r->text, sizeof r->text, "CUDA: %s", cudaGetErrorString(e));
 }
@@ -260,8 +289,8 @@ void gpu_probe_run(size_t i, gpu_probe *p)
     gpu_check c;
     gpu_tally t;
     int instruction;
-    uint32_t out[TILE];
-    char text[256];
+    uint32_t *const out = tile_out;
+    char text[512];
     memset(p, 0, sizeof *p);
     if (!gpu_probe_fill(i, p, &instruction) || device.lost) {
         end_probe(p, GPU_SKIPPED, "not run: the context was lost");
@@ -279,7 +308,7 @@ void gpu_probe_run(size_t i, gpu_probe *p)
     memcpy(c.dots.probe_a, p->a, sizeof p->a);
     memcpy(c.dots.probe_b, p->b, sizeof p->b);
     c.dots.probe_c = p->c;
-    const uint64_t n = (uint64_t)(c.dots.rows * GPU_COLUMNS);
+    const uint64_t n = gpu_tile_outputs(&c.dots);
     cudaError_t e = check_layout(&c, text, sizeof text);
     if (e == cudaSuccess && !text[0])
         e = run_few(&c, 0, n, out, &t);

@@ -53,6 +53,11 @@ static void fill(gpu_check *c, size_t row, int asked, int *log_count)
     snprintf(c->name, sizeof c->name, "%s%s", r->name, c->question ? ", NaNs" : "");
 }
 
+size_t gpu_reduction_count(void)
+{
+    return 2 * (size_t)GPU_REDUCTION_ROWS;
+}
+
 int gpu_reduction_fill(gpu_check *c, size_t i, int *log_count)
 {
     if (i >= 2 * GPU_REDUCTION_ROWS)

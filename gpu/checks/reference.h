@@ -80,11 +80,26 @@ static inline MPSIM_HD uint64_t gpu_scalar_reference(const gpu_scalar *s, const 
     return code == GPU_NOT_ASKED ? 0 : code;
 }
 
-/* c + the sum of a[k] b[k] by a model with fused additions, at most one chunk, of operands that fill
- * it. */
-static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint32_t *a, const uint32_t *b, uint32_t c)
+/* The codes of a row or a column, of 1, 2 or 4 bytes. */
+typedef struct gpu_line {
+    const void *codes;
+    int bytes;
+} gpu_line;
+
+static inline MPSIM_HD uint32_t gpu_line_code(gpu_line x, int k)
+{
+    return x.bytes == 1   ? ((const uint8_t *)x.codes)[k]
+           : x.bytes == 2 ? ((const uint16_t *)x.codes)[k]
+                          : ((const uint32_t *)x.codes)[k];
+}
+
+/* c + the sum of a[k] b[k] by a model with fused additions, of operands that fill it; at most one chunk, if it has
+ * chunks. */
+static inline MPSIM_HD uint32_t gpu_dot_of_lines(const gpu_dots *j, gpu_line a, gpu_line b, uint32_t c)
 {
     const gpu_sum_model *m = &j->sum;
+    const uint32_t minus_a = j->variant.negate_a ? (uint32_t)mpsim_sign_bit(&j->a, 1) : 0;
+    const uint32_t minus_b = j->variant.negate_b ? (uint32_t)mpsim_sign_bit(&j->b, 1) : 0;
     mpsim_fused p;
     mpsim_term x[GPU_DEPTH], y[GPU_DEPTH];
     unsigned flags = 0;
@@ -100,8 +115,8 @@ static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint3
         const int n = j->k - i < m->length ? j->k - i : m->length;
         for (int t = 0; t < n; t++) {
             const int k = m->quads ? (int)mpsim_fused_quads((size_t)(i + t), (size_t)m->chunk) : i + t;
-            x[t] = mpsim_scalar_term(&j->a, m->operand_emin, a[k]);
-            y[t] = mpsim_scalar_term(&j->b, m->operand_emin, b[k]);
+            x[t] = mpsim_scalar_term(&j->a, m->operand_emin, gpu_line_code(a, k) ^ minus_a);
+            y[t] = mpsim_scalar_term(&j->b, m->operand_emin, gpu_line_code(b, k) ^ minus_b);
         }
         const mpsim_number sum = mpsim_fused_sum(&p, x, y, n, s, emin, &flags);
         s = mpsim_scalar_unpack(&m->accumulator.format, mpsim_fused_round(&m->accumulator, sum, 0));
@@ -114,4 +129,10 @@ static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint3
                                                                     outer->rounding.mode, sum, 0, &flags));
     }
     return (uint32_t)mpsim_scalar_encode(&m->result.format, &m->result.rounding, m->result.rounding.mode, s, 0, &flags);
+}
+
+static inline MPSIM_HD uint32_t gpu_dot_reference(const gpu_dots *j, const uint32_t *a, const uint32_t *b, uint32_t c)
+{
+    const gpu_line row = {a, 4}, column = {b, 4};
+    return gpu_dot_of_lines(j, row, column, c);
 }

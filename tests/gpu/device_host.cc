@@ -8,7 +8,10 @@
 #undef train_engine_cuda
 #include "../../gpu/kernels/fragments.cuh"
 
+#include "host_wgmma.h"
+
 #include "../../gpu/checks/device.cu"
+#include "../../gpu/checks/variants.cu"
 #include "../../gpu/train.h"
 #include "support/onebyone.h"
 
@@ -71,8 +74,8 @@ static uint64_t scalar_output(const void *of, uint64_t index)
 static uint64_t dots_output(const void *of, uint64_t index)
 {
     const gpu_dots *j = static_cast<const gpu_dots *>(of);
-    const uint64_t outputs = uint64_t(j->rows * GPU_COLUMNS), tile = index / outputs;
-    const int row = int(index % outputs) / GPU_COLUMNS, column = int(index % GPU_COLUMNS);
+    const uint64_t outputs = gpu_tile_outputs(j), tile = index / outputs;
+    const int row = int(index % outputs) / j->columns, column = int(index % outputs) % j->columns;
     uint32_t a[GPU_DEPTH], b[GPU_DEPTH];
     if (j->distribution == GPU_LAYOUT)
         return gpu_layout_answer(j, row, column);

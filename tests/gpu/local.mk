@@ -17,14 +17,14 @@ kernel_libs = tests/gpu/libkernels.a $(train_libs)
 EXTRA_LIBRARIES += tests/gpu/libkernels.a
 tests_gpu_libkernels_a_SOURCES = \
   tests/gpu/engine_host.cc tests/gpu/gemm_host.cc tests/gpu/host.h tests/gpu/host_cores.h \
-  tests/gpu/host_faults.h tests/gpu/host_fibers.h tests/gpu/host_runtime.h tests/gpu/wgmma_host.cc \
+  tests/gpu/host_faults.h tests/gpu/host_fibers.h tests/gpu/host_runtime.h tests/gpu/host_wgmma.h tests/gpu/wgmma_host.cc \
   tests/support/extent.c
 tests_gpu_libkernels_a_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_libkernels_a_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_gpu_libkernels_a_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
 kernel_tests = tests/gpu/t-blocks tests/gpu/t-decoder tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-engine-products \
   tests/gpu/t-launches \
-  tests/gpu/t-stats tests/gpu/t-training tests/gpu/t-transformer
+  tests/gpu/t-stats tests/gpu/t-training tests/gpu/t-transformer tests/gpu/t-variants
 tests_gpu_t_blocks_SOURCES = tests/gpu/t-blocks.cc
 tests_gpu_t_blocks_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_blocks_LDADD = $(kernel_libs)
@@ -54,6 +54,9 @@ tests_gpu_t_training_LDADD = $(kernel_libs)
 tests_gpu_t_transformer_SOURCES = tests/gpu/t-transformer.cc tests/gpu/steps.h
 tests_gpu_t_transformer_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_transformer_LDADD = $(kernel_libs)
+tests_gpu_t_variants_SOURCES = tests/gpu/t-variants.cc
+tests_gpu_t_variants_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_t_variants_LDADD = gpu/libchecks.a $(kernel_libs)
 if HAVE_CHECK
 kernel_tests += tests/gpu/t-gemm
 tests_gpu_t_gemm_SOURCES = tests/gpu/t-gemm.cc

@@ -53,13 +53,14 @@ for f in convert cvt reduce arith mma device; do
     ptx $f sm_90
 done
 ptx wgmma sm_90a
+ptx variants sm_90a
 
 # ---- no floating point but the instruction under test: so none in the integer reference ----
-for f in convert cvt reduce mma wgmma device; do
+for f in convert cvt reduce mma variants wgmma device; do
     none "$f.cu computes nothing in floating point" "$(arithmetic "$dir/$f.ptx")"
 done
 none "no flushing to zero and no approximation outside arith.cu" \
-    "$(grep -n -E '\.(ftz|approx)' "$dir/convert.ptx" "$dir/cvt.ptx" "$dir/reduce.ptx" "$dir/mma.ptx" "$dir/wgmma.ptx" "$dir/device.ptx")"
+    "$(grep -n -E '\.(ftz|approx)' "$dir/convert.ptx" "$dir/cvt.ptx" "$dir/reduce.ptx" "$dir/mma.ptx" "$dir/variants.ptx" "$dir/wgmma.ptx" "$dir/device.ptx")"
 
 # ---- arith.cu, kernel by kernel ----
 for k in hardware16 hardware_bf16 hardware32; do
@@ -118,6 +119,18 @@ lists "wgmma.cu has every wgmma, and what they wait for" "$dir/wgmma.ptx" \
 grep -q '^[ 	]*fence\.proxy\.async\.shared::cta;' "$dir/wgmma.ptx" && grep -q 'wgmma\.fence\.sync\.aligned' \
     "$dir/wgmma.ptx" && grep -q 'wgmma\.commit_group\.sync\.aligned' "$dir/wgmma.ptx"
 ok $? "wgmma.cu fences and commits"
+w=wgmma.mma_async.sync.aligned.m64n
+lists "variants.cu has every pair of types" "$dir/variants.ptx" \
+    ${w}16k16.f32.f16.f16 ${w}16k16.f16.f16.f16 ${w}16k16.f32.bf16.bf16 ${w}16k8.f32.tf32.tf32 \
+    ${w}16k32.f32.e4m3.e4m3 ${w}16k32.f32.e4m3.e5m2 ${w}16k32.f32.e5m2.e4m3 ${w}16k32.f32.e5m2.e5m2 \
+    ${w}16k32.f16.e4m3.e4m3 ${w}16k32.f16.e4m3.e5m2 ${w}16k32.f16.e5m2.e4m3 ${w}16k32.f16.e5m2.e5m2 \
+    ${w}24k16.f32.f16.f16 ${w}32k16.f32.f16.f16 ${w}64k16.f32.f16.f16 ${w}128k16.f32.f16.f16 ${w}256k16.f32.f16.f16 \
+    ${w}256k16.f16.f16.f16 ${w}256k32.f32.e4m3.e4m3
+# Signs of A and B, and whether they are MN-major; two registers of A and its descriptor
+sed -n 's/.*wgmma.mma_async[^{]*{[^}]*}, *\({*\)[^;]*, p, \([-0-9, ]*\);.*/\1\2/p' "$dir/variants.ptx" | tr -d ' ' | sort -u >"$dir/out"
+printf '%s\n' -1,-1 -1,-1,0,0 -1,1 -1,1,0,0 '{-1,1,0' '{1,1' '{1,1,0' '{1,1,1' 1,-1 1,-1,0,0 1,1 1,1,0,0 1,1,0,1 1,1,1,0 1,1,1,1 |
+    sort | cmp -s - "$dir/out"
+ok $? "negated, MN-major, and with A in registers"
 # ---- products of training, and what is measured: operations rounded to nearest, in a fixed order ----
 rounded() { # rounded NAME FILE: nothing but rn, no approximation, no flushing, no atomic sums
     { arithmetic "$2" | grep -v -E '^(add|sub|mul|div|fma|sqrt)\.rn\.f(32|64)$|^(setp|neg|abs)\.'
@@ -161,9 +174,10 @@ ptxas() { # ptxas WANTED WHAT FILE...: the exit code of gpu/ptxas.sh
 }
 built=$(dirname "${MPSIM_GPU:-./mpsim-gpu}")/gpu
 ptxas 0 serialised "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" \
-    "$built/checks/wgmma.ptxas" "$built/checks/mma.ptxas"
+    "$built/checks/variants.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/mma.ptxas"
 ok $? "ptxas serialises no wgmma"
-ptxas 0 spills "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/mma.ptxas"
+ptxas 0 spills "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" \
+    "$built/checks/variants.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/mma.ptxas"
 ok $? "and spills nothing in matrix products and checks of their instructions"
 
 # ---- the search itself: a register of a product under way is read; more registers than there are; no file ----

@@ -44,7 +44,7 @@ parts=$(grep -v -e '^#' -e '^part ' -e '^all ' "$dir/list" | sed 's/ .*//')
 ok $? "each part once"
 [ "$(sed -n 's/^== \([a-z0-9-]*\): .*/\1/p' "$dir/out" | grep -x -e machine -e checks -e gpt | tr '\n' ' ')" = "machine checks gpt " ]
 ok $? "in the order of the table"
-has "^asked: --only wgmma --skip speed --output /.*/session/wgmma.json$" &&
+has "^asked: --only wgmma --skip speed --skip variant --output /.*/session/wgmma.json$" &&
     has "^asked: --tool racecheck --error-exitcode 9 $dir/program --one-process --tiny --only gpt-fp8 --output " &&
     has '^asked: data/record/ask_device.py --device cuda --of first --jobs 5 --total [0-9]* .*--output-dir /.*/session/pytorch$'
 ok $? "what each part asks"

@@ -45,7 +45,7 @@ static int whole_is_due(const gpu_check *c, size_t i)
     return test_expensive() || (quick && c->count > 4096 && test_in_part(i, 16));
 }
 
-enum { MOST_CHECKS = 512 };
+enum { MOST_CHECKS = 1024 };
 
 typedef struct digests {
     int sm, quick, has_large; /* what they are of */
@@ -233,9 +233,9 @@ static uint64_t played(const gpu_check *c, uint64_t index)
         return gpu_scalar_reference(&c->scalar, in);
     }
     const gpu_dots *j = &c->dots;
-    const uint64_t outputs = (uint64_t)(j->rows * GPU_COLUMNS), tile = index / outputs;
-    const int row = (int)(index % outputs) / GPU_COLUMNS, column = (int)(index % GPU_COLUMNS);
-    uint32_t a[GPU_DEPTH], b[GPU_DEPTH];
+    const uint64_t outputs = gpu_tile_outputs(j), tile = index / outputs;
+    const int row = (int)(index % outputs) / j->columns, column = (int)(index % outputs) % j->columns;
+    uint32_t a[GPU_MOST_DEPTH], b[GPU_MOST_DEPTH];
     for (int k = 0; k < j->k; k++) {
         a[k] = gpu_operand(j, tile, 0, row, k);
         b[k] = gpu_operand(j, tile, 1, column, k);
@@ -251,6 +251,10 @@ static void play_check(gpu_result *r, size_t i, int sm)
     snprintf(r->text, sizeof r->text, "no such instruction");
     if (gpu_check_at(&c, i, sm, GPU_RUN_TINY) != 1)
         return;
+    if (c.dots.variant.chain && !test_in_part(i, 4)) { /* long sums: some each day */
+        snprintf(r->text, sizeof r->text, "not played today");
+        return;
+    }
     r->status = GPU_DONE;
     r->question = c.question;
     r->count = r->sample_end = c.count;
@@ -372,7 +376,7 @@ static void test_tampered(json_t *root)
         json_t *o = json_array_get(checks, i);
         gpu_check c;
         gpu_check_at(&c, i, 90, GPU_RUN_TINY);
-        for (int k = 0; k < 8; k++) {
+        for (int k = 0; k < 8 && strcmp(text(o, "status"), "done") == 0; k++) {
             if (!test_in_part(i + (size_t)k, 8) || (k == 4 && c.question)) /* mismatches of a question are none */
                 continue;
             if (k < 3)
