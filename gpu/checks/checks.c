@@ -83,127 +83,7 @@ static void fill_scalar(gpu_scalar *s, const scalar_row *r, size_t i)
     s->o.rounding.mode = (uint8_t)r->mode;
 }
 
-/* ---- instructions of tensor cores ---- */
-
-/* clang-format off */
-#define FP8_ROWS(shape, family, rows, since, d, one, two)                                        \
-    {shape, "e4m3", "e4m3", d, family, rows, 32, since, {one, two}},                             \
-    {shape, "e4m3", "e5m2", d, family, rows, 32, since, {one, two}},                             \
-    {shape, "e5m2", "e4m3", d, family, rows, 32, since, {one, two}},                             \
-    {shape, "e5m2", "e5m2", d, family, rows, 32, since, {one, two}}
-/* clang-format on */
-
-/* The order is that of the switches in mma.cuh and wgmma.cu. */
-static const gpu_instruction instructions[] = {
-    {"mma.m16n8k8", "fp16", "fp16", "binary32", GPU_MMA, 16, 8, 80, {"fp16-fp32", NULL}},
-    {"mma.m16n8k16", "fp16", "fp16", "binary32", GPU_MMA, 16, 16, 80, {"fp16-fp32", NULL}},
-    {"mma.m16n8k8", "fp16", "fp16", "fp16", GPU_MMA, 16, 8, 80, {"fp16-fp16", NULL}},
-    {"mma.m16n8k16", "fp16", "fp16", "fp16", GPU_MMA, 16, 16, 80, {"fp16-fp16", NULL}},
-    {"mma.m16n8k8", "bf16", "bf16", "binary32", GPU_MMA, 16, 8, 80, {"bf16-fp32", NULL}},
-    {"mma.m16n8k16", "bf16", "bf16", "binary32", GPU_MMA, 16, 16, 80, {"bf16-fp32", NULL}},
-    {"mma.m16n8k4", "tf32", "tf32", "binary32", GPU_MMA, 16, 4, 80, {"k4-tf32-fp32", "tf32-fp32"}},
-    {"mma.m16n8k8", "tf32", "tf32", "binary32", GPU_MMA, 16, 8, 80, {"tf32-fp32", NULL}},
-    FP8_ROWS("mma.m16n8k32", GPU_MMA, 16, 89, "binary32", "mma-fp8-fp32", "fp8-fp32"),
-    FP8_ROWS("mma.m16n8k32", GPU_MMA, 16, 89, "fp16", "mma-fp8-fp16", "fp8-fp16"),
-    {"wgmma.m64n8k16", "fp16", "fp16", "binary32", GPU_WGMMA, 64, 16, 90, {"fp16-fp32", NULL}},
-    {"wgmma.m64n8k16", "fp16", "fp16", "fp16", GPU_WGMMA, 64, 16, 90, {"fp16-fp16", NULL}},
-    {"wgmma.m64n8k16", "bf16", "bf16", "binary32", GPU_WGMMA, 64, 16, 90, {"bf16-fp32", NULL}},
-    {"wgmma.m64n8k8", "tf32", "tf32", "binary32", GPU_WGMMA, 64, 8, 90, {"tf32-fp32", NULL}},
-    FP8_ROWS("wgmma.m64n8k32", GPU_WGMMA, 64, 90, "binary32", "wgmma-fp8-fp32", NULL),
-    FP8_ROWS("wgmma.m64n8k32", GPU_WGMMA, 64, 90, "fp16", "wgmma-fp8-fp16", NULL),
-};
-enum {
-    INSTRUCTIONS = sizeof instructions / sizeof instructions[0],
-    MMA_K16_F32 = 1,
-    MMA_K16_F16 = 3,
-    MMA_K16_BF16 = 5,
-    MMA_K8_TF32 = 7,
-    WGMMA_F32 = 16
-};
-
-const gpu_instruction *gpu_instruction_at(int i)
-{
-    return i >= 0 && i < INSTRUCTIONS ? &instructions[i] : NULL;
-}
-
-const char *gpu_architecture(int sm)
-{
-    switch (sm) {
-    case 70:
-        return "volta";
-    case 75:
-        return "turing";
-    case 80:
-    case 86:
-    case 87:
-        return "ampere";
-    case 89:
-        return "ada";
-    case 90:
-        return "hopper";
-    case 100:
-    case 103:
-        return "blackwell";
-    case 120:
-    case 121:
-        return "rtx-blackwell";
-    default:
-        return NULL;
-    }
-}
-
-static int runs_on(const gpu_instruction *in, int sm)
-{
-    return in->family == GPU_WGMMA ? sm == 90 : sm >= in->since;
-}
-
-int gpu_model(mpsim_model *m, int sm, const gpu_instruction *in)
-{
-    const char *arch = gpu_architecture(sm);
-    char name[96];
-    for (int i = 0; arch && i < 2 && in->rows_of[i]; i++) {
-        snprintf(name, sizeof name, "%s-%s", arch, in->rows_of[i]);
-        if (mpsim_model_parse(m, name) == MPSIM_OK)
-            return 0;
-    }
-    return -1;
-}
-
-int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution)
-{
-    const gpu_instruction *in = &instructions[instruction];
-    mpsim_model m;
-    if (!runs_on(in, sm) || gpu_model(&m, sm, in) != 0)
-        return -1;
-    if (m.addition != MPSIM_ADDITION_FUSED || m.length > GPU_DEPTH || (m.chunk != 0 && m.chunk != (uint32_t)in->k) ||
-        m.order == MPSIM_ORDER_PAIRWISE)
-        return -1;
-    memset(j, 0, sizeof *j);
-    j->instruction = instruction;
-    j->same_as = -1;
-    j->rows = in->rows;
-    j->k = in->k;
-    j->columns = GPU_COLUMNS;
-    j->depth = GPU_DEPTH;
-    j->slots = GPU_SLOTS;
-    j->distribution = distribution;
-    j->stream = 1000 + (uint64_t)instruction * 16 + (uint64_t)distribution;
-    j->a = *mpsim_format_find(in->a);
-    j->b = *mpsim_format_find(in->b);
-    mpsim_rounding_init(&j->nearest, MPSIM_ROUND_NEAREST_EVEN);
-    j->sum.alignment = m.alignment;
-    j->sum.normalised = m.normalised;
-    j->sum.fraction = m.fraction;
-    j->sum.floor = m.floor;
-    j->sum.operand_emin = m.operand_emin;
-    j->sum.length = m.length;
-    j->sum.quads = m.order == MPSIM_ORDER_QUADS;
-    j->sum.chunk = (int)m.chunk;
-    j->sum.accumulator = m.accumulator;
-    j->sum.outer = m.outer;
-    j->sum.result = m.result;
-    return 0;
-}
+/* ---- dot products ---- */
 
 static const char *const distributions[] = {"random", "normal", "relu", "wide", "cancel", "tiny", "dirty"};
 
@@ -213,6 +93,7 @@ static int is_tf32(const gpu_instruction *in)
 }
 
 /* wgmma and mma.sync on the same inputs: P9. */
+enum { MMA_K16_F32 = 1, MMA_K16_F16 = 3, MMA_K16_BF16 = 5, MMA_K8_TF32 = 7, WGMMA_F32 = 16 };
 static const struct {
     int one, other;
 } same_rows[] = {{WGMMA_F32, MMA_K16_F32},
@@ -223,20 +104,11 @@ enum { SAME = sizeof same_rows / sizeof same_rows[0] };
 
 /* ---- checks ---- */
 
-void gpu_instruction_name(const gpu_instruction *in, char *to, size_t size)
-{
-    const char *dot = strrchr(in->name, 'k');
-    const int family = (int)strcspn(in->name, ".");
-    const int mixed = strcmp(in->a, in->b) != 0;
-    snprintf(to, size, "%.*s.%s %s%s%s-%s", family, in->name, dot, in->a, mixed ? "*" : "", mixed ? in->b : "",
-             strcmp(in->d, "binary32") == 0 ? "fp32" : in->d);
-}
-
 /* Dot products number i: which instruction, inputs and other instruction. */
 static int find_dots(size_t i, int *instruction, int *distribution, int *same_as)
 {
-    for (int n = 0; n < INSTRUCTIONS; n++) {
-        const size_t d = GPU_DISTRIBUTIONS - !is_tf32(&instructions[n]);
+    for (int n = 0; gpu_instruction_at(n); n++) {
+        const size_t d = GPU_DISTRIBUTIONS - !is_tf32(gpu_instruction_at(n));
         *instruction = n;
         *distribution = (int)i;
         *same_as = -1;
@@ -255,14 +127,14 @@ static int find_dots(size_t i, int *instruction, int *distribution, int *same_as
 static size_t count_dots(void)
 {
     size_t n = SAME;
-    for (int i = 0; i < INSTRUCTIONS; i++)
-        n += (size_t)(GPU_DISTRIBUTIONS - !is_tf32(&instructions[i]));
+    for (int i = 0; gpu_instruction_at(i); i++)
+        n += (size_t)(GPU_DISTRIBUTIONS - !is_tf32(gpu_instruction_at(i)));
     return n;
 }
 
 /* About `least` outputs of the sample, 17 times as many of the large one; odd steps, so that all
  * places of a tile take part. */
-void gpu_check_sample(gpu_check *c, uint64_t least)
+static void set_sample(gpu_check *c, uint64_t least)
 {
     const uint64_t step = c->count / (17 * least);
     c->large_step = step > 1 ? step | 1 : 1;
@@ -297,8 +169,16 @@ static int scalar_check_at(gpu_check *c, size_t i, int sm, int quick)
     if (!fill_scalar_check(c, i, &log_count))
         return 0;
     c->count = (uint64_t)1 << (quick == GPU_RUN_TINY ? 12 : log_count - (quick ? 10 : 0));
-    gpu_check_sample(c, 8192);
+    set_sample(c, 8192);
     return sm >= c->since ? 1 : -1;
+}
+
+static int variant_at(gpu_check *c, size_t i, int sm, int quick)
+{
+    const int found = gpu_variant_check(c, i, sm, quick);
+    if (found)
+        set_sample(c, 1024);
+    return found;
 }
 
 int gpu_check_at(gpu_check *c, size_t i, int sm, int quick)
@@ -308,9 +188,9 @@ int gpu_check_at(gpu_check *c, size_t i, int sm, int quick)
     char name[48];
     if (i < SCALARS || !find_dots(i - SCALARS, &instruction, &distribution, &same_as)) {
         const int found = scalar_check_at(c, i, sm, quick);
-        return found ? found : gpu_variant_check(c, i - SCALARS - count_dots() - count_later(), sm, quick);
+        return found ? found : variant_at(c, i - SCALARS - count_dots() - count_later(), sm, quick);
     }
-    const gpu_instruction *in = &instructions[instruction];
+    const gpu_instruction *in = gpu_instruction_at(instruction);
     gpu_instruction_name(in, name, sizeof name);
     if (same_as < 0)
         snprintf(c->name, sizeof c->name, "%s %s", name, distributions[distribution]);
@@ -319,7 +199,7 @@ int gpu_check_at(gpu_check *c, size_t i, int sm, int quick)
     c->is_dots = 1;
     c->since = in->since;
     c->count = (uint64_t)1 << (quick == GPU_RUN_TINY ? 10 : quick ? 14 : 24);
-    gpu_check_sample(c, 1024);
+    set_sample(c, 1024);
     if (gpu_dots_fill(&c->dots, sm, instruction, distribution) != 0)
         return -1;
     c->dots.same_as = same_as;
@@ -334,7 +214,7 @@ void gpu_check_group(size_t i, char *to, size_t size)
     int instruction, distribution, same_as;
     (void)gpu_check_at(&c, i, 0, GPU_RUN_TINY);
     if (c.is_dots && find_dots(i - SCALARS, &instruction, &distribution, &same_as))
-        gpu_instruction_name(&instructions[instruction], to, size);
+        gpu_instruction_name(gpu_instruction_at(instruction), to, size);
     else
         snprintf(to, size, "%s", c.name);
 }
@@ -502,7 +382,7 @@ const char *gpu_check_name(size_t i)
 
 int gpu_probe_reference(const gpu_probe *p, int instruction, int sm, uint32_t *d)
 {
-    const gpu_instruction *in = &instructions[instruction];
+    const gpu_instruction *in = gpu_instruction_at(instruction);
     mpsim_model m;
     gpu_dots j;
     dot_case x;

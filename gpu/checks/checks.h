@@ -173,9 +173,6 @@ size_t gpu_reduction_count(void);
  * or there is no model of it (name and since are filled, sm = 0 always says so for dot products). */
 int gpu_check_at(gpu_check *c, size_t i, int sm, int quick);
 
-/* gpu_check_sample -- the steps of a check with about `least` outputs in its sample. */
-void gpu_check_sample(gpu_check *c, uint64_t least);
-
 /* gpu_check_group -- the instruction that check i asks: of dot products its name, else that of the check. */
 void gpu_check_group(size_t i, char *to, size_t size);
 

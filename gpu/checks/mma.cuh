@@ -1,4 +1,4 @@
-/* mma.cuh -- one mma.sync of a warp on codes in shared memory, for every instruction of checks.c.
+/* mma.cuh -- one mma.sync of a warp on codes in shared memory, for every instruction of instructions.c.
  *
  * Fragments are those of the PTX ISA, "Matrix Fragments for mma.m16n8k4 / k8 / k16 / k32". With
  * g = lane / 4, t = lane mod 4 and p elements a register (1 tf32, 2 of 16 bits, 4 of 8 bits):

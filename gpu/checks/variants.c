@@ -76,7 +76,6 @@ int gpu_variant_check(gpu_check *c, size_t i, int sm, int quick)
     c->since = 90;
     const uint64_t tile = (uint64_t)GPU_ROWS * (uint64_t)f->n;
     c->count = tile * (quick == GPU_RUN_TINY ? 1 : quick ? 64 : ((uint64_t)1 << 22) / tile);
-    gpu_check_sample(c, 1024);
     gpu_dots *j = &c->dots;
     if (gpu_dots_fill(j, sm, WGMMA_FIRST + f->types, GPU_MIXED) != 0)
         return -1;

@@ -34,7 +34,7 @@
     GPU_ALL_TYPES(X) GPU_WIDE_FORMS(X) GPU_REGISTER_FORMS(X) GPU_MN_FORMS(X) GPU_NEGATED_FORMS(X)
 /* clang-format on */
 
-/* In the order of the rows of wgmma in checks.c. */
+/* In the order of the rows of wgmma in instructions.c. */
 enum {
     GPU_TYPE_F16,
     GPU_TYPE_F16F16,
@@ -54,7 +54,7 @@ enum {
 extern "C" {
 #endif
 
-/* gpu_variant_check -- check i of variants, as gpu_check_at. */
+/* gpu_variant_check -- check i of variants, as gpu_check_at, but for its sample. */
 int gpu_variant_check(gpu_check *c, size_t i, int sm, int quick);
 
 #ifdef __cplusplus

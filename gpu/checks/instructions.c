@@ -1,0 +1,127 @@
+/* instructions.c -- instructions of tensor cores, and the model rows that say what they compute. */
+#include "cases.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* clang-format off */
+#define FP8_ROWS(shape, family, rows, since, d, one, two)                                        \
+    {shape, "e4m3", "e4m3", d, family, rows, 32, since, {one, two}},                             \
+    {shape, "e4m3", "e5m2", d, family, rows, 32, since, {one, two}},                             \
+    {shape, "e5m2", "e4m3", d, family, rows, 32, since, {one, two}},                             \
+    {shape, "e5m2", "e5m2", d, family, rows, 32, since, {one, two}}
+/* clang-format on */
+
+/* The order is that of the switches in mma.cuh and wgmma.cu. */
+static const gpu_instruction instructions[] = {
+    {"mma.m16n8k8", "fp16", "fp16", "binary32", GPU_MMA, 16, 8, 80, {"fp16-fp32", NULL}},
+    {"mma.m16n8k16", "fp16", "fp16", "binary32", GPU_MMA, 16, 16, 80, {"fp16-fp32", NULL}},
+    {"mma.m16n8k8", "fp16", "fp16", "fp16", GPU_MMA, 16, 8, 80, {"fp16-fp16", NULL}},
+    {"mma.m16n8k16", "fp16", "fp16", "fp16", GPU_MMA, 16, 16, 80, {"fp16-fp16", NULL}},
+    {"mma.m16n8k8", "bf16", "bf16", "binary32", GPU_MMA, 16, 8, 80, {"bf16-fp32", NULL}},
+    {"mma.m16n8k16", "bf16", "bf16", "binary32", GPU_MMA, 16, 16, 80, {"bf16-fp32", NULL}},
+    {"mma.m16n8k4", "tf32", "tf32", "binary32", GPU_MMA, 16, 4, 80, {"k4-tf32-fp32", "tf32-fp32"}},
+    {"mma.m16n8k8", "tf32", "tf32", "binary32", GPU_MMA, 16, 8, 80, {"tf32-fp32", NULL}},
+    FP8_ROWS("mma.m16n8k32", GPU_MMA, 16, 89, "binary32", "mma-fp8-fp32", "fp8-fp32"),
+    FP8_ROWS("mma.m16n8k32", GPU_MMA, 16, 89, "fp16", "mma-fp8-fp16", "fp8-fp16"),
+    {"wgmma.m64n8k16", "fp16", "fp16", "binary32", GPU_WGMMA, 64, 16, 90, {"fp16-fp32", NULL}},
+    {"wgmma.m64n8k16", "fp16", "fp16", "fp16", GPU_WGMMA, 64, 16, 90, {"fp16-fp16", NULL}},
+    {"wgmma.m64n8k16", "bf16", "bf16", "binary32", GPU_WGMMA, 64, 16, 90, {"bf16-fp32", NULL}},
+    {"wgmma.m64n8k8", "tf32", "tf32", "binary32", GPU_WGMMA, 64, 8, 90, {"tf32-fp32", NULL}},
+    FP8_ROWS("wgmma.m64n8k32", GPU_WGMMA, 64, 90, "binary32", "wgmma-fp8-fp32", NULL),
+    FP8_ROWS("wgmma.m64n8k32", GPU_WGMMA, 64, 90, "fp16", "wgmma-fp8-fp16", NULL),
+};
+enum { INSTRUCTIONS = sizeof instructions / sizeof instructions[0] };
+
+const gpu_instruction *gpu_instruction_at(int i)
+{
+    return i >= 0 && i < INSTRUCTIONS ? &instructions[i] : NULL;
+}
+
+const char *gpu_architecture(int sm)
+{
+    switch (sm) {
+    case 70:
+        return "volta";
+    case 75:
+        return "turing";
+    case 80:
+    case 86:
+    case 87:
+        return "ampere";
+    case 89:
+        return "ada";
+    case 90:
+        return "hopper";
+    case 100:
+    case 103:
+        return "blackwell";
+    case 120:
+    case 121:
+        return "rtx-blackwell";
+    default:
+        return NULL;
+    }
+}
+
+static int runs_on(const gpu_instruction *in, int sm)
+{
+    return in->family == GPU_WGMMA ? sm == 90 : sm >= in->since;
+}
+
+int gpu_model(mpsim_model *m, int sm, const gpu_instruction *in)
+{
+    const char *arch = gpu_architecture(sm);
+    char name[96];
+    for (int i = 0; arch && i < 2 && in->rows_of[i]; i++) {
+        snprintf(name, sizeof name, "%s-%s", arch, in->rows_of[i]);
+        if (mpsim_model_parse(m, name) == MPSIM_OK)
+            return 0;
+    }
+    return -1;
+}
+
+int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution)
+{
+    const gpu_instruction *in = &instructions[instruction];
+    mpsim_model m;
+    if (!runs_on(in, sm) || gpu_model(&m, sm, in) != 0)
+        return -1;
+    if (m.addition != MPSIM_ADDITION_FUSED || m.length > GPU_DEPTH || (m.chunk != 0 && m.chunk != (uint32_t)in->k) ||
+        m.order == MPSIM_ORDER_PAIRWISE)
+        return -1;
+    memset(j, 0, sizeof *j);
+    j->instruction = instruction;
+    j->same_as = -1;
+    j->rows = in->rows;
+    j->k = in->k;
+    j->columns = GPU_COLUMNS;
+    j->depth = GPU_DEPTH;
+    j->slots = GPU_SLOTS;
+    j->distribution = distribution;
+    j->stream = 1000 + (uint64_t)instruction * 16 + (uint64_t)distribution;
+    j->a = *mpsim_format_find(in->a);
+    j->b = *mpsim_format_find(in->b);
+    mpsim_rounding_init(&j->nearest, MPSIM_ROUND_NEAREST_EVEN);
+    j->sum.alignment = m.alignment;
+    j->sum.normalised = m.normalised;
+    j->sum.fraction = m.fraction;
+    j->sum.floor = m.floor;
+    j->sum.operand_emin = m.operand_emin;
+    j->sum.length = m.length;
+    j->sum.quads = m.order == MPSIM_ORDER_QUADS;
+    j->sum.chunk = (int)m.chunk;
+    j->sum.accumulator = m.accumulator;
+    j->sum.outer = m.outer;
+    j->sum.result = m.result;
+    return 0;
+}
+
+void gpu_instruction_name(const gpu_instruction *in, char *to, size_t size)
+{
+    const char *dot = strrchr(in->name, 'k');
+    const int family = (int)strcspn(in->name, ".");
+    const int mixed = strcmp(in->a, in->b) != 0;
+    snprintf(to, size, "%.*s.%s %s%s%s-%s", family, in->name, dot, in->a, mixed ? "*" : "", mixed ? in->b : "",
+             strcmp(in->d, "binary32") == 0 ? "fp32" : in->d);
+}
