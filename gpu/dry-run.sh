@@ -38,7 +38,7 @@ carried() {
         [ ! -d "$f" ] || echo "$f"
     done
 }
-tar -cf - --exclude="$BUILD" gpu data/record python/cuda_check.py python/src/mpsim/record.py | tar -xf - -C "$dir/top"
+tar -cf - --exclude="$BUILD" gpu data/record data/digits python/cuda_check.py python/src/mpsim/record.py | tar -xf - -C "$dir/top"
 mkdir -p "$dir/top/gpu/build"
 carried | while read -r f; do cp -r "$f" "$dir/top/gpu/build/"; done
 echo "carried:"
@@ -139,7 +139,7 @@ while read -r part word status rest; do
     printf '  %-20s exit %-3s %4s s  %3d files  %s\n' "$part" "$status" "${rest%% *}" "$files" "$said"
     case $status in 0 | 77) ;; *) failed=1 && tail -n 5 "$dir/session/$part.txt" | sed 's/^/      /' ;; esac
 done <"$dir/session/summary.txt"
-sed -n '/^missing/,$p; /is left out/p; /not begun/p' "$dir/session/summary.txt" | grep -v ': no device ' | sed 's/^/  /'
+sed -n '/^missing/,$p; /is left out/p; /not begun/p' "$dir/session/summary.txt" | grep -v -e ': no device ' -e '^missing' | sed 's/^/  /'
 ! grep -q 'not begun' "$dir/session/summary.txt" || failed=1
 echo "archive: $(find "$dir/out" -type f | wc -l) files, $(du -cb "$dir"/out/* | tail -n 1 | cut -f1) bytes"
 exit $failed

@@ -2,7 +2,8 @@
 """Speeds of mpsim's kernels beside those of libraries: shares, and shares per clock.
 
     python3 gpu/speed/shares.py                      of the newest records in data/gpu
-    python3 gpu/speed/shares.py RECORD [BESIDE]      RECORD: of mpsim-gpu; BESIDE: the folder of gpu/speed/beside's answers
+    python3 gpu/speed/shares.py RECORD [BESIDE]      RECORD: of mpsim-gpu; BESIDE: the folder of gpu/speed/beside's answers, or what
+                                                     their names begin with
 
 A line for each row of the record that is no library's, and below it a line for each library that does the same work: its time,
 mpsim's share of its speed, and the share per clock, that is, as if both had run at the same SM clock. Copies are what the rows
@@ -42,10 +43,13 @@ def record_rows(path):
     return record, [row for row in record.get("speed", []) if row.get("status") == "done"]
 
 
-def answers(folder):
+def answers(beside):
     """The head of the answers and all of them, in the order of their files' names."""
     head, found = {}, []
-    for path in sorted(glob.glob(os.path.join(folder, "*.ndjson"))):
+    paths = sorted(glob.glob(os.path.join(beside, "*.ndjson") if os.path.isdir(beside) else beside + "*.ndjson"))
+    if not paths:
+        raise Bad(f"{beside}: no files of answers")
+    for path in paths:
         with open(path, encoding="utf-8") as f:
             lines = [line for line in f if line.endswith("\n")]
         try:
@@ -106,8 +110,8 @@ def newest():
     records = sorted(p for p in glob.glob(os.path.join(TOP, "data", "gpu", "*-speed.json")))
     if not records:
         return None, None
-    beside = records[-1].removesuffix("-speed.json") + "-beside"
-    return records[-1], beside if os.path.isdir(beside) else None
+    beside = records[-1].removesuffix("speed.json") + "beside-"
+    return records[-1], beside if glob.glob(beside + "*.ndjson") else None
 
 
 def main(words):

@@ -49,6 +49,10 @@ has '^  flash, forward  *1000.000 ms  *25.0%       -$' && has '^not measured: fa
 ok $? "without a clock no share per clock; what is not installed says so"
 ! has 'rms_norm' && ! has 'RMSNorm'
 ok $? "a row that was not measured stands beside nothing"
+for f in layers heads; do cp "$dir/beside/$f.ndjson" "$dir/device-beside-$f.ndjson"; done
+shares 0 "$dir/record.json" "$dir/device-beside-" && has '^  layer_norm .* 50.0%   40.0%$' &&
+    shares 3 "$dir/record.json" "$dir/none" && has 'none: no files of answers$' err
+ok $? "answers with a name in common; none"
 sed -i 's/"seconds":2,/"seconds":4,/' "$dir/record.json"
 shares 0 "$dir/record.json" "$dir/beside" && has '^  layer_norm .* 25.0%   20.0%$'
 ok $? "another digit is another share"
