@@ -155,7 +155,7 @@ tests_record_t_device_SOURCES = \
   tests/record/matrices.c tests/record/optimizers.c tests/record/pointwise.c tests/record/products.c tests/record/scaled.c \
   tests/record/sums.c tests/record/t-device.c tests/record/tables.c \
   tests/record/stacks.c tests/record/stacks.h tests/record/whole.c tests/record/endings.c tests/record/batched.c \
-  tests/record/convolutions.c tests/record/grouped.c tests/record/integers.c tests/record/plays.c tests/record/segments.c tests/record/ways.c tests/record/ways.h
+  tests/record/convolutions.c tests/record/grouped.c tests/record/integers.c tests/record/plays.c tests/record/segments.c tests/record/segments.h tests/record/tiles.c tests/record/ways.c tests/record/ways.h
 
 # two files of one tensor
 tests_sim_t_diff_SOURCES = tests/sim/samples.c tests/sim/samples.h tests/sim/t-diff.c

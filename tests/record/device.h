@@ -22,6 +22,9 @@ device_reader device_casts, device_functions, device_division, device_reductions
  * these parts (0: whole). */
 void device_play_products(json_t *c, const char *row, size_t part);
 
+/* The same where the first tiles are whole, and the others cut in two at this product of the depth. */
+void device_play_segments(json_t *c, const char *row, size_t whole, size_t at);
+
 /* Devices that rows play, for the readers of stacks and integers: the way is found, a changed digit, too. */
 typedef void device_ok(int passed, const char *format, const char *a, const char *b);
 void device_check_plays(device_ok *ok);

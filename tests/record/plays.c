@@ -115,6 +115,31 @@ static void check_play(const json_t *head, const struct play *p, device_ok *ok)
     json_decref(c);
 }
 
+/* 4 tiles of 16 by 16, of which the last is cut: places of each tell. */
+static void check_segments(const json_t *head, device_ok *ok)
+{
+    char answer[DEVICE_ANSWER] = "";
+    json_t *c = json_loads(
+        "{\"case\": \"float16 sums NT\", \"form\": \"float16\", \"out\": \"float16\", \"m\": 32, \"n\": 32, \"k\": 512,"
+        " \"streams\": [140, 141], \"places\": [64, 142, 1024], \"d\": \"?\","
+        " \"kernels\": [\"tilesize16x16x64_segment_k_on\"]}",
+        0, NULL);
+    device_need(c != NULL);
+    device_play_segments(c, "hopper-fp16-fp16", 3, 192);
+    device_segments(head, c, answer);
+    ok(strcmp(answer, "fits hopper-fp16-fp16 in tiles of 16x16: 3 whole, 1 cut at 192 (1-1)") == 0, "%s: %s", "tiles",
+       answer);
+    change(c, "digest");
+    device_segments(head, c, answer);
+    ok(strstr(answer, "none fits") == answer && strstr(answer, "the digest does not") != NULL,
+       "%s: another digest is found: %s", "tiles", answer);
+    change(c, "d");
+    device_segments(head, c, answer);
+    ok(strstr(answer, "none fits") == answer && strstr(answer, " by no way (0-0)") != NULL,
+       "%s: another d is found: %s", "tiles", answer);
+    json_decref(c);
+}
+
 /* 131136 products of -128 and -128: 2^31 and 2^20 more. */
 static void check_integers(device_ok *ok)
 {
@@ -144,5 +169,6 @@ void device_check_plays(device_ok *ok)
     for (size_t i = 0; i < sizeof plays / sizeof plays[0]; i++)
         check_play(head, &plays[i], ok);
     check_integers(ok);
+    check_segments(head, ok);
     json_decref(head);
 }

@@ -10,17 +10,15 @@ NAME = 400                                       # characters of a kernel's name
 
 def told(s, call, stream, places=64, most=MOST):
     """call() multiplies. "elements": how many of the result, from the first, the places and the digest are of."""
-    facts = {}
-    if s.device == "cuda":
-        facts["kernels"] = [name[:NAME] for name in kernels(call)]
-        if any(mark in name for name in facts["kernels"] for mark in BY_TILES):
-            places = 4096
-
     def first():                                 # a row is a line of the last dimension
         d = call()
         return d.reshape(-1, d.shape[-1])[:max(1, most // d.shape[-1])]
 
-    d = first()
+    d, facts = first(), {}
+    if s.device == "cuda":                       # behind the first call, which may set up what later ones have
+        facts["kernels"] = [name[:NAME] for name in kernels(call)]
+        if any(mark in name for name in facts["kernels"] for mark in BY_TILES):
+            places = 4096
     one = digest(d)
     return {"out": str(d.dtype)[6:], **s.sample(d, min(places, d.numel()), stream), "elements": d.numel(), "digest": one,
             "again": digest(first()) == one, **facts}
