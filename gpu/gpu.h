@@ -90,6 +90,33 @@ void gpu_probe_run(size_t i, gpu_probe *p);
  * sm: 1, 0, or -1 without answer or row. *reference is what the row says. */
 int gpu_probe_agrees(const gpu_probe *p, size_t i, int sm, uint32_t *reference);
 
+/* Orders: 32 numbers are added to one place in memory; from the sums follows the order of the additions, see
+ * checks/orders.h. */
+enum { GPU_ORDER_LANES = 32, GPU_ORDER_RESULTS = 512 };
+
+typedef struct gpu_order {
+    char name[64];      /* "red.global.add.f32, a warp"                                              */
+    const char *format; /* of numbers and sums                                                       */
+    int sums, rounds;   /* how many sums; how often each was asked for                               */
+    int changed;        /* sums that were not the same each time                                     */
+    int uneven;         /* sums that were not the same in all elements of a pair or vector           */
+    gpu_status status;
+    uint32_t result[GPU_ORDER_RESULTS]; /* codes: sum i, of the first round and the first element    */
+    char text[160];                     /* why there is no answer, or ""                             */
+} gpu_order;
+
+size_t gpu_order_count(void);
+/* gpu_order_list -- *o without an answer: 1, or 0 past the end. */
+int gpu_order_list(size_t i, gpu_order *o);
+/* gpu_order_run -- fill *o with order i and the device's answer. */
+void gpu_order_run(size_t i, gpu_order *o);
+/* gpu_order_fits -- the next way of adding that gives all sums of *o, NULL: there is no further one; *next: at first 0. */
+const char *gpu_order_fits(size_t i, const gpu_order *o, size_t *next);
+/* gpu_order_is_wrong -- 1: one thread adds, and not in the order of its program. */
+int gpu_order_is_wrong(size_t i, const gpu_order *o);
+/* gpu_order_chain -- 1: the sums name a chain of lanes, one after the other, and all sums are this chain's. */
+int gpu_order_chain(size_t i, const gpu_order *o, int lanes[GPU_ORDER_LANES]);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,14 +5,15 @@ gpu_libchecks_a_CPPFLAGS = $(public_cppflags)
 gpu_libchecks_a_CFLAGS = $(product_cflags)
 gpu_libchecks_a_SOURCES = \
   gpu/checks/cases.h gpu/checks/checks.c gpu/checks/checks.h gpu/checks/conversions.c gpu/checks/conversions.h \
-  gpu/checks/instructions.c gpu/checks/packing.h gpu/checks/probes.c gpu/checks/reductions.c gpu/checks/reductions.h \
+  gpu/checks/instructions.c gpu/checks/orders.c gpu/checks/orders.h gpu/checks/packing.h gpu/checks/probes.c \
+  gpu/checks/reductions.c gpu/checks/reductions.h \
   gpu/checks/reference.h gpu/checks/variants.c gpu/checks/variants.h gpu/gpu.h gpu/program/record.c gpu/program/record.h
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
 EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_stats_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
   gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh \
   gpu/train.h \
-  gpu/checks/mma.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh gpu/checks/wgmma_forms.cuh \
+  gpu/checks/mma.cuh gpu/checks/reduce.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh gpu/checks/wgmma_forms.cuh \
   gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh \
   gpu/kernels/engine.cuh gpu/kernels/engine_attention.cuh gpu/kernels/engine_blocks.cuh \
   gpu/kernels/engine_layers.cuh gpu/kernels/engine_quantize.cuh gpu/kernels/engine_rows.cuh \

@@ -33,6 +33,7 @@ machine     -       5   1  nvidia-smi -q
 products    beside 70  35  PYTHON data/record/ask_device.py --device cuda --of multiplications --jobs 5 --total LIMIT --output-dir TO/products
 cvt         -      30   9  GPU --only cvt
 memory      -      30   6  GPU --only memory
+orders      -      20   2  GPU --only orders
 variants    -      45  12  GPU --only variant
 speed       timed  60  22  GPU --only speed
 beside      timed 110  55  PYTHON data/record/ask_device.py --device cuda --modules gpu/speed/beside --total LIMIT --output-dir TO/beside multiply heads layers updates

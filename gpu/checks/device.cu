@@ -1,4 +1,5 @@
 /* device.cu -- the C interface of gpu.h: the device, one check, one probe. */
+#include "orders.h"
 #include "tally.cuh"
 
 #include <chrono>
@@ -319,4 +320,62 @@ void gpu_probe_run(size_t i, gpu_probe *p)
             snprintf(text, sizeof text, "not the same everywhere in the tile: 0x%08x, 0x%08x", out[0], out[k]);
     p->d = text[0] ? 0 : out[0];
     end_probe(p, text[0] ? GPU_FAILED : GPU_DONE, text);
+}
+
+/* ---- orders ---- */
+
+enum { ORDER_ROUNDS = 3 };
+
+/* One round, back here. */
+static cudaError_t ask_order(const gpu_order_plan *p, uint32_t *on_device, uint32_t *sums, uint32_t *uneven)
+{
+    const size_t bytes = GPU_ORDER_RESULTS * sizeof *sums;
+    cudaError_t e = cudaMemset(on_device, 0, 2 * bytes);
+    if (e == cudaSuccess)
+        e = gpu_order_launch(p, on_device, on_device + GPU_ORDER_RESULTS);
+    if (e == cudaSuccess)
+        e = cudaDeviceSynchronize();
+    if (e == cudaSuccess)
+        e = cudaMemcpy(sums, on_device, bytes, cudaMemcpyDeviceToHost);
+    if (e == cudaSuccess)
+        e = cudaMemcpy(uneven, on_device + GPU_ORDER_RESULTS, bytes, cudaMemcpyDeviceToHost);
+    return e;
+}
+
+static cudaError_t ask_rounds(const gpu_order_plan *p, uint32_t *on_device, gpu_order *o)
+{
+    uint32_t sums[GPU_ORDER_RESULTS], uneven[GPU_ORDER_RESULTS], changed[GPU_ORDER_RESULTS] = {};
+    for (o->rounds = 0; o->rounds < ORDER_ROUNDS; o->rounds++) {
+        const cudaError_t e = ask_order(p, on_device, sums, uneven);
+        if (e != cudaSuccess)
+            return e;
+        for (int i = 0; i < o->sums; i++) {
+            if (o->rounds == 0)
+                o->result[i] = sums[i];
+            changed[i] |= sums[i] != o->result[i];
+            o->uneven += o->rounds == 0 && uneven[i];
+        }
+    }
+    for (int i = 0; i < o->sums; i++)
+        o->changed += changed[i] != 0;
+    return cudaSuccess;
+}
+
+void gpu_order_run(size_t i, gpu_order *o)
+{
+    gpu_order_plan p;
+    uint32_t *on_device = NULL;
+    if (!gpu_order_list(i, o) || !gpu_order_fill(i, &p) || device.lost || device.compiled < 90) {
+        snprintf(o->text, sizeof o->text, "%s",
+                 device.lost ? "not run: the context was lost" : "no such instruction in the code for this device");
+        return;
+    }
+    cudaError_t e = cudaMalloc((void **)&on_device, 2 * GPU_ORDER_RESULTS * sizeof *on_device);
+    if (e == cudaSuccess)
+        e = ask_rounds(&p, on_device, o);
+    if (on_device)
+        cudaFree(on_device);
+    o->status = e == cudaSuccess ? GPU_DONE : GPU_FAILED;
+    if (e != cudaSuccess)
+        say_error(o->text, sizeof o->text, e);
 }

@@ -79,6 +79,9 @@ cudaError_t gpu_convert_launch(const gpu_scalar *s, const gpu_span *span, gpu_ta
 cudaError_t gpu_cvt_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally);
 cudaError_t gpu_reduce_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally);
 cudaError_t gpu_arith_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally);
+/* One round of the sums of an order: sums[i], uneven[i] (see order.cu); both on the device. */
+struct gpu_order_plan;
+cudaError_t gpu_order_launch(const gpu_order_plan *p, uint32_t *sums, uint32_t *uneven);
 /* Spans of dot products hold whole tiles. `swap`: see wgmma.cu. */
 cudaError_t gpu_mma_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally);
 cudaError_t gpu_wgmma_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally, int swap);

@@ -1,5 +1,5 @@
 /* main.c -- mpsim-gpu: everything that is asked of the first CUDA device, in one run: a look at every
- * check, probes, speed, checks, trainings; print what was found, write the record.
+ * check, probes, orders, speed, checks, trainings; print what was found, write the record.
  *
  * What is cheap comes first. Every item is done in a process of its own kind (worker.h): one that
  * faults, hangs or loses the device's context costs itself and what is left of its group, the

@@ -170,6 +170,57 @@ static void foot_probes(const gpu_session *s)
     printf("%zu of %zu probes answered\n\n", answered, s->record.probes);
 }
 
+static void foot_empty(const gpu_session *s)
+{
+    (void)s;
+    putchar('\n');
+}
+
+/* ---- orders ---- */
+
+static size_t count_orders(const gpu_session *s)
+{
+    return s->record.orders;
+}
+
+static const char *order_name(const gpu_session *s, size_t i)
+{
+    return s->orders[i].name;
+}
+
+/* The instruction: the name up to the comma. */
+static void order_group(const gpu_session *s, size_t i, char *to, size_t size)
+{
+    const char *name = s->orders[i].name;
+    snprintf(to, size, "order of %.*s", (int)strcspn(name, ","), name);
+}
+
+static void run_order(gpu_session *s, size_t i)
+{
+    gpu_order_run(i, &s->orders[i]);
+}
+
+static int print_order(gpu_session *s, size_t i)
+{
+    return gpu_print_order(&s->orders[i], i);
+}
+
+static void end_order(gpu_order *o, gpu_status status, const char *why)
+{
+    o->status = status;
+    snprintf(o->text, sizeof o->text, "%s", why);
+}
+
+static void fail_order(gpu_session *s, size_t i, const char *why)
+{
+    end_order(&s->orders[i], GPU_FAILED, why);
+}
+
+static void skip_order(gpu_session *s, size_t i, const char *why)
+{
+    end_order(&s->orders[i], GPU_SKIPPED, why);
+}
+
 /* ---- speed ---- */
 
 static size_t count_speeds(const gpu_session *s)
@@ -219,12 +270,6 @@ static void head_speeds(const gpu_session *s)
 {
     (void)s;
     gpu_print_speeds_head();
-}
-
-static void foot_empty(const gpu_session *s)
-{
-    (void)s;
-    putchar('\n');
 }
 
 /* ---- trainings ---- */
@@ -304,6 +349,8 @@ const gpu_part gpu_parts[GPU_PARTS] = {
     {"checks", 15, count_checks, check_name, check_group, run_look, print_look, fail_look, skip_look, NULL, foot_looks},
     {"probes", 15, count_probes, probe_name, probe_group, run_probe, print_probe, fail_probe, skip_probe, NULL,
      foot_probes},
+    {"orders", 15, count_orders, order_name, order_group, run_order, print_order, fail_order, skip_order, NULL,
+     foot_empty},
     {"speed", 30, count_speeds, speed_name, speed_group, run_speed, print_speed, fail_speed, skip_speed, head_speeds,
      foot_empty},
     {"checks", 40, count_checks, check_name, check_group, run_check, print_check, fail_check, skip_check, head_checks,
@@ -331,6 +378,10 @@ static void list_checks(gpu_session *s)
         (void)gpu_probe_fill(i, &s->probes[i], &instruction);
         end_probe(&s->probes[i], GPU_SKIPPED, reason(s, "probes", s->probes[i].id));
     }
+    for (size_t i = 0; i < s->record.orders; i++) {
+        (void)gpu_order_list(i, &s->orders[i]);
+        end_order(&s->orders[i], GPU_SKIPPED, reason(s, "orders", s->orders[i].name));
+    }
 }
 
 /* Runs that are missing are trouble only where one is asked for. */
@@ -357,13 +408,15 @@ int gpu_session_begin(gpu_session *s)
     while (gpu_check_name(r->checks))
         r->checks++;
     r->probes = gpu_probe_count();
+    r->orders = gpu_order_count();
+    r->order = s->orders = gpu_shared(r->orders * sizeof *s->orders);
     r->result = s->results = gpu_shared(r->checks * sizeof *s->results);
     s->looks = gpu_shared(r->checks * sizeof *s->looks);
     r->probe = s->probes = gpu_shared(r->probes * sizeof *s->probes);
-    s->ended = gpu_shared(2 * r->checks + r->probes + GPU_SPEED_ROWS + GPU_TRAININGS);
+    s->ended = gpu_shared(2 * r->checks + r->probes + r->orders + GPU_SPEED_ROWS + GPU_TRAININGS);
     r->training = s->trainings;
     r->speed = s->speeds;
-    if (!s->results || !s->looks || !s->probes || !s->ended)
+    if (!s->results || !s->looks || !s->probes || !s->orders || !s->ended)
         return -1;
     list_checks(s);
     list_trainings(s);

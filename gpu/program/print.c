@@ -63,6 +63,41 @@ int gpu_print_probe(const gpu_probe *p, size_t i, int sm)
     return agrees == 0 ? GPU_DIFFERS : GPU_AGREES;
 }
 
+/* ---- orders ---- */
+
+/* What gives all sums: ways that are known, or a chain of lanes. */
+static void print_ways(const gpu_order *o, size_t i)
+{
+    int lanes[GPU_ORDER_LANES];
+    size_t n = 0, next = 0;
+    for (const char *way; n < 2 && (way = gpu_order_fits(i, o, &next)) != NULL; n++)
+        printf("%s%s", n ? "; or " : "", way);
+    if (n == 0 && gpu_order_chain(i, o, lanes)) {
+        printf("lanes");
+        for (int k = 0; k < GPU_ORDER_LANES; k++)
+            printf(" %d", lanes[k]);
+    } else {
+        printf("%s", n == 0 ? "no way that is known" : n == 2 ? "; or more" : "");
+    }
+}
+
+int gpu_print_order(const gpu_order *o, size_t i)
+{
+    if (o->status != GPU_DONE) {
+        printf("%-46s %s: %s\n", o->name, o->status == GPU_SKIPPED ? "skipped" : "FAILED", o->text);
+        return o->status == GPU_SKIPPED ? GPU_AGREES : GPU_TROUBLE;
+    }
+    printf("%-46s %3d sums: ", o->name, o->sums);
+    print_ways(o, i);
+    if (o->changed)
+        printf(" (%d not the same in %d rounds)", o->changed, o->rounds);
+    if (o->uneven)
+        printf(" (%d not the same in all elements)", o->uneven);
+    const int is_wrong = gpu_order_is_wrong(i, o);
+    puts(is_wrong ? " BUT ONE THREAD ADDS IN ITS ORDER" : "");
+    return is_wrong ? GPU_DIFFERS : GPU_AGREES;
+}
+
 /* ---- speed ---- */
 
 void gpu_print_speeds_head(void)

@@ -13,6 +13,8 @@ int gpu_print_check(const char *name, const gpu_result *r);
 
 int gpu_print_probe(const gpu_probe *p, size_t i, int sm);
 
+int gpu_print_order(const gpu_order *o, size_t i);
+
 void gpu_print_speeds_head(void);
 int gpu_print_speed(const gpu_speed_row *r);
 

@@ -109,6 +109,32 @@ static void write_probe(FILE *to, size_t i, const gpu_record *record)
     putc('}', to);
 }
 
+/* Sums as hexadecimal digits, a code after the other. */
+static void write_sums(FILE *to, const gpu_order *o)
+{
+    const int digits = (mpsim_format_find(o->format)->bits + 3) / 4;
+    fprintf(to, ",\"sums\":\"");
+    for (int k = 0; k < o->sums; k++)
+        fprintf(to, "%0*" PRIx32, digits, o->result[k]);
+    putc('"', to);
+}
+
+static void write_order(FILE *to, size_t i, const gpu_record *record)
+{
+    const gpu_order *o = &record->order[i];
+    fprintf(to, "%s\n  {\"name\":", i ? "," : "");
+    string(to, o->name);
+    write_text(to, "status", status_name(o->status));
+    if (o->status == GPU_DONE) {
+        write_text(to, "format", o->format);
+        fprintf(to, ",\"rounds\":%d,\"changed\":%d,\"uneven\":%d", o->rounds, o->changed, o->uneven);
+        write_sums(to, o);
+    } else {
+        write_text(to, "text", o->text);
+    }
+    putc('}', to);
+}
+
 /* Finite numbers only. */
 static void write_number(FILE *to, const char *name, double x)
 {
@@ -195,6 +221,7 @@ int gpu_record_write(FILE *to, const gpu_record *r)
     fprintf(to, ",\"quick\":%d", r->quick);
     write_list(to, "checks", r->checks, r, write_check);
     write_list(to, "probes", r->probes, r, write_probe);
+    write_list(to, "orders", r->orders, r, write_order);
     write_list(to, "training", r->trainings, r, write_training);
     write_list(to, "speed", r->speeds, r, write_speed);
     fprintf(to, "}\n");

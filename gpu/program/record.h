@@ -16,9 +16,10 @@ typedef struct gpu_record {
     gpu_device device;
     char date[32]; /* UTC, "2026-11-20T12:00:00Z" */
     int quick;     /* GPU_RUN_FULL, ... */
-    size_t checks, probes, trainings, speeds;
+    size_t checks, probes, orders, trainings, speeds;
     const gpu_result *result; /* of check i */
     const gpu_probe *probe;
+    const gpu_order *order;
     const gpu_training *training;
     const gpu_speed_row *speed;
 } gpu_record;

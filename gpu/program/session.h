@@ -1,4 +1,4 @@
-/* session.h -- all that a run of mpsim-gpu finds, and its parts: looks, probes, speed, checks, trainings.
+/* session.h -- all that a run of mpsim-gpu finds, and its parts: looks, probes, orders, speed, checks, trainings.
  * Lives in memory that the workers share (worker.h). */
 #pragma once
 
@@ -10,6 +10,7 @@ typedef struct gpu_session {
     gpu_record record; /* its lists are those below */
     gpu_result *looks, *results;
     gpu_probe *probes;
+    gpu_order *orders;
     unsigned char *ended; /* of item i, over all parts */
     gpu_training trainings[GPU_TRAININGS];
     gpu_speed_row speeds[GPU_SPEED_ROWS];
@@ -41,7 +42,7 @@ typedef struct gpu_part {
     void (*head)(const gpu_session *s), (*foot)(const gpu_session *s); /* of a table; or NULL */
 } gpu_part;
 
-enum { GPU_PARTS = 5, GPU_GROUP = 64 };
+enum { GPU_PARTS = 6, GPU_GROUP = 64 };
 extern const gpu_part gpu_parts[GPU_PARTS]; /* in the order of a run */
 
 /* gpu_session_begin -- lists, paths, nothing reached yet: 0, or -1 (no memory). */

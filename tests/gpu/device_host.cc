@@ -135,6 +135,22 @@ cudaError_t gpu_arith_launch(const gpu_scalar *s, const gpu_span *span, gpu_tall
     return answer_scalar("arith_kernel", s, span, tally);
 }
 
+/* Lane by lane. */
+cudaError_t gpu_order_launch(const gpu_order_plan *p, uint32_t *sums, uint32_t *)
+{
+    char name[64];
+    const size_t i = (size_t)(p->stream - GPU_ORDER_STREAM);
+    snprintf(name, sizeof name, "order_kernel %zu.", i);
+    const int wrong = gpu_host_wants("wrong", name, nullptr);
+    if (gpu_host_faults(name, nullptr))
+        gpu_host_fail(cudaErrorLaunchFailure, "a fault that the tests asked for");
+    for (int sum = 0; sum < gpu_order_sums(p) && gpu_host.error == cudaSuccess; sum++) {
+        gpu_order_played(i, 0, sum, &sums[sum]);
+        sums[sum] ^= wrong && sum == 1;
+    }
+    return gpu_host.error;
+}
+
 int gpu_compiled_for()
 {
     gpu_host_cores_set(90);

@@ -47,6 +47,18 @@ asks "wrong mma_kernel mma.k16 bf16-fp32 inputs" 1 --only "mma.k16 bf16-fp32 nor
     has '"samples":\[\[0,[0-9]*\],\[3,'
 ok $? "a wrong one differs: nothing is lost, mismatches are kept"
 
+# ---- orders: a fault costs its instruction, a thread that adds out of order differs ----
+turns 6 together
+asks "fault order_kernel 4." 4 --only orders && [ "$(count '"name":".*, a warp","status":"failed"')" -eq 1 ] &&
+    [ "$(count '"status":"skipped","text":"not run: order of red.global.add.noftz.f16 failed in orders red')" -eq 1 ] &&
+    [ "$(count '"name":".*, a [a-z]*","status":"done"')" -eq 56 ]
+ok $? "orders: an instruction's fault costs its two rows"
+t_orders=$(dirname "$MPSIM")/tests/gpu/t-orders
+[ ! -x "$t_orders" ] || { asks "none" 0 --only orders && "$t_orders" "$dir/out" >"$dir/said" && grep -q '^# red.shared.add.f32, a warp: lane by lane$' "$dir/said"; }
+ok $? "orders: what a record says is read"
+asks "wrong order_kernel 1." 1 --only orders && grep -q '^red.global.add.noftz.f16x2, a thread .*: no way that is known BUT ONE THREAD ADDS IN ITS ORDER$' "$dir/said"
+ok $? "orders: a thread that adds in another order is an error"
+
 # ---- probes: an instruction that faults in probes alone ----
 turns 6 together
 asks "none" 0 --only probes

@@ -49,18 +49,18 @@ lists() { # lists NAME FILE INSTRUCTION...: each stands in the file
     ok $? "$name"
 }
 
-for f in convert cvt reduce arith mma device; do
+for f in convert cvt reduce order arith mma device; do
     ptx $f sm_90
 done
 ptx wgmma sm_90a
 ptx variants sm_90a
 
 # ---- no floating point but the instruction under test: so none in the integer reference ----
-for f in convert cvt reduce mma variants wgmma device; do
+for f in convert cvt reduce order mma variants wgmma device; do
     none "$f.cu computes nothing in floating point" "$(arithmetic "$dir/$f.ptx")"
 done
 none "no flushing to zero and no approximation outside arith.cu" \
-    "$(grep -n -E '\.(ftz|approx)' "$dir/convert.ptx" "$dir/cvt.ptx" "$dir/reduce.ptx" "$dir/mma.ptx" "$dir/variants.ptx" "$dir/wgmma.ptx" "$dir/device.ptx")"
+    "$(grep -n -E '\.(ftz|approx)' "$dir/convert.ptx" "$dir/cvt.ptx" "$dir/reduce.ptx" "$dir/order.ptx" "$dir/mma.ptx" "$dir/variants.ptx" "$dir/wgmma.ptx" "$dir/device.ptx")"
 
 # ---- arith.cu, kernel by kernel ----
 for k in hardware16 hardware_bf16 hardware32; do
@@ -99,6 +99,8 @@ rows() { # rows FILE.c: the first strings of the table that it makes of its list
 lists "cvt.cu has every cvt of its list" "$dir/cvt.ptx" $(rows conversions.c)
 # shellcheck disable=SC2046 # words
 lists "reduce.cu has every red, atom and cp.reduce of its list" "$dir/reduce.ptx" $(rows reductions.c)
+# shellcheck disable=SC2046 # words
+lists "and so has order.cu" "$dir/order.ptx" $(rows reductions.c)
 mma=mma.sync.aligned.m16n8
 lists "mma.cu has every mma.sync" "$dir/mma.ptx" \
     ${mma}k8.row.col.f32.f16.f16.f32 ${mma}k16.row.col.f32.f16.f16.f32 \
