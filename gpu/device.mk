@@ -47,7 +47,7 @@ headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh gpu/include/mpsim/*.h lib/inc
 record: build
 	@status=0; \
 	if [ -n "$(QUICK)" ]; then $(B)/mpsim-gpu --quick || status=$$?; \
-	else $(B)/mpsim-gpu --output-dir data/gpu || status=$$?; fi; \
+	else $(B)/mpsim-gpu --output-dir data/gpu || status=$$?; sh data/gpu/take.sh --sums data/gpu || status=$$?; fi; \
 	if [ $$status -eq 77 ]; then exit 0; else exit $$status; fi
 build: $(B)/mpsim-gpu cuda
 cuda: $(B)/libmpsim-cuda.so $(B)/mpsim-gpu-statistics

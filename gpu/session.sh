@@ -127,7 +127,13 @@ began=$(date +%s)
 
 # ---- the archive ----
 
+# A digest of each file as it is now, by which data/gpu/take.sh sees that a copy is whole.
+write_sums() {
+    (cd "$to" && find . -type f ! -name SHA256SUMS | sed 's|^\./||' | sort | xargs -n 50 sha256sum >SHA256SUMS)
+}
+
 compress() {
+    write_sums
     rm -f "$work"/pieces/*
     tar -cf - -C "$work" session | gzip -1 | split -b "$piece" -a 1 - "$work/pieces/p"
 }

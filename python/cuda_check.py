@@ -1,5 +1,6 @@
 """On a machine with a CUDA device: mpsim.stat of tensors there and mpsim.watch of a training there, by libmpsim-cuda (MPSIM_CUDA),
 beside the same in memory, and what watching costs. Needs torch and the package. Exit: 0; 1: something differs; 77: no device.
+The file (schema mpsim.cuda-check/2) has a line for each question: `question`, `status` (equal, different), `seconds`.
 
     MPSIM_CUDA=gpu/build/libmpsim-cuda.so python3 python/cuda_check.py --output FILE
 """
@@ -16,6 +17,12 @@ import mpsim
 from mpsim import _cuda, _statistics, _watch, _watching
 
 FOUR = ["fp16", "bf16", "e4m3", "e5m2"]
+device = "cuda"  # "cpu": played by --device cpu
+
+
+def synchronize():
+    if device == "cuda":
+        torch.cuda.synchronize()
 
 
 def tensors():
@@ -38,20 +45,41 @@ def stat_questions():
             {"formats": ["mxfp8", "fp16"]}, {"formats": ["fp16"], "round": "sr"}]
 
 
-def check_stat(say):
-    bad = 0
+class Answers:
+    """The questions that were asked, with what became of each."""
+    def __init__(self, say):
+        self.rows, self.say = [], say
+
+    def ask(self, question, answer, *arguments):
+        """answer(...) gives True if all is equal, and more words to say."""
+        began = time.perf_counter()
+        equal, more = answer(*arguments)
+        self.rows.append({"question": question, "status": "equal" if equal else "different",
+                          "seconds": round(time.perf_counter() - began, 3)})
+        self.say(f"{question}: {'equal' if equal else 'DIFFERENT'}{more}")
+
+    def differing(self, word):
+        return sum(row["status"] != "equal" for row in self.rows if row["question"].startswith(word))
+
+
+def differences(got, want, name, say):
+    """Of two lists of dicts, said one by one."""
+    for a, b in zip(got, want):
+        if a != b:
+            say(f"  {name(a)}: {[(k, a[k], b.get(k)) for k in a if a[k] != b.get(k)]}"[:600])
+
+
+def check_stat(answers):
     here = tensors()
-    there = {name: t.cuda() for name, t in here.items()}
+    there = {name: t.to(device) for name, t in here.items()}
     there["weight:columns"], there["weight:transposed"] = there["weight:x"][:, ::2], there["weight:x"].t()
-    for options in stat_questions():
+
+    def stat(options):
         got, want = mpsim.stat(there, **options), mpsim.stat({name: t.contiguous() for name, t in here.items()}, **options)
-        same = dict(got) == dict(want) and str(got) == str(want)
-        for a, b in zip(got.get("tensors", []), want.get("tensors", [])):
-            if a != b:
-                say(f"  {a.get('name')}: {[(k, a[k], b.get(k)) for k in a if a[k] != b.get(k)]}"[:600])
-        say(f"stat {options}: {'equal' if same else 'DIFFERENT'}")
-        bad += not same
-    return bad
+        differences(got.get("tensors", []), want.get("tensors", []), lambda a: a.get("name"), answers.say)
+        return dict(got) == dict(want) and str(got) == str(want), ""
+    for options in stat_questions():
+        answers.ask(f"stat {options}", stat, options)
 
 
 class Block(nn.Module):
@@ -66,23 +94,23 @@ class Block(nn.Module):
 def training(width, layers, batch, steps, watching=None, autocast=None, times=None):
     """A training; its weights after the last step, and the lines of the watch."""
     torch.manual_seed(3)
-    model = nn.Sequential(*(Block(width) for _ in range(layers)), nn.Linear(width, 64)).cuda()
+    model = nn.Sequential(*(Block(width) for _ in range(layers)), nn.Linear(width, 64)).to(device)
     opt = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    x, y = torch.randn(batch, width, device="cuda"), torch.randint(0, 64, (batch,), device="cuda")
+    x, y = torch.randn(batch, width, device=device), torch.randint(0, 64, (batch,), device=device)
     seen = []
     w = mpsim.watch(model, opt, **watching) if watching is not None else None
     if w:
         write = w._write
         w._write = lambda lines: (seen.extend(json.loads(json.dumps(lines))), write(lines))
     for _ in range(steps):
-        torch.cuda.synchronize()
+        synchronize()
         began = time.perf_counter()
-        with torch.autocast("cuda", torch.bfloat16, enabled=bool(autocast)):
+        with torch.autocast(device, torch.bfloat16, enabled=bool(autocast)):
             loss = nn.functional.cross_entropy(model(x).float(), y)
         opt.zero_grad()
         loss.backward()
         opt.step()
-        torch.cuda.synchronize()
+        synchronize()
         if times is not None:
             times.append(1e3 * (time.perf_counter() - began))
     if w:
@@ -99,24 +127,20 @@ def copying(function, *args, **keywords):
         _statistics.cuda = kept
 
 
-def check_watch(say):
-    bad = 0
+def check_watch(answers):
+    def watch(kinds, autocast):
+        watching = {"every": 2, "formats": FOUR, "kinds": kinds, "updates": ["bf16", "fp16", "e4m3"]}
+        args = 64, 2, 96, 5
+        plain, _ = training(*args, autocast=autocast)
+        weights, lines = training(*args, watching, autocast)
+        others, expected = copying(training, *args, watching, autocast)
+        same = all(torch.equal(a, b) for a, b in zip(plain, weights)) and all(torch.equal(a, b) for a, b in zip(plain, others))
+        differences(lines, expected, lambda a: f"{a.get('level')} {a.get('name')}", answers.say)
+        equal = lines == expected and len(lines) > 50
+        return same and equal, f": weights {'equal' if same else 'DIFFERENT'}, {len(lines)} lines {'equal' if equal else 'DIFFERENT'}"
     for autocast in (False, True):
         for kinds in (_watch.KINDS, _watch.ALL_KINDS):
-            watching = {"every": 2, "formats": FOUR, "kinds": kinds, "updates": ["bf16", "fp16", "e4m3"]}
-            args = 64, 2, 96, 5
-            plain, _ = training(*args, autocast=autocast)
-            weights, lines = training(*args, watching, autocast)
-            others, expected = copying(training, *args, watching, autocast)
-            same = all(torch.equal(a, b) for a, b in zip(plain, weights)) and all(torch.equal(a, b) for a, b in zip(plain, others))
-            for a, b in zip(lines, expected):
-                if a != b:
-                    say(f"  {a.get('level')} {a.get('name')}: {[(k, a[k], b.get(k)) for k in a if a[k] != b.get(k)]}"[:600])
-            equal = lines == expected and len(lines) > 50
-            say(f"watch, autocast {autocast}, {len(kinds)} kinds, {len(lines)} lines: weights {'equal' if same else 'DIFFERENT'}, "
-                f"lines {'equal' if equal else 'DIFFERENT'}")
-            bad += not (same and equal)
-    return bad
+            answers.ask(f"watch, autocast {autocast}, {len(kinds)} kinds", watch, kinds, autocast)
 
 
 def costs(say, width, layers, batch, steps):
@@ -127,7 +151,8 @@ def costs(say, width, layers, batch, steps):
             ("one format, copied", {"every": 1}, True)):
         for autocast in (False, True):
             times = []
-            torch.cuda.empty_cache()
+            if device == "cuda":
+                torch.cuda.empty_cache()
             run = training if not copied else lambda *a, **k: copying(training, *a, **k)
             run(width, layers, batch, (3 if copied else steps) + 1, watching, autocast, times)
             label = name + (", autocast" if autocast else "")
@@ -141,11 +166,11 @@ def speeds(say):
     """One tensor, from Python."""
     found = {}
     for name in ("float32", "bfloat16"):
-        x = torch.randn(1 << 26, device="cuda").to(getattr(torch, name))
+        x = torch.randn(1 << (26 if device == "cuda" else 16), device=device).to(getattr(torch, name))
         for formats in (["fp16"], FOUR):
             times = []
             for _ in range(5):
-                torch.cuda.synchronize()
+                synchronize()
                 began = time.perf_counter()
                 mpsim.stat(x, formats=formats)
                 times.append(1e3 * (time.perf_counter() - began))
@@ -154,29 +179,46 @@ def speeds(say):
     return found
 
 
+def write(path, head, answers, times):
+    """A question is a line, so that scripts without JSON count them."""
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("{" + ",\n ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in head.items()) + ",\n \"questions\": [\n  ")
+        f.write(",\n  ".join(json.dumps(row) for row in answers.rows) + "],\n ")
+        f.write(",\n ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in times.items()) + "}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output")
     parser.add_argument("--quick", action="store_true", help="a small training is timed")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: the CPU plays the device, to try this script")
     a = parser.parse_args()
-    if not torch.cuda.is_available():
+    global device
+    device = a.device
+    if device == "cuda" and not torch.cuda.is_available():
         print("no device")
         return 77
-    if not _cuda.library():
+    if device == "cuda" and not _cuda.library():
         print("libmpsim-cuda is not found: MPSIM_CUDA names it")
         return 1
     torch.use_deterministic_algorithms(True)
-    result = {"schema": "mpsim.cuda-check/1", "device": torch.cuda.get_device_name(), "torch": torch.__version__}
 
     def say(line):
         print(line, flush=True)
-    result["stat_differing"], result["watch_differing"] = check_stat(say), check_watch(say)
-    result["ms_of_stat"] = speeds(say)
-    result["ms_of_steps"] = costs(say, *((256, 2, 256, 5) if a.quick else (2048, 8, 8192, 8)))
+    answers = Answers(say)
+    check_stat(answers)
+    check_watch(answers)
+    head = {"schema": "mpsim.cuda-check/2", "version": mpsim.__version__, "device": torch.cuda.get_device_name() if device == "cuda" else "CPU executor",
+            "torch": torch.__version__, "cuda": torch.version.cuda, "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "stat_differing": answers.differing("stat"), "watch_differing": answers.differing("watch")}
+    times = {}
     if a.output:
-        with open(a.output, "w", encoding="utf-8") as f:
-            json.dump(result, f, indent=1)
-    return int(result["stat_differing"] + result["watch_differing"] > 0)
+        write(a.output, head, answers, times | {"ms_of_stat": None, "ms_of_steps": None})
+    times["ms_of_stat"] = speeds(say)
+    times["ms_of_steps"] = costs(say, *((256, 2, 256, 5) if a.quick else (2048, 8, 8192, 8)))
+    if a.output:
+        write(a.output, head, answers, times)
+    return int(head["stat_differing"] + head["watch_differing"] > 0)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wh
   tests/cli/progress.sh tests/cli/quick.sh tests/cli/scale.sh tests/cli/mpi.sh tests/cli/blocks.sh tests/cli/merge.sh \
   tests/cli/torch.sh tests/cli/stored.sh tests/cli/questions.sh tests/cli/examples.sh tests/cli/recorders.sh \
   tests/bench/run.sh tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/isolation.sh tests/gpu/libraries.sh tests/gpu/numbers.sh tests/gpu/program.sh \
-  tests/gpu/ptx.sh tests/gpu/session.sh tests/gpu/shares.sh
+  tests/gpu/ptx.sh tests/gpu/session.sh tests/gpu/shares.sh tests/gpu/take.sh
 dist_check_SCRIPTS += $(shell_tests)
 tests_all += $(shell_tests)
 

@@ -60,11 +60,9 @@ FNR == 1 {
     folder = FILENAME
     sub(/\/[^\/]*$/, "", folder)
     sub(/.*\//, "", folder)
-    part = file
+    part = file # without the device, the day and the end of the name
+    sub(/^.*-[0-9][0-9]-[0-9][0-9]-/, "", part)
     sub(/\.[a-z]*$/, "", part)
-    name = part
-    sub(/-[a-z]*$/, "", name) # the device and the day
-    part = substr(part, length(name) + 2)
 }
 kind == "record" && value("schema") == "mpsim.gpu/1" {
     if (value("quick") + 0) kind = "a quick one"
@@ -78,14 +76,17 @@ kind == "record" && value("schema") == "mpsim.gpu/1" {
     if (!(head in seen)) { seen[head] = 1; heads = heads (heads == "" ? "" : "; ") head }
     next
 }
-kind == "record" && value("schema") == "mpsim.gpu-statistics/2" { has_arrays = 1 }
-kind == "record" && /"array": ?"/ { arrays++; arrays_differ += value("status") != "equal" }
-kind == "record" && value("schema") == "mpsim.cuda-check/2" { has_watch = 1 }
-kind == "record" && /"question": ?"/ { questions++; questions_differ += value("status") != "equal" }
-kind == "log" && part ~ /^(memcheck|racecheck)/ && /ERROR SUMMARY: |RACECHECK SUMMARY: / {
+kind == "record" && /"numbers": / && /"digest": / {
+    array = $0
+    sub(/"equal": .*/, "", array)
+    arrays += !(array in seen)
+    seen[array] = 1
+    arrays_differ += value("equal") != "true"
+}
+kind == "record" && /"question": "/ { questions++; questions_differ += value("status") != "equal" }
+kind == "log" && /ERROR SUMMARY: |RACECHECK SUMMARY: / {
     n = $0
     sub(/.*SUMMARY: /, "", n)
-    sanitizers++
     errors[part] += n
     has_log[part] = 1
 }
@@ -106,7 +107,7 @@ kind == "record" && value("status") == "done" && value("count") != "" && !(("che
     if (k == "convert") { formats = also(formats, word[2]); operands = value("count") }
     if (k == "arithmetic" && word[2] == "binary32") triples = value("count")
     if (k == "arithmetic" && word[2] != "binary32" && word[1] != "fma") couples = value("count")
-    if (k == "other") others = also(others, what)
+    if (k == "other") { others = also(others, word[1]); of_word[word[1]]++ }
     if (k == "mma" || k == "wgmma") { pair = word[1] " " word[2]; pairs[k] += !(pair in kinds); kinds[pair]++; each = value("count") }
 }
 kind == "record" && value("status") == "done" && /"instruction":/ && /"d":/ && !(("probe " value("id") value("instruction") \
@@ -124,6 +125,7 @@ kind == "record" && /"run":/ && value("status") ~ /^(equal|differs)$/ && !(("run
     tensors += value("tensors")
     trainings_differ += value("status") != "equal"
     listed[value("digests")] = 1
+    listed[substr(file, 1, length(file) - length(part) - 5) value("digests")] = 1 # as take.sh calls it
 }
 kind == "digests" && /^[0-9]/ { digest_steps[file]++ }
 
@@ -188,10 +190,17 @@ kind == "answers" && folder !~ /^cpu-/ {
 }
 
 # ---- pages ----
+function counted(words,    word, n, i, s) { # "red, atom": how many checks begin so
+    n = split(words, word, ", ")
+    for (i = 1; i <= n; i++) s = s (i > 1 ? ", " : "") word[i] " (" of_word[word[i]] ")"
+    return s
+}
 function in_table(what, much, differs) { printf "| %s | %s | %s |\n", what, much, differs }
 function kept(has, n) { return has ? differing(n) : "no record is kept" }
-function log_row(tool, what) {
-    in_table("compute-sanitizer'\''s " tool " of " what, "", has_log[tool] ? differing(errors[tool]) " errors" : "no record is kept")
+function log_row(tool, what,    name) {
+    name = tool
+    sub(/-.*/, "", name)
+    in_table("compute-sanitizer'\''s " name " of " what, "", has_log[tool] ? differing(errors[tool]) " errors" : "no record is kept")
 }
 function page_of_records(    f, more, more_steps, pair, few, many) {
     for (f in digest_steps) if (!(f in listed)) { more++; more_steps += digest_steps[f] }
@@ -211,17 +220,19 @@ function page_of_records(    f, more, more_steps, pair, few, many) {
         large(each) " results of each", large(results["mma"]) " results", differing(differ["mma"]))
     in_table("`wgmma` beside its model: " pairs["wgmma"] " pairs, the same", large(results["wgmma"]) " results", differing(differ["wgmma"]))
     in_table("`wgmma` beside `mma.sync`, the same operands: " checks["same"] " pairs", large(results["same"]) " results", differing(differ["same"]))
-    if (checks["other"]) in_table(others, large(results["other"]) " results", differing(differ["other"]))
+    if (checks["other"]) in_table(checks["other"] " other checks: " counted(others), large(results["other"]) " results", differing(differ["other"]))
     in_table("probes of single instructions (`gpu/checks/probes.c`)", probes, "0 from the model rows: `t-record` repeats them")
     in_table(trainings " trainings (`gpu/runs`: " nets "; " ways ")", grouped(steps) " steps, " grouped(tensors) " tensors, every bit", \
         differing(trainings_differ))
     in_table(more " trainings by `mpsim train --device cuda` (`more-*.digests`, to which the device'\''s name was added here)", \
         grouped(more_steps) " steps, a digest of all tensors of each", "0: `t-digests` repeats them")
-    log_row("memcheck", "all checks and kernels")
+    log_row("memcheck", "checks and kernels")
     log_row("racecheck", "`gpt-fp8`")
-    in_table("statistics of libmpsim-cuda (`mpsim-gpu-statistics`)", has_arrays ? grouped(arrays) " arrays" : "", kept(has_arrays, arrays_differ))
+    log_row("memcheck-statistics", "a quarter of the arrays of statistics")
+    log_row("racecheck-statistics", "an eighth of them")
+    in_table("statistics of libmpsim-cuda (`mpsim-gpu-statistics`)", arrays ? grouped(arrays) " arrays" : "", kept(arrays, arrays_differ))
     in_table("`mpsim.stat` and `mpsim.watch` of tensors on the device (`python/cuda_check.py`)", \
-        has_watch ? grouped(questions) " reports and trainings" : "", kept(has_watch, questions_differ))
+        questions ? grouped(questions) " reports and trainings" : "", kept(questions, questions_differ))
     print ""
     printf "Conversions and operations are %s results, %s without the %d checks of bits that repeat a conversion; results of\n", \
         large(results["convert"] + results["arithmetic"] + results["below"]), large(results["convert"] + results["arithmetic"]), checks["below"]

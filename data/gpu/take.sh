@@ -19,8 +19,11 @@ places() {
 *.digests             gpu/NAME-@
 memcheck*.txt         gpu/NAME-@
 racecheck*.txt        gpu/NAME-@
-pytorch/*.json        vectors/device/DEVICE-torch-VERSION/@
-pytorch/*.ndjson      vectors/device/DEVICE-torch-VERSION/@
+*.tables              gpu/NAME-@
+beside/*.*json        gpu/NAME-beside-@
+pytorch/*.*json       vectors/device/DEVICE-torch-VERSION/@
+products/*.ndjson     vectors/device/DEVICE-torch-VERSION/@
+products/manifest.json  vectors/device/DEVICE-torch-VERSION/manifest-products.json
 PLACES
 }
 
@@ -49,7 +52,7 @@ add_sums() {
 
 case ${1-} in
 --sums)
-    [ $# -eq 2 ] && [ -d "$2" ] || fail 2 "usage: $0 --sums FOLDER"
+    if [ $# -ne 2 ] || [ ! -d "$2" ]; then fail 2 "usage: $0 --sums FOLDER"; fi
     add_sums "$2"
     exit 0
     ;;
@@ -72,12 +75,14 @@ word_of() { # word_of KEY FILE: the first text of that key
 device='' day=''
 for file in "$session"/*.json "$session"/*.json.part; do
     [ -f "$file" ] || continue
-    device=$(word_of device "$file" | tr 'A-Z' 'a-z' | tr -cs 'a-z0-9\n' -) day=$(word_of date "$file" | sed 's/T.*//')
+    device=$(word_of device "$file" | tr '[:upper:]' '[:lower:]' | tr -cs 'a-z0-9\n' -) day=$(word_of date "$file" | sed 's/T.*//')
     [ -z "$device" ] || [ -z "$day" ] || break
 done
 if [ -z "$device" ] || [ -z "$day" ]; then fail 1 "no record of $session has a device and a date"; fi
 version=none
-[ ! -f "$session/pytorch/manifest.json" ] || version=$(word_of torch "$session/pytorch/manifest.json" | sed 's/+.*//')
+for file in "$session"/p*/manifest.json; do
+    [ ! -f "$file" ] || version=$(word_of torch "$file" | sed 's/+.*//')
+done
 answers=$device-torch-$version
 [ ! -d "$data/vectors/device/$answers" ] || answers=$answers-$day
 

@@ -600,6 +600,19 @@ void time_all(session *s)
         fprintf(s->plan->json, "\n  ]");
 }
 
+void begin_report(const stats_check_plan *plan, const char *device)
+{
+    char date[32] = "";
+    const time_t t = time(NULL);
+    struct tm utc;
+    if (gmtime_r(&t, &utc))
+        strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    fprintf(plan->json,
+            "{\n  \"schema\": \"mpsim.gpu-statistics/1\",\n  \"version\": \"%s\",\n  \"device\": \"%s\",\n"
+            "  \"date\": \"%s\",\n  \"arrays\": [",
+            mpsim_version(), device, date);
+}
+
 } // namespace
 
 int stats_check(const stats_check_plan *plan)
@@ -617,10 +630,7 @@ int stats_check(const stats_check_plan *plan)
         return STATS_CHECK_NO_DEVICE;
     }
     if (plan->json)
-        fprintf(
-            plan->json,
-            "{\n  \"schema\": \"mpsim.gpu-statistics/1\",\n  \"version\": \"%s\",\n  \"device\": \"%s\",\n  \"arrays\": [",
-            mpsim_version(), p.name);
+        begin_report(plan, p.name);
     ask_all(&s);
     if (plan->json)
         fprintf(plan->json, "\n  ]");

@@ -17,7 +17,10 @@ case " $* " in
 *" ${TEST_CUT:-none} "*) echo '{}' >"$last.part"; exit 4 ;;
 *" ${TEST_HANGS:-none} "*) echo '{}' >"$last.part"; exec sleep 60 ;;
 *" ${TEST_LARGE:-none} "*) head -c 3000000 /dev/urandom >"$last"; exit 0 ;;
-*" --output-dir "*) mkdir "$last" ;;
+*" --output-dir "*)
+    while [ "$1" != --output-dir ]; do shift; done
+    mkdir "$2"
+    ;;
 *" --output "*) echo '{}' >"$last" ;;
 esac
 X2
@@ -52,6 +55,9 @@ ok $? "what each part asks"
 ok $? "one file is left"
 (cd "$dir/session" && ls -d checks.json checks.txt gpt.json machine.txt pytorch speed.json summary.txt) >"$dir/out" 2>&1
 ok $? "it holds records, folders and what was printed"
+(cd "$dir/session" && sha256sum -c --quiet SHA256SUMS && wc -l <SHA256SUMS && find . -type f | wc -l) >"$dir/out" 2>"$dir/err" &&
+    [ "$(awk 'NR == 1 { n = $1 } END { print $1 - n }' "$dir/out")" -eq 1 ]
+ok $? "and a digest of each file"
 cp "$dir/session/summary.txt" "$dir/out"
 has '^wgmma  *exit 0    *[0-9]* s (at most 30, thought to take 3)$' && [ "$(wc -l <"$dir/out")" -eq $(($(echo "$parts" | wc -l) + 1)) ]
 ok $? "the summary has the time of each part"
