@@ -142,6 +142,15 @@ static uint64_t scalar_share(const share *s)
     return sum;
 }
 
+/* Variants, whose tiles differ in size and whose products may be chains: one by one. */
+static uint64_t variants_share(const share *s)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = s->number; i < s->c->count; i += s->of)
+        sum += mpsim_mix(i, gpu_check_reference(s->c, i));
+    return sum;
+}
+
 static uint64_t dots_share(const share *s)
 {
     const gpu_dots *j = &s->c->dots;
@@ -156,7 +165,7 @@ static uint64_t dots_share(const share *s)
 static void *take_share(void *x)
 {
     share *s = x;
-    s->digest = s->c->is_dots ? dots_share(s) : scalar_share(s);
+    s->digest = !s->c->is_dots ? scalar_share(s) : s->c->dots.variant.chain > 0 ? variants_share(s) : dots_share(s);
     return NULL;
 }
 
