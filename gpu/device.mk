@@ -50,6 +50,8 @@ record: build
 	else $(B)/mpsim-gpu --output-dir data/gpu || status=$$?; sh data/gpu/take.sh --sums data/gpu || status=$$?; fi; \
 	if [ $$status -eq 77 ]; then exit 0; else exit $$status; fi
 build: $(B)/mpsim-gpu cuda
+	@find $(B) -maxdepth 1 -type f -perm -u+x -size +0 -exec ls -l {} + | awk '{ n += $$5; print $$NF ": " $$5 " bytes" } \
+	  END { print "all that is carried of $(B): " n " bytes; 64 MiB may travel (gpu/dry-run.sh counts the rest)" }'
 cuda: $(B)/libmpsim-cuda.so $(B)/mpsim-gpu-statistics
 
 $(B)/mpsim-gpu: $(objects)

@@ -133,8 +133,9 @@ sed -n '/^    cat <<.PARTS/,/^PARTS/p' "$script" | sed '1d;$d' | grep -v '^#' >"
 ok $? "each line has its five fields"
 [ "$(awk '$4 >= $3' "$dir/out" | wc -l)" -eq 0 ]
 ok $? "each part may take more than it is thought to"
-[ "$(awk '$2 != "beside" { s += $4 } END { print s }' "$dir/out")" -le 590 ]
-ok $? "what the parts are thought to take fits ten minutes"
+sed -n '/^    cat <<.PARTS/,/^# an H200 answered these on/p' "$script" >"$dir/new"
+[ "$(grep -v '^#' "$dir/new" | awk '$2 != "beside" { s += $4 } END { print s }')" -le 590 ]
+ok $? "what no device has answered, or left no log of, is thought to fit ten minutes; the rest has the time that is left"
 tests=$(dirname "$MPSIM")/tests
 if [ -x "$tests/gpu/mpsim-gpu-host" ] && [ -x "$tests/gpu/mpsim-gpu-statistics-host" ]; then
     (
