@@ -76,7 +76,9 @@ typedef struct row {
 #define FLOOR "; the floor of the alignment exponent"
 #define ONE "; more than one addition; whether an addition is longer"
 #define HALF "; F, which fp16 results hardly show"
-#define NO_BITS "no outputs of this hardware compared; " CORNERS
+#define TCGEN05 "tcgen05.mma, of which no outputs are public; "
+#define NOT_HERE "its public outputs (an RTX 1000 Ada's) are not compared here; "
+#define NO_BITS "no public outputs of this hardware; " CORNERS
 
 #include "rows.h"
 
@@ -121,7 +123,7 @@ static const row rows[] = {
          "KM (L40S), MMA"),
     CORE("ada", "fp8-fp32", "mma.m16n8k32", F8, 16, 13, NONE, "e8m13", RZ, "binary32", VECTORS, CORNERS,
          "KM (L40S), MMA"),
-    CORE("ada", "fp8-fp16", "mma.m16n8k32", F8, 16, 13, -20, "fp16", RN, "fp16", REPORTED, NO_BITS FLOOR,
+    CORE("ada", "fp8-fp16", "mma.m16n8k32", F8, 16, 13, -20, "fp16", RN, "fp16", REPORTED, NOT_HERE CORNERS FLOOR,
          "KM (RTX 1000 Ada), MMA"),
 
     /* Beside the instructions on an H200: random bits, six kinds of numbers, every probe (data/gpu). */
@@ -148,22 +150,24 @@ static const row rows[] = {
             "fp16", RN, 32, QUADS, "fp16", VECTORS, NULL, "KM (H100), compiled code, H200"),
     DOUBLE("hopper", "mma.m16n8k4, m16n8k8, m16n8k16", VECTORS, "the bits of a NaN", "MMA, H200 (cuBLAS)"),
 
+    /* A B200 is known by mma.sync; no output of tcgen05.mma is public. */
     CORE("blackwell", "fp16-fp32", "mma.m16n8k16, tcgen05.mma k16", "fp16", 16, 25, -133, "binary32", RZ, "binary32",
-         REPORTED, NO_BITS, "KM (B200), MMA"),
-    CORE("blackwell", "fp16-fp16", "mma.m16n8k16, tcgen05.mma k16", "fp16", 16, 25, -21, "fp16", RN, "fp16", REPORTED,
-         NO_BITS FLOOR, "KM (B200), MMA"),
+         VECTORS, TCGEN05 CORNERS ONE, "KM (B200), MMA"),
+    CORE("blackwell", "fp16-fp16", "mma.m16n8k16, tcgen05.mma k16", "fp16", 16, 25, -21, "fp16", RN, "fp16", VECTORS,
+         TCGEN05 CORNERS FLOOR ONE HALF, "KM (B200), MMA"),
     CORE("blackwell", "bf16-fp32", "mma.m16n8k16, tcgen05.mma k16", "bf16", 16, 25, -133, "binary32", RZ, "binary32",
-         REPORTED, NO_BITS FLOOR, "KM (B200), MMA"),
+         VECTORS, TCGEN05 CORNERS LOW ONE, "KM (B200), MMA"),
     CORE("blackwell", "tf32-fp32", "mma.m16n8k8, tcgen05.mma k8", "tf32", 8, 25, -133, "binary32", RZ, "binary32",
-         REPORTED, NO_BITS FLOOR, "KM (B200), MMA"),
+         VECTORS, TCGEN05 CORNERS LOW "; L: 4 products of 8 were recorded, which L = 4 gives, too", "KM (B200), MMA"),
     CORE("blackwell", "tcgen05-fp8-fp32", "tcgen05.mma k32", F86, 32, 25, NONE, "binary32", RZ, "binary32", REPORTED,
          NO_BITS, "MMA"),
     CORE("blackwell", "tcgen05-fp8-fp16", "tcgen05.mma k32", F86, 32, 25, -21, "fp16", RN, "fp16", REPORTED,
          NO_BITS FLOOR, "MMA"),
     CHUNKED("blackwell", "mma-fp8-fp32", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -133,
-            FP16, "binary32", RZ, 32, QUADS, "binary32", REPORTED, NO_BITS, "KM (B200)"),
+            FP16, "binary32", RZ, 32, QUADS, "binary32", VECTORS,
+            CORNERS "; F, L and the order of K, which results in fp32 do not show", "KM (B200), compiled code"),
     CHUNKED("blackwell", "mma-fp8-fp16", "mma.m16n8k32, in software: 2 HMMA of fp16, 1 addition", F8, 16, 25, -21, FP16,
-            "fp16", RN, 32, QUADS, "fp16", REPORTED, NO_BITS FLOOR, "KM (B200)"),
+            "fp16", RN, 32, QUADS, "fp16", VECTORS, CORNERS FLOOR HALF, "KM (B200), compiled code"),
     MX8("blackwell", "tcgen05-mxf8f6f4", "tcgen05.mma kind::mxf8f6f4 k32"),
     MX4("blackwell", "tcgen05-mxf4", "tcgen05.mma kind::mxf4, mxf4nvf4.block32 k64", 32, "e8m0"),
     MX4("blackwell", "tcgen05-mxf4nvf4", "tcgen05.mma kind::mxf4nvf4.block16 k64", 16, "e4m3 e8m0"),

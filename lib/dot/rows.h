@@ -17,7 +17,7 @@
 #define NO_DOUBLES "no outputs of this hardware compared; the bits of a NaN"
 
 /* Without scales these compute as if all were 1. PTX calls e4m3 scales ue4m3: the sign is not used. */
-#define SCALES "no outputs of this hardware compared; " CORNERS FLOOR "; scales that are subnormal, zero or NaN"
+#define SCALES "no public outputs of this hardware; " CORNERS FLOOR "; scales that are subnormal, zero or NaN"
 
 /* Products with the exponents of their scales, in an addition of 32. */
 #define MX8(arch, row_name, instructions)                                                                             \

@@ -31,6 +31,8 @@ static const char more[] =
     "  mpsim verify cpu                             every instruction that this CPU has beside its model;\n"
     "                                               --thorough: 10^7 results of each\n"
     "  mpsim verify vectors --vectors recorded/     replay outputs of real tensor cores\n"
+    "  mpsim verify vectors --vectors recorded/ --model '*'\n"
+    "                                               all models that give every bit of a set\n"
     "  mpsim verify vectors --vectors recorded/ --model hopper-fp16-fp32,hopper-fp16-fp32:F=24\n"
     "                                               what a wrong parameter would give\n";
 

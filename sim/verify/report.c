@@ -93,6 +93,32 @@ static void print_notes(const verify *v, FILE *to, const char *title, int skippe
         fprintf(to, "  and those of %s more row%s: see --csv\n", text_count(n, more), text_plural(more));
 }
 
+/* Rows from i on that are of one set: how many there are; the models of those without a mismatch in names. */
+static size_t one_set(const verify *v, size_t i, char *names, size_t size)
+{
+    size_t n = 0;
+    names[0] = '\0';
+    for (; i + n < v->count && strcmp(v->rows[i + n].what, v->rows[i].what) == 0; n++)
+        if (v->rows[i + n].mismatches == 0)
+            text_add(names, size, "%s%s", *names ? ", " : "", v->rows[i + n].with);
+    return n;
+}
+
+/* Of several models that the user names: those that give every bit of a set. */
+static void print_fitting(const verify *v, FILE *to)
+{
+    char names[4096];
+    size_t n;
+    if (v->n_models < 2 || v->count == 0 || v->rows[0].status != VERIFY_DONE)
+        return;
+    fputs("\nModels that give every bit\n", to);
+    for (size_t i = 0; i < v->count && v->rows[i].status == VERIFY_DONE; i += n) {
+        n = one_set(v, i, names, sizeof names);
+        fprintf(to, "  %s\n", v->rows[i].what);
+        print_wrapped(to, *names ? names : "none of them");
+    }
+}
+
 /* "; skipped: nvidia, 2 rows of vectors" */
 static void print_status(const verify *v, FILE *to, verify_status status)
 {
@@ -122,6 +148,7 @@ void verify_print(const verify *v, FILE *to)
         print_row(t, &v->rows[i]);
     table_print(t, to, "");
     table_free(t);
+    print_fitting(v, to);
     print_notes(v, to, "First mismatches", 0);
     print_notes(v, to, "Skipped, but", 1);
     if (s.rows)

@@ -180,6 +180,29 @@ if [ -d "$recorded" ]; then
     if [ -f "$v/h100.npz" ]; then
         replay 1 --model hopper-fp16-fp32:F=24 && has 'h100.npz fp16.d_fp32, K = 16 *5,000 *1,175 '; ok $? "F = 24 instead of 25 misses 1,175 of 5,000"
     fi
+    if [ -f "$v/b200.npz" ]; then
+        v=$v/b200.npz
+        replay 1 --model 'exact,pairwise,amx-fp8-fp32,*blackwell-*,hopper-*' && sed -n '/^Models that give every bit/,/^$/p' "$dir/out" >"$dir/fit" && cmp "$dir/fit" - >"$dir/err" <<'END'; ok $? "rows that give every bit of a B200"
+Models that give every bit
+  b200.npz e4m3.d_fp32, K = 32
+    exact, pairwise, amx-fp8-fp32, blackwell-mma-fp8-fp32, hopper-mma-fp8-fp32
+  b200.npz e4m3.d_fp16, K = 32
+    blackwell-mma-fp8-fp16, hopper-mma-fp8-fp16
+  b200.npz e5m2.d_fp32, K = 32
+    blackwell-mma-fp8-fp32, hopper-mma-fp8-fp32
+  b200.npz e5m2.d_fp16, K = 32
+    blackwell-mma-fp8-fp16, hopper-mma-fp8-fp16
+  b200.npz bf16.d_fp32, K = 16
+    blackwell-bf16-fp32, rtx-blackwell-bf16-fp32, hopper-bf16-fp32
+  b200.npz fp16.d_fp32, K = 16
+    blackwell-fp16-fp32, rtx-blackwell-fp16-fp32, hopper-fp16-fp32
+  b200.npz fp16.d_fp16, K = 16
+    blackwell-fp16-fp16, rtx-blackwell-fp16-fp16, hopper-fp16-fp16
+  b200.npz tf32.d_fp32, K = 4
+    blackwell-tf32-fp32, rtx-blackwell-tf32-fp32, hopper-tf32-fp32, hopper-k4-tf32-fp32
+
+END
+    fi
 else
     ok 0 "recorded results # SKIP no folder $recorded"
 fi
