@@ -3,6 +3,8 @@ cuda_sources = gpu/checks/arith.cu gpu/checks/convert.cu gpu/checks/cvt.cu gpu/c
   gpu/kernels/engine.cu gpu/kernels/gemm.cu gpu/speed/speed.cu
 # libmpsim-cuda.
 cuda_stats_sources = gpu/stats/stats.cu
+# mpsim-gpu-functions.
+cuda_functions_sources = gpu/functions/functions.cu
 # wgmma is an instruction of one target alone.
 cuda_wgmma_sources = gpu/checks/variants.cu gpu/checks/wgmma.cu gpu/kernels/gemm_wgmma.cu
 cuda_wgmma_codes = -gencode arch=compute_90a,code=sm_90a

@@ -5,6 +5,7 @@
 #   make -f gpu/device.mk QUICK=1    a thousandth of the inputs, no record
 #   make -f gpu/device.mk cuda       build gpu/build/libmpsim-cuda.so (mpsim/cuda.h), which needs no other library of ours,
 #                                    and gpu/build/mpsim-gpu-statistics, which judges and times it
+#   make -f gpu/device.mk functions  build gpu/build/mpsim-gpu-functions
 #
 # In the top directory, where the program is run, too. It needs GNU make, a C compiler and nvcc (CUDA 12.8 or
 # newer); variables: CC, CFLAGS, NVCC, NVCCFLAGS ("-O2 -lineinfo": lines for profilers and compute-sanitizer, four
@@ -36,11 +37,12 @@ unfit = %/avx2.c %/avx512.c %/fma.c
 else
 unfit = %/avx2.c %/avx512.c %/fma.c %/neon.c
 endif
-host = $(filter-out $(unfit) gpu/stats/%,$(wildcard lib/*/*.c lib/*/*/*.c gpu/*/*.c))
+host = $(filter-out $(unfit) gpu/stats/% gpu/functions/%,$(wildcard lib/*/*.c lib/*/*/*.c gpu/*/*.c))
 cuda_objects = $(cuda_sources:%=$(B)/%.o)
 cuda_wgmma_objects = $(cuda_wgmma_sources:%=$(B)/%.o)
 objects = $(host:%.c=$(B)/%.o) $(cuda_objects) $(cuda_wgmma_objects)
 stats_objects = $(B)/gpu/stats/plan.o $(cuda_stats_sources:%=$(B)/%.o)
+functions_objects = $(cuda_functions_sources:%=$(B)/%.o) $(patsubst %.c,$(B)/%.o,$(wildcard gpu/functions/*.c)) $(B)/gpu/program/worker.o
 library = $(patsubst %.c,$(B)/%.o,$(filter lib/base/% lib/format/% lib/round/% lib/stats/%,$(host)))
 headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh gpu/include/mpsim/*.h lib/include/*/*.h lib/*/*.h lib/*/*/*.h data/digits/*.inc data/text/*.inc)
 
@@ -49,10 +51,11 @@ record: build
 	if [ -n "$(QUICK)" ]; then $(B)/mpsim-gpu --quick || status=$$?; \
 	else $(B)/mpsim-gpu --output-dir data/gpu || status=$$?; sh data/gpu/take.sh --sums data/gpu || status=$$?; fi; \
 	if [ $$status -eq 77 ]; then exit 0; else exit $$status; fi
-build: $(B)/mpsim-gpu cuda
+build: $(B)/mpsim-gpu cuda functions
 	@find $(B) -maxdepth 1 -type f -perm -u+x -size +0 -exec ls -l {} + | awk '{ n += $$5; print $$NF ": " $$5 " bytes" } \
 	  END { print "all that is carried of $(B): " n " bytes; 64 MiB may travel (gpu/dry-run.sh counts the rest)" }'
 cuda: $(B)/libmpsim-cuda.so $(B)/mpsim-gpu-statistics
+functions: $(B)/mpsim-gpu-functions
 
 $(B)/mpsim-gpu: $(objects)
 	$(NVCC) -o $@ $(objects) -lm -ldl -lpthread
@@ -65,6 +68,8 @@ $(B)/libmpsim.a: $(library)
 $(B)/libmpsim-cuda.so: $(stats_objects) $(B)/libmpsim.a
 	$(NVCC) -shared -o $@ $(stats_objects) $(B)/libmpsim.a -lm -Xlinker --exclude-libs,ALL -Xlinker -soname,libmpsim-cuda.so.0
 $(B)/mpsim-gpu-statistics: $(stats_objects) $(B)/gpu/stats/check.cu.o $(B)/gpu/stats/main.o $(B)/libmpsim.a
+	$(NVCC) -o $@ $^ -lm
+$(B)/mpsim-gpu-functions: $(functions_objects) $(B)/libmpsim.a
 	$(NVCC) -o $@ $^ -lm
 # The library asks config.h for its version and for its vector kernels.
 $(B)/config.h: configure.ac
@@ -84,4 +89,4 @@ $(B)/%.cu.o: %.cu $(headers) $(B)/config.h
 	$(nvcc) $(nvccflags) $(codes) -c -o $@ $<
 clean:
 	rm -rf $(B)
-.PHONY: record build cuda clean
+.PHONY: record build cuda functions clean

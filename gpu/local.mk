@@ -9,6 +9,14 @@ gpu_libchecks_a_SOURCES = \
   gpu/checks/reductions.c gpu/checks/reductions.h \
   gpu/checks/reference.h gpu/checks/variants.c gpu/checks/variants.h gpu/gpu.h gpu/program/record.c gpu/program/record.h
 
+# Of mpsim-gpu-functions what a CPU needs to read its records.
+noinst_LIBRARIES += gpu/libfunctions.a
+gpu_libfunctions_a_CPPFLAGS = $(public_cppflags)
+gpu_libfunctions_a_CFLAGS = $(product_cflags)
+gpu_libfunctions_a_SOURCES = gpu/functions/cases.h gpu/functions/exact.h gpu/functions/functions.h gpu/functions/pack.c \
+  gpu/functions/pack.h gpu/functions/plan.c gpu/functions/record.c gpu/functions/session.h gpu/functions/tables.c
+EXTRA_DIST += $(cuda_functions_sources) gpu/functions/main.c gpu/functions/unit.cuh gpu/checks/open.cuh
+
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
 EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_stats_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
   gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh \
@@ -79,6 +87,14 @@ mpsim_gpu_statistics_CPPFLAGS = $(public_cppflags)
 mpsim_gpu_statistics_CFLAGS = $(product_cflags)
 mpsim_gpu_statistics_LDADD = gpu/stats/check.o $(cuda_library_parts) $(CUDA_LDFLAGS) $(CUDA_LIBS) -lm
 mpsim_gpu_statistics_LINK = $(program_link)
+# Every result of the special function unit.
+cuda_functions_objects = $(cuda_functions_sources:.cu=.o)
+noinst_PROGRAMS += mpsim-gpu-functions
+mpsim_gpu_functions_SOURCES = gpu/functions/main.c gpu/program/worker.c gpu/program/worker.h
+mpsim_gpu_functions_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE
+mpsim_gpu_functions_CFLAGS = $(product_cflags)
+mpsim_gpu_functions_LDADD = gpu/libfunctions.a $(cuda_functions_objects) gpu/libfunctions.a lib/libmpsim.a $(CUDA_LDFLAGS) $(CUDA_LIBS) -lm
+mpsim_gpu_functions_LINK = $(program_link)
 cudaexecdir = $(libdir)
 cudaexec_DATA = $(cuda_library)
 install-exec-hook:
@@ -86,6 +102,7 @@ install-exec-hook:
 uninstall-hook:
 	rm -f $(DESTDIR)$(libdir)/libmpsim-cuda.so
 else
+cuda_functions_objects =
 cuda_stats_objects =
 cuda_library =
 cuda_objects =
@@ -106,7 +123,7 @@ $(cuda_stats_objects): NVCCFLAGS += --compiler-options=-fPIC
 $(cuda_wgmma_objects): cuda_codes = $(cuda_wgmma_codes)
 .cu.o:
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(cuda_codes) $<
-cuda_all = $(cuda_objects) $(cuda_wgmma_objects) $(cuda_stats_objects)
+cuda_all = $(cuda_objects) $(cuda_wgmma_objects) $(cuda_stats_objects) $(cuda_functions_objects)
 cuda_dependencies = $(cuda_all:.o=.o.d)
 -include $(cuda_dependencies)
 MOSTLYCLEANFILES = $(cuda_all) $(cuda_dependencies) $(cuda_all:.o=.ptxas) $(cuda_all:.o=.*.ptx) $(cuda_library)

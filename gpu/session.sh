@@ -31,6 +31,7 @@ table() {
 # no device has answered these
 machine     -       5   1  nvidia-smi -q
 products    beside 70  35  PYTHON data/record/ask_device.py --device cuda --of multiplications --jobs 5 --total LIMIT --output-dir TO/products
+functions   -      60  35  BUILD/mpsim-gpu-functions --output TO/functions.json --tables TO/functions.tables
 cvt         -      30   9  GPU --only cvt
 memory      -      30   6  GPU --only memory
 orders      -      20   2  GPU --only orders

@@ -295,6 +295,7 @@ check-long: $(check_PROGRAMS) mpsim
 	./tests/round/x-sweep
 	./tests/round/x-cast
 	./tests/arith/x-arith
+	./tests/gpu/t-exact --all
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR="$(abs_top_srcdir)" ./tests/train/t-digests
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR="$(abs_top_srcdir)" ./tests/gpu/t-record
 	MPSIM_TEST_EXPENSIVE=1 MPSIM="$(abs_top_builddir)/mpsim" MPSIM_SRCDIR="$(abs_top_srcdir)" MPSIM_PLOTS="$(abs_top_srcdir)/plots" \

@@ -9,6 +9,24 @@ tests_gpu_t_record_SOURCES = \
   tests/gpu/agree.c tests/gpu/agree.h tests/gpu/kept.c tests/gpu/kept.h tests/gpu/t-record.c tests/gpu/whole.c tests/gpu/whole.h
 
 endif
+# Records of mpsim-gpu-functions: a made-up unit, the reader. The unit tests spend their time in loops of their own.
+made_up_unit = tests/gpu/around.c tests/gpu/unit.c tests/gpu/unit.h
+dist_check_SCRIPTS += tests/gpu/functions.sh
+tests_all += tests/gpu/functions.sh
+if HAVE_CHECK
+functions_tests = tests/gpu/t-functions
+tests_gpu_t_functions_SOURCES = $(made_up_unit) tests/gpu/functionsjudge.c tests/gpu/functionsjudge.h \
+  tests/gpu/functionsrecord.c tests/gpu/functionsrecord.h tests/gpu/t-functions.c tests/gpu/unitrules.c tests/gpu/unitrules.h
+tests_gpu_t_functions_LDADD = gpu/libfunctions.a $(LDADD)
+tests_gpu_t_functions_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
+if HAVE_MPFR
+functions_tests += tests/gpu/t-exact
+tests_gpu_t_exact_LDADD = gpu/libfunctions.a $(LDADD)
+tests_gpu_t_exact_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
+endif
+programs_all += $(functions_tests)
+tests_all += $(functions_tests)
+endif
 if HAVE_CXX
 kernel_cppflags = $(public_cppflags) -I$(top_srcdir)/tests/gpu -I$(top_srcdir)/tests -D_GNU_SOURCE
 kernel_cxxflags = $(KERNEL_CXXFLAGS) -Wall -Wextra -Wno-unknown-pragmas $(SAN_CFLAGS)
@@ -83,5 +101,14 @@ tests_gpu_mpsim_gpu_statistics_host_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_mpsim_gpu_statistics_host_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
 tests_gpu_mpsim_gpu_statistics_host_LDADD = $(kernel_libs)
 tests_gpu_mpsim_gpu_statistics_host_LINK = $(CXXLINK)
+# mpsim-gpu-functions on a CPU, whose special function unit is made up: tests/gpu/functions.sh runs it.
+programs_all += tests/gpu/mpsim-gpu-functions-host
+tests_gpu_mpsim_gpu_functions_host_SOURCES = tests/gpu/functions_host.cc tests/gpu/host_unit.h $(made_up_unit) \
+  gpu/functions/main.c gpu/program/worker.c
+tests_gpu_mpsim_gpu_functions_host_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_mpsim_gpu_functions_host_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
+tests_gpu_mpsim_gpu_functions_host_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
+tests_gpu_mpsim_gpu_functions_host_LDADD = gpu/libfunctions.a $(kernel_libs) -ldl -lm
+tests_gpu_mpsim_gpu_functions_host_LINK = $(CXXLINK) -rdynamic
 endif
 EXTRA_DIST += tests/gpu/cuda_host.cc tests/gpu/standin-cublas.c

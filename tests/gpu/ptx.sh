@@ -133,6 +133,19 @@ sed -n 's/.*wgmma.mma_async[^{]*{[^}]*}, *\({*\)[^;]*, p, \([-0-9, ]*\);.*/\1\2/
 printf '%s\n' -1,-1 -1,-1,0,0 -1,1 -1,1,0,0 '{-1,1,0' '{1,1' '{1,1,0' '{1,1,1' 1,-1 1,-1,0,0 1,1 1,1,0,0 1,1,0,1 1,1,1,0 1,1,1,1 |
     sort | cmp -s - "$dir/out"
 ok $? "negated, MN-major, and with A in registers"
+
+# ---- the special function unit: every instruction that is asked, and nothing else in floating point ----
+ptx functions sm_90
+unit=".approx.ftz.f32 .approx.f32"
+for f in ex2 rcp rsqrt lg2 sin cos sqrt div; do
+    for way in $unit; do echo "$f$way"; done
+done >"$dir/unit"
+printf '%s\n' tanh.approx.f32 div.full.ftz.f32 div.full.f32 >>"$dir/unit"
+for t in f16 f16x2; do printf '%s\n' "ex2.approx.$t" "tanh.approx.$t"; done >>"$dir/unit"
+for t in bf16 bf16x2; do printf '%s\n' "ex2.approx.ftz.$t" "tanh.approx.$t"; done >>"$dir/unit"
+arithmetic "$dir/functions.ptx" | sort -u >"$dir/out"
+sort -u "$dir/unit" | cmp -s - "$dir/out"
+ok $? "functions.cu has each of the 27 approximate instructions, and computes nothing else in floating point"
 # ---- products of training, and what is measured: operations rounded to nearest, in a fixed order ----
 rounded() { # rounded NAME FILE: nothing but rn, no approximation, no flushing, no atomic sums
     { arithmetic "$2" | grep -v -E '^(add|sub|mul|div|fma|sqrt)\.rn\.f(32|64)$|^(setp|neg|abs)\.'

@@ -28,6 +28,12 @@ chmod +x "$dir/program"
 mkdir "$dir/bin"
 printf '#!/bin/sh\necho a device\n' >"$dir/bin/nvidia-smi"
 chmod +x "$dir/bin/nvidia-smi"
+mkdir "$dir/build" # the programs that the table names
+for name in $(sed -n 's/.* BUILD\/\([a-z-]*\).*/\1/p' "$MPSIM_SRCDIR/gpu/session.sh" | sort -u); do
+    ln -s ../program "$dir/build/$name"
+done
+BUILD=$dir/build
+export BUILD
 MPSIM_GPU=$dir/program STATISTICS=$dir/program PYTHON=$dir/program SANITIZER=$dir/program PATH=$dir/bin:$PATH
 export MPSIM_GPU STATISTICS PYTHON SANITIZER PATH
 script=$MPSIM_SRCDIR/gpu/session.sh
