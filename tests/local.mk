@@ -151,11 +151,12 @@ endif
 
 # what devices answered through PyTorch: a reader for each kind of question
 tests_record_t_device_SOURCES = \
-  tests/record/cuts.c tests/record/device.c tests/record/device.h tests/record/doubles.c tests/record/elementwise.c \
-  tests/record/matrices.c tests/record/optimizers.c tests/record/pointwise.c tests/record/products.c tests/record/scaled.c \
-  tests/record/sums.c tests/record/t-device.c tests/record/tables.c \
-  tests/record/stacks.c tests/record/stacks.h tests/record/whole.c tests/record/endings.c tests/record/batched.c \
-  tests/record/convolutions.c tests/record/grouped.c tests/record/integers.c tests/record/plays.c tests/record/segments.c tests/record/segments.h tests/record/tiles.c tests/record/ways.c tests/record/ways.h
+  tests/record/batched.c tests/record/convolutions.c tests/record/cuts.c tests/record/device.c tests/record/device.h \
+  tests/record/digests.c tests/record/doubles.c tests/record/elementwise.c tests/record/endings.c tests/record/grouped.c \
+  tests/record/integers.c tests/record/matrices.c tests/record/multiply.c tests/record/optimizers.c tests/record/plays.c \
+  tests/record/pointwise.c tests/record/products.c tests/record/scaled.c tests/record/segments.c tests/record/segments.h \
+  tests/record/stacks.c tests/record/stacks.h tests/record/sums.c tests/record/t-device.c tests/record/tables.c \
+  tests/record/tiles.c tests/record/ways.c tests/record/ways.h tests/record/whole.c
 
 # two files of one tensor
 tests_sim_t_diff_SOURCES = tests/sim/samples.c tests/sim/samples.h tests/sim/t-diff.c
@@ -170,8 +171,9 @@ programs_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 tests_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 
 # Those that spend their time in loops of their own.
-hot_objects = tests/gpu/t-record.$(OBJEXT) tests/gpu/whole.$(OBJEXT) \
-  tests/record/elementwise.$(OBJEXT) tests/record/sums.$(OBJEXT) \
+hot_objects = tests/gpu/t-record.$(OBJEXT) tests/gpu/whole.$(OBJEXT) tests/record/device.$(OBJEXT) \
+  tests/record/elementwise.$(OBJEXT) tests/record/matrices.$(OBJEXT) tests/record/multiply.$(OBJEXT) \
+  tests/record/scaled.$(OBJEXT) tests/record/sums.$(OBJEXT) \
   tests/round/t-cast.$(OBJEXT) tests/dot/t-chain.$(OBJEXT) tests/train/t-gradients.$(OBJEXT)
 $(hot_objects): TEST_CFLAGS = $(OPT_CFLAGS)
 
@@ -298,6 +300,7 @@ check-long: $(check_PROGRAMS) mpsim
 	./tests/gpu/t-exact --all
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR="$(abs_top_srcdir)" ./tests/train/t-digests
 	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR="$(abs_top_srcdir)" ./tests/gpu/t-record
+	MPSIM_TEST_EXPENSIVE=1 MPSIM_SRCDIR="$(abs_top_srcdir)" ./tests/record/t-device
 	MPSIM_TEST_EXPENSIVE=1 MPSIM="$(abs_top_builddir)/mpsim" MPSIM_SRCDIR="$(abs_top_srcdir)" MPSIM_PLOTS="$(abs_top_srcdir)/plots" \
 	  $(SHELL) $(top_srcdir)/tests/cli/faults.sh
 	MPSIM_TEST_EXPENSIVE=1 MPSIM="$(abs_top_builddir)/mpsim" MPSIM_SRCDIR="$(abs_top_srcdir)" $(SHELL) $(top_srcdir)/tests/cli/killed.sh

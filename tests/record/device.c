@@ -5,11 +5,14 @@
 #include "support/support.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <mpsim/round.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+double device_most_products = INFINITY;
 
 void device_need(int given)
 {
@@ -57,7 +60,7 @@ void device_fit(device_fits *f, const char *format, ...)
 {
     va_list ap;
     const size_t used = strlen(f->names);
-    if (f->count >= DEVICE_FITS) {
+    if (f->count >= DEVICE_FITS && !f->all) {
         f->count++;
         return;
     }
@@ -79,10 +82,11 @@ void device_say(char *answer, const char *format, ...)
 
 void device_say_fits(char *answer, const device_fits *f)
 {
-    if (f->count > DEVICE_FITS)
-        device_say(answer, "fits %s and %zu more", f->names, f->count - DEVICE_FITS);
+    const char *what = f->sample ? "sample fits" : "fits";
+    if (f->count > DEVICE_FITS && !f->all)
+        device_say(answer, "%s %s and %zu more", what, f->names, f->count - DEVICE_FITS);
     else if (f->count)
-        device_say(answer, "fits %s", f->names);
+        device_say(answer, "%s %s", what, f->names);
     else
         device_say(answer, "none fits");
 }
@@ -120,19 +124,43 @@ uint64_t device_word(uint64_t stream, uint64_t i)
     return mpsim_mix(i, stream);
 }
 
+static uint64_t draw(const struct drawn *d, int low, int high, uint64_t w)
+{
+    const uint64_t exponent = (uint64_t)(d->bias + low) + ((w >> 32 & 0xffff) * (uint64_t)(high - low) >> 16);
+    return (w >> 63) << (d->width - 1) | exponent << d->explicit_bits |
+           (w & (((uint64_t)1 << d->bits) - 1)) << d->place;
+}
+
+static float number(const struct drawn *d, const mpsim_format *f, uint64_t code)
+{
+    return d->width == 32 ? f32_of_bits((uint32_t)code) : (float)mpsim_decode(f, code);
+}
+
 float device_number(const char *torch, int low, int high, uint64_t stream, uint64_t i)
 {
     static const struct drawn *d;
     static const mpsim_format *f; /* of d, which is often that of the last call */
-    const uint64_t w = device_word(stream, i);
     if (!d || strcmp(d->torch, torch) != 0) {
         d = find(torch);
         f = mpsim_format_find(d->format);
     }
-    const uint64_t exponent = (uint64_t)(d->bias + low) + ((w >> 32 & 0xffff) * (uint64_t)(high - low) >> 16);
-    const uint64_t code = (w >> 63) << (d->width - 1) | exponent << d->explicit_bits |
-                          (w & (((uint64_t)1 << d->bits) - 1)) << d->place;
-    return d->width == 32 ? f32_of_bits((uint32_t)code) : (float)mpsim_decode(f, code);
+    return number(d, f, draw(d, low, high, device_word(stream, i)));
+}
+
+void device_numbers(const char *torch, const int range[2], uint64_t stream, size_t first, size_t step, size_t n,
+                    float *x)
+{
+    static float values[1 << 16]; /* of codes of 16 bits or fewer, of the format of the last call */
+    static const struct drawn *of;
+    const struct drawn *d = find(torch);
+    const mpsim_format *f = mpsim_format_find(d->format);
+    for (size_t i = 0; d->width < 32 && d != of && i < (size_t)1 << d->width; i++)
+        values[i] = number(d, f, i);
+    of = d->width < 32 ? d : of;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t code = draw(d, range[0], range[1], device_word(stream, first + i * step));
+        x[i] = d->width < 32 ? values[code] : number(d, f, code);
+    }
 }
 
 size_t device_place(const json_t *c, size_t i)

@@ -9,7 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_ANSWER = 512 };
+enum { DEVICE_ANSWER = 1 << 14 };
+
+/* Of multiply-adds: whole results of larger products are not worked out, and their digests not read. An answer says then
+ * what "sample fits". */
+extern double device_most_products;
 
 /* head: the first line of the file; c: the case. The answer begins with "fits" where the library has
  * something that gives the same. */
@@ -42,11 +46,12 @@ size_t device_codes(const char *words);
 
 int device_same_digest(const json_t *o, const char *key, uint64_t digest);
 
-/* Names that fit, collected, the first few in words; at the end the answer. */
+/* Names that fit, collected, the first few in words, or all; at the end the answer. */
 enum { DEVICE_FITS = 6 };
 typedef struct device_fits {
     char names[DEVICE_ANSWER - 40];
     size_t count;
+    int all, sample; /* sample: no digest was read */
 } device_fits;
 void device_fit(device_fits *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void device_say(char *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -57,6 +62,9 @@ const mpsim_format *device_format(const char *torch);
 
 /* Number i of a stream, as Session.draw draws it. */
 float device_number(const char *torch, int low, int high, uint64_t stream, uint64_t i);
+/* Numbers first, first + step, ... */
+void device_numbers(const char *torch, const int range[2], uint64_t stream, size_t first, size_t step, size_t n,
+                    float *x);
 uint64_t device_word(uint64_t stream, uint64_t i);
 
 /* Place i of Session.sample, whose "places" are in the case. */

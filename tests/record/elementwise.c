@@ -117,7 +117,7 @@ static void cast_facts(const json_t *c, const cast_result *s, const char *preset
 void device_casts(const json_t *head, const json_t *c, char *answer)
 {
     char from[32], to[32];
-    device_fits f = {"", 0};
+    device_fits f = {.count = 0};
     const int cuda = strcmp(device_text(head, "kind"), "cuda") == 0;
     if (sscanf(device_text(c, "case"), "%31s to %31s", from, to) != 2 || !device_format(from) || !device_format(to)) {
         device_say(answer, "not understood");
@@ -216,7 +216,7 @@ void device_functions(const json_t *head, const json_t *c, char *answer)
         i++;
     const mpsim_format *f = device_format(type);
     const json_t *ulps = json_object_get(c, "ulps");
-    device_fits fits = {"", 0};
+    device_fits fits = {.count = 0};
     const size_t n = f->bits == 32 ? 1 << 20 : 1 << 16;
     if (i == FUNCTIONS || device_integer(c, "n") != n) {
         device_say(answer, "not understood");

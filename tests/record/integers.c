@@ -96,7 +96,7 @@ static int places_fit(const integers *x, const json_t *c, uint32_t (*of)(int64_t
 
 void device_integers(const json_t *head, const json_t *c, char *answer)
 {
-    device_fits fits = {"", 0};
+    device_fits fits = {.count = 0};
     integers x = {
         (size_t)device_integer(c, "n"), (size_t)device_integer(c, "k"), json_is_true(json_object_get(c, "least")), {0}};
     const size_t elements = (size_t)device_integer(c, "elements");

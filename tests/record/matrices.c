@@ -123,6 +123,26 @@ float device_sum(const device_order *o, const float *x, size_t stride, size_t sh
     return fold(columns, o->x);
 }
 
+/* All results, as codes. */
+static uint64_t *results(const json_t *c, const device_order *o, const mpsim_format *f, const char *type, int mean)
+{
+    static const int range[2] = {-3, 1};
+    const size_t rows = (size_t)device_integer(c, "rows"), columns = (size_t)device_integer(c, "columns");
+    const int over_columns = device_integer(c, "axis") == 1;
+    const size_t outputs = over_columns ? rows : columns;
+    float *x = malloc(rows * columns * sizeof *x);
+    uint64_t *y = malloc(outputs * sizeof *y);
+    device_need(x && y);
+    device_numbers(type, range, 90, 0, 1, rows * columns, x);
+    for (size_t at = 0; at < outputs; at++) {
+        const size_t first = over_columns ? at * columns : at;
+        const float sum = device_sum(o, x + first, over_columns ? 1 : columns, first % FOUR);
+        y[at] = device_encode(f, mean ? sum * (1 / (float)o->n) : sum);
+    }
+    free(x);
+    return y;
+}
+
 void device_matrices(const json_t *head, const json_t *c, char *answer)
 {
     char what[16], type[32];
@@ -130,27 +150,22 @@ void device_matrices(const json_t *head, const json_t *c, char *answer)
     const int over_columns = device_integer(c, "axis") == 1;
     const char *words = device_text(c, "d");
     size_t equal = 0;
+    uint64_t digest = 0;
     (void)head;
     if (sscanf(device_text(c, "case"), "%15s %31s", what, type) != 2 || !device_format(type) || rows == 0 ||
-        columns == 0) {
+        columns == 0 || device_integer(c, "n") != (over_columns ? rows : columns)) {
         device_say(answer, "not understood");
         return;
     }
     const device_order o = device_order_of(rows, columns, over_columns);
-    float *x = malloc(o.n * sizeof *x);
-    device_need(x != NULL);
-    for (size_t i = 0; i < device_codes(words); i++) {
-        const size_t at = device_place(c, i), first = over_columns ? at * columns : at,
-                     stride = over_columns ? 1 : columns;
-        for (size_t k = 0; k < o.n; k++)
-            x[k] = device_number(type, -3, 1, 90, first + k * stride);
-        float sum = device_sum(&o, x, 1, first % FOUR);
-        if (strcmp(what, "mean") == 0)
-            sum *= 1 / (float)o.n;
-        equal += device_encode(device_format(type), sum) == device_code(words, i);
-    }
-    free(x);
-    device_say(answer,
-               equal == device_codes(words) ? "fits ATen's for CUDA" : "none fits; %zu of %zu as ATen's for CUDA",
-               equal, device_codes(words));
+    uint64_t *y = results(c, &o, device_format(type), type, strcmp(what, "mean") == 0);
+    for (size_t i = 0; i < device_codes(words); i++)
+        equal += y[device_place(c, i)] == device_code(words, i);
+    for (size_t at = 0; at < device_integer(c, "n"); at++)
+        digest += device_word(y[at], at);
+    free(y);
+    if (equal == device_codes(words) && device_same_digest(c, "digest", digest))
+        device_say(answer, "fits ATen's for CUDA");
+    else
+        device_say(answer, "none fits; %zu of %zu as ATen's for CUDA, the digest another", equal, device_codes(words));
 }

@@ -92,7 +92,7 @@ static size_t equal_steps(const json_t *c, const mpsim_optim_variant *v, const c
 void device_optimizers(const json_t *head, const json_t *c, char *answer)
 {
     char optimizer[32], how[32], type[32];
-    device_fits fits = {"", 0};
+    device_fits fits = {.count = 0};
     const char *closest = "";
     size_t most = 0;
     const size_t count = json_array_size(json_object_get(c, "after"));

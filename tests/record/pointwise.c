@@ -132,7 +132,7 @@ static int is_clipped(const json_t *c, const char *type)
 void device_pointwise(const json_t *head, const json_t *c, char *answer)
 {
     char operation[64], type[32];
-    device_fits fits = {"", 0};
+    device_fits fits = {.count = 0};
     size_t tried = 0;
     (void)head;
     if (sscanf(device_text(c, "case"), "%63[^:]: %31s", operation, type) != 2 || !device_format(type)) {

@@ -256,7 +256,7 @@ static void answer_by(trials *all, const stack *s, device_fits *fits)
 void stacks_answer(const json_t *head, const stack *s, char *answer)
 {
     static trials all;
-    device_fits fits = {"", 0};
+    device_fits fits = {.count = 0};
     const int guesses = s->guess || !json_object_get(s->c, "kernels");
     for (int software = 0; software < 2; software++)
         for (int guess = 0; guess <= guesses && fits.count == 0; guess++) {

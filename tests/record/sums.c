@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include <math.h>
+#include <mpsim/digest.h>
 #include <mpsim/layer.h>
 #include <mpsim/gradient.h>
 #include <mpsim/transformer.h>
@@ -284,21 +285,32 @@ static void layer_norm(const json_t *c, const char *type, const float *x, size_t
         one[i] = 1;
     if (strcmp(type, "float32") == 0 && mpsim_rownorm_forward(&r, y, &m, &inverse, x, one, NULL) == MPSIM_OK &&
         bits_of_f32(m) == w.code && bits_of_f32(inverse) == device_code(device_text(rstd, "d"), 0))
-        device_fit(fits, "mpsim's mean and deviation");
+        device_fit(fits, "mpsim's mean and deviation%s",
+                   device_same_digest(c, "y", mpsim_digest(b32, y, n, 0)) ? " and row" : "");
     trial t = {.last = 1, .fits = fits};
     try_orders(&w, &t);
     free(y);
     free(one);
 }
 
+/* Whether all of the row is (x - mean) times the recorded 1 / deviation, rounded to the type. */
+static int is_normed(const json_t *c, const mpsim_format *f, const float *x, size_t n, float mean, float inverse)
+{
+    uint64_t digest = 0;
+    for (size_t i = 0; i < n; i++)
+        digest += device_word(device_encode(f, (x[i] - mean) * inverse), i);
+    return device_same_digest(c, "y", digest);
+}
+
 /* The same on a device: 1 / deviation is by the machine's approximate root there. */
-static void layer_norm_by_welford(const json_t *c, const float *x, size_t n, device_fits *fits)
+static void layer_norm_by_welford(const json_t *c, const char *type, const float *x, size_t n, device_fits *fits)
 {
     const welford w = row_moments(x, n);
     const float variance = w.m2 / (float)n + 1e-5f;
-    const int64_t want = (int64_t)device_code(device_text(json_object_get(c, "rstd"), "d"), 0);
-    const int64_t apart = (int64_t)bits_of_f32((float)(1 / sqrt((double)variance))) - want;
-    if (bits_of_f32(w.mean) == device_code(device_text(json_object_get(c, "mean"), "d"), 0) && llabs(apart) <= 2)
+    const uint64_t want = device_code(device_text(json_object_get(c, "rstd"), "d"), 0);
+    const int64_t apart = (int64_t)bits_of_f32((float)(1 / sqrt((double)variance))) - (int64_t)want;
+    if (bits_of_f32(w.mean) == device_code(device_text(json_object_get(c, "mean"), "d"), 0) && llabs(apart) <= 2 &&
+        is_normed(c, device_format(type), x, n, w.mean, f32_of_bits((uint32_t)want)))
         device_fit(fits, "ATen's for CUDA, by Welford; 1 / deviation %d ulp from the nearest", (int)llabs(apart));
 }
 
@@ -342,7 +354,7 @@ static void sums(const json_t *c, const char *type, size_t n, int norm, device_f
 void device_reductions(const json_t *head, const json_t *c, char *answer)
 {
     char what[32], type[32];
-    device_fits fits = {"", 0};
+    device_fits fits = {.count = 0};
     const size_t n = (size_t)device_integer(c, "n");
     const json_t *streams = json_object_get(c, "streams");
     const size_t codes = device_codes(device_text(c, "d"));
@@ -357,7 +369,7 @@ void device_reductions(const json_t *head, const json_t *c, char *answer)
     if (strcmp(what, "cross_entropy") == 0)
         cross_entropy(c, device_format(type), x, n, &fits);
     else if (strcmp(what, "layer_norm") == 0 && cuda)
-        layer_norm_by_welford(c, x, n, &fits);
+        layer_norm_by_welford(c, type, x, n, &fits);
     else if (strcmp(what, "layer_norm") == 0)
         layer_norm(c, type, x, n, &fits);
     else if (cuda && is_atens(c, type, n, norm))

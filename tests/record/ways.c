@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define X86 "x86"
+
 const char *ways_architecture(const json_t *head)
 {
     static const struct {
@@ -14,6 +16,8 @@ const char *ways_architecture(const json_t *head)
     } known[] = {{7, 0, "volta"}, {7, 5, "turing"}, {8, 0, "ampere"},     {8, 6, "ampere"},
                  {8, 9, "ada"},   {9, 0, "hopper"}, {10, 0, "blackwell"}, {12, 0, "rtx-blackwell"}};
     const json_t *c = json_object_get(head, "capability");
+    if (json_is_string(c)) /* of a CPU, which may have AMX beside it */
+        return strcmp(json_string_value(c), "AVX512") == 0 ? X86 : NULL;
     const int major = (int)json_integer_value(json_array_get(c, 0));
     const int minor = (int)json_integer_value(json_array_get(c, 1));
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
@@ -26,7 +30,9 @@ int ways_has(const mpsim_model *m, const char *arch, const mpsim_format *a, cons
 {
     if (!m->architecture)
         return strcmp(m->name, "chunked") != 0;
-    return arch && strcmp(m->architecture, arch) == 0 && mpsim_model_accepts(m, a, b);
+    const int x86 = strcmp(m->architecture, "avx512") == 0 || strcmp(m->architecture, "amx") == 0;
+    return arch && (strcmp(m->architecture, arch) == 0 || (x86 && strcmp(arch, X86) == 0)) &&
+           mpsim_model_accepts(m, a, b);
 }
 
 static void encode(const mpsim_format *f, unsigned char *codes, const float *x, size_t n)
@@ -112,12 +118,27 @@ void ways_add(candidates *all, way w)
     all->out[all->n++] = 0;
 }
 
-void ways_fit(const way *w, const char *how, device_fits *fits)
+size_t ways_left(const candidates *all)
+{
+    size_t left = 0;
+    for (size_t j = 0; j < all->n; j++)
+        left += !all->out[j];
+    return left;
+}
+
+void ways_name(const way *w, const char *how, char *name, size_t size)
 {
     char text[80] = "";
     if (w->cut.part)
         snprintf(text, sizeof text, " in parts of %zu%s%s%s", w->cut.part, w->cut.turn ? " by turns of 8" : "",
-                 w->cut.tile && w->cut.part % w->cut.tile ? ", the rest of a tile first" : "",
+                 w->cut.tile && w->cut.part % w->cut.tile ? " (the rest of a tile first)" : "",
                  w->partial ? " in 16 bits" : "");
-    device_fit(fits, "%s%s%s", w->m.name, text, how);
+    snprintf(name, size, "%s%s%s", w->m.name, text, how);
+}
+
+void ways_fit(const way *w, const char *how, device_fits *fits)
+{
+    char name[200];
+    ways_name(w, how, name, sizeof name);
+    device_fit(fits, "%s", name);
 }

@@ -1,6 +1,6 @@
 /* ways.h -- ways in which a device may multiply matrices: a model row, the depth in which parts, what scales are applied
- * to. Of cuts.c (what names of kernels say of the parts), ways.c (what a way gives) and their readers, products.c and
- * scaled.c. */
+ * to. Of cuts.c (what names of kernels say of the parts), ways.c (what a way gives in an element), multiply.c (in many),
+ * digests.c (in all) and their readers, products.c and scaled.c. */
 #pragma once
 
 #include "device.h"
@@ -66,5 +66,43 @@ typedef struct candidates {
 /* Nothing where there is no room. */
 void ways_add(candidates *all, way w);
 
-/* The name of a way among those that fit; `how` follows. */
+/* How many give no other sum so far. */
+size_t ways_left(const candidates *all);
+
+/* The name of a way; `how` follows. */
+void ways_name(const way *w, const char *how, char *name, size_t size);
 void ways_fit(const way *w, const char *how, device_fits *fits);
+
+/* Rows of a and columns of b, k codes each. */
+typedef struct operands {
+    const mpsim_format *fa, *fb, *out;
+    size_t m, n, k;
+    unsigned char *a, *b;
+} operands;
+
+/* sums[i n + j] of row i and column j: ways_dot and ways_whole of each. */
+void ways_multiply_range(const way *w, const operands *x, size_t first, size_t depth, float *sums);
+void ways_multiply(const way *w, const operands *x, float *sums);
+
+/* A product, as a case asks for it. */
+typedef struct product_case {
+    const json_t *c; /* "places", "d", "digest" */
+    const void *of;
+    const char *inputs; /* names what results depend on but the way: they are kept */
+    size_t m, n, k;
+    const mpsim_format *fa, *fb, *out;
+    /* The k numbers of a row of a, or of a column of b (right). */
+    void (*draw)(const void *of, int right, size_t line, float *x);
+    /* Sums of rows and columns from these on. */
+    void (*multiply)(const void *of, const way *w, const operands *x, size_t row, size_t column, float *sums);
+    void (*name)(const void *of, const way *w, char *name, size_t size);
+} product_case;
+
+/* Whether all of a result is computed today. */
+int ways_reads_digest(const product_case *x);
+
+/* Candidates that give another digest, or other elements of the sample, are out. */
+void ways_judge_digest(candidates *all, const product_case *x);
+
+/* The digest of a way. */
+uint64_t ways_digest(const way *w, const product_case *x);

@@ -57,6 +57,12 @@ uint64_t test_part_seed(void)
     return test_seed() + part * 0x9e3779b97f4a7c15u;
 }
 
+int test_all_parts(void)
+{
+    test_seed();
+    return all;
+}
+
 int test_in_whole_part(uint64_t index, unsigned parts)
 {
     test_seed();

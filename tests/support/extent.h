@@ -25,6 +25,7 @@ int test_expensive(void);
  * parts is MPSIM_TEST_PART modulo parts. With a multiplier of 0.2 there are five times as many parts. Always where all
  * parts run. What boundaries and special values prove is not asked for here, so that it runs each time. */
 int test_in_part(uint64_t index, unsigned parts);
+int test_all_parts(void);                               /* nothing waits for its day */
 int test_in_whole_part(uint64_t index, unsigned parts); /* as many parts whatever the multiplier: each says something */
 uint64_t test_part_seed(void); /* another seed for each part: of random inputs that are compared exactly */
 
