@@ -71,8 +71,9 @@ kind == "record" && value("schema") == "mpsim.gpu/1" {
     short = device
     sub(/^NVIDIA /, "", short)
     devices = also(devices, short)
-    head = sprintf("%s (sm_%s, driver %s, CUDA %d.%d) on %s:", device, value("sm"), value("driver"), cuda / 1000, cuda % 1000 / 10, \
+    head = sprintf("%s (sm_%s, driver %s, CUDA %d.%d) on %s", device, value("sm"), value("driver"), cuda / 1000, cuda % 1000 / 10, \
                    day(value("date")))
+    heads_of[++records] = head # of each record
     if (!(head in seen)) { seen[head] = 1; heads = heads (heads == "" ? "" : "; ") head }
     next
 }
@@ -95,14 +96,15 @@ function check_kind(s) {
     return s ~ /^convert .* below$/ ? "below" : s ~ /^convert / ? "convert" : s ~ /^(add|sub|mul|div|fma|sqrt) / ? "arithmetic" : \
         s ~ /^wgmma.* as mma.sync$/ ? "same" : s ~ /^mma\./ ? "mma" : s ~ /^wgmma\./ ? "wgmma" : "other"
 }
-kind == "record" && value("status") == "done" && value("count") != "" && !(("check " value("name")) in seen) {
+kind == "record" && value("status") == "done" && value("count") != "" {
     what = value("name")
-    seen["check " what] = 1
     k = check_kind(what)
-    checks[k]++
-    results[k] += value("count")
     differ[k] += value("mismatches")
     all_differ += value("question") == "true" ? 0 : value("mismatches")
+    if (("check " what) in seen) next
+    seen["check " what] = 1
+    checks[k]++
+    results[k] += value("count")
     split(what, word, " ")
     if (k == "convert") { formats = also(formats, word[2]); operands = value("count") }
     if (k == "arithmetic" && word[2] == "binary32") triples = value("count")
@@ -115,7 +117,11 @@ kind == "record" && value("status") == "done" && /"instruction":/ && /"d":/ && !
     seen["probe " value("id") value("instruction") value("operands") value("result")] = 1
     probes++
 }
-kind == "record" && /"run":/ && value("status") ~ /^(equal|differs)$/ && !(("run " value("run")) in seen) {
+kind == "record" && /"run":/ && value("status") ~ /^(equal|differs)$/ {
+    trainings_differ += value("status") != "equal"
+    listed[value("digests")] = 1
+    listed[substr(file, 1, length(file) - length(part) - 5) value("digests")] = 1 # as take.sh calls it
+    if (("run " value("run")) in seen) next
     seen["run " value("run")] = 1
     trained = value("run")
     nets = also(nets, substr(trained, 1, index(trained, "-") - 1))
@@ -123,19 +129,18 @@ kind == "record" && /"run":/ && value("status") ~ /^(equal|differs)$/ && !(("run
     trainings++
     steps += value("steps")
     tensors += value("tensors")
-    trainings_differ += value("status") != "equal"
-    listed[value("digests")] = 1
-    listed[substr(file, 1, length(file) - length(part) - 5) value("digests")] = 1 # as take.sh calls it
 }
 kind == "digests" && /^[0-9]/ { digest_steps[file]++ }
 
 # ---- speeds: a row that has a rate; rates of libraries by operands ----
 kind == "record" && value("status") == "done" && value("seconds") + 0 > 0 && value("bytes") + value("flops") > 0 {
     rows++
+    in_record[rows] = records
     row[rows] = value("name")
-    of[rows] = value("name")
-    sub(/,.*/, "", of[rows])
-    path[rows] = substr(row[rows], length(of[rows]) + 3)
+    subject[rows] = value("name")
+    sub(/,.*/, "", subject[rows])
+    of[rows] = records " " subject[rows] # shares are of rates in the same record
+    path[rows] = substr(row[rows], length(subject[rows]) + 3)
     flops[rows] = value("flops") / value("seconds")
     bytes[rows] = value("bytes") / value("seconds")
     clock[rows] = value("sm_clock") + 0
@@ -143,26 +148,27 @@ kind == "record" && value("status") == "done" && value("seconds") + 0 > 0 && val
     library[rows] = path[rows] ~ /cublas|cuBLAS/
     mode = library[rows] ? (path[rows] ~ /fast/ ? "fast" : path[rows] ~ /cublasLt/ ? "accurate" : "library") : ""
     if (mode != "" && flops[rows] > best[of[rows], mode]) { best[of[rows], mode] = flops[rows]; best_clock[of[rows], mode] = clock[rows] }
-    if (bytes[rows] > 0 && row[rows] ~ /^copy/ && bytes[rows] > copy) copy = bytes[rows]
+    if (bytes[rows] > 0 && row[rows] ~ /^copy/ && bytes[rows] > copy[records]) copy[records] = bytes[rows]
 }
 # Of the library: that which adds as the path does; of promoted sums both.
 function share(i, mode, words, per_clock,    r) {
     r = flops[i] / best[of[i], mode]
+    if (per_clock && !(clock[i] * best_clock[of[i], mode])) return "not known"
     return (per_clock ? percent(r * best_clock[of[i], mode] / clock[i]) : percent(r)) words
 }
 function shares(i, per_clock) {
     if (best[of[i], "library"] > 0) return share(i, "library", "", per_clock)
     if (best[of[i], "fast"] == 0 || best[of[i], "accurate"] == 0) return ""
     if (library[i]) return share(i, path[i] ~ /fast/ ? "fast" : "accurate", "", per_clock)
-    if (path[i] ~ /promoted/) return share(i, "accurate", " of the accurate mode, ", per_clock) share(i, "fast", " of the fast one", per_clock)
+    if (path[i] ~ /promoted|blocks/) return share(i, "accurate", " of the accurate mode, ", per_clock) share(i, "fast", " of the fast one", per_clock)
     return share(i, "fast", " of the fast mode", per_clock)
 }
-function speed_table(    i, least, most, held) {
+function speed_table(record,    i, least, most, held, products) {
     print "| product | kernel | Tf/s | clock, MHz | of the library'\''s rate | of its rate per clock |"
     print "|---|---|---|---|---|---|"
     for (i = 1; i <= rows; i++)
-        if (flops[i] > 0) {
-            printf "| %s | %s | %.0f | %d | %s | %s |\n", of[i], path[i], flops[i] / 1e12, clock[i], shares(i, 0), shares(i, 1)
+        if (flops[i] > 0 && in_record[i] == record) {
+            printf "| %s | %s | %.0f | %d | %s | %s |\n", subject[i], path[i], flops[i] / 1e12, clock[i], shares(i, 0), shares(i, 1)
             if (!least || clock[i] < least) least = clock[i]
             if (clock[i] > most) most = clock[i]
             held += capped[i]
@@ -170,14 +176,27 @@ function speed_table(    i, least, most, held) {
         }
     print ""
     printf "The clock was %s MHz right behind the runs; in %d of these %d rows the power cap held it down.\n", range(least, most), held, products
+    printf "Of the copy'\''s %.0f GB/s casts reach %s, digests %s, quantisation %s.\n", copy[record] / 1e9, \
+        copies_of(record, "^cast"), copies_of(record, "^digest"), copies_of(record, "^quantize")
 }
-function copies_of(pattern,    i, least, most) {
+function copies_of(record, pattern,    i, least, most) {
     for (i = 1; i <= rows; i++)
-        if (bytes[i] > 0 && row[i] ~ pattern) {
+        if (bytes[i] > 0 && in_record[i] == record && row[i] ~ pattern) {
             if (!least || bytes[i] < least) least = bytes[i]
             if (bytes[i] > most) most = bytes[i]
         }
-    return range(sprintf("%.0f", 100 * least / copy), sprintf("%.0f", 100 * most / copy)) " %"
+    return copy[record] ? range(sprintf("%.0f", 100 * least / copy[record]), sprintf("%.0f", 100 * most / copy[record])) " %" : "0 %"
+}
+# Each record that has speeds, the newest last.
+function speed_tables(    i, last) {
+    for (i = 1; i <= rows; i++)
+        if (in_record[i] != last) {
+            if (last) print ""
+            last = in_record[i]
+            print heads_of[last] ":"
+            print ""
+            speed_table(last)
+        }
 }
 
 # ---- answers of PyTorch ----
@@ -205,7 +224,7 @@ function log_row(tool, what,    name) {
 function page_of_records(    f, more, more_steps, pair, few, many) {
     for (f in digest_steps) if (!(f in listed)) { more++; more_steps += digest_steps[f] }
     for (pair in kinds) { if (!few || kinds[pair] < few) few = kinds[pair]; if (kinds[pair] > many) many = kinds[pair] }
-    print heads
+    print heads ":"
     print ""
     in_table("what", "how much", "differs")
     print "|---|---|---|"
@@ -238,9 +257,7 @@ function page_of_records(    f, more, more_steps, pair, few, many) {
         large(results["convert"] + results["arithmetic"] + results["below"]), large(results["convert"] + results["arithmetic"]), checks["below"]
     printf "tensor cores that a model gave, too, are %s.\n", large(results["mma"] + results["wgmma"])
     print ""
-    speed_table()
-    printf "Of the copy'\''s %.0f GB/s casts reach %s, digests %s, quantisation %s.\n", copy / 1e9, copies_of("^cast"), copies_of("^digest"), \
-        copies_of("^quantize")
+    speed_tables()
 }
 END {
     verdict = all_differ + differ["same"] + trainings_differ
