@@ -40,7 +40,8 @@ endif
 host = $(filter-out $(unfit) gpu/stats/% gpu/functions/%,$(wildcard lib/*/*.c lib/*/*/*.c gpu/*/*.c))
 cuda_objects = $(cuda_sources:%=$(B)/%.o)
 cuda_wgmma_objects = $(cuda_wgmma_sources:%=$(B)/%.o)
-objects = $(host:%.c=$(B)/%.o) $(cuda_objects) $(cuda_wgmma_objects)
+cuda_next_objects = $(cuda_next_sources:%=$(B)/%.o)
+objects = $(host:%.c=$(B)/%.o) $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects)
 stats_objects = $(B)/gpu/stats/plan.o $(cuda_stats_sources:%=$(B)/%.o)
 functions_objects = $(cuda_functions_sources:%=$(B)/%.o) $(patsubst %.c,$(B)/%.o,$(wildcard gpu/functions/*.c)) $(B)/gpu/program/worker.o
 library = $(patsubst %.c,$(B)/%.o,$(filter lib/base/% lib/format/% lib/round/% lib/stats/%,$(host)))
@@ -84,6 +85,7 @@ $(B)/%.o: %.c $(headers) $(B)/config.h
 	$(CC) $(cflags) -c -o $@ $<
 codes = $(ARCHS)
 $(cuda_wgmma_objects): codes = $(cuda_wgmma_codes)
+$(cuda_next_objects): codes = $(cuda_next_codes)
 $(B)/%.cu.o: %.cu $(headers) $(B)/config.h
 	@mkdir -p $(@D)
 	$(nvcc) $(nvccflags) $(codes) -c -o $@ $<

@@ -18,10 +18,10 @@ gpu_libfunctions_a_SOURCES = gpu/functions/cases.h gpu/functions/exact.h gpu/fun
 EXTRA_DIST += $(cuda_functions_sources) gpu/functions/main.c gpu/functions/unit.cuh gpu/checks/open.cuh
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
-EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_stats_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
+EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_stats_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
   gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh \
   gpu/train.h \
-  gpu/checks/mma.cuh gpu/checks/reduce.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh gpu/checks/wgmma_forms.cuh \
+  gpu/checks/cvt.cuh gpu/checks/mma.cuh gpu/checks/reduce.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh gpu/checks/wgmma_forms.cuh \
   gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh \
   gpu/kernels/engine.cuh gpu/kernels/engine_attention.cuh gpu/kernels/engine_blocks.cuh \
   gpu/kernels/engine_layers.cuh gpu/kernels/engine_quantize.cuh gpu/kernels/engine_rows.cuh \
@@ -56,10 +56,11 @@ if HAVE_CUDA
 noinst_LIBRARIES += gpu/libgpu.a
 cuda_objects = $(cuda_sources:.cu=.o)
 cuda_wgmma_objects = $(cuda_wgmma_sources:.cu=.o)
+cuda_next_objects = $(cuda_next_sources:.cu=.o)
 gpu_libgpu_a_SOURCES = $(speed_libraries)
 gpu_libgpu_a_CPPFLAGS = $(public_cppflags)
 gpu_libgpu_a_CFLAGS = $(product_cflags)
-gpu_libgpu_a_LIBADD = $(cuda_objects) $(cuda_wgmma_objects)
+gpu_libgpu_a_LIBADD = $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects)
 bin_PROGRAMS += mpsim-gpu
 mpsim_gpu_SOURCES = $(gpu_program)
 mpsim_gpu_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -DGPU_RUNS_DIR='"$(gpurunsdir)"'
@@ -107,6 +108,7 @@ cuda_stats_objects =
 cuda_library =
 cuda_objects =
 cuda_wgmma_objects =
+cuda_next_objects =
 cuda_nvcc =
 endif
 
@@ -121,9 +123,10 @@ nvcc_compile = $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh --keep-ptx $(@:.o=.ptxas)
   $(cuda_fp_flags) -MMD -MP -MF $@.d -MT $@ -c -o $@
 $(cuda_stats_objects): NVCCFLAGS += --compiler-options=-fPIC
 $(cuda_wgmma_objects): cuda_codes = $(cuda_wgmma_codes)
+$(cuda_next_objects): cuda_codes = $(cuda_next_codes)
 .cu.o:
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(cuda_codes) $<
-cuda_all = $(cuda_objects) $(cuda_wgmma_objects) $(cuda_stats_objects) $(cuda_functions_objects)
+cuda_all = $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects) $(cuda_stats_objects) $(cuda_functions_objects)
 cuda_dependencies = $(cuda_all:.o=.o.d)
 -include $(cuda_dependencies)
 MOSTLYCLEANFILES = $(cuda_all) $(cuda_dependencies) $(cuda_all:.o=.ptxas) $(cuda_all:.o=.*.ptx) $(cuda_library)

@@ -226,7 +226,7 @@ static inline MPSIM_HD void gpu_triple(const gpu_scalar *s, uint64_t i, uint32_t
 /* A code, the other number of its pair, and its place there (1: the upper one). 17 bits of u. */
 static inline MPSIM_HD void gpu_code_case(const mpsim_format *f, uint32_t u, uint32_t in[3])
 {
-    const uint32_t mask = (uint32_t)((mpsim_magnitude_mask(f) << 1) | 1);
+    const uint32_t mask = ((uint32_t)1 << f->bits) - 1;
     in[0] = u & mask;
     in[1] = (f->bits == 8 ? u >> 8 : u * 0x85ebu >> 3) & mask;
     in[2] = u >> 16 & 1;

@@ -30,7 +30,7 @@ enum {
 typedef enum gpu_asked { GPU_ASKED_SETTLED, GPU_ASKED_OPEN } gpu_asked;
 
 /* The kernels of operations on scalars. */
-typedef enum gpu_unit { GPU_UNIT_CONVERT, GPU_UNIT_ARITH, GPU_UNIT_CVT, GPU_UNIT_REDUCE } gpu_unit;
+typedef enum gpu_unit { GPU_UNIT_CONVERT, GPU_UNIT_ARITH, GPU_UNIT_CVT, GPU_UNIT_REDUCE, GPU_UNIT_CVT_NEXT } gpu_unit;
 
 /* The hardware's instructions; the names of PTX. */
 enum {

@@ -14,7 +14,7 @@ typedef struct conversion {
 
 static const conversion rows[] = {
 #define ROW(ID, ptx, form, from, to, mode, traits) {ptx, from, to, MPSIM_ROUND_##mode, traits},
-    GPU_CONVERSIONS(ROW)
+    GPU_CONVERSIONS(ROW) GPU_CONVERSIONS_NEXT(ROW)
 #undef ROW
 };
 
@@ -38,7 +38,8 @@ static void fill_arith(mpsim_arith *o, const conversion *c)
     o->op = MPSIM_OP_CONVERT;
     o->result = *result;
     o->operand[0] = o->operand[1] = o->operand[2] = *mpsim_format_find(c->from);
-    mpsim_rounding_preset(&o->rounding, mpsim_preset_find("cuda"), result);
+    mpsim_rounding_preset(&o->rounding, mpsim_preset_find(c->traits & GPU_CVT_NO_SATURATION ? "cuda-nosat" : "cuda"),
+                          result);
     o->rounding.mode = (uint8_t)c->mode;
     if (c->traits & GPU_CVT_SATURATES) {
         o->rounding.overflow = MPSIM_OVERFLOW_MAX;
@@ -65,7 +66,7 @@ static void fill(gpu_check *c, size_t row, int asked, int *log_count)
 {
     const conversion *r = &rows[row];
     gpu_scalar *s = &c->scalar;
-    s->unit = GPU_UNIT_CVT;
+    s->unit = row < GPU_CONVERT_FIRST_NEXT ? GPU_UNIT_CVT : GPU_UNIT_CVT_NEXT;
     s->instruction = (int)row;
     s->expected = GPU_ROUNDED;
     s->stream = 100000 + row;
@@ -73,7 +74,7 @@ static void fill(gpu_check *c, size_t row, int asked, int *log_count)
     s->asked = asked;
     fill_arith(&s->o, r);
     *log_count = choose_inputs(s);
-    c->since = 90;
+    c->since = row < GPU_CONVERT_FIRST_NEXT ? 90 : 100;
     c->question = asked == GPU_ASKED_OPEN;
     snprintf(c->name, sizeof c->name, "%s%s", r->ptx,
              !c->question              ? ""

@@ -7,8 +7,8 @@
  * of negative numbers that round to zero: those are questions. */
 #pragma once
 
-/* Traits. OPEN: NaNs are a question. */
-enum { GPU_CVT_RELU = 1, GPU_CVT_SATURATES = 2, GPU_CVT_OPEN = 4 };
+/* Traits. OPEN: NaNs are a question. Wide formats saturate with SATURATES alone, narrow ones but with NO_SATURATION. */
+enum { GPU_CVT_RELU = 1, GPU_CVT_SATURATES = 2, GPU_CVT_OPEN = 4, GPU_CVT_NO_SATURATION = 8 };
 
 /* clang-format off */
 #define GPU_CVT_NARROW(X, ID, type, format) /* binary32 to fp16 and bf16 */                                             \
@@ -59,8 +59,38 @@ enum { GPU_CVT_RELU = 1, GPU_CVT_SATURATES = 2, GPU_CVT_OPEN = 4 };
     GPU_CVT_FOUR(X, F32_F64, "f32.f64", D_TO_F, "binary64", "binary32")                                                 \
     GPU_CVT_FOUR(X, F16_F64, "f16.f64", D_TO_H, "binary64", "fp16")                                                     \
     GPU_CVT_FOUR(X, BF16_F64, "bf16.f64", D_TO_H, "binary64", "bf16")
+#define GPU_CVT_SMALL(X, ID, type, format, form, back) /* FP6 and FP4, which have no NaN, and from them */               \
+    X(ID##_F32, "cvt.rn.satfinite." type "x2.f32", form, "binary32", format, NEAREST_EVEN, GPU_CVT_OPEN)                \
+    X(RELU_##ID##_F32, "cvt.rn.satfinite.relu." type "x2.f32", form, "binary32", format, NEAREST_EVEN,                  \
+      GPU_CVT_RELU | GPU_CVT_OPEN)                                                                                      \
+    X(F16_##ID, "cvt.rn.f16x2." type "x2", back, format, "fp16", NEAREST_EVEN, 0)                                       \
+    X(RELU_F16_##ID, "cvt.rn.relu.f16x2." type "x2", back, format, "fp16", NEAREST_EVEN, GPU_CVT_RELU)
+
+/* Up and toward zero alone; the sign is ignored. */
+#define GPU_CVT_SCALES(X, ID, type, form, from)                                                                         \
+    X(RZ_E8M0_##ID, "cvt.rz.ue8m0x2." type, form, from, "e8m0", TOWARD_ZERO, GPU_CVT_NO_SATURATION | GPU_CVT_OPEN)      \
+    X(RP_E8M0_##ID, "cvt.rp.ue8m0x2." type, form, from, "e8m0", UP, GPU_CVT_NO_SATURATION | GPU_CVT_OPEN)               \
+    X(RZ_SAT_E8M0_##ID, "cvt.rz.satfinite.ue8m0x2." type, form, from, "e8m0", TOWARD_ZERO, GPU_CVT_OPEN)                \
+    X(RP_SAT_E8M0_##ID, "cvt.rp.satfinite.ue8m0x2." type, form, from, "e8m0", UP, GPU_CVT_OPEN)
+
+#define GPU_CONVERSIONS_NEXT(X) /* of Blackwell: sm_100a, sm_120a */                                                    \
+    GPU_CVT_SMALL(X, E2M1, "e2m1", "e2m1", F_TO_UPPER_NIBBLE, NIBBLES_TO_HALVES)                                        \
+    GPU_CVT_SMALL(X, E2M3, "e2m3", "e2m3", F_TO_UPPER_BYTE, BYTES_TO_HALVES)                                            \
+    GPU_CVT_SMALL(X, E3M2, "e3m2", "e3m2", F_TO_UPPER_BYTE, BYTES_TO_HALVES)                                            \
+    GPU_CVT_SCALES(X, F32, "f32", F_TO_UPPER_BYTE, "binary32")                                                          \
+    GPU_CVT_SCALES(X, BF16, "bf16x2", HALVES_TO_BYTES, "bf16")                                                          \
+    X(BF16_E8M0, "cvt.rn.bf16x2.ue8m0x2", BYTES_TO_HALVES, "e8m0", "bf16", NEAREST_EVEN, GPU_CVT_OPEN)                  \
+    X(RN_SAT_TF32, "cvt.rn.satfinite.tf32.f32", F_TO_TF32, "binary32", "tf32", NEAREST_EVEN,                            \
+      GPU_CVT_SATURATES | GPU_CVT_OPEN)                                                                                 \
+    X(RZ_SAT_TF32, "cvt.rz.satfinite.tf32.f32", F_TO_TF32, "binary32", "tf32", TOWARD_ZERO,                             \
+      GPU_CVT_SATURATES | GPU_CVT_OPEN)                                                                                 \
+    X(RN_RELU_SAT_TF32, "cvt.rn.satfinite.relu.tf32.f32", F_TO_TF32, "binary32", "tf32", NEAREST_EVEN,                  \
+      GPU_CVT_RELU | GPU_CVT_SATURATES)                                                                                 \
+    X(RZ_RELU_SAT_TF32, "cvt.rz.satfinite.relu.tf32.f32", F_TO_TF32, "binary32", "tf32", TOWARD_ZERO,                   \
+      GPU_CVT_RELU | GPU_CVT_SATURATES)
 /* clang-format on */
 
 #define GPU_CVT_ENUMERATOR(ID, ptx, form, from, to, mode, traits) GPU_CONVERT_##ID,
-enum { GPU_CONVERSIONS(GPU_CVT_ENUMERATOR) GPU_CONVERSION_ROWS };
+enum { GPU_CONVERSIONS(GPU_CVT_ENUMERATOR) GPU_CONVERSIONS_NEXT(GPU_CVT_ENUMERATOR) GPU_CONVERSION_ROWS };
+enum { GPU_CONVERT_FIRST_NEXT = GPU_CONVERT_E2M1_F32 };
 #undef GPU_CVT_ENUMERATOR

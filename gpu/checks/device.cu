@@ -43,7 +43,7 @@ static uint64_t launch_outputs(const gpu_check *c)
 static cudaError_t launch(const gpu_check *c, const gpu_span *span, gpu_tally *tally)
 {
     static cudaError_t (*const scalars[])(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally) = {
-        gpu_convert_launch, gpu_arith_launch, gpu_cvt_launch, gpu_reduce_launch}; /* by gpu_unit */
+        gpu_convert_launch, gpu_arith_launch, gpu_cvt_launch, gpu_reduce_launch, gpu_cvt_next_launch}; /* by gpu_unit */
     if (!c->is_dots)
         return scalars[c->scalar.unit](&c->scalar, span, tally);
     if (c->dots.variant.chain)
@@ -160,6 +160,10 @@ static cudaError_t check_layout(const gpu_check *c, char *text, size_t size)
 /* Why this device cannot do it, or NULL. */
 static const char *lacks(const gpu_check *c)
 {
+    if (!c->is_dots && c->scalar.unit == GPU_UNIT_CVT_NEXT)
+        return gpu_cvt_next_compiled()
+                   ? NULL
+                   : "the instruction is for compute capability 10.0 and 12.0 (sm_100a, sm_120a) only";
     if (!c->is_dots)
         return device.compiled < c->since ? "no such instruction in the code for this device" : NULL;
     const gpu_instruction *in = gpu_instruction_at(c->dots.instruction);

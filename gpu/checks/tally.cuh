@@ -77,6 +77,7 @@ struct gpu_local {
 /* The launches, each asynchronous on the default stream. They return the error of the launch. */
 cudaError_t gpu_convert_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally);
 cudaError_t gpu_cvt_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally);
+cudaError_t gpu_cvt_next_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally);
 cudaError_t gpu_reduce_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally);
 cudaError_t gpu_arith_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally);
 /* One round of the sums of an order: sums[i], uneven[i] (see order.cu); both on the device. */
@@ -91,5 +92,6 @@ cudaError_t gpu_variant_launch(const gpu_dots *j, const gpu_span *span, gpu_tall
  * is none for this device. */
 int gpu_compiled_for(void);
 int gpu_wgmma_compiled(void);
+int gpu_cvt_next_compiled(void);
 
 enum { GPU_BLOCKS = 2048, GPU_THREADS = 128 };

@@ -125,6 +125,11 @@ cudaError_t gpu_cvt_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally 
     return answer_scalar("cvt_kernel", s, span, tally);
 }
 
+cudaError_t gpu_cvt_next_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally)
+{
+    return answer_scalar("cvt_next_kernel", s, span, tally);
+}
+
 cudaError_t gpu_reduce_launch(const gpu_scalar *s, const gpu_span *span, gpu_tally *tally)
 {
     return answer_scalar("reduce_kernel", s, span, tally);
@@ -155,6 +160,11 @@ int gpu_compiled_for()
 {
     gpu_host_cores_set(90);
     return 90;
+}
+
+int gpu_cvt_next_compiled()
+{
+    return 0;
 }
 
 int gpu_wgmma_compiled()

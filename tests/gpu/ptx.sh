@@ -53,6 +53,8 @@ for f in convert cvt reduce order arith mma device; do
     ptx $f sm_90
 done
 ptx wgmma sm_90a
+ptx cvt_next sm_100a
+cat "$dir/cvt_next.ptx" >>"$dir/cvt.ptx"
 ptx variants sm_90a
 
 # ---- no floating point but the instruction under test: so none in the integer reference ----
@@ -96,7 +98,7 @@ rows() { # rows FILE.c: the first strings of the table that it makes of its list
         grep -o '{"[a-z][^,{]*\.[^,]*' | sed 's/[{"]//g; s/memory //; s/async\.bulk\./&global.shared::cta.bulk_group./; s/ //g'
 }
 # shellcheck disable=SC2046 # words
-lists "cvt.cu has every cvt of its list" "$dir/cvt.ptx" $(rows conversions.c)
+lists "cvt.cu and cvt_next.cu have every cvt of their list" "$dir/cvt.ptx" $(rows conversions.c)
 # shellcheck disable=SC2046 # words
 lists "reduce.cu has every red, atom and cp.reduce of its list" "$dir/reduce.ptx" $(rows reductions.c)
 # shellcheck disable=SC2046 # words

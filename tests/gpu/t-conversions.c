@@ -20,7 +20,7 @@ static int find(gpu_check *c, const char *name)
 {
     for (size_t i = 0; gpu_check_name(i); i++)
         if (strcmp(gpu_check_name(i), name) == 0)
-            return gpu_check_at(c, i, 90, GPU_RUN_FULL) == 1;
+            return gpu_check_at(c, i, 100, GPU_RUN_FULL) == 1;
     return 0;
 }
 
@@ -76,6 +76,21 @@ static const struct {
     {"cvt.rm.f32.f64", 0x00000001, 0xbff00000, 0xbf800001},
     {"cvt.rn.f16.f64", 0x00000001, 0x3ff00200, 0x3c01}, /* above the middle by 2^-52: binary32 would lose it */
     {"cvt.rn.bf16.f64", 0x00000001, 0x3ff01000, 0x3f81},
+    {"cvt.rn.satfinite.e2m1x2.f32", 0xc0a00000, 0, 0xe}, /* -5: the tie goes to -4 */
+    {"cvt.rn.satfinite.e2m1x2.f32", 0x7f800000, 0, 0x7},
+    {"cvt.rn.satfinite.e2m1x2.f32", 0x7fc00000, 0, OUT},
+    {"cvt.rn.satfinite.e2m1x2.f32, NaNs", 0xffc00000, 0, 0x7},
+    {"cvt.rn.satfinite.relu.e2m3x2.f32", 0xc1000000, 0, 0},
+    {"cvt.rn.f16x2.e3m2x2", 0x3f, 0, 0xcf00}, /* -28 */
+    {"cvt.rn.relu.f16x2.e2m1x2", 0x7, 0xf, 0x4600},
+    {"cvt.rz.ue8m0x2.f32", 0x3fffffff, 0, 0x7f},
+    {"cvt.rp.ue8m0x2.f32", 0xbf800001, 0, 0x80}, /* the sign is ignored */
+    {"cvt.rp.ue8m0x2.f32", 0x7f800000, 0, OUT},
+    {"cvt.rp.ue8m0x2.f32, NaNs", 0x7f800000, 0, 0xff},
+    {"cvt.rz.satfinite.ue8m0x2.f32", 0x7f800000, 0, 0xfe},
+    {"cvt.rp.satfinite.ue8m0x2.bf16x2", 0x0001, 0, 0x00}, /* 2^-133 */
+    {"cvt.rn.bf16x2.ue8m0x2", 0x00, 0, 0x0040},
+    {"cvt.rn.satfinite.tf32.f32", 0xff800000, 0, 0x7fbff},
     {"memory red.global.add.noftz.f16x2", 0x0001, 0x0002, 0x0003}, /* subnormal numbers stay */
     {"memory red.global.add.noftz.f16x2", 0x6800, 0x3c00, 0x6800}, /* 2048 + 1: a tie */
     {"memory red.global.add.noftz.f16x2", 0x6800, 0x3e00, 0x6801},
@@ -120,7 +135,7 @@ static void test_questions(void)
     for (size_t i = 0; gpu_check_name(i); i++) {
         gpu_check c, open;
         char name[80];
-        if (gpu_check_at(&c, i, 90, GPU_RUN_TINY) != 1 || c.is_dots || !c.scalar.open || c.question)
+        if (gpu_check_at(&c, i, 100, GPU_RUN_TINY) != 1 || c.is_dots || !c.scalar.open || c.question)
             continue;
         checks++;
         snprintf(name, sizeof name, "%s%s", c.name, c.scalar.open & GPU_OPEN_NANS ? ", NaNs" : ", small negatives");
