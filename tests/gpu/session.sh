@@ -10,8 +10,11 @@ fi
 cat >"$dir/program" <<'X2'
 #!/bin/sh
 # says how it was called; writes a record; as the tests want it, differs, ends early or hangs
-for last; do :; done
 echo "asked: $*"
+for last; do
+    case $before in --output | --output-dir) break ;; esac
+    before=$last
+done
 case " $* " in
 *" ${TEST_DIFFERS:-none} "*) echo '{}' >"$last"; exit 1 ;;
 *" ${TEST_CUT:-none} "*) echo '{}' >"$last.part"; exit 4 ;;
