@@ -304,6 +304,12 @@ static inline MPSIM_HD void gpu_scalar_case(const gpu_scalar *s, uint64_t i, uin
  * tile has a Philox block of its own: A from 0, B behind 64 lines of A, C behind the columns of B. */
 enum { GPU_SLOTS = 4096, GPU_SLOTS_OF_VARIANT = 1 << 18 };
 
+/* Elements of a column of B. */
+static inline MPSIM_HD int gpu_depth_of_b(const gpu_dots *j)
+{
+    return j->variant.sparse ? 2 * j->k : j->k;
+}
+
 static inline MPSIM_HD int gpu_slot_b(const gpu_dots *j)
 {
     return GPU_ROWS * j->depth;
@@ -394,6 +400,21 @@ static inline MPSIM_HD int gpu_is_deep(uint64_t tile)
     return (int)(tile >> 2 & 1);
 }
 
+/* ---- sparse products ---- */
+
+/* The place in the depth of element k of a row of A: that element, or with a sparse A the first or the second of two
+ * among four, or one of two, at random. */
+static inline MPSIM_HD int gpu_chosen(const gpu_dots *j, uint64_t tile, int row, int k)
+{
+    static const unsigned char pairs[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+    const int group = j->variant.sparse == 4 ? k / 2 : k;
+    uint32_t w[4];
+    if (!j->variant.sparse)
+        return k;
+    gpu_words(j, tile, gpu_slot_c(j) + j->rows * j->columns + row * j->k + group, w);
+    return j->variant.sparse == 4 ? 4 * group + pairs[w[0] % 6][k % 2] : 2 * k + (int)(w[0] & 1);
+}
+
 /* ---- names, for the layouts of variants ----
  *
  * In a tile row r of A is not zero at one depth alone, (shift + r) mod k, where it is a digit or 1; B is 1
@@ -440,7 +461,8 @@ static inline MPSIM_HD uint32_t gpu_name_answer(const gpu_dots *j, uint64_t tile
     const int kind = (int)(tile % GPU_NAME_KINDS), k = gpu_named_depth(j, tile, row);
     if (kind >= GPU_NAME_ADDENDS)
         return gpu_name_addend(j, tile, row, column);
-    const uint32_t digit = gpu_name_value(j, tile, 0, row, k) * gpu_name_value(j, tile, 1, column, k);
+    const uint32_t digit = gpu_name_value(j, tile, 0, row, k) *
+                           gpu_name_value(j, tile, 1, column, gpu_chosen(j, tile, row, k));
     const int minus = digit && j->variant.negate_a != j->variant.negate_b;
     return gpu_integer(j, &j->sum.result.format, digit) | (uint32_t)mpsim_sign_bit(&j->sum.result.format, minus);
 }

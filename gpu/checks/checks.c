@@ -232,7 +232,7 @@ static void fill_dot(dot_case *x, const gpu_dots *j, uint64_t index)
     const int row = place / j->columns, column = place % j->columns;
     for (int k = 0; k < j->k; k++) {
         x->a[k] = gpu_operand(j, tile, 0, row, k);
-        x->b[k] = gpu_operand(j, tile, 1, column, k);
+        x->b[k] = gpu_operand(j, tile, 1, column, gpu_chosen(j, tile, row, k));
     }
     x->c = gpu_addend(j, tile, row, column);
 }

@@ -97,14 +97,18 @@ typedef struct gpu_sum_model {
     mpsim_rounded accumulator, outer, result;
 } gpu_sum_model;
 
-/* What an instruction is given beside its operands, see variants.h; chain 0: not a variant. */
+/* What an instruction is given beside its operands, see variants.h and mma_forms.h; chain 0: not a variant. */
+typedef enum gpu_variant_unit { GPU_UNIT_WGMMA, GPU_UNIT_MMA } gpu_variant_unit;
 typedef struct gpu_variant {
-    int form;       /* which kernel */
+    int unit;       /* gpu_variant_unit */
+    int form;       /* which instruction of its unit */
     int chain;      /* instructions that add to the same sums, one after the other */
     int swizzle;    /* bytes: 0, 32, 64, 128 */
     int registers;  /* A is in registers */
     int mn_a, mn_b; /* not K-major but M-, N-major ("transposed") */
     int negate_a, negate_b;
+    int sparse;   /* A: 4: two of four elements are there, 2: one of two, 0: all */
+    int selector; /* which lanes say which */
 } gpu_variant;
 
 typedef struct gpu_dots {

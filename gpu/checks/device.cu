@@ -47,7 +47,8 @@ static cudaError_t launch(const gpu_check *c, const gpu_span *span, gpu_tally *t
     if (!c->is_dots)
         return scalars[c->scalar.unit](&c->scalar, span, tally);
     if (c->dots.variant.chain)
-        return gpu_variant_launch(&c->dots, span, tally, device.swap);
+        return c->dots.variant.unit == GPU_UNIT_WGMMA ? gpu_variant_launch(&c->dots, span, tally, device.swap)
+                                                      : gpu_mma_variant_launch(&c->dots, span, tally);
     return gpu_instruction_at(c->dots.instruction)->family == GPU_WGMMA
                ? gpu_wgmma_launch(&c->dots, span, tally, device.swap)
                : gpu_mma_launch(&c->dots, span, tally);

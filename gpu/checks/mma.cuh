@@ -23,6 +23,8 @@ static __device__ inline uint32_t mma_register(const uint32_t *line, int k, int 
     return line[k] | line[k + 1] << 8 | line[k + 2] << 16 | line[k + 3] << 24;
 }
 
+#if !GPU_ON_HOST
+
 #define MMA_F32(text, na, nb, ...)                                                         \
     asm volatile("mma.sync.aligned." text " {%0,%1,%2,%3}, " na ", " nb ", {%0,%1,%2,%3};" \
                  : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])                          \
@@ -135,3 +137,5 @@ static __device__ __noinline__ uint32_t dots_expected(const gpu_dots &j, const u
         return gpu_layout_answer(&j, row, column);
     return gpu_dot_reference(&j, a + row * j.k, b + column * j.k, c[row * GPU_COLUMNS + column]);
 }
+
+#endif

@@ -1,9 +1,10 @@
-/* variants.c -- the table of variants of wgmma; see variants.h. */
+/* variants.c -- the tables of variants: of wgmma, see variants.h, and of mma.sync, see mma_forms.h. */
 #include "variants.h"
 
-#include "cases.h"
+#include "mma_forms.h"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct form {
     int types, n, registers, mn_a, mn_b, negate_a, negate_b;
@@ -51,6 +52,16 @@ static int find(size_t i, int *number, way *how)
     return 0;
 }
 
+static size_t count(void)
+{
+    int number;
+    way how;
+    size_t n = 0;
+    while (find(n, &number, &how))
+        n++;
+    return n;
+}
+
 /* "variant wgmma.n64.k16 fp16-fp32 B^T sw128 x4": also -A, -B, and Ar for A in registers. */
 static void name_of(char *to, size_t size, const form *f, const way *how)
 {
@@ -64,18 +75,87 @@ static void name_of(char *to, size_t size, const form *f, const way *how)
              how->chain);
 }
 
+/* Whole tiles of about 2^22 outputs. */
+static uint64_t outputs(uint64_t tile, int quick)
+{
+    const uint64_t few = tile < 1024 ? 1024 / tile : 1;
+    return tile * (quick == GPU_RUN_TINY ? few : quick ? 64 * few : ((uint64_t)1 << 22) / tile);
+}
+
+/* ---- mma.sync: see mma_forms.h ---- */
+
+static const struct mma_form {
+    const char *text;
+    int row, k, sparse, selector;
+} mma_forms[] = {
+#define MMA_ROW(ID, text, result, na, nb, row, k, sparse, selector) {text, row, k, sparse, selector},
+    GPU_MMA_FORMS(MMA_ROW)};
+enum { MMA_FORMS = sizeof mma_forms / sizeof mma_forms[0] };
+
+/* Sparse forms come twice, because no text says how many products an addition has: as many as the model's row says, or
+ * half of them. */
+static int find_mma(size_t i, int *number, int *halved)
+{
+    for (*number = 0; *number < MMA_FORMS; ++*number)
+        for (*halved = 0; *halved < 1 + (mma_forms[*number].sparse != 0); ++*halved)
+            if (i-- == 0)
+                return 1;
+    return 0;
+}
+
+static void name_of_mma(char *to, size_t size, const struct mma_form *f, int halved)
+{
+    char plain[32], selector[8] = "";
+    gpu_instruction_name(gpu_instruction_at(f->row), plain, sizeof plain);
+    if (f->sparse)
+        snprintf(selector, sizeof selector, " sel%d", f->selector);
+    snprintf(to, size, "variant mma%s.k%d%s%s%s", f->sparse ? ".sp" : "", f->sparse ? 2 * f->k : f->k,
+             strchr(plain, ' '), selector, halved ? " halves" : "");
+}
+
+static int mma_check(gpu_check *c, size_t i, int sm, int quick)
+{
+    int number, halved;
+    if (!find_mma(i, &number, &halved))
+        return 0;
+    const struct mma_form *f = &mma_forms[number];
+    const gpu_instruction *in = gpu_instruction_at(f->row);
+    name_of_mma(c->name, sizeof c->name, f, halved);
+    c->is_dots = 1;
+    c->since = in->since;
+    c->question = f->sparse != 0;
+    c->count = outputs((uint64_t)(in->rows * GPU_COLUMNS), quick);
+    gpu_dots *j = &c->dots;
+    if (gpu_dots_fill(j, sm, f->row, GPU_MIXED) != 0)
+        return -1;
+    if (j->k != f->k && j->sum.chunk) { /* in software: two HMMA of half the depth, one addition */
+        j->sum.chunk = f->k;
+        j->sum.length = f->k / 2;
+    }
+    j->k = f->k;
+    j->depth = 2 * f->k;
+    j->slots = GPU_SLOTS_OF_VARIANT;
+    j->stream = 3000000 + (uint64_t)number;
+    if (halved)
+        j->sum.length = (j->sum.length < j->k ? j->sum.length : j->k) / 2;
+    j->variant =
+        (gpu_variant){.unit = GPU_UNIT_MMA, .form = number, .chain = 1, .sparse = f->sparse, .selector = f->selector};
+    return 1;
+}
+
+/* ---- wgmma ---- */
+
 int gpu_variant_check(gpu_check *c, size_t i, int sm, int quick)
 {
     int number;
     way how;
     if (!find(i, &number, &how))
-        return 0;
+        return mma_check(c, i - count(), sm, quick);
     const form *f = &forms[number];
     name_of(c->name, sizeof c->name, f, &how);
     c->is_dots = 1;
     c->since = 90;
-    const uint64_t tile = (uint64_t)GPU_ROWS * (uint64_t)f->n;
-    c->count = tile * (quick == GPU_RUN_TINY ? 1 : quick ? 64 : ((uint64_t)1 << 22) / tile);
+    c->count = outputs((uint64_t)GPU_ROWS * (uint64_t)f->n, quick);
     gpu_dots *j = &c->dots;
     if (gpu_dots_fill(j, sm, WGMMA_FIRST + f->types, GPU_MIXED) != 0)
         return -1;
@@ -84,7 +164,14 @@ int gpu_variant_check(gpu_check *c, size_t i, int sm, int quick)
     j->depth = j->k;
     j->slots = GPU_SLOTS_OF_VARIANT;
     j->stream = 2000000 + i;
-    j->variant = (gpu_variant){number,  how.chain, how.swizzle, f->registers,
-                               f->mn_a, f->mn_b,   f->negate_a, f->negate_b};
+    j->variant = (gpu_variant){.unit = GPU_UNIT_WGMMA,
+                               .form = number,
+                               .chain = how.chain,
+                               .swizzle = how.swizzle,
+                               .registers = f->registers,
+                               .mn_a = f->mn_a,
+                               .mn_b = f->mn_b,
+                               .negate_a = f->negate_a,
+                               .negate_b = f->negate_b};
     return 1;
 }

@@ -8,9 +8,11 @@
 #undef train_engine_cuda
 #include "../../gpu/kernels/fragments.cuh"
 
+#include "host_mma.h"
 #include "host_wgmma.h"
 
 #include "../../gpu/checks/device.cu"
+#include "../../gpu/checks/mma_variants.cu"
 #include "../../gpu/checks/variants.cu"
 #include "../../gpu/train.h"
 #include "support/onebyone.h"
@@ -81,7 +83,7 @@ static uint64_t dots_output(const void *of, uint64_t index)
         return gpu_layout_answer(j, row, column);
     for (int k = 0; k < j->k; k++) {
         a[k] = gpu_operand(j, tile, 0, row, k);
-        b[k] = gpu_operand(j, tile, 1, column, k);
+        b[k] = gpu_operand(j, tile, 1, column, gpu_chosen(j, tile, row, k));
     }
     return gpu_dot_reference(j, a, b, gpu_addend(j, tile, row, column));
 }

@@ -240,7 +240,7 @@ static uint64_t played(const gpu_check *c, uint64_t index)
     uint32_t a[GPU_MOST_DEPTH], b[GPU_MOST_DEPTH];
     for (int k = 0; k < j->k; k++) {
         a[k] = gpu_operand(j, tile, 0, row, k);
-        b[k] = gpu_operand(j, tile, 1, column, k);
+        b[k] = gpu_operand(j, tile, 1, column, gpu_chosen(j, tile, row, k));
     }
     return gpu_dot_reference(j, a, b, gpu_addend(j, tile, row, column));
 }

@@ -3,8 +3,10 @@
 #include "tap.h"
 
 #include "../../gpu/kernels/cuda.cuh"
+#include "host_mma.h"
 #include "host_wgmma.h"
 
+#include "../../gpu/checks/mma_variants.cu"
 #include "../../gpu/checks/variants.cu"
 #include "support/extent.h"
 
@@ -73,7 +75,7 @@ static void test_packings()
     gpu_check c;
     int found = 0, whole = 1, unseen = 0, expected = 0;
     for (size_t i = 0; gpu_variant_check(&c, i, 90, GPU_RUN_TINY) == 1; i++)
-        for (int is_b = 0; is_b < 2; is_b++) {
+        for (int is_b = 0; is_b < 2 && c.dots.variant.unit == GPU_UNIT_WGMMA; is_b++) {
             const gpu_packing p = gpu_packing_of(&c.dots, is_b);
             found++;
             whole = whole && lost(p, 0) == 0;
@@ -92,7 +94,8 @@ static uint64_t mismatches(const gpu_dots &j, uint64_t first, uint64_t tiles, in
     gpu_tally t = {};
     t.first = ~0ull;
     const gpu_span span = {first * gpu_tile_outputs(&j), (first + tiles) * gpu_tile_outputs(&j), 1, 1, NULL};
-    if (gpu_variant_launch(&j, &span, &t, swap) != cudaSuccess) {
+    if ((j.variant.unit == GPU_UNIT_WGMMA ? gpu_variant_launch(&j, &span, &t, swap)
+                                          : gpu_mma_variant_launch(&j, &span, &t)) != cudaSuccess) {
         printf("# %s\n", gpu_host.text);
         gpu_host_clear();
         return ~0ull;
@@ -106,7 +109,9 @@ static uint64_t of_variant(const gpu_check &c, size_t i)
     const uint64_t kinds = GPU_NAME_KINDS;
     gpu_dots names = c.dots;
     names.distribution = GPU_NAMES;
-    const uint64_t turns = c.dots.k == 128 && c.dots.columns <= 64 ? 2 : 1;
+    const uint64_t turns = c.dots.variant.unit != GPU_UNIT_WGMMA     ? uint64_t(c.dots.k)
+                           : c.dots.k == 128 && c.dots.columns <= 64 ? 2
+                                                                     : 1;
     const uint64_t of_names = mismatches(names, 0, kinds * turns, 0);
     return of_names ? of_names : mismatches(c.dots, (i * 7 + test_part_seed()) % 64, 1, 0);
 }
@@ -115,7 +120,7 @@ static void test_kernels()
 {
     gpu_check c;
     for (size_t i = 0; gpu_variant_check(&c, i, 90, GPU_RUN_TINY) == 1; i++)
-        if (test_in_part(i, 4))
+        if (c.dots.variant.unit != GPU_UNIT_WGMMA || test_in_part(i, 4))
             OK(of_variant(c, i) == 0, "%s", c.name);
 }
 
@@ -125,8 +130,7 @@ static void test_swap()
     gpu_check c;
     int asked = 0, seen = 0;
     for (size_t i = 0; gpu_variant_check(&c, i, 90, GPU_RUN_TINY) == 1; i++) {
-        const gpu_packing b = gpu_packing_of(&c.dots, 1);
-        if (c.dots.columns > 64 || c.dots.k > 32 || !b.mn || !test_in_part(i, 1))
+        if (c.dots.columns > 64 || c.dots.k > 32 || !c.dots.variant.mn_b || !test_in_part(i, 1))
             continue;
         c.dots.distribution = GPU_NAMES;
         asked++;
@@ -135,10 +139,78 @@ static void test_swap()
     OK(seen == asked, "exchanged offsets are seen (%d)", asked);
 }
 
+/* ---- sparse products ---- */
+
+/* Which row and which depth a bit of a lane's metadata is about, of 8 bits, of 16 and of tf32: CuTe's ELayout_64x64, 64x32
+ * and 64x16. */
+static void test_metadata()
+{
+    static const struct {
+        const char *name;
+        int lane, bit, row, k;
+    } cute[] = {
+        {"variant mma.sp.k64 e4m3-fp32 sel0", 0, 0, 0, 0},     {"variant mma.sp.k64 e4m3-fp32 sel0", 0, 15, 0, 15},
+        {"variant mma.sp.k64 e4m3-fp32 sel0", 0, 18, 0, 18},   {"variant mma.sp.k64 e4m3-fp32 sel0", 0, 31, 0, 31},
+        {"variant mma.sp.k64 e4m3-fp32 sel0", 1, 0, 8, 0},     {"variant mma.sp.k64 e4m3-fp32 sel0", 1, 15, 8, 15},
+        {"variant mma.sp.k64 e4m3-fp32 sel0", 1, 18, 8, 18},   {"variant mma.sp.k64 e4m3-fp32 sel0", 1, 31, 8, 31},
+        {"variant mma.sp.k64 e4m3-fp32 sel0", 6, 0, 1, 32},    {"variant mma.sp.k64 e4m3-fp32 sel0", 6, 15, 1, 47},
+        {"variant mma.sp.k64 e4m3-fp32 sel0", 6, 18, 1, 50},   {"variant mma.sp.k64 e4m3-fp32 sel0", 6, 31, 1, 63},
+        {"variant mma.sp.k64 e4m3-fp32 sel0", 7, 0, 9, 32},    {"variant mma.sp.k64 e4m3-fp32 sel0", 7, 15, 9, 47},
+        {"variant mma.sp.k64 e4m3-fp32 sel0", 7, 18, 9, 50},   {"variant mma.sp.k64 e4m3-fp32 sel0", 7, 31, 9, 63},
+        {"variant mma.sp.k64 e4m3-fp32 sel0", 29, 0, 15, 0},   {"variant mma.sp.k64 e4m3-fp32 sel0", 29, 15, 15, 15},
+        {"variant mma.sp.k64 e4m3-fp32 sel0", 29, 18, 15, 18}, {"variant mma.sp.k64 e4m3-fp32 sel0", 29, 31, 15, 31},
+        {"variant mma.sp.k64 e4m3-fp32 sel0", 30, 0, 7, 32},   {"variant mma.sp.k64 e4m3-fp32 sel0", 30, 15, 7, 47},
+        {"variant mma.sp.k64 e4m3-fp32 sel0", 30, 18, 7, 50},  {"variant mma.sp.k64 e4m3-fp32 sel0", 30, 31, 7, 63},
+        {"variant mma.sp.k32 fp16-fp32 sel0", 0, 0, 0, 0},     {"variant mma.sp.k32 fp16-fp32 sel0", 0, 15, 0, 15},
+        {"variant mma.sp.k32 fp16-fp32 sel0", 0, 18, 8, 2},    {"variant mma.sp.k32 fp16-fp32 sel0", 0, 31, 8, 15},
+        {"variant mma.sp.k32 fp16-fp32 sel0", 1, 0, 0, 16},    {"variant mma.sp.k32 fp16-fp32 sel0", 1, 15, 0, 31},
+        {"variant mma.sp.k32 fp16-fp32 sel0", 1, 18, 8, 18},   {"variant mma.sp.k32 fp16-fp32 sel0", 1, 31, 8, 31},
+        {"variant mma.sp.k32 fp16-fp32 sel0", 29, 0, 7, 16},   {"variant mma.sp.k32 fp16-fp32 sel0", 29, 15, 7, 31},
+        {"variant mma.sp.k32 fp16-fp32 sel0", 29, 18, 15, 18}, {"variant mma.sp.k32 fp16-fp32 sel0", 29, 31, 15, 31},
+        {"variant mma.sp.k16 tf32-fp32 sel0", 0, 0, 0, 0},     {"variant mma.sp.k16 tf32-fp32 sel0", 0, 7, 0, 7},
+        {"variant mma.sp.k16 tf32-fp32 sel0", 0, 10, 8, 2},    {"variant mma.sp.k16 tf32-fp32 sel0", 0, 15, 8, 7},
+        {"variant mma.sp.k16 tf32-fp32 sel0", 1, 0, 0, 8},     {"variant mma.sp.k16 tf32-fp32 sel0", 1, 7, 0, 15},
+        {"variant mma.sp.k16 tf32-fp32 sel0", 1, 10, 8, 10},   {"variant mma.sp.k16 tf32-fp32 sel0", 1, 15, 8, 15},
+        {"variant mma.sp.k16 tf32-fp32 sel0", 29, 0, 7, 8},    {"variant mma.sp.k16 tf32-fp32 sel0", 29, 7, 7, 15},
+        {"variant mma.sp.k16 tf32-fp32 sel0", 29, 10, 15, 10}, {"variant mma.sp.k16 tf32-fp32 sel0", 29, 15, 15, 15},
+    };
+    int wrong = 0;
+    for (const auto &f : cute) {
+        gpu_check c;
+        size_t i = 0;
+        while (gpu_variant_check(&c, i, 90, GPU_RUN_TINY) == 1 && strcmp(c.name, f.name) != 0)
+            i++;
+        /* a group of tf32 is two elements: four bits; others have a bit for each element */
+        const int group = f.k / c.dots.variant.sparse, nibble = f.bit / c.dots.variant.sparse;
+        wrong += (gpu_metadata(&c.dots, 5, f.lane) >> (4 * nibble) & 15) !=
+                 gpu_metadata_group(&c.dots, 5, f.row, group);
+    }
+    OK(wrong == 0, "lanes give the metadata that CuTe's layouts say");
+}
+
+/* Additions of half the length give other sums: the device's say which they are. */
+static void test_halves()
+{
+    gpu_check whole, half;
+    int same = 0, pairs = 0;
+    for (size_t i = 0; gpu_variant_check(&half, i, 90, GPU_RUN_QUICK) == 1; i++) {
+        if (strstr(half.name, " halves") && ++pairs) {
+            uint64_t at = 0;
+            while (at < half.count && gpu_check_reference(&whole, at) == gpu_check_reference(&half, at))
+                at += 7;
+            same += at >= half.count;
+        }
+        whole = half;
+    }
+    OK(pairs == 13 && same == 0, "additions of half the length are told from whole ones");
+}
+
 int main()
 {
     OK(is_as_in_cute(), "places and descriptors are CuTe's");
     test_packings();
+    test_metadata();
+    test_halves();
     test_kernels();
     test_swap();
     return tap_end();
