@@ -2,7 +2,7 @@
 """Tests of ask_device.py: python3 test_ask_device.py. Not part of `make check`; half a minute.
 
 A question that hangs (with a process that it started), one that crashes, one that raises, one that cannot be put, and
-good ones before and after; a total time; the words that C draws, too.
+good ones before and after; a total time; the words that C draws; each module is in a list.
 """
 import json
 import os
@@ -89,7 +89,21 @@ def words_are_those_of_the_library():
     assert session.hexadecimal(session.of_bits(torch.arange(256), torch.float8_e5m2))[:11] == "00 01 02 03"
 
 
+def lists_name_the_modules():
+    sys.path.insert(0, HERE)
+    from ask_device import LISTS
+    named = [question for questions in LISTS.values() for question in questions]
+    folder = os.path.join(HERE, "device")
+    there = set()
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
+            if name.endswith(".py") and "\ndef ask(s):" in f.read():
+                there.add(name[:-3])
+    assert sorted(named) == sorted(there), set(named) ^ there
+
+
 def main():
+    lists_name_the_modules()
     with tempfile.TemporaryDirectory() as folder:
         for name, text in MODULES.items():
             with open(os.path.join(folder, name + ".py"), "w", encoding="ascii") as f:
